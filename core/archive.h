@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An open archive.  The file, in plain words:
+ *
+ *   0   "KPAK", u32 version 1, u64 offset of the table of contents (all little-endian)
+ *   16  48 zero bytes
+ *   64  the blob.  Scheme "none": code objects, each where the table says.  Scheme
+ *       "zstd-per-kernel": u32 count, then per frame u32 size and the frame;
+ *       frame i is what entries call ordinal i.
+ *   ... the table of contents: one MessagePack map, to the end of the file
+ *
+ * Immutable after open: every call may run concurrently, without a lock.
+ * Source of the format: rocm-kpack's three readers and its writer.
+ */
+#ifndef KP_ARCHIVE_H
+#define KP_ARCHIVE_H
+
+#include <sys/stat.h>
+#include "error.h"
+#include "rocm_kpack/kpack.h"
+#include "span.h"
+
+/* One entry; spans are borrowed until close. */
+struct kp_entry_info {
+	struct kp_span key;  /* "lib/libx.so#0" */
+	struct kp_span arch; /* "gfx90a:xnack+" */
+	struct kp_span type; /* "hsaco" */
+	uint32_t ordinal;
+	uint64_t size;   /* decoded bytes */
+	uint64_t stored; /* bytes in the blob */
+};
+
+/* What an entry's metadata says; absent members are zero. */
+struct kp_meta {
+	struct kp_span path;   /* where the file stood in its tree */
+	struct kp_span target; /* bundle entry ID */
+	bool has_xxh3;
+	uint8_t xxh3[16]; /* XXH3-128 of the decoded bytes, canonical (big-endian) order */
+	uint32_t mode;    /* permission bits of the packed file */
+	uint64_t chunk;   /* decoded bytes per frame of a chunked entry; 0: one frame */
+};
+
+/* A fault of one entry, or a broken rule that does not stop reading. */
+struct kp_fault {
+	char *text;   /* "toc: lib/x.so#0 gfx942: ordinal 9 of 4 frames" */
+	bool refused; /* the entry is not there; false: only `verify` minds */
+};
+
+kpack_error_t kp_archive_open(const char *path, struct kpack_archive **out,
+			      struct kpackx_error *why);
+void kp_archive_close(struct kpack_archive *a); /* NULL is fine */
+
+const char *kp_archive_path(const struct kpack_archive *a); /* as given to open */
+const struct stat *kp_archive_stat(const struct kpack_archive *a); /* when opened */
+
+/* Entries are numbered in order of key, then arch, bytewise. */
+size_t kp_archive_entry_count(const struct kpack_archive *a);
+void kp_archive_entry(const struct kpack_archive *a, size_t entry,
+		      struct kp_entry_info *out);
+/* Number of the entry KEY, ARCH, exactly; false when there is none. */
+bool kp_archive_find(const struct kpack_archive *a, struct kp_span key, struct kp_span arch,
+		     size_t *entry);
+void kp_archive_meta(const struct kpack_archive *a, size_t entry, struct kp_meta *out);
+/* The metadata map as stored (MessagePack); empty when there is none. */
+struct kp_span kp_archive_meta_raw(const struct kpack_archive *a, size_t entry);
+
+/* "none" or "zstd-per-kernel"; group_name and gfx_arch_family, empty when absent. */
+const char *kp_archive_scheme(const struct kpack_archive *a);
+struct kp_span kp_archive_group(const struct kpack_archive *a);
+struct kp_span kp_archive_family(const struct kpack_archive *a);
+bool kp_archive_has_frame_index(const struct kpack_archive *a);
+/* Frames or blobs, and the bytes of the blob region. */
+uint32_t kp_archive_ordinal_count(const struct kpack_archive *a);
+uint64_t kp_archive_blob_size(const struct kpack_archive *a);
+
+/* Entries that were refused and rules that were broken, in file order; all are counted. */
+const struct kp_fault *kp_archive_faults(const struct kpack_archive *a, size_t *kept,
+					 size_t *counted);
+
+/* 64 bits that name the content of the table of contents (XXH3). */
+uint64_t kp_archive_toc_hash(const struct kpack_archive *a);
+
+/*
+ * Decode a whole entry into BUF (its size bytes), straight from the file.  The
+ * xxh3 is checked where the metadata has one.  Thread-safe.
+ * DECOMPRESSION_FAILED, INVALID_FORMAT, IO_ERROR, OUT_OF_MEMORY.
+ */
+kpack_error_t kp_archive_read(const struct kpack_archive *a, size_t entry, void *buf,
+			      struct kpackx_error *why);
+
+/*
+ * The bytes of an entry as they stand in the blob (its stored bytes) into BUF.
+ */
+kpack_error_t kp_archive_read_stored(const struct kpack_archive *a, size_t entry, void *buf,
+				     struct kpackx_error *why);
+
+/*
+ * Decode an entry piece by piece into one buffer of its size, so that the first bytes
+ * can be used before the last are there.  BUF is the caller's, stays valid and
+ * unmoved until close.  A step decodes about STEP bytes; *ready is how many
+ * bytes from the start may be used: it reaches the size only when the content
+ * was checked (xxh3).  After a failed step only close is allowed.
+ */
+struct kp_stream;
+kpack_error_t kp_stream_open(const struct kpack_archive *a, size_t entry, void *buf,
+			     struct kp_stream **out, struct kpackx_error *why);
+kpack_error_t kp_stream_step(struct kp_stream *s, uint64_t step, uint64_t *ready,
+			     struct kpackx_error *why);
+void kp_stream_close(struct kp_stream *s); /* NULL is fine */
+
+/*
+ * A chunked entry (zstd seekable format): chunk k holds the decoded bytes
+ * [k * chunk, min((k + 1) * chunk, size)) and decodes alone.  The table is read and checked
+ * at open.  Reading is thread-safe.
+ */
+struct kp_chunks;
+kpack_error_t kp_chunks_open(const struct kpack_archive *a, size_t entry,
+			     struct kp_chunks **out, struct kpackx_error *why);
+uint64_t kp_chunks_count(const struct kp_chunks *c);
+uint64_t kp_chunks_size(const struct kp_chunks *c); /* decoded bytes of a full chunk */
+kpack_error_t kp_chunks_read(const struct kp_chunks *c, uint64_t k, void *buf,
+			     struct kpackx_error *why);
+void kp_chunks_close(struct kp_chunks *c); /* NULL is fine */
+
+#endif

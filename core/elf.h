@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Host ELF files through libelf, as far as fat binaries need: where the device
+ * code lies, where the wrappers are, and where each wrapper really points.
+ * libelf's answers are range-checked against the file before they are used.
+ */
+#ifndef KP_ELF_H
+#define KP_ELF_H
+
+#include "error.h"
+#include "marker.h"
+
+/* How a wrapper's pointer is known. */
+enum kp_pointer_source {
+	KP_POINTER_IN_PLACE,  /* stored in the file (non-PIE) */
+	KP_POINTER_RELATIVE,  /* addend of a RELATIVE relocation (RELA), or REL in place */
+	KP_POINTER_RELR,      /* stored in place, rebased by .relr.dyn */
+	KP_POINTER_SYMBOL,    /* symbol relocation: symbol value + addend */
+	KP_POINTER_UNRESOLVED /* a relocation against something outside this file */
+};
+
+struct kp_elf_wrapper {
+	struct kp_wrapper fields; /* as stored */
+	uint64_t vaddr;           /* of the wrapper */
+	uint64_t offset;          /* of the wrapper in the file */
+	enum kp_pointer_source source;
+	uint64_t target;          /* virtual address it points to at run time, unbiased */
+};
+
+struct kp_elf {
+	uint16_t type;    /* ET_EXEC, ET_DYN, ET_REL ... */
+	uint16_t machine; /* EM_X86_64 ... */
+
+	bool has_fatbin;     /* there is a .hip_fatbin with bytes in the file */
+	bool fatbin_nobits;  /* there is one without bytes: converted, or split debug info */
+	uint64_t fatbin_vaddr, fatbin_offset, fatbin_size;
+
+	/* in the order they stand in .hipFatBinSegment */
+	struct kp_elf_wrapper *wrappers;
+	size_t n_wrappers;
+};
+
+/* Does HEAD (20 bytes or more) begin a host ELF: ELF64 little-endian, not AMDGPU or CUDA? */
+bool kp_elf_probe(struct kp_span head);
+
+/*
+ * Read the ELF open at FD (SIZE bytes).  A file without .hip_fatbin is a success with
+ * has_fatbin false.  Sanitizer padding (zero words) between wrappers is stepped over.
+ *
+ * INVALID_FORMAT   headers, sections or relocations that lie; a word in
+ *                  .hipFatBinSegment that is neither wrapper nor padding
+ * NOT_IMPLEMENTED  an ELF class, byte order or machine whose relocations are unknown
+ */
+kpack_error_t kp_elf_read(int fd, uint64_t size, struct kp_elf *out,
+			  struct kpackx_error *why);
+void kp_elf_fini(struct kp_elf *elf);
+
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Files: opening and exact reads for input, atomic creation for output.
+ * Input is read with pread, never mapped: a file that becomes shorter must be
+ * an error, not a SIGBUS.
+ */
+#ifndef KP_FILE_H
+#define KP_FILE_H
+
+#include <stdint.h>
+#include <sys/stat.h>
+#include "error.h"
+#include "span.h"
+
+/*
+ * A bounded run of bytes to read from: part of a file, or memory.
+ * Borrows the descriptor or the memory.  Reading is thread-safe.
+ */
+struct kp_source {
+	int fd;             /* -1: memory */
+	const uint8_t *mem; /* fd == -1: the bytes */
+	uint64_t offset;    /* fd != -1: where the run begins in the file */
+	uint64_t size;      /* bytes of the run */
+};
+
+static inline struct kp_source kp_source_memory(const void *data, size_t size)
+{
+	return (struct kp_source){.fd = -1, .mem = data, .size = size};
+}
+
+static inline struct kp_source kp_source_fd(int fd, uint64_t offset, uint64_t size)
+{
+	return (struct kp_source){.fd = fd, .offset = offset, .size = size};
+}
+
+/* The part [OFF, OFF+LEN) of S; false when it is not inside. */
+bool kp_source_sub(const struct kp_source *s, uint64_t off, uint64_t len,
+		   struct kp_source *out);
+
+/*
+ * Read exactly LEN bytes at OFF into BUF.
+ * INVALID_FORMAT: outside the run.  IO_ERROR: the system refused, or the file is shorter now.
+ */
+kpack_error_t kp_source_read(const struct kp_source *s, uint64_t off, void *buf, size_t len,
+			     struct kpackx_error *why);
+
+/*
+ * Open PATH for reading (O_CLOEXEC), give its descriptor and stat.
+ * Only regular files: anything else is IO_ERROR, and a FIFO does not block.
+ */
+kpack_error_t kp_file_open(const char *path, int *fd, struct stat *st,
+			   struct kpackx_error *why);
+
+/* pread exactly LEN bytes, continuing after short reads and EINTR. */
+kpack_error_t kp_file_pread(int fd, uint64_t off, void *buf, size_t len,
+			    struct kpackx_error *why);
+
+/*
+ * A file being written that appears under its name only when it is whole.
+ * Where the file system can, it has no name until then (O_TMPFILE), so that a
+ * killed program leaves nothing behind.
+ */
+struct kp_outfile {
+	int fd;         /* -1 when closed; readable too */
+	int dir_fd;
+	char *name;     /* final name inside the directory */
+	char *tmp_name; /* temporary name, or NULL while there is none */
+};
+
+/* Begin NAME (one component) inside directory DIR.  MODE is the final mode before umask. */
+kpack_error_t kp_outfile_open(struct kp_outfile *out, const char *dir, const char *name,
+			      mode_t mode, struct kpackx_error *why);
+
+/* pwrite all of it. */
+kpack_error_t kp_outfile_pwrite(struct kp_outfile *out, uint64_t off, const void *buf,
+				size_t len, struct kpackx_error *why);
+
+/* Flush to the disk; the file still has no final name. */
+kpack_error_t kp_outfile_sync(struct kp_outfile *out, struct kpackx_error *why);
+
+/* Give it its name, replacing what stood there, flush the directory, close. */
+kpack_error_t kp_outfile_publish(struct kp_outfile *out, struct kpackx_error *why);
+
+/* Close; unless published, nothing remains.  Accepts a zeroed or closed one. */
+void kp_outfile_close(struct kp_outfile *out);
+
+/* mkdir -p.  Existing directories are fine. */
+kpack_error_t kp_mkdirs(const char *path, mode_t mode, struct kpackx_error *why);
+
+#endif

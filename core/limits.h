@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* Every bound on what input may ask for, each with its reason. */
+#ifndef KP_LIMITS_H
+#define KP_LIMITS_H
+
+#include <stdint.h>
+
+/* Nesting of MessagePack values.  Real tables use 5 levels; HRX stops at 32 too. */
+#define KP_MSGPACK_DEPTH_MAX 32
+
+/* Bytes of one table of contents: offsets into it are 32 bits; 1,000,000 entries take 74 MB. */
+#define KP_TOC_SIZE_MAX UINT64_C(0xfffffff0)
+
+/* Frames in one zstd archive: AMD's reader refuses more. */
+#define KP_FRAMES_MAX UINT32_C(1048576)
+
+/* Bytes of one zstd blob: AMD's reader refuses more than 4 GiB. */
+#define KP_ZSTD_BLOB_MAX (UINT64_C(1) << 32)
+
+/* Distinct architecture or type strings in one archive: an entry keeps 16-bit numbers. */
+#define KP_STRINGS_MAX 65535
+
+/* Bytes of a key, an architecture or a path: PATH_MAX of Linux. */
+#define KP_NAME_MAX 4096
+
+/* Bytes of one decoded object that is held in memory whole.  HRX takes 2 GiB. */
+#define KP_OBJECT_MAX (UINT64_C(4) << 30)
+
+/* Bytes of a chunked object, of which only chunks are ever held. */
+#define KP_CHUNKED_MAX (UINT64_C(1) << 40)
+
+/* Bounds of metadata.chunk; rows in one seek table follow from them. */
+#define KP_CHUNK_MIN 4096
+#define KP_CHUNK_MAX (64 << 20)
+
+/* Decoded bytes one compressed byte can stand for: a 4-byte RLE block of 128 KiB. */
+#define KP_ZSTD_RATIO_MAX 32768
+/* DEFLATE's best is 258 bytes for 2 bits. */
+#define KP_ZLIB_RATIO_MAX 1032
+
+/* Decoded bytes of a compressed offload bundle (CCOB). */
+#define KP_CCOB_MAX (UINT64_C(4) << 30)
+
+/* Entries of one offload bundle: far above every GPU there is. */
+#define KP_BUNDLE_ENTRIES_MAX 4096
+
+/* Bytes of a bundle entry ID: kind, triple and target ID are below 100. */
+#define KP_ENTRY_ID_MAX 512
+
+/* Faults of one archive that are kept in words; the rest is counted. */
+#define KP_FAULTS_MAX 1000
+
+/* Bytes of a marker: AMD's runtime hands 64 KiB to its parser. */
+#define KP_MARKER_MAX 65536
+
+#endif

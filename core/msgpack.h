@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A bounded MessagePack cursor.  It reads forward over bytes it borrows, allocates
+ * nothing, and is sticky: after a fault every call fails, so a sequence of
+ * reads may be checked once.  A count is never believed before it was
+ * compared with the bytes that remain.
+ *
+ * Format: the MessagePack specification (github.com/msgpack/msgpack, spec.md).
+ */
+#ifndef KP_MSGPACK_H
+#define KP_MSGPACK_H
+
+#include "error.h"
+#include "span.h"
+
+enum kp_mp_type {
+	KP_MP_NIL,
+	KP_MP_BOOL,
+	KP_MP_UINT, /* any integer >= 0, however it is encoded */
+	KP_MP_INT,  /* an integer < 0 */
+	KP_MP_FLOAT,
+	KP_MP_STR,
+	KP_MP_BIN,
+	KP_MP_ARRAY,
+	KP_MP_MAP,
+	KP_MP_EXT,
+	KP_MP_BAD, /* no value here: end of the bytes, or a fault */
+};
+
+struct kp_mp {
+	const uint8_t *start; /* for offsets in messages */
+	const uint8_t *pos;
+	const uint8_t *end;
+	const char *fault; /* static text of the first fault, or NULL */
+};
+
+/* One value's head.  Of a container only the head is consumed. */
+struct kp_mp_value {
+	enum kp_mp_type type;
+	uint64_t num;        /* UINT, BOOL: value; INT: two's complement; ARRAY, MAP: count */
+	double real;         /* FLOAT */
+	struct kp_span span; /* STR, BIN, EXT: the bytes */
+};
+
+static inline struct kp_mp kp_mp_over(struct kp_span s)
+{
+	return (struct kp_mp){s.data, s.data, s.data + s.size, NULL};
+}
+
+/* Type of the next value, nothing consumed. */
+enum kp_mp_type kp_mp_peek(const struct kp_mp *c);
+
+/* Read the next head; false on a fault (type BAD). */
+bool kp_mp_next(struct kp_mp *c, struct kp_mp_value *v);
+
+/* Step over one whole value, nested ones included, at most KP_MSGPACK_DEPTH_MAX deep. */
+bool kp_mp_skip(struct kp_mp *c);
+
+/* Read a value of that type; a value of another type is a fault. */
+bool kp_mp_map(struct kp_mp *c, uint32_t *count);
+bool kp_mp_array(struct kp_mp *c, uint32_t *count);
+bool kp_mp_str(struct kp_mp *c, struct kp_span *s);
+bool kp_mp_uint(struct kp_mp *c, uint64_t *n);
+
+/* Make the cursor faulty; the first fault stays. */
+bool kp_mp_fault(struct kp_mp *c, const char *text);
+
+/* Offset of the cursor from where it began. */
+static inline size_t kp_mp_offset(const struct kp_mp *c)
+{
+	return (size_t)(c->pos - c->start);
+}
+
+/* MSGPACK_PARSE_FAILED with the cursor's fault and offset. */
+kpack_error_t kp_mp_fail(const struct kp_mp *c, const char *object,
+			 struct kpackx_error *why);
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/* Bounded bytes: the one range check, and little-endian fields read from bytes. */
+#ifndef KP_SPAN_H
+#define KP_SPAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+struct kp_span {
+	const uint8_t *data;
+	size_t size;
+};
+
+/* Do LEN bytes at OFF lie inside SIZE bytes?  In subtraction form: nothing wraps. */
+static inline bool kp_range_ok(uint64_t size, uint64_t off, uint64_t len)
+{
+	return off <= size && len <= size - off;
+}
+
+static inline bool kp_span_sub(struct kp_span s, uint64_t off, uint64_t len,
+			       struct kp_span *out)
+{
+	if (!kp_range_ok(s.size, off, len))
+		return false;
+	*out = (struct kp_span){s.data + off, (size_t)len};
+	return true;
+}
+
+static inline struct kp_span kp_span_str(const char *s)
+{
+	return (struct kp_span){(const uint8_t *)s, strlen(s)};
+}
+
+static inline bool kp_span_eq(struct kp_span a, struct kp_span b)
+{
+	return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
+}
+
+static inline bool kp_span_is(struct kp_span a, const char *text)
+{
+	return kp_span_eq(a, kp_span_str(text));
+}
+
+/* Bytewise order; a prefix sorts before what it begins. */
+static inline int kp_span_cmp(struct kp_span a, struct kp_span b)
+{
+	size_t n = a.size < b.size ? a.size : b.size;
+	int c = n ? memcmp(a.data, b.data, n) : 0;
+
+	return c ? c : (a.size > b.size) - (a.size < b.size);
+}
+
+static inline bool kp_span_starts(struct kp_span s, const void *prefix, size_t size)
+{
+	return s.size >= size && memcmp(s.data, prefix, size) == 0;
+}
+
+static inline uint16_t kp_le16(const uint8_t *p)
+{
+	return (uint16_t)(p[0] | p[1] << 8);
+}
+
+static inline uint32_t kp_le32(const uint8_t *p)
+{
+	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
+	       (uint32_t)p[3] << 24;
+}
+
+static inline uint64_t kp_le64(const uint8_t *p)
+{
+	return (uint64_t)kp_le32(p) | (uint64_t)kp_le32(p + 4) << 32;
+}
+
+static inline void kp_put_le32(uint8_t *p, uint32_t v)
+{
+	for (int i = 0; i < 4; i++)
+		p[i] = (uint8_t)(v >> (8 * i));
+}
+
+static inline void kp_put_le64(uint8_t *p, uint64_t v)
+{
+	for (int i = 0; i < 8; i++)
+		p[i] = (uint8_t)(v >> (8 * i));
+}
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Creating one archive.  Frames are written as they come; only the table of contents
+ * stays in memory and is written at the end, sorted by key, then arch.  The file
+ * appears under its name when it is published, whole or not at all.  Equal
+ * calls give equal bytes.
+ */
+#ifndef KP_WRITER_H
+#define KP_WRITER_H
+
+#include "archive.h"
+#include "error.h"
+#include "span.h"
+
+struct kp_writer;
+
+struct kp_writer_options {
+	kpack_compression_t scheme;
+	const char *group;  /* group_name */
+	const char *family; /* gfx_arch_family */
+	bool replace_keys;  /* a key and arch added twice replaces the earlier; else an error */
+};
+
+/* Begin NAME in directory DIR. */
+kpack_error_t kp_writer_open(const char *dir, const char *name,
+			     const struct kp_writer_options *options,
+			     struct kp_writer **out, struct kpackx_error *why);
+
+/*
+ * Store one object's bytes as they go into the blob (a zstd frame, or several for a chunked
+ * entry; plain bytes for scheme none) and give its ordinal.
+ * IO_ERROR; INVALID_ARGUMENT: the archive would pass KP_ZSTD_BLOB_MAX or KP_FRAMES_MAX.
+ */
+kpack_error_t kp_writer_add_stored(struct kp_writer *w, struct kp_span stored,
+				   uint32_t *ordinal, struct kpackx_error *why);
+
+/* Read back the stored bytes of an ordinal: their size, then the bytes. */
+uint64_t kp_writer_stored_size(const struct kp_writer *w, uint32_t ordinal);
+kpack_error_t kp_writer_read_stored(struct kp_writer *w, uint32_t ordinal, void *buf,
+				    struct kpackx_error *why);
+
+/* What an entry says besides key and arch.  Everything is copied. */
+struct kp_writer_entry {
+	struct kp_span type;
+	uint32_t ordinal;
+	uint64_t size;           /* decoded bytes */
+	struct kp_span metadata; /* one MessagePack map, or empty */
+};
+
+/*
+ * Add KEY for ARCH.  INVALID_ARGUMENT: not UTF-8 without control bytes, or there already
+ * with another ordinal.
+ */
+kpack_error_t kp_writer_add_entry(struct kp_writer *w, struct kp_span key,
+				  struct kp_span arch, const struct kp_writer_entry *entry,
+				  struct kpackx_error *why);
+
+uint64_t kp_writer_blob_size(const struct kp_writer *w);
+uint32_t kp_writer_frame_count(const struct kp_writer *w);
+size_t kp_writer_entry_count(const struct kp_writer *w);
+
+/* Write the table of contents and the header and flush to disk; not visible yet. */
+kpack_error_t kp_writer_finish(struct kp_writer *w, struct kpackx_error *why);
+/* Give the finished archive its name. */
+kpack_error_t kp_writer_publish(struct kp_writer *w, struct kpackx_error *why);
+/* Free; what was not published leaves nothing.  NULL is fine. */
+void kp_writer_close(struct kp_writer *w);
+
+#endif
