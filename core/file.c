@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: MIT */
+#include "file.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+/* Names tried before an occupied directory is believed to be somebody's attack. */
+#define TMP_NAME_TRIES 100
+
+bool kp_source_sub(const struct kp_source *s, uint64_t off, uint64_t len,
+		   struct kp_source *out)
+{
+	if (!kp_range_ok(s->size, off, len))
+		return false;
+	*out = *s;
+	out->size = len;
+	if (s->fd >= 0)
+		out->offset += off;
+	else if (s->mem)
+		out->mem += off;
+	return true;
+}
+
+kpack_error_t kp_source_read(const struct kp_source *s, uint64_t off, void *buf,
+			     size_t len, struct kpackx_error *why)
+{
+	if (!kp_range_ok(s->size, off, len))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "read of %zu bytes at offset %llu passes the end at %llu",
+			       len, (unsigned long long)off, (unsigned long long)s->size);
+	if (s->fd >= 0 && s->offset > UINT64_MAX - off)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "offset %llu + %llu does not fit into 64 bits",
+			       (unsigned long long)s->offset, (unsigned long long)off);
+	if (s->fd >= 0)
+		return kp_file_pread(s->fd, s->offset + off, buf, len, why);
+	if (len)
+		memcpy(buf, s->mem + off, len);
+	return KPACK_SUCCESS;
+}
+
+static const char *kind_name(mode_t mode)
+{
+	return S_ISDIR(mode)    ? "directory"
+	       : S_ISFIFO(mode) ? "FIFO"
+	       : S_ISSOCK(mode) ? "socket"
+				: "device";
+}
+
+kpack_error_t kp_file_open(const char *path, int *fd, struct stat *st,
+			   struct kpackx_error *why)
+{
+	kpack_error_t err;
+	int opened;
+
+	/* O_NONBLOCK: a FIFO must not hang us before we know what it is */
+	opened = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (opened < 0)
+		return kp_fail_errno(why, errno, "cannot open");
+	if (fstat(opened, st)) {
+		err = kp_fail_errno(why, errno, "cannot stat");
+		goto fail;
+	}
+	if (!S_ISREG(st->st_mode)) {
+		err = kp_fail(why, KPACK_ERROR_IO_ERROR, "is a %s, not a regular file",
+			      kind_name(st->st_mode));
+		goto fail;
+	}
+	*fd = opened;
+	return KPACK_SUCCESS;
+fail:
+	close(opened);
+	return err;
+}
+
+kpack_error_t kp_file_pread(int fd, uint64_t off, void *buf, size_t len,
+			    struct kpackx_error *why)
+{
+	uint8_t *to = buf;
+	size_t done = 0;
+
+	if (!kp_range_ok(INT64_MAX, off, len))
+		return kp_fail(why, KPACK_ERROR_IO_ERROR,
+			       "read of %zu bytes at offset %llu: no file is that long",
+			       len, (unsigned long long)off);
+	while (done < len) {
+		ssize_t n = pread(fd, to + done, len - done, (off_t)(off + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return kp_fail_errno(why, errno,
+					     "read of %zu bytes at offset %llu", len,
+					     (unsigned long long)off);
+		if (n == 0)
+			return kp_fail(
+				why, KPACK_ERROR_IO_ERROR,
+				"read of %zu bytes at offset %llu: the file ends at %llu",
+				len, (unsigned long long)off,
+				(unsigned long long)(off + done));
+		done += (size_t)n;
+	}
+	return KPACK_SUCCESS;
+}
+
+/* A fresh hidden name; it must not look like an archive to anybody who lists *.kpack. */
+static kpack_error_t pick_tmp_name(struct kp_outfile *out, struct kpackx_error *why)
+{
+	unsigned char random[8];
+	char *name;
+
+	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		return kp_fail_errno(why, errno, "cannot pick a temporary name");
+	if (asprintf(&name, ".kpack-%016llx.tmp", (unsigned long long)kp_le64(random)) <
+	    0)
+		return kp_fail_memory(why, 32, "a temporary name");
+	free(out->tmp_name);
+	out->tmp_name = name;
+	return KPACK_SUCCESS;
+}
+
+static void drop_tmp_name(struct kp_outfile *out)
+{
+	free(out->tmp_name);
+	out->tmp_name = NULL;
+}
+
+/*
+ * Without a name where that works: the file system knows O_TMPFILE, and /proc is there
+ * to give the name later (AT_EMPTY_PATH would want a capability).
+ */
+static int open_nameless(const struct kp_outfile *out, mode_t mode, char proc[32])
+{
+	int fd = openat(out->dir_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
+
+	if (fd < 0)
+		return -1;
+	snprintf(proc, 32, "/proc/self/fd/%d", fd);
+	if (access(proc, F_OK) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+static kpack_error_t open_named(struct kp_outfile *out, mode_t mode,
+				struct kpackx_error *why)
+{
+	for (int i = 0; i < TMP_NAME_TRIES; i++) {
+		KP_TRY(pick_tmp_name(out, why));
+		out->fd =
+			openat(out->dir_fd, out->tmp_name,
+			       O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, mode);
+		if (out->fd >= 0)
+			return KPACK_SUCCESS;
+		if (errno != EEXIST)
+			break;
+	}
+	/* nothing of ours stands under that name */
+	drop_tmp_name(out);
+	return kp_fail_errno(why, errno, "%s: cannot create", out->name);
+}
+
+static bool is_component(const char *name)
+{
+	return *name && !strchr(name, '/') && strcmp(name, ".") != 0 &&
+	       strcmp(name, "..") != 0;
+}
+
+kpack_error_t kp_outfile_open(struct kp_outfile *out, const char *dir, const char *name,
+			      mode_t mode, struct kpackx_error *why)
+{
+	kpack_error_t err = KPACK_SUCCESS;
+	char proc[32];
+
+	*out = (struct kp_outfile){.fd = -1, .dir_fd = -1};
+	if (!is_component(name))
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "\"%s\" is not the name of a file", name);
+	out->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (out->dir_fd < 0)
+		return kp_fail_errno(why, errno, "%s: cannot open the directory", dir);
+	out->name = strdup(name);
+	if (!out->name) {
+		err = kp_fail_memory(why, strlen(name) + 1, "a file name");
+		goto fail;
+	}
+	out->fd = open_nameless(out, mode, proc);
+	if (out->fd < 0)
+		err = open_named(out, mode, why);
+	if (err != KPACK_SUCCESS)
+		goto fail;
+	return KPACK_SUCCESS;
+fail:
+	kp_outfile_close(out);
+	return err;
+}
+
+kpack_error_t kp_outfile_pwrite(struct kp_outfile *out, uint64_t off, const void *buf,
+				size_t len, struct kpackx_error *why)
+{
+	const uint8_t *from = buf;
+	size_t done = 0;
+
+	if (!kp_range_ok(INT64_MAX, off, len))
+		return kp_fail(
+			why, KPACK_ERROR_IO_ERROR,
+			"%s: write of %zu bytes at offset %llu: no file is that long",
+			out->name, len, (unsigned long long)off);
+	while (done < len) {
+		ssize_t n = pwrite(out->fd, from + done, len - done, (off_t)(off + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return kp_fail_errno(why, n ? errno : EIO,
+					     "%s: write of %zu bytes at offset %llu",
+					     out->name, len, (unsigned long long)off);
+		done += (size_t)n;
+	}
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_outfile_sync(struct kp_outfile *out, struct kpackx_error *why)
+{
+	if (fsync(out->fd))
+		return kp_fail_errno(why, errno, "%s: cannot flush", out->name);
+	return KPACK_SUCCESS;
+}
+
+/* linkat never replaces, so a nameless file gets a temporary name to rename. */
+static kpack_error_t link_tmp_name(struct kp_outfile *out, struct kpackx_error *why)
+{
+	char proc[32];
+
+	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", out->fd);
+	for (int i = 0; i < TMP_NAME_TRIES; i++) {
+		KP_TRY(pick_tmp_name(out, why));
+		if (linkat(AT_FDCWD, proc, out->dir_fd, out->tmp_name,
+			   AT_SYMLINK_FOLLOW) == 0)
+			return KPACK_SUCCESS;
+		if (errno != EEXIST)
+			break;
+	}
+	drop_tmp_name(out);
+	return kp_fail_errno(why, errno, "%s: cannot name the finished file", out->name);
+}
+
+kpack_error_t kp_outfile_publish(struct kp_outfile *out, struct kpackx_error *why)
+{
+	KP_TRY(kp_outfile_sync(out, why));
+	if (!out->tmp_name)
+		KP_TRY(link_tmp_name(out, why));
+	if (renameat(out->dir_fd, out->tmp_name, out->dir_fd, out->name))
+		return kp_fail_errno(why, errno, "%s: cannot rename into place",
+				     out->name);
+	drop_tmp_name(out);
+	/* file systems that cannot flush a directory say EINVAL */
+	if (fsync(out->dir_fd) && errno != EINVAL)
+		return kp_fail_errno(why, errno, "%s: cannot flush its directory",
+				     out->name);
+	kp_outfile_close(out);
+	return KPACK_SUCCESS;
+}
+
+void kp_outfile_close(struct kp_outfile *out)
+{
+	/* a zeroed one: its descriptors are not ours */
+	if (!out->name && out->fd <= 0 && out->dir_fd <= 0)
+		return;
+	if (out->tmp_name)
+		unlinkat(out->dir_fd, out->tmp_name, 0);
+	if (out->fd >= 0)
+		close(out->fd);
+	if (out->dir_fd >= 0)
+		close(out->dir_fd);
+	free(out->name);
+	free(out->tmp_name);
+	*out = (struct kp_outfile){.fd = -1, .dir_fd = -1};
+}
+
+static bool is_directory(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* An existing directory can also answer EROFS or EACCES, so look before believing. */
+static kpack_error_t make_dir(const char *path, mode_t mode, struct kpackx_error *why)
+{
+	int sys_errno;
+
+	if (mkdir(path, mode) == 0)
+		return KPACK_SUCCESS;
+	sys_errno = errno;
+	if (is_directory(path))
+		return KPACK_SUCCESS;
+	return kp_fail_errno(why, sys_errno, "%s: cannot make the directory", path);
+}
+
+kpack_error_t kp_mkdirs(const char *path, mode_t mode, struct kpackx_error *why)
+{
+	kpack_error_t err = KPACK_SUCCESS;
+	char *copy = strdup(path);
+
+	if (!copy)
+		return kp_fail_memory(why, strlen(path) + 1, "a path");
+	for (char *p = copy; *p && err == KPACK_SUCCESS; p++) {
+		if (*p != '/' || p == copy || p[-1] == '/')
+			continue;
+		*p = '\0';
+		/* we must be able to go on inside */
+		err = make_dir(copy, mode | S_IWUSR | S_IXUSR, why);
+		*p = '/';
+	}
+	if (err == KPACK_SUCCESS)
+		err = make_dir(copy, mode, why);
+	free(copy);
+	return err;
+}
