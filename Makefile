@@ -1,38 +1,291 @@
 # SPDX-License-Identifier: MIT
-MODE ?= debug
-O    := build/$(MODE)
-CC   ?= cc
+#
+# MODE picks the flags and the directory, so that modes never mix:
+#   debug  release  asan (address + undefined)  tsan  fuzz (clang, libFuzzer)
+# A directory is a component: every .c in it belongs to it.
+#
+#   make                          build/debug/{kpack,kpackfs,librocm_kpack.*}
+#   make MODE=asan CC=clang       build/asan/...
+#   make WITH_JSON=0              without what needs jansson
+#   make CFLAGS=-O3 V=1           user flags come last; V=1 shows the commands
 
-PKGS_core := libzstd libelf libxxhash zlib
-CPPFLAGS += -D_GNU_SOURCE -DFUSE_USE_VERSION=312 -Icore
-WARN := -Wall -Wextra -Wformat=2 -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wno-sign-conversion
-CFLAGS_all := -std=c11 -fPIC -fvisibility=hidden -pthread $(WARN)
-cflags.debug   := -O1 -g
-cflags.release := -O2 -g
-cflags.asan    := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
-cflags.tsan    := -O1 -g -fsanitize=thread
-cflags.fuzz    := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
-CFLAGS_mode := $(cflags.$(MODE))
-LIBS := $(shell pkg-config --libs fuse3 libzstd libelf libxxhash zlib jansson msgpack)
+MODE   ?= debug
+O      ?= build/$(MODE)
+PREFIX ?= /usr/local
+VERSION := 0.1.0
 
-core := $(patsubst %.c,$(O)/%.o,$(wildcard core/*.c core/format/*.c))
-fs := $(patsubst %.c,$(O)/%.o,$(wildcard fs/*.c))
-packer := $(patsubst %.c,$(O)/%.o,$(wildcard packer/*.c))
+modes := debug release asan tsan fuzz
+ifeq ($(filter $(MODE),$(modes)),)
+$(error MODE=$(MODE): one of $(modes))
+endif
+
+# Optional libraries; the minimum is fuse3, zstd, elf, xxhash and msgpack-c.
+WITH_ZLIB    ?= 1# read zlib-compressed bundles (old CCOB)
+WITH_JSON    ?= 1# --json
+WITH_OPENSSL ?= 1# SHA-256 in `kpack inspect`
+switches := ZLIB JSON OPENSSL
+
+# ---- configuration ----------------------------------------------------------
+
+PKG_CONFIG ?= pkg-config
+# msgpack-c renamed its module after the release in Debian 12
+msgpack := $(shell $(PKG_CONFIG) --exists msgpack-c 2>/dev/null && echo msgpack-c || echo msgpack)
+
+pkgs_core   := libzstd libelf libxxhash $(msgpack) $(if $(filter 1,$(WITH_ZLIB)),zlib)
+pkgs_fs     := fuse3
+pkgs_packer := $(if $(filter 1,$(WITH_JSON)),jansson) $(if $(filter 1,$(WITH_OPENSSL)),libcrypto)
+pkgs        := $(pkgs_core) $(pkgs_fs) $(pkgs_packer)
+missing     := $(strip $(foreach p,$(pkgs),$(shell $(PKG_CONFIG) --exists $(p) 2>/dev/null || echo $(p))))
+
+pkg_libs    = $(if $(strip $(1)),$(shell $(PKG_CONFIG) --libs $(1) 2>/dev/null))
+libs_core   := $(call pkg_libs,$(pkgs_core))
+libs_fs     := $(call pkg_libs,$(pkgs_fs)) $(libs_core)
+libs_packer := $(call pkg_libs,$(pkgs_packer)) $(libs_core)
+libs_test   := -lcmocka $(call pkg_libs,$(pkgs_fs) $(pkgs_packer)) $(libs_core)
+
+# -isystem: the warnings below are for our own lines
+pkg_cflags := $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags $(filter-out $(missing),$(pkgs)) 2>/dev/null))
+
+cppflags := -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DFUSE_USE_VERSION=312 \
+	-DKP_VERSION='"$(VERSION)"' \
+	$(foreach s,$(switches),-DKP_WITH_$(s)=$(WITH_$(s))) \
+	-Icore -I. $(pkg_cflags)
+warnings := -Wall -Wextra -Wformat=2 -Wconversion -Wno-sign-conversion -Wshadow \
+	-Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wundef
+cflags   := -std=c11 -fPIC -fvisibility=hidden -pthread $(warnings)
+ldflags  := -pthread -Wl,--as-needed
+
+# In CI a warning is an error; elsewhere another compiler's new warning is not.
+WERROR ?= $(if $(filter true,$(CI)),1,0)
+cflags += $(if $(filter 1,$(WERROR)),-Werror)
+
+cppflags.release := -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
+cflags.debug     := -O1 -g
+cflags.release   := -O2 -g -fstack-protector-strong
+cflags.asan      := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+cflags.tsan      := -O1 -g -fsanitize=thread
+cflags.fuzz      := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+ldflags.release  := -Wl,-z,relro,-z,now
+ldflags.asan     := -fsanitize=address,undefined
+ldflags.tsan     := -fsanitize=thread
+ldflags.fuzz     := -fsanitize=address,undefined
+
+compile = $(CC) $(cppflags) $(cppflags.$(MODE)) $(CPPFLAGS) $(cflags) $(cflags.$(MODE)) $(CFLAGS)
+link    = $(CC) $(cflags.$(MODE)) $(CFLAGS) $(ldflags) $(ldflags.$(MODE)) $(LDFLAGS)
+
+# ---- what there is ----------------------------------------------------------
+
+objs = $(patsubst %.c,$(O)/%.o,$(wildcard $(1)))
+
+core   := $(call objs,core/*.c core/format/*.c)
+fs     := $(call objs,fs/*.c)
+packer := $(call objs,packer/*.c packer/library/*.c)
+
 units := $(patsubst %.c,$(O)/%,$(wildcard tests/unit/*.c))
+fuzz  := $(patsubst %.c,$(O)/%,$(filter-out tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c)))
+bench := $(patsubst %.c,$(O)/%,$(wildcard contrib/bench/*.c))
 
-all: $(O)/kpack $(O)/kpackfs
+programs := $(O)/kpack $(O)/kpack-pack $(O)/kpack-mark $(O)/kpackfs
+library  := $(O)/librocm_kpack.a $(O)/librocm_kpack.so.0 $(O)/librocm_kpack.so
 
-$(O)/core.a: $(core)
-	rm -f $@; ar rcs $@ $^
-$(O)/kpack: $(packer) $(O)/core.a
-	$(CC) $(CFLAGS_all) $(CFLAGS_mode) -o $@ $^ $(LIBS)
-$(O)/kpackfs: $(fs) $(O)/core.a
-	$(CC) $(CFLAGS_all) $(CFLAGS_mode) -o $@ $^ $(LIBS)
-$(O)/tests/unit/%: $(O)/tests/unit/%.o $(O)/core.a
-	$(CC) $(CFLAGS_all) $(CFLAGS_mode) -o $@ $^ -lcmocka $(LIBS)
-$(O)/%.o: %.c
+# ---- build ------------------------------------------------------------------
+
+say = $(if $(filter 1,$(V)),,@printf '  %-4s %s\n' $(1) $@;)
+
+all: $(programs) $(library) ## the programs and the library (default)
+units: $(units) ## the unit tests
+bench-programs: $(bench)
+
+# Everything compiled depends on the flags it was compiled with.
+flags := $(compile) | $(link) | $(libs_fs) $(libs_packer) | $(shell $(CC) --version 2>/dev/null | head -n 1)
+ifneq ($(strip $(flags)),$(strip $(file <$(O)/.flags)))
+$(O)/.flags: FORCE
+endif
+$(O)/.flags:
+	$(if $(missing),$(error missing: $(missing). Run contrib/install-deps, or see WITH_... in the Makefile))
+	@: $(shell mkdir -p $(@D))$(file >$@,$(flags))
+
+$(O)/%.o: %.c $(O)/.flags Makefile
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS_all) $(CFLAGS) $(CFLAGS_mode) -MMD -MP -c -o $@ $<
--include $(core:.o=.d) $(fs:.o=.d) $(packer:.o=.d)
-.PHONY: all
+	$(call say,CC)$(compile) -MMD -MP -c -o $@ $<
+
+# rm: members of files that are gone must go too
+$(O)/librocm_kpack.a: $(core)
+	@rm -f $@
+	$(call say,AR)ar rcs $@ $^
+
+$(O)/librocm_kpack.so.0: $(core) core/kpack.map
+	$(call say,LINK)$(link) -shared -Wl,-soname,librocm_kpack.so.0 -Wl,--version-script=core/kpack.map \
+		$(if $(filter debug release,$(MODE)),-Wl$(comma)-z$(comma)defs) \
+		-o $@ $(core) $(libs_core)
+$(O)/librocm_kpack.so: $(O)/librocm_kpack.so.0
+	@ln -sf librocm_kpack.so.0 $@
+
+# The components as archives, without their main, for unit tests.
+$(O)/fs.a: $(filter-out $(O)/fs/main.o,$(fs))
+	@rm -f $@
+	$(call say,AR)ar rcs $@ $^
+$(O)/packer.a: $(filter-out $(O)/packer/main.o,$(packer))
+	@rm -f $@
+	$(call say,AR)ar rcs $@ $^
+
+$(O)/kpackfs: $(fs) $(O)/librocm_kpack.a
+	$(call say,LINK)$(link) -o $@ $^ $(libs_fs)
+$(O)/kpack: $(packer) $(O)/librocm_kpack.a
+	$(call say,LINK)$(link) -o $@ $^ $(libs_packer)
+$(O)/kpack-pack $(O)/kpack-mark: $(O)/kpack
+	@ln -sf kpack $@
+
+# A unit test links core, and the component that has a file of its name.
+.SECONDEXPANSION:
+$(O)/tests/unit/%: $(O)/tests/unit/%.o $$(if $$(wildcard fs/$$*.c),$(O)/fs.a) \
+		$$(if $$(wildcard packer/$$*.c packer/library/$$*.c),$(O)/packer.a) $(O)/librocm_kpack.a
+	$(call say,LINK)$(link) -o $@ $^ $(libs_test)
+
+# A fuzz target is libFuzzer's in MODE=fuzz, else a program that replays files.
+ifeq ($(MODE),fuzz)
+$(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $(O)/librocm_kpack.a
+	$(call say,LINK)$(link) -fsanitize=fuzzer -o $@ $^ $(libs_core)
+else
+$(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/replay.o $(O)/librocm_kpack.a
+	$(call say,LINK)$(link) -o $@ $^ $(libs_core)
+endif
+
+$(O)/contrib/bench/%: $(O)/contrib/bench/%.o $(O)/librocm_kpack.a
+	$(call say,LINK)$(link) -o $@ $^ $(libs_core)
+
+comma := ,
+
+-include $(patsubst %.o,%.d,$(core) $(fs) $(packer) $(addsuffix .o,$(units) $(fuzz) $(bench)))
+
+# ---- tests ------------------------------------------------------------------
+
+# -j for a make that was started without one
+jobs = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
+
+# The integration tests, and what checks the house rather than the programs.
+bats   := $(wildcard tests/integration/*.bats)
+checks := tests/layering.sh tests/help.sh tests/install.sh tests/switches.sh
+# Sanitizer builds check the programs, not the house.
+checks := $(if $(filter asan tsan,$(MODE)),,$(checks))
+sanitized := $(if $(filter true,$(CI)),$(if $(filter debug,$(MODE)),asan tsan))
+
+check: ## build and test everything; installs what is missing when root. MODE=asan, tsan too
+	@contrib/install-deps build test
+	@$(MAKE) --no-print-directory $(jobs) check-build
+	@$(MAKE) --no-print-directory check-run RUN_MODES="$(MODE) $(sanitized)"
+
+check-sanitizers: ## the unit and integration tests in MODE=asan and MODE=tsan
+	@contrib/install-deps build test
+	@$(MAKE) --no-print-directory $(jobs) MODE=asan check-build
+	@$(MAKE) --no-print-directory $(jobs) MODE=tsan check-build
+	@$(MAKE) --no-print-directory check-run RUN_MODES="asan tsan"
+
+check-build: all $(units) $(fuzz) $(foreach m,$(sanitized),check-build-$(m))
+check-build-%:
+	@$(MAKE) --no-print-directory MODE=$* check-build
+
+# One prove over everything, last, so that its summary ends the output.
+RUN_MODES ?= $(MODE)
+check-run:
+	@tests/run $(foreach m,$(RUN_MODES),$(m)=$(if $(filter $(m),$(MODE)),$(O),build/$(m)))
+
+check-units: $(units) ## the unit tests only
+	@CHECK_ONLY=unit tests/run $(MODE)=$(O)
+check-integration: all ## the integration tests only
+	@CHECK_ONLY=bats tests/run $(MODE)=$(O)
+check-layering: all ## who includes whom, and what the library exports
+	@CHECK_ONLY=layering tests/run $(MODE)=$(O)
+check-help: all ## --help, manual pages and completions name the same options
+	@CHECK_ONLY=help tests/run $(MODE)=$(O)
+check-install: all ## install, then uninstall, and look at what is left
+	@CHECK_ONLY=install tests/run $(MODE)=$(O)
+check-switches: ## build with each optional library switched off
+	@CHECK_ONLY=switches tests/run $(MODE)=$(O)
+
+FUZZ_SECONDS ?= 60
+fuzz: ## run every fuzz target for FUZZ_SECONDS (60) each
+	@$(MAKE) --no-print-directory $(jobs) MODE=fuzz CC=clang fuzz-build
+	@$(MAKE) --no-print-directory MODE=fuzz CC=clang fuzz-run
+fuzz-build: $(fuzz)
+# New inputs go to build/: what is worth keeping is copied to tests/fuzz/corpus by hand.
+fuzz-run:
+	@mkdir -p $(O)/artifacts; for t in $(notdir $(fuzz)); do \
+		mkdir -p $(O)/corpus/$$t; corpus=$$(ls -d tests/fuzz/corpus/$$t 2>/dev/null); \
+		echo "== $$t, $(FUZZ_SECONDS) s"; \
+		$(O)/tests/fuzz/$$t -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 \
+			-print_final_stats=1 -verbosity=0 -artifact_prefix=$(O)/artifacts/$$t- \
+			$(O)/corpus/$$t $$corpus || exit 1; \
+	done
+
+# ---- house keeping ----------------------------------------------------------
+
+c_files := $(wildcard core/*.[ch] core/*/*.[ch] fs/*.[ch] packer/*.[ch] packer/library/*.[ch] \
+	tests/unit/*.[ch] tests/fuzz/*.[ch] tests/data/*.[ch] contrib/bench/*.[ch])
+pages   := $(wildcard kpackfs.1 packer/*.1)
+scripts := .ci/run contrib/install-deps contrib/demo tests/run tests/run-one $(wildcard tests/*.sh)
+
+fmt: ## format the C sources
+	clang-format -i $(c_files)
+
+lint: ## formatting, cppcheck, shellcheck, manual pages, clang-tidy
+	clang-format --dry-run -Werror $(c_files)
+	cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 -j $(shell nproc) \
+		--enable=warning,portability --suppress=missingIncludeSystem --suppress=normalCheckLevelMaxBranches \
+		--suppress=unknownMacro -Icore $(cppflags:-isystem=) $(wildcard core/*.c core/format/*.c fs/*.c packer/*.c packer/library/*.c)
+	shellcheck $(scripts)
+	$(if $(pages),mandoc -Tlint -W warning $(pages))
+	printf '%s\n' $(wildcard core/*.c core/format/*.c fs/*.c packer/*.c packer/library/*.c) | \
+		xargs -P $(shell nproc) -n 4 sh -c 'clang-tidy --quiet "$$@" -- $(subst ','\'',$(cppflags)) -std=c11 2>/dev/null' sh
+
+demo: ## the main job, shown step by step on a real library
+	@contrib/install-deps build demo
+	@$(MAKE) --no-print-directory $(jobs) MODE=release all
+	@contrib/demo build/release
+
+bindir  = $(DESTDIR)$(PREFIX)/bin
+sbindir = $(DESTDIR)$(PREFIX)/sbin
+mandir  = $(DESTDIR)$(PREFIX)/share/man/man1
+bashdir = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+zshdir  = $(DESTDIR)$(PREFIX)/share/zsh/site-functions
+fishdir = $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+bash_completions := $(wildcard contrib/completion/*.bash)
+zsh_completions  := $(wildcard contrib/completion/_*)
+fish_completions := $(wildcard contrib/completion/*.fish)
+
+install: ## install the programs and pages: PREFIX=/usr/local DESTDIR=
+	@$(MAKE) --no-print-directory $(jobs) MODE=release all
+	@$(MAKE) --no-print-directory MODE=release install-files
+# mount(8) looks for mount.TYPE in /sbin: PREFIX=/usr makes `mount -t kpackfs` work
+install-files:
+	install -d $(bindir) $(sbindir) $(mandir)
+	install -m 755 $(O)/kpackfs $(O)/kpack $(bindir)
+	ln -sf kpack $(bindir)/kpack-pack
+	ln -sf ../bin/kpackfs $(sbindir)/mount.kpackfs
+	$(if $(pages),install -m 644 $(pages) $(mandir))
+	install -d $(bashdir) $(zshdir) $(fishdir)
+	for f in $(notdir $(bash_completions:.bash=)); do \
+		install -m 644 contrib/completion/$$f.bash $(bashdir)/$$f || exit 1; done
+	ln -sf kpack $(bashdir)/kpack-pack
+	$(if $(zsh_completions),install -m 644 $(zsh_completions) $(zshdir))
+	$(if $(fish_completions),install -m 644 $(fish_completions) $(fishdir))
+
+uninstall: ## remove what install put there
+	rm -f $(bindir)/kpackfs $(bindir)/kpack $(bindir)/kpack-pack $(sbindir)/mount.kpackfs \
+		$(addprefix $(mandir)/,$(notdir $(pages))) \
+		$(addprefix $(bashdir)/,$(notdir $(bash_completions:.bash=)) kpack-pack) \
+		$(addprefix $(zshdir)/,$(notdir $(zsh_completions))) \
+		$(addprefix $(fishdir)/,$(notdir $(fish_completions)))
+
+clean: ## remove build/
+	rm -rf build
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' Makefile
+
+FORCE:
+.PHONY: all units bench-programs check check-sanitizers check-build check-run check-units \
+	check-integration check-layering check-help check-install check-switches fuzz fuzz-build \
+	fuzz-run fmt lint demo install install-files uninstall clean help FORCE
 .SECONDARY:
+.DELETE_ON_ERROR:
