@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The subcommands.  Each is a function that gets its name as argv[0] and
+ * returns the exit status - 0 done, 1 a fault was found or the work failed,
+ * 2 usage or not built - and the description its options and help come from.
+ */
+#ifndef COMMAND_H
+#define COMMAND_H
+
+#include "options.h"
+
+enum {
+	EXIT_OK = 0,
+	EXIT_FAULT = 1,
+	EXIT_USAGE = 2,
+};
+
+int cmd_pack(int argc, char **argv);
+int cmd_ls(int argc, char **argv);
+int cmd_cat(int argc, char **argv);
+int cmd_extract(int argc, char **argv);
+int cmd_info(int argc, char **argv);
+int cmd_verify(int argc, char **argv);
+int cmd_inspect(int argc, char **argv);
+
+extern const struct command_help cmd_pack_help;
+extern const struct command_help cmd_ls_help;
+extern const struct command_help cmd_cat_help;
+extern const struct command_help cmd_extract_help;
+extern const struct command_help cmd_info_help;
+extern const struct command_help cmd_verify_help;
+extern const struct command_help cmd_inspect_help;
+
+#endif

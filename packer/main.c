@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * kpack: one program, a table of subcommands.  Called as kpack-NAME it is the
+ * subcommand NAME.
+ */
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+#include "command.h"
+#include "report.h"
+
+#ifndef KP_VERSION
+#define KP_VERSION "0.1"
+#endif
+
+static const struct command_help cmd_mark_help = {
+	.name = "mark",
+	.summary = "read and write the marker of a converted binary",
+};
+
+static const struct command {
+	int (*run)(int argc, char **argv); /* NULL: not built */
+	const struct command_help *help;
+} commands[] = {
+	{cmd_pack, &cmd_pack_help},       {NULL, &cmd_mark_help},
+	{cmd_ls, &cmd_ls_help},           {cmd_cat, &cmd_cat_help},
+	{cmd_extract, &cmd_extract_help}, {cmd_info, &cmd_info_help},
+	{cmd_verify, &cmd_verify_help},   {cmd_inspect, &cmd_inspect_help},
+};
+
+#define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+static const char usage_line[] = "usage: kpack [--help] [--version] COMMAND ...\n";
+
+static void print_commands(FILE *out)
+{
+	fprintf(out, "%s\ncommands:\n", usage_line);
+	for (size_t i = 0; i < N_COMMANDS; i++)
+		fprintf(out, "  %-9s %s%s\n", commands[i].help->name,
+			commands[i].help->summary, commands[i].run ? "" : " (not built)");
+	fputs("\n'kpack COMMAND --help' tells a command's options.\n", out);
+}
+
+static const struct command *find_command(const char *name)
+{
+	for (size_t i = 0; i < N_COMMANDS; i++)
+		if (strcmp(commands[i].help->name, name) == 0)
+			return &commands[i];
+	return NULL;
+}
+
+static int run_command(const struct command *c, int argc, char **argv)
+{
+	if (c->run)
+		return c->run(argc, argv);
+	report_error(strcmp(report_program(), "kpack") == 0 ? c->help->name : NULL,
+		     "not built");
+	return EXIT_USAGE;
+}
+
+static int usage(const char *what, const char *text)
+{
+	report_error(what, "%s", text);
+	print_commands(stderr);
+	return EXIT_USAGE;
+}
+
+/* Options before the subcommand; -1: go on with it. */
+static int main_options(int argc, char **argv)
+{
+	static const struct option longs[] = {{"help", no_argument, NULL, 'h'},
+					      {"version", no_argument, NULL, 'V'},
+					      {0}};
+	int value;
+
+	opterr = 0;
+	while ((value = getopt_long(argc, argv, "+hV", longs, NULL)) != -1) {
+		if (value == 'h')
+			print_commands(stdout);
+		else if (value == 'V')
+			printf("kpack %s\n", KP_VERSION);
+		else
+			return usage(argv[optind > 1 ? optind - 1 : 1], "unknown option");
+		return report_finish(EXIT_OK);
+	}
+	return -1;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+int main(int argc, char **argv)
+{
+	const char *name = argc > 0 ? base_name(argv[0]) : "kpack";
+	const struct command *c =
+		strncmp(name, "kpack-", 6) == 0 ? find_command(name + 6) : NULL;
+	int status;
+
+	if (c) {
+		report_set_program(name);
+		return run_command(c, argc, argv);
+	}
+	status = main_options(argc, argv);
+	if (status >= 0)
+		return status;
+	if (optind >= argc)
+		return usage(NULL, "a command is missing");
+	c = find_command(argv[optind]);
+	if (!c)
+		return usage(argv[optind], "unknown command");
+	return run_command(c, argc - optind, argv + optind);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Options of a subcommand: one table from which both getopt's and the help text
+ * are made, so that they cannot differ.
+ *
+ *	enum { OPT_LONG, OPT_ARCH };
+ *	static const struct option_help table[] = {
+ *		[OPT_LONG] = {'l', "long", NULL, "more columns"},
+ *		[OPT_ARCH] = {0, "arch", "LIST", "only these targets"},
+ *		{0},
+ *	};
+ *	const struct command_help cmd_ls_help = {
+ *		"ls", "FILE...", "list entries", table, NULL};
+ *
+ *	struct options o = {.help = &cmd_ls_help, .argc = argc, .argv = argv};
+ *	while ((row = options_next(&o)) >= 0) ...  row is OPT_LONG, o.arg its argument
+ *	if (row == OPTIONS_STOP)
+ *		return o.status;
+ *	operands: argv[optind] to argv[argc - 1]
+ */
+#ifndef OPTIONS_H
+#define OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Rows of the longest table, --help included. */
+#define OPTIONS_MAX 40
+
+struct option_help {
+	char short_name;       /* 0: none */
+	const char *long_name; /* NULL ends the table */
+	const char *arg;       /* what its argument is called; NULL: it takes none */
+	const char *text;
+};
+
+struct command_help {
+	const char *name;     /* "ls" */
+	const char *operands; /* "[-l] [--arch LIST] ARCHIVE|DIR..." */
+	const char *summary;  /* one line, for `kpack --help` */
+	const struct option_help *options;
+	const char *more; /* lines after the options, or NULL */
+};
+
+struct options {
+	const struct command_help *help;
+	int argc;
+	char **argv;
+	const char *arg; /* argument of the option that was just read */
+	int status;      /* exit status to leave with after OPTIONS_STOP */
+	bool begun;
+};
+
+enum {
+	OPTIONS_END = -1,
+	OPTIONS_STOP = -2, /* --help was answered, or a usage fault was told */
+};
+
+/*
+ * The row of the next option.  --help (-h) is understood in every table.  Options may
+ * stand after operands; "--" ends them.
+ */
+int options_next(struct options *o);
+
+/* Usage fault: "PROGRAM: NAME: TEXT", then the usage on stderr.  Returns exit status 2.
+ */
+int options_usage(const struct command_help *help, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Parse TEXT, a decimal number in [LOW, HIGH], with an optional suffix K, M, G (1024). */
+bool options_number(const char *text, uint64_t low, uint64_t high, uint64_t *out);
+
+#endif
