@@ -163,11 +163,7 @@ comma := ,
 # -j for a make that was started without one
 jobs = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 
-# The integration tests, and what checks the house rather than the programs.
-bats   := $(wildcard tests/integration/*.bats)
-checks := tests/layering.sh tests/help.sh tests/install.sh tests/switches.sh
-# Sanitizer builds check the programs, not the house.
-checks := $(if $(filter asan tsan,$(MODE)),,$(checks))
+# In CI the sanitizers run too.
 sanitized := $(if $(filter true,$(CI)),$(if $(filter debug,$(MODE)),asan tsan))
 
 check: ## build and test everything; installs what is missing when root. MODE=asan, tsan too

@@ -1,0 +1,136 @@
+#!/bin/sh
+# What --help, the manual pages and the completions name is the same.  Prints TAP.
+#
+# Where an option is found:
+#   --help        a line of two or more spaces, then "-x, --long" or "--long"; mount options
+#                 as "-o name" or "-o name=VALUE"
+#   kpackfs.1     ".It Fl -long"; mount options as ".It Fl o Cm name" or ".It Cm name"
+#   kpack.1       the same below ".Ss NAME", a section per subcommand; a section that refers
+#                 to kpack-NAME(1) leaves its options to that page.  Global options stand
+#                 outside these sections.
+#   kpack-NAME.1  the whole page
+#   completions   bash, zsh: between "NAME)" and ";;" ("global)": without a subcommand)
+#                 fish: "-l long" on lines that name the subcommand, or none
+set -u
+cd "$(dirname "$0")/.." || exit 1
+bin=${KPACK_BIN:-build/debug}
+comp=contrib/completion
+
+n=0
+failed=0
+# same DESCRIPTION WANTED FOUND
+same()
+{
+	n=$((n + 1))
+	if [ "$2" = "$3" ] && [ -n "$2" ]; then
+		echo "ok $n - $1"
+		return
+	fi
+	echo "not ok $n - $1"
+	[ -n "$2" ] || echo "# --help names none"
+	for word in $2; do
+		echo "$3" | grep -qxF -e "$word" || echo "#   not there: $word"
+	done
+	for word in $3; do
+		echo "$2" | grep -qxF -e "$word" || echo "#   not in --help: $word"
+	done
+	failed=1
+}
+
+help_options() # PROGRAM...
+{
+	"$@" --help 2>/dev/null |
+		sed -nE 's/^ {2,}(-[[:alnum:]], )?(--[[:alnum:]][[:alnum:]-]*).*/\2/p' | sort -u
+}
+
+# Options of the page on stdin.
+page_options()
+{
+	grep '^\.It ' | grep -oE 'Fl -[[:alnum:]][[:alnum:]-]*' | sed 's/^Fl /-/' | sort -u
+}
+
+page_section() # NAME: the .Ss section of that name, from stdin
+{
+	awk -v name="$1" '
+		/^\.S[hs] / { inside = ($0 == ".Ss " name || $0 == ".Ss kpack " name) }
+		inside'
+}
+
+case_options() # NAME FILE: bash and zsh
+{
+	awk -v name="$1" '
+		$0 ~ "^[[:space:]]*([a-z|]+[|])?" name "([|][a-z|]+)?[)]" { inside = 1 }
+		inside
+		/;;/ { inside = 0 }' "$2" 2>/dev/null |
+		grep -oE -e '--[[:alnum:]][[:alnum:]-]*' | sort -u
+}
+
+fish_options() # PROGRAM NAME FILE; NAME global: lines without a subcommand
+{
+	if [ "$2" = global ]; then
+		grep -E "^complete -c $1 " "$3" 2>/dev/null | grep -v __fish_seen_subcommand_from
+	else
+		grep -E "^complete -c $1 .*__fish_seen_subcommand_from ([a-z ]* )?$2[ ']" "$3" 2>/dev/null
+	fi | grep -oE -e ' -l [[:alnum:]][[:alnum:]-]*' | sed 's/^ -l /--/' | sort -u
+}
+
+# ---- kpackfs ----
+
+want=$(help_options "$bin/kpackfs")
+same "kpackfs: kpackfs.1" "$want" "$(page_options <kpackfs.1)"
+same "kpackfs: kpackfs.bash" "$want" "$(case_options global $comp/kpackfs.bash)"
+same "kpackfs: _kpackfs" "$want" "$(case_options global $comp/_kpackfs)"
+same "kpackfs: kpackfs.fish" "$want" "$(fish_options kpackfs global $comp/kpackfs.fish)"
+
+want=$("$bin/kpackfs" --help 2>/dev/null |
+	sed -nE 's/^ {2,}-o ([a-z][a-z_0-9]*).*/\1/p' | sort -u)
+same "kpackfs -o: kpackfs.1" "$want" "$(grep -E '^\.It (Fl o )?Cm ' kpackfs.1 |
+	sed -E 's/^\.It (Fl o )?Cm ([a-z][a-z_0-9]*).*/\2/' | sort -u)"
+# the completions keep the names in one list, "name" or "name="
+list_names()
+{
+	sed -n '/# mount options/,/# end/p' "$1" 2>/dev/null | grep -v '^[[:space:]]*#' |
+		tr -cs 'a-z_0-9=' '\n' | sed 's/=.*//' | grep -E '^[a-z]' | sort -u
+}
+for file in kpackfs.bash _kpackfs kpackfs.fish; do
+	same "kpackfs -o: $file" "$want" "$(list_names $comp/$file)"
+done
+
+# ---- kpack ----
+
+page=$(cat packer/kpack.1 2>/dev/null)
+commands=$("$bin/kpack" --help 2>/dev/null | sed -nE 's/^  ([a-z][a-z-]*)  +[^ ].*/\1/p' | sort -u)
+
+same "kpack: subcommands in kpack.1" "$commands" \
+	"$(echo "$page" | sed -nE 's/^\.Ss (kpack )?([a-z][a-z-]*)$/\2/p' | sort -u)"
+for file in kpack.bash _kpack kpack.fish; do
+	same "kpack: subcommands in $file" "$commands" \
+		"$(sed -n '/# subcommands/,/# end/p' $comp/$file 2>/dev/null |
+			grep -v '^[[:space:]]*#' | grep -oE "^[[:space:]]*'?[a-z]+" | tr -d " '\t" | sort -u)"
+done
+
+want=$(help_options "$bin/kpack")
+outside=$(echo "$page" | awk '/^\.S[hs] / { inside = /^\.Ss / } !inside')
+same "kpack: global options in kpack.1" "$want" "$(echo "$outside" | page_options)"
+same "kpack: global options in kpack.bash" "$want" "$(case_options global $comp/kpack.bash)"
+same "kpack: global options in _kpack" "$want" "$(case_options global $comp/_kpack)"
+same "kpack: global options in kpack.fish" "$want" "$(fish_options kpack global $comp/kpack.fish)"
+
+for name in $commands; do
+	want=$(help_options "$bin/kpack" "$name")
+	section=$(echo "$page" | page_section "$name")
+	if ! echo "$section" | grep -q "^\\.Xr kpack-$name 1"; then
+		same "kpack $name: kpack.1" "$want" "$(echo "$section" | page_options)"
+	fi
+	if [ -e "packer/kpack-$name.1" ] || [ "$name" = pack ]; then
+		same "kpack $name: kpack-$name.1" "$want" "$(page_options <"packer/kpack-$name.1")"
+	fi
+	same "kpack $name: kpack.bash" "$want" "$(case_options "$name" $comp/kpack.bash)"
+	same "kpack $name: _kpack" "$want" "$(case_options "$name" $comp/_kpack)"
+	same "kpack $name: kpack.fish" "$want" "$(fish_options kpack "$name" $comp/kpack.fish)"
+done
+same "kpack-pack is kpack pack" "$(help_options "$bin/kpack" pack)" \
+	"$(help_options "$bin/kpack-pack")"
+
+echo "1..$n"
+exit $failed

@@ -1,0 +1,95 @@
+#!/bin/sh
+# Who may include whom, what core must not do, and what the library exports.  Prints TAP.
+#
+#   fs/ and packer/ use core/, never each other; core/ uses neither.
+#   core/ knows no FUSE, never prints, never ends the process.
+#   In fs/ only the programs' edge knows FUSE, so the rest can be tested without a mount.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+bin=${KPACK_BIN:-build/debug}
+
+n=0
+failed=0
+# check DESCRIPTION OFFENDERS: passes when there are none
+check()
+{
+	n=$((n + 1))
+	if [ -z "$2" ]; then
+		echo "ok $n - $1"
+	else
+		echo "not ok $n - $1"
+		echo "$2" | sed 's/^/# /'
+		failed=1
+	fi
+}
+
+# lines FILES... whose code (comments removed, line numbers kept) matches $pattern
+code()
+{
+	for f; do
+		[ -e "$f" ] || continue
+		# a block comment becomes its newlines; strings stay, they hold no calls
+		perl -0pe 's{/\*.*?\*/}{my $c = $&; $c =~ tr/\n//cd; $c}gse; s{//[^\n]*}{}g' "$f" |
+			grep -nE "$pattern" | sed "s|^|$f:|"
+	done
+}
+
+includes='^[[:space:]]*#[[:space:]]*include[[:space:]]*[<"]'
+
+pattern="${includes}([^\">]*/)?fuse[^/]*\\.h|${includes}fuse3?/"
+check "core does not include FUSE" "$(code core/*.[ch] core/*/*.[ch])"
+check "packer does not include FUSE" "$(code packer/*.[ch] packer/*/*.[ch])"
+others=
+for f in fs/*.[ch]; do
+	case $f in
+	fs/main.* | fs/ops.* | fs/control.*) ;;
+	*) others="$others $f" ;;
+	esac
+done
+# shellcheck disable=SC2086 # a list of names without spaces
+check "in fs only main, ops and control include FUSE" "$(code $others)"
+
+# Headers that only DIR has; a header of the same name elsewhere is no evidence.
+only_in()
+{
+	for h in "$1"/*.h; do
+		[ -e "$h" ] || continue
+		b=$(basename "$h")
+		[ -e "core/$b" ] && continue
+		printf '%s|' "$(echo "$b" | sed 's/\./\\./')"
+	done
+}
+fs_headers="${includes}([^\">]*/)?($(only_in fs)fs/[^\">]*)[\">]"
+packer_headers="${includes}([^\">]*/)?($(only_in packer)packer/[^\">]*)[\">]"
+
+pattern=$fs_headers
+check "core does not include fs" "$(code core/*.[ch] core/*/*.[ch])"
+check "packer does not include fs" "$(code packer/*.[ch] packer/*/*.[ch])"
+pattern=$packer_headers
+check "core does not include packer" "$(code core/*.[ch] core/*/*.[ch])"
+check "fs does not include packer" "$(code fs/*.[ch])"
+
+pattern='(^|[^[:alnum:]_])(v?f?printf|v?dprintf|puts|fputs|putchar|putc|fputc|perror|psignal|syslog|v?warnx?|v?errx?|error)[[:space:]]*\(|(^|[^[:alnum:]_])(stderr|stdout)([^[:alnum:]_]|$)'
+check "core never prints" "$(code core/*.[ch] core/*/*.[ch])"
+pattern='(^|[^[:alnum:]_])(_?exit|_Exit|quick_exit|abort|assert|raise|kill)[[:space:]]*\('
+check "core never ends the process" "$(code core/*.[ch] core/*/*.[ch])"
+pattern='(^|[^[:alnum:]_])(getopt(_long)?|isatty|system|popen)[[:space:]]*\('
+check "core knows no command line" "$(code core/*.[ch] core/*/*.[ch])"
+
+exported=$(nm -D --defined-only "$bin/librocm_kpack.so.0" 2>&1 | awk '{ print $NF }')
+check "the library exports only kpack_ and kpackx_" \
+	"$(echo "$exported" | sed 's/@.*//' | grep -vE '^kpackx?_')"
+# every name the public headers declare is there
+declared=$(cat core/rocm_kpack/*.h | tr '\n' ' ' |
+	grep -oE 'KPACK_API[^;]*;' | grep -oE 'kpackx?_[a-z0-9_]+[[:space:]]*\(' | tr -d ' \t(' | sort -u)
+missing=
+for name in $declared; do
+	echo "$exported" | grep -qx "$name" || missing="$missing$name
+"
+done
+check "the library exports all that the public headers declare" "$missing"
+check "a soname is set" "$(readelf -d "$bin/librocm_kpack.so.0" 2>&1 |
+	grep -q 'SONAME.*librocm_kpack\.so\.0' || echo "no SONAME librocm_kpack.so.0")"
+
+echo "1..$n"
+exit $failed

@@ -1,0 +1,63 @@
+#!/bin/sh
+# Build with each optional library switched off, and with all of them off; what is
+# not built must say so and exit 2.  Prints TAP.
+# shellcheck disable=SC2317 # t calls them
+set -u
+cd "$(dirname "$0")/.." || exit 1
+unset MAKEFLAGS MFLAGS MAKELEVEL MODE O
+
+n=0
+failed=0
+t() # DESCRIPTION COMMAND...
+{
+	what=$1
+	shift
+	n=$((n + 1))
+	out=$("$@" 2>&1)
+	status=$?
+	if [ $status -eq 0 ]; then
+		echo "ok $n - $what"
+	else
+		echo "not ok $n - $what (exit $status)"
+		echo "$out" | tail -n 30 | sed 's/^/# /'
+		failed=1
+	fi
+}
+
+# -O0 without debug information: only compiling and linking is of interest
+build() # NAME SWITCH...
+{
+	name=$1
+	shift
+	make --no-print-directory -j"$(nproc)" O="build/switches/$name" CFLAGS='-O0 -g0' "$@" all
+}
+not_built() # COMMAND...: exits 2 and says "not built"
+{
+	said=$("$@" 2>&1 >/dev/null)
+	[ $? -eq 2 ] || { echo "not exit 2: $*"; return 1; }
+	case $said in
+	*"not built"*) ;;
+	*) echo "says: $said"; return 1 ;;
+	esac
+}
+without() # LIBRARY FILE: not linked
+{
+	! ldd "$2" | grep "$1"
+}
+
+b=build/switches
+t "without zlib" build nozlib WITH_ZLIB=0
+t "zlib is not linked" without libz.so $b/nozlib/kpackfs
+t "without jansson" build nojson WITH_JSON=0
+t "jansson is not linked" without libjansson $b/nojson/kpack
+for command in ls info inspect; do
+	t "kpack $command --json is refused" not_built $b/nojson/kpack $command --json Makefile
+done
+t "without libcrypto" build noopenssl WITH_OPENSSL=0
+t "libcrypto is not linked" without libcrypto $b/noopenssl/kpack
+t "with none of them" build none WITH_ZLIB=0 WITH_JSON=0 WITH_OPENSSL=0
+t "the smallest kpack runs" $b/none/kpack --version
+t "the smallest kpackfs runs" $b/none/kpackfs --version
+
+echo "1..$n"
+exit $failed
