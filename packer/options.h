@@ -23,6 +23,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <unistd.h> /* optind */
 
 /* Rows of the longest table, --help included. */
 #define OPTIONS_MAX 40
