@@ -1,0 +1,77 @@
+# bash completion for kpack and kpack-pack
+
+_kpack_commands()
+{
+	# subcommands
+	printf '%s\n' \
+		pack \
+		ls \
+		cat \
+		extract \
+		info \
+		verify \
+		inspect
+	# end
+}
+
+_kpack_options() # COMMAND
+{
+	case $1 in
+	pack) echo --archives-only --group --key-prefix --arch --family --scheme --level --chunk \
+		--volume-size --jobs --force --json --quiet --help ;;
+	ls) echo --long --arch --json --help ;;
+	cat) echo --output --help ;;
+	extract) echo --arch --directory --force --help ;;
+	info) echo --json --help ;;
+	verify) echo --jobs --quiet --help ;;
+	inspect) echo --json --help ;;
+	global) echo --help --version ;;
+	esac
+}
+
+_kpack()
+{
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
+	local command=global i first=1
+
+	if [[ ${COMP_WORDS[0]##*/} == kpack-* ]]; then
+		command=${COMP_WORDS[0]##*/kpack-}
+		command=${command#kpack-}
+	else
+		for ((i = 1; i < COMP_CWORD; i++)); do
+			if [[ ${COMP_WORDS[i]} != -* ]]; then
+				command=${COMP_WORDS[i]}
+				first=$((i + 1))
+				break
+			fi
+		done
+	fi
+
+	local words=
+	if [[ $cur == -* ]]; then
+		words=$(_kpack_options "$command")
+	elif [[ $command == global ]]; then
+		words=$(_kpack_commands)
+	else
+		case $prev in
+		--scheme) words='none zstd-per-kernel' ;;
+		# the keys, then the architectures, of the archive on the line
+		*)
+			if [[ $command == cat && $COMP_CWORD -gt $first && -f ${COMP_WORDS[first]} ]]; then
+				local field=1
+				[[ $COMP_CWORD -gt $((first + 1)) ]] && field=2
+				words=$("${COMP_WORDS[0]}" ls "${COMP_WORDS[first]}" 2>/dev/null |
+					awk -v f=$field '{ print $f }' | sort -u)
+			fi
+			;;
+		esac
+	fi
+	if [[ -n $words ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
+	else
+		compopt -o filenames 2>/dev/null
+		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+	fi
+}
+
+complete -F _kpack kpack kpack-pack

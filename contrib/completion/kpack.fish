@@ -1,0 +1,37 @@
+# fish completion for kpack and kpack-pack
+
+set -l commands \
+	# subcommands
+	pack \
+	ls \
+	cat \
+	extract \
+	info \
+	verify \
+	inspect
+	# end
+
+complete -c kpack -n __fish_use_subcommand -l help -d 'Show the commands'
+complete -c kpack -n __fish_use_subcommand -l version -d 'Show the version'
+complete -c kpack -n __fish_use_subcommand -f -a "$commands"
+
+complete -c kpack -n '__fish_seen_subcommand_from pack' -l archives-only -d 'Leave binaries alone'
+complete -c kpack -n '__fish_seen_subcommand_from pack' -l group -x -d 'Name of the archives'
+complete -c kpack -n '__fish_seen_subcommand_from pack' -l key-prefix -x -d 'Put before every key'
+complete -c kpack -n '__fish_seen_subcommand_from pack' -l family -x -d 'Several architectures in one archive'
+complete -c kpack -n '__fish_seen_subcommand_from pack' -l scheme -x -a 'none zstd-per-kernel' -d Compression
+complete -c kpack -n '__fish_seen_subcommand_from pack' -l level -x -d 'zstd level'
+complete -c kpack -n '__fish_seen_subcommand_from pack' -l chunk -x -d 'Bytes of a chunk'
+complete -c kpack -n '__fish_seen_subcommand_from pack' -l volume-size -x -d 'Bytes of an archive'
+complete -c kpack -n '__fish_seen_subcommand_from pack ls extract' -l arch -x -d 'Only this architecture'
+complete -c kpack -n '__fish_seen_subcommand_from pack verify' -l jobs -x -d Threads
+complete -c kpack -n '__fish_seen_subcommand_from pack extract' -l force -d 'Replace what is there'
+complete -c kpack -n '__fish_seen_subcommand_from pack verify' -s q -l quiet -d 'No progress'
+complete -c kpack -n '__fish_seen_subcommand_from pack ls info inspect' -l json -d 'As JSON'
+complete -c kpack -n '__fish_seen_subcommand_from ls' -s l -l long -d 'Sizes and types'
+complete -c kpack -n '__fish_seen_subcommand_from cat' -s o -l output -r -d 'Write to a file'
+complete -c kpack -n '__fish_seen_subcommand_from extract' -s C -l directory -r -d 'Where to'
+complete -c kpack -n '__fish_seen_subcommand_from pack ls cat extract info verify inspect' -l help -d 'Show the options'
+
+# called by its link: the options of pack, without the word
+complete -c kpack-pack -w 'kpack pack'
