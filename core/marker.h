@@ -39,10 +39,12 @@ struct kp_marker {
 };
 
 /*
- * Parse the map at the start of BYTES.  AMD's rules: the first of equal keys counts,
- * array members that are not strings are skipped.
+ * Parse the map at the start of BYTES, within KP_MARKER_MAX.  AMD's rules: the first of
+ * equal keys counts, array members that are not strings are skipped.  OUT is untouched on
+ * failure.
  * INVALID_METADATA: not a map, kernel_name missing or no string, kpack_search_paths
- * missing, no array, or without a string.  OUT_OF_MEMORY.
+ * missing, no array, or without a string; a NUL inside a string.  MSGPACK_PARSE_FAILED:
+ * no MessagePack, or cut short.  OUT_OF_MEMORY.
  */
 kpack_error_t kp_marker_parse(struct kp_span bytes, struct kp_marker *out,
 			      struct kpackx_error *why);

@@ -38,8 +38,9 @@ struct kp_target {
  * once, each with its sign; also Tensile's "gfx90a-xnack+".  An unknown processor
  * is kept verbatim (with both features allowed) as long as its characters are
  * [A-Za-z0-9_.-] and it has at most 31; sm_NN and compute_NN and amdgcnspirv are such.
- * INVALID_ARGUMENT, with the reason: an empty or too long name, an unknown or repeated
- * feature, a missing sign, a feature the processor does not have.
+ * INVALID_ARGUMENT, with the reason: an empty or too long name, a known name in another
+ * case, an unknown or repeated feature, a missing sign, a feature the processor does not
+ * have.
  */
 kpack_error_t kp_target_parse(struct kp_span text, struct kp_target *out,
 			      struct kpackx_error *why);
@@ -47,7 +48,10 @@ kpack_error_t kp_target_parse(struct kp_span text, struct kp_target *out,
 /* Canonical text: primary name, sramecc before xnack, unstated ones left out. */
 void kp_target_format(const struct kp_target *t, char out[KP_TARGET_TEXT_MAX]);
 
-/* Canonical spelling of TEXT, or TEXT itself where it is no target ID. */
+/*
+ * Canonical spelling of TEXT, or TEXT itself where it is no target ID.  Such a text is cut
+ * at 63 bytes: where those may be longer, use kp_target_parse.
+ */
 void kp_target_canonical(struct kp_span text, char out[KP_TARGET_TEXT_MAX]);
 
 bool kp_target_eq(const struct kp_target *a, const struct kp_target *b);
@@ -80,6 +84,7 @@ const char *const *kp_generic_members(struct kp_span name);
 /*
  * Target ID of an AMDGPU code object from its ELF header: EI_ABIVERSION (1 = code
  * object v3 ... 4 = v6) and e_flags.  An unknown mach is "mach-0xNN".
+ * Feature bits a target ID cannot state for the processor are left out (gfx1250).
  * NOT_IMPLEMENTED: an ABI version that does not say (v2, or newer than known).
  */
 kpack_error_t kp_target_from_elf_flags(uint8_t abi_version, uint32_t e_flags,
@@ -88,7 +93,7 @@ kpack_error_t kp_target_from_elf_flags(uint8_t abi_version, uint32_t e_flags,
 /* Parts of a bundle entry ID; spans borrow from the ID. */
 struct kp_entry_id {
 	struct kp_span kind;   /* host, hip, hipv4, openmp, ... kept verbatim */
-	struct kp_span triple; /* without the environment where that is empty */
+	struct kp_span triple; /* with the environment only where one is written */
 	struct kp_span target; /* target ID, may be empty */
 };
 
@@ -96,6 +101,8 @@ struct kp_entry_id {
  * Split a bundle entry ID, all four spellings in the field:
  *   hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+   hip-amdgcn-amd-amdhsa-gfx900
  *   hip-amdgcn-amd-amdhsa-unknown-gfx1100    host-x86_64-unknown-linux-gnu-
+ * The triple of the third is amdgcn-amd-amdhsa-unknown; of the first two,
+ * amdgcn-amd-amdhsa.
  * false: no '-' at all, or an empty kind.
  */
 bool kp_entry_id_parse(struct kp_span id, struct kp_entry_id *out);

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+#include "text.h"
+#include "limits.h"
+#include <stdlib.h>
+
+/* Most a single character becomes: four bytes as \ooo. */
+#define ESCAPED_MAX 16
+
+/* Characters that end a line, take no room or reorder what stands around them. */
+static const struct {
+	uint32_t first, last;
+} deceptive[] = {
+	{'\\', '\\'},     {0x061c, 0x061c}, {0x200b, 0x200f},
+	{0x2028, 0x202e}, {0x2066, 0x2069}, {0xfeff, 0xfeff},
+};
+
+static bool control(uint32_t c)
+{
+	return c < 0x20 || (c >= 0x7f && c <= 0x9f);
+}
+
+static bool printable(uint32_t c)
+{
+	for (size_t i = 0; i < sizeof(deceptive) / sizeof(deceptive[0]); i++)
+		if (c >= deceptive[i].first && c <= deceptive[i].last)
+			return false;
+	return !control(c);
+}
+
+/* Bytes of the character that LEAD begins, by its high bits; 0 when it begins none. */
+static size_t sequence_size(uint8_t lead)
+{
+	if (lead < 0x80)
+		return 1;
+	if (lead >= 0xc2 && lead <= 0xdf)
+		return 2;
+	if (lead >= 0xe0 && lead <= 0xef)
+		return 3;
+	if (lead >= 0xf0 && lead <= 0xf4)
+		return 4;
+	return 0;
+}
+
+/*
+ * Decode the character at the start of S, which is not empty.  Returns its bytes, or 0
+ * when it is not valid: cut short, longer than needed, a surrogate, above U+10FFFF.
+ */
+static size_t decode(struct kp_span s, uint32_t *out)
+{
+	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+	size_t n = sequence_size(s.data[0]);
+	uint32_t c = n == 1 ? s.data[0] : s.data[0] & (0x7fu >> n);
+
+	if (n == 0 || n > s.size)
+		return 0;
+	for (size_t i = 1; i < n; i++) {
+		if ((s.data[i] & 0xc0) != 0x80)
+			return 0;
+		c = c << 6 | (s.data[i] & 0x3f);
+	}
+	if (c < least[n] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
+		return 0;
+	*out = c;
+	return n;
+}
+
+bool kp_text_ok(struct kp_span s)
+{
+	uint32_t c;
+
+	for (size_t i = 0, n; i < s.size; i += n) {
+		n = decode((struct kp_span){s.data + i, s.size - i}, &c);
+		if (n == 0 || control(c))
+			return false;
+	}
+	return true;
+}
+
+bool kp_component_ok(struct kp_span s)
+{
+	if (s.size == 0 || s.size > 255 || kp_span_is(s, ".") || kp_span_is(s, ".."))
+		return false;
+	return !memchr(s.data, '/', s.size) && !memchr(s.data, '\0', s.size);
+}
+
+bool kp_path_ok(struct kp_span s)
+{
+	size_t begin = 0;
+
+	if (s.size == 0 || s.size > KP_NAME_MAX || !kp_text_ok(s))
+		return false;
+	for (size_t i = 0; i <= s.size; i++) {
+		if (i < s.size && s.data[i] != '/')
+			continue;
+		if (!kp_component_ok((struct kp_span){s.data + begin, i - begin}))
+			return false;
+		begin = i + 1;
+	}
+	return true;
+}
+
+/* Write the first character of S as it is printed; returns the bytes read. */
+static size_t escape_one(struct kp_span s, char out[ESCAPED_MAX], size_t *written)
+{
+	uint32_t c;
+	size_t n = decode(s, &c);
+
+	if (n && printable(c)) {
+		memcpy(out, s.data, n);
+		*written = n;
+		return n;
+	}
+	if (n == 0)
+		n = 1;
+	for (size_t i = 0; i < n; i++) {
+		*out++ = '\\';
+		*out++ = (char)('0' + (s.data[i] >> 6));
+		*out++ = (char)('0' + (s.data[i] >> 3 & 7));
+		*out++ = (char)('0' + (s.data[i] & 7));
+	}
+	*written = 4 * n;
+	return n;
+}
+
+char *kp_text_escape(struct kp_span s, char *out, size_t cap)
+{
+	char one[ESCAPED_MAX];
+	size_t used = 0, len;
+
+	if (cap == 0)
+		return out;
+	for (size_t i = 0; i < s.size;) {
+		i += escape_one((struct kp_span){s.data + i, s.size - i}, one, &len);
+		if (len >= cap - used)
+			break;
+		memcpy(out + used, one, len);
+		used += len;
+	}
+	out[used] = '\0';
+	return out;
+}
+
+char *kp_text_escape_new(struct kp_span s)
+{
+	char one[ESCAPED_MAX];
+	size_t total = 1, len;
+	char *out;
+
+	for (size_t i = 0; i < s.size; total += len)
+		i += escape_one((struct kp_span){s.data + i, s.size - i}, one, &len);
+	out = malloc(total);
+	return out ? kp_text_escape(s, out, total) : NULL;
+}
