@@ -308,7 +308,6 @@ static const char *const canonical[][2] = {
 	{"gfx11-generic", "gfx11-generic"},
 	{"gfx1250-strict", "gfx1250-strict"},
 	/* not in the table: kept as they are, with any feature */
-	{"gfx1310", "gfx1310"},
 	{"gfx1410:xnack+:sramecc+", "gfx1410:sramecc+:xnack+"},
 	{"gfx99-5-generic-xnack+", "gfx99-5-generic:xnack+"},
 	{"sm_100a", "sm_100a"},
