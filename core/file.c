@@ -42,6 +42,32 @@ kpack_error_t kp_source_read(const struct kp_source *s, uint64_t off, void *buf,
 	return KPACK_SUCCESS;
 }
 
+void kp_window_init(struct kp_window *w, const struct kp_source *src)
+{
+	w->src = *src;
+	w->off = 0;
+	w->size = 0;
+}
+
+kpack_error_t kp_window_get(struct kp_window *w, uint64_t off, size_t len,
+			    const uint8_t **bytes, struct kpackx_error *why)
+{
+	size_t want = sizeof(w->buf);
+
+	if (off < w->off || !kp_range_ok(w->size, off - w->off, len)) {
+		if (off < w->src.size && w->src.size - off < want)
+			want = (size_t)(w->src.size - off);
+		w->size = 0;
+		/* a shorter run than asked for: let the read say so */
+		KP_TRY(kp_source_read(&w->src, off, w->buf, want < len ? len : want,
+				      why));
+		w->off = off;
+		w->size = want;
+	}
+	*bytes = w->buf + (off - w->off);
+	return KPACK_SUCCESS;
+}
+
 static const char *kind_name(mode_t mode)
 {
 	return S_ISDIR(mode)    ? "directory"

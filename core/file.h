@@ -39,10 +39,28 @@ bool kp_source_sub(const struct kp_source *s, uint64_t off, uint64_t len,
 
 /*
  * Read exactly LEN bytes at OFF into BUF.
- * INVALID_FORMAT: outside the run.  IO_ERROR: the system refused, or the file is shorter now.
+ * INVALID_FORMAT: outside the run.
+ * IO_ERROR: the system refused, or the file is shorter now.
  */
-kpack_error_t kp_source_read(const struct kp_source *s, uint64_t off, void *buf, size_t len,
-			     struct kpackx_error *why);
+kpack_error_t kp_source_read(const struct kp_source *s, uint64_t off, void *buf,
+			     size_t len, struct kpackx_error *why);
+
+/* Small reads through a buffer: walks tables of any length in bounded memory. */
+struct kp_window {
+	struct kp_source src;
+	uint64_t off; /* where in the run the buffer stands */
+	size_t size;  /* bytes in the buffer */
+	uint8_t buf[16384];
+};
+
+void kp_window_init(struct kp_window *w, const struct kp_source *src);
+
+/*
+ * LEN bytes (at most sizeof(buf)) at OFF; they stay until the next call.
+ * Errors as for kp_source_read.
+ */
+kpack_error_t kp_window_get(struct kp_window *w, uint64_t off, size_t len,
+			    const uint8_t **bytes, struct kpackx_error *why);
 
 /*
  * Open PATH for reading (O_CLOEXEC), give its descriptor and stat.
@@ -61,13 +79,13 @@ kpack_error_t kp_file_pread(int fd, uint64_t off, void *buf, size_t len,
  * killed program leaves nothing behind.
  */
 struct kp_outfile {
-	int fd;         /* -1 when closed; readable too */
+	int fd; /* -1 when closed; readable too */
 	int dir_fd;
 	char *name;     /* final name inside the directory */
 	char *tmp_name; /* temporary name, or NULL while there is none */
 };
 
-/* Begin NAME (one component) inside directory DIR.  MODE is the final mode before umask. */
+/* Begin NAME (one component) in directory DIR.  MODE is the final mode before umask. */
 kpack_error_t kp_outfile_open(struct kp_outfile *out, const char *dir, const char *name,
 			      mode_t mode, struct kpackx_error *why);
 

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+#include "format.h"
+#include <elf.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "../limits.h"
+
+/* Enough of a container's beginning to know it. */
+#define HEAD_SIZE 64
+
+/* Padding is looked at in steps that grow up to this. */
+#define PAD_STEP_MIN 4096
+#define PAD_STEP_MAX (1 << 20)
+
+/*
+ * Images of one source.  The largest libraries have some thousands; a compressed bundle
+ * of some hundred bytes can state 4096, so the file's size is no bound.
+ */
+#define IMAGES_MAX 262144
+
+static const struct kp_format *const formats[] = {
+	&kp_format_bundle,
+	&kp_format_ccob,
+	&kp_format_code_object,
+};
+
+const struct kp_format *kp_format_probe(struct kp_span head)
+{
+	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+		if (formats[i]->probe(head))
+			return formats[i];
+	}
+	return NULL;
+}
+
+/* Room for one more; capacities are the powers of two, so the count alone tells. */
+static kpack_error_t grow(void **items, size_t count, size_t size, const char *what,
+			  struct kpackx_error *why)
+{
+	size_t room = count ? 2 * count : 1;
+	void *grown;
+
+	if (count & (count - 1))
+		return KPACK_SUCCESS;
+	grown = room > SIZE_MAX / size ? NULL : realloc(*items, room * size);
+	if (!grown)
+		return kp_fail_memory(why, (uint64_t)room * size, what);
+	*items = grown;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t copy_id(struct kp_image *image, struct kp_span id,
+			     struct kpackx_error *why)
+{
+	if (memchr(id.data, '\0', id.size))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "entry ID of %zu bytes contains a NUL byte", id.size);
+	image->id = malloc(id.size + 1);
+	if (!image->id)
+		return kp_fail_memory(why, id.size + 1, "an entry ID");
+	memcpy(image->id, id.data, id.size);
+	image->id[id.size] = '\0';
+	return KPACK_SUCCESS;
+}
+
+/* Architecture and host from the ID; an ID that cannot be split has neither. */
+static void interpret_id(struct kp_image *image, struct kp_span id)
+{
+	struct kp_entry_id parts;
+
+	if (!kp_entry_id_parse(id, &parts))
+		return;
+	image->host = kp_entry_id_is_host(&parts);
+	if (!image->host && parts.target.size)
+		kp_target_canonical(parts.target, image->arch);
+}
+
+kpack_error_t kp_containers_add_image(struct kp_containers *list, struct kp_container *c,
+				      struct kp_span id, uint64_t offset, uint64_t size,
+				      struct kpackx_error *why)
+{
+	struct kp_image image = {
+		.container = list->count, .offset = offset, .size = size};
+	void *items = list->images;
+
+	if (list->n_images >= IMAGES_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "more than %d entries in all", IMAGES_MAX);
+	KP_TRY(grow(&items, list->n_images, sizeof(image), "the list of images", why));
+	list->images = items;
+	if (id.data) {
+		KP_TRY(copy_id(&image, id, why));
+		interpret_id(&image, id);
+	}
+	list->images[list->n_images++] = image;
+	c->n_images++;
+	return KPACK_SUCCESS;
+}
+
+static bool all_zero(const uint8_t *p, size_t n)
+{
+	return n == 0 || (p[0] == 0 && memcmp(p, p + 1, n - 1) == 0);
+}
+
+/* Move *POS to the next byte that is not zero, or to the end. */
+static kpack_error_t skip_zeros(const struct kp_source *src, uint8_t *buf, uint64_t *pos,
+				struct kpackx_error *why)
+{
+	size_t step = PAD_STEP_MIN, n, i = 0;
+
+	for (; *pos < src->size; *pos += n) {
+		n = src->size - *pos < step ? (size_t)(src->size - *pos) : step;
+		KP_TRY(kp_source_read(src, *pos, buf, n, why));
+		if (!all_zero(buf, n)) {
+			while (buf[i] == 0)
+				i++;
+			*pos += i;
+			return KPACK_SUCCESS;
+		}
+		step = step < PAD_STEP_MAX ? 2 * step : PAD_STEP_MAX;
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t fail_unknown(struct kp_span head, uint64_t off,
+				  struct kpackx_error *why)
+{
+	char hex[3 * 8 + 1] = "";
+
+	for (size_t i = 0; i < head.size && i < 8; i++)
+		snprintf(hex + 3 * i, 4, " %02x", head.data[i]);
+	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+		       "offset %" PRIu64 ": no container begins with%s", off, hex);
+}
+
+/* Read the container at OFF and append it. */
+static kpack_error_t add_container(const struct kp_source *src, uint64_t off,
+				   struct kp_containers *list, struct kpackx_error *why)
+{
+	struct kp_container c = {.offset = off, .first_image = list->n_images};
+	uint8_t bytes[HEAD_SIZE];
+	uint64_t left = src->size - off;
+	struct kp_span head = {bytes, left < HEAD_SIZE ? (size_t)left : HEAD_SIZE};
+	void *items = list->items;
+	kpack_error_t err;
+
+	KP_TRY(kp_source_read(src, off, bytes, head.size, why));
+	c.format = kp_format_probe(head);
+	if (!c.format)
+		return fail_unknown(head, off, why);
+	KP_TRY(grow(&items, list->count, sizeof(c), "the list of containers", why));
+	list->items = items;
+	err = c.format->parse(src, off, &c, list, why);
+	if (err != KPACK_SUCCESS)
+		return kp_fail_prefix(why, err, "%s at offset %" PRIu64, c.format->name,
+				      off);
+	list->items[list->count++] = c;
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_containers_scan(const struct kp_source *src, struct kp_containers *out,
+				 struct kpackx_error *why)
+{
+	uint8_t *buf = malloc(PAD_STEP_MAX);
+	kpack_error_t err = KPACK_SUCCESS;
+	uint64_t pos = 0;
+
+	*out = (struct kp_containers){0};
+	if (!buf)
+		return kp_fail_memory(why, PAD_STEP_MAX, "reading padding");
+	for (;;) {
+		err = skip_zeros(src, buf, &pos, why);
+		if (err != KPACK_SUCCESS || pos == src->size)
+			break;
+		err = add_container(src, pos, out, why);
+		if (err != KPACK_SUCCESS)
+			break;
+		pos += out->items[out->count - 1].size;
+	}
+	if (err != KPACK_SUCCESS)
+		kp_containers_fini(out);
+	free(buf);
+	return err;
+}
+
+void kp_containers_fini(struct kp_containers *list)
+{
+	for (size_t i = 0; i < list->n_images; i++)
+		free(list->images[i].id);
+	free(list->images);
+	free(list->items);
+	*list = (struct kp_containers){0};
+}
+
+kpack_error_t kp_container_load(const struct kp_source *src, const struct kp_container *c,
+				struct kp_payload *out, struct kpackx_error *why)
+{
+	kpack_error_t err;
+
+	*out = (struct kp_payload){.source = {.fd = -1}};
+	if (c->format->load) {
+		err = c->format->load(src, c, out, why);
+		if (err != KPACK_SUCCESS)
+			return kp_fail_prefix(why, err, "%s at offset %" PRIu64,
+					      c->format->name, c->offset);
+		return KPACK_SUCCESS;
+	}
+	if (!kp_source_sub(src, c->offset, c->size, &out->source))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "%s at offset %" PRIu64 ": %" PRIu64
+			       " bytes pass the end at %" PRIu64,
+			       c->format->name, c->offset, c->size, src->size);
+	return KPACK_SUCCESS;
+}
+
+void kp_payload_fini(struct kp_payload *payload)
+{
+	free(payload->heap);
+	*payload = (struct kp_payload){.source = {.fd = -1}};
+}
+
+/*
+ * PTX begins with blank lines and // comments, then ".version".  NVIDIA's compiler writes
+ * more comment than a short head holds, but names itself.
+ */
+static bool is_ptx(struct kp_span head)
+{
+	const uint8_t *p = head.data, *end = head.data + head.size, *line;
+
+	while (p < end) {
+		if (*p == ' ' || *p == '\t' || *p == '\r' || *p == '\n') {
+			p++;
+			continue;
+		}
+		if (end - p < 2 || p[0] != '/' || p[1] != '/')
+			return end - p >= 9 && memcmp(p, ".version ", 9) == 0;
+		line = memchr(p, '\n', (size_t)(end - p));
+		p = line ? line : end;
+	}
+	return memmem(head.data, head.size, "NVIDIA NVVM", 11) != NULL;
+}
+
+static const char *elf_type(struct kp_span head)
+{
+	if (head.size < 20)
+		return "co";
+	switch (kp_le16(head.data + offsetof(Elf64_Ehdr, e_machine))) {
+	case EM_AMDGPU:
+		return "hsaco";
+	case EM_CUDA:
+		return "cubin";
+	default:
+		return "co";
+	}
+}
+
+const char *kp_object_type(struct kp_span head)
+{
+	static const struct {
+		const char *type, *magic;
+		size_t size;
+	} magics[] = {
+		{"bc", "BC\xc0\xde", 4},
+		{"bc", "\xde\xc0\x17\x0b", 4},
+		{"spv", "\x03\x02\x23\x07", 4},
+		{"tileirbc", "\x7fTileIR", 8},
+	};
+
+	for (size_t i = 0; i < sizeof(magics) / sizeof(magics[0]); i++) {
+		if (kp_span_starts(head, magics[i].magic, magics[i].size))
+			return magics[i].type;
+	}
+	if (kp_span_starts(head, ELFMAG, SELFMAG))
+		return elf_type(head);
+	return head.size && is_ptx(head) ? "ptx" : "co";
+}
