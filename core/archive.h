@@ -17,6 +17,8 @@
 
 #include <sys/stat.h>
 #include "error.h"
+#include "fault.h"
+#include "file.h"
 #include "rocm_kpack/kpack.h"
 #include "span.h"
 
@@ -40,12 +42,6 @@ struct kp_meta {
 	uint64_t chunk;   /* decoded bytes per frame of a chunked entry; 0: one frame */
 };
 
-/* A fault of one entry, or a broken rule that does not stop reading. */
-struct kp_fault {
-	char *text;   /* "toc: lib/x.so#0 gfx942: ordinal 9 of 4 frames" */
-	bool refused; /* the entry is not there; false: only `verify` minds */
-};
-
 kpack_error_t kp_archive_open(const char *path, struct kpack_archive **out,
 			      struct kpackx_error *why);
 void kp_archive_close(struct kpack_archive *a); /* NULL is fine */
@@ -63,6 +59,12 @@ bool kp_archive_find(const struct kpack_archive *a, struct kp_span key, struct k
 void kp_archive_meta(const struct kpack_archive *a, size_t entry, struct kp_meta *out);
 /* The metadata map as stored (MessagePack); empty when there is none. */
 struct kp_span kp_archive_meta_raw(const struct kpack_archive *a, size_t entry);
+
+/* Keys and declared architectures (gfx_arches), NUL-terminated, borrowed until close. */
+size_t kp_archive_binary_count(const struct kpack_archive *a);
+const char *kp_archive_binary(const struct kpack_archive *a, size_t binary);
+size_t kp_archive_arch_count(const struct kpack_archive *a);
+const char *kp_archive_arch(const struct kpack_archive *a, size_t arch);
 
 /* "none" or "zstd-per-kernel"; group_name and gfx_arch_family, empty when absent. */
 const char *kp_archive_scheme(const struct kpack_archive *a);
@@ -89,10 +91,15 @@ kpack_error_t kp_archive_read(const struct kpack_archive *a, size_t entry, void 
 			      struct kpackx_error *why);
 
 /*
- * The bytes of an entry as they stand in the blob (its stored bytes) into BUF.
+ * Where an entry's stored bytes are: kp_source_read gets them.  Borrowed until close.
+ * INVALID_FORMAT: the frame's length word contradicts the frame index.
  */
-kpack_error_t kp_archive_read_stored(const struct kpack_archive *a, size_t entry, void *buf,
-				     struct kpackx_error *why);
+kpack_error_t kp_archive_source(const struct kpack_archive *a, size_t entry,
+				struct kp_source *out, struct kpackx_error *why);
+
+/* Does BUF, the decoded bytes of an entry, match its xxh3?  Success where it has none. */
+kpack_error_t kp_archive_check(const struct kpack_archive *a, size_t entry, const void *buf,
+			       struct kpackx_error *why);
 
 /*
  * Decode an entry piece by piece into one buffer of its size, so that the first bytes

@@ -8,8 +8,8 @@
 /* Nesting of MessagePack values.  Real tables use 5 levels; HRX stops at 32 too. */
 #define KP_MSGPACK_DEPTH_MAX 32
 
-/* Bytes of one table of contents: offsets into it are 32 bits; 1,000,000 entries take 74 MB. */
-#define KP_TOC_SIZE_MAX UINT64_C(0xfffffff0)
+/* Bytes of one table of contents.  A million entries take 74 MB; offsets in it are 32 bits. */
+#define KP_TOC_SIZE_MAX (UINT64_C(1) << 30)
 
 /* Frames in one zstd archive: AMD's reader refuses more. */
 #define KP_FRAMES_MAX UINT32_C(1048576)

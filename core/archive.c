@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: MIT */
+#include "archive.h"
+#include <stdlib.h>
+#include <unistd.h>
+#include <xxhash.h>
+#include "codec.h"
+#include "limits.h"
+#include "msgpack.h"
+#include "toc.h"
+
+enum { HEADER_SIZE = 16, VERSION = 1 };
+
+struct kpack_archive {
+	char *path;
+	int fd;
+	struct stat st;
+	struct kp_toc toc;
+	uint64_t toc_hash;
+
+	/* scheme zstd-per-kernel: see kp_frame_at; borrowed from the table, or walked */
+	const uint8_t *frames;
+	uint8_t *walked;
+	uint32_t n_frames;
+};
+
+/* --- opening ---------------------------------------------------------------------- */
+
+static uint64_t file_size(const struct kpack_archive *a)
+{
+	return (uint64_t)a->st.st_size;
+}
+
+static kpack_error_t read_header(const struct kpack_archive *a, uint64_t *toc_offset,
+				 struct kpackx_error *why)
+{
+	uint8_t h[HEADER_SIZE];
+
+	if (file_size(a) == 0)
+		return kp_fail(why, KPACK_ERROR_IO_ERROR, "header: the file is empty");
+	if (file_size(a) < HEADER_SIZE)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "header: %llu bytes, less than 16",
+			       (unsigned long long)file_size(a));
+	KP_TRY(kp_file_pread(a->fd, 0, h, sizeof(h), why));
+	if (memcmp(h, "KPAK", 4) != 0)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "header: not a kpack archive (magic %02x%02x%02x%02x)", h[0],
+			       h[1], h[2], h[3]);
+	if (kp_le32(h + 4) != VERSION)
+		return kp_fail(why, KPACK_ERROR_UNSUPPORTED_VERSION,
+			       "header: version %u is not supported, only 1", kp_le32(h + 4));
+	*toc_offset = kp_le64(h + 8);
+	if (*toc_offset < HEADER_SIZE || *toc_offset >= file_size(a))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "header: toc_offset %llu is outside 16..%llu%s",
+			       (unsigned long long)*toc_offset,
+			       (unsigned long long)file_size(a) - 1,
+			       *toc_offset ? "" : ": the archive was never finished");
+	return KPACK_SUCCESS;
+}
+
+/* Look at the first byte before believing that gigabytes are a table. */
+static kpack_error_t check_toc_head(const struct kpack_archive *a, uint64_t offset,
+				    struct kpackx_error *why)
+{
+	uint8_t head;
+
+	KP_TRY(kp_file_pread(a->fd, offset, &head, 1, why));
+	if ((head & 0xf0) != 0x80 && head != 0xde && head != 0xdf)
+		return kp_fail(why, KPACK_ERROR_MSGPACK_PARSE_FAILED,
+			       "toc: byte 0 is 0x%02x: not a map", head);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t read_toc(struct kpack_archive *a, struct kpackx_error *why)
+{
+	uint64_t offset = 0, size;
+	uint8_t *bytes;
+	kpack_error_t err;
+
+	KP_TRY(read_header(a, &offset, why));
+	KP_TRY(check_toc_head(a, offset, why));
+	size = file_size(a) - offset;
+	if (size > KP_TOC_SIZE_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "toc: %llu bytes, limit %llu", (unsigned long long)size,
+			       (unsigned long long)KP_TOC_SIZE_MAX);
+	bytes = malloc((size_t)size + 1);
+	if (!bytes)
+		return kp_fail_memory(why, size, "the table of contents");
+	err = kp_file_pread(a->fd, offset, bytes, (size_t)size, why);
+	if (err) {
+		free(bytes);
+		return err;
+	}
+	a->toc_hash = XXH3_64bits(bytes, (size_t)size);
+	return kp_toc_parse(bytes, (size_t)size, file_size(a), &a->toc, why);
+}
+
+/* The count at the start of the blob must be the index's. */
+static kpack_error_t check_frame_count(const struct kpack_archive *a,
+				       struct kpackx_error *why)
+{
+	uint8_t word[4];
+
+	KP_TRY(kp_file_pread(a->fd, a->toc.zstd_offset, word, sizeof(word), why));
+	if (kp_le32(word) != a->n_frames)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "frame_index: %u frames, the blob has %u", a->n_frames,
+			       kp_le32(word));
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t index_frames(struct kpack_archive *a, struct kpackx_error *why)
+{
+	const struct kp_toc *t = &a->toc;
+	struct kp_source blob;
+
+	if (!t->has_zstd_offset || !t->has_zstd_size)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "toc: zstd_%s is missing",
+			       t->has_zstd_offset ? "size" : "offset");
+	if (t->zstd_size < 4 || t->zstd_size > KP_ZSTD_BLOB_MAX ||
+	    !kp_range_ok(file_size(a), t->zstd_offset, t->zstd_size))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "toc: zstd blob: %llu bytes at %llu in a file of %llu",
+			       (unsigned long long)t->zstd_size,
+			       (unsigned long long)t->zstd_offset,
+			       (unsigned long long)file_size(a));
+	if (t->frame_index.data) {
+		KP_TRY(kp_frame_index_check(t->frame_index, t->zstd_size, &a->n_frames, why));
+		a->frames = t->frame_index.data;
+		return check_frame_count(a, why);
+	}
+	blob = kp_source_fd(a->fd, t->zstd_offset, t->zstd_size);
+	KP_TRY(kp_frame_index_walk(&blob, &a->walked, &a->n_frames, why));
+	a->frames = a->walked;
+	return KPACK_SUCCESS;
+}
+
+/* --- entries ---------------------------------------------------------------------- */
+
+static struct kp_toc_blob stored_place(const struct kpack_archive *a, uint32_t ordinal)
+{
+	uint64_t at;
+
+	if (a->toc.scheme == KPACK_COMPRESSION_NOOP)
+		return a->toc.blobs[ordinal];
+	at = kp_frame_at(a->frames, ordinal);
+	return (struct kp_toc_blob){a->toc.zstd_offset + at + 4,
+				    kp_frame_at(a->frames, ordinal + 1) - at - 4};
+}
+
+static void parse_meta(struct kp_span map, struct kp_meta *out);
+
+static struct kp_span meta_map(const struct kp_toc *toc, const struct kp_toc_entry *e)
+{
+	if (e->meta == 0)
+		return (struct kp_span){0};
+	return (struct kp_span){toc->bytes + e->meta, toc->used - e->meta};
+}
+
+/* Size of an entry that states none: that of its blob, or what its frame says. */
+static bool find_size(const struct kpack_archive *a, struct kp_toc_entry *e,
+		      struct kp_toc_blob at)
+{
+	uint8_t head[KP_ZSTD_HEAD];
+	size_t n = at.size < sizeof(head) ? (size_t)at.size : sizeof(head);
+
+	if (a->toc.scheme == KPACK_COMPRESSION_NOOP) {
+		e->size = at.size;
+		return true;
+	}
+	return !kp_file_pread(a->fd, at.offset, head, n, NULL) &&
+	       kp_zstd_content_size((struct kp_span){head, n}, &e->size);
+}
+
+static uint64_t size_limit(const struct kp_toc *toc, const struct kp_toc_entry *e)
+{
+	struct kp_meta meta;
+
+	if (e->size <= KP_OBJECT_MAX)
+		return KP_OBJECT_MAX;
+	parse_meta(meta_map(toc, e), &meta);
+	return meta.chunk ? KP_CHUNKED_MAX : KP_OBJECT_MAX;
+}
+
+/* Is the entry to be refused?  Notes why. */
+static bool refuse(struct kp_toc *toc, struct kp_toc_entry *e, void *arg)
+{
+	const struct kpack_archive *a = arg;
+	bool none = toc->scheme == KPACK_COMPRESSION_NOOP;
+	uint32_t n = none ? toc->n_blobs : a->n_frames;
+	struct kp_toc_blob at;
+
+	if (e->ordinal >= n) {
+		kp_toc_entry_fault(toc, e, true, "ordinal %u of %u %s", e->ordinal, n,
+				   none ? "blobs" : "frames");
+		return true;
+	}
+	at = stored_place(a, e->ordinal);
+	if (none && !kp_range_ok(file_size(a), at.offset, at.size)) {
+		kp_toc_entry_fault(toc, e, true, "%llu bytes at %llu in a file of %llu",
+				   (unsigned long long)at.size,
+				   (unsigned long long)at.offset,
+				   (unsigned long long)file_size(a));
+		return true;
+	}
+	if (e->size == KP_TOC_NO_SIZE && !find_size(a, e, at)) {
+		kp_toc_entry_fault(toc, e, true,
+				   "no original_size, and none in the frame's header");
+		return true;
+	}
+	if (none ? e->size != at.size : !kp_zstd_plausible(at.size, e->size)) {
+		kp_toc_entry_fault(toc, e, true, "original_size %llu of %llu stored bytes",
+				   (unsigned long long)e->size, (unsigned long long)at.size);
+		return true;
+	}
+	if (e->size > size_limit(toc, e)) {
+		kp_toc_entry_fault(toc, e, true, "original_size %llu, limit %llu",
+				   (unsigned long long)e->size,
+				   (unsigned long long)size_limit(toc, e));
+		return true;
+	}
+	return false;
+}
+
+static kpack_error_t open_file(struct kpack_archive *a, const char *path,
+			       struct kpackx_error *why)
+{
+	a->path = strdup(path);
+	if (!a->path)
+		return kp_fail_memory(why, strlen(path), "a path");
+	KP_TRY(kp_file_open(path, &a->fd, &a->st, why));
+	KP_TRY(read_toc(a, why));
+	if (a->toc.scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL)
+		KP_TRY(index_frames(a, why));
+	kp_toc_filter(&a->toc, refuse, a);
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_archive_open(const char *path, struct kpack_archive **out,
+			      struct kpackx_error *why)
+{
+	struct kpack_archive *a = calloc(1, sizeof(*a));
+	kpack_error_t err;
+
+	if (!a)
+		return kp_fail_memory(why, sizeof(*a), "an archive");
+	a->fd = -1;
+	err = open_file(a, path, why);
+	if (err)
+		kp_archive_close(a);
+	else
+		*out = a;
+	return err;
+}
+
+void kp_archive_close(struct kpack_archive *a)
+{
+	if (!a)
+		return;
+	if (a->fd >= 0)
+		close(a->fd);
+	kp_toc_fini(&a->toc);
+	free(a->walked);
+	free(a->path);
+	free(a);
+}
+
+/* --- asking ----------------------------------------------------------------------- */
+
+const char *kp_archive_path(const struct kpack_archive *a)
+{
+	return a->path;
+}
+
+const struct stat *kp_archive_stat(const struct kpack_archive *a)
+{
+	return &a->st;
+}
+
+size_t kp_archive_entry_count(const struct kpack_archive *a)
+{
+	return a->toc.n_entries;
+}
+
+void kp_archive_entry(const struct kpack_archive *a, size_t entry, struct kp_entry_info *out)
+{
+	const struct kp_toc_entry *e = &a->toc.entries[entry];
+
+	*out = (struct kp_entry_info){
+		.key = kp_toc_key(&a->toc, e->binary),
+		.arch = a->toc.strings[e->arch],
+		.type = a->toc.strings[e->type],
+		.ordinal = e->ordinal,
+		.size = e->size,
+		.stored = stored_place(a, e->ordinal).size,
+	};
+}
+
+bool kp_archive_find(const struct kpack_archive *a, struct kp_span key, struct kp_span arch,
+		     size_t *entry)
+{
+	return kp_toc_find(&a->toc, key, arch, entry);
+}
+
+size_t kp_archive_binary_count(const struct kpack_archive *a)
+{
+	return a->toc.n_binaries;
+}
+
+const char *kp_archive_binary(const struct kpack_archive *a, size_t binary)
+{
+	return (const char *)kp_toc_key(&a->toc, binary).data;
+}
+
+size_t kp_archive_arch_count(const struct kpack_archive *a)
+{
+	return a->toc.n_arches;
+}
+
+const char *kp_archive_arch(const struct kpack_archive *a, size_t arch)
+{
+	return (const char *)a->toc.arches[arch].data;
+}
+
+const char *kp_archive_scheme(const struct kpack_archive *a)
+{
+	return a->toc.scheme == KPACK_COMPRESSION_NOOP ? "none" : "zstd-per-kernel";
+}
+
+struct kp_span kp_archive_group(const struct kpack_archive *a)
+{
+	return a->toc.group;
+}
+
+struct kp_span kp_archive_family(const struct kpack_archive *a)
+{
+	return a->toc.family;
+}
+
+bool kp_archive_has_frame_index(const struct kpack_archive *a)
+{
+	return a->toc.frame_index.data != NULL;
+}
+
+uint32_t kp_archive_ordinal_count(const struct kpack_archive *a)
+{
+	return a->toc.scheme == KPACK_COMPRESSION_NOOP ? a->toc.n_blobs : a->n_frames;
+}
+
+uint64_t kp_archive_blob_size(const struct kpack_archive *a)
+{
+	uint64_t sum = 0;
+
+	if (a->toc.scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL)
+		return a->toc.zstd_size;
+	for (uint32_t i = 0; i < a->toc.n_blobs; i++)
+		sum += a->toc.blobs[i].size;
+	return sum;
+}
+
+const struct kp_fault *kp_archive_faults(const struct kpack_archive *a, size_t *kept,
+					 size_t *counted)
+{
+	*kept = a->toc.faults.kept;
+	if (counted)
+		*counted = a->toc.faults.counted;
+	return a->toc.faults.items;
+}
+
+uint64_t kp_archive_toc_hash(const struct kpack_archive *a)
+{
+	return a->toc_hash;
+}
+
+/* --- metadata --------------------------------------------------------------------- */
+
+static void meta_field(struct kp_span name, const struct kp_mp_value *v, struct kp_meta *out)
+{
+	if (v->type == KP_MP_STR && kp_span_is(name, "path"))
+		out->path = v->span;
+	else if (v->type == KP_MP_STR && kp_span_is(name, "target"))
+		out->target = v->span;
+	else if (v->type == KP_MP_UINT && kp_span_is(name, "mode"))
+		out->mode = (uint32_t)v->num & 07777;
+	else if (v->type == KP_MP_UINT && kp_span_is(name, "chunk"))
+		out->chunk = v->num;
+	if (v->type != KP_MP_BIN || v->span.size != 16 || !kp_span_is(name, "xxh3"))
+		return;
+	out->has_xxh3 = true;
+	memcpy(out->xxh3, v->span.data, 16);
+}
+
+static void parse_meta(struct kp_span map, struct kp_meta *out)
+{
+	struct kp_mp c = kp_mp_over(map);
+	uint32_t pairs;
+
+	*out = (struct kp_meta){0};
+	if (map.size == 0 || !kp_mp_map(&c, &pairs))
+		return;
+	while (pairs--) {
+		struct kp_mp_value v;
+		struct kp_span name;
+		struct kp_mp value;
+
+		if (kp_mp_peek(&c) != KP_MP_STR) {
+			if (!kp_mp_skip(&c) || !kp_mp_skip(&c))
+				return;
+			continue;
+		}
+		if (!kp_mp_str(&c, &name))
+			return;
+		value = c;
+		if (!kp_mp_skip(&c) || !kp_mp_next(&value, &v))
+			return;
+		meta_field(name, &v, out);
+	}
+}
+
+void kp_archive_meta(const struct kpack_archive *a, size_t entry, struct kp_meta *out)
+{
+	parse_meta(meta_map(&a->toc, &a->toc.entries[entry]), out);
+}
+
+struct kp_span kp_archive_meta_raw(const struct kpack_archive *a, size_t entry)
+{
+	struct kp_span map = meta_map(&a->toc, &a->toc.entries[entry]);
+	struct kp_mp c = kp_mp_over(map);
+
+	if (map.size && kp_mp_skip(&c))
+		map.size = kp_mp_offset(&c);
+	return map;
+}
+
+/* --- reading ---------------------------------------------------------------------- */
+
+kpack_error_t kp_archive_source(const struct kpack_archive *a, size_t entry,
+				struct kp_source *out, struct kpackx_error *why)
+{
+	struct kp_toc_blob at = stored_place(a, a->toc.entries[entry].ordinal);
+	uint8_t word[4];
+
+	*out = kp_source_fd(a->fd, at.offset, at.size);
+	if (!kp_archive_has_frame_index(a) || a->toc.scheme == KPACK_COMPRESSION_NOOP)
+		return KPACK_SUCCESS;
+	KP_TRY(kp_file_pread(a->fd, at.offset - 4, word, sizeof(word), why));
+	if (kp_le32(word) != at.size)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "frame_index: %llu bytes for frame %u, the blob says %u",
+			       (unsigned long long)at.size, a->toc.entries[entry].ordinal,
+			       kp_le32(word));
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t read_frames(const struct kp_source *stored, void *buf, size_t size,
+				 struct kpackx_error *why)
+{
+	struct kp_span bytes = {malloc((size_t)stored->size + 1), (size_t)stored->size};
+	kpack_error_t err;
+
+	if (!bytes.data)
+		return kp_fail_memory(why, stored->size, "a frame");
+	err = kp_source_read(stored, 0, (void *)bytes.data, bytes.size, why);
+	if (!err)
+		err = kp_zstd_decode(bytes, buf, size, why);
+	free((void *)bytes.data);
+	return err;
+}
+
+kpack_error_t kp_archive_check(const struct kpack_archive *a, size_t entry, const void *buf,
+			       struct kpackx_error *why)
+{
+	XXH128_canonical_t have;
+	struct kp_meta meta;
+
+	kp_archive_meta(a, entry, &meta);
+	if (!meta.has_xxh3)
+		return KPACK_SUCCESS;
+	XXH128_canonicalFromHash(
+		&have, XXH3_128bits(buf, (size_t)a->toc.entries[entry].size));
+	if (memcmp(have.digest, meta.xxh3, sizeof(meta.xxh3)) != 0)
+		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
+			       "content does not match its xxh3");
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_archive_read(const struct kpack_archive *a, size_t entry, void *buf,
+			      struct kpackx_error *why)
+{
+	size_t size = (size_t)a->toc.entries[entry].size;
+	struct kp_source stored;
+
+	KP_TRY(kp_archive_source(a, entry, &stored, why));
+	if (a->toc.scheme == KPACK_COMPRESSION_NOOP)
+		KP_TRY(kp_source_read(&stored, 0, buf, size, why));
+	else
+		KP_TRY(read_frames(&stored, buf, size, why));
+	return kp_archive_check(a, entry, buf, why);
+}

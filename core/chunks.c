@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <zstd.h>
+#include "archive.h"
+#include "codec.h"
+#include "limits.h"
+#include "seekable.h"
+
+struct kp_chunks {
+	struct kp_source stored;
+	uint64_t chunk, size; /* decoded bytes of a full chunk, and of all */
+	uint32_t n;
+	uint64_t *offsets; /* n + 1: where each frame begins in the stored bytes */
+};
+
+static uint64_t chunk_size(const struct kp_chunks *c, uint64_t k)
+{
+	uint64_t begin = k * c->chunk;
+
+	return c->size - begin < c->chunk ? c->size - begin : c->chunk;
+}
+
+/* An empty entry still has one, empty, frame. */
+static kpack_error_t check_shape(const struct kp_chunks *c, uint32_t rows,
+				 struct kpackx_error *why)
+{
+	uint64_t want = c->size ? (c->size - 1) / c->chunk + 1 : 1;
+
+	if (rows != want)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "seek table: %u rows for %llu bytes in chunks of %llu", rows,
+			       (unsigned long long)c->size, (unsigned long long)c->chunk);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t take_rows(struct kp_chunks *c, const struct kp_seek_row *rows,
+			       uint32_t n, struct kpackx_error *why)
+{
+	uint64_t at = 0;
+
+	KP_TRY(check_shape(c, n, why));
+	c->offsets = malloc(((size_t)n + 1) * sizeof(*c->offsets));
+	if (!c->offsets)
+		return kp_fail_memory(why, 8 * ((uint64_t)n + 1), "a seek table");
+	for (uint32_t i = 0; i < n; i++) {
+		if (rows[i].size != chunk_size(c, i))
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "seek table: row %u says %u bytes, not %llu", i,
+				       rows[i].size, (unsigned long long)chunk_size(c, i));
+		c->offsets[i] = at;
+		at += rows[i].stored;
+	}
+	c->offsets[n] = at;
+	c->n = n;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t open_chunks(struct kp_chunks *c, const struct kpack_archive *a,
+				 size_t entry, struct kpackx_error *why)
+{
+	struct kp_seek_row *rows;
+	struct kp_entry_info info;
+	struct kp_meta meta;
+	kpack_error_t err;
+	uint32_t n;
+
+	kp_archive_entry(a, entry, &info);
+	kp_archive_meta(a, entry, &meta);
+	if (meta.chunk < KP_CHUNK_MIN || meta.chunk > KP_CHUNK_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "metadata: chunk %llu is outside %d..%d",
+			       (unsigned long long)meta.chunk, KP_CHUNK_MIN, KP_CHUNK_MAX);
+	c->chunk = meta.chunk;
+	c->size = info.size;
+	KP_TRY(kp_archive_source(a, entry, &c->stored, why));
+	KP_TRY(kp_seek_table_read(&c->stored, &rows, &n, why));
+	err = take_rows(c, rows, n, why);
+	free(rows);
+	return err;
+}
+
+kpack_error_t kp_chunks_open(const struct kpack_archive *a, size_t entry,
+			     struct kp_chunks **out, struct kpackx_error *why)
+{
+	struct kp_chunks *c = calloc(1, sizeof(*c));
+	kpack_error_t err;
+
+	if (!c)
+		return kp_fail_memory(why, sizeof(*c), "chunks");
+	err = open_chunks(c, a, entry, why);
+	if (err)
+		kp_chunks_close(c);
+	else
+		*out = c;
+	return err;
+}
+
+uint64_t kp_chunks_count(const struct kp_chunks *c)
+{
+	return c->n;
+}
+
+uint64_t kp_chunks_size(const struct kp_chunks *c)
+{
+	return c->chunk;
+}
+
+/* The row must describe exactly the one frame that stands there. */
+static kpack_error_t decode_chunk(struct kp_span stored, void *buf, uint64_t size,
+				  struct kpackx_error *why)
+{
+	uint64_t stated;
+
+	if (ZSTD_findFrameCompressedSize(stored.data, stored.size) != stored.size ||
+	    !kp_zstd_content_size(stored, &stated) || stated != size)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "seek table: a row does not match its frame");
+	return kp_zstd_decode(stored, buf, (size_t)size, why);
+}
+
+kpack_error_t kp_chunks_read(const struct kp_chunks *c, uint64_t k, void *buf,
+			     struct kpackx_error *why)
+{
+	size_t n = (size_t)(c->offsets[k + 1] - c->offsets[k]);
+	uint8_t *stored = malloc(n + 1);
+	kpack_error_t err;
+
+	if (!stored)
+		return kp_fail_memory(why, n, "a chunk");
+	err = kp_source_read(&c->stored, c->offsets[k], stored, n, why);
+	if (!err)
+		err = decode_chunk((struct kp_span){stored, n}, buf, chunk_size(c, k), why);
+	free(stored);
+	return err;
+}
+
+void kp_chunks_close(struct kp_chunks *c)
+{
+	if (!c)
+		return;
+	free(c->offsets);
+	free(c);
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+#include "codec.h"
+#include <stdlib.h>
+#include <zstd.h>
+#include <zstd_errors.h>
+#include "limits.h"
+#include "seekable.h"
+
+/* --- decoding --------------------------------------------------------------------- */
+
+bool kp_zstd_plausible(uint64_t stored, uint64_t size)
+{
+	return size / KP_ZSTD_RATIO_MAX <= stored;
+}
+
+bool kp_zstd_content_size(struct kp_span head, uint64_t *size)
+{
+	unsigned long long n = ZSTD_getFrameContentSize(head.data, head.size);
+
+	if (n == ZSTD_CONTENTSIZE_UNKNOWN || n == ZSTD_CONTENTSIZE_ERROR)
+		return false;
+	*size = n;
+	return true;
+}
+
+kpack_error_t kp_zstd_decode(struct kp_span stored, void *buf, size_t size,
+			     struct kpackx_error *why)
+{
+	size_t n = ZSTD_decompress(buf, size, stored.data, stored.size);
+
+	if (ZSTD_isError(n) && ZSTD_getErrorCode(n) == ZSTD_error_dstSize_tooSmall)
+		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
+			       "frame decodes to more than its %zu bytes", size);
+	if (ZSTD_isError(n))
+		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED, "frame: %s",
+			       ZSTD_getErrorName(n));
+	if (n != size)
+		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
+			       "frame decodes to %zu bytes instead of %zu", n, size);
+	return KPACK_SUCCESS;
+}
+
+/* --- encoding --------------------------------------------------------------------- */
+
+struct kp_encoder {
+	ZSTD_CCtx *ctx;
+};
+
+kpack_error_t kp_encoder_new(int level, struct kp_encoder **out, struct kpackx_error *why)
+{
+	struct kp_encoder *e = malloc(sizeof(*e));
+	size_t err;
+
+	if (!e)
+		return kp_fail_memory(why, sizeof(*e), "encoder");
+	e->ctx = ZSTD_createCCtx();
+	if (!e->ctx) {
+		free(e);
+		return kp_fail_memory(why, sizeof(*e), "encoder");
+	}
+	err = ZSTD_CCtx_setParameter(e->ctx, ZSTD_c_compressionLevel, level);
+	if (!ZSTD_isError(err))
+		err = ZSTD_CCtx_setParameter(e->ctx, ZSTD_c_checksumFlag, 1);
+	if (ZSTD_isError(err)) {
+		kp_encoder_free(e);
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "level %d: %s", level,
+			       ZSTD_getErrorName(err));
+	}
+	*out = e;
+	return KPACK_SUCCESS;
+}
+
+void kp_encoder_free(struct kp_encoder *e)
+{
+	if (!e)
+		return;
+	ZSTD_freeCCtx(e->ctx);
+	free(e);
+}
+
+static size_t chunk_count(size_t size, uint64_t chunk)
+{
+	return size ? (size_t)((size - 1) / chunk + 1) : 1;
+}
+
+size_t kp_encode_bound(size_t size, uint64_t chunk)
+{
+	size_t n;
+
+	if (chunk == 0)
+		return ZSTD_compressBound(size);
+	n = chunk_count(size, chunk);
+	return n * ZSTD_compressBound(size < chunk ? size : (size_t)chunk) +
+	       KP_SEEK_TABLE_SIZE(n);
+}
+
+static kpack_error_t encode_frame(struct kp_encoder *e, struct kp_span data, uint8_t *out,
+				  size_t cap, size_t *size, struct kpackx_error *why)
+{
+	size_t n = ZSTD_compress2(e->ctx, out, cap, data.data, data.size);
+
+	if (ZSTD_isError(n))
+		return kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY, "compressing %zu bytes: %s",
+			       data.size, ZSTD_getErrorName(n));
+	*size = n;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t encode_chunks(struct kp_encoder *e, struct kp_span data, size_t chunk,
+				   uint8_t *out, size_t cap, size_t *size,
+				   struct kpackx_error *why)
+{
+	size_t n = chunk_count(data.size, chunk), at = 0;
+	struct kp_seek_row *rows = calloc(n, sizeof(*rows));
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (!rows)
+		return kp_fail_memory(why, n * sizeof(*rows), "seek table");
+	for (size_t i = 0; i < n && !err; i++) {
+		size_t begin = i * chunk, used;
+		size_t len = data.size - begin < chunk ? data.size - begin : chunk;
+
+		err = encode_frame(e, (struct kp_span){data.data + begin, len}, out + at,
+				   cap - at, &used, why);
+		if (err)
+			break;
+		rows[i] = (struct kp_seek_row){(uint32_t)used, (uint32_t)len};
+		at += used;
+	}
+	if (!err) {
+		kp_seek_table_write(rows, (uint32_t)n, out + at);
+		*size = at + KP_SEEK_TABLE_SIZE(n);
+	}
+	free(rows);
+	return err;
+}
+
+kpack_error_t kp_encode(struct kp_encoder *e, struct kp_span data, uint64_t chunk,
+			uint8_t *out, size_t cap, size_t *size, struct kpackx_error *why)
+{
+	if (chunk == 0)
+		return encode_frame(e, data, out, cap, size, why);
+	return encode_chunks(e, data, (size_t)chunk, out, cap, size, why);
+}
+
+/* --- frame index ------------------------------------------------------------------ */
+
+kpack_error_t kp_frame_index_check(struct kp_span index, uint64_t blob_size,
+				   uint32_t *count, struct kpackx_error *why)
+{
+	size_t n = index.size / 8;
+	uint64_t last = 4;
+
+	if (index.size % 8 || n == 0 || n - 1 > KP_FRAMES_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "frame_index: %zu bytes are not 1 to %u offsets", index.size,
+			       KP_FRAMES_MAX + 1);
+	if (kp_le64(index.data) != 4 || kp_le64(index.data + 8 * (n - 1)) != blob_size)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "frame_index: runs from %llu to %llu, not from 4 to %llu",
+			       (unsigned long long)kp_le64(index.data),
+			       (unsigned long long)kp_le64(index.data + 8 * (n - 1)),
+			       (unsigned long long)blob_size);
+	for (size_t i = 1; i < n; i++) {
+		uint64_t at = kp_le64(index.data + 8 * i);
+
+		if (at < last || at - last < 4 || at - last - 4 > UINT32_MAX)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "frame_index: offset %zu is %llu after %llu", i,
+				       (unsigned long long)at, (unsigned long long)last);
+		last = at;
+	}
+	*count = (uint32_t)(n - 1);
+	return KPACK_SUCCESS;
+}
+
+/* A window over the blob, so that hopping over small frames does not cost a read each. */
+struct window {
+	const struct kp_source *blob;
+	uint8_t *buf;
+	uint64_t begin;
+	size_t size;
+};
+
+static const size_t WINDOW = 1 << 20, WINDOW_FIRST = 4096;
+
+/* Frames larger than the window are hopped over: read little when the next is far away. */
+static kpack_error_t window_word(struct window *w, uint64_t at, uint32_t *word,
+				 struct kpackx_error *why)
+{
+	if (!kp_range_ok(w->blob->size, at, 4))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "blob: length word at %llu of %llu bytes",
+			       (unsigned long long)at, (unsigned long long)w->blob->size);
+	if (at < w->begin || !kp_range_ok(w->size, at - w->begin, 4)) {
+		bool near = w->size && at - w->begin < 2 * WINDOW;
+		uint64_t left = w->blob->size - at;
+		size_t n = near ? WINDOW : WINDOW_FIRST;
+
+		w->size = 0;
+		KP_TRY(kp_source_read(w->blob, at, w->buf, left < n ? (size_t)left : n, why));
+		w->begin = at;
+		w->size = left < n ? (size_t)left : n;
+	}
+	*word = kp_le32(w->buf + (at - w->begin));
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t walk(struct window *w, uint8_t *index, uint32_t n,
+			  struct kpackx_error *why)
+{
+	uint64_t at = 4, size = w->blob->size;
+	uint32_t len;
+
+	for (uint32_t i = 0; i < n; i++) {
+		kp_put_le64(index + 8 * (size_t)i, at);
+		KP_TRY(window_word(w, at, &len, why));
+		if (!kp_range_ok(size, at + 4, len))
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "blob: frame %u: %u bytes at %llu of %llu", i, len,
+				       (unsigned long long)at + 4, (unsigned long long)size);
+		at += 4 + (uint64_t)len;
+	}
+	kp_put_le64(index + 8 * (size_t)n, at);
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_frame_index_walk(const struct kp_source *blob, uint8_t **index,
+				  uint32_t *count, struct kpackx_error *why)
+{
+	struct window w = {.blob = blob, .buf = malloc(WINDOW)};
+	uint8_t *table = NULL;
+	kpack_error_t err;
+	uint32_t n;
+
+	if (!w.buf)
+		return kp_fail_memory(why, WINDOW, "walking the blob");
+	err = window_word(&w, 0, &n, why);
+	if (!err && (n > KP_FRAMES_MAX || n > (blob->size - 4) / 4))
+		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			      "blob: %u frames in %llu bytes, limit %u", n,
+			      (unsigned long long)blob->size, KP_FRAMES_MAX);
+	if (!err) {
+		table = malloc(8 * ((size_t)n + 1));
+		err = table ? walk(&w, table, n, why)
+			    : kp_fail_memory(why, 8 * ((uint64_t)n + 1), "frame index");
+	}
+	free(w.buf);
+	if (err) {
+		free(table);
+		return err;
+	}
+	*index = table;
+	*count = n;
+	return KPACK_SUCCESS;
+}

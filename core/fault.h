@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* A growing list of faults in words: the first KP_FAULTS_MAX are kept, all are counted. */
+#ifndef KP_FAULT_H
+#define KP_FAULT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* A fault of one entry, or a broken rule that does not stop reading. */
+struct kp_fault {
+	char *text;   /* "toc: lib/x.so#0 gfx942: ordinal 9 of 4 frames" */
+	bool refused; /* the entry is not there; false: only `verify` minds */
+};
+
+struct kp_faults {
+	struct kp_fault *items;
+	size_t kept, counted;
+};
+
+/* Note a fault.  Out of memory only loses the words, never the count. */
+void kp_faults_add(struct kp_faults *list, bool refused, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+void kp_faults_fini(struct kp_faults *list);
+
+#endif
