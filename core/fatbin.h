@@ -23,6 +23,7 @@ struct kp_fatbin {
 	struct kp_elf elf;      /* kinds ELF and CONVERTED */
 	struct kp_containers containers;
 	ptrdiff_t *wrapper_container; /* per wrapper: container index, or -1 */
+	ptrdiff_t *loose; /* per container: position among those without a wrapper, or -1 */
 };
 
 /*
