@@ -49,7 +49,7 @@ pkg_cflags := $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags $(filter-
 cppflags := -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DFUSE_USE_VERSION=312 \
 	-DKP_VERSION='"$(VERSION)"' \
 	$(foreach s,$(switches),-DKP_WITH_$(s)=$(WITH_$(s))) \
-	-Icore -I. $(pkg_cflags)
+	-iquote core -I. $(pkg_cflags)
 warnings := -Wall -Wextra -Wformat=2 -Wconversion -Wno-sign-conversion -Wshadow \
 	-Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wundef
 cflags   := -std=c11 -fPIC -fvisibility=hidden -pthread $(warnings)
@@ -225,6 +225,7 @@ fmt: ## format the C sources
 	clang-format -i $(c_files)
 
 lint: ## formatting, cppcheck, shellcheck, manual pages, clang-tidy
+	@contrib/install-deps build lint
 	clang-format --dry-run -Werror $(c_files)
 	cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 -j $(shell nproc) \
 		--enable=warning,portability --suppress=missingIncludeSystem --suppress=normalCheckLevelMaxBranches \

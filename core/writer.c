@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "writer.h"
-#include <msgpack/pack.h> /* msgpack-c; "msgpack.h" is our cursor */
+#include <msgpack.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include "file.h"
