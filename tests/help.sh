@@ -89,8 +89,8 @@ same "kpackfs -o: kpackfs.1" "$want" "$(grep -E '^\.It (Fl o )?Cm ' kpackfs.1 |
 # the completions keep the names in one list, "name" or "name="
 list_names()
 {
-	sed -n '/# mount options/,/# end/p' "$1" 2>/dev/null | grep -v '^[[:space:]]*#' |
-		tr -cs 'a-z_0-9=' '\n' | sed 's/=.*//' | grep -E '^[a-z]' | sort -u
+	sed -n '/# mount options/,/# end/p' "$1" 2>/dev/null |
+		sed -nE 's/^[[:space:]]*(echo )?([a-z][a-z_0-9]*)=?$/\2/p' | sort -u
 }
 for file in kpackfs.bash _kpackfs kpackfs.fish; do
 	same "kpackfs -o: $file" "$want" "$(list_names $comp/$file)"
@@ -107,7 +107,7 @@ same "kpack: subcommands in kpack.1" "$commands" \
 for file in kpack.bash _kpack kpack.fish; do
 	same "kpack: subcommands in $file" "$commands" \
 		"$(sed -n '/# subcommands/,/# end/p' $comp/$file 2>/dev/null |
-			grep -v '^[[:space:]]*#' | grep -oE "^[[:space:]]*'?[a-z]+" | tr -d " '\t" | sort -u)"
+			sed -nE "s/^[[:space:]]*(echo |')?([a-z-]+)(:.*)?\$/\2/p" | sort -u)"
 done
 
 # the usage line names them, "[--help]"

@@ -1,18 +1,16 @@
 # bash completion for kpack and kpack-pack
 
-_kpack_commands()
-{
+_kpack_commands=(
 	# subcommands
-	printf '%s\n' \
-		pack \
-		ls \
-		cat \
-		extract \
-		info \
-		verify \
-		inspect
+	pack
+	ls
+	cat
+	extract
+	info
+	verify
+	inspect
 	# end
-}
+)
 
 _kpack_options() # COMMAND
 {
@@ -51,7 +49,7 @@ _kpack()
 	if [[ $cur == -* ]]; then
 		words=$(_kpack_options "$command")
 	elif [[ $command == global ]]; then
-		words=$(_kpack_commands)
+		words=${_kpack_commands[*]}
 	else
 		case $prev in
 		--scheme) words='none zstd-per-kernel' ;;

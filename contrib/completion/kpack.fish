@@ -1,19 +1,20 @@
 # fish completion for kpack and kpack-pack
 
-set -l commands \
+function __kpack_commands
 	# subcommands
-	pack \
-	ls \
-	cat \
-	extract \
-	info \
-	verify \
-	inspect
+	echo pack
+	echo ls
+	echo cat
+	echo extract
+	echo info
+	echo verify
+	echo inspect
 	# end
+end
 
 complete -c kpack -n __fish_use_subcommand -l help -d 'Show the commands'
 complete -c kpack -n __fish_use_subcommand -l version -d 'Show the version'
-complete -c kpack -n __fish_use_subcommand -f -a "$commands"
+complete -c kpack -n __fish_use_subcommand -f -a '(__kpack_commands)'
 
 complete -c kpack -n '__fish_seen_subcommand_from pack' -l archives-only -d 'Leave binaries alone'
 complete -c kpack -n '__fish_seen_subcommand_from pack' -l group -x -d 'Name of the archives'

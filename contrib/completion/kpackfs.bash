@@ -1,18 +1,16 @@
 # bash completion for kpackfs
 
-_kpackfs_mount_options()
-{
+_kpackfs_mount_options=(
 	# mount options
-	printf '%s\n' \
-		source= \
-		allow_other \
-		uid= \
-		gid= \
-		umask= \
-		open \
-		xattr
+	source=
+	allow_other
+	uid=
+	gid=
+	umask=
+	open
+	xattr
 	# end
-}
+)
 
 _kpackfs_options() # KIND
 {
@@ -28,7 +26,7 @@ _kpackfs()
 	if [[ $prev == -o ]]; then
 		local last=${cur##*,} before=
 		[[ $cur == *,* ]] && before=${cur%,*},
-		mapfile -t COMPREPLY < <(compgen -P "$before" -W "$(_kpackfs_mount_options)" -- "$last")
+		mapfile -t COMPREPLY < <(compgen -P "$before" -W "${_kpackfs_mount_options[*]}" -- "$last")
 		compopt -o nospace 2>/dev/null
 	elif [[ $cur == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "-o -f -d $(_kpackfs_options global)" -- "$cur")

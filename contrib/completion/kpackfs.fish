@@ -1,18 +1,19 @@
 # fish completion for kpackfs
 
-set -l names \
+function __kpackfs_mount_options
 	# mount options
-	source= \
-	allow_other \
-	uid= \
-	gid= \
-	umask= \
-	open \
-	xattr
+	echo source=
+	echo allow_other
+	echo uid=
+	echo gid=
+	echo umask=
+	echo open
+	echo xattr
 	# end
+end
 
 complete -c kpackfs -l help -d 'Show the options'
 complete -c kpackfs -l version -d 'Show the version'
 complete -c kpackfs -s f -d 'Stay in the foreground'
 complete -c kpackfs -s d -d 'Show every request'
-complete -c kpackfs -s o -x -a "(__fish_append , $names)" -d 'Mount options'
+complete -c kpackfs -s o -x -a '(__fish_append , (__kpackfs_mount_options))' -d 'Mount options'
