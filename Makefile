@@ -9,6 +9,8 @@
 #   make WITH_JSON=0              without what needs jansson
 #   make CFLAGS=-O3 V=1           user flags come last; V=1 shows the commands
 
+MAKEFLAGS += --no-builtin-rules
+
 MODE   ?= debug
 O      ?= build/$(MODE)
 PREFIX ?= /usr/local
@@ -51,7 +53,7 @@ cppflags := -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DFUSE_USE_VERSION=312 \
 	$(foreach s,$(switches),-DKP_WITH_$(s)=$(WITH_$(s))) \
 	-iquote core -I. $(pkg_cflags)
 warnings := -Wall -Wextra -Wformat=2 -Wconversion -Wno-sign-conversion -Wshadow \
-	-Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wundef
+	-Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wundef -Werror=implicit-function-declaration
 cflags   := -std=c11 -fPIC -fvisibility=hidden -pthread $(warnings)
 ldflags  := -pthread -Wl,--as-needed
 
