@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the mount knows about itself, as files of the directory .kpackfs.  Knows no FUSE.
+ *
+ * Each look-up of a file makes a snapshot that never changes, with its own inode
+ * number; it is freed when the kernel has forgotten all look-ups of it.
+ * Thread-safe.
+ */
+#ifndef FS_CONTROL_H
+#define FS_CONTROL_H
+
+#include <sys/stat.h>
+#include "content.h"
+#include "sources.h"
+
+#define CONTROL_NAME ".kpackfs"
+#define CONTROL_DIR 2 /* its inode number */
+/* First number of a snapshot; below, the numbers that a listing shows. */
+#define CONTROL_FIRST 16
+#define CONTROL_END (UINT64_C(1) << 32)
+
+struct control;
+
+/*
+ * SOURCES, VIEW and CONTENT are borrowed.  LOOK gives owner, read bits and times.
+ * OUT_OF_MEMORY.
+ */
+kpack_error_t control_new(const struct sources *sources, const struct kp_view *view,
+			  struct content *content, const struct stat *look,
+			  struct control **out, struct kpackx_error *why);
+void control_free(struct control *c); /* NULL is fine */
+
+/* Names in the directory, by position; NULL after the last. */
+const char *control_name(size_t position);
+
+/* Does INO stand for the directory or a snapshot that lives? */
+bool control_stat(struct control *c, uint64_t ino, struct stat *out);
+
+/* Make a snapshot of file NAME and count one look-up of it.  0 or ENOENT, ENOMEM. */
+int control_lookup(struct control *c, struct kp_span name, struct stat *out);
+
+/* Count another look-up of a snapshot; false when there is none. */
+bool control_again(struct control *c, uint64_t ino, struct stat *out);
+
+/* Take N look-ups back; the last frees the snapshot. */
+void control_forget(struct control *c, uint64_t ino, uint64_t n);
+
+/* The bytes of a snapshot, valid until it is forgotten; false when there is none. */
+bool control_bytes(struct control *c, uint64_t ino, struct kp_span *out);
+
+#endif

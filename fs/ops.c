@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include "log.h"
+#include "ops.h"
+#include "text.h"
+
+/* Seconds the kernel may believe an answer: what is mounted does not change. */
+#define FOREVER 1e9
+#define NAME_BYTES 255
+
+static struct fs *fs_of(fuse_req_t req)
+{
+	return fuse_req_userdata(req);
+}
+
+static bool is_control(fuse_ino_t ino)
+{
+	return ino != TREE_ROOT && ino < TREE_FIRST;
+}
+
+/* Errors. */
+
+static const struct {
+	kpack_error_t code;
+	int number;
+} errnos[] = {
+	{KPACK_ERROR_KERNEL_NOT_FOUND, ENOENT},
+	{KPACK_ERROR_FILE_NOT_FOUND, ENOENT},
+	{KPACK_ERROR_OUT_OF_MEMORY, ENOMEM},
+};
+
+static int to_errno(const struct kpackx_error *why)
+{
+	for (size_t i = 0; i < sizeof(errnos) / sizeof(*errnos); i++)
+		if (errnos[i].code == why->code)
+			return errnos[i].number;
+	if (why->code == KPACK_ERROR_IO_ERROR && why->sys_errno)
+		return why->sys_errno;
+	return EIO;
+}
+
+/* Session. */
+
+static void want(struct fuse_conn_info *conn, unsigned capability)
+{
+	conn->want |= conn->capable & capability;
+}
+
+static void op_init(void *user, struct fuse_conn_info *conn)
+{
+	struct fs *fs = user;
+
+	want(conn, FUSE_CAP_EXPORT_SUPPORT);
+	want(conn, FUSE_CAP_CACHE_SYMLINKS);
+	want(conn, FUSE_CAP_EXPLICIT_INVAL_DATA);
+	/* Content never changes under an inode.  Splicing costs more than copying. */
+	conn->want &= ~(unsigned)(FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_SPLICE_READ |
+				  FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
+	conn->max_background = 64;
+	conn->congestion_threshold = 48;
+	fs->no_open = !fs->always_open && conn->capable & FUSE_CAP_NO_OPEN_SUPPORT;
+	fs->no_opendir = !fs->always_open && conn->capable & FUSE_CAP_NO_OPENDIR_SUPPORT;
+}
+
+static void op_statfs(fuse_req_t req, fuse_ino_t ino)
+{
+	const struct fs *fs = fs_of(req);
+	struct statvfs st = {
+		.f_bsize = 4096,
+		.f_frsize = 4096,
+		.f_blocks = (fs->sources.bytes + 4095) / 4096,
+		.f_files = (fsfilcnt_t)kp_view_dir_count(fs->view) +
+			   kp_view_file_count(fs->view),
+		.f_flag = ST_RDONLY,
+		.f_namemax = NAME_BYTES,
+	};
+
+	(void)ino;
+	fuse_reply_statfs(req, &st);
+}
+
+/* Names and attributes. */
+
+static void fill_entry(const struct fs *fs, struct tree_node node,
+		       struct fuse_entry_param *e)
+{
+	*e = (struct fuse_entry_param){
+		.ino = node.ino,
+		.generation = 1,
+		.attr_timeout = FOREVER,
+		.entry_timeout = FOREVER,
+	};
+	tree_stat(fs->tree, node, &e->attr);
+}
+
+static void reply_node(fuse_req_t req, struct tree_node node)
+{
+	struct fuse_entry_param e;
+
+	fill_entry(fs_of(req), node, &e);
+	fuse_reply_entry(req, &e);
+}
+
+/* A name that is not there: inode 0 with a timeout makes the kernel remember it. */
+static void reply_negative(fuse_req_t req)
+{
+	struct fuse_entry_param e = {.entry_timeout = FOREVER};
+
+	fuse_reply_entry(req, &e);
+}
+
+/* The number of the snapshots' attributes never changes, but their names do at once. */
+static void reply_control(fuse_req_t req, const struct stat *st)
+{
+	struct fuse_entry_param e = {
+		.ino = st->st_ino,
+		.generation = 1,
+		.attr = *st,
+		.attr_timeout = FOREVER,
+		.entry_timeout = st->st_ino == CONTROL_DIR ? FOREVER : 0,
+	};
+
+	/* A killed caller did not get the snapshot and will not forget it. */
+	if (fuse_reply_entry(req, &e))
+		control_forget(fs_of(req)->control, st->st_ino, 1);
+}
+
+static void lookup_control(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	struct fs *fs = fs_of(req);
+	struct stat st;
+	int err = 0;
+
+	if (strcmp(name, ".") == 0)
+		err = control_again(fs->control, parent, &st) ? 0 : ESTALE;
+	else if (parent != CONTROL_DIR)
+		err = control_stat(fs->control, parent, &st) ? ENOTDIR : ESTALE;
+	else if (strcmp(name, "..") == 0)
+		return reply_node(req, tree_dir(fs->tree, 0));
+	else
+		err = control_lookup(fs->control, kp_span_str(name), &st);
+	if (err == ENOENT)
+		reply_negative(req);
+	else if (err)
+		fuse_reply_err(req, err);
+	else
+		reply_control(req, &st);
+}
+
+/* "." and ".." are asked for by NFS servers, of inodes the kernel has forgotten. */
+static void lookup_dir(fuse_req_t req, struct tree_node dir, const char *name)
+{
+	const struct fs *fs = fs_of(req);
+	struct tree_node found;
+	struct stat st;
+
+	if (strcmp(name, "..") == 0)
+		reply_node(req,
+			   tree_dir(fs->tree, kp_view_dir(fs->view, dir.index)->parent));
+	else if (dir.ino == TREE_ROOT && strcmp(name, CONTROL_NAME) == 0 &&
+		 control_stat(fs->control, CONTROL_DIR, &st))
+		reply_control(req, &st);
+	else if (tree_lookup(fs->tree, dir.index, kp_span_str(name), &found))
+		reply_node(req, found);
+	else
+		reply_negative(req);
+}
+
+static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	struct tree_node node;
+
+	if (strlen(name) > NAME_BYTES)
+		fuse_reply_err(req, ENAMETOOLONG);
+	else if (is_control(parent))
+		lookup_control(req, parent, name);
+	else if (!tree_find(fs_of(req)->tree, parent, &node))
+		fuse_reply_err(req, ESTALE);
+	else if (strcmp(name, ".") == 0)
+		reply_node(req, node);
+	else if (!node.is_dir)
+		fuse_reply_err(req, ENOTDIR);
+	else
+		lookup_dir(req, node, name);
+}
+
+/* Inodes of the tree are there as long as the mount is: only snapshots are counted. */
+static void forget(struct fs *fs, fuse_ino_t ino, uint64_t n)
+{
+	if (is_control(ino))
+		control_forget(fs->control, ino, n);
+}
+
+static void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t n)
+{
+	forget(fs_of(req), ino, n);
+	fuse_reply_none(req);
+}
+
+static void op_forget_multi(fuse_req_t req, size_t count,
+			    struct fuse_forget_data *forgets)
+{
+	for (size_t i = 0; i < count; i++)
+		forget(fs_of(req), forgets[i].ino, forgets[i].nlookup);
+	fuse_reply_none(req);
+}
+
+static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct fs *fs = fs_of(req);
+	struct tree_node node;
+	struct stat st;
+	bool found;
+
+	(void)fi;
+	if (is_control(ino)) {
+		found = control_stat(fs->control, ino, &st);
+	} else {
+		found = tree_find(fs->tree, ino, &node);
+		if (found)
+			tree_stat(fs->tree, node, &st);
+	}
+	if (found)
+		fuse_reply_attr(req, &st, FOREVER);
+	else
+		fuse_reply_err(req, ESTALE);
+}
+
+/* Files. */
+
+static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	(void)ino;
+	if (fs_of(req)->no_open) {
+		/* From now on the kernel opens by itself, and keeps its pages. */
+		fuse_reply_err(req, ENOSYS);
+		return;
+	}
+	fi->keep_cache = 1;
+	fuse_reply_open(req, fi);
+}
+
+static void read_control(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off)
+{
+	struct kp_span bytes, part;
+	uint64_t at = (uint64_t)off;
+
+	if (!control_bytes(fs_of(req)->control, ino, &bytes)) {
+		fuse_reply_err(req, ESTALE);
+		return;
+	}
+	if (at > bytes.size)
+		at = bytes.size;
+	if (size > bytes.size - at)
+		size = (size_t)(bytes.size - at);
+	if (kp_span_sub(bytes, at, size, &part))
+		fuse_reply_buf(req, (const char *)part.data, part.size);
+	else
+		fuse_reply_err(req, EIO);
+}
+
+/*
+ * No interrupts: a read that is parked is answered soon, and EINTR for a page that was
+ * touched through mmap while some timer's signal came would be a SIGBUS.
+ */
+static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+		    struct fuse_file_info *fi)
+{
+	struct fs *fs = fs_of(req);
+	struct tree_node node;
+
+	(void)fi;
+	if (off < 0)
+		fuse_reply_err(req, EINVAL);
+	else if (is_control(ino))
+		read_control(req, ino, size, off);
+	else if (!tree_find(fs->tree, ino, &node))
+		fuse_reply_err(req, ESTALE);
+	else if (node.is_dir)
+		fuse_reply_err(req, EISDIR);
+	else
+		content_read(fs->content, node.index, (uint64_t)off, size, req);
+}
+
+void op_read_answer(void *token, const void *data, size_t size,
+		    const struct kpackx_error *why)
+{
+	if (why)
+		fuse_reply_err(token, to_errno(why));
+	else
+		fuse_reply_buf(token, data, size);
+}
+
+/* May another line be logged?  At most 20 in ten seconds. */
+static bool may_complain(void)
+{
+	static time_t since;
+	static unsigned lines;
+	struct timespec ts;
+	bool may;
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	pthread_mutex_lock(&lock);
+	if (ts.tv_sec - since >= 10) {
+		since = ts.tv_sec;
+		lines = 0;
+	}
+	may = ++lines <= 20;
+	pthread_mutex_unlock(&lock);
+	return may;
+}
+
+/* One line for each file, however often it is read. */
+void op_read_failure(void *user, uint32_t file, const struct kpackx_error *why)
+{
+	struct fs *fs = user;
+	uint8_t bit = (uint8_t)(1u << file % 8);
+	size_t entry;
+	struct kpack_archive *a = kp_view_entry(fs->view, file, &entry);
+	struct kp_entry_info info;
+	char path[512], key[512], arch[128], text[512];
+
+	if (__atomic_load_n(&fs->complained[file / 8], __ATOMIC_RELAXED) & bit)
+		return;
+	if (!may_complain())
+		return;
+	if (__atomic_fetch_or(&fs->complained[file / 8], bit, __ATOMIC_RELAXED) & bit)
+		return;
+	kp_archive_entry(a, entry, &info);
+	log_print(LOG_ERR, "%s: %s %s: %s",
+		  kp_text_escape(kp_span_str(kp_archive_path(a)), path, sizeof(path)),
+		  kp_text_escape(info.key, key, sizeof(key)),
+		  kp_text_escape(info.arch, arch, sizeof(arch)),
+		  kp_text_escape(kp_span_str(why->text), text, sizeof(text)));
+}
+
+/* Directories.  A position is that of the next name; "." and ".." have 0 and 1. */
+
+struct listing {
+	fuse_req_t req;
+	bool plus;
+	char *buf;
+	size_t size, used;
+};
+
+/* Add a name; false when it does not fit. */
+static bool list_add(struct listing *l, const char *name,
+		     const struct fuse_entry_param *e, off_t next)
+{
+	char *at = l->buf + l->used;
+	size_t room = l->size - l->used;
+	size_t n = l->plus ? fuse_add_direntry_plus(l->req, at, room, name, e, next)
+			   : fuse_add_direntry(l->req, at, room, name, &e->attr, next);
+
+	if (n > room)
+		return false;
+	l->used += n;
+	return true;
+}
+
+/* "." or "..", or a control file: without a reference, so that none must be forgotten. */
+static bool list_plain(struct listing *l, const char *name, uint64_t ino, mode_t type,
+		       off_t next)
+{
+	struct fuse_entry_param e = {.attr = {.st_ino = ino, .st_mode = type}};
+
+	return list_add(l, name, &e, next);
+}
+
+static bool list_dots(struct listing *l, uint64_t self, uint64_t parent, off_t from)
+{
+	return (from > 0 || list_plain(l, ".", self, S_IFDIR, 1)) &&
+	       (from > 1 || list_plain(l, "..", parent, S_IFDIR, 2));
+}
+
+static bool list_name(struct listing *l, const struct fs *fs, uint32_t index, off_t next)
+{
+	struct kp_view_name name = kp_view_name(fs->view, index);
+	struct tree_node node = tree_named(fs->tree, &name);
+	struct fuse_entry_param e;
+	char text[NAME_BYTES + 1];
+
+	if (name.text.size > NAME_BYTES)
+		return true;
+	memcpy(text, name.text.data, name.text.size);
+	text[name.text.size] = '\0';
+	if (!l->plus)
+		return list_plain(l, text, node.ino, node.is_dir ? S_IFDIR : S_IFREG,
+				  next);
+	fill_entry(fs, node, &e);
+	return list_add(l, text, &e, next);
+}
+
+static void list_tree(struct listing *l, const struct fs *fs, struct tree_node node,
+		      off_t from)
+{
+	const struct kp_view_dir *dir = kp_view_dir(fs->view, node.index);
+	uint64_t parent = tree_dir(fs->tree, dir->parent).ino;
+	off_t i = from > 2 ? from - 2 : 0;
+
+	if (!list_dots(l, node.ino, parent, from))
+		return;
+	while (i < dir->count && list_name(l, fs, dir->first + (uint32_t)i, i + 3))
+		i++;
+}
+
+static void list_control(struct listing *l, off_t from)
+{
+	const char *name;
+	off_t i = from > 2 ? from - 2 : 0;
+
+	if (!list_dots(l, CONTROL_DIR, TREE_ROOT, from))
+		return;
+	while (i < INT_MAX && (name = control_name((size_t)i)) &&
+	       list_plain(l, name, CONTROL_DIR + 1 + (uint64_t)i, S_IFREG, i + 3))
+		i++;
+}
+
+static void list(fuse_req_t req, fuse_ino_t ino, size_t size, off_t from, bool plus)
+{
+	const struct fs *fs = fs_of(req);
+	struct listing l = {.req = req, .plus = plus, .size = size};
+	struct tree_node node;
+
+	if (ino != CONTROL_DIR && !tree_find(fs->tree, ino, &node)) {
+		fuse_reply_err(req, ESTALE);
+		return;
+	}
+	if (ino != CONTROL_DIR && !node.is_dir) {
+		fuse_reply_err(req, ENOTDIR);
+		return;
+	}
+	l.buf = malloc(size);
+	if (!l.buf) {
+		fuse_reply_err(req, ENOMEM);
+		return;
+	}
+	if (from < 0)
+		from = INT64_MAX;
+	if (ino == CONTROL_DIR)
+		list_control(&l, from);
+	else
+		list_tree(&l, fs, node, from);
+	fuse_reply_buf(req, l.buf, l.used);
+	free(l.buf);
+}
+
+static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	(void)ino;
+	if (fs_of(req)->no_opendir) {
+		fuse_reply_err(req, ENOSYS);
+		return;
+	}
+	fi->cache_readdir = 1;
+	fi->keep_cache = 1;
+	fuse_reply_open(req, fi);
+}
+
+static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+		       struct fuse_file_info *fi)
+{
+	(void)fi;
+	list(req, ino, size, off, false);
+}
+
+static void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+			   struct fuse_file_info *fi)
+{
+	(void)fi;
+	list(req, ino, size, off, true);
+}
+
+/*
+ * What is not here is answered ENOSYS once and then never asked again.  That is
+ * why there are no extended attributes: `ls -l` would ask for three of each file.
+ */
+const struct fuse_lowlevel_ops ops = {
+	.init = op_init,
+	.lookup = op_lookup,
+	.forget = op_forget,
+	.forget_multi = op_forget_multi,
+	.getattr = op_getattr,
+	.open = op_open,
+	.read = op_read,
+	.opendir = op_opendir,
+	.readdir = op_readdir,
+	.readdirplus = op_readdirplus,
+	.statfs = op_statfs,
+};

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* One function per FUSE request. */
+#ifndef FS_OPS_H
+#define FS_OPS_H
+
+#include <fuse_lowlevel.h>
+#include "content.h"
+#include "control.h"
+#include "sources.h"
+#include "tree.h"
+
+/* What the requests work on: the session's user data. */
+struct fs {
+	struct sources sources;
+	struct kp_view *view;
+	struct tree *tree;
+	struct content *content;
+	struct control *control;
+	uint8_t *complained; /* a bit for each file whose decode failed and was logged */
+	bool always_open;    /* OPEN and OPENDIR are to be asked each time */
+	bool no_open, no_opendir; /* the kernel takes ENOSYS for an answer */
+};
+
+extern const struct fuse_lowlevel_ops ops;
+
+/* For content_options. */
+content_answer op_read_answer;
+content_failure op_read_failure;
+
+#endif

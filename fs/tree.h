@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Inodes: a number for each directory and file of core's view, and their attributes.
+ *
+ * The number is the view's 64-bit id, the same after a remount.  Where it is
+ * taken or reserved the next free one is used; who comes first is fixed by the
+ * view's order.  Immutable after tree_new: every call may run concurrently.
+ */
+#ifndef FS_TREE_H
+#define FS_TREE_H
+
+#include <sys/stat.h>
+#include "view.h"
+
+#define TREE_ROOT 1
+/* Numbers below, except the root's, are never a tree's: 0 is none, others are control
+ * files. */
+#define TREE_FIRST (UINT64_C(1) << 32)
+
+struct tree;
+
+/* A directory or a file of the view. */
+struct tree_node {
+	uint64_t ino;
+	bool is_dir;
+	uint32_t index; /* directory or file number of the view */
+};
+
+struct tree_options {
+	uid_t uid;        /* -1: as the archive */
+	gid_t gid;        /* -1: as the archive */
+	mode_t mask;      /* bits to take away from modes */
+	struct stat look; /* owner, read bits and times of directories */
+};
+
+/* VIEW is borrowed.  OUT_OF_MEMORY is the only error. */
+kpack_error_t tree_new(const struct kp_view *view, const struct tree_options *options,
+		       struct tree **out, struct kpackx_error *why);
+void tree_free(struct tree *t); /* NULL is fine */
+
+/* The node of an inode number; false when there is none. */
+bool tree_find(const struct tree *t, uint64_t ino, struct tree_node *out);
+
+struct tree_node tree_dir(const struct tree *t, uint32_t dir);
+
+/* The node a name of the view stands for. */
+struct tree_node tree_named(const struct tree *t, const struct kp_view_name *name);
+
+/* The node called TEXT in DIR; false when there is none. */
+bool tree_lookup(const struct tree *t, uint32_t dir, struct kp_span text,
+		 struct tree_node *out);
+
+void tree_stat(const struct tree *t, struct tree_node node, struct stat *out);
+
+#endif
