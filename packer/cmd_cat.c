@@ -125,7 +125,8 @@ static int cat(const char *path, const char *key, const char *arch, const char *
 		free(k);
 		free(t);
 	} else if (write_entry(a, entry, output, &why)) {
-		report_why(path, &why);
+		if (!ferror(stdout)) /* else report_finish tells */
+			report_why(path, &why);
 	} else {
 		status = EXIT_OK;
 	}

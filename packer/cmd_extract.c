@@ -78,14 +78,16 @@ static void __attribute__((format(printf, 4, 5)))
 tell(struct extract *x, const struct level *level, struct kp_span name, const char *fmt,
      ...)
 {
+	char *out = kp_text_escape_new(kp_span_str(x->out));
 	char *path = path_text(level, name), text[400];
 	va_list ap;
 
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	/* the path is escaped already: as text, not as the file */
-	report_error(x->out, "%s: %s", path ? path : "?", text);
+	/* the path is escaped already: it is text, not the file */
+	report_error(NULL, "%s/%s: %s", out ? out : "?", path ? path : "?", text);
+	free(out);
 	free(path);
 	x->failed = true;
 }
