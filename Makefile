@@ -220,6 +220,7 @@ fuzz-run:
 
 c_files := $(wildcard core/*.[ch] core/*/*.[ch] fs/*.[ch] packer/*.[ch] packer/library/*.[ch] \
 	tests/unit/*.[ch] tests/fuzz/*.[ch] tests/data/*.[ch] contrib/bench/*.[ch])
+sources := $(wildcard core/*.c core/format/*.c fs/*.c packer/*.c packer/library/*.c)
 pages   := $(wildcard kpackfs.1 packer/*.1)
 scripts := .ci/run contrib/install-deps contrib/demo tests/run tests/run-one $(wildcard tests/*.sh)
 
@@ -229,13 +230,13 @@ fmt: ## format the C sources
 lint: ## formatting, cppcheck, shellcheck, manual pages, clang-tidy
 	@contrib/install-deps build lint
 	clang-format --dry-run -Werror $(c_files)
-	cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 -j $(shell nproc) \
-		--enable=warning,portability --suppress=missingIncludeSystem --suppress=normalCheckLevelMaxBranches \
-		--suppress=unknownMacro -Icore $(cppflags:-isystem=) $(wildcard core/*.c core/format/*.c fs/*.c packer/*.c packer/library/*.c)
+	cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 --enable=warning,portability \
+		--suppress=missingIncludeSystem --suppress=unknownMacro --suppress=memleak:core/toc.c \
+		-Icore -I. -D_GNU_SOURCE $(foreach s,$(switches),-DKP_WITH_$(s)=1) $(sources)
 	shellcheck $(scripts)
 	$(if $(pages),mandoc -Tlint -W warning $(pages))
-	printf '%s\n' $(wildcard core/*.c core/format/*.c fs/*.c packer/*.c packer/library/*.c) | \
-		xargs -P $(shell nproc) -n 4 sh -c 'clang-tidy --quiet "$$@" -- $(subst ','\'',$(cppflags)) -std=c11 2>/dev/null' sh
+	printf '%s\n' $(sources) | FLAGS='$(subst ',,$(cppflags))' xargs -P $(shell nproc) -n 2 \
+		sh -c 'clang-tidy --quiet "$$@" -- -std=c11 $$FLAGS 2>/dev/null' sh
 
 demo: ## the main job, shown step by step on a real library
 	@contrib/install-deps build demo

@@ -49,12 +49,14 @@ static void load(const char *path)
 			continue;
 		seen[e.ordinal] = true;
 		struct frame *f = &frames[n_frames++];
-		*f = (struct frame){malloc(e.stored ? e.stored : 1), e.stored, e.size, plain};
+		*f = (struct frame){malloc(e.stored ? e.stored : 1), e.stored, e.size,
+				    plain};
 		if (!f->stored)
 			die("out of memory");
 		struct kp_source source;
 		if (kp_archive_source(a, i, &source, &why) != KPACK_SUCCESS ||
-		    kp_source_read(&source, 0, f->stored, f->stored_size, &why) != KPACK_SUCCESS)
+		    kp_source_read(&source, 0, f->stored, f->stored_size, &why) !=
+			    KPACK_SUCCESS)
 			die(why.text);
 		if (f->size > biggest)
 			biggest = f->size;
@@ -74,7 +76,8 @@ static void *work(void *arg)
 		if (i >= n_frames)
 			break;
 		const struct frame *f = &frames[i];
-		if (!f->plain && ZSTD_decompress(out, f->size, f->stored, f->stored_size) != f->size)
+		if (!f->plain &&
+		    ZSTD_decompress(out, f->size, f->stored, f->stored_size) != f->size)
 			die("a frame does not decode");
 	}
 	free(out);
@@ -108,7 +111,8 @@ int main(int argc, char **argv)
 	}
 	free(frames);
 	printf("%.4f %zu\n",
-	       (double)(end.tv_sec - start.tv_sec) + (double)(end.tv_nsec - start.tv_nsec) / 1e9,
+	       (double)(end.tv_sec - start.tv_sec) +
+		       (double)(end.tv_nsec - start.tv_nsec) / 1e9,
 	       bytes);
 	return 0;
 }

@@ -74,7 +74,8 @@ int main(int argc, char **argv)
 		errno = 0;
 		int count = -1;
 		if (stat(argv[i], &st) == 0)
-			count = S_ISDIR(st.st_mode) ? run_dir(argv[i]) : run_file(argv[i]) + 1;
+			count = S_ISDIR(st.st_mode) ? run_dir(argv[i])
+						    : run_file(argv[i]) + 1;
 		if (count > 0) {
 			printf("ok %d - %s: %d inputs\n", i, argv[i], count);
 		} else {
