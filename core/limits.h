@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Every bound on what input may ask for, each with its reason. */
-#ifndef KP_LIMITS_H
+#ifdef _GCC_NEXT_LIMITS_H
+/* gcc's <limits.h> goes on with the quoted directories and meets this file: pass it on. */
+#include_next <limits.h>
+#elif !defined(KP_LIMITS_H)
 #define KP_LIMITS_H
 
 #include <stdint.h>
