@@ -1,24 +1,43 @@
 #!/usr/bin/python3
-"""An independent writer of .kpack archives: msgpack, zstandard, and none of our code.
+# SPDX-License-Identifier: MIT
+"""Write archives, right and wrong ones, without a line of ours: msgpack and zstandard.
 
-mkarchive.py OUT < SPEC      SPEC is JSON: {"scheme": ..., "entries": [{"key": ...}, ...], ...}
+    mkarchive.py FILE.kpack [DESCRIPTION.json]      (or the description on stdin)
 
-  top level  scheme ("zstd-per-kernel"), group ("test"), family, arches, index (true),
-             checksum (true), sort (true), drop ([names of top-level fields to leave out])
-  entry      key, arch, type ("hsaco"), and its bytes: text, hex, or size and seed; xxh3 (true),
-             path, mode, chunk, target, and more in metadata ({}); same (false): share the
-             ordinal of equal bytes
+The description is an object:
+  scheme       "zstd-per-kernel" (default) or "none"
+  group, family, arches, level, frame_index (bool)
+  entries      list of
+    key, arch, type ("hsaco")
+    data         text, or {"size": N, "seed": S} for bytes that compress to a quarter,
+                 or {"file": PATH}
+    metadata     map, stored as it is; an "xxh3" in hex becomes bytes, true the real hash
+    chunk        store as independent frames of so many bytes with a seek table,
+                 and say so in the metadata
+    same_as      index of an earlier entry whose ordinal is shared
+    corrupt      true: flip bytes in the middle of the stored object
+    original_size, ordinal   lies, stored instead of the truth
+  toc          members merged into the table of contents (lies)
+  drop         names of members left out of the table of contents
+  sort         false: keys and arches stay in the order given
+  truncate     cut so many bytes off the end
 
-As a module, for archives that lie:
+As a module, for what JSON cannot say:
 
   a = Archive(scheme="none")
   a.add("lib/x.so#0", "gfx1100", b"...", path="a/b", entry={"original_size": 7})
-  a.write("out.kpack", top={"group_name": 5}, drop=["toc"])
+  a.write("out.kpack", top={"group_name": 5}, drop=["toc"], tail=b"x")
 
 Run it with /usr/bin/python3: Debian's modules are only there.
 """
-import ctypes, hashlib, json, struct, sys
-import msgpack, zstandard
+import ctypes
+import json
+import random
+import struct
+import sys
+
+import msgpack
+import zstandard
 
 
 class Pairs(list):
@@ -47,10 +66,13 @@ def raw_str(data):
     return Raw(b"\xdb" + struct.pack(">I", len(data)) + data)
 
 
-def content(size, seed=""):
-    """SIZE bytes that compress about three to one."""
-    block = hashlib.shake_128(str(seed).encode()).digest(max(16, size // 3))
-    return (block * (size // len(block) + 1))[:size]
+def noise(size, seed=0):
+    """SIZE bytes that compress to a quarter."""
+    rng, out = random.Random(seed), bytearray()
+    while len(out) < size:
+        some = rng.randbytes(1024)
+        out += some + some + bytes(2048)
+    return bytes(out[:size])
 
 
 class _Hash128(ctypes.Structure):
@@ -68,16 +90,16 @@ def xxh3(data):
 
 class Archive:
     def __init__(self, scheme="zstd-per-kernel", group="test", family="test", arches=None,
-                 index=True, checksum=True):
+                 index=True, checksum=True, level=3):
         self.scheme, self.group, self.family, self.arches = scheme, group, family, arches
-        self.index, self.checksum = index, checksum
-        self.blobs = []      # stored bytes of each ordinal
-        self.known = {}      # stored bytes -> ordinal, for shared ones
-        self.toc = Pairs()   # key -> Pairs of arch -> entry
-        self.seen = []       # arches
+        self.index, self.checksum, self.level = index, checksum, level
+        self.blobs = []     # stored bytes of each ordinal
+        self.toc = Pairs()  # key -> Pairs of arch -> entry
+        self.places = {}    # key -> its Pairs
+        self.seen = []      # arches
 
     def frame(self, data, content_size=True):
-        c = zstandard.ZstdCompressor(level=3, write_checksum=self.checksum,
+        c = zstandard.ZstdCompressor(level=self.level, write_checksum=self.checksum,
                                      write_content_size=content_size)
         return c.compress(data)
 
@@ -90,45 +112,40 @@ class Archive:
         table = struct.pack("<II", 0x184D2A5E, len(rows) + len(foot)) + rows + foot
         return b"".join(frames) + table
 
-    def store(self, stored, same=False):
-        if same and stored in self.known:
-            return self.known[stored]
-        self.blobs.append(stored)
-        return self.known.setdefault(stored, len(self.blobs) - 1) if same else len(self.blobs) - 1
+    def encode(self, data, chunk=0):
+        if self.scheme == "none":
+            return data
+        return self.seekable(data, chunk) if chunk else self.frame(data)
 
-    def add(self, key, arch, data, type="hsaco", stored=None, same=False, hash=True, entry=None,
-            drop=(), **metadata):
-        """ENTRY overrides fields of the entry, DROP leaves fields out; returns the ordinal."""
-        if stored is None:
-            if self.scheme == "none":
-                stored = data
-            elif metadata.get("chunk"):
-                stored = self.seekable(data, metadata["chunk"])
-            else:
-                stored = self.frame(data)
+    def add(self, key, arch, data, type="hsaco", stored=None, ordinal=None, hash=True,
+            entry=None, drop=(), **metadata):
+        """STORED: the bytes in the blob; ORDINAL: share one that is there; HASH: with xxh3;
+        ENTRY overrides fields, DROP leaves fields out.  Returns the ordinal."""
+        if ordinal is None:
+            ordinal = len(self.blobs)
+            self.blobs.append(self.encode(data, metadata.get("chunk", 0)) if stored is None else stored)
         if hash:
             metadata.setdefault("xxh3", xxh3(data))
-        ordinal = self.store(stored, same)
         fields = {"type": type, "ordinal": ordinal, "original_size": len(data)}
         if metadata:
             fields["metadata"] = metadata
         fields.update(entry or {})
         for name in drop:
             del fields[name]
-        for k, arches in self.toc:
-            if k == key:
-                arches.append((arch, fields))
-                break
-        else:
-            self.toc.append((key, Pairs([(arch, fields)])))
+        if key not in self.places:
+            self.places[key] = Pairs()
+            self.toc.append((key, self.places[key]))
+        self.places[key].append((arch, fields))
         if arch not in self.seen:
             self.seen.append(arch)
         return ordinal
 
-    def bytes(self, top=None, drop=(), sort=True, tail=b"", gap=b"", padding=bytes(48), version=1,
-              magic=b"KPAK", toc_offset=None):
+    def bytes(self, top=None, drop=(), sort=True, tail=b"", gap=b"", padding=bytes(48),
+              version=1, magic=b"KPAK", toc_offset=None):
+        def by_name(pair):
+            return pair[0] if isinstance(pair[0], bytes) else str(pair[0]).encode()
+
         if sort:
-            by_name = lambda pair: pair[0] if isinstance(pair[0], bytes) else str(pair[0]).encode()
             self.toc.sort(key=by_name)
             for _, arches in self.toc:
                 if isinstance(arches, Pairs):
@@ -139,16 +156,17 @@ class Archive:
             "compression_scheme": self.scheme, "toc": self.toc,
         }
         if self.scheme == "none":
-            blob = b"".join(self.blobs)
-            at = [64]
+            blob, places, at = b"".join(self.blobs), [], 64
             for b in self.blobs:
-                at.append(at[-1] + len(b))
-            fields["blobs"] = [{"offset": o, "size": len(b)} for o, b in zip(at, self.blobs)]
+                places.append({"offset": at, "size": len(b)})
+                at += len(b)
+            fields["blobs"] = places
         else:
-            blob, at = struct.pack("<I", len(self.blobs)), [4]
+            parts, at = [struct.pack("<I", len(self.blobs))], [4]
             for b in self.blobs:
-                blob += struct.pack("<I", len(b)) + b
-                at.append(len(blob))
+                parts += [struct.pack("<I", len(b)), b]
+                at.append(at[-1] + 4 + len(b))
+            blob = b"".join(parts)
             fields["zstd_offset"], fields["zstd_size"] = 64, len(blob)
             if self.index:
                 fields["frame_index"] = struct.pack("<%dQ" % len(at), *at)
@@ -164,32 +182,42 @@ class Archive:
             f.write(self.bytes(**how))
 
 
-def from_spec(spec):
-    a = Archive(spec.get("scheme", "zstd-per-kernel"), spec.get("group", "test"),
-                spec.get("family", "test"), spec.get("arches"), spec.get("index", True),
-                spec.get("checksum", True))
-    for e in spec["entries"]:
-        if "text" in e:
-            data = e["text"].encode()
-        elif "hex" in e:
-            data = bytes.fromhex(e["hex"])
-        else:
-            data = content(e["size"], e.get("seed", e["key"] + " " + e["arch"]))
-        meta = dict(e.get("metadata", {}))
-        for name in ("path", "mode", "chunk", "target"):
-            if name in e:
-                meta[name] = e[name]
-        a.add(e["key"], e["arch"], data, e.get("type", "hsaco"), same=e.get("same", False),
-              hash=e.get("xxh3", True), **meta)
-    return a
+def content(data):
+    if isinstance(data, str):
+        return data.encode()
+    if "file" in data:
+        with open(data["file"], "rb") as f:
+            return f.read()
+    return noise(data["size"], data.get("seed", 0))
 
 
-def main():
-    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
-        sys.exit(__doc__)
-    spec = json.load(sys.stdin)
-    from_spec(spec).write(sys.argv[1], drop=spec.get("drop", ()), sort=spec.get("sort", True))
+def build(d):
+    a = Archive(d.get("scheme", "zstd-per-kernel"), d.get("group", "test"), d.get("family", "test"),
+                d.get("arches"), d.get("frame_index", False), level=d.get("level", 3))
+    ordinals = []
+    for e in d["entries"]:
+        source = d["entries"][e["same_as"]] if "same_as" in e else e
+        data, meta = content(source.get("data", "")), dict(e.get("metadata", {}))
+        if meta.get("xxh3") is True:
+            meta["xxh3"] = xxh3(data)
+        elif "xxh3" in meta:
+            meta["xxh3"] = bytes.fromhex(meta["xxh3"])
+        if "chunk" in e:
+            meta["chunk"] = e["chunk"]
+        stored = a.encode(data, e.get("chunk", 0))
+        if e.get("corrupt"):
+            mid = len(stored) // 2
+            stored = stored[:mid] + bytes(b ^ 0x5A for b in stored[mid:mid + 64]) + stored[mid + 64:]
+        lies = {name: e[name] for name in ("ordinal", "original_size") if name in e}
+        ordinals.append(a.add(e["key"], e["arch"], data, e.get("type", "hsaco"), stored,
+                              ordinals[e["same_as"]] if "same_as" in e else None,
+                              hash=False, entry=lies, **meta))
+    whole = a.bytes(top=d.get("toc"), drop=d.get("drop", ()), sort=d.get("sort", True))
+    return whole[:len(whole) - d.get("truncate", 0)]
 
 
 if __name__ == "__main__":
-    main()
+    with open(sys.argv[2]) if len(sys.argv) > 2 else sys.stdin as description:
+        archive = build(json.load(description))
+    with open(sys.argv[1], "wb") as out:
+        out.write(archive)
