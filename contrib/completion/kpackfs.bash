@@ -2,13 +2,25 @@
 
 _kpackfs_mount_options=(
 	# mount options
-	source=
+	opt
 	allow_other
-	uid=
+	allow_root
+	arch=
+	auto_unmount
+	cache_size=
+	clone_fd
+	debug
+	default_permissions
+	fsname=
 	gid=
-	umask=
+	max_threads=
 	open
-	xattr
+	ro
+	source=
+	subtype=
+	threads=
+	uid=
+	umask=
 	# end
 )
 
@@ -29,7 +41,7 @@ _kpackfs()
 		mapfile -t COMPREPLY < <(compgen -P "$before" -W "${_kpackfs_mount_options[*]}" -- "$last")
 		compopt -o nospace 2>/dev/null
 	elif [[ $cur == -* ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "-o -f -d $(_kpackfs_options global)" -- "$cur")
+		mapfile -t COMPREPLY < <(compgen -W "-d -f -n -o -q -r -s -v $(_kpackfs_options global)" -- "$cur")
 	else
 		compopt -o filenames 2>/dev/null
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")

@@ -2,18 +2,33 @@
 
 function __kpackfs_mount_options
 	# mount options
-	echo source=
+	echo opt
 	echo allow_other
-	echo uid=
+	echo allow_root
+	echo arch=
+	echo auto_unmount
+	echo cache_size=
+	echo clone_fd
+	echo debug
+	echo default_permissions
+	echo fsname=
 	echo gid=
-	echo umask=
+	echo max_threads=
 	echo open
-	echo xattr
+	echo ro
+	echo source=
+	echo subtype=
+	echo threads=
+	echo uid=
+	echo umask=
 	# end
 end
 
-complete -c kpackfs -l help -d 'Show the options'
-complete -c kpackfs -l version -d 'Show the version'
+complete -c kpackfs -s h -l help -d 'Show the options'
+complete -c kpackfs -s V -l version -d 'Show versions'
 complete -c kpackfs -s f -d 'Stay in the foreground'
 complete -c kpackfs -s d -d 'Show every request'
+complete -c kpackfs -s q -d 'Log errors only'
+complete -c kpackfs -s s -d 'Answer requests in one thread'
+complete -c kpackfs -s v -d 'Log more'
 complete -c kpackfs -s o -x -a '(__fish_append , (__kpackfs_mount_options))' -d 'Mount options'
