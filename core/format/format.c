@@ -9,9 +9,9 @@
 /* Enough of a container's beginning to know it. */
 #define HEAD_SIZE 64
 
-/* Padding is looked at in steps that grow up to this. */
+/* Padding is looked at in steps that grow: most of it ends within a page. */
 #define PAD_STEP_MIN 4096
-#define PAD_STEP_MAX (1 << 20)
+#define PAD_STEP_MAX 65536
 
 /*
  * Images of one source.  The largest libraries have some thousands; a compressed bundle
@@ -104,9 +104,10 @@ static bool all_zero(const uint8_t *p, size_t n)
 }
 
 /* Move *POS to the next byte that is not zero, or to the end. */
-static kpack_error_t skip_zeros(const struct kp_source *src, uint8_t *buf, uint64_t *pos,
+static kpack_error_t skip_zeros(const struct kp_source *src, uint64_t *pos,
 				struct kpackx_error *why)
 {
+	uint8_t buf[PAD_STEP_MAX];
 	size_t step = PAD_STEP_MIN, n, i = 0;
 
 	for (; *pos < src->size; *pos += n) {
@@ -162,15 +163,12 @@ static kpack_error_t add_container(const struct kp_source *src, uint64_t off,
 kpack_error_t kp_containers_scan(const struct kp_source *src, struct kp_containers *out,
 				 struct kpackx_error *why)
 {
-	uint8_t *buf = malloc(PAD_STEP_MAX);
 	kpack_error_t err = KPACK_SUCCESS;
 	uint64_t pos = 0;
 
 	*out = (struct kp_containers){0};
-	if (!buf)
-		return kp_fail_memory(why, PAD_STEP_MAX, "reading padding");
 	for (;;) {
-		err = skip_zeros(src, buf, &pos, why);
+		err = skip_zeros(src, &pos, why);
 		if (err != KPACK_SUCCESS || pos == src->size)
 			break;
 		err = add_container(src, pos, out, why);
@@ -180,7 +178,6 @@ kpack_error_t kp_containers_scan(const struct kp_source *src, struct kp_containe
 	}
 	if (err != KPACK_SUCCESS)
 		kp_containers_fini(out);
-	free(buf);
 	return err;
 }
 
