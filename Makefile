@@ -168,25 +168,22 @@ jobs = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 # In CI the sanitizers run too.
 sanitized := $(if $(filter true,$(CI)),$(if $(filter debug,$(MODE)),asan tsan))
 
+# tests/run ends in one prove over everything, whose summary is the last output.
+builds = $(foreach m,$(1),$(m)=$(if $(filter $(m),$(MODE)),$(O),build/$(m)))
+
 check: ## build and test everything; installs what is missing when root. MODE=asan, tsan too
 	@contrib/install-deps build test
 	@$(MAKE) --no-print-directory $(jobs) check-build
-	@$(MAKE) --no-print-directory check-run RUN_MODES="$(MODE) $(sanitized)"
+	@tests/run $(call builds,$(MODE) $(sanitized))
 
 check-sanitizers: ## the unit and integration tests in MODE=asan and MODE=tsan
 	@contrib/install-deps build test
-	@$(MAKE) --no-print-directory $(jobs) MODE=asan check-build
-	@$(MAKE) --no-print-directory $(jobs) MODE=tsan check-build
-	@$(MAKE) --no-print-directory check-run RUN_MODES="asan tsan"
+	@$(MAKE) --no-print-directory $(jobs) check-build-asan check-build-tsan
+	@tests/run $(call builds,asan tsan)
 
 check-build: all $(units) $(fuzz) $(foreach m,$(sanitized),check-build-$(m))
 check-build-%:
 	@$(MAKE) --no-print-directory MODE=$* check-build
-
-# One prove over everything, last, so that its summary ends the output.
-RUN_MODES ?= $(MODE)
-check-run:
-	@tests/run $(foreach m,$(RUN_MODES),$(m)=$(if $(filter $(m),$(MODE)),$(O),build/$(m)))
 
 check-units: $(units) ## the unit tests only
 	@CHECK_ONLY=unit tests/run $(MODE)=$(O)
@@ -284,7 +281,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' Makefile
 
 FORCE:
-.PHONY: all units bench-programs check check-sanitizers check-build check-run check-units \
+.PHONY: all units bench-programs check check-sanitizers check-build check-units \
 	check-integration check-layering check-help check-install check-switches fuzz fuzz-build \
 	fuzz-run fmt lint demo install install-files uninstall clean help FORCE
 .SECONDARY:
