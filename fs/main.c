@@ -12,7 +12,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -117,7 +116,7 @@ enum key {
 /* FUSE_OPT_KEY, without its implicit conversion. */
 #define OPTION(t, key)                                                                   \
 	{                                                                                \
-		t, UINT_MAX, key                                                         \
+		t, (unsigned)-1, key                                                     \
 	}
 #define KEEP(t) OPTION(t, FUSE_OPT_KEY_KEEP)
 #define IGNORE(t) OPTION(t, FUSE_OPT_KEY_DISCARD)

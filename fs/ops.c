@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
-#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/statvfs.h>
@@ -417,7 +416,7 @@ static void list_control(struct listing *l, off_t from)
 
 	if (!list_dots(l, CONTROL_DIR, TREE_ROOT, from))
 		return;
-	while (i < INT_MAX && (name = control_name((size_t)i)) &&
+	while (i < 1000 && (name = control_name((size_t)i)) &&
 	       list_plain(l, name, CONTROL_DIR + 1 + (uint64_t)i, S_IFREG, i + 3))
 		i++;
 }

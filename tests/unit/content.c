@@ -1,0 +1,666 @@
+/* SPDX-License-Identifier: MIT */
+/* The content cache over made-up archives: the few calls of core it makes are faked here. */
+#include "fs/content.h"
+#include <pthread.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <time.h>
+#include <cmocka.h>
+
+#define KIB 1024
+#define MIB (1024 * KIB)
+#define NONE UINT64_MAX
+
+/* What core would know of each file. */
+static struct file {
+	uint64_t size, chunk;
+	uint64_t fails_at; /* decoded bytes after which it is found corrupt; NONE */
+	bool gated;        /* each step waits for `gate` */
+	unsigned opened;   /* times a decode began */
+} files[16];
+
+static sem_t gate;
+static pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned running, most_running, failures;
+
+static uint8_t byte_at(uint32_t file, uint64_t off)
+{
+	return (uint8_t)(off * 7 + (off >> 8) * 13 + (off >> 16) + file * 101);
+}
+
+static void fill(uint32_t file, uint8_t *buf, uint64_t from, uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++)
+		buf[i] = byte_at(file, from + i);
+}
+
+static void begin(uint32_t file, int step)
+{
+	pthread_mutex_lock(&fake_lock);
+	__atomic_add_fetch(&files[file].opened, 1, __ATOMIC_RELEASE);
+	running += (unsigned)step;
+	most_running = running > most_running ? running : most_running;
+	pthread_mutex_unlock(&fake_lock);
+}
+
+static void end(void)
+{
+	pthread_mutex_lock(&fake_lock);
+	running--;
+	pthread_mutex_unlock(&fake_lock);
+}
+
+static kpack_error_t corrupt(struct kpackx_error *why)
+{
+	return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED, "frame: made to fail");
+}
+
+/* Fakes.  An entry's number is the file's. */
+
+struct kpack_archive *kp_view_entry(const struct kp_view *v, uint32_t file, size_t *entry)
+{
+	(void)v;
+	*entry = file;
+	return NULL;
+}
+
+void kp_archive_entry(const struct kpack_archive *a, size_t entry,
+		      struct kp_entry_info *out)
+{
+	(void)a;
+	*out = (struct kp_entry_info){.size = files[entry].size};
+}
+
+void kp_archive_meta(const struct kpack_archive *a, size_t entry, struct kp_meta *out)
+{
+	(void)a;
+	*out = (struct kp_meta){.chunk = files[entry].chunk};
+}
+
+kpack_error_t kp_archive_read(const struct kpack_archive *a, size_t entry, void *buf,
+			      struct kpackx_error *why)
+{
+	(void)a;
+	begin((uint32_t)entry, 1);
+	if (files[entry].gated)
+		sem_wait(&gate);
+	fill((uint32_t)entry, buf, 0, files[entry].size);
+	end();
+	return files[entry].fails_at == NONE ? KPACK_SUCCESS : corrupt(why);
+}
+
+struct kp_stream {
+	uint32_t file;
+	uint8_t *buf;
+	uint64_t done;
+};
+
+kpack_error_t kp_stream_open(const struct kpack_archive *a, size_t entry, void *buf,
+			     struct kp_stream **out, struct kpackx_error *why)
+{
+	(void)a;
+	(void)why;
+	*out = calloc(1, sizeof(**out));
+	**out = (struct kp_stream){(uint32_t)entry, buf, 0};
+	begin((uint32_t)entry, 1);
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_stream_step(struct kp_stream *s, uint64_t step, uint64_t *ready,
+			     struct kpackx_error *why)
+{
+	const struct file *f = &files[s->file];
+	uint64_t n = f->size - s->done < step ? f->size - s->done : step;
+
+	if (f->gated)
+		sem_wait(&gate);
+	if (s->done >= f->fails_at)
+		return corrupt(why);
+	fill(s->file, s->buf + s->done, s->done, n);
+	s->done += n;
+	*ready = s->done;
+	return KPACK_SUCCESS;
+}
+
+void kp_stream_close(struct kp_stream *s)
+{
+	if (s)
+		end();
+	free(s);
+}
+
+struct kp_chunks {
+	uint32_t file;
+};
+
+kpack_error_t kp_chunks_open(const struct kpack_archive *a, size_t entry,
+			     struct kp_chunks **out, struct kpackx_error *why)
+{
+	(void)a;
+	(void)why;
+	*out = calloc(1, sizeof(**out));
+	(*out)->file = (uint32_t)entry;
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_chunks_read(const struct kp_chunks *c, uint64_t k, void *buf,
+			     struct kpackx_error *why)
+{
+	const struct file *f = &files[c->file];
+	uint64_t at = k * f->chunk;
+
+	begin(c->file, 0);
+	if (at >= f->fails_at)
+		return corrupt(why);
+	fill(c->file, buf, at, f->size - at < f->chunk ? f->size - at : f->chunk);
+	return KPACK_SUCCESS;
+}
+
+void kp_chunks_close(struct kp_chunks *c)
+{
+	free(c);
+}
+
+/* Reads that remember their answer. */
+
+struct read {
+	uint32_t file;
+	uint64_t off;
+	size_t len, got;
+	bool right, failed;
+	kpack_error_t code;
+	sem_t answered;
+};
+
+static void answer(void *token, const void *data, size_t size,
+		   const struct kpackx_error *why)
+{
+	struct read *r = token;
+	const uint8_t *bytes = data;
+
+	r->failed = why != NULL;
+	r->code = why ? why->code : KPACK_SUCCESS;
+	r->got = size;
+	r->right = true;
+	for (size_t i = 0; i < size; i++)
+		r->right = r->right && bytes[i] == byte_at(r->file, r->off + i);
+	sem_post(&r->answered);
+}
+
+static void failure(void *user, uint32_t file, const struct kpackx_error *why)
+{
+	(void)user;
+	(void)file;
+	assert_true(why->text[0] != 0);
+	__atomic_add_fetch(&failures, 1, __ATOMIC_RELAXED);
+}
+
+static struct content *c;
+
+static void ask(struct read *r, uint32_t file, uint64_t off, size_t len)
+{
+	*r = (struct read){.file = file, .off = off, .len = len};
+	sem_init(&r->answered, 0, 0);
+	content_read(c, file, off, len, r);
+}
+
+static bool is_answered(struct read *r)
+{
+	int n;
+
+	sem_getvalue(&r->answered, &n);
+	return n > 0;
+}
+
+static void expect_bytes(struct read *r, size_t n)
+{
+	sem_wait(&r->answered);
+	assert_false(r->failed);
+	assert_int_equal(r->got, n);
+	assert_true(r->right);
+}
+
+static void expect_failure(struct read *r, kpack_error_t code)
+{
+	sem_wait(&r->answered);
+	assert_true(r->failed);
+	assert_int_equal(r->code, code);
+}
+
+/* Read all of FILE in pieces of LEN. */
+static void read_whole(uint32_t file, size_t len)
+{
+	for (uint64_t off = 0; off < files[file].size; off += len) {
+		uint64_t left = files[file].size - off;
+		struct read r;
+
+		ask(&r, file, off, len);
+		expect_bytes(&r, left < len ? (size_t)left : len);
+	}
+}
+
+static struct content_stats stats(void)
+{
+	struct content_stats s;
+
+	content_stats(c, &s);
+	return s;
+}
+
+static void make(uint64_t budget, unsigned threads)
+{
+	struct content_options options = {budget, threads, answer, failure, NULL};
+
+	assert_int_equal(content_new(NULL, &options, &c, NULL), KPACK_SUCCESS);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(files, 0, sizeof(files));
+	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
+		files[i].fails_at = NONE;
+	running = most_running = failures = 0;
+	sem_init(&gate, 0, 0);
+	return 0;
+}
+
+static void open_gate(unsigned n)
+{
+	while (n--)
+		sem_post(&gate);
+}
+
+static void small_file(void **state)
+{
+	struct read r;
+
+	(void)state;
+	files[1].size = 100 * KIB + 1;
+	make(MIB, 1);
+	read_whole(1, 4 * KIB);
+	assert_int_equal(files[1].opened, 1);
+	/* All was served: nothing is kept. */
+	assert_int_equal(stats().held, 0);
+	assert_int_equal(stats().bytes_served, files[1].size);
+	ask(&r, 1, files[1].size, 10);
+	expect_bytes(&r, 0);
+	ask(&r, 1, files[1].size - 3, 10);
+	expect_bytes(&r, 3);
+	ask(&r, 1, UINT64_MAX - 1, 10);
+	expect_bytes(&r, 0);
+	content_free(c);
+}
+
+static void first_bytes_before_last(void **state)
+{
+	struct read head, tail;
+
+	(void)state;
+	files[2] = (struct file){.size = 3 * MIB, .fails_at = NONE, .gated = true};
+	make(64 * MIB, 1);
+	ask(&tail, 2, 3 * MIB - 10, 10);
+	ask(&head, 2, 0, 128 * KIB);
+	assert_false(is_answered(&head));
+	open_gate(1);
+	expect_bytes(&head, 128 * KIB);
+	assert_false(is_answered(&tail));
+	/* What is there is answered at once, by the asking thread. */
+	ask(&head, 2, 100, 100);
+	assert_true(is_answered(&head));
+	open_gate(100);
+	expect_bytes(&tail, 10);
+	read_whole(2, 128 * KIB);
+	assert_int_equal(files[2].opened, 1);
+	content_free(c);
+}
+
+static void *reader(void *arg)
+{
+	read_whole((uint32_t)(uintptr_t)arg, 96 * KIB);
+	return NULL;
+}
+
+static void one_decode_for_many(void **state)
+{
+	pthread_t threads[8];
+
+	(void)state;
+	files[3].size = 20 * MIB + 77;
+	make(64 * MIB, 2);
+	for (size_t i = 0; i < 8; i++)
+		pthread_create(&threads[i], NULL, reader, (void *)(uintptr_t)3);
+	for (size_t i = 0; i < 8; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(files[3].opened, 1);
+	assert_int_equal(stats().decodes, 1);
+	content_free(c);
+}
+
+static void *ask_one(void *arg)
+{
+	struct read *r = arg;
+
+	content_read(c, r->file, r->off, r->len, r);
+	return NULL;
+}
+
+static void small_waits_for_small(void **state)
+{
+	struct read first, second = {.file = 4, .off = 5, .len = 50};
+	pthread_t thread;
+
+	(void)state;
+	files[4] = (struct file){.size = 1000, .fails_at = NONE, .gated = true};
+	make(MIB, 1);
+	sem_init(&second.answered, 0, 0);
+	first = second;
+	sem_init(&first.answered, 0, 0);
+	pthread_create(&thread, NULL, ask_one, &first);
+	while (!__atomic_load_n(&files[4].opened, __ATOMIC_ACQUIRE))
+		;
+	/* Does not block, though the other thread is at it. */
+	content_read(c, 4, second.off, second.len, &second);
+	assert_false(is_answered(&second));
+	open_gate(1);
+	expect_bytes(&first, 50);
+	expect_bytes(&second, 50);
+	pthread_join(thread, NULL);
+	assert_int_equal(files[4].opened, 1);
+	content_free(c);
+}
+
+static void corrupt_file(void **state)
+{
+	struct read early, late, last;
+
+	(void)state;
+	files[5] = (struct file){.size = 3 * MIB, .fails_at = MIB, .gated = true};
+	files[6].size = 500;
+	make(64 * MIB, 1);
+	ask(&early, 5, 0, 4096);
+	ask(&late, 5, 2 * MIB, 4096);
+	ask(&last, 5, 3 * MIB - 1, 1);
+	open_gate(100);
+	expect_bytes(&early, 4096);
+	expect_failure(&late, KPACK_ERROR_DECOMPRESSION_FAILED);
+	expect_failure(&last, KPACK_ERROR_DECOMPRESSION_FAILED);
+	assert_int_equal(failures, 1);
+	assert_int_equal(stats().errors, 1);
+	/* It is forgotten: the next read decodes again.  Other files work. */
+	ask(&late, 5, 2 * MIB, 4096);
+	expect_failure(&late, KPACK_ERROR_DECOMPRESSION_FAILED);
+	assert_int_equal(files[5].opened, 2);
+	read_whole(6, 500);
+	assert_int_equal(stats().held, 0);
+	content_free(c);
+}
+
+static void corrupt_small_file(void **state)
+{
+	struct read r;
+
+	(void)state;
+	files[5] = (struct file){.size = 100, .fails_at = 0};
+	make(MIB, 1);
+	ask(&r, 5, 0, 100);
+	expect_failure(&r, KPACK_ERROR_DECOMPRESSION_FAILED);
+	assert_int_equal(failures, 1);
+	assert_int_equal(stats().held, 0);
+	content_free(c);
+}
+
+static void budget_queues_decodes(void **state)
+{
+	struct read r[6];
+
+	(void)state;
+	make(10 * MIB, 4);
+	for (uint32_t i = 0; i < 6; i++) {
+		files[i].size = 4 * MIB;
+		files[i].gated = true;
+		ask(&r[i], i, 4 * MIB - 100, 100);
+	}
+	for (unsigned i = 0; i < 6 * 16; i++) {
+		open_gate(1);
+		assert_true(stats().held <= 10 * MIB);
+	}
+	for (uint32_t i = 0; i < 6; i++)
+		expect_bytes(&r[i], 100);
+	assert_in_range(most_running, 1, 2);
+	assert_true(stats().held <= 10 * MIB);
+	content_free(c);
+}
+
+static void larger_than_the_budget(void **state)
+{
+	struct read small;
+
+	(void)state;
+	files[1].size = 5 * MIB;
+	files[2].size = 1000;
+	make(MIB, 2);
+	read_whole(1, 128 * KIB);
+	ask(&small, 2, 0, 1000);
+	expect_bytes(&small, 1000);
+	assert_int_equal(files[1].opened, 1);
+	content_free(c);
+}
+
+static void small_behind_starved(void **state)
+{
+	struct read large, waits, small;
+
+	(void)state;
+	files[1] = (struct file){.size = 5 * MIB, .fails_at = NONE, .gated = true};
+	files[2] = (struct file){.size = 6 * MIB, .fails_at = NONE};
+	files[3].size = 100;
+	make(MIB, 2);
+	ask(&large, 1, 0, 10);
+	ask(&waits, 2, 0, 10);
+	open_gate(1);
+	expect_bytes(&large, 10);
+	ask(&small, 3, 0, 100);
+	assert_false(is_answered(&waits));
+	assert_false(is_answered(&small));
+	open_gate(100);
+	expect_bytes(&waits, 10);
+	expect_bytes(&small, 100);
+	content_free(c);
+}
+
+static void least_recently_used_goes(void **state)
+{
+	struct read r;
+
+	(void)state;
+	make(MIB, 1);
+	for (uint32_t i = 0; i < 3; i++)
+		files[i].size = 400 * KIB;
+	for (uint32_t i = 0; i < 3; i++) {
+		ask(&r, i, 0, 10);
+		expect_bytes(&r, 10);
+	}
+	ask(&r, 2, 100, 10);
+	expect_bytes(&r, 10);
+	assert_int_equal(files[2].opened, 1);
+	ask(&r, 1, 100, 10);
+	expect_bytes(&r, 10);
+	assert_int_equal(files[1].opened, 1);
+	ask(&r, 0, 100, 10);
+	expect_bytes(&r, 10);
+	assert_int_equal(files[0].opened, 2);
+	content_free(c);
+}
+
+static void served_whole_goes_first(void **state)
+{
+	struct read r;
+
+	(void)state;
+	make(MIB, 1);
+	for (uint32_t i = 0; i < 3; i++)
+		files[i].size = 400 * KIB;
+	ask(&r, 0, 0, 10);
+	expect_bytes(&r, 10);
+	read_whole(1, 100 * KIB);
+	ask(&r, 2, 0, 10);
+	expect_bytes(&r, 10);
+	ask(&r, 0, 10, 10);
+	expect_bytes(&r, 10);
+	assert_int_equal(files[0].opened, 1);
+	content_free(c);
+}
+
+static void memory_is_given_back(void **state)
+{
+	struct timespec tick = {.tv_nsec = 50 * 1000 * 1000};
+
+	(void)state;
+	files[1].size = 4 * MIB;
+	make(64 * MIB, 1);
+	read_whole(1, 128 * KIB);
+	for (int i = 0; i < 200 && stats().held; i++)
+		nanosleep(&tick, NULL);
+	assert_int_equal(stats().held, 0);
+	content_free(c);
+}
+
+static void chunks(void **state)
+{
+	struct read r;
+
+	(void)state;
+	files[7] =
+		(struct file){.size = 100 * KIB + 5, .chunk = 16 * KIB, .fails_at = NONE};
+	make(MIB, 1);
+	/* Across four chunks, the last among them. */
+	ask(&r, 7, 60 * KIB, 100 * KIB);
+	expect_bytes(&r, 40 * KIB + 5);
+	assert_int_equal(files[7].opened, 4);
+	ask(&r, 7, 10, 20);
+	expect_bytes(&r, 20);
+	assert_int_equal(files[7].opened, 5);
+	ask(&r, 7, 0, 100 * KIB + 5);
+	expect_bytes(&r, 100 * KIB + 5);
+	content_free(c);
+}
+
+static void large_chunks(void **state)
+{
+	(void)state;
+	files[7] = (struct file){.size = 5 * MIB + 5, .chunk = MIB, .fails_at = NONE};
+	make(2 * MIB, 2);
+	read_whole(7, 100 * KIB);
+	read_whole(7, 3 * MIB);
+	content_free(c);
+}
+
+static void corrupt_chunk(void **state)
+{
+	struct read r;
+
+	(void)state;
+	files[8] =
+		(struct file){.size = 64 * KIB, .chunk = 16 * KIB, .fails_at = 32 * KIB};
+	make(MIB, 1);
+	ask(&r, 8, 0, 32 * KIB);
+	expect_bytes(&r, 32 * KIB);
+	ask(&r, 8, 16 * KIB, 32 * KIB);
+	expect_failure(&r, KPACK_ERROR_DECOMPRESSION_FAILED);
+	assert_int_equal(failures, 1);
+	content_free(c);
+}
+
+static void absurd_chunk(void **state)
+{
+	struct read r;
+
+	(void)state;
+	files[8] = (struct file){.size = 64 * KIB, .chunk = 1, .fails_at = NONE};
+	make(MIB, 1);
+	ask(&r, 8, 0, 10);
+	expect_failure(&r, KPACK_ERROR_INVALID_FORMAT);
+	assert_int_equal(failures, 1);
+	content_free(c);
+}
+
+static void mixed_load(void **state)
+{
+	pthread_t threads[12];
+
+	(void)state;
+	files[1].size = 3 * MIB + 1;
+	files[2].size = 300 * KIB;
+	files[3].size = 200 * KIB;
+	files[4] =
+		(struct file){.size = 2 * MIB + 9, .chunk = 128 * KIB, .fails_at = NONE};
+	files[5] =
+		(struct file){.size = 4 * MIB + 9, .chunk = 512 * KIB, .fails_at = NONE};
+	files[6].size = 1;
+	make(4 * MIB, 3);
+	for (size_t i = 0; i < 12; i++)
+		pthread_create(&threads[i], NULL, reader, (void *)(uintptr_t)(1 + i % 6));
+	for (size_t i = 0; i < 12; i++)
+		pthread_join(threads[i], NULL);
+	content_free(c);
+}
+
+static void *open_gate_later(void *arg)
+{
+	struct timespec tick = {.tv_nsec = 50 * 1000 * 1000};
+
+	(void)arg;
+	nanosleep(&tick, NULL);
+	open_gate(100);
+	return NULL;
+}
+
+static void unmount_answers_all(void **state)
+{
+	struct read r[3];
+	pthread_t thread;
+
+	(void)state;
+	make(MIB, 1);
+	for (uint32_t i = 0; i < 3; i++) {
+		files[i].size = 5 * MIB;
+		files[i].gated = i == 0;
+		ask(&r[i], i, 5 * MIB - 1, 1);
+	}
+	pthread_create(&thread, NULL, open_gate_later, NULL);
+	content_free(c);
+	for (size_t i = 0; i < 3; i++)
+		expect_failure(&r[i], KPACK_ERROR_IO_ERROR);
+	pthread_join(thread, NULL);
+	assert_int_equal(failures, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(small_file, setup),
+		cmocka_unit_test_setup(first_bytes_before_last, setup),
+		cmocka_unit_test_setup(one_decode_for_many, setup),
+		cmocka_unit_test_setup(small_waits_for_small, setup),
+		cmocka_unit_test_setup(corrupt_file, setup),
+		cmocka_unit_test_setup(corrupt_small_file, setup),
+		cmocka_unit_test_setup(budget_queues_decodes, setup),
+		cmocka_unit_test_setup(larger_than_the_budget, setup),
+		cmocka_unit_test_setup(small_behind_starved, setup),
+		cmocka_unit_test_setup(least_recently_used_goes, setup),
+		cmocka_unit_test_setup(served_whole_goes_first, setup),
+		cmocka_unit_test_setup(memory_is_given_back, setup),
+		cmocka_unit_test_setup(chunks, setup),
+		cmocka_unit_test_setup(large_chunks, setup),
+		cmocka_unit_test_setup(corrupt_chunk, setup),
+		cmocka_unit_test_setup(absurd_chunk, setup),
+		cmocka_unit_test_setup(mixed_load, setup),
+		cmocka_unit_test_setup(unmount_answers_all, setup),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
