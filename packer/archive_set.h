@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The archives of one group that are written together: one per architecture or family,
+ * in as many volumes as their blobs need, published all at the end.  What stands in
+ * the output already is added to.
+ *
+ * Calls are made by one thread at a time, except archive_set_shared.
+ */
+#ifndef ARCHIVE_SET_H
+#define ARCHIVE_SET_H
+
+#include <pthread.h>
+#include "codec.h"
+#include "error.h"
+#include "span.h"
+#include "writer.h"
+
+/* Architectures that go into one archive together. */
+struct family {
+	char *name;
+	char **arches; /* canonical */
+	size_t n_arches;
+};
+
+struct archive_set_options {
+	const char *dir; /* where the archives go */
+	const char *group;
+	kpack_compression_t scheme;
+	int level;
+	uint64_t volume_size; /* most bytes of a blob */
+	bool force;           /* replace existing archives instead of adding to them */
+	const struct family *families;
+	size_t n_families;
+};
+
+/* What was stored for one architecture. */
+struct archive_stats {
+	char *arch;
+	size_t objects;      /* entries added by this run */
+	uint64_t bytes_in;   /* decoded, duplicates counted */
+	uint64_t bytes_out;  /* stored, duplicates not */
+	size_t deduplicated; /* objects that share the bytes of another */
+};
+
+struct archive_set;
+
+kpack_error_t archive_set_open(const struct archive_set_options *options,
+			       struct archive_set **out, struct kpackx_error *why);
+void archive_set_close(struct archive_set *set); /* unpublished archives leave nothing */
+
+/* What a binary will need of an architecture's archive, at most. */
+struct archive_need {
+	const char *arch;
+	uint64_t bytes;
+	uint32_t frames;
+};
+
+/*
+ * Begin a binary: when one of its architectures' blobs could pass its bound, all go on in
+ * another volume, so that one binary is never spread over two.
+ */
+void archive_set_begin_binary(struct archive_set *set, const struct archive_need *needs,
+			      size_t n);
+
+/* An object on its way into an archive. */
+struct archive_object {
+	const char *arch;    /* canonical */
+	uint8_t hash[16];    /* XXH3-128 of the decoded bytes, canonical */
+	uint64_t size;       /* decoded bytes */
+	uint64_t chunk;      /* 0: one frame */
+	struct kp_span stored; /* data NULL: archive_set_shared found it */
+	uint32_t ordinal;    /* then: where, in that volume */
+	unsigned volume;
+};
+
+/*
+ * Is DATA stored already?  Compares the bytes.  Thread-safe, but what another
+ * thread adds at the moment may be missed.  INTO is scratch, grown as needed.
+ */
+struct archive_scratch {
+	uint8_t *stored, *decoded;
+	size_t stored_cap, decoded_cap;
+};
+void archive_scratch_fini(struct archive_scratch *s);
+kpack_error_t archive_set_shared(struct archive_set *set, struct archive_object *object,
+				 const void *data, struct archive_scratch *scratch,
+				 bool *shared, struct kpackx_error *why);
+
+/* Store the object, or find that it is, and give its ordinal in the arch's archive. */
+kpack_error_t archive_set_store(struct archive_set *set, struct archive_object *object,
+				struct kpackx_error *why);
+
+/* Add an entry for the object stored under ORDINAL. */
+kpack_error_t archive_set_entry(struct archive_set *set, const char *arch, struct kp_span key,
+				const struct kp_writer_entry *entry,
+				struct kpackx_error *why);
+
+/* Take over what existing archives hold, finish all, then publish all. */
+kpack_error_t archive_set_publish(struct archive_set *set, struct kpackx_error *why);
+
+/* Per architecture, sorted; borrowed until close. */
+const struct archive_stats *archive_set_stats(const struct archive_set *set, size_t *count);
+/* Names of the archives written, in order of name; borrowed until close. */
+const char *const *archive_set_names(const struct archive_set *set, size_t *count);
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+#include "input.h"
+#include <stdlib.h>
+#include <unistd.h>
+
+enum payload_state { EMPTY, LOADING, LOADED, FAILED };
+
+struct input_payload {
+	enum payload_state state;
+	unsigned expected; /* images still to be read */
+	struct kp_payload payload;
+	kpack_error_t err;
+	struct kpackx_error why;
+};
+
+static kpack_error_t look(struct input *in, struct kpackx_error *why)
+{
+	int fd;
+
+	KP_TRY(kp_file_open(in->path, &fd, &in->st, why));
+	in->fd = fd;
+	return kp_fatbin_open(fd, (uint64_t)in->st.st_size, &in->fat, why);
+}
+
+static void close_file(struct input *in)
+{
+	if (in->fd >= 0)
+		close(in->fd);
+	in->fd = -1;
+}
+
+kpack_error_t input_open(const char *path, const char *key, struct input *out,
+			 struct kpackx_error *why)
+{
+	kpack_error_t err;
+
+	*out = (struct input){.path = strdup(path), .key = strdup(key), .fd = -1};
+	pthread_mutex_init(&out->lock, NULL);
+	pthread_cond_init(&out->loaded, NULL);
+	if (out->path && out->key)
+		err = look(out, why);
+	else
+		err = kp_fail_memory(why, strlen(path), "a path");
+	close_file(out);
+	if (!err && out->fat.containers.count) {
+		out->payloads = calloc(out->fat.containers.count, sizeof(*out->payloads));
+		if (!out->payloads)
+			err = kp_fail_memory(why, out->fat.containers.count, "containers");
+	}
+	if (err)
+		input_fini(out);
+	return err;
+}
+
+void input_fini(struct input *in)
+{
+	for (size_t i = 0; in->payloads && i < in->fat.containers.count; i++)
+		kp_payload_fini(&in->payloads[i].payload);
+	free(in->payloads);
+	kp_fatbin_fini(&in->fat);
+	close_file(in);
+	free(in->path);
+	free(in->key);
+	pthread_cond_destroy(&in->loaded);
+	pthread_mutex_destroy(&in->lock);
+	*in = (struct input){.fd = -1};
+}
+
+/* Open it again for packing; it must still be the file that was scanned.  Locked. */
+static kpack_error_t reopen(struct input *in, struct kpackx_error *why)
+{
+	struct stat st;
+
+	if (in->fd >= 0)
+		return KPACK_SUCCESS;
+	KP_TRY(kp_file_open(in->path, &in->fd, &st, why));
+	in->fat.source.fd = in->fd;
+	if (st.st_ino == in->st.st_ino && st.st_dev == in->st.st_dev &&
+	    st.st_size == in->st.st_size && st.st_mtim.tv_sec == in->st.st_mtim.tv_sec &&
+	    st.st_mtim.tv_nsec == in->st.st_mtim.tv_nsec)
+		return KPACK_SUCCESS;
+	close_file(in);
+	return kp_fail(why, KPACK_ERROR_IO_ERROR, "the file changed while it was packed");
+}
+
+/* Decode the container once, whoever comes first.  Locked, and unlocked while decoding. */
+static kpack_error_t load(struct input *in, size_t container, struct kpackx_error *why)
+{
+	struct input_payload *p = &in->payloads[container];
+
+	while (p->state == LOADING)
+		pthread_cond_wait(&in->loaded, &in->lock);
+	if (p->state == EMPTY) {
+		p->state = LOADING;
+		pthread_mutex_unlock(&in->lock);
+		p->err = kp_container_load(&in->fat.source,
+					   &in->fat.containers.items[container],
+					   &p->payload, &p->why);
+		pthread_mutex_lock(&in->lock);
+		p->state = p->err ? FAILED : LOADED;
+		pthread_cond_broadcast(&in->loaded);
+	}
+	if (p->err && why)
+		*why = p->why;
+	return p->err;
+}
+
+/* One image less to come; let go of what nobody needs any more.  Locked. */
+static void done_with(struct input *in, size_t container)
+{
+	struct input_payload *p = &in->payloads[container];
+
+	if (--p->expected == 0) {
+		kp_payload_fini(&p->payload);
+		p->payload = (struct kp_payload){0};
+	}
+	if (--in->users == 0)
+		close_file(in);
+}
+
+kpack_error_t input_read(struct input *in, size_t image, void *buf, struct kpackx_error *why)
+{
+	const struct kp_image *img = &in->fat.containers.images[image];
+	struct kp_source source = {0};
+	kpack_error_t err;
+
+	pthread_mutex_lock(&in->lock);
+	err = reopen(in, why);
+	if (!err)
+		err = load(in, img->container, why);
+	if (!err)
+		source = in->payloads[img->container].payload.source;
+	pthread_mutex_unlock(&in->lock);
+	if (!err)
+		err = kp_source_read(&source, img->offset, buf, (size_t)img->size, why);
+	pthread_mutex_lock(&in->lock);
+	done_with(in, img->container);
+	pthread_mutex_unlock(&in->lock);
+	return err;
+}
+
+uint64_t input_cost(const struct input *in, size_t image)
+{
+	const struct kp_image *img = &in->fat.containers.images[image];
+	const struct kp_container *c = &in->fat.containers.items[img->container];
+
+	/* a compressed payload is shared by its images */
+	return c->format->load && c->n_images ? c->payload_size / c->n_images : 0;
+}
+
+void input_expect(struct input *in, size_t container, unsigned images)
+{
+	in->payloads[container].expected += images;
+	in->users += images;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A file to be packed: what the scan found in it, and, while it is being packed, its
+ * descriptor and the decoded payloads that several threads share.
+ */
+#ifndef INPUT_H
+#define INPUT_H
+
+#include <pthread.h>
+#include <sys/stat.h>
+#include "fatbin.h"
+
+struct input_payload;
+
+struct input {
+	char *path; /* to open it */
+	char *key;  /* path relative to the root, as it stands in keys */
+	struct stat st;
+	struct kp_fatbin fat;
+
+	pthread_mutex_t lock;
+	pthread_cond_t loaded;
+	int fd;         /* -1: closed */
+	unsigned users; /* images acquired; closed at zero */
+	struct input_payload *payloads; /* per container */
+};
+
+/* Look into the file.  PATH and KEY are copied.  Kind NONE is a success. */
+kpack_error_t input_open(const char *path, const char *key, struct input *out,
+			 struct kpackx_error *why);
+void input_fini(struct input *in);
+
+/*
+ * Bytes of an image.  The first use of a compressed container decodes it; the last
+ * release of its images frees it.  Every image must be read exactly once.
+ * IO_ERROR: the file changed since it was scanned.
+ */
+kpack_error_t input_read(struct input *in, size_t image, void *buf, struct kpackx_error *why);
+
+/* Bytes that reading this image makes the input hold. */
+uint64_t input_cost(const struct input *in, size_t image);
+
+/* How many images of CONTAINER will be read, so that it is known when its payload can go. */
+void input_expect(struct input *in, size_t container, unsigned images);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+#include "pipeline.h"
+#include <pthread.h>
+#include <stdlib.h>
+
+struct slot {
+	void *result;
+	uint64_t cost;
+	bool done;
+};
+
+struct run {
+	const struct pipeline *p;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct slot *slots;
+	size_t next;   /* job to begin next */
+	size_t turn;   /* job to commit next */
+	uint64_t held; /* cost of jobs begun and not committed */
+	bool committing;
+	kpack_error_t failed;
+	struct kpackx_error why;
+};
+
+/* Remember the first failure.  Locked. */
+static void fail(struct run *r, kpack_error_t err, const struct kpackx_error *why)
+{
+	if (!r->failed) {
+		r->failed = err;
+		r->why = *why;
+	}
+	pthread_cond_broadcast(&r->changed);
+}
+
+/* Wait for a job that fits into the budget.  Locked; false: nothing left to do. */
+static bool take_job(struct run *r, size_t *job)
+{
+	const struct pipeline *p = r->p;
+
+	while (!r->failed && r->next < p->n_jobs) {
+		uint64_t cost = p->cost(p->arg, r->next);
+
+		if (r->held == 0 || r->held + cost <= p->budget) {
+			*job = r->next++;
+			r->slots[*job].cost = cost;
+			r->held += cost;
+			return true;
+		}
+		pthread_cond_wait(&r->changed, &r->lock);
+	}
+	return false;
+}
+
+/* Commit what is finished at the head, unless another thread is at it.  Locked. */
+static void commit_ready(struct run *r)
+{
+	const struct pipeline *p = r->p;
+
+	while (!r->committing && !r->failed && r->turn < p->n_jobs &&
+	       r->slots[r->turn].done) {
+		struct slot *slot = &r->slots[r->turn];
+		struct kpackx_error why = {0};
+		void *result = slot->result;
+		kpack_error_t err;
+
+		slot->result = NULL;
+		r->committing = true;
+		pthread_mutex_unlock(&r->lock);
+		err = p->commit(p->arg, r->turn, result, &why);
+		pthread_mutex_lock(&r->lock);
+		r->committing = false;
+		r->held -= slot->cost;
+		r->turn++;
+		if (err)
+			fail(r, err, &why);
+		pthread_cond_broadcast(&r->changed);
+	}
+}
+
+static void work(struct run *r, void *state)
+{
+	const struct pipeline *p = r->p;
+	size_t job;
+
+	pthread_mutex_lock(&r->lock);
+	while (take_job(r, &job)) {
+		struct kpackx_error why = {0};
+		void *result = NULL;
+		kpack_error_t err;
+
+		pthread_mutex_unlock(&r->lock);
+		err = p->work(p->arg, state, job, &result, &why);
+		pthread_mutex_lock(&r->lock);
+		r->slots[job].result = result;
+		r->slots[job].done = !err;
+		if (err)
+			fail(r, err, &why);
+		commit_ready(r);
+	}
+	pthread_mutex_unlock(&r->lock);
+}
+
+static void *thread_main(void *arg)
+{
+	struct run *r = arg;
+	struct kpackx_error why = {0};
+	void *state = NULL;
+	kpack_error_t err = r->p->begin(r->p->arg, &state, &why);
+
+	if (err) {
+		pthread_mutex_lock(&r->lock);
+		fail(r, err, &why);
+		pthread_mutex_unlock(&r->lock);
+		return NULL;
+	}
+	work(r, state);
+	r->p->end(state);
+	return NULL;
+}
+
+static void run_threads(struct run *r, pthread_t *threads, unsigned n)
+{
+	unsigned started = 0;
+
+	/* this thread works too, so one that cannot be started is no loss */
+	while (started + 1 < n && !pthread_create(&threads[started], NULL, thread_main, r))
+		started++;
+	thread_main(r);
+	while (started)
+		pthread_join(threads[--started], NULL);
+}
+
+kpack_error_t pipeline_run(const struct pipeline *p, struct kpackx_error *why)
+{
+	struct run r = {
+		.p = p,
+		.lock = PTHREAD_MUTEX_INITIALIZER,
+		.changed = PTHREAD_COND_INITIALIZER,
+		.slots = calloc(p->n_jobs + 1, sizeof(*r.slots)),
+	};
+	pthread_t *threads = calloc(p->threads + 1, sizeof(*threads));
+
+	if (r.slots && threads)
+		run_threads(&r, threads, p->threads);
+	else
+		r.failed = kp_fail_memory(&r.why, p->n_jobs * sizeof(*r.slots), "jobs");
+	for (size_t i = 0; r.slots && i < p->n_jobs; i++)
+		if (r.slots[i].result)
+			p->discard(p->arg, r.slots[i].result);
+	free(r.slots);
+	free(threads);
+	pthread_cond_destroy(&r.changed);
+	pthread_mutex_destroy(&r.lock);
+	if (r.failed && why)
+		*why = r.why;
+	return r.failed;
+}
