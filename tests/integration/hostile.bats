@@ -1,0 +1,513 @@
+#!/usr/bin/env bats
+# Archives that lie.  Whatever they say: no crash, no hang, clear words, exit 1, and nothing
+# written outside OUT.
+
+python=/usr/bin/python3
+tools=$BATS_TEST_DIRNAME
+
+# A program on stdin that uses mkarchive as a module.
+make() { PYTHONPATH=$tools PYTHONDONTWRITEBYTECODE=1 $python - "$@"; }
+
+kpack() { timeout 10 "$KPACK_BIN/kpack" "$@"; }
+
+setup() {
+	cd "$BATS_TEST_TMPDIR"
+}
+
+# Every line of stderr begins with the program and has no control bytes.
+clear_words() { # FILE
+	if LC_ALL=C grep -avE '^kpack: ' "$1" ||
+		LC_ALL=C grep -aP '[\x00-\x08\x0b-\x1f\x7f]' "$1"; then
+		echo "not clear: $1"
+		return 1
+	fi
+}
+
+# The archive cannot be read at all: each command says so in one line.
+refused() { # FILE TEXT
+	local command
+	for command in "ls" "ls --json" "info" "verify" "verify -q"; do
+		status=0
+		kpack $command "$1" >/dev/null 2>err || status=$?
+		[ "$status" -eq 1 ] || { echo "$command $1: exit $status"; cat err; return 1; }
+		[ "$(wc -l <err)" -eq 1 ] || { echo "$command $1:"; cat err; return 1; }
+		clear_words err
+		grep -qF -e "$2" err || { echo "$command $1: no '$2' in"; cat err; return 1; }
+	done
+	run kpack cat "$1" key gfx1100
+	[ "$status" -eq 1 ]
+	[ "${#lines[@]}" -eq 1 ]
+	run kpack extract "$1" -C refused-out
+	[ "$status" -eq 1 ]
+	[ "${#lines[@]}" -eq 1 ]
+	[ -z "$(find refused-out -type f 2>/dev/null)" ]
+}
+
+# The archive is read; verify names a fault with TEXT in it.
+faulty() { # FILE TEXT
+	run kpack verify "$1"
+	[ "$status" -eq 1 ] || { echo "verify $1: exit $status: $output"; return 1; }
+	[[ "$output" == *"kpack: $1: "*"$2"* ]] || { echo "no '$2' in: $output"; return 1; }
+	[[ "$output" != *": ok, "* ]]
+	for command in ls info; do
+		kpack $command "$1" >/dev/null 2>err || [ $? -eq 1 ]
+		clear_words err
+	done
+}
+
+# One entry is refused: the rest works, it is named, and the exit status is 1.
+refuses_entry() { # FILE TEXT
+	local command
+	for command in "ls" "ls --json" "info" "extract -f -C out" "cat"; do
+		status=0
+		case $command in
+		cat) kpack cat "$1" "good#0" gfx1100 >got 2>err || status=$? ;;
+		*) kpack $command "$1" >got 2>err || status=$? ;;
+		esac
+		[ "$status" -eq 1 ] || { echo "$command: exit $status"; cat err; return 1; }
+		grep -qF -e "$2" err || { echo "$command: no '$2' in"; cat err; return 1; }
+		clear_words err
+	done
+	[ "$(cat got)" = good ]
+	kpack ls "$1" 2>/dev/null | grep -q $'^good#0\tgfx1100\t4$'
+	[ "$(cat out/toc/good/gfx1100.hsaco)" = good ]
+	faulty "$1" "$2"
+}
+
+@test "no archive at all" {
+	printf '' >empty.kpack
+	refused empty.kpack "empty"
+	printf 'KPAK' >short.kpack
+	refused short.kpack "4 bytes"
+	head -c 4096 /dev/zero >zero.kpack
+	refused zero.kpack "not a kpack archive"
+	cp "$KPACK_BIN/kpack" elf.kpack
+	refused elf.kpack "not a kpack archive"
+	mkdir directory.kpack
+	run kpack cat directory.kpack k a
+	[ "$status" -eq 1 ]
+	mkfifo fifo.kpack
+	refused fifo.kpack "FIFO"
+	refused missing.kpack "No such file"
+}
+
+@test "headers that lie" {
+	make <<-'END'
+	from mkarchive import Archive
+	def a(**how):
+	    a = Archive()
+	    a.add("key", "gfx1100", b"data")
+	    return a.bytes(**how)
+	for name, how in {"magic": {"magic": b"KPAC"}, "version": {"version": 2},
+	                  "unfinished": {"toc_offset": 0}, "inside": {"toc_offset": 8},
+	                  "beyond": {"toc_offset": 1 << 20}, "far": {"toc_offset": 2**64 - 1},
+	                  "scheme": {"top": {"compression_scheme": "zstd-dict"}},
+	                  "blob": {"toc_offset": 64}}.items():
+	    open(name + ".kpack", "wb").write(a(**how))
+	END
+	refused magic.kpack "not a kpack archive"
+	refused version.kpack "version 2 is not supported"
+	refused unfinished.kpack "never finished"
+	refused inside.kpack "toc_offset 8"
+	refused beyond.kpack "toc_offset 1048576"
+	refused far.kpack "toc_offset 18446744073709551615"
+	refused scheme.kpack "compression_scheme 'zstd-dict' is not supported"
+	refused blob.kpack "toc: "
+}
+
+@test "cut anywhere: an error, never a crash" {
+	make <<-'END'
+	from mkarchive import Archive, noise
+	for scheme in "none", "zstd-per-kernel":
+	    a = Archive(scheme)
+	    a.add("lib/x.so#0", "gfx1100", noise(600))
+	    a.add("lib/x.so#0", "gfx90a:xnack+", noise(500, 1), path="p")
+	    whole = a.bytes()
+	    for n in list(range(0, 80)) + list(range(80, len(whole), 7)):
+	        open("%s-%d.kpack" % (scheme, n), "wb").write(whole[:n])
+	END
+	for f in *.kpack; do
+		status=0
+		timeout 10 "$KPACK_BIN/kpack" verify -q "$f" >/dev/null 2>err || status=$?
+		[ "$status" -eq 1 ] || { echo "$f: exit $status"; cat err; false; }
+		[ "$(wc -l <err)" -eq 1 ]
+	done
+	clear_words err
+}
+
+@test "any byte changed: never a crash or a hang" {
+	make <<-'END'
+	from mkarchive import Archive, noise
+	import random
+	rng = random.Random(1)
+	a = Archive()
+	a.add("lib/x.so#0", "gfx1100", noise(600), path="p", mode=420)
+	a.add("db/x", "generic", noise(9000, 1), chunk=4096, path="db/x")
+	whole = a.bytes()
+	for n in range(400):
+	    copy = bytearray(whole)
+	    for _ in range(rng.randrange(1, 4)):
+	        # the table is the smaller part and the more interesting one
+	        at = rng.randrange(len(copy)) if n % 4 == 0 else rng.randrange(len(copy) - 350, len(copy))
+	        copy[at] = rng.randrange(256)
+	    open("%d.kpack" % n, "wb").write(copy)
+	END
+	for f in *.kpack; do
+		for command in "verify -q" "extract -f -C out" "ls -l"; do
+			status=0
+			timeout 10 "$KPACK_BIN/kpack" $command "$f" >/dev/null 2>err || status=$?
+			[ "$status" -le 1 ] || { echo "$command $f: exit $status"; cat err; false; }
+			clear_words err
+		done
+	done
+}
+
+@test "counts that lie and nesting without end" {
+	make <<-'END'
+	import struct
+	from mkarchive import Archive, Pairs, Raw
+	def write(name, **how):
+	    a = Archive(index=False)
+	    a.add("key", "gfx1100", b"data")
+	    a.write(name + ".kpack", **how)
+	for name, head in {"array": 0xdd, "map": 0xdf, "str": 0xdb, "bin": 0xc6, "ext": 0xc9}.items():
+	    write("count-" + name, top={"x": Raw(bytes([head]) + b"\xff\xff\xff\xff")})
+	write("toc", top={"toc": Raw(b"\xdf\xff\xff\xff\xff")})
+	write("blobs", top={"compression_scheme": "none", "blobs": Raw(b"\xdd\xff\xff\xff\xff")})
+	write("arches", top={"gfx_arches": Raw(b"\xdd\xff\xff\xff\xff")})
+	write("deep", top={"x": Raw(b"\x91" * 100000 + b"\xc0")})
+	write("deepmap", top={"x": Raw(b"\x81\xa1x" * 100000 + b"\xc0")})
+	a = Archive(index=False)
+	a.add("key", "gfx1100", b"data", deep=Raw(b"\x91" * 100000 + b"\xc0"))
+	a.write("deepmeta.kpack")
+	for name in "zstd_offset", "zstd_size":
+	    for n, value in enumerate(["4", -1, 2**63, 2**64 - 1, 1.5, None, []]):
+	        write("%s-%d" % (name, n), top={name: value})
+	a = Archive(index=False)
+	a.add("key", "gfx1100", b"data")
+	whole = a.bytes()
+	for n, count in enumerate([0xffffffff, 1048577, 2]):
+	    open("frames-%d.kpack" % n, "wb").write(whole[:64] + struct.pack("<I", count) + whole[68:])
+	open("framesize.kpack", "wb").write(whole[:68] + b"\xff\xff\xff\xff" + whole[72:])
+	END
+	for f in *.kpack; do
+		refused "$f" ": "
+	done
+	# and none of them asks for memory that is not there
+	for f in *.kpack; do
+		case $KPACK_MODE in
+		asan | tsan) ;; # they reserve terabytes
+		*) (ulimit -v 300000 && kpack verify "$f" >/dev/null 2>err) || [ $? -eq 1 ] ;;
+		esac
+		if grep 'out of memory' err; then false; fi
+	done
+}
+
+@test "ordinals, blobs and types of one entry" {
+	make <<-'END'
+	from mkarchive import Archive, Raw
+	def write(name, scheme="zstd-per-kernel", drop=(), **entry):
+	    a = Archive(scheme)
+	    a.add("good#0", "gfx1100", b"good")
+	    a.add("bad#0", "gfx1100", b"data", entry=entry, drop=drop)
+	    a.write(name + ".kpack")
+	for scheme in "none", "zstd-per-kernel":
+	    write("ordinal-" + scheme, scheme, ordinal=2)
+	    write("ordinal32-" + scheme, scheme, ordinal=2**32)
+	    write("negative-" + scheme, scheme, ordinal=-1)
+	    write("missing-" + scheme, scheme, drop=["ordinal"])
+	    write("type-" + scheme, scheme, type=7)
+	    write("size-" + scheme, scheme, original_size=2**63)
+	    write("negsize-" + scheme, scheme, original_size=-5)
+	a = Archive()
+	a.add("good#0", "gfx1100", b"good")
+	a.toc.append(("bad#0", 5))
+	a.write("map-zstd.kpack")
+	END
+	for scheme in none zstd-per-kernel; do
+		refuses_entry ordinal-$scheme.kpack "bad#0 gfx1100: ordinal 2 of 2"
+		refuses_entry ordinal32-$scheme.kpack "bad#0 gfx1100: ordinal"
+		refuses_entry negative-$scheme.kpack "bad#0 gfx1100: ordinal"
+		refuses_entry missing-$scheme.kpack "bad#0 gfx1100: no ordinal"
+		refuses_entry type-$scheme.kpack "bad#0 gfx1100: "
+		refuses_entry size-$scheme.kpack "bad#0 gfx1100: original_size"
+		refuses_entry negsize-$scheme.kpack "bad#0 gfx1100: original_size"
+	done
+	refuses_entry map-zstd.kpack "bad#0: value is not a map"
+}
+
+@test "blobs outside the file" {
+	make <<-'END'
+	from mkarchive import Archive
+	for n, blob in enumerate([{"offset": 1 << 40, "size": 4}, {"offset": 64, "size": 1 << 40},
+	                          {"offset": 2**64 - 2, "size": 4}, {"offset": -1, "size": 4}, {"offset": 64}]):
+	    a = Archive("none")
+	    a.add("key", "gfx1100", b"data")
+	    a.write("%d.kpack" % n, top={"blobs": [blob]})
+	a = Archive("none")
+	a.add("key", "gfx1100", b"data")
+	a.write("overlap.kpack", top={"blobs": [{"offset": 66, "size": 4}]})
+	a.write("header.kpack", top={"blobs": [{"offset": 0, "size": 4}]})
+	END
+	for n in 0 1 2 3 4; do
+		refused $n.kpack "blob"
+	done
+	faulty overlap.kpack "overlaps the table of contents"
+	faulty header.kpack "inside the header"
+}
+
+@test "content: corrupt frames, sizes that lie, wrong hashes" {
+	make <<-'END'
+	from mkarchive import Archive, noise
+	data = noise(5000)
+	def write(name, scheme="zstd-per-kernel", stored=None, **how):
+	    a = Archive(scheme)
+	    a.add("good#0", "gfx1100", b"good")
+	    a.add("bad#0", "gfx1100", data, stored=stored, **how)
+	    a.write(name + ".kpack")
+	frame = Archive().frame(data)
+	write("corrupt", stored=frame[:500] + bytes([frame[500] ^ 1]) + frame[501:])
+	write("cut", stored=frame[:-9])
+	write("notzstd", stored=b"this is no frame at all")
+	write("more", entry={"original_size": 5001})
+	write("less", entry={"original_size": 4999})
+	write("zero", entry={"original_size": 0})
+	write("hash", xxh3=bytes(16))
+	write("hash-none", scheme="none", xxh3=bytes(16))
+	write("nosize", stored=Archive().frame(data, content_size=False))
+	write("chunktable", stored=Archive().seekable(data, 4096)[:-1] + b"x", chunk=4096)
+	write("chunksize", stored=Archive().seekable(data, 4096), chunk=8192)
+	write("chunkzero", stored=Archive().seekable(data, 4096), chunk=3)
+	END
+	for name in corrupt cut notzstd more less zero hash hash-none chunktable chunksize chunkzero; do
+		faulty $name.kpack "bad#0 gfx1100: "
+		run kpack verify $name.kpack
+		[[ "$output" != *"good#0"* ]]
+		# the other entry is there, and of the bad one nothing
+		rm -rf out file
+		run kpack extract $name.kpack -C out
+		[ "$status" -eq 1 ]
+		[[ "$output" == "kpack: out/toc/bad/gfx1100.hsaco: "* ]]
+		[ "$(find out -type f)" = out/toc/good/gfx1100.hsaco ]
+		run kpack cat -o file $name.kpack 'bad#0' gfx1100
+		[ "$status" -eq 1 ]
+		[ "${#lines[@]}" -eq 1 ]
+		[ ! -e file ]
+		[ "$(kpack cat $name.kpack 'good#0' gfx1100)" = good ]
+	done
+	faulty nosize.kpack "do not state their content size"
+	[ "$(kpack cat nosize.kpack 'bad#0' gfx1100 | wc -c)" = 5000 ]
+}
+
+@test "verify: header, table and index rules" {
+	make <<-'END'
+	import struct
+	from mkarchive import Archive, Pairs, Raw
+	def a():
+	    a = Archive()
+	    a.add("lib/a.so#0", "gfx1100", b"data")
+	    a.add("lib/b.so#0", "gfx1100", b"datb")
+	    return a
+	a().write("good.kpack")
+	a().write("padding.kpack", padding=bytes(20) + b"x" + bytes(27))
+	a().write("tail.kpack", tail=b"x")
+	for name in "group_name", "gfx_arch_family", "gfx_arches":
+	    a().write("no-%s.kpack" % name, drop=[name])
+	a().write("format.kpack", top={"format_version": 2})
+	a().write("arches.kpack", top={"gfx_arches": ["gfx1030"]})
+	a().write("intkey.kpack", top={7: 7})
+	for name, meta in {"xxh3": {"xxh3": b"short"}, "path": {"path": 5}, "mode": {"mode": 1 << 20},
+	                   "chunk": {"chunk": "x"}, "target": {"target": []}}.items():
+	    b = a()
+	    b.add("lib/c.so#0", "gfx1100", b"datc", stored=b.frame(b"datc"), hash=False, **meta)
+	    b.write("meta-%s.kpack" % name)
+	b = a()
+	b.toc.append(("lib/a.so#0", b.places["lib/b.so#0"]))
+	b.write("key-twice.kpack")
+	b = a()
+	b.places["lib/a.so#0"].append(("gfx1100", {"type": "hsaco", "ordinal": 1, "original_size": 4}))
+	b.write("arch-twice.kpack")
+	whole = a().bytes()
+	at = whole.index(struct.pack("<Q", 4), 64)
+	second = at + 8
+	moved = struct.unpack_from("<Q", whole, second)[0] + 1
+	open("index.kpack", "wb").write(whole[:second] + struct.pack("<Q", moved) + whole[second + 8:])
+	open("firstindex.kpack", "wb").write(whole[:at] + struct.pack("<Q", 5) + whole[at + 8:])
+	b = a()
+	b.write("shortindex.kpack", top={"frame_index": bytes(5)})
+	END
+	kpack verify -q good.kpack
+	faulty padding.kpack "padding byte 36 is not zero"
+	faulty tail.kpack "toc: 1 bytes follow it"
+	for name in group_name gfx_arch_family gfx_arches; do
+		faulty no-$name.kpack "toc: $name is missing"
+	done
+	faulty format.kpack "format_version is 2"
+	faulty arches.kpack "gfx1100 has entries, but is not listed"
+	faulty intkey.kpack "a key of a map is not a string"
+	for name in xxh3 path mode chunk target; do
+		faulty meta-$name.kpack "toc: lib/c.so#0 gfx1100: metadata.$name "
+	done
+	faulty key-twice.kpack "lib/a.so#0: key twice"
+	faulty arch-twice.kpack "lib/a.so#0 gfx1100: twice"
+	[ "$(kpack cat arch-twice.kpack 'lib/a.so#0' gfx1100)" = datb ]
+	faulty index.kpack "frame_index: 1 is "
+	refused firstindex.kpack "frame_index"
+	refused shortindex.kpack "frame_index"
+}
+
+@test "names: nothing leads outside OUT" {
+	mkdir victim
+	echo untouched >victim/file
+	make "$PWD/victim" <<-'END'
+	import sys
+	from mkarchive import Archive
+	victim = sys.argv[1]
+	a = Archive()
+	a.add("good#0", "gfx1100", b"good")
+	paths = ["../victim/file", "a/../../victim/file", victim + "/file", "/etc/kpack-test", "", ".", "..", "a/./b",
+	         "a//b", "a/", "/", "../../../../../../../../tmp/kpack-test", "toc/good/x", ".kpackfs/x",
+	         "x" * 256, "a\nb", "a\x7fb", "a\0b", "d/" * 2100 + "f"]
+	for n, path in enumerate(paths):
+	    a.add("p%02d" % n, "gfx1100", b"evil", path=path)
+	for n, key in enumerate(["../../victim/file#0", victim + "/file#0", "a/../../../victim/file", "..#0", "#0",
+	                         "", "/", "k/./x", "k//x", "k" * 256 + "#0"]):
+	    a.add(key, "gfx1100", b"evil")
+	for n, arch in enumerate(["../../../victim/file", "..", "a/b", "x" * 256]):
+	    a.add("arch%d#0" % n, arch, b"evil")
+	for n, kind in enumerate(["../../../victim/file", "/x", "x" * 256]):
+	    a.add("type%d#0" % n, "gfx1100", b"evil", type=kind)
+	a.write("names.kpack")
+	END
+	run kpack extract names.kpack -C out
+	[ "$status" -eq 1 ]
+	printf '%s\n' "$output" >err
+	clear_words err
+	[ "$(cat victim/file)" = untouched ]
+	[ "$(ls victim)" = file ]
+	[ ! -e /etc/kpack-test ]
+	[ ! -e /tmp/kpack-test ]
+	[ "$(cat out/toc/good/gfx1100.hsaco)" = good ]
+	[ -z "$(find out -name '.kpack*')" ]
+	[ ! -e out/.kpackfs ]
+	[ ! -e out/toc/good/x ]
+	[ "$(ls)" = "$(printf '%s\n' err names.kpack out victim)" ]
+	grep -qF '../victim/file' err
+	# verify names them too
+	run kpack verify names.kpack
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"../victim/file"* ]]
+}
+
+@test "keys with control bytes, NUL or broken UTF-8 are refused and escaped" {
+	make <<-'END'
+	from mkarchive import Archive, raw_str
+	a = Archive()
+	a.add("good#0", "gfx1100", b"good")
+	a.add("nul\0key#0", "gfx1100", b"evil")
+	a.add("esc\x1b[2Jkey#0", "gfx1100", b"evil")
+	a.add(raw_str(b"broken\xff\xfe#0"), "gfx1100", b"evil")
+	a.add("line\nkpack: fake: message#0", "gfx1100", b"evil")
+	a.add("long" * 2000, "gfx1100", b"evil")
+	a.add("arch#0", "gfx\x1b[31m", b"evil")
+	a.write("keys.kpack")
+	END
+	refuses_entry keys.kpack 'nul\000key#0'
+	kpack ls keys.kpack >got 2>err || true
+	[ "$(wc -l <got)" -eq 1 ]
+	[ "$(wc -l <err)" -eq 6 ]
+	grep -qF 'esc\033[2Jkey#0' err
+	grep -qF 'broken\377\376#0' err
+	grep -qF 'line\012kpack: fake: message#0' err
+}
+
+@test "a name that is a file and a directory: the directory wins, the other is told" {
+	make <<-'END'
+	from mkarchive import Archive
+	a = Archive()
+	a.add("good#0", "gfx1100", b"good")
+	a.add("one", "generic", b"file", path="share/x")
+	a.add("two", "generic", b"below", path="share/x/y")
+	a.write("both.kpack")
+	END
+	run kpack extract both.kpack -C out
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"share/x"* ]]
+	[ "${#lines[@]}" -eq 1 ]
+	[ "$(cat out/share/x/y)" = below ]
+	faulty both.kpack "share/x"
+}
+
+@test "extract follows no symbolic link that stands in OUT" {
+	make <<-'END'
+	from mkarchive import Archive
+	a = Archive()
+	a.add("good#0", "gfx1100", b"good")
+	a.add("f", "generic", b"new", path="dir/file")
+	a.add("g", "generic", b"new", path="link")
+	a.write("a.kpack")
+	END
+	mkdir victim out
+	echo untouched >victim/file
+	ln -s ../victim out/dir
+	ln -s ../victim/file out/link
+	run kpack extract --force a.kpack -C out
+	[ "$status" -eq 1 ]
+	[[ "$output" == "kpack: out/dir: something else than a directory stands there" ]]
+	[ "$(cat victim/file)" = untouched ]
+	[ "$(ls victim)" = file ]
+	# the link itself was replaced, not what it leads to
+	[ ! -L out/link ]
+	[ "$(cat out/link)" = new ]
+	# OUT itself may be a link: that is the user's
+	mkdir real && ln -s real alias
+	kpack extract a.kpack -C alias
+	[ "$(cat real/dir/file)" = new ]
+}
+
+@test "a full disk: clear words, nothing half-written" {
+	[ "$(id -u)" -eq 0 ] || skip "needs root for a small tmpfs"
+	make <<-'END'
+	from mkarchive import Archive, noise
+	a = Archive()
+	a.add("a#0", "gfx1100", noise(20000))
+	a.add("b#0", "gfx1100", noise(200000, 1))
+	a.add("c#0", "gfx1100", noise(300000, 2), chunk=65536)
+	a.write("a.kpack")
+	END
+	mkdir small
+	mount -t tmpfs -o size=64k tmpfs small || skip "cannot mount a tmpfs"
+	run kpack extract a.kpack -C small
+	found=$(find small -type f -printf '%P %s\n')
+	cat_status=0
+	kpack cat -o small/b a.kpack 'b#0' gfx1100 2>err || cat_status=$?
+	left=$(find small -type f | wc -l)
+	umount small
+	[ "$status" -eq 1 ]
+	[ "$output" = "kpack: small/toc/b/gfx1100.hsaco: write: No space left on device" ]
+	[ "$found" = "toc/a/gfx1100.hsaco 20000" ]
+	[ "$cat_status" -eq 1 ]
+	[ "$left" -eq 1 ]
+	grep -q 'No space left on device' err
+	[ "$(wc -l <err)" -eq 1 ]
+}
+
+@test "other archives are still read beside a broken one" {
+	make <<-'END'
+	from mkarchive import Archive
+	a = Archive()
+	a.add("good#0", "gfx1100", b"good")
+	a.write("2.kpack")
+	open("1.kpack", "wb").write(a.bytes()[:100])
+	END
+	run kpack ls .
+	[ "$status" -eq 1 ]
+	[[ "$output" == *$'good#0\tgfx1100\t4'* ]]
+	[ "${#lines[@]}" -eq 2 ]
+	run kpack extract . -C out
+	[ "$status" -eq 1 ]
+	[ -e out/toc/good/gfx1100.hsaco ]
+	run kpack verify .
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"2.kpack: ok, 1 entries"* ]]
+}
