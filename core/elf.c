@@ -101,15 +101,20 @@ bool kp_elf_probe(struct kp_span head)
 	return machine != EM_AMDGPU && machine != EM_CUDA;
 }
 
-/* libelf allocates for every section at once: look at their number before it does. */
-static kpack_error_t check_section_count(const struct kp_source *src, const uint8_t *eh,
+/*
+ * libelf allocates for every section at once, and takes a table that is cut off for none:
+ * look at it before.
+ */
+static kpack_error_t check_section_table(const struct kp_source *src, const uint8_t *eh,
 					 struct kpackx_error *why)
 {
 	uint64_t shoff = kp_le64(eh + offsetof(Elf64_Ehdr, e_shoff));
 	uint64_t n = kp_le16(eh + offsetof(Elf64_Ehdr, e_shnum));
 	uint8_t sh[sizeof(Elf64_Shdr)];
 
-	if (shoff && n == 0) {
+	if (shoff == 0)
+		return KPACK_SUCCESS;
+	if (n == 0) {
 		KP_TRY(kp_source_read(src, shoff, sh, sizeof(sh), why));
 		n = kp_le64(sh + offsetof(Elf64_Shdr, sh_size));
 	}
@@ -117,6 +122,11 @@ static kpack_error_t check_section_count(const struct kp_source *src, const uint
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "elf: %" PRIu64 " sections of at most %d", n,
 			       SECTIONS_MAX);
+	if (!kp_range_ok(src->size, shoff, n * sizeof(sh)))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "elf: %" PRIu64 " section headers at offset %" PRIu64
+			       " pass the end of the file at %" PRIu64,
+			       n, shoff, src->size);
 	return KPACK_SUCCESS;
 }
 
@@ -134,7 +144,7 @@ static kpack_error_t read_header(struct reader *r, struct kpackx_error *why)
 	r->out->type = kp_le16(eh + offsetof(Elf64_Ehdr, e_type));
 	r->out->machine = kp_le16(eh + offsetof(Elf64_Ehdr, e_machine));
 	r->relocatable = r->out->type == ET_REL;
-	return check_section_count(&r->src, eh, why);
+	return check_section_table(&r->src, eh, why);
 }
 
 static kpack_error_t open_libelf(struct reader *r, struct kpackx_error *why)

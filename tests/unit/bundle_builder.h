@@ -14,12 +14,15 @@
 
 struct bytes {
 	uint8_t *data;
-	size_t size;
+	size_t size, room;
 };
 
 static inline void put(struct bytes *b, const void *data, size_t size)
 {
-	b->data = realloc(b->data, b->size + size + 1);
+	if (!b->data || b->size + size > b->room) {
+		b->room = 2 * (b->size + size) + 1;
+		b->data = realloc(b->data, b->room);
+	}
 	if (!b->data)
 		abort();
 	if (size)
