@@ -81,7 +81,7 @@ struct content {
 	pthread_cond_t idle;  /* something rests, or stop */
 	bool stop;
 	bool starved; /* the head of the queue waits for memory: nobody overtakes it */
-	unsigned running;
+	unsigned active; /* pieces with pins: their memory cannot be had */
 	struct piece *buckets[1 << BUCKETS_LOG2];
 	struct list queue;
 	struct list spent, rested; /* unused pieces, least recently used first */
@@ -258,15 +258,15 @@ static bool fits(const struct content *c, uint64_t more)
 	       more <= c->options.budget - c->stats.held;
 }
 
-/* Charge P and let it run, if there is room or nothing else runs. */
+/* Charge P and let it run, if there is room or nothing else is in use. */
 static bool admit(struct content *c, struct piece *p)
 {
 	while (!fits(c, cost(p)) && (c->spent.first || c->rested.first))
 		evict(c, c->spent.first ? c->spent.first : c->rested.first);
-	if (!fits(c, cost(p)) && c->running)
+	if (!fits(c, cost(p)) && c->active)
 		return false;
 	c->stats.held += cost(p);
-	c->running++;
+	c->active++;
 	p->state = RUNNING;
 	p->pins++;
 	return true;
@@ -287,6 +287,7 @@ static void unpin(struct content *c, struct piece *p)
 {
 	if (--p->pins)
 		return;
+	c->active--;
 	if (p->state == FAILED)
 		bury(c, p);
 	else if (p->served >= p->size && p->size <= INLINE_MAX)
@@ -444,6 +445,7 @@ static void make_ready(struct content *c, struct request *r, struct piece *p)
 	size_t n = next_len(r, p);
 
 	list_remove(p);
+	c->active += p->pins == 0;
 	p->pins++;
 	p->served += n;
 	r->ready = p;
@@ -580,9 +582,6 @@ static struct request *produce(struct content *c, struct piece *p)
 
 	enter(c);
 	stop = c->stop;
-	c->running--;
-	if (c->starved)
-		pthread_cond_signal(&c->work);
 	if (err) {
 		forget(c, p);
 		p->state = FAILED;
