@@ -145,13 +145,15 @@ static kpack_error_t add_entries(const uint8_t *header, uint64_t header_size,
 		struct kp_span id = {p + ENTRY_SIZE, (size_t)id_len};
 
 		KP_TRY(check_range(i, offset, len, header_size, size, why));
-		/* the bundler does not write the gap before an empty last entry */
-		if (len == 0 && offset > size)
-			offset = 0;
 		KP_TRY(kp_containers_add_image(list, c, id, offset, len, why));
 		if (len && offset + len > *end)
 			*end = offset + len;
 		p += ENTRY_SIZE + id_len;
+	}
+	/* the bundler does not write the gap before an empty last entry */
+	for (size_t i = c->first_image; i < list->n_images; i++) {
+		if (list->images[i].size == 0 && list->images[i].offset > *end)
+			list->images[i].offset = 0;
 	}
 	return KPACK_SUCCESS;
 }

@@ -179,10 +179,15 @@ static void an_empty_last_entry_may_lie_past_the_end(void **state)
 	(void)state;
 	put_bundle(&b, entries, 2, 4096);
 	assert_int_equal(b.size, 4096 + 4);
-	assert_int_equal(scan(&b, &list), KPACK_SUCCESS);
-	assert_int_equal(list.items[0].size, b.size);
-	assert_object(&b, &list, 1, "");
-	kp_containers_fini(&list);
+	/* there may be something else where it says it is */
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(scan(&b, &list), KPACK_SUCCESS);
+		assert_int_equal(list.items[0].size, 4096 + 4);
+		assert_object(&b, &list, 1, "");
+		kp_containers_fini(&list);
+		put_padding(&b, 4096);
+		put_bundle(&b, three, 3, 16);
+	}
 	bytes_free(&b);
 }
 
