@@ -59,7 +59,7 @@ static const char usage_text[] =
 	"    -f                   stay in the foreground, log to stderr\n"
 	"    -h, --help           show this text\n"
 	"    -n                   ignored, for mount(8)\n"
-	"    -o opt[,opt]...      mount options, below\n"
+	"    -o OPT[,OPT]...      mount options, below\n"
 	"    -q                   log errors only\n"
 	"    -r                   same as -o ro, which is always on\n"
 	"    -s                   answer requests in one thread\n"
