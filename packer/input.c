@@ -139,6 +139,24 @@ kpack_error_t input_read(struct input *in, size_t image, void *buf, struct kpack
 	return err;
 }
 
+kpack_error_t input_peek(struct input *in, size_t image, void *buf, size_t size,
+			 struct kpackx_error *why)
+{
+	const struct kp_image *img = &in->fat.containers.images[image];
+	struct kp_payload payload = {0};
+	kpack_error_t err = reopen(in, why);
+
+	if (!err)
+		err = kp_container_load(&in->fat.source,
+					&in->fat.containers.items[img->container], &payload,
+					why);
+	if (!err)
+		err = kp_source_read(&payload.source, img->offset, buf, size, why);
+	kp_payload_fini(&payload);
+	close_file(in);
+	return err;
+}
+
 uint64_t input_cost(const struct input *in, size_t image)
 {
 	const struct kp_image *img = &in->fat.containers.images[image];

@@ -37,6 +37,10 @@ void input_fini(struct input *in);
  */
 kpack_error_t input_read(struct input *in, size_t image, void *buf, struct kpackx_error *why);
 
+/* The first SIZE bytes of an image, before packing begins. */
+kpack_error_t input_peek(struct input *in, size_t image, void *buf, size_t size,
+			 struct kpackx_error *why);
+
 /* Bytes that reading this image makes the input hold. */
 uint64_t input_cost(const struct input *in, size_t image);
 

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: MIT */
+#include "pack.h"
+#include <msgpack.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <xxhash.h>
+#include "pipeline.h"
+
+/* Raw and compressed bytes of everything begun and not yet stored. */
+static const uint64_t BUDGET = 96 << 20;
+
+/* An architecture that the container at hand has already, and under which name. */
+struct named {
+	const char *arch;
+	struct kp_span kind;
+	uint32_t ordinal;
+};
+
+struct packer {
+	const struct plan *plan;
+	const struct pack_options *options;
+	struct archive_set *set;
+	struct progress *progress;
+
+	/* what was stored of the container at hand: it may have an architecture twice */
+	uint32_t container;
+	struct named *named;
+	size_t n_named, named_cap;
+};
+
+/* What a thread keeps. */
+struct worker {
+	struct kp_encoder *encoder;
+	struct archive_scratch scratch;
+	uint8_t *raw;
+	size_t raw_cap;
+};
+
+/* An object on its way from a thread to the archive. */
+struct packed {
+	struct archive_object object;
+	const char *type;
+	uint8_t *stored;
+};
+
+static const struct kp_image *image_of(const struct plan_object *o)
+{
+	return &o->input->fat.containers.images[o->image];
+}
+
+static uint64_t chunk_of(const struct packer *p, uint64_t size)
+{
+	return p->options->chunk && size > p->options->chunk ? p->options->chunk : 0;
+}
+
+/* --- on the threads ------------------------------------------------------------------ */
+
+static void end(void *state)
+{
+	struct worker *w = state;
+
+	kp_encoder_free(w->encoder);
+	archive_scratch_fini(&w->scratch);
+	free(w->raw);
+	free(w);
+}
+
+static kpack_error_t begin(void *arg, void **state, struct kpackx_error *why)
+{
+	const struct packer *p = arg;
+	struct worker *w = calloc(1, sizeof(*w));
+	kpack_error_t err;
+
+	if (!w)
+		return kp_fail_memory(why, sizeof(*w), "a thread");
+	err = kp_encoder_new(p->options->level, &w->encoder, why);
+	if (err)
+		end(w);
+	else
+		*state = w;
+	return err;
+}
+
+static uint64_t cost(void *arg, size_t job)
+{
+	const struct packer *p = arg;
+	const struct plan_object *o = &p->plan->objects[job];
+
+	return 2 * image_of(o)->size + input_cost(o->input, o->image);
+}
+
+static kpack_error_t read_raw(struct worker *w, const struct plan_object *o,
+			      struct kpackx_error *why)
+{
+	size_t size = (size_t)image_of(o)->size;
+
+	if (size > w->raw_cap || !w->raw) {
+		free(w->raw); /* nothing in it is needed: do not copy */
+		w->raw = malloc(size + 1);
+		w->raw_cap = w->raw ? size : 0;
+		if (!w->raw)
+			return kp_fail_memory(why, size, "an object");
+	}
+	return input_read(o->input, o->image, w->raw, why);
+}
+
+static kpack_error_t encode(const struct packer *p, struct worker *w, struct packed *out,
+			    struct kpackx_error *why)
+{
+	size_t size = (size_t)out->object.size, cap, used = size;
+	bool plain = p->options->scheme == KPACK_COMPRESSION_NOOP;
+	uint8_t *fit;
+
+	cap = plain ? size : kp_encode_bound(size, out->object.chunk);
+	out->stored = malloc(cap + 1);
+	if (!out->stored)
+		return kp_fail_memory(why, cap, "a frame");
+	if (plain)
+		memcpy(out->stored, w->raw, size);
+	else
+		KP_TRY(kp_encode(w->encoder, (struct kp_span){w->raw, size},
+				 out->object.chunk, out->stored, cap, &used, why));
+	fit = realloc(out->stored, used + 1);
+	out->stored = fit ? fit : out->stored;
+	out->object.stored = (struct kp_span){out->stored, used};
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t pack_object(const struct packer *p, struct worker *w,
+				 const struct plan_object *o, struct packed *out,
+				 struct kpackx_error *why)
+{
+	XXH128_canonical_t hash;
+	bool shared;
+
+	KP_TRY(read_raw(w, o, why));
+	out->object.arch = image_of(o)->arch;
+	out->object.size = image_of(o)->size;
+	out->object.chunk = chunk_of(p, out->object.size);
+	XXH128_canonicalFromHash(&hash, XXH3_128bits(w->raw, (size_t)out->object.size));
+	memcpy(out->object.hash, hash.digest, sizeof(out->object.hash));
+	out->type = kp_object_type((struct kp_span){
+		w->raw, out->object.size < 64 ? (size_t)out->object.size : 64});
+	KP_TRY(archive_set_shared(p->set, &out->object, w->raw, &w->scratch, &shared, why));
+	return shared ? KPACK_SUCCESS : encode(p, w, out, why);
+}
+
+static void discard(void *arg, void *result)
+{
+	struct packed *packed = result;
+
+	(void)arg;
+	free(packed->stored);
+	free(packed);
+}
+
+static kpack_error_t work(void *arg, void *state, size_t job, void **result,
+			  struct kpackx_error *why)
+{
+	const struct packer *p = arg;
+	const struct plan_object *o = &p->plan->objects[job];
+	struct packed *packed = calloc(1, sizeof(*packed));
+	kpack_error_t err;
+
+	if (!packed)
+		return kp_fail_memory(why, sizeof(*packed), "an object");
+	err = pack_object(p, state, o, packed, why);
+	if (err) {
+		discard(NULL, packed);
+		return kp_fail_prefix(why, err, "%s: container %zu", o->input->path,
+				      image_of(o)->container);
+	}
+	*result = packed;
+	return KPACK_SUCCESS;
+}
+
+/* --- in order ------------------------------------------------------------------------ */
+
+static struct kp_span kind_of(const struct kp_image *img)
+{
+	struct kp_entry_id id;
+
+	if (img->id && kp_entry_id_parse(kp_span_str(img->id), &id))
+		return id.kind;
+	return kp_span_str("co");
+}
+
+/*
+ * What follows the path in the key.  Usually nothing; the second object of one container
+ * with the same architecture is "@kind", further ones of that kind "@kind.2" and so on.
+ * false: the very same object is there, so no other entry is needed.
+ */
+static bool choose_suffix(struct packer *p, const char *arch, struct kp_span kind,
+			  uint32_t ordinal, char out[64])
+{
+	unsigned same_arch = 0, same_kind = 1;
+
+	for (size_t i = 0; i < p->n_named; i++) {
+		if (strcmp(p->named[i].arch, arch) != 0)
+			continue;
+		if (p->named[i].ordinal == ordinal)
+			return false;
+		/* the first object of the architecture has no suffix, whatever its kind */
+		if (same_arch++ && kp_span_eq(p->named[i].kind, kind))
+			same_kind++;
+	}
+	out[0] = 0;
+	if (same_arch && same_kind == 1)
+		snprintf(out, 64, "@%.*s", (int)(kind.size < 40 ? kind.size : 40), kind.data);
+	else if (same_arch)
+		snprintf(out, 64, "@%.*s.%u", (int)(kind.size < 40 ? kind.size : 40),
+			 kind.data, same_kind);
+	return true;
+}
+
+static kpack_error_t remember(struct packer *p, const char *arch, struct kp_span kind,
+			      uint32_t ordinal, struct kpackx_error *why)
+{
+	if (p->n_named == p->named_cap) {
+		size_t cap = p->named_cap ? 2 * p->named_cap : 32;
+		struct named *bigger = realloc(p->named, cap * sizeof(*bigger));
+		if (!bigger)
+			return kp_fail_memory(why, cap * sizeof(*bigger), "a container");
+		p->named = bigger;
+		p->named_cap = cap;
+	}
+	p->named[p->n_named++] = (struct named){arch, kind, ordinal};
+	return KPACK_SUCCESS;
+}
+
+static void pack_field(msgpack_packer *pk, const char *name)
+{
+	msgpack_pack_str(pk, strlen(name));
+	msgpack_pack_str_body(pk, name, strlen(name));
+}
+
+/* {"target": entry ID, "xxh3": bin 16, "chunk": n}, what applies. */
+static void pack_metadata(msgpack_sbuffer *buf, const struct kp_image *img,
+			  const struct archive_object *o)
+{
+	msgpack_packer pk;
+
+	msgpack_packer_init(&pk, buf, msgpack_sbuffer_write);
+	msgpack_pack_map(&pk, 1 + (img->id != NULL) + (o->chunk != 0));
+	if (img->id) {
+		pack_field(&pk, "target");
+		pack_field(&pk, img->id);
+	}
+	pack_field(&pk, "xxh3");
+	msgpack_pack_bin(&pk, sizeof(o->hash));
+	msgpack_pack_bin_body(&pk, o->hash, sizeof(o->hash));
+	if (o->chunk) {
+		pack_field(&pk, "chunk");
+		msgpack_pack_uint64(&pk, o->chunk);
+	}
+}
+
+static kpack_error_t add_entries(struct packer *p, const struct plan_object *o,
+				 const struct packed *packed, const char *suffix,
+				 struct kp_span metadata, struct kpackx_error *why)
+{
+	const struct plan_container *c = &p->plan->containers[o->container];
+	struct kp_writer_entry entry = {
+		.type = kp_span_str(packed->type),
+		.ordinal = packed->object.ordinal,
+		.size = packed->object.size,
+		.metadata = metadata,
+	};
+	kpack_error_t err = KPACK_SUCCESS;
+
+	for (size_t i = 0; i < c->n_indices && !err; i++) {
+		char *key;
+
+		if (asprintf(&key, "%s%s#%u", o->input->key, suffix, c->indices[i]) < 0)
+			return kp_fail_memory(why, strlen(o->input->key), "a key");
+		err = archive_set_entry(p->set, packed->object.arch, kp_span_str(key),
+					&entry, why);
+		free(key);
+	}
+	return err;
+}
+
+static kpack_error_t name_object(struct packer *p, const struct plan_object *o,
+				 const struct packed *packed, struct kpackx_error *why)
+{
+	const struct kp_image *img = image_of(o);
+	msgpack_sbuffer metadata;
+	kpack_error_t err;
+	char suffix[64];
+
+	if (!choose_suffix(p, img->arch, kind_of(img), packed->object.ordinal, suffix))
+		return KPACK_SUCCESS;
+	KP_TRY(remember(p, img->arch, kind_of(img), packed->object.ordinal, why));
+	msgpack_sbuffer_init(&metadata);
+	pack_metadata(&metadata, img, &packed->object);
+	err = add_entries(p, o, packed, suffix,
+			  (struct kp_span){(uint8_t *)metadata.data, metadata.size}, why);
+	msgpack_sbuffer_destroy(&metadata);
+	return err;
+}
+
+static kpack_error_t commit(void *arg, size_t job, void *result, struct kpackx_error *why)
+{
+	struct packer *p = arg;
+	const struct plan_object *o = &p->plan->objects[job];
+	struct packed *packed = result;
+	kpack_error_t err;
+
+	if (job == 0 || o->binary != o[-1].binary)
+		archive_set_begin_binary(p->set, p->plan->binaries[o->binary].needs,
+					 p->plan->binaries[o->binary].n_needs);
+	if (job == 0 || o->container != p->container)
+		p->n_named = 0;
+	p->container = o->container;
+	err = archive_set_store(p->set, &packed->object, why);
+	if (!err)
+		err = name_object(p, o, packed, why);
+	if (err)
+		kp_fail_prefix(why, err, "%s", o->input->path);
+	progress_add(p->progress, image_of(o)->size);
+	discard(NULL, packed);
+	return err;
+}
+
+kpack_error_t pack_run(const struct plan *plan, const struct pack_options *options,
+		       struct archive_set *set, struct progress *progress,
+		       struct kpackx_error *why)
+{
+	struct packer p = {
+		.plan = plan, .options = options, .set = set, .progress = progress};
+	struct pipeline pipeline = {
+		.n_jobs = plan->n_objects,
+		.threads = options->jobs,
+		.budget = BUDGET,
+		.arg = &p,
+		.begin = begin,
+		.end = end,
+		.cost = cost,
+		.work = work,
+		.commit = commit,
+		.discard = discard,
+	};
+	kpack_error_t err = pipeline_run(&pipeline, why);
+
+	free(p.named);
+	return err;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* Carrying out a plan: read, hash, compress on many threads; store in order. */
+#ifndef PACK_H
+#define PACK_H
+
+#include "plan.h"
+#include "progress.h"
+
+struct pack_options {
+	kpack_compression_t scheme;
+	int level;
+	uint64_t chunk; /* objects larger than this are cut into chunks; 0: none is */
+	unsigned jobs;
+};
+
+/* Store all objects of PLAN into SET; what went wrong names its file. */
+kpack_error_t pack_run(const struct plan *plan, const struct pack_options *options,
+		       struct archive_set *set, struct progress *progress,
+		       struct kpackx_error *why);
+
+#endif

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+#include "plan.h"
+#include <stdlib.h>
+#include "report.h"
+#include "text.h"
+
+struct planner {
+	struct plan *plan;
+	struct arch_filter *filter;
+	uint64_t chunk;
+	size_t objects_cap, containers_cap;
+};
+
+/* Room for one more; doubling. */
+static kpack_error_t reserve(void *array, size_t count, size_t *cap, size_t item,
+			     struct kpackx_error *why)
+{
+	size_t want = *cap ? 2 * *cap : 64;
+	void *old, *bigger;
+
+	if (count < *cap)
+		return KPACK_SUCCESS;
+	memcpy(&old, array, sizeof(old)); /* pointers of any type */
+	bigger = realloc(old, want * item);
+	if (!bigger)
+		return kp_fail_memory(why, want * item, "planning");
+	memcpy(array, &bigger, sizeof(bigger));
+	*cap = want;
+	return KPACK_SUCCESS;
+}
+
+/* --- architectures ------------------------------------------------------------------- */
+
+/* The entry ID names no target: the code object's header may. */
+static kpack_error_t name_by_content(struct input *in, size_t image, struct kpackx_error *why)
+{
+	struct kp_image *img = &in->fat.containers.images[image];
+	struct kp_target target;
+	uint8_t head[64];
+
+	if (img->size >= sizeof(head)) {
+		KP_TRY(input_peek(in, image, head, sizeof(head), why));
+		if (strcmp(kp_object_type((struct kp_span){head, sizeof(head)}), "hsaco") ==
+			    0 &&
+		    !kp_target_from_elf_flags(head[8], kp_le32(head + 48), &target, NULL)) {
+			kp_target_format(&target, img->arch);
+			return KPACK_SUCCESS;
+		}
+	}
+	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+		       "container %zu: entry %s names no target, nor does its code",
+		       img->container, img->id ? img->id : "(none)");
+}
+
+/* Every device image gets an architecture that can be part of a file name. */
+static kpack_error_t name_images(struct input *in, struct kpackx_error *why)
+{
+	const struct kp_containers *list = &in->fat.containers;
+
+	for (size_t i = 0; i < list->n_images; i++) {
+		const struct kp_image *img = &list->images[i];
+
+		if (img->host)
+			continue;
+		if (!*img->arch)
+			KP_TRY(name_by_content(in, i, why));
+		if (!kp_component_ok(kp_span_str(img->arch)))
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "container %zu: architecture %s gives no file name",
+				       img->container, img->arch);
+	}
+	return KPACK_SUCCESS;
+}
+
+/* --- one binary ---------------------------------------------------------------------- */
+
+static kpack_error_t add_need(struct planner *p, const struct kp_image *img,
+			      struct kpackx_error *why)
+{
+	struct plan_binary *b = &p->plan->binaries[p->plan->n_binaries - 1];
+	uint64_t chunk = img->size > p->chunk ? p->chunk : 0;
+	uint64_t bytes = 4 + kp_encode_bound((size_t)img->size, chunk);
+	struct archive_need *bigger;
+
+	for (size_t i = 0; i < b->n_needs; i++) {
+		if (strcmp(b->needs[i].arch, img->arch) == 0) {
+			b->needs[i].bytes += bytes;
+			b->needs[i].frames++;
+			return KPACK_SUCCESS;
+		}
+	}
+	bigger = realloc(b->needs, (b->n_needs + 1) * sizeof(*bigger));
+	if (!bigger)
+		return kp_fail_memory(why, sizeof(*bigger), "planning");
+	b->needs = bigger;
+	b->needs[b->n_needs++] = (struct archive_need){img->arch, bytes, 1};
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t add_object(struct planner *p, struct input *in, size_t image,
+				struct kpackx_error *why)
+{
+	struct plan *plan = p->plan;
+
+	KP_TRY(reserve(&plan->objects, plan->n_objects, &p->objects_cap,
+		       sizeof(*plan->objects), why));
+	plan->objects[plan->n_objects++] = (struct plan_object){
+		in, (uint32_t)image, (uint32_t)plan->n_containers - 1,
+		(uint32_t)plan->n_binaries - 1};
+	plan->bytes += in->fat.containers.images[image].size;
+	return add_need(p, &in->fat.containers.images[image], why);
+}
+
+static int by_arch(const void *a, const void *b, void *arg)
+{
+	const struct kp_image *images = arg;
+	size_t x = *(const size_t *)a, y = *(const size_t *)b;
+	int c = strcmp(images[x].arch, images[y].arch);
+
+	return c ? c : (x > y) - (x < y);
+}
+
+/* The selected device images of a container, by architecture, then as stored. */
+static kpack_error_t add_images(struct planner *p, struct input *in, size_t container,
+				struct kpackx_error *why)
+{
+	const struct kp_container *c = &in->fat.containers.items[container];
+	const struct kp_image *images = in->fat.containers.images;
+	size_t *order = malloc((c->n_images + 1) * sizeof(*order)), n = 0;
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (!order)
+		return kp_fail_memory(why, c->n_images * sizeof(*order), "planning");
+	for (size_t i = c->first_image; i < c->first_image + c->n_images; i++)
+		if (!images[i].host &&
+		    arch_filter_match(p->filter, kp_span_str(images[i].arch)))
+			order[n++] = i;
+	qsort_r(order, n, sizeof(*order), by_arch, (void *)images);
+	for (size_t i = 0; i < n && !err; i++)
+		err = add_object(p, in, order[i], why);
+	input_expect(in, container, (unsigned)n);
+	free(order);
+	return err;
+}
+
+/*
+ * The indices of an input, ascending, and the container of each; containers chain
+ * their indices, so that all of one are found without looking at the others.
+ */
+struct places {
+	uint32_t n;
+	uint32_t *index, *container; /* per place */
+	uint32_t *next;              /* next place of the same container + 1; 0: none */
+	uint32_t *first, *last;      /* per container: place + 1; 0: none */
+};
+
+static void places_fini(struct places *list)
+{
+	free(list->index);
+	free(list->container);
+	free(list->next);
+	free(list->first);
+	free(list->last);
+}
+
+static void add_place(struct places *list, uint32_t index, size_t container)
+{
+	uint32_t place = list->n++;
+
+	list->index[place] = index;
+	list->container[place] = (uint32_t)container;
+	list->next[place] = 0;
+	if (list->first[container])
+		list->next[list->last[container] - 1] = place + 1;
+	else
+		list->first[container] = place + 1;
+	list->last[container] = place + 1;
+}
+
+/* Wrappers in order, then the containers that none leads to: indices ascend. */
+static kpack_error_t find_places(const struct input *in, struct places *list,
+				 struct kpackx_error *why)
+{
+	size_t wrappers = in->fat.elf.n_wrappers, containers = in->fat.containers.count;
+	size_t n = wrappers + containers + 1;
+
+	list->index = malloc(n * sizeof(uint32_t));
+	list->container = malloc(n * sizeof(uint32_t));
+	list->next = malloc(n * sizeof(uint32_t));
+	list->first = calloc(containers + 1, sizeof(uint32_t));
+	list->last = calloc(containers + 1, sizeof(uint32_t));
+	if (!list->index || !list->container || !list->next || !list->first || !list->last)
+		return kp_fail_memory(why, n * 5, "planning");
+	for (size_t i = 0; i < wrappers; i++)
+		if (in->fat.wrapper_container[i] >= 0)
+			add_place(list, (uint32_t)i, (size_t)in->fat.wrapper_container[i]);
+	for (size_t c = 0; c < containers; c++)
+		if (in->fat.loose[c] >= 0)
+			add_place(list, (uint32_t)(wrappers + (size_t)in->fat.loose[c]), c);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t take_indices(const struct places *list, uint32_t container,
+				  struct plan_container *c, struct kpackx_error *why)
+{
+	size_t n = 0;
+
+	for (uint32_t p = list->first[container]; p; p = list->next[p - 1])
+		n++;
+	c->indices = malloc(n * sizeof(*c->indices) + 1);
+	if (!c->indices)
+		return kp_fail_memory(why, n, "planning");
+	for (uint32_t p = list->first[container]; p; p = list->next[p - 1])
+		c->indices[c->n_indices++] = list->index[p - 1];
+	return KPACK_SUCCESS;
+}
+
+/* Plan a container with all its indices. */
+static kpack_error_t add_container(struct planner *p, struct input *in,
+				   const struct places *list, uint32_t container,
+				   struct kpackx_error *why)
+{
+	struct plan *plan = p->plan;
+	struct plan_container *c;
+
+	KP_TRY(reserve(&plan->containers, plan->n_containers, &p->containers_cap,
+		       sizeof(*plan->containers), why));
+	c = &plan->containers[plan->n_containers++];
+	*c = (struct plan_container){0};
+	KP_TRY(take_indices(list, container, c, why));
+	return add_images(p, in, container, why);
+}
+
+/* A container's place in the order of frames is its first index. */
+static kpack_error_t add_containers(struct planner *p, struct input *in,
+				    struct kpackx_error *why)
+{
+	struct places list = {0};
+	kpack_error_t err = find_places(in, &list, why);
+
+	for (uint32_t i = 0; i < list.n && !err; i++)
+		if (list.first[list.container[i]] == i + 1)
+			err = add_container(p, in, &list, list.container[i], why);
+	places_fini(&list);
+	return err;
+}
+
+static kpack_error_t add_binary(struct planner *p, struct input *in, struct kpackx_error *why)
+{
+	struct kpackx_error fault = {0};
+
+	if (name_images(in, &fault)) {
+		report_why(in->path, &fault);
+		p->plan->n_faults++;
+		return KPACK_SUCCESS;
+	}
+	p->plan->binaries[p->plan->n_binaries++] = (struct plan_binary){0};
+	return add_containers(p, in, why);
+}
+
+/* --- the calls ----------------------------------------------------------------------- */
+
+kpack_error_t plan_open(const struct scan *scan, struct arch_filter *filter, uint64_t chunk,
+			struct plan *out, struct kpackx_error *why)
+{
+	struct planner p = {.plan = out, .filter = filter, .chunk = chunk};
+	kpack_error_t err = KPACK_SUCCESS;
+
+	*out = (struct plan){0};
+	out->binaries = calloc(scan->n_inputs + 1, sizeof(*out->binaries));
+	if (!out->binaries)
+		return kp_fail_memory(why, scan->n_inputs, "planning");
+	for (size_t i = 0; i < scan->n_inputs && !err; i++)
+		err = add_binary(&p, scan->inputs[i], why);
+	if (err)
+		plan_close(out);
+	return err;
+}
+
+void plan_close(struct plan *plan)
+{
+	for (size_t i = 0; i < plan->n_binaries; i++)
+		free(plan->binaries[i].needs);
+	for (size_t i = 0; i < plan->n_containers; i++)
+		free(plan->containers[i].indices);
+	free(plan->objects);
+	free(plan->containers);
+	free(plan->binaries);
+	*plan = (struct plan){0};
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* Which images of the scanned inputs are stored, under which keys, in which order. */
+#ifndef PLAN_H
+#define PLAN_H
+
+#include "archive_set.h"
+#include "archives.h"
+#include "scan.h"
+
+/* One image to store. */
+struct plan_object {
+	struct input *input;
+	uint32_t image;
+	uint32_t container; /* number among all planned containers */
+	uint32_t binary;
+};
+
+/* A container whose images are stored; the indices are the n of KEY#n. */
+struct plan_container {
+	uint32_t *indices;
+	size_t n_indices;
+};
+
+/* An input, and what it needs of each architecture's archive. */
+struct plan_binary {
+	struct archive_need *needs;
+	size_t n_needs;
+};
+
+/* Objects in the order of frames: by key, index, then architecture. */
+struct plan {
+	struct plan_object *objects;
+	size_t n_objects;
+	struct plan_container *containers;
+	size_t n_containers;
+	struct plan_binary *binaries;
+	size_t n_binaries;
+	uint64_t bytes;  /* of all objects, decoded */
+	size_t n_faults; /* inputs that cannot be packed; each was told */
+};
+
+/*
+ * Plan to store the device images of SCAN that FILTER selects, in frames of CHUNK (see
+ * kp_encode).  SCAN must outlive the plan.
+ */
+kpack_error_t plan_open(const struct scan *scan, struct arch_filter *filter, uint64_t chunk,
+			struct plan *out, struct kpackx_error *why);
+void plan_close(struct plan *plan);
+
+#endif
