@@ -49,7 +49,10 @@ bool kp_elf_probe(struct kp_span head);
  *
  * INVALID_FORMAT   headers, sections or relocations that lie; a word in
  *                  .hipFatBinSegment that is neither wrapper nor padding
- * NOT_IMPLEMENTED  an ELF class, byte order or machine whose relocations are unknown
+ * NOT_IMPLEMENTED  an ELF class or byte order; two sections of one name
+ *
+ * A machine whose relocations are unknown is no failure: its relocated pointers are
+ * UNRESOLVED.
  */
 kpack_error_t kp_elf_read(int fd, uint64_t size, struct kp_elf *out,
 			  struct kpackx_error *why);

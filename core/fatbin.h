@@ -22,7 +22,7 @@ struct kp_fatbin {
 	struct kp_source source; /* where the containers are: section or file */
 	struct kp_elf elf;      /* kinds ELF and CONVERTED */
 	struct kp_containers containers;
-	ptrdiff_t *wrapper_container; /* per wrapper: container index, or -1 */
+	ptrdiff_t *wrapper_container; /* per wrapper: container index, or -1; NULL for NONE */
 	ptrdiff_t *loose; /* per container: position among those without a wrapper, or -1 */
 };
 
