@@ -35,7 +35,7 @@ const struct command_help cmd_extract_help = {
 	"[--arch LIST] [--force] ARCHIVE|DIR... -C OUT",
 	"write the entries as files below a directory",
 	options,
-	"Entries with a path are written there, others below toc/, as in a mount.\n",
+	"Entries with a path are written there, others below toc/, as in a mount.",
 };
 
 struct extract {

@@ -25,7 +25,11 @@ static void print_row(FILE *out, const struct option_help *row)
 	snprintf(left, sizeof(left), "  %c%c%s--%s%s%s", row->short_name ? '-' : ' ',
 		 row->short_name ? row->short_name : ' ', row->short_name ? ", " : "  ",
 		 row->long_name, row->arg ? " " : "", row->arg ? row->arg : "");
-	fprintf(out, "%-*s %s\n", TEXT_COLUMN - 1, left, row->text);
+	if (strlen(left) > TEXT_COLUMN - 2) { /* too long to stand beside its text */
+		fprintf(out, "%s\n", left);
+		left[0] = '\0';
+	}
+	fprintf(out, "%-*s%s\n", TEXT_COLUMN, left, row->text);
 }
 
 static void print_usage(FILE *out, const struct command_help *help)
@@ -45,7 +49,7 @@ static void print_help(const struct command_help *help)
 		print_row(stdout, row);
 	print_row(stdout, &help_row);
 	if (help->more)
-		printf("\n%s", help->more);
+		printf("\n%s\n", help->more);
 }
 
 int options_usage(const struct command_help *help, const char *fmt, ...)

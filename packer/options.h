@@ -40,7 +40,7 @@ struct command_help {
 	const char *operands; /* "[-l] [--arch LIST] ARCHIVE|DIR..." */
 	const char *summary;  /* one line, for `kpack --help` */
 	const struct option_help *options;
-	const char *more; /* lines after the options, or NULL */
+	const char *more; /* text after the options, without the last newline, or NULL */
 };
 
 struct options {
