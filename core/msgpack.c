@@ -173,24 +173,13 @@ bool kp_mp_next(struct kp_mp *c, struct kp_mp_value *v)
 	return ok;
 }
 
-enum kp_mp_type kp_mp_peek(const struct kp_mp *c)
+/* An integer's sign is only known from its bytes: read the head of a copy. */
+enum kp_mp_type kp_mp_peek_long(const struct kp_mp *c)
 {
-	uint8_t head;
+	struct kp_mp copy = *c;
+	struct kp_mp_value v;
 
-	if (c->fault || c->pos == c->end)
-		return KP_MP_BAD;
-	head = *c->pos;
-	if (head < FIXMAP)
-		return KP_MP_UINT;
-	if (head >= NEGATIVE_FIXINT)
-		return KP_MP_INT;
-	if (head >= NIL) {
-		struct kp_mp copy = *c;
-		struct kp_mp_value v;
-		/* an integer's sign is only known from its bytes */
-		return kp_mp_next(&copy, &v) ? v.type : KP_MP_BAD;
-	}
-	return head < FIXARRAY ? KP_MP_MAP : head < FIXSTR ? KP_MP_ARRAY : KP_MP_STR;
+	return kp_mp_next(&copy, &v) ? v.type : KP_MP_BAD;
 }
 
 bool kp_mp_skip(struct kp_mp *c)
@@ -251,7 +240,7 @@ bool kp_mp_array(struct kp_mp *c, uint32_t *count)
 	return true;
 }
 
-bool kp_mp_str(struct kp_mp *c, struct kp_span *s)
+bool kp_mp_str_long(struct kp_mp *c, struct kp_span *s)
 {
 	struct kp_mp_value v;
 

@@ -47,8 +47,25 @@ static inline struct kp_mp kp_mp_over(struct kp_span s)
 	return (struct kp_mp){s.data, s.data, s.data + s.size, NULL};
 }
 
+/* For kp_mp_peek: heads from 0xc0 to 0xdf. */
+enum kp_mp_type kp_mp_peek_long(const struct kp_mp *c);
+
 /* Type of the next value, nothing consumed. */
-enum kp_mp_type kp_mp_peek(const struct kp_mp *c);
+static inline enum kp_mp_type kp_mp_peek(const struct kp_mp *c)
+{
+	uint8_t head;
+
+	if (c->fault || c->pos == c->end)
+		return KP_MP_BAD;
+	head = *c->pos;
+	if (head < 0x80)
+		return KP_MP_UINT;
+	if (head >= 0xe0)
+		return KP_MP_INT;
+	if (head >= 0xc0)
+		return kp_mp_peek_long(c);
+	return head < 0x90 ? KP_MP_MAP : head < 0xa0 ? KP_MP_ARRAY : KP_MP_STR;
+}
 
 /* Read the next head; false on a fault (type BAD). */
 bool kp_mp_next(struct kp_mp *c, struct kp_mp_value *v);
@@ -59,8 +76,23 @@ bool kp_mp_skip(struct kp_mp *c);
 /* Read a value of that type; a value of another type is a fault. */
 bool kp_mp_map(struct kp_mp *c, uint32_t *count);
 bool kp_mp_array(struct kp_mp *c, uint32_t *count);
-bool kp_mp_str(struct kp_mp *c, struct kp_span *s);
+bool kp_mp_str_long(struct kp_mp *c, struct kp_span *s);
 bool kp_mp_uint(struct kp_mp *c, uint64_t *n);
+
+/* Nearly every string of a table is short: its length stands in the head. */
+static inline bool kp_mp_str(struct kp_mp *c, struct kp_span *s)
+{
+	size_t left = (size_t)(c->end - c->pos), n;
+
+	if (c->fault || left == 0 || (*c->pos & 0xe0) != 0xa0)
+		return kp_mp_str_long(c, s);
+	n = *c->pos & 0x1f;
+	if (n >= left)
+		return kp_mp_str_long(c, s);
+	*s = (struct kp_span){c->pos + 1, n};
+	c->pos += n + 1;
+	return true;
+}
 
 /* Make the cursor faulty; the first fault stays. */
 bool kp_mp_fault(struct kp_mp *c, const char *text);

@@ -64,11 +64,26 @@ static size_t decode(struct kp_span s, uint32_t *out)
 	return n;
 }
 
+/* Bytes at the start of S that are printable ASCII, counted eight at a time. */
+static size_t plain_bytes(struct kp_span s)
+{
+	const uint64_t ones = UINT64_C(0x0101010101010101), high = ones << 7;
+	size_t i = 0;
+
+	for (; i + 8 <= s.size; i += 8) {
+		uint64_t v = kp_le64(s.data + i);
+		/* the high bit of a byte is set when it is below 0x20, 0x7f, or above */
+		if (((v - ones * 0x20) | (v + ones) | v) & high)
+			break;
+	}
+	return i;
+}
+
 bool kp_text_ok(struct kp_span s)
 {
 	uint32_t c;
 
-	for (size_t i = 0, n; i < s.size; i += n) {
+	for (size_t i = plain_bytes(s), n; i < s.size; i += n) {
 		n = decode((struct kp_span){s.data + i, s.size - i}, &c);
 		if (n == 0 || control(c))
 			return false;

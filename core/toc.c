@@ -25,8 +25,11 @@ struct raw_entry {
 
 enum field { ORDINAL, ORIGINAL_SIZE, OFFSET, SIZE, TYPE, METADATA, FIELDS };
 
-static const char *const field_names[FIELDS] = {
-	"ordinal", "original_size", "offset", "size", "type", "metadata",
+#define FIELD(name) {(const uint8_t *)(name), sizeof(name) - 1}
+
+static const struct kp_span field_names[FIELDS] = {
+	FIELD("ordinal"), FIELD("original_size"), FIELD("offset"),
+	FIELD("size"),    FIELD("type"),          FIELD("metadata"),
 };
 
 struct parser {
@@ -190,7 +193,7 @@ static bool integer(struct parser *p, uint64_t *out)
 static enum field field_of(struct kp_span name)
 {
 	for (int i = 0; i < FIELDS; i++)
-		if (kp_span_is(name, field_names[i]))
+		if (kp_span_eq(name, field_names[i]))
 			return (enum field)i;
 	return FIELDS;
 }

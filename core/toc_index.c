@@ -42,66 +42,135 @@ static bool keys_ascend(const struct kp_toc *toc)
 	return true;
 }
 
-static bool arches_ascend(const struct kp_toc *toc, const uint16_t *rank)
-{
-	const struct kp_toc_entry *e = toc->entries;
+/*
+ * Keys are long and begin alike, so comparing them as strings misses the cache again and
+ * again.  Instead sort by eight bytes at a time: what all keys of a run have in
+ * common is skipped, the next eight bytes are compared as one number, and equal ones are
+ * sorted by what follows.
+ */
+struct sort_key {
+	uint64_t bytes; /* eight bytes of the key, big-endian, zeros behind its end */
+	uint32_t binary;
+};
 
-	for (size_t i = 1; i < toc->n_entries; i++)
-		if (e[i - 1].binary == e[i].binary && rank[e[i - 1].arch] >= rank[e[i].arch])
-			return false;
-	return true;
+static int cmp_bytes(const void *a, const void *b)
+{
+	const struct sort_key *x = a, *y = b;
+
+	if (x->bytes != y->bytes)
+		return x->bytes < y->bytes ? -1 : 1;
+	return (x->binary > y->binary) - (x->binary < y->binary);
 }
 
-static int cmp_binary(const void *a, const void *b, void *arg)
+static uint64_t eight_bytes(struct kp_span key, size_t at)
 {
-	const struct kp_toc *toc = arg;
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-	int c = kp_span_cmp(kp_toc_key(toc, x), kp_toc_key(toc, y));
+	uint8_t buf[8] = {0};
+	size_t n = key.size > at ? key.size - at : 0;
 
-	return c ? c : (x > y) - (x < y);
+	memcpy(buf, key.data + (n ? at : 0), n < 8 ? n : 8);
+	return __builtin_bswap64(kp_le64(buf));
 }
 
-/* Sort the binaries, merge equal keys, and renumber the entries accordingly. */
+/* Bytes from AT on that all keys of the run share. */
+static size_t shared_bytes(const struct kp_toc *toc, const struct sort_key *run, size_t n,
+			   size_t at)
+{
+	struct kp_span first = kp_toc_key(toc, run[0].binary);
+	size_t shared = first.size;
+
+	for (size_t i = 1; i < n && shared > at; i++) {
+		struct kp_span key = kp_toc_key(toc, run[i].binary);
+		size_t k = at;
+
+		if (key.size < shared)
+			shared = key.size;
+		while (k < shared && key.data[k] == first.data[k])
+			k++;
+		shared = k;
+	}
+	return shared < at ? at : shared;
+}
+
+static void sort_run(const struct kp_toc *toc, struct sort_key *run, size_t n, size_t at)
+{
+	size_t begin = 0;
+
+	at = shared_bytes(toc, run, n, at);
+	for (size_t i = 0; i < n; i++)
+		run[i].bytes = eight_bytes(kp_toc_key(toc, run[i].binary), at);
+	qsort(run, n, sizeof(*run), cmp_bytes);
+	for (size_t i = 1; i <= n; i++) {
+		if (i < n && run[i].bytes == run[begin].bytes)
+			continue;
+		/* zeros end a key: names have no zero byte */
+		if (i - begin > 1 && (run[begin].bytes & 0xff))
+			sort_run(toc, run + begin, i - begin, at + 8);
+		begin = i;
+	}
+}
+
+/* Binaries in order of key, then of reading. */
+static struct sort_key *order_binaries(const struct kp_toc *toc)
+{
+	struct sort_key *order = malloc((toc->n_binaries + 1) * sizeof(*order));
+
+	for (uint32_t i = 0; order && i < toc->n_binaries; i++)
+		order[i].binary = i;
+	if (order && toc->n_binaries)
+		sort_run(toc, order, toc->n_binaries, 0);
+	return order;
+}
+
+static uint32_t entry_end(const struct kp_toc *toc, uint32_t binary)
+{
+	return binary + 1 < toc->n_binaries ? toc->binaries[binary + 1].first
+					    : (uint32_t)toc->n_entries;
+}
+
+/* Bring binaries, and with them their entries, into order; merge equal keys. */
 static bool sort_binaries(struct kp_toc *toc)
 {
-	size_t n = toc->n_binaries, kept = 0;
-	uint32_t *order = malloc((n + 1) * sizeof(*order));
-	uint32_t *place = malloc((n + 1) * sizeof(*place));
-	struct kp_toc_binary *sorted = malloc((n + 1) * sizeof(*sorted));
+	struct sort_key *order = order_binaries(toc);
+	struct kp_toc_binary *binaries =
+		malloc((toc->n_binaries + 1) * sizeof(*binaries));
+	struct kp_toc_entry *entries = malloc((toc->n_entries + 1) * sizeof(*entries));
+	size_t kept = 0, at = 0;
+	bool ok = order && binaries && entries;
 
-	if (!order || !place || !sorted)
-		goto out;
-	for (uint32_t i = 0; i < n; i++)
-		order[i] = i;
-	qsort_r(order, n, sizeof(*order), cmp_binary, toc);
-	for (size_t i = 0; i < n; i++) {
-		struct kp_span key = kp_toc_key(toc, order[i]);
+	for (size_t i = 0; ok && i < toc->n_binaries; i++) {
+		uint32_t from = order[i].binary;
+		struct kp_span key = kp_toc_key(toc, from);
 
-		if (i && kp_span_eq(kp_toc_key(toc, order[i - 1]), key)) {
+		if (i && kp_span_eq(kp_toc_key(toc, order[i - 1].binary), key)) {
 			char text[512];
 			kp_faults_add(&toc->faults, false, "toc: %s: key twice, merged",
 				      kp_text_escape(key, text, sizeof(text)));
 			kept--;
 		}
-		sorted[kept] = toc->binaries[order[i]];
-		place[order[i]] = (uint32_t)kept++;
+		binaries[kept] = toc->binaries[from];
+		for (uint32_t e = toc->binaries[from].first; e < entry_end(toc, from); e++) {
+			entries[at] = toc->entries[e];
+			entries[at++].binary = (uint32_t)kept;
+		}
+		kept++;
 	}
-	for (size_t i = 0; i < toc->n_entries; i++)
-		toc->entries[i].binary = place[toc->entries[i].binary];
-	free(toc->binaries);
-	toc->binaries = sorted;
-	toc->n_binaries = kept;
-	sorted = NULL;
-out:
 	free(order);
-	free(place);
-	free(sorted);
-	return !sorted;
+	if (!ok) {
+		free(binaries);
+		free(entries);
+		return false;
+	}
+	free(toc->binaries);
+	free(toc->entries);
+	toc->binaries = binaries;
+	toc->n_binaries = kept;
+	toc->entries = entries;
+	return true;
 }
 
-/* What a sort of entries compares; POSITION keeps it stable. */
+/* What a sort of one binary's entries compares; POSITION keeps it stable. */
 struct entry_key {
-	uint32_t binary;
+	struct kp_toc_entry entry;
 	uint32_t rank;
 	uint32_t position;
 };
@@ -110,44 +179,64 @@ static int cmp_entry(const void *a, const void *b)
 {
 	const struct entry_key *x = a, *y = b;
 
-	if (x->binary != y->binary)
-		return x->binary < y->binary ? -1 : 1;
 	if (x->rank != y->rank)
 		return x->rank < y->rank ? -1 : 1;
 	return (x->position > y->position) - (x->position < y->position);
 }
 
-/* Sort the entries by binary, then arch; of equal ones the last in the file stays. */
+/* Sort N entries of one binary by arch, in place; of equal ones the last in the file stays. */
+static bool sort_arches(struct kp_toc *toc, struct kp_toc_entry *run, size_t n,
+			const uint16_t *rank, size_t *kept)
+{
+	struct entry_key *keys = malloc(n * sizeof(*keys));
+
+	if (!keys)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		keys[i] = (struct entry_key){run[i], rank[run[i].arch], (uint32_t)i};
+	qsort(keys, n, sizeof(*keys), cmp_entry);
+	*kept = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (i && keys[i].rank == keys[i - 1].rank) {
+			kp_toc_entry_fault(toc, &keys[i].entry, false,
+					   "twice, the last counts");
+			--*kept;
+		}
+		run[(*kept)++] = keys[i].entry;
+	}
+	free(keys);
+	return true;
+}
+
+static bool run_ascends(const struct kp_toc_entry *run, size_t n, const uint16_t *rank)
+{
+	for (size_t i = 1; i < n; i++)
+		if (rank[run[i - 1].arch] >= rank[run[i].arch])
+			return false;
+	return true;
+}
+
+/* Bring each binary's entries into order; entries move together when some are dropped. */
 static bool sort_entries(struct kp_toc *toc, const uint16_t *rank)
 {
-	size_t n = toc->n_entries, kept = 0;
-	struct entry_key *keys = malloc((n + 1) * sizeof(*keys));
-	struct kp_toc_entry *sorted = malloc((n + 1) * sizeof(*sorted));
+	size_t begin = 0, to = 0;
 
-	if (!keys || !sorted)
-		goto out;
-	for (size_t i = 0; i < n; i++)
-		keys[i] = (struct entry_key){toc->entries[i].binary,
-					     rank[toc->entries[i].arch], (uint32_t)i};
-	qsort(keys, n, sizeof(*keys), cmp_entry);
-	for (size_t i = 0; i < n; i++) {
-		const struct kp_toc_entry *e = &toc->entries[keys[i].position];
+	while (begin < toc->n_entries) {
+		struct kp_toc_entry *run = toc->entries + begin;
+		size_t n = 1, kept;
 
-		if (kept && sorted[kept - 1].binary == e->binary &&
-		    sorted[kept - 1].arch == e->arch) {
-			kp_toc_entry_fault(toc, e, false, "twice, the last counts");
-			kept--;
-		}
-		sorted[kept++] = *e;
+		while (begin + n < toc->n_entries && run[n].binary == run->binary)
+			n++;
+		kept = n;
+		if (!run_ascends(run, n, rank) && !sort_arches(toc, run, n, rank, &kept))
+			return false;
+		if (to != begin)
+			memmove(toc->entries + to, run, kept * sizeof(*run));
+		to += kept;
+		begin += n;
 	}
-	free(toc->entries);
-	toc->entries = sorted;
-	toc->n_entries = kept;
-	sorted = NULL;
-out:
-	free(keys);
-	free(sorted);
-	return !sorted;
+	toc->n_entries = to;
+	return true;
 }
 
 /* Where each binary's entries begin; entries are in order. */
@@ -165,17 +254,15 @@ static void set_firsts(struct kp_toc *toc)
 kpack_error_t kp_toc_index(struct kp_toc *toc, struct kpackx_error *why)
 {
 	uint16_t *rank = string_ranks(toc);
-	bool sorted = true, ok = rank != NULL;
+	bool ok = rank != NULL;
 
 	if (!toc->binaries) { /* room for the sentinel of an empty table */
 		toc->binaries = calloc(1, sizeof(*toc->binaries));
 		ok = ok && toc->binaries;
 	}
-	if (ok && !keys_ascend(toc)) {
-		sorted = false;
+	if (ok && !keys_ascend(toc))
 		ok = sort_binaries(toc);
-	}
-	if (ok && (!sorted || !arches_ascend(toc, rank)))
+	if (ok)
 		ok = sort_entries(toc, rank);
 	if (ok)
 		set_firsts(toc);

@@ -173,7 +173,8 @@ static bool intern(struct builder *b, struct kp_span s, uint32_t *offset)
 		return fail_memory(b);
 	*offset = (uint32_t)v->arena_size;
 	v->arena[v->arena_size++] = (uint8_t)s.size;
-	memcpy(v->arena + v->arena_size, s.data, s.size);
+	if (s.size)
+		memcpy(v->arena + v->arena_size, s.data, s.size);
 	v->arena_size += s.size;
 	b->text_set.slots[at] = *offset + 1;
 	b->text_set.used++;
