@@ -5,6 +5,7 @@
 #include <xxhash.h>
 #include "codec.h"
 #include "limits.h"
+#include "memory.h"
 #include "msgpack.h"
 #include "toc.h"
 
@@ -85,7 +86,7 @@ static kpack_error_t read_toc(struct kpack_archive *a, struct kpackx_error *why)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "toc: %llu bytes, limit %llu", (unsigned long long)size,
 			       (unsigned long long)KP_TOC_SIZE_MAX);
-	bytes = malloc((size_t)size + 1);
+	bytes = kp_large_alloc((size_t)size + 1);
 	if (!bytes)
 		return kp_fail_memory(why, size, "the table of contents");
 	err = kp_file_pread(a->fd, offset, bytes, (size_t)size, why);

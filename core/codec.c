@@ -4,6 +4,7 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 #include "limits.h"
+#include "memory.h"
 #include "seekable.h"
 
 /* --- decoding --------------------------------------------------------------------- */
@@ -241,7 +242,7 @@ kpack_error_t kp_frame_index_walk(const struct kp_source *blob, uint8_t **index,
 			      "blob: %u frames in %llu bytes, limit %u", n,
 			      (unsigned long long)blob->size, KP_FRAMES_MAX);
 	if (!err) {
-		table = malloc(8 * ((size_t)n + 1));
+		table = kp_large_alloc(8 * ((size_t)n + 1));
 		err = table ? walk(&w, table, n, why)
 			    : kp_fail_memory(why, 8 * ((uint64_t)n + 1), "frame index");
 	}

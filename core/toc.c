@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <xxhash.h>
 #include "limits.h"
+#include "memory.h"
 #include "msgpack.h"
 #include "text.h"
 #include "toc_index.h"
@@ -304,8 +305,8 @@ static bool add_entry(struct parser *p, struct kp_span key, struct kp_span arch,
 	e.binary = (uint32_t)toc->n_binaries - 1;
 	if (own && !add_own_blob(p, r))
 		return false;
-	if (!reserve(p, &toc->entries, toc->n_entries, &p->entries_cap, sizeof(e)))
-		return false;
+	if (toc->n_entries == p->entries_cap)
+		return kp_mp_fault(&p->c, "more entries than bytes can hold");
 	toc->entries[toc->n_entries++] = e;
 	return true;
 }
@@ -708,6 +709,20 @@ static kpack_error_t check_blobs(const struct parser *p, uint64_t file_size)
 	return KPACK_SUCCESS;
 }
 
+/*
+ * The shortest entry is its architecture's and its map's head, "ordinal" and a number:
+ * room for all there can be is taken at once, and what is not used is given back.
+ */
+static bool alloc_entries(struct parser *p)
+{
+	enum { SHORTEST = 1 + 1 + 8 + 1 };
+
+	p->entries_cap = p->toc->size / SHORTEST + 1;
+	p->toc->entries = kp_large_alloc(p->entries_cap * sizeof(*p->toc->entries));
+	p->no_memory = !p->toc->entries;
+	return !p->no_memory;
+}
+
 /* --- the calls -------------------------------------------------------------------- */
 
 static kpack_error_t parse(struct parser *p, uint64_t file_size)
@@ -717,7 +732,7 @@ static kpack_error_t parse(struct parser *p, uint64_t file_size)
 	bool ok;
 
 	p->why = &scheme;
-	ok = parse_top(p);
+	ok = alloc_entries(p) && parse_top(p);
 	p->why = why;
 	if (p->no_memory)
 		return kp_fail_memory(why, p->toc->size, "the table of contents");
@@ -725,6 +740,8 @@ static kpack_error_t parse(struct parser *p, uint64_t file_size)
 		return kp_fail(why, scheme.code, "%s", scheme.text);
 	if (!ok)
 		return kp_mp_fail(&p->c, "toc", why);
+	p->toc->entries = kp_large_trim(p->toc->entries,
+					p->toc->n_entries * sizeof(*p->toc->entries));
 	KP_TRY(adopt_own_blobs(p));
 	KP_TRY(check_blobs(p, file_size));
 	return kp_toc_index(p->toc, why);

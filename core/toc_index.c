@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "memory.h"
 #include "text.h"
 
 static int cmp_string(const void *a, const void *b, void *arg)
@@ -51,6 +52,7 @@ static bool keys_ascend(const struct kp_toc *toc)
 struct sort_key {
 	uint64_t bytes; /* eight bytes of the key, big-endian, zeros behind its end */
 	uint32_t binary;
+	bool repeats; /* the key before it is the same */
 };
 
 static int cmp_bytes(const void *a, const void *b)
@@ -84,6 +86,8 @@ static size_t shared_bytes(const struct kp_toc *toc, const struct sort_key *run,
 
 		if (key.size < shared)
 			shared = key.size;
+		while (k + 8 <= shared && kp_le64(key.data + k) == kp_le64(first.data + k))
+			k += 8;
 		while (k < shared && key.data[k] == first.data[k])
 			k++;
 		shared = k;
@@ -102,9 +106,12 @@ static void sort_run(const struct kp_toc *toc, struct sort_key *run, size_t n, s
 	for (size_t i = 1; i <= n; i++) {
 		if (i < n && run[i].bytes == run[begin].bytes)
 			continue;
-		/* zeros end a key: names have no zero byte */
+		/* a zero ends the key, for names have none: the run repeats one key */
 		if (i - begin > 1 && (run[begin].bytes & 0xff))
 			sort_run(toc, run + begin, i - begin, at + 8);
+		else
+			for (size_t k = begin + 1; k < i; k++)
+				run[k].repeats = true;
 		begin = i;
 	}
 }
@@ -115,7 +122,7 @@ static struct sort_key *order_binaries(const struct kp_toc *toc)
 	struct sort_key *order = malloc((toc->n_binaries + 1) * sizeof(*order));
 
 	for (uint32_t i = 0; order && i < toc->n_binaries; i++)
-		order[i].binary = i;
+		order[i] = (struct sort_key){.binary = i};
 	if (order && toc->n_binaries)
 		sort_run(toc, order, toc->n_binaries, 0);
 	return order;
@@ -133,18 +140,19 @@ static bool sort_binaries(struct kp_toc *toc)
 	struct sort_key *order = order_binaries(toc);
 	struct kp_toc_binary *binaries =
 		malloc((toc->n_binaries + 1) * sizeof(*binaries));
-	struct kp_toc_entry *entries = malloc((toc->n_entries + 1) * sizeof(*entries));
+	struct kp_toc_entry *entries =
+		kp_large_alloc((toc->n_entries + 1) * sizeof(*entries));
 	size_t kept = 0, at = 0;
 	bool ok = order && binaries && entries;
 
 	for (size_t i = 0; ok && i < toc->n_binaries; i++) {
 		uint32_t from = order[i].binary;
-		struct kp_span key = kp_toc_key(toc, from);
 
-		if (i && kp_span_eq(kp_toc_key(toc, order[i - 1].binary), key)) {
+		if (order[i].repeats) {
 			char text[512];
 			kp_faults_add(&toc->faults, false, "toc: %s: key twice, merged",
-				      kp_text_escape(key, text, sizeof(text)));
+				      kp_text_escape(kp_toc_key(toc, from), text,
+						     sizeof(text)));
 			kept--;
 		}
 		binaries[kept] = toc->binaries[from];

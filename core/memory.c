@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+#include "memory.h"
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+static const size_t HUGE_PAGE = 2 << 20;
+
+void *kp_large_alloc(size_t size)
+{
+	void *block;
+
+	if (size < 2 * HUGE_PAGE || size > SIZE_MAX - HUGE_PAGE)
+		return malloc(size ? size : 1);
+	size = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+	block = aligned_alloc(HUGE_PAGE, size);
+	if (block)
+		madvise(block, size, MADV_HUGEPAGE); /* only advice: no matter if refused */
+	return block;
+}
+
+void *kp_large_trim(void *block, size_t size)
+{
+	void *smaller = realloc(block, size ? size : 1);
+
+	return smaller ? smaller : block;
+}
