@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <xxhash.h>
 #include "limits.h"
+#include "memory.h"
 #include "naming.h"
 #include "text.h"
 
@@ -78,6 +79,20 @@ struct builder {
 	/* of the archive at hand: file of each ordinal (number + 1) */
 	uint32_t *ordinal_file;
 	size_t archive;
+	bool has_twin; /* another archive has the same table of contents */
+
+	/* the key handled last: most keys have several architectures */
+	const uint8_t *key;
+	struct kp_key split;
+	bool key_ok;
+	uint32_t key_dir;
+
+	/* file names under toc/ made lately: few, and each used under many keys */
+	struct {
+		const uint8_t *arch, *type;
+		uint32_t index;
+		uint32_t text;
+	} toc_names[256];
 
 	/* is this architecture selected?  remembered by the address of its text */
 	struct {
@@ -344,8 +359,20 @@ static bool same_content(const struct builder *b, uint32_t file, const struct id
 	return memcmp(&have, want, sizeof(have)) == 0;
 }
 
+static bool new_file(struct builder *b, size_t entry, uint64_t hash, uint32_t *file)
+{
+	struct kp_view *v = b->v;
+
+	if (!reserve(b, &v->files, v->n_files, &b->files_cap, sizeof(*v->files)))
+		return false;
+	*file = v->n_files++;
+	v->files[*file] = (struct kp_view_file){
+		.id = hash, .global = v->bases[b->archive] + (uint32_t)entry};
+	return true;
+}
+
 /* The file with the content of ENTRY, made when it is not there. */
-static bool find_file(struct builder *b, size_t entry, uint32_t *file)
+static bool find_file(struct builder *b, size_t entry, bool first, uint32_t *file)
 {
 	struct kp_view *v = b->v;
 	struct set *s = &b->file_set;
@@ -355,6 +382,9 @@ static bool find_file(struct builder *b, size_t entry, uint32_t *file)
 
 	identify(v->archives[b->archive], entry, &want);
 	hash = XXH3_64bits(&want, sizeof(want));
+	/* without a hash, content is only known by its archive and ordinal */
+	if (want.stored == UINT64_MAX && first && !b->has_twin)
+		return new_file(b, entry, hash, file);
 	if (!set_grow(b, s, file_hash))
 		return false;
 	for (at = hash & (s->size - 1); s->slots[at]; at = (at + 1) & (s->size - 1)) {
@@ -362,11 +392,8 @@ static bool find_file(struct builder *b, size_t entry, uint32_t *file)
 		if (v->files[*file].id == hash && same_content(b, *file, &want))
 			return true;
 	}
-	if (!reserve(b, &v->files, v->n_files, &b->files_cap, sizeof(*v->files)))
+	if (!new_file(b, entry, hash, file))
 		return false;
-	*file = v->n_files++;
-	v->files[*file] = (struct kp_view_file){
-		.id = hash, .global = v->bases[b->archive] + (uint32_t)entry};
 	s->slots[at] = *file + 1;
 	s->used++;
 	return true;
@@ -389,7 +416,7 @@ static bool file_of(struct builder *b, size_t entry, const struct kp_entry_info 
 			return true;
 		}
 	}
-	if (!find_file(b, entry, file))
+	if (!find_file(b, entry, !known, file))
 		return false;
 	b->ordinal_file[info->ordinal] = *file + 1;
 	return true;
@@ -407,24 +434,66 @@ static bool add_name(struct builder *b, uint32_t dir, struct kp_span text,
 	return intern(b, text, &offset) && add_pending(b, dir, offset, kind, file);
 }
 
+/* Split the key and find its directory, unless it is that of the entry before. */
+static bool take_key(struct builder *b, struct kp_span key)
+{
+	if (b->key == key.data)
+		return true;
+	b->key = NULL;
+	b->split = kp_key_split(key);
+	b->key_ok = kp_path_ok(b->split.binary);
+	if (b->key_ok && !resolve(b, TOC, b->split.binary, &b->key_dir))
+		return false;
+	b->key = key.data;
+	return true;
+}
+
+/* Arena offset of the file name under toc/; NO_NAME when it would be none. */
+static const uint32_t NO_NAME = UINT32_MAX;
+
+static bool toc_name(struct builder *b, const struct kp_entry_info *info, uint32_t *text)
+{
+	size_t at = ((uintptr_t)info->arch.data + 31 * (uintptr_t)info->type.data +
+		     7 * b->split.index) % 256;
+	char name[256];
+	size_t size;
+
+	if (b->toc_names[at].arch == info->arch.data &&
+	    b->toc_names[at].type == info->type.data &&
+	    b->toc_names[at].index == b->split.index) {
+		*text = b->toc_names[at].text;
+		return true;
+	}
+	*text = NO_NAME;
+	if (!kp_toc_file_name(info->arch, b->split.index, info->type, name, &size))
+		return true;
+	if (!intern(b, (struct kp_span){(uint8_t *)name, size}, text))
+		return false;
+	b->toc_names[at].arch = info->arch.data;
+	b->toc_names[at].type = info->type.data;
+	b->toc_names[at].index = b->split.index;
+	b->toc_names[at].text = *text;
+	return true;
+}
+
 static bool add_toc_name(struct builder *b, const struct kp_entry_info *info,
 			 enum kp_view_kind kind, uint32_t file)
 {
-	struct kp_key key = kp_key_split(info->key);
-	char text[256];
-	size_t size;
-	uint32_t dir;
+	uint32_t text;
 
-	if (!kp_path_ok(key.binary)) {
+	if (!take_key(b, info->key))
+		return false;
+	if (!b->key_ok) {
 		conflict(b, info->key, "key is no path inside the mount");
 		return true;
 	}
-	if (!kp_toc_file_name(info->arch, key.index, info->type, text, &size)) {
+	if (!toc_name(b, info, &text))
+		return false;
+	if (text == NO_NAME) {
 		conflict(b, info->key, "architecture and type give no file name");
 		return true;
 	}
-	return resolve(b, TOC, key.binary, &dir) &&
-	       add_name(b, dir, (struct kp_span){(uint8_t *)text, size}, kind, file);
+	return add_pending(b, b->key_dir, text, kind, file);
 }
 
 static bool is_reserved(struct kp_span path)
@@ -498,6 +567,16 @@ static bool add_entry(struct builder *b, struct kpack_archive *a, size_t entry)
 	return add_path(b, (struct kp_span){(uint8_t *)legacy, size}, KP_VIEW_LEGACY, file);
 }
 
+static bool has_twin(const struct kp_view *v, size_t archive)
+{
+	uint64_t hash = kp_archive_toc_hash(v->archives[archive]);
+
+	for (size_t i = 0; i < v->n_archives; i++)
+		if (i != archive && kp_archive_toc_hash(v->archives[i]) == hash)
+			return true;
+	return false;
+}
+
 static bool add_archive(struct builder *b, size_t archive)
 {
 	struct kpack_archive *a = b->v->archives[archive];
@@ -505,6 +584,9 @@ static bool add_archive(struct builder *b, size_t archive)
 	bool ok = true;
 
 	b->archive = archive;
+	b->key = NULL;
+	b->has_twin = has_twin(b->v, archive);
+	memset(b->toc_names, 0, sizeof(b->toc_names)); /* pointers of another archive */
 	b->ordinal_file = calloc((size_t)kp_archive_ordinal_count(a) + 1, sizeof(uint32_t));
 	if (!b->ordinal_file)
 		return fail_memory(b);
@@ -534,7 +616,7 @@ static bool gather(struct builder *b)
 	struct kp_view *v = b->v;
 	uint32_t at = 0;
 
-	v->names = malloc((b->n_pending + 1) * sizeof(*v->names));
+	v->names = kp_large_alloc((b->n_pending + 1) * sizeof(*v->names));
 	if (!v->names)
 		return fail_memory(b);
 	for (size_t i = 0; i < b->n_pending; i++)
@@ -724,11 +806,24 @@ static bool take_archives(struct builder *b, struct kpack_archive *const *archiv
 	return true;
 }
 
+/* Take room for one name and one file an entry, in large pages; more grows. */
+static bool reserve_room(struct builder *b)
+{
+	struct kp_view *v = b->v;
+	size_t n = v->bases[v->n_archives];
+
+	b->pending_cap = n + n / 4 + 256;
+	b->pending = kp_large_alloc(b->pending_cap * sizeof(*b->pending));
+	b->files_cap = n + 1;
+	v->files = kp_large_alloc(b->files_cap * sizeof(*v->files));
+	return (b->pending && v->files) || fail_memory(b);
+}
+
 static bool build(struct builder *b, struct kpack_archive *const *archives, size_t n)
 {
 	uint32_t dir;
 
-	if (!take_archives(b, archives, n))
+	if (!take_archives(b, archives, n) || !reserve_room(b))
 		return false;
 	if (!new_dir(b, 0, (struct kp_span){0}, 1, &dir) ||
 	    !child_dir(b, ROOT, kp_span_str("toc"), &dir))
@@ -742,14 +837,9 @@ static bool build(struct builder *b, struct kpack_archive *const *archives, size
 /* Give back what doubling reserved and was not needed. */
 static void trim(struct kp_view *v)
 {
-	void *p = realloc(v->arena, v->arena_size);
-
-	if (p)
-		v->arena = p;
-	if (v->n_files && (p = realloc(v->files, v->n_files * sizeof(*v->files))))
-		v->files = p;
-	if (v->n_dirs && (p = realloc(v->dirs, v->n_dirs * sizeof(*v->dirs))))
-		v->dirs = p;
+	v->arena = kp_large_trim(v->arena, v->arena_size);
+	v->files = kp_large_trim(v->files, v->n_files * sizeof(*v->files));
+	v->dirs = kp_large_trim(v->dirs, v->n_dirs * sizeof(*v->dirs));
 }
 
 kpack_error_t kp_view_new(struct kpack_archive *const *archives, size_t n,
