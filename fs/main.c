@@ -12,6 +12,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -575,6 +576,7 @@ static bool prepare(struct fs *fs, const struct settings *s)
 	}
 	fs->always_open = s->always_open;
 	log_conflicts(fs);
+	malloc_trim(0); /* what building needed and serving does not */
 	return true;
 }
 
