@@ -11,6 +11,10 @@ mkfat.py [options] OUT
   --ragged            bundle i lacks the i-th arch: wrapper and arch counts differ
   --same              every bundle has the contents of the first
   --share N           N wrappers per bundle (1)
+  --reverse           the wrappers lead to the bundles from the last to the first
+  --loose N           no wrapper leads to the last N bundles (0)
+  --no-pie            a fixed address, pointers in place, no relocations; not for dlopen()
+  --twice ARCH        each bundle has ARCH twice, the second of kind openmp
   --ccob none|all|odd which bundles are compressed (none)
   --ccob-version 2|3  of the compressed ones (3)
   --bare              only the bundles, as a file (the bytes of .hip_fatbin)
@@ -47,9 +51,11 @@ def code_object(arch, size, seed):
 
 
 def bundle(objects, ccob, alignment):
-    """objects: (arch, bytes); ccob: 0, 2 or 3."""
+    """objects: (arch, bytes), or (arch@kind, bytes); ccob: 0, 2 or 3."""
     ids = [b"host-x86_64-unknown-linux-gnu-"]
-    ids += [("hipv4-amdgcn-amd-amdhsa--" + a).encode() for a, _ in objects]
+    for name, _ in objects:
+        arch, _, kind = name.partition("@")
+        ids.append(("%s-amdgcn-amd-amdhsa--%s" % (kind or "hipv4", arch)).encode())
     data = [b""] + [d for _, d in objects]
     at = 32 + sum(24 + len(i) for i in ids)
     head = b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", len(ids))
@@ -69,8 +75,8 @@ def bundle(objects, ccob, alignment):
     return b"CCOB" + struct.pack("<HHQQ", 3, 1, 32 + len(packed), len(plain)) + digest + packed
 
 
-def shared_library(fatbin, pointers):
-    """pointers: offset in FATBIN for each wrapper."""
+def shared_library(fatbin, pointers, base=0):
+    """pointers: offset in FATBIN for each wrapper.  With a BASE address, not relocated."""
     page = 4096
     dynstr = b"\0answer\0wrappers\0libfat.so\0"
     n = len(pointers)
@@ -79,7 +85,7 @@ def shared_library(fatbin, pointers):
              ".hipFatBinSegment", ".dynamic", ".shstrtab"]
     index = {name: i for i, name in enumerate(order)}
     size = {".hash": 4 * (2 + 1 + 3), ".dynsym": 3 * 24, ".dynstr": len(dynstr),
-            ".rela.dyn": 24 * n, ".hip_fatbin": len(fatbin), ".text": 6,
+            ".rela.dyn": 0 if base else 24 * n, ".hip_fatbin": len(fatbin), ".text": 6,
             ".hipFatBinSegment": 24 * n, ".dynamic": 16 * 10}
     start = {".hip_fatbin": page, ".text": page, ".hipFatBinSegment": page}
     at, where = 64 + 56 * 6, {}
@@ -99,33 +105,36 @@ def shared_library(fatbin, pointers):
 
     put(".hash", struct.pack("<6I", 1, 3, 1, 0, 2, 0))
     put(".dynsym", bytes(24) +
-        struct.pack("<IBBHQQ", 1, 0x12, 0, index[".text"], where[".text"], 6) +
+        struct.pack("<IBBHQQ", 1, 0x12, 0, index[".text"], base + where[".text"], 6) +
         struct.pack("<IBBHQQ", 8, 0x11, 0, index[".hipFatBinSegment"],
-                    where[".hipFatBinSegment"], 24 * n))
+                    base + where[".hipFatBinSegment"], 24 * n))
     put(".dynstr", dynstr)
-    put(".rela.dyn", b"".join(
+    put(".rela.dyn", b"" if base else b"".join(
         struct.pack("<QQQ", where[".hipFatBinSegment"] + 24 * i + 8, 8, where[".hip_fatbin"] + p)
         for i, p in enumerate(pointers)))
     put(".hip_fatbin", fatbin)
     put(".text", b"\xb8\x2a\0\0\0\xc3")
-    put(".hipFatBinSegment", struct.pack("<IIQQ", 0x48495046, 1, 0, 0) * n)
+    put(".hipFatBinSegment", b"".join(struct.pack(
+        "<IIQQ", 0x48495046, 1, base + where[".hip_fatbin"] + p if base else 0, 0)
+        for p in pointers))
     put(".dynamic", b"".join(struct.pack("<QQ", t, v) for t, v in (
-        (14, 17), (4, where[".hash"]), (5, where[".dynstr"]), (6, where[".dynsym"]),
-        (10, len(dynstr)), (11, 24), (7, where[".rela.dyn"]), (8, 24 * n), (9, 24), (0, 0))))
+        (14, 17), (4, base + where[".hash"]), (5, base + where[".dynstr"]),
+        (6, base + where[".dynsym"]), (10, len(dynstr)), (11, 24),
+        (7, base + where[".rela.dyn"]), (8, size[".rela.dyn"]), (9, 24), (0, 0))))
     put(".shstrtab", shstrtab)
 
     def load(flags, a, b):
-        return struct.pack("<IIQQQQQQ", 1, flags, a, a, a, b - a, b - a, page)
+        return struct.pack("<IIQQQQQQ", 1, flags, a, base + a, base + a, b - a, b - a, page)
 
     rw = where[".hipFatBinSegment"]
     dyn, text = where[".dynamic"], where[".text"]
-    phdrs = struct.pack("<IIQQQQQQ", 6, 4, 64, 64, 64, 56 * 6, 56 * 6, 8)
+    phdrs = struct.pack("<IIQQQQQQ", 6, 4, 64, base + 64, base + 64, 56 * 6, 56 * 6, 8)
     phdrs += load(4, 0, where[".hip_fatbin"] + len(fatbin)) + load(5, text, text + 6)
     phdrs += load(6, rw, end)
-    phdrs += struct.pack("<IIQQQQQQ", 2, 6, dyn, dyn, dyn, 160, 160, 8)
+    phdrs += struct.pack("<IIQQQQQQ", 2, 6, dyn, base + dyn, base + dyn, 160, 160, 8)
     phdrs += struct.pack("<IIQQQQQQ", 0x6474e551, 6, 0, 0, 0, 0, 0, 16)
     out[0:64] = b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack(
-        "<HHIQQQIHHHHHH", 3, 62, 1, 0, 64, sections_at, 0, 64, 56, 6, 64, len(order), len(order) - 1)
+        "<HHIQQQIHHHHHH", 2 if base else 3, 62, 1, 0, 64, sections_at, 0, 64, 56, 6, 64, len(order), len(order) - 1)
     out[64:64 + len(phdrs)] = phdrs
 
     rows = {".hash": (5, 2, 8, 4, ".dynsym", 0), ".dynsym": (11, 2, 8, 24, ".dynstr", 1),
@@ -137,7 +146,7 @@ def shared_library(fatbin, pointers):
     for name in order[1:]:
         kind, flags, al, ent, link, info = rows[name]
         out += struct.pack("<IIQQQQIIQQ", shstrtab.index(b"\0" + name.encode() + b"\0") + 1, kind,
-                           flags, where[name] if flags else 0, where[name], size[name],
+                           flags, base + where[name] if flags else 0, where[name], size[name],
                            index[link], info, al, ent)
     return bytes(out)
 
@@ -152,6 +161,10 @@ def main():
     p.add_argument("--ragged", action="store_true")
     p.add_argument("--same", action="store_true")
     p.add_argument("--share", type=int, default=1)
+    p.add_argument("--reverse", action="store_true")
+    p.add_argument("--loose", type=int, default=0)
+    p.add_argument("--no-pie", action="store_true")
+    p.add_argument("--twice")
     p.add_argument("--ccob", choices=["none", "all", "odd"], default="none")
     p.add_argument("--ccob-version", type=int, choices=[2, 3], default=3)
     p.add_argument("--bare", action="store_true")
@@ -164,6 +177,8 @@ def main():
         chosen = [a for i, a in enumerate(arches) if not (o.ragged and i == b % len(arches))]
         seed = "%s/%d" % (o.seed, 0 if o.same else b)
         objects = [(a, code_object(a, o.size, seed)) for a in chosen]
+        if o.twice:
+            objects.append((o.twice + "@openmp", code_object(o.twice, o.size, seed + "/openmp")))
         if o.objects:
             os.makedirs(o.objects, exist_ok=True)
             for a, d in objects:
@@ -173,11 +188,15 @@ def main():
         data = bundle(objects, o.ccob_version if packed else 0, o.align)
         gap = align(at, o.align) - at
         parts += [bytes(gap), data]
-        pointers += [at + gap] * o.share
+        if b < o.bundles - o.loose:
+            pointers += [at + gap] * o.share
         at += gap + len(data)
+    if o.reverse:
+        pointers.reverse()
     fatbin = b"".join(parts)
     with open(o.out, "wb") as f:
-        f.write(fatbin if o.bare else shared_library(fatbin, pointers))
+        f.write(fatbin if o.bare else shared_library(
+            fatbin, pointers, 0x400000 if o.no_pie else 0))
     if not o.bare:
         os.chmod(o.out, 0o755)
 
