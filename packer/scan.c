@@ -54,6 +54,7 @@ static kpack_error_t add_file(struct walk *w, const FTSENT *e, size_t root_size,
 	f->dev = e->fts_statp->st_dev;
 	f->ino = e->fts_statp->st_ino;
 	f->nlink = e->fts_statp->st_nlink;
+	f->linked_before = false;
 	w->n++;
 	return KPACK_SUCCESS;
 }
