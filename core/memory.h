@@ -1,9 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Large heap blocks in huge pages: a table of 74 MB would else cost 18,000 page faults. */
+/*
+ * Growing arrays, and large heap blocks in huge pages: a table of 74 MB would else
+ * cost 18,000 page faults.
+ */
 #ifndef KP_MEMORY_H
 #define KP_MEMORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
+
+/*
+ * Make room for item number COUNT in the array that *ARRAY (a pointer of any type) points to,
+ * of *CAP items of ITEM bytes.  Doubling keeps appending linear.  false: out of memory.
+ */
+bool kp_grow(void *array, size_t count, size_t *cap, size_t item);
 
 /* malloc; freed with free.  Pages that are never touched cost nothing. */
 void *kp_large_alloc(size_t size);
