@@ -1,0 +1,255 @@
+#!/usr/bin/env bats
+# What goes in comes out: fat binaries of every make, packed, against the objects they were made
+# of and an independent parse (fatparse.py), through an independent reader (readkpack.py), kpack
+# cat and kpack extract.
+
+python=/usr/bin/python3
+tools=$BATS_TEST_DIRNAME
+export PYTHONDONTWRITEBYTECODE=1
+
+kpack() { timeout 120 "$KPACK_BIN/kpack" "$@"; }
+mkfat() { $python "$tools/mkfat.py" "$@"; }
+fatparse() { $python "$tools/fatparse.py" "$@"; }
+readkpack() { $python "$tools/readkpack.py" "$@"; }
+
+setup() {
+	cd "$BATS_TEST_TMPDIR"
+	export LC_ALL=C
+}
+
+# Of all archives of OUT: "sha256  key  arch", sorted.
+sums() { # OUT
+	local a
+	for a in "$1"/.kpack/*.kpack; do
+		readkpack sums "$a"
+	done | sort
+}
+
+# Every archive is sound, and the commands agree with the independent reader.
+sound() { # OUT
+	kpack verify "$1/.kpack"
+	rm -rf ex
+	kpack extract "$1/.kpack" -C ex
+	[ "$(find ex -type f | wc -l)" = "$(kpack ls "$1/.kpack" | wc -l)" ]
+	find ex -type f -exec sha256sum {} + | cut -d ' ' -f 1 | sort >extracted
+	sums "$1" | cut -d ' ' -f 1 | diff - extracted
+}
+
+# Pack FILE alone: what an independent parse of it finds must be in OUT, and nothing else.
+packs() { # FILE [OPTION]...
+	local file=$1
+	shift
+	rm -rf out
+	kpack pack -q --archives-only "$@" "$file" out
+	fatparse sums "$file" "$(basename "$file")" >want
+	[ -s want ]
+	sums out | diff want -
+	sound out
+}
+
+cat_of() { # KEY ARCH
+	local archive
+	archive=$(echo out/.kpack/*_"$2".kpack)
+	kpack cat "$archive" "$1" "$2"
+}
+
+# The objects that mkfat wrote are stored under INDEX.  The name is <bundle>-<arch>.
+stored() { # OBJECTS BUNDLE KEY
+	local object arch
+	for object in "$1/$2"-*; do
+		arch=${object#"$1/$2-"}
+		cat_of "$3" "$arch" | cmp - "$object"
+	done
+}
+
+@test "wrappers lead to bundles one by one" {
+	mkfat --objects o libfat.so.1
+	packs libfat.so.1
+	for i in 0 1 2; do
+		stored o $i libfat.so.1#$i
+	done
+	[ "$(ls out/.kpack)" = $'fat_gfx1030.kpack\nfat_gfx1100.kpack\nfat_gfx90a:xnack+.kpack' ]
+}
+
+@test "the wrapper's number counts, not the bundle's" {
+	mkfat --objects o --bundles 4 --reverse a.so
+	packs a.so
+	for i in 0 1 2 3; do
+		stored o $i a.so#$((3 - i))
+	done
+}
+
+@test "ragged architectures: numbers are not per architecture" {
+	mkfat --objects o --bundles 5 --ragged a.so
+	packs a.so
+	for i in 0 1 2 3 4; do
+		stored o $i a.so#$i
+	done
+	[ "$(kpack ls out/.kpack | grep -c gfx1100)" = 4 ]
+	run kpack cat out/.kpack/a_gfx1100.kpack "a.so#2" gfx1100
+	[ "$status" -eq 1 ]
+}
+
+@test "wrappers that share a bundle share ordinals" {
+	mkfat --objects o --share 3 --bundles 2 a.so
+	packs a.so
+	stored o 0 a.so#2
+	stored o 1 a.so#3
+	stored o 1 a.so#5
+	for a in out/.kpack/*; do
+		[ "$(readkpack ls "$a" | cut -f 5 | tr -d '\n')" = 000111 ]
+	done
+}
+
+@test "bundles no wrapper leads to follow the wrappers" {
+	mkfat --objects o --bundles 5 --loose 2 a.so
+	packs a.so
+	stored o 3 a.so#3
+	stored o 4 a.so#4
+	# with two wrappers for each of the first, loose ones begin at 6
+	mkfat --objects p --bundles 5 --loose 2 --share 2 b.so
+	packs b.so
+	stored p 3 b.so#6
+	stored p 4 b.so#7
+	# reversed, with a wrapper for none of the last
+	mkfat --objects q --bundles 5 --loose 2 --reverse c.so
+	packs c.so
+	stored q 0 c.so#2
+	stored q 4 c.so#4
+	# without any wrapper the position is the number
+	mkfat --objects r --bundles 3 --loose 3 d.so
+	packs d.so
+	stored r 2 d.so#2
+}
+
+@test "pointers in place, without relocations" {
+	mkfat --objects o --no-pie prog
+	fatparse shape prog | grep -q 'relocations IN-PLACE$'
+	packs prog
+	stored o 2 prog#2
+}
+
+@test "an architecture twice in a bundle: the second carries its kind" {
+	mkfat --objects o --twice gfx1030 a.so
+	packs a.so
+	for i in 0 1 2; do
+		cat_of "a.so#$i" gfx1030 | cmp - o/$i-gfx1030
+		cat_of "a.so@openmp#$i" gfx1030 | cmp - o/$i-gfx1030@openmp
+	done
+	[ "$(kpack ls out/.kpack | grep -c openmp)" = 3 ]
+	# the same with several wrappers, and in compressed bundles
+	mkfat --objects p --twice gfx1030 --share 2 --ccob odd b.so
+	packs b.so
+	cat_of "b.so@openmp#3" gfx1030 | cmp - p/1-gfx1030@openmp
+}
+
+@test "compressed, mixed, and of odd alignment" {
+	mkfat --ccob all a.so
+	packs a.so
+	mkfat --ccob all --ccob-version 2 a.so
+	packs a.so
+	mkfat --ccob odd --bundles 7 --ragged --reverse a.so
+	packs a.so
+	for align in 1 3 16 24 65536; do
+		mkfat --align $align --bundles 4 --ccob odd a.so
+		packs a.so
+	done
+}
+
+@test "a bare container is packed when it is INPUT" {
+	for ccob in none all; do
+		mkfat --objects o --bare --bundles 1 --ccob $ccob x.hipfb
+		kpack pack -q --archives-only x.hipfb out --force
+		stored o 0 x.hipfb#0
+		sound out
+	done
+	[ "$(ls out/.kpack | head -n 1)" = x_gfx1030.kpack ]
+}
+
+@test "every option leaves the objects as they are" {
+	mkfat --objects o --bundles 4 --size 30000 a.so
+	for options in "--scheme none" "--level 1" "--level 19" "--chunk 4096" "--chunk 1M" \
+		"--jobs 1" "--jobs 64" "--family rdna=gfx1030,gfx1100" "--volume-size 1"; do
+		packs a.so $options
+	done
+}
+
+@test "chunked objects are frames that decode alone, before a seek table" {
+	mkfat --objects o --bundles 1 --size 30000 --arches gfx1100 a.so
+	packs a.so --chunk 4096
+	$python - out/.kpack/a_gfx1100.kpack o/0-gfx1100 <<-END
+	import io, struct, sys
+	sys.path.insert(0, "$tools")
+	import readkpack, zstandard
+	archive = readkpack.Archive(sys.argv[1])
+	want = open(sys.argv[2], "rb").read()
+	(key, arch, entry), = archive.entries()
+	assert entry["metadata"]["chunk"] == 4096
+	at, size = archive.blobs[entry["ordinal"]]
+	data, n = archive.data[at:at + size], (len(want) + 4095) // 4096
+	count, flags, magic = struct.unpack("<IBI", data[-9:])
+	assert (count, magic) == (n, 0x8f92eab1), (count, hex(magic))
+	row = 12 if flags & 0x80 else 8
+	table, pos = data[-9 - row * n:-9], 0
+	for i in range(n):
+	    packed, plain = struct.unpack_from("<II", table, i * row)
+	    part = zstandard.ZstdDecompressor().decompress(data[pos:pos + packed])
+	    assert part == want[4096 * i:4096 * i + plain]
+	    pos += packed
+	assert pos == size - 9 - row * n - 8
+	END
+}
+
+@test "what is stored says where it comes from" {
+	mkfat --objects o --bundles 1 --twice gfx1030 a.so
+	packs a.so
+	$python - out/.kpack/*.kpack <<-END
+	import ctypes, sys
+	sys.path.insert(0, "$tools")
+	import mkarchive, readkpack
+	for path in sys.argv[1:]:
+	    archive = readkpack.Archive(path)
+	    top = archive.top
+	    (arch,) = top["gfx_arches"]
+	    assert top["group_name"] == "a" and top["gfx_arch_family"] == arch, top
+	    assert path.endswith("/a_%s.kpack" % arch)
+	    assert list(top["toc"]) == sorted(top["toc"])
+	    assert len(top["frame_index"]) == 8 * (len(archive.blobs) + 1)
+	    for key, _, entry in archive.entries():
+	        kind = "openmp" if "@" in key else "hipv4"
+	        assert entry["type"] == "hsaco"
+	        assert entry["metadata"]["target"] == kind + "-amdgcn-amd-amdhsa--" + arch, entry
+	        assert entry["metadata"]["xxh3"] == mkarchive.xxh3(archive.get(entry))
+	END
+}
+
+@test "frames state their size and carry a checksum" {
+	mkfat --bundles 1 --arches gfx1100 a.so
+	packs a.so
+	$python - out/.kpack/a_gfx1100.kpack <<-END
+	import sys
+	sys.path.insert(0, "$tools")
+	import readkpack, zstandard
+	archive = readkpack.Archive(sys.argv[1])
+	for _, _, entry in archive.entries():
+	    at, size = archive.blobs[entry["ordinal"]]
+	    p = zstandard.get_frame_parameters(archive.data[at:at + size])
+	    assert p.content_size == entry["original_size"] and p.has_checksum
+	END
+}
+
+@test "a tree: keys are paths, files without device code are passed over" {
+	mkdir -p tree/lib tree/bin tree/share
+	mkfat --seed 1 tree/lib/liba.so
+	mkfat --seed 2 --ccob odd --share 2 tree/lib/libb.so
+	mkfat --seed 3 --no-pie tree/bin/prog
+	echo text >tree/share/text
+	: >tree/share/empty
+	cp "$KPACK_BIN/kpack" tree/bin/plain
+	kpack pack -q --archives-only tree out
+	for f in lib/liba.so lib/libb.so bin/prog; do
+		fatparse sums tree/$f $f
+	done | sort >want
+	sums out | diff want -
+	sound out
+}
