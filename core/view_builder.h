@@ -20,8 +20,7 @@ struct kp_view_entry_name {
 
 struct kp_view {
 	struct kpack_archive **archives;
-	uint32_t *
-		bases; /* number of the first entry of each archive; one more at the end */
+	uint32_t *bases; /* first entry number of each archive; one more at the end */
 	size_t n_archives;
 
 	uint8_t *arena;
