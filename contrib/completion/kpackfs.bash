@@ -2,7 +2,6 @@
 
 _kpackfs_mount_options=(
 	# mount options
-	opt
 	allow_other
 	allow_root
 	arch=

@@ -2,7 +2,6 @@
 
 function __kpackfs_mount_options
 	# mount options
-	echo opt
 	echo allow_other
 	echo allow_root
 	echo arch=
