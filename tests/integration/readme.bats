@@ -1,0 +1,137 @@
+#!/usr/bin/env bats
+# What README.md shows is what happens.
+#
+# In its ```console blocks a line after "$ " is a command and the lines up to the next one are
+# its output, both streams.  "..." in the output stands for anything.  All of them run in one
+# shell, in order.  Other blocks of commands name the file that covers them: covered-by=FILE.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+	# not below bats' own directory, which other users may not search
+	T=$(mktemp -d /tmp/kpackfs-readme-XXXXXX)
+	cd "$KPACK_SRC"
+	export LC_ALL=C # messages of touch
+}
+
+teardown() {
+	for m in "$T"/*/mnt "$T/mnt"; do
+		! mountpoint -q "$m" || fusermount3 -u "$m" || umount -l "$m"
+	done
+	rm -rf "$T"
+}
+
+# blocks LANGUAGE: the lines of all blocks with exactly this after the ```
+blocks() {
+	awk -v want="$1" '
+		/^```/ { inside = !inside && $0 == "```" want; fence = !fence
+			if (!fence) inside = 0
+			next }
+		inside' README.md
+}
+
+# wanted_like WANTED GOT: equal, where "..." in WANTED is anything within a line
+wanted_like() {
+	sed -e 's/[][\.*^$]/\\&/g; s/\\\.\\\.\\\./.*/g; s/^/^/; s/$/$/' "$1" >"$1.re"
+	[ "$(wc -l <"$1")" = "$(wc -l <"$2")" ] || return 1
+	paste -d '\n' "$1.re" "$2" | while IFS= read -r re && IFS= read -r line; do
+		printf '%s\n' "$line" | grep -q -e "$re" || return 1
+	done
+}
+
+# In this shell, as a reader would type it: PATH=... stays.
+type_in() { # COMMAND WANTED
+	echo "\$ $1"
+	eval "$1" >"$T/got" 2>&1 </dev/null || :
+	if ! wanted_like "$2" "$T/got"; then
+		diff -u --label README.md --label "what happens" "$2" "$T/got" || :
+		return 1
+	fi
+}
+
+@test "the example's output is what its commands print" {
+	mkdir "$T/example"
+	blocks console | sed "s|/tmp/example|$T/example|g; s|\\\$PWD/build/release|$KPACK_BIN|g" >"$T/session"
+	commands=0
+	command=
+	: >"$T/want"
+	while IFS= read -r line <&3; do
+		case $line in
+		'$ '*)
+			[ -z "$command" ] || type_in "$command" "$T/want" 3<&-
+			command=${line#??}
+			commands=$((commands + 1))
+			: >"$T/want"
+			;;
+		*) printf '%s\n' "$line" >>"$T/want" ;;
+		esac
+	done 3<"$T/session"
+	type_in "$command" "$T/want"
+	[ $commands -ge 15 ]
+	[ ! -e "$T/example" ]
+}
+
+@test "every block of commands is run here or names what covers it" {
+	fences=$(awk '/^```/ { fence = !fence; if (fence) print substr($0, 4) }' README.md | sort -u)
+	while IFS= read -r info; do
+		case $info in
+		console | text) ;;
+		*' covered-by='*) [ -e "${info#*covered-by=}" ] || { echo "$info: no such file"; return 1; } ;;
+		*) echo "\`\`\`$info: not run, and covered by nothing"; return 1 ;;
+		esac
+	done <<<"$fences"
+	# and no command hides in a text block
+	! blocks text | grep '^\$ '
+}
+
+@test "every make target, file and option that is named exists" {
+	for target in $(grep -oE '(`|^\$ (sudo )?)make [a-z][a-z-]*' README.md |
+		sed 's/.*make //' | sort -u); do
+		grep -q "^$target:" Makefile || { echo "make $target"; return 1; }
+	done
+	for file in $(grep -oE '`(\.ci|contrib|core|fs|packer|tests)/[a-z./-]*`' README.md | tr -d '`' | sort -u); do
+		[ -e "$file" ] || { echo "$file"; return 1; }
+	done
+	for switch in $(grep -oE 'WITH_[A-Z]+' README.md | sort -u); do
+		grep -q "^$switch " Makefile || { echo "$switch"; return 1; }
+	done
+	contrib/install-deps --print | grep -q libfuse3-dev
+}
+
+@test "what is said not to be built is not" {
+	run -2 "$KPACK_BIN/kpack" pack . "$T/out"
+	run -2 "$KPACK_BIN/kpack" mark
+	mkdir "$T/mnt"
+	for option in xattr subdir=x preload=x idle_timeout=1 poll=1 io_uring arch=auto; do
+		run -2 "$KPACK_BIN/kpackfs" -o "$option" "$T" "$T/mnt"
+	done
+	for name in kpack_load_code_object kpack_discover_binary_path kpack_enumerate_architectures \
+		kpack_cache_create; do
+		! nm -D --defined-only "$KPACK_BIN/librocm_kpack.so.0" | grep -qw "$name"
+	done
+}
+
+@test "the fstab line works" {
+	[ "$(id -u)" = 0 ] || skip "only root mounts by fstab"
+	mkdir "$T/src" "$T/mnt"
+	echo '{"entries": [{"key": "a#0", "arch": "gfx942", "data": "abc"}]}' |
+		/usr/bin/python3 tests/integration/mkarchive.py "$T/src/a.kpack"
+	blocks 'fstab covered-by=tests/integration/readme.bats' |
+		sed "s|/opt/rocm/.kpack|$T/src|; s|/mnt/kernels|$T/mnt|" >"$T/fstab"
+	[ "$(wc -l <"$T/fstab")" = 1 ]
+	# mount(8) drops PATH: for this one shell the programs are where they get installed
+	T=$T unshare -m sh -ec '
+		mount -t tmpfs none /usr/local/bin
+		ln -s "$KPACK_BIN/kpackfs" /usr/local/bin
+		mount -T "$T/fstab" "$T/mnt"
+		cat "$T/mnt/toc/a/gfx942.hsaco" >"$T/got"
+		grep " $T/mnt fuse.kpackfs ro,.*allow_other" /proc/mounts
+		umount "$T/mnt"'
+	[ "$(cat "$T/got")" = abc ]
+}
+
+@test "the manual pages it names can be read" {
+	for page in kpackfs.1 packer/kpack.1 packer/kpack-pack.1; do
+		mandoc -Tmarkdown "$page" | grep -q '^# NAME'
+	done
+}
