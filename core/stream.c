@@ -22,6 +22,7 @@ struct kp_stream {
 	struct kp_chunks *chunks;
 	ZSTD_DStream *zstd;
 	ZSTD_inBuffer in;
+	bool in_frame; /* began, did not end */
 	uint8_t *input;
 
 	struct kp_meta meta;
@@ -55,26 +56,27 @@ static kpack_error_t refill(struct kp_stream *s, struct kpackx_error *why)
 	uint64_t left = s->stored.size - s->stored_at;
 	size_t n = left < INPUT ? (size_t)left : INPUT;
 
-	if (n == 0)
-		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
-			       "frame ends after %llu of %llu decoded bytes",
-			       (unsigned long long)s->done, (unsigned long long)s->size);
 	KP_TRY(kp_source_read(&s->stored, s->stored_at, s->input, n, why));
 	s->stored_at += n;
 	s->in = (ZSTD_inBuffer){s->input, n, 0};
 	return KPACK_SUCCESS;
 }
 
-/* The last frame ended: all bytes must be there and no input left. */
-static kpack_error_t check_end(struct kp_stream *s, struct kpackx_error *why)
+/* No input is left: the last frame must have ended, and all bytes be there. */
+static kpack_error_t check_end(const struct kp_stream *s, struct kpackx_error *why)
 {
-	if (s->done != s->size || s->in.pos != s->in.size || s->stored_at != s->stored.size)
+	if (s->in_frame)
+		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
+			       "frame ends after %llu of %llu decoded bytes",
+			       (unsigned long long)s->done, (unsigned long long)s->size);
+	if (s->done != s->size)
 		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
 			       "frame decodes to %llu bytes instead of %llu",
 			       (unsigned long long)s->done, (unsigned long long)s->size);
 	return KPACK_SUCCESS;
 }
 
+/* The last bytes are not there before all frames ended: a checksum may still come. */
 static kpack_error_t advance_zstd(struct kp_stream *s, uint64_t until,
 				  struct kpackx_error *why)
 {
@@ -83,19 +85,19 @@ static kpack_error_t advance_zstd(struct kp_stream *s, uint64_t until,
 	for (;;) {
 		size_t n;
 
-		if (s->in.pos == s->in.size)
+		if (s->in.pos == s->in.size) {
+			if (s->stored_at == s->stored.size)
+				return check_end(s, why);
 			KP_TRY(refill(s, why));
+		}
 		n = ZSTD_decompressStream(s->zstd, &out, &s->in);
 		if (ZSTD_isError(n))
 			return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED, "frame: %s",
 				       ZSTD_getErrorName(n));
+		s->in_frame = n != 0;
 		s->done = out.pos;
-		if (n == 0)
-			return check_end(s, why);
 		if (s->done >= until && s->done < s->size)
 			return KPACK_SUCCESS;
-		if (s->done == s->size && s->in.pos < s->in.size && out.pos == out.size)
-			continue; /* the checksum is still to come */
 	}
 }
 
@@ -109,6 +111,10 @@ static kpack_error_t open_zstd(struct kp_stream *s, struct kpackx_error *why)
 	if (!s->input || !s->zstd)
 		return kp_fail_memory(why, INPUT, "decoding");
 	err = ZSTD_DCtx_setParameter(s->zstd, ZSTD_d_stableOutBuffer, 1);
+	if (!ZSTD_isError(err)) /* the output is the window: none is too wide */
+		err = ZSTD_DCtx_setParameter(
+			s->zstd, ZSTD_d_windowLogMax,
+			ZSTD_dParam_getBounds(ZSTD_d_windowLogMax).upperBound);
 	if (ZSTD_isError(err))
 		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED, "decoder: %s",
 			       ZSTD_getErrorName(err));
