@@ -112,6 +112,12 @@ static int add_member(struct pack *p, struct family *f, struct kp_span text)
 	return f->arches[f->n_arches++] ? EXIT_OK : EXIT_FAULT;
 }
 
+/* May S be part of a file name, and stand in an archive? */
+static bool name_ok(struct kp_span s)
+{
+	return kp_component_ok(s) && kp_text_ok(s);
+}
+
 /* NAME=ARCH,ARCH */
 static int add_family(struct pack *p, const char *text)
 {
@@ -119,8 +125,7 @@ static int add_family(struct pack *p, const char *text)
 	struct family *bigger, *f;
 	int status = EXIT_OK;
 
-	if (!list || !kp_component_ok((struct kp_span){(const uint8_t *)text,
-						       (size_t)(list - text)}))
+	if (!list || !name_ok((struct kp_span){(const uint8_t *)text, (size_t)(list - text)}))
 		return options_usage(&cmd_pack_help, "--family %s: not NAME=ARCH,...", text);
 	bigger = realloc(p->families, (p->n_families + 1) * sizeof(*bigger));
 	if (!bigger)
@@ -234,7 +239,7 @@ static char *default_group(const char *input)
 
 	if (!path || stat(path, &st) < 0) {
 		free(path);
-		return strdup(input); /* the scan tells what is wrong with it */
+		return strdup("none"); /* the scan tells what is wrong with it */
 	}
 	/* of a file the name that was given counts, not that of a link's target */
 	name = strrchr(S_ISDIR(st.st_mode) ? path : input, '/');
@@ -279,8 +284,7 @@ static int check_options(struct pack *p)
 	if (!p->group || !p->prefix)
 		return EXIT_FAULT;
 	trim_slashes(p->prefix);
-	if (!kp_component_ok(kp_span_str(p->group)) || !kp_text_ok(kp_span_str(p->group)) ||
-	    p->group[0] == '.')
+	if (!name_ok(kp_span_str(p->group)) || p->group[0] == '.')
 		return options_usage(&cmd_pack_help,
 				     "the group '%s' gives no file name: give --group NAME",
 				     p->group);
@@ -482,7 +486,7 @@ static int pack_scanned(struct pack *p, const struct scan *scan)
 		dir = NULL;
 	if (dir)
 		status = write_archives(p, scan, &plan, dir);
-	for (size_t i = 0; i < p->filter.count && dir; i++) {
+	for (size_t i = 0; i < p->filter.count && dir && !p->quiet; i++) {
 		char arch[KP_TARGET_TEXT_MAX];
 
 		kp_target_format(&p->filter.targets[i], arch);
