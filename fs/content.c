@@ -3,8 +3,8 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <time.h>
+#include "buffer.h"
 #include "content.h"
 #include "limits.h"
 
@@ -12,13 +12,14 @@
 #define INLINE_MAX (256 << 10)
 /* Bytes between two looks at who can be answered. */
 #define STEP (256 << 10)
-/* Buffers from here on are mapped, and aligned for huge pages from HUGE on. */
-#define MAP_MIN (1 << 20)
-#define HUGE (2 << 20)
 #define PAGE 4096
 /* Seconds an unused piece stays when all its bytes were served, or not all. */
 #define SPENT_SECONDS 2
 #define IDLE_SECONDS 60
+/* Bytes of pieces served whole that stay for readers close behind; then the oldest goes. */
+#define SPENT_MAX (32 << 20)
+/* Seconds without a decode after which memory kept for the next one is given back. */
+#define KEEP_SECONDS 2
 #define BUCKETS_LOG2 12
 /* Tables of chunked entries that are kept open though unused. */
 #define TABLES_MAX 32
@@ -54,7 +55,7 @@ struct piece {
 	uint64_t number;
 	bool chunk;                   /* of a chunked entry; else the whole entry */
 	uint64_t size, ready, served; /* bytes; served counts repeats */
-	uint8_t *data;
+	struct buffer buffer;
 	unsigned pins; /* its decoder, and requests that copy from it */
 	time_t used;
 	struct request *parked;
@@ -85,9 +86,13 @@ struct content {
 	struct piece *buckets[1 << BUCKETS_LOG2];
 	struct list queue;
 	struct list spent, rested; /* unused pieces, least recently used first */
+	uint64_t spent_bytes;
 	struct piece *dead;        /* to be freed when the lock is released */
 	struct table *tables;      /* most recently used first */
 	struct content_stats stats;
+	struct buffers buffers; /* has its own lock */
+	bool keeping;           /* it may keep blocks */
+	time_t decoded;         /* when the last decode ended */
 
 	unsigned n_threads;
 	pthread_t janitor;
@@ -136,51 +141,6 @@ static time_t now(void)
 	return ts.tv_sec;
 }
 
-/* Buffers. */
-
-static uint64_t page_up(uint64_t size)
-{
-	return (size + PAGE - 1) & ~(uint64_t)(PAGE - 1);
-}
-
-/* Map SIZE bytes at a multiple of HUGE, where a page fault brings 2 MiB. */
-static uint8_t *huge_new(size_t size)
-{
-	uint8_t *all = mmap(NULL, size + HUGE, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	size_t before;
-
-	if (all == MAP_FAILED)
-		return NULL;
-	before = -(uintptr_t)all & (HUGE - 1);
-	if (before)
-		munmap(all, before);
-	munmap(all + before + size, HUGE - before);
-	madvise(all + before, size, MADV_HUGEPAGE);
-	return all + before;
-}
-
-static uint8_t *buffer_new(uint64_t size)
-{
-	uint8_t *p;
-
-	if (size < MAP_MIN)
-		return malloc(size);
-	size = page_up(size);
-	if (size >= HUGE)
-		return huge_new(size);
-	p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	return p == MAP_FAILED ? NULL : p;
-}
-
-static void buffer_free(uint8_t *p, uint64_t size)
-{
-	if (p && size >= MAP_MIN)
-		munmap(p, page_up(size));
-	else
-		free(p);
-}
-
 /* The lock.  Buffers are given back to the system without it: that takes milliseconds. */
 
 static void enter(struct content *c)
@@ -196,7 +156,7 @@ static void leave(struct content *c)
 	pthread_mutex_unlock(&c->lock);
 	for (; p; p = next) {
 		next = p->next;
-		buffer_free(p->data, p->size);
+		buffers_put(&c->buffers, p->buffer);
 		free(p);
 	}
 }
@@ -233,7 +193,7 @@ static void forget(struct content *c, struct piece *p)
 
 static uint64_t cost(const struct piece *p)
 {
-	return page_up(p->size);
+	return (p->size + PAGE - 1) & ~(uint64_t)(PAGE - 1);
 }
 
 static void bury(struct content *c, struct piece *p)
@@ -245,9 +205,17 @@ static void bury(struct content *c, struct piece *p)
 		pthread_cond_signal(&c->work);
 }
 
+/* Take P out of the list it is in. */
+static void unlist(struct content *c, struct piece *p)
+{
+	if (p->list == &c->spent)
+		c->spent_bytes -= cost(p);
+	list_remove(p);
+}
+
 static void evict(struct content *c, struct piece *p)
 {
-	list_remove(p);
+	unlist(c, p);
 	forget(c, p);
 	bury(c, p);
 }
@@ -281,6 +249,11 @@ static void rest(struct content *c, struct piece *p)
 	list_add(spent ? &c->spent : &c->rested, p);
 	if (first)
 		pthread_cond_signal(&c->idle);
+	if (!spent)
+		return;
+	c->spent_bytes += cost(p);
+	while (c->spent_bytes > SPENT_MAX && c->spent.first != p)
+		evict(c, c->spent.first);
 }
 
 static void unpin(struct content *c, struct piece *p)
@@ -444,7 +417,7 @@ static void make_ready(struct content *c, struct request *r, struct piece *p)
 {
 	size_t n = next_len(r, p);
 
-	list_remove(p);
+	unlist(c, p);
 	c->active += p->pins == 0;
 	p->pins++;
 	p->served += n;
@@ -479,7 +452,7 @@ static struct request *take_ready(struct content *c, struct piece *p)
  */
 static bool give(struct content *c, struct request *r, const struct piece *p)
 {
-	const uint8_t *from = p->data + next_start(r);
+	const uint8_t *from = p->buffer.data + next_start(r);
 	size_t n = next_len(r, p);
 
 	if (n == r->len) {
@@ -517,7 +490,7 @@ static kpack_error_t decode_chunk(struct content *c, struct piece *p,
 
 	/* Core checked at open that the table agrees with the metadata and the size. */
 	if (!err) {
-		err = kp_chunks_read(t->chunks, p->number, p->data, why);
+		err = kp_chunks_read(t->chunks, p->number, p->buffer.data, why);
 		table_put(c, t);
 	}
 	return err;
@@ -544,7 +517,7 @@ static kpack_error_t decode_stream(struct content *c, struct piece *p,
 {
 	struct kp_stream *s = NULL;
 	uint64_t ready = 0;
-	kpack_error_t err = kp_stream_open(a, entry, p->data, &s, why);
+	kpack_error_t err = kp_stream_open(a, entry, p->buffer.data, &s, why);
 
 	while (!err && ready < p->size) {
 		err = kp_stream_step(s, STEP, &ready, why);
@@ -561,14 +534,13 @@ static kpack_error_t decode(struct content *c, struct piece *p, struct kpackx_er
 	size_t entry;
 	struct kpack_archive *a = kp_view_entry(c->view, p->file, &entry);
 
-	p->data = buffer_new(p->size);
-	if (!p->data)
+	if (!buffers_get(&c->buffers, p->size, &p->buffer))
 		return kp_fail_memory(why, p->size, "decoded bytes");
 	if (p->chunk)
 		return decode_chunk(c, p, why);
 	if (p->size > INLINE_MAX)
 		return decode_stream(c, p, a, entry, why);
-	return kp_archive_read(a, entry, p->data, why);
+	return kp_archive_read(a, entry, p->buffer.data, why);
 }
 
 /* Decode P, which was admitted; returns the requests that can go on. */
@@ -582,6 +554,10 @@ static struct request *produce(struct content *c, struct piece *p)
 
 	enter(c);
 	stop = c->stop;
+	c->decoded = now();
+	if (!c->keeping)
+		pthread_cond_signal(&c->idle);
+	c->keeping = true;
 	if (err) {
 		forget(c, p);
 		p->state = FAILED;
@@ -800,15 +776,20 @@ static void *janitor(void *arg)
 	enter(c);
 	while (!c->stop) {
 		struct timespec next = {.tv_sec = now() + 1};
+		bool trim;
 
-		if (!c->spent.first && !c->rested.first) {
+		if (!c->spent.first && !c->rested.first && !c->keeping) {
 			pthread_cond_wait(&c->idle, &c->lock);
 			continue;
 		}
 		pthread_cond_timedwait(&c->idle, &c->lock, &next);
 		expire(c, &c->spent, now() - SPENT_SECONDS);
 		expire(c, &c->rested, now() - IDLE_SECONDS);
+		trim = c->keeping && c->decoded < now() - KEEP_SECONDS;
+		c->keeping = c->keeping && !trim;
 		leave(c);
+		if (trim)
+			buffers_trim(&c->buffers);
 		enter(c);
 	}
 	leave(c);
@@ -845,6 +826,7 @@ kpack_error_t content_new(const struct kp_view *view,
 		return kp_fail_memory(why, size, "decoders");
 	c->view = view;
 	c->options = *options;
+	buffers_init(&c->buffers);
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_cond_init(&c->work, NULL);
 	pthread_condattr_init(&monotonic);
@@ -886,11 +868,12 @@ void content_free(struct content *c)
 		for (; p; p = next) {
 			next = p->same_bucket;
 			fail_all(c, p->parked, &why);
-			buffer_free(p->data, p->size);
+			buffers_put(&c->buffers, p->buffer);
 			free(p);
 		}
 	}
 	close_tables(c->tables);
+	buffers_fini(&c->buffers);
 	pthread_cond_destroy(&c->idle);
 	pthread_cond_destroy(&c->work);
 	pthread_mutex_destroy(&c->lock);

@@ -9,8 +9,9 @@
  * and their first bytes are served before the last are there.  Many readers of one
  * piece cause one decode.
  *
- * Memory is bounded by a budget in bytes.  Pieces that were served whole go first, at
- * the latest after a few seconds: the kernel's page cache has them by then.
+ * Memory is bounded by a budget in bytes.  Pieces that were served whole go first, when
+ * there are some megabytes of them or after two seconds: the kernel's page cache has
+ * them by then.
  */
 #ifndef FS_CONTENT_H
 #define FS_CONTENT_H

@@ -426,6 +426,27 @@ static char *absolute(const char *path)
 	return full;
 }
 
+static enum end take_mountpoint(struct settings *s)
+{
+	struct stat st;
+	char *full;
+
+	/* mount.fuse3 may have mounted already: /dev/fd/N is then its connection. */
+	if (strncmp(s->mountpoint, "/dev/fd/", 8) == 0)
+		return OK;
+	full = absolute(s->mountpoint);
+	if (!full)
+		return NO_MOUNT;
+	free(s->mountpoint);
+	s->mountpoint = full;
+	/* libfuse would mount on a file, and the kernel then refuse every request. */
+	if (stat(full, &st) == 0 && !S_ISDIR(st.st_mode)) {
+		log_about(LOG_ERR, full, strerror(ENOTDIR));
+		return NO_MOUNT;
+	}
+	return OK;
+}
+
 static enum end take_paths(struct settings *s)
 {
 	struct strings *p = &s->sources;
@@ -449,16 +470,7 @@ static enum end take_paths(struct settings *s)
 		free(p->list[i]);
 		p->list[i] = full;
 	}
-	/* mount.fuse3 may have mounted already: /dev/fd/N is then its connection. */
-	if (strncmp(s->mountpoint, "/dev/fd/", 8)) {
-		char *full = absolute(s->mountpoint);
-
-		if (!full)
-			return NO_MOUNT;
-		free(s->mountpoint);
-		s->mountpoint = full;
-	}
-	return OK;
+	return take_mountpoint(s);
 }
 
 static bool add_named_option(struct settings *s, const char *name, const char *value)

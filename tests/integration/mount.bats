@@ -1,0 +1,763 @@
+#!/usr/bin/env bats
+# kpackfs as its users meet it: mounted, read, asked for nonsense, unmounted.
+# Archives come from a writer that shares no line with ours.
+
+bats_require_minimum_version 1.5.0
+
+python=/usr/bin/python3
+tools=$BATS_TEST_DIRNAME
+
+setup_file() {
+	# udev makes it 0666; a machine without udev does not
+	[ "$(id -u)" != 0 ] || chmod 0666 /dev/fuse
+}
+
+setup() {
+	# not below bats' own directory, which other users may not search
+	T=$(mktemp -d /tmp/kpackfs-test-XXXXXX)
+	chmod 0755 "$T"
+	cd "$T"
+	mkdir src mnt
+	PATH=$KPACK_BIN:$PATH
+}
+
+teardown() {
+	cd /
+	for m in "$T"/mnt*; do
+		! mountpoint -q "$m" || fusermount3 -u "$m" || umount -l "$m"
+	done
+	gone
+	rm -rf "$T"
+}
+
+# The daemon of this test's mounts has ended.
+gone() {
+	for _ in $(seq 200); do
+		pgrep -f "kpackfs .*$T/" >/dev/null || return 0
+		read -rt 0.05 <> <(:) || :
+	done
+	echo "still running:"
+	pgrep -af "kpackfs .*$T/"
+	return 1
+}
+
+# make_archive NAME: description on stdin
+make_archive() { $python "$tools/mkarchive.py" "$T/$1"; }
+
+# A program on stdin that may use mkarchive as a module.
+py() { PYTHONPATH=$tools PYTHONDONTWRITEBYTECODE=1 $python - "$@"; }
+
+# noise SIZE SEED: what {"size": SIZE, "seed": SEED} stands for
+noise() {
+	py "$@" <<-'END'
+	import sys, mkarchive
+	sys.stdout.buffer.write(mkarchive.noise(int(sys.argv[1]), int(sys.argv[2])))
+	END
+}
+
+m() { kpackfs "$@" "$T/mnt"; }
+
+unmount() {
+	fusermount3 -u "$T/mnt"
+	gone
+}
+
+stat_of() { # KEY: a number of .kpackfs/stats
+	py "$T/mnt/.kpackfs/stats" "$1" <<-'END'
+	import json, sys
+	print(json.load(open(sys.argv[1]))[sys.argv[2]])
+	END
+}
+
+good='{"frame_index": true, "entries": [
+ {"key": "lib/liba.so#0", "arch": "gfx1030", "data": "hello"},
+ {"key": "lib/liba.so#1", "arch": "gfx90a:xnack+", "data": {"size": 100000, "seed": 1}},
+ {"key": "lib/libb.so#0", "arch": "gfx1030", "data": {"size": 3000001, "seed": 2}},
+ {"key": "lib/libb.so#1", "arch": "gfx1030", "data": ""},
+ {"key": "share/x.db", "arch": "generic", "type": "db", "data": {"size": 1000001, "seed": 3},
+  "chunk": 131072, "metadata": {"path": "share/x.db", "mode": 493}},
+ {"key": "share/y.dat", "arch": "generic", "type": "dat", "data": "y\n",
+  "metadata": {"path": "share/y.dat"}}]}'
+
+mount_good() {
+	echo "$good" | make_archive src/good.kpack
+	m "$@" "$T/src"
+}
+
+check_good() { # MOUNTPOINT
+	[ "$(cat "$1/toc/lib/liba.so/gfx1030.hsaco")" = hello ]
+	noise 100000 1 | cmp - "$1/toc/lib/liba.so/gfx90a:xnack+#1.hsaco"
+	noise 3000001 2 | cmp - "$1/toc/lib/libb.so/gfx1030.hsaco"
+	cmp /dev/null "$1/toc/lib/libb.so/gfx1030#1.hsaco"
+	noise 1000001 3 | cmp - "$1/share/x.db"
+	noise 1000001 3 | cmp - "$1/toc/share/x.db/generic.db"
+	[ "$(cat "$1/share/y.dat")" = y ]
+}
+
+@test "every entry is a file with its bytes" {
+	mount_good
+	check_good mnt
+	(cd mnt && find . -type f) | sort >found
+	diff found - <<-'END'
+	./share/x.db
+	./share/y.dat
+	./toc/lib/liba.so/gfx1030.hsaco
+	./toc/lib/liba.so/gfx90a:xnack+#1.hsaco
+	./toc/lib/libb.so/gfx1030#1.hsaco
+	./toc/lib/libb.so/gfx1030.hsaco
+	./toc/share/x.db/generic.db
+	./toc/share/y.dat/generic.dat
+	END
+}
+
+@test "scheme none, and an archive given by name" {
+	echo "$good" | sed 's/"frame_index": true/"scheme": "none"/; s/"chunk": 131072, //' |
+		make_archive src/none.kpack
+	m "$T/src/none.kpack"
+	check_good mnt
+}
+
+@test "bytes are the same in any order and size of reads" {
+	mount_good
+	noise 3000001 2 >b
+	noise 1000001 3 >x
+	py b mnt/toc/lib/libb.so/gfx1030.hsaco x mnt/share/x.db <<-'END'
+	import os, random, sys
+	rng = random.Random(7)
+	for want, have in ((sys.argv[1], sys.argv[2]), (sys.argv[3], sys.argv[4])):
+	    want = open(want, "rb").read()
+	    fd = os.open(have, os.O_RDONLY)
+	    direct = os.open(have, os.O_RDONLY | os.O_DIRECT)
+	    for _ in range(300):
+	        off, n = rng.randrange(len(want) + 10), rng.choice((1, 13, 4096, 70000, 400000))
+	        assert os.pread(fd, n, off) == want[off:off + n]
+	        assert os.pread(direct, n, off) == want[off:off + n]
+	END
+}
+
+@test "attributes: modes, owner, times, sizes, blocks" {
+	echo "$good" | make_archive src/good.kpack
+	chmod 0640 src/good.kpack
+	touch -d '2024-02-03 04:05:06.789 UTC' src/good.kpack
+	[ "$(id -u)" != 0 ] || chown 12:34 src/good.kpack
+	owner=$(stat -c %u:%g src/good.kpack)
+	m "$T/src"
+	[ "$(stat -c '%a %s %h %u:%g' mnt/share/x.db)" = "550 1000001 2 $owner" ]
+	[ "$(stat -c '%a %s %u:%g' mnt/share/y.dat)" = "440 2 $owner" ]
+	[ "$(stat -c '%a %h %u:%g' mnt/toc)" = "550 4 $owner" ]
+	[ "$(stat -c '%a %h' mnt/toc/lib)" = "550 4" ]
+	for f in mnt mnt/share mnt/share/x.db; do
+		[ "$(TZ=UTC stat -c '%x %y %z' $f)" = "$(TZ=UTC stat -c '%y %y %y' src/good.kpack)" ]
+	done
+	blocks=$(stat -c %b mnt/share/x.db)
+	[ "$blocks" -gt 400 ] && [ "$blocks" -lt 700 ]
+	[ "$(stat -c '%b %B' mnt/share/y.dat)" = "1 512" ]
+}
+
+@test "ls -lR shows the same twice, and after a remount, inodes too" {
+	mount_good
+	ls -laiR mnt >one
+	ls -laiR mnt >two
+	cmp one two
+	unmount
+	m "$T/src"
+	ls -laiR mnt | cmp one -
+	# d_ino is st_ino
+	py mnt <<-'END'
+	import os, sys
+	for d, _, _ in os.walk(sys.argv[1]):
+	    for e in os.scandir(d):
+	        assert e.inode() == e.stat(follow_symlinks=False).st_ino, e.path
+	END
+}
+
+@test "du counts what the archive costs, and hard links once" {
+	mount_good
+	apparent=$(du -sb mnt | cut -f 1)
+	[ "$apparent" -ge 4100000 ] && [ "$apparent" -lt 4200000 ]
+	disk=$(($(du -s --block-size=1 mnt | cut -f 1)))
+	size=$(stat -c %s src/good.kpack)
+	[ "$disk" -gt $((size * 9 / 10)) ] && [ "$disk" -lt $((size * 11 / 10)) ]
+}
+
+@test "names of the same content are one file" {
+	make_archive src/a.kpack <<-'END'
+	{"entries": [
+	 {"key": "p#0", "arch": "gfx1100", "data": {"size": 5000, "seed": 1}},
+	 {"key": "q#0", "arch": "gfx1100", "same_as": 0},
+	 {"key": "r", "arch": "gfx1100", "same_as": 0, "metadata": {"path": "some/where"}}]}
+	END
+	m "$T/src"
+	[ "$(stat -c %h mnt/some/where)" = 4 ]
+	[ "$(stat -c %i mnt/some/where mnt/toc/*/* | sort -u | wc -l)" = 1 ]
+	[ "$(find mnt -samefile mnt/some/where | wc -l)" = 4 ]
+	cat mnt/toc/*/* mnt/some/where >/dev/null
+	[ "$(stat_of decodes)" = 1 ]
+}
+
+@test "names that are not there stay away, also later" {
+	mount_good
+	for name in nope share/nope toc/lib/liba.so/gfx1031.hsaco share/x.db/below .kpackfs/nope \
+		"$(printf '%0255d' 0)"; do
+		run -2 ls "mnt/$name"
+		run -2 ls "mnt/$name"
+	done
+	run -2 ls "mnt/$(printf '%0256d' 0)"
+	[[ $output == *"too long"* ]]
+}
+
+@test ".kpackfs resolves, is not listed, and tells" {
+	mount_good
+	! ls -a mnt | grep -q kpackfs
+	[ "$(ls mnt/.kpackfs)" = "$(printf 'archives\nconflicts\nstats\nversion')" ]
+	[ "$(cut -f 1-4 mnt/.kpackfs/archives)" = "$(printf '%s\tzstd-per-kernel\tgeneric,gfx1030,gfx90a:xnack+\t6' "$T/src/good.kpack")" ]
+	[ "$(cut -f 5 mnt/.kpackfs/archives)" = "$(stat -c %s src/good.kpack)" ]
+	[ ! -s mnt/.kpackfs/conflicts ]
+	[ "$(cat mnt/.kpackfs/version)" = "$(kpackfs -V | head -n 1)" ]
+	[ "$(stat_of archives) $(stat_of entries) $(stat_of reads)" = "1 6 0" ]
+	cat mnt/share/y.dat
+	[ "$(stat_of reads) $(stat_of bytes_served) $(stat_of errors)" = "1 2 0" ]
+	ls -la mnt/.kpackfs >/dev/null
+	find mnt/.kpackfs -type f -exec cat {} + >/dev/null
+}
+
+@test "a control file keeps its bytes while it is open" {
+	mount_good
+	exec 5<mnt/.kpackfs/stats
+	cat mnt/share/y.dat mnt/share/x.db >/dev/null
+	grep -q '"reads": 0' <&5
+	exec 5<&-
+	! grep -q '"reads": 0' mnt/.kpackfs/stats
+	# many at once, and forgotten again
+	for _ in $(seq 50); do cat mnt/.kpackfs/* >/dev/null & done
+	wait
+}
+
+@test "a corrupt frame is EIO for its file alone" {
+	make_archive src/a.kpack <<-'END'
+	{"entries": [
+	 {"key": "ok#0", "arch": "gfx1100", "data": {"size": 50000, "seed": 1}},
+	 {"key": "bad#0", "arch": "gfx1100", "data": {"size": 50000, "seed": 2}, "corrupt": true},
+	 {"key": "big#0", "arch": "gfx1100", "data": {"size": 5000000, "seed": 3}, "corrupt": true},
+	 {"key": "chunks#0", "arch": "gfx1100", "type": "db", "data": {"size": 500000, "seed": 4},
+	  "chunk": 65536, "corrupt": true},
+	 {"key": "ok2#0", "arch": "gfx1100", "data": {"size": 5000000, "seed": 5}}]}
+	END
+	m "$T/src"
+	for f in bad/gfx1100.hsaco big/gfx1100.hsaco chunks/gfx1100.db; do
+		for _ in 1 2; do
+			run -1 cat "mnt/toc/$f"
+			[[ $output == *"Input/output error"* ]]
+		done
+	done
+	noise 50000 1 | cmp - mnt/toc/ok/gfx1100.hsaco
+	noise 5000000 5 | cmp - mnt/toc/ok2/gfx1100.hsaco
+	# before the damage
+	noise 500000 4 | head -c 65536 | cmp - <(head -c 65536 mnt/toc/chunks/gfx1100.db)
+	[ "$(stat_of errors)" -ge 3 ]
+}
+
+@test "a wrong original_size is EIO, and nothing is read that is not there" {
+	make_archive src/a.kpack <<-'END'
+	{"entries": [
+	 {"key": "less#0", "arch": "gfx1100", "data": {"size": 50000, "seed": 1}, "original_size": 40000},
+	 {"key": "more#0", "arch": "gfx1100", "data": {"size": 50000, "seed": 2}, "original_size": 60000},
+	 {"key": "most#0", "arch": "gfx1100", "data": {"size": 900000, "seed": 3}, "original_size": 900001},
+	 {"key": "ok#0", "arch": "gfx1100", "data": "fine"}]}
+	END
+	m "$T/src"
+	for f in less more most; do
+		[ ! -e "mnt/toc/$f" ] || run -1 cat "mnt/toc/$f/gfx1100.hsaco"
+	done
+	[ "$(cat mnt/toc/ok/gfx1100.hsaco)" = fine ]
+}
+
+@test "content that is not its xxh3 is EIO" {
+	make_archive src/a.kpack <<-'END'
+	{"entries": [
+	 {"key": "s#0", "arch": "gfx1100", "data": "right",
+	  "metadata": {"xxh3": "00000000000000000000000000000000"}},
+	 {"key": "l#0", "arch": "gfx1100", "data": {"size": 900000, "seed": 3},
+	  "metadata": {"xxh3": "00000000000000000000000000000000"}},
+	 {"key": "ok#0", "arch": "gfx1100", "data": {"size": 900000, "seed": 4},
+	  "metadata": {"xxh3": true}}]}
+	END
+	m "$T/src"
+	run -1 cat mnt/toc/s/gfx1100.hsaco
+	run -1 cat mnt/toc/l/gfx1100.hsaco
+	noise 900000 4 | cmp - mnt/toc/ok/gfx1100.hsaco
+}
+
+@test "an archive that was cut under the mount is EIO, not the end" {
+	mount_good
+	truncate -s 100 src/good.kpack
+	run -1 cat mnt/toc/lib/libb.so/gfx1030.hsaco
+	[[ $output == *"Input/output error"* ]]
+	run -1 cat mnt/share/x.db
+	ls -lR mnt >/dev/null
+	[ "$(stat_of errors)" -ge 2 ]
+}
+
+@test "an archive that was replaced is served as it was" {
+	mount_good
+	echo '{"entries": []}' | make_archive src/new
+	mv src/new src/good.kpack
+	check_good mnt
+}
+
+@test "nothing can be changed" {
+	mount_good
+	py mnt <<-'END'
+	import errno, os, sys
+	m = sys.argv[1]
+	f = m + "/share/y.dat"
+	for attempt in (
+	    lambda: os.open(f, os.O_WRONLY), lambda: os.open(f, os.O_RDWR),
+	    lambda: os.open(m + "/new", os.O_CREAT | os.O_WRONLY), lambda: os.truncate(f, 0),
+	    lambda: os.unlink(f), lambda: os.mkdir(m + "/d"), lambda: os.rmdir(m + "/toc"),
+	    lambda: os.rename(f, m + "/z"), lambda: os.link(f, m + "/z"),
+	    lambda: os.symlink("x", m + "/z"), lambda: os.chmod(f, 0o777),
+	    lambda: os.chown(f, 1, 1), lambda: os.utime(f), lambda: os.mkfifo(m + "/p"),
+	    lambda: os.setxattr(f, "user.x", b"1"),
+	    lambda: os.open(m + "/.kpackfs/stats", os.O_WRONLY),
+	):
+	    try:
+	        attempt()
+	    except OSError as e:
+	        assert e.errno == errno.EROFS, e
+	    else:
+	        raise AssertionError("no error")
+	END
+	check_good mnt
+}
+
+@test "mmap, shared and private" {
+	mount_good
+	noise 3000001 2 >b
+	py b mnt/toc/lib/libb.so/gfx1030.hsaco <<-'END'
+	import mmap, sys
+	want = open(sys.argv[1], "rb").read()
+	with open(sys.argv[2], "rb") as f:
+	    for flags in (mmap.MAP_SHARED, mmap.MAP_PRIVATE):
+	        m = mmap.mmap(f.fileno(), 0, flags, mmap.PROT_READ)
+	        assert m[-1:] == want[-1:] and m[:] == want
+	END
+}
+
+@test "many readers of one file cause one decode" {
+	make_archive src/a.kpack <<-'END'
+	{"entries": [{"key": "big#0", "arch": "gfx1100", "data": {"size": 30000000, "seed": 1}}]}
+	END
+	m -o open "$T/src"
+	noise 30000000 1 | md5sum | cut -c -32 >want
+	for i in $(seq 8); do md5sum <mnt/toc/big/gfx1100.hsaco | cut -c -32 >"sum$i" & done
+	wait
+	for i in $(seq 8); do cmp want "sum$i"; done
+	[ "$(stat_of decodes)" = 1 ]
+}
+
+@test "memory for decoded bytes is bounded and given back" {
+	make_archive src/a.kpack <<-'END'
+	{"entries": [
+	 {"key": "a#0", "arch": "gfx1100", "data": {"size": 3000000, "seed": 1}},
+	 {"key": "b#0", "arch": "gfx1100", "data": {"size": 3000000, "seed": 2}},
+	 {"key": "c#0", "arch": "gfx1100", "data": {"size": 3000000, "seed": 3}},
+	 {"key": "d#0", "arch": "gfx1100", "data": {"size": 9000000, "seed": 4}}]}
+	END
+	m -o cache_size=4m,threads=3 "$T/src"
+	for k in a b c; do head -c 1 "mnt/toc/$k/gfx1100.hsaco" >/dev/null; done
+	[ "$(stat_of cache_bytes)" -le 4194304 ]
+	# larger than the budget
+	noise 9000000 4 | cmp - mnt/toc/d/gfx1100.hsaco
+	for k in a b c d; do md5sum "mnt/toc/$k/gfx1100.hsaco" & done >/dev/null
+	wait
+	[ "$(stat_of cache_bytes)" -le 9003008 ]
+}
+
+@test "many readers of many files" {
+	py src/a.kpack <<-'END'
+	import json, subprocess, sys, os
+	sizes = [1, 4095, 4096, 131072, 262144, 262145, 300000, 1 << 20, 2500000]
+	entries = [{"key": f"k{i}#0", "arch": "gfx1100", "data": {"size": s, "seed": i}}
+	           for i, s in enumerate(sizes * 6)]
+	import mkarchive
+	json.dump({"entries": entries}, open("d.json", "w"))
+	with open("want", "w") as f:
+	    import hashlib
+	    for e in entries:
+	        raw = mkarchive.noise(e["data"]["size"], e["data"]["seed"])
+	        f.write(f"{hashlib.md5(raw).hexdigest()}  mnt/toc/{e['key'][:-2]}/gfx1100.hsaco\n")
+	END
+	make_archive src/a.kpack <d.json
+	m -o cache_size=5m "$T/src"
+	for i in 1 2 3 4; do md5sum --quiet -c want & pids="$pids $!"; done
+	for p in $pids; do wait "$p"; done
+	unmount
+	m -s -o open,threads=1 "$T/src"
+	find mnt -type f -print0 | xargs -0 -P 8 -n 3 cat >/dev/null
+	md5sum --quiet -c want
+}
+
+@test "directory positions can be told, kept and returned to" {
+	py d.json <<-'END'
+	import json, sys
+	json.dump({"entries": [{"key": f"k{i:04}#0", "arch": "gfx1100", "data": f"{i}"}
+	                       for i in range(3000)]}, open(sys.argv[1], "w"))
+	END
+	make_archive src/a.kpack <d.json
+	m "$T/src"
+	[ "$(ls -U mnt/toc | wc -l)" = 3000 ]
+	[ "$(ls -la mnt/toc | wc -l)" = 3003 ]
+	py mnt/toc <<-'END'
+	import ctypes, os, sys
+	libc = ctypes.CDLL(None, use_errno=True)
+	class Dirent(ctypes.Structure):
+	    _fields_ = [("ino", ctypes.c_uint64), ("off", ctypes.c_int64),
+	                ("len", ctypes.c_uint16), ("type", ctypes.c_uint8), ("name", ctypes.c_char * 256)]
+	libc.opendir.restype = ctypes.c_void_p
+	libc.readdir.restype = ctypes.POINTER(Dirent)
+	for f in ("readdir", "telldir", "seekdir", "closedir"):
+	    getattr(libc, f).argtypes = [ctypes.c_void_p] + ([ctypes.c_long] if f == "seekdir" else [])
+	libc.telldir.restype = ctypes.c_long
+	d = libc.opendir(sys.argv[1].encode())
+	seen = []
+	while True:
+	    at = libc.telldir(d)
+	    e = libc.readdir(d)
+	    if not e:
+	        break
+	    seen.append((at, e.contents.name))
+	assert len(seen) == 3002 and len({s[0] for s in seen}) == 3002
+	for at, name in seen[::-37]:
+	    libc.seekdir(d, at)
+	    assert libc.readdir(d).contents.name == name
+	libc.closedir(d)
+	END
+}
+
+@test "several sources are one tree, and the first wins" {
+	mkdir src2
+	echo '{"entries": [
+	 {"key": "one#0", "arch": "gfx1100", "data": "1"},
+	 {"key": "both", "arch": "gfx1100", "data": "first", "metadata": {"path": "both"}}]}' |
+		make_archive src/a.kpack
+	echo '{"entries": [
+	 {"key": "two#0", "arch": "gfx1100", "data": "22"},
+	 {"key": "both", "arch": "gfx1100", "data": "second", "metadata": {"path": "both"}}]}' |
+		make_archive src2/a.kpack
+	m "$T/src" "$T/src2" 2>log
+	[ "$(cat mnt/both mnt/toc/one/gfx1100.hsaco mnt/toc/two/gfx1100.hsaco)" = first122 ]
+	grep -q '^both: ' mnt/.kpackfs/conflicts
+	grep -q '^kpackfs: both: ' log
+	unmount
+	m -o "source=$T/src" "$T/src2" 2>/dev/null
+	[ "$(cat mnt/both)" = second ]
+}
+
+@test "a tree may not reach out of its root, nor into toc" {
+	echo '{"entries": [
+	 {"key": "a", "arch": "gfx1100", "data": "1", "metadata": {"path": "../out"}},
+	 {"key": "b", "arch": "gfx1100", "data": "1", "metadata": {"path": "/abs"}},
+	 {"key": "c", "arch": "gfx1100", "data": "1", "metadata": {"path": "toc/x"}},
+	 {"key": "d", "arch": "gfx1100", "data": "1", "metadata": {"path": ".kpackfs/stats"}},
+	 {"key": "e", "arch": "gfx1100", "data": "e", "metadata": {"path": "fine"}}]}' |
+		make_archive src/a.kpack
+	m "$T/src" 2>log
+	[ "$(ls -A mnt)" = "$(printf 'fine\ntoc')" ]
+	[ "$(wc -l <mnt/.kpackfs/conflicts)" -ge 4 ]
+	[ "$(grep -c '^kpackfs: ' log)" -ge 4 ]
+	stat_of archives
+}
+
+@test "a refused archive is named and the others are served" {
+	echo "$good" | make_archive src/good.kpack
+	printf 'junk, much too short to be an archive, and wrong' >"$T/src/b
+ad.kpack"
+	m "$T/src" 2>log
+	check_good mnt
+	grep -q '^kpackfs: .*b\\012ad.kpack: ' log
+	[ "$(wc -l <log)" = 1 ]
+	grep -q 'b\\012ad.kpack	refused: ' mnt/.kpackfs/archives
+	grep -q 'b\\012ad.kpack: ' mnt/.kpackfs/conflicts
+}
+
+@test "no archive that can be served is a failure" {
+	echo junk >src/bad.kpack
+	run -1 m "$T/src"
+	[[ $output == *"bad.kpack: "* ]]
+	! mountpoint -q mnt
+	gone
+}
+
+@test "an empty directory is mounted, with a warning" {
+	m "$T/src" 2>log
+	grep -q '^kpackfs: .*no archives' log
+	ls -la mnt >/dev/null
+	[ ! -s mnt/.kpackfs/archives ]
+	unmount
+	m -q "$T/src" 2>log
+	[ ! -s log ]
+}
+
+@test "what cannot be mounted says so and exits 1" {
+	echo "$good" | make_archive src/good.kpack
+	run -1 m "$T/nothing"
+	[[ $output == "kpackfs: "*"nothing: No such file"* ]]
+	run -1 kpackfs "$T/src" "$T/nowhere"
+	[[ $output == "kpackfs: "*"nowhere: No such file"* ]]
+	touch file
+	run -1 kpackfs "$T/src" "$T/file"
+	! mountpoint -q mnt
+	gone
+}
+
+@test "usage errors exit 2" {
+	for arguments in "" "src" "-z src mnt" "--nope src mnt" "-o nope src mnt" "-o rw src mnt" \
+		"-o uid= src mnt" "-o uid=x src mnt" "-o gid=-1 src mnt" "-o umask=8 src mnt" \
+		"-o umask=1777 src mnt" "-o cache_size=1q src mnt" "-o cache_size= src mnt" \
+		"-o threads=0 src mnt" "-o max_threads=0 src mnt" "-o arch=auto src mnt" \
+		"-o arch=gfx90a:nope+ src mnt" "-o xattr src mnt" "-o subdir=x src mnt" \
+		"-o preload=x src mnt" "-o idle_timeout=1 src mnt" "-o poll=1 src mnt" \
+		"-o io_uring src mnt" "-o" "src mnt -o rw"; do
+		echo "kpackfs $arguments"
+		run -2 kpackfs $arguments
+		[[ $output == "kpackfs: "* ]] || [[ $output == *"missing argument"* ]]
+	done
+	! mountpoint -q mnt
+}
+
+@test "help and version" {
+	run -0 kpackfs --help
+	[[ $output == "Usage: kpackfs "* ]]
+	kpackfs -h 2>err >/dev/null
+	[ ! -s err ]
+	run -0 kpackfs -V
+	[[ $output == "kpackfs "*libfuse*libzstd* ]]
+	run -0 kpackfs --version
+	run -1 sh -c 'kpackfs --help >/dev/full'
+}
+
+@test "options that mount(8) and fstab pass" {
+	mount_good -rnv -o ro,nosuid,nodev,noexec,noatime,auto,noauto,user,users,nofail,_netdev \
+		-o x-systemd.automount,comment=hello,defaults,dev,suid,relatime || {
+		# -r -n -v are not bundled
+		m -r -n -v -o ro,nosuid,nodev,noexec,noatime,auto,noauto,user,users,nofail,_netdev \
+			-o x-systemd.automount,comment=hello,defaults,dev,suid,relatime "$T/src"
+	}
+	check_good mnt
+	findmnt -no OPTIONS mnt >options
+	for o in ro nosuid nodev noexec noatime default_permissions; do grep -qw $o options; done
+}
+
+@test "name and type in the mount table" {
+	mkdir 'src,x'
+	echo "$good" | make_archive 'src,x/good.kpack'
+	m 'src,x'
+	[ "$(findmnt -no SOURCE,FSTYPE mnt)" = "$T/src,x fuse.kpackfs" ]
+	unmount
+	m -o 'fsname=a b,subtype=other' 'src,x'
+	[ "$(findmnt -rno SOURCE,FSTYPE mnt)" = 'a\x20b fuse.other' ]
+}
+
+@test "uid, gid, umask" {
+	echo "$good" | make_archive src/good.kpack
+	chmod 0644 src/good.kpack
+	m -o uid=17,gid=18,umask=027 "$T/src"
+	[ "$(stat -c '%a %u %g' mnt/share/x.db)" = "550 17 18" ]
+	[ "$(stat -c '%a %u %g' mnt/share/y.dat)" = "440 17 18" ]
+	[ "$(stat -c '%a %u %g' mnt mnt/.kpackfs | sort -u)" = "550 17 18" ]
+	[ "$(stat -c '%a %u %g' mnt/.kpackfs/stats)" = "440 17 18" ]
+}
+
+@test "arch shows only what it names" {
+	mount_good -o arch=gfx90a
+	[ "$(find mnt -type f)" = "mnt/toc/lib/liba.so/gfx90a:xnack+#1.hsaco" ]
+	unmount
+	m -o 'arch=gfx90a:xnack+\,generic' "$T/src"
+	[ "$(find mnt -type f | wc -l)" = 5 ]
+	unmount
+	m -o arch=gfx90a,arch=all "$T/src"
+	check_good mnt
+}
+
+@test "statfs" {
+	mount_good
+	[ "$(stat -f -c '%l %a %f' mnt)" = "255 0 0" ]
+	[ "$(stat -f -c '%b' mnt)" -gt 100 ]
+	df mnt >/dev/null
+}
+
+@test "many threads, one thread, a descriptor each, opens asked" {
+	echo "$good" | make_archive src/good.kpack
+	for o in -s '-o max_threads=1' '-o clone_fd' '-o open' '-s -o open' '-o auto_unmount'; do
+		# shellcheck disable=SC2086
+		m $o "$T/src"
+		check_good mnt
+		ls -lR mnt >/dev/null
+		unmount
+	done
+}
+
+@test "relative paths, and a daemon without standard descriptors" {
+	echo "$good" | make_archive src/good.kpack
+	kpackfs src mnt <&- >&- 2>&-
+	check_good mnt
+	cd mnt && ls -R >/dev/null && cd ..
+	pid=$(pgrep -f "^kpackfs src mnt" | head -n 1)
+	[ -z "$pid" ] || [ "$(readlink "/proc/$pid/cwd")" = / ]
+	unmount
+}
+
+@test "the daemon holds no descriptor of its starter" {
+	echo "$good" | make_archive src/good.kpack
+	# would wait for ever on the pipe's end
+	kpackfs "$T/src" "$T/mnt" | cat
+	check_good mnt
+}
+
+@test "unmounting ends the daemon" {
+	mount_good
+	pgrep -f "kpackfs .*$T/mnt" >/dev/null
+	unmount
+	! mountpoint -q mnt
+}
+
+@test "signals unmount" {
+	echo "$good" | make_archive src/good.kpack
+	for s in TERM INT HUP; do
+		m "$T/src"
+		pkill -$s -f "kpackfs $T/src $T/mnt"
+		gone
+		! mountpoint -q mnt
+	done
+}
+
+# Start kpackfs -f OPTION... and wait until it is mounted.
+foreground() {
+	kpackfs -f "$@" "$T/mnt" 2>log 3>&- &
+	pid=$!
+	for _ in $(seq 200); do
+		! mountpoint -q mnt || return 0
+		read -rt 0.05 <> <(:) || :
+	done
+	return 1
+}
+
+@test "in the foreground: log on stderr, exit 0, nothing leaked" {
+	make_archive src/a.kpack <<-'END'
+	{"entries": [
+	 {"key": "bad#0", "arch": "gfx1100", "data": {"size": 50000, "seed": 2}, "corrupt": true},
+	 {"key": "big#0", "arch": "gfx1100", "data": {"size": 900000, "seed": 2}},
+	 {"key": "c#0", "arch": "gfx1100", "type": "db", "data": {"size": 500000, "seed": 4},
+	  "chunk": 65536}]}
+	END
+	foreground "$T/src"
+	for _ in 1 2 3; do run -1 cat mnt/toc/bad/gfx1100.hsaco; done
+	cat mnt/.kpackfs/* mnt/toc/big/* mnt/toc/c/* >/dev/null
+	head -c 1 mnt/toc/c/* mnt/toc/big/* >/dev/null
+	exec 5<mnt/.kpackfs/stats
+	exec 5<&-
+	fusermount3 -u mnt
+	wait "$pid"
+	[ "$(grep -c '^kpackfs: .*a.kpack: bad#0 gfx1100: ' log)" = 1 ]
+	[ "$(wc -l <log)" = 1 ]
+}
+
+@test "killed while it is read: readers end" {
+	make_archive src/a.kpack <<-'END'
+	{"entries": [{"key": "big#0", "arch": "gfx1100", "data": {"size": 60000000, "seed": 1}}]}
+	END
+	for s in TERM KILL; do
+		foreground "$T/src"
+		cat mnt/toc/big/* >/dev/null 2>&1 3>&- &
+		reader=$!
+		kill -$s $pid
+		wait $pid || :
+		wait $reader || :
+		fusermount3 -uz mnt 2>/dev/null || :
+	done
+}
+
+@test "a user mounts" {
+	[ "$(id -u)" = 0 ] || skip "this is what the other tests do"
+	echo "$good" | make_archive src/good.kpack
+	chmod 0755 src
+	chown nobody mnt
+	nobody() { setpriv --reuid=nobody --regid=nogroup --clear-groups "$@"; }
+	nobody kpackfs "$T/src" "$T/mnt"
+	[ "$(nobody cat "$T/mnt/share/y.dat")" = y ]
+	findmnt -no OPTIONS mnt | grep -q nosuid,nodev
+	nobody fusermount3 -u "$T/mnt"
+	gone
+	# what the user cannot read is not served
+	chmod 0600 src/good.kpack
+	run -1 nobody kpackfs "$T/src" "$T/mnt"
+	[[ $output == *"good.kpack: "*"ermission denied"* ]]
+}
+
+@test "allow_other lets others read what the archive lets them" {
+	[ "$(id -u)" = 0 ] || skip "needs root"
+	echo "$good" | make_archive src/good.kpack
+	echo '{"entries": [{"key": "secret#0", "arch": "gfx1100", "data": "s"}]}' |
+		make_archive src/secret.kpack
+	chmod 0600 src/secret.kpack
+	m -o allow_other "$T/src"
+	nobody() { setpriv --reuid=nobody --regid=nogroup --clear-groups "$@"; }
+	[ "$(nobody cat mnt/share/y.dat)" = y ]
+	run -1 nobody cat mnt/toc/secret/gfx1100.hsaco
+	[[ $output == *"ermission denied"* ]]
+	unmount
+	m "$T/src"
+	run -2 nobody ls mnt
+}
+
+@test "mount -t fuse.kpackfs" {
+	[ "$(id -u)" = 0 ] || skip "needs root"
+	echo "$good" | make_archive src/good.kpack
+	# mount(8) forgets PATH; installed, the type is just fuse.kpackfs
+	type=fuse.$KPACK_BIN/kpackfs
+	mount -t "$type" "$T/src" "$T/mnt" -o noexec,nofail,uid=7,x-test=1
+	check_good mnt
+	[ "$(stat -c %u mnt)" = 7 ]
+	umount mnt
+	gone
+	mount -t "$type" "$T/src" "$T/mnt"
+	check_good mnt
+	umount mnt
+	run mount -t "$type" "$T/src" "$T/mnt" -o nope
+	[ "$status" != 0 ]
+}
+
+@test "as mount.kpackfs it speaks mount(8)'s codes" {
+	echo "$good" | make_archive src/good.kpack
+	echo junk >bad.kpack
+	ln -s "$KPACK_BIN/kpackfs" mount.kpackfs
+	run -1 ./mount.kpackfs "$T/src" "$T/mnt" -o nope
+	run -32 ./mount.kpackfs "$T/bad.kpack" "$T/mnt"
+	run -32 ./mount.kpackfs "$T/src" "$T/nowhere"
+	./mount.kpackfs "$T/src" "$T/mnt" -s -n -v -o rw,user=me -t kpackfs
+	check_good mnt
+	fusermount3 -u mnt
+	./mount.kpackfs "$T/src" "$T/mnt" -f -o rw
+	! mountpoint -q mnt
+}
+
+@test "overlayfs on top" {
+	[ "$(id -u)" = 0 ] || skip "needs root"
+	mount_good
+	mkdir mnt2 upper
+	mount -t tmpfs none upper
+	mkdir upper/up upper/work
+	if mount -t overlay none -o "lowerdir=$T/mnt,upperdir=$T/upper/up,workdir=$T/upper/work" mnt2; then
+		check_good mnt2
+		echo more >>mnt2/share/y.dat
+		echo new >mnt2/share/new
+		[ "$(cat mnt2/share/y.dat)" = "$(printf 'y\nmore')" ]
+		check_good mnt
+		umount mnt2
+		umount upper
+	else
+		umount upper
+		false
+	fi
+}
