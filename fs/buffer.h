@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory for decoded bytes.  Large blocks are mapped, in huge pages where they are large
+ * enough; a few are kept when they are given back, because every fresh page
+ * costs a fault and is cleared before it is written.  Thread-safe.
+ */
+#ifndef BUFFER_H
+#define BUFFER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct buffer {
+	uint8_t *data;
+	size_t cap; /* bytes that may be used, at least those asked for */
+};
+
+enum { BUFFERS_KEPT = 4 };
+
+struct buffers {
+	pthread_mutex_t lock;
+	struct buffer kept[BUFFERS_KEPT];
+};
+
+void buffers_init(struct buffers *b);
+void buffers_fini(struct buffers *b);
+
+/* A block of SIZE bytes or more; false: out of memory. */
+bool buffers_get(struct buffers *b, uint64_t size, struct buffer *out);
+
+/* Give a block back.  data NULL is fine. */
+void buffers_put(struct buffers *b, struct buffer block);
+
+/* Return the kept blocks to the system. */
+void buffers_trim(struct buffers *b);
+
+#endif
