@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "archive_set.h"
-#include <dirent.h>
 #include <errno.h>
-#include <limits.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <unistd.h>
 #include "archive.h"
 #include "content_table.h"
+#include "existing.h"
 #include "limits.h"
+#include "target.h"
 #include "text.h"
 
 /* One archive being written. */
@@ -17,7 +19,6 @@ struct volume {
 	char *file; /* name in the directory */
 	struct kp_writer *writer;
 	struct content_table contents; /* what its frames hold */
-	uint64_t reserved; /* bytes that the archive already there may add */
 };
 
 /* An architecture's, or a family's, archives. */
@@ -34,7 +35,8 @@ struct archive_set {
 	struct archive_set_options options;
 	pthread_mutex_t lock; /* over the volumes: archive_set_shared comes any time */
 	unsigned volume;      /* at hand, from 1 */
-	unsigned newest;      /* highest volume that was there already */
+	int dir_fd;           /* of the directory, locked against other runs */
+	struct existing there;
 	struct slot *slots;
 	size_t n_slots;
 	struct archive_stats *stats;
@@ -67,16 +69,20 @@ static char *volume_file(const struct archive_set *set, const char *stem, unsign
 	return file;
 }
 
-static struct slot *find_slot(const struct archive_set *set, const char *arch)
+/* Does STEM stand behind the group in the names of ARCH's archives? */
+static bool is_stem(const struct archive_set *set, const char *arch, const char *stem)
 {
 	const struct family *family = family_of(set, arch);
 
-	for (size_t i = 0; i < set->n_slots; i++) {
-		struct slot *s = &set->slots[i];
-		if (s->stem[0] == (family ? '-' : '_') &&
-		    strcmp(s->stem + 1, family ? family->name : arch) == 0)
-			return s;
-	}
+	return stem[0] == (family ? '-' : '_') &&
+	       strcmp(stem + 1, family ? family->name : arch) == 0;
+}
+
+static struct slot *find_slot(const struct archive_set *set, const char *arch)
+{
+	for (size_t i = 0; i < set->n_slots; i++)
+		if (is_stem(set, arch, set->slots[i].stem))
+			return &set->slots[i];
 	return NULL;
 }
 
@@ -100,16 +106,6 @@ static kpack_error_t new_slot(struct archive_set *set, const char *arch, struct 
 	return KPACK_SUCCESS;
 }
 
-/* Bytes of the archive that stands under the volume's name, to be taken over. */
-static uint64_t bytes_there(const struct archive_set *set, const char *file)
-{
-	char path[PATH_MAX];
-	struct stat st;
-
-	snprintf(path, sizeof(path), "%s/%s", set->options.dir, file);
-	return !set->options.force && stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
-}
-
 static kpack_error_t open_volume(struct archive_set *set, struct slot *s, struct volume *v,
 				 struct kpackx_error *why)
 {
@@ -118,6 +114,7 @@ static kpack_error_t open_volume(struct archive_set *set, struct slot *s, struct
 		.group = set->options.group,
 		.family = s->family,
 	};
+	const struct existing_archive *there;
 
 	v->file = volume_file(set, s->stem, v->number);
 	if (!v->file)
@@ -125,7 +122,11 @@ static kpack_error_t open_volume(struct archive_set *set, struct slot *s, struct
 	if (!kp_component_ok(kp_span_str(v->file)))
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "architecture %s gives no file name", s->family);
-	v->reserved = bytes_there(set, v->file);
+	there = existing_find(&set->there, v->file);
+	if (there && there->foreign)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "%s/%s: is an archive of another group: give another --group",
+			       set->options.dir, v->file);
 	return kp_writer_open(set->options.dir, v->file, &options, &v->writer, why);
 }
 
@@ -178,42 +179,43 @@ static kpack_error_t current_volume(struct archive_set *set, const char *arch,
 
 /* --- opening ------------------------------------------------------------------------- */
 
-/* Volume number of a file of the group, 0 when it is none; *STEM: what follows it. */
-static unsigned volume_of(const struct archive_set *set, const char *name, const char **stem)
+static enum existing_fate fate_of(const void *arg, const struct existing_archive *archive,
+				  struct kp_span key, struct kp_span arch)
 {
-	size_t n = strlen(set->options.group);
-	unsigned long number = 1;
-	char *end;
+	const struct archive_set *set = arg;
+	char text[KP_TARGET_TEXT_MAX];
 
-	if (strncmp(name, set->options.group, n) != 0)
-		return 0;
-	name += n;
-	if (*name == '.') {
-		number = strtoul(name + 1, &end, 10);
-		if (end == name + 1 || number < 2 || number > 100000)
-			return 0;
-		name = end;
-	}
-	*stem = name;
-	return *name == '_' || *name == '-' ? (unsigned)number : 0;
+	if (arch.size >= sizeof(text) ||
+	    !set->options.stores(set->options.stores_arg, key, arch))
+		return ENTRY_STAYS;
+	memcpy(text, arch.data, arch.size);
+	text[arch.size] = 0;
+	return is_stem(set, text, archive->stem) ? ENTRY_REPLACED : ENTRY_MOVED;
 }
 
-/* Go on in the highest volume that is there. */
-static kpack_error_t find_newest(struct archive_set *set, struct kpackx_error *why)
+/* Two archives with one key would contradict each other. */
+static kpack_error_t check_moved(const struct archive_set *set, struct kpackx_error *why)
 {
-	DIR *dir = opendir(set->options.dir);
-	struct dirent *d;
+	for (size_t i = 0; i < set->there.count && !set->options.force; i++) {
+		const struct existing_archive *a = &set->there.items[i];
 
-	if (!dir)
-		return kp_fail_errno(why, errno, "%s", set->options.dir);
-	while ((d = readdir(dir))) {
-		const char *stem;
-		unsigned number = volume_of(set, d->d_name, &stem);
-
-		if (number > set->newest)
-			set->newest = number;
+		if (a->moved)
+			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				       "%s/%s: has %s, which would now go to another archive: "
+				       "give --family as then, or replace it with --force",
+				       set->options.dir, a->file, a->moved);
 	}
-	closedir(dir);
+	return KPACK_SUCCESS;
+}
+
+/* Wait for other runs on this directory; where files cannot be locked, go on without. */
+static kpack_error_t lock_dir(struct archive_set *set, struct kpackx_error *why)
+{
+	set->dir_fd = open(set->options.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (set->dir_fd < 0)
+		return kp_fail_errno(why, errno, "%s", set->options.dir);
+	while (flock(set->dir_fd, LOCK_EX) < 0 && errno == EINTR)
+		;
 	return KPACK_SUCCESS;
 }
 
@@ -227,8 +229,13 @@ kpack_error_t archive_set_open(const struct archive_set_options *options,
 		return kp_fail_memory(why, sizeof(*set), "archives");
 	set->options = *options;
 	pthread_mutex_init(&set->lock, NULL);
-	err = find_newest(set, why);
-	set->volume = set->newest && !options->force ? set->newest : 1;
+	set->volume = 1;
+	err = lock_dir(set, why);
+	if (!err)
+		err = existing_open(options->dir, options->group, fate_of, set, &set->there,
+				    why);
+	if (!err)
+		err = check_moved(set, why);
 	if (err)
 		archive_set_close(set);
 	else
@@ -258,38 +265,80 @@ void archive_set_close(struct archive_set *set)
 	free(set->slots);
 	free(set->stats);
 	free(set->written);
+	existing_close(&set->there);
+	if (set->dir_fd >= 0)
+		close(set->dir_fd);
 	pthread_mutex_destroy(&set->lock);
 	free(set);
 }
 
 /* --- objects ------------------------------------------------------------------------- */
 
+/* What stands under the name of ARCH's archive at hand, and will be taken over; or NULL. */
+static const struct existing_archive *there_for(const struct archive_set *set,
+						const char *arch)
+{
+	const struct existing_archive *a;
+
+	for (size_t i = 0; i < set->there.count && !set->options.force; i++) {
+		a = &set->there.items[i];
+		if (!a->foreign && a->number == set->volume && is_stem(set, arch, a->stem))
+			return a;
+	}
+	return NULL;
+}
+
 /* Could this need make the archive at hand pass its bound?  An empty one never does. */
 static bool passes(const struct archive_set *set, const struct archive_need *need)
 {
+	const struct existing_archive *there = there_for(set, need->arch);
 	const struct slot *s = find_slot(set, need->arch);
 	const struct volume *v = s ? find_volume(s, set->volume) : NULL;
-	uint64_t used;
+	uint64_t used = there ? there->bytes : 0, frames = there ? there->frames : 0;
 
-	if (!v || (kp_writer_frame_count(v->writer) == 0 && v->reserved == 0))
+	if (v)
+		frames += kp_writer_frame_count(v->writer);
+	if (frames == 0 && used == 0)
 		return false;
-	used = kp_writer_blob_size(v->writer) + v->reserved;
+	used += v ? kp_writer_blob_size(v->writer) : 0;
 	if (set->options.scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL &&
-	    kp_writer_frame_count(v->writer) + need->frames > KP_FRAMES_MAX)
+	    frames + need->frames > KP_FRAMES_MAX)
 		return true;
 	return used >= set->options.volume_size ||
 	       need->bytes > set->options.volume_size - used;
 }
 
+static bool same_archive(const struct archive_set *set, const char *a, const char *b)
+{
+	const struct family *family = family_of(set, a);
+
+	return strcmp(a, b) == 0 || (family && family == family_of(set, b));
+}
+
+/* The architectures of a family need their archive together. */
+static bool any_passes(const struct archive_set *set, const struct archive_need *needs,
+		       size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct archive_need sum = needs[i];
+
+		for (size_t k = 0; k < n; k++) {
+			if (k == i || !same_archive(set, needs[i].arch, needs[k].arch))
+				continue;
+			sum.bytes += needs[k].bytes;
+			sum.frames += needs[k].frames;
+		}
+		if (passes(set, &sum))
+			return true;
+	}
+	return false;
+}
+
 void archive_set_begin_binary(struct archive_set *set, const struct archive_need *needs,
 			      size_t n)
 {
-	bool full = false;
-
 	pthread_mutex_lock(&set->lock);
-	for (size_t i = 0; i < n && !full; i++)
-		full = passes(set, &needs[i]);
-	if (full)
+	while (any_passes(set, needs, n))
 		set->volume++;
 	pthread_mutex_unlock(&set->lock);
 }
@@ -682,30 +731,25 @@ static bool any_replaced(const struct slot *s, const struct kpack_archive *old)
 }
 
 /* Bring the archive that stands under a volume's name into this run's. */
-static kpack_error_t take_over(struct archive_set *set, struct slot *s, unsigned number,
-			       struct kpackx_error *why)
+static kpack_error_t take_over(struct archive_set *set, struct slot *s,
+			       const struct existing_archive *there, struct kpackx_error *why)
 {
-	struct volume *v = find_volume(s, number);
-	char *file = volume_file(set, s->stem, number), *path = NULL;
+	struct volume *v = find_volume(s, there->number);
 	struct kpack_archive *old = NULL;
 	kpack_error_t err;
+	char *path;
 
-	if (!file || asprintf(&path, "%s/%s", set->options.dir, file) < 0) {
-		free(file);
-		return kp_fail_memory(why, strlen(s->stem), "a path");
-	}
+	if (asprintf(&path, "%s/%s", set->options.dir, there->file) < 0)
+		return kp_fail_memory(why, strlen(there->file), "a path");
 	err = kp_archive_open(path, &old, why);
-	if (err == KPACK_ERROR_FILE_NOT_FOUND)
-		err = KPACK_SUCCESS;
-	if (!err && old && !v && any_replaced(s, old))
-		err = add_volume(set, s, number, &v, why);
-	if (!err && old && v)
+	if (!err && !v && any_replaced(s, old))
+		err = add_volume(set, s, there->number, &v, why);
+	if (!err && v)
 		err = carry(set, s, v, old, why);
 	if (err)
 		kp_fail_prefix(why, err, "%s", path);
 	kp_archive_close(old);
 	free(path);
-	free(file);
 	return err;
 }
 
@@ -715,8 +759,12 @@ static kpack_error_t take_over_all(struct archive_set *set, struct kpackx_error 
 		struct slot *s = &set->slots[i];
 
 		qsort(s->names, s->n_names, sizeof(char *), cmp_name);
-		for (unsigned number = 1; number <= set->newest; number++)
-			KP_TRY(take_over(set, s, number, why));
+		for (size_t k = 0; k < set->there.count; k++) {
+			const struct existing_archive *a = &set->there.items[k];
+
+			if (!a->foreign && strcmp(a->stem, s->stem) == 0)
+				KP_TRY(take_over(set, s, a, why));
+		}
 	}
 	return KPACK_SUCCESS;
 }
@@ -731,24 +779,31 @@ static bool is_written(const struct archive_set *set, const char *name)
 	return false;
 }
 
-/* With --force, older volumes of what was written would hide the new ones: remove them. */
-static kpack_error_t remove_older(const struct archive_set *set, struct kpackx_error *why)
+/* Does what stood there contradict what was written, or did it lose its last entry? */
+static bool is_obsolete(const struct archive_set *set, const struct existing_archive *a)
 {
+	if (a->foreign || is_written(set, a->file))
+		return false;
+	if (set->options.force && a->moved)
+		return true;
 	for (size_t i = 0; i < set->n_slots; i++) {
-		for (unsigned number = 1; number <= set->newest; number++) {
-			char *file = volume_file(set, set->slots[i].stem, number);
-			char path[PATH_MAX];
+		const struct slot *s = &set->slots[i];
 
-			if (!file)
-				return kp_fail_memory(why, 0, "a name");
-			snprintf(path, sizeof(path), "%s/%s", set->options.dir, file);
-			if (!is_written(set, file) && unlink(path) < 0 && errno != ENOENT) {
-				int sys_errno = errno;
-				free(file);
-				return kp_fail_errno(why, sys_errno, "%s", path);
-			}
-			free(file);
-		}
+		if (strcmp(s->stem, a->stem) == 0)
+			return set->options.force || find_volume(s, a->number);
+	}
+	return false;
+}
+
+static kpack_error_t remove_obsolete(const struct archive_set *set, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < set->there.count; i++) {
+		const struct existing_archive *a = &set->there.items[i];
+
+		if (is_obsolete(set, a) && unlinkat(set->dir_fd, a->file, 0) < 0 &&
+		    errno != ENOENT)
+			return kp_fail_errno(why, errno, "%s/%s: cannot remove",
+					     set->options.dir, a->file);
 	}
 	return KPACK_SUCCESS;
 }
@@ -776,8 +831,10 @@ static kpack_error_t list_written(struct archive_set *set, struct kpackx_error *
 		return kp_fail_memory(why, n, "names");
 	for (size_t i = 0; i < set->n_slots; i++)
 		for (size_t k = 0; k < set->slots[i].n_volumes; k++)
-			set->written[set->n_written++] = set->slots[i].volumes[k].file;
-	qsort(set->written, n, sizeof(char *), cmp_text);
+			if (kp_writer_entry_count(set->slots[i].volumes[k].writer))
+				set->written[set->n_written++] =
+					set->slots[i].volumes[k].file;
+	qsort(set->written, set->n_written, sizeof(char *), cmp_text);
 	if (set->n_stats)
 		qsort(set->stats, set->n_stats, sizeof(*set->stats), cmp_stats);
 	return KPACK_SUCCESS;
@@ -791,7 +848,11 @@ static kpack_error_t for_each_volume(struct archive_set *set,
 	for (size_t i = 0; i < set->n_slots; i++) {
 		for (size_t k = 0; k < set->slots[i].n_volumes; k++) {
 			struct volume *v = &set->slots[i].volumes[k];
-			kpack_error_t err = fn(v->writer, why);
+			kpack_error_t err = KPACK_SUCCESS;
+
+			/* one that stood there may have lost its last entry */
+			if (kp_writer_entry_count(v->writer))
+				err = fn(v->writer, why);
 			if (err)
 				return kp_fail_prefix(why, err, "%s/%s", set->options.dir,
 						      v->file);
@@ -807,7 +868,7 @@ kpack_error_t archive_set_publish(struct archive_set *set, struct kpackx_error *
 	KP_TRY(for_each_volume(set, kp_writer_finish, why));
 	KP_TRY(list_written(set, why));
 	KP_TRY(for_each_volume(set, kp_writer_publish, why));
-	return set->options.force ? remove_older(set, why) : KPACK_SUCCESS;
+	return remove_obsolete(set, why);
 }
 
 const struct archive_stats *archive_set_stats(const struct archive_set *set, size_t *count)

@@ -31,6 +31,9 @@ struct archive_set_options {
 	bool force;           /* replace existing archives instead of adding to them */
 	const struct family *families;
 	size_t n_families;
+	/* Will this run store an entry of that name?  It makes room where one stood. */
+	bool (*stores)(const void *arg, struct kp_span key, struct kp_span arch);
+	const void *stores_arg;
 };
 
 /* What was stored for one architecture. */
@@ -44,6 +47,11 @@ struct archive_stats {
 
 struct archive_set;
 
+/*
+ * Waits while another run has a set open in the same directory.  INVALID_ARGUMENT: an entry
+ * that the run stores stands in an archive of another name, because the families
+ * were others then; with FORCE that archive is removed.
+ */
 kpack_error_t archive_set_open(const struct archive_set_options *options,
 			       struct archive_set **out, struct kpackx_error *why);
 void archive_set_close(struct archive_set *set); /* unpublished archives leave nothing */
@@ -56,8 +64,9 @@ struct archive_need {
 };
 
 /*
- * Begin a binary: when one of its architectures' blobs could pass its bound, all go on in
- * another volume, so that one binary is never spread over two.
+ * Begin a binary: when one of its architectures' blobs could pass its bound, with what stays of
+ * the archive that stands there, all go on in another volume, so that one binary is
+ * never spread over two.
  */
 void archive_set_begin_binary(struct archive_set *set, const struct archive_need *needs,
 			      size_t n);

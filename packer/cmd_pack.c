@@ -425,6 +425,11 @@ static int fail(const struct kpackx_error *why)
 	return EXIT_FAULT;
 }
 
+static bool stores(const void *plan, struct kp_span key, struct kp_span arch)
+{
+	return plan_stores(plan, key, arch);
+}
+
 static int write_archives(const struct pack *p, const struct scan *scan,
 			  const struct plan *plan, const char *dir)
 {
@@ -437,6 +442,8 @@ static int write_archives(const struct pack *p, const struct scan *scan,
 		.force = p->force,
 		.families = p->families,
 		.n_families = p->n_families,
+		.stores = stores,
+		.stores_arg = plan,
 	};
 	struct kpackx_error why = {0};
 	struct archive_set *set = NULL;

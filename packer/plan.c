@@ -254,8 +254,101 @@ static kpack_error_t add_binary(struct planner *p, struct input *in, struct kpac
 		p->plan->n_faults++;
 		return KPACK_SUCCESS;
 	}
-	p->plan->binaries[p->plan->n_binaries++] = (struct plan_binary){0};
+	p->plan->binaries[p->plan->n_binaries++] = (struct plan_binary){.input = in};
 	return add_containers(p, in, why);
+}
+
+/* --- names --------------------------------------------------------------------------- */
+
+static int by_name(const void *a, const void *b)
+{
+	const struct plan_name *x = a, *y = b;
+
+	if (x->binary != y->binary)
+		return x->binary < y->binary ? -1 : 1;
+	if (x->index != y->index)
+		return x->index < y->index ? -1 : 1;
+	return strcmp(x->arch, y->arch);
+}
+
+static kpack_error_t list_names(struct plan *plan, struct kpackx_error *why)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < plan->n_objects; i++)
+		n += plan->containers[plan->objects[i].container].n_indices;
+	plan->names = calloc(n + 1, sizeof(*plan->names));
+	if (!plan->names)
+		return kp_fail_memory(why, n * sizeof(*plan->names), "planning");
+	for (size_t i = 0; i < plan->n_objects; i++) {
+		const struct plan_object *o = &plan->objects[i];
+		const struct plan_container *c = &plan->containers[o->container];
+
+		for (size_t k = 0; k < c->n_indices; k++)
+			plan->names[plan->n_names++] = (struct plan_name){
+				o->binary, c->indices[k],
+				o->input->fat.containers.images[o->image].arch};
+	}
+	qsort(plan->names, n, sizeof(*plan->names), by_name);
+	return KPACK_SUCCESS;
+}
+
+/* Binaries stand in order of their keys, as the inputs of the scan do. */
+static bool find_binary(const struct plan *plan, struct kp_span key, uint32_t *binary)
+{
+	size_t low = 0, high = plan->n_binaries;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		int c = kp_span_cmp(key, kp_span_str(plan->binaries[mid].input->key));
+
+		*binary = (uint32_t)mid;
+		if (c == 0)
+			return true;
+		if (c < 0)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return false;
+}
+
+/* The path in KEY, and its index; false: there is no "#n" at its end. */
+static bool split_key(struct kp_span key, struct kp_span *path, uint32_t *index)
+{
+	const uint8_t *hash = memrchr(key.data, '#', key.size);
+	uint64_t n = 0;
+
+	if (!hash || hash + 1 == key.data + key.size)
+		return false;
+	for (const uint8_t *p = hash + 1; p < key.data + key.size; p++) {
+		if (*p < '0' || *p > '9' || n > UINT32_MAX)
+			return false;
+		n = 10 * n + (uint64_t)(*p - '0');
+	}
+	*path = (struct kp_span){key.data, (size_t)(hash - key.data)};
+	*index = (uint32_t)n;
+	return n <= UINT32_MAX;
+}
+
+bool plan_stores(const struct plan *plan, struct kp_span key, struct kp_span arch)
+{
+	struct plan_name name = {0};
+	char text[KP_TARGET_TEXT_MAX];
+	struct kp_span path;
+	const uint8_t *at;
+
+	if (arch.size >= sizeof(text) || !split_key(key, &path, &name.index))
+		return false;
+	memcpy(text, arch.data, arch.size);
+	text[arch.size] = 0;
+	name.arch = text;
+	at = memrchr(path.data, '@', path.size);
+	if (!find_binary(plan, path, &name.binary) &&
+	    (!at || !find_binary(plan, (struct kp_span){path.data, (size_t)(at - path.data)},
+				 &name.binary)))
+		return false;
+	return bsearch(&name, plan->names, plan->n_names, sizeof(name), by_name) != NULL;
 }
 
 /* --- the calls ----------------------------------------------------------------------- */
@@ -272,6 +365,8 @@ kpack_error_t plan_open(const struct scan *scan, struct arch_filter *filter, uin
 		return kp_fail_memory(why, scan->n_inputs, "planning");
 	for (size_t i = 0; i < scan->n_inputs && !err; i++)
 		err = add_binary(&p, scan->inputs[i], why);
+	if (!err)
+		err = list_names(out, why);
 	if (err)
 		plan_close(out);
 	return err;
@@ -283,6 +378,7 @@ void plan_close(struct plan *plan)
 		free(plan->binaries[i].needs);
 	for (size_t i = 0; i < plan->n_containers; i++)
 		free(plan->containers[i].indices);
+	free(plan->names);
 	free(plan->objects);
 	free(plan->containers);
 	free(plan->binaries);

@@ -23,8 +23,15 @@ struct plan_container {
 
 /* An input, and what it needs of each architecture's archive. */
 struct plan_binary {
+	const struct input *input;
 	struct archive_need *needs;
 	size_t n_needs;
+};
+
+/* KEY#INDEX for an architecture. */
+struct plan_name {
+	uint32_t binary, index;
+	const char *arch;
 };
 
 /* Objects in the order of frames: by key, index, then architecture. */
@@ -35,6 +42,8 @@ struct plan {
 	size_t n_containers;
 	struct plan_binary *binaries;
 	size_t n_binaries;
+	struct plan_name *names; /* sorted */
+	size_t n_names;
 	uint64_t bytes;  /* of all objects, decoded */
 	size_t n_faults; /* inputs that cannot be packed; each was told */
 };
@@ -46,5 +55,11 @@ struct plan {
 kpack_error_t plan_open(const struct scan *scan, struct arch_filter *filter, uint64_t chunk,
 			struct plan *out, struct kpackx_error *why);
 void plan_close(struct plan *plan);
+
+/*
+ * Will an entry KEY (with its "#n") be stored for ARCH?  A "@kind" in it is not looked
+ * at: whether an object gets one is known when it is compared with the others.
+ */
+bool plan_stores(const struct plan *plan, struct kp_span key, struct kp_span arch);
 
 #endif
