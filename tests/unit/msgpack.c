@@ -431,7 +431,10 @@ static void msgpack_c_refuses_the_same(void **state)
 		bool good;
 
 		for (size_t k = 0; k < size; k++)
-			bytes[k] = (uint8_t)(draw(3) ? draw(256) : 0x80 + draw(0x60));
+			do /* the control allocates what array 32 and map 32 ask for */
+				bytes[k] = (uint8_t)(draw(3) ? draw(256)
+							     : 0x80 + draw(0x60));
+			while (bytes[k] == 0xdd || bytes[k] == 0xdf);
 		msgpack_unpacked_init(&control);
 		good = msgpack_unpack_next(&control, (char *)bytes, size, &used) ==
 		       MSGPACK_UNPACK_SUCCESS;

@@ -565,7 +565,7 @@ static void distinct_names_are_bounded(void **state)
 		for (int i = 0; i < n; i++) { /* the type "hsaco" is one more */
 			char text[16];
 			snprintf(text, sizeof(text), "'%x'",
-				 (unsigned)(i * 40503 & 0xffff));
+				 (unsigned)i * 40503 & 0xffff);
 			mp_pack_value(&pk, text);
 			mp_pack_value(&pk, "{'ordinal': 0}");
 		}

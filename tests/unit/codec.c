@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: MIT */
+#include "codec.h"
+#include "archive_builder.h"
+#include "limits.h"
+#include "seekable.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static struct kpackx_error why;
+
+static struct kp_encoder *encoder(int level)
+{
+	struct kp_encoder *e = NULL;
+
+	assert_int_equal(kp_encoder_new(level, &e, &why), KPACK_SUCCESS);
+	return e;
+}
+
+static struct ab encode(struct kp_encoder *e, const uint8_t *data, size_t size,
+			uint64_t chunk)
+{
+	size_t cap = kp_encode_bound(size, chunk);
+	struct ab out = {.bytes = malloc(cap)};
+
+	assert_non_null(out.bytes);
+	assert_int_equal(kp_encode(e, (struct kp_span){data, size}, chunk, out.bytes, cap,
+				   &out.size, &why),
+			 KPACK_SUCCESS);
+	assert_true(out.size <= cap);
+	return out;
+}
+
+static const size_t sizes[] = {0, 1, 100, 4095, 4096, 4097, 8192, 100000, 131072, 131073};
+
+static void what_is_encoded_is_decoded(void **state)
+{
+	static const uint64_t chunks[] = {0, 4096, 131072};
+	uint8_t *data = ab_data(131073, 1), *back = malloc(131073);
+	struct kp_encoder *e = encoder(3);
+
+	(void)state;
+	assert_non_null(back);
+	for (size_t i = 0; i < COUNT(sizes); i++) {
+		for (size_t c = 0; c < COUNT(chunks); c++) {
+			struct ab out = encode(e, data, sizes[i], chunks[c]);
+			struct kp_span stored = {out.bytes, out.size};
+			uint64_t first =
+				chunks[c] && chunks[c] < sizes[i] ? chunks[c] : sizes[i];
+			uint64_t stated;
+
+			assert_int_equal(kp_zstd_decode(stored, back, sizes[i], &why),
+					 KPACK_SUCCESS);
+			assert_memory_equal(back, data, sizes[i]);
+			assert_true(kp_zstd_content_size(stored, &stated));
+			assert_int_equal(stated, first);
+			stored.size =
+				stored.size < KP_ZSTD_HEAD ? stored.size : KP_ZSTD_HEAD;
+			assert_true(kp_zstd_content_size(stored, &stated));
+			assert_int_equal(stated, first);
+			/* the frame has a checksum: bit 2 of its descriptor */
+			assert_true(out.bytes[4] & 4);
+			ab_free(&out);
+		}
+	}
+	kp_encoder_free(e);
+	free(back);
+	free(data);
+}
+
+static void equal_bytes_give_equal_frames(void **state)
+{
+	uint8_t *data = ab_data(100000, 1), *other = ab_data(50000, 2);
+	struct kp_encoder *used = encoder(3), *fresh = encoder(3);
+	struct ab a, b;
+
+	(void)state;
+	for (size_t n = 1; n < 50000; n = n * 3 + 1) {
+		struct ab warm = encode(used, other, n, n % 2 ? 0 : 4096);
+		ab_free(&warm);
+	}
+	a = encode(used, data, 100000, 0);
+	b = encode(fresh, data, 100000, 0);
+	assert_int_equal(a.size, b.size);
+	assert_memory_equal(a.bytes, b.bytes, a.size);
+	ab_free(&a);
+	ab_free(&b);
+	kp_encoder_free(used);
+	kp_encoder_free(fresh);
+	kp_encoder_free(NULL);
+	free(data);
+	free(other);
+}
+
+static void wrong_sizes_are_refused(void **state)
+{
+	uint8_t data[100] = "data", back[200];
+	struct kp_encoder *e = encoder(1);
+	struct ab out = encode(e, data, 100, 0);
+	struct kp_span stored = {out.bytes, out.size};
+
+	(void)state;
+	for (size_t n = 0; n < sizeof(back); n++)
+		assert_int_equal(kp_zstd_decode(stored, back, n, &why),
+				 n == 100 ? KPACK_SUCCESS
+					  : KPACK_ERROR_DECOMPRESSION_FAILED);
+	for (stored.size = 0; stored.size < out.size; stored.size++)
+		assert_int_equal(kp_zstd_decode(stored, back, 100, &why),
+				 KPACK_ERROR_DECOMPRESSION_FAILED);
+	/* the checksum */
+	stored.size = out.size;
+	out.bytes[out.size - 1] ^= 1;
+	assert_int_equal(kp_zstd_decode(stored, back, 100, &why),
+			 KPACK_ERROR_DECOMPRESSION_FAILED);
+	ab_free(&out);
+	kp_encoder_free(e);
+}
+
+static void levels_that_are_none_are_clamped_or_refused(void **state)
+{
+	static const int levels[] = {-1000000, -5, 0, 1, 22, 23, 1000000};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(levels); i++) {
+		struct kp_encoder *e = NULL;
+		kpack_error_t err = kp_encoder_new(levels[i], &e, &why);
+
+		assert_true(err == KPACK_SUCCESS || err == KPACK_ERROR_INVALID_ARGUMENT);
+		assert_int_equal(e != NULL, err == KPACK_SUCCESS);
+		kp_encoder_free(e);
+	}
+}
+
+static void what_cannot_be_is_not_plausible(void **state)
+{
+	(void)state;
+	assert_true(kp_zstd_plausible(0, 0));
+	assert_true(kp_zstd_plausible(9, 0));
+	assert_true(kp_zstd_plausible(1000, 1000 * (uint64_t)KP_ZSTD_RATIO_MAX));
+	assert_false(kp_zstd_plausible(1000, 1001 * (uint64_t)KP_ZSTD_RATIO_MAX));
+	assert_false(kp_zstd_plausible(0, KP_ZSTD_RATIO_MAX));
+	assert_false(kp_zstd_plausible(UINT32_MAX, UINT64_MAX));
+}
+
+/* The best that zstd does is plausible. */
+static void zeros_are_plausible(void **state)
+{
+	enum { SIZE = 32 << 20 };
+	uint8_t *zeros = calloc(1, SIZE);
+	struct kp_encoder *e = encoder(19);
+	struct ab out = encode(e, zeros, SIZE, 0);
+
+	(void)state;
+	assert_true(kp_zstd_plausible(out.size, SIZE));
+	ab_free(&out);
+	kp_encoder_free(e);
+	free(zeros);
+}
+
+/* --- seek tables -------------------------------------------------------------------- */
+
+static kpack_error_t read_table(const void *bytes, size_t size, struct kp_seek_row **rows,
+				uint32_t *n)
+{
+	struct kp_source s = kp_source_memory(bytes, size);
+
+	return kp_seek_table_read(&s, rows, n, &why);
+}
+
+static void seek_tables_are_read(void **state)
+{
+	uint8_t *data = ab_data(10000, 1);
+
+	(void)state;
+	for (int checksums = 0; checksums < 2; checksums++) {
+		struct ab a = ab_seekable(data, 10000, 4096, checksums);
+		struct kp_seek_row *rows;
+		uint32_t n;
+
+		assert_int_equal(read_table(a.bytes, a.size, &rows, &n), KPACK_SUCCESS);
+		assert_int_equal(n, 3);
+		assert_int_equal(rows[0].size, 4096);
+		assert_int_equal(rows[2].size, 10000 - 2 * 4096);
+		free(rows);
+		for (size_t size = 0; size < a.size; size++)
+			assert_int_equal(read_table(a.bytes, size, &rows, &n),
+					 KPACK_ERROR_INVALID_FORMAT);
+		ab_free(&a);
+	}
+	free(data);
+}
+
+static void the_encoders_table_is_the_builders(void **state)
+{
+	uint8_t *data = ab_data(100000, 1);
+	struct kp_encoder *e = encoder(3);
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(sizes); i++) {
+		size_t size = sizes[i] < 100000 ? sizes[i] : 100000;
+		struct ab ours = encode(e, data, size, 4096);
+		struct kp_seek_row *rows;
+		size_t at = 0, sum = 0;
+		uint32_t n;
+
+		assert_int_equal(read_table(ours.bytes, ours.size, &rows, &n),
+				 KPACK_SUCCESS);
+		assert_int_equal(n, size ? (size + 4095) / 4096 : 1);
+		for (uint32_t r = 0; r < n; r++) {
+			assert_int_equal(ZSTD_findFrameCompressedSize(ours.bytes + at,
+								      ours.size - at),
+					 rows[r].stored);
+			assert_int_equal(
+				ZSTD_getFrameContentSize(ours.bytes + at, ours.size - at),
+				rows[r].size);
+			at += rows[r].stored;
+			sum += rows[r].size;
+		}
+		assert_int_equal(sum, size);
+		assert_int_equal(ours.size - at, KP_SEEK_TABLE_SIZE(n));
+		free(rows);
+		ab_free(&ours);
+	}
+	kp_encoder_free(e);
+	free(data);
+}
+
+static void wrong_seek_tables_are_refused(void **state)
+{
+	static const struct {
+		int at; /* from the end */
+		uint32_t value;
+	} lies[] = {
+		{9, 0},
+		{9, 2},
+		{9, 4},
+		{9, UINT32_MAX},
+		{9, 0x20000000},
+		{9, 0x15555555},
+		{4, 0x8f92eab0},
+		{17, 0},
+		{25, UINT32_MAX},
+		{9 + 3 * 8 + 8, 0x184d2a5d},
+		{9 + 3 * 8 + 4, 0},
+		{9 + 3 * 8 + 4, UINT32_MAX},
+	};
+	uint8_t *data = ab_data(10000, 1);
+	struct ab a = ab_seekable(data, 10000, 4096, false);
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(lies); i++) {
+		uint8_t *copy = malloc(a.size);
+		struct kp_seek_row *rows;
+		uint32_t n;
+
+		assert_non_null(copy);
+		memcpy(copy, a.bytes, a.size);
+		kp_put_le32(copy + a.size - lies[i].at, lies[i].value);
+		if (read_table(copy, a.size, &rows, &n) != KPACK_ERROR_INVALID_FORMAT)
+			fail_msg("row %zu", i);
+		free(copy);
+	}
+	for (unsigned bit = 2; bit < 8;
+	     bit++) { /* reserved, and checksums that are not there */
+		struct kp_seek_row *rows;
+		uint32_t n;
+
+		a.bytes[a.size - 5] = (uint8_t)(1u << bit);
+		assert_int_equal(read_table(a.bytes, a.size, &rows, &n),
+				 KPACK_ERROR_INVALID_FORMAT);
+	}
+	ab_free(&a);
+	free(data);
+}
+
+/* --- frame index -------------------------------------------------------------------- */
+
+static void an_index_of_no_frames_is_right(void **state)
+{
+	uint8_t index[8], blob[4] = {0}, *walked;
+	struct kp_source s = kp_source_memory(blob, 4);
+	uint32_t n = 7;
+
+	(void)state;
+	kp_put_le64(index, 4);
+	assert_int_equal(kp_frame_index_check((struct kp_span){index, 8}, 4, &n, &why),
+			 KPACK_SUCCESS);
+	assert_int_equal(n, 0);
+	assert_int_equal(kp_frame_index_check((struct kp_span){index, 8}, 5, &n, &why),
+			 KPACK_ERROR_INVALID_FORMAT);
+	assert_int_equal(kp_frame_index_walk(&s, &walked, &n, &why), KPACK_SUCCESS);
+	assert_int_equal(n, 0);
+	assert_memory_equal(walked, index, 8);
+	free(walked);
+	s.size = 3;
+	assert_int_equal(kp_frame_index_walk(&s, &walked, &n, &why),
+			 KPACK_ERROR_INVALID_FORMAT);
+}
+
+static void an_index_has_at_most_so_many_frames(void **state)
+{
+	size_t n = (size_t)KP_FRAMES_MAX + 2;
+	uint8_t *index = malloc(8 * n);
+	uint32_t count;
+
+	(void)state;
+	assert_non_null(index);
+	for (size_t i = 0; i < n; i++)
+		kp_put_le64(index + 8 * i, 4 + 4 * i);
+	assert_int_equal(kp_frame_index_check((struct kp_span){index, 8 * (n - 1)},
+					      4 * (n - 1), &count, &why),
+			 KPACK_SUCCESS);
+	assert_int_equal(count, KP_FRAMES_MAX);
+	assert_int_equal(
+		kp_frame_index_check((struct kp_span){index, 8 * n}, 4 * n, &count, &why),
+		KPACK_ERROR_INVALID_FORMAT);
+	free(index);
+}
+
+int main(void)
+{
+	const struct CMUnitTest codec[] = {
+		cmocka_unit_test(what_is_encoded_is_decoded),
+		cmocka_unit_test(equal_bytes_give_equal_frames),
+		cmocka_unit_test(wrong_sizes_are_refused),
+		cmocka_unit_test(levels_that_are_none_are_clamped_or_refused),
+		cmocka_unit_test(what_cannot_be_is_not_plausible),
+		cmocka_unit_test(zeros_are_plausible),
+		cmocka_unit_test(seek_tables_are_read),
+		cmocka_unit_test(the_encoders_table_is_the_builders),
+		cmocka_unit_test(wrong_seek_tables_are_refused),
+		cmocka_unit_test(an_index_of_no_frames_is_right),
+		cmocka_unit_test(an_index_has_at_most_so_many_frames),
+	};
+
+	return cmocka_run_group_tests(codec, NULL, NULL);
+}
