@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* A table of contents alone: what was read is sorted, found again, and can be dropped. */
+#include "toc.h"
+#include <assert.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static bool drop_odd(struct kp_toc *toc, struct kp_toc_entry *e, void *arg)
+{
+	(void)arg;
+	if (e->ordinal & 1)
+		kp_toc_entry_fault(toc, e, true, "ordinal %u", e->ordinal);
+	return e->ordinal & 1;
+}
+
+static void check(const struct kp_toc *toc)
+{
+	for (size_t i = 0; i < toc->n_entries; i++) {
+		const struct kp_toc_entry *e = &toc->entries[i], *last = e - (i > 0);
+		struct kp_span key = kp_toc_key(toc, e->binary);
+		size_t found;
+
+		assert(key.data[key.size] == 0 && !memchr(key.data, 0, key.size));
+		assert(e->arch < toc->n_strings && e->type < toc->n_strings);
+		assert(e->meta < toc->used);
+		assert(i == 0 || last->binary < e->binary ||
+		       (last->binary == e->binary &&
+			kp_span_cmp(toc->strings[last->arch], toc->strings[e->arch]) <
+				0));
+		assert(kp_toc_find(toc, key, toc->strings[e->arch], &found) &&
+		       found == i);
+	}
+	for (size_t b = 1; b < toc->n_binaries; b++)
+		assert(kp_span_cmp(kp_toc_key(toc, b - 1), kp_toc_key(toc, b)) < 0);
+	for (size_t i = 0; i < toc->n_arches; i++)
+		assert(strlen((const char *)toc->arches[i].data) == toc->arches[i].size);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	uint8_t *copy = malloc(size + 1);
+	struct kpackx_error why = {0};
+	struct kp_toc toc;
+
+	assert(copy);
+	if (size)
+		memcpy(copy, data, size);
+	if (kp_toc_parse(copy, size, 1000, &toc, &why) != KPACK_SUCCESS) {
+		assert(why.code != KPACK_SUCCESS && why.text[0]);
+		return 0;
+	}
+	check(&toc);
+	kp_toc_filter(&toc, drop_odd, NULL);
+	check(&toc);
+	kp_toc_fini(&toc);
+	return 0;
+}
