@@ -81,14 +81,14 @@ struct content {
 	pthread_cond_t work;  /* the queue has a piece that may be admitted, or stop */
 	pthread_cond_t idle;  /* something rests, or stop */
 	bool stop;
-	bool starved; /* the head of the queue waits for memory: nobody overtakes it */
+	bool starved;    /* the head of the queue waits for memory: nobody overtakes it */
 	unsigned active; /* pieces with pins: their memory cannot be had */
 	struct piece *buckets[1 << BUCKETS_LOG2];
 	struct list queue;
 	struct list spent, rested; /* unused pieces, least recently used first */
 	uint64_t spent_bytes;
-	struct piece *dead;        /* to be freed when the lock is released */
-	struct table *tables;      /* most recently used first */
+	struct piece *dead;   /* to be freed when the lock is released */
+	struct table *tables; /* most recently used first */
 	struct content_stats stats;
 	struct buffers buffers; /* has its own lock */
 	bool keeping;           /* it may keep blocks */
