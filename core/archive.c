@@ -45,11 +45,12 @@ static kpack_error_t read_header(const struct kpack_archive *a, uint64_t *toc_of
 	KP_TRY(kp_file_pread(a->fd, 0, h, sizeof(h), why));
 	if (memcmp(h, "KPAK", 4) != 0)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "header: not a kpack archive (magic %02x%02x%02x%02x)", h[0],
-			       h[1], h[2], h[3]);
+			       "header: not a kpack archive (magic %02x%02x%02x%02x)",
+			       h[0], h[1], h[2], h[3]);
 	if (kp_le32(h + 4) != VERSION)
 		return kp_fail(why, KPACK_ERROR_UNSUPPORTED_VERSION,
-			       "header: version %u is not supported, only 1", kp_le32(h + 4));
+			       "header: version %u is not supported, only 1",
+			       kp_le32(h + 4));
 	*toc_offset = kp_le64(h + 8);
 	if (*toc_offset < HEADER_SIZE || *toc_offset >= file_size(a))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
@@ -128,7 +129,8 @@ static kpack_error_t index_frames(struct kpack_archive *a, struct kpackx_error *
 			       (unsigned long long)t->zstd_offset,
 			       (unsigned long long)file_size(a));
 	if (t->frame_index.data) {
-		KP_TRY(kp_frame_index_check(t->frame_index, t->zstd_size, &a->n_frames, why));
+		KP_TRY(kp_frame_index_check(t->frame_index, t->zstd_size, &a->n_frames,
+					    why));
 		a->frames = t->frame_index.data;
 		return check_frame_count(a, why);
 	}
@@ -212,8 +214,9 @@ static bool refuse(struct kp_toc *toc, struct kp_toc_entry *e, void *arg)
 		return true;
 	}
 	if (none ? e->size != at.size : !kp_zstd_plausible(at.size, e->size)) {
-		kp_toc_entry_fault(toc, e, true, "original_size %llu of %llu stored bytes",
-				   (unsigned long long)e->size, (unsigned long long)at.size);
+		kp_toc_entry_fault(
+			toc, e, true, "original_size %llu of %llu stored bytes",
+			(unsigned long long)e->size, (unsigned long long)at.size);
 		return true;
 	}
 	if (e->size > size_limit(toc, e)) {
@@ -285,7 +288,8 @@ size_t kp_archive_entry_count(const struct kpack_archive *a)
 	return a->toc.n_entries;
 }
 
-void kp_archive_entry(const struct kpack_archive *a, size_t entry, struct kp_entry_info *out)
+void kp_archive_entry(const struct kpack_archive *a, size_t entry,
+		      struct kp_entry_info *out)
 {
 	const struct kp_toc_entry *e = &a->toc.entries[entry];
 
@@ -299,8 +303,8 @@ void kp_archive_entry(const struct kpack_archive *a, size_t entry, struct kp_ent
 	};
 }
 
-bool kp_archive_find(const struct kpack_archive *a, struct kp_span key, struct kp_span arch,
-		     size_t *entry)
+bool kp_archive_find(const struct kpack_archive *a, struct kp_span key,
+		     struct kp_span arch, size_t *entry)
 {
 	return kp_toc_find(&a->toc, key, arch, entry);
 }
@@ -377,7 +381,8 @@ uint64_t kp_archive_toc_hash(const struct kpack_archive *a)
 
 /* --- metadata --------------------------------------------------------------------- */
 
-static void meta_field(struct kp_span name, const struct kp_mp_value *v, struct kp_meta *out)
+static void meta_field(struct kp_span name, const struct kp_mp_value *v,
+		       struct kp_meta *out)
 {
 	if (v->type == KP_MP_STR && kp_span_is(name, "path"))
 		out->path = v->span;
@@ -395,11 +400,14 @@ static void meta_field(struct kp_span name, const struct kp_mp_value *v, struct 
 
 static void parse_meta(struct kp_span map, struct kp_meta *out)
 {
-	struct kp_mp c = kp_mp_over(map);
+	struct kp_mp c;
 	uint32_t pairs;
 
 	*out = (struct kp_meta){0};
-	if (map.size == 0 || !kp_mp_map(&c, &pairs))
+	if (map.size == 0)
+		return;
+	c = kp_mp_over(map);
+	if (!kp_mp_map(&c, &pairs))
 		return;
 	while (pairs--) {
 		struct kp_mp_value v;
@@ -428,9 +436,12 @@ void kp_archive_meta(const struct kpack_archive *a, size_t entry, struct kp_meta
 struct kp_span kp_archive_meta_raw(const struct kpack_archive *a, size_t entry)
 {
 	struct kp_span map = meta_map(&a->toc, &a->toc.entries[entry]);
-	struct kp_mp c = kp_mp_over(map);
+	struct kp_mp c;
 
-	if (map.size && kp_mp_skip(&c))
+	if (map.size == 0)
+		return map;
+	c = kp_mp_over(map);
+	if (kp_mp_skip(&c))
 		map.size = kp_mp_offset(&c);
 	return map;
 }
@@ -470,8 +481,8 @@ static kpack_error_t read_frames(const struct kp_source *stored, void *buf, size
 	return err;
 }
 
-kpack_error_t kp_archive_check(const struct kpack_archive *a, size_t entry, const void *buf,
-			       struct kpackx_error *why)
+kpack_error_t kp_archive_check(const struct kpack_archive *a, size_t entry,
+			       const void *buf, struct kpackx_error *why)
 {
 	XXH128_canonical_t have;
 	struct kp_meta meta;
@@ -479,8 +490,8 @@ kpack_error_t kp_archive_check(const struct kpack_archive *a, size_t entry, cons
 	kp_archive_meta(a, entry, &meta);
 	if (!meta.has_xxh3)
 		return KPACK_SUCCESS;
-	XXH128_canonicalFromHash(
-		&have, XXH3_128bits(buf, (size_t)a->toc.entries[entry].size));
+	XXH128_canonicalFromHash(&have,
+				 XXH3_128bits(buf, (size_t)a->toc.entries[entry].size));
 	if (memcmp(have.digest, meta.xxh3, sizeof(meta.xxh3)) != 0)
 		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
 			       "content does not match its xxh3");
