@@ -39,8 +39,9 @@ struct kp_writer {
 	uint8_t *buffer;
 	size_t buffered;
 	uint64_t buffered_at;
-	kpack_error_t failed; /* of a write inside msgpack's callback */
-	struct kpackx_error *why;
+	kpack_error_t failed;     /* of the first write that did */
+	struct kpackx_error *why; /* for msgpack's callback */
+	bool finished;
 };
 
 /* --- writing through a buffer ------------------------------------------------------- */
@@ -55,9 +56,8 @@ static kpack_error_t flush(struct kp_writer *w, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-/* Append to the file; END moves on. */
-static kpack_error_t append(struct kp_writer *w, const void *data, size_t size,
-			    struct kpackx_error *why)
+static kpack_error_t append_bytes(struct kp_writer *w, const void *data, size_t size,
+				  struct kpackx_error *why)
 {
 	if (size > BUFFER - w->buffered)
 		KP_TRY(flush(w, why));
@@ -72,10 +72,21 @@ static kpack_error_t append(struct kp_writer *w, const void *data, size_t size,
 	return KPACK_SUCCESS;
 }
 
+/* Append to the file; END moves on.  After a failure bytes are missing: nothing else works. */
+static kpack_error_t append(struct kp_writer *w, const void *data, size_t size,
+			    struct kpackx_error *why)
+{
+	if (w->failed)
+		return kp_fail(why, w->failed, "archive: an earlier write failed");
+	w->failed = append_bytes(w, data, size, why);
+	return w->failed;
+}
+
 /* --- opening ------------------------------------------------------------------------ */
 
 static kpack_error_t begin(struct kp_writer *w, const char *dir, const char *name,
-			   const struct kp_writer_options *options, struct kpackx_error *why)
+			   const struct kp_writer_options *options,
+			   struct kpackx_error *why)
 {
 	static const uint8_t zeros[BLOB_OFFSET + 4];
 
@@ -93,8 +104,8 @@ static kpack_error_t begin(struct kp_writer *w, const char *dir, const char *nam
 }
 
 kpack_error_t kp_writer_open(const char *dir, const char *name,
-			     const struct kp_writer_options *options, struct kp_writer **out,
-			     struct kpackx_error *why)
+			     const struct kp_writer_options *options,
+			     struct kp_writer **out, struct kpackx_error *why)
 {
 	struct kp_writer *w = calloc(1, sizeof(*w));
 	kpack_error_t err;
@@ -162,9 +173,10 @@ static kpack_error_t check_room(const struct kp_writer *w, size_t size,
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "archive: more than %u frames", KP_FRAMES_MAX);
 	if (size > UINT32_MAX || kp_writer_blob_size(w) + 4 + size > KP_ZSTD_BLOB_MAX)
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "archive: blob of %llu bytes would pass 4 GiB with %zu more",
-			       (unsigned long long)kp_writer_blob_size(w), size);
+		return kp_fail(
+			why, KPACK_ERROR_INVALID_ARGUMENT,
+			"archive: blob of %llu bytes would pass 4 GiB with %zu more",
+			(unsigned long long)kp_writer_blob_size(w), size);
 	return KPACK_SUCCESS;
 }
 
@@ -232,7 +244,8 @@ static char *copy_text(struct kp_span s)
 }
 
 static kpack_error_t fill_entry(struct entry *e, struct kp_span key, struct kp_span arch,
-				const struct kp_writer_entry *entry, struct kpackx_error *why)
+				const struct kp_writer_entry *entry,
+				struct kpackx_error *why)
 {
 	*e = (struct entry){
 		.key = malloc(key.size + arch.size + 2),
@@ -262,7 +275,8 @@ static bool name_ok(struct kp_span s)
 }
 
 kpack_error_t kp_writer_add_entry(struct kp_writer *w, struct kp_span key,
-				  struct kp_span arch, const struct kp_writer_entry *entry,
+				  struct kp_span arch,
+				  const struct kp_writer_entry *entry,
 				  struct kpackx_error *why)
 {
 	char text[160];
@@ -342,7 +356,7 @@ static int pack_bytes(void *data, const char *bytes, size_t size)
 	struct kp_writer *w = data;
 
 	if (!w->failed)
-		w->failed = append(w, bytes, size, w->why);
+		append(w, bytes, size, w->why);
 	return w->failed ? -1 : 0;
 }
 
@@ -374,7 +388,8 @@ static size_t run_of_key(const struct kp_writer *w, size_t i)
 {
 	size_t n = 1;
 
-	while (i + n < w->n_entries && strcmp(w->entries[i].key, w->entries[i + n].key) == 0)
+	while (i + n < w->n_entries &&
+	       strcmp(w->entries[i].key, w->entries[i + n].key) == 0)
 		n++;
 	return n;
 }
@@ -412,7 +427,8 @@ static kpack_error_t pack_arches(msgpack_packer *pk, const struct kp_writer *w,
 	size_t n = 0;
 
 	if (!arches)
-		return kp_fail_memory(why, w->n_entries * sizeof(*arches), "architectures");
+		return kp_fail_memory(why, w->n_entries * sizeof(*arches),
+				      "architectures");
 	for (size_t i = 0; i < w->n_entries; i++)
 		arches[i] = w->entries[i].arch;
 	qsort(arches, w->n_entries, sizeof(*arches), cmp_text);
@@ -469,7 +485,6 @@ static kpack_error_t write_toc(struct kp_writer *w, struct kpackx_error *why)
 	msgpack_packer pk;
 
 	w->why = why;
-	w->failed = KPACK_SUCCESS;
 	msgpack_packer_init(&pk, w, pack_bytes);
 	msgpack_pack_map(&pk, none ? 7 : 9);
 	pack_text(&pk, "format_version");
@@ -501,18 +516,34 @@ static kpack_error_t write_header(struct kp_writer *w, uint64_t toc_offset,
 	return kp_outfile_pwrite(&w->file, BLOB_OFFSET, word, sizeof(word), why);
 }
 
-kpack_error_t kp_writer_finish(struct kp_writer *w, struct kpackx_error *why)
+static kpack_error_t write_end(struct kp_writer *w, struct kpackx_error *why)
 {
 	uint64_t toc_offset = w->end;
 
-	KP_TRY(settle_entries(w, why));
 	KP_TRY(write_toc(w, why));
+	if (w->end - toc_offset > KP_TOC_SIZE_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "archive: table of contents of %llu bytes, limit %llu",
+			       (unsigned long long)(w->end - toc_offset),
+			       (unsigned long long)KP_TOC_SIZE_MAX);
 	KP_TRY(flush(w, why));
 	KP_TRY(write_header(w, toc_offset, why));
 	return kp_outfile_sync(&w->file, why);
 }
 
+kpack_error_t kp_writer_finish(struct kp_writer *w, struct kpackx_error *why)
+{
+	KP_TRY(append(w, NULL, 0, why)); /* did all writes before succeed? */
+	KP_TRY(settle_entries(w, why));
+	w->failed = write_end(w, why);
+	w->finished = !w->failed;
+	return w->failed;
+}
+
 kpack_error_t kp_writer_publish(struct kp_writer *w, struct kpackx_error *why)
 {
+	if (!w->finished)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "archive: not finished");
 	return kp_outfile_publish(&w->file, why);
 }
