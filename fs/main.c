@@ -7,6 +7,7 @@
  *   ops.c      one function per request
  *   tree.c     inode numbers and their attributes
  *   content.c  decoded bytes, decoded once
+ *   buffer.c   memory for them, reused
  *   control.c  the files of .kpackfs
  *   log.c      messages: stderr or syslog
  */
