@@ -33,7 +33,8 @@ static bool split_name(const char *name, const char *group, unsigned *number,
 	if (name[n] != '_' && name[n] != '-')
 		return false;
 	*number = (unsigned)volume;
-	*stem = (struct kp_span){(const uint8_t *)name + n, size - n - sizeof(suffix) + 1};
+	*stem = (struct kp_span){(const uint8_t *)name + n,
+				 size - n - sizeof(suffix) + 1};
 	return true;
 }
 
@@ -53,9 +54,9 @@ void existing_close(struct existing *list)
 }
 
 /* What one entry means for the archive it stands in; STAYS has a flag per ordinal. */
-static kpack_error_t weigh(struct existing_archive *a, const struct kpack_archive *archive,
-			   size_t entry, enum existing_fate fate, bool *stays,
-			   struct kpackx_error *why)
+static kpack_error_t weigh(struct existing_archive *a,
+			   const struct kpack_archive *archive, size_t entry,
+			   enum existing_fate fate, bool *stays, struct kpackx_error *why)
 {
 	struct kp_entry_info info;
 
@@ -76,8 +77,9 @@ static kpack_error_t weigh(struct existing_archive *a, const struct kpack_archiv
 }
 
 static kpack_error_t weigh_all(struct existing_archive *a,
-			       const struct kpack_archive *archive, existing_fate_fn *fate,
-			       const void *arg, struct kpackx_error *why)
+			       const struct kpack_archive *archive,
+			       existing_fate_fn *fate, const void *arg,
+			       struct kpackx_error *why)
 {
 	bool *stays = calloc((size_t)kp_archive_ordinal_count(archive) + 1, 1);
 	kpack_error_t err = KPACK_SUCCESS;
@@ -94,7 +96,8 @@ static kpack_error_t weigh_all(struct existing_archive *a,
 }
 
 static kpack_error_t look(struct existing_archive *a, const char *dir, const char *group,
-			  existing_fate_fn *fate, const void *arg, struct kpackx_error *why)
+			  existing_fate_fn *fate, const void *arg,
+			  struct kpackx_error *why)
 {
 	struct kpack_archive *archive = NULL;
 	kpack_error_t err = KPACK_SUCCESS;
@@ -141,8 +144,8 @@ static int by_file(const void *a, const void *b)
 	return strcmp(x->file, y->file);
 }
 
-static kpack_error_t list_names(const char *path, const char *group, struct existing *list,
-				struct kpackx_error *why)
+static kpack_error_t list_names(const char *path, const char *group,
+				struct existing *list, struct kpackx_error *why)
 {
 	kpack_error_t err = KPACK_SUCCESS;
 	DIR *dir = opendir(path);
@@ -164,7 +167,8 @@ static kpack_error_t list_names(const char *path, const char *group, struct exis
 }
 
 kpack_error_t existing_open(const char *dir, const char *group, existing_fate_fn *fate,
-			    const void *arg, struct existing *out, struct kpackx_error *why)
+			    const void *arg, struct existing *out,
+			    struct kpackx_error *why)
 {
 	kpack_error_t err;
 
@@ -177,7 +181,8 @@ kpack_error_t existing_open(const char *dir, const char *group, existing_fate_fn
 	return err;
 }
 
-const struct existing_archive *existing_find(const struct existing *list, const char *file)
+const struct existing_archive *existing_find(const struct existing *list,
+					     const char *file)
 {
 	struct existing_archive key = {.file = (char *)file};
 

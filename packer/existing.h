@@ -39,10 +39,12 @@ typedef enum existing_fate existing_fate_fn(const void *arg,
  * one of the group, with all its bytes.
  */
 kpack_error_t existing_open(const char *dir, const char *group, existing_fate_fn *fate,
-			    const void *arg, struct existing *out, struct kpackx_error *why);
+			    const void *arg, struct existing *out,
+			    struct kpackx_error *why);
 void existing_close(struct existing *list);
 
 /* The archive of that name, or NULL. */
-const struct existing_archive *existing_find(const struct existing *list, const char *file);
+const struct existing_archive *existing_find(const struct existing *list,
+					     const char *file);
 
 #endif
