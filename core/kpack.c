@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include "archive.h"
 #include "limits.h"
+#include "naming.h"
 #include "rocm_kpack/kpack.h"
 #include "text.h"
 
@@ -65,7 +66,7 @@ static bool find(kpack_archive_t archive, const char *name, const char *arch, si
 
 	if (kp_archive_find(archive, kp_span_str(name), kp_span_str(arch), entry))
 		return true;
-	if (n > KP_NAME_MAX || strchr(name, '#'))
+	if (n > KP_NAME_MAX || kp_key_split(kp_span_str(name)).binary.size != n)
 		return false;
 	memcpy(first, name, n);
 	memcpy(first + n, "#0", 3);
@@ -90,6 +91,8 @@ kpack_error_t kpackx_get_kernel(kpack_archive_t archive, const char *binary_name
 			       kp_text_escape(kp_span_str(arch), text, 64));
 	}
 	kp_archive_entry(archive, entry, &info);
+	if (info.size > KP_OBJECT_MAX) /* chunked ones may be: to be read in parts */
+		return kp_fail_memory(why, info.size, "a code object");
 	buf = malloc(info.size ? (size_t)info.size : 1);
 	if (!buf)
 		return kp_fail_memory(why, info.size, "a code object");
