@@ -73,13 +73,20 @@ bool kp_view_intern(struct kp_view_builder *b, struct kp_span s, uint32_t *offse
 	return true;
 }
 
+/* REASON quotes archives' file names, which may be as hostile as a path. */
 void kp_view_conflict(struct kp_view_builder *b, struct kp_span path, const char *reason)
 {
-	char *text = kp_text_escape_new(path);
+	struct kp_span begin = {path.data,
+				path.size < KP_NAME_MAX ? path.size : KP_NAME_MAX};
+	char *name = kp_text_escape_new(begin);
+	char *text = kp_text_escape_new(kp_span_str(reason));
 
-	kp_faults_add(&b->v->conflicts, true, "%s: %s", text ? text : "?", reason);
+	kp_faults_add(&b->v->conflicts, true, "%s: %s", name ? name : "?",
+		      text ? text : "?");
+	free(name);
 	free(text);
 }
+
 uint64_t kp_view_child_id(uint64_t parent, struct kp_span name)
 {
 	return XXH3_64bits_withSeed(name.data, name.size, parent);
