@@ -399,14 +399,19 @@ void control_forget(struct control *c, uint64_t ino, uint64_t n)
 	pthread_mutex_unlock(&c->lock);
 }
 
-bool control_bytes(struct control *c, uint64_t ino, struct kp_span *out)
+bool control_read(struct control *c, uint64_t ino, uint64_t off, void *buf, size_t *size)
 {
 	struct snapshot *s;
 
 	pthread_mutex_lock(&c->lock);
 	s = *find(c, ino);
-	if (s)
-		*out = (struct kp_span){(const uint8_t *)s->text->bytes, s->text->size};
+	if (s) {
+		uint64_t left = off < s->text->size ? s->text->size - off : 0;
+
+		*size = left < *size ? (size_t)left : *size;
+		if (*size)
+			memcpy(buf, s->text->bytes + off, *size);
+	}
 	pthread_mutex_unlock(&c->lock);
 	return s != NULL;
 }

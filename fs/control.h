@@ -45,7 +45,10 @@ bool control_again(struct control *c, uint64_t ino, struct stat *out);
 /* Take N look-ups back; the last frees the snapshot. */
 void control_forget(struct control *c, uint64_t ino, uint64_t n);
 
-/* The bytes of a snapshot, valid until it is forgotten; false when there is none. */
-bool control_bytes(struct control *c, uint64_t ino, struct kp_span *out);
+/*
+ * Copy up to *SIZE bytes of a snapshot at OFF into BUF and set *SIZE to how many; false
+ * when there is no such snapshot.
+ */
+bool control_read(struct control *c, uint64_t ino, uint64_t off, void *buf, size_t *size);
 
 #endif

@@ -246,21 +246,15 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
 static void read_control(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off)
 {
-	struct kp_span bytes, part;
-	uint64_t at = (uint64_t)off;
+	char *buf = malloc(size);
 
-	if (!control_bytes(fs_of(req)->control, ino, &bytes)) {
+	if (!buf)
+		fuse_reply_err(req, ENOMEM);
+	else if (!control_read(fs_of(req)->control, ino, (uint64_t)off, buf, &size))
 		fuse_reply_err(req, ESTALE);
-		return;
-	}
-	if (at > bytes.size)
-		at = bytes.size;
-	if (size > bytes.size - at)
-		size = (size_t)(bytes.size - at);
-	if (kp_span_sub(bytes, at, size, &part))
-		fuse_reply_buf(req, (const char *)part.data, part.size);
 	else
-		fuse_reply_err(req, EIO);
+		fuse_reply_buf(req, buf, size);
+	free(buf);
 }
 
 /*
