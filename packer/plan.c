@@ -11,22 +11,21 @@ struct planner {
 	size_t objects_cap, containers_cap;
 };
 
-/* Room for one more; doubling. */
-static kpack_error_t reserve(void *array, size_t count, size_t *cap, size_t item,
-			     struct kpackx_error *why)
+/* ARRAY with room for one more, or NULL; doubling. */
+static void *reserve(void *array, size_t count, size_t *cap, size_t item,
+		     struct kpackx_error *why)
 {
 	size_t want = *cap ? 2 * *cap : 64;
-	void *old, *bigger;
+	void *bigger;
 
 	if (count < *cap)
-		return KPACK_SUCCESS;
-	memcpy(&old, array, sizeof(old)); /* pointers of any type */
-	bigger = realloc(old, want * item);
-	if (!bigger)
-		return kp_fail_memory(why, want * item, "planning");
-	memcpy(array, &bigger, sizeof(bigger));
-	*cap = want;
-	return KPACK_SUCCESS;
+		return array;
+	bigger = realloc(array, want * item);
+	if (bigger)
+		*cap = want;
+	else
+		kp_fail_memory(why, want * item, "planning");
+	return bigger;
 }
 
 /* --- architectures ------------------------------------------------------------------- */
@@ -101,9 +100,12 @@ static kpack_error_t add_object(struct planner *p, struct input *in, size_t imag
 				struct kpackx_error *why)
 {
 	struct plan *plan = p->plan;
+	struct plan_object *bigger = reserve(plan->objects, plan->n_objects,
+					     &p->objects_cap, sizeof(*bigger), why);
 
-	KP_TRY(reserve(&plan->objects, plan->n_objects, &p->objects_cap,
-		       sizeof(*plan->objects), why));
+	if (!bigger)
+		return KPACK_ERROR_OUT_OF_MEMORY;
+	plan->objects = bigger;
 	plan->objects[plan->n_objects++] = (struct plan_object){
 		in, (uint32_t)image, (uint32_t)plan->n_containers - 1,
 		(uint32_t)plan->n_binaries - 1};
@@ -221,10 +223,12 @@ static kpack_error_t add_container(struct planner *p, struct input *in,
 				   struct kpackx_error *why)
 {
 	struct plan *plan = p->plan;
-	struct plan_container *c;
+	struct plan_container *c, *bigger = reserve(plan->containers, plan->n_containers,
+						    &p->containers_cap, sizeof(*c), why);
 
-	KP_TRY(reserve(&plan->containers, plan->n_containers, &p->containers_cap,
-		       sizeof(*plan->containers), why));
+	if (!bigger)
+		return KPACK_ERROR_OUT_OF_MEMORY;
+	plan->containers = bigger;
 	c = &plan->containers[plan->n_containers++];
 	*c = (struct plan_container){0};
 	KP_TRY(take_indices(list, container, c, why));
