@@ -35,6 +35,10 @@ class Elf:
     def content(self, row):
         return b"" if row[1] == 8 else self.data[row[4]:row[4] + row[5]]
 
+    def fatbin(self):
+        row = self.named[".hip_fatbin"]
+        return memoryview(self.data)[row[4]:row[4] + row[5]]
+
     def word(self, vaddr):
         for r in self.rows:
             if r[2] & 2 and r[1] != 8 and r[3] <= vaddr < r[3] + r[5]:
@@ -95,7 +99,7 @@ def unpack(data):
     else:
         whole = zlib.decompress(body)
     assert len(whole) == plain
-    return whole, size
+    return memoryview(whole), size
 
 
 def split_id(text):
@@ -110,14 +114,13 @@ def split_id(text):
 
 def containers(data):
     """offset -> [(kind, arch, bytes)] of every container, in file order"""
-    found, at, data = {}, 0, memoryview(data)
+    found, at = {}, 0
     while True:
         while at < len(data) and data[at] == 0:
             at += 1
         if at == len(data):
             return found
         bundle, size = unpack(data[at:])
-        bundle = memoryview(bundle)
         assert bundle[:24] == MAGIC, "offset %d: no bundle" % at
         n, = struct.unpack_from("<Q", bundle, 24)
         row, objects = 32, []
@@ -136,7 +139,7 @@ def containers(data):
 
 def entries(elf, key):
     """(key, arch, kind, bytes) as packing must give them"""
-    found = containers(elf.content(elf.named[".hip_fatbin"]))
+    found = containers(elf.fatbin())
     order = [offset for _, offset in elf.wrappers()]
     order += [offset for offset in found if offset not in order]
     for i, offset in enumerate(order):
@@ -164,7 +167,7 @@ def main(command, path, *args):
     elif command == "shape":
         kinds = [kind for kind, _ in elf.wrappers()]
         print("wrappers", len(kinds), "bundles",
-              len(containers(elf.content(elf.named[".hip_fatbin"]))),
+              len(containers(elf.fatbin())),
               "relocations", *sorted(set(kinds)))
     else:
         sys.exit(__doc__)
