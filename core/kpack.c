@@ -12,7 +12,8 @@ kpack_error_t kpackx_open(const char *path, kpack_archive_t *archive,
 			  struct kpackx_error *why)
 {
 	if (!path || !archive)
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "path or archive is NULL");
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "path or archive is NULL");
 	return kp_archive_open(path, archive, why);
 }
 
@@ -34,7 +35,8 @@ kpack_error_t kpack_get_architecture_count(kpack_archive_t archive, size_t *coun
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t kpack_get_architecture(kpack_archive_t archive, size_t index, const char **arch)
+kpack_error_t kpack_get_architecture(kpack_archive_t archive, size_t index,
+				     const char **arch)
 {
 	if (!archive || !arch || index >= kp_archive_arch_count(archive))
 		return KPACK_ERROR_INVALID_ARGUMENT;
@@ -59,7 +61,8 @@ kpack_error_t kpack_get_binary(kpack_archive_t archive, size_t index, const char
 }
 
 /* The exact key, or, for a name without "#n", index 0. */
-static bool find(kpack_archive_t archive, const char *name, const char *arch, size_t *entry)
+static bool find(kpack_archive_t archive, const char *name, const char *arch,
+		 size_t *entry)
 {
 	char first[KP_NAME_MAX + 3];
 	size_t n = strlen(name);

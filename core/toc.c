@@ -255,7 +255,8 @@ static kpack_error_t adopt_own_blobs(struct kp_toc_parser *p)
 	if (!blobs)
 		return kp_fail_memory(p->why, p->n_own * sizeof(*blobs), "blobs");
 	toc->blobs = blobs;
-	for (size_t i = 0; i < toc->n_entries; i++) /* without a place: no blob is theirs */
+	/* without a place: no blob is theirs */
+	for (size_t i = 0; i < toc->n_entries; i++)
 		toc->entries[i].ordinal = UINT32_MAX;
 	for (size_t i = 0; i < p->n_own; i++) {
 		toc->entries[p->own[i].entry].ordinal = (uint32_t)i;
