@@ -168,12 +168,15 @@ static bool find_size(const struct kpack_archive *a, struct kp_toc_entry *e,
 {
 	uint8_t head[KP_ZSTD_HEAD];
 	size_t n = at.size < sizeof(head) ? (size_t)at.size : sizeof(head);
+	struct kp_meta meta;
 
 	if (a->toc.scheme == KPACK_COMPRESSION_NOOP) {
 		e->size = at.size;
 		return true;
 	}
-	return !kp_file_pread(a->fd, at.offset, head, n, NULL) &&
+	parse_meta(meta_map(&a->toc, e), &meta);
+	return !meta.chunk && /* its first frame is only the first chunk */
+	       !kp_file_pread(a->fd, at.offset, head, n, NULL) &&
 	       kp_zstd_content_size((struct kp_span){head, n}, &e->size);
 }
 
@@ -381,25 +384,56 @@ uint64_t kp_archive_toc_hash(const struct kpack_archive *a)
 
 /* --- metadata --------------------------------------------------------------------- */
 
-static void meta_field(struct kp_span name, const struct kp_mp_value *v,
+enum { META_PATH, META_TARGET, META_XXH3, META_MODE, META_CHUNK, META_FIELDS };
+
+static const struct {
+	const char *name;
+	enum kp_mp_type type;
+} meta_fields[META_FIELDS] = {
+	[META_PATH] = {"path", KP_MP_STR},    [META_TARGET] = {"target", KP_MP_STR},
+	[META_XXH3] = {"xxh3", KP_MP_BIN},    [META_MODE] = {"mode", KP_MP_UINT},
+	[META_CHUNK] = {"chunk", KP_MP_UINT},
+};
+
+static void meta_set(int field, const struct kp_mp_value *v, struct kp_meta *out)
+{
+	switch (field) {
+	case META_PATH:
+		out->path = v->span;
+		break;
+	case META_TARGET:
+		out->target = v->span;
+		break;
+	case META_XXH3:
+		out->has_xxh3 = v->span.size == sizeof(out->xxh3);
+		if (out->has_xxh3)
+			memcpy(out->xxh3, v->span.data, sizeof(out->xxh3));
+		break;
+	case META_MODE:
+		out->mode = (uint32_t)v->num & 07777;
+		break;
+	case META_CHUNK:
+		out->chunk = v->num;
+		break;
+	}
+}
+
+/* The first of equal keys counts, as everywhere in an entry. */
+static void meta_field(struct kp_span name, const struct kp_mp_value *v, unsigned *seen,
 		       struct kp_meta *out)
 {
-	if (v->type == KP_MP_STR && kp_span_is(name, "path"))
-		out->path = v->span;
-	else if (v->type == KP_MP_STR && kp_span_is(name, "target"))
-		out->target = v->span;
-	else if (v->type == KP_MP_UINT && kp_span_is(name, "mode"))
-		out->mode = (uint32_t)v->num & 07777;
-	else if (v->type == KP_MP_UINT && kp_span_is(name, "chunk"))
-		out->chunk = v->num;
-	if (v->type != KP_MP_BIN || v->span.size != 16 || !kp_span_is(name, "xxh3"))
-		return;
-	out->has_xxh3 = true;
-	memcpy(out->xxh3, v->span.data, 16);
+	for (int i = 0; i < META_FIELDS; i++) {
+		if (!kp_span_is(name, meta_fields[i].name))
+			continue;
+		if (!(*seen & 1u << i) && v->type == meta_fields[i].type)
+			meta_set(i, v, out);
+		*seen |= 1u << i;
+	}
 }
 
 static void parse_meta(struct kp_span map, struct kp_meta *out)
 {
+	unsigned seen = 0;
 	struct kp_mp c;
 	uint32_t pairs;
 
@@ -424,13 +458,15 @@ static void parse_meta(struct kp_span map, struct kp_meta *out)
 		value = c;
 		if (!kp_mp_skip(&c) || !kp_mp_next(&value, &v))
 			return;
-		meta_field(name, &v, out);
+		meta_field(name, &v, &seen, out);
 	}
 }
 
 void kp_archive_meta(const struct kpack_archive *a, size_t entry, struct kp_meta *out)
 {
 	parse_meta(meta_map(&a->toc, &a->toc.entries[entry]), out);
+	if (a->toc.scheme == KPACK_COMPRESSION_NOOP)
+		out->chunk = 0; /* plain bytes: there are no frames */
 }
 
 struct kp_span kp_archive_meta_raw(const struct kpack_archive *a, size_t entry)

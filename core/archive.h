@@ -37,16 +37,17 @@ struct kp_meta {
 	struct kp_span path;   /* where the file stood in its tree */
 	struct kp_span target; /* bundle entry ID */
 	bool has_xxh3;
-	uint8_t xxh3[16]; /* XXH3-128 of the decoded bytes, canonical (big-endian) order */
-	uint32_t mode;    /* permission bits of the packed file */
-	uint64_t chunk;   /* decoded bytes per frame of a chunked entry; 0: one frame */
+	uint8_t xxh3
+		[16];   /* XXH3-128 of the decoded bytes, canonical (big-endian) order */
+	uint32_t mode;  /* permission bits of the packed file */
+	uint64_t chunk; /* decoded bytes per frame of a chunked entry; 0: one frame */
 };
 
 kpack_error_t kp_archive_open(const char *path, struct kpack_archive **out,
 			      struct kpackx_error *why);
 void kp_archive_close(struct kpack_archive *a); /* NULL is fine */
 
-const char *kp_archive_path(const struct kpack_archive *a); /* as given to open */
+const char *kp_archive_path(const struct kpack_archive *a);        /* as given to open */
 const struct stat *kp_archive_stat(const struct kpack_archive *a); /* when opened */
 
 /* Entries are numbered in order of key, then arch, bytewise. */
@@ -54,8 +55,8 @@ size_t kp_archive_entry_count(const struct kpack_archive *a);
 void kp_archive_entry(const struct kpack_archive *a, size_t entry,
 		      struct kp_entry_info *out);
 /* Number of the entry KEY, ARCH, exactly; false when there is none. */
-bool kp_archive_find(const struct kpack_archive *a, struct kp_span key, struct kp_span arch,
-		     size_t *entry);
+bool kp_archive_find(const struct kpack_archive *a, struct kp_span key,
+		     struct kp_span arch, size_t *entry);
 void kp_archive_meta(const struct kpack_archive *a, size_t entry, struct kp_meta *out);
 /* The metadata map as stored (MessagePack); empty when there is none. */
 struct kp_span kp_archive_meta_raw(const struct kpack_archive *a, size_t entry);
@@ -98,8 +99,8 @@ kpack_error_t kp_archive_source(const struct kpack_archive *a, size_t entry,
 				struct kp_source *out, struct kpackx_error *why);
 
 /* Does BUF, the decoded bytes of an entry, match its xxh3?  Success where it has none. */
-kpack_error_t kp_archive_check(const struct kpack_archive *a, size_t entry, const void *buf,
-			       struct kpackx_error *why);
+kpack_error_t kp_archive_check(const struct kpack_archive *a, size_t entry,
+			       const void *buf, struct kpackx_error *why);
 
 /*
  * Decode an entry piece by piece into one buffer of its size, so that the first bytes

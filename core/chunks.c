@@ -28,8 +28,9 @@ static kpack_error_t check_shape(const struct kp_chunks *c, uint32_t rows,
 
 	if (rows != want)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "seek table: %u rows for %llu bytes in chunks of %llu", rows,
-			       (unsigned long long)c->size, (unsigned long long)c->chunk);
+			       "seek table: %u rows for %llu bytes in chunks of %llu",
+			       rows, (unsigned long long)c->size,
+			       (unsigned long long)c->chunk);
 	return KPACK_SUCCESS;
 }
 
@@ -46,7 +47,8 @@ static kpack_error_t take_rows(struct kp_chunks *c, const struct kp_seek_row *ro
 		if (rows[i].size != chunk_size(c, i))
 			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 				       "seek table: row %u says %u bytes, not %llu", i,
-				       rows[i].size, (unsigned long long)chunk_size(c, i));
+				       rows[i].size,
+				       (unsigned long long)chunk_size(c, i));
 		c->offsets[i] = at;
 		at += rows[i].stored;
 	}
@@ -69,7 +71,8 @@ static kpack_error_t open_chunks(struct kp_chunks *c, const struct kpack_archive
 	if (meta.chunk < KP_CHUNK_MIN || meta.chunk > KP_CHUNK_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "metadata: chunk %llu is outside %d..%d",
-			       (unsigned long long)meta.chunk, KP_CHUNK_MIN, KP_CHUNK_MAX);
+			       (unsigned long long)meta.chunk, KP_CHUNK_MIN,
+			       KP_CHUNK_MAX);
 	c->chunk = meta.chunk;
 	c->size = info.size;
 	KP_TRY(kp_archive_source(a, entry, &c->stored, why));
@@ -129,7 +132,8 @@ kpack_error_t kp_chunks_read(const struct kp_chunks *c, uint64_t k, void *buf,
 		return kp_fail_memory(why, n, "a chunk");
 	err = kp_source_read(&c->stored, c->offsets[k], stored, n, why);
 	if (!err)
-		err = decode_chunk((struct kp_span){stored, n}, buf, chunk_size(c, k), why);
+		err = decode_chunk((struct kp_span){stored, n}, buf, chunk_size(c, k),
+				   why);
 	free(stored);
 	return err;
 }

@@ -101,14 +101,15 @@ static kpack_error_t encode_frame(struct kp_encoder *e, struct kp_span data, uin
 	size_t n = ZSTD_compress2(e->ctx, out, cap, data.data, data.size);
 
 	if (ZSTD_isError(n))
-		return kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY, "compressing %zu bytes: %s",
-			       data.size, ZSTD_getErrorName(n));
+		return kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY,
+			       "compressing %zu bytes: %s", data.size,
+			       ZSTD_getErrorName(n));
 	*size = n;
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t encode_chunks(struct kp_encoder *e, struct kp_span data, size_t chunk,
-				   uint8_t *out, size_t cap, size_t *size,
+static kpack_error_t encode_chunks(struct kp_encoder *e, struct kp_span data,
+				   size_t chunk, uint8_t *out, size_t cap, size_t *size,
 				   struct kpackx_error *why)
 {
 	size_t n = chunk_count(data.size, chunk), at = 0;
@@ -154,8 +155,8 @@ kpack_error_t kp_frame_index_check(struct kp_span index, uint64_t blob_size,
 
 	if (index.size % 8 || n == 0 || n - 1 > KP_FRAMES_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "frame_index: %zu bytes are not 1 to %u offsets", index.size,
-			       KP_FRAMES_MAX + 1);
+			       "frame_index: %zu bytes are not 1 to %u offsets",
+			       index.size, KP_FRAMES_MAX + 1);
 	if (kp_le64(index.data) != 4 || kp_le64(index.data + 8 * (n - 1)) != blob_size)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "frame_index: runs from %llu to %llu, not from 4 to %llu",
@@ -183,9 +184,9 @@ struct window {
 	size_t size;
 };
 
-static const size_t WINDOW = 1 << 20, WINDOW_FIRST = 4096;
+static const size_t WINDOW = 1 << 20, WINDOW_FIRST = 4096, NEAR = 16 << 10;
 
-/* Frames larger than the window are hopped over: read little when the next is far away. */
+/* Small frames are read through, large ones hopped over: then little is read at each. */
 static kpack_error_t window_word(struct window *w, uint64_t at, uint32_t *word,
 				 struct kpackx_error *why)
 {
@@ -194,12 +195,13 @@ static kpack_error_t window_word(struct window *w, uint64_t at, uint32_t *word,
 			       "blob: length word at %llu of %llu bytes",
 			       (unsigned long long)at, (unsigned long long)w->blob->size);
 	if (at < w->begin || !kp_range_ok(w->size, at - w->begin, 4)) {
-		bool near = w->size && at - w->begin < 2 * WINDOW;
+		bool near = w->size && at - w->begin < w->size + NEAR;
 		uint64_t left = w->blob->size - at;
 		size_t n = near ? WINDOW : WINDOW_FIRST;
 
 		w->size = 0;
-		KP_TRY(kp_source_read(w->blob, at, w->buf, left < n ? (size_t)left : n, why));
+		KP_TRY(kp_source_read(w->blob, at, w->buf, left < n ? (size_t)left : n,
+				      why));
 		w->begin = at;
 		w->size = left < n ? (size_t)left : n;
 	}
@@ -219,7 +221,8 @@ static kpack_error_t walk(struct window *w, uint8_t *index, uint32_t n,
 		if (!kp_range_ok(size, at + 4, len))
 			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 				       "blob: frame %u: %u bytes at %llu of %llu", i, len,
-				       (unsigned long long)at + 4, (unsigned long long)size);
+				       (unsigned long long)at + 4,
+				       (unsigned long long)size);
 		at += 4 + (uint64_t)len;
 	}
 	kp_put_le64(index + 8 * (size_t)n, at);

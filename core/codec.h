@@ -32,7 +32,8 @@ bool kp_zstd_plausible(uint64_t stored, uint64_t size);
  * for the same bytes and level, whatever was encoded before.
  */
 struct kp_encoder;
-kpack_error_t kp_encoder_new(int level, struct kp_encoder **out, struct kpackx_error *why);
+kpack_error_t kp_encoder_new(int level, struct kp_encoder **out,
+			     struct kpackx_error *why);
 void kp_encoder_free(struct kp_encoder *e); /* NULL is fine */
 
 /* Most bytes kp_encode or kp_encode_chunked may write. */

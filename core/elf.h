@@ -12,10 +12,10 @@
 
 /* How a wrapper's pointer is known. */
 enum kp_pointer_source {
-	KP_POINTER_IN_PLACE,  /* stored in the file (non-PIE) */
-	KP_POINTER_RELATIVE,  /* addend of a RELATIVE relocation (RELA), or REL in place */
-	KP_POINTER_RELR,      /* stored in place, rebased by .relr.dyn */
-	KP_POINTER_SYMBOL,    /* symbol relocation: symbol value + addend */
+	KP_POINTER_IN_PLACE, /* stored in the file (non-PIE) */
+	KP_POINTER_RELATIVE, /* addend of a RELATIVE relocation (RELA), or REL in place */
+	KP_POINTER_RELR,     /* stored in place, rebased by .relr.dyn */
+	KP_POINTER_SYMBOL,   /* symbol relocation: symbol value + addend */
 	KP_POINTER_UNRESOLVED /* a relocation against something outside this file */
 };
 
@@ -24,15 +24,15 @@ struct kp_elf_wrapper {
 	uint64_t vaddr;           /* of the wrapper */
 	uint64_t offset;          /* of the wrapper in the file */
 	enum kp_pointer_source source;
-	uint64_t target;          /* virtual address it points to at run time, unbiased */
+	uint64_t target; /* virtual address it points to at run time, unbiased */
 };
 
 struct kp_elf {
 	uint16_t type;    /* ET_EXEC, ET_DYN, ET_REL ... */
 	uint16_t machine; /* EM_X86_64 ... */
 
-	bool has_fatbin;     /* there is a .hip_fatbin with bytes in the file */
-	bool fatbin_nobits;  /* there is one without bytes: converted, or split debug info */
+	bool has_fatbin;    /* there is a .hip_fatbin with bytes in the file */
+	bool fatbin_nobits; /* there is one without bytes: converted, or split debug info */
 	uint64_t fatbin_vaddr, fatbin_offset, fatbin_size;
 
 	/* in the order they stand in .hipFatBinSegment */

@@ -31,7 +31,8 @@ const char *kpackx_error_name(kpack_error_t code)
 }
 
 static void __attribute__((format(printf, 4, 0)))
-fill(struct kpackx_error *why, kpack_error_t code, int sys_errno, const char *fmt, va_list ap)
+fill(struct kpackx_error *why, kpack_error_t code, int sys_errno, const char *fmt,
+     va_list ap)
 {
 	why->code = code;
 	why->sys_errno = sys_errno;
@@ -77,8 +78,8 @@ kpack_error_t kp_fail_memory(struct kpackx_error *why, uint64_t size, const char
 		       (unsigned long long)size, what);
 }
 
-kpack_error_t kp_fail_prefix(struct kpackx_error *why, kpack_error_t code, const char *fmt,
-			     ...)
+kpack_error_t kp_fail_prefix(struct kpackx_error *why, kpack_error_t code,
+			     const char *fmt, ...)
 {
 	char old[sizeof(why->text)];
 	va_list ap;

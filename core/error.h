@@ -26,15 +26,15 @@ kpack_error_t kp_fail_errno(struct kpackx_error *why, int sys_errno, const char 
 kpack_error_t kp_fail_memory(struct kpackx_error *why, uint64_t size, const char *what);
 
 /* Put "PREFIX: " before the text that is already in WHY; returns why's code. */
-kpack_error_t kp_fail_prefix(struct kpackx_error *why, kpack_error_t code, const char *fmt,
-			     ...) __attribute__((format(printf, 3, 4)));
+kpack_error_t kp_fail_prefix(struct kpackx_error *why, kpack_error_t code,
+			     const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* Return at once when EXPR fails; for functions that hold nothing yet. */
-#define KP_TRY(expr)                                                                       \
-	do {                                                                               \
-		kpack_error_t kp_try_ = (expr);                                            \
-		if (kp_try_ != KPACK_SUCCESS)                                              \
-			return kp_try_;                                                    \
+#define KP_TRY(expr)                                                                     \
+	do {                                                                             \
+		kpack_error_t kp_try_ = (expr);                                          \
+		if (kp_try_ != KPACK_SUCCESS)                                            \
+			return kp_try_;                                                  \
 	} while (0)
 
 #endif

@@ -26,6 +26,9 @@
 /* Bytes of a key, an architecture or a path: PATH_MAX of Linux. */
 #define KP_NAME_MAX 4096
 
+/* Directories above one file of a view: install trees have about ten. */
+#define KP_PATH_DEPTH_MAX 64
+
 /* Bytes of one decoded object that is held in memory whole.  HRX takes 2 GiB. */
 #define KP_OBJECT_MAX (UINT64_C(4) << 30)
 

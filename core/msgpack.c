@@ -14,22 +14,22 @@ struct head {
 };
 
 static const struct head heads[32] = {
-	{KP_MP_NIL, 0, 0, false},   {KP_MP_BAD, 0, 0, false},    /* c0 c1 */
-	{KP_MP_BOOL, 0, 0, false},  {KP_MP_BOOL, 0, 0, false},   /* c2 c3 */
-	{KP_MP_BIN, 1, 0, false},   {KP_MP_BIN, 2, 0, false},    /* c4 c5 */
-	{KP_MP_BIN, 4, 0, false},   {KP_MP_EXT, 1, 0, false},    /* c6 c7 */
-	{KP_MP_EXT, 2, 0, false},   {KP_MP_EXT, 4, 0, false},    /* c8 c9 */
-	{KP_MP_FLOAT, 4, 0, false}, {KP_MP_FLOAT, 8, 0, false},  /* ca cb */
-	{KP_MP_UINT, 1, 0, false},  {KP_MP_UINT, 2, 0, false},   /* cc cd */
-	{KP_MP_UINT, 4, 0, false},  {KP_MP_UINT, 8, 0, false},   /* ce cf */
-	{KP_MP_INT, 1, 0, true},    {KP_MP_INT, 2, 0, true},     /* d0 d1 */
-	{KP_MP_INT, 4, 0, true},    {KP_MP_INT, 8, 0, true},     /* d2 d3 */
-	{KP_MP_EXT, 0, 1, false},   {KP_MP_EXT, 0, 2, false},    /* d4 d5 */
-	{KP_MP_EXT, 0, 4, false},   {KP_MP_EXT, 0, 8, false},    /* d6 d7 */
-	{KP_MP_EXT, 0, 16, false},  {KP_MP_STR, 1, 0, false},    /* d8 d9 */
-	{KP_MP_STR, 2, 0, false},   {KP_MP_STR, 4, 0, false},    /* da db */
-	{KP_MP_ARRAY, 2, 0, false}, {KP_MP_ARRAY, 4, 0, false},  /* dc dd */
-	{KP_MP_MAP, 2, 0, false},   {KP_MP_MAP, 4, 0, false},    /* de df */
+	{KP_MP_NIL, 0, 0, false},   {KP_MP_BAD, 0, 0, false},   /* c0 c1 */
+	{KP_MP_BOOL, 0, 0, false},  {KP_MP_BOOL, 0, 0, false},  /* c2 c3 */
+	{KP_MP_BIN, 1, 0, false},   {KP_MP_BIN, 2, 0, false},   /* c4 c5 */
+	{KP_MP_BIN, 4, 0, false},   {KP_MP_EXT, 1, 0, false},   /* c6 c7 */
+	{KP_MP_EXT, 2, 0, false},   {KP_MP_EXT, 4, 0, false},   /* c8 c9 */
+	{KP_MP_FLOAT, 4, 0, false}, {KP_MP_FLOAT, 8, 0, false}, /* ca cb */
+	{KP_MP_UINT, 1, 0, false},  {KP_MP_UINT, 2, 0, false},  /* cc cd */
+	{KP_MP_UINT, 4, 0, false},  {KP_MP_UINT, 8, 0, false},  /* ce cf */
+	{KP_MP_INT, 1, 0, true},    {KP_MP_INT, 2, 0, true},    /* d0 d1 */
+	{KP_MP_INT, 4, 0, true},    {KP_MP_INT, 8, 0, true},    /* d2 d3 */
+	{KP_MP_EXT, 0, 1, false},   {KP_MP_EXT, 0, 2, false},   /* d4 d5 */
+	{KP_MP_EXT, 0, 4, false},   {KP_MP_EXT, 0, 8, false},   /* d6 d7 */
+	{KP_MP_EXT, 0, 16, false},  {KP_MP_STR, 1, 0, false},   /* d8 d9 */
+	{KP_MP_STR, 2, 0, false},   {KP_MP_STR, 4, 0, false},   /* da db */
+	{KP_MP_ARRAY, 2, 0, false}, {KP_MP_ARRAY, 4, 0, false}, /* dc dd */
+	{KP_MP_MAP, 2, 0, false},   {KP_MP_MAP, 4, 0, false},   /* de df */
 };
 
 bool kp_mp_fault(struct kp_mp *c, const char *text)
@@ -260,7 +260,8 @@ bool kp_mp_uint(struct kp_mp *c, uint64_t *n)
 	return true;
 }
 
-kpack_error_t kp_mp_fail(const struct kp_mp *c, const char *object, struct kpackx_error *why)
+kpack_error_t kp_mp_fail(const struct kp_mp *c, const char *object,
+			 struct kpackx_error *why)
 {
 	return kp_fail(why, KPACK_ERROR_MSGPACK_PARSE_FAILED, "%s: byte %zu of %zu: %s",
 		       object, kp_mp_offset(c), (size_t)(c->end - c->start),

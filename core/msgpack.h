@@ -37,8 +37,8 @@ struct kp_mp {
 /* One value's head.  Of a container only the head is consumed. */
 struct kp_mp_value {
 	enum kp_mp_type type;
-	uint64_t num;        /* UINT, BOOL: value; INT: two's complement; ARRAY, MAP: count */
-	double real;         /* FLOAT */
+	uint64_t num; /* UINT, BOOL: value; INT: two's complement; ARRAY, MAP: count */
+	double real;  /* FLOAT */
 	struct kp_span span; /* STR, BIN, EXT: the bytes */
 };
 

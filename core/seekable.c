@@ -73,8 +73,9 @@ static kpack_error_t read_rows(const struct kp_source *stored, const struct tabl
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t kp_seek_table_read(const struct kp_source *stored, struct kp_seek_row **rows,
-				 uint32_t *n, struct kpackx_error *why)
+kpack_error_t kp_seek_table_read(const struct kp_source *stored,
+				 struct kp_seek_row **rows, uint32_t *n,
+				 struct kpackx_error *why)
 {
 	struct kp_seek_row *table = NULL;
 	uint8_t *bytes = NULL;

@@ -28,7 +28,8 @@ void kp_seek_table_write(const struct kp_seek_row *rows, uint32_t n, uint8_t *ou
  * up to exactly what stands before the table.
  * INVALID_FORMAT: no table, or one that contradicts the bytes around it.
  */
-kpack_error_t kp_seek_table_read(const struct kp_source *stored, struct kp_seek_row **rows,
-				 uint32_t *n, struct kpackx_error *why);
+kpack_error_t kp_seek_table_read(const struct kp_source *stored,
+				 struct kp_seek_row **rows, uint32_t *n,
+				 struct kpackx_error *why);
 
 #endif

@@ -11,9 +11,9 @@
 #include "span.h"
 
 enum kp_feature {
-	KP_FEATURE_ANY,  /* not stated: runs with the feature on or off */
-	KP_FEATURE_OFF,  /* "xnack-" */
-	KP_FEATURE_ON,   /* "xnack+" */
+	KP_FEATURE_ANY, /* not stated: runs with the feature on or off */
+	KP_FEATURE_OFF, /* "xnack-" */
+	KP_FEATURE_ON,  /* "xnack+" */
 };
 
 /* One row of the processor table. */
@@ -26,8 +26,8 @@ struct kp_processor {
 
 /* A parsed target ID. */
 struct kp_target {
-	char processor[32];                  /* primary name; unknown names verbatim */
-	const struct kp_processor *known;    /* NULL: not in the table */
+	char processor[32];               /* primary name; unknown names verbatim */
+	const struct kp_processor *known; /* NULL: not in the table */
 	enum kp_feature sramecc, xnack;
 };
 

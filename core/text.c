@@ -100,7 +100,7 @@ bool kp_component_ok(struct kp_span s)
 
 bool kp_path_ok(struct kp_span s)
 {
-	size_t begin = 0;
+	size_t begin = 0, depth = 0;
 
 	if (s.size == 0 || s.size > KP_NAME_MAX || !kp_text_ok(s))
 		return false;
@@ -110,8 +110,9 @@ bool kp_path_ok(struct kp_span s)
 		if (!kp_component_ok((struct kp_span){s.data + begin, i - begin}))
 			return false;
 		begin = i + 1;
+		depth++;
 	}
-	return true;
+	return depth <= KP_PATH_DEPTH_MAX;
 }
 
 /* Write the first character of S as it is printed; returns the bytes read. */

@@ -13,7 +13,7 @@ bool kp_component_ok(struct kp_span s);
 
 /*
  * May S be a path inside a root?  Relative, every component ok, kp_text_ok, at most
- * KP_NAME_MAX bytes.
+ * KP_NAME_MAX bytes and KP_PATH_DEPTH_MAX components.
  */
 bool kp_path_ok(struct kp_span s);
 

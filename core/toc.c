@@ -30,6 +30,8 @@ static bool parse_arches(struct kp_toc_parser *p)
 	toc->has_arches = true;
 	if (!kp_mp_array(&p->c, &n))
 		return false;
+	if (n > KP_STRINGS_MAX)
+		return kp_mp_fault(&p->c, "more than 65535 gfx_arches");
 	toc->arches = calloc(n ? n : 1, sizeof(*toc->arches));
 	p->no_memory = !toc->arches;
 	if (p->no_memory)
@@ -90,6 +92,9 @@ static bool parse_blobs(struct kp_toc_parser *p)
 	toc->has_blobs = true;
 	if (!kp_mp_array(&p->c, &n))
 		return false;
+	/* the shortest blob is the head of a map, "offset", "size" and two numbers */
+	if (n > (size_t)(p->c.end - p->c.pos) / (1 + 7 + 1 + 5 + 1))
+		return kp_mp_fault(&p->c, "more blobs than bytes can hold");
 	toc->blobs = calloc(n ? n : 1, sizeof(*toc->blobs));
 	p->no_memory = !toc->blobs;
 	if (p->no_memory)

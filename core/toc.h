@@ -25,11 +25,11 @@
 #define KP_TOC_NO_SIZE UINT64_MAX
 
 struct kp_toc_entry {
-	uint64_t size;    /* decoded bytes, or KP_TOC_NO_SIZE when not stated */
-	uint32_t binary;  /* number of its key */
+	uint64_t size;   /* decoded bytes, or KP_TOC_NO_SIZE when not stated */
+	uint32_t binary; /* number of its key */
 	uint32_t ordinal;
-	uint32_t meta;    /* offset of the metadata map in the bytes; 0: none */
-	uint16_t arch;    /* numbers of strings */
+	uint32_t meta; /* offset of the metadata map in the bytes; 0: none */
+	uint16_t arch; /* numbers of strings */
 	uint16_t type;
 };
 

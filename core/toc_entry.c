@@ -161,6 +161,25 @@ static bool number(struct kp_toc_parser *p, struct kp_string_chain *chain,
 	return result == KP_STRINGS_OK || no_memory(p);
 }
 
+/* The key at hand has an entry: it becomes a binary.  Keys without any take no room. */
+static bool add_binary(struct kp_toc_parser *p)
+{
+	struct kp_toc *toc = p->toc;
+	struct kp_span key = p->key;
+
+	if (p->key_added)
+		return true;
+	/* one more: kp_toc_index puts a sentinel behind the last */
+	if (!kp_grow(&toc->binaries, toc->n_binaries + 1, &p->binaries_cap,
+		     sizeof(*toc->binaries)))
+		return no_memory(p);
+	toc->binaries[toc->n_binaries++] =
+		(struct kp_toc_binary){(uint32_t)(key.data - toc->bytes),
+				       (uint32_t)key.size, (uint32_t)toc->n_entries};
+	p->key_added = true;
+	return true;
+}
+
 /* Append the entry, or note why it is refused. */
 static bool add_entry(struct kp_toc_parser *p, struct kp_span key, struct kp_span arch,
 		      const struct raw_entry *r)
@@ -182,6 +201,8 @@ static bool add_entry(struct kp_toc_parser *p, struct kp_span key, struct kp_spa
 	if (r->seen & 1u << ORIGINAL_SIZE) /* a negative one: beyond every limit */
 		e.size = r->original_size == UINT64_MAX ? UINT64_MAX - 1
 							: r->original_size;
+	if (!add_binary(p))
+		return false;
 	e.ordinal = (uint32_t)r->ordinal;
 	e.binary = (uint32_t)toc->n_binaries - 1;
 	if (own && !add_own_blob(p, r))
@@ -276,20 +297,6 @@ static bool parse_arch(struct kp_toc_parser *p, struct kp_span key)
 	       add_entry(p, key, arch, &r);
 }
 
-static bool add_binary(struct kp_toc_parser *p, struct kp_span key)
-{
-	struct kp_toc *toc = p->toc;
-
-	/* one more: index_toc puts a sentinel behind the last */
-	if (!kp_grow(&toc->binaries, toc->n_binaries + 1, &p->binaries_cap,
-		     sizeof(*toc->binaries)))
-		return no_memory(p);
-	toc->binaries[toc->n_binaries++] =
-		(struct kp_toc_binary){(uint32_t)(key.data - toc->bytes),
-				       (uint32_t)key.size, (uint32_t)toc->n_entries};
-	return true;
-}
-
 bool kp_toc_parse_binary(struct kp_toc_parser *p)
 {
 	struct kp_span key;
@@ -309,8 +316,10 @@ bool kp_toc_parse_binary(struct kp_toc_parser *p)
 		fault(p, key, (struct kp_span){0}, true, "value is not a map");
 		return kp_mp_skip(&p->c);
 	}
-	if (!kp_mp_map(&p->c, &pairs) || !add_binary(p, key))
+	if (!kp_mp_map(&p->c, &pairs))
 		return false;
+	p->key = key;
+	p->key_added = false;
 	/* The head of the map behind the key was read: its byte ends the key for C. */
 	p->toc->bytes[key.data + key.size - p->toc->bytes] = 0;
 	if (is_bare_entry(p, pairs))

@@ -86,7 +86,8 @@ static size_t shared_bytes(const struct kp_toc *toc, const struct sort_key *run,
 
 		if (key.size < shared)
 			shared = key.size;
-		while (k + 8 <= shared && kp_le64(key.data + k) == kp_le64(first.data + k))
+		while (k + 8 <= shared &&
+		       kp_le64(key.data + k) == kp_le64(first.data + k))
 			k += 8;
 		while (k < shared && key.data[k] == first.data[k])
 			k++;
@@ -156,7 +157,8 @@ static bool sort_binaries(struct kp_toc *toc)
 			kept--;
 		}
 		binaries[kept] = toc->binaries[from];
-		for (uint32_t e = toc->binaries[from].first; e < entry_end(toc, from); e++) {
+		for (uint32_t e = toc->binaries[from].first; e < entry_end(toc, from);
+		     e++) {
 			entries[at] = toc->entries[e];
 			entries[at++].binary = (uint32_t)kept;
 		}

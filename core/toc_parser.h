@@ -20,6 +20,8 @@ struct kp_toc_parser {
 	struct kpackx_error *why;
 	bool no_memory;
 	size_t entries_cap, binaries_cap;
+	struct kp_span key; /* at hand; becomes a binary with its first entry */
+	bool key_added;
 	struct kp_own_blob *own;
 	size_t n_own, own_cap;
 	struct kp_string_table strings;

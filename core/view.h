@@ -12,9 +12,9 @@
  * archive in order wins.  A directory beats a file of the same name.  What is
  * not shown, and why, stands in the conflicts.
  *
- * All names of equal content are one file (hard links).  Content is identified by
- * (size, stored size, xxh3) where the entry has the hash, else by (hash of its
- * archive's table of contents, ordinal).
+ * All names of equal content are one file (hard links).  Content is identified by (size,
+ * stored size, xxh3) where the entry has the hash and is one frame, else by its
+ * archive (hash of the table of contents, size, time) and ordinal.
  *
  * Immutable after kp_view_new: every call may run concurrently.
  */
@@ -27,8 +27,8 @@
 struct kp_view;
 
 struct kp_view_options {
-	/* Show only entries whose arch one of these selects (kp_target_selected); an
-	 * arch that is no target ID is selected by equal text.  n_select 0: all. */
+	/* Show only entries whose arch one of these selects (kp_target_selected).
+	 * n_select 0: all. */
 	const struct kp_target *select;
 	size_t n_select;
 };
@@ -84,7 +84,8 @@ bool kp_view_lookup(const struct kp_view *v, uint32_t dir, struct kp_span text,
 		    uint32_t *name);
 
 /* The archive and entry that hold a file's content. */
-struct kpack_archive *kp_view_entry(const struct kp_view *v, uint32_t file, size_t *entry);
+struct kpack_archive *kp_view_entry(const struct kp_view *v, uint32_t file,
+				    size_t *entry);
 
 /* What is not shown, a line each: "PATH: REASON", escaped for terminals. */
 const char *const *kp_view_conflicts(const struct kp_view *v, size_t *kept,

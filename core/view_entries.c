@@ -11,8 +11,21 @@
 struct identity {
 	uint64_t size;
 	uint64_t stored;     /* all ones when the archive and ordinal say it */
-	uint8_t content[16]; /* xxh3, or hash of the table and ordinal */
+	uint8_t content[16]; /* xxh3, or the archive and ordinal */
 };
+
+/*
+ * An archive is known by its table, size and time: without compression a rebuilt one may have
+ * the same table for other code, and a package unpacked twice has all three equal.
+ */
+static uint64_t archive_id(const struct kpack_archive *a)
+{
+	const struct stat *st = kp_archive_stat(a);
+	uint64_t facts[4] = {kp_archive_toc_hash(a), (uint64_t)st->st_size,
+			     (uint64_t)st->st_mtim.tv_sec, (uint64_t)st->st_mtim.tv_nsec};
+
+	return XXH3_64bits(facts, sizeof(facts));
+}
 
 static void identify(struct kpack_archive *a, size_t entry, struct identity *out)
 {
@@ -22,12 +35,13 @@ static void identify(struct kpack_archive *a, size_t entry, struct identity *out
 	kp_archive_entry(a, entry, &info);
 	kp_archive_meta(a, entry, &meta);
 	*out = (struct identity){.size = info.size, .stored = UINT64_MAX};
-	if (meta.has_xxh3) {
+	/* of chunks read alone no hash is checked: do not trust what it says of others */
+	if (meta.has_xxh3 && !meta.chunk) {
 		out->stored = info.stored;
 		memcpy(out->content, meta.xxh3, sizeof(meta.xxh3));
 		return;
 	}
-	kp_put_le64(out->content, kp_archive_toc_hash(a));
+	kp_put_le64(out->content, archive_id(a));
 	kp_put_le32(out->content + 8, info.ordinal);
 }
 
@@ -265,10 +279,10 @@ static bool add_entry(struct kp_view_builder *b, struct kpack_archive *a, size_t
 
 static bool has_twin(const struct kp_view *v, size_t archive)
 {
-	uint64_t hash = kp_archive_toc_hash(v->archives[archive]);
+	uint64_t id = archive_id(v->archives[archive]);
 
 	for (size_t i = 0; i < v->n_archives; i++)
-		if (i != archive && kp_archive_toc_hash(v->archives[i]) == hash)
+		if (i != archive && archive_id(v->archives[i]) == id)
 			return true;
 	return false;
 }

@@ -155,19 +155,16 @@ static bool child_dir(struct kp_view_builder *b, uint32_t parent, struct kp_span
 static size_t shared_components(const struct kp_view_builder *b, uint32_t root,
 				struct kp_span path)
 {
-	size_t n = 0;
+	size_t most = path.size < b->last_size ? path.size : b->last_size;
+	size_t same = 0, n = 0;
 
 	if (b->last_root != root)
 		return 0;
-	while (n < b->chain_size) {
-		size_t end = b->chain_ends[n];
-
-		if (end > path.size || (end < path.size && path.data[end] != '/'))
-			break;
+	while (same < most && b->last[same] == path.data[same])
+		same++;
+	while (n < b->chain_size && b->chain_ends[n] <= same &&
+	       (b->chain_ends[n] == path.size || path.data[b->chain_ends[n]] == '/'))
 		n++;
-	}
-	while (n && memcmp(b->last, path.data, b->chain_ends[n - 1]) != 0)
-		n--;
 	return n;
 }
 

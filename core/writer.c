@@ -286,6 +286,11 @@ kpack_error_t kp_writer_add_entry(struct kp_writer *w, struct kp_span key,
 			       "entry %s: key, architecture or type is not UTF-8 without "
 			       "control bytes, or empty, or longer than %d bytes",
 			       kp_text_escape(key, text, sizeof(text)), KP_NAME_MAX);
+	if (entry->ordinal >= w->n_frames)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "entry %s: ordinal %u of %u",
+			       kp_text_escape(key, text, sizeof(text)), entry->ordinal,
+			       w->n_frames);
 	if (w->n_entries == w->entries_cap) {
 		size_t cap = w->entries_cap ? 2 * w->entries_cap : 256;
 		struct entry *bigger = realloc(w->entries, cap * sizeof(*bigger));
@@ -533,6 +538,9 @@ static kpack_error_t write_end(struct kp_writer *w, struct kpackx_error *why)
 
 kpack_error_t kp_writer_finish(struct kp_writer *w, struct kpackx_error *why)
 {
+	if (w->finished)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "archive: finished already");
 	KP_TRY(append(w, NULL, 0, why)); /* did all writes before succeed? */
 	KP_TRY(settle_entries(w, why));
 	w->failed = write_end(w, why);

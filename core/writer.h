@@ -18,7 +18,7 @@ struct kp_writer_options {
 	kpack_compression_t scheme;
 	const char *group;  /* group_name */
 	const char *family; /* gfx_arch_family */
-	bool replace_keys;  /* a key and arch added twice replaces the earlier; else an error */
+	bool replace_keys; /* a key and arch added twice replaces the earlier; else an error */
 };
 
 /* Begin NAME in directory DIR. */
@@ -48,18 +48,23 @@ struct kp_writer_entry {
 };
 
 /*
- * Add KEY for ARCH.  INVALID_ARGUMENT: not UTF-8 without control bytes, or there already
- * with another ordinal.
+ * Add KEY for ARCH.  INVALID_ARGUMENT: not UTF-8 without control bytes, or an ordinal that
+ * is not stored.
  */
 kpack_error_t kp_writer_add_entry(struct kp_writer *w, struct kp_span key,
-				  struct kp_span arch, const struct kp_writer_entry *entry,
+				  struct kp_span arch,
+				  const struct kp_writer_entry *entry,
 				  struct kpackx_error *why);
 
 uint64_t kp_writer_blob_size(const struct kp_writer *w);
 uint32_t kp_writer_frame_count(const struct kp_writer *w);
 size_t kp_writer_entry_count(const struct kp_writer *w);
 
-/* Write the table of contents and the header and flush to disk; not visible yet. */
+/*
+ * Write the table of contents and the header and flush to disk; not visible yet.
+ * INVALID_ARGUMENT: a key and arch were added with two ordinals (see replace_keys), or the table
+ * is larger than readers accept.
+ */
 kpack_error_t kp_writer_finish(struct kp_writer *w, struct kpackx_error *why);
 /* Give the finished archive its name. */
 kpack_error_t kp_writer_publish(struct kp_writer *w, struct kpackx_error *why);

@@ -29,11 +29,11 @@ struct kp_container {
 
 /* One entry of a container. */
 struct kp_image {
-	size_t container;             /* 0-based, in file order */
-	char *id;                     /* bundle entry ID as stored; NULL: bare code object */
-	bool host;                    /* the host's entry */
+	size_t container; /* 0-based, in file order */
+	char *id;         /* bundle entry ID as stored; NULL: bare code object */
+	bool host;        /* the host's entry */
 	char arch[KP_TARGET_TEXT_MAX]; /* canonical target ID, "" when it states none */
-	uint64_t offset;              /* in the container's payload */
+	uint64_t offset;               /* in the container's payload */
 	uint64_t size;
 };
 

@@ -321,6 +321,9 @@ static inline char *ab_frame_index(const struct ab *a)
 /* --- opening ------------------------------------------------------------------------ */
 
 /* A file of those bytes without a name; PATH leads to it while the descriptor is open. */
+/* Seconds since the epoch that archives are opened with: a part of what they are known by. */
+static time_t ab_mtime = 1000000000;
+
 static inline int ab_memfd(const void *bytes, size_t size, char path[32])
 {
 	int fd = memfd_create("archive", MFD_CLOEXEC);
@@ -334,6 +337,7 @@ static inline int ab_memfd(const void *bytes, size_t size, char path[32])
 	}
 	if (fd < 0)
 		abort();
+	futimens(fd, (struct timespec[]){{.tv_sec = ab_mtime}, {.tv_sec = ab_mtime}});
 	snprintf(path, 32, "/proc/self/fd/%d", fd);
 	return fd;
 }

@@ -204,8 +204,10 @@ static void paths_have_limits(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(path); i++)
 		path[i] = i % 2 ? '/' : 'x';
-	assert_true(kp_path_ok((struct kp_span){path, KP_NAME_MAX - 1}));
-	path[KP_NAME_MAX - 1] = 'x';
+	assert_true(kp_path_ok((struct kp_span){path, 2 * KP_PATH_DEPTH_MAX - 1}));
+	assert_false(kp_path_ok((struct kp_span){path, 2 * KP_PATH_DEPTH_MAX + 1}));
+	for (size_t i = 0; i < sizeof(path); i++)
+		path[i] = i % 100 == 99 ? '/' : 'x';
 	assert_true(kp_path_ok((struct kp_span){path, KP_NAME_MAX}));
 	assert_false(kp_path_ok((struct kp_span){path, KP_NAME_MAX + 1}));
 	memset(path, 'x', sizeof(path));
