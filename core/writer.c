@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include "file.h"
 #include "limits.h"
+#include "memory.h"
 #include "text.h"
 
 enum { BLOB_OFFSET = 64, BUFFER = 1 << 20 };
@@ -29,7 +30,7 @@ struct kp_writer {
 	uint64_t *offsets; /* where each object's stored bytes begin in the file */
 	uint64_t *sizes;
 	uint32_t n_frames;
-	size_t frames_cap;
+	size_t offsets_cap, sizes_cap;
 	uint64_t end; /* where the next byte of the blob goes */
 
 	struct entry *entries;
@@ -182,20 +183,9 @@ static kpack_error_t check_room(const struct kp_writer *w, size_t size,
 
 static kpack_error_t grow_frames(struct kp_writer *w, struct kpackx_error *why)
 {
-	size_t cap = w->frames_cap ? 2 * w->frames_cap : 256;
-	uint64_t *offsets, *sizes;
-
-	if (w->n_frames < w->frames_cap)
-		return KPACK_SUCCESS;
-	offsets = realloc(w->offsets, cap * sizeof(*offsets));
-	if (offsets)
-		w->offsets = offsets;
-	sizes = realloc(w->sizes, cap * sizeof(*sizes));
-	if (sizes)
-		w->sizes = sizes;
-	if (!offsets || !sizes)
-		return kp_fail_memory(why, cap * 16, "frame offsets");
-	w->frames_cap = cap;
+	if (!kp_grow(&w->offsets, w->n_frames, &w->offsets_cap, sizeof(*w->offsets)) ||
+	    !kp_grow(&w->sizes, w->n_frames, &w->sizes_cap, sizeof(*w->sizes)))
+		return kp_fail_memory(why, 16 * (uint64_t)w->n_frames, "frame offsets");
 	return KPACK_SUCCESS;
 }
 
@@ -291,14 +281,8 @@ kpack_error_t kp_writer_add_entry(struct kp_writer *w, struct kp_span key,
 			       "entry %s: ordinal %u of %u",
 			       kp_text_escape(key, text, sizeof(text)), entry->ordinal,
 			       w->n_frames);
-	if (w->n_entries == w->entries_cap) {
-		size_t cap = w->entries_cap ? 2 * w->entries_cap : 256;
-		struct entry *bigger = realloc(w->entries, cap * sizeof(*bigger));
-		if (!bigger)
-			return kp_fail_memory(why, cap * sizeof(*bigger), "entries");
-		w->entries = bigger;
-		w->entries_cap = cap;
-	}
+	if (!kp_grow(&w->entries, w->n_entries, &w->entries_cap, sizeof(*w->entries)))
+		return kp_fail_memory(why, w->n_entries * sizeof(*w->entries), "entries");
 	KP_TRY(fill_entry(&w->entries[w->n_entries], key, arch, entry, why));
 	w->entries[w->n_entries].added = (uint32_t)w->n_entries;
 	w->n_entries++;

@@ -7,28 +7,19 @@
 #include <sys/file.h>
 #include <unistd.h>
 #include "archive.h"
-#include "content_table.h"
+#include "carry.h"
 #include "existing.h"
 #include "limits.h"
 #include "target.h"
 #include "text.h"
 
-/* One archive being written. */
-struct volume {
-	unsigned number;
-	char *file; /* name in the directory */
-	struct kp_writer *writer;
-	struct content_table contents; /* what its frames hold */
-};
-
 /* An architecture's, or a family's, archives. */
 struct slot {
-	char *stem; /* "_gfx942", "-gfx110X": what stands behind the group */
+	char *stem;         /* "_gfx942", "-gfx110X": what stands behind the group */
 	const char *family; /* gfx_arch_family */
 	struct volume *volumes;
 	size_t n_volumes;
-	char **names; /* "key\0arch" of every entry added, sorted when publishing */
-	size_t n_names, names_cap;
+	struct entry_names names; /* of every entry added */
 };
 
 struct archive_set {
@@ -86,8 +77,8 @@ static struct slot *find_slot(const struct archive_set *set, const char *arch)
 	return NULL;
 }
 
-static kpack_error_t new_slot(struct archive_set *set, const char *arch, struct slot **out,
-			      struct kpackx_error *why)
+static kpack_error_t new_slot(struct archive_set *set, const char *arch,
+			      struct slot **out, struct kpackx_error *why)
 {
 	const struct family *family = family_of(set, arch);
 	struct slot *bigger = realloc(set->slots, (set->n_slots + 1) * sizeof(*bigger));
@@ -98,7 +89,8 @@ static kpack_error_t new_slot(struct archive_set *set, const char *arch, struct 
 	set->slots = bigger;
 	s = &bigger[set->n_slots];
 	*s = (struct slot){0};
-	if (asprintf(&s->stem, "%c%s", family ? '-' : '_', family ? family->name : arch) < 0)
+	if (asprintf(&s->stem, "%c%s", family ? '-' : '_', family ? family->name : arch) <
+	    0)
 		return kp_fail_memory(why, strlen(arch), "an archive");
 	s->family = s->stem + 1;
 	set->n_slots++;
@@ -106,8 +98,8 @@ static kpack_error_t new_slot(struct archive_set *set, const char *arch, struct 
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t open_volume(struct archive_set *set, struct slot *s, struct volume *v,
-				 struct kpackx_error *why)
+static kpack_error_t open_volume(struct archive_set *set, struct slot *s,
+				 struct volume *v, struct kpackx_error *why)
 {
 	struct kp_writer_options options = {
 		.scheme = set->options.scheme,
@@ -124,24 +116,18 @@ static kpack_error_t open_volume(struct archive_set *set, struct slot *s, struct
 			       "architecture %s gives no file name", s->family);
 	there = existing_find(&set->there, v->file);
 	if (there && there->foreign)
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "%s/%s: is an archive of another group: give another --group",
-			       set->options.dir, v->file);
+		return kp_fail(
+			why, KPACK_ERROR_INVALID_ARGUMENT,
+			"%s/%s: is an archive of another group: give another --group",
+			set->options.dir, v->file);
 	return kp_writer_open(set->options.dir, v->file, &options, &v->writer, why);
-}
-
-static void close_volume(struct volume *v)
-{
-	kp_writer_close(v->writer);
-	content_table_fini(&v->contents);
-	free(v->file);
 }
 
 static kpack_error_t add_volume(struct archive_set *set, struct slot *s, unsigned number,
 				struct volume **out, struct kpackx_error *why)
 {
 	struct volume *bigger = realloc(s->volumes, (s->n_volumes + 1) * sizeof(*bigger));
-	struct volume v = {.number = number};
+	struct volume v = {.number = number, .scheme = set->options.scheme};
 	kpack_error_t err;
 
 	if (!bigger)
@@ -149,7 +135,7 @@ static kpack_error_t add_volume(struct archive_set *set, struct slot *s, unsigne
 	s->volumes = bigger;
 	err = open_volume(set, s, &v, why);
 	if (err) {
-		close_volume(&v);
+		volume_fini(&v);
 		return err;
 	}
 	s->volumes[s->n_volumes] = v;
@@ -200,10 +186,11 @@ static kpack_error_t check_moved(const struct archive_set *set, struct kpackx_er
 		const struct existing_archive *a = &set->there.items[i];
 
 		if (a->moved)
-			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-				       "%s/%s: has %s, which would now go to another archive: "
-				       "give --family as then, or replace it with --force",
-				       set->options.dir, a->file, a->moved);
+			return kp_fail(
+				why, KPACK_ERROR_INVALID_ARGUMENT,
+				"%s/%s: has %s, which would now go to another archive: "
+				"give --family as then, or replace it with --force",
+				set->options.dir, a->file, a->moved);
 	}
 	return KPACK_SUCCESS;
 }
@@ -232,8 +219,8 @@ kpack_error_t archive_set_open(const struct archive_set_options *options,
 	set->volume = 1;
 	err = lock_dir(set, why);
 	if (!err)
-		err = existing_open(options->dir, options->group, fate_of, set, &set->there,
-				    why);
+		err = existing_open(options->dir, options->group, fate_of, set,
+				    &set->there, why);
 	if (!err)
 		err = check_moved(set, why);
 	if (err)
@@ -246,11 +233,9 @@ kpack_error_t archive_set_open(const struct archive_set_options *options,
 static void close_slot(struct slot *s)
 {
 	for (size_t i = 0; i < s->n_volumes; i++)
-		close_volume(&s->volumes[i]);
-	for (size_t i = 0; i < s->n_names; i++)
-		free(s->names[i]);
+		volume_fini(&s->volumes[i]);
+	entry_names_fini(&s->names);
 	free(s->volumes);
-	free(s->names);
 	free(s->stem);
 }
 
@@ -282,7 +267,8 @@ static const struct existing_archive *there_for(const struct archive_set *set,
 
 	for (size_t i = 0; i < set->there.count && !set->options.force; i++) {
 		a = &set->there.items[i];
-		if (!a->foreign && a->number == set->volume && is_stem(set, arch, a->stem))
+		if (!a->foreign && a->number == set->volume &&
+		    is_stem(set, arch, a->stem))
 			return a;
 	}
 	return NULL;
@@ -343,69 +329,10 @@ void archive_set_begin_binary(struct archive_set *set, const struct archive_need
 	pthread_mutex_unlock(&set->lock);
 }
 
-static kpack_error_t scratch_reserve(uint8_t **buf, size_t *cap, uint64_t size,
-				     struct kpackx_error *why)
-{
-	uint8_t *bigger;
-
-	if (size <= *cap && *buf)
-		return KPACK_SUCCESS;
-	bigger = realloc(*buf, (size_t)size + 1);
-	if (!bigger)
-		return kp_fail_memory(why, size, "comparing objects");
-	*buf = bigger;
-	*cap = (size_t)size;
-	return KPACK_SUCCESS;
-}
-
-void archive_scratch_fini(struct archive_scratch *s)
-{
-	free(s->stored);
-	free(s->decoded);
-	*s = (struct archive_scratch){0};
-}
-
-/* The stored bytes of an ordinal into the scratch.  Locked. */
-static kpack_error_t read_stored(struct volume *v, uint32_t ordinal,
-				 struct archive_scratch *scratch, struct kp_span *out,
-				 struct kpackx_error *why)
-{
-	uint64_t size = kp_writer_stored_size(v->writer, ordinal);
-
-	KP_TRY(scratch_reserve(&scratch->stored, &scratch->stored_cap, size, why));
-	KP_TRY(kp_writer_read_stored(v->writer, ordinal, scratch->stored, why));
-	*out = (struct kp_span){scratch->stored, (size_t)size};
-	return KPACK_SUCCESS;
-}
-
-/* Does STORED decode to DATA? */
-static kpack_error_t compare(const struct archive_set *set, struct kp_span stored,
-			     struct kp_span data, struct archive_scratch *scratch,
-			     bool *equal, struct kpackx_error *why)
-{
-	if (set->options.scheme == KPACK_COMPRESSION_NOOP) {
-		*equal = kp_span_eq(stored, data);
-		return KPACK_SUCCESS;
-	}
-	KP_TRY(scratch_reserve(&scratch->decoded, &scratch->decoded_cap, data.size, why));
-	KP_TRY(kp_zstd_decode(stored, scratch->decoded, data.size, why));
-	*equal = kp_span_eq((struct kp_span){scratch->decoded, data.size}, data);
-	return KPACK_SUCCESS;
-}
-
-static struct content content_of(const struct archive_object *o)
-{
-	struct content c = {.size = o->size, .chunk = o->chunk};
-
-	memcpy(c.hash, o->hash, sizeof(c.hash));
-	return c;
-}
-
 kpack_error_t archive_set_shared(struct archive_set *set, struct archive_object *object,
 				 const void *data, struct archive_scratch *scratch,
 				 bool *shared, struct kpackx_error *why)
 {
-	struct content want = content_of(object);
 	struct kp_span stored = {0};
 	kpack_error_t err = KPACK_SUCCESS;
 	struct volume *v;
@@ -416,16 +343,17 @@ kpack_error_t archive_set_shared(struct archive_set *set, struct archive_object 
 	pthread_mutex_lock(&set->lock);
 	s = find_slot(set, object->arch);
 	v = s ? find_volume(s, set->volume) : NULL;
-	known = v && content_table_find(&v->contents, &want, &object->ordinal);
+	known = v && volume_find(v, object, &object->ordinal);
 	if (known) {
 		object->volume = v->number;
-		err = read_stored(v, object->ordinal, scratch, &stored, why);
+		err = volume_read_stored(v, object->ordinal, scratch, &stored, why);
 	}
 	pthread_mutex_unlock(&set->lock);
 	if (!known || err)
 		return err;
-	return compare(set, stored, (struct kp_span){data, (size_t)object->size}, scratch,
-		       shared, why);
+	return volume_equals(set->options.scheme, stored,
+			     (struct kp_span){data, (size_t)object->size}, scratch,
+			     shared, why);
 }
 
 static kpack_error_t stats_of(struct archive_set *set, const char *arch,
@@ -450,43 +378,14 @@ static kpack_error_t stats_of(struct archive_set *set, const char *arch,
 	return KPACK_SUCCESS;
 }
 
-/*
- * Store bytes unless the same are there.  The encoder gives the same frame for the
- * same bytes, so frames are compared as they are.  Locked.
- */
-static kpack_error_t store(struct volume *v, struct archive_object *o, bool *shared,
-			   struct kpackx_error *why)
-{
-	struct archive_scratch scratch = {0};
-	struct content want = content_of(o);
-	kpack_error_t err = KPACK_SUCCESS;
-	uint32_t ordinal;
-
-	*shared = false;
-	if (content_table_find(&v->contents, &want, &ordinal) &&
-	    kp_writer_stored_size(v->writer, ordinal) == o->stored.size) {
-		struct kp_span there;
-
-		err = read_stored(v, ordinal, &scratch, &there, why);
-		*shared = !err && kp_span_eq(there, o->stored);
-	}
-	if (!err && *shared)
-		o->ordinal = ordinal;
-	else if (!err)
-		err = kp_writer_add_stored(v->writer, o->stored, &o->ordinal, why);
-	if (!err && !*shared && !content_table_add(&v->contents, &want, o->ordinal))
-		err = kp_fail_memory(why, sizeof(want), "a table of contents");
-	archive_scratch_fini(&scratch);
-	return err;
-}
-
 /* Found in a volume that was left meanwhile: bring its frame along. */
 static kpack_error_t bring_along(struct slot *s, struct archive_object *o,
-				 struct archive_scratch *scratch, struct kpackx_error *why)
+				 struct archive_scratch *scratch,
+				 struct kpackx_error *why)
 {
 	struct volume *old = find_volume(s, o->volume);
 
-	return read_stored(old, o->ordinal, scratch, &o->stored, why);
+	return volume_read_stored(old, o->ordinal, scratch, &o->stored, why);
 }
 
 static kpack_error_t store_locked(struct archive_set *set, struct archive_object *o,
@@ -506,7 +405,7 @@ static kpack_error_t store_locked(struct archive_set *set, struct archive_object
 	if (!o->stored.data)
 		err = bring_along(s, o, &scratch, why);
 	if (!err)
-		err = store(v, o, shared, why);
+		err = volume_store(v, o, shared, why);
 	archive_scratch_fini(&scratch);
 	return err;
 }
@@ -532,32 +431,9 @@ kpack_error_t archive_set_store(struct archive_set *set, struct archive_object *
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t remember_name(struct slot *s, struct kp_span key, const char *arch,
-				   struct kpackx_error *why)
-{
-	size_t n = strlen(arch);
-	char *name;
-
-	if (s->n_names == s->names_cap) {
-		size_t cap = s->names_cap ? 2 * s->names_cap : 256;
-		char **bigger = realloc(s->names, cap * sizeof(char *));
-		if (!bigger)
-			return kp_fail_memory(why, cap * sizeof(char *), "names");
-		s->names = bigger;
-		s->names_cap = cap;
-	}
-	name = malloc(key.size + n + 2);
-	if (!name)
-		return kp_fail_memory(why, key.size, "a name");
-	memcpy(name, key.data, key.size);
-	name[key.size] = 0;
-	memcpy(name + key.size + 1, arch, n + 1);
-	s->names[s->n_names++] = name;
-	return KPACK_SUCCESS;
-}
-
-kpack_error_t archive_set_entry(struct archive_set *set, const char *arch, struct kp_span key,
-				const struct kp_writer_entry *entry, struct kpackx_error *why)
+kpack_error_t archive_set_entry(struct archive_set *set, const char *arch,
+				struct kp_span key, const struct kp_writer_entry *entry,
+				struct kpackx_error *why)
 {
 	struct archive_stats *stats;
 	struct volume *v;
@@ -570,7 +446,7 @@ kpack_error_t archive_set_entry(struct archive_set *set, const char *arch, struc
 	if (!err)
 		err = kp_writer_add_entry(v->writer, key, kp_span_str(arch), entry, why);
 	if (!err)
-		err = remember_name(s, key, arch, why);
+		err = entry_names_add(&s->names, key, arch, why);
 	pthread_mutex_unlock(&set->lock);
 	if (!err)
 		stats->objects++;
@@ -579,160 +455,10 @@ kpack_error_t archive_set_entry(struct archive_set *set, const char *arch, struc
 
 /* --- taking over what is there -------------------------------------------------------- */
 
-static int cmp_name(const void *a, const void *b)
-{
-	const char *x = *(char *const *)a, *y = *(char *const *)b;
-	int c = strcmp(x, y);
-
-	return c ? c : strcmp(x + strlen(x) + 1, y + strlen(y) + 1);
-}
-
-/* Is this entry of an existing archive replaced by one of this run? */
-static bool replaced(const struct slot *s, const struct kp_entry_info *info)
-{
-	char name[2 * (KP_NAME_MAX + 1)], *p = name;
-
-	memcpy(name, info->key.data, info->key.size);
-	name[info->key.size] = 0;
-	memcpy(name + info->key.size + 1, info->arch.data, info->arch.size);
-	name[info->key.size + 1 + info->arch.size] = 0;
-	return bsearch(&p, s->names, s->n_names, sizeof(char *), cmp_name) != NULL;
-}
-
-/* Old entries in order of their frames. */
-struct old_entry {
-	uint32_t ordinal;
-	uint32_t entry;
-};
-
-static int cmp_old(const void *a, const void *b)
-{
-	const struct old_entry *x = a, *y = b;
-
-	if (x->ordinal != y->ordinal)
-		return x->ordinal < y->ordinal ? -1 : 1;
-	return (x->entry > y->entry) - (x->entry < y->entry);
-}
-
-static kpack_error_t check_old(const struct archive_set *set, const struct kpack_archive *old,
-			       struct kpackx_error *why)
-{
-	const char *scheme =
-		set->options.scheme == KPACK_COMPRESSION_NOOP ? "none" : "zstd-per-kernel";
-	size_t kept, counted;
-
-	if (strcmp(kp_archive_scheme(old), scheme) != 0)
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "its scheme is %s and this run's %s: give the same, or replace "
-			       "it with --force",
-			       kp_archive_scheme(old), scheme);
-	kp_archive_faults(old, &kept, &counted);
-	if (counted)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "it has faults and cannot be added to (kpack verify names "
-			       "them); --force replaces it");
-	return KPACK_SUCCESS;
-}
-
-/* Copy the frame of an old entry, or find that this run stored the same. */
-static kpack_error_t carry_object(struct volume *v, const struct kpack_archive *old,
-				  size_t entry, uint32_t *ordinal, struct kpackx_error *why)
-{
-	struct archive_object o = {0};
-	struct kp_source stored;
-	struct kp_entry_info info;
-	struct kp_meta meta;
-	kpack_error_t err;
-	uint8_t *bytes;
-	bool shared;
-
-	kp_archive_entry(old, entry, &info);
-	kp_archive_meta(old, entry, &meta);
-	KP_TRY(kp_archive_source(old, entry, &stored, why));
-	bytes = malloc((size_t)stored.size + 1);
-	if (!bytes)
-		return kp_fail_memory(why, stored.size, "a frame");
-	err = kp_source_read(&stored, 0, bytes, (size_t)stored.size, why);
-	o.stored = (struct kp_span){bytes, (size_t)stored.size};
-	o.size = info.size;
-	o.chunk = meta.chunk;
-	memcpy(o.hash, meta.xxh3, sizeof(o.hash));
-	if (!err && meta.has_xxh3)
-		err = store(v, &o, &shared, why);
-	else if (!err)
-		err = kp_writer_add_stored(v->writer, o.stored, &o.ordinal, why);
-	free(bytes);
-	*ordinal = o.ordinal;
-	return err;
-}
-
-static kpack_error_t carry_entries(const struct slot *s, struct volume *v,
-				   const struct kpack_archive *old,
-				   const struct old_entry *list, size_t n,
-				   struct kpackx_error *why)
-{
-	uint32_t ordinal = 0;
-	bool carried = false;
-
-	for (size_t i = 0; i < n; i++) {
-		struct kp_entry_info info;
-
-		if (i == 0 || list[i].ordinal != list[i - 1].ordinal)
-			carried = false;
-		kp_archive_entry(old, list[i].entry, &info);
-		if (replaced(s, &info))
-			continue;
-		if (!carried)
-			KP_TRY(carry_object(v, old, list[i].entry, &ordinal, why));
-		carried = true;
-		KP_TRY(kp_writer_add_entry(
-			v->writer, info.key, info.arch,
-			&(struct kp_writer_entry){
-				info.type, ordinal, info.size,
-				kp_archive_meta_raw(old, list[i].entry)},
-			why));
-	}
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t carry(const struct archive_set *set, const struct slot *s,
-			   struct volume *v, const struct kpack_archive *old,
-			   struct kpackx_error *why)
-{
-	size_t n = kp_archive_entry_count(old);
-	struct old_entry *list = malloc((n + 1) * sizeof(*list));
-	kpack_error_t err;
-
-	if (!list)
-		return kp_fail_memory(why, n * sizeof(*list), "entries");
-	for (size_t i = 0; i < n; i++) {
-		struct kp_entry_info info;
-		kp_archive_entry(old, i, &info);
-		list[i] = (struct old_entry){info.ordinal, (uint32_t)i};
-	}
-	qsort(list, n, sizeof(*list), cmp_old);
-	err = check_old(set, old, why);
-	if (!err)
-		err = carry_entries(s, v, old, list, n, why);
-	free(list);
-	return err;
-}
-
-static bool any_replaced(const struct slot *s, const struct kpack_archive *old)
-{
-	struct kp_entry_info info;
-
-	for (size_t i = 0; i < kp_archive_entry_count(old); i++) {
-		kp_archive_entry(old, i, &info);
-		if (replaced(s, &info))
-			return true;
-	}
-	return false;
-}
-
 /* Bring the archive that stands under a volume's name into this run's. */
 static kpack_error_t take_over(struct archive_set *set, struct slot *s,
-			       const struct existing_archive *there, struct kpackx_error *why)
+			       const struct existing_archive *there,
+			       struct kpackx_error *why)
 {
 	struct volume *v = find_volume(s, there->number);
 	struct kpack_archive *old = NULL;
@@ -742,10 +468,10 @@ static kpack_error_t take_over(struct archive_set *set, struct slot *s,
 	if (asprintf(&path, "%s/%s", set->options.dir, there->file) < 0)
 		return kp_fail_memory(why, strlen(there->file), "a path");
 	err = kp_archive_open(path, &old, why);
-	if (!err && !v && any_replaced(s, old))
+	if (!err && !v && carry_any_replaced(old, &s->names))
 		err = add_volume(set, s, there->number, &v, why);
 	if (!err && v)
-		err = carry(set, s, v, old, why);
+		err = carry(v, old, &s->names, why);
 	if (err)
 		kp_fail_prefix(why, err, "%s", path);
 	kp_archive_close(old);
@@ -758,7 +484,7 @@ static kpack_error_t take_over_all(struct archive_set *set, struct kpackx_error 
 	for (size_t i = 0; i < set->n_slots; i++) {
 		struct slot *s = &set->slots[i];
 
-		qsort(s->names, s->n_names, sizeof(char *), cmp_name);
+		entry_names_sort(&s->names);
 		for (size_t k = 0; k < set->there.count; k++) {
 			const struct existing_archive *a = &set->there.items[k];
 
@@ -795,7 +521,8 @@ static bool is_obsolete(const struct archive_set *set, const struct existing_arc
 	return false;
 }
 
-static kpack_error_t remove_obsolete(const struct archive_set *set, struct kpackx_error *why)
+static kpack_error_t remove_obsolete(const struct archive_set *set,
+				     struct kpackx_error *why)
 {
 	for (size_t i = 0; i < set->there.count; i++) {
 		const struct existing_archive *a = &set->there.items[i];
@@ -871,7 +598,8 @@ kpack_error_t archive_set_publish(struct archive_set *set, struct kpackx_error *
 	return remove_obsolete(set, why);
 }
 
-const struct archive_stats *archive_set_stats(const struct archive_set *set, size_t *count)
+const struct archive_stats *archive_set_stats(const struct archive_set *set,
+					      size_t *count)
 {
 	*count = set->n_stats;
 	return set->stats;

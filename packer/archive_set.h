@@ -10,9 +10,9 @@
 #define ARCHIVE_SET_H
 
 #include <pthread.h>
-#include "codec.h"
 #include "error.h"
 #include "span.h"
+#include "volume.h"
 #include "writer.h"
 
 /* Architectures that go into one archive together. */
@@ -71,26 +71,10 @@ struct archive_need {
 void archive_set_begin_binary(struct archive_set *set, const struct archive_need *needs,
 			      size_t n);
 
-/* An object on its way into an archive. */
-struct archive_object {
-	const char *arch;    /* canonical */
-	uint8_t hash[16];    /* XXH3-128 of the decoded bytes, canonical */
-	uint64_t size;       /* decoded bytes */
-	uint64_t chunk;      /* 0: one frame */
-	struct kp_span stored; /* data NULL: archive_set_shared found it */
-	uint32_t ordinal;    /* then: where, in that volume */
-	unsigned volume;
-};
-
 /*
  * Is DATA stored already?  Compares the bytes.  Thread-safe, but what another
- * thread adds at the moment may be missed.  INTO is scratch, grown as needed.
+ * thread adds at the moment may be missed.  SCRATCH is the thread's own.
  */
-struct archive_scratch {
-	uint8_t *stored, *decoded;
-	size_t stored_cap, decoded_cap;
-};
-void archive_scratch_fini(struct archive_scratch *s);
 kpack_error_t archive_set_shared(struct archive_set *set, struct archive_object *object,
 				 const void *data, struct archive_scratch *scratch,
 				 bool *shared, struct kpackx_error *why);
@@ -100,15 +84,16 @@ kpack_error_t archive_set_store(struct archive_set *set, struct archive_object *
 				struct kpackx_error *why);
 
 /* Add an entry for the object stored under ORDINAL. */
-kpack_error_t archive_set_entry(struct archive_set *set, const char *arch, struct kp_span key,
-				const struct kp_writer_entry *entry,
+kpack_error_t archive_set_entry(struct archive_set *set, const char *arch,
+				struct kp_span key, const struct kp_writer_entry *entry,
 				struct kpackx_error *why);
 
 /* Take over what existing archives hold, finish all, then publish all. */
 kpack_error_t archive_set_publish(struct archive_set *set, struct kpackx_error *why);
 
 /* Per architecture, sorted; borrowed until close. */
-const struct archive_stats *archive_set_stats(const struct archive_set *set, size_t *count);
+const struct archive_stats *archive_set_stats(const struct archive_set *set,
+					      size_t *count);
 /* Names of the archives written, in order of name; borrowed until close. */
 const char *const *archive_set_names(const struct archive_set *set, size_t *count);
 

@@ -99,11 +99,13 @@ static int add_member(struct pack *p, struct family *f, struct kp_span text)
 	char **bigger;
 
 	if (kp_target_parse(text, &target, &why))
-		return options_usage(&cmd_pack_help, "--family %s: %s", f->name, why.text);
+		return options_usage(&cmd_pack_help, "--family %s: %s", f->name,
+				     why.text);
 	kp_target_format(&target, arch);
 	if (arch_taken(p, arch))
-		return options_usage(&cmd_pack_help, "--family %s: %s is in a family already",
-				     f->name, arch);
+		return options_usage(&cmd_pack_help,
+				     "--family %s: %s is in a family already", f->name,
+				     arch);
 	bigger = realloc(f->arches, (f->n_arches + 1) * sizeof(char *));
 	if (!bigger)
 		return EXIT_FAULT;
@@ -125,8 +127,10 @@ static int add_family(struct pack *p, const char *text)
 	struct family *bigger, *f;
 	int status = EXIT_OK;
 
-	if (!list || !name_ok((struct kp_span){(const uint8_t *)text, (size_t)(list - text)}))
-		return options_usage(&cmd_pack_help, "--family %s: not NAME=ARCH,...", text);
+	if (!list ||
+	    !name_ok((struct kp_span){(const uint8_t *)text, (size_t)(list - text)}))
+		return options_usage(&cmd_pack_help, "--family %s: not NAME=ARCH,...",
+				     text);
 	bigger = realloc(p->families, (p->n_families + 1) * sizeof(*bigger));
 	if (!bigger)
 		return EXIT_FAULT;
@@ -139,9 +143,9 @@ static int add_family(struct pack *p, const char *text)
 		const char *item = list + 1;
 
 		list = strchrnul(item, ',');
-		status = add_member(p, f,
-				    (struct kp_span){(const uint8_t *)item,
-						     (size_t)(list - item)});
+		status = add_member(
+			p, f,
+			(struct kp_span){(const uint8_t *)item, (size_t)(list - item)});
 	} while (!status && *list);
 	return status;
 }
@@ -165,8 +169,9 @@ static int set_number(const char *option, const char *text, uint64_t low, uint64
 {
 	if (options_number(text, low, high, out))
 		return EXIT_OK;
-	return options_usage(&cmd_pack_help, "--%s %s: not a number from %" PRIu64
-			     " to %" PRIu64, option, text, low, high);
+	return options_usage(&cmd_pack_help,
+			     "--%s %s: not a number from %" PRIu64 " to %" PRIu64, option,
+			     text, low, high);
 }
 
 static int set_text(char **slot, const char *text)
@@ -209,9 +214,11 @@ static int set_option(struct pack *p, int row, const char *arg)
 		p->how.level = (int)n;
 		break;
 	case OPT_CHUNK:
-		return set_number("chunk", arg, KP_CHUNK_MIN, KP_CHUNK_MAX, &p->how.chunk);
+		return set_number("chunk", arg, KP_CHUNK_MIN, KP_CHUNK_MAX,
+				  &p->how.chunk);
 	case OPT_VOLUME_SIZE:
-		return set_number("volume-size", arg, 1, KP_ZSTD_BLOB_MAX, &p->volume_size);
+		return set_number("volume-size", arg, 1, KP_ZSTD_BLOB_MAX,
+				  &p->volume_size);
 	case OPT_JOBS:
 		status = set_number("jobs", arg, 1, 1024, &n);
 		p->how.jobs = (unsigned)n;
@@ -273,10 +280,12 @@ static int check_options(struct pack *p)
 	if (p->json && !report_json_ok())
 		return EXIT_USAGE;
 	if (p->how.chunk && p->how.scheme == KPACK_COMPRESSION_NOOP)
-		return options_usage(&cmd_pack_help, "--chunk needs --scheme zstd-per-kernel");
+		return options_usage(&cmd_pack_help,
+				     "--chunk needs --scheme zstd-per-kernel");
 	if (!p->volume_size) /* plain blobs have no bound of their own */
-		p->volume_size = p->how.scheme == KPACK_COMPRESSION_NOOP ? UINT64_MAX
-									 : KP_ZSTD_BLOB_MAX;
+		p->volume_size = p->how.scheme == KPACK_COMPRESSION_NOOP
+					 ? UINT64_MAX
+					 : KP_ZSTD_BLOB_MAX;
 	if (!p->group)
 		p->group = default_group(p->input);
 	if (!p->prefix)
@@ -285,12 +294,12 @@ static int check_options(struct pack *p)
 		return EXIT_FAULT;
 	trim_slashes(p->prefix);
 	if (!name_ok(kp_span_str(p->group)) || p->group[0] == '.')
-		return options_usage(&cmd_pack_help,
-				     "the group '%s' gives no file name: give --group NAME",
-				     p->group);
+		return options_usage(
+			&cmd_pack_help,
+			"the group '%s' gives no file name: give --group NAME", p->group);
 	if (*p->prefix && !kp_path_ok(kp_span_str(p->prefix)))
-		return options_usage(&cmd_pack_help, "--key-prefix %s: not a relative path",
-				     p->prefix);
+		return options_usage(&cmd_pack_help,
+				     "--key-prefix %s: not a relative path", p->prefix);
 	return EXIT_OK;
 }
 
@@ -372,14 +381,15 @@ static json_t *json_files(const struct scan *scan)
 
 	for (size_t i = 0; i < scan->n_inputs; i++)
 		json_array_append_new(
-			list,
-			json_pack("{so so ss}", "path",
-				  report_json_text(scan->inputs[i]->path), "key",
-				  report_json_text(scan->inputs[i]->key), "status", "packed"));
+			list, json_pack("{so so ss}", "path",
+					report_json_text(scan->inputs[i]->path), "key",
+					report_json_text(scan->inputs[i]->key), "status",
+					"packed"));
 	for (size_t i = 0; i < scan->n_notes; i++)
-		json_array_append_new(list, json_pack("{so sn ss}", "path",
-						      report_json_text(scan->notes[i].path),
-						      "key", "status", scan->notes[i].text));
+		json_array_append_new(list,
+				      json_pack("{so sn ss}", "path",
+						report_json_text(scan->notes[i].path),
+						"key", "status", scan->notes[i].text));
 	return list;
 }
 
@@ -486,7 +496,8 @@ static int pack_scanned(struct pack *p, const struct scan *scan)
 	if (scan->n_faults || plan.n_faults)
 		report_error(NULL, "nothing was packed because of the faults above");
 	else if (scan->n_inputs == 0)
-		report_error(p->input, "no device code found in %zu files", scan->n_files);
+		report_error(p->input, "no device code found in %zu files",
+			     scan->n_files);
 	else if (plan.n_objects == 0)
 		report_error(p->input, "no code object of the targets asked for");
 	else if (asprintf(&dir, "%s/.kpack", p->output) < 0)

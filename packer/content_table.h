@@ -23,7 +23,8 @@ struct content_table {
 bool content_table_find(const struct content_table *t, const struct content *c,
 			uint32_t *ordinal);
 /* false: out of memory. */
-bool content_table_add(struct content_table *t, const struct content *c, uint32_t ordinal);
+bool content_table_add(struct content_table *t, const struct content *c,
+		       uint32_t ordinal);
 void content_table_fini(struct content_table *t);
 
 #endif

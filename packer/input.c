@@ -45,7 +45,8 @@ kpack_error_t input_open(const char *path, const char *key, struct input *out,
 	if (!err && out->fat.containers.count) {
 		out->payloads = calloc(out->fat.containers.count, sizeof(*out->payloads));
 		if (!out->payloads)
-			err = kp_fail_memory(why, out->fat.containers.count, "containers");
+			err = kp_fail_memory(why, out->fat.containers.count,
+					     "containers");
 	}
 	if (err)
 		input_fini(out);
@@ -118,7 +119,8 @@ static void done_with(struct input *in, size_t container)
 		close_file(in);
 }
 
-kpack_error_t input_read(struct input *in, size_t image, void *buf, struct kpackx_error *why)
+kpack_error_t input_read(struct input *in, size_t image, void *buf,
+			 struct kpackx_error *why)
 {
 	const struct kp_image *img = &in->fat.containers.images[image];
 	struct kp_source source = {0};
@@ -148,8 +150,8 @@ kpack_error_t input_peek(struct input *in, size_t image, void *buf, size_t size,
 
 	if (!err)
 		err = kp_container_load(&in->fat.source,
-					&in->fat.containers.items[img->container], &payload,
-					why);
+					&in->fat.containers.items[img->container],
+					&payload, why);
 	if (!err)
 		err = kp_source_read(&payload.source, img->offset, buf, size, why);
 	kp_payload_fini(&payload);

@@ -20,8 +20,8 @@ struct input {
 
 	pthread_mutex_t lock;
 	pthread_cond_t loaded;
-	int fd;         /* -1: closed */
-	unsigned users; /* images acquired; closed at zero */
+	int fd;                         /* -1: closed */
+	unsigned users;                 /* images acquired; closed at zero */
 	struct input_payload *payloads; /* per container */
 };
 
@@ -35,7 +35,8 @@ void input_fini(struct input *in);
  * release of its images frees it.  Every image must be read exactly once.
  * IO_ERROR: the file changed since it was scanned.
  */
-kpack_error_t input_read(struct input *in, size_t image, void *buf, struct kpackx_error *why);
+kpack_error_t input_read(struct input *in, size_t image, void *buf,
+			 struct kpackx_error *why);
 
 /* The first SIZE bytes of an image, before packing begins. */
 kpack_error_t input_peek(struct input *in, size_t image, void *buf, size_t size,

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <xxhash.h>
+#include "codec.h"
+#include "memory.h"
 #include "pipeline.h"
 
 /* Raw and compressed bytes of everything begun and not yet stored. */
@@ -141,7 +143,8 @@ static kpack_error_t pack_object(const struct packer *p, struct worker *w,
 	memcpy(out->object.hash, hash.digest, sizeof(out->object.hash));
 	out->type = kp_object_type((struct kp_span){
 		w->raw, out->object.size < 64 ? (size_t)out->object.size : 64});
-	KP_TRY(archive_set_shared(p->set, &out->object, w->raw, &w->scratch, &shared, why));
+	KP_TRY(archive_set_shared(p->set, &out->object, w->raw, &w->scratch, &shared,
+				  why));
 	return shared ? KPACK_SUCCESS : encode(p, w, out, why);
 }
 
@@ -206,7 +209,8 @@ static bool choose_suffix(struct packer *p, const char *arch, struct kp_span kin
 	}
 	out[0] = 0;
 	if (same_arch && same_kind == 1)
-		snprintf(out, 64, "@%.*s", (int)(kind.size < 40 ? kind.size : 40), kind.data);
+		snprintf(out, 64, "@%.*s", (int)(kind.size < 40 ? kind.size : 40),
+			 kind.data);
 	else if (same_arch)
 		snprintf(out, 64, "@%.*s.%u", (int)(kind.size < 40 ? kind.size : 40),
 			 kind.data, same_kind);
@@ -216,14 +220,8 @@ static bool choose_suffix(struct packer *p, const char *arch, struct kp_span kin
 static kpack_error_t remember(struct packer *p, const char *arch, struct kp_span kind,
 			      uint32_t ordinal, struct kpackx_error *why)
 {
-	if (p->n_named == p->named_cap) {
-		size_t cap = p->named_cap ? 2 * p->named_cap : 32;
-		struct named *bigger = realloc(p->named, cap * sizeof(*bigger));
-		if (!bigger)
-			return kp_fail_memory(why, cap * sizeof(*bigger), "a container");
-		p->named = bigger;
-		p->named_cap = cap;
-	}
+	if (!kp_grow(&p->named, p->n_named, &p->named_cap, sizeof(*p->named)))
+		return kp_fail_memory(why, p->n_named * sizeof(*p->named), "a container");
 	p->named[p->n_named++] = (struct named){arch, kind, ordinal};
 	return KPACK_SUCCESS;
 }

@@ -123,7 +123,8 @@ static void run_threads(struct run *r, pthread_t *threads, unsigned n)
 	unsigned started = 0;
 
 	/* this thread works too, so one that cannot be started is no loss */
-	while (started + 1 < n && !pthread_create(&threads[started], NULL, thread_main, r))
+	while (started + 1 < n &&
+	       !pthread_create(&threads[started], NULL, thread_main, r))
 		started++;
 	thread_main(r);
 	while (started)

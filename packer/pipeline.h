@@ -13,8 +13,9 @@
 struct pipeline {
 	size_t n_jobs;
 	unsigned threads;
-	uint64_t budget; /* bytes that jobs begun and not yet committed may cost together */
-	void *arg;       /* for the functions */
+	uint64_t
+		budget; /* bytes that jobs begun and not yet committed may cost together */
+	void *arg;      /* for the functions */
 
 	/* What a thread keeps from job to job. */
 	kpack_error_t (*begin)(void *arg, void **state, struct kpackx_error *why);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "plan.h"
 #include <stdlib.h>
+#include "codec.h"
+#include "memory.h"
 #include "report.h"
 #include "text.h"
 
@@ -11,27 +13,11 @@ struct planner {
 	size_t objects_cap, containers_cap;
 };
 
-/* ARRAY with room for one more, or NULL; doubling. */
-static void *reserve(void *array, size_t count, size_t *cap, size_t item,
-		     struct kpackx_error *why)
-{
-	size_t want = *cap ? 2 * *cap : 64;
-	void *bigger;
-
-	if (count < *cap)
-		return array;
-	bigger = realloc(array, want * item);
-	if (bigger)
-		*cap = want;
-	else
-		kp_fail_memory(why, want * item, "planning");
-	return bigger;
-}
-
 /* --- architectures ------------------------------------------------------------------- */
 
 /* The entry ID names no target: the code object's header may. */
-static kpack_error_t name_by_content(struct input *in, size_t image, struct kpackx_error *why)
+static kpack_error_t name_by_content(struct input *in, size_t image,
+				     struct kpackx_error *why)
 {
 	struct kp_image *img = &in->fat.containers.images[image];
 	struct kp_target target;
@@ -39,9 +25,10 @@ static kpack_error_t name_by_content(struct input *in, size_t image, struct kpac
 
 	if (img->size >= sizeof(head)) {
 		KP_TRY(input_peek(in, image, head, sizeof(head), why));
-		if (strcmp(kp_object_type((struct kp_span){head, sizeof(head)}), "hsaco") ==
-			    0 &&
-		    !kp_target_from_elf_flags(head[8], kp_le32(head + 48), &target, NULL)) {
+		if (strcmp(kp_object_type((struct kp_span){head, sizeof(head)}),
+			   "hsaco") == 0 &&
+		    !kp_target_from_elf_flags(head[8], kp_le32(head + 48), &target,
+					      NULL)) {
 			kp_target_format(&target, img->arch);
 			return KPACK_SUCCESS;
 		}
@@ -64,9 +51,10 @@ static kpack_error_t name_images(struct input *in, struct kpackx_error *why)
 		if (!*img->arch)
 			KP_TRY(name_by_content(in, i, why));
 		if (!kp_component_ok(kp_span_str(img->arch)))
-			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				       "container %zu: architecture %s gives no file name",
-				       img->container, img->arch);
+			return kp_fail(
+				why, KPACK_ERROR_INVALID_FORMAT,
+				"container %zu: architecture %s gives no file name",
+				img->container, img->arch);
 	}
 	return KPACK_SUCCESS;
 }
@@ -100,12 +88,10 @@ static kpack_error_t add_object(struct planner *p, struct input *in, size_t imag
 				struct kpackx_error *why)
 {
 	struct plan *plan = p->plan;
-	struct plan_object *bigger = reserve(plan->objects, plan->n_objects,
-					     &p->objects_cap, sizeof(*bigger), why);
 
-	if (!bigger)
-		return KPACK_ERROR_OUT_OF_MEMORY;
-	plan->objects = bigger;
+	if (!kp_grow(&plan->objects, plan->n_objects, &p->objects_cap,
+		     sizeof(*plan->objects)))
+		return kp_fail_memory(why, plan->n_objects, "objects");
 	plan->objects[plan->n_objects++] = (struct plan_object){
 		in, (uint32_t)image, (uint32_t)plan->n_containers - 1,
 		(uint32_t)plan->n_binaries - 1};
@@ -191,14 +177,17 @@ static kpack_error_t find_places(const struct input *in, struct places *list,
 	list->next = malloc(n * sizeof(uint32_t));
 	list->first = calloc(containers + 1, sizeof(uint32_t));
 	list->last = calloc(containers + 1, sizeof(uint32_t));
-	if (!list->index || !list->container || !list->next || !list->first || !list->last)
+	if (!list->index || !list->container || !list->next || !list->first ||
+	    !list->last)
 		return kp_fail_memory(why, n * 5, "planning");
 	for (size_t i = 0; i < wrappers; i++)
 		if (in->fat.wrapper_container[i] >= 0)
-			add_place(list, (uint32_t)i, (size_t)in->fat.wrapper_container[i]);
+			add_place(list, (uint32_t)i,
+				  (size_t)in->fat.wrapper_container[i]);
 	for (size_t c = 0; c < containers; c++)
 		if (in->fat.loose[c] >= 0)
-			add_place(list, (uint32_t)(wrappers + (size_t)in->fat.loose[c]), c);
+			add_place(list, (uint32_t)(wrappers + (size_t)in->fat.loose[c]),
+				  c);
 	return KPACK_SUCCESS;
 }
 
@@ -223,12 +212,11 @@ static kpack_error_t add_container(struct planner *p, struct input *in,
 				   struct kpackx_error *why)
 {
 	struct plan *plan = p->plan;
-	struct plan_container *c, *bigger = reserve(plan->containers, plan->n_containers,
-						    &p->containers_cap, sizeof(*c), why);
+	struct plan_container *c;
 
-	if (!bigger)
-		return KPACK_ERROR_OUT_OF_MEMORY;
-	plan->containers = bigger;
+	if (!kp_grow(&plan->containers, plan->n_containers, &p->containers_cap,
+		     sizeof(*plan->containers)))
+		return kp_fail_memory(why, plan->n_containers, "containers");
 	c = &plan->containers[plan->n_containers++];
 	*c = (struct plan_container){0};
 	KP_TRY(take_indices(list, container, c, why));
@@ -249,7 +237,8 @@ static kpack_error_t add_containers(struct planner *p, struct input *in,
 	return err;
 }
 
-static kpack_error_t add_binary(struct planner *p, struct input *in, struct kpackx_error *why)
+static kpack_error_t add_binary(struct planner *p, struct input *in,
+				struct kpackx_error *why)
 {
 	struct kpackx_error fault = {0};
 
@@ -349,16 +338,17 @@ bool plan_stores(const struct plan *plan, struct kp_span key, struct kp_span arc
 	name.arch = text;
 	at = memrchr(path.data, '@', path.size);
 	if (!find_binary(plan, path, &name.binary) &&
-	    (!at || !find_binary(plan, (struct kp_span){path.data, (size_t)(at - path.data)},
-				 &name.binary)))
+	    (!at ||
+	     !find_binary(plan, (struct kp_span){path.data, (size_t)(at - path.data)},
+			  &name.binary)))
 		return false;
 	return bsearch(&name, plan->names, plan->n_names, sizeof(name), by_name) != NULL;
 }
 
 /* --- the calls ----------------------------------------------------------------------- */
 
-kpack_error_t plan_open(const struct scan *scan, struct arch_filter *filter, uint64_t chunk,
-			struct plan *out, struct kpackx_error *why)
+kpack_error_t plan_open(const struct scan *scan, struct arch_filter *filter,
+			uint64_t chunk, struct plan *out, struct kpackx_error *why)
 {
 	struct planner p = {.plan = out, .filter = filter, .chunk = chunk};
 	kpack_error_t err = KPACK_SUCCESS;

@@ -52,8 +52,8 @@ struct plan {
  * Plan to store the device images of SCAN that FILTER selects, in frames of CHUNK (see
  * kp_encode).  SCAN must outlive the plan.
  */
-kpack_error_t plan_open(const struct scan *scan, struct arch_filter *filter, uint64_t chunk,
-			struct plan *out, struct kpackx_error *why);
+kpack_error_t plan_open(const struct scan *scan, struct arch_filter *filter,
+			uint64_t chunk, struct plan *out, struct kpackx_error *why);
 void plan_close(struct plan *plan);
 
 /*

@@ -5,12 +5,13 @@
 #include <fts.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "memory.h"
 #include "report.h"
 #include "text.h"
 
 /* A regular file of the tree. */
 struct found {
-	char *path; /* to open it */
+	char *path;           /* to open it */
 	const char *relative; /* inside path */
 	dev_t dev;
 	ino_t ino;
@@ -36,14 +37,8 @@ static kpack_error_t add_file(struct walk *w, const FTSENT *e, size_t root_size,
 {
 	struct found *f;
 
-	if (w->n == w->cap) {
-		size_t cap = w->cap ? 2 * w->cap : 256;
-		struct found *bigger = realloc(w->files, cap * sizeof(*bigger));
-		if (!bigger)
-			return kp_fail_memory(why, cap * sizeof(*bigger), "files");
-		w->files = bigger;
-		w->cap = cap;
-	}
+	if (!kp_grow(&w->files, w->n, &w->cap, sizeof(*w->files)))
+		return kp_fail_memory(why, w->n * sizeof(*w->files), "files");
 	f = &w->files[w->n];
 	f->path = strdup(e->fts_path);
 	if (!f->path)
@@ -159,18 +154,12 @@ static kpack_error_t add_note(struct scan *scan, const char *path, const char *t
 	return KPACK_SUCCESS;
 }
 
-/* Grow by powers of two. */
-static kpack_error_t keep_input(struct scan *scan, struct input *in, struct kpackx_error *why)
+static kpack_error_t keep_input(struct scan *scan, struct input *in,
+				struct kpackx_error *why)
 {
-	size_t n = scan->n_inputs;
-
-	if ((n & (n - 1)) == 0) {
-		struct input **bigger = realloc(
-			scan->inputs, (n ? 2 * n : 1) * sizeof(struct input *));
-		if (!bigger)
-			return kp_fail_memory(why, n, "inputs");
-		scan->inputs = bigger;
-	}
+	if (!kp_grow(&scan->inputs, scan->n_inputs, &scan->inputs_cap,
+		     sizeof(struct input *)))
+		return kp_fail_memory(why, scan->n_inputs, "inputs");
 	scan->inputs[scan->n_inputs++] = in;
 	return KPACK_SUCCESS;
 }
@@ -260,7 +249,8 @@ static kpack_error_t scan_file(struct scan *scan, const char *path, const char *
 	char *key = make_key(prefix, name ? name + 1 : path);
 	kpack_error_t err;
 
-	err = key ? classify(scan, path, key, true, why) : kp_fail_memory(why, 0, "a key");
+	err = key ? classify(scan, path, key, true, why)
+		  : kp_fail_memory(why, 0, "a key");
 	free(key);
 	return err;
 }

@@ -16,7 +16,7 @@ struct scan_note {
 
 struct scan {
 	struct input **inputs; /* with device code, by key, bytewise */
-	size_t n_inputs;
+	size_t n_inputs, inputs_cap;
 	struct scan_note *notes;
 	size_t n_notes;
 	size_t n_files;  /* regular files looked at */
