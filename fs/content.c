@@ -1,28 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <time.h>
-#include "buffer.h"
 #include "content.h"
 #include "limits.h"
+#include "pieces.h"
+#include "tables.h"
 
-/* Up to here the first reader decodes itself: faster than waking another thread. */
-#define INLINE_MAX (256 << 10)
 /* Bytes between two looks at who can be answered. */
 #define STEP (256 << 10)
-#define PAGE 4096
-/* Seconds an unused piece stays when all its bytes were served, or not all. */
-#define SPENT_SECONDS 2
-#define IDLE_SECONDS 60
-/* Bytes of pieces served whole that stay for readers close behind; then the oldest goes. */
-#define SPENT_MAX (32 << 20)
-/* Seconds without a decode after which memory kept for the next one is given back. */
-#define KEEP_SECONDS 2
-#define BUCKETS_LOG2 12
-/* Tables of chunked entries that are kept open though unused. */
-#define TABLES_MAX 32
 
 /* One read, on the reader's stack until it has to wait. */
 struct request {
@@ -39,60 +25,12 @@ struct request {
 	struct piece *ready; /* pinned: has the next bytes */
 };
 
-enum state {
-	QUEUED,  /* waits for a decoder; no buffer yet */
-	RUNNING, /* somebody decodes it */
-	DONE,
-	FAILED, /* in no table; freed when the last pin goes */
-};
-
-struct piece {
-	struct piece *same_bucket;
-	struct list *list; /* where it is linked, or NULL */
-	struct piece *prev, *next;
-	enum state state;
-	uint32_t file;
-	uint64_t number;
-	bool chunk;                   /* of a chunked entry; else the whole entry */
-	uint64_t size, ready, served; /* bytes; served counts repeats */
-	struct buffer buffer;
-	unsigned pins; /* its decoder, and requests that copy from it */
-	time_t used;
-	struct request *parked;
-};
-
-struct list {
-	struct piece *first, *last;
-};
-
-/* The open table of a chunked entry. */
-struct table {
-	struct table *next;
-	uint32_t file;
-	unsigned pins;
-	struct kp_chunks *chunks;
-};
-
 struct content {
 	const struct kp_view *view;
 	struct content_options options;
-
-	pthread_mutex_t lock; /* everything below */
-	pthread_cond_t work;  /* the queue has a piece that may be admitted, or stop */
-	pthread_cond_t idle;  /* something rests, or stop */
-	bool stop;
-	bool starved;    /* the head of the queue waits for memory: nobody overtakes it */
-	unsigned active; /* pieces with pins: their memory cannot be had */
-	struct piece *buckets[1 << BUCKETS_LOG2];
-	struct list queue;
-	struct list spent, rested; /* unused pieces, least recently used first */
-	uint64_t spent_bytes;
-	struct piece *dead;   /* to be freed when the lock is released */
-	struct table *tables; /* most recently used first */
-	struct content_stats stats;
-	struct buffers buffers; /* has its own lock */
-	bool keeping;           /* it may keep blocks */
-	time_t decoded;         /* when the last decode ended */
+	struct tables tables;
+	struct pieces pieces;
+	struct content_stats stats; /* under the lock of pieces; held is theirs */
 
 	unsigned n_threads;
 	pthread_t janitor;
@@ -100,27 +38,7 @@ struct content {
 	pthread_t threads[];
 };
 
-/* Lists. */
-
-static void list_add(struct list *l, struct piece *p)
-{
-	p->list = l;
-	p->prev = l->last;
-	p->next = NULL;
-	*(l->last ? &l->last->next : &l->first) = p;
-	l->last = p;
-}
-
-static void list_remove(struct piece *p)
-{
-	struct list *l = p->list;
-
-	if (!l)
-		return;
-	*(p->prev ? &p->prev->next : &l->first) = p->next;
-	*(p->next ? &p->next->prev : &l->last) = p->prev;
-	p->list = NULL;
-}
+/* Requests. */
 
 /* Put the requests of MORE before LIST. */
 static struct request *joined(struct request *more, struct request *list)
@@ -132,238 +50,6 @@ static struct request *joined(struct request *more, struct request *list)
 	*end = list;
 	return more;
 }
-
-static time_t now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec;
-}
-
-/* The lock.  Buffers are given back to the system without it: that takes milliseconds. */
-
-static void enter(struct content *c)
-{
-	pthread_mutex_lock(&c->lock);
-}
-
-static void leave(struct content *c)
-{
-	struct piece *p = c->dead, *next;
-
-	c->dead = NULL;
-	pthread_mutex_unlock(&c->lock);
-	for (; p; p = next) {
-		next = p->next;
-		buffers_put(&c->buffers, p->buffer);
-		free(p);
-	}
-}
-
-/* The table of pieces. */
-
-static struct piece **bucket(struct content *c, uint32_t file, uint64_t number)
-{
-	uint64_t h = (file + number * UINT64_C(0xff51afd7ed558ccd)) *
-		     UINT64_C(0x9e3779b97f4a7c15);
-
-	return &c->buckets[h >> (64 - BUCKETS_LOG2)];
-}
-
-static struct piece *find(struct content *c, uint32_t file, uint64_t number)
-{
-	struct piece *p = *bucket(c, file, number);
-
-	while (p && (p->file != file || p->number != number))
-		p = p->same_bucket;
-	return p;
-}
-
-static void forget(struct content *c, struct piece *p)
-{
-	struct piece **at = bucket(c, p->file, p->number);
-
-	while (*at != p)
-		at = &(*at)->same_bucket;
-	*at = p->same_bucket;
-}
-
-/* Memory.  A piece is charged when it is admitted and until it is buried. */
-
-static uint64_t cost(const struct piece *p)
-{
-	return (p->size + PAGE - 1) & ~(uint64_t)(PAGE - 1);
-}
-
-static void bury(struct content *c, struct piece *p)
-{
-	c->stats.held -= cost(p);
-	p->next = c->dead;
-	c->dead = p;
-	if (c->queue.first)
-		pthread_cond_signal(&c->work);
-}
-
-/* Take P out of the list it is in. */
-static void unlist(struct content *c, struct piece *p)
-{
-	if (p->list == &c->spent)
-		c->spent_bytes -= cost(p);
-	list_remove(p);
-}
-
-static void evict(struct content *c, struct piece *p)
-{
-	unlist(c, p);
-	forget(c, p);
-	bury(c, p);
-}
-
-static bool fits(const struct content *c, uint64_t more)
-{
-	return c->stats.held <= c->options.budget &&
-	       more <= c->options.budget - c->stats.held;
-}
-
-/* Charge P and let it run, if there is room or nothing else is in use. */
-static bool admit(struct content *c, struct piece *p)
-{
-	while (!fits(c, cost(p)) && (c->spent.first || c->rested.first))
-		evict(c, c->spent.first ? c->spent.first : c->rested.first);
-	if (!fits(c, cost(p)) && c->active)
-		return false;
-	c->stats.held += cost(p);
-	c->active++;
-	p->state = RUNNING;
-	p->pins++;
-	return true;
-}
-
-static void rest(struct content *c, struct piece *p)
-{
-	bool first = !c->spent.first && !c->rested.first;
-	bool spent = p->served >= p->size;
-
-	p->used = now();
-	list_add(spent ? &c->spent : &c->rested, p);
-	if (first)
-		pthread_cond_signal(&c->idle);
-	if (!spent)
-		return;
-	c->spent_bytes += cost(p);
-	while (c->spent_bytes > SPENT_MAX && c->spent.first != p)
-		evict(c, c->spent.first);
-}
-
-static void unpin(struct content *c, struct piece *p)
-{
-	if (--p->pins)
-		return;
-	c->active--;
-	if (p->state == FAILED)
-		bury(c, p);
-	else if (p->served >= p->size && p->size <= INLINE_MAX)
-		evict(c, p); /* cheap to decode again */
-	else
-		rest(c, p);
-	if (c->starved)
-		pthread_cond_signal(&c->work);
-}
-
-/* Tables of chunked entries. */
-
-static void drop_old_tables(struct content *c, struct table **dropped)
-{
-	struct table **at = &c->tables;
-	unsigned count = 0;
-
-	while (*at) {
-		struct table *t = *at;
-
-		if (++count <= TABLES_MAX || t->pins) {
-			at = &t->next;
-			continue;
-		}
-		*at = t->next;
-		t->next = *dropped;
-		*dropped = t;
-	}
-}
-
-static void close_tables(struct table *t)
-{
-	struct table *next;
-
-	for (; t; t = next) {
-		next = t->next;
-		kp_chunks_close(t->chunks);
-		free(t);
-	}
-}
-
-static struct table *pin_table(struct content *c, uint32_t file)
-{
-	for (struct table **at = &c->tables; *at; at = &(*at)->next) {
-		struct table *t = *at;
-
-		if (t->file != file)
-			continue;
-		*at = t->next;
-		t->next = c->tables;
-		c->tables = t;
-		t->pins++;
-		return t;
-	}
-	return NULL;
-}
-
-/* Two threads may open the same table at once: one of them is thrown away. */
-static kpack_error_t table_get(struct content *c, uint32_t file, struct table **out,
-			       struct kpackx_error *why)
-{
-	struct table *t, *other, *dropped = NULL;
-	struct kpack_archive *a;
-	size_t entry;
-
-	enter(c);
-	*out = pin_table(c, file);
-	leave(c);
-	if (*out)
-		return KPACK_SUCCESS;
-	a = kp_view_entry(c->view, file, &entry);
-	t = calloc(1, sizeof(*t));
-	if (!t)
-		return kp_fail_memory(why, sizeof(*t), "a chunk table");
-	t->file = file;
-	t->pins = 1;
-	if (kp_chunks_open(a, entry, &t->chunks, why)) {
-		free(t);
-		return why->code;
-	}
-	enter(c);
-	other = pin_table(c, file);
-	if (!other) {
-		t->next = c->tables;
-		c->tables = t;
-		drop_old_tables(c, &dropped);
-	}
-	leave(c);
-	if (other)
-		close_tables(t);
-	close_tables(dropped);
-	*out = other ? other : t;
-	return KPACK_SUCCESS;
-}
-
-static void table_put(struct content *c, struct table *t)
-{
-	enter(c);
-	t->pins--;
-	leave(c);
-}
-
-/* Requests. */
 
 static void request_free(struct request *r)
 {
@@ -417,9 +103,7 @@ static void make_ready(struct content *c, struct request *r, struct piece *p)
 {
 	size_t n = next_len(r, p);
 
-	unlist(c, p);
-	c->active += p->pins == 0;
-	p->pins++;
+	pieces_pin(&c->pieces, p);
 	p->served += n;
 	r->ready = p;
 	c->stats.bytes_served += n;
@@ -486,12 +170,12 @@ static kpack_error_t decode_chunk(struct content *c, struct piece *p,
 				  struct kpackx_error *why)
 {
 	struct table *t;
-	kpack_error_t err = table_get(c, p->file, &t, why);
+	kpack_error_t err = tables_get(&c->tables, p->file, &t, why);
 
 	/* Core checked at open that the table agrees with the metadata and the size. */
 	if (!err) {
 		err = kp_chunks_read(t->chunks, p->number, p->buffer.data, why);
-		table_put(c, t);
+		tables_put(&c->tables, t);
 	}
 	return err;
 }
@@ -502,11 +186,11 @@ static bool progress(struct content *c, struct piece *p, uint64_t ready)
 	struct request *list;
 	bool stop;
 
-	enter(c);
+	pieces_enter(&c->pieces);
 	p->ready = ready;
-	stop = c->stop;
+	stop = c->pieces.stop;
 	list = take_ready(c, p);
-	leave(c);
+	pieces_leave(&c->pieces);
 	run(c, list);
 	return !stop;
 }
@@ -534,7 +218,7 @@ static kpack_error_t decode(struct content *c, struct piece *p, struct kpackx_er
 	size_t entry;
 	struct kpack_archive *a = kp_view_entry(c->view, p->file, &entry);
 
-	if (!buffers_get(&c->buffers, p->size, &p->buffer))
+	if (!pieces_back(&c->pieces, p))
 		return kp_fail_memory(why, p->size, "decoded bytes");
 	if (p->chunk)
 		return decode_chunk(c, p, why);
@@ -552,48 +236,35 @@ static struct request *produce(struct content *c, struct piece *p)
 	struct request *failed = NULL, *woken = NULL;
 	bool stop;
 
-	enter(c);
-	stop = c->stop;
-	c->decoded = now();
-	if (!c->keeping)
-		pthread_cond_signal(&c->idle);
-	c->keeping = true;
+	pieces_enter(&c->pieces);
+	stop = c->pieces.stop;
+	pieces_done(&c->pieces, p, err);
 	if (err) {
-		forget(c, p);
-		p->state = FAILED;
 		c->stats.errors += !stop;
 		failed = p->parked;
 		p->parked = NULL;
 	} else {
-		p->state = DONE;
-		p->ready = p->size;
 		c->stats.decodes++;
 		c->stats.bytes_decoded += p->size;
 		woken = take_ready(c, p);
 	}
-	unpin(c, p);
-	leave(c);
+	pieces_unpin(&c->pieces, p);
+	pieces_leave(&c->pieces);
 	if (err && !stop)
 		c->options.failure(c->options.user, file, &why);
 	fail_all(c, failed, &why);
 	return woken;
 }
 
-static struct piece *piece_new(struct content *c, const struct request *r)
+/* A piece for the next bytes of R. */
+static struct piece *piece_for(struct content *c, const struct request *r)
 {
-	struct piece *p = calloc(1, sizeof(*p)), **at;
-	uint64_t left;
+	uint64_t number = next_number(r), left = r->size - number * r->unit;
+	struct piece *p =
+		pieces_add(&c->pieces, r->file, number, left < r->unit ? left : r->unit);
 
-	if (!p)
-		return NULL;
-	p->file = r->file;
-	p->number = next_number(r);
-	p->chunk = r->chunked;
-	left = r->size - p->number * r->unit;
-	p->size = left < r->unit ? left : r->unit;
-	at = bucket(c, p->file, p->number);
-	p->same_bucket = *at;
-	*at = p;
+	if (p)
+		p->chunk = r->chunked;
 	return p;
 }
 
@@ -623,25 +294,23 @@ enum claim {
 /* Find who has or makes the next bytes of R. */
 static enum claim claim(struct content *c, struct request *r, struct piece **out)
 {
-	struct piece *p = find(c, r->file, next_number(r));
+	struct piece *p = pieces_find(&c->pieces, r->file, next_number(r));
 
 	if (p && can_serve(p, r)) {
 		make_ready(c, r, p);
 		return READY;
 	}
 	if (!p) {
-		p = piece_new(c, r);
+		p = piece_for(c, r);
 		if (!p)
 			return NO_MEMORY;
-		if (p->size <= INLINE_MAX && !c->starved && admit(c, p)) {
-			/* Off the stack only if it must wait again: nobody else sees it.
-			 */
+		if (p->size <= INLINE_MAX && pieces_admit(&c->pieces, p)) {
+			/* R leaves the stack only to wait again; nobody else sees it. */
 			p->parked = r;
 			*out = p;
 			return DECODE;
 		}
-		list_add(&c->queue, p);
-		pthread_cond_signal(&c->work);
+		pieces_queue(&c->pieces, p);
 	}
 	return park(p, r) ? PARKED : NO_MEMORY;
 }
@@ -654,9 +323,9 @@ static struct request *serve(struct content *c, struct request *r)
 	bool more;
 
 	if (!r->ready) {
-		enter(c);
+		pieces_enter(&c->pieces);
 		claimed = claim(c, r, &p);
-		leave(c);
+		pieces_leave(&c->pieces);
 	}
 	if (claimed == DECODE)
 		return produce(c, p);
@@ -671,9 +340,9 @@ static struct request *serve(struct content *c, struct request *r)
 	p = r->ready;
 	r->ready = NULL;
 	more = give(c, r, p);
-	enter(c);
-	unpin(c, p);
-	leave(c);
+	pieces_enter(&c->pieces);
+	pieces_unpin(&c->pieces, p);
+	pieces_leave(&c->pieces);
 	return more ? r : NULL;
 }
 
@@ -720,79 +389,27 @@ void content_read(struct content *c, uint32_t file, uint64_t off, size_t len, vo
 
 void content_stats(struct content *c, struct content_stats *out)
 {
-	enter(c);
+	pieces_enter(&c->pieces);
 	*out = c->stats;
-	leave(c);
+	out->held = c->pieces.held;
+	pieces_leave(&c->pieces);
 }
 
 /* Threads. */
 
-/* The next piece that may be decoded now, or NULL. */
-static struct piece *next_job(struct content *c)
-{
-	struct piece *p = c->queue.first;
-
-	c->starved = p && !admit(c, p);
-	if (!p || c->starved)
-		return NULL;
-	list_remove(p);
-	if (c->queue.first)
-		pthread_cond_signal(&c->work);
-	return p;
-}
-
 static void *decoder(void *arg)
 {
 	struct content *c = arg;
+	struct piece *p;
 
-	enter(c);
-	while (!c->stop) {
-		struct piece *p = next_job(c);
-
-		if (!p && !c->dead) {
-			pthread_cond_wait(&c->work, &c->lock);
-			continue;
-		}
-		leave(c);
-		if (p)
-			run(c, produce(c, p));
-		enter(c);
-	}
-	leave(c);
+	while ((p = pieces_take(&c->pieces)))
+		run(c, produce(c, p));
 	return NULL;
 }
 
-static void expire(struct content *c, struct list *l, time_t before)
-{
-	while (l->first && l->first->used <= before)
-		evict(c, l->first);
-}
-
-/* Gives memory back that nobody asks for. */
 static void *janitor(void *arg)
 {
-	struct content *c = arg;
-
-	enter(c);
-	while (!c->stop) {
-		struct timespec next = {.tv_sec = now() + 1};
-		bool trim;
-
-		if (!c->spent.first && !c->rested.first && !c->keeping) {
-			pthread_cond_wait(&c->idle, &c->lock);
-			continue;
-		}
-		pthread_cond_timedwait(&c->idle, &c->lock, &next);
-		expire(c, &c->spent, now() - SPENT_SECONDS);
-		expire(c, &c->rested, now() - IDLE_SECONDS);
-		trim = c->keeping && c->decoded < now() - KEEP_SECONDS;
-		c->keeping = c->keeping && !trim;
-		leave(c);
-		if (trim)
-			buffers_trim(&c->buffers);
-		enter(c);
-	}
-	leave(c);
+	pieces_tend(arg);
 	return NULL;
 }
 
@@ -804,7 +421,7 @@ static bool start(struct content *c)
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	ok = pthread_create(&c->janitor, NULL, janitor, c) == 0;
+	ok = pthread_create(&c->janitor, NULL, janitor, &c->pieces) == 0;
 	c->has_janitor = ok;
 	while (ok && c->n_threads < c->options.threads) {
 		ok = pthread_create(&c->threads[c->n_threads], NULL, decoder, c) == 0;
@@ -820,19 +437,13 @@ kpack_error_t content_new(const struct kp_view *view,
 {
 	size_t size = sizeof(struct content) + options->threads * sizeof(pthread_t);
 	struct content *c = calloc(1, size);
-	pthread_condattr_t monotonic;
 
 	if (!c)
 		return kp_fail_memory(why, size, "decoders");
 	c->view = view;
 	c->options = *options;
-	buffers_init(&c->buffers);
-	pthread_mutex_init(&c->lock, NULL);
-	pthread_cond_init(&c->work, NULL);
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&c->idle, &monotonic);
-	pthread_condattr_destroy(&monotonic);
+	tables_init(&c->tables, view);
+	pieces_init(&c->pieces, options->budget);
 	if (!start(c)) {
 		content_free(c);
 		return kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY, "cannot start threads");
@@ -843,11 +454,7 @@ kpack_error_t content_new(const struct kp_view *view,
 
 static void stop_threads(struct content *c)
 {
-	enter(c);
-	c->stop = true;
-	pthread_cond_broadcast(&c->work);
-	pthread_cond_broadcast(&c->idle);
-	leave(c);
+	pieces_stop(&c->pieces);
 	if (c->has_janitor)
 		pthread_join(c->janitor, NULL);
 	for (unsigned i = 0; i < c->n_threads; i++)
@@ -862,20 +469,10 @@ void content_free(struct content *c)
 		return;
 	stop_threads(c);
 	kp_fail(&why, KPACK_ERROR_IO_ERROR, "unmounted");
-	for (size_t i = 0; i < sizeof(c->buckets) / sizeof(*c->buckets); i++) {
-		struct piece *p = c->buckets[i], *next;
-
-		for (; p; p = next) {
-			next = p->same_bucket;
-			fail_all(c, p->parked, &why);
-			buffers_put(&c->buffers, p->buffer);
-			free(p);
-		}
-	}
-	close_tables(c->tables);
-	buffers_fini(&c->buffers);
-	pthread_cond_destroy(&c->idle);
-	pthread_cond_destroy(&c->work);
-	pthread_mutex_destroy(&c->lock);
+	/* What was begun has ended: who still waits, waits for the queue. */
+	for (struct piece *p = c->pieces.queue.first; p; p = p->next)
+		fail_all(c, p->parked, &why);
+	pieces_fini(&c->pieces);
+	tables_fini(&c->tables);
 	free(c);
 }

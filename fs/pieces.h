@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pieces of decoded bytes and the memory they share.  Decodes nothing itself.
+ *
+ * A piece is made, then admitted, which charges it, or queued until it can be.  Who
+ * decodes it and who copies from it pins it.  When the last pin goes it is kept as long
+ * as budget and time allow; then it is freed.
+ *
+ * One lock guards all of it; pieces_enter takes it.  What is not said to be called
+ * without it is called with it, by any thread.
+ */
+#ifndef FS_PIECES_H
+#define FS_PIECES_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+#include "buffer.h"
+
+/*
+ * Up to here the first reader decodes a piece itself, faster than waking another thread,
+ * and it is not kept when it was served whole, being cheap to decode again.
+ */
+#define INLINE_MAX (256 << 10)
+#define BUCKETS_LOG2 12
+
+struct request;
+
+struct piece {
+	struct piece *same_bucket;
+	struct piece_list *list; /* where it is linked, or NULL */
+	struct piece *prev, *next;
+	bool failed; /* in no bucket; freed when the last pin goes */
+	uint32_t file;
+	uint64_t number;
+	bool chunk;                   /* of a chunked entry; else the whole entry */
+	uint64_t size, ready, served; /* bytes; served counts repeats */
+	struct buffer buffer;
+	unsigned pins; /* its decoder, and requests that copy from it */
+	time_t used;
+	struct request *parked; /* the caller's */
+};
+
+struct piece_list {
+	struct piece *first, *last;
+};
+
+struct pieces {
+	uint64_t budget;
+	pthread_mutex_t lock; /* everything below */
+	pthread_cond_t work;  /* the queue has a piece that may be admitted, or stop */
+	pthread_cond_t idle;  /* something rests, or stop */
+	bool stop;
+	bool starved;    /* the head of the queue waits for memory: nobody overtakes it */
+	unsigned active; /* pieces with pins: their memory cannot be had */
+	uint64_t held;   /* bytes that are charged */
+	struct piece *buckets[1 << BUCKETS_LOG2];
+	struct piece_list queue;
+	struct piece_list spent, rested; /* unused pieces, least recently used first */
+	uint64_t spent_bytes;
+	struct piece *dead;     /* to be freed when the lock is released */
+	struct buffers buffers; /* has its own lock */
+	bool keeping;           /* it may keep blocks */
+	time_t decoded;         /* when the last decode ended */
+};
+
+/* Without the lock. */
+void pieces_init(struct pieces *ps, uint64_t budget);
+
+/* Without the lock: free all pieces.  No thread may be inside any more. */
+void pieces_fini(struct pieces *ps);
+
+/* Take and release the lock; what died meanwhile is freed then. */
+void pieces_enter(struct pieces *ps);
+void pieces_leave(struct pieces *ps);
+
+struct piece *pieces_find(struct pieces *ps, uint32_t file, uint64_t number);
+
+/* A new piece, neither admitted nor queued, for pieces_find to find; NULL: no memory. */
+struct piece *pieces_add(struct pieces *ps, uint32_t file, uint64_t number,
+			 uint64_t size);
+
+/* Charge P and pin it for its decoder.  false: no room, or others wait for room. */
+bool pieces_admit(struct pieces *ps, struct piece *p);
+
+/* Let P, which was not admitted, wait for pieces_take. */
+void pieces_queue(struct pieces *ps, struct piece *p);
+
+/*
+ * Without the lock: wait for a piece of the queue and admit it.  NULL: stopped; what the
+ * queue still has stays there.
+ */
+struct piece *pieces_take(struct pieces *ps);
+
+/* Without the lock: memory for the bytes of P, which was admitted.  false: none. */
+bool pieces_back(struct pieces *ps, struct piece *p);
+
+/* The decode of P, still pinned, ended; one that failed is not found any more. */
+void pieces_done(struct pieces *ps, struct piece *p, bool failed);
+
+void pieces_pin(struct pieces *ps, struct piece *p);
+void pieces_unpin(struct pieces *ps, struct piece *p); /* P may die */
+
+/* Without the lock: give memory back that nobody asks for, until stopped. */
+void pieces_tend(struct pieces *ps);
+
+/* Without the lock: end pieces_take and pieces_tend, for good. */
+void pieces_stop(struct pieces *ps);
+
+#endif
