@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fuse_lowlevel.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <zstd.h>
+#include "log.h"
+#include "settings.h"
+
+static const char usage_text[] =
+	"Usage: kpackfs [-dfqrsv] [-o opt[,opt]...] SOURCE... MOUNTPOINT\n"
+	"Mount kpack archives - files, or all *.kpack of a directory - as a read-only "
+	"tree.\n"
+	"\n"
+	"Options:\n"
+	"    -d                   foreground, and show every request\n"
+	"    -f                   stay in the foreground, log to stderr\n"
+	"    -h, --help           show this text\n"
+	"    -n                   ignored, for mount(8)\n"
+	"    -o OPT[,OPT]...      mount options, below\n"
+	"    -q                   log errors only\n"
+	"    -r                   same as -o ro, which is always on\n"
+	"    -s                   answer requests in one thread\n"
+	"    -v                   log more\n"
+	"    -V, --version        show versions\n"
+	"\n"
+	"Mount options:\n"
+	"    -o allow_other       let all users in\n"
+	"    -o allow_root        let root in\n"
+	"    -o arch=ARCH         show only ARCH; may be repeated; all: everything "
+	"(default)\n"
+	"    -o auto_unmount      unmount when the daemon dies\n"
+	"    -o cache_size=BYTES  memory for decoded bytes, with k, m or g (default "
+	"256m)\n"
+	"    -o clone_fd          a /dev/fuse descriptor for each thread\n"
+	"    -o debug             same as -d\n"
+	"    -o default_permissions  let the kernel check modes (always on)\n"
+	"    -o fsname=NAME       name in the mount table (default: the first SOURCE)\n"
+	"    -o gid=N             group of all files\n"
+	"    -o max_threads=N     threads that take requests (default 10)\n"
+	"    -o open              ask the daemon at every open\n"
+	"    -o ro                read-only (always on)\n"
+	"    -o source=PATH       one more source; may be repeated\n"
+	"    -o subtype=TYPE      type in the mount table after \"fuse.\" (default "
+	"kpackfs)\n"
+	"    -o threads=N         threads that decode (default: one per processor)\n"
+	"    -o uid=N             owner of all files\n"
+	"    -o umask=OCTAL       permission bits to take away\n";
+
+enum key {
+	KEY_HELP,
+	KEY_VERSION,
+	KEY_FOREGROUND,
+	KEY_DEBUG,
+	KEY_SINGLE,
+	KEY_VERBOSE,
+	KEY_QUIET,
+	KEY_RW,
+	KEY_SOURCE,
+	KEY_ARCH,
+	KEY_CACHE_SIZE,
+	KEY_THREADS,
+	KEY_MAX_THREADS,
+	KEY_UID,
+	KEY_GID,
+	KEY_UMASK,
+	KEY_OPEN,
+	KEY_CLONE_FD,
+	KEY_FSNAME,
+	KEY_SUBTYPE,
+	KEY_ABSENT,
+};
+
+/* FUSE_OPT_KEY, without its implicit conversion. */
+#define OPTION(t, key)                                                                   \
+	{                                                                                \
+		t, (unsigned)-1, key                                                     \
+	}
+#define KEEP(t) OPTION(t, FUSE_OPT_KEY_KEEP)
+#define IGNORE(t) OPTION(t, FUSE_OPT_KEY_DISCARD)
+
+static const struct fuse_opt option_table[] = {
+	OPTION("-h", KEY_HELP),
+	OPTION("--help", KEY_HELP),
+	OPTION("-V", KEY_VERSION),
+	OPTION("--version", KEY_VERSION),
+	OPTION("-f", KEY_FOREGROUND),
+	OPTION("-d", KEY_DEBUG),
+	OPTION("debug", KEY_DEBUG),
+	OPTION("-s", KEY_SINGLE),
+	OPTION("-v", KEY_VERBOSE),
+	OPTION("-q", KEY_QUIET),
+	OPTION("rw", KEY_RW),
+	OPTION("source=", KEY_SOURCE),
+	OPTION("arch=", KEY_ARCH),
+	OPTION("cache_size=", KEY_CACHE_SIZE),
+	OPTION("threads=", KEY_THREADS),
+	OPTION("max_threads=", KEY_MAX_THREADS),
+	OPTION("uid=", KEY_UID),
+	OPTION("gid=", KEY_GID),
+	OPTION("umask=", KEY_UMASK),
+	OPTION("open", KEY_OPEN),
+	OPTION("clone_fd", KEY_CLONE_FD),
+	OPTION("fsname=", KEY_FSNAME),
+	OPTION("subtype=", KEY_SUBTYPE),
+	/* libfuse's own */
+	KEEP("allow_other"),
+	KEEP("allow_root"),
+	KEEP("auto_unmount"),
+	KEEP("noexec"),
+	KEEP("noatime"),
+	KEEP("nodiratime"),
+	/* always so */
+	IGNORE("-r"),
+	IGNORE("ro"),
+	IGNORE("nosuid"),
+	IGNORE("nodev"),
+	IGNORE("exec"),
+	IGNORE("default_permissions"),
+	/* mount.fuse3 asks for these two; there is no suid file and no device here */
+	IGNORE("suid"),
+	IGNORE("dev"),
+	/* mount(8), fstab, and what means nothing on a read-only mount */
+	IGNORE("-n"),
+	IGNORE("defaults"),
+	IGNORE("auto"),
+	IGNORE("noauto"),
+	IGNORE("user"),
+	IGNORE("user="),
+	IGNORE("nouser"),
+	IGNORE("users"),
+	IGNORE("owner"),
+	IGNORE("group"),
+	IGNORE("nofail"),
+	IGNORE("_netdev"),
+	IGNORE("comment="),
+	IGNORE("atime"),
+	IGNORE("diratime"),
+	IGNORE("relatime"),
+	IGNORE("norelatime"),
+	IGNORE("strictatime"),
+	IGNORE("nostrictatime"),
+	IGNORE("lazytime"),
+	IGNORE("nolazytime"),
+	IGNORE("sync"),
+	IGNORE("async"),
+	IGNORE("dirsync"),
+	IGNORE("mand"),
+	IGNORE("nomand"),
+	IGNORE("silent"),
+	IGNORE("loud"),
+	IGNORE("nosymfollow"),
+	IGNORE("symfollow"),
+	/* known, not built */
+	OPTION("xattr", KEY_ABSENT),
+	OPTION("subdir=", KEY_ABSENT),
+	OPTION("preload=", KEY_ABSENT),
+	OPTION("idle_timeout=", KEY_ABSENT),
+	OPTION("poll=", KEY_ABSENT),
+	OPTION("io_uring", KEY_ABSENT),
+	FUSE_OPT_END,
+};
+
+static bool complain(const char *option, const char *text)
+{
+	log_about(LOG_ERR, option, text);
+	return false;
+}
+
+static bool strings_add(struct strings *s, char *string)
+{
+	char **list = string ? reallocarray(s->list, s->count + 1, sizeof(*list)) : NULL;
+
+	if (!list) {
+		free(string);
+		return complain("options", "out of memory");
+	}
+	s->list = list;
+	list[s->count++] = string;
+	return true;
+}
+
+static void strings_free(struct strings *s)
+{
+	for (size_t i = 0; i < s->count; i++)
+		free(s->list[i]);
+	free(s->list);
+}
+
+/* A number in BASE with an optional suffix out of SUFFIXES, each 1024 times the last. */
+static bool parse_number(const char *option, int base, const char *suffixes, uint64_t min,
+			 uint64_t max, uint64_t *out)
+{
+	const char *text = strchr(option, '=') + 1, *suffix;
+	unsigned long long n;
+	unsigned shift = 0;
+	char *end;
+
+	errno = 0;
+	n = strtoull(text, &end, base);
+	if (end == text || errno || text[strspn(text, "0123456789")] != *end)
+		return complain(option, "not a number");
+	if (*end) {
+		suffix = strchr(suffixes, *end | 0x20);
+		if (!suffix || end[1])
+			return complain(option, "not a number");
+		shift = 10 * (unsigned)(suffix - suffixes + 1);
+	}
+	if (n > max >> shift || n << shift < min)
+		return complain(option, "out of range");
+	*out = n << shift;
+	return true;
+}
+
+static bool parse_unsigned(const char *option, int base, uint64_t min, uint64_t max,
+			   unsigned *out)
+{
+	uint64_t n;
+
+	if (!parse_number(option, base, "", min, max, &n))
+		return false;
+	*out = (unsigned)n;
+	return true;
+}
+
+static bool add_arch(struct settings *s, const char *text, size_t size)
+{
+	struct kp_span arch = {(const uint8_t *)text, size};
+	struct kp_target *more, target;
+	struct kpackx_error why = {0};
+
+	if (kp_span_is(arch, "all")) {
+		s->all_arches = true;
+		return true;
+	}
+	if (kp_span_is(arch, "auto"))
+		return complain("arch=auto", "finding this machine's GPUs is not built");
+	if (kp_target_parse(arch, &target, &why))
+		return complain("arch=", why.text);
+	more = reallocarray(s->select, s->n_select + 1, sizeof(*more));
+	if (!more)
+		return complain("arch=", "out of memory");
+	s->select = more;
+	more[s->n_select++] = target;
+	return true;
+}
+
+/* LIST is separated by commas, which are escaped on the command line. */
+static bool parse_arches(struct settings *s, const char *list)
+{
+	for (;;) {
+		size_t n = strcspn(list, ",");
+
+		if (!add_arch(s, list, n))
+			return false;
+		if (!list[n])
+			return true;
+		list += n + 1;
+	}
+}
+
+static bool parse_key(struct settings *s, int key, const char *arg)
+{
+	const char *value = strchr(arg, '=');
+
+	value = value ? value + 1 : arg;
+	switch ((enum key)key) {
+	case KEY_HELP:
+		s->help = true;
+		return true;
+	case KEY_VERSION:
+		s->version = true;
+		return true;
+	case KEY_FOREGROUND:
+		*(s->helper ? &s->fake : &s->foreground) = true;
+		return true;
+	case KEY_DEBUG:
+		s->debug = s->foreground = true;
+		return true;
+	case KEY_SINGLE: /* mount(8)'s -s: tolerate options; we know which to ignore */
+		s->single = !s->helper;
+		return true;
+	case KEY_VERBOSE:
+		log_level(LOG_INFO);
+		return true;
+	case KEY_QUIET:
+		log_level(LOG_ERR);
+		return true;
+	case KEY_RW:
+		return complain("rw", "archives are only read: leave it out or say ro");
+	case KEY_SOURCE:
+		return strings_add(&s->more_sources, strdup(value));
+	case KEY_ARCH:
+		return parse_arches(s, value);
+	case KEY_CACHE_SIZE:
+		return parse_number(arg, 10, "kmgt", 0, UINT64_MAX / 2, &s->cache_size);
+	case KEY_THREADS:
+		return parse_unsigned(arg, 10, 1, 1024, &s->threads);
+	case KEY_MAX_THREADS:
+		return parse_unsigned(arg, 10, 1, 100000, &s->max_threads);
+	case KEY_UID:
+		return parse_unsigned(arg, 10, 0, UINT32_MAX - 1, &s->look.uid);
+	case KEY_GID:
+		return parse_unsigned(arg, 10, 0, UINT32_MAX - 1, &s->look.gid);
+	case KEY_UMASK:
+		return parse_unsigned(arg, 8, 0, 0777, &s->look.mask);
+	case KEY_OPEN:
+		s->always_open = true;
+		return true;
+	case KEY_CLONE_FD:
+		s->clone_fd = true;
+		return true;
+	case KEY_FSNAME:
+		s->has_fsname = true;
+		return true;
+	case KEY_SUBTYPE:
+		s->has_subtype = true;
+		return true;
+	case KEY_ABSENT:
+		return complain(arg, "not built into this program");
+	}
+	return false;
+}
+
+/* fuse_opt's callback: 1 keeps the argument for libfuse, 0 takes it, -1 fails. */
+static int parse_option(void *data, const char *arg, int key, struct fuse_args *args)
+{
+	struct settings *s = data;
+
+	(void)args;
+	if (key == FUSE_OPT_KEY_NONOPT)
+		return strings_add(&s->sources, strdup(arg)) ? 0 : -1;
+	if (key == FUSE_OPT_KEY_OPT &&
+	    (strncmp(arg, "x-", 2) == 0 || strncmp(arg, "X-", 2) == 0))
+		return 0;
+	if (key == FUSE_OPT_KEY_OPT) {
+		complain(arg, "unknown option; kpackfs --help lists them");
+		return -1;
+	}
+	if (!parse_key(s, key, arg))
+		return -1;
+	return key == KEY_FSNAME || key == KEY_SUBTYPE;
+}
+
+/*
+ * mount(8) begins its list of options with rw, whatever the user said; mount.fuse3
+ * then adds dev,suid.  Only who wrote rw himself is to be told.
+ */
+static void drop_default_rw(int argc, char **argv, bool helper)
+{
+	for (int i = 1; i + 1 < argc; i++) {
+		char *list = argv[i + 1];
+
+		if (strcmp(argv[i], "-o") || strncmp(list, "rw", 2))
+			continue;
+		if (helper && !list[2])
+			strcpy(list, "ro");
+		if (list[2] == ',' &&
+		    (helper || strstr(list, ",dev") || strstr(list, ",nodev")))
+			memcpy(list, "ro", 2);
+	}
+}
+
+/* mount(8) also passes -t TYPE to helpers. */
+static void drop_type(int *argc, char **argv)
+{
+	for (int i = 1; i + 1 < *argc; i++) {
+		if (strcmp(argv[i], "-t"))
+			continue;
+		*argc -= 2;
+		memmove(&argv[i], &argv[i + 2], sizeof(*argv) * (size_t)(*argc - i + 1));
+		return;
+	}
+}
+
+/* Make PATH absolute; the working directory will change. */
+static char *absolute(const char *path)
+{
+	char *full = realpath(path, NULL);
+
+	if (!full)
+		log_about(LOG_ERR, path, strerror(errno));
+	return full;
+}
+
+static enum end take_mountpoint(struct settings *s)
+{
+	struct stat st;
+	char *full;
+
+	/* mount.fuse3 may have mounted already: /dev/fd/N is then its connection. */
+	if (strncmp(s->mountpoint, "/dev/fd/", 8) == 0)
+		return OK;
+	full = absolute(s->mountpoint);
+	if (!full)
+		return NO_MOUNT;
+	free(s->mountpoint);
+	s->mountpoint = full;
+	/* libfuse would mount on a file, and the kernel then refuse every request. */
+	if (stat(full, &st) == 0 && !S_ISDIR(st.st_mode)) {
+		log_about(LOG_ERR, full, strerror(ENOTDIR));
+		return NO_MOUNT;
+	}
+	return OK;
+}
+
+static enum end take_paths(struct settings *s)
+{
+	struct strings *p = &s->sources;
+
+	if (p->count == 0 || p->count + s->more_sources.count < 2) {
+		log_print(LOG_ERR, "no %s given; kpackfs --help explains",
+			  p->count ? "mount point" : "source and mount point");
+		return USAGE;
+	}
+	s->mountpoint = p->list[--p->count];
+	for (size_t i = 0; i < s->more_sources.count; i++) {
+		if (!strings_add(p, s->more_sources.list[i]))
+			return SYSTEM;
+		s->more_sources.list[i] = NULL;
+	}
+	for (size_t i = 0; i < p->count; i++) {
+		char *full = absolute(p->list[i]);
+
+		if (!full)
+			return NO_MOUNT;
+		free(p->list[i]);
+		p->list[i] = full;
+	}
+	return take_mountpoint(s);
+}
+
+static bool add_named_option(struct settings *s, const char *name, const char *value)
+{
+	char *option = NULL, *list = NULL;
+	bool ok = asprintf(&option, "%s=%s", name, value) > 0 &&
+		  fuse_opt_add_opt_escaped(&list, option) == 0 &&
+		  fuse_opt_add_arg(&s->args, "-o") == 0 &&
+		  fuse_opt_add_arg(&s->args, list) == 0;
+
+	free(option);
+	free(list);
+	return ok;
+}
+
+static bool add_defaults(struct settings *s)
+{
+	return (s->has_fsname || add_named_option(s, "fsname", s->sources.list[0])) &&
+	       (s->has_subtype || add_named_option(s, "subtype", "kpackfs")) &&
+	       fuse_opt_add_arg(&s->args, "-oro,nosuid,nodev,default_permissions") == 0 &&
+	       (!s->debug || fuse_opt_add_arg(&s->args, "-odebug") == 0);
+}
+
+enum end settings_parse(struct settings *s, int argc, char **argv)
+{
+	const char *slash = strrchr(argv[0], '/');
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	enum end end;
+
+	s->helper = strncmp(slash ? slash + 1 : argv[0], "mount.", 6) == 0;
+	s->look.uid = (uid_t)-1;
+	s->look.gid = (gid_t)-1;
+	s->cache_size = 256 << 20;
+	s->threads = cores > 0 && cores < 1024 ? (unsigned)cores : 1;
+	drop_default_rw(argc, argv, s->helper);
+	if (s->helper)
+		drop_type(&argc, argv);
+	s->args = (struct fuse_args)FUSE_ARGS_INIT(argc, argv);
+	if (fuse_opt_parse(&s->args, s, option_table, parse_option))
+		return USAGE;
+	if (s->all_arches)
+		s->n_select = 0;
+	if (s->help || s->version)
+		return OK;
+	end = take_paths(s);
+	if (end != OK)
+		return end;
+	return add_defaults(s) ? OK : SYSTEM;
+}
+
+void settings_free(struct settings *s)
+{
+	strings_free(&s->sources);
+	strings_free(&s->more_sources);
+	free(s->mountpoint);
+	free(s->select);
+	fuse_opt_free_args(&s->args);
+}
+
+int settings_show(const struct settings *s)
+{
+	if (s->help)
+		fputs(usage_text, stdout);
+	else
+		printf("kpackfs %s\nlibfuse %s\nlibzstd %s\n", KP_VERSION,
+		       fuse_pkgversion(), ZSTD_versionString());
+	return fflush(stdout) ? 1 : 0;
+}

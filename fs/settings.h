@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* What the command line says: options, sources, mount point. */
+#ifndef FS_SETTINGS_H
+#define FS_SETTINGS_H
+
+#include <fuse_opt.h>
+#include "target.h"
+#include "tree.h"
+
+/* How a run can end; main.c has the exit codes. */
+enum end { OK, USAGE, SYSTEM, NO_MOUNT };
+
+struct strings {
+	char **list;
+	size_t count;
+};
+
+struct settings {
+	struct strings sources; /* then, until parsing is over, the mount point */
+	struct strings more_sources;
+	char *mountpoint;
+	struct fuse_args args;    /* for libfuse */
+	struct kp_target *select; /* none: everything */
+	size_t n_select;
+	struct tree_options look;
+	uint64_t cache_size;
+	unsigned threads, max_threads;
+	bool foreground, debug, single, clone_fd, always_open, all_arches;
+	bool has_fsname, has_subtype;
+	bool help, version;
+	bool helper, fake; /* called as mount.kpackfs; -f there */
+};
+
+/*
+ * Fill S, which is all zeros, from a command line, whose strings may be changed.  Paths
+ * become absolute.  With help or version there is no mount point.  OK or another end,
+ * whose reason has been logged; the caller frees S in either case.  -v and -q take
+ * effect at once.
+ */
+enum end settings_parse(struct settings *s, int argc, char **argv);
+void settings_free(struct settings *s);
+
+/* Print what help or version asked for.  0, or 1 when it cannot be written. */
+int settings_show(const struct settings *s);
+
+#endif
