@@ -31,8 +31,9 @@ KPACK_API kpack_error_t kpackx_open(const char *path, kpack_archive_t *archive,
 				    struct kpackx_error *why);
 
 /* kpack_get_kernel that says why. */
-KPACK_API kpack_error_t kpackx_get_kernel(kpack_archive_t archive, const char *binary_name,
-					  const char *arch, void **data, size_t *size,
+KPACK_API kpack_error_t kpackx_get_kernel(kpack_archive_t archive,
+					  const char *binary_name, const char *arch,
+					  void **data, size_t *size,
 					  struct kpackx_error *why);
 
 #ifdef __cplusplus

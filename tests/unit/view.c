@@ -331,8 +331,7 @@ static void lengths_are_bounded(void **state)
 		ab_free(&a);
 		v = new_view(&archive, 1, NULL);
 		/* both the key and the path are n / 2 + 1 components */
-		assert_int_equal(conflict_count(v),
-				 n > 2 * KP_PATH_DEPTH_MAX ? 2 : 0);
+		assert_int_equal(conflict_count(v), n > 2 * KP_PATH_DEPTH_MAX ? 2 : 0);
 		kp_view_free(v);
 		kp_archive_close(archive);
 	}
