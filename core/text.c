@@ -98,21 +98,34 @@ bool kp_component_ok(struct kp_span s)
 	return !memchr(s.data, '/', s.size) && !memchr(s.data, '\0', s.size);
 }
 
+/* "." and ".." mean other directories. */
+static bool is_dots(const uint8_t *p, size_t size)
+{
+	return p[0] == '.' && (size == 1 || (size == 2 && p[1] == '.'));
+}
+
+bool kp_path_shape_ok(struct kp_span s)
+{
+	const uint8_t *p = s.data, *end = s.data + s.size;
+
+	if (s.size == 0 || s.size > KP_NAME_MAX)
+		return false;
+	for (size_t depth = 1; depth <= KP_PATH_DEPTH_MAX; depth++) {
+		const uint8_t *slash = memchr(p, '/', (size_t)(end - p));
+		size_t size = (size_t)((slash ? slash : end) - p);
+
+		if (size == 0 || size > 255 || is_dots(p, size))
+			return false;
+		if (!slash)
+			return true;
+		p = slash + 1;
+	}
+	return false;
+}
+
 bool kp_path_ok(struct kp_span s)
 {
-	size_t begin = 0, depth = 0;
-
-	if (s.size == 0 || s.size > KP_NAME_MAX || !kp_text_ok(s))
-		return false;
-	for (size_t i = 0; i <= s.size; i++) {
-		if (i < s.size && s.data[i] != '/')
-			continue;
-		if (!kp_component_ok((struct kp_span){s.data + begin, i - begin}))
-			return false;
-		begin = i + 1;
-		depth++;
-	}
-	return depth <= KP_PATH_DEPTH_MAX;
+	return kp_text_ok(s) && kp_path_shape_ok(s);
 }
 
 /* Write the first character of S as it is printed; returns the bytes read. */

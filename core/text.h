@@ -17,6 +17,9 @@ bool kp_component_ok(struct kp_span s);
  */
 bool kp_path_ok(struct kp_span s);
 
+/* The same for text that is known to be kp_text_ok. */
+bool kp_path_shape_ok(struct kp_span s);
+
 /*
  * S with every byte that could confuse a terminal - controls, a backslash, invalid UTF-8,
  * characters that reorder or end lines - as \ooo.  Writes at most CAP bytes with the

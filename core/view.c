@@ -30,12 +30,20 @@ static bool take_archives(struct kp_view_builder *b,
 	return true;
 }
 
-/* Take room for one name and one file an entry, in large pages; more grows. */
+/*
+ * Take room for one name and one file an entry, in large pages, and for one directory a key;
+ * more grows.
+ */
 static bool reserve_room(struct kp_view_builder *b)
 {
 	struct kp_view *v = b->v;
-	size_t n = v->bases[v->n_archives];
+	size_t n = v->bases[v->n_archives], keys = 0;
 
+	for (size_t i = 0; i < v->n_archives; i++)
+		keys += kp_archive_binary_count(v->archives[i]);
+	if (!kp_view_set_reserve(b, &b->dir_set, keys + keys / 8) ||
+	    !kp_view_set_reserve(b, &b->text_set, keys + keys / 8))
+		return false;
 	b->pending_cap = n + n / 4 + 256;
 	b->pending = kp_large_alloc(b->pending_cap * sizeof(*b->pending));
 	b->files_cap = n + 1;

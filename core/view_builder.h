@@ -73,6 +73,7 @@ struct kp_view_builder {
 	/* of the archive at hand: file of each ordinal (number + 1) */
 	uint32_t *ordinal_file;
 	size_t archive;
+	uint64_t archive_id;
 	bool has_twin; /* another archive has the same table of contents */
 
 	/* the key handled last: most keys have several architectures */
@@ -127,6 +128,8 @@ uint64_t kp_view_child_id(uint64_t parent, struct kp_span name);
  * Building; false always means out of memory.
  */
 
+/* Room in an empty set for N numbers without growing. */
+bool kp_view_set_reserve(struct kp_view_builder *b, struct kp_view_set *s, size_t n);
 /* Room in a set for one more number; HASH gives that of a number in it. */
 bool kp_view_set_grow(struct kp_view_builder *b, struct kp_view_set *s,
 		      uint64_t (*hash)(const struct kp_view_builder *b, uint32_t number));

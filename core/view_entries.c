@@ -27,7 +27,9 @@ static uint64_t archive_id(const struct kpack_archive *a)
 	return XXH3_64bits(facts, sizeof(facts));
 }
 
-static void identify(struct kpack_archive *a, size_t entry, struct identity *out)
+/* ID: that of the archive. */
+static void identify(struct kpack_archive *a, uint64_t id, size_t entry,
+		     struct identity *out)
 {
 	struct kp_entry_info info;
 	struct kp_meta meta;
@@ -41,7 +43,7 @@ static void identify(struct kpack_archive *a, size_t entry, struct identity *out
 		memcpy(out->content, meta.xxh3, sizeof(meta.xxh3));
 		return;
 	}
-	kp_put_le64(out->content, archive_id(a));
+	kp_put_le64(out->content, id);
 	kp_put_le32(out->content + 8, info.ordinal);
 }
 
@@ -57,7 +59,7 @@ static bool same_content(const struct kp_view_builder *b, uint32_t file,
 	size_t entry;
 	struct kpack_archive *a = kp_view_entry(b->v, file, &entry);
 
-	identify(a, entry, &have);
+	identify(a, archive_id(a), entry, &have);
 	return memcmp(&have, want, sizeof(have)) == 0;
 }
 
@@ -83,7 +85,7 @@ static bool find_file(struct kp_view_builder *b, size_t entry, bool first, uint3
 	uint64_t hash;
 	size_t at;
 
-	identify(v->archives[b->archive], entry, &want);
+	identify(v->archives[b->archive], b->archive_id, entry, &want);
 	hash = XXH3_64bits(&want, sizeof(want));
 	/* without a hash, content is only known by its archive and ordinal */
 	if (want.stored == UINT64_MAX && first && !b->has_twin)
@@ -143,7 +145,7 @@ static bool take_key(struct kp_view_builder *b, struct kp_span key)
 		return true;
 	b->key = NULL;
 	b->split = kp_key_split(key);
-	b->key_ok = kp_path_ok(b->split.binary);
+	b->key_ok = kp_path_shape_ok(b->split.binary); /* keys are proper text */
 	if (b->key_ok &&
 	    !kp_view_resolve(b, KP_VIEW_TOC_DIR, b->split.binary, &b->key_dir))
 		return false;
@@ -277,10 +279,8 @@ static bool add_entry(struct kp_view_builder *b, struct kpack_archive *a, size_t
 			file);
 }
 
-static bool has_twin(const struct kp_view *v, size_t archive)
+static bool has_twin(const struct kp_view *v, size_t archive, uint64_t id)
 {
-	uint64_t id = archive_id(v->archives[archive]);
-
 	for (size_t i = 0; i < v->n_archives; i++)
 		if (i != archive && archive_id(v->archives[i]) == id)
 			return true;
@@ -295,7 +295,8 @@ bool kp_view_add_archive(struct kp_view_builder *b, size_t archive)
 
 	b->archive = archive;
 	b->key = NULL;
-	b->has_twin = has_twin(b->v, archive);
+	b->archive_id = archive_id(a);
+	b->has_twin = has_twin(b->v, archive, b->archive_id);
 	memset(b->toc_names, 0, sizeof(b->toc_names)); /* pointers of another archive */
 	b->ordinal_file =
 		calloc((size_t)kp_archive_ordinal_count(a) + 1, sizeof(uint32_t));

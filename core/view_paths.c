@@ -12,6 +12,17 @@ static bool room(struct kp_view_builder *b, void *array, size_t count, size_t *c
 	return kp_grow(array, count, cap, item) || kp_view_no_memory(b);
 }
 
+bool kp_view_set_reserve(struct kp_view_builder *b, struct kp_view_set *s, size_t n)
+{
+	size_t size = 1024;
+
+	while (size / 2 < n)
+		size *= 2;
+	s->slots = calloc(size, sizeof(*s->slots));
+	s->size = size;
+	return s->slots || kp_view_no_memory(b);
+}
+
 /* Room for one more: at most half full. */
 bool kp_view_set_grow(struct kp_view_builder *b, struct kp_view_set *s,
 		      uint64_t (*hash)(const struct kp_view_builder *b, uint32_t number))
@@ -39,6 +50,7 @@ bool kp_view_set_grow(struct kp_view_builder *b, struct kp_view_set *s,
 	s->size = size;
 	return true;
 }
+
 static uint64_t text_hash(const struct kp_view_builder *b, uint32_t offset)
 {
 	struct kp_span s = kp_view_text(b->v, offset);
@@ -160,6 +172,8 @@ static size_t shared_components(const struct kp_view_builder *b, uint32_t root,
 
 	if (b->last_root != root)
 		return 0;
+	while (same + 8 <= most && kp_le64(b->last + same) == kp_le64(path.data + same))
+		same += 8;
 	while (same < most && b->last[same] == path.data[same])
 		same++;
 	while (n < b->chain_size && b->chain_ends[n] <= same &&
