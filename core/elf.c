@@ -16,16 +16,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "file.h"
+#include "limits.h"
 
 #ifndef SHT_RELR
 #define SHT_RELR 19
 #endif
-
-/* Sections of a file: libelf keeps some 300 bytes for each as soon as it opens it. */
-#define SECTIONS_MAX 262144
-
-/* Bytes of section names, which libelf holds in memory. */
-#define SECTION_NAMES_MAX (64 << 20)
 
 /* What a relocation does to the word it is for. */
 enum action {
@@ -118,10 +113,10 @@ static kpack_error_t check_section_table(const struct kp_source *src, const uint
 		KP_TRY(kp_source_read(src, shoff, sh, sizeof(sh), why));
 		n = kp_le64(sh + offsetof(Elf64_Shdr, sh_size));
 	}
-	if (n > SECTIONS_MAX)
+	if (n > KP_SECTIONS_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "elf: %" PRIu64 " sections of at most %d", n,
-			       SECTIONS_MAX);
+			       KP_SECTIONS_MAX);
 	if (!kp_range_ok(src->size, shoff, n * sizeof(sh)))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "elf: %" PRIu64 " section headers at offset %" PRIu64
@@ -164,10 +159,10 @@ static kpack_error_t open_libelf(struct reader *r, struct kpackx_error *why)
 		return KPACK_SUCCESS;
 	if (!gelf_getshdr(elf_getscn(r->elf, r->names), &names))
 		return libelf_fail(why, "section names");
-	if (names.sh_size > SECTION_NAMES_MAX)
+	if (names.sh_size > KP_SECTION_NAMES_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "elf: %" PRIu64 " bytes of section names, at most %d",
-			       names.sh_size, SECTION_NAMES_MAX);
+			       names.sh_size, KP_SECTION_NAMES_MAX);
 	return KPACK_SUCCESS;
 }
 

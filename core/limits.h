@@ -50,6 +50,18 @@
 /* Entries of one offload bundle: far above every GPU there is. */
 #define KP_BUNDLE_ENTRIES_MAX 4096
 
+/*
+ * Images of one source: what one archive can hold.  A compressed bundle of some hundred
+ * bytes can state 4096, so the file's size is no bound.
+ */
+#define KP_IMAGES_MAX 1048576
+
+/* Sections of an ELF file: libelf keeps some 300 bytes for each as soon as it opens it. */
+#define KP_SECTIONS_MAX 262144
+
+/* Bytes of section names, which libelf holds in memory. */
+#define KP_SECTION_NAMES_MAX (64 << 20)
+
 /* Bytes of a bundle entry ID: kind, triple and target ID are below 100. */
 #define KP_ENTRY_ID_MAX 512
 

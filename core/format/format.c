@@ -13,12 +13,6 @@
 #define PAD_STEP_MIN 4096
 #define PAD_STEP_MAX 65536
 
-/*
- * Images of one source.  The largest libraries have some thousands; a compressed bundle
- * of some hundred bytes can state 4096, so the file's size is no bound.
- */
-#define IMAGES_MAX 262144
-
 static const struct kp_format *const formats[] = {
 	&kp_format_bundle,
 	&kp_format_ccob,
@@ -84,9 +78,9 @@ kpack_error_t kp_containers_add_image(struct kp_containers *list, struct kp_cont
 		.container = list->count, .offset = offset, .size = size};
 	void *items = list->images;
 
-	if (list->n_images >= IMAGES_MAX)
+	if (list->n_images >= KP_IMAGES_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "more than %d entries in all", IMAGES_MAX);
+			       "more than %d entries in all", KP_IMAGES_MAX);
 	KP_TRY(grow(&items, list->n_images, sizeof(image), "the list of images", why));
 	list->images = items;
 	if (id.data) {
