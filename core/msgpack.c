@@ -220,7 +220,7 @@ static bool expect(struct kp_mp *c, enum kp_mp_type type, struct kp_mp_value *v,
 	return kp_mp_fault(c, fault);
 }
 
-bool kp_mp_map(struct kp_mp *c, uint32_t *count)
+bool kp_mp_map_long(struct kp_mp *c, uint32_t *count)
 {
 	struct kp_mp_value v;
 

@@ -74,7 +74,7 @@ bool kp_mp_next(struct kp_mp *c, struct kp_mp_value *v);
 bool kp_mp_skip(struct kp_mp *c);
 
 /* Read a value of that type; a value of another type is a fault. */
-bool kp_mp_map(struct kp_mp *c, uint32_t *count);
+bool kp_mp_map_long(struct kp_mp *c, uint32_t *count);
 bool kp_mp_array(struct kp_mp *c, uint32_t *count);
 bool kp_mp_str_long(struct kp_mp *c, struct kp_span *s);
 bool kp_mp_uint(struct kp_mp *c, uint64_t *n);
@@ -91,6 +91,18 @@ static inline bool kp_mp_str(struct kp_mp *c, struct kp_span *s)
 		return kp_mp_str_long(c, s);
 	*s = (struct kp_span){c->pos + 1, n};
 	c->pos += n + 1;
+	return true;
+}
+
+/* The map of an entry has a few pairs: their number stands in the head. */
+static inline bool kp_mp_map(struct kp_mp *c, uint32_t *count)
+{
+	size_t left = (size_t)(c->end - c->pos);
+
+	if (c->fault || left == 0 || (*c->pos & 0xf0) != 0x80 ||
+	    2 * (size_t)(*c->pos & 0x0f) >= left)
+		return kp_mp_map_long(c, count);
+	*count = *c->pos++ & 0x0f;
 	return true;
 }
 

@@ -33,9 +33,41 @@ static inline struct kp_span kp_span_str(const char *s)
 	return (struct kp_span){(const uint8_t *)s, strlen(s)};
 }
 
+static inline uint16_t kp_le16(const uint8_t *p)
+{
+	return (uint16_t)(p[0] | p[1] << 8);
+}
+
+static inline uint32_t kp_le32(const uint8_t *p)
+{
+	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
+	       (uint32_t)p[3] << 24;
+}
+
+static inline uint64_t kp_le64(const uint8_t *p)
+{
+	return (uint64_t)kp_le32(p) | (uint64_t)kp_le32(p + 4) << 32;
+}
+
+/* memcmp() == 0 without the call: what is compared a million times has a few bytes. */
+static inline bool kp_bytes_eq(const uint8_t *a, const uint8_t *b, size_t n)
+{
+	if (n > 16)
+		return memcmp(a, b, n) == 0;
+	if (n >= 8)
+		return kp_le64(a) == kp_le64(b) &&
+		       kp_le64(a + n - 8) == kp_le64(b + n - 8);
+	if (n >= 4)
+		return kp_le32(a) == kp_le32(b) &&
+		       kp_le32(a + n - 4) == kp_le32(b + n - 4);
+	while (n && a[n - 1] == b[n - 1])
+		n--;
+	return n == 0;
+}
+
 static inline bool kp_span_eq(struct kp_span a, struct kp_span b)
 {
-	return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
+	return a.size == b.size && kp_bytes_eq(a.data, b.data, a.size);
 }
 
 static inline bool kp_span_is(struct kp_span a, const char *text)
@@ -55,22 +87,6 @@ static inline int kp_span_cmp(struct kp_span a, struct kp_span b)
 static inline bool kp_span_starts(struct kp_span s, const void *prefix, size_t size)
 {
 	return s.size >= size && memcmp(s.data, prefix, size) == 0;
-}
-
-static inline uint16_t kp_le16(const uint8_t *p)
-{
-	return (uint16_t)(p[0] | p[1] << 8);
-}
-
-static inline uint32_t kp_le32(const uint8_t *p)
-{
-	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
-	       (uint32_t)p[3] << 24;
-}
-
-static inline uint64_t kp_le64(const uint8_t *p)
-{
-	return (uint64_t)kp_le32(p) | (uint64_t)kp_le32(p + 4) << 32;
 }
 
 static inline void kp_put_le32(uint8_t *p, uint32_t v)

@@ -50,6 +50,10 @@ bool kp_toc_integer(struct kp_toc_parser *p, uint64_t *out)
 {
 	struct kp_mp_value v;
 
+	if (!p->c.fault && p->c.pos < p->c.end && *p->c.pos < 0x80) {
+		*out = *p->c.pos++; /* a small number is its own head */
+		return true;
+	}
 	if (!kp_mp_next(&p->c, &v))
 		return false;
 	if (v.type != KP_MP_UINT && v.type != KP_MP_INT)
@@ -58,12 +62,21 @@ bool kp_toc_integer(struct kp_toc_parser *p, uint64_t *out)
 	return true;
 }
 
+/* Names are told apart by their length, but for two, and then compared once. */
 static enum field field_of(struct kp_span name)
 {
-	for (int i = 0; i < FIELDS; i++)
-		if (kp_span_eq(name, field_names[i]))
-			return (enum field)i;
-	return FIELDS;
+	static const uint8_t by_size[] = {
+		[4] = TYPE,     [6] = OFFSET,         [7] = ORDINAL,
+		[8] = METADATA, [13] = ORIGINAL_SIZE,
+	};
+	enum field field;
+
+	if (name.size >= sizeof(by_size) || name.size < 4)
+		return FIELDS;
+	field = (enum field)by_size[name.size];
+	if (field == TYPE && name.data[0] == 's')
+		field = SIZE;
+	return kp_span_eq(name, field_names[field]) ? field : FIELDS;
 }
 
 static bool parse_field(struct kp_toc_parser *p, enum field field, struct raw_entry *r)

@@ -55,6 +55,9 @@ struct sort_key {
 	bool repeats; /* the key before it is the same */
 };
 
+/* Before this many the counting of a radix sort costs more than it saves. */
+enum { RADIX_MIN = 256 };
+
 static int cmp_bytes(const void *a, const void *b)
 {
 	const struct sort_key *x = a, *y = b;
@@ -64,6 +67,53 @@ static int cmp_bytes(const void *a, const void *b)
 	return (x->binary > y->binary) - (x->binary < y->binary);
 }
 
+/* How often each value of each byte occurs. */
+static void count_bytes(const struct sort_key *run, size_t n, uint32_t counts[8][256])
+{
+	memset(counts, 0, 8 * 256 * sizeof(uint32_t));
+	for (size_t i = 0; i < n; i++)
+		for (int byte = 0; byte < 8; byte++)
+			counts[byte][run[i].bytes >> (8 * byte) & 0xff]++;
+}
+
+/* One stable pass over byte BYTE, from FROM to TO. */
+static void radix_pass(const struct sort_key *from, struct sort_key *to, size_t n,
+		       int byte, const uint32_t counts[256])
+{
+	uint32_t place[256], at = 0;
+
+	for (int v = 0; v < 256; v++) {
+		place[v] = at;
+		at += counts[v];
+	}
+	for (size_t i = 0; i < n; i++)
+		to[place[from[i].bytes >> (8 * byte) & 0xff]++] = from[i];
+}
+
+/* Sort by the eight bytes; SPARE has room for N.  Equal ones stay in order. */
+static void sort_bytes(struct sort_key *run, struct sort_key *spare, size_t n)
+{
+	uint32_t counts[8][256];
+	struct sort_key *from = run, *to = spare;
+
+	if (n < RADIX_MIN) {
+		qsort(run, n, sizeof(*run), cmp_bytes);
+		return;
+	}
+	count_bytes(run, n, counts);
+	for (int byte = 0; byte < 8; byte++) {
+		struct sort_key *sorted = to;
+
+		if (counts[byte][run[0].bytes >> (8 * byte) & 0xff] == n)
+			continue; /* all have the same: nothing to do */
+		radix_pass(from, to, n, byte, counts[byte]);
+		to = from;
+		from = sorted;
+	}
+	if (from != run)
+		memcpy(run, from, n * sizeof(*run));
+}
+
 static uint64_t eight_bytes(struct kp_span key, size_t at)
 {
 	uint8_t buf[8] = {0};
@@ -71,6 +121,16 @@ static uint64_t eight_bytes(struct kp_span key, size_t at)
 
 	memcpy(buf, key.data + (n ? at : 0), n < 8 ? n : 8);
 	return __builtin_bswap64(kp_le64(buf));
+}
+
+/* Keys and entries lie anywhere in memory: fetch those that come soon. */
+enum { AHEAD = 12 };
+
+static void fetch_key(const struct kp_toc *toc, const struct sort_key *run, size_t n,
+		      size_t i, size_t at)
+{
+	if (i < n)
+		__builtin_prefetch(kp_toc_key(toc, run[i].binary).data + at);
 }
 
 /* Bytes from AT on that all keys of the run share. */
@@ -84,6 +144,8 @@ static size_t shared_bytes(const struct kp_toc *toc, const struct sort_key *run,
 		struct kp_span key = kp_toc_key(toc, run[i].binary);
 		size_t k = at;
 
+		fetch_key(toc, run, n, i + AHEAD, at);
+
 		if (key.size < shared)
 			shared = key.size;
 		while (k + 8 <= shared &&
@@ -96,20 +158,21 @@ static size_t shared_bytes(const struct kp_toc *toc, const struct sort_key *run,
 	return shared < at ? at : shared;
 }
 
-static void sort_run(const struct kp_toc *toc, struct sort_key *run, size_t n, size_t at)
+static void sort_run(const struct kp_toc *toc, struct sort_key *run,
+		     struct sort_key *spare, size_t n, size_t at)
 {
 	size_t begin = 0;
 
 	at = shared_bytes(toc, run, n, at);
 	for (size_t i = 0; i < n; i++)
 		run[i].bytes = eight_bytes(kp_toc_key(toc, run[i].binary), at);
-	qsort(run, n, sizeof(*run), cmp_bytes);
+	sort_bytes(run, spare, n);
 	for (size_t i = 1; i <= n; i++) {
 		if (i < n && run[i].bytes == run[begin].bytes)
 			continue;
 		/* a zero ends the key, for names have none: the run repeats one key */
 		if (i - begin > 1 && (run[begin].bytes & 0xff))
-			sort_run(toc, run + begin, i - begin, at + 8);
+			sort_run(toc, run + begin, spare, i - begin, at + 8);
 		else
 			for (size_t k = begin + 1; k < i; k++)
 				run[k].repeats = true;
@@ -121,11 +184,17 @@ static void sort_run(const struct kp_toc *toc, struct sort_key *run, size_t n, s
 static struct sort_key *order_binaries(const struct kp_toc *toc)
 {
 	struct sort_key *order = malloc((toc->n_binaries + 1) * sizeof(*order));
+	struct sort_key *spare = malloc((toc->n_binaries + 1) * sizeof(*spare));
 
 	for (uint32_t i = 0; order && i < toc->n_binaries; i++)
 		order[i] = (struct sort_key){.binary = i};
-	if (order && toc->n_binaries)
-		sort_run(toc, order, toc->n_binaries, 0);
+	if (order && spare && toc->n_binaries)
+		sort_run(toc, order, spare, toc->n_binaries, 0);
+	if (!spare) {
+		free(order);
+		order = NULL;
+	}
+	free(spare);
 	return order;
 }
 
@@ -148,6 +217,11 @@ static bool sort_binaries(struct kp_toc *toc)
 
 	for (size_t i = 0; ok && i < toc->n_binaries; i++) {
 		uint32_t from = order[i].binary;
+
+		if (i + AHEAD < toc->n_binaries)
+			__builtin_prefetch(
+				&toc->entries[toc->binaries[order[i + AHEAD].binary]
+						      .first]);
 
 		if (order[i].repeats) {
 			char text[512];
