@@ -16,6 +16,7 @@
  *   log.c       messages: stderr or syslog
  */
 #include <errno.h>
+#include <limits.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,6 +68,18 @@ static void log_conflicts(const struct fs *fs)
 			  more);
 }
 
+/*
+ * Building takes and frees large blocks: they are used again, for the system clears new ones.
+ * What building needed and serving does not is given back in the end.
+ */
+static void keep_memory(bool building)
+{
+	mallopt(M_MMAP_THRESHOLD, building ? 32 << 20 : 4 << 20);
+	mallopt(M_TRIM_THRESHOLD, building ? INT_MAX : 4 << 20);
+	if (!building)
+		malloc_trim(0);
+}
+
 /* Everything before the mount: no thread runs yet. */
 static bool prepare(struct fs *fs, const struct settings *s)
 {
@@ -74,6 +87,7 @@ static bool prepare(struct fs *fs, const struct settings *s)
 	struct tree_options look = s->look;
 	struct kpackx_error why = {0};
 
+	keep_memory(true);
 	if (!sources_open(&fs->sources, s->sources.list, s->sources.count))
 		return false;
 	if (kp_view_new(fs->sources.archives, fs->sources.count, &select, &fs->view,
@@ -89,7 +103,7 @@ static bool prepare(struct fs *fs, const struct settings *s)
 	}
 	fs->always_open = s->always_open;
 	log_conflicts(fs);
-	malloc_trim(0); /* what building needed and serving does not */
+	keep_memory(false);
 	return true;
 }
 

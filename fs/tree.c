@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/random.h>
+#include "memory.h"
 #include "tree.h"
 
 /*
@@ -122,23 +122,6 @@ static bool number_nodes(struct tree *t)
 	return true;
 }
 
-static void *map_new(size_t size)
-{
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-		       -1, 0);
-
-	if (p == MAP_FAILED)
-		return NULL;
-	madvise(p, size, MADV_HUGEPAGE);
-	return p;
-}
-
-static void map_free(void *p, size_t size)
-{
-	if (p)
-		munmap(p, size);
-}
-
 static uint64_t random_odd(void)
 {
 	uint64_t r;
@@ -167,9 +150,12 @@ kpack_error_t tree_new(const struct kp_view *view, const struct tree_options *op
 	/* Between 3/8 and 3/4 full. */
 	for (t->shift = 56; slot_count(t) * 3 / 4 < nodes; t->shift--)
 		;
-	t->inos = map_new(nodes * sizeof(*t->inos));
-	t->slots = map_new(slot_count(t) * sizeof(*t->slots));
-	if (!t->inos || !t->slots || !number_nodes(t))
+	t->inos = kp_large_alloc(nodes * sizeof(*t->inos));
+	t->slots = kp_large_alloc(slot_count(t) * sizeof(*t->slots));
+	if (!t->inos || !t->slots)
+		goto fail;
+	memset(t->slots, 0, slot_count(t) * sizeof(*t->slots));
+	if (!number_nodes(t))
 		goto fail;
 	*out = t;
 	return KPACK_SUCCESS;
@@ -182,8 +168,8 @@ void tree_free(struct tree *t)
 {
 	if (!t)
 		return;
-	map_free(t->inos, t->nodes * sizeof(*t->inos));
-	map_free(t->slots, slot_count(t) * sizeof(*t->slots));
+	free(t->inos);
+	free(t->slots);
 	free(t);
 }
 
