@@ -48,7 +48,13 @@ static bool reserve_room(struct kp_view_builder *b)
 	b->pending = kp_large_alloc(b->pending_cap * sizeof(*b->pending));
 	b->files_cap = n + 1;
 	v->files = kp_large_alloc(b->files_cap * sizeof(*v->files));
-	return (b->pending && v->files) || kp_view_no_memory(b);
+	b->dirs_cap = b->dir_names_cap = keys + keys / 8 + 256;
+	v->dirs = kp_large_alloc(b->dirs_cap * sizeof(*v->dirs));
+	b->dir_names = kp_large_alloc(b->dir_names_cap * sizeof(*b->dir_names));
+	b->arena_cap = 64 * keys + 4096;
+	v->arena = kp_large_alloc(b->arena_cap);
+	return (b->pending && v->files && v->dirs && b->dir_names && v->arena) ||
+	       kp_view_no_memory(b);
 }
 
 static bool build(struct kp_view_builder *b, struct kpack_archive *const *archives,

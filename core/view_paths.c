@@ -124,12 +124,11 @@ static bool new_dir(struct kp_view_builder *b, uint32_t parent, struct kp_span n
 		    uint64_t id, uint32_t *dir)
 {
 	struct kp_view *v = b->v;
-	size_t cap = b->dirs_cap;
 	uint32_t text = 0;
 
 	if (!kp_view_intern(b, name, &text) ||
 	    !room(b, &v->dirs, v->n_dirs, &b->dirs_cap, sizeof(*v->dirs)) ||
-	    !room(b, &b->dir_names, v->n_dirs, &cap, sizeof(*b->dir_names)))
+	    !room(b, &b->dir_names, v->n_dirs, &b->dir_names_cap, sizeof(*b->dir_names)))
 		return false;
 	*dir = v->n_dirs++;
 	v->dirs[*dir] = (struct kp_view_dir){.parent = parent, .id = id};
