@@ -164,15 +164,15 @@ void kp_fatbin_fini(struct kp_fatbin *fat)
 	*fat = (struct kp_fatbin){.source = {.fd = -1}};
 }
 
-void kp_fatbin_indices(const struct kp_fatbin *fat, size_t container,
-		       void (*fn)(uint32_t index, void *arg), void *arg)
+void kp_fatbin_places(const struct kp_fatbin *fat,
+		      void (*fn)(uint32_t index, size_t container, void *arg), void *arg)
 {
-	if (fat->loose[container] >= 0) {
-		fn((uint32_t)(fat->elf.n_wrappers + (size_t)fat->loose[container]), arg);
-		return;
-	}
-	for (size_t i = 0; i < fat->elf.n_wrappers; i++) {
-		if (fat->wrapper_container[i] == (ptrdiff_t)container)
-			fn((uint32_t)i, arg);
-	}
+	size_t n = fat->elf.n_wrappers;
+
+	for (size_t i = 0; i < n && fat->wrapper_container; i++)
+		if (fat->wrapper_container[i] >= 0)
+			fn((uint32_t)i, (size_t)fat->wrapper_container[i], arg);
+	for (size_t c = 0; c < fat->containers.count; c++)
+		if (fat->loose[c] >= 0)
+			fn((uint32_t)(n + (size_t)fat->loose[c]), c, arg);
 }

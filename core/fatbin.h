@@ -38,11 +38,11 @@ kpack_error_t kp_fatbin_open(int fd, uint64_t size, struct kp_fatbin *out,
 void kp_fatbin_fini(struct kp_fatbin *fat);
 
 /*
- * Indices under which container C's code objects are stored (the n of KEY#n): the
- * wrappers that point at it; for a container without a wrapper, the number of wrappers plus
- * its position among such containers.  Calls FN once per index, ascending.
+ * Where code objects are stored: every index (the n of KEY#n) and the container whose objects it
+ * has, indices ascending.  A wrapper's index is its number, its container the one it
+ * points at; the containers no wrapper leads to follow, in file order.
  */
-void kp_fatbin_indices(const struct kp_fatbin *fat, size_t container,
-		       void (*fn)(uint32_t index, void *arg), void *arg);
+void kp_fatbin_places(const struct kp_fatbin *fat,
+		      void (*fn)(uint32_t index, size_t container, void *arg), void *arg);
 
 #endif

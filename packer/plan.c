@@ -151,8 +151,9 @@ static void places_fini(struct places *list)
 	free(list->last);
 }
 
-static void add_place(struct places *list, uint32_t index, size_t container)
+static void add_place(uint32_t index, size_t container, void *arg)
 {
+	struct places *list = arg;
 	uint32_t place = list->n++;
 
 	list->index[place] = index;
@@ -165,7 +166,6 @@ static void add_place(struct places *list, uint32_t index, size_t container)
 	list->last[container] = place + 1;
 }
 
-/* Wrappers in order, then the containers that none leads to: indices ascend. */
 static kpack_error_t find_places(const struct input *in, struct places *list,
 				 struct kpackx_error *why)
 {
@@ -180,14 +180,7 @@ static kpack_error_t find_places(const struct input *in, struct places *list,
 	if (!list->index || !list->container || !list->next || !list->first ||
 	    !list->last)
 		return kp_fail_memory(why, n * 5, "planning");
-	for (size_t i = 0; i < wrappers; i++)
-		if (in->fat.wrapper_container[i] >= 0)
-			add_place(list, (uint32_t)i,
-				  (size_t)in->fat.wrapper_container[i]);
-	for (size_t c = 0; c < containers; c++)
-		if (in->fat.loose[c] >= 0)
-			add_place(list, (uint32_t)(wrappers + (size_t)in->fat.loose[c]),
-				  c);
+	kp_fatbin_places(&in->fat, add_place, list);
 	return KPACK_SUCCESS;
 }
 

@@ -64,14 +64,20 @@ static kpack_error_t open_elf(struct bytes *fatbin, struct bytes *wrappers,
 }
 
 struct indices {
+	size_t container; /* whose */
 	uint32_t value[8];
 	size_t n;
+	int64_t last; /* of all containers */
 };
 
-static void collect(uint32_t index, void *arg)
+static void collect(uint32_t index, size_t container, void *arg)
 {
 	struct indices *got = arg;
 
+	assert_true(index > got->last);
+	got->last = index;
+	if (container != got->container)
+		return;
 	assert_true(got->n < COUNT(got->value));
 	got->value[got->n++] = index;
 }
@@ -79,9 +85,9 @@ static void collect(uint32_t index, void *arg)
 static void assert_indices(const struct kp_fatbin *fat, size_t container, size_t n,
 			   const uint32_t *want)
 {
-	struct indices got = {0};
+	struct indices got = {.container = container, .last = -1};
 
-	kp_fatbin_indices(fat, container, collect, &got);
+	kp_fatbin_places(fat, collect, &got);
 	assert_int_equal(got.n, n);
 	assert_memory_equal(got.value, want, n * sizeof(*want));
 }
