@@ -126,9 +126,9 @@ def machine():
                                       time.strftime("%Y-%m-%d"))
 
 
-def table(title, rows):
-    """rows: (what, value, peer, ratio or remark)."""
-    print("\n### %s\n\n%s; median of %d, interleaved\n" % (title, machine(), RUNS))
+def table(title, rows, how="interleaved"):
+    """rows: (what, value, peer, ratio or remark).  HOW the rounds of ours and the peer were taken."""
+    print("\n### %s\n\n%s; median of %d, %s\n" % (title, machine(), RUNS, how))
     print("| what | ours | peer | ratio |\n| --- | --- | --- | --- |")
     for row in rows:
         print("| " + " | ".join(row) + " |")
