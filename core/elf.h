@@ -25,6 +25,11 @@ struct kp_elf_wrapper {
 	uint64_t offset;          /* of the wrapper in the file */
 	enum kp_pointer_source source;
 	uint64_t target; /* virtual address it points to at run time, unbiased */
+	/* Where the relocation of its pointer stands in the file; size 0: there is none, or
+	 * it is RELR.  16 bytes: Elf64_Rel, the addend is in place; 24: Elf64_Rela. */
+	uint64_t reloc_offset;
+	unsigned reloc_size;
+	uint64_t symbol; /* SYMBOL: value of the symbol */
 };
 
 struct kp_elf {
@@ -35,9 +40,14 @@ struct kp_elf {
 	bool fatbin_nobits; /* there is one without bytes: converted, or split debug info */
 	uint64_t fatbin_vaddr, fatbin_offset, fatbin_size;
 
-	/* in the order they stand in .hipFatBinSegment */
+	/*
+	 * In the order they stand in .hipFatBinSegment.  Without that section, but with
+	 * .hip_fatbin: every word of allocated data that is HIPF, version 1 and whose
+	 * pointer leads into .hip_fatbin, by address.
+	 */
 	struct kp_elf_wrapper *wrappers;
 	size_t n_wrappers;
+	bool wrappers_scanned; /* found that way */
 };
 
 /* Does HEAD (20 bytes or more) begin a host ELF: ELF64 little-endian, not AMDGPU or CUDA? */

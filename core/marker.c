@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "marker.h"
+#include <msgpack.h>
+#include <stdlib.h>
 #include "limits.h"
 #include "msgpack.h"
-#include <stdlib.h>
 
 bool kp_wrapper_decode(const uint8_t bytes[KP_WRAPPER_SIZE], struct kp_wrapper *out)
 {
@@ -155,4 +156,71 @@ void kp_marker_fini(struct kp_marker *marker)
 	free(marker->search_paths);
 	free(marker->kernel_name);
 	*marker = (struct kp_marker){0};
+}
+
+/* ---- writing ---- */
+
+static kpack_error_t check_string(const char *s, const char *what,
+				  struct kpackx_error *why)
+{
+	size_t n = strlen(s);
+
+	if (n == 0 || n > KP_NAME_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
+			       "marker: %s of %zu bytes; 1 to %d can be", what, n,
+			       KP_NAME_MAX);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t check_marker(const struct kp_marker *m, struct kpackx_error *why)
+{
+	if (m->n_search_paths == 0)
+		return invalid("no search path", why);
+	for (size_t i = 0; i < m->n_search_paths; i++)
+		KP_TRY(check_string(m->search_paths[i], "a search path", why));
+	return check_string(m->kernel_name, "kernel_name", why);
+}
+
+static int put_string(msgpack_packer *pk, const char *s)
+{
+	size_t n = strlen(s);
+
+	return msgpack_pack_str(pk, n) | msgpack_pack_str_body(pk, s, n);
+}
+
+static bool put_map(msgpack_sbuffer *buf, const struct kp_marker *m)
+{
+	msgpack_packer pk;
+	int failed;
+
+	msgpack_packer_init(&pk, buf, msgpack_sbuffer_write);
+	failed = msgpack_pack_map(&pk, 2);
+	failed |= put_string(&pk, "kpack_search_paths");
+	failed |= msgpack_pack_array(&pk, m->n_search_paths);
+	for (size_t i = 0; i < m->n_search_paths; i++)
+		failed |= put_string(&pk, m->search_paths[i]);
+	failed |= put_string(&pk, "kernel_name");
+	failed |= put_string(&pk, m->kernel_name);
+	return !failed;
+}
+
+kpack_error_t kp_marker_write(const struct kp_marker *marker, uint8_t **out, size_t *size,
+			      struct kpackx_error *why)
+{
+	msgpack_sbuffer buf;
+	kpack_error_t err = KPACK_SUCCESS;
+
+	KP_TRY(check_marker(marker, why));
+	msgpack_sbuffer_init(&buf);
+	if (!put_map(&buf, marker))
+		err = kp_fail_memory(why, buf.size, "a marker");
+	else if (buf.size > KP_MARKER_MAX)
+		err = kp_fail(why, KPACK_ERROR_INVALID_METADATA,
+			      "marker: %zu bytes of at most %d", buf.size, KP_MARKER_MAX);
+	if (!err) {
+		*size = buf.size;
+		*out = (uint8_t *)msgpack_sbuffer_release(&buf);
+	}
+	msgpack_sbuffer_destroy(&buf);
+	return err;
 }

@@ -50,4 +50,13 @@ kpack_error_t kp_marker_parse(struct kp_span bytes, struct kp_marker *out,
 			      struct kpackx_error *why);
 void kp_marker_fini(struct kp_marker *marker);
 
+/*
+ * The map of MARKER (its size is not looked at) as AMD writes it: kpack_search_paths, then
+ * kernel_name.  The caller frees *out.
+ * INVALID_METADATA: no search path, an empty or too long string, or more than
+ * KP_MARKER_MAX bytes in all.  OUT_OF_MEMORY.
+ */
+kpack_error_t kp_marker_write(const struct kp_marker *marker, uint8_t **out, size_t *size,
+			      struct kpackx_error *why);
+
 #endif
