@@ -44,6 +44,8 @@ struct reloc {
 	bool in_place;   /* the word holds the addend */
 	uint64_t symbol; /* value to be added */
 	uint64_t addend;
+	uint64_t offset; /* of the record in the file */
+	unsigned size;   /* of the record; 0: RELR */
 };
 
 /* What is needed while one file is read. */
@@ -326,14 +328,16 @@ static kpack_error_t read_symbol(struct reader *r, uint32_t table, uint32_t inde
 	return KPACK_SUCCESS;
 }
 
-/* An Elf64_Rel or Elf64_Rela (with its addend) at P. */
+/* The record P, at file offset AT: an Elf64_Rel, or an Elf64_Rela with its addend. */
 static kpack_error_t take_reloc(struct reader *r, const GElf_Shdr *sh, const uint8_t *p,
-				struct kpackx_error *why)
+				uint64_t at, struct kpackx_error *why)
 {
 	uint64_t info = kp_le64(p + offsetof(Elf64_Rela, r_info));
 	struct reloc reloc = {.vaddr = kp_le64(p + offsetof(Elf64_Rela, r_offset)),
 			      .source = KP_POINTER_UNRESOLVED,
-			      .in_place = sh->sh_type == SHT_REL};
+			      .in_place = sh->sh_type == SHT_REL,
+			      .offset = at,
+			      .size = (unsigned)sh->sh_entsize};
 	bool known;
 
 	if (r->relocatable)
@@ -374,7 +378,7 @@ static kpack_error_t take_relocs(struct reader *r, const GElf_Shdr *sh,
 	kp_window_init(&window, &r->src);
 	for (uint64_t off = 0; off < sh->sh_size; off += row) {
 		KP_TRY(kp_window_get(&window, sh->sh_offset + off, row, &p, why));
-		KP_TRY(take_reloc(r, sh, p, why));
+		KP_TRY(take_reloc(r, sh, p, sh->sh_offset + off, why));
 	}
 	return KPACK_SUCCESS;
 }
@@ -481,6 +485,9 @@ static void resolve(const struct reader *r, struct kp_elf_wrapper *w)
 		return;
 	}
 	w->source = found->source;
+	w->reloc_offset = found->offset;
+	w->reloc_size = found->size;
+	w->symbol = found->symbol;
 	if (w->source == KP_POINTER_UNRESOLVED)
 		return;
 	w->target = found->symbol + (found->in_place ? w->fields.pointer : found->addend);

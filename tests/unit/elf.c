@@ -105,6 +105,14 @@ static void assert_wrapper(const struct kp_elf *elf, size_t i,
 	assert_int_equal(elf->wrappers[i].target, target);
 }
 
+static void assert_reloc(const struct kp_elf *elf, size_t i, uint64_t offset,
+			 unsigned size)
+{
+	assert_true(i < elf->n_wrappers);
+	assert_int_equal(elf->wrappers[i].reloc_offset, offset);
+	assert_int_equal(elf->wrappers[i].reloc_size, size);
+}
+
 /* One wrapper whose stored pointer is STORED. */
 static struct parts one_wrapper(uint16_t machine, uint64_t stored, uint32_t reloc_type)
 {
@@ -166,6 +174,8 @@ static void relative_relocations_give_the_addend(void **state)
 		elf = read_parts(&p);
 		assert_wrapper(&elf, 0, KP_POINTER_RELATIVE, FATBIN);
 		assert_int_equal(elf.wrappers[0].fields.pointer, cases[i].stored);
+		/* header, .hip_fatbin, one wrapper, the row before */
+		assert_reloc(&elf, 0, 64 + 16 + 24 + 24, 24);
 		kp_elf_fini(&elf);
 	}
 }
@@ -179,6 +189,7 @@ static void rel_adds_to_what_is_stored(void **state)
 	put_rel(&p.relocs, SEGMENT + 8, 0, R_X86_64_RELATIVE);
 	elf = read_parts(&p);
 	assert_wrapper(&elf, 0, KP_POINTER_RELATIVE, FATBIN);
+	assert_reloc(&elf, 0, 64 + 16 + 24, 16);
 	kp_elf_fini(&elf);
 
 	p = one_wrapper(EM_X86_64, 0x10, SHT_REL);
@@ -213,8 +224,10 @@ static void relr_marks_words_by_address_and_by_bit(void **state)
 		put_number(&p.relocs, SEGMENT + 24 * i + 8, 8);
 	elf = read_parts(&p);
 	assert_int_equal(elf.n_wrappers, 30);
-	for (size_t i = 0; i < 30; i++)
+	for (size_t i = 0; i < 30; i++) {
 		assert_wrapper(&elf, i, KP_POINTER_RELR, FATBIN + i);
+		assert_reloc(&elf, i, 0, 0);
+	}
 	kp_elf_fini(&elf);
 }
 
@@ -252,6 +265,7 @@ static void symbols_of_this_file_are_resolved(void **state)
 		put_rela(&p.relocs, SEGMENT + 32, 2, cases[i].type, 0);
 		elf = read_parts(&p);
 		assert_wrapper(&elf, 0, KP_POINTER_SYMBOL, FATBIN + 4);
+		assert_int_equal(elf.wrappers[0].symbol, FATBIN);
 		assert_wrapper(&elf, 1, KP_POINTER_UNRESOLVED, 0);
 		kp_elf_fini(&elf);
 	}
