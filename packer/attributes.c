@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+#include "attributes.h"
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#define ACL "system.posix_acl_access"
+
+/* Bytes of a list of names, and of one value: what Linux allows. */
+#define XATTR_MAX 65536
+
+/* False: not permitted. */
+static bool copy_owner(int to, const struct stat *st, kpack_error_t *err,
+		       struct kpackx_error *why)
+{
+	*err = KPACK_SUCCESS;
+	if (fchown(to, st->st_uid, st->st_gid) == 0)
+		return true;
+	if (errno != EPERM) {
+		*err = kp_fail_errno(why, errno, "cannot keep its owner");
+		return false;
+	}
+	/* the group alone, which a member may choose */
+	if (fchown(to, (uid_t)-1, st->st_gid) < 0 && errno != EPERM)
+		*err = kp_fail_errno(why, errno, "cannot keep its group");
+	return false;
+}
+
+static kpack_error_t copy_owner_and_mode(int to, const struct stat *st,
+					 struct kpackx_error *why)
+{
+	mode_t mode = st->st_mode & 07777;
+	kpack_error_t err;
+
+	if (!copy_owner(to, st, &err, why))
+		mode &= (mode_t) ~(S_ISUID | S_ISGID);
+	KP_TRY(err);
+	/* one that the directory gave to new files */
+	if (fremovexattr(to, ACL) < 0 && errno != ENODATA && errno != ENOTSUP)
+		return kp_fail_errno(why, errno, "cannot remove an ACL");
+	if (fchmod(to, mode) < 0)
+		return kp_fail_errno(why, errno, "cannot keep its permissions");
+	return KPACK_SUCCESS;
+}
+
+static bool is_signature(const char *name)
+{
+	return strcmp(name, "security.ima") == 0 || strcmp(name, "security.evm") == 0;
+}
+
+/* May this one be lost?  A label comes from the policy where it cannot be set. */
+static bool may_fail(const char *name, int error)
+{
+	return error == ENOTSUP ||
+	       (error == EPERM && strncmp(name, "trusted.", 8) == 0) ||
+	       ((error == EPERM || error == EACCES) &&
+		strcmp(name, "security.selinux") == 0);
+}
+
+static kpack_error_t copy_xattr(int from, int to, const char *name, void *buf,
+				struct kpackx_error *why)
+{
+	ssize_t n = fgetxattr(from, name, buf, XATTR_MAX);
+
+	if (n < 0 && errno == ENODATA)
+		return KPACK_SUCCESS; /* taken away meanwhile */
+	if (n >= 0 && fsetxattr(to, name, buf, (size_t)n, 0) == 0)
+		return KPACK_SUCCESS;
+	if (may_fail(name, errno))
+		return KPACK_SUCCESS;
+	return kp_fail_errno(why, errno, "cannot keep its attribute %s", name);
+}
+
+static kpack_error_t copy_xattrs(int from, int to, char *names, void *buf,
+				 struct kpackx_error *why)
+{
+	ssize_t n = flistxattr(from, names, XATTR_MAX);
+
+	if (n < 0 && errno == ENOTSUP)
+		return KPACK_SUCCESS;
+	if (n < 0)
+		return kp_fail_errno(why, errno, "cannot list its attributes");
+	for (const char *name = names; name < names + n; name += strlen(name) + 1)
+		if (!is_signature(name))
+			KP_TRY(copy_xattr(from, to, name, buf, why));
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t attributes_copy(int from, int to, const struct stat *st,
+			      struct kpackx_error *why)
+{
+	struct timespec times[2] = {st->st_atim, st->st_mtim};
+	char *names = malloc(XATTR_MAX), *buf = malloc(XATTR_MAX);
+	kpack_error_t err;
+
+	if (!names || !buf)
+		err = kp_fail_memory(why, XATTR_MAX, "attributes");
+	else
+		err = copy_owner_and_mode(to, st, why);
+	/* after the owner, whose change takes capabilities away */
+	if (!err)
+		err = copy_xattrs(from, to, names, buf, why);
+	if (!err && futimens(to, times) < 0)
+		err = kp_fail_errno(why, errno, "cannot keep its times");
+	free(names);
+	free(buf);
+	return err;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* What a file has besides its bytes, given to the file that takes its place. */
+#ifndef ATTRIBUTES_H
+#define ATTRIBUTES_H
+
+#include <sys/stat.h>
+#include "error.h"
+
+/*
+ * Give the file open at TO the owner, permissions, ACL, capabilities, extended attributes
+ * and times of the one open at FROM, whose stat is ST.  Nothing may be written to TO
+ * afterwards.  Signatures of the content (IMA, EVM) are left out: they would be wrong.
+ *
+ * Who may not give files away keeps them, and then set-user-ID and set-group-ID bits
+ * are not set; a caller to whom that matters looks at the owner afterwards.
+ * IO_ERROR: another attribute cannot be kept.  OUT_OF_MEMORY.
+ */
+kpack_error_t attributes_copy(int from, int to, const struct stat *st,
+			      struct kpackx_error *why);
+
+#endif
