@@ -249,6 +249,49 @@ kpack_error_t kp_outfile_pwrite(struct kp_outfile *out, uint64_t off, const void
 	return KPACK_SUCCESS;
 }
 
+/* Through memory, a piece at a time. */
+static kpack_error_t copy_by_hand(struct kp_outfile *out, uint64_t off, int from,
+				  uint64_t from_off, uint64_t len,
+				  struct kpackx_error *why)
+{
+	size_t piece = 1 << 20;
+	uint8_t *buf = malloc(piece);
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (!buf)
+		return kp_fail_memory(why, piece, "copying");
+	for (uint64_t done = 0; done < len && !err; done += piece) {
+		if (piece > len - done)
+			piece = (size_t)(len - done);
+		err = kp_file_pread(from, from_off + done, buf, piece, why);
+		if (!err)
+			err = kp_outfile_pwrite(out, off + done, buf, piece, why);
+	}
+	free(buf);
+	return err;
+}
+
+kpack_error_t kp_outfile_copy(struct kp_outfile *out, uint64_t off, int from,
+			      uint64_t from_off, uint64_t len, struct kpackx_error *why)
+{
+	off_t in = (off_t)from_off, to = (off_t)off;
+
+	if (!kp_range_ok(INT64_MAX, from_off, len) || !kp_range_ok(INT64_MAX, off, len))
+		return kp_fail(why, KPACK_ERROR_IO_ERROR, "%s: no file is that long",
+			       out->name);
+	while (len) {
+		ssize_t n = copy_file_range(from, &in, out->fd, &to, len, 0);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) /* other file systems, old kernels: the rest by hand */
+			return copy_by_hand(out, (uint64_t)to, from, (uint64_t)in, len,
+					    why);
+		len -= (uint64_t)n;
+	}
+	return KPACK_SUCCESS;
+}
+
 kpack_error_t kp_outfile_sync(struct kp_outfile *out, struct kpackx_error *why)
 {
 	if (fsync(out->fd))

@@ -93,6 +93,13 @@ kpack_error_t kp_outfile_open(struct kp_outfile *out, const char *dir, const cha
 kpack_error_t kp_outfile_pwrite(struct kp_outfile *out, uint64_t off, const void *buf,
 				size_t len, struct kpackx_error *why);
 
+/*
+ * Copy LEN bytes from FROM_OFF of FROM, inside the kernel where the file systems can.
+ * IO_ERROR: the system refused, or FROM is shorter.
+ */
+kpack_error_t kp_outfile_copy(struct kp_outfile *out, uint64_t off, int from,
+			      uint64_t from_off, uint64_t len, struct kpackx_error *why);
+
 /* Flush to the disk; the file still has no final name. */
 kpack_error_t kp_outfile_sync(struct kp_outfile *out, struct kpackx_error *why);
 

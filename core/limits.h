@@ -62,13 +62,28 @@
 /* Bytes of section names, which libelf holds in memory. */
 #define KP_SECTION_NAMES_MAX (64 << 20)
 
+/*
+ * Wrappers of one file, and words that look like ones: about 100 bytes are held for each.
+ * Every wrapper has an index in archives, which have no more images.
+ */
+#define KP_WRAPPERS_MAX 1048576
+
 /* Bytes of a bundle entry ID: kind, triple and target ID are below 100. */
 #define KP_ENTRY_ID_MAX 512
 
 /* Faults of one archive that are kept in words; the rest is counted. */
 #define KP_FAULTS_MAX 1000
 
+/* Offset in a converted program's file where its program headers may have to stand. */
+#define KP_SPARSE_MAX (UINT64_C(64) << 30)
+
 /* Bytes of a marker: AMD's runtime hands 64 KiB to its parser. */
 #define KP_MARKER_MAX 65536
+
+/* Features of one target ID: LLVM knows two, HRX takes four; n of them make 2^n targets. */
+#define KP_FEATURES_MAX 4
+
+/* Files that one look-up of a code object tries: HRX takes 64. */
+#define KP_SEARCH_FILES_MAX 1024
 
 #endif

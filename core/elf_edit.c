@@ -1,0 +1,656 @@
+/* SPDX-License-Identifier: MIT */
+#include "elf_edit.h"
+#include <gelf.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include "limits.h"
+#include "memory.h"
+
+/* Segments and sections that we may add. */
+#define SPARE 4
+
+/* User space of both machines ends below this (5-level paging counts as unusual). */
+static const uint64_t ADDRESS_MAX = UINT64_C(1) << 48;
+
+static const struct machine {
+	uint16_t machine;
+	uint64_t page; /* the largest the kernel may use */
+} machines[] = {
+	{EM_X86_64, 4096},
+	{EM_AARCH64, 65536},
+};
+
+static kpack_error_t refuse(struct kpackx_error *why, const char *text)
+{
+	return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED, "elf: %s", text);
+}
+
+static kpack_error_t lies(struct kpackx_error *why, const char *what)
+{
+	const char *text = elf_errmsg(-1);
+
+	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "elf: %s: %s", what,
+		       text ? text : "no reason given");
+}
+
+/* ---- opening ---- */
+
+static kpack_error_t read_header(struct kp_edit *ed, struct kpackx_error *why)
+{
+	ed->libelf = elf_begin(ed->fd, ELF_C_READ, NULL);
+	if (!ed->libelf || !gelf_getehdr(ed->libelf, &ed->h))
+		return lies(why, "header");
+	if (ed->h.e_ident[EI_CLASS] != ELFCLASS64 ||
+	    ed->h.e_ident[EI_DATA] != ELFDATA2LSB)
+		return refuse(why, "only 64-bit little-endian files are changed");
+	if (ed->h.e_type != ET_EXEC && ed->h.e_type != ET_DYN)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "elf: type %u: only programs and shared libraries are "
+			       "changed",
+			       ed->h.e_type);
+	for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); i++)
+		if (machines[i].machine == ed->h.e_machine)
+			ed->page = machines[i].page;
+	if (!ed->page)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "elf: machine %u: only x86-64 and AArch64 are changed",
+			       ed->h.e_machine);
+	if (ed->h.e_ehsize != sizeof(Elf64_Ehdr) ||
+	    ed->h.e_phentsize != sizeof(Elf64_Phdr) ||
+	    ed->h.e_shentsize != sizeof(Elf64_Shdr))
+		return refuse(why, "its headers have another size");
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t read_segments(struct kp_edit *ed, struct kpackx_error *why)
+{
+	size_t n;
+
+	if (elf_getphdrnum(ed->libelf, &n))
+		return lies(why, "program headers");
+	if (n == 0 || n + SPARE >= PN_XNUM)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "elf: %zu program headers", n);
+	if (!kp_range_ok(ed->size, ed->h.e_phoff, n * sizeof(Elf64_Phdr)))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "elf: %zu program headers at offset %" PRIu64
+			       " pass the end of the file at %" PRIu64,
+			       n, ed->h.e_phoff, ed->size);
+	ed->segments = calloc(n + SPARE, sizeof(*ed->segments));
+	if (!ed->segments)
+		return kp_fail_memory(why, n * sizeof(*ed->segments), "segments");
+	for (; ed->n_segments < n; ed->n_segments++) {
+		struct kp_edit_segment *s = &ed->segments[ed->n_segments];
+
+		if (!gelf_getphdr(ed->libelf, (int)ed->n_segments, &s->h))
+			return lies(why, "program header");
+		s->from = s->h.p_offset;
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t check_section(const struct kp_edit *ed,
+				   const struct kp_edit_section *s,
+				   struct kpackx_error *why)
+{
+	if (s->h.sh_type == SHT_GROUP)
+		return refuse(why, "section groups in a linked file");
+	if (s->h.sh_type != SHT_NOBITS &&
+	    !kp_range_ok(ed->size, s->h.sh_offset, s->h.sh_size))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "elf: section %zu: %" PRIu64 " bytes at offset %" PRIu64
+			       " pass the end of the file at %" PRIu64,
+			       s->index, s->h.sh_size, s->h.sh_offset, ed->size);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t read_section(struct kp_edit *ed, size_t i, size_t names,
+				  struct kpackx_error *why)
+{
+	struct kp_edit_section *s = &ed->sections[i];
+
+	if (!gelf_getshdr(elf_getscn(ed->libelf, i), &s->h))
+		return lies(why, "section header");
+	s->index = i;
+	s->from = s->h.sh_offset;
+	s->name = elf_strptr(ed->libelf, names, s->h.sh_name);
+	if (!s->name)
+		return lies(why, "section name");
+	ed->n_sections++;
+	return i ? check_section(ed, s, why) : KPACK_SUCCESS;
+}
+
+static kpack_error_t read_sections(struct kp_edit *ed, struct kpackx_error *why)
+{
+	size_t n, names;
+
+	if (elf_getshdrnum(ed->libelf, &n) || elf_getshdrstrndx(ed->libelf, &names))
+		return lies(why, "section headers");
+	if (n < 2 || n + SPARE >= SHN_LORESERVE || names == 0 || names >= n)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "elf: %zu sections, names in %zu", n, names);
+	ed->sections = calloc(n + SPARE, sizeof(*ed->sections));
+	if (!ed->sections)
+		return kp_fail_memory(why, n * sizeof(*ed->sections), "sections");
+	for (size_t i = 0; i < n; i++)
+		KP_TRY(read_section(ed, i, names, why));
+	if (ed->sections[names].h.sh_flags & SHF_ALLOC)
+		return refuse(why, "the section names are mapped");
+	ed->names = names;
+	ed->old_names = ed->sections[names].h.sh_size;
+	return KPACK_SUCCESS;
+}
+
+/* ---- what is mapped ---- */
+
+static kpack_error_t check_load(const struct kp_edit *ed, const Elf64_Phdr *h,
+				const Elf64_Phdr *before, struct kpackx_error *why)
+{
+	if (h->p_filesz > h->p_memsz ||
+	    !kp_range_ok(ed->size, h->p_offset, h->p_filesz) ||
+	    !kp_range_ok(ADDRESS_MAX, h->p_vaddr, h->p_memsz))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "elf: segment at 0x%" PRIx64 ": %" PRIu64
+			       " bytes at offset %" PRIu64 ", %" PRIu64 " in memory",
+			       h->p_vaddr, h->p_filesz, h->p_offset, h->p_memsz);
+	if (h->p_align < 4096 || (h->p_align & (h->p_align - 1)) ||
+	    ((h->p_vaddr - h->p_offset) & (h->p_align - 1)))
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "elf: segment at 0x%" PRIx64 ", offset 0x%" PRIx64
+			       ", is not aligned to pages (0x%" PRIx64 ")",
+			       h->p_vaddr, h->p_offset, h->p_align);
+	if (before &&
+	    (h->p_vaddr < before->p_vaddr + before->p_memsz ||
+	     (h->p_filesz && h->p_offset < before->p_offset + before->p_filesz)))
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "elf: segment at 0x%" PRIx64
+			       " overlaps the one before it, or they are out of order",
+			       h->p_vaddr);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t make_chunks(struct kp_edit *ed, struct kpackx_error *why)
+{
+	const Elf64_Phdr *before = NULL;
+
+	ed->chunks = calloc(ed->n_segments + SPARE, sizeof(*ed->chunks));
+	if (!ed->chunks)
+		return kp_fail_memory(why, ed->n_segments * sizeof(*ed->chunks),
+				      "segments");
+	for (size_t i = 0; i < ed->n_segments; i++) {
+		const Elf64_Phdr *h = &ed->segments[i].h;
+
+		if (h->p_type != PT_LOAD)
+			continue;
+		KP_TRY(check_load(ed, h, before, why));
+		before = h;
+		if (h->p_filesz)
+			ed->chunks[ed->n_chunks++] =
+				(struct kp_edit_chunk){.from = h->p_offset,
+						       .size = h->p_filesz,
+						       .vaddr = h->p_vaddr,
+						       .segment = i};
+	}
+	if (ed->n_chunks == 0)
+		return refuse(why, "no segment has bytes in the file");
+	return KPACK_SUCCESS;
+}
+
+static void reach(uint64_t *end, uint64_t offset, uint64_t size)
+{
+	if (size && offset + size > *end)
+		*end = offset + size;
+}
+
+/* Bytes behind everything the tables name belong to somebody else: keep them. */
+static void find_tail(struct kp_edit *ed)
+{
+	uint64_t end = sizeof(Elf64_Ehdr);
+
+	reach(&end, ed->h.e_phoff, ed->n_segments * sizeof(Elf64_Phdr));
+	reach(&end, ed->h.e_shoff, ed->n_sections * sizeof(Elf64_Shdr));
+	for (size_t i = 1; i < ed->n_sections; i++)
+		if (ed->sections[i].h.sh_type != SHT_NOBITS)
+			reach(&end, ed->sections[i].h.sh_offset,
+			      ed->sections[i].h.sh_size);
+	for (size_t i = 0; i < ed->n_chunks; i++)
+		reach(&end, ed->chunks[i].from, ed->chunks[i].size);
+	ed->tail_from = end;
+	ed->tail_size = ed->size > end ? ed->size - end : 0;
+}
+
+kpack_error_t kp_edit_open(int fd, uint64_t size, struct kp_edit *out,
+			   struct kpackx_error *why)
+{
+	kpack_error_t err;
+
+	*out = (struct kp_edit){.fd = fd, .size = size};
+	elf_version(EV_CURRENT);
+	err = read_header(out, why);
+	if (!err)
+		err = read_segments(out, why);
+	if (!err)
+		err = read_sections(out, why);
+	if (!err)
+		err = make_chunks(out, why);
+	if (err)
+		kp_edit_close(out);
+	else
+		find_tail(out);
+	out->old_table = out->h.e_phoff;
+	out->n_old_segments = out->n_segments;
+	return err;
+}
+
+void kp_edit_close(struct kp_edit *ed)
+{
+	if (ed->libelf)
+		elf_end(ed->libelf);
+	free(ed->segments);
+	free(ed->sections);
+	free(ed->chunks);
+	free(ed->patches);
+	*ed = (struct kp_edit){.fd = -1};
+}
+
+/* ---- looking ---- */
+
+size_t kp_edit_find(const struct kp_edit *ed, const char *name)
+{
+	for (size_t i = 1; i < ed->n_sections; i++)
+		if (strcmp(ed->sections[i].name, name) == 0)
+			return i;
+	return 0;
+}
+
+ptrdiff_t kp_edit_load_of(const struct kp_edit *ed, uint64_t vaddr, uint64_t size)
+{
+	for (size_t i = 0; i < ed->n_segments; i++) {
+		const Elf64_Phdr *h = &ed->segments[i].h;
+
+		if (h->p_type == PT_LOAD && vaddr >= h->p_vaddr &&
+		    kp_range_ok(h->p_memsz, vaddr - h->p_vaddr, size))
+			return (ptrdiff_t)i;
+	}
+	return -1;
+}
+
+static const Elf64_Phdr *segment_of_type(const struct kp_edit *ed, uint32_t type)
+{
+	for (size_t i = 0; i < ed->n_segments; i++)
+		if (ed->segments[i].h.p_type == type)
+			return &ed->segments[i].h;
+	return NULL;
+}
+
+bool kp_edit_is_program(const struct kp_edit *ed)
+{
+	return segment_of_type(ed, PT_INTERP) != NULL;
+}
+
+bool kp_edit_table_is_right(const struct kp_edit *ed)
+{
+	const Elf64_Phdr *first = segment_of_type(ed, PT_LOAD);
+	uint64_t at = ed->h.e_phoff + first->p_vaddr - first->p_offset;
+	const Elf64_Phdr *own = segment_of_type(ed, PT_PHDR), *load;
+	uint64_t size = ed->n_segments * sizeof(Elf64_Phdr);
+	ptrdiff_t i = kp_edit_load_of(ed, at, size);
+
+	if (i < 0 || (own && own->p_vaddr != at))
+		return false;
+	load = &ed->segments[i].h;
+	return load->p_vaddr - load->p_offset == first->p_vaddr - first->p_offset &&
+	       kp_range_ok(load->p_filesz, at - load->p_vaddr, size);
+}
+
+/* ---- segments and chunks ---- */
+
+void kp_edit_insert_segment(struct kp_edit *ed, size_t at, struct kp_edit_segment s)
+{
+	memmove(&ed->segments[at + 1], &ed->segments[at],
+		(ed->n_segments - at) * sizeof(s));
+	ed->segments[at] = s;
+	ed->n_segments++;
+	for (size_t i = 0; i < ed->n_chunks; i++)
+		if (ed->chunks[i].segment >= at)
+			ed->chunks[i].segment++;
+}
+
+void kp_edit_remove_segment(struct kp_edit *ed, size_t at)
+{
+	ed->n_segments--;
+	memmove(&ed->segments[at], &ed->segments[at + 1],
+		(ed->n_segments - at) * sizeof(*ed->segments));
+	for (size_t i = 0; i < ed->n_chunks; i++)
+		if (ed->chunks[i].segment > at)
+			ed->chunks[i].segment--;
+}
+
+static void insert_chunk(struct kp_edit *ed, size_t at, struct kp_edit_chunk c)
+{
+	memmove(&ed->chunks[at + 1], &ed->chunks[at], (ed->n_chunks - at) * sizeof(c));
+	ed->chunks[at] = c;
+	ed->n_chunks++;
+}
+
+static void remove_chunk(struct kp_edit *ed, size_t at)
+{
+	ed->n_chunks--;
+	memmove(&ed->chunks[at], &ed->chunks[at + 1],
+		(ed->n_chunks - at) * sizeof(*ed->chunks));
+}
+
+static void mark_moves(struct kp_edit *ed, size_t first)
+{
+	for (size_t i = first; i < ed->n_chunks; i++)
+		ed->chunks[i].moves = true;
+}
+
+/* ---- cutting ---- */
+
+/* Does anything but SECTION claim bytes of the file in [FROM, FROM + SIZE)? */
+static kpack_error_t check_alone(const struct kp_edit *ed, size_t section,
+				 struct kpackx_error *why)
+{
+	uint64_t from = ed->sections[section].h.sh_offset;
+	uint64_t end = from + ed->sections[section].h.sh_size;
+
+	for (size_t i = 1; i < ed->n_sections; i++) {
+		const Elf64_Shdr *h = &ed->sections[i].h;
+
+		if (i != section && h->sh_type != SHT_NOBITS && h->sh_size &&
+		    h->sh_offset < end && h->sh_offset + h->sh_size > from)
+			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+				       "elf: section %zu has bytes in common with %s", i,
+				       ed->sections[section].name);
+	}
+	for (size_t i = 0; i < ed->n_segments; i++) {
+		const Elf64_Phdr *h = &ed->segments[i].h;
+
+		if (h->p_type != PT_LOAD && h->p_type != PT_GNU_RELRO && h->p_filesz &&
+		    h->p_offset < end &&
+		    kp_range_ok(UINT64_MAX, h->p_offset, h->p_filesz) &&
+		    h->p_offset + h->p_filesz > from)
+			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+				       "elf: program header %zu has bytes in common "
+				       "with %s",
+				       i, ed->sections[section].name);
+	}
+	if ((ed->h.e_phoff < end &&
+	     ed->h.e_phoff + ed->n_segments * sizeof(Elf64_Phdr) > from) ||
+	    from < sizeof(Elf64_Ehdr))
+		return refuse(why, "headers stand inside the section");
+	return KPACK_SUCCESS;
+}
+
+/* The chunk that holds all of S, or -1. */
+static ptrdiff_t chunk_of(const struct kp_edit *ed, const Elf64_Shdr *s)
+{
+	for (size_t i = 0; i < ed->n_chunks; i++) {
+		const struct kp_edit_chunk *c = &ed->chunks[i];
+
+		if (s->sh_offset >= c->from &&
+		    kp_range_ok(c->size, s->sh_offset - c->from, s->sh_size) &&
+		    s->sh_addr - c->vaddr == s->sh_offset - c->from)
+			return (ptrdiff_t)i;
+	}
+	return -1;
+}
+
+/* The segment AT, whose file part ends at OFF and goes on SKIP bytes later, becomes two. */
+static void split_segment(struct kp_edit *ed, size_t at, uint64_t size, uint64_t skip)
+{
+	struct kp_edit_segment after = ed->segments[at];
+	Elf64_Phdr *h = &ed->segments[at].h;
+	uint64_t head = size + skip;
+
+	after.from = UINT64_MAX;
+	after.h.p_offset += head;
+	after.h.p_vaddr += head;
+	after.h.p_paddr += head;
+	after.h.p_filesz -= head;
+	after.h.p_memsz -= head;
+	h->p_filesz = size;
+	h->p_memsz = head;
+	kp_edit_insert_segment(ed, at + 1, after);
+}
+
+static void cut_chunk(struct kp_edit *ed, size_t chunk, uint64_t skip_from, uint64_t skip)
+{
+	struct kp_edit_chunk *c = &ed->chunks[chunk], right = *c;
+	uint64_t size = skip_from - c->from, rest = c->size - size - skip;
+	size_t segment = c->segment, next = chunk + 1;
+
+	right.from += size + skip;
+	right.vaddr += size + skip;
+	right.size = rest;
+	right.page_before = true;
+	c->size = size;
+	if (rest) {
+		split_segment(ed, segment, size, skip);
+		right.segment = segment + 1;
+		insert_chunk(ed, next, right);
+	} else {
+		ed->segments[segment].h.p_filesz = size;
+	}
+	c->page_after = true;
+	if (size == 0) {
+		remove_chunk(ed, chunk);
+		next = chunk;
+	}
+	mark_moves(ed, next);
+}
+
+kpack_error_t kp_edit_cut(struct kp_edit *ed, size_t section, struct kpackx_error *why)
+{
+	Elf64_Shdr *h = &ed->sections[section].h;
+	ptrdiff_t chunk = chunk_of(ed, h);
+
+	if (!(h->sh_flags & SHF_ALLOC) || chunk < 0)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "elf: %s is not mapped by one segment",
+			       ed->sections[section].name);
+	KP_TRY(check_alone(ed, section, why));
+	cut_chunk(ed, (size_t)chunk, h->sh_offset, h->sh_size);
+	h->sh_type = SHT_NOBITS;
+	return KPACK_SUCCESS;
+}
+
+/* ---- filling ---- */
+
+/* Do the segments AT and AT + 1 make one again when the gap between them has bytes? */
+static bool can_join(const struct kp_edit *ed, size_t at, uint64_t end)
+{
+	const Elf64_Phdr *a = &ed->segments[at].h, *b = a + 1;
+
+	return at + 1 < ed->n_segments && b->p_type == PT_LOAD && b->p_filesz &&
+	       b->p_vaddr == end && b->p_vaddr == a->p_vaddr + a->p_memsz &&
+	       b->p_flags == a->p_flags;
+}
+
+static void join_segment(struct kp_edit *ed, size_t at)
+{
+	Elf64_Phdr *a = &ed->segments[at].h, *b = a + 1;
+
+	a->p_filesz = b->p_vaddr + b->p_filesz - a->p_vaddr;
+	a->p_memsz = b->p_vaddr + b->p_memsz - a->p_vaddr;
+	for (size_t i = 0; i < ed->n_chunks; i++)
+		if (ed->chunks[i].segment == at + 1)
+			ed->chunks[i].segment = at;
+	kp_edit_remove_segment(ed, at + 1);
+}
+
+kpack_error_t kp_edit_fill(struct kp_edit *ed, size_t section, kp_edit_fill_fn *fill,
+			   void *arg, struct kpackx_error *why)
+{
+	Elf64_Shdr *h = &ed->sections[section].h;
+	ptrdiff_t at = kp_edit_load_of(ed, h->sh_addr, h->sh_size);
+	struct kp_edit_chunk made = {.from = UINT64_MAX,
+				     .size = h->sh_size,
+				     .vaddr = h->sh_addr,
+				     .made = true};
+	size_t chunk = 0;
+	Elf64_Phdr *p;
+
+	if (at < 0 || h->sh_type != SHT_NOBITS)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "elf: %s cannot be filled where it is",
+			       ed->sections[section].name);
+	p = &ed->segments[at].h;
+	if (p->p_vaddr + p->p_filesz > h->sh_addr)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "elf: %s has bytes in the file",
+			       ed->sections[section].name);
+	while (chunk < ed->n_chunks && ed->chunks[chunk].vaddr < h->sh_addr)
+		chunk++;
+	/* between the file part and the section nothing was but zeros: they are file part now */
+	made.segment = (size_t)at;
+	p->p_filesz = h->sh_addr + h->sh_size - p->p_vaddr;
+	insert_chunk(ed, chunk, made);
+	mark_moves(ed, chunk);
+	if (can_join(ed, (size_t)at, h->sh_addr + h->sh_size))
+		join_segment(ed, (size_t)at);
+	h->sh_type = SHT_PROGBITS;
+	ed->sections[section].from = UINT64_MAX;
+	ed->fill = fill;
+	ed->fill_arg = arg;
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_edit_move_behind(struct kp_edit *ed, size_t section, uint64_t size,
+				  struct kpackx_error *why)
+{
+	struct kp_edit_segment s = {.from = UINT64_MAX};
+	size_t last = 0;
+	uint64_t end;
+
+	for (size_t i = 0; i < ed->n_segments; i++)
+		if (ed->segments[i].h.p_type == PT_LOAD)
+			last = i;
+	end = ed->segments[last].h.p_vaddr + ed->segments[last].h.p_memsz;
+	end = (end + ed->page - 1) / ed->page * ed->page;
+	if (!kp_range_ok(ADDRESS_MAX, end, size))
+		return refuse(why, "no address is free behind the last segment");
+	s.h = (Elf64_Phdr){.p_type = PT_LOAD,
+			   .p_flags = PF_R,
+			   .p_vaddr = end,
+			   .p_paddr = end,
+			   .p_memsz = size,
+			   .p_align = ed->page};
+	kp_edit_insert_segment(ed, last + 1, s);
+	ed->sections[section].h.sh_addr = end;
+	ed->sections[section].h.sh_size = size;
+	return KPACK_SUCCESS;
+}
+
+/* ---- sections ---- */
+
+kpack_error_t kp_edit_add_section(struct kp_edit *ed, const char *name, bool alloc,
+				  struct kp_span bytes, struct kpackx_error *why)
+{
+	struct kp_edit_section *s = &ed->sections[ed->n_sections];
+
+	if (kp_edit_find(ed, name))
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "elf: there is a section %s already", name);
+	*s = (struct kp_edit_section){
+		.name = name, .is_new = true, .in_block = alloc, .bytes = bytes};
+	s->h.sh_type = SHT_PROGBITS;
+	s->h.sh_flags = alloc ? SHF_ALLOC : 0;
+	s->h.sh_size = bytes.size;
+	s->h.sh_addralign = 1;
+	ed->n_sections++;
+	return KPACK_SUCCESS;
+}
+
+/* Can the names end where the name of section NUMBER begins? */
+static bool name_is_last(const struct kp_edit *ed, size_t number)
+{
+	uint32_t at = ed->sections[number].h.sh_name;
+
+	if (at + strlen(ed->sections[number].name) + 1 != ed->old_names)
+		return false;
+	for (size_t i = 1; i < ed->n_sections; i++)
+		if (i != number && ed->sections[i].h.sh_name >= at)
+			return false;
+	return true;
+}
+
+void kp_edit_drop_section(struct kp_edit *ed, size_t number)
+{
+	if (name_is_last(ed, number))
+		ed->old_names = ed->sections[number].h.sh_name;
+	ed->n_sections--;
+	memmove(&ed->sections[number], &ed->sections[number + 1],
+		(ed->n_sections - number) * sizeof(*ed->sections));
+	if (ed->names > number)
+		ed->names--;
+}
+
+/* ---- taking away what was added ---- */
+
+static bool has_sections(const struct kp_edit *ed, const Elf64_Phdr *h, size_t but)
+{
+	for (size_t i = 1; i < ed->n_sections; i++) {
+		const Elf64_Shdr *s = &ed->sections[i].h;
+
+		if (i != but && (s->sh_flags & SHF_ALLOC) && s->sh_size &&
+		    s->sh_addr < h->p_vaddr + h->p_memsz &&
+		    s->sh_addr + s->sh_size > h->p_vaddr &&
+		    !(s->sh_type == SHT_NOBITS && (s->sh_flags & SHF_TLS)))
+			return true;
+	}
+	return false;
+}
+
+static void drop_load(struct kp_edit *ed, size_t at)
+{
+	for (size_t i = 0; i < ed->n_chunks; i++)
+		if (ed->chunks[i].segment == at)
+			remove_chunk(ed, i--);
+	kp_edit_remove_segment(ed, at);
+}
+
+/* A page in front that holds nothing but the header and the program headers. */
+static void drop_head(struct kp_edit *ed)
+{
+	size_t at = ed->chunks[0].segment;
+	const Elf64_Phdr *h = &ed->segments[at].h;
+
+	if (ed->h.e_type != ET_EXEC || h->p_offset != 0 || ed->n_chunks < 2 ||
+	    h->p_filesz != ed->h.e_phoff + ed->n_segments * sizeof(Elf64_Phdr) ||
+	    ed->chunks[1].from != ed->page || has_sections(ed, h, 0))
+		return;
+	ed->old_head = ed->page;
+	drop_load(ed, at);
+}
+
+kpack_error_t kp_edit_drop_block(struct kp_edit *ed, size_t section,
+				 struct kpackx_error *why)
+{
+	const Elf64_Shdr *s = &ed->sections[section].h;
+	ptrdiff_t at = kp_edit_load_of(ed, s->sh_addr, s->sh_size);
+
+	if (at < 0 || has_sections(ed, &ed->segments[at].h, section))
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "elf: %s has no segment of its own",
+			       ed->sections[section].name);
+	drop_head(ed);
+	at = kp_edit_load_of(ed, s->sh_addr, s->sh_size);
+	drop_load(ed, (size_t)at);
+	return KPACK_SUCCESS;
+}
+
+/* ---- patches ---- */
+
+kpack_error_t kp_edit_patch(struct kp_edit *ed, uint64_t from, const void *bytes,
+			    size_t size, struct kpackx_error *why)
+{
+	struct kp_edit_patch p = {.from = from, .size = (uint8_t)size};
+
+	if (!kp_grow(&ed->patches, ed->n_patches, &ed->patches_cap, sizeof(*ed->patches)))
+		return kp_fail_memory(why, ed->n_patches * sizeof(p), "wrappers");
+	memcpy(p.bytes, bytes, size);
+	ed->patches[ed->n_patches++] = p;
+	return KPACK_SUCCESS;
+}

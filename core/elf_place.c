@@ -1,0 +1,528 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where everything stands in the new file.
+ *
+ * The program headers need more room than they had.  In the order of preference they go
+ *
+ *   in place  behind the ELF header, when nothing stands there
+ *   block     libraries: in front of the marker.  Nothing but the kernel computes their
+ *             address, so that may be anywhere; a PT_PHDR, which tools update
+ *             wrongly, is not needed and goes
+ *   head      programs with fixed addresses: on a page of their own below the first one
+ *   sparse    position-independent programs begin at address 0, so there is nothing
+ *             below: the block moves to the file offset that Linux before 5.18 takes
+ *             for the address (AT_PHDR), and a hole is in front of it
+ *
+ * The page in front of the block stays free: strip puts its own padding there.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include "elf_edit.h"
+#include "limits.h"
+
+/* Larger alignments of unmapped sections mean nothing. */
+#define ALIGN_MAX 4096
+
+enum table_place { TABLE_IN_PLACE, TABLE_BLOCK, TABLE_HEAD, TABLE_SPARSE };
+
+/* The block: one PT_LOAD with the program headers, or the marker, or both. */
+struct block {
+	enum table_place table;
+	bool load;            /* is there one? */
+	size_t segment, head; /* program headers of the block and of the page in front */
+	uint64_t table_size;
+	uint64_t bias; /* address of an offset in the file, as Linux before 5.18 has it */
+};
+
+static uint64_t round_up(uint64_t n, uint64_t to)
+{
+	return (n + to - 1) / to * to;
+}
+
+/* The first offset from CUR on that maps to VADDR. */
+static uint64_t congruent(uint64_t cur, uint64_t vaddr, uint64_t align)
+{
+	return cur + ((vaddr - cur) & (align - 1));
+}
+
+static bool is_mapped(const Elf64_Shdr *s)
+{
+	return (s->sh_flags & SHF_ALLOC) != 0;
+}
+
+/* ---- sections in order ---- */
+
+static void order_sections(struct kp_edit *ed)
+{
+	size_t n = ed->n_sections, first = 1;
+
+	for (size_t i = 1; i < n; i++) {
+		struct kp_edit_section s = ed->sections[i];
+
+		if (!is_mapped(&s.h))
+			continue;
+		memmove(&ed->sections[first + 1], &ed->sections[first],
+			(i - first) * sizeof(s));
+		ed->sections[first] = s;
+		if (ed->names >= first && ed->names < i)
+			ed->names++;
+		first++;
+	}
+}
+
+static struct kp_edit_section *block_section(const struct kp_edit *ed)
+{
+	for (size_t i = 1; i < ed->n_sections; i++)
+		if (ed->sections[i].in_block)
+			return &ed->sections[i];
+	return NULL;
+}
+
+/* ---- the program headers ---- */
+
+/* Bytes behind the ELF header that nothing else uses. */
+static uint64_t room(const struct kp_edit *ed)
+{
+	uint64_t end = ed->chunks[0].from == ed->old_head
+			       ? ed->old_head + ed->chunks[0].size
+			       : ed->chunks[0].from;
+
+	for (size_t i = 1; i < ed->n_sections; i++) {
+		const struct kp_edit_section *s = &ed->sections[i];
+
+		if (!s->is_new && s->h.sh_type != SHT_NOBITS && s->h.sh_size &&
+		    s->from < end)
+			end = s->from;
+	}
+	end -= ed->old_head < end ? ed->old_head : end;
+	return end > sizeof(Elf64_Ehdr) ? end - sizeof(Elf64_Ehdr) : 0;
+}
+
+static bool fits(const struct kp_edit *ed, size_t segments)
+{
+	return segments * sizeof(Elf64_Phdr) <= room(ed);
+}
+
+static size_t find_segment(const struct kp_edit *ed, uint32_t type, bool last)
+{
+	size_t found = SIZE_MAX;
+
+	for (size_t i = 0; i < ed->n_segments; i++)
+		if (ed->segments[i].h.p_type == type && (found == SIZE_MAX || last))
+			found = i;
+	return found;
+}
+
+/* Is there a page below the first address of a program whose addresses are fixed? */
+static bool has_head_room(const struct kp_edit *ed)
+{
+	const Elf64_Phdr *first = &ed->segments[find_segment(ed, PT_LOAD, false)].h;
+
+	return ed->h.e_type == ET_EXEC && first->p_offset == ed->old_head &&
+	       first->p_vaddr % ed->page == 0 && first->p_vaddr >= 2 * ed->page &&
+	       first->p_vaddr - ed->page >= 65536;
+}
+
+static uint64_t bias(const struct kp_edit *ed)
+{
+	const Elf64_Phdr *first = &ed->segments[find_segment(ed, PT_LOAD, false)].h;
+
+	return first->p_vaddr - (first->p_offset - ed->old_head);
+}
+
+static void choose_table(struct kp_edit *ed, struct block *b)
+{
+	size_t own = find_segment(ed, PT_PHDR, false);
+
+	b->table = TABLE_IN_PLACE;
+	if (fits(ed, ed->n_segments + b->load))
+		return;
+	if (!kp_edit_is_program(ed) && ed->h.e_type == ET_DYN) {
+		b->table = TABLE_BLOCK;
+		b->load = true;
+		if (own != SIZE_MAX)
+			kp_edit_remove_segment(ed, own);
+		if (fits(ed, ed->n_segments + 1))
+			b->table = TABLE_IN_PLACE;
+	} else if (has_head_room(ed)) {
+		b->table = TABLE_HEAD;
+	} else {
+		b->table = TABLE_SPARSE;
+		b->load = true;
+	}
+}
+
+static void add_segments(struct kp_edit *ed, struct block *b)
+{
+	struct kp_edit_segment s = {
+		.h = {.p_type = PT_LOAD, .p_flags = PF_R, .p_align = ed->page},
+		.from = UINT64_MAX};
+
+	if (b->load) {
+		b->segment = find_segment(ed, PT_LOAD, true) + 1;
+		kp_edit_insert_segment(ed, b->segment, s);
+	}
+	if (b->table == TABLE_HEAD) {
+		b->head = find_segment(ed, PT_LOAD, false);
+		kp_edit_insert_segment(ed, b->head, s);
+		b->segment++;
+	}
+	b->table_size = ed->n_segments * sizeof(Elf64_Phdr);
+	ed->h.e_phnum = (uint16_t)ed->n_segments;
+	ed->h.e_phoff = sizeof(Elf64_Ehdr);
+}
+
+/* ---- chunks ---- */
+
+/* The smallest page with which the segment can be mapped is what must not be shared. */
+static uint64_t page_of(const struct kp_edit *ed, const struct kp_edit_chunk *c)
+{
+	uint64_t align = ed->segments[c->segment].h.p_align;
+
+	return align < ed->page ? align : ed->page;
+}
+
+static uint64_t place_moved(const struct kp_edit *ed, const struct kp_edit_chunk *c,
+			    uint64_t cur)
+{
+	Elf64_Phdr *h = &ed->segments[c->segment].h;
+
+	if (h->p_align > ed->page && h->p_align > 65536)
+		h->p_align = ed->page;
+	if (c->page_before)
+		cur = round_up(cur, page_of(ed, c));
+	return congruent(cur, c->vaddr, h->p_align);
+}
+
+static kpack_error_t place_chunks(struct kp_edit *ed, const struct block *b,
+				  uint64_t *end, struct kpackx_error *why)
+{
+	uint64_t shift = (b->table == TABLE_HEAD ? ed->page : 0) - ed->old_head;
+	uint64_t cur = 0;
+
+	for (size_t i = 0; i < ed->n_chunks; i++) {
+		struct kp_edit_chunk *c = &ed->chunks[i];
+
+		if (i && c->segment == c[-1].segment)
+			c->to = c[-1].to + (c->vaddr - c[-1].vaddr);
+		else if (c->moves)
+			c->to = place_moved(ed, c, cur);
+		else
+			c->to = c->from + shift;
+		if (c->to < cur)
+			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+				       "elf: segment at 0x%" PRIx64
+				       " finds no place in the file",
+				       c->vaddr);
+		cur = c->to + c->size;
+		if (c->page_after && (c->vaddr + c->size) % page_of(ed, c))
+			cur = round_up(cur, page_of(ed, c));
+	}
+	if (cur < sizeof(Elf64_Ehdr) + b->table_size && b->table == TABLE_IN_PLACE)
+		cur = sizeof(Elf64_Ehdr) + b->table_size;
+	*end = cur;
+	return KPACK_SUCCESS;
+}
+
+/* ---- the block ---- */
+
+static uint64_t memory_end(const struct kp_edit *ed)
+{
+	uint64_t end = 0;
+
+	for (size_t i = 0; i < ed->n_segments; i++) {
+		const Elf64_Phdr *h = &ed->segments[i].h;
+
+		if (h->p_type == PT_LOAD && h->p_vaddr + h->p_memsz > end)
+			end = h->p_vaddr + h->p_memsz;
+	}
+	return end;
+}
+
+static kpack_error_t place_block(struct kp_edit *ed, const struct block *b, uint64_t *cur,
+				 struct kpackx_error *why)
+{
+	struct kp_edit_section *s = block_section(ed);
+	uint64_t table =
+		b->table == TABLE_BLOCK || b->table == TABLE_SPARSE ? b->table_size : 0;
+	uint64_t free = round_up(memory_end(ed), ed->page) + (table ? ed->page : 0);
+	Elf64_Phdr *h = &ed->segments[b->segment].h;
+	uint64_t to = round_up(*cur, 16);
+
+	if (!b->load)
+		return KPACK_SUCCESS;
+	if (b->table == TABLE_SPARSE) {
+		if (free < round_up(to, ed->page) + b->bias)
+			free = round_up(to, ed->page) + b->bias;
+		to = free - b->bias;
+	}
+	if (to > KP_SPARSE_MAX && b->table == TABLE_SPARSE)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "elf: the program headers would stand at offset %" PRIu64
+			       " of at most %" PRIu64,
+			       to, KP_SPARSE_MAX);
+	h->p_offset = to;
+	h->p_vaddr = h->p_paddr = free + to % ed->page;
+	h->p_filesz = h->p_memsz = table + (s ? s->h.sh_size : 0);
+	if (table)
+		ed->h.e_phoff = to;
+	if (s) {
+		s->h.sh_addr = h->p_vaddr + table;
+		s->h.sh_offset = to + table;
+	}
+	*cur = to + h->p_filesz;
+	return KPACK_SUCCESS;
+}
+
+/* ---- program headers of what is mapped ---- */
+
+/* A segment of memory only has an offset too, which must be congruent. */
+static void place_empty_loads(struct kp_edit *ed)
+{
+	uint64_t cur = 0;
+
+	for (size_t i = 0; i < ed->n_segments; i++) {
+		Elf64_Phdr *h = &ed->segments[i].h;
+
+		if (h->p_type == PT_LOAD && h->p_filesz == 0 && h->p_memsz)
+			h->p_offset = congruent(cur, h->p_vaddr, h->p_align);
+		else if (h->p_type == PT_LOAD)
+			cur = h->p_offset + h->p_filesz;
+	}
+}
+
+static void place_loads(struct kp_edit *ed, const struct block *b)
+{
+	for (size_t i = ed->n_chunks; i-- > 0;)
+		ed->segments[ed->chunks[i].segment].h.p_offset = ed->chunks[i].to;
+	place_empty_loads(ed);
+	if (b->table == TABLE_HEAD) {
+		Elf64_Phdr *h = &ed->segments[b->head].h;
+
+		h->p_vaddr = h->p_paddr = ed->segments[b->head + 1].h.p_vaddr - ed->page;
+		h->p_filesz = h->p_memsz = sizeof(Elf64_Ehdr) + b->table_size;
+	}
+}
+
+/* The chunk that has [OFFSET, OFFSET + SIZE) of the input, or NULL. */
+static const struct kp_edit_chunk *chunk_with(const struct kp_edit *ed, uint64_t offset,
+					      uint64_t size)
+{
+	for (size_t i = 0; i < ed->n_chunks; i++) {
+		const struct kp_edit_chunk *c = &ed->chunks[i];
+
+		if (!c->made && offset >= c->from &&
+		    kp_range_ok(c->size, offset - c->from, size) &&
+		    (offset < c->from + c->size || size == 0))
+			return c;
+	}
+	return NULL;
+}
+
+/* File offset of something without bytes at VADDR: its distance from its segment's start. */
+static bool offset_by_address(const struct kp_edit *ed, uint64_t vaddr, uint64_t size,
+			      uint64_t *offset)
+{
+	ptrdiff_t i = kp_edit_load_of(ed, vaddr, size);
+
+	if (i < 0)
+		return false;
+	*offset = ed->segments[i].h.p_offset + (vaddr - ed->segments[i].h.p_vaddr);
+	return true;
+}
+
+static void place_table_segment(const struct kp_edit *ed, const struct block *b,
+				Elf64_Phdr *h)
+{
+	uint64_t vaddr = b->table == TABLE_HEAD
+				 ? ed->segments[b->head].h.p_vaddr + sizeof(Elf64_Ehdr)
+			 : b->table == TABLE_IN_PLACE
+				 ? b->bias + sizeof(Elf64_Ehdr)
+				 : ed->segments[b->segment].h.p_vaddr;
+
+	h->p_offset = ed->h.e_phoff;
+	h->p_vaddr = h->p_paddr = vaddr;
+	h->p_filesz = h->p_memsz = b->table_size;
+}
+
+/* PT_GNU_RELRO may reach over what was cut. */
+static void clip_to_load(const struct kp_edit *ed, Elf64_Phdr *h)
+{
+	ptrdiff_t i = kp_edit_load_of(ed, h->p_vaddr, 1);
+	const Elf64_Phdr *load;
+
+	if (i < 0)
+		return;
+	load = &ed->segments[i].h;
+	h->p_offset = load->p_offset + (h->p_vaddr - load->p_vaddr);
+	if (h->p_vaddr + h->p_filesz > load->p_vaddr + load->p_filesz)
+		h->p_filesz = load->p_vaddr + load->p_filesz > h->p_vaddr
+				      ? load->p_vaddr + load->p_filesz - h->p_vaddr
+				      : 0;
+}
+
+static kpack_error_t place_segment(struct kp_edit *ed, size_t i, struct kpackx_error *why)
+{
+	struct kp_edit_segment *s = &ed->segments[i];
+	const struct kp_edit_chunk *c = chunk_with(ed, s->from, s->h.p_filesz);
+
+	if (s->h.p_type == PT_GNU_RELRO)
+		clip_to_load(ed, &s->h);
+	else if (s->h.p_filesz && c)
+		s->h.p_offset = c->to + (s->from - c->from);
+	else if (s->h.p_filesz)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "elf: program header %zu is for bytes that are not mapped",
+			       i);
+	else if (s->h.p_memsz)
+		offset_by_address(ed, s->h.p_vaddr, 0, &s->h.p_offset);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t place_segments(struct kp_edit *ed, const struct block *b,
+				    struct kpackx_error *why)
+{
+	for (size_t i = 0; i < ed->n_segments; i++) {
+		Elf64_Phdr *h = &ed->segments[i].h;
+
+		if (h->p_type == PT_PHDR)
+			place_table_segment(ed, b, h);
+		else if (h->p_type != PT_LOAD)
+			KP_TRY(place_segment(ed, i, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+/* ---- sections ---- */
+
+/* A section in a chunk moves with it; true: that was one. */
+static bool place_mapped(const struct kp_edit *ed, struct kp_edit_section *s)
+{
+	const struct kp_edit_chunk *c;
+
+	if (s->in_block)
+		return true;
+	if (is_mapped(&s->h) && (s->h.sh_type == SHT_NOBITS || s->h.sh_size == 0))
+		return offset_by_address(ed, s->h.sh_addr, 0, &s->h.sh_offset);
+	if (is_mapped(&s->h) && s->from == UINT64_MAX)
+		return offset_by_address(ed, s->h.sh_addr, s->h.sh_size, &s->h.sh_offset);
+	if (s->is_new || s->h.sh_size == 0)
+		return false;
+	c = chunk_with(ed, s->from, s->h.sh_size);
+	if (c)
+		s->h.sh_offset = c->to + (s->from - c->from);
+	return c != NULL;
+}
+
+/* Does part of S, which no chunk holds whole, belong to one? */
+static bool straddles(const struct kp_edit *ed, const struct kp_edit_section *s)
+{
+	for (size_t i = 0; i < ed->n_chunks; i++) {
+		const struct kp_edit_chunk *c = &ed->chunks[i];
+
+		if (!s->is_new && !c->made && s->from < c->from + c->size &&
+		    s->from + s->h.sh_size > c->from && s->h.sh_size)
+			return true;
+	}
+	return false;
+}
+
+static int by_offset(const void *a, const void *b)
+{
+	const struct kp_edit_section *x = *(struct kp_edit_section *const *)a;
+	const struct kp_edit_section *y = *(struct kp_edit_section *const *)b;
+
+	if (x->is_new != y->is_new)
+		return x->is_new ? 1 : -1;
+	if (x->from != y->from)
+		return x->from < y->from ? -1 : 1;
+	return (x > y) - (x < y);
+}
+
+static uint64_t alignment(const Elf64_Shdr *h)
+{
+	if (h->sh_addralign == 0 || h->sh_addralign > ALIGN_MAX ||
+	    (h->sh_addralign & (h->sh_addralign - 1)))
+		return 1;
+	return h->sh_addralign;
+}
+
+/* Names of new sections follow the old ones. */
+static void name_sections(struct kp_edit *ed)
+{
+	uint64_t size = ed->old_names;
+
+	for (size_t i = 1; i < ed->n_sections; i++) {
+		if (!ed->sections[i].is_new)
+			continue;
+		ed->sections[i].h.sh_name = (uint32_t)size;
+		size += strlen(ed->sections[i].name) + 1;
+	}
+	ed->sections[ed->names].h.sh_size = size;
+}
+
+static kpack_error_t place_unmapped(struct kp_edit *ed, struct kp_edit_section **order,
+				    uint64_t *cur, struct kpackx_error *why)
+{
+	size_t n = 0;
+
+	for (size_t i = 1; i < ed->n_sections; i++) {
+		struct kp_edit_section *s = &ed->sections[i];
+
+		/* the names have grown: only the old ones say where they stood */
+		if (i == ed->names || !place_mapped(ed, s))
+			order[n++] = s;
+	}
+	qsort(order, n, sizeof(*order), by_offset);
+	for (size_t i = 0; i < n; i++) {
+		Elf64_Shdr *h = &order[i]->h;
+
+		if (order[i] != &ed->sections[ed->names] && straddles(ed, order[i]))
+			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+				       "elf: section %zu is partly mapped",
+				       order[i]->index);
+		*cur = round_up(*cur, alignment(h));
+		h->sh_offset = *cur;
+		if (h->sh_type != SHT_NOBITS)
+			*cur += h->sh_size;
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t place_sections(struct kp_edit *ed, uint64_t *cur,
+				    struct kpackx_error *why)
+{
+	struct kp_edit_section **order = calloc(ed->n_sections, sizeof(*order));
+	kpack_error_t err;
+
+	if (!order)
+		return kp_fail_memory(why, ed->n_sections * sizeof(*order), "sections");
+	name_sections(ed);
+	err = place_unmapped(ed, order, cur, why);
+	free(order);
+	*cur = round_up(*cur, 8);
+	ed->h.e_shoff = *cur;
+	ed->h.e_shnum = (uint16_t)ed->n_sections;
+	ed->h.e_shstrndx = (uint16_t)ed->names;
+	*cur += ed->n_sections * sizeof(Elf64_Shdr);
+	return err;
+}
+
+kpack_error_t kp_edit_place(struct kp_edit *ed, struct kpackx_error *why)
+{
+	struct block b = {.load = block_section(ed) != NULL};
+	uint64_t cur = 0;
+
+	order_sections(ed);
+	b.bias = bias(ed);
+	choose_table(ed, &b);
+	add_segments(ed, &b);
+	KP_TRY(place_chunks(ed, &b, &cur, why));
+	KP_TRY(place_block(ed, &b, &cur, why));
+	place_loads(ed, &b);
+	KP_TRY(place_segments(ed, &b, why));
+	KP_TRY(place_sections(ed, &cur, why));
+	ed->tail_to = cur;
+	ed->out_size = cur + ed->tail_size;
+	return KPACK_SUCCESS;
+}
