@@ -42,8 +42,9 @@ struct kp_elf {
 
 	/*
 	 * In the order they stand in .hipFatBinSegment.  Without that section, but with
-	 * .hip_fatbin: every word of allocated data that is HIPF, version 1 and whose
-	 * pointer leads into .hip_fatbin, by address.
+	 * .hip_fatbin, in a linked file: every aligned word of allocated data that is
+	 * HIPF or HIPK, version 1 and whose pointer leads into .hip_fatbin (HIPK: into
+	 * .rocm_kpack_ref), by address.  Data can look like that and be no wrapper.
 	 */
 	struct kp_elf_wrapper *wrappers;
 	size_t n_wrappers;
@@ -58,7 +59,8 @@ bool kp_elf_probe(struct kp_span head);
  * has_fatbin false.  Sanitizer padding (zero words) between wrappers is stepped over.
  *
  * INVALID_FORMAT   headers, sections or relocations that lie; a word in
- *                  .hipFatBinSegment that is neither wrapper nor padding
+ *                  .hipFatBinSegment that is neither wrapper nor padding; more than
+ *                  KP_WRAPPERS_MAX of what is or could be one
  * NOT_IMPLEMENTED  an ELF class or byte order; two sections of one name
  *
  * A machine whose relocations are unknown is no failure: its relocated pointers are

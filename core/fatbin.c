@@ -20,12 +20,9 @@ static kpack_error_t open_elf(int fd, uint64_t size, struct kp_fatbin *fat,
 	struct kp_elf *elf = &fat->elf;
 
 	KP_TRY(kp_elf_read(fd, size, elf, why));
-	if (all_hipk(elf))
-		fat->kind = KP_FATBIN_CONVERTED;
-	else if (elf->has_fatbin)
-		fat->kind = KP_FATBIN_ELF;
-	else
+	if (!elf->has_fatbin && !all_hipk(elf))
 		return KPACK_SUCCESS;
+	fat->kind = KP_FATBIN_ELF;
 	fat->format = "elf";
 	fat->source = kp_source_fd(fd, elf->fatbin_offset, elf->fatbin_size);
 	return KPACK_SUCCESS;
@@ -70,6 +67,30 @@ static ptrdiff_t container_at(const struct kp_fatbin *fat, uint64_t vaddr)
 	found = bsearch(&offset, items, fat->containers.count, sizeof(*items),
 			compare_offset);
 	return found ? found - items : -1;
+}
+
+/* What was found by scanning is a wrapper only if its pointer leads to a container. */
+static void drop_strays(struct kp_fatbin *fat)
+{
+	struct kp_elf *elf = &fat->elf;
+	size_t n = 0;
+
+	for (size_t i = 0; i < elf->n_wrappers; i++) {
+		const struct kp_elf_wrapper w = elf->wrappers[i];
+
+		if (w.fields.magic == KP_WRAPPER_HIPK || container_at(fat, w.target) >= 0)
+			elf->wrappers[n++] = w;
+	}
+	elf->n_wrappers = n;
+}
+
+/* The containers are known: so are the wrappers, and what they make of the file. */
+static void settle_wrappers(struct kp_fatbin *fat)
+{
+	if (fat->elf.wrappers_scanned)
+		drop_strays(fat);
+	if (all_hipk(&fat->elf))
+		fat->kind = KP_FATBIN_CONVERTED;
 }
 
 static kpack_error_t match_wrapper(const struct kp_fatbin *fat, size_t i,
@@ -143,8 +164,10 @@ kpack_error_t kp_fatbin_open(int fd, uint64_t size, struct kp_fatbin *out,
 	if (out->kind == KP_FATBIN_NONE)
 		return KPACK_SUCCESS;
 	err = kp_containers_scan(&out->source, &out->containers, why);
-	if (err == KPACK_SUCCESS)
-		err = match_wrappers(out, why);
+	if (err != KPACK_SUCCESS)
+		goto fail;
+	settle_wrappers(out);
+	err = match_wrappers(out, why);
 	if (err == KPACK_SUCCESS)
 		err = number_loose(out, why);
 	if (err != KPACK_SUCCESS)

@@ -12,7 +12,7 @@
 enum kp_fatbin_kind {
 	KP_FATBIN_NONE,      /* no device code in it */
 	KP_FATBIN_ELF,       /* host ELF with .hip_fatbin */
-	KP_FATBIN_CONVERTED, /* host ELF whose wrappers are HIPK */
+	KP_FATBIN_CONVERTED, /* host ELF whose wrappers are HIPK, with or without it */
 	KP_FATBIN_BARE,      /* a bundle, CCOB or code object as a file */
 };
 
@@ -31,7 +31,8 @@ struct kp_fatbin {
 /*
  * Look at the file open at FD.  A file of another kind is a success with kind NONE.  The
  * descriptor is borrowed for the life of OUT.  A wrapper that leads to no
- * container's start is INVALID_FORMAT, unless it is already HIPK.
+ * container's start is INVALID_FORMAT, unless it is already HIPK, or was found by scanning
+ * (elf.wrappers_scanned): then it only looked like one and is left out.
  */
 kpack_error_t kp_fatbin_open(int fd, uint64_t size, struct kp_fatbin *out,
 			     struct kpackx_error *why);
