@@ -461,7 +461,7 @@ kpack_error_t kp_edit_cut(struct kp_edit *ed, size_t section, struct kpackx_erro
 /* Do the segments AT and AT + 1 make one again when the gap between them has bytes? */
 static bool can_join(const struct kp_edit *ed, size_t at, uint64_t end)
 {
-	const Elf64_Phdr *a = &ed->segments[at].h, *b = a + 1;
+	const Elf64_Phdr *a = &ed->segments[at].h, *b = &ed->segments[at + 1].h;
 
 	return at + 1 < ed->n_segments && b->p_type == PT_LOAD && b->p_filesz &&
 	       b->p_vaddr == end && b->p_vaddr == a->p_vaddr + a->p_memsz &&
@@ -470,7 +470,7 @@ static bool can_join(const struct kp_edit *ed, size_t at, uint64_t end)
 
 static void join_segment(struct kp_edit *ed, size_t at)
 {
-	Elf64_Phdr *a = &ed->segments[at].h, *b = a + 1;
+	Elf64_Phdr *a = &ed->segments[at].h, *b = &ed->segments[at + 1].h;
 
 	a->p_filesz = b->p_vaddr + b->p_filesz - a->p_vaddr;
 	a->p_memsz = b->p_vaddr + b->p_memsz - a->p_vaddr;
@@ -563,23 +563,8 @@ kpack_error_t kp_edit_add_section(struct kp_edit *ed, const char *name, bool all
 	return KPACK_SUCCESS;
 }
 
-/* Can the names end where the name of section NUMBER begins? */
-static bool name_is_last(const struct kp_edit *ed, size_t number)
-{
-	uint32_t at = ed->sections[number].h.sh_name;
-
-	if (at + strlen(ed->sections[number].name) + 1 != ed->old_names)
-		return false;
-	for (size_t i = 1; i < ed->n_sections; i++)
-		if (i != number && ed->sections[i].h.sh_name >= at)
-			return false;
-	return true;
-}
-
 void kp_edit_drop_section(struct kp_edit *ed, size_t number)
 {
-	if (name_is_last(ed, number))
-		ed->old_names = ed->sections[number].h.sh_name;
 	ed->n_sections--;
 	memmove(&ed->sections[number], &ed->sections[number + 1],
 		(ed->n_sections - number) * sizeof(*ed->sections));

@@ -447,10 +447,26 @@ static uint64_t alignment(const Elf64_Shdr *h)
 	return h->sh_addralign;
 }
 
+/* Bytes of the old names up to the last one in use; all, when symbols are named there too. */
+static uint64_t names_in_use(const struct kp_edit *ed)
+{
+	uint64_t end = 1;
+
+	for (size_t i = 1; i < ed->n_sections; i++) {
+		const struct kp_edit_section *s = &ed->sections[i];
+
+		if (s->h.sh_link == ed->sections[ed->names].index && !s->is_new)
+			return ed->old_names;
+		if (!s->is_new && s->h.sh_name + strlen(s->name) + 1 > end)
+			end = s->h.sh_name + strlen(s->name) + 1;
+	}
+	return end;
+}
+
 /* Names of new sections follow the old ones. */
 static void name_sections(struct kp_edit *ed)
 {
-	uint64_t size = ed->old_names;
+	uint64_t size = ed->old_names = names_in_use(ed);
 
 	for (size_t i = 1; i < ed->n_sections; i++) {
 		if (!ed->sections[i].is_new)
