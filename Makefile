@@ -86,6 +86,7 @@ packer := $(call objs,packer/*.c packer/library/*.c)
 units := $(patsubst %.c,$(O)/%,$(wildcard tests/unit/*.c))
 fuzz  := $(patsubst %.c,$(O)/%,$(filter-out tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c)))
 bench := $(patsubst %.c,$(O)/%,$(wildcard contrib/bench/*.c))
+stub  := $(O)/tests/stub/libamdhip64.so.5 $(O)/tests/stub/load
 
 programs := $(O)/kpack $(O)/kpack-pack $(O)/kpack-mark $(O)/kpackfs
 library  := $(O)/librocm_kpack.a $(O)/librocm_kpack.so.0 $(O)/librocm_kpack.so
@@ -96,6 +97,7 @@ say = $(if $(filter 1,$(V)),,@printf '  %-4s %s\n' $(1) $@;)
 
 all: $(programs) $(library) ## the programs and the library (default)
 units: $(units) ## the unit tests
+stub: $(stub)
 bench-programs: $(bench)
 
 # Everything compiled depends on the flags it was compiled with.
@@ -153,12 +155,22 @@ $(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/replay.o $(O)/librocm_kpa
 	$(call say,LINK)$(link) -o $@ $^ $(libs_core)
 endif
 
+# What loads converted binaries in tests: a HIP runtime of our own, and a program.
+$(O)/tests/stub/libamdhip64.so.5: $(O)/tests/stub/hip.o $(O)/tests/stub/fat.o $(O)/librocm_kpack.so \
+		tests/stub/hip.map
+	$(call say,LINK)$(link) -shared -Wl,-soname,$(@F) -Wl,--version-script=tests/stub/hip.map \
+		-Wl,-rpath,'$$ORIGIN/../..' -o $@ $(filter %.o,$^) $(O)/librocm_kpack.so \
+		$(call pkg_libs,libzstd libxxhash)
+$(O)/tests/stub/load: $(O)/tests/stub/load.o
+	$(call say,LINK)$(link) -o $@ $^ -ldl
+
 $(O)/contrib/bench/%: $(O)/contrib/bench/%.o $(O)/librocm_kpack.a
 	$(call say,LINK)$(link) -o $@ $^ $(libs_core)
 
 comma := ,
 
--include $(patsubst %.o,%.d,$(core) $(fs) $(packer) $(addsuffix .o,$(units) $(fuzz) $(bench)))
+-include $(patsubst %.o,%.d,$(core) $(fs) $(packer) $(addsuffix .o,$(units) $(fuzz) $(bench)) \
+	$(call objs,tests/stub/*.c))
 
 # ---- tests ------------------------------------------------------------------
 
@@ -184,13 +196,13 @@ check-sanitizers: ## the unit and integration tests in MODE=asan and MODE=tsan
 	@$(MAKE) --no-print-directory $(jobs) check-build-asan check-build-tsan
 	@tests/run $(call builds,asan tsan)
 
-check-build: all $(units) $(fuzz) $(foreach m,$(sanitized),check-build-$(m))
+check-build: all $(units) $(fuzz) $(stub) $(foreach m,$(sanitized),check-build-$(m))
 check-build-%:
 	@$(MAKE) --no-print-directory MODE=$* check-build
 
 check-units: $(units) ## the unit tests only
 	@CHECK_ONLY=unit tests/run $(MODE)=$(O)
-check-integration: all ## the integration tests only
+check-integration: all $(stub) ## the integration tests only
 	@CHECK_ONLY=bats tests/run $(MODE)=$(O)
 check-layering: all ## who includes whom, and what the library exports
 	@CHECK_ONLY=layering tests/run $(MODE)=$(O)
@@ -219,7 +231,7 @@ fuzz-run:
 # ---- house keeping ----------------------------------------------------------
 
 c_files := $(wildcard core/*.[ch] core/*/*.[ch] fs/*.[ch] packer/*.[ch] packer/library/*.[ch] \
-	tests/unit/*.[ch] tests/fuzz/*.[ch] tests/data/*.[ch] contrib/bench/*.[ch])
+	tests/unit/*.[ch] tests/fuzz/*.[ch] tests/stub/*.[ch] tests/data/*.[ch] contrib/bench/*.[ch])
 sources := $(wildcard core/*.c core/format/*.c fs/*.c packer/*.c packer/library/*.c)
 pages   := $(wildcard kpackfs.1 packer/*.1)
 scripts := .ci/run contrib/install-deps contrib/demo tests/run tests/run-one $(wildcard tests/*.sh)
@@ -288,7 +300,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' Makefile
 
 FORCE:
-.PHONY: all units bench-programs check check-sanitizers check-build check-units \
+.PHONY: all units stub bench-programs check check-sanitizers check-build check-units \
 	check-integration check-layering check-help check-install check-switches fuzz fuzz-build \
 	fuzz-run fmt lint demo install install-files uninstall clean help FORCE
 .SECONDARY:

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Code objects at the address a wrapper leads to, as a HIP runtime finds them: a plain
+ * bundle, a compressed one (CCOB 2 and 3, zstd), or one bare AMDGPU ELF.
+ *
+ * This is the control for what core reads: it shares no line with it.  Like a runtime
+ * it has an address and no size, and trusts the bytes.
+ */
+#ifndef STUB_FAT_H
+#define STUB_FAT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define FAT_ARCH_MAX 64
+
+struct fat_object {
+	char arch[FAT_ARCH_MAX]; /* processor and features, features sorted */
+	const uint8_t *data;
+	size_t size;
+};
+
+struct fat {
+	struct fat_object *objects; /* of the GPUs, in stored order */
+	size_t n_objects;
+	void *unpacked; /* of a compressed bundle; the objects point into it */
+};
+
+/* Read what begins at ADDRESS.  False: it is nothing a runtime knows. */
+bool fat_read(const void *address, struct fat *out);
+void fat_fini(struct fat *fat);
+
+/*
+ * The object an agent called ARCH gets: the first that has all of its features, else
+ * one with fewer of them, the last ones dropped first.  NULL: none.
+ */
+const struct fat_object *fat_find(const struct fat *fat, const char *arch);
+
+#endif

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A stand-in for the HIP runtime, libamdhip64.so.5: it registers fat and converted
+ * binaries as the real one does, and writes down which code object each of their wrappers
+ * gives for each architecture.  Two files that give the same lines are the same to a
+ * program.  It knows no GPU: what would use one fails.
+ *
+ *   STUB_LOG      file the lines are appended to
+ *   STUB_ARCHES   agents to ask for, separated by spaces; unset: what the bundle has
+ *
+ *   FILE NUMBER ARCH SIZE XXH3       a code object
+ *   FILE NUMBER ARCH none            no code for this agent
+ *   FILE NUMBER function|launch NAME
+ *   FILE NUMBER fault WHAT
+ *
+ * FILE is the base name, NUMBER counts the wrappers FILE registered.
+ */
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+#include "fat.h"
+#include "rocm_kpack/kpack.h"
+
+#define HIPF UINT32_C(0x48495046)
+#define HIPK UINT32_C(0x4b504948)
+#define FILES_MAX 256
+#define ARCHES_MAX 64
+
+struct wrapper {
+	uint32_t magic, version;
+	const void *pointer;
+	uint64_t reserved1;
+};
+
+/* A registered wrapper; what __hipRegisterFatBinary returns leads here. */
+struct module {
+	const char *file;
+	unsigned number;
+};
+
+struct function {
+	const void *host;
+	const char *name;
+	const struct module *module;
+	struct function *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static FILE *log_file;
+static struct function *functions;
+
+/* --- the log ------------------------------------------------------------------------- */
+
+__attribute__((format(printf, 2, 3))) static void note(const struct module *m,
+						       const char *format, ...)
+{
+	const char *path = getenv("STUB_LOG");
+	va_list args;
+
+	if (!log_file && path)
+		log_file = fopen(path, "a");
+	if (!log_file)
+		return;
+	fprintf(log_file, "%s %u ", m->file, m->number);
+	va_start(args, format);
+	vfprintf(log_file, format, args);
+	va_end(args);
+	fputc('\n', log_file);
+}
+
+static void note_object(const struct module *m, const char *arch, const void *data,
+			size_t size)
+{
+	XXH128_hash_t hash = XXH3_128bits(data, size);
+
+	note(m, "%s %zu %016" PRIx64 "%016" PRIx64, arch, size, hash.high64, hash.low64);
+}
+
+__attribute__((destructor)) static void close_log(void)
+{
+	if (log_file)
+		fclose(log_file);
+}
+
+/* --- what agents get ----------------------------------------------------------------- */
+
+/* Cut STUB_ARCHES; the arches point into BUF. */
+static size_t asked(char *buf, size_t size, const char *arches[ARCHES_MAX])
+{
+	const char *list = getenv("STUB_ARCHES");
+	size_t n = 0;
+
+	snprintf(buf, size, "%s", list ? list : "");
+	for (char *rest = buf, *one; n < ARCHES_MAX && (one = strsep(&rest, " "));)
+		if (*one)
+			arches[n++] = one;
+	return n;
+}
+
+static void record_fat(const struct module *m, const struct wrapper *w,
+		       const char *const *arches, size_t n_arches)
+{
+	struct fat fat;
+
+	if (!fat_read(w->pointer, &fat))
+		note(m, "fault nothing a runtime knows");
+	for (size_t i = 0; n_arches == 0 && i < fat.n_objects; i++)
+		note_object(m, fat.objects[i].arch, fat.objects[i].data,
+			    fat.objects[i].size);
+	for (size_t i = 0; i < n_arches; i++) {
+		const struct fat_object *o = fat_find(&fat, arches[i]);
+
+		if (o)
+			note_object(m, arches[i], o->data, o->size);
+		else
+			note(m, "%s none", arches[i]);
+	}
+	fat_fini(&fat);
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static bool is_absence(kpack_error_t e)
+{
+	return e == KPACK_ERROR_KERNEL_NOT_FOUND || e == KPACK_ERROR_ARCH_NOT_FOUND ||
+	       e == KPACK_ERROR_ARCHIVE_NOT_FOUND;
+}
+
+static void record_load(const struct module *m, kpack_cache_t cache,
+			const struct wrapper *w, const char *path, const char *arch)
+{
+	void *data;
+	size_t size;
+	kpack_error_t e = kpack_load_code_object(
+		cache, w->pointer, path, (uint32_t)w->reserved1, &arch, 1, &data, &size);
+
+	if (e == KPACK_SUCCESS) {
+		note_object(m, arch, data, size);
+		kpack_free_code_object(data);
+	} else if (is_absence(e)) {
+		note(m, "%s none", arch);
+	} else {
+		note(m, "fault %s error %d", arch, (int)e);
+	}
+}
+
+static void record_kpack(const struct module *m, const struct wrapper *w,
+			 const char *const *arches, size_t n_arches)
+{
+	static kpack_cache_t cache;
+	char path[4096];
+
+	if (!cache && kpack_cache_create(&cache) != KPACK_SUCCESS)
+		note(m, "fault no cache");
+	if (kpack_discover_binary_path(w, path, sizeof(path), NULL) != KPACK_SUCCESS)
+		note(m, "fault no path");
+	else if (strcmp(base_name(path), m->file) != 0)
+		note(m, "fault path %s", path);
+	else
+		for (size_t i = 0; i < n_arches; i++)
+			record_load(m, cache, w, path, arches[i]);
+}
+
+static void record(const struct module *m, const struct wrapper *w)
+{
+	const char *arches[ARCHES_MAX];
+	char buf[4096];
+	size_t n = asked(buf, sizeof(buf), arches);
+
+	if (w->version != 1)
+		note(m, "fault version %u", w->version);
+	else if (w->magic == HIPF)
+		record_fat(m, w, arches, n);
+	else if (w->magic == HIPK)
+		record_kpack(m, w, arches, n);
+	else
+		note(m, "fault magic %08x", w->magic);
+}
+
+/* --- the runtime --------------------------------------------------------------------- */
+
+static unsigned next_number(const char *file)
+{
+	static struct module seen[FILES_MAX];
+	size_t i = 0;
+
+	while (i < FILES_MAX - 1 && seen[i].file && strcmp(seen[i].file, file) != 0)
+		i++;
+	if (!seen[i].file)
+		seen[i].file = strdup(file);
+	return seen[i].number++;
+}
+
+/* They stay for good: a launch after unregistering would be a fault of the caller's. */
+static struct module *module_new(const void *address)
+{
+	struct module *m = calloc(1, sizeof(*m));
+	Dl_info info;
+
+	if (!m)
+		abort();
+	m->file = strdup(dladdr(address, &info) ? base_name(info.dli_fname) : "?");
+	m->number = next_number(m->file);
+	return m;
+}
+
+#define API __attribute__((visibility("default")))
+
+enum {
+	HIP_NO_FUNCTION = 98,
+	HIP_NO_DEVICE = 100,
+};
+
+API struct module *__hipRegisterFatBinary(const struct wrapper *w);
+API void __hipRegisterFunction(const struct module *m, const void *host,
+			       const char *name);
+API int hipLaunchKernel(const void *host);
+
+struct module *__hipRegisterFatBinary(const struct wrapper *w)
+{
+	struct module *m;
+
+	pthread_mutex_lock(&lock);
+	m = module_new(w);
+	record(m, w);
+	pthread_mutex_unlock(&lock);
+	return m;
+}
+
+/* The kernel's name is what comes third; of the rest nothing matters here. */
+void __hipRegisterFunction(const struct module *m, const void *host, const char *name)
+{
+	struct function *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		abort();
+	pthread_mutex_lock(&lock);
+	*f = (struct function){host, strdup(name), m, functions};
+	functions = f;
+	note(m, "function %s", name);
+	pthread_mutex_unlock(&lock);
+}
+
+/* Which kernel it would be. */
+int hipLaunchKernel(const void *host)
+{
+	const struct function *f;
+
+	pthread_mutex_lock(&lock);
+	for (f = functions; f && f->host != host;)
+		f = f->next;
+	if (f)
+		note(f->module, "launch %s", f->name);
+	pthread_mutex_unlock(&lock);
+	return f ? 0 : HIP_NO_FUNCTION;
+}
+
+#define RETURNS(value, name)                                                             \
+	API int name(void);                                                              \
+	int name(void)                                                                   \
+	{                                                                                \
+		return value;                                                            \
+	}
+
+RETURNS(0, __hipUnregisterFatBinary)
+RETURNS(0, __hipRegisterVar)
+RETURNS(0, __hipRegisterManagedVar)
+RETURNS(0, __hipRegisterSurface)
+RETURNS(0, __hipRegisterTexture)
+RETURNS(0, __hipPushCallConfiguration)
+RETURNS(0, __hipPopCallConfiguration)
+RETURNS(0, hipGetLastError)
+
+/* What needs a GPU. */
+RETURNS(HIP_NO_DEVICE, hipFree)
+RETURNS(HIP_NO_DEVICE, hipGetDevice)
+RETURNS(HIP_NO_DEVICE, hipGetDeviceProperties)
+RETURNS(HIP_NO_DEVICE, hipMalloc)
+RETURNS(HIP_NO_DEVICE, hipMemcpy)
+RETURNS(HIP_NO_DEVICE, hipMemcpy2D)
+RETURNS(HIP_NO_DEVICE, hipMemcpyAsync)
+RETURNS(HIP_NO_DEVICE, hipMemset2DAsync)
+RETURNS(HIP_NO_DEVICE, hipMemsetAsync)
+RETURNS(HIP_NO_DEVICE, hipStreamSynchronize)
