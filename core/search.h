@@ -17,9 +17,12 @@
 bool kp_search_has_arch(const char *pattern);
 
 /*
- * The archive PATTERN names for ARCH (ignored without placeholder), seen from BINARY.  The
- * caller frees *out.  OUT_OF_MEMORY; INVALID_ARGUMENT for a path of more than
- * KP_NAME_MAX bytes.
+ * The archive PATTERN names for ARCH (ignored without placeholder), seen from BINARY; an
+ * absolute one as it stands.  Of a relative one the leading components that exist are
+ * resolved as the kernel does, symlinks before "..", and the others by their spelling
+ * alone: what std::filesystem::weakly_canonical does.  It is relative only where no
+ * component exists.  Nothing but the names is looked at.  The caller frees *out.
+ * OUT_OF_MEMORY; INVALID_ARGUMENT for a path of more than KP_NAME_MAX bytes.
  */
 kpack_error_t kp_search_resolve(const char *pattern, struct kp_span arch,
 				const char *binary, char **out, struct kpackx_error *why);
@@ -27,10 +30,13 @@ kpack_error_t kp_search_resolve(const char *pattern, struct kp_span arch,
 /*
  * The archs an agent called ARCH can run, from the most specific to the bare processor:
  * all subsets of its features in their order ("a:x:y", "a:x", "a:y", "a"), an
- * "amdgcn-amd-amdhsa--" in front taken off.  At most KP_FEATURES_MAX features count.
- * FN returns false to stop.
+ * "amdgcn-amd-amdhsa--" in front taken off, empty features left out.  With more features,
+ * all subsets with the first come before all without it.  The sign of a feature is a part
+ * of its name.  Features after the first KP_FEATURES_MAX are left out, which is always
+ * compatible.  No processor, or more than KP_NAME_MAX bytes: none.  TARGET is
+ * NUL-terminated and valid during the call.  FN returns false to stop.
  */
-void kp_search_targets(struct kp_span arch,
-		       bool (*fn)(struct kp_span target, void *arg), void *arg);
+void kp_search_targets(struct kp_span arch, bool (*fn)(struct kp_span target, void *arg),
+		       void *arg);
 
 #endif

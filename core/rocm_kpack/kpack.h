@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading kpack archives: the archive half of AMD's rocm_kpack/kpack.h, same
- * names, argument order, values and ABI.
+ * Reading kpack archives, and finding the code object a converted binary asks for: AMD's
+ * rocm_kpack/kpack.h, same names, argument order, values and ABI.
  *
  * Ownership.  A string got from an archive is borrowed until kpack_close.
- * Kernel data is the caller's and is freed with kpack_free_kernel.
+ * Kernel data is the caller's and is freed with kpack_free_kernel, a code object with
+ * kpack_free_code_object.
  *
  * Threads.  An archive is immutable after kpack_open: every query and every
- * kpack_get_kernel may run concurrently on it, without a lock.  Only kpack_close
- * needs that nobody else still uses the archive.
+ * kpack_get_kernel may run concurrently on it, without a lock.  Only kpack_close needs
+ * that nobody else still uses the archive.  Any number of threads may load through one
+ * cache; only kpack_cache_destroy needs that nobody else still uses it.
  *
  * Errors.  Outputs are written on success only.  Why a call failed, in words,
  * is told by the kpackx_* variants in kpackx.h.
@@ -76,6 +78,93 @@ KPACK_API kpack_error_t kpack_get_kernel(kpack_archive_t archive, const char *bi
 
 /* Free what kpack_get_kernel returned.  NULL is fine. */
 KPACK_API void kpack_free_kernel(void *data);
+
+/*
+ * Make a cache of open archives.  The environment is read here, once, and not at all in a
+ * program that runs with more rights than its user (set-user-ID); no other thread may
+ * change it meanwhile.
+ *
+ * ROCM_KPACK_PATH         archives to look into instead of those a binary names
+ * ROCM_KPACK_PATH_PREFIX  archives to look into before those; not used with the former
+ * ROCM_KPACK_DISABLE      neither empty nor beginning with 0: loading is NOT_IMPLEMENTED
+ * ROCM_KPACK_DEBUG        likewise: what is done is told on stderr, lines of "kpack: "
+ *
+ * Both lists hold files, not directories, separated by ':'.  A "\:" is a colon of the
+ * path ("/k/torch_gfx90a\:xnack+.kpack"); a backslash before anything else is itself.
+ * Empty members are left out, and a list of nothing else counts as not set.
+ *
+ * INVALID_ARGUMENT: cache is NULL.  OUT_OF_MEMORY.
+ */
+KPACK_API kpack_error_t kpack_cache_create(kpack_cache_t *cache);
+
+/* Close all archives of CACHE and free it.  NULL is fine. */
+KPACK_API void kpack_cache_destroy(kpack_cache_t cache);
+
+/*
+ * The file that is mapped at ADDRESS_IN_BINARY, as a string in PATH_OUT, and which of
+ * its bytes is at the address (OFFSET_OUT may be NULL).  Of a file that was deleted or
+ * replaced since it was mapped the name it had, without the " (deleted)" of
+ * /proc/self/maps: its archives are looked for beside that.
+ *
+ * INVALID_ARGUMENT       a NULL argument, no room, or too little for the path and its NUL
+ * PATH_DISCOVERY_FAILED  no file is mapped there, or /proc cannot be read
+ * OUT_OF_MEMORY
+ */
+KPACK_API kpack_error_t kpack_discover_binary_path(const void *address_in_binary,
+						   char *path_out, size_t path_out_size,
+						   size_t *offset_out);
+
+/*
+ * Find and decode the code object of one wrapper of a converted binary.
+ *
+ * HIPK_METADATA is where the wrapper points: the marker, which needs no end; what lies
+ * behind its mapping is never read.  BINARY_PATH is the binary's file, from which
+ * relative search paths start, CO_INDEX the wrapper's reserved1.  ARCH_LIST names what
+ * the device runs, best first, like "gfx90a:sramecc+:xnack-", also with
+ * "amdgcn-amd-amdhsa--" in front; NULL members are left out.  An arch also runs objects
+ * built for it with some of its features unstated; generic targets run only where they
+ * are listed.
+ *
+ * Archs come before archives: the first arch that any archive has the code object for
+ * decides, then the most specific target, then the first archive.  An archive without the
+ * key is passed over.  When what was chosen so is damaged, only the next arch of the list
+ * is tried, and the error of the first is the result if none answers: a copy elsewhere
+ * does not hide it.
+ *
+ * Archives stay open until the cache is destroyed.  Another file under the same path is
+ * noticed and opened; files that are missing are looked for again each time.
+ *
+ * *code_object_out is not NULL even when the size is 0; free it with
+ * kpack_free_code_object.
+ *
+ * INVALID_ARGUMENT      a NULL argument, no archs, more than 1024 archives to look into
+ * NOT_IMPLEMENTED       ROCM_KPACK_DISABLE
+ * INVALID_METADATA      HIPK_METADATA is not readable, or no map with kernel_name and
+ *                       kpack_search_paths
+ * ARCHIVE_NOT_FOUND     none of the archives can be opened
+ * ARCH_NOT_FOUND        none of them offers a target that an arch of the list runs
+ * KERNEL_NOT_FOUND      some do, but not for this binary and index
+ * DECOMPRESSION_FAILED, INVALID_FORMAT, IO_ERROR  as for kpack_get_kernel
+ * OUT_OF_MEMORY
+ */
+KPACK_API kpack_error_t kpack_load_code_object(kpack_cache_t cache,
+					       const void *hipk_metadata,
+					       const char *binary_path, uint32_t co_index,
+					       const char *const *arch_list,
+					       size_t arch_count, void **code_object_out,
+					       size_t *code_object_size_out);
+
+/* Free what kpack_load_code_object returned.  NULL is fine. */
+KPACK_API void kpack_free_code_object(void *code_object);
+
+/*
+ * Call CALLBACK with each architecture that the archive at ARCHIVE_PATH declares, in
+ * stored order, until it returns false, which is no error.  The string is valid during
+ * the call.  INVALID_ARGUMENT: a NULL argument, but USER_DATA; else as for kpack_open.
+ */
+KPACK_API kpack_error_t kpack_enumerate_architectures(const char *archive_path,
+						      kpack_arch_callback_t callback,
+						      void *user_data);
 
 #ifdef __cplusplus
 }

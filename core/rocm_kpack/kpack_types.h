@@ -17,6 +17,12 @@ extern "C" {
 /* An open archive.  Immutable after kpack_open. */
 typedef struct kpack_archive *kpack_archive_t;
 
+/* Archives that stay open between look-ups, and the settings from the environment. */
+typedef struct kpack_cache *kpack_cache_t;
+
+/* Called with each architecture; true to go on. */
+typedef bool (*kpack_arch_callback_t)(const char *arch, void *user_data);
+
 typedef enum {
 	KPACK_SUCCESS = 0,
 	/* A NULL argument, an index out of range, a buffer that is too small. */

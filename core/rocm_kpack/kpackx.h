@@ -36,6 +36,16 @@ KPACK_API kpack_error_t kpackx_get_kernel(kpack_archive_t archive,
 					  void **data, size_t *size,
 					  struct kpackx_error *why);
 
+/*
+ * kpack_load_code_object that says why: which key or architecture is missing, then each
+ * file that was looked into - the opened ones with the architectures they offer, those
+ * that cannot be opened with the reason, the missing ones.  What exceeds the text is cut.
+ */
+KPACK_API kpack_error_t kpackx_load_code_object(
+	kpack_cache_t cache, const void *hipk_metadata, const char *binary_path,
+	uint32_t co_index, const char *const *arch_list, size_t arch_count,
+	void **code_object_out, size_t *code_object_size_out, struct kpackx_error *why);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+#include "cache.h"
+#include <errno.h>
+#include <stdlib.h>
+
+struct kp_cached {
+	struct kp_cached *next;
+	char *path;     /* as asked for when it was opened */
+	struct stat st; /* what it is known by */
+	unsigned users;
+	bool listed;
+	bool opening;
+	struct kpack_archive *archive; /* NULL: being opened, or failed */
+	struct kpackx_error why;       /* of the failure */
+};
+
+kpack_error_t kp_cache_init(struct kp_cache *c, struct kpackx_error *why)
+{
+	c->first = NULL;
+	if (pthread_mutex_init(&c->lock, NULL))
+		return kp_fail_memory(why, sizeof(c->lock), "a lock");
+	if (pthread_cond_init(&c->opened, NULL)) {
+		pthread_mutex_destroy(&c->lock);
+		return kp_fail_memory(why, sizeof(c->opened), "a condition");
+	}
+	return KPACK_SUCCESS;
+}
+
+static void entry_free(struct kp_cached *e)
+{
+	if (!e)
+		return;
+	kp_archive_close(e->archive);
+	free(e->path);
+	free(e);
+}
+
+void kp_cache_fini(struct kp_cache *c)
+{
+	while (c->first) {
+		struct kp_cached *e = c->first;
+
+		c->first = e->next;
+		entry_free(e);
+	}
+	pthread_cond_destroy(&c->opened);
+	pthread_mutex_destroy(&c->lock);
+}
+
+/* ---- the list; with the lock held ---- */
+
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_ino == b->st_ino && a->st_dev == b->st_dev &&
+	       a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+	       a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+/* ST is NULL when nothing is at PATH: what was opened there before. */
+static struct kp_cached *find(const struct kp_cache *c, const char *path,
+			      const struct stat *st)
+{
+	for (struct kp_cached *e = c->first; e; e = e->next)
+		if (st ? same_file(&e->st, st) : strcmp(e->path, path) == 0)
+			return e;
+	return NULL;
+}
+
+static void list(struct kp_cache *c, struct kp_cached *e)
+{
+	e->listed = true;
+	e->next = c->first;
+	c->first = e;
+}
+
+static void unlist(struct kp_cache *c, struct kp_cached *e)
+{
+	struct kp_cached **at = &c->first;
+
+	if (!e->listed)
+		return;
+	while (*at != e)
+		at = &(*at)->next;
+	*at = e->next;
+	e->listed = false;
+}
+
+/* Take out what PATH led to before it led to KEEP; gives one that nobody uses. */
+static struct kp_cached *retire(struct kp_cache *c, const char *path,
+				const struct kp_cached *keep)
+{
+	for (struct kp_cached *e = c->first; e; e = e->next) {
+		if (e == keep || e->opening || strcmp(e->path, path) != 0)
+			continue;
+		unlist(c, e);
+		return e->users ? NULL : e;
+	}
+	return NULL;
+}
+
+/* ---- opening ---- */
+
+static struct kp_cached *entry_new(const char *path, const struct stat *st)
+{
+	struct kp_cached *e = calloc(1, sizeof(*e));
+
+	if (!e)
+		return NULL;
+	e->path = strdup(path);
+	if (!e->path) {
+		free(e);
+		return NULL;
+	}
+	e->st = *st;
+	e->users = 1;
+	e->opening = true;
+	return e;
+}
+
+static void open_entry(struct kp_cache *c, struct kp_cached *e)
+{
+	struct kpack_archive *archive = NULL;
+	struct kpackx_error why = {0};
+	struct kp_cached *old = NULL;
+	kpack_error_t err = kp_archive_open(e->path, &archive, &why);
+
+	pthread_mutex_lock(&c->lock);
+	e->opening = false;
+	if (err) {
+		e->why = why;
+		unlist(c, e);
+	} else {
+		e->archive = archive;
+		e->st = *kp_archive_stat(archive); /* it may be another one by now */
+		old = retire(c, e->path, e);
+	}
+	pthread_cond_broadcast(&c->opened);
+	pthread_mutex_unlock(&c->lock);
+	entry_free(old);
+}
+
+/* Use E, once it is opened or has failed. */
+static void join(struct kp_cache *c, struct kp_cached *e)
+{
+	e->users++;
+	while (e->opening)
+		pthread_cond_wait(&c->opened, &c->lock);
+}
+
+/*
+ * The entry of the file that ST tells of, or, ST being NULL, of what was at PATH.  *FRESH
+ * when it is new and the caller's to open.  NULL: there is none, or no memory for one.
+ */
+static struct kp_cached *enter(struct kp_cache *c, const char *path,
+			       const struct stat *st, bool *fresh)
+{
+	struct kp_cached *e, *old = NULL;
+
+	pthread_mutex_lock(&c->lock);
+	e = find(c, path, st);
+	*fresh = !e;
+	if (e) {
+		join(c, e);
+		old = retire(c, path, e);
+	} else if (st && (e = entry_new(path, st))) {
+		list(c, e);
+	}
+	pthread_mutex_unlock(&c->lock);
+	entry_free(old);
+	return e;
+}
+
+kpack_error_t kp_cache_get(struct kp_cache *c, const char *path, struct kp_cached **out,
+			   struct kpackx_error *why)
+{
+	struct stat st;
+	int missing = stat(path, &st) ? errno : 0;
+	kpack_error_t err;
+	bool fresh;
+	struct kp_cached *e = enter(c, path, missing ? NULL : &st, &fresh);
+
+	if (!e && missing)
+		return kp_fail_errno(why, missing, "cannot open");
+	if (!e)
+		return kp_fail_memory(why, sizeof(*e), "an open archive");
+	if (fresh)
+		open_entry(c, e);
+	if (e->archive) {
+		*out = e;
+		return KPACK_SUCCESS;
+	}
+	err = e->why.code;
+	if (why)
+		*why = e->why;
+	kp_cache_put(c, e);
+	return err;
+}
+
+void kp_cache_put(struct kp_cache *c, struct kp_cached *e)
+{
+	bool last;
+
+	if (!e)
+		return;
+	pthread_mutex_lock(&c->lock);
+	last = --e->users == 0 && !e->listed;
+	pthread_mutex_unlock(&c->lock);
+	if (last)
+		entry_free(e);
+}
+
+struct kpack_archive *kp_cached_archive(const struct kp_cached *e)
+{
+	return e->archive;
+}

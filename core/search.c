@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+#include "search.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include "limits.h"
+
+#define TRIPLE "amdgcn-amd-amdhsa--"
+
+bool kp_search_has_arch(const char *pattern)
+{
+	return strstr(pattern, KP_SEARCH_ARCH) != NULL;
+}
+
+/* ---- canonical paths ---- */
+
+/* Does the path exist that ends before byte END? */
+static bool exists_until(char *path, size_t end)
+{
+	char saved = path[end];
+	struct stat st;
+	bool there;
+
+	path[end] = '\0';
+	there = stat(path, &st) == 0;
+	path[end] = saved;
+	return there;
+}
+
+/* Bytes of the leading components that exist, the kernel's way. */
+static size_t existing_size(char *path)
+{
+	size_t good = 0;
+
+	for (size_t at = 0; path[at];) {
+		at += strspn(path + at, "/");
+		at += strcspn(path + at, "/");
+		if (!exists_until(path, at))
+			break;
+		good = at;
+	}
+	return good;
+}
+
+/* Take the last component off the path of *SIZE bytes; false where ".." must stay. */
+static bool step_up(const char *path, size_t *size)
+{
+	size_t at = *size;
+
+	if (at == 1 && path[0] == '/')
+		return true;
+	while (at && path[at - 1] != '/')
+		at--;
+	if (*size == 0 || strncmp(path + at, "..", *size - at) == 0)
+		return false;
+	*size = at > 1 ? at - 1 : at;
+	return true;
+}
+
+static void append(char *path, size_t *size, const char *name, size_t n)
+{
+	if (*size && path[*size - 1] != '/')
+		path[(*size)++] = '/';
+	memcpy(path + *size, name, n);
+	*size += n;
+}
+
+/* Put the components of REST behind PATH, which has room for them. */
+static void append_normal(char *path, const char *rest)
+{
+	size_t size = strlen(path);
+
+	for (rest += strspn(rest, "/"); *rest; rest += strspn(rest, "/")) {
+		size_t n = strcspn(rest, "/");
+		bool up = n == 2 && memcmp(rest, "..", 2) == 0;
+
+		if (!(n == 1 && *rest == '.') && !(up && step_up(path, &size)))
+			append(path, &size, rest, n);
+		rest += n;
+	}
+	if (size == 0)
+		path[size++] = '.';
+	path[size] = '\0';
+}
+
+/* The real path of the first SIZE bytes; else what PATH begins with, *SIZE becoming 0. */
+static char *real_start(char *path, size_t *size)
+{
+	char saved = path[*size], *real = NULL;
+
+	if (*size) {
+		path[*size] = '\0';
+		real = realpath(path, NULL);
+		path[*size] = saved;
+	}
+	if (real || errno == ENOMEM)
+		return real;
+	*size = 0;
+	return strdup(path[0] == '/' ? "/" : "");
+}
+
+static char *weakly_canonical(char *path)
+{
+	size_t used = existing_size(path);
+	char *start, *out;
+
+	errno = 0;
+	start = real_start(path, &used);
+	if (!start)
+		return NULL;
+	out = realloc(start, strlen(start) + strlen(path + used) + 2);
+	if (!out) {
+		free(start);
+		return NULL;
+	}
+	append_normal(out, path + used);
+	return out;
+}
+
+/* ---- patterns ---- */
+
+/* Bytes of BINARY's directory with its slash; 0 for the current one. */
+static size_t directory_size(const char *binary)
+{
+	const char *slash = strrchr(binary, '/');
+
+	return slash ? (size_t)(slash - binary) + 1 : 0;
+}
+
+/* BINARY's directory, unless PATTERN is absolute, and PATTERN with ARCH in it. */
+static kpack_error_t join(const char *pattern, struct kp_span arch, const char *binary,
+			  char **out, struct kpackx_error *why)
+{
+	const char *place = strstr(pattern, KP_SEARCH_ARCH);
+	size_t dir = pattern[0] == '/' ? 0 : directory_size(binary);
+	size_t head = place ? (size_t)(place - pattern) : strlen(pattern);
+	const char *tail = place ? place + strlen(KP_SEARCH_ARCH) : "";
+	size_t middle = place ? arch.size : 0;
+	size_t rest = strlen(tail);
+	char *path;
+
+	if (dir > KP_NAME_MAX || head > KP_NAME_MAX - dir || rest > KP_NAME_MAX ||
+	    middle > KP_NAME_MAX || head + dir + middle + rest > KP_NAME_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "search path: more than %d bytes", KP_NAME_MAX);
+	path = malloc(dir + head + middle + rest + 1);
+	if (!path)
+		return kp_fail_memory(why, dir + head + middle + rest, "a search path");
+	memcpy(path, binary, dir);
+	memcpy(path + dir, pattern, head);
+	if (middle)
+		memcpy(path + dir + head, arch.data, middle);
+	memcpy(path + dir + head + middle, tail, rest + 1);
+	*out = path;
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_search_resolve(const char *pattern, struct kp_span arch,
+				const char *binary, char **out, struct kpackx_error *why)
+{
+	char *joined = NULL, *path;
+
+	KP_TRY(join(pattern, arch, binary, &joined, why));
+	if (pattern[0] == '/') {
+		*out = joined;
+		return KPACK_SUCCESS;
+	}
+	path = weakly_canonical(joined);
+	free(joined);
+	if (!path)
+		return kp_fail_memory(why, KP_NAME_MAX, "a search path");
+	*out = path;
+	return KPACK_SUCCESS;
+}
+
+/* ---- targets ---- */
+
+struct target {
+	struct kp_span processor;
+	struct kp_span features[KP_FEATURES_MAX];
+	unsigned n_features;
+};
+
+/* Take what stands before the next colon off the front of REST. */
+static struct kp_span next_part(struct kp_span *rest)
+{
+	const uint8_t *colon = rest->size ? memchr(rest->data, ':', rest->size) : NULL;
+	size_t n = colon ? (size_t)(colon - rest->data) : rest->size;
+	struct kp_span part = {rest->data, n};
+
+	if (colon)
+		n++;
+	*rest = (struct kp_span){rest->data + n, rest->size - n};
+	return part;
+}
+
+static struct target split(struct kp_span arch)
+{
+	struct target t = {0};
+
+	if (kp_span_starts(arch, TRIPLE, strlen(TRIPLE)))
+		kp_span_sub(arch, strlen(TRIPLE), arch.size - strlen(TRIPLE), &arch);
+	t.processor = next_part(&arch);
+	while (arch.size && t.n_features < KP_FEATURES_MAX) {
+		struct kp_span feature = next_part(&arch);
+
+		if (feature.size)
+			t.features[t.n_features++] = feature;
+	}
+	return t;
+}
+
+/* The target of the features in SUBSET, whose highest bit is the first one's. */
+static struct kp_span format(const struct target *t, unsigned subset,
+			     char out[KP_NAME_MAX + 1])
+{
+	size_t n = t->processor.size;
+
+	memcpy(out, t->processor.data, n);
+	for (unsigned i = 0; i < t->n_features; i++) {
+		if (!(subset & 1u << (t->n_features - 1 - i)))
+			continue;
+		out[n++] = ':';
+		memcpy(out + n, t->features[i].data, t->features[i].size);
+		n += t->features[i].size;
+	}
+	out[n] = '\0';
+	return (struct kp_span){(uint8_t *)out, n};
+}
+
+void kp_search_targets(struct kp_span arch, bool (*fn)(struct kp_span target, void *arg),
+		       void *arg)
+{
+	char text[KP_NAME_MAX + 1];
+	struct target t;
+
+	if (arch.size == 0 || arch.size > KP_NAME_MAX)
+		return;
+	t = split(arch);
+	if (t.processor.size == 0)
+		return;
+	for (unsigned subset = 1u << t.n_features; subset-- > 0;)
+		if (!fn(format(&t, subset, text), arg))
+			return;
+}
