@@ -52,7 +52,7 @@ kpack_error_t kp_elf_account(const struct kp_elf_reader *r, const char *name,
 			     const GElf_Shdr *sh, uint64_t *total,
 			     struct kpackx_error *why);
 
-/* Fill OUT with the wrappers, or what may be ones, ordered by address; none is resolved. */
+/* Fill OUT with the wrappers, or what may be ones, by address; none is resolved. */
 kpack_error_t kp_elf_find_wrappers(struct kp_elf_reader *r, struct kpackx_error *why);
 
 /* Of wrappers that were scanned for, keep those whose pointer leads where it must. */

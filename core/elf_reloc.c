@@ -5,8 +5,8 @@
  * GNU ld stores the address too, RELR needs it stored, and libraries made
  * with -fgpu-rdc go through a symbol.
  *
- * A library can have millions of relocations of which a hundred are ours, so none is kept:
- * each is looked up among the wrappers, which are ordered by address.
+ * A library can have millions of relocations of which a hundred are ours, so none is
+ * kept: each is looked up among the wrappers, which are ordered by address.
  */
 #include <elf.h>
 #include <inttypes.h>
@@ -216,7 +216,7 @@ static kpack_error_t take_relr_bits(struct kp_elf_reader *r, uint64_t vaddr,
 	return KPACK_SUCCESS;
 }
 
-/* An even entry is a word's address; an odd one says which of the next 63 words follow. */
+/* An even entry is a word's address; an odd one tells which of the next 63 follow. */
 static kpack_error_t take_relr(struct kp_elf_reader *r, const GElf_Shdr *sh,
 			       struct kpackx_error *why)
 {

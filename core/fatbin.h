@@ -31,8 +31,8 @@ struct kp_fatbin {
 /*
  * Look at the file open at FD.  A file of another kind is a success with kind NONE.  The
  * descriptor is borrowed for the life of OUT.  A wrapper that leads to no
- * container's start is INVALID_FORMAT, unless it is already HIPK, or was found by scanning
- * (elf.wrappers_scanned): then it only looked like one and is left out.
+ * container's start is INVALID_FORMAT, unless it is already HIPK, or was found by
+ * scanning (elf.wrappers_scanned): then it only looked like one and is left out.
  */
 kpack_error_t kp_fatbin_open(int fd, uint64_t size, struct kp_fatbin *out,
 			     struct kpackx_error *why);

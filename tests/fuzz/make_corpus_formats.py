@@ -14,7 +14,8 @@ import zlib
 HOST = b"host-x86_64-unknown-linux-gnu-"
 GFX = b"hipv4-amdgcn-amd-amdhsa--"
 ENTRIES = [(HOST, b""), (GFX + b"gfx90a:xnack+", b"first"), (GFX + b"gfx1100", b"second")]
-FATBIN, SEGMENT = 0x3000, 0x8000
+FATBIN, SEGMENT, MARKER = 0x3000, 0x8000, 0x9000
+HIPF, HIPK = 0x48495046, 0x4B504948
 X86_64, AARCH64, AMDGPU = 62, 183, 224
 
 
@@ -93,19 +94,21 @@ def elf(kind, machine, sections, flags=0, abi=0):
     return head + body[64:] + table
 
 
-def wrapper(pointer, magic=0x48495046, version=1):
+def wrapper(pointer, magic=HIPF, version=1):
     return struct.pack("<IIQQ", magic, version, pointer, 0)
 
 
-def host(wrappers, reltype=1, relocs=b"", symbols=b"", kind=3, machine=X86_64, fatbin=None):
+def host(wrappers, reltype=1, relocs=b"", symbols=b"", kind=3, machine=X86_64, fatbin=None,
+         where=b".hipFatBinSegment", nobits=False, marker=b""):
     row = {4: 24, 9: 16, 19: 8}.get(reltype, 0)
     rel = kind == 1
     return elf(kind, machine, [
-        (b".hip_fatbin", 1, 2, 0 if rel else FATBIN,
+        (b".hip_fatbin", 8 if nobits else 1, 2, 0 if rel else FATBIN,
          bundle() if fatbin is None else fatbin, 0, 0, 0),
-        (b".hipFatBinSegment", 1, 3, 0 if rel else SEGMENT, wrappers, 0, 0, 0),
+        (where, 1, 3, 0 if rel else SEGMENT, wrappers, 0, 0, 0),
         (b".rela.dyn", reltype, 0 if rel else 2, 0x100, relocs, 4, 2 if rel else 0, row),
-        (b".dynsym", 2 if rel else 11, 2, 0x200, symbols, 0, 0, 24)])
+        (b".dynsym", 2 if rel else 11, 2, 0x200, symbols, 0, 0, 24)] +
+        ([(b".rocm_kpack_ref", 1, 2, MARKER, marker, 0, 0, 0)] if marker else []))
 
 
 def rela(offset, symbol, typ, addend):
@@ -158,8 +161,23 @@ def elfs():
     yield "good-object", host(wrapper(0), 4, rela(8, 1, 1, 0),
                               symbols[:32] + bytes(16), kind=1)
     yield "good-padding", host(wrapper(FATBIN) + bytes(40) + wrapper(FATBIN), kind=2)
-    yield "good-converted", host(wrapper(0x9000, 0x4B504948), kind=2, fatbin=bytes(64))
+    yield "good-converted", host(wrapper(MARKER, HIPK), kind=2, fatbin=bytes(64))
     yield "good-no-wrapper", host(b"", kind=2)
+    for name, machine, typ in ("ppc64", 21, 22), ("riscv", 243, 3), ("loongarch", 258, 3):
+        yield "good-rela-" + name, host(wrapper(0), 4, rela(SEGMENT + 8, 0, typ, FATBIN),
+                                        machine=machine)
+    data = b"data" * 4 + wrapper(FATBIN) + wrapper(FATBIN + 8) + wrapper(0)
+    relocs = rela(SEGMENT + 72, 0, 8, FATBIN)
+    yield "good-merged", host(data, 4, relocs, where=b".data")
+    yield "good-merged-overlap", host(wrapper(FATBIN)[:16] + wrapper(FATBIN), kind=2,
+                                      where=b".data")
+    hipk = wrapper(MARKER, HIPK)
+    yield "good-merged-half", host(data + hipk, 4, relocs, where=b".data", marker=b"m" * 8)
+    for name, nobits in ("kept", False), ("taken", True):
+        yield "good-merged-converted-" + name, host(data[:16] + hipk + hipk, kind=2,
+                                                    where=b".data", nobits=nobits,
+                                                    marker=b"m" * 8)
+    yield "good-kept", host(hipk, kind=2, marker=b"m" * 8)
     yield "bad-pointer", host(wrapper(FATBIN + 1), kind=2)
     yield "bad-word", host(wrapper(FATBIN, version=2), kind=2)
     yield "bad-symbol", host(wrapper(0), 4, rela(SEGMENT + 8, 7, 1, 0), symbols)

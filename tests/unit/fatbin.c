@@ -9,6 +9,7 @@
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define FATBIN UINT64_C(0x3000)
 #define SEGMENT UINT64_C(0x8000)
+#define MARKER UINT64_C(0x9000)
 #define N_BUNDLES 5
 
 static struct kpackx_error why;
@@ -29,13 +30,23 @@ static struct bytes five_bundles(uint64_t starts[N_BUNDLES])
 	return b;
 }
 
-static struct elf_file build(const struct bytes *fatbin, const struct bytes *wrappers)
+/* SECTION is where the wrappers are. */
+static struct elf_file build(const struct bytes *fatbin, const struct bytes *wrappers,
+			     const char *section)
 {
 	const struct section sections[] = {
 		{".hip_fatbin", fatbin->size ? SHT_PROGBITS : SHT_NOBITS, SHF_ALLOC,
 		 FATBIN, bytes_span(fatbin), 0, 0, 0},
-		{".hipFatBinSegment", SHT_PROGBITS, SHF_ALLOC, SEGMENT,
-		 bytes_span(wrappers), 0, 0, 0},
+		{section, SHT_PROGBITS, SHF_ALLOC, SEGMENT, bytes_span(wrappers), 0, 0,
+		 0},
+		{".rocm_kpack_ref",
+		 SHT_PROGBITS,
+		 SHF_ALLOC,
+		 MARKER,
+		 {(const uint8_t *)"marker", 6},
+		 0,
+		 0,
+		 0},
 	};
 
 	return elf_build(ET_EXEC, EM_X86_64, sections, COUNT(sections));
@@ -51,16 +62,22 @@ static kpack_error_t open_bytes(const void *data, size_t size, struct kp_fatbin 
 	return err;
 }
 
-static kpack_error_t open_elf(struct bytes *fatbin, struct bytes *wrappers,
-			      struct kp_fatbin *out)
+static kpack_error_t open_in(const char *section, struct bytes *fatbin,
+			     struct bytes *wrappers, struct kp_fatbin *out)
 {
-	struct elf_file f = build(fatbin, wrappers);
+	struct elf_file f = build(fatbin, wrappers, section);
 	kpack_error_t err = open_bytes(f.bytes.data, f.bytes.size, out);
 
 	bytes_free(&f.bytes);
 	bytes_free(fatbin);
 	bytes_free(wrappers);
 	return err;
+}
+
+static kpack_error_t open_elf(struct bytes *fatbin, struct bytes *wrappers,
+			      struct kp_fatbin *out)
+{
+	return open_in(".hipFatBinSegment", fatbin, wrappers, out);
 }
 
 struct indices {
@@ -163,8 +180,8 @@ static void converted_wrappers_lead_elsewhere(void **state)
 	struct kp_fatbin fat;
 
 	(void)state;
-	put_wrapper(&wrappers, KP_WRAPPER_HIPK, 0x9000);
-	put_wrapper(&wrappers, KP_WRAPPER_HIPK, 0x9000);
+	put_wrapper(&wrappers, KP_WRAPPER_HIPK, MARKER);
+	put_wrapper(&wrappers, KP_WRAPPER_HIPK, MARKER);
 	assert_int_equal(open_elf(&fatbin, &wrappers, &fat), KPACK_SUCCESS);
 	assert_int_equal(fat.kind, KP_FATBIN_CONVERTED);
 	assert_int_equal(fat.containers.count, 0);
@@ -172,22 +189,107 @@ static void converted_wrappers_lead_elsewhere(void **state)
 	kp_fatbin_fini(&fat);
 }
 
-static void half_converted_is_still_fat(void **state)
+static void converted_with_device_code_is_converted(void **state)
+{
+	static const char *const sections[] = {".hipFatBinSegment", ".data"};
+	uint64_t starts[N_BUNDLES];
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(sections); i++) {
+		struct bytes fatbin = five_bundles(starts), wrappers = {0};
+		struct kp_fatbin fat;
+
+		put_wrapper(&wrappers, KP_WRAPPER_HIPK, MARKER);
+		put_wrapper(&wrappers, KP_WRAPPER_HIPK, MARKER);
+		assert_int_equal(open_in(sections[i], &fatbin, &wrappers, &fat),
+				 KPACK_SUCCESS);
+		assert_int_equal(fat.kind, KP_FATBIN_CONVERTED);
+		assert_int_equal(fat.elf.n_wrappers, 2);
+		assert_true(fat.elf.has_fatbin);
+		assert_int_equal(fat.containers.count, N_BUNDLES);
+		assert_int_equal(fat.wrapper_container[0], -1);
+		assert_int_equal(fat.wrapper_container[1], -1);
+		kp_fatbin_fini(&fat);
+	}
+}
+
+static void words_that_lead_to_no_container_are_no_wrappers(void **state)
 {
 	uint64_t starts[N_BUNDLES];
 	struct bytes fatbin = five_bundles(starts), wrappers = {0};
 	struct kp_fatbin fat;
 
 	(void)state;
-	put_wrapper(&wrappers, KP_WRAPPER_HIPK, 0x9000);
-	put_wrapper(&wrappers, KP_WRAPPER_HIPF, FATBIN);
-	assert_int_equal(open_elf(&fatbin, &wrappers, &fat), KPACK_SUCCESS);
+	put_wrapper(&wrappers, KP_WRAPPER_HIPF, FATBIN + 1);
+	put_wrapper(&wrappers, KP_WRAPPER_HIPF, FATBIN + starts[1]);
+	put_wrapper(&wrappers, KP_WRAPPER_HIPF, FATBIN + 8);
+	put_wrapper(&wrappers, KP_WRAPPER_HIPF, FATBIN + starts[4]);
+	assert_int_equal(open_in(".data", &fatbin, &wrappers, &fat), KPACK_SUCCESS);
 	assert_int_equal(fat.kind, KP_FATBIN_ELF);
-	assert_int_equal(fat.wrapper_container[0], -1);
-	assert_int_equal(fat.wrapper_container[1], 0);
-	INDICES(&fat, 0, 1);
-	INDICES(&fat, 1, 2);
+	assert_true(fat.elf.wrappers_scanned);
+	assert_int_equal(fat.elf.n_wrappers, 2);
+	assert_int_equal(fat.elf.wrappers[0].vaddr, SEGMENT + 24);
+	assert_int_equal(fat.wrapper_container[0], 1);
+	assert_int_equal(fat.wrapper_container[1], 4);
+	INDICES(&fat, 0, 2);
+	INDICES(&fat, 1, 0);
+	INDICES(&fat, 4, 1);
 	kp_fatbin_fini(&fat);
+
+	/* without them the containers count */
+	fatbin = five_bundles(starts);
+	put_wrapper(&wrappers, KP_WRAPPER_HIPF, FATBIN + 1);
+	assert_int_equal(open_in(".data", &fatbin, &wrappers, &fat), KPACK_SUCCESS);
+	assert_int_equal(fat.kind, KP_FATBIN_ELF);
+	assert_int_equal(fat.elf.n_wrappers, 0);
+	INDICES(&fat, 4, 4);
+	kp_fatbin_fini(&fat);
+}
+
+/* What only looked like a wrapper was not converted. */
+static void converted_is_known_in_spite_of_such_words(void **state)
+{
+	uint64_t starts[N_BUNDLES];
+
+	(void)state;
+	for (int kept = 0; kept < 2; kept++) {
+		struct bytes fatbin = {0}, wrappers = {0};
+		struct kp_fatbin fat;
+
+		if (kept)
+			fatbin = five_bundles(starts);
+		put_wrapper(&wrappers, KP_WRAPPER_HIPF, FATBIN + 1);
+		put_wrapper(&wrappers, KP_WRAPPER_HIPK, MARKER);
+		assert_int_equal(open_in(".data", &fatbin, &wrappers, &fat),
+				 KPACK_SUCCESS);
+		assert_int_equal(fat.kind, KP_FATBIN_CONVERTED);
+		assert_int_equal(fat.elf.n_wrappers, 1);
+		assert_int_equal(fat.elf.wrappers[0].vaddr, SEGMENT + 24);
+		kp_fatbin_fini(&fat);
+	}
+}
+
+static void half_converted_is_still_fat(void **state)
+{
+	static const char *const sections[] = {".hipFatBinSegment", ".data"};
+	uint64_t starts[N_BUNDLES];
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(sections); i++) {
+		struct bytes fatbin = five_bundles(starts), wrappers = {0};
+		struct kp_fatbin fat;
+
+		put_wrapper(&wrappers, KP_WRAPPER_HIPK, MARKER);
+		put_wrapper(&wrappers, KP_WRAPPER_HIPF, FATBIN);
+		assert_int_equal(open_in(sections[i], &fatbin, &wrappers, &fat),
+				 KPACK_SUCCESS);
+		assert_int_equal(fat.kind, KP_FATBIN_ELF);
+		assert_int_equal(fat.wrapper_container[0], -1);
+		assert_int_equal(fat.wrapper_container[1], 0);
+		INDICES(&fat, 0, 1);
+		INDICES(&fat, 1, 2);
+		kp_fatbin_fini(&fat);
+	}
 }
 
 static void a_fat_object_is_read_too(void **state)
@@ -284,6 +386,9 @@ int main(void)
 		cmocka_unit_test(without_wrappers_the_position_counts),
 		cmocka_unit_test(a_wrapper_that_leads_nowhere_is_refused),
 		cmocka_unit_test(converted_wrappers_lead_elsewhere),
+		cmocka_unit_test(converted_with_device_code_is_converted),
+		cmocka_unit_test(words_that_lead_to_no_container_are_no_wrappers),
+		cmocka_unit_test(converted_is_known_in_spite_of_such_words),
 		cmocka_unit_test(half_converted_is_still_fat),
 		cmocka_unit_test(a_fat_object_is_read_too),
 		cmocka_unit_test(bare_containers_are_files_too),
