@@ -80,6 +80,9 @@
 /* Bytes of a marker: AMD's runtime hands 64 KiB to its parser. */
 #define KP_MARKER_MAX 65536
 
+/* Bytes of a layout, which is held whole: about 200 for each of KP_IMAGES_MAX objects. */
+#define KP_LAYOUT_MAX (UINT64_C(256) << 20)
+
 /* Features of one target ID: LLVM knows two, HRX takes four; n of them make 2^n targets. */
 #define KP_FEATURES_MAX 4
 

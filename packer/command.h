@@ -16,6 +16,7 @@ enum {
 };
 
 int cmd_pack(int argc, char **argv);
+int cmd_mark(int argc, char **argv);
 int cmd_ls(int argc, char **argv);
 int cmd_cat(int argc, char **argv);
 int cmd_extract(int argc, char **argv);
@@ -24,6 +25,7 @@ int cmd_verify(int argc, char **argv);
 int cmd_inspect(int argc, char **argv);
 
 extern const struct command_help cmd_pack_help;
+extern const struct command_help cmd_mark_help;
 extern const struct command_help cmd_ls_help;
 extern const struct command_help cmd_cat_help;
 extern const struct command_help cmd_extract_help;

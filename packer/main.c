@@ -13,16 +13,11 @@
 #define KP_VERSION "0.1"
 #endif
 
-static const struct command_help cmd_mark_help = {
-	.name = "mark",
-	.summary = "read and write the marker of a converted binary",
-};
-
 static const struct command {
-	int (*run)(int argc, char **argv); /* NULL: not built */
+	int (*run)(int argc, char **argv);
 	const struct command_help *help;
 } commands[] = {
-	{cmd_pack, &cmd_pack_help},       {NULL, &cmd_mark_help},
+	{cmd_pack, &cmd_pack_help},       {cmd_mark, &cmd_mark_help},
 	{cmd_ls, &cmd_ls_help},           {cmd_cat, &cmd_cat_help},
 	{cmd_extract, &cmd_extract_help}, {cmd_info, &cmd_info_help},
 	{cmd_verify, &cmd_verify_help},   {cmd_inspect, &cmd_inspect_help},
@@ -36,8 +31,8 @@ static void print_commands(FILE *out)
 {
 	fprintf(out, "%s\ncommands:\n", usage_line);
 	for (size_t i = 0; i < N_COMMANDS; i++)
-		fprintf(out, "  %-9s %s%s\n", commands[i].help->name,
-			commands[i].help->summary, commands[i].run ? "" : " (not built)");
+		fprintf(out, "  %-9s %s\n", commands[i].help->name,
+			commands[i].help->summary);
 	fputs("\n'kpack COMMAND --help' tells a command's options.\n", out);
 }
 
@@ -47,15 +42,6 @@ static const struct command *find_command(const char *name)
 		if (strcmp(commands[i].help->name, name) == 0)
 			return &commands[i];
 	return NULL;
-}
-
-static int run_command(const struct command *c, int argc, char **argv)
-{
-	if (c->run)
-		return c->run(argc, argv);
-	report_error(strcmp(report_program(), "kpack") == 0 ? c->help->name : NULL,
-		     "not built");
-	return EXIT_USAGE;
 }
 
 static int usage(const char *what, const char *text)
@@ -102,7 +88,7 @@ int main(int argc, char **argv)
 
 	if (c) {
 		report_set_program(name);
-		return run_command(c, argc, argv);
+		return c->run(argc, argv);
 	}
 	status = main_options(argc, argv);
 	if (status >= 0)
@@ -112,5 +98,5 @@ int main(int argc, char **argv)
 	c = find_command(argv[optind]);
 	if (!c)
 		return usage(argv[optind], "unknown command");
-	return run_command(c, argc - optind, argv + optind);
+	return c->run(argc - optind, argv + optind);
 }

@@ -34,11 +34,14 @@ static void print_row(FILE *out, const struct option_help *row)
 
 static void print_usage(FILE *out, const struct command_help *help)
 {
+	const char *rest = strchr(help->name, ' ');
+
 	/* called as kpack-pack the program is the command */
 	if (strcmp(report_program(), "kpack") == 0)
 		fprintf(out, "usage: kpack %s %s\n", help->name, help->operands);
 	else
-		fprintf(out, "usage: %s %s\n", report_program(), help->operands);
+		fprintf(out, "usage: %s%s %s\n", report_program(), rest ? rest : "",
+			help->operands);
 }
 
 static void print_help(const struct command_help *help)

@@ -36,7 +36,7 @@ struct option_help {
 };
 
 struct command_help {
-	const char *name;     /* "ls" */
+	const char *name;     /* "ls"; "mark show" of a subcommand with subcommands */
 	const char *operands; /* "[-l] [--arch LIST] ARCHIVE|DIR..." */
 	const char *summary;  /* one line, for `kpack --help` */
 	const struct option_help *options;

@@ -1,0 +1,538 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * kpack mark check: whether converted binaries find in the archives what they will ask for.
+ *
+ * A binary asks for NAME#index on a GPU.  Which GPUs count is what the archives that its
+ * search paths lead to say; which objects there must be, and their hashes, is what its
+ * layout says.  Without a layout every wrapper is expected to have an object
+ * for each of these architectures.
+ */
+#include <errno.h>
+#include <fts.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include "archives.h"
+#include "binary.h"
+#include "installed.h"
+#include "mark.h"
+#include "memory.h"
+#include "report.h"
+#include "text.h"
+
+enum { OPT_ARCH, OPT_JSON, OPT_VERBOSE };
+
+static const struct option_help options[] = {
+	[OPT_ARCH] = {0, "arch", "LIST", "these targets must be there too"},
+	[OPT_JSON] = {0, "json", NULL, "print one JSON object"},
+	[OPT_VERBOSE] = {'v', "verbose", NULL, "also tell binaries without fault"},
+	{0},
+};
+
+const struct command_help mark_check_help = {
+	"mark check",
+	"[--arch LIST] [--json] [-v] ROOT...",
+	"check that converted binaries find their objects",
+	options,
+	"ROOT is a tree or a file.  Binaries that are not converted are no fault.",
+};
+
+struct check {
+	struct arch_filter filter;
+	bool json, verbose;
+	struct installed set;
+	size_t n_binaries, n_fat, n_objects, n_faults;
+#if KP_WITH_JSON
+	json_t *faults;
+#endif
+};
+
+/* The binary at hand. */
+struct subject {
+	struct check *check;
+	struct binary b;
+	struct reach reach;
+	const char **arches; /* it was built for, or its archives have; sorted */
+	size_t n_arches;
+	bool *installed; /* per arch */
+};
+
+#define NO_WRAPPER SIZE_MAX
+
+/* --- faults ----------------------------------------------------------------------- */
+
+static void print_fault(const char *file, size_t wrapper, const char *arch,
+			const char *text)
+{
+	char number[40] = "";
+
+	if (wrapper != NO_WRAPPER)
+		snprintf(number, sizeof(number), "wrapper %zu: ", wrapper);
+	report_error(file, "%s%s%s%s", number, arch ? arch : "", arch ? ": " : "", text);
+}
+
+#if KP_WITH_JSON
+static void keep_fault(struct check *c, const char *file, size_t wrapper,
+		       const char *arch, const char *text)
+{
+	json_t *number =
+		wrapper == NO_WRAPPER ? json_null() : json_integer((json_int_t)wrapper);
+
+	json_array_append_new(c->faults,
+			      json_pack("{so so so so}", "file", report_json_text(file),
+					"wrapper", number, "arch",
+					arch ? report_json_text(arch) : json_null(),
+					"text", report_json_text(text)));
+}
+#endif
+
+/* A fault of FILE; ARCH may be NULL.  Names in the text are escaped already. */
+static void __attribute__((format(printf, 5, 6)))
+fault(struct check *c, const char *file, size_t wrapper, const char *arch,
+      const char *fmt, ...)
+{
+	char *text = NULL,
+	     *safe_arch = arch ? kp_text_escape_new(kp_span_str(arch)) : NULL;
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (vasprintf(&text, fmt, ap) < 0)
+		text = NULL;
+	va_end(ap);
+	c->n_faults++;
+#if KP_WITH_JSON
+	if (c->json)
+		keep_fault(c, file, wrapper, safe_arch, text ? text : "out of memory");
+	else
+#endif
+		print_fault(file, wrapper, safe_arch, text ? text : "out of memory");
+	free(safe_arch);
+	free(text);
+}
+
+static void fault_why(struct check *c, const char *file, const struct kpackx_error *why)
+{
+	fault(c, file, NO_WRAPPER, NULL, "%s",
+	      why->text[0] ? why->text : kpackx_error_name(why->code));
+}
+
+/* --- architectures ---------------------------------------------------------------- */
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static kpack_error_t add_arch(struct subject *s, size_t *cap, const char *arch,
+			      struct kpackx_error *why)
+{
+	if (!kp_grow(&s->arches, s->n_arches, cap, sizeof(*s->arches)))
+		return kp_fail_memory(why, s->n_arches, "architectures");
+	s->arches[s->n_arches++] = arch;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t arches_of_layout(struct subject *s, size_t *cap,
+				      struct kpackx_error *why)
+{
+	const struct kp_layout *layout = &s->b.layout;
+
+	for (size_t i = 0; i < layout->n_images; i++)
+		if (!layout->images[i].host)
+			KP_TRY(add_arch(s, cap, layout->images[i].arch, why));
+	return KPACK_SUCCESS;
+}
+
+/* Files of kernel databases that are for no GPU in particular. */
+static bool is_neutral(const char *arch)
+{
+	return strcmp(arch, "generic") == 0;
+}
+
+static kpack_error_t arches_of_archives(struct subject *s, size_t *cap,
+					struct kpackx_error *why)
+{
+	for (size_t i = 0; i < s->reach.count; i++) {
+		const struct reached *r = &s->reach.items[i];
+		size_t n = r->archive->archive
+				   ? kp_archive_arch_count(r->archive->archive)
+				   : 0;
+
+		for (size_t k = 0; k < n; k++) {
+			const char *arch = kp_archive_arch(r->archive->archive, k);
+
+			if (!is_neutral(arch) && reached_by(r, arch))
+				KP_TRY(add_arch(s, cap, arch, why));
+		}
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t find_arches(struct subject *s, struct kpackx_error *why)
+{
+	size_t cap = 0, n = 0;
+
+	if (s->b.has_layout)
+		KP_TRY(arches_of_layout(s, &cap, why));
+	else
+		KP_TRY(arches_of_archives(s, &cap, why));
+	if (s->n_arches)
+		qsort(s->arches, s->n_arches, sizeof(*s->arches), by_text);
+	for (size_t i = 0; i < s->n_arches; i++)
+		if (n == 0 || strcmp(s->arches[n - 1], s->arches[i]) != 0)
+			s->arches[n++] = s->arches[i];
+	s->n_arches = n;
+	s->installed = calloc(n + 1, sizeof(*s->installed));
+	if (!s->installed)
+		return kp_fail_memory(why, n, "architectures");
+	for (size_t i = 0; i < n; i++)
+		s->installed[i] = reach_has_arch(&s->reach, s->arches[i]);
+	return KPACK_SUCCESS;
+}
+
+static bool is_installed(const struct subject *s, const char *arch)
+{
+	const char **found = s->n_arches ? bsearch(&arch, s->arches, s->n_arches,
+						   sizeof(*s->arches), by_text)
+					 : NULL;
+
+	return found && s->installed[found - s->arches];
+}
+
+/* Is ARCH chosen by target number I of --arch? */
+static bool chosen_by(const struct arch_filter *filter, size_t i, const char *arch)
+{
+	struct arch_filter one = {&filter->targets[i], &filter->matched[i], 1};
+
+	return arch_filter_match(&one, kp_span_str(arch));
+}
+
+/* What --arch asks for must have been built, and be there. */
+static void check_demanded(struct subject *s)
+{
+	struct check *c = s->check;
+
+	for (size_t i = 0; i < c->filter.count; i++) {
+		char text[KP_TARGET_TEXT_MAX];
+		bool any = false;
+
+		for (size_t k = 0; k < s->n_arches; k++) {
+			if (!chosen_by(&c->filter, i, s->arches[k]))
+				continue;
+			any = true;
+			if (!s->installed[k])
+				fault(c, s->b.path, NO_WRAPPER, s->arches[k],
+				      "no archive has it");
+		}
+		kp_target_format(&c->filter.targets[i], text);
+		if (!any)
+			fault(c, s->b.path, NO_WRAPPER, text,
+			      s->b.has_layout ? "no object was built for it"
+					      : "no archive has it");
+	}
+}
+
+/* --- objects ---------------------------------------------------------------------- */
+
+static void check_object(struct subject *s, size_t wrapper,
+			 const struct wanted_object *want)
+{
+	struct check *c = s->check;
+	struct kpackx_error why = {0};
+	struct found_object found;
+	char *name, *archive;
+
+	c->n_objects++;
+	if (installed_find(&s->reach, want, &found, &why)) {
+		fault_why(c, s->b.path, &why);
+		return;
+	}
+	name = kp_text_escape_new(kp_span_str(want->name));
+	archive = found.archive ? kp_text_escape_new(kp_span_str(found.archive->path))
+				: NULL;
+	if (!found.archive)
+		fault(c, s->b.path, wrapper, want->arch, "no archive has %s#%u",
+		      name ? name : "?", want->index);
+	else if (found.differs)
+		fault(c, s->b.path, wrapper, want->arch,
+		      "%s#%u in %s is from another build", name ? name : "?", want->index,
+		      archive ? archive : "?");
+	else if (installed_decode(found.archive, found.entry, NULL, &why))
+		fault(c, s->b.path, wrapper, want->arch, "%s#%u in %s: %s",
+		      name ? name : "?", want->index, archive ? archive : "?", why.text);
+	free(name);
+	free(archive);
+}
+
+static void check_image(struct subject *s, size_t wrapper,
+			const struct kp_layout_image *img)
+{
+	struct wanted_object want = {
+		.name = s->b.marker.kernel_name,
+		.index = binary_index(&s->b, wrapper),
+		.arch = img->arch,
+		.kind = wanted_kind(img),
+		.xxh3 = img->has_xxh3 ? img->xxh3 : NULL,
+		.size = &img->size,
+	};
+
+	if (is_installed(s, img->arch))
+		check_object(s, wrapper, &want);
+}
+
+/* First image of CONTAINER; they stand by container. */
+static size_t first_image(const struct kp_layout *layout, uint32_t container)
+{
+	size_t low = 0, high = layout->n_images;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (layout->images[mid].container < container)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+static void check_by_layout(struct subject *s, size_t wrapper)
+{
+	const struct kp_layout *layout = &s->b.layout;
+	uint32_t container = layout->wrapper_container[wrapper];
+
+	for (size_t i = first_image(layout, container);
+	     i < layout->n_images && layout->images[i].container == container; i++)
+		if (!layout->images[i].host)
+			check_image(s, wrapper, &layout->images[i]);
+}
+
+static void check_by_archives(struct subject *s, size_t wrapper)
+{
+	struct wanted_object want = {
+		.name = s->b.marker.kernel_name,
+		.index = binary_index(&s->b, wrapper),
+		.kind = kp_span_str("co"),
+	};
+
+	for (size_t i = 0; i < s->n_arches; i++) {
+		want.arch = s->arches[i];
+		check_object(s, wrapper, &want);
+	}
+}
+
+/* --- a binary --------------------------------------------------------------------- */
+
+/* Archives that cannot be opened, each told once.  Returns how many can. */
+static size_t check_archives(struct check *c, const struct reach *reach)
+{
+	size_t usable = 0;
+
+	for (size_t i = 0; i < reach->count; i++) {
+		struct installed_archive *a = reach->items[i].archive;
+
+		usable += a->archive != NULL;
+		if (!a->archive && !a->told)
+			fault_why(c, a->path, &a->why);
+		a->told = true;
+	}
+	return usable;
+}
+
+static void check_objects(struct subject *s)
+{
+	for (size_t i = 0; i < s->b.fat.elf.n_wrappers; i++) {
+		if (s->b.has_layout)
+			check_by_layout(s, i);
+		else
+			check_by_archives(s, i);
+	}
+}
+
+static kpack_error_t check_converted(struct subject *s, struct kpackx_error *why)
+{
+	struct check *c = s->check;
+
+	KP_TRY(binary_read_marker(&s->b, why));
+	KP_TRY(binary_read_layout(&s->b, why));
+	KP_TRY(installed_reach(&c->set, &s->b.marker, s->b.path, &s->reach, why));
+	if (check_archives(c, &s->reach) == 0) {
+		char *path = kp_text_escape_new(kp_span_str(s->b.marker.search_paths[0]));
+
+		fault(c, s->b.path, NO_WRAPPER, NULL, "no archive where it looks: %s%s",
+		      path ? path : "?",
+		      s->b.marker.n_search_paths > 1 ? " and others" : "");
+		free(path);
+		return KPACK_SUCCESS;
+	}
+	KP_TRY(find_arches(s, why));
+	check_demanded(s);
+	check_objects(s);
+	return KPACK_SUCCESS;
+}
+
+static const struct kp_elf_wrapper *converted_wrapper(const struct kp_elf *elf)
+{
+	for (size_t i = 0; i < elf->n_wrappers; i++)
+		if (elf->wrappers[i].fields.magic == KP_WRAPPER_HIPK)
+			return &elf->wrappers[i];
+	return NULL;
+}
+
+static void note(const struct check *c, const char *path, const char *text)
+{
+	if (!c->verbose || c->json)
+		return;
+	report_text(path);
+	printf(": %s\n", text);
+}
+
+static void check_fat(struct check *c, const struct binary *b)
+{
+	const struct kp_elf_wrapper *w = converted_wrapper(&b->fat.elf);
+
+	c->n_fat++;
+	if (w)
+		fault(c, b->path, (size_t)(w - b->fat.elf.wrappers), NULL,
+		      "is converted, others are not");
+	else
+		note(c, b->path, "note: not converted");
+}
+
+static void check_binary(struct check *c, struct subject *s)
+{
+	struct kpackx_error why = {0};
+	size_t before = c->n_faults, objects = c->n_objects;
+	char text[64];
+
+	c->n_binaries++;
+	if (check_converted(s, &why))
+		fault_why(c, s->b.path, &why);
+	snprintf(text, sizeof(text), "ok, %zu objects", c->n_objects - objects);
+	if (c->n_faults == before)
+		note(c, s->b.path, text);
+	reach_fini(&s->reach);
+	free(s->arches);
+	free(s->installed);
+}
+
+static void check_file(struct check *c, const char *path)
+{
+	struct subject s = {.check = c};
+	struct kpackx_error why = {0};
+
+	if (binary_open(path, &s.b, &why)) {
+		fault_why(c, path, &why);
+		return;
+	}
+	if (s.b.fat.kind == KP_FATBIN_CONVERTED)
+		check_binary(c, &s);
+	else if (s.b.fat.kind == KP_FATBIN_ELF)
+		check_fat(c, &s.b);
+	binary_close(&s.b);
+}
+
+/* --- trees ------------------------------------------------------------------------ */
+
+static void visit(struct check *c, const FTSENT *e)
+{
+	switch (e->fts_info) {
+	case FTS_F:
+		check_file(c, e->fts_path);
+		break;
+	case FTS_DNR:
+	case FTS_ERR:
+	case FTS_NS:
+		fault(c, e->fts_path, NO_WRAPPER, NULL, "%s", strerror(e->fts_errno));
+		break;
+	default:
+		break;
+	}
+}
+
+static int by_name(const FTSENT **a, const FTSENT **b)
+{
+	return strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
+static void check_root(struct check *c, const char *root)
+{
+	char *const roots[] = {(char *)root, NULL};
+	FTS *fts = fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, by_name);
+	FTSENT *e;
+
+	while (fts && (errno = 0, e = fts_read(fts)))
+		visit(c, e);
+	if (errno)
+		fault(c, root, NO_WRAPPER, NULL, "cannot walk it: %s", strerror(errno));
+	if (fts)
+		fts_close(fts);
+}
+
+/* --- the command ------------------------------------------------------------------ */
+
+static void print_summary(const struct check *c)
+{
+	printf("%zu converted binaries, %zu not converted, %zu objects, %zu archives, "
+	       "%zu faults\n",
+	       c->n_binaries, c->n_fat, c->n_objects, c->set.count, c->n_faults);
+}
+
+static bool check_all(struct check *c, int n, char **roots)
+{
+	bool told = true;
+
+	installed_init(&c->set);
+#if KP_WITH_JSON
+	c->faults = json_array();
+#endif
+	for (int i = 0; i < n; i++)
+		check_root(c, roots[i]);
+	if (!c->json)
+		print_summary(c);
+#if KP_WITH_JSON
+	else
+		told = report_json(json_pack(
+			"{sI sI sI sI so}", "converted", (json_int_t)c->n_binaries, "fat",
+			(json_int_t)c->n_fat, "objects", (json_int_t)c->n_objects,
+			"archives", (json_int_t)c->set.count, "faults",
+			json_incref(c->faults)));
+	json_decref(c->faults);
+#endif
+	installed_fini(&c->set);
+	return told && c->n_faults == 0;
+}
+
+/* The exit status to leave with, or -1. */
+static int read_options(struct check *c, struct options *o)
+{
+	struct kpackx_error why = {0};
+	int row;
+
+	while ((row = options_next(o)) >= 0) {
+		if (row == OPT_JSON)
+			c->json = true;
+		else if (row == OPT_VERBOSE)
+			c->verbose = true;
+		else if (!arch_filter_add(&c->filter, o->arg, &why))
+			return options_usage(o->help, "--arch: %s", why.text);
+	}
+	if (row == OPTIONS_STOP)
+		return o->status;
+	if (optind == o->argc)
+		return options_usage(o->help, "a tree or a file is missing");
+	return c->json && !report_json_ok() ? EXIT_USAGE : -1;
+}
+
+int mark_check(int argc, char **argv)
+{
+	struct options o = {.help = &mark_check_help, .argc = argc, .argv = argv};
+	struct check c = {0};
+	int status = read_options(&c, &o);
+
+	if (status < 0)
+		status = report_finish(check_all(&c, argc - optind, argv + optind)
+					       ? EXIT_OK
+					       : EXIT_FAULT);
+	arch_filter_fini(&c.filter);
+	return status;
+}
