@@ -6,8 +6,6 @@
 #include "limits.h"
 #include "wrapper.h"
 
-#define FATBIN_SECTION ".hip_fatbin"
-
 static kpack_error_t refuse(struct kpackx_error *why, const char *text)
 {
 	return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED, "%s", text);
@@ -55,7 +53,7 @@ static kpack_error_t point_to_marker(struct kp_edit *ed, const struct kp_elf *el
 static kpack_error_t edit(struct kp_edit *ed, const struct kp_fatbin *fat,
 			  const struct kp_convert_options *o, struct kpackx_error *why)
 {
-	size_t section = kp_edit_find(ed, FATBIN_SECTION);
+	size_t section = kp_edit_find(ed, KP_FATBIN_SECTION);
 
 	if (!section)
 		return refuse(why, "has no .hip_fatbin");
@@ -116,7 +114,7 @@ static kpack_error_t find(const struct kp_edit *ed, const struct kp_fatbin *fat,
 {
 	size_t marker = kp_edit_find(ed, KP_MARKER_SECTION);
 	size_t layout = kp_edit_find(ed, KP_LAYOUT_SECTION);
-	size_t fatbin = kp_edit_find(ed, FATBIN_SECTION);
+	size_t fatbin = kp_edit_find(ed, KP_FATBIN_SECTION);
 	const Elf64_Shdr *h = &ed->sections[marker].h;
 
 	if (!marker || h->sh_type == SHT_NOBITS || h->sh_size == 0)

@@ -10,6 +10,8 @@
 #include "error.h"
 #include "marker.h"
 
+#define KP_FATBIN_SECTION ".hip_fatbin"
+
 /* How a wrapper's pointer is known. */
 enum kp_pointer_source {
 	KP_POINTER_IN_PLACE, /* stored in the file (non-PIE) */

@@ -146,8 +146,10 @@ static kpack_error_t read_sections(struct kp_edit *ed, struct kpackx_error *why)
 static kpack_error_t check_load(const struct kp_edit *ed, const Elf64_Phdr *h,
 				const Elf64_Phdr *before, struct kpackx_error *why)
 {
+	const struct kp_edit_chunk *last;
+
 	if (h->p_filesz > h->p_memsz ||
-	    !kp_range_ok(ed->size, h->p_offset, h->p_filesz) ||
+	    (h->p_filesz && !kp_range_ok(ed->size, h->p_offset, h->p_filesz)) ||
 	    !kp_range_ok(ADDRESS_MAX, h->p_vaddr, h->p_memsz))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "elf: segment at 0x%" PRIx64 ": %" PRIu64
@@ -159,9 +161,9 @@ static kpack_error_t check_load(const struct kp_edit *ed, const Elf64_Phdr *h,
 			       "elf: segment at 0x%" PRIx64 ", offset 0x%" PRIx64
 			       ", is not aligned to pages (0x%" PRIx64 ")",
 			       h->p_vaddr, h->p_offset, h->p_align);
-	if (before &&
-	    (h->p_vaddr < before->p_vaddr + before->p_memsz ||
-	     (h->p_filesz && h->p_offset < before->p_offset + before->p_filesz)))
+	last = ed->n_chunks ? &ed->chunks[ed->n_chunks - 1] : NULL;
+	if ((before && h->p_vaddr < before->p_vaddr + before->p_memsz) ||
+	    (last && h->p_filesz && h->p_offset < last->from + last->size))
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "elf: segment at 0x%" PRIx64
 			       " overlaps the one before it, or they are out of order",
@@ -397,48 +399,92 @@ static ptrdiff_t chunk_of(const struct kp_edit *ed, const Elf64_Shdr *s)
 	return -1;
 }
 
-/* The segment AT, whose file part ends at OFF and goes on SKIP bytes later, becomes two. */
-static void split_segment(struct kp_edit *ed, size_t at, uint64_t size, uint64_t skip)
+/* Is there code in what the segment maps? */
+static bool has_code(const struct kp_edit *ed, const Elf64_Phdr *h)
 {
-	struct kp_edit_segment after = ed->segments[at];
-	Elf64_Phdr *h = &ed->segments[at].h;
-	uint64_t head = size + skip;
+	for (size_t i = 1; i < ed->n_sections; i++) {
+		const Elf64_Shdr *s = &ed->sections[i].h;
 
-	after.from = UINT64_MAX;
-	after.h.p_offset += head;
-	after.h.p_vaddr += head;
-	after.h.p_paddr += head;
-	after.h.p_filesz -= head;
-	after.h.p_memsz -= head;
-	h->p_filesz = size;
-	h->p_memsz = head;
-	kp_edit_insert_segment(ed, at + 1, after);
+		if ((s->sh_flags & SHF_EXECINSTR) && s->sh_addr >= h->p_vaddr &&
+		    s->sh_addr - h->p_vaddr < h->p_memsz)
+			return true;
+	}
+	return false;
 }
 
-static void cut_chunk(struct kp_edit *ed, size_t chunk, uint64_t skip_from, uint64_t skip)
+/* The part [SKIP, SKIP + SIZE) of segment OF, by itself. */
+static struct kp_edit_segment part(const struct kp_edit *ed, size_t of, uint64_t skip,
+				   uint64_t size)
 {
-	struct kp_edit_chunk *c = &ed->chunks[chunk], right = *c;
-	uint64_t size = skip_from - c->from, rest = c->size - size - skip;
-	size_t segment = c->segment, next = chunk + 1;
+	struct kp_edit_segment s = ed->segments[of];
 
-	right.from += size + skip;
-	right.vaddr += size + skip;
-	right.size = rest;
-	right.page_before = true;
-	c->size = size;
-	if (rest) {
-		split_segment(ed, segment, size, skip);
-		right.segment = segment + 1;
-		insert_chunk(ed, next, right);
+	s.from += skip;
+	s.h.p_offset += skip;
+	s.h.p_vaddr += skip;
+	s.h.p_paddr += skip;
+	s.h.p_filesz = s.h.p_filesz > skip ? s.h.p_filesz - skip : 0;
+	s.h.p_filesz = s.h.p_filesz < size ? s.h.p_filesz : size;
+	s.h.p_memsz = size;
+	if ((s.h.p_flags & PF_X) && !has_code(ed, &s.h))
+		s.h.p_flags &= ~(Elf64_Word)PF_X;
+	return s;
+}
+
+/* Put SIZE bytes of memory at SKIP of segment AT behind what is before them. */
+static size_t insert_hole(struct kp_edit *ed, size_t at, uint64_t skip, uint64_t size)
+{
+	struct kp_edit_segment before = part(ed, at, 0, skip);
+	struct kp_edit_segment hole = part(ed, at, skip, size);
+
+	hole.h.p_filesz = 0;
+	ed->segments[at] = hole;
+	if (skip)
+		kp_edit_insert_segment(ed, at, before);
+	return skip ? at + 1 : at;
+}
+
+/*
+ * Segment AT becomes what is before [SKIP, SKIP + SIZE), that in memory only, and what is
+ * after.  The kernel gives whole pages to a segment without bytes, so one that
+ * does not begin with a page stays the end of what is before.  Returns the last of them.
+ */
+static size_t split_segment(struct kp_edit *ed, size_t at, uint64_t skip, uint64_t size)
+{
+	uint64_t all = ed->segments[at].h.p_memsz;
+	struct kp_edit_segment after = part(ed, at, skip + size, all - skip - size);
+	uint64_t hole = after.h.p_filesz ? size : all - skip;
+
+	if ((ed->segments[at].h.p_vaddr + skip) % ed->page == 0) {
+		at = insert_hole(ed, at, skip, hole);
 	} else {
-		ed->segments[segment].h.p_filesz = size;
+		ed->segments[at] = part(ed, at, 0, skip + hole);
+		ed->segments[at].h.p_filesz = skip;
 	}
-	c->page_after = true;
-	if (size == 0) {
-		remove_chunk(ed, chunk);
-		next = chunk;
-	}
-	mark_moves(ed, next);
+	if (after.h.p_filesz)
+		kp_edit_insert_segment(ed, ++at, after);
+	return at;
+}
+
+/* SIZE bytes from FROM on leave the chunk. */
+static void cut_chunk(struct kp_edit *ed, size_t chunk, uint64_t from, uint64_t size)
+{
+	struct kp_edit_chunk left = ed->chunks[chunk], right = left;
+	uint64_t skip = from - left.from;
+	size_t last = split_segment(ed, left.segment, skip, size);
+
+	remove_chunk(ed, chunk);
+	mark_moves(ed, chunk);
+	left.size = skip;
+	left.page_after = true;
+	right.from += skip + size;
+	right.vaddr += skip + size;
+	right.size -= skip + size;
+	right.segment = last;
+	right.page_before = right.moves = true;
+	if (right.size)
+		insert_chunk(ed, chunk, right);
+	if (left.size)
+		insert_chunk(ed, chunk, left);
 }
 
 kpack_error_t kp_edit_cut(struct kp_edit *ed, size_t section, struct kpackx_error *why)
@@ -458,22 +504,24 @@ kpack_error_t kp_edit_cut(struct kp_edit *ed, size_t section, struct kpackx_erro
 
 /* ---- filling ---- */
 
-/* Do the segments AT and AT + 1 make one again when the gap between them has bytes? */
-static bool can_join(const struct kp_edit *ed, size_t at, uint64_t end)
+/* Are segments AT and AT + 1 parts of one? */
+static bool can_join(const struct kp_edit *ed, size_t at)
 {
 	const Elf64_Phdr *a = &ed->segments[at].h, *b = &ed->segments[at + 1].h;
 
-	return at + 1 < ed->n_segments && b->p_type == PT_LOAD && b->p_filesz &&
-	       b->p_vaddr == end && b->p_vaddr == a->p_vaddr + a->p_memsz &&
-	       b->p_flags == a->p_flags;
+	return at + 1 < ed->n_segments && a->p_type == PT_LOAD && b->p_type == PT_LOAD &&
+	       a->p_filesz && a->p_filesz == a->p_memsz && b->p_filesz &&
+	       b->p_vaddr == a->p_vaddr + a->p_memsz &&
+	       ((a->p_flags ^ b->p_flags) & ~(Elf64_Word)PF_X) == 0;
 }
 
-static void join_segment(struct kp_edit *ed, size_t at)
+static void join(struct kp_edit *ed, size_t at)
 {
 	Elf64_Phdr *a = &ed->segments[at].h, *b = &ed->segments[at + 1].h;
 
 	a->p_filesz = b->p_vaddr + b->p_filesz - a->p_vaddr;
 	a->p_memsz = b->p_vaddr + b->p_memsz - a->p_vaddr;
+	a->p_flags |= b->p_flags;
 	for (size_t i = 0; i < ed->n_chunks; i++)
 		if (ed->chunks[i].segment == at + 1)
 			ed->chunks[i].segment = at;
@@ -508,8 +556,10 @@ kpack_error_t kp_edit_fill(struct kp_edit *ed, size_t section, kp_edit_fill_fn *
 	p->p_filesz = h->sh_addr + h->sh_size - p->p_vaddr;
 	insert_chunk(ed, chunk, made);
 	mark_moves(ed, chunk);
-	if (can_join(ed, (size_t)at, h->sh_addr + h->sh_size))
-		join_segment(ed, (size_t)at);
+	if (can_join(ed, (size_t)at))
+		join(ed, (size_t)at);
+	if (at && can_join(ed, (size_t)at - 1))
+		join(ed, (size_t)at - 1);
 	h->sh_type = SHT_PROGBITS;
 	ed->sections[section].from = UINT64_MAX;
 	ed->fill = fill;
@@ -579,7 +629,8 @@ static bool has_sections(const struct kp_edit *ed, const Elf64_Phdr *h, size_t b
 	for (size_t i = 1; i < ed->n_sections; i++) {
 		const Elf64_Shdr *s = &ed->sections[i].h;
 
-		if (i != but && (s->sh_flags & SHF_ALLOC) && s->sh_size &&
+		if (i != but && strcmp(ed->sections[i].name, KP_TABLE_SECTION) != 0 &&
+		    (s->sh_flags & SHF_ALLOC) && s->sh_size &&
 		    s->sh_addr < h->p_vaddr + h->p_memsz &&
 		    s->sh_addr + s->sh_size > h->p_vaddr &&
 		    !(s->sh_type == SHT_NOBITS && (s->sh_flags & SHF_TLS)))
@@ -596,18 +647,37 @@ static void drop_load(struct kp_edit *ed, size_t at)
 	kp_edit_remove_segment(ed, at);
 }
 
-/* A page in front that holds nothing but the header and the program headers. */
+/* Is the first page of the file one that place put in front of the old header? */
+static bool has_head(const struct kp_edit *ed)
+{
+	uint8_t magic[SELFMAG];
+
+	if (ed->h.e_type != ET_EXEC || ed->h.e_phoff != sizeof(Elf64_Ehdr) ||
+	    ed->chunks[0].from != 0 || ed->chunks[0].size <= ed->page ||
+	    kp_file_pread(ed->fd, ed->page, magic, sizeof(magic), NULL) ||
+	    memcmp(magic, ELFMAG, SELFMAG) != 0)
+		return false;
+	for (size_t i = 1; i < ed->n_sections; i++)
+		if (ed->sections[i].h.sh_size && ed->sections[i].from < ed->page)
+			return false;
+	return true;
+}
+
 static void drop_head(struct kp_edit *ed)
 {
-	size_t at = ed->chunks[0].segment;
-	const Elf64_Phdr *h = &ed->segments[at].h;
+	struct kp_edit_chunk *c = &ed->chunks[0];
+	struct kp_edit_segment *s = &ed->segments[c->segment];
 
-	if (ed->h.e_type != ET_EXEC || h->p_offset != 0 || ed->n_chunks < 2 ||
-	    h->p_filesz != ed->h.e_phoff + ed->n_segments * sizeof(Elf64_Phdr) ||
-	    ed->chunks[1].from != ed->page || has_sections(ed, h, 0))
-		return;
 	ed->old_head = ed->page;
-	drop_load(ed, at);
+	c->from += ed->page;
+	c->vaddr += ed->page;
+	c->size -= ed->page;
+	s->from += ed->page;
+	s->h.p_offset += ed->page;
+	s->h.p_vaddr += ed->page;
+	s->h.p_paddr += ed->page;
+	s->h.p_filesz -= ed->page;
+	s->h.p_memsz -= ed->page;
 }
 
 kpack_error_t kp_edit_drop_block(struct kp_edit *ed, size_t section,
@@ -620,9 +690,12 @@ kpack_error_t kp_edit_drop_block(struct kp_edit *ed, size_t section,
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "elf: %s has no segment of its own",
 			       ed->sections[section].name);
-	drop_head(ed);
-	at = kp_edit_load_of(ed, s->sh_addr, s->sh_size);
 	drop_load(ed, (size_t)at);
+	at = (ptrdiff_t)kp_edit_find(ed, KP_TABLE_SECTION);
+	if (at)
+		kp_edit_drop_section(ed, (size_t)at);
+	if (has_head(ed))
+		drop_head(ed);
 	return KPACK_SUCCESS;
 }
 

@@ -34,7 +34,7 @@ struct kp_edit_chunk {
 
 struct kp_edit_segment {
 	Elf64_Phdr h;
-	uint64_t from; /* p_offset in the input; of a new one UINT64_MAX */
+	uint64_t from; /* p_offset in the input */
 };
 
 struct kp_edit_section {
@@ -45,6 +45,12 @@ struct kp_edit_section {
 	struct kp_span bytes; /* content of a new one, borrowed */
 	uint64_t from;        /* sh_offset in the input */
 };
+
+/*
+ * Covers the program headers when they are in the block: tools that copy a file section by
+ * section (dwz, eu-strip) would lose them.
+ */
+#define KP_TABLE_SECTION ".rocm_kpack_phdr"
 
 /* Write SIZE bytes at OFFSET of OUT: the content of a chunk that is made. */
 typedef kpack_error_t kp_edit_fill_fn(void *arg, struct kp_outfile *out, uint64_t offset,

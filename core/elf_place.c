@@ -8,7 +8,8 @@
  *   block     libraries: in front of the marker.  Nothing but the kernel computes their
  *             address, so that may be anywhere; a PT_PHDR, which tools update
  *             wrongly, is not needed and goes
- *   head      programs with fixed addresses: on a page of their own below the first one
+ *   head      programs with fixed addresses: in place, on a page put in front of the
+ *             first one
  *   sparse    position-independent programs begin at address 0, so there is nothing
  *             below: the block moves to the file offset that Linux before 5.18 takes
  *             for the address (AT_PHDR), and a hole is in front of it
@@ -17,6 +18,7 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
+#include "elf.h"
 #include "elf_edit.h"
 #include "limits.h"
 
@@ -28,8 +30,8 @@ enum table_place { TABLE_IN_PLACE, TABLE_BLOCK, TABLE_HEAD, TABLE_SPARSE };
 /* The block: one PT_LOAD with the program headers, or the marker, or both. */
 struct block {
 	enum table_place table;
-	bool load;            /* is there one? */
-	size_t segment, head; /* program headers of the block and of the page in front */
+	bool load;      /* is there one? */
+	size_t segment; /* its program header */
 	uint64_t table_size;
 	uint64_t bias; /* address of an offset in the file, as Linux before 5.18 has it */
 };
@@ -70,10 +72,11 @@ static void order_sections(struct kp_edit *ed)
 	}
 }
 
-static struct kp_edit_section *block_section(const struct kp_edit *ed)
+/* The block's section: the one of the program headers, or that with content. */
+static struct kp_edit_section *block_section(const struct kp_edit *ed, bool table)
 {
 	for (size_t i = 1; i < ed->n_sections; i++)
-		if (ed->sections[i].in_block)
+		if (ed->sections[i].in_block && !ed->sections[i].bytes.data == table)
 			return &ed->sections[i];
 	return NULL;
 }
@@ -162,11 +165,6 @@ static void add_segments(struct kp_edit *ed, struct block *b)
 		b->segment = find_segment(ed, PT_LOAD, true) + 1;
 		kp_edit_insert_segment(ed, b->segment, s);
 	}
-	if (b->table == TABLE_HEAD) {
-		b->head = find_segment(ed, PT_LOAD, false);
-		kp_edit_insert_segment(ed, b->head, s);
-		b->segment++;
-	}
 	b->table_size = ed->n_segments * sizeof(Elf64_Phdr);
 	ed->h.e_phnum = (uint16_t)ed->n_segments;
 	ed->h.e_phoff = sizeof(Elf64_Ehdr);
@@ -194,6 +192,16 @@ static uint64_t place_moved(const struct kp_edit *ed, const struct kp_edit_chunk
 	return congruent(cur, c->vaddr, h->p_align);
 }
 
+static uint64_t shift_chunk(const struct kp_edit *ed, const struct kp_edit_chunk *c,
+			    uint64_t shift)
+{
+	Elf64_Phdr *h = &ed->segments[c->segment].h;
+
+	if (shift & (h->p_align - 1))
+		h->p_align = ed->page;
+	return c->from + shift;
+}
+
 static kpack_error_t place_chunks(struct kp_edit *ed, const struct block *b,
 				  uint64_t *end, struct kpackx_error *why)
 {
@@ -208,7 +216,7 @@ static kpack_error_t place_chunks(struct kp_edit *ed, const struct block *b,
 		else if (c->moves)
 			c->to = place_moved(ed, c, cur);
 		else
-			c->to = c->from + shift;
+			c->to = shift_chunk(ed, c, shift);
 		if (c->to < cur)
 			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 				       "elf: segment at 0x%" PRIx64
@@ -239,68 +247,104 @@ static uint64_t memory_end(const struct kp_edit *ed)
 	return end;
 }
 
-static kpack_error_t place_block(struct kp_edit *ed, const struct block *b, uint64_t *cur,
-				 struct kpackx_error *why)
+/* Where the block goes: *CUR in the file, or as far behind it as the kernel needs. */
+static kpack_error_t place_block_load(const struct kp_edit *ed, const struct block *b,
+				      uint64_t cur, Elf64_Phdr *h,
+				      struct kpackx_error *why)
 {
-	struct kp_edit_section *s = block_section(ed);
-	uint64_t table =
-		b->table == TABLE_BLOCK || b->table == TABLE_SPARSE ? b->table_size : 0;
-	uint64_t free = round_up(memory_end(ed), ed->page) + (table ? ed->page : 0);
-	Elf64_Phdr *h = &ed->segments[b->segment].h;
-	uint64_t to = round_up(*cur, 16);
+	bool table = b->table == TABLE_BLOCK || b->table == TABLE_SPARSE;
+	uint64_t to = round_up(cur, 16), free = round_up(memory_end(ed), ed->page);
 
-	if (!b->load)
-		return KPACK_SUCCESS;
+	if (table)
+		free += ed->page;
 	if (b->table == TABLE_SPARSE) {
 		if (free < round_up(to, ed->page) + b->bias)
 			free = round_up(to, ed->page) + b->bias;
 		to = free - b->bias;
+		if (to > KP_SPARSE_MAX)
+			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+				       "elf: the program headers would stand at offset "
+				       "%" PRIu64 " of at most %" PRIu64,
+				       to, KP_SPARSE_MAX);
 	}
-	if (to > KP_SPARSE_MAX && b->table == TABLE_SPARSE)
-		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			       "elf: the program headers would stand at offset %" PRIu64
-			       " of at most %" PRIu64,
-			       to, KP_SPARSE_MAX);
 	h->p_offset = to;
 	h->p_vaddr = h->p_paddr = free + to % ed->page;
-	h->p_filesz = h->p_memsz = table + (s ? s->h.sh_size : 0);
-	if (table)
-		ed->h.e_phoff = to;
-	if (s) {
-		s->h.sh_addr = h->p_vaddr + table;
-		s->h.sh_offset = to + table;
+	return KPACK_SUCCESS;
+}
+
+/* Program headers first: that is where tools look for them in a segment. */
+static kpack_error_t place_block(struct kp_edit *ed, const struct block *b, uint64_t *cur,
+				 struct kpackx_error *why)
+{
+	struct kp_edit_section *table = block_section(ed, true);
+	struct kp_edit_section *content = block_section(ed, false);
+	Elf64_Phdr *h = &ed->segments[b->segment].h;
+
+	if (!b->load)
+		return KPACK_SUCCESS;
+	KP_TRY(place_block_load(ed, b, *cur, h, why));
+	if (table) {
+		ed->h.e_phoff = h->p_offset;
+		table->h.sh_addr = h->p_vaddr;
+		table->h.sh_offset = h->p_offset;
+		table->h.sh_size = h->p_filesz = b->table_size;
+		table->h.sh_addralign = 8;
 	}
-	*cur = to + h->p_filesz;
+	if (content) {
+		content->h.sh_addr = h->p_vaddr + h->p_filesz;
+		content->h.sh_offset = h->p_offset + h->p_filesz;
+		h->p_filesz += content->h.sh_size;
+	}
+	h->p_memsz = h->p_filesz;
+	*cur = h->p_offset + h->p_filesz;
 	return KPACK_SUCCESS;
 }
 
 /* ---- program headers of what is mapped ---- */
 
-/* A segment of memory only has an offset too, which must be congruent. */
-static void place_empty_loads(struct kp_edit *ed)
+/* Is it the address space of a section that was cut? */
+static bool is_hole(const struct kp_edit *ed, const Elf64_Phdr *h)
+{
+	const Elf64_Shdr *s = &ed->sections[kp_edit_find(ed, KP_FATBIN_SECTION)].h;
+
+	return s->sh_type == SHT_NOBITS && s->sh_addr >= h->p_vaddr &&
+	       kp_range_ok(h->p_memsz, s->sh_addr - h->p_vaddr, s->sh_size);
+}
+
+/*
+ * Memory without bytes has an offset too, which must be congruent.  That of a hole is
+ * behind all bytes: where it was cut, tools would find other sections' in it.
+ */
+static void place_empty_loads(struct kp_edit *ed, uint64_t end)
 {
 	uint64_t cur = 0;
 
 	for (size_t i = 0; i < ed->n_segments; i++) {
-		Elf64_Phdr *h = &ed->segments[i].h;
+		struct kp_edit_segment *s = &ed->segments[i];
 
-		if (h->p_type == PT_LOAD && h->p_filesz == 0 && h->p_memsz)
-			h->p_offset = congruent(cur, h->p_vaddr, h->p_align);
-		else if (h->p_type == PT_LOAD)
-			cur = h->p_offset + h->p_filesz;
+		if (s->h.p_type != PT_LOAD)
+			continue;
+		if (s->h.p_filesz == 0)
+			s->h.p_offset = congruent(is_hole(ed, &s->h) ? end : cur,
+						  s->h.p_vaddr, s->h.p_align);
+		else
+			cur = s->h.p_offset + s->h.p_filesz;
 	}
 }
 
-static void place_loads(struct kp_edit *ed, const struct block *b)
+static void place_loads(struct kp_edit *ed, const struct block *b, uint64_t end)
 {
 	for (size_t i = ed->n_chunks; i-- > 0;)
 		ed->segments[ed->chunks[i].segment].h.p_offset = ed->chunks[i].to;
-	place_empty_loads(ed);
+	place_empty_loads(ed, end);
 	if (b->table == TABLE_HEAD) {
-		Elf64_Phdr *h = &ed->segments[b->head].h;
+		Elf64_Phdr *h = &ed->segments[ed->chunks[0].segment].h;
 
-		h->p_vaddr = h->p_paddr = ed->segments[b->head + 1].h.p_vaddr - ed->page;
-		h->p_filesz = h->p_memsz = sizeof(Elf64_Ehdr) + b->table_size;
+		h->p_offset -= ed->page;
+		h->p_vaddr -= ed->page;
+		h->p_paddr -= ed->page;
+		h->p_filesz += ed->page;
+		h->p_memsz += ed->page;
 	}
 }
 
@@ -319,26 +363,29 @@ static const struct kp_edit_chunk *chunk_with(const struct kp_edit *ed, uint64_t
 	return NULL;
 }
 
-/* File offset of something without bytes at VADDR: its distance from its segment's start. */
-static bool offset_by_address(const struct kp_edit *ed, uint64_t vaddr, uint64_t size,
-			      uint64_t *offset)
+/* What has no bytes keeps its distance from the file offset of its segment. */
+static bool move_offset(const struct kp_edit *ed, uint64_t vaddr, uint64_t *offset)
 {
-	ptrdiff_t i = kp_edit_load_of(ed, vaddr, size);
+	for (size_t i = ed->n_segments; i-- > 0;) {
+		const struct kp_edit_segment *s = &ed->segments[i];
 
-	if (i < 0)
-		return false;
-	*offset = ed->segments[i].h.p_offset + (vaddr - ed->segments[i].h.p_vaddr);
-	return true;
+		/* from the last on: a boundary belongs to what begins there */
+		if (s->h.p_type == PT_LOAD && vaddr >= s->h.p_vaddr &&
+		    vaddr - s->h.p_vaddr <= s->h.p_memsz) {
+			*offset += s->h.p_offset - s->from;
+			return true;
+		}
+	}
+	return false;
 }
 
 static void place_table_segment(const struct kp_edit *ed, const struct block *b,
 				Elf64_Phdr *h)
 {
-	uint64_t vaddr = b->table == TABLE_HEAD
-				 ? ed->segments[b->head].h.p_vaddr + sizeof(Elf64_Ehdr)
-			 : b->table == TABLE_IN_PLACE
-				 ? b->bias + sizeof(Elf64_Ehdr)
-				 : ed->segments[b->segment].h.p_vaddr;
+	const Elf64_Phdr *load = b->table == TABLE_HEAD || b->table == TABLE_IN_PLACE
+					 ? &ed->segments[ed->chunks[0].segment].h
+					 : &ed->segments[b->segment].h;
+	uint64_t vaddr = load->p_vaddr + (ed->h.e_phoff - load->p_offset);
 
 	h->p_offset = ed->h.e_phoff;
 	h->p_vaddr = h->p_paddr = vaddr;
@@ -375,7 +422,7 @@ static kpack_error_t place_segment(struct kp_edit *ed, size_t i, struct kpackx_e
 			       "elf: program header %zu is for bytes that are not mapped",
 			       i);
 	else if (s->h.p_memsz)
-		offset_by_address(ed, s->h.p_vaddr, 0, &s->h.p_offset);
+		move_offset(ed, s->h.p_vaddr, &s->h.p_offset);
 	return KPACK_SUCCESS;
 }
 
@@ -395,6 +442,14 @@ static kpack_error_t place_segments(struct kp_edit *ed, const struct block *b,
 
 /* ---- sections ---- */
 
+static bool place_made(const struct kp_edit *ed, struct kp_edit_section *s)
+{
+	for (size_t i = 0; i < ed->n_chunks; i++)
+		if (ed->chunks[i].made)
+			s->h.sh_offset = ed->chunks[i].to;
+	return true;
+}
+
 /* A section in a chunk moves with it; true: that was one. */
 static bool place_mapped(const struct kp_edit *ed, struct kp_edit_section *s)
 {
@@ -402,10 +457,10 @@ static bool place_mapped(const struct kp_edit *ed, struct kp_edit_section *s)
 
 	if (s->in_block)
 		return true;
+	if (s->from == UINT64_MAX)
+		return place_made(ed, s);
 	if (is_mapped(&s->h) && (s->h.sh_type == SHT_NOBITS || s->h.sh_size == 0))
-		return offset_by_address(ed, s->h.sh_addr, 0, &s->h.sh_offset);
-	if (is_mapped(&s->h) && s->from == UINT64_MAX)
-		return offset_by_address(ed, s->h.sh_addr, s->h.sh_size, &s->h.sh_offset);
+		return move_offset(ed, s->h.sh_addr, &s->h.sh_offset);
 	if (s->is_new || s->h.sh_size == 0)
 		return false;
 	c = chunk_with(ed, s->from, s->h.sh_size);
@@ -526,16 +581,19 @@ static kpack_error_t place_sections(struct kp_edit *ed, uint64_t *cur,
 
 kpack_error_t kp_edit_place(struct kp_edit *ed, struct kpackx_error *why)
 {
-	struct block b = {.load = block_section(ed) != NULL};
+	struct block b = {.load = block_section(ed, false) != NULL};
 	uint64_t cur = 0;
 
-	order_sections(ed);
 	b.bias = bias(ed);
 	choose_table(ed, &b);
+	if (b.table == TABLE_BLOCK || b.table == TABLE_SPARSE)
+		KP_TRY(kp_edit_add_section(ed, KP_TABLE_SECTION, true,
+					   (struct kp_span){0}, why));
+	order_sections(ed);
 	add_segments(ed, &b);
 	KP_TRY(place_chunks(ed, &b, &cur, why));
 	KP_TRY(place_block(ed, &b, &cur, why));
-	place_loads(ed, &b);
+	place_loads(ed, &b, cur);
 	KP_TRY(place_segments(ed, &b, why));
 	KP_TRY(place_sections(ed, &cur, why));
 	ed->tail_to = cur;

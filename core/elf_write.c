@@ -149,7 +149,7 @@ static kpack_error_t write_section(const struct writer *w, size_t i,
 
 	if (i == w->ed->names)
 		return write_names(w, s, why);
-	if (s->is_new)
+	if (s->is_new) /* the program headers' section has no bytes of its own */
 		return kp_outfile_pwrite(w->out, s->h.sh_offset, s->bytes.data,
 					 s->bytes.size, why);
 	if (s->h.sh_type == SHT_NOBITS || s->h.sh_size == 0 || in_chunk(w->ed, s))

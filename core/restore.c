@@ -5,8 +5,6 @@
 #include "elf_edit.h"
 #include "wrapper.h"
 
-#define FATBIN_SECTION ".hip_fatbin"
-
 struct restorer {
 	struct kp_edit ed;
 	const struct kp_fatbin *fat;
@@ -37,12 +35,12 @@ static kpack_error_t drop_ours(struct kp_edit *ed, struct kpackx_error *why)
 static kpack_error_t fill(struct restorer *r, struct kpackx_error *why)
 {
 	struct kp_edit *ed = &r->ed;
-	size_t section = kp_edit_find(ed, FATBIN_SECTION);
+	size_t section = kp_edit_find(ed, KP_FATBIN_SECTION);
 	Elf64_Shdr *h = &ed->sections[section].h;
 
 	if (!section)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "the section " FATBIN_SECTION " is gone");
+			       "the section " KP_FATBIN_SECTION " is gone");
 	if (h->sh_type != SHT_NOBITS) /* the device code was kept */
 		return KPACK_SUCCESS;
 	if (r->options->size > h->sh_size)
@@ -53,7 +51,7 @@ static kpack_error_t fill(struct restorer *r, struct kpackx_error *why)
 static kpack_error_t point_back(struct restorer *r, struct kpackx_error *why)
 {
 	const struct kp_elf *elf = &r->fat->elf;
-	const Elf64_Shdr *h = &r->ed.sections[kp_edit_find(&r->ed, FATBIN_SECTION)].h;
+	const Elf64_Shdr *h = &r->ed.sections[kp_edit_find(&r->ed, KP_FATBIN_SECTION)].h;
 
 	for (size_t i = 0; i < elf->n_wrappers; i++) {
 		uint64_t offset = r->options->offsets[i];
