@@ -83,6 +83,15 @@
 /* Bytes of a layout, which is held whole: about 200 for each of KP_IMAGES_MAX objects. */
 #define KP_LAYOUT_MAX (UINT64_C(256) << 20)
 
+/*
+ * Bytes of the device code that stand in a layout themselves: the host's entries and what
+ * lies between entries.  Compilers leave the one empty and the other zero.
+ */
+#define KP_LAYOUT_INLINE_MAX (1 << 20)
+
+/* Bytes a layout can describe, as they are or decompressed: all of ROCm has 30 GB. */
+#define KP_LAYOUT_SECTION_MAX (UINT64_C(64) << 30)
+
 /* Features of one target ID: LLVM knows two, HRX takes four; n of them make 2^n targets. */
 #define KP_FEATURES_MAX 4
 

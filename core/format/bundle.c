@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include "../limits.h"
 
-#define ENTRY_SIZE 24
 /* Header bytes fetched at first; every real one fits, the HIP runtime reads no more. */
 #define FIRST_FETCH 4096
 
@@ -29,7 +28,7 @@ bool kp_bundle_probe(struct kp_span head)
 
 static kpack_error_t check_count(uint64_t n, uint64_t size, struct kpackx_error *why)
 {
-	uint64_t room = (size - KP_BUNDLE_HEADER_MIN) / ENTRY_SIZE;
+	uint64_t room = (size - KP_BUNDLE_HEADER_MIN) / KP_BUNDLE_ROW_SIZE;
 
 	if (n > KP_BUNDLE_ENTRIES_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
@@ -59,7 +58,7 @@ static kpack_error_t header_need(struct kp_span head, uint64_t size, uint64_t *n
 	n = kp_le64(head.data + sizeof(magic));
 	KP_TRY(check_count(n, size, why));
 	for (uint64_t i = 0; i < n; i++) {
-		*need = pos + (n - i) * ENTRY_SIZE;
+		*need = pos + (n - i) * KP_BUNDLE_ROW_SIZE;
 		if (*need > head.size)
 			return KPACK_SUCCESS;
 		id_len = kp_le64(head.data + pos + 16);
@@ -68,8 +67,8 @@ static kpack_error_t header_need(struct kp_span head, uint64_t size, uint64_t *n
 				       "entry %" PRIu64 ": ID of %" PRIu64
 				       " bytes, at most %d",
 				       i, id_len, KP_ENTRY_ID_MAX);
-		pos += ENTRY_SIZE + id_len;
-		*need = pos + (n - i - 1) * ENTRY_SIZE;
+		pos += KP_BUNDLE_ROW_SIZE + id_len;
+		*need = pos + (n - i - 1) * KP_BUNDLE_ROW_SIZE;
 		if (*need > head.size)
 			return KPACK_SUCCESS;
 	}
@@ -142,13 +141,13 @@ static kpack_error_t add_entries(const uint8_t *header, uint64_t header_size,
 	for (uint64_t i = 0; i < n; i++) {
 		uint64_t offset = kp_le64(p), len = kp_le64(p + 8),
 			 id_len = kp_le64(p + 16);
-		struct kp_span id = {p + ENTRY_SIZE, (size_t)id_len};
+		struct kp_span id = {p + KP_BUNDLE_ROW_SIZE, (size_t)id_len};
 
 		KP_TRY(check_range(i, offset, len, header_size, size, why));
 		KP_TRY(kp_containers_add_image(list, c, id, offset, len, why));
 		if (len && offset + len > *end)
 			*end = offset + len;
-		p += ENTRY_SIZE + id_len;
+		p += KP_BUNDLE_ROW_SIZE + id_len;
 	}
 	/* the bundler does not write the gap before an empty last entry */
 	for (size_t i = c->first_image; i < list->n_images; i++) {
@@ -175,6 +174,31 @@ kpack_error_t kp_bundle_list(kp_bundle_more_fn *more, void *arg, uint64_t size,
 		err = add_entries(header, header_size, size, c, list, end, why);
 	free(header);
 	return err;
+}
+
+uint64_t kp_bundle_header_size(const struct kp_bundle_row *rows, size_t n)
+{
+	uint64_t size = KP_BUNDLE_HEADER_MIN;
+
+	for (size_t i = 0; i < n; i++)
+		size += KP_BUNDLE_ROW_SIZE + rows[i].id.size;
+	return size;
+}
+
+void kp_bundle_header_write(const struct kp_bundle_row *rows, size_t n, uint8_t *out)
+{
+	memcpy(out, magic, sizeof(magic));
+	kp_put_le64(out + sizeof(magic), n);
+	out += KP_BUNDLE_HEADER_MIN;
+	for (size_t i = 0; i < n; i++) {
+		kp_put_le64(out, rows[i].offset);
+		kp_put_le64(out + 8, rows[i].size);
+		kp_put_le64(out + 16, rows[i].id.size);
+		out += KP_BUNDLE_ROW_SIZE;
+		if (rows[i].id.size)
+			memcpy(out, rows[i].id.data, rows[i].id.size);
+		out += rows[i].id.size;
+	}
 }
 
 static kpack_error_t more_from_source(void *arg, uint8_t *buf, size_t have, size_t want,

@@ -9,6 +9,8 @@
 #include "format.h"
 
 #define KP_BUNDLE_HEADER_MIN 32
+/* A row of it: u64 offset, size, length of the ID; the ID follows. */
+#define KP_BUNDLE_ROW_SIZE 24
 
 /*
  * Append bytes [have, want) of the bundle at BUF + have.  WANT is never above the size
@@ -27,5 +29,16 @@ kpack_error_t kp_bundle_list(kp_bundle_more_fn *more, void *arg, uint64_t size,
 			     uint64_t *end, struct kpackx_error *why);
 
 bool kp_bundle_probe(struct kp_span head);
+
+/* A row of a header that is written. */
+struct kp_bundle_row {
+	struct kp_span id;
+	uint64_t offset,
+		size; /* offset as in the file: an empty entry may lie anywhere */
+};
+
+/* Write the header of N rows to OUT, which has room for kp_bundle_header_size bytes. */
+uint64_t kp_bundle_header_size(const struct kp_bundle_row *rows, size_t n);
+void kp_bundle_header_write(const struct kp_bundle_row *rows, size_t n, uint8_t *out);
 
 #endif

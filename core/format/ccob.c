@@ -19,6 +19,7 @@
 #include <zstd_errors.h>
 #include "../limits.h"
 #include "bundle.h"
+#include "ccob.h"
 
 #ifndef KP_WITH_ZLIB
 #define KP_WITH_ZLIB 1
@@ -27,7 +28,6 @@
 #include <zlib.h>
 #endif
 
-#define HEADER_MAX 32
 /* Compressed bytes read at a time. */
 #define IN_SIZE 65536
 
@@ -393,17 +393,16 @@ static kpack_error_t find_method(unsigned number, const struct method **out,
 static kpack_error_t read_header(const struct kp_source *src, struct ccob *h,
 				 struct kpackx_error *why)
 {
-	static const uint8_t header_sizes[] = {0, 20, 24, 32};
-	uint8_t b[HEADER_MAX];
+	uint8_t b[KP_CCOB_HEADER_MAX];
 	unsigned version;
 
 	KP_TRY(kp_source_read(src, 0, b, 8, why));
 	version = kp_le16(b + 4);
-	if (version < 1 || version > 3)
+	if (!kp_ccob_header_size(version))
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "version %u, known are 1 to 3", version);
 	KP_TRY(find_method(kp_le16(b + 6), &h->method, why));
-	h->header_size = header_sizes[version];
+	h->header_size = kp_ccob_header_size(version);
 	KP_TRY(kp_source_read(src, 0, b, h->header_size, why));
 	h->size = version == 1 ? 0 : version == 2 ? kp_le32(b + 8) : kp_le64(b + 8);
 	h->decoded = version == 3 ? kp_le64(b + 16) : kp_le32(b + 8 + 4 * (version - 1));

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* Compressed bundles (ccob.c) made again: the same bytes where the same encoder is there. */
+#ifndef KP_CCOB_H
+#define KP_CCOB_H
+
+#include "format.h"
+
+#define KP_CCOB_HEADER_MAX 32
+#define KP_CCOB_ZLIB 0
+#define KP_CCOB_ZSTD 1
+
+/* Bytes of the header; 0: no such version. */
+static inline uint64_t kp_ccob_header_size(unsigned version)
+{
+	static const uint8_t sizes[] = {0, 20, 24, 32};
+
+	return version < sizeof(sizes) ? sizes[version] : 0;
+}
+
+/* How a compressed bundle is written, but for its sizes. */
+struct kp_ccob_form {
+	unsigned version, method;
+	uint64_t hash;
+	int level;       /* of zstd or zlib; 0: not known */
+	bool long_range; /* zstd's long-distance matching */
+};
+
+/* Read version, method and hash of container C of SRC; the level becomes 0. */
+kpack_error_t kp_ccob_form_read(const struct kp_source *src, const struct kp_container *c,
+				struct kp_ccob_form *out, struct kpackx_error *why);
+
+/* May FORM be written: known version, method and level (0 too)? */
+bool kp_ccob_form_ok(const struct kp_ccob_form *form);
+
+/* Hash of a header whose payload is PAYLOAD. */
+uint64_t kp_ccob_hash(struct kp_span payload);
+
+/*
+ * Find the level that makes container C of SRC out of its PAYLOAD, and set it in FORM;
+ * where there is none, FORM's level becomes 0 and the answer is a success.  LIKE (or NULL)
+ * is tried first.  SEARCH false: only LIKE and what compilers do by default.
+ */
+kpack_error_t kp_ccob_find_level(const struct kp_source *src,
+				 const struct kp_container *c, struct kp_span payload,
+				 const struct kp_ccob_form *like, bool search,
+				 struct kp_ccob_form *form, struct kpackx_error *why);
+
+/*
+ * Write PAYLOAD (at most KP_CCOB_MAX bytes) as FORM says, a level of 0 as compilers do.
+ * The caller frees *OUT.
+ * NOT_IMPLEMENTED: built without the method; more bytes than the version can state.
+ */
+kpack_error_t kp_ccob_encode(const struct kp_ccob_form *form, struct kp_span payload,
+			     uint8_t **out, size_t *size, struct kpackx_error *why);
+
+#endif

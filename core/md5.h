@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+/* MD5 (RFC 1321), for formats that ask for it.  It protects nothing. */
+#ifndef KP_MD5_H
+#define KP_MD5_H
+
+#include "span.h"
+
+void kp_md5(struct kp_span data, uint8_t out[16]);
+
+#endif
