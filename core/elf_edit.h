@@ -47,8 +47,9 @@ struct kp_edit_section {
 };
 
 /*
- * Covers the program headers when they are in the block: tools that copy a file section by
- * section (dwz, eu-strip) would lose them.
+ * Tools that copy a file section by section (dwz, eu-strip) would lose program headers in the
+ * block: this section covers them.  On a page put in front it covers what is free
+ * behind them, or patchelf would put into that page what must be writable.
  */
 #define KP_TABLE_SECTION ".rocm_kpack_phdr"
 

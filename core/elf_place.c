@@ -122,6 +122,7 @@ static bool has_head_room(const struct kp_edit *ed)
 	const Elf64_Phdr *first = &ed->segments[find_segment(ed, PT_LOAD, false)].h;
 
 	return ed->h.e_type == ET_EXEC && first->p_offset == ed->old_head &&
+	       ed->n_segments * sizeof(Elf64_Phdr) < ed->page / 2 &&
 	       first->p_vaddr % ed->page == 0 && first->p_vaddr >= 2 * ed->page &&
 	       first->p_vaddr - ed->page >= 65536;
 }
@@ -283,7 +284,7 @@ static kpack_error_t place_block(struct kp_edit *ed, const struct block *b, uint
 	if (!b->load)
 		return KPACK_SUCCESS;
 	KP_TRY(place_block_load(ed, b, *cur, h, why));
-	if (table) {
+	if (table && b->table != TABLE_HEAD) {
 		ed->h.e_phoff = h->p_offset;
 		table->h.sh_addr = h->p_vaddr;
 		table->h.sh_offset = h->p_offset;
@@ -332,6 +333,17 @@ static void place_empty_loads(struct kp_edit *ed, uint64_t end)
 	}
 }
 
+static void place_head_section(struct kp_edit *ed, const struct block *b,
+			       const Elf64_Phdr *head)
+{
+	Elf64_Shdr *s = &block_section(ed, true)->h;
+
+	s->sh_offset = sizeof(Elf64_Ehdr) + b->table_size;
+	s->sh_addr = head->p_vaddr + s->sh_offset;
+	s->sh_size = ed->page - s->sh_offset;
+	s->sh_addralign = 8;
+}
+
 static void place_loads(struct kp_edit *ed, const struct block *b, uint64_t end)
 {
 	for (size_t i = ed->n_chunks; i-- > 0;)
@@ -345,6 +357,7 @@ static void place_loads(struct kp_edit *ed, const struct block *b, uint64_t end)
 		h->p_paddr -= ed->page;
 		h->p_filesz += ed->page;
 		h->p_memsz += ed->page;
+		place_head_section(ed, b, h);
 	}
 }
 
@@ -586,7 +599,7 @@ kpack_error_t kp_edit_place(struct kp_edit *ed, struct kpackx_error *why)
 
 	b.bias = bias(ed);
 	choose_table(ed, &b);
-	if (b.table == TABLE_BLOCK || b.table == TABLE_SPARSE)
+	if (b.table != TABLE_IN_PLACE)
 		KP_TRY(kp_edit_add_section(ed, KP_TABLE_SECTION, true,
 					   (struct kp_span){0}, why));
 	order_sections(ed);

@@ -241,7 +241,8 @@ static kpack_error_t erase_table(const struct writer *w, struct kpackx_error *wh
 	const struct kp_edit *ed = w->ed;
 	uint64_t size = ed->n_old_segments * sizeof(zero);
 
-	if (ed->chunks[0].to != 0 || ed->old_table != sizeof(Elf64_Ehdr) ||
+	if (ed->old_head || ed->chunks[0].to != 0 ||
+	    ed->old_table != sizeof(Elf64_Ehdr) ||
 	    !kp_range_ok(ed->chunks[0].size, ed->old_table, size))
 		return KPACK_SUCCESS;
 	for (size_t i = 0; i < ed->n_old_segments; i++)
