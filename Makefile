@@ -277,19 +277,21 @@ install-files:
 	install -d $(bindir) $(sbindir) $(mandir)
 	install -m 755 $(O)/kpackfs $(O)/kpack $(bindir)
 	ln -sf kpack $(bindir)/kpack-pack
+	ln -sf kpack $(bindir)/kpack-mark
 	ln -sf ../bin/kpackfs $(sbindir)/mount.kpackfs
 	$(if $(pages),install -m 644 $(pages) $(mandir))
 	install -d $(bashdir) $(zshdir) $(fishdir)
 	for f in $(notdir $(bash_completions:.bash=)); do \
 		install -m 644 contrib/completion/$$f.bash $(bashdir)/$$f || exit 1; done
 	ln -sf kpack $(bashdir)/kpack-pack
+	ln -sf kpack $(bashdir)/kpack-mark
 	$(if $(zsh_completions),install -m 644 $(zsh_completions) $(zshdir))
 	$(if $(fish_completions),install -m 644 $(fish_completions) $(fishdir))
 
 uninstall: ## remove what install put there
-	rm -f $(bindir)/kpackfs $(bindir)/kpack $(bindir)/kpack-pack $(sbindir)/mount.kpackfs \
+	rm -f $(bindir)/kpackfs $(bindir)/kpack $(bindir)/kpack-pack $(bindir)/kpack-mark $(sbindir)/mount.kpackfs \
 		$(addprefix $(mandir)/,$(notdir $(pages))) \
-		$(addprefix $(bashdir)/,$(notdir $(bash_completions:.bash=)) kpack-pack) \
+		$(addprefix $(bashdir)/,$(notdir $(bash_completions:.bash=)) kpack-pack kpack-mark) \
 		$(addprefix $(zshdir)/,$(notdir $(zsh_completions))) \
 		$(addprefix $(fishdir)/,$(notdir $(fish_completions)))
 

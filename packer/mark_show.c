@@ -124,11 +124,17 @@ static void print_marker(const struct show *s)
 		print_line("layout", "-");
 }
 
+/* The container wrapper I leads to, or -1. */
+static ptrdiff_t container_of(const struct binary *b, size_t i)
+{
+	return b->fat.wrapper_container ? b->fat.wrapper_container[i] : -1;
+}
+
 /* INDEX: what it asks for at run time.  LEADS TO: an address, and what is there. */
 static void print_wrapper(const struct binary *b, size_t i)
 {
 	const struct kp_elf_wrapper *w = &b->fat.elf.wrappers[i];
-	ptrdiff_t container = b->fat.wrapper_container[i];
+	ptrdiff_t container = container_of(b, i);
 
 	printf("  %7zu  %-5s  %7" PRIu32 "  %7" PRIu64 "  %#14" PRIx64, i, magic_name(w),
 	       w->fields.version, w->fields.index, w->vaddr);
@@ -137,7 +143,8 @@ static void print_wrapper(const struct binary *b, size_t i)
 	else if (container >= 0)
 		printf("  %#" PRIx64 " container %td\n", w->target, container);
 	else
-		printf("  %#" PRIx64 " marker\n", w->target);
+		printf("  %#" PRIx64 "%s\n", w->target,
+		       b->marker.kernel_name ? " marker" : "");
 }
 
 static void print_text(const struct show *s)
@@ -193,7 +200,7 @@ static json_t *layout_json(const struct show *s)
 static json_t *wrapper_json(const struct binary *b, size_t i)
 {
 	const struct kp_elf_wrapper *w = &b->fat.elf.wrappers[i];
-	ptrdiff_t container = b->fat.wrapper_container[i];
+	ptrdiff_t container = container_of(b, i);
 	bool known = w->source != KP_POINTER_UNRESOLVED;
 
 	return json_pack(

@@ -8,8 +8,9 @@
 #   kpack.1       the same below ".Ss NAME", a section per subcommand; a section that refers
 #                 to kpack-NAME(1) leaves its options to that page.  Global options stand
 #                 outside these sections.
-#   kpack-NAME.1  the whole page
-#   completions   bash, zsh: between "NAME)" and ";;" ("global)": without a subcommand)
+#   kpack-NAME.1  the whole page; where NAME has subcommands of its own, a section for each
+#   completions   bash, zsh: between "NAME)" and ";;" ("global)": without a subcommand;
+#                 "mark-show)": mark's subcommand show)
 #                 fish: "-l long" on lines that name the subcommand, or none
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -99,8 +100,7 @@ done
 # ---- kpack ----
 
 page=$(cat packer/kpack.1 2>/dev/null)
-# what says "(not built)" is a name kept for later
-commands=$("$bin/kpack" --help 2>/dev/null | grep -v '(not built)$' | sed -nE 's/^  ([a-z][a-z-]*)  +[^ ].*/\1/p' | sort -u)
+commands=$("$bin/kpack" --help 2>/dev/null | sed -nE 's/^  ([a-z][a-z-]*)  +[^ ].*/\1/p' | sort -u)
 
 same "kpack: subcommands in kpack.1" "$commands" \
 	"$(echo "$page" | sed -nE 's/^\.Ss (kpack )?([a-z][a-z-]*)$/\2/p' | sort -u)"
@@ -118,6 +118,41 @@ same "kpack: global options in kpack.bash" "$want" "$(case_options global $comp/
 same "kpack: global options in _kpack" "$want" "$(case_options global $comp/_kpack)"
 same "kpack: global options in kpack.fish" "$want" "$(fish_options kpack global $comp/kpack.fish)"
 
+own_commands() # NAME: its subcommands
+{
+	"$bin/kpack" "$1" --help 2>/dev/null | sed -n '/^commands:/,$s/^  \([a-z][a-z-]*\)  *[^ ].*/\1/p' | sort -u
+}
+
+listed() # NAME FILE: the names between "# NAME" and "# end"
+{
+	sed -n "/# $1\$/,/# end/p" "$2" 2>/dev/null |
+		sed -nE "s/^[[:space:]]*(echo |')?([a-z-]+)(:.*)?\$/\2/p" | sort -u
+}
+
+# A command with subcommands: its page has a section for each of them
+for name in $commands; do
+	own=$(own_commands "$name")
+	[ -n "$own" ] || continue
+	page=$(cat "packer/kpack-$name.1")
+	same "kpack $name: subcommands in kpack-$name.1" "$own" \
+		"$(echo "$page" | sed -nE 's/^\.Ss ([a-z-]+)$/\1/p' | sort -u)"
+	for file in kpack.bash _kpack kpack.fish; do
+		same "kpack $name: subcommands in $file" "$own" "$(listed "$name" $comp/$file)"
+	done
+	for sub in $own; do
+		want=$(help_options "$bin/kpack" "$name" "$sub")
+		same "kpack $name $sub: kpack-$name.1" "$want" "$(echo "$page" | page_section "$sub" | page_options)"
+		same "kpack $name $sub: kpack.bash" "$want" "$(case_options "$name-$sub" $comp/kpack.bash)"
+		same "kpack $name $sub: _kpack" "$want" "$(case_options "$name-$sub" $comp/_kpack)"
+		# --help stands with the command itself
+		same "kpack $name $sub: kpack.fish" "$want" "$({
+			fish_options kpack "$sub" $comp/kpack.fish
+			echo --help
+		} | sort -u)"
+	done
+done
+
+page=$(cat packer/kpack.1 2>/dev/null)
 for name in $commands; do
 	want=$(help_options "$bin/kpack" "$name")
 	section=$(echo "$page" | page_section "$name")
@@ -125,14 +160,20 @@ for name in $commands; do
 		same "kpack $name: kpack.1" "$want" "$(echo "$section" | page_options)"
 	fi
 	if [ -e "packer/kpack-$name.1" ] || [ "$name" = pack ]; then
-		same "kpack $name: kpack-$name.1" "$want" "$(page_options <"packer/kpack-$name.1")"
+		same "kpack $name: kpack-$name.1" "$want" "$(if [ -z "$(own_commands "$name")" ]; then
+			cat "packer/kpack-$name.1"
+		else
+			awk '/^\.S[hs] / { inside = /^\.Ss / } !inside' "packer/kpack-$name.1"
+		fi | page_options)"
 	fi
 	same "kpack $name: kpack.bash" "$want" "$(case_options "$name" $comp/kpack.bash)"
 	same "kpack $name: _kpack" "$want" "$(case_options "$name" $comp/_kpack)"
 	same "kpack $name: kpack.fish" "$want" "$(fish_options kpack "$name" $comp/kpack.fish)"
 done
-same "kpack-pack is kpack pack" "$(help_options "$bin/kpack" pack)" \
-	"$(help_options "$bin/kpack-pack")"
+for name in pack mark; do
+	same "kpack-$name is kpack $name" "$(help_options "$bin/kpack" $name)" \
+		"$(help_options "$bin/kpack-$name")"
+done
 
 echo "1..$n"
 exit $failed

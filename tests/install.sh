@@ -40,11 +40,14 @@ t "make install" in_root install
 t "kpack runs" "$root/d/usr/bin/kpack" --version
 t "kpackfs runs" "$root/d/usr/bin/kpackfs" --version
 t "kpack-pack is kpack" resolves bin/kpack-pack bin/kpack
+t "kpack-mark is kpack" resolves bin/kpack-mark bin/kpack
 t "mount.kpackfs is kpackfs" resolves sbin/mount.kpackfs bin/kpackfs
-for page in kpackfs kpack kpack-pack; do
+for page in kpackfs kpack kpack-pack kpack-mark; do
 	t "$page(1) is there" holds "share/man/man1/$page.1"
 done
 t "bash completion is there" holds share/bash-completion/completions/kpack
+t "bash completion of kpack-mark is kpack's" \
+	resolves share/bash-completion/completions/kpack-mark share/bash-completion/completions/kpack
 t "zsh completion is there" holds share/zsh/site-functions/_kpack
 t "fish completion is there" holds share/fish/vendor_completions.d/kpack.fish
 t "installing again works" in_root install

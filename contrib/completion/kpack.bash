@@ -1,8 +1,9 @@
-# bash completion for kpack and kpack-pack
+# bash completion for kpack, kpack-pack and kpack-mark
 
 _kpack_commands=(
 	# subcommands
 	pack
+	mark
 	ls
 	cat
 	extract
@@ -12,11 +13,29 @@ _kpack_commands=(
 	# end
 )
 
+_kpack_mark_commands=(
+	# mark
+	show
+	convert
+	set
+	check
+	restore
+	strip-safe
+	# end
+)
+
 _kpack_options() # COMMAND
 {
 	case $1 in
 	pack) echo --archives-only --group --key-prefix --arch --family --scheme --level --chunk \
 		--volume-size --jobs --force --json --quiet --help ;;
+	mark) echo --help ;;
+	mark-show) echo --json --help ;;
+	mark-convert) echo --kernel-name --search-path --keep-device-code --help ;;
+	mark-set) echo --kernel-name --search-path --help ;;
+	mark-check) echo --arch --json --verbose --help ;;
+	mark-restore) echo --output --archive --allow-missing --help ;;
+	mark-strip-safe) echo --help ;;
 	ls) echo --long --arch --json --help ;;
 	cat) echo --output --help ;;
 	extract) echo --arch --directory --force --help ;;
@@ -45,11 +64,22 @@ _kpack()
 		done
 	fi
 
+	if [[ $command == mark ]]; then
+		for ((i = first; i < COMP_CWORD; i++)); do
+			if [[ ${COMP_WORDS[i]} != -* ]]; then
+				command=mark-${COMP_WORDS[i]}
+				break
+			fi
+		done
+	fi
+
 	local words=
 	if [[ $cur == -* ]]; then
 		words=$(_kpack_options "$command")
 	elif [[ $command == global ]]; then
 		words=${_kpack_commands[*]}
+	elif [[ $command == mark ]]; then
+		words=${_kpack_mark_commands[*]}
 	else
 		case $prev in
 		--scheme) words='none zstd-per-kernel' ;;
@@ -72,4 +102,4 @@ _kpack()
 	fi
 }
 
-complete -F _kpack kpack kpack-pack
+complete -F _kpack kpack kpack-pack kpack-mark

@@ -1,14 +1,26 @@
-# fish completion for kpack and kpack-pack
+# fish completion for kpack, kpack-pack and kpack-mark
 
 function __kpack_commands
 	# subcommands
 	echo pack
+	echo mark
 	echo ls
 	echo cat
 	echo extract
 	echo info
 	echo verify
 	echo inspect
+	# end
+end
+
+function __kpack_mark_commands
+	# mark
+	echo show
+	echo convert
+	echo set
+	echo check
+	echo restore
+	echo strip-safe
 	# end
 end
 
@@ -34,5 +46,18 @@ complete -c kpack -n '__fish_seen_subcommand_from cat' -s o -l output -r -d 'Wri
 complete -c kpack -n '__fish_seen_subcommand_from extract' -s C -l directory -r -d 'Where to'
 complete -c kpack -n '__fish_seen_subcommand_from pack ls cat extract info verify inspect' -l help -d 'Show the options'
 
-# called by its link: the options of pack, without the word
+complete -c kpack -n '__fish_seen_subcommand_from mark; and not __fish_seen_subcommand_from (__kpack_mark_commands)' -f -a '(__kpack_mark_commands)'
+complete -c kpack -n '__fish_seen_subcommand_from mark' -l help -d 'Show the options'
+complete -c kpack -n '__fish_seen_subcommand_from mark; and __fish_seen_subcommand_from show check' -l json -d 'As JSON'
+complete -c kpack -n '__fish_seen_subcommand_from mark; and __fish_seen_subcommand_from convert set' -l kernel-name -x -d 'Key of its objects'
+complete -c kpack -n '__fish_seen_subcommand_from mark; and __fish_seen_subcommand_from convert set' -l search-path -x -d 'Where an archive is'
+complete -c kpack -n '__fish_seen_subcommand_from mark; and __fish_seen_subcommand_from convert' -l keep-device-code -d 'Leave the device code in the file'
+complete -c kpack -n '__fish_seen_subcommand_from mark; and __fish_seen_subcommand_from check' -l arch -x -d 'Must be there too'
+complete -c kpack -n '__fish_seen_subcommand_from mark; and __fish_seen_subcommand_from check' -s v -l verbose -d 'Also binaries without fault'
+complete -c kpack -n '__fish_seen_subcommand_from mark; and __fish_seen_subcommand_from restore' -s o -l output -r -d 'Write to another file'
+complete -c kpack -n '__fish_seen_subcommand_from mark; and __fish_seen_subcommand_from restore' -l archive -r -d 'Take objects from here'
+complete -c kpack -n '__fish_seen_subcommand_from mark; and __fish_seen_subcommand_from restore' -l allow-missing -d 'Leave out what is in no archive'
+
+# called by their links: the options of pack and mark, without the word
 complete -c kpack-pack -w 'kpack pack'
+complete -c kpack-mark -w 'kpack mark'
