@@ -319,7 +319,8 @@ static kpack_error_t link_tmp_name(struct kp_outfile *out, struct kpackx_error *
 
 kpack_error_t kp_outfile_publish(struct kp_outfile *out, struct kpackx_error *why)
 {
-	KP_TRY(kp_outfile_sync(out, why));
+	if (!out->lazy)
+		KP_TRY(kp_outfile_sync(out, why));
 	if (!out->tmp_name)
 		KP_TRY(link_tmp_name(out, why));
 	if (renameat(out->dir_fd, out->tmp_name, out->dir_fd, out->name))
@@ -327,7 +328,7 @@ kpack_error_t kp_outfile_publish(struct kp_outfile *out, struct kpackx_error *wh
 				     out->name);
 	drop_tmp_name(out);
 	/* file systems that cannot flush a directory say EINVAL */
-	if (fsync(out->dir_fd) && errno != EINVAL)
+	if (!out->lazy && fsync(out->dir_fd) && errno != EINVAL)
 		return kp_fail_errno(why, errno, "%s: cannot flush its directory",
 				     out->name);
 	kp_outfile_close(out);

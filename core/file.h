@@ -83,6 +83,8 @@ struct kp_outfile {
 	int dir_fd;
 	char *name;     /* final name inside the directory */
 	char *tmp_name; /* temporary name, or NULL while there is none */
+	/* Set after open: publish without flushing, for what can be made again. */
+	bool lazy;
 };
 
 /* Begin NAME (one component) in directory DIR.  MODE is the final mode before umask. */
