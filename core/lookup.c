@@ -230,32 +230,41 @@ static void say_archs(const struct kp_lookup_want *want, struct line *line)
 	}
 }
 
-static kpack_error_t nothing_found(const struct choice *c,
-				   const struct kp_lookup_want *want,
-				   struct kpackx_error *why)
+/* What it means that nothing was chosen. */
+static kpack_error_t outcome(const struct choice *c)
 {
 	struct kp_lookup *l = c->lookup;
 	kpack_error_t code = KPACK_ERROR_ARCHIVE_NOT_FOUND;
-	struct line line = {.used = 0};
-	char key[SHOWN_MAX];
 
+	if (c->any_arch)
+		return KPACK_ERROR_KERNEL_NOT_FOUND;
 	for (size_t i = 0; i < l->n_files; i++) {
-		if (!l->files[i].tried) /* no arch asked for it */
+		if (!l->files[i].tried) /* the list named no arch at all */
 			try_file(l, &l->files[i]);
 		if (l->files[i].held)
 			code = KPACK_ERROR_ARCH_NOT_FOUND;
 	}
-	if (c->any_arch)
-		code = KPACK_ERROR_KERNEL_NOT_FOUND;
+	return code;
+}
+
+static kpack_error_t nothing_found(const struct choice *c,
+				   const struct kp_lookup_want *want,
+				   struct kpackx_error *why)
+{
+	kpack_error_t code = outcome(c);
+	struct line line = {.used = 0};
+	char key[SHOWN_MAX];
+
 	shown(want->key, key);
-	if (code == KPACK_ERROR_ARCHIVE_NOT_FOUND) {
+	if (code == KPACK_ERROR_ARCHIVE_NOT_FOUND)
 		say(&line, "no archive to look for %s in", key);
-	} else {
-		say(&line, "no %s", c->any_arch ? key : "archive offers");
-		say(&line, "%s", c->any_arch ? " for" : "");
+	else if (code == KPACK_ERROR_ARCH_NOT_FOUND)
+		say(&line, "no archive offers");
+	else
+		say(&line, "no %s for", key);
+	if (code != KPACK_ERROR_ARCHIVE_NOT_FOUND)
 		say_archs(want, &line);
-	}
-	say_files(l, &line);
+	say_files(c->lookup, &line);
 	return kp_fail(why, code, "%s", line.text);
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "maps.h"
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,15 +14,34 @@ struct mapping {
 	char *name; /* in the line, "" for none */
 };
 
+/* A number of that base with END behind it. */
+static bool take_number(char **at, int base, char end, uint64_t *out)
+{
+	char *stop;
+
+	*out = strtoull(*at, &stop, base);
+	if (stop == *at || *stop != end)
+		return false;
+	*at = stop + 1;
+	return true;
+}
+
+static bool skip_word(char **at)
+{
+	*at += strcspn(*at, " ");
+	return *(*at)++ == ' ';
+}
+
+/* "55d0-55d8 r-xp 00002000 fd:01 1234   /usr/lib/libx.so" */
 static bool parse(char *line, struct mapping *m)
 {
-	int name = 0;
-
 	line[strcspn(line, "\n")] = '\0';
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64 " %*s %" SCNu64 " %n",
-		   &m->start, &m->end, &m->offset, &m->inode, &name) < 4)
+	if (!take_number(&line, 16, '-', &m->start) ||
+	    !take_number(&line, 16, ' ', &m->end) || !skip_word(&line) ||
+	    !take_number(&line, 16, ' ', &m->offset) || !skip_word(&line) ||
+	    !take_number(&line, 10, ' ', &m->inode))
 		return false;
-	m->name = line + name;
+	m->name = line + strspn(line, " ");
 	return true;
 }
 

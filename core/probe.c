@@ -10,24 +10,24 @@
 enum { RUN = 4096, RUNS = 32 };
 
 /* Bytes from AT to the end of its run, LEFT at most. */
-static size_t run_size(uintptr_t at, size_t left)
+static size_t run_size(const char *at, size_t left)
 {
-	size_t n = RUN - at % RUN;
+	size_t n = RUN - (uintptr_t)at % RUN;
 
 	return n < left ? n : left;
 }
 
 /*
  * One call copies many runs, each an element of its own: elements are copied whole or
- * not. -1 and errno: EFAULT when nothing is readable.
+ * not.  -1 and errno: EFAULT when nothing is readable.
  */
-static ssize_t copy_direct(uintptr_t at, void *buf, size_t size)
+static ssize_t copy_direct(const char *at, void *buf, size_t size)
 {
 	struct iovec to = {buf, 0}, from[RUNS];
 	unsigned n = 0;
 
 	for (; n < RUNS && to.iov_len < size; n++) {
-		uintptr_t start = at + to.iov_len;
+		const char *start = at + to.iov_len;
 
 		from[n].iov_base = (void *)start;
 		from[n].iov_len = run_size(start, size - to.iov_len);
@@ -37,14 +37,14 @@ static ssize_t copy_direct(uintptr_t at, void *buf, size_t size)
 }
 
 /* The same through a pipe: where a sandbox forbids the call. */
-static ssize_t copy_piped(uintptr_t at, void *buf, size_t size)
+static ssize_t copy_piped(const char *at, void *buf, size_t size)
 {
 	ssize_t n;
 	int fds[2];
 
 	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK))
 		return -1;
-	n = write(fds[1], (const void *)at, run_size(at, size));
+	n = write(fds[1], at, run_size(at, size));
 	if (n > 0)
 		n = read(fds[0], buf, (size_t)n);
 	close(fds[0]);
@@ -52,7 +52,7 @@ static ssize_t copy_piped(uintptr_t at, void *buf, size_t size)
 	return n;
 }
 
-static ssize_t copy_some(uintptr_t at, void *buf, size_t size)
+static ssize_t copy_some(const char *at, void *buf, size_t size)
 {
 	ssize_t n = copy_direct(at, buf, size);
 
@@ -64,11 +64,11 @@ static ssize_t copy_some(uintptr_t at, void *buf, size_t size)
 kpack_error_t kp_probe(const void *at, void *buf, size_t size, size_t *got,
 		       struct kpackx_error *why)
 {
-	uintptr_t from = (uintptr_t)at;
+	const char *from = at;
 	size_t done = 0;
 
-	if (size > UINTPTR_MAX - from)
-		size = UINTPTR_MAX - from;
+	if (size > UINTPTR_MAX - (uintptr_t)at)
+		size = UINTPTR_MAX - (uintptr_t)at;
 	while (done < size) {
 		ssize_t n = copy_some(from + done, (char *)buf + done, size - done);
 
