@@ -465,22 +465,44 @@ static size_t split_segment(struct kp_edit *ed, size_t at, uint64_t skip, uint64
 	return at;
 }
 
+uint64_t kp_edit_page(const struct kp_edit *ed, size_t segment)
+{
+	uint64_t align = ed->segments[segment].h.p_align;
+
+	return align < ed->page ? align : ed->page;
+}
+
+/*
+ * Would what is before and what is after [SKIP, SKIP + SIZE) of a chunk share a page?  A page
+ * comes from one place of the file: then the gap stays in it, as zeros.
+ */
+static bool shares_page(const struct kp_edit *ed, const struct kp_edit_chunk *c,
+			uint64_t skip, uint64_t size)
+{
+	uint64_t page = kp_edit_page(ed, c->segment);
+
+	return skip && skip + size < c->size &&
+	       (c->vaddr + skip - 1) / page == (c->vaddr + skip + size) / page;
+}
+
 /* SIZE bytes from FROM on leave the chunk. */
 static void cut_chunk(struct kp_edit *ed, size_t chunk, uint64_t from, uint64_t size)
 {
 	struct kp_edit_chunk left = ed->chunks[chunk], right = left;
 	uint64_t skip = from - left.from;
-	size_t last = split_segment(ed, left.segment, skip, size);
+	bool moves = !shares_page(ed, &left, skip, size);
 
+	if (moves)
+		right.segment = split_segment(ed, left.segment, skip, size);
 	remove_chunk(ed, chunk);
-	mark_moves(ed, chunk);
+	if (moves)
+		mark_moves(ed, chunk);
 	left.size = skip;
-	left.page_after = true;
+	left.page_after = moves;
 	right.from += skip + size;
 	right.vaddr += skip + size;
 	right.size -= skip + size;
-	right.segment = last;
-	right.page_before = right.moves = true;
+	right.page_before = right.moves = moves;
 	if (right.size)
 		insert_chunk(ed, chunk, right);
 	if (left.size)
@@ -528,6 +550,54 @@ static void join(struct kp_edit *ed, size_t at)
 	kp_edit_remove_segment(ed, at + 1);
 }
 
+/* MADE takes its place in the middle of a chunk, where zeros stood for it. */
+static void fill_gap(struct kp_edit *ed, size_t chunk, struct kp_edit_chunk made)
+{
+	struct kp_edit_chunk *left = &ed->chunks[chunk], right = *left;
+	uint64_t skip = made.vaddr - left->vaddr;
+
+	made.segment = left->segment;
+	right.from += skip + made.size;
+	right.vaddr += skip + made.size;
+	right.size -= skip + made.size;
+	left->size = skip;
+	if (right.size)
+		insert_chunk(ed, chunk + 1, right);
+	insert_chunk(ed, chunk + 1, made);
+}
+
+/* MADE follows the file part of segment AT, and may close the gap to the next one. */
+static void fill_hole(struct kp_edit *ed, size_t at, struct kp_edit_chunk made)
+{
+	Elf64_Phdr *h = &ed->segments[at].h;
+	size_t chunk = 0;
+
+	while (chunk < ed->n_chunks && ed->chunks[chunk].vaddr < made.vaddr)
+		chunk++;
+	made.segment = at;
+	/* between the file part and the section were zeros: they are file part now */
+	h->p_filesz = made.vaddr + made.size - h->p_vaddr;
+	insert_chunk(ed, chunk, made);
+	mark_moves(ed, chunk);
+	if (can_join(ed, at))
+		join(ed, at);
+	if (at && can_join(ed, at - 1))
+		join(ed, at - 1);
+}
+
+/* The chunk that has the addresses of S, or -1. */
+static ptrdiff_t chunk_at(const struct kp_edit *ed, const Elf64_Shdr *s)
+{
+	for (size_t i = 0; i < ed->n_chunks; i++) {
+		const struct kp_edit_chunk *c = &ed->chunks[i];
+
+		if (s->sh_addr > c->vaddr &&
+		    kp_range_ok(c->size, s->sh_addr - c->vaddr, s->sh_size))
+			return (ptrdiff_t)i;
+	}
+	return -1;
+}
+
 kpack_error_t kp_edit_fill(struct kp_edit *ed, size_t section, kp_edit_fill_fn *fill,
 			   void *arg, struct kpackx_error *why)
 {
@@ -537,29 +607,18 @@ kpack_error_t kp_edit_fill(struct kp_edit *ed, size_t section, kp_edit_fill_fn *
 				     .size = h->sh_size,
 				     .vaddr = h->sh_addr,
 				     .made = true};
-	size_t chunk = 0;
-	Elf64_Phdr *p;
+	ptrdiff_t chunk = chunk_at(ed, h);
 
-	if (at < 0 || h->sh_type != SHT_NOBITS)
+	if (at < 0 || h->sh_type != SHT_NOBITS || h->sh_size == 0 ||
+	    (chunk < 0 &&
+	     ed->segments[at].h.p_filesz > h->sh_addr - ed->segments[at].h.p_vaddr))
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "elf: %s cannot be filled where it is",
 			       ed->sections[section].name);
-	p = &ed->segments[at].h;
-	if (p->p_vaddr + p->p_filesz > h->sh_addr)
-		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			       "elf: %s has bytes in the file",
-			       ed->sections[section].name);
-	while (chunk < ed->n_chunks && ed->chunks[chunk].vaddr < h->sh_addr)
-		chunk++;
-	/* between the file part and the section nothing was but zeros: they are file part now */
-	made.segment = (size_t)at;
-	p->p_filesz = h->sh_addr + h->sh_size - p->p_vaddr;
-	insert_chunk(ed, chunk, made);
-	mark_moves(ed, chunk);
-	if (can_join(ed, (size_t)at))
-		join(ed, (size_t)at);
-	if (at && can_join(ed, (size_t)at - 1))
-		join(ed, (size_t)at - 1);
+	if (chunk >= 0)
+		fill_gap(ed, (size_t)chunk, made);
+	else
+		fill_hole(ed, (size_t)at, made);
 	h->sh_type = SHT_PROGBITS;
 	ed->sections[section].from = UINT64_MAX;
 	ed->fill = fill;

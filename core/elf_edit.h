@@ -112,6 +112,9 @@ ptrdiff_t kp_edit_load_of(const struct kp_edit *ed, uint64_t vaddr, uint64_t siz
 void kp_edit_insert_segment(struct kp_edit *ed, size_t at, struct kp_edit_segment s);
 void kp_edit_remove_segment(struct kp_edit *ed, size_t at);
 
+/* The page that nothing else may share with a segment: the largest it can be mapped with. */
+uint64_t kp_edit_page(const struct kp_edit *ed, size_t segment);
+
 /* Has it a PT_INTERP: does the kernel start it? */
 bool kp_edit_is_program(const struct kp_edit *ed);
 

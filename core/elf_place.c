@@ -173,14 +173,6 @@ static void add_segments(struct kp_edit *ed, struct block *b)
 
 /* ---- chunks ---- */
 
-/* The smallest page with which the segment can be mapped is what must not be shared. */
-static uint64_t page_of(const struct kp_edit *ed, const struct kp_edit_chunk *c)
-{
-	uint64_t align = ed->segments[c->segment].h.p_align;
-
-	return align < ed->page ? align : ed->page;
-}
-
 static uint64_t place_moved(const struct kp_edit *ed, const struct kp_edit_chunk *c,
 			    uint64_t cur)
 {
@@ -189,7 +181,7 @@ static uint64_t place_moved(const struct kp_edit *ed, const struct kp_edit_chunk
 	if (h->p_align > ed->page && h->p_align > 65536)
 		h->p_align = ed->page;
 	if (c->page_before)
-		cur = round_up(cur, page_of(ed, c));
+		cur = round_up(cur, kp_edit_page(ed, c->segment));
 	return congruent(cur, c->vaddr, h->p_align);
 }
 
@@ -224,8 +216,8 @@ static kpack_error_t place_chunks(struct kp_edit *ed, const struct block *b,
 				       " finds no place in the file",
 				       c->vaddr);
 		cur = c->to + c->size;
-		if (c->page_after && (c->vaddr + c->size) % page_of(ed, c))
-			cur = round_up(cur, page_of(ed, c));
+		if (c->page_after && (c->vaddr + c->size) % kp_edit_page(ed, c->segment))
+			cur = round_up(cur, kp_edit_page(ed, c->segment));
 	}
 	if (cur < sizeof(Elf64_Ehdr) + b->table_size && b->table == TABLE_IN_PLACE)
 		cur = sizeof(Elf64_Ehdr) + b->table_size;
