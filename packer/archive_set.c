@@ -9,6 +9,7 @@
 #include "archive.h"
 #include "carry.h"
 #include "existing.h"
+#include "inherit.h"
 #include "limits.h"
 #include "target.h"
 #include "text.h"
@@ -30,40 +31,17 @@ struct archive_set {
 	struct existing there;
 	struct slot *slots;
 	size_t n_slots;
-	struct archive_stats *stats;
-	size_t n_stats;
+	struct archive_stats stats;
 	const char **written;
 	size_t n_written;
 };
 
 /* --- slots and volumes --------------------------------------------------------------- */
 
-static const struct family *family_of(const struct archive_set *set, const char *arch)
-{
-	for (size_t i = 0; i < set->options.n_families; i++) {
-		const struct family *f = &set->options.families[i];
-		for (size_t k = 0; k < f->n_arches; k++)
-			if (strcmp(f->arches[k], arch) == 0)
-				return f;
-	}
-	return NULL;
-}
-
-static char *volume_file(const struct archive_set *set, const char *stem, unsigned number)
-{
-	char part[16] = "", *file;
-
-	if (number > 1)
-		snprintf(part, sizeof(part), ".%u", number);
-	if (asprintf(&file, "%s%s%s.kpack", set->options.group, part, stem) < 0)
-		return NULL;
-	return file;
-}
-
 /* Does STEM stand behind the group in the names of ARCH's archives? */
 static bool is_stem(const struct archive_set *set, const char *arch, const char *stem)
 {
-	const struct family *family = family_of(set, arch);
+	const struct family *family = families_find(set->options.families, arch);
 
 	return stem[0] == (family ? '-' : '_') &&
 	       strcmp(stem + 1, family ? family->name : arch) == 0;
@@ -80,7 +58,7 @@ static struct slot *find_slot(const struct archive_set *set, const char *arch)
 static kpack_error_t new_slot(struct archive_set *set, const char *arch,
 			      struct slot **out, struct kpackx_error *why)
 {
-	const struct family *family = family_of(set, arch);
+	const struct family *family = families_find(set->options.families, arch);
 	struct slot *bigger = realloc(set->slots, (set->n_slots + 1) * sizeof(*bigger));
 	struct slot *s;
 
@@ -108,7 +86,7 @@ static kpack_error_t open_volume(struct archive_set *set, struct slot *s,
 	};
 	const struct existing_archive *there;
 
-	v->file = volume_file(set, s->stem, v->number);
+	v->file = volume_file_name(set->options.group, v->number, s->stem);
 	if (!v->file)
 		return kp_fail_memory(why, strlen(s->stem), "a name");
 	if (!kp_component_ok(kp_span_str(v->file)))
@@ -218,6 +196,8 @@ kpack_error_t archive_set_open(const struct archive_set_options *options,
 	pthread_mutex_init(&set->lock, NULL);
 	set->volume = 1;
 	err = lock_dir(set, why);
+	if (!err && options->inherit)
+		err = inherit_archives(options->inherit, options->dir, why);
 	if (!err)
 		err = existing_open(options->dir, options->group, fate_of, set,
 				    &set->there, why);
@@ -245,10 +225,8 @@ void archive_set_close(struct archive_set *set)
 		return;
 	for (size_t i = 0; i < set->n_slots; i++)
 		close_slot(&set->slots[i]);
-	for (size_t i = 0; i < set->n_stats; i++)
-		free(set->stats[i].arch);
+	archive_stats_fini(&set->stats);
 	free(set->slots);
-	free(set->stats);
 	free(set->written);
 	existing_close(&set->there);
 	if (set->dir_fd >= 0)
@@ -296,9 +274,10 @@ static bool passes(const struct archive_set *set, const struct archive_need *nee
 
 static bool same_archive(const struct archive_set *set, const char *a, const char *b)
 {
-	const struct family *family = family_of(set, a);
+	const struct family *family = families_find(set->options.families, a);
 
-	return strcmp(a, b) == 0 || (family && family == family_of(set, b));
+	return strcmp(a, b) == 0 ||
+	       (family && family == families_find(set->options.families, b));
 }
 
 /* The architectures of a family need their archive together. */
@@ -320,13 +299,17 @@ static bool any_passes(const struct archive_set *set, const struct archive_need 
 	return false;
 }
 
-void archive_set_begin_binary(struct archive_set *set, const struct archive_need *needs,
-			      size_t n)
+unsigned archive_set_begin_binary(struct archive_set *set,
+				  const struct archive_need *needs, size_t n)
 {
+	unsigned volume;
+
 	pthread_mutex_lock(&set->lock);
 	while (any_passes(set, needs, n))
 		set->volume++;
+	volume = set->volume;
 	pthread_mutex_unlock(&set->lock);
+	return volume;
 }
 
 kpack_error_t archive_set_shared(struct archive_set *set, struct archive_object *object,
@@ -354,28 +337,6 @@ kpack_error_t archive_set_shared(struct archive_set *set, struct archive_object 
 	return volume_equals(set->options.scheme, stored,
 			     (struct kp_span){data, (size_t)object->size}, scratch,
 			     shared, why);
-}
-
-static kpack_error_t stats_of(struct archive_set *set, const char *arch,
-			      struct archive_stats **out, struct kpackx_error *why)
-{
-	struct archive_stats *bigger;
-
-	for (size_t i = 0; i < set->n_stats; i++)
-		if (strcmp(set->stats[i].arch, arch) == 0) {
-			*out = &set->stats[i];
-			return KPACK_SUCCESS;
-		}
-	bigger = realloc(set->stats, (set->n_stats + 1) * sizeof(*bigger));
-	if (!bigger)
-		return kp_fail_memory(why, sizeof(*bigger), "statistics");
-	set->stats = bigger;
-	*out = &bigger[set->n_stats];
-	**out = (struct archive_stats){.arch = strdup(arch)};
-	if (!(*out)->arch)
-		return kp_fail_memory(why, strlen(arch), "statistics");
-	set->n_stats++;
-	return KPACK_SUCCESS;
 }
 
 /* Found in a volume that was left meanwhile: bring its frame along. */
@@ -413,11 +374,11 @@ static kpack_error_t store_locked(struct archive_set *set, struct archive_object
 kpack_error_t archive_set_store(struct archive_set *set, struct archive_object *object,
 				struct kpackx_error *why)
 {
-	struct archive_stats *stats;
+	struct arch_stats *stats;
 	kpack_error_t err;
 	bool shared;
 
-	KP_TRY(stats_of(set, object->arch, &stats, why));
+	KP_TRY(archive_stats_of(&set->stats, object->arch, &stats, why));
 	pthread_mutex_lock(&set->lock);
 	err = store_locked(set, object, &shared, why);
 	pthread_mutex_unlock(&set->lock);
@@ -435,12 +396,12 @@ kpack_error_t archive_set_entry(struct archive_set *set, const char *arch,
 				struct kp_span key, const struct kp_writer_entry *entry,
 				struct kpackx_error *why)
 {
-	struct archive_stats *stats;
+	struct arch_stats *stats;
 	struct volume *v;
 	struct slot *s;
 	kpack_error_t err;
 
-	KP_TRY(stats_of(set, arch, &stats, why));
+	KP_TRY(archive_stats_of(&set->stats, arch, &stats, why));
 	pthread_mutex_lock(&set->lock);
 	err = current_volume(set, arch, &s, &v, why);
 	if (!err)
@@ -540,13 +501,6 @@ static int cmp_text(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static int cmp_stats(const void *a, const void *b)
-{
-	const struct archive_stats *x = a, *y = b;
-
-	return strcmp(x->arch, y->arch);
-}
-
 static kpack_error_t list_written(struct archive_set *set, struct kpackx_error *why)
 {
 	size_t n = 0;
@@ -562,8 +516,7 @@ static kpack_error_t list_written(struct archive_set *set, struct kpackx_error *
 				set->written[set->n_written++] =
 					set->slots[i].volumes[k].file;
 	qsort(set->written, set->n_written, sizeof(char *), cmp_text);
-	if (set->n_stats)
-		qsort(set->stats, set->n_stats, sizeof(*set->stats), cmp_stats);
+	archive_stats_sort(&set->stats);
 	return KPACK_SUCCESS;
 }
 
@@ -598,11 +551,9 @@ kpack_error_t archive_set_publish(struct archive_set *set, struct kpackx_error *
 	return remove_obsolete(set, why);
 }
 
-const struct archive_stats *archive_set_stats(const struct archive_set *set,
-					      size_t *count)
+const struct archive_stats *archive_set_stats(const struct archive_set *set)
 {
-	*count = set->n_stats;
-	return set->stats;
+	return &set->stats;
 }
 
 const char *const *archive_set_names(const struct archive_set *set, size_t *count)

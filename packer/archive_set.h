@@ -10,17 +10,12 @@
 #define ARCHIVE_SET_H
 
 #include <pthread.h>
+#include "archive_stats.h"
 #include "error.h"
+#include "family.h"
 #include "span.h"
 #include "volume.h"
 #include "writer.h"
-
-/* Architectures that go into one archive together. */
-struct family {
-	char *name;
-	char **arches; /* canonical */
-	size_t n_arches;
-};
 
 struct archive_set_options {
 	const char *dir; /* where the archives go */
@@ -29,26 +24,18 @@ struct archive_set_options {
 	int level;
 	uint64_t volume_size; /* most bytes of a blob */
 	bool force;           /* replace existing archives instead of adding to them */
-	const struct family *families;
-	size_t n_families;
+	const struct families *families;
+	const char *inherit; /* directory whose archives shall be in DIR too; or NULL */
 	/* Will this run store an entry of that name?  It makes room where one stood. */
 	bool (*stores)(const void *arg, struct kp_span key, struct kp_span arch);
 	const void *stores_arg;
 };
 
-/* What was stored for one architecture. */
-struct archive_stats {
-	char *arch;
-	size_t objects;      /* entries added by this run */
-	uint64_t bytes_in;   /* decoded, duplicates counted */
-	uint64_t bytes_out;  /* stored, duplicates not */
-	size_t deduplicated; /* objects that share the bytes of another */
-};
-
 struct archive_set;
 
 /*
- * Waits while another run has a set open in the same directory.  INVALID_ARGUMENT: an entry
+ * Waits while another run has a set open in the same directory.  Errors of
+ * inherit_archives.  INVALID_ARGUMENT: an entry
  * that the run stores stands in an archive of another name, because the families
  * were others then; with FORCE that archive is removed.
  */
@@ -66,10 +53,10 @@ struct archive_need {
 /*
  * Begin a binary: when one of its architectures' blobs could pass its bound, with what stays of
  * the archive that stands there, all go on in another volume, so that one binary is
- * never spread over two.
+ * never spread over two.  Returns the number of the volume.
  */
-void archive_set_begin_binary(struct archive_set *set, const struct archive_need *needs,
-			      size_t n);
+unsigned archive_set_begin_binary(struct archive_set *set,
+				  const struct archive_need *needs, size_t n);
 
 /*
  * Is DATA stored already?  Compares the bytes.  Thread-safe, but what another
@@ -92,8 +79,7 @@ kpack_error_t archive_set_entry(struct archive_set *set, const char *arch,
 kpack_error_t archive_set_publish(struct archive_set *set, struct kpackx_error *why);
 
 /* Per architecture, sorted; borrowed until close. */
-const struct archive_stats *archive_set_stats(const struct archive_set *set,
-					      size_t *count);
+const struct archive_stats *archive_set_stats(const struct archive_set *set);
 /* Names of the archives written, in order of name; borrowed until close. */
 const char *const *archive_set_names(const struct archive_set *set, size_t *count);
 

@@ -29,6 +29,20 @@ static void close_file(struct input *in)
 	in->fd = -1;
 }
 
+static kpack_error_t make_tables(struct input *in, struct kpackx_error *why)
+{
+	const struct kp_containers *list = &in->fat.containers;
+
+	if (list->count == 0)
+		return KPACK_SUCCESS;
+	in->payloads = calloc(list->count, sizeof(*in->payloads));
+	in->xxh3 = calloc(list->n_images + 1, sizeof(*in->xxh3));
+	in->known = calloc(list->n_images + 1, sizeof(*in->known));
+	return in->payloads && in->xxh3 && in->known
+		       ? KPACK_SUCCESS
+		       : kp_fail_memory(why, list->count, "containers");
+}
+
 kpack_error_t input_open(const char *path, const char *key, struct input *out,
 			 struct kpackx_error *why)
 {
@@ -42,12 +56,8 @@ kpack_error_t input_open(const char *path, const char *key, struct input *out,
 	else
 		err = kp_fail_memory(why, strlen(path), "a path");
 	close_file(out);
-	if (!err && out->fat.containers.count) {
-		out->payloads = calloc(out->fat.containers.count, sizeof(*out->payloads));
-		if (!out->payloads)
-			err = kp_fail_memory(why, out->fat.containers.count,
-					     "containers");
-	}
+	if (!err)
+		err = make_tables(out, why);
 	if (err)
 		input_fini(out);
 	return err;
@@ -58,6 +68,8 @@ void input_fini(struct input *in)
 	for (size_t i = 0; in->payloads && i < in->fat.containers.count; i++)
 		kp_payload_fini(&in->payloads[i].payload);
 	free(in->payloads);
+	free(in->xxh3);
+	free(in->known);
 	kp_fatbin_fini(&in->fat);
 	close_file(in);
 	free(in->path);
@@ -157,6 +169,27 @@ kpack_error_t input_peek(struct input *in, size_t image, void *buf, size_t size,
 	kp_payload_fini(&payload);
 	close_file(in);
 	return err;
+}
+
+kpack_error_t input_hold(struct input *in, int *fd, struct kpackx_error *why)
+{
+	kpack_error_t err;
+
+	pthread_mutex_lock(&in->lock);
+	err = reopen(in, why);
+	if (!err)
+		in->users++;
+	*fd = in->fd;
+	pthread_mutex_unlock(&in->lock);
+	return err;
+}
+
+void input_release(struct input *in)
+{
+	pthread_mutex_lock(&in->lock);
+	if (--in->users == 0)
+		close_file(in);
+	pthread_mutex_unlock(&in->lock);
 }
 
 uint64_t input_cost(const struct input *in, size_t image)

@@ -13,15 +13,20 @@
 struct input_payload;
 
 struct input {
-	char *path; /* to open it */
-	char *key;  /* path relative to the root, as it stands in keys */
+	char *path;   /* to open it */
+	char *key;    /* path relative to the root, as it stands in keys */
+	size_t entry; /* its number in the scan */
 	struct stat st;
 	struct kp_fatbin fat;
+
+	/* Per image: XXH3-128 of its bytes, canonical, once it was packed. */
+	uint8_t (*xxh3)[16];
+	bool *known;
 
 	pthread_mutex_t lock;
 	pthread_cond_t loaded;
 	int fd;                         /* -1: closed */
-	unsigned users;                 /* images acquired; closed at zero */
+	unsigned users;                 /* images to come, and holds; closed at zero */
 	struct input_payload *payloads; /* per container */
 };
 
@@ -41,6 +46,13 @@ kpack_error_t input_read(struct input *in, size_t image, void *buf,
 /* The first SIZE bytes of an image, before packing begins. */
 kpack_error_t input_peek(struct input *in, size_t image, void *buf, size_t size,
 			 struct kpackx_error *why);
+
+/*
+ * Keep the file open, for FD and for reading containers of FAT, until it is released.
+ * IO_ERROR: the file changed since it was scanned.
+ */
+kpack_error_t input_hold(struct input *in, int *fd, struct kpackx_error *why);
+void input_release(struct input *in);
 
 /* Bytes that reading this image makes the input hold. */
 uint64_t input_cost(const struct input *in, size_t image);

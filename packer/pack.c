@@ -141,6 +141,8 @@ static kpack_error_t pack_object(const struct packer *p, struct worker *w,
 	out->object.chunk = chunk_of(p, out->object.size);
 	XXH128_canonicalFromHash(&hash, XXH3_128bits(w->raw, (size_t)out->object.size));
 	memcpy(out->object.hash, hash.digest, sizeof(out->object.hash));
+	memcpy(o->input->xxh3[o->image], hash.digest, sizeof(hash.digest));
+	o->input->known[o->image] = true;
 	out->type = kp_object_type((struct kp_span){
 		w->raw, out->object.size < 64 ? (size_t)out->object.size : 64});
 	KP_TRY(archive_set_shared(p->set, &out->object, w->raw, &w->scratch, &shared,
@@ -297,6 +299,11 @@ static kpack_error_t name_object(struct packer *p, const struct plan_object *o,
 	return err;
 }
 
+static void begin_binary(struct packer *p, struct plan_binary *b)
+{
+	b->volume = archive_set_begin_binary(p->set, b->needs, b->n_needs);
+}
+
 static kpack_error_t commit(void *arg, size_t job, void *result, struct kpackx_error *why)
 {
 	struct packer *p = arg;
@@ -305,8 +312,7 @@ static kpack_error_t commit(void *arg, size_t job, void *result, struct kpackx_e
 	kpack_error_t err;
 
 	if (job == 0 || o->binary != o[-1].binary)
-		archive_set_begin_binary(p->set, p->plan->binaries[o->binary].needs,
-					 p->plan->binaries[o->binary].n_needs);
+		begin_binary(p, &p->plan->binaries[o->binary]);
 	if (job == 0 || o->container != p->container)
 		p->n_named = 0;
 	p->container = o->container;

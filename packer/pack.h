@@ -13,7 +13,10 @@ struct pack_options {
 	unsigned jobs;
 };
 
-/* Store all objects of PLAN into SET; what went wrong names its file. */
+/*
+ * Store all objects of PLAN into SET.  Then each binary's volume and the hashes of its
+ * images are known.  What went wrong names its file.
+ */
 kpack_error_t pack_run(const struct plan *plan, const struct pack_options *options,
 		       struct archive_set *set, struct progress *progress,
 		       struct kpackx_error *why);

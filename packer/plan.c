@@ -240,7 +240,8 @@ static kpack_error_t add_binary(struct planner *p, struct input *in,
 		p->plan->n_faults++;
 		return KPACK_SUCCESS;
 	}
-	p->plan->binaries[p->plan->n_binaries++] = (struct plan_binary){.input = in};
+	p->plan->binaries[p->plan->n_binaries++] =
+		(struct plan_binary){.input = in, .volume = 1};
 	return add_containers(p, in, why);
 }
 
@@ -280,7 +281,7 @@ static kpack_error_t list_names(struct plan *plan, struct kpackx_error *why)
 }
 
 /* Binaries stand in order of their keys, as the inputs of the scan do. */
-static bool find_binary(const struct plan *plan, struct kp_span key, uint32_t *binary)
+bool plan_find(const struct plan *plan, struct kp_span key, uint32_t *binary)
 {
 	size_t low = 0, high = plan->n_binaries;
 
@@ -330,10 +331,10 @@ bool plan_stores(const struct plan *plan, struct kp_span key, struct kp_span arc
 	text[arch.size] = 0;
 	name.arch = text;
 	at = memrchr(path.data, '@', path.size);
-	if (!find_binary(plan, path, &name.binary) &&
+	if (!plan_find(plan, path, &name.binary) &&
 	    (!at ||
-	     !find_binary(plan, (struct kp_span){path.data, (size_t)(at - path.data)},
-			  &name.binary)))
+	     !plan_find(plan, (struct kp_span){path.data, (size_t)(at - path.data)},
+			&name.binary)))
 		return false;
 	return bsearch(&name, plan->names, plan->n_names, sizeof(name), by_name) != NULL;
 }

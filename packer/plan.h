@@ -23,9 +23,10 @@ struct plan_container {
 
 /* An input, and what it needs of each architecture's archive. */
 struct plan_binary {
-	const struct input *input;
+	struct input *input;
 	struct archive_need *needs;
 	size_t n_needs;
+	unsigned volume; /* that it was stored in */
 };
 
 /* KEY#INDEX for an architecture. */
@@ -55,6 +56,9 @@ struct plan {
 kpack_error_t plan_open(const struct scan *scan, struct arch_filter *filter,
 			uint64_t chunk, struct plan *out, struct kpackx_error *why);
 void plan_close(struct plan *plan);
+
+/* The binary stored as KEY (without "#n"); false: there is none. */
+bool plan_find(const struct plan *plan, struct kp_span key, uint32_t *binary);
 
 /*
  * Will an entry KEY (with its "#n") be stored for ARCH?  A "@kind" in it is not looked

@@ -9,66 +9,72 @@
 #include "report.h"
 #include "text.h"
 
-/* A regular file of the tree. */
-struct found {
-	char *path;           /* to open it */
-	const char *relative; /* inside path */
-	dev_t dev;
-	ino_t ino;
-	nlink_t nlink;
-	bool linked_before; /* another link of it comes first */
-};
-
+/* What only the walk needs. */
 struct walk {
-	struct found *files;
-	size_t n, cap;
+	struct scan *scan;
+	size_t root_size;
 	bool failed;
 };
 
 static int by_path(const void *a, const void *b)
 {
-	const struct found *x = a, *y = b;
+	const struct scan_entry *x = a, *y = b;
 
 	return strcmp(x->relative, y->relative);
 }
 
-static kpack_error_t add_file(struct walk *w, const FTSENT *e, size_t root_size,
-			      struct kpackx_error *why)
+/* ".kpack-" and 16 digits: what kp_outfile and place use until a file is whole. */
+static bool is_leftover(const char *name, mode_t mode)
 {
-	struct found *f;
+	return S_ISREG(mode) && strncmp(name, ".kpack-", 7) == 0 &&
+	       strspn(name + 7, "0123456789abcdef") == 16 &&
+	       strcmp(name + 23, ".tmp") == 0;
+}
 
-	if (!kp_grow(&w->files, w->n, &w->cap, sizeof(*w->files)))
-		return kp_fail_memory(why, w->n * sizeof(*w->files), "files");
-	f = &w->files[w->n];
-	f->path = strdup(e->fts_path);
-	if (!f->path)
-		return kp_fail_memory(why, e->fts_pathlen, "a path");
-	f->relative = f->path + root_size;
-	while (*f->relative == '/')
-		f->relative++;
-	f->dev = e->fts_statp->st_dev;
-	f->ino = e->fts_statp->st_ino;
-	f->nlink = e->fts_statp->st_nlink;
-	f->linked_before = false;
-	w->n++;
+static kpack_error_t add_entry(struct scan *scan, const char *path, size_t skip,
+			       const struct stat *st, struct kpackx_error *why)
+{
+	struct scan_entry *e;
+	const char *name;
+
+	if (!kp_grow(&scan->entries, scan->n_entries, &scan->entries_cap, sizeof(*e)))
+		return kp_fail_memory(why, scan->n_entries * sizeof(*e), "files");
+	e = &scan->entries[scan->n_entries];
+	*e = (struct scan_entry){
+		.path = strdup(path),
+		.dev = st->st_dev,
+		.ino = st->st_ino,
+		.nlink = st->st_nlink,
+		.mode = st->st_mode,
+		.next_link = SCAN_NO_LINK,
+	};
+	if (!e->path)
+		return kp_fail_memory(why, strlen(path), "a path");
+	e->relative = e->path + skip;
+	while (*e->relative == '/')
+		e->relative++;
+	name = strrchr(e->path, '/');
+	e->leftover = is_leftover(name ? name + 1 : e->path, e->mode);
+	scan->n_entries++;
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t visit(struct walk *w, const FTSENT *e, size_t root_size,
-			   struct kpackx_error *why)
+static kpack_error_t visit(struct walk *w, const FTSENT *e, struct kpackx_error *why)
 {
 	switch (e->fts_info) {
-	case FTS_F:
-		return S_ISREG(e->fts_statp->st_mode) ? add_file(w, e, root_size, why)
-						      : KPACK_SUCCESS;
 	case FTS_DNR:
 	case FTS_ERR:
 	case FTS_NS:
 		report_error(e->fts_path, "%s", strerror(e->fts_errno));
 		w->failed = true;
 		return KPACK_SUCCESS;
-	default:
+	case FTS_DP:
 		return KPACK_SUCCESS;
+	default:
+		return e->fts_level == FTS_ROOTLEVEL
+			       ? KPACK_SUCCESS
+			       : add_entry(w->scan, e->fts_path, w->root_size,
+					   e->fts_statp, why);
 	}
 }
 
@@ -76,50 +82,68 @@ static kpack_error_t walk_tree(const char *root, struct walk *w, struct kpackx_e
 {
 	char *const roots[] = {(char *)root, NULL};
 	FTS *fts = fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, NULL);
+	struct scan *scan = w->scan;
 	kpack_error_t err = KPACK_SUCCESS;
 	FTSENT *e;
 
 	if (!fts)
 		return kp_fail_errno(why, errno, "cannot walk it");
 	while (!err && (errno = 0, e = fts_read(fts)))
-		err = visit(w, e, strlen(root), why);
+		err = visit(w, e, why);
 	if (!err && errno)
 		err = kp_fail_errno(why, errno, "cannot walk it");
 	fts_close(fts);
-	if (!err && w->n)
-		qsort(w->files, w->n, sizeof(*w->files), by_path);
+	if (!err && scan->n_entries)
+		qsort(scan->entries, scan->n_entries, sizeof(*scan->entries), by_path);
 	return err;
 }
 
-/* By device and inode, then by path. */
+/* By device and inode, then by path, which is the order of the entries. */
 static int by_inode(const void *a, const void *b)
 {
-	const struct found *x = *(struct found *const *)a, *y = *(struct found *const *)b;
+	const struct scan_entry *x = *(struct scan_entry *const *)a,
+				*y = *(struct scan_entry *const *)b;
 
 	if (x->dev != y->dev)
 		return x->dev < y->dev ? -1 : 1;
 	if (x->ino != y->ino)
 		return x->ino < y->ino ? -1 : 1;
-	return strcmp(x->relative, y->relative);
+	return (x > y) - (x < y);
 }
 
-/* Mark all but the first path of each file with several links. */
-static kpack_error_t mark_links(struct walk *w, struct kpackx_error *why)
+/* Find the paths of each file with several links. */
+static kpack_error_t chain_links(struct scan *scan, struct kpackx_error *why)
 {
-	struct found **linked = malloc((w->n + 1) * sizeof(struct found *));
+	struct scan_entry **linked = malloc((scan->n_entries + 1) * sizeof(*linked));
 	size_t n = 0;
 
 	if (!linked)
-		return kp_fail_memory(why, w->n, "hard links");
-	for (size_t i = 0; i < w->n; i++)
-		if (w->files[i].nlink > 1)
-			linked[n++] = &w->files[i];
-	qsort(linked, n, sizeof(struct found *), by_inode);
-	for (size_t i = 1; i < n; i++)
-		linked[i]->linked_before = linked[i]->dev == linked[i - 1]->dev &&
-					   linked[i]->ino == linked[i - 1]->ino;
+		return kp_fail_memory(why, scan->n_entries, "hard links");
+	for (size_t i = 0; i < scan->n_entries; i++) {
+		struct scan_entry *e = &scan->entries[i];
+
+		e->first = i;
+		if (e->nlink > 1 && !S_ISDIR(e->mode) && !e->leftover)
+			linked[n++] = e;
+	}
+	qsort(linked, n, sizeof(*linked), by_inode);
+	for (size_t i = 1; i < n; i++) {
+		if (linked[i]->dev != linked[i - 1]->dev ||
+		    linked[i]->ino != linked[i - 1]->ino)
+			continue;
+		linked[i]->first = linked[i - 1]->first;
+		linked[i - 1]->next_link = (size_t)(linked[i] - scan->entries);
+	}
 	free(linked);
 	return KPACK_SUCCESS;
+}
+
+bool scan_in_archives(const struct scan_entry *e)
+{
+	size_t n = sizeof(SCAN_ARCHIVES) - 1;
+
+	return strncmp(e->relative, SCAN_ARCHIVES, n) == 0 &&
+	       (e->relative[n] == '/' || e->relative[n] == '\0');
 }
 
 /* Why a file that has to do with device code is left alone; NULL: it is packed. */
@@ -136,22 +160,6 @@ static const char *left_alone(const struct input *in, bool alone)
 	if (fat->containers.count == 0)
 		return "its .hip_fatbin is empty";
 	return NULL;
-}
-
-static kpack_error_t add_note(struct scan *scan, const char *path, const char *text,
-			      struct kpackx_error *why)
-{
-	struct scan_note *bigger =
-		realloc(scan->notes, (scan->n_notes + 1) * sizeof(*bigger));
-
-	if (!bigger)
-		return kp_fail_memory(why, sizeof(*bigger), "a note");
-	scan->notes = bigger;
-	bigger[scan->n_notes] = (struct scan_note){strdup(path), text};
-	if (!bigger[scan->n_notes].path)
-		return kp_fail_memory(why, strlen(path), "a path");
-	scan->n_notes++;
-	return KPACK_SUCCESS;
 }
 
 static kpack_error_t keep_input(struct scan *scan, struct input *in,
@@ -174,52 +182,54 @@ static char *make_key(const char *prefix, const char *relative)
 }
 
 /* Look into one file and keep it when it has device code to pack. */
-static kpack_error_t classify(struct scan *scan, const char *path, const char *key,
+static kpack_error_t classify(struct scan *scan, size_t entry, const char *key,
 			      bool alone, struct kpackx_error *why)
 {
+	struct scan_entry *e = &scan->entries[entry];
 	struct input *in = malloc(sizeof(*in));
 	struct kpackx_error fault = {0};
-	const char *note;
-	kpack_error_t err;
 
 	if (!in)
 		return kp_fail_memory(why, sizeof(*in), "an input");
 	scan->n_files++;
-	err = input_open(path, key, in, &fault);
-	if (err) {
-		report_why(path, &fault);
+	if (input_open(e->path, key, in, &fault)) {
+		report_why(e->path, &fault);
 		scan->n_faults++;
 		free(in);
 		return KPACK_SUCCESS;
 	}
+	in->entry = entry;
 	if (in->fat.kind != KP_FATBIN_NONE) {
-		note = left_alone(in, alone);
-		if (!note && !kp_path_ok(kp_span_str(key))) {
-			report_error(path, "its path cannot be a key");
-			scan->n_faults++;
-		} else if (!note) {
+		e->converted = in->fat.kind == KP_FATBIN_CONVERTED;
+		e->note = left_alone(in, alone);
+		if (!e->note && kp_path_ok(kp_span_str(key))) {
+			e->input = in;
 			return keep_input(scan, in, why);
-		} else {
-			err = add_note(scan, path, note, why);
+		}
+		if (!e->note) {
+			report_error(e->path, "its path cannot be a key");
+			scan->n_faults++;
 		}
 	}
 	input_fini(in);
 	free(in);
-	return err;
+	return KPACK_SUCCESS;
 }
 
-static kpack_error_t classify_all(struct scan *scan, struct walk *w, const char *prefix,
+static kpack_error_t classify_all(struct scan *scan, const char *prefix,
 				  struct kpackx_error *why)
 {
-	kpack_error_t err = mark_links(w, why);
+	kpack_error_t err = chain_links(scan, why);
 
-	for (size_t i = 0; i < w->n && !err; i++) {
+	for (size_t i = 0; i < scan->n_entries && !err; i++) {
+		const struct scan_entry *e = &scan->entries[i];
 		char *key;
 
-		if (w->files[i].linked_before)
+		if (!S_ISREG(e->mode) || e->first != i || e->leftover ||
+		    scan_in_archives(e))
 			continue;
-		key = make_key(prefix, w->files[i].relative);
-		err = key ? classify(scan, w->files[i].path, key, false, why)
+		key = make_key(prefix, e->relative);
+		err = key ? classify(scan, i, key, false, why)
 			  : kp_fail_memory(why, 0, "a key");
 		free(key);
 	}
@@ -229,28 +239,25 @@ static kpack_error_t classify_all(struct scan *scan, struct walk *w, const char 
 static kpack_error_t scan_tree(struct scan *scan, const char *root, const char *prefix,
 			       struct kpackx_error *why)
 {
-	struct walk w = {0};
-	kpack_error_t err = walk_tree(root, &w, why);
+	struct walk w = {.scan = scan, .root_size = strlen(root)};
 
-	if (!err)
-		err = classify_all(scan, &w, prefix, why);
+	KP_TRY(walk_tree(root, &w, why));
 	if (w.failed)
 		scan->n_faults++;
-	for (size_t i = 0; i < w.n; i++)
-		free(w.files[i].path);
-	free(w.files);
-	return err;
+	return classify_all(scan, prefix, why);
 }
 
-static kpack_error_t scan_file(struct scan *scan, const char *path, const char *prefix,
-			       struct kpackx_error *why)
+static kpack_error_t scan_file(struct scan *scan, const char *path, const struct stat *st,
+			       const char *prefix, struct kpackx_error *why)
 {
-	const char *name = strrchr(path, '/');
-	char *key = make_key(prefix, name ? name + 1 : path);
+	const char *slash = strrchr(path, '/');
 	kpack_error_t err;
+	char *key;
 
-	err = key ? classify(scan, path, key, true, why)
-		  : kp_fail_memory(why, 0, "a key");
+	KP_TRY(add_entry(scan, path, slash ? (size_t)(slash - path) : 0, st, why));
+	scan->entries[0].leftover = false;
+	key = make_key(prefix, scan->entries[0].relative);
+	err = key ? classify(scan, 0, key, true, why) : kp_fail_memory(why, 0, "a key");
 	free(key);
 	return err;
 }
@@ -265,7 +272,7 @@ kpack_error_t scan_open(const char *root, const char *prefix, struct scan *out,
 	if (stat(root, &st) < 0)
 		return kp_fail_errno(why, errno, "cannot look at it");
 	err = S_ISDIR(st.st_mode) ? scan_tree(out, root, prefix, why)
-				  : scan_file(out, root, prefix, why);
+				  : scan_file(out, root, &st, prefix, why);
 	if (err)
 		scan_close(out);
 	return err;
@@ -277,9 +284,9 @@ void scan_close(struct scan *scan)
 		input_fini(scan->inputs[i]);
 		free(scan->inputs[i]);
 	}
-	for (size_t i = 0; i < scan->n_notes; i++)
-		free(scan->notes[i].path);
+	for (size_t i = 0; i < scan->n_entries; i++)
+		free(scan->entries[i].path);
 	free(scan->inputs);
-	free(scan->notes);
+	free(scan->entries);
 	*scan = (struct scan){0};
 }

@@ -1,35 +1,58 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Walk a file or a tree and find what has device code, each file classified once.
- * Symlinks are not followed; of hard links the bytewise first path counts.
+ * Walk a file or a tree: every path in it, and what has device code, each file classified
+ * once.  Symlinks are not followed; of hard links the bytewise first path counts.
  */
 #ifndef SCAN_H
 #define SCAN_H
 
 #include "input.h"
 
-/* A file that was left alone although it has to do with device code. */
-struct scan_note {
-	char *path;
-	const char *text;
+/* The directory of a tree that holds its archives. */
+#define SCAN_ARCHIVES ".kpack"
+
+/* Marks the end of a list of links. */
+#define SCAN_NO_LINK SIZE_MAX
+
+struct scan_entry {
+	char *path; /* to open it */
+	/* inside path: below the root; of a file given by itself, its name */
+	const char *relative;
+	dev_t dev;
+	ino_t ino;
+	nlink_t nlink;
+	mode_t mode;
+	size_t first;     /* number of the first path of the same file: mostly its own */
+	size_t next_link; /* its next path, or SCAN_NO_LINK */
+
+	/* Of a regular file's first path: */
+	struct input *input; /* with device code to pack; or NULL */
+	const char *note; /* why it is left alone although it has device code; or NULL */
+	bool converted;   /* that is because it is converted already */
+
+	bool leftover; /* a temporary file of a run that was killed */
 };
 
 struct scan {
+	struct scan_entry *entries; /* by relative path, bytewise, without the root */
+	size_t n_entries, entries_cap;
 	struct input **inputs; /* with device code, by key, bytewise */
 	size_t n_inputs, inputs_cap;
-	struct scan_note *notes;
-	size_t n_notes;
 	size_t n_files;  /* regular files looked at */
 	size_t n_faults; /* files that could not be read; each was told */
 };
 
 /*
  * Scan ROOT.  PREFIX (may be "") stands before every key.  In a tree fat binaries are
- * taken; a file given by itself may also be a bare container.  Faults of single files are
- * told and counted; an error is returned when the walk itself fails.
+ * taken, and its archives are not looked into; a file given by itself may also be a bare
+ * container.  Faults of single files are told and counted; an error is returned when
+ * the walk itself fails.
  */
 kpack_error_t scan_open(const char *root, const char *prefix, struct scan *out,
 			struct kpackx_error *why);
 void scan_close(struct scan *scan);
+
+/* Is it the directory of the tree's archives, or something in it? */
+bool scan_in_archives(const struct scan_entry *e);
 
 #endif

@@ -37,6 +37,9 @@ struct volume {
 	struct content_table contents; /* what its frames hold */
 };
 
+/* "GROUP[.NUMBER]STEM.kpack" on the heap, or NULL; volume 1 has no number. */
+char *volume_file_name(const char *group, unsigned number, const char *stem);
+
 /* Free it; unpublished, it leaves nothing.  Accepts a half-made one. */
 void volume_fini(struct volume *v);
 

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+#include "inherit.h"
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "archive.h"
+#include "copy.h"
+
+/* --- the same content? --------------------------------------------------------------- */
+
+static kpack_error_t decode(const struct kpack_archive *a, size_t entry, uint64_t size,
+			    uint8_t **out, struct kpackx_error *why)
+{
+	*out = malloc((size_t)size + 1);
+	if (!*out)
+		return kp_fail_memory(why, size, "an object");
+	return kp_archive_read(a, entry, *out, why);
+}
+
+static kpack_error_t same_decoded(const struct kpack_archive *a, size_t i,
+				  const struct kpack_archive *b, size_t k, uint64_t size,
+				  bool *same, struct kpackx_error *why)
+{
+	uint8_t *x = NULL, *y = NULL;
+	kpack_error_t err = decode(a, i, size, &x, why);
+
+	if (!err)
+		err = decode(b, k, size, &y, why);
+	*same = !err && memcmp(x, y, (size_t)size) == 0;
+	free(x);
+	free(y);
+	return err;
+}
+
+static kpack_error_t same_object(const struct kpack_archive *a, size_t i,
+				 const struct kpack_archive *b, size_t k, bool *same,
+				 struct kpackx_error *why)
+{
+	struct kp_entry_info x, y;
+	struct kp_meta m, n;
+
+	kp_archive_entry(a, i, &x);
+	kp_archive_entry(b, k, &y);
+	kp_archive_meta(a, i, &m);
+	kp_archive_meta(b, k, &n);
+	*same = x.size == y.size;
+	if (*same && m.has_xxh3 && n.has_xxh3)
+		*same = memcmp(m.xxh3, n.xxh3, sizeof(m.xxh3)) == 0;
+	else if (*same)
+		return same_decoded(a, i, b, k, x.size, same, why);
+	return KPACK_SUCCESS;
+}
+
+/* Has B every entry of A? */
+static kpack_error_t check_has(const struct kpack_archive *a,
+			       const struct kpack_archive *b, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < kp_archive_entry_count(a); i++) {
+		struct kp_entry_info info;
+		size_t k;
+		bool same;
+
+		kp_archive_entry(a, i, &info);
+		same = kp_archive_find(b, info.key, info.arch, &k);
+		if (same)
+			KP_TRY(same_object(a, i, b, k, &same, why));
+		if (!same)
+			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				       "is there already, without the %.*s %.*s of %s: "
+				       "remove it, or give another OUTPUT",
+				       (int)info.key.size, info.key.data,
+				       (int)info.arch.size, info.arch.data,
+				       kp_archive_path(a));
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t check_there(const char *from, const char *to,
+				 struct kpackx_error *why)
+{
+	struct kpack_archive *a = NULL, *b = NULL;
+	kpack_error_t err = kp_archive_open(from, &a, why);
+
+	if (!err)
+		err = kp_archive_open(to, &b, why);
+	if (!err)
+		err = check_has(a, b, why);
+	kp_archive_close(a);
+	kp_archive_close(b);
+	return err;
+}
+
+/* --- the directory ------------------------------------------------------------------- */
+
+static kpack_error_t bring(const char *from, const char *to, struct kpackx_error *why)
+{
+	struct stat st, there;
+
+	if (lstat(from, &st) < 0)
+		return kp_fail_errno(why, errno, "%s", from);
+	if (S_ISDIR(st.st_mode))
+		return KPACK_SUCCESS;
+	if (lstat(to, &there) == 0)
+		return check_there(from, to, why);
+	return S_ISLNK(st.st_mode) ? copy_node(from, to, why) : copy_file(from, to, why);
+}
+
+static kpack_error_t bring_name(const char *from, const char *to, const char *name,
+				struct kpackx_error *why)
+{
+	char *a = NULL, *b = NULL;
+	kpack_error_t err;
+
+	if (asprintf(&a, "%s/%s", from, name) < 0)
+		a = NULL;
+	if (asprintf(&b, "%s/%s", to, name) < 0)
+		b = NULL;
+	if (a && b)
+		err = bring(a, b, why);
+	else
+		err = kp_fail_memory(why, strlen(name), "a path");
+	if (err && b)
+		kp_fail_prefix(why, err, "%s", b);
+	free(a);
+	free(b);
+	return err;
+}
+
+bool inherit_is_archive(const char *name)
+{
+	size_t n = strlen(name);
+
+	return n > 6 && strcmp(name + n - 6, ".kpack") == 0;
+}
+
+kpack_error_t inherit_archives(const char *from, const char *to, struct kpackx_error *why)
+{
+	kpack_error_t err = KPACK_SUCCESS;
+	DIR *dir = opendir(from);
+	struct dirent *d;
+
+	if (!dir)
+		return kp_fail_errno(why, errno, "%s", from);
+	while (!err && (errno = 0, d = readdir(dir)))
+		if (inherit_is_archive(d->d_name))
+			err = bring_name(from, to, d->d_name, why);
+	if (!err && errno)
+		err = kp_fail_errno(why, errno, "%s", from);
+	closedir(dir);
+	return err;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+#include "outcome.h"
+#include <stdlib.h>
+
+static const char *const names[] = {
+	[FATE_DIRECTORY] = "directory", [FATE_COPIED] = "copied",
+	[FATE_UNCHANGED] = "unchanged", [FATE_LINKED] = "linked",
+	[FATE_SYMLINK] = "symlink",     [FATE_SPECIAL] = "special",
+	[FATE_CONVERTED] = "converted", [FATE_ALREADY_CONVERTED] = "already converted",
+	[FATE_REFUSED] = "refused",     [FATE_LEFT_ALONE] = "left alone",
+	[FATE_LEFT_OUT] = "left out",
+};
+
+const char *outcome_name(enum fate fate)
+{
+	return names[fate];
+}
+
+static enum fate expected(const struct scan *scan, size_t entry, bool in_place)
+{
+	const struct scan_entry *e = &scan->entries[entry];
+
+	if (e->leftover)
+		return FATE_LEFT_OUT;
+	if (S_ISDIR(e->mode))
+		return FATE_DIRECTORY;
+	if (S_ISLNK(e->mode))
+		return FATE_SYMLINK;
+	if (e->first != entry)
+		return FATE_LINKED;
+	if (!S_ISREG(e->mode))
+		return FATE_SPECIAL;
+	if (e->input)
+		return FATE_CONVERTED;
+	if (e->converted)
+		return FATE_ALREADY_CONVERTED;
+	if (e->note)
+		return FATE_LEFT_ALONE;
+	return in_place ? FATE_UNCHANGED : FATE_COPIED;
+}
+
+static const char *reason(const struct scan_entry *e, enum fate fate)
+{
+	if (fate == FATE_LEFT_OUT)
+		return "a temporary file of a run that was killed";
+	return fate == FATE_LEFT_ALONE ? e->note : NULL;
+}
+
+kpack_error_t outcome_set(struct outcome *o, enum fate fate, const char *text,
+			  struct kpackx_error *why)
+{
+	free(o->reason);
+	o->reason = text ? strdup(text) : NULL;
+	o->fate = fate;
+	return text && !o->reason ? kp_fail_memory(why, strlen(text), "a reason")
+				  : KPACK_SUCCESS;
+}
+
+kpack_error_t outcomes_open(const struct scan *scan, bool in_place, struct outcomes *out,
+			    struct kpackx_error *why)
+{
+	kpack_error_t err = KPACK_SUCCESS;
+
+	*out = (struct outcomes){.items =
+					 calloc(scan->n_entries + 1, sizeof(*out->items)),
+				 .count = scan->n_entries};
+	if (!out->items)
+		return kp_fail_memory(why, scan->n_entries, "files");
+	for (size_t i = 0; i < scan->n_entries && !err; i++) {
+		enum fate fate = expected(scan, i, in_place);
+
+		err = outcome_set(&out->items[i], fate, reason(&scan->entries[i], fate),
+				  why);
+	}
+	if (err)
+		outcomes_close(out);
+	return err;
+}
+
+void outcomes_close(struct outcomes *list)
+{
+	for (size_t i = 0; list->items && i < list->count; i++)
+		free(list->items[i].reason);
+	free(list->items);
+	*list = (struct outcomes){0};
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/* What becomes of every path of a tree. */
+#ifndef OUTCOME_H
+#define OUTCOME_H
+
+#include "scan.h"
+
+enum fate {
+	FATE_DIRECTORY,
+	FATE_COPIED,
+	FATE_UNCHANGED, /* in place: nothing to do with device code */
+	FATE_LINKED,    /* another path of a file that comes first */
+	FATE_SYMLINK,
+	FATE_SPECIAL, /* FIFO, device, socket */
+	FATE_CONVERTED,
+	FATE_ALREADY_CONVERTED,
+	FATE_REFUSED,    /* to be converted, but it cannot be */
+	FATE_LEFT_ALONE, /* has device code, but not of a kind that is converted */
+	FATE_LEFT_OUT,   /* not in the output */
+};
+
+struct outcome {
+	enum fate fate;
+	char *reason;           /* of REFUSED, LEFT_ALONE, LEFT_OUT; else NULL */
+	uint64_t before, after; /* CONVERTED: its sizes */
+};
+
+/* One per entry of the scan: what will become of it when nothing comes in between. */
+struct outcomes {
+	struct outcome *items;
+	size_t count;
+};
+
+kpack_error_t outcomes_open(const struct scan *scan, bool in_place, struct outcomes *out,
+			    struct kpackx_error *why);
+void outcomes_close(struct outcomes *list);
+
+/* Change one, with a REASON that is copied, or NULL. */
+kpack_error_t outcome_set(struct outcome *o, enum fate fate, const char *reason,
+			  struct kpackx_error *why);
+
+/* In words: "converted", "copied" ... */
+const char *outcome_name(enum fate fate);
+
+#endif

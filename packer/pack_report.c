@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+#include "pack_report.h"
+#include <inttypes.h>
+#include "command.h"
+#include "report.h"
+
+/* --- notes --------------------------------------------------------------------------- */
+
+void pack_report_notes(const struct scan *scan)
+{
+	for (size_t i = 0; i < scan->n_entries; i++)
+		if (scan->entries[i].note)
+			report_error(scan->entries[i].path, "note: %s",
+				     scan->entries[i].note);
+}
+
+void pack_report_outcomes(const struct scan *scan, const struct outcomes *outcomes)
+{
+	for (size_t i = 0; i < outcomes->count; i++) {
+		const struct outcome *o = &outcomes->items[i];
+		const char *path = scan->entries[i].path;
+
+		if (o->fate == FATE_REFUSED)
+			report_error(path, "note: not converted: %s", o->reason);
+		else if (o->fate == FATE_LEFT_OUT)
+			report_error(path, "note: left out: %s", o->reason);
+	}
+}
+
+/* --- a table ------------------------------------------------------------------------- */
+
+static void print_row(const char *name, const struct arch_stats *row)
+{
+	printf("%-28s %10zu %16" PRIu64 " %16" PRIu64 " %12zu\n", name, row->objects,
+	       row->bytes_in, row->bytes_out, row->deduplicated);
+}
+
+static void print_table(const struct archive_stats *stats)
+{
+	struct arch_stats all = {0};
+
+	printf("%-28s %10s %16s %16s %12s\n", "arch", "objects", "bytes in", "bytes out",
+	       "deduplicated");
+	for (size_t i = 0; i < stats->count; i++) {
+		const struct arch_stats *row = &stats->items[i];
+
+		print_row(row->arch, row);
+		all.objects += row->objects;
+		all.bytes_in += row->bytes_in;
+		all.bytes_out += row->bytes_out;
+		all.deduplicated += row->deduplicated;
+	}
+	print_row("total", &all);
+}
+
+/* Of all paths that are no directories. */
+struct summary {
+	size_t files, converted;
+	uint64_t before, after; /* of the converted */
+};
+
+static struct summary sum_up(const struct outcomes *outcomes)
+{
+	struct summary s = {0};
+
+	for (size_t i = 0; i < outcomes->count; i++) {
+		const struct outcome *o = &outcomes->items[i];
+
+		s.files += o->fate != FATE_DIRECTORY && o->fate != FATE_LEFT_OUT;
+		if (o->fate != FATE_CONVERTED)
+			continue;
+		s.converted++;
+		s.before += o->before;
+		s.after += o->after;
+	}
+	return s;
+}
+
+static void print_summary(const struct outcomes *outcomes)
+{
+	struct summary s = sum_up(outcomes);
+
+	printf("%zu files, %zu converted, %" PRIu64 " -> %" PRIu64 " bytes\n", s.files,
+	       s.converted, s.before, s.after);
+}
+
+/* --- JSON ---------------------------------------------------------------------------- */
+
+#if KP_WITH_JSON
+static json_t *json_stats(const struct archive_set *set)
+{
+	const struct archive_stats *stats = set ? archive_set_stats(set) : NULL;
+	json_t *list = json_array();
+
+	for (size_t i = 0; stats && i < stats->count; i++) {
+		const struct arch_stats *row = &stats->items[i];
+
+		json_array_append_new(
+			list,
+			json_pack("{so sI sI sI sI}", "arch", report_json_text(row->arch),
+				  "objects", (json_int_t)row->objects, "bytes_in",
+				  (json_int_t)row->bytes_in, "bytes_out",
+				  (json_int_t)row->bytes_out, "deduplicated",
+				  (json_int_t)row->deduplicated));
+	}
+	return list;
+}
+
+static json_t *json_names(const struct archive_set *set)
+{
+	json_t *list = json_array();
+	size_t n = 0;
+	const char *const *names = set ? archive_set_names(set, &n) : NULL;
+
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(list, report_json_text(names[i]));
+	return list;
+}
+
+static json_t *json_packed(const struct scan *scan)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < scan->n_inputs; i++)
+		json_array_append_new(
+			list, json_pack("{so so ss}", "path",
+					report_json_text(scan->inputs[i]->path), "key",
+					report_json_text(scan->inputs[i]->key), "status",
+					"packed"));
+	for (size_t i = 0; i < scan->n_entries; i++)
+		if (scan->entries[i].note)
+			json_array_append_new(
+				list, json_pack("{so sn ss}", "path",
+						report_json_text(scan->entries[i].path),
+						"key", "status", scan->entries[i].note));
+	return list;
+}
+
+static json_t *json_outcome(const struct scan *scan, const struct outcome *o, size_t i)
+{
+	const struct scan_entry *e = &scan->entries[i];
+	json_t *file = json_pack("{so ss}", "path", report_json_text(e->relative),
+				 "status", outcome_name(o->fate));
+
+	if (e->input)
+		json_object_set_new(file, "key", report_json_text(e->input->key));
+	if (o->reason)
+		json_object_set_new(file, "reason", report_json_text(o->reason));
+	if (o->fate == FATE_LINKED)
+		json_object_set_new(file, "link_to",
+				    report_json_text(scan->entries[e->first].relative));
+	if (o->fate == FATE_CONVERTED) {
+		json_object_set_new(file, "size_before",
+				    json_integer((json_int_t)o->before));
+		json_object_set_new(file, "size_after",
+				    json_integer((json_int_t)o->after));
+	}
+	return file;
+}
+
+static json_t *json_outcomes(const struct scan *scan, const struct outcomes *outcomes)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < outcomes->count; i++)
+		if (outcomes->items[i].fate != FATE_DIRECTORY)
+			json_array_append_new(list,
+					      json_outcome(scan, &outcomes->items[i], i));
+	return list;
+}
+
+static json_t *json_summary(const struct outcomes *outcomes)
+{
+	struct summary s = sum_up(outcomes);
+
+	return json_pack("{sI sI sI sI}", "files", (json_int_t)s.files, "converted",
+			 (json_int_t)s.converted, "bytes_before", (json_int_t)s.before,
+			 "bytes_after", (json_int_t)s.after);
+}
+
+static int print_json(const struct pack_args *args, const struct pack_result *r)
+{
+	json_t *all = json_pack(
+		"{so so so so so}", "output", report_json_text(args->output), "group",
+		report_json_text(args->group), "archives", json_names(r->set), "arches",
+		json_stats(r->set), "files",
+		r->outcomes ? json_outcomes(r->scan, r->outcomes) : json_packed(r->scan));
+
+	if (r->outcomes)
+		json_object_set_new(all, "summary", json_summary(r->outcomes));
+	return report_json(all) ? EXIT_OK : EXIT_FAULT;
+}
+#else
+static int print_json(const struct pack_args *args, const struct pack_result *r)
+{
+	(void)args, (void)r;
+	return EXIT_FAULT; /* pack_args_parse refused --json */
+}
+#endif
+
+int pack_report(const struct pack_args *args, const struct pack_result *r)
+{
+	if (args->json)
+		return print_json(args, r);
+	if (args->quiet)
+		return EXIT_OK;
+	if (r->set)
+		print_table(archive_set_stats(r->set));
+	if (r->outcomes)
+		print_summary(r->outcomes);
+	return EXIT_OK;
+}
