@@ -101,6 +101,11 @@ static kpack_error_t check_section(const struct kp_edit *ed,
 			       "elf: section %zu: %" PRIu64 " bytes at offset %" PRIu64
 			       " pass the end of the file at %" PRIu64,
 			       s->index, s->h.sh_size, s->h.sh_offset, ed->size);
+	if ((s->h.sh_flags & SHF_ALLOC) &&
+	    !kp_range_ok(ADDRESS_MAX, s->h.sh_addr, s->h.sh_size))
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "elf: section %zu: %" PRIu64 " bytes at address 0x%" PRIx64,
+			       s->index, s->h.sh_size, s->h.sh_addr);
 	return KPACK_SUCCESS;
 }
 

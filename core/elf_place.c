@@ -237,6 +237,13 @@ static uint64_t memory_end(const struct kp_edit *ed)
 		if (h->p_type == PT_LOAD && h->p_vaddr + h->p_memsz > end)
 			end = h->p_vaddr + h->p_memsz;
 	}
+	/* the block must be nobody else's, mapped or not */
+	for (size_t i = 1; i < ed->n_sections; i++) {
+		const Elf64_Shdr *h = &ed->sections[i].h;
+
+		if (is_mapped(h) && h->sh_addr + h->sh_size > end)
+			end = h->sh_addr + h->sh_size;
+	}
 	return end;
 }
 
