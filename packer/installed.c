@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <xxhash.h>
 #include "archives.h"
 #include "memory.h"
 #include "search.h"
 #include "target.h"
+#include "text.h"
 
 /* What decoding an ordinal gave.  Entries that share it may lie about its size. */
 struct installed_decoded {
@@ -20,9 +22,21 @@ struct installed_decoded {
 
 /* --- archives --------------------------------------------------------------------- */
 
+/* Archives stay open; an installed ROCm has many hundreds. */
+static void allow_many_files(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 void installed_init(struct installed *set)
 {
 	*set = (struct installed){0};
+	allow_many_files();
 }
 
 static void free_archive(struct installed_archive *a)
@@ -185,7 +199,7 @@ static kpack_error_t reach_file(struct installed *set, const char *path, const c
 
 /* A resolved path around its placeholder: "DIR/" "BEFORE" arch "AFTER" "/REST". */
 struct pattern {
-	char *dir;
+	char *dir; /* with its slash */
 	struct kp_span before, after;
 	const char *rest;
 };
@@ -199,7 +213,7 @@ static kpack_error_t read_pattern(const char *path, struct pattern *p,
 
 	while (name > path && name[-1] != '/')
 		name--;
-	p->dir = name == path ? strdup(".") : strndup(path, (size_t)(name - path));
+	p->dir = name == path ? strdup("./") : strndup(path, (size_t)(name - path));
 	if (!p->dir)
 		return kp_fail_memory(why, strlen(path), "a path");
 	p->before = (struct kp_span){(const uint8_t *)name, (size_t)(arch - name)};
@@ -229,7 +243,7 @@ static kpack_error_t reach_name(struct installed *set, const struct pattern *p,
 
 	if (!arch)
 		return KPACK_SUCCESS;
-	if (asprintf(&path, "%s/%s%s", p->dir, name, p->rest) < 0) {
+	if (asprintf(&path, "%s%s%s", p->dir, name, p->rest) < 0) {
 		free(arch);
 		return kp_fail_memory(why, strlen(name), "a path");
 	}
@@ -244,19 +258,26 @@ static int by_bytes(const struct dirent **a, const struct dirent **b)
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
+static kpack_error_t cannot_list(const char *dir, int error, struct kpackx_error *why)
+{
+	char text[160];
+
+	kp_text_escape(kp_span_str(dir), text, sizeof(text));
+	return kp_fail_errno(why, error, "%s: cannot read the directory", text);
+}
+
 static kpack_error_t reach_pattern(struct installed *set, const char *path,
 				   struct reach *out, struct kpackx_error *why)
 {
 	struct pattern p = {0};
 	struct dirent **names = NULL;
-	kpack_error_t err;
+	kpack_error_t err = KPACK_SUCCESS;
 	int n;
 
 	KP_TRY(read_pattern(path, &p, why));
 	n = scandir(p.dir, &names, NULL, by_bytes);
-	err = n >= 0 || errno == ENOENT || errno == ENOTDIR
-		      ? KPACK_SUCCESS
-		      : kp_fail_errno(why, errno, "%s: cannot read the directory", p.dir);
+	if (n < 0 && errno != ENOENT && errno != ENOTDIR)
+		err = cannot_list(p.dir, errno, why);
 	for (int i = 0; i < n; i++) {
 		if (!err)
 			err = reach_name(set, &p, names[i]->d_name, out, why);

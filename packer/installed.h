@@ -19,7 +19,7 @@ struct installed_archive {
 	ino_t ino;
 	struct kpack_archive *archive;     /* NULL: cannot be opened */
 	struct kpackx_error why;           /* then: the reason */
-	bool told;                         /* for the caller: the reason was told */
+	bool told;                         /* for the caller: it was told of */
 	struct installed_decoded *decoded; /* per ordinal */
 };
 
@@ -28,6 +28,7 @@ struct installed {
 	size_t count, cap;
 };
 
+/* Also raises this process's limit of open files. */
 void installed_init(struct installed *set);
 void installed_fini(struct installed *set);
 

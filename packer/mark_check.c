@@ -40,7 +40,7 @@ struct check {
 	struct arch_filter filter;
 	bool json, verbose;
 	struct installed set;
-	size_t n_binaries, n_fat, n_objects, n_faults;
+	size_t n_binaries, n_fat, n_archives, n_objects, n_faults;
 #if KP_WITH_JSON
 	json_t *faults;
 #endif
@@ -331,7 +331,10 @@ static size_t check_archives(struct check *c, const struct reach *reach)
 		struct installed_archive *a = reach->items[i].archive;
 
 		usable += a->archive != NULL;
-		if (!a->archive && !a->told)
+		if (a->told)
+			continue;
+		c->n_archives++;
+		if (!a->archive)
 			fault_why(c, a->path, &a->why);
 		a->told = true;
 	}
@@ -472,9 +475,9 @@ static void check_root(struct check *c, const char *root)
 
 static void print_summary(const struct check *c)
 {
-	printf("%zu converted binaries, %zu not converted, %zu objects, %zu archives, "
+	printf("%zu converted, %zu not converted, %zu objects in %zu archives, "
 	       "%zu faults\n",
-	       c->n_binaries, c->n_fat, c->n_objects, c->set.count, c->n_faults);
+	       c->n_binaries, c->n_fat, c->n_objects, c->n_archives, c->n_faults);
 }
 
 static bool check_all(struct check *c, int n, char **roots)
@@ -494,7 +497,7 @@ static bool check_all(struct check *c, int n, char **roots)
 		told = report_json(json_pack(
 			"{sI sI sI sI so}", "converted", (json_int_t)c->n_binaries, "fat",
 			(json_int_t)c->n_fat, "objects", (json_int_t)c->n_objects,
-			"archives", (json_int_t)c->set.count, "faults",
+			"archives", (json_int_t)c->n_archives, "faults",
 			json_incref(c->faults)));
 	json_decref(c->faults);
 #endif
