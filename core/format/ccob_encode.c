@@ -212,7 +212,8 @@ static kpack_error_t encode_into(const struct kp_ccob_form *form,
 	}
 	KP_TRY(coder->encode(&used, payload, out + header_size, cap, size, why));
 	*size += header_size;
-	if (form->version < 3 && (payload.size > UINT32_MAX || *size > UINT32_MAX))
+	if ((form->version < 3 && payload.size > UINT32_MAX) ||
+	    (form->version == 2 && *size > UINT32_MAX))
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "%zu bytes of %zu decoded ones are too many for a CCOB of "
 			       "version %u",
