@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include "elf_edit.h"
 #include "limits.h"
+#include "stray.h"
 #include "wrapper.h"
 
 static kpack_error_t refuse(struct kpackx_error *why, const char *text)
@@ -58,6 +59,7 @@ static kpack_error_t edit(struct kp_edit *ed, const struct kp_fatbin *fat,
 	if (!section)
 		return refuse(why, "has no .hip_fatbin");
 	if (!o->keep_device_code) {
+		KP_TRY(kp_stray_check(ed, section, &fat->elf, why));
 		KP_TRY(kp_edit_cut(ed, section, why));
 	}
 	KP_TRY(add_sections(ed, o, why));
