@@ -9,9 +9,6 @@
 /* Segments and sections that we may add. */
 #define SPARE 4
 
-/* User space of both machines ends below this (5-level paging counts as unusual). */
-static const uint64_t ADDRESS_MAX = UINT64_C(1) << 48;
-
 static const struct machine {
 	uint16_t machine;
 	uint64_t page; /* the largest the kernel may use */
@@ -102,7 +99,7 @@ static kpack_error_t check_section(const struct kp_edit *ed,
 			       " pass the end of the file at %" PRIu64,
 			       s->index, s->h.sh_size, s->h.sh_offset, ed->size);
 	if ((s->h.sh_flags & SHF_ALLOC) &&
-	    !kp_range_ok(ADDRESS_MAX, s->h.sh_addr, s->h.sh_size))
+	    !kp_range_ok(KP_ADDRESS_MAX, s->h.sh_addr, s->h.sh_size))
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "elf: section %zu: %" PRIu64 " bytes at address 0x%" PRIx64,
 			       s->index, s->h.sh_size, s->h.sh_addr);
@@ -155,7 +152,7 @@ static kpack_error_t check_load(const struct kp_edit *ed, const Elf64_Phdr *h,
 
 	if (h->p_filesz > h->p_memsz ||
 	    (h->p_filesz && !kp_range_ok(ed->size, h->p_offset, h->p_filesz)) ||
-	    !kp_range_ok(ADDRESS_MAX, h->p_vaddr, h->p_memsz))
+	    !kp_range_ok(KP_ADDRESS_MAX, h->p_vaddr, h->p_memsz))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "elf: segment at 0x%" PRIx64 ": %" PRIu64
 			       " bytes at offset %" PRIu64 ", %" PRIu64 " in memory",
@@ -643,7 +640,7 @@ kpack_error_t kp_edit_move_behind(struct kp_edit *ed, size_t section, uint64_t s
 			last = i;
 	end = ed->segments[last].h.p_vaddr + ed->segments[last].h.p_memsz;
 	end = (end + ed->page - 1) / ed->page * ed->page;
-	if (!kp_range_ok(ADDRESS_MAX, end, size))
+	if (!kp_range_ok(KP_ADDRESS_MAX, end, size))
 		return refuse(why, "no address is free behind the last segment");
 	s.h = (Elf64_Phdr){.p_type = PT_LOAD,
 			   .p_flags = PF_R,

@@ -267,6 +267,10 @@ static kpack_error_t place_block_load(const struct kp_edit *ed, const struct blo
 				       "%" PRIu64 " of at most %" PRIu64,
 				       to, KP_SPARSE_MAX);
 	}
+	/* with room for a marker to grow */
+	if (!kp_range_ok(KP_ADDRESS_MAX, free, 16 * KP_MARKER_MAX))
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "elf: no address is free behind 0x%" PRIx64, free);
 	h->p_offset = to;
 	h->p_vaddr = h->p_paddr = free + to % ed->page;
 	return KPACK_SUCCESS;

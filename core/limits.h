@@ -74,6 +74,9 @@
 /* Faults of one archive that are kept in words; the rest is counted. */
 #define KP_FAULTS_MAX 1000
 
+/* User space of x86-64 and AArch64 ends below this; 5-level paging counts as unusual. */
+#define KP_ADDRESS_MAX (UINT64_C(1) << 48)
+
 /* Offset in a converted program's file where its program headers may have to stand. */
 #define KP_SPARSE_MAX (UINT64_C(64) << 30)
 
