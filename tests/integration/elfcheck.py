@@ -8,15 +8,15 @@ elfcheck.py --alone FILE                   only what any ELF file must keep
   --stripped   a tool has been over CONVERTED since: sections that are not loaded, their
                headers' order and the place of the program headers are its business
 """
-import argparse, random, struct, sys
+import argparse, os, random, struct, sys
 
 PAGE = 4096
 SHT_SYMTAB, SHT_STRTAB, SHT_RELA, SHT_NOBITS, SHT_REL, SHT_DYNSYM, SHT_RELR = 2, 3, 4, 8, 9, 11, 19
 PT_LOAD, PT_INTERP, PT_PHDR, PT_TLS = 1, 3, 6, 7
-WRITE, ALLOC, TLS = 1, 2, 0x400
+ALLOC, EXECINSTR, TLS = 2, 4, 0x400
 RELATIVE, ABSOLUTE = {62: 8, 183: 1027}, {62: 1, 183: 257}
-MARKER, LAYOUT, FATBIN, SEGMENT = \
-    ".rocm_kpack_ref", ".rocm_kpack_layout", ".hip_fatbin", ".hipFatBinSegment"
+MARKER, LAYOUT, TABLE, FATBIN, SEGMENT = \
+    ".rocm_kpack_ref", ".rocm_kpack_layout", ".rocm_kpack_phdr", ".hip_fatbin", ".hipFatBinSegment"
 HIPF, HIPK = 0x48495046, 0x4b504948
 BUNDLES = (b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB")
 
@@ -32,6 +32,7 @@ class Record:
         self.__dict__.update(zip(names.split(), values))
 
     def __contains__(self, address):
+        """a segment, or a section that is loaded"""
         return self.addr <= address < self.addr + self.memsz
 
 
@@ -132,13 +133,12 @@ def check_loads(e):
     for p in e.loads:
         if p.align & (p.align - 1) or p.align and (p.offset - p.addr) % p.align:
             fault("PT_LOAD at %#x: offset %#x is not congruent modulo %#x", p.addr, p.offset, p.align)
-        if p.filesz > p.memsz or p.offset + p.filesz > len(e.data):
+        if not p.filesz and p.memsz and p.addr % PAGE and p.offset // PAGE * PAGE >= len(e.data):
+            fault("PT_LOAD at %#x: no bytes, amid a page, and that page is not in the file", p.addr)
+        if p.filesz > p.memsz or p.filesz and p.offset + p.filesz > len(e.data):
             fault("PT_LOAD at %#x: %#x bytes at %#x are not in the file", p.addr, p.filesz, p.offset)
         if last and p.addr < last.addr + last.memsz:
             fault("PT_LOAD at %#x: below the end of the one before", p.addr)
-        elif last and last.memsz and p.memsz and \
-                p.addr // PAGE <= (last.addr + last.memsz - 1) // PAGE:
-            fault("PT_LOAD at %#x: shares a page of memory with the one before", p.addr)
         last = p
 
 
@@ -194,11 +194,70 @@ def check_at_phdr(e, own):
                   e.phoff + first.addr - first.offset, own.addr)
 
 
+def page_content(e, address, size, kernel):
+    """
+    A page of SIZE bytes as loading puts it there, segment after segment, each over what was
+    there before.  ld.so clears what a segment has no bytes for; a kernel cannot do so in
+    pages that are not writable.  Where a segment without bytes begins inside a page, ld.so
+    maps that page of the file, and a kernel an empty one.
+    """
+    page = None
+    for p in e.loads:
+        data_end, end = p.addr + p.filesz, p.addr + p.memsz
+        file_end = data_end if p.filesz or kernel else -(-data_end // size) * size
+        if p.memsz and p.addr // size * size <= address < file_end:
+            at = p.offset - p.addr + address
+            page = e.data[at:at + size].ljust(size, b"\0")
+        if end == data_end or address >= end:
+            continue
+        if address >= data_end or kernel and not p.filesz and address + size > p.addr:
+            page = bytes(size)
+        elif page is not None and data_end < address + size and (p.flags & 2 or not kernel):
+            page = page[:data_end - address].ljust(size, b"\0")
+    return page
+
+
+def check_own_table(e, own):
+    """ld.so takes the first segment whose pages have the table, unless PT_PHDR tells."""
+    size = 56 * len(e.phdrs)
+    first = next((p for p in e.loads if p.filesz and p.offset // PAGE * PAGE <= e.phoff and
+                  e.phoff + size <= -(-(p.offset + p.filesz) // PAGE) * PAGE), None)
+    if own or not first:
+        return
+    address, table = first.addr + e.phoff - first.offset, b""
+    while len(table) < size:
+        at = address + len(table)
+        page = page_content(e, at // PAGE * PAGE, PAGE, False) or bytes(PAGE)
+        table += page[at % PAGE:]
+    if table[:size] != e.data[e.phoff:e.phoff + size]:
+        fault("ld.so looks for the program headers at %#x, where they are not", address)
+
+
+def check_memory(e):
+    """Every section is in memory after loading what it is in the file."""
+    largest = max(p.align for p in e.loads) if e.machine == 183 else PAGE
+    for size in sorted({PAGE, min(largest, 0x10000)}):
+        pages = {}
+        for s in e.sections:
+            if not s.flags & ALLOC or s.type == SHT_NOBITS or s.name == FATBIN:
+                continue
+            for address in range(s.addr // size * size, s.addr + s.memsz, size):
+                if address not in pages:
+                    pages[address] = [page_content(e, address, size, k) for k in (False, True)]
+                start, end = max(s.addr, address), min(s.addr + s.memsz, address + size)
+                want = e.data[s.offset + start - s.addr:s.offset + end - s.addr]
+                for page in pages[address]:
+                    if page is None or page[start - address:end - address] != want:
+                        fault("%s: at %#x not loaded as it is, pages of %#x", s.name, start, size)
+                        return
+
+
 # --- two files ---------------------------------------------------------------------------
 
 def outside(e, ranges):
-    """(start, end) of what no range covers"""
-    at = 0
+    """(start, end) of what no range covers, cut where segments begin and end"""
+    cuts = [p.offset for p in e.loads] + [p.offset + p.filesz for p in e.loads]
+    ranges, at = ranges + [(cut, cut) for cut in cuts], 0
     for start, end in sorted(ranges):
         if start > at:
             yield at, start
@@ -213,11 +272,13 @@ def check_gaps(old, new):
               (new.shoff, new.shoff + 64 * len(new.sections))]
     ranges += [(s.offset, s.offset + s.memsz) for s in new.sections if s.type not in (0, SHT_NOBITS)]
     for start, end in outside(new, ranges):
-        gap = new.data[start:end]
-        if not gap.strip(b"\0"):
+        gap = new.data[start:end].rstrip(b"\0")
+        if not gap.lstrip(b"\0"):
             continue
+        start += len(gap) - len(gap.lstrip(b"\0"))
+        gap, end = gap.lstrip(b"\0"), start + len(gap.lstrip(b"\0"))
         p = next((p for p in new.loads if p.offset <= start < p.offset + p.filesz), None)
-        # what no segment maps either was there, at another place
+        # the linker's filling, or the old headers at the address where they were; what no segment maps either was there, at another place
         there = gap in old.data if not p else \
             old.memory(p.addr + start - p.offset, end - start) == gap or \
             padding(old, p.addr + start - p.offset, gap)
@@ -250,7 +311,7 @@ def masked(e, s, wrappers):
 
 def check_content(old, new, wrappers, stripped):
     extra = {s.name for s in new.sections} - {s.name for s in old.sections}
-    if not stripped and extra - {MARKER, LAYOUT}:
+    if not stripped and extra - {MARKER, LAYOUT, TABLE}:
         fault("new sections %s", extra)
     for s in old.sections:
         if s.type == 0 or stripped and not s.flags & ALLOC or s.name == FATBIN:
@@ -292,14 +353,13 @@ def check_segments(old, new):
         if p.type not in (PT_LOAD, PT_PHDR) and p.filesz and home and \
                 p.offset - home.offset != p.addr - home.addr:
             fault("program header of type %#x: at %#x, loaded from elsewhere", p.type, p.offset)
-    for p in old.loads:
-        at = p.addr
-        while at < p.addr + p.memsz:
-            q = new.load_of(at)
-            if not q or q.flags != p.flags:
-                fault("address %#x: no longer loaded as it was", at)
-                break
-            at = q.addr + q.memsz
+    for s in old.sections:
+        if s.flags & ALLOC and s.name != FATBIN and old.load_of(s.addr):
+            p, was = new.load_of(s.addr), old.load_of(s.addr).flags
+            # what was executable only for its neighbours' sake need not be so any more
+            without = was & ~1 if not s.flags & EXECINSTR else was
+            if not p or p.flags not in (was, without):
+                fault("%s: in a segment of other permissions", s.name)
     for key in "type", "machine", "entry", "flags":
         if getattr(old, key) != getattr(new, key):
             fault("e_%s: other", key)
@@ -362,32 +422,43 @@ def check_code(old, new):
     ends = sorted(set(starts)) + [len(code)]
     pieces = [code[a:b].rstrip(b"\0") for a, b in zip(ends, ends[1:])]
     each = max(4, min(64, int(2e9 / (len(new.data) + len(rest)) / len(pieces))))
-    # a layout may name what a bundle's table names, and nothing else of it
+    # a layout may name the targets that a bundle's table and an object's notes name
     layout = new.named.get(LAYOUT)
     tables = new.content(layout) if layout else b""
     for piece in pieces:
         for at in windows(piece, each):
             window = piece[at:at + 16]
-            if len(set(window)) < 4 or window in rest:
+            if len(set(window)) < 8 or window in rest:
                 continue
             found = new.data.find(window)
-            if found < 0 or piece.startswith(BUNDLES) and window in tables:
+            if found < 0 or window in tables and (piece.startswith(BUNDLES) or window.isascii()):
                 continue
             fault("device code %s is left at offset %#x", window.hex(), found)
             return
     for name, window in ("first", code[:16]), ("last", code[-16:]):
-        if len(set(window)) > 3 and window not in rest and window in new.data and \
+        if len(set(window)) > 7 and window not in rest and window in new.data and \
                 window not in tables:
             fault("the %s bytes of %s are left", name, FATBIN)
 
 
-def check_size(old, new):
+def check_size(old, new, path):
     s = old.named[FATBIN]
     gone = s.memsz if s.type != SHT_NOBITS else 0
-    added = sum(new.named[n].memsz + 64 for n in (MARKER, LAYOUT) if n in new.named)
-    room = 2 * max(p.align for p in old.loads) + 2 * PAGE + added
-    if len(new.data) > len(old.data) - gone + room:
-        fault("%d bytes, of %d with %d of device code", len(new.data), len(old.data), gone)
+    added = sum(new.named[n].memsz + 64 for n in (MARKER, LAYOUT, TABLE) if n in new.named)
+    room = 2 * max(p.align for p in new.loads) + 3 * PAGE + added
+    # for the sake of AT_PHDR there may be a hole before the program headers
+    used = os.stat(path).st_blocks * 512 if new.phdrs[0].type == PT_PHDR else len(new.data)
+    if used > len(old.data) - gone + room:
+        fault("%d bytes, of %d with %d of device code", used, len(old.data), gone)
+
+
+def check_alignment(old, new):
+    """No segment may promise less than its sections need, nor AArch64 smaller pages."""
+    least = max((s.align for s in new.sections if s.flags & ALLOC), default=1)
+    if new.machine == 183:
+        least = max(least, min(0x10000, max(p.align for p in old.loads)))
+    if max(p.align for p in new.loads) < min(least, max(p.align for p in old.loads)):
+        fault("segments are aligned to %#x", max(p.align for p in new.loads))
 
 
 def check_order(new):
@@ -408,15 +479,18 @@ def main():
     new = Elf(o.files[-1])
     check_loads(new)
     check_sections(new)
+    check_memory(new)
     check_links(new)
     own = check_table(new)
+    check_own_table(new, own)
     if not o.alone:
         old = Elf(o.files[0])
         if not o.stripped:
             check_at_phdr(new, own)
             check_order(new)
             check_gaps(old, new)
-            check_size(old, new)
+            check_size(old, new, o.files[-1])
+            check_alignment(old, new)
         check_fatbin(old, new)
         check_marker(old, new)
         check_content(old, new, old.wrappers(HIPF), o.stripped)

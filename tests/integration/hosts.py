@@ -53,6 +53,8 @@ def small(r, size):
 
 def fatbin(r):
     """The section's bytes, where its containers begin, and its alignment."""
+    if r.random() < 0.15:
+        return small(r, r.choice([600, 1000, 3000, PAGE]))
     align = r.choice([16, 64, PAGE, PAGE, PAGE])
     data, starts = b"", []
     for _ in range(r.randrange(1, 5)):
@@ -152,8 +154,8 @@ class Host:
             text += '.section %s,"%s",%%%s\n.p2align %d\n' % (name, flags, kind,
                                                              align.bit_length() - 1)
             text += ".globl %s\n.hidden %s\n%s:\n" % (symbol, symbol, symbol)
-            text += ".skip %d\n" % size if kind == "nobits" else \
-                ".rept %d\n.byte %d\n.endr\n" % (size, size % 251)
+            if size:
+                text += ".fill %d, 1, %d\n" % (size, 0 if kind == "nobits" else size % 251)
         if self.aarch64:
             text += '.text\n.globl _start\n_start: ret\n.data\n.quad _start\n'
         return text + '.section .note.GNU-stack,"",%progbits\n'

@@ -10,7 +10,7 @@ offload=(--offload-arch=gfx1100 --offload-arch=gfx90a:sramecc-:xnack+)
 kpack() { timeout 600 "$KPACK_BIN/kpack" "$@"; }
 elfcheck() { $python "$tools/elfcheck.py" "$@"; }
 hosts() { $python "$tools/hosts.py" "$@"; }
-hip() { clang-22 -x hip -nogpuinc -nogpulib -O1 -g -fexceptions "${offload[@]}" "$@"; }
+hip() { clang-22 -x hip -nogpuinc -nogpulib -O1 -gdwarf-4 -fexceptions "${offload[@]}" "$@"; }
 
 have_clang() {
 	local program
@@ -77,7 +77,7 @@ preload() {
 	esac
 	list=$(readelf -dW "$KPACK_BIN/librocm_kpack.so" |
 		sed -n 's/.*NEEDED.*\[\(lib[a-z]*san\.so[^]]*\)\]/\1/p' | paste -sd :)
-	echo "${list:-$(clang -print-file-name=libclang_rt.$KPACK_MODE-x86_64.so)}"
+	echo "${list:-$(clang -print-file-name=libclang_rt."$KPACK_MODE"-x86_64.so)}"
 }
 
 is_program() { # FILE
@@ -86,10 +86,12 @@ is_program() { # FILE
 
 # Load a library, or run a program, and call FUNCTION of a library.
 run_host() { # FILE [FUNCTION[=N]]
-	if is_program "$1"; then
-		LD_PRELOAD=$(preload) timeout 120 "$1"
+	local file
+	file=$(realpath -s "$1")
+	if is_program "$file"; then
+		LD_PRELOAD=$(preload) timeout 120 "$file"
 	else
-		timeout 120 "$stub/load" -c "${2-answer}" "$1"
+		timeout 120 "$stub/load" -c "${2-answer}" "$file"
 	fi
 }
 
@@ -99,7 +101,7 @@ record() { # FILE AGENTS [FUNCTION]
 	rm -f log
 	LD_LIBRARY_PATH=$stub:${LIBRARIES-} STUB_LOG=$PWD/log STUB_ARCHES=$2 run_host "$1" "${3-answer}" >said ||
 		{ echo "$1: exit $?"; return 1; }
-	! grep -H fault log
+	! grep fault log
 	sort log said
 }
 

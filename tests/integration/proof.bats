@@ -27,6 +27,7 @@ setup() {
 }
 
 teardown() {
+	[ -n "${BATS_TEST_COMPLETED-}" ] || [ ! -e made ] || cat made
 	cd /
 	rm -rf "$T"
 }
@@ -90,13 +91,17 @@ fetch() { # NAME [--big]
 	need_clang
 	link -shared -fuse-ld=bfd -Wl,-z,pack-relative-relocs a.o b.o c.o -o libbfd.so
 	link -shared -fuse-ld=lld -Wl,-z,pack-relative-relocs a.o b.o c.o -o liblld.so
-	link -shared -fuse-ld=lld -Wl,--pack-dyn-relocs=relr a.o b.o c.o -o libpacked.so
 	link -pie -fuse-ld=bfd -Wl,-z,pack-relative-relocs a.o b.o main.o -o pie-bfd
 	link -pie -fuse-ld=lld -Wl,-z,pack-relative-relocs a.o b.o main.o -o pie-lld
-	for file in libbfd.so liblld.so libpacked.so pie-bfd pie-lld; do
+	for file in libbfd.so liblld.so pie-bfd pie-lld; do
 		readelf -SW $file | grep -q '\.relr\.dyn'
 		proves $file
 	done
+	# glibc does not load it: there is no dependency on GLIBC_ABI_DT_RELR
+	link -shared -fuse-ld=lld -Wl,--pack-dyn-relocs=relr a.o b.o c.o -o libpacked.so
+	readelf -SW libpacked.so | grep -q '\.relr\.dyn'
+	convert libpacked.so out
+	elfcheck libpacked.so out/libpacked.so
 }
 
 @test "-fgpu-rdc: several wrappers for one bundle, through symbols" {
@@ -110,7 +115,8 @@ fetch() { # NAME [--big]
 	for ld in bfd lld; do
 		link "${rdc[@]}" --hip-link "${offload[@]}" -shared -fuse-ld=$ld a.o b.o -o lib$ld.so
 		proves lib$ld.so
-		[ "$(awk 'NF == 5 { print $2 }' has.log | sort -u | wc -l)" = 2 ]
+		# clang registers the first of the wrappers, for all
+		[ "$(grep -c ' function kernel_' converted.log)" = 2 ]
 		link "${rdc[@]}" --hip-link "${offload[@]}" -shared -fuse-ld=$ld -Wl,-Bsymbolic a.o b.o -o lib$ld.so
 		proves lib$ld.so
 		link "${rdc[@]}" --hip-link "${offload[@]}" -no-pie -fuse-ld=$ld \
@@ -186,7 +192,7 @@ fetch() { # NAME [--big]
 			for place in "AFTER .data" "AFTER .text" "AFTER .bss" "BEFORE .rodata"; do
 				hosts 2 h "$stub" kind=$kind linker=bfd size=$size place="$place" \
 					options=-z,separate-code >made
-				proves h/host || { cat made; return 1; }
+				proves h/host
 			done
 		done
 	done
@@ -198,7 +204,7 @@ fetch() { # NAME [--big]
 	range=${KPACK_SEEDS:-1-40}
 	for seed in $(seq ${range%-*} ${range#*-}); do
 		hosts $seed h "$stub" >made
-		proves h/host || { cat made; return 1; }
+		proves h/host
 		rm -r h
 	done
 }
@@ -208,7 +214,7 @@ fetch() { # NAME [--big]
 	for seed in $(seq 1 12); do
 		hosts --aarch64 $seed h "$stub" >made
 		convert h/host out
-		elfcheck h/host out/host || { cat made; return 1; }
+		elfcheck h/host out/host
 		rm -r h
 	done
 }

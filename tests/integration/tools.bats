@@ -14,8 +14,8 @@ setup_file() {
 	hip -fPIC -c a.hip -o a.o
 	hip --offload-arch=gfx1201 -fPIC -c c.hip -o c.o
 	hip -fno-pic -c a.hip -o fixed-a.o
-	clang-22 -g -fPIC -c main.c -o main.o
-	clang-22 -g -fno-pic -c main.c -o fixed-main.o
+	clang-22 -gdwarf-4 -fPIC -c main.c -o main.o
+	clang-22 -gdwarf-4 -fno-pic -c main.c -o fixed-main.o
 	for ld in $(linkers); do
 		link -shared -fuse-ld=$ld -Wl,--build-id a.o c.o -o fat/lib$ld.so
 		link -pie -fuse-ld=$ld -Wl,--build-id a.o c.o main.o -o fat/pie-$ld
@@ -23,7 +23,7 @@ setup_file() {
 	done
 	link -shared -fuse-ld=lld -Wl,-z,pack-relative-relocs a.o c.o -o fat/librelr.so
 	# in a tree, so that all is converted at once
-	convert fat out --group proof
+	convert fat out
 }
 
 setup() {
@@ -43,11 +43,13 @@ need() { # PROGRAM
 	command -v "$1" >/dev/null || skip "no $1"
 }
 
-# After each of the commands in COMMAND, which changes FILE, that is the converted NAME.
+# COMMAND FILE changes FILE: every converted file must then be what the fat one is after it.
 survives() { # COMMAND [no-elfcheck]
 	local name
 	for name in $names; do
+		cp fat/$name fat-before
 		cp out/$name before
+		"$1" fat/$name
 		"$1" out/$name
 		if [ "${2-}" = no-elfcheck ]; then
 			elfcheck --alone out/$name
@@ -55,6 +57,7 @@ survives() { # COMMAND [no-elfcheck]
 			elfcheck --stripped fat/$name out/$name
 		fi
 		same fat/$name out/$name
+		mv fat-before fat/$name
 		mv before out/$name
 	done
 }
@@ -100,7 +103,7 @@ complaints() { # FILE
 		grep -q 'Line [0-9]* of "a.hip"' line
 		# the fat file's serves as well
 		rm "$1.debug"
-		objcopy --only-keep-debug "fat/${1##*/}" "$1.debug"
+		objcopy --only-keep-debug fat-before "$1.debug"
 		gdb -nx -batch -ex "info line answer" "$1" >line 2>&1
 		grep -q 'Line [0-9]* of "a.hip"' line
 		rm "$1.debug"
@@ -150,9 +153,10 @@ complaints() { # FILE
 	need gdb
 	for name in $names; do
 		for which in fat out; do
-			gdb -nx -batch -ex "info files" $which/$name 2>&1 | grep ' is \|warning' | sort >$which.gdb
+			gdb -nx -batch -ex "info files" $which/$name 2>&1 | grep ' is \|warning' |
+				sed "s,$PWD/$which/,," | sort >$which.gdb
 		done
-		comm -13 fat.gdb out.gdb | grep -v ' is \.rocm_kpack_ref$' >new || true
+		comm -13 fat.gdb out.gdb | grep -v ' is \.rocm_kpack_\(ref\|phdr\)$' >new || true
 		comm -23 fat.gdb out.gdb | grep -v ' is \.hip_fatbin$' >>new || true
 		[ ! -s new ] || { echo "$name:"; cat new; return 1; }
 	done

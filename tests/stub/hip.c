@@ -17,6 +17,7 @@
  */
 #include <dlfcn.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -39,7 +40,7 @@ struct wrapper {
 
 /* A registered wrapper; what __hipRegisterFatBinary returns leads here. */
 struct module {
-	const char *file;
+	const char *path, *file; /* as it was loaded, and its base name */
 	unsigned number;
 };
 
@@ -154,17 +155,24 @@ static void record_load(const struct module *m, kpack_cache_t cache,
 	}
 }
 
+static bool same_file(const char *a, const char *b)
+{
+	char real_a[PATH_MAX], real_b[PATH_MAX];
+
+	return realpath(a, real_a) && realpath(b, real_b) && strcmp(real_a, real_b) == 0;
+}
+
 static void record_kpack(const struct module *m, const struct wrapper *w,
 			 const char *const *arches, size_t n_arches)
 {
 	static kpack_cache_t cache;
-	char path[4096];
+	char path[PATH_MAX];
 
 	if (!cache && kpack_cache_create(&cache) != KPACK_SUCCESS)
 		note(m, "fault no cache");
 	if (kpack_discover_binary_path(w, path, sizeof(path), NULL) != KPACK_SUCCESS)
 		note(m, "fault no path");
-	else if (strcmp(base_name(path), m->file) != 0)
+	else if (!same_file(path, m->path))
 		note(m, "fault path %s", path);
 	else
 		for (size_t i = 0; i < n_arches; i++)
@@ -209,7 +217,8 @@ static struct module *module_new(const void *address)
 
 	if (!m)
 		abort();
-	m->file = strdup(dladdr(address, &info) ? base_name(info.dli_fname) : "?");
+	m->path = strdup(dladdr(address, &info) ? info.dli_fname : "?");
+	m->file = base_name(m->path);
 	m->number = next_number(m->file);
 	return m;
 }

@@ -5,6 +5,7 @@
  * and dlclose() them.
  */
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,18 +32,21 @@ static void read_segment(uintptr_t start, size_t size)
 	(void)sum;
 }
 
-/* The table of program headers itself is memory that a PT_LOAD must have. */
-static int is_loaded(const struct dl_phdr_info *info, uintptr_t address, size_t size)
+/* What the loader takes for the table of program headers must be the file's. */
+static void check_table(const struct dl_phdr_info *info, const char *path)
 {
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
-		uintptr_t offset = address - (info->dlpi_addr + p->p_vaddr);
+	static ElfW(Phdr) table[256];
+	ElfW(Ehdr) header;
+	size_t size = info->dlpi_phnum * sizeof(table[0]);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
 
-		if (p->p_type == PT_LOAD && offset <= p->p_memsz &&
-		    size <= p->p_memsz - offset)
-			return 1;
-	}
-	return 0;
+	if (fd < 0 || size > sizeof(table) ||
+	    pread(fd, &header, sizeof(header), 0) != sizeof(header) ||
+	    pread(fd, table, size, (off_t)header.e_phoff) != (ssize_t)size)
+		die(path, "cannot read its program headers");
+	close(fd);
+	if (memcmp(table, info->dlpi_phdr, size) != 0)
+		die(path, "the loader has other program headers");
 }
 
 static int read_object(struct dl_phdr_info *info, size_t size, void *arg)
@@ -51,9 +55,7 @@ static int read_object(struct dl_phdr_info *info, size_t size, void *arg)
 	/* the kernel's own page has no file, and need not be readable everywhere */
 	if (strncmp(info->dlpi_name, "linux-vdso", 10) == 0)
 		return 0;
-	if (!is_loaded(info, (uintptr_t)info->dlpi_phdr,
-		       info->dlpi_phnum * sizeof(*info->dlpi_phdr)))
-		die(info->dlpi_name, "its program headers are in no segment");
+	check_table(info, info->dlpi_name[0] ? info->dlpi_name : "/proc/self/exe");
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
 
