@@ -67,9 +67,7 @@ static void look(struct show *s)
 
 	if (s->b.fat.kind != KP_FATBIN_CONVERTED)
 		return;
-	if (binary_read_marker(&s->b, &why))
-		tell(s, &why);
-	else if (binary_read_layout(&s->b, &why))
+	if (binary_read_marker(&s->b, &why) || binary_read_layout(&s->b, &why))
 		tell(s, &why);
 	if (s->b.has_layout && gather_arches(s, &why))
 		tell(s, &why);

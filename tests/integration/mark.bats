@@ -1,0 +1,554 @@
+#!/usr/bin/env bats
+# kpack mark: converted binaries, from made-up libraries and from Debian's librocrand.
+
+python=/usr/bin/python3
+tools=$BATS_TEST_DIRNAME
+export PYTHONDONTWRITEBYTECODE=1 LC_ALL=C
+
+kpack() { timeout 60 "$KPACK_BIN/kpack" "$@"; }
+mark() { kpack mark "$@"; }
+mkfat() { $python "$tools/mkfat.py" "$@"; }
+fatparse() { $python "$tools/fatparse.py" "$@"; }
+
+setup() {
+	cd "$BATS_TEST_TMPDIR"
+}
+
+# root/lib/x.so of mkfat's OPTIONs, packed and converted in place; the fat one is fat.so
+make_root() { # OPTION...
+	mkdir -p root/lib
+	mkfat "$@" root/lib/x.so
+	cp -p root/lib/x.so fat.so
+	kpack pack -q --archives-only --group g root root
+	convert root/lib/x.so root/lib/x.so
+}
+
+convert() { # IN OUT [OPTION...]
+	mark convert --kernel-name lib/x.so --search-path '../.kpack/g_@GFXARCH@.kpack' "${@:3}" "$1" "$2"
+}
+
+# The binary is a shared library that works; with python's own loader
+answers() { # FILE
+	$python -c 'import ctypes, sys; assert ctypes.CDLL(sys.argv[1]).answer() == 42' "$(realpath "$1")"
+}
+
+# .hip_fatbin of a fat library
+section() { # FILE
+	$python -c 'import sys; sys.path.insert(0, sys.argv[1]); import fatparse
+sys.stdout.buffer.write(fatparse.Elf(sys.argv[2]).fatbin())' "$tools" "$1"
+}
+
+same_code() { # FILE FILE
+	cmp <(section "$1") <(section "$2")
+	[ "$(fatparse shape "$1")" = "$(fatparse shape "$2")" ]
+}
+
+# A run that ends with STATUS and has TEXT in its output
+ends() { # STATUS TEXT COMMAND...
+	run "${@:3}"
+	[ "$status" -eq "$1" ] || { echo "exit $status of: ${*:3}"; echo "$output"; return 1; }
+	[[ "$output" == *"$2"* ]] || { echo "no '$2' from: ${*:3}"; echo "$output"; return 1; }
+}
+
+everything_of() { # FILE: attributes and times, without the bytes
+	stat -c '%a %u %g %Y' "$1"
+	getfattr -d -m - --absolute-names "$1" 2>/dev/null | grep -v '^#' || true
+}
+
+# --- show ----------------------------------------------------------------------------
+
+@test "show: every kind of file" {
+	make_root --bundles 4 --share 2
+	echo text >text
+	convert fat.so kept.so --keep-device-code
+	mkfat --bare bare
+	ends 0 "text: no device code" mark show text
+	ends 0 "/bin/sh: no device code" mark show /bin/sh
+	ends 0 "fat.so: fat" mark show fat.so
+	ends 0 "bare: bare container" mark show bare
+	ends 0 "kept.so: converted, device code kept" mark show kept.so
+	ends 0 "x.so: converted" mark show root/lib/x.so
+	[[ "$output" == *"kernel_name    lib/x.so"* ]]
+	[[ "$output" == *"search path    ../.kpack/g_@GFXARCH@.kpack"* ]]
+	[[ "$output" == *"layout         4 containers, 12 objects for gfx1030 gfx1100 gfx90a:xnack+"* ]]
+	[ "$(grep -c ' HIPK ' <<<"$output")" = 8 ]
+	head -c 100 root/lib/x.so >broken
+	ends 1 "kpack: broken: " mark show broken fat.so
+	[[ "$output" == *"fat.so: fat"* ]]
+	ends 1 "No such file" mark show nothing
+	ends 1 "is a directory" mark show root
+}
+
+@test "show --json" {
+	make_root --ragged --reverse
+	mark show --json root/lib/x.so fat.so /bin/sh >got.json || {
+		[ $? -eq 2 ] && skip "built without jansson"
+	}
+	$python - <<-'END'
+	import json
+	x, fat, sh = json.load(open("got.json"))
+	keys = {"file", "kind", "kernel_name", "search_paths", "marker_size", "layout", "size", "wrappers"}
+	assert set(x) == set(fat) == set(sh) == keys
+	assert (x["kind"], fat["kind"], sh["kind"]) == ("converted", "fat", "no device code")
+	assert x["kernel_name"] == "lib/x.so" and fat["kernel_name"] is None
+	assert x["search_paths"] == ["../.kpack/g_@GFXARCH@.kpack"] and fat["search_paths"] == []
+	assert x["layout"]["containers"] == 3 and x["layout"]["objects"] == 6
+	assert x["layout"]["arches"] == ["gfx1030", "gfx1100", "gfx90a:xnack+"]
+	assert x["size"] == fat["size"] == x["layout"]["size"]
+	assert fat["layout"] is None and sh["layout"] is None and sh["wrappers"] == []
+	assert [w["container"] for w in fat["wrappers"]] == [2, 1, 0]
+	assert [w["index"] for w in x["wrappers"]] == [0, 1, 2]
+	assert len({w["target"] for w in x["wrappers"]}) == 1
+	for w in x["wrappers"]:
+	    assert w["magic"] == "HIPK" and w["version"] == 1 and w["container"] is None
+	END
+}
+
+# --- convert -------------------------------------------------------------------------
+
+@test "convert: in place and elsewhere, attributes stay" {
+	mkdir -p root/lib
+	mkfat root/lib/x.so
+	chmod 6751 root/lib/x.so
+	touch -d '2001-02-03 04:05:06' root/lib/x.so
+	setfattr -n user.note -v hello root/lib/x.so 2>/dev/null || true
+	if [ "$(id -u)" = 0 ]; then
+		chown 12:34 root/lib/x.so
+		chmod 6751 root/lib/x.so
+		# user 12345 may read; cap_net_raw+ep
+		setfattr -n system.posix_acl_access -v 0x0200000001000700ffffffff020004003930000004000500ffffffff10000500ffffffff20000100ffffffff root/lib/x.so 2>/dev/null || true
+		setfattr -n security.capability -v 0x0100000200200000000000000000000000000000 root/lib/x.so 2>/dev/null || true
+	fi
+	cp -a root/lib/x.so fat.so
+	before=$(everything_of fat.so)
+	ends 0 "x.so: converted, " convert root/lib/x.so root/lib/x.so
+	[ "$(everything_of root/lib/x.so)" = "$before" ]
+	ends 0 "other.so: converted, " convert fat.so other.so
+	cmp other.so root/lib/x.so
+	[ "$(everything_of other.so)" = "$before" ]
+	[ "$(stat -c %s other.so)" -lt "$(stat -c %s fat.so)" ]
+	answers other.so
+	! grep -qa __CLANG_OFFLOAD_BUNDLE__ other.so
+	ends 0 "" convert fat.so kept.so --keep-device-code
+	grep -qa __CLANG_OFFLOAD_BUNDLE__ kept.so
+	answers kept.so
+	# through a symbolic link
+	ln -s fat.so link.so
+	convert link.so link.so
+	[ -L link.so ]
+	cmp fat.so other.so
+}
+
+@test "convert: what is converted already, what cannot be, and usage" {
+	make_root
+	cp root/lib/x.so was.so
+	ends 0 "is converted already" convert root/lib/x.so root/lib/x.so
+	cmp was.so root/lib/x.so
+	ends 0 "is converted already" convert root/lib/x.so copy.so
+	cmp was.so copy.so
+	ends 1 "has no .hip_fatbin" convert /bin/sh out.so
+	ends 1 "" convert /nonexistent out.so
+	mkfat --loose 3 loose.so
+	ends 1 "no wrapper" convert loose.so out.so
+	[ ! -e out.so ]
+	ends 1 "No such file" convert fat.so nowhere/out.so
+	ln fat.so hard.so
+	sum=$(sha256sum <fat.so)
+	ends 1 "2 hard links" convert fat.so fat.so
+	ends 1 "2 hard links" convert fat.so hard.so
+	[ "$(sha256sum <fat.so)" = "$sum" ]
+	ends 0 "" convert fat.so out.so
+	for wrong in "fat.so out.so" "--kernel-name x fat.so out.so" "--search-path x fat.so out.so" \
+		"--kernel-name x --search-path y fat.so" "--kernel-name= --search-path y fat.so out.so"; do
+		ends 2 "usage: kpack mark convert" mark convert $wrong
+	done
+	# what does not fit into a marker
+	long=$(printf '%05000d' 0)
+	ends 1 "kernel_name of 5000 bytes" mark convert --kernel-name $long --search-path y fat.so big.so
+	[ ! -e big.so ]
+	[ -z "$(find . -name '.kpack-*')" ]
+}
+
+# --- set -----------------------------------------------------------------------------
+
+@test "set: smaller, larger, the same; other files are told" {
+	make_root --same
+	chmod 751 root/lib/x.so
+	touch -d '2001-02-03 04:05:06' root/lib/x.so
+	before=$(everything_of root/lib/x.so)
+	inode=$(stat -c %i root/lib/x.so)
+	mark set --kernel-name lib/x.so root/lib/x.so
+	mark set --search-path '../.kpack/g_@GFXARCH@.kpack' root/lib/x.so
+	[ "$(stat -c %i root/lib/x.so)" = "$inode" ]
+	for length in 1 50 4000 20; do
+		name=$(printf "%0${length}d" 0)
+		mark set --kernel-name $name root/lib/x.so
+		answers root/lib/x.so
+		ends 0 "kernel_name    $name" mark show root/lib/x.so
+		[[ "$output" == *"search path    ../.kpack/g_@GFXARCH@.kpack"* ]]
+		[ "$(everything_of root/lib/x.so)" = "$before" ]
+	done
+	# all paths go
+	mark set --search-path a --search-path b root/lib/x.so
+	[ "$(mark show root/lib/x.so | grep -c 'search path')" = 2 ]
+	ends 0 "kernel_name    00000000000000000000" mark show root/lib/x.so
+	mark set --kernel-name lib/x.so --search-path '../.kpack/g_@GFXARCH@.kpack' root/lib/x.so
+	ends 0 " 0 faults" mark check root
+	# one of several cannot be
+	ends 1 "fat.so: is not converted" mark set --kernel-name y fat.so root/lib/x.so
+	ends 0 "kernel_name    y" mark show root/lib/x.so
+	ends 2 "nothing to set" mark set root/lib/x.so
+	ends 2 "is empty" mark set --search-path "" root/lib/x.so
+}
+
+# --- check ---------------------------------------------------------------------------
+
+@test "check: nothing wrong" {
+	make_root --bundles 4 --ragged --share 2
+	cp fat.so root/lib/fat.so
+	ends 0 "1 converted, 1 not converted, 16 objects in 3 archives, 0 faults" mark check root
+	ends 0 "" mark check --arch gfx90a,gfx1030 root
+	ends 0 "fat.so: note: not converted" mark check -v root
+	[[ "$output" == *"root/lib/x.so: ok, 16 objects"* ]]
+	ends 0 "1 converted, 0 not" mark check root/lib/x.so
+	ln -s root/lib/x.so link.so
+	ends 0 "1 converted" mark check root/lib
+	# an architecture is not installed: not asked for, no fault
+	rm root/.kpack/g_gfx1030.kpack
+	ends 0 " in 2 archives, 0 faults" mark check root
+	ends 0 "0 converted, 1 not converted" mark check fat.so
+	ends 0 "0 converted, 0 not converted" mark check /bin/sh
+}
+
+@test "check: an archive is missing" {
+	make_root
+	mv root/.kpack/g_gfx1030.kpack .
+	ends 1 "kpack: root/lib/x.so: gfx1030: no archive has it" mark check --arch gfx1030 root
+	[[ "$output" == *" 1 faults" ]]
+	ends 1 "x.so: gfx950: no object was built for it" mark check --arch gfx950,gfx1100 root
+	[[ "$output" == *" 1 faults" ]]
+	ends 2 "--arch" mark check --arch gfx9000:foo+ root
+	rm root/.kpack/*
+	ends 1 "kpack: root/lib/x.so: no archive where it looks: ../.kpack/g_@GFXARCH@.kpack" mark check root
+	rm -r root/.kpack
+	ends 1 "no archive where it looks" mark check root
+	ends 1 "No such file" mark check nowhere
+}
+
+@test "check: an archive cannot be read" {
+	make_root
+	cp root/.kpack/g_gfx1030.kpack g.kpack
+	truncate -s 80 root/.kpack/g_gfx1030.kpack
+	cp -r root/lib root/lib2
+	ends 1 "root/.kpack/g_gfx1030.kpack: " mark check root
+	# for both binaries once
+	[[ "$output" == *" 1 faults" ]]
+	# an archive of another group, whose name fits the pattern
+	cp g.kpack root/.kpack/g_gfx1030.kpack
+	cp g.kpack root/.kpack/g_x_gfx1030.kpack
+	ends 0 "in 3 archives" mark check root
+	echo junk >root/.kpack/g_x_gfx1030.kpack
+	ends 0 "in 3 archives" mark check root
+}
+
+@test "check: a damaged object is told wherever it is asked for" {
+	make_root --same --bundles 2
+	damage root/.kpack/g_gfx1030.kpack
+	ends 1 "x.so: wrapper 0: gfx1030: lib/x.so#0 in " mark check root
+	[[ "$output" == *"x.so: wrapper 1: gfx1030: lib/x.so#1 in "* ]]
+	[[ "$output" == *" 2 faults" ]]
+}
+
+damage() { # ARCHIVE: one byte of the first frame
+	printf '\xff' | dd of="$1" bs=1 seek=150 conv=notrunc status=none
+}
+
+@test "check: an archive of another build" {
+	make_root --seed one
+	mkdir -p other/lib
+	mkfat --seed two other/lib/x.so
+	kpack pack -q --archives-only --group g other other
+	cp other/.kpack/g_gfx1100.kpack root/.kpack/
+	ends 1 "x.so: wrapper 2: gfx1100: lib/x.so#2 in $PWD/root/.kpack/g_gfx1100.kpack is from another build" mark check root
+	[[ "$output" == *" 3 faults" ]]
+	# nothing says so without the layout
+	forget_layout root/lib/x.so
+	ends 0 " 0 faults" mark check root
+}
+
+forget_layout() { # FILE: as another tool would have converted it
+	sed -i 's/\.rocm_kpack_layout/.somebody_elses___/' "$1"
+}
+
+@test "check: a key is missing" {
+	make_root --bundles 2
+	mark set --kernel-name lib/y.so root/lib/x.so
+	ends 1 "x.so: wrapper 1: gfx90a:xnack+: no archive has lib/y.so#1" mark check root
+	[[ "$output" == *" 6 faults" ]]
+	forget_layout root/lib/x.so
+	ends 1 "x.so: wrapper 1: gfx90a:xnack+: no archive has lib/y.so#1" mark check root
+	[[ "$output" == *" 6 faults" ]]
+	# one binary more than the archives know
+	mark set --kernel-name lib/x.so root/lib/x.so
+	ends 0 " 0 faults" mark check root
+	ends 1 "x.so: gfx950: no archive has it" mark check --arch gfx950 root
+}
+
+@test "check: archives named without placeholder" {
+	mkdir -p root/lib
+	mkfat root/lib/x.so
+	kpack pack -q --archives-only --group g --family all=gfx90a:xnack+,gfx1030,gfx1100 root root
+	cp root/lib/x.so fat.so
+	mark convert --kernel-name lib/x.so --search-path /nowhere --search-path ../.kpack/g-all.kpack fat.so root/lib/x.so
+	ends 0 "9 objects in 1 archives, 0 faults" mark check --arch gfx90a:xnack+ root
+	mark restore -o back.so root/lib/x.so
+	same_code fat.so back.so
+}
+
+@test "check: two objects for one architecture" {
+	make_root --twice gfx1030
+	ends 0 "12 objects in 3 archives, 0 faults" mark check root
+}
+
+@test "check: broken and half converted binaries" {
+	make_root
+	head -c 3000 root/lib/x.so >root/lib/broken.so
+	ends 1 "root/lib/broken.so: " mark check root
+	rm root/lib/broken.so
+	# HIPK in the first wrapper only
+	$python - fat.so root/lib/half.so <<-'END'
+	import sys
+	data = open(sys.argv[1], "rb").read()
+	open(sys.argv[2], "wb").write(data.replace(b"FPIH", b"HIPK", 1))
+	END
+	ends 1 "half.so: wrapper 0: is converted, others are not" mark check root
+	[[ "$output" == *" 1 faults" ]]
+}
+
+@test "check --json" {
+	make_root
+	rm root/.kpack/g_gfx1030.kpack
+	damage root/.kpack/g_gfx1100.kpack
+	status=0
+	mark check --json --arch gfx1030 root >got.json 2>err || status=$?
+	[ "$status" -ne 2 ] || skip "built without jansson"
+	[ "$status" -eq 1 ]
+	[ ! -s err ]
+	$python - <<-'END'
+	import json
+	got = json.load(open("got.json"))
+	assert set(got) == {"converted", "fat", "objects", "archives", "faults"}
+	assert (got["converted"], got["fat"], got["objects"], got["archives"]) == (1, 0, 6, 2)
+	faults = [(f["file"], f["wrapper"], f["arch"]) for f in got["faults"]]
+	assert ("root/lib/x.so", None, "gfx1030") in faults, faults
+	assert ("root/lib/x.so", 0, "gfx1100") in faults and len(faults) == 2, faults
+	END
+}
+
+# --- restore -------------------------------------------------------------------------
+
+@test "restore: the same device code, whatever the layout" {
+	for shape in "" "--ragged" "--same" "--share 3" "--reverse" "--loose 1" "--align 8" \
+		"--twice gfx1030" "--no-pie" "--ccob all" "--ccob odd" "--ccob all --ccob-version 2" \
+		"--bundles 40 --size 300"; do
+		rm -rf root
+		make_root $shape
+		ends 0 "back.so: restored" mark restore -o back.so root/lib/x.so
+		[[ "$output" == *"bit-identical"* ]] || { echo "$shape: $output"; return 1; }
+		same_code fat.so back.so
+		[ -n "$(mark show root/lib/x.so | grep converted)" ]
+		[[ "$shape" == *--no-pie* ]] || answers back.so
+		# what is packed again is the same
+		kpack pack -q --archives-only --group g back.so again
+	done
+}
+
+@test "restore: in place, attributes stay" {
+	make_root
+	chmod 751 root/lib/x.so
+	touch -d '2001-02-03 04:05:06' root/lib/x.so
+	before=$(everything_of root/lib/x.so)
+	ends 0 "root/lib/x.so: restored, its device code is bit-identical" mark restore root/lib/x.so
+	[ "$(everything_of root/lib/x.so)" = "$before" ]
+	same_code fat.so root/lib/x.so
+	answers root/lib/x.so
+	ends 1 "is not converted" mark restore root/lib/x.so
+	# and once more, there and back
+	convert root/lib/x.so root/lib/x.so
+	ends 0 " 0 faults" mark check root
+	mark restore root/lib/x.so
+	same_code fat.so root/lib/x.so
+}
+
+@test "restore: with the device code in the file nothing else is needed" {
+	make_root --share 2 --ccob odd
+	convert fat.so kept.so --keep-device-code
+	rm -r root
+	ends 0 "bit-identical" mark restore kept.so
+	same_code fat.so kept.so
+	answers kept.so
+}
+
+@test "restore: objects are missing" {
+	make_root
+	rm root/.kpack/g_gfx1030.kpack
+	cp root/lib/x.so was.so
+	ends 1 "kpack: root/lib/x.so: gfx1030: 3 objects are in no archive" mark restore root/lib/x.so
+	cmp was.so root/lib/x.so
+	ends 0 "gfx1030: 3 objects are in no archive; left out" mark restore --allow-missing -o part.so root/lib/x.so
+	[[ "$output" == *"part.so: restored"* && "$output" != *identical* ]]
+	answers part.so
+	fatparse sums fat.so x | grep -v gfx1030 | diff - <(fatparse sums part.so x)
+	damage root/.kpack/g_gfx1100.kpack
+	ends 1 "kpack: root/lib/x.so: " mark restore --allow-missing root/lib/x.so
+	cmp was.so root/lib/x.so
+	[ -z "$(find . -name '.kpack-*.tmp')" ]
+}
+
+@test "restore: from archives elsewhere, and not from those of another build" {
+	make_root --seed one
+	mv root/.kpack k
+	ends 1 "objects are in no archive" mark restore -o back.so root/lib/x.so
+	[ ! -e back.so ]
+	ends 0 "bit-identical" mark restore --archive k -o back.so root/lib/x.so
+	same_code fat.so back.so
+	ends 0 "bit-identical" mark restore --archive k/g_gfx1030.kpack --archive k/g_gfx1100.kpack \
+		--archive k/g_gfx90a:xnack+.kpack -o back.so root/lib/x.so
+	ends 1 "gfx1030: 3 objects" mark restore --archive k/g_gfx1100.kpack -o no.so root/lib/x.so
+	ends 1 "nowhere" mark restore --archive nowhere -o no.so root/lib/x.so
+	mkdir -p other/lib
+	mkfat --seed two other/lib/x.so
+	kpack pack -q --archives-only --group g other other
+	ends 1 "objects are in no archive" mark restore --archive other/.kpack -o no.so root/lib/x.so
+	forget_layout root/lib/x.so
+	ends 1 "has no .rocm_kpack_layout" mark restore --archive k -o no.so root/lib/x.so
+	[ ! -e no.so ]
+	ends 2 "one FILE" mark restore
+}
+
+# --- strip-safe, hostile files -------------------------------------------------------
+
+@test "strip-safe: what is in order is not touched" {
+	make_root
+	inode=$(stat -c %i root/lib/x.so)
+	ends 0 "root/lib/x.so: ok" mark strip-safe root/lib/x.so
+	[ "$(stat -c %i root/lib/x.so)" = "$inode" ]
+	ends 1 "fat.so: is not converted" mark strip-safe fat.so root/lib/x.so
+	[[ "$output" == *"root/lib/x.so: ok" ]]
+}
+
+# Every command must say what is wrong, or cope; never crash, and never write.
+survives() { # FILE
+	local command sum
+	sum=$(sha256sum <"$1")
+	for command in "show" "show --json" "check" "check --json" "set --kernel-name x" "strip-safe" \
+		"restore -o out.so"; do
+		cp "$1" victim.so
+		status=0
+		mark $command victim.so >out 2>err || status=$?
+		[ "$status" -le 2 ] || { echo "$command $1: exit $status"; cat err; return 1; }
+		if LC_ALL=C grep -avE '^kpack: ' err || LC_ALL=C grep -aP '[\x00-\x08\x0b-\x1f\x7f]' err out; then
+			echo "not clear: $command $1"
+			return 1
+		fi
+		rm -f out.so victim.so
+	done
+}
+
+@test "hostile markers" {
+	make_root
+	mkdir h
+	$python - <<-'END'
+	import msgpack
+	data = open("root/lib/x.so", "rb").read()
+	good = msgpack.packb({"kpack_search_paths": ["../.kpack/g_@GFXARCH@.kpack"], "kernel_name": "lib/x.so"})
+	at = data.index(good)
+
+	def put(name, marker):
+	    marker = marker[:len(good)].ljust(len(good), b"\xc1")
+	    open("h/" + name, "wb").write(data[:at] + marker + data[at + len(good):])
+
+	put("zeros", bytes(len(good)))
+	put("junk", b"\xff" * len(good))
+	put("array", b"\xdd\xff\xff\xff\xff")
+	put("map", b"\xdf\xff\xff\xff\xff")
+	put("deep", b"\x91" * len(good))
+	put("short", good[:-1] + b"\xda")
+	put("no-name", msgpack.packb({"kpack_search_paths": ["a"]}))
+	put("no-paths", msgpack.packb({"kernel_name": "a"}))
+	put("controls", msgpack.packb({"kpack_search_paths": ["\x1b[31m/@GFXARCH@"], "kernel_name": "\x1b[31m"}))
+	put("nul", msgpack.packb({"kpack_search_paths": ["a"], "kernel_name": "a\0b"}))
+	put("number", msgpack.packb({"kpack_search_paths": [7], "kernel_name": 8}))
+	put("only-arch", msgpack.packb({"kpack_search_paths": ["@GFXARCH@"], "kernel_name": "a"}))
+	put("twice", msgpack.packb({"kpack_search_paths": ["@GFXARCH@@GFXARCH@"], "kernel_name": "a"}))
+	put("devices", msgpack.packb({"kpack_search_paths": ["/dev/@GFXARCH@"], "kernel_name": "a"}))
+	put("zero", msgpack.packb({"kpack_search_paths": ["/dev/zero", "/proc/self/mem"], "kernel_name": "a"}))
+	END
+	for file in h/*; do
+		survives "$file"
+	done
+	ends 1 "kernel_name: missing" mark check h/no-name
+}
+
+@test "hostile layouts" {
+	make_root --bundles 2 --ccob odd --size 300
+	mkdir h
+	$python - <<-'END'
+	import random, struct
+	data = bytearray(open("root/lib/x.so", "rb").read())
+	shoff, = struct.unpack_from("<Q", data, 40)
+	size, n, names = struct.unpack_from("<HHH", data, 58)
+	rows = [struct.unpack_from("<IIQQQQIIQQ", data, shoff + i * size) for i in range(n)]
+	text = rows[names]
+	def name(r):
+	    start = text[4] + r[0]
+	    return bytes(data[start:data.index(b"\0", start)])
+	layout, = [r for r in rows if name(r) == b".rocm_kpack_layout"]
+	first, length = layout[4], layout[5]
+	rng = random.Random(1)
+	for i in range(30):
+	    bad = bytearray(data)
+	    for _ in range(1 + i % 3):
+	        bad[first + rng.randrange(length)] = rng.choice([0, 0xff, 0x80, 0xdf, 0xdd, 0xc6, rng.randrange(256)])
+	    open("h/%d" % i, "wb").write(bad)
+	END
+	for file in h/*; do
+		survives "$file"
+	done
+}
+
+# --- a real library ------------------------------------------------------------------
+
+# Sets LIB to librocrand.
+fetch() {
+	local dir status=0
+	dir=$("$KPACK_SRC/contrib/install-deps" --inputs "$KPACK_SRC/build/inputs" 2>fetch.err) || status=$?
+	if [ "$status" -ne 0 ]; then
+		cat fetch.err
+		[ "${CI-}" != true ] || return 1
+		[ "$status" -eq 3 ] || return 1
+		skip "Debian's packages cannot be fetched"
+	fi
+	LIB=$(find "$dir" -name "librocrand.so.*" -type f)
+	[ -f "$LIB" ]
+}
+
+@test "librocrand, there and back" {
+	fetch
+	mkdir -p root/lib
+	cp "$LIB" root/lib/x.so
+	cp "$LIB" fat.so
+	kpack pack -q --archives-only --group g root root
+	convert root/lib/x.so root/lib/x.so
+	ends 0 "7 objects in 7 archives, 0 faults" mark check --arch gfx1030,gfx90a root
+	ends 0 "bit-identical" mark restore -o back.so root/lib/x.so
+	same_code fat.so back.so
+	mark set --kernel-name lib/other.so root/lib/x.so
+	ends 1 "gfx1030: no archive has lib/other.so#0" mark check root
+	mark set --kernel-name lib/x.so root/lib/x.so
+	ends 0 " 0 faults" mark check root
+	mark restore root/lib/x.so
+	same_code fat.so root/lib/x.so
+	kpack pack -q --archives-only --group g back.so again
+	kpack verify -q again/.kpack
+}
