@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 static const char *const names[] = {
-	[FATE_DIRECTORY] = "directory", [FATE_COPIED] = "copied",
+	[FATE_NOTHING] = "nothing", [FATE_COPIED] = "copied",
 	[FATE_UNCHANGED] = "unchanged", [FATE_LINKED] = "linked",
 	[FATE_SYMLINK] = "symlink",     [FATE_SPECIAL] = "special",
 	[FATE_CONVERTED] = "converted", [FATE_ALREADY_CONVERTED] = "already converted",
@@ -22,12 +22,12 @@ static enum fate expected(const struct scan *scan, size_t entry, bool in_place)
 
 	if (e->leftover)
 		return FATE_LEFT_OUT;
-	if (S_ISDIR(e->mode))
-		return FATE_DIRECTORY;
-	if (S_ISLNK(e->mode))
-		return FATE_SYMLINK;
+	if (S_ISDIR(e->mode) || (in_place && scan_in_archives(e)))
+		return FATE_NOTHING;
 	if (e->first != entry)
 		return FATE_LINKED;
+	if (S_ISLNK(e->mode))
+		return FATE_SYMLINK;
 	if (!S_ISREG(e->mode))
 		return FATE_SPECIAL;
 	if (e->input)

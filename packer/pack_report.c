@@ -53,7 +53,6 @@ static void print_table(const struct archive_stats *stats)
 	print_row("total", &all);
 }
 
-/* Of all paths that are no directories. */
 struct summary {
 	size_t files, converted;
 	uint64_t before, after; /* of the converted */
@@ -66,7 +65,7 @@ static struct summary sum_up(const struct outcomes *outcomes)
 	for (size_t i = 0; i < outcomes->count; i++) {
 		const struct outcome *o = &outcomes->items[i];
 
-		s.files += o->fate != FATE_DIRECTORY && o->fate != FATE_LEFT_OUT;
+		s.files += o->fate != FATE_NOTHING && o->fate != FATE_LEFT_OUT;
 		if (o->fate != FATE_CONVERTED)
 			continue;
 		s.converted++;
@@ -163,7 +162,7 @@ static json_t *json_outcomes(const struct scan *scan, const struct outcomes *out
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < outcomes->count; i++)
-		if (outcomes->items[i].fate != FATE_DIRECTORY)
+		if (outcomes->items[i].fate != FATE_NOTHING)
 			json_array_append_new(list,
 					      json_outcome(scan, &outcomes->items[i], i));
 	return list;

@@ -69,15 +69,6 @@ as_nobody() {
 
 # ---- names and selection ----------------------------------------------------------------
 
-@test "without --archives-only it says what is missing" {
-	mkfat a.so
-	refused 2 "--archives-only" a.so out
-	[ ! -e out ]
-	run "$KPACK_BIN/kpack-pack" a.so out
-	[ "$status" -eq 2 ]
-	[[ "$output" == "kpack-pack: "*"--archives-only"* ]]
-}
-
 @test "kpack-pack is kpack pack" {
 	mkfat a.so
 	"$KPACK_BIN/kpack-pack" --archives-only -q a.so one

@@ -1,0 +1,274 @@
+#!/usr/bin/env bats
+# kpack pack --in-place TREE: again, with more in it, and killed at any moment.
+
+python=/usr/bin/python3
+tools=$BATS_TEST_DIRNAME
+export PYTHONDONTWRITEBYTECODE=1
+
+kpack() { timeout 120 "$KPACK_BIN/kpack" "$@"; }
+inplace() { kpack pack -q --in-place "$@"; }
+mkfat() { $python "$tools/mkfat.py" "$@"; }
+treecheck() { $python "$tools/treecheck.py" "$@"; }
+readkpack() { $python "$tools/readkpack.py" "$@"; }
+py() { PYTHONPATH=$tools $python - "$@"; }
+
+setup() {
+	# not below bats' own directory, which other users may not search
+	T=$(mktemp -d /tmp/kpack-test-XXXXXX)
+	chmod 0755 "$T"
+	cd "$T"
+	export LC_ALL=C
+	umask 022
+}
+
+teardown() {
+	cd /
+	chmod -R u+rwx "$T"
+	rm -rf "$T"
+}
+
+refused() { # STATUS TEXT OPTION...
+	local want=$1 text=$2
+	shift 2
+	status=0
+	kpack pack "$@" >refused.out 2>refused.err || status=$?
+	[ "$status" -eq "$want" ] || { echo "exit $status:"; cat refused.err; return 1; }
+	grep -qF -e "$text" refused.err || { echo "no '$text' in:"; cat refused.err; return 1; }
+	[ ! -s refused.out ]
+	! grep -vE '^(kpack|usage): ' refused.err
+}
+
+fails() { refused 1 "$@"; }
+usage() { refused 2 "$@"; }
+
+as_root() {
+	[ "$(id -u)" = 0 ] || skip "needs root"
+}
+
+as_nobody() {
+	setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+}
+
+# Directories get new times when what is in them is replaced.
+same() { # OLD NEW
+	treecheck same "$1" "$2" $(cd "$1" && find . -type d -printf '%P\n') .
+}
+
+make_tree() { # DIR
+	mkdir -p "$1/lib/deep" "$1/bin"
+	mkfat --seed 1 "$1/lib/a.so"
+	ln "$1/lib/a.so" "$1/lib/deep/a2.so"
+	ln "$1/lib/a.so" "$1/top.so"
+	mkfat --seed 2 --ragged "$1/bin/b"
+	mkfat --seed 3 --arches gfx942 "$1/lib/c.so"
+	echo text >"$1/lib/text"
+	ln "$1/lib/text" "$1/text"
+	ln -s a.so "$1/lib/a.so.1"
+	chmod 0751 "$1/lib/a.so"
+	touch -d '2020-01-02 03:04:05.678901234' "$1/lib/a.so" "$1/bin/b"
+	setfattr -n user.note -v kept "$1/lib/a.so"
+}
+
+@test "every binary is converted at all its paths, nothing else is touched" {
+	make_tree in
+	cp -a in before
+	exec 7<in/lib/text
+	text=$(stat -c %i in/lib/text)
+	inplace in
+	same before in
+	treecheck code before in
+	[ "$(treecheck list in | grep -c '^converted')" = 5 ]
+	[ "$(stat -c %i in/lib/text)" = "$text" ]
+	[ "$(ls in/.kpack)" = $'in_gfx1030.kpack\nin_gfx1100.kpack\nin_gfx90a:xnack+.kpack\nin_gfx942.kpack' ]
+	# what packing into another tree gives
+	kpack pack -q --group in before out
+	diff -r --no-dereference in out
+}
+
+@test "again: nothing changes" {
+	make_tree in
+	inplace in
+	cp -a in before
+	run kpack pack --in-place in
+	[ "$status" -eq 0 ]
+	[[ "$output" == *"in/bin/b: note: is converted already"* ]]
+	[[ "$output" == *"8 files, 0 converted, 0 -> 0 bytes"* ]]
+	treecheck same before in
+	diff -r --no-dereference before in
+	kpack pack --in-place --json in 2>/dev/null >report.json
+	py <<-'END'
+	import json
+	r = json.load(open("report.json"))
+	assert {f["path"]: f["status"] for f in r["files"]} == {
+	    "bin/b": "already converted", "lib/a.so": "already converted", "lib/a.so.1": "symlink",
+	    "lib/c.so": "already converted",
+	    "lib/deep/a2.so": "linked", "lib/text": "unchanged",
+	    "text": "linked", "top.so": "linked"}, r["files"]
+	assert r["archives"] == [] and r["arches"] == [], r
+	END
+}
+
+@test "a library is added, another is replaced: every key a marker names stays" {
+	make_tree in
+	cp -a in all
+	inplace in
+	mkfat --seed 4 in/lib/new.so
+	mkfat --seed 5 --bundles 2 fresh
+	cp fresh in/bin/b.tmp
+	mv in/bin/b.tmp in/bin/b
+	cp -a in/lib/new.so all/lib/new.so
+	cp -a fresh all/bin/b
+	inplace in
+	treecheck code all in
+	[ "$(treecheck list in | grep -c '^converted')" = 6 ]
+	kpack verify -q in/.kpack
+	# the tree may have moved in between: the group is its name then
+	mv in moved
+	mkfat --seed 6 moved/lib/more.so
+	cp -a moved/lib/more.so all/lib/more.so
+	inplace moved
+	treecheck code all moved
+	[ -e moved/.kpack/moved_gfx1030.kpack ]
+}
+
+@test "what would lose code is refused" {
+	make_tree in
+	cp -a in before
+	usage "--in-place with a choice of targets" --in-place --arch gfx1030 in
+	usage "--in-place with a choice of targets" --in-place --gfx-arch-family x --gfx-arches gfx1030 in
+	usage "--force" --in-place --force in
+	usage "one TREE" --in-place in out
+	usage "one TREE" --in-place
+	usage "one TREE" --in-place --output out in
+	usage "not a directory" --in-place in/lib/a.so
+	fails "missing: cannot look at it" --in-place missing
+	treecheck same before in
+	[ ! -e in/.kpack ]
+	[ ! -e missing ]
+	kpack pack -q --in-place --input in --family x=gfx1030,gfx1100
+	treecheck code before in
+	# a fault in one file: nothing is done to any
+	mkfat --seed 8 in/lib/whole.so
+	head -c 60000 in/lib/whole.so >in/lib/broken.so
+	cp -a in before2
+	fails "nothing was packed because of the faults above" --in-place in
+	diff -r --no-dereference before2 in
+}
+
+@test "a binary that cannot be converted stays" {
+	make_tree in
+	mkfat --seed 7 --loose 3 in/lib/nowrapper.so
+	cp -a in before
+	kpack pack --in-place in 2>err
+	grep -q 'in/lib/nowrapper.so: note: not converted: no wrapper' err
+	cmp before/lib/nowrapper.so in/lib/nowrapper.so
+	same before in
+	treecheck code before in
+	kpack pack -q --in-place in
+	treecheck code before in
+}
+
+@test "hard links that are not in the tree stay as they are, and are mentioned" {
+	make_tree in
+	ln in/lib/a.so outside.so
+	cp -a in before
+	cp outside.so outside.before
+	kpack pack --in-place in 2>err
+	grep -q 'in/lib/a.so: note: 1 more hard links are not in the tree' err
+	cmp outside.so outside.before
+	treecheck code before in
+	[ "$(stat -c %h in/lib/a.so)" = 3 ]
+}
+
+@test "who may not replace a file is told before anything is written" {
+	as_root
+	make_tree in
+	chown -R 65534:65534 in
+	chown 0:0 in/lib/deep
+	cp -a in before
+	status=0
+	as_nobody "$KPACK_BIN/kpack" pack -q --in-place in 2>err || status=$?
+	[ "$status" -eq 1 ]
+	grep -q 'in/lib/deep/a2.so: cannot be replaced in its directory: Permission denied' err
+	grep -q 'nothing was packed because of the faults above' err
+	[ ! -e in/.kpack ]
+	chown 65534:65534 in/lib/deep
+	chown 12:34 in/bin/b
+	status=0
+	as_nobody "$KPACK_BIN/kpack" pack -q --in-place in 2>err || status=$?
+	[ "$status" -eq 1 ]
+	grep -q 'in/bin/b: belongs to user 12' err
+	[ ! -e in/.kpack ]
+	chown 65534:65534 in/bin/b
+	as_nobody "$KPACK_BIN/kpack" pack -q --in-place in
+	treecheck code before in
+}
+
+@test "two runs at a time lose nothing" {
+	make_tree in
+	cp -a in before
+	inplace in 2>/dev/null &
+	inplace in 2>/dev/null || true
+	wait $! || true
+	treecheck code before in
+	inplace in
+	treecheck code before in
+	same before in
+	[ "$(treecheck list in | grep -c '^converted')" = 5 ]
+}
+
+# After a kill: what is there is all there.  Then a run to the end, and it is as if nothing had
+# happened.
+recover() { # BEFORE TREE WANT
+	treecheck code "$1" "$2"
+	inplace --group g "$2"
+	treecheck code "$1" "$2"
+	same "$1" "$2"
+	diff -r --no-dereference -x .kpack "$3" "$2" # frames may be in another order
+	kpack verify -q "$2/.kpack"
+	[ -z "$(find "$2" -name '*.tmp')" ]
+}
+
+# Killed at the Nth of each system call that changes what others see.
+@test "killed at every step, and run again" {
+	make_tree before
+	cp -a before want
+	inplace --group g want
+	calls="linkat renameat fsync fchown"
+	if ! strace -f -o /dev/null -e trace=none true 2>/dev/null; then
+		calls=
+	fi
+	for call in $calls; do
+		for n in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+			rm -rf in
+			cp -a before in
+			status=0
+			ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 strace -f -o trace -e trace=$call \
+				-e inject=$call:signal=KILL:when=$n \
+				"$KPACK_BIN/kpack" pack -q --jobs 1 --group g --in-place in || status=$?
+			[ $status -ne 0 ] || break
+			[ $status -eq 137 ]
+			recover before in want
+		done
+		[ $n -gt 3 ]
+	done
+}
+
+@test "killed at any time, and run again" {
+	make_tree before
+	for i in 1 2 3 4 5 6; do
+		mkfat --seed $((10 + i)) --size 40000 before/lib/more$i.so
+	done
+	cp -a before want
+	started=$(date +%s%N)
+	inplace --group g want
+	took=$(($(date +%s%N) - started))
+	for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
+		rm -rf in
+		cp -a before in
+		timeout -s KILL $(printf '%d.%09d' $((took * i / 12 / 1000000000)) \
+			$((took * i / 12 % 1000000000))) \
+			"$KPACK_BIN/kpack" pack -q --group g --in-place in || true
+		recover before in want
+	done
+}

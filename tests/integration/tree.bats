@@ -1,0 +1,517 @@
+#!/usr/bin/env bats
+# kpack pack INPUT OUTPUT: the whole tree, with its binaries converted and the rest copied.
+# That converted binaries load is proof.bats' business.
+
+python=/usr/bin/python3
+tools=$BATS_TEST_DIRNAME
+export PYTHONDONTWRITEBYTECODE=1
+
+kpack() { timeout 120 "$KPACK_BIN/kpack" "$@"; }
+mkfat() { $python "$tools/mkfat.py" "$@"; }
+treecheck() { $python "$tools/treecheck.py" "$@"; }
+readkpack() { $python "$tools/readkpack.py" "$@"; }
+
+# A program on stdin that may use the Python tools as modules.
+py() { PYTHONPATH=$tools $python - "$@"; }
+
+setup() {
+	# not below bats' own directory, which other users may not search
+	T=$(mktemp -d /tmp/kpack-test-XXXXXX)
+	chmod 0755 "$T"
+	cd "$T"
+	export LC_ALL=C
+	umask 022
+}
+
+teardown() {
+	cd /
+	chmod -R u+rwx "$T"
+	rm -rf "$T"
+}
+
+refused() { # STATUS TEXT OPTION...
+	local want=$1 text=$2
+	shift 2
+	status=0
+	kpack pack "$@" >refused.out 2>refused.err || status=$?
+	[ "$status" -eq "$want" ] || { echo "exit $status:"; cat refused.err; return 1; }
+	grep -qF -e "$text" refused.err || { echo "no '$text' in:"; cat refused.err; return 1; }
+	[ ! -s refused.out ]
+	! grep -vE '^(kpack|usage): ' refused.err
+}
+
+fails() { refused 1 "$@"; }
+usage() { refused 2 "$@"; }
+
+as_root() {
+	[ "$(id -u)" = 0 ] || skip "needs root"
+}
+
+as_nobody() {
+	setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+}
+
+# kernel_name, then the search paths, of a converted binary, a line each.
+marker() { # FILE
+	py "$1" <<-'END'
+	import sys, treecheck
+	m = treecheck.marker(sys.argv[1])
+	print(m["kernel_name"], *m["kpack_search_paths"], sep="\n")
+	END
+}
+
+# A tree with one of everything an ordinary user can have.
+make_tree() { # DIR
+	mkdir -p "$1/lib/deep/er" "$1/bin" "$1/share/doc" "$1/empty"
+	mkfat --seed 1 --ragged "$1/lib/liba.so.1"
+	mkfat --seed 2 --ccob all --bundles 2 "$1/bin/tool"
+	mkfat --seed 3 --no-pie --share 2 "$1/lib/deep/er/b.so"
+	ln -s liba.so.1 "$1/lib/liba.so"
+	ln -s ../nowhere "$1/dangling"
+	ln -s /etc "$1/absolute"
+	echo text >"$1/share/doc/text"
+	ln "$1/share/doc/text" "$1/text"
+	: >"$1/share/empty"
+	cp "$KPACK_SRC/tests/run" "$1/bin/script"
+	mkfifo "$1/fifo"
+	truncate -s 9M "$1/sparse"
+	echo end >>"$1/sparse"
+	setfattr -n user.note -v hello "$1/share/doc/text"
+	setfattr -n user.note -v fat "$1/bin/tool"
+	setfattr -n user.note -v dir "$1/empty"
+	chmod 0755 "$1/bin/script"
+	chmod 0604 "$1/share/empty"
+	chmod 0640 "$1/lib/liba.so.1"
+	touch -d '2020-01-02 03:04:05.678901234' "$1/lib/liba.so.1" "$1/text" "$1/fifo"
+	touch -h -d '2021-01-02 03:04:05.987654321' "$1/lib/liba.so"
+	chmod 0555 "$1/share/doc"
+	touch -d '2019-05-06' "$1/empty" "$1/share/doc" "$1/lib" "$1/bin" "$1"
+}
+
+@test "a tree: binaries are converted, everything else is the same" {
+	make_tree in
+	cp -a in before
+	kpack pack -q in out
+	treecheck same in out
+	treecheck code in out
+	treecheck same before in
+	[ "$(treecheck list out)" = $'converted bin/tool\nconverted lib/deep/er/b.so\nconverted lib/liba.so.1' ]
+	[ "$(ls out/.kpack)" = $'in_gfx1030.kpack\nin_gfx1100.kpack\nin_gfx90a:xnack+.kpack' ]
+	[ -z "$(find out -name '*.tmp')" ]
+	kpack verify -q out/.kpack
+	# less than what it replaces
+	[ "$(stat -c %s out/lib/liba.so.1)" -lt "$(stat -c %s in/lib/liba.so.1)" ]
+	# the device code is not in it
+	[ "$(marker out/lib/liba.so.1)" = $'lib/liba.so.1\n../.kpack/in_@GFXARCH@.kpack' ]
+	[ "$(marker out/lib/deep/er/b.so)" = $'lib/deep/er/b.so\n../../../.kpack/in_@GFXARCH@.kpack' ]
+	# holes are still holes
+	[ "$(stat -c %b out/sparse)" -le "$(stat -c %b in/sparse)" ]
+	# and it may be moved
+	mkdir elsewhere
+	mv out elsewhere/moved
+	treecheck code in elsewhere/moved
+}
+
+@test "the same on any number of threads, and every time" {
+	make_tree in
+	kpack pack -q --jobs 1 in one
+	kpack pack -q --jobs 7 in two
+	rm one/fifo two/fifo # diff would open them
+	diff -r --no-dereference one two
+	# again into the same OUTPUT: nothing changes, what else is in it stays
+	echo mine >one/share/mine
+	kpack pack -q in one
+	treecheck code in one
+	rm one/fifo
+	[ "$(cat one/share/mine)" = mine ]
+	rm one/share/mine
+	diff -r --no-dereference one two
+	treecheck same in one fifo share 2>&1 | grep -q fifo
+}
+
+@test "a second run replaces what is there at once" {
+	make_tree in
+	kpack pack -q in out
+	exec 7<out/share/doc/text 8<out/lib/liba.so.1
+	size=$(stat -c %s out/lib/liba.so.1)
+	chmod u+w in/share/doc
+	echo new >in/share/doc/text2
+	mv in/share/doc/text2 in/share/doc/text
+	rm in/fifo
+	mkfifo in/fifo
+	kpack pack -q in out
+	treecheck same in out
+	treecheck code in out
+	[ "$(cat <&7)" = text ]
+	[ "$(stat -L -c %s /proc/self/fd/8)" = "$size" ]
+	# other kinds of things in the way
+	rm -r out/dangling out/lib/deep out/text
+	mkdir out/dangling
+	ln -s / out/lib/deep
+	fails "out/lib/deep: stands where a directory has to be" in out
+	rm out/lib/deep
+	fails "out/dangling: cannot make it: Is a directory" in out
+	rmdir out/dangling
+	ln -s lib out/text # a link is replaced, not followed
+	kpack pack -q in out
+	treecheck same in out
+	treecheck code in out
+}
+
+@test "hard links across depths stay hard links" {
+	mkdir -p in/a/b in/z
+	mkfat --seed 1 in/z/lib.so
+	ln in/z/lib.so in/a/b/lib.so
+	ln in/z/lib.so in/lib.so
+	ln in/z/lib.so in/z/again.so
+	echo plain >in/a/plain
+	ln in/a/plain in/plain
+	ln -s x in/z/link
+	ln -P in/z/link in/a/link
+	mkfifo in/a/fifo
+	ln in/a/fifo in/fifo
+	kpack pack -q in out
+	treecheck same in out
+	treecheck code in out
+	[ "$(stat -c %h out/lib.so)" = 4 ]
+	[ "$(marker out/lib.so)" = $'a/b/lib.so\n../../.kpack/in_@GFXARCH@.kpack\n.kpack/in_@GFXARCH@.kpack\n../.kpack/in_@GFXARCH@.kpack' ]
+	kpack pack -q in out
+	treecheck same in out
+}
+
+@test "a file by itself" {
+	mkdir dir
+	mkfat --seed 1 dir/libx.so.1.2
+	ln -s libx.so.1.2 dir/libx.so
+	kpack pack -q dir/libx.so.1.2 out
+	[ "$(find out -type f -printf '%P\n' | sort)" = $'.kpack/x_gfx1030.kpack\n.kpack/x_gfx1100.kpack\n.kpack/x_gfx90a:xnack+.kpack\nlibx.so.1.2' ]
+	[ "$(marker out/libx.so.1.2)" = $'libx.so.1.2\n.kpack/x_@GFXARCH@.kpack' ]
+	[ "$(stat -c %Y out/libx.so.1.2)" = "$(stat -c %Y dir/libx.so.1.2)" ]
+	mkdir old
+	cp -a dir/libx.so.1.2 old
+	treecheck code old out
+	# a link is another name of it
+	kpack pack -q dir/libx.so out2
+	[ "$(marker out2/libx.so)" = $'libx.so\n.kpack/x_@GFXARCH@.kpack' ]
+	[ ! -L out2/libx.so ]
+	# without device code it is copied
+	echo text >text
+	run kpack pack text out3
+	[ "$status" -eq 0 ]
+	[[ "$output" == *"text: note: no device code to pack"* ]]
+	cmp text out3/text
+	[ ! -e out3/.kpack ]
+	mkfat --bare --bundles 1 bare.hipfb
+	kpack pack bare.hipfb out3 2>err
+	grep -q 'bare.hipfb: note: not converted: ' err
+	cmp bare.hipfb out3/bare.hipfb
+	[ -e out3/.kpack/bare_gfx1100.kpack ]
+}
+
+@test "OUTPUT and INPUT may not hold each other" {
+	make_tree in
+	mkdir -p other
+	ln -s ../in other/link
+	usage "OUTPUT is inside INPUT" in in/out
+	usage "OUTPUT is inside INPUT" in in/a/b/c/
+	usage "OUTPUT is inside INPUT" in other/link/new/dir
+	usage "INPUT is inside OUTPUT" in/lib in
+	usage "INPUT is inside OUTPUT" in .
+	usage "--in-place" in in
+	usage "--in-place" in in/
+	usage "--in-place" in/../in other/link/
+	usage "OUTPUT holds INPUT" in/lib/liba.so.1 in/lib
+	usage "OUTPUT holds INPUT" in/lib/liba.so in/lib
+	cp -a in before
+	rm -rf before
+	[ ! -e in/.kpack ]
+	fails "missing: cannot look at it" missing out
+	[ ! -e out ]
+	# a name that only begins alike is another directory
+	kpack pack -q in in2
+	treecheck code in in2
+}
+
+@test "what cannot be converted is copied, with the reason" {
+	mkdir -p in/lib
+	mkfat --seed 1 in/lib/good.so
+	mkfat --seed 2 --loose 3 in/lib/nowrapper.so
+	mkfat --bare --bundles 1 in/lib/bare.hipfb
+	kpack pack in out >table 2>err
+	treecheck same in out
+	treecheck code in out
+	grep -q '^kpack: in/lib/nowrapper.so: note: not converted: no wrapper' err
+	grep -q '^kpack: in/lib/bare.hipfb: note: a bare container' err
+	# its objects are packed all the same
+	kpack ls out/.kpack | cut -f 1 | grep -qx 'lib/nowrapper.so#0'
+	[ "$(treecheck list out)" = $'converted lib/good.so\nfat lib/nowrapper.so' ]
+	# a fault stops everything
+	head -c 60000 in/lib/good.so >in/lib/broken.so
+	rm -rf out
+	fails "nothing was packed because of the faults above" in out
+	[ ! -e out ]
+}
+
+@test "the report: a table, a line, and JSON of every path" {
+	make_tree in
+	mkfat --seed 9 --loose 3 in/lib/nowrapper.so
+	mkfat --bare --bundles 1 in/bare.hipfb
+	kpack pack -q in/lib/liba.so.1 done
+	cp done/liba.so.1 in/lib/done.so
+	ln in/lib/liba.so.1 in/bin/second
+	kpack pack --json in out >report.json 2>err
+	py <<-'END'
+	import json, os
+	r = json.load(open("report.json"))
+	files = {f["path"]: f for f in r["files"]}
+	status = {p: f["status"] for p, f in files.items()}
+	assert status == {
+	    "absolute": "symlink", "bare.hipfb": "left alone", "bin/script": "copied",
+	    "bin/second": "converted", "bin/tool": "converted", "dangling": "symlink",
+	    "fifo": "special", "lib/deep/er/b.so": "converted", "lib/done.so": "already converted",
+	    "lib/liba.so": "symlink", "lib/liba.so.1": "linked", "lib/nowrapper.so": "refused",
+	    "share/doc/text": "copied", "share/empty": "copied", "sparse": "copied",
+	    "text": "linked"}, status
+	assert [f["path"] for f in r["files"]] == sorted(files)
+	assert files["lib/liba.so.1"]["link_to"] == "bin/second"
+	assert files["bin/second"]["key"] == "bin/second"
+	assert "wrapper" in files["lib/nowrapper.so"]["reason"]
+	assert "bare" in files["bare.hipfb"]["reason"]
+	before = after = 0
+	for f in r["files"]:
+	    if f["status"] == "converted":
+	        assert f["size_before"] == os.path.getsize("in/" + f["path"])
+	        assert f["size_after"] == os.path.getsize("out/" + f["path"])
+	        before += f["size_before"]
+	        after += f["size_after"]
+	assert r["summary"] == dict(files=16, converted=3, bytes_before=before, bytes_after=after)
+	assert r["archives"] == sorted(os.listdir("out/.kpack")) and r["group"] == "in"
+	assert r["output"] == "out" and {a["arch"] for a in r["arches"]} >= {"gfx1030"}
+	open("line", "w").write("16 files, 3 converted, %d -> %d bytes\n" % (before, after))
+	END
+	kpack pack in out 2>err | tail -n 1 | diff line -
+	run kpack pack -q in out
+	[ "$status" -eq 0 ]
+	[ -z "$output" ]
+}
+
+@test "--arch: the others' code is not in OUTPUT" {
+	mkdir -p in/lib
+	mkfat --seed 1 --arches gfx1030,gfx1100 in/lib/a.so
+	mkfat --seed 2 --arches gfx942 in/lib/b.so
+	kpack pack -q --arch gfx1100 in out
+	[ "$(ls out/.kpack)" = in_gfx1100.kpack ]
+	[ "$(treecheck list out)" = $'converted lib/a.so\nconverted lib/b.so' ]
+	treecheck same in out
+	# another run, another target: together they are all of it
+	kpack pack -q --arch gfx1030,gfx942 in out
+	treecheck code in out
+	[ "$(marker out/lib/b.so)" = $'lib/b.so\n../.kpack/in_@GFXARCH@.kpack' ]
+	fails "no code object of the targets asked for" --arch gfx803 in out2
+	[ ! -e out2 ]
+}
+
+@test "--family: markers name the archives" {
+	mkdir -p in/lib in/bin
+	mkfat --seed 1 --arches gfx1030,gfx1100,gfx1101 in/lib/a.so
+	mkfat --seed 2 --arches gfx1100 in/bin/b
+	kpack pack -q --group g --family rdna3=gfx1100,gfx1101 in out
+	treecheck code in out
+	[ "$(marker out/lib/a.so)" = $'lib/a.so\n../.kpack/g_@GFXARCH@.kpack\n../.kpack/g-rdna3.kpack' ]
+	[ "$(marker out/bin/b)" = $'bin/b\n../.kpack/g-rdna3.kpack' ]
+}
+
+@test "--volume-size: a marker names its binary's volume" {
+	mkdir in
+	for i in 1 2 3 4; do
+		mkfat --seed $i --size 6000 --arches gfx1030,gfx1100 in/$i.so
+	done
+	kpack pack -q --volume-size 20000 in out
+	treecheck code in out
+	[ "$(for i in 1 2 3 4; do marker out/$i.so | tail -n 1; done | sort -u | wc -l)" -gt 1 ]
+	py <<-'END'
+	import glob, readkpack, treecheck
+	for i in "1234":
+	    m = treecheck.marker("out/%s.so" % i)
+	    path, = m["kpack_search_paths"]
+	    for arch in ("gfx1030", "gfx1100"):
+	        a = readkpack.Archive("out/" + path.replace("@GFXARCH@", arch))
+	        assert m["kernel_name"] + "#0" in a.top["toc"]
+	END
+	kpack pack -q --volume-size 20000 --family all=gfx1030,gfx1100 in out2
+	treecheck code in out2
+}
+
+@test "--key-prefix is in the keys, not in the paths" {
+	mkdir -p in/lib
+	mkfat in/lib/a.so
+	kpack pack -q --key-prefix math/stage in out
+	[ "$(marker out/lib/a.so)" = $'math/stage/lib/a.so\n../.kpack/in_@GFXARCH@.kpack' ]
+	treecheck code in out
+}
+
+@test "--keep-device-code" {
+	mkdir in
+	mkfat in/a.so
+	kpack pack -q --keep-device-code in out
+	treecheck code in out
+	py <<-'END'
+	import fatparse
+	old, new = fatparse.Elf("in/a.so"), fatparse.Elf("out/a.so")
+	assert bytes(old.fatbin()) == bytes(new.fatbin())
+	END
+}
+
+@test "the paper's spelling" {
+	mkdir -p in/lib
+	mkfat --arches gfx1100,gfx1101,gfx942 in/lib/a.so
+	kpack pack -q --input in --output out --group-name rocm --gfx-arch-family gfx110X \
+		--gfx-arches gfx1100,gfx1101
+	[ "$(ls out/.kpack)" = rocm-gfx110X.kpack ]
+	[ "$(marker out/lib/a.so)" = $'lib/a.so\n../.kpack/rocm-gfx110X.kpack' ]
+	kpack pack -q --group rocm --family gfx110X=gfx1100,gfx1101 --arch gfx1100,gfx1101 in out2
+	diff -r out out2
+	kpack pack -q --input in out3 --group rocm
+	kpack pack -q --output out4 in --group rocm
+	diff -r out3 out4
+	usage "need each other" --gfx-arch-family x in out5
+	usage "need each other" --gfx-arches gfx1100 in out5
+	usage "--gfx-arch-family a/b" --gfx-arch-family a/b --gfx-arches gfx1100 in out5
+	usage "INPUT and OUTPUT are needed" --input in --output out5 more
+	usage "INPUT and OUTPUT are needed" --input in
+	[ ! -e out5 ]
+}
+
+@test "wrong combinations: exit 2, nothing made" {
+	mkdir in
+	mkfat in/a.so
+	usage "INPUT and OUTPUT are needed" in
+	usage "--archives-only" --archives-only --in-place in
+	usage "--keep-device-code" --archives-only --keep-device-code in out
+	[ ! -e out ]
+	[ "$(ls -A in)" = a.so ]
+}
+
+@test "INPUT that is converted already: its archives come along" {
+	make_tree in
+	cp -a in fat
+	kpack pack -q in --in-place
+	mkfat --seed 7 in/lib/new.so
+	cp -a in/lib/new.so fat/lib/new.so
+	mkdir in/.kpack/sub
+	echo other >in/.kpack/sub/other
+	# replacing a file changes its directory's time
+	(cd in && find . -type d ! -path './.kpack*' -exec touch -r {} ../fat/{} \;)
+	kpack pack -q in out
+	treecheck code fat out
+	treecheck same fat out
+	[ "$(cat out/.kpack/sub/other)" = other ]
+	cp -a out before
+	kpack pack -q in out
+	rm out/fifo before/fifo
+	diff -r --no-dereference before out
+	# an archive that lacks something is in the way
+	rm out/.kpack/*.kpack
+	kpack pack -q --archives-only --group in in/lib/new.so out
+	fails "is there already, without the " in out
+	# nor may it be replaced
+	usage "--force" --force in out
+	# what is not an archive cannot be added to
+	echo bad >out/.kpack/in_gfx1030.kpack
+	fails "out/.kpack/in_gfx1030.kpack: " in out
+}
+
+@test "a converted binary whose key other code would take is a conflict" {
+	mkdir -p in/lib
+	mkfat --seed 1 in/lib/a.so
+	kpack pack -q --in-place in
+	cp in/lib/a.so in/lib/b.so
+	mkfat --seed 2 in/lib/a.so
+	cp -a in before
+	fails "in/lib/b.so: its marker names lib/a.so, whose code now is another" in out
+	fails "in/lib/b.so: its marker names lib/a.so, whose code now is another" --in-place in
+	treecheck same before in
+	diff -r before/.kpack in/.kpack
+	kpack pack -q --key-prefix new --in-place in
+	[ "$(marker in/lib/a.so | head -n 1)" = new/lib/a.so ]
+	mkdir -p fat/lib
+	mkfat --seed 2 fat/lib/a.so
+	mkfat --seed 1 fat/lib/b.so
+	py <<-'END' # b.so's name is that of a.so
+	import treecheck
+	treecheck.code("fat", "in")
+	END
+}
+
+@test "temporary files of a killed run are not copied" {
+	mkdir in
+	mkfat in/a.so
+	cp in/a.so in/.kpack-0123456789abcdef.tmp
+	echo text >in/.kpack-0123456789abcdeg.tmp
+	kpack pack in out 2>err
+	[ ! -e out/.kpack-0123456789abcdef.tmp ]
+	[ -e out/.kpack-0123456789abcdeg.tmp ]
+	grep -q 'in/.kpack-0123456789abcdef.tmp: note: left out' err
+}
+
+@test "root: owners, devices, capabilities, ACLs" {
+	as_root
+	make_tree in
+	chown 12:34 in/lib/liba.so.1 in/share/doc
+	chown -h 56:78 in/lib/liba.so
+	chown 5:6 in/fifo
+	setcap cap_net_raw+ep in/bin/tool
+	setcap cap_sys_nice+ep in/bin/script
+	chown 12:34 in/bin/tool
+	setcap cap_net_raw+ep in/bin/tool
+	mknod in/null c 1 3
+	chmod 4711 in/share/empty
+	chmod 2755 in/empty
+	py <<-'END' # an ACL as setfacl -m u:12:rw makes it, and a default one
+	import os, struct
+	def acl(*rows):
+	    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *r) for r in rows)
+	rows = [(1, 6, 2**32 - 1), (2, 6, 12), (4, 4, 2**32 - 1), (16, 6, 2**32 - 1), (32, 4, 2**32 - 1)]
+	for path, name in (("in/lib/liba.so.1", "access"), ("in/text", "access"), ("in/empty", "default")):
+	    try:
+	        os.setxattr(path, "system.posix_acl_" + name, acl(*rows))
+	    except OSError as e:
+	        if e.errno != 95:
+	            raise
+	END
+	kpack pack -q in out
+	treecheck same in out
+	treecheck code in out
+	getcap out/bin/tool | grep -q net_raw
+	kpack pack -q in out
+	treecheck same in out
+	kpack pack -q --in-place in
+	treecheck same in out . bin lib lib/deep/er # whose times are new
+}
+
+@test "an ordinary user: what is not permitted is left" {
+	as_root
+	make_tree in
+	mknod in/null c 1 3
+	chown 12:34 in/lib/liba.so.1
+	chmod 0644 in/lib/liba.so.1
+	chmod 4755 in/bin/script
+	mkdir nobody
+	chown 65534:65534 nobody
+	as_nobody "$KPACK_BIN/kpack" pack in nobody/out 2>err
+	grep -q 'in/null: note: left out: .*not permitted' err
+	[ ! -e nobody/out/null ]
+	treecheck code in nobody/out
+	[ "$(stat -c %u:%a nobody/out/lib/liba.so.1)" = 65534:644 ]
+	[ "$(stat -c %a nobody/out/bin/script)" = 755 ]
+	[ "$(stat -c %a nobody/out/share/doc)" = 555 ]
+	# again, over directories that may not be written into
+	as_nobody "$KPACK_BIN/kpack" pack -q in nobody/out
+	treecheck code in nobody/out
+	[ "$(stat -c %a nobody/out/share/doc)" = 555 ]
+	chmod 0600 in/text
+	run as_nobody "$KPACK_BIN/kpack" pack -q in nobody/out2
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"share/doc/text: cannot open: Permission denied"* ]]
+	[ ! -e nobody/out2 ]
+}
