@@ -101,7 +101,8 @@ static kpack_error_t check_section(const struct kp_edit *ed,
 	if ((s->h.sh_flags & SHF_ALLOC) &&
 	    !kp_range_ok(KP_ADDRESS_MAX, s->h.sh_addr, s->h.sh_size))
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			       "elf: section %zu: %" PRIu64 " bytes at address 0x%" PRIx64,
+			       "elf: section %zu: %" PRIu64
+			       " bytes at address 0x%" PRIx64,
 			       s->index, s->h.sh_size, s->h.sh_addr);
 	return KPACK_SUCCESS;
 }
@@ -741,6 +742,18 @@ static void drop_head(struct kp_edit *ed)
 	s->h.p_memsz -= ed->page;
 }
 
+/* A PT_PHDR that place had no use for. */
+static void revive_table_segment(struct kp_edit *ed)
+{
+	for (size_t i = 0; i < ed->n_segments; i++) {
+		Elf64_Phdr *h = &ed->segments[i].h;
+
+		if (h->p_type == PT_NULL && h->p_offset == sizeof(Elf64_Ehdr) &&
+		    h->p_filesz && h->p_filesz % sizeof(*h) == 0)
+			h->p_type = PT_PHDR;
+	}
+}
+
 kpack_error_t kp_edit_drop_block(struct kp_edit *ed, size_t section,
 				 struct kpackx_error *why)
 {
@@ -755,6 +768,7 @@ kpack_error_t kp_edit_drop_block(struct kp_edit *ed, size_t section,
 	at = (ptrdiff_t)kp_edit_find(ed, KP_TABLE_SECTION);
 	if (at)
 		kp_edit_drop_section(ed, (size_t)at);
+	revive_table_segment(ed);
 	if (has_head(ed))
 		drop_head(ed);
 	return KPACK_SUCCESS;

@@ -7,7 +7,7 @@
  *   in place  behind the ELF header, when nothing stands there
  *   block     libraries: in front of the marker.  Nothing but the kernel computes their
  *             address, so that may be anywhere; a PT_PHDR, which tools update
- *             wrongly, is not needed and goes
+ *             wrongly, is not needed and becomes a PT_NULL
  *   head      programs with fixed addresses: in place, on a page put in front of the
  *             first one
  *   sparse    position-independent programs begin at address 0, so there is nothing
@@ -145,9 +145,7 @@ static void choose_table(struct kp_edit *ed, struct block *b)
 		b->table = TABLE_BLOCK;
 		b->load = true;
 		if (own != SIZE_MAX)
-			kp_edit_remove_segment(ed, own);
-		if (fits(ed, ed->n_segments + 1))
-			b->table = TABLE_IN_PLACE;
+			ed->segments[own].h.p_type = PT_NULL;
 	} else if (has_head_room(ed)) {
 		b->table = TABLE_HEAD;
 	} else {
@@ -450,7 +448,7 @@ static kpack_error_t place_segments(struct kp_edit *ed, const struct block *b,
 
 		if (h->p_type == PT_PHDR)
 			place_table_segment(ed, b, h);
-		else if (h->p_type != PT_LOAD)
+		else if (h->p_type != PT_LOAD && h->p_type != PT_NULL)
 			KP_TRY(place_segment(ed, i, why));
 	}
 	return KPACK_SUCCESS;
