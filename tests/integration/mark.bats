@@ -437,6 +437,43 @@ forget_layout() { # FILE: as another tool would have converted it
 	[[ "$output" == *"root/lib/x.so: ok" ]]
 }
 
+@test "strip-safe: a stripped program" {
+	command -v clang-22 >/dev/null && command -v strip >/dev/null || skip "no clang-22 or binutils"
+	cat >a.hip <<-'END'
+	#define __global__ __attribute__((global))
+	struct dim3 { unsigned x, y, z; };
+	extern "C" int hipLaunchKernel(const void *, dim3, dim3, void **, unsigned long, void *);
+	extern "C" unsigned __hipPopCallConfiguration(dim3 *, dim3 *, unsigned long *, void **);
+	extern "C" __global__ void kernel_a(int *p) { p[0] += 1; }
+	END
+	cat >stub.c <<-'END'
+	void **__hipRegisterFatBinary(const void *d) { static void *h; return &h; }
+	void __hipRegisterFunction(void) {}
+	void __hipUnregisterFatBinary(void **m) {}
+	int hipLaunchKernel(void) { return 0; }
+	unsigned __hipPopCallConfiguration(void) { return 0; }
+	int main(void) { return 42; }
+	END
+	clang-22 -x hip -nogpuinc -nogpulib -O1 --offload-arch=gfx1100 -fPIC -c a.hip -o a.o
+	clang-22 -fPIC -c stub.c -o stub.o
+	clang-22 -pie a.o stub.o -o prog
+	kpack pack -q --archives-only --group g --key-prefix lib prog .
+	mark convert --kernel-name lib/prog --search-path '.kpack/g_@GFXARCH@.kpack' prog prog
+	ends 0 "prog: ok" mark strip-safe prog
+	ends 42 "" ./prog
+	strip prog
+	chmod 711 prog
+	before=$(everything_of prog)
+	ends 0 "prog: repaired" mark strip-safe prog
+	[ "$(everything_of prog)" = "$before" ]
+	ends 0 "prog: ok" mark strip-safe prog
+	ends 42 "" ./prog
+	ends 0 "1 objects in 1 archives, 0 faults" mark check --arch gfx1100 prog
+	ends 0 "bit-identical" mark restore prog
+	ends 42 "" ./prog
+	ends 0 "prog: fat" mark show prog
+}
+
 # Every command must say what is wrong, or cope; never crash, and never write.
 survives() { # FILE
 	local command sum
