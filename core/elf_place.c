@@ -386,7 +386,9 @@ static bool move_offset(const struct kp_edit *ed, uint64_t vaddr, uint64_t *offs
 		/* from the last on: a boundary belongs to what begins there */
 		if (s->h.p_type == PT_LOAD && vaddr >= s->h.p_vaddr &&
 		    vaddr - s->h.p_vaddr <= s->h.p_memsz) {
-			*offset += s->h.p_offset - s->from;
+			/* below its segment it means nothing */
+			*offset -= *offset < s->from ? *offset : s->from;
+			*offset += s->h.p_offset;
 			return true;
 		}
 	}
