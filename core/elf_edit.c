@@ -149,8 +149,6 @@ static kpack_error_t read_sections(struct kp_edit *ed, struct kpackx_error *why)
 static kpack_error_t check_load(const struct kp_edit *ed, const Elf64_Phdr *h,
 				const Elf64_Phdr *before, struct kpackx_error *why)
 {
-	const struct kp_edit_chunk *last;
-
 	if (h->p_filesz > h->p_memsz ||
 	    (h->p_filesz && !kp_range_ok(ed->size, h->p_offset, h->p_filesz)) ||
 	    !kp_range_ok(KP_ADDRESS_MAX, h->p_vaddr, h->p_memsz))
@@ -164,9 +162,7 @@ static kpack_error_t check_load(const struct kp_edit *ed, const Elf64_Phdr *h,
 			       "elf: segment at 0x%" PRIx64 ", offset 0x%" PRIx64
 			       ", is not aligned to pages (0x%" PRIx64 ")",
 			       h->p_vaddr, h->p_offset, h->p_align);
-	last = ed->n_chunks ? &ed->chunks[ed->n_chunks - 1] : NULL;
-	if ((before && h->p_vaddr < before->p_vaddr + before->p_memsz) ||
-	    (last && h->p_filesz && h->p_offset < last->from + last->size))
+	if (before && h->p_vaddr < before->p_vaddr + before->p_memsz)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "elf: segment at 0x%" PRIx64
 			       " overlaps the one before it, or they are out of order",
@@ -627,6 +623,30 @@ kpack_error_t kp_edit_fill(struct kp_edit *ed, size_t section, kp_edit_fill_fn *
 	ed->fill = fill;
 	ed->fill_arg = arg;
 	return KPACK_SUCCESS;
+}
+
+uint64_t kp_edit_free_until(const struct kp_edit *ed, size_t segment)
+{
+	for (size_t i = segment + 1; i < ed->n_segments; i++)
+		if (ed->segments[i].h.p_type == PT_LOAD)
+			return ed->segments[i].h.p_vaddr;
+	return KP_ADDRESS_MAX;
+}
+
+bool kp_edit_widen(struct kp_edit *ed, size_t section, uint64_t size)
+{
+	Elf64_Shdr *s = &ed->sections[section].h;
+	ptrdiff_t at = kp_edit_load_of(ed, s->sh_addr, s->sh_size);
+	Elf64_Phdr *h;
+
+	if (at < 0)
+		return false;
+	h = &ed->segments[at].h;
+	if (h->p_filesz || h->p_vaddr != s->sh_addr || h->p_memsz != s->sh_size ||
+	    !kp_range_ok(kp_edit_free_until(ed, (size_t)at), h->p_vaddr, size))
+		return false;
+	s->sh_size = h->p_memsz = size;
+	return true;
 }
 
 kpack_error_t kp_edit_move_behind(struct kp_edit *ed, size_t section, uint64_t size,

@@ -73,7 +73,8 @@ struct kp_edit {
 	size_t n_segments;
 	struct kp_edit_section *sections; /* [0] is the null section */
 	size_t n_sections;
-	struct kp_edit_chunk *chunks; /* in order of file and address */
+	struct kp_edit_chunk
+		*chunks; /* by address; place wants them so in the file too */
 	size_t n_chunks;
 	struct kp_edit_patch *patches;
 	size_t n_patches, patches_cap;
@@ -127,6 +128,12 @@ kpack_error_t kp_edit_cut(struct kp_edit *ed, size_t section, struct kpackx_erro
 /* The reverse: bytes from FILL for a NOBITS section, SIZE as it has. */
 kpack_error_t kp_edit_fill(struct kp_edit *ed, size_t section, kp_edit_fill_fn *fill,
 			   void *arg, struct kpackx_error *why);
+
+/* First address behind PT_LOAD SEGMENT that another one may use. */
+uint64_t kp_edit_free_until(const struct kp_edit *ed, size_t segment);
+
+/* Give a NOBITS section that has a segment of its own SIZE bytes; false: no room. */
+bool kp_edit_widen(struct kp_edit *ed, size_t section, uint64_t size);
 
 /*
  * Give a NOBITS section SIZE bytes of address space behind all segments, in a read-only

@@ -11,8 +11,10 @@
  *   head      programs with fixed addresses: in place, on a page put in front of the
  *             first one
  *   sparse    position-independent programs begin at address 0, so there is nothing
- *             below: the block moves to the file offset that Linux before 5.18 takes
- *             for the address (AT_PHDR), and a hole is in front of it
+ *             below, and Linux before 5.18 takes the file offset for the address
+ *             (AT_PHDR): the block moves that far behind, and a hole is in front of it.
+ *             Where that would be a large one, the block goes into the addresses of the
+ *             section that was cut instead, which becomes smaller
  *
  * The page in front of the block stays free: strip puts its own padding there.
  */
@@ -21,6 +23,12 @@
 #include "elf.h"
 #include "elf_edit.h"
 #include "limits.h"
+
+/* Bytes of a block, generously: a marker and some hundred program headers. */
+#define BLOCK_MAX (16 * KP_MARKER_MAX)
+
+/* Bytes of a hole in the file that are not worth avoiding. */
+#define SPARSE_SMALL (UINT64_C(1) << 20)
 
 /* Larger alignments of unmapped sections mean nothing. */
 #define ALIGN_MAX 4096
@@ -245,46 +253,88 @@ static uint64_t memory_end(const struct kp_edit *ed)
 	return end;
 }
 
-/* Where the block goes: *CUR in the file, or as far behind it as the kernel needs. */
-static kpack_error_t place_block_load(const struct kp_edit *ed, const struct block *b,
-				      uint64_t cur, Elf64_Phdr *h,
+/* The segment of the section that was cut, when that has one of its own; or SIZE_MAX. */
+static size_t find_hole(const struct kp_edit *ed)
+{
+	const Elf64_Shdr *s = &ed->sections[kp_edit_find(ed, KP_FATBIN_SECTION)].h;
+
+	for (size_t i = 0; i < ed->n_segments; i++) {
+		const Elf64_Phdr *h = &ed->segments[i].h;
+
+		if (h->p_type == PT_LOAD && h->p_filesz == 0 &&
+		    s->sh_type == SHT_NOBITS && h->p_vaddr == s->sh_addr &&
+		    h->p_memsz == s->sh_size)
+			return i;
+	}
+	return SIZE_MAX;
+}
+
+/* Put the block to the file offset behind CUR into the hole's addresses, if there is room. */
+static bool place_in_hole(struct kp_edit *ed, struct block *b, uint64_t cur)
+{
+	size_t at = find_hole(ed);
+	struct kp_edit_segment block = ed->segments[b->segment];
+	Elf64_Phdr *hole;
+	uint64_t free;
+
+	if (at == SIZE_MAX)
+		return false;
+	hole = &ed->segments[at].h;
+	free = round_up(cur + b->bias, ed->page);
+	if (free < hole->p_vaddr + 2 * ed->page)
+		free = hole->p_vaddr + 2 * ed->page;
+	if (free + BLOCK_MAX > kp_edit_free_until(ed, at))
+		return false;
+	hole->p_memsz = free - ed->page - hole->p_vaddr;
+	ed->sections[kp_edit_find(ed, KP_FATBIN_SECTION)].h.sh_size = hole->p_memsz;
+	block.h.p_vaddr = free;
+	block.h.p_offset = free - b->bias;
+	kp_edit_remove_segment(ed, b->segment);
+	b->segment = at + 1;
+	kp_edit_insert_segment(ed, b->segment, block);
+	return true;
+}
+
+/* Where the block goes: CUR in the file, or as far behind it as the kernel needs. */
+static kpack_error_t place_block_load(struct kp_edit *ed, struct block *b, uint64_t cur,
 				      struct kpackx_error *why)
 {
-	bool table = b->table == TABLE_BLOCK || b->table == TABLE_SPARSE;
 	uint64_t to = round_up(cur, 16), free = round_up(memory_end(ed), ed->page);
+	Elf64_Phdr *h = &ed->segments[b->segment].h;
 
-	if (table)
+	if (b->table == TABLE_BLOCK || b->table == TABLE_SPARSE)
 		free += ed->page;
 	if (b->table == TABLE_SPARSE) {
 		if (free < round_up(to, ed->page) + b->bias)
 			free = round_up(to, ed->page) + b->bias;
+		if (free - b->bias - to > SPARSE_SMALL && place_in_hole(ed, b, to))
+			return KPACK_SUCCESS;
 		to = free - b->bias;
-		if (to > KP_SPARSE_MAX)
-			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-				       "elf: the program headers would stand at offset "
-				       "%" PRIu64 " of at most %" PRIu64,
-				       to, KP_SPARSE_MAX);
 	}
 	/* with room for a marker to grow */
-	if (!kp_range_ok(KP_ADDRESS_MAX, free, 16 * KP_MARKER_MAX))
+	if (!kp_range_ok(KP_ADDRESS_MAX, free, BLOCK_MAX) || to > KP_SPARSE_MAX)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			       "elf: no address is free behind 0x%" PRIx64, free);
+			       "elf: program headers would have to be at 0x%" PRIx64
+			       ", offset %" PRIu64,
+			       free, to);
 	h->p_offset = to;
-	h->p_vaddr = h->p_paddr = free + to % ed->page;
+	h->p_vaddr = free + to % ed->page;
 	return KPACK_SUCCESS;
 }
 
 /* Program headers first: that is where tools look for them in a segment. */
-static kpack_error_t place_block(struct kp_edit *ed, const struct block *b, uint64_t *cur,
+static kpack_error_t place_block(struct kp_edit *ed, struct block *b, uint64_t *cur,
 				 struct kpackx_error *why)
 {
 	struct kp_edit_section *table = block_section(ed, true);
 	struct kp_edit_section *content = block_section(ed, false);
-	Elf64_Phdr *h = &ed->segments[b->segment].h;
+	Elf64_Phdr *h;
 
 	if (!b->load)
 		return KPACK_SUCCESS;
-	KP_TRY(place_block_load(ed, b, *cur, h, why));
+	KP_TRY(place_block_load(ed, b, *cur, why));
+	h = &ed->segments[b->segment].h;
+	h->p_paddr = h->p_vaddr;
 	if (table && b->table != TABLE_HEAD) {
 		ed->h.e_phoff = h->p_offset;
 		table->h.sh_addr = h->p_vaddr;

@@ -43,7 +43,8 @@ static kpack_error_t fill(struct restorer *r, struct kpackx_error *why)
 			       "the section " KP_FATBIN_SECTION " is gone");
 	if (h->sh_type != SHT_NOBITS) /* the device code was kept */
 		return KPACK_SUCCESS;
-	if (r->options->size > h->sh_size)
+	if (r->options->size > h->sh_size &&
+	    !kp_edit_widen(ed, section, r->options->size))
 		KP_TRY(kp_edit_move_behind(ed, section, r->options->size, why));
 	return kp_edit_fill(ed, section, write_section, r, why);
 }
