@@ -7,9 +7,14 @@
 
 kpack_error_t kp_layout_begin(struct kp_layout *layout, struct kpackx_error *why)
 {
-	layout->heap = calloc(1, sizeof(*layout->heap));
-	if (!layout->heap)
-		return kp_fail_memory(why, sizeof(*layout->heap), "a layout");
+	struct kp_layout_heap *heap = calloc(1, sizeof(*heap));
+
+	layout->heap = heap;
+	/* lists are never NULL: where a container's part of an empty one begins is computed */
+	if (!heap ||
+	    !kp_grow(&layout->images, 0, &heap->images_cap, sizeof(*layout->images)) ||
+	    !kp_grow(&heap->pieces, 0, &heap->pieces_cap, sizeof(*heap->pieces)))
+		return kp_fail_memory(why, sizeof(*heap), "a layout");
 	return KPACK_SUCCESS;
 }
 
