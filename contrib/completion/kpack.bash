@@ -27,8 +27,9 @@ _kpack_mark_commands=(
 _kpack_options() # COMMAND
 {
 	case $1 in
-	pack) echo --archives-only --group --key-prefix --arch --family --scheme --level --chunk \
-		--volume-size --jobs --force --json --quiet --help ;;
+	pack) echo --archives-only --in-place --keep-device-code --group --key-prefix --arch \
+		--family --scheme --level --chunk --volume-size --jobs --force --json --quiet \
+		--input --output --group-name --gfx-arch-family --gfx-arches --help ;;
 	mark) echo --help ;;
 	mark-show) echo --json --help ;;
 	mark-convert) echo --kernel-name --search-path --keep-device-code --help ;;
