@@ -73,7 +73,7 @@ static kpack_error_t store(struct pack *p, struct kpackx_error *why)
 	err = pack_run(&p->plan, &p->args.how, p->set, &progress, why);
 	progress_end(&progress);
 	if (!err && p->args.mode != PACK_ARCHIVES)
-		err = resume_join(&p->scan, &p->plan, p->args.group, &p->outcomes, why);
+		err = resume_join(&p->converter, why);
 	return err ? err : archive_set_publish(p->set, why);
 }
 

@@ -303,41 +303,114 @@ static int link_written(const struct place *p, void *arg)
 	return linkat(AT_FDCWD, proc, p->dir_fd, p->tmp_name, AT_SYMLINK_FOLLOW);
 }
 
-/* Replace what comes behind ENTRY in its chain, from the last. */
-static kpack_error_t replace_links(const struct converter *c, size_t entry,
-				   struct kp_outfile *out, struct kpackx_error *why)
+/* Replace what comes behind the first of LINKS, from the last. */
+static kpack_error_t replace_links(const struct converter *c, const size_t *links,
+				   size_t n, struct kp_outfile *out,
+				   struct kpackx_error *why)
 {
-	size_t n = 0, *chain;
-	kpack_error_t err = KPACK_SUCCESS;
+	while (--n > 0) {
+		const struct scan_entry *e = &c->scan->entries[links[n]];
 
-	for (size_t i = entry; i != SCAN_NO_LINK; i = c->scan->entries[i].next_link)
-		n++;
-	chain = malloc(n * sizeof(*chain));
-	if (!chain)
-		return kp_fail_memory(why, n, "hard links");
-	n = 0;
-	for (size_t i = entry; i != SCAN_NO_LINK; i = c->scan->entries[i].next_link)
-		chain[n++] = i;
-	while (!err && --n > 0) {
-		const struct scan_entry *e = &c->scan->entries[chain[n]];
-
-		err = check_unchanged(e, why);
-		if (!err)
-			err = place(e->path, link_written, out, true, why);
+		KP_TRY(check_unchanged(e, why));
+		KP_TRY(place(e->path, link_written, out, true, why));
 	}
-	free(chain);
-	return err;
+	return KPACK_SUCCESS;
+}
+
+static bool same_bytes(int a, int b, uint64_t size)
+{
+	char x[16384], y[sizeof(x)];
+	size_t piece = sizeof(x);
+
+	for (uint64_t off = 0; off < size; off += piece) {
+		if (piece > size - off)
+			piece = (size_t)(size - off);
+		if (kp_file_pread(a, off, x, piece, NULL) ||
+		    kp_file_pread(b, off, y, piece, NULL) || memcmp(x, y, piece) != 0)
+			return false;
+	}
+	return true;
+}
+
+static bool is_written(const char *path, const struct written *w)
+{
+	struct stat st;
+	bool same;
+	int fd;
+
+	if (kp_file_open(path, &fd, &st, NULL))
+		return false;
+	same = (uint64_t)st.st_size == w->size && same_bytes(fd, w->out.fd, w->size);
+	close(fd);
+	return same;
+}
+
+/* The file that LINKS[AT] is a path of is another: part its paths from the rest. */
+static kpack_error_t part(const struct converter *c, size_t *links, size_t *n, size_t at,
+			  struct kpackx_error *why)
+{
+	const struct scan_entry *e = &c->scan->entries[links[at]];
+	size_t *others = malloc(*n * sizeof(*others)), n_others = 0, kept = 0;
+
+	if (!others)
+		return kp_fail_memory(why, *n, "hard links");
+	for (size_t i = 0; i < *n; i++) {
+		const struct scan_entry *l = &c->scan->entries[links[i]];
+
+		if (l->dev == e->dev && l->ino == e->ino)
+			others[n_others++] = links[i];
+		else
+			links[kept++] = links[i];
+	}
+	scan_chain(c->scan, links, kept);
+	scan_chain(c->scan, others, n_others);
+	c->outcomes->items[others[0]].fate = FATE_ALREADY_CONVERTED;
+	free(others);
+	*n = kept;
+	return KPACK_SUCCESS;
+}
+
+/* Of the converted files among its paths only those stay that are what was written. */
+static kpack_error_t settle_links(const struct converter *c, size_t *links, size_t *n,
+				  const struct written *w, struct kpackx_error *why)
+{
+	size_t i = 1;
+
+	while (i < *n) {
+		const struct scan_entry *e = &c->scan->entries[links[i]];
+
+		if (e->converted && !is_written(e->path, w))
+			KP_TRY(part(c, links, n, i, why));
+		else
+			i++;
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t publish_in_place(const struct converter *c, const size_t *links,
+				      size_t n, struct written *w,
+				      struct kpackx_error *why)
+{
+	KP_TRY(kp_outfile_sync(&w->out, why));
+	KP_TRY(replace_links(c, links, n, &w->out, why));
+	KP_TRY(check_unchanged(&c->scan->entries[links[0]], why));
+	return kp_outfile_publish(&w->out, why);
 }
 
 static kpack_error_t publish(const struct converter *c, size_t job, struct written *w,
 			     struct kpackx_error *why)
 {
-	if (!c->output) {
-		KP_TRY(kp_outfile_sync(&w->out, why));
-		KP_TRY(replace_links(c, input_of(c, job)->entry, &w->out, why));
-		KP_TRY(check_unchanged(entry_of(c, job), why));
-	}
-	return kp_outfile_publish(&w->out, why);
+	size_t n, *links = scan_links(c->scan, input_of(c, job)->entry, &n);
+	kpack_error_t err;
+
+	if (!links)
+		return kp_fail_memory(why, n, "hard links");
+	err = settle_links(c, links, &n, w, why);
+	if (!err)
+		err = c->output ? kp_outfile_publish(&w->out, why)
+				: publish_in_place(c, links, n, w, why);
+	free(links);
+	return err;
 }
 
 static kpack_error_t commit(void *arg, size_t job, void *result, struct kpackx_error *why)

@@ -7,7 +7,7 @@
 #include "plan.h"
 
 struct converter {
-	const struct scan *scan;
+	struct scan *scan;
 	const struct plan *plan;
 	struct outcomes *outcomes;
 	const char *output; /* root of the tree that is written; NULL: in place */
@@ -29,7 +29,8 @@ kpack_error_t converter_check(const struct converter *c, size_t *faults,
  * After the archives were published: convert all that are not REFUSED, each to appear at
  * once with the attributes of the original.  In place, at every path it has, the first
  * last: so what a killed run leaves is packed by the same key again.  One that turns out not
- * to be convertible becomes REFUSED.  What went wrong names its file.
+ * to be convertible becomes REFUSED; a converted file among its paths (see resume.h) that
+ * is not what comes out is left as it is.  What went wrong names its file.
  */
 kpack_error_t converter_run(const struct converter *c, struct kpackx_error *why);
 

@@ -122,3 +122,29 @@ kpack_error_t reference_make(const struct scan *scan, const struct plan_binary *
 	list_fini(&paths);
 	return err;
 }
+
+static bool names_file(const struct kp_marker *marker, const char *file)
+{
+	for (size_t i = 0; i < marker->n_search_paths; i++) {
+		const char *slash = strrchr(marker->search_paths[i], '/');
+
+		if (strcmp(slash ? slash + 1 : marker->search_paths[i], file) == 0)
+			return true;
+	}
+	return false;
+}
+
+kpack_error_t reference_agrees(const struct kp_marker *marker,
+			       const struct plan_binary *binary, const char *group,
+			       const struct families *families, bool *agrees,
+			       struct kpackx_error *why)
+{
+	struct list files = {0};
+	kpack_error_t err = list_archives(binary, group, families, &files, why);
+
+	*agrees = true;
+	for (size_t i = 0; i < files.n; i++)
+		*agrees = *agrees && names_file(marker, files.items[i]);
+	list_fini(&files);
+	return err;
+}

@@ -15,4 +15,13 @@ kpack_error_t reference_make(const struct scan *scan, const struct plan_binary *
 			     const char *group, const struct families *families,
 			     uint8_t **out, size_t *size, struct kpackx_error *why);
 
+/*
+ * Does MARKER name all archives that the plan stores BINARY in?  Only file names are
+ * compared.  OUT_OF_MEMORY.
+ */
+kpack_error_t reference_agrees(const struct kp_marker *marker,
+			       const struct plan_binary *binary, const char *group,
+			       const struct families *families, bool *agrees,
+			       struct kpackx_error *why);
+
 #endif

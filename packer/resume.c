@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "resume.h"
+#include <stdlib.h>
 #include "binary.h"
+#include "reference.h"
 
 /* Does a search path lead to an archive GROUP_..., GROUP-... or GROUP.N_...? */
 static bool names_group(const struct kp_marker *marker, const char *group)
@@ -35,55 +37,91 @@ static bool same_objects(const struct kp_layout *layout, const struct input *in)
 	return true;
 }
 
-static void join(struct scan *scan, struct outcomes *outcomes, size_t head, size_t entry)
+/* Nothing of this is changed by converting. */
+static bool same_attributes(const struct stat *a, const struct stat *b)
 {
-	size_t last = head;
-
-	while (scan->entries[last].next_link != SCAN_NO_LINK)
-		last = scan->entries[last].next_link;
-	scan->entries[last].next_link = entry;
-	outcomes->items[entry].fate = FATE_LINKED;
-	for (; entry != SCAN_NO_LINK; entry = scan->entries[entry].next_link)
-		scan->entries[entry].first = head;
+	return a->st_mode == b->st_mode && a->st_uid == b->st_uid &&
+	       a->st_gid == b->st_gid && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+	       a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-static kpack_error_t look(struct scan *scan, const struct plan *plan, size_t entry,
-			  struct binary *b, const char *group, struct outcomes *outcomes,
+static int by_number(const void *a, const void *b)
+{
+	const size_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+static kpack_error_t join(const struct converter *c, size_t head, size_t entry,
 			  struct kpackx_error *why)
 {
-	const struct input *in;
-	uint32_t found;
+	size_t n, more, *links = scan_links(c->scan, head, &n), *bigger;
+	size_t *others = scan_links(c->scan, entry, &more);
 
-	/* what is wrong with a marker is not found out here */
-	if (binary_read_marker(b, NULL) || !names_group(&b->marker, group) ||
-	    !plan_find(plan, kp_span_str(b->marker.kernel_name), &found))
-		return KPACK_SUCCESS;
-	in = plan->binaries[found].input;
-	if (binary_read_layout(b, NULL) || !b->has_layout ||
-	    !same_objects(&b->layout, in))
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "its marker names %s, whose code now is another: give "
-			       "another --group or a --key-prefix",
-			       in->key);
-	if (outcomes->items[in->entry].fate == FATE_CONVERTED)
-		join(scan, outcomes, in->entry, entry);
+	bigger = links && others ? realloc(links, (n + more) * sizeof(*links)) : NULL;
+	if (!bigger) {
+		free(links);
+		free(others);
+		return kp_fail_memory(why, n + more, "hard links");
+	}
+	memcpy(bigger + n, others, more * sizeof(*others));
+	qsort(bigger, n + more, sizeof(*bigger), by_number);
+	scan_chain(c->scan, bigger, n + more);
+	c->outcomes->items[entry].fate = FATE_LINKED;
+	free(bigger);
+	free(others);
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t resume_join(struct scan *scan, const struct plan *plan, const char *group,
-			  struct outcomes *outcomes, struct kpackx_error *why)
+static kpack_error_t conflict(const struct input *in, const char *what,
+			      struct kpackx_error *why)
+{
+	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+		       "its marker names %s, whose %s: give another --group or a "
+		       "--key-prefix",
+		       in->key, what);
+}
+
+static kpack_error_t look(const struct converter *c, size_t entry, struct binary *b,
+			  struct kpackx_error *why)
+{
+	const struct plan_binary *binary;
+	const struct input *in;
+	uint32_t found;
+	bool agrees;
+
+	/* what is wrong with a marker is not found out here */
+	if (binary_read_marker(b, NULL) || !names_group(&b->marker, c->group) ||
+	    !plan_find(c->plan, kp_span_str(b->marker.kernel_name), &found))
+		return KPACK_SUCCESS;
+	binary = &c->plan->binaries[found];
+	in = binary->input;
+	if (binary_read_layout(b, NULL) || !b->has_layout ||
+	    !same_objects(&b->layout, in))
+		return conflict(in, "code now is another", why);
+	KP_TRY(reference_agrees(&b->marker, binary, c->group, c->families, &agrees, why));
+	if (!agrees)
+		return conflict(in, "code would go to other archives now", why);
+	/* the first path is converted last */
+	if (entry > in->entry && same_attributes(&b->st, &in->st) &&
+	    c->outcomes->items[in->entry].fate == FATE_CONVERTED)
+		return join(c, in->entry, entry, why);
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t resume_join(const struct converter *c, struct kpackx_error *why)
 {
 	kpack_error_t err = KPACK_SUCCESS;
 
-	for (size_t i = 0; i < scan->n_entries && !err; i++) {
-		const char *path = scan->entries[i].path;
+	for (size_t i = 0; i < c->scan->n_entries && !err; i++) {
+		const char *path = c->scan->entries[i].path;
 		struct binary b;
 
-		if (!scan->entries[i].converted)
+		if (!c->scan->entries[i].converted)
 			continue;
 		err = binary_open(path, &b, why);
 		if (!err)
-			err = look(scan, plan, i, &b, group, outcomes, why);
+			err = look(c, i, &b, why);
 		if (err)
 			kp_fail_prefix(why, err, "%s", path);
 		binary_close(&b);

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* Binaries that an earlier run converted at some of their paths, and at others did not. */
+/*
+ * Converted binaries whose marker names the key of a binary that is packed: what a killed
+ * run converted at some of its paths and at others did not, or what is in the way.
+ */
 #ifndef RESUME_H
 #define RESUME_H
 
-#include "outcome.h"
-#include "plan.h"
+#include "converter.h"
 
 /*
- * A file that is converted already and whose marker names the key of a binary of PLAN in an
- * archive of GROUP is that binary, when its objects are the same: its paths join the
- * binary's, and will be written with them.  To be called when the plan's objects were
- * read and before archives are published.
- * INVALID_ARGUMENT: they are others, and would be replaced under that key.
+ * Look at the converted binaries of C's scan that lead to archives of its group.  One that
+ * names a key of the plan and looks like the same file, some moments later, joins its
+ * paths: that it really is, the converter finds out.  To be called when the plan's
+ * objects were read and before archives are published.
+ * INVALID_ARGUMENT: its objects are others, and would be replaced under that key; or
+ * they would go to another archive than it names.
  */
-kpack_error_t resume_join(struct scan *scan, const struct plan *plan, const char *group,
-			  struct outcomes *outcomes, struct kpackx_error *why);
+kpack_error_t resume_join(const struct converter *c, struct kpackx_error *why);
 
 #endif

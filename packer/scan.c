@@ -138,6 +138,29 @@ static kpack_error_t chain_links(struct scan *scan, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
+size_t *scan_links(const struct scan *scan, size_t entry, size_t *n)
+{
+	size_t *links, i;
+
+	*n = 0;
+	for (i = entry; i != SCAN_NO_LINK; i = scan->entries[i].next_link)
+		++*n;
+	links = malloc(*n * sizeof(*links));
+	*n = 0;
+	for (i = entry; links && i != SCAN_NO_LINK; i = scan->entries[i].next_link)
+		links[(*n)++] = i;
+	return links;
+}
+
+void scan_chain(struct scan *scan, const size_t *links, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		scan->entries[links[i]].first = links[0];
+		scan->entries[links[i]].next_link =
+			i + 1 < n ? links[i + 1] : SCAN_NO_LINK;
+	}
+}
+
 bool scan_in_archives(const struct scan_entry *e)
 {
 	size_t n = sizeof(SCAN_ARCHIVES) - 1;

@@ -52,6 +52,11 @@ kpack_error_t scan_open(const char *root, const char *prefix, struct scan *out,
 			struct kpackx_error *why);
 void scan_close(struct scan *scan);
 
+/* The paths of the file whose first is ENTRY, in order, on the heap; NULL: out of memory. */
+size_t *scan_links(const struct scan *scan, size_t entry, size_t *n);
+/* Let these be the paths of one file from now on. */
+void scan_chain(struct scan *scan, const size_t *links, size_t n);
+
 /* Is it the directory of the tree's archives, or something in it? */
 bool scan_in_archives(const struct scan_entry *e);
 

@@ -217,6 +217,34 @@ make_tree() { # DIR
 	[ "$(treecheck list in | grep -c '^converted')" = 5 ]
 }
 
+@test "a converted file that has the same code, but is another, is left alone" {
+	mkdir -p in/lib in/x
+	mkfat --seed 1 in/lib/a.so
+	cp -p in/lib/a.so fat.so
+	inplace in
+	# a copy of the converted one with another host part and the same time
+	cp -p in/lib/a.so in/x/b.so
+	printf '\377' | dd of=in/x/b.so bs=1 seek=15 conv=notrunc status=none # e_ident's padding
+	touch -r in/lib/a.so in/x/b.so
+	cp -p in/x/b.so b.before
+	cp -p fat.so in/lib/a.so
+	inplace in
+	cmp b.before in/x/b.so
+	[ "$(treecheck list in)" = $'converted lib/a.so\nconverted x/b.so' ]
+	[ "$(stat -c %h in/lib/a.so)" = 1 ]
+	mkdir -p before/lib before/x
+	cp fat.so before/lib/a.so
+	cp fat.so before/x/b.so
+	treecheck code before in
+	# nor may its code go elsewhere
+	cp -p fat.so in/lib/a.so
+	mkfat --seed 2 in/lib/0.so
+	cp -a in unchanged
+	fails "in/x/b.so: its marker names lib/a.so, whose code would go to other archives now" \
+		--in-place --volume-size 1 in
+	diff -r --no-dereference unchanged in
+}
+
 # After a kill: what is there is all there.  Then a run to the end, and it is as if nothing had
 # happened.
 recover() { # BEFORE TREE WANT
