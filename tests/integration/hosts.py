@@ -209,6 +209,8 @@ int answer(void *out, long number)
         command += ["-Wl," + o for o in self.options]
         if self.aarch64:
             return command + ["--target=aarch64-linux-gnu", "-nostdlib", "fat.s"]
+        # the stub may want a sanitizer's runtime
+        command.append("-Wl,--allow-shlib-undefined")
         return command + ["host.c", "fat.s", "-L" + stub, "-l:libamdhip64.so.5"]
 
 

@@ -65,11 +65,12 @@ sources() {
 
 # Link by clang-22 with what HIP code needs at run time.
 link() { # OPTION... FILE...
-	clang-22 -no-hip-rt "$@" -L"$stub" -l:libamdhip64.so.5 -l:libstdc++.so.6
+	clang-22 -no-hip-rt -Wl,--allow-shlib-undefined "$@" -L"$stub" -l:libamdhip64.so.5 -l:libstdc++.so.6
 }
 
-# A sanitizer's runtime must be there before all else, also in a program without one.
-preload() {
+# A sanitizer's runtime must be there before all else, also in a program without one, and what
+# throws before it looks for that.
+preload() { # FILE
 	local list
 	case $KPACK_MODE in
 	asan | tsan) ;;
@@ -77,11 +78,19 @@ preload() {
 	esac
 	list=$(readelf -dW "$KPACK_BIN/librocm_kpack.so" |
 		sed -n 's/.*NEEDED.*\[\(lib[a-z]*san\.so[^]]*\)\]/\1/p' | paste -sd :)
-	echo "${list:-$(clang -print-file-name=libclang_rt."$KPACK_MODE"-x86_64.so)}"
+	# clang's is part of a program that was made with it
+	[ -n "$list" ] || [ "$1" = "$stub/load" ] ||
+		list=$(clang -print-file-name=libclang_rt."$KPACK_MODE"-x86_64.so)
+	echo "${list:+$list:}libstdc++.so.6"
 }
 
 is_program() { # FILE
 	readelf -hlW "$1" | grep -qE 'INTERP|Type: +EXEC'
+}
+
+# What is registered stays in memory until the end, and is no leak.
+run_program() { # PROGRAM ARGUMENT...
+	LD_PRELOAD=$(preload "$1") ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 timeout 120 "$@"
 }
 
 # Load a library, or run a program, and call FUNCTION of a library.
@@ -89,9 +98,9 @@ run_host() { # FILE [FUNCTION[=N]]
 	local file
 	file=$(realpath -s "$1")
 	if is_program "$file"; then
-		LD_PRELOAD=$(preload) timeout 120 "$file"
+		run_program "$file"
 	else
-		timeout 120 "$stub/load" -c "${2-answer}" "$file"
+		run_program "$stub/load" -c "${2-answer}" "$file"
 	fi
 }
 

@@ -173,7 +173,7 @@ fetch() { # NAME [--big]
 	# many in one process
 	cp -r moved/lib/deep/er/libc.so moved/lib/deep/er/libd.so
 	LD_LIBRARY_PATH=$stub STUB_LOG=$PWD/two STUB_ARCHES="gfx1100 gfx1201" \
-		"$stub/load" moved/lib/libb.so.1 moved/lib/deep/er/libd.so moved/lib/deep/er/libc.so
+		run_program "$stub/load" -c launch_c moved/lib/libb.so.1 moved/lib/deep/er/libd.so moved/lib/deep/er/libc.so
 	[ "$(awk 'NF == 5' two | wc -l)" = 5 ]
 }
 

@@ -143,7 +143,7 @@ complaints() { # FILE
 			[ ! -s new ] || { echo "$name:"; cat new; return 1; }
 		done
 		for which in fat out; do
-			LD_LIBRARY_PATH=$stub LD_PRELOAD=$(preload) ldd $which/$name | sed 's/(0x.*//' | sort >$which.ldd
+			LD_LIBRARY_PATH=$stub ldd $which/$name | sed 's/(0x.*//' | sort >$which.ldd
 		done
 		diff fat.ldd out.ldd
 	done
