@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include <msgpack.h>
 #include <stdlib.h>
+#include <zstd.h>
 #include "layout_record.h"
 #include "limits.h"
 #include "memory.h"
+
+/* Bytes that the slowest level of zstd takes in no time. */
+#define SLOW_MAX (1 << 20)
 
 kpack_error_t kp_layout_begin(struct kp_layout *layout, struct kpackx_error *why)
 {
@@ -223,12 +227,18 @@ static void put_content(struct encoder *e, const struct kp_layout_image *image)
 	if (image->bytes)
 		put_bin(e, image->bytes, (size_t)image->size);
 	else if (image->has_xxh3)
-		put_bin(e, image->xxh3, sizeof(image->xxh3));
+		put_bool(e, true);
 	else
 		put_nil(e);
 }
 
-static void put_entries(struct encoder *e, const struct kp_layout_container *c)
+static void put_gap(struct encoder *e, uint64_t gap)
+{
+	e->failed |= msgpack_pack_int64(&e->pk, (int64_t)gap) != 0;
+}
+
+/* Returns the end of the last one. */
+static uint64_t put_entries(struct encoder *e, const struct kp_layout_container *c)
 {
 	uint64_t end = kp_layout_header_size(e->layout, c);
 
@@ -239,12 +249,12 @@ static void put_entries(struct encoder *e, const struct kp_layout_container *c)
 
 		put_array(e, 4);
 		put_uint(e, e->target[i]);
-		e->failed |=
-			msgpack_pack_int64(&e->pk, (int64_t)(image->offset - end)) != 0;
+		put_gap(e, image->offset - kp_layout_expected(end));
 		put_uint(e, image->size);
 		put_content(e, image);
 		end = image->offset + image->size;
 	}
+	return end;
 }
 
 static void put_pieces(struct encoder *e, const struct kp_layout_container *c)
@@ -282,37 +292,87 @@ static void put_ccob(struct encoder *e, const struct kp_layout_container *c)
 	put_bin(e, c->xxh3, sizeof(c->xxh3));
 }
 
-static void put_container(struct encoder *e, const struct kp_layout_container *c)
+static void put_container(struct encoder *e, const struct kp_layout_container *c,
+			  uint64_t expected)
 {
 	bool compressed = c->format == &kp_format_ccob;
+	uint64_t end;
 
 	put_map(e, 4 + compressed + (c->n_pieces > 0));
 	put_text(e, "format");
 	put_text(e, c->format->name);
 	put_text(e, "offset");
-	put_uint(e, c->offset);
+	put_gap(e, c->offset - expected);
+	end = put_entries(e, c);
 	put_text(e, "size");
-	put_uint(e, c->size);
-	put_entries(e, c);
+	put_gap(e, compressed ? c->size : c->size - end);
 	if (c->n_pieces)
 		put_pieces(e, c);
 	if (compressed)
 		put_ccob(e, c);
 }
 
+static void put_containers(struct encoder *e)
+{
+	uint64_t end = 0;
+
+	put_text(e, "containers");
+	put_array(e, e->layout->n_containers);
+	for (size_t i = 0; i < e->layout->n_containers; i++) {
+		const struct kp_layout_container *c = &e->layout->containers[i];
+
+		put_container(e, c, kp_layout_expected(end));
+		end = c->offset + c->size;
+	}
+}
+
+/* Together, and last: they do not compress. */
+static void put_hashes(struct encoder *e)
+{
+	const struct kp_layout *l = e->layout;
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->n_images; i++)
+		n += l->images[i].has_xxh3;
+	put_text(e, "xxh3");
+	e->failed |= msgpack_pack_bin(&e->pk, n * KP_LAYOUT_HASH) != 0;
+	for (size_t i = 0; i < l->n_images; i++)
+		if (l->images[i].has_xxh3)
+			e->failed |= msgpack_pack_bin_body(&e->pk, l->images[i].xxh3,
+							   KP_LAYOUT_HASH) != 0;
+}
+
 static void put_layout(struct encoder *e)
 {
-	put_map(e, 5);
+	put_map(e, 6);
 	put_text(e, "version");
 	put_uint(e, KP_LAYOUT_VERSION);
 	put_text(e, "size");
 	put_uint(e, e->layout->size);
 	put_targets(e);
 	put_wrappers(e);
-	put_text(e, "containers");
-	put_array(e, e->layout->n_containers);
-	for (size_t i = 0; i < e->layout->n_containers; i++)
-		put_container(e, &e->layout->containers[i]);
+	put_containers(e);
+	put_hashes(e);
+}
+
+/* A section is read seldom and shipped often. */
+static kpack_error_t compress(const struct encoder *e, struct kp_layout_bytes *out,
+			      struct kpackx_error *why)
+{
+	size_t room = ZSTD_compressBound(e->buf.size), size;
+	uint8_t *data = malloc(room);
+
+	if (!data)
+		return kp_fail_memory(why, room, "a layout");
+	size = ZSTD_compress(data, room, e->buf.data, e->buf.size,
+			     e->buf.size > SLOW_MAX ? 3 : 19);
+	if (ZSTD_isError(size)) {
+		free(data);
+		return kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY, "%s",
+			       ZSTD_getErrorName(size));
+	}
+	*out = (struct kp_layout_bytes){data, size};
+	return KPACK_SUCCESS;
 }
 
 static kpack_error_t finish(struct encoder *e, struct kp_layout_bytes *out,
@@ -324,9 +384,7 @@ static kpack_error_t finish(struct encoder *e, struct kp_layout_bytes *out,
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "%zu bytes, at most %llu", e->buf.size,
 			       (unsigned long long)KP_LAYOUT_MAX);
-	out->size = e->buf.size;
-	out->data = (uint8_t *)msgpack_sbuffer_release(&e->buf);
-	return KPACK_SUCCESS;
+	return compress(e, out, why);
 }
 
 kpack_error_t kp_layout_encode(const struct kp_layout *layout,

@@ -11,6 +11,12 @@
 #include "fatbin.h"
 #include "file.h"
 
+/*
+ * Bytes of an XXH3-128, in canonical order, that are kept of each object: enough to tell one
+ * build from another, which is all they are for, and half the size of the section.
+ */
+#define KP_LAYOUT_HASH 8
+
 /* An entry of a container as it was. */
 struct kp_layout_image {
 	uint32_t container;
@@ -21,7 +27,7 @@ struct kp_layout_image {
 	uint64_t size;
 	const uint8_t *bytes; /* host: size of them, or NULL when there are none */
 	bool has_xxh3;
-	uint8_t xxh3[16]; /* XXH3-128 of the bytes, canonical order */
+	uint8_t xxh3[KP_LAYOUT_HASH];
 };
 
 struct kp_layout_container; /* layout_record.h: kind, place, how it was compressed */

@@ -72,6 +72,16 @@ static kpack_error_t hash_range(struct maker *m, const struct kp_source *src,
 
 /* ---- images ---- */
 
+static kpack_error_t hash_image(struct maker *m, const struct kp_source *payload,
+				struct kp_layout_image *image)
+{
+	uint8_t hash[16];
+
+	KP_TRY(hash_range(m, payload, image->offset, image->size, hash));
+	memcpy(image->xxh3, hash, sizeof(image->xxh3));
+	return KPACK_SUCCESS;
+}
+
 /* What an image is: bytes of the host, or an object that has a hash. */
 static kpack_error_t describe_content(struct maker *m, const struct kp_source *payload,
 				      size_t i, struct kp_layout_image *image)
@@ -94,7 +104,7 @@ static kpack_error_t describe_content(struct maker *m, const struct kp_source *p
 	if (m->xxh3 && m->known[i])
 		memcpy(image->xxh3, m->xxh3[i], sizeof(image->xxh3));
 	else if (m->compute)
-		return hash_range(m, payload, image->offset, image->size, image->xxh3);
+		return hash_image(m, payload, image);
 	else
 		image->has_xxh3 = false;
 	return KPACK_SUCCESS;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <zstd.h>
 #include "layout_record.h"
 #include "limits.h"
 #include "memory.h"
@@ -10,6 +11,8 @@ struct parser {
 	struct kp_mp c;
 	struct kp_layout l;
 	struct kp_layout_container *now; /* the one being read */
+	struct kp_span hashes;
+	uint64_t end; /* of the container before */
 	struct kpackx_error *why;
 };
 
@@ -299,12 +302,12 @@ static kpack_error_t read_format(struct parser *p)
 
 static kpack_error_t read_place(struct parser *p)
 {
-	return read_uint(p, KP_LAYOUT_SECTION_MAX, &p->now->offset);
+	return read_gap(p, &p->now->offset);
 }
 
 static kpack_error_t read_extent(struct parser *p)
 {
-	return read_uint(p, KP_LAYOUT_SECTION_MAX, &p->now->size);
+	return read_gap(p, &p->now->size);
 }
 
 /* What an image is: the host's bytes, an object's hash, or nothing. */
@@ -319,8 +322,9 @@ static kpack_error_t read_content(struct parser *p, struct kp_layout_image *imag
 						  : KPACK_SUCCESS;
 	}
 	if (!image->host) {
-		image->has_xxh3 = true;
-		return read_hash(p, image->xxh3);
+		KP_TRY(read_bool(p, &image->has_xxh3));
+		return image->has_xxh3 ? KPACK_SUCCESS
+				       : invalid(p, "neither an object nor nothing");
 	}
 	KP_TRY(read_bin(p, &bytes));
 	if (bytes.size != image->size)
@@ -476,12 +480,17 @@ static kpack_error_t read_containers(struct parser *p)
 	return KPACK_SUCCESS;
 }
 
+static kpack_error_t read_hashes(struct parser *p)
+{
+	return read_bin(p, &p->hashes);
+}
+
 static kpack_error_t read_layout(struct parser *p)
 {
 	static const struct field fields[] = {
 		{"version", true, read_version},       {"size", true, read_size},
 		{"targets", true, read_targets},       {"wrappers", true, read_wrappers},
-		{"containers", true, read_containers},
+		{"containers", true, read_containers}, {"xxh3", true, read_hashes},
 	};
 
 	return read_map(p, fields, COUNT(fields));
@@ -489,16 +498,17 @@ static kpack_error_t read_layout(struct parser *p)
 
 /* ---- does it fit together? ---- */
 
-/* Gaps become offsets. */
-static void place_images(struct parser *p, uint64_t header_size)
+/* Gaps become offsets.  Returns the end of the last one. */
+static uint64_t place_images(struct parser *p, uint64_t header_size)
 {
 	struct kp_layout_image *image = p->l.images + p->now->first_image;
 	uint64_t end = header_size;
 
 	for (size_t i = 0; i < p->now->n_images; i++, image++) {
-		image->offset += end;
+		image->offset += kp_layout_expected(end);
 		end = image->offset + image->size;
 	}
+	return end;
 }
 
 static kpack_error_t check_images(struct parser *p, uint64_t header_size)
@@ -516,9 +526,10 @@ static kpack_error_t check_images(struct parser *p, uint64_t header_size)
 
 static kpack_error_t check_pieces(struct parser *p, uint64_t header_size)
 {
-	const struct kp_layout_piece *piece = p->l.heap->pieces + p->now->first_piece;
+	for (size_t i = 0; i < p->now->n_pieces; i++) {
+		const struct kp_layout_piece *piece =
+			&p->l.heap->pieces[p->now->first_piece + i];
 
-	for (size_t i = 0; i < p->now->n_pieces; i++, piece++) {
 		if (piece->offset < header_size ||
 		    !kp_range_ok(p->now->payload_size, piece->offset, piece->bytes.size))
 			return wrong(p, "bytes outside");
@@ -526,8 +537,8 @@ static kpack_error_t check_pieces(struct parser *p, uint64_t header_size)
 	return KPACK_SUCCESS;
 }
 
-/* Entries of bundles have IDs; a bare code object is one that has none. */
-static kpack_error_t check_ids(struct parser *p)
+/* Entries of bundles have IDs; a bare code object has none. */
+static kpack_error_t check_named(struct parser *p)
 {
 	const struct kp_layout_image *image = p->l.images + p->now->first_image;
 	bool bare = p->now->format == &kp_format_code_object;
@@ -536,6 +547,14 @@ static kpack_error_t check_ids(struct parser *p)
 		if (bare != !image[i].id)
 			return wrong(p, "an ID is missing, or should be");
 	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t check_bare(struct parser *p)
+{
+	const struct kp_layout_image *image = p->l.images + p->now->first_image;
+	bool bare = p->now->format == &kp_format_code_object;
+
 	if (bare && (p->now->n_images != 1 || image->host || image->offset != 0 ||
 		     image->size != p->now->size || p->now->n_pieces))
 		return wrong(p, "more than a code object");
@@ -558,39 +577,68 @@ static kpack_error_t check_compressed(struct parser *p)
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t settle_container(struct parser *p)
+/* Sizes and offsets are known; do they fit? */
+static kpack_error_t check_container(struct parser *p, uint64_t header_size)
+{
+	struct kp_layout_container *c = p->now;
+
+	if (c->format == &kp_format_ccob)
+		KP_TRY(check_compressed(p));
+	KP_TRY(check_bare(p));
+	if (header_size > c->payload_size)
+		return wrong(p, "is smaller than its entries");
+	KP_TRY(check_images(p, header_size));
+	return check_pieces(p, header_size);
+}
+
+static kpack_error_t settle_container(struct parser *p, uint64_t expected)
 {
 	struct kp_layout_container *c = p->now;
 	bool compressed = c->format == &kp_format_ccob;
-	uint64_t header_size;
+	uint64_t header_size = 0, end;
 
 	if (compressed != (c->form.version != 0))
 		return wrong(p, "compressed, or should be");
-	if (compressed)
-		KP_TRY(check_compressed(p));
-	else
-		c->payload_size = c->size;
-	KP_TRY(check_ids(p));
+	KP_TRY(check_named(p));
 	header_size = kp_layout_header_size(&p->l, c);
-	if (header_size > c->payload_size)
-		return wrong(p, "is smaller than its entries");
-	place_images(p, header_size);
-	KP_TRY(check_images(p, header_size));
-	return check_pieces(p, header_size);
+	end = place_images(p, header_size);
+	c->offset += expected;
+	if (!compressed)
+		c->payload_size = c->size += end;
+	if (c->size == 0 || c->offset < p->end ||
+	    !kp_range_ok(p->l.size, c->offset, c->size))
+		return wrong(p, "empty, outside, or in the one before");
+	p->end = c->offset + c->size;
+	return check_container(p, header_size);
+}
+
+static kpack_error_t settle_hashes(struct parser *p)
+{
+	struct kp_span rest = p->hashes;
+
+	for (size_t i = 0; i < p->l.n_images; i++) {
+		struct kp_layout_image *image = &p->l.images[i];
+
+		if (!image->has_xxh3)
+			continue;
+		if (rest.size < KP_LAYOUT_HASH)
+			return invalid(p, "fewer hashes than objects");
+		memcpy(image->xxh3, rest.data, KP_LAYOUT_HASH);
+		rest.data += KP_LAYOUT_HASH;
+		rest.size -= KP_LAYOUT_HASH;
+	}
+	return rest.size ? invalid(p, "more hashes than objects") : KPACK_SUCCESS;
 }
 
 /* Containers stand in order; what they hold is bounded too. */
 static kpack_error_t settle(struct parser *p)
 {
-	uint64_t end = 0, decoded = 0;
+	uint64_t decoded = 0;
 
+	KP_TRY(settle_hashes(p));
 	for (size_t i = 0; i < p->l.n_containers; i++) {
 		p->now = &p->l.containers[i];
-		if (p->now->size == 0 || p->now->offset < end ||
-		    !kp_range_ok(p->l.size, p->now->offset, p->now->size))
-			return wrong(p, "empty, outside, or in the one before");
-		KP_TRY(settle_container(p));
-		end = p->now->offset + p->now->size;
+		KP_TRY(settle_container(p, kp_layout_expected(p->end)));
 		decoded += p->now->payload_size;
 		if (decoded > KP_LAYOUT_SECTION_MAX)
 			return wrong(p, "too many bytes in all");
@@ -605,9 +653,40 @@ static kpack_error_t settle(struct parser *p)
 	return KPACK_SUCCESS;
 }
 
-/* Bytes that are pointed to are ours: the caller's may go. */
+/* The map, decompressed: what it points to is ours, and the caller's bytes may go. */
+static kpack_error_t decompress(struct parser *p, struct kp_span bytes, size_t *size)
+{
+	unsigned long long n = ZSTD_getFrameContentSize(bytes.data, bytes.size);
+
+	if (n > KP_LAYOUT_MAX || n / KP_ZSTD_RATIO_MAX > bytes.size)
+		return kp_fail(p->why, KPACK_ERROR_INVALID_METADATA,
+			       "layout: %zu bytes that state to be %llu", bytes.size, n);
+	p->l.heap->bytes = malloc((size_t)n + 1);
+	if (!p->l.heap->bytes)
+		return kp_fail_memory(p->why, n, "a layout");
+	*size = ZSTD_decompress(p->l.heap->bytes, (size_t)n, bytes.data, bytes.size);
+	if (*size != n)
+		return kp_fail(p->why, KPACK_ERROR_INVALID_METADATA, "layout: %s",
+			       ZSTD_isError(*size) ? ZSTD_getErrorName(*size)
+						   : "smaller than stated");
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t copy(struct parser *p, struct kp_span bytes, size_t *size)
+{
+	p->l.heap->bytes = malloc(bytes.size);
+	if (!p->l.heap->bytes)
+		return kp_fail_memory(p->why, bytes.size, "a layout");
+	memcpy(p->l.heap->bytes, bytes.data, bytes.size);
+	*size = bytes.size;
+	return KPACK_SUCCESS;
+}
+
 static kpack_error_t open_parser(struct parser *p, struct kp_span bytes)
 {
+	static const uint8_t zstd[] = {0x28, 0xb5, 0x2f, 0xfd};
+	size_t size = 0;
+
 	if (bytes.size == 0)
 		return kp_fail(p->why, KPACK_ERROR_MSGPACK_PARSE_FAILED, "layout: empty");
 	if (bytes.size > KP_LAYOUT_MAX)
@@ -615,11 +694,9 @@ static kpack_error_t open_parser(struct parser *p, struct kp_span bytes)
 			       "layout: %zu bytes, at most %llu", bytes.size,
 			       (unsigned long long)KP_LAYOUT_MAX);
 	KP_TRY(kp_layout_begin(&p->l, p->why));
-	p->l.heap->bytes = malloc(bytes.size);
-	if (!p->l.heap->bytes)
-		return kp_fail_memory(p->why, bytes.size, "a layout");
-	memcpy(p->l.heap->bytes, bytes.data, bytes.size);
-	p->c = kp_mp_over((struct kp_span){p->l.heap->bytes, bytes.size});
+	KP_TRY(kp_span_starts(bytes, zstd, sizeof(zstd)) ? decompress(p, bytes, &size)
+							 : copy(p, bytes, &size));
+	p->c = kp_mp_over((struct kp_span){p->l.heap->bytes, size});
 	return KPACK_SUCCESS;
 }
 

@@ -248,11 +248,12 @@ static kpack_error_t put_header(const struct kp_layout_payload *p, const struct 
 static kpack_error_t put_pieces(const struct kp_layout_payload *p, const struct sink *s,
 				struct kpackx_error *why)
 {
-	const struct kp_layout_piece *piece =
-		p->layout->heap->pieces + p->container->first_piece;
+	for (size_t i = 0; p->whole && i < p->container->n_pieces; i++) {
+		const struct kp_layout_piece *piece =
+			&p->layout->heap->pieces[p->container->first_piece + i];
 
-	for (size_t i = 0; p->whole && i < p->container->n_pieces; i++, piece++)
 		KP_TRY(put(s, piece->offset, piece->bytes.data, piece->bytes.size, why));
+	}
 	return KPACK_SUCCESS;
 }
 

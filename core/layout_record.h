@@ -6,15 +6,18 @@
  *     "targets": [ [id or nil, arch, host] ... ],     every kind of entry once
  *     "wrappers": [ container ... ],
  *     "containers": [ {
- *       "format": "bundle" | "ccob" | "code-object", "offset": u64, "size": u64,
+ *       "format": "bundle" | "ccob" | "code-object", "offset": gap, "size": gap,
  *       "entries": [ [target, gap, size, content] ... ],
  *       "bytes": [ [offset, bin] ... ],                what is not zero between entries
- *       "ccob": { "version", "method", "hash", "payload", "level", "long", "xxh3" } } ... ] }
+ *       "ccob": { "version", "method", "hash", "payload", "level", "long", "xxh3" } } ... ],
+ *     "xxh3": bin }                                   KP_LAYOUT_HASH bytes for each object
  *
- * A gap is an entry's distance from the end of the one before, or of the header, modulo
- * 2^64: aligned entries have small ones.  The content is the XXH3-128 of an object, the
- * bytes of a host entry, or nil: empty, or not packed.  "level" (0: none makes the same
- * bytes), "long" and "xxh3" (of the whole container) say how it was compressed.
+ * Gaps are small numbers where things are as usual, modulo 2^64.  That of an entry or a
+ * container counts from the next page behind the one before (or the header); the size
+ * of a container from the end of its last entry, unless it is compressed.  The content is
+ * true for an object, whose hash is next in "xxh3"; the bytes of a host entry; or nil:
+ * empty, or not packed.  "level" (0: none makes the same bytes), "long" and "xxh3" (of
+ * the whole container) say how it was compressed.
  */
 #ifndef KP_LAYOUT_RECORD_H
 #define KP_LAYOUT_RECORD_H
@@ -56,6 +59,12 @@ struct kp_layout_heap {
 	size_t n_targets, n_pieces;
 	size_t containers_cap, images_cap, targets_cap, pieces_cap;
 };
+
+/* From where a gap counts. */
+static inline uint64_t kp_layout_expected(uint64_t end)
+{
+	return (end + 4095) & ~UINT64_C(4095);
+}
 
 /* What will stand where a container was. */
 struct kp_layout_place {

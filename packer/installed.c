@@ -368,10 +368,10 @@ static bool is_wanted(struct installed_archive *a, size_t entry,
 		return true;
 	kp_archive_meta(a->archive, entry, &meta);
 	if (meta.has_xxh3)
-		return memcmp(meta.xxh3, want->xxh3, sizeof(meta.xxh3)) == 0;
+		return memcmp(meta.xxh3, want->xxh3, KP_LAYOUT_HASH) == 0;
 	/* what cannot be decoded may be it: the caller will tell why */
 	return installed_decode(a, entry, hash, NULL) ||
-	       memcmp(hash, want->xxh3, sizeof(hash)) == 0;
+	       memcmp(hash, want->xxh3, KP_LAYOUT_HASH) == 0;
 }
 
 /* Try the keys one after the other until one is missing; true: found. */

@@ -71,7 +71,7 @@ struct wanted_object {
 	uint32_t index;
 	const char *arch;
 	struct kp_span kind;  /* of its bundle entry ID, or "co" */
-	const uint8_t *xxh3;  /* 16 bytes; NULL: any */
+	const uint8_t *xxh3;  /* its first KP_LAYOUT_HASH bytes; NULL: any */
 	const uint64_t *size; /* NULL: any */
 };
 
