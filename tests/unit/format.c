@@ -6,7 +6,10 @@
 #include <cmocka.h>
 #include <stdio.h>
 #include "elf_builder.h"
+#include "format/bundle.h"
+#include "format/ccob.h"
 #include "limits.h"
+#include "md5.h"
 
 #ifndef KP_WITH_ZLIB
 #define KP_WITH_ZLIB 1
@@ -757,6 +760,154 @@ static void objects_are_known_by_their_first_bytes(void **state)
 	assert_string_equal(kp_object_type((struct kp_span){elf, 20}), "co");
 }
 
+/* ---- writing ---- */
+
+static void a_header_is_written_as_it_is_read(void **state)
+{
+	struct bytes b = plain_bundle(64);
+	struct kp_containers list;
+	struct kp_bundle_row rows[3];
+	uint8_t header[256];
+
+	(void)state;
+	assert_int_equal(scan(&b, &list), KPACK_SUCCESS);
+	for (size_t i = 0; i < 3; i++)
+		rows[i] = (struct kp_bundle_row){kp_span_str(list.images[i].id),
+						 list.images[i].offset,
+						 list.images[i].size};
+	assert_in_range(kp_bundle_header_size(rows, 3), 64, sizeof(header));
+	kp_bundle_header_write(rows, 3, header);
+	assert_memory_equal(header, b.data, kp_bundle_header_size(rows, 3));
+	assert_int_equal(kp_bundle_header_size(NULL, 0), 32);
+	kp_containers_fini(&list);
+	bytes_free(&b);
+}
+
+static void md5_is_md5(void **state)
+{
+	static const struct {
+		const char *text;
+		const char *digest;
+	} cases[] = {
+		/* RFC 1321, A.5 */
+		{"", "\xd4\x1d\x8c\xd9\x8f\x00\xb2\x04"
+		     "\xe9\x80\x09\x98\xec\xf8\x42\x7e"},
+		{"abc", "\x90\x01\x50\x98\x3c\xd2\x4f\xb0"
+			"\xd6\x96\x3f\x7d\x28\xe1\x7f\x72"},
+		{"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789",
+		 "\xd1\x74\xab\x98\xd2\x77\xd9\xf5"
+		 "\xa5\x61\x1c\x2c\x9f\x41\x9d\x9f"},
+		{"1234567890123456789012345678901234567890"
+		 "1234567890123456789012345678901234567890",
+		 "\x57\xed\xf4\xa2\x2b\xe3\xc9\x55"
+		 "\xac\x49\xda\x2e\x21\x07\xb6\x7a"},
+	};
+	uint8_t digest[16];
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		kp_md5(kp_span_str(cases[i].text), digest);
+		assert_memory_equal(digest, cases[i].digest, 16);
+	}
+	assert_true(kp_ccob_hash(kp_span_str("abc")) == UINT64_C(0xb04fd23c98500190));
+}
+
+/* The only container of B, whose payload is PLAIN: find its level. */
+static void find_level(const struct bytes *b, struct kp_span plain, bool search,
+		       struct kp_ccob_form *form)
+{
+	struct kp_source src = kp_source_memory(b->data, b->size);
+	struct kp_containers list;
+
+	assert_int_equal(kp_containers_scan(&src, &list, &why), KPACK_SUCCESS);
+	assert_int_equal(kp_ccob_form_read(&src, &list.items[0], form, &why),
+			 KPACK_SUCCESS);
+	assert_int_equal(
+		kp_ccob_find_level(&src, &list.items[0], plain, NULL, search, form, &why),
+		KPACK_SUCCESS);
+	kp_containers_fini(&list);
+}
+
+static void a_ccob_is_written_as_it_was(void **state)
+{
+	struct bytes plain = noisy_bundle();
+
+	(void)state;
+	for (unsigned version = 1; version <= 3; version++) {
+		for (unsigned method = !KP_WITH_ZLIB; method <= 1; method++) {
+			struct bytes b = {0}, again = {0};
+			struct kp_ccob_form form;
+
+			put_ccob(&b, version, method, bytes_span(&plain));
+			b.data[ccob_header_size(version) - 1] = 0x77;
+			find_level(&b, bytes_span(&plain), false, &form);
+			assert_int_equal(form.version, version);
+			assert_int_equal(form.method, method);
+			assert_true(form.hash == UINT64_C(0x77) << 56);
+			assert_int_equal(form.level, method ? 3 : 6);
+			assert_int_equal(kp_ccob_encode(&form, bytes_span(&plain),
+							&again.data, &again.size, &why),
+					 KPACK_SUCCESS);
+			assert_int_equal(again.size, b.size);
+			assert_memory_equal(again.data, b.data, b.size);
+			bytes_free(&again);
+			bytes_free(&b);
+		}
+	}
+	bytes_free(&plain);
+}
+
+static void a_level_is_looked_for_when_asked(void **state)
+{
+	struct kp_ccob_form form = {3, KP_CCOB_ZSTD, 0, 7, false}, found;
+	struct bytes plain = noisy_bundle(), b = {0};
+
+	(void)state;
+	/* what compresses, so that levels differ */
+	for (size_t i = 100; i < plain.size; i++)
+		plain.data[i] &= 0x17;
+	assert_int_equal(
+		kp_ccob_encode(&form, bytes_span(&plain), &b.data, &b.size, &why),
+		KPACK_SUCCESS);
+	find_level(&b, bytes_span(&plain), false, &found);
+	assert_int_equal(found.level, 0);
+	find_level(&b, bytes_span(&plain), true, &found);
+	assert_int_equal(found.level, 7);
+	/* one byte is another, far behind */
+	b.data[b.size - 5] ^= 1;
+	find_level(&b, bytes_span(&plain), true, &found);
+	assert_int_equal(found.level, 0);
+	bytes_free(&b);
+	bytes_free(&plain);
+}
+
+static void what_cannot_be_written_is_said(void **state)
+{
+	static const struct kp_ccob_form bad[] = {
+		{.version = 0, .method = 1},
+		{.version = 4, .method = 1},
+		{.version = 3, .method = 2},
+		{.version = 3, .method = 1, .level = 23},
+		{.version = 3, .method = 0, .level = 10},
+		{.version = 3, .method = 1, .level = -1},
+	};
+	struct kp_ccob_form none = {.version = 3, .method = 2};
+	uint8_t *out = NULL;
+	size_t size;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(bad); i++)
+		assert_false(kp_ccob_form_ok(&bad[i]));
+	assert_int_equal(kp_ccob_encode(&none, kp_span_str("x"), &out, &size, &why),
+			 KPACK_ERROR_NOT_IMPLEMENTED);
+	assert_null(out);
+#if !KP_WITH_ZLIB
+	none.method = 0;
+	assert_int_equal(kp_ccob_encode(&none, kp_span_str("x"), &out, &size, &why),
+			 KPACK_ERROR_NOT_IMPLEMENTED);
+#endif
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -785,6 +936,11 @@ int main(void)
 		cmocka_unit_test(zeros_hold_nothing_and_garbage_is_named),
 		cmocka_unit_test(payload_bytes_that_look_like_a_magic_split_nothing),
 		cmocka_unit_test(objects_are_known_by_their_first_bytes),
+		cmocka_unit_test(a_header_is_written_as_it_is_read),
+		cmocka_unit_test(md5_is_md5),
+		cmocka_unit_test(a_ccob_is_written_as_it_was),
+		cmocka_unit_test(a_level_is_looked_for_when_asked),
+		cmocka_unit_test(what_cannot_be_written_is_said),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
