@@ -177,6 +177,19 @@ fetch() { # NAME [--big]
 	[ "$(awk 'NF == 5' two | wc -l)" = 5 ]
 }
 
+@test "kpack mark convert, by hand" {
+	need_clang
+	link -pie -fuse-ld=lld a.o c.o main.o -o prog
+	kpack pack -q --archives-only --group g prog out
+	convert=(kpack mark convert --kernel-name prog --search-path .kpack/g_@GFXARCH@.kpack)
+	"${convert[@]}" prog out/prog
+	elfcheck prog out/prog
+	same prog out/prog
+	"${convert[@]}" --keep-device-code prog out/prog
+	elfcheck --alone out/prog
+	same prog out/prog
+}
+
 @test "red zones between wrappers" {
 	for kind in shared pie no-pie; do
 		for ld in bfd gold; do
