@@ -427,6 +427,14 @@ static const struct kp_edit_chunk *chunk_with(const struct kp_edit *ed, uint64_t
 	return NULL;
 }
 
+/* Where a segment begins in the file, without the page put in front of it. */
+static uint64_t old_start(const struct kp_edit *ed, size_t segment)
+{
+	const struct kp_edit_chunk *c = &ed->chunks[0];
+
+	return c->segment == segment ? c->to : ed->segments[segment].h.p_offset;
+}
+
 /* What has no bytes keeps its distance from the file offset of its segment. */
 static bool move_offset(const struct kp_edit *ed, uint64_t vaddr, uint64_t *offset)
 {
@@ -438,7 +446,7 @@ static bool move_offset(const struct kp_edit *ed, uint64_t vaddr, uint64_t *offs
 		    vaddr - s->h.p_vaddr <= s->h.p_memsz) {
 			/* below its segment it means nothing */
 			*offset -= *offset < s->from ? *offset : s->from;
-			*offset += s->h.p_offset;
+			*offset += old_start(ed, i);
 			return true;
 		}
 	}
