@@ -6,7 +6,7 @@
 #include "pack_report.h"
 #include "report.h"
 #include "resume.h"
-#include "tree.h"
+#include "output.h"
 
 /* A run. */
 struct pack {
@@ -175,7 +175,7 @@ static kpack_error_t write_all(struct pack *p, struct kpackx_error *why)
 	KP_TRY(write_archives(p, why));
 	return p->args.mode == PACK_ARCHIVES
 		       ? KPACK_SUCCESS
-		       : tree_write(&p->converter, p->args.input, why);
+		       : output_write(&p->converter, p->args.input, why);
 }
 
 static int fail(const struct kpackx_error *why)

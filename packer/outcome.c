@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 static const char *const names[] = {
-	[FATE_NOTHING] = "nothing", [FATE_COPIED] = "copied",
+	[FATE_NOTHING] = "nothing",     [FATE_COPIED] = "copied",
 	[FATE_UNCHANGED] = "unchanged", [FATE_LINKED] = "linked",
 	[FATE_SYMLINK] = "symlink",     [FATE_SPECIAL] = "special",
 	[FATE_CONVERTED] = "converted", [FATE_ALREADY_CONVERTED] = "already converted",

@@ -8,7 +8,7 @@
 #include "limits.h"
 #include "report.h"
 #include "text.h"
-#include "tree.h"
+#include "output.h"
 
 enum {
 	OPT_ARCHIVES_ONLY,
@@ -379,7 +379,7 @@ static int check_tree(const struct pack_args *args)
 	char *archives;
 	bool has;
 
-	switch (tree_check(args->input, args->output, &why)) {
+	switch (output_check(args->input, args->output, &why)) {
 	case KPACK_SUCCESS:
 		break;
 	case KPACK_ERROR_INVALID_ARGUMENT:

@@ -31,7 +31,8 @@ static bool same_objects(const struct kp_layout *layout, const struct input *in)
 		if (image->size != list->images[i].size)
 			return false;
 		if (in->known[i] &&
-		    (!image->has_xxh3 || memcmp(image->xxh3, in->xxh3[i], 16) != 0))
+		    (!image->has_xxh3 ||
+		     memcmp(image->xxh3, in->xxh3[i], sizeof(image->xxh3)) != 0))
 			return false;
 	}
 	return true;

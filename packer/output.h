@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A whole tree, or a file by itself, copied with its binaries converted. */
-#ifndef TREE_H
-#define TREE_H
+#ifndef OUTPUT_H
+#define OUTPUT_H
 
 #include "converter.h"
 
@@ -9,7 +9,8 @@
  * Could OUTPUT be made of INPUT?  INVALID_ARGUMENT: one is inside the other, or OUTPUT would
  * replace INPUT; with the reason.  IO_ERROR: INPUT cannot be looked at.
  */
-kpack_error_t tree_check(const char *input, const char *output, struct kpackx_error *why);
+kpack_error_t output_check(const char *input, const char *output,
+			   struct kpackx_error *why);
 
 /*
  * Write the tree that C's scan saw in ROOT into C's output, or, in place, convert its
@@ -17,7 +18,7 @@ kpack_error_t tree_check(const char *input, const char *output, struct kpackx_er
  * became of each path.  Nothing else in the output is touched, but for archives, which
  * were inherited.  What went wrong names its file.
  */
-kpack_error_t tree_write(const struct converter *c, const char *root,
-			 struct kpackx_error *why);
+kpack_error_t output_write(const struct converter *c, const char *root,
+			   struct kpackx_error *why);
 
 #endif

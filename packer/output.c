@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tree.h"
+#include "output.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,7 +77,8 @@ static kpack_error_t check_file(const char *input, const struct stat *st,
 		    : KPACK_SUCCESS;
 }
 
-kpack_error_t tree_check(const char *input, const char *output, struct kpackx_error *why)
+kpack_error_t output_check(const char *input, const char *output,
+			   struct kpackx_error *why)
 {
 	kpack_error_t err;
 	struct stat st;
@@ -271,8 +272,8 @@ static kpack_error_t remove_leftovers(const struct scan *scan, struct kpackx_err
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t tree_write(const struct converter *c, const char *root,
-			 struct kpackx_error *why)
+kpack_error_t output_write(const struct converter *c, const char *root,
+			   struct kpackx_error *why)
 {
 	if (c->output)
 		return write_output(c, root, why);
