@@ -536,10 +536,26 @@ static bool can_join(const struct kp_edit *ed, size_t at)
 	       ((a->p_flags ^ b->p_flags) & ~(Elf64_Word)PF_X) == 0;
 }
 
+/* Offsets of sections without bytes count from their segment, which becomes AT. */
+static void join_empty_sections(struct kp_edit *ed, size_t at)
+{
+	const struct kp_edit_segment *a = &ed->segments[at], *b = a + 1;
+
+	for (size_t i = 1; i < ed->n_sections; i++) {
+		Elf64_Shdr *s = &ed->sections[i].h;
+
+		if (s->sh_type == SHT_NOBITS && s->sh_addr >= b->h.p_vaddr &&
+		    s->sh_addr - b->h.p_vaddr <= b->h.p_memsz)
+			s->sh_offset +=
+				a->from + (b->h.p_vaddr - a->h.p_vaddr) - b->from;
+	}
+}
+
 static void join(struct kp_edit *ed, size_t at)
 {
 	Elf64_Phdr *a = &ed->segments[at].h, *b = &ed->segments[at + 1].h;
 
+	join_empty_sections(ed, at);
 	a->p_filesz = b->p_vaddr + b->p_filesz - a->p_vaddr;
 	a->p_memsz = b->p_vaddr + b->p_memsz - a->p_vaddr;
 	a->p_flags |= b->p_flags;
