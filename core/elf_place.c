@@ -466,6 +466,15 @@ static void place_table_segment(const struct kp_edit *ed, const struct block *b,
 	h->p_filesz = h->p_memsz = b->table_size;
 }
 
+/* What ended where a section was cut goes on when that is there again. */
+static void reach_over_made(const struct kp_edit *ed, Elf64_Phdr *h)
+{
+	for (size_t i = 0; i < ed->n_chunks; i++)
+		if (ed->chunks[i].made &&
+		    ed->chunks[i].vaddr == h->p_vaddr + h->p_filesz)
+			h->p_filesz = h->p_memsz;
+}
+
 /* PT_GNU_RELRO may reach over what was cut. */
 static void clip_to_load(const struct kp_edit *ed, Elf64_Phdr *h)
 {
@@ -476,6 +485,7 @@ static void clip_to_load(const struct kp_edit *ed, Elf64_Phdr *h)
 		return;
 	load = &ed->segments[i].h;
 	h->p_offset = load->p_offset + (h->p_vaddr - load->p_vaddr);
+	reach_over_made(ed, h);
 	if (h->p_vaddr + h->p_filesz > load->p_vaddr + load->p_filesz)
 		h->p_filesz = load->p_vaddr + load->p_filesz > h->p_vaddr
 				      ? load->p_vaddr + load->p_filesz - h->p_vaddr
