@@ -546,8 +546,7 @@ static void join_empty_sections(struct kp_edit *ed, size_t at)
 
 		if (s->sh_type == SHT_NOBITS && s->sh_addr >= b->h.p_vaddr &&
 		    s->sh_addr - b->h.p_vaddr <= b->h.p_memsz)
-			s->sh_offset +=
-				a->from + (b->h.p_vaddr - a->h.p_vaddr) - b->from;
+			s->sh_offset += a->from + (b->h.p_vaddr - a->h.p_vaddr) - b->from;
 	}
 }
 
