@@ -39,21 +39,21 @@ static enum fate expected(const struct scan *scan, size_t entry, bool in_place)
 	return in_place ? FATE_UNCHANGED : FATE_COPIED;
 }
 
-static const char *reason(const struct scan_entry *e, enum fate fate)
+static const char *reason_of(const struct scan_entry *e, enum fate fate)
 {
 	if (fate == FATE_LEFT_OUT)
 		return "a temporary file of a run that was killed";
 	return fate == FATE_LEFT_ALONE ? e->note : NULL;
 }
 
-kpack_error_t outcome_set(struct outcome *o, enum fate fate, const char *text,
+kpack_error_t outcome_set(struct outcome *o, enum fate fate, const char *reason,
 			  struct kpackx_error *why)
 {
 	free(o->reason);
-	o->reason = text ? strdup(text) : NULL;
+	o->reason = reason ? strdup(reason) : NULL;
 	o->fate = fate;
-	return text && !o->reason ? kp_fail_memory(why, strlen(text), "a reason")
-				  : KPACK_SUCCESS;
+	return reason && !o->reason ? kp_fail_memory(why, strlen(reason), "a reason")
+				    : KPACK_SUCCESS;
 }
 
 kpack_error_t outcomes_open(const struct scan *scan, bool in_place, struct outcomes *out,
@@ -69,8 +69,8 @@ kpack_error_t outcomes_open(const struct scan *scan, bool in_place, struct outco
 	for (size_t i = 0; i < scan->n_entries && !err; i++) {
 		enum fate fate = expected(scan, i, in_place);
 
-		err = outcome_set(&out->items[i], fate, reason(&scan->entries[i], fate),
-				  why);
+		err = outcome_set(&out->items[i], fate,
+				  reason_of(&scan->entries[i], fate), why);
 	}
 	if (err)
 		outcomes_close(out);
