@@ -3,7 +3,8 @@
  * The content of .rocm_kpack_layout: how .hip_fatbin was made up, so that it can be made
  * again from the archives, and the hash of every object, which ties a binary to them.
  *
- * It is one MessagePack map (layout_record.h); unknown keys are skipped.
+ * It is one MessagePack map (layout_record.h), compressed with zstd or not; unknown keys
+ * are skipped.
  */
 #ifndef KP_LAYOUT_H
 #define KP_LAYOUT_H
@@ -12,8 +13,8 @@
 #include "file.h"
 
 /*
- * Bytes of an XXH3-128, in canonical order, that are kept of each object: enough to tell one
- * build from another, which is all they are for, and half the size of the section.
+ * Bytes of an XXH3-128, in canonical order, that are kept of each object: enough to tell
+ * one build from another, which is all they are for, and half the size of the section.
  */
 #define KP_LAYOUT_HASH 8
 
@@ -68,7 +69,8 @@ kpack_error_t kp_layout_make(const struct kp_fatbin *fat, const uint8_t (*xxh3)[
 /*
  * Read it back; BYTES are not needed afterwards.  OUT is untouched on failure.
  * MSGPACK_PARSE_FAILED: no MessagePack, or cut short.  INVALID_METADATA: what cannot be.
- * UNSUPPORTED_VERSION: a newer version; NOT_IMPLEMENTED: a format or a method we do not know.
+ * UNSUPPORTED_VERSION: a newer version; NOT_IMPLEMENTED: a format or a method we do not
+ * know.
  */
 kpack_error_t kp_layout_parse(struct kp_span bytes, struct kp_layout *out,
 			      struct kpackx_error *why);
@@ -106,14 +108,15 @@ struct kp_layout_plan {
 };
 
 /*
- * Decide.  Containers stay where they were, unless one needs more room than there is: then
- * all are laid out anew, aligned as they were, and the section may grow.  A bundle some of
- * whose images are not there is made anew without them and never needs more room.
+ * Decide.  Containers stay where they were, unless one needs more room than there is:
+ * then all are laid out anew, aligned as they were, and the section may grow.  A bundle
+ * some of whose images are not there is made anew without them; unless it is compressed,
+ * it never needs more room.
  * Whether a bare code object that is missing may be left out (KP_LAYOUT_NOWHERE) is the
  * caller's business.  OUT is untouched on failure.
- * INVALID_METADATA: an image N is not the object that was packed.  OUT_OF_MEMORY, and what
- * READ returns (a compressed container must be encoded to know whether it comes out the
- * same).
+ * INVALID_METADATA: an image N is not the object that was packed.  OUT_OF_MEMORY, and
+ * what READ returns (a compressed container must be encoded to know whether it comes out
+ * the same).
  */
 kpack_error_t kp_layout_plan(const struct kp_layout *layout,
 			     const struct kp_layout_source *source,
@@ -121,11 +124,12 @@ kpack_error_t kp_layout_plan(const struct kp_layout *layout,
 void kp_layout_plan_fini(struct kp_layout_plan *plan);
 
 /*
- * Write the section to OUT at OFFSET as planned: never outside [OFFSET, OFFSET + plan->size).
- * Where it has zeros nothing is written but its last byte: OUT must have nothing there yet.
+ * Write the section to OUT at OFFSET as planned, never outside
+ * [OFFSET, OFFSET + plan->size).  Between what is described nothing is written but the
+ * last byte: OUT must have nothing there yet.
  * One object is in memory at a time, or one compressed container.
- * INVALID_METADATA, OUT_OF_MEMORY, and what READ and writing return; IO_ERROR: encoding gave
- * another size than when it was planned.
+ * INVALID_METADATA, OUT_OF_MEMORY, and what READ and writing return; IO_ERROR: encoding
+ * gave another size than when it was planned.
  */
 kpack_error_t kp_layout_write(const struct kp_layout *layout,
 			      const struct kp_layout_plan *plan,

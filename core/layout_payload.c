@@ -77,7 +77,7 @@ static void move_together(struct kp_layout_payload *p, struct kp_bundle_row **so
 	p->size = pos;
 }
 
-/* An empty entry lies where the first object does; LLVM stops reading at an offset of 0. */
+/* Empty entries lie where the first object does; LLVM stops reading at an offset of 0. */
 static void move_empty(struct kp_layout_payload *p)
 {
 	uint64_t first = p->size;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A container's payload as it will be: all of it, or without the images that are missing. */
+/* A container's payload as it will be: whole, or without the images that are missing. */
 #ifndef KP_LAYOUT_PAYLOAD_H
 #define KP_LAYOUT_PAYLOAD_H
 
@@ -33,7 +33,10 @@ void kp_layout_payload_fini(struct kp_layout_payload *p);
 kpack_error_t kp_layout_payload_build(const struct kp_layout_payload *p, uint8_t **out,
 				      struct kpackx_error *why);
 
-/* The same to a file at OFFSET, but for what is zero; one image is in memory at a time. */
+/*
+ * The same to a file at OFFSET, but for what lies between; one image is in memory at a
+ * time.
+ */
 kpack_error_t kp_layout_payload_write(const struct kp_layout_payload *p,
 				      struct kp_outfile *out, uint64_t offset,
 				      struct kpackx_error *why);

@@ -10,8 +10,8 @@
 /* ---- compressed containers ---- */
 
 /*
- * P compressed, as it was where nothing is missing, else with a hash of its own.  *OUT stays
- * NULL when it cannot be encoded.
+ * P compressed, as it was where nothing is missing, else with a hash of its own.  *OUT
+ * stays NULL when it cannot be encoded.
  */
 static kpack_error_t encode(const struct kp_layout_payload *p, uint8_t **out,
 			    size_t *size, struct kpackx_error *why)

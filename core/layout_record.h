@@ -8,9 +8,10 @@
  *     "containers": [ {
  *       "format": "bundle" | "ccob" | "code-object", "offset": gap, "size": gap,
  *       "entries": [ [target, gap, size, content] ... ],
- *       "bytes": [ [offset, bin] ... ],                what is not zero between entries
- *       "ccob": { "version", "method", "hash", "payload", "level", "long", "xxh3" } } ... ],
- *     "xxh3": bin }                                   KP_LAYOUT_HASH bytes for each object
+ *       "bytes": [ [offset, bin] ... ],         what is not zero between entries
+ *       "ccob": { "version", "method", "hash", "payload", "level", "long", "xxh3" }
+ *     } ... ],
+ *     "xxh3": bin }                          KP_LAYOUT_HASH bytes for each object
  *
  * Gaps are small numbers where things are as usual, modulo 2^64.  That of an entry or a
  * container counts from the next page behind the one before (or the header); the size

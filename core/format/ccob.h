@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Compressed bundles (ccob.c) made again: the same bytes where the same encoder is there. */
+/* Compressed bundles (ccob.c) made again: the same bytes, given the same encoder. */
 #ifndef KP_CCOB_H
 #define KP_CCOB_H
 
@@ -37,8 +37,8 @@ uint64_t kp_ccob_hash(struct kp_span payload);
 
 /*
  * Find the level that makes container C of SRC out of its PAYLOAD, and set it in FORM;
- * where there is none, FORM's level becomes 0 and the answer is a success.  LIKE (or NULL)
- * is tried first.  SEARCH false: only LIKE and what compilers do by default.
+ * where there is none, FORM's level becomes 0 and the answer is a success.  LIKE (or
+ * NULL) is tried first.  SEARCH false: only LIKE and what compilers do by default.
  */
 kpack_error_t kp_ccob_find_level(const struct kp_source *src,
 				 const struct kp_container *c, struct kp_span payload,

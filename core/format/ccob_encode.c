@@ -20,19 +20,20 @@
 /*
  * A wrong level shows in the first blocks, so that trying one costs only these: what
  * stands in the first HEAD bytes is compared, and zstd must have room for two blocks of
- * 128 KiB more to get that far.  All of zstd's take 4 s for 19 MB (most of it the tables
- * of the levels above 19) where compressing it with each would take 200.
+ * 128 KiB more to get that far.  All of zstd's take some 5 s for 19 MB (most of it the
+ * tables of the levels above 19) where compressing it with each would take 200.
  */
 #define HEAD ((size_t)64 << 10)
 #define HEAD_ROOM (HEAD + ((size_t)256 << 10))
 
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
 /* The first is what compilers do when nobody says otherwise. */
-static const int8_t zstd_levels[] = {3,  5,  1,  2,  4,  6,  7,  8,  9,  10, 11,
-				     12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22};
-static const int8_t zlib_levels[] = {6, 9, 1, 2, 3, 4, 5, 7, 8};
+static const int zstd_levels[] = {3,  5,  1,  2,  4,  6,  7,  8,  9,  10, 11,
+				  12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22};
 
 struct coder {
-	const int8_t *levels;
+	const int *levels;
 	size_t n_levels;
 	unsigned n_ranges; /* 2: each level with and without long_range */
 	size_t (*bound)(size_t size);
@@ -75,7 +76,7 @@ static kpack_error_t zstd_encode(const struct kp_ccob_form *form, struct kp_span
 
 static const struct coder zstd_coder = {
 	.levels = zstd_levels,
-	.n_levels = sizeof(zstd_levels),
+	.n_levels = COUNT(zstd_levels),
 	.n_ranges = 2,
 	.bound = ZSTD_compressBound,
 	.encode = zstd_encode,
@@ -84,6 +85,8 @@ static const struct coder zstd_coder = {
 /* ---- zlib ---- */
 
 #if KP_WITH_ZLIB
+static const int zlib_levels[] = {6, 9, 1, 2, 3, 4, 5, 7, 8};
+
 static size_t zlib_bound(size_t size)
 {
 	return compressBound(size);
@@ -129,7 +132,7 @@ static kpack_error_t zlib_encode(const struct kp_ccob_form *form, struct kp_span
 
 static const struct coder zlib_coder = {
 	.levels = zlib_levels,
-	.n_levels = sizeof(zlib_levels),
+	.n_levels = COUNT(zlib_levels),
 	.n_ranges = 1,
 	.bound = zlib_bound,
 	.encode = zlib_encode,

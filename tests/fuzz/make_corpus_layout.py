@@ -3,7 +3,8 @@
 """Write the seeds of the fuzz target layout: make_corpus_layout.py [DIR]
 
 good-* is accepted, bad-* refused.  Objects of good-* are those the target gives: image I is
-bytes of value I, and one whose hash begins with an even byte is not compared.
+bytes of value I, and one whose hash begins with an even byte is not compared.  The map is
+not compressed, which is accepted too; good-zstd has it in one raw block.
 """
 
 import os
@@ -42,27 +43,47 @@ def pack(v):
 GFX = "hipv4-amdgcn-amd-amdhsa--"
 TARGETS = [["host-x86_64-unknown-linux-gnu-", "", True], [GFX + "gfx90a", "gfx90a", False],
            [GFX + "gfx1100:xnack+", "gfx1100:xnack+", False], [None, "gfx942", False]]
-HASH = bytes(16)
+HASH, WHOLE_HASH = bytes(8), bytes(16)
 HEADER = 32 + sum(24 + len(t[0]) for t in TARGETS[:3])
 
 
-def layout(containers, size, wrappers=(0,), targets=None, version=1):
-    return pack({"version": version, "size": size, "targets": targets or TARGETS,
-                 "wrappers": list(wrappers), "containers": containers})
+def page(n):
+    return -(-n // 4096) * 4096
 
 
-def bundle(offset=0, entries=None, size=None, **more):
-    entries = entries or [[0, 512 - HEADER, 0, None], [1, 0, 100, HASH], [2, 156, 50, HASH]]
-    return {"format": "bundle", "offset": offset,
-            "size": 818 if size is None else size, "entries": entries, **more}
+def gaps(c, before):
+    """C with gaps for offsets, counted as layout_record.h says; BEFORE: the container's."""
+    entries = []
+    end = 0
+    if c["format"] != "code-object":
+        end = 32 + sum(24 + len(TARGETS[e[0] % 4][0] or "") for e in c["entries"])
+    for target, offset, size, content in c["entries"]:
+        entries.append([target, offset - page(end), size, True if content == HASH else content])
+        end = offset + size
+    size = c["size"] - (end if c["format"] != "ccob" else 0)
+    return {**c, "offset": c["offset"] - page(before), "size": size, "entries": entries}
 
 
-def ccob(offset=0, version=3, method=1, level=3, payload=818, size=200, **more):
+def layout(containers, size, wrappers=(0,), version=1, hashes=None):
+    before = [0] + [c["offset"] + c["size"] for c in containers]
+    if hashes is None:
+        hashes = b"".join(e[3] for c in containers for e in c["entries"] if e[3] == HASH)
+    return pack({"version": version, "size": size, "targets": TARGETS,
+                 "wrappers": list(wrappers),
+                 "containers": [gaps(c, end) for c, end in zip(containers, before)],
+                 "xxh3": hashes})
+
+
+def bundle(offset=0, entries=None, size=818, **more):
+    entries = entries or [[0, 512, 0, None], [1, 512, 100, HASH], [2, 768, 50, HASH]]
+    return {"format": "bundle", "offset": offset, "size": size, "entries": entries, **more}
+
+
+def ccob(offset=0, version=3, method=1, level=3, payload=818, size=200):
     form = {"version": version, "method": method, "hash": 1 << 63, "payload": payload,
             "level": level}
     if level:
-        form.update({"long": True, "xxh3": HASH})
-    form.update(more)
+        form.update({"long": True, "xxh3": WHOLE_HASH})
     return {**bundle(offset), "format": "ccob", "size": size, "ccob": form}
 
 
@@ -71,23 +92,33 @@ def code_object(offset=0, size=300):
             "entries": [[3, 0, size, HASH]]}
 
 
+def zstd(data, stated=None):
+    """One raw block in a frame that states its size."""
+    size = struct.pack("<I", len(data) if stated is None else stated)
+    block = struct.pack("<I", len(data) << 3 | 1)[:3]
+    return b"\x28\xb5\x2f\xfd\xa0" + size + block + data
+
+
 def seeds():
-    host = [[0, 10, 4, b"host"], [1, -2, 3, HASH], [2, 700, 9, None]]
+    host = [[0, HEADER + 10, 4, b"host"], [1, HEADER + 12, 3, HASH], [2, HEADER + 700, 9, None]]
     yield "good-empty", layout([], 0, ())
     yield "good-bundle", layout([bundle()], 4096)
-    yield "good-bytes", layout([bundle(bytes=[[600, b"odd"], [700, b"even"]])], 818)
+    yield "good-bytes", layout([bundle(bytes=[[600, b"odd"], [700, b"even"]], size=900)], 900)
     yield "good-host", layout([bundle(entries=host, size=HEADER + 800)], 4096)
     yield "good-ccob", layout([ccob(), ccob(4096, level=0), ccob(8192, 2, 1, 22)], 9000)
     yield "good-zlib", layout([ccob(0, 1, 0, 6), ccob(512, 2, 0, 9)], 1000, (1, 0, 1))
     yield "good-mixed", layout([bundle(), code_object(1024), ccob(2048)], 4096, (2, 0, 1))
     yield "good-new", layout([dict(bundle(), new=[1, {"a": None}])], 4096)
+    yield "good-zstd", zstd(layout([bundle()], 4096))
+    yield "bad-zstd", zstd(layout([bundle()], 4096), 1 << 28)
     yield "bad-version", layout([], 0, (), version=2)
     yield "bad-wrapper", layout([bundle()], 4096, (1,))
     yield "bad-outside", layout([bundle()], 817)
     yield "bad-inside", layout([bundle(), bundle(817)], 4096)
-    yield "bad-entry", layout([bundle(entries=[[1, 0, 1 << 32, HASH]])], 1 << 32)
-    yield "bad-gap", layout([bundle(entries=[[1, -1, 1, HASH]])], 4096)
-    yield "bad-target", layout([bundle(entries=[[4, 0, 1, HASH]])], 4096)
+    yield "bad-entry", layout([bundle(entries=[[1, 4096, 1 << 32, HASH]])], 1 << 32)
+    yield "bad-header", layout([bundle(entries=[[1, 80, 1, HASH]])], 4096)
+    yield "bad-target", layout([bundle(entries=[[4, 200, 1, HASH]])], 4096)
+    yield "bad-hashes", layout([bundle()], 4096, hashes=bytes(15))
     yield "bad-bomb", layout([ccob(payload=1 << 32)], 4096)
     yield "bad-method", layout([ccob(method=2)], 4096)
     yield "bad-pieces", layout([bundle(bytes=[[817, b"xy"]])], 818)
