@@ -327,6 +327,14 @@ void kp_edit_remove_segment(struct kp_edit *ed, size_t at)
 			ed->chunks[i].segment--;
 }
 
+void kp_edit_move_segment(struct kp_edit *ed, size_t from, size_t to)
+{
+	struct kp_edit_segment s = ed->segments[from];
+
+	kp_edit_remove_segment(ed, from);
+	kp_edit_insert_segment(ed, to, s);
+}
+
 static void insert_chunk(struct kp_edit *ed, size_t at, struct kp_edit_chunk c)
 {
 	memmove(&ed->chunks[at + 1], &ed->chunks[at], (ed->n_chunks - at) * sizeof(c));
@@ -789,6 +797,21 @@ static void revive_table_segment(struct kp_edit *ed)
 	}
 }
 
+/* The section of the program headers, and its segment if it has one. */
+static void drop_table(struct kp_edit *ed)
+{
+	size_t section = kp_edit_find(ed, KP_TABLE_SECTION);
+	const Elf64_Shdr *s = &ed->sections[section].h;
+	ptrdiff_t at;
+
+	if (!section)
+		return;
+	at = kp_edit_load_of(ed, s->sh_addr, s->sh_size);
+	if (at >= 0 && !has_sections(ed, &ed->segments[at].h, section))
+		drop_load(ed, (size_t)at);
+	kp_edit_drop_section(ed, section);
+}
+
 kpack_error_t kp_edit_drop_block(struct kp_edit *ed, size_t section,
 				 struct kpackx_error *why)
 {
@@ -800,9 +823,7 @@ kpack_error_t kp_edit_drop_block(struct kp_edit *ed, size_t section,
 			       "elf: %s has no segment of its own",
 			       ed->sections[section].name);
 	drop_load(ed, (size_t)at);
-	at = (ptrdiff_t)kp_edit_find(ed, KP_TABLE_SECTION);
-	if (at)
-		kp_edit_drop_section(ed, (size_t)at);
+	drop_table(ed);
 	revive_table_segment(ed);
 	if (has_head(ed))
 		drop_head(ed);

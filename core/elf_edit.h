@@ -6,7 +6,7 @@
  *	kp_edit_place -> kp_edit_write
  *
  * What is mapped never changes its address; only where bytes stand in the file is
- * decided anew.  The file consists of chunks (what PT_LOADs map), then one block of ours
+ * decided anew.  The file consists of chunks (what PT_LOADs map), then what is added
  * (marker, and the program headers where they need a new place), then sections that
  * are not mapped, their names, the section headers, and what was appended to the file.
  *
@@ -112,6 +112,8 @@ ptrdiff_t kp_edit_load_of(const struct kp_edit *ed, uint64_t vaddr, uint64_t siz
 /* The table of program headers: chunks go with their segments. */
 void kp_edit_insert_segment(struct kp_edit *ed, size_t at, struct kp_edit_segment s);
 void kp_edit_remove_segment(struct kp_edit *ed, size_t at);
+/* FROM comes to be number TO, which is not behind it. */
+void kp_edit_move_segment(struct kp_edit *ed, size_t from, size_t to);
 
 /* The page that nothing else may share with a segment: the largest it can be mapped with. */
 uint64_t kp_edit_page(const struct kp_edit *ed, size_t segment);
@@ -142,15 +144,15 @@ bool kp_edit_widen(struct kp_edit *ed, size_t section, uint64_t size);
 kpack_error_t kp_edit_move_behind(struct kp_edit *ed, size_t section, uint64_t size,
 				  struct kpackx_error *why);
 
-/* Add a section; ALLOC puts it into the block.  NAME and BYTES are borrowed until close. */
+/* Add a section; ALLOC has it mapped, in a segment of its own.  NAME and BYTES are borrowed until close. */
 kpack_error_t kp_edit_add_section(struct kp_edit *ed, const char *name, bool alloc,
 				  struct kp_span bytes, struct kpackx_error *why);
 /* Numbers above it change. */
 void kp_edit_drop_section(struct kp_edit *ed, size_t number);
 
 /*
- * Take away what an earlier place added: the block that maps SECTION and nothing else, and
- * a page put in front.  NOT_IMPLEMENTED: other sections are in that segment too.
+ * Take away what an earlier place added: the segment that maps SECTION and nothing else,
+ * that of the program headers, and a page put in front.  NOT_IMPLEMENTED: other sections are in that segment too.
  */
 kpack_error_t kp_edit_drop_block(struct kp_edit *ed, size_t section,
 				 struct kpackx_error *why);

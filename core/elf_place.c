@@ -5,18 +5,22 @@
  * The program headers need more room than they had.  In the order of preference they go
  *
  *   in place  behind the ELF header, when nothing stands there
- *   block     libraries: in front of the marker.  Nothing but the kernel computes their
- *             address, so that may be anywhere; a PT_PHDR, which tools update
- *             wrongly, is not needed and becomes a PT_NULL
+ *   behind    libraries: in a segment of their own behind everything.  Nobody computes
+ *             their address; ld.so searches the segments, and a PT_PHDR, which
+ *             patchelf would get wrong, becomes a PT_NULL
  *   head      programs with fixed addresses: in place, on a page put in front of the
  *             first one
  *   sparse    position-independent programs begin at address 0, so there is nothing
  *             below, and Linux before 5.18 takes the file offset for the address
- *             (AT_PHDR): the block moves that far behind, and a hole is in front of it.
- *             Where that would be a large one, the block goes into the addresses of the
+ *             (AT_PHDR): their segment moves that far behind, and a hole is in front of
+ *             it.  Where that would be a large one, it goes into the addresses of the
  *             section that was cut instead, which becomes smaller
  *
- * The page in front of the block stays free: strip puts its own padding there.
+ * The marker has a segment in front of that.  Both begin on a page of the file:
+ * ld.so takes the first segment whose pages of the file have the program headers, and
+ * would else find them in the last page of the data, which .bss has overwritten.
+ * In front of the program headers as much space again, and a page of addresses, are free:
+ * GNU strip moves them there.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -24,7 +28,7 @@
 #include "elf_edit.h"
 #include "limits.h"
 
-/* Bytes of a block, generously: a marker and some hundred program headers. */
+/* Bytes of both segments, generously: a marker and some hundred program headers. */
 #define BLOCK_MAX (16 * KP_MARKER_MAX)
 
 /* Bytes of a hole in the file that are not worth avoiding. */
@@ -33,14 +37,13 @@
 /* Larger alignments of unmapped sections mean nothing. */
 #define ALIGN_MAX 4096
 
-enum table_place { TABLE_IN_PLACE, TABLE_BLOCK, TABLE_HEAD, TABLE_SPARSE };
+enum table_place { TABLE_IN_PLACE, TABLE_BEHIND, TABLE_HEAD, TABLE_SPARSE };
 
-/* The block: one PT_LOAD with the program headers, or the marker, or both. */
+/* What is added: a PT_LOAD for the marker and one for the program headers. */
 struct block {
 	enum table_place table;
-	bool load;      /* is there one? */
-	size_t segment; /* its program header */
-	uint64_t table_size;
+	size_t marker_segment, table_segment; /* SIZE_MAX: there is none */
+	uint64_t marker_size, table_size;
 	uint64_t bias; /* address of an offset in the file, as Linux before 5.18 has it */
 };
 
@@ -80,13 +83,18 @@ static void order_sections(struct kp_edit *ed)
 	}
 }
 
-/* The block's section: the one of the program headers, or that with content. */
+/* Of the sections that are added, the one of the program headers, or that with content. */
 static struct kp_edit_section *block_section(const struct kp_edit *ed, bool table)
 {
 	for (size_t i = 1; i < ed->n_sections; i++)
 		if (ed->sections[i].in_block && !ed->sections[i].bytes.data == table)
 			return &ed->sections[i];
 	return NULL;
+}
+
+static bool is_elsewhere(const struct block *b)
+{
+	return b->table == TABLE_BEHIND || b->table == TABLE_SPARSE;
 }
 
 /* ---- the program headers ---- */
@@ -147,31 +155,34 @@ static void choose_table(struct kp_edit *ed, struct block *b)
 	size_t own = find_segment(ed, PT_PHDR, false);
 
 	b->table = TABLE_IN_PLACE;
-	if (fits(ed, ed->n_segments + b->load))
+	if (fits(ed, ed->n_segments + (b->marker_size > 0)))
 		return;
 	if (!kp_edit_is_program(ed) && ed->h.e_type == ET_DYN) {
-		b->table = TABLE_BLOCK;
-		b->load = true;
+		b->table = TABLE_BEHIND;
 		if (own != SIZE_MAX)
 			ed->segments[own].h.p_type = PT_NULL;
 	} else if (has_head_room(ed)) {
 		b->table = TABLE_HEAD;
 	} else {
 		b->table = TABLE_SPARSE;
-		b->load = true;
 	}
 }
 
-static void add_segments(struct kp_edit *ed, struct block *b)
+static size_t add_segment(struct kp_edit *ed)
 {
 	struct kp_edit_segment s = {
 		.h = {.p_type = PT_LOAD, .p_flags = PF_R, .p_align = ed->page},
 		.from = UINT64_MAX};
+	size_t at = find_segment(ed, PT_LOAD, true) + 1;
 
-	if (b->load) {
-		b->segment = find_segment(ed, PT_LOAD, true) + 1;
-		kp_edit_insert_segment(ed, b->segment, s);
-	}
+	kp_edit_insert_segment(ed, at, s);
+	return at;
+}
+
+static void add_segments(struct kp_edit *ed, struct block *b)
+{
+	b->marker_segment = b->marker_size ? add_segment(ed) : SIZE_MAX;
+	b->table_segment = is_elsewhere(b) ? add_segment(ed) : SIZE_MAX;
 	b->table_size = ed->n_segments * sizeof(Elf64_Phdr);
 	ed->h.e_phnum = (uint16_t)ed->n_segments;
 	ed->h.e_phoff = sizeof(Elf64_Ehdr);
@@ -231,7 +242,7 @@ static kpack_error_t place_chunks(struct kp_edit *ed, const struct block *b,
 	return KPACK_SUCCESS;
 }
 
-/* ---- the block ---- */
+/* ---- what is added ---- */
 
 static uint64_t memory_end(const struct kp_edit *ed)
 {
@@ -243,7 +254,7 @@ static uint64_t memory_end(const struct kp_edit *ed)
 		if (h->p_type == PT_LOAD && h->p_vaddr + h->p_memsz > end)
 			end = h->p_vaddr + h->p_memsz;
 	}
-	/* the block must be nobody else's, mapped or not */
+	/* what is added must be nobody else's, mapped or not */
 	for (size_t i = 1; i < ed->n_sections; i++) {
 		const Elf64_Shdr *h = &ed->sections[i].h;
 
@@ -269,86 +280,137 @@ static size_t find_hole(const struct kp_edit *ed)
 	return SIZE_MAX;
 }
 
-/* Put the block to the file offset behind CUR into the hole's addresses, if there is room. */
-static bool place_in_hole(struct kp_edit *ed, struct block *b, uint64_t cur)
-{
-	size_t at = find_hole(ed);
-	struct kp_edit_segment block = ed->segments[b->segment];
-	Elf64_Phdr *hole;
-	uint64_t free;
+/*
+ * File offsets from the marker's on, and the distance of both segments in memory: a page of
+ * addresses is free between them.
+ */
+struct block_form {
+	uint64_t segment; /* of the program headers begins here */
+	uint64_t table, end;
+	uint64_t distance;
+};
 
-	if (at == SIZE_MAX)
-		return false;
-	hole = &ed->segments[at].h;
-	free = round_up(cur + b->bias, ed->page);
-	if (free < hole->p_vaddr + 2 * ed->page)
-		free = hole->p_vaddr + 2 * ed->page;
-	if (free + BLOCK_MAX > kp_edit_free_until(ed, at))
-		return false;
-	hole->p_memsz = free - ed->page - hole->p_vaddr;
-	ed->sections[kp_edit_find(ed, KP_FATBIN_SECTION)].h.sh_size = hole->p_memsz;
-	block.h.p_vaddr = free;
-	block.h.p_offset = free - b->bias;
-	kp_edit_remove_segment(ed, b->segment);
-	b->segment = at + 1;
-	kp_edit_insert_segment(ed, b->segment, block);
-	return true;
+static struct block_form form_of(const struct kp_edit *ed, const struct block *b)
+{
+	struct block_form f = {.segment = round_up(b->marker_size, 16)};
+
+	f.table = f.segment + b->table_size;
+	f.end = f.table + b->table_size;
+	f.distance = round_up(b->marker_size, ed->page) + ed->page + f.segment % ed->page;
+	return f;
 }
 
-/* Where the block goes: CUR in the file, or as far behind it as the kernel needs. */
-static kpack_error_t place_block_load(struct kp_edit *ed, struct block *b, uint64_t cur,
-				      struct kpackx_error *why)
+/* The marker's address from FREE on that lets the program headers be behind CUR of the file. */
+static uint64_t biased_address(const struct kp_edit *ed, const struct block *b,
+			       const struct block_form *f, uint64_t free, uint64_t cur)
 {
-	uint64_t to = round_up(cur, 16), free = round_up(memory_end(ed), ed->page);
-	Elf64_Phdr *h = &ed->segments[b->segment].h;
+	uint64_t least = round_up(cur, ed->page) + b->bias - (f->distance - f->segment);
 
-	if (b->table == TABLE_BLOCK || b->table == TABLE_SPARSE)
-		free += ed->page;
+	return free > least ? free : round_up(least, ed->page);
+}
+
+static uint64_t biased_offset(const struct block *b, const struct block_form *f,
+			      uint64_t address)
+{
+	return address + (f->distance - f->segment) - b->bias;
+}
+
+/* Take addresses of the hole, behind CUR of the file, if there are enough; 0: not. */
+static uint64_t take_from_hole(struct kp_edit *ed, struct block *b,
+			       const struct block_form *f, uint64_t cur)
+{
+	size_t at = find_hole(ed);
+	Elf64_Phdr *hole;
+	uint64_t address;
+
+	if (at == SIZE_MAX)
+		return 0;
+	hole = &ed->segments[at].h;
+	address = biased_address(ed, b, f, hole->p_vaddr + 2 * ed->page, cur);
+	if (address + BLOCK_MAX > kp_edit_free_until(ed, at))
+		return 0;
+	hole->p_memsz = address - ed->page - hole->p_vaddr;
+	ed->sections[kp_edit_find(ed, KP_FATBIN_SECTION)].h.sh_size = hole->p_memsz;
+	kp_edit_move_segment(ed, b->table_segment, at + 1);
+	b->table_segment = at + 1;
+	if (b->marker_segment != SIZE_MAX) {
+		/* it was in front of the other and is one behind where it was */
+		kp_edit_move_segment(ed, b->marker_segment + 1, at + 1);
+		b->marker_segment = at + 1;
+		b->table_segment = at + 2;
+	}
+	return address;
+}
+
+/* The address of what is added, and *TO, its offset behind CUR. */
+static kpack_error_t choose_address(struct kp_edit *ed, struct block *b,
+				    const struct block_form *f, uint64_t cur,
+				    uint64_t *address, uint64_t *to,
+				    struct kpackx_error *why)
+{
+	uint64_t free = round_up(memory_end(ed), ed->page), inside = 0;
+
+	*to = is_elsewhere(b) ? round_up(cur, ed->page) : round_up(cur, 16);
+	*address = free + *to % ed->page;
 	if (b->table == TABLE_SPARSE) {
-		if (free < round_up(to, ed->page) + b->bias)
-			free = round_up(to, ed->page) + b->bias;
-		if (free - b->bias - to > SPARSE_SMALL && place_in_hole(ed, b, to))
-			return KPACK_SUCCESS;
-		to = free - b->bias;
+		*address = biased_address(ed, b, f, free, cur);
+		*to = biased_offset(b, f, *address);
+		if (*to - cur > SPARSE_SMALL)
+			inside = take_from_hole(ed, b, f, cur);
+	}
+	if (inside) {
+		*address = inside;
+		*to = biased_offset(b, f, inside);
 	}
 	/* with room for a marker to grow */
-	if (!kp_range_ok(KP_ADDRESS_MAX, free, BLOCK_MAX) || to > KP_SPARSE_MAX)
+	if (!kp_range_ok(KP_ADDRESS_MAX, *address, BLOCK_MAX) || *to > KP_SPARSE_MAX)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			       "elf: program headers would have to be at 0x%" PRIx64
+			       "elf: what is added would have to be at 0x%" PRIx64
 			       ", offset %" PRIu64,
-			       free, to);
-	h->p_offset = to;
-	h->p_vaddr = free + to % ed->page;
+			       *address, *to);
 	return KPACK_SUCCESS;
 }
 
-/* Program headers first: that is where tools look for them in a segment. */
+static void set_segment(Elf64_Phdr *h, uint64_t offset, uint64_t address, uint64_t size)
+{
+	h->p_offset = offset;
+	h->p_vaddr = h->p_paddr = address;
+	h->p_filesz = h->p_memsz = size;
+}
+
+static void set_section(Elf64_Shdr *h, const Elf64_Phdr *in, uint64_t skip, uint64_t size)
+{
+	h->sh_offset = in->p_offset + skip;
+	h->sh_addr = in->p_vaddr + skip;
+	h->sh_size = size;
+}
+
 static kpack_error_t place_block(struct kp_edit *ed, struct block *b, uint64_t *cur,
 				 struct kpackx_error *why)
 {
 	struct kp_edit_section *table = block_section(ed, true);
 	struct kp_edit_section *content = block_section(ed, false);
+	struct block_form f = form_of(ed, b);
+	uint64_t address, to;
 	Elf64_Phdr *h;
 
-	if (!b->load)
+	if (!content && !is_elsewhere(b))
 		return KPACK_SUCCESS;
-	KP_TRY(place_block_load(ed, b, *cur, why));
-	h = &ed->segments[b->segment].h;
-	h->p_paddr = h->p_vaddr;
-	if (table && b->table != TABLE_HEAD) {
-		ed->h.e_phoff = h->p_offset;
-		table->h.sh_addr = h->p_vaddr;
-		table->h.sh_offset = h->p_offset;
-		table->h.sh_size = h->p_filesz = b->table_size;
-		table->h.sh_addralign = 8;
-	}
+	KP_TRY(choose_address(ed, b, &f, *cur, &address, &to, why));
+	*cur = to + b->marker_size;
 	if (content) {
-		content->h.sh_addr = h->p_vaddr + h->p_filesz;
-		content->h.sh_offset = h->p_offset + h->p_filesz;
-		h->p_filesz += content->h.sh_size;
+		h = &ed->segments[b->marker_segment].h;
+		set_segment(h, to, address, b->marker_size);
+		set_section(&content->h, h, 0, b->marker_size);
 	}
-	h->p_memsz = h->p_filesz;
-	*cur = h->p_offset + h->p_filesz;
+	if (is_elsewhere(b)) {
+		h = &ed->segments[b->table_segment].h;
+		set_segment(h, to + f.segment, address + f.distance, f.end - f.segment);
+		set_section(&table->h, h, b->table_size, b->table_size);
+		table->h.sh_addralign = 8;
+		ed->h.e_phoff = table->h.sh_offset;
+		*cur = to + f.end;
+	}
 	return KPACK_SUCCESS;
 }
 
@@ -364,9 +426,19 @@ static bool is_hole(const struct kp_edit *ed, const Elf64_Phdr *h)
 }
 
 /*
- * Memory without bytes has an offset too, which must be congruent.  That of a hole is
- * behind all bytes: where it was cut, tools would find other sections' in it.
+ * A hole's offset is behind all bytes: where it was cut, tools would find other sections in
+ * it.  But of one that begins inside a page ld.so maps that page, which must be there.
  */
+static uint64_t hole_offset(const struct kp_edit *ed, size_t segment, uint64_t end)
+{
+	const Elf64_Phdr *h = &ed->segments[segment].h;
+
+	if (h->p_vaddr % kp_edit_page(ed, segment))
+		return h->p_vaddr & (h->p_align - 1);
+	return congruent(end, h->p_vaddr, h->p_align);
+}
+
+/* Memory without bytes has an offset too, which must be congruent. */
 static void place_empty_loads(struct kp_edit *ed, uint64_t end)
 {
 	uint64_t cur = 0;
@@ -376,9 +448,10 @@ static void place_empty_loads(struct kp_edit *ed, uint64_t end)
 
 		if (s->h.p_type != PT_LOAD)
 			continue;
-		if (s->h.p_filesz == 0)
-			s->h.p_offset = congruent(is_hole(ed, &s->h) ? end : cur,
-						  s->h.p_vaddr, s->h.p_align);
+		if (s->h.p_filesz == 0 && is_hole(ed, &s->h))
+			s->h.p_offset = hole_offset(ed, i, end);
+		else if (s->h.p_filesz == 0)
+			s->h.p_offset = congruent(cur, s->h.p_vaddr, s->h.p_align);
 		else
 			cur = s->h.p_offset + s->h.p_filesz;
 	}
@@ -458,7 +531,7 @@ static void place_table_segment(const struct kp_edit *ed, const struct block *b,
 {
 	const Elf64_Phdr *load = b->table == TABLE_HEAD || b->table == TABLE_IN_PLACE
 					 ? &ed->segments[ed->chunks[0].segment].h
-					 : &ed->segments[b->segment].h;
+					 : &ed->segments[b->table_segment].h;
 	uint64_t vaddr = load->p_vaddr + (ed->h.e_phoff - load->p_offset);
 
 	h->p_offset = ed->h.e_phoff;
@@ -470,8 +543,7 @@ static void place_table_segment(const struct kp_edit *ed, const struct block *b,
 static void reach_over_made(const struct kp_edit *ed, Elf64_Phdr *h)
 {
 	for (size_t i = 0; i < ed->n_chunks; i++)
-		if (ed->chunks[i].made &&
-		    ed->chunks[i].vaddr == h->p_vaddr + h->p_filesz)
+		if (ed->chunks[i].made && ed->chunks[i].vaddr == h->p_vaddr + h->p_filesz)
 			h->p_filesz = h->p_memsz;
 }
 
@@ -665,7 +737,8 @@ static kpack_error_t place_sections(struct kp_edit *ed, uint64_t *cur,
 
 kpack_error_t kp_edit_place(struct kp_edit *ed, struct kpackx_error *why)
 {
-	struct block b = {.load = block_section(ed, false) != NULL};
+	const struct kp_edit_section *content = block_section(ed, false);
+	struct block b = {.marker_size = content ? content->h.sh_size : 0};
 	uint64_t cur = 0;
 
 	b.bias = bias(ed);
