@@ -304,9 +304,11 @@ static struct block_form form_of(const struct kp_edit *ed, const struct block *b
 static uint64_t biased_address(const struct kp_edit *ed, const struct block *b,
 			       const struct block_form *f, uint64_t free, uint64_t cur)
 {
-	uint64_t least = round_up(cur, ed->page) + b->bias - (f->distance - f->segment);
+	/* in a small file it is negative */
+	int64_t least = (int64_t)(round_up(cur, ed->page) + b->bias -
+				  (f->distance - f->segment));
 
-	return free > least ? free : round_up(least, ed->page);
+	return (int64_t)free > least ? free : round_up((uint64_t)least, ed->page);
 }
 
 static uint64_t biased_offset(const struct block *b, const struct block_form *f,
