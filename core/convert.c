@@ -62,6 +62,9 @@ static kpack_error_t edit(struct kp_edit *ed, const struct kp_fatbin *fat,
 		KP_TRY(kp_stray_check(ed, section, &fat->elf, why));
 		KP_TRY(kp_edit_cut(ed, section, why));
 	}
+	/* of an earlier conversion, where restoring needed them */
+	if (kp_edit_find(ed, KP_TABLE_SECTION))
+		kp_edit_drop_table(ed);
 	KP_TRY(add_sections(ed, o, why));
 	KP_TRY(kp_edit_place(ed, why));
 	return point_to_marker(ed, &fat->elf, why);

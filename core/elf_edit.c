@@ -758,7 +758,8 @@ static bool has_head(const struct kp_edit *ed)
 	uint8_t magic[SELFMAG];
 
 	if (ed->h.e_type != ET_EXEC || ed->h.e_phoff != sizeof(Elf64_Ehdr) ||
-	    ed->chunks[0].from != 0 || ed->chunks[0].size <= ed->page ||
+	    ed->n_chunks == 0 || ed->chunks[0].from != 0 ||
+	    ed->chunks[0].size <= ed->page ||
 	    kp_file_pread(ed->fd, ed->page, magic, sizeof(magic), NULL) ||
 	    memcmp(magic, ELFMAG, SELFMAG) != 0)
 		return false;
@@ -798,18 +799,25 @@ static void revive_table_segment(struct kp_edit *ed)
 }
 
 /* The section of the program headers, and its segment if it has one. */
-static void drop_table(struct kp_edit *ed)
+static void drop_table_section(struct kp_edit *ed, size_t section)
 {
-	size_t section = kp_edit_find(ed, KP_TABLE_SECTION);
 	const Elf64_Shdr *s = &ed->sections[section].h;
-	ptrdiff_t at;
+	ptrdiff_t at = kp_edit_load_of(ed, s->sh_addr, s->sh_size);
 
-	if (!section)
-		return;
-	at = kp_edit_load_of(ed, s->sh_addr, s->sh_size);
 	if (at >= 0 && !has_sections(ed, &ed->segments[at].h, section))
 		drop_load(ed, (size_t)at);
 	kp_edit_drop_section(ed, section);
+}
+
+void kp_edit_drop_table(struct kp_edit *ed)
+{
+	size_t section = kp_edit_find(ed, KP_TABLE_SECTION);
+
+	if (section)
+		drop_table_section(ed, section);
+	revive_table_segment(ed);
+	if (has_head(ed))
+		drop_head(ed);
 }
 
 kpack_error_t kp_edit_drop_block(struct kp_edit *ed, size_t section,
@@ -823,10 +831,7 @@ kpack_error_t kp_edit_drop_block(struct kp_edit *ed, size_t section,
 			       "elf: %s has no segment of its own",
 			       ed->sections[section].name);
 	drop_load(ed, (size_t)at);
-	drop_table(ed);
-	revive_table_segment(ed);
-	if (has_head(ed))
-		drop_head(ed);
+	kp_edit_drop_table(ed);
 	return KPACK_SUCCESS;
 }
 

@@ -150,9 +150,12 @@ kpack_error_t kp_edit_add_section(struct kp_edit *ed, const char *name, bool all
 /* Numbers above it change. */
 void kp_edit_drop_section(struct kp_edit *ed, size_t number);
 
+/* Take away what an earlier place added for the program headers, a page in front too. */
+void kp_edit_drop_table(struct kp_edit *ed);
+
 /*
- * Take away what an earlier place added: the segment that maps SECTION and nothing else,
- * that of the program headers, and a page put in front.  NOT_IMPLEMENTED: other sections are in that segment too.
+ * That, and the segment that maps SECTION and nothing else.  NOT_IMPLEMENTED: other
+ * sections are in that segment too.
  */
 kpack_error_t kp_edit_drop_block(struct kp_edit *ed, size_t section,
 				 struct kpackx_error *why);
