@@ -292,9 +292,9 @@ struct block_form {
 
 static struct block_form form_of(const struct kp_edit *ed, const struct block *b)
 {
-	struct block_form f = {.segment = round_up(b->marker_size, 16)};
+	struct block_form f = {.segment = b->marker_size};
 
-	f.table = f.segment + b->table_size;
+	f.table = round_up(f.segment + b->table_size, 8);
 	f.end = f.table + b->table_size;
 	f.distance = round_up(b->marker_size, ed->page) + ed->page + f.segment % ed->page;
 	return f;
@@ -408,7 +408,7 @@ static kpack_error_t place_block(struct kp_edit *ed, struct block *b, uint64_t *
 	if (is_elsewhere(b)) {
 		h = &ed->segments[b->table_segment].h;
 		set_segment(h, to + f.segment, address + f.distance, f.end - f.segment);
-		set_section(&table->h, h, b->table_size, b->table_size);
+		set_section(&table->h, h, f.table - f.segment, b->table_size);
 		table->h.sh_addralign = 8;
 		ed->h.e_phoff = table->h.sh_offset;
 		*cur = to + f.end;
@@ -743,6 +743,9 @@ kpack_error_t kp_edit_place(struct kp_edit *ed, struct kpackx_error *why)
 	struct block b = {.marker_size = content ? content->h.sh_size : 0};
 	uint64_t cur = 0;
 
+	if (ed->n_chunks == 0)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "elf: no other segment has bytes in the file");
 	b.bias = bias(ed);
 	choose_table(ed, &b);
 	if (b.table != TABLE_IN_PLACE)
