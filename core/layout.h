@@ -14,9 +14,9 @@
 
 /*
  * Bytes of an XXH3-128, in canonical order, that are kept of each object: enough to tell
- * one build from another, which is all they are for, and half the size of the section.
+ * one build from another, which is all they are for; whole ones would be most of the section.
  */
-#define KP_LAYOUT_HASH 8
+#define KP_LAYOUT_HASH 6
 
 /* An entry of a container as it was. */
 struct kp_layout_image {

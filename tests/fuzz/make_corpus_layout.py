@@ -43,7 +43,7 @@ def pack(v):
 GFX = "hipv4-amdgcn-amd-amdhsa--"
 TARGETS = [["host-x86_64-unknown-linux-gnu-", "", True], [GFX + "gfx90a", "gfx90a", False],
            [GFX + "gfx1100:xnack+", "gfx1100:xnack+", False], [None, "gfx942", False]]
-HASH, WHOLE_HASH = bytes(8), bytes(16)
+HASH, WHOLE_HASH = bytes(6), bytes(16)
 HEADER = 32 + sum(24 + len(t[0]) for t in TARGETS[:3])
 
 

@@ -101,12 +101,6 @@ complaints() { # FILE
 		objcopy --add-gnu-debuglink="$1.debug" "$1"
 		gdb -nx -batch -ex "info line answer" "$1" >line 2>&1
 		grep -q 'Line [0-9]* of "a.hip"' line
-		# the fat file's serves as well
-		rm "$1.debug"
-		objcopy --only-keep-debug fat-before "$1.debug"
-		gdb -nx -batch -ex "info line answer" "$1" >line 2>&1
-		grep -q 'Line [0-9]* of "a.hip"' line
-		rm "$1.debug"
 	}
 	survives split
 }

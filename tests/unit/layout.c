@@ -1021,7 +1021,7 @@ static struct bytes build(const struct parts *given)
 					  SPAN(TARGETS),
 					  SPAN("\221\0"),
 					  SPAN("\221" BUNDLE ENTRY),
-					  SPAN("\304\10one hash")};
+					  SPAN("\304\6a hash")};
 	static const char *const keys[] = {"\247version",    "\244size",
 					   "\247targets",    "\250wrappers",
 					   "\252containers", "\244xxh3"};
@@ -1074,8 +1074,8 @@ static void what_cannot_be_is_refused(void **state)
 		{{.targets = SPAN("\221\223\300\240\1")}, 0, "neither true nor false"},
 		{{.wrappers = SPAN("\221\1")}, 0, "wrapper 0: container 1 of 1"},
 		{{.wrappers = SPAN("\200")}, 0, "not an array"},
-		{{.hashes = SPAN("\304\7no hash")}, 0, "fewer hashes"},
-		{{.hashes = SPAN("\304\11more hash")}, 0, "more hashes"},
+		{{.hashes = SPAN("\304\5short")}, 0, "fewer hashes"},
+		{{.hashes = SPAN("\304\7longest")}, 0, "more hashes"},
 		{{.hashes = SPAN("\241x")}, 0, "not bytes"},
 		{{.containers = SPAN("\200")}, 0, "not an array"},
 		{ONE("\1"), 0, "not a map"},
