@@ -44,7 +44,7 @@ enum where {
 };
 
 /* Where the program headers go. */
-enum form { IN_PLACE_TABLE, BLOCK, HEAD, SPARSE, IN_HOLE };
+enum form { IN_PLACE_TABLE, BEHIND, HEAD, SPARSE, IN_HOLE };
 
 struct shape {
 	const char *name;
@@ -530,6 +530,15 @@ static const Elf64_Phdr *load_of(const struct file *f, uint64_t vaddr)
 	return NULL;
 }
 
+static size_t count_loads(const struct file *f)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < f->h.e_phnum; i++)
+		n += f->p[i].p_type == PT_LOAD;
+	return n;
+}
+
 /* ---- calls ---- */
 
 typedef kpack_error_t call_fn(const struct file *f, const struct kp_fatbin *fat,
@@ -837,25 +846,26 @@ static bool is_in_memory(const Elf64_Shdr *s)
 	       !(s->sh_type == SHT_NOBITS && s->sh_flags & SHF_TLS);
 }
 
-/* Every section is in memory what it is in the file. */
+/* Section I of F is in memory what it is in the file. */
+static void check_section_in(const struct memory *m, const struct file *f, size_t i)
+{
+	const Elf64_Shdr *s = &f->s[i];
+	const uint8_t *there = m->bytes + (s->sh_addr - m->base);
+
+	for (uint64_t k = 0; k < s->sh_size; k++)
+		if (there[k] !=
+		    (s->sh_type == SHT_NOBITS ? 0 : f->data[s->sh_offset + k]))
+			fail_msg("%s is not loaded as it is: byte %u", section_name(f, i),
+				 (unsigned)k);
+}
+
 static void check_memory(const struct file *f, uint64_t page, bool kernel)
 {
 	struct memory m = load(f, page, kernel);
 
-	for (size_t i = 1; i < f->h.e_shnum; i++) {
-		const Elf64_Shdr *s = &f->s[i];
-		const uint8_t *there = m.bytes + (s->sh_addr - m.base);
-
-		if (!is_in_memory(s) || strcmp(section_name(f, i), FATBIN) == 0)
-			continue;
-		for (uint64_t k = 0; k < s->sh_size; k++)
-			if (there[k] !=
-			    (s->sh_type == SHT_NOBITS ? 0 : f->data[s->sh_offset + k]))
-				fail_msg("%s is not loaded as it is, pages of %d, %s: "
-					 "0x%x",
-					 section_name(f, i), (int)page,
-					 kernel ? "kernel" : "ld.so", (unsigned)k);
-	}
+	for (size_t i = 1; i < f->h.e_shnum; i++)
+		if (is_in_memory(&f->s[i]) && strcmp(section_name(f, i), FATBIN) != 0)
+			check_section_in(&m, f, i);
 	munmap(m.bytes, m.size);
 }
 
@@ -1071,42 +1081,42 @@ static void check_converted(struct link *l, enum how how, const struct file *out
 /* ---- layouts ---- */
 
 static const struct shape shapes[] = {
-	{"library", .form = BLOCK},
-	{"with GNU ld", .how = RELATIVE_STORED, .form = BLOCK, .new_pages = true},
-	{"aligned", .form = BLOCK, .align = 4096},
-	{"whole pages", .form = BLOCK, .align = 4096, .code = 8192},
-	{"three pages", .form = BLOCK, .align = 8, .code = 9000},
-	{"three pages, aligned", .form = BLOCK, .align = 4096, .code = 9000},
-	{"last", .where = LAST, .form = BLOCK},
-	{"last, aligned", .where = LAST, .form = BLOCK, .align = 4096},
-	{"last, large", .where = LAST, .form = BLOCK, .align = 8, .code = 9000},
-	{"last, large, with GNU ld", .where = LAST, .form = BLOCK, .align = 8,
+	{"library", .form = BEHIND},
+	{"with GNU ld", .how = RELATIVE_STORED, .form = BEHIND, .new_pages = true},
+	{"aligned", .form = BEHIND, .align = 4096},
+	{"whole pages", .form = BEHIND, .align = 4096, .code = 8192},
+	{"three pages", .form = BEHIND, .align = 8, .code = 9000},
+	{"three pages, aligned", .form = BEHIND, .align = 4096, .code = 9000},
+	{"last", .where = LAST, .form = BEHIND},
+	{"last, aligned", .where = LAST, .form = BEHIND, .align = 4096},
+	{"last, large", .where = LAST, .form = BEHIND, .align = 8, .code = 9000},
+	{"last, large, with GNU ld", .where = LAST, .form = BEHIND, .align = 8,
 	 .code = 9000, .new_pages = true},
-	{"first", .where = FIRST, .form = BLOCK},
-	{"first, aligned", .where = FIRST, .form = BLOCK, .align = 4096},
-	{"first, large", .where = FIRST, .form = BLOCK, .align = 8, .code = 9000},
-	{"alone", .where = ALONE, .form = BLOCK},
-	{"alone, aligned", .where = ALONE, .form = BLOCK, .align = 4096},
-	{"alone, large", .where = ALONE, .form = BLOCK, .align = 4096, .code = 9000},
-	{"alone, with GNU ld", .where = ALONE, .form = BLOCK, .align = 4096, .code = 9000,
-	 .new_pages = true},
-	{"before .bss", .where = BEFORE_BSS, .form = BLOCK},
-	{"before .bss, aligned", .where = BEFORE_BSS, .form = BLOCK, .align = 4096},
-	{"before .bss, large", .where = BEFORE_BSS, .form = BLOCK, .align = 8,
+	{"first", .where = FIRST, .form = BEHIND},
+	{"first, aligned", .where = FIRST, .form = BEHIND, .align = 4096},
+	{"first, large", .where = FIRST, .form = BEHIND, .align = 8, .code = 9000},
+	{"alone", .where = ALONE, .form = BEHIND},
+	{"alone, aligned", .where = ALONE, .form = BEHIND, .align = 4096},
+	{"alone, large", .where = ALONE, .form = BEHIND, .align = 4096, .code = 9000},
+	{"alone, with GNU ld", .where = ALONE, .form = BEHIND, .align = 4096,
+	 .code = 9000, .new_pages = true},
+	{"before .bss", .where = BEFORE_BSS, .form = BEHIND},
+	{"before .bss, aligned", .where = BEFORE_BSS, .form = BEHIND, .align = 4096},
+	{"before .bss, large", .where = BEFORE_BSS, .form = BEHIND, .align = 8,
 	 .code = 9000},
-	{"before .bss, aligned and large", .where = BEFORE_BSS, .form = BLOCK,
+	{"before .bss, aligned and large", .where = BEFORE_BSS, .form = BEHIND,
 	 .align = 4096, .code = 9000},
-	{"in RELRO", .where = IN_RELRO, .form = BLOCK},
-	{"in RELRO, aligned", .where = IN_RELRO, .form = BLOCK, .align = 4096},
-	{"in RELRO, large", .where = IN_RELRO, .form = BLOCK, .align = 8, .code = 9000},
-	{"in RELRO, aligned and large", .where = IN_RELRO, .form = BLOCK, .align = 4096,
+	{"in RELRO", .where = IN_RELRO, .form = BEHIND},
+	{"in RELRO, aligned", .where = IN_RELRO, .form = BEHIND, .align = 4096},
+	{"in RELRO, large", .where = IN_RELRO, .form = BEHIND, .align = 8, .code = 9000},
+	{"in RELRO, aligned and large", .where = IN_RELRO, .form = BEHIND, .align = 4096,
 	 .code = 9000},
-	{"with TLS", .form = BLOCK, .align = 4096, .code = 9000, .tls = true},
-	{"with a tail", .form = BLOCK, .tail = "appended to it"},
-	{"through symbols", .how = SYMBOL, .form = BLOCK},
-	{"RELR", .how = RELR, .form = BLOCK},
-	{"REL", .how = REL, .form = BLOCK},
-	{"REL through symbols", .how = REL_SYMBOL, .form = BLOCK},
+	{"with TLS", .form = BEHIND, .align = 4096, .code = 9000, .tls = true},
+	{"with a tail", .form = BEHIND, .tail = "appended to it"},
+	{"through symbols", .how = SYMBOL, .form = BEHIND},
+	{"RELR", .how = RELR, .form = BEHIND},
+	{"REL", .how = REL, .form = BEHIND},
+	{"REL through symbols", .how = REL_SYMBOL, .form = BEHIND},
 	{"position-independent", .form = SPARSE, .interp = true, .own = true},
 	{"position-independent, large", .form = SPARSE, .align = 4096, .code = 9000,
 	 .interp = true, .own = true},
@@ -1137,31 +1147,31 @@ static const struct shape shapes[] = {
 	{"fixed, with room", .how = IN_PLACE, .form = IN_PLACE_TABLE, .align = 4096,
 	 .code = 9000, .base = 0x400000, .fixed = true, .interp = true, .own = true,
 	 .spare = 168},
-	{"room for less", .form = BLOCK, .align = 4096, .code = 9000, .spare = 160},
-	{"AArch64", .form = BLOCK, .align = 4096, .code = 9000, .page = 0x10000,
+	{"room for less", .form = BEHIND, .align = 4096, .code = 9000, .spare = 160},
+	{"AArch64", .form = BEHIND, .align = 4096, .code = 9000, .page = 0x10000,
 	 .machine = EM_AARCH64},
-	{"AArch64, aligned", .form = BLOCK, .align = 0x10000, .code = 9000,
+	{"AArch64, aligned", .form = BEHIND, .align = 0x10000, .code = 9000,
 	 .page = 0x10000, .machine = EM_AARCH64},
-	{"AArch64, whole pages", .form = BLOCK, .align = 0x10000, .code = 0x10000,
+	{"AArch64, whole pages", .form = BEHIND, .align = 0x10000, .code = 0x10000,
 	 .page = 0x10000, .machine = EM_AARCH64},
-	{"AArch64, through symbols", .how = SYMBOL, .form = BLOCK, .align = 4096,
+	{"AArch64, through symbols", .how = SYMBOL, .form = BEHIND, .align = 4096,
 	 .code = 0x11000, .page = 0x10000, .machine = EM_AARCH64},
-	{"AArch64, pages of 4 KiB", .form = BLOCK, .align = 4096, .code = 9000,
+	{"AArch64, pages of 4 KiB", .form = BEHIND, .align = 4096, .code = 9000,
 	 .machine = EM_AARCH64},
-	{"AArch64, first", .where = FIRST, .form = BLOCK, .align = 4096, .code = 0x11000,
+	{"AArch64, first", .where = FIRST, .form = BEHIND, .align = 4096, .code = 0x11000,
 	 .page = 0x10000, .machine = EM_AARCH64},
-	{"AArch64, alone", .where = ALONE, .form = BLOCK, .align = 0x10000,
+	{"AArch64, alone", .where = ALONE, .form = BEHIND, .align = 0x10000,
 	 .code = 0x11000, .page = 0x10000, .machine = EM_AARCH64},
-	{"AArch64, before .bss", .where = BEFORE_BSS, .form = BLOCK, .align = 4096,
+	{"AArch64, before .bss", .where = BEFORE_BSS, .form = BEHIND, .align = 4096,
 	 .code = 0x11000, .page = 0x10000, .machine = EM_AARCH64},
-	{"AArch64, in RELRO", .where = IN_RELRO, .form = BLOCK, .align = 0x10000,
+	{"AArch64, in RELRO", .where = IN_RELRO, .form = BEHIND, .align = 0x10000,
 	 .code = 0x11000, .page = 0x10000, .machine = EM_AARCH64},
 	{"AArch64, program", .form = SPARSE, .align = 4096, .code = 0x11000,
 	 .page = 0x10000, .machine = EM_AARCH64, .interp = true, .own = true},
 	{"AArch64, fixed", .how = IN_PLACE, .form = HEAD, .align = 4096, .code = 0x11000,
 	 .base = 0x400000, .page = 0x10000, .machine = EM_AARCH64, .fixed = true,
 	 .interp = true, .own = true},
-	{"library with PT_PHDR", .form = BLOCK, .own = true},
+	{"library with PT_PHDR", .form = BEHIND, .own = true},
 	{"fixed, at 0", .how = IN_PLACE, .form = SPARSE, .fixed = true, .interp = true,
 	 .own = true},
 	{"fixed, at 0, large", .how = IN_PLACE, .form = IN_HOLE, .align = 4096,
@@ -1173,7 +1183,7 @@ static const struct shape shapes[] = {
 	 .own = true},
 	{"position-independent, very large, not aligned", .form = SPARSE, .align = 8,
 	 .code = 4 << 20, .interp = true, .own = true},
-	{"segments of 64 KiB", .form = BLOCK, .align = 4096, .code = 9000,
+	{"segments of 64 KiB", .form = BEHIND, .align = 4096, .code = 9000,
 	 .page = 0x10000},
 };
 
@@ -1182,14 +1192,32 @@ static const struct shape lossy[] = {
 	{"fixed, page of 64 KiB", .how = IN_PLACE, .form = HEAD, .align = 4096,
 	 .code = 9000, .base = 0x400000, .page = 0x10000, .fixed = true, .interp = true,
 	 .own = true},
-	{"an unmapped section in front", .form = BLOCK, .align = 4096, .code = 9000,
+	{"an unmapped section in front", .form = BEHIND, .align = 4096, .code = 9000,
 	 .first_unmapped = true},
-	{"segments of 2 MiB", .form = BLOCK, .align = 4096, .code = 9000,
+	{"segments of 2 MiB", .form = BEHIND, .align = 4096, .code = 9000,
 	 .page = 0x200000},
 	{"fixed, segments of 2 MiB", .how = IN_PLACE, .form = HEAD, .align = 4096,
 	 .code = 9000, .base = 0x400000, .page = 0x200000, .fixed = true, .interp = true,
 	 .own = true},
 };
+
+/* It has a segment of its own, with as much space in front. */
+static void check_table_segment(const struct file *f)
+{
+	const Elf64_Shdr *t = section(f, TABLE);
+	const Elf64_Phdr *load = load_of(f, t->sh_addr);
+	uint64_t size = f->h.e_phnum * sizeof(Elf64_Phdr);
+
+	assert_int_equal(t->sh_offset, f->h.e_phoff);
+	assert_int_equal(t->sh_size, size);
+	assert_true(t->sh_addr - load->p_vaddr >= size);
+	assert_true(t->sh_addr - load->p_vaddr < size + 8);
+	assert_int_equal(load->p_filesz, t->sh_addr - load->p_vaddr + size);
+	assert_int_equal(load->p_memsz, load->p_filesz);
+	assert_int_equal(load->p_flags, PF_R);
+	/* no page of the file is the last one of the data too */
+	assert_int_equal(section(f, KP_MARKER_SECTION)->sh_offset % 4096, 0);
+}
 
 static void check_where_table_is(const struct shape *s, const struct file *f)
 {
@@ -1199,12 +1227,9 @@ static void check_where_table_is(const struct shape *s, const struct file *f)
 
 	if (s->form == IN_PLACE_TABLE || s->form == HEAD)
 		assert_int_equal(f->h.e_phoff, sizeof(Elf64_Ehdr));
-	if (s->form == BLOCK || s->form == SPARSE || s->form == IN_HOLE) {
-		assert_int_equal(t->sh_offset, f->h.e_phoff);
-		assert_int_equal(t->sh_size, size);
-		assert_int_equal(load_of(f, t->sh_addr)->p_vaddr, t->sh_addr);
-	}
-	if (s->form == BLOCK)
+	if (s->form == BEHIND || s->form == SPARSE || s->form == IN_HOLE)
+		check_table_segment(f);
+	if (s->form == BEHIND)
 		assert_null(own);
 	if (s->form == SPARSE || s->form == IN_HOLE)
 		assert_int_equal(t->sh_offset, t->sh_addr - s->base);
@@ -1221,7 +1246,7 @@ static void check_where_table_is(const struct shape *s, const struct file *f)
 	}
 	if (s->form == IN_PLACE_TABLE)
 		assert_int_equal(find_section(f, TABLE), 0);
-	if (s->form != BLOCK)
+	if (s->form != BEHIND)
 		assert_int_equal(!own, !s->own);
 }
 
@@ -1340,6 +1365,381 @@ static void wrappers_are_found_without_their_section(void **state)
 	wrappers = ".hipFatBinSegment";
 }
 
+/* ---- where .hip_fatbin was ---- */
+
+/* What its addresses have now. */
+enum gap {
+	OWN,    /* a segment without bytes */
+	AT_END, /* the end of a segment that has bytes in front */
+	ZEROS,  /* bytes: its neighbours share a page */
+};
+
+static void check_gap(const struct shape *s, enum gap gap, size_t more)
+{
+	struct link l = make(s);
+	struct file fat = write_link(&l), out = must_convert(&fat, false);
+	const Elf64_Shdr *h = section(&out, FATBIN);
+	const Elf64_Phdr *load = load_of(&out, h->sh_addr);
+	uint64_t skip = h->sh_addr - load->p_vaddr;
+
+	print_message("# %s, %d\n", s->name, (int)gap);
+	assert_int_equal(count_loads(&out), count_loads(&fat) + 2 + more);
+	if (gap == OWN) {
+		assert_int_equal(skip, 0);
+		assert_int_equal(load->p_filesz, 0);
+	} else if (gap == AT_END) {
+		assert_true(skip > 0);
+		assert_int_equal(load->p_filesz, skip);
+	} else {
+		assert_true(load->p_filesz > skip + h->sh_size);
+		for (uint64_t i = 0; i < h->sh_size; i++)
+			assert_int_equal(out.data[load->p_offset + skip + i], 0);
+	}
+	assert_true(load->p_memsz >= skip + h->sh_size);
+	file_free(&out);
+	file_free(&fat);
+	link_free(&l);
+}
+
+static void the_gap_depends_on_pages(void **state)
+{
+	static const struct {
+		struct shape shape;
+		enum gap gap;
+		size_t more; /* PT_LOADs, beside those for marker and table */
+	} cases[] = {
+		{{"between", .align = 8}, ZEROS, 0},
+		{{"from a page on", .align = 4096}, OWN, 2},
+		{{"page by page", .align = 4096, .code = 8192}, OWN, 2},
+		{{"over a page", .align = 8, .code = 5000}, AT_END, 1},
+		{{"last", .where = LAST}, AT_END, 0},
+		{{"last, from a page on", .where = LAST, .align = 4096}, OWN, 1},
+		{{"first", .where = FIRST, .code = 9000}, OWN, 1},
+		{{"first, from a page on", .where = FIRST, .align = 4096}, OWN, 1},
+		{{"alone", .where = ALONE, .align = 4096}, OWN, 0},
+		{{"before .bss", .where = BEFORE_BSS}, AT_END, 0},
+		{{"before .bss, from a page on", .where = BEFORE_BSS, .align = 4096},
+		 OWN,
+		 1},
+		{{"in RELRO", .where = IN_RELRO}, ZEROS, 0},
+		{{"in RELRO, from a page on", .where = IN_RELRO, .align = 4096}, OWN, 2},
+		{{"AArch64, from 4 KiB on", .align = 4096, .code = 0x8000,
+		  .page = 0x10000, .machine = EM_AARCH64},
+		 ZEROS,
+		 0},
+		{{"AArch64, over 64 KiB", .align = 4096, .code = 0x11000, .page = 0x10000,
+		  .machine = EM_AARCH64},
+		 AT_END,
+		 1},
+		{{"AArch64, from 64 KiB on", .align = 0x10000, .code = 0x100,
+		  .page = 0x10000, .machine = EM_AARCH64},
+		 OWN,
+		 2},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++)
+		check_gap(&cases[i].shape, cases[i].gap, cases[i].more);
+}
+
+/* A library whose segment of .hip_fatbin is executable too, code being behind it. */
+static void what_has_no_code_is_no_longer_executable(void **state)
+{
+	static const struct shape s = {"", .where = FIRST, .align = 4096, .code = 9000};
+	struct link l = make(&s);
+	struct file fat, out, back;
+	uint64_t fatbin = link_addr(&l, FATBIN), behind = link_addr(&l, ".eh_frame");
+
+	(void)state;
+	for (size_t i = 0; i < link_phnum(&l); i++)
+		if (link_phdr(&l, i)->p_vaddr == fatbin)
+			link_phdr(&l, i)->p_flags = PF_R | PF_X;
+	link_shdr(&l, link_number(&l, ".eh_frame"))->sh_flags |= SHF_EXECINSTR;
+	fat = write_link(&l);
+	out = must_convert(&fat, false);
+	assert_int_equal(load_of(&out, fatbin)->p_flags, PF_R);
+	assert_int_equal(load_of(&out, behind)->p_flags, PF_R | PF_X);
+	back = must_restore(&out, link_section(&l, FATBIN)->size);
+	assert_same(&fat, &back);
+	file_free(&back);
+	file_free(&out);
+	file_free(&fat);
+	link_free(&l);
+}
+
+/* ---- sections and symbols ---- */
+
+static void thousands_of_sections_are_fine(void **state)
+{
+	static const struct shape s = {"", .form = BEHIND, .align = 4096, .code = 9000};
+	static char names[2000][8];
+	struct link l = make_host(&s), many = l;
+
+	(void)state;
+	many.n_sections--; /* the names come with link_build */
+	many.file = (struct bytes){0};
+	for (size_t i = 0; i < COUNT(names); i++) {
+		snprintf(names[i], sizeof(names[i]), ".s%04u", (unsigned)i);
+		add(&many, names[i], 0, LINK_UNMAPPED, 3 + i % 5, (uint64_t)1 << i % 4);
+	}
+	link_build(&many);
+	write_symbols(&many, ".dynsym");
+	write_symbols(&many, ".symtab");
+	point_all(&many, s.how);
+	try_link(&many, &s, false, true);
+	bytes_free(&l.file);
+	link_free(&many);
+}
+
+/* A symbol of a section that goes is absolute then. */
+static void symbols_of_dropped_sections_are_absolute(void **state)
+{
+	struct link l = make(&shapes[0]);
+	struct file fat = write_link(&l), out = must_convert(&fat, false), back;
+	const Elf64_Shdr *s = section(&out, ".symtab");
+	uint16_t number = (uint16_t)find_section(&out, KP_MARKER_SECTION);
+	Elf64_Sym symbol;
+
+	(void)state;
+	assert_int_equal(pwrite(out.fd, &number, 2,
+				(off_t)(s->sh_offset + 5 * sizeof(symbol) +
+					offsetof(Elf64_Sym, st_shndx))),
+			 2);
+	back = must_restore(&out, link_section(&l, FATBIN)->size);
+	memcpy(&symbol,
+	       back.data + section(&back, ".symtab")->sh_offset + 5 * sizeof(symbol),
+	       sizeof(symbol));
+	assert_int_equal(symbol.st_shndx, SHN_ABS);
+	file_free(&back);
+	file_free(&out);
+	file_free(&fat);
+	link_free(&l);
+}
+
+static void without_a_layout_there_is_no_section_for_it(void **state)
+{
+	struct kp_convert_options options = {.marker = SPAN(marker)};
+	struct link l = make(&shapes[0]);
+	struct file fat = write_link(&l), out, back;
+	struct kp_converted found;
+	struct kp_fatbin fb;
+
+	(void)state;
+	assert_int_equal(call(&fat, do_convert, &options, &out), KPACK_SUCCESS);
+	assert_int_equal(find_section(&out, KP_LAYOUT_SECTION), 0);
+	assert_int_equal(kp_fatbin_open(out.fd, out.size, &fb, &why), KPACK_SUCCESS);
+	assert_int_equal(kp_converted_find(out.fd, out.size, &fb, &found, &why),
+			 KPACK_SUCCESS);
+	assert_int_equal(found.layout_size, 0);
+	kp_fatbin_fini(&fb);
+	back = must_restore(&out, link_section(&l, FATBIN)->size);
+	assert_same(&fat, &back);
+	file_free(&back);
+	file_free(&out);
+	file_free(&fat);
+	link_free(&l);
+}
+
+/* ---- making program headers right again ---- */
+
+static void shift64(uint8_t *p, uint64_t by)
+{
+	kp_put_le64(p, kp_le64(p) - by);
+}
+
+/* The hole in front of the block closed, as strip does it: addresses stay. */
+static struct file close_hole(const struct file *f)
+{
+	const Elf64_Phdr *block = load_of(f, section(f, KP_MARKER_SECTION)->sh_addr);
+	uint64_t end = 0, gone;
+	struct bytes b = {0};
+	struct file out;
+
+	for (size_t i = 0; i < f->h.e_phnum; i++)
+		if (f->p[i].p_type == PT_LOAD && f->p[i].p_offset < block->p_offset &&
+		    f->p[i].p_filesz)
+			end = f->p[i].p_offset + f->p[i].p_filesz;
+	gone = down(block->p_offset - end, block->p_align);
+	assert_true(gone > 0);
+	put(&b, f->data, end);
+	put_zeros(&b, block->p_offset - gone - end);
+	put(&b, f->data + block->p_offset, f->size - block->p_offset);
+	shift64(b.data + offsetof(Elf64_Ehdr, e_phoff), gone);
+	shift64(b.data + offsetof(Elf64_Ehdr, e_shoff), gone);
+	for (size_t i = 0; i < f->h.e_phnum; i++)
+		if (f->p[i].p_offset >= block->p_offset)
+			shift64(b.data + f->h.e_phoff - gone + i * sizeof(Elf64_Phdr) +
+					offsetof(Elf64_Phdr, p_offset),
+				gone);
+	for (size_t i = 0; i < f->h.e_shnum; i++)
+		if (f->s[i].sh_offset >= block->p_offset)
+			shift64(b.data + f->h.e_shoff - gone + i * sizeof(Elf64_Shdr) +
+					offsetof(Elf64_Shdr, sh_offset),
+				gone);
+	out = read_file(bytes_fd(b.data, b.size));
+	bytes_free(&b);
+	return out;
+}
+
+static void program_headers_become_right_again(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COUNT(shapes); i++) {
+		struct link l = make(&shapes[i]);
+		struct file fat, out, stripped, right, set;
+		bool changed = false;
+
+		if (shapes[i].form != SPARSE || !shapes[i].interp) {
+			link_free(&l);
+			continue;
+		}
+		print_message("# %s\n", shapes[i].name);
+		fat = write_link(&l);
+		out = must_convert(&fat, false);
+		stripped = close_hole(&out);
+		assert_int_equal(call(&stripped, do_normalise, &changed, &right),
+				 KPACK_SUCCESS);
+		assert_true(changed);
+		check_where_table_is(&shapes[i], &right);
+		check_converted(&l, shapes[i].how, &right, SPAN(marker), false);
+		check_normal(&right);
+		set = must_set(&out, SPAN(marker));
+		assert_same(&set, &right);
+		file_free(&set);
+		file_free(&right);
+		file_free(&stripped);
+		file_free(&out);
+		file_free(&fat);
+		link_free(&l);
+	}
+}
+
+/* ---- restoring otherwise ---- */
+
+/* BACK has SIZE bytes of code, which its wrappers lead to, and all else of L. */
+static void check_fat(struct link *l, const struct file *back, size_t size)
+{
+	const Elf64_Shdr *s = section(back, FATBIN);
+	struct kp_fatbin fat;
+
+	check_form(back);
+	assert_int_equal(s->sh_type, SHT_PROGBITS);
+	assert_int_equal(s->sh_size, size);
+	assert_memory_equal(back->data + s->sh_offset, code, size);
+	assert_int_equal(kp_fatbin_open(back->fd, back->size, &fat, &why), KPACK_SUCCESS);
+	assert_int_equal(fat.kind, KP_FATBIN_ELF);
+	assert_int_equal(fat.elf.n_wrappers, N_WRAPPERS);
+	for (size_t i = 0; i < N_WRAPPERS; i++) {
+		assert_int_equal(fat.elf.wrappers[i].target, s->sh_addr + target_of(i));
+		assert_int_equal(fat.elf.wrappers[i].fields.index, 0);
+	}
+	kp_fatbin_fini(&fat);
+	check_tail(l, back);
+	assert_int_equal(find_section(back, KP_MARKER_SECTION), 0);
+	assert_int_equal(find_section(back, KP_LAYOUT_SECTION), 0);
+}
+
+static void try_larger(const struct shape *s, size_t more)
+{
+	struct link l = make(s);
+	size_t size = link_section(&l, FATBIN)->size + more;
+	struct file fat = write_link(&l), out = must_convert(&fat, false), back, again;
+
+	print_message("# %s\n", s->name);
+	memset(code + size - more, 0, more);
+	back = must_restore(&out, size);
+	check_fat(&l, &back, size);
+	for (size_t i = 1; i < fat.h.e_shnum; i++)
+		if (is_in_memory(&fat.s[i]) && strcmp(section_name(&fat, i), FATBIN) != 0)
+			assert_int_equal(section(&back, section_name(&fat, i))->sh_addr,
+					 fat.s[i].sh_addr);
+	again = must_convert(&back, false);
+	check_form(&again);
+	check_found(&again, SPAN(marker), false);
+	file_free(&again);
+	file_free(&back);
+	file_free(&out);
+	file_free(&fat);
+	link_free(&l);
+}
+
+static void more_device_code_goes_behind_everything(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COUNT(shapes); i++) {
+		try_larger(&shapes[i], 8);
+		try_larger(&shapes[i], 100000);
+	}
+}
+
+static void less_device_code_leaves_zeros(void **state)
+{
+	struct link l = make(&shapes[0]);
+	size_t size = link_section(&l, FATBIN)->size;
+	struct file fat = write_link(&l), out = must_convert(&fat, false), back;
+
+	(void)state;
+	back = must_restore(&out, size - 9);
+	memset(code + size - 9, 0, 9);
+	check_fat(&l, &back, size);
+	file_free(&back);
+	file_free(&out);
+	file_free(&fat);
+	link_free(&l);
+}
+
+static void containers_must_begin_inside(void **state)
+{
+	struct link l = make(&shapes[0]);
+	size_t size = link_section(&l, FATBIN)->size;
+	uint64_t offsets[N_WRAPPERS] = {0, SECOND, size};
+	struct kp_restore_options options = {
+		.size = size, .offsets = offsets, .write = write_code, .arg = &size};
+	struct file fat = write_link(&l), out = must_convert(&fat, false), none;
+
+	(void)state;
+	assert_int_equal(call(&out, do_restore, &options, &none),
+			 KPACK_ERROR_INVALID_METADATA);
+	assert_string_equal(why.text, "wrapper 2: its container would begin at 600 of "
+				      "600 bytes");
+	offsets[2] = UINT64_MAX;
+	assert_int_equal(call(&out, do_restore, &options, &none),
+			 KPACK_ERROR_INVALID_METADATA);
+	offsets[2] = size - 1;
+	assert_int_equal(call(&out, do_restore, &options, &none), KPACK_SUCCESS);
+	file_free(&none);
+	file_free(&out);
+	file_free(&fat);
+	link_free(&l);
+}
+
+static kpack_error_t fail_to_write(void *arg, struct kp_outfile *out, uint64_t offset,
+				   struct kpackx_error *w)
+{
+	(void)arg;
+	(void)out;
+	(void)offset;
+	return kp_fail(w, KPACK_ERROR_DECOMPRESSION_FAILED, "no code today");
+}
+
+static void errors_of_the_writer_are_passed_on(void **state)
+{
+	struct link l = make(&shapes[0]);
+	uint64_t offsets[N_WRAPPERS] = {0};
+	struct kp_restore_options options = {.size = link_section(&l, FATBIN)->size,
+					     .offsets = offsets,
+					     .write = fail_to_write};
+	struct file fat = write_link(&l), out = must_convert(&fat, false), none;
+
+	(void)state;
+	assert_int_equal(call(&out, do_restore, &options, &none),
+			 KPACK_ERROR_DECOMPRESSION_FAILED);
+	assert_string_equal(why.text, "no code today");
+	file_free(&out);
+	file_free(&fat);
+	link_free(&l);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1347,6 +1747,16 @@ int main(void)
 		cmocka_unit_test(some_layouts_come_back_otherwise),
 		cmocka_unit_test(device_code_can_stay),
 		cmocka_unit_test(wrappers_are_found_without_their_section),
+		cmocka_unit_test(the_gap_depends_on_pages),
+		cmocka_unit_test(what_has_no_code_is_no_longer_executable),
+		cmocka_unit_test(thousands_of_sections_are_fine),
+		cmocka_unit_test(symbols_of_dropped_sections_are_absolute),
+		cmocka_unit_test(without_a_layout_there_is_no_section_for_it),
+		cmocka_unit_test(program_headers_become_right_again),
+		cmocka_unit_test(more_device_code_goes_behind_everything),
+		cmocka_unit_test(less_device_code_leaves_zeros),
+		cmocka_unit_test(containers_must_begin_inside),
+		cmocka_unit_test(errors_of_the_writer_are_passed_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
