@@ -21,6 +21,7 @@ teardown() {
 @test "demo, as make demo runs it" {
 	contrib/demo "$KPACK_BIN" >"$BATS_TEST_TMPDIR/out"
 	grep -qE '^identical: (7|84) objects, ' "$BATS_TEST_TMPDIR/out"
+	grep -q '^... restored to the last byte$' "$BATS_TEST_TMPDIR/out"
 	! mountpoint -q "$KPACK_DEMO_DIR/mnt"
 }
 
@@ -30,6 +31,7 @@ teardown() {
 		"$BATS_TEST_TMPDIR/in/libx.so"
 	KPACK_DEMO_INPUTS=$BATS_TEST_TMPDIR/in contrib/demo "$KPACK_BIN" >"$BATS_TEST_TMPDIR/out"
 	grep -q '^identical: 4 objects, ' "$BATS_TEST_TMPDIR/out"
+	grep -q '^... restored to the last byte$' "$BATS_TEST_TMPDIR/out"
 }
 
 @test "demo, nothing to pack: fails" {
