@@ -567,9 +567,12 @@ static kpack_error_t call(const struct file *f, call_fn *fn, void *arg,
 static kpack_error_t do_convert(const struct file *f, const struct kp_fatbin *fat,
 				struct kp_outfile *out, void *arg)
 {
-	kpack_error_t err = kp_convert_check(f->fd, f->size, fat, &why);
+	const struct kp_convert_options *options = arg;
+	kpack_error_t err = KPACK_SUCCESS;
 
-	return err ? err : kp_convert(f->fd, f->size, fat, arg, out, &why);
+	if (!options->keep_device_code)
+		err = kp_convert_check(f->fd, f->size, fat, &why);
+	return err ? err : kp_convert(f->fd, f->size, fat, options, out, &why);
 }
 
 static struct file must_convert(const struct file *f, bool keep)
@@ -1740,6 +1743,496 @@ static void errors_of_the_writer_are_passed_on(void **state)
 	link_free(&l);
 }
 
+/* ---- refusals ---- */
+
+/* F is refused by FN with CODE and TEXT in its words. */
+static void refused(const struct file *f, call_fn *fn, void *arg, kpack_error_t code_,
+		    const char *text)
+{
+	struct file none;
+
+	why = (struct kpackx_error){0};
+	if (call(f, fn, arg, &none) != code_ || !strstr(why.text, text))
+		fail_msg("not \"%s\" but %d \"%s\"", text, (int)why.code, why.text);
+}
+
+static void refuse_file(const struct file *f, kpack_error_t code_, const char *text)
+{
+	struct kp_convert_options options = {.marker = SPAN(marker),
+					     .layout = SPAN(layout)};
+
+	refused(f, do_convert, &options, code_, text);
+}
+
+/* L, changed after linking, is not converted. */
+static void refuse(struct link *l, const char *text)
+{
+	struct file f = {.fd = bytes_fd(l->file.data, l->file.size),
+			 .size = l->file.size};
+
+	refuse_file(&f, KPACK_ERROR_NOT_IMPLEMENTED, text);
+	file_free(&f);
+	link_free(l);
+}
+
+static struct link library(void)
+{
+	return make(&shapes[0]);
+}
+
+static Elf64_Shdr *shdr_of(struct link *l, const char *name)
+{
+	return link_shdr(l, link_number(l, name));
+}
+
+/* Program header of type TYPE, the Nth from 0 on. */
+static Elf64_Phdr *phdr_of(struct link *l, uint32_t type, size_t n)
+{
+	for (size_t i = 0; i < link_phnum(l); i++)
+		if (link_phdr(l, i)->p_type == type && n-- == 0)
+			return link_phdr(l, i);
+	fail_msg("no program header of type %u", type);
+	return NULL;
+}
+
+static void other_files_are_not_changed(void **state)
+{
+	struct link l;
+
+	(void)state;
+	l = library();
+	link_ehdr(&l)->e_machine = EM_PPC64;
+	for (size_t i = 0; i < N_WRAPPERS; i++) /* or the pointers would be unknown */
+		write_wrapper(&l, link_addr(&l, wrappers) + i * KP_WRAPPER_SIZE,
+			      KP_WRAPPER_HIPF, link_addr(&l, FATBIN) + target_of(i), 0);
+	memset(l.file.data + link_section(&l, ".rela.dyn")->offset, 0, 120);
+	refuse(&l, "elf: machine 21: only x86-64 and AArch64 are changed");
+	l = library();
+	link_ehdr(&l)->e_type = ET_CORE;
+	refuse(&l, "elf: type 4: only programs and shared libraries are changed");
+	l = library();
+	l.file.data[EI_DATA] = ELFDATA2MSB;
+	refuse(&l, "has no .hip_fatbin");
+	l = library();
+	link_ehdr(&l)->e_phnum = 0;
+	refuse(&l, "elf: 0 program headers");
+	l = library();
+	link_ehdr(&l)->e_shnum = 0;
+	link_ehdr(&l)->e_shoff = 0;
+	link_ehdr(&l)->e_shstrndx = 0;
+	refuse(&l, "has no .hip_fatbin");
+	l = library();
+	shdr_of(&l, ".comment")->sh_type = SHT_GROUP;
+	refuse(&l, "elf: section groups in a linked file");
+	l = library();
+	shdr_of(&l, ".shstrtab")->sh_flags = SHF_ALLOC;
+	refuse(&l, "elf: the section names are mapped");
+	l = library();
+	shdr_of(&l, ".bss")->sh_size = UINT64_C(1) << 48;
+	refuse(&l, "elf: section 16: 281474976710656 bytes at address 0x");
+}
+
+static void wrappers_must_be_fat(void **state)
+{
+	struct link l;
+
+	(void)state;
+	l = library();
+	point(&l, RELATIVE, 1, link_addr(&l, wrappers) + KP_WRAPPER_SIZE,
+	      link_addr(&l, FATBIN), KP_WRAPPER_HIPK);
+	refuse(&l, "wrapper 1 is converted already, others are not");
+	l = library();
+	memset(link_at(&l, link_addr(&l, wrappers)), 0, N_WRAPPERS * KP_WRAPPER_SIZE);
+	refuse(&l, "no wrapper leads to its .hip_fatbin");
+	l = library();
+	shdr_of(&l, FATBIN)->sh_type = SHT_NOBITS;
+	refuse(&l, "has no .hip_fatbin");
+	l = library();
+	shdr_of(&l, wrappers)->sh_flags = 0;
+	shdr_of(&l, wrappers)->sh_offset = link_section(&l, ".debug_info")->offset;
+	memcpy(l.file.data + link_section(&l, ".debug_info")->offset,
+	       link_at(&l, link_addr(&l, wrappers)), N_WRAPPERS * KP_WRAPPER_SIZE);
+	refuse(&l, "a wrapper or its relocation, at offset ");
+}
+
+static void pointers_set_from_outside_are_not_changed(void **state)
+{
+	struct link l = library();
+	struct file f;
+
+	(void)state;
+	/* a symbol of another file */
+	write_reloc(&l, ".rela.dyn", 1, link_addr(&l, wrappers) + 8, true, 0);
+	memset(link_at(&l, link_addr(&l, ".dynsym") + sizeof(Elf64_Sym)), 0,
+	       sizeof(Elf64_Sym));
+	f = write_link(&l);
+	refuse_file(&f, KPACK_ERROR_INVALID_FORMAT,
+		    "wrapper 0: its pointer is set from outside this file");
+	file_free(&f);
+	link_free(&l);
+}
+
+static void segments_must_be_in_order(void **state)
+{
+	struct link l;
+	Elf64_Phdr swap;
+
+	(void)state;
+	l = library();
+	swap = *phdr_of(&l, PT_LOAD, 0);
+	*phdr_of(&l, PT_LOAD, 0) = *phdr_of(&l, PT_LOAD, 1);
+	*phdr_of(&l, PT_LOAD, 1) = swap;
+	refuse(&l, "overlaps the one before it, or they are out of order");
+	l = library();
+	phdr_of(&l, PT_LOAD, 0)->p_memsz = 0x2000;
+	refuse(&l, "elf: segment at 0x16a0 overlaps the one before it");
+	l = library();
+	phdr_of(&l, PT_LOAD, 1)->p_align = 0x800;
+	refuse(&l, " is not aligned to pages (0x800)");
+	l = library();
+	phdr_of(&l, PT_LOAD, 1)->p_align = 0x1001;
+	refuse(&l, " is not aligned to pages (0x1001)");
+	l = library();
+	phdr_of(&l, PT_LOAD, 1)->p_align = 0x2000;
+	refuse(&l, " is not aligned to pages (0x2000)");
+	l = library();
+	phdr_of(&l, PT_LOAD, 2)->p_offset += 8;
+	refuse(&l, " is not aligned to pages (0x1000)");
+}
+
+static void headers_that_lie_are_refused(void **state)
+{
+	struct link l;
+	struct file f;
+
+	(void)state;
+	l = library();
+	phdr_of(&l, PT_LOAD, 1)->p_filesz++;
+	f = write_link(&l);
+	refuse_file(&f, KPACK_ERROR_INVALID_FORMAT, "334 bytes at offset ");
+	file_free(&f);
+	link_free(&l);
+	l = library();
+	phdr_of(&l, PT_LOAD, 3)->p_vaddr = UINT64_C(1) << 48;
+	f = write_link(&l);
+	refuse_file(&f, KPACK_ERROR_INVALID_FORMAT, "elf: segment at 0x1000000000000: ");
+	file_free(&f);
+	link_free(&l);
+	l = library();
+	shdr_of(&l, ".comment")->sh_offset = l.file.size;
+	f = write_link(&l);
+	refuse_file(&f, KPACK_ERROR_INVALID_FORMAT, "33 bytes at offset ");
+	file_free(&f);
+	link_free(&l);
+	l = library();
+	shdr_of(&l, ".symtab")->sh_entsize = 23;
+	f = write_link(&l);
+	refuse_file(&f, KPACK_ERROR_INVALID_FORMAT, "symbols of 23 bytes");
+	file_free(&f);
+	link_free(&l);
+}
+
+static void the_section_must_be_by_itself(void **state)
+{
+	struct link l;
+	uint64_t offset;
+
+	(void)state;
+	l = library();
+	offset = link_section(&l, FATBIN)->offset;
+	shdr_of(&l, ".debug_info")->sh_offset = offset + 599;
+	refuse(&l, "has bytes in common with .hip_fatbin");
+	l = library();
+	shdr_of(&l, ".debug_info")->sh_offset = offset - 100;
+	refuse(&l, "has bytes in common with .hip_fatbin");
+	l = library();
+	phdr_of(&l, PT_NOTE, 0)->p_offset = offset + 8;
+	refuse(&l, "elf: program header 6 has bytes in common with .hip_fatbin");
+	l = library();
+	shdr_of(&l, FATBIN)->sh_flags = 0;
+	refuse(&l, "elf: .hip_fatbin is not mapped by one segment");
+	l = library();
+	phdr_of(&l, PT_LOAD, 0)->p_filesz = offset + 100;
+	phdr_of(&l, PT_LOAD, 0)->p_memsz = offset + 100;
+	refuse(&l, "elf: .hip_fatbin is not mapped by one segment");
+	/* the program headers among the device code */
+	l = library();
+	put(&l.file, "", 1);
+	memcpy(l.file.data + offset + 304, link_phdr(&l, 0),
+	       8 * sizeof(Elf64_Phdr) - 160);
+	link_ehdr(&l)->e_phoff = offset + 304;
+	link_ehdr(&l)->e_phnum = 5;
+	refuse(&l, "elf: headers stand inside the section");
+}
+
+static void parts_of_other_sections_are_not_split(void **state)
+{
+	struct link l = library();
+	const struct link_section *s = link_section(&l, ".rodata");
+
+	(void)state;
+	/* from behind the last segment into it */
+	shdr_of(&l, ".debug_info")->sh_offset = link_section(&l, ".comment")->offset - 3;
+	refuse(&l, "is partly mapped");
+	l = library();
+	s = link_section(&l, ".comment");
+	phdr_of(&l, PT_NOTE, 0)->p_offset = s->offset;
+	refuse(&l, "is for bytes that are not mapped");
+}
+
+static void our_sections_must_not_be_there(void **state)
+{
+	static const char *const names[] = {KP_MARKER_SECTION, KP_LAYOUT_SECTION};
+	char text[80];
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(names); i++) {
+		struct link l = make_host(&shapes[0]), more = l;
+
+		more.n_sections--;
+		more.file = (struct bytes){0};
+		add(&more, names[i], 0, LINK_UNMAPPED, 3, 1);
+		link_build(&more);
+		point_all(&more, RELATIVE);
+		bytes_free(&l.file);
+		snprintf(text, sizeof(text), "elf: there is a section %s already",
+			 names[i]);
+		refuse(&more, text);
+	}
+}
+
+static void what_reads_its_device_code_keeps_it(void **state)
+{
+	struct link l;
+	uint64_t word, fatbin;
+
+	(void)state;
+	l = library();
+	word = link_addr(&l, ".data.rel.ro");
+	fatbin = link_addr(&l, FATBIN);
+	write_reloc(&l, ".rela.dyn", 0, word, false, fatbin + 599);
+	refuse(&l, "which is no wrapper's, leads into .hip_fatbin");
+	l = library();
+	write_reloc(&l, ".rela.dyn", 0, word, true, 599);
+	refuse(&l, "which is no wrapper's, leads into .hip_fatbin");
+	l = library();
+	write_reloc(&l, ".rela.dyn", 0, fatbin + 8, false, word);
+	refuse(&l, "which is no wrapper's, is relocated inside .hip_fatbin");
+	l = make(&(struct shape){"", .how = REL});
+	write_reloc(&l, ".rel.dyn", 0, link_addr(&l, ".data.rel.ro"), false, 0);
+	link_write64(&l, link_addr(&l, ".data.rel.ro"), link_addr(&l, FATBIN));
+	refuse(&l, "which is no wrapper's, leads into .hip_fatbin");
+	l = make(&(struct shape){"", .how = RELR});
+	word = link_addr(&l, ".relr.dyn");
+	/* the word behind the second wrapper's pointer too */
+	link_write64(&l, word + 8, 1 | 1 << 3 | 1 << 4 | 1 << 6);
+	link_write64(&l, link_addr(&l, wrappers) + 40, link_addr(&l, FATBIN));
+	refuse(&l, "which is no wrapper's, leads into .hip_fatbin");
+	l = make(&(struct shape){"", .how = RELR});
+	link_write64(&l, link_addr(&l, ".relr.dyn") + 8, link_addr(&l, ".data.rel.ro"));
+	refuse(&l, "elf: .relr.dyn is not in order at 0x");
+}
+
+/* Its neighbours' addresses are not in it. */
+static void pointers_beside_the_device_code_do_not_matter(void **state)
+{
+	struct link l = library();
+	uint64_t word = link_addr(&l, ".data.rel.ro"), fatbin = link_addr(&l, FATBIN);
+	struct file f, out;
+
+	(void)state;
+	write_reloc(&l, ".rela.dyn", 0, word, false, fatbin + 600);
+	write_reloc(&l, ".rela.dyn", 4, word + 8, true, (uint64_t)-1);
+	f = write_link(&l);
+	out = must_convert(&f, false);
+	check_converted(&l, RELATIVE, &out, SPAN(marker), false);
+	file_free(&out);
+	file_free(&f);
+	link_free(&l);
+}
+
+/* Device code that stays may be read. */
+static void kept_device_code_can_be_read(void **state)
+{
+	struct link l = library();
+	struct file f, out;
+
+	(void)state;
+	write_reloc(&l, ".rela.dyn", 0, link_addr(&l, ".data.rel.ro"), false,
+		    link_addr(&l, FATBIN));
+	f = write_link(&l);
+	out = must_convert(&f, true);
+	check_converted(&l, RELATIVE, &out, SPAN(marker), true);
+	file_free(&out);
+	file_free(&f);
+	link_free(&l);
+}
+
+static void some_programs_cannot_be_helped(void **state)
+{
+	struct link l;
+	Elf64_Phdr *last;
+
+	(void)state;
+	/* the hole in the file would be larger than that */
+	l = make(&(struct shape){"", .interp = true, .own = true});
+	last = phdr_of(&l, PT_LOAD, 3);
+	last->p_memsz = KP_SPARSE_MAX + 0x10000;
+	refuse(&l, "elf: what is added would have to be at 0x");
+	l = library();
+	last = phdr_of(&l, PT_LOAD, 3);
+	last->p_memsz = KP_ADDRESS_MAX - last->p_vaddr;
+	refuse(&l, "elf: what is added would have to be at 0x1000000000000");
+}
+
+static void what_is_converted_is_not_converted_again(void **state)
+{
+	struct kp_span to = SPAN(marker);
+	struct link l = library();
+	struct file fat = write_link(&l), out = must_convert(&fat, false);
+	bool changed;
+
+	(void)state;
+	refuse_file(&out, KPACK_ERROR_NOT_IMPLEMENTED, "is converted already");
+	refused(&fat, do_set, &to, KPACK_ERROR_NOT_IMPLEMENTED, "is not converted");
+	refused(&fat, do_normalise, &changed, KPACK_ERROR_NOT_IMPLEMENTED,
+		"is not converted");
+	refused(&fat, do_restore, NULL, KPACK_ERROR_NOT_IMPLEMENTED, "is not converted");
+	file_free(&out);
+	file_free(&fat);
+	link_free(&l);
+}
+
+/* ---- converted files that lie ---- */
+
+static uint64_t shdr_at(const struct file *f, const char *name, size_t field)
+{
+	return f->h.e_shoff + find_section(f, name) * sizeof(Elf64_Shdr) + field;
+}
+
+static void overwrite(const struct file *f, uint64_t at, const void *bytes, size_t size)
+{
+	assert_int_equal(pwrite(f->fd, bytes, size, (off_t)at), size);
+}
+
+/* A converted library, SIZE bytes AT of which are BYTES, is refused by set and restore. */
+static void lie(const char *section_, size_t field, const void *bytes, size_t size,
+		kpack_error_t code_, const char *text)
+{
+	struct kp_span to = SPAN(marker);
+	struct link l = library();
+	struct file fat = write_link(&l), out = must_convert(&fat, false);
+	uint64_t offsets[N_WRAPPERS] = {0};
+	size_t code_size = 600;
+	struct kp_restore_options options = {
+		.size = 600, .offsets = offsets, .write = write_code, .arg = &code_size};
+
+	overwrite(&out, shdr_at(&out, section_, field), bytes, size);
+	refused(&out, do_set, &to, code_, text);
+	refused(&out, do_restore, &options, code_, text);
+	file_free(&out);
+	file_free(&fat);
+	link_free(&l);
+}
+
+#define LIE(name, field, value, code_, text)                                             \
+	lie(name, offsetof(Elf64_Shdr, field), &(uint64_t){value},                       \
+	    sizeof(((Elf64_Shdr *)0)->field), code_, text)
+
+static void markers_must_be_there(void **state)
+{
+	(void)state;
+	LIE(KP_MARKER_SECTION, sh_name, 0, KPACK_ERROR_INVALID_FORMAT,
+	    "wrappers are converted, but there is no .rocm_kpack_ref");
+	LIE(KP_MARKER_SECTION, sh_type, SHT_NOBITS, KPACK_ERROR_INVALID_FORMAT,
+	    "wrappers are converted, but there is no .rocm_kpack_ref");
+	LIE(KP_MARKER_SECTION, sh_size, 0, KPACK_ERROR_INVALID_FORMAT,
+	    "wrappers are converted, but there is no .rocm_kpack_ref");
+	LIE(KP_MARKER_SECTION, sh_addr, 0x1000, KPACK_ERROR_INVALID_FORMAT,
+	    "wrapper 0 leads to 0x");
+	LIE(KP_MARKER_SECTION, sh_offset, UINT64_MAX, KPACK_ERROR_INVALID_FORMAT,
+	    " pass the end of the file at ");
+}
+
+/* Some section of the host's is in the marker's segment. */
+static void the_markers_segment_must_be_ours(void **state)
+{
+	struct kp_span to = SPAN(marker);
+	struct link l = library();
+	struct file fat = write_link(&l), out = must_convert(&fat, false);
+	uint64_t flags = SHF_ALLOC, addr = section(&out, KP_MARKER_SECTION)->sh_addr;
+
+	(void)state;
+	overwrite(&out, shdr_at(&out, ".debug_odd", offsetof(Elf64_Shdr, sh_flags)),
+		  &flags, 8);
+	overwrite(&out, shdr_at(&out, ".debug_odd", offsetof(Elf64_Shdr, sh_addr)), &addr,
+		  8);
+	refused(&out, do_set, &to, KPACK_ERROR_NOT_IMPLEMENTED,
+		"elf: .rocm_kpack_ref has no segment of its own");
+	file_free(&out);
+	file_free(&fat);
+	link_free(&l);
+}
+
+static void a_section_that_is_gone_cannot_be_restored(void **state)
+{
+	uint64_t offsets[N_WRAPPERS] = {0};
+	struct kp_restore_options options = {.size = 600, .offsets = offsets};
+	struct link l = library();
+	struct file fat = write_link(&l), out = must_convert(&fat, false);
+
+	(void)state;
+	overwrite(&out, shdr_at(&out, FATBIN, 0), &(uint32_t){0}, 4);
+	refused(&out, do_restore, &options, KPACK_ERROR_INVALID_FORMAT,
+		"the section .hip_fatbin is gone");
+	file_free(&out);
+	file_free(&fat);
+	link_free(&l);
+}
+
+/* Nothing but the marker is mapped, the wrappers are not. */
+static void only_the_marker_is_mapped(void **state)
+{
+	struct kp_span to = SPAN(marker);
+	struct link l = {.type = ET_DYN, .machine = EM_X86_64, .page = 4096};
+	size_t g = link_add_segment(&l, PF_R);
+	struct file f;
+
+	(void)state;
+	add(&l, KP_MARKER_SECTION, SHF_ALLOC, g, 16, 8);
+	add(&l, wrappers, 0, LINK_UNMAPPED, KP_WRAPPER_SIZE, 8);
+	link_build(&l);
+	kp_put_le32(l.file.data + link_section(&l, wrappers)->offset, KP_WRAPPER_HIPK);
+	kp_put_le32(l.file.data + link_section(&l, wrappers)->offset + 4, 1);
+	kp_put_le64(l.file.data + link_section(&l, wrappers)->offset + 8,
+		    link_addr(&l, KP_MARKER_SECTION));
+	f = write_link(&l);
+	refused(&f, do_set, &to, KPACK_ERROR_NOT_IMPLEMENTED,
+		"elf: no other segment has bytes in the file");
+	file_free(&f);
+	link_free(&l);
+}
+
+/* More than a marker can have: nobody wrote that. */
+static void large_markers_are_not_made_right(void **state)
+{
+	static const uint8_t large[KP_MARKER_MAX + 1] = "large";
+	struct link l = make(&(struct shape){"", .interp = true, .own = true});
+	struct file fat = write_link(&l), out = must_convert(&fat, false), big, stripped;
+	bool changed;
+
+	(void)state;
+	big = must_set(&out, SPAN(large));
+	stripped = close_hole(&big);
+	refused(&stripped, do_normalise, &changed, KPACK_ERROR_INVALID_METADATA,
+		"marker: 65537 bytes of at most 65536");
+	file_free(&stripped);
+	file_free(&big);
+	file_free(&out);
+	file_free(&fat);
+	link_free(&l);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1757,6 +2250,24 @@ int main(void)
 		cmocka_unit_test(less_device_code_leaves_zeros),
 		cmocka_unit_test(containers_must_begin_inside),
 		cmocka_unit_test(errors_of_the_writer_are_passed_on),
+		cmocka_unit_test(other_files_are_not_changed),
+		cmocka_unit_test(wrappers_must_be_fat),
+		cmocka_unit_test(pointers_set_from_outside_are_not_changed),
+		cmocka_unit_test(segments_must_be_in_order),
+		cmocka_unit_test(headers_that_lie_are_refused),
+		cmocka_unit_test(the_section_must_be_by_itself),
+		cmocka_unit_test(parts_of_other_sections_are_not_split),
+		cmocka_unit_test(our_sections_must_not_be_there),
+		cmocka_unit_test(what_reads_its_device_code_keeps_it),
+		cmocka_unit_test(pointers_beside_the_device_code_do_not_matter),
+		cmocka_unit_test(kept_device_code_can_be_read),
+		cmocka_unit_test(some_programs_cannot_be_helped),
+		cmocka_unit_test(what_is_converted_is_not_converted_again),
+		cmocka_unit_test(markers_must_be_there),
+		cmocka_unit_test(the_markers_segment_must_be_ours),
+		cmocka_unit_test(a_section_that_is_gone_cannot_be_restored),
+		cmocka_unit_test(only_the_marker_is_mapped),
+		cmocka_unit_test(large_markers_are_not_made_right),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
