@@ -2114,8 +2114,8 @@ static void overwrite(const struct file *f, uint64_t at, const void *bytes, size
 	assert_int_equal(pwrite(f->fd, bytes, size, (off_t)at), size);
 }
 
-/* A converted library, SIZE bytes AT of which are BYTES, is refused by set and restore. */
-static void lie(const char *section_, size_t field, const void *bytes, size_t size,
+/* A converted library, FIELD of whose SECTION is BYTES, is refused by set and restore. */
+static void lie(const char *name, size_t field, const void *bytes, size_t size,
 		kpack_error_t code_, const char *text)
 {
 	struct kp_span to = SPAN(marker);
@@ -2126,7 +2126,7 @@ static void lie(const char *section_, size_t field, const void *bytes, size_t si
 	struct kp_restore_options options = {
 		.size = 600, .offsets = offsets, .write = write_code, .arg = &code_size};
 
-	overwrite(&out, shdr_at(&out, section_, field), bytes, size);
+	overwrite(&out, shdr_at(&out, name, field), bytes, size);
 	refused(&out, do_set, &to, code_, text);
 	refused(&out, do_restore, &options, code_, text);
 	file_free(&out);
