@@ -85,10 +85,12 @@ static kpack_error_t open_edited(int fd, uint64_t size, const struct kp_fatbin *
 }
 
 kpack_error_t kp_convert_check(int fd, uint64_t size, const struct kp_fatbin *fat,
-			       struct kpackx_error *why)
+			       bool keep_device_code, struct kpackx_error *why)
 {
 	static const uint8_t some[1];
-	struct kp_convert_options o = {.marker = {some, 1}, .layout = {some, 1}};
+	struct kp_convert_options o = {.marker = {some, 1},
+				       .layout = {some, 1},
+				       .keep_device_code = keep_device_code};
 	struct kp_edit ed;
 
 	KP_TRY(open_edited(fd, size, fat, &o, &ed, why));

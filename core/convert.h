@@ -33,12 +33,12 @@ struct kp_convert_options {
 };
 
 /*
- * May FAT be converted?  Success, or NOT_IMPLEMENTED with the reason: not kind ELF, a
- * machine or an ELF type we do not change, no wrapper, some wrappers converted, a
- * layout of segments that would have to move.
+ * May FAT be converted (and keep its device code)?  Success, or NOT_IMPLEMENTED with the
+ * reason: not kind ELF, a machine or an ELF type we do not change, no wrapper, some
+ * wrappers converted, a layout of segments that would have to move.
  */
 kpack_error_t kp_convert_check(int fd, uint64_t size, const struct kp_fatbin *fat,
-			       struct kpackx_error *why);
+			       bool keep_device_code, struct kpackx_error *why);
 
 /* Write the converted form of FAT (kind ELF, open at FD with SIZE bytes) to OUT. */
 kpack_error_t kp_convert(int fd, uint64_t size, const struct kp_fatbin *fat,

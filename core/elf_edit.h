@@ -115,6 +115,11 @@ void kp_edit_remove_segment(struct kp_edit *ed, size_t at);
 /* FROM comes to be number TO, which is not behind it. */
 void kp_edit_move_segment(struct kp_edit *ed, size_t from, size_t to);
 
+/* The table of chunks. */
+void kp_edit_insert_chunk(struct kp_edit *ed, size_t at, struct kp_edit_chunk c);
+void kp_edit_remove_chunk(struct kp_edit *ed, size_t at);
+void kp_edit_mark_moves(struct kp_edit *ed, size_t first); /* and all behind it */
+
 /* The page that nothing else may share with a segment: the largest it can be mapped with. */
 uint64_t kp_edit_page(const struct kp_edit *ed, size_t segment);
 

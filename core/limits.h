@@ -74,6 +74,9 @@
 /* Faults of one archive that are kept in words; the rest is counted. */
 #define KP_FAULTS_MAX 1000
 
+/* Program headers of a binary that is converted: real ones have some ten. */
+#define KP_SEGMENTS_MAX 1024
+
 /* User space of x86-64 and AArch64 ends below this; 5-level paging counts as unusual. */
 #define KP_ADDRESS_MAX (UINT64_C(1) << 48)
 

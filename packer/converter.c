@@ -100,7 +100,8 @@ static kpack_error_t check_one(const struct converter *c, size_t job, size_t *fa
 
 	err = input_hold(in, &fd, &fault);
 	if (!err) {
-		err = kp_convert_check(fd, (uint64_t)in->st.st_size, &in->fat, &fault);
+		err = kp_convert_check(fd, (uint64_t)in->st.st_size, &in->fat,
+				       c->keep_device_code, &fault);
 		input_release(in);
 	}
 	if (err == KPACK_ERROR_NOT_IMPLEMENTED)

@@ -91,7 +91,7 @@ static kpack_error_t run_open(const struct convert *c, const struct binary *b,
 	kpack_error_t err;
 
 	if (!converted)
-		KP_TRY(kp_convert_check(b->fd, b->size, &b->fat, why));
+		KP_TRY(kp_convert_check(b->fd, b->size, &b->fat, c->keep, why));
 	if (converted)
 		report_error(c->in, "is converted already; its marker stays");
 	if (converted && rewrite_is_same(b, c->out))

@@ -568,10 +568,9 @@ static kpack_error_t do_convert(const struct file *f, const struct kp_fatbin *fa
 				struct kp_outfile *out, void *arg)
 {
 	const struct kp_convert_options *options = arg;
-	kpack_error_t err = KPACK_SUCCESS;
+	kpack_error_t err =
+		kp_convert_check(f->fd, f->size, fat, options->keep_device_code, &why);
 
-	if (!options->keep_device_code)
-		err = kp_convert_check(f->fd, f->size, fat, &why);
 	return err ? err : kp_convert(f->fd, f->size, fat, options, out, &why);
 }
 
