@@ -2,8 +2,8 @@
 /*
  * An ELF file's tables as something to edit: opened, changed, placed, written.
  *
- *	kp_edit_open -> kp_edit_cut, kp_edit_fill, kp_edit_add_section, ... ->
- *	kp_edit_place -> kp_edit_write
+ *	kp_edit_open -> kp_edit_cut or kp_edit_fill, kp_edit_add_section, ... ->
+ *	kp_edit_place -> kp_edit_patch, where addresses had to be known -> kp_edit_write
  *
  * What is mapped never changes its address; only where bytes stand in the file is
  * decided anew.  The file consists of chunks (what PT_LOADs map), then what is added
