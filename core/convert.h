@@ -28,7 +28,8 @@
 
 struct kp_convert_options {
 	struct kp_span marker; /* content of .rocm_kpack_ref (kp_marker_write) */
-	struct kp_span layout; /* content of .rocm_kpack_layout; size 0: no such section */
+	struct kp_span
+		layout; /* content of .rocm_kpack_layout; size 0: no such section */
 	bool keep_device_code; /* leave .hip_fatbin as it is; wrappers lead to the marker */
 };
 
@@ -75,8 +76,9 @@ kpack_error_t kp_convert_normalise(int fd, uint64_t size, const struct kp_fatbin
 
 /* What .hip_fatbin shall hold again. */
 struct kp_restore_options {
-	uint64_t size;           /* bytes; may be larger than the section was */
-	const uint64_t *offsets; /* per wrapper: where in the section its container begins */
+	uint64_t size; /* bytes; may be larger than the section was */
+	const uint64_t
+		*offsets; /* per wrapper: where in the section its container begins */
 	/* Write SIZE bytes to OUT at OFFSET. */
 	kpack_error_t (*write)(void *arg, struct kp_outfile *out, uint64_t offset,
 			       struct kpackx_error *why);
