@@ -146,17 +146,55 @@ bool reach_has_arch(const struct reach *reach, const char *arch)
 	return false;
 }
 
+bool reach_has_broken(const struct reach *reach, const char *arch)
+{
+	for (size_t i = 0; i < reach->count; i++)
+		if (!reach->items[i].archive->archive &&
+		    reached_by(&reach->items[i], arch))
+			return true;
+	return false;
+}
+
+bool installed_has_arch(const struct installed *set, const char *arch)
+{
+	for (size_t i = 0; i < set->count; i++) {
+		const struct installed_archive *a = set->archives[i];
+
+		if (a->reached && a->archive && declares(a->archive, arch))
+			return true;
+	}
+	return false;
+}
+
+/* Is there anything in it that a GPU called ARCH may ask for? */
+static bool serves(const struct kpack_archive *a, const char *arch)
+{
+	for (size_t i = 0; i < kp_archive_arch_count(a); i++)
+		if (asks_for(kp_archive_arch(a, i), arch))
+			return true;
+	return false;
+}
+
+static bool is_processor(const char *arch)
+{
+	struct kp_target t;
+
+	return kp_target_parse(kp_span_str(arch), &t, NULL) == 0 && t.known;
+}
+
 static kpack_error_t add_reached(struct reach *out, struct installed_archive *a,
 				 const char *arch, struct kpackx_error *why)
 {
 	char *copy = arch ? strdup(arch) : NULL;
+	bool misnamed = arch && a->archive && !serves(a->archive, arch);
 
 	if ((arch && !copy) ||
 	    !kp_grow(&out->items, out->count, &out->cap, sizeof(*out->items))) {
 		free(copy);
 		return kp_fail_memory(why, sizeof(*out->items), "an archive");
 	}
-	out->items[out->count++] = (struct reached){a, copy};
+	a->reached |= !misnamed;
+	out->items[out->count++] = (struct reached){a, copy, misnamed};
 	return KPACK_SUCCESS;
 }
 
@@ -169,22 +207,9 @@ void reach_fini(struct reach *reach)
 }
 
 /*
- * Does a file whose name fits a pattern belong to it?  "rand_x_gfx942.kpack" fits
- * "rand_@GFXARCH@.kpack" too, but holds nothing for a GPU "x_gfx942".
+ * Take the file at PATH, if there is one.  "rand_x_gfx942.kpack" fits "rand_@GFXARCH@.kpack"
+ * too, but no GPU is called "x_gfx942": it belongs to others.
  */
-static bool belongs(const struct installed_archive *a, const char *arch)
-{
-	struct kp_target t;
-
-	if (!a->archive)
-		return kp_target_parse(kp_span_str(arch), &t, NULL) == 0 && t.known;
-	for (size_t i = 0; i < kp_archive_arch_count(a->archive); i++)
-		if (asks_for(kp_archive_arch(a->archive, i), arch))
-			return true;
-	return false;
-}
-
-/* Take the file at PATH, if there is one. */
 static kpack_error_t reach_file(struct installed *set, const char *path, const char *arch,
 				struct reach *out, struct kpackx_error *why)
 {
@@ -194,7 +219,9 @@ static kpack_error_t reach_file(struct installed *set, const char *path, const c
 	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode))
 		return KPACK_SUCCESS;
 	KP_TRY(open_archive(set, path, &st, &a, why));
-	return arch && !belongs(a, arch) ? KPACK_SUCCESS : add_reached(out, a, arch, why);
+	if (arch && !is_processor(arch) && !(a->archive && serves(a->archive, arch)))
+		return KPACK_SUCCESS;
+	return add_reached(out, a, arch, why);
 }
 
 /* A resolved path around its placeholder: "DIR/" "BEFORE" arch "AFTER" "/REST". */

@@ -19,6 +19,7 @@ struct installed_archive {
 	ino_t ino;
 	struct kpack_archive *archive;     /* NULL: cannot be opened */
 	struct kpackx_error why;           /* then: the reason */
+	bool reached;                      /* by some binary, and not misnamed */
 	bool told;                         /* for the caller: it was told of */
 	struct installed_decoded *decoded; /* per ordinal */
 };
@@ -35,7 +36,8 @@ void installed_fini(struct installed *set);
 /* One archive as one binary reaches it. */
 struct reached {
 	struct installed_archive *archive;
-	char *arch; /* what stands in its name for the placeholder; NULL: any */
+	char *arch;    /* what stands in its name for the placeholder; NULL: any */
+	bool misnamed; /* ARCH is a processor, and nothing in it is for that */
 };
 
 /* All that a binary reaches, in order of its search paths, then of the names. */
@@ -64,6 +66,12 @@ bool reached_by(const struct reached *r, const char *arch);
 
 /* Does some archive that ARCH reaches declare it? */
 bool reach_has_arch(const struct reach *reach, const char *arch);
+
+/* Does ARCH reach one that cannot be opened, and so may have it? */
+bool reach_has_broken(const struct reach *reach, const char *arch);
+
+/* Does any archive that a binary reached declare ARCH? */
+bool installed_has_arch(const struct installed *set, const char *arch);
 
 /* What to look for. */
 struct wanted_object {

@@ -11,6 +11,7 @@
 #include <fts.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include "absent.h"
 #include "archives.h"
 #include "binary.h"
 #include "installed.h"
@@ -40,6 +41,7 @@ struct check {
 	struct arch_filter filter;
 	bool json, verbose;
 	struct installed set;
+	struct absent absent;
 	size_t n_binaries, n_fat, n_archives, n_objects, n_faults;
 #if KP_WITH_JSON
 	json_t *faults;
@@ -231,6 +233,31 @@ static void check_demanded(struct subject *s)
 	}
 }
 
+static bool is_demanded(struct subject *s, const char *arch)
+{
+	for (size_t i = 0; i < s->check->filter.count; i++)
+		if (chosen_by(&s->check->filter, i, arch))
+			return true;
+	return false;
+}
+
+/* Is it told by nothing else that ARCH is not here? */
+static bool is_absent(struct subject *s, size_t arch)
+{
+	return !s->installed[arch] && !is_demanded(s, s->arches[arch]) &&
+	       !reach_has_broken(&s->reach, s->arches[arch]);
+}
+
+/* It may be installed for other binaries: that is known in the end. */
+static kpack_error_t keep_absent(struct subject *s, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < s->n_arches; i++)
+		if (is_absent(s, i))
+			KP_TRY(absent_add(&s->check->absent, s->b.path, s->arches[i],
+					  why));
+	return KPACK_SUCCESS;
+}
+
 /* --- objects ---------------------------------------------------------------------- */
 
 static void check_object(struct subject *s, size_t wrapper,
@@ -322,7 +349,20 @@ static void check_by_archives(struct subject *s, size_t wrapper)
 
 /* --- a binary --------------------------------------------------------------------- */
 
-/* Archives that cannot be opened, each told once.  Returns how many can. */
+/* An archive under another's name is found by those who cannot use it, and by no one else. */
+static void check_archive(struct check *c, const struct reached *r)
+{
+	struct installed_archive *a = r->archive;
+
+	c->n_archives++;
+	if (!a->archive)
+		fault_why(c, a->path, &a->why);
+	else if (r->misnamed)
+		fault(c, a->path, NO_WRAPPER, r->arch,
+		      "it is named so, but nothing in it is for that");
+}
+
+/* Each archive once.  Returns how many can be used. */
 static size_t check_archives(struct check *c, const struct reach *reach)
 {
 	size_t usable = 0;
@@ -331,11 +371,8 @@ static size_t check_archives(struct check *c, const struct reach *reach)
 		struct installed_archive *a = reach->items[i].archive;
 
 		usable += a->archive != NULL;
-		if (a->told)
-			continue;
-		c->n_archives++;
-		if (!a->archive)
-			fault_why(c, a->path, &a->why);
+		if (!a->told)
+			check_archive(c, &reach->items[i]);
 		a->told = true;
 	}
 	return usable;
@@ -370,7 +407,7 @@ static kpack_error_t check_converted(struct subject *s, struct kpackx_error *why
 	KP_TRY(find_arches(s, why));
 	check_demanded(s);
 	check_objects(s);
-	return KPACK_SUCCESS;
+	return keep_absent(s, why);
 }
 
 static const struct kp_elf_wrapper *converted_wrapper(const struct kp_elf *elf)
@@ -447,7 +484,13 @@ static void visit(struct check *c, const FTSENT *e)
 	case FTS_NS:
 		fault(c, e->fts_path, NO_WRAPPER, NULL, "%s", strerror(e->fts_errno));
 		break;
-	default:
+	case FTS_D:
+	case FTS_DP:
+		break;
+	default: /* links, devices and the like, unless asked for */
+		if (e->fts_level == FTS_ROOTLEVEL)
+			fault(c, e->fts_path, NO_WRAPPER, NULL,
+			      "leads to no file and no directory");
 		break;
 	}
 }
@@ -471,14 +514,77 @@ static void check_root(struct check *c, const char *root)
 		fts_close(fts);
 }
 
-/* --- the command ------------------------------------------------------------------ */
+/* --- in the end ------------------------------------------------------------------- */
+
+static void check_absent(struct check *c)
+{
+	struct absent *list = &c->absent;
+
+	absent_sort(list);
+	for (size_t i = 0; i < list->count; i++) {
+		struct absent_item *item = &list->items[i];
+
+		item->elsewhere = absent_begins(list, i)
+					  ? installed_has_arch(&c->set, item->arch)
+					  : item[-1].elsewhere;
+		if (item->elsewhere)
+			fault(c, item->file, NO_WRAPPER, item->arch,
+			      "no archive has it, but other binaries have theirs");
+	}
+}
+
+/* What is installed for nobody: the next from I on, or the end. */
+static size_t next_absent(const struct absent *list, size_t i)
+{
+	while (i < list->count && (list->items[i].elsewhere || !absent_begins(list, i)))
+		i++;
+	return i;
+}
+
+static void print_absent(const struct absent *list)
+{
+	size_t i = next_absent(list, 0);
+
+	if (i == list->count)
+		return;
+	fputs("not installed:", stdout);
+	for (; i < list->count; i = next_absent(list, i + 1)) {
+		putchar(' ');
+		report_text(list->items[i].arch);
+	}
+	putchar('\n');
+}
+
+#if KP_WITH_JSON
+static json_t *absent_json(const struct absent *list)
+{
+	json_t *arches = json_array();
+
+	for (size_t i = next_absent(list, 0); i < list->count;
+	     i = next_absent(list, i + 1))
+		json_array_append_new(arches, report_json_text(list->items[i].arch));
+	return arches;
+}
+
+static bool report_check(const struct check *c)
+{
+	return report_json(json_pack(
+		"{sI sI sI sI so so}", "converted", (json_int_t)c->n_binaries, "fat",
+		(json_int_t)c->n_fat, "objects", (json_int_t)c->n_objects, "archives",
+		(json_int_t)c->n_archives, "not_installed", absent_json(&c->absent),
+		"faults", json_incref(c->faults)));
+}
+#endif
 
 static void print_summary(const struct check *c)
 {
+	print_absent(&c->absent);
 	printf("%zu converted, %zu not converted, %zu objects in %zu archives, "
 	       "%zu faults\n",
 	       c->n_binaries, c->n_fat, c->n_objects, c->n_archives, c->n_faults);
 }
+
+/* --- the command ------------------------------------------------------------------ */
 
 static bool check_all(struct check *c, int n, char **roots)
 {
@@ -490,17 +596,15 @@ static bool check_all(struct check *c, int n, char **roots)
 #endif
 	for (int i = 0; i < n; i++)
 		check_root(c, roots[i]);
+	check_absent(c);
 	if (!c->json)
 		print_summary(c);
 #if KP_WITH_JSON
 	else
-		told = report_json(json_pack(
-			"{sI sI sI sI so}", "converted", (json_int_t)c->n_binaries, "fat",
-			(json_int_t)c->n_fat, "objects", (json_int_t)c->n_objects,
-			"archives", (json_int_t)c->n_archives, "faults",
-			json_incref(c->faults)));
+		told = report_check(c);
 	json_decref(c->faults);
 #endif
+	absent_fini(&c->absent);
 	installed_fini(&c->set);
 	return told && c->n_faults == 0;
 }

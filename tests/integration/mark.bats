@@ -233,6 +233,47 @@ everything_of() { # FILE: attributes and times, without the bytes
 	rm -r root/.kpack
 	ends 1 "no archive where it looks" mark check root
 	ends 1 "No such file" mark check nowhere
+	ln -s nowhere dangling
+	ends 1 "kpack: dangling: leads to no file and no directory" mark check dangling
+	[[ "$output" == *" 1 faults" ]]
+	ends 0 " 0 faults" mark check /bin/sh # which may be a link
+}
+
+@test "check: an archive under another's name" {
+	make_root
+	cd root/.kpack
+	mv g_gfx1030.kpack x
+	mv g_gfx1100.kpack g_gfx1030.kpack
+	mv x g_gfx1100.kpack
+	cd ../..
+	ends 1 "root/.kpack/g_gfx1030.kpack: gfx1030: it is named so, but nothing in it is for that" mark check root
+	[[ "$output" == *"g_gfx1100.kpack: gfx1100: it is named so"* ]]
+	[[ "$output" == *" 2 faults" ]]
+	forget_layout root/lib/x.so
+	ends 1 " 2 faults" mark check root
+	# without features it serves those with them
+	mv "root/.kpack/g_gfx90a:xnack+.kpack" root/.kpack/g_gfx90a.kpack
+	ends 1 " 2 faults" mark check root
+}
+
+@test "check: an architecture that other binaries in the tree have" {
+	mkdir -p a/lib b/lib
+	mkfat --seed one a/lib/a.so
+	mkfat --seed two b/lib/b.so
+	kpack pack -q --group a a root
+	kpack pack -q --group b b root
+	ends 0 "2 converted, 0 not converted, 18 objects in 6 archives, 0 faults" mark check root
+	rm root/.kpack/a_gfx1030.kpack
+	ends 1 "kpack: root/lib/a.so: gfx1030: no archive has it, but other binaries have theirs" mark check root
+	[[ "$output" == *" 1 faults" ]]
+	# once, also when it is asked for
+	ends 1 "kpack: root/lib/a.so: gfx1030: no archive has it" mark check --arch gfx1030 root
+	[[ "$output" == *" 1 faults" ]]
+	# for a alone it is not installed, and then for nobody
+	ends 0 "not installed: gfx1030" mark check root/lib/a.so
+	rm root/.kpack/b_gfx1030.kpack root/.kpack/?_gfx1100.kpack
+	ends 0 "not installed: gfx1030 gfx1100" mark check root
+	[[ "$output" == *" in 2 archives, 0 faults" ]]
 }
 
 @test "check: an archive cannot be read" {
@@ -337,12 +378,15 @@ forget_layout() { # FILE: as another tool would have converted it
 	$python - <<-'END'
 	import json
 	got = json.load(open("got.json"))
-	assert set(got) == {"converted", "fat", "objects", "archives", "faults"}
+	assert set(got) == {"converted", "fat", "objects", "archives", "not_installed", "faults"}
 	assert (got["converted"], got["fat"], got["objects"], got["archives"]) == (1, 0, 6, 2)
 	faults = [(f["file"], f["wrapper"], f["arch"]) for f in got["faults"]]
 	assert ("root/lib/x.so", None, "gfx1030") in faults, faults
 	assert ("root/lib/x.so", 0, "gfx1100") in faults and len(faults) == 2, faults
+	assert got["not_installed"] == [], got
 	END
+	mark check --json root >got.json && return 1
+	$python -c 'import json; assert json.load(open("got.json"))["not_installed"] == ["gfx1030"]'
 }
 
 # --- restore -------------------------------------------------------------------------
