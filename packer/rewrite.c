@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include "attributes.h"
+#include "text.h"
 
 static bool same_file(const struct stat *a, const struct stat *b)
 {
@@ -43,11 +44,29 @@ static kpack_error_t split_real(struct rewrite *r, const char *path,
 	return err;
 }
 
+static kpack_error_t no_place(const char *path, const char *what,
+			      struct kpackx_error *why)
+{
+	char text[160];
+
+	kp_text_escape(kp_span_str(path), text, sizeof(text));
+	return kp_fail(why, KPACK_ERROR_IO_ERROR, "%s: %s; not replaced", text, what);
+}
+
+/* A device or the like is never replaced: who names /dev/null wants to keep it. */
 static kpack_error_t find_place(struct rewrite *r, const char *path,
 				struct kpackx_error *why)
 {
-	r->in_place = rewrite_is_same(r->from, path);
-	return r->in_place ? split_real(r, path, why) : split(r, path, why);
+	struct stat there;
+
+	if (stat(path, &there) == 0) {
+		r->in_place = same_file(&there, &r->from->st);
+		return S_ISREG(there.st_mode) ? split_real(r, path, why)
+					      : no_place(path, "is no regular file", why);
+	}
+	if (lstat(path, &there) == 0)
+		return no_place(path, "is a link that leads nowhere", why);
+	return split(r, path, why);
 }
 
 kpack_error_t rewrite_open(struct rewrite *r, const struct binary *from, const char *path,

@@ -16,9 +16,9 @@ struct rewrite {
 bool rewrite_is_same(const struct binary *from, const char *path);
 
 /*
- * Begin to write PATH from FROM, which stays open until the end.  Where PATH is FROM's own
- * file it is replaced; a symbolic link to it stays one.
- * IO_ERROR, FILE_NOT_FOUND, OUT_OF_MEMORY.
+ * Begin to write PATH from FROM, which stays open until the end.  A file that is there will
+ * be replaced, FROM's own one too; a symbolic link to it stays one.
+ * IO_ERROR (also for anything there that is no regular file), FILE_NOT_FOUND, OUT_OF_MEMORY.
  */
 kpack_error_t rewrite_open(struct rewrite *r, const struct binary *from, const char *path,
 			   struct kpackx_error *why);

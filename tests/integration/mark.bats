@@ -470,6 +470,32 @@ forget_layout() { # FILE: as another tool would have converted it
 	ends 2 "one FILE" mark restore
 }
 
+@test "what is no regular file is not replaced, and links stay links" {
+	make_root
+	mkfifo fifo
+	mkdir dir
+	ln -s target link
+	ln -s /dev/null null
+	for out in fifo dir null; do
+		ends 1 "kpack: root/lib/x.so: $out: is no regular file; not replaced" mark restore -o $out root/lib/x.so
+		ends 1 "$out: is no regular file; not replaced" convert fat.so $out
+	done
+	[ -p fifo ] && [ -d dir ] && [ -L null ] && [ -c /dev/null ]
+	ends 1 "link: is a link that leads nowhere; not replaced" mark restore -o link root/lib/x.so
+	echo old >target
+	ends 0 "link: restored" mark restore -o link root/lib/x.so
+	[ -L link ]
+	same_code fat.so target
+	ends 0 "link: converted" convert fat.so link
+	[ -L link ]
+	cmp target root/lib/x.so
+	# another name of what is replaced keeps what it had
+	ln target hard
+	mark restore -o target root/lib/x.so
+	cmp hard root/lib/x.so
+	same_code fat.so target
+}
+
 # --- strip-safe, hostile files -------------------------------------------------------
 
 @test "strip-safe: what is in order is not touched" {
