@@ -126,8 +126,10 @@ static int read_options(struct convert *c, struct options *o)
 	while (!err && (row = options_next(o)) >= 0) {
 		if (row == OPT_KEEP)
 			c->keep = true;
-		else if (*o->arg == '\0')
-			return options_usage(o->help, "--%s: is empty",
+		else if (!marker_text_ok(o->arg))
+			return options_usage(o->help,
+					     "--%s: is empty, or not UTF-8 without "
+					     "control bytes",
 					     options[row].long_name);
 		else if (row == OPT_KERNEL_NAME)
 			err = marker_set_name(&c->marker, o->arg, &why);

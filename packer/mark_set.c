@@ -85,8 +85,10 @@ static int read_options(struct kp_marker *changes, struct options *o)
 	int row;
 
 	while (!err && (row = options_next(o)) >= 0) {
-		if (*o->arg == '\0')
-			return options_usage(o->help, "--%s: is empty",
+		if (!marker_text_ok(o->arg))
+			return options_usage(o->help,
+					     "--%s: is empty, or not UTF-8 without "
+					     "control bytes",
 					     options[row].long_name);
 		err = row == OPT_KERNEL_NAME ? marker_set_name(changes, o->arg, &why)
 					     : marker_add_path(changes, o->arg, &why);

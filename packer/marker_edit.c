@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "marker_edit.h"
 #include <stdlib.h>
+#include "text.h"
+
+bool marker_text_ok(const char *text)
+{
+	return *text && kp_text_ok(kp_span_str(text));
+}
 
 kpack_error_t marker_set_name(struct kp_marker *marker, const char *name,
 			      struct kpackx_error *why)

@@ -5,6 +5,9 @@
 
 #include "marker.h"
 
+/* May TEXT be a name or a path?  Archives have no others, and MessagePack wants UTF-8. */
+bool marker_text_ok(const char *text);
+
 /* Replace the name, or add a path; copies are made.  OUT_OF_MEMORY. */
 kpack_error_t marker_set_name(struct kp_marker *marker, const char *name,
 			      struct kpackx_error *why);

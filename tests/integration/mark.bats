@@ -199,6 +199,15 @@ everything_of() { # FILE: attributes and times, without the bytes
 	ends 0 "kernel_name    y" mark show root/lib/x.so
 	ends 2 "nothing to set" mark set root/lib/x.so
 	ends 2 "is empty" mark set --search-path "" root/lib/x.so
+	# what no archive can be asked for, and not every reader of markers reads
+	for wrong in $'a\xff' $'a\nb' $'\e[31m'; do
+		ends 2 "not UTF-8 without control bytes" mark set --kernel-name "$wrong" root/lib/x.so
+		ends 2 "not UTF-8 without control bytes" mark set --search-path "$wrong" root/lib/x.so
+		ends 2 "not UTF-8 without control bytes" mark convert --kernel-name "$wrong" --search-path a fat.so out.so
+	done
+	mark set --kernel-name 'lib/ä b.so' --search-path '@GFXARCH@' root/lib/x.so
+	ends 0 "kernel_name    lib/ä b.so" mark show root/lib/x.so
+	mark set --kernel-name y --search-path '../.kpack/g_@GFXARCH@.kpack' root/lib/x.so
 }
 
 # --- check ---------------------------------------------------------------------------
