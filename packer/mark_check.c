@@ -208,28 +208,60 @@ static bool chosen_by(const struct arch_filter *filter, size_t i, const char *ar
 	return arch_filter_match(&one, kp_span_str(arch));
 }
 
+/* All that was built for target number I of --arch must be there.  False: nothing was. */
+static bool check_chosen(struct subject *s, size_t i)
+{
+	struct check *c = s->check;
+	bool any = false;
+
+	for (size_t k = 0; k < s->n_arches; k++) {
+		if (!chosen_by(&c->filter, i, s->arches[k]))
+			continue;
+		any = true;
+		if (!s->installed[k])
+			fault(c, s->b.path, NO_WRAPPER, s->arches[k],
+			      "no archive has it");
+	}
+	return any;
+}
+
+/* Does a GPU called GPU run code for ARCH: with fewer features, or of its generic target? */
+static bool runs(const struct kp_target *gpu, const char *arch)
+{
+	const char *generic = kp_processor_generic(kp_span_str(gpu->processor));
+	struct kp_target code;
+
+	return kp_target_parse(kp_span_str(arch), &code, NULL) == 0 &&
+	       (kp_target_compatible(&code, gpu) ||
+		(generic && strcmp(code.processor, generic) == 0));
+}
+
+/* Does it run any code of the binary, or any that is INSTALLED? */
+static bool runs_some(const struct subject *s, const struct kp_target *gpu,
+		      bool installed)
+{
+	for (size_t k = 0; k < s->n_arches; k++)
+		if ((!installed || s->installed[k]) && runs(gpu, s->arches[k]))
+			return true;
+	return false;
+}
+
 /* What --arch asks for must have been built, and be there. */
 static void check_demanded(struct subject *s)
 {
 	struct check *c = s->check;
 
 	for (size_t i = 0; i < c->filter.count; i++) {
+		const struct kp_target *target = &c->filter.targets[i];
 		char text[KP_TARGET_TEXT_MAX];
-		bool any = false;
 
-		for (size_t k = 0; k < s->n_arches; k++) {
-			if (!chosen_by(&c->filter, i, s->arches[k]))
-				continue;
-			any = true;
-			if (!s->installed[k])
-				fault(c, s->b.path, NO_WRAPPER, s->arches[k],
-				      "no archive has it");
-		}
-		kp_target_format(&c->filter.targets[i], text);
-		if (!any)
-			fault(c, s->b.path, NO_WRAPPER, text,
-			      s->b.has_layout ? "no object was built for it"
-					      : "no archive has it");
+		if (check_chosen(s, i) || runs_some(s, target, true))
+			continue;
+		kp_target_format(target, text);
+		fault(c, s->b.path, NO_WRAPPER, text,
+		      s->b.has_layout && !runs_some(s, target, false)
+			      ? "no object was built for it"
+			      : "no archive has it");
 	}
 }
 
