@@ -12,7 +12,7 @@
 enum { OPT_OUTPUT, OPT_ARCHIVE, OPT_ALLOW_MISSING };
 
 static const struct option_help options[] = {
-	[OPT_OUTPUT] = {'o', "output", "OUT", "write OUT, leave FILE as it is"},
+	[OPT_OUTPUT] = {'o', "output", "OUT", "write OUT, and leave FILE as it is"},
 	[OPT_ARCHIVE] = {0, "archive", "ARCHIVE|DIR",
 			 "take objects from here, not from where FILE looks; may be "
 			 "repeated"},
@@ -26,7 +26,13 @@ const struct command_help mark_restore_help = {
 	"[-o OUT] [--archive ARCHIVE|DIR]... [--allow-missing] FILE",
 	"make a converted binary fat again",
 	options,
-	NULL,
+	"Without -o, FILE itself is replaced.",
+};
+
+/* An object that is in no archive, or differs there. */
+struct missing {
+	const char *arch;
+	bool differs;
 };
 
 struct restore {
@@ -40,7 +46,7 @@ struct restore {
 	struct reach reach;
 	struct found_object *found; /* per image of the layout */
 	bool *have;
-	const struct kp_layout_image **missing; /* by architecture */
+	struct missing *missing; /* by architecture */
 	size_t n_missing;
 	bool failed; /* it was told already */
 
@@ -91,14 +97,17 @@ static kpack_error_t find_object(struct restore *r, size_t i, struct kpackx_erro
 	KP_TRY(installed_find(&r->reach, &want, &r->found[i], why));
 	r->have[i] = r->found[i].archive && !r->found[i].differs;
 	if (!r->have[i])
-		r->missing[r->n_missing++] = img;
+		r->missing[r->n_missing++] =
+			(struct missing){img->arch, r->found[i].differs};
 	return KPACK_SUCCESS;
 }
 
 static int by_arch(const void *a, const void *b)
 {
-	return strcmp((*(const struct kp_layout_image *const *)a)->arch,
-		      (*(const struct kp_layout_image *const *)b)->arch);
+	const struct missing *x = a, *y = b;
+	int order = strcmp(x->arch, y->arch);
+
+	return order ? order : x->differs - y->differs;
 }
 
 static kpack_error_t find_objects(struct restore *r, struct kpackx_error *why)
@@ -123,13 +132,15 @@ static kpack_error_t find_objects(struct restore *r, struct kpackx_error *why)
 static void tell_missing(const struct restore *r, const char *what)
 {
 	for (size_t i = 0, end; i < r->n_missing; i = end) {
-		const char *arch = r->missing[i]->arch;
+		const struct missing *first = &r->missing[i];
 
 		for (end = i + 1; end < r->n_missing; end++)
-			if (strcmp(r->missing[end]->arch, arch) != 0)
+			if (by_arch(first, &r->missing[end]) != 0)
 				break;
-		report_error(r->file, "%s: %zu objects are in no archive%s", arch,
-			     end - i, what);
+		report_error(r->file, "%s: %zu objects are %s%s", first->arch, end - i,
+			     first->differs ? "there from another build only"
+					    : "in no archive",
+			     what);
 	}
 }
 

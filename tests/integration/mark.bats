@@ -248,6 +248,20 @@ everything_of() { # FILE: attributes and times, without the bytes
 	ends 0 " 0 faults" mark check /bin/sh # which may be a link
 }
 
+@test "check --arch: what a GPU runs is enough" {
+	make_root --arches gfx90a:xnack+,gfx90a:xnack-,gfx11-generic,gfx906
+	# as the runtime calls them
+	ends 0 " 0 faults" mark check --arch gfx90a:sramecc+:xnack-,gfx1101,gfx906:sramecc+:xnack- root
+	ends 1 "x.so: gfx90a:sramecc+: no object was built for it" mark check --arch gfx90a:sramecc+ root
+	ends 1 "x.so: gfx1030: no object was built for it" mark check --arch gfx1030 root
+	ends 1 "x.so: generic: no object was built for it" mark check --arch generic root
+	rm "root/.kpack/g_gfx90a:xnack-.kpack" root/.kpack/g_gfx11-generic.kpack
+	ends 1 "x.so: gfx90a:sramecc+:xnack-: no archive has it" mark check --arch gfx90a:sramecc+:xnack- root
+	ends 1 "x.so: gfx1101: no archive has it" mark check --arch gfx1101 root
+	ends 1 "x.so: gfx90a:xnack-: no archive has it" mark check --arch gfx90a root
+	ends 0 " 0 faults" mark check --arch gfx90a:sramecc-:xnack+ root
+}
+
 @test "check: an archive under another's name" {
 	make_root
 	cd root/.kpack
@@ -472,7 +486,10 @@ forget_layout() { # FILE: as another tool would have converted it
 	mkdir -p other/lib
 	mkfat --seed two other/lib/x.so
 	kpack pack -q --archives-only --group g other other
-	ends 1 "objects are in no archive" mark restore --archive other/.kpack -o no.so root/lib/x.so
+	ends 1 "gfx1030: 3 objects are there from another build only" mark restore --archive other/.kpack -o no.so root/lib/x.so
+	ends 1 "gfx1100: 3 objects are in no archive" mark restore --archive other/.kpack/g_gfx1030.kpack -o no.so root/lib/x.so
+	ends 0 "gfx1030: 3 objects are there from another build only; left out" mark restore --allow-missing \
+		--archive other/.kpack/g_gfx1030.kpack --archive k/g_gfx1100.kpack -o part.so root/lib/x.so
 	forget_layout root/lib/x.so
 	ends 1 "has no .rocm_kpack_layout" mark restore --archive k -o no.so root/lib/x.so
 	[ ! -e no.so ]
