@@ -83,19 +83,39 @@ static void append_normal(char *path, const char *rest)
 	path[size] = '\0';
 }
 
-/* The real path of the first SIZE bytes; else what PATH begins with, *SIZE becoming 0. */
+/* Bytes of the path without its last component. */
+static size_t parent_size(const char *path, size_t size)
+{
+	while (size && path[size - 1] == '/')
+		size--;
+	while (size && path[size - 1] != '/')
+		size--;
+	return size;
+}
+
+static char *real_until(char *path, size_t end)
+{
+	char saved = path[end], *real;
+
+	path[end] = '\0';
+	real = realpath(path, NULL);
+	path[end] = saved;
+	return real;
+}
+
+/*
+ * The real path of the first *SIZE bytes, or of as many components of them as still exist:
+ * an archive may be replaced between two looks.
+ */
 static char *real_start(char *path, size_t *size)
 {
-	char saved = path[*size], *real = NULL;
+	char *real;
 
-	if (*size) {
-		path[*size] = '\0';
-		real = realpath(path, NULL);
-		path[*size] = saved;
+	for (; *size; *size = parent_size(path, *size)) {
+		real = real_until(path, *size);
+		if (real || errno == ENOMEM)
+			return real;
 	}
-	if (real || errno == ENOMEM)
-		return real;
-	*size = 0;
 	return strdup(path[0] == '/' ? "/" : "");
 }
 

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -227,6 +228,23 @@ static void what_is_missing_is_resolved_by_its_spelling(void **state)
 	check("../loop", "real/x.so", "loop", true);
 }
 
+/* As when a file goes between two looks: the kernel gets there, no name leads there. */
+static void what_has_no_name_any_more_costs_one_component(void **state)
+{
+	char binary[64], want[64];
+	int fd;
+
+	(void)state;
+	assert_int_equal(mkdir("gone", 0755), 0);
+	fd = open("gone", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(rmdir("gone"), 0);
+	snprintf(binary, sizeof(binary), "/proc/self/fd/%d/x.so", fd);
+	snprintf(want, sizeof(want), "/proc/%d/fd/%d/a.kpack", (int)getpid(), fd);
+	check("a.kpack", binary, want, false);
+	close(fd);
+}
+
 static void without_anything_there_paths_stay_relative(void **state)
 {
 	(void)state;
@@ -324,6 +342,7 @@ int main(void)
 		cmocka_unit_test(paths_start_at_the_binarys_directory),
 		cmocka_unit_test(a_linked_directory_leads_beside_its_target),
 		cmocka_unit_test(what_is_missing_is_resolved_by_its_spelling),
+		cmocka_unit_test(what_has_no_name_any_more_costs_one_component),
 		cmocka_unit_test(without_anything_there_paths_stay_relative),
 		cmocka_unit_test(absolute_paths_stay_as_they_are),
 		cmocka_unit_test(the_first_placeholder_stands_for_the_arch),
