@@ -59,7 +59,7 @@ struct kp_layout_bytes {
  * read.
  * NOT_IMPLEMENTED: what cannot be described - a wrapper that leads to no container, more
  * than KP_LAYOUT_INLINE_MAX bytes that no archive has, more than KP_LAYOUT_SECTION_MAX in
- * all.  INVALID_FORMAT, DECOMPRESSION_FAILED: a compressed container that is broken.
+ * all, where what several entries share counts for each.  INVALID_FORMAT, DECOMPRESSION_FAILED: a compressed container that is broken.
  * IO_ERROR: the file changed, or cannot be read.  OUT_OF_MEMORY.
  */
 kpack_error_t kp_layout_make(const struct kp_fatbin *fat, const uint8_t (*xxh3)[16],

@@ -8,9 +8,6 @@
 /* Bytes read at a time, to hash them or to look for what is not zero. */
 enum { PIECE = 256 << 10 };
 
-/* What keeping one run of bytes between entries costs beside the bytes. */
-enum { PIECE_COST = 16 };
-
 struct maker {
 	const struct kp_fatbin *fat;
 	const uint8_t (*xxh3)[16];
@@ -193,7 +190,7 @@ static kpack_error_t add_piece(struct maker *m, struct kp_layout_container *c,
 		bytes = (struct kp_span){bytes.data + 1, bytes.size - 1};
 	if (bytes.size == 0)
 		return KPACK_SUCCESS;
-	KP_TRY(take_room(m, bytes.size + PIECE_COST, &room));
+	KP_TRY(take_room(m, bytes.size + KP_LAYOUT_PIECE_COST, &room));
 	memcpy(room, bytes.data, bytes.size);
 	piece = kp_layout_add_piece(&m->l);
 	if (!piece)
@@ -324,15 +321,24 @@ static kpack_error_t describe_wrappers(struct maker *m)
 	return KPACK_SUCCESS;
 }
 
+/* Entries may share bytes, so that both are counted: those there are, and those meant. */
+static bool is_too_much(const struct kp_containers *list)
+{
+	uint64_t decoded = 0, meant = 0;
+
+	for (size_t i = 0; i < list->count && decoded <= KP_LAYOUT_SECTION_MAX; i++)
+		decoded += list->items[i].payload_size;
+	for (size_t i = 0; i < list->n_images && meant <= KP_LAYOUT_SECTION_MAX; i++)
+		meant += list->images[i].size;
+	return decoded > KP_LAYOUT_SECTION_MAX || meant > KP_LAYOUT_SECTION_MAX;
+}
+
 /* What is written must be readable: kp_layout_parse has the same bounds. */
 static kpack_error_t check_bounds(const struct maker *m)
 {
 	const struct kp_containers *list = &m->fat->containers;
-	uint64_t decoded = 0;
 
-	for (size_t i = 0; i < list->count && decoded <= KP_LAYOUT_SECTION_MAX; i++)
-		decoded += list->items[i].payload_size;
-	if (decoded > KP_LAYOUT_SECTION_MAX || m->l.size > KP_LAYOUT_SECTION_MAX)
+	if (is_too_much(list) || m->l.size > KP_LAYOUT_SECTION_MAX)
 		return kp_fail(m->why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "device code of more than %" PRIu64 " bytes",
 			       KP_LAYOUT_SECTION_MAX);

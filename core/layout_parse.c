@@ -12,7 +12,9 @@ struct parser {
 	struct kp_layout l;
 	struct kp_layout_container *now; /* the one being read */
 	struct kp_span hashes;
-	uint64_t end; /* of the container before */
+	uint64_t end;     /* of the container before */
+	uint64_t decoded; /* bytes of all payloads */
+	uint64_t meant;   /* bytes of all entries, which may share them */
 	struct kpackx_error *why;
 };
 
@@ -354,6 +356,9 @@ static kpack_error_t read_entry(struct parser *p)
 	memcpy(image->arch, target->arch, sizeof(image->arch));
 	KP_TRY(read_gap(p, &image->offset));
 	KP_TRY(read_uint(p, KP_OBJECT_MAX, &image->size));
+	p->meant += image->size;
+	if (p->meant > KP_LAYOUT_SECTION_MAX)
+		return invalid(p, "too many bytes of entries in all");
 	return read_content(p, image);
 }
 
@@ -374,7 +379,9 @@ static kpack_error_t read_pieces(struct parser *p)
 	struct kp_layout_piece *piece;
 	uint32_t n;
 
-	KP_TRY(read_array(p, KP_LAYOUT_INLINE_MAX, &n));
+	KP_TRY(read_array(p, KP_LAYOUT_PIECES_MAX, &n));
+	if (n > KP_LAYOUT_PIECES_MAX - p->l.heap->n_pieces)
+		return invalid(p, "too many runs of bytes in all");
 	while (n--) {
 		piece = kp_layout_add_piece(&p->l);
 		if (!piece)
@@ -633,14 +640,12 @@ static kpack_error_t settle_hashes(struct parser *p)
 /* Containers stand in order; what they hold is bounded too. */
 static kpack_error_t settle(struct parser *p)
 {
-	uint64_t decoded = 0;
-
 	KP_TRY(settle_hashes(p));
 	for (size_t i = 0; i < p->l.n_containers; i++) {
 		p->now = &p->l.containers[i];
 		KP_TRY(settle_container(p, kp_layout_expected(p->end)));
-		decoded += p->now->payload_size;
-		if (decoded > KP_LAYOUT_SECTION_MAX)
+		p->decoded += p->now->payload_size;
+		if (p->decoded > KP_LAYOUT_SECTION_MAX)
 			return wrong(p, "too many bytes in all");
 	}
 	for (size_t i = 0; i < p->l.n_wrappers; i++) {

@@ -29,6 +29,10 @@
 
 #define KP_LAYOUT_VERSION 1
 
+/* What keeping one run of bytes between entries costs beside the bytes. */
+#define KP_LAYOUT_PIECE_COST 16
+#define KP_LAYOUT_PIECES_MAX (KP_LAYOUT_INLINE_MAX / KP_LAYOUT_PIECE_COST)
+
 /* Bytes of a payload that belong to no entry and are not zero. */
 struct kp_layout_piece {
 	uint64_t offset;

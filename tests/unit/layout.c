@@ -815,6 +815,11 @@ static void what_would_make_it_large_is_refused(void **state)
 	memset(s.section.data + 99, 1, far[0].offset - 99);
 	scan(&s);
 	assert_not_made(&s, KPACK_ERROR_NOT_IMPLEMENTED, "that are in no code");
+	s = (struct subject){.section = unequal(16)};
+	scan(&s);
+	for (size_t i = 0; i < 2; i++) /* as if they shared their bytes */
+		s.fat.containers.images[i].size = KP_LAYOUT_SECTION_MAX / 2 + 1;
+	assert_not_made(&s, KPACK_ERROR_NOT_IMPLEMENTED, "device code of more than");
 	/* zeros cost nothing */
 	assert_round_trip(placed_bundle(far, 1, far[0].offset + 1));
 }
@@ -1003,6 +1008,8 @@ static void a_changed_byte_does_no_harm(void **state)
 	"\205\247version" version "\246method" method "\244hash\1\247payload" payload    \
 	"\245level" level
 #define FOUR_GIB_AND_1 "\317\0\0\0\1\0\0\0\1"
+#define FOUR_GIB_ENTRY "\224\0\0\317\0\0\0\1\0\0\0\0\303"
+#define EIGHT(text) text text text text text text text text
 
 struct parts {
 	struct kp_span version, size, targets, wrappers, containers, hashes;
@@ -1108,6 +1115,9 @@ static void what_cannot_be_is_refused(void **state)
 		{ONE(BUNDLE "\221\224\0\240\5\303"), 0, "not a number"},
 		{ONE(BUNDLE "\221\224\0\0" FOUR_GIB_AND_1 "\303"), 0,
 		 "at most 4294967296"},
+		{ONE(BUNDLE "\334\0\21" EIGHT(FOUR_GIB_ENTRY) EIGHT(FOUR_GIB_ENTRY)
+			     FOUR_GIB_ENTRY),
+		 0, "too many bytes of entries"},
 		{ONE(BUNDLE "\221\224\2\0\5\300"), 0, "without its bytes"},
 		{ONE(BUNDLE "\221\224\2\0\5\304\4host"), 0, "with other than its bytes"},
 		{ONE(BUNDLE "\221\223\0\0\5"), 0, "members are missing"},
@@ -1160,6 +1170,38 @@ static void what_cannot_be_is_refused(void **state)
 	}
 }
 
+/* N runs of no bytes each, in every one of two containers. */
+static struct bytes with_runs(uint16_t n)
+{
+	static const struct kp_span head =
+		SPAN("\205" SHAPE("\246bundle", "\0") "\220\245bytes");
+	struct parts parts = {.hashes = SPAN("\304\0")};
+	struct bytes containers = {0}, b;
+
+	put(&containers, "\222", 1);
+	for (int i = 0; i < 2; i++) {
+		put(&containers, head.data, head.size);
+		put(&containers, (uint8_t[]){0xdc, (uint8_t)(n >> 8), (uint8_t)n}, 3);
+		for (unsigned k = 0; k < n; k++)
+			put(&containers, "\222\40\304\0", 4);
+	}
+	parts.containers = bytes_span(&containers);
+	b = build(&parts);
+	bytes_free(&containers);
+	return b;
+}
+
+static void runs_of_bytes_are_counted(void **state)
+{
+	struct bytes b = with_runs(UINT16_MAX);
+
+	(void)state;
+	assert_int_equal(parse(b.data, b.size), KPACK_ERROR_INVALID_METADATA);
+	if (!strstr(why.text, "too many runs"))
+		fail_msg("\"%s\"", why.text);
+	bytes_free(&b);
+}
+
 static void other_keys_are_skipped(void **state)
 {
 	static const struct parts parts = {
@@ -1210,6 +1252,7 @@ int main(void)
 		cmocka_unit_test(a_lying_frame_is_refused),
 		cmocka_unit_test(a_changed_byte_does_no_harm),
 		cmocka_unit_test(what_cannot_be_is_refused),
+		cmocka_unit_test(runs_of_bytes_are_counted),
 		cmocka_unit_test(other_keys_are_skipped),
 	};
 
