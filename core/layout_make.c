@@ -17,7 +17,7 @@ struct maker {
 	uint8_t *buf; /* PIECE */
 	XXH3_state_t *hash;
 	struct kp_ccob_form like; /* what made the last container whose level was found */
-	bool gave_up;             /* looking for levels: one file has one compiler */
+	uint64_t search;          /* for kp_ccob_find_level */
 	struct kpackx_error *why;
 };
 
@@ -258,12 +258,10 @@ static kpack_error_t describe_form(struct maker *m, const struct kp_container *f
 	struct kp_span bytes = {payload->heap, (size_t)payload->source.size};
 
 	KP_TRY(kp_ccob_form_read(src, from, &c->form, m->why));
-	KP_TRY(kp_ccob_find_level(src, from, bytes, &m->like, !m->gave_up, &c->form,
+	KP_TRY(kp_ccob_find_level(src, from, bytes, &m->like, &m->search, &c->form,
 				  m->why));
-	if (c->form.level == 0) {
-		m->gave_up = true;
+	if (c->form.level == 0)
 		return KPACK_SUCCESS;
-	}
 	m->like = c->form;
 	return hash_range(m, src, from->offset, from->size, c->xxh3);
 }
@@ -373,6 +371,7 @@ kpack_error_t kp_layout_make(const struct kp_fatbin *fat, const uint8_t (*xxh3)[
 		.xxh3 = xxh3,
 		.known = known,
 		.compute = compute,
+		.search = KP_CCOB_SEARCH_MAX,
 		.why = why,
 	};
 	kpack_error_t err = describe(&m);

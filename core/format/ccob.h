@@ -36,13 +36,21 @@ bool kp_ccob_form_ok(const struct kp_ccob_form *form);
 uint64_t kp_ccob_hash(struct kp_span payload);
 
 /*
+ * Bytes of payloads over which all levels of the containers of one file may be tried: what
+ * compresses well is looked at to its end by each of them.
+ */
+#define KP_CCOB_SEARCH_MAX (UINT64_C(512) << 20)
+
+/*
  * Find the level that makes container C of SRC out of its PAYLOAD, and set it in FORM;
  * where there is none, FORM's level becomes 0 and the answer is a success.  LIKE (or
- * NULL) is tried first.  SEARCH false: only LIKE and what compilers do by default.
+ * NULL) is tried first, then what compilers do by default, and all others as long as
+ * *SEARCH, which begins as KP_CCOB_SEARCH_MAX, has the bytes for it.  After a search in
+ * vain it is 0: one file has one compiler.
  */
 kpack_error_t kp_ccob_find_level(const struct kp_source *src,
 				 const struct kp_container *c, struct kp_span payload,
-				 const struct kp_ccob_form *like, bool search,
+				 const struct kp_ccob_form *like, uint64_t *search,
 				 struct kp_ccob_form *form, struct kpackx_error *why);
 
 /*

@@ -26,6 +26,9 @@
 #define HEAD ((size_t)64 << 10)
 #define HEAD_ROOM (HEAD + ((size_t)256 << 10))
 
+/* Bytes of payload a search costs at least: those tables. */
+#define SEARCH_MIN (UINT64_C(16) << 20)
+
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 /* The first is what compilers do when nobody says otherwise. */
@@ -308,9 +311,37 @@ static kpack_error_t try_level(const struct search *s, const struct kp_ccob_form
 	return made == SIZE_MAX ? compare_whole(s, form, same, why) : KPACK_SUCCESS;
 }
 
-static kpack_error_t try_levels(const struct search *s, const struct kp_ccob_form *like,
-				size_t n, struct kp_ccob_form *form,
+/* Those in [FIRST, END) of the coder's list, until one makes the same. */
+static kpack_error_t try_levels(const struct search *s, size_t first, size_t end,
+				struct kp_ccob_form *form, bool *same,
 				struct kpackx_error *why)
+{
+	unsigned n = s->coder->n_ranges;
+
+	for (size_t i = first * n; i < end * n && !*same; i++) {
+		form->level = s->coder->levels[i / n];
+		form->long_range = n > 1 && i % 2 == 0;
+		KP_TRY(try_level(s, form, same, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t try_others(const struct search *s, uint64_t *budget,
+				struct kp_ccob_form *form, bool *same,
+				struct kpackx_error *why)
+{
+	uint64_t cost = s->payload.size < SEARCH_MIN ? SEARCH_MIN : s->payload.size;
+
+	if (*same || *budget < cost)
+		return KPACK_SUCCESS;
+	KP_TRY(try_levels(s, 1, s->coder->n_levels, form, same, why));
+	*budget = *same ? *budget - cost : 0;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t try_all(const struct search *s, const struct kp_ccob_form *like,
+			     uint64_t *budget, struct kp_ccob_form *form,
+			     struct kpackx_error *why)
 {
 	bool same = false;
 
@@ -319,11 +350,8 @@ static kpack_error_t try_levels(const struct search *s, const struct kp_ccob_for
 		form->long_range = like->long_range;
 		KP_TRY(try_level(s, form, &same, why));
 	}
-	for (size_t i = 0; i < n * s->coder->n_ranges && !same; i++) {
-		form->level = s->coder->levels[i / s->coder->n_ranges];
-		form->long_range = s->coder->n_ranges > 1 && i % 2 == 0;
-		KP_TRY(try_level(s, form, &same, why));
-	}
+	KP_TRY(try_levels(s, 0, 1, form, &same, why));
+	KP_TRY(try_others(s, budget, form, &same, why));
 	if (!same) {
 		form->level = 0;
 		form->long_range = false;
@@ -343,7 +371,7 @@ static kpack_error_t open_search(struct search *s, struct kpackx_error *why)
 
 kpack_error_t kp_ccob_find_level(const struct kp_source *src,
 				 const struct kp_container *c, struct kp_span payload,
-				 const struct kp_ccob_form *like, bool search,
+				 const struct kp_ccob_form *like, uint64_t *search,
 				 struct kp_ccob_form *form, struct kpackx_error *why)
 {
 	uint64_t header_size = kp_ccob_header_size(form->version);
@@ -357,7 +385,7 @@ kpack_error_t kp_ccob_find_level(const struct kp_source *src,
 		return KPACK_SUCCESS;
 	err = open_search(&s, why);
 	if (!err)
-		err = try_levels(&s, like, search ? s.coder->n_levels : 1, form, why);
+		err = try_all(&s, like, search, form, why);
 	free(s.head);
 	free(s.out);
 	return err;

@@ -813,7 +813,7 @@ static void md5_is_md5(void **state)
 }
 
 /* The only container of B, whose payload is PLAIN: find its level. */
-static void find_level(const struct bytes *b, struct kp_span plain, bool search,
+static void find_level(const struct bytes *b, struct kp_span plain, uint64_t *search,
 		       struct kp_ccob_form *form)
 {
 	struct kp_source src = kp_source_memory(b->data, b->size);
@@ -840,7 +840,7 @@ static void a_ccob_is_written_as_it_was(void **state)
 
 			put_ccob(&b, version, method, bytes_span(&plain));
 			b.data[ccob_header_size(version) - 1] = 0x77;
-			find_level(&b, bytes_span(&plain), false, &form);
+			find_level(&b, bytes_span(&plain), &(uint64_t){0}, &form);
 			assert_int_equal(form.version, version);
 			assert_int_equal(form.method, method);
 			assert_true(form.hash == UINT64_C(0x77) << 56);
@@ -861,6 +861,7 @@ static void a_level_is_looked_for_when_asked(void **state)
 {
 	struct kp_ccob_form form = {3, KP_CCOB_ZSTD, 0, 7, false}, found;
 	struct bytes plain = noisy_bundle(), b = {0};
+	uint64_t search = UINT64_C(20) << 20;
 
 	(void)state;
 	/* what compresses, so that levels differ */
@@ -869,14 +870,19 @@ static void a_level_is_looked_for_when_asked(void **state)
 	assert_int_equal(
 		kp_ccob_encode(&form, bytes_span(&plain), &b.data, &b.size, &why),
 		KPACK_SUCCESS);
-	find_level(&b, bytes_span(&plain), false, &found);
-	assert_int_equal(found.level, 0);
-	find_level(&b, bytes_span(&plain), true, &found);
+	find_level(&b, bytes_span(&plain), &search, &found);
 	assert_int_equal(found.level, 7);
-	/* one byte is another, far behind */
-	b.data[b.size - 5] ^= 1;
-	find_level(&b, bytes_span(&plain), true, &found);
+	/* it costs 16 MiB at least */
+	assert_int_equal(search, 4 << 20);
+	find_level(&b, bytes_span(&plain), &search, &found);
 	assert_int_equal(found.level, 0);
+	assert_int_equal(search, 4 << 20);
+	search = KP_CCOB_SEARCH_MAX;
+	/* one byte is another, far behind: nobody looks again */
+	b.data[b.size - 5] ^= 1;
+	find_level(&b, bytes_span(&plain), &search, &found);
+	assert_int_equal(found.level, 0);
+	assert_int_equal(search, 0);
 	bytes_free(&b);
 	bytes_free(&plain);
 }
