@@ -202,7 +202,7 @@ static struct form form_of(const struct kp_edit *ed, const struct kp_added *a)
 {
 	struct form f = {.segment = a->marker_size};
 
-	f.table = kp_round_up(f.segment + a->table_size, 8);
+	f.table = f.segment + a->table_size;
 	f.end = f.table + a->table_size;
 	f.distance =
 		kp_round_up(a->marker_size, ed->page) + ed->page + f.segment % ed->page;
@@ -259,18 +259,21 @@ static kpack_error_t choose_address(struct kp_edit *ed, struct kp_added *a,
 				    uint64_t *to, struct kpackx_error *why)
 {
 	uint64_t free = kp_round_up(memory_end(ed), ed->page), inside = 0;
+	/* the marker ends where program headers can begin */
+	uint64_t skip = -a->marker_size & 7;
 
-	*to = is_elsewhere(a) ? kp_round_up(cur, ed->page) : kp_round_up(cur, 16);
-	*address = free + *to % ed->page;
-	if (a->table == KP_TABLE_SPARSE) {
-		*address = biased_address(ed, a, f, free, cur);
-		*to = biased_offset(a, f, *address);
-		if (*to - cur > SPARSE_SMALL)
+	if (!is_elsewhere(a)) {
+		*to = kp_round_up(cur, 16);
+		*address = free + *to % ed->page;
+	} else if (a->table == KP_TABLE_BEHIND) {
+		*to = kp_round_up(cur, ed->page) + skip;
+		*address = free + skip;
+	} else {
+		*address = biased_address(ed, a, f, free, cur) + skip;
+		if (biased_offset(a, f, *address) - cur > SPARSE_SMALL)
 			inside = take_from_hole(ed, a, f, cur);
-	}
-	if (inside) {
-		*address = inside;
-		*to = biased_offset(a, f, inside);
+		*address = inside ? inside + skip : *address;
+		*to = biased_offset(a, f, *address);
 	}
 	/* with room for a marker to grow */
 	if (!kp_range_ok(KP_ADDRESS_MAX, *address, BLOCK_MAX) || *to > KP_SPARSE_MAX)

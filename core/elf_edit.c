@@ -217,7 +217,9 @@ static void drop_table_section(struct kp_edit *ed, size_t section)
 	const Elf64_Shdr *s = &ed->sections[section].h;
 	ptrdiff_t at = kp_edit_load_of(ed, s->sh_addr, s->sh_size);
 
-	if (at >= 0 && !has_sections(ed, &ed->segments[at].h, section))
+	/* a segment at the start of the file is never ours, whatever sections say */
+	if (at >= 0 && ed->segments[at].h.p_offset &&
+	    !has_sections(ed, &ed->segments[at].h, section))
 		drop_load(ed, (size_t)at);
 	kp_edit_drop_section(ed, section);
 }

@@ -1212,13 +1212,14 @@ static void check_table_segment(const struct file *f)
 
 	assert_int_equal(t->sh_offset, f->h.e_phoff);
 	assert_int_equal(t->sh_size, size);
-	assert_true(t->sh_addr - load->p_vaddr >= size);
-	assert_true(t->sh_addr - load->p_vaddr < size + 8);
+	assert_int_equal(t->sh_addr - load->p_vaddr, size);
 	assert_int_equal(load->p_filesz, t->sh_addr - load->p_vaddr + size);
 	assert_int_equal(load->p_memsz, load->p_filesz);
 	assert_int_equal(load->p_flags, PF_R);
+	/* strip puts it there, which must be aligned */
+	assert_int_equal(load->p_offset % 8, 0);
 	/* no page of the file is the last one of the data too */
-	assert_int_equal(section(f, KP_MARKER_SECTION)->sh_offset % 4096, 0);
+	assert_true(section(f, KP_MARKER_SECTION)->sh_offset % 4096 < 8);
 }
 
 static void check_where_table_is(const struct shape *s, const struct file *f)
@@ -2080,7 +2081,7 @@ static void some_programs_cannot_be_helped(void **state)
 	l = library();
 	last = phdr_of(&l, PT_LOAD, 3);
 	last->p_memsz = KP_ADDRESS_MAX - last->p_vaddr;
-	refuse(&l, "elf: what is added would have to be at 0x1000000000000");
+	refuse(&l, "elf: what is added would have to be at 0x100000000000");
 }
 
 static void what_is_converted_is_not_converted_again(void **state)
