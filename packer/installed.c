@@ -293,6 +293,19 @@ static kpack_error_t cannot_list(const char *dir, int error, struct kpackx_error
 	return kp_fail_errno(why, error, "%s: cannot read the directory", text);
 }
 
+/* Names looked at for one binary: a thousand directories of hundreds of archives. */
+#define NAMES_MAX (1 << 18)
+
+static kpack_error_t count_names(struct reach *out, int n, struct kpackx_error *why)
+{
+	out->names += n > 0 ? (size_t)n : 0;
+	return out->names <= NAMES_MAX
+		       ? KPACK_SUCCESS
+		       : kp_fail(why, KPACK_ERROR_INVALID_METADATA,
+				 "marker: more than %d names where its search paths lead",
+				 NAMES_MAX);
+}
+
 static kpack_error_t reach_pattern(struct installed *set, const char *path,
 				   struct reach *out, struct kpackx_error *why)
 {
@@ -305,6 +318,8 @@ static kpack_error_t reach_pattern(struct installed *set, const char *path,
 	n = scandir(p.dir, &names, NULL, by_bytes);
 	if (n < 0 && errno != ENOENT && errno != ENOTDIR)
 		err = cannot_list(p.dir, errno, why);
+	else
+		err = count_names(out, n, why);
 	for (int i = 0; i < n; i++) {
 		if (!err)
 			err = reach_name(set, &p, names[i]->d_name, out, why);

@@ -44,12 +44,14 @@ struct reached {
 struct reach {
 	struct reached *items;
 	size_t count, cap;
+	size_t names; /* that were looked at */
 };
 
 /*
  * Add what MARKER's search paths, seen from the file BINARY, lead to: for a path with a
  * placeholder every file that fits.  What does not exist is left out, as the runtime does.
- * OUT_OF_MEMORY; IO_ERROR: a directory cannot be read; errors of kp_search_resolve.
+ * OUT_OF_MEMORY; IO_ERROR: a directory cannot be read; INVALID_METADATA: they lead to too
+ * many names; errors of kp_search_resolve.
  */
 kpack_error_t installed_reach(struct installed *set, const struct kp_marker *marker,
 			      const char *binary, struct reach *out,

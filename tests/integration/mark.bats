@@ -412,6 +412,18 @@ forget_layout() { # FILE: as another tool would have converted it
 	$python -c 'import json; assert json.load(open("got.json"))["not_installed"] == ["gfx1030"]'
 }
 
+@test "check: search paths without end" {
+	make_root
+	mkdir names
+	(cd names && seq 3000 | xargs touch)
+	paths=$(seq -f '--search-path ../../names/@GFXARCH@/%g' 100)
+	mark set $paths root/lib/x.so
+	ends 1 "marker: more than 262144 names where its search paths lead" mark check root
+	paths=$(seq -f '--search-path ../../names/@GFXARCH@/%g' 80)
+	mark set $paths --search-path '../.kpack/g_@GFXARCH@.kpack' root/lib/x.so
+	ends 0 " 0 faults" mark check root
+}
+
 # --- restore -------------------------------------------------------------------------
 
 @test "restore: the same device code, whatever the layout" {
