@@ -101,7 +101,10 @@
 /* Features of one target ID: LLVM knows two, HRX takes four; n of them make 2^n targets. */
 #define KP_FEATURES_MAX 4
 
-/* Files that one look-up of a code object tries: HRX takes 64. */
-#define KP_SEARCH_FILES_MAX 1024
+/*
+ * Files that one look-up of a code object tries: HRX takes 64, AMD's runtime any number.
+ * A caller may list every GPU there is, a marker has room for 6000 patterns.
+ */
+#define KP_SEARCH_FILES_MAX 65536
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "lookup.h"
+#include <search.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,26 +32,29 @@ static char *shown(const char *s, char out[SHOWN_MAX])
 
 /* ---- files ---- */
 
-static bool has_path(const struct kp_lookup *l, const char *path)
+static int cmp_path(const void *a, const void *b)
 {
-	for (size_t i = 0; i < l->n_files; i++)
-		if (strcmp(l->files[i].path, path) == 0)
-			return true;
-	return false;
+	return strcmp(a, b);
+}
+
+static void keep_path(void *path)
+{
+	(void)path;
 }
 
 kpack_error_t kp_lookup_add(struct kp_lookup *l, char *path, struct kpackx_error *why)
 {
 	kpack_error_t err = KPACK_SUCCESS;
 
-	if (has_path(l, path))
+	if (tfind(path, &l->paths, cmp_path))
 		goto drop;
 	if (l->n_files == KP_SEARCH_FILES_MAX) {
 		err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			      "more than %d archives to look into", KP_SEARCH_FILES_MAX);
 		goto drop;
 	}
-	if (!kp_grow(&l->files, l->n_files, &l->files_cap, sizeof(*l->files))) {
+	if (!kp_grow(&l->files, l->n_files, &l->files_cap, sizeof(*l->files)) ||
+	    !tsearch(path, &l->paths, cmp_path)) {
 		err = kp_fail_memory(why, sizeof(*l->files), "a list of archives");
 		goto drop;
 	}
@@ -63,6 +67,7 @@ drop:
 
 void kp_lookup_fini(struct kp_lookup *l)
 {
+	tdestroy(l->paths, keep_path);
 	for (size_t i = 0; i < l->n_files; i++) {
 		kp_cache_put(l->cache, l->files[i].held);
 		free(l->files[i].path);

@@ -20,6 +20,7 @@ struct kp_lookup {
 	bool trace;
 	struct kp_lookup_file *files;
 	size_t n_files, files_cap;
+	void *paths; /* theirs, a tree of <search.h> */
 };
 
 /* What is asked for; borrowed. */

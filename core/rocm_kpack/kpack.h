@@ -137,7 +137,7 @@ KPACK_API kpack_error_t kpack_discover_binary_path(const void *address_in_binary
  * *code_object_out is not NULL even when the size is 0; free it with
  * kpack_free_code_object.
  *
- * INVALID_ARGUMENT      a NULL argument, no archs, more than 1024 archives to look into
+ * INVALID_ARGUMENT      a NULL argument, no archs, more than 65536 archives to look into
  * NOT_IMPLEMENTED       ROCM_KPACK_DISABLE
  * INVALID_METADATA      HIPK_METADATA is not readable, or no map with kernel_name and
  *                       kpack_search_paths

@@ -383,15 +383,45 @@ static void archs_that_are_null_are_left_out(void **state)
 	kpack_cache_destroy(cache);
 }
 
+/* As if a caller listed everything that some table of GPUs has. */
+static void any_number_of_archs_is_taken(void **state)
+{
+	enum { N = 5000 };
+	static char text[N][64];
+	static const char *archs[N];
+	struct marker m = marker_of("lib/libtest.so", "x_@GFXARCH@.kpack");
+	kpack_cache_t cache = new_cache();
+	void *data = NULL;
+	size_t size = 0;
+	char binary[64];
+
+	(void)state;
+	for (int i = 0; i < N; i++) {
+		snprintf(text[i], sizeof(text[i]), "gfx%d:sramecc+:xnack-", 10000 + i);
+		archs[i] = text[i];
+	}
+	archs[N - 1] = "gfx90a:xnack-";
+	snprintf(binary, sizeof(binary), "%s/fake.so", dir);
+	assert_int_equal(
+		kpack_load_code_object(cache, m.at, binary, 0, archs, N, &data, &size),
+		KPACK_SUCCESS);
+	assert_memory_equal(data, "GENERIC_GFX90A", 14);
+	kpack_free_code_object(data);
+	marker_free(&m);
+	kpack_cache_destroy(cache);
+}
+
 /* N different files that are not there, each twice. */
 static char *missing_files(int n)
 {
-	size_t cap = 32768;
-	char *list = calloc(1, cap);
+	char *list = NULL;
+	size_t size;
+	FILE *f = open_memstream(&list, &size);
 
-	assert_non_null(list);
+	assert_non_null(f);
 	for (int i = 0; i < n; i++)
-		text_add(list, cap, "/no/%d:/no/%d:", i, i);
+		fprintf(f, "/no/%d:/no/%d:", i, i);
+	assert_int_equal(fclose(f), 0);
 	return list;
 }
 
@@ -1045,6 +1075,7 @@ int main(void)
 		cmocka_unit_test(objects_are_chosen_by_amds_rules),
 		cmocka_unit_test(what_was_opened_before_changes_nothing),
 		cmocka_unit_test(archs_that_are_null_are_left_out),
+		cmocka_unit_test(any_number_of_archs_is_taken),
 		cmocka_unit_test(too_many_archives_are_refused),
 		cmocka_unit_test(arguments_that_are_null_are_refused),
 		cmocka_unit_test(markers_must_be_whole),
