@@ -7,6 +7,9 @@
 
 #define TRIPLE "amdgcn-amd-amdhsa--"
 
+/* One of a byte, its slash, and what is behind the last slash. */
+enum { COMPONENTS_MAX = KP_NAME_MAX / 2 + 1 };
+
 bool kp_search_has_arch(const char *pattern)
 {
 	return strstr(pattern, KP_SEARCH_ARCH) != NULL;
@@ -27,19 +30,37 @@ static bool exists_until(char *path, size_t end)
 	return there;
 }
 
-/* Bytes of the leading components that exist, the kernel's way. */
-static size_t existing_size(char *path)
+/* Where each component ends. */
+static size_t split_path(const char *path, uint16_t ends[COMPONENTS_MAX])
 {
-	size_t good = 0;
+	size_t n = 0;
 
-	for (size_t at = 0; path[at];) {
+	for (size_t at = 0; path[at]; n++) {
 		at += strspn(path + at, "/");
 		at += strcspn(path + at, "/");
-		if (!exists_until(path, at))
-			break;
-		good = at;
+		ends[n] = (uint16_t)at;
 	}
-	return good;
+	return n;
+}
+
+/*
+ * Bytes of the leading components that exist, the kernel's way.  By halves: the kernel
+ * walks each of a thousand components again for every one behind it.
+ */
+static size_t existing_size(char *path)
+{
+	uint16_t ends[COMPONENTS_MAX];
+	size_t good = 0, bad = split_path(path, ends);
+
+	while (good < bad) {
+		size_t middle = (good + bad) / 2;
+
+		if (exists_until(path, ends[middle]))
+			good = middle + 1;
+		else
+			bad = middle;
+	}
+	return good ? ends[good - 1] : 0;
 }
 
 /* Take the last component off the path of *SIZE bytes; false where ".." must stay. */

@@ -298,6 +298,21 @@ static void a_placeholder_in_the_binarys_path_is_a_name(void **state)
 	check("@GFXARCH@", "none@GFXARCH@/x.so", "none@GFXARCH@/gfx942", false);
 }
 
+static void many_components_are_resolved(void **state)
+{
+	char pattern[KP_NAME_MAX + 1] = "";
+
+	(void)state;
+	for (size_t i = 0; i + 2 < sizeof(pattern); i += 2)
+		memcpy(pattern + i, "./", 2);
+	pattern[KP_NAME_MAX] = '\0';
+	check(pattern, "x.so", "", true);
+	memcpy(pattern + KP_NAME_MAX - 6, "a/../b", 6);
+	check(pattern, "x.so", "b", true);
+	memcpy(pattern + 2000, "a/b/", 4);
+	check(pattern, "x.so", "a/b/b", true);
+}
+
 static void long_paths_are_refused(void **state)
 {
 	char pattern[KP_NAME_MAX + 2], binary[KP_NAME_MAX + 2];
@@ -347,6 +362,7 @@ int main(void)
 		cmocka_unit_test(absolute_paths_stay_as_they_are),
 		cmocka_unit_test(the_first_placeholder_stands_for_the_arch),
 		cmocka_unit_test(a_placeholder_in_the_binarys_path_is_a_name),
+		cmocka_unit_test(many_components_are_resolved),
 		cmocka_unit_test(long_paths_are_refused),
 	};
 
