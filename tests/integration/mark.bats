@@ -369,6 +369,38 @@ forget_layout() { # FILE: as another tool would have converted it
 	same_code fat.so back.so
 }
 
+# The archive of ARCH as another tool would have written it, of OTHER's objects: no hashes, no index.
+foreign() { # ARCH [OTHER]
+	local archive=root/.kpack/g_$1.kpack i
+	for i in 0 1 2; do
+		kpack cat -o "object$i" "root/.kpack/g_${2-$1}.kpack" lib/x.so#$i "${2-$1}"
+	done
+	$python - "$1" <<-'END' >foreign.json
+	import json, sys
+	print(json.dumps({"group": "g", "arches": [sys.argv[1]], "entries": [
+	    {"key": "lib/x.so#%d" % i, "arch": sys.argv[1], "data": {"file": "object%d" % i}} for i in range(3)]}))
+	END
+	rm "$archive"
+	$python "$tools/mkarchive.py" "$archive" foreign.json
+}
+
+@test "check, restore: archives of another tool, without hashes" {
+	make_root
+	foreign gfx1100
+	foreign gfx90a:xnack+
+	ends 0 "9 objects in 3 archives, 0 faults" mark check root
+	ends 0 "bit-identical" mark restore -o back.so root/lib/x.so
+	same_code fat.so back.so
+	foreign gfx1030 gfx1100
+	ends 1 "x.so: wrapper 1: gfx1030: lib/x.so#1 in $PWD/root/.kpack/g_gfx1030.kpack is from another build" mark check root
+	[[ "$output" == *" 3 faults" ]]
+	ends 1 "gfx1030: 3 objects are there from another build only" mark restore root/lib/x.so
+	forget_layout root/lib/x.so
+	ends 0 "9 objects in 3 archives, 0 faults" mark check root
+	damage root/.kpack/g_gfx1100.kpack
+	ends 1 "x.so: wrapper 0: gfx1100: lib/x.so#0 in " mark check root
+}
+
 @test "check: two objects for one architecture" {
 	make_root --twice gfx1030
 	ends 0 "12 objects in 3 archives, 0 faults" mark check root
