@@ -223,8 +223,10 @@ static void tell_done(const struct restore *r)
 		report_error(r->file, "%zu compressed bundles are plain now",
 			     r->plan.n_unpacked);
 	report_text(r->out);
-	printf(": restored%s\n",
-	       r->plan.exact ? ", its device code is bit-identical" : "");
+	printf(": restored%s\n", r->plan.exact ? ", its device code is bit-identical"
+				 : r->b.where.has_device_code
+					 ? ", with the device code that was left in it"
+					 : "");
 }
 
 static kpack_error_t restore_from_archives(struct restore *r, struct kpackx_error *why)
@@ -264,7 +266,6 @@ static kpack_error_t restore_kept(struct restore *r, struct kpackx_error *why)
 				      r->b.fat.containers.count);
 	}
 	r->plan.size = r->b.fat.source.size;
-	r->plan.exact = true;
 	if (!err)
 		err = write_binary(r, offsets, why);
 	if (!err)
