@@ -128,7 +128,7 @@ everything_of() { # FILE: attributes and times, without the bytes
 	[ "$(everything_of other.so)" = "$before" ]
 	[ "$(stat -c %s other.so)" -lt "$(stat -c %s fat.so)" ]
 	answers other.so
-	! grep -qa __CLANG_OFFLOAD_BUNDLE__ other.so
+	if grep -qa __CLANG_OFFLOAD_BUNDLE__ other.so; then return 1; fi
 	ends 0 "" convert fat.so kept.so --keep-device-code
 	grep -qa __CLANG_OFFLOAD_BUNDLE__ kept.so
 	answers kept.so
