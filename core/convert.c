@@ -206,8 +206,8 @@ static kpack_error_t open_bare(int fd, uint64_t size, const struct kp_fatbin *fa
 	err = kp_edit_drop_block(ed, marker, why);
 	if (err)
 		kp_edit_close(ed);
-	else
-		kp_edit_drop_section(ed, marker);
+	else /* its number may be another now */
+		kp_edit_drop_section(ed, kp_edit_find(ed, KP_MARKER_SECTION));
 	return err;
 }
 

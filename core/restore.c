@@ -27,7 +27,8 @@ static kpack_error_t drop_ours(struct kp_edit *ed, struct kpackx_error *why)
 		kp_edit_drop_section(ed, layout);
 	marker = kp_edit_find(ed, KP_MARKER_SECTION);
 	KP_TRY(kp_edit_drop_block(ed, marker, why));
-	kp_edit_drop_section(ed, marker);
+	/* its number may be another now */
+	kp_edit_drop_section(ed, kp_edit_find(ed, KP_MARKER_SECTION));
 	return KPACK_SUCCESS;
 }
 

@@ -111,6 +111,21 @@ complaints() { # FILE
 	survives rpath no-elfcheck
 }
 
+# It puts sections elsewhere: ours may stand before the marker's then.
+@test "patchelf, then set and restore: sections stay" {
+	need patchelf
+	sections() { readelf -SW "$1" | sed -nE 's/^ *\[ *[0-9]+\] (\.[^ ]+).*/\1/p' | grep -v '^\.rocm_kpack' | sort; }
+	for name in $names; do
+		patchelf --set-rpath "$PWD:/a/path/that/is/longer/than/what/was/there:/and:/another" out/$name
+		sections out/$name >want
+		kpack mark restore -o back out/$name
+		sections back | diff want -
+		[ -z "$(readelf -SW back | grep rocm_kpack)" ]
+		kpack mark set --kernel-name "$(printf '%04000d' 0)" out/$name
+		sections out/$name | diff want -
+	done
+}
+
 @test "dwz" {
 	need dwz
 	dwarf_compressed() { dwz "$1"; }
