@@ -125,7 +125,7 @@ static char *real_until(char *path, size_t end)
 }
 
 /*
- * The real path of the first *SIZE bytes, or of as many components of them as still exist:
+ * The real path of the first *SIZE bytes, or of as many components as still exist:
  * an archive may be replaced between two looks.
  */
 static char *real_start(char *path, size_t *size)
