@@ -14,7 +14,7 @@ teardown() {
 @test "demo, offline: an input made up" {
 	KPACK_DEMO_OFFLINE=1 contrib/demo "$KPACK_BIN" >"$BATS_TEST_TMPDIR/out"
 	grep -qx 'identical: 84 objects, .*' "$BATS_TEST_TMPDIR/out"
-	! mountpoint -q "$KPACK_DEMO_DIR/mnt"
+	! mountpoint -q "$KPACK_DEMO_DIR/mnt" || false
 }
 
 # Without a network the demo makes up the input again, which is all that can be asked.
@@ -22,7 +22,7 @@ teardown() {
 	contrib/demo "$KPACK_BIN" >"$BATS_TEST_TMPDIR/out"
 	grep -qE '^identical: (7|84) objects, ' "$BATS_TEST_TMPDIR/out"
 	grep -q '^... restored to the last byte$' "$BATS_TEST_TMPDIR/out"
-	! mountpoint -q "$KPACK_DEMO_DIR/mnt"
+	! mountpoint -q "$KPACK_DEMO_DIR/mnt" || false
 }
 
 @test "demo, an input given" {
@@ -37,5 +37,5 @@ teardown() {
 @test "demo, nothing to pack: fails" {
 	mkdir "$BATS_TEST_TMPDIR/in"
 	echo text >"$BATS_TEST_TMPDIR/in/file"
-	! KPACK_DEMO_INPUTS=$BATS_TEST_TMPDIR/in contrib/demo "$KPACK_BIN"
+	! KPACK_DEMO_INPUTS=$BATS_TEST_TMPDIR/in contrib/demo "$KPACK_BIN" || false
 }

@@ -208,7 +208,7 @@ check_good() { # MOUNTPOINT
 
 @test ".kpackfs resolves, is not listed, and tells" {
 	mount_good
-	! ls -a mnt | grep -q kpackfs
+	! ls -a mnt | grep -q kpackfs || false
 	[ "$(ls mnt/.kpackfs)" = "$(printf 'archives\nconflicts\nstats\nversion')" ]
 	[ "$(cut -f 1-4 mnt/.kpackfs/archives)" = "$(printf '%s\tzstd-per-kernel\tgeneric,gfx1030,gfx90a:xnack+\t6' "$T/src/good.kpack")" ]
 	[ "$(cut -f 5 mnt/.kpackfs/archives)" = "$(stat -c %s src/good.kpack)" ]
@@ -227,7 +227,7 @@ check_good() { # MOUNTPOINT
 	cat mnt/share/y.dat mnt/share/x.db >/dev/null
 	grep -q '"reads": 0' <&5
 	exec 5<&-
-	! grep -q '"reads": 0' mnt/.kpackfs/stats
+	! grep -q '"reads": 0' mnt/.kpackfs/stats || false
 	# many at once, and forgotten again
 	for _ in $(seq 50); do cat mnt/.kpackfs/* >/dev/null & done
 	wait
@@ -485,7 +485,7 @@ ad.kpack"
 	echo junk >src/bad.kpack
 	run -1 m "$T/src"
 	[[ $output == *"bad.kpack: "* ]]
-	! mountpoint -q mnt
+	! mountpoint -q mnt || false
 	gone
 }
 
@@ -507,7 +507,7 @@ ad.kpack"
 	[[ $output == "kpackfs: "*"nowhere: No such file"* ]]
 	touch file
 	run -1 kpackfs "$T/src" "$T/file"
-	! mountpoint -q mnt
+	! mountpoint -q mnt || false
 	gone
 }
 
@@ -523,7 +523,7 @@ ad.kpack"
 		run -2 kpackfs $arguments
 		[[ $output == "kpackfs: "* ]] || [[ $output == *"missing argument"* ]]
 	done
-	! mountpoint -q mnt
+	! mountpoint -q mnt || false
 }
 
 @test "help and version" {
@@ -619,7 +619,7 @@ ad.kpack"
 	mount_good
 	pgrep -f "kpackfs .*$T/mnt" >/dev/null
 	unmount
-	! mountpoint -q mnt
+	! mountpoint -q mnt || false
 }
 
 @test "signals unmount" {
@@ -628,7 +628,7 @@ ad.kpack"
 		m "$T/src"
 		pkill -$s -f "kpackfs $T/src $T/mnt"
 		gone
-		! mountpoint -q mnt
+		! mountpoint -q mnt || false
 	done
 }
 
@@ -739,7 +739,7 @@ foreground() {
 	check_good mnt
 	fusermount3 -u mnt
 	./mount.kpackfs "$T/src" "$T/mnt" -f -o rw
-	! mountpoint -q mnt
+	! mountpoint -q mnt || false
 }
 
 @test "overlayfs on top" {
