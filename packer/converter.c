@@ -272,9 +272,9 @@ static kpack_error_t work(void *arg, void *state, size_t job, void **result,
 	if (err) {
 		*result = NULL;
 		discard(NULL, w);
+		kp_fail_prefix(&fault, err, "%s", entry_of(c, job)->path);
 		if (why)
 			*why = fault;
-		kp_fail_prefix(why, err, "%s", entry_of(c, job)->path);
 	}
 	return err;
 }
