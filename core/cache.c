@@ -57,11 +57,16 @@ static bool same_file(const struct stat *a, const struct stat *b)
 }
 
 /* ST is NULL when nothing is at PATH: what was opened there before. */
+static bool is_meant(const struct kp_cached *e, const char *path, const struct stat *st)
+{
+	return st ? same_file(&e->st, st) : !e->opening && strcmp(e->path, path) == 0;
+}
+
 static struct kp_cached *find(const struct kp_cache *c, const char *path,
 			      const struct stat *st)
 {
 	for (struct kp_cached *e = c->first; e; e = e->next)
-		if (st ? same_file(&e->st, st) : strcmp(e->path, path) == 0)
+		if (is_meant(e, path, st))
 			return e;
 	return NULL;
 }
@@ -161,7 +166,8 @@ static struct kp_cached *enter(struct kp_cache *c, const char *path,
 	*fresh = !e;
 	if (e) {
 		join(c, e);
-		old = retire(c, path, e);
+		if (e->listed) /* it may have failed, or been replaced, meanwhile */
+			old = retire(c, path, e);
 	} else if (st && (e = entry_new(path, st))) {
 		list(c, e);
 	}
@@ -170,17 +176,15 @@ static struct kp_cached *enter(struct kp_cache *c, const char *path,
 	return e;
 }
 
-kpack_error_t kp_cache_get(struct kp_cache *c, const char *path, struct kp_cached **out,
-			   struct kpackx_error *why)
+/* What is at PATH now. */
+static kpack_error_t get_present(struct kp_cache *c, const char *path,
+				 const struct stat *st, struct kp_cached **out,
+				 struct kpackx_error *why)
 {
-	struct stat st;
-	int missing = stat(path, &st) ? errno : 0;
 	kpack_error_t err;
 	bool fresh;
-	struct kp_cached *e = enter(c, path, missing ? NULL : &st, &fresh);
+	struct kp_cached *e = enter(c, path, st, &fresh);
 
-	if (!e && missing)
-		return kp_fail_errno(why, missing, "cannot open");
 	if (!e)
 		return kp_fail_memory(why, sizeof(*e), "an open archive");
 	if (fresh)
@@ -194,6 +198,29 @@ kpack_error_t kp_cache_get(struct kp_cache *c, const char *path, struct kp_cache
 		*why = e->why;
 	kp_cache_put(c, e);
 	return err;
+}
+
+kpack_error_t kp_cache_get(struct kp_cache *c, const char *path, struct kp_cached **out,
+			   struct kpackx_error *why)
+{
+	struct kpackx_error reason = {0};
+	struct kp_cached *e = NULL;
+	kpack_error_t err;
+	struct stat st;
+	bool missing = stat(path, &st) != 0, fresh;
+
+	if (missing)
+		err = kp_fail_errno(&reason, errno, "cannot open");
+	else
+		err = get_present(c, path, &st, &e, &reason);
+	/* it may also go between the look and the opening */
+	if (missing || err == KPACK_ERROR_FILE_NOT_FOUND)
+		e = enter(c, path, NULL, &fresh);
+	if (e)
+		*out = e;
+	else if (why)
+		*why = reason;
+	return e ? KPACK_SUCCESS : err;
 }
 
 void kp_cache_put(struct kp_cache *c, struct kp_cached *e)

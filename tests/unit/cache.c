@@ -311,6 +311,50 @@ static void files_change_while_threads_use_them(void **state)
 	kp_cache_fini(&s.c);
 }
 
+/* Get what was opened before, also while its file comes and goes. */
+static void *use_always(void *arg)
+{
+	struct shared *s = arg;
+	bool good = true;
+
+	pthread_barrier_wait(&s->start);
+	while (!s->done) {
+		struct kp_cached *e = NULL;
+
+		good &= kp_cache_get(&s->c, at("v"), &e, NULL) == KPACK_SUCCESS;
+		kp_cache_put(&s->c, e);
+	}
+	return good ? s : NULL;
+}
+
+static void a_file_that_goes_meanwhile_stays_open(void **state)
+{
+	struct shared s = {.done = false};
+	pthread_t threads[4];
+
+	(void)state;
+	put_archive("v", "one");
+	assert_int_equal(kp_cache_init(&s.c, NULL), KPACK_SUCCESS);
+	kp_cache_put(&s.c, get(&s.c, "v"));
+	pthread_barrier_init(&s.start, NULL, COUNT(threads) + 1);
+	for (size_t i = 0; i < COUNT(threads); i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, use_always, &s), 0);
+	pthread_barrier_wait(&s.start);
+	for (int i = 0; i < 2000; i++) {
+		put_archive("v", "two");
+		unlink(at("v"));
+	}
+	s.done = true;
+	for (size_t i = 0; i < COUNT(threads); i++) {
+		void *good;
+
+		pthread_join(threads[i], &good);
+		assert_non_null(good);
+	}
+	pthread_barrier_destroy(&s.start);
+	kp_cache_fini(&s.c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -322,6 +366,7 @@ int main(void)
 		cmocka_unit_test(failures_are_not_kept),
 		cmocka_unit_test(threads_wait_for_one_opening),
 		cmocka_unit_test(files_change_while_threads_use_them),
+		cmocka_unit_test(a_file_that_goes_meanwhile_stays_open),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
