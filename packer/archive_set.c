@@ -150,7 +150,7 @@ static enum existing_fate fate_of(const void *arg, const struct existing_archive
 	char text[KP_TARGET_TEXT_MAX];
 
 	if (arch.size >= sizeof(text) ||
-	    !set->options.stores(set->options.stores_arg, key, arch))
+	    !set->options.stores(set->options.stores_arg, key, arch, archive->number))
 		return ENTRY_STAYS;
 	memcpy(text, arch.data, arch.size);
 	text[arch.size] = 0;
@@ -299,12 +299,14 @@ static bool any_passes(const struct archive_set *set, const struct archive_need 
 	return false;
 }
 
-unsigned archive_set_begin_binary(struct archive_set *set,
+unsigned archive_set_begin_binary(struct archive_set *set, unsigned least,
 				  const struct archive_need *needs, size_t n)
 {
 	unsigned volume;
 
 	pthread_mutex_lock(&set->lock);
+	if (!set->options.force && set->volume < least)
+		set->volume = least;
 	while (any_passes(set, needs, n))
 		set->volume++;
 	volume = set->volume;

@@ -26,8 +26,9 @@ struct archive_set_options {
 	bool force;           /* replace existing archives instead of adding to them */
 	const struct families *families;
 	const char *inherit; /* directory whose archives shall be in DIR too; or NULL */
-	/* Will this run store an entry of that name?  It makes room where one stood. */
-	bool (*stores)(const void *arg, struct kp_span key, struct kp_span arch);
+	/* Will this run store an entry of that name?  One stands in that volume. */
+	bool (*stores)(const void *arg, struct kp_span key, struct kp_span arch,
+		       unsigned volume);
 	const void *stores_arg;
 };
 
@@ -53,9 +54,10 @@ struct archive_need {
 /*
  * Begin a binary: when one of its architectures' blobs could pass its bound, with what stays of
  * the archive that stands there, all go on in another volume, so that one binary is
- * never spread over two.  Returns the number of the volume.
+ * never spread over two.  It does not go back before volume LEAST, where it stood until
+ * now: what a killed run converted of it leads there.  Returns the number of the volume.
  */
-unsigned archive_set_begin_binary(struct archive_set *set,
+unsigned archive_set_begin_binary(struct archive_set *set, unsigned least,
 				  const struct archive_need *needs, size_t n);
 
 /*

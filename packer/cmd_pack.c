@@ -22,9 +22,17 @@ struct pack {
 
 /* --- archives ------------------------------------------------------------------------ */
 
-static bool stores(const void *plan, struct kp_span key, struct kp_span arch)
+static bool stores(const void *arg, struct kp_span key, struct kp_span arch,
+		   unsigned volume)
 {
-	return plan_stores(plan, key, arch);
+	const struct plan *plan = arg;
+	uint32_t binary;
+
+	if (!plan_stores(plan, key, arch, &binary))
+		return false;
+	if (plan->binaries[binary].volume < volume)
+		plan->binaries[binary].volume = volume;
+	return true;
 }
 
 static kpack_error_t open_set(struct pack *p, struct kpackx_error *why)

@@ -301,7 +301,7 @@ static kpack_error_t name_object(struct packer *p, const struct plan_object *o,
 
 static void begin_binary(struct packer *p, struct plan_binary *b)
 {
-	b->volume = archive_set_begin_binary(p->set, b->needs, b->n_needs);
+	b->volume = archive_set_begin_binary(p->set, b->volume, b->needs, b->n_needs);
 }
 
 static kpack_error_t commit(void *arg, size_t job, void *result, struct kpackx_error *why)

@@ -318,7 +318,8 @@ static bool split_key(struct kp_span key, struct kp_span *path, uint32_t *index)
 	return n <= UINT32_MAX;
 }
 
-bool plan_stores(const struct plan *plan, struct kp_span key, struct kp_span arch)
+bool plan_stores(const struct plan *plan, struct kp_span key, struct kp_span arch,
+		 uint32_t *binary)
 {
 	struct plan_name name = {0};
 	char text[KP_TARGET_TEXT_MAX];
@@ -336,6 +337,7 @@ bool plan_stores(const struct plan *plan, struct kp_span key, struct kp_span arc
 	     !plan_find(plan, (struct kp_span){path.data, (size_t)(at - path.data)},
 			&name.binary)))
 		return false;
+	*binary = name.binary;
 	return bsearch(&name, plan->names, plan->n_names, sizeof(name), by_name) != NULL;
 }
 

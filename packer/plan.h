@@ -26,7 +26,7 @@ struct plan_binary {
 	struct input *input;
 	struct archive_need *needs;
 	size_t n_needs;
-	unsigned volume; /* that it was stored in */
+	unsigned volume; /* that it stood in, or 1; then that it was stored in */
 };
 
 /* KEY#INDEX for an architecture. */
@@ -61,9 +61,11 @@ void plan_close(struct plan *plan);
 bool plan_find(const struct plan *plan, struct kp_span key, uint32_t *binary);
 
 /*
- * Will an entry KEY (with its "#n") be stored for ARCH?  A "@kind" in it is not looked
- * at: whether an object gets one is known when it is compared with the others.
+ * Will an entry KEY (with its "#n") be stored for ARCH, and for which binary?  A "@kind"
+ * in it is not looked at: whether an object gets one is known when it is compared with the
+ * others.
  */
-bool plan_stores(const struct plan *plan, struct kp_span key, struct kp_span arch);
+bool plan_stores(const struct plan *plan, struct kp_span key, struct kp_span arch,
+		 uint32_t *binary);
 
 #endif

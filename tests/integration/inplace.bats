@@ -282,6 +282,31 @@ recover() { # BEFORE TREE WANT
 	done
 }
 
+@test "killed between the links of a binary in a later volume" {
+	strace -f -o /dev/null -e trace=none true 2>/dev/null || skip "needs strace"
+	mkdir -p before/lib
+	mkfat --seed 1 --arches gfx942 --size 1000 before/lib/a.so
+	mkfat --seed 2 --arches gfx942 --size 60000 before/lib/m.so
+	mkfat --seed 3 --arches gfx942 --size 1000 before/lib/z.so
+	ln before/lib/z.so before/z2.so
+	ln before/lib/z.so before/z3.so
+	# converted, m would leave room for z in the first volume
+	for n in 5 6 7 8; do
+		rm -rf in
+		cp -a before in
+		status=0
+		ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 strace -f -o trace -e trace=renameat \
+			-e inject=renameat:signal=KILL:when=$n "$KPACK_BIN/kpack" pack -q --jobs 1 \
+			--group g --volume-size 40000 --in-place in || status=$?
+		[ $status -ne 0 ] || break
+		treecheck code before in
+		inplace --group g --volume-size 40000 in
+		treecheck code before in
+		same before in
+	done
+	[ $n = 8 ]
+}
+
 @test "killed at any time, and run again" {
 	make_tree before
 	for i in 1 2 3 4 5 6; do
