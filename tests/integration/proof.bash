@@ -110,7 +110,7 @@ record() { # FILE AGENTS [FUNCTION]
 	rm -f log
 	LD_LIBRARY_PATH=$stub:${LIBRARIES-} STUB_LOG=$PWD/log STUB_ARCHES=$2 run_host "$1" "${3-answer}" >said ||
 		{ echo "$1: exit $?"; return 1; }
-	! grep fault log || false
+	! grep -E '^[^ ]+ [0-9]+ fault ' log || false
 	sort log said
 }
 
