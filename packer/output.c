@@ -10,12 +10,32 @@
 
 /* --- where --------------------------------------------------------------------------- */
 
-/* PATH resolved as far as it exists, the rest as it is spelled; NULL: out of memory. */
+/*
+ * NAME in PARENT, a resolved path, of which not all exists yet.  One that is relative could
+ * not be resolved, and nothing can be made in it.
+ */
+static char *append(const char *parent, const char *name)
+{
+	const char *slash = strrchr(parent, '/');
+	char *path;
+
+	if (!slash || strcmp(name, ".") == 0)
+		return strdup(parent);
+	/* what is missing will be a directory, not a link */
+	if (strcmp(name, "..") == 0)
+		return slash > parent ? strndup(parent, (size_t)(slash - parent))
+				      : strdup("/");
+	if (asprintf(&path, "%s/%s", slash[1] ? parent : "", name) < 0)
+		return NULL;
+	return path;
+}
+
+/* PATH resolved, what does not exist yet too; NULL: out of memory. */
 static char *resolve(const char *path)
 {
 	char *real = realpath(path, NULL), *parent, *copy, *slash;
 
-	if (real || errno != ENOENT)
+	if (real || errno != ENOENT || strcmp(path, ".") == 0)
 		return real ? real : strdup(path);
 	copy = strdup(path);
 	slash = copy ? strrchr(copy, '/') : NULL;
@@ -26,8 +46,7 @@ static char *resolve(const char *path)
 	if (slash)
 		*slash = 0;
 	parent = !copy ? NULL : resolve(!slash ? "." : slash == copy ? "/" : copy);
-	if (!parent || asprintf(&real, "%s/%s", parent, slash ? slash + 1 : copy) < 0)
-		real = NULL;
+	real = parent ? append(parent, slash ? slash + 1 : copy) : NULL;
 	free(parent);
 	free(copy);
 	return real;

@@ -215,6 +215,10 @@ make_tree() { # DIR
 	usage "OUTPUT is inside INPUT" in in/out
 	usage "OUTPUT is inside INPUT" in in/a/b/c/
 	usage "OUTPUT is inside INPUT" in other/link/new/dir
+	usage "OUTPUT is inside INPUT" in new/../in/out
+	usage "OUTPUT is inside INPUT" in new/./er/..//../in/lib/out
+	usage "--in-place" in new/../in
+	[ ! -e new ]
 	usage "INPUT is inside OUTPUT" in/lib in
 	usage "INPUT is inside OUTPUT" in .
 	usage "--in-place" in in
@@ -227,6 +231,15 @@ make_tree() { # DIR
 	[ ! -e in/.kpack ]
 	fails "missing: cannot look at it" missing out
 	[ ! -e out ]
+	# a working directory that is gone
+	mkdir gone
+	(
+		cd gone
+		rmdir ../gone
+		status=0
+		kpack pack "$T/in" out 2>/dev/null || status=$?
+		[ $status -eq 1 ]
+	)
 	# a name that only begins alike is another directory
 	kpack pack -q in in2
 	treecheck code in in2
