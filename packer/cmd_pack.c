@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* kpack pack: fat binaries in, archives and converted binaries out. */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include "command.h"
 #include "copy.h"
 #include "pack_report.h"
@@ -53,6 +56,21 @@ static kpack_error_t open_set(struct pack *p, struct kpackx_error *why)
 	return archive_set_open(&where, &p->set, why);
 }
 
+/* Archives that are on the disk are lost all the same when their directory is not. */
+static kpack_error_t flush_directory(const char *path, struct kpackx_error *why)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (fd < 0)
+		return kp_fail_errno(why, errno, "%s: cannot open the directory", path);
+	/* file systems that cannot flush a directory say EINVAL */
+	if (fsync(fd) < 0 && errno != EINVAL)
+		err = kp_fail_errno(why, errno, "%s: cannot flush", path);
+	close(fd);
+	return err;
+}
+
 /* The directories of a tree that was written before may forbid it. */
 static kpack_error_t make_dirs(const struct pack *p, struct kpackx_error *why)
 {
@@ -68,7 +86,9 @@ static kpack_error_t make_dirs(const struct pack *p, struct kpackx_error *why)
 		if (err)
 			return kp_fail_prefix(why, err, "%s", p->args.output);
 	}
-	return kp_mkdirs(p->archives, 0777, why);
+	KP_TRY(kp_mkdirs(p->archives, 0777, why));
+	return p->args.mode == PACK_IN_PLACE ? flush_directory(p->args.output, why)
+					     : KPACK_SUCCESS;
 }
 
 static kpack_error_t store(struct pack *p, struct kpackx_error *why)
@@ -85,10 +105,19 @@ static kpack_error_t store(struct pack *p, struct kpackx_error *why)
 	return err ? err : archive_set_publish(p->set, why);
 }
 
+/* A temporary file in a tree that is changed may be that of a run at work: wait for it. */
+static bool has_leftovers(const struct pack *p)
+{
+	for (size_t i = 0; i < p->scan.n_entries; i++)
+		if (p->scan.entries[i].leftover)
+			return p->args.mode == PACK_IN_PLACE;
+	return false;
+}
+
 /* The set stays open while binaries are converted: it keeps other runs away. */
 static kpack_error_t write_archives(struct pack *p, struct kpackx_error *why)
 {
-	if (p->plan.n_objects == 0 && !p->inherit)
+	if (p->plan.n_objects == 0 && !p->inherit && !has_leftovers(p))
 		return KPACK_SUCCESS;
 	KP_TRY(make_dirs(p, why));
 	KP_TRY(open_set(p, why));

@@ -217,6 +217,29 @@ make_tree() { # DIR
 	[ "$(treecheck list in | grep -c '^converted')" = 5 ]
 }
 
+@test "what another run may be writing is not removed before that one is done" {
+	strace -f -o /dev/null -e trace=none true 2>/dev/null || skip "needs strace"
+	make_tree in
+	inplace in
+	: >in/lib/.kpack-0123456789abcdef.tmp
+	ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 strace -f -o trace \
+		-e trace=flock,unlink "$KPACK_BIN/kpack" pack -q --in-place in
+	[ ! -e in/lib/.kpack-0123456789abcdef.tmp ]
+	grep -oE '(flock|unlink)\(' trace | head -n 2 | tr -d '\n' >order
+	[ "$(cat order)" = "flock(unlink(" ]
+}
+
+@test "archives and their directory are on the disk before a binary is replaced" {
+	strace -f -o /dev/null -e trace=none true 2>/dev/null || skip "needs strace"
+	make_tree in
+	ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 strace -f -y -o trace \
+		-e trace=fsync,renameat "$KPACK_BIN/kpack" pack -q --in-place in
+	grep -nE 'renameat\(.*/in/(lib|bin|lib/deep)>' trace | head -n 1 | cut -d : -f 1 >first
+	head -n "$(cat first)" trace >before
+	grep -qE 'fsync\([0-9]+<[^>]*/in>\)' before
+	grep -qE 'fsync\([0-9]+<[^>]*/in/.kpack>\)' before
+}
+
 @test "a converted file that has the same code, but is another, is left alone" {
 	mkdir -p in/lib in/x
 	mkfat --seed 1 in/lib/a.so
