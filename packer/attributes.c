@@ -29,13 +29,14 @@ static bool copy_owner(int to, const struct stat *st, kpack_error_t *err,
 	return false;
 }
 
-static kpack_error_t copy_owner_and_mode(int to, const struct stat *st,
+static kpack_error_t copy_owner_and_mode(int to, const struct stat *st, bool *owned,
 					 struct kpackx_error *why)
 {
 	mode_t mode = st->st_mode & 07777;
 	kpack_error_t err;
 
-	if (!copy_owner(to, st, &err, why))
+	*owned = copy_owner(to, st, &err, why);
+	if (!*owned)
 		mode &= (mode_t) ~(S_ISUID | S_ISGID);
 	KP_TRY(err);
 	/* one that the directory gave to new files */
@@ -51,16 +52,20 @@ static bool is_signature(const char *name)
 	return strcmp(name, "security.ima") == 0 || strcmp(name, "security.evm") == 0;
 }
 
-/* May this one be lost?  A label comes from the policy where it cannot be set. */
-static bool may_fail(const char *name, int error)
+/*
+ * May this one be lost?  A label comes from the policy where it cannot be set;
+ * capabilities are, like set-ID bits, not for another owner's file.
+ */
+static bool may_fail(const char *name, bool owned, int error)
 {
 	return error == ENOTSUP ||
+	       (error == EPERM && !owned && strcmp(name, "security.capability") == 0) ||
 	       (error == EPERM && strncmp(name, "trusted.", 8) == 0) ||
 	       ((error == EPERM || error == EACCES) &&
 		strcmp(name, "security.selinux") == 0);
 }
 
-static kpack_error_t copy_xattr(int from, int to, const char *name, void *buf,
+static kpack_error_t copy_xattr(int from, int to, const char *name, bool owned, void *buf,
 				struct kpackx_error *why)
 {
 	ssize_t n = fgetxattr(from, name, buf, XATTR_MAX);
@@ -69,12 +74,12 @@ static kpack_error_t copy_xattr(int from, int to, const char *name, void *buf,
 		return KPACK_SUCCESS; /* taken away meanwhile */
 	if (n >= 0 && fsetxattr(to, name, buf, (size_t)n, 0) == 0)
 		return KPACK_SUCCESS;
-	if (may_fail(name, errno))
+	if (may_fail(name, owned, errno))
 		return KPACK_SUCCESS;
 	return kp_fail_errno(why, errno, "cannot keep its attribute %s", name);
 }
 
-static kpack_error_t copy_xattrs(int from, int to, char *names, void *buf,
+static kpack_error_t copy_xattrs(int from, int to, bool owned, char *names, void *buf,
 				 struct kpackx_error *why)
 {
 	ssize_t n = flistxattr(from, names, XATTR_MAX);
@@ -85,7 +90,7 @@ static kpack_error_t copy_xattrs(int from, int to, char *names, void *buf,
 		return kp_fail_errno(why, errno, "cannot list its attributes");
 	for (const char *name = names; name < names + n; name += strlen(name) + 1)
 		if (!is_signature(name))
-			KP_TRY(copy_xattr(from, to, name, buf, why));
+			KP_TRY(copy_xattr(from, to, name, owned, buf, why));
 	return KPACK_SUCCESS;
 }
 
@@ -95,14 +100,15 @@ kpack_error_t attributes_copy(int from, int to, const struct stat *st,
 	struct timespec times[2] = {st->st_atim, st->st_mtim};
 	char *names = malloc(XATTR_MAX), *buf = malloc(XATTR_MAX);
 	kpack_error_t err;
+	bool owned = false;
 
 	if (!names || !buf)
 		err = kp_fail_memory(why, XATTR_MAX, "attributes");
 	else
-		err = copy_owner_and_mode(to, st, why);
+		err = copy_owner_and_mode(to, st, &owned, why);
 	/* after the owner, whose change takes capabilities away */
 	if (!err)
-		err = copy_xattrs(from, to, names, buf, why);
+		err = copy_xattrs(from, to, owned, names, buf, why);
 	if (!err && futimens(to, times) < 0)
 		err = kp_fail_errno(why, errno, "cannot keep its times");
 	free(names);

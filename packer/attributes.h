@@ -12,7 +12,7 @@
  * afterwards.  Signatures of the content (IMA, EVM) are left out: they would be wrong.
  *
  * Who may not give files away keeps them, and then set-user-ID and set-group-ID bits
- * are not set; a caller to whom that matters looks at the owner afterwards.
+ * are not set, nor capabilities without the privilege to; a caller to whom that matters looks at the owner afterwards.
  * IO_ERROR: another attribute cannot be kept.  OUT_OF_MEMORY.
  */
 kpack_error_t attributes_copy(int from, int to, const struct stat *st,

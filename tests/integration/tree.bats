@@ -509,6 +509,8 @@ make_tree() { # DIR
 	chown 12:34 in/lib/liba.so.1
 	chmod 0644 in/lib/liba.so.1
 	chmod 4755 in/bin/script
+	setcap cap_net_raw+ep in/bin/tool
+	setcap cap_net_raw+ep in/sparse
 	mkdir nobody
 	chown 65534:65534 nobody
 	as_nobody "$KPACK_BIN/kpack" pack in nobody/out 2>err
@@ -517,6 +519,8 @@ make_tree() { # DIR
 	treecheck code in nobody/out
 	[ "$(stat -c %u:%a nobody/out/lib/liba.so.1)" = 65534:644 ]
 	[ "$(stat -c %a nobody/out/bin/script)" = 755 ]
+	[ -z "$(getcap nobody/out/bin/tool nobody/out/sparse)" ]
+	getfattr -n user.note nobody/out/bin/tool >/dev/null
 	[ "$(stat -c %a nobody/out/share/doc)" = 555 ]
 	# again, over directories that may not be written into
 	as_nobody "$KPACK_BIN/kpack" pack -q in nobody/out
