@@ -266,7 +266,8 @@ int cmd_pack(int argc, char **argv)
 	struct pack p = {0};
 	int status = pack_args_parse(&p.args, argc, argv);
 
-	if (!status && scan_open(p.args.input, p.args.prefix, &p.scan, &why)) {
+	if (!status && scan_open(p.args.input, p.args.prefix,
+				 p.args.mode != PACK_ARCHIVES, &p.scan, &why)) {
 		report_why(p.args.input, &why);
 		status = EXIT_FAULT;
 	} else if (!status) {

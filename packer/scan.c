@@ -205,21 +205,43 @@ static char *make_key(const char *prefix, const char *relative)
 }
 
 /* Look into one file and keep it when it has device code to pack. */
+/* Is ERR about what is in the file, and not about reading it? */
+static bool is_content(kpack_error_t err)
+{
+	return err != KPACK_ERROR_IO_ERROR && err != KPACK_ERROR_FILE_NOT_FOUND &&
+	       err != KPACK_ERROR_OUT_OF_MEMORY;
+}
+
+/* A file that cannot be packed: a note where that does no harm, else a fault. */
+static kpack_error_t take_fault(struct scan *scan, struct scan_entry *e, bool alone,
+				const struct kpackx_error *fault,
+				struct kpackx_error *why)
+{
+	if (!scan->tolerant || alone || !is_content(fault->code)) {
+		report_why(e->path, fault);
+		scan->n_faults++;
+		return KPACK_SUCCESS;
+	}
+	e->fault = strdup(fault->text);
+	e->note = e->fault;
+	return e->fault ? KPACK_SUCCESS
+			: kp_fail_memory(why, strlen(fault->text), "a note");
+}
+
 static kpack_error_t classify(struct scan *scan, size_t entry, const char *key,
 			      bool alone, struct kpackx_error *why)
 {
 	struct scan_entry *e = &scan->entries[entry];
 	struct input *in = malloc(sizeof(*in));
 	struct kpackx_error fault = {0};
+	kpack_error_t err = KPACK_SUCCESS;
 
 	if (!in)
 		return kp_fail_memory(why, sizeof(*in), "an input");
 	scan->n_files++;
 	if (input_open(e->path, key, in, &fault)) {
-		report_why(e->path, &fault);
-		scan->n_faults++;
 		free(in);
-		return KPACK_SUCCESS;
+		return take_fault(scan, e, alone, &fault, why);
 	}
 	in->entry = entry;
 	if (in->fat.kind != KP_FATBIN_NONE) {
@@ -230,13 +252,14 @@ static kpack_error_t classify(struct scan *scan, size_t entry, const char *key,
 			return keep_input(scan, in, why);
 		}
 		if (!e->note) {
-			report_error(e->path, "its path cannot be a key");
-			scan->n_faults++;
+			kp_fail(&fault, KPACK_ERROR_INVALID_ARGUMENT,
+				"its path cannot be a key");
+			err = take_fault(scan, e, alone, &fault, why);
 		}
 	}
 	input_fini(in);
 	free(in);
-	return KPACK_SUCCESS;
+	return err;
 }
 
 static kpack_error_t classify_all(struct scan *scan, const char *prefix,
@@ -285,13 +308,13 @@ static kpack_error_t scan_file(struct scan *scan, const char *path, const struct
 	return err;
 }
 
-kpack_error_t scan_open(const char *root, const char *prefix, struct scan *out,
-			struct kpackx_error *why)
+kpack_error_t scan_open(const char *root, const char *prefix, bool tolerant,
+			struct scan *out, struct kpackx_error *why)
 {
 	struct stat st;
 	kpack_error_t err;
 
-	*out = (struct scan){0};
+	*out = (struct scan){.tolerant = tolerant};
 	if (stat(root, &st) < 0)
 		return kp_fail_errno(why, errno, "cannot look at it");
 	err = S_ISDIR(st.st_mode) ? scan_tree(out, root, prefix, why)
@@ -307,8 +330,10 @@ void scan_close(struct scan *scan)
 		input_fini(scan->inputs[i]);
 		free(scan->inputs[i]);
 	}
-	for (size_t i = 0; i < scan->n_entries; i++)
+	for (size_t i = 0; i < scan->n_entries; i++) {
 		free(scan->entries[i].path);
+		free(scan->entries[i].fault);
+	}
 	free(scan->inputs);
 	free(scan->entries);
 	*scan = (struct scan){0};

@@ -28,6 +28,7 @@ struct scan_entry {
 	/* Of a regular file's first path: */
 	struct input *input; /* with device code to pack; or NULL */
 	const char *note; /* why it is left alone although it has device code; or NULL */
+	char *fault;      /* the note's words, when it cannot be read as what it seems */
 	bool converted;   /* that is because it is converted already */
 
 	bool leftover; /* a temporary file of a run that was killed */
@@ -40,16 +41,18 @@ struct scan {
 	size_t n_inputs, inputs_cap;
 	size_t n_files;  /* regular files looked at */
 	size_t n_faults; /* files that could not be read; each was told */
+	bool tolerant;
 };
 
 /*
  * Scan ROOT.  PREFIX (may be "") stands before every key.  In a tree fat binaries are
  * taken, and its archives are not looked into; a file given by itself may also be a bare
- * container.  Faults of single files are told and counted; an error is returned when
- * the walk itself fails.
+ * container.  Faults of single files are told and counted; with TOLERANT, what is in a file
+ * of a tree is no such fault: the file is left alone with the reason as its note.  An
+ * error is returned when the walk itself fails.
  */
-kpack_error_t scan_open(const char *root, const char *prefix, struct scan *out,
-			struct kpackx_error *why);
+kpack_error_t scan_open(const char *root, const char *prefix, bool tolerant,
+			struct scan *out, struct kpackx_error *why);
 void scan_close(struct scan *scan);
 
 /* The paths of the file whose first is ENTRY, in order, on the heap; NULL: out of memory. */

@@ -258,11 +258,32 @@ make_tree() { # DIR
 	# its objects are packed all the same
 	kpack ls out/.kpack | cut -f 1 | grep -qx 'lib/nowrapper.so#0'
 	[ "$(treecheck list out)" = $'converted lib/good.so\nfat lib/nowrapper.so' ]
-	# a fault stops everything
+}
+
+@test "what cannot be read as what it seems is copied, with the reason" {
+	mkdir -p in/lib
+	mkfat --seed 1 in/lib/good.so
 	head -c 60000 in/lib/good.so >in/lib/broken.so
-	rm -rf out
-	fails "nothing was packed because of the faults above" in out
-	[ ! -e out ]
+	cp in/lib/good.so $'in/lib/new\nline.so'
+	{ printf '\177ELF\2\1\1'; head -c 500 /dev/zero; } >in/lib/zeros.so
+	kpack pack in out >table 2>err
+	kpack mark show out/lib/good.so | grep -q ': converted$'
+	cmp in/lib/zeros.so out/lib/zeros.so
+	cmp $'in/lib/new\nline.so' $'out/lib/new\nline.so'
+	grep -q '^kpack: in/lib/broken.so: note: elf: .* pass the end of the file' err
+	grep -q 'new.*line.so: note: its path cannot be a key' err
+	cmp in/lib/broken.so out/lib/broken.so
+	kpack pack --json in out2 2>/dev/null >report.json
+	py <<-'END'
+	import json
+	files = {f["path"]: f for f in json.load(open("report.json"))["files"]}
+	assert files["lib/broken.so"]["status"] == "left alone"
+	assert "pass the end of the file" in files["lib/broken.so"]["reason"]
+	END
+	# by itself, or for its archives only, it is a fault
+	fails "pass the end of the file" in/lib/broken.so out3
+	fails "nothing was packed because of the faults above" --archives-only in out3
+	[ ! -e out3 ]
 }
 
 @test "the report: a table, a line, and JSON of every path" {
