@@ -317,6 +317,12 @@ static kpack_error_t link_tmp_name(struct kp_outfile *out, struct kpackx_error *
 	return kp_fail_errno(why, errno, "%s: cannot name the finished file", out->name);
 }
 
+int kp_flush_dir(int fd)
+{
+	/* file systems that cannot flush a directory say EINVAL */
+	return fsync(fd) && errno != EINVAL ? -1 : 0;
+}
+
 kpack_error_t kp_outfile_publish(struct kp_outfile *out, struct kpackx_error *why)
 {
 	if (!out->lazy)
@@ -327,8 +333,7 @@ kpack_error_t kp_outfile_publish(struct kp_outfile *out, struct kpackx_error *wh
 		return kp_fail_errno(why, errno, "%s: cannot rename into place",
 				     out->name);
 	drop_tmp_name(out);
-	/* file systems that cannot flush a directory say EINVAL */
-	if (!out->lazy && fsync(out->dir_fd) && errno != EINVAL)
+	if (!out->lazy && kp_flush_dir(out->dir_fd))
 		return kp_fail_errno(why, errno, "%s: cannot flush its directory",
 				     out->name);
 	kp_outfile_close(out);

@@ -111,6 +111,12 @@ kpack_error_t kp_outfile_publish(struct kp_outfile *out, struct kpackx_error *wh
 /* Close; unless published, nothing remains.  Accepts a zeroed or closed one. */
 void kp_outfile_close(struct kp_outfile *out);
 
+/*
+ * Flush the directory open at FD; one whose file system cannot do that counts as flushed.
+ * -1: the system refused, see errno.
+ */
+int kp_flush_dir(int fd);
+
 /* mkdir -p.  Existing directories are fine. */
 kpack_error_t kp_mkdirs(const char *path, mode_t mode, struct kpackx_error *why);
 

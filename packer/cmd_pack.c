@@ -64,8 +64,7 @@ static kpack_error_t flush_directory(const char *path, struct kpackx_error *why)
 
 	if (fd < 0)
 		return kp_fail_errno(why, errno, "%s: cannot open the directory", path);
-	/* file systems that cannot flush a directory say EINVAL */
-	if (fsync(fd) < 0 && errno != EINVAL)
+	if (kp_flush_dir(fd))
 		err = kp_fail_errno(why, errno, "%s: cannot flush", path);
 	close(fd);
 	return err;

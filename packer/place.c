@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
+#include "file.h"
 
 /* Names tried before an occupied directory is believed to be somebody's attack. */
 #define TRIES 100
@@ -56,8 +57,7 @@ static int move(const struct place *p, bool durable)
 	if (renameat(p->dir_fd, p->tmp_name, p->dir_fd, p->name) == 0) {
 		/* both names of one file: rename did nothing */
 		unlinkat(p->dir_fd, p->tmp_name, 0);
-		/* file systems that cannot flush a directory say EINVAL */
-		return durable && fsync(p->dir_fd) && errno != EINVAL ? -1 : 0;
+		return durable ? kp_flush_dir(p->dir_fd) : 0;
 	}
 	sys_errno = errno;
 	unlinkat(p->dir_fd, p->tmp_name, 0);

@@ -2,54 +2,7 @@
 # kpack pack INPUT OUTPUT: the whole tree, with its binaries converted and the rest copied.
 # That converted binaries load is proof.bats' business.
 
-python=/usr/bin/python3
-tools=$BATS_TEST_DIRNAME
-export PYTHONDONTWRITEBYTECODE=1
-
-kpack() { timeout 120 "$KPACK_BIN/kpack" "$@"; }
-mkfat() { $python "$tools/mkfat.py" "$@"; }
-treecheck() { $python "$tools/treecheck.py" "$@"; }
-readkpack() { $python "$tools/readkpack.py" "$@"; }
-
-# A program on stdin that may use the Python tools as modules.
-py() { PYTHONPATH=$tools $python - "$@"; }
-
-setup() {
-	# not below bats' own directory, which other users may not search
-	T=$(mktemp -d /tmp/kpack-test-XXXXXX)
-	chmod 0755 "$T"
-	cd "$T"
-	export LC_ALL=C
-	umask 022
-}
-
-teardown() {
-	cd /
-	chmod -R u+rwx "$T"
-	rm -rf "$T"
-}
-
-refused() { # STATUS TEXT OPTION...
-	local want=$1 text=$2
-	shift 2
-	status=0
-	kpack pack "$@" >refused.out 2>refused.err || status=$?
-	[ "$status" -eq "$want" ] || { echo "exit $status:"; cat refused.err; return 1; }
-	grep -qF -e "$text" refused.err || { echo "no '$text' in:"; cat refused.err; return 1; }
-	[ ! -s refused.out ]
-	! grep -vE '^(kpack|usage): ' refused.err || false
-}
-
-fails() { refused 1 "$@"; }
-usage() { refused 2 "$@"; }
-
-as_root() {
-	[ "$(id -u)" = 0 ] || skip "needs root"
-}
-
-as_nobody() {
-	setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
-}
+load packing.bash
 
 # kernel_name, then the search paths, of a converted binary, a line each.
 marker() { # FILE
