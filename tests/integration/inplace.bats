@@ -182,8 +182,10 @@ make_tree() { # DIR
 	ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 strace -f -o trace \
 		-e trace=flock,unlink "$KPACK_BIN/kpack" pack -q --in-place in
 	[ ! -e in/lib/.kpack-0123456789abcdef.tmp ]
-	grep -oE '(flock|unlink)\(' trace | head -n 2 | tr -d '\n' >order
-	[ "$(cat order)" = "flock(unlink(" ]
+	# Sanitizers remove files of their own before main() starts.
+	grep -oE 'flock\(|unlink\("[^"]*\.kpack-0123456789abcdef\.tmp' trace |
+		cut -d '(' -f 1 | tr '\n' ' ' >order
+	[ "$(cut -d ' ' -f 1,2 order)" = "flock unlink" ]
 }
 
 @test "archives and their directory are on the disk before a binary is replaced" {
