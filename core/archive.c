@@ -7,6 +7,7 @@
 #include "limits.h"
 #include "memory.h"
 #include "msgpack.h"
+#include "naming.h"
 #include "toc.h"
 
 enum { HEADER_SIZE = 16, VERSION = 1 };
@@ -310,6 +311,33 @@ bool kp_archive_find(const struct kpack_archive *a, struct kp_span key,
 		     struct kp_span arch, size_t *entry)
 {
 	return kp_toc_find(&a->toc, key, arch, entry);
+}
+
+/* NAME with or without its "#0": what it is not itself.  BUF has KP_NAME_MAX + 2 bytes. */
+static bool other_name(struct kp_span name, uint8_t *buf, struct kp_span *out)
+{
+	struct kp_key key = kp_key_split(name);
+
+	if (key.index == 0 && key.binary.size < name.size) {
+		*out = key.binary;
+		return true;
+	}
+	if (key.binary.size < name.size || name.size > KP_NAME_MAX)
+		return false;
+	memcpy(buf, name.data, name.size);
+	memcpy(buf + name.size, "#0", 2);
+	*out = (struct kp_span){buf, name.size + 2};
+	return true;
+}
+
+bool kp_archive_find_kernel(const struct kpack_archive *a, struct kp_span name,
+			    struct kp_span arch, size_t *entry)
+{
+	uint8_t buf[KP_NAME_MAX + 2];
+	struct kp_span other;
+
+	return kp_archive_find(a, name, arch, entry) ||
+	       (other_name(name, buf, &other) && kp_archive_find(a, other, arch, entry));
 }
 
 size_t kp_archive_binary_count(const struct kpack_archive *a)

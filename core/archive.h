@@ -57,6 +57,12 @@ void kp_archive_entry(const struct kpack_archive *a, size_t entry,
 /* Number of the entry KEY, ARCH, exactly; false when there is none. */
 bool kp_archive_find(const struct kpack_archive *a, struct kp_span key,
 		     struct kp_span arch, size_t *entry);
+/*
+ * The same, but a key without "#n" stands for index 0 and the other way round: "x" also
+ * finds "x#0", and "x#0" also finds "x", which is how AMD's pack_tree wrote keys.
+ */
+bool kp_archive_find_kernel(const struct kpack_archive *a, struct kp_span name,
+			    struct kp_span arch, size_t *entry);
 void kp_archive_meta(const struct kpack_archive *a, size_t entry, struct kp_meta *out);
 /* The metadata map as stored (MessagePack); empty when there is none. */
 struct kp_span kp_archive_meta_raw(const struct kpack_archive *a, size_t entry);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The public calls: check arguments, forward. */
-#include <stdio.h>
 #include <stdlib.h>
 #include "archive.h"
 #include "limits.h"
-#include "naming.h"
 #include "rocm_kpack/kpack.h"
 #include "text.h"
 
@@ -60,22 +58,6 @@ kpack_error_t kpack_get_binary(kpack_archive_t archive, size_t index, const char
 	return KPACK_SUCCESS;
 }
 
-/* The exact key, or, for a name without "#n", index 0. */
-static bool find(kpack_archive_t archive, const char *name, const char *arch,
-		 size_t *entry)
-{
-	char first[KP_NAME_MAX + 3];
-	size_t n = strlen(name);
-
-	if (kp_archive_find(archive, kp_span_str(name), kp_span_str(arch), entry))
-		return true;
-	if (n > KP_NAME_MAX || kp_key_split(kp_span_str(name)).binary.size != n)
-		return false;
-	memcpy(first, name, n);
-	memcpy(first + n, "#0", 3);
-	return kp_archive_find(archive, kp_span_str(first), kp_span_str(arch), entry);
-}
-
 kpack_error_t kpackx_get_kernel(kpack_archive_t archive, const char *binary_name,
 				const char *arch, void **data, size_t *size,
 				struct kpackx_error *why)
@@ -87,7 +69,8 @@ kpack_error_t kpackx_get_kernel(kpack_archive_t archive, const char *binary_name
 
 	if (!archive || !binary_name || !arch || !data || !size)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "an argument is NULL");
-	if (!find(archive, binary_name, arch, &entry)) {
+	if (!kp_archive_find_kernel(archive, kp_span_str(binary_name), kp_span_str(arch),
+				    &entry)) {
 		char key[512], text[128];
 		return kp_fail(why, KPACK_ERROR_KERNEL_NOT_FOUND, "no entry %s for %s",
 			       kp_text_escape(kp_span_str(binary_name), key, 160),

@@ -12,8 +12,11 @@
  * that nobody else still uses the archive.  Any number of threads may load through one
  * cache; only kpack_cache_destroy needs that nobody else still uses it.
  *
- * Errors.  Outputs are written on success only.  Why a call failed, in words,
- * is told by the kpackx_* variants in kpackx.h.
+ * Errors.  Outputs are written on success only.  Why a call failed, in words, is told by
+ * kpack_get_last_error, and by the kpackx_* variants in kpackx.h.
+ *
+ * The last five calls are not in AMD's header: they are those of kpack's design paper that
+ * fit beside it.  For those that do not, see kpack_design.h.
  */
 #ifndef ROCM_KPACK_KPACK_H
 #define ROCM_KPACK_KPACK_H
@@ -165,6 +168,64 @@ KPACK_API void kpack_free_code_object(void *code_object);
 KPACK_API kpack_error_t kpack_enumerate_architectures(const char *archive_path,
 						      kpack_arch_callback_t callback,
 						      void *user_data);
+
+/* ---- beyond AMD's header: the design paper's calls ---- */
+
+/*
+ * What CODE means, in words: "no such file".  Static, never NULL, the same for every
+ * locale.  Unknown codes: "unknown error".
+ */
+KPACK_API const char *kpack_error_string(kpack_error_t code);
+
+/*
+ * Why the last call of this thread that failed on ARCHIVE did so: one line that names
+ * object, field and value.  "" when none failed.  A call that succeeds does not change
+ * it.  ARCHIVE NULL: the last kpack_open of this thread that failed.
+ *
+ * The text is this thread's alone, borrowed until its next call on ARCHIVE, and no longer
+ * than until kpack_close.
+ */
+KPACK_API const char *kpack_get_last_error(kpack_archive_t archive);
+
+/*
+ * All architectures the archive declares, in stored order: an array of *count strings and
+ * a NULL behind them.  Borrowed until kpack_close, the same array each time.
+ * INVALID_ARGUMENT: a NULL argument.
+ */
+KPACK_API kpack_error_t kpack_get_architectures(kpack_archive_t archive,
+						const char ***arches, size_t *count);
+
+/*
+ * The names under which kernels of BINARY_NAME for ARCH can be had from kpack_get_kernel:
+ * the key BINARY_NAME itself, its indices ("BINARY_NAME#3") and what stands below it as a
+ * directory ("BINARY_NAME/...").  "" as BINARY_NAME: every key with an entry for ARCH.  In
+ * order of the keys, indices by number; an array of *count strings and a NULL behind
+ * them.  That there are none is no error.
+ *
+ * Borrowed until kpack_close; asking the same again gives the same array.
+ * INVALID_ARGUMENT: a NULL argument.  OUT_OF_MEMORY.
+ */
+KPACK_API kpack_error_t kpack_list_kernels(kpack_archive_t archive,
+					   const char *binary_name, const char *arch,
+					   const char ***kernel_names, size_t *count);
+
+/*
+ * What the table of contents says of a kernel, found as kpack_get_kernel finds it, as one
+ * JSON object in UTF-8:
+ *
+ *   {"binary":"lib/libx.so#0","arch":"gfx942","type":"hsaco","ordinal":0,
+ *    "original_size":7472,"stored_size":2113,"metadata":{"path":"..."}}
+ *
+ * "metadata" is there when the entry has some; its byte strings are hexadecimal.  *size
+ * counts bytes without the NUL.  Borrowed until kpack_close; asking again gives the same.
+ *
+ * INVALID_ARGUMENT: a NULL argument.  KERNEL_NOT_FOUND.  OUT_OF_MEMORY.
+ */
+KPACK_API kpack_error_t kpack_get_kernel_metadata(kpack_archive_t archive,
+						  const char *binary_name,
+						  const char *arch,
+						  const char **metadata_json,
+						  size_t *size);
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What kpackfs adds to the kpack C API: the reason of a failure in words, and
- * the name of a code.
+ * What kpackfs adds to the kpack C API: reasons of failures in words, the entries of an
+ * archive, reading into memory of the caller's, code objects that are still embedded, and
+ * writing archives.
+ *
+ * Ownership and threads are as in kpack.h; of a writer, one thread at a time.  Members
+ * called reserved are zero in what the library fills, and must be zero in what it is given.
  */
 #ifndef ROCM_KPACK_KPACKX_H
 #define ROCM_KPACK_KPACKX_H
@@ -45,6 +49,166 @@ KPACK_API kpack_error_t kpackx_load_code_object(
 	kpack_cache_t cache, const void *hipk_metadata, const char *binary_path,
 	uint32_t co_index, const char *const *arch_list, size_t arch_count,
 	void **code_object_out, size_t *code_object_size_out, struct kpackx_error *why);
+
+/* ---- entries ---- */
+
+/* What an archive says of one entry; strings and bytes are borrowed until kpack_close. */
+struct kpackx_entry {
+	const char *binary;   /* key: "lib/libx.so#0" */
+	const char *arch;     /* "gfx90a:xnack+" */
+	const char *type;     /* "hsaco" */
+	uint64_t size;        /* decoded bytes */
+	uint64_t stored_size; /* bytes it takes in the archive; may be shared */
+	uint64_t chunk; /* decoded bytes that can be read alone; 0: only as a whole */
+	const void *metadata; /* a MessagePack map as stored; NULL: there is none */
+	size_t metadata_size; /* its bytes */
+	uint32_t ordinal;     /* equal for entries that share their bytes */
+	uint32_t reserved0;
+	uint64_t reserved[4];
+};
+
+/*
+ * Entries are numbered from 0 in order of key, then architecture, bytewise.
+ * INVALID_ARGUMENT: a NULL argument, or index >= count.
+ */
+KPACK_API kpack_error_t kpackx_get_entry_count(kpack_archive_t archive, size_t *count);
+KPACK_API kpack_error_t kpackx_get_entry(kpack_archive_t archive, size_t index,
+					 struct kpackx_entry *entry);
+
+/*
+ * The number of the entry kpack_get_kernel would decode.
+ * INVALID_ARGUMENT: a NULL argument.  KERNEL_NOT_FOUND.
+ */
+KPACK_API kpack_error_t kpackx_find_entry(kpack_archive_t archive,
+					  const char *binary_name, const char *arch,
+					  size_t *index);
+
+/*
+ * Decode entry INDEX into BUF, which has room for BUF_SIZE bytes.  What is behind the
+ * entry's size is not touched; after a failure what is before it is worthless.
+ *
+ * INVALID_ARGUMENT: a NULL argument, index >= count, BUF_SIZE less than the entry's size.
+ * DECOMPRESSION_FAILED, INVALID_FORMAT, IO_ERROR, OUT_OF_MEMORY as for kpack_get_kernel.
+ */
+KPACK_API kpack_error_t kpackx_read_entry(kpack_archive_t archive, size_t index,
+					  void *buf, size_t buf_size,
+					  struct kpackx_error *why);
+
+/*
+ * Decode SIZE bytes from OFFSET of entry INDEX into BUF; less at its end, and none behind
+ * it: *got says how many.  No more than that range is held in memory: of plain and chunked
+ * entries what else there is is not looked at, of others what stands before it is decoded
+ * and dropped.  A hash of the entry is not checked.  Errors as for kpackx_read_entry.
+ */
+KPACK_API kpack_error_t kpackx_read_range(kpack_archive_t archive, size_t index,
+					  uint64_t offset, void *buf, size_t size,
+					  size_t *got, struct kpackx_error *why);
+
+/* ---- targets and embedded code ---- */
+
+/*
+ * The generic target whose code the GPU of TARGET runs too, with the features of TARGET
+ * that the generic one can state: "gfx1100" -> "gfx11-generic", "gfx942:xnack+" ->
+ * "gfx9-4-generic:xnack+".  An "amdgcn-amd-amdhsa--" in front is left out.  64 bytes are
+ * always enough.  To be put behind TARGET in the list for kpack_load_code_object.
+ *
+ * INVALID_ARGUMENT: a NULL argument, no target ID, or too little room.  ARCH_NOT_FOUND:
+ * no generic target covers it.
+ */
+KPACK_API kpack_error_t kpackx_generic_target(const char *target, char *out,
+					      size_t out_size);
+
+/*
+ * The code object of wrapper CO_INDEX that stands in the file BINARY_PATH itself: of a fat
+ * binary, or of a converted one that kept its device code.  Chosen from ARCH_LIST as
+ * kpack_load_code_object does; free it with kpack_free_code_object.
+ *
+ * INVALID_ARGUMENT      a NULL argument, no architectures
+ * FILE_NOT_FOUND, IO_ERROR
+ * INVALID_FORMAT        no binary, or one that is damaged
+ * KERNEL_NOT_FOUND      it has no such wrapper, or no device code any more
+ * ARCH_NOT_FOUND        it has code, for none of the architectures
+ * DECOMPRESSION_FAILED, NOT_IMPLEMENTED, OUT_OF_MEMORY
+ */
+KPACK_API kpack_error_t kpackx_load_embedded(const char *binary_path, uint32_t co_index,
+					     const char *const *arch_list,
+					     size_t arch_count, void **code_object_out,
+					     size_t *code_object_size_out,
+					     struct kpackx_error *why);
+
+/* ---- writing ---- */
+
+/* An archive being written. */
+typedef struct kpackx_writer *kpackx_writer_t;
+
+/* All zero is a good choice. */
+struct kpackx_writer_options {
+	const char *group; /* group_name; NULL: the file's name without ".kpack" */
+	const char
+		*family; /* gfx_arch_family; NULL: the arch if all have one, else group */
+	int level;       /* of zstd, 1 to 22; 0: 3 */
+	bool uncompressed; /* scheme "none" */
+	uint64_t reserved[4];
+};
+
+/*
+ * Begin the archive PATH; options may be NULL.  Frames go to the disk as they are added,
+ * only the table of contents is kept.  Nothing stands at PATH, or still what stood there,
+ * until kpackx_writer_finish.
+ *
+ * INVALID_ARGUMENT: path or writer is NULL, a level out of range, a group or family that
+ * is no UTF-8 without control bytes.  FILE_NOT_FOUND: no such directory.  IO_ERROR,
+ * OUT_OF_MEMORY.
+ */
+KPACK_API kpack_error_t kpackx_writer_open(const char *path,
+					   const struct kpackx_writer_options *options,
+					   kpackx_writer_t *writer,
+					   struct kpackx_error *why);
+
+/* A text in an entry's metadata. */
+struct kpackx_text {
+	const char *name, *text;
+};
+
+/* What is added; all is copied.  Zero what is not known. */
+struct kpackx_object {
+	const char *binary; /* key: "lib/libx.so#0"; must be set */
+	const char *arch;   /* "gfx90a:xnack+"; must be set */
+	const char *type;   /* NULL: "hsaco" */
+	const void *data;   /* may be NULL when size is 0 */
+	size_t size;
+	const char *path;   /* metadata.path: where the file belongs in a mount */
+	const char *target; /* metadata.target: bundle entry ID */
+	uint32_t mode;      /* metadata.mode: permission bits */
+	uint32_t chunk; /* bytes that shall be readable alone, 4096 to 64 MiB; 0: none */
+	const struct kpackx_text *texts; /* more metadata, none of these names */
+	size_t n_texts;
+	uint64_t reserved[4];
+};
+
+/*
+ * Add one object.  Equal bytes are stored once.  The bytes of the finished file depend on
+ * the calls alone.  After a failure that is not INVALID_ARGUMENT the archive is lost: only
+ * kpackx_writer_abort and a failing kpackx_writer_finish are left.
+ *
+ * INVALID_ARGUMENT: a NULL argument or member that must be set, a name that is no UTF-8
+ * without control bytes or longer than 4096 bytes, a key and arch added before, an archive
+ * that would pass AMD's limits (4 GiB, 1,048,576 objects).  IO_ERROR, OUT_OF_MEMORY.
+ */
+KPACK_API kpack_error_t kpackx_writer_add(kpackx_writer_t writer,
+					  const struct kpackx_object *object,
+					  struct kpackx_error *why);
+
+/*
+ * Write the table of contents, flush, and give the archive its name, replacing what stood
+ * there.  WRITER is freed, success or not; after a failure nothing is left of it.
+ * INVALID_ARGUMENT: writer is NULL.  IO_ERROR, OUT_OF_MEMORY, and what adding met.
+ */
+KPACK_API kpack_error_t kpackx_writer_finish(kpackx_writer_t writer,
+					     struct kpackx_error *why);
+
+/* Drop what was written and free WRITER.  NULL is fine. */
+KPACK_API void kpackx_writer_abort(kpackx_writer_t writer);
 
 #ifdef __cplusplus
 }
