@@ -14,7 +14,9 @@ MAKEFLAGS += --no-builtin-rules
 MODE   ?= debug
 O      ?= build/$(MODE)
 PREFIX ?= /usr/local
+LIBDIR ?= lib# below PREFIX, or absolute
 VERSION := 0.1.0
+API_VERSION := 0.1.0# of AMD's library, whose interface ours has
 
 modes := debug release asan tsan fuzz
 ifeq ($(filter $(MODE),$(modes)),)
@@ -118,8 +120,10 @@ $(O)/librocm_kpack.a: $(core)
 	@rm -f $@
 	$(call say,AR)ar rcs $@ $^
 
+# -Bsymbolic: where AMD's library is loaded before ours, ours still calls itself
 $(O)/librocm_kpack.so.0: $(core) core/kpack.map
 	$(call say,LINK)$(link) -shared -Wl,-soname,librocm_kpack.so.0 -Wl,--version-script=core/kpack.map \
+		-Wl,-Bsymbolic \
 		$(if $(filter debug release,$(MODE)),-Wl$(comma)-z$(comma)defs) \
 		-o $@ $(core) $(libs_core)
 $(O)/librocm_kpack.so: $(O)/librocm_kpack.so.0
@@ -234,6 +238,7 @@ c_files := $(wildcard core/*.[ch] core/*/*.[ch] fs/*.[ch] packer/*.[ch] packer/l
 	tests/unit/*.[ch] tests/fuzz/*.[ch] tests/stub/*.[ch] tests/data/*.[ch] contrib/bench/*.[ch])
 sources := $(wildcard core/*.c core/format/*.c fs/*.c packer/*.c packer/library/*.c)
 pages   := $(wildcard kpackfs.1 packer/*.1)
+pages3  := $(wildcard core/*.3)
 scripts := .ci/run contrib/install-deps contrib/demo tests/run tests/run-one $(wildcard tests/*.sh)
 
 fmt: ## format the C sources
@@ -250,7 +255,7 @@ lint: ## formatting, cppcheck, shellcheck, manual pages, clang-tidy
 		--suppress=missingIncludeSystem --suppress=unknownMacro $(cppcheck_wrong) \
 		-Icore -I. -D_GNU_SOURCE $(foreach s,$(switches),-DKP_WITH_$(s)=1) $(sources)
 	shellcheck $(scripts)
-	$(if $(pages),mandoc -Tlint -W warning $(pages))
+	mandoc -Tlint -W warning $(pages) $(pages3)
 	printf '%s\n' $(sources) | FLAGS='$(subst ',,$(cppflags))' xargs -P $(shell nproc) -n 2 \
 		sh -c 'clang-tidy --quiet "$$@" -- -std=c11 $$FLAGS 2>/dev/null' sh
 
@@ -261,25 +266,61 @@ demo: ## the main job, shown step by step on a real library
 
 bindir  = $(DESTDIR)$(PREFIX)/bin
 sbindir = $(DESTDIR)$(PREFIX)/sbin
-mandir  = $(DESTDIR)$(PREFIX)/share/man/man1
+man1dir = $(DESTDIR)$(PREFIX)/share/man/man1
+man3dir = $(DESTDIR)$(PREFIX)/share/man/man3
 bashdir = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 zshdir  = $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 fishdir = $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+incdir  = $(DESTDIR)$(PREFIX)/include
+runlib  = $(if $(filter /%,$(LIBDIR)),$(LIBDIR),$(PREFIX)/$(LIBDIR))
+libdir  = $(DESTDIR)$(runlib)
+pcdir   = $(libdir)/pkgconfig
 bash_completions := $(wildcard contrib/completion/*.bash)
 zsh_completions  := $(wildcard contrib/completion/_*)
 fish_completions := $(wildcard contrib/completion/*.fish)
 
-install: ## install the programs and pages: PREFIX=/usr/local DESTDIR=
+# The library goes to a prefix of its own, where nobody who means AMD's finds it; with
+# install-dropin it goes to the places of AMD's.
+private := kpackfs
+headers := $(wildcard core/rocm_kpack/*.h)
+cmake_package := rocm-kpack-config.cmake rocm-kpack-config-version.cmake
+
+# The names of the library's files, their directories last: $(call library_...,INCLUDE,LIB)
+library_files = $(addprefix $(1)/rocm_kpack/,$(notdir $(headers))) \
+	$(addprefix $(2)/,librocm_kpack.so librocm_kpack.so.0 librocm_kpack.a) \
+	$(addprefix $(2)/cmake/rocm-kpack/,$(cmake_package))
+library_dirs = $(1)/rocm_kpack $(2)/cmake/rocm-kpack
+
+static_libs = $(strip $(shell $(PKG_CONFIG) --static --libs $(pkgs_core)))
+empty :=
+semicolons = $(subst $(empty) $(empty),;,$(1))
+
+# /dev/stdin: with the mode that is wanted whatever the umask
+define put_library
+	install -d $(call library_dirs,$(1),$(2))
+	install -m 644 $(headers) $(1)/rocm_kpack
+	install -m 755 $(O)/librocm_kpack.so.0 $(2)
+	install -m 644 $(O)/librocm_kpack.a $(2)
+	ln -sf librocm_kpack.so.0 $(2)/librocm_kpack.so
+	for f in $(cmake_package); do \
+		sed 's|@VERSION@|$(API_VERSION)|; s|@LIBS@|$(call semicolons,$(static_libs))|; \
+			s|@INCLUDEDIR@|'"$$(realpath -ms --relative-to=$(2) $(1))"'|; \
+			s|@POINTER@|'"$$(echo __SIZEOF_POINTER__ | $(CC) -E -P -)"'|' core/$$f.in | \
+		install -m 644 /dev/stdin $(2)/cmake/rocm-kpack/$$f || exit 1; done
+endef
+
+install: ## install everything, the library privately: PREFIX=/usr/local LIBDIR=lib DESTDIR=
 	@$(MAKE) --no-print-directory $(jobs) MODE=release all $(give_back)
 	@$(MAKE) --no-print-directory MODE=release install-files
 # mount(8) looks for mount.TYPE in /sbin: PREFIX=/usr makes `mount -t kpackfs` work
 install-files:
-	install -d $(bindir) $(sbindir) $(mandir)
+	install -d $(bindir) $(sbindir) $(man1dir) $(man3dir) $(pcdir)
 	install -m 755 $(O)/kpackfs $(O)/kpack $(bindir)
 	ln -sf kpack $(bindir)/kpack-pack
 	ln -sf kpack $(bindir)/kpack-mark
 	ln -sf ../bin/kpackfs $(sbindir)/mount.kpackfs
-	$(if $(pages),install -m 644 $(pages) $(mandir))
+	$(if $(pages),install -m 644 $(pages) $(man1dir))
+	$(if $(pages3),install -m 644 $(pages3) $(man3dir))
 	install -d $(bashdir) $(zshdir) $(fishdir)
 	for f in $(notdir $(bash_completions:.bash=)); do \
 		install -m 644 contrib/completion/$$f.bash $(bashdir)/$$f || exit 1; done
@@ -287,13 +328,45 @@ install-files:
 	ln -sf kpack $(bashdir)/kpack-mark
 	$(if $(zsh_completions),install -m 644 $(zsh_completions) $(zshdir))
 	$(if $(fish_completions),install -m 644 $(fish_completions) $(fishdir))
+	$(call put_library,$(libdir)/$(private)/include,$(libdir)/$(private)/lib)
+	sed 's|@VERSION@|$(API_VERSION)|; s|@LIBS@|$(static_libs)|; s|@LIBDIR@|$(runlib)/$(private)/lib|' \
+		core/rocm_kpack.pc.in | install -m 644 /dev/stdin $(pcdir)/rocm_kpack.pc
 
 uninstall: ## remove what install put there
 	rm -f $(bindir)/kpackfs $(bindir)/kpack $(bindir)/kpack-pack $(bindir)/kpack-mark $(sbindir)/mount.kpackfs \
-		$(addprefix $(mandir)/,$(notdir $(pages))) \
+		$(addprefix $(man1dir)/,$(notdir $(pages))) $(addprefix $(man3dir)/,$(notdir $(pages3))) \
 		$(addprefix $(bashdir)/,$(notdir $(bash_completions:.bash=)) kpack-pack kpack-mark) \
 		$(addprefix $(zshdir)/,$(notdir $(zsh_completions))) \
-		$(addprefix $(fishdir)/,$(notdir $(fish_completions)))
+		$(addprefix $(fishdir)/,$(notdir $(fish_completions))) $(pcdir)/rocm_kpack.pc \
+		$(call library_files,$(libdir)/$(private)/include,$(libdir)/$(private)/lib)
+	cd $(libdir)/$(private) 2>/dev/null && rmdir -p include/rocm_kpack lib/cmake/rocm-kpack 2>/dev/null; \
+		rmdir $(libdir)/$(private) 2>/dev/null || :
+
+dropin_files = $(call library_files,$(incdir),$(libdir))
+dropin_dirs  = $(call library_dirs,$(incdir),$(libdir))
+# AMD's library has no such function.
+is_ours = grep -qs kpackx_open $(libdir)/librocm_kpack.so.0
+aside   = before-kpackfs
+
+install-dropin: ## install the library in the places of AMD's; FORCE=1 moves AMD's aside
+	@$(MAKE) --no-print-directory $(jobs) MODE=release all $(give_back)
+	@$(MAKE) --no-print-directory MODE=release install-dropin-files
+install-dropin-files:
+	@set --; $(is_ours) || for f in $(dropin_files); do \
+		[ ! -e $$f ] && [ ! -L $$f ] || set -- "$$@" $$f; done; \
+	[ $$# -eq 0 ] || [ '$(FORCE)' = 1 ] || { \
+		printf '%s\n' "install-dropin: there are files of another librocm_kpack:" "$$@" \
+			"FORCE=1 renames them to NAME.$(aside); uninstall-dropin renames them back" >&2; \
+		exit 1; }; \
+	for f; do mv -fv $$f $$f.$(aside) || exit 1; done
+	$(call put_library,$(incdir),$(libdir))
+
+uninstall-dropin: ## remove what install-dropin put there; what it moved aside comes back
+	@$(is_ours) || { echo "uninstall-dropin: no library of ours in $(libdir)" >&2; exit 1; }
+	rm -f $(dropin_files)
+	@for f in $(dropin_files); do \
+		[ ! -e $$f.$(aside) ] && [ ! -L $$f.$(aside) ] || mv -v $$f.$(aside) $$f || exit 1; done
+	rmdir $(dropin_dirs) $(libdir)/cmake 2>/dev/null || :
 
 clean: ## remove build/
 	rm -rf build
@@ -304,6 +377,7 @@ help: ## this list
 FORCE:
 .PHONY: all units stub bench-programs check check-sanitizers check-build check-units \
 	check-integration check-layering check-help check-install check-switches fuzz fuzz-build \
-	fuzz-run fmt lint demo install install-files uninstall clean help FORCE
+	fuzz-run fmt lint demo install install-files uninstall install-dropin install-dropin-files \
+	uninstall-dropin clean help FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
