@@ -13,6 +13,7 @@
 #include "limits.h"
 #include "target.h"
 #include "text.h"
+#include "volume.h"
 
 /* An architecture's, or a family's, archives. */
 struct slot {
@@ -98,14 +99,14 @@ static kpack_error_t open_volume(struct archive_set *set, struct slot *s,
 			why, KPACK_ERROR_INVALID_ARGUMENT,
 			"%s/%s: is an archive of another group: give another --group",
 			set->options.dir, v->file);
-	return kp_writer_open(set->options.dir, v->file, &options, &v->writer, why);
+	return kp_writer_open(set->options.dir, v->file, &options, &v->store.writer, why);
 }
 
 static kpack_error_t add_volume(struct archive_set *set, struct slot *s, unsigned number,
 				struct volume **out, struct kpackx_error *why)
 {
 	struct volume *bigger = realloc(s->volumes, (s->n_volumes + 1) * sizeof(*bigger));
-	struct volume v = {.number = number, .scheme = set->options.scheme};
+	struct volume v = {.number = number, .store.scheme = set->options.scheme};
 	kpack_error_t err;
 
 	if (!bigger)
@@ -261,10 +262,10 @@ static bool passes(const struct archive_set *set, const struct archive_need *nee
 	uint64_t used = there ? there->bytes : 0, frames = there ? there->frames : 0;
 
 	if (v)
-		frames += kp_writer_frame_count(v->writer);
+		frames += kp_writer_frame_count(v->store.writer);
 	if (frames == 0 && used == 0)
 		return false;
-	used += v ? kp_writer_blob_size(v->writer) : 0;
+	used += v ? kp_writer_blob_size(v->store.writer) : 0;
 	if (set->options.scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL &&
 	    frames + need->frames > KP_FRAMES_MAX)
 		return true;
@@ -315,7 +316,7 @@ unsigned archive_set_begin_binary(struct archive_set *set, unsigned least,
 }
 
 kpack_error_t archive_set_shared(struct archive_set *set, struct archive_object *object,
-				 const void *data, struct archive_scratch *scratch,
+				 const void *data, struct kp_scratch *scratch,
 				 bool *shared, struct kpackx_error *why)
 {
 	struct kp_span stored = {0};
@@ -328,33 +329,32 @@ kpack_error_t archive_set_shared(struct archive_set *set, struct archive_object 
 	pthread_mutex_lock(&set->lock);
 	s = find_slot(set, object->arch);
 	v = s ? find_volume(s, set->volume) : NULL;
-	known = v && volume_find(v, object, &object->ordinal);
+	known = v && kp_store_find(&v->store, &object->content, &object->ordinal);
 	if (known) {
 		object->volume = v->number;
-		err = volume_read_stored(v, object->ordinal, scratch, &stored, why);
+		err = kp_store_read(&v->store, object->ordinal, scratch, &stored, why);
 	}
 	pthread_mutex_unlock(&set->lock);
 	if (!known || err)
 		return err;
-	return volume_equals(set->options.scheme, stored,
-			     (struct kp_span){data, (size_t)object->size}, scratch,
-			     shared, why);
+	return kp_store_equals(set->options.scheme, stored,
+			       (struct kp_span){data, (size_t)object->content.size},
+			       scratch, shared, why);
 }
 
 /* Found in a volume that was left meanwhile: bring its frame along. */
 static kpack_error_t bring_along(struct slot *s, struct archive_object *o,
-				 struct archive_scratch *scratch,
-				 struct kpackx_error *why)
+				 struct kp_scratch *scratch, struct kpackx_error *why)
 {
 	struct volume *old = find_volume(s, o->volume);
 
-	return volume_read_stored(old, o->ordinal, scratch, &o->stored, why);
+	return kp_store_read(&old->store, o->ordinal, scratch, &o->stored, why);
 }
 
 static kpack_error_t store_locked(struct archive_set *set, struct archive_object *o,
 				  bool *shared, struct kpackx_error *why)
 {
-	struct archive_scratch scratch = {0};
+	struct kp_scratch scratch = {0};
 	kpack_error_t err = KPACK_SUCCESS;
 	struct volume *v;
 	struct slot *s;
@@ -368,8 +368,9 @@ static kpack_error_t store_locked(struct archive_set *set, struct archive_object
 	if (!o->stored.data)
 		err = bring_along(s, o, &scratch, why);
 	if (!err)
-		err = volume_store(v, o, shared, why);
-	archive_scratch_fini(&scratch);
+		err = kp_store_add(&v->store, &o->content, o->stored, &o->ordinal, shared,
+				   why);
+	kp_scratch_fini(&scratch);
 	return err;
 }
 
@@ -386,7 +387,7 @@ kpack_error_t archive_set_store(struct archive_set *set, struct archive_object *
 	pthread_mutex_unlock(&set->lock);
 	if (err)
 		return err;
-	stats->bytes_in += object->size;
+	stats->bytes_in += object->content.size;
 	if (shared)
 		stats->deduplicated++;
 	else
@@ -407,7 +408,8 @@ kpack_error_t archive_set_entry(struct archive_set *set, const char *arch,
 	pthread_mutex_lock(&set->lock);
 	err = current_volume(set, arch, &s, &v, why);
 	if (!err)
-		err = kp_writer_add_entry(v->writer, key, kp_span_str(arch), entry, why);
+		err = kp_writer_add_entry(v->store.writer, key, kp_span_str(arch), entry,
+					  why);
 	if (!err)
 		err = entry_names_add(&s->names, key, arch, why);
 	pthread_mutex_unlock(&set->lock);
@@ -514,7 +516,7 @@ static kpack_error_t list_written(struct archive_set *set, struct kpackx_error *
 		return kp_fail_memory(why, n, "names");
 	for (size_t i = 0; i < set->n_slots; i++)
 		for (size_t k = 0; k < set->slots[i].n_volumes; k++)
-			if (kp_writer_entry_count(set->slots[i].volumes[k].writer))
+			if (kp_writer_entry_count(set->slots[i].volumes[k].store.writer))
 				set->written[set->n_written++] =
 					set->slots[i].volumes[k].file;
 	qsort(set->written, set->n_written, sizeof(char *), cmp_text);
@@ -533,8 +535,8 @@ static kpack_error_t for_each_volume(struct archive_set *set,
 			kpack_error_t err = KPACK_SUCCESS;
 
 			/* one that stood there may have lost its last entry */
-			if (kp_writer_entry_count(v->writer))
-				err = fn(v->writer, why);
+			if (kp_writer_entry_count(v->store.writer))
+				err = fn(v->store.writer, why);
 			if (err)
 				return kp_fail_prefix(why, err, "%s/%s", set->options.dir,
 						      v->file);

@@ -14,8 +14,7 @@
 #include "error.h"
 #include "family.h"
 #include "span.h"
-#include "volume.h"
-#include "writer.h"
+#include "store.h"
 
 struct archive_set_options {
 	const char *dir; /* where the archives go */
@@ -33,6 +32,15 @@ struct archive_set_options {
 };
 
 struct archive_set;
+
+/* An object on its way into an archive. */
+struct archive_object {
+	const char *arch; /* canonical */
+	struct kp_content content;
+	struct kp_span stored; /* data NULL: found stored already (archive_set_shared) */
+	uint32_t ordinal;      /* then: where, in that volume */
+	unsigned volume;
+};
 
 /*
  * Waits while another run has a set open in the same directory.  Errors of
@@ -65,7 +73,7 @@ unsigned archive_set_begin_binary(struct archive_set *set, unsigned least,
  * thread adds at the moment may be missed.  SCRATCH is the thread's own.
  */
 kpack_error_t archive_set_shared(struct archive_set *set, struct archive_object *object,
-				 const void *data, struct archive_scratch *scratch,
+				 const void *data, struct kp_scratch *scratch,
 				 bool *shared, struct kpackx_error *why);
 
 /* Store the object, or find that it is, and give its ordinal in the arch's archive. */

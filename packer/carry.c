@@ -75,7 +75,7 @@ static kpack_error_t check_old(const struct volume *v, const struct kpack_archiv
 			       struct kpackx_error *why)
 {
 	const char *scheme =
-		v->scheme == KPACK_COMPRESSION_NOOP ? "none" : "zstd-per-kernel";
+		v->store.scheme == KPACK_COMPRESSION_NOOP ? "none" : "zstd-per-kernel";
 	size_t kept, counted;
 
 	if (strcmp(kp_archive_scheme(old), scheme) != 0)
@@ -97,11 +97,12 @@ static kpack_error_t carry_object(struct volume *v, const struct kpack_archive *
 				  size_t entry, uint32_t *ordinal,
 				  struct kpackx_error *why)
 {
-	struct archive_object o = {0};
+	struct kp_content content;
 	struct kp_source stored;
 	struct kp_entry_info info;
 	struct kp_meta meta;
 	kpack_error_t err;
+	struct kp_span frame;
 	uint8_t *bytes;
 	bool shared;
 
@@ -112,16 +113,14 @@ static kpack_error_t carry_object(struct volume *v, const struct kpack_archive *
 	if (!bytes)
 		return kp_fail_memory(why, stored.size, "a frame");
 	err = kp_source_read(&stored, 0, bytes, (size_t)stored.size, why);
-	o.stored = (struct kp_span){bytes, (size_t)stored.size};
-	o.size = info.size;
-	o.chunk = meta.chunk;
-	memcpy(o.hash, meta.xxh3, sizeof(o.hash));
+	frame = (struct kp_span){bytes, (size_t)stored.size};
+	content = (struct kp_content){.size = info.size, .chunk = meta.chunk};
+	memcpy(content.hash, meta.xxh3, sizeof(content.hash));
 	if (!err && meta.has_xxh3)
-		err = volume_store(v, &o, &shared, why);
+		err = kp_store_add(&v->store, &content, frame, ordinal, &shared, why);
 	else if (!err)
-		err = kp_writer_add_stored(v->writer, o.stored, &o.ordinal, why);
+		err = kp_writer_add_stored(v->store.writer, frame, ordinal, why);
 	free(bytes);
-	*ordinal = o.ordinal;
 	return err;
 }
 
@@ -145,7 +144,7 @@ static kpack_error_t carry_entries(const struct entry_names *names, struct volum
 			KP_TRY(carry_object(v, old, list[i].entry, &ordinal, why));
 		carried = true;
 		KP_TRY(kp_writer_add_entry(
-			v->writer, info.key, info.arch,
+			v->store.writer, info.key, info.arch,
 			&(struct kp_writer_entry){
 				info.type, ordinal, info.size,
 				kp_archive_meta_raw(old, list[i].entry)},

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "pack.h"
-#include <msgpack.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <xxhash.h>
 #include "codec.h"
 #include "memory.h"
+#include "metadata.h"
 #include "pipeline.h"
 
 /* Raw and compressed bytes of everything begun and not yet stored. */
@@ -33,7 +32,7 @@ struct packer {
 /* What a thread keeps. */
 struct worker {
 	struct kp_encoder *encoder;
-	struct archive_scratch scratch;
+	struct kp_scratch scratch;
 	uint8_t *raw;
 	size_t raw_cap;
 };
@@ -62,7 +61,7 @@ static void end(void *state)
 	struct worker *w = state;
 
 	kp_encoder_free(w->encoder);
-	archive_scratch_fini(&w->scratch);
+	kp_scratch_fini(&w->scratch);
 	free(w->raw);
 	free(w);
 }
@@ -109,11 +108,11 @@ static kpack_error_t read_raw(struct worker *w, const struct plan_object *o,
 static kpack_error_t encode(const struct packer *p, struct worker *w, struct packed *out,
 			    struct kpackx_error *why)
 {
-	size_t size = (size_t)out->object.size, cap, used = size;
+	size_t size = (size_t)out->object.content.size, cap, used = size;
 	bool plain = p->options->scheme == KPACK_COMPRESSION_NOOP;
 	uint8_t *fit;
 
-	cap = plain ? size : kp_encode_bound(size, out->object.chunk);
+	cap = plain ? size : kp_encode_bound(size, out->object.content.chunk);
 	out->stored = malloc(cap + 1);
 	if (!out->stored)
 		return kp_fail_memory(why, cap, "a frame");
@@ -121,7 +120,8 @@ static kpack_error_t encode(const struct packer *p, struct worker *w, struct pac
 		memcpy(out->stored, w->raw, size);
 	else
 		KP_TRY(kp_encode(w->encoder, (struct kp_span){w->raw, size},
-				 out->object.chunk, out->stored, cap, &used, why));
+				 out->object.content.chunk, out->stored, cap, &used,
+				 why));
 	fit = realloc(out->stored, used + 1);
 	out->stored = fit ? fit : out->stored;
 	out->object.stored = (struct kp_span){out->stored, used};
@@ -132,19 +132,17 @@ static kpack_error_t pack_object(const struct packer *p, struct worker *w,
 				 const struct plan_object *o, struct packed *out,
 				 struct kpackx_error *why)
 {
-	XXH128_canonical_t hash;
+	size_t size = (size_t)image_of(o)->size;
 	bool shared;
 
 	KP_TRY(read_raw(w, o, why));
 	out->object.arch = image_of(o)->arch;
-	out->object.size = image_of(o)->size;
-	out->object.chunk = chunk_of(p, out->object.size);
-	XXH128_canonicalFromHash(&hash, XXH3_128bits(w->raw, (size_t)out->object.size));
-	memcpy(out->object.hash, hash.digest, sizeof(out->object.hash));
-	memcpy(o->input->xxh3[o->image], hash.digest, sizeof(hash.digest));
+	out->object.content =
+		kp_content_of((struct kp_span){w->raw, size}, chunk_of(p, size));
+	memcpy(o->input->xxh3[o->image], out->object.content.hash,
+	       sizeof(out->object.content.hash));
 	o->input->known[o->image] = true;
-	out->type = kp_object_type((struct kp_span){
-		w->raw, out->object.size < 64 ? (size_t)out->object.size : 64});
+	out->type = kp_object_type((struct kp_span){w->raw, size < 64 ? size : 64});
 	KP_TRY(archive_set_shared(p->set, &out->object, w->raw, &w->scratch, &shared,
 				  why));
 	return shared ? KPACK_SUCCESS : encode(p, w, out, why);
@@ -228,31 +226,17 @@ static kpack_error_t remember(struct packer *p, const char *arch, struct kp_span
 	return KPACK_SUCCESS;
 }
 
-static void pack_field(msgpack_packer *pk, const char *name)
+/* The metadata of every entry of an object; the caller frees it. */
+static kpack_error_t make_metadata(const struct kp_image *img,
+				   const struct archive_object *o, uint8_t **map,
+				   size_t *size, struct kpackx_error *why)
 {
-	msgpack_pack_str(pk, strlen(name));
-	msgpack_pack_str_body(pk, name, strlen(name));
-}
+	struct kp_meta meta = {.has_xxh3 = true, .chunk = o->content.chunk};
 
-/* {"target": entry ID, "xxh3": bin 16, "chunk": n}, what applies. */
-static void pack_metadata(msgpack_sbuffer *buf, const struct kp_image *img,
-			  const struct archive_object *o)
-{
-	msgpack_packer pk;
-
-	msgpack_packer_init(&pk, buf, msgpack_sbuffer_write);
-	msgpack_pack_map(&pk, 1 + (img->id != NULL) + (o->chunk != 0));
-	if (img->id) {
-		pack_field(&pk, "target");
-		pack_field(&pk, img->id);
-	}
-	pack_field(&pk, "xxh3");
-	msgpack_pack_bin(&pk, sizeof(o->hash));
-	msgpack_pack_bin_body(&pk, o->hash, sizeof(o->hash));
-	if (o->chunk) {
-		pack_field(&pk, "chunk");
-		msgpack_pack_uint64(&pk, o->chunk);
-	}
+	memcpy(meta.xxh3, o->content.hash, sizeof(meta.xxh3));
+	if (img->id)
+		meta.target = kp_span_str(img->id);
+	return kp_metadata_write(&meta, NULL, 0, map, size, why);
 }
 
 static kpack_error_t add_entries(struct packer *p, const struct plan_object *o,
@@ -263,7 +247,7 @@ static kpack_error_t add_entries(struct packer *p, const struct plan_object *o,
 	struct kp_writer_entry entry = {
 		.type = kp_span_str(packed->type),
 		.ordinal = packed->object.ordinal,
-		.size = packed->object.size,
+		.size = packed->object.content.size,
 		.metadata = metadata,
 	};
 	kpack_error_t err = KPACK_SUCCESS;
@@ -284,18 +268,17 @@ static kpack_error_t name_object(struct packer *p, const struct plan_object *o,
 				 const struct packed *packed, struct kpackx_error *why)
 {
 	const struct kp_image *img = image_of(o);
-	msgpack_sbuffer metadata;
+	uint8_t *metadata;
 	kpack_error_t err;
 	char suffix[64];
+	size_t size;
 
 	if (!choose_suffix(p, img->arch, kind_of(img), packed->object.ordinal, suffix))
 		return KPACK_SUCCESS;
 	KP_TRY(remember(p, img->arch, kind_of(img), packed->object.ordinal, why));
-	msgpack_sbuffer_init(&metadata);
-	pack_metadata(&metadata, img, &packed->object);
-	err = add_entries(p, o, packed, suffix,
-			  (struct kp_span){(uint8_t *)metadata.data, metadata.size}, why);
-	msgpack_sbuffer_destroy(&metadata);
+	KP_TRY(make_metadata(img, &packed->object, &metadata, &size, why));
+	err = add_entries(p, o, packed, suffix, (struct kp_span){metadata, size}, why);
+	free(metadata);
 	return err;
 }
 

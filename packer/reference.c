@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include "memory.h"
 #include "search.h"
+#include "volume.h"
 
 /* Texts, each once, in the order they came. */
 struct list {

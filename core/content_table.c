@@ -4,21 +4,21 @@
 #include <string.h>
 #include "span.h"
 
-struct content_row {
-	struct content content;
+struct kp_content_row {
+	struct kp_content content;
 	uint32_t ordinal;
 	bool used;
 };
 
-static bool same(const struct content *a, const struct content *b)
+static bool same(const struct kp_content *a, const struct kp_content *b)
 {
 	return a->size == b->size && a->chunk == b->chunk &&
 	       memcmp(a->hash, b->hash, sizeof(a->hash)) == 0;
 }
 
 /* The row of C, or the free one where it would go.  There is always a free one. */
-static struct content_row *probe(struct content_row *rows, size_t size,
-				 const struct content *c)
+static struct kp_content_row *probe(struct kp_content_row *rows, size_t size,
+				    const struct kp_content *c)
 {
 	size_t at = kp_le64(c->hash) & (size - 1);
 
@@ -27,10 +27,10 @@ static struct content_row *probe(struct content_row *rows, size_t size,
 	return &rows[at];
 }
 
-static bool grow(struct content_table *t)
+static bool grow(struct kp_content_table *t)
 {
 	size_t size = t->size ? 2 * t->size : 256;
-	struct content_row *rows;
+	struct kp_content_row *rows;
 
 	if (2 * t->used < t->size)
 		return true;
@@ -46,10 +46,10 @@ static bool grow(struct content_table *t)
 	return true;
 }
 
-bool content_table_find(const struct content_table *t, const struct content *c,
-			uint32_t *ordinal)
+bool kp_content_table_find(const struct kp_content_table *t, const struct kp_content *c,
+			   uint32_t *ordinal)
 {
-	struct content_row *row = t->size ? probe(t->rows, t->size, c) : NULL;
+	struct kp_content_row *row = t->size ? probe(t->rows, t->size, c) : NULL;
 
 	if (!row || !row->used)
 		return false;
@@ -57,22 +57,23 @@ bool content_table_find(const struct content_table *t, const struct content *c,
 	return true;
 }
 
-bool content_table_add(struct content_table *t, const struct content *c, uint32_t ordinal)
+bool kp_content_table_add(struct kp_content_table *t, const struct kp_content *c,
+			  uint32_t ordinal)
 {
-	struct content_row *row;
+	struct kp_content_row *row;
 
 	if (!grow(t))
 		return false;
 	row = probe(t->rows, t->size, c);
 	if (!row->used) {
-		*row = (struct content_row){*c, ordinal, true};
+		*row = (struct kp_content_row){*c, ordinal, true};
 		t->used++;
 	}
 	return true;
 }
 
-void content_table_fini(struct content_table *t)
+void kp_content_table_fini(struct kp_content_table *t)
 {
 	free(t->rows);
-	*t = (struct content_table){0};
+	*t = (struct kp_content_table){0};
 }
