@@ -20,7 +20,7 @@ struct kp_fatbin {
 	enum kp_fatbin_kind kind;
 	const char *format; /* "elf", "bundle", "ccob", "code-object"; NULL for NONE */
 	struct kp_source source; /* where the containers are: section or file */
-	struct kp_elf elf;       /* kinds ELF and CONVERTED */
+	struct kp_elf elf;       /* of any host ELF; type 0: it is none */
 	struct kp_containers containers;
 	ptrdiff_t *
 		wrapper_container; /* per wrapper: container index, or -1; NULL for NONE */

@@ -74,6 +74,9 @@ kpack_error_t kp_layout_make(const struct kp_fatbin *fat, const uint8_t (*xxh3)[
  */
 kpack_error_t kp_layout_parse(struct kp_span bytes, struct kp_layout *out,
 			      struct kpackx_error *why);
+/* The same from a file: all of SECTION.  IO_ERROR too. */
+kpack_error_t kp_layout_read(const struct kp_source *section, struct kp_layout *out,
+			     struct kpackx_error *why);
 void kp_layout_fini(struct kp_layout *layout);
 
 /* Indices (the n of KEY#n) whose objects are those of CONTAINER: the first one. */

@@ -721,3 +721,25 @@ kpack_error_t kp_layout_parse(struct kp_span bytes, struct kp_layout *out,
 		*out = p.l;
 	return err;
 }
+
+kpack_error_t kp_layout_read(const struct kp_source *section, struct kp_layout *out,
+			     struct kpackx_error *why)
+{
+	uint8_t *bytes;
+	kpack_error_t err;
+
+	if (section->size > KP_LAYOUT_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
+			       "layout: %llu bytes of at most %llu",
+			       (unsigned long long)section->size,
+			       (unsigned long long)KP_LAYOUT_MAX);
+	bytes = malloc(section->size ? (size_t)section->size : 1);
+	if (!bytes)
+		return kp_fail_memory(why, section->size, "a layout");
+	err = kp_source_read(section, 0, bytes, (size_t)section->size, why);
+	if (!err)
+		err = kp_layout_parse((struct kp_span){bytes, (size_t)section->size}, out,
+				      why);
+	free(bytes);
+	return err;
+}

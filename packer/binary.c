@@ -68,22 +68,12 @@ kpack_error_t binary_read_marker(struct binary *b, struct kpackx_error *why)
 
 kpack_error_t binary_read_layout(struct binary *b, struct kpackx_error *why)
 {
-	uint8_t *bytes;
-	kpack_error_t err;
+	struct kp_source section =
+		kp_source_fd(b->fd, b->where.layout_offset, b->where.layout_size);
 
-	if (b->where.layout_size == 0)
+	if (section.size == 0)
 		return KPACK_SUCCESS;
-	if (b->where.layout_size > KP_LAYOUT_MAX)
-		return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
-			       "layout: %llu bytes of at most %llu",
-			       (unsigned long long)b->where.layout_size,
-			       (unsigned long long)KP_LAYOUT_MAX);
-	KP_TRY(read_bytes(b, b->where.layout_offset, b->where.layout_size, &bytes, why));
-	err = kp_layout_parse((struct kp_span){bytes, (size_t)b->where.layout_size},
-			      &b->layout, why);
-	free(bytes);
-	if (err)
-		return err;
+	KP_TRY(kp_layout_read(&section, &b->layout, why));
 	b->has_layout = true;
 	if (b->layout.n_wrappers != b->fat.elf.n_wrappers)
 		return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
