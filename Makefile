@@ -88,7 +88,8 @@ packer := $(call objs,packer/*.c packer/library/*.c)
 units := $(patsubst %.c,$(O)/%,$(wildcard tests/unit/*.c))
 fuzz  := $(patsubst %.c,$(O)/%,$(filter-out tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c)))
 bench := $(patsubst %.c,$(O)/%,$(wildcard contrib/bench/*.c))
-stub  := $(O)/tests/stub/libamdhip64.so.5 $(O)/tests/stub/load
+stub  := $(O)/tests/stub/libamdhip64.so.5 $(O)/tests/stub/load \
+	$(O)/tests/stub/amd/librocm_kpack.so.0 $(O)/tests/stub/amd_client
 
 programs := $(O)/kpack $(O)/kpack-pack $(O)/kpack-mark $(O)/kpackfs
 library  := $(O)/librocm_kpack.a $(O)/librocm_kpack.so.0 $(O)/librocm_kpack.so
@@ -168,6 +169,13 @@ $(O)/tests/stub/libamdhip64.so.5: $(O)/tests/stub/hip.o $(O)/tests/stub/fat.o $(
 $(O)/tests/stub/load: $(O)/tests/stub/load.o
 	$(call say,LINK)$(link) -o $@ $^ -ldl
 
+# A library in the place of AMD's, and a program that was linked with it.
+$(O)/tests/stub/amd/librocm_kpack.so.0: $(O)/tests/stub/amd_kpack.o
+	@mkdir -p $(@D)
+	$(call say,LINK)$(link) -shared -Wl,-soname,$(@F) -o $@ $^
+$(O)/tests/stub/amd_client: $(O)/tests/stub/amd_client.o $(O)/tests/stub/amd/librocm_kpack.so.0
+	$(call say,LINK)$(link) -Wl,-rpath,'$$ORIGIN/amd' -o $@ $^
+
 $(O)/contrib/bench/%: $(O)/contrib/bench/%.o $(O)/librocm_kpack.a
 	$(call say,LINK)$(link) -o $@ $^ $(libs_core)
 
@@ -210,6 +218,8 @@ check-integration: all $(stub) ## the integration tests only
 	@CHECK_ONLY=bats tests/run $(MODE)=$(O)
 check-layering: all ## who includes whom, and what the library exports
 	@CHECK_ONLY=layering tests/run $(MODE)=$(O)
+check-abi: all ## the library's interface and the recorded one, tests/abi.txt
+	@CHECK_ONLY=abi tests/run $(MODE)=$(O)
 check-help: all ## --help, manual pages and completions name the same options
 	@CHECK_ONLY=help tests/run $(MODE)=$(O)
 check-install: all ## install, then uninstall, and look at what is left
@@ -376,7 +386,7 @@ help: ## this list
 
 FORCE:
 .PHONY: all units stub bench-programs check check-sanitizers check-build check-units \
-	check-integration check-layering check-help check-install check-switches fuzz fuzz-build \
+	check-integration check-layering check-abi check-help check-install check-switches fuzz fuzz-build \
 	fuzz-run fmt lint demo install install-files uninstall install-dropin install-dropin-files \
 	uninstall-dropin clean help FORCE
 .SECONDARY:
