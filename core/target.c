@@ -76,6 +76,22 @@ static bool name_byte(uint8_t c)
 	       (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '-';
 }
 
+/* tolower asks the locale. */
+static uint8_t lower(uint8_t c)
+{
+	return c >= 'A' && c <= 'Z' ? (uint8_t)(c - 'A' + 'a') : c;
+}
+
+static bool same_but_for_case(const char *a, struct kp_span b)
+{
+	if (strlen(a) != b.size)
+		return false;
+	for (size_t i = 0; i < b.size; i++)
+		if (lower((uint8_t)a[i]) != lower(b.data[i]))
+			return false;
+	return true;
+}
+
 /* A known name in the wrong case: a slip, not a processor of the future. */
 static bool miscased(struct kp_span name)
 {
@@ -83,8 +99,7 @@ static bool miscased(struct kp_span name)
 	const struct kp_processor *row = kp_processor_table(&count);
 
 	for (; count; count--, row++)
-		if (strlen(row->name) == name.size &&
-		    strncasecmp(row->name, (const char *)name.data, name.size) == 0)
+		if (same_but_for_case(row->name, name))
 			return true;
 	return false;
 }
