@@ -3,29 +3,29 @@
 #include <msgpack.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include <xxhash.h>
 #include "file.h"
 #include "limits.h"
 #include "memory.h"
+#include "string_table.h"
 #include "text.h"
 
 enum { BLOB_OFFSET = 64, BUFFER = 1 << 20 };
 
 struct entry {
-	char *key; /* key, NUL, arch, NUL: one allocation */
-	char *arch;
-	char *type;
-	uint8_t *metadata;
+	char *key;               /* key, NUL, metadata: one allocation */
+	const char *arch, *type; /* of the strings */
+	const uint8_t *metadata;
 	size_t metadata_size;
 	uint64_t size;
 	uint32_t ordinal;
-	uint32_t added; /* order of adding: the later of equal ones wins */
+	uint32_t hash; /* of key and arch */
 };
 
 struct kp_writer {
 	struct kp_outfile file;
 	kpack_compression_t scheme;
 	char *group, *family;
-	bool replace_keys;
 
 	uint64_t *offsets; /* where each object's stored bytes begin in the file */
 	uint64_t *sizes;
@@ -35,6 +35,12 @@ struct kp_writer {
 
 	struct entry *entries;
 	size_t n_entries, entries_cap;
+	uint32_t *slots; /* by hash of key and arch: entry + 1; 0 is free */
+	size_t n_slots;
+	uint64_t entry_bytes; /* most that the entries can take in the table */
+
+	struct kp_string_table strings; /* architectures and types, owned */
+	struct kp_string_chain arch_chain, type_chain;
 
 	/* bytes on their way to the file: [buffered_at, buffered_at + buffered) */
 	uint8_t *buffer;
@@ -92,11 +98,10 @@ static kpack_error_t begin(struct kp_writer *w, const char *dir, const char *nam
 	static const uint8_t zeros[BLOB_OFFSET + 4];
 
 	w->scheme = options->scheme;
-	w->replace_keys = options->replace_keys;
 	w->group = strdup(options->group);
-	w->family = strdup(options->family);
+	w->family = options->family ? strdup(options->family) : NULL;
 	w->buffer = malloc(BUFFER);
-	if (!w->group || !w->family || !w->buffer)
+	if (!w->group || (options->family && !w->family) || !w->buffer)
 		return kp_fail_memory(why, BUFFER, "an archive");
 	KP_TRY(kp_outfile_open(&w->file, dir, name, 0666, why));
 	return append(w, zeros,
@@ -122,21 +127,18 @@ kpack_error_t kp_writer_open(const char *dir, const char *name,
 	return err;
 }
 
-static void free_entry(struct entry *e)
-{
-	free(e->key);
-	free(e->type);
-	free(e->metadata);
-}
-
 void kp_writer_close(struct kp_writer *w)
 {
 	if (!w)
 		return;
 	kp_outfile_close(&w->file);
 	for (size_t i = 0; i < w->n_entries; i++)
-		free_entry(&w->entries[i]);
+		free(w->entries[i].key);
+	for (size_t i = 0; i < w->strings.n; i++)
+		free((void *)w->strings.texts[i].data);
+	kp_string_table_fini(&w->strings);
 	free(w->entries);
+	free(w->slots);
 	free(w->offsets);
 	free(w->sizes);
 	free(w->buffer);
@@ -220,7 +222,7 @@ kpack_error_t kp_writer_read_stored(struct kp_writer *w, uint32_t ordinal, void 
 			     (size_t)w->sizes[ordinal], why);
 }
 
-/* --- entries ------------------------------------------------------------------------ */
+/* --- architectures and types ---------------------------------------------------------- */
 
 static char *copy_text(struct kp_span s)
 {
@@ -233,35 +235,167 @@ static char *copy_text(struct kp_span s)
 	return copy;
 }
 
-static kpack_error_t fill_entry(struct entry *e, struct kp_span key, struct kp_span arch,
-				const struct kp_writer_entry *entry,
-				struct kpackx_error *why)
+/* The writer's own copy of TEXT: there are few different ones. */
+static kpack_error_t intern(struct kp_writer *w, struct kp_string_chain *chain,
+			    struct kp_span text, const char **out,
+			    struct kpackx_error *why)
 {
-	*e = (struct entry){
-		.key = malloc(key.size + arch.size + 2),
-		.type = copy_text(entry->type),
-		.metadata = malloc(entry->metadata.size + 1),
-		.metadata_size = entry->metadata.size,
-		.size = entry->size,
-		.ordinal = entry->ordinal,
-	};
-	if (!e->key || !e->type || !e->metadata) {
-		free_entry(e);
-		return kp_fail_memory(why, key.size + arch.size, "an entry");
+	struct kp_string_table *t = &w->strings;
+	size_t known = t->n;
+	uint16_t number;
+	char *copy;
+
+	switch (kp_string_next(t, chain, text, &number)) {
+	case KP_STRINGS_FULL:
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "archive: more than %d architectures and types",
+			       KP_STRINGS_MAX);
+	case KP_STRINGS_NO_MEMORY:
+		return kp_fail_memory(why, text.size, "a name");
+	case KP_STRINGS_OK:
+		break;
 	}
-	memcpy(e->key, key.data, key.size);
-	e->key[key.size] = 0;
-	e->arch = e->key + key.size + 1;
-	memcpy(e->arch, arch.data, arch.size);
-	e->arch[arch.size] = 0;
-	if (entry->metadata.size)
-		memcpy(e->metadata, entry->metadata.data, entry->metadata.size);
+	if (t->n > known) { /* until now it was the caller's */
+		copy = copy_text(text);
+		t->texts[number] =
+			(struct kp_span){(uint8_t *)copy, copy ? text.size : 0};
+		if (!copy)
+			return kp_fail_memory(why, text.size, "a name");
+	}
+	*out = (const char *)t->texts[number].data;
 	return KPACK_SUCCESS;
 }
+
+/* --- entries by name ------------------------------------------------------------------ */
+
+static uint32_t hash_name(struct kp_span key, struct kp_span arch)
+{
+	XXH64_hash_t seed = XXH3_64bits(key.data, key.size);
+
+	return (uint32_t)XXH3_64bits_withSeed(arch.data, arch.size, seed);
+}
+
+/* The slot of KEY and ARCH, or the free one where they would go; slots are there. */
+static uint32_t *find_slot(const struct kp_writer *w, uint32_t hash, struct kp_span key,
+			   struct kp_span arch)
+{
+	size_t at = hash & (w->n_slots - 1);
+
+	for (; w->slots[at]; at = (at + 1) & (w->n_slots - 1)) {
+		const struct entry *e = &w->entries[w->slots[at] - 1];
+
+		if (e->hash == hash && kp_span_is(key, e->key) &&
+		    kp_span_is(arch, e->arch))
+			break;
+	}
+	return &w->slots[at];
+}
+
+/* Room for one more entry, in the list and among the slots. */
+static kpack_error_t grow_entries(struct kp_writer *w, struct kpackx_error *why)
+{
+	size_t n = w->n_slots ? 2 * w->n_slots : 256, at;
+	uint32_t *slots;
+
+	if (!kp_grow(&w->entries, w->n_entries, &w->entries_cap, sizeof(*w->entries)))
+		return kp_fail_memory(why, w->n_entries * sizeof(*w->entries), "entries");
+	if (2 * w->n_entries < w->n_slots)
+		return KPACK_SUCCESS;
+	slots = calloc(n, sizeof(*slots));
+	if (!slots)
+		return kp_fail_memory(why, n * sizeof(*slots), "entries");
+	for (size_t i = 0; i < w->n_entries; i++) {
+		at = w->entries[i].hash & (n - 1);
+		while (slots[at])
+			at = (at + 1) & (n - 1);
+		slots[at] = (uint32_t)i + 1;
+	}
+	free(w->slots);
+	w->slots = slots;
+	w->n_slots = n;
+	return KPACK_SUCCESS;
+}
+
+/* --- entries ------------------------------------------------------------------------ */
 
 static bool name_ok(struct kp_span s)
 {
 	return s.size && s.size <= KP_NAME_MAX && kp_text_ok(s);
+}
+
+/* Most bytes of an entry in the table: names, numbers and MessagePack's heads. */
+static uint64_t entry_bytes(struct kp_span key, struct kp_span arch,
+			    const struct kp_writer_entry *entry)
+{
+	return 64 + key.size + 2 * arch.size + entry->type.size + entry->metadata.size;
+}
+
+kpack_error_t kp_writer_check_entry(const struct kp_writer *w, struct kp_span key,
+				    struct kp_span arch,
+				    const struct kp_writer_entry *entry,
+				    struct kpackx_error *why)
+{
+	/* besides the entries: a row of the blobs for each, the texts in front */
+	uint64_t size = w->entry_bytes + 64 * ((uint64_t)w->n_frames + 1) +
+			entry_bytes(key, arch, entry) + 4 * KP_NAME_MAX;
+
+	if (w->n_slots && *find_slot(w, hash_name(key, arch), key, arch))
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "was added before");
+	if (w->strings.n + 2 > KP_STRINGS_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "more than %d architectures and types", KP_STRINGS_MAX);
+	if (size > KP_TOC_SIZE_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "the table of contents would pass %llu bytes",
+			       (unsigned long long)KP_TOC_SIZE_MAX);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t fill_entry(struct kp_writer *w, struct entry *e, struct kp_span key,
+				struct kp_span arch, const struct kp_writer_entry *from,
+				struct kpackx_error *why)
+{
+	uint8_t *metadata;
+
+	*e = (struct entry){
+		.metadata_size = from->metadata.size,
+		.size = from->size,
+		.ordinal = from->ordinal,
+		.hash = hash_name(key, arch),
+	};
+	KP_TRY(intern(w, &w->arch_chain, arch, &e->arch, why));
+	KP_TRY(intern(w, &w->type_chain, from->type, &e->type, why));
+	e->key = malloc(key.size + 1 + from->metadata.size);
+	if (!e->key)
+		return kp_fail_memory(why, key.size + from->metadata.size, "an entry");
+	memcpy(e->key, key.data, key.size);
+	e->key[key.size] = 0;
+	metadata = (uint8_t *)e->key + key.size + 1;
+	if (from->metadata.size)
+		memcpy(metadata, from->metadata.data, from->metadata.size);
+	e->metadata = metadata;
+	return KPACK_SUCCESS;
+}
+
+/* Append E, or let it replace the one of its name that has the same object. */
+static kpack_error_t place_entry(struct kp_writer *w, const struct entry *e,
+				 struct kpackx_error *why)
+{
+	uint32_t *slot = find_slot(w, e->hash, kp_span_str(e->key), kp_span_str(e->arch));
+	struct entry *there = *slot ? &w->entries[*slot - 1] : NULL;
+
+	if (there && there->ordinal != e->ordinal)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "entry %.150s %.40s: added twice with different bytes",
+			       e->key, e->arch);
+	if (there) {
+		free(there->key);
+		*there = *e;
+		return KPACK_SUCCESS;
+	}
+	w->entries[w->n_entries++] = *e;
+	*slot = (uint32_t)w->n_entries;
+	return KPACK_SUCCESS;
 }
 
 kpack_error_t kp_writer_add_entry(struct kp_writer *w, struct kp_span key,
@@ -269,6 +403,8 @@ kpack_error_t kp_writer_add_entry(struct kp_writer *w, struct kp_span key,
 				  const struct kp_writer_entry *entry,
 				  struct kpackx_error *why)
 {
+	kpack_error_t err;
+	struct entry e;
 	char text[160];
 
 	if (!name_ok(key) || !name_ok(arch) || !name_ok(entry->type))
@@ -281,12 +417,14 @@ kpack_error_t kp_writer_add_entry(struct kp_writer *w, struct kp_span key,
 			       "entry %s: ordinal %u of %u",
 			       kp_text_escape(key, text, sizeof(text)), entry->ordinal,
 			       w->n_frames);
-	if (!kp_grow(&w->entries, w->n_entries, &w->entries_cap, sizeof(*w->entries)))
-		return kp_fail_memory(why, w->n_entries * sizeof(*w->entries), "entries");
-	KP_TRY(fill_entry(&w->entries[w->n_entries], key, arch, entry, why));
-	w->entries[w->n_entries].added = (uint32_t)w->n_entries;
-	w->n_entries++;
-	return KPACK_SUCCESS;
+	KP_TRY(grow_entries(w, why));
+	KP_TRY(fill_entry(w, &e, key, arch, entry, why));
+	err = place_entry(w, &e, why);
+	if (err)
+		free(e.key);
+	else
+		w->entry_bytes += entry_bytes(key, arch, entry);
+	return err;
 }
 
 /* strcmp orders bytes as unsigned: keys have no NUL. */
@@ -295,47 +433,7 @@ static int cmp_entry(const void *a, const void *b)
 	const struct entry *x = a, *y = b;
 	int c = strcmp(x->key, y->key);
 
-	if (c == 0)
-		c = strcmp(x->arch, y->arch);
-	return c ? c : (x->added > y->added) - (x->added < y->added);
-}
-
-static bool same_name(const struct entry *a, const struct entry *b)
-{
-	return strcmp(a->key, b->key) == 0 && strcmp(a->arch, b->arch) == 0;
-}
-
-/* Sort, and settle equal names: the same object once, or the later one, or an error. */
-static kpack_error_t settle_entries(struct kp_writer *w, struct kpackx_error *why)
-{
-	size_t kept = 0;
-
-	if (w->n_entries)
-		qsort(w->entries, w->n_entries, sizeof(*w->entries), cmp_entry);
-	for (size_t i = 0; i < w->n_entries; i++) {
-		struct entry *e = &w->entries[i], *last = &w->entries[kept - (kept > 0)];
-
-		if (kept && same_name(last, e)) {
-			if (!w->replace_keys && last->ordinal != e->ordinal)
-				return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-					       "entry %.150s %.40s: added twice with "
-					       "different bytes",
-					       e->key, e->arch);
-			struct entry old = *last;
-			*last = *e;
-			*e = old;
-			continue;
-		}
-		if (kept != i) {
-			struct entry moved = w->entries[kept];
-			w->entries[kept] = *e;
-			*e = moved;
-		}
-		kept++;
-	}
-	while (w->n_entries > kept)
-		free_entry(&w->entries[--w->n_entries]);
-	return KPACK_SUCCESS;
+	return c ? c : strcmp(x->arch, y->arch);
 }
 
 /* --- table of contents --------------------------------------------------------------- */
@@ -408,9 +506,9 @@ static int cmp_text(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The architectures that are there, each once, sorted. */
-static kpack_error_t pack_arches(msgpack_packer *pk, const struct kp_writer *w,
-				 struct kpackx_error *why)
+/* The architectures that are there, each once, sorted; the caller frees the list. */
+static kpack_error_t list_arches(const struct kp_writer *w, const char ***out,
+				 size_t *count, struct kpackx_error *why)
 {
 	const char **arches = malloc((w->n_entries + 1) * sizeof(*arches));
 	size_t n = 0;
@@ -424,6 +522,24 @@ static kpack_error_t pack_arches(msgpack_packer *pk, const struct kp_writer *w,
 	for (size_t i = 0; i < w->n_entries; i++)
 		if (n == 0 || strcmp(arches[n - 1], arches[i]) != 0)
 			arches[n++] = arches[i];
+	*out = arches;
+	*count = n;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t pack_names(msgpack_packer *pk, const struct kp_writer *w,
+				struct kpackx_error *why)
+{
+	const char **arches = NULL, *family = w->family;
+	size_t n = 0;
+
+	KP_TRY(list_arches(w, &arches, &n, why));
+	if (!family)
+		family = n == 1 ? arches[0] : w->group;
+	pack_text(pk, "group_name");
+	pack_text(pk, w->group);
+	pack_text(pk, "gfx_arch_family");
+	pack_text(pk, family);
 	pack_text(pk, "gfx_arches");
 	msgpack_pack_array(pk, n);
 	for (size_t i = 0; i < n; i++)
@@ -478,11 +594,7 @@ static kpack_error_t write_toc(struct kp_writer *w, struct kpackx_error *why)
 	msgpack_pack_map(&pk, none ? 7 : 9);
 	pack_text(&pk, "format_version");
 	msgpack_pack_int(&pk, 1);
-	pack_text(&pk, "group_name");
-	pack_text(&pk, w->group);
-	pack_text(&pk, "gfx_arch_family");
-	pack_text(&pk, w->family);
-	KP_TRY(pack_arches(&pk, w, why));
+	KP_TRY(pack_names(&pk, w, why));
 	if (none)
 		pack_blobs(&pk, w);
 	else
@@ -526,7 +638,8 @@ kpack_error_t kp_writer_finish(struct kp_writer *w, struct kpackx_error *why)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "archive: finished already");
 	KP_TRY(append(w, NULL, 0, why)); /* did all writes before succeed? */
-	KP_TRY(settle_entries(w, why));
+	if (w->n_entries)
+		qsort(w->entries, w->n_entries, sizeof(*w->entries), cmp_entry);
 	w->failed = write_end(w, why);
 	w->finished = !w->failed;
 	return w->failed;

@@ -17,8 +17,7 @@ struct kp_writer;
 struct kp_writer_options {
 	kpack_compression_t scheme;
 	const char *group;  /* group_name */
-	const char *family; /* gfx_arch_family */
-	bool replace_keys; /* a key and arch added twice replaces the earlier; else an error */
+	const char *family; /* gfx_arch_family; NULL: the only arch, or the group */
 };
 
 /* Begin NAME in directory DIR. */
@@ -48,8 +47,18 @@ struct kp_writer_entry {
 };
 
 /*
- * Add KEY for ARCH.  INVALID_ARGUMENT: not UTF-8 without control bytes, or an ordinal that
- * is not stored.
+ * May KEY be added for ARCH, not having been added before?  All are proper names; the ordinal
+ * may be unknown yet.  INVALID_ARGUMENT: it was added, or more than readers accept.
+ */
+kpack_error_t kp_writer_check_entry(const struct kp_writer *w, struct kp_span key,
+				    struct kp_span arch,
+				    const struct kp_writer_entry *entry,
+				    struct kpackx_error *why);
+
+/*
+ * Add KEY for ARCH; what was added for the same ordinal before is replaced.
+ * INVALID_ARGUMENT: not UTF-8 without control bytes, an ordinal that is not stored, added
+ * before with another ordinal, more different architectures and types than readers accept.
  */
 kpack_error_t kp_writer_add_entry(struct kp_writer *w, struct kp_span key,
 				  struct kp_span arch,
@@ -62,8 +71,7 @@ size_t kp_writer_entry_count(const struct kp_writer *w);
 
 /*
  * Write the table of contents and the header and flush to disk; not visible yet.
- * INVALID_ARGUMENT: a key and arch were added with two ordinals (see replace_keys), or the table
- * is larger than readers accept.
+ * INVALID_ARGUMENT: the table is larger than readers accept.  Nothing can be added any more.
  */
 kpack_error_t kp_writer_finish(struct kp_writer *w, struct kpackx_error *why);
 /* Give the finished archive its name. */

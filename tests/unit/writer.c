@@ -45,9 +45,9 @@ static int count_names(void)
 	return n - 2;
 }
 
-static struct kp_writer *writer(kpack_compression_t scheme, bool replace)
+static struct kp_writer *writer(kpack_compression_t scheme)
 {
-	struct kp_writer_options options = {scheme, "group", "family", replace};
+	struct kp_writer_options options = {scheme, "group", "family"};
 	struct kp_writer *w = NULL;
 
 	if (kp_writer_open(dir, "a.kpack", &options, &w, &why) != KPACK_SUCCESS)
@@ -171,7 +171,7 @@ static bool text_is(const msgpack_object *o, const char *text)
 
 static void other_readers_find_what_they_need(void **state)
 {
-	struct kp_writer *w = writer(KPACK_COMPRESSION_ZSTD_PER_KERNEL, false);
+	struct kp_writer *w = writer(KPACK_COMPRESSION_ZSTD_PER_KERNEL);
 	const msgpack_object *o;
 	msgpack_unpacked toc;
 	struct ab a;
@@ -217,7 +217,7 @@ static void the_frame_index_is_right(void **state)
 
 	(void)state;
 	for (size_t c = 0; c < COUNT(counts); c++) {
-		struct kp_writer *w = writer(KPACK_COMPRESSION_ZSTD_PER_KERNEL, false);
+		struct kp_writer *w = writer(KPACK_COMPRESSION_ZSTD_PER_KERNEL);
 		const msgpack_object *index;
 		msgpack_unpacked toc;
 		size_t at = 68;
@@ -273,8 +273,7 @@ static void what_is_written_is_read(void **state)
 	mp_pack_value(&pk, "{'path': 'p/q', 'mode': 420}");
 	for (int scheme = 0; scheme < 2; scheme++) {
 		struct kp_writer *w = writer(scheme ? KPACK_COMPRESSION_ZSTD_PER_KERNEL
-						    : KPACK_COMPRESSION_NOOP,
-					     false);
+						    : KPACK_COMPRESSION_NOOP);
 		struct kp_writer_entry e = {kp_span_str("dat"),
 					    1,
 					    3 << 20,
@@ -319,8 +318,7 @@ static void an_empty_archive_is_read(void **state)
 	(void)state;
 	for (int scheme = 0; scheme < 2; scheme++) {
 		struct ab a = published(writer(scheme ? KPACK_COMPRESSION_ZSTD_PER_KERNEL
-						      : KPACK_COMPRESSION_NOOP,
-					       false));
+						      : KPACK_COMPRESSION_NOOP));
 		struct kpack_archive *archive = opened(&a);
 
 		assert_int_equal(kp_archive_entry_count(archive), 0);
@@ -333,7 +331,7 @@ static void an_empty_archive_is_read(void **state)
 static void stored_bytes_are_read_back(void **state)
 {
 	uint8_t *data = ab_data(3 << 20, 1), *back = malloc(3 << 20);
-	struct kp_writer *w = writer(KPACK_COMPRESSION_ZSTD_PER_KERNEL, false);
+	struct kp_writer *w = writer(KPACK_COMPRESSION_ZSTD_PER_KERNEL);
 	struct ab a;
 
 	(void)state;
@@ -359,7 +357,7 @@ static void stored_bytes_are_read_back(void **state)
 
 static struct ab shuffled(unsigned step)
 {
-	struct kp_writer *w = writer(KPACK_COMPRESSION_ZSTD_PER_KERNEL, false);
+	struct kp_writer *w = writer(KPACK_COMPRESSION_ZSTD_PER_KERNEL);
 
 	for (unsigned i = 0; i < 10; i++)
 		add_frame(w, "0123456789", i);
@@ -390,43 +388,125 @@ static void equal_calls_give_equal_bytes_in_any_order_of_names(void **state)
 	ab_free(&d);
 }
 
-static void equal_names_are_settled(void **state)
+/* Of one object: the later counts.  Of two: refused at once, and the earlier stays. */
+static void a_name_is_there_once(void **state)
 {
-	static const uint32_t ordinals[][3] = {
-		{1, 1, 1}, {0, 1, 2}, {2, 1, 0}, {1, 1, 2}};
+	static const kpack_error_t want[] = {KPACK_ERROR_INVALID_ARGUMENT, KPACK_SUCCESS,
+					     KPACK_ERROR_INVALID_ARGUMENT};
+	struct kp_writer *w = writer(KPACK_COMPRESSION_NOOP);
+	struct kp_writer_entry again = {kp_span_str("co"), 1, 1, {NULL, 0}};
+	struct kpack_archive *archive;
+	struct kp_entry_info info;
+	struct ab a;
 
 	(void)state;
-	for (size_t i = 0; i < COUNT(ordinals); i++) {
-		for (int replace = 0; replace < 2; replace++) {
-			struct kp_writer *w = writer(KPACK_COMPRESSION_NOOP, replace);
-			struct kpack_archive *archive;
-			struct kp_entry_info info;
-			struct ab a;
+	for (int i = 0; i < 3; i++)
+		add_stored(w, &"012"[i], 1);
+	assert_int_equal(add(w, "z", "gfx900", 0, 1), KPACK_SUCCESS);
+	assert_int_equal(add(w, "a", "gfx900", 1, 1), KPACK_SUCCESS);
+	for (uint32_t i = 0; i < 3; i++)
+		assert_int_equal(add(w, "a", "gfx900", i, 1), want[i]);
+	assert_non_null(strstr(why.text, "a gfx900"));
+	assert_int_equal(kp_writer_add_entry(w, kp_span_str("a"), kp_span_str("gfx900"),
+					     &again, &why),
+			 KPACK_SUCCESS);
+	assert_int_equal(add(w, "a", "gfx90", 0, 1), KPACK_SUCCESS);
+	assert_int_equal(add(w, "agfx90", "0", 2, 1), KPACK_SUCCESS);
+	a = published(w);
+	archive = opened(&a);
+	assert_int_equal(kp_archive_entry_count(archive), 4);
+	kp_archive_entry(archive, 1, &info);
+	assert_true(kp_span_is(info.arch, "gfx900") && kp_span_is(info.type, "co"));
+	assert_int_equal(info.ordinal, 1);
+	kp_archive_close(archive);
+	ab_free(&a);
+}
 
-			add_stored(w, "0", 1);
-			add_stored(w, "1", 1);
-			add_stored(w, "2", 1);
-			assert_int_equal(add(w, "z", "gfx900", 0, 1), KPACK_SUCCESS);
-			for (int k = 0; k < 3; k++)
-				assert_int_equal(add(w, "a", "gfx900", ordinals[i][k], 1),
-						 KPACK_SUCCESS);
-			assert_int_equal(add(w, "a", "gfx90", 0, 1), KPACK_SUCCESS);
-			if (i && !replace) {
-				assert_int_equal(kp_writer_finish(w, &why),
-						 KPACK_ERROR_INVALID_ARGUMENT);
-				kp_writer_close(w);
-				assert_int_equal(count_names(), 0);
-				continue;
-			}
-			a = published(w);
-			archive = opened(&a);
-			assert_int_equal(kp_archive_entry_count(archive), 3);
-			kp_archive_entry(archive, 1, &info);
-			assert_int_equal(info.ordinal, ordinals[i][2]); /* the last */
-			kp_archive_close(archive);
-			ab_free(&a);
-		}
+/* Each of so many that the table of names grows and has long chains. */
+static void every_name_added_is_known(void **state)
+{
+	struct kp_writer *w = writer(KPACK_COMPRESSION_NOOP);
+	struct kp_writer_entry e = {kp_span_str("hsaco"), 0, 1, {NULL, 0}};
+	char key[32];
+
+	(void)state;
+	add_stored(w, "0", 1);
+	for (unsigned i = 0; i < 20000; i++) {
+		snprintf(key, sizeof(key), "lib%u.so", i);
+		assert_int_equal(kp_writer_check_entry(w, kp_span_str(key),
+						       kp_span_str("gfx90a"), &e, &why),
+				 KPACK_SUCCESS);
+		assert_int_equal(add(w, key, "gfx90a", 0, 1), KPACK_SUCCESS);
 	}
+	for (unsigned i = 0; i < 20000; i++) {
+		snprintf(key, sizeof(key), "lib%u.so", i);
+		assert_int_equal(kp_writer_check_entry(w, kp_span_str(key),
+						       kp_span_str("gfx90a"), &e, &why),
+				 KPACK_ERROR_INVALID_ARGUMENT);
+	}
+	assert_int_equal(kp_writer_entry_count(w), 20000);
+	kp_writer_close(w);
+}
+
+/* As many different names as an archive can have, which is then read; not one more. */
+static void architectures_and_types_have_a_limit(void **state)
+{
+	struct kp_writer *w = writer(KPACK_COMPRESSION_NOOP);
+	struct kp_writer_entry e = {kp_span_str("hsaco"), 0, 1, {NULL, 0}};
+	struct kpack_archive *archive;
+	char arch[32];
+	struct ab a;
+
+	(void)state;
+	add_stored(w, "0", 1);
+	for (unsigned i = 0; i < KP_STRINGS_MAX; i++) {
+		snprintf(arch, sizeof(arch), "gfx%u", i);
+		assert_int_equal(kp_writer_check_entry(w, kp_span_str("a"),
+						       kp_span_str(arch), &e, &why),
+				 i + 1 < KP_STRINGS_MAX - 1
+					 ? KPACK_SUCCESS
+					 : KPACK_ERROR_INVALID_ARGUMENT);
+		assert_int_equal(add(w, "a", arch, 0, 1),
+				 i < KP_STRINGS_MAX - 1 ? KPACK_SUCCESS
+							: KPACK_ERROR_INVALID_ARGUMENT);
+	}
+	a = published(w);
+	archive = opened(&a);
+	assert_int_equal(kp_archive_entry_count(archive), KP_STRINGS_MAX - 1);
+	kp_archive_close(archive);
+	ab_free(&a);
+}
+
+static void assert_family(const char *given, const char *const *arches, size_t n,
+			  const char *want)
+{
+	struct kp_writer_options options = {KPACK_COMPRESSION_NOOP, "group", given};
+	struct kp_writer *w = NULL;
+	msgpack_unpacked toc;
+	struct ab a;
+
+	assert_int_equal(kp_writer_open(dir, "a.kpack", &options, &w, &why),
+			 KPACK_SUCCESS);
+	add_stored(w, "0", 1);
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(add(w, i % 2 ? "b" : "a", arches[i], 0, 1),
+				 KPACK_SUCCESS);
+	a = published(w);
+	unpack(&a, &toc);
+	assert_true(text_is(get(&toc.data, "gfx_arch_family"), want));
+	msgpack_unpacked_destroy(&toc);
+	ab_free(&a);
+}
+
+static void the_family_is_known_at_the_end(void **state)
+{
+	static const char *const arches[] = {"gfx942", "gfx942", "gfx90a"};
+
+	(void)state;
+	assert_family("given", arches, 3, "given");
+	assert_family(NULL, arches, 0, "group");
+	assert_family(NULL, arches, 2, "gfx942");
+	assert_family(NULL, arches, 3, "group");
 }
 
 /* --- refusals ------------------------------------------------------------------------- */
@@ -440,7 +520,7 @@ static void improper_names_are_refused(void **state)
 		{(const uint8_t *)"\xc2\x80", 2}, {(const uint8_t *)"\xed\xa0\x80", 3},
 		{(const uint8_t *)"a\xc3", 2},
 	};
-	struct kp_writer *w = writer(KPACK_COMPRESSION_NOOP, false);
+	struct kp_writer *w = writer(KPACK_COMPRESSION_NOOP);
 	struct kp_span good = kp_span_str("good");
 	char longest[KP_NAME_MAX + 1];
 
@@ -470,7 +550,7 @@ static void improper_names_are_refused(void **state)
 static void improper_places_are_refused(void **state)
 {
 	static const char *const names[] = {"", ".", "..", "a/b", "/a"};
-	struct kp_writer_options options = {KPACK_COMPRESSION_NOOP, "g", "f", false};
+	struct kp_writer_options options = {KPACK_COMPRESSION_NOOP, "g", "f"};
 	struct kp_writer *w = NULL;
 
 	(void)state;
@@ -487,7 +567,7 @@ static void nothing_remains_of_what_was_not_published(void **state)
 {
 	(void)state;
 	for (int stage = 0; stage < 3; stage++) {
-		struct kp_writer *w = writer(KPACK_COMPRESSION_ZSTD_PER_KERNEL, false);
+		struct kp_writer *w = writer(KPACK_COMPRESSION_ZSTD_PER_KERNEL);
 
 		if (stage > 0) {
 			add_frame(w, "data", 4);
@@ -537,8 +617,7 @@ static void a_full_disk_is_an_error_and_leaves_nothing(void **state)
 	(void)state;
 	for (size_t i = 0; i < COUNT(limits); i++) {
 		for (size_t size = 100; size <= 2 << 20; size *= 144) {
-			struct kp_writer *w =
-				writer(KPACK_COMPRESSION_ZSTD_PER_KERNEL, true);
+			struct kp_writer *w = writer(KPACK_COMPRESSION_ZSTD_PER_KERNEL);
 			kpack_error_t err;
 
 			limit_files(limits[i]);
@@ -559,7 +638,7 @@ static void a_full_disk_is_an_error_and_leaves_nothing(void **state)
 
 static void an_unfinished_archive_is_not_published(void **state)
 {
-	struct kp_writer *w = writer(KPACK_COMPRESSION_ZSTD_PER_KERNEL, false);
+	struct kp_writer *w = writer(KPACK_COMPRESSION_ZSTD_PER_KERNEL);
 
 	(void)state;
 	add_frame(w, "data", 4);
@@ -572,7 +651,7 @@ static void an_unfinished_archive_is_not_published(void **state)
 
 static void a_blob_has_at_most_so_many_frames(void **state)
 {
-	struct kp_writer *w = writer(KPACK_COMPRESSION_ZSTD_PER_KERNEL, false);
+	struct kp_writer *w = writer(KPACK_COMPRESSION_ZSTD_PER_KERNEL);
 	struct kp_span none = {(const uint8_t *)"", 0};
 	struct kpack_archive *archive;
 	uint32_t ordinal;
@@ -602,7 +681,10 @@ int main(void)
 		cmocka_unit_test(an_empty_archive_is_read),
 		cmocka_unit_test(stored_bytes_are_read_back),
 		cmocka_unit_test(equal_calls_give_equal_bytes_in_any_order_of_names),
-		cmocka_unit_test(equal_names_are_settled),
+		cmocka_unit_test(a_name_is_there_once),
+		cmocka_unit_test(every_name_added_is_known),
+		cmocka_unit_test(architectures_and_types_have_a_limit),
+		cmocka_unit_test(the_family_is_known_at_the_end),
 		cmocka_unit_test(improper_names_are_refused),
 		cmocka_unit_test(improper_places_are_refused),
 		cmocka_unit_test(nothing_remains_of_what_was_not_published),
