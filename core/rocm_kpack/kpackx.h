@@ -156,8 +156,10 @@ struct kpackx_writer_options {
  * only the table of contents is kept.  Nothing stands at PATH, or still what stood there,
  * until kpackx_writer_finish.
  *
- * INVALID_ARGUMENT: path or writer is NULL, a level out of range, a group or family that
- * is no UTF-8 without control bytes.  FILE_NOT_FOUND: no such directory.  IO_ERROR,
+ * INVALID_ARGUMENT: path or writer is NULL, path names no file, a level out of range, a group
+ * or family (or the file's name in its place) that is no UTF-8 without control bytes or
+ * longer than 4096 bytes, a reserved member that is not zero.  FILE_NOT_FOUND: no such
+ * directory.  IO_ERROR: what stands at path is no regular file, or the system refused.
  * OUT_OF_MEMORY.
  */
 KPACK_API kpack_error_t kpackx_writer_open(const char *path,
@@ -165,35 +167,44 @@ KPACK_API kpack_error_t kpackx_writer_open(const char *path,
 					   kpackx_writer_t *writer,
 					   struct kpackx_error *why);
 
-/* A text in an entry's metadata. */
+/* A text in an entry's metadata; the order of several does not matter. */
 struct kpackx_text {
-	const char *name, *text;
+	const char *name, *text; /* the name is not empty */
 };
 
 /* What is added; all is copied.  Zero what is not known. */
 struct kpackx_object {
 	const char *binary; /* key: "lib/libx.so#0"; must be set */
 	const char *arch;   /* "gfx90a:xnack+"; must be set */
-	const char *type;   /* NULL: "hsaco" */
+	const char *type;   /* NULL: "hsaco"; a file's extension in a mount */
 	const void *data;   /* may be NULL when size is 0 */
 	size_t size;
 	const char *path;   /* metadata.path: where the file belongs in a mount */
 	const char *target; /* metadata.target: bundle entry ID */
 	uint32_t mode;      /* metadata.mode: permission bits */
-	uint32_t chunk; /* bytes that shall be readable alone, 4096 to 64 MiB; 0: none */
-	const struct kpackx_text *texts; /* more metadata, none of these names */
+	uint32_t chunk; /* bytes that shall be readable alone, 4096 to 64 MiB; 0: none.
+			   Plain archives, and objects that are not larger, need none. */
+	const struct kpackx_text *texts; /* more metadata, no name twice and none of
+					    path, target, xxh3, mode, chunk */
 	size_t n_texts;
 	uint64_t reserved[4];
 };
 
 /*
  * Add one object.  Equal bytes are stored once.  The bytes of the finished file depend on
- * the calls alone.  After a failure that is not INVALID_ARGUMENT the archive is lost: only
- * kpackx_writer_abort and a failing kpackx_writer_finish are left.
+ * the calls that succeeded alone.  A target ID is stored in its canonical spelling, so that
+ * "gfx90a:xnack+:sramecc-" is "gfx90a:sramecc-:xnack+"; what is no target ID, as it is.
  *
- * INVALID_ARGUMENT: a NULL argument or member that must be set, a name that is no UTF-8
- * without control bytes or longer than 4096 bytes, a key and arch added before, an archive
- * that would pass AMD's limits (4 GiB, 1,048,576 objects).  IO_ERROR, OUT_OF_MEMORY.
+ * After INVALID_ARGUMENT the archive is as before and more can be added.  After any other
+ * failure it is lost: only kpackx_writer_abort and a failing kpackx_writer_finish are left.
+ *
+ * INVALID_ARGUMENT: a NULL argument or member that must be set; a string that is no UTF-8
+ * without control bytes or longer than 4096 bytes; an empty one, but for the text of a
+ * kpackx_text; a '/' in arch or type; a path that leads out of a mount; a mode, chunk, text or
+ * reserved member that is not as above; a key and arch added before; more than 4 GiB in one
+ * object that is not chunked; an archive that would pass what readers accept (4 GiB and
+ * 1,048,576 different contents of AMD's when compressed; of ours 65,534 different archs and
+ * types, and 1 GiB of names and metadata).  IO_ERROR, OUT_OF_MEMORY.
  */
 KPACK_API kpack_error_t kpackx_writer_add(kpackx_writer_t writer,
 					  const struct kpackx_object *object,
