@@ -88,7 +88,7 @@ packer := $(call objs,packer/*.c packer/library/*.c)
 units := $(patsubst %.c,$(O)/%,$(wildcard tests/unit/*.c))
 fuzz  := $(patsubst %.c,$(O)/%,$(filter-out tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c)))
 bench := $(patsubst %.c,$(O)/%,$(wildcard contrib/bench/*.c))
-stub  := $(O)/tests/stub/libamdhip64.so.5 $(O)/tests/stub/load \
+stub  := $(O)/tests/stub/libamdhip64.so.5 $(O)/tests/stub/load $(O)/tests/stub/write \
 	$(O)/tests/stub/amd/librocm_kpack.so.0 $(O)/tests/stub/amd_client
 
 programs := $(O)/kpack $(O)/kpack-pack $(O)/kpack-mark $(O)/kpackfs
@@ -168,6 +168,9 @@ $(O)/tests/stub/libamdhip64.so.5: $(O)/tests/stub/hip.o $(O)/tests/stub/fat.o $(
 		$(call pkg_libs,libzstd libxxhash)
 $(O)/tests/stub/load: $(O)/tests/stub/load.o
 	$(call say,LINK)$(link) -o $@ $^ -ldl
+# Writes archives through the public header alone.
+$(O)/tests/stub/write: $(O)/tests/stub/write.o $(O)/librocm_kpack.so
+	$(call say,LINK)$(link) -Wl,-rpath,'$$ORIGIN/../..' -o $@ $^
 
 # A library in the place of AMD's, and a program that was linked with it.
 $(O)/tests/stub/amd/librocm_kpack.so.0: $(O)/tests/stub/amd_kpack.o
