@@ -14,15 +14,96 @@ struct kp_cached {
 	struct kpackx_error why;       /* of the failure */
 };
 
+static void unlist(struct kp_cache *c, struct kp_cached *e);
+
+/* ---- fork ---- */
+
+/* Taken before any cache's own lock. */
+static pthread_mutex_t living_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct kp_cache *living;
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&living_lock);
+	for (struct kp_cache *c = living; c; c = c->next)
+		pthread_mutex_lock(&c->lock);
+}
+
+static void after_fork(void)
+{
+	for (struct kp_cache *c = living; c; c = c->next)
+		pthread_mutex_unlock(&c->lock);
+	pthread_mutex_unlock(&living_lock);
+}
+
+/*
+ * Let go of what threads of the parent were opening: nobody here will end that.  It is not
+ * freed: no other library promises that its allocator works in these handlers.
+ */
+static void settle(struct kp_cache *c)
+{
+	struct kp_cached *next;
+
+	for (struct kp_cached *e = c->first; e; e = next) {
+		next = e->next;
+		if (e->opening)
+			unlist(c, e);
+	}
+	/* a new one: the old one counts waiting threads that are not here */
+	pthread_cond_init(&c->opened, NULL);
+}
+
+static void after_fork_in_child(void)
+{
+	for (struct kp_cache *c = living; c; c = c->next)
+		settle(c);
+	after_fork();
+}
+
+static int handlers_fault;
+
+/*
+ * When the library is loaded, so that no thread can fork meanwhile; the C library takes
+ * the handlers back when it unloads what holds this code.
+ */
+__attribute__((constructor)) static void add_handlers(void)
+{
+	handlers_fault = pthread_atfork(before_fork, after_fork, after_fork_in_child);
+}
+
+static void live(struct kp_cache *c)
+{
+	pthread_mutex_lock(&living_lock);
+	c->next = living;
+	living = c;
+	pthread_mutex_unlock(&living_lock);
+}
+
+static void die(struct kp_cache *c)
+{
+	struct kp_cache **at = &living;
+
+	pthread_mutex_lock(&living_lock);
+	while (*at != c)
+		at = &(*at)->next;
+	*at = c->next;
+	pthread_mutex_unlock(&living_lock);
+}
+
+/* ---- from init to fini ---- */
+
 kpack_error_t kp_cache_init(struct kp_cache *c, struct kpackx_error *why)
 {
 	c->first = NULL;
+	if (handlers_fault)
+		return kp_fail_memory(why, sizeof(*c), "the handlers of fork()");
 	if (pthread_mutex_init(&c->lock, NULL))
 		return kp_fail_memory(why, sizeof(c->lock), "a lock");
 	if (pthread_cond_init(&c->opened, NULL)) {
 		pthread_mutex_destroy(&c->lock);
 		return kp_fail_memory(why, sizeof(c->opened), "a condition");
 	}
+	live(c);
 	return KPACK_SUCCESS;
 }
 
@@ -37,6 +118,7 @@ static void entry_free(struct kp_cached *e)
 
 void kp_cache_fini(struct kp_cache *c)
 {
+	die(c);
 	while (c->first) {
 		struct kp_cached *e = c->first;
 

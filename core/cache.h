@@ -6,6 +6,9 @@
  * Every call but init and fini may run concurrently.  No lock is held while a file is
  * looked at, opened or read: whoever wants an archive that is being opened waits for that
  * one only.
+ *
+ * A child of fork() goes on with all caches, whatever the parent's other threads did at
+ * that moment; what they used or opened just then is left to the child's exit.
  */
 #ifndef KP_CACHE_H
 #define KP_CACHE_H
@@ -16,6 +19,7 @@
 struct kp_cached;
 
 struct kp_cache {
+	struct kp_cache *next; /* all caches that live, for fork() */
 	pthread_mutex_t lock;
 	pthread_cond_t opened;   /* an entry is not being opened any more */
 	struct kp_cached *first; /* a list */

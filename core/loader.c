@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include "archive.h"
 #include "cache.h"
+#include "environment.h"
 #include "limits.h"
 #include "lookup.h"
 #include "maps.h"
@@ -11,79 +12,22 @@
 #include "probe.h"
 #include "rocm_kpack/kpack.h"
 #include "search.h"
-#include "text.h"
 #include "trace.h"
 
-/* A list of files from the environment. */
-struct path_list {
-	char *text;  /* the paths, each with its NUL */
-	size_t size; /* 0: no path */
-};
-
 struct kpack_cache {
-	struct path_list instead; /* ROCM_KPACK_PATH */
-	struct path_list before;  /* ROCM_KPACK_PATH_PREFIX */
-	bool disabled;
-	bool trace;
+	struct kp_environment env;
 	struct kp_cache archives;
 };
 
-/* ---- the environment ---- */
-
-static bool is_on(const char *name)
-{
-	const char *value = secure_getenv(name);
-
-	return value && *value && *value != '0';
-}
-
-/* Split at colons; an escaped one, "\:", is part of a path. */
-static void split_paths(struct path_list *list, const char *from)
-{
-	char *to = list->text;
-
-	for (; *from; from++) {
-		bool escaped = from[0] == '\\' && from[1] == ':';
-
-		from += escaped;
-		if (escaped || *from != ':')
-			*to++ = *from;
-		else if (to != list->text && to[-1] != '\0')
-			*to++ = '\0';
-	}
-	if (to != list->text && to[-1] != '\0')
-		*to++ = '\0';
-	list->size = (size_t)(to - list->text);
-}
-
-static bool read_paths(struct path_list *list, const char *name)
-{
-	const char *value = secure_getenv(name);
-
-	if (!value)
-		return true;
-	list->text = malloc(strlen(value) + 1);
-	if (!list->text)
-		return false;
-	split_paths(list, value);
-	return true;
-}
-
-static bool read_environment(struct kpack_cache *c)
-{
-	c->disabled = is_on("ROCM_KPACK_DISABLE");
-	c->trace = is_on("ROCM_KPACK_DEBUG");
-	return read_paths(&c->instead, "ROCM_KPACK_PATH") &&
-	       read_paths(&c->before, "ROCM_KPACK_PATH_PREFIX");
-}
-
 /* ---- caches ---- */
 
-static void free_settings(struct kpack_cache *c)
+static void tell_settings(const struct kp_environment *e)
 {
-	free(c->instead.text);
-	free(c->before.text);
-	free(c);
+	kp_trace(e->trace, "cache created%s%s%s%s",
+		 e->disabled ? ", ROCM_KPACK_DISABLE" : "",
+		 e->strict ? ", ROCM_KPACK_STRICT" : "",
+		 e->instead.size ? ", ROCM_KPACK_PATH" : "",
+		 e->before.size ? ", ROCM_KPACK_PATH_PREFIX" : "");
 }
 
 kpack_error_t kpack_cache_create(kpack_cache_t *cache)
@@ -95,13 +39,12 @@ kpack_error_t kpack_cache_create(kpack_cache_t *cache)
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return KPACK_ERROR_OUT_OF_MEMORY;
-	if (!read_environment(c) || kp_cache_init(&c->archives, NULL)) {
-		free_settings(c);
+	if (kp_environment_read(&c->env, NULL) || kp_cache_init(&c->archives, NULL)) {
+		kp_environment_fini(&c->env);
+		free(c);
 		return KPACK_ERROR_OUT_OF_MEMORY;
 	}
-	kp_trace(c->trace, "cache created%s%s%s", c->disabled ? ", disabled" : "",
-		 c->instead.size ? ", ROCM_KPACK_PATH" : "",
-		 c->before.size ? ", ROCM_KPACK_PATH_PREFIX" : "");
+	tell_settings(&c->env);
 	*cache = c;
 	return KPACK_SUCCESS;
 }
@@ -111,20 +54,20 @@ void kpack_cache_destroy(kpack_cache_t cache)
 	if (!cache)
 		return;
 	kp_cache_fini(&cache->archives);
-	free_settings(cache);
+	kp_environment_fini(&cache->env);
+	free(cache);
 }
 
 /* ---- which files ---- */
 
-static kpack_error_t add_list(struct kp_lookup *l, const struct path_list *list,
-			      struct kpackx_error *why)
+static kpack_error_t add_list(struct kp_lookup *l, const char *name,
+			      const struct kp_path_list *list, struct kpackx_error *why)
 {
-	for (size_t at = 0; at < list->size; at += strlen(list->text + at) + 1) {
-		char *path = strdup(list->text + at);
+	const char *path = NULL;
 
-		if (!path)
-			return kp_fail_memory(why, strlen(list->text + at), "a path");
-		KP_TRY(kp_lookup_add(l, path, why));
+	while ((path = kp_path_list_next(list, path))) {
+		kp_trace_name(l->trace, name, path, NULL);
+		KP_TRY(kp_lookup_add_place(l, path, why));
 	}
 	return KPACK_SUCCESS;
 }
@@ -132,6 +75,7 @@ static kpack_error_t add_list(struct kp_lookup *l, const struct path_list *list,
 /* A search path of a marker, to be resolved for each target. */
 struct pattern {
 	struct kp_lookup *lookup;
+	struct kp_search_memo *memo;
 	const char *text;
 	const char *binary;
 	struct kpackx_error *why;
@@ -143,7 +87,7 @@ static bool add_target(struct kp_span target, void *arg)
 	struct pattern *p = arg;
 	char *path;
 
-	p->err = kp_search_resolve(p->text, target, p->binary, &path, p->why);
+	p->err = kp_search_resolve(p->text, target, p->binary, p->memo, &path, p->why);
 	if (p->err == KPACK_SUCCESS)
 		p->err = kp_lookup_add(p->lookup, path, p->why);
 	else if (p->err == KPACK_ERROR_INVALID_ARGUMENT)
@@ -164,44 +108,83 @@ static kpack_error_t add_pattern(struct pattern *p, const struct kp_lookup_want 
 	return p->err;
 }
 
-static kpack_error_t add_files(const struct kpack_cache *c, const struct kp_marker *m,
-			       const char *binary, const struct kp_lookup_want *want,
-			       struct kp_lookup *l, struct kpackx_error *why)
+static kpack_error_t add_patterns(struct kp_lookup *l, const struct kp_marker *m,
+				  const char *binary, const struct kp_lookup_want *want,
+				  struct kpackx_error *why)
 {
-	if (c->instead.size)
-		return add_list(l, &c->instead, why);
-	KP_TRY(add_list(l, &c->before, why));
-	for (size_t i = 0; i < m->n_search_paths; i++) {
+	struct kp_search_memo memo = {0};
+	kpack_error_t err = KPACK_SUCCESS;
+
+	for (size_t i = 0; i < m->n_search_paths && !err; i++) {
 		struct pattern p = {.lookup = l,
+				    .memo = &memo,
 				    .text = m->search_paths[i],
 				    .binary = binary,
 				    .why = why};
 
-		KP_TRY(add_pattern(&p, want));
+		kp_trace_name(l->trace, "search path", p.text, NULL);
+		err = add_pattern(&p, want);
 	}
-	return KPACK_SUCCESS;
+	kp_search_memo_fini(&memo);
+	return err;
+}
+
+static void tell_replaced(const struct kp_lookup *l, const struct kp_marker *m)
+{
+	for (size_t i = 0; i < m->n_search_paths; i++)
+		kp_trace_name(l->trace, "search path", m->search_paths[i],
+			      "replaced by ROCM_KPACK_PATH");
+}
+
+static kpack_error_t add_files(const struct kp_environment *env,
+			       const struct kp_marker *m, const char *binary,
+			       const struct kp_lookup_want *want, struct kp_lookup *l,
+			       struct kpackx_error *why)
+{
+	if (env->instead.size) {
+		tell_replaced(l, m);
+		return add_list(l, "ROCM_KPACK_PATH", &env->instead, why);
+	}
+	KP_TRY(add_list(l, "ROCM_KPACK_PATH_PREFIX", &env->before, why));
+	return add_patterns(l, m, binary, want, why);
 }
 
 /* ---- loading ---- */
 
-/* The marker at AT, whose size nobody says. */
+/* The marker in the SIZE bytes from AT that are readable; *CUT when more may be there. */
+static kpack_error_t parse_marker(const void *at, uint8_t *buf, size_t size, bool *cut,
+				  struct kp_marker *out, struct kpackx_error *why)
+{
+	size_t got;
+
+	*cut = false;
+	KP_TRY(kp_probe(at, buf, size, &got, why));
+	if (got == 0)
+		return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
+			       "marker: no readable memory at %p", at);
+	*cut = got == size;
+	return kp_marker_parse((struct kp_span){buf, got}, out, why);
+}
+
+/*
+ * The marker at AT, whose size nobody says.  What is behind it may have to come from the
+ * disk, so no more is asked for than markers mostly have.
+ */
 static kpack_error_t read_marker(const void *at, struct kp_marker *out,
 				 struct kpackx_error *why)
 {
-	uint8_t *copy = malloc(KP_MARKER_MAX);
+	uint8_t few[1024], *buf;
 	struct kpackx_error reason = {0};
-	kpack_error_t err;
-	size_t size = 0;
+	bool cut;
+	kpack_error_t err = parse_marker(at, few, sizeof(few), &cut, out, &reason);
 
-	if (!copy)
-		return kp_fail_memory(why, KP_MARKER_MAX, "a marker");
-	err = kp_probe(at, copy, KP_MARKER_MAX, &size, &reason);
-	if (!err && size == 0)
-		err = kp_fail(&reason, KPACK_ERROR_INVALID_METADATA,
-			      "marker: no readable memory at %p", at);
-	if (!err)
-		err = kp_marker_parse((struct kp_span){copy, size}, out, &reason);
-	free(copy);
+	if (err && cut) {
+		buf = malloc(KP_MARKER_MAX);
+		if (!buf)
+			return kp_fail_memory(why, KP_MARKER_MAX, "a marker");
+		err = parse_marker(at, buf, KP_MARKER_MAX, &cut, out, &reason);
+		free(buf);
+	}
 	/* the caller has no table of contents: what no MessagePack is, is no marker */
 	if (err == KPACK_ERROR_MSGPACK_PARSE_FAILED)
 		err = KPACK_ERROR_INVALID_METADATA;
@@ -212,9 +195,12 @@ static kpack_error_t look_up(struct kpack_cache *c, const struct kp_marker *m,
 			     const char *binary, const struct kp_lookup_want *want,
 			     void **data, size_t *size, struct kpackx_error *why)
 {
-	struct kp_lookup l = {.cache = &c->archives, .trace = c->trace};
-	kpack_error_t err = add_files(c, m, binary, want, &l, why);
+	struct kp_lookup l = {
+		.cache = &c->archives, .strict = c->env.strict, .trace = c->env.trace};
+	kpack_error_t err;
 
+	kp_trace_name(l.trace, "key", want->key, NULL);
+	err = add_files(&c->env, m, binary, want, &l, why);
 	if (!err)
 		err = kp_lookup_load(&l, want, data, size, why);
 	kp_lookup_fini(&l);
@@ -229,7 +215,7 @@ static kpack_error_t load(struct kpack_cache *c, const void *marker, const char 
 	kpack_error_t err;
 	char *key;
 
-	if (c->disabled)
+	if (c->env.disabled)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "switched off by ROCM_KPACK_DISABLE");
 	KP_TRY(read_marker(marker, &m, why));
@@ -242,6 +228,23 @@ static kpack_error_t load(struct kpack_cache *c, const void *marker, const char 
 	free(key);
 	kp_marker_fini(&m);
 	return err;
+}
+
+static void tell_request(const struct kp_environment *env, const char *binary,
+			 const struct kp_lookup_want *want)
+{
+	struct kp_line line = {.used = 0};
+
+	if (!env->trace)
+		return;
+	kp_line_add(&line, "load: ");
+	kp_line_add_name(&line, binary);
+	kp_line_add(&line, ": for");
+	for (size_t i = 0; i < want->n_archs; i++) {
+		kp_line_add(&line, i ? ", " : " ");
+		kp_line_add_name(&line, want->archs[i] ? want->archs[i] : "NULL");
+	}
+	kp_trace_line(&line);
 }
 
 kpack_error_t kpackx_load_code_object(kpack_cache_t cache, const void *hipk_metadata,
@@ -259,11 +262,12 @@ kpack_error_t kpackx_load_code_object(kpack_cache_t cache, const void *hipk_meta
 	    !code_object_out || !code_object_size_out)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       arch_count ? "an argument is NULL" : "no architectures");
+	tell_request(&cache->env, binary_path, &want);
 	err = load(cache, hipk_metadata, binary_path, co_index, &want, code_object_out,
 		   code_object_size_out, &reason);
 	if (!err)
 		return KPACK_SUCCESS;
-	kp_trace(cache->trace, "%s: %s", kpackx_error_name(err), reason.text);
+	kp_trace(cache->env.trace, "%s: %s", kpackx_error_name(err), reason.text);
 	if (why)
 		*why = reason;
 	return err;

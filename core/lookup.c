@@ -1,34 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "lookup.h"
 #include <search.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include "limits.h"
+#include "lookup_words.h"
 #include "memory.h"
 #include "search.h"
-#include "text.h"
 #include "trace.h"
-
-/* Bytes of a path or a key in an error, of which there are 240. */
-#define SHOWN_MAX 80
-
-/*
- * S as it is printed; of a long one the end, where names differ, from the beginning of a
- * component where there is one.
- */
-static char *shown(const char *s, char out[SHOWN_MAX])
-{
-	size_t n = strlen(s), keep = SHOWN_MAX - 16;
-	const char *slash;
-
-	if (n <= keep)
-		return kp_text_escape(kp_span_str(s), out, SHOWN_MAX);
-	slash = strchr(s + n - keep, '/');
-	memcpy(out, "...", 3);
-	kp_text_escape(kp_span_str(slash ? slash : s + n - keep), out + 3, SHOWN_MAX - 3);
-	return out;
-}
+#include "view.h"
 
 /* ---- files ---- */
 
@@ -58,11 +37,68 @@ kpack_error_t kp_lookup_add(struct kp_lookup *l, char *path, struct kpackx_error
 		err = kp_fail_memory(why, sizeof(*l->files), "a list of archives");
 		goto drop;
 	}
+	kp_trace_name(l->trace, "candidate", path, NULL);
 	l->files[l->n_files++] = (struct kp_lookup_file){.path = path};
 	return KPACK_SUCCESS;
 drop:
 	free(path);
 	return err;
+}
+
+/* A directory that offers nothing is a candidate too, to be told of. */
+static kpack_error_t add_empty(struct kp_lookup *l, const char *dir,
+			       struct kpackx_error *why)
+{
+	size_t before = l->n_files;
+	struct kp_lookup_file *f;
+	char *path = strdup(dir);
+
+	if (!path)
+		return kp_fail_memory(why, strlen(dir), "a path");
+	KP_TRY(kp_lookup_add(l, path, why));
+	if (l->n_files == before)
+		return KPACK_SUCCESS;
+	f = &l->files[before];
+	f->tried = true;
+	kp_fail(&f->why, KPACK_ERROR_ARCHIVE_NOT_FOUND, "a directory without *.kpack");
+	kp_trace_name(l->trace, "passed over", dir, f->why.text);
+	return KPACK_SUCCESS;
+}
+
+/* Add each, as long as that goes well; frees them. */
+static kpack_error_t add_all(struct kp_lookup *l, char **paths, size_t n,
+			     struct kpackx_error *why)
+{
+	kpack_error_t err = KPACK_SUCCESS;
+
+	for (size_t i = 0; i < n; i++) {
+		if (err)
+			free(paths[i]);
+		else
+			err = kp_lookup_add(l, paths[i], why);
+	}
+	free(paths);
+	return err;
+}
+
+kpack_error_t kp_lookup_add_place(struct kp_lookup *l, const char *place,
+				  struct kpackx_error *why)
+{
+	struct kpackx_error reason = {0};
+	char **paths, *path;
+	size_t n;
+
+	switch (kp_view_sources(place, &paths, &n, &reason)) {
+	case KPACK_SUCCESS:
+		KP_TRY(add_all(l, paths, n, why));
+		return n ? KPACK_SUCCESS : add_empty(l, place, why);
+	case KPACK_ERROR_OUT_OF_MEMORY:
+		return kp_fail(why, reason.code, "%s", reason.text);
+	default: /* opening it says what is wrong, or finds what was there before */
+		path = strdup(place);
+		return path ? kp_lookup_add(l, path, why)
+			    : kp_fail_memory(why, strlen(place), "a path");
+	}
 }
 
 void kp_lookup_fini(struct kp_lookup *l)
@@ -76,33 +112,17 @@ void kp_lookup_fini(struct kp_lookup *l)
 	*l = (struct kp_lookup){0};
 }
 
-static const struct kpack_archive *opened(const struct kp_lookup_file *f)
+static void try_file(struct kp_lookup *l, struct kp_lookup_file *f,
+		     const struct kp_lookup_want *want)
 {
-	return f->held ? kp_cached_archive(f->held) : NULL;
-}
-
-static void try_file(struct kp_lookup *l, struct kp_lookup_file *f)
-{
-	char path[SHOWN_MAX];
-
 	f->tried = true;
-	if (kp_cache_get(l->cache, f->path, &f->held, &f->why) == KPACK_SUCCESS)
-		kp_trace(l->trace, "opened %s", shown(f->path, path));
-	else
-		kp_trace(l->trace, "%s: %s", shown(f->path, path), f->why.text);
+	kp_cache_get(l->cache, f->path, &f->held, &f->why);
+	kp_lookup_tell_tried(l, f, want);
 }
 
 /* ---- choosing ---- */
 
-struct choice {
-	struct kp_lookup *lookup;
-	const char *key;
-	bool any_arch;                /* an archive offers a target */
-	struct kp_lookup_file *file;  /* the one, or NULL */
-	char target[KP_NAME_MAX + 1]; /* what it has the key for */
-};
-
-static bool offers(const struct kpack_archive *a, struct kp_span target)
+bool kp_lookup_declares(const struct kpack_archive *a, struct kp_span target)
 {
 	size_t n = kp_archive_arch_count(a);
 
@@ -112,130 +132,75 @@ static bool offers(const struct kpack_archive *a, struct kp_span target)
 	return false;
 }
 
+struct choice {
+	struct kp_lookup *lookup;
+	const struct kp_lookup_want *want;
+	void **data; /* the results */
+	size_t *size;
+	bool any_arch; /* an archive declares a target */
+	bool found;
+	struct kpackx_error damage; /* the first; none: code 0 */
+};
+
+enum answer { ABSENT, DAMAGED, FOUND };
+
+static enum answer decode(struct choice *c, const struct kp_lookup_file *f,
+			  const char *target)
+{
+	char path[KP_SHOWN_MAX], key[KP_SHOWN_MAX], arch[KP_SHOWN_MAX];
+	struct kpackx_error why = {0};
+	kpack_error_t err = kpackx_get_kernel(kp_cached_archive(f->held), c->want->key,
+					      target, c->data, c->size, &why);
+
+	if (!err) {
+		kp_lookup_tell_chosen(c->lookup, f, c->want->key, target, *c->size);
+		return FOUND;
+	}
+	kp_lookup_tell_damaged(c->lookup, f, c->want->key, target, &why);
+	if (!c->damage.code) {
+		c->damage = why;
+		kp_fail_prefix(&c->damage, err, "%s: %s %s", kp_shown(f->path, path),
+			       kp_shown(c->want->key, key), kp_shown(target, arch));
+	}
+	return DAMAGED;
+}
+
+static enum answer ask(struct choice *c, struct kp_lookup_file *f, struct kp_span target)
+{
+	const char *key = c->want->key, *arch = (const char *)target.data;
+	const struct kpack_archive *a;
+	size_t entry;
+
+	if (!f->tried)
+		try_file(c->lookup, f, c->want);
+	if (!f->held)
+		return ABSENT;
+	a = kp_cached_archive(f->held);
+	if (!kp_lookup_declares(a, target))
+		return ABSENT;
+	c->any_arch = true;
+	if (kp_archive_find_kernel(a, kp_span_str(key), target, &entry))
+		return decode(c, f, arch);
+	kp_lookup_tell_lacks(c->lookup, f, key, arch);
+	return ABSENT;
+}
+
 static bool choose(struct kp_span target, void *arg)
 {
 	struct choice *c = arg;
 	struct kp_lookup *l = c->lookup;
-	size_t entry;
 
 	for (size_t i = 0; i < l->n_files; i++) {
-		struct kp_lookup_file *f = &l->files[i];
+		enum answer answer = ask(c, &l->files[i], target);
 
-		if (!f->tried)
-			try_file(l, f);
-		if (!f->held || !offers(opened(f), target))
-			continue;
-		c->any_arch = true;
-		if (!kp_archive_find(opened(f), kp_span_str(c->key), target, &entry))
-			continue;
-		c->file = f;
-		memcpy(c->target, target.data, target.size + 1);
-		return false;
+		c->found = answer == FOUND;
+		if (c->found || (answer == DAMAGED && l->strict))
+			return false;
 	}
 	return true;
 }
 
-static kpack_error_t decode(const struct choice *c, void **data, size_t *size,
-			    struct kpackx_error *why)
-{
-	char path[SHOWN_MAX], key[SHOWN_MAX], target[64];
-	kpack_error_t err;
-
-	shown(c->file->path, path);
-	shown(c->key, key);
-	kp_text_escape(kp_span_str(c->target), target, sizeof(target));
-	err = kpackx_get_kernel(kp_cached_archive(c->file->held), c->key, c->target, data,
-				size, why);
-	if (err)
-		return kp_fail_prefix(why, err, "%s: %s %s", path, key, target);
-	kp_trace(c->lookup->trace, "%s %s: %zu bytes from %s", key, target, *size, path);
-	return KPACK_SUCCESS;
-}
-
-/* ---- saying why ---- */
-
-struct line {
-	char text[240];
-	size_t used;
-};
-
-static void __attribute__((format(printf, 2, 3)))
-say(struct line *line, const char *fmt, ...)
-{
-	size_t room = sizeof(line->text) - line->used;
-	va_list ap;
-	int n;
-
-	va_start(ap, fmt);
-	n = vsnprintf(line->text + line->used, room, fmt, ap);
-	va_end(ap);
-	if (n > 0)
-		line->used += (size_t)n < room ? (size_t)n : room - 1;
-}
-
-static void say_opened(const struct kp_lookup_file *f, struct line *line)
-{
-	char path[SHOWN_MAX], arch[64];
-	size_t n;
-
-	if (!f->held)
-		return;
-	n = kp_archive_arch_count(opened(f));
-	say(line, "; %s offers", shown(f->path, path));
-	for (size_t i = 0; i < n && i < 8; i++)
-		say(line, " %s",
-		    kp_text_escape(kp_span_str(kp_archive_arch(opened(f), i)), arch,
-				   sizeof(arch)));
-	say(line, "%s", n == 0 ? " nothing" : n > 8 ? " ..." : "");
-}
-
-static bool is_missing(const struct kp_lookup_file *f)
-{
-	return !f->held && f->why.code == KPACK_ERROR_FILE_NOT_FOUND;
-}
-
-static void say_faulty(const struct kp_lookup_file *f, struct line *line)
-{
-	char path[SHOWN_MAX];
-
-	if (f->tried && !f->held && !is_missing(f))
-		say(line, "; %s: %s", shown(f->path, path), f->why.text);
-}
-
-static void say_missing(const struct kp_lookup_file *f, struct line *line)
-{
-	char path[SHOWN_MAX];
-
-	if (f->tried && is_missing(f))
-		say(line, "; no file %s", shown(f->path, path));
-}
-
-/* Which files were looked into, what they offer; the most telling ones first. */
-static void say_files(const struct kp_lookup *l, struct line *line)
-{
-	static void (*const parts[])(const struct kp_lookup_file *, struct line *) = {
-		say_opened, say_faulty, say_missing};
-
-	for (size_t p = 0; p < sizeof(parts) / sizeof(parts[0]); p++)
-		for (size_t i = 0; i < l->n_files; i++)
-			parts[p](&l->files[i], line);
-}
-
-static void say_archs(const struct kp_lookup_want *want, struct line *line)
-{
-	const char *between = " ";
-	char arch[64];
-
-	for (size_t i = 0; i < want->n_archs && i < 4; i++) {
-		if (!want->archs[i])
-			continue;
-		kp_text_escape(kp_span_str(want->archs[i]), arch, sizeof(arch));
-		say(line, "%s%s", between, arch);
-		between = ", ";
-	}
-}
-
-/* What it means that nothing was chosen. */
+/* What it means that nothing has the key. */
 static kpack_error_t outcome(const struct choice *c)
 {
 	struct kp_lookup *l = c->lookup;
@@ -245,51 +210,26 @@ static kpack_error_t outcome(const struct choice *c)
 		return KPACK_ERROR_KERNEL_NOT_FOUND;
 	for (size_t i = 0; i < l->n_files; i++) {
 		if (!l->files[i].tried) /* the list named no arch at all */
-			try_file(l, &l->files[i]);
+			try_file(l, &l->files[i], c->want);
 		if (l->files[i].held)
 			code = KPACK_ERROR_ARCH_NOT_FOUND;
 	}
 	return code;
 }
 
-static kpack_error_t nothing_found(const struct choice *c,
-				   const struct kp_lookup_want *want,
-				   struct kpackx_error *why)
-{
-	kpack_error_t code = outcome(c);
-	struct line line = {.used = 0};
-	char key[SHOWN_MAX];
-
-	shown(want->key, key);
-	if (code == KPACK_ERROR_ARCHIVE_NOT_FOUND)
-		say(&line, "no archive to look for %s in", key);
-	else if (code == KPACK_ERROR_ARCH_NOT_FOUND)
-		say(&line, "no archive offers");
-	else
-		say(&line, "no %s for", key);
-	if (code != KPACK_ERROR_ARCHIVE_NOT_FOUND)
-		say_archs(want, &line);
-	say_files(c->lookup, &line);
-	return kp_fail(why, code, "%s", line.text);
-}
-
 kpack_error_t kp_lookup_load(struct kp_lookup *l, const struct kp_lookup_want *want,
 			     void **data, size_t *size, struct kpackx_error *why)
 {
-	struct choice c = {.lookup = l, .key = want->key};
-	struct kpackx_error first = {0}, later;
+	struct choice c = {.lookup = l, .want = want, .data = data, .size = size};
 
-	for (size_t i = 0; i < want->n_archs; i++) {
-		if (!want->archs[i])
-			continue;
-		c.file = NULL;
-		kp_search_targets(kp_span_str(want->archs[i]), choose, &c);
-		if (c.file && !decode(&c, data, size, first.code ? &later : &first))
-			return KPACK_SUCCESS;
-	}
-	if (!first.code)
-		return nothing_found(&c, want, why);
+	for (size_t i = 0; i < want->n_archs && !c.found; i++)
+		if (want->archs[i])
+			kp_search_targets(kp_span_str(want->archs[i]), choose, &c);
+	if (c.found)
+		return KPACK_SUCCESS;
+	if (!c.damage.code)
+		return kp_lookup_fail(l, want, outcome(&c), why);
 	if (why)
-		*why = first;
-	return first.code;
+		*why = c.damage;
+	return c.damage.code;
 }

@@ -17,6 +17,7 @@ struct kp_lookup_file {
 
 struct kp_lookup {
 	struct kp_cache *cache; /* borrowed */
+	bool strict;            /* damage is final for its arch */
 	bool trace;
 	struct kp_lookup_file *files;
 	size_t n_files, files_cap;
@@ -38,22 +39,32 @@ struct kp_lookup_want {
 kpack_error_t kp_lookup_add(struct kp_lookup *l, char *path, struct kpackx_error *why);
 
 /*
+ * Put a place at the end: a file, or all archives of a directory (kp_view_sources).  The
+ * directory is listed now; what cannot be listed is a file that cannot be opened.
+ * Errors as for kp_lookup_add.
+ */
+kpack_error_t kp_lookup_add_place(struct kp_lookup *l, const char *place,
+				  struct kpackx_error *why);
+
+/* Does the archive declare TARGET, exactly? */
+bool kp_lookup_declares(const struct kpack_archive *a, struct kp_span target);
+
+/*
  * The code object WANT, decoded; the caller frees *data.  Archives are opened when their
  * turn comes, not before.
  *
  * The order is AMD's: archs as listed; for each the targets it can run, most specific
- * first; for each target the archives as listed.  An archive counts for a target that its
- * gfx_arches names and for which it has the key; one that lacks the key is passed over.
+ * first; for each target the archives as listed.  An archive is asked for a target that
+ * its gfx_arches names.  Whatever keeps it from answering - it lacks the key, the object
+ * is damaged, it cannot be read - the next one is asked.
  *
- * What is chosen by this is final for its arch: if it cannot be decoded, neither the same
- * object in another archive nor one for a less specific target stands in for it, as that
- * would hide a damaged installation for ever.  Only the caller's next arch is tried.
- * AMD's loader goes on with any archive and reports the last error, which is mostly that
- * the last archive lacks the key.
+ * Strict: the first object found is final for its arch.  If it cannot be decoded, neither
+ * the same object in another archive nor one for a less specific target stands in for it,
+ * so that a damaged installation is seen; only the caller's next arch is tried.
  *
- * The first of these that holds: success; the error of the first chosen object;
- * KERNEL_NOT_FOUND: archives offer an arch, none has the key for it; ARCH_NOT_FOUND: none
- * offers one; ARCHIVE_NOT_FOUND: none can be opened.
+ * The first of these that holds: success; the error of the first damaged object;
+ * KERNEL_NOT_FOUND: archives declare a target, none has the key for it; ARCH_NOT_FOUND:
+ * none declares one; ARCHIVE_NOT_FOUND: none can be opened.
  */
 kpack_error_t kp_lookup_load(struct kp_lookup *l, const struct kp_lookup_want *want,
 			     void **data, size_t *size, struct kpackx_error *why);

@@ -142,9 +142,12 @@ static char *real_start(char *path, size_t *size)
 
 static char *weakly_canonical(char *path)
 {
-	size_t used = existing_size(path);
-	char *start, *out;
+	char *start = realpath(path, NULL), *out;
+	size_t used;
 
+	if (start || errno == ENOMEM)
+		return start;
+	used = existing_size(path);
 	errno = 0;
 	start = real_start(path, &used);
 	if (!start)
@@ -155,6 +158,61 @@ static char *weakly_canonical(char *path)
 		return NULL;
 	}
 	append_normal(out, path + used);
+	return out;
+}
+
+/* ---- one directory for many files ---- */
+
+void kp_search_memo_fini(struct kp_search_memo *memo)
+{
+	free(memo->dir);
+	free(memo->real);
+	*memo = (struct kp_search_memo){0};
+}
+
+/* The real path of DIR, the memo's. */
+static const char *real_dir(struct kp_search_memo *memo, const char *dir)
+{
+	if (memo->dir && strcmp(memo->dir, dir) == 0)
+		return memo->real;
+	kp_search_memo_fini(memo);
+	memo->dir = strdup(dir);
+	if (memo->dir)
+		memo->real = weakly_canonical(memo->dir);
+	if (!memo->real)
+		kp_search_memo_fini(memo);
+	return memo->real;
+}
+
+/* PATH in the real path of its directory. */
+static char *in_real_dir(struct kp_search_memo *memo, char *path, char *slash)
+{
+	const char *dir;
+	char *out;
+	size_t size;
+
+	*slash = '\0';
+	dir = real_dir(memo, path);
+	out = dir ? malloc(strlen(dir) + strlen(slash + 1) + 2) : NULL;
+	if (!out)
+		return NULL;
+	size = strcmp(dir, ".") == 0 ? 0 : strlen(dir);
+	memcpy(out, dir, size);
+	append(out, &size, slash + 1, strlen(slash + 1));
+	out[size] = '\0';
+	return out;
+}
+
+static char *resolve(struct kp_search_memo *memo, char *path)
+{
+	struct kp_search_memo none = {0};
+	char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *out;
+
+	if (!slash || slash == path || !*name || strcmp(name, ".") == 0 ||
+	    strcmp(name, "..") == 0)
+		return weakly_canonical(path);
+	out = in_real_dir(memo ? memo : &none, path, slash);
+	kp_search_memo_fini(&none);
 	return out;
 }
 
@@ -197,7 +255,8 @@ static kpack_error_t join(const char *pattern, struct kp_span arch, const char *
 }
 
 kpack_error_t kp_search_resolve(const char *pattern, struct kp_span arch,
-				const char *binary, char **out, struct kpackx_error *why)
+				const char *binary, struct kp_search_memo *memo,
+				char **out, struct kpackx_error *why)
 {
 	char *joined = NULL, *path;
 
@@ -206,7 +265,7 @@ kpack_error_t kp_search_resolve(const char *pattern, struct kp_span arch,
 		*out = joined;
 		return KPACK_SUCCESS;
 	}
-	path = weakly_canonical(joined);
+	path = resolve(memo, joined);
 	free(joined);
 	if (!path)
 		return kp_fail_memory(why, KP_NAME_MAX, "a search path");

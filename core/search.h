@@ -17,15 +17,28 @@
 bool kp_search_has_arch(const char *pattern);
 
 /*
+ * The directory that was resolved last, zeroed at first: the archives of one look-up
+ * mostly share it.  To be kept no longer, since links may change.
+ */
+struct kp_search_memo {
+	char *dir, *real;
+};
+
+void kp_search_memo_fini(struct kp_search_memo *memo);
+
+/*
  * The archive PATTERN names for ARCH (ignored without placeholder), seen from BINARY; an
  * absolute one as it stands.  Of a relative one the leading components that exist are
  * resolved as the kernel does, symlinks before "..", and the others by their spelling
  * alone: what std::filesystem::weakly_canonical does.  It is relative only where no
- * component exists.  Nothing but the names is looked at.  The caller frees *out.
+ * component exists.  The last component, if it is a name, is left as it is: a linked
+ * archive keeps the link's name.  Nothing but the names is looked at.  MEMO may be NULL.
+ * The caller frees *out.
  * OUT_OF_MEMORY; INVALID_ARGUMENT for a path of more than KP_NAME_MAX bytes.
  */
 kpack_error_t kp_search_resolve(const char *pattern, struct kp_span arch,
-				const char *binary, char **out, struct kpackx_error *why);
+				const char *binary, struct kp_search_memo *memo,
+				char **out, struct kpackx_error *why);
 
 /*
  * The archs an agent called ARCH can run, from the most specific to the bare processor:

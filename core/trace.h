@@ -7,8 +7,14 @@
 #define KP_TRACE_H
 
 #include <stdbool.h>
+#include "line.h"
 
-/* Print when ON.  Names in the text must be escaped; a line is cut at 1 KiB. */
+/* Print when ON.  Names in the text must be escaped. */
 void kp_trace(bool on, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* "WHAT: NAME: TEXT"; NAME is escaped here, TEXT may be NULL. */
+void kp_trace_name(bool on, const char *what, const char *name, const char *text);
+
+void kp_trace_line(const struct kp_line *line);
 
 #endif

@@ -342,7 +342,7 @@ kpack_error_t installed_reach(struct installed *set, const struct kp_marker *mar
 
 		/* a placeholder is put in its own place, to be found again */
 		KP_TRY(kp_search_resolve(pattern, kp_span_str(KP_SEARCH_ARCH), binary,
-					 &path, why));
+					 NULL, &path, why));
 		err = kp_search_has_arch(pattern) && kp_search_has_arch(path)
 			      ? reach_pattern(set, path, out, why)
 			      : reach_file(set, path, NULL, out, why);

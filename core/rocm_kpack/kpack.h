@@ -90,11 +90,19 @@ KPACK_API void kpack_free_kernel(void *data);
  * ROCM_KPACK_PATH         archives to look into instead of those a binary names
  * ROCM_KPACK_PATH_PREFIX  archives to look into before those; not used with the former
  * ROCM_KPACK_DISABLE      neither empty nor beginning with 0: loading is NOT_IMPLEMENTED
- * ROCM_KPACK_DEBUG        likewise: what is done is told on stderr, lines of "kpack: "
+ * ROCM_KPACK_STRICT       likewise: what is damaged is not looked for elsewhere, see
+ *                         kpack_load_code_object
+ * ROCM_KPACK_DEBUG        likewise: what is done is told on stderr, lines of "kpack: ":
+ *                         what is looked for, each candidate, and why it was passed over
  *
- * Both lists hold files, not directories, separated by ':'.  A "\:" is a colon of the
- * path ("/k/torch_gfx90a\:xnack+.kpack"); a backslash before anything else is itself.
- * Empty members are left out, and a list of nothing else counts as not set.
+ * Both lists hold files and directories, separated by ':'.  A directory stands for the
+ * archives in it: what is named *.kpack and not hidden, bytewise by name, nothing below;
+ * it is listed anew at each load.  Relative paths start at the current directory.  A "\:"
+ * is a colon of the path ("/k/torch_gfx90a\:xnack+.kpack"); a backslash before anything
+ * else is itself.  Empty members are left out, and a list of nothing else counts as not
+ * set.
+ *
+ * After fork() the child may use the cache, whatever other threads of the parent did.
  *
  * INVALID_ARGUMENT: cache is NULL.  OUT_OF_MEMORY.
  */
@@ -129,10 +137,11 @@ KPACK_API kpack_error_t kpack_discover_binary_path(const void *address_in_binary
  * are listed.
  *
  * Archs come before archives: the first arch that any archive has the code object for
- * decides, then the most specific target, then the first archive.  An archive without the
- * key is passed over.  When what was chosen so is damaged, only the next arch of the list
- * is tried, and the error of the first is the result if none answers: a copy elsewhere
- * does not hide it.
+ * decides, then the most specific target, then the first archive.  An archive that lacks
+ * the key, or in which the object is damaged, is passed over; a key without "#n" stands
+ * for index 0.  If nothing answers and something was damaged, the error of the first such
+ * object is the result.  With ROCM_KPACK_STRICT an object that is damaged is passed over
+ * for the next arch of the list only: no copy of it elsewhere hides the damage.
  *
  * Archives stay open until the cache is destroyed.  Another file under the same path is
  * noticed and opened; files that are missing are looked for again each time.

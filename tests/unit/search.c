@@ -169,7 +169,7 @@ static char *resolve(const char *pattern, const char *arch, const char *binary)
 	struct kpackx_error why = {0};
 	char *path = NULL;
 
-	if (kp_search_resolve(pattern, kp_span_str(arch), binary, &path, &why))
+	if (kp_search_resolve(pattern, kp_span_str(arch), binary, NULL, &path, &why))
 		fail_msg("%s: %s", pattern, why.text);
 	return path;
 }
@@ -226,6 +226,52 @@ static void what_is_missing_is_resolved_by_its_spelling(void **state)
 	check("../file/../a", "real/x.so", "a", true);
 	check("../loop/../a", "real/x.so", "a", true);
 	check("../loop", "real/x.so", "loop", true);
+}
+
+static void a_linked_archive_keeps_its_name(void **state)
+{
+	(void)state;
+	assert_int_equal(symlink("a.kpack", "real/deep/.kpack/linked.kpack") |
+				 symlink("nowhere", "real/deep/.kpack/broken.kpack"),
+			 0);
+	check("../.kpack/linked.kpack", "link/x.so", "real/deep/.kpack/linked.kpack",
+	      true);
+	check("../.kpack/broken.kpack", "link/x.so", "real/deep/.kpack/broken.kpack",
+	      true);
+	/* what is no name is followed to the end */
+	check("../../link/.", "real/deep/x.so", "real/deep/lib", true);
+	check("../../link/", "real/deep/x.so", "real/deep/lib", true);
+}
+
+/* One memo, many directories: what is asked for last has nothing of what came before. */
+static void directories_are_remembered_by_their_spelling(void **state)
+{
+	static const struct {
+		const char *pattern, *binary, *want;
+	} cases[] = {
+		{"../.kpack/a", "link/x.so", "real/deep/.kpack/a"},
+		{"../.kpack/b", "link/x.so", "real/deep/.kpack/b"},
+		{"../.kpack/a", "real/x.so", ".kpack/a"},
+		{"../none/a", "real/x.so", "none/a"},
+		{"../none/b", "real/x.so", "none/b"},
+		{"..", "real/deep/x.so", "real"},
+		{"../.kpack/b", "link/x.so", "real/deep/.kpack/b"},
+	};
+	struct kp_search_memo memo = {0};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		char *path = NULL, want[128];
+
+		snprintf(want, sizeof(want), "%s/%s", root, cases[i].want);
+		assert_int_equal(kp_search_resolve(cases[i].pattern, (struct kp_span){0},
+						   cases[i].binary, &memo, &path, NULL),
+				 KPACK_SUCCESS);
+		assert_string_equal(path, want);
+		free(path);
+	}
+	kp_search_memo_fini(&memo);
+	kp_search_memo_fini(&memo);
 }
 
 /* As when a file goes between two looks: the kernel gets there, no name leads there. */
@@ -323,22 +369,23 @@ static void long_paths_are_refused(void **state)
 	memset(pattern, 'p', sizeof(pattern));
 	pattern[KP_NAME_MAX + 1] = '\0';
 	assert_int_equal(
-		kp_search_resolve(pattern, (struct kp_span){0}, "x", &path, &why),
+		kp_search_resolve(pattern, (struct kp_span){0}, "x", NULL, &path, &why),
 		KPACK_ERROR_INVALID_ARGUMENT);
 	assert_non_null(strstr(why.text, "search path"));
 	pattern[KP_NAME_MAX] = '\0';
 	free(resolve(pattern, "", "x"));
 	assert_int_equal(
-		kp_search_resolve(pattern, (struct kp_span){0}, "d/x", &path, &why),
+		kp_search_resolve(pattern, (struct kp_span){0}, "d/x", NULL, &path, &why),
 		KPACK_ERROR_INVALID_ARGUMENT);
 	memset(binary, 'b', sizeof(binary));
 	binary[KP_NAME_MAX] = '/';
 	binary[KP_NAME_MAX + 1] = '\0';
-	assert_int_equal(kp_search_resolve("p", (struct kp_span){0}, binary, &path, &why),
-			 KPACK_ERROR_INVALID_ARGUMENT);
 	assert_int_equal(
-		kp_search_resolve("/@GFXARCH@", kp_span_str(pattern), "x", &path, &why),
+		kp_search_resolve("p", (struct kp_span){0}, binary, NULL, &path, &why),
 		KPACK_ERROR_INVALID_ARGUMENT);
+	assert_int_equal(kp_search_resolve("/@GFXARCH@", kp_span_str(pattern), "x", NULL,
+					   &path, &why),
+			 KPACK_ERROR_INVALID_ARGUMENT);
 	assert_null(path);
 	memcpy(pattern, "/@GFXARCH@", 10);
 	pattern[2000] = '\0';
@@ -357,6 +404,8 @@ int main(void)
 		cmocka_unit_test(paths_start_at_the_binarys_directory),
 		cmocka_unit_test(a_linked_directory_leads_beside_its_target),
 		cmocka_unit_test(what_is_missing_is_resolved_by_its_spelling),
+		cmocka_unit_test(a_linked_archive_keeps_its_name),
+		cmocka_unit_test(directories_are_remembered_by_their_spelling),
 		cmocka_unit_test(what_has_no_name_any_more_costs_one_component),
 		cmocka_unit_test(without_anything_there_paths_stay_relative),
 		cmocka_unit_test(absolute_paths_stay_as_they_are),

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* One line of text that is put together; what has no room is cut. */
+#ifndef KP_LINE_H
+#define KP_LINE_H
+
+#include <stdarg.h>
+#include <stddef.h>
+
+/* With a prefix and a newline it is what a pipe takes at once (PIPE_BUF, 4096). */
+enum { KP_LINE_MAX = 4000 };
+
+/* Begins as {.used = 0}: the text is "". */
+struct kp_line {
+	size_t used;
+	char text[KP_LINE_MAX + 1];
+};
+
+void kp_line_add(struct kp_line *line, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+void kp_line_add_args(struct kp_line *line, const char *fmt, va_list ap)
+	__attribute__((format(printf, 2, 0)));
+
+/* A name as it may be printed: see kp_text_escape. */
+void kp_line_add_name(struct kp_line *line, const char *name);
+
+#endif

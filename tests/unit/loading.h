@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT */
+/* For tests of the loader: archives in a directory of their own, requests, and answers. */
+#ifndef LOADING_H
+#define LOADING_H
+
+#include "rocm_kpack/kpack.h"
+#include "archive_builder.h"
+#include <dirent.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <cmocka.h>
+#include "rocm_kpack/kpackx.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static char dir[] = "/tmp/kpack-loader-XXXXXX";
+
+/* ---- what is looked into ---- */
+
+struct object {
+	const char *key, *arch, *data; /* data NULL: a frame that does not decode */
+};
+
+#define OBJECTS(...)                                                                     \
+	(const struct object[])                                                          \
+	{                                                                                \
+		__VA_ARGS__,                                                             \
+		{                                                                        \
+			0                                                                \
+		}                                                                        \
+	}
+
+static inline void text_add(char *text, size_t cap, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+static inline void text_add(char *text, size_t cap, const char *fmt, ...)
+{
+	size_t used = strlen(text);
+	va_list ap;
+
+	va_start(ap, fmt);
+	assert_true(vsnprintf(text + used, cap - used, fmt, ap) < (int)(cap - used));
+	va_end(ap);
+}
+
+/* A file of those bytes in the directory, under its name at once. */
+static inline void write_file(const char *name, const void *data, size_t size)
+{
+	char path[128], tmp[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	snprintf(tmp, sizeof(tmp), "%s/tmp", dir);
+	f = fopen(tmp, "w");
+	assert_non_null(f);
+	assert_int_equal(fwrite(data, 1, size, f), size);
+	assert_int_equal(fclose(f), 0);
+	assert_int_equal(rename(tmp, path), 0);
+}
+
+/* GFX_ARCHES as in the table of contents: "'a', 'b'". */
+static inline void write_archive(const char *name, const char *gfx_arches,
+				 const struct object *objects)
+{
+	struct ab a = ab_new_zstd();
+	char toc[4096] = "";
+
+	for (unsigned i = 0; objects[i].key; i++) {
+		const char *data = objects[i].data ? objects[i].data : "damaged";
+
+		if (objects[i].data)
+			ab_frame(&a, data, strlen(data));
+		else
+			ab_stored(&a, data, strlen(data));
+		text_add(toc, sizeof(toc),
+			 "'%s': {'%s': {'type': 'hsaco', 'ordinal': %u, "
+			 "'original_size': %zu}}, ",
+			 objects[i].key, objects[i].arch, i, strlen(data));
+	}
+	ab_toc(&a,
+	       "{'gfx_arches': [%s], 'compression_scheme': 'zstd-per-kernel', "
+	       "'zstd_offset': 64, 'zstd_size': %zu, 'toc': {%s}}",
+	       gfx_arches, a.size - 64, toc);
+	write_file(name, a.bytes, a.size);
+	ab_free(&a);
+}
+
+static inline int make_dir(void **state)
+{
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	unsetenv("ROCM_KPACK_PATH");
+	unsetenv("ROCM_KPACK_PATH_PREFIX");
+	unsetenv("ROCM_KPACK_DISABLE");
+	unsetenv("ROCM_KPACK_STRICT");
+	unsetenv("ROCM_KPACK_DEBUG");
+	return 0;
+}
+
+static inline int remove_dir(void **state)
+{
+	char command[64];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	return system(command);
+}
+
+/* ---- asking ---- */
+
+/* What an archive builder's text packs to, at the end of readable memory. */
+struct marker {
+	char *pages, *at;
+};
+
+static inline struct marker marker(const char *text)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	msgpack_sbuffer out;
+	msgpack_packer pk;
+	struct marker m;
+
+	msgpack_sbuffer_init(&out);
+	msgpack_packer_init(&pk, &out, msgpack_sbuffer_write);
+	mp_pack_value(&pk, text);
+	assert_true(out.size <= page);
+	m.pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(m.pages != MAP_FAILED);
+	m.at = m.pages + page - out.size;
+	memcpy(m.at, out.data, out.size);
+	assert_int_equal(mprotect(m.pages + page, page, PROT_NONE), 0);
+	msgpack_sbuffer_destroy(&out);
+	return m;
+}
+
+static inline void marker_free(struct marker *m)
+{
+	munmap(m->pages, 2 * (size_t)sysconf(_SC_PAGESIZE));
+}
+
+/* A marker of NAME and the search paths in PATHS, a space between. */
+static inline struct marker marker_of(const char *name, const char *paths)
+{
+	char text[1024] = "", path[256];
+	int n;
+
+	text_add(text, sizeof(text), "{'kpack_search_paths': [");
+	for (; sscanf(paths, " %255s%n", path, &n) == 1; paths += n)
+		text_add(text, sizeof(text), "'%s', ", path);
+	text_add(text, sizeof(text), "], 'kernel_name': '%s'}", name);
+	return marker(text);
+}
+
+static inline kpack_cache_t new_cache(void)
+{
+	kpack_cache_t cache = NULL;
+
+	assert_int_equal(kpack_cache_create(&cache), KPACK_SUCCESS);
+	assert_non_null(cache);
+	return cache;
+}
+
+struct request {
+	const char *name;
+	uint32_t index;
+	const char *archs; /* a space between */
+	const char *paths;
+	const char *data; /* NULL: CODE */
+	kpack_error_t code;
+};
+
+static inline kpack_error_t ask(kpack_cache_t cache, const struct request *r, void **data,
+				size_t *size, struct kpackx_error *why)
+{
+	char binary[64], text[4][64];
+	const char *archs[4];
+	struct marker m = marker_of(r->name, r->paths);
+	size_t n = (size_t)sscanf(r->archs, "%63s %63s %63s %63s", text[0], text[1],
+				  text[2], text[3]);
+	kpack_error_t err;
+
+	for (size_t i = 0; i < n; i++)
+		archs[i] = text[i];
+	snprintf(binary, sizeof(binary), "%s/fake.so", dir);
+	err = kpackx_load_code_object(cache, m.at, binary, r->index, archs, n, data, size,
+				      why);
+	marker_free(&m);
+	return err;
+}
+
+static inline void check(kpack_cache_t cache, const struct request *r)
+{
+	struct kpackx_error why = {0};
+	void *data = NULL;
+	size_t size = 0;
+	kpack_error_t err = ask(cache, r, &data, &size, &why);
+
+	if (err != r->code)
+		fail_msg("%s#%u %s in %s: %s, not %s: %s", r->name, r->index, r->archs,
+			 r->paths, kpackx_error_name(err), kpackx_error_name(r->code),
+			 why.text);
+	if (r->data) {
+		assert_int_equal(size, strlen(r->data));
+		assert_memory_equal(data, r->data, size);
+		assert_true(why.code == KPACK_SUCCESS && !why.text[0]);
+	} else {
+		assert_true(!data && size == 0);
+		assert_true(why.code == err && why.text[0]);
+	}
+	kpack_free_code_object(data);
+}
+
+static inline void check_alone(const struct request *r)
+{
+	kpack_cache_t cache = new_cache();
+
+	check(cache, r);
+	kpack_cache_destroy(cache);
+}
+
+/* What NAME=VALUE makes of a request; @ in VALUE is the directory. */
+static inline void check_with(const char *name, const char *value,
+			      const struct request *r)
+{
+	char text[512] = "";
+
+	for (; *value; value++) {
+		if (*value == '@')
+			text_add(text, sizeof(text), "%s", dir);
+		else
+			text_add(text, sizeof(text), "%c", *value);
+	}
+	setenv(name, text, 1);
+	check_alone(r);
+	unsetenv(name);
+}
+
+/* ---- open files ---- */
+
+/* Descriptors of this process that lead to NAME in the directory; none goes to others. */
+static inline size_t count_open(const char *name)
+{
+	DIR *fds = opendir("/proc/self/fd");
+	struct dirent *d;
+	size_t n = 0;
+	char path[300], want[64];
+
+	assert_non_null(fds);
+	snprintf(want, sizeof(want), "%s/%s", dir, name);
+	while ((d = readdir(fds))) {
+		char link[300];
+		ssize_t size;
+
+		snprintf(link, sizeof(link), "/proc/self/fd/%s", d->d_name);
+		size = readlink(link, path, sizeof(path) - 1);
+		if (size <= 0)
+			continue;
+		path[size] = '\0';
+		if (strcmp(path, want) != 0)
+			continue;
+		assert_true(fcntl(atoi(d->d_name), F_GETFD) & FD_CLOEXEC);
+		n++;
+	}
+	closedir(fds);
+	return n;
+}
+
+#endif
