@@ -7,6 +7,7 @@
 #ifndef AMD_FIXTURES_H
 #define AMD_FIXTURES_H
 
+#include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -228,6 +229,15 @@ static inline int fx_remove(void **state)
 	return system(command);
 }
 
+/* Set a list of the environment to two files of the directory. */
+static inline void fx_set_list(const char *name, const char *first, const char *second)
+{
+	char value[3 * FX_PATH];
+
+	snprintf(value, sizeof(value), "%s/%s:%s/%s", fx_dir, first, fx_dir, second);
+	setenv(name, value, 1);
+}
+
 /* Of one test: nothing of an environment it set remains, even when it failed. */
 static inline int fx_after(void **state)
 {
@@ -305,6 +315,25 @@ static inline void fx_check_no_kernel(kpack_archive_t archive, const char *key,
 
 	assert_int_equal(kpack_get_kernel(archive, key, arch, &data, &size), code);
 	assert_true(!data && size == 7);
+}
+
+/* How many descriptors of this process lead below the directory. */
+static inline size_t fx_open_files(void)
+{
+	DIR *fds = opendir("/proc/self/fd");
+	struct dirent *d;
+	size_t n = 0;
+
+	assert_non_null(fds);
+	while ((d = readdir(fds))) {
+		char to[FX_PATH];
+		ssize_t size = readlinkat(dirfd(fds), d->d_name, to, sizeof(to));
+
+		n += size > (ssize_t)strlen(fx_dir) &&
+		     strncmp(to, fx_dir, strlen(fx_dir)) == 0;
+	}
+	closedir(fds);
+	return n;
 }
 
 /* ---- loading ---- */
