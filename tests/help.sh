@@ -1,5 +1,6 @@
 #!/bin/sh
-# What --help, the manual pages and the completions name is the same.  Prints TAP.
+# What --help, the manual pages and the completions name is the same, and so are what the
+# library's headers declare and what its page describes.  Prints TAP.
 #
 # Where an option is found:
 #   --help        a line of two or more spaces, then "-x, --long" or "--long"; mount options
@@ -174,6 +175,23 @@ for name in pack mark; do
 	same "kpack-$name is kpack $name" "$(help_options "$bin/kpack" $name)" \
 		"$(help_options "$bin/kpack-$name")"
 done
+
+# ---- the library ----
+
+library_page=core/rocm_kpack.3
+# functions, types, constants; not the tags of opaque types
+api_names() { grep -oE '\b(kpackx?_[a-z0-9_]+|KPACK_[A-Z0-9_]*[A-Z0-9])\b' | sort -u; }
+declared=$(cat core/rocm_kpack/*.h | perl -0pe '
+	s{/\*.*?\*/}{}gs; s/^#\s*include.*$//gm; s/typedef struct \w+ \*/typedef /g' | api_names)
+described=$(sed -E '/^\.In /d; s/KPACK_ERROR_(\?| ,)//g; s/kpack_search_paths//g' $library_page | api_names)
+same "librocm_kpack: rocm_kpack.3" "$declared" "$described"
+same "librocm_kpack: variables of the environment" \
+	"$(cat core/*.c | grep -oE '"ROCM_KPACK_[A-Z_]+"' | tr -d '"' | sort -u)" \
+	"$(sed -nE 's/^\.It Ev (ROCM_KPACK_[A-Z_]+)$/\1/p' $library_page | sort -u)"
+same "librocm_kpack: macros" \
+	"$(grep -oE 'defined\(ROCM_KPACK_[A-Z]+\)|ROCM_KPACK_EXPORTS' core/rocm_kpack/kpack_export.h |
+		grep -oE 'ROCM_KPACK_[A-Z]+' | sort -u)" \
+	"$(sed -nE 's/^\.Dv (ROCM_KPACK_[A-Z]+).*/\1/p' $library_page | sort -u)"
 
 echo "1..$n"
 exit $failed

@@ -1,12 +1,17 @@
 #!/bin/sh
 # Install into an empty root, try what is there, uninstall, and see that nothing stays.
 # Prints TAP.  The root holds a file of somebody else, which must survive.
+#
+# Programs are built with the installed library as README.md and rocm_kpack(3) say, from
+# the root as it stands: no package of it was made, no LD_LIBRARY_PATH is set.
 # shellcheck disable=SC2317 # t calls them
 set -u
 cd "$(dirname "$0")/.." || exit 1
-unset MAKEFLAGS MFLAGS MAKELEVEL MODE O
+unset MAKEFLAGS MFLAGS MAKELEVEL MODE O PREFIX LIBDIR DESTDIR FORCE LD_LIBRARY_PATH \
+	PKG_CONFIG_LIBDIR PKG_CONFIG_SYSROOT_DIR CMAKE_PREFIX_PATH
 root=$(mktemp -d)
-trap 'rm -rf "$root"' EXIT
+trap 'rm -rf "$root" "$root.out"' EXIT
+usr=$root/d/usr
 
 n=0
 failed=0
@@ -25,33 +30,230 @@ t() # DESCRIPTION COMMAND...
 	rm -f "$root.out"
 }
 in_root() { make --no-print-directory "$@" "DESTDIR=$root/d" PREFIX=/usr; }
-resolves() { [ "$(readlink -f "$root/d/usr/$1")" = "$root/d/usr/$2" ]; }
-holds() { [ -s "$root/d/usr/$1" ]; }
+resolves() { [ "$(readlink -f "$usr/$1")" = "$usr/$2" ]; }
+holds() { [ -s "$usr/$1" ]; }
 only_theirs()
 {
 	left=$(find "$root/d" ! -type d ! -path '*/bin/theirs')
 	echo "$left"
-	[ -z "$left" ] && [ -e "$root/d/usr/bin/theirs" ]
+	[ -z "$left" ] && [ -e "$usr/bin/theirs" ]
 }
+gone() { [ ! -e "$1" ] || { find "$1"; return 1; }; }
+none() { [ -z "$*" ] || { echo "$*"; return 1; }; }
 
-mkdir -p "$root/d/usr/bin"
-echo theirs >"$root/d/usr/bin/theirs"
+# ---- programs that use the library ----
+
+work=$root/work
+mkdir -p "$work/lib"
+printf 'code for gfx942' >"$work/want"
+/usr/bin/python3 tests/integration/mkarchive.py "$work/x.kpack" <<-'END' || exit 1
+	{"arches": ["gfx942", "gfx90a:xnack+"], "entries": [
+		{"key": "lib/x.so#1", "arch": "gfx942", "data": "code for gfx942"},
+		{"key": "lib/x.so#1", "arch": "gfx90a:xnack+", "data": "code for gfx90a:xnack+"}]}
+END
+right() { "$1" "$work/x.kpack" lib/x.so#1 gfx942 "$work/want"; }
+
+kpack_config() { PKG_CONFIG_PATH=$pc pkg-config "$@" rocm_kpack; }
+build_c() # OUT FILE OPTION...; with what pkg-config says
+{
+	out=$1
+	source=$2
+	shift 2
+	# shellcheck disable=SC2046,SC2086 # lists of options
+	cc -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror "$@" -o "$out" "$source" $(kpack_config $options)
+}
+build_cxx()
+{
+	cp "$2" "$1.cpp"
+	# shellcheck disable=SC2046,SC2086
+	c++ -std=c++17 -Wall -Wextra -Werror -o "$1" "$1.cpp" $(kpack_config $options)
+}
+pkg_config_builds() # DIRECTORY OF rocm_kpack.pc
+{
+	pc=$1
+	options="--cflags --libs"
+	build_c "$work/c" tests/link/uses.c && right "$work/c" &&
+		build_cxx "$work/cxx" tests/link/uses.c && right "$work/cxx"
+}
+pkg_config_builds_static()
+{
+	pc=$1
+	options="--static --cflags --libs"
+	build_c "$work/static" tests/link/uses.c -static && right "$work/static" &&
+		! readelf -d "$work/static" | grep NEEDED
+}
+cmake_builds() # PREFIX OPTION...
+{
+	prefix=$1
+	shift
+	rm -rf "$work/cmake"
+	cmake -S tests/link -B "$work/cmake" -DCMAKE_PREFIX_PATH="$prefix" "$@" &&
+		cmake --build "$work/cmake" &&
+		right "$work/cmake/uses-c" && right "$work/cmake/uses-cxx"
+}
+cmake_finds_none()
+{
+	! cmake -S tests/link -B "$work/none" -DCMAKE_PREFIX_PATH="$1" >"$work/none.out" 2>&1 &&
+		grep 'rocm-kpack' "$work/none.out"
+}
+no_cmake_version() # VERSION: is refused
+{
+	mkdir -p "$work/version"
+	printf 'cmake_minimum_required(VERSION 3.16)\nproject(p NONE)\nfind_package(rocm-kpack %s)\n%s' "$1" \
+		'if(rocm-kpack_FOUND)
+		message(FATAL_ERROR "found")
+		endif()' >"$work/version/CMakeLists.txt"
+	cmake -S "$work/version" -B "$work/version/b" -DCMAKE_PREFIX_PATH="$usr/lib/kpackfs"
+}
+uses() # PROGRAM LIBRARY: it is that file
+{
+	ldd "$1" | awk '/librocm_kpack/ { print $3 }' | xargs realpath | tee /dev/stderr | grep -qxF "$2"
+}
+soname() { readelf -d "$1" | grep -F 'SONAME' | grep -F '[librocm_kpack.so.0]'; }
+
+# ---- install ----
+
+mkdir -p "$usr/bin"
+echo theirs >"$usr/bin/theirs"
 t "make install" in_root install
-t "kpack runs" "$root/d/usr/bin/kpack" --version
-t "kpackfs runs" "$root/d/usr/bin/kpackfs" --version
+t "kpack runs" "$usr/bin/kpack" --version
+t "kpackfs runs" "$usr/bin/kpackfs" --version
 t "kpack-pack is kpack" resolves bin/kpack-pack bin/kpack
 t "kpack-mark is kpack" resolves bin/kpack-mark bin/kpack
 t "mount.kpackfs is kpackfs" resolves sbin/mount.kpackfs bin/kpackfs
 for page in kpackfs kpack kpack-pack kpack-mark; do
 	t "$page(1) is there" holds "share/man/man1/$page.1"
 done
+t "rocm_kpack(3) is there" holds share/man/man3/rocm_kpack.3
 t "bash completion is there" holds share/bash-completion/completions/kpack
 t "bash completion of kpack-mark is kpack's" \
 	resolves share/bash-completion/completions/kpack-mark share/bash-completion/completions/kpack
 t "zsh completion is there" holds share/zsh/site-functions/_kpack
 t "fish completion is there" holds share/fish/vendor_completions.d/kpack.fish
+
+# ---- the private library ----
+
+own=$usr/lib/kpackfs
+for header in core/rocm_kpack/*.h; do
+	t "$(basename "$header") is there" cmp "$header" "$own/include/rocm_kpack/$(basename "$header")"
+done
+t "the library is there" soname "$own/lib/librocm_kpack.so.0"
+t "its link for linkers" resolves lib/kpackfs/lib/librocm_kpack.so lib/kpackfs/lib/librocm_kpack.so.0
+t "nothing of AMD's names is elsewhere" none "$(find "$usr" -path "$own" -prune -o \
+	\( -name 'librocm_kpack*' -o -name 'rocm_kpack' -o -name 'rocm-kpack*' \) -print)"
+t "CMake does not find it by itself" cmake_finds_none "$usr"
+t "programs built with pkg-config run" pkg_config_builds "$usr/lib/pkgconfig"
+t "they use the private library" uses "$work/c" "$own/lib/librocm_kpack.so.0"
+t "programs built with pkg-config --static run" pkg_config_builds_static "$usr/lib/pkgconfig"
+t "programs built with CMake run" cmake_builds "$own"
+t "they use the private library" uses "$work/cmake/uses-cxx" "$own/lib/librocm_kpack.so.0"
+t "programs built with CMake, static, run" cmake_builds "$own" -DSTATIC=ON
+t "they need no library of ours" none "$(readelf -d "$work/cmake/uses-cxx" | grep librocm_kpack)"
+t "CMake is refused a later version" no_cmake_version 0.2
+t "CMake is refused another first number" no_cmake_version 1.0
+
+# example NUMBER: of rocm_kpack(3), as a reader would type it
+example()
+{
+	awk -v wanted="$1" '/^\.Ed/ { inside = 0 } inside && n == wanted
+		/^\.Bd -literal/ { inside = 1; n++ }' core/rocm_kpack.3 | sed 's/\\e/\\/g' >"$work/example$1.c"
+}
+put_and_get()
+{
+	pc=$usr/lib/pkgconfig
+	options="--cflags --libs"
+	for i in 1 2; do
+		example "$i" && build_c "$work/example$i" "$work/example$i.c" || return 1
+	done
+	"$work/example2" "$work/y.kpack" lib/y.so#0 gfx942 <"$work/want" &&
+		/usr/bin/python3 tests/integration/readkpack.py cat "$work/y.kpack" lib/y.so#0 gfx942 |
+		cmp - "$work/want" &&
+		"$work/example1" "$work/y.kpack" lib/y.so gfx942 | cmp - "$work/want" &&
+		! "$work/example1" "$work/y.kpack" lib/y.so gfx1100 2>"$work/err" && grep gfx1100 "$work/err" &&
+		! "$work/example2" "$work/none/y.kpack" a gfx942 </dev/null
+}
+t "the examples of rocm_kpack(3) work" put_and_get
+
+# AMD's is installed in the places where linkers look, and is not taken.
+cc -shared -fPIC -o "$usr/lib/librocm_kpack.so.0" -Wl,-soname,librocm_kpack.so.0 tests/stub/amd_kpack.c
+ln -s librocm_kpack.so.0 "$usr/lib/librocm_kpack.so"
+beside_theirs()
+{
+	pc=$usr/lib/pkgconfig
+	options="--cflags --libs"
+	LIBRARY_PATH=$usr/lib build_c "$work/beside" tests/link/uses.c && right "$work/beside"
+}
+t "a program is built with the private one beside AMD's" beside_theirs
+t "it uses the private library" uses "$work/beside" "$own/lib/librocm_kpack.so.0"
+rm "$usr/lib/librocm_kpack.so.0" "$usr/lib/librocm_kpack.so"
+
+mv "$root/d" "$root/moved"
+t "programs are built where it was moved, with pkg-config" \
+	pkg_config_builds "$root/moved/usr/lib/pkgconfig"
+t "and with CMake" cmake_builds "$root/moved/usr/lib/kpackfs"
+mv "$root/moved" "$root/d"
+
 t "installing again works" in_root install
 t "make uninstall" in_root uninstall
+t "nothing stays, and nothing else went" only_theirs
+t "the private directory is gone" gone "$own"
+
+# ---- in the places of AMD's ----
+
+amd_client() # its program, linked with what is in usr/lib now
+{
+	cc -o "$work/amd_client" tests/stub/amd_client.c "-L$usr/$1" "-Wl,-rpath,$usr/$1" -lrocm_kpack
+}
+mkdir -p "$usr/lib/cmake/rocm-kpack" "$usr/include/rocm_kpack"
+cc -shared -fPIC -o "$usr/lib/librocm_kpack.so.0.1.0" -Wl,-soname,librocm_kpack.so.0 tests/stub/amd_kpack.c
+ln -s librocm_kpack.so.0.1.0 "$usr/lib/librocm_kpack.so.0"
+ln -s librocm_kpack.so.0 "$usr/lib/librocm_kpack.so"
+cp tests/stub/amd_kpack.h "$usr/include/rocm_kpack/kpack.h"
+echo 'message(FATAL_ERROR "another package")' >"$usr/lib/cmake/rocm-kpack/rocm-kpack-config.cmake"
+tree() { (cd "$root/d" && find . | LC_ALL=C sort && find . -type f -o -type l | LC_ALL=C sort | xargs sha256sum); }
+tree >"$work/before"
+as_before() { tree | diff "$work/before" -; }
+refused()
+{
+	! in_root install-dropin >"$work/said" 2>&1 || return 1
+	cat "$work/said"
+	grep -qF "$usr/lib/librocm_kpack.so.0" "$work/said" && grep -qF FORCE=1 "$work/said"
+}
+fails() { ! "$@"; }
+
+t "a program is linked with AMD's library" amd_client lib
+t "it does not work" fails "$work/amd_client" "$work"
+t "install-dropin does not touch AMD's library" refused
+t "nor anything else" as_before
+t "uninstall-dropin does not touch AMD's library" fails in_root uninstall-dropin
+t "nor anything else" as_before
+t "install-dropin FORCE=1 stands in for it" in_root install-dropin FORCE=1
+t "the soname is AMD's" soname "$usr/lib/librocm_kpack.so.0"
+t "AMD's library is kept" resolves lib/librocm_kpack.so.0.before-kpackfs lib/librocm_kpack.so.0.1.0
+t "the program that was linked with AMD's works" "$work/amd_client" "$work"
+t "a project of AMD's package builds with ours" cmake_builds "$usr"
+t "it uses the library in AMD's place" uses "$work/cmake/uses-c" "$usr/lib/librocm_kpack.so.0"
+t "and static" cmake_builds "$usr" -DSTATIC=ON
+t "install-dropin again needs no FORCE" in_root install-dropin
+t "and keeps what was kept" cmp tests/stub/amd_kpack.h "$usr/include/rocm_kpack/kpack.h.before-kpackfs"
+t "make uninstall does not touch it" in_root uninstall
+t "the program still works" "$work/amd_client" "$work"
+t "make uninstall-dropin" in_root uninstall-dropin
+t "AMD's files are as they were" as_before
+find "$usr" -mindepth 1 ! -path '*/bin' ! -path '*/bin/theirs' -delete
+
+multiarch() { in_root "$@" LIBDIR=lib/multi-arch; }
+t "install-dropin LIBDIR=, where AMD's is not" multiarch install-dropin
+t "CMake's package is found there" cmake_builds "$usr" -DCMAKE_LIBRARY_ARCHITECTURE=multi-arch \
+	-Drocm-kpack_DIR="$usr/lib/multi-arch/cmake/rocm-kpack"
+t "install LIBDIR=" multiarch install
+t "uninstall-dropin LIBDIR=" multiarch uninstall-dropin
+t "the private one is still there" pkg_config_builds "$usr/lib/multi-arch/pkgconfig"
+t "nothing is elsewhere" none "$(find "$usr/lib" "$usr/include" -name '*rocm[_-]kpack*' ! -path '*/multi-arch/*' 2>&1)"
+t "uninstall LIBDIR=" multiarch uninstall
+t "an absolute LIBDIR" in_root install LIBDIR=/usr/lib64
+t "is where it is" pkg_config_builds "$usr/lib64/pkgconfig"
+t "uninstall" in_root uninstall LIBDIR=/usr/lib64
 t "nothing stays, and nothing else went" only_theirs
 
 echo "1..$n"

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Symbol visibility of the public calls. */
+/*
+ * Symbol visibility of the public calls.  ROCM_KPACK_STATIC is for programs that contain the
+ * static library and shall not export it.  AMD's ROCM_KPACK_EXPORTS, set to build the
+ * library, makes no difference outside Windows.
+ */
 #ifndef ROCM_KPACK_KPACK_EXPORT_H
 #define ROCM_KPACK_KPACK_EXPORT_H
 
