@@ -79,7 +79,7 @@ static void a_path_from_the_environment_wins_over_wrong_ones(void **state)
 	size_t size = 0;
 
 	(void)state;
-	fx_set_list("ROCM_KPACK_PATH", "test_noop.kpack", "");
+	fx_set_list("ROCM_KPACK_PATH", "test_noop.kpack", "none.kpack");
 	cache = fx_cache();
 	assert_int_equal(kpack_load_code_object(cache, m.at, "/bogus/binary.so", 0, archs,
 						1, &data, &size),
@@ -182,9 +182,9 @@ static void a_prefix_is_not_used_beside_a_path(void **state)
 	static const struct fx_ask q = {"lib/libhip.so", 0, "gfx1100", "test_zstd.kpack"};
 
 	(void)state;
-	fx_set_list("ROCM_KPACK_PATH_PREFIX", "test_zstd.kpack", "");
+	fx_set_list("ROCM_KPACK_PATH_PREFIX", "test_zstd.kpack", "none.kpack");
 	fx_loads(&q, &fx_zstd[0]);
-	fx_set_list("ROCM_KPACK_PATH", "test_noop.kpack", "");
+	fx_set_list("ROCM_KPACK_PATH", "test_noop.kpack", "none.kpack");
 	fx_loads(&elsewhere, &fx_noop[0]);
 	fx_loads_not(&q, KPACK_ERROR_ARCH_NOT_FOUND);
 }

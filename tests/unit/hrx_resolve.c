@@ -380,7 +380,7 @@ static const struct fx_ask somewhere = {"lib/libhip.so", 0, "gfx1100", "test_zst
 static void a_path_from_the_environment_replaces(void **state)
 {
 	(void)state;
-	fx_set_list("ROCM_KPACK_PATH", "test_noop.kpack", "");
+	fx_set_list("ROCM_KPACK_PATH", "test_noop.kpack", "none.kpack");
 	fx_loads(&nowhere, &fx_noop[0]);
 	fx_loads_not(&somewhere, KPACK_ERROR_ARCH_NOT_FOUND);
 }
@@ -389,7 +389,7 @@ static void a_path_from_the_environment_replaces(void **state)
 static void a_prefix_from_the_environment_adds(void **state)
 {
 	(void)state;
-	fx_set_list("ROCM_KPACK_PATH_PREFIX", "test_noop.kpack", "");
+	fx_set_list("ROCM_KPACK_PATH_PREFIX", "test_noop.kpack", "none.kpack");
 	fx_loads(&nowhere, &fx_noop[0]);
 	fx_loads(&somewhere, &fx_zstd[0]);
 }
