@@ -53,7 +53,7 @@ static kpack_error_t read_bytes(const struct binary *b, uint64_t offset, uint64_
 kpack_error_t binary_read_marker(struct binary *b, struct kpackx_error *why)
 {
 	uint64_t size;
-	uint8_t *bytes;
+	uint8_t *bytes = NULL;
 	kpack_error_t err;
 
 	KP_TRY(kp_converted_find(b->fd, b->size, &b->fat, &b->where, why));
