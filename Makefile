@@ -90,6 +90,7 @@ fuzz  := $(patsubst %.c,$(O)/%,$(filter-out tests/fuzz/replay.c,$(wildcard tests
 bench := $(patsubst %.c,$(O)/%,$(wildcard contrib/bench/*.c))
 stub  := $(O)/tests/stub/libamdhip64.so.5 $(O)/tests/stub/load $(O)/tests/stub/write \
 	$(O)/tests/stub/amd/librocm_kpack.so.0 $(O)/tests/stub/amd_client
+examples := $(addprefix $(O)/contrib/examples/,libamdhip64.so.5 library)
 
 programs := $(O)/kpack $(O)/kpack-pack $(O)/kpack-mark $(O)/kpackfs
 library  := $(O)/librocm_kpack.a $(O)/librocm_kpack.so.0 $(O)/librocm_kpack.so
@@ -102,6 +103,7 @@ all: $(programs) $(library) ## the programs and the library (default)
 units: $(units) ## the unit tests
 stub: $(stub)
 bench-programs: $(bench)
+examples: $(examples)
 
 # Everything compiled depends on the flags it was compiled with.
 flags := $(compile) | $(link) | $(libs_fs) $(libs_packer) | $(shell $(CC) --version 2>/dev/null | head -n 1)
@@ -179,13 +181,22 @@ $(O)/tests/stub/amd/librocm_kpack.so.0: $(O)/tests/stub/amd_kpack.o
 $(O)/tests/stub/amd_client: $(O)/tests/stub/amd_client.o $(O)/tests/stub/amd/librocm_kpack.so.0
 	$(call say,LINK)$(link) -Wl,-rpath,'$$ORIGIN/amd' -o $@ $^
 
+# The examples: public headers as <...>, and the library as others link it.
+$(O)/contrib/examples/%.o: cppflags := -D_GNU_SOURCE -idirafter core
+$(O)/contrib/examples/libamdhip64.so.5: $(O)/contrib/examples/runtime.o \
+		$(O)/librocm_kpack.so contrib/examples/runtime.map
+	$(call say,LINK)$(link) -shared -Wl,-soname,$(@F) -Wl,--version-script=contrib/examples/runtime.map \
+		-Wl,-rpath,'$$ORIGIN/../..' -o $@ $< $(O)/librocm_kpack.so
+$(O)/contrib/examples/library: $(O)/contrib/examples/library.o $(O)/librocm_kpack.so
+	$(call say,LINK)$(link) -Wl,-rpath,'$$ORIGIN/../..' -o $@ $^
+
 $(O)/contrib/bench/%: $(O)/contrib/bench/%.o $(O)/librocm_kpack.a
 	$(call say,LINK)$(link) -o $@ $^ $(libs_core)
 
 comma := ,
 
 -include $(patsubst %.o,%.d,$(core) $(fs) $(packer) $(addsuffix .o,$(units) $(fuzz) $(bench)) \
-	$(call objs,tests/stub/*.c))
+	$(call objs,tests/stub/*.c contrib/examples/*.c))
 
 # ---- tests ------------------------------------------------------------------
 
@@ -211,13 +222,13 @@ check-sanitizers: ## the unit and integration tests in MODE=asan and MODE=tsan
 	@$(MAKE) --no-print-directory $(jobs) check-build-asan check-build-tsan
 	@tests/run $(call builds,asan tsan)
 
-check-build: all $(units) $(fuzz) $(stub) $(foreach m,$(sanitized),check-build-$(m))
+check-build: all $(units) $(fuzz) $(stub) $(examples) $(foreach m,$(sanitized),check-build-$(m))
 check-build-%:
 	@$(MAKE) --no-print-directory MODE=$* check-build
 
 check-units: $(units) ## the unit tests only
 	@CHECK_ONLY=unit tests/run $(MODE)=$(O)
-check-integration: all $(stub) ## the integration tests only
+check-integration: all $(stub) $(examples) ## the integration tests only
 	@CHECK_ONLY=bats tests/run $(MODE)=$(O)
 check-layering: all ## who includes whom, and what the library exports
 	@CHECK_ONLY=layering tests/run $(MODE)=$(O)
@@ -248,7 +259,7 @@ fuzz-run:
 # ---- house keeping ----------------------------------------------------------
 
 c_files := $(wildcard core/*.[ch] core/*/*.[ch] fs/*.[ch] packer/*.[ch] packer/library/*.[ch] \
-	tests/unit/*.[ch] tests/fuzz/*.[ch] tests/stub/*.[ch] tests/data/*.[ch] contrib/bench/*.[ch])
+	tests/unit/*.[ch] tests/fuzz/*.[ch] tests/stub/*.[ch] tests/data/*.[ch] contrib/bench/*.[ch] contrib/examples/*.[ch])
 sources := $(wildcard core/*.c core/format/*.c fs/*.c packer/*.c packer/library/*.c)
 pages   := $(wildcard kpackfs.1 packer/*.1)
 pages3  := $(wildcard core/*.3)
@@ -388,7 +399,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' Makefile
 
 FORCE:
-.PHONY: all units stub bench-programs check check-sanitizers check-build check-units \
+.PHONY: all units stub bench-programs examples check check-sanitizers check-build check-units \
 	check-integration check-layering check-abi check-help check-install check-switches fuzz fuzz-build \
 	fuzz-run fmt lint demo install install-files uninstall install-dropin install-dropin-files \
 	uninstall-dropin clean help FORCE

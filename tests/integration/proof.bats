@@ -32,20 +32,6 @@ teardown() {
 	rm -rf "$T"
 }
 
-# Sets LIB to Debian's library of that name.
-fetch() { # NAME [--big]
-	local dir status=0
-	dir=$("$KPACK_SRC/contrib/install-deps" --inputs "$KPACK_SRC/build/inputs" ${2-} 2>fetch.err) || status=$?
-	if [ "$status" -ne 0 ]; then
-		cat fetch.err
-		[ "${CI-}" != true ] || return 1
-		[ "$status" -eq 3 ] || return 1
-		skip "Debian's packages cannot be fetched"
-	fi
-	LIB=$(find "$dir" -name "$1.so.*" -type f)
-	[ -f "$LIB" ]
-}
-
 @test "librocrand" {
 	fetch librocrand
 	proves "$LIB" rocrand_create_generator=401
