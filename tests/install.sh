@@ -170,9 +170,24 @@ put_and_get()
 		cmp - "$work/want" &&
 		"$work/example1" "$work/y.kpack" lib/y.so gfx942 | cmp - "$work/want" &&
 		! "$work/example1" "$work/y.kpack" lib/y.so gfx1100 2>"$work/err" && grep gfx1100 "$work/err" &&
-		! "$work/example2" "$work/none/y.kpack" a gfx942 </dev/null
+		! "$work/example2" "$work/nowhere/y.kpack" a gfx942 </dev/null
 }
 t "the examples of rocm_kpack(3) work" put_and_get
+
+# The compilers' lines of README.md, for get.c of rocm_kpack(3) and a project with it
+readme_builds()
+{
+	mkdir -p "$work/readme" && cp "$work/example1.c" "$work/readme/get.c" &&
+		cp tests/link/CMakeLists.txt tests/link/uses.c "$work/readme" || return 1
+	awk '/^```/ { inside = !inside && /covered-by=tests\/install.sh/ } inside' README.md |
+		sed -nE "s|/usr/local|$usr|g; s/^[$] ((cc|cmake) .*)/\1/p" >"$work/commands"
+	[ "$(grep -c '^cc ' "$work/commands")" = 2 ] && [ "$(grep -c '^cmake ' "$work/commands")" = 2 ] &&
+		(cd "$work/readme" && PKG_CONFIG_PATH=$usr/lib/pkgconfig sh -ex ../commands) &&
+		"$work/readme/get" "$work/x.kpack" lib/x.so#1 gfx942 | cmp - "$work/want" &&
+		"$work/readme/get-static" "$work/x.kpack" lib/x.so#1 gfx942 | cmp - "$work/want" &&
+		right "$work/readme/build/uses-c"
+}
+t "the commands of README.md build programs" readme_builds
 
 # AMD's is installed in the places where linkers look, and is not taken.
 cc -shared -fPIC -o "$usr/lib/librocm_kpack.so.0" -Wl,-soname,librocm_kpack.so.0 tests/stub/amd_kpack.c
@@ -185,6 +200,21 @@ beside_theirs()
 }
 t "a program is built with the private one beside AMD's" beside_theirs
 t "it uses the private library" uses "$work/beside" "$own/lib/librocm_kpack.so.0"
+behind_theirs()
+{
+	/usr/bin/python3 - "$usr/lib/librocm_kpack.so.0" "$own/lib/librocm_kpack.so.0" "$work/x.kpack" <<-'END'
+		import ctypes, sys
+		theirs = ctypes.CDLL(sys.argv[1], ctypes.RTLD_GLOBAL)
+		ours = ctypes.CDLL(sys.argv[2])
+		archive, path = ctypes.c_void_p(), sys.argv[3].encode()
+		assert theirs.kpack_open(path, ctypes.byref(archive)) != 0
+		assert ours.kpack_open(path, ctypes.byref(archive)) == 0
+		ours.kpack_close(archive)
+		assert ours.kpack_enumerate_architectures(path, ctypes.CFUNCTYPE(ctypes.c_bool,
+			ctypes.c_char_p, ctypes.c_void_p)(lambda arch, data: True), None) == 0
+	END
+}
+t "ours works where AMD's was loaded before" behind_theirs
 rm "$usr/lib/librocm_kpack.so.0" "$usr/lib/librocm_kpack.so"
 
 mv "$root/d" "$root/moved"

@@ -163,7 +163,7 @@ close_to() { # MEGABYTES FILE...: within one
 }
 
 @test "the manual pages it names can be read" {
-	for page in kpackfs.1 packer/kpack.1 packer/kpack-pack.1 packer/kpack-mark.1; do
+	for page in kpackfs.1 packer/kpack.1 packer/kpack-pack.1 packer/kpack-mark.1 core/rocm_kpack.3; do
 		mandoc -Tmarkdown "$page" | grep -q '^# NAME'
 	done
 }

@@ -1,0 +1,56 @@
+#!/usr/bin/env bats
+# A program that was built for AMD's library, and never saw a header of ours, runs on ours.
+# tests/stub/amd_client calls all that AMD's header declares and was linked with a library
+# in the place of AMD's, of which every function refuses.
+
+bats_require_minimum_version 1.5.0
+load packing
+
+client() { "$KPACK_BIN/tests/stub/amd_client" "$T"; }
+
+inputs() {
+	mkdir -p "$T/lib"
+	$python "$tools/mkarchive.py" "$T/x.kpack" <<-END
+		{"scheme": "$1", "arches": ["gfx942", "gfx90a:xnack+"], "entries": [
+			{"key": "lib/x.so#1", "arch": "gfx942", "data": "code for gfx942"},
+			{"key": "lib/x.so#1", "arch": "gfx90a:xnack+", "data": "code for gfx90a:xnack+"}]}
+	END
+}
+
+answered() { # how many functions did what they must
+	sed -n 's/^ok //p' "$1" | sort -u | wc -l
+}
+
+@test "the program asks for AMD's fourteen functions and no other" {
+	nm -D --undefined-only "$KPACK_BIN/tests/stub/amd_client" | awk '{ print $2 }' | grep '^kpack' | sort >asked
+	[ "$(wc -l <asked)" = 14 ]
+	nm -D --defined-only "$KPACK_BIN/tests/stub/amd/librocm_kpack.so.0" |
+		awk '{ print $3 }' | grep '^kpack' | sort | diff asked -
+	nm -D --defined-only "$KPACK_BIN/librocm_kpack.so.0" | awk '{ print $3 }' | sort | comm -23 asked - >missing
+	[ ! -s missing ]
+}
+
+@test "with the library it was linked with it gets nothing" {
+	inputs none
+	run -1 client
+	! [[ "$output" =~ (^|$'\n')"ok kpack_open" ]] || false
+}
+
+@test "with ours by LD_LIBRARY_PATH each of them works" {
+	for scheme in none zstd-per-kernel; do
+		inputs $scheme
+		LD_LIBRARY_PATH=$KPACK_BIN client >out
+		cat out
+		[ "$(answered out)" = 14 ]
+		! grep '^not ok' out || false
+	done
+}
+
+@test "with ours in the file of the other each of them works" {
+	inputs zstd-per-kernel
+	mkdir amd
+	cp "$KPACK_BIN/tests/stub/amd_client" .
+	cp "$KPACK_BIN/librocm_kpack.so.0" amd
+	./amd_client "$T" >out
+	[ "$(answered out)" = 14 ]
+}
