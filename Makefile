@@ -368,28 +368,29 @@ uninstall: ## remove what install put there
 
 dropin_files = $(call library_files,$(incdir),$(libdir))
 dropin_dirs  = $(call library_dirs,$(incdir),$(libdir))
-# AMD's library has no such function.
-is_ours = grep -qs kpackx_open $(libdir)/librocm_kpack.so.0
-aside   = before-kpackfs
+# Every file of ours names our calls, none of AMD's does.  Of links, what they lead to counts.
+is_ours  = grep -qs kpackx_ "$$f"
+is_there = { [ -e "$$f" ] || [ -L "$$f" ]; }
+aside    = before-kpackfs
 
 install-dropin: ## install the library in the places of AMD's; FORCE=1 moves AMD's aside
 	@$(MAKE) --no-print-directory $(jobs) MODE=release all $(give_back)
 	@$(MAKE) --no-print-directory MODE=release install-dropin-files
 install-dropin-files:
-	@set --; $(is_ours) || for f in $(dropin_files); do \
-		[ ! -e $$f ] && [ ! -L $$f ] || set -- "$$@" $$f; done; \
+	@set --; for f in $(dropin_files); do ! $(is_there) || $(is_ours) || set -- "$$@" "$$f"; done; \
 	[ $$# -eq 0 ] || [ '$(FORCE)' = 1 ] || { \
 		printf '%s\n' "install-dropin: there are files of another librocm_kpack:" "$$@" \
 			"FORCE=1 renames them to NAME.$(aside); uninstall-dropin renames them back" >&2; \
 		exit 1; }; \
-	for f; do mv -fv $$f $$f.$(aside) || exit 1; done
+	for f; do mv -fv "$$f" "$$f.$(aside)" || exit 1; done
 	$(call put_library,$(incdir),$(libdir))
 
 uninstall-dropin: ## remove what install-dropin put there; what it moved aside comes back
-	@$(is_ours) || { echo "uninstall-dropin: no library of ours in $(libdir)" >&2; exit 1; }
-	rm -f $(dropin_files)
 	@for f in $(dropin_files); do \
-		[ ! -e $$f.$(aside) ] && [ ! -L $$f.$(aside) ] || mv -v $$f.$(aside) $$f || exit 1; done
+		if $(is_ours); then echo "rm $$f"; rm -f "$$f" || exit 1; fi; done
+	@for f in $(dropin_files); do g=$$f; f=$$g.$(aside); $(is_there) || continue; \
+		f=$$g; if $(is_there); then echo "$$g.$(aside) stays: another $$g came"; else \
+			mv -v "$$g.$(aside)" "$$g" || exit 1; fi; done
 	rmdir $(dropin_dirs) $(libdir)/cmake 2>/dev/null || :
 
 clean: ## remove build/

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Symbol visibility of the public calls.  ROCM_KPACK_STATIC is for programs that contain the
+ * Symbol visibility of the public calls, kpack_* and kpackx_*.  ROCM_KPACK_STATIC is for programs that contain the
  * static library and shall not export it.  AMD's ROCM_KPACK_EXPORTS, set to build the
  * library, makes no difference outside Windows.
  */
