@@ -151,7 +151,8 @@ static bool take_image(struct kp_span target, void *arg)
 		return true;
 	kp_target_canonical(target, arch);
 	for (size_t i = 0; i < r->container->n_images; i++, image++) {
-		if (image->host || image->size == 0 || strcmp(image->arch, arch) != 0)
+		/* the host's has no arch */
+		if (image->size == 0 || strcmp(image->arch, arch) != 0)
 			continue;
 		if (!r->image || (is_hip(image) && !is_hip(r->image)))
 			r->image = image;

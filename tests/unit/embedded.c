@@ -13,6 +13,8 @@
 #define WRAPPERS_MAX 4
 #define HIP "hipv4-amdgcn-amd-amdhsa--"
 #define OPENMP "openmp-amdgcn-amd-amdhsa--"
+/* More than an image's arch can have. */
+#define LONG "ggggggggggggggggggggggggggggggggggggggggggggggggggggggggggggggggggggg"
 
 static struct kpackx_error why;
 
@@ -44,7 +46,10 @@ static void put_one(struct bytes *b, const struct host *host, size_t i)
 	const struct entry entries[] = {
 		{"host-x86_64-unknown-linux-gnu-", "host"},
 		{OPENMP "gfx90a", "for OpenMP"},
-		{OPENMP "gfx908", "only for OpenMP"},
+		{OPENMP "gfx908:xnack+", "only for OpenMP"},
+		{HIP "gfx908", "with XNACK or without"},
+		{HIP "gfx942:xnack-:sramecc+", "features in another order"},
+		{HIP LONG, "cut"},
 		{HIP "gfx906", ""},
 		{HIP "gfx90a:xnack+", objects[i][0]},
 		{HIP "gfx90a", objects[i][1]},
@@ -270,6 +275,8 @@ static void the_archs_decide_in_their_order(void **state)
 		assert_gives(fd, 1, ARCHS("gfx11-generic", "gfx90a"),
 			     "0 for gfx11-generic");
 		assert_gives(fd, 1, ARCHS("gfx90a", "gfx11-generic"), "0 for gfx90a");
+		assert_gives(fd, 1, ARCHS("gfx942:sramecc+:xnack-"),
+			     "features in another order");
 		close(fd);
 	}
 }
@@ -284,13 +291,14 @@ static void code_for_another_gpu_is_none(void **state)
 	long_arch[sizeof(long_arch) - 1] = '\0';
 	assert_fails(fd, 0, ARCHS("gfx1103", "gfx9-generic"), KPACK_ERROR_ARCH_NOT_FOUND,
 		     "wrapper 0 has no code for gfx1103 gfx9-generic; it has gfx90a "
-		     "gfx908 gfx90a:xnack+ gfx90a gfx11-generic");
+		     "gfx908:xnack+ gfx908 gfx942:sramecc+:xnack- ");
 	/* an empty object, the host's, and names that are no GPU's */
 	assert_fails(fd, 0, ARCHS("gfx906"), KPACK_ERROR_ARCH_NOT_FOUND, "for gfx906;");
 	assert_fails(fd, 0, ARCHS(""), KPACK_ERROR_ARCH_NOT_FOUND, "no code");
 	assert_fails(fd, 0, ARCHS((const char *)NULL), KPACK_ERROR_ARCH_NOT_FOUND,
 		     "no code for;");
 	assert_fails(fd, 0, ARCHS(long_arch), KPACK_ERROR_ARCH_NOT_FOUND, "no code");
+	assert_fails(fd, 0, ARCHS(LONG "g"), KPACK_ERROR_ARCH_NOT_FOUND, "no code");
 	assert_fails(fd, 0, ARCHS("gfx90\033"), KPACK_ERROR_ARCH_NOT_FOUND, "gfx90\\033");
 	close(fd);
 }
@@ -301,7 +309,9 @@ static void hip_comes_before_openmp(void **state)
 
 	(void)state;
 	assert_gives(fd, 1, ARCHS("gfx90a"), "0 for gfx90a");
-	assert_gives(fd, 1, ARCHS("gfx908"), "only for OpenMP");
+	/* but not before what is more specific, or asked for earlier */
+	assert_gives(fd, 1, ARCHS("gfx908:xnack+"), "only for OpenMP");
+	assert_gives(fd, 1, ARCHS("gfx908:xnack+", "gfx90a"), "only for OpenMP");
 	close(fd);
 }
 
