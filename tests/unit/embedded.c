@@ -277,6 +277,8 @@ static void the_archs_decide_in_their_order(void **state)
 		assert_gives(fd, 1, ARCHS("gfx90a", "gfx11-generic"), "0 for gfx90a");
 		assert_gives(fd, 1, ARCHS("gfx942:sramecc+:xnack-"),
 			     "features in another order");
+		assert_gives(fd, 1, ARCHS("gfx942:xnack-:sramecc+"),
+			     "features in another order");
 		close(fd);
 	}
 }
