@@ -20,6 +20,7 @@
  * loaded into one is printed.
  */
 #include <dirent.h>
+#include <fnmatch.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +35,7 @@
 /* A kernel in the GPU. */
 struct kernel {
 	char plan[NAME_SIZE]; /* "": this place is free */
+	const char *arch;     /* it was built for */
 	size_t size;
 	uint32_t crc;
 	unsigned long used; /* number of the plan that used it last */
@@ -104,20 +106,23 @@ static struct kernel *make_room(struct library *l)
 }
 
 /* hipModuleLoadData would be here; then DATA is not needed any more. */
-static struct kernel *load(struct library *l, const char *plan, const void *data,
-			   size_t size)
+static struct kernel *load(struct library *l, const char *plan, const struct arch *a,
+			   const void *data, size_t size)
 {
 	struct kernel *k = make_room(l);
 
-	*k = (struct kernel){.size = size, .crc = crc32(data, size), .used = l->n_plans};
+	*k = (struct kernel){.arch = a->name,
+			     .size = size,
+			     .crc = crc32(data, size),
+			     .used = l->n_plans};
 	snprintf(k->plan, sizeof(k->plan), "%s", plan);
 	return k;
 }
 
-static void tell(const struct kernel *k, const char *from, const char *arch)
+static void tell(const struct kernel *k, const char *from)
 {
-	printf("%s: %s%s%s: %zu bytes, crc32 %08x\n", k->plan, from, *arch ? " " : "",
-	       arch, k->size, k->crc);
+	printf("%s: from %s, for %s: %zu bytes, crc32 %08x\n", k->plan, from, k->arch,
+	       k->size, k->crc);
 }
 
 /* ---- where kernels come from -------------------------------------------------------- */
@@ -140,7 +145,7 @@ static struct kernel *load_archived(struct library *l, const struct arch *a,
 			fprintf(stderr, "library: %s: %s\n", key, why.text);
 		return NULL;
 	}
-	k = load(l, plan, data, size);
+	k = load(l, plan, a, data, size);
 	kpack_free_kernel(data);
 	return k;
 }
@@ -173,12 +178,12 @@ static struct kernel *load_file(struct library *l, const struct arch *a, const c
 	size_t size;
 	void *data;
 
-	snprintf(path, sizeof(path), "%s/lib/rocfft/%s/%.*s_%s.hsaco",
-		 l->legacy ? l->legacy : "", a->name, length, plan, plan + length + 1);
-	data = l->legacy ? read_file(path, &size) : NULL;
+	snprintf(path, sizeof(path), "%s/lib/rocfft/%s/%.*s_%s.hsaco", l->legacy, a->name,
+		 length, plan, plan + length + 1);
+	data = read_file(path, &size);
 	if (!data)
 		return NULL;
-	k = load(l, plan, data, size);
+	k = load(l, plan, a, data, size);
 	free(data);
 	return k;
 }
@@ -201,6 +206,7 @@ static bool open_archive(struct arch *a, const char *dir, const char *file)
 	struct kpackx_error why = {0};
 	char path[4096];
 	const char **keys;
+	size_t n;
 
 	snprintf(path, sizeof(path), "%s/%s", dir, file);
 	if (kpackx_open(path, &a->archive, &why)) {
@@ -208,8 +214,11 @@ static bool open_archive(struct arch *a, const char *dir, const char *file)
 			fprintf(stderr, "library: %s: %s\n", path, why.text);
 		return false;
 	}
-	if (list(a, &keys) > 0)
+	n = list(a, &keys);
+	if (n > 0) {
+		printf("%s: %zu kernels for %s\n", path, n, a->name);
 		return true;
+	}
 	kpack_close(a->archive);
 	a->archive = NULL;
 	return false;
@@ -217,9 +226,7 @@ static bool open_archive(struct arch *a, const char *dir, const char *file)
 
 static int is_archive(const struct dirent *entry)
 {
-	size_t n = strlen(entry->d_name);
-
-	return n > 6 && strcmp(entry->d_name + n - 6, ".kpack") == 0;
+	return fnmatch("*.kpack", entry->d_name, 0) == 0;
 }
 
 /* The archive of that name; else the first that has what is needed. */
@@ -276,7 +283,7 @@ static bool is_common(const struct arch *a, const char *key)
 static void preload(struct library *l, const struct arch *a)
 {
 	const char **keys;
-	size_t n = a->archive ? list(a, &keys) : 0;
+	size_t n = list(a, &keys);
 
 	for (size_t i = 0; i < n && !l->cache[l->room - 1].plan[0]; i++) {
 		char plan[NAME_SIZE];
@@ -287,10 +294,8 @@ static void preload(struct library *l, const struct arch *a)
 			continue;
 		k = load_archived(l, a, plan);
 		if (k)
-			tell(k, "preloaded for", a->name);
+			tell(k, "archive beforehand");
 	}
-	if (a->archive)
-		printf("%s: %zu kernels in its archive\n", a->name, n);
 }
 
 static void initialise(struct library *l, const char *device)
@@ -300,13 +305,13 @@ static void initialise(struct library *l, const char *device)
 	/* these kernels are the same with and without XNACK: the processor is all */
 	snprintf(own->name, sizeof(own->name), "%.*s", (int)strcspn(device, ":"), device);
 	l->n_archs = 1;
-	if (kpackx_generic_target(own->name, generic->name, sizeof(generic->name)) ==
-	    KPACK_SUCCESS)
+	if (!kpackx_generic_target(own->name, generic->name, sizeof(generic->name)))
 		l->n_archs = 2;
-	for (size_t i = 0; l->archives && i < l->n_archs; i++)
-		find_archive(&l->archs[i], l->archives);
 	for (size_t i = 0; i < l->n_archs; i++)
-		preload(l, &l->archs[i]);
+		find_archive(&l->archs[i], l->archives);
+	/* not generic ones where the device may have its own */
+	if (own->archive || generic->archive)
+		preload(l, own->archive ? own : generic);
 }
 
 static void clean_up(struct library *l)
@@ -330,15 +335,15 @@ static bool execute(struct library *l, const char *plan)
 	}
 	l->n_plans++;
 	if (k)
-		tell(k, "loaded already", "");
+		tell(k, "cache");
 	for (size_t i = 0; !k && i < l->n_archs; i++) {
 		const struct arch *a = &l->archs[i];
 
 		k = load_archived(l, a, plan);
 		if (k)
-			tell(k, "archive for", a->name);
+			tell(k, "archive");
 		else if ((k = load_file(l, a, plan)))
-			tell(k, "file for", a->name);
+			tell(k, "file");
 	}
 	if (k)
 		k->used = l->n_plans;
@@ -355,7 +360,7 @@ int main(int argc, char **argv)
 						{"legacy", 1, NULL, 'l'},
 						{"cache", 1, NULL, 'c'},
 						{0}};
-	struct library l = {.room = 8};
+	struct library l = {.archives = ".", .legacy = ".", .room = 8};
 	const char *device = "gfx942";
 	bool ok = true;
 
