@@ -259,7 +259,7 @@ fuzz-run:
 # ---- house keeping ----------------------------------------------------------
 
 c_files := $(wildcard core/*.[ch] core/*/*.[ch] fs/*.[ch] packer/*.[ch] packer/library/*.[ch] \
-	tests/unit/*.[ch] tests/fuzz/*.[ch] tests/stub/*.[ch] tests/data/*.[ch] contrib/bench/*.[ch] contrib/examples/*.[ch])
+	tests/unit/*.[ch] tests/fuzz/*.[ch] tests/stub/*.[ch] tests/link/*.[ch] tests/data/*.[ch] contrib/bench/*.[ch] contrib/examples/*.[ch])
 sources := $(wildcard core/*.c core/format/*.c fs/*.c packer/*.c packer/library/*.c)
 pages   := $(wildcard kpackfs.1 packer/*.1)
 pages3  := $(wildcard core/*.3)
@@ -308,6 +308,7 @@ fish_completions := $(wildcard contrib/completion/*.fish)
 private := kpackfs
 headers := $(wildcard core/rocm_kpack/*.h)
 cmake_package := rocm-kpack-config.cmake rocm-kpack-config-version.cmake
+modules       := rocm_kpack.pc rocm_kpack_static.pc
 
 # The names of the library's files, their directories last: $(call library_...,INCLUDE,LIB)
 library_files = $(addprefix $(1)/rocm_kpack/,$(notdir $(headers))) \
@@ -319,18 +320,20 @@ static_libs = $(strip $(shell $(PKG_CONFIG) --static --libs $(pkgs_core)))
 empty :=
 semicolons = $(subst $(empty) $(empty),;,$(1))
 
-# /dev/stdin: with the mode that is wanted whatever the umask
+# What a template becomes: $(call fill,NAME,DIRECTORY,SED OPTIONS); whatever the umask
+fill = sed -e 's|@VERSION@|$(API_VERSION)|' $(3) core/$(1).in >$(2)/$(1) && chmod 644 $(2)/$(1)
+
 define put_library
 	install -d $(call library_dirs,$(1),$(2))
 	install -m 644 $(headers) $(1)/rocm_kpack
 	install -m 755 $(O)/librocm_kpack.so.0 $(2)
 	install -m 644 $(O)/librocm_kpack.a $(2)
 	ln -sf librocm_kpack.so.0 $(2)/librocm_kpack.so
-	for f in $(cmake_package); do \
-		sed 's|@VERSION@|$(API_VERSION)|; s|@LIBS@|$(call semicolons,$(static_libs))|; \
-			s|@INCLUDEDIR@|'"$$(realpath -ms --relative-to=$(2) $(1))"'|; \
-			s|@POINTER@|'"$$(echo __SIZEOF_POINTER__ | $(CC) -E -P -)"'|' core/$$f.in | \
-		install -m 644 /dev/stdin $(2)/cmake/rocm-kpack/$$f || exit 1; done
+	include=$$(realpath -ms --relative-to=$(2) $(1)) && \
+	pointer=$$(echo __SIZEOF_POINTER__ | $(CC) -E -P -) && \
+	for f in $(cmake_package); do $(call fill,$$f,$(2)/cmake/rocm-kpack, \
+		-e 's|@LIBS@|$(call semicolons,$(static_libs))|' \
+		-e "s|@INCLUDEDIR@|$$include|" -e "s|@POINTER@|$$pointer|") || exit 1; done
 endef
 
 install: ## install everything, the library privately: PREFIX=/usr/local LIBDIR=lib DESTDIR=
@@ -353,15 +356,15 @@ install-files:
 	$(if $(zsh_completions),install -m 644 $(zsh_completions) $(zshdir))
 	$(if $(fish_completions),install -m 644 $(fish_completions) $(fishdir))
 	$(call put_library,$(libdir)/$(private)/include,$(libdir)/$(private)/lib)
-	sed 's|@VERSION@|$(API_VERSION)|; s|@LIBS@|$(static_libs)|; s|@LIBDIR@|$(runlib)/$(private)/lib|' \
-		core/rocm_kpack.pc.in | install -m 644 /dev/stdin $(pcdir)/rocm_kpack.pc
+	for f in $(modules); do $(call fill,$$f,$(pcdir), \
+		-e 's|@LIBS@|$(static_libs)|' -e 's|@LIBDIR@|$(runlib)/$(private)/lib|') || exit 1; done
 
 uninstall: ## remove what install put there
 	rm -f $(bindir)/kpackfs $(bindir)/kpack $(bindir)/kpack-pack $(bindir)/kpack-mark $(sbindir)/mount.kpackfs \
 		$(addprefix $(man1dir)/,$(notdir $(pages))) $(addprefix $(man3dir)/,$(notdir $(pages3))) \
 		$(addprefix $(bashdir)/,$(notdir $(bash_completions:.bash=)) kpack-pack kpack-mark) \
 		$(addprefix $(zshdir)/,$(notdir $(zsh_completions))) \
-		$(addprefix $(fishdir)/,$(notdir $(fish_completions))) $(pcdir)/rocm_kpack.pc \
+		$(addprefix $(fishdir)/,$(notdir $(fish_completions))) $(addprefix $(pcdir)/,$(modules)) \
 		$(call library_files,$(libdir)/$(private)/include,$(libdir)/$(private)/lib)
 	cd $(libdir)/$(private) 2>/dev/null && rmdir -p include/rocm_kpack lib/cmake/rocm-kpack 2>/dev/null; \
 		rmdir $(libdir)/$(private) 2>/dev/null || :

@@ -53,7 +53,8 @@ printf 'code for gfx942' >"$work/want"
 END
 right() { "$1" "$work/x.kpack" lib/x.so#1 gfx942 "$work/want"; }
 
-kpack_config() { PKG_CONFIG_PATH=$pc pkg-config "$@" rocm_kpack; }
+module=rocm_kpack
+kpack_config() { PKG_CONFIG_PATH=$pc pkg-config "$@" "$module"; }
 build_c() # OUT FILE OPTION...; with what pkg-config says
 {
 	out=$1
@@ -95,6 +96,26 @@ cmake_finds_none()
 {
 	! cmake -S tests/link -B "$work/none" -DCMAKE_PREFIX_PATH="$1" >"$work/none.out" 2>&1 &&
 		grep 'rocm-kpack' "$work/none.out"
+}
+# A library that contains ours, called from a process where AMD's was loaded before
+beside_amd() # LIBRARY
+{
+	! nm -D --defined-only "$1" | grep kpack &&
+		! readelf -d "$1" | grep 'NEEDED.*kpack' &&
+		/usr/bin/python3 - "$usr/lib/librocm_kpack.so.0" "$1" \
+			"$work/x.kpack" lib/x.so#1 gfx942 "$work/want" <<-'END'
+		import ctypes, sys
+		ctypes.CDLL(sys.argv[1], ctypes.RTLD_GLOBAL)
+		arguments = [a.encode() for a in sys.argv[2:]]
+		sys.exit(ctypes.CDLL(sys.argv[2]).main(5, (ctypes.c_char_p * 5)(*arguments)))
+	END
+}
+pkg_config_beside_amd()
+{
+	pc=$usr/lib/pkgconfig
+	options="--cflags --libs"
+	module=rocm_kpack_static build_c "$work/contains.so" tests/link/uses.c -shared -fPIC &&
+		beside_amd "$work/contains.so"
 }
 no_cmake_version() # VERSION: is refused
 {
@@ -142,6 +163,7 @@ t "its link for linkers" resolves lib/kpackfs/lib/librocm_kpack.so lib/kpackfs/l
 t "nothing of AMD's names is elsewhere" none "$(find "$usr" -path "$own" -prune -o \
 	\( -name 'librocm_kpack*' -o -name 'rocm_kpack' -o -name 'rocm-kpack*' \) -print)"
 t "CMake does not find it by itself" cmake_finds_none "$usr"
+t "the static module is there" holds lib/pkgconfig/rocm_kpack_static.pc
 t "programs built with pkg-config run" pkg_config_builds "$usr/lib/pkgconfig"
 t "they use the private library" uses "$work/c" "$own/lib/librocm_kpack.so.0"
 t "programs built with pkg-config --static run" pkg_config_builds_static "$usr/lib/pkgconfig"
@@ -215,6 +237,8 @@ behind_theirs()
 	END
 }
 t "ours works where AMD's was loaded before" behind_theirs
+t "a library that contains ours, by pkg-config, keeps to it" pkg_config_beside_amd
+t "and by CMake" beside_amd "$work/cmake/libcontains.so"
 rm "$usr/lib/librocm_kpack.so.0" "$usr/lib/librocm_kpack.so"
 
 mv "$root/d" "$root/moved"
