@@ -10,7 +10,6 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 bin=${KPACK_BIN:-build/debug}
 lib=$bin/librocm_kpack.so.0
-headers=core/rocm_kpack
 record=tests/abi.txt
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -33,7 +32,7 @@ check()
 # What the headers declare, in lines; or, with "c", a program that prints values and layout.
 declared() # lines|c
 {
-	cat $headers/*.h | perl -0777 -e '
+	cat core/rocm_kpack/*.h | perl -0777 -e '
 		my $c = shift @ARGV eq "c";
 		$_ = <STDIN>;
 		s{/\*.*?\*/}{}gs;
@@ -99,6 +98,27 @@ for kind in soname export call define type value size member; do
 		grep "^$kind " "$work/now" | LC_ALL=C sort | diff -U 0 --label $record --label now "$work/want" -
 		[ -s "$work/want" ] || echo "nothing is recorded")"
 done
+
+# Each header alone, all of them in any order; of plain C and C++, without extensions
+compiles() # NAME INCLUDE...
+{
+	name=$1
+	shift
+	printf '#include "rocm_kpack/%s"\n' "$@" >"$work/$name.c"
+	echo "typedef int not_empty;" >>"$work/$name.c"
+	for language in c:c11 c++:c++17; do
+		for cc in "${CC:-cc}" clang; do
+			"$cc" -x "${language%:*}" "-std=${language#*:}" -Wall -Wextra -pedantic -Werror \
+				-Icore -fsyntax-only "$work/$name.c" 2>&1
+		done
+	done
+}
+for header in core/rocm_kpack/*.h; do
+	header=$(basename "$header")
+	check "$header compiles alone, in C11 and C++17" "$(compiles alone "$header")"
+done
+check "the paper's header goes before AMD's" "$(compiles before kpack_design.h kpack.h kpackx.h)"
+check "and behind" "$(compiles behind kpack.h kpackx.h kpack_design.h)"
 
 # AMD's declarations after ours: another type of a function is an error of the compiler.
 amd=tests/stub/amd_kpack.h
