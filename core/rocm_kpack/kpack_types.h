@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Types and constants of the kpack C API.  Names and values are those of AMD's
- * rocm_kpack/kpack_types.h; none is ever added between or after them;
- * what is ours is called kpackx_.
+ * rocm_kpack/kpack_types.h; none is ever added between or after them; what is
+ * ours is called kpackx_.
  */
 #ifndef ROCM_KPACK_KPACK_TYPES_H
 #define ROCM_KPACK_KPACK_TYPES_H
