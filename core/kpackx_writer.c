@@ -52,7 +52,7 @@ static kpack_error_t check_name(const char *what, const char *text,
 /* Where an archive goes. */
 struct place {
 	char *dir;
-	const char *name; /* borrowed of the path */
+	const char *name; /* borrowed from the path */
 };
 
 static kpack_error_t split_path(const char *path, struct place *out,
@@ -164,7 +164,7 @@ kpack_error_t kpackx_writer_open(const char *path,
 /* An object that was checked, on its way into the archive. */
 struct addition {
 	const struct kpackx_object *object;
-	struct kp_span key, data;
+	struct kp_span key, data; /* borrowed from it */
 	char canonical[KP_TARGET_TEXT_MAX];
 	const char *arch; /* the canonical spelling, or what is no target ID as it is */
 	struct kpackx_text *texts; /* sorted by name */
@@ -217,16 +217,15 @@ static int cmp_text_name(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-static kpack_error_t check_texts(const struct kpackx_text *texts, size_t n,
-				 struct kpackx_error *why)
+static kpack_error_t check_one_text(const struct kpackx_text *t, struct kpackx_error *why)
 {
-	for (size_t i = 0; i < n; i++) {
-		KP_TRY(check_name("name of a text", texts[i].name, why));
-		KP_TRY(check_text(texts[i].name, texts[i].text, why));
-		if (kp_metadata_is_field(texts[i].name))
-			return INVALID(why, "text %s: that name has another meaning",
-				       texts[i].name);
-	}
+	char shown[64];
+
+	KP_TRY(check_name("name of a text", t->name, why));
+	kp_text_escape(kp_span_str(t->name), shown, sizeof(shown));
+	KP_TRY(check_text(shown, t->text, why));
+	if (kp_metadata_is_field(t->name))
+		return INVALID(why, "%s has another meaning than a text", shown);
 	return KPACK_SUCCESS;
 }
 
@@ -234,10 +233,12 @@ static kpack_error_t check_texts(const struct kpackx_text *texts, size_t n,
 static kpack_error_t sort_texts(struct addition *a, struct kpackx_error *why)
 {
 	size_t n = a->object->n_texts;
+	char shown[64];
 
 	if (n == 0)
 		return KPACK_SUCCESS;
-	KP_TRY(check_texts(a->object->texts, n, why));
+	for (size_t i = 0; i < n; i++)
+		KP_TRY(check_one_text(&a->object->texts[i], why));
 	a->texts = calloc(n, sizeof(*a->texts));
 	if (!a->texts)
 		return kp_fail_memory(why, n * sizeof(*a->texts), "texts");
@@ -245,8 +246,9 @@ static kpack_error_t sort_texts(struct addition *a, struct kpackx_error *why)
 	qsort(a->texts, n, sizeof(*a->texts), cmp_text_name);
 	for (size_t i = 1; i < n; i++)
 		if (strcmp(a->texts[i - 1].name, a->texts[i].name) == 0)
-			return INVALID(why, "text %.150s: was given twice",
-				       a->texts[i].name);
+			return INVALID(why, "%s was given twice",
+				       kp_text_escape(kp_span_str(a->texts[i].name),
+						      shown, sizeof(shown)));
 	return KPACK_SUCCESS;
 }
 
@@ -318,7 +320,7 @@ static void addition_fini(struct addition *a)
 
 /* --- adding ------------------------------------------------------------------------- */
 
-/* Are the bytes stored already?  Sparing those the encoder. */
+/* Are the bytes stored already?  The encoder need not see those. */
 static kpack_error_t find_stored(struct kpackx_writer *w, struct addition *a, bool *found,
 				 struct kpackx_error *why)
 {

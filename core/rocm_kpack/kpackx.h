@@ -212,7 +212,8 @@ KPACK_API kpack_error_t kpackx_writer_add(kpackx_writer_t writer,
 
 /*
  * Write the table of contents, flush, and give the archive its name, replacing what stood
- * there.  WRITER is freed, success or not; after a failure nothing is left of it.
+ * there.  WRITER is freed, success or not; after a failure nothing is left of it, unless it
+ * was the directory that could not be flushed: then it has its name.
  * INVALID_ARGUMENT: writer is NULL.  IO_ERROR, OUT_OF_MEMORY, and what adding met.
  */
 KPACK_API kpack_error_t kpackx_writer_finish(kpackx_writer_t writer,

@@ -27,7 +27,7 @@ struct line {
 	char *data;
 };
 
-static void die(const char *what, const char *text)
+static __attribute__((noreturn)) void die(const char *what, const char *text)
 {
 	fprintf(stderr, "write: %s: %s\n", what, text);
 	exit(2);
@@ -36,7 +36,7 @@ static void die(const char *what, const char *text)
 static void read_file(const char *path, struct line *l)
 {
 	FILE *f = fopen(path, "rb");
-	long size;
+	long size = -1;
 
 	if (!f || fseek(f, 0, SEEK_END) || (size = ftell(f)) < 0)
 		die(path, strerror(errno));
