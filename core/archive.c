@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include <xxhash.h>
+#include "answers.h"
 #include "codec.h"
+#include "last_error.h"
 #include "limits.h"
 #include "memory.h"
 #include "msgpack.h"
@@ -23,6 +25,10 @@ struct kpack_archive {
 	const uint8_t *frames;
 	uint8_t *walked;
 	uint32_t n_frames;
+
+	/* what may be added to while others read, without a lock */
+	struct kp_last_errors errors;
+	struct kp_answers answers;
 };
 
 /* --- opening ---------------------------------------------------------------------- */
@@ -154,8 +160,6 @@ static struct kp_toc_blob stored_place(const struct kpack_archive *a, uint32_t o
 				    kp_frame_at(a->frames, ordinal + 1) - at - 4};
 }
 
-static void parse_meta(struct kp_span map, struct kp_meta *out);
-
 static struct kp_span meta_map(const struct kp_toc *toc, const struct kp_toc_entry *e)
 {
 	if (e->meta == 0)
@@ -175,7 +179,7 @@ static bool find_size(const struct kpack_archive *a, struct kp_toc_entry *e,
 		e->size = at.size;
 		return true;
 	}
-	parse_meta(meta_map(&a->toc, e), &meta);
+	kp_meta_parse(meta_map(&a->toc, e), &meta);
 	return !meta.chunk && /* its first frame is only the first chunk */
 	       !kp_file_pread(a->fd, at.offset, head, n, NULL) &&
 	       kp_zstd_content_size((struct kp_span){head, n}, &e->size);
@@ -187,7 +191,7 @@ static uint64_t size_limit(const struct kp_toc *toc, const struct kp_toc_entry *
 
 	if (e->size <= KP_OBJECT_MAX)
 		return KP_OBJECT_MAX;
-	parse_meta(meta_map(toc, e), &meta);
+	kp_meta_parse(meta_map(toc, e), &meta);
 	return meta.chunk ? KP_CHUNKED_MAX : KP_OBJECT_MAX;
 }
 
@@ -255,6 +259,7 @@ kpack_error_t kp_archive_open(const char *path, struct kpack_archive **out,
 	if (!a)
 		return kp_fail_memory(why, sizeof(*a), "an archive");
 	a->fd = -1;
+	kp_last_errors_init(&a->errors);
 	err = open_file(a, path, why);
 	if (err)
 		kp_archive_close(a);
@@ -269,6 +274,8 @@ void kp_archive_close(struct kpack_archive *a)
 		return;
 	if (a->fd >= 0)
 		close(a->fd);
+	kp_last_errors_fini(&a->errors);
+	kp_answers_fini(&a->answers, a->toc.n_entries);
 	kp_toc_fini(&a->toc);
 	free(a->walked);
 	free(a->path);
@@ -410,89 +417,26 @@ uint64_t kp_archive_toc_hash(const struct kpack_archive *a)
 	return a->toc_hash;
 }
 
+struct kp_last_errors *kp_archive_errors(struct kpack_archive *a)
+{
+	return &a->errors;
+}
+
+struct kp_answers *kp_archive_answers(struct kpack_archive *a)
+{
+	return &a->answers;
+}
+
+const struct kp_toc *kp_archive_toc(const struct kpack_archive *a)
+{
+	return &a->toc;
+}
+
 /* --- metadata --------------------------------------------------------------------- */
-
-enum { META_PATH, META_TARGET, META_XXH3, META_MODE, META_CHUNK, META_FIELDS };
-
-static const struct {
-	const char *name;
-	enum kp_mp_type type;
-} meta_fields[META_FIELDS] = {
-	[META_PATH] = {"path", KP_MP_STR},    [META_TARGET] = {"target", KP_MP_STR},
-	[META_XXH3] = {"xxh3", KP_MP_BIN},    [META_MODE] = {"mode", KP_MP_UINT},
-	[META_CHUNK] = {"chunk", KP_MP_UINT},
-};
-
-static void meta_set(int field, const struct kp_mp_value *v, struct kp_meta *out)
-{
-	switch (field) {
-	case META_PATH:
-		out->path = v->span;
-		break;
-	case META_TARGET:
-		out->target = v->span;
-		break;
-	case META_XXH3:
-		out->has_xxh3 = v->span.size == sizeof(out->xxh3);
-		if (out->has_xxh3)
-			memcpy(out->xxh3, v->span.data, sizeof(out->xxh3));
-		break;
-	case META_MODE:
-		out->mode = (uint32_t)v->num & 07777;
-		break;
-	case META_CHUNK:
-		out->chunk = v->num;
-		break;
-	}
-}
-
-/* The first of equal keys counts, as everywhere in an entry. */
-static void meta_field(struct kp_span name, const struct kp_mp_value *v, unsigned *seen,
-		       struct kp_meta *out)
-{
-	for (int i = 0; i < META_FIELDS; i++) {
-		if (!kp_span_is(name, meta_fields[i].name))
-			continue;
-		if (!(*seen & 1u << i) && v->type == meta_fields[i].type)
-			meta_set(i, v, out);
-		*seen |= 1u << i;
-	}
-}
-
-static void parse_meta(struct kp_span map, struct kp_meta *out)
-{
-	unsigned seen = 0;
-	struct kp_mp c;
-	uint32_t pairs;
-
-	*out = (struct kp_meta){0};
-	if (map.size == 0)
-		return;
-	c = kp_mp_over(map);
-	if (!kp_mp_map(&c, &pairs))
-		return;
-	while (pairs--) {
-		struct kp_mp_value v;
-		struct kp_span name;
-		struct kp_mp value;
-
-		if (kp_mp_peek(&c) != KP_MP_STR) {
-			if (!kp_mp_skip(&c) || !kp_mp_skip(&c))
-				return;
-			continue;
-		}
-		if (!kp_mp_str(&c, &name))
-			return;
-		value = c;
-		if (!kp_mp_skip(&c) || !kp_mp_next(&value, &v))
-			return;
-		meta_field(name, &v, &seen, out);
-	}
-}
 
 void kp_archive_meta(const struct kpack_archive *a, size_t entry, struct kp_meta *out)
 {
-	parse_meta(meta_map(&a->toc, &a->toc.entries[entry]), out);
+	kp_meta_parse(meta_map(&a->toc, &a->toc.entries[entry]), out);
 	if (a->toc.scheme == KPACK_COMPRESSION_NOOP)
 		out->chunk = 0; /* plain bytes: there are no frames */
 }
@@ -528,50 +472,4 @@ kpack_error_t kp_archive_source(const struct kpack_archive *a, size_t entry,
 			       (unsigned long long)at.size, a->toc.entries[entry].ordinal,
 			       kp_le32(word));
 	return KPACK_SUCCESS;
-}
-
-static kpack_error_t read_frames(const struct kp_source *stored, void *buf, size_t size,
-				 struct kpackx_error *why)
-{
-	struct kp_span bytes = {malloc((size_t)stored->size + 1), (size_t)stored->size};
-	kpack_error_t err;
-
-	if (!bytes.data)
-		return kp_fail_memory(why, stored->size, "a frame");
-	err = kp_source_read(stored, 0, (void *)bytes.data, bytes.size, why);
-	if (!err)
-		err = kp_zstd_decode(bytes, buf, size, why);
-	free((void *)bytes.data);
-	return err;
-}
-
-kpack_error_t kp_archive_check(const struct kpack_archive *a, size_t entry,
-			       const void *buf, struct kpackx_error *why)
-{
-	XXH128_canonical_t have;
-	struct kp_meta meta;
-
-	kp_archive_meta(a, entry, &meta);
-	if (!meta.has_xxh3)
-		return KPACK_SUCCESS;
-	XXH128_canonicalFromHash(&have,
-				 XXH3_128bits(buf, (size_t)a->toc.entries[entry].size));
-	if (memcmp(have.digest, meta.xxh3, sizeof(meta.xxh3)) != 0)
-		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
-			       "content does not match its xxh3");
-	return KPACK_SUCCESS;
-}
-
-kpack_error_t kp_archive_read(const struct kpack_archive *a, size_t entry, void *buf,
-			      struct kpackx_error *why)
-{
-	size_t size = (size_t)a->toc.entries[entry].size;
-	struct kp_source stored;
-
-	KP_TRY(kp_archive_source(a, entry, &stored, why));
-	if (a->toc.scheme == KPACK_COMPRESSION_NOOP)
-		KP_TRY(kp_source_read(&stored, 0, buf, size, why));
-	else
-		KP_TRY(read_frames(&stored, buf, size, why));
-	return kp_archive_check(a, entry, buf, why);
 }

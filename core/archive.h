@@ -19,6 +19,7 @@
 #include "error.h"
 #include "fault.h"
 #include "file.h"
+#include "meta.h"
 #include "rocm_kpack/kpack.h"
 #include "span.h"
 
@@ -30,17 +31,6 @@ struct kp_entry_info {
 	uint32_t ordinal;
 	uint64_t size;   /* decoded bytes */
 	uint64_t stored; /* bytes in the blob */
-};
-
-/* What an entry's metadata says; absent members are zero. */
-struct kp_meta {
-	struct kp_span path;   /* where the file stood in its tree */
-	struct kp_span target; /* bundle entry ID */
-	bool has_xxh3;
-	uint8_t xxh3
-		[16];   /* XXH3-128 of the decoded bytes, canonical (big-endian) order */
-	uint32_t mode;  /* permission bits of the packed file */
-	uint64_t chunk; /* decoded bytes per frame of a chunked entry; 0: one frame */
 };
 
 kpack_error_t kp_archive_open(const char *path, struct kpack_archive **out,
@@ -86,6 +76,14 @@ uint64_t kp_archive_blob_size(const struct kpack_archive *a);
 const struct kp_fault *kp_archive_faults(const struct kpack_archive *a, size_t *kept,
 					 size_t *counted);
 
+/* What was added since it was opened, and the table itself: for core. */
+struct kp_last_errors;
+struct kp_last_errors *kp_archive_errors(struct kpack_archive *a);
+struct kp_answers;
+struct kp_answers *kp_archive_answers(struct kpack_archive *a);
+struct kp_toc;
+const struct kp_toc *kp_archive_toc(const struct kpack_archive *a);
+
 /* 64 bits that name the content of the table of contents (XXH3). */
 uint64_t kp_archive_toc_hash(const struct kpack_archive *a);
 
@@ -98,15 +96,26 @@ kpack_error_t kp_archive_read(const struct kpack_archive *a, size_t entry, void 
 			      struct kpackx_error *why);
 
 /*
+ * The same for callers that want the bytes and do not judge the archive: the checksums of
+ * frames are left alone where an entry has an xxh3, which tells more.
+ */
+kpack_error_t kp_archive_read_fast(const struct kpack_archive *a, size_t entry, void *buf,
+				   struct kpackx_error *why);
+
+/*
+ * Decode SIZE bytes from OFFSET of an entry into BUF, fewer at its end; *GOT says how many.
+ * As kpackx_read_range.  Thread-safe.
+ */
+kpack_error_t kp_archive_read_range(const struct kpack_archive *a, size_t entry,
+				    uint64_t offset, void *buf, size_t size, size_t *got,
+				    struct kpackx_error *why);
+
+/*
  * Where an entry's stored bytes are: kp_source_read gets them.  Borrowed until close.
  * INVALID_FORMAT: the frame's length word contradicts the frame index.
  */
 kpack_error_t kp_archive_source(const struct kpack_archive *a, size_t entry,
 				struct kp_source *out, struct kpackx_error *why);
-
-/* Does BUF, the decoded bytes of an entry, match its xxh3?  Success where it has none. */
-kpack_error_t kp_archive_check(const struct kpack_archive *a, size_t entry,
-			       const void *buf, struct kpackx_error *why);
 
 /*
  * Decode an entry piece by piece into one buffer of its size, so that the first bytes

@@ -180,11 +180,20 @@ kpack_error_t kp_frame_index_check(struct kp_span index, uint64_t blob_size,
 struct window {
 	const struct kp_source *blob;
 	uint8_t *buf;
+	size_t cap;
 	uint64_t begin;
 	size_t size;
 };
 
-static const size_t WINDOW = 1 << 20, WINDOW_FIRST = 4096, NEAR = 16 << 10;
+static const size_t WINDOW_MIN = 4096, WINDOW_MAX = 1 << 20, NEAR = 16 << 10;
+
+/* What N frames are worth: reading few of them through takes few reads anyway. */
+static size_t window_size(uint32_t n)
+{
+	size_t size = 64 * (size_t)n;
+
+	return size < WINDOW_MIN ? WINDOW_MIN : size < WINDOW_MAX ? size : WINDOW_MAX;
+}
 
 /* Small frames are read through, large ones hopped over: then little is read at each. */
 static kpack_error_t window_word(struct window *w, uint64_t at, uint32_t *word,
@@ -197,7 +206,7 @@ static kpack_error_t window_word(struct window *w, uint64_t at, uint32_t *word,
 	if (at < w->begin || !kp_range_ok(w->size, at - w->begin, 4)) {
 		bool near = w->size && at - w->begin < w->size + NEAR;
 		uint64_t left = w->blob->size - at;
-		size_t n = near ? WINDOW : WINDOW_FIRST;
+		size_t n = near ? w->cap : WINDOW_MIN;
 
 		w->size = 0;
 		KP_TRY(kp_source_read(w->blob, at, w->buf, left < n ? (size_t)left : n,
@@ -213,7 +222,7 @@ static kpack_error_t walk(struct window *w, uint8_t *index, uint32_t n,
 			  struct kpackx_error *why)
 {
 	uint64_t at = 4, size = w->blob->size;
-	uint32_t len;
+	uint32_t len = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
 		kp_put_le64(index + 8 * (size_t)i, at);
@@ -229,26 +238,38 @@ static kpack_error_t walk(struct window *w, uint8_t *index, uint32_t n,
 	return KPACK_SUCCESS;
 }
 
+static kpack_error_t read_count(const struct kp_source *blob, uint32_t *n,
+				struct kpackx_error *why)
+{
+	uint8_t word[4];
+
+	if (blob->size < sizeof(word))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "blob: %llu bytes have no count of frames",
+			       (unsigned long long)blob->size);
+	KP_TRY(kp_source_read(blob, 0, word, sizeof(word), why));
+	*n = kp_le32(word);
+	if (*n > KP_FRAMES_MAX || *n > (blob->size - 4) / 4)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "blob: %u frames in %llu bytes, limit %u", *n,
+			       (unsigned long long)blob->size, KP_FRAMES_MAX);
+	return KPACK_SUCCESS;
+}
+
 kpack_error_t kp_frame_index_walk(const struct kp_source *blob, uint8_t **index,
 				  uint32_t *count, struct kpackx_error *why)
 {
-	struct window w = {.blob = blob, .buf = malloc(WINDOW)};
-	uint8_t *table = NULL;
+	struct window w = {.blob = blob};
+	uint8_t *table;
 	kpack_error_t err;
-	uint32_t n;
+	uint32_t n = 0;
 
-	if (!w.buf)
-		return kp_fail_memory(why, WINDOW, "walking the blob");
-	err = window_word(&w, 0, &n, why);
-	if (!err && (n > KP_FRAMES_MAX || n > (blob->size - 4) / 4))
-		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			      "blob: %u frames in %llu bytes, limit %u", n,
-			      (unsigned long long)blob->size, KP_FRAMES_MAX);
-	if (!err) {
-		table = kp_large_alloc(8 * ((size_t)n + 1));
-		err = table ? walk(&w, table, n, why)
-			    : kp_fail_memory(why, 8 * ((uint64_t)n + 1), "frame index");
-	}
+	KP_TRY(read_count(blob, &n, why));
+	w.cap = window_size(n);
+	w.buf = malloc(w.cap);
+	table = kp_large_alloc(8 * ((size_t)n + 1));
+	err = w.buf && table ? walk(&w, table, n, why)
+			     : kp_fail_memory(why, 8 * ((uint64_t)n + 1), "frame index");
 	free(w.buf);
 	if (err) {
 		free(table);

@@ -98,6 +98,24 @@
 /* Bytes a layout can describe, as they are or decompressed: all of ROCm has 30 GB. */
 #define KP_LAYOUT_SECTION_MAX (UINT64_C(64) << 30)
 
+/*
+ * Threads whose last failure on one archive is kept in words: 1 MiB of them.  Machines
+ * have some hundred processors, pools of threads a few per processor.
+ */
+#define KP_ERROR_THREADS_MAX 4096
+
+/*
+ * Bytes of an entry's metadata as JSON: real ones have some hundred.  A key that is a map
+ * is quoted, and quoted again in a key around it: each level doubles the text.
+ */
+#define KP_JSON_MAX (1 << 20)
+
+/*
+ * Binary logarithm of a frame's window, held to decode a part of it: no level of zstd
+ * takes a wider one, and zstd's own tool refuses wider ones unless told not to.
+ */
+#define KP_WINDOW_LOG_MAX 27
+
 /* Features of one target ID: LLVM knows two, HRX takes four; n of them make 2^n targets. */
 #define KP_FEATURES_MAX 4
 

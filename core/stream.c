@@ -1,29 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-#define ZSTD_STATIC_LINKING_ONLY /* ZSTD_d_stableOutBuffer: decode without a window copy */
 #include <stdlib.h>
 #include <xxhash.h>
-#include <zstd.h>
 #include "archive.h"
+#include "frames.h"
 
-/* Compressed bytes fed at a time: small enough that decoding pauses every few hundred KiB. */
-enum { INPUT = 64 << 10 };
+/* Bytes decoded before they are hashed: they are in the cache of the processor still. */
+static const uint64_t STEP = 256 << 10;
 
 struct kp_stream {
 	const struct kpack_archive *archive;
 	size_t entry;
 	struct kp_source stored;
-	uint64_t stored_at; /* next stored byte to read */
-
 	uint8_t *out;
 	uint64_t size, done; /* of the decoded bytes */
 	kpack_error_t (*advance)(struct kp_stream *s, uint64_t until,
 				 struct kpackx_error *why);
 
 	struct kp_chunks *chunks;
-	ZSTD_DStream *zstd;
-	ZSTD_inBuffer in;
-	bool in_frame; /* began, did not end */
-	uint8_t *input;
+	struct kp_frames *frames;
 
 	struct kp_meta meta;
 	XXH3_state_t *hash; /* NULL: the entry has no xxh3 */
@@ -51,73 +45,16 @@ static kpack_error_t advance_chunks(struct kp_stream *s, uint64_t until,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t refill(struct kp_stream *s, struct kpackx_error *why)
+/* The last bytes are not there before all frames ended: a checksum may still come. */
+static kpack_error_t advance_frames(struct kp_stream *s, uint64_t until,
+				    struct kpackx_error *why)
 {
-	uint64_t left = s->stored.size - s->stored_at;
-	size_t n = left < INPUT ? (size_t)left : INPUT;
-
-	KP_TRY(kp_source_read(&s->stored, s->stored_at, s->input, n, why));
-	s->stored_at += n;
-	s->in = (ZSTD_inBuffer){s->input, n, 0};
-	return KPACK_SUCCESS;
-}
-
-/* No input is left: the last frame must have ended, and all bytes be there. */
-static kpack_error_t check_end(const struct kp_stream *s, struct kpackx_error *why)
-{
-	if (s->in_frame)
-		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
-			       "frame ends after %llu of %llu decoded bytes",
-			       (unsigned long long)s->done, (unsigned long long)s->size);
-	if (s->done != s->size)
+	KP_TRY(kp_frames_decode(s->frames, s->out, s->size,
+				until < s->size ? until : UINT64_MAX, &s->done, why));
+	if (s->done < until)
 		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
 			       "frame decodes to %llu bytes instead of %llu",
 			       (unsigned long long)s->done, (unsigned long long)s->size);
-	return KPACK_SUCCESS;
-}
-
-/* The last bytes are not there before all frames ended: a checksum may still come. */
-static kpack_error_t advance_zstd(struct kp_stream *s, uint64_t until,
-				  struct kpackx_error *why)
-{
-	ZSTD_outBuffer out = {s->out, (size_t)s->size, (size_t)s->done};
-
-	for (;;) {
-		size_t n;
-
-		if (s->in.pos == s->in.size) {
-			if (s->stored_at == s->stored.size)
-				return check_end(s, why);
-			KP_TRY(refill(s, why));
-		}
-		n = ZSTD_decompressStream(s->zstd, &out, &s->in);
-		if (ZSTD_isError(n))
-			return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED, "frame: %s",
-				       ZSTD_getErrorName(n));
-		s->in_frame = n != 0;
-		s->done = out.pos;
-		if (s->done >= until && s->done < s->size)
-			return KPACK_SUCCESS;
-	}
-}
-
-static kpack_error_t open_zstd(struct kp_stream *s, struct kpackx_error *why)
-{
-	size_t err;
-
-	s->advance = advance_zstd;
-	s->input = malloc(INPUT);
-	s->zstd = ZSTD_createDStream();
-	if (!s->input || !s->zstd)
-		return kp_fail_memory(why, INPUT, "decoding");
-	err = ZSTD_DCtx_setParameter(s->zstd, ZSTD_d_stableOutBuffer, 1);
-	if (!ZSTD_isError(err)) /* the output is the window: none is too wide */
-		err = ZSTD_DCtx_setParameter(
-			s->zstd, ZSTD_d_windowLogMax,
-			ZSTD_dParam_getBounds(ZSTD_d_windowLogMax).upperBound);
-	if (ZSTD_isError(err))
-		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED, "decoder: %s",
-			       ZSTD_getErrorName(err));
 	return KPACK_SUCCESS;
 }
 
@@ -132,7 +69,9 @@ static kpack_error_t open_hash(struct kp_stream *s, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t open_stream(struct kp_stream *s, struct kpackx_error *why)
+/* CHUNKS: a chunked entry is decoded by its table, not just frame by frame. */
+static kpack_error_t open_stream(struct kp_stream *s, bool chunks,
+				 struct kpackx_error *why)
 {
 	struct kp_entry_info info;
 
@@ -145,11 +84,12 @@ static kpack_error_t open_stream(struct kp_stream *s, struct kpackx_error *why)
 		s->advance = advance_plain;
 		return KPACK_SUCCESS;
 	}
-	if (s->meta.chunk) {
+	if (s->meta.chunk && chunks) {
 		s->advance = advance_chunks;
 		return kp_chunks_open(s->archive, s->entry, &s->chunks, why);
 	}
-	return open_zstd(s, why);
+	s->advance = advance_frames;
+	return kp_frames_open(&s->stored, KP_FRAMES_WHOLE, &s->frames, why);
 }
 
 kpack_error_t kp_stream_open(const struct kpack_archive *a, size_t entry, void *buf,
@@ -163,7 +103,7 @@ kpack_error_t kp_stream_open(const struct kpack_archive *a, size_t entry, void *
 	s->archive = a;
 	s->entry = entry;
 	s->out = buf;
-	err = open_stream(s, why);
+	err = open_stream(s, true, why);
 	if (err)
 		kp_stream_close(s);
 	else
@@ -199,13 +139,52 @@ kpack_error_t kp_stream_step(struct kp_stream *s, uint64_t step, uint64_t *ready
 	return KPACK_SUCCESS;
 }
 
+static void fini(struct kp_stream *s)
+{
+	kp_chunks_close(s->chunks);
+	kp_frames_close(s->frames);
+	XXH3_freeState(s->hash);
+}
+
 void kp_stream_close(struct kp_stream *s)
 {
 	if (!s)
 		return;
-	kp_chunks_close(s->chunks);
-	ZSTD_freeDStream(s->zstd);
-	XXH3_freeState(s->hash);
-	free(s->input);
+	fini(s);
 	free(s);
+}
+
+static kpack_error_t run(struct kp_stream *s, bool strict, struct kpackx_error *why)
+{
+	uint64_t ready;
+
+	KP_TRY(open_stream(s, false, why));
+	if (s->hash && s->frames && !strict)
+		kp_frames_ignore_checksums(s->frames);
+	do
+		KP_TRY(kp_stream_step(s, s->hash ? STEP : UINT64_MAX, &ready, why));
+	while (ready < s->size);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t read_entry(const struct kpack_archive *a, size_t entry, void *buf,
+				bool strict, struct kpackx_error *why)
+{
+	struct kp_stream s = {.archive = a, .entry = entry, .out = buf};
+	kpack_error_t err = run(&s, strict, why);
+
+	fini(&s);
+	return err;
+}
+
+kpack_error_t kp_archive_read(const struct kpack_archive *a, size_t entry, void *buf,
+			      struct kpackx_error *why)
+{
+	return read_entry(a, entry, buf, true, why);
+}
+
+kpack_error_t kp_archive_read_fast(const struct kpack_archive *a, size_t entry, void *buf,
+				   struct kpackx_error *why)
+{
+	return read_entry(a, entry, buf, false, why);
 }

@@ -41,11 +41,7 @@ static size_t sequence_size(uint8_t lead)
 	return 0;
 }
 
-/*
- * Decode the character at the start of S, which is not empty.  Returns its bytes, or 0
- * when it is not valid: cut short, longer than needed, a surrogate, above U+10FFFF.
- */
-static size_t decode(struct kp_span s, uint32_t *out)
+size_t kp_text_char(struct kp_span s, uint32_t *out)
 {
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
 	size_t n = sequence_size(s.data[0]);
@@ -84,7 +80,7 @@ bool kp_text_ok(struct kp_span s)
 	uint32_t c;
 
 	for (size_t i = plain_bytes(s), n; i < s.size; i += n) {
-		n = decode((struct kp_span){s.data + i, s.size - i}, &c);
+		n = kp_text_char((struct kp_span){s.data + i, s.size - i}, &c);
 		if (n == 0 || control(c))
 			return false;
 	}
@@ -132,7 +128,7 @@ bool kp_path_ok(struct kp_span s)
 static size_t escape_one(struct kp_span s, char out[ESCAPED_MAX], size_t *written)
 {
 	uint32_t c;
-	size_t n = decode(s, &c);
+	size_t n = kp_text_char(s, &c);
 
 	if (n && printable(c)) {
 		memcpy(out, s.data, n);

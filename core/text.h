@@ -8,6 +8,12 @@
 /* Valid UTF-8 without control bytes (below 0x20, 0x7f, and U+0080..U+009F). */
 bool kp_text_ok(struct kp_span s);
 
+/*
+ * Decode the character at the start of S, which is not empty.  Returns its bytes, or 0
+ * when it is not valid: cut short, longer than needed, a surrogate, above U+10FFFF.
+ */
+size_t kp_text_char(struct kp_span s, uint32_t *out);
+
 /* May S be one component of a path?  Not empty, ".", "..", no '/' or NUL, <= 255 bytes. */
 bool kp_component_ok(struct kp_span s);
 

@@ -302,6 +302,36 @@ static bool alloc_entries(struct kp_toc_parser *p)
 	return !p->no_memory;
 }
 
+/* --- strings ---------------------------------------------------------------------- */
+
+/*
+ * Give the strings that entries have a NUL: an architecture that stands within a key has no
+ * room for one there.  Longer ones are no names: no entry has them.
+ */
+static bool end_strings(struct kp_toc *toc)
+{
+	size_t size = 0;
+	uint8_t *to;
+
+	for (size_t i = 0; i < toc->n_strings; i++)
+		if (toc->strings[i].size <= KP_NAME_MAX)
+			size += toc->strings[i].size + 1;
+	toc->texts = to = malloc(size + 1);
+	if (!to)
+		return false;
+	for (size_t i = 0; i < toc->n_strings; i++) {
+		struct kp_span *s = &toc->strings[i];
+
+		if (s->size > KP_NAME_MAX)
+			continue;
+		memcpy(to, s->data, s->size);
+		s->data = to;
+		to += s->size;
+		*to++ = '\0';
+	}
+	return true;
+}
+
 /* --- the calls -------------------------------------------------------------------- */
 
 static kpack_error_t parse(struct kp_toc_parser *p, uint64_t file_size)
@@ -340,6 +370,8 @@ kpack_error_t kp_toc_parse(uint8_t *bytes, size_t size, uint64_t file_size,
 	toc.strings = p.strings.texts;
 	toc.n_strings = p.strings.n;
 	p.strings.texts = NULL;
+	if (!err && !end_strings(&toc))
+		err = kp_fail_memory(why, size, "architectures");
 	if (!err)
 		err = kp_toc_index(&toc, why);
 	kp_string_table_fini(&p.strings);
@@ -359,6 +391,7 @@ void kp_toc_fini(struct kp_toc *toc)
 	free(toc->binaries);
 	free(toc->entries);
 	free(toc->strings);
+	free(toc->texts);
 	kp_faults_fini(&toc->faults);
 	*toc = (struct kp_toc){0};
 }

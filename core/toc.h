@@ -70,8 +70,9 @@ struct kp_toc {
 	size_t n_binaries;
 	struct kp_toc_entry *entries;
 	size_t n_entries;
-	struct kp_span *strings; /* distinct architectures and types */
+	struct kp_span *strings; /* distinct architectures and types; NUL-terminated */
 	size_t n_strings;
+	uint8_t *texts; /* owned; of the strings */
 
 	struct kp_faults faults;
 };
@@ -95,6 +96,9 @@ static inline struct kp_span kp_toc_key(const struct kp_toc *toc, size_t binary)
 
 	return (struct kp_span){toc->bytes + b->key, b->key_size};
 }
+
+/* Number of the first binary whose key is not less than KEY. */
+size_t kp_toc_lower_bound(const struct kp_toc *toc, struct kp_span key);
 
 /* Number of the entry KEY, ARCH; false when there is none. */
 bool kp_toc_find(const struct kp_toc *toc, struct kp_span key, struct kp_span arch,

@@ -354,28 +354,30 @@ kpack_error_t kp_toc_index(struct kp_toc *toc, struct kpackx_error *why)
 	return ok ? KPACK_SUCCESS : kp_fail_memory(why, toc->size, "sorting the table");
 }
 
-bool kp_toc_find(const struct kp_toc *toc, struct kp_span key, struct kp_span arch,
-		 size_t *entry)
+size_t kp_toc_lower_bound(const struct kp_toc *toc, struct kp_span key)
 {
 	size_t low = 0, high = toc->n_binaries;
 
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
-		int c = kp_span_cmp(kp_toc_key(toc, mid), key);
 
-		if (c == 0) {
-			low = mid;
-			break;
-		}
-		if (c < 0)
+		if (kp_span_cmp(kp_toc_key(toc, mid), key) < 0)
 			low = mid + 1;
 		else
 			high = mid;
 	}
-	if (low >= high)
+	return low;
+}
+
+bool kp_toc_find(const struct kp_toc *toc, struct kp_span key, struct kp_span arch,
+		 size_t *entry)
+{
+	size_t binary = kp_toc_lower_bound(toc, key), low, high;
+
+	if (binary == toc->n_binaries || !kp_span_eq(kp_toc_key(toc, binary), key))
 		return false;
-	high = toc->binaries[low + 1].first;
-	low = toc->binaries[low].first;
+	high = toc->binaries[binary + 1].first;
+	low = toc->binaries[binary].first;
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
 		int c = kp_span_cmp(toc->strings[toc->entries[mid].arch], arch);

@@ -65,9 +65,9 @@ KPACK_API kpack_error_t kpack_get_binary(kpack_archive_t archive, size_t index,
 
 /*
  * Decode the code object of BINARY_NAME for ARCH into memory of the caller's
- * (kpack_free_kernel).  Both must match exactly; a BINARY_NAME without "#n"
- * that is not a key itself is also looked for as index 0.  *size is in bytes; *data
- * is not NULL even when *size is 0.
+ * (kpack_free_kernel).  Both must match exactly; but when there is no such entry, "x"
+ * also stands for "x#0", and "x#0" for "x".  *size is in bytes; *data is not NULL even when
+ * *size is 0.
  *
  * INVALID_ARGUMENT      a NULL argument
  * KERNEL_NOT_FOUND      no such entry

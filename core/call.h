@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* What all public calls on an archive have in common: how they begin and how they end. */
+#ifndef KP_CALL_H
+#define KP_CALL_H
+
+#include <stdbool.h>
+#include "error.h"
+
+/* INVALID_ARGUMENT unless OK: for arguments that must not be NULL. */
+kpack_error_t kp_call_args(bool ok, struct kpackx_error *reason);
+
+/* INVALID_ARGUMENT unless INDEX is below COUNT; WHAT is counted. */
+kpack_error_t kp_call_index(size_t index, size_t count, const char *what,
+			    struct kpackx_error *reason);
+
+/* Number of the entry that kpack_get_kernel decodes.  KERNEL_NOT_FOUND. */
+kpack_error_t kp_call_find(kpack_archive_t archive, const char *name, const char *arch,
+			   size_t *entry, struct kpackx_error *reason);
+
+/*
+ * The call on ARCHIVE ended with ERR.  Of a failure, REASON is kept for
+ * kpack_get_last_error, where there is an archive, and copied to WHY, unless NULL.
+ * Returns ERR.
+ */
+kpack_error_t kp_call_end(kpack_archive_t archive, kpack_error_t err,
+			  const struct kpackx_error *reason, struct kpackx_error *why);
+
+#endif
