@@ -103,6 +103,14 @@ kpack_error_t kp_archive_read_fast(const struct kpack_archive *a, size_t entry, 
 				   struct kpackx_error *why);
 
 /*
+ * Compare an entry's size with what its frames' headers say, where they do: for callers
+ * that take memory of that size.  DECOMPRESSION_FAILED, INVALID_FORMAT, IO_ERROR,
+ * OUT_OF_MEMORY.
+ */
+kpack_error_t kp_archive_check_size(const struct kpack_archive *a, size_t entry,
+				    struct kpackx_error *why);
+
+/*
  * Decode SIZE bytes from OFFSET of an entry into BUF, fewer at its end; *GOT says how many.
  * As kpackx_read_range.  Thread-safe.
  */

@@ -121,6 +121,7 @@ static kpack_error_t decode(kpack_archive_t archive, size_t entry, void **data,
 	kpack_error_t err;
 	void *buf = NULL;
 
+	KP_TRY(kp_archive_check_size(archive, entry, why));
 	kp_archive_entry(archive, entry, &info);
 	if (info.size <= KP_OBJECT_MAX) /* larger ones are chunked: to be read in parts */
 		buf = malloc(info.size ? (size_t)info.size : 1);

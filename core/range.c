@@ -118,25 +118,31 @@ static kpack_error_t read_pieces(const struct range *r, struct kp_frames *f,
 }
 
 /* Into one buffer of the entry's size, as far as the range goes. */
+static kpack_error_t read_into(const struct range *r, struct kp_frames *f, uint8_t *whole,
+			       struct kpackx_error *why)
+{
+	uint64_t until = r->end < r->size ? r->end : UINT64_MAX, done = 0;
+
+	KP_TRY(kp_frames_decode(f, whole, r->size, until, &done, why));
+	return done < r->end ? wrong_size(r, false, why) : KPACK_SUCCESS;
+}
+
 static kpack_error_t read_whole(const struct range *r, struct kp_frames *f,
 				struct kpackx_error *why)
 {
-	bool all = r->begin == 0 && r->end == r->size;
-	uint8_t *whole = all ? r->buf : kp_large_alloc((size_t)r->size);
-	uint64_t done = 0;
+	uint8_t *whole;
 	kpack_error_t err;
 
+	if (r->begin == 0 && r->end == r->size)
+		return read_into(r, f, r->buf, why);
+	KP_TRY(kp_archive_check_size(r->archive, r->entry, why));
+	whole = kp_large_alloc((size_t)r->size);
 	if (!whole)
 		return kp_fail_memory(why, r->size, "decoding");
-	err = kp_frames_decode(f, whole, r->size, r->end < r->size ? r->end : UINT64_MAX,
-			       &done, why);
-	if (!err && done < r->end)
-		err = wrong_size(r, false, why);
-	if (!all) {
-		if (!err)
-			memcpy(r->buf, whole + r->begin, (size_t)(r->end - r->begin));
-		free(whole);
-	}
+	err = read_into(r, f, whole, why);
+	if (!err)
+		memcpy(r->buf, whole + r->begin, (size_t)(r->end - r->begin));
+	free(whole);
 	return err;
 }
 
