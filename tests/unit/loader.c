@@ -259,20 +259,6 @@ static void any_number_of_archs_is_taken(void **state)
 	kpack_cache_destroy(cache);
 }
 
-/* N different files that are not there, each twice. */
-static char *missing_files(int n)
-{
-	char *list = NULL;
-	size_t size;
-	FILE *f = open_memstream(&list, &size);
-
-	assert_non_null(f);
-	for (int i = 0; i < n; i++)
-		fprintf(f, "/no/%d:/no/%d:", i, i);
-	assert_int_equal(fclose(f), 0);
-	return list;
-}
-
 static void too_many_archives_are_refused(void **state)
 {
 	static const struct {
@@ -531,23 +517,6 @@ static void the_environment_is_read_once(void **state)
 }
 
 /* ---- the reason in words ---- */
-
-static void check_text(const struct request *r, const char *fmt)
-{
-	kpack_cache_t cache = new_cache();
-	struct kpackx_error why = {0};
-	char want[512] = "";
-	void *data = NULL;
-	size_t size;
-
-	for (; *fmt; fmt++)
-		text_add(want, sizeof(want), *fmt == '@' ? "%s/" : "%.1s",
-			 *fmt == '@' ? dir : fmt);
-	want[sizeof(why.text) - 1] = '\0';
-	assert_int_equal(ask(cache, r, &data, &size, &why), r->code);
-	assert_string_equal(why.text, want);
-	kpack_cache_destroy(cache);
-}
 
 static void the_reason_names_what_is_missing_and_where(void **state)
 {

@@ -239,6 +239,38 @@ static inline void check_with(const char *name, const char *value,
 	unsetenv(name);
 }
 
+/* The reason of a failure, word by word; @ is the directory with its slash. */
+static inline void check_text(const struct request *r, const char *fmt)
+{
+	kpack_cache_t cache = new_cache();
+	struct kpackx_error why = {0};
+	char want[512] = "";
+	void *data = NULL;
+	size_t size;
+
+	for (; *fmt; fmt++)
+		text_add(want, sizeof(want), *fmt == '@' ? "%s/" : "%.1s",
+			 *fmt == '@' ? dir : fmt);
+	want[sizeof(why.text) - 1] = '\0';
+	assert_int_equal(ask(cache, r, &data, &size, &why), r->code);
+	assert_string_equal(why.text, want);
+	kpack_cache_destroy(cache);
+}
+
+/* N different files that are not there, each twice. */
+static inline char *missing_files(int n)
+{
+	char *list = NULL;
+	size_t size;
+	FILE *f = open_memstream(&list, &size);
+
+	assert_non_null(f);
+	for (int i = 0; i < n; i++)
+		fprintf(f, "/no/%d:/no/%d:", i, i);
+	assert_int_equal(fclose(f), 0);
+	return list;
+}
+
 /* ---- open files ---- */
 
 /* Descriptors of this process that lead to NAME in the directory; none goes to others. */
