@@ -67,16 +67,18 @@ static struct kp_thread_error *find(const struct kp_last_errors *l, uint64_t thr
 static struct kp_thread_error *add(struct kp_last_errors *l, uint64_t thread)
 {
 	_Atomic(struct kp_thread_error *) *list = &l->lists[thread % KP_LAST_ERROR_LISTS];
+	const char *instead =
+		"too many threads failed on this archive to keep the reason";
 	struct kp_thread_error *e = NULL;
 
-	own.instead = "too many threads failed on this archive to keep the reason";
 	if (atomic_fetch_add(&l->count, 1) < KP_ERROR_THREADS_MAX) {
-		own.instead = "out of memory for the reason";
+		instead = "out of memory for the reason";
 		e = malloc(sizeof(*e));
 	}
 	if (!e) {
 		atomic_fetch_sub(&l->count, 1);
 		own.without_node = l->number;
+		own.instead = instead;
 		return NULL;
 	}
 	e->thread = thread;
