@@ -83,7 +83,9 @@ kpack_error_t kp_file_open(const char *path, int *fd, struct stat *st,
 	int opened;
 
 	/* O_NONBLOCK: a FIFO must not hang us before we know what it is */
-	opened = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	do
+		opened = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	while (opened < 0 && errno == EINTR); /* a mount may be slow */
 	if (opened < 0)
 		return kp_fail_errno(why, errno, "cannot open");
 	if (fstat(opened, st)) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "maps.h"
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,9 +122,10 @@ kpack_error_t kp_maps_find(const void *address, char **path, uint64_t *offset,
 	char *line = NULL, *name = NULL;
 	struct mapping m = {0};
 
-	if (!maps)
-		return kp_fail(why, KPACK_ERROR_PATH_DISCOVERY_FAILED,
-			       MAPS ": cannot open: %m");
+	if (!maps) {
+		kp_fail_errno(why, errno, "cannot open");
+		return kp_fail_prefix(why, KPACK_ERROR_PATH_DISCOVERY_FAILED, MAPS);
+	}
 	if (!find_line(maps, at, &line, &m))
 		err = kp_fail(why, KPACK_ERROR_PATH_DISCOVERY_FAILED,
 			      "nothing is mapped at %p", address);

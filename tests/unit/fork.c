@@ -9,6 +9,21 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+/*
+ * The allocator of AddressSanitizer stays locked in a child when another thread was just
+ * allocating: there a child of threads that run cannot allocate.
+ */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define __SANITIZE_ADDRESS__ 1
+#endif
+#endif
+#ifdef __SANITIZE_ADDRESS__
+enum { CHILDREN = 0 };
+#else
+enum { CHILDREN = 100 };
+#endif
+
 /* Whoever hangs is killed, which a test sees. */
 enum { SECONDS = 60 };
 
@@ -205,37 +220,42 @@ static void *load_all_the_time(void *arg)
 	return NULL;
 }
 
+/* The status of a child that loads by C's cache. */
+static int load_in_child(struct crowd *c)
+{
+	pid_t child = fork();
+	bool good;
+
+	if (child != 0)
+		return wait_for(child);
+	alarm(SECONDS);
+	good = loads(c->cache);
+	kpack_cache_destroy(c->cache);
+	_exit(!good);
+}
+
 static void threads_load_while_children_are_made(void **state)
 {
 	struct crowd c = {.cache = new_cache()};
 	pthread_t threads[4];
+	int status = 0;
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(threads); i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, load_all_the_time, &c),
 				 0);
-	for (int i = 0; i < 100; i++) {
-		pid_t child;
-
+	for (int i = 0; i < CHILDREN && status == 0; i++) {
 		/* another file each time, so that somebody is opening it */
 		write_archive("a.kpack", "'gfx900'",
 			      OBJECTS({"lib/x.so#0", "gfx900", "CODE"}));
-		child = fork();
-		if (child == 0) {
-			bool good;
-
-			alarm(SECONDS);
-			good = loads(c.cache);
-			kpack_cache_destroy(c.cache);
-			_exit(!good);
-		}
-		check_status(wait_for(child));
+		status = load_in_child(&c);
 	}
 	c.done = true;
 	for (size_t i = 0; i < COUNT(threads); i++)
 		pthread_join(threads[i], NULL);
-	assert_int_equal(c.bad, 0);
 	kpack_cache_destroy(c.cache);
+	check_status(status);
+	assert_int_equal(c.bad, 0);
 }
 
 static int make_archive(void **state)
