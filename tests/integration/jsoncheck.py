@@ -1,0 +1,185 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Metadata as JSON, judged by another: random MessagePack, and what it must become.
+
+    jsoncheck.py make SEED COUNT FILE     COUNT values into FILE, each behind its u32 length
+    jsoncheck.py check SEED COUNT FILE    FILE has a line of JSON for each of them
+
+Values are hostile: strings that are no UTF-8, equal keys, keys that are no strings, in every
+encoding MessagePack has.  Run it with /usr/bin/python3: msgpack is only there.
+"""
+import json
+import math
+import random
+import struct
+import sys
+
+import msgpack
+
+
+class Map(list):
+    """Pairs, equal keys included."""
+
+
+def random_text(r):
+    kind = r.randrange(6)
+    if kind == 0:
+        return bytes(r.randrange(256) for _ in range(r.randrange(12)))
+    if kind == 1:
+        return "".join(chr(r.choice([0, 9, 10, 27, 34, 47, 92, 127, 128, 159, 160, 0x2028, 0xd7ff,
+                                     0xe000, 0xfffd, 0xffff, 0x10000, 0x10ffff]))
+                       for _ in range(r.randrange(8))).encode()
+    if kind == 2:
+        return "äß€漢😀"[:r.randrange(6)].encode()[:r.randrange(1, 16)]
+    return "".join(r.choice("abc/._-#\"\\ ") for _ in range(r.randrange(30 if kind == 3 else 3))).encode()
+
+
+INTEGERS = [0, 1, 127, 128, 255, 256, 65535, 65536, 2**31, 2**32 - 1, 2**32, 2**53 + 1, 2**63 - 1, 2**63,
+            2**64 - 1, -1, -32, -33, -128, -129, -32768, -32769, -2**31, -2**31 - 1, -2**63]
+FLOATS = [0.0, -0.0, 1.0, 1.5, 0.1, 1e20, 1e300, 5e-324, 1.7976931348623157e308, math.nan, math.inf, -math.inf,
+          123456789012345678.0, 2.0**-1074, -1e-7]
+
+
+def random_value(r, depth):
+    kind = r.randrange(11 if depth < 5 else 8)
+    if kind == 0:
+        return None
+    if kind == 1:
+        return r.random() < .5
+    if kind == 2:
+        return r.choice(INTEGERS)
+    if kind == 3:
+        return r.choice(FLOATS) if r.random() < .5 else struct.unpack("<d", r.randbytes(8))[0]
+    if kind == 4:
+        return struct.pack(">f", r.choice([0.1, 1.0, -2.5, 3e38, math.inf, math.nan])), "f32"
+    if kind == 5:
+        return r.randbytes(r.choice([0, 1, 16, 20])), "bin"
+    if kind == 6:
+        return msgpack.ExtType(r.randrange(0, 128), r.randbytes(r.choice([0, 1, 2, 3, 4, 8, 16, 17])))
+    if kind == 7:
+        return random_text(r)
+    if kind == 8:
+        return [random_value(r, depth + 1) for _ in range(r.randrange(5))]
+    return random_map(r, depth)
+
+
+def random_map(r, depth):
+    pairs = Map()
+    for _ in range(r.randrange(6)):
+        if pairs and r.random() < .2:
+            key = r.choice(pairs)[0]
+        elif r.random() < .7:
+            key = random_text(r)
+        else:
+            key = random_value(r, depth + 2)
+        pairs.append((key, random_value(r, depth + 1)))
+    return pairs
+
+
+def head(r, n, short, heads):
+    """The head of N bytes or values: the shortest, or now and then a longer one."""
+    fitting = [h for h in heads if n < 1 << (8 * h[1])]
+    if short is not None and n <= short[1] and r.random() < .8:
+        return bytes([short[0] | n])
+    code, size = r.choice(fitting) if r.random() < .2 else fitting[0]
+    return bytes([code]) + n.to_bytes(size, "big")
+
+
+def encode(r, v):
+    if isinstance(v, tuple) and not isinstance(v, msgpack.ExtType):
+        data, kind = v
+        if kind == "f32":
+            return b"\xca" + data
+        return head(r, len(data), None, [(0xc4, 1), (0xc5, 2), (0xc6, 4)]) + data
+    if isinstance(v, bytes):
+        return head(r, len(v), (0xa0, 31), [(0xd9, 1), (0xda, 2), (0xdb, 4)]) + v
+    if isinstance(v, Map):
+        return head(r, len(v), (0x80, 15), [(0xde, 2), (0xdf, 4)]) + b"".join(
+            encode(r, k) + encode(r, x) for k, x in v)
+    if isinstance(v, list):
+        return head(r, len(v), (0x90, 15), [(0xdc, 2), (0xdd, 4)]) + b"".join(encode(r, x) for x in v)
+    return msgpack.packb(v)
+
+
+def characters(data):
+    """The characters of DATA; U+FFFD for each byte that belongs to none."""
+    while data:
+        for n in range(1, 5):
+            try:
+                yield data[:n].decode()
+                break
+            except UnicodeDecodeError:
+                pass
+        else:
+            yield "\ufffd"
+            n = 1
+        data = data[n:]
+
+
+def quoted(text):
+    def one(c):
+        if c in "\"\\":
+            return "\\" + c
+        return "\\u%04x" % ord(c) if ord(c) < 0x20 or 0x7f <= ord(c) <= 0x9f else c
+    return '"' + "".join(map(one, text)) + '"'
+
+
+def expected(v):
+    if v is None or isinstance(v, bool):
+        return {None: "null", True: "true", False: "false"}[v]
+    if isinstance(v, int):
+        return str(v)
+    if isinstance(v, tuple) and v[1] == "f32":
+        return expected(struct.unpack(">f", v[0])[0])
+    if isinstance(v, float):
+        if not math.isfinite(v):
+            return "null"
+        text = "%.17g" % v
+        return text if "." in text or "e" in text else text + ".0"
+    if isinstance(v, msgpack.ExtType):
+        return '{"ext":%d,"data":"%s"}' % (v.code, v.data.hex())
+    if isinstance(v, tuple):
+        return '"%s"' % v[0].hex()
+    if isinstance(v, bytes):
+        return quoted(characters(v))
+    if isinstance(v, Map):
+        members = {}
+        for key, value in v:
+            text = expected(key)
+            members.setdefault(text if isinstance(key, bytes) else quoted(text), value)
+        return "{" + ",".join(k + ":" + expected(x) for k, x in members.items()) + "}"
+    return "[" + ",".join(map(expected, v)) + "]"
+
+
+def values(seed, count):
+    r = random.Random(int(seed))
+    for _ in range(int(count)):
+        v = random_map(r, 0)
+        yield v, encode(r, v)
+
+
+def make(seed, count, path):
+    with open(path, "wb") as f:
+        for _, data in values(seed, count):
+            f.write(struct.pack("<I", len(data)) + data)
+
+
+def no_twice(pairs):
+    if len({k for k, _ in pairs}) != len(pairs):
+        raise ValueError("a key twice")
+    return dict(pairs)
+
+
+def check(seed, count, path):
+    with open(path, "rb") as f:
+        lines = f.read().split(b"\n")
+    assert lines.pop() == b"" and len(lines) == int(count), len(lines)
+    for i, ((v, _), line) in enumerate(zip(values(seed, count), lines)):
+        want = expected(v)
+        if line.decode() != want:
+            sys.exit("value %d of seed %s:\n%s\nis not\n%s" % (i, seed, line, want))
+        json.loads(line, object_pairs_hook=no_twice)
+
+
+if __name__ == "__main__":
+    {"make": make, "check": check}[sys.argv[1]](*sys.argv[2:])
