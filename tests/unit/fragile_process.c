@@ -14,6 +14,21 @@
 #include <sys/wait.h>
 #include "amd_fixtures.h"
 
+/*
+ * Two tests ask more of the allocator than those of the sanitizers give: AddressSanitizer's
+ * may stay locked in a child of fork(), and either ends the process that has no memory.
+ */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
 /* ---- names and lists ---- */
 
 #define XNACK "t_gfx90a:sramecc+:xnack-.kpack"
@@ -375,12 +390,16 @@ static int load_in_child(kpack_cache_t inherited)
 
 static void a_child_loads_while_threads_of_its_parent_do(void **state)
 {
-	struct ab a = checked(contents[0]);
 	struct reader readers[READERS];
 	pthread_t threads[READERS];
-	kpack_cache_t cache = fx_cache();
+	kpack_cache_t cache;
+	struct ab a;
 
 	(void)state;
+	if (SANITIZED)
+		skip();
+	a = checked(contents[0]);
+	cache = fx_cache();
 	fx_write("busy", a.bytes, a.size);
 	start(readers, threads, NULL, cache, "busy");
 	while (!have_read(readers, 1))
@@ -393,10 +412,10 @@ static void a_child_loads_while_threads_of_its_parent_do(void **state)
 		child = fork();
 		if (child == 0)
 			_exit(load_in_child(cache));
-		assert_true(child > 0);
-		assert_int_equal(waitpid(child, &status, 0), child);
-		assert_true(WIFEXITED(status));
-		assert_int_equal(WEXITSTATUS(status), 0);
+		if (waitpid(child, &status, 0) == child && status == 0)
+			continue;
+		stop(readers, threads);
+		fail_msg("child %d: status %#x", i, status);
 	}
 	stop(readers, threads);
 	for (int i = 0; i < READERS; i++)
@@ -480,8 +499,11 @@ static void a_kernel_is_decoded_in_place(void **state)
 				fx_packed("f", "'gfx900'", huge)};
 
 	(void)state;
-	for (size_t i = 0; i < COUNT(names); i++) {
+	for (size_t i = 0; i < COUNT(names); i++)
 		fx_put(names[i], &archives[i]);
+	if (SANITIZED)
+		skip();
+	for (size_t i = 0; i < COUNT(names); i++) {
 		assert_int_equal(in_child(HUGE_OBJECT / 2 * 3, names[i], 1), 0);
 		assert_int_equal(in_child(HUGE_OBJECT / 2 * 3, names[i], 2), 3);
 	}
