@@ -18,6 +18,13 @@ kpack_error_t kp_call_find(kpack_archive_t archive, const char *name, const char
 			   size_t *entry, struct kpackx_error *reason);
 
 /*
+ * Decode ENTRY into memory of its own, for free(), which has an address even when it is
+ * empty.  Errors as for kpack_get_kernel; outputs are untouched on failure.
+ */
+kpack_error_t kp_call_decode(const struct kpack_archive *archive, size_t entry,
+			     void **data, size_t *size, struct kpackx_error *reason);
+
+/*
  * The call on ARCHIVE ended with ERR.  Of a failure, REASON is kept for
  * kpack_get_last_error, where there is an archive, and copied to WHY, unless NULL.
  * Returns ERR.

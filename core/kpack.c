@@ -113,9 +113,8 @@ kpack_error_t kpack_get_architectures(kpack_archive_t archive, const char ***arc
 
 /* --- kernels ---------------------------------------------------------------------- */
 
-/* Decode ENTRY into memory of its own, which has an address even when it is empty. */
-static kpack_error_t decode(kpack_archive_t archive, size_t entry, void **data,
-			    size_t *size, struct kpackx_error *why)
+kpack_error_t kp_call_decode(const struct kpack_archive *archive, size_t entry,
+			     void **data, size_t *size, struct kpackx_error *why)
 {
 	struct kp_entry_info info;
 	kpack_error_t err;
@@ -149,7 +148,7 @@ kpack_error_t kpackx_get_kernel(kpack_archive_t archive, const char *binary_name
 	if (!err)
 		err = kp_call_find(archive, binary_name, arch, &entry, &reason);
 	if (!err)
-		err = decode(archive, entry, data, size, &reason);
+		err = kp_call_decode(archive, entry, data, size, &reason);
 	return kp_call_end(archive, err, &reason, why);
 }
 

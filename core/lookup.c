@@ -2,6 +2,7 @@
 #include "lookup.h"
 #include <search.h>
 #include <stdlib.h>
+#include "call.h"
 #include "limits.h"
 #include "lookup_words.h"
 #include "memory.h"
@@ -115,9 +116,27 @@ void kp_lookup_fini(struct kp_lookup *l)
 static void try_file(struct kp_lookup *l, struct kp_lookup_file *f,
 		     const struct kp_lookup_want *want)
 {
+	if (f->tried)
+		return;
 	f->tried = true;
 	kp_cache_get(l->cache, f->path, &f->held, &f->why);
 	kp_lookup_tell_tried(l, f, want);
+}
+
+/* The open one behind F, the first for NULL; the next ones are opened for that. */
+static struct kp_lookup_file *next_open(struct kp_lookup *l, struct kp_lookup_file *f,
+					const struct kp_lookup_want *want)
+{
+	struct kp_lookup_file **next = f ? &f->next : &l->open;
+
+	while (!*next && l->n_tried < l->n_files) {
+		struct kp_lookup_file *candidate = &l->files[l->n_tried++];
+
+		try_file(l, candidate, want);
+		if (candidate->held)
+			*next = candidate;
+	}
+	return *next;
 }
 
 /* ---- choosing ---- */
@@ -144,13 +163,13 @@ struct choice {
 
 enum answer { ABSENT, DAMAGED, FOUND };
 
-static enum answer decode(struct choice *c, const struct kp_lookup_file *f,
+static enum answer decode(struct choice *c, const struct kp_lookup_file *f, size_t entry,
 			  const char *target)
 {
 	char path[KP_SHOWN_MAX], key[KP_SHOWN_MAX], arch[KP_SHOWN_MAX];
 	struct kpackx_error why = {0};
-	kpack_error_t err = kpackx_get_kernel(kp_cached_archive(f->held), c->want->key,
-					      target, c->data, c->size, &why);
+	kpack_error_t err =
+		kp_call_decode(kp_cached_archive(f->held), entry, c->data, c->size, &why);
 
 	if (!err) {
 		kp_lookup_tell_chosen(c->lookup, f, c->want->key, target, *c->size);
@@ -168,19 +187,14 @@ static enum answer decode(struct choice *c, const struct kp_lookup_file *f,
 static enum answer ask(struct choice *c, struct kp_lookup_file *f, struct kp_span target)
 {
 	const char *key = c->want->key, *arch = (const char *)target.data;
-	const struct kpack_archive *a;
+	const struct kpack_archive *a = kp_cached_archive(f->held);
 	size_t entry;
 
-	if (!f->tried)
-		try_file(c->lookup, f, c->want);
-	if (!f->held)
-		return ABSENT;
-	a = kp_cached_archive(f->held);
 	if (!kp_lookup_declares(a, target))
 		return ABSENT;
 	c->any_arch = true;
 	if (kp_archive_find_kernel(a, kp_span_str(key), target, &entry))
-		return decode(c, f, arch);
+		return decode(c, f, entry, arch);
 	kp_lookup_tell_lacks(c->lookup, f, key, arch);
 	return ABSENT;
 }
@@ -188,13 +202,13 @@ static enum answer ask(struct choice *c, struct kp_lookup_file *f, struct kp_spa
 static bool choose(struct kp_span target, void *arg)
 {
 	struct choice *c = arg;
-	struct kp_lookup *l = c->lookup;
+	struct kp_lookup_file *f = NULL;
 
-	for (size_t i = 0; i < l->n_files; i++) {
-		enum answer answer = ask(c, &l->files[i], target);
+	while ((f = next_open(c->lookup, f, c->want))) {
+		enum answer answer = ask(c, f, target);
 
 		c->found = answer == FOUND;
-		if (c->found || (answer == DAMAGED && l->strict))
+		if (c->found || (answer == DAMAGED && c->lookup->strict))
 			return false;
 	}
 	return true;
@@ -203,18 +217,11 @@ static bool choose(struct kp_span target, void *arg)
 /* What it means that nothing has the key. */
 static kpack_error_t outcome(const struct choice *c)
 {
-	struct kp_lookup *l = c->lookup;
-	kpack_error_t code = KPACK_ERROR_ARCHIVE_NOT_FOUND;
-
 	if (c->any_arch)
 		return KPACK_ERROR_KERNEL_NOT_FOUND;
-	for (size_t i = 0; i < l->n_files; i++) {
-		if (!l->files[i].tried) /* the list named no arch at all */
-			try_file(l, &l->files[i], c->want);
-		if (l->files[i].held)
-			code = KPACK_ERROR_ARCH_NOT_FOUND;
-	}
-	return code;
+	/* a list that names no arch at all has not opened anything yet */
+	return next_open(c->lookup, NULL, c->want) ? KPACK_ERROR_ARCH_NOT_FOUND
+						   : KPACK_ERROR_ARCHIVE_NOT_FOUND;
 }
 
 kpack_error_t kp_lookup_load(struct kp_lookup *l, const struct kp_lookup_want *want,

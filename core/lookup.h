@@ -11,8 +11,9 @@
 struct kp_lookup_file {
 	char *path;
 	bool tried;
-	struct kp_cached *held;  /* NULL: not tried, or it cannot be opened */
-	struct kpackx_error why; /* why it cannot */
+	struct kp_cached *held;      /* NULL: not tried, or it cannot be opened */
+	struct kpackx_error why;     /* why it cannot */
+	struct kp_lookup_file *next; /* of those that are open, in order */
 };
 
 struct kp_lookup {
@@ -21,7 +22,9 @@ struct kp_lookup {
 	bool trace;
 	struct kp_lookup_file *files;
 	size_t n_files, files_cap;
-	void *paths; /* theirs, a tree of <search.h> */
+	size_t n_tried;              /* the first of them */
+	struct kp_lookup_file *open; /* the first that is */
+	void *paths;                 /* theirs, a tree of <search.h> */
 };
 
 /* What is asked for; borrowed. */
