@@ -5,10 +5,10 @@
  *  - A library registers its wrappers while it is loaded; nothing is read then.
  *  - The first launch on a device loads the code object of the kernel's wrapper from an
  *    archive: for the device, or else for the generic target that covers it.
- *  - Where that fails, code that still stands in the library is taken.  Libraries that were
- *    never converted are served that way too.
+ *  - Where that fails, code that still stands in the library is taken.
  *  - What is loaded stays, once per wrapper and device, whichever thread came first.
  *
+ * Wrappers that were not converted are refused here; a real runtime goes on as ever.
  * There is no GPU: loading prints a line, launching does no more, and device memory is the
  * host's.  It takes the place of libamdhip64.so.5 for programs that need no more than this:
  *
@@ -18,14 +18,11 @@
  *
  *   gpu 0 gfx1103: librocrand.so.1#0: 1234 bytes, crc32 0123abcd, from an archive
  */
-#include <elf.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <rocm_kpack/kpack.h>
 #include <rocm_kpack/kpackx.h>
 
@@ -80,12 +77,11 @@ static void start(void)
 /* What the compiler leaves in .hipFatBinSegment for each bundle of code objects. */
 struct wrapper {
 	uint32_t magic, version;
-	const void *binary; /* HIPF: the bundle; HIPK: the marker, which names archives */
-	uint64_t index;     /* HIPK: number of the wrapper in its file */
+	const void *binary; /* the marker, which names archives */
+	uint64_t index;     /* of the wrapper in its file */
 };
 
-#define HIPF UINT32_C(0x48495046)
-#define HIPK UINT32_C(0x4b504948)
+#define HIPK UINT32_C(0x4b504948) /* converted; "HIPF" is a fat binary's */
 
 struct code {
 	char path[PATH_MAX]; /* the file of the wrapper */
@@ -95,60 +91,28 @@ struct code {
 	const char *from;
 };
 
-/* The number of an HIPF wrapper: its position in the section that has byte AT of PATH. */
-static bool find_index(const char *path, size_t at, uint32_t *index)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	Elf64_Ehdr file = {0};
-	Elf64_Shdr s = {0};
-	bool found = false;
-
-	if (pread(fd, &file, sizeof(file), 0) != sizeof(file))
-		file.e_shnum = 0;
-	for (size_t i = 0; i < file.e_shnum && !found; i++)
-		found = pread(fd, &s, sizeof(s), file.e_shoff + i * sizeof(s)) ==
-				sizeof(s) &&
-			s.sh_type == SHT_PROGBITS && at - s.sh_offset < s.sh_size;
-	if (fd >= 0)
-		close(fd);
-	*index = (uint32_t)((at - s.sh_offset) / sizeof(struct wrapper));
-	return found && (at - s.sh_offset) % sizeof(struct wrapper) == 0;
-}
-
-static kpack_error_t find_embedded(const struct device *d, struct code *code,
-				   struct kpackx_error *why)
-{
-	code->from = "the file itself";
-	return kpackx_load_embedded(code->path, code->index, d->archs, d->n_archs,
-				    &code->data, &code->size, why);
-}
-
 /* WHY says what was wrong with the archives, also where there is embedded code. */
-static kpack_error_t find_converted(const struct wrapper *w, const struct device *d,
-				    struct code *code, struct kpackx_error *why)
+static kpack_error_t find_code(const struct wrapper *w, const struct device *d,
+			       struct code *code, struct kpackx_error *why)
 {
 	kpack_error_t err;
 
+	/* the marker's search paths are relative to the file */
+	if (kpack_discover_binary_path(w, code->path, sizeof(code->path), NULL)) {
+		snprintf(why->text, sizeof(why->text), "cannot tell whose wrapper it is");
+		return KPACK_ERROR_PATH_DISCOVERY_FAILED;
+	}
 	code->index = (uint32_t)w->index;
 	code->from = "an archive";
 	err = kpackx_load_code_object(cache, w->binary, code->path, code->index, d->archs,
 				      d->n_archs, &code->data, &code->size, why);
-	return err && find_embedded(d, code, NULL) ? err : KPACK_SUCCESS;
-}
-
-static kpack_error_t find_code(const struct wrapper *w, const struct device *d,
-			       struct code *code, struct kpackx_error *why)
-{
-	size_t offset;
-
-	/* the marker's search paths are relative to the file */
-	if (kpack_discover_binary_path(w, code->path, sizeof(code->path), &offset) ||
-	    (w->magic == HIPF && !find_index(code->path, offset, &code->index))) {
-		snprintf(why->text, sizeof(why->text), "cannot tell its file and number");
-		return KPACK_ERROR_PATH_DISCOVERY_FAILED;
-	}
-	return w->magic == HIPK ? find_converted(w, d, code, why)
-				: find_embedded(d, code, why);
+	if (!err)
+		return KPACK_SUCCESS;
+	code->from = "the file itself";
+	if (!kpackx_load_embedded(code->path, code->index, d->archs, d->n_archs,
+				  &code->data, &code->size, NULL))
+		return KPACK_SUCCESS;
+	return err;
 }
 
 /* ---- loading it --------------------------------------------------------------------- */
@@ -240,7 +204,7 @@ struct module *__hipRegisterFatBinary(const struct wrapper *wrapper)
 {
 	struct module *m;
 
-	if (wrapper->version != 1 || (wrapper->magic != HIPF && wrapper->magic != HIPK))
+	if (wrapper->magic != HIPK || wrapper->version != 1)
 		return NULL;
 	m = calloc(1, sizeof(*m));
 	if (!m)
