@@ -217,7 +217,7 @@ struct failing {
 static void *fail_often(void *arg)
 {
 	struct failing *f = arg;
-	char name[2][32], want[2][64];
+	char name[2][32], want[2][64 + 32];
 	size_t n;
 
 	if (kpack_get_last_error(f->archives[0])[0])

@@ -678,6 +678,75 @@ static void what_is_no_entry_id(void **state)
 	assert_false(kp_entry_id_is_host(&e));
 }
 
+/* --- the public call ----------------------------------------------------------------- */
+
+static void the_generic_target_of_a_target(void **state)
+{
+	static const struct {
+		const char *target, *generic; /* NULL: none */
+	} cases[] = {
+		{"gfx1100", "gfx11-generic"},
+		{"gfx1201", "gfx12-generic"},
+		{"gfx1035", "gfx10-3-generic"},
+		{"gfx1012:xnack+", "gfx10-1-generic:xnack+"},
+		{"gfx942:xnack+", "gfx9-4-generic:xnack+"},
+		{"gfx942:xnack-:sramecc+", "gfx9-4-generic:sramecc+:xnack-"},
+		{"gfx900:xnack-", "gfx9-generic:xnack-"},
+		{"gfx906:sramecc+:xnack-", "gfx9-generic:xnack-"},
+		{"gfx906:sramecc+", "gfx9-generic"},
+		{"amdgcn-amd-amdhsa--gfx950", "gfx9-4-generic"},
+		{"amdgcn-amd-amdhsa--gfx90c:xnack+", "gfx9-generic:xnack+"},
+		{"gfx90a:xnack+", NULL},
+		{"gfx908", NULL},
+		{"gfx803", NULL},
+		{"tonga", NULL},
+		{"gfx9999", NULL},
+		{"gfx11-generic", NULL},
+		{"sm_90", NULL},
+		{"generic", NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		char out[64] = "untouched";
+		kpack_error_t err =
+			kpackx_generic_target(cases[i].target, out, sizeof(out));
+
+		if (err !=
+		    (cases[i].generic ? KPACK_SUCCESS : KPACK_ERROR_ARCH_NOT_FOUND))
+			fail_msg("%s: %d", cases[i].target, (int)err);
+		assert_string_equal(out,
+				    cases[i].generic ? cases[i].generic : "untouched");
+	}
+}
+
+static void generic_targets_need_room(void **state)
+{
+	static const char *const wrong[] = {
+		"",        "gfx942:xnack",  "gfx1100:xnack+", "GFX942",
+		":xnack+", "gfx942:other+", "gfx942 ",        "amdgcn-amd-amdhsa--",
+	};
+	static const char want[] = "gfx9-4-generic:sramecc+:xnack-";
+	char out[64] = "untouched";
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(wrong); i++)
+		assert_int_equal(kpackx_generic_target(wrong[i], out, sizeof(out)),
+				 KPACK_ERROR_INVALID_ARGUMENT);
+	assert_int_equal(kpackx_generic_target(NULL, out, sizeof(out)),
+			 KPACK_ERROR_INVALID_ARGUMENT);
+	assert_int_equal(kpackx_generic_target("gfx942", NULL, 64),
+			 KPACK_ERROR_INVALID_ARGUMENT);
+	for (size_t n = 0; n < sizeof(want); n++)
+		assert_int_equal(kpackx_generic_target("gfx942:sramecc+:xnack-", out, n),
+				 KPACK_ERROR_INVALID_ARGUMENT);
+	assert_string_equal(out, "untouched");
+	assert_int_equal(
+		kpackx_generic_target("gfx942:sramecc+:xnack-", out, sizeof(want)),
+		KPACK_SUCCESS);
+	assert_string_equal(out, want);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -695,6 +764,8 @@ int main(void)
 		cmocka_unit_test(compatibility_of_all_feature_states),
 		cmocka_unit_test(generic_targets_list_their_members),
 		cmocka_unit_test(every_processor_has_its_generic_target_or_none),
+		cmocka_unit_test(the_generic_target_of_a_target),
+		cmocka_unit_test(generic_targets_need_room),
 		cmocka_unit_test(elf_headers_name_their_target),
 		cmocka_unit_test(every_mach_is_read_in_every_version),
 		cmocka_unit_test(other_abi_versions_are_unsupported),
