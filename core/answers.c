@@ -199,8 +199,8 @@ static void put_number(struct kp_json *j, const char *before, uint64_t n)
 static void put_entry(struct kp_json *j, const struct kpack_archive *a, size_t entry)
 {
 	struct kp_span meta = kp_archive_meta_raw(a, entry);
-	struct kp_mp c = kp_mp_over(meta);
 	struct kp_entry_info info;
+	struct kp_mp c;
 
 	kp_archive_entry(a, entry, &info);
 	put_member(j, "{\"binary\":", info.key);
@@ -211,6 +211,7 @@ static void put_entry(struct kp_json *j, const struct kpack_archive *a, size_t e
 	put_number(j, ",\"stored_size\":", info.stored);
 	if (meta.size) {
 		kp_json_raw(j, ",\"metadata\":");
+		c = kp_mp_over(meta);
 		kp_json_value(j, &c);
 	}
 	kp_json_raw(j, "}");

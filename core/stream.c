@@ -49,8 +49,12 @@ static kpack_error_t advance_chunks(struct kp_stream *s, uint64_t until,
 static kpack_error_t advance_frames(struct kp_stream *s, uint64_t until,
 				    struct kpackx_error *why)
 {
-	KP_TRY(kp_frames_decode(s->frames, s->out, s->size,
-				until < s->size ? until : UINT64_MAX, &s->done, why));
+	if (until < s->size)
+		KP_TRY(kp_frames_decode(s->frames, s->out, s->size, until, &s->done,
+					why));
+	if (until == s->size || s->done == s->size)
+		KP_TRY(kp_frames_decode(s->frames, s->out, s->size, UINT64_MAX, &s->done,
+					why));
 	if (s->done < until)
 		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
 			       "frame decodes to %llu bytes instead of %llu",

@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* A whole archive: every entry is described, read in all three ways, and shown in a view. */
+/*
+ * A whole archive: every entry is described, read in all ways, and shown in a view; and
+ * every public call is made.
+ */
 #include "archive.h"
+#include "codec.h"
 #include "view.h"
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#define EVERY_CALL_CHECK(condition) assert(condition)
+#include "tests/unit/every_call.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -54,6 +61,30 @@ static bool use_stream(const struct kpack_archive *a, size_t entry, uint8_t *buf
 	return !err;
 }
 
+/* What ZSTD_decompress makes of the frames at once is what reading them in steps gives. */
+static void use_frames(const struct kpack_archive *a, size_t entry, const uint8_t *want)
+{
+	struct kp_entry_info info;
+	struct kp_source stored;
+	uint8_t *frames, *buf;
+
+	kp_archive_entry(a, entry, &info);
+	if (strcmp(kp_archive_scheme(a), "none") == 0 ||
+	    kp_archive_source(a, entry, &stored, NULL))
+		return;
+	frames = malloc((size_t)stored.size + 1);
+	buf = malloc((size_t)info.size + 1);
+	assert(frames && buf);
+	if (!kp_source_read(&stored, 0, frames, (size_t)stored.size, NULL) &&
+	    !kp_zstd_decode((struct kp_span){frames, (size_t)stored.size}, buf,
+			    (size_t)info.size, NULL))
+		assert(!want || memcmp(buf, want, (size_t)info.size) == 0);
+	else
+		assert(!want);
+	free(frames);
+	free(buf);
+}
+
 static void use_entry(const struct kpack_archive *a, size_t entry)
 {
 	struct kp_entry_info info;
@@ -77,6 +108,7 @@ static void use_entry(const struct kpack_archive *a, size_t entry)
 		assert(read && memcmp(data, streamed, (size_t)info.size) == 0);
 	else
 		assert(!read || meta.chunk);
+	use_frames(a, entry, read ? data : NULL);
 	use_chunks(a, entry, read ? data : NULL);
 	free(data);
 	free(streamed);
@@ -128,6 +160,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	for (size_t i = 0; i < kp_archive_entry_count(a); i++)
 		use_entry(a, i);
+	every_call(a);
 	use_view(a);
 	kp_archive_close(a);
 	close(fd);

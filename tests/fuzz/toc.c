@@ -23,6 +23,8 @@ static void check(const struct kp_toc *toc)
 
 		assert(key.data[key.size] == 0 && !memchr(key.data, 0, key.size));
 		assert(e->arch < toc->n_strings && e->type < toc->n_strings);
+		assert(toc->strings[e->arch].data[toc->strings[e->arch].size] == 0);
+		assert(toc->strings[e->type].data[toc->strings[e->type].size] == 0);
 		assert(e->meta < toc->used);
 		assert(i == 0 || last->binary < e->binary ||
 		       (last->binary == e->binary &&
