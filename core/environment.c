@@ -70,7 +70,7 @@ void kp_environment_fini(struct kp_environment *e)
 
 const char *kp_path_list_next(const struct kp_path_list *list, const char *path)
 {
-	const char *next = path ? path + strlen(path) + 1 : list->text;
+	size_t at = path ? (size_t)(path - list->text) + strlen(path) + 1 : 0;
 
-	return next < list->text + list->size ? next : NULL;
+	return at < list->size ? list->text + at : NULL;
 }
