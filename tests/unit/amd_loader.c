@@ -238,8 +238,7 @@ static void metadata_must_have_both_fields_of_their_type(void **state)
 		"{'kernel_name': 'lib/libtest.so'}",
 		"{'kernel_name': 'lib/libtest.so', 'kpack_search_paths': []}",
 		"{'kernel_name': 12345, 'kpack_search_paths': ['test_noop.kpack']}",
-		"{'kernel_name': 'lib/libtest.so', "
-		"'kpack_search_paths': 'test_noop.kpack'}",
+		"{'kernel_name': 'lib', 'kpack_search_paths': 'test_noop.kpack'}",
 		"['kernel_name', 'lib/libtest.so']",
 		/* 2.1: of an array without a string none remain */
 		"{'kernel_name': 'lib/libtest.so', 'kpack_search_paths': [1, nil, []]}",
