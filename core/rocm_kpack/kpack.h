@@ -189,7 +189,9 @@ KPACK_API const char *kpack_error_string(kpack_error_t code);
 /*
  * Why the last call of this thread that failed on ARCHIVE did so: one line that names
  * object, field and value.  "" when none failed.  A call that succeeds does not change
- * it.  ARCHIVE NULL: the last kpack_open of this thread that failed.
+ * it.  ARCHIVE NULL: the last kpack_open of this thread that failed.  UTF-8 without
+ * control bytes.  Of 4096 threads that failed on one archive the reasons are kept; of more,
+ * and when memory is short, the text says that the reason is lost.
  *
  * The text is this thread's alone, borrowed until its next call on ARCHIVE, and no longer
  * than until kpack_close.
@@ -199,7 +201,7 @@ KPACK_API const char *kpack_get_last_error(kpack_archive_t archive);
 /*
  * All architectures the archive declares, in stored order: an array of *count strings and
  * a NULL behind them.  Borrowed until kpack_close, the same array each time.
- * INVALID_ARGUMENT: a NULL argument.
+ * INVALID_ARGUMENT: a NULL argument.  OUT_OF_MEMORY.
  */
 KPACK_API kpack_error_t kpack_get_architectures(kpack_archive_t archive,
 						const char ***arches, size_t *count);
@@ -207,11 +209,12 @@ KPACK_API kpack_error_t kpack_get_architectures(kpack_archive_t archive,
 /*
  * The names under which kernels of BINARY_NAME for ARCH can be had from kpack_get_kernel:
  * the key BINARY_NAME itself, its indices ("BINARY_NAME#3") and what stands below it as a
- * directory ("BINARY_NAME/...").  "" as BINARY_NAME: every key with an entry for ARCH.  In
- * order of the keys, indices by number; an array of *count strings and a NULL behind
- * them.  That there are none is no error.
+ * directory ("BINARY_NAME/...").  "" as BINARY_NAME: every key with an entry for ARCH.
+ * Bytewise, but "x#2" before "x#10"; an array of *count strings and a NULL behind them.
+ * That there are none is no error.
  *
- * Borrowed until kpack_close; asking the same again gives the same array.
+ * Borrowed until kpack_close; asking the same again gives the same array, other threads
+ * too.
  * INVALID_ARGUMENT: a NULL argument.  OUT_OF_MEMORY.
  */
 KPACK_API kpack_error_t kpack_list_kernels(kpack_archive_t archive,
@@ -225,10 +228,14 @@ KPACK_API kpack_error_t kpack_list_kernels(kpack_archive_t archive,
  *   {"binary":"lib/libx.so#0","arch":"gfx942","type":"hsaco","ordinal":0,
  *    "original_size":7472,"stored_size":2113,"metadata":{"path":"..."}}
  *
- * "metadata" is there when the entry has some; its byte strings are hexadecimal.  *size
- * counts bytes without the NUL.  Borrowed until kpack_close; asking again gives the same.
+ * "metadata" is there when the entry has some: byte strings as hexadecimal digits,
+ * extensions as {"ext":5,"data":"00ff"}, integers exactly, NaN and infinities as null, what
+ * is no UTF-8 as U+FFFD, keys that are no strings as their JSON text; of equal keys the
+ * first.  *size counts bytes without the NUL.  Borrowed until kpack_close; asking again
+ * gives the same, other threads too.
  *
- * INVALID_ARGUMENT: a NULL argument.  KERNEL_NOT_FOUND.  OUT_OF_MEMORY.
+ * INVALID_ARGUMENT: a NULL argument.  KERNEL_NOT_FOUND.  OUT_OF_MEMORY, also for more than
+ * 1 MiB of JSON.
  */
 KPACK_API kpack_error_t kpack_get_kernel_metadata(kpack_archive_t archive,
 						  const char *binary_name,

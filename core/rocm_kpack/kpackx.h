@@ -59,7 +59,7 @@ struct kpackx_entry {
 	const char *type;     /* "hsaco" */
 	uint64_t size;        /* decoded bytes */
 	uint64_t stored_size; /* bytes it takes in the archive; may be shared */
-	uint64_t chunk; /* decoded bytes that can be read alone; 0: only as a whole */
+	uint64_t chunk; /* decoded bytes per chunk, which decodes alone; 0: no chunks */
 	const void *metadata; /* a MessagePack map as stored; NULL: there is none */
 	size_t metadata_size; /* its bytes */
 	uint32_t ordinal;     /* equal for entries that share their bytes */
@@ -85,7 +85,8 @@ KPACK_API kpack_error_t kpackx_find_entry(kpack_archive_t archive,
 
 /*
  * Decode entry INDEX into BUF, which has room for BUF_SIZE bytes.  What is behind the
- * entry's size is not touched; after a failure what is before it is worthless.
+ * entry's size is not touched; after a failure what is before it is worthless.  BUF must
+ * not be NULL, not even for an entry of no bytes.
  *
  * INVALID_ARGUMENT: a NULL argument, index >= count, BUF_SIZE less than the entry's size.
  * DECOMPRESSION_FAILED, INVALID_FORMAT, IO_ERROR, OUT_OF_MEMORY as for kpack_get_kernel.
@@ -96,9 +97,14 @@ KPACK_API kpack_error_t kpackx_read_entry(kpack_archive_t archive, size_t index,
 
 /*
  * Decode SIZE bytes from OFFSET of entry INDEX into BUF; less at its end, and none behind
- * it: *got says how many.  No more than that range is held in memory: of plain and chunked
- * entries what else there is is not looked at, of others what stands before it is decoded
- * and dropped.  A hash of the entry is not checked.  Errors as for kpackx_read_entry.
+ * it: *got says how many.  Of plain and chunked entries what else there is is not looked
+ * at, but for the rest of a chunk and the table of chunks.  Of others what stands before the
+ * range is decoded and dropped, and the frame's window is held: 2 MiB from zstd's level 3,
+ * 128 MiB at most.  Where the window is wider than that, or not smaller than the entry,
+ * memory of the entry's size is taken instead.
+ *
+ * What stands behind the range is not decoded, so damage there is not found; a hash of the
+ * entry is never checked.  Errors as for kpackx_read_entry.
  */
 KPACK_API kpack_error_t kpackx_read_range(kpack_archive_t archive, size_t index,
 					  uint64_t offset, void *buf, size_t size,

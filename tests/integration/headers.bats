@@ -1,0 +1,68 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# The public headers in every order of two, and what they promise to code of either kind.
+
+setup()
+{
+	headers="kpack.h kpackx.h kpack_design.h kpack_types.h kpack_export.h"
+	work=$BATS_TEST_TMPDIR
+}
+
+# compile LANGUAGE STANDARD FILE
+compile()
+{
+	"${CC:-cc}" -x "$1" -std="$2" -Wall -Wextra -pedantic -Werror -I"$KPACK_SRC/core" \
+		-fsyntax-only "$3"
+}
+
+@test "any two headers go together, in either order, in C11 and C++17" {
+	for first in $headers; do
+		for second in $headers; do
+			printf '#include "rocm_kpack/%s"\n' "$first" "$second" >"$work/two.c"
+			echo 'int main(void) { return 0; }' >>"$work/two.c"
+			compile c c11 "$work/two.c"
+			compile c++ c++17 "$work/two.c"
+		done
+	done
+}
+
+@test "code for the paper's calls compiles beside kpack.h in either order" {
+	for order in "kpack.h kpack_design.h" "kpack_design.h kpack.h" "kpackx.h kpack_design.h"; do
+		# shellcheck disable=SC2086 # two names
+		printf '#include "rocm_kpack/%s"\n' $order >"$work/paper.c"
+		cat >>"$work/paper.c" <<-'C'
+			size_t use(kpack_archive_t archive, kpack_kernel_t unused);
+			size_t use(kpack_archive_t archive, kpack_kernel_t unused)
+			{
+				const char **arches, **names, *json;
+				const void *data;
+				size_t n = 0;
+
+				(void)unused;
+				if (kpack_get_architectures(archive, &arches, &n) == KPACK_SUCCESS &&
+				    kpack_list_kernels(archive, "x", arches[0], &names, &n) == KPACK_SUCCESS &&
+				    kpack_get_kernel_metadata(archive, names[0], arches[0], &json, &n) ==
+					    KPACK_SUCCESS &&
+				    kpack_get_kernel(archive, names[0], arches[0], &data, &n) == KPACK_SUCCESS)
+					kpack_free_kernel(archive, data);
+				else
+					n = kpack_get_last_error(archive)[0] + kpack_error_string(KPACK_SUCCESS)[0];
+				return n;
+			}
+		C
+		compile c c11 "$work/paper.c"
+		compile c++ c++17 "$work/paper.c"
+	done
+}
+
+@test "without the paper's header AMD's calls have AMD's shape" {
+	cat >"$work/amd.c" <<-'C'
+		#include "rocm_kpack/kpack.h"
+		#include "rocm_kpack/kpackx.h"
+		kpack_error_t (*get)(kpack_archive_t, const char *, const char *, void **, size_t *) =
+			kpack_get_kernel;
+		void (*release)(void *) = kpack_free_kernel;
+	C
+	compile c c11 "$work/amd.c"
+	compile c++ c++17 "$work/amd.c"
+}
