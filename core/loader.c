@@ -88,10 +88,13 @@ static bool add_target(struct kp_span target, void *arg)
 	char *path;
 
 	p->err = kp_search_resolve(p->text, target, p->binary, p->memo, &path, p->why);
-	if (p->err == KPACK_SUCCESS)
+	if (p->err == KPACK_ERROR_INVALID_ARGUMENT) {
+		/* too long to be any file's */
+		kp_trace_name(p->lookup->trace, "passed over", p->text, p->why->text);
+		p->err = KPACK_SUCCESS;
+	} else if (p->err == KPACK_SUCCESS) {
 		p->err = kp_lookup_add(p->lookup, path, p->why);
-	else if (p->err == KPACK_ERROR_INVALID_ARGUMENT)
-		p->err = KPACK_SUCCESS; /* too long to be any file's */
+	}
 	return p->err == KPACK_SUCCESS;
 }
 

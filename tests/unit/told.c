@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What ROCM_KPACK_DEBUG tells: every line of a load, in order. */
 #include "loading.h"
+#include "limits.h"
 
 /* How the damaged archive is told to be: zstd chooses the words. */
 static char damage[240];
@@ -207,6 +208,40 @@ static void lists_are_told_with_what_they_replace(void **state)
 	unsetenv("ROCM_KPACK_PATH_PREFIX");
 }
 
+static void search_paths_that_are_too_long_are_told(void **state)
+{
+	char arch[KP_NAME_MAX], text[3 * KP_NAME_MAX], binary[64];
+	const char *archs[] = {arch};
+	struct marker m = marker_of("lib/x.so", "@GFXARCH@.kpack");
+	int saved = dup(STDERR_FILENO), fd = memfd_create("stderr", MFD_CLOEXEC);
+	kpack_cache_t cache;
+	void *data = NULL;
+	size_t size;
+	ssize_t n;
+
+	(void)state;
+	memset(arch, 'a', sizeof(arch) - 1);
+	arch[sizeof(arch) - 1] = '\0';
+	snprintf(binary, sizeof(binary), "%s/fake.so", dir);
+	setenv("ROCM_KPACK_DEBUG", "1", 1);
+	dup2(fd, STDERR_FILENO);
+	cache = new_cache();
+	assert_int_equal(
+		kpack_load_code_object(cache, m.at, binary, 0, archs, 1, &data, &size),
+		KPACK_ERROR_ARCHIVE_NOT_FOUND);
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	n = pread(fd, text, sizeof(text) - 1, 0);
+	text[n > 0 ? n : 0] = '\0';
+	assert_non_null(strstr(text,
+			       "\nkpack: passed over: @GFXARCH@.kpack: search path: "
+			       "more than 4096 bytes\n"));
+	close(fd);
+	kpack_cache_destroy(cache);
+	unsetenv("ROCM_KPACK_DEBUG");
+	marker_free(&m);
+}
+
 static void failures_are_told(void **state)
 {
 	(void)state;
@@ -333,6 +368,7 @@ int main(void)
 		cmocka_unit_test(every_candidate_is_told_with_the_reason),
 		cmocka_unit_test(placeholders_are_told_as_they_are_filled),
 		cmocka_unit_test(lists_are_told_with_what_they_replace),
+		cmocka_unit_test(search_paths_that_are_too_long_are_told),
 		cmocka_unit_test(failures_are_told),
 		cmocka_unit_test(names_cannot_confuse_a_terminal),
 		cmocka_unit_test(nothing_is_told_unless_asked),
