@@ -3,12 +3,12 @@
  * library LIBRARY open ARCHIVE          µs of kpack_open, bytes of heap it keeps
  * library LIBRARY get ARCHIVE           µs of a kpack_get_kernel, of what any reader does
  * library LIBRARY threads ARCHIVE N     seconds for all objects on N threads, likewise
- * library LIBRARY find ARCHIVE          ms of kpack_open, µs to find one of many entries:
- *                                       for the first time, again, and when it is not there
+ * library LIBRARY find ARCHIVE          ms of kpack_open, µs to find one of many
+ *                                       entries, again, and when it is not there
  *
  * LIBRARY is a librocm_kpack.so.0, ours or AMD's: what is measured is called by its
- * name, as a runtime does.  get and threads read lines of "key arch ordinal" from standard
- * input, of the first or of every object.  The numbers are for contrib/bench/library.
+ * name, as a runtime does.  get and threads read lines of "key arch ordinal" from
+ * standard input, of the first or of every object.  contrib/bench/library asks.
  */
 #include <dlfcn.h>
 #include <fcntl.h>

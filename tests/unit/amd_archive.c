@@ -8,8 +8,10 @@
 
 /* ---- the fixtures ---- */
 
-/* Byte for byte as long as AMD's, and the table where AMD's is; of the compressed one only
- * the table can be compared, as the frames are another zstd's. */
+/*
+ * As long as AMD's, and the table where AMD's is; of the compressed one only the table
+ * can be compared, as the frames are another zstd's.
+ */
 static void the_fixtures_are_as_long_as_amds(void **state)
 {
 	struct ab noop = fx_plain("gfx900X", "'gfx900', 'gfx906'", fx_noop);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the tests of AMD's list share: its archives, made again from what is known of them
- * (names, architectures, sizes, first bytes), and a foreign program's way to ask for code.
- * Of the library only the public headers are seen here.
+ * What the tests of AMD's list share: its archives, made again from what is known of
+ * them (names, architectures, sizes, first bytes), and a foreign program's way to ask for
+ * code.  Of the library only the public headers are seen here.
  */
 #ifndef AMD_FIXTURES_H
 #define AMD_FIXTURES_H

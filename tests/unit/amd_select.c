@@ -33,7 +33,7 @@ static int make_archives(void **state)
 		"damaged", "'gfx900', 'gfx900:xnack+'",
 		FX_OBJECTS({"lib/twice.so#0", "gfx900", "no frame", 8, FX_DAMAGED},
 			   {"lib/twice.so#0", "gfx900:xnack+", "none", 4, FX_DAMAGED}));
-	/* one entry is proper, one points behind the last frame, one lies about its size */
+	/* one entry lies about its size, one points behind the last frame */
 	{
 		struct ab a = ab_new_zstd();
 

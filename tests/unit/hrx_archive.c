@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * HRX's tests of archives, KpackArchive of kpack_test.cc, by the public calls.  Above each
- * test is its name there.  Where HRX, AMD and we differ, AMD's result counts and the
+ * HRX's tests of archives, KpackArchive of kpack_test.cc, by the public calls.  Above
+ * each test is its name there.  Where HRX, AMD and we differ, AMD's result counts and the
  * comment says so.
  *
  * No test here: ZstdWithoutSupportUnimplemented, as there is no build without zstd.

@@ -440,8 +440,8 @@ static kpack_error_t resolve(const char *arch, void **data, size_t *size)
 }
 
 /* .HipkWrapperResolvesToElf, .HipkResolvesBundleCodeObject, .HipkReservedSelectsCoIndex,
- * .HipkResolvedGarbageRejected: what the bytes are is judged by who runs them, so the third
- * comes as it is too */
+ * .HipkResolvedGarbageRejected: what the bytes are is judged by who runs them, so the
+ * third comes as it is too */
 static void a_wrapper_leads_to_its_code(void **state)
 {
 	static const struct fx_object code[] = {
