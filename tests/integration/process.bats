@@ -1,13 +1,58 @@
 #!/usr/bin/env bats
-# librocm_kpack in programs that unload it and that fork.
+# librocm_kpack in programs that load from constructors, unload it, and fork.
 
 load packing.bash
 
-process() {
+plain() {
 	case ${KPACK_MODE-} in
 	asan | tsan) skip "a sanitizer's run time must be loaded before Python" ;;
 	esac
+}
+
+process() {
+	plain
 	$python "$tools/process.py" "$1" "$KPACK_BIN/librocm_kpack.so.0" "${@:2}"
+}
+
+archive() {
+	echo '{"entries": [{"key": "lib/x.so#0", "arch": "gfx1100",
+		"data": {"size": 100000, "seed": 1}}]}' | $python "$tools/mkarchive.py" x.kpack
+}
+
+@test "a constructor may load, while its library is being loaded itself" {
+	plain
+	archive
+	cat >user.c <<-'END'
+	#include <rocm_kpack/kpack.h>
+
+	static const char marker[] = "\x82\xb2" "kpack_search_paths\x91\xa7" "x.kpack"
+				     "\xab" "kernel_name\xa8" "lib/x.so";
+	static size_t size;
+
+	__attribute__((constructor)) static void load(void)
+	{
+		const char *arch = "gfx1100";
+		kpack_cache_t cache;
+		char path[4096];
+		void *data;
+
+		if (kpack_discover_binary_path(marker, path, sizeof(path), NULL) ||
+		    kpack_cache_create(&cache))
+			return;
+		if (!kpack_load_code_object(cache, marker, path, 0, &arch, 1, &data, &size))
+			kpack_free_code_object(data);
+		kpack_cache_destroy(cache);
+	}
+
+	int answer(void);
+	int answer(void)
+	{
+		return (int)size;
+	}
+	END
+	${CC:-cc} -shared -fPIC -I "$KPACK_SRC/core" user.c -o libuser.so \
+		-L "$KPACK_BIN" -lrocm_kpack -Wl,-rpath,"$(realpath "$KPACK_BIN")"
+	process constructor "$T/libuser.so"
 }
 
 @test "it can be unloaded, and nothing of it is called afterwards" {
@@ -16,7 +61,6 @@ process() {
 }
 
 @test "children made while threads load go on loading" {
-	echo '{"entries": [{"key": "lib/x.so#0", "arch": "gfx1100",
-		"data": {"size": 100000, "seed": 1}}]}' | $python "$tools/mkarchive.py" x.kpack
+	archive
 	process forked "$T/x.kpack" "lib/x.so#0" gfx1100
 }

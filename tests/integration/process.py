@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: MIT
 """What programs do that load librocm_kpack.
 
+process.py constructor LIBRARY USER
+                              dlopen USER, whose constructor loads
 process.py unloaded LIBRARY   dlopen it, make a cache, destroy it, dlclose it, then fork
 process.py left LIBRARY       the same, but the cache is not destroyed
 process.py forked LIBRARY ARCHIVE KEY ARCH
@@ -111,7 +113,9 @@ def fork_while_loading(path, *what):
 if __name__ == "__main__":
     signal.alarm(4 * SECONDS)
     case, path, *what = sys.argv[1:]
-    if case == "forked":
+    if case == "constructor":
+        assert ctypes.CDLL(*what).answer() == 100000
+    elif case == "forked":
         fork_while_loading(path, *what)
     else:
         unload(path, case == "unloaded")
