@@ -89,7 +89,7 @@ static struct list *find_list(struct list *list, const struct list *end,
 static bool make_list(const struct kp_toc *toc, struct kp_span binary, uint16_t arch,
 		      struct list **out)
 {
-	struct kp_kernel_list found;
+	struct kp_kernel_list found = {0};
 	struct list *list = NULL;
 
 	if (!kp_kernel_list_make(toc, binary, arch, &found))

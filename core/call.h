@@ -22,7 +22,7 @@ kpack_error_t kp_call_find(kpack_archive_t archive, const char *name, const char
  * empty.  Errors as for kpack_get_kernel; outputs are untouched on failure.
  */
 kpack_error_t kp_call_decode(const struct kpack_archive *archive, size_t entry,
-			     void **data, size_t *size, struct kpackx_error *reason);
+			     void **data, size_t *size, struct kpackx_error *why);
 
 /*
  * The call on ARCHIVE ended with ERR.  Of a failure, REASON is kept for
