@@ -46,24 +46,37 @@ static enum kp_strings_result add(struct kp_string_table *t, struct kp_span text
 	return KP_STRINGS_OK;
 }
 
+/* The slot of TEXT, or the free one where it would go; slots are there. */
+static uint32_t *find_slot(const struct kp_string_table *t, struct kp_span text)
+{
+	size_t at = hash(text) & (t->n_slots - 1);
+
+	while (t->slots[at] && !kp_span_eq(t->texts[t->slots[at] - 1], text))
+		at = (at + 1) & (t->n_slots - 1);
+	return &t->slots[at];
+}
+
 static enum kp_strings_result find(struct kp_string_table *t, struct kp_span text,
 				   uint16_t *number)
 {
-	enum kp_strings_result result;
-	size_t at;
+	enum kp_strings_result result = KP_STRINGS_OK;
+	uint32_t *slot;
 
 	if (2 * t->n >= t->n_slots && !rehash(t))
 		return KP_STRINGS_NO_MEMORY;
-	at = hash(text) & (t->n_slots - 1);
-	for (; t->slots[at]; at = (at + 1) & (t->n_slots - 1)) {
-		*number = (uint16_t)(t->slots[at] - 1);
-		if (kp_span_eq(t->texts[*number], text))
-			return KP_STRINGS_OK;
-	}
-	result = add(t, text, number);
+	slot = find_slot(t, text);
+	if (*slot)
+		*number = (uint16_t)(*slot - 1);
+	else
+		result = add(t, text, number);
 	if (result == KP_STRINGS_OK)
-		t->slots[at] = (uint32_t)*number + 1;
+		*slot = (uint32_t)*number + 1;
 	return result;
+}
+
+bool kp_string_known(const struct kp_string_table *t, struct kp_span text)
+{
+	return t->n_slots && *find_slot(t, text);
 }
 
 enum kp_strings_result kp_string_next(struct kp_string_table *t,

@@ -37,6 +37,9 @@ enum kp_strings_result kp_string_next(struct kp_string_table *t,
 				      struct kp_string_chain *chain, struct kp_span text,
 				      uint16_t *number);
 
+/* Has TEXT a number? */
+bool kp_string_known(const struct kp_string_table *t, struct kp_span text);
+
 void kp_string_table_fini(struct kp_string_table *t);
 
 #endif

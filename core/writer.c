@@ -330,6 +330,16 @@ static uint64_t entry_bytes(struct kp_span key, struct kp_span arch,
 	return 64 + key.size + 2 * arch.size + entry->type.size + entry->metadata.size;
 }
 
+/* Would ARCH and TYPE be more different strings than readers accept? */
+static bool strings_full(const struct kp_string_table *t, struct kp_span arch,
+			 struct kp_span type)
+{
+	size_t added = !kp_string_known(t, arch) +
+		       (!kp_string_known(t, type) && !kp_span_eq(arch, type));
+
+	return t->n + added > KP_STRINGS_MAX;
+}
+
 kpack_error_t kp_writer_check_entry(const struct kp_writer *w, struct kp_span key,
 				    struct kp_span arch,
 				    const struct kp_writer_entry *entry,
@@ -341,7 +351,7 @@ kpack_error_t kp_writer_check_entry(const struct kp_writer *w, struct kp_span ke
 
 	if (w->n_slots && *find_slot(w, hash_name(key, arch), key, arch))
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "was added before");
-	if (w->strings.n + 2 > KP_STRINGS_MAX)
+	if (strings_full(&w->strings, arch, entry->type))
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "more than %d architectures and types", KP_STRINGS_MAX);
 	if (size > KP_TOC_SIZE_MAX)

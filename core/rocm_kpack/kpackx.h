@@ -209,7 +209,7 @@ struct kpackx_object {
  * kpackx_text; a '/' in arch or type; a path that leads out of a mount; a mode, chunk, text or
  * reserved member that is not as above; a key and arch added before; more than 4 GiB in one
  * object that is not chunked; an archive that would pass what readers accept (4 GiB and
- * 1,048,576 different contents of AMD's when compressed; of ours 65,534 different archs and
+ * 1,048,576 different contents of AMD's when compressed; of ours 65,535 different archs and
  * types, and 1 GiB of names and metadata).  IO_ERROR, OUT_OF_MEMORY.
  */
 KPACK_API kpack_error_t kpackx_writer_add(kpackx_writer_t writer,

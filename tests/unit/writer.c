@@ -448,11 +448,20 @@ static void every_name_added_is_known(void **state)
 	kp_writer_close(w);
 }
 
+static void assert_checked(const struct kp_writer *w, const char *key, const char *arch,
+			   const char *type, kpack_error_t want)
+{
+	struct kp_writer_entry e = {kp_span_str(type), 0, 1, {NULL, 0}};
+
+	assert_int_equal(
+		kp_writer_check_entry(w, kp_span_str(key), kp_span_str(arch), &e, &why),
+		want);
+}
+
 /* As many different names as an archive can have, which is then read; not one more. */
 static void architectures_and_types_have_a_limit(void **state)
 {
 	struct kp_writer *w = writer(KPACK_COMPRESSION_NOOP);
-	struct kp_writer_entry e = {kp_span_str("hsaco"), 0, 1, {NULL, 0}};
 	struct kpack_archive *archive;
 	char arch[32];
 	struct ab a;
@@ -460,16 +469,22 @@ static void architectures_and_types_have_a_limit(void **state)
 	(void)state;
 	add_stored(w, "0", 1);
 	for (unsigned i = 0; i < KP_STRINGS_MAX; i++) {
+		kpack_error_t want = i < KP_STRINGS_MAX - 1
+					     ? KPACK_SUCCESS
+					     : KPACK_ERROR_INVALID_ARGUMENT;
+
 		snprintf(arch, sizeof(arch), "gfx%u", i);
-		assert_int_equal(kp_writer_check_entry(w, kp_span_str("a"),
-						       kp_span_str(arch), &e, &why),
-				 i + 1 < KP_STRINGS_MAX - 1
-					 ? KPACK_SUCCESS
-					 : KPACK_ERROR_INVALID_ARGUMENT);
-		assert_int_equal(add(w, "a", arch, 0, 1),
-				 i < KP_STRINGS_MAX - 1 ? KPACK_SUCCESS
-							: KPACK_ERROR_INVALID_ARGUMENT);
+		assert_checked(w, "a", arch, "hsaco", want);
+		if (i == KP_STRINGS_MAX - 2) { /* room for one, and not for two */
+			assert_checked(w, "a", arch, arch, KPACK_SUCCESS);
+			assert_checked(w, "a", arch, "co", KPACK_ERROR_INVALID_ARGUMENT);
+		}
+		assert_int_equal(add(w, "a", arch, 0, 1), want);
 	}
+	/* nothing new is needed */
+	assert_checked(w, "b", "gfx0", "hsaco", KPACK_SUCCESS);
+	assert_checked(w, "b", "gfx0", "gfx1", KPACK_SUCCESS);
+	assert_checked(w, "b", "gfx0", "co", KPACK_ERROR_INVALID_ARGUMENT);
 	a = published(w);
 	archive = opened(&a);
 	assert_int_equal(kp_archive_entry_count(archive), KP_STRINGS_MAX - 1);
