@@ -36,6 +36,16 @@ def frame(data):
     return out
 
 
+def pieces(data, block=1000):
+    """One zstd frame in a window of 1 KiB, which states no size: raw blocks."""
+    out = struct.pack("<IBB", 0xFD2FB528, 0, 0)
+    for at in range(0, len(data), block):
+        part = data[at:at + block]
+        out += struct.pack("<I", len(part) << 3 | (at + block >= len(data)))[:3] + part
+    assert zstandard.ZstdDecompressor().decompressobj().decompress(out) == data
+    return out
+
+
 def seekable(data, chunk=4096, checksums=False):
     parts = [data[i:i + chunk] for i in range(0, len(data), chunk)] or [b""]
     frames = [frame(p) for p in parts]
@@ -55,6 +65,11 @@ def index(frames):
         out += struct.pack("<Q", at)
         at += 4 + len(f)
     return out + struct.pack("<Q", at)
+
+
+METADATA = pairs(("path", "a"), ("path", "b"), (5, True), ("5", False), (None, [1.5, -1, 1 << 63, float("nan")]),
+                 ((1, "\"\\"), {"deep": {"deeper": b"\x00\xff"}}), ("text\n\x7f\u0085", msgpack.ExtType(5, b"ab")),
+                 ("bad", b"\xa3\xff\xc3\xa4"))
 
 
 def archive(body, toc, start=64):
@@ -117,6 +132,12 @@ ARCHIVES = {
     "good-tail": none(TWO) + b"\xc1 tail",
     "good-names": none(BAD_NAMES),
     "good-clash": none(CLASH),
+    "good-metadata": archive(b"first", pairs(
+        ("blobs", [{"offset": 64, "size": 5}]),
+        ("toc", pairs(("lib/x#0", pairs(("x", pairs(("ordinal", 0), ("metadata", METADATA))))),
+                      ("lib/x#10", {"x": entry(0)}), ("lib/x#2", {"x": entry(0)}),
+                      ("lib/x/y", {"x": entry(0)}))))),
+    "good-window": zstd({"a": {"x": entry(0, 5000)}}, [pieces(b"piece" * 1000)]),
     "good-many-frames": zstd({"a": {"x": entry(0)}}, [frame(b"a") + frame(b"b"), b""]),
     "good-twice": archive(b"first", pairs(
         ("blobs", [{"offset": 64, "size": 5}]),
