@@ -23,6 +23,12 @@ ifeq ($(filter $(MODE),$(modes)),)
 $(error MODE=$(MODE): one of $(modes))
 endif
 
+# Commands have these as they are: another word in one would be another file to remove.
+places := $(DESTDIR)$(PREFIX)$(LIBDIR)
+ifneq ($(words .$(places).)$(strip $(foreach c,' " ` \ * ? [ & ; | < > ( ),$(findstring $c,$(places)))),1)
+$(error DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) LIBDIR=$(LIBDIR): no spaces, and nothing the shell reads)
+endif
+
 # Optional libraries; the minimum is fuse3, zstd, elf, xxhash and msgpack-c.
 WITH_ZLIB    ?= 1# read zlib-compressed bundles (old CCOB)
 WITH_JSON    ?= 1# --json
@@ -366,7 +372,7 @@ uninstall: ## remove what install put there
 		$(addprefix $(zshdir)/,$(notdir $(zsh_completions))) \
 		$(addprefix $(fishdir)/,$(notdir $(fish_completions))) $(addprefix $(pcdir)/,$(modules)) \
 		$(call library_files,$(libdir)/$(private)/include,$(libdir)/$(private)/lib)
-	cd $(libdir)/$(private) 2>/dev/null && rmdir -p include/rocm_kpack lib/cmake/rocm-kpack 2>/dev/null; \
+	(cd $(libdir)/$(private) && rmdir -p include/rocm_kpack lib/cmake/rocm-kpack) 2>/dev/null; \
 		rmdir $(libdir)/$(private) 2>/dev/null || :
 
 dropin_files = $(call library_files,$(incdir),$(libdir))

@@ -324,5 +324,26 @@ t "is where it is" pkg_config_builds "$usr/lib64/pkgconfig"
 t "uninstall" in_root uninstall LIBDIR=/usr/lib64
 t "nothing stays, and nothing else went" only_theirs
 
+# ---- places ----
+
+relative() { make --no-print-directory "$@" "DESTDIR=$(realpath --relative-to=. "$root")/relative" PREFIX=/usr; }
+t "a relative DESTDIR" relative install
+t "holds the library" soname "$root/relative/usr/lib/kpackfs/lib/librocm_kpack.so.0"
+t "uninstall" relative uninstall
+t "the private directory is gone" gone "$root/relative/usr/lib/kpackfs"
+
+# A command that took the words one by one would remove the file of the first.
+echo theirs >"$root/two"
+two_words()
+{
+	! make --no-print-directory "$1" "$2=$root/two words" >"$work/said" 2>&1 &&
+		grep -F "$2=$root/two words" "$work/said" && [ -s "$root/two" ]
+}
+for variable in DESTDIR PREFIX LIBDIR; do
+	for target in install uninstall install-dropin uninstall-dropin; do
+		t "$target refuses a $variable of two words" two_words $target $variable
+	done
+done
+
 echo "1..$n"
 exit $failed
