@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 #include <unistd.h>
+#include "text.h"
 
 /* Names tried before an occupied directory is believed to be somebody's attack. */
 #define TMP_NAME_TRIES 100
@@ -188,7 +189,7 @@ static kpack_error_t open_named(struct kp_outfile *out, mode_t mode,
 	}
 	/* nothing of ours stands under that name */
 	drop_tmp_name(out);
-	return kp_fail_errno(why, errno, "%s: cannot create", out->name);
+	return kp_fail_errno(why, errno, "%s: cannot create", out->shown);
 }
 
 static bool is_component(const char *name)
@@ -206,13 +207,24 @@ kpack_error_t kp_outfile_open(struct kp_outfile *out, const char *dir, const cha
 	*out = (struct kp_outfile){.fd = -1, .dir_fd = -1};
 	if (!is_component(name))
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "\"%s\" is not the name of a file", name);
+			       "\"%s\" is not the name of a file",
+			       kp_text_escape(kp_span_str(name), out->shown,
+					      sizeof(out->shown)));
 	out->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (out->dir_fd < 0)
-		return kp_fail_errno(why, errno, "%s: cannot open the directory", dir);
+		return kp_fail_errno(
+			why, errno, "%s: cannot open the directory",
+			kp_text_escape(kp_span_str(dir), out->shown, sizeof(out->shown)));
+	kp_text_escape(kp_span_str(name), out->shown, sizeof(out->shown));
 	out->name = strdup(name);
 	if (!out->name) {
 		err = kp_fail_memory(why, strlen(name) + 1, "a file name");
+		goto fail;
+	}
+	/* a file without a name would learn that when it is written */
+	if (faccessat(out->dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) &&
+	    errno == ENAMETOOLONG) {
+		err = kp_fail_errno(why, errno, "%s: cannot create", out->shown);
 		goto fail;
 	}
 	out->fd = open_nameless(out, mode, proc);
@@ -236,7 +248,7 @@ kpack_error_t kp_outfile_pwrite(struct kp_outfile *out, uint64_t off, const void
 		return kp_fail(
 			why, KPACK_ERROR_IO_ERROR,
 			"%s: write of %zu bytes at offset %llu: no file is that long",
-			out->name, len, (unsigned long long)off);
+			out->shown, len, (unsigned long long)off);
 	while (done < len) {
 		ssize_t n = pwrite(out->fd, from + done, len - done, (off_t)(off + done));
 
@@ -245,7 +257,7 @@ kpack_error_t kp_outfile_pwrite(struct kp_outfile *out, uint64_t off, const void
 		if (n <= 0)
 			return kp_fail_errno(why, n ? errno : EIO,
 					     "%s: write of %zu bytes at offset %llu",
-					     out->name, len, (unsigned long long)off);
+					     out->shown, len, (unsigned long long)off);
 		done += (size_t)n;
 	}
 	return KPACK_SUCCESS;
@@ -280,7 +292,7 @@ kpack_error_t kp_outfile_copy(struct kp_outfile *out, uint64_t off, int from,
 
 	if (!kp_range_ok(INT64_MAX, from_off, len) || !kp_range_ok(INT64_MAX, off, len))
 		return kp_fail(why, KPACK_ERROR_IO_ERROR, "%s: no file is that long",
-			       out->name);
+			       out->shown);
 	while (len) {
 		ssize_t n = copy_file_range(from, &in, out->fd, &to, len, 0);
 
@@ -297,7 +309,7 @@ kpack_error_t kp_outfile_copy(struct kp_outfile *out, uint64_t off, int from,
 kpack_error_t kp_outfile_sync(struct kp_outfile *out, struct kpackx_error *why)
 {
 	if (fsync(out->fd))
-		return kp_fail_errno(why, errno, "%s: cannot flush", out->name);
+		return kp_fail_errno(why, errno, "%s: cannot flush", out->shown);
 	return KPACK_SUCCESS;
 }
 
@@ -316,7 +328,7 @@ static kpack_error_t link_tmp_name(struct kp_outfile *out, struct kpackx_error *
 			break;
 	}
 	drop_tmp_name(out);
-	return kp_fail_errno(why, errno, "%s: cannot name the finished file", out->name);
+	return kp_fail_errno(why, errno, "%s: cannot name the finished file", out->shown);
 }
 
 int kp_flush_dir(int fd)
@@ -333,11 +345,11 @@ kpack_error_t kp_outfile_publish(struct kp_outfile *out, struct kpackx_error *wh
 		KP_TRY(link_tmp_name(out, why));
 	if (renameat(out->dir_fd, out->tmp_name, out->dir_fd, out->name))
 		return kp_fail_errno(why, errno, "%s: cannot rename into place",
-				     out->name);
+				     out->shown);
 	drop_tmp_name(out);
 	if (!out->lazy && kp_flush_dir(out->dir_fd))
 		return kp_fail_errno(why, errno, "%s: cannot flush its directory",
-				     out->name);
+				     out->shown);
 	kp_outfile_close(out);
 	return KPACK_SUCCESS;
 }

@@ -83,6 +83,7 @@ struct kp_outfile {
 	int dir_fd;
 	char *name;     /* final name inside the directory */
 	char *tmp_name; /* temporary name, or NULL while there is none */
+	char shown[64]; /* the name in errors: escaped, and short */
 	/* Set after open: publish without flushing, for what can be made again. */
 	bool lazy;
 };

@@ -145,7 +145,7 @@ kpack_error_t kpackx_writer_open(const char *path,
 {
 	static const struct kpackx_writer_options none;
 	kpack_error_t err;
-	char shown[160];
+	char shown[112]; /* with a directory and any reason behind it */
 
 	if (!path || !writer)
 		return INVALID(why, "path or writer is NULL");

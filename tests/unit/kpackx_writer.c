@@ -334,6 +334,12 @@ struct refusal {
 	const char *text;
 };
 
+static void assert_one_line(const char *text)
+{
+	for (const char *p = text; *p; p++)
+		assert_true((unsigned char)*p >= ' ' && *p != 0x7f);
+}
+
 static void assert_refused(kpackx_writer_t w, const struct kpackx_object *o,
 			   const char *text)
 {
@@ -342,8 +348,7 @@ static void assert_refused(kpackx_writer_t w, const struct kpackx_object *o,
 	assert_int_equal(why.code, KPACK_ERROR_INVALID_ARGUMENT);
 	if (!strstr(why.text, text))
 		fail_msg("no '%s' in: %s", text, why.text);
-	for (const char *p = why.text; *p; p++)
-		assert_true((unsigned char)*p >= ' ' && *p != 0x7f);
+	assert_one_line(why.text);
 	assert_int_equal(kpackx_writer_add(w, o, NULL), KPACK_ERROR_INVALID_ARGUMENT);
 }
 
@@ -473,19 +478,20 @@ static void every_level_is_taken(void **state)
 
 static void assert_no_place(const char *name, kpack_error_t code, const char *text)
 {
-	char at[128];
+	char at[320];
 	kpackx_writer_t w = NULL;
 
 	snprintf(at, sizeof(at), "%s%s", *name == '/' ? dir : "", name);
 	assert_int_equal(kpackx_writer_open(at, NULL, &w, &why), code);
 	if (!strstr(why.text, text))
 		fail_msg("no '%s' in: %s", text, why.text);
+	assert_one_line(why.text);
 	assert_null(w);
 }
 
 static void improper_places_are_refused(void **state)
 {
-	char file[80];
+	char file[80], name[257] = {0};
 
 	(void)state;
 	snprintf(file, sizeof(file), "%s/fifo", dir);
@@ -498,6 +504,11 @@ static void improper_places_are_refused(void **state)
 	assert_no_place("/fifo", KPACK_ERROR_IO_ERROR, "is no regular file");
 	assert_no_place("/fifo/a", KPACK_ERROR_IO_ERROR, "Not a directory");
 	assert_no_place("/a\n.kpack", KPACK_ERROR_INVALID_ARGUMENT, "group");
+	assert_no_place("/no\n/a", KPACK_ERROR_FILE_NOT_FOUND, "/no\\012: cannot open");
+	memset(name, 'n', 256); /* refused before anything is written */
+	assert_no_place(name, KPACK_ERROR_IO_ERROR, "File name too long");
+	name[200] = '/';
+	assert_no_place(name, KPACK_ERROR_FILE_NOT_FOUND, "No such file or directory");
 	unlink(file);
 	assert_int_equal(count_names(), 0);
 }
