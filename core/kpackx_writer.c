@@ -172,6 +172,16 @@ struct addition {
 	struct kp_writer_entry entry;
 };
 
+static kpack_error_t check_path(const char *path, struct kpackx_error *why)
+{
+	char shown[64];
+
+	return kp_path_ok(kp_span_str(path))
+		       ? KPACK_SUCCESS
+		       : INVALID(why, "path %s is none inside a mount",
+				 kp_text_escape(kp_span_str(path), shown, sizeof(shown)));
+}
+
 static kpack_error_t check_names(const struct kpackx_object *o, struct kpackx_error *why)
 {
 	KP_TRY(check_name("binary", o->binary, why));
@@ -182,9 +192,7 @@ static kpack_error_t check_names(const struct kpackx_object *o, struct kpackx_er
 		return INVALID(why, "arch or type has a '/': a file is named after them");
 	if (o->target)
 		KP_TRY(check_name("target", o->target, why));
-	if (o->path && !kp_path_ok(kp_span_str(o->path)))
-		return INVALID(why, "path is none inside a mount");
-	return KPACK_SUCCESS;
+	return o->path ? check_path(o->path, why) : KPACK_SUCCESS;
 }
 
 static kpack_error_t check_numbers(const struct kpackx_object *o,

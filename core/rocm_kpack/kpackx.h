@@ -201,14 +201,19 @@ struct kpackx_object {
  * the calls that succeeded alone.  A target ID is stored in its canonical spelling, so that
  * "gfx90a:xnack+:sramecc-" is "gfx90a:sramecc-:xnack+"; what is no target ID, as it is.
  *
+ * AMD's C++ reader and HRX read chunks; AMD's Python tools take the first for the whole.
+ * They do not find a key with a backslash, and HRX refuses objects of no bytes or of more
+ * than 2 GiB.
+ *
  * After INVALID_ARGUMENT the archive is as before and more can be added.  After any other
  * failure it is lost: only kpackx_writer_abort and a failing kpackx_writer_finish are left.
  *
  * INVALID_ARGUMENT: a NULL argument or member that must be set; a string that is no UTF-8
  * without control bytes or longer than 4096 bytes; an empty one, but for the text of a
- * kpackx_text; a '/' in arch or type; a path that leads out of a mount; a mode, chunk, text or
- * reserved member that is not as above; a key and arch added before; more than 4 GiB in one
- * object that is not chunked; an archive that would pass what readers accept (4 GiB and
+ * kpackx_text; a '/' in arch or type; a path that is absolute, has an empty, "." or ".."
+ * component, one of more than 255 bytes, or more than 64; a mode, chunk, text or reserved
+ * member that is not as above; a key and arch added before; more than 4 GiB in one object
+ * that is not chunked; an archive that would pass what readers accept (4 GiB and
  * 1,048,576 different contents of AMD's when compressed; of ours 65,535 different archs and
  * types, and 1 GiB of names and metadata).  IO_ERROR, OUT_OF_MEMORY.
  */
@@ -218,8 +223,9 @@ KPACK_API kpack_error_t kpackx_writer_add(kpackx_writer_t writer,
 
 /*
  * Write the table of contents, flush, and give the archive its name, replacing what stood
- * there.  WRITER is freed, success or not; after a failure nothing is left of it, unless it
- * was the directory that could not be flushed: then it has its name.
+ * there, and not what a symbolic link there leads to.  WRITER is freed, success or not; after
+ * a failure nothing is left of it, unless it was the directory that could not be flushed:
+ * then it has its name.
  * INVALID_ARGUMENT: writer is NULL.  IO_ERROR, OUT_OF_MEMORY, and what adding met.
  */
 KPACK_API kpack_error_t kpackx_writer_finish(kpackx_writer_t writer,
