@@ -147,14 +147,31 @@ static size_t escape_one(struct kp_span s, char out[ESCAPED_MAX], size_t *writte
 	return n;
 }
 
+/*
+ * Copy the bytes at the start of S that are printed as they are, at most MAX: most names
+ * have no others, and each look-up that finds nothing tells two.
+ */
+static size_t copy_plain(struct kp_span s, char *out, size_t max)
+{
+	size_t n = 0;
+
+	for (; n < s.size && n < max; n++) {
+		if (s.data[n] < ' ' || s.data[n] >= 0x7f || s.data[n] == '\\')
+			break;
+		out[n] = (char)s.data[n];
+	}
+	return n;
+}
+
 char *kp_text_escape(struct kp_span s, char *out, size_t cap)
 {
 	char one[ESCAPED_MAX];
-	size_t used = 0, len;
+	size_t used, len;
 
 	if (cap == 0)
 		return out;
-	for (size_t i = 0; i < s.size;) {
+	used = copy_plain(s, out, cap - 1);
+	for (size_t i = used; i < s.size;) {
 		i += escape_one((struct kp_span){s.data + i, s.size - i}, one, &len);
 		if (len >= cap - used)
 			break;

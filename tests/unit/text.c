@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -135,6 +136,27 @@ static void escapes_are_cut_at_a_character(void **state)
 	assert_int_equal(out[0], '#');
 }
 
+/* Printable ASCII but the backslash stays as it is, wherever it stands, up to the room. */
+static void plain_text_stays(void **state)
+{
+	char in[] = "ab?cd", out[8], want[8];
+
+	(void)state;
+	for (int c = 1; c < 0x80; c++) {
+		bool plain = c >= 0x20 && c < 0x7f && c != '\\';
+
+		in[2] = (char)c;
+		snprintf(want, sizeof(want), plain ? "ab%ccd" : "ab\\%03oc", c);
+		kp_text_escape(kp_span_str(in), out, sizeof(out));
+		assert_string_equal(out, want);
+	}
+	for (size_t cap = 1; cap < sizeof(out); cap++) {
+		kp_text_escape(kp_span_str("abcdefgh"), out, cap);
+		assert_int_equal(strlen(out), cap - 1);
+		assert_memory_equal(out, "abcdefgh", cap - 1);
+	}
+}
+
 /* All two-byte strings: escaping always gives text, and only what is no text is changed.
  */
 static void escaping_gives_text(void **state)
@@ -221,6 +243,7 @@ int main(void)
 		cmocka_unit_test(utf8_is_checked_strictly),
 		cmocka_unit_test(terminals_get_octal_instead_of_surprises),
 		cmocka_unit_test(escapes_are_cut_at_a_character),
+		cmocka_unit_test(plain_text_stays),
 		cmocka_unit_test(escaping_gives_text),
 		cmocka_unit_test(components_are_names),
 		cmocka_unit_test(paths_stay_inside),
