@@ -3,24 +3,13 @@
 #include <msgpack.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include <xxhash.h>
+#include "entry_list.h"
 #include "file.h"
 #include "limits.h"
 #include "memory.h"
-#include "string_table.h"
 #include "text.h"
 
 enum { BLOB_OFFSET = 64, BUFFER = 1 << 20 };
-
-struct entry {
-	char *key;               /* key, NUL, metadata: one allocation */
-	const char *arch, *type; /* of the strings */
-	const uint8_t *metadata;
-	size_t metadata_size;
-	uint64_t size;
-	uint32_t ordinal;
-	uint32_t hash; /* of key and arch */
-};
 
 struct kp_writer {
 	struct kp_outfile file;
@@ -33,14 +22,7 @@ struct kp_writer {
 	size_t offsets_cap, sizes_cap;
 	uint64_t end; /* where the next byte of the blob goes */
 
-	struct entry *entries;
-	size_t n_entries, entries_cap;
-	uint32_t *slots; /* by hash of key and arch: entry + 1; 0 is free */
-	size_t n_slots;
-	uint64_t entry_bytes; /* most that the entries can take in the table */
-
-	struct kp_string_table strings; /* architectures and types, owned */
-	struct kp_string_chain arch_chain, type_chain;
+	struct kp_entry_list entries;
 
 	/* bytes on their way to the file: [buffered_at, buffered_at + buffered) */
 	uint8_t *buffer;
@@ -132,13 +114,7 @@ void kp_writer_close(struct kp_writer *w)
 	if (!w)
 		return;
 	kp_outfile_close(&w->file);
-	for (size_t i = 0; i < w->n_entries; i++)
-		free(w->entries[i].key);
-	for (size_t i = 0; i < w->strings.n; i++)
-		free((void *)w->strings.texts[i].data);
-	kp_string_table_fini(&w->strings);
-	free(w->entries);
-	free(w->slots);
+	kp_entry_list_fini(&w->entries);
 	free(w->offsets);
 	free(w->sizes);
 	free(w->buffer);
@@ -161,7 +137,7 @@ uint32_t kp_writer_frame_count(const struct kp_writer *w)
 
 size_t kp_writer_entry_count(const struct kp_writer *w)
 {
-	return w->n_entries;
+	return w->entries.n;
 }
 
 static kpack_error_t check_room(const struct kp_writer *w, size_t size,
@@ -222,122 +198,11 @@ kpack_error_t kp_writer_read_stored(struct kp_writer *w, uint32_t ordinal, void 
 			     (size_t)w->sizes[ordinal], why);
 }
 
-/* --- architectures and types ---------------------------------------------------------- */
-
-static char *copy_text(struct kp_span s)
-{
-	char *copy = malloc(s.size + 1);
-
-	if (copy) {
-		memcpy(copy, s.data, s.size);
-		copy[s.size] = 0;
-	}
-	return copy;
-}
-
-/* The writer's own copy of TEXT: there are few different ones. */
-static kpack_error_t intern(struct kp_writer *w, struct kp_string_chain *chain,
-			    struct kp_span text, const char **out,
-			    struct kpackx_error *why)
-{
-	struct kp_string_table *t = &w->strings;
-	size_t known = t->n;
-	uint16_t number;
-	char *copy;
-
-	switch (kp_string_next(t, chain, text, &number)) {
-	case KP_STRINGS_FULL:
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "archive: more than %d architectures and types",
-			       KP_STRINGS_MAX);
-	case KP_STRINGS_NO_MEMORY:
-		return kp_fail_memory(why, text.size, "a name");
-	case KP_STRINGS_OK:
-		break;
-	}
-	if (t->n > known) { /* until now it was the caller's */
-		copy = copy_text(text);
-		t->texts[number] =
-			(struct kp_span){(uint8_t *)copy, copy ? text.size : 0};
-		if (!copy)
-			return kp_fail_memory(why, text.size, "a name");
-	}
-	*out = (const char *)t->texts[number].data;
-	return KPACK_SUCCESS;
-}
-
-/* --- entries by name ------------------------------------------------------------------ */
-
-static uint32_t hash_name(struct kp_span key, struct kp_span arch)
-{
-	XXH64_hash_t seed = XXH3_64bits(key.data, key.size);
-
-	return (uint32_t)XXH3_64bits_withSeed(arch.data, arch.size, seed);
-}
-
-/* The slot of KEY and ARCH, or the free one where they would go; slots are there. */
-static uint32_t *find_slot(const struct kp_writer *w, uint32_t hash, struct kp_span key,
-			   struct kp_span arch)
-{
-	size_t at = hash & (w->n_slots - 1);
-
-	for (; w->slots[at]; at = (at + 1) & (w->n_slots - 1)) {
-		const struct entry *e = &w->entries[w->slots[at] - 1];
-
-		if (e->hash == hash && kp_span_is(key, e->key) &&
-		    kp_span_is(arch, e->arch))
-			break;
-	}
-	return &w->slots[at];
-}
-
-/* Room for one more entry, in the list and among the slots. */
-static kpack_error_t grow_entries(struct kp_writer *w, struct kpackx_error *why)
-{
-	size_t n = w->n_slots ? 2 * w->n_slots : 256, at;
-	uint32_t *slots;
-
-	if (!kp_grow(&w->entries, w->n_entries, &w->entries_cap, sizeof(*w->entries)))
-		return kp_fail_memory(why, w->n_entries * sizeof(*w->entries), "entries");
-	if (2 * w->n_entries < w->n_slots)
-		return KPACK_SUCCESS;
-	slots = calloc(n, sizeof(*slots));
-	if (!slots)
-		return kp_fail_memory(why, n * sizeof(*slots), "entries");
-	for (size_t i = 0; i < w->n_entries; i++) {
-		at = w->entries[i].hash & (n - 1);
-		while (slots[at])
-			at = (at + 1) & (n - 1);
-		slots[at] = (uint32_t)i + 1;
-	}
-	free(w->slots);
-	w->slots = slots;
-	w->n_slots = n;
-	return KPACK_SUCCESS;
-}
-
 /* --- entries ------------------------------------------------------------------------ */
 
 static bool name_ok(struct kp_span s)
 {
 	return s.size && s.size <= KP_NAME_MAX && kp_text_ok(s);
-}
-
-/* Most bytes of an entry in the table: names, numbers and MessagePack's heads. */
-static uint64_t entry_bytes(struct kp_span key, struct kp_span arch,
-			    const struct kp_writer_entry *entry)
-{
-	return 64 + key.size + 2 * arch.size + entry->type.size + entry->metadata.size;
-}
-
-/* Would ARCH and TYPE be more different strings than readers accept? */
-static bool strings_full(const struct kp_string_table *t, struct kp_span arch,
-			 struct kp_span type)
-{
-	size_t added = !kp_string_known(t, arch) +
-		       (!kp_string_known(t, type) && !kp_span_eq(arch, type));
-
-	return t->n + added > KP_STRINGS_MAX;
 }
 
 kpack_error_t kp_writer_check_entry(const struct kp_writer *w, struct kp_span key,
@@ -346,65 +211,14 @@ kpack_error_t kp_writer_check_entry(const struct kp_writer *w, struct kp_span ke
 				    struct kpackx_error *why)
 {
 	/* besides the entries: a row of the blobs for each, the texts in front */
-	uint64_t size = w->entry_bytes + 64 * ((uint64_t)w->n_frames + 1) +
-			entry_bytes(key, arch, entry) + 4 * KP_NAME_MAX;
+	uint64_t size = w->entries.bytes + 64 * ((uint64_t)w->n_frames + 1) +
+			kp_entry_list_bytes(key, arch, entry) + 4 * KP_NAME_MAX;
 
-	if (w->n_slots && *find_slot(w, hash_name(key, arch), key, arch))
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "was added before");
-	if (strings_full(&w->strings, arch, entry->type))
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "more than %d architectures and types", KP_STRINGS_MAX);
+	KP_TRY(kp_entry_list_check(&w->entries, key, arch, entry, why));
 	if (size > KP_TOC_SIZE_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "the table of contents would pass %llu bytes",
 			       (unsigned long long)KP_TOC_SIZE_MAX);
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t fill_entry(struct kp_writer *w, struct entry *e, struct kp_span key,
-				struct kp_span arch, const struct kp_writer_entry *from,
-				struct kpackx_error *why)
-{
-	uint8_t *metadata;
-
-	*e = (struct entry){
-		.metadata_size = from->metadata.size,
-		.size = from->size,
-		.ordinal = from->ordinal,
-		.hash = hash_name(key, arch),
-	};
-	KP_TRY(intern(w, &w->arch_chain, arch, &e->arch, why));
-	KP_TRY(intern(w, &w->type_chain, from->type, &e->type, why));
-	e->key = malloc(key.size + 1 + from->metadata.size);
-	if (!e->key)
-		return kp_fail_memory(why, key.size + from->metadata.size, "an entry");
-	memcpy(e->key, key.data, key.size);
-	e->key[key.size] = 0;
-	metadata = (uint8_t *)e->key + key.size + 1;
-	if (from->metadata.size)
-		memcpy(metadata, from->metadata.data, from->metadata.size);
-	e->metadata = metadata;
-	return KPACK_SUCCESS;
-}
-
-/* Append E, or let it replace the one of its name that has the same object. */
-static kpack_error_t place_entry(struct kp_writer *w, const struct entry *e,
-				 struct kpackx_error *why)
-{
-	uint32_t *slot = find_slot(w, e->hash, kp_span_str(e->key), kp_span_str(e->arch));
-	struct entry *there = *slot ? &w->entries[*slot - 1] : NULL;
-
-	if (there && there->ordinal != e->ordinal)
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "entry %.150s %.40s: added twice with different bytes",
-			       e->key, e->arch);
-	if (there) {
-		free(there->key);
-		*there = *e;
-		return KPACK_SUCCESS;
-	}
-	w->entries[w->n_entries++] = *e;
-	*slot = (uint32_t)w->n_entries;
 	return KPACK_SUCCESS;
 }
 
@@ -413,8 +227,6 @@ kpack_error_t kp_writer_add_entry(struct kp_writer *w, struct kp_span key,
 				  const struct kp_writer_entry *entry,
 				  struct kpackx_error *why)
 {
-	kpack_error_t err;
-	struct entry e;
 	char text[160];
 
 	if (!name_ok(key) || !name_ok(arch) || !name_ok(entry->type))
@@ -427,23 +239,7 @@ kpack_error_t kp_writer_add_entry(struct kp_writer *w, struct kp_span key,
 			       "entry %s: ordinal %u of %u",
 			       kp_text_escape(key, text, sizeof(text)), entry->ordinal,
 			       w->n_frames);
-	KP_TRY(grow_entries(w, why));
-	KP_TRY(fill_entry(w, &e, key, arch, entry, why));
-	err = place_entry(w, &e, why);
-	if (err)
-		free(e.key);
-	else
-		w->entry_bytes += entry_bytes(key, arch, entry);
-	return err;
-}
-
-/* strcmp orders bytes as unsigned: keys have no NUL. */
-static int cmp_entry(const void *a, const void *b)
-{
-	const struct entry *x = a, *y = b;
-	int c = strcmp(x->key, y->key);
-
-	return c ? c : strcmp(x->arch, y->arch);
+	return kp_entry_list_add(&w->entries, key, arch, entry, why);
 }
 
 /* --- table of contents --------------------------------------------------------------- */
@@ -465,7 +261,7 @@ static void pack_text(msgpack_packer *pk, const char *text)
 	msgpack_pack_str_body(pk, text, n);
 }
 
-static void pack_entry(msgpack_packer *pk, const struct entry *e)
+static void pack_entry(msgpack_packer *pk, const struct kp_listed *e)
 {
 	msgpack_pack_map(pk, e->metadata_size ? 4 : 3);
 	pack_text(pk, "type");
@@ -485,8 +281,8 @@ static size_t run_of_key(const struct kp_writer *w, size_t i)
 {
 	size_t n = 1;
 
-	while (i + n < w->n_entries &&
-	       strcmp(w->entries[i].key, w->entries[i + n].key) == 0)
+	while (i + n < w->entries.n &&
+	       strcmp(w->entries.items[i].key, w->entries.items[i + n].key) == 0)
 		n++;
 	return n;
 }
@@ -495,46 +291,20 @@ static void pack_toc(msgpack_packer *pk, const struct kp_writer *w)
 {
 	size_t keys = 0;
 
-	for (size_t i = 0; i < w->n_entries; i += run_of_key(w, i))
+	for (size_t i = 0; i < w->entries.n; i += run_of_key(w, i))
 		keys++;
 	pack_text(pk, "toc");
 	msgpack_pack_map(pk, keys);
-	for (size_t i = 0; i < w->n_entries;) {
+	for (size_t i = 0; i < w->entries.n;) {
 		size_t n = run_of_key(w, i);
 
-		pack_text(pk, w->entries[i].key);
+		pack_text(pk, w->entries.items[i].key);
 		msgpack_pack_map(pk, n);
 		for (; n; n--, i++) {
-			pack_text(pk, w->entries[i].arch);
-			pack_entry(pk, &w->entries[i]);
+			pack_text(pk, w->entries.items[i].arch);
+			pack_entry(pk, &w->entries.items[i]);
 		}
 	}
-}
-
-static int cmp_text(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* The architectures that are there, each once, sorted; the caller frees the list. */
-static kpack_error_t list_arches(const struct kp_writer *w, const char ***out,
-				 size_t *count, struct kpackx_error *why)
-{
-	const char **arches = malloc((w->n_entries + 1) * sizeof(*arches));
-	size_t n = 0;
-
-	if (!arches)
-		return kp_fail_memory(why, w->n_entries * sizeof(*arches),
-				      "architectures");
-	for (size_t i = 0; i < w->n_entries; i++)
-		arches[i] = w->entries[i].arch;
-	qsort(arches, w->n_entries, sizeof(*arches), cmp_text);
-	for (size_t i = 0; i < w->n_entries; i++)
-		if (n == 0 || strcmp(arches[n - 1], arches[i]) != 0)
-			arches[n++] = arches[i];
-	*out = arches;
-	*count = n;
-	return KPACK_SUCCESS;
 }
 
 static kpack_error_t pack_names(msgpack_packer *pk, const struct kp_writer *w,
@@ -543,7 +313,7 @@ static kpack_error_t pack_names(msgpack_packer *pk, const struct kp_writer *w,
 	const char **arches = NULL, *family = w->family;
 	size_t n = 0;
 
-	KP_TRY(list_arches(w, &arches, &n, why));
+	KP_TRY(kp_entry_list_arches(&w->entries, &arches, &n, why));
 	if (!family)
 		family = n == 1 ? arches[0] : w->group;
 	pack_text(pk, "group_name");
@@ -648,8 +418,7 @@ kpack_error_t kp_writer_finish(struct kp_writer *w, struct kpackx_error *why)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "archive: finished already");
 	KP_TRY(append(w, NULL, 0, why)); /* did all writes before succeed? */
-	if (w->n_entries)
-		qsort(w->entries, w->n_entries, sizeof(*w->entries), cmp_entry);
+	kp_entry_list_sort(&w->entries);
 	w->failed = write_end(w, why);
 	w->finished = !w->failed;
 	return w->failed;
