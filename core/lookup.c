@@ -26,8 +26,10 @@ kpack_error_t kp_lookup_add(struct kp_lookup *l, char *path, struct kpackx_error
 {
 	kpack_error_t err = KPACK_SUCCESS;
 
-	if (tfind(path, &l->paths, cmp_path))
+	if (tfind(path, &l->paths, cmp_path)) {
+		kp_trace_name(l->trace, "candidate", path, "named before");
 		goto drop;
+	}
 	if (l->n_files == KP_SEARCH_FILES_MAX) {
 		err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			      "more than %d archives to look into", KP_SEARCH_FILES_MAX);
@@ -158,7 +160,8 @@ struct choice {
 	size_t *size;
 	bool any_arch; /* an archive declares a target */
 	bool found;
-	struct kpackx_error damage; /* the first; none: code 0 */
+	struct kpackx_error damage;  /* the first; none: code 0 */
+	struct kpackx_error refusal; /* the first; none: code 0 */
 };
 
 enum answer { ABSENT, DAMAGED, FOUND };
@@ -184,6 +187,20 @@ static enum answer decode(struct choice *c, const struct kp_lookup_file *f, size
 	return DAMAGED;
 }
 
+/* It lacks the entry, or refused it when it was opened. */
+static void note_absent(struct choice *c, const struct kp_lookup_file *f,
+			const char *target)
+{
+	const char *refusal =
+		kp_call_refusal(kp_cached_archive(f->held), c->want->key, target);
+	char path[KP_SHOWN_MAX];
+
+	kp_lookup_tell_lacks(c->lookup, f, c->want->key, target, refusal);
+	if (refusal && !c->refusal.code)
+		kp_fail(&c->refusal, KPACK_ERROR_KERNEL_NOT_FOUND, "%s: refused: %s",
+			kp_shown(f->path, path), refusal);
+}
+
 static enum answer ask(struct choice *c, struct kp_lookup_file *f, struct kp_span target)
 {
 	const char *key = c->want->key, *arch = (const char *)target.data;
@@ -195,7 +212,7 @@ static enum answer ask(struct choice *c, struct kp_lookup_file *f, struct kp_spa
 	c->any_arch = true;
 	if (kp_archive_find_kernel(a, kp_span_str(key), target, &entry))
 		return decode(c, f, entry, arch);
-	kp_lookup_tell_lacks(c->lookup, f, key, arch);
+	note_absent(c, f, arch);
 	return ABSENT;
 }
 
@@ -228,15 +245,17 @@ kpack_error_t kp_lookup_load(struct kp_lookup *l, const struct kp_lookup_want *w
 			     void **data, size_t *size, struct kpackx_error *why)
 {
 	struct choice c = {.lookup = l, .want = want, .data = data, .size = size};
+	const struct kpackx_error *fault;
 
 	for (size_t i = 0; i < want->n_archs && !c.found; i++)
 		if (want->archs[i])
 			kp_search_targets(kp_span_str(want->archs[i]), choose, &c);
 	if (c.found)
 		return KPACK_SUCCESS;
-	if (!c.damage.code)
+	fault = c.damage.code ? &c.damage : &c.refusal;
+	if (!fault->code)
 		return kp_lookup_fail(l, want, outcome(&c), why);
 	if (why)
-		*why = c.damage;
-	return c.damage.code;
+		*why = *fault;
+	return fault->code;
 }

@@ -181,14 +181,17 @@ static void begin(struct kp_line *line, const char *what, const struct kp_lookup
 }
 
 void kp_lookup_tell_lacks(const struct kp_lookup *l, const struct kp_lookup_file *f,
-			  const char *key, const char *target)
+			  const char *key, const char *target, const char *refusal)
 {
 	struct kp_line line;
 
 	if (!l->trace)
 		return;
 	begin(&line, "passed over", f, key, target);
-	kp_line_add(&line, ": declared, but without that key");
+	if (refusal)
+		kp_line_add(&line, ": refused: %s", refusal);
+	else
+		kp_line_add(&line, ": declared, but without that key");
 	kp_trace_line(&line);
 }
 

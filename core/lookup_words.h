@@ -24,9 +24,9 @@ kpack_error_t kp_lookup_fail(const struct kp_lookup *l, const struct kp_lookup_w
 /* F was tried: it has, or could have, what is wanted, or never. */
 void kp_lookup_tell_tried(const struct kp_lookup *l, const struct kp_lookup_file *f,
 			  const struct kp_lookup_want *want);
-/* It declares TARGET, but has no entry for it. */
+/* It declares TARGET, but has no entry for it; REFUSAL unless NULL says why. */
 void kp_lookup_tell_lacks(const struct kp_lookup *l, const struct kp_lookup_file *f,
-			  const char *key, const char *target);
+			  const char *key, const char *target, const char *refusal);
 /* It has one that cannot be decoded. */
 void kp_lookup_tell_damaged(const struct kp_lookup *l, const struct kp_lookup_file *f,
 			    const char *key, const char *target,

@@ -53,6 +53,41 @@ static void nothing_is_told_before_a_failure(void **state)
 	kpack_close(a);
 }
 
+/* An entry that is there, but of no use, is not merely "no entry". */
+static void what_was_refused_is_told(void **state)
+{
+	static const struct {
+		const char *name, *arch, *text;
+	} cases[] = {
+		{"a#0", "x", "refused: toc: a#0 x: ordinal 9 of 1 blobs"},
+		{"a", "x", "refused: toc: a#0 x: ordinal 9 of 1 blobs"},
+		{"b#1", "x", "refused: toc: b#1 x: original_size 5 of 4 stored bytes"},
+		{"b", "x", "no entry b for x"},
+		{"b#0", "x", "no entry b#0 for x"},
+		{"a", "y", "no entry a for y"},
+		{"", "x", "no entry  for x"},
+	};
+	struct ab b = ab_new(64);
+	kpack_archive_t a = NULL;
+	void *data = NULL;
+	size_t n;
+
+	(void)state;
+	ab_put(&b, "0123", 4);
+	ab_toc(&b, "{'gfx_arches': ['x'], 'blobs': [{'offset': 64, 'size': 4}], 'toc': "
+		   "{'a#0': {'x': {'ordinal': 9}, 'xx': {'ordinal': 0}}, 'b#1': {'x': "
+		   "{'ordinal': 0, 'original_size': 5}}}}");
+	assert_int_equal(ab_open(&b, &a, NULL), KPACK_SUCCESS);
+	ab_free(&b);
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		assert_int_equal(
+			kpack_get_kernel(a, cases[i].name, cases[i].arch, &data, &n),
+			KPACK_ERROR_KERNEL_NOT_FOUND);
+		assert_string_equal(kpack_get_last_error(a), cases[i].text);
+	}
+	kpack_close(a);
+}
+
 static void a_success_changes_nothing(void **state)
 {
 	kpack_archive_t a = opened();
@@ -333,6 +368,7 @@ int main(void)
 {
 	const struct CMUnitTest last_error[] = {
 		cmocka_unit_test(nothing_is_told_before_a_failure),
+		cmocka_unit_test(what_was_refused_is_told),
 		cmocka_unit_test(a_success_changes_nothing),
 		cmocka_unit_test(opening_has_a_reason_of_its_own),
 		cmocka_unit_test(every_call_keeps_its_reason),

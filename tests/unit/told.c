@@ -22,6 +22,23 @@ static void ask_for_damage(void)
 	snprintf(damage, sizeof(damage), "%s", why.text);
 }
 
+/* Its entries for indices 0 and 1 point behind the last frame. */
+static void write_refusing(void)
+{
+	struct ab a = ab_new_zstd();
+
+	ab_frame(&a, "0123456789", 10);
+	ab_toc(&a,
+	       "{'gfx_arches': ['gfx900'], 'compression_scheme': 'zstd-per-kernel', "
+	       "'zstd_offset': 64, 'zstd_size': %zu, 'toc': {"
+	       "'lib/x.so': {'gfx900': {'ordinal': 7, 'original_size': 10}}, "
+	       "'lib/x.so#1': {'gfx900': {'ordinal': 1, 'original_size': 10}}, "
+	       "'lib/x.so#11': {'gfx900': {'ordinal': 0, 'original_size': 10}}}}",
+	       a.size - 64);
+	write_file("refusing.kpack", a.bytes, a.size);
+	ab_free(&a);
+}
+
 static int make_archives(void **state)
 {
 	char path[128];
@@ -37,6 +54,7 @@ static int make_archives(void **state)
 		      OBJECTS({"lib/x.so#0", "gfx900", NULL}));
 	write_archive("x_gfx90a.kpack", "'gfx90a'",
 		      OBJECTS({"lib/x.so#3", "gfx90a", "GFX90A"}));
+	write_refusing();
 	write_file("text.kpack", "no archive, only text", 21);
 	snprintf(path, sizeof(path), "%s/many", dir);
 	assert_int_equal(mkdir(path, 0755), 0);
@@ -146,6 +164,56 @@ static void every_candidate_is_told_with_the_reason(void **state)
 		   "looked into: %/damaged.kpack: declares gfx900\n"
 		   "passed over: %/damaged.kpack: lib/x.so#0 gfx900: "
 		   "KPACK_ERROR_DECOMPRESSION_FAILED: ^\n"
+		   "looked into: %/a.kpack: declares gfx900 gfx906\n"
+		   "chosen: %/a.kpack: lib/x.so#0 gfx900: 5 bytes\n");
+}
+
+/* What is refused is there, for a reason; what is not there is not refused. */
+static void entries_that_were_refused_are_told(void **state)
+{
+	struct request r = {"lib/x.so",       1,    "gfx900",
+			    "refusing.kpack", NULL, KPACK_ERROR_KERNEL_NOT_FOUND};
+
+	(void)state;
+	check_told(&r, "cache created\n"
+		       "load: %/fake.so: for gfx900\n"
+		       "key: lib/x.so#1\n"
+		       "search path: refusing.kpack\n"
+		       "candidate: %/refusing.kpack\n"
+		       "looked into: %/refusing.kpack: declares gfx900\n"
+		       "passed over: %/refusing.kpack: lib/x.so#1 gfx900: refused: toc: "
+		       "lib/x.so#1 gfx900: ordinal 1 of 1 frames\n"
+		       "KPACK_ERROR_KERNEL_NOT_FOUND: %/refusing.kpack: refused: toc: "
+		       "lib/x.so#1 gfx900: ordinal 1 of 1 frames\n");
+	check_text(&r, "@refusing.kpack: refused: toc: lib/x.so#1 gfx900: ordinal 1 of 1 "
+		       "frames");
+	r.index = 0; /* stored without its number */
+	check_text(&r, "@refusing.kpack: refused: toc: lib/x.so gfx900: ordinal 7 of 1 "
+		       "frames");
+	r.index = 2;
+	check_text(&r, "no lib/x.so#2 for gfx900; @refusing.kpack offers gfx900");
+	/* another archive has it; damage elsewhere is told instead */
+	r = (struct request){"lib/x.so", 0, "gfx900", "refusing.kpack a.kpack",
+			     "FIRST",    0};
+	check_alone(&r);
+	r = (struct request){"lib/x.so", 0,
+			     "gfx900",   "refusing.kpack damaged.kpack",
+			     NULL,       KPACK_ERROR_DECOMPRESSION_FAILED};
+	check_alone(&r);
+}
+
+static void files_that_are_named_again_are_told(void **state)
+{
+	(void)state;
+	check_told(&(struct request){"lib/x.so", 0, "gfx900 gfx900",
+				     "a.kpack ./no/../a.kpack", "FIRST", 0},
+		   "cache created\n"
+		   "load: %/fake.so: for gfx900, gfx900\n"
+		   "key: lib/x.so#0\n"
+		   "search path: a.kpack\n"
+		   "candidate: %/a.kpack\n"
+		   "search path: ./no/../a.kpack\n"
+		   "candidate: %/a.kpack: named before\n"
 		   "looked into: %/a.kpack: declares gfx900 gfx906\n"
 		   "chosen: %/a.kpack: lib/x.so#0 gfx900: 5 bytes\n");
 }
@@ -366,6 +434,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_chosen_is_told),
 		cmocka_unit_test(every_candidate_is_told_with_the_reason),
+		cmocka_unit_test(entries_that_were_refused_are_told),
+		cmocka_unit_test(files_that_are_named_again_are_told),
 		cmocka_unit_test(placeholders_are_told_as_they_are_filled),
 		cmocka_unit_test(lists_are_told_with_what_they_replace),
 		cmocka_unit_test(search_paths_that_are_too_long_are_told),
