@@ -18,6 +18,7 @@ struct kp_frames {
 	ZSTD_inBuffer in;
 	bool in_frame; /* began, did not end */
 	bool full;     /* the window may hold more: the buffer was too small for it */
+	bool too_wide;
 	uint8_t *input;
 };
 
@@ -93,8 +94,10 @@ void kp_frames_ignore_checksums(struct kp_frames *f)
 				     ZSTD_d_ignoreChecksum);
 }
 
-static kpack_error_t reject(size_t code, uint64_t size, struct kpackx_error *why)
+static kpack_error_t reject(struct kp_frames *f, size_t code, uint64_t size,
+			    struct kpackx_error *why)
 {
+	f->too_wide = ZSTD_getErrorCode(code) == ZSTD_error_frameParameter_windowTooLarge;
 	if (ZSTD_getErrorCode(code) == ZSTD_error_dstSize_tooSmall)
 		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
 			       "frame decodes to more than its %llu bytes",
@@ -135,13 +138,18 @@ kpack_error_t kp_frames_decode(struct kp_frames *f, void *buf, uint64_t size,
 			KP_TRY(refill(f, why));
 		n = ZSTD_decompressStream(f->zstd, &out, &f->in);
 		if (ZSTD_isError(n))
-			return reject(n, size, why);
+			return reject(f, n, size, why);
 		f->in_frame = n != 0;
 		f->full = n != 0 && out.pos == out.size && f->into == KP_FRAMES_PIECES;
 		f->decoded += out.pos - before;
 		*done = out.pos;
 	}
 	return KPACK_SUCCESS;
+}
+
+bool kp_frames_too_wide(const struct kp_frames *f)
+{
+	return f->too_wide;
 }
 
 void kp_frames_close(struct kp_frames *f)

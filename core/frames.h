@@ -25,6 +25,9 @@ kpack_error_t kp_frames_open(const struct kp_source *stored, enum kp_frames_into
 kpack_error_t kp_frames_decode(struct kp_frames *f, void *buf, uint64_t size,
 			       uint64_t until, uint64_t *done, struct kpackx_error *why);
 
+/* Did decoding fail because a frame's window is wider than what is held for pieces? */
+bool kp_frames_too_wide(const struct kp_frames *f);
+
 /* Do not compare the frames' checksums: for bytes that have a better one. */
 void kp_frames_ignore_checksums(struct kp_frames *f);
 

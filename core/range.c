@@ -6,7 +6,6 @@
 #include "archive.h"
 #include "codec.h"
 #include "frames.h"
-#include "limits.h"
 #include "memory.h"
 
 /* The part [BEGIN, END) of an entry of SIZE bytes; it is not empty. */
@@ -146,10 +145,7 @@ static kpack_error_t read_whole(const struct range *r, struct kp_frames *f,
 	return err;
 }
 
-/*
- * A window that is not smaller than the entry, or wider than what is held for a part, is no
- * help: then the entry itself is the window.
- */
+/* A window that is not smaller than the entry is no help: the entry becomes the window. */
 static kpack_error_t choose(const struct range *r, const struct kp_source *stored,
 			    enum kp_frames_into *into, struct kpackx_error *why)
 {
@@ -166,22 +162,37 @@ static kpack_error_t choose(const struct range *r, const struct kp_source *store
 	if (h.frameContentSize != ZSTD_CONTENTSIZE_UNKNOWN &&
 	    h.frameContentSize > r->size)
 		return wrong_size(r, true, why);
-	if (h.windowSize >= r->size || h.windowSize > UINT64_C(1) << KP_WINDOW_LOG_MAX)
+	if (h.windowSize >= r->size)
 		*into = KP_FRAMES_WHOLE;
 	return KPACK_SUCCESS;
 }
 
+static kpack_error_t decode(const struct range *r, const struct kp_source *stored,
+			    enum kp_frames_into into, bool *too_wide,
+			    struct kpackx_error *why)
+{
+	struct kp_frames *f;
+	kpack_error_t err;
+
+	KP_TRY(kp_frames_open(stored, into, &f, why));
+	err = into == KP_FRAMES_WHOLE ? read_whole(r, f, why) : read_pieces(r, f, why);
+	*too_wide = kp_frames_too_wide(f);
+	kp_frames_close(f);
+	return err;
+}
+
+/* Any of the frames can have a window that is too wide to be held: it is met on the way. */
 static kpack_error_t read_frames(const struct range *r, const struct kp_source *stored,
 				 struct kpackx_error *why)
 {
 	enum kp_frames_into into;
-	struct kp_frames *f;
+	bool too_wide = false;
 	kpack_error_t err;
 
 	KP_TRY(choose(r, stored, &into, why));
-	KP_TRY(kp_frames_open(stored, into, &f, why));
-	err = into == KP_FRAMES_WHOLE ? read_whole(r, f, why) : read_pieces(r, f, why);
-	kp_frames_close(f);
+	err = decode(r, stored, into, &too_wide, why);
+	if (too_wide && into == KP_FRAMES_PIECES)
+		err = decode(r, stored, KP_FRAMES_WHOLE, &too_wide, why);
 	return err;
 }
 

@@ -232,6 +232,23 @@ static void put_frame(struct ab *a, const uint8_t *data, size_t size, int log,
 	free(out);
 }
 
+/* A frame of raw blocks whose window is 2^LOG bytes. */
+static void put_wide_frame(struct ab *s, const uint8_t *data, size_t size, int log)
+{
+	enum { BLOCK = 100000 };
+
+	ab_put(s, "\x28\xb5\x2f\xfd\x00", 5);
+	s->bytes[s->size - 1] = 0; /* no content size, not a single segment */
+	ab_put(s, &(uint8_t){(uint8_t)((log - 10) << 3)}, 1);
+	for (size_t at = 0; at < size; at += BLOCK) {
+		uint32_t n = size - at < BLOCK ? (uint32_t)(size - at) : BLOCK;
+
+		ab_put32(s, n << 3 | (at + n == size));
+		s->size--; /* three bytes: a raw block */
+		ab_put(s, data + at, n);
+	}
+}
+
 static kpack_archive_t opened_stored(struct ab *stored, size_t size, const char *metadata)
 {
 	struct ab a = ab_new_zstd();
@@ -287,6 +304,14 @@ static kpack_archive_t opened_way(const uint8_t *data, unsigned way)
 	case 6:
 		s = ab_seekable(data, SIZE, 65537, false);
 		return opened_stored(&s, SIZE, "{'chunk': 65537}");
+	case 7: /* a window that is too wide to be held is met on the way */
+		put_frame(&s, data, 300000, 16, true);
+		put_wide_frame(&s, data + 300000, SIZE - 300000, 28);
+		break;
+	case 8: /* or behind a frame to be skipped */
+		ab_put(&s, "\x50\x2a\x4d\x18\3\0\0\0abc", 11);
+		put_wide_frame(&s, data, SIZE, 31);
+		break;
 	default:
 		return NULL;
 	}
@@ -489,23 +514,6 @@ static long long peak_kib(void)
 	fclose(f);
 	assert_true(kib > 0);
 	return kib;
-}
-
-/* A frame of raw blocks whose window is 2^LOG bytes. */
-static void put_wide_frame(struct ab *s, const uint8_t *data, size_t size, int log)
-{
-	enum { BLOCK = 100000 };
-
-	ab_put(s, "\x28\xb5\x2f\xfd\x00", 5);
-	s->bytes[s->size - 1] = 0; /* no content size, not a single segment */
-	ab_put(s, &(uint8_t){(uint8_t)((log - 10) << 3)}, 1);
-	for (size_t at = 0; at < size; at += BLOCK) {
-		uint32_t n = size - at < BLOCK ? (uint32_t)(size - at) : BLOCK;
-
-		ab_put32(s, n << 3 | (at + n == size));
-		s->size--; /* three bytes: a raw block */
-		ab_put(s, data + at, n);
-	}
 }
 
 /* Windows of any width are read, and none of them costs more than the entry. */
