@@ -145,7 +145,7 @@ static kpack_error_t read_whole(const struct range *r, struct kp_frames *f,
 	return err;
 }
 
-/* A window that is not smaller than the entry is no help: the entry becomes the window. */
+/* A window that is not smaller than the entry is no help: the entry itself is one. */
 static kpack_error_t choose(const struct range *r, const struct kp_source *stored,
 			    enum kp_frames_into *into, struct kpackx_error *why)
 {
@@ -181,7 +181,7 @@ static kpack_error_t decode(const struct range *r, const struct kp_source *store
 	return err;
 }
 
-/* Any of the frames can have a window that is too wide to be held: it is met on the way. */
+/* Any of the frames can have a window that is too wide to be held: it is met late. */
 static kpack_error_t read_frames(const struct range *r, const struct kp_source *stored,
 				 struct kpackx_error *why)
 {
