@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cache.h"
 #include "archive_builder.h"
+#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -9,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <cmocka.h>
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -52,6 +54,32 @@ static void put_archive(const char *name, const char *arch)
 	assert_int_equal(fclose(f), 0);
 	assert_int_equal(rename(at("tmp"), at(name)), 0);
 	ab_free(&a);
+}
+
+static size_t open_files(void)
+{
+	DIR *fds = opendir("/proc/self/fd");
+	size_t n = 0;
+
+	assert_non_null(fds);
+	while (readdir(fds))
+		n++;
+	closedir(fds);
+	return n;
+}
+
+/* What happens between the look at a file and its opening, once. */
+static _Thread_local void (*meanwhile)(void);
+
+/* Instead of the C library's, for all of this program. */
+int open(const char *path, int flags, ...)
+{
+	void (*happen)(void) = meanwhile;
+
+	meanwhile = NULL;
+	if (happen)
+		happen();
+	return (int)syscall(SYS_openat, AT_FDCWD, path, flags, 0);
 }
 
 static struct kp_cached *get(struct kp_cache *c, const char *name)
@@ -99,11 +127,13 @@ static void a_replaced_file_is_opened_anew(void **state)
 {
 	struct kp_cached *old, *new;
 	struct kp_cache c;
+	size_t n;
 
 	(void)state;
 	put_archive("r", "old");
 	assert_int_equal(kp_cache_init(&c, NULL), KPACK_SUCCESS);
 	old = get(&c, "r");
+	n = open_files();
 	put_archive("r", "new");
 	new = get(&c, "r");
 	assert_ptr_not_equal(old, new);
@@ -116,30 +146,41 @@ static void a_replaced_file_is_opened_anew(void **state)
 	put_archive("r", "newer");
 	new = get(&c, "r");
 	assert_string_equal(arch_of(new), "newer");
+	assert_int_equal(open_files(), n);
 	kp_cache_put(&c, new);
 	kp_cache_fini(&c);
+	assert_int_equal(open_files(), n - 1);
 }
 
+/* Whatever of inode, size and time tells it. */
 static void a_file_that_was_written_to_is_opened_anew(void **state)
 {
-	struct timespec times[2] = {{.tv_sec = 5}, {.tv_sec = 5}};
-	struct kp_cached *e;
+	static const struct {
+		const char *arch;
+		struct timespec time;
+	} steps[] = {
+		{"old", {5, 5}}, {"new", {6, 5}}, {"now", {6, 6}}, {"longer", {6, 6}}};
 	struct kp_cache c;
-	FILE *f;
 
 	(void)state;
-	put_archive("w", "old");
-	assert_int_equal(utimensat(AT_FDCWD, at("w"), times, 0), 0);
+	put_archive("w", "first");
 	assert_int_equal(kp_cache_init(&c, NULL), KPACK_SUCCESS);
-	kp_cache_put(&c, get(&c, "w"));
-	f = fopen(at("w"), "r+"); /* the same inode and size, another time */
-	assert_non_null(f);
-	fseek(f, -8, SEEK_END);
-	assert_int_equal(fwrite("new", 1, 3, f), 3);
-	fclose(f);
-	e = get(&c, "w");
-	assert_string_equal(arch_of(e), "new");
-	kp_cache_put(&c, e);
+	for (size_t i = 0; i < COUNT(steps); i++) {
+		struct timespec times[] = {steps[i].time, steps[i].time};
+		struct ab a = ab_new(16);
+		struct kp_cached *e;
+		FILE *f = fopen(at("w"), "w");
+
+		assert_non_null(f);
+		ab_toc(&a, "{'gfx_arches': ['%s'], 'toc': {}}", steps[i].arch);
+		assert_int_equal(fwrite(a.bytes, 1, a.size, f), a.size);
+		fclose(f);
+		ab_free(&a);
+		assert_int_equal(utimensat(AT_FDCWD, at("w"), times, 0), 0);
+		e = get(&c, "w");
+		assert_string_equal(arch_of(e), steps[i].arch);
+		kp_cache_put(&c, e);
+	}
 	kp_cache_fini(&c);
 }
 
@@ -186,6 +227,54 @@ static void a_file_that_is_gone_stays_open(void **state)
 	second = get(&c, "g");
 	assert_string_equal(arch_of(second), "back");
 	kp_cache_put(&c, second);
+	kp_cache_fini(&c);
+}
+
+static void replace(void)
+{
+	put_archive("m", "two");
+}
+
+static void drop(void)
+{
+	unlink(at("m"));
+}
+
+/* Looked at one file, opened another: it is known by what was opened. */
+static void a_file_that_is_replaced_meanwhile_is_known(void **state)
+{
+	struct kp_cached *e, *again;
+	struct kp_cache c;
+
+	(void)state;
+	put_archive("m", "one");
+	assert_int_equal(kp_cache_init(&c, NULL), KPACK_SUCCESS);
+	meanwhile = replace;
+	e = get(&c, "m");
+	assert_string_equal(arch_of(e), "two");
+	again = get(&c, "m");
+	assert_ptr_equal(e, again);
+	kp_cache_put(&c, e);
+	kp_cache_put(&c, again);
+	kp_cache_fini(&c);
+}
+
+/* The old one still serves when the new one is gone before it could be opened. */
+static void a_file_that_goes_before_it_is_opened_is_gone(void **state)
+{
+	struct kp_cached *old, *e;
+	struct kp_cache c;
+
+	(void)state;
+	put_archive("m", "one");
+	assert_int_equal(kp_cache_init(&c, NULL), KPACK_SUCCESS);
+	old = get(&c, "m");
+	replace();
+	meanwhile = drop;
+	e = get(&c, "m");
+	assert_ptr_equal(e, old);
+	kp_cache_put(&c, old);
+	kp_cache_put(&c, e);
 	kp_cache_fini(&c);
 }
 
@@ -363,6 +452,8 @@ int main(void)
 		cmocka_unit_test(a_file_that_was_written_to_is_opened_anew),
 		cmocka_unit_test(another_file_that_is_open_already_takes_the_place),
 		cmocka_unit_test(a_file_that_is_gone_stays_open),
+		cmocka_unit_test(a_file_that_is_replaced_meanwhile_is_known),
+		cmocka_unit_test(a_file_that_goes_before_it_is_opened_is_gone),
 		cmocka_unit_test(failures_are_not_kept),
 		cmocka_unit_test(threads_wait_for_one_opening),
 		cmocka_unit_test(files_change_while_threads_use_them),
