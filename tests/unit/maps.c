@@ -80,7 +80,11 @@ static void files_are_found_by_any_of_their_addresses(void **state)
 	free(path);
 	assert_int_equal(kp_maps_find(pages, &path, &offset, NULL),
 			 KPACK_ERROR_PATH_DISCOVERY_FAILED);
-	munmap(pages + page, 2 * page);
+	/* nor one that ends before it does */
+	munmap(pages + 2 * page, page);
+	assert_int_equal(kp_maps_find(pages + 2 * page, &path, &offset, NULL),
+			 KPACK_ERROR_PATH_DISCOVERY_FAILED);
+	munmap(pages + page, page);
 }
 
 static void names_are_told_as_they_are(void **state)
@@ -129,6 +133,14 @@ static void of_files_that_are_gone_the_name_they_had(void **state)
 	pages = map_file("new\nline");
 	unlink("new\nline");
 	check(pages, "new\nline");
+	munmap(pages, 3 * page);
+
+	/* gone to the kernel, which knows one name only, but there */
+	pages = map_file("\\012");
+	assert_int_equal(link("\\012", "other"), 0);
+	unlink("\\012");
+	assert_int_equal(link("other", "\\012"), 0);
+	check(pages, "\\012");
 	munmap(pages, 3 * page);
 }
 
