@@ -327,13 +327,14 @@ static void clean_up(struct library *l)
 
 static bool execute(struct library *l, const char *plan)
 {
-	struct kernel *k = find_loaded(l, plan);
+	struct kernel *k;
 
 	if (!is_plan(plan)) {
 		fprintf(stderr, "library: %s: is not LENGTH/PRECISION\n", plan);
 		return false;
 	}
 	l->n_plans++;
+	k = find_loaded(l, plan);
 	if (k)
 		tell(k, "cache");
 	for (size_t i = 0; !k && i < l->n_archs; i++) {
