@@ -138,10 +138,15 @@ static bool same_file(const struct stat *a, const struct stat *b)
 	       a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-/* ST is NULL when nothing is at PATH: what was opened there before. */
+/*
+ * ST is NULL when nothing is at PATH: what was opened there before.  A relative path may
+ * have led elsewhere then.
+ */
 static bool is_meant(const struct kp_cached *e, const char *path, const struct stat *st)
 {
-	return st ? same_file(&e->st, st) : !e->opening && strcmp(e->path, path) == 0;
+	if (st)
+		return same_file(&e->st, st);
+	return path[0] == '/' && !e->opening && strcmp(e->path, path) == 0;
 }
 
 static struct kp_cached *find(const struct kp_cache *c, const char *path,

@@ -33,9 +33,9 @@ void kp_cache_fini(struct kp_cache *c);
 /*
  * The archive at PATH, to be given to kp_cache_put.  It stays open until fini, unless
  * another file takes its place under PATH: then until the last put.  A file that is
- * missing and was opened under this PATH before is still that archive: who upgrades a
- * system does not stop what runs.  Failures are not kept; threads that waited share one.
- * Errors as for kp_archive_open.
+ * missing and was opened under this PATH before, an absolute one, is still that archive:
+ * who upgrades a system does not stop what runs.  Failures are not kept; threads that
+ * waited share one.  Errors as for kp_archive_open.
  */
 kpack_error_t kp_cache_get(struct kp_cache *c, const char *path, struct kp_cached **out,
 			   struct kpackx_error *why);

@@ -230,6 +230,26 @@ static void a_file_that_is_gone_stays_open(void **state)
 	kp_cache_fini(&c);
 }
 
+/* The same words, but from another directory. */
+static void a_relative_path_leads_from_where_the_program_is(void **state)
+{
+	struct kp_cached *e = NULL;
+	struct kp_cache c;
+	char before[4096];
+
+	(void)state;
+	put_archive("c", "here");
+	assert_non_null(getcwd(before, sizeof(before)));
+	assert_int_equal(chdir(dir), 0);
+	assert_int_equal(kp_cache_init(&c, NULL), KPACK_SUCCESS);
+	assert_int_equal(kp_cache_get(&c, "c", &e, NULL), KPACK_SUCCESS);
+	kp_cache_put(&c, e);
+	assert_int_equal(chdir("/"), 0);
+	assert_int_equal(kp_cache_get(&c, "c", &e, NULL), KPACK_ERROR_FILE_NOT_FOUND);
+	assert_int_equal(chdir(before), 0);
+	kp_cache_fini(&c);
+}
+
 static void replace(void)
 {
 	put_archive("m", "two");
@@ -452,6 +472,7 @@ int main(void)
 		cmocka_unit_test(a_file_that_was_written_to_is_opened_anew),
 		cmocka_unit_test(another_file_that_is_open_already_takes_the_place),
 		cmocka_unit_test(a_file_that_is_gone_stays_open),
+		cmocka_unit_test(a_relative_path_leads_from_where_the_program_is),
 		cmocka_unit_test(a_file_that_is_replaced_meanwhile_is_known),
 		cmocka_unit_test(a_file_that_goes_before_it_is_opened_is_gone),
 		cmocka_unit_test(failures_are_not_kept),
