@@ -36,13 +36,14 @@ def frame(data):
     return out
 
 
-def pieces(data, block=1000):
-    """One zstd frame in a window of 1 KiB, which states no size: raw blocks."""
-    out = struct.pack("<IBB", 0xFD2FB528, 0, 0)
+def pieces(data, block=1000, log=10):
+    """One zstd frame in a window of 2^LOG bytes, which states no size: raw blocks."""
+    out = struct.pack("<IBB", 0xFD2FB528, 0, log - 10 << 3)
     for at in range(0, len(data), block):
         part = data[at:at + block]
         out += struct.pack("<I", len(part) << 3 | (at + block >= len(data)))[:3] + part
-    assert zstandard.ZstdDecompressor().decompressobj().decompress(out) == data
+    decompressor = zstandard.ZstdDecompressor(max_window_size=1 << 31)
+    assert decompressor.decompressobj().decompress(out) == data
     return out
 
 
@@ -138,6 +139,11 @@ ARCHIVES = {
                       ("lib/x#10", {"x": entry(0)}), ("lib/x#2", {"x": entry(0)}),
                       ("lib/x/y", {"x": entry(0)}))))),
     "good-window": zstd({"a": {"x": entry(0, 5000)}}, [pieces(b"piece" * 1000)]),
+    "good-late-window": zstd({"a": {"x": entry(0, 5005)}},
+                             [frame(b"first") + pieces(b"piece" * 1000, log=28)]),
+    # a compressed block of no bytes: zstd takes it from a stream, and not in one piece
+    "good-empty-block": zstd({"a": {"x": entry(0, 0)}},
+                             [struct.pack("<IBB", 0xFD2FB528, 0, 0) + b"\5\0\0"]),
     "good-many-frames": zstd({"a": {"x": entry(0)}}, [frame(b"a") + frame(b"b"), b""]),
     "good-twice": archive(b"first", pairs(
         ("blobs", [{"offset": 64, "size": 5}]),
