@@ -157,7 +157,7 @@ static void zero_and_nothing_do_not_switch_off(void **state)
 /* .EnvPath_EmptyComponents, .EnvPath_TrailingColon */
 static void empty_members_of_a_list_are_left_out(void **state)
 {
-	static const char *const forms[] = {"%1$s::%1$s", "%1$s:", ":%1$s", "::%1$s::"};
+	static const char *const forms[] = {"@::@", "@:", ":@", "::@::"};
 	char path[FX_PATH], value[3 * FX_PATH];
 
 	(void)state;
@@ -166,11 +166,7 @@ static void empty_members_of_a_list_are_left_out(void **state)
 		char *at = value;
 
 		for (const char *f = forms[i]; *f; f++)
-			if (*f == ':')
-				*at++ = ':';
-			else if (*f == 's')
-				at = stpcpy(at, path);
-		*at = 0;
+			at = stpcpy(at, *f == '@' ? path : ":");
 		setenv("ROCM_KPACK_PATH", value, 1);
 		fx_loads(&elsewhere, &fx_noop[0]);
 	}
