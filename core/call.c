@@ -78,6 +78,20 @@ kpack_error_t kp_call_find(kpack_archive_t archive, const char *name, const char
 		       kp_text_escape(kp_span_str(arch), target, sizeof(target)));
 }
 
+kpack_error_t kp_call_name(kpack_archive_t archive, size_t entry, kpack_error_t err,
+			   struct kpackx_error *reason)
+{
+	char key[128], arch[40]; /* the reason needs room too */
+	struct kp_entry_info info;
+
+	if (!err)
+		return err;
+	kp_archive_entry(archive, entry, &info);
+	return kp_fail_prefix(reason, err, "%s %s",
+			      kp_text_escape(info.key, key, sizeof(key)),
+			      kp_text_escape(info.arch, arch, sizeof(arch)));
+}
+
 kpack_error_t kp_call_end(kpack_archive_t archive, kpack_error_t err,
 			  const struct kpackx_error *reason, struct kpackx_error *why)
 {

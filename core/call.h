@@ -31,6 +31,10 @@ const char *kp_call_refusal(const struct kpack_archive *archive, const char *nam
 kpack_error_t kp_call_decode(const struct kpack_archive *archive, size_t entry,
 			     void **data, size_t *size, struct kpackx_error *why);
 
+/* Put what ENTRY is called before the REASON of a failure; returns ERR. */
+kpack_error_t kp_call_name(kpack_archive_t archive, size_t entry, kpack_error_t err,
+			   struct kpackx_error *reason);
+
 /*
  * The call on ARCHIVE ended with ERR.  Of a failure, REASON is kept for
  * kpack_get_last_error, where there is an archive, and copied to WHY, unless NULL.

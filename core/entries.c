@@ -90,7 +90,9 @@ kpack_error_t kpackx_read_entry(kpack_archive_t archive, size_t index, void *buf
 	if (!err)
 		err = check_room(archive, index, buf_size, &reason);
 	if (!err)
-		err = kp_archive_read_fast(archive, index, buf, &reason);
+		err = kp_call_name(archive, index,
+				   kp_archive_read_fast(archive, index, buf, &reason),
+				   &reason);
 	return kp_call_end(archive, err, &reason, why);
 }
 
@@ -104,7 +106,9 @@ kpack_error_t kpackx_read_range(kpack_archive_t archive, size_t index, uint64_t 
 	if (!err)
 		err = check_entry(archive, index, &reason);
 	if (!err)
-		err = kp_archive_read_range(archive, index, offset, buf, size, got,
-					    &reason);
+		err = kp_call_name(archive, index,
+				   kp_archive_read_range(archive, index, offset, buf,
+							 size, got, &reason),
+				   &reason);
 	return kp_call_end(archive, err, &reason, why);
 }

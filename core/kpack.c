@@ -148,7 +148,9 @@ kpack_error_t kpackx_get_kernel(kpack_archive_t archive, const char *binary_name
 	if (!err)
 		err = kp_call_find(archive, binary_name, arch, &entry, &reason);
 	if (!err)
-		err = kp_call_decode(archive, entry, data, size, &reason);
+		err = kp_call_name(archive, entry,
+				   kp_call_decode(archive, entry, data, size, &reason),
+				   &reason);
 	return kp_call_end(archive, err, &reason, why);
 }
 
@@ -189,6 +191,9 @@ kpack_error_t kpack_get_kernel_metadata(kpack_archive_t archive, const char *bin
 	if (!err)
 		err = kp_call_find(archive, binary_name, arch, &entry, &reason);
 	if (!err)
-		err = kp_answer_metadata(archive, entry, metadata_json, size, &reason);
+		err = kp_call_name(
+			archive, entry,
+			kp_answer_metadata(archive, entry, metadata_json, size, &reason),
+			&reason);
 	return kp_call_end(archive, err, &reason, NULL);
 }

@@ -274,7 +274,7 @@ static void metadata_is_bounded(void **state)
 		assert_int_equal(kpack_get_kernel_metadata(archive, "a", "x", &json, &n),
 				 KPACK_ERROR_OUT_OF_MEMORY);
 		assert_string_equal(kpack_get_last_error(archive),
-				    "json: more than 1048576 bytes");
+				    "a#0 x: json: more than 1048576 bytes");
 		assert_true(n == 7 && strcmp(json, "untouched") == 0);
 	}
 	assert_int_equal(kpack_get_kernel_metadata(archive, "b", "x", &json, &n),

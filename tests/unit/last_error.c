@@ -88,6 +88,37 @@ static void what_was_refused_is_told(void **state)
 	kpack_close(a);
 }
 
+/* An archive can have a million of them. */
+static void the_entry_that_cannot_be_read_is_named(void **state)
+{
+	static const char want[] = "lib/a.so#0 x: frame: ";
+	struct kpackx_error why = {0};
+	struct ab a = ab_new_zstd();
+	kpack_archive_t archive;
+	uint8_t buf[8];
+	void *data;
+	size_t n;
+
+	(void)state;
+	ab_stored(&a, "damaged", 7);
+	ab_toc(&a,
+	       "{'compression_scheme': 'zstd-per-kernel', 'zstd_offset': 64, 'zstd_size':"
+	       " %zu, 'toc': {'lib/a.so#0': {'x': {'ordinal': 0, 'original_size': 8}}}}",
+	       a.size - 64);
+	assert_int_equal(ab_open(&a, &archive, NULL), KPACK_SUCCESS);
+	assert_int_equal(kpack_get_kernel(archive, "lib/a.so", "x", &data, &n),
+			 KPACK_ERROR_DECOMPRESSION_FAILED);
+	assert_memory_equal(kpack_get_last_error(archive), want, strlen(want));
+	assert_int_equal(kpackx_read_entry(archive, 0, buf, 8, &why),
+			 KPACK_ERROR_DECOMPRESSION_FAILED);
+	assert_memory_equal(why.text, want, strlen(want));
+	assert_int_equal(kpackx_read_range(archive, 0, 1, buf, 2, &n, &why),
+			 KPACK_ERROR_DECOMPRESSION_FAILED);
+	assert_memory_equal(kpack_get_last_error(archive), want, strlen(want));
+	kpack_close(archive);
+	ab_free(&a);
+}
+
 static void a_success_changes_nothing(void **state)
 {
 	kpack_archive_t a = opened();
@@ -369,6 +400,7 @@ int main(void)
 	const struct CMUnitTest last_error[] = {
 		cmocka_unit_test(nothing_is_told_before_a_failure),
 		cmocka_unit_test(what_was_refused_is_told),
+		cmocka_unit_test(the_entry_that_cannot_be_read_is_named),
 		cmocka_unit_test(a_success_changes_nothing),
 		cmocka_unit_test(opening_has_a_reason_of_its_own),
 		cmocka_unit_test(every_call_keeps_its_reason),
