@@ -231,6 +231,18 @@ static bool choose(struct kp_span target, void *arg)
 	return true;
 }
 
+/* What could not be opened for want of memory may have what is wanted. */
+static void note_starved(struct choice *c)
+{
+	const struct kp_lookup_file *f = c->lookup->files, *end = f + c->lookup->n_files;
+	char path[KP_SHOWN_MAX];
+
+	for (; f < end && !c->damage.code; f++)
+		if (f->why.code == KPACK_ERROR_OUT_OF_MEMORY)
+			kp_fail(&c->damage, f->why.code, "%s: %s",
+				kp_shown(f->path, path), f->why.text);
+}
+
 /* What it means that nothing has the key. */
 static kpack_error_t outcome(const struct choice *c)
 {
@@ -252,6 +264,7 @@ kpack_error_t kp_lookup_load(struct kp_lookup *l, const struct kp_lookup_want *w
 			kp_search_targets(kp_span_str(want->archs[i]), choose, &c);
 	if (c.found)
 		return KPACK_SUCCESS;
+	note_starved(&c);
 	fault = c.damage.code ? &c.damage : &c.refusal;
 	if (!fault->code)
 		return kp_lookup_fail(l, want, outcome(&c), why);

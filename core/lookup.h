@@ -66,8 +66,9 @@ bool kp_lookup_declares(const struct kpack_archive *a, struct kp_span target);
  * so that a damaged installation is seen; only the caller's next arch is tried.
  *
  * The first of these that holds: success; the error of the first damaged object;
- * KERNEL_NOT_FOUND: archives declare a target, none has the key for it; ARCH_NOT_FOUND:
- * none declares one; ARCHIVE_NOT_FOUND: none can be opened.
+ * OUT_OF_MEMORY: for want of it an archive cannot be opened; KERNEL_NOT_FOUND: archives
+ * declare a target, none has the key for it; ARCH_NOT_FOUND: none declares one;
+ * ARCHIVE_NOT_FOUND: none can be opened.
  */
 kpack_error_t kp_lookup_load(struct kp_lookup *l, const struct kp_lookup_want *want,
 			     void **data, size_t *size, struct kpackx_error *why);

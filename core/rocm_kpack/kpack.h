@@ -157,7 +157,7 @@ KPACK_API kpack_error_t kpack_discover_binary_path(const void *address_in_binary
  * ARCH_NOT_FOUND        none of them offers a target that an arch of the list runs
  * KERNEL_NOT_FOUND      some do, but not for this binary and index
  * DECOMPRESSION_FAILED, INVALID_FORMAT, IO_ERROR  as for kpack_get_kernel
- * OUT_OF_MEMORY
+ * OUT_OF_MEMORY         also when an archive could not be opened for want of it
  */
 KPACK_API kpack_error_t kpack_load_code_object(kpack_cache_t cache,
 					       const void *hipk_metadata,
