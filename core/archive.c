@@ -347,6 +347,24 @@ bool kp_archive_find_kernel(const struct kpack_archive *a, struct kp_span name,
 	       (other_name(name, buf, &other) && kp_archive_find(a, other, arch, entry));
 }
 
+const char *kp_archive_refusal(const struct kpack_archive *a, struct kp_span name,
+			       struct kp_span arch)
+{
+	const struct kp_faults *faults = &a->toc.faults;
+	struct kp_key want = kp_key_split(name), has;
+
+	for (size_t i = 0; i < faults->kept; i++) {
+		const struct kp_fault *f = &faults->items[i];
+
+		if (!f->refused || !kp_span_eq(f->arch, arch))
+			continue;
+		has = kp_key_split(f->key);
+		if (has.index == want.index && kp_span_eq(has.binary, want.binary))
+			return f->text;
+	}
+	return NULL;
+}
+
 size_t kp_archive_binary_count(const struct kpack_archive *a)
 {
 	return a->toc.n_binaries;

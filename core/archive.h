@@ -53,6 +53,12 @@ bool kp_archive_find(const struct kpack_archive *a, struct kp_span key,
  */
 bool kp_archive_find_kernel(const struct kpack_archive *a, struct kp_span name,
 			    struct kp_span arch, size_t *entry);
+/*
+ * Why the entry of that name was refused at open: the words of its fault, borrowed until
+ * close.  NULL: none was, or its fault was one too many to be kept.
+ */
+const char *kp_archive_refusal(const struct kpack_archive *a, struct kp_span name,
+			       struct kp_span arch);
 void kp_archive_meta(const struct kpack_archive *a, size_t entry, struct kp_meta *out);
 /* The metadata map as stored (MessagePack); empty when there is none. */
 struct kp_span kp_archive_meta_raw(const struct kpack_archive *a, size_t entry);

@@ -2,7 +2,6 @@
 #include "call.h"
 #include "archive.h"
 #include "last_error.h"
-#include "naming.h"
 #include "text.h"
 
 kpack_error_t kp_call_args(bool ok, struct kpackx_error *reason)
@@ -21,46 +20,6 @@ kpack_error_t kp_call_index(size_t index, size_t count, const char *what,
 		       count);
 }
 
-static bool skip(const char **text, const char *what)
-{
-	size_t n = strlen(what);
-
-	if (strncmp(*text, what, n) != 0)
-		return false;
-	*text += n;
-	return true;
-}
-
-/* Does TEXT begin with "toc: KEY ARCH: ", or, of the FIRST index, "toc: KEY#0 ARCH: "? */
-static bool is_fault_of(const char *text, const char *key, bool first, const char *arch)
-{
-	if (!skip(&text, "toc: ") || !skip(&text, key))
-		return false;
-	if (first)
-		skip(&text, "#0");
-	return skip(&text, " ") && skip(&text, arch) && skip(&text, ": ");
-}
-
-const char *kp_call_refusal(const struct kpack_archive *archive, const char *name,
-			    const char *arch)
-{
-	struct kp_key key = kp_key_split(kp_span_str(name));
-	bool first = key.index == 0;
-	char shown[512], target[128]; /* as faults are cut */
-	size_t n;
-	const struct kp_fault *faults = kp_archive_faults(archive, &n, NULL);
-
-	if (n == 0)
-		return NULL;
-	kp_text_escape(first ? key.binary : kp_span_str(name), shown, sizeof(shown));
-	kp_text_escape(kp_span_str(arch), target, sizeof(target));
-	for (size_t i = 0; i < n; i++)
-		if (faults[i].refused &&
-		    is_fault_of(faults[i].text, shown, first, target))
-			return faults[i].text;
-	return NULL;
-}
-
 kpack_error_t kp_call_find(kpack_archive_t archive, const char *name, const char *arch,
 			   size_t *entry, struct kpackx_error *reason)
 {
@@ -69,7 +28,7 @@ kpack_error_t kp_call_find(kpack_archive_t archive, const char *name, const char
 
 	if (kp_archive_find_kernel(archive, kp_span_str(name), kp_span_str(arch), entry))
 		return KPACK_SUCCESS;
-	refusal = kp_call_refusal(archive, name, arch);
+	refusal = kp_archive_refusal(archive, kp_span_str(name), kp_span_str(arch));
 	if (refusal)
 		return kp_fail(reason, KPACK_ERROR_KERNEL_NOT_FOUND, "refused: %s",
 			       refusal);

@@ -18,13 +18,6 @@ kpack_error_t kp_call_find(kpack_archive_t archive, const char *name, const char
 			   size_t *entry, struct kpackx_error *reason);
 
 /*
- * Why the entry of that name was refused when ARCHIVE was opened: the words of its fault,
- * borrowed until close.  NULL: none was, or its fault was one too many to be kept.
- */
-const char *kp_call_refusal(const struct kpack_archive *archive, const char *name,
-			    const char *arch);
-
-/*
  * Decode ENTRY into memory of its own, for free(), which has an address even when it is
  * empty.  Errors as for kpack_get_kernel; outputs are untouched on failure.
  */

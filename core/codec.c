@@ -24,17 +24,27 @@ bool kp_zstd_content_size(struct kp_span head, uint64_t *size)
 	return true;
 }
 
+kpack_error_t kp_zstd_fail(size_t code, uint64_t size, struct kpackx_error *why)
+{
+	if (ZSTD_getErrorCode(code) == ZSTD_error_dstSize_tooSmall)
+		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
+			       "frame decodes to more than its %llu bytes",
+			       (unsigned long long)size);
+	if (ZSTD_getErrorCode(code) == ZSTD_error_memory_allocation)
+		return kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY,
+			       "out of memory: decoding a frame of %llu bytes",
+			       (unsigned long long)size);
+	return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED, "frame: %s",
+		       ZSTD_getErrorName(code));
+}
+
 kpack_error_t kp_zstd_decode(struct kp_span stored, void *buf, size_t size,
 			     struct kpackx_error *why)
 {
 	size_t n = ZSTD_decompress(buf, size, stored.data, stored.size);
 
-	if (ZSTD_isError(n) && ZSTD_getErrorCode(n) == ZSTD_error_dstSize_tooSmall)
-		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
-			       "frame decodes to more than its %zu bytes", size);
 	if (ZSTD_isError(n))
-		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED, "frame: %s",
-			       ZSTD_getErrorName(n));
+		return kp_zstd_fail(n, size, why);
 	if (n != size)
 		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
 			       "frame decodes to %zu bytes instead of %zu", n, size);

@@ -13,10 +13,13 @@
 /*
  * Decode all frames in STORED into exactly SIZE bytes at BUF.  Skippable frames (the seek table
  * of chunked entries) are passed over.
- * DECOMPRESSION_FAILED: corrupt, or another size.
+ * DECOMPRESSION_FAILED: corrupt, or another size.  OUT_OF_MEMORY.
  */
 kpack_error_t kp_zstd_decode(struct kp_span stored, void *buf, size_t size,
 			     struct kpackx_error *why);
+
+/* The failure that zstd's CODE is, of decoding into SIZE bytes. */
+kpack_error_t kp_zstd_fail(size_t code, uint64_t size, struct kpackx_error *why);
 
 /* Decoded size that a frame's header states; false when it states none or is no frame. */
 bool kp_zstd_content_size(struct kp_span head, uint64_t *size);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "limits.h"
+#include "text.h"
 
 static bool grow(struct kp_faults *list)
 {
@@ -30,7 +31,22 @@ void kp_faults_add(struct kp_faults *list, bool refused, const char *fmt, ...)
 	n = vasprintf(&text, fmt, ap);
 	va_end(ap);
 	if (n >= 0)
-		list->items[list->kept++] = (struct kp_fault){text, refused};
+		list->items[list->kept++] =
+			(struct kp_fault){.text = text, .refused = refused};
+}
+
+void kp_faults_add_entry(struct kp_faults *list, struct kp_span key, struct kp_span arch,
+			 bool refused, const char *what)
+{
+	size_t before = list->kept;
+	char k[512], a[128];
+
+	kp_faults_add(list, refused, "toc: %s%s%s: %s", kp_text_escape(key, k, sizeof(k)),
+		      arch.size ? " " : "", kp_text_escape(arch, a, sizeof(a)), what);
+	if (list->kept == before)
+		return;
+	list->items[before].key = key;
+	list->items[before].arch = arch;
 }
 
 void kp_faults_fini(struct kp_faults *list)

@@ -3,13 +3,13 @@
 #ifndef KP_FAULT_H
 #define KP_FAULT_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "span.h"
 
 /* A fault of one entry, or a broken rule that does not stop reading. */
 struct kp_fault {
-	char *text;   /* "toc: lib/x.so#0 gfx942: ordinal 9 of 4 frames" */
-	bool refused; /* the entry is not there; false: only `verify` minds */
+	char *text;               /* "toc: lib/x.so#0 gfx942: ordinal 9 of 4 frames" */
+	bool refused;             /* the entry is not there; false: only `verify` minds */
+	struct kp_span key, arch; /* of the entry; borrowed, empty where there is none */
 };
 
 struct kp_faults {
@@ -20,6 +20,9 @@ struct kp_faults {
 /* Note a fault.  Out of memory only loses the words, never the count. */
 void kp_faults_add(struct kp_faults *list, bool refused, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+/* Note a fault of the entry KEY ARCH, which stay; ARCH is empty for all of a key. */
+void kp_faults_add_entry(struct kp_faults *list, struct kp_span key, struct kp_span arch,
+			 bool refused, const char *what);
 void kp_faults_fini(struct kp_faults *list);
 
 #endif

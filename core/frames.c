@@ -3,7 +3,7 @@
 #include "frames.h"
 #include <stdlib.h>
 #include <zstd.h>
-#include <zstd_errors.h>
+#include "codec.h"
 #include "limits.h"
 
 /* Compressed bytes fed at a time: small enough that decoding pauses every few hundred KiB. */
@@ -92,21 +92,6 @@ void kp_frames_ignore_checksums(struct kp_frames *f)
 	/* where it is refused they are compared: no harm */
 	(void)ZSTD_DCtx_setParameter(f->zstd, ZSTD_d_forceIgnoreChecksum,
 				     ZSTD_d_ignoreChecksum);
-}
-
-static kpack_error_t reject(struct kp_frames *f, size_t code, uint64_t size,
-			    struct kpackx_error *why)
-{
-	f->too_wide = ZSTD_getErrorCode(code) == ZSTD_error_frameParameter_windowTooLarge;
-	if (ZSTD_getErrorCode(code) == ZSTD_error_dstSize_tooSmall)
-		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
-			       "frame decodes to more than its %llu bytes",
-			       (unsigned long long)size);
-	if (ZSTD_getErrorCode(code) == ZSTD_error_memory_allocation)
-		return kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY,
-			       "out of memory: a frame's window");
-	return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED, "frame: %s",
-		       ZSTD_getErrorName(code));
 }
 
 /* Nothing is left to be read, or to be written of what was read. */

@@ -192,7 +192,8 @@ static void note_absent(struct choice *c, const struct kp_lookup_file *f,
 			const char *target)
 {
 	const char *refusal =
-		kp_call_refusal(kp_cached_archive(f->held), c->want->key, target);
+		kp_archive_refusal(kp_cached_archive(f->held), kp_span_str(c->want->key),
+				   kp_span_str(target));
 	char path[KP_SHOWN_MAX];
 
 	kp_lookup_tell_lacks(c->lookup, f, c->want->key, target, refusal);

@@ -39,11 +39,7 @@ static bool no_memory(struct kp_toc_parser *p)
 static void fault(struct kp_toc_parser *p, struct kp_span key, struct kp_span arch,
 		  bool refused, const char *text)
 {
-	char k[512], a[128];
-
-	kp_faults_add(&p->toc->faults, refused, "toc: %s%s%s: %s",
-		      kp_text_escape(key, k, sizeof(k)), arch.size ? " " : "",
-		      kp_text_escape(arch, a, sizeof(a)), text);
+	kp_faults_add_entry(&p->toc->faults, key, arch, refused, text);
 }
 
 bool kp_toc_integer(struct kp_toc_parser *p, uint64_t *out)

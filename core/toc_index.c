@@ -397,15 +397,14 @@ bool kp_toc_find(const struct kp_toc *toc, struct kp_span key, struct kp_span ar
 void kp_toc_entry_fault(struct kp_toc *toc, const struct kp_toc_entry *e, bool refused,
 			const char *fmt, ...)
 {
-	char key[512], arch[128], text[200];
+	char text[200];
 	va_list ap;
 
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	kp_faults_add(&toc->faults, refused, "toc: %s %s: %s",
-		      kp_text_escape(kp_toc_key(toc, e->binary), key, sizeof(key)),
-		      kp_text_escape(toc->strings[e->arch], arch, sizeof(arch)), text);
+	kp_faults_add_entry(&toc->faults, kp_toc_key(toc, e->binary),
+			    toc->strings[e->arch], refused, text);
 }
 
 void kp_toc_filter(struct kp_toc *toc,
