@@ -123,7 +123,7 @@ kpack_error_t kp_frames_decode(struct kp_frames *f, void *buf, uint64_t size,
 			KP_TRY(refill(f, why));
 		n = ZSTD_decompressStream(f->zstd, &out, &f->in);
 		if (ZSTD_isError(n))
-			return reject(f, n, size, why);
+			return kp_zstd_fail(f, n, size, why);
 		f->in_frame = n != 0;
 		f->full = n != 0 && out.pos == out.size && f->into == KP_FRAMES_PIECES;
 		f->decoded += out.pos - before;
