@@ -3,6 +3,7 @@
 #include "frames.h"
 #include <stdlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 #include "codec.h"
 #include "limits.h"
 
@@ -122,8 +123,11 @@ kpack_error_t kp_frames_decode(struct kp_frames *f, void *buf, uint64_t size,
 		if (f->in.pos == f->in.size && f->stored_at < f->stored.size)
 			KP_TRY(refill(f, why));
 		n = ZSTD_decompressStream(f->zstd, &out, &f->in);
-		if (ZSTD_isError(n))
-			return kp_zstd_fail(f, n, size, why);
+		if (ZSTD_isError(n)) {
+			f->too_wide = ZSTD_getErrorCode(n) ==
+				      ZSTD_error_frameParameter_windowTooLarge;
+			return kp_zstd_fail(n, size, why);
+		}
 		f->in_frame = n != 0;
 		f->full = n != 0 && out.pos == out.size && f->into == KP_FRAMES_PIECES;
 		f->decoded += out.pos - before;
