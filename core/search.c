@@ -187,18 +187,18 @@ static const char *real_dir(struct kp_search_memo *memo, const char *dir)
 /* PATH in the real path of its directory. */
 static char *in_real_dir(struct kp_search_memo *memo, char *path, char *slash)
 {
-	const char *dir;
+	const char *dir, *name = slash + 1;
 	char *out;
 	size_t size;
 
 	*slash = '\0';
 	dir = real_dir(memo, path);
-	out = dir ? malloc(strlen(dir) + strlen(slash + 1) + 2) : NULL;
+	out = dir ? malloc(strlen(dir) + strlen(name) + 2) : NULL;
 	if (!out)
 		return NULL;
 	size = strcmp(dir, ".") == 0 ? 0 : strlen(dir);
 	memcpy(out, dir, size);
-	append(out, &size, slash + 1, strlen(slash + 1));
+	append(out, &size, name, strlen(name));
 	out[size] = '\0';
 	return out;
 }
