@@ -10,7 +10,7 @@
  *    `kpackfs` shows what archives hold as such files.
  *  - Loaded kernels are kept; the one that was not used for longest makes room.
  *
- *   cc -std=c11 -D_GNU_SOURCE library.c -o library -lrocm_kpack
+ *   cc -std=c11 -D_GNU_SOURCE library.c -o library $(pkg-config --cflags --libs rocm_kpack)
  *   library --device gfx942 --archives /opt/rocm/.kpack --legacy /mnt/kernels \
  *           --cache 2 256/single 512/double 256/single
  *

@@ -13,7 +13,8 @@
  * host's.  It takes the place of libamdhip64.so.5 for programs that need no more than this:
  *
  *   cc -std=c11 -D_GNU_SOURCE -shared -fPIC -pthread runtime.c -o libamdhip64.so.5 \
- *      -Wl,-soname,libamdhip64.so.5 -Wl,--version-script=runtime.map -lrocm_kpack
+ *      -Wl,-soname,libamdhip64.so.5 -Wl,--version-script=runtime.map \
+ *      $(pkg-config --cflags --libs rocm_kpack)
  *   LD_LIBRARY_PATH=. EXAMPLE_DEVICES="gfx1103 gfx90a:sramecc+:xnack-" PROGRAM
  *
  *   gpu 0 gfx1103: librocrand.so.1#0: 1234 bytes, crc32 0123abcd, from an archive
