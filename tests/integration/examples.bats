@@ -149,9 +149,6 @@ loads() { # LIBRARY FROM OPTION...
 @test "runtime: nothing is opened while a library is loaded" {
 	need_clang
 	command -v strace >/dev/null || skip "no strace"
-	case $KPACK_MODE in
-	asan | tsan) skip "sanitizers have a say in what is opened" ;;
-	esac
 	sources
 	for name in a b c; do
 		hip --offload-arch=gfx1201 -fPIC -c $name.hip -o $name.o
@@ -159,9 +156,14 @@ loads() { # LIBRARY FROM OPTION...
 	link -shared -fuse-ld=lld a.o b.o c.o -o libabc.so
 	kpack pack -q --group g libabc.so out
 	export LD_LIBRARY_PATH=$examples EXAMPLE_DEVICES=gfx1201
+	export ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 # which strace is in the way of
 	strace -f -o trace -e trace=%file,read "$stub/load" out/libabc.so
 	grep -q 'libamdhip64.so.5' trace
-	! grep -E '\.kpack|/proc/self/maps' trace || false
+	! grep -F .kpack trace || false
+	case $KPACK_MODE in
+	asan | tsan) ;; # they look into the maps themselves
+	*) ! grep -F /proc/self/maps trace || false ;;
+	esac
 	strace -f -o trace -e trace=%file,read "$stub/load" -c launch_b out/libabc.so 2>told
 	grep -q '\.kpack/g_gfx1201' trace
 	[ "$(wc -l <told)" = 1 ]

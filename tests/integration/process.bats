@@ -1,16 +1,10 @@
 #!/usr/bin/env bats
 # librocm_kpack in programs that load from constructors, unload it, fork, or are set-user-ID.
+# bats file_tags=plain
 
 load packing.bash
 
-plain() {
-	case ${KPACK_MODE-} in
-	asan | tsan) skip "a sanitizer's run time must be loaded before Python" ;;
-	esac
-}
-
 process() {
-	plain
 	$python "$tools/process.py" "$1" "$KPACK_BIN/librocm_kpack.so.0" "${@:2}"
 }
 
@@ -20,7 +14,6 @@ archive() {
 }
 
 @test "a constructor may load, while its library is being loaded itself" {
-	plain
 	archive
 	cat >user.c <<-'END'
 	#include <rocm_kpack/kpack.h>
@@ -67,7 +60,6 @@ archive() {
 
 @test "a program with more rights than its user is not told anything by the environment" {
 	[ "$(id -u)" = 0 ] || skip "only root can make such a program"
-	plain
 	archive
 	cat >asks.c <<-'END'
 	#include <rocm_kpack/kpack.h>

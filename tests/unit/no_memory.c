@@ -119,8 +119,6 @@ static void check_call(kpack_error_t (*call)(void **out, size_t *size))
 {
 	long n = 1, told = 0, before;
 
-	if (!MALLOC_FAILS)
-		skip();
 	for (long i = -1; i < n; i++) {
 		void *out = NULL;
 		size_t size = 0;
@@ -147,7 +145,7 @@ static void check_call(kpack_error_t (*call)(void **out, size_t *size))
 			fail_msg("allocation %ld of %ld: %ld are left", i, n,
 				 live - before);
 	}
-	assert_true(told > 5);
+	assert_true(told > 5 || !MALLOC_FAILS);
 }
 
 static void loading_says_so(void **state)
