@@ -16,9 +16,9 @@ struct kp_thread_error {
 /* What this thread keeps itself: its number, and what no archive keeps for it. */
 static _Thread_local struct {
 	uint64_t number; /* 0: none yet */
-	uint64_t without_node;
-	const char *instead; /* of the text for the lists WITHOUT_NODE */
 	char open[TEXT_SIZE];
+	uint64_t without_node; /* the lists that have none for it, whose text is here */
+	char text[TEXT_SIZE];
 } own;
 
 static uint64_t next_number(void)
@@ -67,18 +67,12 @@ static struct kp_thread_error *find(const struct kp_last_errors *l, uint64_t thr
 static struct kp_thread_error *add(struct kp_last_errors *l, uint64_t thread)
 {
 	_Atomic(struct kp_thread_error *) *list = &l->lists[thread % KP_LAST_ERROR_LISTS];
-	const char *instead =
-		"too many threads failed on this archive to keep the reason";
 	struct kp_thread_error *e = NULL;
 
-	if (atomic_fetch_add(&l->count, 1) < KP_ERROR_THREADS_MAX) {
-		instead = "out of memory for the reason";
+	if (atomic_fetch_add(&l->count, 1) < KP_ERROR_THREADS_MAX)
 		e = malloc(sizeof(*e));
-	}
 	if (!e) {
 		atomic_fetch_sub(&l->count, 1);
-		own.without_node = l->number;
-		own.instead = instead;
 		return NULL;
 	}
 	e->thread = thread;
@@ -100,8 +94,9 @@ void kp_last_errors_note(struct kp_last_errors *l, const char *text)
 	e = find(l, this_thread());
 	if (!e)
 		e = add(l, this_thread());
-	if (e)
-		snprintf(e->text, sizeof(e->text), "%s", text);
+	if (!e)
+		own.without_node = l->number;
+	snprintf(e ? e->text : own.text, TEXT_SIZE, "%s", text);
 }
 
 const char *kp_last_errors_text(const struct kp_last_errors *l)
@@ -113,5 +108,5 @@ const char *kp_last_errors_text(const struct kp_last_errors *l)
 	e = find(l, this_thread());
 	if (e)
 		return e->text;
-	return own.without_node == l->number ? own.instead : "";
+	return own.without_node == l->number ? own.text : "";
 }

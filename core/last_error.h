@@ -28,7 +28,7 @@ void kp_last_errors_fini(struct kp_last_errors *l);
 
 /*
  * TEXT is why this thread's call failed.  L is NULL for calls that have no archive yet.
- * Where a node cannot be had, the text becomes a static one that says so.
+ * A thread that cannot have a node keeps the text itself, for the L it failed on last.
  */
 void kp_last_errors_note(struct kp_last_errors *l, const char *text);
 

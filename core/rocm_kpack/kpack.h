@@ -190,8 +190,8 @@ KPACK_API const char *kpack_error_string(kpack_error_t code);
  * Why the last call of this thread that failed on ARCHIVE did so: one line that names
  * object, field and value.  "" when none failed.  A call that succeeds does not change
  * it.  ARCHIVE NULL: the last kpack_open of this thread that failed.  UTF-8 without
- * control bytes.  Of 4096 threads that failed on one archive the reasons are kept; of more,
- * and when memory is short, the text says that the reason is lost.
+ * control bytes.  For each archive the reasons of 4096 threads are kept; a thread beyond
+ * them, or when memory is short, has only the last such reason, and "" for older ones.
  *
  * The text is this thread's alone, borrowed until its next call on ARCHIVE, and no longer
  * than until kpack_close.

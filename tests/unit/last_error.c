@@ -345,16 +345,14 @@ static void *fail_once(void *arg)
 /* One after the other: a thread gets the ID and the stack of the one before it. */
 static void only_so_many_threads_are_remembered(void **state)
 {
-	static const char many[] =
-		"too many threads failed on this archive to keep the reason";
-	struct kp_last_errors errors = {0}, other = {0};
+	struct kp_last_errors errors = {0}, other = {0}, third = {0};
 
 	(void)state;
 	kp_last_errors_init(&errors);
 	kp_last_errors_init(&other);
+	kp_last_errors_init(&third);
 	for (unsigned i = 0; i < KP_ERROR_THREADS_MAX + 20; i++) {
-		struct one o = {&errors, i < KP_ERROR_THREADS_MAX ? "it failed" : many,
-				false};
+		struct one o = {&errors, "it failed", false};
 		pthread_t thread;
 
 		assert_int_equal(pthread_create(&thread, NULL, fail_once, &o), 0);
@@ -363,14 +361,21 @@ static void only_so_many_threads_are_remembered(void **state)
 			fail_msg("thread %u", i);
 	}
 	assert_int_equal(atomic_load(&errors.count), KP_ERROR_THREADS_MAX);
-	kp_last_errors_note(&errors, "lost");
-	assert_string_equal(kp_last_errors_text(&errors), many);
+	atomic_store(&third.count, KP_ERROR_THREADS_MAX);
+	kp_last_errors_note(&errors, "here");
+	assert_string_equal(kp_last_errors_text(&errors), "here");
 	assert_string_equal(kp_last_errors_text(&other), "");
 	kp_last_errors_note(&other, "kept");
 	assert_string_equal(kp_last_errors_text(&other), "kept");
-	assert_string_equal(kp_last_errors_text(&errors), many);
+	assert_string_equal(kp_last_errors_text(&errors), "here");
+	/* one that has no room either takes the place */
+	kp_last_errors_note(&third, "there");
+	assert_string_equal(kp_last_errors_text(&third), "there");
+	assert_string_equal(kp_last_errors_text(&errors), "");
+	assert_string_equal(kp_last_errors_text(&other), "kept");
 	kp_last_errors_fini(&errors);
 	kp_last_errors_fini(&other);
+	kp_last_errors_fini(&third);
 }
 
 static void children_of_a_fork_go_on(void **state)
