@@ -2,26 +2,10 @@
 # kpack pack as a packager uses it: options, names, adding, volumes, faults, and what is left
 # behind when it goes wrong.  That the objects are the right ones is roundtrip.bats' business.
 
-python=/usr/bin/python3
-tools=$BATS_TEST_DIRNAME
-export PYTHONDONTWRITEBYTECODE=1
+load packing.bash
 
-kpack() { timeout 120 "$KPACK_BIN/kpack" "$@"; }
 pack() { kpack pack -q --archives-only "$@"; }
-mkfat() { $python "$tools/mkfat.py" "$@"; }
 fatparse() { $python "$tools/fatparse.py" "$@"; }
-readkpack() { $python "$tools/readkpack.py" "$@"; }
-
-# A program on stdin that may use the Python tools as modules.
-py() { PYTHONPATH=$tools $python - "$@"; }
-
-setup() {
-	# not below bats' own directory, which other users may not search
-	T=$(mktemp -d /tmp/kpack-test-XXXXXX)
-	chmod 0755 "$T"
-	cd "$T"
-	export LC_ALL=C
-}
 
 teardown() {
 	cd /
@@ -35,19 +19,6 @@ sums() { # OUT
 	for a in "$1"/.kpack/*.kpack; do
 		readkpack sums "$a"
 	done | sort
-}
-
-# Run with OPTIONS...: the exit status must be STATUS, stderr must hold TEXT, stdout nothing,
-# and every line must begin as ours do.
-refused() { # STATUS TEXT OPTION...
-	local want=$1 text=$2
-	shift 2
-	status=0
-	kpack pack "$@" >refused.out 2>refused.err || status=$?
-	[ "$status" -eq "$want" ] || { echo "exit $status:"; cat refused.err; return 1; }
-	grep -qF -e "$text" refused.err || { echo "no '$text' in:"; cat refused.err; return 1; }
-	[ ! -s refused.out ]
-	! grep -vE '^(kpack|usage): ' refused.err || false
 }
 
 fails() { refused 1 "$1" --archives-only "${@:2}"; }

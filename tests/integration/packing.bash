@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# What tree.bats and inplace.bats share: tools, a directory for each test, refusals.
+# What the tests of packing share: tools, a directory for each test, refusals.
 
 python=/usr/bin/python3
 tools=$BATS_TEST_DIRNAME
@@ -28,6 +28,8 @@ teardown() {
 	rm -rf "$T"
 }
 
+# Run with OPTIONS...: the exit status must be STATUS, stderr must hold TEXT, stdout nothing,
+# and every line must begin as ours do.
 refused() { # STATUS TEXT OPTION...
 	local want=$1 text=$2
 	shift 2

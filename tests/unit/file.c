@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include "count_names.h"
 
 static char dir[] = "/tmp/kp-file-XXXXXX";
 static struct kpackx_error why;
@@ -28,19 +29,6 @@ static const char *in_dir(const char *name)
 
 	snprintf(p, sizeof(path[0]), "%s/%s", dir, name);
 	return p;
-}
-
-/* Names in the directory, hidden ones too. */
-static int count_names(void)
-{
-	DIR *d = opendir(dir);
-	int n = 0;
-
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n - 2;
 }
 
 static void assert_content(const char *name, const char *text)
@@ -196,7 +184,7 @@ static void a_file_appears_when_it_is_whole(void **state)
 	assert_int_equal(st.st_mode & 07777, 0644);
 	assert_int_equal(out.fd, -1);
 	kp_outfile_close(&out);
-	assert_int_equal(count_names(), 1);
+	assert_int_equal(count_names(dir), 1);
 }
 
 static void publishing_replaces(void **state)
@@ -205,7 +193,7 @@ static void publishing_replaces(void **state)
 	assert_int_equal(write_file("a", "old"), KPACK_SUCCESS);
 	assert_int_equal(write_file("a", "newer"), KPACK_SUCCESS);
 	assert_content("a", "newer");
-	assert_int_equal(count_names(), 1);
+	assert_int_equal(count_names(dir), 1);
 }
 
 static void nothing_remains_of_an_abandoned_file(void **state)
@@ -218,7 +206,7 @@ static void nothing_remains_of_an_abandoned_file(void **state)
 	kp_outfile_close(&out);
 	kp_outfile_close(&zeroed);
 	assert_true(fcntl(0, F_GETFD) >= 0);
-	assert_int_equal(count_names(), 0);
+	assert_int_equal(count_names(dir), 0);
 }
 
 static void a_failed_publish_leaves_nothing(void **state)
@@ -230,7 +218,7 @@ static void a_failed_publish_leaves_nothing(void **state)
 	assert_int_equal(kp_outfile_open(&out, dir, "a", 0666, &why), KPACK_SUCCESS);
 	assert_int_equal(kp_outfile_publish(&out, &why), KPACK_ERROR_IO_ERROR);
 	kp_outfile_close(&out);
-	assert_int_equal(count_names(), 1);
+	assert_int_equal(count_names(dir), 1);
 }
 
 static void names_with_slashes_and_lost_directories_are_refused(void **state)
@@ -279,10 +267,10 @@ static int write_without_tmpfile(void)
 	len = strlen(out.tmp_name);
 	if (out.tmp_name[0] != '.' || strcmp(out.tmp_name + len - 6, ".kpack") == 0)
 		return 2;
-	if (count_names() != 1 || access(in_dir(out.tmp_name), F_OK))
+	if (count_names(dir) != 1 || access(in_dir(out.tmp_name), F_OK))
 		return 3;
 	kp_outfile_close(&out);
-	if (count_names() != 0)
+	if (count_names(dir) != 0)
 		return 4;
 	return write_file("a.kpack", "text") ? 5 : 0;
 }
@@ -298,7 +286,7 @@ static void a_hidden_name_does_where_o_tmpfile_does_not(void **state)
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
 	assert_content("a.kpack", "text");
-	assert_int_equal(count_names(), 1);
+	assert_int_equal(count_names(dir), 1);
 }
 
 static void directories_are_made_on_the_way(void **state)

@@ -5,7 +5,6 @@
 #include "file.h"
 #include "limits.h"
 #include "rocm_kpack/kpack.h"
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -17,6 +16,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <cmocka.h>
+#include "count_names.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -40,18 +40,6 @@ static int remove_dir(void **state)
 {
 	(void)state;
 	return rmdir(dir);
-}
-
-static int count_names(void)
-{
-	DIR *d = opendir(dir);
-	int n = 0;
-
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n - 2;
 }
 
 static kpackx_writer_t opened_writer(const struct kpackx_writer_options *options)
@@ -95,7 +83,7 @@ static struct ab taken(const char *from)
 static struct ab finished(kpackx_writer_t w)
 {
 	finish_ok(w);
-	assert_int_equal(count_names(), 1);
+	assert_int_equal(count_names(dir), 1);
 	return taken(path);
 }
 
@@ -450,7 +438,7 @@ static void improper_options_are_refused(void **state)
 	assert_int_equal(kpackx_writer_open(path, NULL, NULL, &why),
 			 KPACK_ERROR_INVALID_ARGUMENT);
 	assert_null(w);
-	assert_int_equal(count_names(), 0);
+	assert_int_equal(count_names(dir), 0);
 }
 
 static void every_level_is_taken(void **state)
@@ -510,7 +498,7 @@ static void improper_places_are_refused(void **state)
 	name[200] = '/';
 	assert_no_place(name, KPACK_ERROR_FILE_NOT_FOUND, "No such file or directory");
 	unlink(file);
-	assert_int_equal(count_names(), 0);
+	assert_int_equal(count_names(dir), 0);
 }
 
 static void assert_group(const char *name, const char *group)
@@ -521,7 +509,7 @@ static void assert_group(const char *name, const char *group)
 
 	assert_int_equal(kpackx_writer_open(name, NULL, &w, &why), KPACK_SUCCESS);
 	finish_ok(w);
-	assert_int_equal(count_names(), 1);
+	assert_int_equal(count_names(dir), 1);
 	a = taken(name);
 	archive = read_back(&a);
 	assert_true(kp_span_is(kp_archive_group(archive), group));
@@ -603,7 +591,7 @@ static void assert_stays(struct ab *earlier)
 {
 	struct stat st;
 
-	assert_int_equal(count_names(), 1);
+	assert_int_equal(count_names(dir), 1);
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_ino, earlier->size);
 	unlink(path);
@@ -620,7 +608,7 @@ static void an_aborted_archive_leaves_what_was(void **state)
 	kpackx_writer_abort(w);
 	assert_stays(&earlier);
 	kpackx_writer_abort(opened_writer(NULL));
-	assert_int_equal(count_names(), 0);
+	assert_int_equal(count_names(dir), 0);
 }
 
 static void a_finished_archive_replaces_what_was(void **state)

@@ -4,7 +4,6 @@
 #include "codec.h"
 #include "file.h"
 #include "limits.h"
-#include <dirent.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -14,6 +13,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <cmocka.h>
+#include "count_names.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -31,18 +31,6 @@ static int remove_dir(void **state)
 {
 	(void)state;
 	return rmdir(dir);
-}
-
-static int count_names(void)
-{
-	DIR *d = opendir(dir);
-	int n = 0;
-
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n - 2;
 }
 
 static struct kp_writer *writer(kpack_compression_t scheme)
@@ -94,7 +82,7 @@ static struct ab published(struct kp_writer *w)
 	if (kp_writer_finish(w, &why) || kp_writer_publish(w, &why))
 		fail_msg("%s", why.text);
 	kp_writer_close(w);
-	assert_int_equal(count_names(), 1);
+	assert_int_equal(count_names(dir), 1);
 	snprintf(path, sizeof(path), "%s/a.kpack", dir);
 	assert_int_equal(kp_file_open(path, &fd, &st, &why), KPACK_SUCCESS);
 	a.size = (size_t)st.st_size;
@@ -590,9 +578,9 @@ static void nothing_remains_of_what_was_not_published(void **state)
 		}
 		if (stage > 1)
 			assert_int_equal(kp_writer_finish(w, &why), KPACK_SUCCESS);
-		assert_true(count_names() <= 1);
+		assert_true(count_names(dir) <= 1);
 		kp_writer_close(w);
-		assert_int_equal(count_names(), 0);
+		assert_int_equal(count_names(dir), 0);
 	}
 }
 
@@ -645,7 +633,7 @@ static void a_full_disk_is_an_error_and_leaves_nothing(void **state)
 			assert_int_not_equal(kp_writer_finish(w, &why), KPACK_SUCCESS);
 			assert_int_not_equal(kp_writer_publish(w, &why), KPACK_SUCCESS);
 			kp_writer_close(w);
-			assert_int_equal(count_names(), 0);
+			assert_int_equal(count_names(dir), 0);
 		}
 	}
 	free(data);
@@ -659,7 +647,7 @@ static void an_unfinished_archive_is_not_published(void **state)
 	add_frame(w, "data", 4);
 	assert_int_equal(kp_writer_publish(w, &why), KPACK_ERROR_INVALID_ARGUMENT);
 	kp_writer_close(w);
-	assert_int_equal(count_names(), 0);
+	assert_int_equal(count_names(dir), 0);
 }
 
 /* --- limits of the blob --------------------------------------------------------------- */
