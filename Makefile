@@ -33,7 +33,9 @@ endif
 WITH_ZLIB    ?= 1# read zlib-compressed bundles (old CCOB)
 WITH_JSON    ?= 1# --json
 WITH_OPENSSL ?= 1# SHA-256 in `kpack inspect`
-switches := ZLIB JSON OPENSSL
+WITH_SQLITE  ?= 1# rocFFT's and MIOpen's databases looked into
+WITH_YAML    ?= 1# TensileLibrary.yaml
+switches := ZLIB JSON OPENSSL SQLITE YAML
 
 # ---- configuration ----------------------------------------------------------
 
@@ -43,7 +45,8 @@ msgpack := $(shell $(PKG_CONFIG) --exists msgpack-c 2>/dev/null && echo msgpack-
 
 pkgs_core   := libzstd libelf libxxhash $(msgpack) $(if $(filter 1,$(WITH_ZLIB)),zlib)
 pkgs_fs     := fuse3
-pkgs_packer := $(if $(filter 1,$(WITH_JSON)),jansson) $(if $(filter 1,$(WITH_OPENSSL)),libcrypto)
+pkgs_packer := $(if $(filter 1,$(WITH_JSON)),jansson) $(if $(filter 1,$(WITH_OPENSSL)),libcrypto) \
+	$(if $(filter 1,$(WITH_SQLITE)),sqlite3) $(if $(filter 1,$(WITH_YAML)),yaml-0.1)
 pkgs        := $(pkgs_core) $(pkgs_fs) $(pkgs_packer)
 missing     := $(strip $(foreach p,$(pkgs),$(shell $(PKG_CONFIG) --exists $(p) 2>/dev/null || echo $(p))))
 
@@ -96,6 +99,7 @@ fuzz  := $(patsubst %.c,$(O)/%,$(filter-out tests/fuzz/replay.c,$(wildcard tests
 bench := $(patsubst %.c,$(O)/%,$(wildcard contrib/bench/*.c))
 stub  := $(O)/tests/stub/libamdhip64.so.5 $(O)/tests/stub/load $(O)/tests/stub/write \
 	$(O)/tests/stub/amd/librocm_kpack.so.0 $(O)/tests/stub/amd_client
+loaders := $(patsubst %.c,$(O)/%,$(wildcard tests/loaders/*.c))
 examples := $(addprefix $(O)/contrib/examples/,libamdhip64.so.5 library)
 
 programs := $(O)/kpack $(O)/kpack-pack $(O)/kpack-mark $(O)/kpackfs
@@ -108,6 +112,7 @@ say = $(if $(filter 1,$(V)),,@printf '  %-4s %s\n' $(1) $@;)
 all: $(programs) $(library) ## the programs and the library (default)
 units: $(units) ## the unit tests
 stub: $(stub)
+loaders: $(loaders) ## what opens kernel databases as the libraries do
 bench-programs: $(bench)
 examples: $(examples)
 
@@ -161,12 +166,18 @@ $(O)/tests/unit/%: $(O)/tests/unit/%.o $$(if $$(wildcard fs/$$*.c),$(O)/fs.a) \
 
 # A fuzz target is libFuzzer's in MODE=fuzz, else a program that replays files.
 ifeq ($(MODE),fuzz)
-$(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $(O)/librocm_kpack.a
-	$(call say,LINK)$(link) -fsanitize=fuzzer -o $@ $^ $(libs_core)
+$(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o \
+		$$(if $$(wildcard packer/$$*.c packer/library/$$*.c),$(O)/packer.a) $(O)/librocm_kpack.a
+	$(call say,LINK)$(link) -fsanitize=fuzzer -o $@ $^ $(libs_packer)
 else
-$(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/replay.o $(O)/librocm_kpack.a
-	$(call say,LINK)$(link) -o $@ $^ $(libs_core)
+$(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/replay.o \
+		$$(if $$(wildcard packer/$$*.c packer/library/$$*.c),$(O)/packer.a) $(O)/librocm_kpack.a
+	$(call say,LINK)$(link) -o $@ $^ $(libs_packer)
 endif
+
+# What opens kernel databases as the libraries do; it uses nothing of ours.
+$(O)/tests/loaders/%: $(O)/tests/loaders/%.o
+	$(call say,LINK)$(link) -o $@ $^ -lsqlite3 -llzma -lbz2 -lz -lcrypto -ldl
 
 # What loads converted binaries in tests: a HIP runtime of our own, and a program.
 $(O)/tests/stub/libamdhip64.so.5: $(O)/tests/stub/hip.o $(O)/tests/stub/fat.o $(O)/librocm_kpack.so \
@@ -202,7 +213,7 @@ $(O)/contrib/bench/%: $(O)/contrib/bench/%.o $(O)/librocm_kpack.a
 comma := ,
 
 -include $(patsubst %.o,%.d,$(core) $(fs) $(packer) $(addsuffix .o,$(units) $(fuzz) $(bench)) \
-	$(call objs,tests/stub/*.c contrib/examples/*.c))
+	$(call objs,tests/stub/*.c tests/loaders/*.c contrib/examples/*.c))
 
 # ---- tests ------------------------------------------------------------------
 

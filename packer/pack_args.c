@@ -22,6 +22,13 @@ enum {
 	OPT_LEVEL,
 	OPT_CHUNK,
 	OPT_VOLUME_SIZE,
+	OPT_DATABASES,
+	OPT_LIBRARIES,
+	OPT_LIBRARY_RULES,
+	OPT_SPLIT_ROCFFT,
+	OPT_ROWS,
+	OPT_CHECK,
+	OPT_PREFER,
 	OPT_JOBS,
 	OPT_FORCE,
 	OPT_JSON,
@@ -50,6 +57,18 @@ static const struct option_help options[] = {
 		       "cut larger objects into chunks that decode alone"},
 	[OPT_VOLUME_SIZE] = {0, "volume-size", "BYTES",
 			     "begin another volume before a blob passes this (4G)"},
+	[OPT_DATABASES] = {0, "databases", "WHAT",
+			   "kernel databases: packed (default), plain or both"},
+	[OPT_LIBRARIES] = {0, "libraries", "LIST",
+			   "whose databases, in the order they are asked; or none"},
+	[OPT_LIBRARY_RULES] = {0, "library-rules", "FILE",
+			       "more libraries, which FILE describes"},
+	[OPT_SPLIT_ROCFFT] = {0, "split-rocfft", NULL,
+			      "rocFFT's one database becomes one per target"},
+	[OPT_ROWS] = {0, "rows", NULL, "also an entry for each kernel of rocFFT's"},
+	[OPT_CHECK] = {0, "check", NULL, "first look for files that databases miss"},
+	[OPT_PREFER] = {0, "prefer", "SIDE",
+			"where a database's path has other bytes: input or output"},
 	[OPT_JOBS] = {0, "jobs", "N", "threads (all cores)"},
 	[OPT_FORCE] = {0, "force", NULL, "replace existing archives, do not add to them"},
 	[OPT_JSON] = {0, "json", NULL, "report as JSON"},
@@ -77,11 +96,13 @@ const struct command_help cmd_pack_help = {
 struct parser {
 	struct pack_args *args;
 	const char *family, *arches; /* --gfx-arch-family, --gfx-arches */
+	const char *libraries, *rules;
 	bool archives_only, in_place;
 };
 
 void pack_args_fini(struct pack_args *args)
 {
+	library_set_close(&args->libraries);
 	families_fini(&args->families);
 	arch_filter_fini(&args->filter);
 	free(args->group);
@@ -118,18 +139,49 @@ static int set_family(struct pack_args *args, const char *text)
 	return err ? refuse("family", text, err, &why) : EXIT_OK;
 }
 
+/* The number of TEXT among the NAMES, which a NULL ends; -1: it is none, which was told. */
+static int choose(const char *option, const char *text, const char *const *names)
+{
+	char known[128] = "";
+
+	for (int i = 0; names[i]; i++) {
+		if (strcmp(text, names[i]) == 0)
+			return i;
+		snprintf(known + strlen(known), sizeof(known) - strlen(known), "%s%s",
+			 i == 0         ? ""
+			 : names[i + 1] ? ", "
+					: " or ",
+			 names[i]);
+	}
+	options_usage(&cmd_pack_help, "--%s %s: not %s", option, text, known);
+	return -1;
+}
+
 static int set_scheme(struct pack_args *args, const char *text)
 {
-	static const char *const names[] = {"none", "zstd-per-kernel"};
+	static const char *const names[] = {"none", "zstd-per-kernel", NULL};
+	int n = choose("scheme", text, names);
 
-	for (int i = 0; i < 2; i++) {
-		if (strcmp(text, names[i]) == 0) {
-			args->how.scheme = (kpack_compression_t)i;
-			return EXIT_OK;
-		}
-	}
-	return options_usage(&cmd_pack_help,
-			     "--scheme %s: neither zstd-per-kernel nor none", text);
+	args->how.scheme = (kpack_compression_t)n;
+	return n < 0 ? EXIT_USAGE : EXIT_OK;
+}
+
+static int set_databases(struct pack_args *args, const char *text)
+{
+	static const char *const names[] = {"packed", "plain", "both", NULL};
+	int n = choose("databases", text, names);
+
+	args->databases = (enum pack_databases)n;
+	return n < 0 ? EXIT_USAGE : EXIT_OK;
+}
+
+static int set_prefer(struct pack_args *args, const char *text)
+{
+	static const char *const names[] = {"input", "output", NULL};
+	int n = choose("prefer", text, names);
+
+	args->prefer = n ? PREFER_OUTPUT : PREFER_INPUT;
+	return n < 0 ? EXIT_USAGE : EXIT_OK;
 }
 
 static int set_number(const char *option, const char *text, uint64_t low, uint64_t high,
@@ -218,6 +270,20 @@ static int set_option(struct parser *p, int row, const char *arg)
 	case OPT_VOLUME_SIZE:
 		return set_number("volume-size", arg, 1, KP_ZSTD_BLOB_MAX,
 				  &args->volume_size);
+	case OPT_DATABASES:
+		return set_databases(args, arg);
+	case OPT_LIBRARIES:
+		return set_word(&p->libraries, arg);
+	case OPT_LIBRARY_RULES:
+		return set_word(&p->rules, arg);
+	case OPT_SPLIT_ROCFFT:
+		return set_flag(&args->split_rocfft);
+	case OPT_ROWS:
+		return set_flag(&args->rows);
+	case OPT_CHECK:
+		return set_flag(&args->check);
+	case OPT_PREFER:
+		return set_prefer(args, arg);
 	case OPT_JOBS:
 		return set_jobs(args, arg);
 	case OPT_FORCE:
@@ -255,6 +321,25 @@ static int set_paper_family(struct parser *p)
 	if (err)
 		return refuse("gfx-arch-family", p->family, err, &why);
 	return set_arch(p->args, "gfx-arches", p->arches);
+}
+
+static int set_libraries(struct parser *p)
+{
+	struct pack_args *args = p->args;
+	struct kpackx_error why = {0};
+	kpack_error_t err;
+
+	if (args->databases == DATABASES_PLAIN && (args->split_rocfft || args->rows))
+		return options_usage(&cmd_pack_help,
+				     "--databases plain packs none: --split-rocfft and "
+				     "--rows have no meaning");
+	err = library_set_open(p->libraries, p->rules, &args->libraries, &why);
+	if (!err)
+		return EXIT_OK;
+	if (err == KPACK_ERROR_INVALID_ARGUMENT && !p->rules)
+		return options_usage(&cmd_pack_help, "--libraries: %s", why.text);
+	report_why(NULL, &why);
+	return err == KPACK_ERROR_INVALID_ARGUMENT ? EXIT_USAGE : EXIT_FAULT;
 }
 
 /* Operands stand for what no option gave. */
@@ -441,6 +526,8 @@ int pack_args_parse(struct pack_args *args, int argc, char **argv)
 	if (row == OPTIONS_STOP)
 		return o.status ? o.status : -1;
 	status = set_paper_family(&p);
+	if (!status)
+		status = set_libraries(&p);
 	if (!status)
 		status = set_mode(&p);
 	if (!status)

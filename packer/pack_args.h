@@ -5,6 +5,7 @@
 
 #include "archives.h"
 #include "family.h"
+#include "library/library.h"
 #include "pack.h"
 
 /* What becomes of the binaries. */
@@ -12,6 +13,20 @@ enum pack_mode {
 	PACK_TREE,     /* they go to the output, converted, with everything else */
 	PACK_IN_PLACE, /* they are converted where they are */
 	PACK_ARCHIVES, /* nothing */
+};
+
+/* What becomes of the files of kernel databases. */
+enum pack_databases {
+	DATABASES_PACKED, /* they go into archives and leave the tree */
+	DATABASES_PLAIN,  /* they stay what they are */
+	DATABASES_BOTH,   /* they go into archives and stay */
+};
+
+/* Whose bytes count when a path has others already. */
+enum pack_prefer {
+	PREFER_NONE, /* it is a fault */
+	PREFER_INPUT,
+	PREFER_OUTPUT,
 };
 
 struct pack_args {
@@ -24,6 +39,12 @@ struct pack_args {
 	struct families families;
 	struct pack_options how;
 	uint64_t volume_size;
+	struct library_set libraries; /* none with DATABASES_PLAIN, unless CHECK */
+	enum pack_databases databases;
+	enum pack_prefer prefer;
+	bool check;        /* look for missing files of databases first */
+	bool split_rocfft; /* a database for each GPU instead of the one for all */
+	bool rows;         /* also an entry for each of its rows */
 };
 
 /*

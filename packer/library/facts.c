@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+#include "facts.h"
+#include <msgpack.h>
+#include <stdlib.h>
+
+static int append(void *data, const char *bytes, size_t size)
+{
+	struct facts *f = data;
+
+	if (f->no_memory)
+		return -1;
+	if (f->cap - f->size < size) {
+		size_t cap = 2 * f->cap + size + 64;
+		uint8_t *bigger = realloc(f->pairs, cap);
+
+		f->no_memory = !bigger;
+		if (!bigger)
+			return -1;
+		f->pairs = bigger;
+		f->cap = cap;
+	}
+	memcpy(f->pairs + f->size, bytes, size);
+	f->size += size;
+	return 0;
+}
+
+static void pack_text(msgpack_packer *pk, struct kp_span text)
+{
+	msgpack_pack_str_with_body(pk, text.data ? (const void *)text.data : "",
+				   text.size);
+}
+
+/* Begin a pair: its name; the value follows. */
+static msgpack_packer begin(struct facts *f, const char *name)
+{
+	msgpack_packer pk;
+
+	msgpack_packer_init(&pk, f, append);
+	pack_text(&pk, kp_span_str(name));
+	f->count++;
+	return pk;
+}
+
+void facts_text(struct facts *f, const char *name, struct kp_span text)
+{
+	msgpack_packer pk = begin(f, name);
+
+	pack_text(&pk, text);
+}
+
+void facts_string(struct facts *f, const char *name, const char *text)
+{
+	facts_text(f, name, kp_span_str(text));
+}
+
+void facts_number(struct facts *f, const char *name, uint64_t number)
+{
+	msgpack_packer pk = begin(f, name);
+
+	msgpack_pack_uint64(&pk, number);
+}
+
+void facts_signed(struct facts *f, const char *name, int64_t number)
+{
+	msgpack_packer pk = begin(f, name);
+
+	msgpack_pack_int64(&pk, number);
+}
+
+void facts_real(struct facts *f, const char *name, double number)
+{
+	msgpack_packer pk = begin(f, name);
+
+	msgpack_pack_double(&pk, number);
+}
+
+void facts_flag(struct facts *f, const char *name, bool flag)
+{
+	msgpack_packer pk = begin(f, name);
+
+	if (flag)
+		msgpack_pack_true(&pk);
+	else
+		msgpack_pack_false(&pk);
+}
+
+void facts_bytes(struct facts *f, const char *name, struct kp_span bytes)
+{
+	msgpack_packer pk = begin(f, name);
+
+	msgpack_pack_bin_with_body(&pk, bytes.data ? (const void *)bytes.data : "",
+				   bytes.size);
+}
+
+void facts_numbers(struct facts *f, const char *name, const uint64_t *numbers, size_t n)
+{
+	msgpack_packer pk = begin(f, name);
+
+	msgpack_pack_array(&pk, n);
+	for (size_t i = 0; i < n; i++)
+		msgpack_pack_uint64(&pk, numbers[i]);
+}
+
+void facts_texts(struct facts *f, const char *name, const struct kp_span *texts, size_t n)
+{
+	msgpack_packer pk = begin(f, name);
+
+	msgpack_pack_array(&pk, n);
+	for (size_t i = 0; i < n; i++)
+		pack_text(&pk, texts[i]);
+}
+
+void facts_map(struct facts *f, const char *name, const struct facts *map)
+{
+	msgpack_packer pk = begin(f, name);
+
+	msgpack_pack_map(&pk, map->count);
+	append(f, (const char *)map->pairs, map->size);
+	f->no_memory |= map->no_memory;
+}
+
+/* What was written is known to be whole: walk over it by the types used above. */
+bool facts_has(const struct facts *f, const char *name)
+{
+	msgpack_unpacked value;
+	size_t off = 0;
+	bool found = false;
+
+	msgpack_unpacked_init(&value);
+	for (size_t i = 0; i < 2 * f->count && !found; i++) {
+		const msgpack_object *o = &value.data;
+
+		if (msgpack_unpack_next(&value, (const char *)f->pairs, f->size, &off) !=
+		    MSGPACK_UNPACK_SUCCESS)
+			break;
+		found = i % 2 == 0 && o->type == MSGPACK_OBJECT_STR &&
+			o->via.str.size == strlen(name) &&
+			memcmp(o->via.str.ptr, name, o->via.str.size) == 0;
+	}
+	msgpack_unpacked_destroy(&value);
+	return found;
+}
+
+struct facts facts_copy(const struct facts *f)
+{
+	struct facts copy = {.count = f->count, .no_memory = f->no_memory};
+
+	if (f->size)
+		append(&copy, (const char *)f->pairs, f->size);
+	return copy;
+}
+
+void facts_fini(struct facts *f)
+{
+	free(f->pairs);
+	*f = (struct facts){0};
+}

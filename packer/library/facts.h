@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the table of contents says about an entry besides where it is: pairs of a name and
+ * a value, collected as MessagePack.  Small and descriptive: no loader reads them.
+ */
+#ifndef FACTS_H
+#define FACTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "span.h"
+
+struct facts {
+	uint8_t *pairs; /* name, value, name, value ... */
+	size_t size, cap;
+	size_t count;   /* pairs */
+	bool no_memory; /* something was left out: the user of the facts must fail */
+};
+
+/* Add a pair.  A name is added once.  What has no value is simply not added. */
+void facts_text(struct facts *f, const char *name, struct kp_span text);
+void facts_string(struct facts *f, const char *name, const char *text);
+void facts_number(struct facts *f, const char *name, uint64_t number);
+void facts_signed(struct facts *f, const char *name, int64_t number);
+void facts_real(struct facts *f, const char *name, double number);
+void facts_flag(struct facts *f, const char *name, bool flag);
+void facts_bytes(struct facts *f, const char *name, struct kp_span bytes);
+void facts_numbers(struct facts *f, const char *name, const uint64_t *numbers, size_t n);
+void facts_texts(struct facts *f, const char *name, const struct kp_span *texts,
+		 size_t n);
+/* Add the pairs of MAP as one value, a map. */
+void facts_map(struct facts *f, const char *name, const struct facts *map);
+
+/* Is NAME there already? */
+bool facts_has(const struct facts *f, const char *name);
+
+/* An equal set, on its own memory. */
+struct facts facts_copy(const struct facts *f);
+void facts_fini(struct facts *f);
+
+#endif

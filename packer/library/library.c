@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: MIT */
+#include "library.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "rules.h"
+
+/* In the order in which they are asked. */
+static const struct library *const table[] = {
+	&library_rocblas,          &library_hipblaslt,
+	&library_hipsparselt,      &library_aotriton,
+	&library_rocfft,           &library_miopen,
+	&library_composablekernel, &library_hipkernelprovider,
+};
+#define TABLE_SIZE (sizeof(table) / sizeof(table[0]))
+
+/* --- objects ------------------------------------------------------------------------- */
+
+void library_object_fini(struct library_object *o)
+{
+	for (size_t i = 0; i < o->n_keys; i++)
+		free(o->keys[i]);
+	free(o->keys);
+	free(o->arches);
+	free(o->path);
+	free(o->warning);
+	facts_fini(&o->facts);
+	*o = (struct library_object){0};
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+kpack_error_t library_add_arch(struct library_object *o, const char *arch,
+			       struct kpackx_error *why)
+{
+	char(*bigger)[KP_TARGET_TEXT_MAX];
+
+	for (size_t i = 0; i < o->n_arches; i++)
+		if (strcmp(o->arches[i], arch) == 0)
+			return KPACK_SUCCESS;
+	bigger = realloc(o->arches, (o->n_arches + 1) * sizeof(*bigger));
+	if (!bigger)
+		return kp_fail_memory(why, sizeof(*bigger), "an architecture");
+	o->arches = bigger;
+	snprintf(bigger[o->n_arches++], sizeof(*bigger), "%s", arch);
+	qsort(bigger, o->n_arches, sizeof(*bigger), by_text);
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t library_add_key(struct library_object *o, struct kpackx_error *why,
+			      const char *fmt, ...)
+{
+	char **bigger = realloc(o->keys, (o->n_keys + 1) * sizeof(char *));
+	va_list args;
+	int n;
+
+	if (!bigger)
+		return kp_fail_memory(why, sizeof(char *), "a key");
+	o->keys = bigger;
+	va_start(args, fmt);
+	n = vasprintf(&bigger[o->n_keys], fmt, args);
+	va_end(args);
+	if (n < 0)
+		return kp_fail_memory(why, strlen(fmt), "a key");
+	o->n_keys++;
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t library_warn(struct library_object *o, struct kpackx_error *why,
+			   const char *fmt, ...)
+{
+	va_list args;
+	int n;
+
+	free(o->warning);
+	va_start(args, fmt);
+	n = vasprintf(&o->warning, fmt, args);
+	va_end(args);
+	if (n >= 0)
+		return KPACK_SUCCESS;
+	o->warning = NULL;
+	return kp_fail_memory(why, strlen(fmt), "a warning");
+}
+
+/* --- the libraries of a run ------------------------------------------------------------ */
+
+static const struct library *find_by_name(const struct rules *rules, struct kp_span name)
+{
+	for (size_t i = 0; i < rules_count(rules); i++)
+		if (kp_span_is(name, rules_library(rules, i)->name))
+			return rules_library(rules, i);
+	for (size_t i = 0; i < TABLE_SIZE; i++)
+		if (kp_span_is(name, table[i]->name))
+			return table[i];
+	return NULL;
+}
+
+static kpack_error_t fail_unknown(const struct rules *rules, struct kp_span name,
+				  struct kpackx_error *why)
+{
+	char known[512] = "";
+	size_t used = 0;
+
+	for (size_t i = 0; i < rules_count(rules) + TABLE_SIZE; i++) {
+		const struct library *l = i < rules_count(rules)
+						  ? rules_library(rules, i)
+						  : table[i - rules_count(rules)];
+		int n = snprintf(known + used, sizeof(known) - used, " %s", l->name);
+
+		if (n > 0 && (size_t)n < sizeof(known) - used)
+			used += (size_t)n;
+	}
+	known[used] = 0;
+	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+		       "'%.*s' is no library; known are%s, or none", (int)name.size,
+		       (const char *)name.data, known);
+}
+
+static kpack_error_t append(struct library_set *set, const struct library *library,
+			    struct kpackx_error *why)
+{
+	const struct library **bigger;
+
+	for (size_t i = 0; i < set->count; i++)
+		if (set->items[i] == library)
+			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				       "%s stands there twice", library->name);
+	bigger = realloc(set->items, (set->count + 1) * sizeof(*bigger));
+	if (!bigger)
+		return kp_fail_memory(why, sizeof(*bigger), "a library");
+	set->items = bigger;
+	set->items[set->count++] = library;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t add_all(struct library_set *set, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < rules_count(set->rules); i++)
+		KP_TRY(append(set, rules_library(set->rules, i), why));
+	for (size_t i = 0; i < TABLE_SIZE; i++)
+		if (find_by_name(set->rules, kp_span_str(table[i]->name)) == table[i])
+			KP_TRY(append(set, table[i], why));
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t add_list(struct library_set *set, const char *list,
+			      struct kpackx_error *why)
+{
+	const char *end;
+
+	if (strcmp(list, "none") == 0)
+		return KPACK_SUCCESS;
+	for (const char *item = list; item; item = *end ? end + 1 : NULL) {
+		const struct library *library;
+		struct kp_span name;
+
+		end = strchrnul(item, ',');
+		name = (struct kp_span){(const uint8_t *)item, (size_t)(end - item)};
+		library = find_by_name(set->rules, name);
+		if (!library)
+			return fail_unknown(set->rules, name, why);
+		KP_TRY(append(set, library, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t library_set_open(const char *list, const char *rules,
+			       struct library_set *out, struct kpackx_error *why)
+{
+	kpack_error_t err = KPACK_SUCCESS;
+
+	*out = (struct library_set){0};
+	if (rules) {
+		err = rules_read(rules, &out->rules, why);
+		if (err)
+			kp_fail_prefix(why, err, "%s", rules);
+	}
+	if (!err)
+		err = list ? add_list(out, list, why) : add_all(out, why);
+	if (err)
+		library_set_close(out);
+	return err;
+}
+
+void library_set_close(struct library_set *set)
+{
+	rules_free(set->rules);
+	free(set->items);
+	*set = (struct library_set){0};
+}
+
+/* --- finding --------------------------------------------------------------------------- */
+
+/* The file as it is asked about, open. */
+static kpack_error_t look(struct library_question *q, struct file_bytes *bytes,
+			  struct kpackx_error *why)
+{
+	if (q->source)
+		return KPACK_SUCCESS;
+	KP_TRY(file_tree_open(q->tree, q->file, bytes, why));
+	q->source = &bytes->source;
+	q->head_size = bytes->source.size < sizeof(q->head) ? (size_t)bytes->source.size
+							    : sizeof(q->head);
+	return kp_source_read(&bytes->source, 0, q->head, q->head_size, why);
+}
+
+static kpack_error_t begin_object(const struct library *library,
+				  const struct library_question *q,
+				  struct library_object *out, struct kpackx_error *why)
+{
+	const struct file_tree_item *item = &q->tree->items[q->file];
+
+	*out = (struct library_object){
+		.library = library->name,
+		.role = "file",
+		.size = q->source->size,
+		.path = strdup(item->path),
+		.mode = item->mode,
+	};
+	return out->path ? KPACK_SUCCESS
+			 : kp_fail_memory(why, strlen(item->path), "a path");
+}
+
+static kpack_error_t ask(const struct library_set *set, struct library_question *q,
+			 struct file_bytes *bytes, bool *found,
+			 struct library_object *out, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < set->count && !*found; i++) {
+		const struct library *library = set->items[i];
+		kpack_error_t err;
+
+		if (!library->probe(library, q))
+			continue;
+		KP_TRY(look(q, bytes, why));
+		err = begin_object(library, q, out, why);
+		if (!err)
+			err = library->check(library, q, found, out, why);
+		if (!err && *found && out->n_arches == 0)
+			err = library_add_arch(out, LIBRARY_NEUTRAL, why);
+		if (!err && out->facts.no_memory)
+			err = kp_fail_memory(why, out->facts.size, "metadata");
+		if (err || !*found)
+			library_object_fini(out);
+		if (err)
+			return err;
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t recognise(const struct library_set *set,
+			       const struct file_tree *tree, size_t file,
+			       struct library_object **slot, struct kpackx_error *why)
+{
+	struct library_question q = {
+		.tree = tree, .file = file, .path = tree->items[file].path};
+	struct file_bytes bytes = {.fd = -1};
+	struct library_object object = {0};
+	bool found = false;
+	kpack_error_t err = ask(set, &q, &bytes, &found, &object, why);
+
+	file_bytes_close(&bytes);
+	if (err || !found)
+		return err;
+	*slot = malloc(sizeof(object));
+	if (!*slot) {
+		library_object_fini(&object);
+		return kp_fail_memory(why, sizeof(object), "a file");
+	}
+	**slot = object;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t finish(const struct library_set *set, struct library_found *found,
+			    struct kpackx_error *why)
+{
+	for (size_t i = 0; i < set->count; i++)
+		if (set->items[i]->finish)
+			KP_TRY(set->items[i]->finish(set->items[i], found, why));
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t library_find_all(const struct library_set *set,
+			       const struct file_tree *tree, library_tell *tell,
+			       void *arg, struct library_found *out, size_t *faults,
+			       struct kpackx_error *why)
+{
+	kpack_error_t err = KPACK_SUCCESS;
+
+	*out = (struct library_found){tree, calloc(tree->count + 1, sizeof(void *))};
+	if (!out->objects)
+		return kp_fail_memory(why, tree->count * sizeof(void *), "files");
+	for (size_t i = 0; i < tree->count && err != KPACK_ERROR_OUT_OF_MEMORY; i++) {
+		struct kpackx_error fault = {0};
+
+		err = recognise(set, tree, i, &out->objects[i], &fault);
+		if (err == KPACK_ERROR_OUT_OF_MEMORY && why)
+			*why = fault;
+		if (!err || err == KPACK_ERROR_OUT_OF_MEMORY)
+			continue;
+		tell(arg, i, &fault);
+		++*faults;
+	}
+	if (err != KPACK_ERROR_OUT_OF_MEMORY)
+		err = finish(set, out, why);
+	if (err)
+		library_found_fini(out);
+	return err;
+}
+
+void library_found_fini(struct library_found *found)
+{
+	for (size_t i = 0; found->objects && i < found->tree->count; i++) {
+		if (found->objects[i])
+			library_object_fini(found->objects[i]);
+		free(found->objects[i]);
+	}
+	free(found->objects);
+	*found = (struct library_found){0};
+}
+
+kpack_error_t library_claim(const struct library *self, struct library_found *found,
+			    size_t file, struct library_object **out,
+			    struct kpackx_error *why)
+{
+	struct library_question q = {
+		.tree = found->tree, .file = file, .path = found->tree->items[file].path};
+	struct file_bytes bytes = {.fd = -1};
+	struct library_object *object = calloc(1, sizeof(*object));
+	kpack_error_t err;
+
+	if (!object)
+		return kp_fail_memory(why, sizeof(*object), "a file");
+	err = look(&q, &bytes, why);
+	if (!err)
+		err = begin_object(self, &q, object, why);
+	file_bytes_close(&bytes);
+	if (err) {
+		library_object_fini(object);
+		free(object);
+		return err;
+	}
+	found->objects[file] = object;
+	*out = object;
+	return KPACK_SUCCESS;
+}
