@@ -13,39 +13,61 @@
 bool arch_of_directory(struct kp_span name, char out[KP_TARGET_TEXT_MAX], bool *variant);
 
 /*
- * The target ID at the end of a file name's stem: the last and longest that is there, before
- * or after the endings (.dat.zlib) and words like _Mapping.  false: there is none.
+ * The target ID in a file's name: the last that stands there between characters that are no
+ * letters or digits, with all the features that follow it.  A number that goes on (gfx942130,
+ * gfx90a68) and a family (gfx11xx) are none.  false: there is none.
  */
 bool arch_of_name(struct kp_span name, char out[KP_TARGET_TEXT_MAX]);
 
-/* Does the path look like that of a file for one GPU: gfx and digits in some component? */
+/* Does the path look like that of a file for one GPU: gfx and a digit in some component? */
 bool arch_in_path(const char *path);
 
-/* The Nth component after the directories DIR ("rocblas/library") of PATH, wherever those
- * stand in it; N 0 is the first.  Empty: there is none.  REST: all behind DIR. */
+/*
+ * May what is named A be code for B?  The same processor, or one the generic target of the
+ * other, and no feature stated with both signs.  Both canonical.
+ */
+bool arch_agrees(const char *a, const char *b);
+
+/*
+ * What two canonical IDs that agree say together: the one that says more.
+ */
+const char *arch_more_exact(const char *a, const char *b);
+
+/* What stands behind the directories DIR ("rocblas/library") of PATH, wherever those stand in
+ * it; the first time they do.  false: nowhere, or nothing behind. */
 bool path_below(const char *path, const char *dir, struct kp_span *rest);
+/* The Nth component, from 0; empty: there is none. */
 struct kp_span path_component(struct kp_span rest, size_t n);
 size_t path_depth(struct kp_span rest);     /* components */
 struct kp_span path_name(const char *path); /* the last component */
 
 /* What a file's bytes are, and the targets that they state. */
 struct content {
-	const char
-		*container; /* "elf", "ccob", "bundle", "msgpack", "zlib", "aks2", "zip",
-				* "sqlite", "text"; "" when unknown */
+	/* "elf" (AMDGPU), "host-elf", "ccob", "bundle", "msgpack", "zlib", "aks2", "zip",
+	 * "sqlite", "text"; "" when empty or unknown */
+	const char *container;
 	char (*arches)[KP_TARGET_TEXT_MAX]; /* of code objects: sorted, each once */
 	size_t n_arches;
+	/* A code object or bundle that ends early or is not well-formed: nothing of
+	 * it is believed, and FAULT says what is wrong. */
+	bool damaged;
+	struct kpackx_error fault;
 };
 
-/* Look at the content.  A damaged bundle or code object is an error. */
+/* Look at the content.  IO_ERROR, OUT_OF_MEMORY. */
 kpack_error_t content_look(const struct library_question *q, struct content *out,
 			   struct kpackx_error *why);
 void content_fini(struct content *c);
 
+/* The container alone, from the question's first bytes. */
+const char *content_container(const struct library_question *q);
+
 /*
  * Decide for which GPUs the file is and put that into OUT: NAMED is what directory or name
- * say ("" nothing).  What code objects state is authoritative; that they contradict the
- * name becomes OUT's warning.  Without anything the file is neutral.  Adds the fact "container".
+ * say, canonical ("" nothing).  What code objects state is authoritative; that they contradict
+ * the name, or are damaged, becomes OUT's warning.  A bundle for several GPUs is for
+ * the one that is named, else neutral.  Without anything the file is neutral.
+ * Adds the fact "container".
  */
 kpack_error_t arch_decide(const struct library_question *q, const char *named,
 			  struct library_object *out, struct kpackx_error *why);

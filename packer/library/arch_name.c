@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+#include "arch_name.h"
+
+/* Digits of a processor's number: gfx600 ... gfx1310, with a letter gfx90a. */
+enum { NUMBER_MIN = 3, NUMBER_MAX = 4 };
+
+static bool is_digit(uint8_t c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static bool is_lower(uint8_t c)
+{
+	return c >= 'a' && c <= 'z';
+}
+
+static bool is_word(uint8_t c)
+{
+	return is_digit(c) || is_lower(c) || (c >= 'A' && c <= 'Z');
+}
+
+static struct kp_span head(struct kp_span s, size_t n)
+{
+	return (struct kp_span){s.data, n};
+}
+
+static struct kp_span tail(struct kp_span s, size_t n)
+{
+	/* an empty span may have no address */
+	return (struct kp_span){n ? s.data + n : s.data, s.size - n};
+}
+
+static size_t count_digits(struct kp_span s, size_t from)
+{
+	size_t n = 0;
+
+	while (from + n < s.size && is_digit(s.data[from + n]))
+		n++;
+	return n;
+}
+
+/* Does a word end at byte N of S? */
+static bool ends_at(struct kp_span s, size_t n)
+{
+	return n == s.size || (n < s.size && !is_word(s.data[n]));
+}
+
+/* --- a target ID at the start of a text ------------------------------------------------ */
+
+/* Bytes of "gfx9-generic" or "gfx10-3-generic" at the start of S, or 0. */
+static size_t generic_size(struct kp_span s)
+{
+	static const char word[] = "-generic";
+	size_t n = 3 + count_digits(s, 3), minor;
+
+	if (n == 3 || n > 3 + NUMBER_MAX)
+		return 0;
+	if (n < s.size && s.data[n] == '-') {
+		minor = count_digits(s, n + 1);
+		if (minor && minor <= NUMBER_MAX)
+			n += 1 + minor;
+	}
+	if (!kp_span_starts(tail(s, n), word, sizeof(word) - 1))
+		return 0;
+	n += sizeof(word) - 1;
+	return ends_at(s, n) ? n : 0;
+}
+
+/* Bytes of "gfx1100" or "gfx90a" at the start of S, whatever comes then; or 0. */
+static size_t number_size(struct kp_span s)
+{
+	size_t digits = count_digits(s, 3), n = 3 + digits;
+	bool letter = n < s.size && s.data[n] >= 'a' && s.data[n] <= 'f';
+
+	n += letter;
+	if (kp_processor_by_name(head(s, n)))
+		return n;
+	return digits + letter >= NUMBER_MIN && digits <= NUMBER_MAX ? n : 0;
+}
+
+/* Bytes of "v0" and the like that names a stepping, behind N bytes of S; or 0. */
+static size_t stepping_size(struct kp_span s, size_t n)
+{
+	size_t digits = n < s.size && s.data[n] == 'v' ? count_digits(s, n + 1) : 0;
+
+	return digits && ends_at(s, n + 1 + digits) ? 1 + digits : 0;
+}
+
+/* Bytes of "-xnack+" or ":sramecc-" behind N bytes of S; or 0. */
+static size_t feature_size(struct kp_span s, size_t n)
+{
+	static const char *const names[] = {"xnack", "sramecc"};
+	struct kp_span rest;
+
+	if (n >= s.size || (s.data[n] != '-' && s.data[n] != ':'))
+		return 0;
+	rest = tail(s, n + 1);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		size_t size = strlen(names[i]);
+
+		if (kp_span_starts(rest, names[i], size) && rest.size > size &&
+		    (rest.data[size] == '+' || rest.data[size] == '-') &&
+		    ends_at(rest, size + 1))
+			return 2 + size;
+	}
+	return 0;
+}
+
+static bool format(struct kp_span id, char out[KP_TARGET_TEXT_MAX])
+{
+	struct kp_target target;
+
+	if (kp_target_parse(id, &target, NULL) != KPACK_SUCCESS)
+		return false;
+	kp_target_format(&target, out);
+	return true;
+}
+
+/*
+ * The target ID that S begins with: its bytes, or 0.  Features that the processor has not, or
+ * that stand there twice, are not part of it.
+ */
+static size_t take_target(struct kp_span s, char out[KP_TARGET_TEXT_MAX])
+{
+	size_t n, more, stepping;
+
+	if (!kp_span_starts(s, "gfx", 3))
+		return 0;
+	n = generic_size(s);
+	if (n == 0) {
+		n = number_size(s);
+		stepping = n ? stepping_size(s, n) : 0;
+		if (n == 0 || !(stepping || ends_at(s, n)) || !format(head(s, n), out))
+			return 0;
+		if (stepping)
+			return n + stepping;
+	} else if (!format(head(s, n), out)) {
+		return 0;
+	}
+	while ((more = feature_size(s, n)) && format(head(s, n + more), out))
+		n += more;
+	return n;
+}
+
+/* --- names ------------------------------------------------------------------------------ */
+
+/* "-strict" behind a processor: a word of letters and digits. */
+static bool is_variant_word(struct kp_span s)
+{
+	if (s.size < 2 || s.data[0] != '-' || !is_lower(s.data[1]))
+		return false;
+	for (size_t i = 1; i < s.size; i++)
+		if (!is_lower(s.data[i]) && !is_digit(s.data[i]))
+			return false;
+	return true;
+}
+
+bool arch_of_directory(struct kp_span name, char out[KP_TARGET_TEXT_MAX], bool *variant)
+{
+	size_t n = take_target(name, out), number = n ? number_size(name) : 0;
+	bool other = n && (n < name.size || (number && stepping_size(name, number)));
+
+	if (variant)
+		*variant = other;
+	return n && (n == name.size || is_variant_word(tail(name, n)));
+}
+
+bool arch_of_name(struct kp_span name, char out[KP_TARGET_TEXT_MAX])
+{
+	char found[KP_TARGET_TEXT_MAX];
+	bool any = false;
+
+	for (size_t i = 0; i < name.size; i++) {
+		if (name.data[i] != 'g' || (i && is_word(name.data[i - 1])) ||
+		    !take_target(tail(name, i), found))
+			continue;
+		memcpy(out, found, sizeof(found));
+		any = true;
+	}
+	return any;
+}
+
+bool arch_in_path(const char *path)
+{
+	for (const char *p = path; (p = strstr(p, "gfx")); p += 3)
+		if (is_digit((uint8_t)p[3]))
+			return true;
+	return false;
+}
+
+/* --- paths ------------------------------------------------------------------------------ */
+
+bool path_below(const char *path, const char *dir, struct kp_span *rest)
+{
+	size_t n = strlen(dir);
+
+	for (const char *p = path; (p = strstr(p, dir)); p++) {
+		if ((p != path && p[-1] != '/') || p[n] != '/' || !p[n + 1])
+			continue;
+		*rest = kp_span_str(p + n + 1);
+		return true;
+	}
+	return false;
+}
+
+struct kp_span path_component(struct kp_span rest, size_t n)
+{
+	for (;; n--) {
+		const uint8_t *end = rest.size ? memchr(rest.data, '/', rest.size) : NULL;
+		size_t size = end ? (size_t)(end - rest.data) : rest.size;
+
+		if (n == 0)
+			return head(rest, size);
+		if (!end)
+			return (struct kp_span){rest.data, 0};
+		rest = tail(rest, size + 1);
+	}
+}
+
+size_t path_depth(struct kp_span rest)
+{
+	size_t depth = rest.size ? 1 : 0;
+
+	for (size_t i = 0; i < rest.size; i++)
+		depth += rest.data[i] == '/';
+	return depth;
+}
+
+struct kp_span path_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return kp_span_str(slash ? slash + 1 : path);
+}
+
+/* --- do two agree? ------------------------------------------------------------------------ */
+
+/* The processor without the word of its stepping: gfx1250-strict is a gfx1250. */
+static void drop_stepping(struct kp_target *t)
+{
+	char *dash = strchr(t->processor, '-');
+
+	if (dash && !strstr(t->processor, "-generic"))
+		*dash = '\0';
+}
+
+static bool covers(const char *generic, const char *processor)
+{
+	const char *const *m = kp_generic_members(kp_span_str(generic));
+
+	for (; m && *m; m++)
+		if (strcmp(*m, processor) == 0)
+			return true;
+	return false;
+}
+
+static bool opposite(enum kp_feature a, enum kp_feature b)
+{
+	return a != KP_FEATURE_ANY && b != KP_FEATURE_ANY && a != b;
+}
+
+bool arch_agrees(const char *a, const char *b)
+{
+	struct kp_target x, y;
+
+	if (kp_target_parse(kp_span_str(a), &x, NULL) != KPACK_SUCCESS ||
+	    kp_target_parse(kp_span_str(b), &y, NULL) != KPACK_SUCCESS)
+		return strcmp(a, b) == 0;
+	drop_stepping(&x);
+	drop_stepping(&y);
+	if (opposite(x.xnack, y.xnack) || opposite(x.sramecc, y.sramecc))
+		return false;
+	return strcmp(x.processor, y.processor) == 0 ||
+	       covers(x.processor, y.processor) || covers(y.processor, x.processor);
+}
+
+static int exactness(const char *id)
+{
+	struct kp_target t;
+
+	if (kp_target_parse(kp_span_str(id), &t, NULL) != KPACK_SUCCESS)
+		return 0;
+	return (kp_generic_members(kp_span_str(t.processor)) ? 0 : 4) +
+	       (t.xnack != KP_FEATURE_ANY) + (t.sramecc != KP_FEATURE_ANY);
+}
+
+const char *arch_more_exact(const char *a, const char *b)
+{
+	return exactness(b) > exactness(a) ? b : a;
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/* What a file's bytes are.  Code objects and bundles are listed, never decoded. */
+#include <elf.h>
+#include <stdlib.h>
+#include "arch_name.h"
+#include "format/format.h"
+
+/* --- the container ------------------------------------------------------------------------ */
+
+static const struct {
+	const char *name, *magic;
+	size_t size;
+} magics[] = {
+	{"ccob", "CCOB", 4},  {"bundle", "__CLANG_OFFLOAD_BUNDLE__", 24},
+	{"aks2", "AKS2", 4},  {"zip", "PK\3\4", 4},
+	{"zip", "PK\5\6", 4}, {"sqlite", "SQLite format 3", 16},
+};
+
+/* An ELF header whose fields are possible: a magic alone is not enough to turn a file away. */
+static const char *elf_kind(struct kp_span s)
+{
+	if (s.size < 20 || s.data[EI_VERSION] != EV_CURRENT ||
+	    (s.data[EI_CLASS] != ELFCLASS32 && s.data[EI_CLASS] != ELFCLASS64) ||
+	    (s.data[EI_DATA] != ELFDATA2LSB && s.data[EI_DATA] != ELFDATA2MSB))
+		return "";
+	return kp_le16(s.data + offsetof(Elf64_Ehdr, e_machine)) == EM_AMDGPU
+		       ? "elf"
+		       : "host-elf";
+}
+
+/* Bytes of the UTF-8 character that begins with C, or 0. */
+static size_t char_size(uint8_t c)
+{
+	return c < 0x80   ? 1
+	       : c < 0xc2 ? 0
+	       : c < 0xe0 ? 2
+	       : c < 0xf0 ? 3
+	       : c < 0xf5 ? 4
+			  : 0;
+}
+
+static bool is_control(uint8_t c)
+{
+	return (c < 0x20 && !strchr("\t\n\v\f\r\033", c)) || c == 0 || c == 0x7f;
+}
+
+/* Of UTF-8, no control bytes; the last character may be cut off. */
+static bool is_text(struct kp_span s)
+{
+	for (size_t i = 0; i < s.size;) {
+		size_t n = char_size(s.data[i]);
+
+		if (n == 0 || is_control(s.data[i]))
+			return false;
+		for (i++; --n && i < s.size; i++)
+			if ((s.data[i] & 0xc0) != 0x80)
+				return false;
+	}
+	return s.size > 0;
+}
+
+/* RFC 1950: deflate, a window of at most 32 KiB, a check of the two bytes, no dictionary. */
+static bool is_zlib(struct kp_span s)
+{
+	return s.size > 2 && (s.data[0] & 0x0f) == 8 && s.data[0] >> 4 <= 7 &&
+	       (s.data[0] << 8 | s.data[1]) % 31 == 0 && !(s.data[1] & 0x20);
+}
+
+/* A map or an array of more than one thing: what databases begin with. */
+static bool is_msgpack(struct kp_span s)
+{
+	return s.size > 1 && ((s.data[0] >= 0x80 && s.data[0] <= 0x9f) ||
+			      (s.data[0] >= 0xdc && s.data[0] <= 0xdf));
+}
+
+const char *content_container(const struct library_question *q)
+{
+	struct kp_span s = {q->head, q->head_size};
+
+	for (size_t i = 0; i < sizeof(magics) / sizeof(magics[0]); i++)
+		if (kp_span_starts(s, magics[i].magic, magics[i].size))
+			return magics[i].name;
+	if (kp_span_starts(s, ELFMAG, SELFMAG))
+		return elf_kind(s);
+	return is_text(s) ? "text" : is_zlib(s) ? "zlib" : is_msgpack(s) ? "msgpack" : "";
+}
+
+/* --- the targets -------------------------------------------------------------------------- */
+
+/* There are some 60 processors, some with features: more is no bundle that anybody made. */
+enum { TARGETS_MAX = 256 };
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+/* Of GPUs that have a name: not SPIR-V, and not numbers of processors to come. */
+static kpack_error_t add_arch(struct content *c, const char *arch,
+			      struct kpackx_error *why)
+{
+	char(*bigger)[KP_TARGET_TEXT_MAX];
+
+	if (strncmp(arch, "gfx", 3) != 0)
+		return KPACK_SUCCESS;
+	for (size_t i = 0; i < c->n_arches; i++)
+		if (strcmp(c->arches[i], arch) == 0)
+			return KPACK_SUCCESS;
+	if (c->n_arches == TARGETS_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "entries for more than %d GPUs", TARGETS_MAX);
+	bigger = realloc(c->arches, (c->n_arches + 1) * sizeof(*bigger));
+	if (!bigger)
+		return kp_fail_memory(why, sizeof(*bigger), "an architecture");
+	c->arches = bigger;
+	memcpy(bigger[c->n_arches++], arch, strlen(arch) + 1);
+	return KPACK_SUCCESS;
+}
+
+/* Bytes behind a code object do no harm: only its own headers are looked at. */
+static kpack_error_t scan_code_object(const struct kp_source *src,
+				      struct kp_containers *list,
+				      struct kpackx_error *why)
+{
+	struct kp_container c = {.format = &kp_format_code_object};
+
+	return c.format->parse(src, 0, &c, list, why);
+}
+
+static kpack_error_t list_targets(const struct library_question *q, struct content *c,
+				  struct kpackx_error *why)
+{
+	struct kp_containers list = {0};
+	kpack_error_t err = strcmp(c->container, "elf") == 0
+				    ? scan_code_object(q->source, &list, why)
+				    : kp_containers_scan(q->source, &list, why);
+
+	for (size_t i = 0; !err && i < list.n_images; i++)
+		if (!list.images[i].host)
+			err = add_arch(c, list.images[i].arch, why);
+	kp_containers_fini(&list);
+	return err;
+}
+
+kpack_error_t content_look(const struct library_question *q, struct content *out,
+			   struct kpackx_error *why)
+{
+	kpack_error_t err;
+
+	*out = (struct content){.container = content_container(q)};
+	if (strcmp(out->container, "elf") != 0 && strcmp(out->container, "ccob") != 0 &&
+	    strcmp(out->container, "bundle") != 0)
+		return KPACK_SUCCESS;
+	err = list_targets(q, out, &out->fault);
+	if (err == KPACK_ERROR_OUT_OF_MEMORY || err == KPACK_ERROR_IO_ERROR) {
+		if (why)
+			*why = out->fault;
+		content_fini(out);
+		return err;
+	}
+	/* what this build cannot read is not damaged */
+	out->damaged = err && err != KPACK_ERROR_NOT_IMPLEMENTED;
+	if (err)
+		out->n_arches = 0;
+	if (out->n_arches > 1)
+		qsort(out->arches, out->n_arches, sizeof(*out->arches), by_text);
+	return KPACK_SUCCESS;
+}
+
+void content_fini(struct content *c)
+{
+	free(c->arches);
+	c->arches = NULL;
+	c->n_arches = 0;
+}
+
+/* --- the decision -------------------------------------------------------------------------- */
+
+static kpack_error_t decide_one(const char *named, const char *stated,
+				struct library_object *out, struct kpackx_error *why)
+{
+	KP_TRY(library_add_arch(out, stated, why));
+	if (!*named || arch_agrees(named, stated))
+		return KPACK_SUCCESS;
+	return library_warn(out, why,
+			    "named for %s, but its code is for %s: packed as %s", named,
+			    stated, stated);
+}
+
+static size_t count_agreeing(const struct content *c, const char *named)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->n_arches; i++)
+		n += arch_agrees(named, c->arches[i]);
+	return n;
+}
+
+static kpack_error_t decide_bundle(const char *named, const struct content *c,
+				   struct library_object *out, struct kpackx_error *why)
+{
+	size_t agreeing = *named ? count_agreeing(c, named) : 0;
+	const char *arch = agreeing ? named : LIBRARY_NEUTRAL;
+
+	KP_TRY(library_add_arch(out, arch, why));
+	if (!*named || agreeing == c->n_arches)
+		return KPACK_SUCCESS;
+	return library_warn(
+		out, why,
+		"named for %s, but its code is for %s and %zu more: packed as %s", named,
+		c->arches[0], c->n_arches - 1, arch);
+}
+
+static kpack_error_t decide_by_name(const char *named, const struct content *c,
+				    struct library_object *out, struct kpackx_error *why)
+{
+	KP_TRY(library_add_arch(out, *named ? named : LIBRARY_NEUTRAL, why));
+	if (!c->damaged)
+		return KPACK_SUCCESS;
+	return library_warn(out, why, "damaged, packed as it is: %s", c->fault.text);
+}
+
+kpack_error_t arch_decide(const struct library_question *q, const char *named,
+			  struct library_object *out, struct kpackx_error *why)
+{
+	struct content c;
+	kpack_error_t err;
+
+	KP_TRY(content_look(q, &c, why));
+	if (*c.container)
+		facts_string(&out->facts, "container", c.container);
+	if (c.n_arches == 0)
+		err = decide_by_name(named, &c, out, why);
+	else if (c.n_arches == 1)
+		err = decide_one(named, c.arches[0], out, why);
+	else
+		err = decide_bundle(named, &c, out, why);
+	content_fini(&c);
+	return err;
+}
