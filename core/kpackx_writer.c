@@ -291,7 +291,10 @@ static kpack_error_t make_metadata(struct addition *a, struct kpackx_error *why)
 	if (o->target)
 		meta.target = kp_span_str(o->target);
 	memcpy(meta.xxh3, a->content.hash, sizeof(meta.xxh3));
-	KP_TRY(kp_metadata_write(&meta, a->texts, o->n_texts, &map, &size, why));
+	KP_TRY(kp_metadata_write(
+		&meta,
+		&(struct kp_metadata_more){.texts = a->texts, .n_texts = o->n_texts},
+		&map, &size, why));
 	a->entry.metadata = (struct kp_span){map, size};
 	return KPACK_SUCCESS;
 }

@@ -39,15 +39,28 @@ static int pack_value(msgpack_packer *pk, const struct kp_meta *meta, int field)
 	}
 }
 
+static int pack_more(msgpack_packer *pk, const struct kp_metadata_more *more)
+{
+	int failed = 0;
+
+	for (size_t i = 0; i < more->n_texts && !failed; i++)
+		failed = pack_text(pk, kp_span_str(more->texts[i].name)) ||
+			 pack_text(pk, kp_span_str(more->texts[i].text));
+	if (!failed && more->pairs.size)
+		failed = pk->callback(pk->data, (const char *)more->pairs.data,
+				      more->pairs.size);
+	return failed;
+}
+
 static int pack_map(msgpack_packer *pk, const struct kp_meta *meta,
-		    const struct kpackx_text *texts, size_t n_texts)
+		    const struct kp_metadata_more *more)
 {
 	const bool has[FIELDS] = {
 		[PATH] = meta->path.data, [TARGET] = meta->target.data,
 		[XXH3] = meta->has_xxh3,  [MODE] = meta->mode,
 		[CHUNK] = meta->chunk,
 	};
-	size_t pairs = n_texts;
+	size_t pairs = more ? more->n_texts + more->n_pairs : 0;
 	int failed;
 
 	for (int i = 0; i < FIELDS; i++)
@@ -57,22 +70,19 @@ static int pack_map(msgpack_packer *pk, const struct kp_meta *meta,
 		if (has[i])
 			failed = pack_text(pk, kp_span_str(names[i])) ||
 				 pack_value(pk, meta, i);
-	for (size_t i = 0; i < n_texts && !failed; i++)
-		failed = pack_text(pk, kp_span_str(texts[i].name)) ||
-			 pack_text(pk, kp_span_str(texts[i].text));
-	return failed;
+	return failed || (more && pack_more(pk, more));
 }
 
 kpack_error_t kp_metadata_write(const struct kp_meta *meta,
-				const struct kpackx_text *texts, size_t n_texts,
-				uint8_t **map, size_t *size, struct kpackx_error *why)
+				const struct kp_metadata_more *more, uint8_t **map,
+				size_t *size, struct kpackx_error *why)
 {
 	msgpack_sbuffer buf;
 	msgpack_packer pk;
 
 	msgpack_sbuffer_init(&buf);
 	msgpack_packer_init(&pk, &buf, msgpack_sbuffer_write);
-	if (pack_map(&pk, meta, texts, n_texts)) {
+	if (pack_map(&pk, meta, more)) {
 		msgpack_sbuffer_destroy(&buf);
 		return kp_fail_memory(why, buf.size, "metadata");
 	}

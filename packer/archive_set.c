@@ -39,27 +39,27 @@ struct archive_set {
 
 /* --- slots and volumes --------------------------------------------------------------- */
 
-/* Does STEM stand behind the group in the names of ARCH's archives? */
-static bool is_stem(const struct archive_set *set, const char *arch, const char *stem)
+/* Does STEM stand behind the group in the names of PLACE's archives? */
+static bool is_stem(const struct archive_set *set, const char *place, const char *stem)
 {
-	const struct family *family = families_find(set->options.families, arch);
+	const struct family *family = families_find(set->options.families, place);
 
 	return stem[0] == (family ? '-' : '_') &&
-	       strcmp(stem + 1, family ? family->name : arch) == 0;
+	       strcmp(stem + 1, family ? family->name : place) == 0;
 }
 
-static struct slot *find_slot(const struct archive_set *set, const char *arch)
+static struct slot *find_slot(const struct archive_set *set, const char *place)
 {
 	for (size_t i = 0; i < set->n_slots; i++)
-		if (is_stem(set, arch, set->slots[i].stem))
+		if (is_stem(set, place, set->slots[i].stem))
 			return &set->slots[i];
 	return NULL;
 }
 
-static kpack_error_t new_slot(struct archive_set *set, const char *arch,
+static kpack_error_t new_slot(struct archive_set *set, const char *place,
 			      struct slot **out, struct kpackx_error *why)
 {
-	const struct family *family = families_find(set->options.families, arch);
+	const struct family *family = families_find(set->options.families, place);
 	struct slot *bigger = realloc(set->slots, (set->n_slots + 1) * sizeof(*bigger));
 	struct slot *s;
 
@@ -68,9 +68,9 @@ static kpack_error_t new_slot(struct archive_set *set, const char *arch,
 	set->slots = bigger;
 	s = &bigger[set->n_slots];
 	*s = (struct slot){0};
-	if (asprintf(&s->stem, "%c%s", family ? '-' : '_', family ? family->name : arch) <
-	    0)
-		return kp_fail_memory(why, strlen(arch), "an archive");
+	if (asprintf(&s->stem, "%c%s", family ? '-' : '_',
+		     family ? family->name : place) < 0)
+		return kp_fail_memory(why, strlen(place), "an archive");
 	s->family = s->stem + 1;
 	set->n_slots++;
 	*out = s;
@@ -130,14 +130,14 @@ static struct volume *find_volume(const struct slot *s, unsigned number)
 	return NULL;
 }
 
-/* The archive at hand for ARCH, begun when it is not there. */
-static kpack_error_t current_volume(struct archive_set *set, const char *arch,
+/* The archive at hand for PLACE, begun when it is not there. */
+static kpack_error_t current_volume(struct archive_set *set, const char *place,
 				    struct slot **slot, struct volume **volume,
 				    struct kpackx_error *why)
 {
-	*slot = find_slot(set, arch);
+	*slot = find_slot(set, place);
 	if (!*slot)
-		KP_TRY(new_slot(set, arch, slot, why));
+		KP_TRY(new_slot(set, place, slot, why));
 	*volume = find_volume(*slot, set->volume);
 	return *volume ? KPACK_SUCCESS : add_volume(set, *slot, set->volume, volume, why);
 }
@@ -148,14 +148,12 @@ static enum existing_fate fate_of(const void *arg, const struct existing_archive
 				  struct kp_span key, struct kp_span arch)
 {
 	const struct archive_set *set = arg;
-	char text[KP_TARGET_TEXT_MAX];
+	const char *place;
 
-	if (arch.size >= sizeof(text) ||
-	    !set->options.stores(set->options.stores_arg, key, arch, archive->number))
+	if (!set->options.stores(set->options.stores_arg, key, arch, archive->number,
+				 &place))
 		return ENTRY_STAYS;
-	memcpy(text, arch.data, arch.size);
-	text[arch.size] = 0;
-	return is_stem(set, text, archive->stem) ? ENTRY_REPLACED : ENTRY_MOVED;
+	return is_stem(set, place, archive->stem) ? ENTRY_REPLACED : ENTRY_MOVED;
 }
 
 /* Two archives with one key would contradict each other. */
@@ -238,16 +236,16 @@ void archive_set_close(struct archive_set *set)
 
 /* --- objects ------------------------------------------------------------------------- */
 
-/* What stands under the name of ARCH's archive at hand, and will be taken over; or NULL. */
+/* What stands under the name of PLACE's archive at hand, and will be taken over; or NULL. */
 static const struct existing_archive *there_for(const struct archive_set *set,
-						const char *arch)
+						const char *place)
 {
 	const struct existing_archive *a;
 
 	for (size_t i = 0; i < set->there.count && !set->options.force; i++) {
 		a = &set->there.items[i];
 		if (!a->foreign && a->number == set->volume &&
-		    is_stem(set, arch, a->stem))
+		    is_stem(set, place, a->stem))
 			return a;
 	}
 	return NULL;
@@ -256,8 +254,8 @@ static const struct existing_archive *there_for(const struct archive_set *set,
 /* Could this need make the archive at hand pass its bound?  An empty one never does. */
 static bool passes(const struct archive_set *set, const struct archive_need *need)
 {
-	const struct existing_archive *there = there_for(set, need->arch);
-	const struct slot *s = find_slot(set, need->arch);
+	const struct existing_archive *there = there_for(set, need->place);
+	const struct slot *s = find_slot(set, need->place);
 	const struct volume *v = s ? find_volume(s, set->volume) : NULL;
 	uint64_t used = there ? there->bytes : 0, frames = there ? there->frames : 0;
 
@@ -289,7 +287,7 @@ static bool any_passes(const struct archive_set *set, const struct archive_need 
 		struct archive_need sum = needs[i];
 
 		for (size_t k = 0; k < n; k++) {
-			if (k == i || !same_archive(set, needs[i].arch, needs[k].arch))
+			if (k == i || !same_archive(set, needs[i].place, needs[k].place))
 				continue;
 			sum.bytes += needs[k].bytes;
 			sum.frames += needs[k].frames;
@@ -327,7 +325,7 @@ kpack_error_t archive_set_shared(struct archive_set *set, struct archive_object 
 
 	*shared = false;
 	pthread_mutex_lock(&set->lock);
-	s = find_slot(set, object->arch);
+	s = find_slot(set, object->place);
 	v = s ? find_volume(s, set->volume) : NULL;
 	known = v && kp_store_find(&v->store, &object->content, &object->ordinal);
 	if (known) {
@@ -360,7 +358,7 @@ static kpack_error_t store_locked(struct archive_set *set, struct archive_object
 	struct slot *s;
 
 	*shared = false;
-	KP_TRY(current_volume(set, o->arch, &s, &v, why));
+	KP_TRY(current_volume(set, o->place, &s, &v, why));
 	if (!o->stored.data && o->volume == v->number) {
 		*shared = true;
 		return KPACK_SUCCESS;
@@ -381,7 +379,7 @@ kpack_error_t archive_set_store(struct archive_set *set, struct archive_object *
 	kpack_error_t err;
 	bool shared;
 
-	KP_TRY(archive_stats_of(&set->stats, object->arch, &stats, why));
+	KP_TRY(archive_stats_of(&set->stats, object->place, &stats, why));
 	pthread_mutex_lock(&set->lock);
 	err = store_locked(set, object, &shared, why);
 	pthread_mutex_unlock(&set->lock);
@@ -395,8 +393,9 @@ kpack_error_t archive_set_store(struct archive_set *set, struct archive_object *
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t archive_set_entry(struct archive_set *set, const char *arch,
-				struct kp_span key, const struct kp_writer_entry *entry,
+kpack_error_t archive_set_entry(struct archive_set *set, const char *place,
+				const char *arch, struct kp_span key,
+				const struct kp_writer_entry *entry,
 				struct kpackx_error *why)
 {
 	struct arch_stats *stats;
@@ -404,9 +403,9 @@ kpack_error_t archive_set_entry(struct archive_set *set, const char *arch,
 	struct slot *s;
 	kpack_error_t err;
 
-	KP_TRY(archive_stats_of(&set->stats, arch, &stats, why));
+	KP_TRY(archive_stats_of(&set->stats, place, &stats, why));
 	pthread_mutex_lock(&set->lock);
-	err = current_volume(set, arch, &s, &v, why);
+	err = current_volume(set, place, &s, &v, why);
 	if (!err)
 		err = kp_writer_add_entry(v->store.writer, key, kp_span_str(arch), entry,
 					  why);

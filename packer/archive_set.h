@@ -25,17 +25,23 @@ struct archive_set_options {
 	bool force;           /* replace existing archives instead of adding to them */
 	const struct families *families;
 	const char *inherit; /* directory whose archives shall be in DIR too; or NULL */
-	/* Will this run store an entry of that name?  One stands in that volume. */
+	/*
+	 * Will this run store an entry of that name, and in which place?  One stands in that
+	 * volume.
+	 */
 	bool (*stores)(const void *arg, struct kp_span key, struct kp_span arch,
-		       unsigned volume);
+		       unsigned volume, const char **place);
 	const void *stores_arg;
 };
 
 struct archive_set;
 
-/* An object on its way into an archive. */
+/*
+ * An object on its way into an archive.  Its place says into which: an architecture, or a
+ * family of them that shares the object.
+ */
 struct archive_object {
-	const char *arch; /* canonical */
+	const char *place;
 	struct kp_content content;
 	struct kp_span stored; /* data NULL: found stored already (archive_set_shared) */
 	uint32_t ordinal;      /* then: where, in that volume */
@@ -52,9 +58,9 @@ kpack_error_t archive_set_open(const struct archive_set_options *options,
 			       struct archive_set **out, struct kpackx_error *why);
 void archive_set_close(struct archive_set *set); /* unpublished archives leave nothing */
 
-/* What a binary will need of an architecture's archive, at most. */
+/* What a binary will need of a place's archive, at most. */
 struct archive_need {
-	const char *arch;
+	const char *place;
 	uint64_t bytes;
 	uint32_t frames;
 };
@@ -76,19 +82,20 @@ kpack_error_t archive_set_shared(struct archive_set *set, struct archive_object 
 				 const void *data, struct kp_scratch *scratch,
 				 bool *shared, struct kpackx_error *why);
 
-/* Store the object, or find that it is, and give its ordinal in the arch's archive. */
+/* Store the object, or find that it is, and give its ordinal in the place's archive. */
 kpack_error_t archive_set_store(struct archive_set *set, struct archive_object *object,
 				struct kpackx_error *why);
 
-/* Add an entry for the object stored under ORDINAL. */
-kpack_error_t archive_set_entry(struct archive_set *set, const char *arch,
-				struct kp_span key, const struct kp_writer_entry *entry,
+/* Add an entry of ARCH, which is canonical, for the object stored in PLACE under its ordinal. */
+kpack_error_t archive_set_entry(struct archive_set *set, const char *place,
+				const char *arch, struct kp_span key,
+				const struct kp_writer_entry *entry,
 				struct kpackx_error *why);
 
 /* Take over what existing archives hold, finish all, then publish all. */
 kpack_error_t archive_set_publish(struct archive_set *set, struct kpackx_error *why);
 
-/* Per architecture, sorted; borrowed until close. */
+/* Per place, sorted; borrowed until close. */
 const struct archive_stats *archive_set_stats(const struct archive_set *set);
 /* Names of the archives written, in order of name; borrowed until close. */
 const char *const *archive_set_names(const struct archive_set *set, size_t *count);

@@ -9,12 +9,14 @@
 #include "pack_report.h"
 #include "report.h"
 #include "resume.h"
+#include "split.h"
 #include "output.h"
 
 /* A run. */
 struct pack {
 	struct pack_args args;
 	struct scan scan;
+	struct cache_parts parts;
 	struct plan plan;
 	struct outcomes outcomes; /* none when only archives are written */
 	struct archive_set *set;  /* NULL: there is nothing to store */
@@ -26,12 +28,12 @@ struct pack {
 /* --- archives ------------------------------------------------------------------------ */
 
 static bool stores(const void *arg, struct kp_span key, struct kp_span arch,
-		   unsigned volume)
+		   unsigned volume, const char **place)
 {
 	const struct plan *plan = arg;
 	uint32_t binary;
 
-	if (!plan_stores(plan, key, arch, &binary))
+	if (!plan_stores(plan, key, arch, &binary, place))
 		return false;
 	if (plan->binaries[binary].volume < volume)
 		plan->binaries[binary].volume = volume;
@@ -147,8 +149,14 @@ static kpack_error_t find_archives(struct pack *p, struct kpackx_error *why)
 static kpack_error_t prepare(struct pack *p, size_t *faults, struct kpackx_error *why)
 {
 	struct pack_args *args = &p->args;
+	struct plan_chunks chunks = {.all = args->how.chunk};
 
-	KP_TRY(plan_open(&p->scan, &args->filter, args->how.chunk, &p->plan, why));
+	if (args->how.scheme != KPACK_COMPRESSION_NOOP)
+		chunks.at_random = PLAN_CHUNK;
+	if (args->split_rocfft || args->rows)
+		KP_TRY(split_caches(&p->scan, args->split_rocfft, args->rows, &p->parts,
+				    why));
+	KP_TRY(plan_open(&p->scan, &args->filter, &chunks, &p->plan, why));
 	KP_TRY(find_archives(p, why));
 	*faults = p->scan.n_faults + p->plan.n_faults;
 	if (args->mode == PACK_ARCHIVES)
@@ -255,8 +263,16 @@ static void close_all(struct pack *p)
 	outcomes_close(&p->outcomes);
 	plan_close(&p->plan);
 	scan_close(&p->scan);
+	cache_parts_fini(&p->parts);
 	free(p->archives);
 	free(p->inherit);
+}
+
+/* Where databases stay as they are, they are looked at only to be checked. */
+static const struct library_set *libraries_of(const struct pack_args *args)
+{
+	return args->databases == DATABASES_PLAIN && !args->check ? NULL
+								  : &args->libraries;
 }
 
 int cmd_pack(int argc, char **argv)
@@ -266,7 +282,8 @@ int cmd_pack(int argc, char **argv)
 	int status = pack_args_parse(&p.args, argc, argv);
 
 	if (!status && scan_open(p.args.input, p.args.prefix,
-				 p.args.mode != PACK_ARCHIVES, &p.scan, &why)) {
+				 p.args.mode != PACK_ARCHIVES, libraries_of(&p.args),
+				 p.args.databases != DATABASES_PLAIN, &p.scan, &why)) {
 		report_why(p.args.input, &why);
 		status = EXIT_FAULT;
 	} else if (!status) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "input.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -43,24 +44,88 @@ static kpack_error_t make_tables(struct input *in, struct kpackx_error *why)
 		       : kp_fail_memory(why, list->count, "containers");
 }
 
-kpack_error_t input_open(const char *path, const char *key, struct input *out,
-			 struct kpackx_error *why)
+/* What a file of a database is made of: itself. */
+static const struct kp_format whole_file = {.name = "file"};
+
+const char *input_place(const struct library_object *object)
+{
+	return *object->family ? object->family : object->arches[0];
+}
+
+/* One container, the file, with an image for each object. */
+static kpack_error_t list_objects(struct input *in, const struct library_object *objects,
+				  size_t n, struct kpackx_error *why)
+{
+	struct kp_containers *list = &in->fat.containers;
+	uint64_t size = (uint64_t)in->st.st_size;
+
+	in->objects = objects;
+	list->items = malloc(sizeof(*list->items));
+	list->images = calloc(n, sizeof(*list->images));
+	if (!list->items || !list->images)
+		return kp_fail_memory(why, n * sizeof(*list->images), "objects");
+	list->items[0] = (struct kp_container){
+		.format = &whole_file, .size = size, .payload_size = size, .n_images = n};
+	list->count = 1;
+	list->n_images = n;
+	for (size_t i = 0; i < n; i++) {
+		struct kp_image *img = &list->images[i];
+
+		img->offset = objects[i].offset;
+		img->size = objects[i].size;
+		snprintf(img->arch, sizeof(img->arch), "%s", input_place(&objects[i]));
+		if (img->size > size || img->offset > size - img->size)
+			return kp_fail(why, KPACK_ERROR_IO_ERROR,
+				       "the file changed while it was looked at");
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t look_at_database(struct input *in,
+				      const struct library_object *objects, size_t n,
+				      struct kpackx_error *why)
+{
+	int fd;
+
+	KP_TRY(kp_file_open(in->path, &fd, &in->st, why));
+	in->fd = fd;
+	in->fat.source = kp_source_fd(fd, 0, (uint64_t)in->st.st_size);
+	return list_objects(in, objects, n, why);
+}
+
+/* OBJECTS NULL: a binary. */
+static kpack_error_t open_any(const char *path, const char *key,
+			      const struct library_object *objects, size_t n,
+			      struct input *out, struct kpackx_error *why)
 {
 	kpack_error_t err;
 
 	*out = (struct input){.path = strdup(path), .key = strdup(key), .fd = -1};
 	pthread_mutex_init(&out->lock, NULL);
 	pthread_cond_init(&out->loaded, NULL);
-	if (out->path && out->key)
-		err = look(out, why);
-	else
+	if (!out->path || !out->key)
 		err = kp_fail_memory(why, strlen(path), "a path");
+	else
+		err = objects ? look_at_database(out, objects, n, why) : look(out, why);
 	close_file(out);
 	if (!err)
 		err = make_tables(out, why);
 	if (err)
 		input_fini(out);
 	return err;
+}
+
+kpack_error_t input_open(const char *path, const char *key, struct input *out,
+			 struct kpackx_error *why)
+{
+	return open_any(path, key, NULL, 0, out, why);
+}
+
+kpack_error_t input_open_database(const char *path, const char *key,
+				  const struct library_object *objects, size_t n,
+				  struct input *out, struct kpackx_error *why)
+{
+	return open_any(path, key, objects, n, out, why);
 }
 
 void input_fini(struct input *in)

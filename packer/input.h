@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <sys/stat.h>
 #include "fatbin.h"
+#include "library/library.h"
 
 struct input_payload;
 
@@ -18,6 +19,11 @@ struct input {
 	size_t entry; /* its number in the scan */
 	struct stat st;
 	struct kp_fatbin fat;
+	/*
+	 * Of a file of a kernel database: what is stored of it.  FAT has then kind NONE and
+	 * an image for each in one container.  NULL: a binary.
+	 */
+	const struct library_object *objects;
 
 	/* Per image: XXH3-128 of its bytes, canonical, once it was packed. */
 	uint8_t (*xxh3)[16];
@@ -33,7 +39,17 @@ struct input {
 /* Look into the file.  PATH and KEY are copied.  Kind NONE is a success. */
 kpack_error_t input_open(const char *path, const char *key, struct input *out,
 			 struct kpackx_error *why);
+/* The file of a kernel database, of which N OBJECTS are stored, which are borrowed. */
+kpack_error_t input_open_database(const char *path, const char *key,
+				  const struct library_object *objects, size_t n,
+				  struct input *out, struct kpackx_error *why);
 void input_fini(struct input *in);
+
+/*
+ * The archive in which an object of a database goes: of its family, else of its only
+ * architecture.
+ */
+const char *input_place(const struct library_object *object);
 
 /*
  * Bytes of an image.  The first use of a compressed container decodes it; the last

@@ -37,21 +37,19 @@ struct worker {
 	size_t raw_cap;
 };
 
+/* Characters of an entry's type. */
+enum { TYPE_MAX = 16 };
+
 /* An object on its way from a thread to the archive. */
 struct packed {
 	struct archive_object object;
-	const char *type;
+	char type[TYPE_MAX + 1];
 	uint8_t *stored;
 };
 
 static const struct kp_image *image_of(const struct plan_object *o)
 {
 	return &o->input->fat.containers.images[o->image];
-}
-
-static uint64_t chunk_of(const struct packer *p, uint64_t size)
-{
-	return p->options->chunk && size > p->options->chunk ? p->options->chunk : 0;
 }
 
 /* --- on the threads ------------------------------------------------------------------ */
@@ -128,6 +126,41 @@ static kpack_error_t encode(const struct packer *p, struct worker *w, struct pac
 	return KPACK_SUCCESS;
 }
 
+/* The part of NAME behind its last dot, when it may be a type. */
+static bool ending(const char *name, size_t size, struct kp_span *out)
+{
+	const char *dot = memrchr(name, '.', size);
+	size_t n = dot ? size - (size_t)(dot + 1 - name) : 0;
+
+	if (n == 0 || n > TYPE_MAX || dot[1] < 'a' || dot[1] > 'z')
+		return false;
+	*out = (struct kp_span){(const uint8_t *)dot + 1, n};
+	return strspn(dot + 1, "abcdefghijklmnopqrstuvwxyz0123456789") >= n;
+}
+
+/* The ending of a file's name, "so" of libx.so.1; of device code what it is. */
+static void find_type(const struct plan_object *o, struct kp_span head,
+		      char out[TYPE_MAX + 1])
+{
+	const struct library_object *object =
+		o->input->objects ? &o->input->objects[o->image] : NULL;
+	const char *name = object && object->path ? strrchr(object->path, '/') : NULL;
+	struct kp_span type = kp_span_str("bin");
+	size_t size;
+
+	if (!object || !object->path) {
+		snprintf(out, TYPE_MAX + 1, "%s", kp_object_type(head));
+		return;
+	}
+	name = name ? name + 1 : object->path;
+	size = strlen(name);
+	while (size && strchr(".0123456789", name[size - 1]) && strstr(name, ".so."))
+		size--;
+	ending(name, size, &type);
+	memcpy(out, type.data, type.size);
+	out[type.size] = 0;
+}
+
 static kpack_error_t pack_object(const struct packer *p, struct worker *w,
 				 const struct plan_object *o, struct packed *out,
 				 struct kpackx_error *why)
@@ -136,13 +169,12 @@ static kpack_error_t pack_object(const struct packer *p, struct worker *w,
 	bool shared;
 
 	KP_TRY(read_raw(w, o, why));
-	out->object.arch = image_of(o)->arch;
-	out->object.content =
-		kp_content_of((struct kp_span){w->raw, size}, chunk_of(p, size));
+	out->object.place = image_of(o)->arch;
+	out->object.content = kp_content_of((struct kp_span){w->raw, size}, o->chunk);
 	memcpy(o->input->xxh3[o->image], out->object.content.hash,
 	       sizeof(out->object.content.hash));
 	o->input->known[o->image] = true;
-	out->type = kp_object_type((struct kp_span){w->raw, size < 64 ? size : 64});
+	find_type(o, (struct kp_span){w->raw, size < 64 ? size : 64}, out->type);
 	KP_TRY(archive_set_shared(p->set, &out->object, w->raw, &w->scratch, &shared,
 				  why));
 	return shared ? KPACK_SUCCESS : encode(p, w, out, why);
@@ -236,7 +268,35 @@ static kpack_error_t make_metadata(const struct kp_image *img,
 	memcpy(meta.xxh3, o->content.hash, sizeof(meta.xxh3));
 	if (img->id)
 		meta.target = kp_span_str(img->id);
-	return kp_metadata_write(&meta, NULL, 0, map, size, why);
+	return kp_metadata_write(&meta, NULL, map, size, why);
+}
+
+/* The same of an object of a database, with all that is known about it. */
+static kpack_error_t describe(const struct library_object *object,
+			      const struct archive_object *o, uint8_t **map, size_t *size,
+			      struct kpackx_error *why)
+{
+	struct kp_meta meta = {.has_xxh3 = true, .chunk = o->content.chunk};
+	struct facts facts = {0};
+	kpack_error_t err;
+
+	memcpy(meta.xxh3, o->content.hash, sizeof(meta.xxh3));
+	if (object->path)
+		meta.path = kp_span_str(object->path);
+	if (object->mode & 0111)
+		meta.mode = object->mode & 0777;
+	facts_string(&facts, "library", object->library);
+	facts_string(&facts, "role", object->role);
+	facts_join(&facts, &object->facts);
+	err = facts.no_memory
+		      ? kp_fail_memory(why, facts.size, "metadata")
+		      : kp_metadata_write(&meta,
+					  &(struct kp_metadata_more){
+						  .pairs = {facts.pairs, facts.size},
+						  .n_pairs = facts.count},
+					  map, size, why);
+	facts_fini(&facts);
+	return err;
 }
 
 static kpack_error_t add_entries(struct packer *p, const struct plan_object *o,
@@ -257,8 +317,9 @@ static kpack_error_t add_entries(struct packer *p, const struct plan_object *o,
 
 		if (asprintf(&key, "%s%s#%u", o->input->key, suffix, c->indices[i]) < 0)
 			return kp_fail_memory(why, strlen(o->input->key), "a key");
-		err = archive_set_entry(p->set, packed->object.arch, kp_span_str(key),
-					&entry, why);
+		err = archive_set_entry(p->set, packed->object.place,
+					packed->object.place, kp_span_str(key), &entry,
+					why);
 		free(key);
 	}
 	return err;
@@ -282,6 +343,30 @@ static kpack_error_t name_object(struct packer *p, const struct plan_object *o,
 	return err;
 }
 
+/* The keys of an object of a database. */
+static kpack_error_t add_keys(struct packer *p, const struct plan_object *o,
+			      const struct packed *packed, struct kpackx_error *why)
+{
+	const struct plan_key *keys = p->plan->keys + o->first_key;
+	struct kp_writer_entry entry = {
+		.type = kp_span_str(packed->type),
+		.ordinal = packed->object.ordinal,
+		.size = packed->object.content.size,
+	};
+	kpack_error_t err = KPACK_SUCCESS;
+	uint8_t *metadata;
+	size_t size;
+
+	KP_TRY(describe(&o->input->objects[o->image], &packed->object, &metadata, &size,
+			why));
+	entry.metadata = (struct kp_span){metadata, size};
+	for (size_t i = 0; i < o->n_keys && !err; i++)
+		err = archive_set_entry(p->set, packed->object.place, keys[i].arch,
+					kp_span_str(keys[i].key), &entry, why);
+	free(metadata);
+	return err;
+}
+
 static void begin_binary(struct packer *p, struct plan_binary *b)
 {
 	b->volume = archive_set_begin_binary(p->set, b->volume, b->needs, b->n_needs);
@@ -301,7 +386,8 @@ static kpack_error_t commit(void *arg, size_t job, void *result, struct kpackx_e
 	p->container = o->container;
 	err = archive_set_store(p->set, &packed->object, why);
 	if (!err)
-		err = name_object(p, o, packed, why);
+		err = o->input->objects ? add_keys(p, o, packed, why)
+					: name_object(p, o, packed, why);
 	if (err)
 		kp_fail_prefix(why, err, "%s", o->input->path);
 	progress_add(p->progress, image_of(o)->size);

@@ -9,7 +9,8 @@
 struct pack_options {
 	kpack_compression_t scheme;
 	int level;
-	uint64_t chunk; /* objects larger than this are cut into chunks; 0: none is */
+	uint64_t
+		chunk; /* larger objects are cut into chunks; 0: only what is read at random */
 	unsigned jobs;
 };
 

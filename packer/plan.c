@@ -9,8 +9,8 @@
 struct planner {
 	struct plan *plan;
 	struct arch_filter *filter;
-	uint64_t chunk;
-	size_t objects_cap, containers_cap;
+	struct plan_chunks chunks;
+	size_t objects_cap, containers_cap, keys_cap;
 };
 
 /* --- architectures ------------------------------------------------------------------- */
@@ -62,15 +62,14 @@ static kpack_error_t name_images(struct input *in, struct kpackx_error *why)
 /* --- one binary ---------------------------------------------------------------------- */
 
 static kpack_error_t add_need(struct planner *p, const struct kp_image *img,
-			      struct kpackx_error *why)
+			      uint64_t chunk, struct kpackx_error *why)
 {
 	struct plan_binary *b = &p->plan->binaries[p->plan->n_binaries - 1];
-	uint64_t chunk = img->size > p->chunk ? p->chunk : 0;
 	uint64_t bytes = 4 + kp_encode_bound((size_t)img->size, chunk);
 	struct archive_need *bigger;
 
 	for (size_t i = 0; i < b->n_needs; i++) {
-		if (strcmp(b->needs[i].arch, img->arch) == 0) {
+		if (strcmp(b->needs[i].place, img->arch) == 0) {
 			b->needs[i].bytes += bytes;
 			b->needs[i].frames++;
 			return KPACK_SUCCESS;
@@ -84,19 +83,35 @@ static kpack_error_t add_need(struct planner *p, const struct kp_image *img,
 	return KPACK_SUCCESS;
 }
 
+/* SIZE bytes, which are cut when they are more than a chunk. */
+static uint64_t chunk_of(const struct planner *p, const struct input *in, size_t image)
+{
+	uint64_t chunk = p->chunks.all;
+
+	if (!chunk && in->objects && in->objects[image].at_random)
+		chunk = p->chunks.at_random;
+	return in->fat.containers.images[image].size > chunk ? chunk : 0;
+}
+
 static kpack_error_t add_object(struct planner *p, struct input *in, size_t image,
 				struct kpackx_error *why)
 {
+	uint64_t chunk = chunk_of(p, in, image);
 	struct plan *plan = p->plan;
 
 	if (!kp_grow(&plan->objects, plan->n_objects, &p->objects_cap,
 		     sizeof(*plan->objects)))
 		return kp_fail_memory(why, plan->n_objects, "objects");
 	plan->objects[plan->n_objects++] = (struct plan_object){
-		in, (uint32_t)image, (uint32_t)plan->n_containers - 1,
-		(uint32_t)plan->n_binaries - 1};
+		.input = in,
+		.image = (uint32_t)image,
+		.container = (uint32_t)plan->n_containers - 1,
+		.binary = (uint32_t)plan->n_binaries - 1,
+		.chunk = chunk,
+		.first_key = (uint32_t)plan->n_keys,
+	};
 	plan->bytes += in->fat.containers.images[image].size;
-	return add_need(p, &in->fat.containers.images[image], why);
+	return add_need(p, &in->fat.containers.images[image], chunk, why);
 }
 
 static int by_arch(const void *a, const void *b, void *arg)
@@ -230,11 +245,81 @@ static kpack_error_t add_containers(struct planner *p, struct input *in,
 	return err;
 }
 
+/* --- one file of a database ---------------------------------------------------------- */
+
+static kpack_error_t add_key(struct planner *p, const char *key, const char *arch,
+			     struct kpackx_error *why)
+{
+	struct plan *plan = p->plan;
+
+	if (!kp_grow(&plan->keys, plan->n_keys, &p->keys_cap, sizeof(*plan->keys)))
+		return kp_fail_memory(why, plan->n_keys, "keys");
+	plan->keys[plan->n_keys++] =
+		(struct plan_key){key, arch, (uint32_t)plan->n_objects - 1};
+	plan->objects[plan->n_objects - 1].n_keys++;
+	return KPACK_SUCCESS;
+}
+
+/* Neutral files are for the selected targets, too. */
+static bool is_wanted(struct planner *p, const char *arch)
+{
+	return strcmp(arch, LIBRARY_NEUTRAL) == 0 ||
+	       arch_filter_match(p->filter, kp_span_str(arch));
+}
+
+static kpack_error_t add_keys(struct planner *p, const struct library_object *o,
+			      const char *arch, struct kpackx_error *why)
+{
+	if (o->path)
+		KP_TRY(add_key(p, o->path, arch, why));
+	for (size_t i = 0; i < o->n_keys; i++)
+		KP_TRY(add_key(p, o->keys[i], arch, why));
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t add_stored(struct planner *p, struct input *in, size_t image,
+				unsigned *stored, struct kpackx_error *why)
+{
+	const struct library_object *o = &in->objects[image];
+	bool added = false;
+
+	for (size_t i = 0; i < o->n_arches; i++) {
+		if (!is_wanted(p, o->arches[i]))
+			continue;
+		if (!added)
+			KP_TRY(add_object(p, in, image, why));
+		*stored += !added;
+		added = true;
+		KP_TRY(add_keys(p, o, o->arches[i], why));
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t add_database(struct planner *p, struct input *in,
+				  struct kpackx_error *why)
+{
+	struct plan *plan = p->plan;
+	unsigned stored = 0;
+
+	plan->binaries[plan->n_binaries++] =
+		(struct plan_binary){.input = in, .volume = 1};
+	if (!kp_grow(&plan->containers, plan->n_containers, &p->containers_cap,
+		     sizeof(*plan->containers)))
+		return kp_fail_memory(why, plan->n_containers, "containers");
+	plan->containers[plan->n_containers++] = (struct plan_container){0};
+	for (size_t i = 0; i < in->fat.containers.n_images; i++)
+		KP_TRY(add_stored(p, in, i, &stored, why));
+	input_expect(in, 0, stored);
+	return KPACK_SUCCESS;
+}
+
 static kpack_error_t add_binary(struct planner *p, struct input *in,
 				struct kpackx_error *why)
 {
 	struct kpackx_error fault = {0};
 
+	if (in->objects)
+		return add_database(p, in, why);
 	if (name_images(in, &fault)) {
 		report_why(in->path, &fault);
 		p->plan->n_faults++;
@@ -280,6 +365,73 @@ static kpack_error_t list_names(struct plan *plan, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
+static int by_key(const void *a, const void *b, void *arg)
+{
+	const struct plan_key *keys = arg, *x = &keys[*(const uint32_t *)a],
+			      *y = &keys[*(const uint32_t *)b];
+	int c = strcmp(x->key, y->key);
+
+	return c ? c : strcmp(x->arch, y->arch);
+}
+
+/* One entry cannot be two files. */
+static kpack_error_t check_keys(const struct plan *plan, struct kpackx_error *why)
+{
+	for (size_t i = 1; i < plan->n_keys; i++) {
+		const struct plan_key *a = &plan->keys[plan->by_key[i - 1]],
+				      *b = &plan->keys[plan->by_key[i]];
+
+		if (strcmp(a->key, b->key) == 0 && strcmp(a->arch, b->arch) == 0)
+			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				       "%s and %s both give the key %s for %s",
+				       plan->objects[a->object].input->path,
+				       plan->objects[b->object].input->path, a->key,
+				       a->arch);
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t sort_keys(struct plan *plan, struct kpackx_error *why)
+{
+	plan->by_key = malloc((plan->n_keys + 1) * sizeof(*plan->by_key));
+	if (!plan->by_key)
+		return kp_fail_memory(why, plan->n_keys, "keys");
+	for (size_t i = 0; i < plan->n_keys; i++)
+		plan->by_key[i] = (uint32_t)i;
+	if (plan->n_keys)
+		qsort_r(plan->by_key, plan->n_keys, sizeof(*plan->by_key), by_key,
+			plan->keys);
+	return check_keys(plan, why);
+}
+
+static int cmp_key(struct kp_span key, struct kp_span arch, const struct plan_key *k)
+{
+	int c = kp_span_cmp(key, kp_span_str(k->key));
+
+	return c ? c : kp_span_cmp(arch, kp_span_str(k->arch));
+}
+
+/* The object of a database that has KEY for ARCH, or NULL. */
+static const struct plan_object *find_key(const struct plan *plan, struct kp_span key,
+					  struct kp_span arch)
+{
+	size_t low = 0, high = plan->n_keys;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		const struct plan_key *k = &plan->keys[plan->by_key[mid]];
+		int c = cmp_key(key, arch, k);
+
+		if (c == 0)
+			return &plan->objects[k->object];
+		if (c < 0)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return NULL;
+}
+
 /* Binaries stand in order of their keys, as the inputs of the scan do. */
 bool plan_find(const struct plan *plan, struct kp_span key, uint32_t *binary)
 {
@@ -318,9 +470,10 @@ static bool split_key(struct kp_span key, struct kp_span *path, uint32_t *index)
 	return n <= UINT32_MAX;
 }
 
-bool plan_stores(const struct plan *plan, struct kp_span key, struct kp_span arch,
-		 uint32_t *binary)
+static bool stores_image(const struct plan *plan, struct kp_span key, struct kp_span arch,
+			 uint32_t *binary, const char **place)
 {
+	const struct plan_name *found;
 	struct plan_name name = {0};
 	char text[KP_TARGET_TEXT_MAX];
 	struct kp_span path;
@@ -338,15 +491,31 @@ bool plan_stores(const struct plan *plan, struct kp_span key, struct kp_span arc
 			&name.binary)))
 		return false;
 	*binary = name.binary;
-	return bsearch(&name, plan->names, plan->n_names, sizeof(name), by_name) != NULL;
+	found = bsearch(&name, plan->names, plan->n_names, sizeof(name), by_name);
+	if (found)
+		*place = found->arch;
+	return found;
+}
+
+bool plan_stores(const struct plan *plan, struct kp_span key, struct kp_span arch,
+		 uint32_t *binary, const char **place)
+{
+	const struct plan_object *o = find_key(plan, key, arch);
+
+	if (!o)
+		return stores_image(plan, key, arch, binary, place);
+	*binary = o->binary;
+	*place = input_place(&o->input->objects[o->image]);
+	return true;
 }
 
 /* --- the calls ----------------------------------------------------------------------- */
 
 kpack_error_t plan_open(const struct scan *scan, struct arch_filter *filter,
-			uint64_t chunk, struct plan *out, struct kpackx_error *why)
+			const struct plan_chunks *chunks, struct plan *out,
+			struct kpackx_error *why)
 {
-	struct planner p = {.plan = out, .filter = filter, .chunk = chunk};
+	struct planner p = {.plan = out, .filter = filter, .chunks = *chunks};
 	kpack_error_t err = KPACK_SUCCESS;
 
 	*out = (struct plan){0};
@@ -357,6 +526,8 @@ kpack_error_t plan_open(const struct scan *scan, struct arch_filter *filter,
 		err = add_binary(&p, scan->inputs[i], why);
 	if (!err)
 		err = list_names(out, why);
+	if (!err)
+		err = sort_keys(out, why);
 	if (err)
 		plan_close(out);
 	return err;
@@ -368,6 +539,8 @@ void plan_close(struct plan *plan)
 		free(plan->binaries[i].needs);
 	for (size_t i = 0; i < plan->n_containers; i++)
 		free(plan->containers[i].indices);
+	free(plan->by_key);
+	free(plan->keys);
 	free(plan->names);
 	free(plan->objects);
 	free(plan->containers);

@@ -58,7 +58,7 @@ static kpack_error_t list_archives(const struct plan_binary *b, const char *grou
 	if (b->n_needs == 0)
 		return add_archive(files, NULL, group, b->volume, why);
 	for (size_t i = 0; i < b->n_needs; i++)
-		KP_TRY(add_archive(files, families_find(families, b->needs[i].arch),
+		KP_TRY(add_archive(files, families_find(families, b->needs[i].place),
 				   group, b->volume, why));
 	return KPACK_SUCCESS;
 }

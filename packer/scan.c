@@ -46,6 +46,7 @@ static kpack_error_t add_entry(struct scan *scan, const char *path, size_t skip,
 		.ino = st->st_ino,
 		.nlink = st->st_nlink,
 		.mode = st->st_mode,
+		.size = (uint64_t)st->st_size,
 		.next_link = SCAN_NO_LINK,
 	};
 	if (!e->path)
@@ -123,7 +124,7 @@ static kpack_error_t chain_links(struct scan *scan, struct kpackx_error *why)
 		struct scan_entry *e = &scan->entries[i];
 
 		e->first = i;
-		if (e->nlink > 1 && !S_ISDIR(e->mode) && !e->leftover)
+		if (e->nlink > 1 && !S_ISDIR(e->mode) && !e->leftover && !e->database)
 			linked[n++] = e;
 	}
 	qsort(linked, n, sizeof(*linked), by_inode);
@@ -262,6 +263,119 @@ static kpack_error_t classify(struct scan *scan, size_t entry, const char *key,
 	return err;
 }
 
+/* --- files of databases -------------------------------------------------------------- */
+
+/* The files that a library may have, under their keys. */
+static kpack_error_t list_files(struct scan *scan, const char *prefix,
+				struct kpackx_error *why)
+{
+	kpack_error_t err = KPACK_SUCCESS;
+
+	scan->file_entries = malloc((scan->n_entries + 1) * sizeof(size_t));
+	if (!scan->file_entries)
+		return kp_fail_memory(why, scan->n_entries, "files");
+	for (size_t i = 0; i < scan->n_entries && !err; i++) {
+		const struct scan_entry *e = &scan->entries[i];
+		struct file_tree_item item = {
+			.disk = e->path, .size = e->size, .mode = e->mode};
+
+		if (!S_ISREG(e->mode) || e->leftover || scan_in_archives(e))
+			continue;
+		item.path = make_key(prefix, e->relative);
+		scan->file_entries[scan->files.count] = i;
+		err = item.path ? file_tree_add(&scan->files, &item, why)
+				: kp_fail_memory(why, 0, "a key");
+		free(item.path);
+	}
+	return err ? err : file_tree_sort(&scan->files, why);
+}
+
+static void tell_fault(void *arg, size_t file, const struct kpackx_error *why)
+{
+	const struct scan *scan = arg;
+
+	report_why(scan->files.items[file].disk, why);
+}
+
+kpack_error_t scan_add_database(struct scan *scan, size_t entry, const char *path,
+				const char *key, const struct library_object *objects,
+				size_t n, struct input **input, struct kpackx_error *why)
+{
+	struct input *in;
+	kpack_error_t err;
+
+	if (!kp_path_ok(kp_span_str(key)))
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "its path cannot be a key");
+	in = malloc(sizeof(*in));
+	if (!in)
+		return kp_fail_memory(why, sizeof(*in), "an input");
+	err = input_open_database(path, key, objects, n, in, why);
+	if (err) {
+		free(in);
+		return err;
+	}
+	in->entry = entry;
+	err = keep_input(scan, in, why);
+	if (err) {
+		input_fini(in);
+		free(in);
+	} else if (input) {
+		*input = in;
+	}
+	return err;
+}
+
+/* A file of a database, to be packed. */
+static kpack_error_t take_database(struct scan *scan, size_t file,
+				   struct kpackx_error *why)
+{
+	size_t entry = scan->file_entries[file];
+	struct scan_entry *e = &scan->entries[entry];
+	struct kpackx_error fault = {0};
+	kpack_error_t err =
+		scan_add_database(scan, entry, e->path, scan->files.items[file].path,
+				  scan->found.objects[file], 1, &e->input, &fault);
+
+	if (err == KPACK_ERROR_OUT_OF_MEMORY) {
+		*why = fault;
+		return err;
+	}
+	if (err) {
+		report_why(e->path, &fault);
+		scan->n_faults++;
+	}
+	e->database = !err;
+	scan->n_files++;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t find_databases(struct scan *scan, const char *prefix,
+				    const struct library_set *libraries, bool databases,
+				    struct kpackx_error *why)
+{
+	KP_TRY(list_files(scan, prefix, why));
+	KP_TRY(library_find_all(libraries, &scan->files, tell_fault, scan, &scan->found,
+				&scan->n_faults, why));
+	for (size_t i = 0; i < scan->files.count && databases; i++)
+		if (scan->found.objects[i])
+			KP_TRY(take_database(scan, i, why));
+	return KPACK_SUCCESS;
+}
+
+/* --- the rest ------------------------------------------------------------------------ */
+
+static int by_input(const void *a, const void *b)
+{
+	return strcmp((*(struct input *const *)a)->key, (*(struct input *const *)b)->key);
+}
+
+void scan_sort(struct scan *scan)
+{
+	if (scan->n_inputs)
+		qsort(scan->inputs, scan->n_inputs, sizeof(struct input *), by_input);
+}
+
 static kpack_error_t classify_all(struct scan *scan, const char *prefix,
 				  struct kpackx_error *why)
 {
@@ -271,7 +385,7 @@ static kpack_error_t classify_all(struct scan *scan, const char *prefix,
 		const struct scan_entry *e = &scan->entries[i];
 		char *key;
 
-		if (!S_ISREG(e->mode) || e->first != i || e->leftover ||
+		if (!S_ISREG(e->mode) || e->first != i || e->leftover || e->database ||
 		    scan_in_archives(e))
 			continue;
 		key = make_key(prefix, e->relative);
@@ -279,10 +393,12 @@ static kpack_error_t classify_all(struct scan *scan, const char *prefix,
 			  : kp_fail_memory(why, 0, "a key");
 		free(key);
 	}
+	scan_sort(scan);
 	return err;
 }
 
 static kpack_error_t scan_tree(struct scan *scan, const char *root, const char *prefix,
+			       const struct library_set *libraries, bool databases,
 			       struct kpackx_error *why)
 {
 	struct walk w = {.scan = scan, .root_size = strlen(root)};
@@ -290,6 +406,8 @@ static kpack_error_t scan_tree(struct scan *scan, const char *root, const char *
 	KP_TRY(walk_tree(root, &w, why));
 	if (w.failed)
 		scan->n_faults++;
+	if (libraries)
+		KP_TRY(find_databases(scan, prefix, libraries, databases, why));
 	return classify_all(scan, prefix, why);
 }
 
@@ -309,6 +427,7 @@ static kpack_error_t scan_file(struct scan *scan, const char *path, const struct
 }
 
 kpack_error_t scan_open(const char *root, const char *prefix, bool tolerant,
+			const struct library_set *libraries, bool databases,
 			struct scan *out, struct kpackx_error *why)
 {
 	struct stat st;
@@ -317,8 +436,9 @@ kpack_error_t scan_open(const char *root, const char *prefix, bool tolerant,
 	*out = (struct scan){.tolerant = tolerant};
 	if (stat(root, &st) < 0)
 		return kp_fail_errno(why, errno, "cannot look at it");
-	err = S_ISDIR(st.st_mode) ? scan_tree(out, root, prefix, why)
-				  : scan_file(out, root, &st, prefix, why);
+	err = S_ISDIR(st.st_mode)
+		      ? scan_tree(out, root, prefix, libraries, databases, why)
+		      : scan_file(out, root, &st, prefix, why);
 	if (err)
 		scan_close(out);
 	return err;
@@ -334,6 +454,10 @@ void scan_close(struct scan *scan)
 		free(scan->entries[i].path);
 		free(scan->entries[i].fault);
 	}
+	if (scan->found.objects)
+		library_found_fini(&scan->found);
+	file_tree_fini(&scan->files);
+	free(scan->file_entries);
 	free(scan->inputs);
 	free(scan->entries);
 	*scan = (struct scan){0};

@@ -119,6 +119,14 @@ void facts_map(struct facts *f, const char *name, const struct facts *map)
 	f->no_memory |= map->no_memory;
 }
 
+void facts_join(struct facts *f, const struct facts *other)
+{
+	if (other->size)
+		append(f, (const char *)other->pairs, other->size);
+	f->count += other->count;
+	f->no_memory |= other->no_memory;
+}
+
 /* What was written is known to be whole: walk over it by the types used above. */
 bool facts_has(const struct facts *f, const char *name)
 {

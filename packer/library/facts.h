@@ -32,6 +32,9 @@ void facts_texts(struct facts *f, const char *name, const struct kp_span *texts,
 /* Add the pairs of MAP as one value, a map. */
 void facts_map(struct facts *f, const char *name, const struct facts *map);
 
+/* Add all pairs of OTHER. */
+void facts_join(struct facts *f, const struct facts *other);
+
 /* Is NAME there already? */
 bool facts_has(const struct facts *f, const char *name);
 

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+#include "split.h"
+#include <stdlib.h>
+
+/* Where temporary files of any size may be. */
+static const char *temporary(void)
+{
+	const char *dir = getenv("TMPDIR");
+
+	return dir && *dir ? dir : "/var/tmp";
+}
+
+static bool is_cache(const struct input *in)
+{
+	return in->objects && in->objects->path &&
+	       strcmp(in->objects->library, library_rocfft.name) == 0 &&
+	       strcmp(in->objects->role, "cache") == 0;
+}
+
+/* Is it the one of old, for all GPUs?  Those of the paper have other names. */
+static bool is_for_all(const struct input *in)
+{
+	const char *slash = strrchr(in->key, '/');
+
+	return strcmp(slash ? slash + 1 : in->key, "rocfft_kernel_cache.db") == 0;
+}
+
+/* The file is known by its parts from now on. */
+static void store_nothing(struct input *in)
+{
+	in->fat.containers.items[0].n_images = 0;
+	in->fat.containers.n_images = 0;
+}
+
+static kpack_error_t split_one(struct input *in, bool databases, bool rows,
+			       struct cache_parts *parts, struct kpackx_error *why)
+{
+	if (rows)
+		KP_TRY(kernel_cache_rows(in->path, in->key, temporary(), parts, why));
+	if (!databases || !is_for_all(in))
+		return KPACK_SUCCESS;
+	KP_TRY(kernel_cache_split(in->path, in->key, temporary(), parts, why));
+	store_nothing(in);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t add_parts(struct scan *scan, size_t entry,
+			       const struct cache_parts *parts, size_t first,
+			       struct kpackx_error *why)
+{
+	for (size_t i = first; i < parts->count; i++) {
+		const struct cache_part *part = &parts->items[i];
+
+		KP_TRY(scan_add_database(scan, entry, part->disk, part->key,
+					 part->objects, part->n_objects, NULL, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t split_caches(struct scan *scan, bool databases, bool rows,
+			   struct cache_parts *parts, struct kpackx_error *why)
+{
+	size_t n = scan->n_inputs;
+
+	for (size_t i = 0; i < n; i++) {
+		struct input *in = scan->inputs[i];
+		size_t first = parts->count;
+		kpack_error_t err;
+
+		if (!is_cache(in))
+			continue;
+		err = split_one(in, databases, rows, parts, why);
+		if (!err)
+			err = add_parts(scan, in->entry, parts, first, why);
+		if (err)
+			return kp_fail_prefix(why, err, "%s", in->path);
+	}
+	scan_sort(scan);
+	return KPACK_SUCCESS;
+}

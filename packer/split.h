@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* rocFFT's kernel caches as databases of single GPUs, and as single kernels. */
+#ifndef SPLIT_H
+#define SPLIT_H
+
+#include "library/kernel_cache.h"
+#include "scan.h"
+
+/*
+ * Of every kernel cache among the databases of SCAN that is for all GPUs, store instead a
+ * database for each (DATABASES); of every kernel cache, store also the single kernels (ROWS).
+ * PARTS, which is zeroed, must outlive the scan.  What went wrong names its file.
+ */
+kpack_error_t split_caches(struct scan *scan, bool databases, bool rows,
+			   struct cache_parts *parts, struct kpackx_error *why);
+
+#endif
