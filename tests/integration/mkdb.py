@@ -1,0 +1,67 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Make a tree of kernel databases as the libraries install them, the same each time.
+
+mkdb.py [--cache DIR] [--big] KIND DIR     make it in DIR, which must be empty or absent
+mkdb.py --list                             the kinds
+
+  --cache DIR   where code objects are kept for the next time (DIR/../.objects)
+  --big         rocfft: a database of more than 100 MB
+
+Run it with /usr/bin/python3: Debian's msgpack is only there.
+"""
+import argparse, os, sys
+
+from mkdb import aotriton, hipblaslt, install, miopen, paper, rocblas, sqlitedb
+from mkdb.objects import Objects
+from mkdb.tree import Tree
+
+KINDS = {
+    "rocblas-flat": rocblas.flat,
+    "rocblas-mixed": rocblas.mixed,
+    "rocblas-merged": rocblas.merged,
+    "rocblas-arch": rocblas.arch,
+    "rocblas-feature": rocblas.feature,
+    "hipblaslt-flat": hipblaslt.flat,
+    "hipblaslt-arch": hipblaslt.arch,
+    "hipblaslt-shard-a": lambda t: hipblaslt.shard(t, "gfx942"),
+    "hipblaslt-shard-b": lambda t: hipblaslt.shard(t, "gfx1100"),
+    "hipsparselt": hipblaslt.sparse,
+    "aotriton": aotriton.images,
+    "aotriton-flatzip": aotriton.flatzip,
+    "rocfft": sqlitedb.one,
+    "rocfft-arch": sqlitedb.per_arch,
+    "miopen": miopen.database,
+    "provider": miopen.provider,
+    "paper-rocblas": paper.rocblas,
+    "paper-hipblaslt": paper.hipblaslt,
+    "paper-aotriton": paper.aotriton,
+    "paper-fft": paper.fft,
+    "torch": install.wheel,
+    "all": install.everything,
+}
+
+
+def main():
+    p = argparse.ArgumentParser(usage=__doc__)
+    p.add_argument("--cache")
+    p.add_argument("--big", action="store_true")
+    p.add_argument("--list", action="store_true")
+    p.add_argument("kind", nargs="?", choices=KINDS)
+    p.add_argument("dir", nargs="?")
+    args = p.parse_args()
+    if args.list:
+        print(*KINDS, sep="\n")
+        return
+    if not args.dir:
+        sys.exit(__doc__)
+    if os.path.isdir(args.dir) and os.listdir(args.dir):
+        sys.exit("mkdb.py: %s is not empty" % args.dir)
+    cache = args.cache or os.path.join(os.path.abspath(args.dir), "..", ".objects")
+    os.umask(0o022)
+    os.makedirs(args.dir, exist_ok=True)
+    KINDS[args.kind](Tree(args.dir, Objects(cache), args.big))
+
+
+if __name__ == "__main__":
+    main()
