@@ -5,6 +5,7 @@
 #include <zstd_errors.h>
 #include "limits.h"
 #include "memory.h"
+#include "raw_frame.h"
 #include "seekable.h"
 
 /* --- decoding --------------------------------------------------------------------- */
@@ -105,6 +106,15 @@ size_t kp_encode_bound(size_t size, uint64_t chunk)
 	       KP_SEEK_TABLE_SIZE(n);
 }
 
+/*
+ * Does the frame save something, but so little that it is not worth decoding whenever it is
+ * read?  One that saves nothing has its blocks stored as they are already.
+ */
+static bool saves_little(size_t size, size_t encoded)
+{
+	return encoded < size && size - encoded < size / 64;
+}
+
 static kpack_error_t encode_frame(struct kp_encoder *e, struct kp_span data, uint8_t *out,
 				  size_t cap, size_t *size, struct kpackx_error *why)
 {
@@ -115,6 +125,10 @@ static kpack_error_t encode_frame(struct kp_encoder *e, struct kp_span data, uin
 			       "compressing %zu bytes: %s", data.size,
 			       ZSTD_getErrorName(n));
 	*size = n;
+	if (saves_little(data.size, n)) {
+		kp_raw_frame_write(data, out);
+		*size = kp_raw_frame_size(data.size);
+	}
 	return KPACK_SUCCESS;
 }
 

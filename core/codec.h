@@ -44,7 +44,8 @@ size_t kp_encode_bound(size_t size, uint64_t chunk);
 
 /*
  * Encode DATA into OUT (kp_encode_bound bytes).  CHUNK 0: one frame.  Else the seekable
- * format: a frame for every CHUNK bytes and the seek table in a skippable frame.
+ * format: a frame for every CHUNK bytes and the seek table in a skippable frame.  What
+ * saves less than 1/64 of a frame's bytes is left: they are stored as they are.
  */
 kpack_error_t kp_encode(struct kp_encoder *e, struct kp_span data, uint64_t chunk,
 			uint8_t *out, size_t cap, size_t *size, struct kpackx_error *why);

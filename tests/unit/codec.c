@@ -2,11 +2,13 @@
 #include "codec.h"
 #include "archive_builder.h"
 #include "limits.h"
+#include "raw_frame.h"
 #include "seekable.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -159,6 +161,208 @@ static void zeros_are_plausible(void **state)
 	ab_free(&out);
 	kp_encoder_free(e);
 	free(zeros);
+}
+
+/* --- what does not become smaller -------------------------------------------------------- */
+
+/* Bytes that nothing compresses, made the same every time. */
+static uint8_t *noise(size_t size)
+{
+	uint8_t *data = malloc(size + 8);
+	uint64_t x = 88172645463325252u;
+
+	assert_non_null(data);
+	for (size_t i = 0; i < size; i += 8) {
+		x ^= x << 13;
+		x ^= x >> 7;
+		x ^= x << 17;
+		kp_put_le64(data + i, x);
+	}
+	return data;
+}
+
+/* Sizes at which the frame's header or its number of blocks changes. */
+static const size_t raw_sizes[] = {0,      1,      63,     64,     255,    256,
+				   257,    65535,  65791,  65792,  131071, 131072,
+				   131073, 262144, 262145, 1000000};
+enum { RAW_MAX = 1000000 };
+
+/* Bytes before the first block, by the bits of the descriptor. */
+static size_t frame_head(const uint8_t *frame)
+{
+	static const size_t fields[] = {0, 2, 4, 8};
+	bool single = frame[4] & 32;
+	size_t field = fields[frame[4] >> 6];
+
+	return 5 + !single + (field || !single ? field : 1);
+}
+
+/* The frame's blocks hold the bytes as they are. */
+static void assert_raw(const uint8_t *data, size_t size, struct kp_span frame)
+{
+	size_t at = frame_head(frame.data), done = 0;
+	bool last = false;
+
+	while (!last) {
+		uint32_t block;
+
+		assert_true(at + 3 <= frame.size);
+		block = frame.data[at] | (uint32_t)frame.data[at + 1] << 8 |
+			(uint32_t)frame.data[at + 2] << 16;
+		last = block & 1;
+		assert_int_equal(block >> 1 & 3, 0);
+		assert_true(size - done >= block >> 3);
+		assert_memory_equal(frame.data + at + 3, data + done, block >> 3);
+		done += block >> 3;
+		at += 3 + (block >> 3);
+	}
+	assert_int_equal(done, size);
+	assert_int_equal(at + 4, frame.size);
+}
+
+static struct ab raw_frame(const uint8_t *data, size_t size)
+{
+	struct ab out = {.bytes = malloc(kp_raw_frame_size(size)),
+			 .size = kp_raw_frame_size(size)};
+
+	assert_non_null(out.bytes);
+	kp_raw_frame_write((struct kp_span){data, size}, out.bytes);
+	return out;
+}
+
+static void frames_of_bytes_as_they_are_are_read(void **state)
+{
+	uint8_t *data = noise(RAW_MAX), *back = malloc(RAW_MAX);
+
+	(void)state;
+	assert_non_null(back);
+	for (size_t i = 0; i < COUNT(raw_sizes); i++) {
+		struct ab out = raw_frame(data, raw_sizes[i]);
+		struct kp_span stored = {out.bytes, out.size};
+		uint64_t stated;
+
+		assert_raw(data, raw_sizes[i], stored);
+		assert_true(out.bytes[4] & 4); /* has a checksum */
+		assert_true(kp_zstd_content_size(stored, &stated));
+		assert_int_equal(stated, raw_sizes[i]);
+		assert_int_equal(kp_zstd_decode(stored, back, raw_sizes[i], &why),
+				 KPACK_SUCCESS);
+		assert_memory_equal(back, data, raw_sizes[i]);
+		/* and the checksum is one */
+		out.bytes[out.size - 1] ^= 1;
+		assert_int_equal(kp_zstd_decode(stored, back, raw_sizes[i], &why),
+				 KPACK_ERROR_DECOMPRESSION_FAILED);
+		ab_free(&out);
+	}
+	free(back);
+	free(data);
+}
+
+/* A decoder that holds little is enough, however large the frame is. */
+static void stored_frames_have_a_small_window(void **state)
+{
+	uint8_t *data = noise(RAW_MAX), piece[1000];
+	struct ab frame = raw_frame(data, RAW_MAX);
+	ZSTD_DStream *d = ZSTD_createDStream();
+	ZSTD_inBuffer in = {frame.bytes, frame.size, 0};
+	size_t left = 1, done = 0;
+
+	(void)state;
+	assert_int_equal(ZSTD_DCtx_setParameter(d, ZSTD_d_windowLogMax, 17), 0);
+	while (left) {
+		ZSTD_outBuffer out = {piece, sizeof(piece), 0};
+
+		left = ZSTD_decompressStream(d, &out, &in);
+		assert_false(ZSTD_isError(left));
+		assert_true(out.pos <= RAW_MAX - done);
+		assert_memory_equal(piece, data + done, out.pos);
+		done += out.pos;
+	}
+	assert_int_equal(done, RAW_MAX);
+	assert_int_equal(in.pos, frame.size);
+	ZSTD_freeDStream(d);
+	ab_free(&frame);
+	free(data);
+}
+
+static void assert_tool_reads(struct kp_span stored, const uint8_t *data, size_t size)
+{
+	char name[] = "/tmp/kpack-codec-XXXXXX", command[64];
+	int fd = mkstemp(name);
+	uint8_t *back = malloc(size + 1);
+	FILE *pipe;
+
+	assert_non_null(back);
+	assert_true(fd >= 0 &&
+		    write(fd, stored.data, stored.size) == (ssize_t)stored.size);
+	snprintf(command, sizeof(command), "zstd -q -dc <%s", name);
+	pipe = popen(command, "r");
+	assert_non_null(pipe);
+	assert_int_equal(fread(back, 1, size + 1, pipe), size);
+	assert_int_equal(pclose(pipe), 0);
+	assert_memory_equal(back, data, size);
+	close(fd);
+	unlink(name);
+	free(back);
+}
+
+static void zstds_tool_reads_what_is_stored(void **state)
+{
+	static const uint64_t chunks[] = {0, 4096, 131072};
+	uint8_t *data = noise(RAW_MAX);
+	struct kp_encoder *e = encoder(3);
+
+	(void)state;
+	for (size_t i = 0; i < RAW_MAX; i += 5000)
+		memset(data + i, 0, 50); /* 1/100 */
+	for (size_t i = 0; i < COUNT(raw_sizes); i++) {
+		struct ab out = raw_frame(data, raw_sizes[i]);
+
+		assert_tool_reads((struct kp_span){out.bytes, out.size}, data,
+				  raw_sizes[i]);
+		ab_free(&out);
+	}
+	for (size_t i = 0; i < COUNT(chunks); i++) {
+		struct ab out = encode(e, data, RAW_MAX, chunks[i]);
+
+		assert_tool_reads((struct kp_span){out.bytes, out.size}, data, RAW_MAX);
+		ab_free(&out);
+	}
+	kp_encoder_free(e);
+	free(data);
+}
+
+/* A part that compresses well is worth it only when it is more than 1/64 of all. */
+static void only_what_pays_is_compressed(void **state)
+{
+	enum { SIZE = 640000 };
+	static const size_t zeros[] = {0, 5000, 9000, 12000, 20000, 100000};
+	struct kp_encoder *e = encoder(3);
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(zeros); i++) {
+		uint8_t *data = noise(SIZE);
+		struct ab out;
+
+		memset(data + 1000, 0, zeros[i]);
+		out = encode(e, data, SIZE, 0);
+		if (zeros[i] < SIZE / 64)
+			assert_raw(data, SIZE, (struct kp_span){out.bytes, out.size});
+		else
+			assert_true(out.size < SIZE - SIZE / 64);
+		ab_free(&out);
+		free(data);
+	}
+	kp_encoder_free(e);
+}
+
+static void the_bound_holds_for_what_is_stored(void **state)
+{
+	(void)state;
+	for (uint64_t size = 0; size <= UINT64_C(1) << 34;
+	     size = size < 300000 ? size + 1 : size + size / 7)
+		assert_true(kp_raw_frame_size((size_t)size) <=
+			    kp_encode_bound((size_t)size, 0));
 }
 
 /* --- seek tables -------------------------------------------------------------------- */
@@ -330,6 +534,11 @@ int main(void)
 		cmocka_unit_test(levels_that_are_none_are_clamped_or_refused),
 		cmocka_unit_test(what_cannot_be_is_not_plausible),
 		cmocka_unit_test(zeros_are_plausible),
+		cmocka_unit_test(frames_of_bytes_as_they_are_are_read),
+		cmocka_unit_test(stored_frames_have_a_small_window),
+		cmocka_unit_test(zstds_tool_reads_what_is_stored),
+		cmocka_unit_test(only_what_pays_is_compressed),
+		cmocka_unit_test(the_bound_holds_for_what_is_stored),
 		cmocka_unit_test(seek_tables_are_read),
 		cmocka_unit_test(the_encoders_table_is_the_builders),
 		cmocka_unit_test(wrong_seek_tables_are_refused),
