@@ -125,4 +125,10 @@
  */
 #define KP_SEARCH_FILES_MAX 65536
 
+/* Nodes of a machine's topology that are looked at: processors and GPUs, some tens. */
+#define KP_TOPOLOGY_NODES_MAX 4096
+
+/* Bytes of one node's properties: real ones have below 1000, sysfs gives a page at most. */
+#define KP_TOPOLOGY_PROPERTIES_MAX 65536
+
 #endif

@@ -211,6 +211,32 @@ bool kp_target_selected(const struct kp_target *select, const struct kp_target *
 	return covers(select, t);
 }
 
+bool kp_target_neutral(const struct kp_target *t)
+{
+	return strcmp(t->processor, "generic") == 0;
+}
+
+static bool contradict(enum kp_feature a, enum kp_feature b)
+{
+	return a != KP_FEATURE_ANY && b != KP_FEATURE_ANY && a != b;
+}
+
+/* Is code for the processor CODE made for GPU too? */
+static bool runs_on(const char *gpu, const char *code)
+{
+	const char *generic = kp_processor_generic(kp_span_str(gpu));
+
+	return strcmp(gpu, code) == 0 || (generic && strcmp(generic, code) == 0) ||
+	       (strcmp(code, "amdgcnspirv") == 0 && strncmp(gpu, "gfx", 3) == 0);
+}
+
+bool kp_target_loadable(const struct kp_target *gpu, const struct kp_target *code)
+{
+	return kp_target_neutral(code) || (runs_on(gpu->processor, code->processor) &&
+					   !contradict(gpu->sramecc, code->sramecc) &&
+					   !contradict(gpu->xnack, code->xnack));
+}
+
 /* EI_ABIVERSION; 0 is code object v2, whose flags do not hold the processor. */
 enum { ABI_V3 = 1, ABI_V6 = 4 };
 

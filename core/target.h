@@ -65,6 +65,16 @@ bool kp_target_compatible(const struct kp_target *code, const struct kp_target *
 /* Does SELECT choose T?  Same processor, and the features SELECT states are equal. */
 bool kp_target_selected(const struct kp_target *select, const struct kp_target *t);
 
+/* Is T what files that suit every GPU are listed under, "generic"? */
+bool kp_target_neutral(const struct kp_target *t);
+
+/*
+ * May GPU, whose unstated features may be on or off, load code for CODE?  Its processor or
+ * the generic one that covers it, and no feature that both state is stated differently; or
+ * SPIR-V for AMD GPUs, or neutral.
+ */
+bool kp_target_loadable(const struct kp_target *gpu, const struct kp_target *code);
+
 /* Table rows by name or alias, by EF_AMDGPU_MACH; NULL when unknown. */
 const struct kp_processor *kp_processor_by_name(struct kp_span name);
 const struct kp_processor *kp_processor_by_mach(unsigned mach);

@@ -174,6 +174,25 @@ bool kp_view_lookup(const struct kp_view *v, uint32_t dir, struct kp_span text,
 	return false;
 }
 
+bool kp_view_find_dir(const struct kp_view *v, struct kp_span path, uint32_t *dir)
+{
+	uint32_t name;
+
+	*dir = KP_VIEW_ROOT;
+	for (size_t at = 0, end; at < path.size; at = end + 1) {
+		for (end = at; end < path.size && path.data[end] != '/'; end++)
+			;
+		if (end == at)
+			continue;
+		if (!kp_view_lookup(v, *dir, (struct kp_span){path.data + at, end - at},
+				    &name) ||
+		    kp_node_kind(v->names[name].node) != KP_VIEW_DIR)
+			return false;
+		*dir = kp_node_number(v->names[name].node);
+	}
+	return true;
+}
+
 struct kpack_archive *kp_view_entry(const struct kp_view *v, uint32_t file, size_t *entry)
 {
 	uint32_t global = v->files[file].global;

@@ -31,6 +31,9 @@ struct kp_view_options {
 	 * n_select 0: all. */
 	const struct kp_target *select;
 	size_t n_select;
+	/* These are GPUs: show only what one of them can load (kp_target_loadable).
+	 * n_select 0: what suits every GPU. */
+	bool loadable;
 };
 
 /* A directory.  Directory 0 is the root; a parent has a smaller number than its children. */
@@ -82,6 +85,12 @@ struct kp_view_name kp_view_name(const struct kp_view *v, uint32_t name);
 /* Number of the name TEXT in DIR; false when there is none. */
 bool kp_view_lookup(const struct kp_view *v, uint32_t dir, struct kp_span text,
 		    uint32_t *name);
+
+/*
+ * The directory at PATH, of components of any text with slashes between them, before and
+ * behind; an empty one is the root.  false: there is none.
+ */
+bool kp_view_find_dir(const struct kp_view *v, struct kp_span path, uint32_t *dir);
 
 /* The archive and entry that hold a file's content. */
 struct kpack_archive *kp_view_entry(const struct kp_view *v, uint32_t file,

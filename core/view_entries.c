@@ -236,22 +236,30 @@ static bool add_path(struct kp_view_builder *b, struct kp_span path,
 			file);
 }
 
+static bool chosen(const struct kp_view_options *o, const struct kp_target *t)
+{
+	bool yes = o->loadable && kp_target_neutral(t);
+
+	for (size_t i = 0; i < o->n_select && !yes; i++)
+		yes = o->loadable ? kp_target_loadable(&o->select[i], t)
+				  : kp_target_selected(&o->select[i], t);
+	return yes;
+}
+
 static bool is_selected(struct kp_view_builder *b, struct kp_span arch)
 {
+	const struct kp_view_options *o = b->options;
 	size_t at = ((uintptr_t)arch.data >> 3) % 64;
 	struct kp_target target;
-	bool selected = false;
 
-	if (!b->options || !b->options->n_select)
+	if (!o || (!o->n_select && !o->loadable))
 		return true;
-	if (b->selected[at].arch == arch.data)
-		return b->selected[at].selected;
-	if (!kp_target_parse(arch, &target, NULL))
-		for (size_t i = 0; i < b->options->n_select && !selected; i++)
-			selected = kp_target_selected(&b->options->select[i], &target);
-	b->selected[at].arch = arch.data;
-	b->selected[at].selected = selected;
-	return selected;
+	if (b->selected[at].arch != arch.data) {
+		b->selected[at].arch = arch.data;
+		b->selected[at].selected =
+			!kp_target_parse(arch, &target, NULL) && chosen(o, &target);
+	}
+	return b->selected[at].selected;
 }
 
 static bool add_entry(struct kp_view_builder *b, struct kpack_archive *a, size_t entry)

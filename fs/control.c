@@ -25,16 +25,14 @@ struct snapshot {
 };
 
 struct control {
-	const struct sources *sources;
-	const struct kp_view *view;
-	struct content *content;
+	struct control_subject about;
 	struct stat look;
 	struct timespec started;
 
 	pthread_mutex_t lock; /* everything below */
 	uint64_t next_ino;
 	struct snapshot *buckets[BUCKETS];
-	struct text *kept[4]; /* texts that stay the same, once they were asked for */
+	struct text *kept[5]; /* texts that stay the same, once they were asked for */
 };
 
 /* Texts. */
@@ -70,7 +68,7 @@ static void put_arches(FILE *f, struct kpack_archive *a)
 /* Path, scheme, architectures, entries, bytes; or path and why it is refused. */
 static void put_archives(struct control *c, FILE *f)
 {
-	const struct sources *s = c->sources;
+	const struct sources *s = c->about.sources;
 
 	for (size_t i = 0; i < s->count; i++) {
 		struct kpack_archive *a = s->archives[i];
@@ -113,9 +111,9 @@ static void put_faults(FILE *f, const struct kpack_archive *a)
 
 static void put_conflicts(struct control *c, FILE *f)
 {
-	const struct sources *s = c->sources;
+	const struct sources *s = c->about.sources;
 	size_t kept, counted;
-	const char *const *lines = kp_view_conflicts(c->view, &kept, &counted);
+	const char *const *lines = kp_view_conflicts(c->about.view, &kept, &counted);
 
 	for (size_t i = 0; i < kept; i++)
 		fprintf(f, "%s\n", lines[i]);
@@ -132,23 +130,29 @@ static void put_conflicts(struct control *c, FILE *f)
 
 static void put_stats(struct control *c, FILE *f)
 {
+	const struct sources *s = c->about.sources;
 	struct content_stats stats;
 	size_t entries = 0;
 
-	content_stats(c->content, &stats);
-	for (size_t i = 0; i < c->sources->count; i++)
-		entries += kp_archive_entry_count(c->sources->archives[i]);
+	content_stats(c->about.content, &stats);
+	for (size_t i = 0; i < s->count; i++)
+		entries += kp_archive_entry_count(s->archives[i]);
 	fprintf(f,
 		"{\"archives\": %zu, \"refused_archives\": %zu, \"entries\": %zu, "
 		"\"files\": %" PRIu32 ", \"directories\": %" PRIu32 ", ",
-		c->sources->count, c->sources->n_refused, entries,
-		kp_view_file_count(c->view), kp_view_dir_count(c->view));
+		s->count, s->n_refused, entries, tree_file_count(c->about.tree),
+		tree_dir_count(c->about.tree));
 	fprintf(f,
 		"\"reads\": %" PRIu64 ", \"bytes_served\": %" PRIu64
 		", \"decodes\": %" PRIu64 ", \"bytes_decoded\": %" PRIu64
 		", \"cache_bytes\": %" PRIu64 ", \"errors\": %" PRIu64 "}\n",
 		stats.reads, stats.bytes_served, stats.decodes, stats.bytes_decoded,
 		stats.held, stats.errors);
+}
+
+static void put_chosen_arches(struct control *c, FILE *f)
+{
+	arches_put(c->about.arches, f);
 }
 
 static void put_version(struct control *c, FILE *f)
@@ -162,9 +166,8 @@ static const struct control_file {
 	void (*put)(struct control *c, FILE *f);
 	bool changes;
 } files[] = {
-	{"archives", put_archives, false},
-	{"conflicts", put_conflicts, false},
-	{"stats", put_stats, true},
+	{"archives", put_archives, false},   {"arches", put_chosen_arches, false},
+	{"conflicts", put_conflicts, false}, {"stats", put_stats, true},
 	{"version", put_version, false},
 };
 
@@ -292,18 +295,15 @@ static void snapshot_free(struct snapshot *s)
 	free(s);
 }
 
-kpack_error_t control_new(const struct sources *sources, const struct kp_view *view,
-			  struct content *content, const struct stat *look,
-			  struct control **out, struct kpackx_error *why)
+kpack_error_t control_new(const struct control_subject *about, struct control **out,
+			  struct kpackx_error *why)
 {
 	struct control *c = calloc(1, sizeof(*c));
 
 	if (!c)
 		return kp_fail_memory(why, sizeof(*c), CONTROL_NAME);
-	c->sources = sources;
-	c->view = view;
-	c->content = content;
-	c->look = *look;
+	c->about = *about;
+	tree_stat(about->tree, tree_root(about->tree), &c->look);
 	c->next_ino = CONTROL_FIRST;
 	clock_gettime(CLOCK_REALTIME, &c->started);
 	pthread_mutex_init(&c->lock, NULL);

@@ -10,8 +10,10 @@
 #define FS_CONTROL_H
 
 #include <sys/stat.h>
+#include "arches.h"
 #include "content.h"
 #include "sources.h"
+#include "tree.h"
 
 #define CONTROL_NAME ".kpackfs"
 #define CONTROL_DIR 2 /* its inode number */
@@ -21,13 +23,18 @@
 
 struct control;
 
-/*
- * SOURCES, VIEW and CONTENT are borrowed.  LOOK gives owner, read bits and times.
- * OUT_OF_MEMORY.
- */
-kpack_error_t control_new(const struct sources *sources, const struct kp_view *view,
-			  struct content *content, const struct stat *look,
-			  struct control **out, struct kpackx_error *why);
+/* What the files tell about. */
+struct control_subject {
+	const struct sources *sources;
+	const struct arches *arches;
+	const struct kp_view *view;
+	const struct tree *tree; /* its root gives owner, read bits and times */
+	struct content *content;
+};
+
+/* What ABOUT points to is borrowed.  OUT_OF_MEMORY. */
+kpack_error_t control_new(const struct control_subject *about, struct control **out,
+			  struct kpackx_error *why);
 void control_free(struct control *c); /* NULL is fine */
 
 /* Names in the directory, by position; NULL after the last. */

@@ -6,6 +6,8 @@
  *   settings.c  the command line
  *   daemon.c    the way into the background
  *   sources.c   opens the archives to serve
+ *   arches.c    whose code is shown
+ *   subdir.c    the directory that is the root
  *   ops.c       one function per request
  *   tree.c      inode numbers and their attributes
  *   content.c   reads, answered from bytes that are decoded once
@@ -25,6 +27,7 @@
 #include "log.h"
 #include "ops.h"
 #include "settings.h"
+#include "subdir.h"
 
 /* For each end of a run: ours, and those mount(8) knows. */
 static const int exit_codes[2][4] = {{0, 2, 1, 1}, {0, 1, 2, 32}};
@@ -83,7 +86,7 @@ static void keep_memory(bool building)
 /* Everything before the mount: no thread runs yet. */
 static bool prepare(struct fs *fs, const struct settings *s)
 {
-	struct kp_view_options select = {s->select, s->n_select};
+	struct kp_view_options select = arches_view(&s->arches);
 	struct tree_options look = s->look;
 	struct kpackx_error why = {0};
 
@@ -93,6 +96,8 @@ static bool prepare(struct fs *fs, const struct settings *s)
 	if (kp_view_new(fs->sources.archives, fs->sources.count, &select, &fs->view,
 			&why))
 		return report(&why);
+	if (s->subdir && !subdir_find(&fs->sources, s->subdir, &fs->view, &look.root))
+		return false;
 	look.look = fs->sources.look;
 	if (tree_new(fs->view, &look, &fs->tree, &why))
 		return report(&why);
@@ -116,12 +121,18 @@ static bool start(struct fs *fs, const struct settings *s)
 		.failure = op_read_failure,
 		.user = fs,
 	};
+	struct control_subject about = {
+		.sources = &fs->sources,
+		.arches = &s->arches,
+		.view = fs->view,
+		.tree = fs->tree,
+	};
 	struct kpackx_error why = {0};
-	struct stat look;
 
-	tree_stat(fs->tree, tree_dir(fs->tree, 0), &look);
-	if (content_new(fs->view, &options, &fs->content, &why) ||
-	    control_new(&fs->sources, fs->view, fs->content, &look, &fs->control, &why))
+	if (content_new(fs->view, &options, &fs->content, &why))
+		return report(&why);
+	about.content = fs->content;
+	if (control_new(&about, &fs->control, &why))
 		return report(&why);
 	return true;
 }
@@ -159,6 +170,24 @@ static int loop(struct fuse_session *se, const struct settings *s)
 	return err;
 }
 
+static void log_mounted(const struct fs *fs, const struct settings *s)
+{
+	size_t size;
+	char *arches = NULL;
+	FILE *f = open_memstream(&arches, &size);
+
+	if (f) {
+		arches_put(&s->arches, f);
+		fclose(f);
+	}
+	for (char *c = arches; c && *c; c++)
+		*c = *c == '\n' && c[1] ? ',' : *c == '\n' ? '\0' : *c;
+	log_print(LOG_INFO, "mounted %zu archives, %u files, architectures: %s",
+		  fs->sources.count, tree_file_count(fs->tree),
+		  arches && *arches ? arches : "none");
+	free(arches);
+}
+
 static enum end serve_session(struct fs *fs, struct fuse_session *se,
 			      const struct settings *s, struct daemon *d)
 {
@@ -172,8 +201,7 @@ static enum end serve_session(struct fs *fs, struct fuse_session *se,
 		return NO_MOUNT;
 	}
 	if (start(fs, s) && answer_init(se)) {
-		log_print(LOG_INFO, "mounted %zu archives, %u files", fs->sources.count,
-			  kp_view_file_count(fs->view));
+		log_mounted(fs, s);
 		if (d)
 			daemon_detach(d);
 		/* A signal ends the loop too, and that is no failure. */

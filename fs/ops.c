@@ -73,8 +73,8 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 		.f_bsize = 4096,
 		.f_frsize = 4096,
 		.f_blocks = (fs->sources.bytes + 4095) / 4096,
-		.f_files = (fsfilcnt_t)kp_view_dir_count(fs->view) +
-			   kp_view_file_count(fs->view),
+		.f_files =
+			(fsfilcnt_t)tree_dir_count(fs->tree) + tree_file_count(fs->tree),
 		.f_flag = ST_RDONLY,
 		.f_namemax = NAME_BYTES,
 	};
@@ -140,7 +140,7 @@ static void lookup_control(fuse_req_t req, fuse_ino_t parent, const char *name)
 	else if (parent != CONTROL_DIR)
 		err = control_stat(fs->control, parent, &st) ? ENOTDIR : ESTALE;
 	else if (strcmp(name, "..") == 0)
-		return reply_node(req, tree_dir(fs->tree, 0));
+		return reply_node(req, tree_root(fs->tree));
 	else
 		err = control_lookup(fs->control, kp_span_str(name), &st);
 	if (err == ENOENT)
@@ -159,8 +159,7 @@ static void lookup_dir(fuse_req_t req, struct tree_node dir, const char *name)
 	struct stat st;
 
 	if (strcmp(name, "..") == 0)
-		reply_node(req,
-			   tree_dir(fs->tree, kp_view_dir(fs->view, dir.index)->parent));
+		reply_node(req, tree_parent(fs->tree, dir.index));
 	else if (dir.ino == TREE_ROOT && strcmp(name, CONTROL_NAME) == 0 &&
 		 control_stat(fs->control, CONTROL_DIR, &st))
 		reply_control(req, &st);
@@ -394,7 +393,7 @@ static void list_tree(struct listing *l, const struct fs *fs, struct tree_node n
 		      off_t from)
 {
 	const struct kp_view_dir *dir = kp_view_dir(fs->view, node.index);
-	uint64_t parent = tree_dir(fs->tree, dir->parent).ino;
+	uint64_t parent = tree_parent(fs->tree, node.index).ino;
 	off_t i = from > 2 ? from - 2 : 0;
 
 	if (!list_dots(l, node.ino, parent, from))

@@ -7,6 +7,7 @@
 #include <zstd.h>
 #include "log.h"
 #include "settings.h"
+#include "subdir.h"
 
 static const char usage_text[] =
 	"Usage: kpackfs [-dfqrsv] [-o opt[,opt]...] SOURCE... MOUNTPOINT\n"
@@ -28,8 +29,9 @@ static const char usage_text[] =
 	"Mount options:\n"
 	"    -o allow_other       let all users in\n"
 	"    -o allow_root        let root in\n"
-	"    -o arch=ARCH         show only ARCH; may be repeated; all: everything "
-	"(default)\n"
+	"    -o arch=LIST         show only what these GPUs can load; auto: those of "
+	"this\n"
+	"                         machine; all: everything (default)\n"
 	"    -o auto_unmount      unmount when the daemon dies\n"
 	"    -o cache_size=BYTES  memory for decoded bytes, with k, m or g (default "
 	"256m)\n"
@@ -42,9 +44,11 @@ static const char usage_text[] =
 	"    -o open              ask the daemon at every open\n"
 	"    -o ro                read-only (always on)\n"
 	"    -o source=PATH       one more source; may be repeated\n"
+	"    -o subdir=PATH       show only this directory of the tree\n"
 	"    -o subtype=TYPE      type in the mount table after \"fuse.\" (default "
 	"kpackfs)\n"
 	"    -o threads=N         threads that decode (default: one per processor)\n"
+	"    -o topology=DIR      where arch=auto looks for GPUs (default: sysfs)\n"
 	"    -o uid=N             owner of all files\n"
 	"    -o umask=OCTAL       permission bits to take away\n";
 
@@ -59,6 +63,8 @@ enum key {
 	KEY_RW,
 	KEY_SOURCE,
 	KEY_ARCH,
+	KEY_SUBDIR,
+	KEY_TOPOLOGY,
 	KEY_CACHE_SIZE,
 	KEY_THREADS,
 	KEY_MAX_THREADS,
@@ -94,6 +100,8 @@ static const struct fuse_opt option_table[] = {
 	OPTION("rw", KEY_RW),
 	OPTION("source=", KEY_SOURCE),
 	OPTION("arch=", KEY_ARCH),
+	OPTION("subdir=", KEY_SUBDIR),
+	OPTION("topology=", KEY_TOPOLOGY),
 	OPTION("cache_size=", KEY_CACHE_SIZE),
 	OPTION("threads=", KEY_THREADS),
 	OPTION("max_threads=", KEY_MAX_THREADS),
@@ -154,7 +162,6 @@ static const struct fuse_opt option_table[] = {
 	IGNORE("symfollow"),
 	/* known, not built */
 	OPTION("xattr", KEY_ABSENT),
-	OPTION("subdir=", KEY_ABSENT),
 	OPTION("preload=", KEY_ABSENT),
 	OPTION("idle_timeout=", KEY_ABSENT),
 	OPTION("poll=", KEY_ABSENT),
@@ -224,40 +231,21 @@ static bool parse_unsigned(const char *option, int base, uint64_t min, uint64_t 
 	return true;
 }
 
-static bool add_arch(struct settings *s, const char *text, size_t size)
+static bool replace(char **string, const char *text)
 {
-	struct kp_span arch = {(const uint8_t *)text, size};
-	struct kp_target *more, target;
-	struct kpackx_error why = {0};
-
-	if (kp_span_is(arch, "all")) {
-		s->all_arches = true;
-		return true;
-	}
-	if (kp_span_is(arch, "auto"))
-		return complain("arch=auto", "finding this machine's GPUs is not built");
-	if (kp_target_parse(arch, &target, &why))
-		return complain("arch=", why.text);
-	more = reallocarray(s->select, s->n_select + 1, sizeof(*more));
-	if (!more)
-		return complain("arch=", "out of memory");
-	s->select = more;
-	more[s->n_select++] = target;
-	return true;
+	free(*string);
+	*string = strdup(text);
+	return *string || complain(text, "out of memory");
 }
 
-/* LIST is separated by commas, which are escaped on the command line. */
-static bool parse_arches(struct settings *s, const char *list)
+static bool parse_subdir(struct settings *s, const char *path)
 {
-	for (;;) {
-		size_t n = strcspn(list, ",");
+	const char *wrong;
 
-		if (!add_arch(s, list, n))
-			return false;
-		if (!list[n])
-			return true;
-		list += n + 1;
-	}
+	if (!replace(&s->subdir, path))
+		return false;
+	wrong = subdir_clean(s->subdir);
+	return !wrong || complain("subdir=", wrong);
 }
 
 static bool parse_key(struct settings *s, int key, const char *arg)
@@ -292,7 +280,11 @@ static bool parse_key(struct settings *s, int key, const char *arg)
 	case KEY_SOURCE:
 		return strings_add(&s->more_sources, strdup(value));
 	case KEY_ARCH:
-		return parse_arches(s, value);
+		return arches_add(&s->arches, value);
+	case KEY_SUBDIR:
+		return parse_subdir(s, value);
+	case KEY_TOPOLOGY:
+		return replace(&s->topology, value);
 	case KEY_CACHE_SIZE:
 		return parse_number(arg, 10, "kmgt", 0, UINT64_MAX / 2, &s->cache_size);
 	case KEY_THREADS:
@@ -359,6 +351,46 @@ static void drop_default_rw(int argc, char **argv, bool helper)
 		if (list[2] == ',' &&
 		    (helper || strstr(list, ",dev") || strstr(list, ",nodev")))
 			memcpy(list, "ro", 2);
+	}
+}
+
+/* Can TEXT, up to a comma, be one more architecture of a list? */
+static bool goes_on(const char *text)
+{
+	struct kp_span name = {(const uint8_t *)text, strcspn(text, ",")};
+	struct kp_target t;
+
+	return kp_span_is(name, "auto") || kp_span_is(name, "all") ||
+	       kp_span_is(name, "generic") ||
+	       (kp_target_parse(name, &t, NULL) == KPACK_SUCCESS && t.known);
+}
+
+/*
+ * Commas separate options, so arch=LIST would end at its first one: hide those with another
+ * architecture behind them.
+ */
+static void join_arches(char *list)
+{
+	bool inside = false;
+
+	for (;; list++) {
+		if (inside && goes_on(list))
+			list[-1] = ';';
+		else
+			inside = strncmp(list, "arch=", 5) == 0;
+		list += strcspn(list, ",");
+		if (!*list)
+			return;
+	}
+}
+
+static void join_all_arches(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "-o") == 0 && i + 1 < argc)
+			join_arches(argv[++i]);
+		else if (strncmp(argv[i], "-o", 2) == 0)
+			join_arches(argv[i] + 2);
 	}
 }
 
@@ -464,18 +496,19 @@ enum end settings_parse(struct settings *s, int argc, char **argv)
 	s->cache_size = 256 << 20;
 	s->threads = cores > 0 && cores < 1024 ? (unsigned)cores : 1;
 	drop_default_rw(argc, argv, s->helper);
+	join_all_arches(argc, argv);
 	if (s->helper)
 		drop_type(&argc, argv);
 	s->args = (struct fuse_args)FUSE_ARGS_INIT(argc, argv);
 	if (fuse_opt_parse(&s->args, s, option_table, parse_option))
 		return USAGE;
-	if (s->all_arches)
-		s->n_select = 0;
 	if (s->help || s->version)
 		return OK;
 	end = take_paths(s);
 	if (end != OK)
 		return end;
+	if (!arches_find(&s->arches, s->topology))
+		return SYSTEM;
 	return add_defaults(s) ? OK : SYSTEM;
 }
 
@@ -484,7 +517,9 @@ void settings_free(struct settings *s)
 	strings_free(&s->sources);
 	strings_free(&s->more_sources);
 	free(s->mountpoint);
-	free(s->select);
+	free(s->subdir);
+	free(s->topology);
+	arches_free(&s->arches);
 	fuse_opt_free_args(&s->args);
 }
 

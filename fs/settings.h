@@ -4,7 +4,7 @@
 #define FS_SETTINGS_H
 
 #include <fuse_opt.h>
-#include "target.h"
+#include "arches.h"
 #include "tree.h"
 
 /* How a run can end; main.c has the exit codes. */
@@ -19,13 +19,14 @@ struct settings {
 	struct strings sources; /* then, until parsing is over, the mount point */
 	struct strings more_sources;
 	char *mountpoint;
-	struct fuse_args args;    /* for libfuse */
-	struct kp_target *select; /* none: everything */
-	size_t n_select;
+	struct fuse_args args; /* for libfuse */
+	struct arches arches;
+	char *subdir;   /* clean; NULL: the whole tree */
+	char *topology; /* where GPUs are looked for; NULL: where the driver has them */
 	struct tree_options look;
 	uint64_t cache_size;
 	unsigned threads, max_threads;
-	bool foreground, debug, single, clone_fd, always_open, all_arches;
+	bool foreground, debug, single, clone_fd, always_open;
 	bool has_fsname, has_subtype;
 	bool help, version;
 	bool helper, fake; /* called as mount.kpackfs; -f there */

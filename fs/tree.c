@@ -12,6 +12,8 @@ struct tree {
 	const struct kp_view *view;
 	struct tree_options options;
 	uint32_t dirs, nodes;
+	uint32_t *links; /* of each file, names below the root; NULL: as in the view */
+	uint32_t shown_dirs, shown_files;
 	uint64_t *inos; /* by node */
 	uint32_t *slots;
 	unsigned shift;   /* 64 - log2(slots) */
@@ -99,11 +101,11 @@ static bool number_nodes(struct tree *t)
 
 	for (uint32_t n = 0; n < t->nodes; n++)
 		t->inos[n] = view_id(t, n);
-	t->inos[0] = TREE_ROOT;
+	t->inos[t->options.root] = TREE_ROOT;
 	for (uint32_t n = 0; n < t->nodes; n++) {
 		if (n + AHEAD < t->nodes)
 			__builtin_prefetch(&t->slots[slot_of(t, t->inos[n + AHEAD])], 1);
-		if ((n == 0 || t->inos[n] >= TREE_FIRST) && insert(t, n))
+		if ((n == t->options.root || t->inos[n] >= TREE_FIRST) && insert(t, n))
 			continue;
 		if ((count & (count - 1)) == 0) {
 			void *more =
@@ -131,6 +133,48 @@ static uint64_t random_odd(void)
 	return r | 1;
 }
 
+/* Count the names of directory DIR, which is below the root. */
+static void count_names(struct tree *t, uint32_t dir)
+{
+	const struct kp_view_dir *d = kp_view_dir(t->view, dir);
+
+	t->shown_dirs++;
+	for (uint32_t i = 0; i < d->count; i++) {
+		struct kp_view_name name = kp_view_name(t->view, d->first + i);
+
+		if (name.kind != KP_VIEW_DIR)
+			t->shown_files += t->links[name.index]++ == 0;
+	}
+}
+
+/* Names outside the root do not count. */
+static bool count_shown(struct tree *t)
+{
+	bool *inside;
+
+	t->shown_dirs = t->dirs;
+	t->shown_files = t->nodes - t->dirs;
+	if (t->options.root == 0)
+		return true;
+	t->links = calloc((size_t)t->shown_files + 1, sizeof(*t->links));
+	inside = calloc(t->dirs, sizeof(*inside));
+	if (!t->links || !inside) {
+		free(inside);
+		return false;
+	}
+	t->shown_dirs = t->shown_files = 0;
+	inside[t->options.root] = true;
+	/* a parent has a smaller number than its children */
+	for (uint32_t d = t->options.root; d < t->dirs; d++) {
+		if (!inside[d] && !inside[kp_view_dir(t->view, d)->parent])
+			continue;
+		inside[d] = true;
+		count_names(t, d);
+	}
+	free(inside);
+	return true;
+}
+
 kpack_error_t tree_new(const struct kp_view *view, const struct tree_options *options,
 		       struct tree **out, struct kpackx_error *why)
 {
@@ -155,7 +199,7 @@ kpack_error_t tree_new(const struct kp_view *view, const struct tree_options *op
 	if (!t->inos || !t->slots)
 		goto fail;
 	memset(t->slots, 0, slot_count(t) * sizeof(*t->slots));
-	if (!number_nodes(t))
+	if (!number_nodes(t) || !count_shown(t))
 		goto fail;
 	*out = t;
 	return KPACK_SUCCESS;
@@ -168,6 +212,7 @@ void tree_free(struct tree *t)
 {
 	if (!t)
 		return;
+	free(t->links);
 	free(t->inos);
 	free(t->slots);
 	free(t);
@@ -190,9 +235,26 @@ bool tree_find(const struct tree *t, uint64_t ino, struct tree_node *out)
 	return true;
 }
 
-struct tree_node tree_dir(const struct tree *t, uint32_t dir)
+struct tree_node tree_root(const struct tree *t)
 {
-	return node_at(t, dir);
+	return node_at(t, t->options.root);
+}
+
+struct tree_node tree_parent(const struct tree *t, uint32_t dir)
+{
+	if (dir == t->options.root)
+		return tree_root(t);
+	return node_at(t, kp_view_dir(t->view, dir)->parent);
+}
+
+uint32_t tree_dir_count(const struct tree *t)
+{
+	return t->shown_dirs;
+}
+
+uint32_t tree_file_count(const struct tree *t)
+{
+	return t->shown_files;
 }
 
 struct tree_node tree_named(const struct tree *t, const struct kp_view_name *name)
@@ -247,7 +309,7 @@ static void stat_file(const struct tree *t, uint32_t file, struct stat *out)
 	/* Who cannot read the archive cannot execute what is in it either. */
 	out->st_mode |= meta.mode & (out->st_mode >> 2);
 	out->st_mode = S_IFREG | (out->st_mode & ~t->options.mask);
-	out->st_nlink = kp_view_file(t->view, file)->nlink;
+	out->st_nlink = t->links ? t->links[file] : kp_view_file(t->view, file)->nlink;
 	out->st_size = (off_t)info.size;
 	out->st_blocks = (blkcnt_t)(info.stored / 512 + (info.stored % 512 != 0));
 }

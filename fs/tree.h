@@ -2,9 +2,9 @@
 /*
  * Inodes: a number for each directory and file of core's view, and their attributes.
  *
- * The number is the view's 64-bit id, the same after a remount.  Where it is
- * taken or reserved the next free one is used; who comes first is fixed by the
- * view's order.  Immutable after tree_new: every call may run concurrently.
+ * The number is the view's 64-bit id, the same after a remount and whatever directory is
+ * the root.  Where it is taken or reserved the next free one is used; who comes first
+ * is fixed by the view's order.  Immutable after tree_new: every call may run concurrently.
  */
 #ifndef FS_TREE_H
 #define FS_TREE_H
@@ -27,6 +27,7 @@ struct tree_node {
 };
 
 struct tree_options {
+	uint32_t root;    /* the view's directory that is the tree's root */
 	uid_t uid;        /* -1: as the archive */
 	gid_t gid;        /* -1: as the archive */
 	mode_t mask;      /* bits to take away from modes */
@@ -41,7 +42,14 @@ void tree_free(struct tree *t); /* NULL is fine */
 /* The node of an inode number; false when there is none. */
 bool tree_find(const struct tree *t, uint64_t ino, struct tree_node *out);
 
-struct tree_node tree_dir(const struct tree *t, uint32_t dir);
+struct tree_node tree_root(const struct tree *t);
+
+/* The directory above DIR; the root's is the root. */
+struct tree_node tree_parent(const struct tree *t, uint32_t dir);
+
+/* What is below the root, itself included. */
+uint32_t tree_dir_count(const struct tree *t);
+uint32_t tree_file_count(const struct tree *t);
 
 /* The node a name of the view stands for. */
 struct tree_node tree_named(const struct tree *t, const struct kp_view_name *name);

@@ -317,7 +317,8 @@ static void tell_conflicts(struct extract *x)
 
 static bool build_view(struct extract *x)
 {
-	struct kp_view_options select = {x->filter.targets, x->filter.count};
+	struct kp_view_options select = {.select = x->filter.targets,
+					 .n_select = x->filter.count};
 	struct kpackx_error why = {0};
 
 	if (kp_view_new(x->set.items, x->set.count, &select, &x->view, &why)) {

@@ -16,8 +16,10 @@ _kpackfs_mount_options=(
 	open
 	ro
 	source=
+	subdir=
 	subtype=
 	threads=
+	topology=
 	uid=
 	umask=
 	# end

@@ -16,8 +16,10 @@ function __kpackfs_mount_options
 	echo open
 	echo ro
 	echo source=
+	echo subdir=
 	echo subtype=
 	echo threads=
+	echo topology=
 	echo uid=
 	echo umask=
 	# end

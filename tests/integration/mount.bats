@@ -209,9 +209,10 @@ check_good() { # MOUNTPOINT
 @test ".kpackfs resolves, is not listed, and tells" {
 	mount_good
 	! ls -a mnt | grep -q kpackfs || false
-	[ "$(ls mnt/.kpackfs)" = "$(printf 'archives\nconflicts\nstats\nversion')" ]
+	[ "$(ls mnt/.kpackfs)" = "$(printf 'arches\narchives\nconflicts\nstats\nversion')" ]
 	[ "$(cut -f 1-4 mnt/.kpackfs/archives)" = "$(printf '%s\tzstd-per-kernel\tgeneric,gfx1030,gfx90a:xnack+\t6' "$T/src/good.kpack")" ]
 	[ "$(cut -f 5 mnt/.kpackfs/archives)" = "$(stat -c %s src/good.kpack)" ]
+	[ "$(cat mnt/.kpackfs/arches)" = all ]
 	[ ! -s mnt/.kpackfs/conflicts ]
 	[ "$(cat mnt/.kpackfs/version)" = "$(kpackfs -V | head -n 1)" ]
 	[ "$(stat_of archives) $(stat_of entries) $(stat_of reads)" = "1 6 0" ]
@@ -515,8 +516,9 @@ ad.kpack"
 	for arguments in "" "src" "-z src mnt" "--nope src mnt" "-o nope src mnt" "-o rw src mnt" \
 		"-o uid= src mnt" "-o uid=x src mnt" "-o gid=-1 src mnt" "-o umask=8 src mnt" \
 		"-o umask=1777 src mnt" "-o cache_size=1q src mnt" "-o cache_size= src mnt" \
-		"-o threads=0 src mnt" "-o max_threads=0 src mnt" "-o arch=auto src mnt" \
-		"-o arch=gfx90a:nope+ src mnt" "-o xattr src mnt" "-o subdir=x src mnt" \
+		"-o threads=0 src mnt" "-o max_threads=0 src mnt" "-o arch= src mnt" \
+		"-o arch=gfx90a:nope+ src mnt" "-o arch=gfx90a,nope src mnt" "-o xattr src mnt" \
+		"-o subdir= src mnt" "-o subdir=.. src mnt" "-o subdir=a/../b src mnt" \
 		"-o preload=x src mnt" "-o idle_timeout=1 src mnt" "-o poll=1 src mnt" \
 		"-o io_uring src mnt" "-o" "src mnt -o rw"; do
 		echo "kpackfs $arguments"
@@ -569,12 +571,16 @@ ad.kpack"
 	[ "$(stat -c '%a %u %g' mnt/.kpackfs/stats)" = "440 17 18" ]
 }
 
-@test "arch shows only what it names" {
+# What suits every GPU is shown too: a library without its indexes is of no use.
+@test "arch shows only what it names, and what suits every GPU" {
 	mount_good -o arch=gfx90a
-	[ "$(find mnt -type f)" = "mnt/toc/lib/liba.so/gfx90a:xnack+#1.hsaco" ]
+	[ "$(find mnt -type f | sort)" = "$(printf 'mnt/%s\n' share/x.db share/y.dat \
+		toc/lib/liba.so/gfx90a:xnack+#1.hsaco toc/share/x.db/generic.db \
+		toc/share/y.dat/generic.dat)" ]
 	unmount
-	m -o 'arch=gfx90a:xnack+\,generic' "$T/src"
-	[ "$(find mnt -type f | wc -l)" = 5 ]
+	m -o 'arch=gfx90a:xnack-' "$T/src"
+	[ "$(find mnt -type f | sort)" = "$(printf 'mnt/%s\n' share/x.db share/y.dat \
+		toc/share/x.db/generic.db toc/share/y.dat/generic.dat)" ]
 	unmount
 	m -o arch=gfx90a,arch=all "$T/src"
 	check_good mnt
