@@ -425,6 +425,57 @@ static void compatibility_of_all_feature_states(void **state)
 	}
 }
 
+static const struct {
+	const char *gpu, *code;
+	bool loadable;
+} loads[] = {
+	{"gfx90a", "gfx90a", true},
+	{"gfx90a", "gfx90a:xnack+", true},
+	{"gfx90a", "gfx90a:xnack-", true},
+	{"gfx90a", "gfx90a:sramecc+:xnack-", true},
+	{"gfx90a:xnack+", "gfx90a", true},
+	{"gfx90a:xnack+", "gfx90a:xnack+", true},
+	{"gfx90a:xnack+", "gfx90a:sramecc+", true},
+	{"gfx90a:xnack+", "gfx90a:sramecc-:xnack+", true},
+	{"gfx90a:xnack+", "gfx90a:xnack-", false},
+	{"gfx90a:xnack+", "gfx90a:sramecc+:xnack-", false},
+	{"gfx90a:sramecc-", "gfx90a:sramecc+", false},
+	{"gfx90a", "gfx908", false},
+	{"gfx1100", "gfx1100", true},
+	{"gfx1100", "gfx1101", false},
+	{"gfx1100", "gfx11-generic", true},
+	{"gfx1100", "gfx12-generic", false},
+	{"gfx1100", "gfx10-3-generic", false},
+	{"gfx11-generic", "gfx11-generic", true},
+	{"gfx11-generic", "gfx1100", false},
+	{"gfx942", "gfx9-4-generic", true},
+	{"gfx942:xnack+", "gfx9-4-generic:xnack-", false},
+	{"gfx942:xnack+", "gfx9-4-generic:xnack+", true},
+	{"gfx942", "gfx9-generic", false},
+	{"gfx1250", "gfx1250", true},
+	{"gfx942", "generic", true},
+	{"sm_90", "generic", true},
+	{"generic", "generic", true},
+	{"generic", "gfx942", false},
+	{"gfx942", "amdgcnspirv", true},
+	{"sm_90", "amdgcnspirv", false},
+	{"sm_90", "sm_90", true},
+	{"sm_90", "compute_90", false},
+	{"gfx9999", "gfx9999", true},
+	{"gfx9999", "gfx9-generic", false},
+};
+
+static void gpus_load_what_runs_on_them(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(loads) / sizeof(loads[0]); i++) {
+		struct kp_target gpu = parsed(loads[i].gpu), code = parsed(loads[i].code);
+
+		if (kp_target_loadable(&gpu, &code) != loads[i].loadable)
+			fail_msg("%s on %s", loads[i].code, loads[i].gpu);
+	}
+}
+
 static const char *const generics[][10] = {
 	{"gfx9-generic", "gfx900", "gfx902", "gfx904", "gfx906", "gfx909", "gfx90c"},
 	{"gfx9-4-generic", "gfx940", "gfx941", "gfx942", "gfx950"},
@@ -762,6 +813,7 @@ int main(void)
 		cmocka_unit_test(equality_is_of_processor_and_features),
 		cmocka_unit_test(compatibility_in_both_directions),
 		cmocka_unit_test(compatibility_of_all_feature_states),
+		cmocka_unit_test(gpus_load_what_runs_on_them),
 		cmocka_unit_test(generic_targets_list_their_members),
 		cmocka_unit_test(every_processor_has_its_generic_target_or_none),
 		cmocka_unit_test(the_generic_target_of_a_target),

@@ -550,7 +550,7 @@ static void entries_are_selected_by_architecture(void **state)
 	(void)state;
 	for (size_t i = 0; i < COUNT(filters); i++) {
 		struct kp_target select[2];
-		struct kp_view_options options = {select, 0};
+		struct kp_view_options options = {.select = select};
 		struct kp_view *v;
 
 		for (size_t k = 0; k < 2 && filters[i].select[k]; k++)
@@ -562,6 +562,75 @@ static void entries_are_selected_by_architecture(void **state)
 		assert_string_equal(list(v), filters[i].paths);
 		kp_view_free(v);
 	}
+	kp_archive_close(a);
+}
+
+static void gpus_see_what_they_can_load(void **state)
+{
+	static const struct {
+		const char *select[2];
+		const char *paths;
+	} gpus[] = {
+		{{"gfx1100", NULL},
+		 "lib/x/f lib/x/n toc/f/gfx11-generic.co toc/n/generic.dat "},
+		{{"gfx90a", NULL},
+		 "lib/x/n lib/y/a toc/a/gfx90a:xnack+.co toc/n/generic.dat "},
+		{{"gfx90a:xnack-", NULL}, "lib/x/n toc/n/generic.dat "},
+		{{NULL, NULL}, "lib/x/n toc/n/generic.dat "},
+		{{"gfx90a", "gfx1101"},
+		 "lib/x/f lib/x/n lib/y/a toc/a/gfx90a:xnack+.co toc/f/gfx11-generic.co "
+		 "toc/n/generic.dat "},
+	};
+	struct kpack_archive *a = with_toc(
+		"{'f': {'gfx11-generic': {'ordinal': 0, 'type': 'co', 'metadata': "
+		"{'path': 'lib/x/f'}}}, 'a': {'gfx90a:xnack+': {'ordinal': 1, "
+		"'type': 'co', 'metadata': {'path': 'lib/y/a'}}}, 'n': {'generic': "
+		"{'ordinal': 2, 'type': 'dat', 'metadata': {'path': 'lib/x/n'}}}}");
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(gpus); i++) {
+		struct kp_target select[2];
+		struct kp_view_options options = {select, 0, true};
+		struct kp_view *v;
+
+		for (size_t k = 0; k < 2 && gpus[i].select[k]; k++)
+			assert_int_equal(kp_target_parse(kp_span_str(gpus[i].select[k]),
+							 &select[options.n_select++],
+							 &why),
+					 KPACK_SUCCESS);
+		v = new_view(&a, 1, &options);
+		assert_string_equal(list(v), gpus[i].paths);
+		/* no directory without a file */
+		for (uint32_t d = 0; d < kp_view_dir_count(v); d++)
+			assert_true(kp_view_dir(v, d)->count > 0);
+		kp_view_free(v);
+	}
+	kp_archive_close(a);
+}
+
+static void directories_are_found_by_path(void **state)
+{
+	static const char *const same[] = {"lib/x", "/lib/x", "lib//x/", "///lib///x///"};
+	static const char *const none[] = {"lib/x/n",  "lib/z", "x",
+					   "lib/x/n/", ".",     "lib/../lib"};
+	struct kpack_archive *a = with_toc("{'n': {'generic': {'ordinal': 2, 'metadata': "
+					   "{'path': 'lib/x/n'}}}}");
+	struct kp_view *v = new_view(&a, 1, NULL);
+	struct kp_view_name name;
+	uint32_t dir;
+
+	(void)state;
+	assert_true(find(v, "lib/x", &name));
+	for (size_t i = 0; i < COUNT(same); i++) {
+		assert_true(kp_view_find_dir(v, kp_span_str(same[i]), &dir));
+		assert_int_equal(dir, name.index);
+	}
+	for (size_t i = 0; i < COUNT(none); i++)
+		assert_false(kp_view_find_dir(v, kp_span_str(none[i]), &dir));
+	assert_true(kp_view_find_dir(v, kp_span_str(""), &dir) && dir == 0);
+	assert_true(kp_view_find_dir(v, kp_span_str("//"), &dir) && dir == 0);
+	assert_true(kp_view_find_dir(v, kp_span_str("toc/n"), &dir) && dir != 0);
+	kp_view_free(v);
 	kp_archive_close(a);
 }
 
@@ -772,6 +841,8 @@ int main(void)
 		cmocka_unit_test(the_first_archive_wins),
 		cmocka_unit_test(the_same_archive_twice_is_no_conflict),
 		cmocka_unit_test(entries_are_selected_by_architecture),
+		cmocka_unit_test(gpus_see_what_they_can_load),
+		cmocka_unit_test(directories_are_found_by_path),
 		cmocka_unit_test(ids_stay_when_a_view_is_built_again),
 		cmocka_unit_test(archives_of_another_time_are_others),
 		cmocka_unit_test(a_hundred_thousand_entries_are_shown),
