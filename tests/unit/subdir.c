@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "../../fs/subdir.h"
+#include "fs/subdir.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
