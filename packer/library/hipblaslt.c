@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-#include "library.h"
+#include "tensile.h"
 
-static bool probe(const struct library *self, const struct library_question *q)
-{
-	(void)self, (void)q;
-	return false;
-}
+static const struct tensile hipblaslt = {
+	.directory = "hipblaslt/library",
+	.drawn_in = "TensileLibrary/",
+};
 
-const struct library library_hipblaslt = {.name = "hipblaslt", .probe = probe};
+const struct library library_hipblaslt = {
+	.name = "hipblaslt",
+	.probe = tensile_probe,
+	.check = tensile_check,
+	.data = &hipblaslt,
+};

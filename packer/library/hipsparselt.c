@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "library.h"
+#include "tensile.h"
 
-static bool probe(const struct library *self, const struct library_question *q)
-{
-	(void)self, (void)q;
-	return false;
-}
+static const struct tensile hipsparselt = {.directory = "hipsparselt/library"};
 
-const struct library library_hipsparselt = {.name = "hipsparselt", .probe = probe};
+const struct library library_hipsparselt = {
+	.name = "hipsparselt",
+	.probe = tensile_probe,
+	.check = tensile_check,
+	.data = &hipsparselt,
+};

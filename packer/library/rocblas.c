@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-#include "library.h"
+#include "tensile.h"
 
-static bool probe(const struct library *self, const struct library_question *q)
-{
-	(void)self, (void)q;
-	return false;
-}
+static const struct tensile rocblas = {
+	.directory = "rocblas/library",
+	.drawn_in = "",
+	.drawn_with = "TensileLibrary.yaml",
+};
 
-const struct library library_rocblas = {.name = "rocblas", .probe = probe};
+const struct library library_rocblas = {
+	.name = "rocblas",
+	.probe = tensile_probe,
+	.check = tensile_check,
+	.data = &rocblas,
+};
