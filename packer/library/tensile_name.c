@@ -121,7 +121,7 @@ static const char *role_of(const struct tensile_name *name)
 
 struct tensile_name tensile_name_split(struct kp_span name)
 {
-	struct tensile_name out = {.stem = name};
+	struct tensile_name out = {.stem = name, .compressed = ends(name, ".zlib")};
 
 	cut_end(&out.stem, ".zlib");
 	cut_ending(&out.stem, &out.ending);
@@ -133,7 +133,7 @@ struct tensile_name tensile_name_split(struct kp_span name)
 
 bool tensile_name_is_code(const struct tensile_name *name)
 {
-	return is_one_of(name->ending, "co hsaco");
+	return !name->compressed && is_one_of(name->ending, "co hsaco");
 }
 
 /* --- what it says ---------------------------------------------------------------------------- */

@@ -11,6 +11,7 @@ struct tensile_name {
 	struct kp_span stem;
 	/* the ending, without one of compression: "dat" of .dat.zlib; or empty */
 	struct kp_span ending;
+	bool compressed; /* .zlib */
 	/*
 	 * parent    which children there are for a GPU, or the only .dat of all
 	 * child     the kernels of one kind of problem
@@ -25,7 +26,7 @@ struct tensile_name {
 
 struct tensile_name tensile_name_split(struct kp_span name);
 
-/* Is it a code object by its ending? */
+/* Is it a code object by its whole ending? */
 bool tensile_name_is_code(const struct tensile_name *name);
 
 /*
