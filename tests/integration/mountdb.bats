@@ -1,0 +1,559 @@
+#!/usr/bin/env bats
+# The mount as libraries that load kernels use it: part of the tree, for some GPUs, and
+# what their loaders ask of a file system.
+
+bats_require_minimum_version 1.5.0
+
+python=/usr/bin/python3
+tools=$BATS_TEST_DIRNAME
+
+setup_file() {
+	# udev makes it 0666; a machine without udev does not
+	[ "$(id -u)" != 0 ] || chmod 0666 /dev/fuse
+}
+
+setup() {
+	T=$(mktemp -d /tmp/kpackfs-db-XXXXXX)
+	chmod 0755 "$T"
+	cd "$T"
+	mkdir src mnt mnt2
+	PATH=$KPACK_BIN:$PATH
+}
+
+teardown() {
+	cd /
+	for m in "$T"/mnt*; do
+		! mountpoint -q "$m" || fusermount3 -u "$m" || umount -l "$m"
+	done
+	gone
+	[ -z "$group" ] || rmdir "$group"
+	rm -rf "$T"
+}
+
+# The daemons of this test have ended.
+gone() {
+	for _ in $(seq 200); do
+		pgrep -f "kpackfs .*$T/" >/dev/null || return 0
+		read -rt 0.05 <> <(:) || :
+	done
+	pgrep -af "kpackfs .*$T/"
+	return 1
+}
+
+# A program on stdin that may use mkarchive as a module.
+py() { PYTHONPATH=$tools PYTHONDONTWRITEBYTECODE=1 $python - "$@"; }
+
+m() { kpackfs "$@" "$T/src" "$T/mnt"; }
+
+unmount() {
+	fusermount3 -u "$T/mnt"
+	gone
+}
+
+stat_of() { # KEY: a number of .kpackfs/stats
+	sed -E "s/.*\"$1\": ([0-9]+).*/\1/" "$T/mnt/.kpackfs/stats"
+}
+
+files() { (cd mnt && find . -type f -printf '%P\n' | LC_ALL=C sort); }
+
+# A small install tree of three libraries for several GPUs, each file holding its name.
+make_tree() {
+	py <<-'END'
+	import mkarchive
+	a = mkarchive.Archive()
+	def add(arch, path):
+	    a.add(path, arch, path.encode(), type=path.rpartition(".")[2], path=path)
+	lib = "lib/rocblas/library/"
+	for arch in ("gfx90a", "gfx90a:xnack+", "gfx90a:xnack-", "gfx1100", "gfx1101", "gfx942"):
+	    add(arch, lib + "Kernels.so-000-" + arch.replace(":", "-") + ".hsaco")
+	add("generic", lib + "TensileLibrary.dat")
+	add("gfx11-generic", lib + "Kernels.so-000-gfx11-generic.hsaco")
+	add("gfx942", "lib/hipblaslt/library/gfx942/Kernels.so-000-gfx942.hsaco")
+	images = "lib/aotriton.images/amd-gfx11xx/flash/attn_fwd.aks2"
+	n = None
+	for arch in ("gfx1100", "gfx1101", "gfx1150"):
+	    n = a.add(images, arch, images.encode(), type="aks2", ordinal=n, path=images)
+	add("gfx942", "share/miopen/db/gfx942130.db.txt")
+	a.add("lib/librocrand.so.1#0", "gfx1100", b"code")
+	a.write("src/a.kpack")
+	END
+}
+
+# topology VERSION...: nodes of these, 0 is a CPU
+topology() {
+	local i=0
+	for v in "$@"; do
+		mkdir -p "topology/nodes/$i"
+		printf 'cpu_cores_count 1\ngfx_target_version %s\nsimd_count 2\n' "$v" >"topology/nodes/$i/properties"
+		i=$((i + 1))
+	done
+}
+
+@test "subdir: one directory is the root, as it is in the whole tree" {
+	make_tree
+	m
+	kpackfs -o subdir=lib/rocblas/library "$T/src" "$T/mnt2"
+	diff -r mnt/lib/rocblas/library mnt2
+	# but for ".." and the root itself, which is always 1
+	(cd mnt/lib/rocblas/library && find . -mindepth 1 -printf '%P %i %s %m %t\n') | sort >whole
+	(cd mnt2 && find . -mindepth 1 -printf '%P %i %s %m %t\n') | sort | diff whole -
+	[ "$(stat -c %i mnt2)" = 1 ]
+	[ ! -e mnt2/toc ]
+	[ "$(ls -A mnt2 | wc -l)" = 8 ]
+	[ "$(cat mnt2/.kpackfs/version)" = "$(kpackfs -V | head -n 1)" ]
+	# names outside do not count as links
+	[ "$(stat -c %h mnt2/TensileLibrary.dat)" = 1 ]
+	[ "$(stat -c %h mnt/lib/rocblas/library/TensileLibrary.dat)" = 2 ]
+	grep -q '"files": 8, "directories": 1' mnt2/.kpackfs/stats
+	(cd mnt2/.kpackfs/.. && [ "$(stat -c %i .)" = 1 ])
+}
+
+@test "subdir: however the path is written, and inner directories" {
+	make_tree
+	for path in lib/aotriton.images /lib/aotriton.images lib/aotriton.images/ //lib///aotriton.images// \
+		./lib/./aotriton.images; do
+		m -o "subdir=$path"
+		[ "$(cat mnt/amd-gfx11xx/flash/attn_fwd.aks2)" = lib/aotriton.images/amd-gfx11xx/flash/attn_fwd.aks2 ]
+		[ "$(cd mnt/amd-gfx11xx && stat -c '%i %h' ..)" = "1 3" ]
+		unmount
+	done
+	m -o subdir=toc
+	[ "$(cat mnt/lib/librocrand.so.1/gfx1100.hsaco)" = code ]
+	[ "$(stat -c %h mnt/lib/librocrand.so.1/gfx1100.hsaco)" = 1 ]
+	unmount
+	m -o subdir=/
+	[ "$(ls mnt)" = "$(printf 'lib\nshare\ntoc')" ]
+}
+
+@test "subdir: what no archive has is an error that names it" {
+	make_tree
+	for path in lib/rocfft share/miopen/db/gfx942130.db.txt .kpackfs lib/rocblas/library/x; do
+		run -1 m -o "subdir=$path"
+		[[ $output == "kpackfs: $path: "* ]]
+		run -1 m -o "subdir=$path,arch=gfx942"
+		[[ $output == "kpackfs: $path: "* ]]
+	done
+	ln -s "$KPACK_BIN/kpackfs" mount.kpackfs
+	run -32 ./mount.kpackfs "$T/src" "$T/mnt" -o subdir=lib/rocfft
+	! mountpoint -q mnt || false
+	gone
+}
+
+@test "subdir: what has no file for these GPUs is an empty directory" {
+	make_tree
+	m -o subdir=share/miopen/db,arch=gfx1100 2>log
+	grep -q '^kpackfs: share/miopen/db: has no file' log
+	[ "$(wc -l <log)" = 1 ]
+	[ -z "$(ls -A mnt)" ]
+	[ "$(stat -c %i mnt)" = 1 ]
+	[ "$(cat mnt/.kpackfs/arches)" = gfx1100 ]
+	stat -f mnt >/dev/null
+}
+
+@test "arch: features, generic targets, families, neutral files" {
+	make_tree
+	m -o arch=gfx90a
+	files >list
+	diff list - <<-'END'
+	lib/rocblas/library/Kernels.so-000-gfx90a-xnack+.hsaco
+	lib/rocblas/library/Kernels.so-000-gfx90a-xnack-.hsaco
+	lib/rocblas/library/Kernels.so-000-gfx90a.hsaco
+	lib/rocblas/library/TensileLibrary.dat
+	toc/lib/rocblas/library/Kernels.so-000-gfx90a-xnack+.hsaco/gfx90a:xnack+.hsaco
+	toc/lib/rocblas/library/Kernels.so-000-gfx90a-xnack-.hsaco/gfx90a:xnack-.hsaco
+	toc/lib/rocblas/library/Kernels.so-000-gfx90a.hsaco/gfx90a.hsaco
+	toc/lib/rocblas/library/TensileLibrary.dat/generic.dat
+	END
+	[ -z "$(find mnt -type d -empty)" ]
+	unmount
+	m -o arch=gfx90a:xnack+,subdir=lib/rocblas/library
+	[ "$(ls mnt)" = "$(printf '%s\n' Kernels.so-000-gfx90a{,-xnack+}.hsaco TensileLibrary.dat | sort)" ]
+	unmount
+	m -o arch=gfx1150
+	files | grep -v ^toc/ >list
+	diff list - <<-'END'
+	lib/aotriton.images/amd-gfx11xx/flash/attn_fwd.aks2
+	lib/rocblas/library/Kernels.so-000-gfx11-generic.hsaco
+	lib/rocblas/library/TensileLibrary.dat
+	END
+	[ -z "$(find mnt -type d -empty)" ]
+}
+
+@test "arch: lists add up in every spelling, and all wins" {
+	make_tree
+	topology 0 110000
+	for o in arch=gfx942,gfx1100 arch=gfx1100,arch=gfx942 'arch=gfx942\,gfx1100' \
+		arch=gfx942,noexec,arch=gfx1100 'arch=gfx1100,gfx1100,gfx942,ro' \
+		"arch=gfx942,auto,topology=$T/topology" "topology=$T/topology,arch=auto,gfx942"; do
+		m -o "$o"
+		[ "$(sort mnt/.kpackfs/arches)" = "$(printf 'gfx1100\ngfx942')" ]
+		[ "$(ls mnt/lib/rocblas/library | wc -l)" = 4 ]
+		[ "$(ls mnt/share/miopen/db)" = gfx942130.db.txt ]
+		unmount
+	done
+	for o in arch=all arch=gfx942,all arch=all,arch=gfx942 "arch=auto,all,topology=$T/nowhere"; do
+		m -o "$o" 2>log
+		[ ! -s log ]
+		[ "$(cat mnt/.kpackfs/arches)" = all ]
+		[ "$(ls mnt/lib/rocblas/library | wc -l)" = 8 ]
+		unmount
+	done
+	# fstab's auto is another option
+	m -o arch=gfx942,ro,auto
+	[ "$(cat mnt/.kpackfs/arches)" = gfx942 ]
+}
+
+@test "arch=auto: this machine's GPUs" {
+	make_tree
+	topology 0 0 90402 90402 110001
+	m -v -o "arch=auto,topology=$T/topology" 2>log
+	grep -q 'architectures: gfx942,gfx1101' log
+	[ "$(cat mnt/.kpackfs/arches)" = "$(printf 'gfx942\ngfx1101')" ]
+	[ "$(files | grep -v ^toc/ | wc -l)" = 7 ]
+	unmount
+	# the directory of the nodes itself, by a relative path; a GPU a node, twice 10
+	m -o arch=auto,topology=topology/nodes,subdir=lib/rocblas/library
+	[ "$(ls mnt)" = "$(printf '%s\n' Kernels.so-000-{gfx1101,gfx11-generic,gfx942}.hsaco \
+		TensileLibrary.dat | sort)" ]
+}
+
+@test "arch=auto: without GPUs the mount works, with a warning" {
+	make_tree
+	topology 0 0
+	for where in "$T/nowhere" "$T/topology" "$T/src" "$T/src/a.kpack"; do
+		m -o "arch=auto,topology=$where" 2>log
+		grep -q "^kpackfs: $where: arch=auto finds no GPU.*only files for every arch" log
+		[ "$(wc -l <log)" = 1 ]
+		[ "$(files | grep -v ^toc/)" = lib/rocblas/library/TensileLibrary.dat ]
+		[ ! -s mnt/.kpackfs/arches ]
+		unmount
+	done
+	# nonsense is named, and the rest is used
+	topology 0 90402 nonsense
+	m -o "arch=auto,topology=$T/topology" 2>log
+	grep -q 'nodes/2/properties: gfx_target_version "nonsense"' log
+	[ "$(cat mnt/.kpackfs/arches)" = gfx942 ]
+}
+
+# A database of 200 MB, 100,000 rows, in chunks of 128 KiB.
+make_database() {
+	py <<-'END'
+	import mkarchive, sqlite3, os
+	d = sqlite3.connect("cache.db")
+	d.execute("pragma page_size=4096")
+	d.execute("pragma journal_mode=off")
+	d.execute("create table cache_v1 (kernel_name text, arch text, code blob, primary key (kernel_name, arch))")
+	d.executemany("insert into cache_v1 values (?, 'gfx942', ?)",
+	              ((f"fft_rtc_len{i}", i.to_bytes(4, "little") * 450 + bytes(100)) for i in range(100000)))
+	d.commit()
+	d.close()
+	data = open("cache.db", "rb").read()
+	assert len(data) > 200_000_000, len(data)
+	a = mkarchive.Archive(checksum=False, level=1)
+	p = "lib/rocfft/rocfft_kernel_cache.db"
+	a.add(p, "generic", data, type="db", path=p, chunk=131072)
+	a.write("src/fft.kpack")
+	END
+}
+
+@test "random reads of a large database decode chunks, not the file" {
+	make_database
+	m
+	db=mnt/lib/rocfft/rocfft_kernel_cache.db
+	size=$(stat -c %s cache.db)
+	[ "$(stat -c %s $db)" = "$size" ]
+	[ "$(stat_of decodes) $(stat_of bytes_decoded)" = "0 0" ]
+	py cache.db $db <<-'END'
+	import os, sys
+	want, have = (os.open(p, os.O_RDONLY) for p in sys.argv[1:])
+	size = os.fstat(have).st_size
+	assert os.lseek(have, 0, os.SEEK_END) == size
+	for part in (3, 7, 11):
+	    off = size // part // 4096 * 4096
+	    assert os.pread(have, 4096, off) == os.pread(want, 4096, off)
+	END
+	# one chunk each, and one more where the kernel reads ahead over its end
+	[ "$(stat_of bytes_decoded)" -le $((6 * 131072)) ]
+	[ "$(stat_of decodes)" -ge 3 ]
+	before=$(stat_of bytes_decoded)
+	py $db <<-'END'
+	import sqlite3, sys
+	d = sqlite3.connect(f"file:{sys.argv[1]}?mode=ro", uri=True)
+	for i in (77, 50001, 99999):
+	    (code,), = d.execute("select code from cache_v1 where kernel_name = ? and arch = 'gfx942'",
+	                         (f"fft_rtc_len{i}",))
+	    assert code == i.to_bytes(4, "little") * 450 + bytes(100)
+	assert d.execute("select 1 from cache_v1 where kernel_name = 'none'").fetchall() == []
+	END
+	[ $(($(stat_of bytes_decoded) - before)) -le $((8 << 20)) ]
+	cmp cache.db $db
+}
+
+# Start kpackfs -f OPTION... and wait until it is mounted.
+foreground() {
+	kpackfs -f "$@" "$T/src" "$T/mnt" 2>log 3>&- &
+	pid=$!
+	for _ in $(seq 200); do
+		! mountpoint -q mnt || return 0
+		read -rt 0.05 <> <(:) || :
+	done
+	return 1
+}
+
+@test "SQLite on the mount: journals that are not there, locks" {
+	py <<-'END'
+	import mkarchive, sqlite3
+	d = sqlite3.connect("x.db")
+	d.execute("create table kern_db (kernel_name text, kernel_args text, kernel_blob blob)")
+	d.executemany("insert into kern_db values (?, ?, ?)", ((f"k{i}", "-O3", b"x" * 900) for i in range(2000)))
+	d.commit()
+	a = mkarchive.Archive()
+	a.add("share/miopen/db/gfx942.kdb", "gfx942", open("x.db", "rb").read(), type="kdb",
+	      path="share/miopen/db/gfx942.kdb", chunk=131072)
+	a.write("src/a.kpack")
+	END
+	foreground -d
+	py mnt/share/miopen/db/gfx942.kdb log <<-'END'
+	import os, sqlite3, sys
+	db, log = sys.argv[1:]
+	lookups = lambda: open(log).read().count("LOOKUP")
+	def query(k):
+	    d = sqlite3.connect(f"file:{db}?mode=ro", uri=True)
+	    assert d.execute("select length(kernel_blob) from kern_db where kernel_name = ?", (k,)).fetchone() == (900,)
+	    d.close()
+	query("k7")
+	# after the first connection -journal and -wal are known not to be there
+	before = lookups()
+	for i in range(50):
+	    query(f"k{i * 31}")
+	    assert not os.path.exists(db + "-journal") and not os.path.exists(db + "-wal")
+	assert lookups() == before, (before, lookups())
+	END
+	fusermount3 -u mnt
+	wait "$pid"
+}
+
+@test "what is not there is asked for once" {
+	make_tree
+	foreground -d
+	py mnt/lib/rocblas/library log <<-'END'
+	import os, sys
+	d, log = sys.argv[1:]
+	lookups = lambda: open(log).read().count("LOOKUP")
+	os.stat(d)
+	begin = lookups()
+	names = [f"{d}/TensileLibrary_lazy_{i}.dat" for i in range(20)]
+	for _ in range(50):
+	    for n in names:
+	        assert not os.access(n, os.R_OK)
+	assert lookups() - begin == len(names), lookups() - begin
+	END
+	fusermount3 -u mnt
+	wait "$pid"
+}
+
+@test "names, sizes and what system calls say" {
+	py <<-'END'
+	import mkarchive, json
+	a = mkarchive.Archive()
+	d = "lib/aotriton.images/amd-gfx942/flash/"
+	names = ["attn_fwd.\uff0afp16@16.aks2", "a b@^,+-=:;'.dat", "z" * 250, "empty", "page.co",
+	         "pages.co", "Kernels.so-000-gfx90a-xnack+.hsaco"]
+	sizes = [1000, 5, 10, 0, 4096, 4096 * 150, 123457]
+	json.dump(dict(zip(names, sizes)), open("want", "w"))
+	for i, (n, s) in enumerate(zip(names, sizes)):
+	    a.add(d + n, "gfx942", mkarchive.noise(s, i), type="bin", path=d + n)
+	a.write("src/a.kpack")
+	END
+	m
+	py mnt/lib/aotriton.images <<-'END'
+	import ctypes, errno, fcntl, json, mkarchive, mmap, os, stat, struct, sys
+	top, want = sys.argv[1], json.load(open("want"))
+	fd = os.open(top, os.O_RDONLY)
+	flash = os.open("amd-gfx942/flash", os.O_RDONLY | os.O_DIRECTORY, dir_fd=fd)
+	for i, (name, size) in enumerate(want.items()):
+	    f = os.open("amd-gfx942/flash/" + name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
+	    st = os.fstat(f)
+	    assert st.st_size == size and stat.S_ISREG(st.st_mode), name
+	    assert os.lseek(f, 0, os.SEEK_END) == size
+	    assert os.lseek(f, -min(size, 5), os.SEEK_CUR) == size - min(size, 5)
+	    data = mkarchive.noise(size, i)
+	    assert os.pread(f, size + 1, 0) == data and os.pread(f, 10, size) == b""
+	    # a shared lock by byte range as SQLite's, and both of flock's
+	    for start, n in ((1073741824, 1), (1073741826, 510)):
+	        fcntl.fcntl(f, fcntl.F_SETLK, struct.pack("hhqqi", fcntl.F_RDLCK, 0, start, n, 0))
+	        fcntl.fcntl(f, fcntl.F_SETLK, struct.pack("hhqqi", fcntl.F_UNLCK, 0, start, n, 0))
+	    for lock in (fcntl.LOCK_SH, fcntl.LOCK_EX, fcntl.LOCK_UN):
+	        fcntl.flock(f, lock | fcntl.LOCK_NB)
+	    if size:
+	        for flags, prot in ((mmap.MAP_SHARED, mmap.PROT_READ), (mmap.MAP_PRIVATE, mmap.PROT_READ),
+	                            (mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC),
+	                            (mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE)):
+	            m = mmap.mmap(f, size, flags, prot)
+	            assert m[:] == data
+	    path = f"{top}/amd-gfx942/flash/{name}"
+	    assert os.access(path, os.R_OK) and not os.access(path, os.W_OK)
+	    for mode in (os.O_WRONLY, os.O_RDWR, os.O_RDONLY | os.O_TRUNC):
+	        try:
+	            os.open(path, mode)
+	            raise AssertionError(mode)
+	        except OSError as e:
+	            assert e.errno == errno.EROFS, e
+	assert not os.access(top, os.W_OK) and os.access(top, os.R_OK | os.X_OK)
+	assert os.statvfs(top).f_flag & os.ST_RDONLY
+	# names of a listing: sorted, each once, with their kind
+	class Dirent(ctypes.Structure):
+	    _fields_ = [("ino", ctypes.c_uint64), ("off", ctypes.c_int64), ("len", ctypes.c_uint16),
+	                ("type", ctypes.c_uint8), ("name", ctypes.c_char * 256)]
+	libc = ctypes.CDLL(None)
+	libc.fdopendir.restype = ctypes.c_void_p
+	libc.readdir.restype = ctypes.POINTER(Dirent)
+	libc.readdir.argtypes = [ctypes.c_void_p]
+	def listing(fd):
+	    d, seen = libc.fdopendir(fd), []
+	    while e := libc.readdir(d):
+	        seen.append((e.contents.name, e.contents.type))
+	    return seen
+	seen = listing(flash)
+	assert seen[:2] == [(b".", 4), (b"..", 4)]
+	assert seen[2:] == sorted((n.encode(), 8) for n in want), seen
+	assert listing(fd)[2:] == [(b"amd-gfx942", 4)]
+	END
+}
+
+@test "a shared library on the mount is loaded and run" {
+	echo 'int kernels(void) { return 42; }' >ck.c
+	cc -shared -fPIC -o libdevice_conv.so ck.c
+	py <<-'END'
+	import mkarchive
+	a = mkarchive.Archive()
+	a.add("lib/libdevice_conv.so", "gfx942", open("libdevice_conv.so", "rb").read(), type="so",
+	      path="lib/libdevice_conv.so", mode=0o755)
+	a.write("src/a.kpack")
+	END
+	m
+	[ -x mnt/lib/libdevice_conv.so ]
+	! findmnt -no OPTIONS mnt | grep -qw noexec || false
+	py mnt/lib/libdevice_conv.so <<-'END'
+	import ctypes, sys
+	assert ctypes.CDLL(sys.argv[1]).kernels() == 42
+	END
+}
+
+# 500 objects of some KiB to 2 MiB, a few empty or of whole pages.
+make_objects() {
+	py <<-'END'
+	import mkarchive, random, hashlib
+	rng = random.Random(5)
+	a = mkarchive.Archive(level=1)
+	with open("sums", "w") as sums:
+	    for i in range(500):
+	        size = int(2 ** rng.uniform(12, 20.5)) if i % 10 else 4096 * (1 + i // 10)
+	        data = mkarchive.noise(size, i)
+	        p = f"lib/hipblaslt/library/TensileLibrary_{i:03}_gfx942.co"
+	        a.add(p, "gfx942", data, type="co", path=p)
+	        sums.write(f"{hashlib.md5(data).hexdigest()}  mnt/{p}\n")
+	a.write("src/objects.kpack")
+	END
+}
+
+@test "eight processes open the same 500 files: each is decoded once" {
+	make_objects
+	for how in read map; do
+		for o in noatime open; do
+			m -o $o
+			py $how mnt/lib/hipblaslt/library <<-'END'
+			import mmap, os, random, sys
+			how, d = sys.argv[1:]
+			begin, go = os.pipe()
+			children = []
+			for k in range(8):
+			    pid = os.fork()
+			    if pid == 0:
+			        os.close(go)
+			        os.read(begin, 1)
+			        names, keep = sorted(os.listdir(d)), []
+			        if k % 2:
+			            random.Random(k).shuffle(names)
+			        for n in names:
+			            fd = os.open(f"{d}/{n}", os.O_RDONLY)
+			            size = os.fstat(fd).st_size
+			            if how == "read":
+			                while os.read(fd, 512 << 10):
+			                    pass
+			            else:
+			                keep.append(mmap.mmap(fd, size, mmap.MAP_SHARED, mmap.PROT_READ))
+			                for at in range(0, size, 4096):
+			                    keep[-1][at]
+			        os._exit(0)
+			    children.append(pid)
+			os.close(go)
+			for pid in children:
+			    assert os.waitpid(pid, 0)[1] == 0
+			END
+			[ "$(stat_of decodes) $(stat_of errors)" = "500 0" ]
+			unmount
+		done
+	done
+}
+
+# Make a group of processes that may use so much memory; $group is its directory, or empty.
+limit_memory() { # BYTES
+	local name=kpackfs-test-$$ top
+	for top in /sys/fs/cgroup /sys/fs/cgroup/memory; do
+		mkdir "$top/$name" 2>/dev/null || continue
+		if echo "$1" >"$top/$name/memory.max" || echo "$1" >"$top/$name/memory.limit_in_bytes"; then
+			group=$top/$name
+			return
+		fi 2>/dev/null
+		rmdir "$top/$name"
+	done
+}
+
+@test "500 objects mapped at once stay readable under memory pressure, and while an archive comes" {
+	make_objects
+	m -o cache_size=2m
+	limit_memory $((64 << 20))
+	py "$group" mnt/lib/hipblaslt/library "$T/src" <<-'END'
+	import ctypes, hashlib, mkarchive, mmap, os, shutil, sys
+	group, d, src = sys.argv[1:]
+	want = dict(reversed(line.split()) for line in open("sums"))
+	if group:
+	    open(group + "/cgroup.procs", "w").write(str(os.getpid()))
+	maps = []
+	for path in want:
+	    fd = os.open(path, os.O_RDONLY)  # kept, as hipModuleLoad does
+	    maps.append((path, fd, mmap.mmap(fd, 0, mmap.MAP_SHARED, mmap.PROT_READ)))
+	for turn in range(2):
+	    for i, (path, fd, m) in enumerate(maps):
+	        assert hashlib.md5(m).hexdigest() == want[path], path
+	        m.madvise(mmap.MADV_DONTNEED)
+	        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+	        if turn == 0 and i == 250:
+	            new = mkarchive.Archive()
+	            new.add("lib/new", "gfx942", b"new", path="lib/new")
+	            new.write(src + "/tmp")
+	            os.rename(src + "/tmp", src + "/zz.kpack")
+	            shutil.copy(src + "/zz.kpack", src + "/aa.kpack")
+	END
+	[ "$(stat_of errors)" = 0 ]
+	# pages really went: the second turn decoded again
+	[ "$(stat_of decodes)" -gt 500 ]
+	md5sum --quiet -c sums
+}
+
+@test "two archives with other bytes at one path are both named" {
+	py <<-'END'
+	import mkarchive
+	for arch in ("gfx942", "gfx1100"):
+	    a = mkarchive.Archive()
+	    a.add("lib/hipblaslt/library/hipblasltExtOpLibrary.dat", "generic", arch.encode(), type="dat",
+	          path="lib/hipblaslt/library/hipblasltExtOpLibrary.dat")
+	    a.write(f"src/blas_{arch}.kpack")
+	END
+	m 2>log
+	[ "$(cat mnt/lib/hipblaslt/library/hipblasltExtOpLibrary.dat)" = gfx1100 ]
+	line=$(grep '^lib/hipblaslt/library/hipblasltExtOpLibrary.dat: ' mnt/.kpackfs/conflicts)
+	[[ $line == *"$T/src/blas_gfx1100.kpack"*"$T/src/blas_gfx942.kpack"* ]]
+	grep -qF "kpackfs: $line" log
+}
