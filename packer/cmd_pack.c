@@ -6,6 +6,8 @@
 #include <unistd.h>
 #include "command.h"
 #include "copy.h"
+#include "databases.h"
+#include "mount_line.h"
 #include "pack_report.h"
 #include "report.h"
 #include "resume.h"
@@ -22,6 +24,7 @@ struct pack {
 	struct archive_set *set;  /* NULL: there is nothing to store */
 	char *archives;           /* the archives' directory */
 	char *inherit;            /* the directory of those that INPUT has; or NULL */
+	char *mount;              /* what brings packed files back; or NULL */
 	struct converter converter;
 };
 
@@ -162,6 +165,10 @@ static kpack_error_t prepare(struct pack *p, size_t *faults, struct kpackx_error
 	if (args->mode == PACK_ARCHIVES)
 		return KPACK_SUCCESS;
 	KP_TRY(outcomes_open(&p->scan, args->mode == PACK_IN_PLACE, &p->outcomes, why));
+	KP_TRY(databases_decide(&p->scan, &p->plan, args->databases != DATABASES_PACKED,
+				&p->outcomes, why));
+	if (args->mode == PACK_IN_PLACE)
+		KP_TRY(databases_check(&p->scan, &p->outcomes, faults, why));
 	p->converter = (struct converter){
 		.scan = &p->scan,
 		.plan = &p->plan,
@@ -194,7 +201,7 @@ static bool nothing_to_do(const struct pack *p, size_t faults)
 
 static void tell_none(const struct pack *p)
 {
-	if (p->scan.n_inputs == 0 && !p->args.quiet)
+	if (p->scan.n_inputs == 0)
 		report_error(p->args.input,
 			     "note: no device code to pack found in %zu files",
 			     p->scan.n_files);
@@ -214,6 +221,24 @@ static void tell_unmatched(const struct pack *p)
 	}
 }
 
+static void tell_not_asked(const struct pack *p)
+{
+	size_t n;
+
+	if (!databases_not_asked(&p->scan, &p->plan, &n, NULL) && n)
+		report_error(p->args.input,
+			     "note: %zu files of kernel databases are for other targets "
+			     "and not packed",
+			     n);
+}
+
+static void tell_before(const struct pack *p)
+{
+	tell_none(p);
+	tell_unmatched(p);
+	tell_not_asked(p);
+}
+
 static kpack_error_t write_all(struct pack *p, struct kpackx_error *why)
 {
 	KP_TRY(write_archives(p, why));
@@ -228,33 +253,47 @@ static int fail(const struct kpackx_error *why)
 	return EXIT_FAULT;
 }
 
+/* The mount command is the last that is said. */
+static int report(struct pack *p)
+{
+	struct pack_result result = {.scan = &p->scan, .set = p->set};
+	struct kpackx_error why = {0};
+
+	if (p->args.mode != PACK_ARCHIVES) {
+		const struct mount_tree tree = {
+			.root = p->args.output,
+			.archives = p->archives,
+			.group = p->args.group,
+			.prefix = p->args.prefix,
+			.scan = &p->scan,
+		};
+
+		if (mount_line(&tree, &p->mount, &why))
+			return fail(&why);
+		result.mount = p->mount;
+		result.outcomes = &p->outcomes;
+		if (!p->args.quiet)
+			pack_report_outcomes(&p->scan, &p->outcomes);
+	}
+	return pack_report(&p->args, &result);
+}
+
 static int run(struct pack *p)
 {
 	struct kpackx_error why = {0};
-	struct pack_result result = {.scan = &p->scan};
 	size_t faults = 0;
-	int status;
 
 	if (!p->args.quiet)
-		pack_report_notes(&p->scan);
+		pack_report_notes(&p->args, &p->scan);
 	if (prepare(p, &faults, &why))
 		return fail(&why);
 	if (nothing_to_do(p, faults))
 		return EXIT_FAULT;
-	tell_none(p);
-	if (write_all(p, &why)) {
-		status = fail(&why);
-	} else {
-		result.set = p->set;
-		if (p->args.mode != PACK_ARCHIVES)
-			result.outcomes = &p->outcomes;
-		if (!p->args.quiet && result.outcomes)
-			pack_report_outcomes(&p->scan, &p->outcomes);
-		status = pack_report(&p->args, &result);
-	}
 	if (!p->args.quiet)
-		tell_unmatched(p);
-	return status;
+		tell_before(p);
+	if (write_all(p, &why))
+		return fail(&why);
+	return report(p);
 }
 
 static void close_all(struct pack *p)
@@ -266,6 +305,7 @@ static void close_all(struct pack *p)
 	cache_parts_fini(&p->parts);
 	free(p->archives);
 	free(p->inherit);
+	free(p->mount);
 }
 
 /* Where databases stay as they are, they are looked at only to be checked. */

@@ -33,6 +33,12 @@ static const struct scan_entry *entry_of(const struct converter *c, size_t job)
 	return &c->scan->entries[input_of(c, job)->entry];
 }
 
+/* A file of a database has no code to take out. */
+static bool is_binary(const struct converter *c, size_t job)
+{
+	return !input_of(c, job)->objects;
+}
+
 static struct outcome *outcome_of(const struct converter *c, size_t job)
 {
 	return &c->outcomes->items[input_of(c, job)->entry];
@@ -119,7 +125,8 @@ kpack_error_t converter_check(const struct converter *c, size_t *faults,
 			      struct kpackx_error *why)
 {
 	for (size_t i = 0; i < c->plan->n_binaries; i++)
-		KP_TRY(check_one(c, i, faults, why));
+		if (is_binary(c, i))
+			KP_TRY(check_one(c, i, faults, why));
 	return KPACK_SUCCESS;
 }
 
@@ -144,6 +151,8 @@ static uint64_t cost(void *arg, size_t job)
 	const struct kp_containers *list = &input_of(c, job)->fat.containers;
 	uint64_t most = BUDGET / 64; /* and two descriptors */
 
+	if (!is_binary(c, job))
+		return 1;
 	for (size_t i = 0; i < list->count; i++)
 		if (list->items[i].format->load && 3 * list->items[i].payload_size > most)
 			most = 3 * list->items[i].payload_size;
@@ -262,7 +271,7 @@ static kpack_error_t work(void *arg, void *state, size_t job, void **result,
 		return kp_fail_memory(why, sizeof(*w), "a binary");
 	w->out = (struct kp_outfile){.fd = -1, .dir_fd = -1};
 	*result = w;
-	if (outcome_of(c, job)->fate != FATE_REFUSED)
+	if (is_binary(c, job) && outcome_of(c, job)->fate != FATE_REFUSED)
 		err = write_one(c, job, w, &fault);
 	if (err == KPACK_ERROR_NOT_IMPLEMENTED) {
 		kp_outfile_close(&w->out);
@@ -421,6 +430,10 @@ static kpack_error_t commit(void *arg, size_t job, void *result, struct kpackx_e
 	struct written *w = result;
 	kpack_error_t err = KPACK_SUCCESS;
 
+	if (!is_binary(c, job)) {
+		discard(NULL, w);
+		return KPACK_SUCCESS;
+	}
 	if (w->refused)
 		err = outcome_set(o, FATE_REFUSED, w->refused, why);
 	else if (o->fate != FATE_REFUSED)

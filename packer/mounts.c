@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "memory.h"
+#include "text.h"
 
 kpack_error_t mounts_add(struct mounts *m, const char *path, enum mounts_kind kind,
 			 struct kpackx_error *why)
@@ -264,15 +265,6 @@ kpack_error_t mounts_decide(struct mounts *m, struct kpackx_error *why)
 
 /* --- the command --------------------------------------------------------------------- */
 
-/* Bytes that would not be seen where the command is shown. */
-static bool has_control(const char *text)
-{
-	for (; *text; text++)
-		if ((unsigned char)*text < 0x20 || *text == 0x7f)
-			return true;
-	return false;
-}
-
 static bool is_plain(const char *text)
 {
 	static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -281,14 +273,14 @@ static bool is_plain(const char *text)
 	return *text && text[strspn(text, safe)] == '\0';
 }
 
-/* $'...', in which controls are written as \ooo. */
+/* $'...', in which all but ASCII that can be seen is written as \ooo. */
 static void put_escaped(FILE *f, const char *text)
 {
 	fputs("$'", f);
 	for (; *text; text++) {
 		unsigned char c = (unsigned char)*text;
 
-		if (c < 0x20 || c == 0x7f)
+		if (c < 0x20 || c >= 0x7f)
 			fprintf(f, "\\%03o", c);
 		else if (c == '\'' || c == '\\')
 			fprintf(f, "\\%c", c);
@@ -330,10 +322,10 @@ char *mounts_quote(const char *text)
 		return NULL;
 	if (is_plain(text))
 		fputs(text, f);
-	else if (has_control(text))
-		put_escaped(f, text);
-	else
+	else if (kp_text_ok(kp_span_str(text)))
 		put_quoted(f, text);
+	else
+		put_escaped(f, text);
 	return close_text(f, &out);
 }
 

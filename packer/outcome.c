@@ -8,7 +8,8 @@ static const char *const names[] = {
 	[FATE_SYMLINK] = "symlink",     [FATE_SPECIAL] = "special",
 	[FATE_CONVERTED] = "converted", [FATE_ALREADY_CONVERTED] = "already converted",
 	[FATE_REFUSED] = "refused",     [FATE_LEFT_ALONE] = "left alone",
-	[FATE_LEFT_OUT] = "left out",
+	[FATE_LEFT_OUT] = "left out",   [FATE_PACKED] = "packed",
+	[FATE_NOT_ASKED] = "left out",
 };
 
 const char *outcome_name(enum fate fate)
@@ -30,7 +31,7 @@ static enum fate expected(const struct scan *scan, size_t entry, bool in_place)
 		return FATE_SYMLINK;
 	if (!S_ISREG(e->mode))
 		return FATE_SPECIAL;
-	if (e->input)
+	if (e->input && !e->database)
 		return FATE_CONVERTED;
 	if (e->converted)
 		return FATE_ALREADY_CONVERTED;

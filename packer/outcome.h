@@ -17,15 +17,20 @@ enum fate {
 	FATE_REFUSED,    /* to be converted, but it cannot be */
 	FATE_LEFT_ALONE, /* has device code, but not of a kind that is converted */
 	FATE_LEFT_OUT,   /* not in the output */
+	FATE_PACKED,     /* the file of a database: archives have it, the output not */
+	FATE_NOT_ASKED,  /* one for other targets: left out */
 };
 
 struct outcome {
 	enum fate fate;
-	char *reason;           /* of REFUSED, LEFT_ALONE, LEFT_OUT; else NULL */
+	char *reason; /* of REFUSED, LEFT_ALONE, LEFT_OUT, NOT_ASKED; else NULL */
 	uint64_t before, after; /* CONVERTED: its sizes */
 };
 
-/* One per entry of the scan: what will become of it when nothing comes in between. */
+/*
+ * One per entry of the scan: what will become of it when nothing comes in between.  Files of
+ * databases are files like others here; see databases.h.
+ */
 struct outcomes {
 	struct outcome *items;
 	size_t count;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "copy.h"
+#include "databases.h"
 #include "inherit.h"
 #include "report.h"
 
@@ -154,6 +155,14 @@ static kpack_error_t copy_special(const char *from, const char *to, struct outco
 	return err;
 }
 
+/* What an earlier run copied. */
+static kpack_error_t remove_copy(const char *to, struct kpackx_error *why)
+{
+	if (unlink(to) < 0 && errno != ENOENT)
+		return kp_fail_errno(why, errno, "cannot remove");
+	return KPACK_SUCCESS;
+}
+
 static kpack_error_t write_entry(const struct converter *c, size_t entry, const char *to,
 				 struct kpackx_error *why)
 {
@@ -170,6 +179,8 @@ static kpack_error_t write_entry(const struct converter *c, size_t entry, const 
 		return copy_node(e->path, to, why);
 	case FATE_SPECIAL:
 		return copy_special(e->path, to, o, why);
+	case FATE_PACKED:
+		return remove_copy(to, why);
 	default:
 		return KPACK_SUCCESS;
 	}
@@ -297,5 +308,6 @@ kpack_error_t output_write(const struct converter *c, const char *root,
 	if (c->output)
 		return write_output(c, root, why);
 	KP_TRY(remove_leftovers(c->scan, why));
-	return converter_run(c, why);
+	KP_TRY(converter_run(c, why));
+	return databases_remove(c->scan, c->outcomes, why);
 }

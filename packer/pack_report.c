@@ -3,15 +3,34 @@
 #include <inttypes.h>
 #include "command.h"
 #include "report.h"
+#include "unrecognised.h"
 
 /* --- notes --------------------------------------------------------------------------- */
 
-void pack_report_notes(const struct scan *scan)
+/* Were libraries asked whose files there are? */
+static bool libraries_looked(const struct pack_args *args)
 {
+	return args->databases != DATABASES_PLAIN && args->libraries.count;
+}
+
+static void tell_warnings(const struct scan *scan, const struct input *in)
+{
+	for (size_t i = 0; in->objects && i < in->fat.containers.n_images; i++)
+		if (in->objects[i].warning)
+			report_error(scan->entries[in->entry].path, "warning: %s",
+				     in->objects[i].warning);
+}
+
+void pack_report_notes(const struct pack_args *args, const struct scan *scan)
+{
+	for (size_t i = 0; i < scan->n_inputs; i++)
+		tell_warnings(scan, scan->inputs[i]);
 	for (size_t i = 0; i < scan->n_entries; i++)
 		if (scan->entries[i].note)
 			report_error(scan->entries[i].path, "note: %s",
 				     scan->entries[i].note);
+	if (libraries_looked(args))
+		unrecognised_tell(scan);
 }
 
 void pack_report_outcomes(const struct scan *scan, const struct outcomes *outcomes)
@@ -54,7 +73,7 @@ static void print_table(const struct archive_stats *stats)
 }
 
 struct summary {
-	size_t files, converted;
+	size_t files, converted, packed;
 	uint64_t before, after; /* of the converted */
 };
 
@@ -65,7 +84,9 @@ static struct summary sum_up(const struct outcomes *outcomes)
 	for (size_t i = 0; i < outcomes->count; i++) {
 		const struct outcome *o = &outcomes->items[i];
 
-		s.files += o->fate != FATE_NOTHING && o->fate != FATE_LEFT_OUT;
+		s.files += o->fate != FATE_NOTHING && o->fate != FATE_LEFT_OUT &&
+			   o->fate != FATE_NOT_ASKED;
+		s.packed += o->fate == FATE_PACKED;
 		if (o->fate != FATE_CONVERTED)
 			continue;
 		s.converted++;
@@ -79,8 +100,11 @@ static void print_summary(const struct outcomes *outcomes)
 {
 	struct summary s = sum_up(outcomes);
 
-	printf("%zu files, %zu converted, %" PRIu64 " -> %" PRIu64 " bytes\n", s.files,
+	printf("%zu files, %zu converted, %" PRIu64 " -> %" PRIu64 " bytes", s.files,
 	       s.converted, s.before, s.after);
+	if (s.packed)
+		printf(", %zu packed", s.packed);
+	putchar('\n');
 }
 
 /* --- JSON ---------------------------------------------------------------------------- */
@@ -116,16 +140,36 @@ static json_t *json_names(const struct archive_set *set)
 	return list;
 }
 
+/* What archives say of the file of a database. */
+static void json_add_database(json_t *file, const struct input *in)
+{
+	const struct library_object *o = in->objects;
+	json_t *arches = json_array();
+
+	for (size_t i = 0; i < o->n_arches; i++)
+		json_array_append_new(arches, report_json_text(o->arches[i]));
+	json_object_set_new(file, "library", report_json_text(o->library));
+	json_object_set_new(file, "role", report_json_text(o->role));
+	json_object_set_new(file, "arches", arches);
+}
+
+static json_t *json_input(const struct scan *scan, const struct input *in)
+{
+	json_t *file = json_pack("{so so ss}", "path",
+				 report_json_text(scan->entries[in->entry].path), "key",
+				 report_json_text(in->key), "status", "packed");
+
+	if (in->objects)
+		json_add_database(file, in);
+	return file;
+}
+
 static json_t *json_packed(const struct scan *scan)
 {
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < scan->n_inputs; i++)
-		json_array_append_new(
-			list, json_pack("{so so ss}", "path",
-					report_json_text(scan->inputs[i]->path), "key",
-					report_json_text(scan->inputs[i]->key), "status",
-					"packed"));
+		json_array_append_new(list, json_input(scan, scan->inputs[i]));
 	for (size_t i = 0; i < scan->n_entries; i++)
 		if (scan->entries[i].note)
 			json_array_append_new(
@@ -143,6 +187,8 @@ static json_t *json_outcome(const struct scan *scan, const struct outcome *o, si
 
 	if (e->input)
 		json_object_set_new(file, "key", report_json_text(e->input->key));
+	if (e->database)
+		json_add_database(file, e->input);
 	if (o->reason)
 		json_object_set_new(file, "reason", report_json_text(o->reason));
 	if (o->fate == FATE_LINKED)
@@ -172,18 +218,33 @@ static json_t *json_summary(const struct outcomes *outcomes)
 {
 	struct summary s = sum_up(outcomes);
 
-	return json_pack("{sI sI sI sI}", "files", (json_int_t)s.files, "converted",
-			 (json_int_t)s.converted, "bytes_before", (json_int_t)s.before,
-			 "bytes_after", (json_int_t)s.after);
+	return json_pack("{sI sI sI sI sI}", "files", (json_int_t)s.files, "converted",
+			 (json_int_t)s.converted, "packed", (json_int_t)s.packed,
+			 "bytes_before", (json_int_t)s.before, "bytes_after",
+			 (json_int_t)s.after);
+}
+
+static json_t *json_unrecognised(const struct pack_args *args, const struct scan *scan)
+{
+	char arch[KP_TARGET_TEXT_MAX];
+	json_t *list = json_array();
+
+	for (size_t i = 0; libraries_looked(args) && i < scan->n_entries; i++)
+		if (unrecognised(scan, i, arch))
+			json_array_append_new(
+				list, report_json_text(scan->entries[i].relative));
+	return list;
 }
 
 static int print_json(const struct pack_args *args, const struct pack_result *r)
 {
 	json_t *all = json_pack(
-		"{so so so so so}", "output", report_json_text(args->output), "group",
-		report_json_text(args->group), "archives", json_names(r->set), "arches",
-		json_stats(r->set), "files",
-		r->outcomes ? json_outcomes(r->scan, r->outcomes) : json_packed(r->scan));
+		"{so so so so so so so}", "output", report_json_text(args->output),
+		"group", report_json_text(args->group), "archives", json_names(r->set),
+		"arches", json_stats(r->set), "files",
+		r->outcomes ? json_outcomes(r->scan, r->outcomes) : json_packed(r->scan),
+		"unrecognised", json_unrecognised(args, r->scan), "mount",
+		r->mount ? report_json_text(r->mount) : json_null());
 
 	if (r->outcomes)
 		json_object_set_new(all, "summary", json_summary(r->outcomes));
@@ -207,5 +268,7 @@ int pack_report(const struct pack_args *args, const struct pack_result *r)
 		print_table(archive_set_stats(r->set));
 	if (r->outcomes)
 		print_summary(r->outcomes);
+	if (r->mount)
+		puts(r->mount);
 	return EXIT_OK;
 }
