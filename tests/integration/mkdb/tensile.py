@@ -33,9 +33,9 @@ def kernel_names(label, form, n, helper=False):
     """Names of kernels as Tensile makes them: unlike each other, the same each time."""
     if helper:
         return ["Cijk_S_%d_%s" % (i, noise(label, 2).hex()) for i in range(n)]
-    return ["Cijk_%s_%s_MT%dx%dx%d_SN_1LDSB0_APM1_AF0EM8_%s_WG%d_8_1_%d" % (
-        form, label.replace("-", "m").replace("+", "p"), 16 << i % 4, 16 << i // 4 % 4,
-        8 << i % 3, noise(label + str(i), 3).hex().upper(), 16 << i % 2, i) for i in range(n)]
+    return ["Cijk_%s_MT%dx%dx%d_SN_1LDSB0_APM1_AF0EM8_%s_WG%d_8_1" % (
+        form, 16 << i % 4, 16 << i // 4 % 4, 8 << i % 3, noise(label + str(i), 5).hex().upper(),
+        16 << i % 2) for i in range(n)]
 
 
 def solution(name, index, types, form, source):

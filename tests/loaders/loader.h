@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the loaders share: they find files as a library does, read them as it does, and tell
+ * on standard output what they decided and which bytes they got.  Names are told relative to
+ * the directory of the database, so that two places with the same files give the same report.
+ */
+#ifndef LOADER_H
+#define LOADER_H
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <openssl/sha.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Nothing is given back: the programs are short, and so is their life. */
+const char *__asan_default_options(void);
+__attribute__((visibility("default"))) const char *__asan_default_options(void)
+{
+	return "detect_leaks=0";
+}
+
+struct bytes {
+	uint8_t *data;
+	size_t size;
+};
+
+__attribute__((format(printf, 1, 2), noreturn)) static inline void die(const char *fmt,
+								       ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vfprintf(stderr, fmt, args);
+	va_end(args);
+	fputc('\n', stderr);
+	exit(2);
+}
+
+__attribute__((format(printf, 1, 2))) static inline char *text(const char *fmt, ...)
+{
+	va_list args;
+	char *out;
+	int n;
+
+	va_start(args, fmt);
+	n = vasprintf(&out, fmt, args);
+	va_end(args);
+	if (n < 0)
+		die("no memory for a name");
+	return out;
+}
+
+static inline void *grow(void *p, size_t size)
+{
+	p = realloc(p, size ? size : 1);
+	if (!p)
+		die("no memory for %zu bytes", size);
+	return p;
+}
+
+/* ---- telling ---------------------------------------------------------------------------- */
+
+static inline void tell_bytes(const char *what, const char *name, const void *data,
+			      size_t size)
+{
+	unsigned char hash[SHA256_DIGEST_LENGTH];
+
+	SHA256(data, size, hash);
+	printf("%s %s %zu ", what, name, size);
+	for (size_t i = 0; i < sizeof(hash); i++)
+		printf("%02x", hash[i]);
+	putchar('\n');
+}
+
+static inline void tell_absent(const char *what, const char *name)
+{
+	printf("%s %s: %s\n", what, name, strerrorname_np(errno));
+}
+
+/* access() as the libraries ask before they open. */
+static inline bool is_there(const char *dir, const char *name)
+{
+	char *path = text("%s/%s", dir, name);
+	bool there = access(path, R_OK) == 0;
+
+	if (there)
+		printf("access %s: yes\n", name);
+	else
+		tell_absent("access", name);
+	free(path);
+	return there;
+}
+
+/* ---- reading ---------------------------------------------------------------------------- */
+
+/* As a std::ifstream that is read in pieces of STEP bytes until there are no more. */
+static inline bool read_pieces(int dir, const char *path, size_t step, struct bytes *out)
+{
+	int fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
+	ssize_t n;
+
+	*out = (struct bytes){0};
+	if (fd < 0)
+		return false;
+	do {
+		out->data = grow(out->data, out->size + step);
+		n = read(fd, out->data + out->size, step);
+		out->size += n > 0 ? (size_t)n : 0;
+	} while (n > 0);
+	if (n < 0)
+		die("%s: read: %s", path, strerror(errno));
+	close(fd);
+	return true;
+}
+
+/* As a std::ifstream whose end tells its size: seek, tell, seek, one read of everything. */
+static inline bool read_whole(const char *path, struct bytes *out)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	off_t end;
+
+	*out = (struct bytes){0};
+	if (fd < 0)
+		return false;
+	end = lseek(fd, 0, SEEK_END);
+	if (end < 0 || lseek(fd, 0, SEEK_SET) != 0)
+		die("%s: lseek: %s", path, strerror(errno));
+	out->data = grow(NULL, (size_t)end);
+	while (out->size < (size_t)end) {
+		ssize_t n = read(fd, out->data + out->size, (size_t)end - out->size);
+
+		if (n <= 0)
+			die("%s: %zu of %jd bytes", path, out->size, (intmax_t)end);
+		out->size += (size_t)n;
+	}
+	close(fd);
+	return true;
+}
+
+/* ---- where a library is ------------------------------------------------------------------- */
+
+struct object_search {
+	const char *word;
+	char *path;
+};
+
+static inline int look_at_object(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct object_search *search = arg;
+
+	(void)size;
+	if (info->dlpi_name && strstr(info->dlpi_name, search->word)) {
+		free(search->path);
+		search->path = text("%s", info->dlpi_name);
+	}
+	return 0;
+}
+
+/* Load SO, which stands for the library itself. */
+static inline void *load_library(const char *so)
+{
+	void *handle = dlopen(so, RTLD_NOW);
+
+	if (!handle)
+		die("%s", dlerror());
+	return handle;
+}
+
+/* Directory of the last loaded object with WORD in its path, which is not made canonical. */
+static inline char *object_directory(const char *word)
+{
+	struct object_search search = {.word = word};
+
+	dl_iterate_phdr(look_at_object, &search);
+	if (!search.path || !strrchr(search.path, '/'))
+		die("no object like %s is loaded", word);
+	*strrchr(search.path, '/') = 0;
+	return search.path;
+}
+
+#endif

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Finds and reads rocBLAS's files as rocBLAS does.
+ *
+ *   rocblas [--so FILE] [--xnack +|-] [--cus N] [--all] PROCESSOR
+ *
+ * The directory is $ROCBLAS_TENSILE_LIBPATH, else it is found from FILE, which is loaded and stands
+ * for librocblas.so.  --all: every code object at once, as after rocblas_initialize().
+ */
+#include <dirent.h>
+#include <getopt.h>
+#include <glob.h>
+#include "code_object.h"
+#include "tensile.h"
+
+#define PIECE ((size_t)512 << 10)
+
+static const char *const suffixes[] = {"", "-xnack-", "-xnack+"};
+static const double problem[4] = {1000, 900, 1, 256};
+
+struct library {
+	char *dir;
+	struct gpu gpu;
+};
+
+static char *find_base(void)
+{
+	static const char *const tries[] = {"../../Tensile/library", "library",
+					    "../rocblas/library"};
+	const char *env = getenv("ROCBLAS_TENSILE_LIBPATH");
+	char *dir;
+
+	if (env)
+		return text("%s", env);
+	dir = object_directory("rocblas.");
+	for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++)
+		if (is_there(dir, tries[i]))
+			return text("%s/%s", dir, tries[i]);
+	return text("%s/rocblas/library", dir);
+}
+
+/* The directory of this GPU, where there is one. */
+static char *find_directory(char *base, const struct gpu *gpu)
+{
+	char *names[] = {text("%s-xnack%c", gpu->processor, gpu->xnack),
+			 text("%s", gpu->processor)};
+
+	for (size_t i = 0; i < 2; i++)
+		if (is_there(base, names[i]))
+			return text("%s/%s", base, names[i]);
+	return base;
+}
+
+static char *find_parent(const struct library *l)
+{
+	char *names[] = {text("TensileLibrary_lazy_%s.dat", l->gpu.processor),
+			 text("TensileLibrary_%s.dat", l->gpu.processor),
+			 text("TensileLibrary.dat")};
+
+	for (size_t i = 0; i < 3; i++)
+		if (is_there(l->dir, names[i]))
+			return names[i];
+	return NULL;
+}
+
+static bool read_library(const struct library *l, const char *name, struct value *out)
+{
+	char *path = text("%s/%s", l->dir, name);
+	struct bytes bytes;
+
+	if (!read_pieces(AT_FDCWD, path, PIECE, &bytes)) {
+		tell_absent("read", name);
+		return false;
+	}
+	tell_bytes("read", name, bytes.data, bytes.size);
+	*out = unpack_all(&bytes);
+	free(path);
+	return true;
+}
+
+/* One try of hipModuleLoadData. */
+static bool load_module(const struct library *l, const char *name, struct bytes *out)
+{
+	char *path = text("%s/%s", l->dir, name);
+	bool there = read_whole(path, out);
+
+	free(path);
+	if (!there) {
+		tell_absent("module", name);
+		return false;
+	}
+	tell_bytes("module", name, out->data, out->size);
+	if (takes_xnack(out, l->gpu.xnack))
+		return true;
+	printf("module %s: refused, for the other xnack mode\n", name);
+	return false;
+}
+
+/* The first of STEM-xnack?.ENDING that loads. */
+static bool load_first(const struct library *l, const char *stem, const char *ending,
+		       struct bytes *out)
+{
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+		char *name = text("%s%s.%s", stem, suffixes[i], ending);
+		bool loaded = load_module(l, name, out);
+
+		free(name);
+		if (loaded)
+			return true;
+	}
+	printf("no code for %s\n", stem);
+	return false;
+}
+
+static bool ends_with(const char *s, const char *end)
+{
+	size_t n = strlen(s), m = strlen(end);
+
+	return n >= m && strcmp(s + n - m, end) == 0;
+}
+
+/* A problem type is used for the first time. */
+static void load_child(void *arg, const char *stem)
+{
+	const struct library *l = arg;
+	char *file = text("%s.dat", stem);
+	struct value child, solutions;
+	struct bytes code;
+	char *prefix = ends_with(stem, "_fallback")
+			       ? text("%s_%s", stem, l->gpu.processor)
+			       : text("%s", stem);
+	uint64_t chosen;
+
+	if (!read_library(l, file, &child))
+		return;
+	solutions = solutions_of(&child);
+	chosen = choose_solution(&child, problem);
+	printf("solutions %ju, chosen %ju\n", (uintmax_t)solutions.n, (uintmax_t)chosen);
+	if (solutions.n &&
+	    load_first(l, prefix, from_source(&solutions.items[0]) ? "hsaco" : "co",
+		       &code))
+		for (uint64_t i = 0; i < solutions.n; i++)
+			tell_kernel(&code,
+				    value_text(value_of(&solutions.items[i], "name")));
+	free(prefix);
+	free(file);
+}
+
+/* ---- everything at once --------------------------------------------------------------------- */
+
+static bool filtered(const struct library *l, const char *path)
+{
+	return strstr(path, l->gpu.xnack == '+' ? "xnack-" : "xnack+") ||
+	       strstr(path, "Experimental");
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void load_all(const struct library *l)
+{
+	char *pattern = text("%s/*%s*co", l->dir, l->gpu.processor);
+	struct bytes code;
+	glob_t found;
+
+	if (glob(pattern, GLOB_NOSORT, NULL, &found) != 0) {
+		printf("glob: nothing\n");
+		return;
+	}
+	/* only the report is sorted */
+	qsort(found.gl_pathv, found.gl_pathc, sizeof(char *), by_text);
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		const char *name = strrchr(found.gl_pathv[i], '/') + 1;
+
+		if (filtered(l, found.gl_pathv[i]))
+			printf("glob %s: passed over\n", name);
+		else
+			load_module(l, name, &code);
+	}
+	globfree(&found);
+}
+
+/* What rocBLAS prints before it aborts. */
+static int abort_with_listing(const struct library *l)
+{
+	struct dirent **names;
+	int n = scandir(l->dir, &names, NULL, alphasort);
+
+	printf("abort: no library in it");
+	for (int i = 0; i < n; i++)
+		if (names[i]->d_name[0] != '.')
+			printf(" %s", names[i]->d_name);
+	putchar('\n');
+	return 1;
+}
+
+static int run(struct library *l, bool all)
+{
+	char *name, *helper = text("Kernels.so-000-%s", l->gpu.processor);
+	struct value parent;
+	struct bytes code;
+
+	l->dir = find_directory(find_base(), &l->gpu);
+	name = find_parent(l);
+	if (!name)
+		return abort_with_listing(l);
+	if (!read_library(l, name, &parent))
+		return 1;
+	if (all || !strstr(name, "_lazy_")) {
+		load_all(l);
+		return 0;
+	}
+	load_first(l, helper, "hsaco", &code);
+	follow_parent(&parent, &l->gpu, load_child, l);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {{"so", 1, NULL, 's'},
+						{"xnack", 1, NULL, 'x'},
+						{"cus", 1, NULL, 'c'},
+						{"all", 0, NULL, 'a'},
+						{0}};
+	struct library l = {.gpu = {.xnack = '-'}};
+	bool all = false;
+
+	for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+		if (c == 's')
+			load_library(optarg);
+		else if (c == 'x')
+			l.gpu.xnack = optarg[0];
+		else if (c == 'c')
+			l.gpu.cus = strtoul(optarg, NULL, 10);
+		else if (c == 'a')
+			all = true;
+		else
+			return 2;
+	}
+	if (optind + 1 != argc)
+		die("usage: rocblas [--so FILE] [--xnack +|-] [--cus N] [--all] "
+		    "PROCESSOR");
+	l.gpu.processor = argv[optind];
+	return run(&l, all);
+}
