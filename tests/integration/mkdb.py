@@ -24,6 +24,7 @@ KINDS = {
     "rocblas-feature": rocblas.feature,
     "hipblaslt-flat": hipblaslt.flat,
     "hipblaslt-arch": hipblaslt.arch,
+    "hipblaslt-many": hipblaslt.many,
     "hipblaslt-shard-a": lambda t: hipblaslt.shard(t, "gfx942"),
     "hipblaslt-shard-b": lambda t: hipblaslt.shard(t, "gfx1100"),
     "hipsparselt": hipblaslt.sparse,

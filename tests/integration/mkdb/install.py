@@ -25,6 +25,13 @@ def wheel(t):
     t.put(info + "RECORD", record(t.root) + info + "RECORD,,\n")
 
 
+def hosts(t):
+    """The libraries that find their databases from where they are."""
+    for name in ("librocblas.so.4", "libhipblaslt.so.0", "libhipsparselt.so.0",
+                 "libaotriton_v2.so", "librocfft.so.0", "libMIOpen.so.1"):
+        t.put("lib/" + name, t.objects.host_library(HOST), 0o755)
+
+
 def record(root):
     out = ""
     for where, dirs, names in os.walk(root):
@@ -47,7 +54,7 @@ def everything(t):
     sqlitedb.rocfft(t, "lib/rocfft/rocfft_kernel_cache.db", ("gfx90a", "gfx1100"), 100)
     sqlitedb.rocfft(t, "lib/rocfft/rocfft_kernel_cache_gfx12-generic.db", ("gfx12-generic",), 30)
     t.put("lib/rocfft/1.0.31/rocfft_rtc_helper", "#!/bin/sh\nexit 0\n", 0o755)
-    t.put("lib/librocblas.so.4", t.objects.host_library(HOST), 0o755)
+    hosts(t)
     t.put("share/doc/rocblas/README", "text\n")
     t.put("share/doc/empty", b"")
     os.symlink("librocblas.so.4", t.path("lib/librocblas.so"))

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Opens rocFFT's kernel cache and asks it for kernels as rocFFT does.
+ *
+ *   rocfft [--so FILE] [--new] [--processes N] [--check] [--time] [--hip N] [--generator HEX]
+ *          ARCH <names
+ *
+ * The database is $ROCFFT_RTC_SYS_CACHE_PATH, else one beside FILE, which is loaded and stands
+ * for librocfft.so; --new: the one of ARCH.  The names of kernels come from standard input.
+ * --processes: all of them ask for all kernels, each beginning with another one.  --check:
+ * an integrity check first.  --time: on standard error, how long opening and asking took.
+ */
+#include <getopt.h>
+#include <sqlite3.h>
+#include <sys/wait.h>
+#include <time.h>
+#include "loader.h"
+
+#define QUERY                                                                            \
+	"SELECT code, timestamp FROM cache_v1 WHERE kernel_name = ?1 AND arch = ?2 "     \
+	"AND hip_version = ?3 AND generator_sum = ?4"
+
+struct cache {
+	sqlite3 *db;
+	sqlite3_stmt *get;
+	const char *arch;
+	sqlite3_int64 hip;
+	uint8_t generator[32];
+	char **names;
+	size_t n_names;
+};
+
+/* ---- the candidates --------------------------------------------------------------------------- */
+
+static bool open_database(struct cache *c, const char *path, const char *name)
+{
+	int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_FULLMUTEX;
+
+	if (sqlite3_open_v2(path, &c->db, flags, NULL) != SQLITE_OK) {
+		printf("open %s: %s\n", name, sqlite3_errmsg(c->db));
+		sqlite3_close(c->db);
+		c->db = NULL;
+		return false;
+	}
+	sqlite3_busy_timeout(c->db, 5000);
+	printf("open %s: it is this one\n", name);
+	return true;
+}
+
+static void find_database(struct cache *c, bool per_arch)
+{
+	const char *env = getenv("ROCFFT_RTC_SYS_CACHE_PATH");
+	const char *suffix = per_arch ? text("_%s", c->arch) : "";
+	char *dir, *names[] = {text("rocfft_kernel_cache%s.db", suffix),
+			       text("rocfft/rocfft_kernel_cache%s.db", suffix)};
+
+	if (env) {
+		open_database(c, env, strrchr(env, '/') + 1);
+		return;
+	}
+	dir = object_directory("librocfft");
+	for (size_t i = 0; i < 2 && !c->db; i++)
+		open_database(c, text("%s/%s", dir, names[i]), names[i]);
+}
+
+/* What opens but cannot be asked is dropped, and no other is tried. */
+static void prepare(struct cache *c)
+{
+	if (!c->db || sqlite3_prepare_v2(c->db, QUERY, -1, &c->get, NULL) == SQLITE_OK)
+		return;
+	printf("dropped: %s\n", sqlite3_errmsg(c->db));
+	sqlite3_close(c->db);
+	c->db = NULL;
+}
+
+static void check_integrity(struct cache *c)
+{
+	sqlite3_stmt *s;
+
+	if (!c->db || sqlite3_prepare_v2(c->db, "PRAGMA integrity_check", -1, &s, NULL) !=
+			      SQLITE_OK)
+		return;
+	while (sqlite3_step(s) == SQLITE_ROW)
+		printf("integrity: %s\n", sqlite3_column_text(s, 0));
+	sqlite3_finalize(s);
+}
+
+/* ---- asking ----------------------------------------------------------------------------------- */
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+static void ask(struct cache *c, const char *name)
+{
+	if (!c->db) {
+		printf("compile %s\n", name);
+		return;
+	}
+	sqlite3_reset(c->get);
+	sqlite3_bind_text(c->get, 1, name, -1, SQLITE_STATIC);
+	sqlite3_bind_text(c->get, 2, c->arch, -1, SQLITE_STATIC);
+	sqlite3_bind_int64(c->get, 3, c->hip);
+	sqlite3_bind_blob(c->get, 4, c->generator, sizeof(c->generator), SQLITE_STATIC);
+	switch (sqlite3_step(c->get)) {
+	case SQLITE_ROW:
+		tell_bytes("code", name, sqlite3_column_blob(c->get, 0),
+			   (size_t)sqlite3_column_bytes(c->get, 0));
+		break;
+	case SQLITE_DONE:
+		printf("compile %s\n", name);
+		break;
+	default:
+		printf("error %s: %s\n", name, sqlite3_errmsg(c->db));
+	}
+	sqlite3_reset(c->get);
+}
+
+static void ask_all(struct cache *c, size_t first)
+{
+	for (size_t i = 0; i < c->n_names; i++)
+		ask(c, c->names[(first + i) % c->n_names]);
+}
+
+/* Every process opens the database for itself; the reports follow each other. */
+static int run_processes(struct cache *c, bool per_arch, size_t n)
+{
+	FILE **reports = grow(NULL, n * sizeof(*reports));
+	int status, failed = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		reports[i] = tmpfile();
+		fflush(stdout);
+		if (!reports[i] || fork() != 0)
+			continue;
+		dup2(fileno(reports[i]), STDOUT_FILENO);
+		find_database(c, per_arch);
+		prepare(c);
+		ask_all(c, i * c->n_names / n);
+		fflush(stdout);
+		_exit(0);
+	}
+	while (wait(&status) > 0)
+		failed |= status;
+	for (size_t i = 0; i < n; i++) {
+		char line[8192];
+
+		printf("process %zu\n", i);
+		rewind(reports[i]);
+		while (fgets(line, sizeof(line), reports[i]))
+			fputs(line, stdout);
+	}
+	return failed ? 1 : 0;
+}
+
+static void read_names(struct cache *c)
+{
+	char line[1024];
+
+	while (fgets(line, sizeof(line), stdin)) {
+		line[strcspn(line, "\n")] = 0;
+		c->names = grow(c->names, (c->n_names + 1) * sizeof(char *));
+		c->names[c->n_names++] = text("%s", line);
+	}
+}
+
+static void read_hex(const char *hex, uint8_t out[32])
+{
+	for (size_t i = 0; i < 32; i++)
+		if (sscanf(hex + 2 * i, "%2hhx", &out[i]) != 1)
+			die("--generator: 64 hexadecimal digits");
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"so", 1, NULL, 's'},        {"new", 0, NULL, 'n'},
+		{"processes", 1, NULL, 'p'}, {"check", 0, NULL, 'c'},
+		{"hip", 1, NULL, 'h'},       {"generator", 1, NULL, 'g'},
+		{"time", 0, NULL, 't'},      {0}};
+	struct cache c = {.hip = 60342134};
+	bool per_arch = false, check = false, timed = false;
+	size_t processes = 0;
+	double start;
+
+	/* what the fixtures have */
+	SHA256((const uint8_t *)"rocFFT's generator", 18, c.generator);
+	for (int o; (o = getopt_long(argc, argv, "p:", options, NULL)) != -1;) {
+		if (o == 's')
+			load_library(optarg);
+		else if (o == 'n')
+			per_arch = true;
+		else if (o == 'p')
+			processes = strtoul(optarg, NULL, 10);
+		else if (o == 'c')
+			check = true;
+		else if (o == 'h')
+			c.hip = strtoll(optarg, NULL, 10);
+		else if (o == 'g')
+			read_hex(optarg, c.generator);
+		else if (o == 't')
+			timed = true;
+		else
+			return 2;
+	}
+	if (optind + 1 != argc)
+		die("usage: rocfft [--so FILE] [--new] [--processes N] [--check] "
+		    "[--time] "
+		    "[--hip N] [--generator HEX] ARCH <names");
+	c.arch = argv[optind];
+	read_names(&c);
+	if (processes)
+		return run_processes(&c, per_arch, processes);
+	start = now();
+	find_database(&c, per_arch);
+	if (check)
+		check_integrity(&c);
+	prepare(&c);
+	ask_all(&c, 0);
+	if (timed)
+		fprintf(stderr, "%.3f ms\n", now() - start);
+	return 0;
+}
