@@ -20,17 +20,27 @@ struct cache_parts {
 
 void cache_parts_fini(struct cache_parts *parts);
 
+/* Is PATH called as rocFFT's kernel cache is, and stands where one does?  ARCH: the canonical
+ * target ID in the name, "" when it is the one for all GPUs. */
+bool kernel_cache_named(const char *path, char arch[KP_TARGET_TEXT_MAX]);
+
 /*
- * Add for each arch of the kernel cache DISK (PATH in the tree) the database
- * rocfft_kernel_cache_<arch>.db beside PATH: the same schema, that arch's rows, one object,
- * made in the directory TMP.  NOT_IMPLEMENTED: built without SQLite.
+ * Add for each arch of the kernel cache DISK (PATH in the tree), in bytewise order, the database
+ * rocfft_kernel_cache_<arch>.db beside PATH: the same schema, that arch's rows in
+ * their order, one object, made in the directory TMP.  Equal input gives equal bytes.
+ * Nothing is added for a database that has no table cache_v1, or no rows in it.
+ * INVALID_FORMAT: damaged, or rows that belong to no GPU; NOT_IMPLEMENTED: built without
+ * SQLite.  PARTS is to be finished in any case.
  */
 kpack_error_t kernel_cache_split(const char *disk, const char *path, const char *tmp,
 				 struct cache_parts *parts, struct kpackx_error *why);
 
 /*
  * Add one part: the code of all rows, an object and key
- * fft/<arch>/<length>/<precision>/<kernel_name> for each, and no path.
+ * fft/<arch>/<length>/<precision>/<kernel_name> for each, and no path.  Rows that differ
+ * only in what the key does not tell (hip_version, generator_sum) follow the first as
+ * <kernel_name>@<hip_version>, <kernel_name>@<hip_version>.2 ..., in the table's order.
+ * Errors, and what has no rows, as above; INVALID_FORMAT also: a row without a name or code.
  */
 kpack_error_t kernel_cache_rows(const char *disk, const char *path, const char *tmp,
 				struct cache_parts *parts, struct kpackx_error *why);

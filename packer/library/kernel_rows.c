@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernel_rows.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "cache_summary.h"
+#include "kernel_name.h"
+#include "limits.h"
+#include "memory.h"
+
+/* The columns, as the query below has them. */
+enum { NAME, ARCH, HIP_VERSION, GENERATOR_SUM, TIMESTAMP, CODE };
+
+static const char query[] =
+	"SELECT kernel_name, arch, hip_version, generator_sum, timestamp, "
+	"code FROM main.cache_v1 NOT INDEXED";
+
+struct writer {
+	const char *disk;
+	int fd;
+	uint64_t off;
+	struct library_object *objects;
+	int64_t *hip_versions; /* per object */
+	size_t count, cap, versions_cap;
+};
+
+static kpack_error_t fail_row(const struct writer *w, struct kpackx_error *why,
+			      const char *what)
+{
+	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "cache_v1: row %zu: %s",
+		       w->count + 1, what);
+}
+
+static kpack_error_t write_code(struct writer *w, struct kp_span code,
+				struct kpackx_error *why)
+{
+	while (code.size) {
+		ssize_t n = pwrite(w->fd, code.data, code.size, (off_t)w->off);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return kp_fail_errno(why, n ? errno : EIO, "%s", w->disk);
+		code = (struct kp_span){code.data + n, code.size - (size_t)n};
+		w->off += (uint64_t)n;
+	}
+	return KPACK_SUCCESS;
+}
+
+static void add_facts(const struct sqlite_rows *row, struct kp_span name,
+		      const struct kernel_name *parsed, struct facts *facts)
+{
+	kernel_name_facts(parsed, facts);
+	facts_text(facts, "kernel_name", name);
+	facts_text(facts, "arch", sqlite_rows_bytes(row, ARCH));
+	if (sqlite_rows_type(row, HIP_VERSION) == SQLITE_TYPE_INTEGER)
+		facts_signed(facts, "hip_version", sqlite_rows_integer(row, HIP_VERSION));
+	if (sqlite_rows_type(row, GENERATOR_SUM) == SQLITE_TYPE_BLOB)
+		facts_bytes(facts, "generator_sum",
+			    sqlite_rows_bytes(row, GENERATOR_SUM));
+	if (sqlite_rows_type(row, TIMESTAMP) == SQLITE_TYPE_INTEGER)
+		facts_signed(facts, "timestamp", sqlite_rows_integer(row, TIMESTAMP));
+}
+
+static kpack_error_t describe(struct library_object *o, const struct sqlite_rows *row,
+			      struct kpackx_error *why)
+{
+	struct kp_span name = sqlite_rows_bytes(row, NAME);
+	char arch[KP_TARGET_TEXT_MAX];
+	struct kernel_name parsed;
+	char *component = kernel_name_component(name);
+	kpack_error_t err;
+
+	if (!component)
+		return kp_fail_memory(why, name.size, "a key");
+	kernel_name_parse(name, &parsed);
+	/* the summary has checked all of them */
+	if (!cache_arch_ok(sqlite_rows_bytes(row, ARCH), arch))
+		strcpy(arch, LIBRARY_NEUTRAL);
+	add_facts(row, name, &parsed, &o->facts);
+	err = library_add_key(o, why, "fft/%s/%s/%s/%s", arch, parsed.length,
+			      parsed.precision, component);
+	free(component);
+	if (!err)
+		err = library_add_arch(o, arch, why);
+	if (!err && o->facts.no_memory)
+		err = kp_fail_memory(why, o->facts.size, "metadata");
+	return err;
+}
+
+static kpack_error_t check_row(const struct writer *w, const struct sqlite_rows *row,
+			       struct kpackx_error *why)
+{
+	struct kp_span name;
+
+	if (w->count == KERNEL_ROWS_MAX)
+		return fail_row(w, why, "there are more than an archive can hold");
+	if (sqlite_rows_type(row, NAME) != SQLITE_TYPE_TEXT)
+		return fail_row(w, why, "kernel_name: no text");
+	name = sqlite_rows_bytes(row, NAME);
+	if (name.size == 0)
+		return fail_row(w, why, "kernel_name: empty");
+	/* escaped, it may have three times the bytes; the rest of the key is short */
+	if (name.size > KP_NAME_MAX / 4)
+		return fail_row(w, why, "kernel_name: too long for a key");
+	if (sqlite_rows_type(row, GENERATOR_SUM) == SQLITE_TYPE_BLOB &&
+	    sqlite_rows_bytes(row, GENERATOR_SUM).size > 64)
+		return fail_row(w, why, "generator_sum: more than 64 bytes");
+	if (sqlite_rows_type(row, CODE) != SQLITE_TYPE_BLOB)
+		return fail_row(w, why, "code: no blob");
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t add_row(struct writer *w, const struct sqlite_rows *row,
+			     struct kpackx_error *why)
+{
+	struct library_object *o;
+	struct kp_span code;
+
+	KP_TRY(check_row(w, row, why));
+	if (!kp_grow(&w->objects, w->count, &w->cap, sizeof(*o)) ||
+	    !kp_grow(&w->hip_versions, w->count, &w->versions_cap, sizeof(int64_t)))
+		return kp_fail_memory(why, sizeof(*o), "objects");
+	code = sqlite_rows_bytes(row, CODE);
+	w->hip_versions[w->count] = sqlite_rows_integer(row, HIP_VERSION);
+	o = &w->objects[w->count++];
+	*o = (struct library_object){
+		.library = library_rocfft.name,
+		.role = "kernel",
+		.offset = w->off,
+		.size = code.size,
+	};
+	KP_TRY(describe(o, row, why));
+	return write_code(w, code, why);
+}
+
+/* --- rows of the same key ------------------------------------------------------------- */
+
+struct same {
+	struct library_object *object;
+	int64_t hip_version;
+	size_t row;
+};
+
+static int by_key(const void *a, const void *b)
+{
+	const struct same *x = a, *y = b;
+	int c = strcmp(x->object->keys[0], y->object->keys[0]);
+
+	return c ? c : (x->row > y->row) - (x->row < y->row);
+}
+
+/* How many of the N rows before S[N], which have its key, are named after its version? */
+static size_t count_version(const struct same *s, size_t n)
+{
+	size_t count = 0;
+
+	for (size_t i = 1; i < n; i++)
+		count += s[i].hip_version == s[n].hip_version;
+	return count;
+}
+
+static kpack_error_t rename_row(const struct same *s, size_t n, struct kpackx_error *why)
+{
+	char **key = &s[n].object->keys[0], *renamed;
+	size_t same = count_version(s, n);
+	char number[24] = "";
+
+	if (same)
+		snprintf(number, sizeof(number), ".%zu", same + 1);
+	if (asprintf(&renamed, "%s@%lld%s", *key, (long long)s[n].hip_version, number) <
+	    0)
+		return kp_fail_memory(why, strlen(*key), "a key");
+	free(*key);
+	*key = renamed;
+	return KPACK_SUCCESS;
+}
+
+/* Of each group of one key the first row keeps it. */
+static kpack_error_t rename_all(struct same *same, size_t n, struct kpackx_error *why)
+{
+	for (size_t i = 0, end; i < n; i = end) {
+		for (end = i + 1; end < n && strcmp(same[end].object->keys[0],
+						    same[i].object->keys[0]) == 0;)
+			end++;
+		if (end - i > KERNEL_ROWS_SAME_MAX)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "cache_v1: more than %d rows for %s",
+				       KERNEL_ROWS_SAME_MAX, same[i].object->keys[0]);
+		for (size_t k = i + 1; k < end; k++)
+			KP_TRY(rename_row(&same[i], k - i, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t tell_apart(const struct writer *w, struct kpackx_error *why)
+{
+	struct same *same = malloc((w->count + 1) * sizeof(*same));
+	kpack_error_t err;
+
+	if (!same)
+		return kp_fail_memory(why, w->count * sizeof(*same), "keys");
+	for (size_t i = 0; i < w->count; i++)
+		same[i] = (struct same){&w->objects[i], w->hip_versions[i], i};
+	qsort(same, w->count, sizeof(*same), by_key);
+	err = rename_all(same, w->count, why);
+	free(same);
+	return err;
+}
+
+/* --- all ------------------------------------------------------------------------------ */
+
+static kpack_error_t add_rows(struct writer *w, struct sqlite_rows *rows,
+			      struct kpackx_error *why)
+{
+	bool more = true;
+
+	for (;;) {
+		KP_TRY(sqlite_rows_next(rows, &more, why));
+		if (!more)
+			return KPACK_SUCCESS;
+		KP_TRY(add_row(w, rows, why));
+	}
+}
+
+kpack_error_t kernel_rows_write(struct sqlite_file *f, const char *disk, int fd,
+				struct library_object **objects, size_t *n_objects,
+				struct kpackx_error *why)
+{
+	struct writer w = {.disk = disk, .fd = fd};
+	struct sqlite_rows *rows = NULL;
+	kpack_error_t err = sqlite_rows_open(f, query, &rows, why);
+
+	if (!err)
+		err = add_rows(&w, rows, why);
+	sqlite_rows_close(rows);
+	if (!err)
+		err = tell_apart(&w, why);
+	free(w.hip_versions);
+	*objects = w.objects;
+	*n_objects = w.count;
+	return err;
+}
