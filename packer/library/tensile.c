@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tensile.h"
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include "arch_name.h"
@@ -113,7 +114,8 @@ static void add_facts(const struct library_question *q, const struct place *plac
 	struct facts *facts = &out->facts;
 
 	if (has_stem(out->role)) {
-		facts_text(facts, "stem", place->name.stem);
+		if (place->name.stem.size <= NAME_MAX)
+			facts_text(facts, "stem", place->name.stem);
 		tensile_name_facts(place->name.stem, facts);
 	}
 	add_xnack(out, facts);
