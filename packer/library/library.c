@@ -11,6 +11,7 @@ static const struct library *const table[] = {
 	&library_hipsparselt,      &library_aotriton,
 	&library_rocfft,           &library_miopen,
 	&library_composablekernel, &library_hipkernelprovider,
+	&library_aiter,            &library_hotswap_cache,
 };
 #define TABLE_SIZE (sizeof(table) / sizeof(table[0]))
 

@@ -88,6 +88,7 @@ struct library {
 extern const struct library library_rocblas, library_hipblaslt, library_hipsparselt;
 extern const struct library library_aotriton, library_rocfft, library_miopen;
 extern const struct library library_composablekernel, library_hipkernelprovider;
+extern const struct library library_aiter, library_hotswap_cache;
 
 struct rules; /* library/rules.h */
 

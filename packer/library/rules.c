@@ -1,25 +1,135 @@
 /* SPDX-License-Identifier: MIT */
+/* Does a rule fit a file?  How rules are read from a file stands in rules_file.c. */
 #include "rules.h"
+#include <fnmatch.h>
+#include <stdio.h>
+#include "arch_name.h"
 
-kpack_error_t rules_read(const char *path, struct rules **out, struct kpackx_error *why)
+/* What a rule says of a file: its GPU, "" where only the content tells. */
+struct answer {
+	char arch[KP_TARGET_TEXT_MAX];
+	struct kp_span variant; /* name of a stepping's directory; or empty */
+};
+
+static bool from_component(struct kp_span rest, size_t n, struct answer *out)
 {
-	(void)path, (void)out;
-	return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED, "not built");
+	struct kp_span name = path_component(rest, n);
+	bool variant;
+
+	if (!arch_of_directory(name, out->arch, &variant))
+		return false;
+	if (variant)
+		out->variant = name;
+	return true;
 }
 
-void rules_free(struct rules *rules)
+/* The last component is the file: no directory. */
+static bool from_directories(struct kp_span rest, bool deep, struct answer *out)
 {
-	(void)rules;
+	size_t n = path_depth(rest) - 1;
+
+	for (size_t i = 0; i < (deep ? n : n < 1 ? n : 1); i++)
+		if (from_component(rest, i, out))
+			return true;
+	return false;
 }
 
-size_t rules_count(const struct rules *rules)
+static bool find_rest(const struct rule *r, const char *path, struct kp_span *rest)
 {
-	(void)rules;
-	return 0;
+	if (*r->directory)
+		return path_below(path, r->directory, rest);
+	*rest = kp_span_str(path);
+	return true;
 }
 
-const struct library *rules_library(const struct rules *rules, size_t i)
+static bool fits(const struct rule *r, const struct library_question *q,
+		 struct answer *out)
 {
-	(void)rules, (void)i;
-	return NULL;
+	struct kp_span rest, name = path_name(q->path);
+
+	*out = (struct answer){0};
+	if (fnmatch(r->name, (const char *)name.data, 0) != 0 ||
+	    !find_rest(r, q->path, &rest))
+		return false;
+	switch (r->where) {
+	case RULE_DIRECTORY:
+	case RULE_BELOW:
+		return from_directories(rest, r->where == RULE_BELOW, out);
+	case RULE_NAME:
+		return arch_of_name(name, out->arch);
+	case RULE_TARGET:
+		snprintf(out->arch, sizeof(out->arch), "%s", r->target);
+		return true;
+	case RULE_CONTENT:
+	case RULE_GENERIC:
+		return true;
+	}
+	return false;
+}
+
+bool rules_probe(const struct library *self, const struct library_question *q)
+{
+	const struct rule_list *list = self->data;
+	struct answer answer;
+
+	for (size_t i = 0; i < list->count; i++)
+		if (fits(&list->items[i], q, &answer))
+			return true;
+	return false;
+}
+
+/* --- the content ------------------------------------------------------------------------ */
+
+static kpack_error_t states_arch(const struct library_question *q, bool *yes,
+				 struct kpackx_error *why)
+{
+	struct content c;
+
+	KP_TRY(content_look(q, &c, why));
+	*yes = c.n_arches > 0;
+	content_fini(&c);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t describe(const struct rule *r, const struct answer *answer,
+			      const struct library_question *q,
+			      struct library_object *out, struct kpackx_error *why)
+{
+	const char *container = content_container(q);
+
+	out->role = r->role;
+	out->at_random =
+		strcmp(container, "sqlite") == 0 || strcmp(container, "zip") == 0;
+	if (r->where == RULE_GENERIC) {
+		if (*container)
+			facts_string(&out->facts, "container", container);
+		return library_add_arch(out, LIBRARY_NEUTRAL, why);
+	}
+	KP_TRY(arch_decide(q, answer->arch, out, why));
+	if (answer->variant.size)
+		facts_text(&out->facts, "variant", answer->variant);
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t rules_check(const struct library *self, const struct library_question *q,
+			  bool *mine, struct library_object *out,
+			  struct kpackx_error *why)
+{
+	const struct rule_list *list = self->data;
+
+	if (!list->host_files && strcmp(content_container(q), "host-elf") == 0)
+		return KPACK_SUCCESS;
+	for (size_t i = 0; i < list->count; i++) {
+		const struct rule *r = &list->items[i];
+		struct answer answer;
+		bool fit = fits(r, q, &answer);
+
+		if (fit && r->where == RULE_CONTENT)
+			KP_TRY(states_arch(q, &fit, why));
+		if (!fit)
+			continue;
+		*mine = true;
+		return describe(r, &answer, q, out, why);
+	}
+	return KPACK_SUCCESS;
 }

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* For which GPUs a pack of AOTriton is: "amd-gfx942", "amd-gfx11xx". */
+#ifndef AOTRITON_PACK_H
+#define AOTRITON_PACK_H
+
+#include "library.h"
+
+enum { PACK_MEMBERS_MAX = 32 };
+
+struct aotriton_pack {
+	char arches[PACK_MEMBERS_MAX][KP_TARGET_TEXT_MAX]; /* canonical */
+	size_t n_arches;                                   /* 0: every GPU */
+	char family[KP_TARGET_TEXT_MAX]; /* of several GPUs: their name; or "" */
+	bool unknown;                    /* it names GPUs, but none that are known */
+};
+
+/*
+ * The pack that the directory DIRECTORY is.  "amd-common" and whatever is no "amd-gfx..." is
+ * for every GPU.
+ */
+struct aotriton_pack aotriton_pack(struct kp_span directory);
+
+#endif
