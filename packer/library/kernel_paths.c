@@ -12,7 +12,7 @@
 /* A path being put together, without empty components, "." and "..". */
 struct whole {
 	char text[KP_NAME_MAX + 1];
-	size_t size;
+	size_t size, depth;
 };
 
 static bool leave(struct whole *w)
@@ -21,6 +21,7 @@ static bool leave(struct whole *w)
 		return false;
 	while (w->size > 0 && w->text[--w->size] != '/')
 		;
+	w->depth--;
 	return true;
 }
 
@@ -30,12 +31,14 @@ static bool enter(struct whole *w, struct kp_span name)
 		return true;
 	if (kp_span_is(name, ".."))
 		return leave(w);
-	if (w->size + name.size + 1 > KP_NAME_MAX || memchr(name.data, 0, name.size))
+	if (w->size + name.size + 1 > KP_NAME_MAX || w->depth == KP_PATH_DEPTH_MAX ||
+	    memchr(name.data, 0, name.size))
 		return false;
 	if (w->size)
 		w->text[w->size++] = '/';
 	memcpy(w->text + w->size, name.data, name.size);
 	w->size += name.size;
+	w->depth++;
 	return true;
 }
 
@@ -138,7 +141,7 @@ static size_t numbers_in(struct kp_span text, uint64_t *out, size_t cap)
 		       i - begin < 18)
 			number = number * 10 + (uint64_t)(text.data[i++] - '0');
 		if (i > begin) {
-			if (n == cap)
+			if (n == cap || i - begin == 18)
 				return 0;
 			out[n++] = number;
 		} else if (!memchr(" ,;x*_[]()", text.data[i++], 10)) {

@@ -48,11 +48,10 @@ static kpack_error_t write_code(struct writer *w, struct kp_span code,
 	return KPACK_SUCCESS;
 }
 
-static void add_facts(const struct sqlite_rows *row, struct kp_span name,
-		      const struct kernel_name *parsed, struct facts *facts)
+static void add_facts(const struct sqlite_rows *row, const struct kernel_name *parsed,
+		      struct facts *facts)
 {
 	kernel_name_facts(parsed, facts);
-	facts_text(facts, "kernel_name", name);
 	facts_text(facts, "arch", sqlite_rows_bytes(row, ARCH));
 	if (sqlite_rows_type(row, HIP_VERSION) == SQLITE_TYPE_INTEGER)
 		facts_signed(facts, "hip_version", sqlite_rows_integer(row, HIP_VERSION));
@@ -78,7 +77,7 @@ static kpack_error_t describe(struct library_object *o, const struct sqlite_rows
 	/* the summary has checked all of them */
 	if (!cache_arch_ok(sqlite_rows_bytes(row, ARCH), arch))
 		strcpy(arch, LIBRARY_NEUTRAL);
-	add_facts(row, name, &parsed, &o->facts);
+	add_facts(row, &parsed, &o->facts);
 	err = library_add_key(o, why, "fft/%s/%s/%s/%s", arch, parsed.length,
 			      parsed.precision, component);
 	free(component);

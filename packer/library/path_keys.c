@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: MIT */
+#include "path_keys.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include "arch_name.h"
+#include "cache_summary.h"
+#include "kernel_cache.h"
+#include "kernel_paths.h"
+#include "memory.h"
+#include "msgpack.h"
+#include "text.h"
+
+/* A row that names a file. */
+struct row {
+	char *key; /* without #n */
+	char arch[KP_TARGET_TEXT_MAX];
+	size_t file, database;
+	size_t place; /* among all */
+	size_t n;     /* rows of that key before it */
+	struct facts facts;
+};
+
+/* What is wrong with rows of one database: the first, and how many. */
+struct complaints {
+	char first[240];
+	size_t count;
+};
+
+struct keys {
+	const struct library *self;
+	struct library_found *found;
+	struct row *rows;
+	size_t n_rows, cap;
+	size_t database; /* that is being read */
+	struct complaints complaints;
+};
+
+static void complain(struct keys *k, uint64_t row, const char *column,
+		     struct kp_span value, const char *what)
+{
+	char text[100];
+
+	if (k->complaints.count++ > 0)
+		return;
+	kp_text_escape(value, text, sizeof(text));
+	snprintf(k->complaints.first, sizeof(k->complaints.first),
+		 "kernels: row %llu: %s '%s' %s", (unsigned long long)row, column, text,
+		 what);
+}
+
+static kpack_error_t warn(struct library_object *o, const struct complaints *c,
+			  struct kpackx_error *why)
+{
+	if (c->count == 0 || o->warning)
+		return KPACK_SUCCESS;
+	if (c->count == 1)
+		return library_warn(o, why, "%s", c->first);
+	return library_warn(o, why, "%s; and %zu more of its rows", c->first,
+			    c->count - 1);
+}
+
+/* --- reading -------------------------------------------------------------------------- */
+
+/* Can it be a part of the key, and one that a reader will find? */
+static bool part_ok(struct kp_span s)
+{
+	return kp_component_ok(s) && kp_text_ok(s) && !memchr(s.data, '#', s.size);
+}
+
+static bool row_ok(struct keys *k, const struct kernel_path *p,
+		   char arch[KP_TARGET_TEXT_MAX])
+{
+	if (!cache_arch_ok(p->arch, arch))
+		complain(k, p->row, "arch", p->arch, "is no GPU");
+	else if (!part_ok(p->length))
+		complain(k, p->row, "length", p->length, "cannot be in a key");
+	else if (!part_ok(p->precision))
+		complain(k, p->row, "precision", p->precision, "cannot be in a key");
+	else if (!p->exists)
+		complain(k, p->row, "kernel_path", p->path, "is not there");
+	else
+		return true;
+	return false;
+}
+
+static kpack_error_t add_row(void *arg, struct kernel_path *p, struct kpackx_error *why)
+{
+	struct keys *k = arg;
+	struct row row = {.file = p->file, .database = k->database, .place = k->n_rows};
+
+	if (!row_ok(k, p, row.arch))
+		return KPACK_SUCCESS;
+	if (!kp_grow(&k->rows, k->n_rows, &k->cap, sizeof(row)))
+		return kp_fail_memory(why, k->n_rows * sizeof(row), "rows");
+	if (asprintf(&row.key, "fft/%s/%.*s/%.*s/kernel", row.arch, (int)p->length.size,
+		     (const char *)p->length.data, (int)p->precision.size,
+		     (const char *)p->precision.data) < 0)
+		return kp_fail_memory(why, p->length.size, "a key");
+	row.facts = *p->facts;
+	*p->facts = (struct facts){0};
+	k->rows[k->n_rows++] = row;
+	return KPACK_SUCCESS;
+}
+
+/* It was open already: what is wrong now came up in between, or in the rows. */
+static kpack_error_t read_database(struct keys *k, size_t file, struct kpackx_error *why)
+{
+	struct kpackx_error fault = {0};
+	kpack_error_t err;
+
+	k->database = file;
+	k->complaints = (struct complaints){0};
+	err = kernel_paths_each(k->found->tree, file, add_row, k, &fault);
+	if (err == KPACK_ERROR_OUT_OF_MEMORY) {
+		if (why)
+			*why = fault;
+		return err;
+	}
+	if (err)
+		return library_warn(k->found->objects[file], why,
+				    "its kernel paths cannot be read: %s", fault.text);
+	return warn(k->found->objects[file], &k->complaints, why);
+}
+
+static bool is_database(const struct keys *k, size_t file)
+{
+	const struct library_object *o = k->found->objects[file];
+
+	return o && o->path && o->library == k->self->name &&
+	       strcmp(o->role, "cache") == 0;
+}
+
+/* --- numbering ------------------------------------------------------------------------ */
+
+static int by_key(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+	int c = strcmp(x->key, y->key);
+
+	return c ? c : (x->place > y->place) - (x->place < y->place);
+}
+
+static int by_file(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+
+	if (x->file != y->file)
+		return x->file < y->file ? -1 : 1;
+	return (x->place > y->place) - (x->place < y->place);
+}
+
+static void number_rows(struct keys *k)
+{
+	qsort(k->rows, k->n_rows, sizeof(*k->rows), by_key);
+	for (size_t i = 1; i < k->n_rows; i++)
+		if (strcmp(k->rows[i].key, k->rows[i - 1].key) == 0)
+			k->rows[i].n = k->rows[i - 1].n + 1;
+	qsort(k->rows, k->n_rows, sizeof(*k->rows), by_file);
+}
+
+/* --- facts of several rows ------------------------------------------------------------ */
+
+/* The next pair of the cursor; false: that was all. */
+static bool next_pair(struct kp_mp *c, struct kp_span *pair, struct kp_span *name)
+{
+	struct kp_mp_value head;
+	const uint8_t *begin = c->pos;
+
+	if (c->pos == c->end || !kp_mp_next(c, &head) || !kp_mp_skip(c))
+		return false;
+	*pair = (struct kp_span){begin, (size_t)(c->pos - begin)};
+	*name = head.span;
+	return true;
+}
+
+static bool has_pair(const struct facts *f, struct kp_span wanted)
+{
+	struct kp_mp c = kp_mp_over((struct kp_span){f->pairs, f->size});
+	struct kp_span pair, name;
+
+	while (next_pair(&c, &pair, &name))
+		if (kp_span_eq(pair, wanted))
+			return true;
+	return false;
+}
+
+/* Leave in F what OTHER says too. */
+static void keep_common(struct facts *f, const struct facts *other)
+{
+	struct kp_mp c = kp_mp_over((struct kp_span){f->pairs, f->size});
+	struct kp_span pair, name;
+	size_t size = 0;
+
+	f->count = 0;
+	while (next_pair(&c, &pair, &name)) {
+		if (!has_pair(other, pair))
+			continue;
+		memmove(f->pairs + size, pair.data, pair.size);
+		size += pair.size;
+		f->count++;
+	}
+	f->size = size;
+}
+
+/* Add to TO what it does not name yet. */
+static void add_new(struct facts *to, const struct facts *from)
+{
+	struct kp_mp c = kp_mp_over((struct kp_span){from->pairs, from->size});
+	struct kp_span pair, name;
+	char text[64];
+
+	while (next_pair(&c, &pair, &name)) {
+		struct facts one = {
+			.pairs = (uint8_t *)pair.data, .size = pair.size, .count = 1};
+
+		snprintf(text, sizeof(text), "%.*s", (int)name.size,
+			 (const char *)name.data);
+		if (!facts_has(to, text))
+			facts_join(to, &one);
+	}
+}
+
+/* --- claiming ------------------------------------------------------------------------- */
+
+static kpack_error_t ask(struct keys *k, size_t file, struct library_question *q,
+			 struct file_bytes *bytes, struct kpackx_error *why)
+{
+	*q = (struct library_question){.tree = k->found->tree,
+				       .file = file,
+				       .path = k->found->tree->items[file].path};
+	KP_TRY(file_tree_open(k->found->tree, file, bytes, why));
+	q->source = &bytes->source;
+	q->head_size = bytes->source.size < sizeof(q->head) ? (size_t)bytes->source.size
+							    : sizeof(q->head);
+	return kp_source_read(&bytes->source, 0, q->head, q->head_size, why);
+}
+
+/* A table can name any file; what is no code stays where it is. */
+static bool is_code(const struct library_question *q)
+{
+	static const char *const yes[] = {"elf", "ccob", "bundle"};
+	const char *container = content_container(q), *dot = strrchr(q->path, '.');
+
+	for (size_t i = 0; i < sizeof(yes) / sizeof(yes[0]); i++)
+		if (strcmp(container, yes[i]) == 0)
+			return true;
+	return strcmp(container, "host-elf") != 0 && dot &&
+	       (strcmp(dot, ".co") == 0 || strcmp(dot, ".hsaco") == 0);
+}
+
+static kpack_error_t claim(struct keys *k, const struct row *row,
+			   struct library_object **out, struct kpackx_error *why)
+{
+	struct file_bytes bytes = {.fd = -1};
+	struct library_question q;
+	kpack_error_t err = ask(k, row->file, &q, &bytes, why);
+
+	if (!err && is_code(&q)) {
+		err = library_claim(k->self, k->found, row->file, out, why);
+		if (!err) {
+			(*out)->role = "kernel";
+			err = arch_decide(&q, row->arch, *out, why);
+		}
+		if (!err && (*out)->n_arches == 0)
+			err = library_add_arch(*out, LIBRARY_NEUTRAL, why);
+	}
+	file_bytes_close(&bytes);
+	return err;
+}
+
+/* Give a file back that could not be described. */
+static void let_go(struct library_object **slot)
+{
+	if (*slot) {
+		library_object_fini(*slot);
+		free(*slot);
+	}
+	*slot = NULL;
+}
+
+/* Claim the file of ROW, or say why not; only want of memory is an error. */
+static kpack_error_t try_claim(struct keys *k, const struct row *row, size_t rows,
+			       struct library_object **out, struct kpackx_error *why)
+{
+	struct complaints c = {.count = rows};
+	struct kpackx_error fault = {0};
+	kpack_error_t err = claim(k, row, out, &fault);
+
+	if (err == KPACK_SUCCESS && *out)
+		return KPACK_SUCCESS;
+	if (err) {
+		*out = NULL;
+		let_go(&k->found->objects[row->file]);
+	}
+	if (err == KPACK_ERROR_OUT_OF_MEMORY) {
+		if (why)
+			*why = fault;
+		return err;
+	}
+	snprintf(c.first, sizeof(c.first), "kernels: %.100s %s%.80s",
+		 k->found->tree->items[row->file].path,
+		 err ? "cannot be read: " : "is no code object", fault.text);
+	return warn(k->found->objects[row->database], &c, why);
+}
+
+static bool agrees(const struct library_object *o, const char *arch)
+{
+	for (size_t i = 0; i < o->n_arches; i++)
+		if (strcmp(o->arches[i], LIBRARY_NEUTRAL) == 0 ||
+		    arch_agrees(o->arches[i], arch))
+			return true;
+	return false;
+}
+
+static kpack_error_t add_key(struct library_object *o, const struct row *row,
+			     struct kpackx_error *why)
+{
+	KP_TRY(row->n ? library_add_key(o, why, "%s#%zu", row->key, row->n)
+		      : library_add_key(o, why, "%s", row->key));
+	if (o->warning || agrees(o, row->arch))
+		return KPACK_SUCCESS;
+	return library_warn(o, why, "it is for %s, but %s says %s", o->arches[0],
+			    row->key, row->arch);
+}
+
+/* N rows that name one file. */
+static kpack_error_t add_file(struct keys *k, struct row *rows, size_t n,
+			      struct kpackx_error *why)
+{
+	struct library_object *o = k->found->objects[rows[0].file];
+
+	if (!o)
+		KP_TRY(try_claim(k, &rows[0], n, &o, why));
+	if (!o)
+		return KPACK_SUCCESS;
+	for (size_t i = 0; i < n; i++) {
+		KP_TRY(add_key(o, &rows[i], why));
+		if (i)
+			keep_common(&rows[0].facts, &rows[i].facts);
+	}
+	add_new(&o->facts, &rows[0].facts);
+	if (o->facts.no_memory || rows[0].facts.no_memory)
+		return kp_fail_memory(why, rows[0].facts.size, "metadata");
+	return KPACK_SUCCESS;
+}
+
+/* --- all ------------------------------------------------------------------------------ */
+
+static kpack_error_t add_files(struct keys *k, struct kpackx_error *why)
+{
+	for (size_t i = 0, end; i < k->n_rows; i = end) {
+		for (end = i + 1;
+		     end < k->n_rows && k->rows[end].file == k->rows[i].file;)
+			end++;
+		KP_TRY(add_file(k, &k->rows[i], end - i, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+static void fini(struct keys *k)
+{
+	for (size_t i = 0; i < k->n_rows; i++) {
+		free(k->rows[i].key);
+		facts_fini(&k->rows[i].facts);
+	}
+	free(k->rows);
+}
+
+kpack_error_t path_keys_add(const struct library *self, struct library_found *found,
+			    struct kpackx_error *why)
+{
+	struct keys k = {.self = self, .found = found};
+	kpack_error_t err = KPACK_SUCCESS;
+
+	for (size_t i = 0; !err && i < found->tree->count; i++)
+		if (is_database(&k, i))
+			err = read_database(&k, i, why);
+	if (!err) {
+		number_rows(&k);
+		err = add_files(&k, why);
+	}
+	fini(&k);
+	return err;
+}
