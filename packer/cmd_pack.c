@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "clash.h"
 #include "command.h"
 #include "copy.h"
 #include "databases.h"
@@ -118,13 +119,27 @@ static bool has_leftovers(const struct pack *p)
 	return false;
 }
 
+static kpack_error_t check_clashes(struct pack *p, struct kpackx_error *why)
+{
+	const struct clash_run run = {
+		.args = &p->args,
+		.scan = &p->scan,
+		.plan = &p->plan,
+		.outcomes = p->args.mode == PACK_ARCHIVES ? NULL : &p->outcomes,
+		.archives = p->archives,
+	};
+
+	return clash_check(&run, why);
+}
+
 /* The set stays open while binaries are converted: it keeps other runs away. */
 static kpack_error_t write_archives(struct pack *p, struct kpackx_error *why)
 {
 	if (p->plan.n_objects == 0 && !p->inherit && !has_leftovers(p))
-		return KPACK_SUCCESS;
+		return check_clashes(p, why);
 	KP_TRY(make_dirs(p, why));
 	KP_TRY(open_set(p, why));
+	KP_TRY(check_clashes(p, why));
 	return store(p, why);
 }
 

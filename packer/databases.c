@@ -30,7 +30,7 @@ static kpack_error_t leave(const struct scan *scan, const struct plan *plan,
 {
 	for (size_t i = 0; i < scan->n_entries; i++)
 		if (scan->entries[i].database)
-			KP_TRY(outcome_set(&outcomes->items[i], FATE_NOT_ASKED,
+			KP_TRY(outcome_set(&outcomes->items[i], FATE_NOT_WANTED,
 					   "not for the targets asked for", why));
 	for (size_t i = 0; i < plan->n_objects; i++) {
 		size_t entry = plan->objects[i].input->entry;

@@ -11,7 +11,7 @@ kpack_error_t databases_not_asked(const struct scan *scan, const struct plan *pl
 				  size_t *n, struct kpackx_error *why);
 
 /*
- * Set their outcomes: PACKED when PLAN stores something of them, else NOT_ASKED; with KEEP
+ * Set their outcomes: PACKED when PLAN stores something of them, else NOT_WANTED; with KEEP
  * they stay what outcomes_open made of them, and hard links among them are found.
  */
 kpack_error_t databases_decide(struct scan *scan, const struct plan *plan, bool keep,

@@ -9,7 +9,7 @@ static const char *const names[] = {
 	[FATE_CONVERTED] = "converted", [FATE_ALREADY_CONVERTED] = "already converted",
 	[FATE_REFUSED] = "refused",     [FATE_LEFT_ALONE] = "left alone",
 	[FATE_LEFT_OUT] = "left out",   [FATE_PACKED] = "packed",
-	[FATE_NOT_ASKED] = "left out",
+	[FATE_NOT_WANTED] = "left out",
 };
 
 const char *outcome_name(enum fate fate)

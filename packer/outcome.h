@@ -18,12 +18,12 @@ enum fate {
 	FATE_LEFT_ALONE, /* has device code, but not of a kind that is converted */
 	FATE_LEFT_OUT,   /* not in the output */
 	FATE_PACKED,     /* the file of a database: archives have it, the output not */
-	FATE_NOT_ASKED,  /* one for other targets: left out */
+	FATE_NOT_WANTED, /* the file of a database that is left out, as was told */
 };
 
 struct outcome {
 	enum fate fate;
-	char *reason; /* of REFUSED, LEFT_ALONE, LEFT_OUT, NOT_ASKED; else NULL */
+	char *reason; /* of REFUSED, LEFT_ALONE, LEFT_OUT, NOT_WANTED; else NULL */
 	uint64_t before, after; /* CONVERTED: its sizes */
 };
 

@@ -192,6 +192,11 @@ static bool cannot_link(int sys_errno)
 	       sys_errno == EOPNOTSUPP;
 }
 
+static bool is_left_out(enum fate fate)
+{
+	return fate == FATE_LEFT_OUT || fate == FATE_NOT_WANTED;
+}
+
 /* Where the file system has no hard links, a copy. */
 static kpack_error_t write_link(const struct converter *c, size_t entry, const char *to,
 				struct kpackx_error *why)
@@ -204,9 +209,9 @@ static kpack_error_t write_link(const struct converter *c, size_t entry, const c
 
 	if (o->fate != FATE_LINKED)
 		return KPACK_SUCCESS;
-	if (c->outcomes->items[first].fate == FATE_LEFT_OUT)
-		return outcome_set(o, FATE_LEFT_OUT, c->outcomes->items[first].reason,
-				   why);
+	if (is_left_out(c->outcomes->items[first].fate))
+		return outcome_set(o, c->outcomes->items[first].fate,
+				   c->outcomes->items[first].reason, why);
 	from = destination(c, first);
 	if (!from)
 		return kp_fail_memory(why, strlen(to), "a path");

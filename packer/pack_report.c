@@ -85,7 +85,7 @@ static struct summary sum_up(const struct outcomes *outcomes)
 		const struct outcome *o = &outcomes->items[i];
 
 		s.files += o->fate != FATE_NOTHING && o->fate != FATE_LEFT_OUT &&
-			   o->fate != FATE_NOT_ASKED;
+			   o->fate != FATE_NOT_WANTED;
 		s.packed += o->fate == FATE_PACKED;
 		if (o->fate != FATE_CONVERTED)
 			continue;

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: MIT */
+#include "clash.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <xxhash.h>
+#include "file.h"
+#include "memory.h"
+#include "report.h"
+#include "view.h"
+
+/* So many are told by name. */
+enum { TOLD_MAX = 20 };
+
+/* --- our files ----------------------------------------------------------------------- */
+
+static kpack_error_t add_file(struct clash *c, const struct clash_file *file,
+			      struct kpackx_error *why)
+{
+	struct clash_file *to;
+
+	if (!kp_grow(&c->files, c->n_files, &c->files_cap, sizeof(*c->files)))
+		return kp_fail_memory(why, c->n_files, "files");
+	to = &c->files[c->n_files];
+	*to = *file;
+	to->path = strdup(file->path);
+	if (!to->path)
+		return kp_fail_memory(why, strlen(file->path), "a path");
+	c->n_files++;
+	return KPACK_SUCCESS;
+}
+
+/* What is packed. */
+static kpack_error_t add_objects(struct clash *c, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < c->run->plan->n_objects; i++) {
+		const struct plan_object *o = &c->run->plan->objects[i];
+		const struct input *in = o->input;
+
+		if (in->objects && in->objects[o->image].path)
+			KP_TRY(add_file(c,
+					&(struct clash_file){
+						.path = in->objects[o->image].path,
+						.entry = in->entry,
+						.disk = in->path,
+						.offset = in->objects[o->image].offset,
+						.size = in->objects[o->image].size,
+						.stored = true,
+					},
+					why));
+	}
+	return KPACK_SUCCESS;
+}
+
+static bool is_probed(const struct library_set *set, const char *path)
+{
+	const struct library_question q = {.path = path};
+
+	for (size_t i = 0; i < set->count; i++)
+		if (set->items[i]->probe(set->items[i], &q))
+			return true;
+	return false;
+}
+
+static kpack_error_t add_plain_file(struct clash *c, size_t entry,
+				    struct kpackx_error *why)
+{
+	const struct scan_entry *e = &c->run->scan->entries[entry];
+	const char *prefix = c->run->args->prefix;
+	struct clash_file file = {.entry = entry, .disk = e->path, .size = e->size};
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (asprintf(&file.path, "%s%s%s", prefix, *prefix ? "/" : "", e->relative) < 0)
+		return kp_fail_memory(why, strlen(e->relative), "a path");
+	if (is_probed(&c->run->args->libraries, file.path))
+		err = add_file(c, &file, why);
+	free(file.path);
+	return err;
+}
+
+/* What may be a library's, and is copied as it is. */
+static kpack_error_t add_plain(struct clash *c, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < c->run->scan->n_entries; i++) {
+		const struct scan_entry *e = &c->run->scan->entries[i];
+
+		if (S_ISREG(e->mode) && !e->leftover && !scan_in_archives(e))
+			KP_TRY(add_plain_file(c, i, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+static int by_path(const void *a, const void *b)
+{
+	const struct clash_file *x = a, *y = b;
+
+	return strcmp(x->path, y->path);
+}
+
+struct clash_file *clash_find(const struct clash *c, struct kp_span path)
+{
+	size_t low = 0, high = c->n_files;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		int order = kp_span_cmp(path, kp_span_str(c->files[mid].path));
+
+		if (order == 0)
+			return &c->files[mid];
+		if (order < 0)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return NULL;
+}
+
+/* --- bytes --------------------------------------------------------------------------- */
+
+static kpack_error_t hash_bytes(const struct clash_file *f, int fd, XXH3_state_t *state,
+				struct kpackx_error *why)
+{
+	uint8_t buf[65536];
+	size_t n = sizeof(buf);
+
+	for (uint64_t at = 0; at < f->size; at += n) {
+		if (n > f->size - at)
+			n = (size_t)(f->size - at);
+		KP_TRY(kp_file_pread(fd, f->offset + at, buf, n, why));
+		XXH3_128bits_update(state, buf, n);
+	}
+	return KPACK_SUCCESS;
+}
+
+static void take_hash(const XXH3_state_t *state, uint8_t out[16])
+{
+	XXH128_canonical_t hash;
+
+	XXH128_canonicalFromHash(&hash, XXH3_128bits_digest(state));
+	memcpy(out, hash.digest, sizeof(hash.digest));
+}
+
+static kpack_error_t hash_file(struct clash_file *f, XXH3_state_t *state,
+			       struct kpackx_error *why)
+{
+	kpack_error_t err;
+	struct stat st;
+	int fd;
+
+	if (f->hashed)
+		return KPACK_SUCCESS;
+	KP_TRY(kp_file_open(f->disk, &fd, &st, why));
+	XXH3_128bits_reset(state);
+	err = hash_bytes(f, fd, state, why);
+	close(fd);
+	if (!err)
+		take_hash(state, f->xxh3);
+	f->hashed = !err;
+	return err;
+}
+
+static kpack_error_t update(const void *data, size_t size, void *arg,
+			    struct kpackx_error *why)
+{
+	(void)why;
+	XXH3_128bits_update(arg, data, size);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t hash_entry(const struct kpack_archive *a, size_t entry,
+				XXH3_state_t *state, uint8_t out[16],
+				struct kpackx_error *why)
+{
+	struct kp_meta meta;
+
+	kp_archive_meta(a, entry, &meta);
+	if (meta.has_xxh3) {
+		memcpy(out, meta.xxh3, sizeof(meta.xxh3));
+		return KPACK_SUCCESS;
+	}
+	XXH3_128bits_reset(state);
+	KP_TRY(archive_decode(a, entry, update, state, why));
+	take_hash(state, out);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t same_bytes(struct clash_file *f, const struct kpack_archive *a,
+				size_t entry, bool *same, struct kpackx_error *why)
+{
+	XXH3_state_t *state = XXH3_createState();
+	uint8_t theirs[sizeof(f->xxh3)];
+	kpack_error_t err;
+
+	if (!state)
+		return kp_fail_memory(why, 1, "a hash");
+	err = hash_file(f, state, why);
+	if (err)
+		kp_fail_prefix(why, err, "%s", f->disk);
+	if (!err)
+		err = hash_entry(a, entry, state, theirs, why);
+	*same = !err && memcmp(f->xxh3, theirs, sizeof(theirs)) == 0;
+	XXH3_freeState(state);
+	return err;
+}
+
+/* --- telling ------------------------------------------------------------------------- */
+
+/* In a tree whose archives have the path it is there all the same. */
+static kpack_error_t overrule(struct clash *c, struct clash_file *f,
+			      const struct clash_other *other, struct kpackx_error *why)
+{
+	bool tree = c->run->args->mode == PACK_TREE;
+	struct outcome *o;
+	char reason[400];
+
+	f->dropped = true;
+	if (!c->run->outcomes)
+		return KPACK_SUCCESS;
+	o = &c->run->outcomes->items[f->entry];
+	if (o->fate == FATE_PACKED && tree && !other->is_file)
+		return KPACK_SUCCESS;
+	snprintf(reason, sizeof(reason), "%.360s has other bytes", other->path);
+	return outcome_set(o, tree ? FATE_NOT_WANTED : FATE_LEFT_ALONE, reason, why);
+}
+
+static void tell_fault(struct clash *c, const char *path, const struct clash_other *other)
+{
+	c->n_faults++;
+	if (++c->n_told > TOLD_MAX)
+		return;
+	if (other->fixed && c->run->args->prefer == PREFER_INPUT)
+		report_error(path,
+			     "other bytes than in %s (%s), which --prefer input "
+			     "cannot replace: %s",
+			     other->path, other->arch, other->fixed);
+	else
+		report_error(path,
+			     "other bytes than in %s (%s): one path cannot have both; "
+			     "--prefer input or output",
+			     other->path, other->arch);
+}
+
+kpack_error_t clash_tell(struct clash *c, struct clash_file *file,
+			 const struct clash_other *other, struct kpackx_error *why)
+{
+	const char *path = c->run->scan->entries[file->entry].path;
+	enum pack_prefer prefer = c->run->args->prefer;
+	bool quiet = c->run->args->quiet;
+
+	if (prefer == PREFER_OUTPUT) {
+		if (!quiet)
+			report_error(path,
+				     "note: left out, because %s (%s) has other bytes",
+				     other->path, other->arch);
+		return overrule(c, file, other, why);
+	}
+	if (prefer == PREFER_INPUT && !other->fixed) {
+		if (!quiet)
+			report_error(path, "note: replaces other bytes in %s (%s)",
+				     other->path, other->arch);
+		return KPACK_SUCCESS;
+	}
+	tell_fault(c, path, other);
+	return KPACK_SUCCESS;
+}
+
+/* --- archives ------------------------------------------------------------------------ */
+
+/* Will --force replace the archive as a whole? */
+static bool is_replaced(const struct clash *c, const struct kpack_archive *a)
+{
+	const struct plan *plan = c->run->plan;
+
+	if (!c->run->args->force || !kp_span_is(kp_archive_group(a), c->run->args->group))
+		return false;
+	for (size_t i = 0; i < plan->n_objects; i++) {
+		const struct plan_object *o = &plan->objects[i];
+		const char *place = o->input->fat.containers.images[o->image].arch;
+		const struct family *f = families_find(&c->run->args->families, place);
+
+		if (kp_span_is(kp_archive_family(a), f ? f->name : place))
+			return true;
+	}
+	return false;
+}
+
+/* Will the run replace that entry? */
+static bool is_stored(const struct clash *c, const struct kpack_archive *a,
+		      const struct kp_entry_info *e)
+{
+	const char *place;
+	uint32_t binary;
+
+	return kp_span_is(kp_archive_group(a), c->run->args->group) &&
+	       plan_stores(c->run->plan, e->key, e->arch, &binary, &place);
+}
+
+/* Why what stands there cannot be replaced; NULL: it can. */
+static const char *what_hinders(const struct clash *c, const struct kpack_archive *a,
+				const struct clash_file *f, bool stored)
+{
+	if (stored)
+		return NULL;
+	if (!f->stored)
+		return "archives are not changed when databases stay plain";
+	return kp_span_is(kp_archive_group(a), c->run->args->group)
+		       ? "it is there for another architecture"
+		       : "it is another group's";
+}
+
+static kpack_error_t compare_entry(struct clash *c, const struct kpack_archive *a,
+				   size_t entry, struct kpackx_error *why)
+{
+	char arch[KP_TARGET_TEXT_MAX];
+	struct kp_entry_info info;
+	struct clash_file *f;
+	struct kp_meta meta;
+	bool stored, same;
+
+	kp_archive_entry(a, entry, &info);
+	kp_archive_meta(a, entry, &meta);
+	f = clash_find(c, meta.path.size ? meta.path : info.key);
+	if (!f)
+		return KPACK_SUCCESS;
+	stored = is_stored(c, a, &info);
+	if (stored && !kp_span_is(info.arch, LIBRARY_NEUTRAL))
+		return KPACK_SUCCESS;
+	same = info.size == f->size;
+	if (same)
+		KP_TRY(same_bytes(f, a, entry, &same, why));
+	if (same)
+		return KPACK_SUCCESS;
+	snprintf(arch, sizeof(arch), "%.*s", (int)info.arch.size, info.arch.data);
+	return clash_tell(c, f,
+			  &(struct clash_other){
+				  .path = kp_archive_path(a),
+				  .arch = arch,
+				  .fixed = what_hinders(c, a, f, stored),
+			  },
+			  why);
+}
+
+static kpack_error_t compare_archive(struct clash *c, const char *path,
+				     struct kpackx_error *why)
+{
+	struct kpack_archive *a = NULL;
+	kpack_error_t err = KPACK_SUCCESS;
+
+	/* one that cannot be read shows no path; if it is to be added to, that will be told */
+	if (kp_archive_open(path, &a, NULL))
+		return KPACK_SUCCESS;
+	for (size_t i = 0; i < kp_archive_entry_count(a) && !err; i++) {
+		if (i == 0 && is_replaced(c, a))
+			break;
+		err = compare_entry(c, a, i, why);
+	}
+	if (err)
+		kp_fail_prefix(why, err, "%s", path);
+	kp_archive_close(a);
+	return err;
+}
+
+static kpack_error_t compare_archives(struct clash *c, struct kpackx_error *why)
+{
+	kpack_error_t err = KPACK_SUCCESS;
+	char **paths = NULL;
+	size_t n = 0;
+
+	if (kp_view_sources(c->run->archives, &paths, &n, NULL))
+		return KPACK_SUCCESS;
+	for (size_t i = 0; i < n; i++) {
+		if (!err)
+			err = compare_archive(c, paths[i], why);
+		free(paths[i]);
+	}
+	free(paths);
+	return err;
+}
+
+/* --- all together -------------------------------------------------------------------- */
+
+/* Nobody asks the plan for its names any more. */
+static void drop_objects(const struct clash *c)
+{
+	struct plan *plan = c->run->plan;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < plan->n_objects; i++) {
+		const struct plan_object *o = &plan->objects[i];
+		const struct input *in = o->input;
+		const char *path = in->objects ? in->objects[o->image].path : NULL;
+		const struct clash_file *f =
+			path ? clash_find(c, kp_span_str(path)) : NULL;
+
+		if (f && f->dropped)
+			plan->bytes -= f->size;
+		else
+			plan->objects[kept++] = *o;
+	}
+	plan->n_objects = kept;
+}
+
+static kpack_error_t compare(struct clash *c, struct kpackx_error *why)
+{
+	bool plain = c->run->args->databases == DATABASES_PLAIN;
+
+	KP_TRY(plain ? add_plain(c, why) : add_objects(c, why));
+	if (c->n_files == 0)
+		return KPACK_SUCCESS;
+	qsort(c->files, c->n_files, sizeof(*c->files), by_path);
+	KP_TRY(compare_archives(c, why));
+	if (c->run->args->mode == PACK_TREE)
+		KP_TRY(clash_with_tree(c, why));
+	if (c->n_told > TOLD_MAX)
+		report_error(NULL, "and %zu files more have other bytes there",
+			     c->n_told - TOLD_MAX);
+	if (c->n_faults)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "nothing was packed because of the faults above");
+	drop_objects(c);
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t clash_check(const struct clash_run *run, struct kpackx_error *why)
+{
+	struct clash c = {.run = run};
+	kpack_error_t err = compare(&c, why);
+
+	for (size_t i = 0; i < c.n_files; i++)
+		free(c.files[i].path);
+	free(c.files);
+	return err;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Files of kernel databases whose path has other bytes in the output already: two builds, each
+ * for its GPUs, give files that every GPU needs the same name and not the same bytes.
+ */
+#ifndef CLASH_H
+#define CLASH_H
+
+#include "outcome.h"
+#include "pack_args.h"
+#include "plan.h"
+
+/* A run whose archives are open and not begun. */
+struct clash_run {
+	const struct pack_args *args;
+	const struct scan *scan;
+	struct plan *plan;
+	struct outcomes *outcomes; /* none: no tree is written */
+	const char *archives;      /* their directory */
+};
+
+/* A file of a database that is to be packed or copied. */
+struct clash_file {
+	char *path; /* in archives */
+	size_t entry;
+	const char *disk; /* where its bytes are, from OFFSET on */
+	uint64_t offset, size;
+	bool stored; /* by the plan */
+	bool hashed;
+	uint8_t xxh3[16];
+	bool dropped; /* what is there is preferred */
+};
+
+struct clash {
+	const struct clash_run *run;
+	struct clash_file *files; /* by path */
+	size_t n_files, files_cap;
+	size_t n_told, n_faults;
+};
+
+/*
+ * Compare the run's files with every archive and file that is there.  The file of one GPU replaces
+ * that in its group's archive, being built anew; all else that differs is told as a fault, or,
+ * with a preference, as a note.  What is there being preferred, PLAN does not store ours, and
+ * its outcome is set.
+ * INVALID_ARGUMENT: there were faults.
+ */
+kpack_error_t clash_check(const struct clash_run *run, struct kpackx_error *why);
+
+/* For its parts: */
+
+/* The file under PATH, or NULL. */
+struct clash_file *clash_find(const struct clash *c, struct kp_span path);
+/* Who has other bytes. */
+struct clash_other {
+	const char *path; /* of the archive, or the file */
+	const char *arch;
+	bool is_file;
+	const char *fixed; /* why it cannot be replaced; NULL: it can */
+};
+kpack_error_t clash_tell(struct clash *c, struct clash_file *file,
+			 const struct clash_other *other, struct kpackx_error *why);
+/* Compare with the files that stand in the output. */
+kpack_error_t clash_with_tree(struct clash *c, struct kpackx_error *why);
+
+#endif
