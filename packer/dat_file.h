@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* The bytes of a file of a tree; of a .zlib file (RFC 1950), what it unpacks to. */
+#ifndef DAT_FILE_H
+#define DAT_FILE_H
+
+#include "file_tree.h"
+
+#ifndef KP_WITH_ZLIB
+#define KP_WITH_ZLIB 1
+#endif
+
+struct dat_file {
+	uint8_t *data;
+	size_t size;
+};
+
+/*
+ * Read a file; OUT must be finished when this succeeds.  INVALID_FORMAT: longer than any
+ * library is; DECOMPRESSION_FAILED: no whole zlib stream; NOT_IMPLEMENTED: one, and built
+ * without zlib; IO_ERROR; OUT_OF_MEMORY.
+ */
+kpack_error_t dat_file_read(const struct file_tree *tree, size_t file,
+			    struct dat_file *out, struct kpackx_error *why);
+void dat_file_fini(struct dat_file *dat);
+
+/* For tests: unpack PACKED. */
+kpack_error_t dat_file_inflate(struct kp_span packed, struct dat_file *out,
+			       struct kpackx_error *why);
+
+static inline struct kp_span dat_file_span(const struct dat_file *dat)
+{
+	return (struct kp_span){dat->data, dat->size};
+}
+
+#endif
