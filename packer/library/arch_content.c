@@ -95,13 +95,15 @@ static int by_text(const void *a, const void *b)
 	return strcmp(a, b);
 }
 
-/* Of GPUs that have a name: not SPIR-V, and not numbers of processors to come. */
+/* Of GPUs that have a name: not SPIR-V, not numbers of processors to come, no rubbish. */
 static kpack_error_t add_arch(struct content *c, const char *arch,
 			      struct kpackx_error *why)
 {
 	char(*bigger)[KP_TARGET_TEXT_MAX];
+	struct kp_target target;
 
-	if (strncmp(arch, "gfx", 3) != 0)
+	if (strncmp(arch, "gfx", 3) != 0 ||
+	    kp_target_parse(kp_span_str(arch), &target, NULL) != KPACK_SUCCESS)
 		return KPACK_SUCCESS;
 	for (size_t i = 0; i < c->n_arches; i++)
 		if (strcmp(c->arches[i], arch) == 0)
