@@ -8,7 +8,8 @@
 /*
  * Bring every *.kpack of the directory FROM into TO.  What stands in TO already stays, and must
  * hold every entry of the one in FROM: then nothing that a marker names is lost.
- * INVALID_ARGUMENT: it does not.  IO_ERROR, OUT_OF_MEMORY.
+ * INVALID_ARGUMENT: it does not, or the file of a kernel database would have other bytes in one
+ * archive than in another.  IO_ERROR, OUT_OF_MEMORY.
  */
 kpack_error_t inherit_archives(const char *from, const char *to,
 			       struct kpackx_error *why);
