@@ -125,6 +125,20 @@ void kp_view_free(struct kp_view *v)
 	free(v);
 }
 
+void kp_view_hide_toc(struct kp_view *v)
+{
+	struct kp_view_dir *root = &v->dirs[KP_VIEW_ROOT];
+	struct kp_view_entry_name *names = v->names + root->first;
+	uint32_t name;
+
+	if (!kp_view_lookup(v, KP_VIEW_ROOT, kp_span_str("toc"), &name))
+		return;
+	root->count--;
+	root->subdirs--;
+	name -= root->first;
+	memmove(&names[name], &names[name + 1], (root->count - name) * sizeof(*names));
+}
+
 uint32_t kp_view_dir_count(const struct kp_view *v)
 {
 	return v->n_dirs;

@@ -100,31 +100,38 @@ static struct kp_span path_of(const struct kp_view_builder *b, uint32_t dir,
 	return (struct kp_span){buf + at, cap - at};
 }
 
+/* The archive that a name's file comes from. */
+static const char *origin(const struct kp_view_builder *b,
+			  const struct kp_view_entry_name *name)
+{
+	size_t entry;
+
+	return kp_archive_path(kp_view_entry(b->v, kp_node_number(name->node), &entry));
+}
+
 static void clash(struct kp_view_builder *b, uint32_t dir,
 		  const struct kp_view_entry_name *kept,
 		  const struct kp_view_entry_name *lost)
 {
+	bool is_dir = kp_node_kind(kept->node) == KP_VIEW_DIR;
 	uint8_t buf[KP_NAME_MAX + 512];
-	char reason[320];
-	size_t entry;
+	char *reason = NULL;
+	int n;
 
 	if (kept->node == lost->node ||
-	    (kp_node_kind(kept->node) != KP_VIEW_DIR &&
-	     kp_node_number(kept->node) == kp_node_number(lost->node)))
+	    (!is_dir && kp_node_number(kept->node) == kp_node_number(lost->node)))
 		return; /* the same content twice is no clash */
-	if (kp_node_kind(kept->node) == KP_VIEW_DIR)
-		snprintf(reason, sizeof(reason),
-			 "a directory has this name; the file of %.200s is not shown",
-			 kp_archive_path(kp_view_entry(b->v, kp_node_number(lost->node),
-						       &entry)));
+	if (is_dir)
+		n = asprintf(&reason,
+			     "a directory has this name; the file of %s is not shown",
+			     origin(b, lost));
 	else
-		snprintf(reason, sizeof(reason),
-			 "%.110s comes first; other content of %.110s is not shown",
-			 kp_archive_path(
-				 kp_view_entry(b->v, kp_node_number(kept->node), &entry)),
-			 kp_archive_path(kp_view_entry(b->v, kp_node_number(lost->node),
-						       &entry)));
-	kp_view_conflict(b, path_of(b, dir, kept->text, buf, sizeof(buf)), reason);
+		n = asprintf(&reason, "%s comes first; other content of %s is not shown",
+			     origin(b, kept), origin(b, lost));
+	kp_view_conflict(b, path_of(b, dir, kept->text, buf, sizeof(buf)),
+			 n < 0 ? "is there twice" : reason);
+	if (n >= 0)
+		free(reason);
 }
 
 /* Of equal names the first stays. */

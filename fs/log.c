@@ -20,7 +20,7 @@ void log_to_syslog(void)
 
 void log_vprint(int priority, const char *fmt, va_list args)
 {
-	char line[1024];
+	char line[8192]; /* a path and two archives' */
 
 	if (priority > shown)
 		return;

@@ -98,6 +98,7 @@ static bool prepare(struct fs *fs, const struct settings *s)
 		return report(&why);
 	if (s->subdir && !subdir_find(&fs->sources, s->subdir, &fs->view, &look.root))
 		return false;
+	look.part = s->subdir != NULL;
 	look.look = fs->sources.look;
 	if (tree_new(fs->view, &look, &fs->tree, &why))
 		return report(&why);

@@ -7,7 +7,7 @@ const char *subdir_clean(char *text)
 	char *to = text;
 
 	if (!*text)
-		return "is empty; / is the whole tree";
+		return "is empty; . is the root without toc";
 	for (const char *from = text; *from;) {
 		size_t n = strcspn(from, "/");
 
@@ -63,6 +63,8 @@ bool subdir_find(const struct sources *sources, const char *path, struct kp_view
 {
 	bool found = false;
 
+	if (!*path)
+		kp_view_hide_toc(*view);
 	if (kp_view_find_dir(*view, kp_span_str(path), root))
 		return true;
 	if (!is_anywhere(sources, path, &found))

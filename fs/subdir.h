@@ -13,7 +13,8 @@
 const char *subdir_clean(char *text);
 
 /*
- * Find PATH, which is clean, in *VIEW, which shows some of SOURCES.  When it is only there
+ * Find PATH, which is clean, in *VIEW, which shows some of SOURCES.  An empty one is the
+ * root, without toc.  When it is only there
  * with all architectures shown, *VIEW becomes an empty one and ROOT an empty directory
  * of it, with a warning.  false: no archive has such a directory, or no memory; logged.
  */

@@ -133,8 +133,8 @@ static uint64_t random_odd(void)
 	return r | 1;
 }
 
-/* Count the names of directory DIR, which is below the root. */
-static void count_names(struct tree *t, uint32_t dir)
+/* Count the names of directory DIR, which is below the root, and mark those below it. */
+static void count_names(struct tree *t, uint32_t dir, bool *inside)
 {
 	const struct kp_view_dir *d = kp_view_dir(t->view, dir);
 
@@ -142,35 +142,35 @@ static void count_names(struct tree *t, uint32_t dir)
 	for (uint32_t i = 0; i < d->count; i++) {
 		struct kp_view_name name = kp_view_name(t->view, d->first + i);
 
-		if (name.kind != KP_VIEW_DIR)
+		if (name.kind == KP_VIEW_DIR)
+			inside[name.index] = true;
+		else
 			t->shown_files += t->links[name.index]++ == 0;
 	}
 }
 
-/* Names outside the root do not count. */
+/* Names that cannot be reached do not count. */
 static bool count_shown(struct tree *t)
 {
+	uint32_t files = t->nodes - t->dirs;
 	bool *inside;
 
-	t->shown_dirs = t->dirs;
-	t->shown_files = t->nodes - t->dirs;
-	if (t->options.root == 0)
+	if (!t->options.part) {
+		t->shown_dirs = t->dirs;
+		t->shown_files = files;
 		return true;
-	t->links = calloc((size_t)t->shown_files + 1, sizeof(*t->links));
+	}
+	t->links = calloc((size_t)files + 1, sizeof(*t->links));
 	inside = calloc(t->dirs, sizeof(*inside));
 	if (!t->links || !inside) {
 		free(inside);
 		return false;
 	}
-	t->shown_dirs = t->shown_files = 0;
 	inside[t->options.root] = true;
 	/* a parent has a smaller number than its children */
-	for (uint32_t d = t->options.root; d < t->dirs; d++) {
-		if (!inside[d] && !inside[kp_view_dir(t->view, d)->parent])
-			continue;
-		inside[d] = true;
-		count_names(t, d);
-	}
+	for (uint32_t d = t->options.root; d < t->dirs; d++)
+		if (inside[d])
+			count_names(t, d, inside);
 	free(inside);
 	return true;
 }

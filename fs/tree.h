@@ -28,6 +28,7 @@ struct tree_node {
 
 struct tree_options {
 	uint32_t root;    /* the view's directory that is the tree's root */
+	bool part;        /* not all names of the view are below it */
 	uid_t uid;        /* -1: as the archive */
 	gid_t gid;        /* -1: as the archive */
 	mode_t mask;      /* bits to take away from modes */

@@ -121,8 +121,16 @@ topology() {
 	[ "$(cat mnt/lib/librocrand.so.1/gfx1100.hsaco)" = code ]
 	[ "$(stat -c %h mnt/lib/librocrand.so.1/gfx1100.hsaco)" = 1 ]
 	unmount
-	m -o subdir=/
-	[ "$(ls mnt)" = "$(printf 'lib\nshare\ntoc')" ]
+	for path in . / ./; do
+		m -o subdir=$path
+		[ "$(ls mnt)" = "$(printf 'lib\nshare')" ]
+		[ ! -e mnt/toc ] && [ -e mnt/.kpackfs/stats ]
+		[ "$(stat -c %h mnt)" = 4 ]
+		[ "$(stat -c %h mnt/lib/rocblas/library/TensileLibrary.dat)" = 1 ]
+		[ "$(stat_of files)" = "$(find mnt -type f | wc -l)" ]
+		[ "$(stat_of directories)" = "$(find mnt -type d | wc -l)" ]
+		unmount
+	done
 }
 
 @test "subdir: what no archive has is an error that names it" {
@@ -556,4 +564,11 @@ limit_memory() { # BYTES
 	line=$(grep '^lib/hipblaslt/library/hipblasltExtOpLibrary.dat: ' mnt/.kpackfs/conflicts)
 	[[ $line == *"$T/src/blas_gfx1100.kpack"*"$T/src/blas_gfx942.kpack"* ]]
 	grep -qF "kpackfs: $line" log
+	unmount
+	# whole, however long they are
+	long=$(printf '%0150d' 0)
+	mkdir "src/$long"
+	mv src/*.kpack "src/$long"
+	kpackfs "$T/src/$long" mnt 2>log
+	grep -F "$T/src/$long/blas_gfx1100.kpack" log | grep -qF "$T/src/$long/blas_gfx942.kpack"
 }

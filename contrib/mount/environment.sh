@@ -1,0 +1,111 @@
+#!/bin/sh
+# environment.sh [-u] [MOUNT]
+#
+# Print shell commands that set the variables with which libraries find their kernels below
+# MOUNT (default: /mnt/kernels), where `kpackfs ARCHIVES MOUNT` has the whole tree.
+# For all logins, in /etc/profile.d/kpackfs.sh:
+#
+#   eval "$(environment.sh /mnt/kernels)"
+#
+# A variable that is set already stays.  AOTriton, and hipBLASLt's Transform kernels, take
+# no variable: use in-place or overlay for them.
+#
+#   -u   print commands that take the variables away that point below MOUNT
+#
+# Exit status: 0; 1 nothing to set there; 2 usage.
+set -u
+
+usage()
+{
+	sed -n '2,16s/^# \{0,1\}//p' "$0"
+}
+
+undo=''
+while getopts uh option; do
+	case $option in
+	u) undo=1 ;;
+	h) usage && exit 0 ;;
+	*) usage >&2 && exit 2 ;;
+	esac
+done
+shift $((OPTIND - 1))
+[ $# -le 1 ] || { usage >&2 && exit 2; }
+mount=${1-/mnt/kernels}
+case $mount in /*) ;; *) mount=$PWD/$mount ;; esac
+
+quoted() # TEXT: as one word of a shell
+{
+	printf "'%s'" "$(printf '%s' "$1" | sed "s/'/'\\\\''/g")"
+}
+
+found=''
+# say VARIABLE VALUE: a command for it, unless the user has set it
+say()
+{
+	found=1
+	if [ -n "$undo" ]; then
+		# shellcheck disable=SC2016 # for the shell that reads it
+		printf 'case ${%s-} in %s/*) unset %s ;; esac\n' "$1" "$(quoted "$mount")" "$1"
+	else
+		# shellcheck disable=SC2016
+		printf '[ -n "${%s-}" ] || export %s=%s\n' "$1" "$1" "$(quoted "$2")"
+	fi
+}
+
+# The first PATH below MOUNT that exists, or nothing
+first()
+{
+	for path; do
+		! [ -e "$mount/$path" ] || { printf '%s' "$mount/$path" && return; }
+	done
+}
+
+# tensile DIRECTORY: where the indexes are: there, or in the only directory per GPU
+tensile()
+{
+	for index in "$1"/TensileLibrary*; do
+		! [ -e "$index" ] || { printf '%s' "$1" && return; }
+	done
+	set -- "$1"/gfx*/
+	! [ -d "$1" ] || [ $# -gt 1 ] || printf '%s' "${1%/}"
+}
+
+set_tensile() # LIBRARY VARIABLE...: hipBLASLt looks into no directory per GPU of it
+{
+	directory=$(first "lib/$1/library" "lib64/$1/library")
+	[ -n "$directory" ] || return 0
+	value=$(tensile "$directory")
+	if [ -z "$value" ]; then
+		echo "environment.sh: $directory has several GPUs' directories, and no variable" \
+			"for them: mount with -o arch=auto, or use in-place or overlay" >&2
+		return 0
+	fi
+	shift
+	for variable; do say "$variable" "$value"; done
+}
+
+# rocBLAS looks into the directory of its GPU itself
+value=$(first lib/rocblas/library lib64/rocblas/library)
+[ -z "$value" ] || say ROCBLAS_TENSILE_LIBPATH "$value"
+
+set_tensile hipblaslt HIPBLASLT_TENSILE_LIBPATH
+set_tensile hipsparselt ROCSPARSELT_TENSILE_LIBPATH ROCSPARSELT_SPMM_LIBPATH
+
+for lib in lib lib64; do
+	for value in "$mount/$lib"/hipblaslt/library/hipblasltExtOpLibrary.dat \
+		"$mount/$lib"/hipblaslt/library/gfx*/hipblasltExtOpLibrary.dat; do
+		! [ -f "$value" ] || { say HIPBLASLT_EXT_OP_LIBRARY_PATH "$value" && break 2; }
+	done
+done
+for lib in lib lib64; do
+	for value in "$mount/$lib"/rocfft/rocfft_kernel_cache*.db "$mount/$lib"/rocfft_kernel_cache*.db; do
+		! [ -f "$value" ] || { say ROCFFT_RTC_SYS_CACHE_PATH "$value" && break 2; }
+	done
+done
+value=$(first share/miopen/db)
+[ -z "$value" ] || say MIOPEN_SYSTEM_DB_PATH "$value"
+
+[ -n "$found" ] || {
+	echo "environment.sh: $mount: no kernels of rocBLAS, hipBLASLt, hipSPARSELt, rocFFT or MIOpen" >&2
+	exit 1
+}
