@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * kpack verify: the rules of check.h, then every entry decoded, on several threads.
- * What is told does not depend on how many.
+ * What is told does not depend on how many.  With --tree: the rules of closure.h.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -10,21 +10,29 @@
 #include <unistd.h>
 #include "archives.h"
 #include "check.h"
+#include "closure.h"
 #include "command.h"
 #include "report.h"
 #include "text.h"
+#include "whole_tree.h"
 
-enum { OPT_JOBS, OPT_QUIET };
+enum { OPT_JOBS, OPT_QUIET, OPT_TREE, OPT_LIBRARIES, OPT_LIBRARY_RULES };
 
 static const struct option_help options[] = {
 	[OPT_JOBS] = {'j', "jobs", "N", "decode on N threads (default: all cores)"},
 	[OPT_QUIET] = {'q', "quiet", NULL, "only tell faults"},
+	[OPT_TREE] = {0, "tree", NULL,
+		      "instead look for files that kernel databases miss"},
+	[OPT_LIBRARIES] = {0, "libraries", "LIST",
+			   "whose databases, in the order they are asked"},
+	[OPT_LIBRARY_RULES] = {0, "library-rules", "FILE",
+			       "more libraries, which FILE describes"},
 	{0},
 };
 
 const struct command_help cmd_verify_help = {
 	"verify",
-	"[--jobs N] [-q] ARCHIVE|DIR...",
+	"[--jobs N] [--tree [--libraries LIST] [--library-rules FILE]] [-q] PATH...",
 	"check archives: every rule, every byte",
 	options,
 	NULL,
@@ -36,6 +44,8 @@ struct verify {
 	uint64_t jobs;
 	bool quiet;
 	bool faulty;
+	bool tree;
+	const char *libraries, *rules; /* as given; or NULL */
 };
 
 /* --- decoding --------------------------------------------------------------------- */
@@ -249,11 +259,82 @@ static void verify_one(const char *path, void *arg)
 	kp_archive_close(a);
 }
 
+/* --- trees ------------------------------------------------------------------------ */
+
+static void tell_missing(void *arg, const char *path, const char *text)
+{
+	(void)arg;
+	report_error(path, "%s", text);
+}
+
+static int check_tree(const struct verify *v, int n, char **paths,
+		      const struct library_set *libraries)
+{
+	struct whole_tree tree;
+	struct kpackx_error why = {0};
+	size_t faults = 0;
+	kpack_error_t err = whole_tree_open(n, paths, libraries, &tree, &why);
+
+	if (!err)
+		err = closure_check(&tree.found, tell_missing, NULL, &faults, &why);
+	if (err)
+		report_why(NULL, &why);
+	faults += tree.n_faults;
+	if (!err && !v->quiet)
+		printf("%zu files, %zu of kernel databases, %zu faults\n",
+		       tree.files.count, tree.n_databases, faults);
+	whole_tree_close(&tree);
+	if (err == KPACK_ERROR_NOT_IMPLEMENTED && !faults)
+		return EXIT_USAGE;
+	return err || faults ? EXIT_FAULT : EXIT_OK;
+}
+
+static int verify_tree(const struct verify *v, int n, char **paths)
+{
+	struct library_set libraries;
+	struct kpackx_error why = {0};
+	kpack_error_t err = library_set_open(v->libraries, v->rules, &libraries, &why);
+	int status;
+
+	if (err == KPACK_ERROR_INVALID_ARGUMENT && !v->rules)
+		return options_usage(&cmd_verify_help, "--libraries: %s", why.text);
+	if (err) {
+		report_why(NULL, &why);
+		return err == KPACK_ERROR_INVALID_ARGUMENT ? EXIT_USAGE : EXIT_FAULT;
+	}
+	status = check_tree(v, n, paths, &libraries);
+	library_set_close(&libraries);
+	return status;
+}
+
+/* --- the command ------------------------------------------------------------------ */
+
 static uint64_t cores(void)
 {
 	long n = sysconf(_SC_NPROCESSORS_ONLN);
 
 	return n < 1 ? 1 : n > JOBS_MAX ? JOBS_MAX : (uint64_t)n;
+}
+
+/* Put an option into V; false: its argument is wrong. */
+static bool take_option(struct verify *v, int row, const char *arg)
+{
+	switch (row) {
+	case OPT_JOBS:
+		return options_number(arg, 1, JOBS_MAX, &v->jobs);
+	case OPT_QUIET:
+		v->quiet = true;
+		return true;
+	case OPT_TREE:
+		v->tree = true;
+		return true;
+	case OPT_LIBRARIES:
+		v->libraries = arg;
+		return true;
+	default:
+		v->rules = arg;
+		return true;
+	}
 }
 
 int cmd_verify(int argc, char **argv)
@@ -262,17 +343,19 @@ int cmd_verify(int argc, char **argv)
 	struct verify v = {.jobs = cores()};
 	int row;
 
-	while ((row = options_next(&o)) >= 0) {
-		if (row == OPT_QUIET)
-			v.quiet = true;
-		else if (!options_number(o.arg, 1, JOBS_MAX, &v.jobs))
+	while ((row = options_next(&o)) >= 0)
+		if (!take_option(&v, row, o.arg))
 			return options_usage(o.help, "--jobs: a number from 1 to %d",
 					     JOBS_MAX);
-	}
 	if (row == OPTIONS_STOP)
 		return o.status;
 	if (optind == argc)
 		return options_usage(o.help, "an archive or a directory is missing");
+	if (!v.tree && (v.libraries || v.rules))
+		return options_usage(o.help, "--libraries and --library-rules are for "
+					     "--tree");
+	if (v.tree)
+		return report_finish(verify_tree(&v, argc - optind, argv + optind));
 	if (!archives_paths(argc - optind, argv + optind, verify_one, &v))
 		v.faulty = true;
 	return report_finish(v.faulty ? EXIT_FAULT : EXIT_OK);

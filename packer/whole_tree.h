@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An install tree as programs see it: its files, and what its archives show, in one; and
+ * whose the files of kernel databases are.
+ */
+#ifndef WHOLE_TREE_H
+#define WHOLE_TREE_H
+
+#include "archives.h"
+#include "library/library.h"
+#include "view.h"
+
+struct whole_tree {
+	struct file_tree files;
+	struct library_found found;
+	struct archives archives; /* of entries among the files */
+	struct kp_view *view;
+	size_t n_databases; /* files of kernel databases */
+	size_t n_faults;    /* each was told */
+};
+
+/*
+ * Open the trees, directories of archives, and archives PATHS as one: of equal paths a plain
+ * file is taken before an entry, and the earlier before the later.  Entries that say
+ * whose they are are believed.  Faults of files, and what the archives cannot show
+ * together, are told and counted.  OUT must be closed in any case.
+ */
+kpack_error_t whole_tree_open(int n, char **paths, const struct library_set *libraries,
+			      struct whole_tree *out, struct kpackx_error *why);
+void whole_tree_close(struct whole_tree *tree);
+
+#endif
