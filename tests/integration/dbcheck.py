@@ -111,7 +111,8 @@ def expect_miopen(path, data, found):
 
 
 def expect_composable(path, data, found):
-    return "composablekernel", {"so": "library", "a": "archive"}[found.group(2)], [found.group(1)]
+    library, role = {"so": ("miopen", "library"), "a": ("composablekernel", "archive")}[found.group(2)]
+    return library, role, [found.group(1)]
 
 
 def expect_provider(path, data, found):
