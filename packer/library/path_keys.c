@@ -151,6 +151,8 @@ static int by_file(const void *a, const void *b)
 
 static void number_rows(struct keys *k)
 {
+	if (k->n_rows == 0)
+		return;
 	qsort(k->rows, k->n_rows, sizeof(*k->rows), by_key);
 	for (size_t i = 1; i < k->n_rows; i++)
 		if (strcmp(k->rows[i].key, k->rows[i - 1].key) == 0)
