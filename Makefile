@@ -319,6 +319,10 @@ pcdir   = $(libdir)/pkgconfig
 bash_completions := $(wildcard contrib/completion/*.bash)
 zsh_completions  := $(wildcard contrib/completion/_*)
 fish_completions := $(wildcard contrib/completion/*.fish)
+# Scripts and units that put mounts where libraries look
+sharedir      = $(DESTDIR)$(PREFIX)/share/kpackfs
+mount_scripts := $(wildcard contrib/mount/*)
+units_systemd := $(wildcard contrib/systemd/*)
 
 # The library goes to a prefix of its own, where nobody who means AMD's finds it; with
 # install-dropin it goes to the places of AMD's.
@@ -372,6 +376,9 @@ install-files:
 	ln -sf kpack $(bashdir)/kpack-mark
 	$(if $(zsh_completions),install -m 644 $(zsh_completions) $(zshdir))
 	$(if $(fish_completions),install -m 644 $(fish_completions) $(fishdir))
+	install -d $(sharedir)/mount $(sharedir)/systemd
+	install -m 755 $(mount_scripts) $(sharedir)/mount
+	install -m 644 $(units_systemd) $(sharedir)/systemd
 	$(call put_library,$(libdir)/$(private)/include,$(libdir)/$(private)/lib)
 	for f in $(modules); do $(call fill,$$f,$(pcdir), \
 		-e 's|@LIBS@|$(static_libs)|' -e 's|@LIBDIR@|$(runlib)/$(private)/lib|') || exit 1; done
@@ -382,9 +389,12 @@ uninstall: ## remove what install put there
 		$(addprefix $(bashdir)/,$(notdir $(bash_completions:.bash=)) kpack-pack kpack-mark) \
 		$(addprefix $(zshdir)/,$(notdir $(zsh_completions))) \
 		$(addprefix $(fishdir)/,$(notdir $(fish_completions))) $(addprefix $(pcdir)/,$(modules)) \
+		$(addprefix $(sharedir)/mount/,$(notdir $(mount_scripts))) \
+		$(addprefix $(sharedir)/systemd/,$(notdir $(units_systemd))) \
 		$(call library_files,$(libdir)/$(private)/include,$(libdir)/$(private)/lib)
 	(cd $(libdir)/$(private) && rmdir -p include/rocm_kpack lib/cmake/rocm-kpack) 2>/dev/null; \
-		rmdir $(libdir)/$(private) 2>/dev/null || :
+		rmdir $(libdir)/$(private) 2>/dev/null; \
+		rmdir $(sharedir)/mount $(sharedir)/systemd $(sharedir) 2>/dev/null || :
 
 dropin_files = $(call library_files,$(incdir),$(libdir))
 dropin_dirs  = $(call library_dirs,$(incdir),$(libdir))

@@ -55,7 +55,14 @@ for command in ls info inspect; do
 done
 t "without libcrypto" build noopenssl WITH_OPENSSL=0
 t "libcrypto is not linked" without libcrypto $b/noopenssl/kpack
-t "with none of them" build none WITH_ZLIB=0 WITH_JSON=0 WITH_OPENSSL=0
+t "without SQLite" build nosqlite WITH_SQLITE=0
+t "SQLite is not linked" without libsqlite3 $b/nosqlite/kpack
+for option in --split-rocfft --rows; do
+	t "kpack pack $option is refused" not_built $b/nosqlite/kpack pack $option core $b/nothing
+done
+t "without libyaml" build noyaml WITH_YAML=0
+t "libyaml is not linked" without libyaml $b/noyaml/kpack
+t "with none of them" build none WITH_ZLIB=0 WITH_JSON=0 WITH_OPENSSL=0 WITH_SQLITE=0 WITH_YAML=0
 t "the smallest kpack runs" $b/none/kpack --version
 t "the smallest kpackfs runs" $b/none/kpackfs --version
 
