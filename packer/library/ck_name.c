@@ -38,9 +38,11 @@ static const struct kp_processor *take_processor(struct kp_span *rest)
 
 	for (size_t i = 0; i < n; i++)
 		name[i] = rest->data[i] == '_' ? '-' : (char)rest->data[i];
+	if (!kp_span_starts(*rest, "gfx", 3))
+		return NULL;
 	for (; n > 3 && !p; n -= !p)
 		p = kp_processor_by_name((struct kp_span){(const uint8_t *)name, n});
-	if (!p || strncmp(p->name, "gfx", 3) != 0)
+	if (!p)
 		return NULL;
 	rest->data += n;
 	rest->size -= n;

@@ -1,31 +1,55 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Composable Kernel: a static library of device code for each GPU, anywhere in the tree:
- * libdevice_conv_operations_gfx942.a.
+ * libdevice_conv_operations_gfx942.a, and libMIOpenCKGroupedConv_gfx942.a.
  */
 #include "arch_name.h"
 #include "ck_name.h"
 
-/* The GPU that the file's name states, with the name of its stepping; false: none. */
-static bool named(const char *path, char arch[KP_TARGET_TEXT_MAX], struct kp_span *id,
-		  bool *variant)
+static struct kp_span tail(struct kp_span s, size_t n)
 {
-	static const char prefix[] = "device_conv_operations_";
-	static const char *const endings[] = {".a", ".lib"};
-	struct kp_span name = path_name(path);
+	return (struct kp_span){s.data + n, s.size - n};
+}
 
-	if (kp_span_starts(name, "lib", 3))
-		name = (struct kp_span){name.data + 3, name.size - 3};
-	if (!kp_span_starts(name, prefix, sizeof(prefix) - 1))
-		return false;
-	*id = (struct kp_span){name.data + sizeof(prefix) - 1,
-			       name.size - (sizeof(prefix) - 1)};
+static bool cut_ending(struct kp_span *name)
+{
+	static const char *const endings[] = {".a", ".lib"};
+
 	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
 		size_t n = strlen(endings[i]);
 
-		if (id->size <= n || memcmp(id->data + id->size - n, endings[i], n) != 0)
+		if (name->size <= n ||
+		    memcmp(name->data + name->size - n, endings[i], n) != 0)
 			continue;
-		id->size -= n;
+		name->size -= n;
+		return true;
+	}
+	return false;
+}
+
+/*
+ * The GPU that the file's name states behind its last word; ID is what the name calls it.
+ * false: the name is no library's, or has none: such a library is for all.
+ */
+static bool named(const char *path, char arch[KP_TARGET_TEXT_MAX], struct kp_span *id,
+		  bool *variant)
+{
+	static const char *const prefixes[] = {"device_conv_operations_", "MIOpenCK"};
+	struct kp_span name = path_name(path);
+
+	if (kp_span_starts(name, "lib", 3))
+		name = tail(name, 3);
+	if (!cut_ending(&name))
+		return false;
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
+		const uint8_t *gfx;
+
+		if (!kp_span_starts(name, prefixes[i], strlen(prefixes[i])))
+			continue;
+		gfx = memmem(name.data, name.size, "_gfx", 4);
+		if (!gfx)
+			return false;
+		*id = tail(name, (size_t)(gfx + 1 - name.data));
 		return ck_target(*id, arch, variant);
 	}
 	return false;
