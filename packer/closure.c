@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include "closure_run.h"
 #include "dat_file.h"
+#include "library/kernel_paths.h"
 #include "limits.h"
 #include "memory.h"
 #include "packed_names.h"
@@ -199,7 +200,7 @@ static bool wants_pair(const struct closure *c, const char *path, const char *mo
 	if (mode[6] == '+' || !tensile_gpu_of_name(path_last(kp_span_str(path)), gpu) ||
 	    strcmp(gpu, "gfx90a") == 0)
 		return true;
-	flags = code_places_get(&c->places, path_directory(path), gpu, false);
+	flags = code_places_get(&c->places, path_directory(path), gpu);
 	return flags & PLACE_XNACK_ON;
 }
 
@@ -237,6 +238,47 @@ static kpack_error_t check_kdb(struct closure *c, size_t file, struct kpackx_err
 	return closure_add(c, why, item->path,
 			   "%llu bytes: no database of kernels has less than %d",
 			   (unsigned long long)item->size, KDB_MIN);
+}
+
+struct path_check {
+	struct closure *c;
+	size_t file;
+};
+
+static kpack_error_t check_kernel_path(void *arg, struct kernel_path *path,
+				       struct kpackx_error *why)
+{
+	struct path_check *check = arg;
+	char *shown;
+	kpack_error_t err;
+
+	if (path->exists)
+		return KPACK_SUCCESS;
+	shown = kp_text_escape_new(path->path);
+	if (!shown)
+		return kp_fail_memory(why, path->path.size, "a path");
+	err = closure_add(check->c, why, check->c->tree->items[check->file].path,
+			  "row %llu: kernel_path: needs %s, which is missing",
+			  (unsigned long long)path->row, shown);
+	free(shown);
+	return err;
+}
+
+/* A kernel cache has its kernels in itself, and may be large. */
+static bool is_kernel_table(struct kp_span name)
+{
+	return name_ends(name, ".db") && !kp_span_starts(name, "rocfft_kernel_cache", 19);
+}
+
+static kpack_error_t check_kernel_table(struct closure *c, size_t file,
+					struct kpackx_error *why)
+{
+	struct path_check check = {c, file};
+	struct kpackx_error fault = {0};
+	kpack_error_t err =
+		kernel_paths_each(c->tree, file, check_kernel_path, &check, &fault);
+
+	return err ? closure_add_error(c, file, err, &fault, why) : KPACK_SUCCESS;
 }
 
 /* An absolute path is one of the machine that built it. */
@@ -306,13 +348,22 @@ static bool is_child(struct kp_span name)
 	       !is_parent(name);
 }
 
+/* The code of all kernels for one GPU. */
+static bool is_merged(struct kp_span name)
+{
+	char gpu[KP_TARGET_TEXT_MAX];
+
+	return tensile_merged_gpu(name, gpu);
+}
+
 /* Of a file, the first that fits. */
 static const struct {
 	bool (*fits)(struct kp_span name);
 	kpack_error_t (*check)(struct closure *c, size_t file, struct kpackx_error *why);
 } tensile_checks[] = {
-	{is_mapping, closure_mapping}, {is_extop, check_extop},   {is_yaml, closure_yaml},
-	{is_parent, closure_parent},   {is_child, closure_child},
+	{is_mapping, closure_mapping}, {is_extop, check_extop},
+	{is_yaml, closure_yaml},       {is_parent, closure_parent},
+	{is_child, closure_child},     {is_merged, closure_merged},
 };
 
 static kpack_error_t check_tensile(struct closure *c, size_t file,
@@ -329,15 +380,22 @@ static kpack_error_t check_tensile(struct closure *c, size_t file,
 	return KPACK_SUCCESS;
 }
 
+static bool is_of(const struct library_object *object, const char *library)
+{
+	return object && strcmp(object->library, library) == 0;
+}
+
 static kpack_error_t check_file(struct closure *c, size_t file, struct kpackx_error *why)
 {
 	const struct library_object *object = c->found->objects[file];
+	struct kp_span name = path_last(kp_span_str(c->tree->items[file].path));
 
 	if (tensile_is_library(object))
 		return check_tensile(c, file, why);
-	if (object && strcmp(object->library, "miopen") == 0 &&
-	    name_ends(kp_span_str(c->tree->items[file].path), ".kdb"))
+	if (is_of(object, "miopen") && name_ends(name, ".kdb"))
 		return check_kdb(c, file, why);
+	if (is_of(object, "rocfft") && is_kernel_table(name))
+		return check_kernel_table(c, file, why);
 	return KPACK_SUCCESS;
 }
 

@@ -51,6 +51,7 @@ bool closure_is_stale(const struct closure *c, size_t file);
 /* A library and its children, their code, and the helpers; a child and its library. */
 kpack_error_t closure_parent(struct closure *c, size_t file, struct kpackx_error *why);
 kpack_error_t closure_child(struct closure *c, size_t file, struct kpackx_error *why);
+kpack_error_t closure_merged(struct closure *c, size_t file, struct kpackx_error *why);
 /* Of a solution index's file: the children that it names are there. */
 kpack_error_t closure_mapping(struct closure *c, size_t file, struct kpackx_error *why);
 

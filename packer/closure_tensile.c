@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include "closure_run.h"
 #include "dat_file.h"
-#include "library/arch_name.h"
 #include "limits.h"
 #include "packed_names.h"
 #include "tensile_index.h"
@@ -32,7 +31,7 @@ struct parent {
 	const char *dat;              /* ending of its children */
 	char gpu[KP_TARGET_TEXT_MAX]; /* that its name says; or "" */
 	struct tensile_index index;
-	bool needs_helper;
+	unsigned kinds; /* of all its children */
 };
 
 /* --- reading ------------------------------------------------------------------------- */
@@ -99,26 +98,33 @@ static bool has_modes(const char *gpu)
 	return p && p->xnack;
 }
 
-static kpack_error_t add_no_code(struct closure *c, size_t child, struct kp_span stem,
+/*
+ * The fault that OF finds no code STEM and ENDING, and what names may be where they may say
+ * the mode of xnack.
+ */
+static kpack_error_t add_no_code(struct closure *c, size_t of, struct kp_span stem,
 				 const char *gpu, const char *ending,
 				 struct kpackx_error *why)
 {
-	struct kp_span dir = path_directory(c->tree->items[child].path);
-	char *d = kp_text_escape_new(dir), *s = kp_text_escape_new(stem);
-	const char *slash = dir.size ? "/" : "";
+	const char *path = c->tree->items[of].path;
+	struct kp_span dir = path_directory(path);
+	bool either = has_modes(gpu) && (strcmp(ending, ".hsaco") == 0 ||
+					 name_has(path_last(dir), "-xnack"));
+	char *first = closure_beside(path, stem, ending);
+	char *d = first ? kp_text_escape_new(kp_span_str(first)) : NULL;
+	char *s = kp_text_escape_new(stem);
 	kpack_error_t err;
 
 	if (!d || !s)
 		err = kp_fail_memory(why, stem.size, "a name");
-	else if (has_modes(gpu) && strcmp(ending, ".hsaco") == 0)
-		err = closure_add(c, why, c->tree->items[child].path,
-				  "needs %s%s%s%s, or %s-xnack-%s and %s-xnack+%s; "
+	else if (either)
+		err = closure_add(c, why, path,
+				  "needs %s, or %s-xnack-%s and %s-xnack+%s: "
 				  "all are missing",
-				  d, slash, s, ending, s, ending, s, ending);
+				  d, s, ending, s, ending);
 	else
-		err = closure_add(c, why, c->tree->items[child].path,
-				  "needs %s%s%s%s, which is missing", d, slash, s,
-				  ending);
+		err = closure_add(c, why, path, "needs %s, which is missing", d);
+	free(first);
 	free(d);
 	free(s);
 	return err;
@@ -250,7 +256,7 @@ static kpack_error_t check_placeholder(struct closure *c, struct parent *p,
 		return closure_add_missing(c, p->file, p->path, placeholder->value,
 					   p->dat, why);
 	KP_TRY(kinds_of(c, child, &kinds, why));
-	p->needs_helper |= (kinds & TENSILE_HELPER) != 0;
+	p->kinds |= kinds;
 	if (p->gpu[0])
 		return need_code(c, child, placeholder->value, p->gpu, kinds, why);
 	if (n == 0) {
@@ -291,7 +297,7 @@ static kpack_error_t add_no_file(struct closure *c, const struct parent *p,
 	char name[KP_TARGET_TEXT_MAX + 32];
 
 	snprintf(name, sizeof(name), "%s%s", before, gpu);
-	return closure_add_missing(c, p->file, p->path, kp_span_str(name), ending, why);
+	return add_no_code(c, p->file, kp_span_str(name), gpu, ending, why);
 }
 
 /*
@@ -302,8 +308,8 @@ static kpack_error_t check_merged(struct closure *c, const struct parent *p,
 				  const char *gpu, struct kpackx_error *why)
 {
 	struct kp_span dir = path_directory(p->path);
-	unsigned here = code_places_get(&c->places, dir, gpu, false);
-	unsigned all = code_places_get(&c->places, dir, "", false);
+	unsigned here = code_places_get(&c->places, dir, gpu);
+	unsigned all = code_places_get(&c->places, dir, "");
 	unsigned kinds = merged_kinds(&p->index, gpu);
 	bool any = here & (PLACE_CO | PLACE_HSACO), complete = true;
 
@@ -320,23 +326,23 @@ static kpack_error_t check_merged(struct closure *c, const struct parent *p,
 
 /*
  * Helpers: loaders want them, and go on without.  They are missing where a kernel
- * cannot do without, and where other GPUs of the same directories have them.
+ * cannot do without, where rocBLAS has kernels from source, which are built together with
+ * them, and where another GPU of the library has them.
  */
 static kpack_error_t check_helper(struct closure *c, const struct parent *p,
 				  const char *gpu, struct kpackx_error *why)
 {
-	struct kp_span dir = path_directory(p->path), up = dir;
-	char own[KP_TARGET_TEXT_MAX];
-	bool wanted = p->needs_helper || (all_kinds(&p->index) & TENSILE_HELPER);
+	struct kp_span dir = path_directory(p->path);
+	unsigned here = code_places_get(&c->places, dir, gpu), needs = TENSILE_HELPER;
+	bool wanted = code_places_all(&c->places, dir) & PLACE_HELPER;
 
-	if (code_places_get(&c->places, dir, gpu, false) & PLACE_HELPER)
-		return KPACK_SUCCESS;
-	up.size -= path_last(dir).size;
-	if (arch_of_directory(path_last(dir), own, NULL))
-		wanted |= (code_places_get(&c->places, up, "", true) & PLACE_HELPER) != 0;
-	wanted |= (code_places_get(&c->places, dir, "", false) & PLACE_HELPER) != 0;
-	return wanted ? add_no_file(c, p, "Kernels.so-000-", gpu, ".hsaco", why)
-		      : KPACK_SUCCESS;
+	if (strcmp(c->found->objects[p->file]->library, "rocblas") == 0)
+		needs |= TENSILE_SOURCE;
+	if (!(here & PLACE_HELPERS))
+		wanted |= ((p->kinds | all_kinds(&p->index)) & needs) != 0;
+	return !wanted || (here & PLACE_HELPER)
+		       ? KPACK_SUCCESS
+		       : add_no_file(c, p, "Kernels.so-000-", gpu, ".hsaco", why);
 }
 
 static kpack_error_t check_gpu(struct closure *c, const struct parent *p, const char *gpu,
@@ -416,31 +422,51 @@ kpack_error_t closure_parent(struct closure *c, size_t file, struct kpackx_error
 
 /* --- files that something should lead to --------------------------------------------- */
 
+/* Is there one library for all GPUs in the directory of PATH? */
+static kpack_error_t has_whole(const struct closure *c, const char *path, bool *has,
+			       struct kpackx_error *why)
+{
+	static const char *const endings[] = {".dat", ".dat.zlib", ".yaml"};
+
+	*has = false;
+	for (size_t i = 0; i < COUNT(endings) && !*has; i++)
+		KP_TRY(closure_find(c, path, kp_span_str("TensileLibrary"), endings[i],
+				    has, NULL, why));
+	return KPACK_SUCCESS;
+}
+
 /*
- * rocBLAS ends the program when it finds no library.  Of others it is only certain where
- * another GPU's stands beside.
+ * Does a library lead to the file, which is for GPU?  rocBLAS ends the program when it
+ * finds none.  Of others it is only certain where another GPU's stands there.
  */
+static kpack_error_t is_orphan(const struct closure *c, size_t file,
+			       char gpu[KP_TARGET_TEXT_MAX], bool *orphan,
+			       struct kpackx_error *why)
+{
+	const char *path = c->tree->items[file].path;
+	struct kp_span dir = path_directory(path);
+	bool rocblas = strcmp(c->found->objects[file]->library, "rocblas") == 0, whole;
+
+	*orphan = false;
+	if (!tensile_gpu_of_name(path_last(kp_span_str(path)), gpu) ||
+	    (code_places_get(&c->places, dir, gpu) & PLACE_PARENT) ||
+	    !(rocblas || (code_places_all(&c->places, dir) & PLACE_PARENT)))
+		return KPACK_SUCCESS;
+	KP_TRY(has_whole(c, path, &whole, why));
+	*orphan = !whole;
+	return KPACK_SUCCESS;
+}
+
 kpack_error_t closure_child(struct closure *c, size_t file, struct kpackx_error *why)
 {
 	const char *path = c->tree->items[file].path;
-	struct kp_span dir = path_directory(path), name = path_last(kp_span_str(path));
-	const char *ending = name_ends(name, ".zlib") ? ".dat.zlib" : ".dat";
-	bool rocblas = strcmp(c->found->objects[file]->library, "rocblas") == 0;
-	char gpu[KP_TARGET_TEXT_MAX], lazy[KP_TARGET_TEXT_MAX + 32];
-	unsigned flags = code_places_get(&c->places, dir, "", false);
-	char *missing;
-	bool whole, zlib;
+	const char *ending = name_ends(kp_span_str(path), ".zlib") ? ".dat.zlib" : ".dat";
+	char gpu[KP_TARGET_TEXT_MAX], lazy[KP_TARGET_TEXT_MAX + 32], *missing;
+	bool orphan;
 	kpack_error_t err;
 
-	if (!tensile_gpu_of_name(name, gpu) || !(rocblas || (flags & PLACE_PARENT)) ||
-	    (code_places_get(&c->places, dir, gpu, false) & PLACE_PARENT))
-		return KPACK_SUCCESS;
-	/* one library for all */
-	KP_TRY(closure_find(c, path, kp_span_str("TensileLibrary"), ".dat", &whole, NULL,
-			    why));
-	KP_TRY(closure_find(c, path, kp_span_str("TensileLibrary"), ".dat.zlib", &zlib,
-			    NULL, why));
-	if (whole || zlib)
+	KP_TRY(is_orphan(c, file, gpu, &orphan, why));
+	if (!orphan)
 		return KPACK_SUCCESS;
 	snprintf(lazy, sizeof(lazy), "TensileLibrary_lazy_%s", gpu);
 	missing = closure_beside(path, kp_span_str(lazy), ending);
@@ -449,6 +475,17 @@ kpack_error_t closure_child(struct closure *c, size_t file, struct kpackx_error 
 	err = closure_add(c, why, missing, "is missing, and what it leads to is there");
 	free(missing);
 	return err;
+}
+
+kpack_error_t closure_merged(struct closure *c, size_t file, struct kpackx_error *why)
+{
+	char gpu[KP_TARGET_TEXT_MAX];
+	bool orphan;
+
+	KP_TRY(is_orphan(c, file, gpu, &orphan, why));
+	return orphan ? closure_add_missing(c, file, c->tree->items[file].path,
+					    kp_span_str("TensileLibrary"), ".dat", why)
+		      : KPACK_SUCCESS;
 }
 
 /* A child for a GPU whose library is here; files of other builds may name others. */
@@ -461,8 +498,7 @@ static kpack_error_t check_prefix(struct closure *c, size_t file, struct kp_span
 
 	if (prefix.size > KP_NAME_MAX || !kp_span_starts(prefix, "TensileLibrary", 14) ||
 	    !tensile_gpu_of_name(prefix, gpu) ||
-	    !(code_places_get(&c->places, path_directory(path), gpu, false) &
-	      PLACE_PARENT))
+	    !(code_places_get(&c->places, path_directory(path), gpu) & PLACE_PARENT))
 		return KPACK_SUCCESS;
 	KP_TRY(find_child(c, path, prefix, &found, NULL, why));
 	return found ? KPACK_SUCCESS

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The files that TensileLibrary.yaml names: beside it, or in a GPU's directory there. */
+/*
+ * The files that TensileLibrary.yaml names: beside it, or in a directory of a GPU there.
+ * Where it says for which GPU, in that one's; where it only tells of GPUs, in each of
+ * theirs.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include "closure_run.h"
@@ -11,25 +15,27 @@
 /* "a/./b/../c" and the like, in place; false: it leaves the root. */
 static bool normalise(char *path)
 {
-	char *to = path, *from = path;
+	size_t size = 0;
 
-	while (*from) {
+	for (char *from = path, *next; from; from = next) {
 		size_t n = strcspn(from, "/");
 
-		if (n == 2 && memcmp(from, "..", 2) == 0) {
-			if (to == path)
+		next = from[n] ? from + n + 1 : NULL;
+		if (n == 0 || (n == 1 && from[0] == '.'))
+			continue;
+		if (n == 2 && from[0] == '.' && from[1] == '.') {
+			if (size == 0)
 				return false;
-			to--;
-			while (to > path && to[-1] != '/')
-				to--;
-		} else if (n && !(n == 1 && *from == '.')) {
-			memmove(to, from, n);
-			to += n;
-			*to++ = '/';
+			while (size && path[--size] != '/')
+				;
+			continue;
 		}
-		from += n + (from[n] == '/');
+		if (size)
+			path[size++] = '/';
+		memmove(path + size, from, n);
+		size += n;
 	}
-	*(to > path ? to - 1 : to) = '\0';
+	path[size] = '\0';
 	return true;
 }
 
@@ -80,68 +86,110 @@ static kpack_error_t list_gpu_dirs(const struct closure *c, struct kp_span dir,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t find_named(const struct closure *c, struct kp_span dir,
-				const struct gpu_dirs *dirs, const struct yaml_name *name,
-				bool *found, struct kpackx_error *why)
-{
-	const char *text = name->text;
+/* A YAML file that is being checked. */
+struct yaml_check {
+	struct closure *c;
+	size_t file;
+	struct kp_span dir;
+	struct gpu_dirs dirs;
+	struct yaml_names names;
+};
 
-	if (text[0] == '/')
-		text = strrchr(text, '/') + 1;
-	KP_TRY(find_in(c, dir, (struct kp_span){0}, text, found, why));
-	if (!*found && name->gpu)
-		return find_in(c, dir, kp_span_str(name->gpu), text, found, why);
-	for (size_t i = 0; i < dirs->count && !*found; i++)
-		KP_TRY(find_in(c, dir, dirs->items[i], text, found, why));
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t check_name(struct closure *c, size_t file,
-				const struct gpu_dirs *dirs, const struct yaml_name *name,
-				struct kpackx_error *why)
+/* In the directory of GPU; "": anywhere. */
+static kpack_error_t add_missing(const struct yaml_check *y, struct kp_span gpu,
+				 const char *name, struct kpackx_error *why)
 {
-	const char *path = c->tree->items[file].path;
-	struct kp_span dir = path_directory(path);
-	char *where, *shown_where, *shown;
-	bool found = false;
+	const char *path = y->c->tree->items[y->file].path;
+	char *where = closure_beside(path, gpu, gpu.size ? "/" : "");
+	char *shown_where = where ? kp_text_escape_new(kp_span_str(where)) : NULL;
+	char *shown = kp_text_escape_new(kp_span_str(name));
 	kpack_error_t err;
 
-	KP_TRY(find_named(c, dir, dirs, name, &found, why));
-	if (found)
-		return KPACK_SUCCESS;
-	where = closure_beside(path, kp_span_str(name->gpu ? name->gpu : ""),
-			       name->gpu ? "/" : "");
-	shown_where = where ? kp_text_escape_new(kp_span_str(where)) : NULL;
-	shown = kp_text_escape_new(kp_span_str(name->text));
 	if (!shown_where || !shown)
-		err = kp_fail_memory(why, strlen(name->text), "a path");
+		err = kp_fail_memory(why, strlen(name), "a path");
 	else
-		err = closure_add(c, why, path, "needs %s%s, which is missing%s",
+		err = closure_add(y->c, why, path, "needs %s%s, which is missing%s",
 				  shown_where, shown,
-				  name->gpu ? "" : ", there and in directories of GPUs");
+				  gpu.size ? "" : ", there and in directories of GPUs");
 	free(where);
 	free(shown_where);
 	free(shown);
 	return err;
 }
 
+static bool tells_of(const struct yaml_names *names, struct kp_span gpu)
+{
+	for (size_t i = 0; i < names->n_gpus; i++)
+		if (kp_span_is(gpu, names->gpus[i]))
+			return true;
+	return false;
+}
+
+/* In each directory of a GPU that the file tells of; *ANY: there are such. */
+static kpack_error_t check_told(const struct yaml_check *y, const char *name, bool *any,
+				struct kpackx_error *why)
+{
+	*any = false;
+	for (size_t i = 0; i < y->dirs.count; i++) {
+		bool found;
+
+		if (!tells_of(&y->names, y->dirs.items[i]))
+			continue;
+		*any = true;
+		KP_TRY(find_in(y->c, y->dir, y->dirs.items[i], name, &found, why));
+		if (!found)
+			KP_TRY(add_missing(y, y->dirs.items[i], name, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t check_any(const struct yaml_check *y, const char *name,
+			       struct kpackx_error *why)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < y->dirs.count && !found; i++)
+		KP_TRY(find_in(y->c, y->dir, y->dirs.items[i], name, &found, why));
+	return found ? KPACK_SUCCESS : add_missing(y, (struct kp_span){0}, name, why);
+}
+
+/* An absolute path is one of the machine that built it. */
+static kpack_error_t check_name(const struct yaml_check *y, const struct yaml_name *name,
+				struct kpackx_error *why)
+{
+	const char *text = name->text;
+	bool done;
+
+	if (text[0] == '/')
+		text = strrchr(text, '/') + 1;
+	KP_TRY(find_in(y->c, y->dir, (struct kp_span){0}, text, &done, why));
+	if (!done && name->gpu) {
+		struct kp_span gpu = kp_span_str(name->gpu);
+
+		KP_TRY(find_in(y->c, y->dir, gpu, text, &done, why));
+		return done ? KPACK_SUCCESS : add_missing(y, gpu, text, why);
+	}
+	if (!done && !strchr(text, '/'))
+		KP_TRY(check_told(y, text, &done, why));
+	return done ? KPACK_SUCCESS : check_any(y, text, why);
+}
+
 kpack_error_t closure_yaml(struct closure *c, size_t file, struct kpackx_error *why)
 {
-	struct kp_span dir = path_directory(c->tree->items[file].path);
-	struct gpu_dirs dirs = {0};
+	struct yaml_check y = {
+		.c = c, .file = file, .dir = path_directory(c->tree->items[file].path)};
 	struct dat_file bytes = {0};
-	struct yaml_names names = {0};
 	struct kpackx_error fault = {0};
 	kpack_error_t err = dat_file_read(c->tree, file, &bytes, &fault);
 
 	if (!err)
-		err = yaml_names_read(dat_file_span(&bytes), &names, &fault);
+		err = yaml_names_read(dat_file_span(&bytes), &y.names, &fault);
 	err = err ? closure_add_error(c, file, err, &fault, why)
-		  : list_gpu_dirs(c, dir, &dirs, why);
-	for (size_t i = 0; i < names.count && !err; i++)
-		err = check_name(c, file, &dirs, &names.items[i], why);
-	free(dirs.items);
-	yaml_names_fini(&names);
+		  : list_gpu_dirs(c, y.dir, &y.dirs, why);
+	for (size_t i = 0; i < y.names.count && !err; i++)
+		err = check_name(&y, &y.names.items[i], why);
+	free(y.dirs.items);
+	yaml_names_fini(&y.names);
 	dat_file_fini(&bytes);
 	return err;
 }

@@ -96,12 +96,17 @@ bool tensile_is_parent(struct kp_span name, char gpu[KP_TARGET_TEXT_MAX])
 	return true;
 }
 
+bool tensile_merged_gpu(struct kp_span name, char gpu[KP_TARGET_TEXT_MAX])
+{
+	return cut_start(&name, "TensileLibrary_") && cut_end(&name, ".co") &&
+	       arch_of_directory(name, gpu, NULL);
+}
+
 /* --- the pass ------------------------------------------------------------------------ */
 
 static unsigned flags_of(struct kp_span name)
 {
 	unsigned flags = 0;
-	struct kp_span middle = name;
 	char gpu[KP_TARGET_TEXT_MAX];
 
 	if (tensile_is_parent(name, gpu))
@@ -113,9 +118,9 @@ static unsigned flags_of(struct kp_span name)
 	if (flags && name_has(name, "-xnack+"))
 		flags |= PLACE_XNACK_ON;
 	if ((flags & PLACE_HSACO) && kp_span_starts(name, "Kernels", 7))
-		flags |= PLACE_HELPER;
-	if ((flags & PLACE_CO) && cut_start(&middle, "TensileLibrary_") &&
-	    cut_end(&middle, ".co") && arch_of_directory(middle, gpu, NULL))
+		flags |= kp_span_starts(name, "Kernels.", 8) ? PLACE_HELPER
+							     : PLACE_HELPERS;
+	if (tensile_merged_gpu(name, gpu))
 		flags |= PLACE_MERGED;
 	return flags;
 }
@@ -129,13 +134,23 @@ static kpack_error_t add(struct code_places *p, const struct code_place *place,
 	return KPACK_SUCCESS;
 }
 
-/* Of a processor, of its directory, and of the directory of such directories. */
+/* DIR, or the directory above that of a GPU. */
+static struct kp_span root_of(struct kp_span dir)
+{
+	struct kp_span name = path_last(dir);
+	char gpu[KP_TARGET_TEXT_MAX];
+
+	if (arch_of_directory(name, gpu, NULL))
+		dir.size -= name.size + (name.size < dir.size);
+	return dir;
+}
+
+/* Of a processor, of its directory, and of the library. */
 static kpack_error_t add_file(struct code_places *p, const char *path,
 			      struct kpackx_error *why)
 {
 	struct code_place place = {.dir = path_directory(path)};
 	struct kp_span name = path_last(kp_span_str(path));
-	char gpu[KP_TARGET_TEXT_MAX];
 
 	place.flags = flags_of(name);
 	if (!place.flags)
@@ -144,11 +159,9 @@ static kpack_error_t add_file(struct code_places *p, const char *path,
 	if (tensile_is_parent(name, place.gpu) ? place.gpu[0] != '\0'
 					       : tensile_gpu_of_name(name, place.gpu))
 		KP_TRY(add(p, &place, why));
-	if (!arch_of_directory(path_last(place.dir), gpu, NULL))
-		return KPACK_SUCCESS;
-	place.nested = true;
+	place.whole = true;
 	place.gpu[0] = '\0';
-	place.dir.size -= path_last(place.dir).size;
+	place.dir = root_of(place.dir);
 	return add(p, &place, why);
 }
 
@@ -158,7 +171,7 @@ static int by_place(const void *a, const void *b)
 	int c = kp_span_cmp(x->dir, y->dir);
 
 	if (!c)
-		c = x->nested - y->nested;
+		c = x->whole - y->whole;
 	return c ? c : strcmp(x->gpu, y->gpu);
 }
 
@@ -190,15 +203,28 @@ void code_places_fini(struct code_places *places)
 	*places = (struct code_places){0};
 }
 
-unsigned code_places_get(const struct code_places *places, struct kp_span dir,
-			 const char *gpu, bool nested)
+static unsigned get(const struct code_places *places, const struct code_place *key)
 {
-	struct code_place key = {.dir = dir, .nested = nested};
-	const struct code_place *found;
+	const struct code_place *found = NULL;
 
-	if (places->count == 0 || strlen(gpu) >= sizeof(key.gpu))
+	if (places->count)
+		found = bsearch(key, places->items, places->count, sizeof(*key),
+				by_place);
+	return found ? found->flags : 0;
+}
+
+unsigned code_places_get(const struct code_places *places, struct kp_span dir,
+			 const char *gpu)
+{
+	struct code_place key = {.dir = dir};
+
+	if (strlen(gpu) >= sizeof(key.gpu))
 		return 0;
 	strcpy(key.gpu, gpu);
-	found = bsearch(&key, places->items, places->count, sizeof(key), by_place);
-	return found ? found->flags : 0;
+	return get(places, &key);
+}
+
+unsigned code_places_all(const struct code_places *places, struct kp_span dir)
+{
+	return get(places, &(struct code_place){.dir = root_of(dir), .whole = true});
 }

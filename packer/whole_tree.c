@@ -270,7 +270,7 @@ static const char *known_library(const struct library_set *set, struct kp_span n
 	return NULL;
 }
 
-/* Believe the entries that say it; the others and the plain files are to be ASKED about. */
+/* Believe the entries that say it; the others and plain files are to be ASKED about. */
 static kpack_error_t believe(struct whole_tree *t, const struct library_set *set,
 			     struct file_tree *asked, struct kpackx_error *why)
 {

@@ -20,8 +20,8 @@ struct whole_tree {
 };
 
 /*
- * Open the trees, directories of archives, and archives PATHS as one: of equal paths a plain
- * file is taken before an entry, and the earlier before the later.  Entries that say
+ * Open the trees, directories of archives, and archives PATHS as one: of equal paths a
+ * plain file is taken before an entry, and the earlier before the later.  Entries that say
  * whose they are are believed.  Faults of files, and what the archives cannot show
  * together, are told and counted.  OUT must be closed in any case.
  */

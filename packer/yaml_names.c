@@ -16,8 +16,9 @@
 /* Aliases of a file: none of the known ones has any. */
 #define ALIASES_MAX 65536
 
-/* Bytes of a name of a GPU. */
+/* Bytes of a name of a GPU, and how many are remembered: AMD has made some 60. */
 #define GPU_MAX 64
+#define GPUS_MAX 256
 
 /* A collection that is open. */
 struct level {
@@ -136,6 +137,20 @@ static kpack_error_t note_value(struct level *l, const char *text,
 	return KPACK_SUCCESS;
 }
 
+static kpack_error_t note_gpu(struct yaml_names *x, const char *text,
+			      struct kpackx_error *why)
+{
+	if (!is_gpu(text) || x->n_gpus == GPUS_MAX)
+		return KPACK_SUCCESS;
+	for (size_t i = 0; i < x->n_gpus; i++)
+		if (strcmp(x->gpus[i], text) == 0)
+			return KPACK_SUCCESS;
+	if (!kp_grow(&x->gpus, x->n_gpus, &x->gpus_cap, sizeof(*x->gpus)))
+		return no_memory(why);
+	x->gpus[x->n_gpus] = strdup(text);
+	return x->gpus[x->n_gpus++] ? KPACK_SUCCESS : no_memory(why);
+}
+
 static kpack_error_t read_scalar(struct reader *r, const char *text, size_t size,
 				 struct kpackx_error *why)
 {
@@ -149,7 +164,10 @@ static kpack_error_t read_scalar(struct reader *r, const char *text, size_t size
 	}
 	if (is_file_name(s))
 		KP_TRY(add_name(r, s, "", why));
-	if (!l || !l->map || memchr(text, 0, size))
+	if (memchr(text, 0, size))
+		return KPACK_SUCCESS;
+	KP_TRY(note_gpu(r->out, text, why));
+	if (!l || !l->map)
 		return KPACK_SUCCESS;
 	return is_key ? keep(&l->key, text, why) : note_value(l, text, why);
 }
@@ -301,6 +319,9 @@ void yaml_names_fini(struct yaml_names *names)
 		free(names->items[i].text);
 		free(names->items[i].gpu);
 	}
+	for (size_t i = 0; i < names->n_gpus; i++)
+		free(names->gpus[i]);
+	free(names->gpus);
 	free(names->items);
 	*names = (struct yaml_names){0};
 }
