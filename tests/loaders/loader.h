@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Nothing is given back: the programs are short, and so is their life. */
@@ -65,6 +66,14 @@ static inline void *grow(void *p, size_t size)
 	if (!p)
 		die("no memory for %zu bytes", size);
 	return p;
+}
+
+static inline double milliseconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
 /* ---- telling ---------------------------------------------------------------------------- */

@@ -2,14 +2,16 @@
 /*
  * Finds and reads rocBLAS's files as rocBLAS does.
  *
- *   rocblas [--so FILE] [--xnack +|-] [--cus N] [--all] PROCESSOR
+ *   rocblas [--so FILE] [--xnack +|-] [--cus N] [--all] [--children N] [--time] PROCESSOR
  *
  * The directory is $ROCBLAS_TENSILE_LIBPATH, else it is found from FILE, which is loaded and stands
- * for librocblas.so.  --all: every code object at once, as after rocblas_initialize().
+ * for librocblas.so.  --all: every code object at once, as after rocblas_initialize().  --children:
+ * no more than the first N.  --time: on standard error, how long it took.
  */
 #include <dirent.h>
 #include <getopt.h>
 #include <glob.h>
+#include <limits.h>
 #include "code_object.h"
 #include "tensile.h"
 
@@ -21,6 +23,7 @@ static const double problem[4] = {1000, 900, 1, 256};
 struct library {
 	char *dir;
 	struct gpu gpu;
+	unsigned long children; /* that are still to be loaded */
 };
 
 static char *find_base(void)
@@ -122,7 +125,7 @@ static bool ends_with(const char *s, const char *end)
 /* A problem type is used for the first time. */
 static void load_child(void *arg, const char *stem)
 {
-	const struct library *l = arg;
+	struct library *l = arg;
 	char *file = text("%s.dat", stem);
 	struct value child, solutions;
 	struct bytes code;
@@ -131,6 +134,9 @@ static void load_child(void *arg, const char *stem)
 			       : text("%s", stem);
 	uint64_t chosen;
 
+	if (!l->children)
+		return;
+	l->children--;
 	if (!read_library(l, file, &child))
 		return;
 	solutions = solutions_of(&child);
@@ -223,9 +229,13 @@ int main(int argc, char **argv)
 						{"xnack", 1, NULL, 'x'},
 						{"cus", 1, NULL, 'c'},
 						{"all", 0, NULL, 'a'},
+						{"children", 1, NULL, 'n'},
+						{"time", 0, NULL, 't'},
 						{0}};
-	struct library l = {.gpu = {.xnack = '-'}};
-	bool all = false;
+	struct library l = {.gpu = {.xnack = '-'}, .children = ULONG_MAX};
+	bool all = false, timed = false;
+	double start = milliseconds();
+	int status;
 
 	for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
 		if (c == 's')
@@ -236,6 +246,10 @@ int main(int argc, char **argv)
 			l.gpu.cus = strtoul(optarg, NULL, 10);
 		else if (c == 'a')
 			all = true;
+		else if (c == 'n')
+			l.children = strtoul(optarg, NULL, 10);
+		else if (c == 't')
+			timed = true;
 		else
 			return 2;
 	}
@@ -243,5 +257,8 @@ int main(int argc, char **argv)
 		die("usage: rocblas [--so FILE] [--xnack +|-] [--cus N] [--all] "
 		    "PROCESSOR");
 	l.gpu.processor = argv[optind];
-	return run(&l, all);
+	status = run(&l, all);
+	if (timed)
+		fprintf(stderr, "%.3f ms\n", milliseconds() - start);
+	return status;
 }

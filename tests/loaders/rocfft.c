@@ -13,7 +13,6 @@
 #include <getopt.h>
 #include <sqlite3.h>
 #include <sys/wait.h>
-#include <time.h>
 #include "loader.h"
 
 #define QUERY                                                                            \
@@ -86,14 +85,6 @@ static void check_integrity(struct cache *c)
 }
 
 /* ---- asking ----------------------------------------------------------------------------------- */
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-}
 
 static void ask(struct cache *c, const char *name)
 {
@@ -215,13 +206,13 @@ int main(int argc, char **argv)
 	read_names(&c);
 	if (processes)
 		return run_processes(&c, per_arch, processes);
-	start = now();
+	start = milliseconds();
 	find_database(&c, per_arch);
 	if (check)
 		check_integrity(&c);
 	prepare(&c);
 	ask_all(&c, 0);
 	if (timed)
-		fprintf(stderr, "%.3f ms\n", now() - start);
+		fprintf(stderr, "%.3f ms\n", milliseconds() - start);
 	return 0;
 }
