@@ -89,22 +89,22 @@ static bool take_value(struct kp_span *s, struct json_member *out)
 	if (s->size && begin[0] == '"') {
 		if (!take_string(s, &out->value, &plain))
 			return false;
-		out->kind = plain ? JSON_TEXT : JSON_OTHER;
+		out->kind = plain ? MEMBER_TEXT : MEMBER_OTHER;
 		return true;
 	}
 	if (s->size && (begin[0] == '{' || begin[0] == '[')) {
 		if (!skip_container(s))
 			return false;
-		out->kind = begin[0] == '{' ? JSON_OBJECT : JSON_OTHER;
+		out->kind = begin[0] == '{' ? MEMBER_OBJECT : MEMBER_OTHER;
 	} else {
-		out->kind = is_number(*s) ? JSON_NUMBER : JSON_OTHER;
+		out->kind = is_number(*s) ? MEMBER_NUMBER : MEMBER_OTHER;
 		skip_word(s);
 	}
 	out->value = (struct kp_span){begin, (size_t)(s->data - begin)};
 	return out->value.size > 0;
 }
 
-bool json_next(struct kp_span *rest, struct json_member *out)
+bool member_next(struct kp_span *rest, struct json_member *out)
 {
 	bool plain;
 
@@ -114,7 +114,7 @@ bool json_next(struct kp_span *rest, struct json_member *out)
 	       take_value(rest, out);
 }
 
-bool json_integer(struct kp_span number, int64_t *out)
+bool member_integer(struct kp_span number, int64_t *out)
 {
 	bool minus = number.size && number.data[0] == '-';
 	int64_t n = 0;

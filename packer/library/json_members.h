@@ -9,25 +9,25 @@
 
 #include "span.h"
 
-enum json_kind {
-	JSON_TEXT, /* a string without escapes; the value is what stands in the quotes */
-	JSON_NUMBER, /* as it is written */
-	JSON_OBJECT, /* with its braces */
-	JSON_OTHER,
+enum member_kind {
+	MEMBER_TEXT, /* a string without escapes; the value is what stands in the quotes */
+	MEMBER_NUMBER, /* as it is written */
+	MEMBER_OBJECT, /* with its braces */
+	MEMBER_OTHER,
 };
 
 struct json_member {
 	struct kp_span name, value;
-	enum json_kind kind;
+	enum member_kind kind;
 };
 
 /*
  * The next member of the object that REST stands in, which moves behind it; a REST that
  * begins with '{' stands before the first.  false: there is none, or the text ends early.
  */
-bool json_next(struct kp_span *rest, struct json_member *out);
+bool member_next(struct kp_span *rest, struct json_member *out);
 
 /* The number as an integer; false: it is none, or has more than 18 digits. */
-bool json_integer(struct kp_span number, int64_t *out);
+bool member_integer(struct kp_span number, int64_t *out);
 
 #endif

@@ -37,10 +37,10 @@ static void add_versions(struct kp_span json, struct facts *out)
 					    "DB_SHA256", "TRITON_VERSION", NULL};
 	struct json_member m;
 
-	while (json_next(&json, &m)) {
+	while (member_next(&json, &m)) {
 		char name[NAME_MAX_BYTES + 1];
 
-		if (m.kind == JSON_TEXT && is_one_of(m.name, names) &&
+		if (m.kind == MEMBER_TEXT && is_one_of(m.name, names) &&
 		    is_short(m.value, TEXT_MAX) && !facts_has(out, keep(m.name, name)))
 			facts_text(out, name, m.value);
 	}
@@ -56,9 +56,9 @@ static void add_param(const struct json_member *m, struct facts *params)
 	if (params->count >= PARAMS_MAX || !is_short(m->name, NAME_MAX_BYTES) ||
 	    facts_has(params, keep(m->name, name)))
 		return;
-	if (m->kind == JSON_NUMBER && json_integer(m->value, &number))
+	if (m->kind == MEMBER_NUMBER && member_integer(m->value, &number))
 		facts_signed(params, name, number);
-	else if (m->kind == JSON_TEXT && is_short(m->value, NAME_MAX_BYTES))
+	else if (m->kind == MEMBER_TEXT && is_short(m->value, NAME_MAX_BYTES))
 		facts_text(params, name, m->value);
 	else if (kp_span_is(m->value, "true") || kp_span_is(m->value, "false"))
 		facts_flag(params, name, kp_span_is(m->value, "true"));
@@ -68,7 +68,7 @@ static void add_params(struct kp_span object, struct facts *params)
 {
 	struct json_member m;
 
-	while (json_next(&object, &m))
+	while (member_next(&object, &m))
 		add_param(&m, params);
 }
 
@@ -80,12 +80,12 @@ static void add_signature(const struct json_member *m, struct facts *out)
 	struct json_member arg;
 	size_t n = 0;
 
-	if (m->kind == JSON_TEXT && is_short(m->value, TEXT_MAX))
+	if (m->kind == MEMBER_TEXT && is_short(m->value, TEXT_MAX))
 		facts_text(out, "signature", m->value);
-	if (m->kind != JSON_OBJECT)
+	if (m->kind != MEMBER_OBJECT)
 		return;
-	while (json_next(&rest, &arg)) {
-		if (arg.kind != JSON_TEXT || !is_short(arg.value, TEXT_MAX) ||
+	while (member_next(&rest, &arg)) {
+		if (arg.kind != MEMBER_TEXT || !is_short(arg.value, TEXT_MAX) ||
 		    arg.value.size + 1 > sizeof(text) - n)
 			return;
 		if (n)
@@ -113,10 +113,10 @@ void triton_kernel_facts(struct kp_span json, struct facts *out)
 	struct facts params = {0};
 	struct json_member m;
 
-	while (json_next(&json, &m)) {
+	while (member_next(&json, &m)) {
 		if (kp_span_is(m.name, "signature") && !facts_has(out, "signature"))
 			add_signature(&m, out);
-		else if (m.kind == JSON_OBJECT && is_one_of(m.name, maps))
+		else if (m.kind == MEMBER_OBJECT && is_one_of(m.name, maps))
 			add_params(m.value, &params);
 		else if (is_param(m.name))
 			add_param(&m, &params);

@@ -199,24 +199,24 @@ static void members_of_objects_are_told(void **state)
 				   "\"g\":true,\"h\":\"\",\"i\":1.5e3}";
 	static const struct {
 		const char *name, *value;
-		enum json_kind kind;
+		enum member_kind kind;
 	} want[] = {
-		{"a", "x\\\"y", JSON_OTHER}, {"b", "[1,{\"c\":\"]\"}]", JSON_OTHER},
-		{"d", "-12", JSON_NUMBER},   {"e", "{\"f\":{}}", JSON_OBJECT},
-		{"g", "true", JSON_OTHER},   {"h", "", JSON_TEXT},
-		{"i", "1.5e3", JSON_NUMBER},
+		{"a", "x\\\"y", MEMBER_OTHER}, {"b", "[1,{\"c\":\"]\"}]", MEMBER_OTHER},
+		{"d", "-12", MEMBER_NUMBER},   {"e", "{\"f\":{}}", MEMBER_OBJECT},
+		{"g", "true", MEMBER_OTHER},   {"h", "", MEMBER_TEXT},
+		{"i", "1.5e3", MEMBER_NUMBER},
 	};
 	struct kp_span rest = kp_span_str(text);
 	struct json_member m;
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(want); i++) {
-		assert_true(json_next(&rest, &m));
+		assert_true(member_next(&rest, &m));
 		assert_true(kp_span_is(m.name, want[i].name));
 		assert_true(kp_span_is(m.value, want[i].value));
 		assert_int_equal(m.kind, want[i].kind);
 	}
-	assert_false(json_next(&rest, &m));
+	assert_false(member_next(&rest, &m));
 	/* however it is cut, there is an end */
 	for (size_t n = 0; n < sizeof(text); n++) {
 		uint8_t *part = malloc(n + 1);
@@ -224,7 +224,7 @@ static void members_of_objects_are_told(void **state)
 		assert_non_null(part);
 		memcpy(part, text, n);
 		rest = (struct kp_span){part, n};
-		while (json_next(&rest, &m))
+		while (member_next(&rest, &m))
 			continue;
 		free(part);
 	}
@@ -235,14 +235,14 @@ static void integers_are_whole(void **state)
 	int64_t n;
 
 	(void)state;
-	assert_true(json_integer(kp_span_str("-999999999999999999"), &n));
+	assert_true(member_integer(kp_span_str("-999999999999999999"), &n));
 	assert_int_equal(n, -999999999999999999);
-	assert_true(json_integer(kp_span_str("0"), &n) && n == 0);
-	assert_false(json_integer(kp_span_str("1.5"), &n));
-	assert_false(json_integer(kp_span_str("1e5"), &n));
-	assert_false(json_integer(kp_span_str("-"), &n));
-	assert_false(json_integer(kp_span_str(""), &n));
-	assert_false(json_integer(kp_span_str("9999999999999999999"), &n));
+	assert_true(member_integer(kp_span_str("0"), &n) && n == 0);
+	assert_false(member_integer(kp_span_str("1.5"), &n));
+	assert_false(member_integer(kp_span_str("1e5"), &n));
+	assert_false(member_integer(kp_span_str("-"), &n));
+	assert_false(member_integer(kp_span_str(""), &n));
+	assert_false(member_integer(kp_span_str("9999999999999999999"), &n));
 }
 
 static void assert_kernel(const char *json, const char *want)
