@@ -112,7 +112,7 @@ static void parse_factors(struct kp_span rest, struct kernel_name *out)
 	uint64_t factor;
 
 	while (next_word(&rest, &word)) {
-		if (row == 0 && kp_span_is(word, "x"))
+		if (row == 0 && out->n_factors[0] && kp_span_is(word, "x"))
 			row = 1;
 		else if (number(word, &factor) &&
 			 out->n_factors[row] < KERNEL_NAME_FACTORS_MAX)
