@@ -172,6 +172,15 @@ static kpack_error_t add_key(const struct library *self, const struct library_qu
 			       (const char *)name.data);
 }
 
+/*
+ * A file that every GPU's library opens by this name stays one for all GPUs, also where a
+ * build has the code of only one: builds that differ in it must meet.
+ */
+static bool is_for_all(const char *role)
+{
+	return strcmp(role, "transform") == 0;
+}
+
 kpack_error_t tensile_check(const struct library *self, const struct library_question *q,
 			    bool *mine, struct library_object *out,
 			    struct kpackx_error *why)
@@ -188,6 +197,8 @@ kpack_error_t tensile_check(const struct library *self, const struct library_que
 	out->role = place.name.role;
 	KP_TRY(name_arch(q->path, &place, named, out, why));
 	KP_TRY(arch_decide(q, named, out, why));
+	if (!*named && is_for_all(out->role))
+		out->n_arches = 0;
 	add_facts(q, &place, out);
 	if (is_drawn(row(self), q, &place))
 		return add_key(self, q, &place, out, why);
