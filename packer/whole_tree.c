@@ -56,6 +56,13 @@ static kpack_error_t add_file(struct whole_tree *t, const FTSENT *e, size_t skip
 	return file_tree_add(&t->files, &item, why);
 }
 
+/* Archives at the root are looked into instead. */
+static bool is_archive(const FTSENT *e)
+{
+	return e->fts_level == 1 && e->fts_namelen > 6 &&
+	       strcmp(e->fts_name + e->fts_namelen - 6, ".kpack") == 0;
+}
+
 /* Is it one of the directories that are not of the tree itself? */
 static bool is_special(const FTSENT *e, bool mounted)
 {
@@ -72,7 +79,7 @@ static kpack_error_t visit(struct whole_tree *t, FTS *fts, FTSENT *e, size_t ski
 			fts_set(fts, e, FTS_SKIP);
 		return KPACK_SUCCESS;
 	case FTS_F:
-		return add_file(t, e, skip, why);
+		return is_archive(e) ? KPACK_SUCCESS : add_file(t, e, skip, why);
 	case FTS_DNR:
 	case FTS_ERR:
 	case FTS_NS:
