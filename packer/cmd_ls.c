@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include "archives.h"
 #include "command.h"
+#include "json.h"
+#include "limits.h"
 #include "report.h"
 
 enum { OPT_LONG, OPT_ARCH, OPT_JSON };
@@ -48,18 +50,37 @@ static void print_line(const struct ls *ls, const struct kp_entry_info *info,
 }
 
 #if KP_WITH_JSON
-static void print_object(struct ls *ls, const char *archive,
+/* All of an entry's metadata; null: it has none, or none that is whole. */
+static json_t *json_metadata(struct kp_span map)
+{
+	struct kp_mp c = kp_mp_over(map);
+	struct kp_span text;
+	json_t *value = NULL;
+	struct kp_json j;
+
+	kp_json_init(&j, KP_JSON_MAX);
+	if (map.size)
+		kp_json_value(&j, &c);
+	if (map.size && !kp_json_finish(&j, &text, NULL))
+		value = json_loadb((const char *)text.data, text.size, 0, NULL);
+	kp_json_fini(&j);
+	return value ? value : json_null();
+}
+
+static void print_object(struct ls *ls, const struct kpack_archive *a, size_t entry,
 			 const struct kp_entry_info *info, const struct kp_meta *meta)
 {
 	report_array_add(
 		&ls->array,
-		json_pack("{so so so so sI sI sI so}", "archive",
-			  report_json_text(archive), "key", report_json_span(info->key),
-			  "arch", report_json_span(info->arch), "type",
+		json_pack("{so so so so sI sI sI so so}", "archive",
+			  report_json_text(kp_archive_path(a)), "key",
+			  report_json_span(info->key), "arch",
+			  report_json_span(info->arch), "type",
 			  report_json_span(info->type), "ordinal",
 			  (json_int_t)info->ordinal, "size", (json_int_t)info->size,
 			  "compressed_size", (json_int_t)info->stored, "path",
-			  meta->path.size ? report_json_span(meta->path) : json_null()));
+			  meta->path.size ? report_json_span(meta->path) : json_null(),
+			  "metadata", json_metadata(kp_archive_meta_raw(a, entry))));
 }
 #endif
 
@@ -75,7 +96,7 @@ static void list_entry(struct ls *ls, const struct kpack_archive *a, size_t entr
 		kp_archive_meta(a, entry, &meta);
 #if KP_WITH_JSON
 	if (ls->json) {
-		print_object(ls, kp_archive_path(a), &info, &meta);
+		print_object(ls, a, entry, &info, &meta);
 		return;
 	}
 #endif

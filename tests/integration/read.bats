@@ -76,7 +76,7 @@ setup() {
 	assert [r["archive"] for r in rows] == [sys.argv[1] + "/mixed.kpack"] * 6 + [sys.argv[1] + "/none.kpack"] * 6
 	for row, line in zip(rows, open("got.text")):
 	    key, arch, size, kind, ordinal, stored, path = line.rstrip("\n").split("\t")
-	    assert set(row) == {"archive", "key", "arch", "type", "ordinal", "size", "compressed_size", "path"}
+	    assert set(row) == {"archive", "key", "arch", "type", "ordinal", "size", "compressed_size", "path", "metadata"}
 	    assert (row["key"], row["arch"], row["type"]) == (key, arch, kind)
 	    assert (row["size"], row["ordinal"], row["compressed_size"]) == (int(size), int(ordinal), int(stored))
 	    assert row["path"] == (None if path == "-" else path)
