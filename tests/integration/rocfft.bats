@@ -172,6 +172,26 @@ DB=lib/rocfft/rocfft_kernel_cache.db
 	diff -r in out -x .kpack
 }
 
+@test "a small database whose pages would never end is a fault" {
+	makes <<-'END'
+	import struct
+	path = "in/lib/rocfft/rocfft_kernel_cache.db"
+	cache(path, *(row(code=b"", time=i, hip=i) for i in range(2000)),
+	      schema="CREATE TABLE cache_v1 (kernel_name, arch, hip_version, generator_sum, code, timestamp)")
+	db = sqlite3.connect(path)
+	root, = db.execute("SELECT rootpage FROM sqlite_master").fetchone()
+	data = bytearray(open(path, "rb").read())
+	chain = [root] + [p for p in range(2, 12) if p != root]
+	for page, child in zip(chain, chain[1:]):  # 400 cells, each pointing to the next page
+	    cells = b"".join(struct.pack(">IB", child, 1) for i in range(400))
+	    at = struct.pack(">400H", *range(4096 - len(cells), 4096, 5))
+	    head = struct.pack(">BHHHBI", 5, 0, 400, 4096 - len(cells), 0, child) + at
+	    data[4096 * (page - 1):4096 * page] = head.ljust(4096 - len(cells), b"\0") + cells
+	open(path, "wb").write(data)
+	END
+	fails "$DB: SQLite: reading it takes more steps than " -q in out
+}
+
 @test "--split-rocfft: a valid database for each GPU with its rows and the same schema" {
 	makes <<-'END'
 	import random
