@@ -225,12 +225,12 @@ static bool note(struct reader *r, struct kp_span gpu, const struct solution *s)
 	return true;
 }
 
-/* The processors of its predicate are its own: they are no rows of the library. */
+/* What stands in its predicate is its own: it is no part of the library. */
 static bool read_solution(struct reader *r)
 {
 	struct tensile_index *x = r->out;
 	struct solution s = {0};
-	size_t gpus = x->n_gpus;
+	size_t gpus = x->n_gpus, placeholders = x->n_placeholders;
 	uint32_t pairs = 0;
 
 	for (kp_mp_map(&r->m, &pairs); pairs && !r->m.fault; pairs--)
@@ -242,6 +242,7 @@ static bool read_solution(struct reader *r)
 	for (size_t i = gpus; i < x->n_gpus && !r->m.fault; i++)
 		note(r, x->gpus[i], &s);
 	x->n_gpus = gpus;
+	x->n_placeholders = placeholders;
 	x->n_solutions++;
 	return !r->m.fault;
 }
