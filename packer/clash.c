@@ -6,6 +6,7 @@
 #include <xxhash.h>
 #include "file.h"
 #include "memory.h"
+#include "plan_drop.h"
 #include "report.h"
 #include "view.h"
 
@@ -360,7 +361,7 @@ static kpack_error_t compare_archive(struct clash *c, const char *path,
 	return err;
 }
 
-static kpack_error_t compare_archives(struct clash *c, struct kpackx_error *why)
+kpack_error_t clash_archives(struct clash *c, struct kpackx_error *why)
 {
 	kpack_error_t err = KPACK_SUCCESS;
 	char **paths = NULL;
@@ -379,12 +380,14 @@ static kpack_error_t compare_archives(struct clash *c, struct kpackx_error *why)
 
 /* --- all together -------------------------------------------------------------------- */
 
-/* Nobody asks the plan for its names any more. */
-static void drop_objects(const struct clash *c)
+static kpack_error_t drop_objects(const struct clash *c, struct kpackx_error *why)
 {
 	struct plan *plan = c->run->plan;
-	size_t kept = 0;
+	bool *drop = calloc(plan->n_objects + 1, 1);
+	kpack_error_t err;
 
+	if (!drop)
+		return kp_fail_memory(why, plan->n_objects, "objects");
 	for (size_t i = 0; i < plan->n_objects; i++) {
 		const struct plan_object *o = &plan->objects[i];
 		const struct input *in = o->input;
@@ -392,15 +395,14 @@ static void drop_objects(const struct clash *c)
 		const struct clash_file *f =
 			path ? clash_find(c, kp_span_str(path)) : NULL;
 
-		if (f && f->dropped)
-			plan->bytes -= f->size;
-		else
-			plan->objects[kept++] = *o;
+		drop[i] = f && f->dropped;
 	}
-	plan->n_objects = kept;
+	err = plan_drop(plan, drop, why);
+	free(drop);
+	return err;
 }
 
-static kpack_error_t compare(struct clash *c, struct kpackx_error *why)
+static kpack_error_t compare(struct clash *c, clash_side *side, struct kpackx_error *why)
 {
 	bool plain = c->run->args->databases == DATABASES_PLAIN;
 
@@ -408,23 +410,21 @@ static kpack_error_t compare(struct clash *c, struct kpackx_error *why)
 	if (c->n_files == 0)
 		return KPACK_SUCCESS;
 	qsort(c->files, c->n_files, sizeof(*c->files), by_path);
-	KP_TRY(compare_archives(c, why));
-	if (c->run->args->mode == PACK_TREE)
-		KP_TRY(clash_with_tree(c, why));
+	KP_TRY(side(c, why));
 	if (c->n_told > TOLD_MAX)
 		report_error(NULL, "and %zu files more have other bytes there",
 			     c->n_told - TOLD_MAX);
 	if (c->n_faults)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "nothing was packed because of the faults above");
-	drop_objects(c);
-	return KPACK_SUCCESS;
+	return drop_objects(c, why);
 }
 
-kpack_error_t clash_check(const struct clash_run *run, struct kpackx_error *why)
+kpack_error_t clash_check(const struct clash_run *run, clash_side *side,
+			  struct kpackx_error *why)
 {
 	struct clash c = {.run = run};
-	kpack_error_t err = compare(&c, why);
+	kpack_error_t err = compare(&c, side, why);
 
 	for (size_t i = 0; i < c.n_files; i++)
 		free(c.files[i].path);

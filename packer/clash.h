@@ -10,7 +10,7 @@
 #include "pack_args.h"
 #include "plan.h"
 
-/* A run whose archives are open and not begun. */
+/* A run that has written nothing yet. */
 struct clash_run {
 	const struct pack_args *args;
 	const struct scan *scan;
@@ -38,14 +38,19 @@ struct clash {
 	size_t n_told, n_faults;
 };
 
+/* Compare all files with those of the other side, and tell. */
+typedef kpack_error_t clash_side(struct clash *c, struct kpackx_error *why);
+clash_side clash_archives; /* archives that are there: kept from other runs */
+clash_side clash_tree;     /* files of the output */
+
 /*
- * Compare the run's files with every archive and file that is there.  The file of one GPU replaces
- * that in its group's archive, being built anew; all else that differs is told as a fault, or,
- * with a preference, as a note.  What is there being preferred, PLAN does not store ours, and
- * its outcome is set.
+ * The file of one GPU replaces that in its group's archive, or in the tree, being built anew;
+ * all else that differs is told as a fault, or, with a preference, as a note.  What is there
+ * being preferred, PLAN does not store ours, and its outcome is set.
  * INVALID_ARGUMENT: there were faults.
  */
-kpack_error_t clash_check(const struct clash_run *run, struct kpackx_error *why);
+kpack_error_t clash_check(const struct clash_run *run, clash_side *side,
+			  struct kpackx_error *why);
 
 /* For its parts: */
 
@@ -60,7 +65,4 @@ struct clash_other {
 };
 kpack_error_t clash_tell(struct clash *c, struct clash_file *file,
 			 const struct clash_other *other, struct kpackx_error *why);
-/* Compare with the files that stand in the output. */
-kpack_error_t clash_with_tree(struct clash *c, struct kpackx_error *why);
-
 #endif

@@ -155,7 +155,7 @@ static kpack_error_t tell_different(struct clash *c, const struct sides *s,
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t clash_with_tree(struct clash *c, struct kpackx_error *why)
+kpack_error_t clash_tree(struct clash *c, struct kpackx_error *why)
 {
 	const struct library_set *set = &c->run->args->libraries;
 	struct sides s = {0};

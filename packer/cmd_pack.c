@@ -119,7 +119,8 @@ static bool has_leftovers(const struct pack *p)
 	return false;
 }
 
-static kpack_error_t check_clashes(struct pack *p, struct kpackx_error *why)
+static kpack_error_t check_clashes(struct pack *p, clash_side *side,
+				   struct kpackx_error *why)
 {
 	const struct clash_run run = {
 		.args = &p->args,
@@ -129,17 +130,19 @@ static kpack_error_t check_clashes(struct pack *p, struct kpackx_error *why)
 		.archives = p->archives,
 	};
 
-	return clash_check(&run, why);
+	return clash_check(&run, side, why);
 }
 
 /* The set stays open while binaries are converted: it keeps other runs away. */
 static kpack_error_t write_archives(struct pack *p, struct kpackx_error *why)
 {
+	if (p->args.mode == PACK_TREE)
+		KP_TRY(check_clashes(p, clash_tree, why));
 	if (p->plan.n_objects == 0 && !p->inherit && !has_leftovers(p))
-		return check_clashes(p, why);
+		return check_clashes(p, clash_archives, why);
 	KP_TRY(make_dirs(p, why));
 	KP_TRY(open_set(p, why));
-	KP_TRY(check_clashes(p, why));
+	KP_TRY(check_clashes(p, clash_archives, why));
 	return store(p, why);
 }
 

@@ -77,10 +77,38 @@ static kpack_error_t add_archives(const struct mount_tree *tree, struct mounts *
 
 /* --- what is there ------------------------------------------------------------------- */
 
-static kpack_error_t add_there(FTS *fts, FTSENT *e, size_t skip, struct mounts *m,
-			       struct kpackx_error *why)
+/* First entry of SCAN that is not before PATH and NEXT behind it. */
+static size_t lower_bound(const struct scan *scan, const char *path, char next)
+{
+	size_t low = 0, high = scan->n_entries, n = strlen(path);
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		const char *other = scan->entries[mid].relative;
+		int c = strncmp(other, path, n);
+
+		if (c < 0 || (c == 0 && (unsigned char)other[n] < (unsigned char)next))
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/* A directory that lost its files may be covered; one that was empty has to be seen. */
+static bool had_files(const struct scan *scan, const char *dir)
+{
+	size_t n = strlen(dir), at = lower_bound(scan, dir, '/');
+
+	return at < scan->n_entries && strncmp(scan->entries[at].relative, dir, n) == 0 &&
+	       scan->entries[at].relative[n] == '/';
+}
+
+static kpack_error_t add_there(const struct mount_tree *tree, FTS *fts, FTSENT *e,
+			       size_t skip, struct mounts *m, struct kpackx_error *why)
 {
 	const char *path = e->fts_path + skip;
+	bool open;
 
 	if (e->fts_level == FTS_ROOTLEVEL || e->fts_info == FTS_DP)
 		return KPACK_SUCCESS;
@@ -90,12 +118,12 @@ static kpack_error_t add_there(FTS *fts, FTSENT *e, size_t skip, struct mounts *
 	}
 	while (*path == '/')
 		path++;
-	return mounts_add(m, path, e->fts_info == FTS_D ? MOUNTS_DIRECTORY : MOUNTS_KEPT,
-			  why);
+	open = e->fts_info == FTS_D && had_files(tree->scan, path);
+	return mounts_add(m, path, open ? MOUNTS_DIRECTORY : MOUNTS_KEPT, why);
 }
 
-static kpack_error_t add_tree(const char *root, struct mounts *m,
-			      struct kpackx_error *why)
+static kpack_error_t add_tree(const struct mount_tree *tree, const char *root,
+			      struct mounts *m, struct kpackx_error *why)
 {
 	char *const roots[] = {(char *)root, NULL};
 	FTS *fts = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_NOSTAT, NULL);
@@ -105,45 +133,11 @@ static kpack_error_t add_tree(const char *root, struct mounts *m,
 	if (!fts)
 		return kp_fail_errno(why, errno, "%s: cannot walk it", root);
 	while (!err && (errno = 0, e = fts_read(fts)))
-		err = add_there(fts, e, strlen(root), m, why);
+		err = add_there(tree, fts, e, strlen(root), m, why);
 	if (!err && errno)
 		err = kp_fail_errno(why, errno, "%s: cannot walk it", root);
 	fts_close(fts);
 	return err;
-}
-
-/* Does anything in the scan stand below the directory DIR? */
-static bool has_below(const struct scan *scan, const struct scan_entry *dir)
-{
-	size_t n = strlen(dir->relative), low = (size_t)(dir - scan->entries) + 1;
-	size_t high = scan->n_entries;
-
-	/* what follows it may be "dir-x" and "dir.x" before "dir/x" */
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		const char *path = scan->entries[mid].relative;
-		int c = strncmp(path, dir->relative, n);
-
-		if (c < 0 || (c == 0 && (unsigned char)path[n] < '/'))
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < scan->n_entries &&
-	       strncmp(scan->entries[low].relative, dir->relative, n) == 0 &&
-	       scan->entries[low].relative[n] == '/';
-}
-
-static kpack_error_t add_empty(const struct scan *scan, struct mounts *m,
-			       struct kpackx_error *why)
-{
-	for (size_t i = 0; i < scan->n_entries; i++) {
-		const struct scan_entry *e = &scan->entries[i];
-
-		if (S_ISDIR(e->mode) && !scan_in_archives(e) && !has_below(scan, e))
-			KP_TRY(mounts_add(m, e->relative, MOUNTS_KEPT, why));
-	}
-	return KPACK_SUCCESS;
 }
 
 /* --- together ------------------------------------------------------------------------ */
@@ -154,8 +148,7 @@ static kpack_error_t decide(const struct mount_tree *tree, const char *root,
 	KP_TRY(add_archives(tree, m, why));
 	if (m->n_paths == 0)
 		return KPACK_SUCCESS;
-	KP_TRY(add_tree(root, m, why));
-	KP_TRY(add_empty(tree->scan, m, why));
+	KP_TRY(add_tree(tree, root, m, why));
 	return mounts_decide(m, why);
 }
 

@@ -427,6 +427,9 @@ static bool put_overlays(FILE *out, const struct mounts *m,
 	fputs("mkdir -p", out);
 	ok = put_word(out, mount, "");
 	fputs(" && kpackfs", out);
+	/* the directory toc/ of the mount is none of the tree's */
+	if (has_text(m->overlays, m->n_overlays, "") && !*names->prefix)
+		fputs(" -o subdir=.", out);
 	ok = ok && put_word(out, names->archives, "") && put_word(out, mount, "");
 	for (size_t i = 0; ok && i < m->n_overlays; i++) {
 		fputs(" && ", out);

@@ -106,8 +106,12 @@ static void test_beside_others(void **state)
 	      "mount -t overlay overlay -o ro,lowerdir=/o/b:/run/kpackfs/g/b /o/b");
 	/* at the root, it covers all */
 	gives(PATHS("+ck.so", "b/", "b/c", "+b/y", "d/", "+d/x"), "",
-	      "mkdir -p /run/kpackfs/g && kpackfs /o/.kpack /run/kpackfs/g && "
+	      "mkdir -p /run/kpackfs/g && kpackfs -o subdir=. /o/.kpack /run/kpackfs/g "
+	      "&& "
 	      "mount -t overlay overlay -o ro,lowerdir=/o:/run/kpackfs/g /o");
+	gives(PATHS("+ck.so", "b"), "p",
+	      "mkdir -p /run/kpackfs/g && kpackfs /o/.kpack /run/kpackfs/g && "
+	      "mount -t overlay overlay -o ro,lowerdir=/o:/run/kpackfs/g/p /o");
 }
 
 static void test_empty_directories(void **state)
