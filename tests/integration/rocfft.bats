@@ -242,6 +242,7 @@ DB=lib/rocfft/rocfft_kernel_cache.db
 	assert total == old.execute("SELECT count(*) FROM cache_v1").fetchone()[0] > 100
 	END
 	facts lib/rocfft/rocfft_kernel_cache_gfx1100.db gfx1100 | grep -q '"rows": {"gfx1100": '
+	[ "$(readkpack toc out/.kpack/in_gfx90a.kpack | grep -cE '"mode": (493|33261)')" -eq 1 ]
 	# the same again, from other places and other memory
 	mkdir -p tmp/elsewhere
 	mv out first
