@@ -9,6 +9,7 @@
 #include "copy.h"
 #include "databases.h"
 #include "mount_line.h"
+#include "pack_check.h"
 #include "pack_report.h"
 #include "report.h"
 #include "resume.h"
@@ -300,9 +301,13 @@ static int run(struct pack *p)
 {
 	struct kpackx_error why = {0};
 	size_t faults = 0;
+	int status;
 
 	if (!p->args.quiet)
 		pack_report_notes(&p->args, &p->scan);
+	status = pack_check(&p->args, &p->scan);
+	if (status)
+		return status;
 	if (prepare(p, &faults, &why))
 		return fail(&why);
 	if (nothing_to_do(p, faults))

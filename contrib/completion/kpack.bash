@@ -28,7 +28,8 @@ _kpack_options() # COMMAND
 {
 	case $1 in
 	pack) echo --archives-only --in-place --keep-device-code --group --key-prefix --arch \
-		--family --scheme --level --chunk --volume-size --jobs --force --json --quiet \
+		--family --scheme --level --chunk --volume-size --databases --libraries \
+		--library-rules --split-rocfft --rows --check --prefer --jobs --force --json --quiet \
 		--input --output --group-name --gfx-arch-family --gfx-arches --help ;;
 	mark) echo --help ;;
 	mark-show) echo --json --help ;;
@@ -41,7 +42,7 @@ _kpack_options() # COMMAND
 	cat) echo --output --help ;;
 	extract) echo --arch --directory --force --help ;;
 	info) echo --json --help ;;
-	verify) echo --jobs --quiet --help ;;
+	verify) echo --jobs --quiet --tree --libraries --library-rules --help ;;
 	inspect) echo --json --help ;;
 	global) echo --help --version ;;
 	esac
@@ -84,6 +85,10 @@ _kpack()
 	else
 		case $prev in
 		--scheme) words='none zstd-per-kernel' ;;
+		--databases) words='packed plain both' ;;
+		--libraries) words='rocblas hipblaslt hipsparselt aotriton rocfft miopen composablekernel
+			hipkernelprovider aiter hotswap_cache none' ;;
+		--prefer) words='input output' ;;
 		# the keys, then the architectures, of the archive on the line
 		*)
 			if [[ $command == cat && $COMP_CWORD -gt $first && -f ${COMP_WORDS[first]} ]]; then
