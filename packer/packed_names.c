@@ -42,7 +42,8 @@ static bool walk(struct reader *r, bool wanted, unsigned depth)
 		bool mine = !r->key;
 
 		if (type == KP_MP_MAP && kp_mp_peek(&r->m) == KP_MP_STR) {
-			kp_mp_str(&r->m, &name);
+			if (!kp_mp_str(&r->m, &name))
+				return false;
 			mine = mine || kp_span_is(name, r->key);
 		} else if (type == KP_MP_MAP) {
 			kp_mp_skip(&r->m);

@@ -89,7 +89,8 @@ static bool walk_pair(struct reader *r, struct node *n, unsigned depth)
 	/* keys of a ProblemMap may be numbers */
 	if (kp_mp_peek(&r->m) != KP_MP_STR)
 		return kp_mp_skip(&r->m) && walk(r, depth + 1);
-	kp_mp_str(&r->m, &key);
+	if (!kp_mp_str(&r->m, &key))
+		return false;
 	text = kp_mp_peek(&r->m) == KP_MP_STR;
 	if (text && kp_span_is(key, "type"))
 		return kp_mp_str(&r->m, &n->type);
@@ -181,7 +182,8 @@ static bool read_solution_pair(struct reader *r, struct solution *s)
 
 	if (kp_mp_peek(&r->m) != KP_MP_STR)
 		return kp_mp_skip(&r->m) && kp_mp_skip(&r->m);
-	kp_mp_str(&r->m, &key);
+	if (!kp_mp_str(&r->m, &key))
+		return false;
 	if (kp_span_is(key, "name") && kp_mp_peek(&r->m) == KP_MP_STR)
 		return kp_mp_str(&r->m, &s->name);
 	if (kp_span_is(key, "hardwarePredicate"))
@@ -302,7 +304,8 @@ static bool read_field(struct reader *r)
 
 	if (kp_mp_peek(&r->m) != KP_MP_STR)
 		return kp_mp_skip(&r->m) && kp_mp_skip(&r->m);
-	kp_mp_str(&r->m, &key);
+	if (!kp_mp_str(&r->m, &key))
+		return false;
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
 		if (!kp_span_is(key, fields[i].name))
 			continue;

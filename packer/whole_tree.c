@@ -260,7 +260,8 @@ static struct kp_span meta_text(const struct file_tree_item *item, const char *n
 			kp_mp_skip(&m);
 			continue;
 		}
-		kp_mp_str(&m, &key);
+		if (!kp_mp_str(&m, &key))
+			break;
 		if (kp_span_is(key, name) && kp_mp_peek(&m) == KP_MP_STR)
 			kp_mp_str(&m, &text);
 		else

@@ -47,6 +47,7 @@ def indexes():
     yield "bad-blob", msgpack.packb({"solutions_blob": blob[:-1]})
     yield "bad-placeholder", msgpack.packb({"library": {"type": "Placeholder"}})
     yield "bad-deep", b"\x81\xa7library" + b"\x91" * 70
+    yield "bad-cut-key", b"\x81\xa7holder"
 
 
 def names():
@@ -55,6 +56,7 @@ def names():
     yield "good-mapping", msgpack.packb({0: "TensileLibrary_a", 1 << 18: "TensileLibrary_b"})
     yield "bad-array", msgpack.packb(["x"])
     yield "bad-deep", b"\x81\x00" + b"\x91" * 70
+    yield "bad-cut-key", b"\x81\xa7\x0e\xff\xff\xff\xff"
     yield "bad-count", b"\x81\xa7co_path\xdd\xff\xff\xff\xff"
 
 
