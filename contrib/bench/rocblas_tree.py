@@ -59,7 +59,8 @@ def library(rng, name, rows):
     node = tensile.matching(n, 0)
     node["rows"][0]["library"]["table"] = [
         {"key": [64 * rng.randrange(1, 140), 64 * rng.randrange(1, 140), 1, 16 << rng.randrange(9)],
-         "index": rng.randrange(n), "speed": rng.randrange(1, 4000) / 4} for _ in range(rows)]
+         "index": rng.randrange(n), "speed": rng.randrange(1, 4000) / 4}
+        for _ in range(rows)]
     return tensile.pack({"version": "4.40.0", "library": node,
                          "solutions": tensile.solutions(names, "SS", tensile.NN)})
 

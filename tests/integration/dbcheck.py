@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """What a packed tree of kernel databases must be, worked out without any of our code.
 
-dbcheck.py split TREE DB HOST     links of TREE's files: those of databases into DB, others to HOST
-dbcheck.py entries TREE ARCHIVES  do the archives say of each file of TREE what its path and bytes say?
+dbcheck.py split TREE DB HOST     links of TREE's files: of databases in DB, others in HOST
+dbcheck.py entries TREE ARCHIVES  do archives say of each file what its path and bytes say?
 dbcheck.py same TREE MOUNT        names, sizes, bytes, x bits: the same in both directions
 
 TREE is as mkdb.py makes it.  "toc" at the mount's root is not of the tree.
@@ -47,12 +47,6 @@ def elf_target(data):
     return target
 
 
-def bundle_target(data):
-    """The target of a bundle that has one, or None."""
-    ids = set(re.findall(rb"hipv4-amdgcn-amd-amdhsa--([\w:+-]+?)(?=[^\w:+-])", data[:512]))
-    return ids.pop().decode() if len(ids) == 1 else None
-
-
 def named_target(path):
     """What directory and name say, the directory first; a stepping's is the processor's."""
     for part in path.split("/"):
@@ -77,7 +71,7 @@ def tensile_role(name):
 
 def expect_tensile(path, data, found):
     library, rest = found.groups()
-    target = elf_target(data) or named_target(rest) or bundle_target(data)
+    target = elf_target(data) or named_target(rest)
     return library, tensile_role(os.path.basename(path)), [target or "generic"]
 
 
@@ -111,8 +105,10 @@ def expect_miopen(path, data, found):
 
 
 def expect_composable(path, data, found):
-    library, role = {"so": ("miopen", "library"), "a": ("composablekernel", "archive")}[found.group(2)]
-    return library, role, [found.group(1)]
+    arch, ending = found.groups()
+    if ending == "so":
+        return "miopen", "library", [arch]
+    return "composablekernel", "archive", [arch]
 
 
 def expect_provider(path, data, found):

@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: MIT
 """Make a tree of kernel databases as the libraries install them, the same each time.
 
-mkdb.py [--cache DIR] [--big] KIND DIR     make it in DIR, which must be empty or absent
-mkdb.py --list                             the kinds
+mkdb.py [--cache DIR] KIND DIR     make it in DIR, which must be empty or absent
+mkdb.py --list                     the kinds
 
   --cache DIR   where code objects are kept for the next time (DIR/../.objects)
-  --big         rocfft: a database of more than 100 MB
 
 Run it with /usr/bin/python3: Debian's msgpack is only there.
 """
@@ -31,6 +30,7 @@ KINDS = {
     "aotriton": aotriton.images,
     "aotriton-flatzip": aotriton.flatzip,
     "rocfft": sqlitedb.one,
+    "rocfft-big": lambda t: sqlitedb.one(t, 4400),  # more than 100 MB
     "rocfft-arch": sqlitedb.per_arch,
     "miopen": miopen.database,
     "provider": miopen.provider,
@@ -46,7 +46,6 @@ KINDS = {
 def main():
     p = argparse.ArgumentParser(usage=__doc__)
     p.add_argument("--cache")
-    p.add_argument("--big", action="store_true")
     p.add_argument("--list", action="store_true")
     p.add_argument("kind", nargs="?", choices=KINDS)
     p.add_argument("dir", nargs="?")
@@ -61,7 +60,7 @@ def main():
     cache = args.cache or os.path.join(os.path.abspath(args.dir), "..", ".objects")
     os.umask(0o022)
     os.makedirs(args.dir, exist_ok=True)
-    KINDS[args.kind](Tree(args.dir, Objects(cache), args.big))
+    KINDS[args.kind](Tree(args.dir, Objects(cache)))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,8 @@ def aks2(images):
     records, body = b"", b""
     size = sum(20 + len(n) for n in names)
     for name, (_, shared, threads, image) in zip(names, images):
-        records += struct.pack("<5I", shared, threads, size + len(body), len(image), len(name)) + name
+        records += struct.pack("<5I", shared, threads, size + len(body), len(image), len(name))
+        records += name
         body += image
     content = records + body
     # the directory's size: with it a reader finds the images

@@ -47,9 +47,8 @@ def rocfft(t, path, arches, rows):
     db.close()
 
 
-def one(t):
-    rocfft(t, "lib/rocfft/rocfft_kernel_cache.db", ("gfx90a", "gfx1100"),
-           5000 if t.big else 1500)
+def one(t, rows=1500):
+    rocfft(t, "lib/rocfft/rocfft_kernel_cache.db", ("gfx90a", "gfx1100"), rows)
     t.put("lib/rocfft/1.0.31/rocfft_rtc_helper", "#!/bin/sh\nexit 0\n", 0o755)
 
 

@@ -112,7 +112,7 @@ def hardware_row(predicate, placeholders):
 
 
 def parent(arch, stems, fallbacks=(), cus=()):
-    """The lazy library of ARCH.  STEMS, FALLBACKS: (operation, stem); CUS: (CUs, operation, stem)"""
+    """The lazy library of ARCH.  STEMS, FALLBACKS: (operation, stem); CUS: with CUs before"""
     rows = []
     for n, op, s in cus:
         rows.append(hardware_row({"type": "And", "value": [

@@ -4,8 +4,8 @@ import os
 
 
 class Tree:
-    def __init__(self, root, objects, big=False):
-        self.root, self.objects, self.big = root, objects, big
+    def __init__(self, root, objects):
+        self.root, self.objects = root, objects
 
     def path(self, name):
         path = os.path.join(self.root, name)
@@ -21,4 +21,4 @@ class Tree:
 
     def below(self, name):
         """The same, NAME being the root."""
-        return Tree(os.path.join(self.root, name), self.objects, self.big)
+        return Tree(os.path.join(self.root, name), self.objects)
