@@ -281,8 +281,9 @@ static int check_tree(const struct verify *v, int n, char **paths,
 		report_why(NULL, &why);
 	faults += tree.n_faults;
 	if (!err && !v->quiet)
-		printf("%zu files, %zu of kernel databases, %zu faults\n",
-		       tree.files.count, tree.n_databases, faults);
+		printf("%zu files, %zu of kernel databases, %zu fault%s\n",
+		       tree.files.count, tree.n_databases, faults,
+		       faults == 1 ? "" : "s");
 	whole_tree_close(&tree);
 	if (err == KPACK_ERROR_NOT_IMPLEMENTED && !faults)
 		return EXIT_USAGE;

@@ -43,6 +43,7 @@ int pack_check(const struct pack_args *args, const struct scan *scan)
 		return EXIT_USAGE;
 	if (faults)
 		report_error(args->input,
-			     "%zu faults of kernel databases: nothing is packed", faults);
+			     "%zu fault%s of kernel databases: nothing is packed", faults,
+			     faults == 1 ? "" : "s");
 	return err || faults ? EXIT_FAULT : EXIT_OK;
 }
