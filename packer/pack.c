@@ -271,10 +271,10 @@ static kpack_error_t make_metadata(const struct kp_image *img,
 	return kp_metadata_write(&meta, NULL, map, size, why);
 }
 
-/* The same of an object of a database, with all that is known about it. */
+/* The same of a key of an object of a database, with all that is known about it. */
 static kpack_error_t describe(const struct library_object *object,
-			      const struct archive_object *o, uint8_t **map, size_t *size,
-			      struct kpackx_error *why)
+			      const struct facts *more, const struct archive_object *o,
+			      uint8_t **map, size_t *size, struct kpackx_error *why)
 {
 	struct kp_meta meta = {.has_xxh3 = true, .chunk = o->content.chunk};
 	struct facts facts = {0};
@@ -287,7 +287,7 @@ static kpack_error_t describe(const struct library_object *object,
 		meta.mode = object->mode & 0777;
 	facts_string(&facts, "library", object->library);
 	facts_string(&facts, "role", object->role);
-	facts_join(&facts, &object->facts);
+	facts_join(&facts, more);
 	err = facts.no_memory
 		      ? kp_fail_memory(why, facts.size, "metadata")
 		      : kp_metadata_write(&meta,
@@ -343,28 +343,35 @@ static kpack_error_t name_object(struct packer *p, const struct plan_object *o,
 	return err;
 }
 
-/* The keys of an object of a database. */
-static kpack_error_t add_keys(struct packer *p, const struct plan_object *o,
-			      const struct packed *packed, struct kpackx_error *why)
+static kpack_error_t add_key(struct packer *p, const struct plan_object *o,
+			     const struct plan_key *key, const struct packed *packed,
+			     struct kpackx_error *why)
 {
-	const struct plan_key *keys = p->plan->keys + o->first_key;
 	struct kp_writer_entry entry = {
 		.type = kp_span_str(packed->type),
 		.ordinal = packed->object.ordinal,
 		.size = packed->object.content.size,
 	};
-	kpack_error_t err = KPACK_SUCCESS;
+	kpack_error_t err;
 	uint8_t *metadata;
 	size_t size;
 
-	KP_TRY(describe(&o->input->objects[o->image], &packed->object, &metadata, &size,
-			why));
+	KP_TRY(describe(&o->input->objects[o->image], key->facts, &packed->object,
+			&metadata, &size, why));
 	entry.metadata = (struct kp_span){metadata, size};
-	for (size_t i = 0; i < o->n_keys && !err; i++)
-		err = archive_set_entry(p->set, packed->object.place, keys[i].arch,
-					kp_span_str(keys[i].key), &entry, why);
+	err = archive_set_entry(p->set, packed->object.place, key->arch,
+				kp_span_str(key->key), &entry, why);
 	free(metadata);
 	return err;
+}
+
+/* The keys of an object of a database. */
+static kpack_error_t add_keys(struct packer *p, const struct plan_object *o,
+			      const struct packed *packed, struct kpackx_error *why)
+{
+	for (size_t i = o->first_key; i < o->first_key + o->n_keys; i++)
+		KP_TRY(add_key(p, o, &p->plan->keys[i], packed, why));
+	return KPACK_SUCCESS;
 }
 
 static void begin_binary(struct packer *p, struct plan_binary *b)

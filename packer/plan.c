@@ -248,14 +248,14 @@ static kpack_error_t add_containers(struct planner *p, struct input *in,
 /* --- one file of a database ---------------------------------------------------------- */
 
 static kpack_error_t add_key(struct planner *p, const char *key, const char *arch,
-			     struct kpackx_error *why)
+			     const struct facts *facts, struct kpackx_error *why)
 {
 	struct plan *plan = p->plan;
 
 	if (!kp_grow(&plan->keys, plan->n_keys, &p->keys_cap, sizeof(*plan->keys)))
 		return kp_fail_memory(why, plan->n_keys, "keys");
 	plan->keys[plan->n_keys++] =
-		(struct plan_key){key, arch, (uint32_t)plan->n_objects - 1};
+		(struct plan_key){key, arch, facts, (uint32_t)plan->n_objects - 1};
 	plan->objects[plan->n_objects - 1].n_keys++;
 	return KPACK_SUCCESS;
 }
@@ -271,9 +271,11 @@ static kpack_error_t add_keys(struct planner *p, const struct library_object *o,
 			      const char *arch, struct kpackx_error *why)
 {
 	if (o->path)
-		KP_TRY(add_key(p, o->path, arch, why));
+		KP_TRY(add_key(p, o->path, arch, &o->facts, why));
 	for (size_t i = 0; i < o->n_keys; i++)
-		KP_TRY(add_key(p, o->keys[i], arch, why));
+		KP_TRY(add_key(p, o->keys[i], arch,
+			       o->key_facts[i].count ? &o->key_facts[i] : &o->facts,
+			       why));
 	return KPACK_SUCCESS;
 }
 

@@ -21,6 +21,7 @@ struct plan_object {
 /* A key of an object of a database, for an architecture. */
 struct plan_key {
 	const char *key, *arch;
+	const struct facts *facts; /* what is said besides */
 	uint32_t object;
 };
 

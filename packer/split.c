@@ -35,12 +35,16 @@ static void store_nothing(struct input *in)
 static kpack_error_t split_one(struct input *in, bool databases, bool rows,
 			       struct cache_parts *parts, struct kpackx_error *why)
 {
+	size_t before;
+
 	if (rows)
 		KP_TRY(kernel_cache_rows(in->path, in->key, temporary(), parts, why));
 	if (!databases || !is_for_all(in))
 		return KPACK_SUCCESS;
+	before = parts->count;
 	KP_TRY(kernel_cache_split(in->path, in->key, temporary(), parts, why));
-	store_nothing(in);
+	if (parts->count > before) /* an empty one stays what it is */
+		store_nothing(in);
 	return KPACK_SUCCESS;
 }
 

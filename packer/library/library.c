@@ -7,11 +7,16 @@
 
 /* In the order in which they are asked. */
 static const struct library *const table[] = {
-	&library_rocblas,          &library_hipblaslt,
-	&library_hipsparselt,      &library_aotriton,
-	&library_rocfft,           &library_miopen,
-	&library_composablekernel, &library_hipkernelprovider,
-	&library_aiter,            &library_hotswap_cache,
+	&library_rocblas,
+	&library_hipblaslt,
+	&library_hipsparselt,
+	&library_aotriton,
+	&library_rocfft,
+	&library_miopen,
+	&library_composablekernel,
+	&library_hipkernelprovider,
+	&library_aiter,
+	&library_hotswap_cache,
 };
 #define TABLE_SIZE (sizeof(table) / sizeof(table[0]))
 
@@ -19,9 +24,12 @@ static const struct library *const table[] = {
 
 void library_object_fini(struct library_object *o)
 {
-	for (size_t i = 0; i < o->n_keys; i++)
+	for (size_t i = 0; i < o->n_keys; i++) {
 		free(o->keys[i]);
+		facts_fini(&o->key_facts[i]);
+	}
 	free(o->keys);
+	free(o->key_facts);
 	free(o->arches);
 	free(o->path);
 	free(o->warning);
@@ -54,19 +62,33 @@ kpack_error_t library_add_arch(struct library_object *o, const char *arch,
 kpack_error_t library_add_key(struct library_object *o, struct kpackx_error *why,
 			      const char *fmt, ...)
 {
+	struct facts *facts =
+		realloc(o->key_facts, (o->n_keys + 1) * sizeof(*o->key_facts));
 	char **bigger = realloc(o->keys, (o->n_keys + 1) * sizeof(char *));
 	va_list args;
 	int n;
 
-	if (!bigger)
+	o->key_facts = facts ? facts : o->key_facts;
+	o->keys = bigger ? bigger : o->keys;
+	if (!facts || !bigger)
 		return kp_fail_memory(why, sizeof(char *), "a key");
-	o->keys = bigger;
 	va_start(args, fmt);
 	n = vasprintf(&bigger[o->n_keys], fmt, args);
 	va_end(args);
 	if (n < 0)
 		return kp_fail_memory(why, strlen(fmt), "a key");
-	o->n_keys++;
+	facts[o->n_keys++] = (struct facts){0};
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t library_key_facts(struct library_object *o, struct facts *facts,
+				struct kpackx_error *why)
+{
+	if (facts->no_memory)
+		return kp_fail_memory(why, facts->size, "metadata");
+	facts_fini(&o->key_facts[o->n_keys - 1]);
+	o->key_facts[o->n_keys - 1] = *facts;
+	*facts = (struct facts){0};
 	return KPACK_SUCCESS;
 }
 

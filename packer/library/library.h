@@ -33,6 +33,8 @@ struct library_object {
 	char *path; /* of the file, also in the mount; NULL: not a file of the mount */
 	char **keys; /* more keys of the same bytes (the paper's); without a path the only */
 	size_t n_keys;
+	/* Per key: what is said of it instead of FACTS, when that is anything. */
+	struct facts *key_facts;
 	mode_t mode;
 	bool at_random; /* read at random by its loader: stored in chunks */
 	struct facts facts;
@@ -46,6 +48,9 @@ kpack_error_t library_add_arch(struct library_object *o, const char *arch,
 			       struct kpackx_error *why); /* canonical; twice is once */
 kpack_error_t library_add_key(struct library_object *o, struct kpackx_error *why,
 			      const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* Let FACTS, which become O's, be those of the key that was added last. */
+kpack_error_t library_key_facts(struct library_object *o, struct facts *facts,
+				struct kpackx_error *why);
 kpack_error_t library_warn(struct library_object *o, struct kpackx_error *why,
 			   const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 

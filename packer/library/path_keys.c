@@ -314,11 +314,21 @@ static bool agrees(const struct library_object *o, const char *arch)
 	return false;
 }
 
+/* BASE: what was known of the file before any row. */
 static kpack_error_t add_key(struct library_object *o, const struct row *row,
-			     struct kpackx_error *why)
+			     const struct facts *base, struct kpackx_error *why)
 {
-	KP_TRY(row->n ? library_add_key(o, why, "%s#%zu", row->key, row->n)
-		      : library_add_key(o, why, "%s", row->key));
+	struct facts facts = facts_copy(base);
+	kpack_error_t err;
+
+	add_new(&facts, &row->facts);
+	err = row->n ? library_add_key(o, why, "%s#%zu", row->key, row->n)
+		     : library_add_key(o, why, "%s", row->key);
+	if (!err)
+		err = library_key_facts(o, &facts, why);
+	facts_fini(&facts);
+	if (err)
+		return err;
 	if (o->warning || agrees(o, row->arch))
 		return KPACK_SUCCESS;
 	return library_warn(o, why, "it is for %s, but %s says %s", o->arches[0],
@@ -330,16 +340,21 @@ static kpack_error_t add_file(struct keys *k, struct row *rows, size_t n,
 			      struct kpackx_error *why)
 {
 	struct library_object *o = k->found->objects[rows[0].file];
+	struct facts base;
+	kpack_error_t err = KPACK_SUCCESS;
 
 	if (!o)
 		KP_TRY(try_claim(k, &rows[0], n, &o, why));
 	if (!o)
 		return KPACK_SUCCESS;
-	for (size_t i = 0; i < n; i++) {
-		KP_TRY(add_key(o, &rows[i], why));
-		if (i)
-			keep_common(&rows[0].facts, &rows[i].facts);
-	}
+	base = facts_copy(&o->facts);
+	for (size_t i = 0; i < n && !err; i++)
+		err = add_key(o, &rows[i], &base, why);
+	facts_fini(&base);
+	if (err)
+		return err;
+	for (size_t i = 1; i < n; i++)
+		keep_common(&rows[0].facts, &rows[i].facts);
 	add_new(&o->facts, &rows[0].facts);
 	if (o->facts.no_memory || rows[0].facts.no_memory)
 		return kp_fail_memory(why, rows[0].facts.size, "metadata");

@@ -7,8 +7,8 @@
 
 /*
  * For each row of the databases that are SELF's: the code object gets the key
- * fft/<arch>/<length>/<precision>/kernel, and what the row says as metadata as far as all rows that
- * name it agree.  Later rows of the same arch, length and precision are kernel#1, kernel#2 ...,
+ * fft/<arch>/<length>/<precision>/kernel with what the row says as metadata; the file's path has what
+ * all rows that name it agree on.  Later rows of the same arch, length and precision are kernel#1, kernel#2 ...,
  * in order of databases and rows.  A code object that is nobody's becomes SELF's.
  * What cannot be done is the database's warning.  OUT_OF_MEMORY, and IO_ERROR.
  */

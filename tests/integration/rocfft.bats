@@ -371,8 +371,9 @@ DB=lib/rocfft/rocfft_kernel_cache.db
 	bytes lib/rocfft/kernels.db generic | cmp - in/lib/rocfft/kernels.db
 	[ "$(facts fft/gfx1100/1024/single/kernel gfx1100)" = '{"batch": 1, "factors": [2, 2, 16, 16], "length": 1024, "precision": "single", "role": "kernel"}' ]
 	[ "$(facts fft/gfx90a/64x64/double/kernel gfx90a)" = '{"length": "64x64", "precision": "double", "role": "kernel"}' ]
-	# what two rows say differently is not said of the one code object
-	[ "$(facts fft/gfx1100/4096/half/kernel gfx1100)" = '{"batch": 1, "role": "kernel"}' ]
+	# a key says what its row says, the path what all rows of the one code object agree on
+	[ "$(facts fft/gfx1100/4096/half/kernel gfx1100)" = '{"batch": 1, "factors": [2, 2048], "length": 4096, "precision": "half", "role": "kernel"}' ]
+	[ "$(facts share/d.co gfx1100)" = '{"batch": 1, "role": "kernel"}' ]
 	[ -e out/bin/tool ] && [ -e out/share/unnamed.co ]
 }
 
