@@ -271,7 +271,7 @@ make_tree() { # DIR
 	        assert f["size_after"] == os.path.getsize("out/" + f["path"])
 	        before += f["size_before"]
 	        after += f["size_after"]
-	assert r["summary"] == dict(files=16, converted=3, bytes_before=before, bytes_after=after)
+	assert r["summary"] == dict(files=16, converted=3, packed=0, bytes_before=before, bytes_after=after)
 	assert r["archives"] == sorted(os.listdir("out/.kpack")) and r["group"] == "in"
 	assert r["output"] == "out" and {a["arch"] for a in r["arches"]} >= {"gfx1030"}
 	open("line", "w").write("16 files, 3 converted, %d -> %d bytes\n" % (before, after))
