@@ -103,7 +103,8 @@ char *closure_beside(const char *path, struct kp_span name, const char *ending)
 		memcpy(out, path, n - 1);
 		out[n - 1] = '/';
 	}
-	memcpy(out + n, name.data, name.size);
+	if (name.size)
+		memcpy(out + n, name.data, name.size);
 	memcpy(out + n + name.size, ending, end + 1);
 	return out;
 }
@@ -117,7 +118,7 @@ kpack_error_t closure_find(const struct closure *c, const char *path, struct kp_
 
 	if (!wanted)
 		return kp_fail_memory(why, name.size, "a path");
-	*found = !memchr(name.data, 0, name.size) &&
+	*found = !(name.size && memchr(name.data, 0, name.size)) &&
 		 file_tree_find(c->tree, kp_span_str(wanted), file ? file : &ignored);
 	free(wanted);
 	return KPACK_SUCCESS;

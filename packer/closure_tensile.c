@@ -376,20 +376,47 @@ static kpack_error_t check_rows(struct closure *c, const struct parent *p,
 			   p->gpu, gpu);
 }
 
-static kpack_error_t check_rest(struct closure *c, const struct parent *p,
-				struct kpackx_error *why)
+/* Solutions for nobody knows whom: there must be some code. */
+static kpack_error_t check_any_code(struct closure *c, const struct parent *p,
+				    struct kpackx_error *why)
+{
+	unsigned here = code_places_get(&c->places, path_directory(p->path), "");
+
+	if (p->index.n_solutions == 0 || (here & (PLACE_CO | PLACE_HSACO)))
+		return KPACK_SUCCESS;
+	return closure_add(c, why, p->path,
+			   "needs code objects like TensileLibrary_<gpu>.co: "
+			   "none is beside it");
+}
+
+/* A library that is named after no GPU: those that its rows or its solutions name. */
+static kpack_error_t check_named(struct closure *c, const struct parent *p,
+				 struct kpackx_error *why)
 {
 	char gpu[KP_TARGET_TEXT_MAX];
+	bool any = p->index.n_gpus > 0;
 
-	if (p->gpu[0]) {
-		KP_TRY(check_rows(c, p, why));
-		return check_gpu(c, p, p->gpu, why);
-	}
 	for (size_t i = 0; i < p->index.n_gpus; i++) {
 		row_gpu(p->index.gpus[i], gpu);
 		KP_TRY(check_gpu(c, p, gpu, why));
 	}
-	return KPACK_SUCCESS;
+	for (size_t i = 0; i < p->index.n_kernels; i++) {
+		if (p->index.kernels[i].gpu.size == 0)
+			continue;
+		row_gpu(p->index.kernels[i].gpu, gpu);
+		KP_TRY(check_gpu(c, p, gpu, why));
+		any = true;
+	}
+	return any ? KPACK_SUCCESS : check_any_code(c, p, why);
+}
+
+static kpack_error_t check_rest(struct closure *c, const struct parent *p,
+				struct kpackx_error *why)
+{
+	if (!p->gpu[0])
+		return check_named(c, p, why);
+	KP_TRY(check_rows(c, p, why));
+	return check_gpu(c, p, p->gpu, why);
 }
 
 static kpack_error_t check_index(struct closure *c, struct parent *p,

@@ -130,7 +130,33 @@ misses_without() { # TREE MISSING FILE WORD...
 	for gpu in gfx900 gfx906; do
 		misses_without t "$ROC/TensileLibrary_$gpu.co" "$ROC/TensileLibrary.dat"
 	done
+	# a library that tells of no GPU, and solutions that do
+	rm t/$ROC/*_gfx906.co
+	for gpu in None '"gfx906"'; do
+		py t/$ROC/TensileLibrary.dat "$gpu" <<-'END'
+			import sys
+			from mkdb import tensile
+			s = tensile.solutions(["k"], "SS", tensile.NN)
+			if sys.argv[2] != "None":
+			    s[0]["hardwarePredicate"] = tensile.processor("gfx906")
+			open(sys.argv[1], "wb").write(tensile.pack(
+			    {"solutions": s, "library": tensile.matching(1, 1)}))
+		END
+		[ "$gpu" = None ] || misses t $ROC/TensileLibrary.dat "$ROC/TensileLibrary_gfx906.co"
+		[ "$gpu" != None ] || whole t
+	done
+	mkdir aside.d
+	mv t/$ROC/*co aside.d
+	py t/$ROC/TensileLibrary.dat <<-'END'
+		import sys
+		from mkdb import tensile
+		open(sys.argv[1], "wb").write(tensile.pack({"library": tensile.matching(1, 1),
+		    "solutions": tensile.solutions(["k"], "SS", tensile.NN)}))
+	END
+	misses t $ROC/TensileLibrary.dat "needs code objects"
+	mv aside.d/* t/$ROC
 	rm t/$ROC/TensileLibrary.dat
+	cp t/$ROC/TensileLibrary_gfx900.co t/$ROC/TensileLibrary_gfx906.co
 	run kpack verify -q --tree t
 	[ "$status" -eq 1 ]
 	[ "${#lines[@]}" -eq 2 ]
