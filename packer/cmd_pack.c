@@ -187,7 +187,9 @@ static kpack_error_t prepare(struct pack *p, size_t *faults, struct kpackx_error
 	KP_TRY(databases_decide(&p->scan, &p->plan, args->databases != DATABASES_PACKED,
 				&p->outcomes, why));
 	if (args->mode == PACK_IN_PLACE)
-		KP_TRY(databases_check(&p->scan, &p->outcomes, faults, why));
+		databases_check(&p->scan, &p->outcomes, faults);
+	else
+		KP_TRY(output_check_mounts(&p->scan, args->output, faults, why));
 	p->converter = (struct converter){
 		.scan = &p->scan,
 		.plan = &p->plan,

@@ -111,42 +111,63 @@ static char *dir_of(const char *path)
 	return n ? strndup(path, n) : strdup(".");
 }
 
-/* May what is in DIR be removed?  In a sticky one only what is one's own. */
-static kpack_error_t check_dir(const char *dir, const struct input *in,
+/* May files be removed from the directory of PATH? */
+static kpack_error_t check_dir(const char *path, struct stat *st,
 			       struct kpackx_error *why)
 {
-	struct stat st;
+	char *dir = dir_of(path);
+	kpack_error_t err = KPACK_SUCCESS;
 
-	if (faccessat(AT_FDCWD, dir, W_OK | X_OK, AT_EACCESS) < 0 || stat(dir, &st) < 0)
-		return kp_fail_errno(why, errno, "cannot be removed from its directory");
-	if ((st.st_mode & S_ISVTX) && geteuid() != 0 && geteuid() != st.st_uid &&
-	    geteuid() != in->st.st_uid)
-		return kp_fail(why, KPACK_ERROR_IO_ERROR,
-			       "belongs to user %u: only that one can remove it",
-			       (unsigned)in->st.st_uid);
-	return KPACK_SUCCESS;
+	if (!dir)
+		return kp_fail_memory(why, strlen(path), "a path");
+	if (faccessat(AT_FDCWD, dir, W_OK | X_OK, AT_EACCESS) < 0 || stat(dir, st) < 0)
+		err = kp_fail_errno(why, errno, "cannot be removed from its directory%s",
+				    errno == EROFS ? ", which is read-only (a mount?)"
+						   : "");
+	free(dir);
+	return err;
 }
 
-kpack_error_t databases_check(const struct scan *scan, const struct outcomes *outcomes,
-			      size_t *faults, struct kpackx_error *why)
+/* From a sticky directory only one's own may be. */
+static kpack_error_t check_owner(const struct stat *dir, const struct stat *st,
+				 struct kpackx_error *why)
 {
+	uid_t self = geteuid();
+
+	if (!(dir->st_mode & S_ISVTX) || self == 0 || self == dir->st_uid ||
+	    self == st->st_uid)
+		return KPACK_SUCCESS;
+	return kp_fail(why, KPACK_ERROR_IO_ERROR,
+		       "belongs to user %u: only that one can remove it",
+		       (unsigned)st->st_uid);
+}
+
+void databases_check(const struct scan *scan, const struct outcomes *outcomes,
+		     size_t *faults)
+{
+	const char *last = NULL;
+	bool removable = false;
+	struct stat dir;
+
 	for (size_t i = 0; i < scan->n_entries; i++) {
 		const struct scan_entry *e = &scan->entries[i];
 		struct kpackx_error fault = {0};
-		char *dir;
+		kpack_error_t err = KPACK_SUCCESS;
 
 		if (outcomes->items[i].fate != FATE_PACKED)
 			continue;
-		dir = dir_of(e->path);
-		if (!dir)
-			return kp_fail_memory(why, strlen(e->path), "a path");
-		if (check_dir(dir, e->input, &fault)) {
+		if (!same_dir(last, e->path)) {
+			err = check_dir(e->path, &dir, &fault);
+			removable = !err;
+		}
+		last = e->path;
+		if (removable)
+			err = check_owner(&dir, &e->input->st, &fault);
+		if (err) {
 			report_why(e->path, &fault);
 			++*faults;
 		}
-		free(dir);
 	}
-	return KPACK_SUCCESS;
 }
 
 static kpack_error_t flush(const char *path, struct kpackx_error *why)

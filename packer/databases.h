@@ -17,9 +17,12 @@ kpack_error_t databases_not_asked(const struct scan *scan, const struct plan *pl
 kpack_error_t databases_decide(struct scan *scan, const struct plan *plan, bool keep,
 			       struct outcomes *outcomes, struct kpackx_error *why);
 
-/* Before anything is written: tell each that could not be removed in place. */
-kpack_error_t databases_check(const struct scan *scan, const struct outcomes *outcomes,
-			      size_t *faults, struct kpackx_error *why);
+/*
+ * Before anything is written: tell what could not be removed in place, of a directory that
+ * forbids it the first.
+ */
+void databases_check(const struct scan *scan, const struct outcomes *outcomes,
+		     size_t *faults);
 
 /*
  * After the archives are on the disk: remove each PACKED one in place, and flush its

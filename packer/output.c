@@ -117,6 +117,29 @@ kpack_error_t output_check(const char *input, const char *output,
 	return err;
 }
 
+kpack_error_t output_check_mounts(const struct scan *scan, const char *output,
+				  size_t *faults, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < scan->n_entries; i++) {
+		bool fixed;
+		char *to;
+
+		if (!S_ISDIR(scan->entries[i].mode))
+			continue;
+		if (asprintf(&to, "%s/%s", output, scan->entries[i].relative) < 0)
+			return kp_fail_memory(why, strlen(output), "a path");
+		fixed = access(to, W_OK) < 0 && errno == EROFS;
+		if (fixed)
+			report_error(to, "is read-only (a mount?): unmount it first");
+		free(to);
+		if (fixed) {
+			++*faults;
+			break;
+		}
+	}
+	return KPACK_SUCCESS;
+}
+
 /* --- in the output ------------------------------------------------------------------- */
 
 /* Archives of the root were brought before they were added to. */

@@ -13,6 +13,13 @@ kpack_error_t output_check(const char *input, const char *output,
 			   struct kpackx_error *why);
 
 /*
+ * Before anything is written: is a directory of SCAN read-only in OUTPUT, as where archives
+ * are mounted?  The first is told, and counted.
+ */
+kpack_error_t output_check_mounts(const struct scan *scan, const char *output,
+				  size_t *faults, struct kpackx_error *why);
+
+/*
  * Write the tree that C's scan saw in ROOT into C's output, or, in place, convert its
  * binaries.  The archives must be there, published.  C's outcomes say afterwards what
  * became of each path.  Nothing else in the output is touched, but for archives, which
