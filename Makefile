@@ -239,13 +239,13 @@ check-sanitizers: ## the unit and integration tests in MODE=asan and MODE=tsan
 	@$(MAKE) --no-print-directory $(jobs) check-build-asan check-build-tsan
 	@tests/run $(call builds,asan tsan)
 
-check-build: all $(units) $(fuzz) $(stub) $(examples) $(foreach m,$(sanitized),check-build-$(m))
+check-build: all $(units) $(fuzz) $(stub) $(loaders) $(examples) $(foreach m,$(sanitized),check-build-$(m))
 check-build-%:
 	@$(MAKE) --no-print-directory MODE=$* check-build
 
 check-units: $(units) ## the unit tests only
 	@CHECK_ONLY=unit tests/run $(MODE)=$(O)
-check-integration: all $(stub) $(examples) ## the integration tests only
+check-integration: all $(stub) $(loaders) $(examples) ## the integration tests only
 	@CHECK_ONLY=bats tests/run $(MODE)=$(O)
 check-layering: all ## who includes whom, and what the library exports
 	@CHECK_ONLY=layering tests/run $(MODE)=$(O)
@@ -276,7 +276,7 @@ fuzz-run:
 # ---- house keeping ----------------------------------------------------------
 
 c_files := $(wildcard core/*.[ch] core/*/*.[ch] fs/*.[ch] packer/*.[ch] packer/library/*.[ch] \
-	tests/unit/*.[ch] tests/fuzz/*.[ch] tests/stub/*.[ch] tests/link/*.[ch] tests/data/*.[ch] contrib/bench/*.[ch] contrib/examples/*.[ch])
+	tests/unit/*.[ch] tests/fuzz/*.[ch] tests/stub/*.[ch] tests/loaders/*.[ch] tests/link/*.[ch] tests/data/*.[ch] contrib/bench/*.[ch] contrib/examples/*.[ch])
 sources := $(wildcard core/*.c core/format/*.c fs/*.c packer/*.c packer/library/*.c)
 pages   := $(wildcard kpackfs.1 packer/*.1)
 pages3  := $(wildcard core/*.3)
@@ -430,7 +430,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' Makefile
 
 FORCE:
-.PHONY: all units stub bench-programs examples check check-sanitizers check-build check-units \
+.PHONY: all units stub loaders bench-programs examples check check-sanitizers check-build check-units \
 	check-integration check-layering check-abi check-help check-install check-switches fuzz fuzz-build \
 	fuzz-run fmt lint demo install install-files uninstall install-dropin install-dropin-files \
 	uninstall-dropin clean help FORCE
