@@ -101,6 +101,7 @@ static const char *role_of(const struct tensile_name *name)
 		{"manifest", "TensileManifest", "", "txt"},
 		{"mapping", "Tensile", "_Mapping", "dat"},
 		{"extop", "hipblasltExtOpLibrary", "", "dat"},
+		{"extop", "hipsparseltExtOpLibrary", "", "dat"},
 		{"extop", "extop", "", "co hsaco"},
 		{"transform", "hipblasltTransform", "", "co hsaco"},
 		{"helper", "Kernels", ".so-", "co hsaco"},

@@ -62,7 +62,7 @@ def tensile_role(name):
              r"|TensileLibrary\.yaml$", "parent"),
             (r"_Mapping\.dat", "mapping"), (r"_fallback", "fallback"),
             (r"TensileLibrary_.*\.dat(\.zlib)?$", "child"),
-            (r"^(extop_|hipblasltExtOpLibrary)", "extop"), (r"Transform", "transform"),
+            (r"^(extop_|hip(blas|sparse)ltExtOpLibrary)", "extop"), (r"Transform", "transform"),
             (r"^Kernels", "helper"), (r"Manifest\.txt$", "manifest"), (r"\.(co|hsaco)$", "code")):
         if re.search(pattern, name):
             return role
