@@ -2,6 +2,7 @@
 #include "plan.h"
 #include <stdlib.h>
 #include "codec.h"
+#include "limits.h"
 #include "memory.h"
 #include "report.h"
 #include "text.h"
@@ -83,14 +84,37 @@ static kpack_error_t add_need(struct planner *p, const struct kp_image *img,
 	return KPACK_SUCCESS;
 }
 
-/* SIZE bytes, which are cut when they are more than a chunk. */
+/* Files larger than this are cut: a mount need not hold as much to show a part of it. */
+static const uint64_t WHOLE_MAX = 1 << 30;
+
+/* An object is cut when it is more than a chunk. */
 static uint64_t chunk_of(const struct planner *p, const struct input *in, size_t image)
 {
-	uint64_t chunk = p->chunks.all;
+	uint64_t chunk = p->chunks.all, size = in->fat.containers.images[image].size;
 
-	if (!chunk && in->objects && in->objects[image].at_random)
+	if (!chunk && in->objects && (in->objects[image].at_random || size > WHOLE_MAX))
 		chunk = p->chunks.at_random;
-	return in->fat.containers.images[image].size > chunk ? chunk : 0;
+	return size > chunk ? chunk : 0;
+}
+
+/* What is larger nobody could read from the archive. */
+static kpack_error_t check_sizes(const struct planner *p, const struct input *in,
+				 struct kpackx_error *why)
+{
+	const struct kp_containers *list = &in->fat.containers;
+
+	for (size_t i = 0; i < list->n_images; i++) {
+		bool cut = chunk_of(p, in, i);
+		uint64_t limit = cut ? KP_CHUNKED_MAX : KP_OBJECT_MAX;
+
+		if (!list->images[i].host && list->images[i].size > limit)
+			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				       "%llu bytes, limit %llu%s",
+				       (unsigned long long)list->images[i].size,
+				       (unsigned long long)limit,
+				       cut ? "" : " of what is not stored in chunks");
+	}
+	return KPACK_SUCCESS;
 }
 
 static kpack_error_t add_object(struct planner *p, struct input *in, size_t image,
@@ -315,18 +339,26 @@ static kpack_error_t add_database(struct planner *p, struct input *in,
 	return KPACK_SUCCESS;
 }
 
+static kpack_error_t check(const struct planner *p, struct input *in,
+			   struct kpackx_error *why)
+{
+	if (!in->objects)
+		KP_TRY(name_images(in, why));
+	return check_sizes(p, in, why);
+}
+
 static kpack_error_t add_binary(struct planner *p, struct input *in,
 				struct kpackx_error *why)
 {
 	struct kpackx_error fault = {0};
 
-	if (in->objects)
-		return add_database(p, in, why);
-	if (name_images(in, &fault)) {
+	if (check(p, in, &fault)) {
 		report_why(in->path, &fault);
 		p->plan->n_faults++;
 		return KPACK_SUCCESS;
 	}
+	if (in->objects)
+		return add_database(p, in, why);
 	p->plan->binaries[p->plan->n_binaries++] =
 		(struct plan_binary){.input = in, .volume = 1};
 	return add_containers(p, in, why);

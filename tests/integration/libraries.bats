@@ -185,3 +185,27 @@ file() { # PATH TEXT
 	grep -q "Other_gfx1100.so: .*named for gfx1100, but code in it is for gfx1030" err
 	grep -q "Some_gfx942.so: .*named for gfx942, but code in it is for gfx90a" err
 }
+
+# A gigabyte is held while it is packed: too much where each byte costs two.
+# bats test_tags=plain
+@test "a file too large to be held whole is cut in chunks, or refused" {
+	file in/lib/rocblas/library/large_gfx1100.dat begin
+	truncate -s 1100M in/lib/rocblas/library/large_gfx1100.dat
+	kpack pack -q --group g in out
+	kpack verify out/.kpack
+	py out/.kpack/g_gfx1100.kpack <<-'END'
+	import sys, readkpack
+	(_, _, entry), = readkpack.Archive(sys.argv[1]).entries()
+	assert entry["metadata"]["chunk"] == 128 << 10
+	assert entry["original_size"] == 1100 << 20
+	END
+	[ "$(kpack cat out/.kpack/g_gfx1100.kpack lib/rocblas/library/large_gfx1100.dat gfx1100 |
+		head -c 5)" = begin ]
+	# more than an archive can give back is told before anything is written
+	truncate -s 4097M in/lib/rocblas/library/large_gfx1100.dat
+	status=0
+	kpack pack -q --scheme none in out2 2>err || status=$?
+	[ "$status" = 1 ]
+	grep -F "large_gfx1100.dat: 4296015872 bytes, limit 4294967296" err
+	[ ! -e out2 ]
+}
