@@ -30,9 +30,8 @@ struct plan_key {
 
 /* What is stored in chunks, and of which size; 0: nothing. */
 struct plan_chunks {
-	uint64_t all; /* every object larger than this */
-	uint64_t
-		at_random; /* files larger than it that are read at random, or are huge */
+	uint64_t all;       /* every object larger than this */
+	uint64_t at_random; /* larger files that are read at random, or are huge */
 };
 
 /* A container whose images are stored; the indices are the n of KEY#n. */
