@@ -32,24 +32,31 @@ shift $((OPTIND - 1))
 [ $# -le 1 ] || { usage >&2 && exit 2; }
 mount=${1-/mnt/kernels}
 case $mount in /*) ;; *) mount=$PWD/$mount ;; esac
+case $mount in */) mount=${mount%/} ;; esac
 
 quoted() # TEXT: as one word of a shell
 {
 	printf "'%s'" "$(printf '%s' "$1" | sed "s/'/'\\\\''/g")"
 }
 
+# The mount may be gone already.
+if [ -n "$undo" ]; then
+	for variable in ROCBLAS_TENSILE_LIBPATH HIPBLASLT_TENSILE_LIBPATH HIPBLASLT_EXT_OP_LIBRARY_PATH \
+		ROCSPARSELT_TENSILE_LIBPATH ROCSPARSELT_SPMM_LIBPATH ROCFFT_RTC_SYS_CACHE_PATH \
+		MIOPEN_SYSTEM_DB_PATH; do
+		# shellcheck disable=SC2016 # for the shell that reads it
+		printf 'case ${%s-} in %s/*) unset %s ;; esac\n' "$variable" "$(quoted "$mount")" "$variable"
+	done
+	exit
+fi
+
 found=''
 # say VARIABLE VALUE: a command for it, unless the user has set it
 say()
 {
 	found=1
-	if [ -n "$undo" ]; then
-		# shellcheck disable=SC2016 # for the shell that reads it
-		printf 'case ${%s-} in %s/*) unset %s ;; esac\n' "$1" "$(quoted "$mount")" "$1"
-	else
-		# shellcheck disable=SC2016
-		printf '[ -n "${%s-}" ] || export %s=%s\n' "$1" "$1" "$(quoted "$2")"
-	fi
+	# shellcheck disable=SC2016
+	printf '[ -n "${%s-}" ] || export %s=%s\n' "$1" "$1" "$(quoted "$2")"
 }
 
 # The first PATH below MOUNT that exists, or nothing

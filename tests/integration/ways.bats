@@ -112,6 +112,19 @@ same_as_whole() { diff -r -x .kpack whole "$P"; }
 	[ "$ROCBLAS_TENSILE_LIBPATH" = /elsewhere ]
 	[ -z "${MIOPEN_SYSTEM_DB_PATH-}" ]
 	[ -z "${HIPBLASLT_TENSILE_LIBPATH-}" ]
+	# each that can be set, however the mount is written, and when it is gone
+	unset ROCBLAS_TENSILE_LIBPATH
+	cp -r "$T/whole" odd
+	mkdir -p odd/lib/hipsparselt/library
+	touch odd/lib/hipsparselt/library/TensileLibrary.dat
+	environment.sh odd/ >set
+	[ "$(wc -l <set)" = 7 ]
+	eval "$(cat set)"
+	rm -r odd
+	eval "$(environment.sh -u odd)"
+	for variable in $(sed 's/.*export \([A-Z_]*\)=.*/\1/' set); do
+		[ -z "${!variable-}" ]
+	done
 }
 
 @test "variables: usage, and nothing there" {
@@ -180,6 +193,16 @@ same_as_whole() { diff -r -x .kpack whole "$P"; }
 	run -1 in-place -o nonsense "$P"
 	run -1 in-place "$T/whole" "$P/.kpack"
 	[[ $output == *"no directory without files"* ]]
+	# the third of five cannot be mounted
+	cat >refuses <<-'END'
+	#!/bin/sh
+	for last; do :; done
+	case $last in */lib/rocblas/library) exit 1 ;; esac
+	exec kpackfs "$@"
+	END
+	chmod +x refuses
+	KPACKFS=$T/refuses run -1 in-place "$P"
+	[[ ${lines[-1]} == "in-place: $P/lib/rocblas/library: cannot be mounted" ]]
 	[ "$(mounts)" = 0 ]
 	gone
 }
@@ -207,6 +230,33 @@ same_as_whole() { diff -r -x .kpack whole "$P"; }
 	[ -z "$(ls -A "$P/lib/rocfft")" ]
 	[ ! -e run/* ]
 	run -1 overlay -u "$P"
+}
+
+@test "overlay: undo goes on after what stopped it" {
+	needs_root
+	overlay "$P"
+	# share goes, lib cannot
+	exec 7<"$P/lib/rocfft/rocfft_kernel_cache.db"
+	run -1 overlay -u "$P"
+	exec 7<&-
+	[ "$(mounts)" = 2 ]
+	overlay -u "$P"
+	[ "$(mounts)" = 0 ] && [ ! -e run/* ]
+	# by hand, all of it, and the daemon's death
+	overlay "$P"
+	umount "$P/share"
+	overlay -u "$P"
+	[ "$(mounts)" = 0 ] && [ ! -e run/* ]
+	overlay "$P"
+	umount "$P/share" "$P/lib" run/*/tree
+	overlay -u "$P"
+	[ ! -e run/* ]
+	overlay "$P"
+	kill -9 $(pgrep -f "^$KPACK_BIN/kpackfs .*$T/")
+	overlay -u "$P"
+	[ "$(mounts)" = 0 ] && [ ! -e run/* ]
+	overlay "$P"
+	same_as_whole
 }
 
 @test "overlay: chosen directories, options, commands shown, failures" {
