@@ -221,12 +221,23 @@ static bool contradict(enum kp_feature a, enum kp_feature b)
 	return a != KP_FEATURE_ANY && b != KP_FEATURE_ANY && a != b;
 }
 
+/* Without the word of a stepping: the driver calls gfx1250-strict a gfx1250, too. */
+static struct kp_span without_stepping(const char *processor)
+{
+	const char *word = strstr(processor, "-strict");
+	struct kp_span s = kp_span_str(processor);
+
+	return word && !word[strlen("-strict")] ? head(s, (size_t)(word - processor)) : s;
+}
+
 /* Is code for the processor CODE made for GPU too? */
 static bool runs_on(const char *gpu, const char *code)
 {
-	const char *generic = kp_processor_generic(kp_span_str(gpu));
+	struct kp_span model = without_stepping(gpu);
+	const char *generic = kp_processor_generic(model);
 
-	return strcmp(gpu, code) == 0 || (generic && strcmp(generic, code) == 0) ||
+	return kp_span_eq(model, without_stepping(code)) ||
+	       (generic && strcmp(generic, code) == 0) ||
 	       (strcmp(code, "amdgcnspirv") == 0 && strncmp(gpu, "gfx", 3) == 0);
 }
 

@@ -69,9 +69,9 @@ bool kp_target_selected(const struct kp_target *select, const struct kp_target *
 bool kp_target_neutral(const struct kp_target *t);
 
 /*
- * May GPU, whose unstated features may be on or off, load code for CODE?  Its processor or
- * the generic one that covers it, and no feature that both state is stated differently; or
- * SPIR-V for AMD GPUs, or neutral.
+ * May GPU, whose unstated features may be on or off, load code for CODE?  Its processor, of
+ * any stepping (gfx1250-strict), or the generic one that covers it, and no feature that
+ * both state is stated differently; or SPIR-V for AMD GPUs, or neutral.
  */
 bool kp_target_loadable(const struct kp_target *gpu, const struct kp_target *code);
 

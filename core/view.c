@@ -125,18 +125,19 @@ void kp_view_free(struct kp_view *v)
 	free(v);
 }
 
-void kp_view_hide_toc(struct kp_view *v)
+bool kp_view_hide(struct kp_view *v, uint32_t dir, struct kp_span name)
 {
-	struct kp_view_dir *root = &v->dirs[KP_VIEW_ROOT];
-	struct kp_view_entry_name *names = v->names + root->first;
-	uint32_t name;
+	struct kp_view_dir *d = &v->dirs[dir];
+	struct kp_view_entry_name *at;
+	uint32_t number;
 
-	if (!kp_view_lookup(v, KP_VIEW_ROOT, kp_span_str("toc"), &name))
-		return;
-	root->count--;
-	root->subdirs--;
-	name -= root->first;
-	memmove(&names[name], &names[name + 1], (root->count - name) * sizeof(*names));
+	if (!kp_view_lookup(v, dir, name, &number))
+		return false;
+	at = &v->names[number];
+	d->subdirs -= kp_node_kind(at->node) == KP_VIEW_DIR;
+	d->count--;
+	memmove(at, at + 1, (d->first + d->count - number) * sizeof(*at));
+	return true;
 }
 
 uint32_t kp_view_dir_count(const struct kp_view *v)

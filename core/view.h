@@ -77,10 +77,10 @@ kpack_error_t kp_view_new(struct kpack_archive *const *archives, size_t n,
 void kp_view_free(struct kp_view *v); /* NULL is fine */
 
 /*
- * Take the name toc out of the root.  What is below stays, without a path, and so do the
- * links and ids of files.  Before the view is shared.
+ * Take NAME out of DIR; false: it is not there.  What is below stays, without a path, and
+ * so do the links and ids of files.  Before the view is shared.
  */
-void kp_view_hide_toc(struct kp_view *v);
+bool kp_view_hide(struct kp_view *v, uint32_t dir, struct kp_span name);
 
 uint32_t kp_view_dir_count(const struct kp_view *v);
 uint32_t kp_view_file_count(const struct kp_view *v);

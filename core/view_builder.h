@@ -80,7 +80,7 @@ struct kp_view_builder {
 	const uint8_t *key;
 	struct kp_key split;
 	bool key_ok;
-	uint32_t key_dir;
+	uint32_t key_dir; /* KP_VIEW_ROOT: not looked for yet */
 
 	/* file names under toc/ made lately: few, and each used under many keys */
 	struct {

@@ -138,19 +138,22 @@ static bool add_name(struct kp_view_builder *b, uint32_t dir, struct kp_span tex
 	       kp_view_add_pending(b, dir, offset, kind, file);
 }
 
-/* Split the key and find its directory, unless it is that of the entry before. */
-static bool take_key(struct kp_view_builder *b, struct kp_span key)
+/* Split the key, unless it is that of the entry before. */
+static void take_key(struct kp_view_builder *b, struct kp_span key)
 {
 	if (b->key == key.data)
-		return true;
-	b->key = NULL;
+		return;
+	b->key = key.data;
 	b->split = kp_key_split(key);
 	b->key_ok = kp_path_shape_ok(b->split.binary); /* keys are proper text */
-	if (b->key_ok &&
-	    !kp_view_resolve(b, KP_VIEW_TOC_DIR, b->split.binary, &b->key_dir))
-		return false;
-	b->key = key.data;
-	return true;
+	b->key_dir = KP_VIEW_ROOT;
+}
+
+/* The directory of the key taken last, made for the first file in it. */
+static bool find_key_dir(struct kp_view_builder *b)
+{
+	return b->key_dir != KP_VIEW_ROOT ||
+	       kp_view_resolve(b, KP_VIEW_TOC_DIR, b->split.binary, &b->key_dir);
 }
 
 /* Arena offset of the file name under toc/; NO_NAME when it would be none. */
@@ -188,8 +191,7 @@ static bool add_toc_name(struct kp_view_builder *b, const struct kp_entry_info *
 {
 	uint32_t text;
 
-	if (!take_key(b, info->key))
-		return false;
+	take_key(b, info->key);
 	if (!b->key_ok) {
 		kp_view_conflict(b, info->key, "key is no path inside the mount");
 		return true;
@@ -200,7 +202,7 @@ static bool add_toc_name(struct kp_view_builder *b, const struct kp_entry_info *
 		kp_view_conflict(b, info->key, "architecture and type give no file name");
 		return true;
 	}
-	return kp_view_add_pending(b, b->key_dir, text, kind, file);
+	return find_key_dir(b) && kp_view_add_pending(b, b->key_dir, text, kind, file);
 }
 
 static bool is_reserved(struct kp_span path)

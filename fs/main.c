@@ -83,6 +83,16 @@ static void keep_memory(bool building)
 		malloc_trim(0);
 }
 
+/* For chosen GPUs no directory is shown without a file, toc neither. */
+static bool hide_empty_toc(struct kp_view *v)
+{
+	const struct kp_span name = kp_span_str("toc");
+	uint32_t toc;
+
+	return kp_view_find_dir(v, name, &toc) && kp_view_dir(v, toc)->count == 0 &&
+	       kp_view_hide(v, 0, name);
+}
+
 /* Everything before the mount: no thread runs yet. */
 static bool prepare(struct fs *fs, const struct settings *s)
 {
@@ -98,7 +108,7 @@ static bool prepare(struct fs *fs, const struct settings *s)
 		return report(&why);
 	if (s->subdir && !subdir_find(&fs->sources, s->subdir, &fs->view, &look.root))
 		return false;
-	look.part = s->subdir != NULL;
+	look.part = s->subdir || (select.loadable && hide_empty_toc(fs->view));
 	look.look = fs->sources.look;
 	if (tree_new(fs->view, &look, &fs->tree, &why))
 		return report(&why);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "control.h"
 #include "log.h"
 #include "subdir.h"
 
@@ -64,9 +65,13 @@ bool subdir_find(const struct sources *sources, const char *path, struct kp_view
 	bool found = false;
 
 	if (!*path)
-		kp_view_hide_toc(*view);
-	if (kp_view_find_dir(*view, kp_span_str(path), root))
+		kp_view_hide(*view, 0, kp_span_str("toc"));
+	if (kp_view_find_dir(*view, kp_span_str(path), root)) {
+		if (kp_view_hide(*view, *root, kp_span_str(CONTROL_NAME)))
+			log_about(LOG_WARNING, path,
+				  "its own " CONTROL_NAME " is not shown");
 		return true;
+	}
 	if (!is_anywhere(sources, path, &found))
 		return false;
 	if (!found) {

@@ -14,9 +14,10 @@ const char *subdir_clean(char *text);
 
 /*
  * Find PATH, which is clean, in *VIEW, which shows some of SOURCES.  An empty one is the
- * root, without toc.  When it is only there
- * with all architectures shown, *VIEW becomes an empty one and ROOT an empty directory
- * of it, with a warning.  false: no archive has such a directory, or no memory; logged.
+ * root, without toc.  A .kpackfs of an archive there is hidden, with a warning: the mount has
+ * its own.  When PATH is only there with all architectures shown, *VIEW becomes an empty
+ * one and ROOT an empty directory of it, with a warning.  false: no archive has such a
+ * directory, or no memory; logged.
  */
 bool subdir_find(const struct sources *sources, const char *path, struct kp_view **view,
 		 uint32_t *root);

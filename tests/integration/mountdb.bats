@@ -148,6 +148,29 @@ topology() {
 	gone
 }
 
+@test "subdir: an archive's own .kpackfs there is hidden, with a warning" {
+	py <<-'END'
+	import mkarchive
+	a = mkarchive.Archive()
+	for p in ("lib/.kpackfs/stats", "lib/x/.kpackfs", "lib/x/f", "lib/f"):
+	    a.add(p, "gfx942", p.encode(), type="dat", path=p)
+	a.write("src/a.kpack")
+	END
+	for dir in lib lib/x toc/lib; do
+		m -o "subdir=$dir" 2>log
+		grep -qx "kpackfs: $dir: its own .kpackfs is not shown" log
+		! ls -A mnt | grep -q kpackfs || false
+		# listed first, then asked for
+		ls -lA mnt
+		grep -q '"archives": 1' mnt/.kpackfs/stats
+		[ "$(stat_of directories)" = "$(find mnt -type d | wc -l)" ]
+		[ "$(stat -c %h mnt)" = $((1 + $(find mnt -maxdepth 1 -type d | wc -l))) ]
+		unmount
+	done
+	m
+	[ "$(cat mnt/lib/.kpackfs/stats)" = lib/.kpackfs/stats ]
+}
+
 @test "subdir: what has no file for these GPUs is an empty directory" {
 	make_tree
 	m -o subdir=share/miopen/db,arch=gfx1100 2>log
@@ -186,6 +209,27 @@ topology() {
 	lib/rocblas/library/TensileLibrary.dat
 	END
 	[ -z "$(find mnt -type d -empty)" ]
+}
+
+@test "arch: no directory without a file, not even toc" {
+	py <<-'END'
+	import mkarchive
+	a = mkarchive.Archive()
+	a.add("lib/x#0", "gfx942", b"x", type="t" * 252)
+	a.add("lib/y", "gfx942", b"y", type="dat", path="lib/y")
+	a.write("src/a.kpack")
+	END
+	for arch in gfx942 all; do
+		m -o arch=$arch
+		[ -z "$(find mnt -type d -empty)" ]
+		[ "$(ls mnt/toc/lib)" = y ]
+		grep -q '^lib/x#0: architecture and type give no file name' mnt/.kpackfs/conflicts
+		unmount
+	done
+	m -o arch=gfx1100
+	[ -z "$(ls -A mnt)" ]
+	grep -q '"files": 0, "directories": 1' mnt/.kpackfs/stats
+	[ "$(stat -c %h mnt)" = 2 ]
 }
 
 @test "arch: lists add up in every spelling, and all wins" {
@@ -466,11 +510,16 @@ make_objects() {
 	END
 }
 
+# Pages that came back after the kernel had taken them away, of all files: some kernels do so
+# with much memory free (DAMON), and then a file is decoded again.
+pages_lost() { awk '/^workingset_refault/ { n += $2 } END { print n + 0 }' /proc/vmstat; }
+
 @test "eight processes open the same 500 files: each is decoded once" {
 	make_objects
 	for how in read map; do
 		for o in noatime open; do
 			m -o $o
+			lost=$(pages_lost)
 			py $how mnt/lib/hipblaslt/library <<-'END'
 			import mmap, os, random, sys
 			how, d = sys.argv[1:]
@@ -500,7 +549,10 @@ make_objects() {
 			for pid in children:
 			    assert os.waitpid(pid, 0)[1] == 0
 			END
-			[ "$(stat_of decodes) $(stat_of errors)" = "500 0" ]
+			decodes=$(stat_of decodes)
+			[ "$decodes" -ge 500 ]
+			[ "$decodes" -le $((500 + $(pages_lost) - lost)) ]
+			[ "$(stat_of errors)" = 0 ]
 			unmount
 		done
 	done
@@ -510,6 +562,8 @@ make_objects() {
 limit_memory() { # BYTES
 	local name=kpackfs-test-$$ top
 	for top in /sys/fs/cgroup /sys/fs/cgroup/memory; do
+		# version 1 has its hierarchies in a tmpfs, which takes any name
+		[ -e "$top/cgroup.procs" ] || continue
 		mkdir "$top/$name" 2>/dev/null || continue
 		if echo "$1" >"$top/$name/memory.max" || echo "$1" >"$top/$name/memory.limit_in_bytes"; then
 			group=$top/$name

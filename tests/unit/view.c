@@ -103,6 +103,7 @@ static void list_dir(const struct kp_view *v, uint32_t d, const char *path, char
 	const struct kp_view_dir *dir = kp_view_dir(v, d);
 	uint32_t subdirs = 0;
 
+	assert_true(dir->count > 0 || strcmp(path, "toc/") == 0);
 	for (uint32_t i = 0; i < dir->count; i++) {
 		struct kp_view_name n = kp_view_name(v, dir->first + i);
 		char child[600];
@@ -634,6 +635,26 @@ static void directories_are_found_by_path(void **state)
 	kp_archive_close(a);
 }
 
+static void names_are_hidden(void **state)
+{
+	struct kpack_archive *a = with_toc(
+		"{'n': {'generic': {'ordinal': 2, 'metadata': {'path': 'lib/a'}}}, "
+		"'m': {'generic': {'ordinal': 1, 'metadata': {'path': 'lib/b'}}}}");
+	struct kp_view *v = new_view(&a, 1, NULL);
+	struct kp_view_name lib;
+
+	(void)state;
+	assert_true(kp_view_hide(v, 0, kp_span_str("toc")));
+	assert_false(kp_view_hide(v, 0, kp_span_str("toc")));
+	assert_string_equal(list(v), "lib/a lib/b ");
+	assert_true(find(v, "lib", &lib));
+	assert_true(kp_view_hide(v, lib.index, kp_span_str("a")));
+	assert_false(kp_view_hide(v, lib.index, kp_span_str("c")));
+	assert_string_equal(list(v), "lib/b ");
+	kp_view_free(v);
+	kp_archive_close(a);
+}
+
 /* --- identity ----------------------------------------------------------------------- */
 
 static uint64_t dir_id(const struct kp_view *v, const char *path)
@@ -843,6 +864,7 @@ int main(void)
 		cmocka_unit_test(entries_are_selected_by_architecture),
 		cmocka_unit_test(gpus_see_what_they_can_load),
 		cmocka_unit_test(directories_are_found_by_path),
+		cmocka_unit_test(names_are_hidden),
 		cmocka_unit_test(ids_stay_when_a_view_is_built_again),
 		cmocka_unit_test(archives_of_another_time_are_others),
 		cmocka_unit_test(a_hundred_thousand_entries_are_shown),
