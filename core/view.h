@@ -10,7 +10,8 @@
  *
  * The same path twice with the same content is one file; otherwise the first
  * archive in order wins.  A directory beats a file of the same name.  What is
- * not shown, and why, stands in the conflicts.
+ * not shown, and why, stands in the conflicts, but for content that is equal by size
+ * and xxh3.
  *
  * All names of equal content are one file (hard links).  Content is identified by (size,
  * stored size, xxh3) where the entry has the hash and is one frame, else by its

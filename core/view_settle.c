@@ -109,6 +109,36 @@ static const char *origin(const struct kp_view_builder *b,
 	return kp_archive_path(kp_view_entry(b->v, kp_node_number(name->node), &entry));
 }
 
+/* Size and hash of a name's file, as its archive has them; false: it has no hash. */
+static bool promise(const struct kp_view_builder *b,
+		    const struct kp_view_entry_name *name, uint64_t *size,
+		    struct kp_meta *meta)
+{
+	struct kp_entry_info info;
+	size_t entry;
+	struct kpack_archive *a = kp_view_entry(b->v, kp_node_number(name->node), &entry);
+
+	kp_archive_entry(a, entry, &info);
+	kp_archive_meta(a, entry, meta);
+	*size = info.size;
+	return meta->has_xxh3;
+}
+
+/*
+ * Equal bytes that are stored otherwise, or in chunks, are two files, for a hash alone links
+ * nothing; yet whose copy is shown does not matter.
+ */
+static bool agree(const struct kp_view_builder *b, const struct kp_view_entry_name *x,
+		  const struct kp_view_entry_name *y)
+{
+	struct kp_meta x_meta, y_meta;
+	uint64_t x_size, y_size;
+
+	return promise(b, x, &x_size, &x_meta) && promise(b, y, &y_size, &y_meta) &&
+	       x_size == y_size &&
+	       memcmp(x_meta.xxh3, y_meta.xxh3, sizeof(x_meta.xxh3)) == 0;
+}
+
 static void clash(struct kp_view_builder *b, uint32_t dir,
 		  const struct kp_view_entry_name *kept,
 		  const struct kp_view_entry_name *lost)
@@ -118,9 +148,11 @@ static void clash(struct kp_view_builder *b, uint32_t dir,
 	char *reason = NULL;
 	int n;
 
+	/* the same content twice is no clash */
 	if (kept->node == lost->node ||
-	    (!is_dir && kp_node_number(kept->node) == kp_node_number(lost->node)))
-		return; /* the same content twice is no clash */
+	    (!is_dir && (kp_node_number(kept->node) == kp_node_number(lost->node) ||
+			 agree(b, kept, lost))))
+		return;
 	if (is_dir)
 		n = asprintf(&reason,
 			     "a directory has this name; the file of %s is not shown",

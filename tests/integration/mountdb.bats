@@ -605,6 +605,27 @@ limit_memory() { # BYTES
 	md5sum --quiet -c sums
 }
 
+@test "two archives with the same bytes at one path are no conflict, however they store them" {
+	py <<-'END'
+	import mkarchive
+	data = mkarchive.noise(400000)
+	for name, level, chunk in (("a", 1, 131072), ("b", 1, 131072), ("c", 19, 65536)):
+	    a = mkarchive.Archive(level=level)
+	    a.add("lib/x.db", "generic", data, type="db", path="lib/x.db", chunk=chunk)
+	    a.add("lib/y.dat", "generic", data, type="dat", path="lib/y.dat")
+	    # as large, and no hash: nobody knows
+	    a.add("lib/z", "generic", data, type="dat", path="lib/z", hash=False)
+	    a.add("lib/" + name, "generic", name.encode(), type="dat", path="lib/" + name)
+	    a.write(f"src/{name}.kpack")
+	END
+	m 2>log
+	[ "$(ls mnt/lib)" = "$(printf '%s\n' a b c x.db y.dat z)" ]
+	cmp mnt/lib/x.db mnt/lib/y.dat
+	# both names of z, of two archives
+	[ "$(wc -l <mnt/.kpackfs/conflicts)" = 4 ]
+	[ "$(grep -c 'lib/z[:/]' mnt/.kpackfs/conflicts)" = 4 ]
+}
+
 @test "two archives with other bytes at one path are both named" {
 	py <<-'END'
 	import mkarchive
