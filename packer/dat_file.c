@@ -118,6 +118,22 @@ static kpack_error_t read_whole(const struct kp_source *source, struct dat_file 
 	return err;
 }
 
+kpack_error_t dat_file_unpack(const struct kp_source *source, bool zlib,
+			      struct dat_file *out, struct kpackx_error *why)
+{
+	struct dat_file packed;
+	kpack_error_t err;
+
+	*out = (struct dat_file){0};
+	err = read_whole(source, out, why);
+	if (err || !zlib)
+		return err;
+	packed = *out;
+	err = dat_file_inflate(dat_file_span(&packed), out, why);
+	dat_file_fini(&packed);
+	return err;
+}
+
 static bool is_packed(const char *path)
 {
 	size_t n = strlen(path);
@@ -129,7 +145,6 @@ kpack_error_t dat_file_read(const struct file_tree *tree, size_t file,
 			    struct dat_file *out, struct kpackx_error *why)
 {
 	struct file_bytes bytes = {.fd = -1};
-	struct dat_file packed;
 	kpack_error_t err;
 
 	*out = (struct dat_file){0};
@@ -140,12 +155,7 @@ kpack_error_t dat_file_read(const struct file_tree *tree, size_t file,
 			       (unsigned long long)tree->items[file].size,
 			       (unsigned long long)DAT_MAX);
 	KP_TRY(file_tree_open(tree, file, &bytes, why));
-	err = read_whole(&bytes.source, out, why);
+	err = dat_file_unpack(&bytes.source, is_packed(tree->items[file].path), out, why);
 	file_bytes_close(&bytes);
-	if (err || !is_packed(tree->items[file].path))
-		return err;
-	packed = *out;
-	err = dat_file_inflate(dat_file_span(&packed), out, why);
-	dat_file_fini(&packed);
 	return err;
 }

@@ -21,6 +21,9 @@ struct dat_file {
  */
 kpack_error_t dat_file_read(const struct file_tree *tree, size_t file,
 			    struct dat_file *out, struct kpackx_error *why);
+/* The same of bytes that are no file's; ZLIB: unpack them. */
+kpack_error_t dat_file_unpack(const struct kp_source *source, bool zlib,
+			      struct dat_file *out, struct kpackx_error *why);
 void dat_file_fini(struct dat_file *dat);
 
 /* For tests: unpack PACKED. */

@@ -138,7 +138,7 @@ static kpack_error_t fail_unknown(const struct rules *rules, struct kp_span name
 	}
 	known[used] = 0;
 	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-		       "'%.*s' is no library; known are%s, or none", (int)name.size,
+		       "'%.*s' is no library; known are%s; or none alone", (int)name.size,
 		       (const char *)name.data, known);
 }
 

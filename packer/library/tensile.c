@@ -6,6 +6,7 @@
 #include "arch_name.h"
 #include "solutions.h"
 #include "tensile_name.h"
+#include "tensile_rows.h"
 
 /* A file below the directory, as its path has it. */
 struct place {
@@ -197,8 +198,12 @@ kpack_error_t tensile_check(const struct library *self, const struct library_que
 	out->role = place.name.role;
 	KP_TRY(name_arch(q->path, &place, named, out, why));
 	KP_TRY(arch_decide(q, named, out, why));
-	if (!*named && is_for_all(out->role))
+	if (*named && !out->warning && strcmp(out->role, "parent") == 0)
+		KP_TRY(tensile_rows_check(q, named, out, why));
+	if (!*named && is_for_all(out->role)) {
 		out->n_arches = 0;
+		KP_TRY(library_add_arch(out, LIBRARY_NEUTRAL, why));
+	}
 	add_facts(q, &place, out);
 	if (is_drawn(row(self), q, &place))
 		return add_key(self, q, &place, out, why);

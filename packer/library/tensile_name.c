@@ -3,8 +3,8 @@
  * TensileLibrary[_PROBLEM][_Type_TYPES[_OPTION]..._Contraction_l_Ailk_Bljk_Cijk_Dijk]
  *	[_CU80][_APU|_XPU][_fallback][_ARCH].dat
  *
- * and, of libraries that number or describe their kernels themselves,
- * gemm_4096x4096x4096_FP16_NT.co.
+ * of a kernel alone, Cijk_Ailk_Bljk_HBH_MT64x64x16_SE_gfx900.co, and of libraries that number
+ * or describe their kernels themselves, gemm_4096x4096x4096_FP16_NT.co.
  */
 #include <stdio.h>
 #include <strings.h>
@@ -149,6 +149,7 @@ struct said {
 	bool told_a, told_b, transpose_a, transpose_b, conjugate_a, conjugate_b;
 	uint64_t size[DIMENSIONS]; /* 0: not told */
 	size_t run;                /* numbers that stood before this word */
+	uint64_t *label;           /* the dimension that was this word: "M" */
 	uint64_t cu_count;
 	bool told_apu, apu;
 };
@@ -165,13 +166,13 @@ static bool take_number(struct kp_span *s, uint64_t *out)
 	return n > 0 && n < 10;
 }
 
-/* The words of a name stand between _ - and . */
+/* The words of a name stand between these. */
 static struct kp_span next_word(struct kp_span *rest)
 {
 	size_t n = 0;
 	struct kp_span word;
 
-	while (n < rest->size && !memchr("_-.", rest->data[n], 3))
+	while (n < rest->size && !memchr("_-.,=", rest->data[n], 5))
 		n++;
 	word = head(*rest, n);
 	*rest = tail(*rest, n < rest->size ? n + 1 : n);
@@ -323,6 +324,20 @@ static void hear_run(struct said *said, struct kp_span word, uint64_t run[4])
 	said->run = 0;
 }
 
+/* M_4096, M=4096 */
+static void hear_label(struct said *said, struct kp_span word)
+{
+	static const char labels[] = "mnk";
+	const char *at = word.size == 1 && word.data[0]
+				 ? strchr(labels, word.data[0] | 0x20)
+				 : NULL;
+	uint64_t number;
+
+	if (said->label && !*said->label && take_number(&word, &number) && !word.size)
+		*said->label = number;
+	said->label = at ? &said->size[at - labels] : NULL;
+}
+
 static void hear_size(struct said *said, struct kp_span word)
 {
 	uint64_t product[DIMENSIONS], labelled[DIMENSIONS];
@@ -361,6 +376,7 @@ static void hear_words(struct said *said, struct kp_span stem)
 		if (said->tensile)
 			continue;
 		hear_size(said, word);
+		hear_label(said, word);
 		hear_run(said, word, run);
 		if (!said->datatype)
 			said->datatype = datatype_of_word(word);
@@ -405,6 +421,17 @@ static void hear_types(struct said *said, struct kp_span s)
 		said->options.size--;
 }
 
+/* Behind the matrices stands the type: Cijk_Ailk_Bljk_HBH_MT64x64x16. */
+static const char *datatype_of_kernel(struct kp_span stem)
+{
+	struct kp_span rest = stem, word;
+
+	do
+		word = next_word(&rest);
+	while (is_form(word, 'A') || is_form(word, 'B') || is_form(word, 'C'));
+	return datatype_of_types(word);
+}
+
 /* What hipBLASLt and hipSPARSELt put before it, up to the first word of another kind. */
 static size_t problem_size(struct kp_span s)
 {
@@ -440,6 +467,8 @@ static void hear_grammar(struct said *said, struct kp_span stem)
 	if (operation >= 0)
 		said->operation = head(tail(stem, (size_t)operation),
 				       operation_size(tail(stem, (size_t)operation)));
+	if (begins(stem, "Cijk_"))
+		said->datatype = datatype_of_kernel(stem);
 	if (types >= 0 && operation > types)
 		hear_types(said, between(stem, (size_t)types + sizeof(type) - 1,
 					 (size_t)operation));

@@ -166,7 +166,8 @@ static void rocblas_of_each_generation(void **state)
 		 "gfx900", ""},
 		{"lib/rocblas/library/"
 		 "Cijk_Ailk_Bjlk_DB_MT32x32x8_SE_K1_WG16_16_1_gfx906.co",
-		 "rocblas", "code", "gfx906", "transpose_a=false transpose_b=true"},
+		 "rocblas", "code", "gfx906",
+		 "datatype=FP64 transpose_a=false transpose_b=true"},
 		/* lazy */
 		{"lib/rocblas/library/TensileLibrary_lazy_gfx1100.dat", "rocblas",
 		 "parent", "gfx1100", ""},
@@ -325,6 +326,22 @@ static void kernels_that_describe_themselves(void **state)
 		 "datatype=FP64 M=128 N=64 K=32"},
 		{GEMM "hgemm_128_64_32.co", "hipblaslt", "code", "gfx1100",
 		 "datatype=FP16 M=128 N=64 K=32"},
+		{GEMM "gemm_M_128_N_64_K_32_FP16.co", "hipblaslt", "code", "gfx1100",
+		 "datatype=FP16 M=128 N=64 K=32"},
+		{GEMM "gemm_m=128,n=64,k=32_bf16.co", "hipblaslt", "code", "gfx1100",
+		 "datatype=BF16 M=128 N=64 K=32"},
+		{GEMM "gemm_128x64x32_k_8.co", "hipblaslt", "code", "gfx1100",
+		 "M=128 N=64 K=32"},
+		{GEMM "gemm_M_N_K_128.co", "hipblaslt", "code", "gfx1100", ""},
+		/* Tensile's kernels have the types behind the matrices */
+		{GEMM "Cijk_Ailk_Bjlk_HBH_MT64x32x16_SE.co", "hipblaslt", "code",
+		 "gfx1100", "datatype=FP16 transpose_a=false transpose_b=true"},
+		{GEMM "Cijk_AlikC_Bljk_4xi8BH_MT64x32x16.co", "hipblaslt", "code",
+		 "gfx1100",
+		 "datatype=INT8 transpose_a=true transpose_b=false "
+		 "conjugate_a=true"},
+		{GEMM "Cijk_Ailk_Bljk_ZB_MT64x32x16.co", "hipblaslt", "code", "gfx1100",
+		 "transpose_a=false transpose_b=false"},
 		/* two of three, four, none, too many digits: no size */
 		{GEMM "gemm_M128_N64.co", "hipblaslt", "code", "gfx1100", ""},
 		{GEMM "gemm_1_2_3_4.co", "hipblaslt", "code", "gfx1100", ""},
@@ -441,6 +458,50 @@ static void names_that_contradict_are_warned_of(void **state)
 	}
 }
 
+static void parents_with_rows_of_others_are_warned_of(void **state)
+{
+#define ROW(gpu)                                                                         \
+	"\x82\xa9predicate\x82\xa4type\xa9Processor\xa5value" gpu "\xa7library\xc0"
+#define ROWS(n, rows) "\x81\xa7library\x82\xa4type\xa8Hardware\xa4rows" n rows
+	static const struct {
+		const char *path, *bytes;
+		bool warned;
+	} files[] = {
+		{"rocblas/library/TensileLibrary_lazy_gfx1100.dat",
+		 ROWS("\x91", ROW("\xa7gfx1030")), true},
+		{"rocblas/library/gfx1100/TensileLibrary.dat",
+		 ROWS("\x91", ROW("\xa7gfx1030")), true},
+		{"rocblas/library/TensileLibrary_lazy_gfx1030.dat",
+		 ROWS("\x91", ROW("\xa7gfx1030")), false},
+		{"rocblas/library/gfx90a-xnack+/TensileLibrary_lazy_gfx90a.dat",
+		 ROWS("\x92", ROW("\xa6gfx942") ROW("\xa6gfx90a")), false},
+		{"hipblaslt/library/gfx1250v0/TensileLibrary_lazy_gfx1250.dat",
+		 ROWS("\x91", ROW("\xa7gfx1250")), false},
+		/* of all GPUs, of devices without a name, of something else, cut short */
+		{"rocblas/library/TensileLibrary.dat", ROWS("\x91", ROW("\xa7gfx1030")),
+		 false},
+		{"rocblas/library/TensileLibrary_lazy_gfx1100.dat",
+		 ROWS("\x91", ROW("\xa3"
+				  "all")),
+		 false},
+		{"rocblas/library/" DD "_gfx1100.dat", ROWS("\x91", ROW("\xa7gfx1030")),
+		 false},
+		{"rocblas/library/TensileLibrary_lazy_gfx1100.dat",
+		 ROWS("\x92", ROW("\xa7gfx1030")), false},
+	};
+	struct file_tree none = {0};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(files); i++) {
+		struct answer a = ask(&none, files[i].path, kp_span_str(files[i].bytes));
+
+		if (!a.object.warning != !files[i].warned)
+			fail_msg("%zu: %s: %s", i, files[i].path,
+				 a.object.warning ? a.object.warning : "no warning");
+		library_object_fini(&a.object);
+	}
+}
+
 static void kernels_are_counted_where_the_first_bytes_tell(void **state)
 {
 	static const struct {
@@ -550,6 +611,7 @@ int main(void)
 		cmocka_unit_test(stems_are_what_a_library_asks_for),
 		cmocka_unit_test(host_libraries_are_nobodys),
 		cmocka_unit_test(names_that_contradict_are_warned_of),
+		cmocka_unit_test(parents_with_rows_of_others_are_warned_of),
 		cmocka_unit_test(kernels_are_counted_where_the_first_bytes_tell),
 		cmocka_unit_test(trees_as_the_paper_draws_them_have_its_keys),
 	};
