@@ -100,18 +100,27 @@ static void add_datatype(struct library_object *out, struct kp_span signature)
 	}
 }
 
-static void add_signature(struct library_object *out, struct kp_span stem)
+/* What stands behind "___" in the name of an .aks2 file: a pack, or a product; or empty. */
+static struct kp_span device_of(const char *path)
 {
-	const uint8_t *gpu = memmem(stem.data, stem.size, "___", 3);
-	struct kp_span signature = stem;
+	struct kp_span stem = inner(path_name(path), 0, strlen(".aks2"));
+	const uint8_t *mark = memmem(stem.data, stem.size, "___", 3);
 
-	if (gpu)
-		signature.size = (size_t)(gpu - stem.data);
+	return mark ? inner(stem, (size_t)(mark + 3 - stem.data), 0)
+		    : (struct kp_span){NULL, 0};
+}
+
+static void add_signature(struct library_object *out, const char *path)
+{
+	struct kp_span signature = inner(path_name(path), 0, strlen(".aks2"));
+	struct kp_span device = device_of(path);
+
+	if (device.data)
+		signature.size = (size_t)(device.data - 3 - signature.data);
 	add_text(out, "signature", signature);
 	add_datatype(out, signature);
 	add_choices(out, signature);
-	if (gpu)
-		add_text(out, "device", inner(stem, signature.size + strlen("___"), 0));
+	add_text(out, "device", device);
 }
 
 static kpack_error_t take_aks2(const struct library_question *q, struct kp_span rest,
@@ -125,7 +134,7 @@ static kpack_error_t take_aks2(const struct library_question *q, struct kp_span 
 	out->role = "kernel";
 	if (depth > 2)
 		add_text(out, "operation", path_component(rest, depth - 2));
-	add_signature(out, inner(path_name(q->path), 0, strlen(".aks2")));
+	add_signature(out, q->path);
 	if (err == KPACK_ERROR_INVALID_FORMAT)
 		return library_warn(out, why, "packed as it is: %s", fault.text);
 	if (err) {
@@ -206,6 +215,21 @@ static kpack_error_t take_family(const struct library_question *q,
 	return KPACK_SUCCESS;
 }
 
+/* Since 0.10 a kernel's name ends with its pack. */
+static kpack_error_t compare_device(const struct library_question *q,
+				    const struct aotriton_pack *pack,
+				    struct library_object *out, struct kpackx_error *why)
+{
+	struct kp_span device = device_of(q->path);
+	struct aotriton_pack named = aotriton_pack_named(device);
+
+	if (out->warning || aotriton_packs_agree(pack, &named))
+		return KPACK_SUCCESS;
+	return library_warn(out, why, "named for %.*s, but it is in the pack of %s",
+			    (int)device.size, (const char *)device.data,
+			    *pack->family ? pack->family : pack->arches[0]);
+}
+
 static kpack_error_t take_image(const struct library_question *q, struct kp_span rest,
 				struct library_object *out, struct kpackx_error *why)
 {
@@ -223,6 +247,8 @@ static kpack_error_t take_image(const struct library_question *q, struct kp_span
 		KP_TRY(library_warn(out, why, "no GPU that is known is in %.*s: %s",
 				    (int)first.size, (const char *)first.data,
 				    "packed for every GPU"));
+	if (ends_with(rest, ".aks2"))
+		KP_TRY(compare_device(q, &pack, out, why));
 	return take_kind(q, rest, out, why);
 }
 
@@ -233,9 +259,11 @@ static kpack_error_t take_kernel(const struct library_question *q, struct kp_spa
 				 struct kpackx_error *why)
 {
 	size_t dir = path_component(rest, 0).size + 1;
+	char named[KP_TARGET_TEXT_MAX];
 	struct kp_span operation;
 
-	KP_TRY(arch_decide(q, arch, out, why));
+	KP_TRY(arch_named(q->path, arch, named, out, why));
+	KP_TRY(arch_decide(q, named, out, why));
 	if (!ends_with(rest, ".hsaco"))
 		return KPACK_SUCCESS;
 	out->role = "kernel";

@@ -91,15 +91,30 @@ static struct kp_span without_mod(struct kp_span name)
 	return mod ? (struct kp_span){name.data, (size_t)(mod - name.data)} : name;
 }
 
-struct aotriton_pack aotriton_pack(struct kp_span directory)
+struct aotriton_pack aotriton_pack_named(struct kp_span name)
 {
-	static const char prefix[] = "amd-gfx";
 	struct aotriton_pack p = {0};
 
-	if (!kp_span_starts(directory, prefix, sizeof(prefix) - 1))
+	if (!kp_span_starts(name, "gfx", 3))
 		return p;
-	name_members(&p, without_mod((struct kp_span){directory.data + 4,
-						      directory.size - 4}));
+	name_members(&p, without_mod(name));
 	p.unknown = p.n_arches == 0;
 	return p;
+}
+
+struct aotriton_pack aotriton_pack(struct kp_span directory)
+{
+	if (!kp_span_starts(directory, "amd-", 4))
+		return (struct aotriton_pack){0};
+	return aotriton_pack_named(
+		(struct kp_span){directory.data + 4, directory.size - 4});
+}
+
+bool aotriton_packs_agree(const struct aotriton_pack *a, const struct aotriton_pack *b)
+{
+	for (size_t i = 0; i < a->n_arches; i++)
+		for (size_t k = 0; k < b->n_arches; k++)
+			if (arch_agrees(a->arches[i], b->arches[k]))
+				return true;
+	return a->n_arches == 0 || b->n_arches == 0;
 }

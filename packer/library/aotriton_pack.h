@@ -19,5 +19,10 @@ struct aotriton_pack {
  * for every GPU.
  */
 struct aotriton_pack aotriton_pack(struct kp_span directory);
+/* The same of a name without "amd-", as it stands at the end of a file's. */
+struct aotriton_pack aotriton_pack_named(struct kp_span name);
+
+/* May a file of one be in the other?  They have a GPU in common, or one is for every GPU. */
+bool aotriton_packs_agree(const struct aotriton_pack *a, const struct aotriton_pack *b);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a file's bytes are.  Code objects and bundles are listed, never decoded. */
 #include <elf.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include "arch_name.h"
 #include "format/format.h"
@@ -177,6 +178,28 @@ void content_fini(struct content *c)
 }
 
 /* --- the decision -------------------------------------------------------------------------- */
+
+kpack_error_t arch_named(const char *path, const char *directory,
+			 char named[KP_TARGET_TEXT_MAX], struct library_object *out,
+			 struct kpackx_error *why)
+{
+	char own[KP_TARGET_TEXT_MAX];
+	const char *chosen = directory;
+
+	if (arch_of_name(path_name(path), own)) {
+		if (!*directory)
+			chosen = own;
+		else if (arch_agrees(directory, own))
+			chosen = arch_more_exact(directory, own);
+		else
+			KP_TRY(library_warn(out, why,
+					    "named for %s in the directory of %s: "
+					    "packed as %s",
+					    own, directory, directory));
+	}
+	snprintf(named, KP_TARGET_TEXT_MAX, "%s", chosen);
+	return KPACK_SUCCESS;
+}
 
 static kpack_error_t decide_one(const char *named, const char *stated,
 				struct library_object *out, struct kpackx_error *why)

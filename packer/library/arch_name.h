@@ -63,6 +63,15 @@ void content_fini(struct content *c);
 const char *content_container(const struct library_question *q);
 
 /*
+ * What DIRECTORY, a canonical ID ("" none), and the name at the end of PATH say together, into
+ * NAMED ("" nothing).  Where they contradict each other the directory counts, which becomes
+ * OUT's warning.  OUT_OF_MEMORY.
+ */
+kpack_error_t arch_named(const char *path, const char *directory,
+			 char named[KP_TARGET_TEXT_MAX], struct library_object *out,
+			 struct kpackx_error *why);
+
+/*
  * Decide for which GPUs the file is and put that into OUT: NAMED is what directory or name
  * say, canonical ("" nothing).  What code objects state is authoritative; that they contradict
  * the name, or are damaged, becomes OUT's warning.  A bundle for several GPUs is for

@@ -96,6 +96,7 @@ static kpack_error_t describe(const struct rule *r, const struct answer *answer,
 			      struct library_object *out, struct kpackx_error *why)
 {
 	const char *container = content_container(q);
+	char named[KP_TARGET_TEXT_MAX];
 
 	out->role = r->role;
 	out->at_random =
@@ -105,7 +106,10 @@ static kpack_error_t describe(const struct rule *r, const struct answer *answer,
 			facts_string(&out->facts, "container", container);
 		return library_add_arch(out, LIBRARY_NEUTRAL, why);
 	}
-	KP_TRY(arch_decide(q, answer->arch, out, why));
+	snprintf(named, sizeof(named), "%s", answer->arch);
+	if (r->where == RULE_DIRECTORY || r->where == RULE_BELOW)
+		KP_TRY(arch_named(q->path, answer->arch, named, out, why));
+	KP_TRY(arch_decide(q, named, out, why));
 	if (answer->variant.size)
 		facts_text(&out->facts, "variant", answer->variant);
 	return KPACK_SUCCESS;

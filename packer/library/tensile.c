@@ -51,31 +51,6 @@ static void place_read(const char *path, struct kp_span rest, struct place *plac
 	find_directory(place);
 }
 
-/* --- for which GPUs ---------------------------------------------------------------------- */
-
-/* What directory and name say together; they may contradict each other. */
-static kpack_error_t name_arch(const char *path, const struct place *place,
-			       char named[KP_TARGET_TEXT_MAX], struct library_object *out,
-			       struct kpackx_error *why)
-{
-	char own[KP_TARGET_TEXT_MAX];
-	const char *chosen = place->arch;
-
-	if (arch_of_name(path_name(path), own)) {
-		if (!*place->arch)
-			chosen = own;
-		else if (arch_agrees(place->arch, own))
-			chosen = arch_more_exact(place->arch, own);
-		else
-			KP_TRY(library_warn(out, why,
-					    "named for %s in the directory of %s: "
-					    "packed as %s",
-					    own, place->arch, place->arch));
-	}
-	snprintf(named, KP_TARGET_TEXT_MAX, "%s", chosen);
-	return KPACK_SUCCESS;
-}
-
 /* --- what is said about it ---------------------------------------------------------------- */
 
 static bool has_stem(const char *role)
@@ -196,7 +171,7 @@ kpack_error_t tensile_check(const struct library *self, const struct library_que
 		return KPACK_SUCCESS;
 	place_read(q->path, rest, &place);
 	out->role = place.name.role;
-	KP_TRY(name_arch(q->path, &place, named, out, why));
+	KP_TRY(arch_named(q->path, place.arch, named, out, why));
 	KP_TRY(arch_decide(q, named, out, why));
 	if (*named && !out->warning && strcmp(out->role, "parent") == 0)
 		KP_TRY(tensile_rows_check(q, named, out, why));

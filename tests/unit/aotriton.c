@@ -330,6 +330,35 @@ static void images_are_their_packs(void **state)
 	}
 }
 
+static void names_of_other_packs_are_told(void **state)
+{
+	static const struct {
+		const char *path;
+		bool warned;
+	} files[] = {
+		{IMAGES "amd-gfx942/flash/a/F___gfx90a.aks2", true},
+		{IMAGES "amd-gfx11xx/flash/a/F___gfx120x.aks2", true},
+		{IMAGES "amd-gfx11xx/flash/a/F___gfx110x.aks2", false},
+		{IMAGES "amd-gfx942/flash/a/F___gfx942_mod0.aks2", false},
+		{IMAGES "amd-gfx942/flash/a/F___MI300X.aks2", false},
+		{IMAGES "amd-gfx942/flash/a/F___gfx77x.aks2", false},
+		{IMAGES "amd-gfx942/flash/a/___.aks2", false},
+		{IMAGES "F___gfx942.aks2", false},
+	};
+	uint8_t bytes[AKS2_SIZE];
+
+	(void)state;
+	put_aks2(bytes, 1000, 3, 90);
+	for (size_t i = 0; i < COUNT(files); i++) {
+		struct asked a = ask(&library_aotriton, files[i].path, bytes, AKS2_SIZE);
+
+		if (!a.object.warning != !files[i].warned)
+			fail_msg("%s: %s", files[i].path,
+				 a.object.warning ? a.object.warning : "no warning");
+		asked_fini(&a);
+	}
+}
+
 static void zips_are_read_at_random(void **state)
 {
 	uint8_t *z = zip(0);
@@ -482,6 +511,7 @@ int main(void)
 		cmocka_unit_test(integers_are_whole),
 		cmocka_unit_test(tuning_parameters_are_facts),
 		cmocka_unit_test(images_are_their_packs),
+		cmocka_unit_test(names_of_other_packs_are_told),
 		cmocka_unit_test(zips_are_read_at_random),
 		cmocka_unit_test(signatures_tell_versions),
 		cmocka_unit_test(damaged_images_are_told),

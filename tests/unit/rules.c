@@ -211,6 +211,33 @@ static void the_content_of_code_objects_counts(void **state)
 	rules_free(rules);
 }
 
+static void names_that_contradict_directories_are_told(void **state)
+{
+	static const struct {
+		const char *name, *arch;
+		bool warned;
+	} files[] = {
+		{"x.bin", "gfx942", false},
+		{"x_gfx942.bin", "gfx942", false},
+		{"x_gfx950.bin", "gfx942", true},
+		{"x_gfx9-4-generic.bin", "gfx942", false},
+	};
+	char path[100];
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(files); i++) {
+		struct asked a;
+
+		snprintf(path, sizeof(path), "engines/arch_content/gfx942/%s",
+			 files[i].name);
+		a = ask(&library_hipkernelprovider, path, "text", 4);
+		assert_string_equal(asked_arches(&a), files[i].arch);
+		if (!a.object.warning != !files[i].warned)
+			fail_msg("%s: %s", path, a.object.warning);
+		asked_fini(&a);
+	}
+}
+
 static void databases_of_rules_are_read_at_random(void **state)
 {
 	struct rules *rules = rules_of("foo lib * generic");
@@ -293,6 +320,7 @@ int main(void)
 		cmocka_unit_test(rules_come_from_a_file),
 		cmocka_unit_test(rules_fit_files),
 		cmocka_unit_test(the_content_of_code_objects_counts),
+		cmocka_unit_test(names_that_contradict_directories_are_told),
 		cmocka_unit_test(databases_of_rules_are_read_at_random),
 		cmocka_unit_test(libraries_of_rules_know_their_files),
 		cmocka_unit_test(a_steppings_directory_is_told),
