@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernel_cache.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include "cache_summary.h"
 #include "kernel_rows.h"
@@ -66,8 +63,7 @@ bool kernel_cache_named(const char *path, char arch[KP_TARGET_TEXT_MAX])
 
 static void fini_part(struct cache_part *part)
 {
-	if (part->disk)
-		unlink(part->disk);
+	kp_outfile_close(&part->file);
 	for (size_t i = 0; i < part->n_objects; i++)
 		library_object_fini(&part->objects[i]);
 	free(part->objects);
@@ -83,47 +79,36 @@ void cache_parts_fini(struct cache_parts *parts)
 	*parts = (struct cache_parts){0};
 }
 
-/* A name that is known as that of a temporary file, should it be left behind. */
-static kpack_error_t create(const char *dir, char **disk, int *fd,
-			    struct kpackx_error *why)
+/* Its path; a file without a name is found among those that this program has open. */
+static char *path_of(const struct kp_outfile *file, const char *dir)
 {
-	unsigned long long random;
-	char *path = NULL;
+	char *path;
+	int n = file->tmp_name ? asprintf(&path, "%s/%s", dir, file->tmp_name)
+			       : asprintf(&path, "/proc/self/fd/%d", file->fd);
 
-	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
-		return kp_fail_errno(why, errno, "getrandom");
-	if (asprintf(&path, "%s/.kpack-%016llx.tmp", dir, random) < 0)
-		return kp_fail_memory(why, strlen(dir), "a path");
-	*fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (*fd < 0) {
-		kpack_error_t err = kp_fail_errno(why, errno, "%s", path);
-
-		free(path);
-		return err;
-	}
-	*disk = path;
-	return KPACK_SUCCESS;
+	return n < 0 ? NULL : path;
 }
 
-/* A part with an empty file, open as *FD; KEY is taken over. */
+/* A part with an empty file in the directory TMP; KEY is taken over. */
 static kpack_error_t new_part(struct cache_parts *parts, const char *tmp, char *key,
-			      struct cache_part **out, int *fd, struct kpackx_error *why)
+			      struct cache_part **out, struct kpackx_error *why)
 {
-	struct cache_part part = {.key = key};
+	struct cache_part *part;
 	kpack_error_t err;
 
-	if (!key || !kp_grow(&parts->items, parts->count, &parts->cap, sizeof(part))) {
+	if (!key || !kp_grow(&parts->items, parts->count, &parts->cap, sizeof(*part))) {
 		free(key);
-		return kp_fail_memory(why, sizeof(part), "a file");
+		return kp_fail_memory(why, sizeof(*part), "a file");
 	}
-	err = create(tmp, &part.disk, fd, why);
-	if (err) {
-		free(key);
-		return err;
-	}
-	parts->items[parts->count] = part;
-	*out = &parts->items[parts->count++];
-	return KPACK_SUCCESS;
+	part = &parts->items[parts->count++];
+	*part = (struct cache_part){.key = key};
+	snprintf(parts->called, sizeof(parts->called), "a temporary file in %.400s", tmp);
+	err = kp_outfile_open(&part->file, tmp, "kernels", 0600, why);
+	if (err)
+		return kp_fail_prefix(why, err, "%s", parts->called);
+	part->disk = path_of(&part->file, tmp);
+	*out = part;
+	return part->disk ? KPACK_SUCCESS : kp_fail_memory(why, strlen(tmp), "a path");
 }
 
 /* --- the cache, open ------------------------------------------------------------------ */
@@ -214,8 +199,8 @@ static kpack_error_t describe(const struct cache *c, const struct cache_arch *ar
 		return kp_fail_memory(why, sizeof(*o), "an object");
 	part->objects = o;
 	part->n_objects = 1;
-	if (stat(part->disk, &st) < 0)
-		return kp_fail_errno(why, errno, "%s", part->disk);
+	if (fstat(part->file.fd, &st) < 0)
+		return kp_fail_errno(why, errno, "fstat");
 	*o = (struct library_object){
 		.library = library_rocfft.name,
 		.role = "cache",
@@ -243,11 +228,10 @@ static kpack_error_t split_off(const struct cache *c, const struct cache_arch *a
 			       struct kpackx_error *why)
 {
 	struct cache_part *part;
-	int fd;
 
-	KP_TRY(new_part(parts, tmp, path_beside(c->path, arch->text), &part, &fd, why));
-	close(fd);
-	KP_TRY(sqlite_copy(c->file, part->disk, "cache_v1", "arch", arch->text, why));
+	KP_TRY(new_part(parts, tmp, path_beside(c->path, arch->text), &part, why));
+	KP_TRY(sqlite_copy(c->file, &part->file, parts->called, "cache_v1", "arch",
+			   arch->text, why));
 	return describe(c, arch, part, why);
 }
 
@@ -278,16 +262,12 @@ kpack_error_t kernel_cache_rows(const char *disk, const char *path, const char *
 	struct cache_part *part;
 	struct cache *c = NULL;
 	kpack_error_t err = cache_open(disk, path, &c, why);
-	int fd;
 
-	if (!err && c->summary.rows) {
-		err = new_part(parts, tmp, rows_key(path), &part, &fd, why);
-		if (!err) {
-			err = kernel_rows_write(c->file, part->disk, fd, &part->objects,
-						&part->n_objects, why);
-			close(fd);
-		}
-	}
+	if (!err && c->summary.rows)
+		err = new_part(parts, tmp, rows_key(path), &part, why);
+	if (!err && c->summary.rows)
+		err = kernel_rows_write(c->file, &part->file, parts->called,
+					&part->objects, &part->n_objects, why);
 	cache_close(c);
 	return err;
 }

@@ -3,12 +3,14 @@
 #ifndef KERNEL_CACHE_H
 #define KERNEL_CACHE_H
 
+#include "file.h"
 #include "library.h"
 
 /* A file that was made of a kernel cache, and what of it is to be stored. */
 struct cache_part {
-	char *disk; /* a temporary file, removed by cache_parts_fini */
-	char *key;  /* the path that stands for it in the order of files */
+	struct kp_outfile file; /* temporary: never published */
+	char *disk;             /* to open it, until cache_parts_fini */
+	char *key;              /* the path that stands for it in the order of files */
 	struct library_object *objects;
 	size_t n_objects;
 };
@@ -16,6 +18,7 @@ struct cache_part {
 struct cache_parts {
 	struct cache_part *items;
 	size_t count, cap;
+	char called[440]; /* any of their files, in errors */
 };
 
 void cache_parts_fini(struct cache_parts *parts);

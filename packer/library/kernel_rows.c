@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernel_rows.h"
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 #include "cache_summary.h"
 #include "kernel_name.h"
 #include "limits.h"
@@ -17,8 +15,8 @@ static const char query[] =
 	"code FROM main.cache_v1 NOT INDEXED";
 
 struct writer {
-	const char *disk;
-	int fd;
+	struct kp_outfile *file;
+	const char *called;
 	uint64_t off;
 	struct library_object *objects;
 	int64_t *hip_versions; /* per object */
@@ -35,17 +33,10 @@ static kpack_error_t fail_row(const struct writer *w, struct kpackx_error *why,
 static kpack_error_t write_code(struct writer *w, struct kp_span code,
 				struct kpackx_error *why)
 {
-	while (code.size) {
-		ssize_t n = pwrite(w->fd, code.data, code.size, (off_t)w->off);
+	kpack_error_t err = kp_outfile_pwrite(w->file, w->off, code.data, code.size, why);
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return kp_fail_errno(why, n ? errno : EIO, "%s", w->disk);
-		code = (struct kp_span){code.data + n, code.size - (size_t)n};
-		w->off += (uint64_t)n;
-	}
-	return KPACK_SUCCESS;
+	w->off += code.size;
+	return err ? kp_fail_prefix(why, err, "%s", w->called) : KPACK_SUCCESS;
 }
 
 static void add_facts(const struct sqlite_rows *row, const struct kernel_name *parsed,
@@ -223,11 +214,11 @@ static kpack_error_t add_rows(struct writer *w, struct sqlite_rows *rows,
 	}
 }
 
-kpack_error_t kernel_rows_write(struct sqlite_file *f, const char *disk, int fd,
-				struct library_object **objects, size_t *n_objects,
-				struct kpackx_error *why)
+kpack_error_t kernel_rows_write(struct sqlite_file *f, struct kp_outfile *file,
+				const char *called, struct library_object **objects,
+				size_t *n_objects, struct kpackx_error *why)
 {
-	struct writer w = {.disk = disk, .fd = fd};
+	struct writer w = {.file = file, .called = called};
 	struct sqlite_rows *rows = NULL;
 	kpack_error_t err = sqlite_rows_open(f, query, &rows, why);
 

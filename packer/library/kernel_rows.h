@@ -13,11 +13,11 @@
 #define KERNEL_ROWS_SAME_MAX 1000
 
 /*
- * Write the code of all rows of cache_v1 to FD (DISK in errors) one after another, and give
+ * Write the code of all rows of cache_v1 to FILE (CALLED in errors) one after another, and give
  * the objects, on the heap; also after an error, each to be finished.
  */
-kpack_error_t kernel_rows_write(struct sqlite_file *f, const char *disk, int fd,
-				struct library_object **objects, size_t *n_objects,
-				struct kpackx_error *why);
+kpack_error_t kernel_rows_write(struct sqlite_file *f, struct kp_outfile *file,
+				const char *called, struct library_object **objects,
+				size_t *n_objects, struct kpackx_error *why);
 
 #endif

@@ -8,30 +8,34 @@
 #include "text.h"
 
 struct copy {
-	struct sqlite_file *from;
-	sqlite3 *to;
-	const char *disk;
+	struct sqlite_file *from, *to;
+	const char *called;
 	const char *table, *column, *value;
 };
 
 static kpack_error_t fail_writing(const struct copy *c, struct kpackx_error *why)
 {
 	char text[120];
-	int code = sqlite3_errcode(c->to);
+	int code = sqlite3_errcode(c->to->db);
 
 	if (code == SQLITE_NOMEM)
 		return kp_fail_memory(why, 0, "SQLite");
-	kp_text_escape(kp_span_str(sqlite3_errmsg(c->to)), text, sizeof(text));
-	if (code == SQLITE_IOERR || code == SQLITE_FULL || code == SQLITE_CANTOPEN)
-		return kp_fail(why, KPACK_ERROR_IO_ERROR, "%s: SQLite: %s", c->disk,
+	kp_text_escape(kp_span_str(sqlite3_errmsg(c->to->db)), text, sizeof(text));
+	if (code != SQLITE_IOERR)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "SQLite: its copy: %s",
 			       text);
-	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "SQLite: its copy: %s", text);
+	if (!c->to->io.text[0])
+		return kp_fail(why, KPACK_ERROR_IO_ERROR, "%s: SQLite: %s", c->called,
+			       text);
+	if (why)
+		*why = c->to->io;
+	return kp_fail_prefix(why, c->to->io.code, "%s", c->called);
 }
 
 static kpack_error_t run(const struct copy *c, const char *sql, struct kpackx_error *why)
 {
-	return sqlite3_exec(c->to, sql, NULL, NULL, NULL) ? fail_writing(c, why)
-							  : KPACK_SUCCESS;
+	return sqlite3_exec(c->to->db, sql, NULL, NULL, NULL) ? fail_writing(c, why)
+							      : KPACK_SUCCESS;
 }
 
 /* --- the schema ----------------------------------------------------------------------- */
@@ -79,7 +83,7 @@ static kpack_error_t make(const struct copy *c, const char *sql, struct kpackx_e
 	if (sqlite3_strnicmp(sql, "CREATE ", 7) != 0)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "SQLite: a statement of the schema is no CREATE");
-	code = sqlite3_prepare_v2(c->to, sql, -1, &stmt, NULL);
+	code = sqlite3_prepare_v2(c->to->db, sql, -1, &stmt, NULL);
 	if (!code && sqlite3_step(stmt) == SQLITE_DONE)
 		code = SQLITE_OK;
 	else
@@ -165,7 +169,7 @@ static kpack_error_t copy_rows(const struct copy *c, const char *table,
 
 	if (!err) {
 		into = insert_of(table, sqlite_rows_count(rows));
-		if (!into || sqlite3_prepare_v2(c->to, into, -1, &insert, NULL))
+		if (!into || sqlite3_prepare_v2(c->to->db, into, -1, &insert, NULL))
 			err = fail_writing(c, why);
 	}
 	if (!err)
@@ -184,7 +188,7 @@ static kpack_error_t copy_tables(const struct copy *c, struct kpackx_error *why)
 	sqlite3_stmt *tables = NULL;
 	int code;
 
-	if (sqlite3_prepare_v2(c->to,
+	if (sqlite3_prepare_v2(c->to->db,
 			       "SELECT name " SCHEMA " AND type = 'table' ORDER BY rowid",
 			       -1, &tables, NULL))
 		return fail_writing(c, why);
@@ -210,9 +214,7 @@ static const char begin[] =
 
 static kpack_error_t fill(const struct copy *c, struct kpackx_error *why)
 {
-	if (sqlite_confine(c->to))
-		return fail_writing(c, why);
-	sqlite3_progress_handler(c->to, SQLITE_WORK_STEP, sqlite_count_work, c->from);
+	sqlite3_progress_handler(c->to->db, SQLITE_WORK_STEP, sqlite_count_work, c->from);
 	KP_TRY(run(c, begin, why));
 	KP_TRY(copy_settings(c, why));
 	KP_TRY(run(c, "BEGIN", why));
@@ -221,32 +223,28 @@ static kpack_error_t fill(const struct copy *c, struct kpackx_error *why)
 	return run(c, "COMMIT", why);
 }
 
-kpack_error_t sqlite_copy(struct sqlite_file *from, const char *disk, const char *table,
-			  const char *column, const char *value, struct kpackx_error *why)
+kpack_error_t sqlite_copy(struct sqlite_file *from, struct kp_outfile *to,
+			  const char *called, const char *table, const char *column,
+			  const char *value, struct kpackx_error *why)
 {
-	struct copy c = {from, NULL, disk, table, column, value};
+	struct copy c = {from, NULL, called, table, column, value};
 	kpack_error_t err;
 
-	if (sqlite3_open_v2(disk, &c.to,
-			    SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX |
-				    SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_NOFOLLOW,
-			    NULL))
-		err = fail_writing(&c, why);
-	else
-		err = fill(&c, why);
-	if (sqlite3_close(c.to) && !err)
-		err = kp_fail(why, KPACK_ERROR_IO_ERROR, "%s: SQLite: not closed", disk);
+	KP_TRY(sqlite_file_create(to, &c.to, why));
+	err = fill(&c, why);
+	sqlite_file_close(c.to);
 	return err;
 }
 
 #else
 
-kpack_error_t sqlite_copy(struct sqlite_file *from, const char *disk, const char *table,
-			  const char *column, const char *value, struct kpackx_error *why)
+kpack_error_t sqlite_copy(struct sqlite_file *from, struct kp_outfile *to,
+			  const char *called, const char *table, const char *column,
+			  const char *value, struct kpackx_error *why)
 {
 	bool has;
 
-	(void)disk, (void)table, (void)column, (void)value;
+	(void)to, (void)called, (void)table, (void)column, (void)value;
 	return sqlite_file_has(from, "", NULL, &has, why);
 }
 

@@ -11,6 +11,7 @@ struct sqlite_file {
 	sqlite3_vfs vfs; /* this file's own, which reads SOURCE */
 	char name[40];   /* of vfs */
 	struct kp_source source;
+	struct kp_outfile *to;  /* is written; NULL: only read */
 	struct kpackx_error io; /* why reading failed last */
 	int64_t work;           /* steps that are left to the query, in thousands */
 };
@@ -19,6 +20,13 @@ struct sqlite_rows {
 	struct sqlite_file *file;
 	sqlite3_stmt *stmt;
 };
+
+/*
+ * Begin a database in TO, which is empty and borrowed.  What cannot be written is told as IO,
+ * and DB's error is SQLITE_IOERR.
+ */
+kpack_error_t sqlite_file_create(struct kp_outfile *to, struct sqlite_file **out,
+				 struct kpackx_error *why);
 
 /* Forbid DB all that a schema could do besides holding tables and indexes. */
 int sqlite_confine(sqlite3 *db);

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include "sqlite_engine.h"
 #include "text.h"
 
@@ -37,6 +38,34 @@ static int read_at(sqlite3_file *base, void *buf, int size, sqlite3_int64 off)
 		return SQLITE_OK;
 	memset((uint8_t *)buf + n, 0, (size_t)size - n);
 	return SQLITE_IOERR_SHORT_READ;
+}
+
+static int write_at(sqlite3_file *base, const void *buf, int size, sqlite3_int64 off)
+{
+	struct sqlite_file *f = file_of(base);
+	uint64_t end = (uint64_t)off + (uint64_t)size;
+
+	if (!f->to || kp_outfile_pwrite(f->to, (uint64_t)off, buf, (size_t)size, &f->io))
+		return SQLITE_IOERR_WRITE;
+	f->source.size = end > f->source.size ? end : f->source.size;
+	return SQLITE_OK;
+}
+
+static int cut(sqlite3_file *base, sqlite3_int64 size)
+{
+	struct sqlite_file *f = file_of(base);
+
+	if (!f->to || ftruncate(f->to->fd, size))
+		return SQLITE_IOERR_TRUNCATE;
+	f->source.size = (uint64_t)size;
+	return SQLITE_OK;
+}
+
+/* Whoever uses what was written flushes it. */
+static int flush(sqlite3_file *base, int flags)
+{
+	(void)base, (void)flags;
+	return SQLITE_OK;
 }
 
 static int file_size(sqlite3_file *base, sqlite3_int64 *size)
@@ -76,36 +105,42 @@ static int sector_size(sqlite3_file *base)
 	return 4096;
 }
 
-static int never_changes(sqlite3_file *base)
+/* What is read never changes. */
+static int nature(sqlite3_file *base)
 {
-	(void)base;
-	return SQLITE_IOCAP_IMMUTABLE;
+	return file_of(base)->to ? 0 : SQLITE_IOCAP_IMMUTABLE;
 }
 
 static const sqlite3_io_methods methods = {
 	.iVersion = 1,
 	.xClose = nothing,
 	.xRead = read_at,
+	.xWrite = write_at,
+	.xTruncate = cut,
+	.xSync = flush,
 	.xFileSize = file_size,
 	.xLock = lock,
 	.xUnlock = lock,
 	.xCheckReservedLock = reserved,
 	.xFileControl = control,
 	.xSectorSize = sector_size,
-	.xDeviceCharacteristics = never_changes,
+	.xDeviceCharacteristics = nature,
 };
 
 static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *base, int flags,
 		     int *given)
 {
+	struct sqlite_file *f = vfs->pAppData;
+
 	(void)name;
 	base->pMethods = NULL;
 	if (!(flags & SQLITE_OPEN_MAIN_DB))
 		return SQLITE_CANTOPEN;
-	((struct opened *)(void *)base)->file = vfs->pAppData;
+	((struct opened *)(void *)base)->file = f;
 	base->pMethods = &methods;
 	if (given)
-		*given = SQLITE_OPEN_READONLY | SQLITE_OPEN_MAIN_DB;
+		*given = SQLITE_OPEN_MAIN_DB |
+			 (f->to ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY);
 	return SQLITE_OK;
 }
 
@@ -255,8 +290,8 @@ int sqlite_confine(sqlite3 *db)
 
 /* --- opening -------------------------------------------------------------------------- */
 
-kpack_error_t sqlite_file_open(const struct kp_source *source, struct sqlite_file **out,
-			       struct kpackx_error *why)
+static kpack_error_t open_any(const struct kp_source *source, struct kp_outfile *to,
+			      struct sqlite_file **out, struct kpackx_error *why)
 {
 	struct sqlite_file *f = calloc(1, sizeof(*f));
 	kpack_error_t err;
@@ -265,13 +300,15 @@ kpack_error_t sqlite_file_open(const struct kp_source *source, struct sqlite_fil
 	if (!f)
 		return kp_fail_memory(why, sizeof(*f), "a database");
 	f->source = *source;
+	f->to = to;
 	make_vfs(f);
 	code = sqlite3_vfs_register(&f->vfs, 0);
 	if (!code)
-		code = sqlite3_open_v2("database", &f->db,
-				       SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX |
-					       SQLITE_OPEN_PRIVATECACHE,
-				       f->name);
+		code = sqlite3_open_v2(
+			"database", &f->db,
+			(to ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY) |
+				SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE,
+			f->name);
 	if (!code)
 		code = sqlite_confine(f->db);
 	if (!code)
@@ -284,6 +321,20 @@ kpack_error_t sqlite_file_open(const struct kp_source *source, struct sqlite_fil
 	sqlite3_progress_handler(f->db, SQLITE_WORK_STEP, sqlite_count_work, f);
 	*out = f;
 	return KPACK_SUCCESS;
+}
+
+kpack_error_t sqlite_file_open(const struct kp_source *source, struct sqlite_file **out,
+			       struct kpackx_error *why)
+{
+	return open_any(source, NULL, out, why);
+}
+
+kpack_error_t sqlite_file_create(struct kp_outfile *to, struct sqlite_file **out,
+				 struct kpackx_error *why)
+{
+	struct kp_source nothing_yet = kp_source_fd(to->fd, 0, 0);
+
+	return open_any(&nothing_yet, to, out, why);
 }
 
 void sqlite_file_close(struct sqlite_file *f)
