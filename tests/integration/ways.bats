@@ -203,6 +203,9 @@ same_as_whole() { diff -r -x .kpack whole "$P"; }
 	chmod +x refuses
 	KPACKFS=$T/refuses run -1 in-place "$P"
 	[[ ${lines[-1]} == "in-place: $P/lib/rocblas/library: cannot be mounted" ]]
+	# a signal meanwhile
+	sed -i 's/exit 1/kill -TERM "$PPID"/' refuses
+	KPACKFS=$T/refuses run -1 in-place "$P"
 	[ "$(mounts)" = 0 ]
 	gone
 }
@@ -254,6 +257,10 @@ same_as_whole() { diff -r -x .kpack whole "$P"; }
 	overlay "$P"
 	kill -9 $(pgrep -f "^$KPACK_BIN/kpackfs .*$T/")
 	overlay -u "$P"
+	[ "$(mounts)" = 0 ] && [ ! -e run/* ]
+	printf '#!/bin/sh\nkill -TERM "$PPID"\nexec kpackfs "$@"\n' >interrupts
+	chmod +x interrupts
+	KPACKFS=$T/interrupts run -1 overlay "$P"
 	[ "$(mounts)" = 0 ] && [ ! -e run/* ]
 	overlay "$P"
 	same_as_whole
