@@ -292,9 +292,10 @@ static kpack_error_t list_files(struct scan *scan, const char *prefix,
 
 static void tell_fault(void *arg, size_t file, const struct kpackx_error *why)
 {
-	const struct scan *scan = arg;
+	struct scan *scan = arg;
 
 	report_why(scan->files.items[file].disk, why);
+	scan->entries[scan->file_entries[file]].faulty = true;
 }
 
 kpack_error_t scan_add_database(struct scan *scan, size_t entry, const char *path,
@@ -316,6 +317,7 @@ kpack_error_t scan_add_database(struct scan *scan, size_t entry, const char *pat
 		return err;
 	}
 	in->entry = entry;
+	in->shown = scan->entries[entry].path;
 	err = keep_input(scan, in, why);
 	if (err) {
 		input_fini(in);
@@ -346,6 +348,7 @@ static kpack_error_t take_database(struct scan *scan, size_t file,
 		scan->n_faults++;
 	}
 	e->database = !err;
+	e->faulty = err;
 	scan->n_files++;
 	return KPACK_SUCCESS;
 }
@@ -386,7 +389,7 @@ static kpack_error_t classify_all(struct scan *scan, const char *prefix,
 		char *key;
 
 		if (!S_ISREG(e->mode) || e->first != i || e->leftover || e->database ||
-		    scan_in_archives(e))
+		    e->faulty || scan_in_archives(e))
 			continue;
 		key = make_key(prefix, e->relative);
 		err = key ? classify(scan, i, key, false, why)

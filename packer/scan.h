@@ -34,6 +34,7 @@ struct scan_entry {
 	bool converted;   /* that is because it is converted already */
 
 	bool database; /* a file of a kernel database; INPUT says what of it is packed */
+	bool faulty;   /* a library's, and why it cannot be packed was told */
 	bool leftover; /* a temporary file of a run that was killed */
 };
 

@@ -30,8 +30,8 @@ bool unrecognised(const struct scan *scan, size_t entry, char out[KP_TARGET_TEXT
 	const struct scan_entry *e = &scan->entries[entry];
 
 	if (!scan->found.objects || !S_ISREG(e->mode) || e->input || e->converted ||
-	    e->leftover || scan_in_archives(e) || scan->entries[e->first].input ||
-	    !arch_in_path(e->relative))
+	    e->faulty || e->leftover || scan_in_archives(e) ||
+	    scan->entries[e->first].input || !arch_in_path(e->relative))
 		return false;
 	name_arch(e->relative, out);
 	return true;

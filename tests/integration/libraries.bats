@@ -209,3 +209,15 @@ file() { # PATH TEXT
 	grep -F "large_gfx1100.dat: 4296015872 bytes, limit 4294967296" err
 	[ ! -e out2 ]
 }
+
+@test "a file of a library that cannot be packed is told once" {
+	file in/share/miopen/db/gfx1030.kdb text
+	file "in/lib/rocblas/library/a"$'\n'"b_gfx1100.co" x
+	kpack pack in out 2>err && return 1
+	diff - err <<-'END'
+	kpack: in/share/miopen/db/gfx1030.kdb: kernel database: 4 bytes, MIOpen reads none below 512: cut short, or remove it
+	kpack: in/lib/rocblas/library/a\012b_gfx1100.co: its path cannot be a key
+	kpack: nothing was packed because of the faults above
+	END
+	[ ! -e out ]
+}
