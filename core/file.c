@@ -43,6 +43,23 @@ kpack_error_t kp_source_read(const struct kp_source *s, uint64_t off, void *buf,
 	return KPACK_SUCCESS;
 }
 
+bool kp_source_same(const struct kp_source *a, const struct kp_source *b)
+{
+	uint8_t x[16384], y[sizeof(x)];
+	size_t n = sizeof(x);
+
+	if (a->size != b->size)
+		return false;
+	for (uint64_t off = 0; off < a->size; off += n) {
+		if (n > a->size - off)
+			n = (size_t)(a->size - off);
+		if (kp_source_read(a, off, x, n, NULL) ||
+		    kp_source_read(b, off, y, n, NULL) || memcmp(x, y, n) != 0)
+			return false;
+	}
+	return true;
+}
+
 void kp_window_init(struct kp_window *w, const struct kp_source *src)
 {
 	w->src = *src;

@@ -45,6 +45,9 @@ bool kp_source_sub(const struct kp_source *s, uint64_t off, uint64_t len,
 kpack_error_t kp_source_read(const struct kp_source *s, uint64_t off, void *buf,
 			     size_t len, struct kpackx_error *why);
 
+/* Have both the same size and bytes?  What cannot be read has not. */
+bool kp_source_same(const struct kp_source *a, const struct kp_source *b);
+
 /* Small reads through a buffer: walks tables of any length in bounded memory. */
 struct kp_window {
 	struct kp_source src;

@@ -8,6 +8,7 @@
 #include "memory.h"
 #include "plan_drop.h"
 #include "report.h"
+#include "split.h"
 #include "view.h"
 
 /* So many are told by name. */
@@ -309,6 +310,16 @@ static const char *what_hinders(const struct clash *c, const struct kpack_archiv
 		       : "it is another group's";
 }
 
+/* Nothing takes its place, but its loaders find both. */
+static void tell_kept(const struct clash *c, const struct kpack_archive *a,
+		      struct kp_span path)
+{
+	if (!c->run->args->quiet && split_in_other_form(c->run->scan, path))
+		report_error(kp_archive_path(a),
+			     "note: keeps %.*s, packed with other options",
+			     (int)path.size, (const char *)path.data);
+}
+
 static kpack_error_t compare_entry(struct clash *c, const struct kpack_archive *a,
 				   size_t entry, struct kpackx_error *why)
 {
@@ -321,8 +332,10 @@ static kpack_error_t compare_entry(struct clash *c, const struct kpack_archive *
 	kp_archive_entry(a, entry, &info);
 	kp_archive_meta(a, entry, &meta);
 	f = clash_find(c, meta.path.size ? meta.path : info.key);
-	if (!f)
+	if (!f) {
+		tell_kept(c, a, meta.path);
 		return KPACK_SUCCESS;
+	}
 	stored = is_stored(c, a, &info);
 	if (stored && !kp_span_is(info.arch, LIBRARY_NEUTRAL))
 		return KPACK_SUCCESS;

@@ -22,30 +22,19 @@ static void sides_fini(struct sides *s)
 	file_tree_fini(&s->theirs);
 }
 
-static bool same_bytes(int a, int b, uint64_t size)
-{
-	char x[16384], y[sizeof(x)];
-	size_t n = sizeof(x);
-
-	for (uint64_t at = 0; at < size; at += n) {
-		if (n > size - at)
-			n = (size_t)(size - at);
-		if (kp_file_pread(a, at, x, n, NULL) ||
-		    kp_file_pread(b, at, y, n, NULL) || memcmp(x, y, n) != 0)
-			return false;
-	}
-	return true;
-}
-
 /* What cannot be read counts as other bytes. */
 static bool same_files(const char *a, const char *b)
 {
 	int x = -1, y = -1;
 	struct stat st, there;
-	bool same = !kp_file_open(a, &x, &st, NULL) &&
-		    !kp_file_open(b, &y, &there, NULL) && st.st_size == there.st_size &&
-		    same_bytes(x, y, (uint64_t)st.st_size);
+	bool same = false;
 
+	if (!kp_file_open(a, &x, &st, NULL) && !kp_file_open(b, &y, &there, NULL)) {
+		struct kp_source ours = kp_source_fd(x, 0, (uint64_t)st.st_size);
+		struct kp_source theirs = kp_source_fd(y, 0, (uint64_t)there.st_size);
+
+		same = kp_source_same(&ours, &theirs);
+	}
 	if (x >= 0)
 		close(x);
 	if (y >= 0)

@@ -327,30 +327,17 @@ static kpack_error_t replace_links(const struct converter *c, const size_t *link
 	return KPACK_SUCCESS;
 }
 
-static bool same_bytes(int a, int b, uint64_t size)
-{
-	char x[16384], y[sizeof(x)];
-	size_t piece = sizeof(x);
-
-	for (uint64_t off = 0; off < size; off += piece) {
-		if (piece > size - off)
-			piece = (size_t)(size - off);
-		if (kp_file_pread(a, off, x, piece, NULL) ||
-		    kp_file_pread(b, off, y, piece, NULL) || memcmp(x, y, piece) != 0)
-			return false;
-	}
-	return true;
-}
-
 static bool is_written(const char *path, const struct written *w)
 {
+	struct kp_source written = kp_source_fd(w->out.fd, 0, w->size), there;
 	struct stat st;
 	bool same;
 	int fd;
 
 	if (kp_file_open(path, &fd, &st, NULL))
 		return false;
-	same = (uint64_t)st.st_size == w->size && same_bytes(fd, w->out.fd, w->size);
+	there = kp_source_fd(fd, 0, (uint64_t)st.st_size);
+	same = kp_source_same(&there, &written);
 	close(fd);
 	return same;
 }

@@ -101,6 +101,7 @@ static kpack_error_t open_any(const char *path, const char *key,
 	kpack_error_t err;
 
 	*out = (struct input){.path = strdup(path), .key = strdup(key), .fd = -1};
+	out->shown = out->path;
 	pthread_mutex_init(&out->lock, NULL);
 	pthread_cond_init(&out->loaded, NULL);
 	if (!out->path || !out->key)

@@ -14,9 +14,10 @@
 struct input_payload;
 
 struct input {
-	char *path;   /* to open it */
-	char *key;    /* path relative to the root, as it stands in keys */
-	size_t entry; /* its number in the scan */
+	char *path;        /* to open it */
+	char *key;         /* path relative to the root, as it stands in keys */
+	const char *shown; /* its name in errors: PATH, or of what file it is a part */
+	size_t entry;      /* its number in the scan */
 	struct stat st;
 	struct kp_fatbin fat;
 	/*

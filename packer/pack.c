@@ -202,7 +202,7 @@ static kpack_error_t work(void *arg, void *state, size_t job, void **result,
 	err = pack_object(p, state, o, packed, why);
 	if (err) {
 		discard(NULL, packed);
-		return kp_fail_prefix(why, err, "%s: container %zu", o->input->path,
+		return kp_fail_prefix(why, err, "%s: container %zu", o->input->shown,
 				      image_of(o)->container);
 	}
 	*result = packed;
@@ -396,7 +396,7 @@ static kpack_error_t commit(void *arg, size_t job, void *result, struct kpackx_e
 		err = o->input->objects ? add_keys(p, o, packed, why)
 					: name_object(p, o, packed, why);
 	if (err)
-		kp_fail_prefix(why, err, "%s", o->input->path);
+		kp_fail_prefix(why, err, "%s", o->input->shown);
 	progress_add(p->progress, image_of(o)->size);
 	discard(NULL, packed);
 	return err;

@@ -418,8 +418,8 @@ static kpack_error_t check_keys(const struct plan *plan, struct kpackx_error *wh
 		if (strcmp(a->key, b->key) == 0 && strcmp(a->arch, b->arch) == 0)
 			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 				       "%s and %s both give the key %s for %s",
-				       plan->objects[a->object].input->path,
-				       plan->objects[b->object].input->path, a->key,
+				       plan->objects[a->object].input->shown,
+				       plan->objects[b->object].input->shown, a->key,
 				       a->arch);
 	}
 	return KPACK_SUCCESS;

@@ -48,13 +48,40 @@ static kpack_error_t split_one(struct input *in, bool databases, bool rows,
 	return KPACK_SUCCESS;
 }
 
+/* The tree may have the database of one GPU besides that for all. */
+static kpack_error_t find_file(const struct scan *scan, const struct cache_part *part,
+			       bool *found, struct kpackx_error *why)
+{
+	struct kp_source ours =
+		kp_source_fd(part->file.fd, 0, part->n_objects ? part->objects->size : 0);
+	struct file_bytes there;
+	bool same;
+	size_t file;
+
+	*found = part->n_objects && part->objects->path &&
+		 file_tree_find(&scan->files, kp_span_str(part->key), &file);
+	if (!*found)
+		return KPACK_SUCCESS;
+	KP_TRY(file_tree_open(&scan->files, file, &there, why));
+	same = kp_source_same(&ours, &there.source);
+	file_bytes_close(&there);
+	return same ? KPACK_SUCCESS
+		    : kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			      "--split-rocfft: its part for %s has other bytes than %s",
+			      part->objects->arches[0], scan->files.items[file].disk);
+}
+
 static kpack_error_t add_parts(struct scan *scan, size_t entry,
 			       const struct cache_parts *parts, size_t first,
 			       struct kpackx_error *why)
 {
 	for (size_t i = first; i < parts->count; i++) {
 		const struct cache_part *part = &parts->items[i];
+		bool found;
 
+		KP_TRY(find_file(scan, part, &found, why));
+		if (found)
+			continue;
 		KP_TRY(scan_add_database(scan, entry, part->disk, part->key,
 					 part->objects, part->n_objects, NULL, why));
 	}
@@ -81,4 +108,29 @@ kpack_error_t split_caches(struct scan *scan, bool databases, bool rows,
 	}
 	scan_sort(scan);
 	return KPACK_SUCCESS;
+}
+
+static bool same_directory(const char *a, const char *b)
+{
+	const char *x = strrchr(a, '/'), *y = strrchr(b, '/');
+	size_t n = x ? (size_t)(x - a) : 0, m = y ? (size_t)(y - b) : 0;
+
+	return n == m && memcmp(a, b, n) == 0;
+}
+
+bool split_in_other_form(const struct scan *scan, struct kp_span path)
+{
+	char arch[KP_TARGET_TEXT_MAX],
+		*text = strndup((const char *)path.data, path.size);
+	bool found = false, named = text && kernel_cache_named(text, arch);
+
+	for (size_t i = 0; i < scan->n_inputs && named && !found; i++) {
+		const struct input *in = scan->inputs[i];
+		bool is_split = in->fat.containers.n_images == 0;
+
+		found = is_cache(in) && is_for_all(in) && same_directory(in->key, text) &&
+			is_split == !*arch;
+	}
+	free(text);
+	return found;
 }

@@ -14,4 +14,10 @@
 kpack_error_t split_caches(struct scan *scan, bool databases, bool rows,
 			   struct cache_parts *parts, struct kpackx_error *why);
 
+/*
+ * Is PATH, which is not stored, a kernel cache that SCAN stores in the other form: the whole
+ * one where it is split, or one of a GPU where it is whole?
+ */
+bool split_in_other_form(const struct scan *scan, struct kp_span path);
+
 #endif

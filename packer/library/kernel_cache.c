@@ -7,6 +7,7 @@
 #include "cache_summary.h"
 #include "kernel_rows.h"
 #include "memory.h"
+#include "row_names.h"
 #include "sqlite_copy.h"
 #include "sqlite_header.h"
 
@@ -67,6 +68,7 @@ static void fini_part(struct cache_part *part)
 	for (size_t i = 0; i < part->n_objects; i++)
 		library_object_fini(&part->objects[i]);
 	free(part->objects);
+	free(part->hip_versions);
 	free(part->disk);
 	free(part->key);
 }
@@ -89,9 +91,10 @@ static char *path_of(const struct kp_outfile *file, const char *dir)
 	return n < 0 ? NULL : path;
 }
 
-/* A part with an empty file in the directory TMP; KEY is taken over. */
-static kpack_error_t new_part(struct cache_parts *parts, const char *tmp, char *key,
-			      struct cache_part **out, struct kpackx_error *why)
+/* A part of CACHE with an empty file in the directory TMP; KEY is taken over. */
+static kpack_error_t new_part(struct cache_parts *parts, const char *tmp,
+			      const char *cache, char *key, struct cache_part **out,
+			      struct kpackx_error *why)
 {
 	struct cache_part *part;
 	kpack_error_t err;
@@ -101,7 +104,7 @@ static kpack_error_t new_part(struct cache_parts *parts, const char *tmp, char *
 		return kp_fail_memory(why, sizeof(*part), "a file");
 	}
 	part = &parts->items[parts->count++];
-	*part = (struct cache_part){.key = key};
+	*part = (struct cache_part){.key = key, .cache = cache};
 	snprintf(parts->called, sizeof(parts->called), "a temporary file in %.400s", tmp);
 	err = kp_outfile_open(&part->file, tmp, "kernels", 0600, why);
 	if (err)
@@ -229,7 +232,8 @@ static kpack_error_t split_off(const struct cache *c, const struct cache_arch *a
 {
 	struct cache_part *part;
 
-	KP_TRY(new_part(parts, tmp, path_beside(c->path, arch->text), &part, why));
+	KP_TRY(new_part(parts, tmp, c->path, path_beside(c->path, arch->text), &part,
+			why));
 	KP_TRY(sqlite_copy(c->file, &part->file, parts->called, "cache_v1", "arch",
 			   arch->text, why));
 	return describe(c, arch, part, why);
@@ -256,18 +260,27 @@ static char *rows_key(const char *path)
 	return asprintf(&key, "%s@rows", path) < 0 ? NULL : key;
 }
 
+static kpack_error_t add_rows(struct cache *c, const char *tmp, struct cache_parts *parts,
+			      struct kpackx_error *why)
+{
+	struct cache_part *part;
+
+	KP_TRY(new_part(parts, tmp, c->path, rows_key(c->path), &part, why));
+	KP_TRY(kernel_rows_write(c->file, parts->called, part, why));
+	KP_TRY(row_names_tell_apart(parts, why));
+	if (part->n_objects == 0)
+		fini_part(&parts->items[--parts->count]);
+	return KPACK_SUCCESS;
+}
+
 kpack_error_t kernel_cache_rows(const char *disk, const char *path, const char *tmp,
 				struct cache_parts *parts, struct kpackx_error *why)
 {
-	struct cache_part *part;
 	struct cache *c = NULL;
 	kpack_error_t err = cache_open(disk, path, &c, why);
 
 	if (!err && c->summary.rows)
-		err = new_part(parts, tmp, rows_key(path), &part, why);
-	if (!err && c->summary.rows)
-		err = kernel_rows_write(c->file, &part->file, parts->called,
-					&part->objects, &part->n_objects, why);
+		err = add_rows(c, tmp, parts, why);
 	cache_close(c);
 	return err;
 }

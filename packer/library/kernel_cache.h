@@ -11,6 +11,8 @@ struct cache_part {
 	struct kp_outfile file; /* temporary: never published */
 	char *disk;             /* to open it, until cache_parts_fini */
 	char *key;              /* the path that stands for it in the order of files */
+	const char *cache;      /* path of the cache; borrowed */
+	int64_t *hip_versions;  /* of objects that are rows; else NULL */
 	struct library_object *objects;
 	size_t n_objects;
 };
@@ -41,9 +43,11 @@ kpack_error_t kernel_cache_split(const char *disk, const char *path, const char 
 /*
  * Add one part: the code of all rows, an object and key
  * fft/<arch>/<length>/<precision>/<kernel_name> for each, and no path.  Rows that differ
- * only in what the key does not tell (hip_version, generator_sum) follow the first as
- * <kernel_name>@<hip_version>, <kernel_name>@<hip_version>.2 ..., in the table's order.
- * Errors, and what has no rows, as above; INVALID_FORMAT also: a row without a name or code.
+ * only in what the key does not tell (hip_version, generator_sum) follow the first of all
+ * PARTS as <kernel_name>@<hip_version>, <kernel_name>@<hip_version>.2 ..., in the table's order.
+ * Rows that a part has already are not added again.
+ * Errors, and what has no rows, as above; INVALID_FORMAT also: a row without a name or code, or
+ * with other code than a part has for it.
  */
 kpack_error_t kernel_cache_rows(const char *disk, const char *path, const char *tmp,
 				struct cache_parts *parts, struct kpackx_error *why);

@@ -182,7 +182,7 @@ static size_t plain_bytes(struct kp_span s, bool dots)
 	size_t n = kp_text_char(s, &c);
 
 	if (n == 0 || c < 0x20 || (c >= 0x7f && c < 0xa0) || c == '/' || c == '%' ||
-	    c == '@' || (dots && c == '.'))
+	    c == '@' || c == '#' || (dots && c == '.'))
 		return 0;
 	return n;
 }

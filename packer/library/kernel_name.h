@@ -35,7 +35,7 @@ void kernel_name_length_fact(struct kp_span length, struct facts *facts);
 
 /*
  * NAME as the last component of a key, on the heap: what cannot stand there ('/', control
- * bytes, what is no UTF-8), '%' and '@' as %XX.  NULL: out of memory.
+ * bytes, what is no UTF-8), '%', and the '@' and '#' of keys as %XX.  NULL: out of memory.
  */
 char *kernel_name_component(struct kp_span name);
 

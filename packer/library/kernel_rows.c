@@ -125,80 +125,6 @@ static kpack_error_t add_row(struct writer *w, const struct sqlite_rows *row,
 	return write_code(w, code, why);
 }
 
-/* --- rows of the same key ------------------------------------------------------------- */
-
-struct same {
-	struct library_object *object;
-	int64_t hip_version;
-	size_t row;
-};
-
-static int by_key(const void *a, const void *b)
-{
-	const struct same *x = a, *y = b;
-	int c = strcmp(x->object->keys[0], y->object->keys[0]);
-
-	return c ? c : (x->row > y->row) - (x->row < y->row);
-}
-
-/* How many of the N rows before S[N], which have its key, are named after its version? */
-static size_t count_version(const struct same *s, size_t n)
-{
-	size_t count = 0;
-
-	for (size_t i = 1; i < n; i++)
-		count += s[i].hip_version == s[n].hip_version;
-	return count;
-}
-
-static kpack_error_t rename_row(const struct same *s, size_t n, struct kpackx_error *why)
-{
-	char **key = &s[n].object->keys[0], *renamed;
-	size_t same = count_version(s, n);
-	char number[24] = "";
-
-	if (same)
-		snprintf(number, sizeof(number), ".%zu", same + 1);
-	if (asprintf(&renamed, "%s@%lld%s", *key, (long long)s[n].hip_version, number) <
-	    0)
-		return kp_fail_memory(why, strlen(*key), "a key");
-	free(*key);
-	*key = renamed;
-	return KPACK_SUCCESS;
-}
-
-/* Of each group of one key the first row keeps it. */
-static kpack_error_t rename_all(struct same *same, size_t n, struct kpackx_error *why)
-{
-	for (size_t i = 0, end; i < n; i = end) {
-		for (end = i + 1; end < n && strcmp(same[end].object->keys[0],
-						    same[i].object->keys[0]) == 0;)
-			end++;
-		if (end - i > KERNEL_ROWS_SAME_MAX)
-			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				       "cache_v1: more than %d rows for %s",
-				       KERNEL_ROWS_SAME_MAX, same[i].object->keys[0]);
-		for (size_t k = i + 1; k < end; k++)
-			KP_TRY(rename_row(&same[i], k - i, why));
-	}
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t tell_apart(const struct writer *w, struct kpackx_error *why)
-{
-	struct same *same = malloc((w->count + 1) * sizeof(*same));
-	kpack_error_t err;
-
-	if (!same)
-		return kp_fail_memory(why, w->count * sizeof(*same), "keys");
-	for (size_t i = 0; i < w->count; i++)
-		same[i] = (struct same){&w->objects[i], w->hip_versions[i], i};
-	qsort(same, w->count, sizeof(*same), by_key);
-	err = rename_all(same, w->count, why);
-	free(same);
-	return err;
-}
-
 /* --- all ------------------------------------------------------------------------------ */
 
 static kpack_error_t add_rows(struct writer *w, struct sqlite_rows *rows,
@@ -214,21 +140,18 @@ static kpack_error_t add_rows(struct writer *w, struct sqlite_rows *rows,
 	}
 }
 
-kpack_error_t kernel_rows_write(struct sqlite_file *f, struct kp_outfile *file,
-				const char *called, struct library_object **objects,
-				size_t *n_objects, struct kpackx_error *why)
+kpack_error_t kernel_rows_write(struct sqlite_file *f, const char *called,
+				struct cache_part *part, struct kpackx_error *why)
 {
-	struct writer w = {.file = file, .called = called};
+	struct writer w = {.file = &part->file, .called = called};
 	struct sqlite_rows *rows = NULL;
 	kpack_error_t err = sqlite_rows_open(f, query, &rows, why);
 
 	if (!err)
 		err = add_rows(&w, rows, why);
 	sqlite_rows_close(rows);
-	if (!err)
-		err = tell_apart(&w, why);
-	free(w.hip_versions);
-	*objects = w.objects;
-	*n_objects = w.count;
+	part->objects = w.objects;
+	part->hip_versions = w.hip_versions;
+	part->n_objects = w.count;
 	return err;
 }

@@ -3,21 +3,18 @@
 #ifndef KERNEL_ROWS_H
 #define KERNEL_ROWS_H
 
-#include "library.h"
+#include "kernel_cache.h"
 #include "sqlite_file.h"
 
 /* Rows taken from one cache: what one archive can hold. */
 #define KERNEL_ROWS_MAX KP_FRAMES_MAX
 
-/* Rows of one key, each of another version or generator: caches of users have a few. */
-#define KERNEL_ROWS_SAME_MAX 1000
-
 /*
- * Write the code of all rows of cache_v1 to FILE (CALLED in errors) one after another, and give
- * the objects, on the heap; also after an error, each to be finished.
+ * Write the code of all rows of cache_v1 to PART's file (CALLED in errors) one after another,
+ * and give PART their objects, also after an error.  Rows that differ in what the key does not
+ * tell have the same key.
  */
-kpack_error_t kernel_rows_write(struct sqlite_file *f, struct kp_outfile *file,
-				const char *called, struct library_object **objects,
-				size_t *n_objects, struct kpackx_error *why);
+kpack_error_t kernel_rows_write(struct sqlite_file *f, const char *called,
+				struct cache_part *part, struct kpackx_error *why);
 
 #endif

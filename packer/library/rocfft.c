@@ -40,7 +40,7 @@ static bool is_in_fft(const char *path)
 static bool probe(const struct library *self, const struct library_question *q)
 {
 	(void)self;
-	return is_database_name(q->path);
+	return is_database_name(q->path) || is_in_fft(q->path);
 }
 
 /* --- kernel caches -------------------------------------------------------------------- */
@@ -160,7 +160,7 @@ static kpack_error_t check(const struct library *self, const struct library_ques
 {
 	char arch[KP_TARGET_TEXT_MAX];
 	const char *named = kernel_cache_named(q->path, arch) ? arch : NULL;
-	bool expected = named || is_in_fft(q->path);
+	bool expected = named || (is_in_fft(q->path) && is_database_name(q->path));
 	kpack_error_t err;
 
 	(void)self;

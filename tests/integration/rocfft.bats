@@ -260,7 +260,7 @@ DB=lib/rocfft/rocfft_kernel_cache.db
 	      row("fft_rtc_back_len_64x128_factors_8_8_x_8_16_wgs_64_dim_2_dp_op_CP_CI", code=b"2d"),
 	      row("fft_rtc_fwd_partial_pass_parent_len_64_64_len_32_factors_4_8_half_sbcc", code=b"pp"),
 	      row("transpose_rtc_tile64x16_dim2_CI_CI", code=b""),
-	      row("odd/\x01%@", code=b"odd"))
+	      row("odd/\x01%@#0", code=b"odd"))
 	END
 	kpack pack -q --rows in out
 	F=fft_rtc_fwd_len100_factors_10_10_wgs_64_tpt_10_halfLds_dim1_sp_ip_CI_unitstride_sbrr
@@ -271,7 +271,7 @@ DB=lib/rocfft/rocfft_kernel_cache.db
 	fft/gfx90a/100/single/$F@2.2 gfx90a
 	fft/gfx90a/32/half/fft_rtc_fwd_partial_pass_parent_len_64_64_len_32_factors_4_8_half_sbcc gfx90a
 	fft/gfx90a/64x128/double/fft_rtc_back_len_64x128_factors_8_8_x_8_16_wgs_64_dim_2_dp_op_CP_CI gfx90a
-	fft/gfx90a/any/any/odd%2F%01%25%40 gfx90a
+	fft/gfx90a/any/any/odd%2F%01%25%40%230 gfx90a
 	fft/gfx90a/any/any/transpose_rtc_tile64x16_dim2_CI_CI gfx90a
 	$DB generic
 	END
@@ -296,6 +296,73 @@ DB=lib/rocfft/rocfft_kernel_cache.db
 	keys | grep -qx 'lib/rocfft/rocfft_kernel_cache_gfx942.db gfx942'
 	keys | grep -qx 'lib/rocfft/rocfft_kernel_cache_gfx1100.db gfx1100'
 	! keys | grep -q generic || false
+}
+
+@test "--rows: what several caches of a tree have in common is stored once" {
+	makes <<-'END'
+	cache("in/lib/rocfft/rocfft_kernel_cache.db", row(code=b"first"), row("same", code=b"same"))
+	cache("in/lib/rocfft/rocfft_kernel_cache_gfx90a.db", row("same", code=b"same"))
+	cache("in/torch/lib/rocfft/rocfft_kernel_cache.db",
+	      row(hip=2, code=b"second"), row(hip=3, code=b"first"), row("same", code=b"same"), row("new"))
+	END
+	kpack pack -q --rows in out
+	F=fft_rtc_fwd_len100_factors_10_10_wgs_64_tpt_10_halfLds_dim1_sp_ip_CI_unitstride_sbrr
+	diff - <(keys) <<-END
+	fft/gfx90a/100/single/$F gfx90a
+	fft/gfx90a/100/single/$F@2 gfx90a
+	fft/gfx90a/100/single/$F@3 gfx90a
+	fft/gfx90a/any/any/new gfx90a
+	fft/gfx90a/any/any/same gfx90a
+	$DB generic
+	lib/rocfft/rocfft_kernel_cache_gfx90a.db gfx90a
+	torch/$DB generic
+	END
+	[ "$(bytes "fft/gfx90a/100/single/$F" gfx90a)" = first ]
+	[ "$(bytes "fft/gfx90a/100/single/$F@2" gfx90a)" = second ]
+	[ "$(bytes "fft/gfx90a/100/single/$F@3" gfx90a)" = first ]
+	# one row cannot have two codes: both files are named
+	makes <<-'END'
+	cache("other/lib/rocfft/rocfft_kernel_cache.db", row("same", code=b"same"))
+	cache("other/torch/lib/rocfft/rocfft_kernel_cache.db", row("same", code=b"else"))
+	END
+	fails "other/torch/$DB: cache_v1: other code than in $DB for fft/gfx90a/any/any/same" \
+		-q --rows other none
+}
+
+@test "--split-rocfft: a part that is there already with the same bytes is one, else a fault" {
+	makes <<-'END'
+	cache("in/lib/rocfft/rocfft_kernel_cache.db", row(), row(arch="gfx1100"))
+	END
+	kpack pack -q --split-rocfft in first
+	kpack extract first/.kpack -C parts
+	cp parts/lib/rocfft/rocfft_kernel_cache_gfx90a.db in/lib/rocfft
+	kpack pack -q --split-rocfft in out
+	diff - <(keys) <<-END
+	lib/rocfft/rocfft_kernel_cache_gfx1100.db gfx1100
+	lib/rocfft/rocfft_kernel_cache_gfx90a.db gfx90a
+	END
+	makes <<-'END'
+	os.remove("in/lib/rocfft/rocfft_kernel_cache_gfx90a.db")
+	cache("in/lib/rocfft/rocfft_kernel_cache_gfx90a.db", row(code=b"newer"))
+	END
+	fails "$DB: --split-rocfft: its part for gfx90a has other bytes than in/lib/rocfft/rocfft_kernel_cache_gfx90a.db" \
+		-q --split-rocfft in none
+}
+
+@test "what archives keep of the other form, whole or split, is told" {
+	makes <<-'END'
+	cache("in/lib/rocfft/rocfft_kernel_cache.db", row(), row(arch="gfx1100"))
+	END
+	kpack pack in out 2>err
+	! grep keeps err || false
+	kpack pack --split-rocfft in out 2>err
+	grep -qx "kpack: out/.kpack/in_generic.kpack: note: keeps $DB, packed with other options" err
+	rm -r out
+	kpack pack --split-rocfft in out
+	kpack pack --split-rocfft in out 2>err
+	! grep keeps err || false
+	kpack pack in out 2>err
+	[ "$(grep -c "note: keeps lib/rocfft/rocfft_kernel_cache_gfx" err)" -eq 2 ]
 }
 
 @test "rows that belong to no GPU, have no name or no code: packed whole, not taken apart" {
@@ -379,9 +446,11 @@ DB=lib/rocfft/rocfft_kernel_cache.db
 
 @test "such a table is found under any name and anywhere, one without it is left alone" {
 	makes <<-'END'
-	for path in "in/opt/fftdata/index.sqlite3", "in/hipfft/x.sqlite", "in/y.db":
+	for path in "in/opt/fftdata/index.sqlite3", "in/hipfft/x.sqlite", "in/y.db", "in/rocfft/index":
 	    paths(path, ("gfx90a", 64, "single", "k.co", "8,8", 1))
 	put("in/opt/fftdata/k.co", b"some code")
+	put("in/rocfft/k.co", b"other code")
+	put("in/rocfft/notes", b"SQLite")
 	cache("in/fft/music.db", schema="CREATE TABLE songs (title)")
 	cache("in/fft/almost.db", schema="CREATE TABLE kernels (arch, length, kernel_path)")
 	END
@@ -389,13 +458,16 @@ DB=lib/rocfft/rocfft_kernel_cache.db
 	keys >found
 	diff - found <<-END
 	fft/gfx90a/64/single/kernel gfx90a
+	fft/gfx90a/64/single/kernel#1 gfx90a
 	hipfft/x.sqlite generic
 	opt/fftdata/index.sqlite3 generic
 	opt/fftdata/k.co gfx90a
+	rocfft/index generic
+	rocfft/k.co gfx90a
 	y.db generic
 	END
 	[ "$(grep -c warning: err)" -eq 2 ]
-	[ -e out/fft/music.db ] && [ -e out/fft/almost.db ]
+	[ -e out/fft/music.db ] && [ -e out/fft/almost.db ] && [ -e out/rocfft/notes ]
 }
 
 @test "kpack cat finds kernels by the paper's key" {

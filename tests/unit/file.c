@@ -92,6 +92,24 @@ static void memory_is_read_within_its_bounds(void **state)
 	assert_false(kp_source_sub(&s, 1, UINT64_MAX, &sub));
 }
 
+static void runs_are_the_same_when_size_and_bytes_are(void **state)
+{
+	static uint8_t x[40000], y[40001];
+	struct kp_source a = kp_source_memory(x, sizeof(x)), b;
+
+	(void)state;
+	b = kp_source_memory(y, sizeof(x));
+	assert_true(kp_source_same(&a, &b));
+	y[sizeof(x) - 1] = 1;
+	assert_false(kp_source_same(&a, &b));
+	b = kp_source_memory(y, sizeof(y));
+	assert_false(kp_source_same(&a, &b));
+	b = kp_source_fd(999, 0, sizeof(x));
+	assert_false(kp_source_same(&a, &b));
+	a.size = b.size = 0;
+	assert_true(kp_source_same(&a, &b));
+}
+
 static void a_file_is_read_within_its_run(void **state)
 {
 	struct kp_source s, sub;
@@ -312,6 +330,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(memory_is_read_within_its_bounds),
+		TEST(runs_are_the_same_when_size_and_bytes_are),
 		TEST(a_file_is_read_within_its_run),
 		TEST(a_window_gives_the_bytes_of_its_source),
 		TEST(only_regular_files_are_opened),
