@@ -89,6 +89,25 @@ static inline bool kp_span_starts(struct kp_span s, const void *prefix, size_t s
 	return s.size >= size && memcmp(s.data, prefix, size) == 0;
 }
 
+static inline bool kp_span_ends(struct kp_span s, const char *end)
+{
+	size_t n = strlen(end);
+
+	return s.size >= n && kp_bytes_eq(s.data + s.size - n, (const uint8_t *)end, n);
+}
+
+/* The first N bytes, and what stands behind them; N is at most the size. */
+static inline struct kp_span kp_span_head(struct kp_span s, size_t n)
+{
+	return (struct kp_span){s.data, n};
+}
+
+static inline struct kp_span kp_span_tail(struct kp_span s, size_t n)
+{
+	/* an empty span may have no address */
+	return (struct kp_span){n ? s.data + n : s.data, s.size - n};
+}
+
 static inline void kp_put_le32(uint8_t *p, uint32_t v)
 {
 	for (int i = 0; i < 4; i++)

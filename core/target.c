@@ -26,17 +26,6 @@ static kpack_error_t reject(struct kp_span id, const char *reason, struct kp_spa
 		       kp_text_escape(what, shown, sizeof(shown)));
 }
 
-static struct kp_span head(struct kp_span s, size_t n)
-{
-	return (struct kp_span){s.data, n};
-}
-
-static struct kp_span tail(struct kp_span s, size_t n)
-{
-	/* an empty span may have no address, and NULL + 0 is undefined in C */
-	return (struct kp_span){n ? s.data + n : s.data, s.size - n};
-}
-
 /* Offset of the first byte of S that is in STOP, or the size. */
 static size_t find_any(struct kp_span s, const char *stop)
 {
@@ -61,9 +50,9 @@ static size_t processor_size(struct kp_span id)
 	size_t i = find_any(id, ":-");
 
 	while (i < id.size && id.data[i] == '-') {
-		struct kp_span rest = tail(id, i + 1);
+		struct kp_span rest = kp_span_tail(id, i + 1);
 
-		if (is_feature(head(rest, find_any(rest, "+-:"))))
+		if (is_feature(kp_span_head(rest, find_any(rest, "+-:"))))
 			break;
 		i += 1 + find_any(rest, ":-");
 	}
@@ -128,9 +117,9 @@ static kpack_error_t parse_processor(struct kp_span id, struct kp_span name,
 static kpack_error_t parse_feature(struct kp_span id, struct kp_span *rest,
 				   struct kp_target *t, struct kpackx_error *why)
 {
-	struct kp_span body = tail(*rest, 1);
+	struct kp_span body = kp_span_tail(*rest, 1);
 	size_t n = find_any(body, "+-:");
-	struct kp_span name = head(body, n);
+	struct kp_span name = kp_span_head(body, n);
 	bool sramecc = kp_span_is(name, "sramecc");
 	enum kp_feature *state = sramecc ? &t->sramecc : &t->xnack;
 
@@ -145,7 +134,7 @@ static kpack_error_t parse_feature(struct kp_span id, struct kp_span *rest,
 	if (t->known && !(sramecc ? t->known->sramecc : t->known->xnack))
 		return reject(id, "the processor has no", name, why);
 	*state = body.data[n] == '+' ? KP_FEATURE_ON : KP_FEATURE_OFF;
-	*rest = tail(body, n + 1);
+	*rest = kp_span_tail(body, n + 1);
 	return KPACK_SUCCESS;
 }
 
@@ -153,10 +142,10 @@ kpack_error_t kp_target_parse(struct kp_span text, struct kp_target *out,
 			      struct kpackx_error *why)
 {
 	size_t n = processor_size(text);
-	struct kp_span rest = tail(text, n);
+	struct kp_span rest = kp_span_tail(text, n);
 	struct kp_target t = {0};
 
-	KP_TRY(parse_processor(text, head(text, n), &t, why));
+	KP_TRY(parse_processor(text, kp_span_head(text, n), &t, why));
 	while (rest.size)
 		KP_TRY(parse_feature(text, &rest, &t, why));
 	*out = t;
@@ -227,7 +216,9 @@ static struct kp_span without_stepping(const char *processor)
 	const char *word = strstr(processor, "-strict");
 	struct kp_span s = kp_span_str(processor);
 
-	return word && !word[strlen("-strict")] ? head(s, (size_t)(word - processor)) : s;
+	return word && !word[strlen("-strict")]
+		       ? kp_span_head(s, (size_t)(word - processor))
+		       : s;
 }
 
 /* Is code for the processor CODE made for GPU too? */
@@ -308,14 +299,14 @@ static bool looks_like_target(struct kp_span s)
 	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
 		if (kp_span_starts(s, begins[i], strlen(begins[i])))
 			return true;
-	return kp_processor_by_name(head(s, find_any(s, ":"))) != NULL;
+	return kp_processor_by_name(kp_span_head(s, find_any(s, ":"))) != NULL;
 }
 
 /* Offset behind the Nth next '-' at or after FROM, or size + 1 when there is none. */
 static size_t after_dash(struct kp_span s, size_t from, int n)
 {
 	for (; n && from <= s.size; n--)
-		from += find_any(tail(s, from), "-") + 1;
+		from += find_any(kp_span_tail(s, from), "-") + 1;
 	return from;
 }
 
@@ -327,14 +318,14 @@ bool kp_entry_id_parse(struct kp_span id, struct kp_entry_id *out)
 
 	if (triple <= 1 || triple > id.size)
 		return false;
-	if (env <= id.size && !looks_like_target(tail(id, env)))
+	if (env <= id.size && !looks_like_target(kp_span_tail(id, env)))
 		target = after_dash(id, env, 1);
 	/* an empty environment ends the triple before its dash */
 	end = target == env + 1 ? env : target;
 
-	out->kind = head(id, triple - 1);
-	out->triple = head(tail(id, triple), end - 1 - triple);
-	out->target = tail(id, target <= id.size ? target : id.size);
+	out->kind = kp_span_head(id, triple - 1);
+	out->triple = kp_span_head(kp_span_tail(id, triple), end - 1 - triple);
+	out->target = kp_span_tail(id, target <= id.size ? target : id.size);
 	return true;
 }
 

@@ -26,13 +26,6 @@ static struct kp_span inner(struct kp_span s, size_t prefix, size_t suffix)
 	return (struct kp_span){s.data + prefix, s.size - prefix - suffix};
 }
 
-static bool ends_with(struct kp_span s, const char *end)
-{
-	size_t n = strlen(end);
-
-	return s.size > n && memcmp(s.data + s.size - n, end, n) == 0;
-}
-
 static bool in_kernels(const char *path, struct kp_span *rest, char *arch)
 {
 	return path_below(path, KERNELS, rest) && path_depth(*rest) > 1 &&
@@ -189,7 +182,7 @@ static kpack_error_t take_kind(const struct library_question *q, struct kp_span 
 			       struct library_object *out, struct kpackx_error *why)
 {
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		if (ends_with(kp_span_str(q->path), kinds[i].end))
+		if (kp_span_ends(kp_span_str(q->path), kinds[i].end))
 			return kinds[i].take(q, rest, out, why);
 	return KPACK_SUCCESS;
 }
@@ -247,7 +240,7 @@ static kpack_error_t take_image(const struct library_question *q, struct kp_span
 		KP_TRY(library_warn(out, why, "no GPU that is known is in %.*s: %s",
 				    (int)first.size, (const char *)first.data,
 				    "packed for every GPU"));
-	if (ends_with(rest, ".aks2"))
+	if (kp_span_ends(rest, ".aks2"))
 		KP_TRY(compare_device(q, &pack, out, why));
 	return take_kind(q, rest, out, why);
 }
@@ -264,7 +257,7 @@ static kpack_error_t take_kernel(const struct library_question *q, struct kp_spa
 
 	KP_TRY(arch_named(q->path, arch, named, out, why));
 	KP_TRY(arch_decide(q, named, out, why));
-	if (!ends_with(rest, ".hsaco"))
+	if (!kp_span_ends(rest, ".hsaco"))
 		return KPACK_SUCCESS;
 	out->role = "kernel";
 	operation = inner(rest, dir, strlen(".hsaco"));

@@ -19,17 +19,6 @@ static bool is_word(uint8_t c)
 	return is_digit(c) || is_lower(c) || (c >= 'A' && c <= 'Z');
 }
 
-static struct kp_span head(struct kp_span s, size_t n)
-{
-	return (struct kp_span){s.data, n};
-}
-
-static struct kp_span tail(struct kp_span s, size_t n)
-{
-	/* an empty span may have no address */
-	return (struct kp_span){n ? s.data + n : s.data, s.size - n};
-}
-
 static size_t count_digits(struct kp_span s, size_t from)
 {
 	size_t n = 0;
@@ -60,7 +49,7 @@ static size_t generic_size(struct kp_span s)
 		if (minor && minor <= NUMBER_MAX)
 			n += 1 + minor;
 	}
-	if (!kp_span_starts(tail(s, n), word, sizeof(word) - 1))
+	if (!kp_span_starts(kp_span_tail(s, n), word, sizeof(word) - 1))
 		return 0;
 	n += sizeof(word) - 1;
 	return ends_at(s, n) ? n : 0;
@@ -73,7 +62,7 @@ static size_t number_size(struct kp_span s)
 	bool letter = n < s.size && s.data[n] >= 'a' && s.data[n] <= 'f';
 
 	n += letter;
-	if (kp_processor_by_name(head(s, n)))
+	if (kp_processor_by_name(kp_span_head(s, n)))
 		return n;
 	return digits + letter >= NUMBER_MIN && digits <= NUMBER_MAX ? n : 0;
 }
@@ -94,7 +83,7 @@ static size_t feature_size(struct kp_span s, size_t n)
 
 	if (n >= s.size || (s.data[n] != '-' && s.data[n] != ':'))
 		return 0;
-	rest = tail(s, n + 1);
+	rest = kp_span_tail(s, n + 1);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		size_t size = strlen(names[i]);
 
@@ -130,14 +119,15 @@ static size_t take_target(struct kp_span s, char out[KP_TARGET_TEXT_MAX])
 	if (n == 0) {
 		n = number_size(s);
 		stepping = n ? stepping_size(s, n) : 0;
-		if (n == 0 || !(stepping || ends_at(s, n)) || !format(head(s, n), out))
+		if (n == 0 || !(stepping || ends_at(s, n)) ||
+		    !format(kp_span_head(s, n), out))
 			return 0;
 		if (stepping)
 			return n + stepping;
-	} else if (!format(head(s, n), out)) {
+	} else if (!format(kp_span_head(s, n), out)) {
 		return 0;
 	}
-	while ((more = feature_size(s, n)) && format(head(s, n + more), out))
+	while ((more = feature_size(s, n)) && format(kp_span_head(s, n + more), out))
 		n += more;
 	return n;
 }
@@ -162,7 +152,7 @@ bool arch_of_directory(struct kp_span name, char out[KP_TARGET_TEXT_MAX], bool *
 
 	if (variant)
 		*variant = other;
-	return n && (n == name.size || is_variant_word(tail(name, n)));
+	return n && (n == name.size || is_variant_word(kp_span_tail(name, n)));
 }
 
 bool arch_of_name(struct kp_span name, char out[KP_TARGET_TEXT_MAX])
@@ -172,7 +162,7 @@ bool arch_of_name(struct kp_span name, char out[KP_TARGET_TEXT_MAX])
 
 	for (size_t i = 0; i < name.size; i++) {
 		if (name.data[i] != 'g' || (i && is_word(name.data[i - 1])) ||
-		    !take_target(tail(name, i), found))
+		    !take_target(kp_span_tail(name, i), found))
 			continue;
 		memcpy(out, found, sizeof(found));
 		any = true;
@@ -210,10 +200,10 @@ struct kp_span path_component(struct kp_span rest, size_t n)
 		size_t size = end ? (size_t)(end - rest.data) : rest.size;
 
 		if (n == 0)
-			return head(rest, size);
+			return kp_span_head(rest, size);
 		if (!end)
 			return (struct kp_span){rest.data, 0};
-		rest = tail(rest, size + 1);
+		rest = kp_span_tail(rest, size + 1);
 	}
 }
 

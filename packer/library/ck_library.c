@@ -6,11 +6,6 @@
 
 /* --- names ------------------------------------------------------------------------------ */
 
-static struct kp_span tail(struct kp_span s, size_t n)
-{
-	return (struct kp_span){s.data + n, s.size - n};
-}
-
 /* Is it ".so" and the numbers of a version? */
 static bool is_so(struct kp_span ending)
 {
@@ -26,7 +21,7 @@ static bool is_so(struct kp_span ending)
 static bool cut_ending(struct kp_span *name)
 {
 	for (size_t i = 0; i < name->size; i++) {
-		struct kp_span ending = tail(*name, i);
+		struct kp_span ending = kp_span_tail(*name, i);
 
 		if (!is_so(ending) && !kp_span_is(ending, ".dll"))
 			continue;
@@ -44,13 +39,13 @@ bool ck_library_name(struct kp_span name, struct ck_library_name *out)
 	const uint8_t *at;
 
 	if (kp_span_starts(name, "lib", 3))
-		name = tail(name, 3);
+		name = kp_span_tail(name, 3);
 	if (!kp_span_starts(name, prefix, sizeof(prefix) - 1) || !cut_ending(&name))
 		return false;
 	at = memmem(name.data, name.size, mark, sizeof(mark) - 1);
 	if (!at)
 		return false;
-	id = tail(name, (size_t)(at - name.data) + 1);
+	id = kp_span_tail(name, (size_t)(at - name.data) + 1);
 	*out = (struct ck_library_name){0};
 	if (!ck_target(id, out->arch, &variant))
 		return false;

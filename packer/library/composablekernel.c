@@ -6,11 +6,6 @@
 #include "arch_name.h"
 #include "ck_name.h"
 
-static struct kp_span tail(struct kp_span s, size_t n)
-{
-	return (struct kp_span){s.data + n, s.size - n};
-}
-
 static bool cut_ending(struct kp_span *name)
 {
 	static const char *const endings[] = {".a", ".lib"};
@@ -38,7 +33,7 @@ static bool named(const char *path, char arch[KP_TARGET_TEXT_MAX], struct kp_spa
 	struct kp_span name = path_name(path);
 
 	if (kp_span_starts(name, "lib", 3))
-		name = tail(name, 3);
+		name = kp_span_tail(name, 3);
 	if (!cut_ending(&name))
 		return false;
 	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
@@ -49,7 +44,7 @@ static bool named(const char *path, char arch[KP_TARGET_TEXT_MAX], struct kp_spa
 		gfx = memmem(name.data, name.size, "_gfx", 4);
 		if (!gfx)
 			return false;
-		*id = tail(name, (size_t)(gfx + 1 - name.data));
+		*id = kp_span_tail(name, (size_t)(gfx + 1 - name.data));
 		return ck_target(*id, arch, variant);
 	}
 	return false;

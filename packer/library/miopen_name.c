@@ -28,11 +28,6 @@ static const struct {
 
 enum { DIGITS_MAX = 4 };
 
-static struct kp_span tail(struct kp_span s, size_t n)
-{
-	return (struct kp_span){s.data + n, s.size - n};
-}
-
 /* Bytes of the longest processor at the start of S, or 0; steppings are taken apart. */
 static size_t processor_size(struct kp_span s)
 {
@@ -59,7 +54,7 @@ static bool take_feature(struct kp_span *rest, struct kp_target *t)
 		if (*f != KP_FEATURE_ANY || !kp_span_starts(*rest, words[i].word, n))
 			continue;
 		*f = words[i].state;
-		*rest = tail(*rest, n);
+		*rest = kp_span_tail(*rest, n);
 		return true;
 	}
 	return false;
@@ -80,7 +75,7 @@ static unsigned cu_count(struct kp_span rest)
 	size_t n = 0;
 
 	if (decimal)
-		rest = tail(rest, 1);
+		rest = kp_span_tail(rest, 1);
 	for (; n < rest.size && digit(rest.data[n], base) >= 0; n++) {
 		if (n == DIGITS_MAX)
 			return 0;
@@ -110,9 +105,9 @@ static void take_base(struct kp_span base, struct miopen_name *out)
 		return;
 	t.known = kp_processor_by_name((struct kp_span){base.data, n});
 	memcpy(t.processor, base.data, n);
-	rest = tail(base, n);
+	rest = kp_span_tail(base, n);
 	if (kp_span_starts(rest, strict, sizeof(strict) - 1)) {
-		rest = tail(rest, sizeof(strict) - 1);
+		rest = kp_span_tail(rest, sizeof(strict) - 1);
 		out->variant =
 			(struct kp_span){base.data, (size_t)(rest.data - base.data)};
 	}

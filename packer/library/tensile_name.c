@@ -13,27 +13,9 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-static struct kp_span head(struct kp_span s, size_t n)
-{
-	return (struct kp_span){s.data, n};
-}
-
-static struct kp_span tail(struct kp_span s, size_t n)
-{
-	/* an empty span may have no address */
-	return (struct kp_span){n ? s.data + n : s.data, s.size - n};
-}
-
 static bool begins(struct kp_span s, const char *text)
 {
 	return kp_span_starts(s, text, strlen(text));
-}
-
-static bool ends(struct kp_span s, const char *text)
-{
-	size_t n = strlen(text);
-
-	return s.size >= n && begins(tail(s, s.size - n), text);
 }
 
 /* Offset of TEXT in S, or -1. */
@@ -67,16 +49,16 @@ static void cut_ending(struct kp_span *name, struct kp_span *ending)
 	size_t at = dot ? (size_t)(dot - name->data) : 0;
 
 	*ending = (struct kp_span){NULL, 0};
-	if (!dot || !is_one_of(tail(*name, at + 1), endings))
+	if (!dot || !is_one_of(kp_span_tail(*name, at + 1), endings))
 		return;
-	*ending = tail(*name, at + 1);
-	*name = head(*name, at);
+	*ending = kp_span_tail(*name, at + 1);
+	*name = kp_span_head(*name, at);
 }
 
 static void cut_end(struct kp_span *name, const char *text)
 {
-	if (ends(*name, text))
-		*name = head(*name, name->size - strlen(text));
+	if (kp_span_ends(*name, text))
+		*name = kp_span_head(*name, name->size - strlen(text));
 }
 
 /* TensileLibrary, TensileLibrary_lazy, and either with a GPU. */
@@ -86,11 +68,11 @@ static bool is_parent(struct kp_span stem)
 
 	if (!begins(stem, "TensileLibrary") && !begins(stem, "TensileLiteLibrary"))
 		return false;
-	stem = tail(stem, (size_t)find(stem, "Library") + strlen("Library"));
+	stem = kp_span_tail(stem, (size_t)find(stem, "Library") + strlen("Library"));
 	if (begins(stem, "_lazy"))
-		stem = tail(stem, strlen("_lazy"));
-	return stem.size == 0 ||
-	       (stem.data[0] == '_' && arch_of_directory(tail(stem, 1), arch, NULL));
+		stem = kp_span_tail(stem, strlen("_lazy"));
+	return stem.size == 0 || (stem.data[0] == '_' &&
+				  arch_of_directory(kp_span_tail(stem, 1), arch, NULL));
 }
 
 static const char *role_of(const struct tensile_name *name)
@@ -122,7 +104,8 @@ static const char *role_of(const struct tensile_name *name)
 
 struct tensile_name tensile_name_split(struct kp_span name)
 {
-	struct tensile_name out = {.stem = name, .compressed = ends(name, ".zlib")};
+	struct tensile_name out = {.stem = name,
+				   .compressed = kp_span_ends(name, ".zlib")};
 
 	cut_end(&out.stem, ".zlib");
 	cut_ending(&out.stem, &out.ending);
@@ -162,7 +145,7 @@ static bool take_number(struct kp_span *s, uint64_t *out)
 	*out = 0;
 	for (; n < s->size && n < 10 && s->data[n] >= '0' && s->data[n] <= '9'; n++)
 		*out = *out * 10 + (uint64_t)(s->data[n] - '0');
-	*s = tail(*s, n);
+	*s = kp_span_tail(*s, n);
 	return n > 0 && n < 10;
 }
 
@@ -174,14 +157,15 @@ static struct kp_span next_word(struct kp_span *rest)
 
 	while (n < rest->size && !memchr("_-.,=", rest->data[n], 5))
 		n++;
-	word = head(*rest, n);
-	*rest = tail(*rest, n < rest->size ? n + 1 : n);
+	word = kp_span_head(*rest, n);
+	*rest = kp_span_tail(*rest, n < rest->size ? n + 1 : n);
 	return word;
 }
 
 static struct kp_span between(struct kp_span s, size_t from, size_t to)
 {
-	return from < to ? head(tail(s, from), to - from) : (struct kp_span){NULL, 0};
+	return from < to ? kp_span_head(kp_span_tail(s, from), to - from)
+			 : (struct kp_span){NULL, 0};
 }
 
 /* Of matrix A, B, C or D: "Ailk", "BjlkC" with the last for the conjugate. */
@@ -280,7 +264,7 @@ static bool take_x(struct kp_span *word)
 {
 	if (!word->size || (word->data[0] | 0x20) != 'x')
 		return false;
-	*word = tail(*word, 1);
+	*word = kp_span_tail(*word, 1);
 	return true;
 }
 
@@ -301,7 +285,7 @@ static bool take_labelled(struct kp_span word, uint64_t size[DIMENSIONS])
 		const char *at =
 			word.data[0] ? strchr(labels, word.data[0] | 0x20) : NULL;
 
-		word = tail(word, 1);
+		word = kp_span_tail(word, 1);
 		if (!at || !take_number(&word, &size[at - labels]))
 			return false;
 		take_x(&word);
@@ -352,7 +336,7 @@ static void hear_size(struct said *said, struct kp_span word)
 /* CU80, APU, XPU */
 static void hear_hardware(struct said *said, struct kp_span word)
 {
-	struct kp_span rest = word.size > 2 ? tail(word, 2) : word;
+	struct kp_span rest = word.size > 2 ? kp_span_tail(word, 2) : word;
 	uint64_t n;
 
 	if (begins(word, "CU") && take_number(&rest, &n) && rest.size == 0)
@@ -388,20 +372,20 @@ static void hear_words(struct said *said, struct kp_span stem)
 /* "Contraction_l_Ailk_Bljk_Cijk_Dijk" at the start of S: its bytes. */
 static size_t operation_size(struct kp_span s)
 {
-	struct kp_span rest = tail(s, strlen("Contraction"));
+	struct kp_span rest = kp_span_tail(s, strlen("Contraction"));
 	size_t n = s.size - rest.size;
 
 	while (rest.size && rest.data[0] == '_') {
 		struct kp_span word;
 
-		rest = tail(rest, 1);
+		rest = kp_span_tail(rest, 1);
 		word = next_word(&rest);
 		if (!(word.size && word.data[0] >= 'i' && word.data[0] <= 'n') &&
 		    !is_form(word, 'A') && !is_form(word, 'B') && !is_form(word, 'C') &&
 		    !is_form(word, 'D'))
 			break;
 		n = (size_t)(word.data - s.data) + word.size;
-		rest = tail(s, n);
+		rest = kp_span_tail(s, n);
 	}
 	return n;
 }
@@ -417,7 +401,7 @@ static void hear_types(struct said *said, struct kp_span s)
 	if (begins(rest, "HPA_"))
 		next_word(&rest);
 	said->options = rest;
-	if (ends(said->options, "_"))
+	if (kp_span_ends(said->options, "_"))
 		said->options.size--;
 }
 
@@ -440,7 +424,7 @@ static size_t problem_size(struct kp_span s)
 
 	while (rest.size) {
 		struct kp_span word = next_word(&rest),
-			       number = tail(word, word.size < 2 ? 0 : 2);
+			       number = kp_span_tail(word, word.size < 2 ? 0 : 2);
 		uint64_t ignored;
 
 		if (is_one_of(word, "Type lazy fallback APU XPU Contraction") ||
@@ -460,13 +444,14 @@ static void hear_grammar(struct said *said, struct kp_span stem)
 	said->tensile =
 		begins(stem, "Tensile") || begins(stem, "Cijk_") || operation >= 0;
 	if (begins(stem, library)) {
-		struct kp_span rest = tail(stem, sizeof(library) - 1);
+		struct kp_span rest = kp_span_tail(stem, sizeof(library) - 1);
 
-		said->problem = head(rest, problem_size(rest));
+		said->problem = kp_span_head(rest, problem_size(rest));
 	}
 	if (operation >= 0)
-		said->operation = head(tail(stem, (size_t)operation),
-				       operation_size(tail(stem, (size_t)operation)));
+		said->operation = kp_span_head(
+			kp_span_tail(stem, (size_t)operation),
+			operation_size(kp_span_tail(stem, (size_t)operation)));
 	if (begins(stem, "Cijk_"))
 		said->datatype = datatype_of_kernel(stem);
 	if (types >= 0 && operation > types)
