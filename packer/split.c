@@ -120,8 +120,8 @@ static bool same_directory(const char *a, const char *b)
 
 bool split_in_other_form(const struct scan *scan, struct kp_span path)
 {
-	char arch[KP_TARGET_TEXT_MAX],
-		*text = strndup((const char *)path.data, path.size);
+	char *text = path.size ? strndup((const char *)path.data, path.size) : NULL;
+	char arch[KP_TARGET_TEXT_MAX];
 	bool found = false, named = text && kernel_cache_named(text, arch);
 
 	for (size_t i = 0; i < scan->n_inputs && named && !found; i++) {

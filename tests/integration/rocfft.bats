@@ -358,8 +358,8 @@ DB=lib/rocfft/rocfft_kernel_cache.db
 	kpack pack --split-rocfft in out 2>err
 	grep -qx "kpack: out/.kpack/in_generic.kpack: note: keeps $DB, packed with other options" err
 	rm -r out
-	kpack pack --split-rocfft in out
-	kpack pack --split-rocfft in out 2>err
+	kpack pack --split-rocfft --rows in out
+	kpack pack --split-rocfft --rows in out 2>err
 	! grep keeps err || false
 	kpack pack in out 2>err
 	[ "$(grep -c "note: keeps lib/rocfft/rocfft_kernel_cache_gfx" err)" -eq 2 ]
