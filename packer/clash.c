@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "clash.h"
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
-#include <xxhash.h>
-#include "file.h"
 #include "memory.h"
 #include "plan_drop.h"
 #include "report.h"
@@ -119,90 +117,23 @@ struct clash_file *clash_find(const struct clash *c, struct kp_span path)
 
 /* --- bytes --------------------------------------------------------------------------- */
 
-static kpack_error_t hash_bytes(const struct clash_file *f, int fd, XXH3_state_t *state,
-				struct kpackx_error *why)
-{
-	uint8_t buf[65536];
-	size_t n = sizeof(buf);
-
-	for (uint64_t at = 0; at < f->size; at += n) {
-		if (n > f->size - at)
-			n = (size_t)(f->size - at);
-		KP_TRY(kp_file_pread(fd, f->offset + at, buf, n, why));
-		XXH3_128bits_update(state, buf, n);
-	}
-	return KPACK_SUCCESS;
-}
-
-static void take_hash(const XXH3_state_t *state, uint8_t out[16])
-{
-	XXH128_canonical_t hash;
-
-	XXH128_canonicalFromHash(&hash, XXH3_128bits_digest(state));
-	memcpy(out, hash.digest, sizeof(hash.digest));
-}
-
-static kpack_error_t hash_file(struct clash_file *f, XXH3_state_t *state,
-			       struct kpackx_error *why)
-{
-	kpack_error_t err;
-	struct stat st;
-	int fd;
-
-	if (f->hashed)
-		return KPACK_SUCCESS;
-	KP_TRY(kp_file_open(f->disk, &fd, &st, why));
-	XXH3_128bits_reset(state);
-	err = hash_bytes(f, fd, state, why);
-	close(fd);
-	if (!err)
-		take_hash(state, f->xxh3);
-	f->hashed = !err;
-	return err;
-}
-
-static kpack_error_t update(const void *data, size_t size, void *arg,
-			    struct kpackx_error *why)
-{
-	(void)why;
-	XXH3_128bits_update(arg, data, size);
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t hash_entry(const struct kpack_archive *a, size_t entry,
-				XXH3_state_t *state, uint8_t out[16],
-				struct kpackx_error *why)
-{
-	struct kp_meta meta;
-
-	kp_archive_meta(a, entry, &meta);
-	if (meta.has_xxh3) {
-		memcpy(out, meta.xxh3, sizeof(meta.xxh3));
-		return KPACK_SUCCESS;
-	}
-	XXH3_128bits_reset(state);
-	KP_TRY(archive_decode(a, entry, update, state, why));
-	take_hash(state, out);
-	return KPACK_SUCCESS;
-}
-
 static kpack_error_t same_bytes(struct clash_file *f, const struct kpack_archive *a,
 				size_t entry, bool *same, struct kpackx_error *why)
 {
-	XXH3_state_t *state = XXH3_createState();
-	uint8_t theirs[sizeof(f->xxh3)];
-	kpack_error_t err;
+	struct content_hash theirs;
 
-	if (!state)
-		return kp_fail_memory(why, 1, "a hash");
-	err = hash_file(f, state, why);
-	if (err)
-		kp_fail_prefix(why, err, "%s", f->disk);
-	if (!err)
-		err = hash_entry(a, entry, state, theirs, why);
-	*same = !err && memcmp(f->xxh3, theirs, sizeof(theirs)) == 0;
-	XXH3_freeState(state);
-	return err;
+	*same = false;
+	if (!f->hashed) {
+		kpack_error_t err =
+			content_hash_file(f->disk, f->offset, f->size, &f->hash, why);
+
+		if (err)
+			return kp_fail_prefix(why, err, "%s", f->disk);
+		f->hashed = true;
+	}
+	KP_TRY(content_hash_entry(a, entry, &theirs, why));
+	*same = content_hash_eq(&f->hash, &theirs);
+	return KPACK_SUCCESS;
 }
 
 /* --- telling ------------------------------------------------------------------------- */
@@ -354,15 +285,26 @@ static kpack_error_t compare_entry(struct clash *c, const struct kpack_archive *
 			  why);
 }
 
+/* It shows no path as long as it cannot be read; one that is to be added to is a fault. */
+static void tell_unread(const char *path, const struct kpackx_error *fault)
+{
+	report_error(path, "warning: not compared with what is packed: %s",
+		     fault->text[0] ? fault->text : kpackx_error_name(fault->code));
+}
+
 static kpack_error_t compare_archive(struct clash *c, const char *path,
 				     struct kpackx_error *why)
 {
 	struct kpack_archive *a = NULL;
-	kpack_error_t err = KPACK_SUCCESS;
+	struct kpackx_error fault = {0};
+	kpack_error_t err = kp_archive_open(path, &a, &fault);
 
-	/* one that cannot be read shows no path; if it is to be added to, that will be told */
-	if (kp_archive_open(path, &a, NULL))
+	if (err == KPACK_ERROR_OUT_OF_MEMORY)
+		return kp_fail(why, err, "%s: %s", path, fault.text);
+	if (err) {
+		tell_unread(path, &fault);
 		return KPACK_SUCCESS;
+	}
 	for (size_t i = 0; i < kp_archive_entry_count(a) && !err; i++) {
 		if (i == 0 && is_replaced(c, a))
 			break;
@@ -377,11 +319,15 @@ static kpack_error_t compare_archive(struct clash *c, const char *path,
 kpack_error_t clash_archives(struct clash *c, struct kpackx_error *why)
 {
 	kpack_error_t err = KPACK_SUCCESS;
+	struct kpackx_error fault = {0};
 	char **paths = NULL;
 	size_t n = 0;
 
-	if (kp_view_sources(c->run->archives, &paths, &n, NULL))
+	if (kp_view_sources(c->run->archives, &paths, &n, &fault)) {
+		if (fault.sys_errno != ENOENT)
+			tell_unread(c->run->archives, &fault);
 		return KPACK_SUCCESS;
+	}
 	for (size_t i = 0; i < n; i++) {
 		if (!err)
 			err = compare_archive(c, paths[i], why);

@@ -6,6 +6,7 @@
 #ifndef CLASH_H
 #define CLASH_H
 
+#include "content_hash.h"
 #include "outcome.h"
 #include "pack_args.h"
 #include "plan.h"
@@ -27,7 +28,7 @@ struct clash_file {
 	uint64_t offset, size;
 	bool stored; /* by the plan */
 	bool hashed;
-	uint8_t xxh3[16];
+	struct content_hash hash;
 	bool dropped; /* what is there is preferred */
 };
 

@@ -6,6 +6,7 @@
 #include "closure_run.h"
 #include "dat_file.h"
 #include "library/kernel_paths.h"
+#include "library/sqlite_header.h"
 #include "limits.h"
 #include "memory.h"
 #include "packed_names.h"
@@ -21,6 +22,39 @@
 
 /* --- faults -------------------------------------------------------------------------- */
 
+static int by_path(const void *a, const void *b)
+{
+	const struct closure_fault *x = a, *y = b;
+	int n = strcmp(x->path, y->path);
+
+	return n ? n : strcmp(x->text, y->text);
+}
+
+static void free_fault(struct closure_fault *fault)
+{
+	free(fault->path);
+	free(fault->text);
+}
+
+/* FAULT, which becomes C's; the same once more, as of rows that repeat, is none. */
+static kpack_error_t keep(struct closure *c, struct closure_fault *fault,
+			  struct kpackx_error *why)
+{
+	bool again = c->n_faults && by_path(&c->faults[c->n_faults - 1], fault) == 0;
+
+	if (again || c->n_faults == FAULTS_MAX) {
+		c->more_faults += !again;
+		free_fault(fault);
+		return KPACK_SUCCESS;
+	}
+	if (!kp_grow(&c->faults, c->n_faults, &c->faults_cap, sizeof(*fault))) {
+		free_fault(fault);
+		return kp_fail_memory(why, c->n_faults, "faults");
+	}
+	c->faults[c->n_faults++] = *fault;
+	return KPACK_SUCCESS;
+}
+
 kpack_error_t closure_add(struct closure *c, struct kpackx_error *why, const char *path,
 			  const char *fmt, ...)
 {
@@ -33,20 +67,10 @@ kpack_error_t closure_add(struct closure *c, struct kpackx_error *why, const cha
 	va_end(ap);
 	if (n < 0)
 		fault.text = NULL;
-	if (c->n_faults == FAULTS_MAX) {
-		c->more_faults++;
-		free(fault.path);
-		free(fault.text);
-		return KPACK_SUCCESS;
-	}
-	if (!fault.path || !fault.text ||
-	    !kp_grow(&c->faults, c->n_faults, &c->faults_cap, sizeof(fault))) {
-		free(fault.path);
-		free(fault.text);
-		return kp_fail_memory(why, strlen(path), "a fault");
-	}
-	c->faults[c->n_faults++] = fault;
-	return KPACK_SUCCESS;
+	if (fault.path && fault.text)
+		return keep(c, &fault, why);
+	free_fault(&fault);
+	return kp_fail_memory(why, strlen(path), "a fault");
 }
 
 kpack_error_t closure_add_error(struct closure *c, size_t file, kpack_error_t err,
@@ -59,14 +83,6 @@ kpack_error_t closure_add_error(struct closure *c, size_t file, kpack_error_t er
 	if (err == KPACK_ERROR_OUT_OF_MEMORY || err == KPACK_ERROR_NOT_IMPLEMENTED)
 		return kp_fail(why, err, "%s: %s", path, text);
 	return closure_add(c, why, path, "%s", text);
-}
-
-static int by_path(const void *a, const void *b)
-{
-	const struct closure_fault *x = a, *y = b;
-	int n = strcmp(x->path, y->path);
-
-	return n ? n : strcmp(x->text, y->text);
 }
 
 /* Several libraries may want the same file for the same one. */
@@ -268,7 +284,28 @@ static kpack_error_t check_kernel_path(void *arg, struct kernel_path *path,
 /* A kernel cache has its kernels in itself, and may be large. */
 static bool is_kernel_table(struct kp_span name)
 {
-	return name_ends(name, ".db") && !kp_span_starts(name, "rocfft_kernel_cache", 19);
+	return (name_ends(name, ".db") || name_ends(name, ".sqlite") ||
+		name_ends(name, ".sqlite3")) &&
+	       !kp_span_starts(name, "rocfft_kernel_cache", 19);
+}
+
+/* Without SQLite nobody knows whether a database of nobody's names kernels. */
+static kpack_error_t check_unknown(struct closure *c, size_t file,
+				   struct kpackx_error *why)
+{
+	struct file_bytes bytes;
+	uint8_t head[16] = {0};
+	kpack_error_t err = file_tree_open(c->tree, file, &bytes, NULL);
+
+	if (err)
+		return KPACK_SUCCESS;
+	err = kp_source_read(&bytes.source, 0, head, sizeof(head), NULL);
+	file_bytes_close(&bytes);
+	if (err || !sqlite_header_probe(head, sizeof(head)))
+		return KPACK_SUCCESS;
+	return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+		       "%s: cannot be checked: built without SQLite",
+		       c->tree->items[file].path);
 }
 
 static kpack_error_t check_kernel_table(struct closure *c, size_t file,
@@ -397,7 +434,27 @@ static kpack_error_t check_file(struct closure *c, size_t file, struct kpackx_er
 		return check_kdb(c, file, why);
 	if (is_of(object, "rocfft") && is_kernel_table(name))
 		return check_kernel_table(c, file, why);
+	if (!object && !sqlite_built() && is_kernel_table(name))
+		return check_unknown(c, file, why);
 	return KPACK_SUCCESS;
+}
+
+/* What cannot be checked keeps nobody from checking the rest. */
+static kpack_error_t check_files(struct closure *c, struct kpackx_error *why)
+{
+	kpack_error_t not_built = KPACK_SUCCESS;
+
+	for (size_t i = 0; i < c->tree->count; i++) {
+		struct kpackx_error fault = {0};
+		kpack_error_t err = check_file(c, i, &fault);
+
+		if (err && (!not_built || err != KPACK_ERROR_NOT_IMPLEMENTED) && why)
+			*why = fault;
+		if (err && err != KPACK_ERROR_NOT_IMPLEMENTED)
+			return err;
+		not_built = err ? err : not_built;
+	}
+	return not_built;
 }
 
 static kpack_error_t check_all(struct closure *c, struct kpackx_error *why)
@@ -406,9 +463,7 @@ static kpack_error_t check_all(struct closure *c, struct kpackx_error *why)
 	if (!c->kinds)
 		return kp_fail_memory(why, c->tree->count, "the check");
 	KP_TRY(code_places_read(c->found, &c->places, why));
-	for (size_t i = 0; i < c->tree->count; i++)
-		KP_TRY(check_file(c, i, why));
-	return KPACK_SUCCESS;
+	return check_files(c, why);
 }
 
 kpack_error_t closure_check(const struct library_found *found, closure_tell *tell,
@@ -419,10 +474,8 @@ kpack_error_t closure_check(const struct library_found *found, closure_tell *tel
 
 	/* what was found until it failed helps, too */
 	tell_all(&c, tell, arg, faults);
-	for (size_t i = 0; i < c.n_faults; i++) {
-		free(c.faults[i].path);
-		free(c.faults[i].text);
-	}
+	for (size_t i = 0; i < c.n_faults; i++)
+		free_fault(&c.faults[i]);
 	free(c.faults);
 	free(c.kinds);
 	code_places_fini(&c.places);

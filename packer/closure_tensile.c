@@ -22,6 +22,9 @@
 /* In closure.kinds: it was read, and told if it cannot be. */
 #define KINDS_READ 128
 
+/* Code objects that one library may lead to: real ones have less than 65536. */
+#define CODE_MAX (1 << 18)
+
 static const char *const modes[] = {"", "-xnack-", "-xnack+"};
 
 /* A library that is being checked. */
@@ -32,6 +35,7 @@ struct parent {
 	char gpu[KP_TARGET_TEXT_MAX]; /* that its name says; or "" */
 	struct tensile_index index;
 	unsigned kinds; /* of all its children */
+	size_t n_code;  /* looked for so far: children times GPUs */
 };
 
 /* --- reading ------------------------------------------------------------------------- */
@@ -243,6 +247,20 @@ static kpack_error_t find_child(const struct closure *c, const char *path,
 		      : closure_find(c, path, stem, ".dat", found, file, why);
 }
 
+static kpack_error_t need_code_of(struct closure *c, struct parent *p, size_t child,
+				  struct kp_span stem, const char *gpu, unsigned kinds,
+				  struct kpackx_error *why)
+{
+	if (p->n_code > CODE_MAX)
+		return KPACK_SUCCESS;
+	if (p->n_code++ == CODE_MAX)
+		return closure_add(c, why, p->path,
+				   "leads to more than %d code objects, of which no more "
+				   "are looked for",
+				   CODE_MAX);
+	return need_code(c, child, stem, gpu, kinds, why);
+}
+
 static kpack_error_t check_placeholder(struct closure *c, struct parent *p,
 				       const struct tensile_placeholder *placeholder,
 				       struct kpackx_error *why)
@@ -258,18 +276,18 @@ static kpack_error_t check_placeholder(struct closure *c, struct parent *p,
 	KP_TRY(kinds_of(c, child, &kinds, why));
 	p->kinds |= kinds;
 	if (p->gpu[0])
-		return need_code(c, child, placeholder->value, p->gpu, kinds, why);
+		return need_code_of(c, p, child, placeholder->value, p->gpu, kinds, why);
 	if (n == 0) {
 		first = 0;
 		n = p->index.n_gpus;
 	}
 	if (n == 0)
-		return need_code(c, child, placeholder->value, "", kinds, why);
-	for (size_t i = first; i < first + n; i++) {
+		return need_code_of(c, p, child, placeholder->value, "", kinds, why);
+	for (size_t i = first; i < first + n && p->n_code <= CODE_MAX; i++) {
 		char gpu[KP_TARGET_TEXT_MAX];
 
 		row_gpu(p->index.gpus[i], gpu);
-		KP_TRY(need_code(c, child, placeholder->value, gpu, kinds, why));
+		KP_TRY(need_code_of(c, p, child, placeholder->value, gpu, kinds, why));
 	}
 	return KPACK_SUCCESS;
 }

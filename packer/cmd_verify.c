@@ -40,6 +40,9 @@ const struct command_help cmd_verify_help = {
 
 #define JOBS_MAX 1024
 
+/* Directories above one of a library's that tell whose it is: "rocblas/library/gfx942". */
+#define ABOVE_MAX 4
+
 struct verify {
 	uint64_t jobs;
 	bool quiet;
@@ -267,13 +270,58 @@ static void tell_missing(void *arg, const char *path, const char *text)
 	report_error(path, "%s", text);
 }
 
+/* The last N components of PATH; NULL: it has no more than these. */
+static const char *tail(const char *path, unsigned n)
+{
+	const char *at = path + strlen(path);
+
+	while (n && at > path)
+		if (*--at == '/')
+			n--;
+	return n || at == path ? NULL : at + 1;
+}
+
+/*
+ * A directory of a tree is no root, and libraries know their files by the directories above:
+ * with as many as it takes in front of the names.
+ */
+static kpack_error_t open_tree(struct whole_tree_of *of, char *real,
+			       struct whole_tree *tree, struct kpackx_error *why)
+{
+	kpack_error_t err = whole_tree_open(of, tree, why);
+
+	for (unsigned n = 1; real && n <= ABOVE_MAX + 1; n++) {
+		const char *above = n <= ABOVE_MAX ? tail(real, n) : "";
+
+		if (err || tree->n_databases || tree->n_faults)
+			return err;
+		if (!above)
+			continue;
+		whole_tree_close(tree);
+		of->prefix = above;
+		err = whole_tree_open(of, tree, why);
+	}
+	return err;
+}
+
+static void tell_tree(const struct whole_tree *tree, size_t faults)
+{
+	if (tree->n_databases == 0 && faults == 0)
+		report_error(NULL, "note: no file of a kernel database was found");
+	printf("%zu files, %zu of kernel databases, %zu fault%s\n", tree->files.count,
+	       tree->n_databases, faults, faults == 1 ? "" : "s");
+}
+
 static int check_tree(const struct verify *v, int n, char **paths,
 		      const struct library_set *libraries)
 {
+	struct whole_tree_of of = {
+		.n_paths = n, .paths = paths, .prefix = "", .libraries = libraries};
+	char *real = n == 1 ? realpath(paths[0], NULL) : NULL;
 	struct whole_tree tree;
 	struct kpackx_error why = {0};
 	size_t faults = 0;
-	kpack_error_t err = whole_tree_open(n, paths, libraries, &tree, &why);
+	kpack_error_t err = open_tree(&of, real, &tree, &why);
 
 	if (!err)
 		err = closure_check(&tree.found, tell_missing, NULL, &faults, &why);
@@ -281,10 +329,9 @@ static int check_tree(const struct verify *v, int n, char **paths,
 		report_why(NULL, &why);
 	faults += tree.n_faults;
 	if (!err && !v->quiet)
-		printf("%zu files, %zu of kernel databases, %zu fault%s\n",
-		       tree.files.count, tree.n_databases, faults,
-		       faults == 1 ? "" : "s");
+		tell_tree(&tree, faults);
 	whole_tree_close(&tree);
+	free(real);
 	if (err == KPACK_ERROR_NOT_IMPLEMENTED && !faults)
 		return EXIT_USAGE;
 	return err || faults ? EXIT_FAULT : EXIT_OK;

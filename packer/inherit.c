@@ -6,52 +6,28 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "archives.h"
+#include "content_hash.h"
 #include "copy.h"
 #include "memory.h"
 #include "view.h"
 
 /* --- the same content? --------------------------------------------------------------- */
 
-static kpack_error_t decode(const struct kpack_archive *a, size_t entry, uint64_t size,
-			    uint8_t **out, struct kpackx_error *why)
-{
-	*out = malloc((size_t)size + 1);
-	if (!*out)
-		return kp_fail_memory(why, size, "an object");
-	return kp_archive_read(a, entry, *out, why);
-}
-
-static kpack_error_t same_decoded(const struct kpack_archive *a, size_t i,
-				  const struct kpack_archive *b, size_t k, uint64_t size,
-				  bool *same, struct kpackx_error *why)
-{
-	uint8_t *x = NULL, *y = NULL;
-	kpack_error_t err = decode(a, i, size, &x, why);
-
-	if (!err)
-		err = decode(b, k, size, &y, why);
-	*same = !err && memcmp(x, y, (size_t)size) == 0;
-	free(x);
-	free(y);
-	return err;
-}
-
 static kpack_error_t same_object(const struct kpack_archive *a, size_t i,
 				 const struct kpack_archive *b, size_t k, bool *same,
 				 struct kpackx_error *why)
 {
+	struct content_hash theirs, ours;
 	struct kp_entry_info x, y;
-	struct kp_meta m, n;
 
 	kp_archive_entry(a, i, &x);
 	kp_archive_entry(b, k, &y);
-	kp_archive_meta(a, i, &m);
-	kp_archive_meta(b, k, &n);
 	*same = x.size == y.size;
-	if (*same && m.has_xxh3 && n.has_xxh3)
-		*same = memcmp(m.xxh3, n.xxh3, sizeof(m.xxh3)) == 0;
-	else if (*same)
-		return same_decoded(a, i, b, k, x.size, same, why);
+	if (!*same)
+		return KPACK_SUCCESS;
+	KP_TRY(content_hash_entry(a, i, &theirs, why));
+	KP_TRY(content_hash_entry(b, k, &ours, why));
+	*same = content_hash_eq(&theirs, &ours);
 	return KPACK_SUCCESS;
 }
 

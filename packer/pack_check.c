@@ -11,13 +11,21 @@ static void tell(void *arg, const char *path, const char *text)
 	report_error(path, "%s", text);
 }
 
-/* What an earlier run has packed in place has left the tree, but it is there. */
-static kpack_error_t check_in_place(const struct pack_args *args, size_t *faults,
-				    struct kpackx_error *why)
+/*
+ * What INPUT's archives have is there, too, and so is what links lead to; what is wrong with
+ * single files the scan has told.
+ */
+static kpack_error_t check_whole(const struct pack_args *args, size_t *faults,
+				 struct kpackx_error *why)
 {
 	char *paths[] = {(char *)args->input};
+	const struct whole_tree_of of = {.n_paths = 1,
+					 .paths = paths,
+					 .prefix = args->prefix,
+					 .libraries = &args->libraries,
+					 .packing = true};
 	struct whole_tree tree;
-	kpack_error_t err = whole_tree_open(1, paths, &args->libraries, &tree, why);
+	kpack_error_t err = whole_tree_open(&of, &tree, why);
 
 	if (!err)
 		err = closure_check(&tree.found, tell, NULL, faults, why);
@@ -28,15 +36,13 @@ static kpack_error_t check_in_place(const struct pack_args *args, size_t *faults
 
 int pack_check(const struct pack_args *args, const struct scan *scan)
 {
-	bool whole = args->mode == PACK_IN_PLACE && !args->force && !args->prefix[0];
 	struct kpackx_error why = {0};
 	size_t faults = 0;
 	kpack_error_t err;
 
 	if (!args->check || !scan->found.objects)
 		return EXIT_OK;
-	err = whole ? check_in_place(args, &faults, &why)
-		    : closure_check(&scan->found, tell, NULL, &faults, &why);
+	err = check_whole(args, &faults, &why);
 	if (err)
 		report_why(args->input, &why);
 	if (err == KPACK_ERROR_NOT_IMPLEMENTED && !faults)

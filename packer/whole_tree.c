@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 #include "whole_tree.h"
-#include <errno.h>
-#include <fts.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
+#include "content_hash.h"
+#include "library/kernel_paths.h"
 #include "limits.h"
 #include "memory.h"
 #include "msgpack.h"
+#include "plain_files.h"
 #include "report.h"
 #include "scan.h"
 
-/* Names at the root of a mount that are no files of the tree. */
-#define MOUNT_CONTROL ".kpackfs"
-#define MOUNT_TOC "toc"
+/* At the root of a view: no files of the tree. */
+#define VIEW_TOC "toc"
 
 /* Where archives are: paths on the heap. */
 struct sources {
@@ -39,88 +41,121 @@ static void sources_fini(struct sources *s)
 	free(s->items);
 }
 
-/* --- plain files --------------------------------------------------------------------- */
+/* --- together ------------------------------------------------------------------------ */
 
-static kpack_error_t add_file(struct whole_tree *t, const FTSENT *e, size_t skip,
-			      struct kpackx_error *why)
+static const char *place_of(const struct file_tree_item *item)
 {
-	struct file_tree_item item = {
-		.path = e->fts_path + skip,
-		.disk = e->fts_path,
-		.size = (uint64_t)e->fts_statp->st_size,
-		.mode = e->fts_statp->st_mode & 07777,
-	};
-
-	while (*item.path == '/')
-		item.path++;
-	return file_tree_add(&t->files, &item, why);
+	return item->disk ? item->disk : kp_archive_path(item->archive);
 }
 
-/* Archives at the root are looked into instead. */
-static bool is_archive(const FTSENT *e)
+static kpack_error_t hash_item(const struct file_tree_item *item,
+			       struct content_hash *out, struct kpackx_error *why)
 {
-	return e->fts_level == 1 && e->fts_namelen > 6 &&
-	       strcmp(e->fts_name + e->fts_namelen - 6, ".kpack") == 0;
+	kpack_error_t err =
+		item->disk ? content_hash_file(item->disk, 0, item->size, out, why)
+			   : content_hash_entry(item->archive, item->entry, out, why);
+
+	return err ? kp_fail_prefix(why, err, "%s", place_of(item)) : KPACK_SUCCESS;
 }
 
-/* Is it one of the directories that are not of the tree itself? */
-static bool is_special(const FTSENT *e, bool mounted)
+/* One path cannot have the bytes of both. */
+static kpack_error_t compare(struct whole_tree *t, const struct file_tree_item *a,
+			     const struct file_tree_item *b, struct kpackx_error *why)
 {
-	return e->fts_level == 1 && (strcmp(e->fts_name, SCAN_ARCHIVES) == 0 ||
-				     (mounted && strcmp(e->fts_name, MOUNT_TOC) == 0));
-}
+	struct kpackx_error fault = {0};
+	struct content_hash x, y;
+	bool same = a->size == b->size;
+	kpack_error_t err = KPACK_SUCCESS;
 
-static kpack_error_t visit(struct whole_tree *t, FTS *fts, FTSENT *e, size_t skip,
-			   bool mounted, struct kpackx_error *why)
-{
-	switch (e->fts_info) {
-	case FTS_D:
-		if (is_special(e, mounted))
-			fts_set(fts, e, FTS_SKIP);
+	if (same)
+		err = hash_item(a, &x, &fault);
+	if (same && !err)
+		err = hash_item(b, &y, &fault);
+	if (err == KPACK_ERROR_OUT_OF_MEMORY)
+		return kp_fail(why, err, "%s", fault.text);
+	if (same && !err && content_hash_eq(&x, &y))
 		return KPACK_SUCCESS;
-	case FTS_F:
-		return is_archive(e) ? KPACK_SUCCESS : add_file(t, e, skip, why);
-	case FTS_DNR:
-	case FTS_ERR:
-	case FTS_NS:
-		report_error(e->fts_path, "%s", strerror(e->fts_errno));
-		t->n_faults++;
-		return KPACK_SUCCESS;
-	default:
-		return KPACK_SUCCESS;
-	}
+	t->n_faults++;
+	if (err)
+		report_why(a->path, &fault);
+	else
+		report_error(a->path, "other bytes in %s than in %s", place_of(a),
+			     place_of(b));
+	return KPACK_SUCCESS;
 }
 
-/* The names of a mount are in its control directory even when it lists none. */
-static bool is_mount(const char *root)
+/* Add MORE; of equal paths the one that is there stays. */
+static kpack_error_t join(struct whole_tree *t, const struct whole_tree_of *of,
+			  struct file_tree *more, struct kpackx_error *why)
 {
-	struct stat st;
-	char *path;
-	bool yes;
+	size_t file;
 
-	if (asprintf(&path, "%s/" MOUNT_CONTROL, root) < 0)
-		return false;
-	yes = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-	free(path);
-	return yes;
+	KP_TRY(file_tree_sort(more, why));
+	for (size_t i = 0; i < more->count && !of->packing; i++)
+		if (file_tree_find(&t->files, kp_span_str(more->items[i].path), &file))
+			KP_TRY(compare(t, &t->files.items[file], &more->items[i], why));
+	for (size_t i = 0; i < more->count; i++)
+		KP_TRY(file_tree_add(&t->files, &more->items[i], why));
+	return file_tree_sort(&t->files, why);
 }
+
+/* Where the files of a tree that is being opened come from. */
+struct origin {
+	const struct whole_tree_of *of;
+	struct sources sources;
+	struct file_tree links; /* to be followed when all files are known */
+};
 
 static kpack_error_t add_files(struct whole_tree *t, const char *root,
+			       struct origin *from, struct kpackx_error *why)
+{
+	struct plain_files plain = {.links = from->links};
+	kpack_error_t err = plain_files_read(root, from->of->prefix, &plain, why);
+
+	t->n_faults += plain.n_faults;
+	from->links = plain.links;
+	plain.links = (struct file_tree){0};
+	if (!err)
+		err = join(t, from->of, &plain.files, why);
+	plain_files_fini(&plain);
+	return err;
+}
+
+/* What it leads to, from LINK's directory; false: it is no link, or too long a one. */
+static bool read_target(const struct file_tree_item *link, char *to, size_t size)
+{
+	ssize_t n = readlink(link->disk, to, size);
+
+	if (n < 0 || (size_t)n >= size)
+		return false;
+	to[n] = '\0';
+	return true;
+}
+
+/* Links to files that archives show. */
+static kpack_error_t add_links(struct whole_tree *t, const struct origin *from,
 			       struct kpackx_error *why)
 {
-	char *const roots[] = {(char *)root, NULL};
-	FTS *fts = fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, NULL);
-	bool mounted = is_mount(root);
+	const struct file_tree *links = &from->links;
+	struct file_tree found = {0};
 	kpack_error_t err = KPACK_SUCCESS;
-	FTSENT *e;
 
-	if (!fts)
-		return kp_fail_errno(why, errno, "cannot walk it");
-	while (!err && (errno = 0, e = fts_read(fts)))
-		err = visit(t, fts, e, strlen(root), mounted, why);
-	if (!err && errno)
-		err = kp_fail_errno(why, errno, "cannot walk it");
-	fts_close(fts);
+	for (size_t i = 0; i < links->count && !err; i++) {
+		const struct file_tree_item *link = &links->items[i];
+		struct file_tree_item item;
+		char to[PATH_MAX];
+		size_t file;
+
+		if (!read_target(link, to, sizeof(to)) ||
+		    !kernel_path_find(&t->files, link->path, kp_span_str(to), &file))
+			continue;
+		item = t->files.items[file];
+		item.path = link->path;
+		err = file_tree_add(&found, &item, why);
+	}
+	if (!err)
+		err = join(t, from->of, &found, why);
+	file_tree_fini(&found);
 	return err;
 }
 
@@ -147,9 +182,10 @@ static bool has_archives(const char *dir)
 	return count > 0;
 }
 
-static kpack_error_t add_root(struct whole_tree *t, const char *root,
-			      struct sources *sources, struct kpackx_error *why)
+static kpack_error_t add_root(struct whole_tree *t, const char *root, struct origin *from,
+			      struct kpackx_error *why)
 {
+	struct sources *sources = &from->sources;
 	size_t before = sources->count;
 
 	if (!is_dir(root))
@@ -159,7 +195,7 @@ static kpack_error_t add_root(struct whole_tree *t, const char *root,
 		free(sources->items[--sources->count]);
 	if (has_archives(root))
 		KP_TRY(add_source(sources, root, NULL, why));
-	return add_files(t, root, why);
+	return add_files(t, root, from, why);
 }
 
 /* --- what archives show -------------------------------------------------------------- */
@@ -170,7 +206,8 @@ struct view_path {
 	size_t size;
 };
 
-static kpack_error_t add_entry(struct whole_tree *t, const char *path, uint32_t file,
+static kpack_error_t add_entry(const struct whole_tree *t, const char *path,
+			       uint32_t file, struct file_tree *to,
 			       struct kpackx_error *why)
 {
 	struct file_tree_item item = {.path = (char *)path};
@@ -182,11 +219,12 @@ static kpack_error_t add_entry(struct whole_tree *t, const char *path, uint32_t 
 	kp_archive_meta(item.archive, item.entry, &meta);
 	item.size = info.size;
 	item.mode = (mode_t)meta.mode & 07777;
-	return file_tree_add(&t->files, &item, why);
+	return file_tree_add(to, &item, why);
 }
 
 /* Paths of a view are no longer and no deeper than names may be. */
-static kpack_error_t add_shown(struct whole_tree *t, uint32_t dir, struct view_path *path,
+static kpack_error_t add_shown(const struct whole_tree *t, uint32_t dir,
+			       struct view_path *path, struct file_tree *to,
 			       struct kpackx_error *why)
 {
 	const struct kp_view_dir *d = kp_view_dir(t->view, dir);
@@ -197,7 +235,7 @@ static kpack_error_t add_shown(struct whole_tree *t, uint32_t dir, struct view_p
 		struct kp_view_name name = kp_view_name(t->view, i);
 		bool is_sub = name.kind == KP_VIEW_DIR;
 
-		if (dir == 0 && is_sub && kp_span_is(name.text, MOUNT_TOC))
+		if (dir == 0 && is_sub && kp_span_is(name.text, VIEW_TOC))
 			continue;
 		if (!is_sub && name.kind != KP_VIEW_PATH && name.kind != KP_VIEW_LEGACY)
 			continue;
@@ -208,9 +246,9 @@ static kpack_error_t add_shown(struct whole_tree *t, uint32_t dir, struct view_p
 		path->text[path->size] = '\0';
 		if (is_sub) {
 			path->text[path->size++] = '/';
-			err = add_shown(t, name.index, path, why);
+			err = add_shown(t, name.index, path, to, why);
 		} else {
-			err = add_entry(t, path->text, name.index, why);
+			err = add_entry(t, path->text, name.index, to, why);
 		}
 		path->size = before;
 	}
@@ -229,10 +267,13 @@ static void tell_conflicts(struct whole_tree *t)
 	t->n_faults += counted;
 }
 
-static kpack_error_t add_archives(struct whole_tree *t, struct sources *sources,
+static kpack_error_t add_archives(struct whole_tree *t, struct origin *from,
 				  struct kpackx_error *why)
 {
+	struct sources *sources = &from->sources;
 	struct view_path path = {.size = 0};
+	struct file_tree shown = {0};
+	kpack_error_t err;
 
 	if (sources->count == 0)
 		return KPACK_SUCCESS;
@@ -240,7 +281,11 @@ static kpack_error_t add_archives(struct whole_tree *t, struct sources *sources,
 	t->n_faults += t->archives.failed;
 	KP_TRY(kp_view_new(t->archives.items, t->archives.count, NULL, &t->view, why));
 	tell_conflicts(t);
-	return add_shown(t, 0, &path, why);
+	err = add_shown(t, 0, &path, &shown, why);
+	if (!err)
+		err = join(t, from->of, &shown, why);
+	file_tree_fini(&shown);
+	return err;
 }
 
 /* --- whose they are ------------------------------------------------------------------ */
@@ -301,25 +346,33 @@ static kpack_error_t believe(struct whole_tree *t, const struct library_set *set
 	return file_tree_sort(asked, why);
 }
 
+/* Files that libraries are asked about. */
+struct question {
+	struct file_tree files;
+	bool packing;
+};
+
 static void tell_fault(void *arg, size_t file, const struct kpackx_error *why)
 {
-	const struct file_tree *asked = arg;
+	const struct question *q = arg;
 
-	report_why(asked->items[file].path, why);
+	if (!q->packing || !q->files.items[file].disk)
+		report_why(q->files.items[file].path, why);
 }
 
 static kpack_error_t ask(struct whole_tree *t, const struct library_set *set,
-			 struct file_tree *asked, struct kpackx_error *why)
+			 struct question *q, struct kpackx_error *why)
 {
 	struct library_found found = {0};
 
-	KP_TRY(library_find_all(set, asked, tell_fault, asked, &found, &t->n_faults,
+	KP_TRY(library_find_all(set, &q->files, tell_fault, q, &found, &t->n_faults,
 				why));
-	for (size_t i = 0; i < asked->count; i++) {
+	for (size_t i = 0; i < q->files.count; i++) {
+		const char *path = q->files.items[i].path;
 		size_t file;
 
 		if (!found.objects[i] ||
-		    !file_tree_find(&t->files, kp_span_str(asked->items[i].path), &file))
+		    !file_tree_find(&t->files, kp_span_str(path), &file))
 			continue;
 		t->found.objects[file] = found.objects[i];
 		found.objects[i] = NULL;
@@ -328,44 +381,45 @@ static kpack_error_t ask(struct whole_tree *t, const struct library_set *set,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t find_libraries(struct whole_tree *t, const struct library_set *set,
+static kpack_error_t find_libraries(struct whole_tree *t, const struct whole_tree_of *of,
 				    struct kpackx_error *why)
 {
-	struct file_tree asked = {0};
+	struct question q = {.packing = of->packing};
 	kpack_error_t err;
 
 	t->found = (struct library_found){&t->files,
 					  calloc(t->files.count + 1, sizeof(void *))};
 	if (!t->found.objects)
 		return kp_fail_memory(why, t->files.count * sizeof(void *), "files");
-	err = believe(t, set, &asked, why);
+	err = believe(t, of->libraries, &q.files, why);
 	if (!err)
-		err = ask(t, set, &asked, why);
-	file_tree_fini(&asked);
+		err = ask(t, of->libraries, &q, why);
+	file_tree_fini(&q.files);
 	for (size_t i = 0; i < t->files.count; i++)
 		t->n_databases += t->found.objects[i] != NULL;
 	return err;
 }
 
-kpack_error_t whole_tree_open(int n, char **paths, const struct library_set *libraries,
-			      struct whole_tree *out, struct kpackx_error *why)
+kpack_error_t whole_tree_open(const struct whole_tree_of *of, struct whole_tree *out,
+			      struct kpackx_error *why)
 {
-	struct sources sources = {0};
+	struct origin from = {.of = of};
 	kpack_error_t err = KPACK_SUCCESS;
 
 	*out = (struct whole_tree){0};
-	for (int i = 0; i < n && !err; i++) {
-		err = add_root(out, paths[i], &sources, why);
+	for (int i = 0; i < of->n_paths && !err; i++) {
+		err = add_root(out, of->paths[i], &from, why);
 		if (err)
-			kp_fail_prefix(why, err, "%s", paths[i]);
+			kp_fail_prefix(why, err, "%s", of->paths[i]);
 	}
 	if (!err)
-		err = add_archives(out, &sources, why);
+		err = add_archives(out, &from, why);
 	if (!err)
-		err = file_tree_sort(&out->files, why);
+		err = add_links(out, &from, why);
 	if (!err)
-		err = find_libraries(out, libraries, why);
-	sources_fini(&sources);
+		err = find_libraries(out, of, why);
+	file_tree_fini(&from.links);
+	sources_fini(&from.sources);
 	return err;
 }
 

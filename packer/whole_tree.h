@@ -19,14 +19,26 @@ struct whole_tree {
 	size_t n_faults;    /* each was told */
 };
 
+/* What is to be opened. */
+struct whole_tree_of {
+	int n_paths;
+	char **paths;
+	const char *prefix; /* stands before the path of each plain file; "" */
+	const struct library_set *libraries;
+	/* The caller packs it, and tells himself what is wrong with single plain files, and
+	 * which paths have other bytes in archives. */
+	bool packing;
+};
+
 /*
- * Open the trees, directories of archives, and archives PATHS as one: of equal paths a
- * plain file is taken before an entry, and the earlier before the later.  Entries that say
- * whose they are are believed.  Faults of files, and what the archives cannot show
- * together, are told and counted.  OUT must be closed in any case.
+ * Open the trees, directories of archives, and archives OF as one: of equal paths a
+ * plain file is taken before an entry, and the earlier before the later; symbolic links
+ * to files are files.  Entries that say whose they are are believed.  Faults of files,
+ * what the archives cannot show together, and paths with two contents are told and
+ * counted.  OUT must be closed in any case.
  */
-kpack_error_t whole_tree_open(int n, char **paths, const struct library_set *libraries,
-			      struct whole_tree *out, struct kpackx_error *why);
+kpack_error_t whole_tree_open(const struct whole_tree_of *of, struct whole_tree *out,
+			      struct kpackx_error *why);
 void whole_tree_close(struct whole_tree *tree);
 
 #endif

@@ -40,6 +40,15 @@ not_built() # COMMAND...: exits 2 and says "not built"
 	*) echo "says: $said"; return 1 ;;
 	esac
 }
+not_checked() # KPACK TREE: verify --tree exits 2 and says that something is not built in
+{
+	said=$("$1" verify --tree "$2" 2>&1 >/dev/null)
+	[ $? -eq 2 ] || { echo "not exit 2: $said"; return 1; }
+	case $said in
+	*": cannot be checked: built without "*) ;;
+	*) echo "says: $said"; return 1 ;;
+	esac
+}
 without() # LIBRARY FILE: not linked
 {
 	! ldd "$2" | grep "$1"
@@ -60,6 +69,13 @@ t "SQLite is not linked" without libsqlite3 $b/nosqlite/kpack
 for option in --split-rocfft --rows; do
 	t "kpack pack $option is refused" not_built $b/nosqlite/kpack pack $option core $b/nothing
 done
+# a database of one empty page
+mkdir -p $b/tree/lib/rocfft
+{
+	printf 'SQLite format 3\0\002\0\001\001\0\100\040\040\0\0\0\001\0\0\0\001'
+	head -c 480 /dev/zero
+} >$b/tree/lib/rocfft/kernels.db
+t "kpack verify --tree says what it cannot check" not_checked $b/nosqlite/kpack $b/tree
 t "without libyaml" build noyaml WITH_YAML=0
 t "libyaml is not linked" without libyaml $b/noyaml/kpack
 t "with none of them" build none WITH_ZLIB=0 WITH_JSON=0 WITH_OPENSSL=0 WITH_SQLITE=0 WITH_YAML=0

@@ -281,6 +281,8 @@ yaml() { # makes t/rocblas/library/TensileLibrary.yaml of stdin, code for two GP
 	copy paper-fft t
 	rm t/lib/rocfft/kernels/gfx90a/fft_256_single.co
 	misses t lib/rocfft/kernels.db kernels/gfx90a/fft_256_single.co kernel_path "row "
+	mv t/lib/rocfft/kernels.db t/lib/rocfft/kernels.sqlite3
+	misses t lib/rocfft/kernels.sqlite3 kernels/gfx90a/fft_256_single.co kernel_path "row "
 	copy miopen t
 	kdb=$(cd t && find . -name '*.kdb' -printf '%P\n' | sort | head -n 1)
 	truncate -s 511 "t/$kdb"
@@ -318,6 +320,76 @@ yaml() { # makes t/rocblas/library/TensileLibrary.yaml of stdin, code for two GP
 	[[ "$output" == *"kpack: $LT/hipblasltExtOpLibrary.dat: "* ]]
 }
 
+@test "one path with other bytes: in a tree and its archives, in two trees" {
+	packed rocblas-mixed
+	cp -a "$F/rocblas-mixed.out" out
+	file=$ROC/Kernels.so-000-gfx1100.hsaco
+	cp "$F/rocblas-mixed/$file" "out/$file"
+	whole out
+	whole "$F/rocblas-mixed" out
+	printf X | dd of="out/$file" bs=1 seek=5000 conv=notrunc status=none
+	misses out "$file" "other bytes in out/$file than in out/.kpack/rocblas-mixed_gfx1100.kpack"
+	run kpack verify -q --tree out "$F/rocblas-mixed"
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"kpack: $file: other bytes in out/$file than in $F/rocblas-mixed/$file"* ]]
+	printf X >>"out/$file" # and another size
+	misses out "$file" "other bytes in out/$file"
+}
+
+@test "a file that is a symbolic link is there, plain, packed, and in what is packed" {
+	copy rocblas-flat t
+	mkdir t/store
+	for file in t/$ROC/*.co; do
+		mv "$file" t/store
+		ln -s "../../../store/${file##*/}" "$file"
+	done
+	ln -sf Kernels.so-000-gfx90a-xnack-.hsaco "t/$ROC/Kernels.so-000-gfx90a-xnack+.hsaco"
+	whole t
+	kpack pack -q --check t out 2>err
+	[ -L "out/$ROC/Kernels.so-000-gfx90a-xnack+.hsaco" ]
+	whole out
+	# what it led to is gone
+	rm "t/store/${SS}_gfx1100.co"
+	misses t "$ROC/${SS}_gfx1100.dat" "$ROC/${SS}_gfx1100.co"
+	run kpack pack -q --check t out2
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"needs $ROC/${SS}_gfx1100.co, which is missing"* ]]
+	[ ! -e out2 ]
+}
+
+@test "a directory of a library by itself" {
+	copy rocblas-mixed t
+	whole t/lib
+	whole t/$ROC
+	whole t/$ROC/gfx942
+	(cd t/$ROC && whole .)
+	rm "t/$ROC/${SS}_gfx1100.co"
+	misses t/$ROC "rocblas/library/${SS}_gfx1100.dat" "rocblas/library/${SS}_gfx1100.co"
+	packed aotriton
+	whole "$F/aotriton/lib/aotriton.images/amd-gfx942"
+}
+
+@test "a library that leads to more code than can be looked for" {
+	mkdir -p t/$ROC
+	py t/$ROC <<-'END'
+		import sys
+		from mkdb import tensile
+		pack = tensile.pack
+		row = {"predicate": {"type": "Or", "value": [{"type": "Processor", "value": "gfx1100"}] * 10000},
+		       "library": {"type": "Problem", "rows": [
+		           {"type": "Placeholder", "value": "TensileLibrary_%d" % i} for i in range(30)]}}
+		open(sys.argv[1] + "/TensileLibrary.dat", "wb").write(
+		    pack({"solutions": [], "library": {"type": "Hardware", "rows": [row]}}))
+		for i in range(30):
+		    open("%s/TensileLibrary_%d.dat" % (sys.argv[1], i), "wb").write(
+		        pack({"solutions": [], "library": {}}))
+	END
+	run kpack verify -q --tree t
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"kpack: $ROC/TensileLibrary.dat: leads to more than 262144 code objects"* ]]
+	[[ "$output" == *"needs $ROC/TensileLibrary_0.co, which is missing"* ]]
+}
+
 @test "code under the paper's keys is where the paper's layouts have it" {
 	mkdir -p t/.kpack t/rocblas/library
 	echo '{gfx1100: [one.co, two.co]}' >t/rocblas/library/TensileLibrary.yaml
@@ -339,7 +411,8 @@ yaml() { # makes t/rocblas/library/TensileLibrary.yaml of stdin, code for two GP
 	rm "t/$ROC/${SS}_gfx1100.co"
 	run kpack verify --tree --libraries hipblaslt,miopen t
 	[ "$status" -eq 0 ]
-	[ "$output" = "33 files, 0 of kernel databases, 0 faults" ]
+	[ "${lines[0]}" = "kpack: note: no file of a kernel database was found" ]
+	[ "${lines[1]}" = "33 files, 0 of kernel databases, 0 faults" ]
 	run kpack verify -q --tree --libraries rocblas t
 	[ "$status" -eq 1 ]
 	echo "mine lib/rocblas *.dat generic" >rules
@@ -364,7 +437,7 @@ yaml() { # makes t/rocblas/library/TensileLibrary.yaml of stdin, code for two GP
 	mkdir empty
 	run kpack verify --tree empty
 	[ "$status" -eq 0 ]
-	[ "$output" = "0 files, 0 of kernel databases, 0 faults" ]
+	[ "${lines[1]}" = "0 files, 0 of kernel databases, 0 faults" ]
 }
 
 @test "pack --check: nothing is written when anything is missing" {
@@ -408,4 +481,18 @@ yaml() { # makes t/rocblas/library/TensileLibrary.yaml of stdin, code for two GP
 	[ "$status" -eq 1 ]
 	[[ "$output" == *"needs $ROC/gone_gfx1030.dat, which is missing"* ]]
 	[ -e t/$ROC/TensileLibrary_lazy_gfx1030.dat ]
+}
+
+@test "pack --check in place: a new build of a packed file is no fault, other archives count" {
+	copy rocblas-flat t
+	kpack pack -q --in-place t
+	cp "$F/rocblas-flat/$ROC/${SS}_gfx1100.dat" "t/$ROC/${SS}_gfx1100.dat"
+	printf '\xc0' >>"t/$ROC/${SS}_gfx1100.dat"
+	run kpack verify -q --tree t
+	[ "$status" -eq 1 ]
+	kpack pack -q --in-place --check t
+	whole t
+	# the archives of INPUT go to OUTPUT, too
+	cp "$F/rocblas-flat/$ROC/TensileLibrary_lazy_gfx1100.dat" t/$ROC
+	kpack pack -q --check --group t t out
 }

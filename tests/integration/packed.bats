@@ -385,6 +385,18 @@ two_builds() {
 	[ ! -e out/.kpack/a_generic.kpack ]
 }
 
+@test "an archive that cannot be compared is told" {
+	small a
+	kpack pack -q --group g a out
+	printf 'no archive' >out/.kpack/other_gfx942.kpack
+	for option in "" --archives-only; do
+		# shellcheck disable=SC2086
+		run kpack pack -q --group g $option a out
+		[ "$status" -eq 0 ]
+		[[ "$output" == "kpack: out/.kpack/other_gfx942.kpack: warning: not compared with what is packed: header: "* ]]
+	done
+}
+
 @test "extract of archives that do not agree is a fault that names both" {
 	two_builds
 	kpack pack -q --archives-only a a.out
