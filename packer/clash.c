@@ -62,12 +62,14 @@ static bool is_probed(const struct library_set *set, const char *path)
 	return false;
 }
 
-static kpack_error_t add_plain_file(struct clash *c, size_t entry,
+/* The file or the link ENTRY of SIZE bytes, which stays one, if it may be a library's. */
+static kpack_error_t add_plain_file(struct clash *c, size_t entry, uint64_t size,
 				    struct kpackx_error *why)
 {
 	const struct scan_entry *e = &c->run->scan->entries[entry];
 	const char *prefix = c->run->args->prefix;
-	struct clash_file file = {.entry = entry, .disk = e->path, .size = e->size};
+	struct clash_file file = {
+		.entry = entry, .disk = e->path, .size = size, .link = S_ISLNK(e->mode)};
 	kpack_error_t err = KPACK_SUCCESS;
 
 	if (asprintf(&file.path, "%s%s%s", prefix, *prefix ? "/" : "", e->relative) < 0)
@@ -78,14 +80,28 @@ static kpack_error_t add_plain_file(struct clash *c, size_t entry,
 	return err;
 }
 
-/* What may be a library's, and is copied as it is. */
+/* What is copied as it is. */
 static kpack_error_t add_plain(struct clash *c, struct kpackx_error *why)
 {
 	for (size_t i = 0; i < c->run->scan->n_entries; i++) {
 		const struct scan_entry *e = &c->run->scan->entries[i];
 
 		if (S_ISREG(e->mode) && !e->leftover && !scan_in_archives(e))
-			KP_TRY(add_plain_file(c, i, why));
+			KP_TRY(add_plain_file(c, i, e->size, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+/* Links are copied, too, and hide what archives have under their path. */
+static kpack_error_t add_links(struct clash *c, struct kpackx_error *why)
+{
+	for (size_t i = 0; c->run->outcomes && i < c->run->scan->n_entries; i++) {
+		const struct scan_entry *e = &c->run->scan->entries[i];
+		struct stat st;
+
+		if (S_ISLNK(e->mode) && !scan_in_archives(e) && stat(e->path, &st) == 0 &&
+		    S_ISREG(st.st_mode))
+			KP_TRY(add_plain_file(c, i, (uint64_t)st.st_size, why));
 	}
 	return KPACK_SUCCESS;
 }
@@ -234,6 +250,8 @@ static const char *what_hinders(const struct clash *c, const struct kpack_archiv
 {
 	if (stored)
 		return NULL;
+	if (f->link)
+		return "a symbolic link replaces nothing in archives";
 	if (!f->stored)
 		return "archives are not changed when databases stay plain";
 	return kp_span_is(kp_archive_group(a), c->run->args->group)
@@ -366,6 +384,7 @@ static kpack_error_t compare(struct clash *c, clash_side *side, struct kpackx_er
 	bool plain = c->run->args->databases == DATABASES_PLAIN;
 
 	KP_TRY(plain ? add_plain(c, why) : add_objects(c, why));
+	KP_TRY(add_links(c, why));
 	if (c->n_files == 0)
 		return KPACK_SUCCESS;
 	qsort(c->files, c->n_files, sizeof(*c->files), by_path);

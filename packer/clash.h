@@ -20,13 +20,14 @@ struct clash_run {
 	const char *archives;      /* their directory */
 };
 
-/* A file of a database that is to be packed or copied. */
+/* A file of a database, or a link in its place, that is to be packed or copied. */
 struct clash_file {
 	char *path; /* in archives */
 	size_t entry;
 	const char *disk; /* where its bytes are, from OFFSET on */
 	uint64_t offset, size;
 	bool stored; /* by the plan */
+	bool link;   /* symbolic */
 	bool hashed;
 	struct content_hash hash;
 	bool dropped; /* what is there is preferred */

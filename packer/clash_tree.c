@@ -89,7 +89,8 @@ static kpack_error_t find_different(const struct clash *c, struct sides *s,
 		to = destination(c, f);
 		if (!to)
 			return kp_fail_memory(why, strlen(f->path), "a path");
-		if (lstat(to, &st) == 0 && S_ISREG(st.st_mode) &&
+		/* a link is replaced, too: with it what it leads to is gone from here */
+		if (stat(to, &st) == 0 && !S_ISDIR(st.st_mode) &&
 		    !same_files(f->disk, to))
 			err = add_sides(s, f, to, &st, why);
 		free(to);

@@ -331,6 +331,27 @@ two_builds() {
 	diff -r a out
 }
 
+@test "a symbolic link on either side to a file with other bytes is refused" {
+	small a one
+	small b two
+	mkdir store
+	mv "b/$fallback" store/other
+	ln -s "$PWD/store/other" "b/$fallback"
+	kpack pack -q --group g a out
+	fails "b/$fallback: other bytes than in out/.kpack/g_generic.kpack (generic): one path cannot have both" --group g b out
+	fails "which --prefer input cannot replace: a symbolic link replaces nothing in archives" --prefer input --group g b out
+	kpack pack -q --group g --prefer output b out
+	[ ! -e "out/$fallback" ]
+	# the same bytes are none
+	cp "a/$fallback" store/other
+	kpack pack -q --group g b out
+	[ -L "out/$fallback" ]
+
+	kpack pack -q --group g b linked
+	small c three
+	fails "c/$fallback: other bytes than in linked/$fallback (generic): one path cannot have both" --group g c linked
+}
+
 @test "--prefer input replaces, or says what it cannot" {
 	two_builds
 	kpack pack -q --group g a out
