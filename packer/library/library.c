@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "key_owners.h"
 #include "rules.h"
 
 /* In the order in which they are asked. */
@@ -302,7 +303,7 @@ static kpack_error_t finish(const struct library_set *set, struct library_found 
 	for (size_t i = 0; i < set->count; i++)
 		if (set->items[i]->finish)
 			KP_TRY(set->items[i]->finish(set->items[i], found, why));
-	return KPACK_SUCCESS;
+	return key_owners_settle(found, why);
 }
 
 kpack_error_t library_find_all(const struct library_set *set,

@@ -208,6 +208,21 @@ expect_key() {
 	[ "$(facts paper-fft '*' | grep -c '"length": 1024.*"precision": "single"')" -ge 2 ]
 }
 
+@test "of two trees of the paper's layout the first has the keys" {
+	tree paper-aotriton
+	mkdir two
+	cp -r "$F/paper-aotriton" two/a
+	cp -r "$F/paper-aotriton" two/b
+	printf more >>two/b/aotriton/kernels/gfx90a/flash_attention_fwd.hsaco
+	kpack pack two out 2>err >printed
+	expect_key out/.kpack/two_gfx90a.kpack aotriton/gfx90a/flash_attention_fwd gfx90a \
+		two/a/aotriton/kernels/gfx90a/flash_attention_fwd.hsaco
+	[ "$(kpack ls out/.kpack | grep -c '^aotriton/')" -eq 3 ]
+	[ "$(kpack ls out/.kpack | grep -c '^[ab]/')" -eq 6 ]
+	[ "$(grep -c warning: err)" -eq 3 ]
+	grep -q '^kpack: two/b/aotriton/kernels/gfx90a/flash_attention_fwd.hsaco: warning: the key aotriton/gfx90a/flash_attention_fwd is that of a/aotriton/' err
+}
+
 # bats test_tags=plain
 @test "kpack_get_kernel finds the paper's keys" {
 	packed paper-rocblas
