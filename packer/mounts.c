@@ -265,29 +265,28 @@ kpack_error_t mounts_decide(struct mounts *m, struct kpackx_error *why)
 
 /* --- the command --------------------------------------------------------------------- */
 
+/* What means nothing to a shell, nor to printf. */
+static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+			   "0123456789_@+=:,./-";
+
 static bool is_plain(const char *text)
 {
-	static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				   "0123456789_@%+=:,./-";
-
 	return *text && text[strspn(text, safe)] == '\0';
 }
 
-/* $'...', in which all but ASCII that can be seen is written as \ooo. */
+/* As printf's octal numbers, which every shell has; it could not end with a newline. */
 static void put_escaped(FILE *f, const char *text)
 {
-	fputs("$'", f);
+	fputs("\"$(printf '", f);
 	for (; *text; text++) {
 		unsigned char c = (unsigned char)*text;
 
-		if (c < 0x20 || c >= 0x7f)
-			fprintf(f, "\\%03o", c);
-		else if (c == '\'' || c == '\\')
-			fprintf(f, "\\%c", c);
-		else
+		if (strchr(safe, c))
 			fputc(c, f);
+		else
+			fprintf(f, "\\%03o", c);
 	}
-	fputc('\'', f);
+	fputs("')\"", f);
 }
 
 static void put_quoted(FILE *f, const char *text)

@@ -49,6 +49,7 @@ void unrecognised_tell(const struct scan *scan)
 				     "known for it; it stays as it is",
 				     arch);
 	if (n > TOLD_MAX)
-		report_error(NULL, "note: and %zu files more look like that",
+		report_error(NULL,
+			     "note: and %zu files more look like that; --json lists all",
 			     n - TOLD_MAX);
 }

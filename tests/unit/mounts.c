@@ -173,7 +173,7 @@ static void test_quote(void **state)
 		assert_null(strchr(quoted, '\n'));
 		assert_true(asprintf(&command, "printf %%s %s", quoted) > 0);
 		assert_int_equal(setenv("X", command, 1), 0);
-		f = popen("exec bash -c \"$X\"", "r");
+		f = popen("exec sh -c \"$X\"", "r");
 		assert_non_null(f);
 		n = fread(got, 1, sizeof(got) - 1, f);
 		got[n] = 0;
