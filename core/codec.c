@@ -161,6 +161,93 @@ static kpack_error_t encode_chunks(struct kp_encoder *e, struct kp_span data,
 	return err;
 }
 
+/* Encoding in chunks what is read piece by piece. */
+struct chunk_writer {
+	struct kp_encoder *e;
+	const struct kp_source *source;
+	size_t chunk, n;
+	struct kp_seek_row *rows;
+	uint8_t *raw;
+	uint8_t *out;
+	size_t size, cap;
+};
+
+static kpack_error_t append_chunk(struct chunk_writer *w, struct kp_span data, size_t row,
+				  struct kpackx_error *why)
+{
+	size_t bound = ZSTD_compressBound(data.size), used;
+
+	if (w->cap - w->size < bound) {
+		size_t cap = w->size + w->size / 2 + 8 * bound;
+		uint8_t *bigger = realloc(w->out, cap);
+
+		if (!bigger)
+			return kp_fail_memory(why, cap, "chunks");
+		w->out = bigger;
+		w->cap = cap;
+	}
+	KP_TRY(encode_frame(w->e, data, w->out + w->size, w->cap - w->size, &used, why));
+	w->rows[row] = (struct kp_seek_row){(uint32_t)used, (uint32_t)data.size};
+	w->size += used;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t append_table(struct chunk_writer *w, struct kpackx_error *why)
+{
+	size_t size = w->size + KP_SEEK_TABLE_SIZE(w->n);
+	uint8_t *fit = realloc(w->out, size);
+
+	if (!fit)
+		return kp_fail_memory(why, size, "seek table");
+	w->out = fit;
+	kp_seek_table_write(w->rows, (uint32_t)w->n, w->out + w->size);
+	w->size = size;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t append_all(struct chunk_writer *w,
+				void (*seen)(void *arg, struct kp_span data), void *arg,
+				struct kpackx_error *why)
+{
+	for (size_t i = 0; i < w->n; i++) {
+		uint64_t at = (uint64_t)i * w->chunk, left = w->source->size - at;
+		struct kp_span data = {w->raw, left < w->chunk ? (size_t)left : w->chunk};
+
+		KP_TRY(kp_source_read(w->source, at, w->raw, data.size, why));
+		seen(arg, data);
+		KP_TRY(append_chunk(w, data, i, why));
+	}
+	return append_table(w, why);
+}
+
+kpack_error_t kp_encode_source(struct kp_encoder *e, const struct kp_source *source,
+			       uint64_t chunk,
+			       void (*seen)(void *arg, struct kp_span data), void *arg,
+			       uint8_t **out, size_t *size, struct kpackx_error *why)
+{
+	struct chunk_writer w = {
+		.e = e,
+		.source = source,
+		.chunk = (size_t)chunk,
+		.n = chunk_count((size_t)source->size, chunk),
+	};
+	kpack_error_t err;
+
+	w.rows = calloc(w.n, sizeof(*w.rows));
+	w.raw = malloc(w.chunk);
+	err = w.rows && w.raw ? append_all(&w, seen, arg, why)
+			      : kp_fail_memory(why, w.n * sizeof(*w.rows), "chunks");
+	free(w.rows);
+	free(w.raw);
+	if (err) {
+		free(w.out);
+		return err;
+	}
+	*out = w.out;
+	*size = w.size;
+	return KPACK_SUCCESS;
+}
+
 kpack_error_t kp_encode(struct kp_encoder *e, struct kp_span data, uint64_t chunk,
 			uint8_t *out, size_t cap, size_t *size, struct kpackx_error *why)
 {

@@ -51,6 +51,15 @@ kpack_error_t kp_encode(struct kp_encoder *e, struct kp_span data, uint64_t chun
 			uint8_t *out, size_t cap, size_t *size, struct kpackx_error *why);
 
 /*
+ * The same in chunks of CHUNK of what SOURCE has, of which no more than a chunk is held.  SEEN is
+ * told of all bytes in order.  The caller frees *OUT.  IO_ERROR; OUT_OF_MEMORY.
+ */
+kpack_error_t kp_encode_source(struct kp_encoder *e, const struct kp_source *source,
+			       uint64_t chunk,
+			       void (*seen)(void *arg, struct kp_span data), void *arg,
+			       uint8_t **out, size_t *size, struct kpackx_error *why);
+
+/*
  * The frame index of a zstd blob: N+1 little-endian u64, the offset of each frame's
  * length word from the blob's start, first 4, strictly increasing, last = blob size.
  */

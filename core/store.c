@@ -36,6 +36,32 @@ struct kp_content kp_content_of(struct kp_span data, uint64_t chunk)
 	return c;
 }
 
+struct kp_content_hash *kp_content_hash_new(void)
+{
+	XXH3_state_t *state = XXH3_createState();
+
+	if (state)
+		XXH3_128bits_reset(state);
+	return (struct kp_content_hash *)state;
+}
+
+void kp_content_hash_add(struct kp_content_hash *hash, struct kp_span data)
+{
+	XXH3_128bits_update((XXH3_state_t *)hash, data.data, data.size);
+}
+
+struct kp_content kp_content_hash_end(struct kp_content_hash *hash, uint64_t size,
+				      uint64_t chunk)
+{
+	struct kp_content c = {.size = size, .chunk = chunk};
+	XXH128_canonical_t digest;
+
+	XXH128_canonicalFromHash(&digest, XXH3_128bits_digest((XXH3_state_t *)hash));
+	memcpy(c.hash, digest.digest, sizeof(c.hash));
+	XXH3_freeState((XXH3_state_t *)hash);
+	return c;
+}
+
 void kp_store_fini(struct kp_store *s)
 {
 	kp_writer_close(s->writer);

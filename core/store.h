@@ -28,6 +28,14 @@ void kp_scratch_fini(struct kp_scratch *s);
 /* The content of DATA that is stored in chunks of CHUNK bytes (0: whole). */
 struct kp_content kp_content_of(struct kp_span data, uint64_t chunk);
 
+/* The same of data that comes in pieces. */
+struct kp_content_hash;
+struct kp_content_hash *kp_content_hash_new(void); /* NULL: out of memory */
+void kp_content_hash_add(struct kp_content_hash *hash, struct kp_span data);
+/* Frees HASH, of SIZE bytes in all. */
+struct kp_content kp_content_hash_end(struct kp_content_hash *hash, uint64_t size,
+				      uint64_t chunk);
+
 /* Free it; unpublished, the archive leaves nothing.  Accepts a zeroed one. */
 void kp_store_fini(struct kp_store *s);
 

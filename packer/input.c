@@ -197,25 +197,43 @@ static void done_with(struct input *in, size_t container)
 		close_file(in);
 }
 
-kpack_error_t input_read(struct input *in, size_t image, void *buf,
-			 struct kpackx_error *why)
+void input_close_image(struct input *in, size_t image)
+{
+	pthread_mutex_lock(&in->lock);
+	done_with(in, in->fat.containers.images[image].container);
+	pthread_mutex_unlock(&in->lock);
+}
+
+kpack_error_t input_open_image(struct input *in, size_t image, struct kp_source *out,
+			       struct kpackx_error *why)
 {
 	const struct kp_image *img = &in->fat.containers.images[image];
-	struct kp_source source = {0};
+	const struct kp_source *payload;
 	kpack_error_t err;
 
 	pthread_mutex_lock(&in->lock);
 	err = reopen(in, why);
 	if (!err)
 		err = load(in, img->container, why);
-	if (!err)
-		source = in->payloads[img->container].payload.source;
+	payload = &in->payloads[img->container].payload.source;
+	if (!err && !kp_source_sub(payload, img->offset, img->size, out))
+		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			      "an object passes the end of its container");
 	pthread_mutex_unlock(&in->lock);
-	if (!err)
-		err = kp_source_read(&source, img->offset, buf, (size_t)img->size, why);
-	pthread_mutex_lock(&in->lock);
-	done_with(in, img->container);
-	pthread_mutex_unlock(&in->lock);
+	if (err)
+		input_close_image(in, image);
+	return err;
+}
+
+kpack_error_t input_read(struct input *in, size_t image, void *buf,
+			 struct kpackx_error *why)
+{
+	struct kp_source source;
+	kpack_error_t err;
+
+	KP_TRY(input_open_image(in, image, &source, why));
+	err = kp_source_read(&source, 0, buf, (size_t)source.size, why);
+	input_close_image(in, image);
 	return err;
 }
 

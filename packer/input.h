@@ -60,6 +60,14 @@ const char *input_place(const struct library_object *object);
 kpack_error_t input_read(struct input *in, size_t image, void *buf,
 			 struct kpackx_error *why);
 
+/*
+ * The same in pieces: where an image's bytes are, until it is closed, which counts as having
+ * read it, and is due only when opening it went well.
+ */
+kpack_error_t input_open_image(struct input *in, size_t image, struct kp_source *out,
+			       struct kpackx_error *why);
+void input_close_image(struct input *in, size_t image);
+
 /* The first SIZE bytes of an image, before packing begins. */
 kpack_error_t input_peek(struct input *in, size_t image, void *buf, size_t size,
 			 struct kpackx_error *why);

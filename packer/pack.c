@@ -85,7 +85,8 @@ static uint64_t cost(void *arg, size_t job)
 	const struct packer *p = arg;
 	const struct plan_object *o = &p->plan->objects[job];
 
-	return 2 * image_of(o)->size + input_cost(o->input, o->image);
+	/* in chunks, only what is encoded is held */
+	return (o->chunk ? 1 : 2) * image_of(o)->size + input_cost(o->input, o->image);
 }
 
 static kpack_error_t read_raw(struct worker *w, const struct plan_object *o,
@@ -161,19 +162,73 @@ static void find_type(const struct plan_object *o, struct kp_span head,
 	out[type.size] = 0;
 }
 
-static kpack_error_t pack_object(const struct packer *p, struct worker *w,
-				 const struct plan_object *o, struct packed *out,
-				 struct kpackx_error *why)
+/* What its bytes are is known. */
+static void note_content(const struct plan_object *o, struct packed *out,
+			 const struct kp_content *content)
+{
+	out->object.place = image_of(o)->arch;
+	out->object.content = *content;
+	memcpy(o->input->xxh3[o->image], content->hash, sizeof(content->hash));
+	o->input->known[o->image] = true;
+}
+
+static void add_to_hash(void *hash, struct kp_span data)
+{
+	kp_content_hash_add(hash, data);
+}
+
+/* Encode what is read meanwhile; whether it is stored already is found by the frames. */
+static kpack_error_t encode_chunks(struct worker *w, const struct plan_object *o,
+				   const struct kp_source *source, struct packed *out,
+				   struct kpackx_error *why)
+{
+	struct kp_content_hash *hash = kp_content_hash_new();
+	struct kp_content content;
+	size_t size = 0;
+	kpack_error_t err;
+
+	if (!hash)
+		return kp_fail_memory(why, 0, "a hash");
+	err = kp_encode_source(w->encoder, source, o->chunk, add_to_hash, hash,
+			       &out->stored, &size, why);
+	content = kp_content_hash_end(hash, source->size, o->chunk);
+	if (err)
+		return err;
+	note_content(o, out, &content);
+	out->object.stored = (struct kp_span){out->stored, size};
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t pack_chunks(struct worker *w, const struct plan_object *o,
+				 struct packed *out, struct kpackx_error *why)
+{
+	struct kp_source source;
+	uint8_t head[64];
+	size_t size;
+	kpack_error_t err;
+
+	KP_TRY(input_open_image(o->input, o->image, &source, why));
+	size = source.size < sizeof(head) ? (size_t)source.size : sizeof(head);
+	err = kp_source_read(&source, 0, head, size, why);
+	if (!err) {
+		find_type(o, (struct kp_span){head, size}, out->type);
+		err = encode_chunks(w, o, &source, out, why);
+	}
+	input_close_image(o->input, o->image);
+	return err;
+}
+
+static kpack_error_t pack_whole(const struct packer *p, struct worker *w,
+				const struct plan_object *o, struct packed *out,
+				struct kpackx_error *why)
 {
 	size_t size = (size_t)image_of(o)->size;
+	struct kp_content content;
 	bool shared;
 
 	KP_TRY(read_raw(w, o, why));
-	out->object.place = image_of(o)->arch;
-	out->object.content = kp_content_of((struct kp_span){w->raw, size}, o->chunk);
-	memcpy(o->input->xxh3[o->image], out->object.content.hash,
-	       sizeof(out->object.content.hash));
-	o->input->known[o->image] = true;
+	content = kp_content_of((struct kp_span){w->raw, size}, 0);
+	note_content(o, out, &content);
 	find_type(o, (struct kp_span){w->raw, size < 64 ? size : 64}, out->type);
 	KP_TRY(archive_set_shared(p->set, &out->object, w->raw, &w->scratch, &shared,
 				  why));
@@ -199,7 +254,8 @@ static kpack_error_t work(void *arg, void *state, size_t job, void **result,
 
 	if (!packed)
 		return kp_fail_memory(why, sizeof(*packed), "an object");
-	err = pack_object(p, state, o, packed, why);
+	err = o->chunk ? pack_chunks(state, o, packed, why)
+		       : pack_whole(p, state, o, packed, why);
 	if (err) {
 		discard(NULL, packed);
 		return kp_fail_prefix(why, err, "%s: container %zu", o->input->shown,

@@ -375,6 +375,41 @@ static kpack_error_t read_table(const void *bytes, size_t size, struct kp_seek_r
 	return kp_seek_table_read(&s, rows, n, &why);
 }
 
+static void count_bytes(void *sum, struct kp_span data)
+{
+	for (size_t i = 0; i < data.size; i++)
+		*(uint64_t *)sum += data.data[i];
+}
+
+static void what_is_read_in_pieces_is_encoded_the_same(void **state)
+{
+	static uint8_t data[131073];
+	struct kp_encoder *e = encoder(3);
+	uint64_t all = 0;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)(i % 7 ? i >> 8 : i * i);
+	count_bytes(&all, (struct kp_span){data, sizeof(data)});
+	for (uint64_t chunk = 4096; chunk <= 131072; chunk *= 2) {
+		struct kp_source source = kp_source_memory(data, sizeof(data));
+		struct ab want = encode(e, data, sizeof(data), chunk);
+		uint64_t sum = 0;
+		uint8_t *got = NULL;
+		size_t size = 0;
+
+		assert_int_equal(kp_encode_source(e, &source, chunk, count_bytes, &sum,
+						  &got, &size, &why),
+				 KPACK_SUCCESS);
+		assert_true(sum == all);
+		assert_int_equal(size, want.size);
+		assert_memory_equal(got, want.bytes, size);
+		free(got);
+		free(want.bytes);
+	}
+	kp_encoder_free(e);
+}
+
 static void seek_tables_are_read(void **state)
 {
 	uint8_t *data = ab_data(10000, 1);
@@ -539,6 +574,7 @@ int main(void)
 		cmocka_unit_test(zstds_tool_reads_what_is_stored),
 		cmocka_unit_test(only_what_pays_is_compressed),
 		cmocka_unit_test(the_bound_holds_for_what_is_stored),
+		cmocka_unit_test(what_is_read_in_pieces_is_encoded_the_same),
 		cmocka_unit_test(seek_tables_are_read),
 		cmocka_unit_test(the_encoders_table_is_the_builders),
 		cmocka_unit_test(wrong_seek_tables_are_refused),
