@@ -187,18 +187,20 @@ static kpack_error_t add_places(struct mounts *m, size_t at, struct kpackx_error
 	return KPACK_SUCCESS;
 }
 
+/* In the directory of PATH, and no higher: where nobody else's files become read-only. */
 static kpack_error_t add_overlay(struct mounts *m, const char *path,
 				 struct kpackx_error *why)
 {
-	size_t n = strcspn(path, "/");
-	char *top = strndup(path, path[n] ? n : 0);
+	const char *slash = strrchr(path, '/');
+	size_t n = slash ? (size_t)(slash - path) : 0;
+	char *dir = strndup(path, n);
 	kpack_error_t err = KPACK_SUCCESS;
 
-	if (!top)
+	if (!dir)
 		return kp_fail_memory(why, n, "a path");
-	if (!has_text(m->overlays, m->n_overlays, top))
-		err = append(&m->overlays, &m->n_overlays, top, strlen(top), why);
-	free(top);
+	if (!has_text(m->overlays, m->n_overlays, dir))
+		err = append(&m->overlays, &m->n_overlays, dir, n, why);
+	free(dir);
 	return err;
 }
 
@@ -222,45 +224,48 @@ static kpack_error_t visit(struct mounts *m, size_t first, size_t end,
 	return KPACK_SUCCESS;
 }
 
-/* An overlay shows everything below it. */
+/* Is PLACE below an overlay, which shows everything there? */
 static bool is_covered(const struct mounts *m, const char *place)
 {
-	for (size_t i = 0; i < m->n_overlays; i++)
-		if (!*m->overlays[i] || strcmp(place, m->overlays[i]) == 0 ||
-		    is_below(place, m->overlays[i]))
+	for (size_t i = 0; i < m->n_overlays; i++) {
+		const char *dir = m->overlays[i];
+
+		if (*dir ? is_below(place, dir) : *place != '\0')
 			return true;
+	}
 	return false;
 }
 
-static void drop_covered(struct mounts *m)
+/* Take those away that an overlay covers.  All are looked at before any is freed. */
+static kpack_error_t drop_covered(const struct mounts *m, char **texts, size_t *n,
+				  struct kpackx_error *why)
 {
+	bool *covered = calloc(*n + 1, sizeof(*covered));
 	size_t kept = 0;
 
-	for (size_t i = 0; i < m->n_places; i++) {
-		if (is_covered(m, m->places[i]))
-			free(m->places[i]);
+	if (!covered)
+		return kp_fail_memory(why, *n, "paths");
+	for (size_t i = 0; i < *n; i++)
+		covered[i] = is_covered(m, texts[i]);
+	for (size_t i = 0; i < *n; i++) {
+		if (covered[i])
+			free(texts[i]);
 		else
-			m->places[kept++] = m->places[i];
+			texts[kept++] = texts[i];
 	}
-	m->n_places = kept;
-	if (!has_text(m->overlays, m->n_overlays, ""))
-		return;
-	free_texts(m->overlays, m->n_overlays);
-	m->overlays = NULL;
-	m->n_overlays = 0;
+	*n = kept;
+	free(covered);
+	return KPACK_SUCCESS;
 }
 
 kpack_error_t mounts_decide(struct mounts *m, struct kpackx_error *why)
 {
-	bool root;
-
 	if (m->n_paths == 0)
 		return KPACK_SUCCESS;
 	tidy(m);
 	KP_TRY(visit(m, 0, m->n_paths, why));
-	root = has_text(m->overlays, m->n_overlays, "");
-	drop_covered(m);
-	return root ? append(&m->overlays, &m->n_overlays, "", 0, why) : KPACK_SUCCESS;
+	KP_TRY(drop_covered(m, m->places, &m->n_places, why));
+	return drop_covered(m, m->overlays, &m->n_overlays, why);
 }
 
 /* --- the command --------------------------------------------------------------------- */
@@ -400,7 +405,7 @@ static bool put_place(FILE *out, const struct mounts_names *names, const char *p
 }
 
 static bool put_overlay(FILE *out, const struct mounts_names *names, const char *mount,
-			const char *top)
+			const char *dir)
 {
 	static const char special[] = ",:\\";
 	struct word w;
@@ -409,13 +414,13 @@ static bool put_overlay(FILE *out, const struct mounts_names *names, const char 
 	if (!word_begin(&w))
 		return false;
 	fputs("ro,lowerdir=", w.f);
-	put_path(w.f, names->root, top, special);
+	put_path(w.f, names->root, dir, special);
 	fputc(':', w.f);
 	put_path(w.f, mount, names->prefix, special);
-	if (*top)
+	if (*dir)
 		fputc('/', w.f);
-	put_path(w.f, top, "", special);
-	return word_end(&w, out) && put_word(out, names->root, top);
+	put_path(w.f, dir, "", special);
+	return word_end(&w, out) && put_word(out, names->root, dir);
 }
 
 static bool put_overlays(FILE *out, const struct mounts *m,

@@ -25,8 +25,8 @@ struct mounts {
 	/* Directories that hold nothing but packed files: archives are mounted there. */
 	char **places;
 	size_t n_places;
-	/* Directories at the top, "" the root, where packed files stand beside others: the
-	 * mount becomes the lower layer of an overlay there. */
+	/* Directories, "" the root, where packed files stand beside others: the mount becomes
+	 * the lower layer of an overlay there. */
 	char **overlays;
 	size_t n_overlays;
 };

@@ -492,8 +492,7 @@ static int check(struct pack_args *args)
 	if (args->json && !report_json_ok())
 		return EXIT_USAGE;
 	if (!KP_WITH_SQLITE && (args->split_rocfft || args->rows)) {
-		report_error(NULL,
-			     "not built: --split-rocfft and --rows need SQLite");
+		report_error(NULL, "not built: --split-rocfft and --rows need SQLite");
 		return EXIT_USAGE;
 	}
 	if (args->how.chunk && args->how.scheme == KPACK_COMPRESSION_NOOP)

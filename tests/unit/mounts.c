@@ -103,7 +103,22 @@ static void test_beside_others(void **state)
 	gives(PATHS("a/", "a/x", "+a/y", "b/", "b/c/", "b/c/x", "+b/c/y"), "",
 	      "mkdir -p /run/kpackfs/g && kpackfs /o/.kpack /run/kpackfs/g && "
 	      "mount -t overlay overlay -o ro,lowerdir=/o/a:/run/kpackfs/g/a /o/a && "
-	      "mount -t overlay overlay -o ro,lowerdir=/o/b:/run/kpackfs/g/b /o/b");
+	      "mount -t overlay overlay -o ro,lowerdir=/o/b/c:/run/kpackfs/g/b/c /o/b/c");
+	/* no higher than needed: the other library has a mount of its own */
+	gives(PATHS("lib/", "lib/a.so", "lib/rocblas/", "lib/rocblas/library/",
+		    "+lib/rocblas/library/x", "lib/rocfft/", "+lib/rocfft/a.db",
+		    "lib/rocfft/1.0/", "lib/rocfft/1.0/helper"),
+	      "",
+	      "kpackfs -o subdir=lib/rocblas/library /o/.kpack /o/lib/rocblas/library && "
+	      "mkdir -p /run/kpackfs/g && kpackfs /o/.kpack /run/kpackfs/g && "
+	      "mount -t overlay overlay -o ro,lowerdir=/o/lib/rocfft:"
+	      "/run/kpackfs/g/lib/rocfft /o/lib/rocfft");
+	/* one overlay below another is part of it */
+	gives(PATHS("lib/", "lib/a.so", "+lib/ck.so", "lib/rocfft/", "+lib/rocfft/a.db",
+		    "lib/rocfft/helper"),
+	      "",
+	      "mkdir -p /run/kpackfs/g && kpackfs /o/.kpack /run/kpackfs/g && "
+	      "mount -t overlay overlay -o ro,lowerdir=/o/lib:/run/kpackfs/g/lib /o/lib");
 	/* at the root, it covers all */
 	gives(PATHS("+ck.so", "b/", "b/c", "+b/y", "d/", "+d/x"), "",
 	      "mkdir -p /run/kpackfs/g && kpackfs -o subdir=. /o/.kpack /run/kpackfs/g "
