@@ -46,7 +46,7 @@ static bool fits(const char *processor, struct kp_span family)
 		return false;
 	for (size_t i = 0; i < family.size; i++)
 		if (i < 3 || family.data[i] != 'x')
-			if (family.data[i] != processor[i])
+			if (family.data[i] != (uint8_t)processor[i])
 				return false;
 	return true;
 }

@@ -18,7 +18,7 @@ static void skip_space(struct kp_span *s)
 static bool take(struct kp_span *s, char c)
 {
 	skip_space(s);
-	if (!s->size || s->data[0] != c)
+	if (!s->size || s->data[0] != (uint8_t)c)
 		return false;
 	step(s, 1);
 	return true;

@@ -66,7 +66,7 @@ bool solutions_count_zlib(struct kp_span head, uint64_t *count)
 {
 	uint8_t decoded[DECODED_MAX];
 	z_stream z = {
-		.next_in = (Bytef *)(uintptr_t)head.data,
+		.next_in = (Bytef *)head.data,
 		.avail_in = (uInt)head.size,
 		.next_out = decoded,
 		.avail_out = sizeof(decoded),
