@@ -132,92 +132,79 @@ static kpack_error_t encode_frame(struct kp_encoder *e, struct kp_span data, uin
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t encode_chunks(struct kp_encoder *e, struct kp_span data,
-				   size_t chunk, uint8_t *out, size_t cap, size_t *size,
-				   struct kpackx_error *why)
-{
-	size_t n = chunk_count(data.size, chunk), at = 0;
-	struct kp_seek_row *rows = calloc(n, sizeof(*rows));
-	kpack_error_t err = KPACK_SUCCESS;
-
-	if (!rows)
-		return kp_fail_memory(why, n * sizeof(*rows), "seek table");
-	for (size_t i = 0; i < n && !err; i++) {
-		size_t begin = i * chunk, used;
-		size_t len = data.size - begin < chunk ? data.size - begin : chunk;
-
-		err = encode_frame(e, (struct kp_span){data.data + begin, len}, out + at,
-				   cap - at, &used, why);
-		if (err)
-			break;
-		rows[i] = (struct kp_seek_row){(uint32_t)used, (uint32_t)len};
-		at += used;
-	}
-	if (!err) {
-		kp_seek_table_write(rows, (uint32_t)n, out + at);
-		*size = at + KP_SEEK_TABLE_SIZE(n);
-	}
-	free(rows);
-	return err;
-}
-
 /* Encoding in chunks what is read piece by piece. */
 struct chunk_writer {
 	struct kp_encoder *e;
 	const struct kp_source *source;
 	size_t chunk, n;
+	void (*seen)(void *arg, struct kp_span data); /* or NULL */
+	void *arg;
 	struct kp_seek_row *rows;
 	uint8_t *raw;
 	uint8_t *out;
 	size_t size, cap;
+	bool fixed; /* OUT is the caller's and has room */
 };
+
+static kpack_error_t make_room(struct chunk_writer *w, size_t size,
+			       struct kpackx_error *why)
+{
+	size_t cap = w->size + w->size / 2 + 8 * size;
+	uint8_t *bigger;
+
+	if (w->cap - w->size >= size)
+		return KPACK_SUCCESS;
+	bigger = w->fixed ? NULL : realloc(w->out, cap);
+	if (!bigger)
+		return kp_fail_memory(why, cap, "chunks");
+	w->out = bigger;
+	w->cap = cap;
+	return KPACK_SUCCESS;
+}
 
 static kpack_error_t append_chunk(struct chunk_writer *w, struct kp_span data, size_t row,
 				  struct kpackx_error *why)
 {
-	size_t bound = ZSTD_compressBound(data.size), used;
+	size_t used;
 
-	if (w->cap - w->size < bound) {
-		size_t cap = w->size + w->size / 2 + 8 * bound;
-		uint8_t *bigger = realloc(w->out, cap);
-
-		if (!bigger)
-			return kp_fail_memory(why, cap, "chunks");
-		w->out = bigger;
-		w->cap = cap;
-	}
+	KP_TRY(make_room(w, ZSTD_compressBound(data.size), why));
 	KP_TRY(encode_frame(w->e, data, w->out + w->size, w->cap - w->size, &used, why));
 	w->rows[row] = (struct kp_seek_row){(uint32_t)used, (uint32_t)data.size};
 	w->size += used;
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t append_table(struct chunk_writer *w, struct kpackx_error *why)
+static kpack_error_t append_all(struct chunk_writer *w, struct kpackx_error *why)
 {
-	size_t size = w->size + KP_SEEK_TABLE_SIZE(w->n);
-	uint8_t *fit = realloc(w->out, size);
+	size_t table = KP_SEEK_TABLE_SIZE(w->n);
 
-	if (!fit)
-		return kp_fail_memory(why, size, "seek table");
-	w->out = fit;
-	kp_seek_table_write(w->rows, (uint32_t)w->n, w->out + w->size);
-	w->size = size;
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t append_all(struct chunk_writer *w,
-				void (*seen)(void *arg, struct kp_span data), void *arg,
-				struct kpackx_error *why)
-{
 	for (size_t i = 0; i < w->n; i++) {
 		uint64_t at = (uint64_t)i * w->chunk, left = w->source->size - at;
 		struct kp_span data = {w->raw, left < w->chunk ? (size_t)left : w->chunk};
 
 		KP_TRY(kp_source_read(w->source, at, w->raw, data.size, why));
-		seen(arg, data);
+		if (w->seen)
+			w->seen(w->arg, data);
 		KP_TRY(append_chunk(w, data, i, why));
 	}
-	return append_table(w, why);
+	KP_TRY(make_room(w, table, why));
+	kp_seek_table_write(w->rows, (uint32_t)w->n, w->out + w->size);
+	w->size += table;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t write_chunks(struct chunk_writer *w, struct kpackx_error *why)
+{
+	kpack_error_t err;
+
+	w->n = chunk_count((size_t)w->source->size, w->chunk);
+	w->rows = calloc(w->n, sizeof(*w->rows));
+	w->raw = malloc(w->chunk);
+	err = w->rows && w->raw ? append_all(w, why)
+				: kp_fail_memory(why, w->n * sizeof(*w->rows), "chunks");
+	free(w->rows);
+	free(w->raw);
+	return err;
 }
 
 kpack_error_t kp_encode_source(struct kp_encoder *e, const struct kp_source *source,
@@ -225,25 +212,37 @@ kpack_error_t kp_encode_source(struct kp_encoder *e, const struct kp_source *sou
 			       void (*seen)(void *arg, struct kp_span data), void *arg,
 			       uint8_t **out, size_t *size, struct kpackx_error *why)
 {
-	struct chunk_writer w = {
-		.e = e,
-		.source = source,
-		.chunk = (size_t)chunk,
-		.n = chunk_count((size_t)source->size, chunk),
-	};
-	kpack_error_t err;
+	struct chunk_writer w = {.e = e,
+				 .source = source,
+				 .chunk = (size_t)chunk,
+				 .seen = seen,
+				 .arg = arg};
+	kpack_error_t err = write_chunks(&w, why);
+	uint8_t *fit;
 
-	w.rows = calloc(w.n, sizeof(*w.rows));
-	w.raw = malloc(w.chunk);
-	err = w.rows && w.raw ? append_all(&w, seen, arg, why)
-			      : kp_fail_memory(why, w.n * sizeof(*w.rows), "chunks");
-	free(w.rows);
-	free(w.raw);
 	if (err) {
 		free(w.out);
 		return err;
 	}
-	*out = w.out;
+	fit = realloc(w.out, w.size);
+	*out = fit ? fit : w.out;
+	*size = w.size;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t encode_chunks(struct kp_encoder *e, struct kp_span data,
+				   size_t chunk, uint8_t *out, size_t cap, size_t *size,
+				   struct kpackx_error *why)
+{
+	struct kp_source source = kp_source_memory(data.data, data.size);
+	struct chunk_writer w = {.e = e,
+				 .source = &source,
+				 .chunk = chunk,
+				 .out = out,
+				 .cap = cap,
+				 .fixed = true};
+
+	KP_TRY(write_chunks(&w, why));
 	*size = w.size;
 	return KPACK_SUCCESS;
 }

@@ -111,16 +111,15 @@ static kpack_error_t encode(const struct packer *p, struct worker *w, struct pac
 	bool plain = p->options->scheme == KPACK_COMPRESSION_NOOP;
 	uint8_t *fit;
 
-	cap = plain ? size : kp_encode_bound(size, out->object.content.chunk);
+	cap = plain ? size : kp_encode_bound(size, 0);
 	out->stored = malloc(cap + 1);
 	if (!out->stored)
 		return kp_fail_memory(why, cap, "a frame");
 	if (plain)
 		memcpy(out->stored, w->raw, size);
 	else
-		KP_TRY(kp_encode(w->encoder, (struct kp_span){w->raw, size},
-				 out->object.content.chunk, out->stored, cap, &used,
-				 why));
+		KP_TRY(kp_encode(w->encoder, (struct kp_span){w->raw, size}, 0,
+				 out->stored, cap, &used, why));
 	fit = realloc(out->stored, used + 1);
 	out->stored = fit ? fit : out->stored;
 	out->object.stored = (struct kp_span){out->stored, used};
