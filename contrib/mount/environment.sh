@@ -82,12 +82,15 @@ set_tensile() # LIBRARY VARIABLE...: hipBLASLt looks into no directory per GPU o
 	directory=$(first "lib/$1/library" "lib64/$1/library")
 	[ -n "$directory" ] || return 0
 	value=$(tensile "$directory")
-	if [ -z "$value" ]; then
+	shift
+	if [ -z "$value" ] && [ -n "$(find "$directory" -maxdepth 1 -type d -name 'gfx*')" ]; then
 		echo "environment.sh: $directory has several GPUs' directories, and no variable" \
 			"for them: mount with -o arch=auto, or use in-place or overlay" >&2
 		return 0
+	elif [ -z "$value" ]; then
+		echo "environment.sh: $directory has no kernels that a GPU shown there could use" >&2
+		return 0
 	fi
-	shift
 	for variable; do say "$variable" "$value"; done
 }
 

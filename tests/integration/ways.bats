@@ -127,6 +127,17 @@ same_as_whole() { diff -r -x .kpack whole "$P"; }
 	done
 }
 
+@test "variables: a library without one is named, and why" {
+	mkdir -p odd/lib/hipblaslt/library/gfx942 odd/lib/hipblaslt/library/gfx950 \
+		odd/lib/hipsparselt/library odd/lib/rocblas/library
+	touch odd/lib/hipsparselt/library/hipsparseltExtOpLibrary.dat
+	environment.sh odd >set 2>said
+	[ "$(wc -l <set)" = 1 ]
+	grep -q "^environment.sh: .*/hipblaslt/library has several GPUs' directories" said
+	grep -q '^environment.sh: .*/hipsparselt/library has no kernels that' said
+	[ "$(wc -l <said)" = 2 ]
+}
+
 @test "variables: usage, and nothing there" {
 	run -1 environment.sh "$T/mnt"
 	[[ $output == "environment.sh: $T/mnt: no kernels"* ]]
