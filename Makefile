@@ -92,7 +92,7 @@ objs = $(patsubst %.c,$(O)/%.o,$(wildcard $(1)))
 
 core   := $(call objs,core/*.c core/format/*.c)
 fs     := $(call objs,fs/*.c)
-packer := $(call objs,packer/*.c packer/library/*.c)
+packer := $(call objs,packer/*.c packer/library/*.c packer/offload/*.c)
 
 units := $(patsubst %.c,$(O)/%,$(wildcard tests/unit/*.c))
 fuzz  := $(patsubst %.c,$(O)/%,$(filter-out tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c)))
@@ -102,7 +102,12 @@ stub  := $(O)/tests/stub/libamdhip64.so.5 $(O)/tests/stub/load $(O)/tests/stub/w
 loaders := $(patsubst %.c,$(O)/%,$(wildcard tests/loaders/*.c))
 examples := $(addprefix $(O)/contrib/examples/,libamdhip64.so.5 library)
 
-programs := $(O)/kpack $(O)/kpack-pack $(O)/kpack-mark $(O)/kpackfs
+# The names kpack has besides; those of clang's tools stand in a directory of their own, for
+# clang's -B and for PATH.
+links := kpack-pack kpack-mark kpack-offload-bundler kpack-offload-packager
+clang_links := clang-offload-bundler clang-offload-packager llvm-offload-binary
+
+programs := $(O)/kpack $(O)/kpackfs $(addprefix $(O)/,$(links)) $(addprefix $(O)/clang/,$(clang_links))
 library  := $(O)/librocm_kpack.a $(O)/librocm_kpack.so.0 $(O)/librocm_kpack.so
 
 # ---- build ------------------------------------------------------------------
@@ -155,23 +160,26 @@ $(O)/kpackfs: $(fs) $(O)/librocm_kpack.a
 	$(call say,LINK)$(link) -o $@ $^ $(libs_fs)
 $(O)/kpack: $(packer) $(O)/librocm_kpack.a
 	$(call say,LINK)$(link) -o $@ $^ $(libs_packer)
-$(O)/kpack-pack $(O)/kpack-mark: $(O)/kpack
+$(addprefix $(O)/,$(links)): $(O)/kpack
 	@ln -sf kpack $@
+$(addprefix $(O)/clang/,$(clang_links)): $(O)/kpack
+	@mkdir -p $(@D)
+	@ln -sf ../kpack $@
 
 # A unit test links core, and the component that has a file of its name.
 .SECONDEXPANSION:
 $(O)/tests/unit/%: $(O)/tests/unit/%.o $$(if $$(wildcard fs/$$*.c),$(O)/fs.a) \
-		$$(if $$(wildcard packer/$$*.c packer/library/$$*.c),$(O)/packer.a) $(O)/librocm_kpack.a
+		$$(if $$(wildcard packer/$$*.c packer/library/$$*.c packer/offload/$$*.c),$(O)/packer.a) $(O)/librocm_kpack.a
 	$(call say,LINK)$(link) -o $@ $^ $(libs_test)
 
 # A fuzz target is libFuzzer's in MODE=fuzz, else a program that replays files.
 ifeq ($(MODE),fuzz)
 $(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o \
-		$$(if $$(wildcard packer/$$*.c packer/library/$$*.c),$(O)/packer.a) $(O)/librocm_kpack.a
+		$$(if $$(wildcard packer/$$*.c packer/library/$$*.c packer/offload/$$*.c),$(O)/packer.a) $(O)/librocm_kpack.a
 	$(call say,LINK)$(link) -fsanitize=fuzzer -o $@ $^ $(libs_packer)
 else
 $(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/replay.o \
-		$$(if $$(wildcard packer/$$*.c packer/library/$$*.c),$(O)/packer.a) $(O)/librocm_kpack.a
+		$$(if $$(wildcard packer/$$*.c packer/library/$$*.c packer/offload/$$*.c),$(O)/packer.a) $(O)/librocm_kpack.a
 	$(call say,LINK)$(link) -o $@ $^ $(libs_packer)
 endif
 
@@ -275,9 +283,9 @@ fuzz-run:
 
 # ---- house keeping ----------------------------------------------------------
 
-c_files := $(wildcard core/*.[ch] core/*/*.[ch] fs/*.[ch] packer/*.[ch] packer/library/*.[ch] \
+c_files := $(wildcard core/*.[ch] core/*/*.[ch] fs/*.[ch] packer/*.[ch] packer/library/*.[ch] packer/offload/*.[ch] \
 	tests/unit/*.[ch] tests/fuzz/*.[ch] tests/stub/*.[ch] tests/loaders/*.[ch] tests/link/*.[ch] tests/data/*.[ch] contrib/bench/*.[ch] contrib/examples/*.[ch])
-sources := $(wildcard core/*.c core/format/*.c fs/*.c packer/*.c packer/library/*.c)
+sources := $(wildcard core/*.c core/format/*.c fs/*.c packer/*.c packer/library/*.c packer/offload/*.c)
 pages   := $(wildcard kpackfs.1 packer/*.1)
 pages3  := $(wildcard core/*.3)
 scripts := .ci/run contrib/install-deps contrib/demo tests/run tests/run-one $(wildcard tests/*.sh contrib/mount/*)
@@ -309,6 +317,8 @@ demo: ## the main job, shown step by step on a real library
 
 bindir  = $(DESTDIR)$(PREFIX)/bin
 sbindir = $(DESTDIR)$(PREFIX)/sbin
+# `clang -B` this directory
+clangdir = $(DESTDIR)$(PREFIX)/libexec/kpackfs/clang
 man1dir = $(DESTDIR)$(PREFIX)/share/man/man1
 man3dir = $(DESTDIR)$(PREFIX)/share/man/man3
 bashdir = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
@@ -366,16 +376,16 @@ install: ## install everything, the library privately: PREFIX=/usr/local LIBDIR=
 install-files:
 	install -d $(bindir) $(sbindir) $(man1dir) $(man3dir) $(pcdir)
 	install -m 755 $(O)/kpackfs $(O)/kpack $(bindir)
-	ln -sf kpack $(bindir)/kpack-pack
-	ln -sf kpack $(bindir)/kpack-mark
+	for f in $(links); do ln -sf kpack $(bindir)/$$f || exit 1; done
+	install -d $(clangdir)
+	for f in $(clang_links); do ln -sf ../../../bin/kpack $(clangdir)/$$f || exit 1; done
 	ln -sf ../bin/kpackfs $(sbindir)/mount.kpackfs
 	$(if $(pages),install -m 644 $(pages) $(man1dir))
 	$(if $(pages3),install -m 644 $(pages3) $(man3dir))
 	install -d $(bashdir) $(zshdir) $(fishdir)
 	for f in $(notdir $(bash_completions:.bash=)); do \
 		install -m 644 contrib/completion/$$f.bash $(bashdir)/$$f || exit 1; done
-	ln -sf kpack $(bashdir)/kpack-pack
-	ln -sf kpack $(bashdir)/kpack-mark
+	for f in $(links); do ln -sf kpack $(bashdir)/$$f || exit 1; done
 	$(if $(zsh_completions),install -m 644 $(zsh_completions) $(zshdir))
 	$(if $(fish_completions),install -m 644 $(fish_completions) $(fishdir))
 	install -d $(sharedir)/mount $(sharedir)/systemd
@@ -386,9 +396,10 @@ install-files:
 		-e 's|@LIBS@|$(static_libs)|' -e 's|@LIBDIR@|$(runlib)/$(private)/lib|') || exit 1; done
 
 uninstall: ## remove what install put there
-	rm -f $(bindir)/kpackfs $(bindir)/kpack $(bindir)/kpack-pack $(bindir)/kpack-mark $(sbindir)/mount.kpackfs \
+	rm -f $(bindir)/kpackfs $(bindir)/kpack $(addprefix $(bindir)/,$(links)) $(sbindir)/mount.kpackfs \
+		$(addprefix $(clangdir)/,$(clang_links)) \
 		$(addprefix $(man1dir)/,$(notdir $(pages))) $(addprefix $(man3dir)/,$(notdir $(pages3))) \
-		$(addprefix $(bashdir)/,$(notdir $(bash_completions:.bash=)) kpack-pack kpack-mark) \
+		$(addprefix $(bashdir)/,$(notdir $(bash_completions:.bash=)) $(links)) \
 		$(addprefix $(zshdir)/,$(notdir $(zsh_completions))) \
 		$(addprefix $(fishdir)/,$(notdir $(fish_completions))) $(addprefix $(pcdir)/,$(modules)) \
 		$(addprefix $(sharedir)/mount/,$(notdir $(mount_scripts))) \
@@ -396,6 +407,7 @@ uninstall: ## remove what install put there
 		$(call library_files,$(libdir)/$(private)/include,$(libdir)/$(private)/lib)
 	(cd $(libdir)/$(private) && rmdir -p include/rocm_kpack lib/cmake/rocm-kpack) 2>/dev/null; \
 		rmdir $(libdir)/$(private) 2>/dev/null; \
+		rmdir $(clangdir) $(dir $(clangdir)) 2>/dev/null; \
 		rmdir $(sharedir)/mount $(sharedir)/systemd $(sharedir) 2>/dev/null || :
 
 dropin_files = $(call library_files,$(incdir),$(libdir))

@@ -40,7 +40,7 @@ static kpack_error_t classify(int fd, uint64_t size, struct kp_fatbin *fat,
 	if (kp_elf_probe(head))
 		return open_elf(fd, size, fat, why);
 	format = kp_format_probe(head);
-	if (!format)
+	if (!format || !format->in_hip_fatbin)
 		return KPACK_SUCCESS;
 	fat->kind = KP_FATBIN_BARE;
 	fat->format = format->name;

@@ -23,6 +23,9 @@ int cmd_extract(int argc, char **argv);
 int cmd_info(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
 int cmd_inspect(int argc, char **argv);
+/* Stand-ins of clang's tools: their options, messages and exit codes. */
+int cmd_offload_bundler(int argc, char **argv);
+int cmd_offload_packager(int argc, char **argv);
 
 extern const struct command_help cmd_pack_help;
 extern const struct command_help cmd_mark_help;
@@ -32,5 +35,7 @@ extern const struct command_help cmd_extract_help;
 extern const struct command_help cmd_info_help;
 extern const struct command_help cmd_verify_help;
 extern const struct command_help cmd_inspect_help;
+extern const struct command_help cmd_offload_bundler_help;
+extern const struct command_help cmd_offload_packager_help;
 
 #endif

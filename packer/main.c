@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * kpack: one program, a table of subcommands.  Called as kpack-NAME it is the
- * subcommand NAME.
+ * subcommand NAME, and called as one of clang's tools it stands in for that.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -17,10 +17,16 @@ static const struct command {
 	int (*run)(int argc, char **argv);
 	const struct command_help *help;
 } commands[] = {
-	{cmd_pack, &cmd_pack_help},       {cmd_mark, &cmd_mark_help},
-	{cmd_ls, &cmd_ls_help},           {cmd_cat, &cmd_cat_help},
-	{cmd_extract, &cmd_extract_help}, {cmd_info, &cmd_info_help},
-	{cmd_verify, &cmd_verify_help},   {cmd_inspect, &cmd_inspect_help},
+	{cmd_pack, &cmd_pack_help},
+	{cmd_mark, &cmd_mark_help},
+	{cmd_ls, &cmd_ls_help},
+	{cmd_cat, &cmd_cat_help},
+	{cmd_extract, &cmd_extract_help},
+	{cmd_info, &cmd_info_help},
+	{cmd_verify, &cmd_verify_help},
+	{cmd_inspect, &cmd_inspect_help},
+	{cmd_offload_bundler, &cmd_offload_bundler_help},
+	{cmd_offload_packager, &cmd_offload_packager_help},
 };
 
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -31,7 +37,7 @@ static void print_commands(FILE *out)
 {
 	fprintf(out, "%s\ncommands:\n", usage_line);
 	for (size_t i = 0; i < N_COMMANDS; i++)
-		fprintf(out, "  %-9s %s\n", commands[i].help->name,
+		fprintf(out, "  %-16s %s\n", commands[i].help->name,
 			commands[i].help->summary);
 	fputs("\n'kpack COMMAND --help' tells a command's options.\n", out);
 }
@@ -79,11 +85,37 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+/* Does NAME, perhaps with a version behind ("-22"), say TOOL? */
+static bool is_tool(const char *name, const char *tool)
+{
+	size_t n = strlen(tool);
+
+	return strncmp(name, tool, n) == 0 &&
+	       (!name[n] || (name[n] == '-' &&
+			     name[n + 1 + strspn(name + n + 1, "0123456789.")] == '\0'));
+}
+
+/* The command that a program of that name is; NULL: any, by its first argument. */
+static const struct command *named_command(const char *name)
+{
+	static const struct {
+		const char *tool, *command;
+	} tools[] = {
+		{"clang-offload-bundler", "offload-bundler"},
+		{"clang-offload-packager", "offload-packager"},
+		{"llvm-offload-binary", "offload-packager"},
+	};
+
+	for (size_t i = 0; i < sizeof(tools) / sizeof(tools[0]); i++)
+		if (is_tool(name, tools[i].tool))
+			return find_command(tools[i].command);
+	return strncmp(name, "kpack-", 6) == 0 ? find_command(name + 6) : NULL;
+}
+
 int main(int argc, char **argv)
 {
 	const char *name = argc > 0 ? base_name(argv[0]) : "kpack";
-	const struct command *c =
-		strncmp(name, "kpack-", 6) == 0 ? find_command(name + 6) : NULL;
+	const struct command *c = named_command(name);
 	int status;
 
 	if (c) {

@@ -223,6 +223,7 @@ static kpack_error_t parse(const struct kp_source *src, uint64_t off,
 
 const struct kp_format kp_format_bundle = {
 	.name = "bundle",
+	.in_hip_fatbin = true,
 	.probe = kp_bundle_probe,
 	.parse = parse,
 };

@@ -519,6 +519,7 @@ static kpack_error_t load(const struct kp_source *src, const struct kp_container
 
 const struct kp_format kp_format_ccob = {
 	.name = "ccob",
+	.in_hip_fatbin = true,
 	.probe = probe,
 	.parse = parse,
 	.load = load,

@@ -159,6 +159,8 @@ static kpack_error_t parse(const struct kp_source *src, uint64_t off,
 
 const struct kp_format kp_format_code_object = {
 	.name = "code-object",
+	.type = "hsaco",
+	.in_hip_fatbin = true,
 	.probe = probe,
 	.parse = parse,
 };

@@ -6,17 +6,20 @@
 #include <stdlib.h>
 #include "../limits.h"
 
-/* Enough of a container's beginning to know it. */
+/* Enough of the beginning of what stands in .hip_fatbin to know it. */
 #define HEAD_SIZE 64
 
 /* Padding is looked at in steps that grow: most of it ends within a page. */
 #define PAD_STEP_MIN 4096
 #define PAD_STEP_MAX 65536
 
+/* Formats known by a longer magic first; text last. */
 static const struct kp_format *const formats[] = {
-	&kp_format_bundle,
-	&kp_format_ccob,
-	&kp_format_code_object,
+	&kp_format_bundle,      &kp_format_ccob,   &kp_format_offload_binary,
+	&kp_format_code_object, &kp_format_cubin,  &kp_format_host_elf,
+	&kp_format_archive,     &kp_format_fatbin, &kp_format_tileir,
+	&kp_format_bitcode,     &kp_format_spirv,  &kp_format_text_bundle,
+	&kp_format_ptx,
 };
 
 const struct kp_format *kp_format_probe(struct kp_span head)
@@ -58,13 +61,15 @@ static kpack_error_t copy_id(struct kp_image *image, struct kp_span id,
 	return KPACK_SUCCESS;
 }
 
-/* Architecture and host from the ID; an ID that cannot be split has neither. */
+/* Kind, architecture and host from the ID; an ID that cannot be split has none. */
 static void interpret_id(struct kp_image *image, struct kp_span id)
 {
 	struct kp_entry_id parts;
 
 	if (!kp_entry_id_parse(id, &parts))
 		return;
+	snprintf(image->kind, sizeof(image->kind), "%.*s", (int)parts.kind.size,
+		 (const char *)parts.kind.data);
 	image->host = kp_entry_id_is_host(&parts);
 	if (!image->host && parts.target.size)
 		kp_target_canonical(parts.target, image->arch);
@@ -74,8 +79,10 @@ kpack_error_t kp_containers_add_image(struct kp_containers *list, struct kp_cont
 				      struct kp_span id, uint64_t offset, uint64_t size,
 				      struct kpackx_error *why)
 {
-	struct kp_image image = {
-		.container = list->count, .offset = offset, .size = size};
+	struct kp_image image = {.container = list->count,
+				 .offset = offset,
+				 .size = size,
+				 .inside = KP_NOWHERE};
 	void *items = list->images;
 
 	if (list->n_images >= KP_IMAGES_MAX)
@@ -98,8 +105,8 @@ static bool all_zero(const uint8_t *p, size_t n)
 }
 
 /* Move *POS to the next byte that is not zero, or to the end. */
-static kpack_error_t skip_zeros(const struct kp_source *src, uint64_t *pos,
-				struct kpackx_error *why)
+kpack_error_t kp_skip_zeros(const struct kp_source *src, uint64_t *pos,
+			    struct kpackx_error *why)
 {
 	uint8_t buf[PAD_STEP_MAX];
 	size_t step = PAD_STEP_MIN, n, i = 0;
@@ -118,6 +125,16 @@ static kpack_error_t skip_zeros(const struct kp_source *src, uint64_t *pos,
 	return KPACK_SUCCESS;
 }
 
+/* Forget the images from FIRST on. */
+static void drop_images(struct kp_containers *list, size_t first)
+{
+	for (size_t i = first; i < list->n_images; i++) {
+		free(list->images[i].id);
+		kp_pairs_fini(&list->images[i].pairs);
+	}
+	list->n_images = first;
+}
+
 static kpack_error_t fail_unknown(struct kp_span head, uint64_t off,
 				  struct kpackx_error *why)
 {
@@ -129,28 +146,46 @@ static kpack_error_t fail_unknown(struct kp_span head, uint64_t off,
 		       "offset %" PRIu64 ": no container begins with%s", off, hex);
 }
 
-/* Read the container at OFF and append it. */
-static kpack_error_t add_container(const struct kp_source *src, uint64_t off,
-				   struct kp_containers *list, struct kpackx_error *why)
+kpack_error_t kp_containers_add(const struct kp_source *src, uint64_t off,
+				const struct kp_format *format, size_t inside,
+				struct kp_containers *list, struct kpackx_error *why)
 {
-	struct kp_container c = {.offset = off, .first_image = list->n_images};
-	uint8_t bytes[HEAD_SIZE];
-	uint64_t left = src->size - off;
-	struct kp_span head = {bytes, left < HEAD_SIZE ? (size_t)left : HEAD_SIZE};
+	struct kp_container c = {.format = format,
+				 .inside = inside,
+				 .next = KP_NOWHERE,
+				 .offset = off,
+				 .first_image = list->n_images};
 	void *items = list->items;
 	kpack_error_t err;
 
-	KP_TRY(kp_source_read(src, off, bytes, head.size, why));
-	c.format = kp_format_probe(head);
-	if (!c.format)
-		return fail_unknown(head, off, why);
 	KP_TRY(grow(&items, list->count, sizeof(c), "the list of containers", why));
 	list->items = items;
-	err = c.format->parse(src, off, &c, list, why);
-	if (err != KPACK_SUCCESS)
-		return kp_fail_prefix(why, err, "%s at offset %" PRIu64, c.format->name,
+	err = format->parse(src, off, &c, list, why);
+	if (err != KPACK_SUCCESS) {
+		drop_images(list, c.first_image);
+		return kp_fail_prefix(why, err, "%s at offset %" PRIu64, format->name,
 				      off);
+	}
 	list->items[list->count++] = c;
+	return KPACK_SUCCESS;
+}
+
+/* Read the container at OFF, of a format that may stand in .hip_fatbin, and append it. */
+static kpack_error_t add_container(const struct kp_source *src, uint64_t off,
+				   struct kp_containers *list, struct kpackx_error *why)
+{
+	uint8_t bytes[HEAD_SIZE];
+	uint64_t left = src->size - off;
+	struct kp_span head = {bytes, left < HEAD_SIZE ? (size_t)left : HEAD_SIZE};
+	const struct kp_format *format;
+
+	KP_TRY(kp_source_read(src, off, bytes, head.size, why));
+	format = kp_format_probe(head);
+	if (!format || !format->in_hip_fatbin)
+		return fail_unknown(head, off, why);
+	KP_TRY(kp_containers_add(src, off, format, KP_NOWHERE, list, why));
+	if (list->count > 1)
+		list->items[list->count - 2].next = list->count - 1;
 	return KPACK_SUCCESS;
 }
 
@@ -162,7 +197,7 @@ kpack_error_t kp_containers_scan(const struct kp_source *src, struct kp_containe
 
 	*out = (struct kp_containers){0};
 	for (;;) {
-		err = skip_zeros(src, &pos, why);
+		err = kp_skip_zeros(src, &pos, why);
 		if (err != KPACK_SUCCESS || pos == src->size)
 			break;
 		err = add_container(src, pos, out, why);
@@ -177,8 +212,7 @@ kpack_error_t kp_containers_scan(const struct kp_source *src, struct kp_containe
 
 void kp_containers_fini(struct kp_containers *list)
 {
-	for (size_t i = 0; i < list->n_images; i++)
-		free(list->images[i].id);
+	drop_images(list, 0);
 	free(list->images);
 	free(list->items);
 	*list = (struct kp_containers){0};
@@ -203,6 +237,34 @@ kpack_error_t kp_container_load(const struct kp_source *src, const struct kp_con
 			       " bytes pass the end at %" PRIu64,
 			       c->format->name, c->offset, c->size, src->size);
 	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_containers_load(const struct kp_source *src,
+				 const struct kp_containers *list, size_t number,
+				 struct kp_payload *out, struct kpackx_error *why)
+{
+	const struct kp_container *c = &list->items[number];
+	struct kp_payload around = {.source = *src};
+	struct kp_source image;
+	kpack_error_t err = KPACK_SUCCESS;
+
+	*out = (struct kp_payload){.source = {.fd = -1}};
+	if (c->inside == KP_NOWHERE)
+		return kp_container_load(src, c, out, why);
+	KP_TRY(kp_containers_load(src, list, list->images[c->inside].container, &around,
+				  why));
+	if (!kp_source_sub(&around.source, list->images[c->inside].offset,
+			   list->images[c->inside].size, &image))
+		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			      "an image passes the end of its container");
+	if (!err)
+		err = kp_container_load(&image, c, out, why);
+	if (!err && !out->heap) { /* it is a part of what is around it */
+		out->heap = around.heap;
+		around.heap = NULL;
+	}
+	kp_payload_fini(&around);
+	return err;
 }
 
 void kp_payload_fini(struct kp_payload *payload)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Foreign containers of device code, one file each behind one table.
+ * Foreign formats of device code, one file each behind one table.
  *
- * A container is a run of bytes in a source (a .hip_fatbin section, a file):
- * a plain offload bundle, a compressed one (CCOB), a bare code object.  Its
- * payload holds the images: the bytes themselves, or what they decompress to.
+ * A container is a run of bytes in a source (a .hip_fatbin section, a file): an offload
+ * bundle, a compressed one (CCOB), an offload binary, an archive, a host ELF.  Its payload
+ * - the bytes themselves, or what they decompress to - holds the images.  An object (a code
+ * object, a cubin, PTX, bitcode ...) is a container with one image, itself, where it stands
+ * alone.  Images can be containers in turn: nest.h.
  * Adding a format is adding a file and a row.
  */
 #ifndef KP_FORMAT_H
@@ -14,14 +16,24 @@
 #include "../file.h"
 #include "../span.h"
 #include "../target.h"
+#include "pairs.h"
+
+/* First bytes by which every format is known, where there are as many. */
+#define KP_HEAD_SIZE 4096
+
+/* No container, no image. */
+#define KP_NOWHERE SIZE_MAX
 
 struct kp_format;
+struct kp_object;
 
 /* One container, found but not decoded. */
 struct kp_container {
 	const struct kp_format *format;
-	uint64_t offset;       /* in the source */
-	uint64_t size;         /* bytes in the source */
+	size_t inside;   /* the image whose bytes it is among; KP_NOWHERE: the source's */
+	size_t next;     /* the next container among the same bytes, or KP_NOWHERE */
+	uint64_t offset; /* in that image, or in the source */
+	uint64_t size;   /* bytes there */
 	uint64_t payload_size; /* bytes the images' offsets refer to */
 	size_t first_image;    /* its images are [first_image, first_image + n_images) */
 	size_t n_images;
@@ -29,12 +41,17 @@ struct kp_container {
 
 /* One entry of a container. */
 struct kp_image {
-	size_t container; /* 0-based, in file order */
-	char *id;         /* bundle entry ID as stored; NULL: bare code object */
-	bool host;        /* the host's entry */
+	size_t container; /* 0-based, in file order; what is inside follows its container */
+	char *id; /* as stored: bundle entry ID, name of a section or member; NULL: none */
+	bool host;   /* the host's entry */
+	bool stream; /* holds containers one after another, and nothing else */
+	char kind
+		[16]; /* who made it, as in entry IDs: "hip", "openmp", "cuda" ...; or "" */
 	char arch[KP_TARGET_TEXT_MAX]; /* canonical target ID, "" when it states none */
 	uint64_t offset;               /* in the container's payload */
 	uint64_t size;
+	size_t inside; /* the first container inside it (kp_nest_scan), or KP_NOWHERE */
+	struct kp_pairs pairs; /* what the container says of it besides, as stored */
 };
 
 /* All containers of a source, in file order, and their images in stored order. */
@@ -52,9 +69,12 @@ struct kp_payload {
 };
 
 struct kp_format {
-	const char *name; /* "bundle", "ccob", "code-object" */
+	const char *name; /* "bundle", "ccob", "code-object" ... */
+	const char
+		*type; /* of an object: its entry type, "hsaco" ...; NULL: a container */
+	bool in_hip_fatbin; /* may stand in .hip_fatbin */
 
-	/* Could a container of this format begin with HEAD (up to 64 bytes)? */
+	/* Could a container of this format begin with HEAD (up to KP_HEAD_SIZE bytes)? */
 	bool (*probe)(struct kp_span head);
 
 	/*
@@ -68,39 +88,74 @@ struct kp_format {
 	/* Decode the payload; NULL: the payload is the container's own bytes. */
 	kpack_error_t (*load)(const struct kp_source *src, const struct kp_container *c,
 			      struct kp_payload *out, struct kpackx_error *why);
+
+	/* Of an object: what it says of itself (object.h); NULL: nothing is known. */
+	kpack_error_t (*describe)(const struct kp_source *src, struct kp_object *out,
+				  struct kpackx_error *why);
 };
 
 extern const struct kp_format kp_format_bundle;
 extern const struct kp_format kp_format_ccob;
+extern const struct kp_format kp_format_text_bundle;
+extern const struct kp_format kp_format_offload_binary;
+extern const struct kp_format kp_format_archive; /* ar: static, heterogeneous */
+extern const struct kp_format kp_format_host_elf;
 extern const struct kp_format kp_format_code_object;
+extern const struct kp_format kp_format_fatbin; /* CUDA's */
+extern const struct kp_format kp_format_cubin;
+extern const struct kp_format kp_format_ptx;
+extern const struct kp_format kp_format_tileir;
+extern const struct kp_format kp_format_bitcode;
+extern const struct kp_format kp_format_spirv;
 
 /* The format whose container begins with HEAD, or NULL. */
 const struct kp_format *kp_format_probe(struct kp_span head);
 
 /*
- * Find every container of SRC.  They may stand in any mix and at any alignment with zero
- * bytes between and after them; anything else is INVALID_FORMAT, naming the
- * offset.  A source of zero bytes only has no containers.  Images in compressed
- * containers are listed without decoding more than their header.
+ * Find every container of SRC, which is what stands in .hip_fatbin: bundles, plain and
+ * compressed, and code objects, in any mix and at any alignment with zero bytes between and
+ * after them; anything else is INVALID_FORMAT, naming the offset.  A source of zero bytes
+ * only has no containers.  Images in compressed containers are listed without decoding more
+ * than their header, and images are not looked into.
  * On failure OUT is empty.
  */
 kpack_error_t kp_containers_scan(const struct kp_source *src, struct kp_containers *out,
 				 struct kpackx_error *why);
 void kp_containers_fini(struct kp_containers *list);
 
-/* For parsers: append an image with entry ID (data NULL: none); arch and host follow from it. */
+/*
+ * For parsers: append an image with ID (data NULL: none), of which kind, arch and host follow
+ * when it is a bundle entry ID; set them afterwards where they follow from something else.
+ */
 kpack_error_t kp_containers_add_image(struct kp_containers *list, struct kp_container *c,
 				      struct kp_span id, uint64_t offset, uint64_t size,
 				      struct kpackx_error *why);
 
-/* Decode container C of SRC.  Thread-safe; the caller frees it with kp_payload_fini. */
+/* For scans: the steps of kp_containers_scan. */
+kpack_error_t kp_skip_zeros(const struct kp_source *src, uint64_t *pos,
+			    struct kpackx_error *why);
+kpack_error_t kp_containers_add(const struct kp_source *src, uint64_t off,
+				const struct kp_format *format, size_t inside,
+				struct kp_containers *list, struct kpackx_error *why);
+
+/*
+ * Decode container C; SRC is what its offset refers to.  Thread-safe; the caller frees it
+ * with kp_payload_fini.
+ */
 kpack_error_t kp_container_load(const struct kp_source *src, const struct kp_container *c,
 				struct kp_payload *out, struct kpackx_error *why);
+/*
+ * The same for container NUMBER of LIST wherever it is; SRC is the scanned source.  What it
+ * is inside of is decoded first, and let go.
+ */
+kpack_error_t kp_containers_load(const struct kp_source *src,
+				 const struct kp_containers *list, size_t number,
+				 struct kp_payload *out, struct kpackx_error *why);
 void kp_payload_fini(struct kp_payload *payload);
 
 /*
- * Entry type of an object by its first bytes (64 are enough): "hsaco", "cubin", "bc",
- * "spv", "tileirbc", "ptx"; "co" for anything else.  Static.
+ * Entry type of an object by its first bytes (KP_HEAD_SIZE are enough): "hsaco", "cubin",
+ * "bc", "spv", "tileirbc", "ptx"; "co" for anything else.  Static.
  */
 const char *kp_object_type(struct kp_span head);
 

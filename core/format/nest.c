@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+#include "nest.h"
+#include <inttypes.h>
+
+struct nest {
+	struct kp_containers *list;
+	kp_nest_fault *fault;
+	void *arg;
+	struct kpackx_error *why;
+};
+
+/* Bytes that may hold containers: of an image, or of the scanned source. */
+struct place {
+	const struct kp_source *src;
+	size_t image; /* KP_NOWHERE: the source */
+	unsigned depth;
+	bool stream; /* holds nothing but containers, objects among them */
+};
+
+static kpack_error_t look_into(struct nest *n, const struct place *p);
+
+/* ERR is about what stands in PLACE: told and done with, where somebody listens. */
+static kpack_error_t tell(struct nest *n, const struct place *p, kpack_error_t err,
+			  const struct kpackx_error *fault)
+{
+	if (!n->fault || err == KPACK_ERROR_OUT_OF_MEMORY ||
+	    err == KPACK_ERROR_IO_ERROR) {
+		if (n->why)
+			*n->why = *fault;
+		return err;
+	}
+	n->fault(n->arg, n->list, p->image, fault);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t look_into_image(struct nest *n, const struct kp_payload *payload,
+				     size_t image, unsigned depth)
+{
+	const struct kp_image *img = &n->list->images[image];
+	struct kp_source src;
+	struct place p = {
+		.src = &src, .image = image, .depth = depth, .stream = img->stream};
+	struct kpackx_error fault = {0};
+
+	if (img->size == 0)
+		return KPACK_SUCCESS;
+	if (!kp_source_sub(&payload->source, img->offset, img->size, &src))
+		return tell(n, &p,
+			    kp_fail(&fault, KPACK_ERROR_INVALID_FORMAT,
+				    "%" PRIu64 " bytes at %" PRIu64 " pass the end at "
+				    "%" PRIu64,
+				    img->size, img->offset, payload->source.size),
+			    &fault);
+	return look_into(n, &p);
+}
+
+/* The images of container NUMBER of PLACE, each in turn. */
+static kpack_error_t look_into_container(struct nest *n, const struct place *p,
+					 size_t number)
+{
+	/* the list moves while it grows */
+	const struct kp_container c = n->list->items[number];
+	struct kp_payload payload;
+	struct kpackx_error fault = {0};
+	kpack_error_t err;
+
+	if (c.format->type || c.n_images == 0)
+		return KPACK_SUCCESS;
+	err = kp_container_load(p->src, &c, &payload, &fault);
+	if (err)
+		return tell(n, p, err, &fault);
+	for (size_t i = 0; i < c.n_images && !err; i++)
+		err = look_into_image(n, &payload, c.first_image + i, p->depth + 1);
+	kp_payload_fini(&payload);
+	return err;
+}
+
+/* Make container NUMBER, the newest, follow PREVIOUS among the bytes of PLACE. */
+static void chain(struct nest *n, const struct place *p, size_t previous, size_t number)
+{
+	if (previous != KP_NOWHERE)
+		n->list->items[previous].next = number;
+	else if (p->image != KP_NOWHERE)
+		n->list->images[p->image].inside = number;
+}
+
+static kpack_error_t read_head(const struct place *p, uint64_t pos, uint8_t *bytes,
+			       struct kp_span *head, struct kpackx_error *why)
+{
+	uint64_t left = p->src->size - pos;
+
+	*head = (struct kp_span){bytes,
+				 left < KP_HEAD_SIZE ? (size_t)left : KP_HEAD_SIZE};
+	return kp_source_read(p->src, pos, bytes, head->size, why);
+}
+
+/*
+ * The container at POS.  DONE: there is none - at the beginning the place is no container's,
+ * later that is a fault.
+ */
+static kpack_error_t step(struct nest *n, const struct place *p, uint64_t pos,
+			  size_t previous, bool *done, struct kpackx_error *fault)
+{
+	uint8_t bytes[KP_HEAD_SIZE];
+	const struct kp_format *format;
+	struct kp_span head;
+
+	*done = true;
+	KP_TRY(read_head(p, pos, bytes, &head, fault));
+	format = kp_format_probe(head);
+	if (!format && (p->stream || previous != KP_NOWHERE) &&
+	    !(p->image == KP_NOWHERE && previous == KP_NOWHERE))
+		return kp_fail(fault, KPACK_ERROR_INVALID_FORMAT,
+			       "offset %" PRIu64 ": no container begins there", pos);
+	/* an image that is one object is that object, and no container */
+	if (!format || (format->type && !p->stream && previous == KP_NOWHERE))
+		return KPACK_SUCCESS;
+	if (p->depth >= KP_NEST_MAX)
+		return kp_fail(fault, KPACK_ERROR_INVALID_FORMAT,
+			       "containers are nested deeper than %d", KP_NEST_MAX);
+	KP_TRY(kp_containers_add(p->src, pos, format, p->image, n->list, fault));
+	*done = false;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t look_into(struct nest *n, const struct place *p)
+{
+	size_t previous = KP_NOWHERE, number;
+	struct kpackx_error fault = {0};
+	uint64_t pos = 0;
+	kpack_error_t err;
+	bool done;
+
+	for (;;) {
+		err = p->stream || previous != KP_NOWHERE
+			      ? kp_skip_zeros(p->src, &pos, &fault)
+			      : KPACK_SUCCESS;
+		if (!err && pos == p->src->size)
+			return KPACK_SUCCESS;
+		number = n->list->count;
+		if (!err)
+			err = step(n, p, pos, previous, &done, &fault);
+		if (err)
+			return tell(n, p, err, &fault);
+		if (done)
+			return KPACK_SUCCESS;
+		chain(n, p, previous, number);
+		pos += n->list->items[number].size;
+		previous = number;
+		KP_TRY(look_into_container(n, p, number));
+	}
+}
+
+kpack_error_t kp_nest_scan(const struct kp_source *src, kp_nest_fault *fault, void *arg,
+			   struct kp_containers *out, struct kpackx_error *why)
+{
+	struct nest n = {.list = out, .fault = fault, .arg = arg, .why = why};
+	struct place p = {.src = src, .image = KP_NOWHERE, .stream = true};
+	kpack_error_t err;
+
+	*out = (struct kp_containers){0};
+	err = look_into(&n, &p);
+	if (err)
+		kp_containers_fini(out);
+	return err;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* Names and values, in the order they were found. */
+#ifndef KP_PAIRS_H
+#define KP_PAIRS_H
+
+#include "../error.h"
+#include "../span.h"
+
+struct kp_pair {
+	char *name;
+	char *value; /* SIZE bytes, and a NUL behind them; there may be NULs among them */
+	size_t size;
+};
+
+struct kp_pairs {
+	struct kp_pair *items;
+	size_t count;
+};
+
+/* Append a pair; both are copied. */
+kpack_error_t kp_pairs_add(struct kp_pairs *pairs, struct kp_span name,
+			   struct kp_span value, struct kpackx_error *why);
+kpack_error_t kp_pairs_print(struct kp_pairs *pairs, struct kpackx_error *why,
+			     const char *name, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* The value of the first pair with that name, or NULL. */
+const char *kp_pairs_find(const struct kp_pairs *pairs, const char *name);
+
+void kp_pairs_fini(struct kp_pairs *pairs);
+
+#endif
