@@ -19,15 +19,28 @@ struct kp_section {
 
 struct kp_sections {
 	Elf64_Ehdr header;        /* decoded */
-	struct kp_section *items; /* by index; [0] is SHT_NULL */
+	struct kp_section *items; /* by index; [0], where there are any, is SHT_NULL */
 	size_t count;
 	char *names; /* owned */
 	/* Where the ELF ends: behind its headers, its sections and its segments. */
 	uint64_t end;
 };
 
+/* Does a little-endian ELF64 begin with HEAD?  MACHINE (may be NULL) is its e_machine. */
+bool kp_elf_probe(struct kp_span head, uint16_t *machine);
+
 /*
- * Read the headers of the little-endian ELF64 that SRC begins with.
+ * Where the little-endian ELF64 that SRC begins with ends: behind its headers, its sections
+ * and its segments, whatever stands in SRC behind it.  Allocates nothing.
+ * INVALID_FORMAT: not such an ELF; what does not fit into SRC.
+ */
+kpack_error_t kp_elf_extent(const struct kp_source *src, uint64_t *end,
+			    struct kpackx_error *why);
+
+/*
+ * Read the headers of the little-endian ELF64 that SRC begins with.  Every section that has
+ * bytes (not NULL, not NOBITS) lies in SRC; segments of files with split-off debugging
+ * information need not.
  * INVALID_FORMAT: what does not fit into SRC, names that do not end.  On failure OUT is empty.
  */
 kpack_error_t kp_sections_read(const struct kp_source *src, struct kp_sections *out,

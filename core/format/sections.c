@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT */
+#include "sections.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include "../limits.h"
+
+/* A walk through the headers; they may stand anywhere and be of any number. */
+struct walk {
+	struct kp_window window;
+	Elf64_Ehdr header;
+	uint64_t n_sections, n_segments;
+	uint64_t end; /* of what was seen to belong to it */
+};
+
+bool kp_elf_probe(struct kp_span head, uint16_t *machine)
+{
+	if (head.size < 20 || memcmp(head.data, ELFMAG, SELFMAG) != 0 ||
+	    head.data[EI_CLASS] != ELFCLASS64 || head.data[EI_DATA] != ELFDATA2LSB)
+		return false;
+	if (machine)
+		*machine = kp_le16(head.data + offsetof(Elf64_Ehdr, e_machine));
+	return true;
+}
+
+static kpack_error_t reach(struct walk *w, const char *what, uint64_t i, uint64_t off,
+			   uint64_t len, struct kpackx_error *why)
+{
+	if (!kp_range_ok(w->window.src.size, off, len))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "%s %" PRIu64 ": %" PRIu64 " bytes at offset %" PRIu64
+			       " pass the end at %" PRIu64,
+			       what, i, len, off, w->window.src.size);
+	if (off + len > w->end)
+		w->end = off + len;
+	return KPACK_SUCCESS;
+}
+
+/* A table of N rows of ROW bytes at OFF: does it fit? */
+static kpack_error_t reach_table(struct walk *w, const char *what, uint64_t off,
+				 uint64_t n, unsigned row, unsigned stated_row,
+				 struct kpackx_error *why)
+{
+	if (n == 0)
+		return KPACK_SUCCESS;
+	if (stated_row != row)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "%s headers of %u bytes, expected %u", what, stated_row,
+			       row);
+	if (n > w->window.src.size / row)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "%" PRIu64 " %s headers do not fit into %" PRIu64 " bytes",
+			       n, what, w->window.src.size);
+	return reach(w, what, 0, off, n * row, why);
+}
+
+#define FIELD(bits, p, type, member) kp_le##bits((p) + offsetof(type, member))
+
+static void decode_header(const uint8_t *p, Elf64_Ehdr *h)
+{
+	memcpy(h->e_ident, p, EI_NIDENT);
+	h->e_type = FIELD(16, p, Elf64_Ehdr, e_type);
+	h->e_machine = FIELD(16, p, Elf64_Ehdr, e_machine);
+	h->e_version = FIELD(32, p, Elf64_Ehdr, e_version);
+	h->e_entry = FIELD(64, p, Elf64_Ehdr, e_entry);
+	h->e_phoff = FIELD(64, p, Elf64_Ehdr, e_phoff);
+	h->e_shoff = FIELD(64, p, Elf64_Ehdr, e_shoff);
+	h->e_flags = FIELD(32, p, Elf64_Ehdr, e_flags);
+	h->e_ehsize = FIELD(16, p, Elf64_Ehdr, e_ehsize);
+	h->e_phentsize = FIELD(16, p, Elf64_Ehdr, e_phentsize);
+	h->e_phnum = FIELD(16, p, Elf64_Ehdr, e_phnum);
+	h->e_shentsize = FIELD(16, p, Elf64_Ehdr, e_shentsize);
+	h->e_shnum = FIELD(16, p, Elf64_Ehdr, e_shnum);
+	h->e_shstrndx = FIELD(16, p, Elf64_Ehdr, e_shstrndx);
+}
+
+/* NAME is the offset of the name in the section of names. */
+static void decode_section(const uint8_t *p, struct kp_section *s, uint32_t *name)
+{
+	*name = FIELD(32, p, Elf64_Shdr, sh_name);
+	*s = (struct kp_section){
+		.name = "",
+		.type = FIELD(32, p, Elf64_Shdr, sh_type),
+		.link = FIELD(32, p, Elf64_Shdr, sh_link),
+		.info = FIELD(32, p, Elf64_Shdr, sh_info),
+		.flags = FIELD(64, p, Elf64_Shdr, sh_flags),
+		.addr = FIELD(64, p, Elf64_Shdr, sh_addr),
+		.offset = FIELD(64, p, Elf64_Shdr, sh_offset),
+		.size = FIELD(64, p, Elf64_Shdr, sh_size),
+		.entsize = FIELD(64, p, Elf64_Shdr, sh_entsize),
+	};
+}
+
+static kpack_error_t get_section(struct walk *w, uint64_t i, struct kp_section *s,
+				 uint32_t *name, struct kpackx_error *why)
+{
+	const uint8_t *p;
+
+	KP_TRY(kp_window_get(&w->window, w->header.e_shoff + i * sizeof(Elf64_Shdr),
+			     sizeof(Elf64_Shdr), &p, why));
+	decode_section(p, s, name);
+	/* row 0 is SHT_NULL: its size can be the number of sections */
+	if (s->type == SHT_NULL || s->type == SHT_NOBITS)
+		return KPACK_SUCCESS;
+	return reach(w, "section", i, s->offset, s->size, why);
+}
+
+/* Numbers that do not fit into the ELF header stand in section header 0. */
+static kpack_error_t read_counts(struct walk *w, struct kpackx_error *why)
+{
+	const Elf64_Ehdr *h = &w->header;
+	const uint8_t *p;
+
+	w->n_sections = h->e_shoff ? h->e_shnum : 0;
+	w->n_segments = h->e_phnum;
+	if (!h->e_shoff || (h->e_shnum && h->e_phnum != PN_XNUM))
+		return KPACK_SUCCESS;
+	KP_TRY(kp_window_get(&w->window, h->e_shoff, sizeof(Elf64_Shdr), &p, why));
+	if (h->e_shnum == 0)
+		w->n_sections = FIELD(64, p, Elf64_Shdr, sh_size);
+	if (h->e_phnum == PN_XNUM)
+		w->n_segments = FIELD(32, p, Elf64_Shdr, sh_info);
+	return KPACK_SUCCESS;
+}
+
+/* Read the ELF header and see that both tables are there. */
+static kpack_error_t begin(struct walk *w, const struct kp_source *src,
+			   struct kpackx_error *why)
+{
+	const Elf64_Ehdr *h = &w->header;
+	const uint8_t *p;
+
+	kp_window_init(&w->window, src);
+	KP_TRY(kp_window_get(&w->window, 0, sizeof(Elf64_Ehdr), &p, why));
+	if (!kp_elf_probe((struct kp_span){p, sizeof(Elf64_Ehdr)}, NULL))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "not a 64-bit little-endian ELF file");
+	decode_header(p, &w->header);
+	w->end = sizeof(Elf64_Ehdr);
+	KP_TRY(read_counts(w, why));
+	KP_TRY(reach_table(w, "section", h->e_shoff, w->n_sections, sizeof(Elf64_Shdr),
+			   h->e_shentsize, why));
+	return reach_table(w, "segment", h->e_phoff, w->n_segments, sizeof(Elf64_Phdr),
+			   h->e_phentsize, why);
+}
+
+/* STRICT: segments that pass the end are a fault, else they are nothing. */
+static kpack_error_t reach_segments(struct walk *w, bool strict, struct kpackx_error *why)
+{
+	struct kpackx_error ignored;
+	const uint8_t *p;
+
+	for (uint64_t i = 0; i < w->n_segments; i++) {
+		KP_TRY(kp_window_get(&w->window,
+				     w->header.e_phoff + i * sizeof(Elf64_Phdr),
+				     sizeof(Elf64_Phdr), &p, why));
+		uint64_t size = FIELD(64, p, Elf64_Phdr, p_filesz);
+		kpack_error_t err =
+			size ? reach(w, "segment", i, FIELD(64, p, Elf64_Phdr, p_offset),
+				     size, strict ? why : &ignored)
+			     : KPACK_SUCCESS;
+
+		if (err && strict)
+			return err;
+	}
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_elf_extent(const struct kp_source *src, uint64_t *end,
+			    struct kpackx_error *why)
+{
+	struct kp_section s;
+	struct walk w;
+	uint32_t name;
+
+	KP_TRY(begin(&w, src, why));
+	for (uint64_t i = 0; i < w.n_sections; i++)
+		KP_TRY(get_section(&w, i, &s, &name, why));
+	KP_TRY(reach_segments(&w, true, why));
+	*end = w.end;
+	return KPACK_SUCCESS;
+}
+
+/* Read the section of names, number INDEX, into OUT. */
+static kpack_error_t read_names(struct walk *w, uint32_t index, struct kp_sections *out,
+				uint64_t *size, struct kpackx_error *why)
+{
+	const struct kp_section *s;
+
+	if (index >= out->count)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "names are in section %" PRIu32 " of %zu", index,
+			       out->count);
+	s = &out->items[index];
+	if (s->type != SHT_STRTAB || s->size == 0 || s->size > KP_SECTION_NAMES_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "section %" PRIu32 " of type %" PRIu32 " with %" PRIu64
+			       " bytes holds no names",
+			       index, s->type, s->size);
+	*size = s->size;
+	out->names = malloc((size_t)s->size);
+	if (!out->names)
+		return kp_fail_memory(why, s->size, "section names");
+	KP_TRY(kp_source_read(&w->window.src, s->offset, out->names, (size_t)s->size,
+			      why));
+	if (out->names[s->size - 1] != '\0')
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "the section names do not end in a NUL byte");
+	return KPACK_SUCCESS;
+}
+
+/* All rows; NAMES[i] becomes the offset of row i's name. */
+static kpack_error_t read_rows(struct walk *w, struct kp_sections *out, uint32_t *names,
+			       struct kpackx_error *why)
+{
+	for (size_t i = 0; i < out->count; i++)
+		KP_TRY(get_section(w, i, &out->items[i], &names[i], why));
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t name_rows(struct walk *w, struct kp_sections *out,
+			       const uint32_t *names, struct kpackx_error *why)
+{
+	uint32_t index = w->header.e_shstrndx;
+	uint64_t size = 0;
+
+	if (index == SHN_UNDEF || out->count == 0)
+		return KPACK_SUCCESS;
+	if (index == SHN_XINDEX)
+		index = out->items[0].link;
+	KP_TRY(read_names(w, index, out, &size, why));
+	for (size_t i = 0; i < out->count; i++) {
+		if (names[i] >= size)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "section %zu: its name at %" PRIu32
+				       " passes the end of the names at %" PRIu64,
+				       i, names[i], size);
+		out->items[i].name = out->names + names[i];
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t read_sections(struct walk *w, struct kp_sections *out,
+				   struct kpackx_error *why)
+{
+	size_t n = (size_t)w->n_sections;
+	uint32_t *names = malloc((n + !n) * sizeof(*names));
+	kpack_error_t err;
+
+	out->items = malloc((n + !n) * sizeof(*out->items));
+	out->count = n;
+	err = names && out->items
+		      ? read_rows(w, out, names, why)
+		      : kp_fail_memory(why, n * sizeof(*out->items), "sections");
+	if (!err)
+		err = name_rows(w, out, names, why);
+	free(names);
+	return err;
+}
+
+kpack_error_t kp_sections_read(const struct kp_source *src, struct kp_sections *out,
+			       struct kpackx_error *why)
+{
+	kpack_error_t err;
+	struct walk w;
+
+	*out = (struct kp_sections){0};
+	KP_TRY(begin(&w, src, why));
+	if (w.n_sections > KP_SECTIONS_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "%" PRIu64 " sections of at most %d", w.n_sections,
+			       KP_SECTIONS_MAX);
+	out->header = w.header;
+	err = read_sections(&w, out, why);
+	if (!err)
+		err = reach_segments(&w, false, why);
+	out->end = w.end;
+	if (err)
+		kp_sections_fini(out);
+	return err;
+}
+
+void kp_sections_fini(struct kp_sections *sections)
+{
+	free(sections->items);
+	free(sections->names);
+	*sections = (struct kp_sections){0};
+}
+
+const struct kp_section *kp_sections_find(const struct kp_sections *sections,
+					  const char *name)
+{
+	for (size_t i = 0; i < sections->count; i++) {
+		if (strcmp(sections->items[i].name, name) == 0)
+			return &sections->items[i];
+	}
+	return NULL;
+}
