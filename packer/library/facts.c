@@ -110,13 +110,28 @@ void facts_texts(struct facts *f, const char *name, const struct kp_span *texts,
 		pack_text(&pk, texts[i]);
 }
 
+static void pack_map(msgpack_packer *pk, struct facts *f, const struct facts *map)
+{
+	msgpack_pack_map(pk, map->count);
+	if (map->size)
+		append(f, (const char *)map->pairs, map->size);
+	f->no_memory |= map->no_memory;
+}
+
 void facts_map(struct facts *f, const char *name, const struct facts *map)
 {
 	msgpack_packer pk = begin(f, name);
 
-	msgpack_pack_map(&pk, map->count);
-	append(f, (const char *)map->pairs, map->size);
-	f->no_memory |= map->no_memory;
+	pack_map(&pk, f, map);
+}
+
+void facts_maps(struct facts *f, const char *name, const struct facts *maps, size_t n)
+{
+	msgpack_packer pk = begin(f, name);
+
+	msgpack_pack_array(&pk, n);
+	for (size_t i = 0; i < n; i++)
+		pack_map(&pk, f, &maps[i]);
 }
 
 void facts_join(struct facts *f, const struct facts *other)

@@ -31,6 +31,7 @@ void facts_texts(struct facts *f, const char *name, const struct kp_span *texts,
 		 size_t n);
 /* Add the pairs of MAP as one value, a map. */
 void facts_map(struct facts *f, const char *name, const struct facts *map);
+void facts_maps(struct facts *f, const char *name, const struct facts *maps, size_t n);
 
 /* Add all pairs of OTHER. */
 void facts_join(struct facts *f, const struct facts *other);
