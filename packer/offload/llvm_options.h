@@ -13,7 +13,7 @@
 
 enum llvm_kind {
 	LLVM_FLAG,   /* -x, -x=true, -x=false */
-	LLVM_TEXT,   /* the last one counts unless it is a list */
+	LLVM_TEXT,   /* the last one counts */
 	LLVM_NUMBER, /* of the range of int; LLVM_UNSIGNED: of unsigned int */
 	LLVM_UNSIGNED,
 	LLVM_LIST,   /* may be repeated */
@@ -21,35 +21,49 @@ enum llvm_kind {
 };
 
 struct llvm_option {
-	const char *name; /* "targets", "###", "o"; "" the operands (a list) */
+	/* "targets", "###", "o"; "" the operand, or as a LIST the operands */
+	const char *name;
 	enum llvm_kind kind;
-	const char *arg;  /* "string": shown as <string>; NULL: what the kind has */
-	const char *text; /* help; further lines are separated by '\n' */
-	bool hidden;
+	const char *arg;   /* "string": shown as <string>; NULL: what the kind has */
+	const char *text;  /* help; further lines are separated by '\n' */
+	bool hidden;       /* only --help-hidden tells of it */
 	const char *alias; /* another name, e.g. -check-input-archive; or NULL */
+	bool required;     /* must be specified at least once */
 	/* Results: */
 	unsigned seen; /* times */
 	bool flag;
 	const char *value;
-	long long number;
-	char **values; /* LIST, COMMAS; owned */
+	long long number;    /* its default may stand here before */
+	const char **values; /* LIST, COMMAS; the texts are the tool's */
 	size_t n_values;
 };
 
 struct llvm_tool {
-	const char *name;     /* as messages begin: argv[0]'s last component */
+	const char *name;     /* as messages begin: llvm_tool_name(argv[0]) */
 	const char *overview; /* several lines */
 	const char *category; /* "clang-offload-bundler options" */
 	struct llvm_option *options;
 	size_t n_options;
+	/* What the texts of the options are in; owned. */
+	char **words;
+	size_t n_words;
 };
 
 /*
+ * The name for messages: ARGV0's last component, or "kpack offload-bundler" where that is the
+ * subcommand's name alone.  Borrows from ARGV0, or static.
+ */
+const char *llvm_tool_name(const char *argv0);
+
+/*
  * Read the command line.  -1: go on; else the exit status: 0 after --help or --version, 1 after a
- * message on stderr.
+ * message on stderr.  In any case the caller ends with llvm_options_fini.
  */
 int llvm_options_read(struct llvm_tool *tool, int argc, char **argv);
 void llvm_options_fini(struct llvm_tool *tool);
+
+/* All options in one list on stdout, as --help-list does. */
+void llvm_options_help(const struct llvm_tool *tool);
 
 /* "NAME: error: TEXT" on stderr; returns 1. */
 int llvm_error(const struct llvm_tool *tool, const char *fmt, ...)
