@@ -31,11 +31,12 @@ endif
 
 # Optional libraries; the minimum is fuse3, zstd, elf, xxhash and msgpack-c.
 WITH_ZLIB    ?= 1# read zlib-compressed bundles (old CCOB)
+WITH_LZ4     ?= 1# read LZ4-compressed entries of CUDA fatbins
 WITH_JSON    ?= 1# --json
 WITH_OPENSSL ?= 1# SHA-256 in `kpack inspect`
 WITH_SQLITE  ?= 1# rocFFT's and MIOpen's databases looked into
 WITH_YAML    ?= 1# TensileLibrary.yaml
-switches := ZLIB JSON OPENSSL SQLITE YAML
+switches := ZLIB LZ4 JSON OPENSSL SQLITE YAML
 
 # ---- configuration ----------------------------------------------------------
 
@@ -43,7 +44,8 @@ PKG_CONFIG ?= pkg-config
 # msgpack-c renamed its module after the release in Debian 12
 msgpack := $(shell $(PKG_CONFIG) --exists msgpack-c 2>/dev/null && echo msgpack-c || echo msgpack)
 
-pkgs_core   := libzstd libelf libxxhash $(msgpack) $(if $(filter 1,$(WITH_ZLIB)),zlib)
+pkgs_core   := libzstd libelf libxxhash $(msgpack) $(if $(filter 1,$(WITH_ZLIB)),zlib) \
+	$(if $(filter 1,$(WITH_LZ4)),liblz4)
 pkgs_fs     := fuse3
 pkgs_packer := $(if $(filter 1,$(WITH_JSON)),jansson) $(if $(filter 1,$(WITH_OPENSSL)),libcrypto) \
 	$(if $(filter 1,$(WITH_SQLITE)),sqlite3) $(if $(filter 1,$(WITH_YAML)),yaml-0.1)

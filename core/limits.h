@@ -44,8 +44,17 @@
 /* DEFLATE's best is 258 bytes for 2 bits. */
 #define KP_ZLIB_RATIO_MAX 1032
 
+/* LZ4's best is a byte of 255 for as many bytes. */
+#define KP_LZ4_RATIO_MAX 255
+
 /* Decoded bytes of a compressed offload bundle (CCOB). */
 #define KP_CCOB_MAX (UINT64_C(4) << 30)
+
+/* Decoded bytes of a CUDA fatbin with compressed entries, which is held in memory whole. */
+#define KP_FATBIN_MAX (UINT64_C(4) << 30)
+
+/* Bytes of a fatbin entry's options or file name that are shown: real ones have below 100. */
+#define KP_FATBIN_TEXT_MAX 4096
 
 /* Entries of one offload bundle: far above every GPU there is. */
 #define KP_BUNDLE_ENTRIES_MAX 4096
@@ -130,5 +139,17 @@
 
 /* Bytes of one node's properties: real ones have below 1000, sysfs gives a page at most. */
 #define KP_TOPOLOGY_PROPERTIES_MAX 65536
+
+/*
+ * Bytes of an AMDGPU code object's metadata note, which is held whole: some 2000 a kernel,
+ * and libraries put some ten thousand kernels into one object.
+ */
+#define KP_METADATA_MAX (256 << 20)
+
+/* Kernels of one object that are listed: each costs some hundred bytes besides its name. */
+#define KP_KERNELS_MAX 1048576
+
+/* Bytes of the names of an object's symbols, which are held whole. */
+#define KP_SYMBOL_NAMES_MAX (256 << 20)
 
 #endif

@@ -57,6 +57,8 @@ without() # LIBRARY FILE: not linked
 b=build/switches
 t "without zlib" build nozlib WITH_ZLIB=0
 t "zlib is not linked" without libz.so $b/nozlib/kpackfs
+t "without LZ4" build nolz4 WITH_LZ4=0
+t "LZ4 is not linked" without liblz4 $b/nolz4/kpackfs
 t "without jansson" build nojson WITH_JSON=0
 t "jansson is not linked" without libjansson $b/nojson/kpack
 for command in ls info inspect; do
@@ -78,7 +80,7 @@ mkdir -p $b/tree/lib/rocfft
 t "kpack verify --tree says what it cannot check" not_checked $b/nosqlite/kpack $b/tree
 t "without libyaml" build noyaml WITH_YAML=0
 t "libyaml is not linked" without libyaml $b/noyaml/kpack
-t "with none of them" build none WITH_ZLIB=0 WITH_JSON=0 WITH_OPENSSL=0 WITH_SQLITE=0 WITH_YAML=0
+t "with none of them" build none WITH_ZLIB=0 WITH_LZ4=0 WITH_JSON=0 WITH_OPENSSL=0 WITH_SQLITE=0 WITH_YAML=0
 t "the smallest kpack runs" $b/none/kpack --version
 t "the smallest kpackfs runs" $b/none/kpackfs --version
 
