@@ -90,6 +90,21 @@ static void decode_section(const uint8_t *p, struct kp_section *s, uint32_t *nam
 	};
 }
 
+/* Relocatable cubins have types of their own for what NOBITS is elsewhere. */
+static bool has_bytes(uint16_t machine, uint32_t type)
+{
+	switch (machine == EM_CUDA ? type : SHT_NULL) {
+	case SHT_LOPROC + 0x7:  /* .nv.global */
+	case SHT_LOPROC + 0x9:  /* .nv.local */
+	case SHT_LOPROC + 0xa:  /* .nv.shared */
+	case SHT_LOPROC + 0x15: /* .nv.shared.reserved */
+		return false;
+	default:
+		/* row 0 is SHT_NULL: its size can be the number of sections */
+		return type != SHT_NULL && type != SHT_NOBITS;
+	}
+}
+
 static kpack_error_t get_section(struct walk *w, uint64_t i, struct kp_section *s,
 				 uint32_t *name, struct kpackx_error *why)
 {
@@ -98,8 +113,7 @@ static kpack_error_t get_section(struct walk *w, uint64_t i, struct kp_section *
 	KP_TRY(kp_window_get(&w->window, w->header.e_shoff + i * sizeof(Elf64_Shdr),
 			     sizeof(Elf64_Shdr), &p, why));
 	decode_section(p, s, name);
-	/* row 0 is SHT_NULL: its size can be the number of sections */
-	if (s->type == SHT_NULL || s->type == SHT_NOBITS)
+	if (!has_bytes(w->header.e_machine, s->type))
 		return KPACK_SUCCESS;
 	return reach(w, "section", i, s->offset, s->size, why);
 }

@@ -39,7 +39,7 @@ kpack_error_t kp_elf_extent(const struct kp_source *src, uint64_t *end,
 
 /*
  * Read the headers of the little-endian ELF64 that SRC begins with.  Every section that has
- * bytes (not NULL, not NOBITS) lies in SRC; segments of files with split-off debugging
+ * bytes (not NULL, not NOBITS, nor what is like it in cubins) lies in SRC; segments of files with split-off debugging
  * information need not.
  * INVALID_FORMAT: what does not fit into SRC, names that do not end.  On failure OUT is empty.
  */
