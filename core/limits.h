@@ -152,4 +152,16 @@
 /* Bytes of the names of an object's symbols, which are held whole. */
 #define KP_SYMBOL_NAMES_MAX (256 << 20)
 
+/* Bytes of a cuTile kernel's name: real ones have some hundred. */
+#define KP_CUTILE_NAME_MAX 65536
+
+/* Dimensions of a cuTile array: NumPy and PyTorch stop there too. */
+#define KP_CUTILE_NDIM_MAX 64
+
+/* Tuples and dataclasses in one another in a cuTile signature: programs have two or three. */
+#define KP_CUTILE_DEPTH_MAX 32
+
+/* Arguments of one launch: CUDA takes 32,764 bytes of them. */
+#define KP_CUTILE_ARGUMENTS_MAX 32764
+
 #endif

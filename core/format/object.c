@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "object.h"
 #include <stdlib.h>
+#include "../limits.h"
 #include "../memory.h"
 
 kpack_error_t kp_object_describe(const struct kp_source *src, struct kp_object *out,
@@ -51,6 +52,9 @@ kpack_error_t kp_object_add_kernel(struct kp_object *object, struct kp_span name
 		.threads = KP_NOT_STATED,
 	};
 
+	if (object->n_kernels >= KP_KERNELS_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "more than %d kernels",
+			       KP_KERNELS_MAX);
 	if (!kp_grow(&object->kernels, object->n_kernels, &object->kernels_cap,
 		     sizeof(k)))
 		return kp_fail_memory(why, object->n_kernels * sizeof(k), "kernels");
