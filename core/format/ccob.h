@@ -36,6 +36,16 @@ bool kp_ccob_form_ok(const struct kp_ccob_form *form);
 uint64_t kp_ccob_hash(struct kp_span payload);
 
 /*
+ * How container NUMBER of LIST, a CCOB wherever in the scanned SRC it is, is written, and
+ * does its hash FIT its decoded PAYLOAD?  One that does not is no failure: readers, LLVM's
+ * too, take such files.
+ */
+kpack_error_t kp_ccob_check(const struct kp_source *src, const struct kp_containers *list,
+			    size_t number, const struct kp_payload *payload,
+			    struct kp_ccob_form *form, bool *fits,
+			    struct kpackx_error *why);
+
+/*
  * Bytes of payloads over which all levels of the containers of one file may be tried: what
  * compresses well is looked at to its end by each of them.
  */
