@@ -36,7 +36,7 @@ static bool is_host_class(struct kp_span head)
 	return head.data[EI_CLASS] == ELFCLASS64 && head.data[EI_DATA] == ELFDATA2LSB;
 }
 
-bool kp_elf_probe(struct kp_span head)
+bool kp_elf_host_probe(struct kp_span head)
 {
 	uint16_t machine;
 

@@ -54,7 +54,7 @@ struct kp_elf {
 };
 
 /* Does HEAD (20 bytes or more) begin a host ELF: ELF64 little-endian, not AMDGPU or CUDA? */
-bool kp_elf_probe(struct kp_span head);
+bool kp_elf_host_probe(struct kp_span head);
 
 /*
  * Read the ELF open at FD (SIZE bytes).  A file without .hip_fatbin is a success with

@@ -800,15 +800,15 @@ static void other_elfs_are_unsupported(void **state)
 	struct kp_span head = {f.bytes.data, 20};
 
 	(void)state;
-	assert_true(kp_elf_probe(head));
-	assert_false(kp_elf_probe((struct kp_span){f.bytes.data, 19}));
+	assert_true(kp_elf_host_probe(head));
+	assert_false(kp_elf_host_probe((struct kp_span){f.bytes.data, 19}));
 	f.bytes.data[18] = 224;
-	assert_false(kp_elf_probe(head));
+	assert_false(kp_elf_host_probe(head));
 	f.bytes.data[18] = 190;
-	assert_false(kp_elf_probe(head));
+	assert_false(kp_elf_host_probe(head));
 	f.bytes.data[18] = EM_X86_64;
 	f.bytes.data[EI_CLASS] = ELFCLASS32;
-	assert_false(kp_elf_probe(head));
+	assert_false(kp_elf_host_probe(head));
 	assert_refused(&f, KPACK_ERROR_NOT_IMPLEMENTED, "class 1");
 	f = usual_file();
 	f.bytes.data[EI_DATA] = ELFDATA2MSB;
