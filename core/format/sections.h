@@ -39,8 +39,8 @@ kpack_error_t kp_elf_extent(const struct kp_source *src, uint64_t *end,
 
 /*
  * Read the headers of the little-endian ELF64 that SRC begins with.  Every section that has
- * bytes (not NULL, not NOBITS, nor what is like it in cubins) lies in SRC; segments of files with split-off debugging
- * information need not.
+ * bytes (not NULL, not NOBITS, nor what is like it in cubins) lies in SRC; segments of files
+ * with split-off debugging information need not.
  * INVALID_FORMAT: what does not fit into SRC, names that do not end.  On failure OUT is empty.
  */
 kpack_error_t kp_sections_read(const struct kp_source *src, struct kp_sections *out,
