@@ -56,6 +56,16 @@
 /* Bytes of a fatbin entry's options or file name that are shown: real ones have below 100. */
 #define KP_FATBIN_TEXT_MAX 4096
 
+/* Bytes of a compressed offload binary when it is inflated. */
+#define KP_OFFLOAD_INFLATED_MAX (UINT64_C(4) << 30)
+
+/*
+ * Bytes of keys and values in an offload binary: real ones have fewer than the binary has, but
+ * many may refer to the same bytes.
+ */
+#define KP_OFFLOAD_TEXT_RATIO 16
+#define KP_OFFLOAD_TEXT_MAX (UINT64_C(256) << 20)
+
 /* Entries of one offload bundle: far above every GPU there is. */
 #define KP_BUNDLE_ENTRIES_MAX 4096
 
@@ -64,6 +74,16 @@
  * bytes can state 4096, so the file's size is no bound.
  */
 #define KP_IMAGES_MAX 1048576
+
+/*
+ * Bytes that the search for containers in containers works through: what each container has,
+ * what it decodes to, what is skipped.  A large library passes five levels, all of ROCm has
+ * 30 GB; images of hostile ones overlap, and each can state the same gigabytes.
+ */
+#define KP_NEST_WORK_MAX (UINT64_C(256) << 30)
+
+/* Bytes of all entry IDs and names of members of one source: 128 for each image. */
+#define KP_IDS_MAX (128 << 20)
 
 /* Sections of an ELF file: libelf keeps some 300 bytes for each as soon as it opens it. */
 #define KP_SECTIONS_MAX 262144

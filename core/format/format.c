@@ -47,9 +47,13 @@ static kpack_error_t grow(void **items, size_t count, size_t size, const char *w
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t copy_id(struct kp_image *image, struct kp_span id,
-			     struct kpackx_error *why)
+static kpack_error_t copy_id(struct kp_containers *list, struct kp_image *image,
+			     struct kp_span id, struct kpackx_error *why)
 {
+	if (id.size >= KP_IDS_MAX - list->id_bytes)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "entry IDs and names of more than %d bytes in all",
+			       KP_IDS_MAX);
 	if (memchr(id.data, '\0', id.size))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "entry ID of %zu bytes contains a NUL byte", id.size);
@@ -58,6 +62,7 @@ static kpack_error_t copy_id(struct kp_image *image, struct kp_span id,
 		return kp_fail_memory(why, id.size + 1, "an entry ID");
 	memcpy(image->id, id.data, id.size);
 	image->id[id.size] = '\0';
+	list->id_bytes += id.size + 1;
 	return KPACK_SUCCESS;
 }
 
@@ -91,7 +96,7 @@ kpack_error_t kp_containers_add_image(struct kp_containers *list, struct kp_cont
 	KP_TRY(grow(&items, list->n_images, sizeof(image), "the list of images", why));
 	list->images = items;
 	if (id.data) {
-		KP_TRY(copy_id(&image, id, why));
+		KP_TRY(copy_id(list, &image, id, why));
 		interpret_id(&image, id);
 	}
 	list->images[list->n_images++] = image;
@@ -129,6 +134,8 @@ kpack_error_t kp_skip_zeros(const struct kp_source *src, uint64_t *pos,
 static void drop_images(struct kp_containers *list, size_t first)
 {
 	for (size_t i = first; i < list->n_images; i++) {
+		if (list->images[i].id)
+			list->id_bytes -= strlen(list->images[i].id) + 1;
 		free(list->images[i].id);
 		kp_pairs_fini(&list->images[i].pairs);
 	}
@@ -158,9 +165,15 @@ kpack_error_t kp_containers_add(const struct kp_source *src, uint64_t off,
 	void *items = list->items;
 	kpack_error_t err;
 
+	if (list->count >= KP_IMAGES_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "more than %d containers in all", KP_IMAGES_MAX);
 	KP_TRY(grow(&items, list->count, sizeof(c), "the list of containers", why));
 	list->items = items;
 	err = format->parse(src, off, &c, list, why);
+	if (!err && (c.size == 0 || !kp_range_ok(src->size, off, c.size)))
+		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			      "it cannot have %" PRIu64 " bytes", c.size);
 	if (err != KPACK_SUCCESS) {
 		drop_images(list, c.first_image);
 		return kp_fail_prefix(why, err, "%s at offset %" PRIu64, format->name,

@@ -60,6 +60,7 @@ struct kp_containers {
 	size_t count;
 	struct kp_image *images;
 	size_t n_images;
+	size_t id_bytes; /* of all images' IDs */
 };
 
 /* A container's decoded bytes. */

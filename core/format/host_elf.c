@@ -1,13 +1,105 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Host ELF: objects, programs and shared libraries with device code in their sections.  Its
+ * images are sections: HIP's and CUDA's fat binaries, offload binaries (by the section's
+ * type, the name is anybody's), and what clang-offload-bundler puts into objects, one section
+ * for each entry.
+ */
+#include <inttypes.h>
+#include "../limits.h"
 #include "format.h"
+#include "sections.h"
+
+/* SHT_LLVM_OFFLOADING */
+#define TYPE_OFFLOADING 0x6fff4c0b
+
+static const char entry_prefix[] = "__CLANG_OFFLOAD_BUNDLE__";
+
+/* Sections of containers, one after another. */
+static const struct {
+	const char *name, *kind;
+} streams[] = {
+	{".hip_fatbin", "hip"},
+	{".nv_fatbin", "cuda"},
+	{"__nv_relfatbin", "cuda"},
+};
 
 static bool probe(struct kp_span head)
 {
-	(void)head;
-	return false;
+	uint16_t machine;
+
+	return kp_elf_probe(head, &machine) && machine != EM_AMDGPU && machine != EM_CUDA;
+}
+
+/* Whose containers a section holds, "" for anybody's; NULL: it is no stream of them. */
+static const char *stream_kind(const struct kp_section *s)
+{
+	for (size_t i = 0; i < sizeof(streams) / sizeof(streams[0]); i++) {
+		if (strcmp(s->name, streams[i].name) == 0)
+			return streams[i].kind;
+	}
+	return s->type == TYPE_OFFLOADING ? "" : NULL;
+}
+
+static kpack_error_t add_stream(const struct kp_section *s, const char *kind,
+				struct kp_container *c, struct kp_containers *list,
+				struct kpackx_error *why)
+{
+	struct kp_image *image;
+
+	KP_TRY(kp_containers_add_image(list, c, kp_span_str(s->name), s->offset, s->size,
+				       why));
+	image = &list->images[list->n_images - 1];
+	image->stream = true;
+	/* the name of a section is no entry ID, even if it reads like one */
+	image->host = false;
+	image->arch[0] = '\0';
+	memcpy(image->kind, kind, strlen(kind) + 1);
+	return KPACK_SUCCESS;
+}
+
+/* Append what section S holds, if it is device code or its host's place. */
+static kpack_error_t add_section(const struct kp_section *s, struct kp_container *c,
+				 struct kp_containers *list, struct kpackx_error *why)
+{
+	const char *kind = stream_kind(s);
+	bool entry = strncmp(s->name, entry_prefix, strlen(entry_prefix)) == 0;
+
+	if ((!kind && !entry) || s->type == SHT_NULL || s->type == SHT_NOBITS ||
+	    s->size == 0)
+		return KPACK_SUCCESS;
+	if (strnlen(s->name, KP_ENTRY_ID_MAX + 1) > KP_ENTRY_ID_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "a section of device code has a name of more than %d "
+			       "bytes",
+			       KP_ENTRY_ID_MAX);
+	if (kind)
+		return add_stream(s, kind, c, list, why);
+	return kp_containers_add_image(list, c,
+				       kp_span_str(s->name + strlen(entry_prefix)),
+				       s->offset, s->size, why);
+}
+
+static kpack_error_t parse(const struct kp_source *src, uint64_t off,
+			   struct kp_container *c, struct kp_containers *list,
+			   struct kpackx_error *why)
+{
+	kpack_error_t err = KPACK_SUCCESS;
+	struct kp_sections sections;
+	struct kp_source rest;
+
+	if (!kp_source_sub(src, off, src->size - off, &rest))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "begins after the end");
+	KP_TRY(kp_sections_read(&rest, &sections, why));
+	c->size = c->payload_size = sections.end;
+	for (size_t i = 0; i < sections.count && !err; i++)
+		err = add_section(&sections.items[i], c, list, why);
+	kp_sections_fini(&sections);
+	return err;
 }
 
 const struct kp_format kp_format_host_elf = {
 	.name = "elf",
 	.probe = probe,
+	.parse = parse,
 };

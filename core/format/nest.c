@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "nest.h"
 #include <inttypes.h>
+#include "../limits.h"
 
 struct nest {
+	uint64_t work; /* bytes worked through so far */
+	uint64_t held; /* decoded bytes in memory, of what is around */
 	struct kp_containers *list;
 	kp_nest_fault *fault;
 	void *arg;
@@ -19,12 +22,45 @@ struct place {
 
 static kpack_error_t look_into(struct nest *n, const struct place *p);
 
+/* BYTES more are worked through; when there were too many, that is the end of the search. */
+static kpack_error_t spend(struct nest *n, uint64_t bytes, struct kpackx_error *why)
+{
+	if (bytes > KP_NEST_WORK_MAX - n->work) {
+		n->work = KP_NEST_WORK_MAX;
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "containers in containers have more than %" PRIu64
+			       " bytes in all",
+			       KP_NEST_WORK_MAX);
+	}
+	n->work += bytes;
+	return KPACK_SUCCESS;
+}
+
+/* Decode container C of PLACE, where that fits beside what it is inside of. */
+static kpack_error_t load(struct nest *n, const struct place *p,
+			  const struct kp_container *c, struct kp_payload *out,
+			  struct kpackx_error *why)
+{
+	uint64_t decoded = c->format->load ? c->payload_size : 0;
+
+	KP_TRY(spend(n, decoded, why));
+	if (decoded > KP_OBJECT_MAX - n->held)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "%s at offset %" PRIu64 ": %" PRIu64
+			       " decoded bytes inside of %" PRIu64 " pass %" PRIu64,
+			       c->format->name, c->offset, decoded, n->held,
+			       KP_OBJECT_MAX);
+	KP_TRY(kp_container_load(p->src, c, out, why));
+	n->held += decoded;
+	return KPACK_SUCCESS;
+}
+
 /* ERR is about what stands in PLACE: told and done with, where somebody listens. */
 static kpack_error_t tell(struct nest *n, const struct place *p, kpack_error_t err,
 			  const struct kpackx_error *fault)
 {
 	if (!n->fault || err == KPACK_ERROR_OUT_OF_MEMORY ||
-	    err == KPACK_ERROR_IO_ERROR) {
+	    err == KPACK_ERROR_IO_ERROR || n->work == KP_NEST_WORK_MAX) {
 		if (n->why)
 			*n->why = *fault;
 		return err;
@@ -66,12 +102,13 @@ static kpack_error_t look_into_container(struct nest *n, const struct place *p,
 
 	if (c.format->type || c.n_images == 0)
 		return KPACK_SUCCESS;
-	err = kp_container_load(p->src, &c, &payload, &fault);
+	err = load(n, p, &c, &payload, &fault);
 	if (err)
 		return tell(n, p, err, &fault);
 	for (size_t i = 0; i < c.n_images && !err; i++)
 		err = look_into_image(n, &payload, c.first_image + i, p->depth + 1);
 	kp_payload_fini(&payload);
+	n->held -= c.format->load ? c.payload_size : 0;
 	return err;
 }
 
@@ -94,10 +131,16 @@ static kpack_error_t read_head(const struct place *p, uint64_t pos, uint8_t *byt
 	return kp_source_read(p->src, pos, bytes, head->size, why);
 }
 
-/*
- * The container at POS.  DONE: there is none - at the beginning the place is no container's,
- * later that is a fault.
- */
+/* Must a container stand behind PREVIOUS in PLACE, where there are bytes? */
+static bool must_follow(const struct nest *n, const struct place *p, size_t previous)
+{
+	if (previous == KP_NOWHERE) /* a file may be anything */
+		return p->stream && p->image != KP_NOWHERE;
+	/* installers and signatures append to programs what no header tells of */
+	return n->list->items[previous].format != &kp_format_host_elf;
+}
+
+/* The container at POS.  DONE: there is none, and need not be. */
 static kpack_error_t step(struct nest *n, const struct place *p, uint64_t pos,
 			  size_t previous, bool *done, struct kpackx_error *fault)
 {
@@ -108,8 +151,7 @@ static kpack_error_t step(struct nest *n, const struct place *p, uint64_t pos,
 	*done = true;
 	KP_TRY(read_head(p, pos, bytes, &head, fault));
 	format = kp_format_probe(head);
-	if (!format && (p->stream || previous != KP_NOWHERE) &&
-	    !(p->image == KP_NOWHERE && previous == KP_NOWHERE))
+	if (!format && must_follow(n, p, previous))
 		return kp_fail(fault, KPACK_ERROR_INVALID_FORMAT,
 			       "offset %" PRIu64 ": no container begins there", pos);
 	/* an image that is one object is that object, and no container */
@@ -120,7 +162,19 @@ static kpack_error_t step(struct nest *n, const struct place *p, uint64_t pos,
 			       "containers are nested deeper than %d", KP_NEST_MAX);
 	KP_TRY(kp_containers_add(p->src, pos, format, p->image, n->list, fault));
 	*done = false;
-	return KPACK_SUCCESS;
+	return spend(n, n->list->items[n->list->count - 1].size, fault);
+}
+
+/* Containers stand behind zeros, except the only one of what is no stream. */
+static kpack_error_t skip(struct nest *n, const struct place *p, size_t previous,
+			  uint64_t *pos, struct kpackx_error *fault)
+{
+	uint64_t from = *pos;
+
+	if (!p->stream && previous == KP_NOWHERE)
+		return KPACK_SUCCESS;
+	KP_TRY(kp_skip_zeros(p->src, pos, fault));
+	return spend(n, *pos - from, fault);
 }
 
 static kpack_error_t look_into(struct nest *n, const struct place *p)
@@ -132,9 +186,7 @@ static kpack_error_t look_into(struct nest *n, const struct place *p)
 	bool done;
 
 	for (;;) {
-		err = p->stream || previous != KP_NOWHERE
-			      ? kp_skip_zeros(p->src, &pos, &fault)
-			      : KPACK_SUCCESS;
+		err = skip(n, p, previous, &pos, &fault);
 		if (!err && pos == p->src->size)
 			return KPACK_SUCCESS;
 		number = n->list->count;
