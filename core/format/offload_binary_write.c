@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Writing offload binaries: header, entries, records of strings, the strings, and from the
+ * next multiple of 8 on the images one after another, padded to a multiple of 8.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include "offload_binary.h"
+#include "offload_inflate.h"
+
+#define ENTRY_SIZE 40
+#define ALIGNMENT 8
+
+/* A key or a value, and where it stands in the table of strings. */
+struct text {
+	struct kp_span bytes;
+	uint64_t offset;
+};
+
+/* One binary that is being laid out. */
+struct layout {
+	const struct kp_offload_image *images;
+	size_t n_images;
+	unsigned version;
+	struct text *texts;   /* key, value, key, value: of all images, in order */
+	struct text **sorted; /* the same, as the table has them */
+	size_t n_texts;
+	uint64_t table; /* where the strings begin */
+	uint64_t data;  /* where the images begin */
+	uint64_t size;
+};
+
+static uint64_t align(uint64_t n)
+{
+	return (n + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+static uint64_t header_size(unsigned version)
+{
+	return version < 3 ? 32 : 40;
+}
+
+static uint64_t record_size(unsigned version)
+{
+	return version < 2 ? 16 : 24;
+}
+
+/* ---- the table of strings ---- */
+
+/* From their ends backwards, higher bytes first, and a text after what ends with it. */
+static int by_end(const void *a, const void *b)
+{
+	struct kp_span x = (*(struct text *const *)a)->bytes;
+	struct kp_span y = (*(struct text *const *)b)->bytes;
+	size_t n = x.size < y.size ? x.size : y.size;
+
+	for (size_t i = 1; i <= n; i++)
+		if (x.data[x.size - i] != y.data[y.size - i])
+			return y.data[y.size - i] - x.data[x.size - i];
+	return (y.size > x.size) - (y.size < x.size);
+}
+
+static bool ends_with(struct kp_span s, struct kp_span end)
+{
+	return s.size >= end.size &&
+	       memcmp(s.data + s.size - end.size, end.data, end.size) == 0;
+}
+
+/* A text that another ends with has no bytes of its own.  Returns the table's size. */
+static uint64_t place_texts(struct layout *l)
+{
+	struct kp_span previous = {(const uint8_t *)"", 0};
+	uint64_t size = 1; /* it begins with a NUL */
+
+	qsort(l->sorted, l->n_texts, sizeof(*l->sorted), by_end);
+	for (size_t i = 0; i < l->n_texts; i++) {
+		struct text *t = l->sorted[i];
+
+		if (ends_with(previous, t->bytes)) {
+			t->offset = size - t->bytes.size - 1;
+			continue;
+		}
+		t->offset = size;
+		size += t->bytes.size + 1;
+		previous = t->bytes;
+	}
+	return size;
+}
+
+static kpack_error_t check_pair(const struct kp_pair *pair, unsigned version,
+				struct kpackx_error *why)
+{
+	if (version == 1 && memchr(pair->value, 0, pair->size))
+		return kp_fail(
+			why, KPACK_ERROR_INVALID_ARGUMENT,
+			"the value of '%s' has a NUL, which version 1 cannot store",
+			pair->name);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t collect_texts(struct layout *l, struct kpackx_error *why)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->n_images; i++)
+		n += 2 * l->images[i].strings->count;
+	l->texts = calloc(n + 1, sizeof(*l->texts));
+	l->sorted = calloc(n + 1, sizeof(*l->sorted));
+	if (!l->texts || !l->sorted)
+		return kp_fail_memory(why, n * sizeof(*l->texts), "strings");
+	for (size_t i = 0; i < l->n_images; i++) {
+		for (size_t j = 0; j < l->images[i].strings->count; j++) {
+			const struct kp_pair *p = &l->images[i].strings->items[j];
+
+			KP_TRY(check_pair(p, l->version, why));
+			l->texts[l->n_texts++].bytes = kp_span_str(p->name);
+			l->texts[l->n_texts++].bytes =
+				(struct kp_span){(const uint8_t *)p->value, p->size};
+		}
+	}
+	for (size_t i = 0; i < n; i++)
+		l->sorted[i] = &l->texts[i];
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t lay_out(struct layout *l, struct kpackx_error *why)
+{
+	KP_TRY(collect_texts(l, why));
+	l->table = header_size(l->version) + l->n_images * ENTRY_SIZE +
+		   l->n_texts / 2 * record_size(l->version);
+	l->data = align(l->table + place_texts(l));
+	l->size = l->data;
+	for (size_t i = 0; i < l->n_images; i++) {
+		if (l->images[i].bytes.size > INT64_MAX - l->size)
+			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				       "more bytes than 63 bits can count");
+		l->size += l->images[i].bytes.size;
+	}
+	l->size = align(l->size);
+	return KPACK_SUCCESS;
+}
+
+/* ---- bytes ---- */
+
+static kpack_error_t put_header(const struct layout *l, uint64_t size, uint64_t inflated,
+				struct kp_sink *sink, struct kpackx_error *why)
+{
+	uint8_t b[40] = {0x10, 0xff, 0x10, 0xad};
+	uint64_t header = header_size(l->version);
+
+	kp_put_le32(b + 4, l->version);
+	kp_put_le64(b + 8, size);
+	kp_put_le64(b + 16, header);
+	kp_put_le64(b + 24, l->version == 1 ? ENTRY_SIZE : l->n_images);
+	kp_put_le64(b + 32, inflated);
+	return kp_sink_put(sink, b, (size_t)header, why);
+}
+
+static kpack_error_t put_entries(const struct layout *l, struct kp_sink *sink,
+				 struct kpackx_error *why)
+{
+	uint64_t strings = header_size(l->version) + l->n_images * ENTRY_SIZE;
+	uint64_t data = l->data;
+	uint8_t b[ENTRY_SIZE];
+
+	for (size_t i = 0; i < l->n_images; i++) {
+		const struct kp_offload_image *image = &l->images[i];
+
+		kp_put_le32(b, image->image_kind | (uint32_t)image->offload_kind << 16);
+		kp_put_le32(b + 4, image->flags);
+		kp_put_le64(b + 8, strings);
+		kp_put_le64(b + 16, image->strings->count);
+		kp_put_le64(b + 24, data);
+		kp_put_le64(b + 32, image->bytes.size);
+		KP_TRY(kp_sink_put(sink, b, sizeof(b), why));
+		strings += image->strings->count * record_size(l->version);
+		data += image->bytes.size;
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t put_records(const struct layout *l, struct kp_sink *sink,
+				 struct kpackx_error *why)
+{
+	uint8_t b[24];
+
+	for (size_t i = 0; i < l->n_texts; i += 2) {
+		kp_put_le64(b, l->table + l->texts[i].offset);
+		kp_put_le64(b + 8, l->table + l->texts[i + 1].offset);
+		kp_put_le64(b + 16, l->texts[i + 1].bytes.size);
+		KP_TRY(kp_sink_put(sink, b, (size_t)record_size(l->version), why));
+	}
+	return KPACK_SUCCESS;
+}
+
+/* From where SINK had BEGIN bytes on, OFFSET bytes are to be there: the rest is zero. */
+static kpack_error_t pad(struct kp_sink *sink, uint64_t begin, uint64_t offset,
+			 struct kpackx_error *why)
+{
+	return kp_sink_fill(sink, 0, offset - (sink->size - begin), why);
+}
+
+/* What follows the header; SINK's first byte of the binary was its byte BEGIN. */
+static kpack_error_t put_body(const struct layout *l, uint64_t begin,
+			      struct kp_sink *sink, struct kpackx_error *why)
+{
+	uint64_t end = 1;
+
+	KP_TRY(put_entries(l, sink, why));
+	KP_TRY(put_records(l, sink, why));
+	KP_TRY(kp_sink_fill(sink, 0, 1, why));
+	for (size_t i = 0; i < l->n_texts; i++) {
+		const struct text *t = l->sorted[i];
+
+		if (t->offset != end)
+			continue;
+		KP_TRY(kp_sink_put(sink, t->bytes.data, t->bytes.size, why));
+		KP_TRY(kp_sink_fill(sink, 0, 1, why));
+		end += t->bytes.size + 1;
+	}
+	KP_TRY(pad(sink, begin, l->data, why));
+	for (size_t i = 0; i < l->n_images; i++)
+		KP_TRY(kp_sink_copy(sink, &l->images[i].bytes, why));
+	return pad(sink, begin, l->size, why);
+}
+
+/* ---- compressed ---- */
+
+struct buffer {
+	uint8_t *data;
+	size_t size, cap;
+};
+
+static kpack_error_t buffer_put(void *arg, const void *data, size_t size,
+				struct kpackx_error *why)
+{
+	struct buffer *b = arg;
+
+	if (!kp_range_ok(b->cap, b->size, size))
+		return kp_fail(why, KPACK_ERROR_IO_ERROR, "changed while it was read");
+	memcpy(b->data + b->size, data, size);
+	b->size += size;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t put_compressed_body(const struct layout *l, struct kp_span body,
+					 const struct kp_offload_form *form,
+					 struct kp_sink *sink, struct kpackx_error *why)
+{
+	uint64_t header = header_size(l->version), stored;
+	kpack_error_t err;
+	uint8_t *made;
+	size_t size;
+
+	KP_TRY(kp_offload_deflate(form, body, &made, &size, why));
+	stored = header + size;
+	err = put_header(l, stored, l->size, sink, why);
+	if (!err)
+		err = kp_sink_put(sink, made, size, why);
+	if (!err)
+		err = kp_sink_fill(sink, 0, align(stored) - stored, why);
+	free(made);
+	return err;
+}
+
+static kpack_error_t put_compressed(const struct layout *l,
+				    const struct kp_offload_form *form,
+				    struct kp_sink *sink, struct kpackx_error *why)
+{
+	uint64_t header = header_size(l->version);
+	struct buffer body = {.cap = (size_t)(l->size - header)};
+	struct kp_sink inner = {.write = buffer_put, .arg = &body, .size = header};
+	kpack_error_t err;
+
+	body.data = malloc(body.cap + 1);
+	if (!body.data)
+		return kp_fail_memory(why, body.cap, "an offload binary");
+	err = put_body(l, 0, &inner, why);
+	if (!err)
+		err = put_compressed_body(l, (struct kp_span){body.data, body.size}, form,
+					  sink, why);
+	free(body.data);
+	return err;
+}
+
+/* ---- binaries ---- */
+
+static kpack_error_t put_binary(const struct kp_offload_image *images, size_t n,
+				const struct kp_offload_form *form, struct kp_sink *sink,
+				struct kpackx_error *why)
+{
+	struct layout l = {.images = images, .n_images = n, .version = form->version};
+	uint64_t begin = sink->size;
+	kpack_error_t err;
+
+	err = lay_out(&l, why);
+	if (!err && form->method != KP_OFFLOAD_PLAIN) {
+		err = put_compressed(&l, form, sink, why);
+	} else if (!err) {
+		err = put_header(&l, l.size, 0, sink, why);
+		if (!err)
+			err = put_body(&l, begin, sink, why);
+	}
+	free(l.texts);
+	free(l.sorted);
+	return err;
+}
+
+kpack_error_t kp_offload_write(const struct kp_offload_image *images, size_t n,
+			       const struct kp_offload_form *form, struct kp_sink *sink,
+			       struct kpackx_error *why)
+{
+	if (form->version < 1 || form->version > 3)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "version %u, known are 1 to 3", form->version);
+	if (form->version < 3 && form->method != KP_OFFLOAD_PLAIN)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "version %u cannot be compressed", form->version);
+	if (form->version > 1)
+		return put_binary(images, n, form, sink, why);
+	for (size_t i = 0; i < n; i++)
+		KP_TRY(put_binary(&images[i], 1, form, sink, why));
+	return KPACK_SUCCESS;
+}
