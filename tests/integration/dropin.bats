@@ -1,0 +1,201 @@
+#!/usr/bin/env bats
+# clang-22 compiles and links HIP with our bundler and packager in the place of LLVM's: nothing
+# fails, and a runtime gets the same code objects.
+
+load proof.bash
+load dropin.bash
+
+setup() {
+	need_clang
+	cd "$BATS_TEST_TMPDIR"
+	sources
+	toolbox real.tools "$llvm"
+	toolbox ours.tools "$standins"
+}
+
+units() { # OPTION...
+	compile a "$@"
+	compile b "$@"
+	compile c --offload-arch=gfx1201 "$@"
+}
+
+# ---- one bundle a unit ----
+
+plain() { # OPTION...
+	units -fPIC "$@"
+	link "${tools[@]}" -shared -fuse-ld=lld a.o b.o c.o -o lib.so
+}
+
+@test "units of their own" {
+	both plain --no-offload-new-driver
+	called clang-offload-bundler 3
+	same_bytes a.o b.o c.o lib.so
+	same_objects lib.so
+}
+
+@test "compressed: every version, zstd's levels" {
+	both plain --no-offload-new-driver --offload-compress
+	called clang-offload-bundler 3
+	same_bytes a.o b.o c.o lib.so
+	same_objects lib.so
+	COMPRESSED_BUNDLE_FORMAT_VERSION=2 both plain --no-offload-new-driver --offload-compress
+	same_bytes a.o b.o c.o lib.so
+	same_objects lib.so
+	both plain --no-offload-new-driver --offload-compress --offload-compression-level=9
+	called clang-offload-bundler 3
+	same_bytes a.o b.o c.o lib.so
+	same_objects lib.so
+}
+
+@test "the new driver" {
+	both plain --offload-new-driver
+	called llvm-offload-binary 3
+	called clang-offload-bundler 3
+	same_bytes a.o b.o c.o lib.so
+	same_objects lib.so
+	both plain --offload-new-driver --offload-compress
+	same_objects lib.so
+}
+
+# ---- -fgpu-rdc: code for GPUs is linked ----
+
+relocatable() { # DRIVER OPTION...
+	units -fPIC "$1" -fgpu-rdc
+	hip_link "$1" -fgpu-rdc "${@:2}" a.o b.o c.o -o lib.so
+}
+
+# No objects between: the driver keeps what it would bundle.
+at_once() { # OPTION...
+	link "${tools[@]}" -x hip -nogpuinc -nogpulib -O1 -fPIC -cuid=id "${offload[@]}" --no-offload-new-driver \
+		-fgpu-rdc "$@" -shared -fuse-ld=lld a.hip -o lib.so
+}
+
+@test "-fgpu-rdc, linked with --hip-link" {
+	both relocatable --no-offload-new-driver
+	# three are bundled, and taken apart
+	[ "$(grep -c -e ' -unbundle' ours.calls)" -ge 3 ]
+	[ "$(grep -vc -e ' -unbundle' ours.calls)" -ge 3 ]
+	called clang-offload-bundler "$(wc -l <ours.calls)"
+	same_bytes a.o b.o c.o
+	same_objects lib.so
+	both relocatable --no-offload-new-driver --offload-compress
+	same_objects lib.so
+}
+
+@test "-fgpu-rdc in one go, without --hip-link" {
+	both at_once
+	called clang-offload-bundler "$(wc -l <ours.calls)"
+	same_objects lib.so
+}
+
+@test "-fgpu-rdc by the new driver" {
+	both relocatable --offload-new-driver
+	called llvm-offload-binary 3
+	called clang-offload-bundler 1
+	same_bytes a.o b.o c.o
+	same_objects lib.so
+	both relocatable --offload-new-driver --offload-compress
+	same_objects lib.so
+}
+
+# ---- libraries ----
+
+# b and c are in a static library; a needs neither, so all of it is wanted.
+static_library() { # KIND
+	units -fPIC --no-offload-new-driver
+	llvm-ar-22 rcs libbc.a b.o c.o
+	link "${tools[@]}" -shared -fuse-ld=lld a.o -Wl,--whole-archive libbc.a -Wl,--no-whole-archive -o lib.so
+}
+
+linked_static_library() {
+	units -fPIC --no-offload-new-driver -fgpu-rdc
+	clang-22 "${tools[@]}" --no-offload-new-driver --hip-link -fgpu-rdc --emit-static-lib \
+		"${offload[@]}" a.o b.o c.o -o liball.a
+	link -shared -fuse-ld=lld -Wl,--whole-archive liball.a -Wl,--no-whole-archive -o lib.so
+}
+
+# An archive of objects with bundles: the driver asks for the archive of each target.
+bundled_library() { # HOW-TO-NAME-IT
+	units -fPIC --no-offload-new-driver -fgpu-rdc
+	llvm-ar-22 rcs libbc.a b.o c.o
+	hip_link --no-offload-new-driver -fgpu-rdc -L. a.o "$1" -o lib.so
+}
+
+@test "static libraries of fat objects" {
+	both static_library
+	called clang-offload-bundler 3
+	same_bytes lib.so
+	same_objects lib.so
+}
+
+@test "--emit-static-lib" {
+	both linked_static_library
+	called clang-offload-bundler "$(wc -l <ours.calls)"
+	same_objects lib.so
+}
+
+@test "heterogeneous archives at the link of the code for GPUs" {
+	for how in libbc.a -l:libbc.a -lbc; do
+		both bundled_library "$how"
+		grep -q -e '-unbundle.* -type=a' ours.calls
+		called clang-offload-bundler "$(wc -l <ours.calls)"
+		same_objects lib.so
+	done
+}
+
+# ---- what is between ----
+
+intermediate() {
+	local each
+	for each in "-E -o a.hipi" "-S -o a.s" "-S -emit-llvm -o a.ll" "-M -o a.d" \
+		"-fgpu-rdc -c -emit-llvm -o a.bc" "--cuda-device-only --gpu-bundle-output -c -o a.hipfb"; do
+		# shellcheck disable=SC2086
+		clang-22 -x hip -nogpuinc -nogpulib -O1 "${offload[@]}" "${tools[@]}" -cuid=id \
+			--no-offload-new-driver $each a.hip
+	done
+	# back: what is for whom is taken out of the text
+	clang-22 -nogpulib -O1 "${offload[@]}" "${tools[@]}" -cuid=id --no-offload-new-driver -fPIC \
+		-c a.hipi -o a.o
+	link -shared -fuse-ld=lld a.o -o lib.so
+}
+
+@test "bundles of text, bitcode and bare code, and from text back" {
+	both intermediate
+	called clang-offload-bundler 8
+	same_bytes a.hipi a.s a.ll a.d a.bc a.hipfb a.o
+	same_objects lib.so
+}
+
+# ---- how clang finds them ----
+
+# A clang that has none beside it looks into PATH, every clang into COMPILER_PATH.
+alone() { # VARIABLE
+	local file=(-x hip -nogpuinc -nogpulib -O1 "${offload[@]}" -cuid=id --no-offload-new-driver -fPIC
+		-c a.hip -o a.o)
+	mkdir alone
+	ln -s "$llvm/clang" alone/clang-22
+	if [ "$1" = PATH ]; then
+		PATH=$PWD/../$side.tools:$llvm:$PATH alone/clang-22 -no-canonical-prefixes \
+			-resource-dir "$(clang-22 -print-resource-dir)" "${file[@]}"
+	else
+		COMPILER_PATH=$PWD/../$side.tools clang-22 "${file[@]}"
+	fi
+}
+
+@test "found by PATH and by COMPILER_PATH" {
+	for how in PATH COMPILER_PATH; do
+		both alone $how
+		called clang-offload-bundler 1
+		same_bytes a.o
+	done
+}
+
+@test "the directory of the links itself" {
+	local tools=(-B "$standins")
+	compile a -fPIC --no-offload-new-driver -fgpu-rdc -v 2>said
+	grep -q "^ \"$standins/clang-offload-bundler\"" said
+	[ "$(llvm-readelf-22 -SW a.o | grep -c __CLANG_OFFLOAD_BUNDLE__)" -eq 3 ]
+	compile a -fPIC --offload-new-driver -fgpu-rdc -v 2>said
+	grep -q "^ \"$standins/llvm-offload-binary\"" said
+	[ "$(llvm-readelf-22 -SW a.o | grep -c LLVM_OFFLOADING)" -eq 1 ]
+}
