@@ -88,6 +88,9 @@
 /* Sections of an ELF file: libelf keeps some 300 bytes for each as soon as it opens it. */
 #define KP_SECTIONS_MAX 262144
 
+/* Bytes of the symbols' names in the index of an archive that is written; LLVM's own have 20 MB. */
+#define KP_INDEX_MAX (512 << 20)
+
 /* Bytes of section names, which libelf holds in memory. */
 #define KP_SECTION_NAMES_MAX (64 << 20)
 

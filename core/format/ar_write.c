@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is written, in this order: "/" with the index - the number of symbols, the offset of
+ * the header of each one's member, big-endian, and the names - or "/SYM64/" where an offset
+ * needs 64 bits; "//" with names that do not fit into a header; the members.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "../limits.h"
+#include "../text.h"
+#include "ar.h"
+#include "symbols.h"
+
+#define MAGIC "!<arch>\n"
+#define MAGIC_SIZE 8
+#define HEADER_SIZE 60
+
+/* The longest name a header holds has 15 characters. */
+#define SHORT_NAME_MAX 15
+
+/* The largest number of 10 digits */
+#define MEMBER_MAX UINT64_C(9999999999)
+
+struct writer {
+	const struct kp_ar_input *members;
+	size_t n;
+	struct kp_sink *sink;
+	size_t *defined; /* by member: number of its symbols */
+	struct kp_symbols symbols;
+	uint64_t names_size; /* of "//", without its filling */
+	uint64_t index_size; /* of "/", with its filling; 0: none */
+	unsigned width;      /* bytes of an offset in the index */
+	uint64_t first;      /* where the first member's header begins */
+};
+
+static bool is_long(struct kp_span name)
+{
+	return name.size > SHORT_NAME_MAX ||
+	       (name.size && memchr(name.data, '/', name.size));
+}
+
+static uint64_t even(uint64_t n)
+{
+	return n + (n & 1);
+}
+
+static kpack_error_t check_member(const struct kp_ar_input *m, struct kpackx_error *why)
+{
+	char shown[96];
+
+	kp_text_escape(m->name, shown, sizeof(shown));
+	if (m->name.size > KP_NAME_MAX - 2 ||
+	    (m->name.size && (memchr(m->name.data, '\n', m->name.size) ||
+			      memchr(m->name.data, '\0', m->name.size))))
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "member %s: its name has a line feed or a NUL byte, or "
+			       "more than %d bytes",
+			       shown, KP_NAME_MAX - 2);
+	if (m->bytes.size > MEMBER_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "member %s: %" PRIu64 " bytes, at most %" PRIu64, shown,
+			       m->bytes.size, MEMBER_MAX);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t look_at_members(struct writer *w, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < w->n; i++) {
+		const struct kp_ar_input *m = &w->members[i];
+		size_t before = w->symbols.count;
+
+		KP_TRY(check_member(m, why));
+		KP_TRY(kp_symbols_add(&m->bytes, &w->symbols, why));
+		w->defined[i] = w->symbols.count - before;
+		if (is_long(m->name))
+			w->names_size += m->name.size + 2;
+	}
+	return KPACK_SUCCESS;
+}
+
+/* Set the size of the index with offsets of WIDTH bytes, and where members begin. */
+static void place(struct writer *w, unsigned width)
+{
+	w->width = width;
+	w->index_size = w->symbols.count
+				? even(width + w->symbols.count * width + w->symbols.size)
+				: 0;
+	w->first = MAGIC_SIZE;
+	if (w->index_size)
+		w->first += HEADER_SIZE + w->index_size;
+	if (w->names_size)
+		w->first += HEADER_SIZE + even(w->names_size);
+}
+
+/* Offsets of 4 bytes, where the last member's header is within their reach. */
+static void place_members(struct writer *w)
+{
+	uint64_t last = 0;
+
+	for (size_t i = 0; i + 1 < w->n; i++)
+		last += HEADER_SIZE + even(w->members[i].bytes.size);
+	place(w, 4);
+	if (w->first + last > UINT32_MAX)
+		place(w, 8);
+}
+
+/* A header whose NAME fills its field; OWNER "" leaves the fields between blank. */
+static kpack_error_t put_header(struct writer *w, const char *name, const char *owner,
+				const char *mode, uint64_t size, struct kpackx_error *why)
+{
+	char text[HEADER_SIZE + 1];
+
+	snprintf(text, sizeof(text), "%-16s%-12s%-6s%-6s%-8s%-10" PRIu64 "`\n", name,
+		 owner, owner, owner, mode, size);
+	return kp_sink_put(w->sink, text, HEADER_SIZE, why);
+}
+
+static void put_big(uint8_t *p, uint64_t value, unsigned width)
+{
+	for (unsigned i = 0; i < width; i++)
+		p[i] = (uint8_t)(value >> (8 * (width - 1 - i)));
+}
+
+static kpack_error_t put_offsets(struct writer *w, struct kpackx_error *why)
+{
+	uint64_t pos = w->first;
+	uint8_t be[8];
+
+	put_big(be, w->symbols.count, w->width);
+	KP_TRY(kp_sink_put(w->sink, be, w->width, why));
+	for (size_t i = 0; i < w->n; i++) {
+		put_big(be, pos, w->width);
+		for (size_t k = 0; k < w->defined[i]; k++)
+			KP_TRY(kp_sink_put(w->sink, be, w->width, why));
+		pos += HEADER_SIZE + even(w->members[i].bytes.size);
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t put_index(struct writer *w, struct kpackx_error *why)
+{
+	uint64_t begin;
+
+	if (!w->index_size)
+		return KPACK_SUCCESS;
+	KP_TRY(put_header(w, w->width == 4 ? "/" : "/SYM64/", "0", "0", w->index_size,
+			  why));
+	begin = w->sink->size;
+	KP_TRY(put_offsets(w, why));
+	KP_TRY(kp_sink_put(w->sink, w->symbols.names, w->symbols.size, why));
+	return kp_sink_fill(w->sink, 0, w->index_size - (w->sink->size - begin), why);
+}
+
+static kpack_error_t put_names(struct writer *w, struct kpackx_error *why)
+{
+	if (!w->names_size)
+		return KPACK_SUCCESS;
+	KP_TRY(put_header(w, "//", "", "", even(w->names_size), why));
+	for (size_t i = 0; i < w->n; i++) {
+		struct kp_span name = w->members[i].name;
+
+		if (!is_long(name))
+			continue;
+		KP_TRY(kp_sink_put(w->sink, name.data, name.size, why));
+		KP_TRY(kp_sink_text(w->sink, "/\n", why));
+	}
+	return kp_sink_fill(w->sink, '\n', w->names_size & 1, why);
+}
+
+static kpack_error_t put_members(struct writer *w, struct kpackx_error *why)
+{
+	uint64_t at = 0; /* in the member of names */
+	char name[32];
+
+	for (size_t i = 0; i < w->n; i++) {
+		const struct kp_ar_input *m = &w->members[i];
+
+		if (is_long(m->name)) {
+			snprintf(name, sizeof(name), "/%" PRIu64, at);
+			at += m->name.size + 2;
+		} else {
+			snprintf(name, sizeof(name), "%.*s/", (int)m->name.size,
+				 (const char *)m->name.data);
+		}
+		KP_TRY(put_header(w, name, "0", "644", m->bytes.size, why));
+		KP_TRY(kp_sink_copy(w->sink, &m->bytes, why));
+		KP_TRY(kp_sink_fill(w->sink, '\n', m->bytes.size & 1, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t put_all(struct writer *w, struct kpackx_error *why)
+{
+	KP_TRY(look_at_members(w, why));
+	place_members(w);
+	KP_TRY(kp_sink_text(w->sink, MAGIC, why));
+	KP_TRY(put_index(w, why));
+	KP_TRY(put_names(w, why));
+	return put_members(w, why);
+}
+
+kpack_error_t kp_ar_write(const struct kp_ar_input *members, size_t n,
+			  struct kp_sink *sink, struct kpackx_error *why)
+{
+	struct writer w = {.members = members, .n = n, .sink = sink};
+	kpack_error_t err;
+
+	w.defined = calloc(n + 1, sizeof(*w.defined));
+	if (!w.defined)
+		return kp_fail_memory(why, (n + 1) * sizeof(*w.defined), "members");
+	err = put_all(&w, why);
+	free(w.defined);
+	kp_symbols_fini(&w.symbols);
+	return err;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* The global symbols that an object defines, for the index of an archive. */
+#ifndef KP_SYMBOLS_H
+#define KP_SYMBOLS_H
+
+#include "../error.h"
+#include "../file.h"
+
+/* Names, each with a NUL behind it, of several objects. */
+struct kp_symbols {
+	char *names;
+	size_t size, cap; /* bytes */
+	size_t count;
+};
+
+/*
+ * Append the names that SRC defines, in its symbol table's order: a little-endian ELF64
+ * (the bitcode in it where it has any and is no linked file) or LLVM bitcode.  Nothing is
+ * appended for other objects, and for those that cannot be read.
+ * OUT_OF_MEMORY, IO_ERROR; INVALID_ARGUMENT: more than KP_INDEX_MAX bytes of names.
+ */
+kpack_error_t kp_symbols_add(const struct kp_source *src, struct kp_symbols *out,
+			     struct kpackx_error *why);
+void kp_symbols_fini(struct kp_symbols *symbols);
+
+/* For readers of symbol tables: append NAME. */
+kpack_error_t kp_symbols_put(struct kp_symbols *out, struct kp_span name,
+			     struct kpackx_error *why);
+
+/* The same for bitcode alone; INVALID_FORMAT: it cannot be read. */
+kpack_error_t kp_bitcode_symbols(const struct kp_source *src, struct kp_symbols *out,
+				 struct kpackx_error *why);
+
+#endif
