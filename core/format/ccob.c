@@ -457,19 +457,44 @@ static kpack_error_t more_from_decoder(void *arg, uint8_t *buf, size_t have, siz
 	return decoder_fill(arg, buf + have, want - have, why);
 }
 
+/* The same for one that begins at OFF. */
+static kpack_error_t measure(const struct kp_source *src, uint64_t off, struct ccob *h,
+			     struct kp_source *data, struct kpackx_error *why)
+{
+	struct kp_source rest;
+
+	if (!kp_source_sub(src, off, src->size - off, &rest))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "begins after the end");
+	return open_ccob(&rest, h, data, why);
+}
+
+kpack_error_t kp_ccob_measure(const struct kp_source *src, uint64_t off,
+			      struct kp_container *c, struct kpackx_error *why)
+{
+	struct kp_source data;
+	struct ccob h;
+
+	KP_TRY(measure(src, off, &h, &data, why));
+	*c = (struct kp_container){.format = &kp_format_ccob,
+				   .inside = KP_NOWHERE,
+				   .next = KP_NOWHERE,
+				   .offset = off,
+				   .size = h.size,
+				   .payload_size = h.decoded};
+	return KPACK_SUCCESS;
+}
+
 static kpack_error_t parse(const struct kp_source *src, uint64_t off,
 			   struct kp_container *c, struct kp_containers *list,
 			   struct kpackx_error *why)
 {
-	struct kp_source rest, data;
+	struct kp_source data;
 	struct decoder *d;
 	kpack_error_t err;
 	struct ccob h;
 	uint64_t end;
 
-	if (!kp_source_sub(src, off, src->size - off, &rest))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "begins after the end");
-	KP_TRY(open_ccob(&rest, &h, &data, why));
+	KP_TRY(measure(src, off, &h, &data, why));
 	c->size = h.size;
 	c->payload_size = h.decoded;
 	KP_TRY(decoder_new(h.method, &data, h.decoded, &d, why));

@@ -25,6 +25,13 @@ struct kp_ccob_form {
 	bool long_range; /* zstd's long-distance matching */
 };
 
+/*
+ * Fill C - format, offset, size, payload_size - with the CCOB that begins at OFF of SRC, of
+ * whatever payload; no image is listed.  For kp_container_load.
+ */
+kpack_error_t kp_ccob_measure(const struct kp_source *src, uint64_t off,
+			      struct kp_container *c, struct kpackx_error *why);
+
 /* Read version, method and hash of container C of SRC; the level becomes 0. */
 kpack_error_t kp_ccob_form_read(const struct kp_source *src, const struct kp_container *c,
 				struct kp_ccob_form *out, struct kpackx_error *why);
