@@ -22,11 +22,18 @@
 /* The largest number of 10 digits */
 #define MEMBER_MAX UINT64_C(9999999999)
 
+/* What is known of a member. */
+struct row {
+	size_t defined;   /* number of its symbols */
+	size_t same_name; /* the first member with its name */
+	uint64_t name_at; /* of a long name, in "//" */
+};
+
 struct writer {
 	const struct kp_ar_input *members;
+	struct row *rows;
 	size_t n;
 	struct kp_sink *sink;
-	size_t *defined; /* by member: number of its symbols */
 	struct kp_symbols symbols;
 	uint64_t names_size; /* of "//", without its filling */
 	uint64_t index_size; /* of "/", with its filling; 0: none */
@@ -67,16 +74,64 @@ static kpack_error_t check_member(const struct kp_ar_input *m, struct kpackx_err
 static kpack_error_t look_at_members(struct writer *w, struct kpackx_error *why)
 {
 	for (size_t i = 0; i < w->n; i++) {
-		const struct kp_ar_input *m = &w->members[i];
 		size_t before = w->symbols.count;
 
-		KP_TRY(check_member(m, why));
-		KP_TRY(kp_symbols_add(&m->bytes, &w->symbols, why));
-		w->defined[i] = w->symbols.count - before;
-		if (is_long(m->name))
-			w->names_size += m->name.size + 2;
+		KP_TRY(check_member(&w->members[i], why));
+		KP_TRY(kp_symbols_add(&w->members[i].bytes, &w->symbols, why));
+		w->rows[i].defined = w->symbols.count - before;
 	}
 	return KPACK_SUCCESS;
+}
+
+struct named {
+	struct kp_span name;
+	size_t member;
+};
+
+static int by_name(const void *a, const void *b)
+{
+	const struct named *x = a, *y = b;
+	int c = kp_span_cmp(x->name, y->name);
+
+	return c ? c : (x->member > y->member) - (x->member < y->member);
+}
+
+/* Find the members that have the name of one before them. */
+static kpack_error_t find_same_names(struct writer *w, struct kpackx_error *why)
+{
+	struct named *sorted = calloc(w->n + 1, sizeof(*sorted));
+
+	if (!sorted)
+		return kp_fail_memory(why, (w->n + 1) * sizeof(*sorted), "members");
+	for (size_t i = 0; i < w->n; i++)
+		sorted[i] = (struct named){w->members[i].name, i};
+	qsort(sorted, w->n, sizeof(*sorted), by_name);
+	for (size_t i = 0; i < w->n; i++) {
+		bool same = i && kp_span_eq(sorted[i - 1].name, sorted[i].name);
+
+		w->rows[sorted[i].member].same_name =
+			same ? w->rows[sorted[i - 1].member].same_name : sorted[i].member;
+	}
+	free(sorted);
+	return KPACK_SUCCESS;
+}
+
+/* Does "//" hold the name of member I for its own sake? */
+static bool owns_name(const struct writer *w, size_t i)
+{
+	return is_long(w->members[i].name) && w->rows[i].same_name == i;
+}
+
+/* Long names in the order of members, each once. */
+static void place_names(struct writer *w)
+{
+	for (size_t i = 0; i < w->n; i++) {
+		w->rows[i].name_at = w->rows[w->rows[i].same_name].name_at;
+		if (!owns_name(w, i))
+			continue;
+		w->rows[i].name_at = w->names_size;
+		w->names_size += w->members[i].name.size + 2;
+	}
 }
 
 /* Set the size of the index with offsets of WIDTH bytes, and where members begin. */
@@ -131,7 +186,7 @@ static kpack_error_t put_offsets(struct writer *w, struct kpackx_error *why)
 	KP_TRY(kp_sink_put(w->sink, be, w->width, why));
 	for (size_t i = 0; i < w->n; i++) {
 		put_big(be, pos, w->width);
-		for (size_t k = 0; k < w->defined[i]; k++)
+		for (size_t k = 0; k < w->rows[i].defined; k++)
 			KP_TRY(kp_sink_put(w->sink, be, w->width, why));
 		pos += HEADER_SIZE + even(w->members[i].bytes.size);
 	}
@@ -160,7 +215,7 @@ static kpack_error_t put_names(struct writer *w, struct kpackx_error *why)
 	for (size_t i = 0; i < w->n; i++) {
 		struct kp_span name = w->members[i].name;
 
-		if (!is_long(name))
+		if (!owns_name(w, i))
 			continue;
 		KP_TRY(kp_sink_put(w->sink, name.data, name.size, why));
 		KP_TRY(kp_sink_text(w->sink, "/\n", why));
@@ -170,19 +225,16 @@ static kpack_error_t put_names(struct writer *w, struct kpackx_error *why)
 
 static kpack_error_t put_members(struct writer *w, struct kpackx_error *why)
 {
-	uint64_t at = 0; /* in the member of names */
 	char name[32];
 
 	for (size_t i = 0; i < w->n; i++) {
 		const struct kp_ar_input *m = &w->members[i];
 
-		if (is_long(m->name)) {
-			snprintf(name, sizeof(name), "/%" PRIu64, at);
-			at += m->name.size + 2;
-		} else {
+		if (is_long(m->name))
+			snprintf(name, sizeof(name), "/%" PRIu64, w->rows[i].name_at);
+		else
 			snprintf(name, sizeof(name), "%.*s/", (int)m->name.size,
 				 (const char *)m->name.data);
-		}
 		KP_TRY(put_header(w, name, "0", "644", m->bytes.size, why));
 		KP_TRY(kp_sink_copy(w->sink, &m->bytes, why));
 		KP_TRY(kp_sink_fill(w->sink, '\n', m->bytes.size & 1, why));
@@ -193,6 +245,8 @@ static kpack_error_t put_members(struct writer *w, struct kpackx_error *why)
 static kpack_error_t put_all(struct writer *w, struct kpackx_error *why)
 {
 	KP_TRY(look_at_members(w, why));
+	KP_TRY(find_same_names(w, why));
+	place_names(w);
 	place_members(w);
 	KP_TRY(kp_sink_text(w->sink, MAGIC, why));
 	KP_TRY(put_index(w, why));
@@ -206,11 +260,11 @@ kpack_error_t kp_ar_write(const struct kp_ar_input *members, size_t n,
 	struct writer w = {.members = members, .n = n, .sink = sink};
 	kpack_error_t err;
 
-	w.defined = calloc(n + 1, sizeof(*w.defined));
-	if (!w.defined)
-		return kp_fail_memory(why, (n + 1) * sizeof(*w.defined), "members");
+	w.rows = calloc(n + 1, sizeof(*w.rows));
+	if (!w.rows)
+		return kp_fail_memory(why, (n + 1) * sizeof(*w.rows), "members");
 	err = put_all(&w, why);
-	free(w.defined);
+	free(w.rows);
 	kp_symbols_fini(&w.symbols);
 	return err;
 }
