@@ -53,6 +53,12 @@
 /* Decoded bytes of a CUDA fatbin with compressed entries, which is held in memory whole. */
 #define KP_FATBIN_MAX (UINT64_C(4) << 30)
 
+/*
+ * Decoded bytes of a fatbin's PTX, which is decoded to be listed: only then it is known where
+ * the text ends.  Real ones have some MB.
+ */
+#define KP_PTX_MAX (256 << 20)
+
 /* Bytes of a fatbin entry's options or file name that are shown: real ones have below 100. */
 #define KP_FATBIN_TEXT_MAX 4096
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What kpackfs adds to the kpack C API: reasons of failures in words, the entries of an
- * archive, reading into memory of the caller's, code objects that are still embedded, and
- * writing archives.
+ * archive, reading into memory of the caller's, code objects that are still embedded, names
+ * of cuTile's kernels, and writing archives.
  *
  * Ownership and threads are as in kpack.h; of a writer, one thread at a time.  Members
  * called reserved are zero in what the library fills, and must be zero in what it is given.
@@ -141,6 +141,162 @@ KPACK_API kpack_error_t kpackx_load_embedded(const char *binary_path, uint32_t c
 					     size_t arch_count, void **code_object_out,
 					     size_t *code_object_size_out,
 					     struct kpackx_error *why);
+
+/* ---- names of cuTile's kernels ---- */
+
+/*
+ * A kernel that NVIDIA's cuTile exports is named after its signature: what each parameter of
+ * the Python function is, what was assumed of it, and the constants it was compiled for.
+ * A signature is a tree of the structs below.  Zero is "not stated" everywhere, so that a
+ * zeroed struct plus what is known is complete.
+ */
+
+/* Data types: cuTile's name, and the type of a C launch argument. */
+typedef enum {
+	KPACKX_DTYPE_NONE = 0,
+	KPACKX_DTYPE_BOOL = 1,   /* bool_: bool */
+	KPACKX_DTYPE_UINT8 = 2,  /* uint8: uint8_t */
+	KPACKX_DTYPE_UINT16 = 3, /* and so on */
+	KPACKX_DTYPE_UINT32 = 4,
+	KPACKX_DTYPE_UINT64 = 5,
+	KPACKX_DTYPE_INT8 = 6,
+	KPACKX_DTYPE_INT16 = 7,
+	KPACKX_DTYPE_INT32 = 8,
+	KPACKX_DTYPE_INT64 = 9,
+	KPACKX_DTYPE_FLOAT16 = 10,        /* float16: __half */
+	KPACKX_DTYPE_FLOAT32 = 11,        /* float32: float */
+	KPACKX_DTYPE_FLOAT64 = 12,        /* float64: double */
+	KPACKX_DTYPE_BFLOAT16 = 13,       /* bfloat16: __nv_bfloat16 */
+	KPACKX_DTYPE_TFLOAT32 = 14,       /* tfloat32: float */
+	KPACKX_DTYPE_FLOAT8_E4M3FN = 15,  /* float8_e4m3fn: __nv_fp8_e4m3 */
+	KPACKX_DTYPE_FLOAT8_E5M2 = 16,    /* float8_e5m2: __nv_fp8_e5m2 */
+	KPACKX_DTYPE_FLOAT8_E8M0FNU = 17, /* float8_e8m0fnu: __nv_fp8_e8m0 */
+} kpackx_dtype_t;
+
+/* What a parameter is, and the members of struct kpackx_constraint it has. */
+typedef enum {
+	KPACKX_SCALAR = 1,    /* dtype */
+	KPACKX_ARRAY = 2,     /* dtype, index_dtype, ndim, axes, base_addr_divisible_by,
+				  alias_groups, may_alias */
+	KPACKX_LIST = 3,      /* items: one array; alias_groups, may_alias */
+	KPACKX_TUPLE = 4,     /* items; convention 2 */
+	KPACKX_DATACLASS = 5, /* module, qualname, items: its fields; convention 3 */
+	/* constants, which are no launch arguments */
+	KPACKX_CONST_BOOL = 6,   /* bits: 0 or 1 */
+	KPACKX_CONST_INT = 7,    /* text: decimal digits, a '-' in front; of any size */
+	KPACKX_CONST_FLOAT = 8,  /* bits: of the IEEE double */
+	KPACKX_CONST_NONE = 9,   /* nothing; this and the next are of convention 3 */
+	KPACKX_CONST_STR = 10,   /* text */
+	KPACKX_CONST_ENUM = 11,  /* module, qualname: of the class; text: the member */
+	KPACKX_CONST_DTYPE = 12, /* dtype */
+} kpackx_constraint_kind_t;
+
+/*
+ * Text as Python has it: UTF-8 that may contain NUL bytes, and surrogates, which take three
+ * bytes.  A NUL that is not counted follows in what the library fills.
+ */
+struct kpackx_string {
+	const char *data; /* may be NULL when size is 0 */
+	size_t size;
+};
+
+/* What is assumed of one dimension of an array; in elements, not bytes. */
+struct kpackx_axis {
+	bool has_shape_constant; /* convention 2 */
+	bool has_stride_constant;
+	bool has_stride_lower_bound;
+	int64_t shape_constant;     /* not negative */
+	int64_t shape_divisible_by; /* 0 and 1: nothing is assumed */
+	int64_t stride_constant;
+	int64_t stride_divisible_by; /* the same */
+	int64_t stride_lower_bound;  /* inclusive */
+	uint64_t reserved[2];
+};
+
+/* A parameter, or a part of one: cuTile's "constraint". */
+struct kpackx_constraint {
+	kpackx_constraint_kind_t kind;
+	kpackx_dtype_t dtype;
+	kpackx_dtype_t index_dtype; /* INT32, UINT32 or INT64; NONE is taken for INT32 */
+	uint32_t ndim;              /* at most 64 */
+	const struct kpackx_axis *axes;
+	int64_t base_addr_divisible_by; /* in bytes; 0 and 1: nothing is assumed */
+	/*
+	 * Two arrays, or two lists, may overlap when they have a group in common.  Groups
+	 * are numbered from 0 in order of their first use in the signature, and ascend here.
+	 */
+	const uint32_t *alias_groups;
+	size_t n_alias_groups;
+	bool may_alias; /* an array: itself; the elements of a list: one another */
+	const struct kpackx_constraint *items;
+	size_t n_items;
+	struct kpackx_string module;
+	struct kpackx_string qualname;
+	struct kpackx_string text;
+	uint64_t bits;
+	uint64_t reserved[4];
+};
+
+/* One argument of a launch, as for cuLaunchKernel. */
+struct kpackx_argument {
+	const char *name; /* "p0", "p0.shape[1]", "p2[0].stride[0]": of parameter 0, 2 */
+	const char *type; /* of C: "float *", "int32_t" */
+	const char *meaning; /* a line of English */
+	uint32_t size;       /* bytes */
+	uint32_t parameter;  /* its number, from 0 */
+	/*
+	 * Of a list's pointer: 64-bit words the 8-byte aligned buffer holds for each element,
+	 * 1 + 2n: a device pointer, n shapes, n strides.  Else 0.
+	 */
+	uint32_t words;
+	uint32_t reserved0;
+	uint64_t reserved[2];
+};
+
+/* The signature of a kernel. */
+struct kpackx_signature {
+	struct kpackx_string function; /* name of the Python function */
+	uint32_t
+		convention; /* cutile_python_v1, _v2 or, in development, _v3: the number */
+	uint32_t reserved0;
+	const struct kpackx_constraint *parameters;
+	size_t n_parameters;
+	const struct kpackx_argument *arguments; /* in order; not looked at by mangle */
+	size_t n_arguments;
+	uint64_t reserved[4];
+};
+
+/*
+ * Read the signature in SYMBOL.  All of *SIGNATURE is freed by kpackx_signature_free.  What
+ * is accepted is what kpackx_mangle writes, byte for byte.
+ *
+ * INVALID_ARGUMENT     a NULL argument
+ * INVALID_FORMAT       no such name; why->text says at which byte, from 0, and why
+ * UNSUPPORTED_VERSION  a calling convention that is not known
+ * OUT_OF_MEMORY
+ */
+KPACK_API kpack_error_t kpackx_demangle(const char *symbol,
+					struct kpackx_signature **signature,
+					struct kpackx_error *why);
+/* NULL is fine. */
+KPACK_API void kpackx_signature_free(struct kpackx_signature *signature);
+
+/*
+ * The name of a kernel with SIGNATURE; freed by kpackx_symbol_free.  What a constant of an
+ * axis makes redundant, its divisor and its lower bound, is checked and left out, as cuTile
+ * does.
+ *
+ * INVALID_ARGUMENT     a NULL argument; a signature that is not as described above, which
+ *                      why->text names: unknown kind or dtype, a member its convention does
+ *                      not have, a constant below its bound, groups out of order, tuples
+ *                      deeper than 32, more than 32764 arguments or 65536 bytes of name ...
+ * UNSUPPORTED_VERSION  a calling convention that is not known
+ * OUT_OF_MEMORY
+ */
+KPACK_API kpack_error_t kpackx_mangle(const struct kpackx_signature *signature,
+				      char **symbol, struct kpackx_error *why);
+/* NULL is fine. */
+KPACK_API void kpackx_symbol_free(char *symbol);
 
 /* ---- writing ---- */
 
