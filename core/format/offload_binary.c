@@ -241,6 +241,20 @@ size_t kp_offload_strings(const struct kp_image *image)
 	return strcmp(image->pairs.items[n].name, KP_OFFLOAD_FLAGS_NAME) == 0 ? n - 1 : n;
 }
 
+static const struct kp_pair *last(const struct kp_pairs *pairs, size_t n,
+				  const char *name)
+{
+	while (n--)
+		if (strcmp(pairs->items[n].name, name) == 0)
+			return &pairs->items[n];
+	return NULL;
+}
+
+const struct kp_pair *kp_offload_string(const struct kp_image *image, const char *name)
+{
+	return last(&image->pairs, kp_offload_strings(image), name);
+}
+
 unsigned kp_offload_image_kind(const struct kp_image *image)
 {
 	const char *text = image->pairs.items[kp_offload_strings(image)].value;
@@ -320,8 +334,8 @@ static kpack_error_t add_entry(struct reader *r, uint64_t off)
 {
 	struct kp_image *image;
 	uint8_t e[ENTRY_SIZE];
+	const struct kp_pair *arch;
 	const uint8_t *p;
-	const char *arch;
 
 	KP_TRY(kp_window_get(&r->tables, off, ENTRY_SIZE, &p, r->why));
 	memcpy(e, p, sizeof(e)); /* the window moves on */
@@ -330,9 +344,9 @@ static kpack_error_t add_entry(struct reader *r, uint64_t off)
 				       kp_le64(e + 24), kp_le64(e + 32), r->why));
 	image = &r->list->images[r->list->n_images - 1];
 	KP_TRY(read_pairs(r, kp_le64(e + 8), kp_le64(e + 16), &image->pairs));
-	arch = kp_pairs_find(&image->pairs, "arch");
+	arch = last(&image->pairs, image->pairs.count, "arch");
 	if (arch)
-		kp_target_canonical(kp_span_str(arch), image->arch);
+		kp_target_canonical(kp_span_str(arch->value), image->arch);
 	return set_kinds(image, kp_le16(e), kp_le16(e + 2), kp_le32(e + 4), r->why);
 }
 

@@ -60,6 +60,9 @@ unsigned kp_offload_image_kind(const struct kp_image *image);
 /* How many of the image's pairs are strings of the file. */
 size_t kp_offload_strings(const struct kp_image *image);
 
+/* The value of the image's string NAME, of equal ones the last, as LLVM's tools see it; or NULL. */
+const struct kp_pair *kp_offload_string(const struct kp_image *image, const char *name);
+
 /*
  * Offload kinds are bits: 1 openmp, 2 cuda, 4 hip, 8 sycl, 0 none; 3 is what LLVM up to 20
  * calls hip.  NULL: another number, which image.kind has in decimal.

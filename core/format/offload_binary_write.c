@@ -76,8 +76,9 @@ static uint64_t place_texts(struct layout *l)
 	for (size_t i = 0; i < l->n_texts; i++) {
 		struct text *t = l->sorted[i];
 
+		/* the NUL that the table begins with is the empty text */
 		if (ends_with(previous, t->bytes)) {
-			t->offset = size - t->bytes.size - 1;
+			t->offset = t->bytes.size ? size - t->bytes.size - 1 : 0;
 			continue;
 		}
 		t->offset = size;

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+#include "image_arguments.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The parts as they stand in the text; KEY's values are those of the parts with it. */
+struct parts {
+	struct kp_span *keys, *values;
+	size_t count;
+};
+
+static size_t count_parts(const char *text)
+{
+	size_t n = 1;
+
+	for (; *text; text++)
+		n += *text == ',';
+	return n;
+}
+
+static void take_apart(const char *text, struct parts *parts)
+{
+	for (;;) {
+		size_t n = strcspn(text, ","), key = strcspn(text, "=");
+
+		key = key < n ? key : n;
+		parts->keys[parts->count] = (struct kp_span){(const uint8_t *)text, key};
+		parts->values[parts->count++] = (struct kp_span){
+			(const uint8_t *)text + key + (key < n), n - key - (key < n)};
+		if (!text[n])
+			return;
+		text += n + 1;
+	}
+}
+
+static bool is_first(const struct parts *parts, size_t number)
+{
+	for (size_t i = 0; i < number; i++)
+		if (kp_span_eq(parts->keys[i], parts->keys[number]))
+			return false;
+	return true;
+}
+
+/* All values of the key that part FIRST is the first with. */
+static kpack_error_t add_joined(const struct parts *parts, size_t first,
+				struct kp_pairs *out, struct kpackx_error *why)
+{
+	kpack_error_t err;
+	size_t size = 0;
+	FILE *joined;
+	char *text = NULL;
+
+	joined = open_memstream(&text, &size);
+	if (!joined)
+		return kp_fail_memory(why, 0, "a value");
+	for (size_t i = first; i < parts->count; i++) {
+		if (!kp_span_eq(parts->keys[i], parts->keys[first]))
+			continue;
+		if (i > first)
+			putc(',', joined);
+		fwrite(parts->values[i].data, 1, parts->values[i].size, joined);
+	}
+	err = fclose(joined)
+		      ? kp_fail_memory(why, size, "a value")
+		      : kp_pairs_add(out, parts->keys[first],
+				     (struct kp_span){(const uint8_t *)text, size}, why);
+	free(text);
+	return err;
+}
+
+/* The parts that are first with their keys become the pairs. */
+static kpack_error_t add_all(const struct parts *parts, enum llvm_hash hash,
+			     struct kp_pairs *out, struct kpackx_error *why)
+{
+	struct kp_span *keys = malloc(parts->count * sizeof(*keys));
+	size_t *numbers = malloc(parts->count * sizeof(*numbers)), n = 0;
+	size_t *order = malloc(parts->count * sizeof(*order));
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (!keys || !numbers || !order)
+		err = kp_fail_memory(why, parts->count, "keys");
+	for (size_t i = 0; i < parts->count && !err; i++) {
+		if (is_first(parts, i)) {
+			numbers[n] = i;
+			keys[n++] = parts->keys[i];
+		}
+	}
+	if (!err)
+		err = llvm_hash_order(hash, keys, n, order, why);
+	for (size_t i = 0; i < n && !err; i++)
+		err = add_joined(parts, numbers[order[i]], out, why);
+	free(keys);
+	free(numbers);
+	free(order);
+	return err;
+}
+
+kpack_error_t image_arguments_read(const char *text, enum llvm_hash hash,
+				   struct kp_pairs *out, struct kpackx_error *why)
+{
+	size_t n = count_parts(text);
+	struct parts parts = {.keys = calloc(n, sizeof(*parts.keys)),
+			      .values = calloc(n, sizeof(*parts.values))};
+	kpack_error_t err;
+
+	*out = (struct kp_pairs){0};
+	if (parts.keys && parts.values) {
+		take_apart(text, &parts);
+		err = add_all(&parts, hash, out, why);
+	} else {
+		err = kp_fail_memory(why, n, "keys");
+	}
+	free(parts.keys);
+	free(parts.values);
+	if (err)
+		kp_pairs_fini(out);
+	return err;
+}
