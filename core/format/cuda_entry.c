@@ -206,19 +206,20 @@ static bool is_text(struct kp_span s)
 	return true;
 }
 
-/* Text as it is, other bytes in hexadecimal under a name that says so. */
+/* Text without what fills it up; other bytes in hexadecimal, under a name that says so. */
 static kpack_error_t add_options(struct kp_image *image, struct kp_span bytes,
 				 struct kpackx_error *why)
 {
 	char hex[2 * KP_FATBIN_TEXT_MAX + 1];
+	struct kp_span text = bytes;
 
-	while (bytes.size &&
-	       (bytes.data[bytes.size - 1] == ' ' || bytes.data[bytes.size - 1] == '\0'))
-		bytes.size--;
-	if (is_text(bytes))
-		return bytes.size ? kp_pairs_add(&image->pairs, kp_span_str("options"),
-						 bytes, why)
-				  : KPACK_SUCCESS;
+	while (text.size &&
+	       (text.data[text.size - 1] == ' ' || text.data[text.size - 1] == '\0'))
+		text.size--;
+	if (is_text(text))
+		return text.size ? kp_pairs_add(&image->pairs, kp_span_str("options"),
+						text, why)
+				 : KPACK_SUCCESS;
 	for (size_t i = 0; i < bytes.size; i++)
 		snprintf(hex + 2 * i, 3, "%02x", bytes.data[i]);
 	return kp_pairs_add(&image->pairs, kp_span_str("options (hex)"), kp_span_str(hex),

@@ -101,11 +101,16 @@ static kpack_error_t trim_decoded(const struct kp_source *src,
 				  const struct kp_cuda_entry *e, uint64_t *size,
 				  struct kpackx_error *why)
 {
-	uint8_t *text = malloc((size_t)e->size + !e->size);
 	struct kpackx_error ignored;
 	struct kp_source decoded;
 	kpack_error_t err;
+	uint8_t *text;
 
+	if (e->size > KP_PTX_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "%" PRIu64 " bytes of PTX, at most %d", e->size,
+			       KP_PTX_MAX);
+	text = malloc((size_t)e->size + !e->size);
 	if (!text)
 		return kp_fail_memory(why, e->size, "PTX");
 	*size = e->size;

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/data/cuda, and scans of what is in memory, for tests. */
+#ifndef CUDA_VECTORS_H
+#define CUDA_VECTORS_H
+
+#include <stdio.h>
+#include "elf_builder.h"
+#include "format/nest.h"
+#include "format/object.h"
+
+static struct kpackx_error why;
+
+static inline struct bytes read_vector(const char *name)
+{
+	const char *root = getenv("KPACK_SRC");
+	struct bytes b = {0};
+	uint8_t buf[4096];
+	char path[4096];
+	size_t n;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/tests/data/cuda/%s", root ? root : ".", name);
+	f = fopen(path, "rb");
+	if (!f)
+		fail_msg("%s: cannot be read", path);
+	while ((n = fread(buf, 1, sizeof(buf), f)) > 0)
+		put(&b, buf, n);
+	fclose(f);
+	return b;
+}
+
+/* An exact copy, so that a sanitizer sees one byte too many. */
+static inline struct kp_source exact_copy(struct kp_span s)
+{
+	uint8_t *copy = malloc(s.size + !s.size);
+
+	assert_non_null(copy);
+	if (s.size)
+		memcpy(copy, s.data, s.size);
+	return kp_source_memory(copy, s.size);
+}
+
+static inline kpack_error_t nest(struct kp_span s, struct kp_containers *out)
+{
+	struct kp_source src = exact_copy(s);
+	kpack_error_t err = kp_nest_scan(&src, NULL, NULL, out, &why);
+
+	free((void *)(uintptr_t)src.mem);
+	return err;
+}
+
+static inline kpack_error_t describe(struct kp_span s, struct kp_object *out)
+{
+	struct kp_source src = exact_copy(s);
+	kpack_error_t err = kp_object_describe(&src, out, &why);
+
+	free((void *)(uintptr_t)src.mem);
+	return err;
+}
+
+static inline struct kp_span span_of(const struct bytes *b)
+{
+	return (struct kp_span){b->data, b->size};
+}
+
+static inline void assert_why(const char *text)
+{
+	if (!strstr(why.text, text))
+		fail_msg("\"%s\" is not in \"%s\"", text, why.text);
+}
+
+/* The bytes of image NUMBER of what is in B; the caller frees them. */
+static inline struct bytes load_image(const struct bytes *b,
+				      const struct kp_containers *list, size_t number)
+{
+	const struct kp_image *image = &list->images[number];
+	struct kp_source src = kp_source_memory(b->data, b->size);
+	struct kp_payload payload;
+	struct bytes out = {0};
+
+	assert_int_equal(kp_containers_load(&src, list, image->container, &payload, &why),
+			 KPACK_SUCCESS);
+	assert_int_equal(payload.source.size, list->items[image->container].payload_size);
+	put_zeros(&out, image->size);
+	assert_int_equal(kp_source_read(&payload.source, image->offset, out.data,
+					image->size, &why),
+			 KPACK_SUCCESS);
+	kp_payload_fini(&payload);
+	return out;
+}
+
+#endif
