@@ -9,7 +9,8 @@
  *   convention   "cutile_python_v1" ...
  *   python       KernelSignature([...], CallingConvention....) in one line
  *   parameters   array of maps: "kind" ("scalar", "array", "list", "tuple", "dataclass",
- *                "constant") and what the kind has, defaults left out
+ *                "constant") and what the kind has, defaults left out; integers beyond 64
+ *                bits are text, floats have "bits" besides, and no "value" if not finite
  *   arguments    array of maps, in order of the launch: "name", "type" (of C), "bytes",
  *                "meaning", "parameter" (its number), and of a list's buffer "words":
  *                what the 64-bit words of each element hold, in order
