@@ -37,7 +37,7 @@ static void print_commands(FILE *out)
 {
 	fprintf(out, "%s\ncommands:\n", usage_line);
 	for (size_t i = 0; i < N_COMMANDS; i++)
-		fprintf(out, "  %-16s %s\n", commands[i].help->name,
+		fprintf(out, "  %-17s %s\n", commands[i].help->name,
 			commands[i].help->summary);
 	fputs("\n'kpack COMMAND --help' tells a command's options.\n", out);
 }

@@ -10,6 +10,7 @@ _kpack_commands=(
 	info
 	verify
 	inspect
+	offload-packager
 	# end
 )
 
@@ -43,7 +44,9 @@ _kpack_options() # COMMAND
 	extract) echo --arch --directory --force --help ;;
 	info) echo --json --help ;;
 	verify) echo --jobs --quiet --tree --libraries --library-rules --help ;;
-	inspect) echo --json --help ;;
+	inspect) echo --arch --extract --force --json --kernels --help ;;
+	offload-packager) echo --image --archive --compress --compression-level --format-version \
+		--help --help-list --version ;;
 	global) echo --help --version ;;
 	esac
 }

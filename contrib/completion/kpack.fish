@@ -10,6 +10,7 @@ function __kpack_commands
 	echo info
 	echo verify
 	echo inspect
+	echo offload-packager
 	# end
 end
 
@@ -50,16 +51,27 @@ complete -c kpack -n '__fish_seen_subcommand_from pack' -l output -r -d 'Where t
 complete -c kpack -n '__fish_seen_subcommand_from pack' -l group-name -x -d 'Name of the archives'
 complete -c kpack -n '__fish_seen_subcommand_from pack' -l gfx-arch-family -x -d 'Name of a family'
 complete -c kpack -n '__fish_seen_subcommand_from pack' -l gfx-arches -x -d 'Its architectures'
-complete -c kpack -n '__fish_seen_subcommand_from pack ls extract' -l arch -x -d 'Only this architecture'
+complete -c kpack -n '__fish_seen_subcommand_from pack ls extract inspect' -l arch -x -d 'Only this architecture'
 complete -c kpack -n '__fish_seen_subcommand_from pack verify' -l jobs -x -d Threads
-complete -c kpack -n '__fish_seen_subcommand_from pack extract' -l force -d 'Replace what is there'
+complete -c kpack -n '__fish_seen_subcommand_from pack extract inspect' -l force -d 'Replace what is there'
 complete -c kpack -n '__fish_seen_subcommand_from verify' -l tree -d 'Look for missing files of databases'
 complete -c kpack -n '__fish_seen_subcommand_from pack verify' -s q -l quiet -d 'No progress'
 complete -c kpack -n '__fish_seen_subcommand_from pack ls info inspect' -l json -d 'As JSON'
+complete -c kpack -n '__fish_seen_subcommand_from inspect' -l extract -r -d 'Write every image into'
+complete -c kpack -n '__fish_seen_subcommand_from inspect' -l kernels -d 'List kernels even where there are many'
 complete -c kpack -n '__fish_seen_subcommand_from ls' -s l -l long -d 'Sizes and types'
 complete -c kpack -n '__fish_seen_subcommand_from cat' -s o -l output -r -d 'Write to a file'
 complete -c kpack -n '__fish_seen_subcommand_from extract' -s C -l directory -r -d 'Where to'
 complete -c kpack -n '__fish_seen_subcommand_from pack ls cat extract info verify inspect' -l help -d 'Show the options'
+complete -c kpack -n '__fish_seen_subcommand_from offload-packager' -l image -x -d 'KEY=VALUE,...'
+complete -c kpack -n '__fish_seen_subcommand_from offload-packager' -s o -r -d 'Write an offload binary'
+complete -c kpack -n '__fish_seen_subcommand_from offload-packager' -l archive -d 'Write a static library'
+complete -c kpack -n '__fish_seen_subcommand_from offload-packager' -l compress -d 'Compress with zstd'
+complete -c kpack -n '__fish_seen_subcommand_from offload-packager' -l compression-level -x -d '1 to 22'
+complete -c kpack -n '__fish_seen_subcommand_from offload-packager' -l format-version -x -a '1 2 3' -d 'Of what is written'
+complete -c kpack -n '__fish_seen_subcommand_from offload-packager' -l help -d 'Show the options'
+complete -c kpack -n '__fish_seen_subcommand_from offload-packager' -l help-list -d 'Show the options in one list'
+complete -c kpack -n '__fish_seen_subcommand_from offload-packager' -l version -d 'Show the version'
 
 complete -c kpack -n '__fish_seen_subcommand_from mark; and not __fish_seen_subcommand_from (__kpack_mark_commands)' -f -a '(__kpack_mark_commands)'
 complete -c kpack -n '__fish_seen_subcommand_from mark' -l help -d 'Show the options'
