@@ -118,10 +118,17 @@ static struct kp_span without_slash(struct kp_span name)
 		       : name;
 }
 
-/* BSD's index of symbols, in any of its spellings. */
+/* Is it BSD's index of symbols?  GNU's names have a slash behind them. */
 static bool is_bsd_index(struct kp_span name)
 {
-	return kp_span_starts(name, "__.SYMDEF", 9);
+	static const char *const spellings[] = {"__.SYMDEF", "__.SYMDEF SORTED",
+						"__.SYMDEF_64", "__.SYMDEF_64 SORTED"};
+
+	for (size_t i = 0; i < sizeof(spellings) / sizeof(spellings[0]); i++) {
+		if (kp_span_is(name, spellings[i]))
+			return true;
+	}
+	return false;
 }
 
 /* "#1/N": the name is the first N bytes, filled with NULs. */
@@ -193,8 +200,9 @@ static kpack_error_t take_member(struct reader *r, struct header *h,
 		return take_slash(r, h, why);
 	while (name.size && name.data[name.size - 1] == ' ')
 		name.size--;
-	name = without_slash(cut_line(name));
-	return is_bsd_index(name) ? KPACK_SUCCESS : add_member(r, h, name, why);
+	name = cut_line(name);
+	return is_bsd_index(name) ? KPACK_SUCCESS
+				  : add_member(r, h, without_slash(name), why);
 }
 
 static kpack_error_t read_magic(struct reader *r, struct kpackx_error *why)

@@ -47,7 +47,7 @@ struct kp_ar_input {
  * ELF64 members, and of bitcode by the symbol table that compilers append to it (LLVM's tools
  * read the module itself; the names and their order are the same).  Members that are neither,
  * or cannot be read, have no symbols.  No members make an archive of 8 bytes.
- * INVALID_ARGUMENT: a name with a line feed, a member of more bytes than its header can tell.
+ * INVALID_ARGUMENT: a name that is empty or has a line feed, a member of more bytes than its header can tell.
  */
 kpack_error_t kp_ar_write(const struct kp_ar_input *members, size_t n,
 			  struct kp_sink *sink, struct kpackx_error *why);

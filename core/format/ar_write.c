@@ -57,12 +57,12 @@ static kpack_error_t check_member(const struct kp_ar_input *m, struct kpackx_err
 	char shown[96];
 
 	kp_text_escape(m->name, shown, sizeof(shown));
-	if (m->name.size > KP_NAME_MAX - 2 ||
-	    (m->name.size && (memchr(m->name.data, '\n', m->name.size) ||
-			      memchr(m->name.data, '\0', m->name.size))))
+	if (m->name.size == 0 || m->name.size > KP_NAME_MAX - 2 ||
+	    memchr(m->name.data, '\n', m->name.size) ||
+	    memchr(m->name.data, '\0', m->name.size))
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "member %s: its name has a line feed or a NUL byte, or "
-			       "more than %d bytes",
+			       "member %s: its name is empty, has a line feed or a NUL "
+			       "byte, or more than %d bytes",
 			       shown, KP_NAME_MAX - 2);
 	if (m->bytes.size > MEMBER_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
