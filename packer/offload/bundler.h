@@ -52,6 +52,9 @@ void bundler_targets_free(struct bundler *b);
 /* "error: 'FILE': TEXT" */
 int bundler_fail_file(const struct bundler *b, const char *file,
 		      const struct kpackx_error *why);
+/* What is wrong with the bundles in SRC, the WHAT ("input") called NAME. */
+int bundler_fail_parts(const struct bundler *b, const char *what, const char *name,
+		       const struct kp_source *src, const struct kpackx_error *why);
 /* "error: TEXT" */
 int bundler_fail(const struct bundler *b, const struct kpackx_error *why);
 

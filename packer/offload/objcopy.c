@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+#include "objcopy.h"
+#include <dirent.h>
+#include <errno.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define OBJCOPY "llvm-objcopy"
+
+extern char **environ;
+
+/* ---- finding the program ---- */
+
+static char *join(const char *dir, size_t dir_size, const char *name)
+{
+	char *path;
+
+	return asprintf(&path, "%.*s/%s", (int)dir_size, dir, name) < 0 ? NULL : path;
+}
+
+static bool is_program(const char *path)
+{
+	struct stat st;
+
+	return path && stat(path, &st) == 0 && S_ISREG(st.st_mode) &&
+	       access(path, X_OK) == 0;
+}
+
+/* DIR/NAME when that can be run; the caller frees it. */
+static char *program_in(const char *dir, size_t dir_size, const char *name)
+{
+	char *path = join(dir, dir_size, name);
+
+	if (is_program(path))
+		return path;
+	free(path);
+	return NULL;
+}
+
+/* Where the bundler was called, or where it is when only its name was said. */
+static char *beside(const char *program)
+{
+	const char *slash = strrchr(program, '/');
+	char self[4096];
+	ssize_t n;
+
+	if (slash)
+		return program_in(program, (size_t)(slash - program), OBJCOPY);
+	n = readlink("/proc/self/exe", self, sizeof(self));
+	while (n > 0 && self[n - 1] != '/')
+		n--;
+	return n > 1 ? program_in(self, (size_t)n - 1, OBJCOPY) : NULL;
+}
+
+/* The version in "llvm-objcopy-22"; 0: another name. */
+static unsigned long version_of(const char *name)
+{
+	size_t n = strlen(OBJCOPY);
+	char *end;
+	unsigned long version;
+
+	if (strncmp(name, OBJCOPY "-", n + 1) != 0 || name[n + 1] < '0' ||
+	    name[n + 1] > '9')
+		return 0;
+	version = strtoul(name + n + 1, &end, 10);
+	return *end ? 0 : version;
+}
+
+/* The newest in DIR, if it is newer than *VERSION. */
+static void newest_in(const char *dir, size_t dir_size, unsigned long *version,
+		      char **best)
+{
+	char *path = strndup(dir, dir_size);
+	DIR *d = path ? opendir(path) : NULL;
+	const struct dirent *e;
+
+	while (d && (e = readdir(d))) {
+		unsigned long v = version_of(e->d_name);
+		char *found = v > *version ? program_in(dir, dir_size, e->d_name) : NULL;
+
+		if (found) {
+			free(*best);
+			*best = found;
+			*version = v;
+		}
+	}
+	if (d)
+		closedir(d);
+	free(path);
+}
+
+/* In PATH: the one without a version, else the newest. */
+static char *in_path(void)
+{
+	const char *path = getenv("PATH");
+	unsigned long version = 0;
+	char *found = NULL, *best = NULL;
+	size_t n;
+
+	for (const char *p = path; p && *p && !found; p += n + (p[n] == ':')) {
+		n = strcspn(p, ":");
+		found = n ? program_in(p, n, OBJCOPY) : NULL;
+		if (!found && n)
+			newest_in(p, n, &version, &best);
+	}
+	if (found)
+		free(best);
+	return found ? found : best;
+}
+
+char *objcopy_find(const char *program)
+{
+	char *found = beside(program);
+
+	return found ? found : in_path();
+}
+
+/* ---- running it ---- */
+
+static void add(struct objcopy *c, char *word)
+{
+	if (c->n + 1 >= c->room) {
+		size_t room = c->room ? 2 * c->room : 16;
+		char **grown = realloc(c->argv, room * sizeof(*grown));
+
+		if (grown) {
+			c->argv = grown;
+			c->room = room;
+		}
+	}
+	if (!word || c->n + 1 >= c->room) {
+		c->failed = true;
+		free(word);
+		return;
+	}
+	c->argv[c->n++] = word;
+	c->argv[c->n] = NULL;
+}
+
+void objcopy_word(struct objcopy *c, const char *word)
+{
+	add(c, strdup(word));
+}
+
+void objcopy_print_word(struct objcopy *c, const char *fmt, ...)
+{
+	va_list ap;
+	char *word;
+
+	va_start(ap, fmt);
+	if (vasprintf(&word, fmt, ap) < 0)
+		word = NULL;
+	va_end(ap);
+	add(c, word);
+}
+
+void objcopy_fini(struct objcopy *c)
+{
+	for (size_t i = 0; i < c->n; i++)
+		free(c->argv[i]);
+	free(c->argv);
+}
+
+void objcopy_tell(const char *program, const struct objcopy *c)
+{
+	fflush(stdout);
+	fprintf(stderr, "\"%s\"", program ? program : OBJCOPY);
+	for (size_t i = 1; i < c->n; i++)
+		fprintf(stderr, " \"%s\"", c->argv[i]);
+	putc('\n', stderr);
+}
+
+bool objcopy_run(const char *program, const struct objcopy *c)
+{
+	int status = -1;
+	pid_t pid;
+
+	fflush(stdout);
+	if (!c->failed && posix_spawn(&pid, program, NULL, NULL, c->argv, environ) == 0)
+		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+			continue;
+	return status == 0;
+}

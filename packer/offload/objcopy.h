@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* llvm-objcopy: where it is, its command line, running it. */
+#ifndef OBJCOPY_H
+#define OBJCOPY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/*
+ * Its path: next to PROGRAM, in PATH, or llvm-objcopy-NN in PATH, the newest.  NULL: there is
+ * none.  The caller frees it.
+ */
+char *objcopy_find(const char *program);
+
+/* A command line; begin with a zeroed one. */
+struct objcopy {
+	char **argv;
+	size_t n, room;
+	bool failed; /* out of memory */
+};
+
+void objcopy_word(struct objcopy *c, const char *word);
+void objcopy_print_word(struct objcopy *c, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+void objcopy_fini(struct objcopy *c);
+
+/* Show it on stderr, as -### does; PROGRAM may be NULL. */
+void objcopy_tell(const char *program, const struct objcopy *c);
+
+/* Run it to its end; false: it could not be run, or failed. */
+bool objcopy_run(const char *program, const struct objcopy *c);
+
+#endif
