@@ -330,22 +330,64 @@ kpack_error_t kp_outfile_sync(struct kp_outfile *out, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-/* linkat never replaces, so a nameless file gets a temporary name to rename. */
-static kpack_error_t link_tmp_name(struct kp_outfile *out, struct kpackx_error *why)
+/* Link a nameless file under NAME; linkat never replaces. */
+static int link_nameless(const struct kp_outfile *out, const char *name)
 {
 	char proc[32];
 
 	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", out->fd);
+	return linkat(AT_FDCWD, proc, out->dir_fd, name, AT_SYMLINK_FOLLOW);
+}
+
+static kpack_error_t link_tmp_name(struct kp_outfile *out, struct kpackx_error *why)
+{
 	for (int i = 0; i < TMP_NAME_TRIES; i++) {
 		KP_TRY(pick_tmp_name(out, why));
-		if (linkat(AT_FDCWD, proc, out->dir_fd, out->tmp_name,
-			   AT_SYMLINK_FOLLOW) == 0)
+		if (link_nameless(out, out->tmp_name) == 0)
 			return KPACK_SUCCESS;
 		if (errno != EEXIST)
 			break;
 	}
 	drop_tmp_name(out);
 	return kp_fail_errno(why, errno, "%s: cannot name the finished file", out->shown);
+}
+
+/* The temporary name becomes the name, which nothing may have. */
+static int rename_fresh(const struct kp_outfile *out)
+{
+	if (renameat2(out->dir_fd, out->tmp_name, out->dir_fd, out->name,
+		      RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -1;
+	/* a file system without NOREPLACE: look first */
+	if (faccessat(out->dir_fd, out->name, F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
+		errno = EEXIST;
+		return -1;
+	}
+	return renameat(out->dir_fd, out->tmp_name, out->dir_fd, out->name);
+}
+
+static kpack_error_t give_fresh_name(struct kp_outfile *out, struct kpackx_error *why)
+{
+	if (out->tmp_name ? rename_fresh(out) : link_nameless(out, out->name))
+		return kp_fail_errno(why, errno, "%s: cannot give it its name",
+				     out->shown);
+	drop_tmp_name(out);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t give_name(struct kp_outfile *out, struct kpackx_error *why)
+{
+	if (out->keep)
+		return give_fresh_name(out, why);
+	if (!out->tmp_name)
+		KP_TRY(link_tmp_name(out, why));
+	if (renameat(out->dir_fd, out->tmp_name, out->dir_fd, out->name))
+		return kp_fail_errno(why, errno, "%s: cannot rename into place",
+				     out->shown);
+	drop_tmp_name(out);
+	return KPACK_SUCCESS;
 }
 
 int kp_flush_dir(int fd)
@@ -358,12 +400,7 @@ kpack_error_t kp_outfile_publish(struct kp_outfile *out, struct kpackx_error *wh
 {
 	if (!out->lazy)
 		KP_TRY(kp_outfile_sync(out, why));
-	if (!out->tmp_name)
-		KP_TRY(link_tmp_name(out, why));
-	if (renameat(out->dir_fd, out->tmp_name, out->dir_fd, out->name))
-		return kp_fail_errno(why, errno, "%s: cannot rename into place",
-				     out->shown);
-	drop_tmp_name(out);
+	KP_TRY(give_name(out, why));
 	if (!out->lazy && kp_flush_dir(out->dir_fd))
 		return kp_fail_errno(why, errno, "%s: cannot flush its directory",
 				     out->shown);

@@ -89,6 +89,8 @@ struct kp_outfile {
 	char shown[64]; /* the name in errors: escaped, and short */
 	/* Set after open: publish without flushing, for what can be made again. */
 	bool lazy;
+	/* Set after open: what stands under the name is not replaced, but an error. */
+	bool keep;
 };
 
 /* Begin NAME (one component) in directory DIR.  MODE is the final mode before umask. */
@@ -109,7 +111,10 @@ kpack_error_t kp_outfile_copy(struct kp_outfile *out, uint64_t off, int from,
 /* Flush to the disk; the file still has no final name. */
 kpack_error_t kp_outfile_sync(struct kp_outfile *out, struct kpackx_error *why);
 
-/* Give it its name, replacing what stood there, flush the directory, close. */
+/*
+ * Give it its name, replacing what stood there, flush the directory, close.
+ * IO_ERROR with EEXIST: something stood there that is to be kept.
+ */
 kpack_error_t kp_outfile_publish(struct kp_outfile *out, struct kpackx_error *why);
 
 /* Close; unless published, nothing remains.  Accepts a zeroed or closed one. */

@@ -168,13 +168,18 @@ void arch_filter_warn(struct arch_filter *filter, const struct archives *set)
 			arch_filter_match(filter, info.arch);
 		}
 	}
+	arch_filter_unmatched(filter, "entry");
+}
+
+void arch_filter_unmatched(const struct arch_filter *filter, const char *what)
+{
 	for (size_t i = 0; i < filter->count; i++) {
 		char text[KP_TARGET_TEXT_MAX];
 
 		if (filter->matched[i])
 			continue;
 		kp_target_format(&filter->targets[i], text);
-		report_error(NULL, "--arch: %s: no entry is for it", text);
+		report_error(NULL, "--arch: %s: no %s is for it", text, what);
 	}
 }
 

@@ -42,6 +42,8 @@ bool arch_filter_add(struct arch_filter *filter, const char *list,
 bool arch_filter_match(struct arch_filter *filter, struct kp_span arch);
 /* Look at every entry of the archives, then warn of targets that chose nothing. */
 void arch_filter_warn(struct arch_filter *filter, const struct archives *set);
+/* Warn of targets that chose nothing so far; WHAT is what they are for: "entry". */
+void arch_filter_unmatched(const struct arch_filter *filter, const char *what);
 void arch_filter_fini(struct arch_filter *filter);
 
 /*

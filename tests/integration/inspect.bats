@@ -15,7 +15,7 @@ oracle() { # FILE OBJECTS FORMAT WRAPPERS-PER-CONTAINER COMPRESSED-CONTAINERS
 	import hashlib, json, os, sys
 	path, objects, form, share, packed = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), sys.argv[5]
 	got = json.load(open("got.json"))
-	assert set(got) == {"file", "format", "images", "wrappers"}, got.keys()
+	assert set(got) == {"file", "format", "images", "wrappers", "converted", "tree"}, got.keys()
 	assert got["file"] == path and got["format"] == form, got["format"]
 	want = {}
 	for name in os.listdir(objects):
@@ -24,7 +24,8 @@ oracle() { # FILE OBJECTS FORMAT WRAPPERS-PER-CONTAINER COMPRESSED-CONTAINERS
 	whole = open(path, "rb").read()
 	found, hosts = set(), 0
 	for image in got["images"]:
-	    assert set(image) == {"container", "format", "target", "arch", "size", "offset", "sha256"}
+	    assert set(image) == {"container", "format", "target", "kind", "arch", "size", "offset", "sha256",
+	                          "pairs", "object_arch", "facts", "kernels"}, image.keys()
 	    compressed = packed == "all" or (packed == "odd" and image["container"] % 2)
 	    assert (image["offset"] is None) == bool(compressed), image
 	    if image["target"].startswith("host-"):
@@ -94,9 +95,12 @@ assert image["size"] == os.stat(got["file"]).st_size'
 	run kpack inspect fat.so
 	[ "$status" -eq 0 ]
 	[ "${lines[0]}" = "fat.so: elf, 2 containers, 4 images, 2 wrappers" ]
-	[[ "${lines[1]}" == *CONTAINER*FORMAT*ARCH*SIZE*OFFSET*SHA256*TARGET ]]
-	[[ "${lines[3]}" == *" hsaco "*" gfx1100 "*" hipv4-amdgcn-amd-amdhsa--gfx1100" ]]
-	[ "${#lines[@]}" -eq 9 ]
+	[[ "${lines[1]}" == FORMAT*ARCH*SIZE*OFFSET*KERNELS*SHA256*TARGET ]]
+	[[ "${lines[2]}" == ".hip_fatbin: "*" bytes at "* ]]
+	[[ "${lines[3]}" == "  container 0: bundle, "*" bytes at 0" ]]
+	[[ "${lines[5]}" == "    hsaco "*" gfx1100 "*" hipv4-amdgcn-amd-amdhsa--gfx1100" ]]
+	[ "${lines[6]}" = "        code object 6" ]
+	[ "${#lines[@]}" -eq 14 ]
 }
 
 @test "files without device code, and none at all" {
