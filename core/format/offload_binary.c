@@ -151,7 +151,7 @@ static kpack_error_t read_text(struct reader *r, uint64_t off, uint64_t length,
 
 static kpack_error_t read_key(struct reader *r, uint64_t off, struct kp_span *out)
 {
-	uint64_t length;
+	uint64_t length = 0;
 
 	KP_TRY(text_length(r, off, &length));
 	return read_text(r, off, length, out);
