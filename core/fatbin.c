@@ -37,7 +37,7 @@ static kpack_error_t classify(int fd, uint64_t size, struct kp_fatbin *fat,
 	const struct kp_format *format;
 
 	KP_TRY(kp_file_pread(fd, 0, bytes, head.size, why));
-	if (kp_elf_probe(head))
+	if (kp_elf_host_probe(head))
 		return open_elf(fd, size, fat, why);
 	format = kp_format_probe(head);
 	if (!format || !format->in_hip_fatbin)
@@ -129,26 +129,24 @@ static kpack_error_t match_wrappers(struct kp_fatbin *fat, struct kpackx_error *
 	return KPACK_SUCCESS;
 }
 
-/* Number the containers no wrapper leads to. */
-static kpack_error_t number_loose(struct kp_fatbin *fat, struct kpackx_error *why)
+kpack_error_t kp_fatbin_number(struct kp_fatbin *fat, const bool *count,
+			       struct kpackx_error *why)
 {
 	size_t n = fat->containers.count;
-	ptrdiff_t next = 0;
+	ptrdiff_t next = 0, *loose = calloc(n + 1, sizeof(*loose));
 
-	if (n == 0)
-		return KPACK_SUCCESS;
-	fat->loose = calloc(n, sizeof(*fat->loose));
-	if (!fat->loose)
-		return kp_fail_memory(why, (uint64_t)n * sizeof(*fat->loose),
-				      "containers");
+	if (!loose)
+		return kp_fail_memory(why, (uint64_t)n * sizeof(*loose), "containers");
 	for (size_t i = 0; i < fat->elf.n_wrappers; i++) {
 		if (fat->wrapper_container[i] >= 0)
-			fat->loose[fat->wrapper_container[i]] = -1;
+			loose[fat->wrapper_container[i]] = -1;
 	}
 	for (size_t i = 0; i < n; i++) {
-		if (fat->loose[i] == 0)
-			fat->loose[i] = next++;
+		if (loose[i] == 0)
+			loose[i] = !count || count[i] ? next++ : -1;
 	}
+	free(fat->loose);
+	fat->loose = loose;
 	return KPACK_SUCCESS;
 }
 
@@ -169,7 +167,7 @@ kpack_error_t kp_fatbin_open(int fd, uint64_t size, struct kp_fatbin *out,
 	settle_wrappers(out);
 	err = match_wrappers(out, why);
 	if (err == KPACK_SUCCESS)
-		err = number_loose(out, why);
+		err = kp_fatbin_number(out, NULL, why);
 	if (err != KPACK_SUCCESS)
 		goto fail;
 	return KPACK_SUCCESS;

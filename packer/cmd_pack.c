@@ -168,6 +168,19 @@ static kpack_error_t find_archives(struct pack *p, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
+/* Of what is kept nothing may have been asked for: then it is a file like others. */
+static void find_unasked(struct pack *p)
+{
+	for (size_t i = 0; i < p->plan.n_binaries; i++) {
+		const struct plan_binary *b = &p->plan.binaries[i];
+		struct outcome *o = &p->outcomes.items[b->input->entry];
+
+		if (o->fate == FATE_KEPT && b->n_needs == 0)
+			o->fate = p->args.mode == PACK_IN_PLACE ? FATE_UNCHANGED
+								: FATE_COPIED;
+	}
+}
+
 static kpack_error_t prepare(struct pack *p, size_t *faults, struct kpackx_error *why)
 {
 	struct pack_args *args = &p->args;
@@ -184,6 +197,7 @@ static kpack_error_t prepare(struct pack *p, size_t *faults, struct kpackx_error
 	if (args->mode == PACK_ARCHIVES)
 		return KPACK_SUCCESS;
 	KP_TRY(outcomes_open(&p->scan, args->mode == PACK_IN_PLACE, &p->outcomes, why));
+	find_unasked(p);
 	KP_TRY(databases_decide(&p->scan, &p->plan, args->databases != DATABASES_PACKED,
 				&p->outcomes, why));
 	if (args->mode == PACK_IN_PLACE)

@@ -33,10 +33,10 @@ static const struct scan_entry *entry_of(const struct converter *c, size_t job)
 	return &c->scan->entries[input_of(c, job)->entry];
 }
 
-/* A file of a database has no code to take out. */
+/* Of files of databases, objects and containers no code is taken out. */
 static bool is_binary(const struct converter *c, size_t job)
 {
-	return !input_of(c, job)->objects;
+	return input_is_host(input_of(c, job));
 }
 
 static struct outcome *outcome_of(const struct converter *c, size_t job)

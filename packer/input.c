@@ -3,24 +3,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "device_code.h"
 
 enum payload_state { EMPTY, LOADING, LOADED, FAILED };
 
 struct input_payload {
 	enum payload_state state;
-	unsigned expected; /* images still to be read */
+	unsigned
+		expected; /* images still to be read, and containers in it that have some */
+	unsigned images; /* to be read, those of containers in it as well */
 	struct kp_payload payload;
 	kpack_error_t err;
 	struct kpackx_error why;
 };
 
-static kpack_error_t look(struct input *in, struct kpackx_error *why)
+static kpack_error_t look_inside(struct input *in, const struct input_look *how,
+				 struct kpackx_error *why)
 {
 	int fd;
 
 	KP_TRY(kp_file_open(in->path, &fd, &in->st, why));
 	in->fd = fd;
-	return kp_fatbin_open(fd, (uint64_t)in->st.st_size, &in->fat, why);
+	return kp_fatbin_nest(fd, (uint64_t)in->st.st_size, how->sections, &in->fat, why);
 }
 
 static void close_file(struct input *in)
@@ -39,7 +43,8 @@ static kpack_error_t make_tables(struct input *in, struct kpackx_error *why)
 	in->payloads = calloc(list->count, sizeof(*in->payloads));
 	in->xxh3 = calloc(list->n_images + 1, sizeof(*in->xxh3));
 	in->known = calloc(list->n_images + 1, sizeof(*in->known));
-	return in->payloads && in->xxh3 && in->known
+	in->packed = calloc(list->n_images + 1, sizeof(*in->packed));
+	return in->payloads && in->xxh3 && in->known && in->packed
 		       ? KPACK_SUCCESS
 		       : kp_fail_memory(why, list->count, "containers");
 }
@@ -64,13 +69,18 @@ static kpack_error_t list_objects(struct input *in, const struct library_object 
 	list->images = calloc(n, sizeof(*list->images));
 	if (!list->items || !list->images)
 		return kp_fail_memory(why, n * sizeof(*list->images), "objects");
-	list->items[0] = (struct kp_container){
-		.format = &whole_file, .size = size, .payload_size = size, .n_images = n};
+	list->items[0] = (struct kp_container){.format = &whole_file,
+					       .inside = KP_NOWHERE,
+					       .next = KP_NOWHERE,
+					       .size = size,
+					       .payload_size = size,
+					       .n_images = n};
 	list->count = 1;
 	list->n_images = n;
 	for (size_t i = 0; i < n; i++) {
 		struct kp_image *img = &list->images[i];
 
+		img->inside = KP_NOWHERE;
 		img->offset = objects[i].offset;
 		img->size = objects[i].size;
 		snprintf(img->arch, sizeof(img->arch), "%s", input_place(&objects[i]));
@@ -90,11 +100,41 @@ static kpack_error_t look_at_database(struct input *in,
 	KP_TRY(kp_file_open(in->path, &fd, &in->st, why));
 	in->fd = fd;
 	in->fat.source = kp_source_fd(fd, 0, (uint64_t)in->st.st_size);
-	return list_objects(in, objects, n, why);
+	KP_TRY(list_objects(in, objects, n, why));
+	KP_TRY(make_tables(in, why));
+	memset(in->packed, true, n * sizeof(*in->packed));
+	return KPACK_SUCCESS;
+}
+
+/* Without an image to pack what was found is nothing. */
+static void forget_nothing(struct input *in)
+{
+	const struct kp_containers *list = &in->fat.containers;
+	size_t n = 0;
+
+	for (size_t i = 0; i < list->n_images; i++)
+		n += in->packed[i];
+	if (n == 0)
+		in->fat.kind = KP_FATBIN_NONE;
+}
+
+static kpack_error_t look_at_file(struct input *in, const struct input_look *how,
+				  struct kpackx_error *why)
+{
+	KP_TRY(look_inside(in, how, why));
+	KP_TRY(make_tables(in, why));
+	if (in->fat.containers.count == 0 || in->fat.kind == KP_FATBIN_CONVERTED)
+		return KPACK_SUCCESS;
+	KP_TRY(device_code_settle(&in->fat, in->path, how->in_tree, in->packed, why));
+	if (in->fat.kind == KP_FATBIN_NESTED ||
+	    (in->fat.kind == KP_FATBIN_BARE && how->in_tree))
+		forget_nothing(in);
+	return KPACK_SUCCESS;
 }
 
 /* OBJECTS NULL: a binary. */
 static kpack_error_t open_any(const char *path, const char *key,
+			      const struct input_look *how,
 			      const struct library_object *objects, size_t n,
 			      struct input *out, struct kpackx_error *why)
 {
@@ -107,26 +147,25 @@ static kpack_error_t open_any(const char *path, const char *key,
 	if (!out->path || !out->key)
 		err = kp_fail_memory(why, strlen(path), "a path");
 	else
-		err = objects ? look_at_database(out, objects, n, why) : look(out, why);
+		err = objects ? look_at_database(out, objects, n, why)
+			      : look_at_file(out, how, why);
 	close_file(out);
-	if (!err)
-		err = make_tables(out, why);
 	if (err)
 		input_fini(out);
 	return err;
 }
 
-kpack_error_t input_open(const char *path, const char *key, struct input *out,
-			 struct kpackx_error *why)
+kpack_error_t input_open(const char *path, const char *key, const struct input_look *look,
+			 struct input *out, struct kpackx_error *why)
 {
-	return open_any(path, key, NULL, 0, out, why);
+	return open_any(path, key, look, NULL, 0, out, why);
 }
 
 kpack_error_t input_open_database(const char *path, const char *key,
 				  const struct library_object *objects, size_t n,
 				  struct input *out, struct kpackx_error *why)
 {
-	return open_any(path, key, objects, n, out, why);
+	return open_any(path, key, NULL, objects, n, out, why);
 }
 
 void input_fini(struct input *in)
@@ -136,6 +175,7 @@ void input_fini(struct input *in)
 	free(in->payloads);
 	free(in->xxh3);
 	free(in->known);
+	free(in->packed);
 	kp_fatbin_fini(&in->fat);
 	close_file(in);
 	free(in->path);
@@ -162,19 +202,53 @@ static kpack_error_t reopen(struct input *in, struct kpackx_error *why)
 	return kp_fail(why, KPACK_ERROR_IO_ERROR, "the file changed while it was packed");
 }
 
+/* The container around CONTAINER, or KP_NOWHERE. */
+static size_t around(const struct input *in, size_t container)
+{
+	const struct kp_containers *list = &in->fat.containers;
+	size_t inside = list->items[container].inside;
+
+	return inside == KP_NOWHERE ? KP_NOWHERE : list->images[inside].container;
+}
+
+/* What the offset of CONTAINER refers to, when what is around it is loaded. */
+static kpack_error_t source_of(const struct input *in, size_t container,
+			       struct kp_source *out, struct kpackx_error *why)
+{
+	const struct kp_containers *list = &in->fat.containers;
+	size_t inside = list->items[container].inside;
+	const struct kp_image *img;
+
+	*out = in->fat.source;
+	if (inside == KP_NOWHERE)
+		return KPACK_SUCCESS;
+	img = &list->images[inside];
+	if (kp_source_sub(&in->payloads[img->container].payload.source, img->offset,
+			  img->size, out))
+		return KPACK_SUCCESS;
+	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+		       "a container passes the end of what is around it");
+}
+
 /* Decode the container once, whoever comes first.  Locked, and unlocked while decoding. */
 static kpack_error_t load(struct input *in, size_t container, struct kpackx_error *why)
 {
 	struct input_payload *p = &in->payloads[container];
+	size_t outer = around(in, container);
+	struct kp_source source;
 
 	while (p->state == LOADING)
 		pthread_cond_wait(&in->loaded, &in->lock);
 	if (p->state == EMPTY) {
 		p->state = LOADING;
+		p->err = outer == KP_NOWHERE ? KPACK_SUCCESS : load(in, outer, &p->why);
 		pthread_mutex_unlock(&in->lock);
-		p->err = kp_container_load(&in->fat.source,
-					   &in->fat.containers.items[container],
-					   &p->payload, &p->why);
+		if (!p->err)
+			p->err = source_of(in, container, &source, &p->why);
+		if (!p->err)
+			p->err = kp_container_load(&source,
+						   &in->fat.containers.items[container],
+						   &p->payload, &p->why);
 		pthread_mutex_lock(&in->lock);
 		p->state = p->err ? FAILED : LOADED;
 		pthread_cond_broadcast(&in->loaded);
@@ -184,14 +258,15 @@ static kpack_error_t load(struct input *in, size_t container, struct kpackx_erro
 	return p->err;
 }
 
-/* One image less to come; let go of what nobody needs any more.  Locked. */
+/* One use less to come; let go of what nobody needs any more.  Locked. */
 static void done_with(struct input *in, size_t container)
 {
-	struct input_payload *p = &in->payloads[container];
+	for (size_t c = container; c != KP_NOWHERE; c = around(in, c)) {
+		struct input_payload *p = &in->payloads[c];
 
-	if (--p->expected == 0) {
+		if (--p->expected)
+			break;
 		kp_payload_fini(&p->payload);
-		p->payload = (struct kp_payload){0};
 	}
 	if (--in->users == 0)
 		close_file(in);
@@ -237,24 +312,6 @@ kpack_error_t input_read(struct input *in, size_t image, void *buf,
 	return err;
 }
 
-kpack_error_t input_peek(struct input *in, size_t image, void *buf, size_t size,
-			 struct kpackx_error *why)
-{
-	const struct kp_image *img = &in->fat.containers.images[image];
-	struct kp_payload payload = {0};
-	kpack_error_t err = reopen(in, why);
-
-	if (!err)
-		err = kp_container_load(&in->fat.source,
-					&in->fat.containers.items[img->container],
-					&payload, why);
-	if (!err)
-		err = kp_source_read(&payload.source, img->offset, buf, size, why);
-	kp_payload_fini(&payload);
-	close_file(in);
-	return err;
-}
-
 kpack_error_t input_hold(struct input *in, int *fd, struct kpackx_error *why)
 {
 	kpack_error_t err;
@@ -276,17 +333,40 @@ void input_release(struct input *in)
 	pthread_mutex_unlock(&in->lock);
 }
 
+bool input_is_host(const struct input *in)
+{
+	return in->fat.kind == KP_FATBIN_ELF || in->fat.kind == KP_FATBIN_CONVERTED;
+}
+
+/* Compressed payloads are shared by what is in them. */
 uint64_t input_cost(const struct input *in, size_t image)
 {
-	const struct kp_image *img = &in->fat.containers.images[image];
-	const struct kp_container *c = &in->fat.containers.items[img->container];
+	uint64_t cost = 0;
 
-	/* a compressed payload is shared by its images */
-	return c->format->load && c->n_images ? c->payload_size / c->n_images : 0;
+	for (size_t c = in->fat.containers.images[image].container; c != KP_NOWHERE;
+	     c = around(in, c)) {
+		const struct kp_container *item = &in->fat.containers.items[c];
+
+		if (item->format->load && in->payloads[c].images)
+			cost += item->payload_size / in->payloads[c].images;
+	}
+	return cost;
 }
 
 void input_expect(struct input *in, size_t container, unsigned images)
 {
-	in->payloads[container].expected += images;
+	bool begun = false;
+
+	if (images == 0)
+		return;
 	in->users += images;
+	for (size_t c = container; c != KP_NOWHERE; c = around(in, c)) {
+		struct input_payload *p = &in->payloads[c];
+
+		p->images += images;
+		if (begun)
+			continue;
+		begun = p->expected;
+		p->expected += c == container ? images : 1;
+	}
 }

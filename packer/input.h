@@ -26,6 +26,8 @@ struct input {
 	 */
 	const struct library_object *objects;
 
+	bool *packed; /* per image: is it stored?  Of a database: all */
+
 	/* Per image: XXH3-128 of its bytes, canonical, once it was packed. */
 	uint8_t (*xxh3)[16];
 	bool *known;
@@ -37,9 +39,18 @@ struct input {
 	struct input_payload *payloads; /* per container */
 };
 
-/* Look into the file.  PATH and KEY are copied.  Kind NONE is a success. */
-kpack_error_t input_open(const char *path, const char *key, struct input *out,
-			 struct kpackx_error *why);
+/* How a file is looked into. */
+struct input_look {
+	bool in_tree;  /* what only seems to be code is not taken */
+	bool sections; /* of a host binary, not .hip_fatbin alone (kp_fatbin_nest) */
+};
+
+/*
+ * Look into the file.  PATH and KEY are copied.  Kind NONE, when no image is to be packed, is
+ * a success.
+ */
+kpack_error_t input_open(const char *path, const char *key, const struct input_look *look,
+			 struct input *out, struct kpackx_error *why);
 /* The file of a kernel database, of which N OBJECTS are stored, which are borrowed. */
 kpack_error_t input_open_database(const char *path, const char *key,
 				  const struct library_object *objects, size_t n,
@@ -51,6 +62,9 @@ void input_fini(struct input *in);
  * architecture.
  */
 const char *input_place(const struct library_object *object);
+
+/* Is it a host binary, which is converted when its code is packed? */
+bool input_is_host(const struct input *in);
 
 /*
  * Bytes of an image.  The first use of a compressed container decodes it; the last
@@ -67,10 +81,6 @@ kpack_error_t input_read(struct input *in, size_t image, void *buf,
 kpack_error_t input_open_image(struct input *in, size_t image, struct kp_source *out,
 			       struct kpackx_error *why);
 void input_close_image(struct input *in, size_t image);
-
-/* The first SIZE bytes of an image, before packing begins. */
-kpack_error_t input_peek(struct input *in, size_t image, void *buf, size_t size,
-			 struct kpackx_error *why);
 
 /*
  * Keep the file open, for FD and for reading containers of FAT, until it is released.

@@ -9,7 +9,7 @@ static const char *const names[] = {
 	[FATE_CONVERTED] = "converted", [FATE_ALREADY_CONVERTED] = "already converted",
 	[FATE_REFUSED] = "refused",     [FATE_LEFT_ALONE] = "left alone",
 	[FATE_LEFT_OUT] = "left out",   [FATE_PACKED] = "packed",
-	[FATE_NOT_WANTED] = "left out",
+	[FATE_KEPT] = "kept",           [FATE_NOT_WANTED] = "left out",
 };
 
 const char *outcome_name(enum fate fate)
@@ -32,7 +32,7 @@ static enum fate expected(const struct scan *scan, size_t entry, bool in_place)
 	if (!S_ISREG(e->mode))
 		return FATE_SPECIAL;
 	if (e->input && !e->database)
-		return FATE_CONVERTED;
+		return input_is_host(e->input) ? FATE_CONVERTED : FATE_KEPT;
 	if (e->converted)
 		return FATE_ALREADY_CONVERTED;
 	if (e->note)

@@ -18,6 +18,7 @@ enum fate {
 	FATE_LEFT_ALONE, /* has device code, but not of a kind that is converted */
 	FATE_LEFT_OUT,   /* not in the output */
 	FATE_PACKED,     /* the file of a database: archives have it, the output not */
+	FATE_KEPT, /* archives have its code, and it stays as it is: no host binary */
 	FATE_NOT_WANTED, /* the file of a database that is left out, as was told */
 };
 

@@ -197,6 +197,7 @@ static kpack_error_t write_entry(const struct converter *c, size_t entry, const 
 	case FATE_ALREADY_CONVERTED:
 	case FATE_REFUSED:
 	case FATE_LEFT_ALONE:
+	case FATE_KEPT:
 		return copy_file(e->path, to, why);
 	case FATE_SYMLINK:
 		return copy_node(e->path, to, why);

@@ -3,19 +3,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "codec.h"
-#include "memory.h"
-#include "metadata.h"
+#include "entry_meta.h"
+#include "key_suffix.h"
 #include "pipeline.h"
 
 /* Raw and compressed bytes of everything begun and not yet stored. */
 static const uint64_t BUDGET = 96 << 20;
-
-/* An architecture that the container at hand has already, and under which name. */
-struct named {
-	const char *arch;
-	struct kp_span kind;
-	uint32_t ordinal;
-};
 
 struct packer {
 	const struct plan *plan;
@@ -25,8 +18,7 @@ struct packer {
 
 	/* what was stored of the container at hand: it may have an architecture twice */
 	uint32_t container;
-	struct named *named;
-	size_t n_named, named_cap;
+	struct key_suffixes names;
 };
 
 /* What a thread keeps. */
@@ -44,6 +36,7 @@ enum { TYPE_MAX = 16 };
 struct packed {
 	struct archive_object object;
 	char type[TYPE_MAX + 1];
+	struct facts facts;
 	uint8_t *stored;
 };
 
@@ -198,21 +191,28 @@ static kpack_error_t encode_chunks(struct worker *w, const struct plan_object *o
 	return KPACK_SUCCESS;
 }
 
+/* Its type, and what is said of it. */
+static kpack_error_t look_at(const struct plan_object *o, const struct kp_source *source,
+			     struct packed *out, struct kpackx_error *why)
+{
+	uint8_t head[KP_HEAD_SIZE];
+	size_t size = source->size < sizeof(head) ? (size_t)source->size : sizeof(head);
+
+	KP_TRY(kp_source_read(source, 0, head, size, why));
+	find_type(o, (struct kp_span){head, size}, out->type);
+	return entry_meta_facts(o->input, o->image, out->type, source, &out->facts, why);
+}
+
 static kpack_error_t pack_chunks(struct worker *w, const struct plan_object *o,
 				 struct packed *out, struct kpackx_error *why)
 {
 	struct kp_source source;
-	uint8_t head[64];
-	size_t size;
 	kpack_error_t err;
 
 	KP_TRY(input_open_image(o->input, o->image, &source, why));
-	size = source.size < sizeof(head) ? (size_t)source.size : sizeof(head);
-	err = kp_source_read(&source, 0, head, size, why);
-	if (!err) {
-		find_type(o, (struct kp_span){head, size}, out->type);
+	err = look_at(o, &source, out, why);
+	if (!err)
 		err = encode_chunks(w, o, &source, out, why);
-	}
 	input_close_image(o->input, o->image);
 	return err;
 }
@@ -223,12 +223,14 @@ static kpack_error_t pack_whole(const struct packer *p, struct worker *w,
 {
 	size_t size = (size_t)image_of(o)->size;
 	struct kp_content content;
+	struct kp_source source;
 	bool shared;
 
 	KP_TRY(read_raw(w, o, why));
+	source = kp_source_memory(w->raw, size);
+	KP_TRY(look_at(o, &source, out, why));
 	content = kp_content_of((struct kp_span){w->raw, size}, 0);
 	note_content(o, out, &content);
-	find_type(o, (struct kp_span){w->raw, size < 64 ? size : 64}, out->type);
 	KP_TRY(archive_set_shared(p->set, &out->object, w->raw, &w->scratch, &shared,
 				  why));
 	return shared ? KPACK_SUCCESS : encode(p, w, out, why);
@@ -239,6 +241,7 @@ static void discard(void *arg, void *result)
 	struct packed *packed = result;
 
 	(void)arg;
+	facts_fini(&packed->facts);
 	free(packed->stored);
 	free(packed);
 }
@@ -266,92 +269,17 @@ static kpack_error_t work(void *arg, void *state, size_t job, void **result,
 
 /* --- in order ------------------------------------------------------------------------ */
 
-static struct kp_span kind_of(const struct kp_image *img)
+/* Who made it, as the entry ID says; where nothing does, what it is. */
+static struct kp_span kind_of(const struct kp_image *img, const char *type)
 {
 	struct kp_entry_id id;
 
-	if (img->id && kp_entry_id_parse(kp_span_str(img->id), &id))
-		return id.kind;
-	return kp_span_str("co");
-}
-
-/*
- * What follows the path in the key.  Usually nothing; the second object of one container
- * with the same architecture is "@kind", further ones of that kind "@kind.2" and so on.
- * false: the very same object is there, so no other entry is needed.
- */
-static bool choose_suffix(struct packer *p, const char *arch, struct kp_span kind,
-			  uint32_t ordinal, char out[64])
-{
-	unsigned same_arch = 0, same_kind = 1;
-
-	for (size_t i = 0; i < p->n_named; i++) {
-		if (strcmp(p->named[i].arch, arch) != 0)
-			continue;
-		if (p->named[i].ordinal == ordinal)
-			return false;
-		/* the first object of the architecture has no suffix, whatever its kind */
-		if (same_arch++ && kp_span_eq(p->named[i].kind, kind))
-			same_kind++;
-	}
-	out[0] = 0;
-	if (same_arch && same_kind == 1)
-		snprintf(out, 64, "@%.*s", (int)(kind.size < 40 ? kind.size : 40),
-			 kind.data);
-	else if (same_arch)
-		snprintf(out, 64, "@%.*s.%u", (int)(kind.size < 40 ? kind.size : 40),
-			 kind.data, same_kind);
-	return true;
-}
-
-static kpack_error_t remember(struct packer *p, const char *arch, struct kp_span kind,
-			      uint32_t ordinal, struct kpackx_error *why)
-{
-	if (!kp_grow(&p->named, p->n_named, &p->named_cap, sizeof(*p->named)))
-		return kp_fail_memory(why, p->n_named * sizeof(*p->named), "a container");
-	p->named[p->n_named++] = (struct named){arch, kind, ordinal};
-	return KPACK_SUCCESS;
-}
-
-/* The metadata of every entry of an object; the caller frees it. */
-static kpack_error_t make_metadata(const struct kp_image *img,
-				   const struct archive_object *o, uint8_t **map,
-				   size_t *size, struct kpackx_error *why)
-{
-	struct kp_meta meta = {.has_xxh3 = true, .chunk = o->content.chunk};
-
-	memcpy(meta.xxh3, o->content.hash, sizeof(meta.xxh3));
-	if (img->id)
-		meta.target = kp_span_str(img->id);
-	return kp_metadata_write(&meta, NULL, map, size, why);
-}
-
-/* The same of a key of an object of a database, with all that is known about it. */
-static kpack_error_t describe(const struct library_object *object,
-			      const struct facts *more, const struct archive_object *o,
-			      uint8_t **map, size_t *size, struct kpackx_error *why)
-{
-	struct kp_meta meta = {.has_xxh3 = true, .chunk = o->content.chunk};
-	struct facts facts = {0};
-	kpack_error_t err;
-
-	memcpy(meta.xxh3, o->content.hash, sizeof(meta.xxh3));
-	if (object->path)
-		meta.path = kp_span_str(object->path);
-	if (object->mode & 0111)
-		meta.mode = object->mode & 0777;
-	facts_string(&facts, "library", object->library);
-	facts_string(&facts, "role", object->role);
-	facts_join(&facts, more);
-	err = facts.no_memory
-		      ? kp_fail_memory(why, facts.size, "metadata")
-		      : kp_metadata_write(&meta,
-					  &(struct kp_metadata_more){
-						  .pairs = {facts.pairs, facts.size},
-						  .n_pairs = facts.count},
-					  map, size, why);
-	facts_fini(&facts);
-	return err;
+	if (!img->kind[0])
+		return kp_span_str(type);
+	if (img->id && kp_entry_id_parse(kp_span_str(img->id), &id) &&
+	    kp_span_starts(id.kind, img->kind, strlen(img->kind)))
+		return id.kind; /* whole */
+	return kp_span_str(img->kind);
 }
 
 static kpack_error_t add_entries(struct packer *p, const struct plan_object *o,
@@ -384,15 +312,18 @@ static kpack_error_t name_object(struct packer *p, const struct plan_object *o,
 				 const struct packed *packed, struct kpackx_error *why)
 {
 	const struct kp_image *img = image_of(o);
+	char suffix[KEY_SUFFIX_MAX];
 	uint8_t *metadata;
 	kpack_error_t err;
-	char suffix[64];
 	size_t size;
+	bool again;
 
-	if (!choose_suffix(p, img->arch, kind_of(img), packed->object.ordinal, suffix))
+	KP_TRY(key_suffix_choose(&p->names, img->arch, kind_of(img, packed->type),
+				 packed->object.ordinal, suffix, &again, why));
+	if (again)
 		return KPACK_SUCCESS;
-	KP_TRY(remember(p, img->arch, kind_of(img), packed->object.ordinal, why));
-	KP_TRY(make_metadata(img, &packed->object, &metadata, &size, why));
+	KP_TRY(entry_meta_image(o->input, o->image, &packed->object.content,
+				&packed->facts, &metadata, &size, why));
 	err = add_entries(p, o, packed, suffix, (struct kp_span){metadata, size}, why);
 	free(metadata);
 	return err;
@@ -411,8 +342,8 @@ static kpack_error_t add_key(struct packer *p, const struct plan_object *o,
 	uint8_t *metadata;
 	size_t size;
 
-	KP_TRY(describe(&o->input->objects[o->image], key->facts, &packed->object,
-			&metadata, &size, why));
+	KP_TRY(entry_meta_file(&o->input->objects[o->image], &packed->object.content,
+			       key->facts, &metadata, &size, why));
 	entry.metadata = (struct kp_span){metadata, size};
 	err = archive_set_entry(p->set, packed->object.place, key->arch,
 				kp_span_str(key->key), &entry, why);
@@ -444,7 +375,7 @@ static kpack_error_t commit(void *arg, size_t job, void *result, struct kpackx_e
 	if (job == 0 || o->binary != o[-1].binary)
 		begin_binary(p, &p->plan->binaries[o->binary]);
 	if (job == 0 || o->container != p->container)
-		p->n_named = 0;
+		key_suffixes_fini(&p->names);
 	p->container = o->container;
 	err = archive_set_store(p->set, &packed->object, why);
 	if (!err)
@@ -477,6 +408,6 @@ kpack_error_t pack_run(const struct plan *plan, const struct pack_options *optio
 	};
 	kpack_error_t err = pipeline_run(&pipeline, why);
 
-	free(p.named);
+	key_suffixes_fini(&p.names);
 	return err;
 }

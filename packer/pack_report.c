@@ -73,7 +73,7 @@ static void print_table(const struct archive_stats *stats)
 }
 
 struct summary {
-	size_t files, converted, packed;
+	size_t files, converted, packed, kept;
 	uint64_t before, after; /* of the converted */
 };
 
@@ -87,6 +87,7 @@ static struct summary sum_up(const struct outcomes *outcomes)
 		s.files += o->fate != FATE_NOTHING && o->fate != FATE_LEFT_OUT &&
 			   o->fate != FATE_NOT_WANTED;
 		s.packed += o->fate == FATE_PACKED;
+		s.kept += o->fate == FATE_KEPT;
 		if (o->fate != FATE_CONVERTED)
 			continue;
 		s.converted++;
@@ -104,6 +105,8 @@ static void print_summary(const struct outcomes *outcomes)
 	       s.converted, s.before, s.after);
 	if (s.packed)
 		printf(", %zu packed", s.packed);
+	if (s.kept)
+		printf(", %zu packed and kept", s.kept);
 	putchar('\n');
 }
 
@@ -218,10 +221,10 @@ static json_t *json_summary(const struct outcomes *outcomes)
 {
 	struct summary s = sum_up(outcomes);
 
-	return json_pack("{sI sI sI sI sI}", "files", (json_int_t)s.files, "converted",
-			 (json_int_t)s.converted, "packed", (json_int_t)s.packed,
-			 "bytes_before", (json_int_t)s.before, "bytes_after",
-			 (json_int_t)s.after);
+	return json_pack("{sI sI sI sI sI sI}", "files", (json_int_t)s.files, "converted",
+			 (json_int_t)s.converted, "packed", (json_int_t)s.packed, "kept",
+			 (json_int_t)s.kept, "bytes_before", (json_int_t)s.before,
+			 "bytes_after", (json_int_t)s.after);
 }
 
 static json_t *json_unrecognised(const struct pack_args *args, const struct scan *scan)

@@ -5,7 +5,6 @@
 #include "limits.h"
 #include "memory.h"
 #include "report.h"
-#include "text.h"
 
 struct planner {
 	struct plan *plan;
@@ -14,50 +13,11 @@ struct planner {
 	size_t objects_cap, containers_cap, keys_cap;
 };
 
-/* --- architectures ------------------------------------------------------------------- */
-
-/* The entry ID names no target: the code object's header may. */
-static kpack_error_t name_by_content(struct input *in, size_t image,
-				     struct kpackx_error *why)
+/* What suits every GPU is for the selected targets, too. */
+static bool is_wanted(struct planner *p, const char *arch)
 {
-	struct kp_image *img = &in->fat.containers.images[image];
-	struct kp_target target;
-	uint8_t head[64];
-
-	if (img->size >= sizeof(head)) {
-		KP_TRY(input_peek(in, image, head, sizeof(head), why));
-		if (strcmp(kp_object_type((struct kp_span){head, sizeof(head)}),
-			   "hsaco") == 0 &&
-		    !kp_target_from_elf_flags(head[8], kp_le32(head + 48), &target,
-					      NULL)) {
-			kp_target_format(&target, img->arch);
-			return KPACK_SUCCESS;
-		}
-	}
-	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-		       "container %zu: entry %s names no target, nor does its code",
-		       img->container, img->id ? img->id : "(none)");
-}
-
-/* Every device image gets an architecture that can be part of a file name. */
-static kpack_error_t name_images(struct input *in, struct kpackx_error *why)
-{
-	const struct kp_containers *list = &in->fat.containers;
-
-	for (size_t i = 0; i < list->n_images; i++) {
-		const struct kp_image *img = &list->images[i];
-
-		if (img->host)
-			continue;
-		if (!*img->arch)
-			KP_TRY(name_by_content(in, i, why));
-		if (!kp_component_ok(kp_span_str(img->arch)))
-			return kp_fail(
-				why, KPACK_ERROR_INVALID_FORMAT,
-				"container %zu: architecture %s gives no file name",
-				img->container, img->arch);
-	}
-	return KPACK_SUCCESS;
+	return strcmp(arch, LIBRARY_NEUTRAL) == 0 ||
+	       arch_filter_match(p->filter, kp_span_str(arch));
 }
 
 /* --- one binary ---------------------------------------------------------------------- */
@@ -107,7 +67,7 @@ static kpack_error_t check_sizes(const struct planner *p, const struct input *in
 		bool cut = chunk_of(p, in, i);
 		uint64_t limit = cut ? KP_CHUNKED_MAX : KP_OBJECT_MAX;
 
-		if (!list->images[i].host && list->images[i].size > limit)
+		if (in->packed[i] && list->images[i].size > limit)
 			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 				       "%llu bytes, limit %llu%s",
 				       (unsigned long long)list->images[i].size,
@@ -159,8 +119,7 @@ static kpack_error_t add_images(struct planner *p, struct input *in, size_t cont
 	if (!order)
 		return kp_fail_memory(why, c->n_images * sizeof(*order), "planning");
 	for (size_t i = c->first_image; i < c->first_image + c->n_images; i++)
-		if (!images[i].host &&
-		    arch_filter_match(p->filter, kp_span_str(images[i].arch)))
+		if (in->packed[i] && is_wanted(p, images[i].arch))
 			order[n++] = i;
 	qsort_r(order, n, sizeof(*order), by_arch, (void *)images);
 	for (size_t i = 0; i < n && !err; i++)
@@ -284,13 +243,6 @@ static kpack_error_t add_key(struct planner *p, const char *key, const char *arc
 	return KPACK_SUCCESS;
 }
 
-/* Neutral files are for the selected targets, too. */
-static bool is_wanted(struct planner *p, const char *arch)
-{
-	return strcmp(arch, LIBRARY_NEUTRAL) == 0 ||
-	       arch_filter_match(p->filter, kp_span_str(arch));
-}
-
 static kpack_error_t add_keys(struct planner *p, const struct library_object *o,
 			      const char *arch, struct kpackx_error *why)
 {
@@ -339,20 +291,12 @@ static kpack_error_t add_database(struct planner *p, struct input *in,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t check(const struct planner *p, struct input *in,
-			   struct kpackx_error *why)
-{
-	if (!in->objects)
-		KP_TRY(name_images(in, why));
-	return check_sizes(p, in, why);
-}
-
 static kpack_error_t add_binary(struct planner *p, struct input *in,
 				struct kpackx_error *why)
 {
 	struct kpackx_error fault = {0};
 
-	if (check(p, in, &fault)) {
+	if (check_sizes(p, in, &fault)) {
 		report_why(in->path, &fault);
 		p->plan->n_faults++;
 		return KPACK_SUCCESS;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "scan.h"
-#include <elf.h>
 #include <errno.h>
 #include <fts.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include "memory.h"
 #include "report.h"
 #include "text.h"
@@ -170,17 +170,18 @@ bool scan_in_archives(const struct scan_entry *e)
 	       (e->relative[n] == '/' || e->relative[n] == '\0');
 }
 
+static const char only_in_archives[] =
+	"device code in other sections than .hip_fatbin is packed with --archives-only";
+
 /* Why a file that has to do with device code is left alone; NULL: it is packed. */
-static const char *left_alone(const struct input *in, bool alone)
+static const char *left_alone(const struct input *in)
 {
 	const struct kp_fatbin *fat = &in->fat;
 
 	if (fat->kind == KP_FATBIN_CONVERTED)
 		return "is converted already";
-	if (fat->kind == KP_FATBIN_BARE && !alone)
-		return "a bare container in a tree is not packed";
-	if (fat->kind == KP_FATBIN_ELF && fat->elf.type == ET_REL)
-		return "a relocatable object is not packed";
+	if (fat->kind == KP_FATBIN_NONE)
+		return only_in_archives;
 	if (fat->containers.count == 0)
 		return "its .hip_fatbin is empty";
 	return NULL;
@@ -205,7 +206,6 @@ static char *make_key(const char *prefix, const char *relative)
 	return key;
 }
 
-/* Look into one file and keep it when it has device code to pack. */
 /* Is ERR about what is in the file, and not about reading it? */
 static bool is_content(kpack_error_t err)
 {
@@ -214,11 +214,11 @@ static bool is_content(kpack_error_t err)
 }
 
 /* A file that cannot be packed: a note where that does no harm, else a fault. */
-static kpack_error_t take_fault(struct scan *scan, struct scan_entry *e, bool alone,
+static kpack_error_t take_fault(struct scan *scan, struct scan_entry *e, bool harmless,
 				const struct kpackx_error *fault,
 				struct kpackx_error *why)
 {
-	if (!scan->tolerant || alone || !is_content(fault->code)) {
+	if (!harmless || !is_content(fault->code)) {
 		report_why(e->path, fault);
 		scan->n_faults++;
 		return KPACK_SUCCESS;
@@ -229,38 +229,68 @@ static kpack_error_t take_fault(struct scan *scan, struct scan_entry *e, bool al
 			: kp_fail_memory(why, strlen(fault->text), "a note");
 }
 
-static kpack_error_t classify(struct scan *scan, size_t entry, const char *key,
-			      bool alone, struct kpackx_error *why)
+/* Keep IN when it has device code to pack; else it is freed. */
+static kpack_error_t take_input(struct scan *scan, size_t entry, struct input *in,
+				bool alone, struct kpackx_error *why)
 {
 	struct scan_entry *e = &scan->entries[entry];
-	struct input *in = malloc(sizeof(*in));
 	struct kpackx_error fault = {0};
 	kpack_error_t err = KPACK_SUCCESS;
 
-	if (!in)
-		return kp_fail_memory(why, sizeof(*in), "an input");
-	scan->n_files++;
-	if (input_open(e->path, key, in, &fault)) {
-		free(in);
-		return take_fault(scan, e, alone, &fault, why);
-	}
 	in->entry = entry;
-	if (in->fat.kind != KP_FATBIN_NONE) {
+	if (in->fat.kind != KP_FATBIN_NONE || in->fat.other_sections) {
 		e->converted = in->fat.kind == KP_FATBIN_CONVERTED;
-		e->note = left_alone(in, alone);
-		if (!e->note && kp_path_ok(kp_span_str(key))) {
+		e->note = left_alone(in);
+		if (!e->note && kp_path_ok(kp_span_str(in->key))) {
 			e->input = in;
+			e->note = in->fat.other_sections ? only_in_archives : NULL;
 			return keep_input(scan, in, why);
 		}
 		if (!e->note) {
 			kp_fail(&fault, KPACK_ERROR_INVALID_ARGUMENT,
 				"its path cannot be a key");
-			err = take_fault(scan, e, alone, &fault, why);
+			err = take_fault(scan, e, scan->tolerant && !alone, &fault, why);
 		}
 	}
 	input_fini(in);
 	free(in);
 	return err;
+}
+
+/* A linked host binary? */
+static bool is_binary(const char *path)
+{
+	uint8_t head[20];
+	struct stat st;
+	bool yes;
+	int fd;
+
+	if (kp_file_open(path, &fd, &st, NULL))
+		return false;
+	yes = !kp_file_pread(fd, 0, head, sizeof(head), NULL) &&
+	      kp_fatbin_is_linked((struct kp_span){head, sizeof(head)});
+	close(fd);
+	return yes;
+}
+
+/* Look into one file and keep it when it has device code to pack. */
+static kpack_error_t classify(struct scan *scan, size_t entry, const char *key,
+			      bool alone, struct kpackx_error *why)
+{
+	struct scan_entry *e = &scan->entries[entry];
+	const struct input_look look = {.in_tree = !alone, .sections = !scan->tolerant};
+	struct input *in = malloc(sizeof(*in));
+	struct kpackx_error fault = {0};
+
+	if (!in)
+		return kp_fail_memory(why, sizeof(*in), "an input");
+	scan->n_files++;
+	if (input_open(e->path, key, &look, in, &fault) == KPACK_SUCCESS)
+		return take_input(scan, entry, in, alone, why);
+	free(in);
+	/* what is no binary may only look like what it could be */
+	return take_fault(scan, e, !alone && (scan->tolerant || !is_binary(e->path)),
+			  &fault, why);
 }
 
 /* --- files of databases -------------------------------------------------------------- */

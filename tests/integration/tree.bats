@@ -155,8 +155,9 @@ make_tree() { # DIR
 	cmp text out3/text
 	[ ! -e out3/.kpack ]
 	mkfat --bare --bundles 1 bare.hipfb
-	kpack pack bare.hipfb out3 2>err
-	grep -q 'bare.hipfb: note: not converted: ' err
+	kpack pack bare.hipfb out3 >table 2>err
+	[ ! -s err ]
+	grep -qx '1 files, 0 converted, 0 -> 0 bytes, 1 packed and kept' table
 	cmp bare.hipfb out3/bare.hipfb
 	[ -e out3/.kpack/bare_gfx1100.kpack ]
 }
@@ -207,9 +208,11 @@ make_tree() { # DIR
 	treecheck same in out
 	treecheck code in out
 	grep -q '^kpack: in/lib/nowrapper.so: note: not converted: no wrapper' err
-	grep -q '^kpack: in/lib/bare.hipfb: note: a bare container' err
-	# its objects are packed all the same
+	! grep -q 'bare.hipfb' err || false
+	# their objects are packed all the same
 	kpack ls out/.kpack | cut -f 1 | grep -qx 'lib/nowrapper.so#0'
+	kpack ls out/.kpack | cut -f 1 | grep -qx 'lib/bare.hipfb#0'
+	cmp in/lib/bare.hipfb out/lib/bare.hipfb
 	[ "$(treecheck list out)" = $'converted lib/good.so\nfat lib/nowrapper.so' ]
 }
 
@@ -253,7 +256,7 @@ make_tree() { # DIR
 	files = {f["path"]: f for f in r["files"]}
 	status = {p: f["status"] for p, f in files.items()}
 	assert status == {
-	    "absolute": "symlink", "bare.hipfb": "left alone", "bin/script": "copied",
+	    "absolute": "symlink", "bare.hipfb": "kept", "bin/script": "copied",
 	    "bin/second": "converted", "bin/tool": "converted", "dangling": "symlink",
 	    "fifo": "special", "lib/deep/er/b.so": "converted", "lib/done.so": "already converted",
 	    "lib/liba.so": "symlink", "lib/liba.so.1": "linked", "lib/nowrapper.so": "refused",
@@ -263,7 +266,7 @@ make_tree() { # DIR
 	assert files["lib/liba.so.1"]["link_to"] == "bin/second"
 	assert files["bin/second"]["key"] == "bin/second"
 	assert "wrapper" in files["lib/nowrapper.so"]["reason"]
-	assert "bare" in files["bare.hipfb"]["reason"]
+	assert files["bare.hipfb"]["key"] == "bare.hipfb" and "reason" not in files["bare.hipfb"]
 	before = after = 0
 	for f in r["files"]:
 	    if f["status"] == "converted":
@@ -271,10 +274,10 @@ make_tree() { # DIR
 	        assert f["size_after"] == os.path.getsize("out/" + f["path"])
 	        before += f["size_before"]
 	        after += f["size_after"]
-	assert r["summary"] == dict(files=16, converted=3, packed=0, bytes_before=before, bytes_after=after)
+	assert r["summary"] == dict(files=16, converted=3, packed=0, kept=1, bytes_before=before, bytes_after=after)
 	assert r["archives"] == sorted(os.listdir("out/.kpack")) and r["group"] == "in"
 	assert r["output"] == "out" and {a["arch"] for a in r["arches"]} >= {"gfx1030"}
-	open("line", "w").write("16 files, 3 converted, %d -> %d bytes\n" % (before, after))
+	open("line", "w").write("16 files, 3 converted, %d -> %d bytes, 1 packed and kept\n" % (before, after))
 	END
 	kpack pack in out 2>err | tail -n 1 | diff line -
 	run kpack pack -q in out

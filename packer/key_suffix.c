@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+#include "key_suffix.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <xxhash.h>
+
+/* An ordinal that is taken, or a kind and how many objects have its name. */
+struct suffix_seen {
+	uint64_t hash; /* 0: free */
+	uint32_t times;
+};
+
+/* An archive of bitcode may have thousands for one architecture. */
+static struct suffix_seen *find(const struct key_suffixes *n, uint64_t hash)
+{
+	size_t i = (size_t)hash & (n->cap - 1);
+
+	while (n->table[i].hash && n->table[i].hash != hash)
+		i = (i + 1) & (n->cap - 1);
+	return &n->table[i];
+}
+
+/* Have room for two more, with half of the table free. */
+static kpack_error_t reserve(struct key_suffixes *n, struct kpackx_error *why)
+{
+	struct key_suffixes bigger = *n;
+
+	if (n->cap >= 2 * (n->count + 2))
+		return KPACK_SUCCESS;
+	bigger.cap = n->cap ? 2 * n->cap : 16;
+	bigger.table = calloc(bigger.cap, sizeof(*bigger.table));
+	if (!bigger.table)
+		return kp_fail_memory(why, bigger.cap * sizeof(*bigger.table),
+				      "a container");
+	for (size_t i = 0; i < n->cap; i++)
+		if (n->table[i].hash)
+			*find(&bigger, n->table[i].hash) = n->table[i];
+	free(n->table);
+	*n = bigger;
+	return KPACK_SUCCESS;
+}
+
+/* The row of HASH, which is added. */
+static struct suffix_seen *see(struct key_suffixes *n, uint64_t hash)
+{
+	struct suffix_seen *row = find(n, hash);
+
+	n->count += !row->hash;
+	row->hash = hash;
+	return row;
+}
+
+static uint64_t hash_of(const void *data, size_t size, uint64_t seed)
+{
+	return XXH3_64bits_withSeed(data, size, seed) | 1;
+}
+
+void key_suffixes_fini(struct key_suffixes *n)
+{
+	free(n->table);
+	*n = (struct key_suffixes){0};
+}
+
+kpack_error_t key_suffix_choose(struct key_suffixes *n, const char *arch,
+				struct kp_span kind, uint32_t ordinal,
+				char out[KEY_SUFFIX_MAX], bool *again,
+				struct kpackx_error *why)
+{
+	int shown = (int)(kind.size < 40 ? kind.size : 40);
+	struct suffix_seen *row;
+
+	if (!n->arch || strcmp(n->arch, arch) != 0)
+		key_suffixes_fini(n);
+	n->arch = arch;
+	KP_TRY(reserve(n, why));
+	row = see(n, hash_of(&ordinal, sizeof(ordinal), 1));
+	*again = row->times++;
+	out[0] = 0;
+	/* the first object of the architecture has no suffix, whatever its kind */
+	if (*again || n->n_objects++ == 0)
+		return KPACK_SUCCESS;
+	row = see(n, hash_of(kind.data, (size_t)shown, 2));
+	if (++row->times == 1)
+		snprintf(out, KEY_SUFFIX_MAX, "@%.*s", shown, (const char *)kind.data);
+	else
+		snprintf(out, KEY_SUFFIX_MAX, "@%.*s.%u", shown, (const char *)kind.data,
+			 row->times);
+	return KPACK_SUCCESS;
+}
