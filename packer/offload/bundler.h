@@ -14,8 +14,9 @@
 
 /* A target asked for, or the one an input is bundled for. */
 struct bundler_target {
-	struct entry_id id;
-	char *name; /* its ID in normal form */
+	const char *text;   /* as asked for */
+	char *name;         /* its ID in normal form */
+	struct entry_id id; /* of NAME */
 };
 
 struct bundler {

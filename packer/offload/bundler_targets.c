@@ -53,25 +53,34 @@ static int fail_memory(const struct bundler *b)
 	return llvm_error(b->tool, "out of memory");
 }
 
+static bool is_repeated(const struct bundler *b, const struct bundler_target *t)
+{
+	for (size_t i = 0; i < b->n_targets; i++)
+		if (strcmp(b->targets[i].text, t->text) == 0 ||
+		    strcmp(b->targets[i].name, t->name) == 0)
+			return true;
+	return false;
+}
+
+/* The same one spelt otherwise is a duplicate, too. */
 static int add_target(struct bundler *b, const char *text)
 {
 	struct bundler_target *t = &b->targets[b->n_targets];
 
-	for (size_t i = 0; i < b->n_targets; i++)
-		if (kp_span_is(b->targets[i].id.text, text))
-			return llvm_error(b->tool, "Duplicate targets are not allowed");
+	t->text = text;
 	if (!entry_id_parse(kp_span_str(text), &t->id) || !has_fields(text, &t->id))
 		return fail_format(b);
 	if (!entry_id_kind_known(&t->id) || !triple_known(&t->id.triple))
 		return fail_invalid(b, text, &t->id);
 	t->name = entry_id_normal(&t->id);
-	if (!t->name)
+	if (!t->name || !entry_id_parse(kp_span_str(t->name), &t->id)) {
+		free(t->name);
 		return fail_memory(b);
-	for (size_t i = 0; i < b->n_targets; i++) /* the same one spelt otherwise */
-		if (strcmp(b->targets[i].name, t->name) == 0) {
-			free(t->name);
-			return llvm_error(b->tool, "Duplicate targets are not allowed");
-		}
+	}
+	if (is_repeated(b, t)) {
+		free(t->name);
+		return llvm_error(b->tool, "Duplicate targets are not allowed");
+	}
 	b->n_targets++;
 	return 0;
 }

@@ -49,7 +49,7 @@ static bool parse_vendorless(struct kp_span text, struct entry_id *id)
 	while (rest.size && rest.data[0] == '-')
 		rest = kp_span_tail(rest, 1);
 	id->target = rest;
-	return id->kind.size != 0;
+	return id->kind.size != 0 && kp_span_starts(rest, "gfx", 3);
 }
 
 bool entry_id_parse(struct kp_span text, struct entry_id *out)

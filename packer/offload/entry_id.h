@@ -16,8 +16,8 @@ struct entry_id {
 
 /*
  * Take TEXT apart, whichever of the four spellings it has (target.h).
- * false: no kind, or no triple of an architecture, a vendor and a system - nor AMD's
- * without its vendor, "amdgcn-amdhsa".
+ * false: no kind, or no triple of an architecture, a vendor and a system; only AMD's may lack
+ * its vendor before a target ID, "openmp-amdgcn-amdhsa-gfx906".
  */
 bool entry_id_parse(struct kp_span text, struct entry_id *out);
 

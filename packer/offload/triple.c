@@ -309,7 +309,8 @@ static void settle_environment(struct order *o, char *out, size_t cap)
 		*env = kp_span_str("gnu");
 	else if (starts(*os, "cygwin"))
 		*env = kp_span_str("cygnus");
-	else if (starts(*os, "win") && !fits(TRIPLE_ENV, *env))
+	else if (starts(*os, "win") &&
+		 (!fits(TRIPLE_ENV, *env) || kp_span_ends(*env, "coff")))
 		*env = kp_span_str("msvc");
 	if (in_line(*os, "win32 windows mingw cygwin", false))
 		*os = kp_span_str("windows");
