@@ -9,6 +9,8 @@ load dropin.bash
 setup() {
 	need_clang
 	cd "$BATS_TEST_TMPDIR"
+	# the same llvm-objcopy for both
+	PATH=$llvm:$PATH
 }
 
 # Run EXAMPLE with each; it leaves files, and in log the exit statuses.
@@ -135,12 +137,12 @@ archive_as_written() {
  -outputs=devicelib-gfx906.a,deviceLib-gfx908.a
 }
 
-# In one word: these triples lack a field.
-archive_in_one_word() {
+# In one word.  These triples lack a field: LLVM's bundler refuses them now, ours knows what is meant.
+archive_in_one_word() { # OPTION...
 	fat_objects
 	status_of clang-offload-bundler --unbundle --inputs=libFatArchive.a -type=a \
 		-targets=openmp-amdgcn-amdhsa-gfx906:sramecc+:xnack+,openmp-amdgcn-amdhsa-gfx908:sramecc-:xnack+ \
-		-outputs=devicelib-gfx906.a,deviceLib-gfx908.a
+		-outputs=devicelib-gfx906.a,deviceLib-gfx908.a "$@"
 }
 
 # With all fields.  There is nothing for gfx908 in this archive.
@@ -151,16 +153,18 @@ archive() { # OPTION...
 		-outputs=devicelib-gfx906.a,deviceLib-gfx908.a "$@"
 }
 
+# LLVM's leaves what it wrote before it failed.
+archive_in_vain() {
+	archive
+	rm -f devicelib-gfx906.a
+}
+
 @test "extracting device specific archives" {
 	both_say archive_as_written
 	[ "$(cat ours.log)" = 1 ]
 	says "Unknown command line argument 'openmp-amdgcn-amdhsa-gfx908:sramecc-:xnack+'"
 	rm -r real ours
-	both_say archive_in_one_word
-	[ "$(cat ours.log)" = 1 ]
-	says "Targets need to follow the format '<offload kind>-<target triple>'"
-	rm -r real ours
-	both_say archive
+	both_say archive_in_vain
 	[ "$(cat ours.log)" = 1 ]
 	says "no compatible code object found for the target 'openmp-amdgcn-amd-amdhsa--gfx908:sramecc-:xnack+' in heterogeneous archive library: libFatArchive.a"
 	rm -r real ours
@@ -168,6 +172,9 @@ archive() { # OPTION...
 	[ "$(cat ours.log)" = 0 ]
 	[ "$(llvm-ar-22 p ours/devicelib-gfx906.a)" = "func_1 for ${fat[2]}"$'\n'"func_2 for ${fat[2]}" ]
 	[ "$(cat ours/deviceLib-gfx908.a)" = '!<arch>' ]
+	mkdir short
+	(cd short && PATH=$standins:$PATH && archive_in_one_word -allow-missing-bundles)
+	diff -r short ours
 }
 
 @test "-check-input-archive" {

@@ -8,6 +8,8 @@ load dropin.bash
 setup() {
 	need_clang
 	cd "$BATS_TEST_TMPDIR"
+	# the same llvm-objcopy for both
+	PATH=$llvm:$PATH
 	sources
 	toolbox real.tools "$llvm"
 	toolbox ours.tools "$standins"
