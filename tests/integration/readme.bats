@@ -92,7 +92,7 @@ type_in() { # COMMAND WANTED
 	for file in $(grep -oE '`(\.ci|contrib|core|fs|packer|tests)/[a-z./-]*`' README.md | tr -d '`' | sort -u); do
 		[ -e "$file" ] || { echo "$file"; return 1; }
 	done
-	for switch in $(grep -oE 'WITH_[A-Z]+' README.md | sort -u); do
+	for switch in $(grep -oE 'WITH_[A-Z0-9]+' README.md | sort -u); do
 		grep -q "^$switch " Makefile || { echo "$switch"; return 1; }
 	done
 	contrib/install-deps --print | grep -q libfuse3-dev
