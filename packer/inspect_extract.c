@@ -25,7 +25,8 @@ struct extract {
 	struct inspect_extract *x;
 	struct inspect_file *file;
 	pthread_mutex_t lock;
-	char **names; /* per image; NULL: not chosen, or not known before it is decoded */
+	char **names; /* per image; NULL: not chosen */
+	bool *named;  /* per image: is that decided? */
 	void **used;  /* per container: a tree of struct used, one thread's at a time */
 	bool stop;    /* nothing more can be written */
 	bool failed;
@@ -110,6 +111,7 @@ static kpack_error_t name_image(struct extract *e, size_t image,
 	char arch[KP_TARGET_TEXT_MAX];
 	bool chosen;
 
+	e->named[image] = true;
 	if (!src->size)
 		return KPACK_SUCCESS;
 	KP_TRY(kp_source_read(src, 0, head, n, why));
@@ -194,7 +196,7 @@ static kpack_error_t take(void *arg, struct inspect_thread *thread, size_t image
 	pthread_mutex_unlock(&e->lock);
 	if (stop)
 		return KPACK_SUCCESS;
-	if (src->fd < 0)
+	if (!e->named[image])
 		KP_TRY(name_image(e, image, src, why));
 	if (!e->names[image])
 		return KPACK_SUCCESS;
@@ -230,7 +232,8 @@ static kpack_error_t run(struct extract *e, struct kpackx_error *why)
 
 	e->names = calloc(list->n_images + 1, sizeof(*e->names));
 	e->used = calloc(list->count + 1, sizeof(*e->used));
-	if (!e->names || !e->used)
+	e->named = calloc(list->n_images + 1, sizeof(*e->named));
+	if (!e->names || !e->named || !e->used)
 		return kp_fail_memory(why, list->n_images * sizeof(*e->names), "names");
 	KP_TRY(kp_mkdirs(e->x->dir, 0777, why));
 	KP_TRY(name_all(e, why));
@@ -252,6 +255,7 @@ kpack_error_t inspect_extract_run(struct inspect_extract *x, struct inspect_file
 	for (size_t i = 0; e.used && i < file->list.count; i++)
 		tdestroy(e.used[i], free);
 	free(e.names);
+	free(e.named);
 	free(e.used);
 	pthread_mutex_destroy(&e.lock);
 	return err;

@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include "inspect_kernel.h"
+#include "signature.h"
 
 struct writer {
 	struct inspect_file *file;
@@ -54,7 +55,7 @@ static json_t *pairs_json(const struct kp_pairs *pairs)
 
 static json_t *kernel_json(const struct kp_kernel *k)
 {
-	json_t *kernel = json_object();
+	json_t *kernel = json_object(), *signature;
 
 	json_object_set_new(kernel, "name", report_json_text(k->name));
 	if (k->symbol)
@@ -66,6 +67,9 @@ static json_t *kernel_json(const struct kp_kernel *k)
 			json_object_set_new(kernel, inspect_kernel_key(i),
 					    json_integer(value));
 	}
+	signature = signature_json(k->name);
+	if (signature)
+		json_object_set_new(kernel, "signature", signature);
 	return kernel;
 }
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include "inspect_kernel.h"
 #include "report.h"
+#include "signature.h"
+#include "text.h"
 
 /* Files with more images than this, and objects with more kernels, have them counted. */
 #define IMAGES_MAX 16
@@ -57,7 +59,7 @@ static void print_name(const struct kp_image *image)
 	if (image->id)
 		report_text(image->id);
 	else
-		fputs(image->arch[0] ? image->arch : "image", stdout);
+		report_text(image->arch[0] ? image->arch : "image");
 }
 
 static void print_container(const struct text *t, const struct inspect_row *row)
@@ -110,6 +112,7 @@ static void print_kernel(const struct kp_object *object, const struct kp_kernel 
 {
 	bool cuda = strcmp(object->type, "hsaco") != 0;
 	const char *between = ": ";
+	char indent[64];
 
 	printf("%*skernel ", margin, "");
 	report_text(k->name);
@@ -122,6 +125,16 @@ static void print_kernel(const struct kp_object *object, const struct kp_kernel 
 		between = ", ";
 	}
 	putchar('\n');
+	snprintf(indent, sizeof(indent), "%*s", margin + 2, "");
+	signature_print(k->name, indent);
+}
+
+/* PTX for compute_90 is listed under sm_90, too. */
+static bool same_arch(const char *a, const char *b)
+{
+	const char *x = strchr(a, '_'), *y = strchr(b, '_');
+
+	return strcmp(x && y ? x : a, x && y ? y : b) == 0;
 }
 
 /* What the object says of itself besides, where it is not what its container says. */
@@ -129,17 +142,31 @@ static void print_object(const struct text *t, const struct kp_image *image,
 			 const struct kp_object *object, int margin)
 {
 	print_pairs(&image->pairs, margin, "=");
-	if (object->arch[0] && image->arch[0] && strcmp(object->arch, image->arch) != 0)
-		printf("%*sthe object says %s\n", margin, "", object->arch);
+	if (object->arch[0] && image->arch[0] && !same_arch(object->arch, image->arch)) {
+		printf("%*sthe object says ", margin, "");
+		report_text(object->arch);
+		putchar('\n');
+	}
 	print_pairs(&object->facts, margin, " ");
 	for (size_t i = 0; i < object->n_kernels && lists_kernels(t, object->n_kernels);
 	     i++)
 		print_kernel(object, &object->kernels[i], margin);
 }
 
+/* TEXT escaped, and spaces up to WIDTH. */
+static void print_padded(const char *text, int width)
+{
+	char escaped[4 * KP_TARGET_TEXT_MAX];
+
+	printf("%-*s", width,
+	       kp_text_escape(kp_span_str(text), escaped, sizeof(escaped)));
+}
+
 static void print_columns(const struct inspect_seen *seen, const struct kp_image *image)
 {
-	printf("  %-24s  %12" PRIu64 "  ", seen->arch[0] ? seen->arch : "-", image->size);
+	fputs("  ", stdout);
+	print_padded(seen->arch[0] ? seen->arch : "-", 24);
+	printf("  %12" PRIu64 "  ", image->size);
 	if (seen->in_file)
 		printf("%12" PRIu64 "  ", seen->offset);
 	else

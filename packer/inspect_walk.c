@@ -11,6 +11,10 @@
 /* Above this the threads wait for the disk and for memory, not for each other. */
 #define THREADS_MAX 8
 
+/* Bytes read in all: so many times what there is, decoded, and this for small files. */
+#define WORK_RATIO 16
+#define WORK_MIN (UINT64_C(1) << 30)
+
 /* Faults of one job, told when its turn comes. */
 struct note {
 	struct note *next;
@@ -209,6 +213,26 @@ static kpack_error_t commit(void *arg, size_t number, void *result,
 	return KPACK_SUCCESS;
 }
 
+/* Images may lie over each other, and hostile ones do so a thousand times. */
+static kpack_error_t check_work(const struct inspect_file *file, struct kpackx_error *why)
+{
+	uint64_t there = WORK_MIN / WORK_RATIO + file->source.size, wanted = 0;
+
+	for (size_t i = 0; i < file->list.count; i++)
+		if (file->list.items[i].format->load)
+			there += file->list.items[i].payload_size;
+	for (size_t i = 0; i < file->list.n_images; i++)
+		if (inspect_leaf(&file->list.images[i]))
+			wanted += file->list.images[i].size < there
+					  ? file->list.images[i].size
+					  : there;
+	if (wanted / WORK_RATIO <= there)
+		return KPACK_SUCCESS;
+	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+		       "its images have %" PRIu64 " bytes in all, in %" PRIu64, wanted,
+		       there);
+}
+
 kpack_error_t inspect_walk_run(const struct inspect_walk *walk, struct kpackx_error *why)
 {
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -227,5 +251,6 @@ kpack_error_t inspect_walk_run(const struct inspect_walk *walk, struct kpackx_er
 		.discard = free_notes,
 	};
 
+	KP_TRY(check_work(walk->file, why));
 	return pipeline_run(&p, why);
 }
