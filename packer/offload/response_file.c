@@ -10,9 +10,9 @@
 /* Files in files.  LLVM's tools have no bound but that none may stand in itself. */
 #define DEPTH_MAX 32
 
-/* Bytes of files in all, each a bit longer than it is: a link of a million objects has less. */
+/* Bytes of files in all, each longer than it is: a link of a million objects has less. */
 #define BYTES_MAX ((uint64_t)256 << 20)
-#define BYTES_PER_FILE 64
+#define BYTES_PER_FILE 16384
 
 struct words {
 	char **items;
