@@ -57,9 +57,19 @@ static void add_container(struct facts *f, const struct kp_format *format,
 
 /* --- what objects say ---------------------------------------------------------------- */
 
-static bool may_be_cutile(const char *type)
+/* Of what something is told here; of others a look would be in vain. */
+static bool is_told(const char *type)
 {
-	return strcmp(type, "cubin") == 0 || strcmp(type, "tileirbc") == 0;
+	return strcmp(type, "cubin") == 0 || strcmp(type, "tileirbc") == 0 ||
+	       strcmp(type, "bc") == 0;
+}
+
+static void add_triple(struct facts *f, const struct kp_object *object)
+{
+	const char *triple = kp_pairs_find(&object->facts, "triple");
+
+	if (triple && is_short_text(triple, VALUE_MAX))
+		facts_string(f, "triple", triple);
 }
 
 /* What cannot be read as what it is says nothing. */
@@ -77,6 +87,7 @@ static kpack_error_t add_object(struct facts *f, const struct kp_source *src,
 	}
 	if (err)
 		return KPACK_SUCCESS;
+	add_triple(f, &object);
 	signature_facts(f, &object);
 	kp_object_fini(&object);
 	return KPACK_SUCCESS;
@@ -92,7 +103,7 @@ kpack_error_t entry_meta_facts(const struct input *in, size_t image, const char 
 	if (in->objects)
 		return KPACK_SUCCESS;
 	add_container(f, list->items[img->container].format, img);
-	return may_be_cutile(type) ? add_object(f, src, why) : KPACK_SUCCESS;
+	return is_told(type) ? add_object(f, src, why) : KPACK_SUCCESS;
 }
 
 /* --- written ------------------------------------------------------------------------- */

@@ -12,7 +12,7 @@
 /*
  * Add to F what the container of IMAGE in IN says of it - "keys" of an offload binary,
  * "fatbin" of CUDA's, "member" of an archive - and what the object SRC of TYPE says of
- * itself: "signatures" of cuTile's kernels.  IO_ERROR, OUT_OF_MEMORY.
+ * itself: "triple" of bitcode, "signatures" of cuTile's kernels.  IO_ERROR, OUT_OF_MEMORY.
  */
 kpack_error_t entry_meta_facts(const struct input *in, size_t image, const char *type,
 			       const struct kp_source *src, struct facts *f,

@@ -9,7 +9,8 @@
  *	16  u32   processor
  */
 #include <inttypes.h>
-#include "format.h"
+#include "bitcode_triple.h"
+#include "object.h"
 
 #define WRAPPER_SIZE 20
 
@@ -60,9 +61,23 @@ static kpack_error_t parse(const struct kp_source *src, uint64_t off,
 	return kp_containers_add_image(list, c, none, 0, c->size, why);
 }
 
+static kpack_error_t describe(const struct kp_source *src, struct kp_object *out,
+			      struct kpackx_error *why)
+{
+	char triple[KP_TRIPLE_MAX];
+	struct kp_source code;
+	uint64_t end;
+
+	KP_TRY(unwrap(src, &code, &end, why));
+	if (!kp_bitcode_triple(&code, triple))
+		return KPACK_SUCCESS;
+	return kp_pairs_print(&out->facts, why, "triple", "%s", triple);
+}
+
 const struct kp_format kp_format_bitcode = {
 	.name = "bitcode",
 	.type = "bc",
 	.probe = probe,
 	.parse = parse,
+	.describe = describe,
 };
