@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernels are functions whose st_other says that they are entries; where none says so, all
- * functions that others can see.  What they use stands in sections of their names:
+ * Kernels are functions whose st_other says that they are entries; where nothing is said of
+ * functions, there is no .nv.info, all that others can see.  What kernels use stands in
+ * sections of their names:
  *
  *   .text.NAME        sh_info's top byte: registers, until sm_8x
  *   .nv.shared.NAME   its size: shared memory
@@ -79,19 +80,6 @@ static bool is_kernel(const struct symbol *s, bool marked)
 	       (marked ? s->other & STO_ENTRY : ELF64_ST_BIND(s->info) != STB_LOCAL);
 }
 
-/* Does any function say that it is an entry? */
-static kpack_error_t see_marks(struct reader *r, bool *marked, struct kpackx_error *why)
-{
-	struct symbol s;
-
-	*marked = false;
-	for (uint64_t i = 0; i < r->n_symbols && !*marked; i++) {
-		KP_TRY(get_symbol(r, i, &s, why));
-		*marked = is_function(&s) && s.other & STO_ENTRY;
-	}
-	return KPACK_SUCCESS;
-}
-
 static kpack_error_t find_symbols(struct reader *r, struct kpackx_error *why)
 {
 	const struct kp_sections *all = &r->cubin->sections;
@@ -155,13 +143,12 @@ static kpack_error_t add_kernel(struct reader *r, uint64_t i, const struct symbo
 
 static kpack_error_t add_kernels(struct reader *r, struct kpackx_error *why)
 {
+	bool marked = kp_sections_find(&r->cubin->sections, ".nv.info") != NULL;
 	struct symbol s;
-	bool marked;
 
 	r->kernels = calloc((size_t)r->n_symbols + 1, sizeof(*r->kernels));
 	if (!r->kernels)
 		return kp_fail_memory(why, r->n_symbols * sizeof(*r->kernels), "symbols");
-	KP_TRY(see_marks(r, &marked, why));
 	for (uint64_t i = 0; i < r->n_symbols; i++) {
 		KP_TRY(get_symbol(r, i, &s, why));
 		if (is_kernel(&s, marked))
@@ -297,12 +284,12 @@ static struct kp_kernel *kernel_of(const struct reader *r, const char *name,
 	return NULL;
 }
 
-/* Bytes of shared memory that are the kernel's own; of old ABIs the system's are not known. */
+/* Bytes of shared memory that are the kernel's own. */
 static int64_t shared_size(const struct kp_cubin *cubin, const struct kp_section *s)
 {
-	if (s->type != SHT_NOBITS || cubin->sm < SYSTEM_SHARED_SM)
+	if (s->type != SHT_NOBITS || s->size == 0 || cubin->sm < SYSTEM_SHARED_SM)
 		return s->size > INT64_MAX ? KP_NOT_STATED : (int64_t)s->size;
-	if (cubin->old || s->size < SYSTEM_SHARED || s->size > INT64_MAX)
+	if (s->size < SYSTEM_SHARED || s->size > INT64_MAX)
 		return KP_NOT_STATED;
 	return (int64_t)(s->size - SYSTEM_SHARED);
 }
@@ -319,6 +306,8 @@ static void read_sections(struct reader *r)
 		if (k)
 			k->lds = shared_size(r->cubin, s);
 		k = kernel_of(r, s->name, ".nv.info.");
+		if (k && k->kernarg == KP_NOT_STATED)
+			k->kernarg = 0; /* without parameters it says nothing of them */
 		if ((k || strcmp(s->name, ".nv.info") == 0) && s->type != SHT_NOBITS)
 			read_info(r, s, k);
 	}

@@ -318,7 +318,8 @@ static void kernels_of_the_old_abi_are_described(void **state)
 	bytes_free(&symbols);
 }
 
-static void functions_are_kernels_where_none_is_marked(void **state)
+/* Of device functions, too, attributes tell; then they are not marked as entries. */
+static void functions_are_kernels_where_nothing_is_said(void **state)
 {
 	struct bytes symbols = {0};
 	struct elf_file f;
@@ -331,6 +332,12 @@ static void functions_are_kernels_where_none_is_marked(void **state)
 	put_function(&symbols, 9, STB_WEAK, 0, 1);
 	put_function(&symbols, 3, STB_GLOBAL, 0, SHN_UNDEF);
 	f = old_cubin(&symbols, "\0k\0other\0device", 16);
+	assert_int_equal(describe(span_of(&f.bytes), &o), KPACK_SUCCESS);
+	assert_int_equal(o.n_kernels, 0);
+	kp_object_fini(&o);
+	for (size_t i = 1; i + 8 < f.bytes.size; i++)
+		if (memcmp(f.bytes.data + i, ".nv.info", 9) == 0)
+			f.bytes.data[i] = '-';
 	assert_int_equal(describe(span_of(&f.bytes), &o), KPACK_SUCCESS);
 	assert_int_equal(o.n_kernels, 2);
 	assert_string_equal(o.kernels[1].name, "device");
@@ -393,7 +400,7 @@ int main(void)
 		cmocka_unit_test(variants_are_in_the_compatibility_record),
 		cmocka_unit_test(the_second_note_says_toolkit_and_virtual_arch),
 		cmocka_unit_test(kernels_of_the_old_abi_are_described),
-		cmocka_unit_test(functions_are_kernels_where_none_is_marked),
+		cmocka_unit_test(functions_are_kernels_where_nothing_is_said),
 		cmocka_unit_test(damaged_symbols_are_refused),
 		cmocka_unit_test(no_part_of_a_cubin_is_more),
 	};
