@@ -132,18 +132,16 @@ static bool is_bsd_index(struct kp_span name)
 }
 
 /* "#1/N": the name is the first N bytes, filled with NULs. */
-static kpack_error_t take_bsd(struct reader *r, struct header *h,
+static kpack_error_t take_bsd(struct reader *r, struct header *h, uint64_t n,
 			      struct kpackx_error *why)
 {
 	struct kp_span name;
-	uint64_t n;
 
-	if (!parse_number(h->name + 3, NAME_SIZE - 3, &n) || n > KP_NAME_MAX ||
-	    n > h->size)
+	if (n > KP_NAME_MAX || n > h->size)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "member at offset %" PRIu64
-			       ": no length of a name of at most %d bytes",
-			       h->offset, KP_NAME_MAX);
+			       "member at offset %" PRIu64 ": a name of %" PRIu64
+			       " bytes among %" PRIu64 ", at most %d",
+			       h->offset, n, h->size, KP_NAME_MAX);
 	KP_TRY(kp_window_get(&r->names, h->offset, (size_t)n, &name.data, why));
 	name.size = (size_t)n;
 	h->offset += n;
@@ -193,9 +191,11 @@ static kpack_error_t take_member(struct reader *r, struct header *h,
 				 struct kpackx_error *why)
 {
 	struct kp_span name = {h->name, NAME_SIZE};
+	uint64_t n;
 
-	if (memcmp(h->name, "#1/", 3) == 0)
-		return take_bsd(r, h, why);
+	if (memcmp(h->name, "#1/", 3) == 0 &&
+	    parse_number(h->name + 3, NAME_SIZE - 3, &n))
+		return take_bsd(r, h, n, why);
 	if (h->name[0] == '/')
 		return take_slash(r, h, why);
 	while (name.size && name.data[name.size - 1] == ' ')

@@ -128,36 +128,16 @@ static kpack_error_t read_table(const struct kp_source *src, const struct kp_sec
 	return err;
 }
 
-/* Bitcode that an object carries speaks for it: the section, or NULL. */
-static const struct kp_section *carried_bitcode(const struct kp_sections *s)
-{
-	if (s->header.e_type != ET_REL)
-		return NULL;
-	for (size_t i = 0; i < s->count; i++) {
-		const char *name = s->items[i].name;
-
-		if (strcmp(name, ".llvmbc") == 0 || strcmp(name, ".llvm.lto") == 0)
-			return s->items[i].size > 1 && s->items[i].type != SHT_NOBITS
-				       ? &s->items[i]
-				       : NULL;
-	}
-	return NULL;
-}
-
 static kpack_error_t elf_symbols(const struct kp_source *src, struct kp_symbols *out,
 				 struct kpackx_error *why)
 {
-	const struct kp_section *bitcode, *symtab;
+	const struct kp_section *symtab;
 	kpack_error_t err = KPACK_SUCCESS;
 	struct kp_sections s;
-	struct kp_source part;
 
 	KP_TRY(kp_sections_read(src, &s, why));
-	bitcode = carried_bitcode(&s);
 	symtab = first_of_type(&s, SHT_SYMTAB);
-	if (bitcode && kp_source_sub(src, bitcode->offset, bitcode->size, &part))
-		err = kp_bitcode_symbols(&part, out, why);
-	else if (symtab)
+	if (symtab)
 		err = read_table(src, &s, symtab, out, why);
 	kp_sections_fini(&s);
 	return err;

@@ -14,9 +14,8 @@ struct kp_symbols {
 };
 
 /*
- * Append the names that SRC defines, in its symbol table's order: a little-endian ELF64
- * (the bitcode in it where it has any and is no linked file) or LLVM bitcode.  Nothing is
- * appended for other objects, and for those that cannot be read.
+ * Append the names that SRC defines, in its symbol table's order: a little-endian ELF64 or
+ * LLVM bitcode.  Nothing is appended for other objects, and for those that cannot be read.
  * OUT_OF_MEMORY, IO_ERROR; INVALID_ARGUMENT: more than KP_INDEX_MAX bytes of names.
  */
 kpack_error_t kp_symbols_add(const struct kp_source *src, struct kp_symbols *out,
