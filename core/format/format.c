@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "format.h"
-#include <elf.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -286,58 +285,9 @@ void kp_payload_fini(struct kp_payload *payload)
 	*payload = (struct kp_payload){.source = {.fd = -1}};
 }
 
-/*
- * PTX begins with blank lines and // comments, then ".version".  NVIDIA's compiler writes
- * more comment than a short head holds, but names itself.
- */
-static bool is_ptx(struct kp_span head)
-{
-	const uint8_t *p = head.data, *end = head.data + head.size, *line;
-
-	while (p < end) {
-		if (*p == ' ' || *p == '\t' || *p == '\r' || *p == '\n') {
-			p++;
-			continue;
-		}
-		if (end - p < 2 || p[0] != '/' || p[1] != '/')
-			return end - p >= 9 && memcmp(p, ".version ", 9) == 0;
-		line = memchr(p, '\n', (size_t)(end - p));
-		p = line ? line : end;
-	}
-	return memmem(head.data, head.size, "NVIDIA NVVM", 11) != NULL;
-}
-
-static const char *elf_type(struct kp_span head)
-{
-	if (head.size < 20)
-		return "co";
-	switch (kp_le16(head.data + offsetof(Elf64_Ehdr, e_machine))) {
-	case EM_AMDGPU:
-		return "hsaco";
-	case EM_CUDA:
-		return "cubin";
-	default:
-		return "co";
-	}
-}
-
 const char *kp_object_type(struct kp_span head)
 {
-	static const struct {
-		const char *type, *magic;
-		size_t size;
-	} magics[] = {
-		{"bc", "BC\xc0\xde", 4},
-		{"bc", "\xde\xc0\x17\x0b", 4},
-		{"spv", "\x03\x02\x23\x07", 4},
-		{"tileirbc", "\x7fTileIR", 8},
-	};
+	const struct kp_format *format = kp_format_probe(head);
 
-	for (size_t i = 0; i < sizeof(magics) / sizeof(magics[0]); i++) {
-		if (kp_span_starts(head, magics[i].magic, magics[i].size))
-			return magics[i].type;
-	}
-	if (kp_span_starts(head, ELFMAG, SELFMAG))
-		return elf_type(head);
-	return head.size && is_ptx(head) ? "ptx" : "co";
+	return format && format->type ? format->type : "co";
 }

@@ -47,8 +47,9 @@ static bool probe_text(struct kp_ptx_tokens *t, struct kp_span head)
 
 static bool probe(struct kp_span head)
 {
-	struct kp_source src = kp_source_memory(head.data, head.size);
 	struct kp_ptx_tokens t;
+	struct kp_source src;
+	const uint8_t *end;
 	size_t i = 0;
 
 	/* most files are seen to be something else by one byte */
@@ -56,6 +57,10 @@ static bool probe(struct kp_span head)
 		i++;
 	if (i == head.size || (head.data[i] != '.' && head.data[i] != '/'))
 		return false;
+	end = memchr(head.data, '\0', head.size);
+	if (end)
+		head.size = (size_t)(end - head.data);
+	src = kp_source_memory(head.data, head.size);
 	kp_ptx_tokens_init(&t, &src);
 	return probe_text(&t, head);
 }
