@@ -744,7 +744,7 @@ static void objects_are_known_by_their_first_bytes(void **state)
 		 4, "co"},
 	};
 	uint8_t elf[20] = "\x7f"
-			  "ELF";
+			  "ELF\2\1\1";
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
