@@ -15,6 +15,9 @@
 /* Arch, type and the two numbers. */
 #define NAME_SIZE (KP_TARGET_TEXT_MAX + 64)
 
+/* Files that were not written and are told of one by one: a second run may find them all. */
+#define TOLD_MAX 20
+
 /* A name that images of one container have, and how many of them. */
 struct used {
 	char name[NAME_SIZE];
@@ -29,7 +32,7 @@ struct extract {
 	bool *named;  /* per image: is that decided? */
 	void **used;  /* per container: a tree of struct used, one thread's at a time */
 	bool stop;    /* nothing more can be written */
-	bool failed;
+	size_t failed;
 };
 
 /* --- names ------------------------------------------------------------------------ */
@@ -182,6 +185,20 @@ static kpack_error_t write_file(const struct inspect_extract *x, const char *nam
 	return err;
 }
 
+/* A file was written, or ERR says why not. */
+static void count_written(struct extract *e, kpack_error_t err,
+			  const struct kpackx_error *why)
+{
+	pthread_mutex_lock(&e->lock);
+	e->x->written += !err;
+	e->failed += err != KPACK_SUCCESS;
+	if (err && e->failed <= TOLD_MAX)
+		report_why(e->x->dir, why);
+	/* what exists is a fault of one file, all else of the disk or the input */
+	e->stop |= err && err != KPACK_ERROR_INVALID_ARGUMENT;
+	pthread_mutex_unlock(&e->lock);
+}
+
 static kpack_error_t take(void *arg, struct inspect_thread *thread, size_t image,
 			  const struct kp_source *src, struct kpackx_error *why)
 {
@@ -201,14 +218,7 @@ static kpack_error_t take(void *arg, struct inspect_thread *thread, size_t image
 	if (!e->names[image])
 		return KPACK_SUCCESS;
 	err = write_file(e->x, e->names[image], src, &fault);
-	if (err)
-		report_why(e->x->dir, &fault);
-	pthread_mutex_lock(&e->lock);
-	e->x->written += !err;
-	e->failed |= err != KPACK_SUCCESS;
-	/* what exists is a fault of one file, all else of the disk or the input */
-	e->stop |= err && err != KPACK_ERROR_INVALID_ARGUMENT;
-	pthread_mutex_unlock(&e->lock);
+	count_written(e, err, &fault);
 	return KPACK_SUCCESS;
 }
 
@@ -239,6 +249,8 @@ static kpack_error_t run(struct extract *e, struct kpackx_error *why)
 	KP_TRY(name_all(e, why));
 	KP_TRY(inspect_walk_run(&walk, why));
 	arch_filter_unmatched(&e->x->filter, "image");
+	if (e->failed > TOLD_MAX)
+		report_error(e->x->dir, "and %zu files more", e->failed - TOLD_MAX);
 	if (e->failed)
 		return kp_fail(why, KPACK_ERROR_IO_ERROR, "not everything was written");
 	return KPACK_SUCCESS;

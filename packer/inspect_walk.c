@@ -7,7 +7,7 @@
 #include "sha256.h"
 
 /* Decoded bytes held at once, unless one container has more. */
-#define BUDGET (UINT64_C(512) << 20)
+#define BUDGET (UINT64_C(128) << 20)
 /* Above this the threads wait for the disk and for memory, not for each other. */
 #define THREADS_MAX 8
 

@@ -315,6 +315,11 @@ assert image["size"] == os.stat(got["file"]).st_size'
 	[ ! -e victim ] && [ ! -L some/gfx1100.hsaco ]
 	[ "$(ls -A some | wc -l)" -eq 5 ]
 	cmp some/gfx90a:xnack-.hsaco one/gfx90a:xnack-.hsaco
+	mkfat --bundles 10 many.so
+	kpack inspect --extract many many.so
+	run -1 kpack inspect --extract many many.so
+	[ "${#lines[@]}" -eq 22 ]
+	[ "${lines[20]}" = "kpack: many: and 10 files more" ]
 
 	run -1 kpack inspect --extract mixed mixed
 	[[ "$output" == "kpack: mixed: "* ]]
