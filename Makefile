@@ -100,7 +100,7 @@ units := $(patsubst %.c,$(O)/%,$(wildcard tests/unit/*.c))
 fuzz  := $(patsubst %.c,$(O)/%,$(filter-out tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c)))
 bench := $(patsubst %.c,$(O)/%,$(wildcard contrib/bench/*.c))
 stub  := $(O)/tests/stub/libamdhip64.so.5 $(O)/tests/stub/load $(O)/tests/stub/write \
-	$(O)/tests/stub/amd/librocm_kpack.so.0 $(O)/tests/stub/amd_client
+	$(O)/tests/stub/amd/librocm_kpack.so.0 $(O)/tests/stub/amd_client $(O)/tests/stub/cutile
 loaders := $(patsubst %.c,$(O)/%,$(wildcard tests/loaders/*.c))
 examples := $(addprefix $(O)/contrib/examples/,libamdhip64.so.5 library)
 
@@ -200,6 +200,10 @@ $(O)/tests/stub/load: $(O)/tests/stub/load.o
 # Writes archives through the public header alone.
 $(O)/tests/stub/write: $(O)/tests/stub/write.o $(O)/librocm_kpack.so
 	$(call say,LINK)$(link) -Wl,-rpath,'$$ORIGIN/../..' -o $@ $^
+
+# Says what it makes of names of cuTile's kernels, in words the library keeps to itself.
+$(O)/tests/stub/cutile: $(O)/tests/stub/cutile.o $(O)/librocm_kpack.a
+	$(call say,LINK)$(link) -o $@ $^ $(libs_core)
 
 # A library in the place of AMD's, and a program that was linked with it.
 $(O)/tests/stub/amd/librocm_kpack.so.0: $(O)/tests/stub/amd_kpack.o

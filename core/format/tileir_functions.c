@@ -115,16 +115,24 @@ static kpack_error_t read_hints(struct kp_tileir *m, struct kp_tileir_cursor *c)
 	return KPACK_SUCCESS;
 }
 
-/* "hints": "my_kernel: sm_100 occupancy=4; default" */
+/* "hints my_kernel": "sm_100 occupancy=4; default" */
 static kpack_error_t add_hints(struct kp_tileir *m, const char *kernel)
 {
+	struct kp_span hints = {(const uint8_t *)m->hints.text, m->hints.size};
+	struct kp_compose name = {0};
+	kpack_error_t err;
+
 	if (m->hints.no_memory)
 		return kp_fail_memory(m->why, m->hints.size, "hints");
-	if (m->hints.size == 0)
+	if (hints.size == 0)
 		return KPACK_SUCCESS;
-	m->hints_left -= m->hints.size;
-	return kp_pairs_print(&m->out->facts, m->why, "hints", "%s: %s", kernel,
-			      m->hints.text);
+	m->hints_left -= hints.size;
+	kp_compose_print(&name, "hints %s", kernel);
+	err = name.no_memory ? kp_fail_memory(m->why, name.size, "hints")
+			     : kp_pairs_add(&m->out->facts, kp_span_str(name.text), hints,
+					    m->why);
+	kp_compose_fini(&name);
+	return err;
 }
 
 /* ---- functions ---- */
@@ -207,13 +215,13 @@ kpack_error_t kp_tileir_functions(struct kp_tileir *m)
 	kpack_error_t err = KPACK_SUCCESS;
 
 	KP_TRY(kp_tileir_get_varint(m, &c, &count));
+	KP_TRY(kp_pairs_print(&m->out->facts, m->why, "functions", "%" PRIu64, count));
 	for (uint64_t i = 0; i < count && !err; i++) {
 		err = read_function(m, &c);
 		if (err)
 			kp_fail_prefix(m->why, err, "function %" PRIu64, i);
 	}
 	KP_TRY(err);
-	KP_TRY(kp_pairs_print(&m->out->facts, m->why, "functions", "%" PRIu64, count));
 	return check_end(m, &c, KP_TILEIR_FUNCTIONS);
 }
 
