@@ -82,7 +82,7 @@ static kpack_error_t add_member(struct reader *r, const struct header *h,
 				struct kp_span name, struct kpackx_error *why)
 {
 	struct kp_ar *ar = r->ar;
-	char *copy;
+	struct kp_ar_member *m;
 
 	r->names_size += name.size + 1;
 	if (ar->count >= KP_IMAGES_MAX || r->names_size > KP_IDS_MAX)
@@ -91,13 +91,14 @@ static kpack_error_t add_member(struct reader *r, const struct header *h,
 			       KP_IMAGES_MAX, KP_IDS_MAX);
 	if (!kp_grow(&ar->items, ar->count, &r->cap, sizeof(*ar->items)))
 		return kp_fail_memory(why, ar->count * sizeof(*ar->items), "members");
-	copy = malloc(name.size + 1);
-	if (!copy)
+	m = &ar->items[ar->count];
+	*m = (struct kp_ar_member){malloc(name.size + 1), h->offset, h->size};
+	if (!m->name)
 		return kp_fail_memory(why, name.size + 1, "the name of a member");
 	if (name.size)
-		memcpy(copy, name.data, name.size);
-	copy[name.size] = '\0';
-	ar->items[ar->count++] = (struct kp_ar_member){copy, h->offset, h->size};
+		memcpy(m->name, name.data, name.size);
+	m->name[name.size] = '\0';
+	ar->count++;
 	return KPACK_SUCCESS;
 }
 

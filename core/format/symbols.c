@@ -9,7 +9,7 @@
 kpack_error_t kp_symbols_put(struct kp_symbols *out, struct kp_span name,
 			     struct kpackx_error *why)
 {
-	char *grown = out->names;
+	char *grown;
 
 	if (name.size >= KP_INDEX_MAX - out->size)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,

@@ -375,10 +375,7 @@ static void objects_stand_alone(void **state)
 
 static void other_files_have_none(void **state)
 {
-	static const char *const files[] = {"", "text\n",
-					    "\x7f"
-					    "ELF",
-					    "!<arch", "BC"};
+	static const char *const files[] = {"", "text\n", "\177ELF", "!<arch", "BC"};
 	struct bytes b = {0}, plain = host_object(NULL, 0), ar = empty_archive();
 
 	(void)state;
