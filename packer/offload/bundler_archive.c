@@ -278,6 +278,9 @@ static int unbundle(struct job *j)
 	struct kpackx_error why = {0};
 	int status;
 
+	if (j->in.src.size < 8)
+		return llvm_error(j->b->tool, "'%s': too small to be an archive",
+				  j->input);
 	if (kp_ar_read(&j->in.src, &j->ar, &why))
 		return bundler_fail_file(j->b, j->input, &why);
 	status = open_spool(j);

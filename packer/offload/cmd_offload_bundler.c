@@ -103,7 +103,7 @@ static const char overview[] =
 	"A tool to bundle several input files of the specified type <type> \n"
 	"referring to the same source file but different targets into a single \n"
 	"one. The resulting file can also be unbundled into different files by \n"
-	"this tool if -unbundle is provided.\n";
+	"this tool if -unbundle is provided.";
 
 /* ---- messages ---- */
 

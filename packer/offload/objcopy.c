@@ -59,66 +59,74 @@ static char *beside(const char *program)
 }
 
 /* The version in "llvm-objcopy-22"; 0: another name. */
-static unsigned long version_of(const char *name)
+static unsigned long version_of(const char *name, const char *tool)
 {
-	size_t n = strlen(OBJCOPY);
+	size_t n = strlen(tool);
 	char *end;
 	unsigned long version;
 
-	if (strncmp(name, OBJCOPY "-", n + 1) != 0 || name[n + 1] < '0' ||
+	if (strncmp(name, tool, n) != 0 || name[n] != '-' || name[n + 1] < '0' ||
 	    name[n + 1] > '9')
 		return 0;
 	version = strtoul(name + n + 1, &end, 10);
 	return *end ? 0 : version;
 }
 
-/* The newest in DIR, if it is newer than *VERSION. */
-static void newest_in(const char *dir, size_t dir_size, unsigned long *version,
-		      char **best)
+static bool is_better(unsigned long v, unsigned long than, unsigned long wanted)
 {
-	char *path = strndup(dir, dir_size);
+	return v == wanted || ((than != wanted || wanted == 0) && v > than);
+}
+
+/* In DIR: the one of version WANTED, else the newest, else the one without a version. */
+static char *best_in(const char *dir, size_t dir_size, unsigned long wanted)
+{
+	char *path = strndup(dir, dir_size), *best = NULL, *found;
 	DIR *d = path ? opendir(path) : NULL;
+	unsigned long version = 0, v;
 	const struct dirent *e;
 
 	while (d && (e = readdir(d))) {
-		unsigned long v = version_of(e->d_name);
-		char *found = v > *version ? program_in(dir, dir_size, e->d_name) : NULL;
-
-		if (found) {
-			free(*best);
-			*best = found;
-			*version = v;
-		}
+		v = version_of(e->d_name, OBJCOPY);
+		if (v == 0 || !is_better(v, version, wanted))
+			continue;
+		found = program_in(dir, dir_size, e->d_name);
+		if (!found)
+			continue;
+		free(best);
+		best = found;
+		version = v;
 	}
 	if (d)
 		closedir(d);
 	free(path);
+	return best ? best : program_in(dir, dir_size, OBJCOPY);
 }
 
-/* In PATH: the one without a version, else the newest. */
-static char *in_path(void)
+/*
+ * In the first directory of PATH that has any.  The plain name is often that of an older LLVM,
+ * whose bytes are not those that the newest writes.
+ */
+static char *in_path(unsigned long wanted)
 {
 	const char *path = getenv("PATH");
-	unsigned long version = 0;
-	char *found = NULL, *best = NULL;
+	char *found = NULL;
 	size_t n;
 
 	for (const char *p = path; p && *p && !found; p += n + (p[n] == ':')) {
 		n = strcspn(p, ":");
-		found = n ? program_in(p, n, OBJCOPY) : NULL;
-		if (!found && n)
-			newest_in(p, n, &version, &best);
+		found = n ? best_in(p, n, wanted) : NULL;
 	}
-	if (found)
-		free(best);
-	return found ? found : best;
+	return found;
 }
 
 char *objcopy_find(const char *program)
 {
+	const char *slash = strrchr(program, '/');
 	char *found = beside(program);
 
-	return found ? found : in_path();
+	return found ? found
+		     : in_path(version_of(slash ? slash + 1 : program,
+					  "clang-offload-bundler"));
 }
 
 /* ---- running it ---- */

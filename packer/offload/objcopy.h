@@ -7,8 +7,9 @@
 #include <stddef.h>
 
 /*
- * Its path: next to PROGRAM, in PATH, or llvm-objcopy-NN in PATH, the newest.  NULL: there is
- * none.  The caller frees it.
+ * Its path: next to PROGRAM; or in the first directory of PATH that has one, there
+ * llvm-objcopy-NN of the version in PROGRAM's name, the newest, or the one without a version.
+ * NULL: there is none.  The caller frees it.
  */
 char *objcopy_find(const char *program);
 
