@@ -31,6 +31,15 @@ static void add_pair(struct facts *map, const struct kp_pair *p)
 		facts_bytes(map, p->name, value);
 }
 
+/* Of equal names the last counts. */
+static bool is_last(const struct kp_pairs *pairs, size_t number)
+{
+	for (size_t i = number + 1; i < pairs->count; i++)
+		if (strcmp(pairs->items[i].name, pairs->items[number].name) == 0)
+			return false;
+	return true;
+}
+
 /* The kind of an offload binary's image is one of its keys, too. */
 static void add_pairs(struct facts *f, const char *name, const struct kp_image *img)
 {
@@ -38,7 +47,8 @@ static void add_pairs(struct facts *f, const char *name, const struct kp_image *
 
 	facts_string(&map, "kind", img->kind);
 	for (size_t i = 0; i < img->pairs.count && i < PAIRS_MAX; i++)
-		add_pair(&map, &img->pairs.items[i]);
+		if (is_last(&img->pairs, i))
+			add_pair(&map, &img->pairs.items[i]);
 	facts_map(f, name, &map);
 	facts_fini(&map);
 }
