@@ -10,6 +10,7 @@ _kpack_commands=(
 	info
 	verify
 	inspect
+	offload-bundler
 	offload-packager
 	# end
 )
@@ -45,6 +46,9 @@ _kpack_options() # COMMAND
 	info) echo --json --help ;;
 	verify) echo --jobs --quiet --tree --libraries --library-rules --help ;;
 	inspect) echo --arch --extract --force --json --kernels --help ;;
+	offload-bundler) echo --allow-missing-bundles --bundle-align --check-input-archive --compress \
+		--compression-level --hip-openmp-compatible --input --inputs --list --output --outputs \
+		--targets --type --unbundle --verbose --help --help-list --version ;;
 	offload-packager) echo --image --archive --compress --compression-level --format-version \
 		--help --help-list --version ;;
 	global) echo --help --version ;;

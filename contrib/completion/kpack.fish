@@ -10,6 +10,7 @@ function __kpack_commands
 	echo info
 	echo verify
 	echo inspect
+	echo offload-bundler
 	echo offload-packager
 	# end
 end
@@ -63,6 +64,24 @@ complete -c kpack -n '__fish_seen_subcommand_from ls' -s l -l long -d 'Sizes and
 complete -c kpack -n '__fish_seen_subcommand_from cat' -s o -l output -r -d 'Write to a file'
 complete -c kpack -n '__fish_seen_subcommand_from extract' -s C -l directory -r -d 'Where to'
 complete -c kpack -n '__fish_seen_subcommand_from pack ls cat extract info verify inspect' -l help -d 'Show the options'
+complete -c kpack -n '__fish_seen_subcommand_from offload-bundler' -l allow-missing-bundles -d 'Write empty files for targets without an entry'
+complete -c kpack -n '__fish_seen_subcommand_from offload-bundler' -l bundle-align -x -d 'Where entries begin'
+complete -c kpack -n '__fish_seen_subcommand_from offload-bundler' -l check-input-archive -d 'Check the IDs of members'
+complete -c kpack -n '__fish_seen_subcommand_from offload-bundler' -l compress -d 'Compress with zstd'
+complete -c kpack -n '__fish_seen_subcommand_from offload-bundler' -l compression-level -x -d 'Of zstd'
+complete -c kpack -n '__fish_seen_subcommand_from offload-bundler' -l hip-openmp-compatible -d 'These kinds are the same'
+complete -c kpack -n '__fish_seen_subcommand_from offload-bundler' -l input -r -d Read
+complete -c kpack -n '__fish_seen_subcommand_from offload-bundler' -l inputs -r -d Read
+complete -c kpack -n '__fish_seen_subcommand_from offload-bundler' -l list -d 'Print the IDs'
+complete -c kpack -n '__fish_seen_subcommand_from offload-bundler' -l output -r -d Write
+complete -c kpack -n '__fish_seen_subcommand_from offload-bundler' -l outputs -r -d Write
+complete -c kpack -n '__fish_seen_subcommand_from offload-bundler' -l targets -x -d IDs
+complete -c kpack -n '__fish_seen_subcommand_from offload-bundler' -l type -x -a 'i ii cui hipi d ll bc s o a gch ast' -d 'Of the files'
+complete -c kpack -n '__fish_seen_subcommand_from offload-bundler' -l unbundle -d 'Take apart'
+complete -c kpack -n '__fish_seen_subcommand_from offload-bundler' -l verbose -d 'Tell of compressing'
+complete -c kpack -n '__fish_seen_subcommand_from offload-bundler' -l help -d 'Show the options'
+complete -c kpack -n '__fish_seen_subcommand_from offload-bundler' -l help-list -d 'Show the options in one list'
+complete -c kpack -n '__fish_seen_subcommand_from offload-bundler' -l version -d 'Show the version'
 complete -c kpack -n '__fish_seen_subcommand_from offload-packager' -l image -x -d 'KEY=VALUE,...'
 complete -c kpack -n '__fish_seen_subcommand_from offload-packager' -s o -r -d 'Write an offload binary'
 complete -c kpack -n '__fish_seen_subcommand_from offload-packager' -l archive -d 'Write a static library'
