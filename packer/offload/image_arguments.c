@@ -73,7 +73,7 @@ static kpack_error_t add_joined(const struct parts *parts, size_t first,
 static kpack_error_t add_all(const struct parts *parts, enum llvm_hash hash,
 			     struct kp_pairs *out, struct kpackx_error *why)
 {
-	struct kp_span *keys = malloc(parts->count * sizeof(*keys));
+	struct kp_span *keys = calloc(parts->count, sizeof(*keys));
 	size_t *numbers = malloc(parts->count * sizeof(*numbers)), n = 0;
 	size_t *order = malloc(parts->count * sizeof(*order));
 	kpack_error_t err = KPACK_SUCCESS;

@@ -1,81 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "../report.h"
-#include "bundler_files.h"
 #include "format/ar.h"
-#include "format/nest.h"
 #include "image_arguments.h"
 #include "packager.h"
+#include "packager_input.h"
 #include "text.h"
 
 struct extraction {
 	const struct packager *p;
-	struct bundler_input in;
-	struct kp_containers list;
-	struct kp_payload loaded; /* of container LOADED_NUMBER */
-	size_t loaded_number;     /* KP_NOWHERE: none */
-	bool failed;
-	struct kpackx_error why; /* the first fault that matters */
-	/* Numbers of images that are asked for. */
-	size_t *matches;
+	struct packager_input in;
+	/* The container that was opened last. */
+	struct kp_payload loaded;
+	size_t loaded_unit, loaded_number; /* KP_NOWHERE: none */
+	/* Images that are asked for, in the order of the input. */
+	struct packager_image *matches;
 	size_t n_matches;
 };
-
-/* ---- what there is ---- */
-
-/* Is IMAGE a section that linkers put offload binaries into, or the whole input? */
-static bool is_ours(const struct kp_containers *list, size_t image)
-{
-	if (image == KP_NOWHERE)
-		return true;
-	return list->images[image].stream && !list->images[image].kind[0];
-}
-
-/* What is damaged elsewhere is nothing that anybody asks for here. */
-static void fault(void *arg, const struct kp_containers *list, size_t image,
-		  const struct kpackx_error *why)
-{
-	struct extraction *x = arg;
-
-	if (!x->failed && is_ours(list, image)) {
-		x->failed = true;
-		x->why = *why;
-	}
-}
-
-static const struct kp_container *around(const struct kp_containers *list,
-					 const struct kp_container *c)
-{
-	return c->inside == KP_NOWHERE ? NULL
-				       : &list->items[list->images[c->inside].container];
-}
-
-/* An offload binary that is no image of another one. */
-static bool is_outermost(const struct kp_containers *list, const struct kp_container *c)
-{
-	const struct kp_container *outer = around(list, c);
-
-	return c->format == &kp_format_offload_binary &&
-	       !(outer && outer->format == &kp_format_offload_binary);
-}
-
-/* The member of an archive that the image comes from; else the input. */
-static const char *origin(const struct extraction *x, const struct kp_image *image,
-			  bool *member)
-{
-	const struct kp_container *c = &x->list.items[image->container], *outer;
-
-	for (; (outer = around(&x->list, c)); c = outer) {
-		*member = outer->format == &kp_format_archive;
-		if (*member)
-			return x->list.images[c->inside].id;
-	}
-	*member = false;
-	return x->p->input;
-}
 
 /* ---- what is asked for ---- */
 
@@ -98,18 +41,19 @@ static bool kind_is(const struct kp_image *image, const char *name)
 }
 
 /* As in newer tools, "member" names that of the archive, where images have no such key. */
-static bool is_from(const struct extraction *x, const struct kp_image *image,
+static bool is_from(const struct extraction *x, struct packager_image ref,
 		    const struct kp_pair *want)
 {
-	bool member;
-	const char *name = origin(x, image, &member);
+	const char *member = packager_image_member(&x->in, ref);
 
-	return member && strcmp(name, want->value) == 0;
+	return member && strcmp(member, want->value) == 0;
 }
 
-static bool matches(const struct extraction *x, const struct kp_image *image,
+static bool matches(const struct extraction *x, struct packager_image ref,
 		    const struct kp_pairs *arguments)
 {
+	const struct kp_image *image = packager_image(&x->in, ref);
+
 	for (size_t i = 0; i < arguments->count; i++) {
 		const struct kp_pair *a = &arguments->items[i];
 
@@ -119,46 +63,57 @@ static bool matches(const struct extraction *x, const struct kp_image *image,
 			if (!kind_is(image, a->value))
 				return false;
 		} else if (!string_is(image, a->name, a) &&
-			   !(strcmp(a->name, "member") == 0 && is_from(x, image, a))) {
+			   !(strcmp(a->name, "member") == 0 && is_from(x, ref, a))) {
 			return false;
 		}
 	}
 	return true;
 }
 
-/* In the order of the input. */
 static void match(struct extraction *x, const struct kp_pairs *arguments)
 {
 	x->n_matches = 0;
-	for (size_t i = 0; i < x->list.count; i++) {
-		const struct kp_container *c = &x->list.items[i];
-
-		if (!is_outermost(&x->list, c))
-			continue;
-		for (size_t j = 0; j < c->n_images; j++)
-			if (matches(x, &x->list.images[c->first_image + j], arguments))
-				x->matches[x->n_matches++] = c->first_image + j;
-	}
+	for (size_t i = 0; i < x->in.n_images; i++)
+		if (matches(x, x->in.images[i], arguments))
+			x->matches[x->n_matches++] = x->in.images[i];
 }
 
 /* ---- writing ---- */
 
-/* The bytes of an image; they stay until another container's are asked for. */
-static kpack_error_t open_image(struct extraction *x, size_t number,
-				struct kp_source *out, struct kpackx_error *why)
+static kpack_error_t load(const struct extraction *x, struct packager_image ref,
+			  struct kp_payload *out, struct kpackx_error *why)
 {
-	const struct kp_image *image = &x->list.images[number];
+	const struct packager_unit *unit = &x->in.units[ref.unit];
 
-	if (x->loaded_number != image->container) {
-		kp_payload_fini(&x->loaded);
-		x->loaded_number = KP_NOWHERE;
-		KP_TRY(kp_containers_load(&x->in.src, &x->list, image->container,
-					  &x->loaded, why));
-		x->loaded_number = image->container;
-	}
-	if (!kp_source_sub(&x->loaded.source, image->offset, image->size, out))
+	return kp_containers_load(&unit->src, &unit->list,
+				  packager_image(&x->in, ref)->container, out, why);
+}
+
+static kpack_error_t bytes_of(const struct extraction *x, struct packager_image ref,
+			      const struct kp_payload *payload, struct kp_source *out,
+			      struct kpackx_error *why)
+{
+	const struct kp_image *image = packager_image(&x->in, ref);
+
+	if (!kp_source_sub(&payload->source, image->offset, image->size, out))
 		return kp_fail(why, KPACK_ERROR_IO_ERROR, "changed while it was read");
 	return KPACK_SUCCESS;
+}
+
+/* The bytes of an image; they stay until another container's are asked for. */
+static kpack_error_t open_image(struct extraction *x, struct packager_image ref,
+				struct kp_source *out, struct kpackx_error *why)
+{
+	size_t number = packager_image(&x->in, ref)->container;
+
+	if (x->loaded_unit != ref.unit || x->loaded_number != number) {
+		kp_payload_fini(&x->loaded);
+		x->loaded_number = KP_NOWHERE;
+		KP_TRY(load(x, ref, &x->loaded, why));
+		x->loaded_unit = ref.unit;
+		x->loaded_number = number;
+	}
+	return bytes_of(x, ref, &x->loaded, out, why);
 }
 
 /* A file that WRITE fills. */
@@ -188,7 +143,7 @@ static kpack_error_t copy_image(struct extraction *x, void *arg, struct kp_sink 
 {
 	struct kp_source bytes;
 
-	KP_TRY(open_image(x, *(const size_t *)arg, &bytes, why));
+	KP_TRY(open_image(x, *(const struct packager_image *)arg, &bytes, why));
 	return kp_sink_copy(sink, &bytes, why);
 }
 
@@ -228,16 +183,17 @@ static char *generated_name(const struct extraction *x, const struct kp_image *i
 	return name;
 }
 
-static int extract_generated(struct extraction *x, size_t number, size_t index)
+static int extract_generated(struct extraction *x, struct packager_image ref,
+			     size_t index)
 {
-	char *name = generated_name(x, &x->list.images[number], index);
+	char *name = generated_name(x, packager_image(&x->in, ref), index);
 	int status;
 
 	if (!name)
 		return llvm_error(x->p->tool, "out of memory");
 	/* what the input says must not lead anywhere else */
 	if (kp_component_ok(kp_span_str(name)))
-		status = write_file(x, name, copy_image, &number);
+		status = write_file(x, name, copy_image, &ref);
 	else
 		status = llvm_error(x->p->tool, "'%s' is no name for a file", name);
 	if (!status && !x->p->n_images)
@@ -247,19 +203,22 @@ static int extract_generated(struct extraction *x, size_t number, size_t index)
 }
 
 /* An image that holds offload binaries stands for their images. */
-static int extract_all(struct extraction *x, size_t number, size_t *index)
+static int extract_all(struct extraction *x, struct packager_image ref, size_t *index)
 {
-	size_t inside = x->list.images[number].inside;
+	const struct kp_containers *list = &x->in.units[ref.unit].list;
+	size_t inside = list->images[ref.number].inside;
 	int status = 0;
 
 	if (inside == KP_NOWHERE ||
-	    x->list.items[inside].format != &kp_format_offload_binary)
-		return extract_generated(x, number, (*index)++);
-	for (; inside != KP_NOWHERE && !status; inside = x->list.items[inside].next) {
-		const struct kp_container *c = &x->list.items[inside];
+	    list->items[inside].format != &kp_format_offload_binary)
+		return extract_generated(x, ref, (*index)++);
+	for (; inside != KP_NOWHERE && !status; inside = list->items[inside].next) {
+		const struct kp_container *c = &list->items[inside];
+		struct packager_image inner = {ref.unit, c->first_image};
 
-		for (size_t i = 0; i < c->n_images && !status; i++)
-			status = extract_all(x, c->first_image + i, index);
+		for (; inner.number < c->first_image + c->n_images && !status;
+		     inner.number++)
+			status = extract_all(x, inner, index);
 	}
 	return status;
 }
@@ -273,22 +232,25 @@ struct members {
 	size_t n_payloads;
 };
 
+static bool same_container(const struct extraction *x, struct packager_image a,
+			   struct packager_image b)
+{
+	return a.unit == b.unit && packager_image(&x->in, a)->container ==
+					   packager_image(&x->in, b)->container;
+}
+
 static kpack_error_t add_member(struct extraction *x, size_t i, struct members *m,
 				struct kpackx_error *why)
 {
-	const struct kp_image *image = &x->list.images[x->matches[i]];
-	bool is_member;
+	struct packager_image ref = x->matches[i];
+	const char *name = packager_image_member(&x->in, ref);
 
-	if (i == 0 || x->list.images[x->matches[i - 1]].container != image->container) {
-		KP_TRY(kp_containers_load(&x->in.src, &x->list, image->container,
-					  &m->payloads[m->n_payloads], why));
+	if (i == 0 || !same_container(x, x->matches[i - 1], ref)) {
+		KP_TRY(load(x, ref, &m->payloads[m->n_payloads], why));
 		m->n_payloads++;
 	}
-	m->items[i].name = kp_span_str(origin(x, image, &is_member));
-	if (!kp_source_sub(&m->payloads[m->n_payloads - 1].source, image->offset,
-			   image->size, &m->items[i].bytes))
-		return kp_fail(why, KPACK_ERROR_IO_ERROR, "changed while it was read");
-	return KPACK_SUCCESS;
+	m->items[i].name = kp_span_str(name ? name : x->p->input);
+	return bytes_of(x, ref, &m->payloads[m->n_payloads - 1], &m->items[i].bytes, why);
 }
 
 static kpack_error_t fill_archive(struct extraction *x, void *arg, struct kp_sink *sink,
@@ -348,7 +310,7 @@ static int extract_images(struct extraction *x)
 	struct kpackx_error why = {0};
 	int status = 0;
 
-	x->matches = calloc(x->list.n_images + 1, sizeof(*x->matches));
+	x->matches = calloc(x->in.n_images + 1, sizeof(*x->matches));
 	if (!x->matches)
 		return llvm_error(x->p->tool, "out of memory");
 	if (x->p->n_images == 0)
@@ -362,29 +324,18 @@ static int extract_images(struct extraction *x)
 	return status;
 }
 
-static kpack_error_t scan(struct extraction *x, struct kpackx_error *why)
-{
-	KP_TRY(bundler_input_open(&x->in, x->p->input, why));
-	KP_TRY(kp_nest_scan(&x->in.src, fault, x, &x->list, why));
-	if (!x->failed)
-		return KPACK_SUCCESS;
-	*why = x->why;
-	return x->why.code ? x->why.code : KPACK_ERROR_INVALID_FORMAT;
-}
-
 int packager_extract(const struct packager *p)
 {
-	struct extraction x = {.p = p,
-			       .in = {.fd = -1},
-			       .loaded = {.source = {.fd = -1}},
-			       .loaded_number = KP_NOWHERE};
+	struct extraction x = {
+		.p = p, .loaded = {.source = {.fd = -1}}, .loaded_number = KP_NOWHERE};
 	struct kpackx_error why = {0};
 	int status;
 
-	status = scan(&x, &why) ? packager_fail(p, p->input, &why) : extract_images(&x);
+	if (packager_input_open(&x.in, p->input, &why))
+		return packager_fail(p, p->input, &why);
+	status = extract_images(&x);
 	free(x.matches);
 	kp_payload_fini(&x.loaded);
-	kp_containers_fini(&x.list);
-	bundler_input_close(&x.in);
+	packager_input_close(&x.in);
 	return status;
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Write the seeds of the fuzz target offload_binary: make_corpus_offload.py [DIR]
+"""Write the seeds of the fuzz targets offload_binary and bitcode_embedded:
+make_corpus_offload.py [DIR]
 
 good-* is accepted, bad-* refused.  The same bytes every time: compressed data is stored.
 """
@@ -84,13 +85,105 @@ def seeds():
     yield "bad-entries", put(many, 24, "<Q", (1 << 64) // 40 + 2)
 
 
+class Bits:
+    """Bitcode: a module with constants, among them arrays of bytes."""
+
+    def __init__(self):
+        self.bits, self.open = [], []
+        self.put(0xDEC04342, 32)
+
+    def put(self, value, n):
+        self.bits += [value >> i & 1 for i in range(n)]
+
+    def vbr(self, value, n):
+        while value >> (n - 1):
+            self.put(value & ((1 << (n - 1)) - 1) | 1 << (n - 1), n)
+            value >>= n - 1
+        self.put(value, n)
+
+    def align(self):
+        self.bits += [0] * (-len(self.bits) % 32)
+
+    def enter(self, width, number):
+        self.put(1, width)
+        self.vbr(number, 8)
+        self.vbr(4, 4)
+        self.align()
+        self.open.append(len(self.bits))
+        self.put(0, 32)
+
+    def leave(self):
+        self.put(0, 4)
+        self.align()
+        at = self.open.pop()
+        words = (len(self.bits) - at - 32) // 32
+        self.bits[at:at + 32] = [words >> i & 1 for i in range(32)]
+
+    def plain(self, code, values):
+        self.put(3, 4)
+        self.vbr(code, 6)
+        self.vbr(len(values), 6)
+        for v in values:
+            self.vbr(v, 6)
+
+    def define(self, *operands):
+        self.put(2, 4)
+        self.vbr(len(operands), 5)
+        for encoding, value in operands:
+            self.put(encoding == 0, 1)
+            if encoding == 0:
+                self.vbr(value, 8)
+                continue
+            self.put(encoding, 3)
+            if encoding in (1, 2):
+                self.vbr(value, 5)
+
+    def array(self, number, values):
+        self.put(number, 4)
+        self.vbr(len(values), 6)
+        for v in values:
+            self.put(v, 8)
+
+    def data(self):
+        self.align()
+        return bytes(sum(b << i for i, b in enumerate(self.bits[at:at + 8]))
+                     for at in range(0, len(self.bits), 8))
+
+
+def bitcode(body):
+    b = Bits()
+    b.enter(2, 8)
+    b.enter(4, 0)
+    b.plain(1, [11])
+    b.define((0, 8), (3, 0), (1, 8))
+    b.leave()
+    b.enter(4, 11)
+    b.array(4, body)
+    b.define((0, 22), (3, 0), (1, 8))
+    b.array(5, body)
+    b.plain(9, body)
+    b.define((0, 8), (3, 0), (4, 0))
+    b.define((0, 8), (5, 0))
+    b.leave()
+    b.leave()
+    return b.data()
+
+
+def embedded_seeds():
+    code = bitcode(binary(1, OLD))
+    yield "good-plain", code
+    yield "good-wrapped", struct.pack("<IIIII", 0x0B17C0DE, 0, 20, len(code), 7) + code
+    yield "bad-cut", code[:-64]
+
+
 def main():
     top = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(__file__), "corpus")
-    where = os.path.join(top, "offload_binary")
-    os.makedirs(where, exist_ok=True)
-    for name, data in seeds():
-        with open(os.path.join(where, name), "wb") as f:
-            f.write(data)
+    for target, files in (("offload_binary", seeds()), ("bitcode_embedded", embedded_seeds())):
+        where = os.path.join(top, target)
+        os.makedirs(where, exist_ok=True)
+        for name, data in files:
+            with open(os.path.join(where, name), "wb") as f:
+                f.write(data)
 
 
 if __name__ == "__main__":

@@ -34,9 +34,12 @@ setup_file() {
 	llvm-offload-binary-22 -o outer.bin --image=file=in.bin,triple=t,arch=a
 	printf 'int main(void) { return 0; }\n' >host.c
 	clang-22 -c host.c -o host.o -Xclang -fembed-offload-object=in.bin
+	clang-22 -c -emit-llvm host.c -o host.bc -Xclang -fembed-offload-object=in.bin
+	clang-22 -O1 -c -emit-llvm host.c -o plain.bc
 	cp host.o other.o
 	ld.lld-22 -r host.o -o merged.o
 	llvm-ar-22 crs lib.a host.o other.o
+	llvm-ar-22 crs mixed.a host.o host.bc plain.bc other.o
 	clang-22 -c host.c -o plain.o
 	printf 'no container' >text
 	(cat in.bin && printf 'junk') >junk.bin
@@ -137,7 +140,7 @@ same() {
 	cmp ours/inner ours/in.bin
 }
 
-@test "extracts from objects and static libraries" {
+@test "extracts from objects, bitcode and static libraries" {
 	same <<-'END'
 	llvm-offload-binary host.o --image=arch=sm_80
 	llvm-offload-binary host.o --image=file=h1,kind=hip
@@ -146,6 +149,11 @@ same() {
 	llvm-offload-binary lib.a --image=
 	llvm-offload-binary lib.a --image=file=l1.a,arch=gfx1100 --archive
 	llvm-offload-binary lib.a --image=file=l2,arch=gfx1100
+	llvm-offload-binary host.bc --image=
+	llvm-offload-binary host.bc --image=file=b1,kind=hip
+	llvm-offload-binary plain.bc --image=
+	llvm-offload-binary mixed.a --image=
+	llvm-offload-binary mixed.a --image=file=m1.a,arch=gfx1100 --archive
 	llvm-offload-binary text --image=
 	llvm-offload-binary /dev/null --image=
 	END
@@ -162,6 +170,7 @@ same() {
 	llvm-offload-binary nofile
 	llvm-offload-binary d.bc
 	llvm-offload-binary cut.bin --image=
+	head -c 600 host.bc >cut.bc; llvm-offload-binary cut.bc --image=
 	llvm-offload-binary junk.bin --image=arch=sm_80,file=k
 	llvm-offload-binary in.bin --image=file=none/x
 	llvm-offload-binary in.bin -o x --image=file=x.o

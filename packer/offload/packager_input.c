@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT */
+#include "packager_input.h"
+#include <stdlib.h>
+#include <string.h>
+#include "format/bitcode_embedded.h"
+#include "format/nest.h"
+
+/* ---- units ---- */
+
+struct scan {
+	bool failed;
+	struct kpackx_error why; /* the first fault that matters */
+};
+
+/* Is IMAGE a section that linkers put offload binaries into, or the whole input? */
+static bool is_ours(const struct kp_containers *list, size_t image)
+{
+	if (image == KP_NOWHERE)
+		return true;
+	return list->images[image].stream && !list->images[image].kind[0];
+}
+
+static void fault(void *arg, const struct kp_containers *list, size_t image,
+		  const struct kpackx_error *why)
+{
+	struct scan *s = arg;
+
+	if (!s->failed && is_ours(list, image)) {
+		s->failed = true;
+		s->why = *why;
+	}
+}
+
+static kpack_error_t scan_unit(struct packager_unit *unit, struct kpackx_error *why)
+{
+	struct scan s = {0};
+
+	KP_TRY(kp_nest_scan(&unit->src, fault, &s, &unit->list, why));
+	if (!s.failed)
+		return KPACK_SUCCESS;
+	*why = s.why;
+	return s.why.code ? s.why.code : KPACK_ERROR_INVALID_FORMAT;
+}
+
+static kpack_error_t add_unit(struct packager_input *in, struct packager_unit unit,
+			      struct kpackx_error *why)
+{
+	struct packager_unit *grown =
+		realloc(in->units, (in->n_units + 1) * sizeof(*grown));
+
+	if (!grown) {
+		free(unit.heap);
+		return kp_fail_memory(why, sizeof(unit), "a unit");
+	}
+	in->units = grown;
+	in->units[in->n_units] = unit;
+	return scan_unit(&in->units[in->n_units++], why);
+}
+
+/* ---- bitcode ---- */
+
+struct blob {
+	uint8_t *data;
+	size_t size;
+};
+
+/* One after another, as linkers would put them. */
+static kpack_error_t append(void *arg, struct kp_span bytes, struct kpackx_error *why)
+{
+	struct blob *b = arg;
+	size_t size = (b->size + bytes.size + 7) / 8 * 8;
+	uint8_t *grown = realloc(b->data, size);
+
+	if (!grown)
+		return kp_fail_memory(why, size, "what is embedded in bitcode");
+	memset(grown + b->size, 0, size - b->size);
+	memcpy(grown + b->size, bytes.data, bytes.size);
+	*b = (struct blob){grown, size};
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t find_embedded(const struct kp_source *src, struct blob *out,
+				   struct kpackx_error *why)
+{
+	uint8_t *code = malloc((size_t)src->size + 1);
+	kpack_error_t err;
+
+	if (!code)
+		return kp_fail_memory(why, src->size, "bitcode");
+	err = kp_source_read(src, 0, code, (size_t)src->size, why);
+	if (!err)
+		err = kp_bitcode_embedded((struct kp_span){code, (size_t)src->size},
+					  append, out, why);
+	free(code);
+	return err;
+}
+
+static kpack_error_t add_embedded(struct packager_input *in, size_t image,
+				  const struct kp_source *src, struct kpackx_error *why)
+{
+	struct blob blob = {0};
+	struct packager_unit unit = {.host = image};
+	kpack_error_t err = find_embedded(src, &blob, why);
+
+	if (err || !blob.size) {
+		free(blob.data);
+		return err;
+	}
+	unit.heap = blob.data;
+	unit.src = kp_source_memory(blob.data, blob.size);
+	return add_unit(in, unit, why);
+}
+
+/* Look into image NUMBER of the file, of what PAYLOAD has, if it is bitcode. */
+static kpack_error_t look_into(struct packager_input *in, size_t number,
+			       const struct kp_payload *payload, struct kpackx_error *why)
+{
+	const struct kp_image *image = &in->units[0].list.images[number];
+	struct kp_source src;
+	uint8_t head[4] = {0};
+	size_t n = image->size < sizeof(head) ? (size_t)image->size : sizeof(head);
+
+	if (image->inside != KP_NOWHERE ||
+	    !kp_source_sub(&payload->source, image->offset, image->size, &src))
+		return KPACK_SUCCESS;
+	KP_TRY(kp_source_read(&src, 0, head, n, why));
+	if (!kp_format_bitcode.probe((struct kp_span){head, n}))
+		return KPACK_SUCCESS;
+	return add_embedded(in, number, &src, why);
+}
+
+/* Bitcode stands for itself, or is the member of a static library. */
+static kpack_error_t look_for_bitcode(struct packager_input *in, struct kpackx_error *why)
+{
+	kpack_error_t err = KPACK_SUCCESS;
+
+	for (size_t i = 0; i < in->units[0].list.count && !err; i++) {
+		/* the list of units moves */
+		const struct kp_container c = in->units[0].list.items[i];
+		struct kp_payload payload;
+
+		if (c.format != &kp_format_archive && c.format != &kp_format_bitcode)
+			continue;
+		KP_TRY(kp_containers_load(&in->units[0].src, &in->units[0].list, i,
+					  &payload, why));
+		for (size_t j = 0; j < c.n_images && !err; j++)
+			err = look_into(in, c.first_image + j, &payload, why);
+		kp_payload_fini(&payload);
+	}
+	return err;
+}
+
+/* ---- images ---- */
+
+static void list_container(struct packager_input *in, size_t unit, size_t number);
+
+/* What image NUMBER of UNIT holds. */
+static void list_inside(struct packager_input *in, size_t unit, size_t number)
+{
+	const struct kp_containers *list = &in->units[unit].list;
+
+	for (size_t i = list->images[number].inside; i != KP_NOWHERE;
+	     i = list->items[i].next)
+		list_container(in, unit, i);
+	for (size_t i = 1; i < in->n_units && unit == 0; i++)
+		if (in->units[i].host == number)
+			for (size_t c = 0; c != KP_NOWHERE && in->units[i].list.count;
+			     c = in->units[i].list.items[c].next)
+				list_container(in, i, c);
+}
+
+static void list_container(struct packager_input *in, size_t unit, size_t number)
+{
+	const struct kp_container *c = &in->units[unit].list.items[number];
+
+	for (size_t i = c->first_image; i < c->first_image + c->n_images; i++) {
+		if (c->format == &kp_format_offload_binary)
+			in->images[in->n_images++] = (struct packager_image){unit, i};
+		else
+			list_inside(in, unit, i);
+	}
+}
+
+static kpack_error_t list_images(struct packager_input *in, struct kpackx_error *why)
+{
+	const struct kp_containers *list = &in->units[0].list;
+	size_t n = 0;
+
+	for (size_t i = 0; i < in->n_units; i++)
+		n += in->units[i].list.n_images;
+	in->images = calloc(n + 1, sizeof(*in->images));
+	if (!in->images)
+		return kp_fail_memory(why, n * sizeof(*in->images), "the list of images");
+	for (size_t i = 0; i != KP_NOWHERE && list->count; i = list->items[i].next)
+		list_container(in, 0, i);
+	return KPACK_SUCCESS;
+}
+
+const char *packager_image_member(const struct packager_input *in,
+				  struct packager_image ref)
+{
+	const struct kp_containers *list = &in->units[0].list;
+	size_t number = ref.unit ? in->units[ref.unit].host : ref.number;
+
+	while (number != KP_NOWHERE) {
+		const struct kp_container *c =
+			&list->items[list->images[number].container];
+
+		if (c->format == &kp_format_archive)
+			return list->images[number].id;
+		number = c->inside;
+	}
+	return NULL;
+}
+
+/* ---- all of it ---- */
+
+static kpack_error_t find_all(struct packager_input *in, struct kpackx_error *why)
+{
+	KP_TRY(add_unit(in, (struct packager_unit){.src = in->in.src}, why));
+	KP_TRY(look_for_bitcode(in, why));
+	return list_images(in, why);
+}
+
+kpack_error_t packager_input_open(struct packager_input *in, const char *path,
+				  struct kpackx_error *why)
+{
+	kpack_error_t err;
+
+	*in = (struct packager_input){.in = {.fd = -1}};
+	err = bundler_input_open(&in->in, path, why);
+	if (!err)
+		err = find_all(in, why);
+	if (err)
+		packager_input_close(in);
+	return err;
+}
+
+void packager_input_close(struct packager_input *in)
+{
+	for (size_t i = 0; i < in->n_units; i++) {
+		kp_containers_fini(&in->units[i].list);
+		free(in->units[i].heap);
+	}
+	free(in->units);
+	free(in->images);
+	bundler_input_close(&in->in);
+	*in = (struct packager_input){.in = {.fd = -1}};
+}
