@@ -31,7 +31,7 @@ static size_t shortest(double value, char digits[24], int *exponent)
 		if (strtod(text, NULL) == value)
 			break;
 	}
-	*exponent = atoi(strchr(text, 'e') + 1);
+	*exponent = (int)strtol(strchr(text, 'e') + 1, NULL, 10);
 	/* the point is the locale's */
 	for (const char *p = text; *p != 'e'; p++)
 		if (*p >= '0' && *p <= '9')
