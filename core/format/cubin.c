@@ -11,7 +11,6 @@
  * CUDA 13 writes sm_NNf to the command line alone.
  */
 #include "cubin.h"
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,6 +125,12 @@ static void read_notes(const struct kp_cubin *cubin, struct notes *out)
 
 /* --- target ----------------------------------------------------------------------- */
 
+static bool in_name(uint8_t c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+	       (c >= '0' && c <= '9') || c == '_';
+}
+
 /* The letter behind "sm_NN" in a command line, NN being SM; "": none, or no such word. */
 static const char *variant_in(struct kp_span text, unsigned sm)
 {
@@ -135,8 +140,8 @@ static const char *variant_in(struct kp_span text, unsigned sm)
 	for (size_t i = 0; i + n < text.size; i++) {
 		const uint8_t *p = text.data + i;
 
-		if (memcmp(p, word, n) != 0 || (i > 0 && isalnum(p[-1])) ||
-		    (i + n + 1 < text.size && isalnum(p[n + 1])))
+		if (memcmp(p, word, n) != 0 || (i > 0 && in_name(p[-1])) ||
+		    (i + n + 1 < text.size && in_name(p[n + 1])))
 			continue;
 		if (p[n] == 'a' || p[n] == 'f')
 			return p[n] == 'a' ? "a" : "f";

@@ -101,9 +101,9 @@ static kpack_error_t trim_decoded(const struct kp_source *src,
 				  const struct kp_cuda_entry *e, uint64_t *size,
 				  struct kpackx_error *why)
 {
+	kpack_error_t err = KPACK_SUCCESS;
 	struct kpackx_error ignored;
 	struct kp_source decoded;
-	kpack_error_t err;
 	uint8_t *text;
 
 	if (e->size > KP_PTX_MAX)
@@ -114,13 +114,12 @@ static kpack_error_t trim_decoded(const struct kp_source *src,
 	if (!text)
 		return kp_fail_memory(why, e->size, "PTX");
 	*size = e->size;
-	/* what cannot be decoded is still listed, and fails when it is read */
-	err = kp_cuda_entry_decode(src, e, text, &ignored);
 	decoded = kp_source_memory(text, (size_t)e->size);
-	if (!err)
+	/* what cannot be decoded is still listed, and fails when it is read */
+	if (kp_cuda_entry_decode(src, e, text, &ignored) == KPACK_SUCCESS)
 		err = trim(&decoded, size, why);
 	free(text);
-	return KPACK_SUCCESS;
+	return err;
 }
 
 static kpack_error_t image_size(const struct kp_source *src,

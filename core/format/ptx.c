@@ -4,7 +4,6 @@
  * whose first item is the GPU: sm_90a there is compute_90a elsewhere.  It ends at the first
  * NUL, or with the source.
  */
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,7 +52,7 @@ static bool probe(struct kp_span head)
 	size_t i = 0;
 
 	/* most files are seen to be something else by one byte */
-	while (i < head.size && isspace(head.data[i]))
+	while (i < head.size && kp_ptx_blank(head.data[i]))
 		i++;
 	if (i == head.size || (head.data[i] != '.' && head.data[i] != '/'))
 		return false;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "ptx_tokens.h"
-#include <ctype.h>
 
 #define NO_MORE (-1)
 
@@ -47,8 +46,8 @@ static int take(struct kp_ptx_tokens *t)
 
 static bool in_word(int c)
 {
-	return c != NO_MORE &&
-	       (isalnum(c) || c == '_' || c == '$' || c == '%' || c == '.');
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+	       (c >= '0' && c <= '9') || c == '_' || c == '$' || c == '%' || c == '.';
 }
 
 static void skip_line(struct kp_ptx_tokens *t)
@@ -111,7 +110,7 @@ static int skip(struct kp_ptx_tokens *t)
 		if (c == NO_MORE || in_word(c))
 			return c;
 		take(t);
-		if (isspace(c))
+		if (kp_ptx_blank(c))
 			continue;
 		if (c != '/')
 			return c;

@@ -26,6 +26,12 @@ struct kp_ptx_tokens {
 	struct kpackx_error why;
 };
 
+/* Blanks, whatever the locale. */
+static inline bool kp_ptx_blank(int c)
+{
+	return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
 /* SRC is text without NULs. */
 void kp_ptx_tokens_init(struct kp_ptx_tokens *t, const struct kp_source *src);
 
