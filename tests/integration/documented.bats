@@ -9,6 +9,9 @@ load dropin.bash
 setup() {
 	need_clang
 	cd "$BATS_TEST_TMPDIR"
+	# or LLVM's would be found behind them
+	[ -x "$standins/clang-offload-bundler" ]
+	[ -x "$standins/clang-offload-packager" ]
 	# the same llvm-objcopy for both
 	PATH=$llvm:$PATH
 }
@@ -112,8 +115,33 @@ fat=(host-x86_64-unknown-linux-gnu openmp-amdgcn-amd-amdhsa--gfx906:sramecc-:xna
 	openmp-amdgcn-amd-amdhsa--gfx906:sramecc+:xnack+ openmp-nvptx64-nvidia-cuda--sm_70
 	openmp-nvptx64-nvidia-cuda--sm_80)
 
-# func_1.o and func_2.o as the compiler of the document makes them: today's writes offload
-# binaries instead.
+# The document's lines but for a blank behind a comma and a lost backslash; without the libraries
+# for GPUs, which are not there.  Today's compiler packages where the document's bundled.
+compile_fat() {
+	local name beside
+	beside=$(dirname "$(command -v clang-offload-packager)")
+	for name in func_1 func_2; do
+		printf '#pragma omp begin declare target\nint %s(void) { return 1; }\n' $name >$name.c
+		echo '#pragma omp end declare target' >>$name.c
+		status_of clang-22 -B "$beside" -nogpulib -nogpuinc \
+  -O2 -fopenmp -fopenmp-targets=amdgcn-amd-amdhsa,amdgcn-amd-amdhsa,\
+nvptx64-nvidia-cuda,nvptx64-nvidia-cuda \
+  -Xopenmp-target=amdgcn-amd-amdhsa -march=gfx906:sramecc-:xnack+ \
+  -Xopenmp-target=amdgcn-amd-amdhsa -march=gfx906:sramecc+:xnack+ \
+  -Xopenmp-target=nvptx64-nvidia-cuda -march=sm_70 \
+  -Xopenmp-target=nvptx64-nvidia-cuda -march=sm_80 \
+  -c $name.c -o $name.o
+	done
+	llvm-ar-22 cr libFatArchive.a func_1.o func_2.o
+}
+
+@test "compiling for OpenMP" {
+	both_say compile_fat
+	[ "$(cat ours.log)" = $'0\n0' ]
+	[ "$(llvm-readelf-22 -SW ours/func_1.o | grep -c LLVM_OFFLOADING)" -eq 1 ]
+}
+
+# func_1.o and func_2.o as the compiler of the document makes them.
 fat_objects() {
 	local name i
 	for name in func_1 func_2; do
