@@ -114,6 +114,32 @@ static kpack_error_t get_chunked(void **out, size_t *size)
 	return get("chunked", out, size);
 }
 
+/* Read a name of a cuTile kernel, and write it again. */
+static kpack_error_t mangle(void **out, size_t *size)
+{
+	static const char name[] =
+		"f_Kt3_A2f16_3l0_p16g0_Lg1iA64i8_w_T2T1I77Cs_a__b_z_A0u8_"
+		"g0g1_Da_zb_z1Sbf16_F3ff0000000000000_Ce_m_zC_zA_z";
+	struct kpackx_signature *signature = NULL;
+	char *again = NULL;
+	kpack_error_t err = kpackx_demangle(name, &signature, NULL);
+
+	if (!err)
+		err = kpackx_mangle(signature, &again, NULL);
+	if (!err && strcmp(again, name) != 0)
+		err = KPACK_ERROR_INVALID_FORMAT;
+	kpackx_signature_free(signature);
+	kpackx_symbol_free(again);
+	if (err)
+		return err;
+	*out = malloc(SIZE);
+	if (!*out)
+		return KPACK_ERROR_OUT_OF_MEMORY;
+	*size = SIZE;
+	memcpy(*out, data, SIZE);
+	return KPACK_SUCCESS;
+}
+
 /* Every allocation of CALL fails once. */
 static void check_call(kpack_error_t (*call)(void **out, size_t *size))
 {
@@ -161,6 +187,12 @@ static void getting_says_so(void **state)
 	check_call(get_chunked);
 }
 
+static void names_say_so(void **state)
+{
+	(void)state;
+	check_call(mangle);
+}
+
 /* ---- what is read ---- */
 
 static void add(kpackx_writer_t w, const char *key, uint32_t chunk)
@@ -202,6 +234,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(loading_says_so),
 		cmocka_unit_test(getting_says_so),
+		cmocka_unit_test(names_say_so),
 	};
 
 	return cmocka_run_group_tests(tests, make_archive, remove_archive);
