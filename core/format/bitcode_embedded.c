@@ -164,16 +164,6 @@ static void take_definition(struct reader *r, struct definitions *d)
 	end_definition(r, d);
 }
 
-static void copy_definitions(struct reader *r, const struct definitions *from,
-			     struct definitions *to)
-{
-	for (size_t i = 0, at = 0; i < from->count && !r->damaged; i++) {
-		for (; at < from->ends[i]; at++)
-			add_operand(r, to, from->operands[at]);
-		end_definition(r, to);
-	}
-}
-
 /* ---- records ---- */
 
 /* What is first is the code. */
@@ -260,16 +250,10 @@ static void take_blob(struct reader *r)
 	to_word(r);
 }
 
-static void take_defined(struct reader *r, const struct definitions *d, uint64_t number)
+static void take_operands(struct reader *r, const struct definitions *d, size_t number)
 {
-	size_t at, end;
+	size_t at = number ? d->ends[number - 1] : 0, end = d->ends[number];
 
-	if (number >= d->count) {
-		r->damaged = true;
-		return;
-	}
-	at = number ? d->ends[number - 1] : 0;
-	end = d->ends[number];
 	for (; at < end && !r->damaged; at++) {
 		if (d->operands[at].encoding == BLOB) {
 			take_blob(r);
@@ -281,6 +265,20 @@ static void take_defined(struct reader *r, const struct definitions *d, uint64_t
 			r->damaged = true;
 		}
 	}
+}
+
+/* Definitions for all blocks of constants are counted before the block's own. */
+static void take_defined(struct reader *r, const struct definitions *own, uint64_t block,
+			 uint64_t number)
+{
+	uint64_t before = block == BLOCK_CONSTANTS ? r->info.count : 0;
+
+	if (number < before)
+		take_operands(r, &r->info, (size_t)number);
+	else if (number - before < own->count)
+		take_operands(r, own, (size_t)(number - before));
+	else
+		r->damaged = true;
 }
 
 static void take_plain(struct reader *r)
@@ -330,7 +328,7 @@ static void enter(struct reader *r, uint64_t outer, unsigned depth)
 		r->pos += 32 * words;
 }
 
-static void read_record(struct reader *r, const struct definitions *d, uint64_t id,
+static void read_record(struct reader *r, const struct definitions *own, uint64_t id,
 			uint64_t block)
 {
 	begin_record(r);
@@ -338,7 +336,7 @@ static void read_record(struct reader *r, const struct definitions *d, uint64_t 
 	if (id == RECORD)
 		take_plain(r);
 	else
-		take_defined(r, d, id - FIRST_DEFINED);
+		take_defined(r, own, block, id - FIRST_DEFINED);
 	if (r->collect)
 		tell(r);
 }
@@ -348,8 +346,6 @@ static void read_block(struct reader *r, uint64_t number, unsigned width, unsign
 	struct definitions own = {0}, other = {0};
 	uint64_t id, described = UINT64_MAX;
 
-	if (number == BLOCK_CONSTANTS)
-		copy_definitions(r, &r->info, &own);
 	while (!r->damaged && (id = take(r, width)) != END_BLOCK) {
 		if (id == ENTER_BLOCK) {
 			enter(r, number, depth + 1);
