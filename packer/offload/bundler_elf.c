@@ -62,7 +62,8 @@ static kpack_error_t align(struct kp_sink *sink, uint64_t to, struct kpackx_erro
 static kpack_error_t put_table(struct edit *e, struct kpackx_error *why)
 {
 	KP_TRY(align(e->sink, 8, why));
-	kp_put_le64(e->header + offsetof(Elf64_Ehdr, e_shoff), e->sink->size);
+	kp_put_le64(e->header + offsetof(Elf64_Ehdr, e_shoff),
+		    e->n_rows ? e->sink->size : 0);
 	e->header[offsetof(Elf64_Ehdr, e_shnum)] = (uint8_t)e->n_rows;
 	e->header[offsetof(Elf64_Ehdr, e_shnum) + 1] = (uint8_t)(e->n_rows >> 8);
 	KP_TRY(kp_sink_put(e->sink, e->rows, e->n_rows * ROW, why));
@@ -137,9 +138,11 @@ kpack_error_t bundler_elf_add(const struct kp_source *object,
 
 /* ---- removing ---- */
 
-static bool is_removed(const struct kp_section *s, const char *prefix)
+/* The names of the others stay, whatever their section is called. */
+static bool is_removed(const struct edit *e, size_t i, const char *prefix)
 {
-	return strncmp(s->name, prefix, strlen(prefix)) == 0;
+	return strncmp(e->sections.items[i].name, prefix, strlen(prefix)) == 0 &&
+	       i != e->sections.header.e_shstrndx;
 }
 
 static bool has_bytes(const struct kp_section *s)
@@ -182,7 +185,7 @@ static kpack_error_t keep_sections(struct edit *e, const char *prefix,
 	for (size_t i = 0; i < e->sections.count; i++) {
 		const struct kp_section *s = &e->sections.items[i];
 
-		if (has_bytes(s) && !is_removed(s, prefix))
+		if (has_bytes(s) && !is_removed(e, i, prefix))
 			order[n++] = s;
 	}
 	qsort(order, n, sizeof(*order), by_offset);
@@ -195,9 +198,9 @@ static kpack_error_t keep_sections(struct edit *e, const char *prefix,
 static void drop_rows(struct edit *e, const char *prefix)
 {
 	for (size_t i = 0; i < e->sections.count; i++)
-		if (is_removed(&e->sections.items[i], prefix))
+		if (is_removed(e, i, prefix))
 			memset(e->rows + i * ROW, 0, ROW);
-	while (e->n_rows && is_removed(&e->sections.items[e->n_rows - 1], prefix))
+	while (e->n_rows && is_removed(e, e->n_rows - 1, prefix))
 		e->n_rows--;
 }
 
