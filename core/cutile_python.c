@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Signatures of cuTile's kernels as Python programs state them. */
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include "cutile.h"
+#include "decimal.h"
 #include "text.h"
 
 static void put_constraint(struct kp_compose *out, const struct kpackx_constraint *c);
@@ -20,26 +20,6 @@ static void put_bool(struct kp_compose *out, bool value)
 
 /* ---- floats, as repr() writes them ---- */
 
-/* The digits of the shortest text that reads as VALUE, finite and not 0, and its exponent. */
-static size_t shortest(double value, char digits[24], int *exponent)
-{
-	char text[40];
-	size_t n = 0;
-
-	for (int precision = 0; precision < 17; precision++) {
-		snprintf(text, sizeof(text), "%.*e", precision, value);
-		if (strtod(text, NULL) == value)
-			break;
-	}
-	*exponent = (int)strtol(strchr(text, 'e') + 1, NULL, 10);
-	/* the point is the locale's */
-	for (const char *p = text; *p != 'e'; p++)
-		if (*p >= '0' && *p <= '9')
-			digits[n++] = *p;
-	digits[n] = '\0';
-	return n;
-}
-
 /* DIGITS with the point behind the first POINT of them, which may be outside. */
 static void put_decimal(struct kp_compose *out, const char *digits, int n, int point)
 {
@@ -53,9 +33,9 @@ static void put_decimal(struct kp_compose *out, const char *digits, int n, int p
 
 static void put_finite(struct kp_compose *out, double value)
 {
-	char digits[24];
+	char digits[KP_DECIMAL_MAX + 1];
 	int exponent;
-	size_t n = shortest(value, digits, &exponent);
+	size_t n = kp_decimal_digits(value, digits, &exponent);
 
 	if (exponent >= -4 && exponent < 16)
 		put_decimal(out, digits, (int)n, exponent + 1);

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+#include "decimal.h"
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* 4 * 2^53 * 10^340 has 1186 bits; the low words first. */
+enum { WORDS = 40 };
+
+struct natural {
+	uint32_t words[WORDS];
+	int used;
+};
+
+static void multiply(struct natural *n, uint32_t by)
+{
+	uint64_t carry = 0;
+
+	for (int i = 0; i < n->used; i++) {
+		carry += (uint64_t)n->words[i] * by;
+		n->words[i] = (uint32_t)carry;
+		carry >>= 32;
+	}
+	if (carry)
+		n->words[n->used++] = (uint32_t)carry;
+}
+
+/* N * 10^TENS * 2^TWOS; of a power below 0 nothing is multiplied. */
+static struct natural scaled(uint64_t n, int tens, int twos)
+{
+	struct natural out = {{(uint32_t)n, (uint32_t)(n >> 32)}, n >> 32 ? 2 : 1};
+
+	for (; tens >= 9; tens -= 9)
+		multiply(&out, 1000000000);
+	for (; tens > 0; tens--)
+		multiply(&out, 10);
+	for (; twos >= 31; twos -= 31)
+		multiply(&out, UINT32_C(1) << 31);
+	if (twos > 0)
+		multiply(&out, UINT32_C(1) << twos);
+	return out;
+}
+
+static int compare(const struct natural *a, const struct natural *b)
+{
+	if (a->used != b->used)
+		return a->used < b->used ? -1 : 1;
+	for (int i = a->used; i-- > 0;)
+		if (a->words[i] != b->words[i])
+			return a->words[i] < b->words[i] ? -1 : 1;
+	return 0;
+}
+
+/*
+ * Is N * 10^TENS read as MANTISSA * 2^TWOS: no farther from it than half way to its
+ * neighbours, of which the lower one is nearer at a power of two?  All times 4.
+ */
+static bool reads_as(uint64_t n, int tens, uint64_t mantissa, int twos)
+{
+	const bool even = mantissa % 2 == 0;
+	const bool power = mantissa == UINT64_C(1) << 52 && twos > -1074;
+	const struct natural text = scaled(4 * n, tens, -twos);
+	const struct natural low = scaled(4 * mantissa - (power ? 1 : 2), -tens, twos);
+	const struct natural high = scaled(4 * mantissa + 2, -tens, twos);
+	int above = compare(&text, &low), below = compare(&high, &text);
+
+	return even ? above >= 0 && below >= 0 : above > 0 && below > 0;
+}
+
+/* VALUE as a number of 53 bits at most, times a power of two. */
+static uint64_t split(double value, int *twos)
+{
+	uint64_t bits, mantissa;
+
+	memcpy(&bits, &value, sizeof(bits));
+	mantissa = bits & ((UINT64_C(1) << 52) - 1);
+	*twos = (int)(bits >> 52 & 0x7ff);
+	if (*twos == 0) {
+		*twos = -1074;
+		return mantissa;
+	}
+	*twos -= 1075;
+	return mantissa | UINT64_C(1) << 52;
+}
+
+size_t kp_decimal_digits(double value, char digits[KP_DECIMAL_MAX + 1], int *exponent)
+{
+	char text[40];
+	int twos;
+	const uint64_t mantissa = split(value, &twos);
+	size_t n = 0;
+
+	for (int precision = 0; precision < KP_DECIMAL_MAX; precision++) {
+		snprintf(text, sizeof(text), "%.*e", precision, value);
+		*exponent = (int)strtol(strchr(text, 'e') + 1, NULL, 10);
+		n = 0;
+		for (const char *p = text; *p != 'e'; p++) /* the point is the locale's */
+			if (*p >= '0' && *p <= '9')
+				digits[n++] = *p;
+		digits[n] = '\0';
+		if (reads_as(strtoull(digits, NULL, 10), *exponent - precision, mantissa,
+			     twos))
+			break;
+	}
+	return n;
+}
