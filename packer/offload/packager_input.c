@@ -75,7 +75,8 @@ static kpack_error_t append(void *arg, struct kp_span bytes, struct kpackx_error
 		return kp_fail_memory(why, size, "what is embedded in bitcode");
 	memset(grown + b->size, 0, size - b->size);
 	memcpy(grown + b->size, bytes.data, bytes.size);
-	*b = (struct blob){grown, size};
+	b->data = grown;
+	b->size = size;
 	return KPACK_SUCCESS;
 }
 

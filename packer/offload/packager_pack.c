@@ -65,15 +65,21 @@ static kpack_error_t grow(struct pending *q, struct kpackx_error *why)
 {
 	size_t n = q->count + 1;
 	struct kp_offload_image *images = realloc(q->images, n * sizeof(*images));
-	struct kp_pairs *strings = realloc(q->strings, n * sizeof(*strings));
-	struct bundler_input *inputs = realloc(q->inputs, n * sizeof(*inputs));
+	struct bundler_input *inputs;
+	struct kp_pairs *strings;
 
-	q->images = images ? images : q->images;
-	q->strings = strings ? strings : q->strings;
-	q->inputs = inputs ? inputs : q->inputs;
-	return images && strings && inputs
-		       ? KPACK_SUCCESS
-		       : kp_fail_memory(why, n * sizeof(*images), "the list of images");
+	if (!images)
+		return kp_fail_memory(why, n * sizeof(*images), "the list of images");
+	q->images = images;
+	strings = realloc(q->strings, n * sizeof(*strings));
+	if (!strings)
+		return kp_fail_memory(why, n * sizeof(*strings), "the list of images");
+	q->strings = strings;
+	inputs = realloc(q->inputs, n * sizeof(*inputs));
+	if (!inputs)
+		return kp_fail_memory(why, n * sizeof(*inputs), "the list of images");
+	q->inputs = inputs;
+	return KPACK_SUCCESS;
 }
 
 static kpack_error_t add_file(const struct packager *p, const char *path,

@@ -45,7 +45,7 @@ static void check(const struct kp_source *src, const struct kp_containers *list,
 
 		if (!kp_source_sub(&payload.source, image->offset, image->size, &bytes))
 			__builtin_trap();
-		write_again(image, &bytes, 1 + i % 3);
+		write_again(image, &bytes, 1 + (unsigned)i % 3);
 	}
 	kp_payload_fini(&payload);
 }
