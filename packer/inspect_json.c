@@ -18,7 +18,7 @@ struct writer {
 	struct inspect_look look;
 	size_t row;        /* next one to print */
 	size_t printed;    /* images */
-	size_t *positions; /* per image: its number in "images" */
+	size_t *positions; /* per image: its number in "images", or KP_NOWHERE */
 	bool no_memory;
 };
 
@@ -180,7 +180,7 @@ static void print_node(struct writer *w, size_t image)
 {
 	const struct kp_image *img = &w->file->list.images[image];
 
-	if (inspect_leaf(img)) {
+	if (w->positions[image] != KP_NOWHERE) {
 		printf("{\"image\": %zu}", w->positions[image]);
 		return;
 	}
@@ -269,9 +269,11 @@ kpack_error_t inspect_json_print(struct inspect_file *file, struct kpackx_error 
 	};
 	kpack_error_t err;
 
-	w.positions = calloc(file->list.n_images + 1, sizeof(*w.positions));
+	w.positions = malloc((file->list.n_images + 1) * sizeof(*w.positions));
 	if (!w.positions)
 		return kp_fail_memory(why, file->list.n_images, "images");
+	for (size_t i = 0; i < file->list.n_images; i++)
+		w.positions[i] = KP_NOWHERE;
 	err = print_all(&w, why);
 	inspect_look_fini(&w.look);
 	free(w.positions);

@@ -160,7 +160,8 @@ assert image["size"] == os.stat(got["file"]).st_size'
 		'images[1]["sha256"] in (None, __import__("hashlib").sha256(open("hip0", "rb").read()).hexdigest())' \
 		'images[1]["sha256"] == images[3]["sha256"] == images[7]["sha256"]' \
 		'[c["format"] for c in tree] == ["archive"]' \
-		'[i.get("name") for i in tree[0]["images"]][0::3] == ["fat.o", "entries.o"]'
+		'[i["name"] for i in tree[0]["images"]] == ["fat.o", "plain.o", "readme", "entries.o", "old.bc"]' \
+		'tree[0]["images"][2]["containers"] == [] == tree[0]["images"][1]["containers"][0]["images"]'
 	$python - <<-'END'
 	import json
 	(archive,) = json.load(open("got.json"))["tree"]

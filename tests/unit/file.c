@@ -214,6 +214,32 @@ static void publishing_replaces(void **state)
 	assert_int_equal(count_names(dir), 1);
 }
 
+/* A new file appears, one that stands there stays; 0 when all is well. */
+static int write_kept(void)
+{
+	struct kp_outfile out;
+	kpack_error_t err;
+
+	for (int round = 0; round < 2; round++) {
+		if (kp_outfile_open(&out, dir, "a", 0644, &why) ||
+		    kp_outfile_pwrite(&out, 0, round ? "new" : "old", 3, &why))
+			return 10;
+		out.keep = out.lazy = true;
+		err = kp_outfile_publish(&out, &why);
+		kp_outfile_close(&out);
+		if (err != (round ? KPACK_ERROR_IO_ERROR : KPACK_SUCCESS))
+			return 11;
+	}
+	return why.sys_errno != EEXIST || count_names(dir) != 1 ? 12 : 0;
+}
+
+static void what_is_to_be_kept_is_not_replaced(void **state)
+{
+	(void)state;
+	assert_int_equal(write_kept(), 0);
+	assert_content("a", "old");
+}
+
 static void nothing_remains_of_an_abandoned_file(void **state)
 {
 	struct kp_outfile out, zeroed = {0};
@@ -290,7 +316,9 @@ static int write_without_tmpfile(void)
 	kp_outfile_close(&out);
 	if (count_names(dir) != 0)
 		return 4;
-	return write_file("a.kpack", "text") ? 5 : 0;
+	if (write_kept() || unlink(in_dir("a")))
+		return 5;
+	return write_file("a.kpack", "text") ? 6 : 0;
 }
 
 static void a_hidden_name_does_where_o_tmpfile_does_not(void **state)
@@ -336,6 +364,7 @@ int main(void)
 		TEST(only_regular_files_are_opened),
 		TEST(a_file_appears_when_it_is_whole),
 		TEST(publishing_replaces),
+		TEST(what_is_to_be_kept_is_not_replaced),
 		TEST(nothing_remains_of_an_abandoned_file),
 		TEST(a_failed_publish_leaves_nothing),
 		TEST(names_with_slashes_and_lost_directories_are_refused),
