@@ -97,3 +97,44 @@ module()
 	[ "$status" = 1 ]
 	[[ $output == *"tileir at offset 0: offset "*"passes the end"* ]]
 }
+
+@test "a cubin's kernels have signatures too, and the bytes of arguments they state" {
+	run "$kpack" inspect "$KPACK_SRC/tests/data/cutile/kernels.cubin"
+	echo "$output"
+	[ "$status" = 0 ]
+	[[ $output == *"ScalarConstraint(ct.float64),"* ]]
+	"$kpack" inspect --json "$KPACK_SRC/tests/data/cutile/kernels.cubin" >"$work/json"
+	python3 - "$work/json" <<-'P'
+		import json, sys
+		kernels = json.load(open(sys.argv[1]))["images"][0]["kernels"]
+		assert len(kernels) == 2, kernels
+		for kernel in kernels:
+		    end = 0
+		    for a in kernel["signature"]["arguments"]:
+		        end += -end % a["bytes"] + a["bytes"]  # as C aligns them
+		    assert kernel["kernarg"] == end, (kernel, end)
+	P
+}
+
+@test "packed, a file of kernels keeps their signatures as metadata" {
+	mkdir "$work/in"
+	cp "$KPACK_SRC/tests/data/cutile/kernels.cubin" "$work/in"
+	module 13.2 sm_120 f_Kt1_Si32_I7 plain g_Kt1_Q
+	mv "$work/k.tileirbc" "$work/in"
+	"$kpack" pack --archives-only --quiet --group g "$work/in" "$work/out"
+	"$kpack" ls --json "$work"/out/.kpack/*.kpack >"$work/json"
+	cat "$work/json"
+	python3 - "$work/json" <<-'P'
+		import json, sys
+		entries = {e["arch"]: e for e in json.load(open(sys.argv[1]))}
+		assert set(entries) == {"sm_100", "sm_120"}, entries
+		assert entries["sm_100"]["type"] == "cubin" and entries["sm_120"]["type"] == "tileirbc"
+		cubin = entries["sm_100"]["metadata"]["signatures"]
+		assert {s["function"] for s in cubin} == {"axpy"} and len(cubin) == 2, cubin
+		f, g = entries["sm_120"]["metadata"]["signatures"]
+		assert f["python"] == ("KernelSignature([ScalarConstraint(ct.int32), 7], "
+				       "CallingConvention.cutile_python_v1())"), f
+		assert [(a["type"], a["name"]) for a in f["arguments"]] == [("int32_t", "p0")]
+		assert g["symbol"] == "g_Kt1_Q" and g["error"].startswith("offset 6: "), g
+	P
+}
