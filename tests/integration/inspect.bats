@@ -441,6 +441,27 @@ assert image["size"] == os.stat(got["file"]).st_size'
 	done
 }
 
+@test "cuTile's kernels: signatures as in Python, and as data" {
+	make_with <<-'END'
+	open("two.tileirbc", "wb").write(tileir(["add_Kt1_A2f32_1v8_p16_Sf64", "add_Kt1_Si32_I42", "bad_Kt1_Sf33"]))
+	END
+	run -0 kpack inspect two.tileirbc
+	for line in "    kernel add_Kt1_A2f32_1v8_p16_Sf64" "    kernel add_Kt1_Si32_I42" \
+		"          ScalarConstraint(ct.float64)," "          42," \
+		"      ], CallingConvention.cutile_python_v1())"; do
+		[[ "$output" == *"$line"$'\n'* ]]
+	done
+	[[ "$output" == *"bad_Kt1_Sf33"*f33* ]]
+	kpack inspect --json two.tileirbc >got.json
+	check_json 'images[0]["format"] == "tileirbc" and len(images[0]["kernels"]) == 3' \
+		'images[0]["kernels"][0]["signature"]["parameters"][0]["kind"] == "array"' \
+		'len(images[0]["kernels"][0]["signature"]["arguments"]) == 6' \
+		'images[0]["kernels"][1]["signature"]["parameters"][1] == {"kind": "constant", "type": "int", "value": 42}' \
+		'"error" in images[0]["kernels"][2]["signature"]'
+	kpack inspect --extract out two.tileirbc
+	cmp two.tileirbc out/*.tileirbc
+}
+
 @test "what clang's tools nest: taken out the same as by them" {
 	command -v clang-22 >/dev/null || skip "no clang-22"
 	command -v clang-offload-bundler-22 >/dev/null || skip "no clang-offload-bundler-22"

@@ -86,3 +86,36 @@ def elf_object(sections):
     head = struct.pack("<HHIQQQIHHHHHH", 1, 62, 1, 0, 0, at + len(body), 0, 64, 0, 0, 64, len(rows),
                        len(rows) - 1)
     return ident + head + body + b"".join(rows)
+
+
+def leb128(n):
+    out = b""
+    while n > 127:
+        out += bytes([n & 127 | 128])
+        n >>= 7
+    return out + bytes([n])
+
+
+def tileir(names, version=(13, 1)):
+    """Bytecode whose entry functions have these names, and no code."""
+    out = b"\x7fTileIR\0" + bytes(version) + b"\0\0"
+
+    def section(number, alignment, payload):
+        nonlocal out
+        out += bytes([number | 0x80]) + leb128(len(payload)) + leb128(alignment)
+        out += b"\xcb" * (-len(out) % alignment) + payload
+
+    functions = leb128(len(names))
+    for i in range(len(names)):
+        functions += leb128(i) + leb128(3) + b"\x02" + leb128(0) + leb128(1) + b"\0"
+    def table(items):
+        starts = [sum(map(len, items[:i])) for i in range(len(items))]
+        head = leb128(len(items))
+        head += b"\xcb" * (-len(head) % 4)
+        return head + struct.pack("<%dI" % len(starts), *starts) + b"".join(items)
+
+    section(2, 8, functions)
+    # two scalars, a tile of them, a function that takes it
+    section(5, 4, table([b"\0", b"\3", b"\x0d\1\0", b"\x10\1\2\0"]))
+    section(1, 4, table([name.encode() for name in names]))
+    return out + b"\0"
