@@ -396,8 +396,21 @@ int kp_flush_dir(int fd)
 	return fsync(fd) && errno != EINVAL ? -1 : 0;
 }
 
+/* A name that is free needs no temporary one before it. */
+static bool link_name(const struct kp_outfile *out)
+{
+	char proc[32];
+
+	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", out->fd);
+	return linkat(AT_FDCWD, proc, out->dir_fd, out->name, AT_SYMLINK_FOLLOW) == 0;
+}
+
 kpack_error_t kp_outfile_publish(struct kp_outfile *out, struct kpackx_error *why)
 {
+	if (out->lazy && !out->tmp_name && link_name(out)) {
+		kp_outfile_close(out);
+		return KPACK_SUCCESS;
+	}
 	if (!out->lazy)
 		KP_TRY(kp_outfile_sync(out, why));
 	KP_TRY(give_name(out, why));

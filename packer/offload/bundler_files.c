@@ -227,6 +227,9 @@ static kpack_error_t publish(struct bundler_output *o, struct kpackx_error *why)
 		return publish_in_place(o, why);
 	if (o->keep && fchmod(o->file.fd, o->keep))
 		return fail_system(why, errno);
+	/* file systems flush what is renamed over another file, which takes longer than all */
+	if (o->keep)
+		unlinkat(o->file.dir_fd, o->file.name, 0);
 	return kp_outfile_publish(&o->file, why);
 }
 
