@@ -122,7 +122,7 @@ check "a soname is set" "$(readelf -d "$lib" 2>&1 |
 # Where AMD's library is loaded first, a name is AMD's; ours must not call itself by name.
 check "the library calls itself directly" "$(readelf -rW "$lib" 2>&1 | grep -E ' kpackx?_')"
 check "the library needs what core needs" "$(readelf -d "$lib" 2>&1 | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' |
-	grep -vE '^(libzstd|libelf|libxxhash|libmsgpack-?c|libz|libpthread|libc|ld-linux[a-z0-9-]*)\.so\.[0-9]+$')"
+	grep -vE '^(libzstd|libelf|libxxhash|libmsgpack-?c|libz|liblz4|libpthread|libc|ld-linux[a-z0-9-]*)\.so\.[0-9]+$')"
 check "the library looks for them in no place of its own" \
 	"$(readelf -d "$lib" 2>&1 | grep -E 'RPATH|RUNPATH')"
 check "the library's code is not relocated" "$(readelf -d "$lib" 2>&1 | grep TEXTREL)"
