@@ -92,39 +92,70 @@ static kpack_error_t make_name(struct extract *e, size_t image, const char *arch
 	return KPACK_SUCCESS;
 }
 
-/* What IMAGE is for, for its name and the filter. */
-static void find_arch(const struct kp_image *image, const struct kp_source *src,
+/* Of what says no target: bytecode suits all of them. */
+static const char *untold(const char *type)
+{
+	static const char *const neutral[] = {"bc", "spv", "tileirbc"};
+
+	for (size_t i = 0; i < sizeof(neutral) / sizeof(neutral[0]); i++)
+		if (strcmp(type, neutral[i]) == 0)
+			return "generic";
+	return "unknown";
+}
+
+/* What IMAGE is packed for; of PTX that is compute_NN, whatever its container calls it. */
+static void find_arch(const struct kp_containers *list, const struct kp_image *image,
+		      const struct kp_source *src, const char *type,
 		      char arch[KP_TARGET_TEXT_MAX])
 {
 	struct kp_object object = {0};
-	const char *found = image->host ? "host" : image->arch;
+	const char *found;
 
-	if (!*found && kp_object_describe(src, &object, NULL) == KPACK_SUCCESS)
-		found = object.arch;
-	snprintf(arch, KP_TARGET_TEXT_MAX, "%s", *found ? found : "unknown");
+	/* the object need not be read where its container knows it */
+	if (!image->host && !image->arch[0])
+		kp_object_describe(src, &object, NULL);
+	found = inspect_arch(list, image, object.arch);
+	if (strcmp(type, "ptx") == 0 && strncmp(found, "sm_", 3) == 0)
+		snprintf(arch, KP_TARGET_TEXT_MAX, "compute_%.50s", found + 3);
+	else
+		snprintf(arch, KP_TARGET_TEXT_MAX, "%s",
+			 image->host ? "host"
+			 : *found    ? found
+				     : untold(type));
 	kp_object_fini(&object);
+}
+
+static bool is_chosen(struct extract *e, const struct kp_image *image, const char *arch)
+{
+	bool chosen;
+
+	pthread_mutex_lock(&e->lock);
+	chosen = arch_filter_match(&e->x->filter, kp_span_str(arch));
+	if (!chosen && image->arch[0] && !image->host)
+		chosen = arch_filter_match(&e->x->filter, kp_span_str(image->arch));
+	pthread_mutex_unlock(&e->lock);
+	return chosen;
 }
 
 /* Give IMAGE a name, if it has bytes and is chosen. */
 static kpack_error_t name_image(struct extract *e, size_t image,
 				const struct kp_source *src, struct kpackx_error *why)
 {
+	const struct kp_image *img = &e->file->list.images[image];
 	uint8_t head[KP_HEAD_SIZE];
 	size_t n = src->size < sizeof(head) ? (size_t)src->size : sizeof(head);
 	char arch[KP_TARGET_TEXT_MAX];
-	bool chosen;
+	const char *type;
 
 	e->named[image] = true;
 	if (!src->size)
 		return KPACK_SUCCESS;
 	KP_TRY(kp_source_read(src, 0, head, n, why));
-	find_arch(&e->file->list.images[image], src, arch);
-	KP_TRY(make_name(e, image, arch, kp_object_type((struct kp_span){head, n}),
-			 &e->names[image], why));
-	pthread_mutex_lock(&e->lock);
-	chosen = arch_filter_match(&e->x->filter, kp_span_str(arch));
-	pthread_mutex_unlock(&e->lock);
-	if (!chosen) {
+	type = kp_object_type((struct kp_span){head, n});
+	find_arch(&e->file->list, img, src, type, arch);
+	/* names do not depend on what is chosen */
+	KP_TRY(make_name(e, image, arch, type, &e->names[image], why));
+	if (!is_chosen(e, img, arch)) {
 		free(e->names[image]);
 		e->names[image] = NULL;
 	}

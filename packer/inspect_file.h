@@ -76,6 +76,13 @@ static inline bool inspect_leaf(const struct kp_image *image)
 }
 
 /*
+ * What IMAGE is for: what its container says, else the object itself (SAYS), else what is
+ * around it; "": the host's, or nobody says.
+ */
+const char *inspect_arch(const struct kp_containers *list, const struct kp_image *image,
+			 const char *says);
+
+/*
  * Tell of what is wrong with IMAGE (KP_NOWHERE: the file), named by all that it is inside of.
  * What was told in the same words is told once.
  */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "inspect_look.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include "inspect_walk.h"
 
@@ -90,15 +91,15 @@ static kpack_error_t look_at(struct inspect_look *look, struct inspect_thread *t
 
 	seen->in_file = src->fd >= 0;
 	seen->offset = src->offset;
-	memcpy(seen->arch, img->arch, sizeof(seen->arch));
+	memcpy(seen->arch, img->arch, sizeof(seen->arch)); /* if nothing better comes */
 	if (src->size <= HOLD_MAX || src->fd < 0)
 		KP_TRY(hash_whole(thread, &own, seen->sha256, why));
 	else
 		KP_TRY(hash_pieces(thread, src, seen->sha256, why));
 	KP_TRY(find_type(&own, seen, why));
 	KP_TRY(describe(&own, seen, why));
-	if (!seen->arch[0] && !img->host)
-		memcpy(seen->arch, seen->object->arch, sizeof(seen->arch));
+	snprintf(seen->arch, sizeof(seen->arch), "%s",
+		 inspect_arch(&look->file->list, img, seen->object->arch));
 	return KPACK_SUCCESS;
 }
 

@@ -52,6 +52,22 @@ bool inspect_image_source(const struct kp_image *image, const struct kp_source *
 	return image->size == 0;
 }
 
+const char *inspect_arch(const struct kp_containers *list, const struct kp_image *image,
+			 const char *says)
+{
+	size_t inside = list->items[image->container].inside;
+
+	if (image->host || image->arch[0])
+		return image->arch;
+	if (*says)
+		return says;
+	for (; inside != KP_NOWHERE;
+	     inside = list->items[list->images[inside].container].inside)
+		if (list->images[inside].arch[0])
+			return list->images[inside].arch;
+	return "";
+}
+
 /* May IMAGE be device code?  A member of an archive can be anything. */
 static bool counts(const struct kp_containers *list, const struct kp_image *image,
 		   place_source *src)
