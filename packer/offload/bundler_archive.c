@@ -205,20 +205,34 @@ static int check_member(struct job *j, struct member *m)
 
 /* ---- members ---- */
 
-static int each_member(struct job *j, int (*visit)(struct job *j, struct member *m))
+/* Read M's entries; SKIP: none can be read there, which is told. */
+static int open_member(struct job *j, struct member *m, bool *skip)
 {
 	struct kpackx_error why = {0};
+	kpack_error_t err = bundler_parts_read(j->b, &m->src, &m->parts, &why);
+
+	*skip = err == KPACK_ERROR_NOT_IMPLEMENTED && bundler_is_object(&m->src);
+	if (*skip)
+		llvm_warning(j->b->tool, "'%s': %s", m->name, why.text);
+	return err && !*skip
+		       ? bundler_fail_parts(j->b, "code object", m->name, &m->src, &why)
+		       : 0;
+}
+
+static int each_member(struct job *j, int (*visit)(struct job *j, struct member *m))
+{
 	struct member m;
 	int status = 0;
+	bool skip;
 
 	for (size_t i = 0; i < j->ar.count && !status; i++) {
 		m.name = j->ar.items[i].name;
 		if (!kp_source_sub(&j->in.src, j->ar.items[i].offset, j->ar.items[i].size,
 				   &m.src))
 			continue;
-		if (bundler_parts_read(j->b, &m.src, &m.parts, &why))
-			return bundler_fail_parts(j->b, "code object", m.name, &m.src,
-						  &why);
+		status = open_member(j, &m, &skip);
+		if (status || skip)
+			continue;
 		status = visit(j, &m);
 		bundler_parts_free(&m.parts);
 	}

@@ -162,9 +162,15 @@ static kpack_error_t read_object(struct bundler_parts *p, struct kpackx_error *w
 	size_t n = strlen(SECTION_PREFIX);
 	kpack_error_t err = KPACK_SUCCESS;
 	struct kp_container c = {0};
+	uint8_t buf[sizeof(Elf64_Ehdr)];
 	struct kp_sections sections;
+	struct kp_span head;
 
 	p->object = true;
+	KP_TRY(read_head(&p->src, 0, buf, sizeof(buf), &head, why));
+	if (!kp_elf_probe(head, NULL))
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "entries can be read from little-endian ELF64 only");
 	KP_TRY(kp_sections_read(&p->src, &sections, why));
 	for (size_t i = 0; i < sections.count && !err; i++) {
 		const struct kp_section *s = &sections.items[i];

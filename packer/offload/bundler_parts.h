@@ -28,7 +28,8 @@ bool bundler_is_object(const struct kp_source *src);
 /*
  * List the entries of SRC, which must outlive OUT; none are a success.  Compressed bundles of
  * text are decoded, others as far as their header.
- * INVALID_FORMAT: it begins like a bundle, and is damaged.  On failure OUT is empty.
+ * INVALID_FORMAT: it begins like a bundle, and is damaged.
+ * NOT_IMPLEMENTED: an object of a kind whose sections are not read.  On failure OUT is empty.
  */
 kpack_error_t bundler_parts_read(const struct bundler *b, const struct kp_source *src,
 				 struct bundler_parts *out, struct kpackx_error *why);

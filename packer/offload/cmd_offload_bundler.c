@@ -37,45 +37,54 @@ enum {
 	N_OPTIONS
 };
 
+#define OPTION(name_, kind_, arg_, text_)                                                \
+	{                                                                                \
+		.name = name_, .kind = kind_, .arg = arg_, .text = text_                 \
+	}
+
 static const struct llvm_option options[N_OPTIONS] = {
-	[OPT_COMMANDS] = {"###", LLVM_FLAG, NULL,
-			  "Print any external commands that are to be executed instead "
-			  "of actually executing them - for testing purposes."},
-	[OPT_MISSING] = {"allow-missing-bundles", LLVM_FLAG, NULL,
-			 "Create empty files if bundles are missing when unbundling."},
+	[OPT_COMMANDS] =
+		OPTION("###", LLVM_FLAG, NULL,
+		       "Print any external commands that are to be executed instead "
+		       "of actually executing them - for testing purposes."),
+	[OPT_MISSING] =
+		OPTION("allow-missing-bundles", LLVM_FLAG, NULL,
+		       "Create empty files if bundles are missing when unbundling."),
 	[OPT_ALIGN] = {.name = "bundle-align",
 		       .kind = LLVM_UNSIGNED,
 		       .text = "Alignment of bundle for binary files",
 		       .number = 1},
-	[OPT_CHECK] = {"check-input-archive", LLVM_FLAG, NULL,
-		       "Check if input heterogeneous archive is valid in terms of "
-		       "TargetID rules."},
-	[OPT_COMPRESS] = {"compress", LLVM_FLAG, NULL,
-			  "Compress output file when bundling."},
-	[OPT_LEVEL] = {"compression-level", LLVM_NUMBER, "n",
-		       "Specify the compression level (integer)"},
+	[OPT_CHECK] = OPTION("check-input-archive", LLVM_FLAG, NULL,
+			     "Check if input heterogeneous archive is valid in terms of "
+			     "TargetID rules."),
+	[OPT_COMPRESS] = OPTION("compress", LLVM_FLAG, NULL,
+				"Compress output file when bundling."),
+	[OPT_LEVEL] = OPTION("compression-level", LLVM_NUMBER, "n",
+			     "Specify the compression level (integer)"),
 	[OPT_DEBUG] =
 		{.name = "debug-only",
 		 .kind = LLVM_COMMAS,
 		 .arg = "string",
 		 .text = "Tell what was compared with what: CodeObjectCompatibility",
 		 .hidden = true},
-	[OPT_HIP_OPENMP] = {"hip-openmp-compatible", LLVM_FLAG, NULL,
-			    "Treat hip and hipv4 offload kinds as compatible with "
-			    "openmp kind, and vice versa."},
-	[OPT_INPUT] = {"input", LLVM_LIST, "string",
+	[OPT_HIP_OPENMP] = OPTION("hip-openmp-compatible", LLVM_FLAG, NULL,
+				  "Treat hip and hipv4 offload kinds as compatible with "
+				  "openmp kind, and vice versa."),
+	[OPT_INPUT] =
+		OPTION("input", LLVM_LIST, "string",
 		       "Input file. Can be specified multiple times for multiple input "
-		       "files."},
-	[OPT_INPUTS] = {"inputs", LLVM_COMMAS, "string",
-			"[<input file>,...] (deprecated)"},
-	[OPT_LIST] = {"list", LLVM_FLAG, NULL, "List bundle IDs in the bundled file."},
-	[OPT_OUTPUT] = {"output", LLVM_LIST, "string",
-			"Output file. Can be specified multiple times for multiple "
-			"output files."},
-	[OPT_OUTPUTS] = {"outputs", LLVM_COMMAS, "string",
-			 "[<output file>,...] (deprecated)"},
-	[OPT_TARGETS] = {"targets", LLVM_COMMAS, "string",
-			 "[<offload kind>-<target triple>,...]"},
+		       "files."),
+	[OPT_INPUTS] = OPTION("inputs", LLVM_COMMAS, "string",
+			      "[<input file>,...] (deprecated)"),
+	[OPT_LIST] =
+		OPTION("list", LLVM_FLAG, NULL, "List bundle IDs in the bundled file."),
+	[OPT_OUTPUT] = OPTION("output", LLVM_LIST, "string",
+			      "Output file. Can be specified multiple times for multiple "
+			      "output files."),
+	[OPT_OUTPUTS] = OPTION("outputs", LLVM_COMMAS, "string",
+			       "[<output file>,...] (deprecated)"),
+	[OPT_TARGETS] = OPTION("targets", LLVM_COMMAS, "string",
+			       "[<offload kind>-<target triple>,...]"),
 	[OPT_TYPE] = {.name = "type",
 		      .kind = LLVM_TEXT,
 		      .arg = "string",
@@ -94,9 +103,9 @@ static const struct llvm_option options[N_OPTIONS] = {
 			      "  gch  - precompiled-header\n"
 			      "  ast  - clang AST file",
 		      .required = true},
-	[OPT_UNBUNDLE] = {"unbundle", LLVM_FLAG, NULL,
-			  "Unbundle bundled file into several output files."},
-	[OPT_VERBOSE] = {"verbose", LLVM_FLAG, NULL, "Print debug information."},
+	[OPT_UNBUNDLE] = OPTION("unbundle", LLVM_FLAG, NULL,
+				"Unbundle bundled file into several output files."),
+	[OPT_VERBOSE] = OPTION("verbose", LLVM_FLAG, NULL, "Print debug information."),
 };
 
 static const char overview[] =

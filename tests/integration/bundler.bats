@@ -650,6 +650,12 @@ refused() {
 	[ ! -e 1 ]
 	run -1 --separate-stderr ours -type=a -unbundle -targets=$X -input=a -output=1
 	[[ $stderr == *"'a': "*archive* ]]
+	# members of other machines are passed over, and it is told
+	clang-22 -m32 -c h.c -o h32.o
+	llvm-ar-22 cr mixed.a h32.o fat.o
+	ours -type=a -unbundle -targets=$X -input=mixed.a -output=2 2>err
+	[ "$(llvm-ar-22 t 2)" = "fat-${X}fat.bc" ]
+	grep -q "warning: 'h32.o': entries can be read from little-endian ELF64 only" err
 	head -c 300 fat.o >cut.o
 	run -1 --separate-stderr ours -type=o -unbundle -targets=$X -input=cut.o -output=1
 	[[ $stderr == *"'cut.o': "* ]]
