@@ -26,7 +26,7 @@ kpack_error_t entry_meta_image(const struct input *in, size_t image,
 
 /* The same of a key of an object of a database, with all that is known about it. */
 kpack_error_t entry_meta_file(const struct library_object *object,
-			      const struct kp_content *content, const struct facts *facts,
+			      const struct kp_content *content, const struct facts *more,
 			      uint8_t **map, size_t *size, struct kpackx_error *why);
 
 #endif
