@@ -164,10 +164,15 @@ static void place_members(struct writer *w)
 static kpack_error_t put_header(struct writer *w, const char *name, const char *owner,
 				const char *mode, uint64_t size, struct kpackx_error *why)
 {
-	char text[HEADER_SIZE + 1];
+	char text[2 * HEADER_SIZE];
+	int n = snprintf(text, sizeof(text), "%-16s%-12s%-6s%-6s%-8s%-10" PRIu64 "`\n",
+			 name, owner, owner, owner, mode, size);
 
-	snprintf(text, sizeof(text), "%-16s%-12s%-6s%-6s%-8s%-10" PRIu64 "`\n", name,
-		 owner, owner, owner, mode, size);
+	if (n != HEADER_SIZE)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "%.16s: %" PRIu64 " bytes: an archive's header has ten "
+			       "digits for them",
+			       name, size);
 	return kp_sink_put(w->sink, text, HEADER_SIZE, why);
 }
 
