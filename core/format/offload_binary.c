@@ -69,6 +69,7 @@ static kpack_error_t read_header(const struct kp_source *src, struct header *h,
 				 struct kpackx_error *why)
 {
 	uint8_t b[HEADER_V3];
+	uint64_t each; /* in version 1 */
 
 	*h = (struct header){0};
 	KP_TRY(kp_source_read(src, 0, b, HEADER_MIN, why));
@@ -79,15 +80,18 @@ static kpack_error_t read_header(const struct kp_source *src, struct header *h,
 	h->size = kp_le64(b + 8);
 	h->entries = kp_le64(b + 16);
 	h->count = h->version == 1 ? 1 : kp_le64(b + 24);
-	if (h->version == 1 && kp_le64(b + 24) < ENTRY_SIZE)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "an entry of %" PRIu64 " bytes, at least %d are needed",
-			       kp_le64(b + 24), ENTRY_SIZE);
+	each = kp_le64(b + 24);
 	if (h->version == 3) {
 		KP_TRY(kp_source_read(src, 0, b, HEADER_V3, why));
 		h->inflated = kp_le64(b + 32);
 	}
-	return check_header(h, src->size, why);
+	KP_TRY(check_header(h, src->size, why));
+	if (h->version == 1 && (each < ENTRY_SIZE || each > h->size - h->entries))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "an entry of %" PRIu64
+			       " bytes, possible are %d to %" PRIu64,
+			       each, ENTRY_SIZE, h->size - h->entries);
+	return KPACK_SUCCESS;
 }
 
 /* ---- strings ---- */

@@ -8,15 +8,39 @@
 /* ---- units ---- */
 
 struct scan {
+	bool looked_into; /* can the source have binaries in it? */
 	bool failed;
 	struct kpackx_error why; /* the first fault that matters */
 };
 
+/* LLVM knows binaries, ELF, bitcode and archives; of any other file it asks nothing. */
+static kpack_error_t begin_scan(const struct kp_source *src, struct scan *s,
+				struct kpackx_error *why)
+{
+	static const struct kp_format *const others[] = {
+		&kp_format_bundle, &kp_format_ccob,   &kp_format_text_bundle,
+		&kp_format_fatbin, &kp_format_tileir, &kp_format_spirv,
+		&kp_format_ptx,
+	};
+	uint8_t bytes[KP_HEAD_SIZE];
+	struct kp_span head = {bytes, sizeof(bytes)};
+	const struct kp_format *format;
+
+	if (src->size < head.size)
+		head.size = (size_t)src->size;
+	KP_TRY(kp_source_read(src, 0, bytes, head.size, why));
+	format = kp_format_probe(head);
+	*s = (struct scan){.looked_into = true};
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		s->looked_into &= format != others[i];
+	return KPACK_SUCCESS;
+}
+
 /* Is IMAGE a section that linkers put offload binaries into, or the whole input? */
-static bool is_ours(const struct kp_containers *list, size_t image)
+static bool is_ours(const struct scan *s, const struct kp_containers *list, size_t image)
 {
 	if (image == KP_NOWHERE)
-		return true;
+		return s->looked_into;
 	return list->images[image].stream && !list->images[image].kind[0];
 }
 
@@ -25,7 +49,7 @@ static void fault(void *arg, const struct kp_containers *list, size_t image,
 {
 	struct scan *s = arg;
 
-	if (!s->failed && is_ours(list, image)) {
+	if (!s->failed && is_ours(s, list, image)) {
 		s->failed = true;
 		s->why = *why;
 	}
@@ -33,8 +57,9 @@ static void fault(void *arg, const struct kp_containers *list, size_t image,
 
 static kpack_error_t scan_unit(struct packager_unit *unit, struct kpackx_error *why)
 {
-	struct scan s = {0};
+	struct scan s;
 
+	KP_TRY(begin_scan(&unit->src, &s, why));
 	KP_TRY(kp_nest_scan(&unit->src, fault, &s, &unit->list, why));
 	if (!s.failed)
 		return KPACK_SUCCESS;

@@ -375,6 +375,7 @@ static void refuses_bad_headers(void **state)
 		{16, 8, UINT64_MAX, KPACK_ERROR_INVALID_FORMAT, "entries at"},
 		{16, 8, 190, KPACK_ERROR_INVALID_FORMAT, "do not fit"},
 		{24, 8, 39, KPACK_ERROR_INVALID_FORMAT, "an entry of 39 bytes"},
+		{24, 8, UINT64_MAX, KPACK_ERROR_INVALID_FORMAT, "an entry of 1844"},
 	};
 	struct ob b = {0};
 
