@@ -176,7 +176,8 @@ static void print_columns(const struct inspect_seen *seen, const struct kp_image
 	else
 		printf("%7s  ", "-");
 	printf("%-64s  ", seen->sha256[0] ? seen->sha256 : "-");
-	report_text(image->id ? image->id : "-");
+	/* without an ID the kind is what there is */
+	report_text(image->id ? image->id : image->kind[0] ? image->kind : "-");
 	putchar('\n');
 }
 

@@ -170,6 +170,13 @@ same() {
 	llvm-offload-binary nofile
 	llvm-offload-binary d.bc
 	llvm-offload-binary cut.bin --image=
+	printf '.version 7.0\n' >other; llvm-offload-binary other --image=
+	printf 'CCOB' >other; llvm-offload-binary other --image=
+	printf '__CLANG_OFFLOAD_BUNDLE__' >other; llvm-offload-binary other --image=
+	printf '\x50\xed\x55\xba' >other; llvm-offload-binary other --image=
+	printf '\x7fTileIR\0' >other; llvm-offload-binary other --image=
+	printf '\3\2\x23\7' >other; llvm-offload-binary other --image=
+	printf '\n# __CLANG_OFFLOAD_BUNDLE____START__ x\n' >other; llvm-offload-binary other --image=
 	head -c 600 host.bc >cut.bc; llvm-offload-binary cut.bc --image=
 	llvm-offload-binary junk.bin --image=arch=sm_80,file=k
 	llvm-offload-binary in.bin --image=file=none/x
@@ -287,6 +294,9 @@ same() {
 	cmp old.o dev.o
 	timeout 60 "$KPACK_BIN/kpack" inspect --json in.bin >in.json
 	$python -c 'import json; assert json.load(open("in.json"))["images"][0]["kind"] == "hip"'
+	timeout 60 "$KPACK_BIN/kpack" inspect in.bin >in.txt
+	grep -q ' gfx1100  *.* hip$' in.txt
+	grep -q ' sm_80  *.* cuda$' in.txt
 }
 
 @test "names in files lead nowhere else" {
