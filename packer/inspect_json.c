@@ -34,7 +34,7 @@ static json_t *number(uint64_t n)
 
 /* --- an image --------------------------------------------------------------------- */
 
-/* The first of equal names counts. */
+/* Of equal names the last counts, as LLVM's tools see strings of offload binaries. */
 static json_t *pairs_json(const struct kp_pairs *pairs)
 {
 	json_t *object = json_object();
@@ -44,7 +44,7 @@ static json_t *pairs_json(const struct kp_pairs *pairs)
 		json_t *name = report_json_text(p->name);
 		const char *key = json_string_value(name);
 
-		if (key && !json_object_get(object, key))
+		if (key)
 			json_object_set_new(object, key,
 					    report_json_span((struct kp_span){
 						    (const uint8_t *)p->value, p->size}));
@@ -197,12 +197,17 @@ static void print_node(struct writer *w, size_t image)
 static void print_compression(const struct kp_container *c,
 			      const struct inspect_packed *packed)
 {
-	if (!packed->known)
+	if (packed->version)
+		printf(", \"version\": %u", packed->version);
+	if (!packed->method)
 		return;
-	printf(", \"compression\": {\"method\": \"%s\", \"version\": %u, "
-	       "\"ratio\": %.4g, \"hash\": \"%016" PRIx64 "\", \"hash_ok\": %s}",
-	       packed->method, packed->version, (double)c->payload_size / (double)c->size,
-	       packed->hash, packed->hash_ok ? "true" : "false");
+	printf(", \"compression\": {\"method\": \"%s\", \"version\": %u, \"ratio\": %.4g",
+	       packed->method, packed->version,
+	       (double)c->payload_size / (double)c->size);
+	if (packed->has_hash)
+		printf(", \"hash\": \"%016" PRIx64 "\", \"hash_ok\": %s", packed->hash,
+		       packed->hash_ok ? "true" : "false");
+	putchar('}');
 }
 
 static void print_container(struct writer *w, size_t container)

@@ -43,13 +43,15 @@ static kpack_error_t finish(struct inspect_look *look, size_t image,
 static void print_packed(const struct kp_container *c,
 			 const struct inspect_packed *packed)
 {
-	if (packed->known)
-		printf(" version %u, %s", packed->version, packed->method);
+	if (packed->version)
+		printf(" version %u", packed->version);
+	if (packed->method)
+		printf(", %s", packed->method);
 	printf(", %" PRIu64 " bytes at %" PRIu64, c->size, c->offset);
 	if (c->payload_size != c->size)
 		printf(", %" PRIu64 " decoded (%.2f : 1)", c->payload_size,
 		       (double)c->payload_size / (double)c->size);
-	if (packed->known)
+	if (packed->has_hash)
 		printf(", hash %016" PRIx64 " %s", packed->hash,
 		       packed->hash_ok ? "ok" : "WRONG");
 }

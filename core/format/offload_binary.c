@@ -470,6 +470,24 @@ static kpack_error_t load(const struct kp_source *src, const struct kp_container
 	return inflate_all(&rest, &h, out, why);
 }
 
+kpack_error_t kp_offload_form_read(const struct kp_source *src,
+				   const struct kp_container *c,
+				   struct kp_offload_form *out, struct kpackx_error *why)
+{
+	struct kp_source rest, body;
+	struct header h;
+	bool zstd;
+
+	KP_TRY(open_at(src, c->offset, &rest, &h, why));
+	*out = (struct kp_offload_form){.version = h.version};
+	if (!h.inflated)
+		return KPACK_SUCCESS;
+	kp_source_sub(&rest, h.entries, h.size - h.entries, &body);
+	KP_TRY(kp_offload_is_zstd(&body, &zstd, why));
+	out->method = zstd ? KP_OFFLOAD_ZSTD : KP_OFFLOAD_ZLIB;
+	return KPACK_SUCCESS;
+}
+
 const struct kp_format kp_format_offload_binary = {
 	.name = "offload-binary",
 	.probe = probe,

@@ -86,6 +86,11 @@ struct kp_offload_form {
 	int level; /* 0: LLVM's */
 };
 
+/* Read version and method of container C of SRC; the level becomes 0. */
+kpack_error_t kp_offload_form_read(const struct kp_source *src,
+				   const struct kp_container *c,
+				   struct kp_offload_form *out, struct kpackx_error *why);
+
 /*
  * Write N images, byte by byte as LLVM's tool writes them.  No image is no byte in v1, and a
  * binary without entries else.

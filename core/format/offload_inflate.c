@@ -17,8 +17,8 @@
 #define ZSTD_LEVEL 5
 #define ZLIB_LEVEL 6
 
-static kpack_error_t is_zstd(const struct kp_source *body, bool *yes,
-			     struct kpackx_error *why)
+kpack_error_t kp_offload_is_zstd(const struct kp_source *body, bool *yes,
+				 struct kpackx_error *why)
 {
 	uint8_t b[4] = {0};
 
@@ -33,7 +33,7 @@ kpack_error_t kp_offload_inflate_check(const struct kp_source *body, uint64_t he
 	uint64_t ratio;
 	bool zstd;
 
-	KP_TRY(is_zstd(body, &zstd, why));
+	KP_TRY(kp_offload_is_zstd(body, &zstd, why));
 	ratio = zstd ? KP_ZSTD_RATIO_MAX : KP_ZLIB_RATIO_MAX;
 	if (inflated < header || inflated > KP_OFFLOAD_INFLATED_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
@@ -154,7 +154,7 @@ kpack_error_t kp_offload_inflate(const struct kp_source *body, uint8_t *out, siz
 		return kp_fail_memory(why, body->size, "a compressed offload binary");
 	err = kp_source_read(body, 0, stored, span.size, why);
 	if (!err)
-		err = is_zstd(body, &zstd, why);
+		err = kp_offload_is_zstd(body, &zstd, why);
 	if (!err)
 		err = zstd ? kp_zstd_decode(span, out, size, why)
 			   : zlib_decode(span, out, size, why);

@@ -8,6 +8,10 @@
 #include "../sink.h"
 #include "offload_binary.h"
 
+/* Is BODY compressed with zstd? */
+kpack_error_t kp_offload_is_zstd(const struct kp_source *body, bool *yes,
+				 struct kpackx_error *why);
+
 /*
  * Can BODY stand for what, with a header of HEADER bytes before it, has INFLATED ones?  Asked
  * before anything is allocated.

@@ -261,7 +261,19 @@ same() {
 		llvm-offload-binary row.bin --image=kind=cuda,file=row.a --archive
 		[ "$(llvm-ar-22 t row.a | wc -l)" = 3 ]
 	done
+	timeout 60 "$KPACK_BIN/kpack" inspect v.bin >v.txt
+	grep -q '^container 0: offload-binary version 3, zstd, .* decoded (.* : 1)$' v.txt
+	timeout 60 "$KPACK_BIN/kpack" inspect --json v.bin >v.json
+	$python - <<-'END'
+	import json
+	c = json.load(open("v.json"))["tree"][0]
+	assert c["version"] == 3 and "hash" not in c["compression"], c
+	assert (c["compression"]["method"], c["compression"]["version"]) == ("zstd", 3), c
+	assert abs(c["compression"]["ratio"] - c["decoded"] / c["size"]) < 0.01, c
+	END
 	llvm-offload-binary --format-version=2 -o v2.bin "${images[@]}"
+	timeout 60 "$KPACK_BIN/kpack" inspect v2.bin >v2.txt
+	grep -q '^container 0: offload-binary version 2, [0-9]* bytes at 0$' v2.txt
 	$python - v2.bin dev.o y.s <<-'END'
 	import struct, sys
 	data = open(sys.argv[1], "rb").read()
@@ -297,6 +309,22 @@ same() {
 	timeout 60 "$KPACK_BIN/kpack" inspect in.bin >in.txt
 	grep -q ' gfx1100  *.* hip$' in.txt
 	grep -q ' sm_80  *.* cuda$' in.txt
+}
+
+@test "of equal keys the last counts" {
+	cd ours
+	PATH=$KPACK_BIN/clang:$PATH
+	llvm-offload-binary -o twice.bin --image=file=x.o,aaaa=gfx90a,arch=gfx942,triple=t
+	sed -i 's/aaaa/arch/' twice.bin
+	timeout 60 "$KPACK_BIN/kpack" inspect --json twice.bin >twice.json
+	$python - <<-'END'
+	import json
+	image = json.load(open("twice.json"))["images"][0]
+	assert image["pairs"]["arch"] == image["arch"], image
+	END
+	llvm-offload-binary-22 twice.bin --image=file=theirs.o,arch="$(
+		$python -c 'import json; print(json.load(open("twice.json"))["images"][0]["arch"])')"
+	cmp theirs.o x.o
 }
 
 @test "names in files lead nowhere else" {
