@@ -60,8 +60,8 @@ int bundler_fail_parts(const struct bundler *b, const char *what, const char *na
 int bundler_fail(const struct bundler *b, const struct kpackx_error *why);
 
 /* Compare, and tell of it where -debug-only asks. */
-bool bundler_serves(const struct bundler *b, const struct entry_id *code,
-		    const struct bundler_target *target);
+enum entry_verdict bundler_compare(const struct bundler *b, const struct entry_id *code,
+				   const struct bundler_target *target);
 
 /* With -verbose: what compressing or decompressing did, SECONDS long. */
 void bundler_tell_compressed(const struct bundler *b, uint64_t size, uint64_t decoded,

@@ -140,7 +140,7 @@ static int take_entry(struct job *j, struct member *m, size_t image,
 	bool fetched = false;
 
 	for (size_t t = 0; t < j->b->n_targets; t++) {
-		if (!bundler_serves(j->b, id, &j->b->targets[t]))
+		if (!entry_serves(bundler_compare(j->b, id, &j->b->targets[t])))
 			continue;
 		if (!fetched && fetch(j, m, image, &bytes))
 			return 1;

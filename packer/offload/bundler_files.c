@@ -142,6 +142,21 @@ static kpack_error_t open_file(struct bundler_output *out, struct kpackx_error *
 	return err;
 }
 
+/* Where another file would not do: more names lead to this one, or it is not ours. */
+static bool stays(const struct stat *st)
+{
+	return !S_ISREG(st->st_mode) || st->st_nlink > 1 || st->st_uid != geteuid() ||
+	       st->st_gid != getegid();
+}
+
+/* A link that leads nowhere stays, too: what it leads to is made. */
+static kpack_error_t open_new(struct bundler_output *out, struct kpackx_error *why)
+{
+	struct stat st;
+
+	return lstat(out->path, &st) ? open_file(out, why) : open_in_place(out, why);
+}
+
 static kpack_error_t open_output(struct bundler_output *out, struct kpackx_error *why)
 {
 	struct stat st;
@@ -149,12 +164,12 @@ static kpack_error_t open_output(struct bundler_output *out, struct kpackx_error
 	if (is_dash(out->path))
 		return open_in_place(out, why);
 	if (stat(out->path, &st))
-		return errno == ENOENT ? open_file(out, why) : fail_system(why, errno);
+		return errno == ENOENT ? open_new(out, why) : fail_system(why, errno);
 	if (S_ISDIR(st.st_mode))
 		return fail_system(why, EISDIR);
 	if (access(out->path, W_OK))
 		return fail_system(why, errno);
-	if (!S_ISREG(st.st_mode))
+	if (stays(&st))
 		return open_in_place(out, why);
 	out->keep = st.st_mode & 0777;
 	/* a directory where nothing can be created: into the file that is there */
@@ -212,7 +227,7 @@ static kpack_error_t publish_in_place(struct bundler_output *o, struct kpackx_er
 
 	if (is_dash(o->path))
 		return copy_to(STDOUT_FILENO, o, why);
-	fd = open(o->path, O_WRONLY | O_CLOEXEC | O_TRUNC | O_NOCTTY);
+	fd = open(o->path, O_WRONLY | O_CREAT | O_CLOEXEC | O_TRUNC | O_NOCTTY, 0666);
 	if (fd < 0)
 		return fail_system(why, errno);
 	err = copy_to(fd, o, why);

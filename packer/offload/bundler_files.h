@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Files of the bundler: inputs are files, pipes, devices or "-"; outputs appear all together
- * when everything went well, but for pipes, devices and "-", which are written then.
+ * when everything went well, but for what must stay the file it is - pipes, devices, "-", files
+ * with other names or owners - which is written then.
  */
 #ifndef BUNDLER_FILES_H
 #define BUNDLER_FILES_H
@@ -25,8 +26,8 @@ struct bundler_output {
 	const char *path; /* borrowed */
 	struct kp_outfile file;
 	struct kp_sink sink; /* what is written goes there */
-	bool in_place; /* a pipe or device: FILE has no name, and is copied in the end */
-	mode_t keep;   /* mode of the file that is replaced, or 0 */
+	bool in_place;       /* FILE has no name, and is copied in the end */
+	mode_t keep;         /* mode of the file that is replaced, or 0 */
 };
 
 struct bundler_outputs {

@@ -55,9 +55,12 @@ static int fail_memory(const struct bundler *b)
 
 static bool is_repeated(const struct bundler *b, const struct bundler_target *t)
 {
+	/* of hosts check_hosts() tells */
+	bool host = entry_id_is_host(&t->id);
+
 	for (size_t i = 0; i < b->n_targets; i++)
 		if (strcmp(b->targets[i].text, t->text) == 0 ||
-		    strcmp(b->targets[i].name, t->name) == 0)
+		    (!host && strcmp(b->targets[i].name, t->name) == 0))
 			return true;
 	return false;
 }
@@ -162,18 +165,18 @@ void bundler_targets_free(struct bundler *b)
 	b->n_targets = 0;
 }
 
-bool bundler_serves(const struct bundler *b, const struct entry_id *code,
-		    const struct bundler_target *target)
+enum entry_verdict bundler_compare(const struct bundler *b, const struct entry_id *code,
+				   const struct bundler_target *target)
 {
 	enum entry_verdict verdict = entry_id_compare(code, &target->id, b->hip_openmp);
 	char *name;
 
 	if (!b->debug)
-		return entry_serves(verdict);
+		return verdict;
 	name = entry_id_normal(code);
 	fflush(stdout);
 	fprintf(stderr, "%s\t[CodeObject: %s]\t:\t[Target: %s]\n",
 		entry_verdict_text(verdict), name ? name : "?", target->name);
 	free(name);
-	return entry_serves(verdict);
+	return verdict;
 }

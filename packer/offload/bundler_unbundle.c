@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Unbundling: which entry goes to which target is decided before anything is written.  Entries
- * are taken in the order of the file, each by the first target that has none yet and that it
- * serves.
+ * are taken in the order of the file, each by the target of its ID, else by the first one that
+ * has none yet and that it serves.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,15 +32,32 @@ static bool was_taken(const struct job *j, const char *id)
 	return false;
 }
 
+/* The target for an entry; NONE: it serves no open one. */
+static size_t target_of(const struct job *j, const struct entry_id *id)
+{
+	enum entry_verdict verdict;
+	size_t first = NONE;
+
+	for (size_t t = 0; t < j->b->n_targets; t++) {
+		if (j->taken[t] != NONE)
+			continue;
+		verdict = bundler_compare(j->b, id, &j->b->targets[t]);
+		if (verdict == ENTRY_SAME)
+			return t;
+		if (entry_serves(verdict) && first == NONE)
+			first = t;
+	}
+	return first;
+}
+
 static void offer(struct job *j, size_t image, const struct entry_id *id)
 {
-	for (size_t t = 0; t < j->b->n_targets; t++) {
-		if (j->taken[t] == NONE && bundler_serves(j->b, id, &j->b->targets[t])) {
-			j->taken[t] = image;
-			j->n_open--;
-			return;
-		}
-	}
+	size_t t = target_of(j, id);
+
+	if (t == NONE)
+		return;
+	j->taken[t] = image;
+	j->n_open--;
 }
 
 static int choose(struct job *j)

@@ -429,6 +429,15 @@ refused() {
 	done
 }
 
+@test "an entry goes to the target of its ID rather than to one before it that it serves, too" {
+	O=openmp${X#hip}
+	ours -type=ll -targets=$H,$X,$O:xnack+ -input=a -input=b -input=c -output=in
+	# clang's tool goes by a hash of its targets, and fails here
+	ours -type=ll -unbundle -hip-openmp-compatible -targets=$O:xnack+,$X -input=in -output=1 -output=2
+	cmp 1 c
+	cmp 2 b
+}
+
 @test "-debug-only=CodeObjectCompatibility prints each pair that is compared, and the verdict" {
 	tab=$(printf '\t')
 	pair() { printf '%s\t[CodeObject: %s]\t:\t[Target: %s]\n' "$@"; }
@@ -544,6 +553,7 @@ refused() {
 @test "the same target in two spellings is refused; clang's tool writes a broken bundle" {
 	run -1 --separate-stderr ours -type=bc -targets=$X,hip-amdgcn-amd-amdhsa-unknown-gfx906 -input=a -input=b -output=out
 	[[ $stderr == *"Duplicate targets are not allowed"* ]]
+	refused "expecting exactly one host target but got 2" -type=bc -targets=$H,$H- -input=a -input=b -output=out
 }
 
 @test "IDs of older compilers are listed as they are stored, and found" {
@@ -677,6 +687,21 @@ refused() {
 	ours -type=bc -unbundle -targets=$H,$Y -input=plain -output=1 -output=pipe
 	wait
 	cmp piped b
+	# what a link is to lead to, and all names of one file
+	ln -s nowhere link2
+	echo old >name
+	ln name name2
+	ours -type=bc -unbundle -targets=$H,$Y -input=plain -output=link2 -output=name
+	[ -L link2 ]
+	cmp nowhere a
+	cmp name2 b
+	if [ "$(id -u)" = 0 ]; then
+		touch theirs
+		chown 1234:4321 theirs
+		ours -type=bc -unbundle -targets=$Y -input=plain -output=theirs
+		[ "$(stat -c %u:%g theirs)" = 1234:4321 ]
+		cmp theirs b
+	fi
 	# from a pipe
 	cat plain | ours -type=bc -unbundle -targets=$H -input=/dev/stdin -output=/dev/stdout | cmp - a
 	run -1 --separate-stderr ours -type=bc -unbundle -targets=$H,$Y -input=plain -output=new -output=/dev/full
