@@ -43,7 +43,7 @@ struct kp_ar_input {
 
 /*
  * Write N members as an archive, as they are ordered: owner 0, time 0, mode 644.  There is an
- * index of the global symbols that members define when they define any: of little-endian
+ * index of the global symbols that members define, when any could: of little-endian
  * ELF64 members, and of bitcode by the symbol table that compilers append to it (LLVM's tools
  * read the module itself; the names and their order are the same).  Members that are neither,
  * or cannot be read, have no symbols.  No members make an archive of 8 bytes.

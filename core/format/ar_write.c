@@ -22,6 +22,9 @@
 /* The largest number of 10 digits */
 #define MEMBER_MAX UINT64_C(9999999999)
 
+/* Zero bytes that LLVM writes for the names of an index without symbols. */
+#define NO_NAMES_SIZE 3
+
 /* What is known of a member. */
 struct row {
 	size_t defined;   /* number of its symbols */
@@ -137,10 +140,11 @@ static void place_names(struct writer *w)
 /* Set the size of the index with offsets of WIDTH bytes, and where members begin. */
 static void place(struct writer *w, unsigned width)
 {
+	uint64_t names = w->symbols.count ? w->symbols.size : NO_NAMES_SIZE;
+
 	w->width = width;
-	w->index_size = w->symbols.count
-				? even(width + w->symbols.count * width + w->symbols.size)
-				: 0;
+	w->index_size =
+		w->symbols.object ? even(width + w->symbols.count * width + names) : 0;
 	w->first = MAGIC_SIZE;
 	if (w->index_size)
 		w->first += HEADER_SIZE + w->index_size;

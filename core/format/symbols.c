@@ -145,20 +145,33 @@ static kpack_error_t elf_symbols(const struct kp_source *src, struct kp_symbols 
 
 /* ---- any object ---- */
 
+/* As it is, and in a wrapper. */
+static bool is_bitcode(struct kp_span head)
+{
+	return head.size >= 4 &&
+	       (kp_le32(head.data) == 0xdec04342 || kp_le32(head.data) == 0x0b17c0de);
+}
+
 kpack_error_t kp_symbols_add(const struct kp_source *src, struct kp_symbols *out,
 			     struct kpackx_error *why)
 {
 	size_t count = out->count, size = out->size;
-	uint8_t head[EI_NIDENT + 4];
+	uint8_t bytes[EI_NIDENT + 4];
+	struct kp_span head = {bytes, sizeof(bytes)};
+	bool bitcode;
 	kpack_error_t err;
 
-	if (src->size < sizeof(head))
-		return KPACK_SUCCESS;
-	KP_TRY(kp_source_read(src, 0, head, sizeof(head), why));
-	if (kp_elf_probe((struct kp_span){head, sizeof(head)}, NULL))
+	if (src->size < head.size)
+		head.size = (size_t)src->size;
+	KP_TRY(kp_source_read(src, 0, bytes, head.size, why));
+	bitcode = is_bitcode(head);
+	if (bitcode)
+		err = kp_bitcode_symbols(src, out, why);
+	else if (kp_elf_probe(head, NULL))
 		err = elf_symbols(src, out, why);
 	else
-		err = kp_bitcode_symbols(src, out, why);
+		return KPACK_SUCCESS;
+	out->object |= bitcode || !err;
 	if (err != KPACK_ERROR_INVALID_FORMAT)
 		return err;
 	out->count = count;

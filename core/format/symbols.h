@@ -11,6 +11,7 @@ struct kp_symbols {
 	char *names;
 	size_t size, cap; /* bytes */
 	size_t count;
+	bool object; /* was one of them an object, even without names? */
 };
 
 /*

@@ -41,6 +41,9 @@ setup_file() {
 	llvm-ar-22 crs lib.a host.o other.o
 	llvm-ar-22 crs mixed.a host.o host.bc plain.bc other.o
 	clang-22 -c host.c -o plain.o
+	printf 'static int one;\n' >none.c
+	clang-22 --target=amdgcn-amd-amdhsa -mcpu=gfx1100 -nogpulib -c none.c -o none.o
+	clang-22 --target=amdgcn-amd-amdhsa -mcpu=gfx1100 -nogpulib -emit-llvm -c none.c -o none.bc
 	printf 'no container' >text
 	(cat in.bin && printf 'junk') >junk.bin
 	head -c 100 in.bin >cut.bin
@@ -146,6 +149,9 @@ same() {
 	llvm-offload-binary host.o --image=file=h1,kind=hip
 	llvm-offload-binary merged.o --image=
 	llvm-offload-binary plain.o --image=
+	llvm-offload-binary -o none.bin --image=file=none.o,arch=a --image=file=text,arch=a --image=file=none.bc,arch=b
+	llvm-offload-binary none.bin --image=file=n1.a,arch=a --archive
+	llvm-offload-binary none.bin --image=file=n2.a,arch=b --archive
 	llvm-offload-binary lib.a --image=
 	llvm-offload-binary lib.a --image=file=l1.a,arch=gfx1100 --archive
 	llvm-offload-binary lib.a --image=file=l2,arch=gfx1100

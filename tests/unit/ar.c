@@ -336,6 +336,24 @@ static void symbols_are_indexed(void **state)
 	bytes_free(&o);
 }
 
+/* As LLVM writes it; of what is no object there is none. */
+static void objects_without_symbols_have_an_index(void **state)
+{
+	struct elf_file o = elf_build(ET_REL, EM_X86_64, NULL, 0);
+	struct kp_ar_input members[] = {member("text", "text", 4),
+					member("a.o", o.bytes.data, o.bytes.size),
+					member("a.bc", "BC\xc0\xde", 4)};
+	struct bytes b;
+
+	(void)state;
+	assert_index(written(members, 2), 0, "\0\0\0\0text/", 9);
+	assert_index(written(members + 2, 1), 0, "\0\0\0\0a.bc/", 9);
+	b = written(members, 1);
+	assert_memory_equal(b.data + 8, "text/", 5);
+	bytes_free(&b);
+	bytes_free(&o.bytes);
+}
+
 /* What is no object, or a damaged one, has no symbols. */
 static void damaged_objects_are_members(void **state)
 {
@@ -476,8 +494,7 @@ static void carried_bitcode_is_no_index(void **state)
 
 	(void)state;
 	b = written(&m, 1);
-	assert_memory_equal(b.data + 8, "a.o/", 4);
-	bytes_free(&b);
+	assert_index(b, 0, "\0\0\0\0a.o/", 8);
 	bytes_free(&o.bytes);
 	bytes_free(&bc);
 }
@@ -556,6 +573,7 @@ int main(void)
 		cmocka_unit_test(names_have_a_bound),
 		cmocka_unit_test(members_are_written),
 		cmocka_unit_test(symbols_are_indexed),
+		cmocka_unit_test(objects_without_symbols_have_an_index),
 		cmocka_unit_test(damaged_objects_are_members),
 		cmocka_unit_test(bitcode_is_indexed),
 		cmocka_unit_test(carried_bitcode_is_no_index),
