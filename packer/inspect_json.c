@@ -53,7 +53,7 @@ static json_t *pairs_json(const struct kp_pairs *pairs)
 	return object;
 }
 
-static json_t *kernel_json(const struct kp_kernel *k)
+static json_t *kernel_json(const struct kp_kernel *k, size_t *signatures_left)
 {
 	json_t *kernel = json_object(), *signature;
 
@@ -67,7 +67,7 @@ static json_t *kernel_json(const struct kp_kernel *k)
 			json_object_set_new(kernel, inspect_kernel_key(i),
 					    json_integer(value));
 	}
-	signature = signature_json(k->name);
+	signature = signature_json(k->name, signatures_left);
 	if (signature)
 		json_object_set_new(kernel, "signature", signature);
 	return kernel;
@@ -76,9 +76,10 @@ static json_t *kernel_json(const struct kp_kernel *k)
 static void add_object(json_t *image, const struct kp_object *object)
 {
 	json_t *kernels = json_array();
+	size_t left = SIGNATURE_JSON_MAX;
 
 	for (size_t i = 0; i < object->n_kernels; i++)
-		json_array_append_new(kernels, kernel_json(&object->kernels[i]));
+		json_array_append_new(kernels, kernel_json(&object->kernels[i], &left));
 	json_object_set_new(image, "object_arch", text_or_null(object->arch));
 	json_object_set_new(image, "facts", pairs_json(&object->facts));
 	json_object_set_new(image, "kernels", kernels);

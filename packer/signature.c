@@ -15,9 +15,6 @@
  */
 #define FACTS_MAX (256 << 10)
 
-/* Bytes of one signature as JSON: a name of 64 KiB can state 32764 arguments. */
-#define JSON_MAX (64 << 20)
-
 bool signature_named(const char *kernel)
 {
 	return kp_cutile_named(kp_span_str(kernel));
@@ -385,8 +382,19 @@ void signature_print(const char *kernel, const char *margin)
 }
 
 #if KP_WITH_JSON
+static json_t *too_large(const char *kernel)
+{
+	json_t *map = json_object();
+
+	json_object_set_new(map, "symbol", report_json_text(kernel));
+	json_object_set_new(map, "error",
+			    json_sprintf("this object's signatures take more than %d MiB",
+					 SIGNATURE_JSON_MAX >> 20));
+	return map;
+}
+
 /* The facts as MessagePack, as core turns it into JSON. */
-static json_t *to_json(const struct facts *f)
+static json_t *to_json(const struct facts *f, const char *kernel, size_t *left)
 {
 	struct facts outer = {0};
 	struct kp_json text;
@@ -401,25 +409,32 @@ static json_t *to_json(const struct facts *f)
 	}
 	cursor = kp_mp_over((struct kp_span){outer.pairs, outer.size});
 	kp_mp_skip(&cursor); /* the name of the pair */
-	kp_json_init(&text, JSON_MAX);
+	kp_json_init(&text, *left);
 	kp_json_value(&text, &cursor);
-	if (kp_json_finish(&text, &json, NULL) == KPACK_SUCCESS)
+	if (kp_json_finish(&text, &json, NULL) == KPACK_SUCCESS) {
+		*left -= json.size;
 		out = json_loadb((const char *)json.data, json.size, JSON_ALLOW_NUL,
 				 NULL);
+	} else if (text.written == text.limit) {
+		*left = 0;
+		out = too_large(kernel);
+	}
 	kp_json_fini(&text);
 	facts_fini(&outer);
 	return out;
 }
 
-json_t *signature_json(const char *kernel)
+json_t *signature_json(const char *kernel, size_t *left)
 {
 	struct facts f;
 	json_t *out;
 
 	if (!signature_named(kernel))
 		return NULL;
+	if (*left == 0)
+		return too_large(kernel);
 	f = describe(kernel);
-	out = to_json(&f);
+	out = to_json(&f, kernel, left);
 	facts_fini(&f);
 	return out;
 }

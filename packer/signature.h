@@ -38,8 +38,14 @@ void signature_print(const char *kernel, const char *margin);
 void signature_facts(struct facts *f, const struct kp_object *object);
 
 #if KP_WITH_JSON
-/* The map above; NULL: no kernel of cuTile's, or out of memory. */
-json_t *signature_json(const char *kernel);
+/* Bytes of JSON that the signatures of one object may take; real ones take some thousand. */
+#define SIGNATURE_JSON_MAX (16 << 20)
+
+/*
+ * The map above; NULL: no kernel of cuTile's, or out of memory.  Its bytes are taken from
+ * *LEFT; when they are more, nothing is left, and the map holds symbol and error.
+ */
+json_t *signature_json(const char *kernel, size_t *left);
 #endif
 
 #endif

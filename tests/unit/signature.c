@@ -201,7 +201,8 @@ static void test_print(void **state)
 #if KP_WITH_JSON
 static void test_json(void **state)
 {
-	json_t *json = signature_json("f_Kt3_Cs__00_z_I1");
+	size_t left = SIGNATURE_JSON_MAX;
+	json_t *json = signature_json("f_Kt3_Cs__00_z_I1", &left);
 	json_t *same = json_pack("{s:s, s:s, s:s, s:s, s:[{s:s, s:s, s:s}, {s:s, s:s, "
 				 "s:i}], s:[]}",
 				 "symbol", "f_Kt3_Cs__00_z_I1", "function", "f",
@@ -217,11 +218,36 @@ static void test_json(void **state)
 	assert_true(json_equal(json, same));
 	json_decref(json);
 	json_decref(same);
-	assert_null(signature_json("plain"));
-	json = signature_json("f_Kt9");
+	assert_null(signature_json("plain", &left));
+	json = signature_json("f_Kt9", &left);
 	assert_string_equal(
 		json_string_value(json_object_get(json, "error")),
 		"offset 3: calling convention t9 is not known, only t1 to t3");
+	json_decref(json);
+}
+
+/* Lists of arrays of 64 dimensions take two hundred times the bytes of their names. */
+static void test_json_bounds(void **state)
+{
+	size_t left = SIGNATURE_JSON_MAX, n = 5;
+	char name[8 + 9000 * 7] = "f_Kt1";
+	json_t *json = signature_json("f_Kt1_I1", &left);
+
+	(void)state;
+	assert_null(json_object_get(json, "error"));
+	assert_in_range(left, SIGNATURE_JSON_MAX - 1000, SIGNATURE_JSON_MAX - 100);
+	json_decref(json);
+	for (size_t i = 0; i < 9000; i++, n += 7)
+		memcpy(name + n, "_LA64i8", 7);
+	json = signature_json(name, &left);
+	assert_null(json_object_get(json, "parameters"));
+	assert_string_equal(json_string_value(json_object_get(json, "error")),
+			    "this object's signatures take more than 16 MiB");
+	assert_string_equal(json_string_value(json_object_get(json, "symbol")), name);
+	json_decref(json);
+	assert_int_equal(left, 0);
+	json = signature_json("f_Kt1_I1", &left);
+	assert_non_null(json_object_get(json, "error"));
 	json_decref(json);
 }
 #endif
@@ -236,6 +262,7 @@ int main(void)
 		cmocka_unit_test(test_print),
 #if KP_WITH_JSON
 		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_json_bounds),
 #endif
 	};
 
