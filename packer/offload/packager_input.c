@@ -8,40 +8,61 @@
 /* ---- units ---- */
 
 struct scan {
+	const struct kp_source *src;
 	bool looked_into; /* can the source have binaries in it? */
 	bool failed;
 	struct kpackx_error why; /* the first fault that matters */
 };
 
+/* The format that begins at OFFSET; NULL: none, or it cannot be read. */
+static const struct kp_format *format_at(const struct kp_source *src, uint64_t offset)
+{
+	uint8_t bytes[KP_HEAD_SIZE];
+	struct kp_span head = {bytes, sizeof(bytes)};
+
+	if (src->size - offset < head.size)
+		head.size = (size_t)(src->size - offset);
+	if (kp_source_read(src, offset, bytes, head.size, NULL))
+		return NULL;
+	return kp_format_probe(head);
+}
+
 /* LLVM knows binaries, ELF, bitcode and archives; of any other file it asks nothing. */
-static kpack_error_t begin_scan(const struct kp_source *src, struct scan *s,
-				struct kpackx_error *why)
+static bool is_looked_into(const struct kp_source *src)
 {
 	static const struct kp_format *const others[] = {
 		&kp_format_bundle, &kp_format_ccob,   &kp_format_text_bundle,
 		&kp_format_fatbin, &kp_format_tileir, &kp_format_spirv,
 		&kp_format_ptx,
 	};
-	uint8_t bytes[KP_HEAD_SIZE];
-	struct kp_span head = {bytes, sizeof(bytes)};
-	const struct kp_format *format;
+	const struct kp_format *format = format_at(src, 0);
 
-	if (src->size < head.size)
-		head.size = (size_t)src->size;
-	KP_TRY(kp_source_read(src, 0, bytes, head.size, why));
-	format = kp_format_probe(head);
-	*s = (struct scan){.looked_into = true};
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-		s->looked_into &= format != others[i];
-	return KPACK_SUCCESS;
+		if (format == others[i])
+			return false;
+	return true;
 }
 
-/* Is IMAGE a section that linkers put offload binaries into, or the whole input? */
+/* Is IMAGE a member that begins as an offload binary? */
+static bool is_binary_member(const struct scan *s, const struct kp_containers *list,
+			     size_t image)
+{
+	const struct kp_image *img = &list->images[image];
+	const struct kp_container *c = &list->items[img->container];
+
+	return c->format == &kp_format_archive && c->inside == KP_NOWHERE &&
+	       kp_range_ok(s->src->size, c->offset, img->offset) &&
+	       format_at(s->src, c->offset + img->offset) == &kp_format_offload_binary;
+}
+
+/* Is IMAGE a place for offload binaries: the whole input, a member, a section for them? */
 static bool is_ours(const struct scan *s, const struct kp_containers *list, size_t image)
 {
 	if (image == KP_NOWHERE)
 		return s->looked_into;
-	return list->images[image].stream && !list->images[image].kind[0];
+	if (list->images[image].stream)
+		return !list->images[image].kind[0];
+	return is_binary_member(s, list, image);
 }
 
 static void fault(void *arg, const struct kp_containers *list, size_t image,
@@ -57,9 +78,8 @@ static void fault(void *arg, const struct kp_containers *list, size_t image,
 
 static kpack_error_t scan_unit(struct packager_unit *unit, struct kpackx_error *why)
 {
-	struct scan s;
+	struct scan s = {.src = &unit->src, .looked_into = is_looked_into(&unit->src)};
 
-	KP_TRY(begin_scan(&unit->src, &s, why));
 	KP_TRY(kp_nest_scan(&unit->src, fault, &s, &unit->list, why));
 	if (!s.failed)
 		return KPACK_SUCCESS;

@@ -47,6 +47,7 @@ setup_file() {
 	printf 'no container' >text
 	(cat in.bin && printf 'junk') >junk.bin
 	head -c 100 in.bin >cut.bin
+	llvm-ar-22 crs cut.a in.bin cut.bin
 }
 
 setup() {
@@ -176,6 +177,7 @@ same() {
 	llvm-offload-binary nofile
 	llvm-offload-binary d.bc
 	llvm-offload-binary cut.bin --image=
+	llvm-offload-binary cut.a --image=
 	printf '.version 7.0\n' >other; llvm-offload-binary other --image=
 	printf 'CCOB' >other; llvm-offload-binary other --image=
 	printf '__CLANG_OFFLOAD_BUNDLE__' >other; llvm-offload-binary other --image=
