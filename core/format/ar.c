@@ -10,6 +10,7 @@
  *
  * Fields are filled with blanks.  GNU ends names in "/" and puts those that do not fit into a
  * member "//", "/N" is then an offset in it; BSD writes "#1/N" and the name before the bytes.
+ * A thin archive begins with "!<thin>\n", and has the bytes of "/" and "//" alone.
  */
 #include "ar.h"
 #include <inttypes.h>
@@ -43,6 +44,13 @@ bool kp_ar_probe(struct kp_span head)
 	       kp_span_starts(head, "!<thin>\n", MAGIC_SIZE);
 }
 
+/* Are the bytes of a member of that name in the archive? */
+static bool has_bytes(const struct reader *r, const uint8_t name[NAME_SIZE])
+{
+	return !r->ar->thin ||
+	       (name[0] == '/' && (name[1] == '/' || name[1] == ' ' || name[1] == 'S'));
+}
+
 /* Decimal digits, and blanks behind them up to the end of the field. */
 static bool parse_number(const uint8_t *field, size_t size, uint64_t *out)
 {
@@ -70,7 +78,8 @@ static kpack_error_t read_header(struct reader *r, uint64_t pos, struct header *
 			       "offset %" PRIu64 ": no header of a member", pos);
 	memcpy(h->name, p, NAME_SIZE);
 	h->offset = pos + HEADER_SIZE;
-	if (!kp_range_ok(r->headers.src.size, h->offset, h->size))
+	if (has_bytes(r, h->name) &&
+	    !kp_range_ok(r->headers.src.size, h->offset, h->size))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "member at offset %" PRIu64 ": %" PRIu64
 			       " bytes pass the end at %" PRIu64,
@@ -92,7 +101,8 @@ static kpack_error_t add_member(struct reader *r, const struct header *h,
 	if (!kp_grow(&ar->items, ar->count, &r->cap, sizeof(*ar->items)))
 		return kp_fail_memory(why, ar->count * sizeof(*ar->items), "members");
 	m = &ar->items[ar->count];
-	*m = (struct kp_ar_member){malloc(name.size + 1), h->offset, h->size};
+	*m = (struct kp_ar_member){malloc(name.size + 1), ar->thin ? 0 : h->offset,
+				   h->size};
 	if (!m->name)
 		return kp_fail_memory(why, name.size + 1, "the name of a member");
 	if (name.size)
@@ -181,6 +191,11 @@ static kpack_error_t take_slash(struct reader *r, const struct header *h,
 
 	if (parse_number(h->name + 1, NAME_SIZE - 1, &n))
 		return take_long(r, h, n, why);
+	if (!has_bytes(r, h->name))
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "member at offset %" PRIu64
+			       ": of an archive in this thin one",
+			       h->offset);
 	if (h->name[1] == '/') {
 		r->table_offset = h->offset;
 		r->table_size = h->size;
@@ -194,7 +209,7 @@ static kpack_error_t take_member(struct reader *r, struct header *h,
 	struct kp_span name = {h->name, NAME_SIZE};
 	uint64_t n;
 
-	if (memcmp(h->name, "#1/", 3) == 0 &&
+	if (!r->ar->thin && memcmp(h->name, "#1/", 3) == 0 &&
 	    parse_number(h->name + 3, NAME_SIZE - 3, &n))
 		return take_bsd(r, h, n, why);
 	if (h->name[0] == '/')
@@ -213,10 +228,7 @@ static kpack_error_t read_magic(struct reader *r, struct kpackx_error *why)
 	KP_TRY(kp_window_get(&r->headers, 0, MAGIC_SIZE, &magic.data, why));
 	if (!kp_ar_probe(magic))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "not an ar archive");
-	if (memcmp(magic.data, "!<thin>", 7) == 0)
-		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			       "a thin archive: its members are other files, which are "
-			       "not looked for");
+	r->ar->thin = memcmp(magic.data, "!<thin>", 7) == 0;
 	return KPACK_SUCCESS;
 }
 
@@ -227,7 +239,7 @@ static kpack_error_t read_members(struct reader *r, struct kpackx_error *why)
 	KP_TRY(read_magic(r, why));
 	for (uint64_t pos = MAGIC_SIZE, end; pos < r->headers.src.size; pos = end) {
 		KP_TRY(read_header(r, pos, &h, why));
-		end = h.offset + h.size;
+		end = h.offset + (has_bytes(r, h.name) ? h.size : 0);
 		end += end & 1;
 		KP_TRY(take_member(r, &h, why));
 	}

@@ -13,14 +13,15 @@
 
 /* A member, as it stands in the archive; symbol indexes and name tables are none. */
 struct kp_ar_member {
-	char *name;
-	uint64_t offset; /* of its bytes */
+	char *name;      /* of a thin archive: a path, from the archive's directory on */
+	uint64_t offset; /* of its bytes; of a thin archive: 0 */
 	uint64_t size;
 };
 
 struct kp_ar {
 	struct kp_ar_member *items; /* in the order they are stored */
 	size_t count;
+	bool thin; /* members are other files */
 };
 
 /* Does an archive begin with HEAD?  Thin ones too. */
@@ -28,7 +29,7 @@ bool kp_ar_probe(struct kp_span head);
 
 /*
  * Read the headers of the archive that is SRC, to its end.
- * NOT_IMPLEMENTED: a thin archive, whose members are other files.
+ * NOT_IMPLEMENTED: a thin archive with a member of another archive.
  * INVALID_FORMAT: no archive; a header or a name that does not fit.  On failure OUT is empty.
  */
 kpack_error_t kp_ar_read(const struct kp_source *src, struct kp_ar *out,

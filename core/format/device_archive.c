@@ -31,6 +31,10 @@ static kpack_error_t parse(const struct kp_source *src, uint64_t off,
 	if (!kp_source_sub(src, off, src->size - off, &rest))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "begins after the end");
 	KP_TRY(kp_ar_read(&rest, &ar, why));
+	if (ar.thin)
+		err = kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			      "a thin archive: its members are other files, which are "
+			      "not looked for");
 	c->size = c->payload_size = rest.size;
 	for (size_t i = 0; i < ar.count && !err; i++)
 		err = add_member(&ar.items[i], c, list, why);

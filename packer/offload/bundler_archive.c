@@ -23,7 +23,7 @@ struct job {
 	struct bundler_input in;
 	struct kp_ar ar;
 	struct collection *collections; /* by target */
-	/* Entries that had to be decoded or rewritten stand there until they are written. */
+	/* Entries that are not in the input as they are stand there until they are written. */
 	struct kp_outfile spool;
 	struct kp_sink spooled;
 };
@@ -108,7 +108,8 @@ static int fetch(struct job *j, struct member *m, size_t image, struct kp_source
 	}
 	if (bundler_parts_open(&m->parts, image, out, &why))
 		return bundler_fail_file(j->b, m->name, &why);
-	if (out->fd >= 0 || out->mem == NULL || !m->parts.loaded.heap)
+	/* the archive stays open: what is in it, need not be copied */
+	if (out->fd == j->in.fd && out->fd >= 0)
 		return 0;
 	if (kp_sink_copy(&j->spooled, out, &why))
 		return bundler_fail(j->b, &why);
@@ -219,22 +220,33 @@ static int open_member(struct job *j, struct member *m, bool *skip)
 		       : 0;
 }
 
+static int visit_member(struct job *j, struct member *m,
+			int (*visit)(struct job *j, struct member *m))
+{
+	bool skip;
+	int status = open_member(j, m, &skip);
+
+	if (status || skip)
+		return status;
+	status = visit(j, m);
+	bundler_parts_free(&m->parts);
+	return status;
+}
+
 static int each_member(struct job *j, int (*visit)(struct job *j, struct member *m))
 {
+	struct kpackx_error why = {0};
+	struct bundler_input in;
 	struct member m;
 	int status = 0;
-	bool skip;
 
 	for (size_t i = 0; i < j->ar.count && !status; i++) {
 		m.name = j->ar.items[i].name;
-		if (!kp_source_sub(&j->in.src, j->ar.items[i].offset, j->ar.items[i].size,
-				   &m.src))
-			continue;
-		status = open_member(j, &m, &skip);
-		if (status || skip)
-			continue;
-		status = visit(j, &m);
-		bundler_parts_free(&m.parts);
+		if (bundler_member_open(&in, &j->ar, i, &j->in.src, j->input, &why))
+			return bundler_fail_file(j->b, m.name, &why);
+		m.src = in.src;
+		status = visit_member(j, &m, visit);
+		bundler_input_close(&in);
 	}
 	return status;
 }

@@ -93,6 +93,41 @@ void bundler_input_close(struct bundler_input *in)
 	*in = (struct bundler_input){.fd = -1};
 }
 
+/* A name in a file: whoever wrote that could have it lead to a device. */
+static kpack_error_t open_beside_archive(struct bundler_input *in, const char *archive,
+					 const char *name, struct kpackx_error *why)
+{
+	const char *slash = strrchr(archive, '/');
+	int dir = slash && name[0] != '/' ? (int)(slash + 1 - archive) : 0;
+	struct stat st;
+	kpack_error_t err;
+	char *path;
+
+	if (asprintf(&path, "%.*s%s", dir, archive, name) < 0)
+		return kp_fail_memory(why, strlen(archive), "a path");
+	*in = (struct bundler_input){.fd = -1, .regular = true};
+	err = kp_file_open(path, &in->fd, &st, why);
+	if (!err)
+		in->src = kp_source_fd(in->fd, 0, (uint64_t)st.st_size);
+	free(path);
+	return err;
+}
+
+kpack_error_t bundler_member_open(struct bundler_input *in, const struct kp_ar *ar,
+				  size_t number, const struct kp_source *src,
+				  const char *path, struct kpackx_error *why)
+{
+	const struct kp_ar_member *m = &ar->items[number];
+
+	if (ar->thin)
+		return open_beside_archive(in, path, m->name, why);
+	*in = (struct bundler_input){.fd = -1};
+	if (!kp_source_sub(src, m->offset, m->size, &in->src))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "the member passes the end");
+	return KPACK_SUCCESS;
+}
+
 /* ---- outputs ---- */
 
 kpack_error_t bundler_outputs_new(struct bundler_outputs *outputs, size_t n,

@@ -8,6 +8,7 @@
 #define BUNDLER_FILES_H
 
 #include "file.h"
+#include "format/ar.h"
 #include "sink.h"
 
 struct bundler_input {
@@ -21,6 +22,14 @@ struct bundler_input {
 kpack_error_t bundler_input_open(struct bundler_input *in, const char *path,
 				 struct kpackx_error *why);
 void bundler_input_close(struct bundler_input *in);
+
+/*
+ * Open member NUMBER of AR, the archive SRC at PATH: of a thin one a file beside it.
+ * WHY is without the name of the member.
+ */
+kpack_error_t bundler_member_open(struct bundler_input *in, const struct kp_ar *ar,
+				  size_t number, const struct kp_source *src,
+				  const char *path, struct kpackx_error *why);
 
 struct bundler_output {
 	const char *path; /* borrowed */

@@ -31,21 +31,33 @@ static int list_bundle(const struct bundler *b, const char *name,
 	return 0;
 }
 
+static int list_member(const struct bundler *b, const struct kp_source *src,
+		       const struct kp_ar *ar, size_t number)
+{
+	const char *name = ar->items[number].name;
+	struct kpackx_error why = {0};
+	struct bundler_input in;
+	int status;
+
+	if (bundler_member_open(&in, ar, number, src, b->inputs[0], &why))
+		return bundler_fail_file(b, name, &why);
+	status = list_bundle(b, name, &in.src);
+	bundler_input_close(&in);
+	return status;
+}
+
 /* Members one after another; what is damaged is told, and the others are listed. */
 static int list_archive(const struct bundler *b, const struct kp_source *src)
 {
 	struct kpackx_error why = {0};
-	struct kp_source member;
 	struct kp_ar ar;
 	int status = 0;
 
 	if (kp_ar_read(src, &ar, &why))
 		return bundler_fail_file(b, b->inputs[0], &why);
-	for (size_t i = 0; i < ar.count; i++) {
-		if (kp_source_sub(src, ar.items[i].offset, ar.items[i].size, &member) &&
-		    list_bundle(b, ar.items[i].name, &member))
+	for (size_t i = 0; i < ar.count; i++)
+		if (list_member(b, src, &ar, i))
 			status = 1;
-	}
 	kp_ar_fini(&ar);
 	return status;
 }

@@ -375,6 +375,27 @@ refused() {
 	[ "$(llvm-ar-22 t 1.a)" = "$(printf '%s\n' "fat-${X}fat.bc" "member-${X}_xnack+member.bc" "small-${X}small.bc")" ]
 }
 
+@test "thin archives: the members are files beside them" {
+	mkdir sub
+	cp fat.o sub/far.o
+	cp member.bc "a b.bc"
+	llvm-ar-22 --thin cr thin.a sub/far.o "a b.bc" small "$PWD/h.o"
+	same -type=a -unbundle -targets=$X:xnack+,$Y -input=thin.a -output=x.a -output=y.a
+	same -type=a -unbundle -targets=$Y -input="$PWD/thin.a" -output=y.a
+	cd sub
+	ours -type=a -list -input=../thin.a >got
+	printf '%s\n' $H- $X $Y $H- $X:xnack+ $Y $H- $X $Y | diff - got
+	cd ..
+	rm "a b.bc"
+	run -1 --separate-stderr ours -type=a -unbundle -targets=$Y -input=thin.a -output=y.a
+	[[ $stderr == *"'a b.bc': "*"No such file or directory" ]]
+	[ ! -e y.a ]
+	# what a hostile one leads to
+	mkfifo "a b.bc"
+	run -1 --separate-stderr ours -type=a -unbundle -targets=$Y -input=thin.a -output=y.a
+	[[ $stderr == *"'a b.bc': is a FIFO, not a regular file" ]]
+}
+
 @test "members of CUDA's archives are cubins; others keep their extension" {
 	cuda=openmp-nvptx64-nvidia-cuda--sm_80
 	$theirs -type=o -targets=$H,$cuda,openmp-x86_64-pc-linux-gnu -input=/dev/null -input=b -input=a -output=f.x

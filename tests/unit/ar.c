@@ -191,8 +191,32 @@ static void damage_is_named(void **state)
 		"name at 4 of 4 bytes");
 	refused((struct raw)M("#1/4", "3", "ab\n\n"), none, "a name of 4 bytes among 3");
 	refused((struct raw)M("#1/4097", "5000", ""), none, "pass the end");
-	assert_refused("!<thin>\n", 8, KPACK_ERROR_NOT_IMPLEMENTED,
-		       "thin archive: its members are other files");
+}
+
+/* The bytes of members are elsewhere, those of the table of names are not. */
+static void thin_archives_name_files(void **state)
+{
+	const struct raw rows[] = {INDEX("/", "4", "\0\0\0\0"), NAMES("8", "../ab/\n\n"),
+				   M("/0", "99999", ""), M("b/", "3", "")};
+	const struct raw nested[] = {NAMES("4", "a.a/"), M("/0:94", "3", "")};
+	struct bytes b = archive(rows, COUNT(rows));
+	struct kp_ar ar;
+
+	(void)state;
+	memcpy(b.data, "!<thin>\n", 8);
+	assert_int_equal(read_ar(b.data, b.size, &ar), KPACK_SUCCESS);
+	assert_true(ar.thin);
+	assert_int_equal(ar.count, 2);
+	assert_string_equal(ar.items[0].name, "../ab");
+	assert_int_equal(ar.items[0].size, 99999);
+	assert_string_equal(ar.items[1].name, "b");
+	kp_ar_fini(&ar);
+	bytes_free(&b);
+	b = archive(nested, COUNT(nested));
+	memcpy(b.data, "!<thin>\n", 8);
+	assert_refused(b.data, b.size, KPACK_ERROR_NOT_IMPLEMENTED,
+		       "of an archive in this thin one");
+	bytes_free(&b);
 }
 
 /* ---- writing ---- */
@@ -571,6 +595,7 @@ int main(void)
 		cmocka_unit_test(bsd_archives),
 		cmocka_unit_test(damage_is_named),
 		cmocka_unit_test(names_have_a_bound),
+		cmocka_unit_test(thin_archives_name_files),
 		cmocka_unit_test(members_are_written),
 		cmocka_unit_test(symbols_are_indexed),
 		cmocka_unit_test(objects_without_symbols_have_an_index),
