@@ -46,9 +46,10 @@ static json_t *archive_json(const char *path, const struct kpack_archive *a)
 
 	for (size_t i = 0; i < kp_archive_arch_count(a); i++)
 		json_array_append_new(arches, report_json_text(kp_archive_arch(a, i)));
-	return json_pack("{so ss s[] s[] s[] sI so}", "file", report_json_text(path),
-			 "format", "kpack", "images", "wrappers", "tree", "entries",
-			 (json_int_t)kp_archive_entry_count(a), "arches", arches);
+	return json_pack("{so ss s[] s[] sb s[] sI so}", "file", report_json_text(path),
+			 "format", "kpack", "images", "wrappers", "converted", 0, "tree",
+			 "entries", (json_int_t)kp_archive_entry_count(a), "arches",
+			 arches);
 }
 #endif
 
@@ -111,7 +112,9 @@ static kpack_error_t explain(struct inspect *in, struct inspect_file *file,
 	KP_TRY(inspect_extract_run(&in->extract, file, why));
 	if (in->extract.written == 0)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "no image of it was written");
+			       file->converted
+				       ? "converted: its device code is in archives"
+				       : "no image of it was written");
 	return KPACK_SUCCESS;
 }
 

@@ -259,7 +259,7 @@ assert image["size"] == os.stat(got["file"]).st_size'
 		[ "${lines[1]}" = "'kpack ls' lists them, 'kpack info' tells more" ]
 		kpack inspect --json "$archive" >got.json
 		check_json 'got["format"] == "kpack" and got["entries"] == 3 and len(got["arches"]) == 1' \
-			'images == tree == got["wrappers"] == []'
+			'images == tree == got["wrappers"] == []' 'got["converted"] is False'
 		run -1 kpack inspect --extract x "$archive"
 		[[ "$output" == "kpack: $archive: is a kpack archive: 'kpack extract' writes it" ]]
 		[ ! -e x ]
@@ -269,6 +269,8 @@ assert image["size"] == os.stat(got["file"]).st_size'
 		'got["wrappers"] == [{"index": i, "container": None} for i in range(3)]'
 	run -0 kpack inspect out/fat.so
 	[ "${lines[0]}" = "out/fat.so: elf, 0 containers, 0 images, 3 wrappers, converted" ]
+	run -1 kpack inspect --extract x out/fat.so
+	[ "$output" = "kpack: out/fat.so: converted: its device code is in archives" ]
 }
 
 @test "extracting: named as in a mount, byte for byte" {
