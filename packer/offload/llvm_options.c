@@ -309,6 +309,15 @@ static const struct llvm_option *nearest(struct llvm_tool *tool, const struct wo
 	return best;
 }
 
+/* LLVM counts the value when it chooses between one dash and two. */
+static void suggest(struct reader *r, const char *name, const char *value)
+{
+	if (value)
+		fail(r, "Did you mean '--%s=%s'?", name, value);
+	else
+		fail(r, "Did you mean '%s%s'?", llvm_dashes(name), name);
+}
+
 static void fail_unknown(struct reader *r, const struct word *w)
 {
 	bool is_command = strchr(r->tool->name, ' ');
@@ -317,8 +326,7 @@ static void fail_unknown(struct reader *r, const struct word *w)
 	fail(r, "Unknown command line argument '%s'.  Try: '%s --help'", w->whole,
 	     is_command ? r->tool->name : r->argv0);
 	if (near)
-		fail(r, "Did you mean '%s%s%s%s'?", llvm_dashes(near->name), near->name,
-		     w->value && *w->value ? "=" : "", w->value ? w->value : "");
+		suggest(r, near->name, w->value && *w->value ? w->value : NULL);
 }
 
 /* ---- words ---- */

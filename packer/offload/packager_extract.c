@@ -196,21 +196,36 @@ static int extract_generated(struct extraction *x, struct packager_image ref,
 		status = write_file(x, name, copy_image, &ref);
 	else
 		status = llvm_error(x->p->tool, "'%s' is no name for a file", name);
-	if (!status && !x->p->n_images)
-		printf("Extracted: %s\n", name);
+	if (!status && !x->p->n_images) {
+		fputs("Extracted: ", stdout);
+		report_text(name);
+		putchar('\n');
+	}
 	free(name);
 	return status;
 }
 
-/* An image that holds offload binaries stands for their images. */
+/* Is IMAGE nothing but offload binaries, the last with or without what aligns it? */
+static bool is_binaries(const struct kp_containers *list, const struct kp_image *image)
+{
+	uint64_t end = 0;
+
+	for (size_t i = image->inside; i != KP_NOWHERE; i = list->items[i].next) {
+		if (list->items[i].format != &kp_format_offload_binary)
+			return false;
+		end = list->items[i].offset + list->items[i].size;
+	}
+	return end && (image->size == end || image->size == (end + 7) / 8 * 8);
+}
+
+/* An image that is offload binaries stands for their images. */
 static int extract_all(struct extraction *x, struct packager_image ref, size_t *index)
 {
 	const struct kp_containers *list = &x->in.units[ref.unit].list;
 	size_t inside = list->images[ref.number].inside;
 	int status = 0;
 
-	if (inside == KP_NOWHERE ||
-	    list->items[inside].format != &kp_format_offload_binary)
+	if (!is_binaries(list, &list->images[ref.number]))
 		return extract_generated(x, ref, (*index)++);
 	for (; inside != KP_NOWHERE && !status; inside = list->items[inside].next) {
 		const struct kp_container *c = &list->items[inside];

@@ -139,6 +139,8 @@ same() {
 	llvm-offload-binary sub/in.more.bin --image=file=o5.a --archive
 	llvm-offload-binary - --image=arch=sm_80 <in.bin
 	llvm-offload-binary outer.bin --image=triple=t,file=inner
+	llvm-offload-binary -o half.bin --image=file=junk.bin,triple=t,arch=a
+	llvm-offload-binary half.bin --image=
 	END
 	grep -q "" ours/inner
 	cmp ours/inner ours/in.bin
@@ -203,6 +205,8 @@ same() {
 	! ours 'llvm-offload-binary --archiv' || false
 	grep -qF "llvm-offload-binary: Unknown command line argument '--archiv'.  Try: 'llvm-offload-binary --help'" ours.err
 	grep -qF "llvm-offload-binary: Did you mean '--archive'?" ours.err
+	! ours 'llvm-offload-binary -oo=3' || false
+	grep -qF "llvm-offload-binary: Did you mean '--o=3'?" ours.err
 	ours 'llvm-offload-binary in.bin --image=file=o2,triple=amdgcn-amd-amdhsa'
 	grep -qF "llvm-offload-binary: warning: Multiple inputs match to a single file, 'o2'" ours.err
 }
