@@ -23,13 +23,24 @@ struct job {
 
 /* ---- choosing ---- */
 
-static bool was_taken(const struct job *j, const char *id)
+/* The target that an entry with that ID was given to, or NONE. */
+static size_t given_to(const struct job *j, const char *id)
 {
 	for (size_t t = 0; t < j->b->n_targets; t++)
 		if (j->taken[t] != NONE &&
 		    strcmp(j->parts.list.images[j->taken[t]].id, id) == 0)
-			return true;
-	return false;
+			return t;
+	return NONE;
+}
+
+/* An entry with the ID of that in *TAKEN.  Of one binary bundle LLVM takes the last. */
+static void repeat(struct job *j, size_t image, size_t *taken)
+{
+	const struct kp_image *images = j->parts.list.images;
+
+	j->repeated++;
+	if (j->parts.binary && images[image].container == images[*taken].container)
+		*taken = image;
 }
 
 /* The target for an entry; NONE: it serves no open one. */
@@ -64,12 +75,14 @@ static int choose(struct job *j)
 {
 	const struct kp_containers *list = &j->parts.list;
 	struct entry_id id;
+	size_t t;
 
 	for (size_t i = 0; i < list->n_images; i++) {
 		if (!list->images[i].id)
 			continue;
-		if (was_taken(j, list->images[i].id)) {
-			j->repeated++;
+		t = given_to(j, list->images[i].id);
+		if (t != NONE) {
+			repeat(j, i, &j->taken[t]);
 			continue;
 		}
 		if (j->n_open == 0)
@@ -131,9 +144,11 @@ static void warn(const struct job *j)
 	if (j->repeated)
 		llvm_warning(j->b->tool,
 			     "'%s': %zu more %s with the same ID as one before: the "
-			     "first of each is taken",
+			     "%s is taken",
 			     j->input, j->repeated,
-			     j->repeated == 1 ? "entry" : "entries");
+			     j->repeated == 1 ? "entry" : "entries",
+			     j->parts.binary ? "last in the first bundle that has it"
+					     : "first");
 }
 
 /* ---- writing ---- */

@@ -629,12 +629,21 @@ refused() {
 		ours -type=bc -list -input=many >got
 		printf '%s\n' $H- $X $Y $Z $H- $X $Y $Z $H- $X $Y $H- $X $Y | diff - got
 	done
-	# the first of each ID is taken, and it is told
+	# the first bundle with an ID counts, and it is told
 	$theirs -type=bc -targets=$Y -input=empty -output=second
 	cat plain second >many
 	ours -type=bc -unbundle -targets=$Y -input=many -output=1 2>err
 	cmp 1 b
-	grep -q "warning: 'many': 1 more entry with the same ID as one before: the first of each is taken" err
+	grep -q "warning: 'many': 1 more entry with the same ID as one before: the last in the first bundle that has it is taken" err
+	# of one bundle the last, as clang's tool has it; of text the first
+	$theirs -type=bc -targets=$H,$X,${X%6}9 -input=a -input=text -input=b -output=twice.bc
+	$theirs -type=ii -targets=$H,$X,${X%6}9 -input=a -input=text -input=b -output=twice.ii
+	sed -i "s/${X%6}9/$X/" twice.*
+	for f in bc ii; do
+		both -type=$f -unbundle -targets=$H,$X -input=twice.$f -output=1 -output=2
+		same_files
+		grep -q "warning: 'twice.$f': 1 more entry with the same ID" ../ours.err
+	done
 	# a compressed text, and padding
 	cp small.ll padded
 	truncate -s +100 padded
