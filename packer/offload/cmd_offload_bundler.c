@@ -23,7 +23,9 @@ enum {
 	OPT_CHECK,
 	OPT_COMPRESS,
 	OPT_LEVEL,
+	OPT_METHOD,
 	OPT_DEBUG,
+	OPT_VERSION,
 	OPT_HIP_OPENMP,
 	OPT_INPUT,
 	OPT_INPUTS,
@@ -61,12 +63,21 @@ static const struct llvm_option options[N_OPTIONS] = {
 				"Compress output file when bundling."),
 	[OPT_LEVEL] = OPTION("compression-level", LLVM_NUMBER, "n",
 			     "Specify the compression level (integer)"),
+	[OPT_METHOD] = {.name = "compression-method",
+			.kind = LLVM_TEXT,
+			.arg = "string",
+			.text = "Compress with zstd (default) or zlib",
+			.hidden = true},
 	[OPT_DEBUG] =
 		{.name = "debug-only",
 		 .kind = LLVM_COMMAS,
 		 .arg = "string",
 		 .text = "Tell what was compared with what: CodeObjectCompatibility",
 		 .hidden = true},
+	[OPT_VERSION] = {.name = "format-version",
+			 .kind = LLVM_UNSIGNED,
+			 .text = "Version of compressed bundles: 1, 2 or 3 (default)",
+			 .hidden = true},
 	[OPT_HIP_OPENMP] = OPTION("hip-openmp-compatible", LLVM_FLAG, NULL,
 				  "Treat hip and hipv4 offload kinds as compatible with "
 				  "openmp kind, and vice versa."),
@@ -161,7 +172,7 @@ static int take_files(const struct bundler *b, const struct llvm_option *one,
 	return 0;
 }
 
-static void take_settings(struct bundler *b, const struct llvm_option *o)
+static void take_flags(struct bundler *b, const struct llvm_option *o)
 {
 	b->type = o[OPT_TYPE].value;
 	b->align = (unsigned)o[OPT_ALIGN].number;
@@ -171,8 +182,54 @@ static void take_settings(struct bundler *b, const struct llvm_option *o)
 	b->check_archive = o[OPT_CHECK].flag;
 	b->hip_openmp = o[OPT_HIP_OPENMP].flag;
 	b->print_commands = o[OPT_COMMANDS].flag;
-	b->form = (struct kp_ccob_form){
-		.version = 3, .method = KP_CCOB_ZSTD, .level = 3, .long_range = true};
+	for (size_t i = 0; i < o[OPT_DEBUG].n_values; i++)
+		b->debug = b->debug ||
+			   strcmp(o[OPT_DEBUG].values[i], "CodeObjectCompatibility") == 0;
+}
+
+/* The levels are those that LLVM has for each method where nothing is said. */
+static const struct method {
+	const char *name;
+	struct kp_ccob_form form;
+} methods[] = {
+	{"zstd", {.version = 3, .method = KP_CCOB_ZSTD, .level = 3, .long_range = true}},
+	{"zlib", {.version = 3, .method = KP_CCOB_ZLIB, .level = 6}},
+};
+
+static int take_method(struct bundler *b, const struct llvm_option *o)
+{
+	const char *name = o->seen ? o->value : methods[0].name;
+
+	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
+		if (strcmp(methods[i].name, name) != 0)
+			continue;
+		b->form = methods[i].form;
+		return 0;
+	}
+	return llvm_error(b->tool, "compression method '%s', known are zstd and zlib",
+			  name);
+}
+
+static int check_form(const struct bundler *b)
+{
+	const struct kp_ccob_form *f = &b->form;
+
+	if (!kp_ccob_header_size(f->version))
+		return llvm_error(b->tool, "format version %u, known are 1 to 3",
+				  f->version);
+	/* zstd takes any */
+	if (f->method == KP_CCOB_ZLIB && !kp_ccob_form_ok(f))
+		return llvm_error(b->tool, "compression level %d, zlib has 1 to 9",
+				  f->level);
+	return 0;
+}
+
+/* Options count more than the environment. */
+static int take_settings(struct bundler *b, const struct llvm_option *o)
+{
+	int status = take_method(b, &o[OPT_METHOD]);
+
+	take_flags(b, o);
 	bundler_environment(b);
 	if (o[OPT_COMPRESS].seen)
 		b->compress = o[OPT_COMPRESS].flag;
@@ -180,9 +237,9 @@ static void take_settings(struct bundler *b, const struct llvm_option *o)
 		b->verbose = o[OPT_VERBOSE].flag;
 	if (o[OPT_LEVEL].seen)
 		b->form.level = (int)o[OPT_LEVEL].number;
-	for (size_t i = 0; i < o[OPT_DEBUG].n_values; i++)
-		b->debug = b->debug ||
-			   strcmp(o[OPT_DEBUG].values[i], "CodeObjectCompatibility") == 0;
+	if (o[OPT_VERSION].seen)
+		b->form.version = (unsigned)o[OPT_VERSION].number;
+	return status ? status : check_form(b);
 }
 
 /* ---- checks, in the order of clang's tool ---- */
@@ -275,10 +332,11 @@ static int run(const struct llvm_tool *tool, const char *program)
 {
 	const struct llvm_option *o = tool->options;
 	struct bundler b = {.tool = tool, .program = program};
-	int status;
+	int status = take_settings(&b, o);
 
-	take_settings(&b, o);
-	status = take_files(&b, &o[OPT_INPUT], &o[OPT_INPUTS], &b.inputs, &b.n_inputs);
+	if (!status)
+		status = take_files(&b, &o[OPT_INPUT], &o[OPT_INPUTS], &b.inputs,
+				    &b.n_inputs);
 	if (!status)
 		status = take_files(&b, &o[OPT_OUTPUT], &o[OPT_OUTPUTS], &b.outputs,
 				    &b.n_outputs);

@@ -206,6 +206,46 @@ refused() {
 	done
 }
 
+@test "compression: versions and methods that clang's tool only reads" {
+	local version method
+	ours -type=bc -targets=$H,$X -input=a -input=text -output=bundle
+	for version in 1 2 3; do
+		for method in zlib zstd; do
+			ours -type=bc -compress -format-version=$version -compression-method=$method \
+				-targets=$H,$X -input=a -input=text -output=out
+			$python - $version $method <<-'END'
+			import hashlib, struct, sys, zlib
+			version, method = int(sys.argv[1]), sys.argv[2]
+			data, plain = open("out", "rb").read(), open("bundle", "rb").read()
+			form = {1: "<4sHHIQ", 2: "<4sHHIIQ", 3: "<4sHHQQQ"}[version]
+			row = struct.unpack_from(form, data)
+			assert row[:3] == (b"CCOB", version, method == "zstd"), row
+			assert version == 1 or row[3] == len(data), row
+			assert row[-2] == len(plain), row
+			assert row[-1] == int.from_bytes(hashlib.md5(plain).digest()[:8], "little"), row
+			body = data[struct.calcsize(form):]
+			assert method == "zstd" or body == zlib.compress(plain), method
+			END
+			same -type=bc -unbundle -targets=$H,$X -input=out -output=1 -output=2
+			cmp ../ours/2 text
+		done
+	done
+	ours -type=bc -compress -targets=$H,$X -input=a -input=text -output=- | cmp - out
+	local fault
+	while read -r fault; do
+		# shellcheck disable=SC2086
+		run -1 --separate-stderr ours -type=bc -compress ${fault%:*} -targets=$X -input=a -output=none
+		[[ $stderr == *"error: ${fault#*:}" ]]
+	done <<-'END'
+	-format-version=0:format version 0, known are 1 to 3
+	-format-version=4:format version 4, known are 1 to 3
+	-compression-method=lz4:compression method 'lz4', known are zstd and zlib
+	-compression-method=zlib -compression-level=10:compression level 10, zlib has 1 to 9
+	-compression-method=zlib -compression-level=-1:compression level -1, zlib has 1 to 9
+	END
+	[ ! -e none ]
+}
+
 @test "listing and unbundling bundles, plain and compressed" {
 	local file
 	for file in plain small; do
