@@ -246,12 +246,17 @@ static void find_counted(const struct settler *s, bool *count)
 			count[list->images[i].container] = true;
 }
 
+static bool names_file(struct kp_span arch)
+{
+	return kp_component_ok(arch) && kp_text_ok(arch);
+}
+
 static kpack_error_t check_names(const struct settler *s)
 {
 	const struct kp_containers *list = &s->fat->containers;
 
 	for (size_t i = 0; i < list->n_images; i++)
-		if (s->packed[i] && !kp_component_ok(kp_span_str(list->images[i].arch)))
+		if (s->packed[i] && !names_file(kp_span_str(list->images[i].arch)))
 			return kp_fail(
 				s->why, KPACK_ERROR_INVALID_FORMAT,
 				"container %zu: architecture %s gives no file name",

@@ -61,13 +61,39 @@ void key_suffixes_fini(struct key_suffixes *n)
 	*n = (struct key_suffixes){0};
 }
 
+#define KIND_MAX 40
+
+static bool is_plain(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+	       (c >= '0' && c <= '9') || c == '_' || c == '+' || c == '-';
+}
+
+/*
+ * KIND, cut, with nothing in it that keys cannot have or that means something in them, as
+ * "/", "#" and, before a number, "." do.
+ */
+static size_t show_kind(struct kp_span kind, char out[KIND_MAX + 1])
+{
+	size_t n = kind.size < KIND_MAX ? kind.size : KIND_MAX;
+
+	for (size_t i = 0; i < n; i++) {
+		char c = (char)kind.data[i];
+
+		out[i] = is_plain(c) ? c : '_';
+	}
+	out[n] = 0;
+	return n;
+}
+
 kpack_error_t key_suffix_choose(struct key_suffixes *n, const char *arch,
 				struct kp_span kind, uint32_t ordinal,
 				char out[KEY_SUFFIX_MAX], bool *again,
 				struct kpackx_error *why)
 {
-	int shown = (int)(kind.size < 40 ? kind.size : 40);
+	char shown[KIND_MAX + 1];
 	struct suffix_seen *row;
+	size_t size;
 
 	if (!n->arch || strcmp(n->arch, arch) != 0)
 		key_suffixes_fini(n);
@@ -79,11 +105,11 @@ kpack_error_t key_suffix_choose(struct key_suffixes *n, const char *arch,
 	/* the first object of the architecture has no suffix, whatever its kind */
 	if (*again || n->n_objects++ == 0)
 		return KPACK_SUCCESS;
-	row = see(n, hash_of(kind.data, (size_t)shown, 2));
+	size = show_kind(kind, shown);
+	row = see(n, hash_of(shown, size, 2));
 	if (++row->times == 1)
-		snprintf(out, KEY_SUFFIX_MAX, "@%.*s", shown, (const char *)kind.data);
+		snprintf(out, KEY_SUFFIX_MAX, "@%s", shown);
 	else
-		snprintf(out, KEY_SUFFIX_MAX, "@%.*s.%u", shown, (const char *)kind.data,
-			 row->times);
+		snprintf(out, KEY_SUFFIX_MAX, "@%s.%u", shown, row->times);
 	return KPACK_SUCCESS;
 }

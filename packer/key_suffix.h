@@ -19,7 +19,8 @@ struct key_suffixes {
 /*
  * What follows the path in the key of an object: its architecture, its kind, and where it was
  * stored, which tells equal bytes.  The first object of an architecture has nothing; what
- * differs from it is "@kind", further ones of that kind "@kind.2" and so on.
+ * differs from it is "@kind", further ones of that kind "@kind.2" and so on.  Bytes of the
+ * kind other than ASCII letters, digits, "+" and "-" are "_" there.
  * AGAIN: the very same object was there, so no other entry is needed.
  * Objects of one architecture come one after another.  OUT_OF_MEMORY.
  */

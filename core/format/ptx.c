@@ -107,6 +107,11 @@ static kpack_error_t expect(struct kp_ptx_tokens *t, bool found, const char *wha
 		       what);
 }
 
+static bool is_gpu(const char *word)
+{
+	return strncmp(word, "sm_", 3) == 0 || strncmp(word, "compute_", 8) == 0;
+}
+
 static kpack_error_t read_header(struct kp_ptx_tokens *t, struct header *h,
 				 struct kpackx_error *why)
 {
@@ -119,7 +124,8 @@ static kpack_error_t read_header(struct kp_ptx_tokens *t, struct header *h,
 	snprintf(h->version, sizeof(h->version), "%.15s", t->word);
 	KP_TRY(expect(t, kp_ptx_next(t) == KP_PTX_WORD && kp_ptx_is(t, ".target"),
 		      ".version and .target", why));
-	KP_TRY(expect(t, kp_ptx_next(t) == KP_PTX_WORD, ".version and a .target", why));
+	KP_TRY(expect(t, kp_ptx_next(t) == KP_PTX_WORD && is_gpu(t->word),
+		      ".version and a .target sm_NN", why));
 	snprintf(h->target, sizeof(h->target), "%.63s", t->word);
 	number = strncmp(h->target, "sm_", 3) == 0 ? h->target + 3 : NULL;
 	snprintf(h->arch, sizeof(h->arch), "%s%.50s", number ? "compute_" : "",

@@ -395,6 +395,31 @@ check_archives() { # DIR PREFIX FILE...
 	[ ! -e out2 ]
 }
 
+@test "names that no archive can have harm no other file of a tree" {
+	mkdir in
+	py <<-'END'
+	import mkoffload as o
+	co = [o.code_object("gfx1100", 900, n) for n in ("one", "two", "three")]
+	ids = ["hip-amdgcn-amd-amdhsa--gfx1100", "a/../b#1\n-amdgcn-amd-amdhsa--gfx1100",
+	       "k.2-amdgcn-amd-amdhsa--gfx1100"]
+	open("in/kinds.hipfb", "wb").write(o.raw_bundle(list(zip(ids, co))))
+	for n, arch in enumerate(("gfx\n1", "..", "a/b", "\x7f")):
+	    open("in/arch%d.bin" % n, "wb").write(o.offload_binary(co[0], arch=arch))
+	open("in/a.s", "w").write("\t.version 8.0\n\t.target foo\n\t.text\n")
+	END
+	kpack pack --group g in out >table 2>err
+	[ "$(grep -c '^kpack: in/arch[0-3].bin: note: .* gives no file name$' err)" = 4 ]
+	grep -q '^kpack: in/a.s: note: ' err
+	[ "$(grep -c . err)" = 5 ]
+	[ "$(cd out/.kpack && echo *)" = g_gfx1100.kpack ]
+	kpack ls out/.kpack | cut -f 1 | sort >got
+	printf 'kinds.hipfb%s#0\n' '' @a____b_1_ @k_2 | diff - got
+	kpack verify -q out/.kpack
+	# packed again they replace themselves
+	kpack pack -q --group g in out
+	kpack ls out/.kpack | cut -f 1 | sort | diff got -
+}
+
 @test "a hard link and a link of such a file" {
 	make_files all
 	mkdir -p in/a in/b

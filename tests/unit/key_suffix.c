@@ -53,6 +53,18 @@ static void long_kinds_are_cut(void **state)
 	key_suffixes_fini(&names);
 }
 
+static void what_means_something_in_keys_is_replaced(void **state)
+{
+	(void)state;
+	check("gfx942", "hip", 0, "");
+	check("gfx942", "a/../b#c@d", 1, "@a____b_c_d");
+	check("gfx942", "a/../b#c@e", 2, "@a____b_c_e");
+	check("gfx942", "a/../b#c/d", 3, "@a____b_c_d.2"); /* looks like the first */
+	check("gfx942", "a____b_c_d.2", 5, "@a____b_c_d_2");
+	check("gfx942", "k\n\xc3\xa9", 4, "@k___");
+	key_suffixes_fini(&names);
+}
+
 static void numbers_go_on(void **state)
 {
 	char want[KEY_SUFFIX_MAX];
@@ -74,6 +86,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(kinds_and_numbers_tell_objects_apart),
 		cmocka_unit_test(long_kinds_are_cut),
+		cmocka_unit_test(what_means_something_in_keys_is_replaced),
 		cmocka_unit_test(numbers_go_on),
 	};
 
