@@ -108,12 +108,36 @@ kpack_error_t kp_fail_memory(struct kpackx_error *why, uint64_t size, const char
 		       (unsigned long long)size, what);
 }
 
+/* The end of TEXT that is ROOM bytes or less, and begins with a character. */
+static const char *text_end(const char *text, size_t room)
+{
+	size_t n = strlen(text);
+
+	if (n > room)
+		text += n - room;
+	while (((uint8_t)*text & 0xc0) == 0x80)
+		text++;
+	return text;
+}
+
+/* Append ": REASON"; of one that does not fit its end, where the words are that matter. */
+static void append_reason(struct kpackx_error *why, const char *reason)
+{
+	size_t used = strlen(why->text), room = sizeof(why->text) - used;
+	const char *dots = "";
+
+	if (room > sizeof(": ...") && strlen(reason) > room - sizeof(": ")) {
+		dots = "...";
+		reason = text_end(reason, room - sizeof(": ..."));
+	}
+	snprintf(why->text + used, room, ": %s%s", dots, reason);
+}
+
 kpack_error_t kp_fail_prefix(struct kpackx_error *why, kpack_error_t code,
 			     const char *fmt, ...)
 {
 	char old[sizeof(why->text)];
 	va_list ap;
-	size_t used;
 
 	if (!why)
 		return code;
@@ -121,8 +145,7 @@ kpack_error_t kp_fail_prefix(struct kpackx_error *why, kpack_error_t code,
 	va_start(ap, fmt);
 	vsnprintf(why->text, sizeof(why->text), fmt, ap);
 	va_end(ap);
-	used = strlen(why->text);
-	snprintf(why->text + used, sizeof(why->text) - used, ": %s", old);
+	append_reason(why, old);
 	end_at_character(why->text);
 	why->code = code;
 	return code;

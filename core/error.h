@@ -25,7 +25,10 @@ kpack_error_t kp_fail_errno(struct kpackx_error *why, int sys_errno, const char 
 /* OUT_OF_MEMORY for SIZE bytes wanted for WHAT. */
 kpack_error_t kp_fail_memory(struct kpackx_error *why, uint64_t size, const char *what);
 
-/* Put "PREFIX: " before the text that is already in WHY; returns why's code. */
+/*
+ * Put "PREFIX: " before the text that is already in WHY, whose end is kept where both do not
+ * fit; returns why's code.
+ */
 kpack_error_t kp_fail_prefix(struct kpackx_error *why, kpack_error_t code,
 			     const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 

@@ -178,7 +178,7 @@ static void test_mangle_cycles(void **state)
 		c.n_items = n;
 		assert_int_equal(kpackx_mangle(&s, &name, &why),
 				 KPACK_ERROR_INVALID_ARGUMENT);
-		assert_non_null(strstr(why.text, "parameter 0: item 0: item 0"));
+		assert_non_null(strstr(why.text, ": nested deeper than 32"));
 	}
 }
 

@@ -245,8 +245,16 @@ static void every_code_has_words(void **state)
 	assert_string_equal(kpackx_error_name((kpack_error_t)15), "KPACK_ERROR_?");
 }
 
+/* The bytes of WHY's text behind a prefix and ": ", with or without "...". */
+static size_t reason_size(const struct kpackx_error *why, size_t prefix)
+{
+	const char *reason = why->text + prefix + 2;
+
+	return strlen(reason) - (strncmp(reason, "...", 3) == 0 ? 3 : 0);
+}
+
 /* A text that is cut is cut between characters, of one to four bytes. */
-static void long_reasons_end_at_a_character(void **state)
+static void long_reasons_are_cut_at_a_character(void **state)
 {
 	static const char *const characters[] = {"a", "\xc3\xa4", "\xe2\x82\xac",
 						 "\xf0\x9f\x98\x80"};
@@ -268,9 +276,24 @@ static void long_reasons_end_at_a_character(void **state)
 			kp_fail(&why, KPACK_ERROR_IO_ERROR, "%.230s", long_text);
 			kp_fail_prefix(&why, KPACK_ERROR_IO_ERROR, "%.*s1234567",
 				       (int)shift, "xyz");
-			assert_true((strlen(why.text) - 9 - shift) % n == 0);
+			assert_in_range(strlen(why.text), 230 - n, 239);
+			assert_int_equal(reason_size(&why, 7 + shift) % n, 0);
 		}
 	}
+}
+
+/* Of many prefixes the outer ones stay, and the reason. */
+static void prefixes_do_not_hide_the_reason(void **state)
+{
+	struct kpackx_error why;
+
+	(void)state;
+	kp_fail(&why, KPACK_ERROR_INVALID_FORMAT, "too deep");
+	for (int i = 0; i < 100; i++)
+		kp_fail_prefix(&why, KPACK_ERROR_INVALID_FORMAT, "item %d", i);
+	assert_int_equal(strlen(why.text), sizeof(why.text) - 1);
+	assert_memory_equal(why.text, "item 99: ...", 12);
+	assert_non_null(strstr(why.text, ": item 0: too deep"));
 }
 
 /* --- threads -------------------------------------------------------------------------- */
@@ -410,7 +433,8 @@ int main(void)
 		cmocka_unit_test(opening_has_a_reason_of_its_own),
 		cmocka_unit_test(every_call_keeps_its_reason),
 		cmocka_unit_test(every_code_has_words),
-		cmocka_unit_test(long_reasons_end_at_a_character),
+		cmocka_unit_test(long_reasons_are_cut_at_a_character),
+		cmocka_unit_test(prefixes_do_not_hide_the_reason),
 		cmocka_unit_test(threads_have_reasons_of_their_own),
 		cmocka_unit_test(only_so_many_threads_are_remembered),
 		cmocka_unit_test(children_of_a_fork_go_on),
