@@ -212,7 +212,8 @@ static kpack_error_t put_index(struct writer *w, struct kpackx_error *why)
 			  why));
 	begin = w->sink->size;
 	KP_TRY(put_offsets(w, why));
-	KP_TRY(kp_sink_put(w->sink, w->symbols.names, w->symbols.size, why));
+	if (w->symbols.count)
+		KP_TRY(kp_sink_put(w->sink, w->symbols.names, w->symbols.size, why));
 	return kp_sink_fill(w->sink, 0, w->index_size - (w->sink->size - begin), why);
 }
 
