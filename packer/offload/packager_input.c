@@ -4,6 +4,7 @@
 #include <string.h>
 #include "format/bitcode_embedded.h"
 #include "format/nest.h"
+#include "thin_archive.h"
 
 /* ---- units ---- */
 
@@ -275,6 +276,8 @@ kpack_error_t packager_input_open(struct packager_input *in, const char *path,
 
 	*in = (struct packager_input){.in = {.fd = -1}};
 	err = bundler_input_open(&in->in, path, why);
+	if (!err)
+		err = thin_archive_gather(&in->in, path, why);
 	if (!err)
 		err = find_all(in, why);
 	if (err)

@@ -29,7 +29,7 @@ struct packager_input {
 
 /*
  * Open PATH, or "-", and find them: in the file itself, in an ELF file's sections of their type,
- * embedded in bitcode, and in all of these in a static library.  A file of any other kind is a
+ * embedded in bitcode, and in all of these in a static library, which may be a thin one.  A file of any other kind is a
  * success without images, and what is damaged elsewhere in it does not matter.
  * On failure IN is closed.
  */

@@ -48,6 +48,11 @@ setup_file() {
 	(cat in.bin && printf 'junk') >junk.bin
 	head -c 100 in.bin >cut.bin
 	llvm-ar-22 crs cut.a in.bin cut.bin
+	llvm-ar-22 crsT thin.a host.o sub/in.more.bin plain.bc host.bc other.o
+	llvm-ar-22 crsT sub/thin.a sub/in.more.bin host.o
+	llvm-ar-22 crsT none.a
+	cp thin.a lost.a
+	sed -i 's/sub\/in.more/sub\/no.more/' lost.a
 }
 
 setup() {
@@ -162,6 +167,10 @@ same() {
 	llvm-offload-binary host.bc --image=file=b1,kind=hip
 	llvm-offload-binary plain.bc --image=
 	llvm-offload-binary mixed.a --image=
+	llvm-offload-binary thin.a --image=
+	llvm-offload-binary thin.a --image=file=t1.a,arch=gfx1100 --archive
+	llvm-offload-binary sub/thin.a --image=file=t2.a,arch=gfx1100 --archive
+	llvm-offload-binary none.a --image=
 	llvm-offload-binary mixed.a --image=file=m1.a,arch=gfx1100 --archive
 	llvm-offload-binary text --image=
 	llvm-offload-binary /dev/null --image=
@@ -180,6 +189,7 @@ same() {
 	llvm-offload-binary d.bc
 	llvm-offload-binary cut.bin --image=
 	llvm-offload-binary cut.a --image=
+	llvm-offload-binary lost.a --image=
 	printf '.version 7.0\n' >other; llvm-offload-binary other --image=
 	printf 'CCOB' >other; llvm-offload-binary other --image=
 	printf '__CLANG_OFFLOAD_BUNDLE__' >other; llvm-offload-binary other --image=
