@@ -169,7 +169,17 @@ static kpack_error_t settle_image(struct settler *s, const struct kp_source *pay
 
 /* --- the walk ------------------------------------------------------------------------ */
 
-/* Containers follow what they are inside of: from the end, each tells those around it. */
+/* The scan decodes nested containers whole, but of a bare one its table alone. */
+static bool may_be_damaged(const struct settler *s, const struct kp_container *c)
+{
+	return s->fat->kind == KP_FATBIN_BARE && c->inside == KP_NOWHERE &&
+	       c->format->load;
+}
+
+/*
+ * Containers follow what they are inside of: from the end, each tells those around it.
+ * Damage must be found now, while nothing is written, and in a tree it is a note.
+ */
 static void find_open(struct settler *s)
 {
 	const struct kp_containers *list = &s->fat->containers;
@@ -177,6 +187,8 @@ static void find_open(struct settler *s)
 	for (size_t c = list->count; c-- > 0;) {
 		const struct kp_container *item = &list->items[c];
 
+		if (may_be_damaged(s, item))
+			s->read[c] = true;
 		for (size_t i = item->first_image; i < item->first_image + item->n_images;
 		     i++)
 			if (may_pack(s, &list->images[i]) && is_open(s, &list->images[i]))
