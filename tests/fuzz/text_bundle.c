@@ -1,28 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Text bundles: entries are listed, and a bundle written of them has the same ones. */
 #include "format/text_bundle.h"
-#include <stdlib.h>
+#include "written.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-struct memory {
-	uint8_t *data;
-	size_t size;
-};
-
-static kpack_error_t append(void *arg, const void *data, size_t size,
-			    struct kpackx_error *why)
-{
-	struct memory *m = arg;
-
-	(void)why;
-	m->data = realloc(m->data, m->size + size + 1);
-	if (!m->data)
-		abort();
-	memcpy(m->data + m->size, data, size);
-	m->size += size;
-	return KPACK_SUCCESS;
-}
 
 static void check(const struct kp_source *src, const struct kp_containers *list,
 		  const char *comment, const struct memory *m)
