@@ -96,7 +96,7 @@ kpack_error_t inspect_file_open(struct inspect_file *f, const char *path,
 	*f = (struct inspect_file){.path = path, .fd = -1};
 	KP_TRY(kp_file_open(path, &f->fd, &st, why));
 	f->source = kp_source_fd(f->fd, 0, (uint64_t)st.st_size);
-	KP_TRY(kp_nest_scan(&f->source, scan_fault, f, &f->list, why));
+	KP_TRY(kp_nest_salvage(&f->source, scan_fault, f, &f->list, why));
 	KP_TRY(inspect_tree_build(f, why));
 	if (f->list.count == 0)
 		return KPACK_SUCCESS;

@@ -91,7 +91,6 @@ static kpack_error_t look_at(struct inspect_look *look, struct inspect_thread *t
 
 	seen->in_file = src->fd >= 0;
 	seen->offset = src->offset;
-	memcpy(seen->arch, img->arch, sizeof(seen->arch)); /* if nothing better comes */
 	if (src->size <= HOLD_MAX || src->fd < 0)
 		KP_TRY(hash_whole(thread, &own, seen->sha256, why));
 	else
@@ -143,6 +142,10 @@ kpack_error_t inspect_look_run(struct inspect_look *look, struct kpackx_error *w
 	if (!look->seen || !look->packed)
 		return kp_fail_memory(why, list->n_images * sizeof(*look->seen),
 				      "images");
+	/* if nothing better comes */
+	for (size_t i = 0; i < list->n_images; i++)
+		memcpy(look->seen[i].arch, list->images[i].arch,
+		       sizeof(look->seen[i].arch));
 	return inspect_walk_run(&walk, why);
 }
 

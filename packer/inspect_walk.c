@@ -73,8 +73,8 @@ static kpack_error_t visit_image(struct walker *w, size_t image,
 	const struct kp_image *img = &list->images[image];
 	struct kp_source src;
 
-	/* one that passes the end was told of when it was found */
-	if (!inspect_image_source(img, payload, &src))
+	/* what is damaged or passes the end was told of when it was found */
+	if (img->damaged || !inspect_image_source(img, payload, &src))
 		return KPACK_SUCCESS;
 	if (inspect_leaf(img))
 		return visit_leaf(w, image, &src, why);
@@ -110,6 +110,15 @@ static kpack_error_t visit_payload(struct walker *w, size_t container,
 	return KPACK_SUCCESS;
 }
 
+/* Images found to be damaged are left out; others have changed since. */
+static bool was_damaged(void *arg, size_t number, const struct kpackx_error *why)
+{
+	const struct kp_image *images = arg;
+
+	(void)why; /* told when it was found */
+	return images[number].damaged;
+}
+
 static kpack_error_t visit_container(struct walker *w, size_t container,
 				     const struct kp_source *around,
 				     struct kpackx_error *why)
@@ -117,7 +126,9 @@ static kpack_error_t visit_container(struct walker *w, size_t container,
 	const struct kp_container *c = &w->walk->file->list.items[container];
 	struct kpackx_error fault = {0};
 	struct kp_payload payload;
-	kpack_error_t err = kp_container_load(around, c, &payload, &fault);
+	kpack_error_t err = kp_container_load_most(
+		around, c, was_damaged, &w->walk->file->list.images[c->first_image],
+		&payload, &fault);
 
 	if (err)
 		return judge(w, c->inside, err, &fault, why);

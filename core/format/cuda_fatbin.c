@@ -183,20 +183,49 @@ static kpack_error_t parse(const struct kp_source *src, uint64_t off,
 	return w.decoding ? lay_out(src, off, c, list, why) : KPACK_SUCCESS;
 }
 
+/* Who is asked about entries that cannot be decoded; NULL: they are errors. */
+struct asked {
+	kp_image_fault *fault;
+	void *arg;
+};
+
+static bool is_left_out(const struct asked *asked, size_t number, kpack_error_t err,
+			const struct kpackx_error *why)
+{
+	return asked->fault && err != KPACK_ERROR_OUT_OF_MEMORY &&
+	       err != KPACK_ERROR_IO_ERROR && asked->fault(asked->arg, number, why);
+}
+
+/* Decode the entry that W has read. */
+static kpack_error_t decode_entry(const struct walk *w, uint8_t *out,
+				  const struct asked *asked, struct kpackx_error *why)
+{
+	struct kpackx_error fault = {0};
+	kpack_error_t err = kp_cuda_entry_decode(&w->src, &w->entry, out, &fault);
+
+	if (!err)
+		return KPACK_SUCCESS;
+	if (is_left_out(asked, w->number - 1, err, &fault)) {
+		/* not what was decoded up to the damage */
+		memset(out, 0, (size_t)w->entry.size);
+		return KPACK_SUCCESS;
+	}
+	if (why)
+		*why = fault;
+	return kp_fail_prefix(why, err, "entry %zu", w->number - 1);
+}
+
 /* Decode the entries of W, which stands before the first one. */
 static kpack_error_t decode_all(struct walk *w, uint8_t *heap, uint64_t size,
-				struct kpackx_error *why)
+				const struct asked *asked, struct kpackx_error *why)
 {
 	uint64_t at = 0;
-	kpack_error_t err;
 
 	while (w->pos < w->src.size) {
 		KP_TRY(next(w, why));
 		if (!kp_range_ok(size, at, w->entry.size))
 			break;
-		err = kp_cuda_entry_decode(&w->src, &w->entry, heap + at, why);
-		if (err)
-			return kp_fail_prefix(why, err, "entry %zu", w->number - 1);
+		KP_TRY(decode_entry(w, heap + at, asked, why));
 		at += w->entry.size;
 	}
 	if (w->pos != w->src.size || at != size)
@@ -213,9 +242,11 @@ static kpack_error_t see_compressed(struct walk w, bool *out, struct kpackx_erro
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t load(const struct kp_source *src, const struct kp_container *c,
-			  struct kp_payload *out, struct kpackx_error *why)
+static kpack_error_t load_most(const struct kp_source *src, const struct kp_container *c,
+			       kp_image_fault *fault, void *arg, struct kp_payload *out,
+			       struct kpackx_error *why)
 {
+	const struct asked asked = {fault, arg};
 	kpack_error_t err;
 	bool compressed;
 	struct walk w;
@@ -231,7 +262,7 @@ static kpack_error_t load(const struct kp_source *src, const struct kp_container
 	out->heap = malloc((size_t)c->payload_size + !c->payload_size);
 	if (!out->heap)
 		return kp_fail_memory(why, c->payload_size, "decoded entries");
-	err = decode_all(&w, out->heap, c->payload_size, why);
+	err = decode_all(&w, out->heap, c->payload_size, &asked, why);
 	if (err) {
 		kp_payload_fini(out);
 		return err;
@@ -240,9 +271,16 @@ static kpack_error_t load(const struct kp_source *src, const struct kp_container
 	return KPACK_SUCCESS;
 }
 
+static kpack_error_t load(const struct kp_source *src, const struct kp_container *c,
+			  struct kp_payload *out, struct kpackx_error *why)
+{
+	return load_most(src, c, NULL, NULL, out, why);
+}
+
 const struct kp_format kp_format_fatbin = {
 	.name = "fatbin",
 	.probe = probe,
 	.parse = parse,
 	.load = load,
+	.load_most = load_most,
 };

@@ -233,11 +233,21 @@ void kp_containers_fini(struct kp_containers *list)
 kpack_error_t kp_container_load(const struct kp_source *src, const struct kp_container *c,
 				struct kp_payload *out, struct kpackx_error *why)
 {
+	return kp_container_load_most(src, c, NULL, NULL, out, why);
+}
+
+kpack_error_t kp_container_load_most(const struct kp_source *src,
+				     const struct kp_container *c, kp_image_fault *fault,
+				     void *arg, struct kp_payload *out,
+				     struct kpackx_error *why)
+{
 	kpack_error_t err;
 
 	*out = (struct kp_payload){.source = {.fd = -1}};
 	if (c->format->load) {
-		err = c->format->load(src, c, out, why);
+		err = fault && c->format->load_most
+			      ? c->format->load_most(src, c, fault, arg, out, why)
+			      : c->format->load(src, c, out, why);
 		if (err != KPACK_SUCCESS)
 			return kp_fail_prefix(why, err, "%s at offset %" PRIu64,
 					      c->format->name, c->offset);

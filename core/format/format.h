@@ -43,8 +43,9 @@ struct kp_container {
 struct kp_image {
 	size_t container; /* 0-based, in file order; what is inside follows its container */
 	char *id; /* as stored: bundle entry ID, name of a section or member; NULL: none */
-	bool host;   /* the host's entry */
-	bool stream; /* holds containers one after another, and nothing else */
+	bool host;    /* the host's entry */
+	bool stream;  /* holds containers one after another, and nothing else */
+	bool damaged; /* cannot be decoded, as kp_nest_salvage found */
 	char kind
 		[16]; /* who made it, as in entry IDs: "hip", "openmp", "cuda" ...; or "" */
 	char arch[KP_TARGET_TEXT_MAX]; /* canonical target ID, "" when it states none */
@@ -69,6 +70,12 @@ struct kp_payload {
 	void *heap;              /* owned, or NULL when the source is the input itself */
 };
 
+/*
+ * Told of image NUMBER of a container, which cannot be decoded for WHY.  True: it is left out,
+ * and zeros stand in the payload for it.
+ */
+typedef bool kp_image_fault(void *arg, size_t number, const struct kpackx_error *why);
+
 struct kp_format {
 	const char *name; /* "bundle", "ccob", "code-object" ... */
 	const char
@@ -89,6 +96,11 @@ struct kp_format {
 	/* Decode the payload; NULL: the payload is the container's own bytes. */
 	kpack_error_t (*load)(const struct kp_source *src, const struct kp_container *c,
 			      struct kp_payload *out, struct kpackx_error *why);
+	/* The same where each image is decoded by itself: FAULT says which to leave out. */
+	kpack_error_t (*load_most)(const struct kp_source *src,
+				   const struct kp_container *c, kp_image_fault *fault,
+				   void *arg, struct kp_payload *out,
+				   struct kpackx_error *why);
 
 	/* Of an object: what it says of itself (object.h); NULL: nothing is known. */
 	kpack_error_t (*describe)(const struct kp_source *src, struct kp_object *out,
@@ -145,8 +157,13 @@ kpack_error_t kp_containers_add(const struct kp_source *src, uint64_t off,
  */
 kpack_error_t kp_container_load(const struct kp_source *src, const struct kp_container *c,
 				struct kp_payload *out, struct kpackx_error *why);
+/* The same, but images that cannot be decoded are told to FAULT, which may leave them out. */
+kpack_error_t kp_container_load_most(const struct kp_source *src,
+				     const struct kp_container *c, kp_image_fault *fault,
+				     void *arg, struct kp_payload *out,
+				     struct kpackx_error *why);
 /*
- * The same for container NUMBER of LIST wherever it is; SRC is the scanned source.  What it
+ * Decode all of container NUMBER of LIST wherever it is; SRC is the scanned source.  What it
  * is inside of is decoded first, and let go.
  */
 kpack_error_t kp_containers_load(const struct kp_source *src,

@@ -8,6 +8,7 @@ struct nest {
 	uint64_t held; /* decoded bytes in memory, of what is around */
 	struct kp_containers *list;
 	kp_nest_fault *fault;
+	bool salvage; /* what is damaged in part */
 	void *arg;
 	struct kpackx_error *why;
 };
@@ -36,12 +37,29 @@ static kpack_error_t spend(struct nest *n, uint64_t bytes, struct kpackx_error *
 	return KPACK_SUCCESS;
 }
 
+/* The images that are found to be damaged while their container is decoded. */
+struct decoding {
+	struct nest *nest;
+	size_t first_image;
+};
+
+static bool mark_damaged(void *arg, size_t number, const struct kpackx_error *why)
+{
+	const struct decoding *d = arg;
+	struct kp_containers *list = d->nest->list;
+
+	list->images[d->first_image + number].damaged = true;
+	d->nest->fault(d->nest->arg, list, d->first_image + number, why);
+	return true;
+}
+
 /* Decode container C of PLACE, where that fits beside what it is inside of. */
 static kpack_error_t load(struct nest *n, const struct place *p,
 			  const struct kp_container *c, struct kp_payload *out,
 			  struct kpackx_error *why)
 {
 	uint64_t decoded = c->format->load ? c->payload_size : 0;
+	struct decoding d = {n, c->first_image};
 
 	KP_TRY(spend(n, decoded, why));
 	if (decoded > KP_OBJECT_MAX - n->held)
@@ -50,7 +68,8 @@ static kpack_error_t load(struct nest *n, const struct place *p,
 			       " decoded bytes inside of %" PRIu64 " pass %" PRIu64,
 			       c->format->name, c->offset, decoded, n->held,
 			       KP_OBJECT_MAX);
-	KP_TRY(kp_container_load(p->src, c, out, why));
+	KP_TRY(kp_container_load_most(p->src, c, n->salvage ? mark_damaged : NULL, &d,
+				      out, why));
 	n->held += decoded;
 	return KPACK_SUCCESS;
 }
@@ -78,7 +97,7 @@ static kpack_error_t look_into_image(struct nest *n, const struct kp_payload *pa
 		.src = &src, .image = image, .depth = depth, .stream = img->stream};
 	struct kpackx_error fault = {0};
 
-	if (img->size == 0)
+	if (img->size == 0 || img->damaged)
 		return KPACK_SUCCESS;
 	if (!kp_source_sub(&payload->source, img->offset, img->size, &src))
 		return tell(n, &p,
@@ -203,16 +222,32 @@ static kpack_error_t look_into(struct nest *n, const struct place *p)
 	}
 }
 
+static kpack_error_t scan(struct nest *n, const struct kp_source *src)
+{
+	struct place p = {.src = src, .image = KP_NOWHERE, .stream = true};
+	kpack_error_t err;
+
+	*n->list = (struct kp_containers){0};
+	err = look_into(n, &p);
+	if (err)
+		kp_containers_fini(n->list);
+	return err;
+}
+
 kpack_error_t kp_nest_scan(const struct kp_source *src, kp_nest_fault *fault, void *arg,
 			   struct kp_containers *out, struct kpackx_error *why)
 {
 	struct nest n = {.list = out, .fault = fault, .arg = arg, .why = why};
-	struct place p = {.src = src, .image = KP_NOWHERE, .stream = true};
-	kpack_error_t err;
 
-	*out = (struct kp_containers){0};
-	err = look_into(&n, &p);
-	if (err)
-		kp_containers_fini(out);
-	return err;
+	return scan(&n, src);
+}
+
+kpack_error_t kp_nest_salvage(const struct kp_source *src, kp_nest_fault *fault,
+			      void *arg, struct kp_containers *out,
+			      struct kpackx_error *why)
+{
+	struct nest n = {
+		.list = out, .fault = fault, .salvage = true, .arg = arg, .why = why};
+
+	return scan(&n, src);
 }

@@ -22,4 +22,12 @@ typedef void kp_nest_fault(void *arg, const struct kp_containers *list, size_t i
 kpack_error_t kp_nest_scan(const struct kp_source *src, kp_nest_fault *fault, void *arg,
 			   struct kp_containers *out, struct kpackx_error *why);
 
+/*
+ * The same, and what can be read of a container that is damaged in part is kept: images that
+ * cannot be decoded beside others that can are told of, each, and marked.
+ */
+kpack_error_t kp_nest_salvage(const struct kp_source *src, kp_nest_fault *fault,
+			      void *arg, struct kp_containers *out,
+			      struct kpackx_error *why);
+
 #endif

@@ -248,6 +248,35 @@ assert image["size"] == os.stat(got["file"]).st_size'
 	[ "$(ls out | wc -l)" -ge 4 ]
 }
 
+@test "a damaged image of CUDA's fat binary does not hide the others" {
+	$python - "$KPACK_SRC/tests/data/cuda/zstd.fatbin" <<-'END'
+	import sys
+	whole = open(sys.argv[1], "rb").read()
+	for name, at, bits in ("unknown", 41, 0xc0), ("bytes", 64 + 20, 0xff):
+	    copy = bytearray(whole)
+	    second = 16 + int.from_bytes(whole[20:24], "little") + int.from_bytes(whole[24:32], "little")
+	    copy[second + at] ^= bits
+	    open(name + ".fatbin", "wb").write(copy)
+	END
+	kpack inspect --extract want "$KPACK_SRC/tests/data/cuda/zstd.fatbin"
+	rm want/sm_75.cubin
+	for f in unknown bytes; do
+		run -1 --separate-stderr kpack inspect --json "$f.fatbin"
+		echo "$output" >got.json
+		check_json '[i["arch"] for i in images] == ["sm_90a", "sm_75", "compute_90a"]' \
+			'[i["format"] for i in images] == ["cubin", None, "ptx"]' \
+			'[bool(i["sha256"]) for i in images] == [True, False, True] or not images[0]["sha256"]'
+		[ "${#stderr_lines[@]}" -eq 1 ]
+		[[ "${stderr_lines[0]}" == "kpack: $f.fatbin: fatbin at offset 0: image 1: "* ]]
+		run -1 --separate-stderr kpack inspect --extract "out-$f" "$f.fatbin"
+		[ "${#stderr_lines[@]}" -eq 1 ]
+		diff -r want "out-$f"
+		run -1 kpack pack --archives-only --group g "$f.fatbin" packed
+		[[ "$output" == *"$f.fatbin: fatbin at offset 0: entry 1: "* ]]
+		[ ! -e packed ]
+	done
+}
+
 @test "a file is one of kpack's archives" {
 	mkfat fat.so
 	mkdir tree

@@ -343,6 +343,85 @@ static void sizes_must_be_true(void **state)
 	}
 }
 
+struct told {
+	size_t count, image;
+	struct kpackx_error why;
+};
+
+static void note_fault(void *arg, const struct kp_containers *list, size_t image,
+		       const struct kpackx_error *fault)
+{
+	struct told *told = arg;
+
+	assert_true(list->images[image].damaged);
+	told->count++;
+	told->image = image;
+	told->why = *fault;
+}
+
+/* Who was told of the damage leaves these images out, and no others. */
+static bool is_damaged(void *arg, size_t number, const struct kpackx_error *fault)
+{
+	const struct kp_containers *list = arg;
+
+	(void)fault;
+	return list->images[number].damaged;
+}
+
+static void assert_salvaged(const struct bytes *b, const char *reason)
+{
+	struct kp_source src = exact_copy(span_of(b));
+	struct kp_payload payload;
+	struct kp_containers list;
+	struct told told = {0};
+
+	assert_int_equal(kp_nest_salvage(&src, note_fault, &told, &list, &why),
+			 KPACK_SUCCESS);
+	assert_int_equal(list.n_images, 3);
+	assert_int_equal(told.count, 1);
+	assert_int_equal(told.image, 1);
+	assert_non_null(strstr(told.why.text, reason));
+	assert_int_equal(kp_container_load_most(&src, &list.items[0], is_damaged, &list,
+						&payload, &why),
+			 KPACK_SUCCESS);
+	assert_memory_equal(payload.source.mem, "first 16 bytes..", 16);
+	for (size_t i = 0; i < list.images[1].size; i++)
+		assert_int_equal(payload.source.mem[list.images[1].offset + i], 0);
+	assert_memory_equal(payload.source.mem + list.images[2].offset, "last one", 8);
+	kp_payload_fini(&payload);
+	/* everybody else gets all or nothing */
+	list.images[1].damaged = false;
+	assert_int_not_equal(kp_container_load_most(&src, &list.items[0], is_damaged,
+						    &list, &payload, &why),
+			     KPACK_SUCCESS);
+	assert_int_not_equal(kp_containers_load(&src, &list, 0, &payload, &why),
+			     KPACK_SUCCESS);
+	assert_why("entry 1");
+	kp_containers_fini(&list);
+	assert_int_not_equal(nest(span_of(b), &list), KPACK_SUCCESS);
+	free((void *)(uintptr_t)src.mem);
+}
+
+static void one_damaged_entry_is_not_all(void **state)
+{
+	static const uint8_t plain[3000] = "text that compresses well";
+	struct bytes zstd = compressed_with_zstd((struct kp_span){plain, sizeof(plain)});
+	struct made entries[] = {MADE(2, 80, 0, "first 16 bytes.."),
+				 MADE(2, 80, 0x8000, ""), MADE(2, 90, 0, "last one")};
+	struct bytes b = {0};
+
+	(void)state;
+	set_compressed(&entries[1], &zstd, sizeof(plain) + 1);
+	put_fatbin(&b, entries, COUNT(entries));
+	assert_salvaged(&b, "3001");
+	bytes_free(&b);
+	entries[1].flags = 0x4000;
+	put_fatbin(&b, entries, COUNT(entries));
+	assert_salvaged(&b, "an unknown method");
+	bytes_free(&b);
+	bytes_free(&zstd);
+}
+
 static void an_unknown_method_is_said(void **state)
 {
 	struct made e = MADE(2, 80, 0x4000, "whatever");
@@ -473,6 +552,7 @@ int main(void)
 		cmocka_unit_test(entries_of_any_kind_are_kept),
 		cmocka_unit_test(compressed_and_stored_ones_mix),
 		cmocka_unit_test(sizes_must_be_true),
+		cmocka_unit_test(one_damaged_entry_is_not_all),
 		cmocka_unit_test(an_unknown_method_is_said),
 		cmocka_unit_test(ptx_is_not_decoded_without_bound),
 		cmocka_unit_test(headers_are_checked),
