@@ -101,9 +101,11 @@ def ars():
     yield "good-objects", ar(member(b"a.o/", symbol_object()), member(b"b.bc/", bitcode()),
                              member(b"c.o/", symbol_object()))
     yield "good-empty", ar()
+    names = member(b"//", b"../far.o/\nb.o/\n", mode=b"", owner=b"")
+    yield "good-thin", b"!<thin>\n" + names + member(b"/0", b"", size=9999) + member(b"/10", b"")
     yield "bad-name", ar(member(b"/7", b""))
     yield "bad-size", ar(member(b"a/", b"1", size=3))
-    yield "bad-thin", b"!<thin>\n"
+    yield "bad-thin", b"!<thin>\n" + names + member(b"/0:94", b"")
 
 
 def texts():
