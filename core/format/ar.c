@@ -246,8 +246,8 @@ static kpack_error_t read_members(struct reader *r, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t kp_ar_read(const struct kp_source *src, struct kp_ar *out,
-			 struct kpackx_error *why)
+kpack_error_t kp_ar_salvage(const struct kp_source *src, struct kp_ar *out,
+			    struct kpackx_error *why)
 {
 	struct reader *r = malloc(sizeof(*r)); /* windows are large */
 	kpack_error_t err;
@@ -260,6 +260,14 @@ kpack_error_t kp_ar_read(const struct kp_source *src, struct kp_ar *out,
 	kp_window_init(&r->names, src);
 	err = read_members(r, why);
 	free(r);
+	return err;
+}
+
+kpack_error_t kp_ar_read(const struct kp_source *src, struct kp_ar *out,
+			 struct kpackx_error *why)
+{
+	kpack_error_t err = kp_ar_salvage(src, out, why);
+
 	if (err)
 		kp_ar_fini(out);
 	return err;

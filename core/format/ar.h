@@ -34,6 +34,9 @@ bool kp_ar_probe(struct kp_span head);
  */
 kpack_error_t kp_ar_read(const struct kp_source *src, struct kp_ar *out,
 			 struct kpackx_error *why);
+/* The same, but on failure OUT keeps the members before what does not fit; free it, too. */
+kpack_error_t kp_ar_salvage(const struct kp_source *src, struct kp_ar *out,
+			    struct kpackx_error *why);
 void kp_ar_fini(struct kp_ar *ar);
 
 /* A member to write. */

@@ -20,24 +20,52 @@ static kpack_error_t add_member(const struct kp_ar_member *m, struct kp_containe
 	return KPACK_SUCCESS;
 }
 
+/* C, which is all of SRC, has the members of AR. */
+static kpack_error_t take(const struct kp_source *src, const struct kp_ar *ar,
+			  struct kp_container *c, struct kp_containers *list,
+			  struct kpackx_error *why)
+{
+	if (ar->thin)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "a thin archive: its members are other files, which are "
+			       "not looked for");
+	c->size = c->payload_size = src->size;
+	for (size_t i = 0; i < ar->count; i++)
+		KP_TRY(add_member(&ar->items[i], c, list, why));
+	return KPACK_SUCCESS;
+}
+
 static kpack_error_t parse(const struct kp_source *src, uint64_t off,
 			   struct kp_container *c, struct kp_containers *list,
 			   struct kpackx_error *why)
 {
-	kpack_error_t err = KPACK_SUCCESS;
 	struct kp_source rest;
+	kpack_error_t err;
 	struct kp_ar ar;
 
 	if (!kp_source_sub(src, off, src->size - off, &rest))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "begins after the end");
 	KP_TRY(kp_ar_read(&rest, &ar, why));
-	if (ar.thin)
-		err = kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			      "a thin archive: its members are other files, which are "
-			      "not looked for");
-	c->size = c->payload_size = rest.size;
-	for (size_t i = 0; i < ar.count && !err; i++)
-		err = add_member(&ar.items[i], c, list, why);
+	err = take(&rest, &ar, c, list, why);
+	kp_ar_fini(&ar);
+	return err;
+}
+
+/* The members before the damage. */
+static kpack_error_t salvage(const struct kp_source *src, uint64_t off,
+			     struct kp_container *c, struct kp_containers *list,
+			     struct kpackx_error *why)
+{
+	struct kp_source rest;
+	kpack_error_t err;
+	struct kp_ar ar;
+
+	if (!kp_source_sub(src, off, src->size - off, &rest))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "begins after the end");
+	err = kp_ar_salvage(&rest, &ar, why);
+	/* without members it is nothing */
+	if (!err || ar.count)
+		err = take(&rest, &ar, c, list, why);
 	kp_ar_fini(&ar);
 	return err;
 }
@@ -46,4 +74,5 @@ const struct kp_format kp_format_archive = {
 	.name = "archive",
 	.probe = kp_ar_probe,
 	.parse = parse,
+	.salvage = salvage,
 };

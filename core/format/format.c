@@ -152,9 +152,9 @@ static kpack_error_t fail_unknown(struct kp_span head, uint64_t off,
 		       "offset %" PRIu64 ": no container begins with%s", off, hex);
 }
 
-kpack_error_t kp_containers_add(const struct kp_source *src, uint64_t off,
-				const struct kp_format *format, size_t inside,
-				struct kp_containers *list, struct kpackx_error *why)
+static kpack_error_t add(const struct kp_source *src, uint64_t off,
+			 const struct kp_format *format, bool salvage, size_t inside,
+			 struct kp_containers *list, struct kpackx_error *why)
 {
 	struct kp_container c = {.format = format,
 				 .inside = inside,
@@ -169,7 +169,7 @@ kpack_error_t kp_containers_add(const struct kp_source *src, uint64_t off,
 			       "more than %d containers in all", KP_IMAGES_MAX);
 	KP_TRY(grow(&items, list->count, sizeof(c), "the list of containers", why));
 	list->items = items;
-	err = format->parse(src, off, &c, list, why);
+	err = (salvage ? format->salvage : format->parse)(src, off, &c, list, why);
 	if (!err && (c.size == 0 || !kp_range_ok(src->size, off, c.size)))
 		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			      "it cannot have %" PRIu64 " bytes", c.size);
@@ -180,6 +180,23 @@ kpack_error_t kp_containers_add(const struct kp_source *src, uint64_t off,
 	}
 	list->items[list->count++] = c;
 	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_containers_add(const struct kp_source *src, uint64_t off,
+				const struct kp_format *format, size_t inside,
+				struct kp_containers *list, struct kpackx_error *why)
+{
+	return add(src, off, format, false, inside, list, why);
+}
+
+kpack_error_t kp_containers_salvage(const struct kp_source *src, uint64_t off,
+				    const struct kp_format *format, size_t inside,
+				    struct kp_containers *list, struct kpackx_error *why)
+{
+	if (!format->salvage)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "a damaged %s is not read in part", format->name);
+	return add(src, off, format, true, inside, list, why);
 }
 
 /* Read the container at OFF, of a format that may stand in .hip_fatbin, and append it. */

@@ -93,6 +93,11 @@ struct kp_format {
 			       struct kp_container *c, struct kp_containers *list,
 			       struct kpackx_error *why);
 
+	/* Read as much as can be of one that parse() refuses; NULL: there is no such way. */
+	kpack_error_t (*salvage)(const struct kp_source *src, uint64_t off,
+				 struct kp_container *c, struct kp_containers *list,
+				 struct kpackx_error *why);
+
 	/* Decode the payload; NULL: the payload is the container's own bytes. */
 	kpack_error_t (*load)(const struct kp_source *src, const struct kp_container *c,
 			      struct kp_payload *out, struct kpackx_error *why);
@@ -150,6 +155,10 @@ kpack_error_t kp_skip_zeros(const struct kp_source *src, uint64_t *pos,
 kpack_error_t kp_containers_add(const struct kp_source *src, uint64_t off,
 				const struct kp_format *format, size_t inside,
 				struct kp_containers *list, struct kpackx_error *why);
+/* What can be read of the one that kp_containers_add refuses there. */
+kpack_error_t kp_containers_salvage(const struct kp_source *src, uint64_t off,
+				    const struct kp_format *format, size_t inside,
+				    struct kp_containers *list, struct kpackx_error *why);
 
 /*
  * Decode container C; SRC is what its offset refers to.  Thread-safe; the caller frees it

@@ -159,6 +159,19 @@ static bool must_follow(const struct nest *n, const struct place *p, size_t prev
 	return n->list->items[previous].format != &kp_format_host_elf;
 }
 
+/* Append the container at POS; of a damaged one what can be read, when that is wanted. */
+static kpack_error_t add(struct nest *n, const struct place *p, uint64_t pos,
+			 const struct kp_format *format, struct kpackx_error *fault)
+{
+	kpack_error_t err =
+		kp_containers_add(p->src, pos, format, p->image, n->list, fault);
+
+	if (!err || !n->salvage || err == KPACK_ERROR_OUT_OF_MEMORY ||
+	    kp_containers_salvage(p->src, pos, format, p->image, n->list, NULL))
+		return err;
+	return tell(n, p, err, fault);
+}
+
 /* The container at POS.  DONE: there is none, and need not be. */
 static kpack_error_t step(struct nest *n, const struct place *p, uint64_t pos,
 			  size_t previous, bool *done, struct kpackx_error *fault)
@@ -179,7 +192,7 @@ static kpack_error_t step(struct nest *n, const struct place *p, uint64_t pos,
 	if (p->depth >= KP_NEST_MAX)
 		return kp_fail(fault, KPACK_ERROR_INVALID_FORMAT,
 			       "containers are nested deeper than %d", KP_NEST_MAX);
-	KP_TRY(kp_containers_add(p->src, pos, format, p->image, n->list, fault));
+	KP_TRY(add(n, p, pos, format, fault));
 	*done = false;
 	return spend(n, n->list->items[n->list->count - 1].size, fault);
 }

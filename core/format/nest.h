@@ -24,7 +24,8 @@ kpack_error_t kp_nest_scan(const struct kp_source *src, kp_nest_fault *fault, vo
 
 /*
  * The same, and what can be read of a container that is damaged in part is kept: images that
- * cannot be decoded beside others that can are told of, each, and marked.
+ * cannot be decoded beside others that can are told of, each, and marked; of an archive that
+ * ends too early there are the members before.
  */
 kpack_error_t kp_nest_salvage(const struct kp_source *src, kp_nest_fault *fault,
 			      void *arg, struct kp_containers *out,

@@ -277,6 +277,25 @@ assert image["size"] == os.stat(got["file"]).st_size'
 	done
 }
 
+@test "members before the end of a cut archive are shown" {
+	make_with <<-'END'
+	code = [code_object("gfx1100", 500, n) for n in ("a", "b")]
+	whole = ar([("good.o", code[0]), ("cut.o", code[1])])
+	open("cut.a", "wb").write(whole[:-30])
+	open("want", "wb").write(code[0])
+	END
+	run -1 --separate-stderr kpack inspect --json cut.a
+	echo "$output" >got.json
+	check_json 'len(images) == 1' 'images[0]["target"] == "good.o"'
+	[ "${#stderr_lines[@]}" -eq 1 ]
+	[[ "${stderr_lines[0]}" == "kpack: cut.a: archive at offset 0: member at offset "*" pass the end at "* ]]
+	run -1 --separate-stderr kpack inspect --extract out cut.a
+	[ "$(ls out)" = gfx1100.hsaco ]
+	cmp want out/gfx1100.hsaco
+	run -1 kpack pack --archives-only --group g cut.a packed
+	[ ! -e packed ]
+}
+
 @test "a file is one of kpack's archives" {
 	mkfat fat.so
 	mkdir tree
