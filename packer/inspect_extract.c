@@ -151,7 +151,7 @@ static kpack_error_t name_image(struct extract *e, size_t image,
 	if (!src->size)
 		return KPACK_SUCCESS;
 	KP_TRY(kp_source_read(src, 0, head, n, why));
-	type = kp_object_type((struct kp_span){head, n});
+	type = kp_image_type(img, (struct kp_span){head, n});
 	find_arch(&e->file->list, img, src, type, arch);
 	/* names do not depend on what is chosen */
 	KP_TRY(make_name(e, image, arch, type, &e->names[image], why));

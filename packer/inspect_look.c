@@ -64,20 +64,19 @@ static kpack_error_t describe(const struct kp_source *src, struct inspect_seen *
 	if (!seen->object)
 		return kp_fail_memory(why, sizeof(*seen->object), "an object");
 	KP_TRY(kp_object_describe(src, seen->object, why));
-	seen->type = seen->object->type;
 	seen->n_kernels = seen->object->n_kernels;
 	return KPACK_SUCCESS;
 }
 
-/* The type by the first bytes, of an object that cannot be described. */
-static kpack_error_t find_type(const struct kp_source *src, struct inspect_seen *seen,
-			       struct kpackx_error *why)
+/* The type by the first bytes, of an object that cannot be described, too. */
+static kpack_error_t find_type(const struct kp_image *image, const struct kp_source *src,
+			       struct inspect_seen *seen, struct kpackx_error *why)
 {
 	uint8_t head[KP_HEAD_SIZE];
 	size_t n = src->size < sizeof(head) ? (size_t)src->size : sizeof(head);
 
 	KP_TRY(kp_source_read(src, 0, head, n, why));
-	seen->type = kp_object_type((struct kp_span){head, n});
+	seen->type = kp_image_type(image, (struct kp_span){head, n});
 	return KPACK_SUCCESS;
 }
 
@@ -95,7 +94,7 @@ static kpack_error_t look_at(struct inspect_look *look, struct inspect_thread *t
 		KP_TRY(hash_whole(thread, &own, seen->sha256, why));
 	else
 		KP_TRY(hash_pieces(thread, src, seen->sha256, why));
-	KP_TRY(find_type(&own, seen, why));
+	KP_TRY(find_type(img, &own, seen, why));
 	KP_TRY(describe(&own, seen, why));
 	snprintf(seen->arch, sizeof(seen->arch), "%s",
 		 inspect_arch(&look->file->list, img, seen->object->arch));

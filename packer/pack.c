@@ -142,7 +142,7 @@ static void find_type(const struct plan_object *o, struct kp_span head,
 	size_t size;
 
 	if (!object || !object->path) {
-		snprintf(out, TYPE_MAX + 1, "%s", kp_object_type(head));
+		snprintf(out, TYPE_MAX + 1, "%s", kp_image_type(image_of(o), head));
 		return;
 	}
 	name = name ? name + 1 : object->path;

@@ -153,7 +153,7 @@ static const struct {
 	{KP_CUDA_PTX, "ptx", "compute"},
 	{KP_CUDA_CUBIN, "cubin", "sm"},
 	/* as nvcc's code=lto_90 */
-	{KP_CUDA_LTO_IR, "lto-ir", "lto"},
+	{KP_CUDA_LTO_IR, KP_LTO_IR, "lto"},
 };
 
 static kpack_error_t state_kind(const struct kp_cuda_entry *e, struct kp_image *image,
@@ -175,9 +175,9 @@ static kpack_error_t state_kind(const struct kp_cuda_entry *e, struct kp_image *
 			 : e->flags & FAMILY_SPECIFIC ? "f"
 						      : "");
 	if (name)
-		return kp_pairs_add(&image->pairs, kp_span_str("image kind"),
+		return kp_pairs_add(&image->pairs, kp_span_str(KP_PAIR_IMAGE_KIND),
 				    kp_span_str(name), why);
-	return kp_pairs_print(&image->pairs, why, "image kind", "0x%x", e->kind);
+	return kp_pairs_print(&image->pairs, why, KP_PAIR_IMAGE_KIND, "0x%x", e->kind);
 }
 
 /* SIZE bytes at OFF of the header, or as many as are shown. */

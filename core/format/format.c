@@ -318,3 +318,14 @@ const char *kp_object_type(struct kp_span head)
 
 	return format && format->type ? format->type : "co";
 }
+
+const char *kp_image_type(const struct kp_image *image, struct kp_span head)
+{
+	const struct kp_format *format = kp_format_probe(head);
+	const char *kind = kp_pairs_find(&image->pairs, KP_PAIR_IMAGE_KIND);
+
+	/* NVIDIA scrambles it */
+	if (!format && kind && strcmp(kind, KP_LTO_IR) == 0)
+		return "ltoir";
+	return kp_object_type(head);
+}

@@ -21,6 +21,10 @@
 /* First bytes by which every format is known, where there are as many. */
 #define KP_HEAD_SIZE 4096
 
+/* What is said of an image by that name, of LTO-IR in CUDA's fat binaries. */
+#define KP_PAIR_IMAGE_KIND "image kind"
+#define KP_LTO_IR "lto-ir"
+
 /* No container, no image. */
 #define KP_NOWHERE SIZE_MAX
 
@@ -185,5 +189,11 @@ void kp_payload_fini(struct kp_payload *payload);
  * "bc", "spv", "tileirbc", "ptx"; "co" for anything else.  Static.
  */
 const char *kp_object_type(struct kp_span head);
+
+/*
+ * That of IMAGE, whose first bytes are HEAD: "ltoir" where its container says so of bytes that
+ * tell nothing.
+ */
+const char *kp_image_type(const struct kp_image *image, struct kp_span head);
 
 #endif

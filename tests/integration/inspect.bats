@@ -296,6 +296,19 @@ assert image["size"] == os.stat(got["file"]).st_size'
 	[ ! -e packed ]
 }
 
+@test "LTO-IR has a type, though its bytes tell nothing" {
+	lto=$KPACK_SRC/tests/data/cuda/lto.fatbin
+	kpack inspect --json "$lto" >got.json
+	check_json '[(i["format"], i["arch"]) for i in images] == [("ltoir", "lto_90")]'
+	[[ "$(kpack inspect "$lto")" == *$'\n  ltoir'*" lto_90 "* ]]
+	kpack inspect --extract out "$lto"
+	[ "$(ls out)" = lto_90.ltoir ]
+	tail -c +137 "$lto" | head -c 2623 | cmp - out/lto_90.ltoir
+	kpack pack -q --archives-only --group g "$lto" packed
+	kpack extract packed/.kpack -C taken
+	[ -n "$(find taken -name '*.ltoir')" ]
+}
+
 @test "a file is one of kpack's archives" {
 	mkfat fat.so
 	mkdir tree
