@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bitcode is blocks of records (bitcode_triple.c says how they begin).  How a record is written
+ * Bitcode is blocks of records (bitstream.h says how they begin).  How a record is written
  * is said by a definition: in the block, or before, for all blocks of a number, in block 0.  Its
  * values are literal, of fixed width, VBR, characters of 6 bits, an array of one of these, or
  * a blob.  Arrays of bytes are records 8 (its values), 9 (the same, and a zero) and 22 of the
@@ -9,37 +9,27 @@
 #include "bitcode_embedded.h"
 #include <inttypes.h>
 #include <stdlib.h>
+#include "bitstream.h"
 
-enum { END_BLOCK, ENTER_BLOCK, DEFINITION, RECORD, FIRST_DEFINED };
 enum { BLOCK_INFO = 0, BLOCK_MODULE = 8, BLOCK_CONSTANTS = 11 };
 enum { INFO_SET_BLOCK = 1 };
 enum { CONSTANT_STRING = 8, CONSTANT_CSTRING = 9, CONSTANT_DATA = 22 };
-enum { LITERAL, FIXED, VBR, ARRAY, CHAR6, BLOB };
-
-#define WRAPPER_SIZE 20
 
 /* Blocks in blocks: the file, its modules, their constants. */
 #define DEPTH_MAX 3
 
 static const uint8_t wanted[] = {0x10, 0xff, 0x10, 0xad};
 
-struct operand {
-	uint8_t encoding;
-	uint64_t value; /* of a literal; a width */
-};
-
 /* Definitions, each [ends[i - 1], ends[i]) of the operands. */
 struct definitions {
-	struct operand *operands;
+	struct kp_bits_operand *operands;
 	size_t n_operands;
 	size_t *ends;
 	size_t count;
 };
 
 struct reader {
-	struct kp_span code;
-	uint64_t pos; /* in bits */
-	bool damaged;
+	struct kp_bits bits;     /* over: the bitcode is damaged */
 	struct definitions info; /* of blocks of constants */
 	/* The record that is read. */
 	uint64_t code_number, n_values;
@@ -53,48 +43,6 @@ struct reader {
 	kpack_error_t err;
 };
 
-/* ---- bits ---- */
-
-static uint64_t take(struct reader *r, unsigned n)
-{
-	uint64_t value = 0;
-	unsigned got = 0;
-
-	if (r->damaged || n > 64 || n > 8 * (uint64_t)r->code.size - r->pos) {
-		r->damaged = true;
-		return 0;
-	}
-	while (got < n) {
-		unsigned at = r->pos % 8, some = 8 - at < n - got ? 8 - at : n - got;
-		uint64_t part = r->code.data[r->pos / 8] >> at & ((1U << some) - 1);
-
-		value |= part << got;
-		got += some;
-		r->pos += some;
-	}
-	return value;
-}
-
-static uint64_t take_vbr(struct reader *r, unsigned n)
-{
-	uint64_t more = UINT64_C(1) << (n - 1), value = 0, piece;
-	unsigned shift = 0;
-
-	do {
-		piece = take(r, n);
-		if (shift < 64)
-			value |= (piece & (more - 1)) << shift;
-		shift += n - 1;
-	} while (piece & more && !r->damaged);
-	return value;
-}
-
-static void to_word(struct reader *r)
-{
-	r->pos = (r->pos + 31) / 32 * 32;
-	r->damaged |= r->pos > 8 * (uint64_t)r->code.size;
-}
-
 /* ---- definitions ---- */
 
 static void definitions_fini(struct definitions *d)
@@ -106,13 +54,13 @@ static void definitions_fini(struct definitions *d)
 
 static void no_memory(struct reader *r, size_t size)
 {
-	r->damaged = true;
+	r->bits.over = true;
 	r->err = kp_fail_memory(r->why, size, "definitions of bitcode");
 }
 
-static void add_operand(struct reader *r, struct definitions *d, struct operand o)
+static void add_operand(struct reader *r, struct definitions *d, struct kp_bits_operand o)
 {
-	struct operand *grown =
+	struct kp_bits_operand *grown =
 		realloc(d->operands, (d->n_operands + 1) * sizeof(*grown));
 
 	if (!grown) {
@@ -136,30 +84,25 @@ static void end_definition(struct reader *r, struct definitions *d)
 }
 
 /* Widths that would let a record go on without a bit being read are none. */
-static struct operand take_operand(struct reader *r)
+static struct kp_bits_operand take_operand(struct reader *r)
 {
-	struct operand o = {.encoding = LITERAL};
+	struct kp_bits_operand o = kp_bits_operand(&r->bits);
 
-	if (take(r, 1)) {
-		o.value = take_vbr(r, 8);
-		return o;
-	}
-	o.encoding = (uint8_t)take(r, 3);
-	if (o.encoding == FIXED || o.encoding == VBR) {
-		o.value = take_vbr(r, 5);
+	if (o.encoding == KP_BITS_FIXED || o.encoding == KP_BITS_VBR) {
 		if (o.value == 0)
-			o.encoding = LITERAL;
-		r->damaged |= o.value > 64 || (o.encoding == VBR && o.value < 2);
+			o.encoding = KP_BITS_LITERAL;
+		r->bits.over |=
+			o.value > 64 || (o.encoding == KP_BITS_VBR && o.value < 2);
 	}
-	r->damaged |= o.encoding > BLOB;
+	r->bits.over |= o.encoding > KP_BITS_BLOB;
 	return o;
 }
 
 static void take_definition(struct reader *r, struct definitions *d)
 {
-	uint64_t n = take_vbr(r, 5);
+	uint64_t n = kp_bits_vbr(&r->bits, 5);
 
-	for (uint64_t i = 0; i < n && !r->damaged; i++)
+	for (uint64_t i = 0; i < n && !r->bits.over; i++)
 		add_operand(r, d, take_operand(r));
 	end_definition(r, d);
 }
@@ -207,62 +150,61 @@ static void add_value(struct reader *r, uint64_t value)
 		keep(r, (uint8_t)value);
 }
 
-static void take_scalar(struct reader *r, const struct operand *o)
+static void take_scalar(struct reader *r, const struct kp_bits_operand *o)
 {
 	static const char chars[] =
 		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._";
 
 	switch (o->encoding) {
-	case LITERAL:
+	case KP_BITS_LITERAL:
 		add_value(r, o->value);
 		break;
-	case FIXED:
-		add_value(r, take(r, (unsigned)o->value));
+	case KP_BITS_FIXED:
+		add_value(r, kp_bits_take(&r->bits, (unsigned)o->value));
 		break;
-	case VBR:
-		add_value(r, take_vbr(r, (unsigned)o->value));
+	case KP_BITS_VBR:
+		add_value(r, kp_bits_vbr(&r->bits, (unsigned)o->value));
 		break;
-	case CHAR6:
-		add_value(r, (uint64_t)chars[take(r, 6)]);
+	case KP_BITS_CHAR6:
+		add_value(r, (uint64_t)chars[kp_bits_take(&r->bits, 6)]);
 		break;
 	default: /* an array of arrays */
-		r->damaged = true;
+		r->bits.over = true;
 	}
 }
 
 /* An array of literals has no bits, and could be of any length. */
-static void take_array(struct reader *r, const struct operand *element)
+static void take_array(struct reader *r, const struct kp_bits_operand *element)
 {
-	uint64_t n = take_vbr(r, 6);
+	uint64_t n = kp_bits_vbr(&r->bits, 6);
 
-	r->damaged |= element->encoding == LITERAL && n > 0;
-	for (uint64_t i = 0; i < n && !r->damaged; i++)
+	r->bits.over |= element->encoding == KP_BITS_LITERAL && n > 0;
+	for (uint64_t i = 0; i < n && !r->bits.over; i++)
 		take_scalar(r, element);
 }
 
 static void take_blob(struct reader *r)
 {
-	uint64_t n = take_vbr(r, 6);
+	uint64_t n = kp_bits_blob(&r->bits);
 
-	to_word(r);
-	for (uint64_t i = 0; i < n && !r->damaged; i++)
-		add_value(r, take(r, 8));
-	to_word(r);
+	for (uint64_t i = 0; i < n && !r->bits.over; i++)
+		add_value(r, kp_bits_take(&r->bits, 8));
+	kp_bits_align(&r->bits);
 }
 
 static void take_operands(struct reader *r, const struct definitions *d, size_t number)
 {
 	size_t at = number ? d->ends[number - 1] : 0, end = d->ends[number];
 
-	for (; at < end && !r->damaged; at++) {
-		if (d->operands[at].encoding == BLOB) {
+	for (; at < end && !r->bits.over; at++) {
+		if (d->operands[at].encoding == KP_BITS_BLOB) {
 			take_blob(r);
-		} else if (d->operands[at].encoding != ARRAY) {
+		} else if (d->operands[at].encoding != KP_BITS_ARRAY) {
 			take_scalar(r, &d->operands[at]);
 		} else if (++at < end) {
 			take_array(r, &d->operands[at]);
 		} else {
-			r->damaged = true;
+			r->bits.over = true;
 		}
 	}
 }
@@ -278,31 +220,31 @@ static void take_defined(struct reader *r, const struct definitions *own, uint64
 	else if (number - before < own->count)
 		take_operands(r, own, (size_t)(number - before));
 	else
-		r->damaged = true;
+		r->bits.over = true;
 }
 
 static void take_plain(struct reader *r)
 {
-	uint64_t code = take_vbr(r, 6), n = take_vbr(r, 6);
+	uint64_t code = kp_bits_vbr(&r->bits, 6), n = kp_bits_vbr(&r->bits, 6);
 
 	add_value(r, code);
-	for (uint64_t i = 0; i < n && !r->damaged; i++)
-		add_value(r, take_vbr(r, 6));
+	for (uint64_t i = 0; i < n && !r->bits.over; i++)
+		add_value(r, kp_bits_vbr(&r->bits, 6));
 }
 
 /* Was it an array that begins as is wanted? */
 static void tell(struct reader *r)
 {
-	if (r->damaged || r->size < sizeof(wanted) || r->size != r->n_values - 1)
+	if (r->bits.over || r->size < sizeof(wanted) || r->size != r->n_values - 1)
 		return;
 	if (r->code_number == CONSTANT_CSTRING)
 		keep(r, 0);
 	else if (r->code_number != CONSTANT_STRING && r->code_number != CONSTANT_DATA)
 		return;
-	if (r->damaged)
+	if (r->bits.over)
 		return;
 	r->err = r->found(r->arg, (struct kp_span){r->bytes, r->size}, r->why);
-	r->damaged |= r->err != KPACK_SUCCESS;
+	r->bits.over |= r->err != KPACK_SUCCESS;
 }
 
 /* ---- blocks ---- */
@@ -312,20 +254,17 @@ static void read_block(struct reader *r, uint64_t number, unsigned width, unsign
 /* A block's header; blocks in which there is nothing for us are passed over. */
 static void enter(struct reader *r, uint64_t outer, unsigned depth)
 {
-	uint64_t number = take_vbr(r, 8), width = take_vbr(r, 4), words;
-	bool ours = number == BLOCK_INFO || number == BLOCK_MODULE ||
-		    (number == BLOCK_CONSTANTS && outer == BLOCK_MODULE);
+	struct kp_bits_block b = kp_bits_enter(&r->bits);
+	bool ours = b.number == BLOCK_INFO || b.number == BLOCK_MODULE ||
+		    (b.number == BLOCK_CONSTANTS && outer == BLOCK_MODULE);
 
-	to_word(r);
-	words = take(r, 32);
-	r->damaged |= width < 2 || width > 32 ||
-		      words > (8 * (uint64_t)r->code.size - r->pos) / 32;
-	if (r->damaged)
+	r->bits.over |= b.width < 2 || b.width > 32 || !kp_bits_holds(&r->bits, &b);
+	if (r->bits.over)
 		return;
 	if (ours && depth < DEPTH_MAX)
-		read_block(r, number, (unsigned)width, depth);
+		read_block(r, b.number, (unsigned)b.width, depth);
 	else
-		r->pos += 32 * words;
+		r->bits.pos = b.end;
 }
 
 static void read_record(struct reader *r, const struct definitions *own, uint64_t id,
@@ -333,10 +272,10 @@ static void read_record(struct reader *r, const struct definitions *own, uint64_
 {
 	begin_record(r);
 	r->collect = block == BLOCK_CONSTANTS;
-	if (id == RECORD)
+	if (id == KP_BITS_RECORD)
 		take_plain(r);
 	else
-		take_defined(r, own, block, id - FIRST_DEFINED);
+		take_defined(r, own, block, id - KP_BITS_DEFINED);
 	if (r->collect)
 		tell(r);
 }
@@ -346,10 +285,10 @@ static void read_block(struct reader *r, uint64_t number, unsigned width, unsign
 	struct definitions own = {0}, other = {0};
 	uint64_t id, described = UINT64_MAX;
 
-	while (!r->damaged && (id = take(r, width)) != END_BLOCK) {
-		if (id == ENTER_BLOCK) {
+	while (!r->bits.over && (id = kp_bits_take(&r->bits, width)) != KP_BITS_END) {
+		if (id == KP_BITS_ENTER) {
 			enter(r, number, depth + 1);
-		} else if (id == DEFINITION) {
+		} else if (id == KP_BITS_DEFINITION) {
 			take_definition(r, number != BLOCK_INFO           ? &own
 					   : described == BLOCK_CONSTANTS ? &r->info
 									  : &other);
@@ -360,22 +299,9 @@ static void read_block(struct reader *r, uint64_t number, unsigned width, unsign
 				described = r->first;
 		}
 	}
-	to_word(r);
+	kp_bits_align(&r->bits);
 	definitions_fini(&own);
 	definitions_fini(&other);
-}
-
-/* The bitcode without its wrapper. */
-static bool unwrap(struct kp_span *code)
-{
-	static const uint8_t plain[] = {'B', 'C', 0xc0, 0xde};
-	static const uint8_t wrapper[] = {0xde, 0xc0, 0x17, 0x0b};
-
-	if (kp_span_starts(*code, wrapper, sizeof(wrapper)) &&
-	    (code->size < WRAPPER_SIZE || !kp_span_sub(*code, kp_le32(code->data + 8),
-						       kp_le32(code->data + 12), code)))
-		return false;
-	return kp_span_starts(*code, plain, sizeof(plain));
 }
 
 kpack_error_t kp_bitcode_embedded(struct kp_span code,
@@ -383,22 +309,23 @@ kpack_error_t kp_bitcode_embedded(struct kp_span code,
 							 struct kpackx_error *why),
 				  void *arg, struct kpackx_error *why)
 {
-	struct reader r = {.pos = 32, .found = found, .arg = arg, .why = why};
+	struct kp_source src = kp_source_memory(code.data, code.size);
+	struct reader r = {.found = found, .arg = arg, .why = why};
 
-	r.damaged = !unwrap(&code);
-	r.code = code;
+	KP_TRY(kp_bits_open(&r.bits, &src, why));
 	/* at the end may be zeros that fill the last word */
-	while (!r.damaged && 8 * (uint64_t)code.size - r.pos >= 64) {
-		if (take(&r, 2) == ENTER_BLOCK)
+	while (!r.bits.over && r.bits.window.src.size - r.bits.pos / 8 >= 8) {
+		if (kp_bits_take(&r.bits, 2) == KP_BITS_ENTER)
 			enter(&r, UINT64_MAX, 0);
 		else
 			break;
 	}
 	definitions_fini(&r.info);
 	free(r.bytes);
-	if (!r.damaged)
+	if (!r.bits.over)
 		return KPACK_SUCCESS;
 	return r.err ? r.err
 		     : kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "the bitcode is damaged before byte %" PRIu64, r.pos / 8);
+			       "the bitcode is damaged before byte %" PRIu64,
+			       r.bits.pos / 8);
 }
