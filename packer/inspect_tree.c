@@ -40,7 +40,7 @@ typedef const struct kp_source place_source;
 static kpack_error_t add_place(struct tree *t, size_t first, place_source *src,
 			       unsigned depth);
 static kpack_error_t add_container(struct tree *t, size_t number, size_t image,
-				   place_source *src, unsigned depth);
+				   place_source *around, unsigned depth);
 
 /* The bytes of IMAGE in PAYLOAD; an empty one may lie anywhere. */
 bool inspect_image_source(const struct kp_image *image, const struct kp_source *payload,

@@ -41,7 +41,7 @@ enum {
 
 #define OPTION(name_, kind_, arg_, text_)                                                \
 	{                                                                                \
-		.name = name_, .kind = kind_, .arg = arg_, .text = text_                 \
+		.name = (name_), .kind = (kind_), .arg = (arg_), .text = (text_)         \
 	}
 
 static const struct llvm_option options[N_OPTIONS] = {
