@@ -40,19 +40,30 @@ static void load(const struct kp_source *src, const struct kp_containers *list, 
 	kp_payload_fini(&payload);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+typedef kpack_error_t find_containers(const struct kp_source *src, kp_nest_fault *fault,
+				      void *arg, struct kp_containers *out,
+				      struct kpackx_error *why);
+
+static void scan(const struct kp_source *src, find_containers *find)
 {
-	struct kp_source src = kp_source_memory(data, size);
 	struct kp_containers list;
 	struct kpackx_error why;
 
-	if (kp_nest_scan(&src, on_fault, NULL, &list, &why) != KPACK_SUCCESS)
-		return 0;
+	if (find(src, on_fault, NULL, &list, &why) != KPACK_SUCCESS)
+		return;
 	for (size_t i = 0; i < list.count; i++) {
 		check_images(&list, &list.items[i]);
 		if (i < LOADS && list.items[i].payload_size <= LOADED_MAX)
-			load(&src, &list, i);
+			load(src, &list, i);
 	}
 	kp_containers_fini(&list);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct kp_source src = kp_source_memory(data, size);
+
+	scan(&src, kp_nest_scan);
+	scan(&src, kp_nest_salvage);
 	return 0;
 }
