@@ -296,7 +296,7 @@ static void bounds_response_files(void **state)
 	assert_said("error: '.': is a directory");
 	/* each stands for ten of the next: as often as nobody could wait for */
 	for (int i = 0; i < 20; i++) {
-		char name[8], text[256] = "";
+		char name[16], text[256] = "";
 
 		snprintf(name, sizeof(name), "n%d", i);
 		for (int j = 0; j < 10; j++)
