@@ -43,6 +43,15 @@ kpack_error_t kp_source_read(const struct kp_source *s, uint64_t off, void *buf,
 	return KPACK_SUCCESS;
 }
 
+kpack_error_t kp_source_head(const struct kp_source *s, uint64_t off, uint8_t *buf,
+			     size_t room, struct kp_span *head, struct kpackx_error *why)
+{
+	uint64_t left = off < s->size ? s->size - off : 0;
+
+	*head = (struct kp_span){buf, left < room ? (size_t)left : room};
+	return kp_source_read(s, off, buf, head->size, why);
+}
+
 bool kp_source_same(const struct kp_source *a, const struct kp_source *b)
 {
 	uint8_t x[16384], y[sizeof(x)];

@@ -45,6 +45,13 @@ bool kp_source_sub(const struct kp_source *s, uint64_t off, uint64_t len,
 kpack_error_t kp_source_read(const struct kp_source *s, uint64_t off, void *buf,
 			     size_t len, struct kpackx_error *why);
 
+/*
+ * The bytes at OFF, as many as there are but at most ROOM, into BUF, which HEAD then spans.
+ * OFF is at most the size.  Errors as for kp_source_read.
+ */
+kpack_error_t kp_source_head(const struct kp_source *s, uint64_t off, uint8_t *buf,
+			     size_t room, struct kp_span *head, struct kpackx_error *why);
+
 /* Have both the same size and bytes?  What cannot be read has not. */
 bool kp_source_same(const struct kp_source *a, const struct kp_source *b);
 

@@ -142,16 +142,16 @@ static kpack_error_t name_image(struct extract *e, size_t image,
 				const struct kp_source *src, struct kpackx_error *why)
 {
 	const struct kp_image *img = &e->file->list.images[image];
-	uint8_t head[KP_HEAD_SIZE];
-	size_t n = src->size < sizeof(head) ? (size_t)src->size : sizeof(head);
+	uint8_t bytes[KP_HEAD_SIZE];
+	struct kp_span head;
 	char arch[KP_TARGET_TEXT_MAX];
 	const char *type;
 
 	e->named[image] = true;
 	if (!src->size)
 		return KPACK_SUCCESS;
-	KP_TRY(kp_source_read(src, 0, head, n, why));
-	type = kp_image_type(img, (struct kp_span){head, n});
+	KP_TRY(kp_source_head(src, 0, bytes, sizeof(bytes), &head, why));
+	type = kp_image_type(img, head);
 	find_arch(&e->file->list, img, src, type, arch);
 	/* names do not depend on what is chosen */
 	KP_TRY(make_name(e, image, arch, type, &e->names[image], why));

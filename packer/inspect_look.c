@@ -72,11 +72,11 @@ static kpack_error_t describe(const struct kp_source *src, struct inspect_seen *
 static kpack_error_t find_type(const struct kp_image *image, const struct kp_source *src,
 			       struct inspect_seen *seen, struct kpackx_error *why)
 {
-	uint8_t head[KP_HEAD_SIZE];
-	size_t n = src->size < sizeof(head) ? (size_t)src->size : sizeof(head);
+	uint8_t bytes[KP_HEAD_SIZE];
+	struct kp_span head;
 
-	KP_TRY(kp_source_read(src, 0, head, n, why));
-	seen->type = kp_image_type(image, (struct kp_span){head, n});
+	KP_TRY(kp_source_head(src, 0, bytes, sizeof(bytes), &head, why));
+	seen->type = kp_image_type(image, head);
 	return KPACK_SUCCESS;
 }
 

@@ -73,13 +73,12 @@ static bool counts(const struct kp_containers *list, const struct kp_image *imag
 		   place_source *src)
 {
 	uint8_t bytes[KP_HEAD_SIZE];
-	struct kp_span head = {bytes, sizeof(bytes)};
+	struct kp_span head;
 
 	if (list->items[image->container].format != &kp_format_archive || !src)
 		return true;
-	if (src->size < head.size)
-		head.size = (size_t)src->size;
-	return kp_source_read(src, 0, bytes, head.size, NULL) != KPACK_SUCCESS ||
+	return kp_source_head(src, 0, bytes, sizeof(bytes), &head, NULL) !=
+		       KPACK_SUCCESS ||
 	       kp_format_probe(head) != NULL;
 }
 

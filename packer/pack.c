@@ -195,11 +195,11 @@ static kpack_error_t encode_chunks(struct worker *w, const struct plan_object *o
 static kpack_error_t look_at(const struct plan_object *o, const struct kp_source *source,
 			     struct packed *out, struct kpackx_error *why)
 {
-	uint8_t head[KP_HEAD_SIZE];
-	size_t size = source->size < sizeof(head) ? (size_t)source->size : sizeof(head);
+	uint8_t bytes[KP_HEAD_SIZE];
+	struct kp_span head;
 
-	KP_TRY(kp_source_read(source, 0, head, size, why));
-	find_type(o, (struct kp_span){head, size}, out->type);
+	KP_TRY(kp_source_head(source, 0, bytes, sizeof(bytes), &head, why));
+	find_type(o, head, out->type);
 	return entry_meta_facts(o->input, o->image, out->type, source, &out->facts, why);
 }
 

@@ -35,9 +35,13 @@ static kpack_error_t take(const struct kp_source *src, const struct kp_ar *ar,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t parse(const struct kp_source *src, uint64_t off,
-			   struct kp_container *c, struct kp_containers *list,
-			   struct kpackx_error *why)
+typedef kpack_error_t read_archive(const struct kp_source *src, struct kp_ar *out,
+				   struct kpackx_error *why);
+
+/* Read leaves the members before the damage, or none; without members it is nothing. */
+static kpack_error_t list_members(const struct kp_source *src, uint64_t off,
+				  read_archive *read, struct kp_container *c,
+				  struct kp_containers *list, struct kpackx_error *why)
 {
 	struct kp_source rest;
 	kpack_error_t err;
@@ -45,29 +49,25 @@ static kpack_error_t parse(const struct kp_source *src, uint64_t off,
 
 	if (!kp_source_sub(src, off, src->size - off, &rest))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "begins after the end");
-	KP_TRY(kp_ar_read(&rest, &ar, why));
-	err = take(&rest, &ar, c, list, why);
-	kp_ar_fini(&ar);
-	return err;
-}
-
-/* The members before the damage. */
-static kpack_error_t salvage(const struct kp_source *src, uint64_t off,
-			     struct kp_container *c, struct kp_containers *list,
-			     struct kpackx_error *why)
-{
-	struct kp_source rest;
-	kpack_error_t err;
-	struct kp_ar ar;
-
-	if (!kp_source_sub(src, off, src->size - off, &rest))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "begins after the end");
-	err = kp_ar_salvage(&rest, &ar, why);
-	/* without members it is nothing */
+	err = read(&rest, &ar, why);
 	if (!err || ar.count)
 		err = take(&rest, &ar, c, list, why);
 	kp_ar_fini(&ar);
 	return err;
+}
+
+static kpack_error_t parse(const struct kp_source *src, uint64_t off,
+			   struct kp_container *c, struct kp_containers *list,
+			   struct kpackx_error *why)
+{
+	return list_members(src, off, kp_ar_read, c, list, why);
+}
+
+static kpack_error_t salvage(const struct kp_source *src, uint64_t off,
+			     struct kp_container *c, struct kp_containers *list,
+			     struct kpackx_error *why)
+{
+	return list_members(src, off, kp_ar_salvage, c, list, why);
 }
 
 const struct kp_format kp_format_archive = {

@@ -204,11 +204,10 @@ static kpack_error_t add_container(const struct kp_source *src, uint64_t off,
 				   struct kp_containers *list, struct kpackx_error *why)
 {
 	uint8_t bytes[HEAD_SIZE];
-	uint64_t left = src->size - off;
-	struct kp_span head = {bytes, left < HEAD_SIZE ? (size_t)left : HEAD_SIZE};
 	const struct kp_format *format;
+	struct kp_span head;
 
-	KP_TRY(kp_source_read(src, off, bytes, head.size, why));
+	KP_TRY(kp_source_head(src, off, bytes, sizeof(bytes), &head, why));
 	format = kp_format_probe(head);
 	if (!format || !format->in_hip_fatbin)
 		return fail_unknown(head, off, why);

@@ -140,16 +140,6 @@ static void chain(struct nest *n, const struct place *p, size_t previous, size_t
 		n->list->images[p->image].inside = number;
 }
 
-static kpack_error_t read_head(const struct place *p, uint64_t pos, uint8_t *bytes,
-			       struct kp_span *head, struct kpackx_error *why)
-{
-	uint64_t left = p->src->size - pos;
-
-	*head = (struct kp_span){bytes,
-				 left < KP_HEAD_SIZE ? (size_t)left : KP_HEAD_SIZE};
-	return kp_source_read(p->src, pos, bytes, head->size, why);
-}
-
 /* Must a container stand behind PREVIOUS in PLACE, where there are bytes? */
 static bool must_follow(const struct nest *n, const struct place *p, size_t previous)
 {
@@ -181,7 +171,7 @@ static kpack_error_t step(struct nest *n, const struct place *p, uint64_t pos,
 	struct kp_span head;
 
 	*done = true;
-	KP_TRY(read_head(p, pos, bytes, &head, fault));
+	KP_TRY(kp_source_head(p->src, pos, bytes, sizeof(bytes), &head, fault));
 	format = kp_format_probe(head);
 	if (!format && must_follow(n, p, previous))
 		return kp_fail(fault, KPACK_ERROR_INVALID_FORMAT,

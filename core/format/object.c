@@ -8,13 +8,12 @@ kpack_error_t kp_object_describe(const struct kp_source *src, struct kp_object *
 				 struct kpackx_error *why)
 {
 	uint8_t bytes[KP_HEAD_SIZE];
-	struct kp_span head = {bytes, src->size < sizeof(bytes) ? (size_t)src->size
-								: sizeof(bytes)};
 	const struct kp_format *format;
+	struct kp_span head;
 	kpack_error_t err = KPACK_SUCCESS;
 
 	*out = (struct kp_object){.type = "co"};
-	KP_TRY(kp_source_read(src, 0, bytes, head.size, why));
+	KP_TRY(kp_source_head(src, 0, bytes, sizeof(bytes), &head, why));
 	format = kp_format_probe(head);
 	if (!format || !format->type)
 		return KPACK_SUCCESS;

@@ -281,13 +281,12 @@ static kpack_error_t parse(const struct kp_source *src, uint64_t off,
 {
 	uint8_t bytes[MARKER_MAX];
 	struct kp_source rest;
-	struct kp_span head = {bytes, 0};
+	struct kp_span head;
 	const char *comment;
 
 	if (!kp_source_sub(src, off, src->size - off, &rest))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "begins after the end");
-	head.size = rest.size < sizeof(bytes) ? (size_t)rest.size : sizeof(bytes);
-	KP_TRY(kp_source_read(&rest, 0, bytes, head.size, why));
+	KP_TRY(kp_source_head(&rest, 0, bytes, sizeof(bytes), &head, why));
 	comment = comment_of(head);
 	if (!comment)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "not a text bundle");

@@ -19,11 +19,9 @@ struct scan {
 static const struct kp_format *format_at(const struct kp_source *src, uint64_t offset)
 {
 	uint8_t bytes[KP_HEAD_SIZE];
-	struct kp_span head = {bytes, sizeof(bytes)};
+	struct kp_span head;
 
-	if (src->size - offset < head.size)
-		head.size = (size_t)(src->size - offset);
-	if (kp_source_read(src, offset, bytes, head.size, NULL))
+	if (kp_source_head(src, offset, bytes, sizeof(bytes), &head, NULL))
 		return NULL;
 	return kp_format_probe(head);
 }
@@ -164,14 +162,14 @@ static kpack_error_t look_into(struct packager_input *in, size_t number,
 {
 	const struct kp_image *image = &in->units[0].list.images[number];
 	struct kp_source src;
-	uint8_t head[4] = {0};
-	size_t n = image->size < sizeof(head) ? (size_t)image->size : sizeof(head);
+	struct kp_span head;
+	uint8_t bytes[4];
 
 	if (image->inside != KP_NOWHERE ||
 	    !kp_source_sub(&payload->source, image->offset, image->size, &src))
 		return KPACK_SUCCESS;
-	KP_TRY(kp_source_read(&src, 0, head, n, why));
-	if (!kp_format_bitcode.probe((struct kp_span){head, n}))
+	KP_TRY(kp_source_head(&src, 0, bytes, sizeof(bytes), &head, why));
+	if (!kp_format_bitcode.probe(head))
 		return KPACK_SUCCESS;
 	return add_embedded(in, number, &src, why);
 }
