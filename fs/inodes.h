@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What inode numbers stand for: nodes of the current edition, and retired inodes, which the
+ * kernel still holds though the edition does not have them.  Counts look-ups, so that a
+ * retired inode, and the archive behind it, goes when the kernel has forgotten it.
+ *
+ * Who answers a request from an edition stands between inodes_enter and inodes_leave until
+ * the answer was sent: when inodes_swap returns, no answer from the old edition
+ * can come any more, and what it made the kernel believe can be taken back.
+ */
+#ifndef FS_INODES_H
+#define FS_INODES_H
+
+#include "edition.h"
+
+struct inodes;
+
+/* What an inode number stands for. */
+struct inode {
+	struct tree_node node; /* not retired: a node of the edition */
+	bool retired;          /* then only what follows counts */
+	struct stat st;
+	struct origin_entry file; /* of a file; borrowed while inside */
+};
+
+/* Takes the reference of FIRST.  NULL: no memory. */
+struct inodes *inodes_new(struct edition *first);
+void inodes_free(struct inodes *in); /* NULL is fine */
+
+/* The current edition, which stays the current one until inodes_leave. */
+const struct edition *inodes_enter(struct inodes *in);
+void inodes_leave(struct inodes *in);
+
+/* A reference to the current edition.  Not between enter and leave. */
+struct edition *inodes_edition(struct inodes *in);
+
+/* Inside: what INO stands for, with its attributes; false: nothing. */
+bool inodes_find(struct inodes *in, uint64_t ino, struct inode *out);
+
+/* Inside: a node of the edition was handed to the kernel once more, N times. */
+void inodes_count(struct inodes *in, struct tree_node node, uint64_t n);
+/* Inside: the same of a retired inode; false: there is none. */
+bool inodes_count_retired(struct inodes *in, uint64_t ino);
+
+/* Not inside: the kernel takes N look-ups of INO back. */
+void inodes_forget(struct inodes *in, uint64_t ino, uint64_t n);
+
+/* Something the kernel has to be told of a swap, in this order. */
+struct change {
+	enum {
+		CHANGED_NAME,  /* PARENT's NAME stands for something else, or nothing */
+		CHANGED_NAMES, /* the listing of INO */
+		CHANGED_STAT,  /* the attributes of INO */
+	} what;
+	uint64_t ino; /* of the directory, or of what changed */
+	char name[256];
+};
+
+/*
+ * Make NEXT, whose reference is taken, the current edition.  TELL is called, not inside, for
+ * each change that the kernel may know otherwise.  Returns how many names changed.  One
+ * thread at a time.
+ */
+size_t inodes_swap(struct inodes *in, struct edition *next,
+		   void (*tell)(void *user, const struct change *c), void *user);
+
+/* How many inodes are retired, and archives only they use. */
+void inodes_retired(struct inodes *in, size_t *inodes, size_t *archives);
+
+#endif
