@@ -340,7 +340,10 @@ fish_completions := $(wildcard contrib/completion/*.fish)
 # Scripts and units that put mounts where libraries look
 sharedir      = $(DESTDIR)$(PREFIX)/share/kpackfs
 mount_scripts := $(wildcard contrib/mount/*)
-units_systemd := $(wildcard contrib/systemd/*)
+units_systemd := $(wildcard contrib/systemd/*mount)
+# Services to be called by their name
+unitdir       = $(DESTDIR)$(PREFIX)/lib/systemd
+service       := kpackfs@.service
 
 # The library goes to a prefix of its own, where nobody who means AMD's finds it; with
 # install-dropin it goes to the places of AMD's.
@@ -397,6 +400,9 @@ install-files:
 	install -d $(sharedir)/mount $(sharedir)/systemd
 	install -m 755 $(mount_scripts) $(sharedir)/mount
 	install -m 644 $(units_systemd) $(sharedir)/systemd
+	install -d $(unitdir)/system $(unitdir)/user
+	install -m 644 contrib/systemd/$(service) $(unitdir)/system
+	install -m 644 contrib/systemd/user/$(service) $(unitdir)/user
 	$(call put_library,$(libdir)/$(private)/include,$(libdir)/$(private)/lib)
 	for f in $(modules); do $(call fill,$$f,$(pcdir), \
 		-e 's|@LIBS@|$(static_libs)|' -e 's|@LIBDIR@|$(runlib)/$(private)/lib|') || exit 1; done
@@ -410,6 +416,7 @@ uninstall: ## remove what install put there
 		$(addprefix $(fishdir)/,$(notdir $(fish_completions))) $(addprefix $(pcdir)/,$(modules)) \
 		$(addprefix $(sharedir)/mount/,$(notdir $(mount_scripts))) \
 		$(addprefix $(sharedir)/systemd/,$(notdir $(units_systemd))) \
+		$(unitdir)/system/$(service) $(unitdir)/user/$(service) \
 		$(call library_files,$(libdir)/$(private)/include,$(libdir)/$(private)/lib)
 	(cd $(libdir)/$(private) && rmdir -p include/rocm_kpack lib/cmake/rocm-kpack) 2>/dev/null; \
 		rmdir $(libdir)/$(private) 2>/dev/null; \

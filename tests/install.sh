@@ -151,8 +151,12 @@ t "bash completion of kpack-mark is kpack's" \
 	resolves share/bash-completion/completions/kpack-mark share/bash-completion/completions/kpack
 t "zsh completion is there" holds share/zsh/site-functions/_kpack
 t "fish completion is there" holds share/fish/vendor_completions.d/kpack.fish
-for f in mount/environment.sh mount/in-place mount/overlay systemd/mnt-kernels.mount; do
+for f in mount/environment.sh mount/in-place mount/overlay systemd/mnt-kernels.mount \
+	systemd/mnt-kernels.automount; do
 	t "$f is there" holds share/kpackfs/$f
+done
+for f in system user; do
+	t "the $f's service is there" holds lib/systemd/$f/kpackfs@.service
 done
 t "a script runs as installed" "$usr/share/kpackfs/mount/overlay" -h
 
