@@ -72,3 +72,17 @@ bool kp_legacy_path(struct kp_span key, struct kp_span arch, char *out, size_t c
 	}
 	return false;
 }
+
+bool kp_path_reserved(struct kp_span path)
+{
+	static const char *const reserved[] = {"toc", ".kpackfs"};
+
+	for (size_t i = 0; i < sizeof(reserved) / sizeof(*reserved); i++) {
+		size_t n = strlen(reserved[i]);
+
+		if (kp_span_starts(path, reserved[i], n) &&
+		    (path.size == n || path.data[n] == '/'))
+			return true;
+	}
+	return false;
+}

@@ -31,4 +31,7 @@ bool kp_toc_file_name(struct kp_span arch, uint32_t index, struct kp_span type,
 bool kp_legacy_path(struct kp_span key, struct kp_span arch, char *out, size_t cap,
 		    size_t *size);
 
+/* Is PATH toc or .kpackfs, or below one of them?  No entry may ask for such a path. */
+bool kp_path_reserved(struct kp_span path);
+
 #endif

@@ -100,28 +100,47 @@ static bool is_dots(const uint8_t *p, size_t size)
 	return p[0] == '.' && (size == 1 || (size == 2 && p[1] == '.'));
 }
 
-bool kp_path_shape_ok(struct kp_span s)
+/* What is wrong with the shape of a path; NULL: nothing. */
+static const char *shape_fault(struct kp_span s)
 {
 	const uint8_t *p = s.data, *end = s.data + s.size;
 
-	if (s.size == 0 || s.size > KP_NAME_MAX)
-		return false;
+	if (s.size == 0)
+		return "it is empty";
+	if (s.size > KP_NAME_MAX)
+		return "it has more than 4096 bytes";
 	for (size_t depth = 1; depth <= KP_PATH_DEPTH_MAX; depth++) {
 		const uint8_t *slash = memchr(p, '/', (size_t)(end - p));
 		size_t size = (size_t)((slash ? slash : end) - p);
 
-		if (size == 0 || size > 255 || is_dots(p, size))
-			return false;
+		if (size == 0)
+			return "it has an empty component";
+		if (size > 255)
+			return "it has a component of more than 255 bytes";
+		if (is_dots(p, size))
+			return "it has a component . or ..";
 		if (!slash)
-			return true;
+			return NULL;
 		p = slash + 1;
 	}
-	return false;
+	return "it has more than 64 components";
+}
+
+bool kp_path_shape_ok(struct kp_span s)
+{
+	return !shape_fault(s);
 }
 
 bool kp_path_ok(struct kp_span s)
 {
 	return kp_text_ok(s) && kp_path_shape_ok(s);
+}
+
+const char *kp_path_fault(struct kp_span s)
+{
+	if (!kp_text_ok(s))
+		return "it is not UTF-8 without control bytes";
+	return shape_fault(s);
 }
 
 /* Write the first character of S as it is printed; returns the bytes read. */

@@ -26,6 +26,9 @@ bool kp_path_ok(struct kp_span s);
 /* The same for text that is known to be kp_text_ok. */
 bool kp_path_shape_ok(struct kp_span s);
 
+/* Why S is not kp_path_ok: "it ...", static text; NULL: it is. */
+const char *kp_path_fault(struct kp_span s);
+
 /*
  * S with every byte that could confuse a terminal - controls, a backslash, invalid UTF-8,
  * characters that reorder or end lines - as \ooo.  Writes at most CAP bytes with the
