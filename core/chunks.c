@@ -3,8 +3,12 @@
 #include <zstd.h>
 #include "archive.h"
 #include "codec.h"
+#include "frames.h"
 #include "limits.h"
 #include "seekable.h"
+
+/* Stored bytes of a chunk that are read at once; of more, some at a time. */
+static const size_t STORED_MAX = 256 << 10;
 
 struct kp_chunks {
 	struct kp_source stored;
@@ -108,6 +112,12 @@ uint64_t kp_chunks_size(const struct kp_chunks *c)
 	return c->chunk;
 }
 
+static kpack_error_t mismatch(struct kpackx_error *why)
+{
+	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+		       "seek table: a row does not match its frame");
+}
+
 /* The row must describe exactly the one frame that stands there. */
 static kpack_error_t decode_chunk(struct kp_span stored, void *buf, uint64_t size,
 				  struct kpackx_error *why)
@@ -116,26 +126,56 @@ static kpack_error_t decode_chunk(struct kp_span stored, void *buf, uint64_t siz
 
 	if (ZSTD_findFrameCompressedSize(stored.data, stored.size) != stored.size ||
 	    !kp_zstd_content_size(stored, &stated) || stated != size)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "seek table: a row does not match its frame");
+		return mismatch(why);
 	return kp_zstd_decode(stored, buf, (size_t)size, why);
+}
+
+static kpack_error_t read_small(const struct kp_source *stored, void *buf, uint64_t size,
+				struct kpackx_error *why)
+{
+	size_t n = (size_t)stored->size;
+	uint8_t *bytes = malloc(n + 1);
+	kpack_error_t err;
+
+	if (!bytes)
+		return kp_fail_memory(why, n, "a chunk");
+	err = kp_source_read(stored, 0, bytes, n, why);
+	if (!err)
+		err = decode_chunk((struct kp_span){bytes, n}, buf, size, why);
+	free(bytes);
+	return err;
+}
+
+/* However much a frame takes, it is not held beside what it decodes to. */
+static kpack_error_t read_large(const struct kp_source *stored, void *buf, uint64_t size,
+				struct kpackx_error *why)
+{
+	uint8_t room[KP_ZSTD_HEAD];
+	struct kp_frames *f;
+	struct kp_span head;
+	uint64_t stated, done = 0;
+	kpack_error_t err;
+
+	KP_TRY(kp_source_head(stored, 0, room, sizeof(room), &head, why));
+	if (!kp_zstd_content_size(head, &stated) || stated != size)
+		return mismatch(why);
+	KP_TRY(kp_frames_open(stored, KP_FRAMES_WHOLE, &f, why));
+	err = kp_frames_decode(f, buf, size, UINT64_MAX, &done, why);
+	kp_frames_close(f);
+	return err || done == size ? err : mismatch(why);
 }
 
 kpack_error_t kp_chunks_read(const struct kp_chunks *c, uint64_t k, void *buf,
 			     struct kpackx_error *why)
 {
-	size_t n = (size_t)(c->offsets[k + 1] - c->offsets[k]);
-	uint8_t *stored = malloc(n + 1);
-	kpack_error_t err;
+	uint64_t at = c->offsets[k], n = c->offsets[k + 1] - at;
+	struct kp_source stored;
 
-	if (!stored)
-		return kp_fail_memory(why, n, "a chunk");
-	err = kp_source_read(&c->stored, c->offsets[k], stored, n, why);
-	if (!err)
-		err = decode_chunk((struct kp_span){stored, n}, buf, chunk_size(c, k),
-				   why);
-	free(stored);
-	return err;
+	if (!kp_source_sub(&c->stored, at, n, &stored))
+		return mismatch(why);
+	if (n > STORED_MAX)
+		return read_large(&stored, buf, chunk_size(c, k), why);
+	return read_small(&stored, buf, chunk_size(c, k), why);
 }
 
 void kp_chunks_close(struct kp_chunks *c)

@@ -55,6 +55,12 @@ static size_t set_window(ZSTD_DStream *zstd, enum kp_frames_into into)
 		ZSTD_dParam_getBounds(ZSTD_d_windowLogMax).upperBound);
 }
 
+static kpack_error_t not_set(size_t err, struct kpackx_error *why)
+{
+	return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED, "decoder: %s",
+		       ZSTD_getErrorName(err));
+}
+
 static kpack_error_t open_frames(struct kp_frames *f, struct kpackx_error *why)
 {
 	size_t err;
@@ -64,10 +70,7 @@ static kpack_error_t open_frames(struct kp_frames *f, struct kpackx_error *why)
 	if (!f->input || !f->zstd)
 		return kp_fail_memory(why, INPUT, "decoding");
 	err = set_window(f->zstd, f->into);
-	if (ZSTD_isError(err))
-		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED, "decoder: %s",
-			       ZSTD_getErrorName(err));
-	return KPACK_SUCCESS;
+	return ZSTD_isError(err) ? not_set(err, why) : KPACK_SUCCESS;
 }
 
 kpack_error_t kp_frames_open(const struct kp_source *stored, enum kp_frames_into into,
@@ -93,6 +96,19 @@ void kp_frames_ignore_checksums(struct kp_frames *f)
 	/* where it is refused they are compared: no harm */
 	(void)ZSTD_DCtx_setParameter(f->zstd, ZSTD_d_forceIgnoreChecksum,
 				     ZSTD_d_ignoreChecksum);
+}
+
+kpack_error_t kp_frames_limit_window(struct kp_frames *f, uint64_t max,
+				     struct kpackx_error *why)
+{
+	ZSTD_bounds logs = ZSTD_dParam_getBounds(ZSTD_d_windowLogMax);
+	uint64_t least = UINT64_C(1) << logs.lowerBound;
+	uint64_t most = UINT64_C(1) << logs.upperBound;
+	size_t err;
+
+	max = max < least ? least : max > most ? most : max;
+	err = ZSTD_DCtx_setMaxWindowSize(f->zstd, (size_t)max);
+	return ZSTD_isError(err) ? not_set(err, why) : KPACK_SUCCESS;
 }
 
 /* Nothing is left to be read, or to be written of what was read. */

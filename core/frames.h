@@ -25,6 +25,13 @@ kpack_error_t kp_frames_open(const struct kp_source *stored, enum kp_frames_into
 kpack_error_t kp_frames_decode(struct kp_frames *f, void *buf, uint64_t size,
 			       uint64_t until, uint64_t *done, struct kpackx_error *why);
 
+/*
+ * KP_FRAMES_PIECES: hold no window of more than MAX bytes.  Below the least and above the
+ * greatest there is, it is that one.
+ */
+kpack_error_t kp_frames_limit_window(struct kp_frames *f, uint64_t max,
+				     struct kpackx_error *why);
+
 /* Did decoding fail because a frame's window is wider than what is held for pieces? */
 bool kp_frames_too_wide(const struct kp_frames *f);
 

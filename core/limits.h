@@ -154,6 +154,9 @@
  */
 #define KP_WINDOW_LOG_MAX 27
 
+/* Log2 of the window that decoders must offer (RFC 8878), and zstd needs up to level 19. */
+#define KP_WINDOW_LOG_USUAL 23
+
 /* Features of one target ID: LLVM knows two, HRX takes four; n of them make 2^n targets. */
 #define KP_FEATURES_MAX 4
 

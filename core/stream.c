@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdlib.h>
-#include <xxhash.h>
 #include "archive.h"
+#include "digest.h"
 #include "frames.h"
 
 /* Bytes decoded before they are hashed: they are in the cache of the processor still. */
@@ -19,8 +19,7 @@ struct kp_stream {
 	struct kp_chunks *chunks;
 	struct kp_frames *frames;
 
-	struct kp_meta meta;
-	XXH3_state_t *hash; /* NULL: the entry has no xxh3 */
+	struct kp_digest digest;
 	uint64_t hashed;
 };
 
@@ -62,33 +61,23 @@ static kpack_error_t advance_frames(struct kp_stream *s, uint64_t until,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t open_hash(struct kp_stream *s, struct kpackx_error *why)
-{
-	if (!s->meta.has_xxh3)
-		return KPACK_SUCCESS;
-	s->hash = XXH3_createState();
-	if (!s->hash)
-		return kp_fail_memory(why, 0, "hashing");
-	XXH3_128bits_reset(s->hash);
-	return KPACK_SUCCESS;
-}
-
 /* CHUNKS: a chunked entry is decoded by its table, not just frame by frame. */
 static kpack_error_t open_stream(struct kp_stream *s, bool chunks,
 				 struct kpackx_error *why)
 {
 	struct kp_entry_info info;
+	struct kp_meta meta;
 
 	kp_archive_entry(s->archive, s->entry, &info);
-	kp_archive_meta(s->archive, s->entry, &s->meta);
+	kp_archive_meta(s->archive, s->entry, &meta);
 	s->size = info.size;
 	KP_TRY(kp_archive_source(s->archive, s->entry, &s->stored, why));
-	KP_TRY(open_hash(s, why));
+	KP_TRY(kp_digest_init(&s->digest, &meta, why));
 	if (strcmp(kp_archive_scheme(s->archive), "none") == 0) {
 		s->advance = advance_plain;
 		return KPACK_SUCCESS;
 	}
-	if (s->meta.chunk && chunks) {
+	if (meta.chunk && chunks) {
 		s->advance = advance_chunks;
 		return kp_chunks_open(s->archive, s->entry, &s->chunks, why);
 	}
@@ -117,19 +106,9 @@ kpack_error_t kp_stream_open(const struct kpack_archive *a, size_t entry, void *
 
 static kpack_error_t check_hash(struct kp_stream *s, struct kpackx_error *why)
 {
-	XXH128_canonical_t have;
-
-	if (!s->hash)
-		return KPACK_SUCCESS;
-	XXH3_128bits_update(s->hash, s->out + s->hashed, (size_t)(s->done - s->hashed));
+	kp_digest_add(&s->digest, s->out + s->hashed, (size_t)(s->done - s->hashed));
 	s->hashed = s->done;
-	if (s->done < s->size)
-		return KPACK_SUCCESS;
-	XXH128_canonicalFromHash(&have, XXH3_128bits_digest(s->hash));
-	if (memcmp(have.digest, s->meta.xxh3, sizeof(s->meta.xxh3)) != 0)
-		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
-			       "content does not match its xxh3");
-	return KPACK_SUCCESS;
+	return s->done < s->size ? KPACK_SUCCESS : kp_digest_check(&s->digest, why);
 }
 
 kpack_error_t kp_stream_step(struct kp_stream *s, uint64_t step, uint64_t *ready,
@@ -147,7 +126,7 @@ static void fini(struct kp_stream *s)
 {
 	kp_chunks_close(s->chunks);
 	kp_frames_close(s->frames);
-	XXH3_freeState(s->hash);
+	kp_digest_fini(&s->digest);
 }
 
 void kp_stream_close(struct kp_stream *s)
@@ -163,10 +142,11 @@ static kpack_error_t run(struct kp_stream *s, bool strict, struct kpackx_error *
 	uint64_t ready;
 
 	KP_TRY(open_stream(s, false, why));
-	if (s->hash && s->frames && !strict)
+	if (s->digest.state && s->frames && !strict)
 		kp_frames_ignore_checksums(s->frames);
 	do
-		KP_TRY(kp_stream_step(s, s->hash ? STEP : UINT64_MAX, &ready, why));
+		KP_TRY(kp_stream_step(s, s->digest.state ? STEP : UINT64_MAX, &ready,
+				      why));
 	while (ready < s->size);
 	return KPACK_SUCCESS;
 }

@@ -124,6 +124,26 @@ static void assert_wrong(const void *stored, size_t stored_size, size_t size,
 	kp_archive_close(a);
 }
 
+/* Of chunks that are stored in many bytes not all are read at once. */
+static void chunks_that_do_not_compress(void **state)
+{
+	size_t size = (1 << 20) + 5, chunk = 500000;
+	uint8_t *data = malloc(size);
+	uint32_t x = 1;
+	struct ab a;
+
+	(void)state;
+	for (size_t i = 0; i < size; i++) {
+		x = x * 1664525 + 1013904223;
+		data[i] = (uint8_t)(x >> 24);
+	}
+	a = ab_seekable(data, size, chunk, false);
+	assert_true(a.size > size);
+	assert_chunks(&a, data, size, chunk);
+	ab_free(&a);
+	free(data);
+}
+
 static void other_sizes_than_the_tables_are_refused(void **state)
 {
 	static const size_t sizes[] = {0, 1, 9999, 10001, 4096, 12288, 12289, 100000};
@@ -262,6 +282,7 @@ int main(void)
 {
 	const struct CMUnitTest chunks[] = {
 		cmocka_unit_test(chunks_are_read),
+		cmocka_unit_test(chunks_that_do_not_compress),
 		cmocka_unit_test(other_sizes_than_the_tables_are_refused),
 		cmocka_unit_test(a_missing_table_is_refused),
 		cmocka_unit_test(a_table_that_lies_is_refused),
