@@ -1,0 +1,62 @@
+#!/usr/bin/env bats
+# Debian's packages: built from a copy of the tree, judged by lintian, and what is in them used.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+	T=$(mktemp -d /tmp/kpackfs-debian-XXXXXX)
+	contrib=$KPACK_SRC/contrib
+	cd "$T"
+}
+
+teardown() {
+	cd /
+	! mountpoint -q "$T/mnt" || fusermount3 -u "$T/mnt" || umount -l "$T/mnt"
+	rm -rf "$T"
+}
+
+@test "the packages' version is the programs'" {
+	version=$(sed -n '1s/.*(\(.*\)).*/\1/p' "$contrib/debian/changelog")
+	[ "kpackfs $version" = "$("$KPACK_BIN/kpackfs" --version | head -n 1)" ]
+}
+
+@test "the build needs what install-deps installs" {
+	"$contrib/install-deps" --print build test >deps
+	tr -d '\n' <"$contrib/debian/control" |
+		sed 's/.*Build-Depends:\(.*\),Standards-Version.*/\1/' | tr ',' '\n' >wanted
+	[ "$(wc -l <wanted)" -gt 10 ]
+	sed -E 's/ *\|.*//; s/ *[(<].*//; s/:any//; s/^ *//; s/-compat//' wanted | while read -r one; do
+		grep -qE "(^|[|])$one([|]|\$)" deps || { echo "$one"; return 1; }
+	done
+}
+
+# bats test_tags=slow
+@test "the packages are built, lintian finds nothing, and what is in them works" {
+	command -v dpkg-buildpackage dh lintian || skip "no dpkg-dev, debhelper and lintian"
+	export DEB_BUILD_OPTIONS='nocheck parallel=2'
+	unset CI CC CFLAGS CPPFLAGS LDFLAGS
+	"$contrib/debian/build" out >log 2>&1 || { tail -n 40 log; return 1; }
+	[ "$(ls out/*.deb | grep -vc dbgsym)" = 3 ]
+	# silence is what it says when it is content
+	run -0 lintian --allow-root --fail-on error,warning out/*.changes
+	[ -z "$output" ] || { echo "$output"; return 1; }
+
+	for one in kpackfs librocm-kpack0 librocm-kpack-dev; do
+		dpkg-deb -x out/${one}_[0-9]*.deb root
+	done
+	dpkg-deb -f out/kpackfs_[0-9]*.deb Depends | grep -qw fuse3
+	# nothing of AMD's names stands where a linker looks
+	! find root ! -path '*/kpackfs/*' -name 'librocm_kpack*' | grep . || false
+	[ "$(readlink -f root/usr/sbin/mount.kpackfs)" = "$T/root/usr/bin/kpackfs" ]
+	gzip -dc root/usr/share/man/man8/mount.kpackfs.8.gz | grep -q '^\.Dt KPACKFS'
+	[ -s root/usr/lib/systemd/system/kpackfs@.service ]
+	PKG_CONFIG_PATH=$(echo root/usr/lib/*/pkgconfig) pkg-config --exists rocm_kpack rocm_kpack_static
+
+	mkdir src mnt
+	echo '{"entries": [{"key": "a#0", "arch": "gfx942", "data": "abc"}]}' |
+		/usr/bin/python3 "$BATS_TEST_DIRNAME/mkarchive.py" src/a.kpack
+	root/usr/bin/kpackfs src mnt
+	[ "$(cat mnt/toc/a/gfx942.hsaco)" = abc ]
+	fusermount3 -u mnt
+	[ "$(root/usr/bin/kpack cat src/a.kpack a gfx942)" = abc ]
+}
