@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* The system calls a server needs, and a filter that lets only them through. */
+#ifndef FS_FILTER_H
+#define FS_FILTER_H
+
+#include <stdbool.h>
+
+/*
+ * Let this thread, and those it starts later, make no other system calls; /dev/fuse is
+ * opened once more with OPEN_DEVICE.  no_new_privs must be set.  0, or an errno: ENOSYS
+ * when it was not built in, EINVAL where the kernel has no filters.
+ */
+int filter_load(bool open_device);
+
+#endif

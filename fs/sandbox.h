@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the server gives up when the mount works, so that whoever makes it misbehave by an
+ * archive's bytes gains nothing: capabilities, privileges by execve, opening files,
+ * programs, networks, other processes.
+ *
+ * What goes on working: reading what is open, receiving descriptors, /dev/fuse, threads,
+ * memory, and messages to syslog.
+ */
+#ifndef FS_SANDBOX_H
+#define FS_SANDBOX_H
+
+#include <stdbool.h>
+
+struct sandbox_options {
+	bool clone_fd; /* libfuse will open /dev/fuse for its threads */
+};
+
+/*
+ * Give it up, for good.  To be called when INIT was answered and before any thread is
+ * started: only the calling thread, and what it starts later, is in the sandbox.
+ *
+ * A part that this system does not have is left out, with a message; false when one that
+ * it has failed, which was logged.
+ */
+bool sandbox_enter(const struct sandbox_options *o);
+
+/* The names of the parts that are on, then NULL. */
+const char *const *sandbox_parts(void);
+
+#endif
