@@ -80,7 +80,10 @@ mkdir -p $b/tree/lib/rocfft
 t "kpack verify --tree says what it cannot check" not_checked $b/nosqlite/kpack $b/tree
 t "without libyaml" build noyaml WITH_YAML=0
 t "libyaml is not linked" without libyaml $b/noyaml/kpack
-t "with none of them" build none WITH_ZLIB=0 WITH_LZ4=0 WITH_JSON=0 WITH_OPENSSL=0 WITH_SQLITE=0 WITH_YAML=0
+t "without libseccomp" build noseccomp WITH_SECCOMP=0
+t "libseccomp is not linked" without libseccomp $b/noseccomp/kpackfs
+t "with none of them" build none WITH_ZLIB=0 WITH_LZ4=0 WITH_JSON=0 WITH_OPENSSL=0 WITH_SQLITE=0 WITH_YAML=0 \
+	WITH_SECCOMP=0
 t "the smallest kpack runs" $b/none/kpack --version
 t "the smallest kpackfs runs" $b/none/kpackfs --version
 
