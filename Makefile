@@ -103,6 +103,7 @@ bench := $(patsubst %.c,$(O)/%,$(wildcard contrib/bench/*.c))
 stub  := $(O)/tests/stub/libamdhip64.so.5 $(O)/tests/stub/load $(O)/tests/stub/write \
 	$(O)/tests/stub/amd/librocm_kpack.so.0 $(O)/tests/stub/amd_client $(O)/tests/stub/cutile
 loaders := $(patsubst %.c,$(O)/%,$(wildcard tests/loaders/*.c))
+posix := $(patsubst %.c,$(O)/%,$(wildcard tests/posix/*.c))
 examples := $(addprefix $(O)/contrib/examples/,libamdhip64.so.5 library)
 
 # The names kpack has besides; those of clang's tools stand in a directory of their own, for
@@ -121,6 +122,7 @@ all: $(programs) $(library) ## the programs and the library (default)
 units: $(units) ## the unit tests
 stub: $(stub)
 loaders: $(loaders) ## what opens kernel databases as the libraries do
+posix: $(posix) ## what asks a mount as programs of any kind do
 bench-programs: $(bench)
 examples: $(examples)
 
@@ -190,6 +192,10 @@ endif
 $(O)/tests/loaders/%: $(O)/tests/loaders/%.o
 	$(call say,LINK)$(link) -o $@ $^ -lsqlite3 -llzma -lbz2 -lz -lcrypto -ldl
 
+# What asks a mount as programs of any kind do; it uses nothing of ours either.
+$(O)/tests/posix/%: $(O)/tests/posix/%.o
+	$(call say,LINK)$(link) -o $@ $^ -lpthread
+
 # What loads converted binaries in tests: a HIP runtime of our own, and a program.
 $(O)/tests/stub/libamdhip64.so.5: $(O)/tests/stub/hip.o $(O)/tests/stub/fat.o $(O)/librocm_kpack.so \
 		tests/stub/hip.map
@@ -228,7 +234,7 @@ $(O)/contrib/bench/%: $(O)/contrib/bench/%.o $(O)/librocm_kpack.a
 comma := ,
 
 -include $(patsubst %.o,%.d,$(core) $(fs) $(packer) $(addsuffix .o,$(units) $(fuzz) $(bench)) \
-	$(call objs,tests/stub/*.c tests/loaders/*.c contrib/examples/*.c))
+	$(call objs,tests/stub/*.c tests/loaders/*.c tests/posix/*.c contrib/examples/*.c))
 
 # ---- tests ------------------------------------------------------------------
 
@@ -254,13 +260,13 @@ check-sanitizers: ## the unit and integration tests in MODE=asan and MODE=tsan
 	@$(MAKE) --no-print-directory $(jobs) check-build-asan check-build-tsan
 	@tests/run $(call builds,asan tsan)
 
-check-build: all $(units) $(fuzz) $(stub) $(loaders) $(examples) $(foreach m,$(sanitized),check-build-$(m))
+check-build: all $(units) $(fuzz) $(stub) $(loaders) $(posix) $(examples) $(foreach m,$(sanitized),check-build-$(m))
 check-build-%:
 	@$(MAKE) --no-print-directory MODE=$* check-build
 
 check-units: $(units) ## the unit tests only
 	@CHECK_ONLY=unit tests/run $(MODE)=$(O)
-check-integration: all $(stub) $(loaders) $(examples) ## the integration tests only
+check-integration: all $(stub) $(loaders) $(posix) $(examples) ## the integration tests only
 	@CHECK_ONLY=bats tests/run $(MODE)=$(O)
 check-layering: all ## who includes whom, and what the library exports
 	@CHECK_ONLY=layering tests/run $(MODE)=$(O)
@@ -291,7 +297,7 @@ fuzz-run:
 # ---- house keeping ----------------------------------------------------------
 
 c_files := $(wildcard core/*.[ch] core/*/*.[ch] fs/*.[ch] packer/*.[ch] packer/library/*.[ch] packer/offload/*.[ch] \
-	tests/unit/*.[ch] tests/fuzz/*.[ch] tests/stub/*.[ch] tests/loaders/*.[ch] tests/link/*.[ch] tests/data/*.[ch] contrib/bench/*.[ch] contrib/examples/*.[ch])
+	tests/unit/*.[ch] tests/fuzz/*.[ch] tests/stub/*.[ch] tests/loaders/*.[ch] tests/posix/*.[ch] tests/link/*.[ch] tests/data/*.[ch] contrib/bench/*.[ch] contrib/examples/*.[ch])
 sources := $(wildcard core/*.c core/format/*.c fs/*.c packer/*.c packer/library/*.c packer/offload/*.c)
 pages   := $(wildcard kpackfs.1 packer/*.1)
 pages3  := $(wildcard core/*.3)
@@ -458,7 +464,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' Makefile
 
 FORCE:
-.PHONY: all units stub loaders bench-programs examples check check-sanitizers check-build check-units \
+.PHONY: all units stub loaders posix bench-programs examples check check-sanitizers check-build check-units \
 	check-integration check-layering check-abi check-help check-install check-switches fuzz fuzz-build \
 	fuzz-run fmt lint demo install install-files uninstall install-dropin install-dropin-files \
 	uninstall-dropin clean help FORCE

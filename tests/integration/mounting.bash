@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: MIT
+# What tests of the mount share: a directory for each test, the mount, and its end.
+
+python=/usr/bin/python3
+posix=$KPACK_BIN/tests/posix
+
+setup() {
+	[ "$(id -u)" != 0 ] || chmod 0666 /dev/fuse
+	# not below bats' own directory, which other users may not search
+	T=$(mktemp -d /tmp/kpackfs-test-XXXXXX)
+	chmod 0755 "$T"
+	cd "$T"
+	mkdir src mnt
+	PATH=$KPACK_BIN:$PATH
+}
+
+# Whatever is mounted below, what was mounted last first.
+teardown() {
+	cd /
+	local m
+	for m in $(findmnt -rno TARGET | grep "^$T/" | tac); do
+		umount "$m" || umount -l "$m"
+	done 2>/dev/null
+	gone && rm -rf "$T"
+}
+
+# eventually COMMAND...: true once it is; false when it is not for a long time
+eventually() {
+	for _ in $(seq 400); do
+		! "$@" || return 0
+		read -rt 0.05 <> <(:) || :
+	done
+	echo "never: $*"
+	return 1
+}
+
+daemons() { pgrep -f "kpackfs .*$T/"; }
+no_daemon() { [ -z "$(daemons)" ]; }
+
+# The daemons of this test's mounts have ended.
+gone() { eventually no_daemon; }
+
+# A program on stdin that may use mkarchive as a module.
+py() { PYTHONPATH=$BATS_TEST_DIRNAME PYTHONDONTWRITEBYTECODE=1 $python - "$@"; }
+
+# make_archive FILE: description on stdin
+make_archive() { $python "$BATS_TEST_DIRNAME/mkarchive.py" "$1"; }
+
+m() { kpackfs "$@" "$T/src" "$T/mnt"; }
+
+unmount() {
+	umount "$T/mnt"
+	gone
+}
+
+nobody() { setpriv --reuid=nobody --regid=nogroup --clear-groups "$@"; }
+
+must_be_root() { [ "$(id -u)" = 0 ] || skip "needs root"; }

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * File handles, as NFS servers keep them: names in a file system that are no paths.
+ *
+ *   handles take <PATHS           a line for each path of a line: its handle and the path
+ *   handles open MOUNT <HANDLES   opens them in the file system of MOUNT and says of each
+ *                                 path what is there: kind, inode, size and a sum of the
+ *                                 bytes (of a directory: of the names); or the error
+ *   handles look <HANDLES         says the same of what the paths lead to
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct handle {
+	struct file_handle head;
+	unsigned char bytes[MAX_HANDLE_SZ];
+};
+
+/* FNV-1a */
+static uint64_t add(uint64_t sum, const void *data, size_t size)
+{
+	const unsigned char *p = data;
+
+	for (size_t i = 0; i < size; i++)
+		sum = (sum ^ p[i]) * UINT64_C(0x100000001b3);
+	return sum;
+}
+
+#define EMPTY UINT64_C(0xcbf29ce484222325)
+
+static int sum_file(int fd, uint64_t *sum)
+{
+	static char buf[1 << 16];
+	ssize_t n;
+
+	for (*sum = EMPTY; (n = read(fd, buf, sizeof(buf))) > 0;)
+		*sum = add(*sum, buf, (size_t)n);
+	return n < 0 ? -1 : 0;
+}
+
+/* The order of names does not matter. */
+static int sum_names(int fd, uint64_t *sum)
+{
+	DIR *d = fdopendir(dup(fd));
+	struct dirent *e;
+
+	if (!d)
+		return -1;
+	for (*sum = EMPTY; (e = readdir(d));)
+		*sum += add(EMPTY, e->d_name, strlen(e->d_name));
+	closedir(d);
+	return 0;
+}
+
+static void tell(const char *path, int fd)
+{
+	struct stat st;
+	uint64_t sum;
+
+	if (fd < 0 || fstat(fd, &st) ||
+	    (S_ISDIR(st.st_mode) ? sum_names(fd, &sum) : sum_file(fd, &sum)))
+		printf("%s\t%s\n", path, strerrorname_np(errno));
+	else
+		printf("%s\t%o %ju %jd %016" PRIx64 "\n", path, st.st_mode,
+		       (uintmax_t)st.st_ino, (intmax_t)st.st_size, sum);
+	if (fd >= 0)
+		close(fd);
+}
+
+static int take(char *path)
+{
+	struct handle h = {.head.handle_bytes = MAX_HANDLE_SZ};
+	int mount;
+
+	if (name_to_handle_at(AT_FDCWD, path, &h.head, &mount, 0)) {
+		fprintf(stderr, "handles: %s: %s\n", path, strerror(errno));
+		return 1;
+	}
+	printf("%d ", h.head.handle_type);
+	for (unsigned i = 0; i < h.head.handle_bytes; i++)
+		printf("%02x", h.head.f_handle[i]);
+	printf(" %s\n", path);
+	return 0;
+}
+
+/* LINE as take writes it; the path in it. */
+static char *parse(char *line, struct handle *h)
+{
+	char *hex, *path;
+
+	*h = (struct handle){.head.handle_type = (int)strtol(line, &hex, 10)};
+	path = strchr(++hex, ' ');
+	while (hex < path && h->head.handle_bytes < MAX_HANDLE_SZ) {
+		sscanf(hex, "%2hhx", &h->head.f_handle[h->head.handle_bytes++]);
+		hex += 2;
+	}
+	return path + 1;
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc > 1 ? argv[1] : "";
+	int failed = 0, mount = argc > 2 ? open(argv[2], O_RDONLY | O_DIRECTORY) : -1;
+	char line[8192];
+	struct handle h;
+
+	while (fgets(line, sizeof(line), stdin)) {
+		line[strcspn(line, "\n")] = '\0';
+		if (strcmp(what, "take") == 0)
+			failed |= take(line);
+		else if (strcmp(what, "look") == 0)
+			tell(parse(line, &h), open(parse(line, &h), O_RDONLY));
+		else if (strcmp(what, "open") == 0 && mount >= 0)
+			tell(parse(line, &h),
+			     open_by_handle_at(mount, &h.head, O_RDONLY));
+		else
+			return 2;
+	}
+	return fflush(stdout) ? 1 : failed;
+}
