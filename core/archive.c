@@ -236,13 +236,17 @@ static bool refuse(struct kp_toc *toc, struct kp_toc_entry *e, void *arg)
 	return false;
 }
 
+/* A->fd is open, or -1: then PATH is opened. */
 static kpack_error_t open_file(struct kpack_archive *a, const char *path,
 			       struct kpackx_error *why)
 {
 	a->path = strdup(path);
 	if (!a->path)
 		return kp_fail_memory(why, strlen(path), "a path");
-	KP_TRY(kp_file_open(path, &a->fd, &a->st, why));
+	if (a->fd < 0)
+		KP_TRY(kp_file_open(path, &a->fd, &a->st, why));
+	else
+		KP_TRY(kp_file_check(a->fd, &a->st, why));
 	KP_TRY(read_toc(a, why));
 	if (a->toc.scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL)
 		KP_TRY(index_frames(a, why));
@@ -253,12 +257,21 @@ static kpack_error_t open_file(struct kpack_archive *a, const char *path,
 kpack_error_t kp_archive_open(const char *path, struct kpack_archive **out,
 			      struct kpackx_error *why)
 {
+	return kp_archive_open_fd(-1, path, out, why);
+}
+
+kpack_error_t kp_archive_open_fd(int fd, const char *path, struct kpack_archive **out,
+				 struct kpackx_error *why)
+{
 	struct kpack_archive *a = calloc(1, sizeof(*a));
 	kpack_error_t err;
 
-	if (!a)
+	if (!a) {
+		if (fd >= 0)
+			close(fd);
 		return kp_fail_memory(why, sizeof(*a), "an archive");
-	a->fd = -1;
+	}
+	a->fd = fd;
 	kp_last_errors_init(&a->errors);
 	err = open_file(a, path, why);
 	if (err)
@@ -292,6 +305,29 @@ const char *kp_archive_path(const struct kpack_archive *a)
 const struct stat *kp_archive_stat(const struct kpack_archive *a)
 {
 	return &a->st;
+}
+
+int kp_archive_fd(const struct kpack_archive *a)
+{
+	return a->fd;
+}
+
+bool kp_archive_same_toc(const struct kpack_archive *a)
+{
+	struct kpack_archive now = {.fd = a->fd};
+	uint64_t offset, size;
+	uint8_t *bytes;
+	bool same = false;
+
+	if (kp_file_check(a->fd, &now.st, NULL) || now.st.st_size != a->st.st_size ||
+	    read_header(&now, &offset, NULL))
+		return false;
+	size = file_size(&now) - offset;
+	bytes = size <= KP_TOC_SIZE_MAX ? malloc((size_t)size) : NULL;
+	if (bytes && !kp_file_pread(a->fd, offset, bytes, (size_t)size, NULL))
+		same = XXH3_64bits(bytes, (size_t)size) == a->toc_hash;
+	free(bytes);
+	return same;
 }
 
 size_t kp_archive_entry_count(const struct kpack_archive *a)

@@ -35,10 +35,21 @@ struct kp_entry_info {
 
 kpack_error_t kp_archive_open(const char *path, struct kpack_archive **out,
 			      struct kpackx_error *why);
+/*
+ * The same for an open descriptor, which is the archive's from now on and is closed with it,
+ * on failure at once.  PATH is its name in messages.
+ */
+kpack_error_t kp_archive_open_fd(int fd, const char *path, struct kpack_archive **out,
+				 struct kpackx_error *why);
 void kp_archive_close(struct kpack_archive *a); /* NULL is fine */
 
 const char *kp_archive_path(const struct kpack_archive *a);        /* as given to open */
 const struct stat *kp_archive_stat(const struct kpack_archive *a); /* when opened */
+
+int kp_archive_fd(const struct kpack_archive *a);
+
+/* Has the file still the table of contents it had when it was opened?  Reads it again. */
+bool kp_archive_same_toc(const struct kpack_archive *a);
 
 /* Entries are numbered in order of key, then arch, bytewise. */
 size_t kp_archive_entry_count(const struct kpack_archive *a);

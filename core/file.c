@@ -103,6 +103,16 @@ static const char *kind_name(mode_t mode)
 				: "device";
 }
 
+kpack_error_t kp_file_check(int fd, struct stat *st, struct kpackx_error *why)
+{
+	if (fstat(fd, st))
+		return kp_fail_errno(why, errno, "cannot stat");
+	if (!S_ISREG(st->st_mode))
+		return kp_fail(why, KPACK_ERROR_IO_ERROR, "is a %s, not a regular file",
+			       kind_name(st->st_mode));
+	return KPACK_SUCCESS;
+}
+
 kpack_error_t kp_file_open(const char *path, int *fd, struct stat *st,
 			   struct kpackx_error *why)
 {
@@ -115,19 +125,11 @@ kpack_error_t kp_file_open(const char *path, int *fd, struct stat *st,
 	while (opened < 0 && errno == EINTR); /* a mount may be slow */
 	if (opened < 0)
 		return kp_fail_errno(why, errno, "cannot open");
-	if (fstat(opened, st)) {
-		err = kp_fail_errno(why, errno, "cannot stat");
-		goto fail;
-	}
-	if (!S_ISREG(st->st_mode)) {
-		err = kp_fail(why, KPACK_ERROR_IO_ERROR, "is a %s, not a regular file",
-			      kind_name(st->st_mode));
-		goto fail;
-	}
-	*fd = opened;
-	return KPACK_SUCCESS;
-fail:
-	close(opened);
+	err = kp_file_check(opened, st, why);
+	if (err)
+		close(opened);
+	else
+		*fd = opened;
 	return err;
 }
 

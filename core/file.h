@@ -79,6 +79,9 @@ kpack_error_t kp_window_get(struct kp_window *w, uint64_t off, size_t len,
 kpack_error_t kp_file_open(const char *path, int *fd, struct stat *st,
 			   struct kpackx_error *why);
 
+/* Give the stat of an open descriptor.  IO_ERROR: it is no regular file. */
+kpack_error_t kp_file_check(int fd, struct stat *st, struct kpackx_error *why);
+
 /* pread exactly LEN bytes, continuing after short reads and EINTR. */
 kpack_error_t kp_file_pread(int fd, uint64_t off, void *buf, size_t len,
 			    struct kpackx_error *why);

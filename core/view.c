@@ -210,6 +210,11 @@ bool kp_view_find_dir(const struct kp_view *v, struct kp_span path, uint32_t *di
 
 struct kpack_archive *kp_view_entry(const struct kp_view *v, uint32_t file, size_t *entry)
 {
+	return v->archives[kp_view_archive(v, file, entry)];
+}
+
+size_t kp_view_archive(const struct kp_view *v, uint32_t file, size_t *entry)
+{
 	uint32_t global = v->files[file].global;
 	size_t low = 0, high = v->n_archives;
 
@@ -221,7 +226,7 @@ struct kpack_archive *kp_view_entry(const struct kp_view *v, uint32_t file, size
 			high = mid;
 	}
 	*entry = global - v->bases[low];
-	return v->archives[low];
+	return low;
 }
 
 const char *const *kp_view_conflicts(const struct kp_view *v, size_t *kept,

@@ -99,9 +99,14 @@ bool kp_view_lookup(const struct kp_view *v, uint32_t dir, struct kp_span text,
  */
 bool kp_view_find_dir(const struct kp_view *v, struct kp_span path, uint32_t *dir);
 
-/* The archive and entry that hold a file's content. */
+/* The archive, or its position among those of the view, and entry that hold a file's content. */
 struct kpack_archive *kp_view_entry(const struct kp_view *v, uint32_t file,
 				    size_t *entry);
+size_t kp_view_archive(const struct kp_view *v, uint32_t file, size_t *entry);
+
+/* Would a view take these entries for the same content? */
+bool kp_view_same_content(struct kpack_archive *a, size_t in_a, struct kpack_archive *b,
+			  size_t in_b);
 
 /* What is not shown, a line each: "PATH: REASON", escaped for terminals. */
 const char *const *kp_view_conflicts(const struct kp_view *v, size_t *kept,

@@ -63,6 +63,16 @@ static bool same_content(const struct kp_view_builder *b, uint32_t file,
 	return memcmp(&have, want, sizeof(have)) == 0;
 }
 
+bool kp_view_same_content(struct kpack_archive *a, size_t in_a, struct kpack_archive *b,
+			  size_t in_b)
+{
+	struct identity x, y;
+
+	identify(a, archive_id(a), in_a, &x);
+	identify(b, archive_id(b), in_b, &y);
+	return memcmp(&x, &y, sizeof(x)) == 0;
+}
+
 static bool new_file(struct kp_view_builder *b, size_t entry, uint64_t hash,
 		     uint32_t *file)
 {

@@ -14,8 +14,8 @@
 struct request {
 	struct request *next;
 	void *token;
-	uint32_t file;
-	bool parked; /* on the heap */
+	struct origin_entry what; /* with a reference */
+	bool parked;              /* on the heap */
 	bool chunked;
 	uint64_t size; /* of the file */
 	uint64_t unit; /* bytes of a piece; the last may have fewer */
@@ -26,7 +26,6 @@ struct request {
 };
 
 struct content {
-	const struct kp_view *view;
 	struct content_options options;
 	struct tables tables;
 	struct pieces pieces;
@@ -54,6 +53,7 @@ static struct request *joined(struct request *more, struct request *list)
 static void request_free(struct request *r)
 {
 	free(r->gathered);
+	origin_unref(r->what.origin);
 	if (r->parked)
 		free(r);
 }
@@ -73,6 +73,12 @@ static void fail_all(struct content *c, struct request *list,
 		next = list->next;
 		fail(c, list, why);
 	}
+}
+
+/* Names an entry for as long as the daemon lives. */
+static uint64_t key_of(struct origin_entry what)
+{
+	return (uint64_t)what.origin->serial << 32 | what.entry;
 }
 
 static uint64_t next_number(const struct request *r)
@@ -166,11 +172,17 @@ static bool give(struct content *c, struct request *r, const struct piece *p)
 
 static void run(struct content *c, struct request *list);
 
+/* What P, not decoded yet, is a piece of. */
+static struct origin_entry piece_entry(const struct piece *p)
+{
+	return (struct origin_entry){p->origin, (size_t)(p->entry & UINT32_MAX)};
+}
+
 static kpack_error_t decode_chunk(struct content *c, struct piece *p,
 				  struct kpackx_error *why)
 {
 	struct table *t;
-	kpack_error_t err = tables_get(&c->tables, p->file, &t, why);
+	kpack_error_t err = tables_get(&c->tables, piece_entry(p), &t, why);
 
 	/* Core checked at open that the table agrees with the metadata and the size. */
 	if (!err) {
@@ -196,12 +208,12 @@ static bool progress(struct content *c, struct piece *p, uint64_t ready)
 }
 
 static kpack_error_t decode_stream(struct content *c, struct piece *p,
-				   struct kpack_archive *a, size_t entry,
-				   struct kpackx_error *why)
+				   struct origin_entry what, struct kpackx_error *why)
 {
 	struct kp_stream *s = NULL;
 	uint64_t ready = 0;
-	kpack_error_t err = kp_stream_open(a, entry, p->buffer.data, &s, why);
+	kpack_error_t err =
+		kp_stream_open(what.origin->archive, what.entry, p->buffer.data, &s, why);
 
 	while (!err && ready < p->size) {
 		err = kp_stream_step(s, STEP, &ready, why);
@@ -215,16 +227,15 @@ static kpack_error_t decode_stream(struct content *c, struct piece *p,
 
 static kpack_error_t decode(struct content *c, struct piece *p, struct kpackx_error *why)
 {
-	size_t entry;
-	struct kpack_archive *a = kp_view_entry(c->view, p->file, &entry);
+	struct origin_entry what = piece_entry(p);
 
 	if (!pieces_back(&c->pieces, p))
 		return kp_fail_memory(why, p->size, "decoded bytes");
 	if (p->chunk)
 		return decode_chunk(c, p, why);
 	if (p->size > INLINE_MAX)
-		return decode_stream(c, p, a, entry, why);
-	return kp_archive_read(a, entry, p->buffer.data, why);
+		return decode_stream(c, p, what, why);
+	return kp_archive_read(what.origin->archive, what.entry, p->buffer.data, why);
 }
 
 /* Decode P, which was admitted; returns the requests that can go on. */
@@ -232,12 +243,13 @@ static struct request *produce(struct content *c, struct piece *p)
 {
 	struct kpackx_error why = {0};
 	kpack_error_t err = decode(c, p, &why);
-	uint32_t file = p->file;
+	struct origin_entry what = piece_entry(p);
 	struct request *failed = NULL, *woken = NULL;
 	bool stop;
 
 	pieces_enter(&c->pieces);
 	stop = c->pieces.stop;
+	p->origin = NULL;
 	pieces_done(&c->pieces, p, err);
 	if (err) {
 		c->stats.errors += !stop;
@@ -251,8 +263,9 @@ static struct request *produce(struct content *c, struct piece *p)
 	pieces_unpin(&c->pieces, p);
 	pieces_leave(&c->pieces);
 	if (err && !stop)
-		c->options.failure(c->options.user, file, &why);
+		c->options.failure(c->options.user, what, &why);
 	fail_all(c, failed, &why);
+	origin_unref(what.origin);
 	return woken;
 }
 
@@ -260,11 +273,13 @@ static struct request *produce(struct content *c, struct piece *p)
 static struct piece *piece_for(struct content *c, const struct request *r)
 {
 	uint64_t number = next_number(r), left = r->size - number * r->unit;
-	struct piece *p =
-		pieces_add(&c->pieces, r->file, number, left < r->unit ? left : r->unit);
+	struct piece *p = pieces_add(&c->pieces, key_of(r->what), number,
+				     left < r->unit ? left : r->unit);
 
-	if (p)
-		p->chunk = r->chunked;
+	if (!p)
+		return NULL;
+	p->chunk = r->chunked;
+	p->origin = origin_ref(r->what.origin);
 	return p;
 }
 
@@ -294,7 +309,7 @@ enum claim {
 /* Find who has or makes the next bytes of R. */
 static enum claim claim(struct content *c, struct request *r, struct piece **out)
 {
-	struct piece *p = pieces_find(&c->pieces, r->file, next_number(r));
+	struct piece *p = pieces_find(&c->pieces, key_of(r->what), next_number(r));
 
 	if (p && can_serve(p, r)) {
 		make_ready(c, r, p);
@@ -358,17 +373,16 @@ static void run(struct content *c, struct request *list)
 	}
 }
 
-void content_read(struct content *c, uint32_t file, uint64_t off, size_t len, void *token)
+void content_read(struct content *c, struct origin_entry what, uint64_t off, size_t len,
+		  void *token)
 {
-	struct request r = {.token = token, .file = file, .off = off};
+	struct request r = {.token = token, .what = what, .off = off};
 	struct kpackx_error why = {0};
 	struct kp_entry_info info;
 	struct kp_meta meta;
-	size_t entry;
-	struct kpack_archive *a = kp_view_entry(c->view, file, &entry);
 
-	kp_archive_entry(a, entry, &info);
-	kp_archive_meta(a, entry, &meta);
+	kp_archive_entry(what.origin->archive, what.entry, &info);
+	kp_archive_meta(what.origin->archive, what.entry, &meta);
 	if (off >= info.size || len == 0) {
 		c->options.answer(token, NULL, 0, NULL);
 		return;
@@ -377,13 +391,14 @@ void content_read(struct content *c, uint32_t file, uint64_t off, size_t len, vo
 	if (r.chunked && (meta.chunk < KP_CHUNK_MIN || meta.chunk > KP_CHUNK_MAX)) {
 		kp_fail(&why, KPACK_ERROR_INVALID_FORMAT, "chunk size %llu",
 			(unsigned long long)meta.chunk);
-		c->options.failure(c->options.user, file, &why);
+		c->options.failure(c->options.user, what, &why);
 		c->options.answer(token, NULL, 0, &why);
 		return;
 	}
 	r.size = info.size;
 	r.unit = r.chunked ? meta.chunk : info.size;
 	r.len = len < info.size - off ? len : (size_t)(info.size - off);
+	origin_ref(what.origin);
 	run(c, &r);
 }
 
@@ -431,8 +446,12 @@ static bool start(struct content *c)
 	return ok || c->n_threads;
 }
 
-kpack_error_t content_new(const struct kp_view *view,
-			  const struct content_options *options, struct content **out,
+void content_forget(struct content *c, const struct origin *o)
+{
+	tables_forget(&c->tables, o);
+}
+
+kpack_error_t content_new(const struct content_options *options, struct content **out,
 			  struct kpackx_error *why)
 {
 	size_t size = sizeof(struct content) + options->threads * sizeof(pthread_t);
@@ -440,9 +459,8 @@ kpack_error_t content_new(const struct kp_view *view,
 
 	if (!c)
 		return kp_fail_memory(why, size, "decoders");
-	c->view = view;
 	c->options = *options;
-	tables_init(&c->tables, view);
+	tables_init(&c->tables);
 	pieces_init(&c->pieces, options->budget);
 	if (!start(c)) {
 		content_free(c);
@@ -470,8 +488,10 @@ void content_free(struct content *c)
 	stop_threads(c);
 	kp_fail(&why, KPACK_ERROR_IO_ERROR, "unmounted");
 	/* What was begun has ended: who still waits, waits for the queue. */
-	for (struct piece *p = c->pieces.queue.first; p; p = p->next)
+	for (struct piece *p = c->pieces.queue.first; p; p = p->next) {
 		fail_all(c, p->parked, &why);
+		origin_unref(p->origin);
+	}
 	pieces_fini(&c->pieces);
 	tables_fini(&c->tables);
 	free(c);

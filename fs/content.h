@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decoded bytes of a view's files.  Knows no FUSE.
+ * Decoded bytes of archives' entries.  Knows no FUSE.
  *
  * A read is answered by a callback, exactly once: at once when the bytes are there,
  * else when they have been decoded, by whoever decoded them.  Nobody waits for anybody.
@@ -16,7 +16,7 @@
 #ifndef FS_CONTENT_H
 #define FS_CONTENT_H
 
-#include "view.h"
+#include "origin.h"
 
 struct content;
 
@@ -27,8 +27,9 @@ struct content;
 typedef void content_answer(void *token, const void *data, size_t size,
 			    const struct kpackx_error *why);
 
-/* A decode of FILE failed.  Called without locks, by any thread, once per decode. */
-typedef void content_failure(void *user, uint32_t file, const struct kpackx_error *why);
+/* A decode of WHAT failed.  Called without locks, by any thread, once per decode. */
+typedef void content_failure(void *user, struct origin_entry what,
+			     const struct kpackx_error *why);
 
 struct content_options {
 	uint64_t budget;  /* bytes */
@@ -47,9 +48,8 @@ struct content_stats {
 	uint64_t held;   /* bytes of memory in use now */
 };
 
-/* VIEW is borrowed.  Starts threads.  OUT_OF_MEMORY. */
-kpack_error_t content_new(const struct kp_view *view,
-			  const struct content_options *options, struct content **out,
+/* Starts threads.  OUT_OF_MEMORY. */
+kpack_error_t content_new(const struct content_options *options, struct content **out,
 			  struct kpackx_error *why);
 
 /*
@@ -58,9 +58,15 @@ kpack_error_t content_new(const struct kp_view *view,
  */
 void content_free(struct content *c);
 
-/* Read up to LEN bytes of FILE at OFF; at its end fewer or none. */
-void content_read(struct content *c, uint32_t file, uint64_t off, size_t len,
+/*
+ * Read up to LEN bytes of WHAT at OFF; at its end fewer or none.  The origin need not be held
+ * after the call.
+ */
+void content_read(struct content *c, struct origin_entry what, uint64_t off, size_t len,
 		  void *token);
+
+/* O will hardly be read any more: hold no reference to it longer than reads that run. */
+void content_forget(struct content *c, const struct origin *o);
 
 void content_stats(struct content *c, struct content_stats *out);
 

@@ -32,7 +32,8 @@ struct control {
 	pthread_mutex_t lock; /* everything below */
 	uint64_t next_ino;
 	struct snapshot *buckets[BUCKETS];
-	struct text *kept[5]; /* texts that stay the same, once they were asked for */
+	struct edition *edition; /* of the kept texts; NULL when there is none */
+	struct text *kept[5];    /* texts that stay the same, once they were asked for */
 };
 
 /* Texts. */
@@ -66,12 +67,13 @@ static void put_arches(FILE *f, struct kpack_archive *a)
 }
 
 /* Path, scheme, architectures, entries, bytes; or path and why it is refused. */
-static void put_archives(struct control *c, FILE *f)
+static void put_archives(struct control *c, const struct edition *e, FILE *f)
 {
-	const struct sources *s = c->about.sources;
+	const struct holdings *h = &e->holdings;
 
-	for (size_t i = 0; i < s->count; i++) {
-		struct kpack_archive *a = s->archives[i];
+	(void)c;
+	for (size_t i = 0; i < h->count; i++) {
+		struct kpack_archive *a = e->archives[i];
 
 		put_string(f, kp_archive_path(a));
 		fprintf(f, "\t%s\t", kp_archive_scheme(a));
@@ -79,10 +81,10 @@ static void put_archives(struct control *c, FILE *f)
 		fprintf(f, "\t%zu\t%lld\n", kp_archive_entry_count(a),
 			(long long)kp_archive_stat(a)->st_size);
 	}
-	for (size_t i = 0; i < s->n_refused; i++) {
-		put_string(f, s->refused[i].path);
+	for (size_t i = 0; i < h->n_refused; i++) {
+		put_string(f, h->refused[i].path);
 		fputs("\trefused: ", f);
-		put_string(f, s->refused[i].text);
+		put_string(f, h->refused[i].text);
 		fputc('\n', f);
 	}
 }
@@ -109,39 +111,39 @@ static void put_faults(FILE *f, const struct kpack_archive *a)
 	put_more(f, kept, counted);
 }
 
-static void put_conflicts(struct control *c, FILE *f)
+static void put_conflicts(struct control *c, const struct edition *e, FILE *f)
 {
-	const struct sources *s = c->about.sources;
+	const struct holdings *h = &e->holdings;
 	size_t kept, counted;
-	const char *const *lines = kp_view_conflicts(c->about.view, &kept, &counted);
+	const char *const *lines = kp_view_conflicts(e->view, &kept, &counted);
 
+	(void)c;
 	for (size_t i = 0; i < kept; i++)
 		fprintf(f, "%s\n", lines[i]);
 	put_more(f, kept, counted);
-	for (size_t i = 0; i < s->count; i++)
-		put_faults(f, s->archives[i]);
-	for (size_t i = 0; i < s->n_refused; i++) {
-		put_string(f, s->refused[i].path);
+	for (size_t i = 0; i < h->count; i++)
+		put_faults(f, e->archives[i]);
+	for (size_t i = 0; i < h->n_refused; i++) {
+		put_string(f, h->refused[i].path);
 		fputs(": ", f);
-		put_string(f, s->refused[i].text);
+		put_string(f, h->refused[i].text);
 		fputc('\n', f);
 	}
 }
 
-static void put_stats(struct control *c, FILE *f)
+static void put_stats(struct control *c, const struct edition *e, FILE *f)
 {
-	const struct sources *s = c->about.sources;
 	struct content_stats stats;
 	size_t entries = 0;
 
 	content_stats(c->about.content, &stats);
-	for (size_t i = 0; i < s->count; i++)
-		entries += kp_archive_entry_count(s->archives[i]);
+	for (size_t i = 0; i < e->holdings.count; i++)
+		entries += kp_archive_entry_count(e->archives[i]);
 	fprintf(f,
 		"{\"archives\": %zu, \"refused_archives\": %zu, \"entries\": %zu, "
 		"\"files\": %" PRIu32 ", \"directories\": %" PRIu32 ", ",
-		s->count, s->n_refused, entries, tree_file_count(c->about.tree),
-		tree_dir_count(c->about.tree));
+		e->holdings.count, e->holdings.n_refused, entries,
+		tree_file_count(e->tree), tree_dir_count(e->tree));
 	fprintf(f,
 		"\"reads\": %" PRIu64 ", \"bytes_served\": %" PRIu64
 		", \"decodes\": %" PRIu64 ", \"bytes_decoded\": %" PRIu64
@@ -150,20 +152,22 @@ static void put_stats(struct control *c, FILE *f)
 		stats.held, stats.errors);
 }
 
-static void put_chosen_arches(struct control *c, FILE *f)
+static void put_chosen_arches(struct control *c, const struct edition *e, FILE *f)
 {
+	(void)e;
 	arches_put(c->about.arches, f);
 }
 
-static void put_version(struct control *c, FILE *f)
+static void put_version(struct control *c, const struct edition *e, FILE *f)
 {
 	(void)c;
+	(void)e;
 	fputs("kpackfs " KP_VERSION "\n", f);
 }
 
 static const struct control_file {
 	const char *name;
-	void (*put)(struct control *c, FILE *f);
+	void (*put)(struct control *c, const struct edition *e, FILE *f);
 	bool changes;
 } files[] = {
 	{"archives", put_archives, false},   {"arches", put_chosen_arches, false},
@@ -181,7 +185,8 @@ static void text_drop(struct text *t)
 	free(t);
 }
 
-static struct text *text_new(struct control *c, const struct control_file *file)
+static struct text *text_new(struct control *c, const struct edition *e,
+			     const struct control_file *file)
 {
 	struct text *t = calloc(1, sizeof(*t));
 	FILE *f;
@@ -193,7 +198,7 @@ static struct text *text_new(struct control *c, const struct control_file *file)
 	f = open_memstream(&t->bytes, &t->size);
 	if (!f)
 		goto fail;
-	file->put(c, f);
+	file->put(c, e, f);
 	failed = ferror(f) != 0;
 	if (fclose(f) || failed)
 		goto fail;
@@ -203,13 +208,38 @@ fail:
 	return NULL;
 }
 
+static void drop_kept(struct control *c)
+{
+	for (size_t i = 0; i < N_FILES; i++) {
+		text_drop(c->kept[i]);
+		c->kept[i] = NULL;
+	}
+	edition_unref(c->edition);
+	c->edition = NULL;
+}
+
+/* Texts are kept as long as the edition they are of. */
+static void keep_for_now(struct control *c)
+{
+	struct edition *e = inodes_edition(c->about.inodes);
+
+	if (e == c->edition) {
+		edition_unref(e);
+		return;
+	}
+	drop_kept(c);
+	c->edition = e;
+}
+
 /* The text of file number I, with a reference for the caller. */
 static struct text *text_get(struct control *c, size_t i)
 {
-	struct text *t = c->kept[i];
+	struct text *t;
 
+	keep_for_now(c);
+	t = c->kept[i];
 	if (!t)
-		t = text_new(c, &files[i]);
+		t = text_new(c, c->edition, &files[i]);
 	if (!t || files[i].changes)
 		return t;
 	c->kept[i] = t;
@@ -299,11 +329,14 @@ kpack_error_t control_new(const struct control_subject *about, struct control **
 			  struct kpackx_error *why)
 {
 	struct control *c = calloc(1, sizeof(*c));
+	const struct edition *e;
 
 	if (!c)
 		return kp_fail_memory(why, sizeof(*c), CONTROL_NAME);
 	c->about = *about;
-	tree_stat(about->tree, tree_root(about->tree), &c->look);
+	e = inodes_enter(about->inodes);
+	tree_stat(e->tree, tree_root(e->tree), &c->look);
+	inodes_leave(about->inodes);
 	c->next_ino = CONTROL_FIRST;
 	clock_gettime(CLOCK_REALTIME, &c->started);
 	pthread_mutex_init(&c->lock, NULL);
@@ -323,8 +356,7 @@ void control_free(struct control *c)
 			snapshot_free(s);
 		}
 	}
-	for (size_t i = 0; i < N_FILES; i++)
-		text_drop(c->kept[i]);
+	drop_kept(c);
 	pthread_mutex_destroy(&c->lock);
 	free(c);
 }
@@ -332,6 +364,13 @@ void control_free(struct control *c)
 const char *control_name(size_t position)
 {
 	return position < N_FILES ? files[position].name : NULL;
+}
+
+void control_renew(struct control *c)
+{
+	pthread_mutex_lock(&c->lock);
+	drop_kept(c);
+	pthread_mutex_unlock(&c->lock);
 }
 
 int control_lookup(struct control *c, struct kp_span name, struct stat *out)

@@ -12,8 +12,7 @@
 #include <sys/stat.h>
 #include "arches.h"
 #include "content.h"
-#include "sources.h"
-#include "tree.h"
+#include "inodes.h"
 
 #define CONTROL_NAME ".kpackfs"
 #define CONTROL_DIR 2 /* its inode number */
@@ -25,10 +24,8 @@ struct control;
 
 /* What the files tell about. */
 struct control_subject {
-	const struct sources *sources;
 	const struct arches *arches;
-	const struct kp_view *view;
-	const struct tree *tree; /* its root gives owner, read bits and times */
+	struct inodes *inodes; /* the root gives owner and read bits */
 	struct content *content;
 };
 
@@ -36,6 +33,9 @@ struct control_subject {
 kpack_error_t control_new(const struct control_subject *about, struct control **out,
 			  struct kpackx_error *why);
 void control_free(struct control *c); /* NULL is fine */
+
+/* The edition is another one: let go of the last one. */
+void control_renew(struct control *c);
 
 /* Names in the directory, by position; NULL after the last. */
 const char *control_name(size_t position);

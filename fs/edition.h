@@ -51,11 +51,11 @@ struct edition_options {
 };
 
 /*
- * Takes what HOLDINGS has, in any case.  LAST, NULL or the edition before, and KEPT, numbers
- * the kernel still holds, say which inode numbers stand for other things; see tree.h.
- * What went wrong has been logged.
+ * Takes what HOLDINGS has, in any case.  TAKEN is for tree_new.  NULL: what went wrong has
+ * been logged.
  */
-struct edition *edition_new(struct holdings *holdings, const struct edition_options *options,
+struct edition *edition_new(struct holdings *holdings,
+			    const struct edition_options *options,
 			    const struct tree_taken *taken);
 
 struct edition *edition_ref(struct edition *e);

@@ -17,14 +17,17 @@ struct inodes;
 
 /* What an inode number stands for. */
 struct inode {
-	struct tree_node node; /* not retired: a node of the edition */
-	bool retired;          /* then only what follows counts */
+	bool retired; /* it is of an edition that was */
+	struct tree_node
+		node; /* of the current edition; retired: without a meaning but is_dir */
 	struct stat st;
-	struct origin_entry file; /* of a file; borrowed while inside */
 };
 
+/* O is in no edition any more, nor has it an inode.  Called without locks. */
+typedef void inodes_idle(void *user, const struct origin *o);
+
 /* Takes the reference of FIRST.  NULL: no memory. */
-struct inodes *inodes_new(struct edition *first);
+struct inodes *inodes_new(struct edition *first, inodes_idle *idle, void *user);
 void inodes_free(struct inodes *in); /* NULL is fine */
 
 /* The current edition, which stays the current one until inodes_leave. */
@@ -37,13 +40,19 @@ struct edition *inodes_edition(struct inodes *in);
 /* Inside: what INO stands for, with its attributes; false: nothing. */
 bool inodes_find(struct inodes *in, uint64_t ino, struct inode *out);
 
-/* Inside: a node of the edition was handed to the kernel once more, N times. */
-void inodes_count(struct inodes *in, struct tree_node node, uint64_t n);
-/* Inside: the same of a retired inode; false: there is none. */
-bool inodes_count_retired(struct inodes *in, uint64_t ino);
+/* Inside: what is read of the file INO, with a reference for the caller; 0, ESTALE or EISDIR. */
+int inodes_file(struct inodes *in, uint64_t ino, struct origin_entry *out);
+
+/* Inside: the kernel is told of INO once more; or was not, after all. */
+void inodes_count(struct inodes *in, uint64_t ino);
+void inodes_uncount(struct inodes *in, uint64_t ino);
 
 /* Not inside: the kernel takes N look-ups of INO back. */
 void inodes_forget(struct inodes *in, uint64_t ino, uint64_t n);
+
+/* For edition_new: numbers of the current edition and of retired inodes. */
+bool inodes_taken(void *in, uint64_t ino, const struct kp_view *view,
+		  struct tree_node node);
 
 /* Something the kernel has to be told of a swap, in this order. */
 struct change {
@@ -58,13 +67,14 @@ struct change {
 
 /*
  * Make NEXT, whose reference is taken, the current edition.  TELL is called, not inside, for
- * each change that the kernel may know otherwise.  Returns how many names changed.  One
- * thread at a time.
+ * each change that the kernel may know otherwise; NAMES says how many names changed.  One
+ * thread at a time.  false: no memory, nothing changed; logged.
  */
-size_t inodes_swap(struct inodes *in, struct edition *next,
-		   void (*tell)(void *user, const struct change *c), void *user);
+bool inodes_swap(struct inodes *in, struct edition *next,
+		 void (*tell)(void *user, const struct change *c), void *user,
+		 size_t *names);
 
-/* How many inodes are retired, and archives only they use. */
+/* How many inodes are retired, and how many archives they are of. */
 void inodes_retired(struct inodes *in, size_t *inodes, size_t *archives);
 
 #endif

@@ -6,10 +6,14 @@
  *   settings.c  the command line
  *   daemon.c    the way into the background
  *   sources.c   opens the archives to serve
+ *   origin.c    an archive, and whether its file is unchanged
  *   arches.c    whose code is shown
  *   subdir.c    the directory that is the root
  *   ops.c       one function per request
- *   tree.c      inode numbers and their attributes
+ *   edition.c   what is shown between two changes of the sources
+ *   tree.c      its inode numbers and their attributes
+ *   inodes.c    what numbers stand for, and how many the kernel knows
+ *   retired.c   those of editions that were
  *   content.c   reads, answered from bytes that are decoded once
  *   pieces.c    those bytes, and how many of them are kept
  *   buffer.c    memory for them, reused
@@ -27,7 +31,7 @@
 #include "log.h"
 #include "ops.h"
 #include "settings.h"
-#include "subdir.h"
+#include "sources.h"
 
 /* For each end of a run: ours, and those mount(8) knows. */
 static const int exit_codes[2][4] = {{0, 2, 1, 1}, {0, 1, 2, 32}};
@@ -43,34 +47,6 @@ static bool report(const struct kpackx_error *why)
 	return false;
 }
 
-/* What is wrong inside archives that are served, in a few lines. */
-static void log_conflicts(const struct fs *fs)
-{
-	size_t kept, counted, lines = 20, more = 0;
-	const char *const *conflicts = kp_view_conflicts(fs->view, &kept, &counted);
-
-	for (size_t i = 0; i < fs->sources.count; i++) {
-		const struct kpack_archive *a = fs->sources.archives[i];
-		size_t n, all;
-		const struct kp_fault *faults = kp_archive_faults(a, &n, &all);
-
-		for (size_t k = 0; k < n; k++) {
-			if (!faults[k].refused)
-				continue;
-			if (lines)
-				log_about(LOG_WARNING, kp_archive_path(a),
-					  faults[k].text);
-			lines ? lines-- : more++;
-		}
-	}
-	for (size_t i = 0; i < kept && lines; i++, lines--, counted--)
-		log_print(LOG_WARNING, "%s", conflicts[i]);
-	more += counted;
-	if (more)
-		log_print(LOG_WARNING, "and %zu more, see " CONTROL_NAME "/conflicts",
-			  more);
-}
-
 /*
  * Building takes and frees large blocks: they are used again, for the system clears new ones.
  * What building needed and serving does not is given back in the end.
@@ -83,44 +59,38 @@ static void keep_memory(bool building)
 		malloc_trim(0);
 }
 
-/* For chosen GPUs no directory is shown without a file, toc neither. */
-static bool hide_empty_toc(struct kp_view *v)
+static void let_go(void *user, const struct origin *o)
 {
-	const struct kp_span name = kp_span_str("toc");
-	uint32_t toc;
+	struct fs *fs = user;
 
-	return kp_view_find_dir(v, name, &toc) && kp_view_dir(v, toc)->count == 0 &&
-	       kp_view_hide(v, 0, name);
+	if (fs->content)
+		content_forget(fs->content, o);
 }
 
 /* Everything before the mount: no thread runs yet. */
 static bool prepare(struct fs *fs, const struct settings *s)
 {
-	struct kp_view_options select = arches_view(&s->arches);
-	struct tree_options look = s->look;
-	struct kpackx_error why = {0};
+	struct edition_options options = {
+		.arches = &s->arches,
+		.subdir = s->subdir,
+		.look = s->look,
+		.first = true,
+	};
+	struct holdings holdings = {0};
+	struct edition *first;
 
 	keep_memory(true);
-	if (!sources_open(&fs->sources, s->sources.list, s->sources.count))
+	if (!sources_open(&holdings, s->sources.list, s->sources.count)) {
+		holdings_fini(&holdings);
 		return false;
-	if (kp_view_new(fs->sources.archives, fs->sources.count, &select, &fs->view,
-			&why))
-		return report(&why);
-	if (s->subdir && !subdir_find(&fs->sources, s->subdir, &fs->view, &look.root))
-		return false;
-	look.part = s->subdir || (select.loadable && hide_empty_toc(fs->view));
-	look.look = fs->sources.look;
-	if (tree_new(fs->view, &look, &fs->tree, &why))
-		return report(&why);
-	fs->complained = calloc(1, kp_view_file_count(fs->view) / 8 + 1);
-	if (!fs->complained) {
-		kp_fail_memory(&why, kp_view_file_count(fs->view) / 8 + 1, "marks");
-		return report(&why);
 	}
+	first = edition_new(&holdings, &options, NULL);
+	if (!first)
+		return false;
+	fs->inodes = inodes_new(first, let_go, fs);
 	fs->always_open = s->always_open;
-	log_conflicts(fs);
 	keep_memory(false);
-	return true;
+	return fs->inodes;
 }
 
 static bool start(struct fs *fs, const struct settings *s)
@@ -133,14 +103,12 @@ static bool start(struct fs *fs, const struct settings *s)
 		.user = fs,
 	};
 	struct control_subject about = {
-		.sources = &fs->sources,
 		.arches = &s->arches,
-		.view = fs->view,
-		.tree = fs->tree,
+		.inodes = fs->inodes,
 	};
 	struct kpackx_error why = {0};
 
-	if (content_new(fs->view, &options, &fs->content, &why))
+	if (content_new(&options, &fs->content, &why))
 		return report(&why);
 	about.content = fs->content;
 	if (control_new(&about, &fs->control, &why))
@@ -183,6 +151,7 @@ static int loop(struct fuse_session *se, const struct settings *s)
 
 static void log_mounted(const struct fs *fs, const struct settings *s)
 {
+	struct edition *e = inodes_edition(fs->inodes);
 	size_t size;
 	char *arches = NULL;
 	FILE *f = open_memstream(&arches, &size);
@@ -194,8 +163,9 @@ static void log_mounted(const struct fs *fs, const struct settings *s)
 	for (char *c = arches; c && *c; c++)
 		*c = *c == '\n' && c[1] ? ',' : *c == '\n' ? '\0' : *c;
 	log_print(LOG_INFO, "mounted %zu archives, %u files, architectures: %s",
-		  fs->sources.count, tree_file_count(fs->tree),
+		  e->holdings.count, tree_file_count(e->tree),
 		  arches && *arches ? arches : "none");
+	edition_unref(e);
 	free(arches);
 }
 
@@ -241,10 +211,7 @@ static enum end serve(struct settings *s, struct daemon *d)
 	fuse_session_destroy(se);
 out:
 	control_free(fs.control);
-	tree_free(fs.tree);
-	kp_view_free(fs.view);
-	sources_close(&fs.sources);
-	free(fs.complained);
+	inodes_free(fs.inodes);
 	return end;
 }
 

@@ -68,41 +68,53 @@ static void op_init(void *user, struct fuse_conn_info *conn)
 
 static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 {
-	const struct fs *fs = fs_of(req);
+	struct inodes *inodes = fs_of(req)->inodes;
+	const struct edition *e = inodes_enter(inodes);
 	struct statvfs st = {
 		.f_bsize = 4096,
 		.f_frsize = 4096,
-		.f_blocks = (fs->sources.bytes + 4095) / 4096,
-		.f_files =
-			(fsfilcnt_t)tree_dir_count(fs->tree) + tree_file_count(fs->tree),
+		.f_blocks = (e->bytes + 4095) / 4096,
+		.f_files = (fsfilcnt_t)tree_dir_count(e->tree) + tree_file_count(e->tree),
 		.f_flag = ST_RDONLY,
 		.f_namemax = NAME_BYTES,
 	};
 
 	(void)ino;
+	inodes_leave(inodes);
 	fuse_reply_statfs(req, &st);
 }
 
 /* Names and attributes. */
 
-static void fill_entry(const struct fs *fs, struct tree_node node,
-		       struct fuse_entry_param *e)
+static struct fuse_entry_param entry_of(const struct stat *st)
 {
-	*e = (struct fuse_entry_param){
-		.ino = node.ino,
+	return (struct fuse_entry_param){
+		.ino = st->st_ino,
 		.generation = 1,
+		.attr = *st,
 		.attr_timeout = FOREVER,
 		.entry_timeout = FOREVER,
 	};
-	tree_stat(fs->tree, node, &e->attr);
 }
 
-static void reply_node(fuse_req_t req, struct tree_node node)
+/* Inside the inodes. */
+static void reply_inode(fuse_req_t req, const struct stat *st)
 {
-	struct fuse_entry_param e;
+	struct fuse_entry_param e = entry_of(st);
+	struct inodes *inodes = fs_of(req)->inodes;
 
-	fill_entry(fs_of(req), node, &e);
-	fuse_reply_entry(req, &e);
+	inodes_count(inodes, st->st_ino);
+	/* A killed caller did not get the inode and will not forget it. */
+	if (fuse_reply_entry(req, &e))
+		inodes_uncount(inodes, st->st_ino);
+}
+
+static void reply_node(fuse_req_t req, const struct edition *e, struct tree_node node)
+{
+	struct stat st;
+
+	tree_stat(e->tree, node, &st);
+	reply_inode(req, &st);
 }
 
 /* A name that is not there: inode 0 with a timeout makes the kernel remember it. */
@@ -129,6 +141,15 @@ static void reply_control(fuse_req_t req, const struct stat *st)
 		control_forget(fs_of(req)->control, st->st_ino, 1);
 }
 
+static void reply_root(fuse_req_t req)
+{
+	struct inodes *inodes = fs_of(req)->inodes;
+	const struct edition *e = inodes_enter(inodes);
+
+	reply_node(req, e, tree_root(e->tree));
+	inodes_leave(inodes);
+}
+
 static void lookup_control(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct fs *fs = fs_of(req);
@@ -140,7 +161,7 @@ static void lookup_control(fuse_req_t req, fuse_ino_t parent, const char *name)
 	else if (parent != CONTROL_DIR)
 		err = control_stat(fs->control, parent, &st) ? ENOTDIR : ESTALE;
 	else if (strcmp(name, "..") == 0)
-		return reply_node(req, tree_root(fs->tree));
+		return reply_root(req);
 	else
 		err = control_lookup(fs->control, kp_span_str(name), &st);
 	if (err == ENOENT)
@@ -152,46 +173,60 @@ static void lookup_control(fuse_req_t req, fuse_ino_t parent, const char *name)
 }
 
 /* "." and ".." are asked for by NFS servers, of inodes the kernel has forgotten. */
-static void lookup_dir(fuse_req_t req, struct tree_node dir, const char *name)
+static void lookup_dir(fuse_req_t req, const struct edition *e, struct tree_node dir,
+		       const char *name)
 {
-	const struct fs *fs = fs_of(req);
 	struct tree_node found;
 	struct stat st;
 
 	if (strcmp(name, "..") == 0)
-		reply_node(req, tree_parent(fs->tree, dir.index));
+		reply_node(req, e, tree_parent(e->tree, dir.index));
 	else if (dir.ino == TREE_ROOT && strcmp(name, CONTROL_NAME) == 0 &&
-		 control_stat(fs->control, CONTROL_DIR, &st))
+		 control_stat(fs_of(req)->control, CONTROL_DIR, &st))
 		reply_control(req, &st);
-	else if (tree_lookup(fs->tree, dir.index, kp_span_str(name), &found))
-		reply_node(req, found);
+	else if (tree_lookup(e->tree, dir.index, kp_span_str(name), &found))
+		reply_node(req, e, found);
 	else
 		reply_negative(req);
 }
 
-static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+static void lookup_tree(fuse_req_t req, const struct edition *e, fuse_ino_t parent,
+			const char *name)
 {
-	struct tree_node node;
+	struct inode inode;
 
-	if (strlen(name) > NAME_BYTES)
-		fuse_reply_err(req, ENAMETOOLONG);
-	else if (is_control(parent))
-		lookup_control(req, parent, name);
-	else if (!tree_find(fs_of(req)->tree, parent, &node))
+	if (!inodes_find(fs_of(req)->inodes, parent, &inode))
 		fuse_reply_err(req, ESTALE);
 	else if (strcmp(name, ".") == 0)
-		reply_node(req, node);
-	else if (!node.is_dir)
+		reply_inode(req, &inode.st);
+	else if (!inode.node.is_dir)
 		fuse_reply_err(req, ENOTDIR);
+	else if (inode.retired)
+		fuse_reply_err(req, ENOENT); /* it is empty now */
 	else
-		lookup_dir(req, node, name);
+		lookup_dir(req, e, inode.node, name);
 }
 
-/* Inodes of the tree are there as long as the mount is: only snapshots are counted. */
+static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	struct inodes *inodes = fs_of(req)->inodes;
+
+	if (strlen(name) > NAME_BYTES) {
+		fuse_reply_err(req, ENAMETOOLONG);
+	} else if (is_control(parent)) {
+		lookup_control(req, parent, name);
+	} else {
+		lookup_tree(req, inodes_enter(inodes), parent, name);
+		inodes_leave(inodes);
+	}
+}
+
 static void forget(struct fs *fs, fuse_ino_t ino, uint64_t n)
 {
 	if (is_control(ino))
 		control_forget(fs->control, ino, n);
+	else
+		inodes_forget(fs->inodes, ino, n);
 }
 
 static void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t n)
@@ -208,22 +243,27 @@ static void op_forget_multi(fuse_req_t req, size_t count,
 	fuse_reply_none(req);
 }
 
+static void getattr_tree(fuse_req_t req, fuse_ino_t ino)
+{
+	struct inodes *inodes = fs_of(req)->inodes;
+	struct inode inode;
+
+	inodes_enter(inodes);
+	if (inodes_find(inodes, ino, &inode))
+		fuse_reply_attr(req, &inode.st, FOREVER);
+	else
+		fuse_reply_err(req, ESTALE);
+	inodes_leave(inodes);
+}
+
 static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct fs *fs = fs_of(req);
-	struct tree_node node;
 	struct stat st;
-	bool found;
 
 	(void)fi;
-	if (is_control(ino)) {
-		found = control_stat(fs->control, ino, &st);
-	} else {
-		found = tree_find(fs->tree, ino, &node);
-		if (found)
-			tree_stat(fs->tree, node, &st);
-	}
-	if (found)
+	if (!is_control(ino))
+		getattr_tree(req, ino);
+	else if (control_stat(fs_of(req)->control, ino, &st))
 		fuse_reply_attr(req, &st, FOREVER);
 	else
 		fuse_reply_err(req, ESTALE);
@@ -256,6 +296,23 @@ static void read_control(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off)
 	free(buf);
 }
 
+static void read_tree(fuse_req_t req, fuse_ino_t ino, size_t size, uint64_t off)
+{
+	struct fs *fs = fs_of(req);
+	struct origin_entry file;
+	int err;
+
+	inodes_enter(fs->inodes);
+	err = inodes_file(fs->inodes, ino, &file);
+	inodes_leave(fs->inodes);
+	if (err) {
+		fuse_reply_err(req, err);
+		return;
+	}
+	content_read(fs->content, file, off, size, req);
+	origin_unref(file.origin);
+}
+
 /*
  * No interrupts: a read that is parked is answered soon, and EINTR for a page that was
  * touched through mmap while some timer's signal came would be a SIGBUS.
@@ -263,20 +320,13 @@ static void read_control(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off)
 static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		    struct fuse_file_info *fi)
 {
-	struct fs *fs = fs_of(req);
-	struct tree_node node;
-
 	(void)fi;
 	if (off < 0)
 		fuse_reply_err(req, EINVAL);
 	else if (is_control(ino))
 		read_control(req, ino, size, off);
-	else if (!tree_find(fs->tree, ino, &node))
-		fuse_reply_err(req, ESTALE);
-	else if (node.is_dir)
-		fuse_reply_err(req, EISDIR);
 	else
-		content_read(fs->content, node.index, (uint64_t)off, size, req);
+		read_tree(req, ino, size, (uint64_t)off);
 }
 
 void op_read_answer(void *token, const void *data, size_t size,
@@ -308,23 +358,16 @@ static bool may_complain(void)
 	return may;
 }
 
-/* One line for each file, however often it is read. */
-void op_read_failure(void *user, uint32_t file, const struct kpackx_error *why)
+void op_read_failure(void *user, struct origin_entry what, const struct kpackx_error *why)
 {
-	struct fs *fs = user;
-	uint8_t bit = (uint8_t)(1u << file % 8);
-	size_t entry;
-	struct kpack_archive *a = kp_view_entry(fs->view, file, &entry);
+	const struct kpack_archive *a = what.origin->archive;
 	struct kp_entry_info info;
 	char path[512], key[512], arch[128], text[512];
 
-	if (__atomic_load_n(&fs->complained[file / 8], __ATOMIC_RELAXED) & bit)
-		return;
+	(void)user;
 	if (!may_complain())
 		return;
-	if (__atomic_fetch_or(&fs->complained[file / 8], bit, __ATOMIC_RELAXED) & bit)
-		return;
-	kp_archive_entry(a, entry, &info);
+	kp_archive_entry(a, what.entry, &info);
 	log_print(LOG_ERR, "%s: %s %s: %s",
 		  kp_text_escape(kp_span_str(kp_archive_path(a)), path, sizeof(path)),
 		  kp_text_escape(info.key, key, sizeof(key)),
@@ -339,6 +382,8 @@ struct listing {
 	bool plus;
 	char *buf;
 	size_t size, used;
+	const struct edition *e;
+	uint32_t first, end; /* names that were added with a reference */
 };
 
 /* Add a name; false when it does not fit. */
@@ -371,11 +416,12 @@ static bool list_dots(struct listing *l, uint64_t self, uint64_t parent, off_t f
 	       (from > 1 || list_plain(l, "..", parent, S_IFDIR, 2));
 }
 
-static bool list_name(struct listing *l, const struct fs *fs, uint32_t index, off_t next)
+static bool list_name(struct listing *l, uint32_t index, off_t next)
 {
-	struct kp_view_name name = kp_view_name(fs->view, index);
-	struct tree_node node = tree_named(fs->tree, &name);
+	struct kp_view_name name = kp_view_name(l->e->view, index);
+	struct tree_node node = tree_named(l->e->tree, &name);
 	struct fuse_entry_param e;
+	struct stat st;
 	char text[NAME_BYTES + 1];
 
 	if (name.text.size > NAME_BYTES)
@@ -385,21 +431,35 @@ static bool list_name(struct listing *l, const struct fs *fs, uint32_t index, of
 	if (!l->plus)
 		return list_plain(l, text, node.ino, node.is_dir ? S_IFDIR : S_IFREG,
 				  next);
-	fill_entry(fs, node, &e);
+	tree_stat(l->e->tree, node, &st);
+	e = entry_of(&st);
 	return list_add(l, text, &e, next);
 }
 
-static void list_tree(struct listing *l, const struct fs *fs, struct tree_node node,
-		      off_t from)
+static void list_tree(struct listing *l, struct tree_node node, off_t from)
 {
-	const struct kp_view_dir *dir = kp_view_dir(fs->view, node.index);
-	uint64_t parent = tree_parent(fs->tree, node.index).ino;
+	const struct kp_view_dir *dir = kp_view_dir(l->e->view, node.index);
+	uint64_t parent = tree_parent(l->e->tree, node.index).ino;
 	off_t i = from > 2 ? from - 2 : 0;
 
 	if (!list_dots(l, node.ino, parent, from))
 		return;
-	while (i < dir->count && list_name(l, fs, dir->first + (uint32_t)i, i + 3))
-		i++;
+	l->first = l->end = dir->first + (uint32_t)(i < dir->count ? i : dir->count);
+	for (; i < dir->count && list_name(l, l->end, i + 3); i++)
+		l->end++;
+}
+
+/* What was listed with its attributes has been looked up. */
+static void list_count(struct listing *l, void (*count)(struct inodes *, uint64_t))
+{
+	struct inodes *inodes = fs_of(l->req)->inodes;
+
+	for (uint32_t i = l->first; l->plus && i < l->end; i++) {
+		struct kp_view_name name = kp_view_name(l->e->view, i);
+
+		if (name.text.size <= NAME_BYTES)
+			count(inodes, tree_named(l->e->tree, &name).ino);
+	}
 }
 
 static void list_control(struct listing *l, off_t from)
@@ -414,20 +474,41 @@ static void list_control(struct listing *l, off_t from)
 		i++;
 }
 
+/* Inside the inodes.  0 or an errno. */
+static int list_inode(struct listing *l, fuse_ino_t ino, off_t from)
+{
+	struct inode inode;
+
+	if (!inodes_find(fs_of(l->req)->inodes, ino, &inode))
+		return ESTALE;
+	if (!inode.node.is_dir)
+		return ENOTDIR;
+	if (!inode.retired)
+		list_tree(l, inode.node, from);
+	return 0;
+}
+
+static void list_inodes(struct listing *l, fuse_ino_t ino, off_t from)
+{
+	struct inodes *inodes = fs_of(l->req)->inodes;
+	int err;
+
+	l->e = inodes_enter(inodes);
+	err = list_inode(l, ino, from);
+	if (err) {
+		fuse_reply_err(l->req, err);
+	} else {
+		list_count(l, inodes_count);
+		if (fuse_reply_buf(l->req, l->buf, l->used))
+			list_count(l, inodes_uncount);
+	}
+	inodes_leave(inodes);
+}
+
 static void list(fuse_req_t req, fuse_ino_t ino, size_t size, off_t from, bool plus)
 {
-	const struct fs *fs = fs_of(req);
 	struct listing l = {.req = req, .plus = plus, .size = size};
-	struct tree_node node;
 
-	if (ino != CONTROL_DIR && !tree_find(fs->tree, ino, &node)) {
-		fuse_reply_err(req, ESTALE);
-		return;
-	}
-	if (ino != CONTROL_DIR && !node.is_dir) {
-		fuse_reply_err(req, ENOTDIR);
-		return;
-	}
 	l.buf = malloc(size);
 	if (!l.buf) {
 		fuse_reply_err(req, ENOMEM);
@@ -435,11 +516,12 @@ static void list(fuse_req_t req, fuse_ino_t ino, size_t size, off_t from, bool p
 	}
 	if (from < 0)
 		from = INT64_MAX;
-	if (ino == CONTROL_DIR)
+	if (ino == CONTROL_DIR) {
 		list_control(&l, from);
-	else
-		list_tree(&l, fs, node, from);
-	fuse_reply_buf(req, l.buf, l.used);
+		fuse_reply_buf(req, l.buf, l.used);
+	} else {
+		list_inodes(&l, ino, from);
+	}
 	free(l.buf);
 }
 

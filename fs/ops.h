@@ -6,18 +6,14 @@
 #include <fuse_lowlevel.h>
 #include "content.h"
 #include "control.h"
-#include "sources.h"
-#include "tree.h"
+#include "inodes.h"
 
 /* What the requests work on: the session's user data. */
 struct fs {
-	struct sources sources;
-	struct kp_view *view;
-	struct tree *tree;
+	struct inodes *inodes;
 	struct content *content;
 	struct control *control;
-	uint8_t *complained; /* a bit for each file whose decode failed and was logged */
-	bool always_open;    /* OPEN and OPENDIR are to be asked each time */
+	bool always_open;         /* OPEN and OPENDIR are to be asked each time */
 	bool no_open, no_opendir; /* the kernel takes ENOSYS for an answer */
 };
 

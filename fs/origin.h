@@ -16,6 +16,9 @@ struct origin {
 	uint32_t serial; /* this daemon gives none twice */
 	atomic_uint refs;
 	atomic_bool changed; /* see origin_intact */
+	/* Time of its last change, in ns, for which the table of contents was compared. */
+	_Atomic int64_t verified;
+	size_t retired; /* inodes' */
 };
 
 /*

@@ -63,33 +63,34 @@ void pieces_leave(struct pieces *ps)
 
 /* The table of pieces. */
 
-static struct piece **bucket(struct pieces *ps, uint32_t file, uint64_t number)
+static struct piece **bucket(struct pieces *ps, uint64_t entry, uint64_t number)
 {
-	uint64_t h = (file + number * UINT64_C(0xff51afd7ed558ccd)) *
+	uint64_t h = (entry + number * UINT64_C(0xff51afd7ed558ccd)) *
 		     UINT64_C(0x9e3779b97f4a7c15);
 
 	return &ps->buckets[h >> (64 - BUCKETS_LOG2)];
 }
 
-struct piece *pieces_find(struct pieces *ps, uint32_t file, uint64_t number)
+struct piece *pieces_find(struct pieces *ps, uint64_t entry, uint64_t number)
 {
-	struct piece *p = *bucket(ps, file, number);
+	struct piece *p = *bucket(ps, entry, number);
 
-	while (p && (p->file != file || p->number != number))
+	while (p && (p->entry != entry || p->number != number))
 		p = p->same_bucket;
 	return p;
 }
 
-struct piece *pieces_add(struct pieces *ps, uint32_t file, uint64_t number, uint64_t size)
+struct piece *pieces_add(struct pieces *ps, uint64_t entry, uint64_t number,
+			 uint64_t size)
 {
 	struct piece *p = calloc(1, sizeof(*p)), **at;
 
 	if (!p)
 		return NULL;
-	p->file = file;
+	p->entry = entry;
 	p->number = number;
 	p->size = size;
-	at = bucket(ps, file, number);
+	at = bucket(ps, entry, number);
 	p->same_bucket = *at;
 	*at = p;
 	return p;
@@ -97,7 +98,7 @@ struct piece *pieces_add(struct pieces *ps, uint32_t file, uint64_t number, uint
 
 static void forget(struct pieces *ps, struct piece *p)
 {
-	struct piece **at = bucket(ps, p->file, p->number);
+	struct piece **at = bucket(ps, p->entry, p->number);
 
 	while (*at != p)
 		at = &(*at)->same_bucket;

@@ -25,16 +25,18 @@
 #define INLINE_MAX (256 << 10)
 #define BUCKETS_LOG2 12
 
+struct origin;
 struct request;
 
 struct piece {
 	struct piece *same_bucket;
 	struct piece_list *list; /* where it is linked, or NULL */
 	struct piece *prev, *next;
-	bool failed; /* in no bucket; freed when the last pin goes */
-	uint32_t file;
+	bool failed;    /* in no bucket; freed when the last pin goes */
+	uint64_t entry; /* serial number of the origin, number of the entry */
 	uint64_t number;
-	bool chunk;                   /* of a chunked entry; else the whole entry */
+	struct origin *origin; /* with a reference until it was decoded; the caller's */
+	bool chunk;            /* of a chunked entry; else the whole entry */
 	uint64_t size, ready, served; /* bytes; served counts repeats */
 	struct buffer buffer;
 	unsigned pins; /* its decoder, and requests that copy from it */
@@ -75,10 +77,10 @@ void pieces_fini(struct pieces *ps);
 void pieces_enter(struct pieces *ps);
 void pieces_leave(struct pieces *ps);
 
-struct piece *pieces_find(struct pieces *ps, uint32_t file, uint64_t number);
+struct piece *pieces_find(struct pieces *ps, uint64_t entry, uint64_t number);
 
 /* A new piece, neither admitted nor queued, for pieces_find to find; NULL: no memory. */
-struct piece *pieces_add(struct pieces *ps, uint32_t file, uint64_t number,
+struct piece *pieces_add(struct pieces *ps, uint64_t entry, uint64_t number,
 			 uint64_t size);
 
 /* Charge P and pin it for its decoder.  false: no room, or others wait for room. */

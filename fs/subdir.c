@@ -33,13 +33,13 @@ static bool report(const struct kpackx_error *why)
 }
 
 /* Is PATH there when every architecture is shown? */
-static bool is_anywhere(const struct sources *s, const char *path, bool *found)
+static bool is_anywhere(const struct edition *e, const char *path, bool *found)
 {
 	struct kpackx_error why = {0};
 	struct kp_view *all;
 	uint32_t dir;
 
-	if (kp_view_new(s->archives, s->count, NULL, &all, &why))
+	if (kp_view_new(e->archives, e->holdings.count, NULL, &all, &why))
 		return report(&why);
 	*found = kp_view_find_dir(all, kp_span_str(path), &dir);
 	kp_view_free(all);
@@ -59,25 +59,26 @@ static bool make_empty(struct kp_view **view, uint32_t *root)
 	return kp_view_find_dir(empty, kp_span_str("toc"), root);
 }
 
-bool subdir_find(const struct sources *sources, const char *path, struct kp_view **view,
-		 uint32_t *root)
+bool subdir_find(struct edition *e, const char *path, bool must_be, uint32_t *root)
 {
 	bool found = false;
 
 	if (!*path)
-		kp_view_hide(*view, 0, kp_span_str("toc"));
-	if (kp_view_find_dir(*view, kp_span_str(path), root)) {
-		if (kp_view_hide(*view, *root, kp_span_str(CONTROL_NAME)))
+		kp_view_hide(e->view, 0, kp_span_str("toc"));
+	if (kp_view_find_dir(e->view, kp_span_str(path), root)) {
+		if (kp_view_hide(e->view, *root, kp_span_str(CONTROL_NAME)))
 			log_about(LOG_WARNING, path,
 				  "its own " CONTROL_NAME " is not shown");
 		return true;
 	}
-	if (!is_anywhere(sources, path, &found))
+	if (!is_anywhere(e, path, &found))
 		return false;
-	if (!found) {
+	if (!found && must_be) {
 		log_about(LOG_ERR, path, "subdir= is no directory of any archive");
 		return false;
 	}
-	log_about(LOG_WARNING, path, "has no file for the chosen architectures");
-	return make_empty(view, root);
+	log_about(LOG_WARNING, path,
+		  found ? "has no file for the chosen architectures"
+			: "is no directory of any archive any more");
+	return make_empty(&e->view, root);
 }

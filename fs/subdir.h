@@ -3,8 +3,7 @@
 #ifndef FS_SUBDIR_H
 #define FS_SUBDIR_H
 
-#include "sources.h"
-#include "view.h"
+#include "edition.h"
 
 /*
  * Make TEXT, which may be changed, a path inside the tree: slashes around it, repeated ones
@@ -13,13 +12,12 @@
 const char *subdir_clean(char *text);
 
 /*
- * Find PATH, which is clean, in *VIEW, which shows some of SOURCES.  An empty one is the
- * root, without toc.  A .kpackfs of an archive there is hidden, with a warning: the mount has
- * its own.  When PATH is only there with all architectures shown, *VIEW becomes an empty
- * one and ROOT an empty directory of it, with a warning.  false: no archive has such a
- * directory, or no memory; logged.
+ * Find PATH, which is clean, in E's view.  An empty one is the root, without toc.  A .kpackfs
+ * of an archive there is hidden, with a warning: the mount has its own.  When PATH is only
+ * there with all architectures shown, or not at all though it need not be, the view becomes
+ * an empty one and ROOT an empty directory of it, with a warning.  false: no archive has such
+ * a directory though it MUST_BE there, or no memory; logged.
  */
-bool subdir_find(const struct sources *sources, const char *path, struct kp_view **view,
-		 uint32_t *root);
+bool subdir_find(struct edition *e, const char *path, bool must_be, uint32_t *root);
 
 #endif

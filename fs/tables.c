@@ -32,16 +32,17 @@ static void close_all(struct table *t)
 	for (; t; t = next) {
 		next = t->next;
 		kp_chunks_close(t->chunks);
+		origin_unref(t->what.origin);
 		free(t);
 	}
 }
 
-static struct table *pin(struct tables *ts, uint32_t file)
+static struct table *pin(struct tables *ts, struct origin_entry what)
 {
 	for (struct table **at = &ts->first; *at; at = &(*at)->next) {
 		struct table *t = *at;
 
-		if (t->file != file)
+		if (t->what.origin != what.origin || t->what.entry != what.entry)
 			continue;
 		*at = t->next;
 		t->next = ts->first;
@@ -52,41 +53,40 @@ static struct table *pin(struct tables *ts, uint32_t file)
 	return NULL;
 }
 
-static struct table *table_open(const struct kp_view *view, uint32_t file,
-				struct kpackx_error *why)
+static struct table *table_open(struct origin_entry what, struct kpackx_error *why)
 {
-	size_t entry;
-	struct kpack_archive *a = kp_view_entry(view, file, &entry);
 	struct table *t = calloc(1, sizeof(*t));
 
 	if (!t) {
 		kp_fail_memory(why, sizeof(*t), "a chunk table");
 		return NULL;
 	}
-	t->file = file;
+	t->what = what;
 	t->pins = 1;
-	if (!kp_chunks_open(a, entry, &t->chunks, why))
+	if (!kp_chunks_open(what.origin->archive, what.entry, &t->chunks, why)) {
+		origin_ref(what.origin);
 		return t;
+	}
 	free(t);
 	return NULL;
 }
 
 /* Two threads may open the same table at once: one of them is thrown away. */
-kpack_error_t tables_get(struct tables *ts, uint32_t file, struct table **out,
+kpack_error_t tables_get(struct tables *ts, struct origin_entry what, struct table **out,
 			 struct kpackx_error *why)
 {
 	struct table *t, *dropped;
 
 	pthread_mutex_lock(&ts->lock);
-	*out = pin(ts, file);
+	*out = pin(ts, what);
 	pthread_mutex_unlock(&ts->lock);
 	if (*out)
 		return KPACK_SUCCESS;
-	t = table_open(ts->view, file, why);
+	t = table_open(what, why);
 	if (!t)
 		return why->code;
 	pthread_mutex_lock(&ts->lock);
-	*out = pin(ts, file);
+	*out = pin(ts, what);
 	if (*out) {
 		dropped = t;
 	} else {
@@ -107,9 +107,29 @@ void tables_put(struct tables *ts, struct table *t)
 	pthread_mutex_unlock(&ts->lock);
 }
 
-void tables_init(struct tables *ts, const struct kp_view *view)
+void tables_forget(struct tables *ts, const struct origin *o)
 {
-	*ts = (struct tables){.view = view};
+	struct table *dropped = NULL;
+
+	pthread_mutex_lock(&ts->lock);
+	for (struct table **at = &ts->first; *at;) {
+		struct table *t = *at;
+
+		if (t->what.origin != o || t->pins) {
+			at = &t->next;
+			continue;
+		}
+		*at = t->next;
+		t->next = dropped;
+		dropped = t;
+	}
+	pthread_mutex_unlock(&ts->lock);
+	close_all(dropped);
+}
+
+void tables_init(struct tables *ts)
+{
+	*ts = (struct tables){0};
 	pthread_mutex_init(&ts->lock, NULL);
 }
 

@@ -11,6 +11,7 @@
 struct tree {
 	const struct kp_view *view;
 	struct tree_options options;
+	const struct tree_taken *taken; /* while it is made */
 	uint32_t dirs, nodes;
 	uint32_t *links; /* of each file, names below the root; NULL: as in the view */
 	uint32_t shown_dirs, shown_files;
@@ -43,11 +44,21 @@ static uint32_t *slot_for(const struct tree *t, uint64_t ino)
 	return &t->slots[i];
 }
 
+static struct tree_node node_at(const struct tree *t, uint32_t node)
+{
+	bool is_dir = node < t->dirs;
+
+	return (struct tree_node){t->inos[node], is_dir, is_dir ? node : node - t->dirs};
+}
+
 static bool insert(struct tree *t, uint32_t node)
 {
 	uint32_t *slot = slot_for(t, t->inos[node]);
 
 	if (*slot)
+		return false;
+	if (t->taken && node != t->options.root &&
+	    t->taken->is(t->taken->user, t->inos[node], t->view, node_at(t, node)))
 		return false;
 	*slot = node + 1;
 	return true;
@@ -176,7 +187,8 @@ static bool count_shown(struct tree *t)
 }
 
 kpack_error_t tree_new(const struct kp_view *view, const struct tree_options *options,
-		       struct tree **out, struct kpackx_error *why)
+		       const struct tree_taken *taken, struct tree **out,
+		       struct kpackx_error *why)
 {
 	uint64_t nodes = (uint64_t)kp_view_dir_count(view) + kp_view_file_count(view);
 	struct tree *t;
@@ -188,6 +200,7 @@ kpack_error_t tree_new(const struct kp_view *view, const struct tree_options *op
 		return kp_fail_memory(why, sizeof(*t), "inodes");
 	t->view = view;
 	t->options = *options;
+	t->taken = taken;
 	t->dirs = kp_view_dir_count(view);
 	t->nodes = (uint32_t)nodes;
 	t->scatter = random_odd();
@@ -201,6 +214,7 @@ kpack_error_t tree_new(const struct kp_view *view, const struct tree_options *op
 	memset(t->slots, 0, slot_count(t) * sizeof(*t->slots));
 	if (!number_nodes(t) || !count_shown(t))
 		goto fail;
+	t->taken = NULL;
 	*out = t;
 	return KPACK_SUCCESS;
 fail:
@@ -216,13 +230,6 @@ void tree_free(struct tree *t)
 	free(t->inos);
 	free(t->slots);
 	free(t);
-}
-
-static struct tree_node node_at(const struct tree *t, uint32_t node)
-{
-	bool is_dir = node < t->dirs;
-
-	return (struct tree_node){t->inos[node], is_dir, is_dir ? node : node - t->dirs};
 }
 
 bool tree_find(const struct tree *t, uint64_t ino, struct tree_node *out)
@@ -245,6 +252,21 @@ struct tree_node tree_parent(const struct tree *t, uint32_t dir)
 	if (dir == t->options.root)
 		return tree_root(t);
 	return node_at(t, kp_view_dir(t->view, dir)->parent);
+}
+
+uint32_t tree_size(const struct tree *t)
+{
+	return t->nodes;
+}
+
+struct tree_node tree_at(const struct tree *t, uint32_t position)
+{
+	return node_at(t, position);
+}
+
+uint32_t tree_position(const struct tree *t, struct tree_node node)
+{
+	return node.is_dir ? node.index : t->dirs + node.index;
 }
 
 uint32_t tree_dir_count(const struct tree *t)

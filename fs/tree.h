@@ -35,15 +35,31 @@ struct tree_options {
 	struct stat look; /* owner, read bits and times of directories */
 };
 
-/* VIEW is borrowed.  OUT_OF_MEMORY is the only error. */
+/*
+ * Which numbers stand for something else than NODE of VIEW, because the kernel may still
+ * know them from before.
+ */
+struct tree_taken {
+	bool (*is)(void *user, uint64_t ino, const struct kp_view *view,
+		   struct tree_node node);
+	void *user;
+};
+
+/* VIEW is borrowed.  TAKEN may be NULL.  OUT_OF_MEMORY is the only error. */
 kpack_error_t tree_new(const struct kp_view *view, const struct tree_options *options,
-		       struct tree **out, struct kpackx_error *why);
+		       const struct tree_taken *taken, struct tree **out,
+		       struct kpackx_error *why);
 void tree_free(struct tree *t); /* NULL is fine */
 
 /* The node of an inode number; false when there is none. */
 bool tree_find(const struct tree *t, uint64_t ino, struct tree_node *out);
 
 struct tree_node tree_root(const struct tree *t);
+
+/* Nodes have positions: directories, then files. */
+uint32_t tree_size(const struct tree *t);
+struct tree_node tree_at(const struct tree *t, uint32_t position);
+uint32_t tree_position(const struct tree *t, struct tree_node node);
 
 /* The directory above DIR; the root's is the root. */
 struct tree_node tree_parent(const struct tree *t, uint32_t dir);

@@ -60,11 +60,23 @@ static kpack_error_t corrupt(struct kpackx_error *why)
 
 /* Fakes.  An entry's number is the file's. */
 
-struct kpack_archive *kp_view_entry(const struct kp_view *v, uint32_t file, size_t *entry)
+static struct origin origin = {.serial = 1, .refs = 1};
+
+struct origin *origin_ref(struct origin *o)
 {
-	(void)v;
-	*entry = file;
-	return NULL;
+	atomic_fetch_add(&o->refs, 1);
+	return o;
+}
+
+void origin_unref(struct origin *o)
+{
+	if (o)
+		atomic_fetch_sub(&o->refs, 1);
+}
+
+bool origin_intact(struct origin *o)
+{
+	return !o->changed;
 }
 
 void kp_archive_entry(const struct kpack_archive *a, size_t entry,
@@ -190,21 +202,26 @@ static void answer(void *token, const void *data, size_t size,
 	sem_post(&r->answered);
 }
 
-static void failure(void *user, uint32_t file, const struct kpackx_error *why)
+static void failure(void *user, struct origin_entry what, const struct kpackx_error *why)
 {
 	(void)user;
-	(void)file;
+	(void)what;
 	assert_true(why->text[0] != 0);
 	__atomic_add_fetch(&failures, 1, __ATOMIC_RELAXED);
 }
 
 static struct content *c;
 
+static struct origin_entry entry(uint32_t file)
+{
+	return (struct origin_entry){&origin, file};
+}
+
 static void ask(struct read *r, uint32_t file, uint64_t off, size_t len)
 {
 	*r = (struct read){.file = file, .off = off, .len = len};
 	sem_init(&r->answered, 0, 0);
-	content_read(c, file, off, len, r);
+	content_read(c, entry(file), off, len, r);
 }
 
 static bool is_answered(struct read *r)
@@ -254,7 +271,7 @@ static void make(uint64_t budget, unsigned threads)
 {
 	struct content_options options = {budget, threads, answer, failure, NULL};
 
-	assert_int_equal(content_new(NULL, &options, &c, NULL), KPACK_SUCCESS);
+	assert_int_equal(content_new(&options, &c, NULL), KPACK_SUCCESS);
 }
 
 static int setup(void **state)
@@ -344,7 +361,7 @@ static void *ask_one(void *arg)
 {
 	struct read *r = arg;
 
-	content_read(c, r->file, r->off, r->len, r);
+	content_read(c, entry(r->file), r->off, r->len, r);
 	return NULL;
 }
 
@@ -363,7 +380,7 @@ static void small_waits_for_small(void **state)
 	while (!__atomic_load_n(&files[4].opened, __ATOMIC_ACQUIRE))
 		;
 	/* Does not block, though the other thread is at it. */
-	content_read(c, 4, second.off, second.len, &second);
+	content_read(c, entry(4), second.off, second.len, &second);
 	assert_false(is_answered(&second));
 	open_gate(1);
 	expect_bytes(&first, 50);
