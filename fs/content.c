@@ -13,6 +13,7 @@
 /* One read, on the reader's stack until it has to wait. */
 struct request {
 	struct request *next;
+	content_answer *answer;
 	void *token;
 	struct origin_entry what; /* with a reference */
 	bool parked;              /* on the heap */
@@ -58,20 +59,19 @@ static void request_free(struct request *r)
 		free(r);
 }
 
-static void fail(struct content *c, struct request *r, const struct kpackx_error *why)
+static void fail(struct request *r, const struct kpackx_error *why)
 {
-	c->options.answer(r->token, NULL, 0, why);
+	r->answer(r->token, NULL, 0, why);
 	request_free(r);
 }
 
-static void fail_all(struct content *c, struct request *list,
-		     const struct kpackx_error *why)
+static void fail_all(struct request *list, const struct kpackx_error *why)
 {
 	struct request *next;
 
 	for (; list; list = next) {
 		next = list->next;
-		fail(c, list, why);
+		fail(list, why);
 	}
 }
 
@@ -140,13 +140,13 @@ static struct request *take_ready(struct content *c, struct piece *p)
  * Hand bytes of P, which is pinned and has them, to R.  true: R goes on with another
  * piece; false: it was answered and is gone.
  */
-static bool give(struct content *c, struct request *r, const struct piece *p)
+static bool give(struct request *r, const struct piece *p)
 {
 	const uint8_t *from = p->buffer.data + next_start(r);
 	size_t n = next_len(r, p);
 
 	if (n == r->len) {
-		c->options.answer(r->token, from, n, NULL);
+		r->answer(r->token, from, n, NULL);
 		request_free(r);
 		return false;
 	}
@@ -156,14 +156,14 @@ static bool give(struct content *c, struct request *r, const struct piece *p)
 		struct kpackx_error why = {0};
 
 		kp_fail_memory(&why, r->len, "a read");
-		fail(c, r, &why);
+		fail(r, &why);
 		return false;
 	}
 	memcpy(r->gathered + r->done, from, n);
 	r->done += n;
 	if (r->done < r->len)
 		return true;
-	c->options.answer(r->token, r->gathered, r->len, NULL);
+	r->answer(r->token, r->gathered, r->len, NULL);
 	request_free(r);
 	return false;
 }
@@ -264,7 +264,7 @@ static struct request *produce(struct content *c, struct piece *p)
 	pieces_leave(&c->pieces);
 	if (err && !stop)
 		c->options.failure(c->options.user, what, &why);
-	fail_all(c, failed, &why);
+	fail_all(failed, &why);
 	origin_unref(what.origin);
 	return woken;
 }
@@ -348,13 +348,13 @@ static struct request *serve(struct content *c, struct request *r)
 		struct kpackx_error why = {0};
 
 		kp_fail_memory(&why, sizeof(*p), "a read");
-		fail(c, r, &why);
+		fail(r, &why);
 	}
 	if (claimed != READY)
 		return NULL;
 	p = r->ready;
 	r->ready = NULL;
-	more = give(c, r, p);
+	more = give(r, p);
 	pieces_enter(&c->pieces);
 	pieces_unpin(&c->pieces, p);
 	pieces_leave(&c->pieces);
@@ -376,7 +376,13 @@ static void run(struct content *c, struct request *list)
 void content_read(struct content *c, struct origin_entry what, uint64_t off, size_t len,
 		  void *token)
 {
-	struct request r = {.token = token, .what = what, .off = off};
+	content_read_to(c, what, off, len, c->options.answer, token);
+}
+
+void content_read_to(struct content *c, struct origin_entry what, uint64_t off,
+		     size_t len, content_answer *answer, void *token)
+{
+	struct request r = {.answer = answer, .token = token, .what = what, .off = off};
 	struct kpackx_error why = {0};
 	struct kp_entry_info info;
 	struct kp_meta meta;
@@ -384,7 +390,7 @@ void content_read(struct content *c, struct origin_entry what, uint64_t off, siz
 	kp_archive_entry(what.origin->archive, what.entry, &info);
 	kp_archive_meta(what.origin->archive, what.entry, &meta);
 	if (off >= info.size || len == 0) {
-		c->options.answer(token, NULL, 0, NULL);
+		answer(token, NULL, 0, NULL);
 		return;
 	}
 	r.chunked = meta.chunk != 0;
@@ -392,7 +398,7 @@ void content_read(struct content *c, struct origin_entry what, uint64_t off, siz
 		kp_fail(&why, KPACK_ERROR_INVALID_FORMAT, "chunk size %llu",
 			(unsigned long long)meta.chunk);
 		c->options.failure(c->options.user, what, &why);
-		c->options.answer(token, NULL, 0, &why);
+		answer(token, NULL, 0, &why);
 		return;
 	}
 	r.size = info.size;
@@ -489,7 +495,7 @@ void content_free(struct content *c)
 	kp_fail(&why, KPACK_ERROR_IO_ERROR, "unmounted");
 	/* What was begun has ended: who still waits, waits for the queue. */
 	for (struct piece *p = c->pieces.queue.first; p; p = p->next) {
-		fail_all(c, p->parked, &why);
+		fail_all(p->parked, &why);
 		origin_unref(p->origin);
 	}
 	pieces_fini(&c->pieces);

@@ -65,6 +65,10 @@ void content_free(struct content *c);
 void content_read(struct content *c, struct origin_entry what, uint64_t off, size_t len,
 		  void *token);
 
+/* The same for who is not answered by the options' function. */
+void content_read_to(struct content *c, struct origin_entry what, uint64_t off,
+		     size_t len, content_answer *answer, void *token);
+
 /* O will hardly be read any more: hold no reference to it longer than reads that run. */
 void content_forget(struct content *c, const struct origin *o);
 
