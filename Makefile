@@ -33,7 +33,7 @@ endif
 WITH_ZLIB    ?= 1# read zlib-compressed bundles (old CCOB)
 WITH_LZ4     ?= 1# read LZ4-compressed entries of CUDA fatbins
 WITH_JSON    ?= 1# --json
-WITH_OPENSSL ?= 1# SHA-256 in `kpack inspect`
+WITH_OPENSSL ?= 1# SHA-256 in `kpack inspect` and the checksums of a mount
 WITH_SQLITE  ?= 1# rocFFT's and MIOpen's databases looked into
 WITH_YAML    ?= 1# TensileLibrary.yaml
 WITH_SECCOMP ?= 1# kpackfs makes only the system calls it needs
@@ -47,7 +47,7 @@ msgpack := $(shell $(PKG_CONFIG) --exists msgpack-c 2>/dev/null && echo msgpack-
 
 pkgs_core   := libzstd libelf libxxhash $(msgpack) $(if $(filter 1,$(WITH_ZLIB)),zlib) \
 	$(if $(filter 1,$(WITH_LZ4)),liblz4)
-pkgs_fs     := fuse3 $(if $(filter 1,$(WITH_SECCOMP)),libseccomp)
+pkgs_fs     := fuse3 $(if $(filter 1,$(WITH_SECCOMP)),libseccomp) $(if $(filter 1,$(WITH_OPENSSL)),libcrypto)
 pkgs_packer := $(if $(filter 1,$(WITH_JSON)),jansson) $(if $(filter 1,$(WITH_OPENSSL)),libcrypto) \
 	$(if $(filter 1,$(WITH_SQLITE)),sqlite3) $(if $(filter 1,$(WITH_YAML)),yaml-0.1)
 pkgs        := $(pkgs_core) $(pkgs_fs) $(pkgs_packer)

@@ -14,7 +14,7 @@ struct claims;
 
 /* An entry of one of the edition's archives. */
 struct claim {
-	const struct kpack_archive *archive;
+	struct kpack_archive *archive;
 	size_t entry;
 };
 

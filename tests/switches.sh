@@ -66,6 +66,7 @@ for command in ls info inspect; do
 done
 t "without libcrypto" build noopenssl WITH_OPENSSL=0
 t "libcrypto is not linked" without libcrypto $b/noopenssl/kpack
+t "libcrypto is not linked to kpackfs" without libcrypto $b/noopenssl/kpackfs
 t "without SQLite" build nosqlite WITH_SQLITE=0
 t "SQLite is not linked" without libsqlite3 $b/nosqlite/kpack
 for option in --split-rocfft --rows; do
