@@ -12,27 +12,10 @@
 #include "log.h"
 #include "sandbox.h"
 
-/*
- * At its end a sanitizer opens /proc/self/maps and the file of its report, and runs a
- * symbolizer; the leak checker also forks and traces.  Programs built with one keep what
- * that takes.
- */
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
-
 struct part {
 	const char *name;
 	int (*enter)(const struct sandbox_options *o); /* 0, or an errno */
-	bool reports;                                  /* a sanitizer's can do with it */
+	bool always;                                   /* a sanitizer can do with it */
 };
 
 /*
@@ -135,7 +118,7 @@ bool sandbox_enter(const struct sandbox_options *o)
 {
 	load_early();
 	for (size_t i = 0; i < PARTS; i++)
-		if ((parts[i].reports || !SANITIZED) && !enter(&parts[i], o))
+		if ((parts[i].always || SANDBOX_WHOLE) && !enter(&parts[i], o))
 			return false;
 	return true;
 }

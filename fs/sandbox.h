@@ -12,6 +12,20 @@
 
 #include <stdbool.h>
 
+/*
+ * At its end a sanitizer opens /proc/self/maps and the file of its report, and runs a
+ * symbolizer; the leak checker also forks and traces.  Programs built with one keep what
+ * that takes: they only lose their privileges.
+ */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANDBOX_WHOLE 0
+#elif defined(__has_feature)
+#define SANDBOX_WHOLE                                                                    \
+	(!__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer))
+#else
+#define SANDBOX_WHOLE 1
+#endif
+
 struct sandbox_options {
 	bool clone_fd; /* libfuse will open /dev/fuse for its threads */
 };
