@@ -169,10 +169,10 @@ static void positions(const char *path, size_t size)
 	check_small(fd, buf);
 	read_all(fd, &l, buf, size);
 	check_distinct(&l);
-	step = l.count / 300 + 1;
+	step = l.count / 100 + 1;
 	for (size_t i = 0; i < l.count; i += step)
 		check_return(fd, &l, l.count - 1 - i, buf, size);
-	for (size_t i = 0; i < 300; i++)
+	for (size_t i = 0; i < 100; i++)
 		check_return(fd, &l, i * 7919 % l.count, buf, size);
 	check_end(fd, &l, buf, size);
 	read_all(fd, &again, buf, 2 * size / 3 > 300 ? 2 * size / 3 : size);
@@ -207,7 +207,7 @@ static void streams(const char *path)
 	while ((e = readdir(d)))
 		keep(&l, e->d_name, telldir(d));
 	check_distinct(&l);
-	for (size_t i = 0; i < l.count; i += l.count / 300 + 1)
+	for (size_t i = 0; i < l.count; i += l.count / 100 + 1)
 		check_seek(d, &l.list[l.count - 1 - i]);
 	rewinddir(d);
 	for (size_t i = 0; (e = readdir(d)); i++)
@@ -333,7 +333,7 @@ static void together(const char *path, unsigned seconds)
 	struct together t = {
 		.path = path,
 		.fd = open_dir(path),
-		.until = time(NULL) + seconds + 1,
+		.until = time(NULL) + seconds,
 	};
 	char buf[4096] __attribute__((aligned(8)));
 	pthread_t threads[THREADS];

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,35 +94,41 @@ static int take(char *path)
 /* LINE as take writes it; the path in it. */
 static char *parse(char *line, struct handle *h)
 {
-	char *hex, *path;
+	char *hex = strchr(line, ' ') + 1, *path = strchr(hex, ' ') + 1;
 
-	*h = (struct handle){.head.handle_type = (int)strtol(line, &hex, 10)};
-	path = strchr(++hex, ' ');
-	while (hex < path && h->head.handle_bytes < MAX_HANDLE_SZ) {
-		sscanf(hex, "%2hhx", &h->head.f_handle[h->head.handle_bytes++]);
-		hex += 2;
-	}
-	return path + 1;
+	*h = (struct handle){.head.handle_type = atoi(line)};
+	for (; hex < path - 1 && h->head.handle_bytes < MAX_HANDLE_SZ; hex += 2)
+		sscanf(hex, "%2hhx", &h->bytes[h->head.handle_bytes++]);
+	return path;
+}
+
+/* What LINE's handle leads to in MOUNT; without one, what its path leads to. */
+static void look(char *line, int mount)
+{
+	struct handle h;
+	char *path = parse(line, &h);
+
+	if (mount < 0)
+		tell(path, open(path, O_RDONLY));
+	else
+		tell(path, open_by_handle_at(mount, &h.head, O_RDONLY));
 }
 
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
+	bool taking = strcmp(what, "take") == 0;
 	int failed = 0, mount = argc > 2 ? open(argv[2], O_RDONLY | O_DIRECTORY) : -1;
 	char line[8192];
-	struct handle h;
 
+	if (!taking && strcmp(what, mount < 0 ? "look" : "open"))
+		return 2;
 	while (fgets(line, sizeof(line), stdin)) {
 		line[strcspn(line, "\n")] = '\0';
-		if (strcmp(what, "take") == 0)
+		if (taking)
 			failed |= take(line);
-		else if (strcmp(what, "look") == 0)
-			tell(parse(line, &h), open(parse(line, &h), O_RDONLY));
-		else if (strcmp(what, "open") == 0 && mount >= 0)
-			tell(parse(line, &h),
-			     open_by_handle_at(mount, &h.head, O_RDONLY));
 		else
-			return 2;
+			look(line, mount);
 	}
 	return fflush(stdout) ? 1 : failed;
 }
