@@ -41,6 +41,7 @@ static const char usage_text[] =
 	"    -o fsname=NAME       name in the mount table (default: the first SOURCE)\n"
 	"    -o gid=N             group of all files\n"
 	"    -o max_threads=N     threads that take requests (default 10)\n"
+	"    -o no_sandbox        keep rights that serving does not need\n"
 	"    -o open              ask the daemon at every open\n"
 	"    -o ro                read-only (always on)\n"
 	"    -o source=PATH       one more source; may be repeated\n"
@@ -71,6 +72,7 @@ enum key {
 	KEY_UID,
 	KEY_GID,
 	KEY_UMASK,
+	KEY_NO_SANDBOX,
 	KEY_OPEN,
 	KEY_CLONE_FD,
 	KEY_FSNAME,
@@ -108,6 +110,7 @@ static const struct fuse_opt option_table[] = {
 	OPTION("uid=", KEY_UID),
 	OPTION("gid=", KEY_GID),
 	OPTION("umask=", KEY_UMASK),
+	OPTION("no_sandbox", KEY_NO_SANDBOX),
 	OPTION("open", KEY_OPEN),
 	OPTION("clone_fd", KEY_CLONE_FD),
 	OPTION("fsname=", KEY_FSNAME),
@@ -297,6 +300,9 @@ static bool parse_key(struct settings *s, int key, const char *arg)
 		return parse_unsigned(arg, 10, 0, UINT32_MAX - 1, &s->look.gid);
 	case KEY_UMASK:
 		return parse_unsigned(arg, 8, 0, 0777, &s->look.mask);
+	case KEY_NO_SANDBOX:
+		s->no_sandbox = true;
+		return true;
 	case KEY_OPEN:
 		s->always_open = true;
 		return true;

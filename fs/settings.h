@@ -26,7 +26,7 @@ struct settings {
 	struct tree_options look;
 	uint64_t cache_size;
 	unsigned threads, max_threads;
-	bool foreground, debug, single, clone_fd, always_open;
+	bool foreground, debug, single, clone_fd, always_open, no_sandbox;
 	bool has_fsname, has_subtype;
 	bool help, version;
 	bool helper, fake; /* called as mount.kpackfs; -f there */

@@ -13,6 +13,7 @@ _kpackfs_mount_options=(
 	fsname=
 	gid=
 	max_threads=
+	no_sandbox
 	open
 	ro
 	source=

@@ -13,6 +13,7 @@ function __kpackfs_mount_options
 	echo fsname=
 	echo gid=
 	echo max_threads=
+	echo no_sandbox
 	echo open
 	echo ro
 	echo source=
