@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include "inodes.h"
 #include "log.h"
+#include "positions.h"
 #include "retired.h"
 
 struct inodes {
@@ -13,6 +14,7 @@ struct inodes {
 	pthread_rwlock_t swap; /* who stands inside reads; swapping writes */
 	struct edition *now;
 	atomic_uint_least64_t *lookups; /* by the position in its tree */
+	struct positions positions;
 
 	pthread_mutex_t lock; /* who is inside, too, takes it for what follows */
 	struct retired retired;
@@ -153,6 +155,16 @@ void inodes_forget(struct inodes *in, uint64_t ino, uint64_t n)
 	origin_unref(last);
 }
 
+uint64_t inodes_tell(const struct inodes *in, uint64_t index)
+{
+	return positions_tell(&in->positions, index);
+}
+
+uint64_t inodes_position(const struct inodes *in, uint64_t dir, uint64_t told)
+{
+	return positions_find(&in->positions, dir, told);
+}
+
 void inodes_retired(struct inodes *in, size_t *inodes, size_t *archives)
 {
 	pthread_mutex_lock(&in->lock);
@@ -277,14 +289,33 @@ static void revive(struct inodes *in)
 	}
 }
 
+/* Of the directories the kernel knows: nobody else is in the middle of a listing. */
+static struct shift *find_shifts(struct inodes *in, const struct edition *next)
+{
+	const struct tree *from = in->now->tree;
+	struct shift *list = NULL;
+
+	for (uint32_t i = 0; i < kp_view_dir_count(in->now->view); i++) {
+		struct tree_node a = tree_at(from, i), b;
+
+		if ((in->lookups[i] || a.ino == TREE_ROOT) &&
+		    tree_find(next->tree, a.ino, &b))
+			list = shift_joined(shift_new(in->now, a, next, b), list);
+	}
+	return list;
+}
+
 static void exchange(struct inodes *in, struct edition *next,
 		     atomic_uint_least64_t *lookups, struct swap *s)
 {
+	struct shift *shifts = find_shifts(in, next);
+
 	pthread_rwlock_wrlock(&in->swap);
 	pthread_mutex_lock(&in->lock);
 	*s = (struct swap){in->now, in->lookups, false};
 	in->now = next;
 	in->lookups = lookups;
+	positions_advance(&in->positions, shifts);
 	revive(in);
 	carry_over(in, s);
 	pthread_mutex_unlock(&in->lock);
@@ -482,6 +513,7 @@ void inodes_free(struct inodes *in)
 	if (!in)
 		return;
 	retired_fini(&in->retired);
+	positions_fini(&in->positions);
 	edition_unref(in->now);
 	free(in->lookups);
 	pthread_mutex_destroy(&in->lock);

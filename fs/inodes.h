@@ -47,6 +47,10 @@ int inodes_file(struct inodes *in, uint64_t ino, struct origin_entry *out);
 void inodes_count(struct inodes *in, uint64_t ino);
 void inodes_uncount(struct inodes *in, uint64_t ino);
 
+/* Inside: positions in directories for telldir, and back; see positions.h. */
+uint64_t inodes_tell(const struct inodes *in, uint64_t index);
+uint64_t inodes_position(const struct inodes *in, uint64_t dir, uint64_t told);
+
 /* Not inside: the kernel takes N look-ups of INO back. */
 void inodes_forget(struct inodes *in, uint64_t ino, uint64_t n);
 

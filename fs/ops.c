@@ -285,15 +285,8 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
 static void read_control(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off)
 {
-	char *buf = malloc(size);
-
-	if (!buf)
-		fuse_reply_err(req, ENOMEM);
-	else if (!control_read(fs_of(req)->control, ino, (uint64_t)off, buf, &size))
+	if (!control_read(fs_of(req)->control, ino, (uint64_t)off, size, req))
 		fuse_reply_err(req, ESTALE);
-	else
-		fuse_reply_buf(req, buf, size);
-	free(buf);
 }
 
 static void read_tree(fuse_req_t req, fuse_ino_t ino, size_t size, uint64_t off)
@@ -440,12 +433,15 @@ static void list_tree(struct listing *l, struct tree_node node, off_t from)
 {
 	const struct kp_view_dir *dir = kp_view_dir(l->e->view, node.index);
 	uint64_t parent = tree_parent(l->e->tree, node.index).ino;
-	off_t i = from > 2 ? from - 2 : 0;
+	const struct inodes *inodes = fs_of(l->req)->inodes;
+	uint64_t i = from < 3 ? 0 : inodes_position(inodes, node.ino, (uint64_t)from - 2);
 
 	if (!list_dots(l, node.ino, parent, from))
 		return;
-	l->first = l->end = dir->first + (uint32_t)(i < dir->count ? i : dir->count);
-	for (; i < dir->count && list_name(l, l->end, i + 3); i++)
+	i = i < dir->count ? i : dir->count;
+	l->first = l->end = dir->first + (uint32_t)i;
+	while (i < dir->count &&
+	       list_name(l, l->end, (off_t)inodes_tell(inodes, ++i) + 2))
 		l->end++;
 }
 

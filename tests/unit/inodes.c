@@ -263,6 +263,33 @@ static void what_is_not_known_is_not_told(void **state)
 	end();
 }
 
+/* Who is in the middle of a listing sees each name that stays once. */
+static void listing_goes_on(void **state)
+{
+	uint64_t dir, at;
+
+	(void)state;
+	begin(edition(
+		true,
+		archive("{'b': " ENTRY(0) ", 'd': " ENTRY(1) ", 'f': " ENTRY(2) "}"),
+		NULL));
+	dir = look_up("toc");
+	at = inodes_tell(in, 1); /* before d */
+	swap(edition(false,
+		     archive("{'a': " ENTRY(0) ", 'b': " ENTRY(0) ", 'c': " ENTRY(
+			     0) ", 'd': " ENTRY(1) ", 'f': " ENTRY(2) "}"),
+		     NULL));
+	assert_int_equal(inodes_position(in, dir, at), 3);
+	assert_int_equal(inodes_position(in, dir, inodes_tell(in, 4)), 4);
+	assert_int_equal(inodes_position(in, dir, 3), 5); /* the end */
+	assert_int_equal(inodes_position(in, TREE_ROOT, 1), 1);
+	swap(edition(false, archive("{'c': " ENTRY(0) ", 'f': " ENTRY(2) "}"), NULL));
+	assert_int_equal(inodes_position(in, dir, at), 1); /* d has gone: f */
+	swap(edition(false, NULL));
+	assert_int_equal(inodes_position(in, dir, at), 0);
+	end();
+}
+
 static void many_retired(void **state)
 {
 	static uint64_t inos[500];
@@ -298,6 +325,7 @@ int main(void)
 		cmocka_unit_test(back_again),
 		cmocka_unit_test(names_that_come_and_go),
 		cmocka_unit_test(what_is_not_known_is_not_told),
+		cmocka_unit_test(listing_goes_on),
 		cmocka_unit_test(many_retired),
 	};
 
