@@ -1,17 +1,24 @@
 """What the scripts of this directory share: inputs, timing, medians, the table."""
-import os, platform, resource, shutil, statistics, subprocess, sys, time
+import glob, json, os, platform, resource, shutil, statistics, subprocess, sys, time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-WORK = os.path.join(ROOT, "build", "bench")
+WORK = os.environ.get("KPACK_BENCH_WORK", os.path.join(ROOT, "build", "bench"))
 BIN = os.environ.get("KPACK_BIN", os.path.join(ROOT, "build", "release"))
 RUNS = int(os.environ.get("KPACK_BENCH_RUNS", "5"))
 KPACK, KPACKFS = os.path.join(BIN, "kpack"), os.path.join(BIN, "kpackfs")
 
 
+def install(group):
+    """What is missing of a group of contrib/install-deps."""
+    subprocess.check_call([os.path.join(ROOT, "contrib", "install-deps"), group],
+                          stdout=subprocess.DEVNULL)
+
+
 def build():
-    """The release programs, and the small ones of this directory."""
-    subprocess.check_call(["make", "-s", "-C", ROOT, "-j%d" % os.cpu_count(), "MODE=release",
-                           "all", "bench-programs"])
+    """The release programs, and the small ones of this directory; none with KPACK_BIN."""
+    if "KPACK_BIN" not in os.environ:
+        subprocess.check_call(["make", "-s", "-C", ROOT, "-j%d" % os.cpu_count(), "MODE=release",
+                               "all", "bench-programs"])
     os.makedirs(WORK, exist_ok=True)
 
 
@@ -88,35 +95,85 @@ def drop_caches():
         f.write("3\n")
 
 
-class Mount:
-    """A kpackfs mount: `with Mount(sources) as m`: m.path, m.pid(), m.status("VmRSS")."""
-
-    def __init__(self, *sources):
-        self.sources = sources
-        self.path = os.path.join(WORK, "mnt")
-        os.makedirs(self.path, exist_ok=True)
-
-    def __enter__(self):
-        # in the foreground: the daemon's pid is then ours to read
-        self.child = subprocess.Popen([KPACKFS, "-f", *self.sources, self.path])
-        device = os.stat(WORK).st_dev
-        while os.stat(self.path).st_dev == device:
-            if self.child.poll() is not None:
-                sys.exit("kpackfs: exit %d" % self.child.returncode)
-            time.sleep(0.0002)
-        return self
-
-    def status(self, field):
-        """A field of /proc/PID/status in MiB."""
-        with open("/proc/%d/status" % self.child.pid) as f:
+def status_of(pid, field):
+    """A field of /proc/PID/status in MiB; 0 where there is none."""
+    try:
+        with open("/proc/%d/status" % pid) as f:
             for line in f:
                 if line.startswith(field + ":"):
                     return int(line.split()[1]) / 1024
-        return 0
+    except OSError:
+        pass
+    return 0
+
+
+def cpu_of(pid):
+    """CPU seconds of a process and its threads."""
+    with open("/proc/%d/stat" % pid) as f:
+        fields = f.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def children_of(pid):
+    children = []
+    for path in glob.glob("/proc/%d/task/*/children" % pid):
+        with open(path) as f:
+            children += [int(child) for child in f.read().split()]
+    return children
+
+
+class Daemon:
+    """A program that mounts, in the foreground: its processes are then ours to look at.
+
+    `with Daemon(argv, where) as d`: d.path, d.pids(): the one that was started first.
+    """
+
+    def __init__(self, argv, where=None):
+        self.argv = argv
+        self.path = where or os.path.join(WORK, "mnt")
+        os.makedirs(self.path, exist_ok=True)
+
+    def __enter__(self):
+        self.child = subprocess.Popen([*self.argv, self.path])
+        device = os.stat(os.path.dirname(self.path)).st_dev
+        while os.stat(self.path).st_dev == device:
+            if self.child.poll() is not None:
+                sys.exit("%s: exit %d" % (self.argv[0], self.child.returncode))
+            time.sleep(0.0002)
+        return self
+
+    def pids(self):
+        return [self.child.pid, *children_of(self.child.pid)]
+
+    def server(self):
+        """The process that answers requests: the child, where there are two."""
+        return self.pids()[-1]
+
+    def status(self, field):
+        return status_of(self.server(), field)
+
+    def cpu(self):
+        return sum(cpu_of(pid) for pid in self.pids())
+
+    def peaks(self):
+        """Peak memory in MiB of the server, then of the process above it if there is one."""
+        return [status_of(pid, "VmHWM") for pid in reversed(self.pids())]
 
     def __exit__(self, *_):
         subprocess.check_call(["umount", self.path])
         self.child.wait()
+
+
+class Mount(Daemon):
+    """A kpackfs mount: `with Mount(sources) as m`; OPTIONS as after -o."""
+
+    def __init__(self, *sources, options=None, before=()):
+        super().__init__([*before, KPACKFS, "-f", *(["-o", options] if options else []), *sources])
+
+    def stats(self):
+        """.kpackfs/stats as it is now."""
+        with open(os.path.join(self.path, ".kpackfs", "stats")) as f:
+            return json.load(f)
 
 
 def machine():
