@@ -85,6 +85,12 @@ enum key {
 	{                                                                                \
 		t, (unsigned)-1, key                                                     \
 	}
+/* Requests over io_uring, where the library that is built against can. */
+#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 18)
+#define IO_URING FUSE_OPT_KEY_KEEP
+#else
+#define IO_URING KEY_ABSENT
+#endif
 #define KEEP(t) OPTION(t, FUSE_OPT_KEY_KEEP)
 #define IGNORE(t) OPTION(t, FUSE_OPT_KEY_DISCARD)
 
@@ -122,6 +128,8 @@ static const struct fuse_opt option_table[] = {
 	KEEP("noexec"),
 	KEEP("noatime"),
 	KEEP("nodiratime"),
+	OPTION("io_uring", IO_URING),
+	OPTION("io_uring_q_depth=", IO_URING),
 	/* always so */
 	IGNORE("-r"),
 	IGNORE("ro"),
@@ -168,7 +176,6 @@ static const struct fuse_opt option_table[] = {
 	OPTION("preload=", KEY_ABSENT),
 	OPTION("idle_timeout=", KEY_ABSENT),
 	OPTION("poll=", KEY_ABSENT),
-	OPTION("io_uring", KEY_ABSENT),
 	FUSE_OPT_END,
 };
 
