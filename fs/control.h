@@ -25,16 +25,19 @@ struct control;
 /* What the files tell about. */
 struct control_subject {
 	const struct arches *arches;
+	const char *subdir;    /* clean; NULL: the whole tree */
 	struct inodes *inodes; /* the root gives owner and read bits */
 	struct content *content;
+	content_answer *answer; /* to control_read */
 };
 
 /* What ABOUT points to is borrowed.  OUT_OF_MEMORY. */
 kpack_error_t control_new(const struct control_subject *about, struct control **out,
 			  struct kpackx_error *why);
-void control_free(struct control *c); /* NULL is fine */
+/* Reads that wait are answered with an error; none may begin.  NULL is fine. */
+void control_free(struct control *c);
 
-/* The edition is another one: let go of the last one. */
+/* What is shown is another edition now. */
 void control_renew(struct control *c);
 
 /* Names in the directory, by position; NULL after the last. */
@@ -53,9 +56,9 @@ bool control_again(struct control *c, uint64_t ino, struct stat *out);
 void control_forget(struct control *c, uint64_t ino, uint64_t n);
 
 /*
- * Copy up to *SIZE bytes of a snapshot at OFF into BUF and set *SIZE to how many; false
- * when there is no such snapshot.
+ * Read up to LEN bytes of a snapshot at OFF for TOKEN, which is answered once, now or later, by
+ * any thread; false, and no answer, when there is no such snapshot.
  */
-bool control_read(struct control *c, uint64_t ino, uint64_t off, void *buf, size_t *size);
+bool control_read(struct control *c, uint64_t ino, uint64_t off, size_t len, void *token);
 
 #endif

@@ -104,7 +104,9 @@ static bool start(struct fs *fs, const struct settings *s)
 	};
 	struct control_subject about = {
 		.arches = &s->arches,
+		.subdir = s->subdir,
 		.inodes = fs->inodes,
+		.answer = op_read_answer,
 	};
 	struct kpackx_error why = {0};
 
@@ -188,7 +190,9 @@ static enum end serve_session(struct fs *fs, struct fuse_session *se,
 		/* A signal ends the loop too, and that is no failure. */
 		end = loop(se, s) >= 0 ? OK : SYSTEM;
 	}
-	/* First the decoders: they answer requests of the session. */
+	/* First who answers requests of the session: checksums, then the decoders they need. */
+	control_free(fs->control);
+	fs->control = NULL;
 	content_free(fs->content);
 	fs->content = NULL;
 	fuse_session_unmount(se);
