@@ -29,24 +29,43 @@ bool daemon_fork(struct daemon *d)
 	}
 	d->ready = ends[d->child == 0];
 	close(ends[d->child != 0]);
+	if (d->child == 0)
+		setsid();
 	return true;
 }
 
-void daemon_detach(struct daemon *d)
+bool daemon_open(int *null)
 {
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	log_to_syslog();
-	setsid();
-	if (chdir("/"))
+	*null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (*null < 0)
+		log_about(LOG_ERR, "/dev/null", strerror(errno));
+	else if (chdir("/"))
 		log_print(LOG_WARNING, "cannot change to /");
-	for (int fd = 0; null >= 0 && fd < 3; fd++)
+	return *null >= 0;
+}
+
+void daemon_leave(int null)
+{
+	log_to_syslog();
+	for (int fd = 0; fd < 3; fd++)
 		dup2(null, fd);
 	if (null > 2)
 		close(null);
-	if (write(d->ready, "", 1) != 1)
-		log_print(LOG_WARNING, "nobody waits for the mount");
+}
+
+bool daemon_detach(struct daemon *d)
+{
+	int null;
+	bool told;
+
+	if (!daemon_open(&null))
+		return false;
+	daemon_leave(null);
+	told = write(d->ready, "", 1) == 1;
 	close(d->ready);
+	if (!told)
+		log_print(LOG_ERR, "nobody waits for the mount any more");
+	return told;
 }
 
 int daemon_await(struct daemon *d)

@@ -16,15 +16,25 @@ struct daemon {
 
 /*
  * Open what is closed of descriptors 0, 1 and 2: what is opened later must not become
- * one of them, because daemon_detach replaces them.
+ * one of them, because daemon_leave replaces them.
  */
 bool daemon_reserve_fds(void);
 
-/* Fork, before any thread is started: none would survive it.  false: it was logged. */
+/*
+ * Fork, before any thread is started: none would survive it.  The child has a session of its
+ * own.  false: it was logged.
+ */
 bool daemon_fork(struct daemon *d);
 
-/* In the child: leave the terminal, log to syslog, and tell the parent that all is well. */
-void daemon_detach(struct daemon *d);
+/*
+ * In a process of the daemon: leave the terminal, and log to syslog.  In two steps, for a
+ * process that may open no more files in between; false: it was logged.
+ */
+bool daemon_open(int *null);
+void daemon_leave(int null);
+
+/* In the child: leave, and tell the parent that all is well.  false: it has gone. */
+bool daemon_detach(struct daemon *d);
 
 /*
  * In the parent: wait until the child is detached, then 0, or has ended without, then its

@@ -14,7 +14,10 @@
 
 static struct fs *fs_of(fuse_req_t req)
 {
-	return fuse_req_userdata(req);
+	struct fs *fs = fuse_req_userdata(req);
+
+	atomic_fetch_add_explicit(&fs->requests, 1, memory_order_relaxed);
+	return fs;
 }
 
 static bool is_control(fuse_ino_t ino)

@@ -4,6 +4,7 @@
 #define FS_OPS_H
 
 #include <fuse_lowlevel.h>
+#include <stdatomic.h>
 #include "content.h"
 #include "control.h"
 #include "inodes.h"
@@ -13,8 +14,9 @@ struct fs {
 	struct inodes *inodes;
 	struct content *content;
 	struct control *control;
-	bool always_open;         /* OPEN and OPENDIR are to be asked each time */
-	bool no_open, no_opendir; /* the kernel takes ENOSYS for an answer */
+	bool always_open;          /* OPEN and OPENDIR are to be asked each time */
+	bool no_open, no_opendir;  /* the kernel takes ENOSYS for an answer */
+	_Atomic uint64_t requests; /* grows with each */
 };
 
 extern const struct fuse_lowlevel_ops ops;

@@ -40,9 +40,12 @@ static const char usage_text[] =
 	"    -o default_permissions  let the kernel check modes (always on)\n"
 	"    -o fsname=NAME       name in the mount table (default: the first SOURCE)\n"
 	"    -o gid=N             group of all files\n"
+	"    -o idle_timeout=TIME  unmount when not used for that long, with s, m or h\n"
 	"    -o max_threads=N     threads that take requests (default 10)\n"
 	"    -o no_sandbox        keep rights that serving does not need\n"
 	"    -o open              ask the daemon at every open\n"
+	"    -o poll=TIME         look for changed archives that often, with s, m or h\n"
+	"    -o preload=GLOB      read these files at once; may be repeated\n"
 	"    -o ro                read-only (always on)\n"
 	"    -o source=PATH       one more source; may be repeated\n"
 	"    -o subdir=PATH       show only this directory of the tree\n"
@@ -77,6 +80,9 @@ enum key {
 	KEY_CLONE_FD,
 	KEY_FSNAME,
 	KEY_SUBTYPE,
+	KEY_POLL,
+	KEY_IDLE_TIMEOUT,
+	KEY_PRELOAD,
 	KEY_ABSENT,
 };
 
@@ -117,6 +123,9 @@ static const struct fuse_opt option_table[] = {
 	OPTION("gid=", KEY_GID),
 	OPTION("umask=", KEY_UMASK),
 	OPTION("no_sandbox", KEY_NO_SANDBOX),
+	OPTION("poll=", KEY_POLL),
+	OPTION("idle_timeout=", KEY_IDLE_TIMEOUT),
+	OPTION("preload=", KEY_PRELOAD),
 	OPTION("open", KEY_OPEN),
 	OPTION("clone_fd", KEY_CLONE_FD),
 	OPTION("fsname=", KEY_FSNAME),
@@ -173,9 +182,6 @@ static const struct fuse_opt option_table[] = {
 	IGNORE("symfollow"),
 	/* known, not built */
 	OPTION("xattr", KEY_ABSENT),
-	OPTION("preload=", KEY_ABSENT),
-	OPTION("idle_timeout=", KEY_ABSENT),
-	OPTION("poll=", KEY_ABSENT),
 	FUSE_OPT_END,
 };
 
@@ -239,6 +245,28 @@ static bool parse_unsigned(const char *option, int base, uint64_t min, uint64_t 
 		return false;
 	*out = (unsigned)n;
 	return true;
+}
+
+/* A time of s, m or h; seconds where none is said. */
+static bool parse_seconds(const char *option, unsigned *out)
+{
+	static const struct {
+		char letter;
+		unsigned seconds;
+	} units[] = {{'\0', 1}, {'s', 1}, {'m', 60}, {'h', 3600}};
+	const char *text = strchr(option, '=') + 1;
+	size_t digits = strspn(text, "0123456789");
+	unsigned long n = strtoul(text, NULL, 10);
+
+	for (size_t i = 0; digits && i < sizeof(units) / sizeof(*units); i++) {
+		if (text[digits] != units[i].letter || (text[digits] && text[digits + 1]))
+			continue;
+		if (n > 1000000000 / units[i].seconds)
+			return complain(option, "out of range");
+		*out = (unsigned)n * units[i].seconds;
+		return true;
+	}
+	return complain(option, "not a time");
 }
 
 static bool replace(char **string, const char *text)
@@ -322,6 +350,12 @@ static bool parse_key(struct settings *s, int key, const char *arg)
 	case KEY_SUBTYPE:
 		s->has_subtype = true;
 		return true;
+	case KEY_POLL:
+		return parse_seconds(arg, &s->poll);
+	case KEY_IDLE_TIMEOUT:
+		return parse_seconds(arg, &s->idle_timeout);
+	case KEY_PRELOAD:
+		return strings_add(&s->preload, strdup(value));
 	case KEY_ABSENT:
 		return complain(arg, "not built into this program");
 	}
@@ -429,6 +463,43 @@ static char *absolute(const char *path)
 	return full;
 }
 
+/* Take "." and what is of no use between slashes out; the meaning stays. */
+static void tidy(char *path)
+{
+	char *to = path;
+
+	for (const char *from = path; *from; from += strcspn(from, "/")) {
+		size_t n;
+
+		from += strspn(from, "/");
+		n = strcspn(from, "/");
+		if (n == 0 || (n == 1 && *from == '.'))
+			continue;
+		*to++ = '/';
+		memmove(to, from, n);
+		to += n;
+	}
+	if (to == path)
+		*to++ = '/';
+	*to = '\0';
+}
+
+/* The same for a source, whose links are followed anew whenever it is looked at. */
+static char *absolute_name(const char *path)
+{
+	char *here = path[0] == '/' ? strdup("") : getcwd(NULL, 0), *full = NULL;
+	struct stat st;
+
+	if (stat(path, &st) || !here || asprintf(&full, "%s/%s", here, path) < 0) {
+		log_about(LOG_ERR, path, strerror(errno));
+		free(here);
+		return NULL;
+	}
+	free(here);
+	tidy(full);
+	return full;
+}
+
 static enum end take_mountpoint(struct settings *s)
 {
 	struct stat st;
@@ -466,7 +537,7 @@ static enum end take_paths(struct settings *s)
 		s->more_sources.list[i] = NULL;
 	}
 	for (size_t i = 0; i < p->count; i++) {
-		char *full = absolute(p->list[i]);
+		char *full = absolute_name(p->list[i]);
 
 		if (!full)
 			return NO_MOUNT;
@@ -529,6 +600,7 @@ void settings_free(struct settings *s)
 {
 	strings_free(&s->sources);
 	strings_free(&s->more_sources);
+	strings_free(&s->preload);
 	free(s->mountpoint);
 	free(s->subdir);
 	free(s->topology);

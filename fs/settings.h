@@ -18,6 +18,7 @@ struct strings {
 struct settings {
 	struct strings sources; /* then, until parsing is over, the mount point */
 	struct strings more_sources;
+	struct strings preload; /* patterns */
 	char *mountpoint;
 	struct fuse_args args; /* for libfuse */
 	struct arches arches;
@@ -26,6 +27,7 @@ struct settings {
 	struct tree_options look;
 	uint64_t cache_size;
 	unsigned threads, max_threads;
+	unsigned poll, idle_timeout; /* seconds; 0: not */
 	bool foreground, debug, single, clone_fd, always_open, no_sandbox;
 	bool has_fsname, has_subtype;
 	bool help, version;

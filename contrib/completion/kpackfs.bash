@@ -12,9 +12,12 @@ _kpackfs_mount_options=(
 	default_permissions
 	fsname=
 	gid=
+	idle_timeout=
 	max_threads=
 	no_sandbox
 	open
+	poll=
+	preload=
 	ro
 	source=
 	subdir=

@@ -12,9 +12,12 @@ function __kpackfs_mount_options
 	echo default_permissions
 	echo fsname=
 	echo gid=
+	echo idle_timeout=
 	echo max_threads=
 	echo no_sandbox
 	echo open
+	echo poll=
+	echo preload=
 	echo ro
 	echo source=
 	echo subdir=

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* A mount as the system has it: where it is now, and how it is taken away. */
+#ifndef FS_MOUNTED_H
+#define FS_MOUNTED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* What is mounted: known by its device, which moves with it. */
+struct mounted {
+	unsigned minor;   /* 0: unknown, then by its path */
+	const char *path; /* where it was mounted; borrowed */
+};
+
+/* Where it is: at its path if it is there, else elsewhere; false: nowhere. */
+bool mounted_find(const struct mounted *m, char *path, size_t size);
+
+/* Is it mounted? */
+bool mounted_is(const struct mounted *m);
+
+/*
+ * Unmount it, as root or with fusermount3, wherever it is.  BUSY: files are in use, or the
+ * system does not tell why not.
+ */
+enum unmount {
+	UNMOUNT_DONE,
+	UNMOUNT_BUSY,
+	UNMOUNT_FAILED, /* errno says why */
+};
+enum unmount mounted_unmount(const struct mounted *m, bool lazy);
+
+/*
+ * Unmount it if nothing touched it since the last call: BUSY when something did.  FAILED with
+ * EPERM: root only.
+ */
+enum unmount mounted_expire(const struct mounted *m);
+
+#endif

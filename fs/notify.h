@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tells the service manager how things are, where it asked to be told: sd_notify(3)'s
+ * protocol.  Without a manager nothing happens.
+ */
+#ifndef FS_NOTIFY_H
+#define FS_NOTIFY_H
+
+#include <stdint.h>
+
+/*
+ * Take the address from the environment, which programs we start will not see.  To be called
+ * once, by the process that is to be known to the manager.
+ */
+void notify_begin(void);
+
+/* STATUS is one line for people, NULL: none. */
+void notify_ready(const char *status);
+void notify_status(const char *status);
+void notify_reloading(void);
+void notify_stopping(void);
+void notify_watchdog(void);
+
+/* Microseconds within which notify_watchdog is expected, again and again; 0: never. */
+uint64_t notify_watchdog_usec(void);
+
+#endif

@@ -1,0 +1,597 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include "link.h"
+#include "log.h"
+#include "mounted.h"
+#include "notify.h"
+#include "preload.h"
+#include "scan.h"
+#include "supervisor.h"
+#include "watch.h"
+
+/* Milliseconds. */
+#define QUIET 100      /* without events, then the sources are looked at */
+#define PATIENCE 10000 /* but no later after the first event */
+#define BLIND 10000    /* between looks where events do not come */
+#define SAME 500       /* signals that come together count as one */
+#define NEVER INT64_MAX
+
+struct supervisor {
+	const struct supervisor_options *o;
+	struct supervised server;
+	struct mounted mounted;
+	int signals;
+	enum { STARTING, SERVING, STOPPING } state;
+	bool served, over;
+	enum end end;
+
+	struct watch *watch;
+	bool told_blind;
+	struct scan scan;
+	size_t next;        /* item to be sent */
+	bool sending;       /* the scan, from that one */
+	bool forced;        /* what is due is a scan by force */
+	bool reloading;     /* the manager waits for the end of a reload */
+	int64_t first, due; /* event that was not followed by a look; the look */
+	int64_t next_poll;
+
+	int64_t next_ping, next_expire;
+	uint64_t requests;
+	int64_t used;   /* when the last of them came */
+	int64_t signal; /* when the first signal to stop came */
+	pid_t preload;  /* 0: none */
+	struct link_buffer room;
+};
+
+static int64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void log_mount(const struct supervisor *s, int priority, const char *text)
+{
+	log_about(priority, s->o->mountpoint, text);
+}
+
+void supervisor_block_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+static int open_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGCHLD);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* Looking at the sources. */
+
+static void name_archive(void *user, const char *path)
+{
+	watch_archive(user, path);
+}
+
+static void tell_blind(struct supervisor *s)
+{
+	const char *why = watch_blind(s->watch);
+
+	if (!why || s->o->poll || s->told_blind)
+		return;
+	s->told_blind = true;
+	log_print(LOG_WARNING,
+		  "%s: the sources are looked at every %d seconds, see -o poll=SECONDS",
+		  why, BLIND / 1000);
+}
+
+static int64_t poll_interval(const struct supervisor *s)
+{
+	if (s->o->poll)
+		return (int64_t)s->o->poll * 1000;
+	return watch_blind(s->watch) ? BLIND : 0;
+}
+
+/* Watch first, then look: what changes in between is looked at again. */
+static bool look(struct supervisor *s, bool forced)
+{
+	const struct scan_options options = {
+		.sources = s->o->sources->list,
+		.count = s->o->sources->count,
+		.first = s->state == STARTING,
+		.forced = forced,
+		.hook = name_archive,
+		.user = s->watch,
+	};
+	bool changed = false, ok;
+
+	watch_begin(s->watch);
+	for (size_t i = 0; i < options.count; i++)
+		watch_source(s->watch, options.sources[i]);
+	ok = scan_run(&s->scan, &options, &changed);
+	watch_end(s->watch);
+	tell_blind(s);
+	s->first = s->due = NEVER;
+	s->next_poll = poll_interval(s) ? now_ms() + poll_interval(s) : NEVER;
+	if (ok && (changed || forced || options.first)) {
+		s->sending = true;
+		s->next = 0;
+	}
+	return ok;
+}
+
+static void note_event(struct supervisor *s)
+{
+	int64_t now = now_ms();
+
+	if (s->first == NEVER)
+		s->first = now;
+	s->due = now + QUIET;
+	if (s->due > s->first + PATIENCE)
+		s->due = s->first + PATIENCE;
+}
+
+static void force(struct supervisor *s)
+{
+	s->forced = true;
+	s->due = 0;
+}
+
+/* Sending a scan. */
+
+static enum link_result send_item(struct supervisor *s, struct scan_item *item)
+{
+	struct kpackx_error why = {0};
+	struct link_message m = {
+		.word = LINK_ARCHIVE,
+		.serial = item->serial,
+		.fresh = item->fresh,
+		.fd = -1,
+		.path = item->path,
+		.text = item->error,
+	};
+	enum link_result r;
+
+	if (item->fresh) {
+		m.fd = scan_open(item, &why);
+		m.text = why.text;
+	}
+	r = link_send(s->server.link, &m);
+	if (m.fd >= 0)
+		close(m.fd);
+	return r;
+}
+
+static enum link_result send_next(struct supervisor *s)
+{
+	struct link_message end = {
+		.word = LINK_SCANNED,
+		.number = s->scan.count,
+		.fd = -1,
+		.st = s->scan.look,
+	};
+
+	if (s->next < s->scan.count)
+		return send_item(s, &s->scan.items[s->next]);
+	return link_send(s->server.link, &end);
+}
+
+static void send_scan(struct supervisor *s)
+{
+	while (s->sending && send_next(s) == LINK_DONE)
+		s->sending = s->next++ < s->scan.count;
+}
+
+/* Stopping. */
+
+static void end_preload(struct supervisor *s)
+{
+	if (s->preload <= 0)
+		return;
+	kill(s->preload, SIGKILL);
+	while (waitpid(s->preload, NULL, 0) < 0 && errno == EINTR)
+		continue;
+	s->preload = 0;
+}
+
+static void kill_server(struct supervisor *s)
+{
+	kill(s->server.pid, SIGKILL);
+}
+
+/* Unmount now, or at the end of all use; the server ends when the mount does. */
+static void unmount(struct supervisor *s)
+{
+	enum unmount u = UNMOUNT_FAILED;
+
+	/* Somebody was faster, and what is still open is not to hold us. */
+	if (!mounted_is(&s->mounted)) {
+		kill_server(s);
+		return;
+	}
+	u = mounted_unmount(&s->mounted, false);
+	if (u == UNMOUNT_BUSY) {
+		log_mount(s, LOG_WARNING,
+			  "busy: unmounted lazily, open files are served to the end");
+		u = mounted_unmount(&s->mounted, true);
+	}
+	if (u == UNMOUNT_DONE)
+		return;
+	log_print(LOG_ERR, "cannot unmount %s: %s; ending all the same", s->o->mountpoint,
+		  strerror(errno));
+	kill_server(s);
+}
+
+static void begin_stop(struct supervisor *s)
+{
+	s->signal = now_ms();
+	notify_stopping();
+	end_preload(s);
+	if (s->state == STARTING)
+		kill_server(s);
+	else
+		unmount(s);
+	s->state = STOPPING;
+}
+
+/*
+ * Terminals and service managers signal both processes, and the server passes its signal on:
+ * that is one signal.  Another one ends what still goes on.
+ */
+static void stop(struct supervisor *s)
+{
+	if (s->state != STOPPING)
+		begin_stop(s);
+	else if (now_ms() - s->signal > SAME)
+		kill_server(s);
+}
+
+static void reload_by_force(struct supervisor *s)
+{
+	if (s->state != SERVING)
+		return;
+	s->reloading = true;
+	notify_reloading();
+	force(s);
+}
+
+static void take_signal(struct supervisor *s, int number)
+{
+	if (number == SIGHUP)
+		reload_by_force(s);
+	else if (number == SIGTERM || number == SIGINT)
+		stop(s);
+}
+
+/* The server has ended: so does the mount, if it has not yet. */
+static void take_end(struct supervisor *s, int status)
+{
+	bool well = WIFEXITED(status) && WEXITSTATUS(status) <= NO_MOUNT;
+
+	s->over = true;
+	s->end = well ? (enum end)WEXITSTATUS(status) : SYSTEM;
+	if (s->state == STOPPING) {
+		s->end = s->served ? OK : SYSTEM;
+	} else if (WIFSIGNALED(status)) {
+		log_print(LOG_ERR, "the server died of signal %d", WTERMSIG(status));
+	} else if (!well) {
+		log_print(LOG_ERR, "the server ended with status %d",
+			  WEXITSTATUS(status));
+	}
+	end_preload(s);
+	if ((s->mounted.minor || s->state != STARTING) && mounted_is(&s->mounted) &&
+	    mounted_unmount(&s->mounted, true) != UNMOUNT_DONE)
+		log_mount(s, LOG_ERR, "cannot unmount");
+}
+
+static void take_children(struct supervisor *s)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (pid == s->preload)
+			s->preload = 0;
+		else if (pid == s->server.pid)
+			take_end(s, status);
+	}
+}
+
+static void read_signals(struct supervisor *s)
+{
+	struct signalfd_siginfo info;
+
+	while (read(s->signals, &info, sizeof(info)) == sizeof(info)) {
+		int number = (int)info.ssi_signo;
+
+		/* A terminal that is gone has nobody who could want a reload. */
+		if (number == SIGHUP && info.ssi_code == SI_KERNEL)
+			number = SIGTERM;
+		if (number == SIGCHLD)
+			take_children(s);
+		else
+			take_signal(s, number);
+	}
+}
+
+/* What the server says. */
+
+static void start_preload(struct supervisor *s)
+{
+	const struct strings *p = s->o->preload;
+
+	if (p->count == 0 || s->state != SERVING)
+		return;
+	end_preload(s);
+	s->preload = preload_start(s->o->mountpoint, p->list, p->count, s->server.link);
+}
+
+static void begin_service(struct supervisor *s, const struct link_message *m)
+{
+	if (s->state != STARTING)
+		return;
+	s->state = SERVING;
+	s->served = true;
+	s->used = now_ms();
+	log_print(LOG_INFO, "mounted %s", m->text);
+	if (s->o->daemon && !daemon_detach(s->o->daemon)) {
+		begin_stop(s);
+		return;
+	}
+	notify_ready(m->text);
+	start_preload(s);
+}
+
+static void end_reload(struct supervisor *s, const struct link_message *m)
+{
+	log_print(LOG_INFO, "reloaded %s", m->text);
+	if (s->reloading)
+		notify_ready(m->text);
+	else
+		notify_status(m->text);
+	s->reloading = false;
+	if (m->number)
+		start_preload(s);
+}
+
+static void take_pong(struct supervisor *s, const struct link_message *m)
+{
+	if (m->number != s->requests)
+		s->used = now_ms();
+	s->requests = m->number;
+	if (notify_watchdog_usec())
+		notify_watchdog();
+}
+
+static void take_message(struct supervisor *s, const struct link_message *m)
+{
+	switch (m->word) {
+	case LINK_MOUNTED:
+		if (s->state == STARTING)
+			s->mounted.minor = (unsigned)m->number;
+		break;
+	case LINK_READY:
+		begin_service(s, m);
+		break;
+	case LINK_TAKEN:
+		end_reload(s, m);
+		break;
+	case LINK_REFUSED:
+		scan_refuse(&s->scan, m->serial);
+		break;
+	case LINK_RESCAN:
+		note_event(s);
+		break;
+	case LINK_SIGNAL:
+		take_signal(s, (int)m->number);
+		break;
+	case LINK_PONG:
+		take_pong(s, m);
+		break;
+	default:
+		break;
+	}
+}
+
+static void read_link(struct supervisor *s)
+{
+	struct link_message m;
+	enum link_result r;
+
+	/* A few at a time: signals are not to wait for a server that never stops. */
+	for (int i = 0; i < 64; i++) {
+		r = link_receive(s->server.link, false, &s->room, &m);
+		if (r == LINK_DONE && m.fd < 0)
+			take_message(s, &m);
+		else if (r == LINK_DONE)
+			close(m.fd);
+		if (r == LINK_OVER) {
+			close(s->server.link);
+			s->server.link = -1;
+			s->sending = false;
+		}
+		if (r == LINK_OVER || r == LINK_EMPTY)
+			return;
+	}
+}
+
+/* What is due. */
+
+static int64_t ping_interval(const struct supervisor *s)
+{
+	int64_t watchdog = (int64_t)(notify_watchdog_usec() / 2000);
+	int64_t idle = (int64_t)s->o->idle * 1000 / 4;
+
+	if (watchdog && idle)
+		return watchdog < idle ? watchdog : idle;
+	return watchdog ? watchdog : idle;
+}
+
+static void ping(struct supervisor *s)
+{
+	const struct link_message m = {.word = LINK_PING, .fd = -1};
+
+	link_send(s->server.link, &m);
+	s->next_ping = now_ms() + ping_interval(s);
+}
+
+/*
+ * The kernel knows more of what is used than the server, which is not asked for what is in
+ * caches; but only root may ask the kernel.
+ */
+static void expire(struct supervisor *s)
+{
+	const int64_t idle = (int64_t)s->o->idle * 1000;
+	enum unmount u = mounted_expire(&s->mounted);
+
+	s->next_expire = now_ms() + idle;
+	if (u == UNMOUNT_FAILED && errno == EPERM) {
+		s->next_expire = now_ms() + idle / 4;
+		if (now_ms() - s->used < idle)
+			return;
+		u = mounted_unmount(&s->mounted, false);
+	}
+	if (u != UNMOUNT_DONE)
+		return;
+	log_print(LOG_INFO, "%s: idle, unmounted", s->o->mountpoint);
+	notify_stopping();
+	end_preload(s);
+	s->state = STOPPING;
+}
+
+static void begin_timers(struct supervisor *s)
+{
+	if (s->next_ping == NEVER && ping_interval(s))
+		s->next_ping = now_ms() + ping_interval(s);
+	if (s->next_expire == NEVER && s->o->idle)
+		s->next_expire = now_ms() + (int64_t)s->o->idle * 1000;
+}
+
+static void do_what_is_due(struct supervisor *s)
+{
+	int64_t now = now_ms();
+
+	if (s->state != SERVING || s->over)
+		return;
+	begin_timers(s);
+	if (!s->sending && (now >= s->due || now >= s->next_poll)) {
+		bool forced = s->forced;
+
+		s->forced = false;
+		look(s, forced);
+	}
+	if (now >= s->next_ping)
+		ping(s);
+	if (now >= s->next_expire)
+		expire(s);
+}
+
+static int64_t earliest(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static int wait_time(const struct supervisor *s)
+{
+	int64_t next, now = now_ms();
+
+	if (s->state != SERVING)
+		return -1;
+	next = earliest(s->next_ping, s->next_expire);
+	if (!s->sending)
+		next = earliest(next, earliest(s->due, s->next_poll));
+	if (next == NEVER)
+		return -1;
+	return next <= now ? 0 : (int)earliest(next - now, 1 << 30);
+}
+
+static void step(struct supervisor *s)
+{
+	struct pollfd p[] = {
+		{.fd = s->signals, .events = POLLIN},
+		{.fd = s->server.link, .events = POLLIN | (s->sending ? POLLOUT : 0)},
+		{.fd = watch_events(s->watch), .events = POLLIN},
+		{.fd = watch_mounts(s->watch), .events = POLLPRI},
+	};
+
+	if (poll(p, 4, wait_time(s)) < 0)
+		return;
+	if (p[1].revents)
+		read_link(s);
+	if (p[0].revents)
+		read_signals(s);
+	if ((p[2].revents && watch_read(s->watch)) || p[3].revents)
+		note_event(s);
+	do_what_is_due(s);
+	send_scan(s);
+}
+
+static bool begin(struct supervisor *s)
+{
+	s->signals = open_signals();
+	s->watch = watch_new();
+	if (s->signals < 0 || !s->watch) {
+		log_about(LOG_ERR, "supervisor", strerror(errno));
+		return false;
+	}
+	if (look(s, false))
+		return true;
+	s->end = NO_MOUNT;
+	return false;
+}
+
+enum end supervise(const struct supervised *server, const struct supervisor_options *o)
+{
+	struct supervisor s = {
+		.o = o,
+		.server = *server,
+		.mounted = {.path = o->mountpoint},
+		.end = SYSTEM,
+		.first = NEVER,
+		.due = NEVER,
+		.next_poll = NEVER,
+		.next_ping = NEVER,
+		.next_expire = NEVER,
+	};
+
+	if (begin(&s)) {
+		send_scan(&s);
+		while (!s.over)
+			step(&s);
+	} else {
+		kill_server(&s);
+		while (waitpid(s.server.pid, NULL, 0) < 0 && errno == EINTR)
+			continue;
+	}
+	if (s.server.link >= 0)
+		close(s.server.link);
+	if (s.signals >= 0)
+		close(s.signals);
+	watch_free(s.watch);
+	scan_free(&s.scan);
+	return s.end;
+}
