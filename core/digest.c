@@ -3,6 +3,8 @@
 #include <string.h>
 #include <xxhash.h>
 
+static const char DIFFERS[] = "content does not match its xxh3";
+
 kpack_error_t kp_digest_init(struct kp_digest *d, const struct kp_meta *meta,
 			     struct kpackx_error *why)
 {
@@ -36,7 +38,12 @@ kpack_error_t kp_digest_check(const struct kp_digest *d, struct kpackx_error *wh
 		return KPACK_SUCCESS;
 	XXH128_canonicalFromHash(&have, XXH3_128bits_digest(d->state));
 	if (memcmp(have.digest, d->want, sizeof(d->want)) != 0)
-		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
-			       "content does not match its xxh3");
+		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED, "%s", DIFFERS);
 	return KPACK_SUCCESS;
+}
+
+bool kp_digest_differed(const struct kpackx_error *why)
+{
+	return why->code == KPACK_ERROR_DECOMPRESSION_FAILED &&
+	       strcmp(why->text, DIFFERS) == 0;
 }

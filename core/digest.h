@@ -21,4 +21,7 @@ void kp_digest_add(struct kp_digest *d, const void *data, size_t size);
 /* Were that the bytes?  DECOMPRESSION_FAILED: no. */
 kpack_error_t kp_digest_check(const struct kp_digest *d, struct kpackx_error *why);
 
+/* Did kp_digest_check fail with WHY? */
+bool kp_digest_differed(const struct kpackx_error *why);
+
 #endif

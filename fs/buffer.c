@@ -42,9 +42,9 @@ static uint8_t *map(size_t size)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-void buffers_init(struct buffers *b)
+void buffers_init(struct buffers *b, size_t keep_max)
 {
-	*b = (struct buffers){0};
+	*b = (struct buffers){.keep_max = keep_max < KEEP_MAX ? keep_max : KEEP_MAX};
 	pthread_mutex_init(&b->lock, NULL);
 }
 
@@ -108,7 +108,7 @@ void buffers_put(struct buffers *b, struct buffer block)
 		free(block.data);
 		return;
 	}
-	if (block.cap <= KEEP_MAX) { /* keep it in place of the smallest */
+	if (block.cap <= b->keep_max) { /* keep it in place of the smallest */
 		pthread_mutex_lock(&b->lock);
 		least = &b->kept[0];
 		for (int i = 1; i < BUFFERS_KEPT; i++)

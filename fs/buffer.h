@@ -20,11 +20,13 @@ struct buffer {
 enum { BUFFERS_KEPT = 4 };
 
 struct buffers {
+	size_t keep_max; /* bytes of a block that may be kept */
 	pthread_mutex_t lock;
 	struct buffer kept[BUFFERS_KEPT];
 };
 
-void buffers_init(struct buffers *b);
+/* Blocks of more than KEEP_MAX bytes are not kept, nor large ones in any case. */
+void buffers_init(struct buffers *b, size_t keep_max);
 void buffers_fini(struct buffers *b);
 
 /* A block of SIZE bytes or more; false: out of memory. */

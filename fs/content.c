@@ -1,14 +1,24 @@
 /* SPDX-License-Identifier: MIT */
+#include "content.h"
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
-#include "content.h"
 #include "limits.h"
+#include "memory.h"
 #include "pieces.h"
 #include "tables.h"
+#include "tally.h"
 
 /* Bytes between two looks at who can be answered. */
 #define STEP (256 << 10)
+
+/* Bytes of a piece of an entry that is too large to be held. */
+#define SEGMENT (512 << 10)
+#define PLAIN (256 << 10)
+/* Segments that are kept, if there is room, of those before and behind what is wanted. */
+#define KEEP_BEFORE 8
+#define KEEP_BEHIND 4
 
 /* One read, on the reader's stack until it has to wait. */
 struct request {
@@ -17,9 +27,11 @@ struct request {
 	void *token;
 	struct origin_entry what; /* with a reference */
 	bool parked;              /* on the heap */
-	bool chunked;
-	uint64_t size; /* of the file */
-	uint64_t unit; /* bytes of a piece; the last may have fewer */
+	bool waited;              /* not all was there */
+	enum piece_kind kind;
+	uint64_t size;   /* of the file */
+	uint64_t unit;   /* bytes of a piece; the last may have fewer */
+	uint64_t window; /* segments: what decoding them needs */
 	uint64_t off;
 	size_t len, done;
 	uint8_t *gathered;   /* its bytes, when they come from several pieces */
@@ -30,7 +42,9 @@ struct content {
 	struct content_options options;
 	struct tables tables;
 	struct pieces pieces;
-	struct content_stats stats; /* under the lock of pieces; held is theirs */
+	struct content_stats stats; /* under the lock of pieces, who know the rest */
+	uint32_t *changed; /* serial numbers of origins that were written to, the same */
+	size_t n_changed, cap_changed;
 
 	unsigned n_threads;
 	pthread_t janitor;
@@ -108,12 +122,14 @@ static bool can_serve(const struct piece *p, const struct request *r)
 static void make_ready(struct content *c, struct request *r, struct piece *p)
 {
 	size_t n = next_len(r, p);
+	bool last = r->done + n == r->len;
 
 	pieces_pin(&c->pieces, p);
 	p->served += n;
 	r->ready = p;
 	c->stats.bytes_served += n;
-	c->stats.reads += r->done + n == r->len;
+	c->stats.reads += last;
+	c->stats.hits += last && !r->waited;
 }
 
 /* Unpark the requests that P's ready bytes satisfy. */
@@ -168,6 +184,41 @@ static bool give(struct request *r, const struct piece *p)
 	return false;
 }
 
+/* Archives that were written to. */
+
+static bool note_changed(struct content *c, uint32_t serial)
+{
+	for (size_t i = 0; i < c->n_changed; i++)
+		if (c->changed[i] == serial)
+			return false;
+	if (kp_grow(&c->changed, c->n_changed, &c->cap_changed, sizeof(*c->changed)))
+		c->changed[c->n_changed++] = serial;
+	return true;
+}
+
+static void forget_changed(struct content *c, uint32_t serial)
+{
+	for (size_t i = 0; i < c->n_changed; i++)
+		if (c->changed[i] == serial)
+			c->changed[i--] = c->changed[--c->n_changed];
+}
+
+/* To be asked before and after a decode: what came between is good if both succeed. */
+static kpack_error_t check_intact(struct content *c, struct origin *o,
+				  struct kpackx_error *why)
+{
+	bool first;
+
+	if (origin_intact(o))
+		return KPACK_SUCCESS;
+	pieces_enter(&c->pieces);
+	first = note_changed(c, o->serial);
+	pieces_leave(&c->pieces);
+	if (first && c->options.changed)
+		c->options.changed(c->options.user, o);
+	return kp_fail(why, KPACK_ERROR_IO_ERROR, "the archive was changed in place");
+}
+
 /* Decoding. */
 
 static void run(struct content *c, struct request *list);
@@ -192,19 +243,31 @@ static kpack_error_t decode_chunk(struct content *c, struct piece *p,
 	return err;
 }
 
+static kpack_error_t read_plain(struct piece *p, struct origin_entry what,
+				struct kpackx_error *why)
+{
+	size_t got;
+
+	return kp_archive_read_range(what.origin->archive, what.entry,
+				     p->number * p->unit, p->buffer.data, (size_t)p->size,
+				     &got, why);
+}
+
 /* Publish that READY bytes are there and serve who waited for them. */
-static bool progress(struct content *c, struct piece *p, uint64_t ready)
+static kpack_error_t progress(struct content *c, struct piece *p, uint64_t ready,
+			      struct kpackx_error *why)
 {
 	struct request *list;
 	bool stop;
 
+	KP_TRY(check_intact(c, p->origin, why));
 	pieces_enter(&c->pieces);
 	p->ready = ready;
 	stop = c->pieces.stop;
 	list = take_ready(c, p);
 	pieces_leave(&c->pieces);
 	run(c, list);
-	return !stop;
+	return stop ? kp_fail(why, KPACK_ERROR_IO_ERROR, "unmounted") : KPACK_SUCCESS;
 }
 
 static kpack_error_t decode_stream(struct content *c, struct piece *p,
@@ -218,67 +281,338 @@ static kpack_error_t decode_stream(struct content *c, struct piece *p,
 	while (!err && ready < p->size) {
 		err = kp_stream_step(s, STEP, &ready, why);
 		/* The last bytes are published when the piece is done. */
-		if (!err && ready < p->size && !progress(c, p, ready))
-			err = kp_fail(why, KPACK_ERROR_IO_ERROR, "unmounted");
+		if (!err && ready < p->size)
+			err = progress(c, p, ready, why);
 	}
 	kp_stream_close(s);
 	return err;
 }
 
-static kpack_error_t decode(struct content *c, struct piece *p, struct kpackx_error *why)
+static kpack_error_t decode_bytes(struct content *c, struct piece *p,
+				  struct kpackx_error *why)
 {
 	struct origin_entry what = piece_entry(p);
 
 	if (!pieces_back(&c->pieces, p))
 		return kp_fail_memory(why, p->size, "decoded bytes");
-	if (p->chunk)
+	if (p->kind == PIECE_CHUNK)
 		return decode_chunk(c, p, why);
+	if (p->kind == PIECE_PLAIN)
+		return read_plain(p, what, why);
 	if (p->size > INLINE_MAX)
 		return decode_stream(c, p, what, why);
 	return kp_archive_read(what.origin->archive, what.entry, p->buffer.data, why);
+}
+
+static kpack_error_t decode(struct content *c, struct piece *p, struct kpackx_error *why)
+{
+	kpack_error_t err, changed;
+
+	KP_TRY(check_intact(c, p->origin, why));
+	err = decode_bytes(c, p, why);
+	changed = check_intact(c, p->origin, why); /* then that is why it failed */
+	return changed ? changed : err;
+}
+
+/* A decode of P ended with WHY; who waited for it, and is now to be told so. */
+static struct request *give_up(struct content *c, struct piece *p,
+			       const struct kpackx_error *why)
+{
+	struct request *failed = p->parked;
+
+	p->parked = NULL;
+	pieces_done(&c->pieces, p, true);
+	if (!c->pieces.stop)
+		tally_fault(&c->stats, why, atomic_load(&p->origin->changed));
+	return failed;
+}
+
+/* Not for what fails because all ends. */
+static void complain(struct content *c, struct origin_entry what,
+		     const struct kpackx_error *why)
+{
+	bool stop;
+
+	pieces_enter(&c->pieces);
+	stop = c->pieces.stop;
+	pieces_leave(&c->pieces);
+	if (!stop)
+		c->options.failure(c->options.user, what, why);
 }
 
 /* Decode P, which was admitted; returns the requests that can go on. */
 static struct request *produce(struct content *c, struct piece *p)
 {
 	struct kpackx_error why = {0};
+	uint64_t since = tally_now();
 	kpack_error_t err = decode(c, p, &why);
 	struct origin_entry what = piece_entry(p);
 	struct request *failed = NULL, *woken = NULL;
-	bool stop;
 
 	pieces_enter(&c->pieces);
-	stop = c->pieces.stop;
-	p->origin = NULL;
-	pieces_done(&c->pieces, p, err);
 	if (err) {
-		c->stats.errors += !stop;
-		failed = p->parked;
-		p->parked = NULL;
+		failed = give_up(c, p, &why);
 	} else {
-		c->stats.decodes++;
-		c->stats.bytes_decoded += p->size;
+		pieces_done(&c->pieces, p, false);
+		tally_decode(&c->stats, p->size, since);
 		woken = take_ready(c, p);
 	}
+	p->origin = NULL;
 	pieces_unpin(&c->pieces, p);
 	pieces_leave(&c->pieces);
-	if (err && !stop)
-		c->options.failure(c->options.user, what, &why);
+	if (err)
+		complain(c, what, &why);
 	fail_all(failed, &why);
 	origin_unref(what.origin);
 	return woken;
 }
 
+/* Passes. */
+
+/* One thread that drives a pass, until TARGET is decoded. */
+struct drive {
+	struct content *c;
+	struct pass *pass;
+	struct piece *target;
+	struct origin_entry what;
+	uint64_t size; /* of the entry */
+	struct buffer scratch;
+};
+
+static kpack_error_t open_pass(struct drive *d, struct kpackx_error *why)
+{
+	uint64_t most = d->c->pieces.most;
+
+	if (!d->pass)
+		return kp_fail_memory(why, sizeof(*d->pass), "a decoder");
+	if (d->target->window > most)
+		return kp_fail(
+			why, KPACK_ERROR_DECOMPRESSION_FAILED,
+			"frame has a window of %llu bytes, a cache_size of %llu is less",
+			(unsigned long long)d->target->window, (unsigned long long)most);
+	if (d->pass->decoder)
+		return KPACK_SUCCESS;
+	return kp_pass_open(d->what.origin->archive, d->what.entry, d->pass->window,
+			    &d->pass->decoder, why);
+}
+
+static size_t segment_size(const struct drive *d, uint64_t number)
+{
+	uint64_t left = d->size - number * SEGMENT;
+
+	return left < SEGMENT ? (size_t)left : SEGMENT;
+}
+
+/* Where segment NUMBER is to be kept, admitted; NULL: nowhere. */
+static struct piece *keeper(const struct drive *d, uint64_t number)
+{
+	struct pieces *ps = &d->c->pieces;
+	const struct piece *target = d->target;
+	struct piece *p = pieces_find(ps, target->entry, SEGMENT, number);
+
+	if (p)
+		return p == target || pieces_catch(ps, p) ? p : NULL;
+	if (number + KEEP_BEFORE < target->number)
+		return NULL;
+	p = pieces_add_spare(ps, target->entry, SEGMENT, number, segment_size(d, number));
+	if (p) {
+		p->kind = PIECE_SEGMENT;
+		p->window = target->window;
+		p->origin = origin_ref(d->what.origin);
+	}
+	return p;
+}
+
+static uint8_t *segment_buffer(struct drive *d, struct piece *p)
+{
+	struct buffers *buffers = &d->c->pieces.buffers;
+
+	if (p)
+		return pieces_back(&d->c->pieces, p) ? p->buffer.data : NULL;
+	if (!d->scratch.data && !buffers_get(buffers, SEGMENT, &d->scratch))
+		return NULL;
+	return d->scratch.data;
+}
+
+static kpack_error_t decode_segment(struct drive *d, uint64_t number, struct piece *p,
+				    struct kpackx_error *why)
+{
+	uint8_t *buf = segment_buffer(d, p);
+	size_t size = segment_size(d, number);
+	kpack_error_t err, changed;
+
+	if (!buf)
+		return kp_fail_memory(why, size, "decoded bytes");
+	err = kp_pass_next(d->pass->decoder, buf, size, why);
+	changed = check_intact(d->c, d->what.origin, why);
+	return changed ? changed : err;
+}
+
+/* P, which is not the target, was decoded, or failed with WHY. */
+static void settle(struct drive *d, struct piece *p, kpack_error_t err,
+		   const struct kpackx_error *why)
+{
+	struct content *c = d->c;
+	struct request *failed = NULL, *woken = NULL;
+
+	pieces_enter(&c->pieces);
+	if (err && p->parked) {
+		failed = give_up(c, p, why);
+	} else if (err) {
+		pieces_done(&c->pieces, p, true);
+	} else {
+		pieces_done(&c->pieces, p, false);
+		woken = take_ready(c, p);
+	}
+	origin_unref(p->origin); /* the pass has another reference */
+	p->origin = NULL;
+	pieces_unpin(&c->pieces, p);
+	pieces_leave(&c->pieces);
+	if (failed)
+		complain(c, d->what, why);
+	fail_all(failed, why);
+	run(c, woken);
+}
+
+/* Decode the segment the pass comes to. */
+static kpack_error_t advance(struct drive *d, struct kpackx_error *why)
+{
+	struct content *c = d->c;
+	uint64_t since = tally_now(), number;
+	struct piece *p;
+	kpack_error_t err;
+	bool stop;
+
+	pieces_enter(&c->pieces);
+	stop = c->pieces.stop;
+	number = d->pass->at++;
+	p = keeper(d, number);
+	pieces_leave(&c->pieces);
+	err = stop ? kp_fail(why, KPACK_ERROR_IO_ERROR, "unmounted")
+		   : decode_segment(d, number, p, why);
+	if (!err) {
+		pieces_enter(&c->pieces);
+		tally_decode(&c->stats, segment_size(d, number), since);
+		pieces_leave(&c->pieces);
+	}
+	if (p && p != d->target)
+		settle(d, p, err, why);
+	return err;
+}
+
+static bool at_end(const struct drive *d)
+{
+	return d->pass->at * SEGMENT >= d->size;
+}
+
+/* Is there room for another segment behind the target? */
+static bool may_go_on(const struct drive *d)
+{
+	struct pieces *ps = &d->c->pieces;
+	bool may;
+
+	if (at_end(d) || d->pass->at > d->target->number + KEEP_BEHIND)
+		return false;
+	pieces_enter(ps);
+	may = !ps->stop && pieces_has_spare(ps, SEGMENT) &&
+	      !pieces_find(ps, d->target->entry, SEGMENT, d->pass->at);
+	pieces_leave(ps);
+	return may;
+}
+
+static kpack_error_t reach(struct drive *d, struct kpackx_error *why)
+{
+	KP_TRY(check_intact(d->c, d->what.origin, why));
+	KP_TRY(open_pass(d, why));
+	while (d->pass->at <= d->target->number)
+		KP_TRY(advance(d, why));
+	return KPACK_SUCCESS;
+}
+
+/* Only the first frame's window was asked for: is another wider, and may it be? */
+static bool wants_more(const struct drive *d)
+{
+	return d->pass && d->pass->decoder && kp_pass_too_wide(d->pass->decoder) &&
+	       d->pass->window < d->c->pieces.most;
+}
+
+static void end_drive(struct drive *d, kpack_error_t err, const struct kpackx_error *why)
+{
+	struct content *c = d->c;
+	struct request *failed = NULL;
+	bool again = err && wants_more(d);
+
+	pieces_enter(&c->pieces);
+	if (d->pass)
+		d->pass->ended |= err || at_end(d);
+	if (again)
+		pieces_defer(&c->pieces, d->target, c->pieces.most);
+	else if (err)
+		failed = give_up(c, d->target, why);
+	if (d->pass)
+		pieces_release(&c->pieces, d->pass);
+	if (!again) {
+		d->target->origin = NULL;
+		pieces_unpin(&c->pieces, d->target);
+	}
+	pieces_leave(&c->pieces);
+	buffers_put(&c->pieces.buffers, d->scratch);
+	if (err && !again)
+		complain(c, d->what, why);
+	fail_all(failed, why);
+	if (!again)
+		origin_unref(d->what.origin);
+}
+
+/* The target has its bytes, and stays pinned while more are decoded. */
+static void serve_target(struct drive *d)
+{
+	struct content *c = d->c;
+	struct request *woken;
+
+	pieces_enter(&c->pieces);
+	pieces_done(&c->pieces, d->target, false);
+	woken = take_ready(c, d->target);
+	pieces_leave(&c->pieces);
+	run(c, woken);
+}
+
+/* Decode P, a segment that was taken from the queue, and some around it. */
+static void drive(struct content *c, struct piece *p)
+{
+	struct drive d = {.c = c, .pass = p->pass, .target = p, .what = piece_entry(p)};
+	struct kpackx_error why = {0};
+	struct kp_entry_info info;
+	kpack_error_t err;
+
+	kp_archive_entry(d.what.origin->archive, d.what.entry, &info);
+	d.size = info.size;
+	err = reach(&d, &why);
+	if (!err) {
+		serve_target(&d);
+		/* A failure is for who wants those bytes: then it ends the pass only. */
+		while (may_go_on(&d))
+			if (advance(&d, &why)) {
+				d.pass->ended = true;
+				break;
+			}
+	}
+	end_drive(&d, err, &why);
+}
+
+/* Waiting. */
+
 /* A piece for the next bytes of R. */
 static struct piece *piece_for(struct content *c, const struct request *r)
 {
 	uint64_t number = next_number(r), left = r->size - number * r->unit;
-	struct piece *p = pieces_add(&c->pieces, key_of(r->what), number,
+	struct piece *p = pieces_add(&c->pieces, key_of(r->what), r->unit, number,
 				     left < r->unit ? left : r->unit);
 
 	if (!p)
 		return NULL;
-	p->chunk = r->chunked;
+	p->kind = r->kind;
+	p->window = r->window;
 	p->origin = origin_ref(r->what.origin);
 	return p;
 }
@@ -309,17 +643,20 @@ enum claim {
 /* Find who has or makes the next bytes of R. */
 static enum claim claim(struct content *c, struct request *r, struct piece **out)
 {
-	struct piece *p = pieces_find(&c->pieces, key_of(r->what), next_number(r));
+	struct piece *p =
+		pieces_find(&c->pieces, key_of(r->what), r->unit, next_number(r));
 
 	if (p && can_serve(p, r)) {
 		make_ready(c, r, p);
 		return READY;
 	}
+	r->waited = true;
 	if (!p) {
 		p = piece_for(c, r);
 		if (!p)
 			return NO_MEMORY;
-		if (p->size <= INLINE_MAX && pieces_admit(&c->pieces, p)) {
+		if (p->size <= INLINE_MAX && p->kind != PIECE_SEGMENT &&
+		    pieces_admit(&c->pieces, p)) {
 			/* R leaves the stack only to wait again; nobody else sees it. */
 			p->parked = r;
 			*out = p;
@@ -379,11 +716,44 @@ void content_read(struct content *c, struct origin_entry what, uint64_t off, siz
 	content_read_to(c, what, off, len, c->options.answer, token);
 }
 
+/* How the bytes of R's entry come into being: as pieces of what kind. */
+static void shape(struct content *c, struct request *r, uint64_t chunk)
+{
+	const struct kpack_archive *a = r->what.origin->archive;
+	uint64_t fair = pieces_fair(&c->pieces);
+
+	r->kind = chunk ? PIECE_CHUNK : PIECE_WHOLE;
+	r->unit = chunk ? chunk : r->size;
+	if ((r->unit < r->size ? r->unit : r->size) <= fair)
+		return;
+	if (kp_pass_window(a, r->what.entry, &r->window, NULL))
+		r->window = 0; /* decoding will tell */
+	if (strcmp(kp_archive_scheme(a), "none") == 0) {
+		r->kind = PIECE_PLAIN;
+		r->unit = PLAIN;
+	} else {
+		r->kind = PIECE_SEGMENT;
+		r->unit = SEGMENT;
+	}
+}
+
+static void refuse_chunk(struct content *c, struct request *r, uint64_t chunk)
+{
+	struct kpackx_error why = {0};
+
+	kp_fail(&why, KPACK_ERROR_INVALID_FORMAT, "chunk size %llu",
+		(unsigned long long)chunk);
+	pieces_enter(&c->pieces);
+	tally_fault(&c->stats, &why, false);
+	pieces_leave(&c->pieces);
+	c->options.failure(c->options.user, r->what, &why);
+	r->answer(r->token, NULL, 0, &why);
+}
+
 void content_read_to(struct content *c, struct origin_entry what, uint64_t off,
 		     size_t len, content_answer *answer, void *token)
 {
 	struct request r = {.answer = answer, .token = token, .what = what, .off = off};
-	struct kpackx_error why = {0};
 	struct kp_entry_info info;
 	struct kp_meta meta;
 
@@ -393,26 +763,35 @@ void content_read_to(struct content *c, struct origin_entry what, uint64_t off,
 		answer(token, NULL, 0, NULL);
 		return;
 	}
-	r.chunked = meta.chunk != 0;
-	if (r.chunked && (meta.chunk < KP_CHUNK_MIN || meta.chunk > KP_CHUNK_MAX)) {
-		kp_fail(&why, KPACK_ERROR_INVALID_FORMAT, "chunk size %llu",
-			(unsigned long long)meta.chunk);
-		c->options.failure(c->options.user, what, &why);
-		answer(token, NULL, 0, &why);
+	if (meta.chunk && (meta.chunk < KP_CHUNK_MIN || meta.chunk > KP_CHUNK_MAX)) {
+		refuse_chunk(c, &r, meta.chunk);
 		return;
 	}
 	r.size = info.size;
-	r.unit = r.chunked ? meta.chunk : info.size;
 	r.len = len < info.size - off ? len : (size_t)(info.size - off);
+	shape(c, &r, meta.chunk);
 	origin_ref(what.origin);
 	run(c, &r);
+}
+
+void content_shrink(struct content *c, unsigned percent)
+{
+	pieces_shrink(&c->pieces, percent);
+	if (percent < 100)
+		malloc_trim(0);
 }
 
 void content_stats(struct content *c, struct content_stats *out)
 {
 	pieces_enter(&c->pieces);
 	*out = c->stats;
+	out->crowded_out = c->pieces.n_crowded_out;
+	out->expired = c->pieces.n_expired;
+	out->passes = c->pieces.passes.begun;
+	out->restarts = c->pieces.passes.restarts;
 	out->held = c->pieces.held;
+	out->held_most = c->pieces.held_most;
+	out->budget = c->pieces.budget;
 	pieces_leave(&c->pieces);
 }
 
@@ -424,7 +803,10 @@ static void *decoder(void *arg)
 	struct piece *p;
 
 	while ((p = pieces_take(&c->pieces)))
-		run(c, produce(c, p));
+		if (p->kind == PIECE_SEGMENT)
+			drive(c, p);
+		else
+			run(c, produce(c, p));
 	return NULL;
 }
 
@@ -455,6 +837,10 @@ static bool start(struct content *c)
 void content_forget(struct content *c, const struct origin *o)
 {
 	tables_forget(&c->tables, o);
+	pieces_enter(&c->pieces);
+	pieces_forget(&c->pieces, o);
+	forget_changed(c, o->serial);
+	pieces_leave(&c->pieces);
 }
 
 kpack_error_t content_new(const struct content_options *options, struct content **out,
@@ -500,5 +886,6 @@ void content_free(struct content *c)
 	}
 	pieces_fini(&c->pieces);
 	tables_fini(&c->tables);
+	free(c->changed);
 	free(c);
 }

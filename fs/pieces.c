@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-#include <stdlib.h>
 #include "pieces.h"
+#include <stdlib.h>
 
 #define PAGE 4096
 /* Seconds an unused piece stays when all its bytes were served, or not all. */
 #define SPENT_SECONDS 2
 #define IDLE_SECONDS 60
+/* Seconds a pass rests. */
+#define PASS_SECONDS 60
 /* Bytes of pieces served whole that stay for readers close behind; then the oldest goes. */
 #define SPENT_MAX (32 << 20)
 /* Seconds without a decode after which memory kept for the next one is given back. */
 #define KEEP_SECONDS 2
+
+/* What part of the budget a block may have to be kept for the next decode. */
+#define KEPT_SHARE 16
+/* Segments for some readers: with less, readers close to each other would cost restarts. */
+#define BESIDE (8 << 20)
 
 /* Lists. */
 
@@ -51,13 +58,19 @@ void pieces_enter(struct pieces *ps)
 void pieces_leave(struct pieces *ps)
 {
 	struct piece *p = ps->dead, *next;
+	struct pass *pass = ps->dead_passes, *next_pass;
 
 	ps->dead = NULL;
+	ps->dead_passes = NULL;
 	pthread_mutex_unlock(&ps->lock);
 	for (; p; p = next) {
 		next = p->next;
 		buffers_put(&ps->buffers, p->buffer);
 		free(p);
+	}
+	for (; pass; pass = next_pass) {
+		next_pass = pass->next;
+		pass_free(pass);
 	}
 }
 
@@ -71,23 +84,25 @@ static struct piece **bucket(struct pieces *ps, uint64_t entry, uint64_t number)
 	return &ps->buckets[h >> (64 - BUCKETS_LOG2)];
 }
 
-struct piece *pieces_find(struct pieces *ps, uint64_t entry, uint64_t number)
+struct piece *pieces_find(struct pieces *ps, uint64_t entry, uint64_t unit,
+			  uint64_t number)
 {
 	struct piece *p = *bucket(ps, entry, number);
 
-	while (p && (p->entry != entry || p->number != number))
+	while (p && (p->entry != entry || p->number != number || p->unit != unit))
 		p = p->same_bucket;
 	return p;
 }
 
-struct piece *pieces_add(struct pieces *ps, uint64_t entry, uint64_t number,
-			 uint64_t size)
+struct piece *pieces_add(struct pieces *ps, uint64_t entry, uint64_t unit,
+			 uint64_t number, uint64_t size)
 {
 	struct piece *p = calloc(1, sizeof(*p)), **at;
 
 	if (!p)
 		return NULL;
 	p->entry = entry;
+	p->unit = unit;
 	p->number = number;
 	p->size = size;
 	at = bucket(ps, entry, number);
@@ -107,14 +122,27 @@ static void forget(struct pieces *ps, struct piece *p)
 
 /* Memory.  A piece is charged when it is admitted and until it is buried. */
 
+static uint64_t round_up(uint64_t size)
+{
+	return (size + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+}
+
 static uint64_t cost(const struct piece *p)
 {
-	return (p->size + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+	return round_up(p->size);
+}
+
+static void charge(struct pieces *ps, uint64_t bytes)
+{
+	ps->held += bytes;
+	if (ps->held > ps->held_most)
+		ps->held_most = ps->held;
 }
 
 static void bury(struct pieces *ps, struct piece *p)
 {
-	ps->held -= cost(p);
+	if (p->charged)
+		ps->held -= cost(p);
 	p->next = ps->dead;
 	ps->dead = p;
 	if (ps->queue.first)
@@ -136,27 +164,93 @@ static void evict(struct pieces *ps, struct piece *p)
 	bury(ps, p);
 }
 
+static void crowd_out(struct pieces *ps, struct piece *p)
+{
+	ps->n_crowded_out++;
+	evict(ps, p);
+}
+
+static void drop_pass(struct pieces *ps, struct pass *pass)
+{
+	passes_remove(&ps->passes, pass);
+	ps->held -= pass_cost(pass->window);
+	pass->next = ps->dead_passes;
+	ps->dead_passes = pass;
+	if (ps->queue.first)
+		pthread_cond_signal(&ps->work);
+}
+
+/* Where passes take most of the memory, what they decode has some beside it. */
+static uint64_t limit(const struct pieces *ps)
+{
+	return ps->budget + (ps->passes.bytes > ps->budget / 2 ? BESIDE : 0);
+}
+
 static bool fits(const struct pieces *ps, uint64_t more)
 {
-	return ps->held <= ps->budget && more <= ps->budget - ps->held;
+	return ps->held <= limit(ps) && more <= limit(ps) - ps->held;
+}
+
+/* Make room for MORE bytes; of passes that rest, KEPT stays. */
+static void make_room(struct pieces *ps, uint64_t more, const struct pass *kept)
+{
+	struct pass *pass;
+
+	while (!fits(ps, more) && (ps->spent.first || ps->rested.first))
+		crowd_out(ps, ps->spent.first ? ps->spent.first : ps->rested.first);
+	while (!fits(ps, more) && (pass = passes_oldest(&ps->passes, kept)))
+		drop_pass(ps, pass);
+}
+
+static void begin(struct pieces *ps, struct piece *p)
+{
+	charge(ps, cost(p));
+	p->charged = true;
+	ps->active++;
+	p->pins++;
 }
 
 /* Charge P and let it run, if there is room or nothing else is in use. */
 static bool admit(struct pieces *ps, struct piece *p)
 {
-	while (!fits(ps, cost(p)) && (ps->spent.first || ps->rested.first))
-		evict(ps, ps->spent.first ? ps->spent.first : ps->rested.first);
+	make_room(ps, cost(p), NULL);
 	if (!fits(ps, cost(p)) && ps->active)
 		return false;
-	ps->held += cost(p);
-	ps->active++;
-	p->pins++;
+	begin(ps, p);
 	return true;
 }
 
 bool pieces_admit(struct pieces *ps, struct piece *p)
 {
 	return !ps->starved && admit(ps, p);
+}
+
+bool pieces_has_spare(const struct pieces *ps, uint64_t size)
+{
+	return !ps->queue.first &&
+	       ps->held + round_up(size) <= limit(ps) + ps->spent_bytes;
+}
+
+struct piece *pieces_add_spare(struct pieces *ps, uint64_t entry, uint64_t unit,
+			       uint64_t number, uint64_t size)
+{
+	struct piece *p;
+
+	if (!pieces_has_spare(ps, size))
+		return NULL;
+	while (!fits(ps, round_up(size)))
+		crowd_out(ps, ps->spent.first);
+	p = pieces_add(ps, entry, unit, number, size);
+	if (p)
+		begin(ps, p);
+	return p;
+}
+
+uint64_t pieces_fair(const struct pieces *ps)
+{
+	uint64_t budget = ps->budget;
+
+	return budget - budget / 8;
 }
 
 bool pieces_back(struct pieces *ps, struct piece *p)
@@ -192,7 +286,12 @@ static void rest(struct pieces *ps, struct piece *p)
 		return;
 	ps->spent_bytes += cost(p);
 	while (ps->spent_bytes > SPENT_MAX && ps->spent.first != p)
-		evict(ps, ps->spent.first);
+		crowd_out(ps, ps->spent.first);
+}
+
+static bool is_cheap(const struct piece *p)
+{
+	return p->size <= INLINE_MAX && p->kind != PIECE_SEGMENT;
 }
 
 void pieces_pin(struct pieces *ps, struct piece *p)
@@ -209,7 +308,7 @@ void pieces_unpin(struct pieces *ps, struct piece *p)
 	ps->active--;
 	if (p->failed)
 		bury(ps, p);
-	else if (p->served >= p->size && p->size <= INLINE_MAX)
+	else if (p->served >= p->size && is_cheap(p))
 		evict(ps, p);
 	else
 		rest(ps, p);
@@ -225,18 +324,129 @@ void pieces_queue(struct pieces *ps, struct piece *p)
 	pthread_cond_signal(&ps->work);
 }
 
+bool pieces_catch(struct pieces *ps, struct piece *p)
+{
+	if (p->list != &ps->queue && p->list != &ps->joined)
+		return false;
+	list_remove(p);
+	make_room(ps, cost(p), NULL);
+	begin(ps, p);
+	return true;
+}
+
+void pieces_defer(struct pieces *ps, struct piece *p, uint64_t window)
+{
+	buffers_put(&ps->buffers, p->buffer);
+	p->buffer = (struct buffer){0};
+	ps->held -= cost(p);
+	p->charged = false;
+	p->window = window;
+	p->pass = NULL;
+	p->pins--;
+	ps->active--;
+	pieces_queue(ps, p);
+}
+
+/* Passes have no more than half of the memory, unless there is but one. */
+static void limit_passes(struct pieces *ps, uint64_t more)
+{
+	struct pass *pass;
+
+	while (ps->passes.bytes + more > ps->budget / 2 &&
+	       (pass = passes_oldest(&ps->passes, NULL)))
+		drop_pass(ps, pass);
+}
+
+static bool begin_pass(struct pieces *ps, struct piece *p)
+{
+	uint64_t window = p->window < ps->most ? p->window : ps->most;
+	uint64_t more = pass_cost(window);
+
+	limit_passes(ps, more);
+	make_room(ps, more + cost(p), NULL);
+	if (!fits(ps, more + cost(p)) && ps->active)
+		return false;
+	p->pass = passes_add(&ps->passes, p->entry, p->origin, window);
+	if (p->pass)
+		charge(ps, more);
+	begin(ps, p);
+	return true;
+}
+
+static bool resume_pass(struct pieces *ps, struct piece *p, struct pass *pass)
+{
+	make_room(ps, cost(p), pass);
+	if (!fits(ps, cost(p)) && ps->active)
+		return false;
+	begin(ps, p);
+	pass->busy = true;
+	p->pass = pass;
+	return true;
+}
+
+enum start { STARTED, JOINED, NO_ROOM };
+
+/* A pass that rests before P, or one that will come by, or a new one. */
+static enum start start_segment(struct pieces *ps, struct piece *p)
+{
+	struct pass *busy = passes_nearest(&ps->passes, p->entry, p->number, true);
+	struct pass *idle = passes_nearest(&ps->passes, p->entry, p->number, false);
+
+	if (busy && (!idle || idle->at < busy->at)) {
+		list_remove(p);
+		list_add(&ps->joined, p);
+		return JOINED;
+	}
+	return (idle ? resume_pass(ps, p, idle) : begin_pass(ps, p)) ? STARTED : NO_ROOM;
+}
+
+static enum start start(struct pieces *ps, struct piece *p)
+{
+	if (p->kind == PIECE_SEGMENT)
+		return start_segment(ps, p);
+	return admit(ps, p) ? STARTED : NO_ROOM;
+}
+
 /* The next piece that may be decoded now, or NULL. */
 static struct piece *next_job(struct pieces *ps)
 {
 	struct piece *p = ps->queue.first;
+	enum start started = STARTED;
 
-	ps->starved = p && !admit(ps, p);
+	while (p && (started = start(ps, p)) == JOINED)
+		p = ps->queue.first;
+	ps->starved = p && started == NO_ROOM;
 	if (!p || ps->starved)
 		return NULL;
 	list_remove(p);
 	if (ps->queue.first)
 		pthread_cond_signal(&ps->work);
 	return p;
+}
+
+/* To the end of the queue: others waited for longer. */
+static void requeue_joined(struct pieces *ps, uint64_t entry)
+{
+	struct piece *p = ps->joined.first, *next;
+
+	for (; p; p = next) {
+		next = p->next;
+		if (p->entry != entry)
+			continue;
+		list_remove(p);
+		list_add(&ps->queue, p);
+	}
+}
+
+void pieces_release(struct pieces *ps, struct pass *pass)
+{
+	requeue_joined(ps, pass->entry);
+	passes_rest(&ps->passes, pass, now());
+	if (pass->ended)
+		drop_pass(ps, pass);
+	pthread_cond_signal(&ps->idle);
+	if (ps->queue.first)
+		pthread_cond_signal(&ps->work);
 }
 
 struct piece *pieces_take(struct pieces *ps)
@@ -261,8 +471,22 @@ struct piece *pieces_take(struct pieces *ps)
 
 static void expire(struct pieces *ps, struct piece_list *l, time_t before)
 {
-	while (l->first && l->first->used <= before)
+	for (; l->first && l->first->used <= before; ps->n_expired++)
 		evict(ps, l->first);
+}
+
+static void expire_passes(struct pieces *ps, time_t before)
+{
+	struct pass *pass;
+
+	while ((pass = passes_oldest(&ps->passes, NULL)) && pass->used <= before)
+		drop_pass(ps, pass);
+}
+
+static bool has_leftovers(const struct pieces *ps)
+{
+	return ps->spent.first || ps->rested.first || ps->keeping ||
+	       passes_oldest(&ps->passes, NULL);
 }
 
 void pieces_tend(struct pieces *ps)
@@ -272,13 +496,14 @@ void pieces_tend(struct pieces *ps)
 		struct timespec next = {.tv_sec = now() + 1};
 		bool trim;
 
-		if (!ps->spent.first && !ps->rested.first && !ps->keeping) {
+		if (!has_leftovers(ps)) {
 			pthread_cond_wait(&ps->idle, &ps->lock);
 			continue;
 		}
 		pthread_cond_timedwait(&ps->idle, &ps->lock, &next);
 		expire(ps, &ps->spent, now() - SPENT_SECONDS);
 		expire(ps, &ps->rested, now() - IDLE_SECONDS);
+		expire_passes(ps, now() - PASS_SECONDS);
 		trim = ps->keeping && ps->decoded < now() - KEEP_SECONDS;
 		ps->keeping = ps->keeping && !trim;
 		pieces_leave(ps);
@@ -287,6 +512,40 @@ void pieces_tend(struct pieces *ps)
 		pieces_enter(ps);
 	}
 	pieces_leave(ps);
+}
+
+void pieces_shrink(struct pieces *ps, unsigned percent)
+{
+	uint64_t budget = ps->most / 100 * percent + ps->most % 100 * percent / 100;
+	struct pass *pass;
+
+	pieces_enter(ps);
+	ps->budget = percent >= 100        ? ps->most
+		     : budget < BUDGET_MIN ? BUDGET_MIN
+					   : budget;
+	while (percent < 100 && (ps->spent.first || ps->rested.first))
+		crowd_out(ps, ps->spent.first ? ps->spent.first : ps->rested.first);
+	while (percent < 100 && (pass = passes_oldest(&ps->passes, NULL)))
+		drop_pass(ps, pass);
+	if (ps->queue.first)
+		pthread_cond_signal(&ps->work);
+	pieces_leave(ps);
+	if (percent < 100)
+		buffers_trim(&ps->buffers);
+}
+
+void pieces_forget(struct pieces *ps, const struct origin *o)
+{
+	struct pass *next;
+
+	for (struct pass *pass = ps->passes.first; pass; pass = next) {
+		next = pass->next;
+		if (pass->origin != o)
+			continue;
+		pass->ended = true;
+		if (!pass->busy)
+			drop_pass(ps, pass);
+	}
 }
 
 void pieces_stop(struct pieces *ps)
@@ -302,8 +561,10 @@ void pieces_init(struct pieces *ps, uint64_t budget)
 {
 	pthread_condattr_t monotonic;
 
-	*ps = (struct pieces){.budget = budget};
-	buffers_init(&ps->buffers);
+	if (budget < BUDGET_MIN)
+		budget = BUDGET_MIN;
+	*ps = (struct pieces){.most = budget, .budget = budget};
+	buffers_init(&ps->buffers, (size_t)(budget / KEPT_SHARE));
 	pthread_mutex_init(&ps->lock, NULL);
 	pthread_cond_init(&ps->work, NULL);
 	pthread_condattr_init(&monotonic);
@@ -322,6 +583,10 @@ void pieces_fini(struct pieces *ps)
 			buffers_put(&ps->buffers, p->buffer);
 			free(p);
 		}
+	}
+	for (struct pass *p = ps->passes.first, *next; p; p = next) {
+		next = p->next;
+		pass_free(p);
 	}
 	buffers_fini(&ps->buffers);
 	pthread_cond_destroy(&ps->idle);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <time.h>
 #include <cmocka.h>
+#include "pass.h"
 
 #define KIB 1024
 #define MIB (1024 * KIB)
@@ -17,24 +18,54 @@
 /* What core would know of each file. */
 static struct file {
 	uint64_t size, chunk;
-	uint64_t fails_at; /* decoded bytes after which it is found corrupt; NONE */
-	bool gated;        /* each step waits for `gate` */
-	unsigned opened;   /* times a decode began */
+	uint64_t fails_at;      /* decoded bytes after which it is found corrupt; NONE */
+	uint64_t window;        /* of its first frame */
+	uint64_t wide_at, wide; /* where a frame with another window begins */
+	bool gated;             /* each step waits for `gate` */
+	unsigned opened;        /* times a decode began */
 } files[16];
 
+static bool plain; /* everything is stored as it is */
 static sem_t gate;
 static pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
-static unsigned running, most_running, failures;
+static unsigned running, most_running, failures, changes;
 
-static uint8_t byte_at(uint32_t file, uint64_t off)
+/* The bytes of all files, from a place that depends on the file, again and again. */
+#define PERIOD 65521
+static uint8_t pattern[PERIOD];
+
+static const uint8_t *bytes_at(uint32_t file, uint64_t off, uint64_t *n)
 {
-	return (uint8_t)(off * 7 + (off >> 8) * 13 + (off >> 16) + file * 101);
+	uint64_t at = (off + file * 101) % PERIOD;
+
+	if (*n > PERIOD - at)
+		*n = PERIOD - at;
+	return pattern + at;
 }
 
-static void fill(uint32_t file, uint8_t *buf, uint64_t from, uint64_t n)
+static void fill(uint32_t file, uint8_t *buf, uint64_t from, uint64_t size)
 {
-	for (uint64_t i = 0; i < n; i++)
-		buf[i] = byte_at(file, from + i);
+	for (uint64_t done = 0, n; done < size; done += n) {
+		const uint8_t *bytes;
+
+		n = size - done;
+		bytes = bytes_at(file, from + done, &n);
+		memcpy(buf + done, bytes, n);
+	}
+}
+
+static bool is_right(uint32_t file, const uint8_t *buf, uint64_t from, uint64_t size)
+{
+	bool right = true;
+
+	for (uint64_t done = 0, n; done < size; done += n) {
+		const uint8_t *bytes;
+
+		n = size - done;
+		bytes = bytes_at(file, from + done, &n);
+		right = right && memcmp(buf + done, bytes, n) == 0;
+	}
+	return right;
 }
 
 static void begin(uint32_t file, int step)
@@ -102,6 +133,77 @@ kpack_error_t kp_archive_read(const struct kpack_archive *a, size_t entry, void 
 	fill((uint32_t)entry, buf, 0, files[entry].size);
 	end();
 	return files[entry].fails_at == NONE ? KPACK_SUCCESS : corrupt(why);
+}
+
+const char *kp_archive_scheme(const struct kpack_archive *a)
+{
+	(void)a;
+	return plain ? "none" : "zstd-per-kernel";
+}
+
+kpack_error_t kp_archive_read_range(const struct kpack_archive *a, size_t entry,
+				    uint64_t offset, void *buf, size_t size, size_t *got,
+				    struct kpackx_error *why)
+{
+	(void)a;
+	(void)why;
+	begin((uint32_t)entry, 0);
+	fill((uint32_t)entry, buf, offset, size);
+	*got = size;
+	return KPACK_SUCCESS;
+}
+
+struct kp_pass {
+	uint32_t file;
+	uint64_t done, limit;
+	bool too_wide;
+};
+
+kpack_error_t kp_pass_window(const struct kpack_archive *a, size_t entry,
+			     uint64_t *window, struct kpackx_error *why)
+{
+	(void)a;
+	(void)why;
+	*window = files[entry].window;
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_pass_open(const struct kpack_archive *a, size_t entry,
+			   uint64_t window_max, struct kp_pass **out,
+			   struct kpackx_error *why)
+{
+	(void)a;
+	(void)why;
+	*out = calloc(1, sizeof(**out));
+	**out = (struct kp_pass){.file = (uint32_t)entry, .limit = window_max};
+	begin((uint32_t)entry, 0);
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_pass_next(struct kp_pass *p, void *buf, size_t size,
+			   struct kpackx_error *why)
+{
+	const struct file *f = &files[p->file];
+
+	if (f->gated)
+		sem_wait(&gate);
+	assert_true(p->done + size <= f->size);
+	p->too_wide = f->wide && p->done >= f->wide_at && f->wide > p->limit;
+	if (p->done >= f->fails_at || p->too_wide)
+		return corrupt(why);
+	fill(p->file, buf, p->done, size);
+	p->done += size;
+	return KPACK_SUCCESS;
+}
+
+bool kp_pass_too_wide(const struct kp_pass *p)
+{
+	return p->too_wide;
+}
+
+void kp_pass_close(struct kp_pass *p)
+{
+	free(p);
 }
 
 struct kp_stream {
@@ -191,14 +293,11 @@ static void answer(void *token, const void *data, size_t size,
 		   const struct kpackx_error *why)
 {
 	struct read *r = token;
-	const uint8_t *bytes = data;
 
 	r->failed = why != NULL;
 	r->code = why ? why->code : KPACK_SUCCESS;
 	r->got = size;
-	r->right = true;
-	for (size_t i = 0; i < size; i++)
-		r->right = r->right && bytes[i] == byte_at(r->file, r->off + i);
+	r->right = is_right(r->file, data, r->off, size);
 	sem_post(&r->answered);
 }
 
@@ -211,6 +310,13 @@ static void failure(void *user, struct origin_entry what, const struct kpackx_er
 }
 
 static struct content *c;
+
+static void changed(void *user, struct origin *o)
+{
+	(void)user;
+	assert_ptr_equal(o, &origin);
+	__atomic_add_fetch(&changes, 1, __ATOMIC_RELAXED);
+}
 
 static struct origin_entry entry(uint32_t file)
 {
@@ -269,7 +375,8 @@ static struct content_stats stats(void)
 
 static void make(uint64_t budget, unsigned threads)
 {
-	struct content_options options = {budget, threads, answer, failure, NULL};
+	struct content_options options = {budget,  threads, answer,
+					  failure, changed, NULL};
 
 	assert_int_equal(content_new(&options, &c, NULL), KPACK_SUCCESS);
 }
@@ -280,7 +387,9 @@ static int setup(void **state)
 	memset(files, 0, sizeof(files));
 	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
 		files[i].fails_at = NONE;
-	running = most_running = failures = 0;
+	running = most_running = failures = changes = 0;
+	plain = false;
+	atomic_store(&origin.changed, false);
 	sem_init(&gate, 0, 0);
 	return 0;
 }
@@ -452,35 +561,27 @@ static void budget_queues_decodes(void **state)
 	content_free(c);
 }
 
-static void larger_than_the_budget(void **state)
-{
-	struct read small;
-
-	(void)state;
-	files[1].size = 5 * MIB;
-	files[2].size = 1000;
-	make(MIB, 2);
-	read_whole(1, 128 * KIB);
-	ask(&small, 2, 0, 1000);
-	expect_bytes(&small, 1000);
-	assert_int_equal(files[1].opened, 1);
-	content_free(c);
-}
-
 static void small_behind_starved(void **state)
 {
+	struct timespec tick = {.tv_nsec = 1000 * 1000};
 	struct read large, waits, small;
 
 	(void)state;
-	files[1] = (struct file){.size = 5 * MIB, .fails_at = NONE, .gated = true};
+	files[1] = (struct file){.size = 7 * MIB, .fails_at = NONE, .gated = true};
 	files[2] = (struct file){.size = 6 * MIB, .fails_at = NONE};
 	files[3].size = 100;
-	make(MIB, 2);
+	make(8 * MIB, 2);
 	ask(&large, 1, 0, 10);
 	ask(&waits, 2, 0, 10);
 	open_gate(1);
 	expect_bytes(&large, 10);
-	ask(&small, 3, 0, 100);
+	/* Small ones come by until a thread has seen that there is no room. */
+	for (int i = 0; i < 1000; i++) {
+		ask(&small, 3, 0, 100);
+		if (!is_answered(&small))
+			break;
+		nanosleep(&tick, NULL);
+	}
 	assert_false(is_answered(&waits));
 	assert_false(is_answered(&small));
 	open_gate(100);
@@ -494,9 +595,9 @@ static void least_recently_used_goes(void **state)
 	struct read r;
 
 	(void)state;
-	make(MIB, 1);
+	make(8 * MIB, 1);
 	for (uint32_t i = 0; i < 3; i++)
-		files[i].size = 400 * KIB;
+		files[i].size = 3200 * KIB;
 	for (uint32_t i = 0; i < 3; i++) {
 		ask(&r, i, 0, 10);
 		expect_bytes(&r, 10);
@@ -518,9 +619,9 @@ static void served_whole_goes_first(void **state)
 	struct read r;
 
 	(void)state;
-	make(MIB, 1);
+	make(8 * MIB, 1);
 	for (uint32_t i = 0; i < 3; i++)
-		files[i].size = 400 * KIB;
+		files[i].size = 3200 * KIB;
 	ask(&r, 0, 0, 10);
 	expect_bytes(&r, 10);
 	read_whole(1, 100 * KIB);
@@ -656,6 +757,411 @@ static void unmount_answers_all(void **state)
 	assert_int_equal(failures, 0);
 }
 
+/* Entries that are too large to be held. */
+
+/* Four windows find room in it, beside what they decode. */
+#define BUDGET (16 * MIB)
+
+static void large(uint32_t file, uint64_t size)
+{
+	files[file] = (struct file){.size = size, .fails_at = NONE, .window = 2 * MIB};
+}
+
+static void larger_than_the_budget(void **state)
+{
+	struct read small;
+
+	(void)state;
+	large(1, 40 * MIB + 77);
+	files[2].size = 1000;
+	make(BUDGET, 2);
+	read_whole(1, 128 * KIB);
+	ask(&small, 2, 0, 1000);
+	expect_bytes(&small, 1000);
+	assert_int_equal(files[1].opened, 1);
+	assert_int_equal(stats().passes, 1);
+	assert_int_equal(stats().restarts, 0);
+	assert_true(stats().held_most <= BUDGET);
+	content_free(c);
+}
+
+static void a_pass_does_not_run_ahead(void **state)
+{
+	struct read r;
+
+	(void)state;
+	large(1, 100 * MIB);
+	make(BUDGET, 2);
+	ask(&r, 1, 0, 128 * KIB);
+	expect_bytes(&r, 128 * KIB);
+	assert_true(stats().bytes_decoded <= 4 * MIB);
+	ask(&r, 1, 10 * MIB, 128 * KIB);
+	expect_bytes(&r, 128 * KIB);
+	assert_true(stats().bytes_decoded <= 16 * MIB);
+	assert_int_equal(files[1].opened, 1);
+	content_free(c);
+}
+
+static void any_budget_will_do(void **state)
+{
+	static const uint64_t budgets[] = {0, 1, MIB};
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		large(1, 20 * MIB);
+		files[1].window = 8 * MIB;
+		large(2, 9 * MIB);
+		make(budgets[i], 2);
+		assert_int_equal(stats().budget, 8 * MIB);
+		read_whole(1, 128 * KIB);
+		read_whole(2, 100 * KIB);
+		assert_int_equal(files[1].opened, 1);
+		assert_int_equal(files[2].opened, 1);
+		assert_true(stats().held_most <= 18 * MIB);
+		content_free(c);
+	}
+}
+
+/* As the kernel reads ahead: some requests at once, handled in any order. */
+static void requests_out_of_order(void **state)
+{
+	enum { AT_ONCE = 16 };
+	struct read r[AT_ONCE];
+	size_t len = 128 * KIB;
+
+	(void)state;
+	large(1, 40 * MIB);
+	make(BUDGET, 2);
+	for (uint64_t at = 0; at < files[1].size; at += AT_ONCE * len) {
+		for (size_t i = 0; i < AT_ONCE; i++)
+			ask(&r[i], 1, at + (i * 7 + 3) % AT_ONCE * len, len);
+		for (size_t i = 0; i < AT_ONCE; i++)
+			expect_bytes(&r[i], len);
+	}
+	assert_int_equal(files[1].opened, 1);
+	content_free(c);
+}
+
+static void many_readers_of_a_large_file(void **state)
+{
+	pthread_t threads[4];
+
+	(void)state;
+	large(3, 40 * MIB);
+	make(BUDGET, 2);
+	for (size_t i = 0; i < 4; i++)
+		pthread_create(&threads[i], NULL, reader, (void *)(uintptr_t)3);
+	for (size_t i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	/* One that stays far behind gets a pass of its own. */
+	assert_true(files[3].opened <= 4);
+	assert_true(stats().held_most <= BUDGET);
+	content_free(c);
+}
+
+static void two_readers_far_apart(void **state)
+{
+	struct read a, b;
+	uint64_t half = 30 * MIB;
+
+	(void)state;
+	large(1, 2 * half);
+	make(BUDGET, 2);
+	for (uint64_t at = 0; at < half; at += 128 * KIB) {
+		ask(&a, 1, at, 128 * KIB);
+		ask(&b, 1, half + at, 128 * KIB);
+		expect_bytes(&a, 128 * KIB);
+		expect_bytes(&b, 128 * KIB);
+	}
+	assert_true(files[1].opened <= 3);
+	assert_in_range(stats().restarts, 0, 2);
+	content_free(c);
+}
+
+/* Where there is room for but one pass, everybody comes on. */
+static void one_pass_for_two_readers(void **state)
+{
+	struct read a, b;
+
+	(void)state;
+	large(1, 20 * MIB);
+	files[1].window = 8 * MIB;
+	make(8 * MIB, 2);
+	for (uint64_t at = 0; at < 4 * MIB; at += 128 * KIB) {
+		ask(&a, 1, at, 128 * KIB);
+		ask(&b, 1, 15 * MIB + at, 128 * KIB);
+		expect_bytes(&a, 128 * KIB);
+		expect_bytes(&b, 128 * KIB);
+	}
+	assert_true(stats().held_most <= 18 * MIB);
+	content_free(c);
+}
+
+static void *random_reader(void *arg)
+{
+	uint64_t x = (uintptr_t)arg;
+
+	for (int i = 0; i < 40; i++) {
+		struct read r;
+		uint32_t file = 1 + (uint32_t)(x >> 60) % 3;
+
+		x = x * UINT64_C(6364136223846793005) + 1442695040888963407;
+		ask(&r, file, (x >> 30) % (files[file].size - 200 * KIB), 200 * KIB);
+		expect_bytes(&r, 200 * KIB);
+	}
+	return NULL;
+}
+
+static void random_readers_of_large_files(void **state)
+{
+	pthread_t threads[6];
+
+	(void)state;
+	large(1, 20 * MIB);
+	large(2, 25 * MIB + 1);
+	large(3, 18 * MIB);
+	files[3].window = 8 * MIB;
+	make(BUDGET, 3);
+	for (size_t i = 0; i < 6; i++)
+		pthread_create(&threads[i], NULL, random_reader, (void *)(i + 1));
+	for (size_t i = 0; i < 6; i++)
+		pthread_join(threads[i], NULL);
+	assert_true(stats().held_most <= BUDGET + 10 * MIB);
+	assert_true(stats().restarts > 0);
+	content_free(c);
+}
+
+static void corrupt_large_file(void **state)
+{
+	struct read r;
+
+	(void)state;
+	large(1, 40 * MIB);
+	files[1].fails_at = 20 * MIB;
+	make(BUDGET, 2);
+	ask(&r, 1, 19 * MIB, 4096);
+	expect_bytes(&r, 4096);
+	assert_int_equal(failures, 0);
+	ask(&r, 1, 20 * MIB, 4096);
+	expect_failure(&r, KPACK_ERROR_DECOMPRESSION_FAILED);
+	assert_int_equal(failures, 1);
+	assert_int_equal(stats().faults[CONTENT_CORRUPT], 1);
+	ask(&r, 1, 0, 4096);
+	expect_bytes(&r, 4096);
+	content_free(c);
+}
+
+static void windows_that_grow(void **state)
+{
+	(void)state;
+	large(1, 20 * MIB);
+	files[1].wide_at = 10 * MIB;
+	files[1].wide = 8 * MIB;
+	make(8 * MIB, 2);
+	read_whole(1, 128 * KIB);
+	/* Running ahead may meet it first. */
+	assert_in_range(files[1].opened, 2, 3);
+	assert_int_equal(failures, 0);
+	assert_true(stats().held_most <= 18 * MIB);
+	content_free(c);
+}
+
+static void windows_that_are_too_wide(void **state)
+{
+	struct read r;
+
+	(void)state;
+	large(1, 20 * MIB);
+	files[1].window = 8 * MIB + 1;
+	large(2, 20 * MIB);
+	files[2].wide_at = 10 * MIB;
+	files[2].wide = 9 * MIB;
+	make(8 * MIB, 2);
+	ask(&r, 1, 0, 4096);
+	expect_failure(&r, KPACK_ERROR_DECOMPRESSION_FAILED);
+	assert_int_equal(files[1].opened, 0);
+	ask(&r, 2, 0, 4096);
+	expect_bytes(&r, 4096);
+	ask(&r, 2, 11 * MIB, 4096);
+	expect_failure(&r, KPACK_ERROR_DECOMPRESSION_FAILED);
+	assert_int_equal(failures, 2);
+	content_free(c);
+}
+
+static void plain_bytes_are_read_where_they_are(void **state)
+{
+	struct read r;
+
+	(void)state;
+	plain = true;
+	large(1, 40 * MIB);
+	make(BUDGET, 2);
+	ask(&r, 1, 39 * MIB, 4096);
+	expect_bytes(&r, 4096);
+	assert_int_equal(files[1].opened, 1);
+	assert_true(stats().bytes_decoded <= 256 * KIB);
+	read_whole(1, 200 * KIB);
+	assert_int_equal(stats().passes, 0);
+	content_free(c);
+}
+
+static void chunks_too_large_to_be_held(void **state)
+{
+	(void)state;
+	large(1, 40 * MIB);
+	files[1].chunk = 20 * MIB;
+	make(BUDGET, 2);
+	read_whole(1, 128 * KIB);
+	assert_int_equal(files[1].opened, 1);
+	assert_true(stats().held_most <= BUDGET);
+	content_free(c);
+}
+
+static void *free_later(void *arg)
+{
+	content_free(c);
+	return arg;
+}
+
+static void unmount_in_a_pass(void **state)
+{
+	struct read r[4];
+	pthread_t thread;
+
+	(void)state;
+	large(1, 40 * MIB);
+	files[1].gated = true;
+	make(BUDGET, 2);
+	for (uint32_t i = 0; i < 4; i++)
+		ask(&r[i], 1, (4 + i) * MIB, 100);
+	open_gate(2);
+	pthread_create(&thread, NULL, free_later, NULL);
+	open_gate(200);
+	for (size_t i = 0; i < 4; i++)
+		sem_wait(&r[i].answered);
+	pthread_join(thread, NULL);
+	assert_int_equal(failures, 0);
+	assert_int_equal(origin.refs, 1);
+}
+
+/* Archives that change, pressure, counts. */
+
+static void changed_archive(void **state)
+{
+	struct read r;
+
+	(void)state;
+	files[1].size = 3 * MIB;
+	files[2].size = 1000;
+	large(3, 40 * MIB);
+	make(BUDGET, 2);
+	ask(&r, 1, 0, 1000);
+	expect_bytes(&r, 1000);
+	ask(&r, 1, 3 * MIB - 10, 10); /* all of it is decoded */
+	expect_bytes(&r, 10);
+	ask(&r, 3, 0, 10);
+	expect_bytes(&r, 10);
+	atomic_store(&origin.changed, true);
+	ask(&r, 2, 0, 1000);
+	expect_failure(&r, KPACK_ERROR_IO_ERROR);
+	ask(&r, 3, 30 * MIB, 10);
+	expect_failure(&r, KPACK_ERROR_IO_ERROR);
+	ask(&r, 1, MIB, 1000);
+	expect_bytes(&r, 1000);
+	assert_int_equal(changes, 1);
+	assert_int_equal(stats().faults[CONTENT_CHANGED], 2);
+	content_forget(c, &origin);
+	ask(&r, 1, 2 * MIB, 1000);
+	expect_bytes(&r, 1000);
+	content_free(c);
+	assert_int_equal(origin.refs, 1);
+}
+
+/* What was decoded while the archive changed is not served. */
+static void changed_while_it_is_decoded(void **state)
+{
+	struct read head, tail;
+
+	(void)state;
+	files[1] = (struct file){.size = 3 * MIB, .fails_at = NONE, .gated = true};
+	make(BUDGET, 1);
+	ask(&head, 1, 0, 1000);
+	ask(&tail, 1, 2 * MIB, 1000);
+	open_gate(1);
+	expect_bytes(&head, 1000);
+	atomic_store(&origin.changed, true);
+	open_gate(100);
+	expect_failure(&tail, KPACK_ERROR_IO_ERROR);
+	assert_int_equal(changes, 1);
+	content_free(c);
+}
+
+static void pressure(void **state)
+{
+	struct timespec tick = {.tv_nsec = 1000 * 1000};
+	struct read r;
+
+	(void)state;
+	files[1].size = 10 * MIB;
+	large(2, 70 * MIB);
+	make(64 * MIB, 1);
+	ask(&r, 1, 10 * MIB - 1, 1);
+	expect_bytes(&r, 1);
+	ask(&r, 2, 0, 10);
+	expect_bytes(&r, 10);
+	assert_true(stats().held >= 10 * MIB);
+	content_shrink(c, 50);
+	assert_int_equal(stats().budget, 32 * MIB);
+	for (int i = 0; i < 1000 && stats().held; i++) {
+		nanosleep(&tick, NULL); /* a pass may still be ahead */
+		content_shrink(c, 50);
+	}
+	assert_int_equal(stats().held, 0);
+	content_shrink(c, 0);
+	assert_int_equal(stats().budget, 8 * MIB);
+	read_whole(1, 128 * KIB);
+	read_whole(2, 128 * KIB);
+	content_shrink(c, 100);
+	assert_int_equal(stats().budget, 64 * MIB);
+	read_whole(1, 128 * KIB);
+	content_free(c);
+}
+
+static void counts(void **state)
+{
+	struct content_stats s;
+	struct read r;
+	uint64_t times = 0;
+
+	(void)state;
+	files[1].size = 3 * MIB;
+	files[2] = (struct file){.size = 10, .fails_at = 0};
+	make(BUDGET, 1);
+	ask(&r, 1, 3 * MIB - 1, 1);
+	expect_bytes(&r, 1);
+	ask(&r, 1, 0, 100);
+	expect_bytes(&r, 100);
+	ask(&r, 1, MIB, 100);
+	expect_bytes(&r, 100);
+	ask(&r, 2, 0, 10);
+	expect_failure(&r, KPACK_ERROR_DECOMPRESSION_FAILED);
+	s = stats();
+	assert_int_equal(s.reads, 3);
+	assert_int_equal(s.hits, 2);
+	assert_int_equal(s.bytes_served, 201);
+	assert_int_equal(s.decodes, 1);
+	assert_int_equal(s.bytes_decoded, 3 * MIB);
+	assert_int_equal(s.errors, 1);
+	assert_int_equal(s.faults[CONTENT_CORRUPT], 1);
+	for (size_t i = 0; i <= CONTENT_TIMES; i++)
+		times += s.decode_times[i];
+	assert_int_equal(times, 1);
+	assert_true(s.decode_seconds > 0);
+	assert_int_equal(s.held, 3 * MIB);
+	assert_int_equal(s.held_most, 3 * MIB + 4096);
+	content_free(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -676,8 +1182,27 @@ int main(void)
 		cmocka_unit_test_setup(corrupt_chunk, setup),
 		cmocka_unit_test_setup(absurd_chunk, setup),
 		cmocka_unit_test_setup(mixed_load, setup),
+		cmocka_unit_test_setup(a_pass_does_not_run_ahead, setup),
+		cmocka_unit_test_setup(any_budget_will_do, setup),
+		cmocka_unit_test_setup(requests_out_of_order, setup),
+		cmocka_unit_test_setup(many_readers_of_a_large_file, setup),
+		cmocka_unit_test_setup(two_readers_far_apart, setup),
+		cmocka_unit_test_setup(one_pass_for_two_readers, setup),
+		cmocka_unit_test_setup(random_readers_of_large_files, setup),
+		cmocka_unit_test_setup(corrupt_large_file, setup),
+		cmocka_unit_test_setup(windows_that_grow, setup),
+		cmocka_unit_test_setup(windows_that_are_too_wide, setup),
+		cmocka_unit_test_setup(plain_bytes_are_read_where_they_are, setup),
+		cmocka_unit_test_setup(chunks_too_large_to_be_held, setup),
+		cmocka_unit_test_setup(unmount_in_a_pass, setup),
+		cmocka_unit_test_setup(changed_archive, setup),
+		cmocka_unit_test_setup(changed_while_it_is_decoded, setup),
+		cmocka_unit_test_setup(pressure, setup),
+		cmocka_unit_test_setup(counts, setup),
 		cmocka_unit_test_setup(unmount_answers_all, setup),
 	};
 
+	for (uint32_t i = 0, x = 1; i < PERIOD; i++, x = x * 1664525 + 1013904223)
+		pattern[i] = (uint8_t)(x >> 24);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

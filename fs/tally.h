@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* Counting for content_stats: how long decodes took, and why they failed. */
+#ifndef FS_TALLY_H
+#define FS_TALLY_H
+
+#include <stdbool.h>
+#include "content.h"
+
+/* Nanoseconds of a clock that only goes forward. */
+uint64_t tally_now(void);
+
+/* SIZE bytes were decoded since SINCE, by tally_now. */
+void tally_decode(struct content_stats *s, uint64_t size, uint64_t since);
+
+/* A decode failed with WHY; CHANGED: because its archive was written to. */
+void tally_fault(struct content_stats *s, const struct kpackx_error *why, bool changed);
+
+#endif
