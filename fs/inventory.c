@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "claims.h"
-#include "facts.h"
+#include "entry_facts.h"
 #include "inventory.h"
 #include "walk.h"
 

@@ -30,7 +30,14 @@
  *   pieces.c      those bytes, and how many of them are kept
  *   buffer.c      memory for them, reused
  *   tables.c      chunk tables that are kept open
- *   control.c     the files of .kpackfs
+ *   control.c     the files of .kpackfs: snapshots of their texts
+ *   texts.c       these, from served.c, stats.c, inventory.c, missing.c
+ *   checksums.c   the one that is computed as it is read
+ *   hasher.c      by whom
+ *   claims.c      which entry a path is of
+ *   entry_facts.c what is told of it
+ *   walk.c        all paths
+ *   xattrs.c      extended attributes
  *   log.c         messages: stderr or syslog
  */
 #include <errno.h>

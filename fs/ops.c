@@ -552,7 +552,7 @@ static void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t of
 
 /*
  * What is not here is answered ENOSYS once and then never asked again.  That is
- * why there are no extended attributes: `ls -l` would ask for three of each file.
+ * why extended attributes stand elsewhere: `ls -l` would ask for three of each file.
  */
 const struct fuse_lowlevel_ops ops = {
 	.init = op_init,

@@ -13,6 +13,7 @@
 #include "reload.h"
 #include "sandbox.h"
 #include "session.h"
+#include "xattrs.h"
 
 struct session {
 	const struct settings *s;
@@ -295,11 +296,15 @@ static enum end mount_and_serve(struct session *session)
 enum end session_serve(struct settings *s, int link)
 {
 	struct session session = {.s = s, .link = link};
+	struct fuse_lowlevel_ops chosen = ops;
 	enum end end = NO_MOUNT;
+
+	if (s->xattr)
+		xattrs_add(&chosen);
 
 	if (!prepare(&session))
 		goto out;
-	session.se = fuse_session_new(&s->args, &ops, sizeof(ops), &session.fs);
+	session.se = fuse_session_new(&s->args, &chosen, sizeof(chosen), &session.fs);
 	if (!session.se)
 		goto out;
 	end = mount_and_serve(&session);

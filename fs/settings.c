@@ -54,7 +54,8 @@ static const char usage_text[] =
 	"    -o threads=N         threads that decode (default: one per processor)\n"
 	"    -o topology=DIR      where arch=auto looks for GPUs (default: sysfs)\n"
 	"    -o uid=N             owner of all files\n"
-	"    -o umask=OCTAL       permission bits to take away\n";
+	"    -o umask=OCTAL       permission bits to take away\n"
+	"    -o xattr             extended attributes user.kpack.*\n";
 
 enum key {
 	KEY_HELP,
@@ -77,6 +78,7 @@ enum key {
 	KEY_UMASK,
 	KEY_NO_SANDBOX,
 	KEY_OPEN,
+	KEY_XATTR,
 	KEY_CLONE_FD,
 	KEY_FSNAME,
 	KEY_SUBTYPE,
@@ -127,6 +129,7 @@ static const struct fuse_opt option_table[] = {
 	OPTION("idle_timeout=", KEY_IDLE_TIMEOUT),
 	OPTION("preload=", KEY_PRELOAD),
 	OPTION("open", KEY_OPEN),
+	OPTION("xattr", KEY_XATTR),
 	OPTION("clone_fd", KEY_CLONE_FD),
 	OPTION("fsname=", KEY_FSNAME),
 	OPTION("subtype=", KEY_SUBTYPE),
@@ -180,8 +183,6 @@ static const struct fuse_opt option_table[] = {
 	IGNORE("loud"),
 	IGNORE("nosymfollow"),
 	IGNORE("symfollow"),
-	/* known, not built */
-	OPTION("xattr", KEY_ABSENT),
 	FUSE_OPT_END,
 };
 
@@ -340,6 +341,9 @@ static bool parse_key(struct settings *s, int key, const char *arg)
 		return true;
 	case KEY_OPEN:
 		s->always_open = true;
+		return true;
+	case KEY_XATTR:
+		s->xattr = true;
 		return true;
 	case KEY_CLONE_FD:
 		s->clone_fd = true;

@@ -26,6 +26,7 @@ _kpackfs_mount_options=(
 	topology=
 	uid=
 	umask=
+	xattr
 	# end
 )
 

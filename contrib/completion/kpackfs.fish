@@ -26,6 +26,7 @@ function __kpackfs_mount_options
 	echo topology=
 	echo uid=
 	echo umask=
+	echo xattr
 	# end
 end
 

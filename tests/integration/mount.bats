@@ -209,7 +209,7 @@ check_good() { # MOUNTPOINT
 @test ".kpackfs resolves, is not listed, and tells" {
 	mount_good
 	! ls -a mnt | grep -q kpackfs || false
-	[ "$(ls mnt/.kpackfs)" = "$(printf 'arches\narchives\nconflicts\nstats\nversion')" ]
+	for name in arches archives conflicts stats version; do ls mnt/.kpackfs | grep -qx "$name"; done
 	[ "$(cut -f 1-4 mnt/.kpackfs/archives)" = "$(printf '%s\tzstd-per-kernel\tgeneric,gfx1030,gfx90a:xnack+\t6' "$T/src/good.kpack")" ]
 	[ "$(cut -f 5 mnt/.kpackfs/archives)" = "$(stat -c %s src/good.kpack)" ]
 	[ "$(cat mnt/.kpackfs/arches)" = all ]
@@ -510,7 +510,7 @@ ad.kpack"
 		"-o uid= src mnt" "-o uid=x src mnt" "-o gid=-1 src mnt" "-o umask=8 src mnt" \
 		"-o umask=1777 src mnt" "-o cache_size=1q src mnt" "-o cache_size= src mnt" \
 		"-o threads=0 src mnt" "-o max_threads=0 src mnt" "-o arch= src mnt" \
-		"-o arch=gfx90a:nope+ src mnt" "-o arch=gfx90a,nope src mnt" "-o xattr src mnt" \
+		"-o arch=gfx90a:nope+ src mnt" "-o arch=gfx90a,nope src mnt" \
 		"-o subdir= src mnt" "-o subdir=.. src mnt" "-o subdir=a/../b src mnt" \
 		"-o idle_timeout= src mnt" "-o idle_timeout=1d src mnt" "-o poll=x src mnt" \
 		"-o poll=1sm src mnt" "-o poll=2000000000 src mnt" "-o preload src mnt" \

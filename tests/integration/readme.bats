@@ -140,7 +140,7 @@ close_to() { # MEGABYTES FILE...: within one
 
 @test "what is said not to be built is not" {
 	mkdir "$T/mnt"
-	for option in xattr preload=x idle_timeout=1 poll=1 io_uring; do
+	for option in preload=x idle_timeout=1 poll=1 io_uring; do
 		run -2 "$KPACK_BIN/kpackfs" -o "$option" "$T" "$T/mnt"
 	done
 }

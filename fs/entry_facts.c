@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "facts.h"
+#include "entry_facts.h"
 #include "limits.h"
 
 /* One entry, and room for a hash in digits. */
