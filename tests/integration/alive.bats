@@ -1,0 +1,535 @@
+#!/usr/bin/env bats
+# A mount whose archives come, go and change, and whose processes are signalled and killed.
+
+bats_require_minimum_version 1.5.0
+
+python=/usr/bin/python3
+tools=$BATS_TEST_DIRNAME
+
+setup_file() {
+	# udev makes it 0666; a machine without udev does not
+	[ "$(id -u)" != 0 ] || chmod 0666 /dev/fuse
+}
+
+setup() {
+	# not below bats' own directory, which other users may not search
+	T=$(mktemp -d /tmp/kpackfs-test-XXXXXX)
+	chmod 0755 "$T"
+	cd "$T"
+	mkdir src mnt
+	PATH=$KPACK_BIN:$PATH
+}
+
+teardown() {
+	cd /
+	exec 7<&- 8<&- 9<&-
+	for m in "$T"/mnt*; do
+		fusermount3 -uz "$m" 2>/dev/null || umount -l "$m" 2>/dev/null || :
+	done
+	ended
+	rm -rf "$T"
+}
+
+# until CONDITION...: evaluated again and again, for ten seconds
+until_true() {
+	for _ in $(seq 500); do
+		! eval "$@" || return 0
+		read -rt 0.02 <> <(:) || :
+	done
+	echo "not so: $*"
+	return 1
+}
+
+processes() { pgrep -f "kpackfs .*$T/" || :; }
+ended() { until_true '[ -z "$(processes)" ]'; }
+
+# archive NAME KEY TEXT: one entry, shown as KEY
+archive() {
+	echo "{\"entries\": [{\"key\": \"$2\", \"arch\": \"generic\", \"type\": \"dat\",
+		\"data\": \"$3\", \"metadata\": {\"path\": \"$2\"}}]}" |
+		$python "$tools/mkarchive.py" "$1"
+}
+
+# large NAME KEY SEED: one of 3 MB that is decoded in one piece
+large() {
+	echo "{\"entries\": [{\"key\": \"$2\", \"arch\": \"generic\", \"type\": \"dat\",
+		\"data\": {\"size\": 3000000, \"seed\": $3}, \"metadata\": {\"path\": \"$2\"}}]}" |
+		$python "$tools/mkarchive.py" "$1"
+}
+
+noise() { # SIZE SEED
+	PYTHONPATH=$tools PYTHONDONTWRITEBYTECODE=1 $python -c 'import sys, mkarchive
+sys.stdout.buffer.write(mkarchive.noise(int(sys.argv[1]), int(sys.argv[2])))' "$@"
+}
+
+# Mount the sources given, in the foreground, and wait until that works.
+serve() {
+	kpackfs -f -v "$@" mnt 2>>log 3>&- 7<&- 8<&- 9<&- &
+	supervisor=$!
+	until_true 'mountpoint -q mnt || ! kill -0 $supervisor'
+	until_true '[ -e mnt/.kpackfs/stats ]'
+	server=$(pgrep -P $supervisor)
+}
+
+serve_src() {
+	archive src/a.kpack a.txt one
+	serve "$@" "$T/src"
+}
+
+stat_of() { # KEY: a number of .kpackfs/stats
+	$python -c 'import json, sys
+print(json.load(open("mnt/.kpackfs/stats"))[sys.argv[1]])' "$1"
+}
+
+shows() { [ "$(cat "mnt/$1" 2>/dev/null)" = "$2" ]; }
+
+# The server's descriptors of archives
+open_archives() { find "/proc/$server/fd" -lname '*.kpack*' | wc -l; }
+
+@test "an archive that is added, replaced by renaming or removed" {
+	serve_src
+	run -1 cat mnt/b.txt
+	archive new b.txt two
+	mv new src/b.kpack
+	until_true 'shows b.txt two'
+	shows a.txt one
+	archive new b.txt three
+	mv new src/b.kpack
+	until_true 'shows b.txt three'
+	[ "$(ls mnt)" = "$(printf 'a.txt\nb.txt\ntoc')" ]
+	rm src/b.kpack
+	until_true '[ ! -e mnt/b.txt ]'
+	[ "$(ls mnt)" = "$(printf 'a.txt\ntoc')" ]
+	[ ! -e mnt/toc/b.txt ]
+	until_true '[ "$(open_archives)" = 1 ]'
+	shows a.txt one
+}
+
+@test "all archives go, and come again" {
+	serve_src
+	rm src/a.kpack
+	until_true '[ ! -e mnt/a.txt ]'
+	archive src/a.kpack a.txt again
+	until_true 'shows a.txt again'
+}
+
+@test "a symbolic link on the way to the source that flips" {
+	mkdir -p opt/rocm-6/lib/kpack opt/rocm-7/lib/kpack
+	archive opt/rocm-6/lib/kpack/a.kpack a.txt six
+	archive opt/rocm-7/lib/kpack/a.kpack a.txt seven
+	ln -s rocm-6 opt/rocm
+	serve "$T/opt/rocm/lib/../lib/./kpack"
+	shows a.txt six
+	ln -s rocm-7 opt/new
+	mv -T opt/new opt/rocm
+	until_true 'shows a.txt seven'
+	# what is below the new one is watched, what is below the old one is not
+	archive new b.txt b
+	mv new opt/rocm-7/lib/kpack/b.kpack
+	until_true 'shows b.txt b'
+}
+
+@test "the directory is replaced, and so is one above it; it goes and comes back" {
+	mkdir -p up/src other/src
+	archive up/src/a.kpack a.txt one
+	serve "$T/up/src"
+	mkdir new
+	archive new/a.kpack a.txt two
+	mv up/src old
+	mv new up/src
+	until_true 'shows a.txt two'
+	archive other/src/a.kpack a.txt three
+	mv up gone
+	until_true '[ ! -e mnt/a.txt ]'
+	grep -q "^$T/up/src.*refused:" mnt/.kpackfs/archives
+	mv other up
+	until_true 'shows a.txt three'
+	rm -r up/src
+	until_true '[ ! -e mnt/a.txt ]'
+	mkdir up/src
+	archive up/src/c.kpack c.txt four
+	until_true 'shows c.txt four'
+}
+
+@test "archives that are symbolic links, of which the target changes" {
+	mkdir store
+	archive store/1.kpack a.txt one
+	archive store/2.kpack a.txt two
+	ln -s ../store/1.kpack src/a.kpack
+	serve "$T/src"
+	shows a.txt one
+	archive store/new a.txt uno
+	mv store/new store/1.kpack
+	until_true 'shows a.txt uno'
+	ln -sf ../store/2.kpack src/new
+	mv -T src/new src/a.kpack
+	until_true 'shows a.txt two'
+}
+
+@test "a source that is a file, replaced" {
+	archive one a.txt one
+	serve "$T/one"
+	archive new a.txt two
+	mv new one
+	until_true 'shows a.txt two'
+	rm one
+	until_true '[ ! -e mnt/a.txt ]'
+}
+
+@test "a file system that is mounted over a source" {
+	[ "$(id -u)" = 0 ] || skip "only root mounts"
+	serve_src
+	mkdir over
+	archive over/a.kpack a.txt over
+	mount --bind over src
+	until_true 'shows a.txt over' || { umount -l src; false; }
+	# lazily: its archive is open
+	umount -l src
+	until_true 'shows a.txt one'
+}
+
+@test "an archive that is copied in pieces appears when it is whole" {
+	serve_src
+	large big big.dat 5
+	size=$(stat -c %s big)
+	for part in 0 1 2; do
+		dd if=big of=src/big.kpack bs=$((size / 3)) skip=$part seek=$part count=1 \
+			conv=notrunc status=none
+		until_true 'grep -q "big.kpack.*refused:" mnt/.kpackfs/archives'
+		[ ! -e mnt/big.dat ]
+		shows a.txt one
+	done
+	dd if=big of=src/big.kpack bs=$((size / 3)) skip=3 seek=3 conv=notrunc status=none
+	until_true '[ -e mnt/big.dat ]'
+	noise 3000000 5 | cmp - mnt/big.dat
+	run ! grep refused: mnt/.kpackfs/archives
+}
+
+@test "a name that does not end in .kpack is no event" {
+	serve_src
+	before=$(stat_of reloads)
+	echo x >src/a.kpack.tmp
+	echo x >src/.hidden.kpack
+	archive new b.txt two
+	mv new src/b.kpack
+	until_true 'shows b.txt two'
+	[ "$(stat_of reloads)" = $((before + 1)) ]
+}
+
+@test "a storm of 1,000 changes is one reload" {
+	serve_src
+	archive b b.txt two
+	before=$(stat_of reloads)
+	for i in $(seq 500); do echo "$i"; done >numbers
+	xargs -I{} ln b src/b{}.kpack <numbers
+	(cd src && rm b[1-4]*.kpack b5?.kpack)
+	archive new b.txt last
+	mv new src/0.kpack
+	until_true 'shows b.txt last'
+	reloads=$(($(stat_of reloads) - before))
+	echo "$reloads reloads"
+	# a slow machine may pause for longer than the quiet that is waited for
+	[ "$reloads" -le 3 ]
+}
+
+@test "open and mapped files keep their bytes when the archive is replaced or removed" {
+	large src/a.kpack big.dat 1
+	serve "$T/src"
+	noise 3000000 1 >one
+	noise 3000000 2 >two
+	exec 7<mnt/big.dat
+	ino=$(stat -c %i mnt/big.dat)
+	$python - mnt/big.dat <<-'END' >mapped 3>&- &
+	import mmap, sys, time, os
+	f = open(sys.argv[1], "rb")
+	m = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)
+	print("mapped", flush=True)
+	while not os.path.exists("go"):
+	    time.sleep(0.01)
+	sys.exit(m[:] != open("one", "rb").read())
+	END
+	mapper=$!
+	until_true 'grep -q mapped mapped'
+	large new big.dat 2
+	mv new src/a.kpack
+	until_true 'cmp -s two mnt/big.dat'
+	[ "$(stat -c %i mnt/big.dat)" != "$ino" ]
+	[ "$(stat -L -c %i /dev/fd/7)" = "$ino" ]
+	[ "$(stat_of retired_archives)" = 1 ]
+	[ "$(open_archives)" = 2 ]
+	rm src/a.kpack
+	until_true '[ ! -e mnt/big.dat ]'
+	touch go
+	wait $mapper
+	cmp one - <&7
+	exec 7<&-
+	until_true '[ "$(open_archives)" = 0 ]'
+	[ "$(stat_of retired_archives)" = 0 ]
+}
+
+@test "what is read while the archive is replaced is of one archive" {
+	large src/a.kpack big.dat 1
+	serve "$T/src"
+	noise 3000000 1 >one
+	noise 3000000 2 >two
+	for i in 1 2 3 4 5 6; do
+		large new big.dat $((i % 2 + 1))
+		mv new src/a.kpack
+		for _ in $(seq 20); do
+			cat mnt/big.dat >got
+			cmp -s got one || cmp got two
+		done
+	done
+}
+
+@test "inode numbers are the same after reloads and after a remount" {
+	archive src/b.kpack d/b.txt two
+	serve_src
+	numbers() { (cd mnt && find . -printf '%i %p\n' | sort); }
+	numbers >before
+	archive new c.txt three
+	mv new src/0.kpack
+	until_true 'shows c.txt three'
+	rm src/0.kpack
+	until_true '[ ! -e mnt/c.txt ]'
+	numbers | diff before -
+	fusermount3 -u mnt
+	wait $supervisor
+	serve "$T/src"
+	numbers | diff before -
+}
+
+@test "written in place: new bytes for who opens it again, EIO for what was not decoded" {
+	echo '{"scheme": "none", "entries": [
+	 {"key": "a.txt", "arch": "generic", "type": "dat", "data": {"size": 500000, "seed": 1},
+	  "metadata": {"path": "a.txt"}},
+	 {"key": "b.txt", "arch": "generic", "type": "dat", "data": {"size": 500000, "seed": 2},
+	  "metadata": {"path": "b.txt"}}]}' >description
+	$python "$tools/mkarchive.py" src/a.kpack <description
+	serve "$T/src"
+	cat mnt/a.txt >a
+	exec 7<mnt/a.txt 8<mnt/b.txt
+	sed 's/"seed": /"seed": 1/' description | $python "$tools/mkarchive.py" new
+	cmp -s new src/a.kpack && false
+	dd if=new of=src/a.kpack conv=notrunc status=none
+	until_true '[ "$(stat_of reloads)" -ge 1 ]'
+	noise 500000 11 | cmp - mnt/a.txt
+	noise 500000 12 | cmp - mnt/b.txt
+	# the page cache has the first, and nobody has the second
+	cmp a - <&7
+	run -1 cat <&8
+	[[ $output == *"Input/output error"* ]]
+}
+
+@test "SIGHUP to either process looks again, and tries again what was refused" {
+	echo nonsense >src/bad.kpack
+	serve_src
+	for pid in $supervisor $server; do
+		before=$(stat_of reloads)
+		kill -HUP $pid
+		until_true '[ "$(stat_of reloads)" -gt $before ]'
+		shows a.txt one
+	done
+	[ "$(grep -c 'bad.kpack: ' log)" = 3 ]
+	[ "$(wc -l <mnt/.kpackfs/archives)" = 2 ]
+}
+
+@test "without inotify the sources are polled" {
+	[ "$(id -u)" = 0 ] || skip "only root can mount here"
+	# FUSE is one of those that do not tell
+	archive src/a.kpack a.txt one
+	serve "$T/src"
+	mkdir mnt2
+	echo "{\"entries\": [{\"key\": \"x.kpack\", \"arch\": \"generic\", \"type\": \"kpack\",
+		\"data\": \"x\", \"metadata\": {\"path\": \"x.kpack\"}}]}" |
+		$python "$tools/mkarchive.py" src/x.kpack
+	until_true '[ -e mnt/x.kpack ]'
+	mkdir both && cp src/a.kpack both
+	kpackfs -f -v "$T/both" "$T/mnt" mnt2 2>log2 3>&- &
+	until_true '[ -e mnt2/a.txt ]'
+	grep -q "looked at every 10 seconds.*-o poll=" log2
+	fusermount3 -u mnt2
+	kpackfs -f -v -o poll=1 "$T/both" "$T/mnt" mnt2 2>log3 3>&- &
+	until_true '[ -e mnt2/a.txt ]'
+	run ! grep poll= log3
+	grep -q "x.kpack.*refused:" mnt2/.kpackfs/archives
+	rm src/x.kpack
+	until_true '[ "$(wc -l <mnt2/.kpackfs/archives)" = 1 ]'
+	fusermount3 -u mnt2
+}
+
+@test "SIGTERM while files are in use: the mount goes, they stay, then all ends" {
+	large src/a.kpack big.dat 1
+	noise 3000000 1 >one
+	for who in supervisor server; do
+		serve "$T/src"
+		exec 7<mnt/big.dat
+		kill -TERM ${!who}
+		until_true '! mountpoint -q mnt'
+		kill -0 $supervisor
+		kill -0 $server
+		cmp one - <&7
+		exec 7<&-
+		wait $supervisor
+		ended
+	done
+	[ "$(grep -c lazily log)" = 2 ]
+}
+
+@test "signals to both processes at once are one, a later one ends what is in use" {
+	serve_src
+	exec 7<mnt/a.txt
+	kill -TERM $supervisor $server
+	until_true '! mountpoint -q mnt'
+	kill -0 $server
+	cat <&7 >/dev/null
+	# a second one counts half a second after the first
+	until_true 'kill -TERM $supervisor 2>/dev/null; ! kill -0 $server 2>/dev/null'
+	wait $supervisor
+	ended
+}
+
+@test "the server is killed: the mount goes, exit 1" {
+	serve_src
+	exec 7<mnt/a.txt
+	kill -KILL $server
+	code=0
+	wait_for $supervisor || code=$?
+	[ "$code" = 1 ]
+	! mountpoint -q mnt || false
+	run -1 cat <&7
+	grep -q "the server died of signal 9" log
+	# and may be mounted again
+	serve "$T/src"
+	shows a.txt one
+}
+
+wait_for() {
+	until_true "! kill -0 $1 2>/dev/null" || return 9
+	wait "$1"
+}
+
+@test "the supervisor is killed: the server goes on without reloads, SIGTERM ends it" {
+	serve_src
+	kill -KILL $supervisor
+	until_true 'grep -q "supervisor has gone" log'
+	shows a.txt one
+	archive src/b.kpack b.txt two
+	ls -lR mnt >/dev/null
+	kill -HUP $server
+	shows a.txt one
+	kill -TERM $server
+	ended
+}
+
+@test "the supervisor is killed, the server ends with the mount" {
+	serve_src
+	kill -KILL $supervisor
+	until_true 'grep -q "supervisor has gone" log'
+	fusermount3 -u mnt
+	ended
+}
+
+@test "unmounted from outside, both end well" {
+	serve_src
+	fusermount3 -u mnt
+	wait $supervisor
+	ended
+	run ! grep -v -e mounted -e reloaded log
+}
+
+@test "in the background: the same, with one word of each process" {
+	archive src/a.kpack a.txt one
+	kpackfs "$T/src" "$T/mnt"
+	[ "$(processes | wc -l)" = 2 ]
+	server=$(stat_of pid)
+	supervisor=$(ps -o ppid= -p "$server" | tr -d ' ')
+	[ "$(cat /proc/$supervisor/comm)" = kpackfs ]
+	[ "$(cat /proc/$server/comm)" = kpackfs ]
+	# of a session of their own, away from the terminal and from where it was started
+	[ "$(ps -o sid= -p "$server" | tr -d ' ')" = "$supervisor" ]
+	for p in $server $supervisor; do
+		[ "$(readlink /proc/$p/cwd)" = / ]
+		[ "$(readlink /proc/$p/fd/[0-2] | sort -u)" = /dev/null ]
+	done
+	archive new b.txt two
+	mv new src/b.kpack
+	until_true 'shows b.txt two'
+	kill -TERM $supervisor
+	ended
+	! mountpoint -q mnt || false
+}
+
+@test "who waits for the daemon goes away: no mount stays" {
+	archive src/a.kpack a.txt one
+	mkfifo src/slow.kpack
+	kpackfs "$T/src" "$T/mnt" &
+	kill -KILL $!
+	until_true '! mountpoint -q mnt && [ -z "$(processes)" ]'
+}
+
+@test "an ordinary user's mount: reload, SIGTERM while in use, idle" {
+	[ "$(id -u)" = 0 ] || skip "this is what the other tests do"
+	archive src/a.kpack a.txt one
+	mkfifo go
+	chown -R nobody src mnt
+	nobody() { setpriv --reuid=nobody --regid=nogroup --clear-groups "$@"; }
+	nobody kpackfs "$T/src" "$T/mnt"
+	archive new b.txt two
+	mv new src/b.kpack
+	until_true '[ "$(nobody cat "$T/mnt/b.txt" 2>/dev/null)" = two ]'
+	nobody sh -c 'exec 5<mnt/a.txt; echo open; read x; cat <&5' <go >said &
+	exec 9>go
+	until_true 'grep -q open said'
+	supervisor=$(processes | head -n 1)
+	kill -TERM $supervisor
+	until_true '! mountpoint -q mnt'
+	[ "$(processes | wc -l)" = 2 ]
+	echo >&9
+	ended
+	[ "$(cat said)" = "$(printf 'open\none')" ]
+	nobody kpackfs -o idle_timeout=1s "$T/src" "$T/mnt"
+	ended
+	! mountpoint -q mnt || false
+}
+
+@test "idle: unmounted when nothing was used for a while" {
+	serve_src -o idle_timeout=1
+	exec 7<mnt/a.txt
+	started=$EPOCHREALTIME
+	until_true '[ "$(($(echo "$EPOCHREALTIME - $started" | tr -d . | bc)))" -gt 2500000 ]'
+	mountpoint -q mnt
+	exec 7<&-
+	wait_for $supervisor
+	! mountpoint -q mnt || false
+	grep -q idle log
+	ended
+}
+
+@test "preload reads what matches, at once and after a reload" {
+	large src/a.kpack lib/big.dat 1
+	large src/b.kpack other/big.dat 2
+	serve -o 'preload=l*/*.dat,preload=nothing*' "$T/src"
+	until_true '[ "$(stat_of bytes_served)" -ge 3000000 ]'
+	until_true 'grep -q "nothing.*no file matches" log'
+	[ "$(stat_of decodes)" = 1 ]
+	large new lib/new.dat 3
+	mv new src/c.kpack
+	until_true '[ "$(stat_of bytes_served)" -ge 6000000 ]'
+	[ "$(stat_of decodes)" = 2 ]
+	# it does not hold the mount
+	kill -TERM $supervisor
+	wait $supervisor
+}
+
+@test "what the processes hold open" {
+	serve_src
+	archive new b.txt two
+	mv new src/b.kpack
+	until_true 'shows b.txt two'
+	ls -l "/proc/$supervisor/fd" "/proc/$server/fd"
+	[ "$(find "/proc/$supervisor/fd" -lname '*.kpack*' | wc -l)" = 0 ]
+	[ "$(find "/proc/$supervisor/fd" -lname '/dev/fuse' | wc -l)" = 0 ]
+	[ "$(find "/proc/$server/fd" -lname 'anon_inode:inotify' -o -lname '/proc/*' | wc -l)" = 0 ]
+	[ "$(open_archives)" = 2 ]
+}
