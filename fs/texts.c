@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,9 @@
 #include "texts.h"
 
 #define TEXTS_MAX 16
+
+/* Bytes of a text from which on it is worth a while to give them back. */
+#define LONG (1 << 20)
 
 struct text {
 	struct texts *texts;
@@ -141,11 +145,16 @@ const char *texts_name(size_t position)
 
 /* --- making ----------------------------------------------------------------------- */
 
+/* What a long text took goes back to the system: it may not be wanted again for a year. */
 static void text_free(struct text *text)
 {
+	bool is_long = text->size > LONG;
+
 	checksums_unref(text->sums);
 	free(text->bytes);
 	free(text);
+	if (is_long)
+		malloc_trim(0);
 }
 
 static bool write_bytes(struct text *text, const struct row *row, const struct edition *e)

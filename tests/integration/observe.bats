@@ -309,8 +309,8 @@ mount_some() {
 	for i in 2 3 4 5; do cmp sums1 "sums$i"; done
 }
 
-# The server's memory in KiB.
-memory() { awk '/^VmRSS/ { print $2 }' "/proc/$(stat_of pid)/status"; }
+# The server's own memory in KiB, without what is mapped from files.
+memory() { awk '/^RssAnon/ { print $2 }' "/proc/$(stat_of pid)/status"; }
 
 # bats test_tags=slow
 @test "lines of 100,000 paths are there when they are read, and gone after" {
