@@ -386,10 +386,10 @@ static kpack_error_t open_pass(struct drive *d, struct kpackx_error *why)
 	if (!d->pass)
 		return kp_fail_memory(why, sizeof(*d->pass), "a decoder");
 	if (d->target->window > most)
-		return kp_fail(
-			why, KPACK_ERROR_DECOMPRESSION_FAILED,
-			"frame has a window of %llu bytes, a cache_size of %llu is less",
-			(unsigned long long)d->target->window, (unsigned long long)most);
+		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
+			       "frame has a window of %llu bytes, cache_size allows %llu",
+			       (unsigned long long)d->target->window,
+			       (unsigned long long)most);
 	if (d->pass->decoder)
 		return KPACK_SUCCESS;
 	return kp_pass_open(d->what.origin->archive, d->what.entry, d->pass->window,

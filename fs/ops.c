@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <sys/statvfs.h>
-#include <time.h>
-#include "log.h"
 #include "ops.h"
-#include "text.h"
 
 /* Seconds the kernel may believe an answer: what is mounted does not change. */
 #define FOREVER 1e9
@@ -332,43 +328,6 @@ void op_read_answer(void *token, const void *data, size_t size,
 		fuse_reply_err(token, to_errno(why));
 	else
 		fuse_reply_buf(token, data, size);
-}
-
-/* May another line be logged?  At most 20 in ten seconds. */
-static bool may_complain(void)
-{
-	static time_t since;
-	static unsigned lines;
-	struct timespec ts;
-	bool may;
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	pthread_mutex_lock(&lock);
-	if (ts.tv_sec - since >= 10) {
-		since = ts.tv_sec;
-		lines = 0;
-	}
-	may = ++lines <= 20;
-	pthread_mutex_unlock(&lock);
-	return may;
-}
-
-void op_read_failure(void *user, struct origin_entry what, const struct kpackx_error *why)
-{
-	const struct kpack_archive *a = what.origin->archive;
-	struct kp_entry_info info;
-	char path[512], key[512], arch[128], text[512];
-
-	(void)user;
-	if (!may_complain())
-		return;
-	kp_archive_entry(a, what.entry, &info);
-	log_print(LOG_ERR, "%s: %s %s: %s",
-		  kp_text_escape(kp_span_str(kp_archive_path(a)), path, sizeof(path)),
-		  kp_text_escape(info.key, key, sizeof(key)),
-		  kp_text_escape(info.arch, arch, sizeof(arch)),
-		  kp_text_escape(kp_span_str(why->text), text, sizeof(text)));
 }
 
 /* Directories.  A position is that of the next name; "." and ".." have 0 and 1. */

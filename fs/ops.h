@@ -23,6 +23,5 @@ extern const struct fuse_lowlevel_ops ops;
 
 /* For content_options. */
 content_answer op_read_answer;
-content_failure op_read_failure;
 
 #endif

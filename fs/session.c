@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "complaints.h"
 #include "daemon.h"
 #include "link.h"
 #include "log.h"
@@ -19,9 +20,15 @@ struct session {
 	const struct settings *s;
 	struct fs fs;
 	struct fuse_session *se;
+	struct complaints complaints;
+	pthread_mutex_t reload_lock; /* for decoders, while the reloader goes */
 	struct reload *reload;
 	int link;
 };
+
+/* Lines about files that cannot be read, in how many seconds. */
+#define COMPLAINTS 20
+#define COMPLAINTS_SECONDS 60
 
 static bool report(const struct kpackx_error *why)
 {
@@ -88,6 +95,37 @@ static bool prepare(struct session *session)
 	return session->fs.inodes;
 }
 
+/* Reads. */
+
+static void read_failed(void *user, struct origin_entry what,
+			const struct kpackx_error *why)
+{
+	struct session *session = user;
+
+	complaints_add(&session->complaints, what, why);
+}
+
+static void archive_changed(void *user, struct origin *o)
+{
+	struct session *session = user;
+
+	(void)o;
+	pthread_mutex_lock(&session->reload_lock);
+	if (session->reload)
+		reload_rescan(session->reload);
+	pthread_mutex_unlock(&session->reload_lock);
+}
+
+static void stop_reload(struct session *session)
+{
+	struct reload *reload = session->reload;
+
+	pthread_mutex_lock(&session->reload_lock);
+	session->reload = NULL;
+	pthread_mutex_unlock(&session->reload_lock);
+	reload_free(reload);
+}
+
 static bool start(struct session *session)
 {
 	const struct settings *s = session->s;
@@ -96,8 +134,9 @@ static bool start(struct session *session)
 		.budget = s->cache_size,
 		.threads = s->threads,
 		.answer = op_read_answer,
-		.failure = op_read_failure,
-		.user = fs,
+		.failure = read_failed,
+		.changed = archive_changed,
+		.user = session,
 	};
 	struct control_subject about = {
 		.arches = &s->arches,
@@ -283,8 +322,7 @@ static enum end mount_and_serve(struct session *session)
 	tell_mounted(session);
 	end = serve_mount(session);
 	/* First who uses the rest; checksums and decoders answer requests of the session. */
-	reload_free(session->reload);
-	session->reload = NULL;
+	stop_reload(session);
 	control_free(session->fs.control);
 	session->fs.control = NULL;
 	content_free(session->fs.content);
@@ -301,7 +339,8 @@ enum end session_serve(struct settings *s, int link)
 
 	if (s->xattr)
 		xattrs_add(&chosen);
-
+	pthread_mutex_init(&session.reload_lock, NULL);
+	complaints_init(&session.complaints, COMPLAINTS, COMPLAINTS_SECONDS);
 	if (!prepare(&session))
 		goto out;
 	session.se = fuse_session_new(&s->args, &chosen, sizeof(chosen), &session.fs);
@@ -312,5 +351,7 @@ enum end session_serve(struct settings *s, int link)
 out:
 	reload_free(session.reload);
 	inodes_free(session.fs.inodes);
+	complaints_fini(&session.complaints);
+	pthread_mutex_destroy(&session.reload_lock);
 	return end;
 }
