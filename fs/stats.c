@@ -11,6 +11,7 @@
 struct figures {
 	uint64_t archives, refused_archives, entries, files, directories;
 	uint64_t reloads, edition, retired_inodes, retired_archives;
+	uint64_t misses, evictions;
 	struct content_stats content;
 };
 
@@ -22,7 +23,7 @@ static const char *const type_names[] = {"gauge", "counter"};
 
 static const struct row {
 	const char *key;    /* in JSON */
-	const char *metric; /* for Prometheus */
+	const char *metric; /* for Prometheus; NULL: it is there by reason */
 	enum type type;
 	size_t at; /* a uint64_t of the figures */
 	const char *help;
@@ -42,8 +43,20 @@ static const struct row {
 	 "Bytes that were decoded."},
 	{"cache_bytes", "cache_bytes", GAUGE, AT(content.held),
 	 "Memory that decoded bytes have."},
-	{"errors", "decode_errors_total", COUNTER, AT(content.errors),
-	 "Decodes that failed."},
+	{"cache_bytes_most", "cache_most_bytes", GAUGE, AT(content.held_most),
+	 "The most memory that decoded bytes had."},
+	{"cache_budget", "cache_budget_bytes", GAUGE, AT(content.budget),
+	 "Memory that decoded bytes may have now."},
+	{"cache_hits", "cache_hits_total", COUNTER, AT(content.hits),
+	 "Reads that did not wait for a decode."},
+	{"cache_misses", "cache_misses_total", COUNTER, AT(misses),
+	 "Reads that waited for a decode."},
+	{"evictions", NULL, COUNTER, AT(evictions), NULL},
+	{"passes", "passes_total", COUNTER, AT(content.passes),
+	 "Times that an entry larger than the cache was decoded in order."},
+	{"restarts", "pass_restarts_total", COUNTER, AT(content.restarts),
+	 "Passes over entries that had been decoded, or begun, before."},
+	{"errors", NULL, COUNTER, AT(content.errors), NULL},
 	{"reloads", "reloads_total", COUNTER, AT(reloads),
 	 "Changes of the sources that changed what is shown."},
 	{"edition", "edition", GAUGE, AT(edition),
@@ -69,6 +82,8 @@ static void gather(const struct stats *s, struct figures *out)
 		.edition = s->reloads + 1,
 		.retired_inodes = s->retired_inodes,
 		.retired_archives = s->retired_archives,
+		.misses = s->content.reads - s->content.hits,
+		.evictions = s->content.crowded_out + s->content.expired,
 		.content = s->content,
 	};
 	for (size_t i = 0; i < e->holdings.count; i++)
@@ -81,6 +96,25 @@ static uint64_t figure(const struct figures *f, const struct row *row)
 
 	memcpy(&n, (const char *)f + row->at, sizeof(n));
 	return n;
+}
+
+/* Decodes that took no longer than bound number I; of the last, any time. */
+static uint64_t decodes_within(const struct stats *s, size_t i)
+{
+	uint64_t n = 0;
+
+	for (size_t k = 0; k <= i; k++)
+		n += s->content.decode_times[k];
+	return n;
+}
+
+/* The bound as text, which Prometheus and JSON's keys share. */
+static const char *bound_text(size_t i, char room[32])
+{
+	if (i == CONTENT_TIMES)
+		return "+Inf";
+	snprintf(room, 32, "%g", content_time_bounds[i]);
+	return room;
 }
 
 /* --- JSON ------------------------------------------------------------------------- */
@@ -99,6 +133,31 @@ static void put_moment(FILE *f, const char *key, struct timespec when)
 	fprintf(f, ", \"%s\": \"%s\"", key, text);
 }
 
+static void put_reasons(FILE *f, const struct stats *s)
+{
+	fprintf(f,
+		", \"evictions_by_reason\": {\"room\": %" PRIu64 ", \"age\": %" PRIu64
+		"}, \"errors_by_reason\": {",
+		s->content.crowded_out, s->content.expired);
+	for (size_t i = 0; i < CONTENT_FAULTS; i++)
+		fprintf(f, "%s\"%s\": %" PRIu64, i ? ", " : "", content_fault_names[i],
+			s->content.faults[i]);
+	fputc('}', f);
+}
+
+static void put_times(FILE *f, const struct stats *s)
+{
+	char room[32];
+
+	fprintf(f, ", \"decode_seconds\": {\"count\": %" PRIu64 ", \"sum\": %.6f",
+		decodes_within(s, CONTENT_TIMES), s->content.decode_seconds);
+	fputs(", \"buckets\": {", f);
+	for (size_t i = 0; i <= CONTENT_TIMES; i++)
+		fprintf(f, "%s\"%s\": %" PRIu64, i ? ", " : "", bound_text(i, room),
+			decodes_within(s, i));
+	fputs("}}", f);
+}
+
 void stats_put_json(FILE *f, const struct stats *s)
 {
 	struct figures figures;
@@ -109,6 +168,8 @@ void stats_put_json(FILE *f, const struct stats *s)
 	fprintf(f, ", \"uptime_seconds\": %.3f", s->uptime);
 	for (size_t i = 0; i < N_ROWS; i++)
 		fprintf(f, ", \"%s\": %" PRIu64, rows[i].key, figure(&figures, &rows[i]));
+	put_reasons(f, s);
+	put_times(f, s);
 	put_moment(f, "last_reload", s->reloaded);
 	fputs(", \"sandbox\": [", f);
 	for (size_t i = 0; s->sandbox[i]; i++)
@@ -185,6 +246,46 @@ static void put_seconds(FILE *f, const char *metric, struct timespec when,
 		when.tv_nsec / 1000000);
 }
 
+static void put_counted_reasons(FILE *f, const struct stats *s)
+{
+	put_head(f, "cache_evictions_total", "counter",
+		 "Pieces that were dropped: for want of room, or as nobody asked for "
+		 "them.");
+	put_labelled(f, "cache_evictions_total", "reason", "room",
+		     s->content.crowded_out);
+	put_labelled(f, "cache_evictions_total", "reason", "age", s->content.expired);
+	put_head(f, "decode_errors_total", "counter", "Decodes that failed.");
+	for (size_t i = 0; i < CONTENT_FAULTS; i++)
+		put_labelled(f, "decode_errors_total", "reason", content_fault_names[i],
+			     s->content.faults[i]);
+}
+
+static void put_histogram(FILE *f, const struct stats *s)
+{
+	char room[32];
+
+	put_head(f, "decode_duration_seconds", "histogram",
+		 "How long decoding a piece took.");
+	for (size_t i = 0; i <= CONTENT_TIMES; i++)
+		put_labelled(f, "decode_duration_seconds_bucket", "le",
+			     bound_text(i, room), decodes_within(s, i));
+	fprintf(f,
+		"kpackfs_decode_duration_seconds_sum %.6f\n"
+		"kpackfs_decode_duration_seconds_count %" PRIu64 "\n",
+		s->content.decode_seconds, decodes_within(s, CONTENT_TIMES));
+}
+
+static void put_rows(FILE *f, const struct figures *figures)
+{
+	for (size_t i = 0; i < N_ROWS; i++) {
+		if (!rows[i].metric)
+			continue;
+		put_head(f, rows[i].metric, type_names[rows[i].type], rows[i].help);
+		fprintf(f, "kpackfs_%s %" PRIu64 "\n", rows[i].metric,
+			figure(figures, &rows[i]));
+	}
+}
+
 void stats_put_metrics(FILE *f, const struct stats *s)
 {
 	struct figures figures;
@@ -194,11 +295,9 @@ void stats_put_metrics(FILE *f, const struct stats *s)
 	put_labelled(f, "build_info", "version", KP_VERSION, 1);
 	put_seconds(f, "start_time_seconds", s->started,
 		    "When the mount began, in Unix time.");
-	for (size_t i = 0; i < N_ROWS; i++) {
-		put_head(f, rows[i].metric, type_names[rows[i].type], rows[i].help);
-		fprintf(f, "kpackfs_%s %" PRIu64 "\n", rows[i].metric,
-			figure(&figures, &rows[i]));
-	}
+	put_rows(f, &figures);
+	put_counted_reasons(f, s);
+	put_histogram(f, s);
 	put_seconds(f, "last_reload_timestamp_seconds", s->reloaded,
 		    "When what is shown changed last, in Unix time; 0: never.");
 	put_archives(f, s->edition, "archive_size_bytes", "Size of an archive's file.",

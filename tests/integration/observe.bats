@@ -86,6 +86,13 @@ mount_some() {
 	        "last_reload": None}
 	assert {k: s[k] for k in want} == want, s
 	assert s["bytes_served"] >= 1100006 and s["bytes_decoded"] >= 1100006
+	assert s["cache_hits"] + s["cache_misses"] == s["reads"] and s["cache_misses"] >= 3
+	assert s["evictions"] == sum(s["evictions_by_reason"].values())
+	assert s["errors"] == sum(s["errors_by_reason"].values())
+	assert 4 << 20 <= s["cache_budget"] <= 256 << 20 and s["cache_bytes_most"] >= 100000
+	times = s["decode_seconds"]
+	assert times["count"] == s["decodes"] == times["buckets"]["+Inf"] and times["sum"] > 0
+	assert list(times["buckets"].values()) == sorted(times["buckets"].values())
 	assert s["decodes"] >= 10 and s["reads"] >= 3 and s["cache_bytes"] >= 0
 	began = datetime.datetime.fromisoformat(s["started"].replace("Z", "+00:00"))
 	age = (datetime.datetime.now(datetime.timezone.utc) - began).total_seconds()
@@ -107,8 +114,15 @@ mount_some() {
 	for metric, key in (("archives", "archives"), ("entries", "entries"), ("files", "files"),
 	                    ("reads_total", "reads"), ("served_bytes_total", "bytes_served"),
 	                    ("decodes_total", "decodes"), ("decoded_bytes_total", "bytes_decoded"),
-	                    ("reloads_total", "reloads"), ("decode_errors_total", "errors")):
+	                    ("reloads_total", "reloads"), ("cache_hits_total", "cache_hits"),
+	                    ("cache_misses_total", "cache_misses"), ("cache_budget_bytes", "cache_budget"),
+	                    ("decode_duration_seconds_count", "decodes")):
 	    assert plain["kpackfs_" + metric] == s[key], (metric, plain, s)
+	def by(metric, label):
+	    return {l[label]: v for n, l, v in samples if n == "kpackfs_" + metric}
+	assert by("decode_errors_total", "reason") == s["errors_by_reason"]
+	assert by("cache_evictions_total", "reason") == s["evictions_by_reason"]
+	assert by("decode_duration_seconds_bucket", "le") == s["decode_seconds"]["buckets"]
 	assert ["kpackfs_archive_entries", {"archive": sys.argv[3]}, 6.0] in samples
 	END
 }
