@@ -96,15 +96,22 @@ enum link_result link_send_all(int end, const struct link_message *m)
 	return r;
 }
 
+/* The descriptor that came; of several, which the room for one may hold, none. */
 static int detach(struct msghdr *msg)
 {
 	const struct cmsghdr *h = msg->msg_controllen ? CMSG_FIRSTHDR(msg) : NULL;
+	size_t count;
 	int fd = -1;
 
-	if (h && h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS &&
-	    h->cmsg_len == CMSG_LEN(sizeof(fd)))
-		memcpy(&fd, CMSG_DATA(h), sizeof(fd));
-	return fd;
+	if (!h || h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
+		return -1;
+	count = (h->cmsg_len - CMSG_LEN(0)) / sizeof(fd);
+	for (size_t i = 0; i < count; i++) {
+		memcpy(&fd, CMSG_DATA(h) + i * sizeof(fd), sizeof(fd));
+		if (count > 1)
+			close(fd);
+	}
+	return count == 1 ? fd : -1;
 }
 
 static bool parse(const struct link_buffer *room, size_t size, struct link_message *out)

@@ -13,14 +13,14 @@
 #include <sys/stat.h>
 
 enum link_word {
-	/* The supervisor's.  A scan is any number of archives and an end. */
-	LINK_ARCHIVE, /* path; new: the file in fd, or text says why there is none */
-	LINK_SCANNED, /* st of the first source, number of archives */
+	/* The supervisor's.  A survey is any number of archives and an end. */
+	LINK_ARCHIVE,  /* path; new: the file in fd, or text says why there is none */
+	LINK_SURVEYED, /* st of the first source, number of archives */
 	LINK_PING,
 	/* The server's. */
 	LINK_MOUNTED, /* number: minor of the mount's device, 0 when unknown */
 	LINK_READY,   /* requests are answered; text for people */
-	LINK_TAKEN,   /* a scan is shown; number of names that changed; text for people */
+	LINK_TAKEN, /* a survey is shown; number of names that changed; text for people */
 	LINK_REFUSED, /* serial: what it stands for cannot be served */
 	LINK_RESCAN,  /* an archive is not what it was */
 	LINK_SIGNAL,  /* number: a signal meant for the supervisor */

@@ -7,7 +7,7 @@
  *   daemon.c      the way into the background
  *
  *   supervisor.c  the process that was started: opens, watches, unmounts
- *   scan.c        what the sources have
+ *   survey.c      what the sources have
  *   watch.c       whether that may have changed
  *   mounted.c     where the mount is, and how it ends
  *   notify.c      what the service manager is told
@@ -16,7 +16,7 @@
  *
  *   session.c     the server: mount, loop
  *   sandbox.c     what it gives up for that
- *   reload.c      takes scans, makes editions of them
+ *   reload.c      takes surveys, makes editions of them
  *   ops.c         one function per request
  *   notices.c     what the kernel is told when an edition follows another
  *   origin.c      an archive, and whether its file is unchanged

@@ -34,7 +34,7 @@ struct reload {
 	bool runs, first;
 	atomic_bool stopped;
 	struct list now;  /* by serial: what was told last */
-	struct list next; /* in order of precedence: the scan that is coming in */
+	struct list next; /* in order of precedence: the survey that is coming in */
 	struct link_buffer room;
 };
 
@@ -68,7 +68,7 @@ struct reload *reload_new(const struct reload_options *o)
 	return r;
 }
 
-/* Scans. */
+/* Surveys. */
 
 static int by_serial(const void *a, const void *b)
 {
@@ -146,7 +146,7 @@ static bool take_fresh(struct reload *r, const struct link_message *m)
 	return keep(r, k);
 }
 
-/* As it was in the last scan. */
+/* As it was in the last survey. */
 static bool take_known(struct reload *r, const struct link_message *m)
 {
 	const struct known *old = find(&r->now, m->serial);
@@ -233,7 +233,7 @@ static void report(const struct reload *r, struct edition *e, size_t names)
 	link_send_all(r->o.link, &m);
 }
 
-static void take_scan(struct reload *r, const struct link_message *m)
+static void take_survey(struct reload *r, const struct link_message *m)
 {
 	struct edition *e;
 	size_t names = 0;
@@ -266,8 +266,8 @@ static void take_message(struct reload *r, const struct link_message *m)
 {
 	if (m->word == LINK_ARCHIVE)
 		take_archive(r, m);
-	else if (m->word == LINK_SCANNED)
-		take_scan(r, m);
+	else if (m->word == LINK_SURVEYED)
+		take_survey(r, m);
 	else if (m->word == LINK_PING)
 		answer_ping(r);
 }
@@ -300,7 +300,7 @@ struct edition *reload_first(struct reload *r)
 			return NULL;
 		if (got == LINK_DONE && m.word == LINK_ARCHIVE && !take_archive(r, &m))
 			return NULL;
-	} while (got != LINK_DONE || m.word != LINK_SCANNED);
+	} while (got != LINK_DONE || m.word != LINK_SURVEYED);
 	first = make_edition(r, &m);
 	turn_over(r);
 	r->first = false;

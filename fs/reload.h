@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The server's end of the link: makes an edition of each scan that the supervisor sends, and
+ * The server's end of the link: makes an edition of each survey that the supervisor sends, and
  * answers its questions.
  */
 #ifndef FS_RELOAD_H
@@ -27,7 +27,7 @@ struct reload_options {
 /* NULL: no memory; then the link is still open. */
 struct reload *reload_new(const struct reload_options *o);
 
-/* Wait for the first scan, and make the first edition of it.  NULL: it was logged. */
+/* Wait for the first survey, and make the first edition of it.  NULL: it was logged. */
 struct edition *reload_first(struct reload *r);
 
 /* Start the thread that takes all that comes later.  false: it was logged. */
@@ -37,7 +37,7 @@ bool reload_start(struct reload *r);
 void reload_free(struct reload *r);
 
 /*
- * Ask for a scan: an archive is not what it was.  Any thread.
+ * Ask for a survey: an archive is not what it was.  Any thread.
  */
 void reload_rescan(const struct reload *r);
 

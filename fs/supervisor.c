@@ -14,7 +14,7 @@
 #include "mounted.h"
 #include "notify.h"
 #include "preload.h"
-#include "scan.h"
+#include "survey.h"
 #include "supervisor.h"
 #include "watch.h"
 
@@ -36,10 +36,10 @@ struct supervisor {
 
 	struct watch *watch;
 	bool told_blind;
-	struct scan scan;
+	struct survey survey;
 	size_t next;        /* item to be sent */
-	bool sending;       /* the scan, from that one */
-	bool forced;        /* what is due is a scan by force */
+	bool sending;       /* the survey, from that one */
+	bool forced;        /* what is due is one by force */
 	bool reloading;     /* the manager waits for the end of a reload */
 	int64_t first, due; /* event that was not followed by a look; the look */
 	int64_t next_poll;
@@ -119,7 +119,7 @@ static int64_t poll_interval(const struct supervisor *s)
 /* Watch first, then look: what changes in between is looked at again. */
 static bool look(struct supervisor *s, bool forced)
 {
-	const struct scan_options options = {
+	const struct survey_options options = {
 		.sources = s->o->sources->list,
 		.count = s->o->sources->count,
 		.first = s->state == STARTING,
@@ -132,7 +132,7 @@ static bool look(struct supervisor *s, bool forced)
 	watch_begin(s->watch);
 	for (size_t i = 0; i < options.count; i++)
 		watch_source(s->watch, options.sources[i]);
-	ok = scan_run(&s->scan, &options, &changed);
+	ok = survey_run(&s->survey, &options, &changed);
 	watch_end(s->watch);
 	tell_blind(s);
 	s->first = s->due = NEVER;
@@ -161,9 +161,9 @@ static void force(struct supervisor *s)
 	s->due = 0;
 }
 
-/* Sending a scan. */
+/* Sending a survey. */
 
-static enum link_result send_item(struct supervisor *s, struct scan_item *item)
+static enum link_result send_item(struct supervisor *s, struct survey_item *item)
 {
 	struct kpackx_error why = {0};
 	struct link_message m = {
@@ -177,7 +177,7 @@ static enum link_result send_item(struct supervisor *s, struct scan_item *item)
 	enum link_result r;
 
 	if (item->fresh) {
-		m.fd = scan_open(item, &why);
+		m.fd = survey_open(item, &why);
 		m.text = why.text;
 	}
 	r = link_send(s->server.link, &m);
@@ -189,21 +189,21 @@ static enum link_result send_item(struct supervisor *s, struct scan_item *item)
 static enum link_result send_next(struct supervisor *s)
 {
 	struct link_message end = {
-		.word = LINK_SCANNED,
-		.number = s->scan.count,
+		.word = LINK_SURVEYED,
+		.number = s->survey.count,
 		.fd = -1,
-		.st = s->scan.look,
+		.st = s->survey.look,
 	};
 
-	if (s->next < s->scan.count)
-		return send_item(s, &s->scan.items[s->next]);
+	if (s->next < s->survey.count)
+		return send_item(s, &s->survey.items[s->next]);
 	return link_send(s->server.link, &end);
 }
 
-static void send_scan(struct supervisor *s)
+static void send_survey(struct supervisor *s)
 {
 	while (s->sending && send_next(s) == LINK_DONE)
-		s->sending = s->next++ < s->scan.count;
+		s->sending = s->next++ < s->survey.count;
 }
 
 /* Stopping. */
@@ -401,7 +401,7 @@ static void take_message(struct supervisor *s, const struct link_message *m)
 		end_reload(s, m);
 		break;
 	case LINK_REFUSED:
-		scan_refuse(&s->scan, m->serial);
+		survey_refuse(&s->survey, m->serial);
 		break;
 	case LINK_RESCAN:
 		note_event(s);
@@ -547,7 +547,7 @@ static void step(struct supervisor *s)
 	if ((p[2].revents && watch_read(s->watch)) || p[3].revents)
 		note_event(s);
 	do_what_is_due(s);
-	send_scan(s);
+	send_survey(s);
 }
 
 static bool begin(struct supervisor *s)
@@ -579,7 +579,7 @@ enum end supervise(const struct supervised *server, const struct supervisor_opti
 	};
 
 	if (begin(&s)) {
-		send_scan(&s);
+		send_survey(&s);
 		while (!s.over)
 			step(&s);
 	} else {
@@ -592,6 +592,6 @@ enum end supervise(const struct supervised *server, const struct supervisor_opti
 	if (s.signals >= 0)
 		close(s.signals);
 	watch_free(s.watch);
-	scan_free(&s.scan);
+	survey_free(&s.survey);
 	return s.end;
 }

@@ -4,10 +4,10 @@
 #include <string.h>
 #include "file.h"
 #include "log.h"
-#include "scan.h"
+#include "survey.h"
 #include "view.h"
 
-static void free_items(struct scan_item *items, size_t count)
+static void free_items(struct survey_item *items, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		free(items[i].path);
@@ -16,10 +16,10 @@ static void free_items(struct scan_item *items, size_t count)
 	free(items);
 }
 
-void scan_free(struct scan *s)
+void survey_free(struct survey *s)
 {
 	free_items(s->items, s->count);
-	*s = (struct scan){0};
+	*s = (struct survey){0};
 }
 
 static bool fail_memory(void)
@@ -29,9 +29,9 @@ static bool fail_memory(void)
 }
 
 /* Takes PATH, which may be NULL, and copies ERROR, which may be. */
-static bool add(struct scan *s, char *path, const char *error, uint32_t source)
+static bool add(struct survey *s, char *path, const char *error, uint32_t source)
 {
-	struct scan_item *list = s->items, *item;
+	struct survey_item *list = s->items, *item;
 
 	if (path && (s->count & (s->count - 1)) == 0)
 		list = reallocarray(list, s->count ? 2 * s->count : 1, sizeof(*list));
@@ -41,14 +41,14 @@ static bool add(struct scan *s, char *path, const char *error, uint32_t source)
 	}
 	s->items = list;
 	item = &list[s->count++];
-	*item = (struct scan_item){.path = path, .source = source};
+	*item = (struct survey_item){.path = path, .source = source};
 	if (!error)
 		return true;
 	item->error = strdup(error);
 	return item->error || fail_memory();
 }
 
-static int compare(const struct scan_item *a, const struct scan_item *b)
+static int compare(const struct survey_item *a, const struct survey_item *b)
 {
 	if (a->source != b->source)
 		return a->source < b->source ? -1 : 1;
@@ -61,7 +61,7 @@ static int compare_keys(const void *key, const void *item)
 }
 
 /* Items are sorted: by source, and in a source by path. */
-static struct scan_item *find(const struct scan *s, const struct scan_item *item)
+static struct survey_item *find(const struct survey *s, const struct survey_item *item)
 {
 	return s->count ? bsearch(item, s->items, s->count, sizeof(*item), compare_keys)
 			: NULL;
@@ -80,7 +80,7 @@ static bool same_file(const struct stat *a, const struct stat *b)
 }
 
 /* The error of an item that cannot be looked at; false: no memory. */
-static bool look_at(struct scan_item *item)
+static bool look_at(struct survey_item *item)
 {
 	struct kpackx_error why = {0};
 
@@ -93,10 +93,10 @@ static bool look_at(struct scan_item *item)
 }
 
 /* The serial ITEM had, where it is what it was, or else a new one. */
-static void number(struct scan *now, struct scan_item *item, const struct scan *last,
-		   bool forced)
+static void number(struct survey *now, struct survey_item *item,
+		   const struct survey *last, bool forced)
 {
-	const struct scan_item *old = find(last, item);
+	const struct survey_item *old = find(last, item);
 
 	if (item->error)
 		return;
@@ -110,8 +110,8 @@ static void number(struct scan *now, struct scan_item *item, const struct scan *
 	}
 }
 
-static bool fill_item(struct scan *now, struct scan_item *item, const struct scan *last,
-		      const struct scan_options *o)
+static bool fill_item(struct survey *now, struct survey_item *item,
+		      const struct survey *last, const struct survey_options *o)
 {
 	if (o->hook && !item->error)
 		o->hook(o->user, item->path);
@@ -122,7 +122,7 @@ static bool fill_item(struct scan *now, struct scan_item *item, const struct sca
 }
 
 /* Take the paths kp_view_sources gave. */
-static bool add_paths(struct scan *s, char **paths, size_t count, uint32_t source)
+static bool add_paths(struct survey *s, char **paths, size_t count, uint32_t source)
 {
 	bool ok = true;
 
@@ -136,7 +136,7 @@ static bool add_paths(struct scan *s, char **paths, size_t count, uint32_t sourc
 	return ok;
 }
 
-static bool list_source(struct scan *s, const struct scan_options *o, uint32_t source)
+static bool list_source(struct survey *s, const struct survey_options *o, uint32_t source)
 {
 	const char *path = o->sources[source];
 	struct kpackx_error why = {0};
@@ -154,7 +154,7 @@ static bool list_source(struct scan *s, const struct scan_options *o, uint32_t s
 	return add_paths(s, paths, count, source);
 }
 
-static bool differ(const struct scan_item *a, const struct scan_item *b)
+static bool differ(const struct survey_item *a, const struct survey_item *b)
 {
 	return a->serial != b->serial || compare(a, b) || !a->error != !b->error ||
 	       (a->error && strcmp(a->error, b->error) != 0);
@@ -167,7 +167,7 @@ static bool same_look(const struct stat *a, const struct stat *b)
 }
 
 /* The first source's look shows only where there is no archive. */
-static bool changes(const struct scan *a, const struct scan *b)
+static bool changes(const struct survey *a, const struct survey *b)
 {
 	if (a->count != b->count)
 		return true;
@@ -178,7 +178,7 @@ static bool changes(const struct scan *a, const struct scan *b)
 }
 
 /* What the directories of an empty mount look like; kept where nothing can be looked at. */
-static void look_at_sources(struct scan *s, const struct scan_options *o)
+static void look_at_sources(struct survey *s, const struct survey_options *o)
 {
 	struct stat st;
 
@@ -190,9 +190,9 @@ static void look_at_sources(struct scan *s, const struct scan_options *o)
 	}
 }
 
-bool scan_run(struct scan *s, const struct scan_options *o, bool *changed)
+bool survey_run(struct survey *s, const struct survey_options *o, bool *changed)
 {
-	struct scan now = {.look = s->look, .last_serial = s->last_serial};
+	struct survey now = {.look = s->look, .last_serial = s->last_serial};
 	bool ok = true;
 
 	look_at_sources(&now, o);
@@ -201,7 +201,7 @@ bool scan_run(struct scan *s, const struct scan_options *o, bool *changed)
 	for (size_t i = 0; ok && i < now.count; i++)
 		ok = fill_item(&now, &now.items[i], s, o);
 	if (!ok) {
-		scan_free(&now);
+		survey_free(&now);
 		return false;
 	}
 	*changed = changes(s, &now);
@@ -210,14 +210,14 @@ bool scan_run(struct scan *s, const struct scan_options *o, bool *changed)
 	return true;
 }
 
-void scan_refuse(struct scan *s, uint32_t serial)
+void survey_refuse(struct survey *s, uint32_t serial)
 {
 	for (size_t i = 0; i < s->count; i++)
 		if (s->items[i].serial == serial)
 			s->items[i].refused = true;
 }
 
-int scan_open(struct scan_item *item, struct kpackx_error *why)
+int survey_open(struct survey_item *item, struct kpackx_error *why)
 {
 	struct stat st;
 	int fd;
