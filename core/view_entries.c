@@ -2,6 +2,7 @@
 /* Entries of archives as files and names of a view under construction. */
 #include <stdlib.h>
 #include <xxhash.h>
+#include "entry_paths.h"
 #include "text.h"
 #include "view_builder.h"
 
@@ -215,26 +216,13 @@ static bool add_toc_name(struct kp_view_builder *b, const struct kp_entry_info *
 	return find_key_dir(b) && kp_view_add_pending(b, b->key_dir, text, kind, file);
 }
 
-static bool is_reserved(struct kp_span path)
-{
-	static const char *const reserved[] = {"toc", ".kpackfs"};
-
-	for (size_t i = 0; i < 2; i++) {
-		size_t n = strlen(reserved[i]);
-		if (kp_span_starts(path, reserved[i], n) &&
-		    (path.size == n || path.data[n] == '/'))
-			return true;
-	}
-	return false;
-}
-
 static bool add_path(struct kp_view_builder *b, struct kp_span path,
 		     enum kp_view_kind kind, uint32_t file)
 {
 	size_t cut = path.size;
 	uint32_t dir;
 
-	if (!kp_path_ok(path) || is_reserved(path)) {
+	if (!kp_path_ok(path) || kp_path_reserved(path)) {
 		kp_view_conflict(
 			b, path,
 			"is no path inside the mount, or lies in toc or .kpackfs");
@@ -248,28 +236,16 @@ static bool add_path(struct kp_view_builder *b, struct kp_span path,
 			file);
 }
 
-static bool chosen(const struct kp_view_options *o, const struct kp_target *t)
-{
-	bool yes = o->loadable && kp_target_neutral(t);
-
-	for (size_t i = 0; i < o->n_select && !yes; i++)
-		yes = o->loadable ? kp_target_loadable(&o->select[i], t)
-				  : kp_target_selected(&o->select[i], t);
-	return yes;
-}
-
 static bool is_selected(struct kp_view_builder *b, struct kp_span arch)
 {
 	const struct kp_view_options *o = b->options;
 	size_t at = ((uintptr_t)arch.data >> 3) % 64;
-	struct kp_target target;
 
 	if (!o || (!o->n_select && !o->loadable))
 		return true;
 	if (b->selected[at].arch != arch.data) {
 		b->selected[at].arch = arch.data;
-		b->selected[at].selected =
-			!kp_target_parse(arch, &target, NULL) && chosen(o, &target);
+		b->selected[at].selected = kp_view_selects(o, arch);
 	}
 	return b->selected[at].selected;
 }
