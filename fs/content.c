@@ -381,7 +381,7 @@ struct drive {
 
 static kpack_error_t open_pass(struct drive *d, struct kpackx_error *why)
 {
-	uint64_t most = d->c->pieces.most;
+	uint64_t most = pieces_window(&d->c->pieces);
 
 	if (!d->pass)
 		return kp_fail_memory(why, sizeof(*d->pass), "a decoder");
@@ -533,7 +533,7 @@ static kpack_error_t reach(struct drive *d, struct kpackx_error *why)
 static bool wants_more(const struct drive *d)
 {
 	return d->pass && d->pass->decoder && kp_pass_too_wide(d->pass->decoder) &&
-	       d->pass->window < d->c->pieces.most;
+	       d->pass->window < pieces_window(&d->c->pieces);
 }
 
 static void end_drive(struct drive *d, kpack_error_t err, const struct kpackx_error *why)
@@ -546,7 +546,7 @@ static void end_drive(struct drive *d, kpack_error_t err, const struct kpackx_er
 	if (d->pass)
 		d->pass->ended |= err || at_end(d);
 	if (again)
-		pieces_defer(&c->pieces, d->target, c->pieces.most);
+		pieces_defer(&c->pieces, d->target, pieces_window(&c->pieces));
 	else if (err)
 		failed = give_up(c, d->target, why);
 	if (d->pass)

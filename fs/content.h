@@ -44,7 +44,7 @@ typedef void content_failure(void *user, struct origin_entry what,
 typedef void content_changed(void *user, struct origin *o);
 
 struct content_options {
-	uint64_t budget;  /* bytes; a few MB at least are used in any case */
+	uint64_t budget;  /* bytes; some MB more are used where they must */
 	unsigned threads; /* decoders, at least 1 */
 	content_answer *answer;
 	content_failure *failure;
@@ -114,7 +114,7 @@ void content_forget(struct content *c, const struct origin *o);
 
 /*
  * Have no more than PERCENT of the budget from now on, and below 100 let go at once of all
- * that no read is using.  The budget stays large enough to read anything.
+ * that no read is using.
  */
 void content_shrink(struct content *c, unsigned percent);
 

@@ -16,7 +16,11 @@
 /* What part of the budget a block may have to be kept for the next decode. */
 #define KEPT_SHARE 16
 /* Segments for some readers: with less, readers close to each other would cost restarts. */
-#define BESIDE (8 << 20)
+#define BESIDE (4 << 20)
+/* However little memory there is to be, pieces up to here are decoded alone. */
+#define FAIR_MIN (1 << 20)
+/* Windows up to here are always held: what zstd's levels but the highest use. */
+#define WINDOW_MIN (8 << 20)
 
 /* Lists. */
 
@@ -183,23 +187,34 @@ static void drop_pass(struct pieces *ps, struct pass *pass)
 /* Where passes take most of the memory, what they decode has some beside it. */
 static uint64_t limit(const struct pieces *ps)
 {
-	return ps->budget + (ps->passes.bytes > ps->budget / 2 ? BESIDE : 0);
+	uint64_t passes = ps->passes.bytes;
+
+	if (passes <= ps->budget / 2)
+		return ps->budget;
+	return (passes > ps->budget ? passes : ps->budget) + BESIDE;
+}
+
+static bool within(const struct pieces *ps, uint64_t more, uint64_t most)
+{
+	return ps->held <= most && more <= most - ps->held;
 }
 
 static bool fits(const struct pieces *ps, uint64_t more)
 {
-	return ps->held <= limit(ps) && more <= limit(ps) - ps->held;
+	return within(ps, more, limit(ps));
 }
 
-/* Make room for MORE bytes; of passes that rest, KEPT stays. */
-static void make_room(struct pieces *ps, uint64_t more, const struct pass *kept)
+/* Make room for MORE bytes among MOST; of passes that rest, KEPT stays. */
+static bool make_room(struct pieces *ps, uint64_t more, uint64_t most,
+		      const struct pass *kept)
 {
 	struct pass *pass;
 
-	while (!fits(ps, more) && (ps->spent.first || ps->rested.first))
+	while (!within(ps, more, most) && (ps->spent.first || ps->rested.first))
 		crowd_out(ps, ps->spent.first ? ps->spent.first : ps->rested.first);
-	while (!fits(ps, more) && (pass = passes_oldest(&ps->passes, kept)))
+	while (!within(ps, more, most) && (pass = passes_oldest(&ps->passes, kept)))
 		drop_pass(ps, pass);
+	return within(ps, more, most);
 }
 
 static void begin(struct pieces *ps, struct piece *p)
@@ -213,8 +228,7 @@ static void begin(struct pieces *ps, struct piece *p)
 /* Charge P and let it run, if there is room or nothing else is in use. */
 static bool admit(struct pieces *ps, struct piece *p)
 {
-	make_room(ps, cost(p), NULL);
-	if (!fits(ps, cost(p)) && ps->active)
+	if (!make_room(ps, cost(p), limit(ps), NULL) && ps->active)
 		return false;
 	begin(ps, p);
 	return true;
@@ -250,7 +264,12 @@ uint64_t pieces_fair(const struct pieces *ps)
 {
 	uint64_t budget = ps->budget;
 
-	return budget - budget / 8;
+	return budget < 2 * FAIR_MIN ? FAIR_MIN : budget - budget / 8;
+}
+
+uint64_t pieces_window(const struct pieces *ps)
+{
+	return ps->most > WINDOW_MIN ? ps->most : WINDOW_MIN;
 }
 
 bool pieces_back(struct pieces *ps, struct piece *p)
@@ -329,7 +348,7 @@ bool pieces_catch(struct pieces *ps, struct piece *p)
 	if (p->list != &ps->queue && p->list != &ps->joined)
 		return false;
 	list_remove(p);
-	make_room(ps, cost(p), NULL);
+	make_room(ps, cost(p), limit(ps), NULL);
 	begin(ps, p);
 	return true;
 }
@@ -359,12 +378,12 @@ static void limit_passes(struct pieces *ps, uint64_t more)
 
 static bool begin_pass(struct pieces *ps, struct piece *p)
 {
-	uint64_t window = p->window < ps->most ? p->window : ps->most;
+	uint64_t most = pieces_window(ps);
+	uint64_t window = p->window < most ? p->window : most;
 	uint64_t more = pass_cost(window);
 
 	limit_passes(ps, more);
-	make_room(ps, more + cost(p), NULL);
-	if (!fits(ps, more + cost(p)) && ps->active)
+	if (!make_room(ps, more + cost(p), ps->budget, NULL) && ps->active)
 		return false;
 	p->pass = passes_add(&ps->passes, p->entry, p->origin, window);
 	if (p->pass)
@@ -375,8 +394,7 @@ static bool begin_pass(struct pieces *ps, struct piece *p)
 
 static bool resume_pass(struct pieces *ps, struct piece *p, struct pass *pass)
 {
-	make_room(ps, cost(p), pass);
-	if (!fits(ps, cost(p)) && ps->active)
+	if (!make_room(ps, cost(p), limit(ps), pass) && ps->active)
 		return false;
 	begin(ps, p);
 	pass->busy = true;
@@ -520,9 +538,7 @@ void pieces_shrink(struct pieces *ps, unsigned percent)
 	struct pass *pass;
 
 	pieces_enter(ps);
-	ps->budget = percent >= 100        ? ps->most
-		     : budget < BUDGET_MIN ? BUDGET_MIN
-					   : budget;
+	ps->budget = percent >= 100 ? ps->most : budget;
 	while (percent < 100 && (ps->spent.first || ps->rested.first))
 		crowd_out(ps, ps->spent.first ? ps->spent.first : ps->rested.first);
 	while (percent < 100 && (pass = passes_oldest(&ps->passes, NULL)))
@@ -561,8 +577,6 @@ void pieces_init(struct pieces *ps, uint64_t budget)
 {
 	pthread_condattr_t monotonic;
 
-	if (budget < BUDGET_MIN)
-		budget = BUDGET_MIN;
 	*ps = (struct pieces){.most = budget, .budget = budget};
 	buffers_init(&ps->buffers, (size_t)(budget / KEPT_SHARE));
 	pthread_mutex_init(&ps->lock, NULL);

@@ -27,9 +27,6 @@
 #define INLINE_MAX (256 << 10)
 #define BUCKETS_LOG2 12
 
-/* Any less memory would not do: a decoder's window has up to as many bytes. */
-#define BUDGET_MIN (8 << 20)
-
 struct request;
 
 enum piece_kind {
@@ -91,7 +88,10 @@ struct pieces {
 	time_t decoded;         /* when the last decode ended */
 };
 
-/* Without the lock.  A budget below BUDGET_MIN counts as that. */
+/*
+ * Without the lock.  Of any budget more is used, up to 14 MB, where nothing could be decoded
+ * otherwise.
+ */
 void pieces_init(struct pieces *ps, uint64_t budget);
 
 /* Without the lock: free all pieces.  No thread may be inside any more. */
@@ -103,6 +103,9 @@ void pieces_leave(struct pieces *ps);
 
 /* The largest piece there is to be, so that others find room beside it.  No lock needed. */
 uint64_t pieces_fair(const struct pieces *ps);
+
+/* The largest window of a pass, the same. */
+uint64_t pieces_window(const struct pieces *ps);
 
 struct piece *pieces_find(struct pieces *ps, uint64_t entry, uint64_t unit,
 			  uint64_t number);
