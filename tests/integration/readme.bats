@@ -138,13 +138,6 @@ close_to() { # MEGABYTES FILE...: within one
 	close_to "$(awk '{ print $4 }' <<<"$sums")" "$T"/out/lib/* "$T"/out/.kpack/*
 }
 
-@test "what is said not to be built is not" {
-	mkdir "$T/mnt"
-	for option in preload=x idle_timeout=1 poll=1 io_uring; do
-		run -2 "$KPACK_BIN/kpackfs" -o "$option" "$T" "$T/mnt"
-	done
-}
-
 @test "the fstab line works" {
 	[ "$(id -u)" = 0 ] || skip "only root mounts by fstab"
 	mkdir "$T/src" "$T/mnt"
