@@ -1,0 +1,330 @@
+#!/usr/bin/env bats
+# As a service, and from fstab: what systemd makes of our units, and what they make of us.  No
+# systemd runs here; service.py does with a unit what it would do.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+	# not below bats' own directory, which other users may not search; no "-" in the name,
+	# which would be escaped in a unit's
+	T=$(mktemp -d /tmp/kpackfsXXXXXX)
+	chmod 0755 "$T"
+	cd "$T"
+	mkdir src mnt etc etc/kpackfs
+	[ "$(id -u)" != 0 ] || chmod 0666 /dev/fuse
+	units=$KPACK_SRC/contrib/systemd
+	name=${T#/}
+	name=${name//\//-}-mnt
+	PATH=$KPACK_BIN:$PATH
+	archive src/a.kpack a
+	manager=
+}
+
+teardown() {
+	cd /
+	[ -z "$manager" ] || { kill -9 "$manager" && wait "$manager"; } 2>/dev/null || :
+	pkill -9 -f "kpackfs .*${T:?}/" || :
+	! findmnt -rn -M "$T/mnt" >/dev/null || umount -l "$T/mnt" || fusermount3 -uz "$T/mnt"
+	rm -rf "$T"
+}
+
+archive() { # FILE KEY
+	echo '{"entries": [{"key": "'"$2"'#0", "arch": "gfx942", "data": "abc"}]}' |
+		/usr/bin/python3 "$BATS_TEST_DIRNAME/mkarchive.py" "$1.new"
+	mv "$1.new" "$1"
+}
+
+wait_for() { # COMMAND...
+	for _ in $(seq 400); do
+		"$@" 2>/dev/null && return 0
+		read -rt 0.05 <> <(:) || :
+	done
+	echo "in vain: $*"
+	cat events log 2>/dev/null
+	return 1
+}
+
+needs_root() { [ "$(id -u)" = 0 ] || skip "only root may"; }
+
+# setting NAME: of the system's service, all its lines
+setting() { sed -n "s/^$1=//p" "$units/kpackfs@.service" | tr '\n' ' '; }
+
+configure() { # SOURCES [OPTION]
+	printf 'SOURCES=%s\nOPTIONS=ro%s\n' "$1" "${2:+,$2}" >"etc/kpackfs/$name.conf"
+}
+
+# service FILE: start it; events go to events, messages to log
+service() {
+	sed "s|/etc/kpackfs|$T/etc/kpackfs|" "$1" >unit
+	: >events
+	rm -f notify
+	TEST_RUN=$T TEST_ETC=$T/etc /usr/bin/python3 "$BATS_TEST_DIRNAME/service.py" unit "$name" \
+		>events 2>log 3>&- &
+	manager=$!
+}
+
+happened() { grep -qxE "$1" events; }
+times() { grep -cxE "$1" events; }
+main_pid() { sed -n 's/^started //p' events | tail -n 1; }
+serves() { [ "$(cat "mnt/toc/${1:-a}/gfx942.hsaco")" = abc ]; }
+ready_again() { [ "$(times ready)" = "$1" ] && serves; }
+
+stop_service() {
+	kill -TERM "$manager"
+	wait "$manager"
+	manager=
+	happened stopped
+	! findmnt -rn -M "$T/mnt" || false
+}
+
+gone() { ! pgrep -f "kpackfs .*$T/"; }
+
+@test "ready when the mount answers, stopping when it goes, reloading in between" {
+	needs_root
+	configure "$T/src" umask=022
+	service "$units/kpackfs@.service"
+	wait_for happened ready
+	serves
+	! happened 'told by another.*' || false
+	! happened 'told STOPPING=1' || false
+	archive src/b.kpack b
+	kill -HUP "$manager"
+	wait_for happened 'told RELOADING=1'
+	wait_for serves b
+	wait_for eval '[ "$(times "told READY=1")" -ge 2 ]'
+	[ "$(times 'started .*')" = 1 ]
+	stop_service
+	happened 'told STOPPING=1'
+	happened 'ended 0'
+	gone
+}
+
+@test "READY=1 is not told before the first file can be read" {
+	needs_root
+	# who hears it reads at once
+	/usr/bin/python3 - "$T" <<-'END'
+	import os, signal, socket, subprocess, sys
+	os.chdir(sys.argv[1])
+	for address in "notify", "\0kpackfs-test-" + sys.argv[1]:
+	    heard = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+	    heard.settimeout(20)
+	    name = "@" + address[1:] if address[0] == "\0" else sys.argv[1] + "/notify"
+	    heard.bind(address)
+	    with subprocess.Popen(["kpackfs", "-f", "src", "mnt"],
+	                          env=dict(os.environ, NOTIFY_SOCKET=name)) as mount:
+	        while True:
+	            message = heard.recv(4096).decode()
+	            if "READY=1" in message.splitlines():
+	                break
+	        assert open("mnt/toc/a/gfx942.hsaco").read() == "abc"
+	        mount.send_signal(signal.SIGTERM)
+	        while "STOPPING=1" not in message.splitlines():
+	            message = heard.recv(4096).decode()
+	        assert mount.wait() == 0
+	    heard.close()
+	END
+}
+
+@test "a manager that is not there harms nobody" {
+	for address in "$T/nowhere" @nowhere '' relative "/$(printf 'x%.0s' {1..200})"; do
+		NOTIFY_SOCKET=$address kpackfs src mnt
+		serves
+		fusermount3 -u mnt
+	done
+}
+
+@test "killed, it comes back by itself: the first process, and the one that serves" {
+	needs_root
+	configure "$T/src"
+	service "$units/kpackfs@.service"
+	wait_for ready_again 1
+	kill -9 "$(main_pid)"
+	wait_for ready_again 2
+	server=$(pgrep -P "$(main_pid)" | head -n 1)
+	kill -9 "${server:-$(main_pid)}"
+	wait_for ready_again 3
+	happened 'ended -9'
+	! happened 'gave up' || false
+	stop_service
+}
+
+@test "who has a file open keeps it, while the service is killed, stopped and started" {
+	needs_root
+	/usr/bin/python3 "$BATS_TEST_DIRNAME/mkarchive.py" src/big.kpack <<-'END'
+	{"scheme": "none", "entries": [
+	 {"key": "big#0", "arch": "gfx942", "data": {"size": 3000000, "seed": 1}}]}
+	END
+	big=mnt/toc/big/gfx942.hsaco
+	configure "$T/src"
+	service "$units/kpackfs@.service"
+	wait_for ready_again 1
+	cat $big >whole
+	exec 7<$big
+	kill -9 "$(main_pid)"
+	wait_for ready_again 2
+	exec 8<$big
+	stop_service
+	! gone || false
+	service "$units/kpackfs@.service"
+	wait_for ready_again 1
+	# out of the page cache: it is read again
+	/usr/bin/python3 -c 'import os
+for fd in 7, 8:
+	os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)'
+	cmp whole - <&7
+	cmp whole - <&8
+	exec 7<&- 8<&-
+	stop_service
+	wait_for gone
+}
+
+@test "wrong options are not tried again" {
+	needs_root
+	configure "$T/src" nonsense
+	service "$units/kpackfs@.service"
+	wait "$manager"
+	happened 'gave up'
+	[ "$(times 'started .*')" = 1 ]
+	grep nonsense log
+}
+
+@test "a source that is not there yet is tried until it is" {
+	needs_root
+	configure "$T/later"
+	service "$units/kpackfs@.service"
+	wait_for happened 'ended 1'
+	mv src later
+	wait_for ready_again 1
+	stop_service
+}
+
+@test "a user's own service" {
+	configure "$T/src"
+	if [ "$(id -u)" = 0 ]; then
+		chown -R nobody etc mnt src .
+		cp "$KPACK_BIN/kpackfs" .
+		run -0 runuser -u nobody -- env "PATH=$T:$PATH" "TEST_RUN=$T" "TEST_ETC=$T/etc" timeout 60 \
+			bash -c '/usr/bin/python3 "$1" "$2" "$3" >events & pid=$!
+				until grep -qx ready events; do read -rt 0.05 <> <(:) || :; done
+				[ "$(cat mnt/toc/a/gfx942.hsaco)" = abc ] && kill -TERM $pid && wait $pid' \
+			bash "$BATS_TEST_DIRNAME/service.py" "$units/user/kpackfs@.service" "$name"
+		happened 'ended 0'
+		return
+	fi
+	service "$units/user/kpackfs@.service"
+	wait_for ready_again 1
+	stop_service
+}
+
+@test "the service's capabilities and no_new_privs are enough" {
+	needs_root
+	capabilities=$(setting CapabilityBoundingSet | tr '[:upper:]' '[:lower:]' | sed 's/cap_/+/g; s/ \+/,/g; s/,$//')
+	[[ $capabilities == +* ]]
+	[ "$(setting NoNewPrivileges)" = 'yes ' ]
+	chown nobody src src/a.kpack
+	chmod 0700 src
+	chmod 0400 src/a.kpack
+	setpriv --bounding-set "-all,$capabilities" --inh-caps -all --no-new-privs \
+		kpackfs -o allow_other src mnt
+	[ "$(runuser -u nobody -- cat mnt/toc/a/gfx942.hsaco)" = abc ]
+	kpackfs --version >/dev/null
+	umount mnt
+}
+
+# The system calls of a filter set, and of the sets in it
+calls_of() { # @SET|CALL...
+	for one; do
+		case $one in
+		@*) calls_of $(systemd-analyze syscall-filter "$one" | sed -n 's/^ \{4\}\([@a-z].*\)/\1/p') ;;
+		*) echo "$one" ;;
+		esac
+	done
+}
+
+# bats test_tags=plain
+@test "the service's filter lets every system call of a whole life through" {
+	needs_root
+	command -v systemd-analyze strace >/dev/null || skip "no systemd-analyze and strace"
+	calls_of $(setting SystemCallFilter) | sort -u >allowed
+	[ "$(wc -l <allowed)" -gt 200 ]
+	grep -qx umount2 allowed
+	strace -f -qq -o trace kpackfs -f -o arch=all src mnt 2>log 3>&- &
+	wait_for serves
+	archive src/b.kpack b
+	kill -HUP "$(pgrep -f "^kpackfs -f .*$T/|^kpackfs -f -o arch=all src mnt" | head -n 1)"
+	wait_for serves
+	umount mnt
+	wait $!
+	sed -nE 's/^[0-9]+ +([a-z_0-9]+)\(.*/\1/p' trace | sort -u >used
+	grep -qx mount used
+	# exec's own, and what strace makes up, are not filtered
+	comm -23 used allowed >forbidden
+	[ ! -s forbidden ] || { cat forbidden; return 1; }
+}
+
+@test "no option hides the mount from the rest of the system" {
+	# each gives the service a mount name space, systemd.exec(5)
+	! grep -hE '^(Private(Tmp|Devices|Mounts|Network|Users|IPC)|Protect(System|Home|KernelTunables|KernelModules|KernelLogs|ControlGroups|Proc|Clock)|ProcSubset|(ReadOnly|ReadWrite|Inaccessible|Exec|NoExec|Bind|BindReadOnly)Paths|TemporaryFileSystem|Root(Directory|Image)|(Runtime|State|Cache|Logs)Directory|DynamicUser|MountImages|ExtensionImages|MountFlags|LoadCredential|SetCredential)=' \
+		"$units"/kpackfs@.service "$units"/user/kpackfs@.service || false
+}
+
+@test "systemd takes the services and the automount" {
+	command -v systemd-analyze >/dev/null || skip "no systemd-analyze"
+	cp "$units"/*mount .
+	sed "s|^ExecStart=kpackfs|ExecStart=$KPACK_BIN/kpackfs|" "$units/kpackfs@.service" >kpackfs@mnt-kernels.service
+	run -0 systemd-analyze verify --man=no ./kpackfs@mnt-kernels.service ./mnt-kernels.automount
+	[ -z "$output" ] || { echo "$output"; return 1; }
+	# the user's, as far as no user's manager is needed
+	mkdir user
+	sed "s|^ExecStart=kpackfs|ExecStart=$KPACK_BIN/kpackfs|" "$units/user/kpackfs@.service" \
+		>user/kpackfs@mnt-kernels.service
+	run -0 systemd-analyze verify --man=no ./user/kpackfs@mnt-kernels.service
+	[ -z "$output" ] || { echo "$output"; return 1; }
+	grep -qx "Where=$(sed -n 's/^Where=//p' mnt-kernels.mount)" mnt-kernels.automount
+}
+
+# generate: systemd's units of fstab, in made/
+generate() {
+	generator=/lib/systemd/system-generators/systemd-fstab-generator
+	[ -x $generator ] || skip "no $generator"
+	mkdir -p made early late
+	SYSTEMD_FSTAB=$T/fstab $generator "$T/made" "$T/early" "$T/late"
+}
+
+@test "what systemd makes of lines in fstab" {
+	cat >fstab <<-'END'
+	/opt/rocm/.kpack /mnt/kernels fuse.kpackfs ro,allow_other,nofail,x-systemd.automount,x-systemd.idle-timeout=10min 0 0
+	/opt/rocm/.kpack /mnt/plain fuse.kpackfs ro,allow_other,nofail,x-systemd.requires-mounts-for=/opt/rocm 0 0
+	END
+	generate
+	grep -qx TimeoutIdleSec=10min made/mnt-kernels.automount
+	grep -qx Type=fuse.kpackfs made/mnt-kernels.mount
+	[ -L made/local-fs.target.wants/mnt-kernels.automount ]
+	[ ! -e made/local-fs.target.wants/mnt-kernels.mount ]
+	[ -L made/local-fs.target.wants/mnt-plain.mount ]
+	[ ! -e made/local-fs.target.requires/mnt-plain.mount ]
+	grep -qx RequiresMountsFor=/opt/rocm made/mnt-plain.mount
+	! command -v systemd-analyze >/dev/null || systemd-analyze verify --man=no made/*mount
+	# and the options of these units are options
+	needs_root
+	for unit in made/*.mount; do
+		options=$(sed -n 's/^Options=//p' "$unit")
+		mount -t "fuse.$KPACK_BIN/kpackfs" src mnt -o "$options"
+		serves
+		umount mnt
+	done
+}
+
+@test "the lines of the manual page and of README.md are what systemd takes" {
+	{
+		sed -n '/^\/.* fuse\.kpackfs /p' "$KPACK_SRC/kpackfs.1"
+		awk '/^```fstab/ { inside = 1; next } /^```/ { inside = 0 } inside' "$KPACK_SRC/README.md"
+	} | awk '!seen[$2]++' >fstab
+	[ "$(wc -l <fstab)" -ge 2 ]
+	generate
+	while read -r source place type options rest; do
+		unit=made/$(systemd-escape -p --suffix=mount "$place")
+		grep -qx "What=$source" "$unit" && grep -qx "Type=$type" "$unit"
+		[[ $options != *nofail* ]] || ! grep -r "$place" made/local-fs.target.requires || false
+	done <fstab
+}
