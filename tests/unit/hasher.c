@@ -3,6 +3,7 @@
 #include "fs/hasher.h"
 #include "edition_builder.h"
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +23,8 @@ static const struct arches every_arch;
 
 /* Content: how often each entry was read, whether it fails, what reads have to wait for. */
 static unsigned reads[16];
-static bool fails, gated;
+static bool fails;
+static atomic_bool gated;
 static sem_t gate;
 
 void content_read_to(struct content *c, struct origin_entry what, uint64_t off,
@@ -97,7 +99,8 @@ static int setup(void **state)
 
 	(void)state;
 	memset(reads, 0, sizeof(reads));
-	fails = gated = false;
+	fails = false;
+	gated = false;
 	sem_init(&gate, 0, 0);
 	h = hasher_new(NULL, on_answer);
 	sums = checksums_new(e);
