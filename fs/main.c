@@ -5,6 +5,7 @@
  *   main.c        from the command line to two processes
  *   settings.c    the command line
  *   daemon.c      the way into the background
+ *   status.c      what a mount says of itself to --status
  *
  *   supervisor.c  the process that was started: opens, watches, unmounts
  *   survey.c      what the sources have
@@ -28,10 +29,13 @@
  *   retired.c     those of editions that were
  *   content.c     reads, answered from bytes that are decoded once
  *   pieces.c      those bytes, and how many of them are kept
- *   buffer.c      memory for them, reused
+ *   passes.c      decoders of what is too large to be kept
+ *   buffer.c      memory for both, reused
  *   tables.c      chunk tables that are kept open
+ *   tally.c       how long it took, and what failed
+ *   complaints.c  log lines about that
  *   control.c     the files of .kpackfs: snapshots of their texts
- *   texts.c       these, from served.c, stats.c, inventory.c, missing.c
+ *   texts.c       these, from served.c, stats.c, summary.c, inventory.c, missing.c
  *   checksums.c   the one that is computed as it is read
  *   hasher.c      by whom
  *   claims.c      which entry a path is of
@@ -53,6 +57,7 @@
 #include "notify.h"
 #include "session.h"
 #include "settings.h"
+#include "status.h"
 #include "supervisor.h"
 
 /* For each end of a run: ours, and those mount(8) knows. */
@@ -169,6 +174,8 @@ int main(int argc, char **argv)
 	raise_file_limit();
 	if (s.help || s.version)
 		code = settings_show(&s);
+	else if (s.status)
+		code = status_show(s.mountpoint);
 	else if (s.foreground)
 		code = exit_code(&s, run(&s, NULL));
 	else
