@@ -11,6 +11,7 @@
 
 static const char usage_text[] =
 	"Usage: kpackfs [-dfqrsv] [-o opt[,opt]...] SOURCE... MOUNTPOINT\n"
+	"       kpackfs --status MOUNTPOINT\n"
 	"Mount kpack archives - files, or all *.kpack of a directory - as a read-only "
 	"tree.\n"
 	"\n"
@@ -23,6 +24,7 @@ static const char usage_text[] =
 	"    -q                   log errors only\n"
 	"    -r                   same as -o ro, which is always on\n"
 	"    -s                   answer requests in one thread\n"
+	"    --status             say how the mount at MOUNTPOINT is\n"
 	"    -v                   log more\n"
 	"    -V, --version        show versions\n"
 	"\n"
@@ -60,6 +62,7 @@ static const char usage_text[] =
 enum key {
 	KEY_HELP,
 	KEY_VERSION,
+	KEY_STATUS,
 	KEY_FOREGROUND,
 	KEY_DEBUG,
 	KEY_SINGLE,
@@ -85,7 +88,7 @@ enum key {
 	KEY_POLL,
 	KEY_IDLE_TIMEOUT,
 	KEY_PRELOAD,
-	KEY_ABSENT,
+	KEY_IO_URING,
 };
 
 /* FUSE_OPT_KEY, without its implicit conversion. */
@@ -94,11 +97,7 @@ enum key {
 		t, (unsigned)-1, key                                                     \
 	}
 /* Requests over io_uring, where the library that is built against can. */
-#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 18)
-#define IO_URING FUSE_OPT_KEY_KEEP
-#else
-#define IO_URING KEY_ABSENT
-#endif
+#define HAS_IO_URING (FUSE_VERSION >= FUSE_MAKE_VERSION(3, 18))
 #define KEEP(t) OPTION(t, FUSE_OPT_KEY_KEEP)
 #define IGNORE(t) OPTION(t, FUSE_OPT_KEY_DISCARD)
 
@@ -107,6 +106,7 @@ static const struct fuse_opt option_table[] = {
 	OPTION("--help", KEY_HELP),
 	OPTION("-V", KEY_VERSION),
 	OPTION("--version", KEY_VERSION),
+	OPTION("--status", KEY_STATUS),
 	OPTION("-f", KEY_FOREGROUND),
 	OPTION("-d", KEY_DEBUG),
 	OPTION("debug", KEY_DEBUG),
@@ -140,8 +140,8 @@ static const struct fuse_opt option_table[] = {
 	KEEP("noexec"),
 	KEEP("noatime"),
 	KEEP("nodiratime"),
-	OPTION("io_uring", IO_URING),
-	OPTION("io_uring_q_depth=", IO_URING),
+	OPTION("io_uring", KEY_IO_URING),
+	OPTION("io_uring_q_depth=", KEY_IO_URING),
 	/* always so */
 	IGNORE("-r"),
 	IGNORE("ro"),
@@ -299,6 +299,9 @@ static bool parse_key(struct settings *s, int key, const char *arg)
 	case KEY_VERSION:
 		s->version = true;
 		return true;
+	case KEY_STATUS:
+		s->status = true;
+		return true;
 	case KEY_FOREGROUND:
 		*(s->helper ? &s->fake : &s->foreground) = true;
 		return true;
@@ -360,8 +363,9 @@ static bool parse_key(struct settings *s, int key, const char *arg)
 		return parse_seconds(arg, &s->idle_timeout);
 	case KEY_PRELOAD:
 		return strings_add(&s->preload, strdup(value));
-	case KEY_ABSENT:
-		return complain(arg, "not built into this program");
+	case KEY_IO_URING:
+		s->io_uring = HAS_IO_URING;
+		return HAS_IO_URING || complain(arg, "not built into this program");
 	}
 	return false;
 }
@@ -383,7 +387,7 @@ static int parse_option(void *data, const char *arg, int key, struct fuse_args *
 	}
 	if (!parse_key(s, key, arg))
 		return -1;
-	return key == KEY_FSNAME || key == KEY_SUBTYPE;
+	return key == KEY_FSNAME || key == KEY_SUBTYPE || key == KEY_IO_URING;
 }
 
 /*
@@ -551,6 +555,19 @@ static enum end take_paths(struct settings *s)
 	return take_mountpoint(s);
 }
 
+/* For --status: the mount point is looked at with care, and not here. */
+static enum end take_mountpoint_alone(struct settings *s)
+{
+	struct strings *p = &s->sources;
+
+	if (p->count != 1 || s->more_sources.count) {
+		log_print(LOG_ERR, "--status wants a mount point");
+		return USAGE;
+	}
+	s->mountpoint = p->list[--p->count];
+	return OK;
+}
+
 static bool add_named_option(struct settings *s, const char *name, const char *value)
 {
 	char *option = NULL, *list = NULL;
@@ -592,6 +609,8 @@ enum end settings_parse(struct settings *s, int argc, char **argv)
 		return USAGE;
 	if (s->help || s->version)
 		return OK;
+	if (s->status)
+		return take_mountpoint_alone(s);
 	end = take_paths(s);
 	if (end != OK)
 		return end;

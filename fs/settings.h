@@ -28,9 +28,10 @@ struct settings {
 	uint64_t cache_size;
 	unsigned threads, max_threads;
 	unsigned poll, idle_timeout; /* seconds; 0: not */
-	bool foreground, debug, single, clone_fd, always_open, no_sandbox, xattr;
+	bool foreground, debug, single, clone_fd, always_open, io_uring, no_sandbox, xattr;
 	bool has_fsname, has_subtype;
 	bool help, version;
+	bool status;       /* of the mount point; there are no sources */
 	bool helper, fake; /* called as mount.kpackfs; -f there */
 };
 

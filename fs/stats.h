@@ -10,6 +10,7 @@
 /* What is told, at one moment. */
 struct stats {
 	const struct edition *edition;
+	const struct arches *arches; /* whose code is shown */
 	struct content_stats content;
 	size_t retired_inodes, retired_archives;
 	uint64_t reloads;           /* editions before this one */

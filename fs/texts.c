@@ -9,6 +9,7 @@
 #include "sandbox.h"
 #include "served.h"
 #include "stats.h"
+#include "summary.h"
 #include "texts.h"
 
 #define TEXTS_MAX 16
@@ -54,6 +55,7 @@ static void take_stats(struct texts *t, const struct edition *e, struct stats *o
 {
 	*out = (struct stats){
 		.edition = e,
+		.arches = t->about.arches,
 		.started = t->started,
 		.uptime = seconds_since(t->ticking),
 		.sandbox = sandbox_parts(),
@@ -115,6 +117,15 @@ static bool put_stats(struct texts *t, const struct edition *e, FILE *f)
 	return true;
 }
 
+static bool put_status(struct texts *t, const struct edition *e, FILE *f)
+{
+	struct stats stats;
+
+	take_stats(t, e, &stats);
+	summary_put(f, &stats);
+	return true;
+}
+
 static bool put_version(struct texts *t, const struct edition *e, FILE *f)
 {
 	(void)t;
@@ -128,10 +139,15 @@ static const struct row {
 	bool (*put)(struct texts *t, const struct edition *e, FILE *f); /* or checksums */
 	bool changes; /* within an edition */
 } rows[] = {
-	{"archives", put_archives, false},   {"arches", put_arches, false},
-	{"conflicts", put_conflicts, false}, {"entries.jsonl", put_entries, false},
-	{"metrics", put_metrics, true},      {"missing", put_missing, false},
-	{"stats", put_stats, true},          {"version", put_version, false},
+	{"archives", put_archives, false},
+	{"arches", put_arches, false},
+	{"conflicts", put_conflicts, false},
+	{"entries.jsonl", put_entries, false},
+	{"metrics", put_metrics, true},
+	{"missing", put_missing, false},
+	{"stats", put_stats, true},
+	{"status", put_status, true},
+	{"version", put_version, false},
 	{"checksums", NULL, false}, /* the last, for builds that have none */
 };
 

@@ -33,7 +33,7 @@ _kpackfs_mount_options=(
 _kpackfs_options() # KIND
 {
 	case $1 in
-	global) echo --help --version ;;
+	global) echo --help --status --version ;;
 	esac
 }
 

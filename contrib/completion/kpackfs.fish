@@ -31,6 +31,7 @@ function __kpackfs_mount_options
 end
 
 complete -c kpackfs -s h -l help -d 'Show the options'
+complete -c kpackfs -l status -d 'Say how a mount is'
 complete -c kpackfs -s V -l version -d 'Show versions'
 complete -c kpackfs -s f -d 'Stay in the foreground'
 complete -c kpackfs -s d -d 'Show every request'
