@@ -10,6 +10,7 @@
 struct snapshot {
 	struct snapshot *next;
 	uint64_t ino;
+	size_t file; /* position of its name */
 	uint64_t lookups;
 	struct text *text;
 	struct timespec made;
@@ -69,15 +70,15 @@ static void stat_snapshot(const struct control *c, const struct snapshot *s,
 			  struct stat *out)
 {
 	stat_common(c, s->made, out);
-	out->st_ino = s->ino;
+	out->st_ino = CONTROL_LISTED + s->file;
 	out->st_nlink = 1;
 	out->st_mode |= S_IFREG;
 	out->st_size = (off_t)text_size(s->text);
 	out->st_blocks = (out->st_size + 511) / 512;
 }
 
-/* A snapshot of TEXT, whose reference is taken. */
-static struct snapshot *snapshot_new(struct text *text)
+/* A snapshot of TEXT of a file, whose reference is taken. */
+static struct snapshot *snapshot_new(struct text *text, size_t file)
 {
 	struct snapshot *s = text ? calloc(1, sizeof(*s)) : NULL;
 
@@ -87,6 +88,7 @@ static struct snapshot *snapshot_new(struct text *text)
 		return NULL;
 	}
 	s->text = text;
+	s->file = file;
 	clock_gettime(CLOCK_REALTIME, &s->made);
 	s->lookups = 1;
 	return s;
@@ -172,7 +174,8 @@ void control_renew(struct control *c)
 }
 
 /* The text is made without the lock: it may take a while. */
-int control_lookup(struct control *c, struct kp_span name, struct stat *out)
+int control_lookup(struct control *c, struct kp_span name, uint64_t *ino,
+		   struct stat *out)
 {
 	struct snapshot *s;
 	size_t i = 0;
@@ -181,11 +184,12 @@ int control_lookup(struct control *c, struct kp_span name, struct stat *out)
 		i++;
 	if (!texts_name(i))
 		return ENOENT;
-	s = snapshot_new(texts_get(c->texts, i));
+	s = snapshot_new(texts_get(c->texts, i), i);
 	if (!s)
 		return ENOMEM;
 	pthread_mutex_lock(&c->lock);
 	add(c, s);
+	*ino = s->ino;
 	stat_snapshot(c, s, out);
 	pthread_mutex_unlock(&c->lock);
 	return 0;

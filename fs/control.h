@@ -16,8 +16,13 @@
 
 #define CONTROL_NAME ".kpackfs"
 #define CONTROL_DIR 2 /* its inode number */
-/* First number of a snapshot; below, the numbers that a listing shows. */
-#define CONTROL_FIRST 16
+/*
+ * What listings and attributes say is a file's number, by its position: the same for all its
+ * snapshots, so that who looks first and opens then sees one file.
+ */
+#define CONTROL_LISTED 3
+/* The first number that stands for a snapshot in requests. */
+#define CONTROL_FIRST 32
 #define CONTROL_END (UINT64_C(1) << 32)
 
 struct control;
@@ -46,8 +51,9 @@ const char *control_name(size_t position);
 /* Does INO stand for the directory or a snapshot that lives? */
 bool control_stat(struct control *c, uint64_t ino, struct stat *out);
 
-/* Make a snapshot of file NAME and count one look-up of it.  0 or ENOENT, ENOMEM. */
-int control_lookup(struct control *c, struct kp_span name, struct stat *out);
+/* Make a snapshot of file NAME, INO, and count one look-up of it.  0 or ENOENT, ENOMEM. */
+int control_lookup(struct control *c, struct kp_span name, uint64_t *ino,
+		   struct stat *out);
 
 /* Count another look-up of a snapshot; false when there is none. */
 bool control_again(struct control *c, uint64_t ino, struct stat *out);

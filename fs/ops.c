@@ -125,19 +125,19 @@ static void reply_negative(fuse_req_t req)
 }
 
 /* The number of the snapshots' attributes never changes, but their names do at once. */
-static void reply_control(fuse_req_t req, const struct stat *st)
+static void reply_control(fuse_req_t req, fuse_ino_t ino, const struct stat *st)
 {
 	struct fuse_entry_param e = {
-		.ino = st->st_ino,
+		.ino = ino,
 		.generation = 1,
 		.attr = *st,
 		.attr_timeout = FOREVER,
-		.entry_timeout = st->st_ino == CONTROL_DIR ? FOREVER : 0,
+		.entry_timeout = ino == CONTROL_DIR ? FOREVER : 0,
 	};
 
 	/* A killed caller did not get the snapshot and will not forget it. */
 	if (fuse_reply_entry(req, &e))
-		control_forget(fs_of(req)->control, st->st_ino, 1);
+		control_forget(fs_of(req)->control, ino, 1);
 }
 
 static void reply_root(fuse_req_t req)
@@ -152,6 +152,7 @@ static void reply_root(fuse_req_t req)
 static void lookup_control(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct fs *fs = fs_of(req);
+	fuse_ino_t ino = parent;
 	struct stat st;
 	int err = 0;
 
@@ -162,13 +163,13 @@ static void lookup_control(fuse_req_t req, fuse_ino_t parent, const char *name)
 	else if (strcmp(name, "..") == 0)
 		return reply_root(req);
 	else
-		err = control_lookup(fs->control, kp_span_str(name), &st);
+		err = control_lookup(fs->control, kp_span_str(name), &ino, &st);
 	if (err == ENOENT)
 		reply_negative(req);
 	else if (err)
 		fuse_reply_err(req, err);
 	else
-		reply_control(req, &st);
+		reply_control(req, ino, &st);
 }
 
 /* "." and ".." are asked for by NFS servers, of inodes the kernel has forgotten. */
@@ -182,7 +183,7 @@ static void lookup_dir(fuse_req_t req, const struct edition *e, struct tree_node
 		reply_node(req, e, tree_parent(e->tree, dir.index));
 	else if (dir.ino == TREE_ROOT && strcmp(name, CONTROL_NAME) == 0 &&
 		 control_stat(fs_of(req)->control, CONTROL_DIR, &st))
-		reply_control(req, &st);
+		reply_control(req, CONTROL_DIR, &st);
 	else if (tree_lookup(e->tree, dir.index, kp_span_str(name), &found))
 		reply_node(req, e, found);
 	else
@@ -428,7 +429,7 @@ static void list_control(struct listing *l, off_t from)
 	if (!list_dots(l, CONTROL_DIR, TREE_ROOT, from))
 		return;
 	while (i < 1000 && (name = control_name((size_t)i)) &&
-	       list_plain(l, name, CONTROL_DIR + 1 + (uint64_t)i, S_IFREG, i + 3))
+	       list_plain(l, name, CONTROL_LISTED + (uint64_t)i, S_IFREG, i + 3))
 		i++;
 }
 

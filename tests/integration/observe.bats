@@ -291,8 +291,16 @@ mount_some() {
 
 @test ".kpackfs lists its files, and nothing else walks into it" {
 	mount_some
-	[ "$(ls mnt/.kpackfs | LC_ALL=C sort | tr '\n' ' ')" = "arches archives checksums conflicts entries.jsonl metrics missing stats version " ]
-	for name in $(ls mnt/.kpackfs); do [ -f "mnt/.kpackfs/$name" ]; done
+	[ "$(ls mnt/.kpackfs | LC_ALL=C sort | tr '\n' ' ')" = "arches archives checksums conflicts entries.jsonl metrics missing stats status version " ]
+	# who looks first and opens then sees one file
+	for name in $(ls mnt/.kpackfs); do
+		[ -f "mnt/.kpackfs/$name" ]
+		cp "mnt/.kpackfs/$name" .
+		[ "$(stat -c %i "mnt/.kpackfs/$name")" = "$(ls -i mnt/.kpackfs | awk -v name="$name" '$2 == name { print $1 }')" ]
+	done
+	cp -a mnt/.kpackfs told
+	tar -cf - -C mnt/.kpackfs . | tar -xf - -C told
+	cmp told/entries.jsonl mnt/.kpackfs/entries.jsonl
 	! ls -A mnt | grep kpackfs || false
 	cp -a mnt copy
 	[ ! -e copy/.kpackfs ]
@@ -427,4 +435,52 @@ memory() { awk '/^RssAnon/ { print $2 }' "/proc/$(stat_of pid)/status"; }
 	! getfattr "$f" | grep metadata || false
 	getfattr -n user.kpack.xxh3 "$f"
 	[ "$(jq -r .metadata.note mnt/.kpackfs/entries.jsonl | wc -c)" = 70001 ]
+}
+
+# await COMMAND...: until it succeeds
+await() {
+	for _ in $(seq 200); do
+		! "$@" || return 0
+		read -rt 0.05 <> <(:) || :
+	done
+	echo "in vain: $*"
+	return 1
+}
+
+reloads_are() { [ "$(stat_of reloads)" = "$1" ]; }
+
+@test "what is told follows a reload, and what was opened before stays" {
+	mount_some
+	cp mnt/.kpackfs/entries.jsonl old.jsonl
+	cp mnt/.kpackfs/checksums old.sums
+	exec 5<mnt/.kpackfs/entries.jsonl 6<mnt/.kpackfs/checksums 7<mnt/share/x.db
+	echo '{"entries": [{"key": "new#0", "arch": "gfx1030", "data": {"size": 300000, "seed": 9}}]}' | make_archive new
+	mv new src/some.kpack
+	await reloads_are 1
+	[ "$(jq -r .path mnt/.kpackfs/entries.jsonl)" = toc/new/gfx1030.hsaco ]
+	(cd mnt && sha256sum --quiet -c .kpackfs/checksums)
+	cmp old.jsonl - <&5
+	cmp old.sums - <&6
+	[ "$(stat_of edition) $(stat_of entries) $(stat_of files)" = "2 1 1" ]
+	[ "$(stat_of retired_archives)" = 1 ]
+	[ "$(stat_of retired_inodes)" -ge 1 ]
+	[[ $(stat_of last_reload) == 20[0-9][0-9]-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-6][0-9]Z ]]
+	$python "$tools/promcheck.py" mnt/.kpackfs/metrics | grep -qxF '["kpackfs_reloads_total", {}, 1.0]'
+	exec 5<&- 6<&- 7<&-
+	rm src/some.kpack
+	await reloads_are 2
+	[ ! -s mnt/.kpackfs/entries.jsonl ]
+	[ ! -s mnt/.kpackfs/checksums ]
+	[ "$(stat_of entries)" = 0 ]
+}
+
+@test "missing follows what becomes of the archives" {
+	mount_some
+	head -c 100 src/some.kpack >half
+	mv half src/half.kpack
+	await grep -q half mnt/.kpackfs/missing
+	grep -q "^$T/src/half.kpack	refused: " mnt/.kpackfs/missing
+	rm src/half.kpack
+	gone_from_missing() { [ ! -s mnt/.kpackfs/missing ]; }
+	await gone_from_missing
 }
