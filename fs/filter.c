@@ -60,6 +60,17 @@ static const int allowed[] = {
 	SCMP_SYS(geteuid32), SCMP_SYS(getgid), SCMP_SYS(getgid32), SCMP_SYS(getegid),
 	SCMP_SYS(getegid32)};
 
+/*
+ * What libfuse takes for rings: one of each processor, in a thread and memory near it.
+ * Landlock holds for what is asked through them too.
+ */
+static const int ring_calls[] = {
+	/* rings */
+	SCMP_SYS(io_uring_setup), SCMP_SYS(io_uring_enter), SCMP_SYS(io_uring_register),
+	/* where they are */
+	SCMP_SYS(sched_setaffinity), SCMP_SYS(mbind), SCMP_SYS(get_mempolicy),
+	SCMP_SYS(set_mempolicy)};
+
 /* No library makes these for a program that did not ask: whoever does has broken in. */
 static const int fatal[] = {
 	/* programs and processes */
@@ -202,7 +213,7 @@ static int add_signals(scmp_filter_ctx ctx)
 	return add_rules(ctx, rules, COUNT(rules));
 }
 
-static int add_all(scmp_filter_ctx ctx, bool open_device)
+static int add_all(scmp_filter_ctx ctx, bool open_device, bool rings)
 {
 	const int clone3_call = SCMP_SYS(clone3);
 	int r = add_calls(ctx, SCMP_ACT_ALLOW, allowed, COUNT(allowed));
@@ -215,6 +226,8 @@ static int add_all(scmp_filter_ctx ctx, bool open_device)
 		r = add_signals(ctx);
 	if (!r && open_device)
 		r = add_rules(ctx, device_rules, COUNT(device_rules));
+	if (!r && rings)
+		r = add_calls(ctx, SCMP_ACT_ALLOW, ring_calls, COUNT(ring_calls));
 	if (!r)
 		r = add_calls(ctx, SCMP_ACT_ERRNO(ENOSYS), &clone3_call, 1);
 	if (!r)
@@ -225,12 +238,12 @@ static int add_all(scmp_filter_ctx ctx, bool open_device)
 }
 
 /* seccomp_load's errors are the kernel's; what fails before has nothing to do with it. */
-int filter_load(bool open_device)
+int filter_load(bool open_device, bool rings)
 {
 	scmp_filter_ctx ctx = seccomp_init(REFUSE);
 	int r = -ENOMEM;
 
-	if (ctx && add_all(ctx, open_device) == 0 &&
+	if (ctx && add_all(ctx, open_device, rings) == 0 &&
 	    seccomp_attr_set(ctx, SCMP_FLTATR_API_SYSRAWRC, 1) == 0)
 		r = seccomp_load(ctx);
 	seccomp_release(ctx);
@@ -239,9 +252,10 @@ int filter_load(bool open_device)
 
 #else
 
-int filter_load(bool open_device)
+int filter_load(bool open_device, bool rings)
 {
 	(void)open_device;
+	(void)rings;
 	return ENOSYS;
 }
 

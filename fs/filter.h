@@ -7,9 +7,10 @@
 
 /*
  * Let this thread, and those it starts later, make no other system calls; /dev/fuse is
- * opened once more with OPEN_DEVICE.  no_new_privs must be set.  0, or an errno: ENOSYS
- * when it was not built in, EINVAL where the kernel has no filters.
+ * opened once more with OPEN_DEVICE.  With RINGS io_uring may be used, whose requests no
+ * filter sees.  no_new_privs must be set.  0, or an errno: ENOSYS when it was not built
+ * in, EINVAL where the kernel has no filters.
  */
-int filter_load(bool open_device);
+int filter_load(bool open_device, bool rings);
 
 #endif

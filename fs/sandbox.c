@@ -55,7 +55,7 @@ static bool is_on(const char *name);
 /* libfuse goes on without clone_fd where the one open cannot be told from others. */
 static int restrict_calls(const struct sandbox_options *o)
 {
-	return filter_load(o->clone_fd && is_on("landlock"));
+	return filter_load(o->clone_fd && is_on("landlock"), o->io_uring);
 }
 
 /* In this order: the last two may be used by who can gain no privileges. */

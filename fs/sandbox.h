@@ -28,11 +28,13 @@
 
 struct sandbox_options {
 	bool clone_fd; /* libfuse will open /dev/fuse for its threads */
+	bool io_uring; /* and take requests over rings */
 };
 
 /*
- * Give it up, for good.  To be called when INIT was answered and before any thread is
- * started: only the calling thread, and what it starts later, is in the sandbox.
+ * Give it up, for good.  To be called when the mount was made and before any thread is
+ * started: only the calling thread, and what it starts later, is in the sandbox.  INIT is
+ * answered inside, for a libfuse that uses io_uring starts threads then.
  *
  * A part that this system does not have is left out, with a message; false when one that
  * it has failed, which was logged.

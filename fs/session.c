@@ -11,6 +11,7 @@
 #include "log.h"
 #include "notices.h"
 #include "ops.h"
+#include "pressure.h"
 #include "reload.h"
 #include "sandbox.h"
 #include "session.h"
@@ -23,6 +24,7 @@ struct session {
 	struct complaints complaints;
 	pthread_mutex_t reload_lock; /* for decoders, while the reloader goes */
 	struct reload *reload;
+	struct pressure *pressure;
 	int link;
 };
 
@@ -126,12 +128,17 @@ static void stop_reload(struct session *session)
 	reload_free(reload);
 }
 
+static void shrink(void *content, unsigned percent)
+{
+	content_shrink(content, percent);
+}
+
 static bool start(struct session *session)
 {
 	const struct settings *s = session->s;
 	struct fs *fs = &session->fs;
 	struct content_options options = {
-		.budget = s->cache_size,
+		.budget = pressure_budget(session->pressure, s->cache_size),
 		.threads = s->threads,
 		.answer = op_read_answer,
 		.failure = read_failed,
@@ -151,7 +158,8 @@ static bool start(struct session *session)
 	about.content = fs->content;
 	if (control_new(&about, &fs->control, &why))
 		return report(&why);
-	return reload_start(session->reload);
+	return reload_start(session->reload) &&
+	       pressure_start(session->pressure, shrink, fs->content);
 }
 
 /* The mount. */
@@ -223,7 +231,10 @@ static void tell_ready(const struct session *session)
 
 static bool enter_sandbox(const struct settings *s)
 {
-	const struct sandbox_options options = {.clone_fd = s->clone_fd};
+	const struct sandbox_options options = {
+		.clone_fd = s->clone_fd,
+		.io_uring = s->io_uring,
+	};
 
 	return s->no_sandbox || sandbox_enter(&options);
 }
@@ -296,11 +307,11 @@ static enum end serve_mount(struct session *session)
 	const struct settings *s = session->s;
 	int null = -1;
 
-	if (!answer_init(session->se))
+	session->pressure = pressure_open("");
+	if (!session->pressure || (!s->foreground && !daemon_open(&null)))
 		return SYSTEM;
-	if (!s->foreground && !daemon_open(&null))
-		return SYSTEM;
-	if (!enter_sandbox(s) || !start(session))
+	/* INIT may start threads of the library. */
+	if (!enter_sandbox(s) || !answer_init(session->se) || !start(session))
 		return SYSTEM;
 	catch_signals(session);
 	if (!s->foreground)
@@ -325,6 +336,7 @@ static enum end mount_and_serve(struct session *session)
 	stop_reload(session);
 	control_free(session->fs.control);
 	session->fs.control = NULL;
+	pressure_free(session->pressure);
 	content_free(session->fs.content);
 	session->fs.content = NULL;
 	fuse_session_unmount(session->se);

@@ -38,7 +38,8 @@ static int outcome(long r)
 
 static int pair[2];
 
-static struct sandbox_options plain, cloning = {.clone_fd = true};
+static struct sandbox_options plain, cloning = {.clone_fd = true},
+				     ringing = {.io_uring = true};
 
 /* Do F inside, in a process of its own: an errno, or 256 and the signal it died of. */
 static int inside(act *f, const struct sandbox_options *o)
@@ -405,6 +406,12 @@ static int inject_input(void)
 	return outcome(ioctl(pair[0], TIOCSTI, "x"));
 }
 
+/* EFAULT, had it been let through. */
+static int make_ring(void)
+{
+	return outcome(syscall(425, 1, NULL)); /* io_uring_setup */
+}
+
 static int run_program(void)
 {
 	execl("/bin/true", "true", NULL);
@@ -444,6 +451,7 @@ static const struct {
 	{map_code, EPERM},
 	{make_code, EPERM},
 	{inject_input, EPERM},
+	{make_ring, EPERM},
 	{clone_by_memory, ENOSYS},
 	{make_future_call, ENOSYS},
 	{run_program, 256 + SIGSYS},
@@ -492,6 +500,15 @@ static void only_the_device_is_opened_again(void **state)
 	assert_int_equal(inside(open_file, &cloning), EPERM);
 }
 
+static void rings_are_made_for_who_asks(void **state)
+{
+	(void)state;
+	if (!SANDBOX_WHOLE || inside(filter_is_on, &ringing))
+		return;
+	/* As outside: some systems forbid rings to all. */
+	assert_int_equal(inside(make_ring, &ringing), make_ring());
+}
+
 static int set_up(void **state)
 {
 	(void)state;
@@ -509,6 +526,7 @@ int main(void)
 		cmocka_unit_test(messages_reach_the_log),
 		cmocka_unit_test(nothing_else_works),
 		cmocka_unit_test(only_the_device_is_opened_again),
+		cmocka_unit_test(rings_are_made_for_who_asks),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, NULL);
