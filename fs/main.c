@@ -17,6 +17,10 @@
  *
  *   session.c     the server: mount, loop
  *   sandbox.c     what it gives up for that
+ *   landlock.c    files, of that
+ *   filter.c      system calls, of that
+ *   pressure.c    whether memory is short
+ *   cgroup.c      or in its cgroup
  *   reload.c      takes surveys, makes editions of them
  *   ops.c         one function per request
  *   notices.c     what the kernel is told when an edition follows another
