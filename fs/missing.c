@@ -114,7 +114,7 @@ static void put_path(const struct missing *m, struct claim mine,
 	uint32_t name;
 
 	if (!claims_selects(m->claims, info->arch))
-		put_reason(m, path->text, "architecture %s is not for: %s",
+		put_reason(m, path->text, "architecture %s is not for arch=%s",
 			   (const char *)info->arch.data, m->chosen);
 	else if (path->fault[0])
 		put_reason(m, path->text, "%s: %s", kp_archive_path(mine.archive),
@@ -206,7 +206,10 @@ static char *chosen_new(const struct arches *arches)
 	}
 	for (char *c = text; *c; c++)
 		*c = *c == '\n' && c[1] ? ',' : *c == '\n' ? '\0' : *c;
-	return text;
+	if (*text)
+		return text;
+	free(text);
+	return strdup("auto, which found no GPU");
 }
 
 bool missing_put(FILE *f, const struct edition *e, const struct arches *arches,

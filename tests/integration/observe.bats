@@ -213,7 +213,7 @@ mount_some() {
 	jq -r '"toc/lib/" + .path' mnt/.kpackfs/entries.jsonl | LC_ALL=C sort | diff <(LC_ALL=C sort some) -
 	# names are escaped for terminals there
 	cut -f 1 mnt/.kpackfs/missing | sed 's/\\134/\\/g' | LC_ALL=C sort -m - <(LC_ALL=C sort some) | LC_ALL=C sort | diff all -
-	grep -q "^toc/lib/liba.so/gfx90a:xnack+#1.hsaco	architecture gfx90a:xnack+ is not for: gfx1030$" mnt/.kpackfs/missing
+	grep -q "^toc/lib/liba.so/gfx90a:xnack+#1.hsaco	architecture gfx90a:xnack+ is not for arch=gfx1030$" mnt/.kpackfs/missing
 	grep -q "^share/x.db	not below subdir=toc/lib$" mnt/.kpackfs/missing
 }
 
@@ -483,4 +483,11 @@ reloads_are() { [ "$(stat_of reloads)" = "$1" ]; }
 	rm src/half.kpack
 	gone_from_missing() { [ ! -s mnt/.kpackfs/missing ]; }
 	await gone_from_missing
+}
+
+@test "missing names the GPUs that were looked for, and that there are none" {
+	mkdir -p topology/nodes
+	mount_some -o "arch=auto,topology=$T/topology" 2>/dev/null
+	grep -q "^toc/lib/libd.so/gfx1030.hsaco	architecture gfx1030 is not for arch=auto, which found no GPU$" mnt/.kpackfs/missing
+	! grep share/x.db mnt/.kpackfs/missing || false
 }

@@ -117,8 +117,8 @@ static void test_arches(void **state)
 			   "{'x': {'gfx90a': {'ordinal': 0, 'metadata': {'path': 'p'}}, "
 			   "'gfx1100': {'ordinal': 1, 'metadata': {'path': 'p'}}}}"),
 		NULL, &chosen, NULL,
-		"toc/x/gfx90a.hsaco\tarchitecture gfx90a is not for: gfx942,gfx1100\n"
-		"p\tarchitecture gfx90a is not for: gfx942,gfx1100\n");
+		"toc/x/gfx90a.hsaco\tarchitecture gfx90a is not for arch=gfx942,gfx1100\n"
+		"p\tarchitecture gfx90a is not for arch=gfx942,gfx1100\n");
 	arches_free(&chosen);
 }
 
@@ -155,8 +155,8 @@ static void test_empty_subdir(void **state)
 				  "'lib/p'}}}, "
 				  "'y': {'gfx942': {'ordinal': 0}}}"),
 		       NULL, &chosen, "lib",
-		       "toc/x/gfx90a.hsaco\tarchitecture gfx90a is not for: gfx942\n"
-		       "lib/p\tarchitecture gfx90a is not for: gfx942\n"
+		       "toc/x/gfx90a.hsaco\tarchitecture gfx90a is not for arch=gfx942\n"
+		       "lib/p\tarchitecture gfx90a is not for arch=gfx942\n"
 		       "toc/y/gfx942.hsaco\tnot below subdir=lib\n");
 	arches_free(&chosen);
 }
