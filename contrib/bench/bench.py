@@ -125,16 +125,17 @@ def children_of(pid):
 class Daemon:
     """A program that mounts, in the foreground: its processes are then ours to look at.
 
-    `with Daemon(argv, where) as d`: d.path, d.pids(): the one that was started first.
+    `with Daemon(argv, where) as d`: d.path, d.pids(): the one that was started first.  HOW: as
+    for Popen.
     """
 
-    def __init__(self, argv, where=None):
-        self.argv = argv
+    def __init__(self, argv, where=None, **how):
+        self.argv, self.how = argv, how
         self.path = where or os.path.join(WORK, "mnt")
         os.makedirs(self.path, exist_ok=True)
 
     def __enter__(self):
-        self.child = subprocess.Popen([*self.argv, self.path])
+        self.child = subprocess.Popen([*self.argv, self.path], **self.how)
         device = os.stat(os.path.dirname(self.path)).st_dev
         while os.stat(self.path).st_dev == device:
             if self.child.poll() is not None:
@@ -159,9 +160,21 @@ class Daemon:
         """Peak memory in MiB of the server, then of the process above it if there is one."""
         return [status_of(pid, "VmHWM") for pid in reversed(self.pids())]
 
+    def unmount(self, *how):
+        program = ["umount", *how] if os.geteuid() == 0 else ["fusermount3", "-u", *how]
+        return subprocess.call([*program, self.path]) == 0
+
     def __exit__(self, *_):
-        subprocess.check_call(["umount", self.path])
-        self.child.wait()
+        try:
+            if not self.unmount():
+                sys.exit("%s: cannot be unmounted" % self.path)
+            self.child.wait(60)
+        except subprocess.TimeoutExpired:
+            sys.exit("%s: unmounted, and does not end" % self.argv[0])
+        finally:
+            if self.child.poll() is None:
+                self.child.kill()
+                self.unmount("-l" if os.geteuid() == 0 else "-z")
 
 
 class Mount(Daemon):
