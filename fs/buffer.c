@@ -97,6 +97,8 @@ bool buffers_get(struct buffers *b, uint64_t size, struct buffer *out)
 	if (take_kept(b, (size_t)size, out))
 		return true;
 	*out = (struct buffer){map(page_up(size)), page_up(size)};
+	if (!out->data)
+		*out = (struct buffer){0};
 	return out->data != NULL;
 }
 

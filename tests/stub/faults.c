@@ -20,6 +20,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define SHOWN __attribute__((visibility("default")))
+
 static const volatile char *faults = "...";
 
 static void __attribute__((constructor)) map_faults(void)
@@ -67,27 +69,27 @@ static ssize_t faulty_read(int fd, void *buf, size_t size, off_t off)
 }
 
 /* All names it goes by: this is pread64 in truth. */
-ssize_t pread(int fd, void *buf, size_t size, off_t off)
+SHOWN ssize_t pread(int fd, void *buf, size_t size, off_t off)
 {
 	return faulty_read(fd, buf, size, off);
 }
 
 ssize_t __pread_chk(int fd, void *buf, size_t size, off_t off, size_t room);
-ssize_t __pread_chk(int fd, void *buf, size_t size, off_t off, size_t room)
+SHOWN ssize_t __pread_chk(int fd, void *buf, size_t size, off_t off, size_t room)
 {
 	(void)room;
 	return faulty_read(fd, buf, size, off);
 }
 
 ssize_t __pread64_chk(int fd, void *buf, size_t size, off_t off, size_t room);
-ssize_t __pread64_chk(int fd, void *buf, size_t size, off_t off, size_t room)
+SHOWN ssize_t __pread64_chk(int fd, void *buf, size_t size, off_t off, size_t room)
 {
 	(void)room;
 	return faulty_read(fd, buf, size, off);
 }
 
-int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
-		   void *arg)
+SHOWN int pthread_create(pthread_t *thread, const pthread_attr_t *attr,
+			 void *(*run)(void *), void *arg)
 {
 	static int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *),
 			   void *);
@@ -113,7 +115,7 @@ static bool refused(size_t size)
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t n, size_t size);
 
-void *malloc(size_t size)
+SHOWN void *malloc(size_t size)
 {
 	if (!refused(size))
 		return __libc_malloc(size);
@@ -121,7 +123,7 @@ void *malloc(size_t size)
 	return NULL;
 }
 
-void *calloc(size_t n, size_t size)
+SHOWN void *calloc(size_t n, size_t size)
 {
 	if (!refused(n * size))
 		return __libc_calloc(n, size);
@@ -129,7 +131,7 @@ void *calloc(size_t n, size_t size)
 	return NULL;
 }
 
-void *mmap(void *at, size_t size, int prot, int flags, int fd, off_t off)
+SHOWN void *mmap(void *at, size_t size, int prot, int flags, int fd, off_t off)
 {
 	if (!refused(size) || !(flags & MAP_ANONYMOUS))
 		return (void *)syscall(SYS_mmap, at, size, prot, flags, fd, off);

@@ -1,0 +1,379 @@
+#!/usr/bin/env bats
+# What a mount makes of archives that cannot be read, of memory, threads and descriptors that
+# are not to be had, and how much memory it takes for entries larger than its cache.
+
+bats_require_minimum_version 1.5.0
+
+load mounting
+
+# Sanitizers want to be loaded first; they have memory of their own, which cannot be refused.
+preloaded() {
+	ldd "$KPACK_BIN/kpackfs" | awk '$1 ~ /^lib[at]san/ { print $3 }' | tr '\n' ' '
+	echo "$KPACK_BIN/tests/stub/faults.so"
+}
+sanitized() { [[ $KPACK_MODE = [at]san ]]; }
+
+# serve OPTION...: mount src in the foreground, the log in the file of that name
+serve() {
+	: >log
+	kpackfs -f "$@" "$T/src" "$T/mnt" 2>>log 3>&- &
+	eventually mountpoint -q mnt
+}
+
+# The same with calls that can be made to fail.
+serve_faulty() {
+	printf ... >faults
+	: >log
+	FAULTS=$T/faults LD_PRELOAD=$(preloaded) kpackfs -f "$@" "$T/src" "$T/mnt" 2>>log 3>&- &
+	eventually mountpoint -q mnt
+}
+
+fault() { printf %s "$1" | dd of=faults conv=notrunc status=none; }
+
+# The process that reads archives: the other one's child.
+server() { pgrep -f "kpackfs .*$T/" | tail -n 1; }
+
+stat_of() {
+	py "$T/mnt/.kpackfs/stats" "$@" <<-'END'
+	import json, sys
+	value = json.load(open(sys.argv[1]))
+	for name in sys.argv[2:]:
+	    value = value[name]
+	print(value)
+	END
+}
+
+forget_pages() { sync && echo 3 >/proc/sys/vm/drop_caches; }
+
+# eio FILE...: each of them cannot be read
+eio() {
+	for f; do
+		run -1 dd if="mnt/$f" of=/dev/null status=none
+		[[ $output == *"Input/output error"* ]] || { echo "$f: $output"; return 1; }
+	done
+}
+
+# complaints TEXT: log lines with it
+complaints() { grep -c "$1" log || :; }
+
+# Two of each way to be decoded: by who reads, by a decoder, in chunks, in passes, plainly.
+make_archives() {
+	py <<-'END'
+	import mkarchive
+	for name in "one", "two":
+	    a = mkarchive.Archive(group=name)
+	    for i, (key, size, more) in enumerate((
+	        ("small", 9000, {}), ("large", 900000, {}), ("huge", 6000000, {}),
+	        ("chunks", 600000, {"chunk": 65536}))):
+	        data = name.encode() + mkarchive.noise(size, i)
+	        open(f"{name}-{key}", "wb").write(data)
+	        a.add(f"{name}/{key}#0", "gfx1100", data, **more)
+	    a.write(f"src/{name}.kpack")
+	    p = mkarchive.Archive(scheme="none", group=name)
+	    data = name.encode() + mkarchive.noise(5000000, 9)
+	    open(f"{name}-plain", "wb").write(data)
+	    p.add(f"{name}/plain#0", "gfx1100", data)
+	    p.write(f"src/{name}-plain.kpack")
+	END
+}
+
+keys="small large huge chunks plain"
+
+# good NAME: all of an archive is right
+good() {
+	for key in $keys; do cmp "$1-$key" "mnt/toc/$1/$key/gfx1100.hsaco" || return 1; done
+}
+
+# bad NAME: nothing of it can be read
+bad() {
+	for key in $keys; do eio "toc/$1/$key/gfx1100.hsaco" || return 1; done
+}
+
+@test "an archive that becomes shorter: its files fail, others do not" {
+	make_archives
+	serve -o cache_size=4m
+	cmp one-small mnt/toc/one/small/gfx1100.hsaco
+	for f in src/one.kpack src/one-plain.kpack; do truncate -s 100 "$f"; done
+	# what was read is there as long as the kernel has it
+	for key in large huge chunks plain; do
+		run -1 dd if="mnt/toc/one/$key/gfx1100.hsaco" of=/dev/null status=none
+	done
+	good two
+	[ "$(complaints 'one.*: one/large#0 gfx1100: ')" -le 1 ]
+	umount mnt
+	wait
+}
+
+@test "an archive that is written to is served no more" {
+	make_archives
+	serve -o cache_size=4m
+	head -c 1 mnt/toc/one/small/gfx1100.hsaco >/dev/null
+	# as many bytes, and the same table: only blobs differ
+	py src/one.kpack <<-'END'
+	import sys
+	with open(sys.argv[1], "r+b") as f:
+	    f.seek(80)
+	    f.write(bytes(100))
+	END
+	for key in large huge chunks; do
+		run -1 dd if="mnt/toc/one/$key/gfx1100.hsaco" of=/dev/null status=none
+	done
+	good two
+	cmp one-plain mnt/toc/one/plain/gfx1100.hsaco
+	umount mnt
+	wait
+}
+
+@test "reads that fail, are short, are interrupted, meet the end" {
+	make_archives
+	serve_faulty -o cache_size=4m
+	for kind in s i; do
+		fault $kind
+		good one
+		forget_pages
+	done
+	fault e
+	bad one
+	bad one
+	[ "$(stat_of errors_by_reason read)" -ge 10 ]
+	for key in $keys; do
+		[ "$(complaints "src/one.*kpack: one/$key#0 gfx1100: ")" = 1 ]
+	done
+	[ "$(wc -l <log)" = 5 ]
+	ls -lR mnt >/dev/null
+	fault z
+	bad two
+	[ "$(wc -l <log)" = 10 ]
+	# it passes
+	fault .
+	good one
+	good two
+	[ "$(wc -l <log)" = 10 ]
+	umount mnt
+	wait
+}
+
+@test "an error in the middle of a file that is read" {
+	make_archives
+	serve_faulty -o cache_size=4m
+	for key in huge plain; do
+		exec 5<"mnt/toc/one/$key/gfx1100.hsaco"
+		head -c 100000 <&5 | cmp -n 100000 - "one-$key"
+		fault e
+		run -1 dd of=/dev/null status=none <&5
+		[[ $output == *"Input/output error"* ]]
+		exec 5<&-
+		fault .
+		cmp "one-$key" "mnt/toc/one/$key/gfx1100.hsaco"
+	done
+	umount mnt
+	wait
+}
+
+@test "wrong hashes, in every way to decode" {
+	py <<-'END'
+	import mkarchive
+	a = mkarchive.Archive()
+	for key, size in ("small", 9000), ("large", 900000), ("huge", 6000000):
+	    a.add(f"{key}#0", "gfx1100", mkarchive.noise(size, 1), xxh3=bytes(16))
+	a.add("good#0", "gfx1100", b"good")
+	a.write("src/a.kpack")
+	END
+	serve -o cache_size=4m
+	for _ in 1 2; do
+		eio toc/small/gfx1100.hsaco toc/large/gfx1100.hsaco toc/huge/gfx1100.hsaco
+	done
+	[ "$(cat mnt/toc/good/gfx1100.hsaco)" = good ]
+	[ "$(stat_of errors_by_reason hash)" -ge 6 ]
+	[ "$(complaints ' gfx1100: content does not match its xxh3')" = 3 ]
+	umount mnt
+	wait
+}
+
+@test "many files that fail: few lines, and a number" {
+	py <<-'END'
+	import mkarchive
+	a = mkarchive.Archive()
+	for i in range(50):
+	    a.add(f"k{i:02}#0", "gfx1100", b"data", xxh3=bytes([i] * 16))
+	a.write("src/a.kpack")
+	END
+	serve
+	cat mnt/toc/*/* 2>/dev/null || :
+	[ "$(complaints xxh3)" = 20 ]
+	umount mnt
+	wait
+	grep -qxE 'kpackfs: and [0-9]+ more errors of reading' log
+	[ "$(wc -l <log)" = 21 ]
+}
+
+@test "nobody to hear the log" {
+	make_archives
+	kpackfs -f "$T/src" "$T/mnt" 2>/dev/full 3>&- &
+	eventually mountpoint -q mnt
+	truncate -s 100 src/one.kpack
+	run -1 cat mnt/toc/one/large/gfx1100.hsaco
+	good two
+	umount mnt
+	wait
+}
+
+@test "no memory for a while" {
+	! sanitized || return 0
+	make_archives
+	serve_faulty -o cache_size=4m
+	fault .m
+	for key in $keys; do run -1 dd if="mnt/toc/one/$key/gfx1100.hsaco" of=/dev/null status=none; done
+	fault ..
+	[ "$(stat_of errors_by_reason memory)" -ge 1 ]
+	good one
+	umount mnt
+	wait
+}
+
+@test "no thread: at the start a failure, later not" {
+	make_archives
+	printf ..t >faults
+	FAULTS=$T/faults LD_PRELOAD=$(preloaded) run -1 kpackfs -f "$T/src" "$T/mnt"
+	[[ $output == *"thread"* ]]
+	! mountpoint -q mnt || false
+	serve_faulty
+	fault ..t
+	good one
+	find mnt -type f -print0 | xargs -0 -P 8 -n 1 cat >/dev/null
+	umount mnt
+	wait
+}
+
+@test "no descriptor to be had: what is open is served" {
+	make_archives
+	serve -o cache_size=4m
+	pid=$(server)
+	most=$(find "/proc/$pid/fd" -mindepth 1 -printf '%f\n' | sort -n | tail -n 1)
+	prlimit --pid "$pid" --nofile=$((most + 1)):$((most + 1))
+	good one
+	good two
+	umount mnt
+	wait
+}
+
+# The larger entry takes three times the memory that there may be at all.
+make_large() {
+	py "$1" <<-'END'
+	import random, sys, mkarchive
+	size, block = int(sys.argv[1]), random.Random(1).randbytes(1 << 20)
+	data = b"".join(block[i * 3001:] + block[:i * 3001] for i in range(size >> 20))
+	a = mkarchive.Archive()
+	a.add("large#0", "gfx1100", data)
+	a.write("src/a.kpack")
+	a = mkarchive.Archive(scheme="none")
+	a.add("plain#0", "gfx1100", data)
+	a.write("src/b.kpack")
+	open("large", "wb").write(data)
+	END
+}
+
+peak() { awk '/^VmHWM/ { print $2 }' "/proc/$(server)/status"; }
+
+read_large() {
+	for f in large plain; do
+		for _ in 1 2 3 4; do cmp large "mnt/toc/$f/gfx1100.hsaco" & pids="$pids $!"; done
+		for p in $pids; do wait "$p"; done
+		pids=
+	done
+	py large mnt/toc/large/gfx1100.hsaco mnt/toc/plain/gfx1100.hsaco <<-'END'
+	import mmap, random, sys
+	want, rng = open(sys.argv[1], "rb").read(), random.Random(3)
+	for name in sys.argv[2:]:
+	    with open(name, "rb") as f:
+	        have = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)
+	    for _ in range(20):
+	        at = rng.randrange(len(want))
+	        assert have[at:at + 9000] == want[at:at + 9000]
+	END
+}
+
+# Sanitizers take memory of their own.
+# bats test_tags=slow
+@test "memory has a bound, however large the files are" {
+	sanitized && size=$((40 << 20)) || size=$((200 << 20))
+	make_large $size
+	for cache in 16 0; do
+		serve -o cache_size=${cache}m
+		before=$(peak)
+		forget_pages
+		read_large
+		echo "peak: $before to $(peak) KiB, $(stat_of restarts) restarts of $(stat_of passes)"
+		sanitized || [ $(($(peak) - before)) -le $(((cache + 32) * 1024)) ]
+		umount mnt
+		wait
+	done
+}
+
+@test "who reads in order causes one pass" {
+	make_large $((60 << 20))
+	serve -o cache_size=16m
+	cmp large mnt/toc/large/gfx1100.hsaco
+	[ "$(stat_of passes)" = 1 ]
+	umount mnt
+	wait
+	serve -o cache_size=16m
+	for _ in 1 2 3 4; do cmp large mnt/toc/large/gfx1100.hsaco & pids="$pids $!"; done
+	for p in $pids; do wait "$p"; done
+	[ "$(stat_of passes)" -le 4 ]
+	umount mnt
+	wait
+}
+
+# Where memory of groups can be limited; what is not there limits nothing.
+limited() {
+	for group in /sys/fs/cgroup/memory /sys/fs/cgroup; do
+		mkdir "$group/kpackfs-test-$$" 2>/dev/null || continue
+		for limit in memory.limit_in_bytes memory.max; do
+			! echo $((48 << 20)) >"$group/kpackfs-test-$$/$limit" || {
+				echo "$group/kpackfs-test-$$"
+				return
+			}
+		done 2>/dev/null
+		rmdir "$group/kpackfs-test-$$"
+	done
+}
+
+# bats test_tags=slow
+@test "a group with little memory" {
+	! sanitized || return 0
+	make_large $((200 << 20))
+	group=$(limited)
+	(
+		[ -z "$group" ] || echo $BASHPID >"$group/cgroup.procs"
+		exec kpackfs -f -o cache_size=16m "$T/src" "$T/mnt"
+	) 2>log 3>&- &
+	eventually mountpoint -q mnt
+	read_large
+	umount mnt
+	wait
+	[ ! -s log ]
+	[ -z "$group" ] || eventually rmdir "$group"
+}
+
+@test "a window that does not fit says so" {
+	py <<-'END'
+	import random, zstandard, mkarchive
+	data = random.Random(1).randbytes(1 << 20) * 20
+	wide = zstandard.ZstdCompressionParameters.from_level(3, window_log=27, write_content_size=1)
+	a = mkarchive.Archive()
+	a.add("wide#0", "gfx1100", data,
+	      stored=zstandard.ZstdCompressor(compression_params=wide).compress(data))
+	a.write("src/a.kpack")
+	open("wide", "wb").write(data)
+	END
+	serve -o cache_size=4m
+	eio toc/wide/gfx1100.hsaco
+	[ "$(complaints 'wide#0 gfx1100: .*window of 20971520 bytes, cache_size allows 8388608$')" = 1 ]
+	umount mnt
+	wait
+	serve -o cache_size=20m
+	cmp wide mnt/toc/wide/gfx1100.hsaco
+	umount mnt
+	wait
+}
