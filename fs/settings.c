@@ -12,8 +12,8 @@
 static const char usage_text[] =
 	"Usage: kpackfs [-dfqrsv] [-o opt[,opt]...] SOURCE... MOUNTPOINT\n"
 	"       kpackfs --status MOUNTPOINT\n"
-	"Mount kpack archives - files, or all *.kpack of a directory - as a read-only "
-	"tree.\n"
+	"Mount kpack archives - files, or all *.kpack of a directory - as a tree to "
+	"read.\n"
 	"\n"
 	"Options:\n"
 	"    -d                   foreground, and show every request\n"

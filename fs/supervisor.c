@@ -287,10 +287,15 @@ static void take_signal(struct supervisor *s, int number)
 		stop(s);
 }
 
-/* The server has ended: so does the mount, if it has not yet. */
+/*
+ * The server has ended: so does the mount, if it has not yet.  A server that ended well was
+ * told by the kernel that it had: what is there now is somebody else's, and the system
+ * may have given it the same device.
+ */
 static void take_end(struct supervisor *s, int status)
 {
 	bool well = WIFEXITED(status) && WEXITSTATUS(status) <= NO_MOUNT;
+	bool gone = WIFEXITED(status) && WEXITSTATUS(status) == OK;
 
 	s->over = true;
 	s->end = well ? (enum end)WEXITSTATUS(status) : SYSTEM;
@@ -303,8 +308,8 @@ static void take_end(struct supervisor *s, int status)
 			  WEXITSTATUS(status));
 	}
 	end_preload(s);
-	if ((s->mounted.minor || s->state != STARTING) && mounted_is(&s->mounted) &&
-	    mounted_unmount(&s->mounted, true) != UNMOUNT_DONE)
+	if (!gone && (s->mounted.minor || s->state != STARTING) &&
+	    mounted_is(&s->mounted) && mounted_unmount(&s->mounted, true) != UNMOUNT_DONE)
 		log_mount(s, LOG_ERR, "cannot unmount");
 }
 
