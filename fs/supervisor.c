@@ -25,6 +25,8 @@
 #define SAME 500       /* signals that come together count as one */
 #define NEVER INT64_MAX
 
+#define PLACES_MAX 64 /* of one mount */
+
 struct supervisor {
 	const struct supervisor_options *o;
 	struct supervised server;
@@ -223,27 +225,35 @@ static void kill_server(struct supervisor *s)
 	kill(s->server.pid, SIGKILL);
 }
 
-/* Unmount now, or at the end of all use; the server ends when the mount does. */
-static void unmount(struct supervisor *s)
+/* Where it is now, or lazily: the name goes at once, the rest with the last use. */
+static bool unmount_once(struct supervisor *s)
 {
-	enum unmount u = UNMOUNT_FAILED;
+	enum unmount u = mounted_unmount(&s->mounted, false);
 
-	/* Somebody was faster, and what is still open is not to hold us. */
-	if (!mounted_is(&s->mounted)) {
-		kill_server(s);
-		return;
-	}
-	u = mounted_unmount(&s->mounted, false);
 	if (u == UNMOUNT_BUSY) {
 		log_mount(s, LOG_WARNING,
 			  "busy: unmounted lazily, open files are served to the end");
 		u = mounted_unmount(&s->mounted, true);
 	}
 	if (u == UNMOUNT_DONE)
-		return;
+		return true;
 	log_print(LOG_ERR, "cannot unmount %s: %s; ending all the same", s->o->mountpoint,
 		  strerror(errno));
-	kill_server(s);
+	return false;
+}
+
+/* The server ends when the mount does, which may be bound to other places. */
+static void unmount(struct supervisor *s)
+{
+	bool there = mounted_is(&s->mounted), done = there;
+
+	for (int i = 0; done && there && i < PLACES_MAX; i++) {
+		done = unmount_once(s);
+		there = mounted_is(&s->mounted);
+	}
+	/* Somebody was faster, and what is still open is not to hold us; or we may not. */
+	if (!done)
+		kill_server(s);
 }
 
 static void begin_stop(struct supervisor *s)

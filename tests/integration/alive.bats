@@ -376,6 +376,41 @@ open_archives() { find "/proc/$server/fd" -lname '*.kpack*' | wc -l; }
 	[ "$(grep -c lazily log)" = 2 ]
 }
 
+@test "SIGTERM unmounts where it was moved and where it is bound, too" {
+	[ "$(id -u)" = 0 ] || skip "only root mounts"
+	mkdir mnt2 mnt3
+	serve_src
+	mount --bind mnt mnt2
+	mount --bind mnt2/toc mnt3
+	kill -TERM $supervisor
+	wait $supervisor
+	for m in mnt mnt2 mnt3; do
+		! mountpoint -q $m || false
+	done
+	ended
+}
+
+@test "a mount point of /dev/fd: SIGTERM unmounts it as well" {
+	[ "$(id -u)" = 0 ] || skip "only root mounts"
+	archive src/a.kpack a.txt one
+	$python - "$T/mnt" "$T/src" <<-'END' 3>&- &
+	import ctypes, os, sys
+	fd = os.open("/dev/fuse", os.O_RDWR)
+	os.set_inheritable(fd, True)
+	libc = ctypes.CDLL(None, use_errno=True)
+	options = f"fd={fd},rootmode=40000,user_id=0,group_id=0"
+	if libc.mount(b"k", sys.argv[1].encode(), b"fuse", 7, options.encode()):
+	    sys.exit(os.strerror(ctypes.get_errno()))
+	os.execvp("kpackfs", ["kpackfs", "-f", sys.argv[2], f"/dev/fd/{fd}"])
+	END
+	supervisor=$!
+	until_true 'shows a.txt one'
+	kill -TERM $supervisor
+	wait $supervisor
+	! mountpoint -q mnt || false
+	ended
+}
+
 @test "signals to both processes at once are one, a later one ends what is in use" {
 	serve_src
 	exec 7<mnt/a.txt
