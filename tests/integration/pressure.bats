@@ -1,0 +1,122 @@
+#!/usr/bin/env bats
+# How much memory the cache takes where there is little.
+
+bats_require_minimum_version 1.5.0
+
+python=/usr/bin/python3
+tools=$BATS_TEST_DIRNAME
+
+setup_file() {
+	# udev makes it 0666; a machine without udev does not
+	[ "$(id -u)" != 0 ] || chmod 0666 /dev/fuse
+}
+
+setup() {
+	T=$(mktemp -d /tmp/kpackfs-pressure-XXXXXX)
+	cd "$T"
+	mkdir src mnt
+	PATH=$KPACK_BIN:$PATH
+	group=
+	$python "$tools/mkarchive.py" src/a.kpack <<-'END'
+	{"frame_index": true, "entries": [
+	 {"key": "lib/a.so#0", "arch": "gfx1030", "data": {"size": 9000001, "seed": 1}},
+	 {"key": "lib/b.so#0", "arch": "gfx1030", "data": {"size": 9000001, "seed": 2}}]}
+	END
+}
+
+teardown() {
+	cd /
+	[ -z "${hog-}" ] || kill "$hog" 2>/dev/null || :
+	! mountpoint -q "$T/mnt" || umount "$T/mnt" || umount -l "$T/mnt"
+	eventually gone
+	[ -z "$group" ] || eventually rmdir "$group"
+	rm -rf "$T"
+}
+
+gone() { ! pgrep -f "kpackfs .*$T/" >/dev/null; }
+
+eventually() { # COMMAND...: succeeds within 20 seconds
+	local _
+
+	for _ in $(seq 400); do
+		! "$@" 2>/dev/null || return 0
+		read -rt 0.05 <> <(:) || :
+	done
+	"$@"
+}
+
+# Make a group of processes that may use so much memory; $group is its directory, or empty:
+# what cannot be limited is not short.
+limit_memory() { # BYTES
+	local name=kpackfs-test-$$ top
+
+	for top in /sys/fs/cgroup /sys/fs/cgroup/memory; do
+		# version 1 has its hierarchies in a tmpfs, which takes any name
+		[ -e "$top/cgroup.procs" ] || continue
+		mkdir "$top/$name" 2>/dev/null || continue
+		if echo "$1" >"$top/$name/memory.max" || echo "$1" >"$top/$name/memory.limit_in_bytes"; then
+			group=$top/$name
+			return
+		fi 2>/dev/null
+		rmdir "$top/$name"
+	done
+}
+
+# COMMAND...: run it in the group
+inside() { sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$group" "$@"; }
+
+budget() {
+	sed 's/.*"cache_budget": \([0-9]*\).*/\1/' mnt/.kpackfs/stats
+}
+
+budget_is() { [ "$(budget)" = "$1" ]; }
+budget_is_below() { [ "$(budget)" -lt "$1" ]; }
+
+@test "without a limit the cache has what it was given" {
+	kpackfs -o cache_size=77m "$T/src" "$T/mnt"
+	budget_is $((77 << 20))
+}
+
+@test "the cache leaves half of a group's memory, and some more, to others" {
+	limit_memory $((128 << 20))
+	[ -n "$group" ] || return 0
+	inside kpackfs "$T/src" "$T/mnt"
+	budget_is $((32 << 20))
+	umount mnt
+	eventually gone
+	inside kpackfs -o cache_size=5m "$T/src" "$T/mnt"
+	budget_is $((5 << 20))
+}
+
+@test "when the group's memory becomes short the cache shrinks, and everything is readable" {
+	limit_memory $((256 << 20))
+	[ -n "$group" ] || return 0
+	inside kpackfs -o cache_size=64m "$T/src" "$T/mnt"
+	cat mnt/toc/lib/*/* | cksum >before
+	budget_is $((64 << 20))
+	# not inside, which would be one more process, the one that is killed
+	sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$group" $python -c '
+import time
+hog = bytearray(b"x") * (205 << 20)
+time.sleep(60)' 3>&- &
+	hog=$!
+	eventually budget_is_below $((33 << 20))
+	echo 1 >/proc/sys/vm/drop_caches || :
+	cat mnt/toc/lib/*/* | cksum | cmp - before
+	kill $hog
+	wait $hog || :
+	hog=
+}
+
+# bats test_tags=slow
+@test "when it is there again the cache has all of it" {
+	limit_memory $((256 << 20))
+	[ -n "$group" ] || return 0
+	inside kpackfs -o cache_size=64m "$T/src" "$T/mnt"
+	inside $python -c '
+import time
+hog = bytearray(b"x") * (225 << 20)
+time.sleep(4)'
+	budget_is_below $((64 << 20))
+	eventually budget_is $((64 << 20)) || eventually budget_is $((64 << 20))
+}
