@@ -12,7 +12,7 @@
 #include "status.h"
 #include "summary.h"
 
-#define PATIENCE 10 /* seconds */
+#define PATIENCE 5 /* seconds */
 
 static int complain(const char *mountpoint, const char *why)
 {

@@ -1,0 +1,326 @@
+#!/usr/bin/env bats
+# At home in the system: mount(8), fstab and its helpers, options as users of libfuse expect them,
+# what completions offer, and --status.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+	# not below bats' own directory, which other users may not search
+	T=$(mktemp -d /tmp/kpackfs-home-XXXXXX)
+	chmod 0755 "$T"
+	cd "$T"
+	mkdir src mnt
+	[ "$(id -u)" != 0 ] || chmod 0666 /dev/fuse
+	PATH=$KPACK_BIN:$PATH
+	completion=$KPACK_SRC/contrib/completion
+	archive src/a.kpack a
+}
+
+teardown() {
+	cd /
+	pkill -CONT -f "kpackfs .*${T:?}/" || :
+	! findmnt -rn -M "$T/mnt" >/dev/null || umount -l "$T/mnt" || fusermount3 -uz "$T/mnt"
+	gone && rm -rf "$T"
+}
+
+archive() { # FILE KEY
+	echo '{"entries": [{"key": "'"$2"'#0", "arch": "gfx942", "data": "abc"}]}' |
+		/usr/bin/python3 "$BATS_TEST_DIRNAME/mkarchive.py" "$1.new"
+	mv "$1.new" "$1"
+}
+
+wait_for() { # COMMAND...
+	for _ in $(seq 400); do
+		"$@" 2>/dev/null && return 0
+		read -rt 0.05 <> <(:) || :
+	done
+	echo "in vain: $*"
+	return 1
+}
+
+none_left() { ! pgrep -f "kpackfs .*$T/"; }
+gone() { wait_for none_left; }
+needs_root() { [ "$(id -u)" = 0 ] || skip "only root may"; }
+serves() { [ "$(cat "mnt/toc/${1:-a}/gfx942.hsaco")" = abc ]; }
+
+# ---- options ----
+
+@test "options come before, between and behind the paths, together and apart" {
+	for order in '-o ro,umask=077 src mnt' 'src -o ro -o umask=077 mnt' 'src mnt -oro,umask=077' \
+		'-r -o umask=077 -- src mnt' 'src mnt -n -r -v -o umask=0077'; do
+		# shellcheck disable=SC2086 # words
+		kpackfs $order
+		[ "$(stat -c %a mnt/toc/a/gfx942.hsaco)" = 400 ]
+		fusermount3 -u mnt
+	done
+}
+
+@test "what is no option is named, and nothing is mounted" {
+	for wrong in '-o nonsense' '-o ro,nonsense=1' '-o=nonsense' --nonsense '-Z' '-o arch=' \
+		'-o cache_size=lots' '-o umask=9' '-o threads=0' '-o uid=me' '-o subdir=../x' \
+		'-o poll=1y' '-o idle_timeout=-1' '-o noexec=1'; do
+		# shellcheck disable=SC2086
+		run -2 kpackfs $wrong src mnt
+		[ -n "$output" ]
+		[[ $output == kpackfs:* ]]
+		name=${wrong#-o}
+		name=${name##*,}
+		name=${name# }
+		name=${name#=}
+		[[ $output == *"${name%%=*}"* ]] || { echo "$wrong: $output"; return 1; }
+		! mountpoint -q mnt || false
+	done
+	run -2 kpackfs
+	run -2 kpackfs src
+	run -2 kpackfs -o
+}
+
+@test "help goes to stdout, alone, and is what is asked for among other things" {
+	for asked in -h --help '-f -h' 'src mnt -h' '-o ro -h'; do
+		# shellcheck disable=SC2086
+		run -0 --separate-stderr kpackfs $asked
+		[[ $output == Usage:* && -z $stderr ]]
+	done
+	# lines fit a terminal
+	[ "$(kpackfs --help | awk '{ print length }' | sort -n | tail -n 1)" -le 80 ]
+	! mountpoint -q mnt || false
+	if [ -e /dev/full ]; then
+		run -1 bash -c 'kpackfs --help >/dev/full'
+	fi
+}
+
+# ---- mount(8) ----
+
+# as_type: its words for -t; mount(8) looks for a program in root's PATH, or at a path
+as_type() { echo "fuse.$KPACK_BIN/kpackfs"; }
+
+@test "mount -t, with what mount(8) and fstab may add" {
+	needs_root
+	for options in defaults ro,nofail,noauto,user,_netdev,x-systemd.automount,x-systemd.idle-timeout=10min \
+		rw,allow_other,nodev,nosuid,noatime comment=kernels,X-mine=1 ro,auto,exec,async; do
+		mount -t "$(as_type)" src mnt -o "$options" || { echo "$options"; return 1; }
+		serves
+		[[ $(findmnt -rno OPTIONS mnt) == ro,nosuid,nodev,* ]]
+		umount mnt
+	done
+	mount -n -t "$(as_type)" src mnt
+	serves
+}
+
+@test "mount -a takes several from fstab, and umount -a by type" {
+	needs_root
+	mkdir mnt/one more
+	archive more/b.kpack b
+	rmdir mnt/one
+	mkdir mnt2
+	cat >fstab <<-END
+	$T/src $T/mnt $(as_type) ro,nofail,source=$T/more 0 0
+	$T/src $T/mnt2 $(as_type) ro,noauto 0 0
+	END
+	mount -a -T fstab
+	serves
+	serves b
+	! mountpoint -q mnt2 || false
+	umount mnt
+}
+
+@test "mount -o setuid= opens the device and mounts, and we serve as that user" {
+	needs_root
+	helper=$(command -v mount.fuse3 || ls /sbin/mount.fuse3) || skip "no mount.fuse3"
+	cp "$KPACK_BIN/kpackfs" .
+	chown nobody mnt
+	"$helper" "$T/src" "$T/mnt" -t "fuse.$T/kpackfs" -o ro,setuid=nobody
+	[ "$(runuser -u nobody -- cat mnt/toc/a/gfx942.hsaco)" = abc ]
+	[ "$(ps -o user= -p "$(pgrep -f "kpackfs .*$T/" | head -n 1)")" = nobody ]
+	umount mnt
+}
+
+@test "mount -o drop_privileges: /dev/fd/N is a mount point" {
+	needs_root
+	helper=$(command -v mount.fuse3 || ls /sbin/mount.fuse3) || skip "no mount.fuse3"
+	"$helper" "$T/src" "$T/mnt" -t "fuse.$KPACK_BIN/kpackfs" -o ro,drop_privileges,allow_other
+	serves
+	umount mnt
+}
+
+@test "mounted again at once, the mount stays" {
+	for _ in {1..40}; do
+		kpackfs "$T/src" "$T/mnt"
+		serves
+		fusermount3 -u mnt
+	done
+	kpackfs "$T/src" "$T/mnt"
+	# until all the others have ended
+	wait_for eval '[ "$(pgrep -fc "kpackfs $T/src $T/mnt")" -le 2 ]'
+	serves
+}
+
+# ---- --status ----
+
+@test "--status: a mount that is well" {
+	kpackfs -o arch=gfx942,cache_size=8m src mnt
+	serves
+	run -0 kpackfs --status mnt
+	[ "${lines[0]}" = healthy ]
+	[ "$output" = "$(cat mnt/.kpackfs/status)" ]
+	grep -qE "^  program +kpackfs [0-9.]+, process [0-9]+\$" <<<"$output"
+	grep -qE "^  archives +1 archive in $T/src\$" <<<"$output"
+	grep -qE '^  shown +1 file, 3 directories, of 1 entry$' <<<"$output"
+	grep -qE '^  for +gfx942$' <<<"$output"
+	grep -qE '^  read +3 bytes in 1 read,' <<<"$output"
+	grep -qE '^  memory +.* of 8\.0 MiB' <<<"$output"
+	grep -qE '^  reloads +0$' <<<"$output"
+	# the process is the one that serves
+	pid=$(sed -n 's/.*, process //p' <<<"$output")
+	[ "$(readlink "/proc/$pid/exe")" = "$(readlink -f "$KPACK_BIN/kpackfs")" ]
+	# numbers agree with those for programs
+	[ "$(/usr/bin/python3 -c 'import json; print(json.load(open("mnt/.kpackfs/stats"))["pid"])')" = "$pid" ]
+}
+
+@test "--status: what is refused, failing or in conflict is counted" {
+	echo nonsense >src/b.kpack
+	mkdir more
+	echo '{"entries": [{"key": "a#0", "arch": "gfx942", "data": "other"}]}' |
+		/usr/bin/python3 "$BATS_TEST_DIRNAME/mkarchive.py" more/c.kpack
+	kpackfs src more mnt
+	run -1 kpackfs --status mnt
+	[[ ${lines[0]} == "1 archive refused: see .kpackfs/archives"* ]]
+	grep -qE "^  archives +.* in $T/src, $T/more\$" <<<"$output"
+	grep -qE '^  conflicts +1: see .kpackfs/conflicts$' <<<"$output"
+	# the refused one goes away
+	rm src/b.kpack
+	wait_for eval 'kpackfs --status mnt | grep -qE "^  reloads +[1-9][0-9]*, the last 20"'
+	wait_for eval 'kpackfs --status mnt >/dev/null'
+}
+
+@test "--status: what failed to decode counts" {
+	/usr/bin/python3 - "$BATS_TEST_DIRNAME" <<-'END'
+	import subprocess, sys
+	subprocess.run(["/usr/bin/python3", sys.argv[1] + "/mkarchive.py", "src/b.kpack"], check=True,
+	    input=b'{"entries": [{"key": "b#0", "arch": "gfx942", "data": {"size": 9999, "seed": 1}}]}')
+	data = bytearray(open("src/b.kpack", "rb").read())
+	data[200] ^= 255
+	open("src/b.kpack", "wb").write(data)
+	END
+	kpackfs src mnt
+	run ! cat mnt/toc/b/gfx942.hsaco
+	run -1 kpackfs --status mnt
+	[[ ${lines[0]} =~ ^[0-9]+\ decodes?\ failed:\ see\ the\ log$ ]]
+}
+
+@test "--status: no mount, no mount of ours, wrong use" {
+	run -1 kpackfs --status mnt
+	[[ $output == "kpackfs: mnt: no kpackfs is mounted here" ]]
+	run -1 kpackfs --status nowhere
+	mkdir -p fake/.kpackfs
+	echo healthy >fake/.kpackfs/status
+	run -1 kpackfs --status fake
+	run -1 kpackfs --status src/a.kpack
+	kpackfs src mnt
+	run -1 kpackfs --status mnt/toc
+	run -2 kpackfs --status
+	run -2 kpackfs --status src mnt
+	run -0 kpackfs --status "$T/mnt/"
+	ln -s mnt link
+	run -0 kpackfs --status link
+}
+
+@test "--status: another user is told why not" {
+	needs_root
+	cp "$KPACK_BIN/kpackfs" .
+	chown nobody mnt
+	runuser -u nobody -- ./kpackfs src mnt
+	run -1 kpackfs --status mnt
+	[[ $output == *allow_other* ]]
+	run -0 runuser -u nobody -- ./kpackfs --status mnt
+}
+
+@test "--status: a daemon that was killed" {
+	kpackfs "$T/src" "$T/mnt"
+	pkill -9 -f "kpackfs .*${T:?}/"
+	gone
+	# a supervisor that outlived its server took the mount away
+	if findmnt -rn -M "$T/mnt"; then
+		run -1 kpackfs --status mnt
+		[[ $output == *dead*fusermount3* ]]
+	fi
+}
+
+@test "--status: a daemon that does not answer" {
+	kpackfs "$T/src" "$T/mnt"
+	serves
+	pkill -STOP -f "kpackfs .*${T:?}/"
+	run -1 timeout 30 kpackfs --status mnt
+	[[ $output == *"does not answer"* ]]
+}
+
+# ---- completions ----
+
+# offered LINE: what bash would offer, a line each
+offered() {
+	bash --norc -c '
+		. "$1/kpackfs.bash"
+		COMP_LINE=$2
+		COMP_POINT=${#2}
+		read -ra COMP_WORDS <<<"${2//=/ = }"
+		[[ $2 != *[=\ ] ]] || COMP_WORDS+=("")
+		COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+		_kpackfs
+		printf "%s\n" "${COMPREPLY[@]}"' bash "$completion" "$1" 2>/dev/null
+}
+
+@test "bash offers options, their values, and lists of both" {
+	offered 'kpackfs -o ' | grep -qx allow_other
+	[ "$(offered 'kpackfs -o cac')" = cache_size= ]
+	[ "$(offered 'kpackfs -o ro,cac')" = ro,cache_size= ]
+	offered 'kpackfs -o arch=' | grep -qx auto
+	[ "$(offered 'kpackfs -o arch=gfx942')" = gfx942 ]
+	[ "$(offered 'kpackfs -o ro,arch=gfx94' | tr '\n' ' ')" = 'gfx940 gfx941 gfx942 ' ]
+	[ "$(offered 'kpackfs -o arch=gfx90a,gfx94' | head -n 1)" = gfx90a,gfx940 ]
+	[ -z "$(offered 'kpackfs -o ro,gfx94')" ]
+	[ "$(offered 'kpackfs -o source=sr')" = src ]
+	[ "$(offered 'kpackfs sr')" = src ]
+	[ "$(offered 'kpackfs --st')" = --status ]
+	[ "$(offered 'kpackfs --status mn')" = mnt ]
+}
+
+@test "fish does" {
+	command -v fish >/dev/null || skip "no fish"
+	# asked for LINE
+	fishing() { HOME=$T fish --no-config -c "source $completion/kpackfs.fish; complete -C '$1'" | cut -f 1; }
+	fishing 'kpackfs -o ' | grep -qx allow_other
+	[ "$(fishing 'kpackfs -o ro,cac')" = ro,cache_size= ]
+	[ "$(fishing 'kpackfs -o arch=gfx94' | tr '\n' ' ')" = 'arch=gfx940 arch=gfx941 arch=gfx942 ' ]
+	[ "$(fishing 'kpackfs -o arch=gfx90a,gfx942')" = arch=gfx90a,gfx942 ]
+	[ "$(fishing 'kpackfs -o ro,source=sr')" = ro,source=src/ ]
+	[ "$(fishing 'kpackfs --st')" = --status ]
+}
+
+@test "zsh does" {
+	command -v zsh >/dev/null || skip "no zsh"
+	# pressed LINE PATTERN: what appears behind the line after a tab has PATTERN
+	pressed() {
+		timeout 30 zsh -f -c '
+			zmodload zsh/zpty
+			zpty shell zsh -f -i
+			zpty -w shell "fpath=($1 \$fpath); autoload -Uz compinit; compinit -u -D
+				compdef _kpackfs kpackfs; bindkey ^I list-choices; LISTMAX=1000; echo BE\GUN"
+			zpty -r -m shell seen "*BEGUN*"
+			zpty -n -w shell "$2"$'\''\t'\''
+			zpty -r -m shell seen "$3"' zsh "$completion" "$1" "$2"
+	}
+	pressed 'kpackfs -o ro,cac' '*cache_size*'
+	pressed 'kpackfs -o arch=gfx94' '*gfx940*gfx942*'
+	pressed 'kpackfs -o ro,source=' '*src*'
+	pressed 'kpackfs --st' '*say how a mount is*'
+}
+
+@test "the completions know the GPUs that the programs know" {
+	grep -oE '\{"gfx[0-9a-z-]+"' "$KPACK_SRC/core/target_table.c" | tr -d '{"' | grep -v generic |
+		sort -u >known
+	[ "$(wc -l <known)" -gt 50 ]
+	for file in kpackfs.bash kpackfs.fish _kpackfs; do
+		sed -n '/# architectures/,/# end/p' "$completion/$file" | grep -oE 'gfx[0-9a-z-]+' |
+			sort | diff known - || { echo "$file"; return 1; }
+	done
+}
