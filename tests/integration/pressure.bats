@@ -107,16 +107,3 @@ time.sleep(60)' 3>&- &
 	wait $hog || :
 	hog=
 }
-
-# bats test_tags=slow
-@test "when it is there again the cache has all of it" {
-	limit_memory $((256 << 20))
-	[ -n "$group" ] || return 0
-	inside kpackfs -o cache_size=64m "$T/src" "$T/mnt"
-	inside $python -c '
-import time
-hog = bytearray(b"x") * (225 << 20)
-time.sleep(4)'
-	budget_is_below $((64 << 20))
-	eventually budget_is $((64 << 20)) || eventually budget_is $((64 << 20))
-}
