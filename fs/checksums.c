@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+#include <malloc.h>
 #include <stdlib.h>
 #include "checksums.h"
 #include "memory.h"
 #include "walk.h"
+
+/* Bytes of a text from which on it is worth a while to give them back to the system. */
+#define CHECKSUMS_LONG (1 << 20)
 
 struct line {
 	size_t at; /* of its digest in the text */
@@ -80,13 +84,18 @@ struct checksums *checksums_ref(struct checksums *s)
 
 void checksums_unref(struct checksums *s)
 {
+	bool is_long;
+
 	if (!s || atomic_fetch_sub(&s->refs, 1) > 1)
 		return;
+	is_long = s->size > CHECKSUMS_LONG;
 	edition_unref(s->edition);
 	free(s->text);
 	free(s->lines);
 	free(s->known);
 	free(s);
+	if (is_long)
+		malloc_trim(0);
 }
 
 size_t checksums_size(const struct checksums *s)

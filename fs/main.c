@@ -40,6 +40,7 @@
  *   complaints.c  log lines about that
  *   control.c     the files of .kpackfs: snapshots of their texts
  *   texts.c       these, from served.c, stats.c, summary.c, inventory.c, missing.c
+ *   folded.c      how they are kept
  *   checksums.c   the one that is computed as it is read
  *   hasher.c      by whom
  *   claims.c      which entry a path is of

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "folded.h"
 #include "hasher.h"
 #include "inventory.h"
 #include "missing.h"
@@ -22,9 +23,9 @@ struct text {
 	struct text **place; /* where it is found while it is true; NULL: nowhere */
 	unsigned refs;
 	struct timespec of; /* when its edition was made */
-	char *bytes;
 	size_t size;
-	struct checksums *sums; /* instead of bytes */
+	struct folded *lines; /* or: */
+	struct checksums *sums;
 };
 
 struct texts {
@@ -167,27 +168,31 @@ static void text_free(struct text *text)
 	bool is_long = text->size > LONG;
 
 	checksums_unref(text->sums);
-	free(text->bytes);
+	folded_free(text->lines);
 	free(text);
 	if (is_long)
 		malloc_trim(0);
 }
 
-static bool write_bytes(struct text *text, const struct row *row, const struct edition *e)
+static bool write_lines(struct text *text, const struct row *row, const struct edition *e)
 {
-	FILE *f = open_memstream(&text->bytes, &text->size);
+	FILE *f;
 	bool ok;
 
+	text->lines = folded_new();
+	f = text->lines ? folded_open(text->lines) : NULL;
 	if (!f)
 		return false;
 	ok = row->put(text->texts, e, f) && !ferror(f);
-	return !fclose(f) && ok;
+	ok = !fclose(f) && ok;
+	text->size = (size_t)folded_size(text->lines);
+	return ok;
 }
 
 static bool write_text(struct text *text, const struct row *row, struct edition *e)
 {
 	if (row->put)
-		return write_bytes(text, row, e);
+		return write_lines(text, row, e);
 	text->sums = checksums_new(e);
 	if (text->sums)
 		text->size = checksums_size(text->sums);
@@ -287,6 +292,21 @@ size_t text_size(const struct text *text)
 	return text->size;
 }
 
+static void read_lines(const struct text *text, uint64_t off, size_t len, void *token)
+{
+	content_answer *answer = text->texts->about.answer;
+	struct kpackx_error why = {0};
+	char *bytes = malloc(len ? len : 1);
+
+	if (bytes && folded_read(text->lines, off, bytes, len)) {
+		answer(token, bytes, len, NULL);
+	} else {
+		kp_fail_memory(&why, len, CONTROL_NAME);
+		answer(token, NULL, 0, &why);
+	}
+	free(bytes);
+}
+
 void text_read(struct text *text, uint64_t off, size_t len, void *token)
 {
 	struct texts *t = text->texts;
@@ -294,7 +314,7 @@ void text_read(struct text *text, uint64_t off, size_t len, void *token)
 	if (text->sums)
 		hasher_read(t->hasher, text->sums, off, len, token);
 	else
-		t->about.answer(token, len ? text->bytes + off : NULL, len, NULL);
+		read_lines(text, off, len, token);
 }
 
 /* --- all of them ------------------------------------------------------------------ */
