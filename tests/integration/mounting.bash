@@ -18,6 +18,8 @@ setup() {
 teardown() {
 	cd /
 	local m
+	# shellcheck disable=SC2046 # numbers
+	no_daemon || kill -CONT $(daemons)
 	for m in $(findmnt -rno TARGET | grep "^$T/" | tac); do
 		umount "$m" || umount -l "$m"
 	done 2>/dev/null

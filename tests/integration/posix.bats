@@ -93,7 +93,7 @@ drop_caches() { # 1: pages, 2: names and inodes
 @test "many list one directory, with one descriptor and with one each" {
 	make_names 3000
 	m
-	"$posix/directory" together mnt 1 &
+	"$posix/directory" together mnt 1 3>&- &
 	first=$!
 	"$posix/directory" together mnt/toc 1
 	wait "$first"
@@ -106,7 +106,7 @@ drop_caches() { # 1: pages, 2: names and inodes
 	must_be_root
 	make_names 3000
 	m
-	"$posix/directory" together mnt 2 &
+	"$posix/directory" together mnt 2 3>&- &
 	reader=$!
 	while kill -0 "$reader" 2>/dev/null; do drop_caches 2; done
 	wait "$reader"
