@@ -93,8 +93,9 @@ class Worker:
     def run(self):
         """The process: until the end, or the first failure."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        parent = os.getppid()
         try:
-            while not self.shared.ending.value:
+            while not self.shared.ending.value and os.getppid() == parent:
                 self.shared.alive[self.number] = time.monotonic()
                 if self.shared.resting.value:
                     self.rest()
