@@ -21,8 +21,8 @@ struct daemon {
 bool daemon_reserve_fds(void);
 
 /*
- * Fork, before any thread is started: none would survive it.  The child has a session of its
- * own.  false: it was logged.
+ * Fork, before any thread is started: none would survive it.  The child has a session of
+ * its own.  false: it was logged.
  */
 bool daemon_fork(struct daemon *d);
 

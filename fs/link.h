@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What supervisor and server say to each other: messages over a pair of sockets, one after
- * the other and whole, some with a descriptor.  Each side takes the other for an enemy as far
- * as lengths go.
+ * What supervisor and server say to each other: messages over a pair of sockets, one
+ * after the other and whole, some with a descriptor.  Each side takes the other for an
+ * enemy as far as lengths go.
  */
 #ifndef FS_LINK_H
 #define FS_LINK_H
@@ -62,8 +62,8 @@ enum link_result link_send(int end, const struct link_message *m);
 enum link_result link_send_all(int end, const struct link_message *m);
 
 /*
- * Never blocks, unless WAIT.  The caller closes out->fd.  A descriptor that came with a word
- * that has none, or could not be taken for want of room, is not there.
+ * Never blocks, unless WAIT.  The caller closes out->fd.  A descriptor that came with a
+ * word that has none, or could not be taken for want of room, is not there.
  */
 enum link_result link_receive(int end, bool wait, struct link_buffer *room,
 			      struct link_message *out);

@@ -19,8 +19,8 @@ bool mounted_find(const struct mounted *m, char *path, size_t size);
 bool mounted_is(const struct mounted *m);
 
 /*
- * Unmount it, as root or with fusermount3, wherever it is.  BUSY: files are in use, or the
- * system does not tell why not.
+ * Unmount it, as root or with fusermount3, wherever it is.  BUSY: files are in use, or
+ * the system does not tell why not.
  */
 enum unmount {
 	UNMOUNT_DONE,
@@ -30,8 +30,8 @@ enum unmount {
 enum unmount mounted_unmount(const struct mounted *m, bool lazy);
 
 /*
- * Unmount it if nothing touched it since the last call: BUSY when something did.  FAILED with
- * EPERM: root only.
+ * Unmount it if nothing touched it since the last call: BUSY when something did.  FAILED
+ * with EPERM: root only.
  */
 enum unmount mounted_expire(const struct mounted *m);
 

@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 /*
- * Take the address from the environment, which programs we start will not see.  To be called
- * once, by the process that is to be known to the manager.
+ * Take the address from the environment, which programs we start will not see.  To be
+ * called once, by the process that is to be known to the manager.
  */
 void notify_begin(void);
 

@@ -28,7 +28,9 @@ static bool wanted(const char *path, char *const *patterns, size_t n, bool *had)
 	return any;
 }
 
-/* Into the page cache.  What cannot be read has been logged by who should have given it. */
+/*
+ * Into the page cache.  What cannot be read has been logged by who should have given it.
+ */
 static void load(const char *path)
 {
 	static char bytes[STEP];

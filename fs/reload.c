@@ -178,8 +178,8 @@ static bool list_holdings(const struct reload *r, struct holdings *h)
 }
 
 /*
- * Building takes and frees large blocks: they are used again, for the system clears new ones.
- * What building needed and serving does not is given back in the end.
+ * Building takes and frees large blocks: they are used again, for the system clears new
+ * ones. What building needed and serving does not is given back in the end.
  */
 static void keep_memory(bool building)
 {

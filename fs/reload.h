@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The server's end of the link: makes an edition of each survey that the supervisor sends, and
- * answers its questions.
+ * The server's end of the link: makes an edition of each survey that the supervisor
+ * sends, and answers its questions.
  */
 #ifndef FS_RELOAD_H
 #define FS_RELOAD_H
@@ -14,8 +14,8 @@ struct reload_options {
 	int link; /* the server's end; closed by reload_free */
 	struct edition_options look;
 	/*
-	 * Show NEXT, whose reference is taken, from now on; NAMES says how many names changed.
-	 * Called by the thread.  false: it failed, which was logged.
+	 * Show NEXT, whose reference is taken, from now on; NAMES says how many names
+	 * changed. Called by the thread.  false: it failed, which was logged.
 	 */
 	bool (*show)(void *user, struct edition *next, size_t *names);
 	/* How many requests there were so far. */

@@ -251,7 +251,9 @@ static void unmount(struct supervisor *s)
 		done = unmount_once(s);
 		there = mounted_is(&s->mounted);
 	}
-	/* Somebody was faster, and what is still open is not to hold us; or we may not. */
+	/*
+	 * Somebody was faster, and what is still open is not to hold us; or we may not.
+	 */
 	if (!done)
 		kill_server(s);
 }
@@ -269,8 +271,8 @@ static void begin_stop(struct supervisor *s)
 }
 
 /*
- * Terminals and service managers signal both processes, and the server passes its signal on:
- * that is one signal.  Another one ends what still goes on.
+ * Terminals and service managers signal both processes, and the server passes its signal
+ * on: that is one signal.  Another one ends what still goes on.
  */
 static void stop(struct supervisor *s)
 {
@@ -298,9 +300,9 @@ static void take_signal(struct supervisor *s, int number)
 }
 
 /*
- * The server has ended: so does the mount, if it has not yet.  A server that ended well was
- * told by the kernel that it had: what is there now is somebody else's, and the system
- * may have given it the same device.
+ * The server has ended: so does the mount, if it has not yet.  A server that ended well
+ * was told by the kernel that it had: what is there now is somebody else's, and the
+ * system may have given it the same device.
  */
 static void take_end(struct supervisor *s, int status)
 {
@@ -475,8 +477,8 @@ static void ping(struct supervisor *s)
 }
 
 /*
- * The kernel knows more of what is used than the server, which is not asked for what is in
- * caches; but only root may ask the kernel.
+ * The kernel knows more of what is used than the server, which is not asked for what is
+ * in caches; but only root may ask the kernel.
  */
 static void expire(struct supervisor *s)
 {

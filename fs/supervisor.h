@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The process that was started.  It keeps its rights and does little with them: it opens the
- * archives for the server, which has none, watches where they come from, takes signals,
- * unmounts, and tells the service manager.
+ * The process that was started.  It keeps its rights and does little with them: it opens
+ * the archives for the server, which has none, watches where they come from, takes
+ * signals, unmounts, and tells the service manager.
  */
 #ifndef FS_SUPERVISOR_H
 #define FS_SUPERVISOR_H
@@ -17,8 +17,7 @@ struct supervisor_options {
 	const struct strings *sources; /* absolute */
 	const struct strings *preload; /* patterns */
 	const char *mountpoint;
-	unsigned
-		poll; /* seconds between looks at the sources; 0: when something happens */
+	unsigned poll;         /* seconds between looks at the sources; 0: at events */
 	unsigned idle;         /* seconds without use until it is unmounted; 0: never */
 	struct daemon *daemon; /* to be detached when the mount works; NULL: foreground */
 };
@@ -30,8 +29,8 @@ struct supervised {
 };
 
 /*
- * Take SIGTERM, SIGINT, SIGHUP and SIGCHLD as messages from now on, and ignore SIGPIPE.  Before
- * the server is forked, so that no signal is lost.
+ * Take SIGTERM, SIGINT, SIGHUP and SIGCHLD as messages from now on, and ignore SIGPIPE.
+ * Before the server is forked, so that no signal is lost.
  */
 void supervisor_block_signals(void);
 

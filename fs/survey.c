@@ -177,7 +177,9 @@ static bool changes(const struct survey *a, const struct survey *b)
 	return a->count == 0 && !same_look(&a->look, &b->look);
 }
 
-/* What the directories of an empty mount look like; kept where nothing can be looked at. */
+/*
+ * What the directories of an empty mount look like; kept where nothing can be looked at.
+ */
 static void look_at_sources(struct survey *s, const struct survey_options *o)
 {
 	struct stat st;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the sources have: looks at them by name, as often as wanted, and tells archives that
- * are what they were from others.
+ * What the sources have: looks at them by name, as often as wanted, and tells archives
+ * that are what they were from others.
  */
 #ifndef FS_SURVEY_H
 #define FS_SURVEY_H
@@ -43,8 +43,8 @@ struct survey_options {
 };
 
 /*
- * Replace S, all zeros at first, by what is there now.  false: it failed, which was logged, and
- * S stays what it was.
+ * Replace S, all zeros at first, by what is there now.  false: it failed, which was
+ * logged, and S stays what it was.
  */
 bool survey_run(struct survey *s, const struct survey_options *o, bool *changed);
 

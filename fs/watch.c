@@ -288,8 +288,8 @@ static void step_up(struct way *way)
 }
 
 /*
- * Watch every directory on the way to PATH for the name that is taken there; true: the end
- * was reached, and WAY is there.
+ * Watch every directory on the way to PATH for the name that is taken there; true: the
+ * end was reached, and WAY is there.
  */
 static bool watch_way(struct watch *w, const char *path, struct way *way)
 {

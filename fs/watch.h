@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Notices that what paths stand for may have changed: every directory on the way to them is
- * watched, through symbolic links, and so is the mount table.
+ * Notices that what paths stand for may have changed: every directory on the way to them
+ * is watched, through symbolic links, and so is the mount table.
  *
- * To be used in rounds, for directories come and go: begin, name all paths, end; then look at
- * what is there.  What changes after it was named is noticed.
+ * To be used in rounds, for directories come and go: begin, name all paths, end; then
+ * look at what is there.  What changes after it was named is noticed.
  */
 #ifndef FS_WATCH_H
 #define FS_WATCH_H
@@ -25,8 +25,8 @@ void watch_archive(struct watch *w, const char *path);
 void watch_end(struct watch *w);
 
 /*
- * Why something may change without being noticed, since the last watch_begin; NULL: nothing
- * may.  Who gets words should look at the sources now and then.
+ * Why something may change without being noticed, since the last watch_begin; NULL:
+ * nothing may.  Who gets words should look at the sources now and then.
  */
 const char *watch_blind(const struct watch *w);
 

@@ -565,6 +565,6 @@ wait_for() {
 	ls -l "/proc/$supervisor/fd" "/proc/$server/fd"
 	[ "$(find "/proc/$supervisor/fd" -lname '*.kpack*' | wc -l)" = 0 ]
 	[ "$(find "/proc/$supervisor/fd" -lname '/dev/fuse' | wc -l)" = 0 ]
-	[ "$(find "/proc/$server/fd" -lname 'anon_inode:inotify' -o -lname '/proc/*' | wc -l)" = 0 ]
+	[ "$(find "/proc/$server/fd" -lname 'anon_inode:inotify' -o -lname '*/mountinfo' | wc -l)" = 0 ]
 	[ "$(open_archives)" = 2 ]
 }
