@@ -150,7 +150,6 @@ static const struct rule conditional[] = {
 	 {{0, INT, AF_UNIX}, {1, INT & ~(SOCK_CLOEXEC | SOCK_NONBLOCK), SOCK_DGRAM}},
 	 2},
 	{SCMP_SYS(prctl), {{0, INT, PR_SET_NAME}}, 1},
-	{SCMP_SYS(prctl), {{0, INT, PR_SET_VMA}}, 1},
 	{SCMP_SYS(prlimit64), {{0, INT, 0}, {2, UINT64_MAX, 0}}, 2},
 };
 
