@@ -381,15 +381,8 @@ struct drive {
 
 static kpack_error_t open_pass(struct drive *d, struct kpackx_error *why)
 {
-	uint64_t most = pieces_window(&d->c->pieces);
-
 	if (!d->pass)
 		return kp_fail_memory(why, sizeof(*d->pass), "a decoder");
-	if (d->target->window > most)
-		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
-			       "frame has a window of %llu bytes, cache_size allows %llu",
-			       (unsigned long long)d->target->window,
-			       (unsigned long long)most);
 	if (d->pass->decoder)
 		return KPACK_SUCCESS;
 	return kp_pass_open(d->what.origin->archive, d->what.entry, d->pass->window,
@@ -737,23 +730,38 @@ static void shape(struct content *c, struct request *r, uint64_t chunk)
 	}
 }
 
-static void refuse_chunk(struct content *c, struct request *r, uint64_t chunk)
+/* Is R to be tried?  What takes more memory than there may be is not. */
+static kpack_error_t check_shape(struct content *c, const struct request *r,
+				 uint64_t chunk, struct kpackx_error *why)
 {
-	struct kpackx_error why = {0};
+	uint64_t most = pieces_window(&c->pieces);
 
-	kp_fail(&why, KPACK_ERROR_INVALID_FORMAT, "chunk size %llu",
-		(unsigned long long)chunk);
+	if (chunk && (chunk < KP_CHUNK_MIN || chunk > KP_CHUNK_MAX))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "chunk size %llu",
+			       (unsigned long long)chunk);
+	if (r->kind != PIECE_SEGMENT || r->window <= most)
+		return KPACK_SUCCESS;
+	/* It may be that of other bytes. */
+	KP_TRY(check_intact(c, r->what.origin, why));
+	return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
+		       "frame has a window of %llu bytes, cache_size allows %llu",
+		       (unsigned long long)r->window, (unsigned long long)most);
+}
+
+static void refuse(struct content *c, struct request *r, const struct kpackx_error *why)
+{
 	pieces_enter(&c->pieces);
-	tally_fault(&c->stats, &why, false);
+	tally_fault(&c->stats, why, atomic_load(&r->what.origin->changed));
 	pieces_leave(&c->pieces);
-	c->options.failure(c->options.user, r->what, &why);
-	r->answer(r->token, NULL, 0, &why);
+	c->options.failure(c->options.user, r->what, why);
+	r->answer(r->token, NULL, 0, why);
 }
 
 void content_read_to(struct content *c, struct origin_entry what, uint64_t off,
 		     size_t len, content_answer *answer, void *token)
 {
 	struct request r = {.answer = answer, .token = token, .what = what, .off = off};
+	struct kpackx_error why = {0};
 	struct kp_entry_info info;
 	struct kp_meta meta;
 
@@ -763,13 +771,13 @@ void content_read_to(struct content *c, struct origin_entry what, uint64_t off,
 		answer(token, NULL, 0, NULL);
 		return;
 	}
-	if (meta.chunk && (meta.chunk < KP_CHUNK_MIN || meta.chunk > KP_CHUNK_MAX)) {
-		refuse_chunk(c, &r, meta.chunk);
-		return;
-	}
 	r.size = info.size;
 	r.len = len < info.size - off ? len : (size_t)(info.size - off);
 	shape(c, &r, meta.chunk);
+	if (check_shape(c, &r, meta.chunk, &why)) {
+		refuse(c, &r, &why);
+		return;
+	}
 	origin_ref(what.origin);
 	run(c, &r);
 }
