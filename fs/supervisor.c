@@ -383,16 +383,14 @@ static void begin_service(struct supervisor *s, const struct link_message *m)
 	start_preload(s);
 }
 
-static void end_reload(struct supervisor *s, const struct link_message *m)
+static void end_reload(struct supervisor *s, const char *text)
 {
-	log_print(LOG_INFO, "reloaded %s", m->text);
+	log_print(LOG_INFO, "reloaded %s", text);
 	if (s->reloading)
-		notify_ready(m->text);
+		notify_ready(text);
 	else
-		notify_status(m->text);
+		notify_status(text);
 	s->reloading = false;
-	if (m->number)
-		start_preload(s);
 }
 
 static void take_pong(struct supervisor *s, const struct link_message *m)
@@ -415,7 +413,9 @@ static void take_message(struct supervisor *s, const struct link_message *m)
 		begin_service(s, m);
 		break;
 	case LINK_TAKEN:
-		end_reload(s, m);
+		end_reload(s, m->text);
+		if (m->number)
+			start_preload(s);
 		break;
 	case LINK_REFUSED:
 		survey_refuse(&s->survey, m->serial);
@@ -519,7 +519,8 @@ static void do_what_is_due(struct supervisor *s)
 		bool forced = s->forced;
 
 		s->forced = false;
-		look(s, forced);
+		if (!look(s, forced))
+			end_reload(s, "nothing: it failed");
 	}
 	if (now >= s->next_ping)
 		ping(s);
