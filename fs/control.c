@@ -4,8 +4,12 @@
 #include <stdlib.h>
 #include "control.h"
 #include "texts.h"
+#include "tidier.h"
 
 #define BUCKETS 64
+
+/* Bytes of a text from which on the kernel is made to forget it. */
+#define LONG 65536
 
 struct snapshot {
 	struct snapshot *next;
@@ -19,6 +23,7 @@ struct snapshot {
 struct control {
 	struct inodes *inodes;
 	struct texts *texts;
+	struct tidier *tidier; /* NULL: the kernel is told nothing */
 	struct timespec started;
 
 	pthread_mutex_t lock; /* everything below */
@@ -136,7 +141,9 @@ kpack_error_t control_new(const struct control_subject *about, struct control **
 	clock_gettime(CLOCK_REALTIME, &c->started);
 	pthread_mutex_init(&c->lock, NULL);
 	c->texts = texts_new(about);
-	if (!c->texts) {
+	if (about->take_back)
+		c->tidier = tidier_new(about->take_back, about->user);
+	if (!c->texts || (about->take_back && !c->tidier)) {
 		control_free(c);
 		return kp_fail_memory(why, 0, CONTROL_NAME);
 	}
@@ -157,6 +164,7 @@ void control_free(struct control *c)
 			snapshot_free(s);
 		}
 	}
+	tidier_free(c->tidier);
 	texts_free(c->texts);
 	pthread_mutex_destroy(&c->lock);
 	free(c);
@@ -187,6 +195,8 @@ int control_lookup(struct control *c, struct kp_span name, uint64_t *ino,
 	s = snapshot_new(texts_get(c->texts, i), i);
 	if (!s)
 		return ENOMEM;
+	if (c->tidier && text_size(s->text) >= LONG)
+		tidier_note(c->tidier, texts_name(i));
 	pthread_mutex_lock(&c->lock);
 	add(c, s);
 	*ino = s->ino;

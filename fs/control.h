@@ -34,6 +34,9 @@ struct control_subject {
 	struct inodes *inodes; /* the root gives owner and read bits */
 	struct content *content;
 	content_answer *answer; /* to control_read */
+	/* Make the kernel forget a name of the directory; with USER.  NULL: there is none. */
+	void (*take_back)(void *user, const char *name);
+	void *user;
 };
 
 /* What ABOUT points to is borrowed.  OUT_OF_MEMORY. */

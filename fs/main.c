@@ -41,6 +41,7 @@
  *   control.c     the files of .kpackfs: snapshots of their texts
  *   texts.c       these, from served.c, stats.c, summary.c, inventory.c, missing.c
  *   folded.c      how they are kept
+ *   tidier.c      until the kernel has forgotten them
  *   checksums.c   the one that is computed as it is read
  *   hasher.c      by whom
  *   claims.c      which entry a path is of
@@ -99,8 +100,8 @@ static enum end watch_over(const struct settings *s, struct supervised *server,
 }
 
 /*
- * The server is the child: whoever started us has to do with the process that lives longer.
- * Nothing was read so far, so the supervisor stays small.
+ * The server is the child: whoever started us has to do with the process that lives
+ * longer. Nothing was read so far, so the supervisor stays small.
  */
 static enum end run(struct settings *s, struct daemon *d)
 {

@@ -133,6 +133,17 @@ static void shrink(void *content, unsigned percent)
 	content_shrink(content, percent);
 }
 
+/* The kernel may keep a name of .kpackfs though it was told not to. */
+static void take_back(void *user, const char *name)
+{
+	const struct session *session = user;
+	struct notices notices = {.session = session->se};
+	struct change change = {.what = CHANGED_NAME, .ino = CONTROL_DIR};
+
+	snprintf(change.name, sizeof(change.name), "%s", name);
+	notices_tell(&notices, &change);
+}
+
 static bool start(struct session *session)
 {
 	const struct settings *s = session->s;
@@ -150,6 +161,8 @@ static bool start(struct session *session)
 		.subdir = s->subdir,
 		.inodes = fs->inodes,
 		.answer = op_read_answer,
+		.take_back = take_back,
+		.user = session,
 	};
 	struct kpackx_error why = {0};
 
@@ -164,7 +177,9 @@ static bool start(struct session *session)
 
 /* The mount. */
 
-/* The device of the mount whose connection FD is, without asking the mount; 0: unknown. */
+/*
+ * The device of the mount whose connection FD is, without asking the mount; 0: unknown.
+ */
 static unsigned minor_of(int fd)
 {
 	unsigned long long device = 0;
@@ -332,7 +347,10 @@ static enum end mount_and_serve(struct session *session)
 	}
 	tell_mounted(session);
 	end = serve_mount(session);
-	/* First who uses the rest; checksums and decoders answer requests of the session. */
+	/*
+	 * First who uses the rest; checksums and decoders answer requests of the
+	 * session.
+	 */
 	stop_reload(session);
 	control_free(session->fs.control);
 	session->fs.control = NULL;
