@@ -29,9 +29,10 @@ static void take_names(void)
 	while ((n = getline(&line, &room, stdin)) > 0) {
 		if (line[n - 1] == '\n')
 			line[n - 1] = '\0';
-		names = reallocarray(names, n_names + 1, sizeof(*names));
-		if (!names || !(names[n_names++] = strdup(line)))
+		char **more = reallocarray(names, n_names + 1, sizeof(*names));
+		if (!more || !(more[n_names++] = strdup(line)))
 			die("names");
+		names = more;
 	}
 	free(line);
 }

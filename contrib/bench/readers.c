@@ -46,18 +46,16 @@ static double now(void)
 static void take_names(void)
 {
 	char *line = NULL;
-	size_t room = 0, most = 0;
+	size_t room = 0;
 	ssize_t n;
 
 	while ((n = getline(&line, &room, stdin)) > 0) {
 		if (line[n - 1] == '\n')
 			line[n - 1] = '\0';
-		if (n_names == most) {
-			most = most ? 2 * most : 1024;
-			names = reallocarray(names, most, sizeof(*names));
-		}
-		if (!names || !(names[n_names++] = strdup(line)))
+		char **more = reallocarray(names, n_names + 1, sizeof(*names));
+		if (!more || !(more[n_names++] = strdup(line)))
 			die("names");
+		names = more;
 	}
 	free(line);
 }
