@@ -376,6 +376,7 @@ struct drive {
 	struct piece *target;
 	struct origin_entry what;
 	uint64_t size; /* of the entry */
+	bool failed;   /* the pass, behind the target */
 	struct buffer scratch;
 };
 
@@ -441,6 +442,13 @@ static kpack_error_t decode_segment(struct drive *d, uint64_t number, struct pie
 	return changed ? changed : err;
 }
 
+/* Only the first frame's window was asked for: is another wider, and may it be? */
+static bool wants_more(const struct drive *d)
+{
+	return d->pass && d->pass->decoder && kp_pass_too_wide(d->pass->decoder) &&
+	       d->pass->window < pieces_window(&d->c->pieces);
+}
+
 /* P, which is not the target, was decoded, or failed with WHY. */
 static void settle(struct drive *d, struct piece *p, kpack_error_t err,
 		   const struct kpackx_error *why)
@@ -449,6 +457,11 @@ static void settle(struct drive *d, struct piece *p, kpack_error_t err,
 	struct request *failed = NULL, *woken = NULL;
 
 	pieces_enter(&c->pieces);
+	if (err && p->parked && wants_more(d)) {
+		pieces_defer(&c->pieces, p, pieces_window(&c->pieces));
+		pieces_leave(&c->pieces);
+		return;
+	}
 	if (err && p->parked) {
 		failed = give_up(c, p, why);
 	} else if (err) {
@@ -522,13 +535,6 @@ static kpack_error_t reach(struct drive *d, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-/* Only the first frame's window was asked for: is another wider, and may it be? */
-static bool wants_more(const struct drive *d)
-{
-	return d->pass && d->pass->decoder && kp_pass_too_wide(d->pass->decoder) &&
-	       d->pass->window < pieces_window(&d->c->pieces);
-}
-
 static void end_drive(struct drive *d, kpack_error_t err, const struct kpackx_error *why)
 {
 	struct content *c = d->c;
@@ -537,7 +543,7 @@ static void end_drive(struct drive *d, kpack_error_t err, const struct kpackx_er
 
 	pieces_enter(&c->pieces);
 	if (d->pass)
-		d->pass->ended |= err || at_end(d);
+		d->pass->ended |= err || d->failed || at_end(d);
 	if (again)
 		pieces_defer(&c->pieces, d->target, pieces_window(&c->pieces));
 	else if (err)
@@ -584,11 +590,8 @@ static void drive(struct content *c, struct piece *p)
 	if (!err) {
 		serve_target(&d);
 		/* A failure is for who wants those bytes: then it ends the pass only. */
-		while (may_go_on(&d))
-			if (advance(&d, &why)) {
-				d.pass->ended = true;
-				break;
-			}
+		while (!d.failed && may_go_on(&d))
+			d.failed = advance(&d, &why) != KPACK_SUCCESS;
 	}
 	end_drive(&d, err, &why);
 }

@@ -965,6 +965,25 @@ static void windows_that_grow(void **state)
 	content_free(c);
 }
 
+/* Nobody who waits for a part behind fails for it. */
+static void windows_that_grow_for_many(void **state)
+{
+	pthread_t threads[4];
+
+	(void)state;
+	large(1, 20 * MIB);
+	files[1].wide_at = 10 * MIB;
+	files[1].wide = 8 * MIB;
+	make(8 * MIB, 2);
+	for (size_t i = 0; i < 4; i++)
+		pthread_create(&threads[i], NULL, reader, (void *)(uintptr_t)1);
+	for (size_t i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(failures, 0);
+	assert_int_equal(stats().errors, 0);
+	content_free(c);
+}
+
 static void windows_that_are_too_wide(void **state)
 {
 	struct read r;
@@ -1190,6 +1209,7 @@ int main(void)
 		cmocka_unit_test_setup(random_readers_of_large_files, setup),
 		cmocka_unit_test_setup(corrupt_large_file, setup),
 		cmocka_unit_test_setup(windows_that_grow, setup),
+		cmocka_unit_test_setup(windows_that_grow_for_many, setup),
 		cmocka_unit_test_setup(windows_that_are_too_wide, setup),
 		cmocka_unit_test_setup(plain_bytes_are_read_where_they_are, setup),
 		cmocka_unit_test_setup(chunks_too_large_to_be_held, setup),
