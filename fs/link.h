@@ -22,7 +22,7 @@ enum link_word {
 	LINK_READY,   /* requests are answered; text for people */
 	LINK_TAKEN, /* a survey is shown; number of names that changed; text for people */
 	LINK_REFUSED, /* serial: what it stands for cannot be served */
-	LINK_RESCAN,  /* an archive is not what it was */
+	LINK_RESCAN,  /* an archive is not what it was; number: try refused ones, too */
 	LINK_SIGNAL,  /* number: a signal meant for the supervisor */
 	LINK_PONG,    /* number of requests so far */
 	LINK_WORDS

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,6 +16,9 @@
 
 /* Seconds: a file that was written to since is likely to be written to again. */
 #define YOUNG 10
+
+/* Descriptors that archives leave to threads, logs and watchers of memory. */
+#define FDS_LEFT 64
 
 /* What a serial stands for: an archive, or why there is none. */
 struct known {
@@ -32,6 +36,9 @@ struct reload {
 	struct reload_options o;
 	pthread_t thread;
 	bool runs, first;
+	bool wanting; /* descriptors, for the survey that comes in */
+	bool again;   /* which is the one that was asked for then */
+	int fd_end;   /* archives have descriptors below; the rest is for all else */
 	atomic_bool stopped;
 	struct list now;  /* by serial: what was told last */
 	struct list next; /* in order of precedence: the survey that is coming in */
@@ -55,6 +62,16 @@ static bool fail_memory(void)
 	return false;
 }
 
+static int fd_end(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur > INT_MAX)
+		return INT_MAX;
+	return (int)limit.rlim_cur -
+	       (limit.rlim_cur < 4 * FDS_LEFT ? (int)limit.rlim_cur / 4 : FDS_LEFT);
+}
+
 struct reload *reload_new(const struct reload_options *o)
 {
 	struct reload *r = calloc(1, sizeof(*r));
@@ -65,6 +82,7 @@ struct reload *reload_new(const struct reload_options *o)
 	}
 	r->o = *o;
 	r->first = true;
+	r->fd_end = fd_end();
 	return r;
 }
 
@@ -138,9 +156,13 @@ static bool take_fresh(struct reload *r, const struct link_message *m)
 	struct known k = {.serial = m->serial};
 	struct kpackx_error why = {0};
 
-	if (m->fd < 0)
+	if (m->fd < 0 || m->fd >= r->fd_end) {
+		if (m->fd >= 0)
+			close(m->fd);
+		r->wanting = r->wanting || !m->text[0];
 		return refuse_fresh(r, m, false,
 				    m->text[0] ? m->text : "too many open files");
+	}
 	if (origin_new(m->fd, m->path, &k.origin, &why))
 		return refuse_fresh(r, m, young, why.text);
 	return keep(r, k);
@@ -233,6 +255,17 @@ static void report(const struct reload *r, struct edition *e, size_t names)
 	link_send_all(r->o.link, &m);
 }
 
+/* What was let go meanwhile may be enough: that is tried once. */
+static void ask_again(struct reload *r)
+{
+	const struct link_message m = {.word = LINK_RESCAN, .number = 1, .fd = -1};
+
+	r->again = r->wanting && !r->again;
+	r->wanting = false;
+	if (r->again)
+		link_send_all(r->o.link, &m);
+}
+
 static void take_survey(struct reload *r, const struct link_message *m)
 {
 	struct edition *e;
@@ -250,6 +283,7 @@ static void take_survey(struct reload *r, const struct link_message *m)
 	}
 	report(r, e, names);
 	edition_unref(e);
+	ask_again(r);
 	keep_memory(false);
 }
 
@@ -303,7 +337,7 @@ struct edition *reload_first(struct reload *r)
 	} while (got != LINK_DONE || m.word != LINK_SURVEYED);
 	first = make_edition(r, &m);
 	turn_over(r);
-	r->first = false;
+	r->first = r->wanting = false;
 	keep_memory(false);
 	return first;
 }

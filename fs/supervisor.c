@@ -421,6 +421,7 @@ static void take_message(struct supervisor *s, const struct link_message *m)
 		survey_refuse(&s->survey, m->serial);
 		break;
 	case LINK_RESCAN:
+		s->forced = s->forced || m->number;
 		note_event(s);
 		break;
 	case LINK_SIGNAL:
