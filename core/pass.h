@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An entry decoded from its first byte to its last, some bytes at a time, into memory that
- * is the caller's to reuse: the decoder holds a window of what it decoded, and nothing else.
- * May rest as long as it likes between two calls.  One thread at a time.
+ * An entry decoded from its first byte to its last, some bytes at a time, into memory
+ * that is the caller's to reuse: the decoder holds a window of what it decoded, and
+ * nothing else. May rest as long as it likes between two calls.  One thread at a time.
  */
 #ifndef KP_PASS_H
 #define KP_PASS_H
@@ -24,9 +24,10 @@ kpack_error_t kp_pass_open(const struct kpack_archive *a, size_t entry,
 			   struct kpackx_error *why);
 
 /*
- * Decode the next SIZE bytes into BUF; there are as many.  Those that end the entry come only
- * if all was right: its frames end there, and its xxh3 is that of all bytes.
- * DECOMPRESSION_FAILED, INVALID_FORMAT, IO_ERROR, OUT_OF_MEMORY; then only close is allowed.
+ * Decode the next SIZE bytes into BUF; there are as many.  Those that end the entry come
+ * only if all was right: its frames end there, and its xxh3 is that of all bytes.
+ * DECOMPRESSION_FAILED, INVALID_FORMAT, IO_ERROR, OUT_OF_MEMORY; then only close is
+ * allowed.
  */
 kpack_error_t kp_pass_next(struct kp_pass *p, void *buf, size_t size,
 			   struct kpackx_error *why);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Log lines about entries that cannot be read: one for each entry, however often it is read,
- * and not more than some in a time; what there was beyond is told as a number.  Thread-safe.
+ * Log lines about entries that cannot be read: one for each entry, however often it is
+ * read, and not more than some in a time; what there was beyond is told as a number.
+ * Thread-safe.
  */
 #ifndef FS_COMPLAINTS_H
 #define FS_COMPLAINTS_H

@@ -13,12 +13,12 @@
  * there are some megabytes of them or after two seconds: the kernel's page cache has
  * them by then.
  *
- * Of an entry, or chunk, that would take most of the budget, pieces are segments.  Where its
- * bytes are stored as they are, segments are read alone.  Else a pass decodes them in
- * order, as far as they are wanted and a little further, and rests; what was dropped
- * and is wanted again takes another pass from the start.  The xxh3 is compared at the
- * end of each: what is read of segments before it may be wrong, as what is served
- * of a whole entry before its last bytes.
+ * Of an entry, or chunk, that would take most of the budget, pieces are segments.  Where
+ * its bytes are stored as they are, segments are read alone.  Else a pass decodes them in
+ * order, as far as they are wanted and a little further, and rests; what was dropped and
+ * is wanted again takes another pass from the start.  The xxh3 is compared at the end of
+ * each: what is read of segments before it may be wrong, as what is served of a whole
+ * entry before its last bytes.
  *
  * Nothing is decoded from an archive that was written to since it was opened.
  */
@@ -96,8 +96,8 @@ kpack_error_t content_new(const struct content_options *options, struct content 
 void content_free(struct content *c);
 
 /*
- * Read up to LEN bytes of WHAT at OFF; at its end fewer or none.  The origin need not be held
- * after the call.
+ * Read up to LEN bytes of WHAT at OFF; at its end fewer or none.  The origin need not be
+ * held after the call.
  */
 void content_read(struct content *c, struct origin_entry what, uint64_t off, size_t len,
 		  void *token);
@@ -107,14 +107,14 @@ void content_read_to(struct content *c, struct origin_entry what, uint64_t off,
 		     size_t len, content_answer *answer, void *token);
 
 /*
- * O will hardly be read any more: hold no reference to it longer than reads that run.  What is
- * decoded of it stays as long as it would.
+ * O will hardly be read any more: hold no reference to it longer than reads that run.
+ * What is decoded of it stays as long as it would.
  */
 void content_forget(struct content *c, const struct origin *o);
 
 /*
- * Have no more than PERCENT of the budget from now on, and below 100 let go at once of all
- * that no read is using.
+ * Have no more than PERCENT of the budget from now on, and below 100 let go at once of
+ * all that no read is using.
  */
 void content_shrink(struct content *c, unsigned percent);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Decoders of entries that are too large to be held decoded.  Such an entry can only be
- * decoded from its start, so a pass over it rests where it is until bytes behind that place
- * are wanted; what lies before needs another pass.
+ * decoded from its start, so a pass over it rests where it is until bytes behind that
+ * place are wanted; what lies before needs another pass.
  *
  * Whoever owns the list locks it; a busy pass is its runner's.
  */

@@ -8,14 +8,14 @@
 #define IDLE_SECONDS 60
 /* Seconds a pass rests. */
 #define PASS_SECONDS 60
-/* Bytes of pieces served whole that stay for readers close behind; then the oldest goes. */
+/* Bytes served whole that stay for readers close behind; then the first goes. */
 #define SPENT_MAX (32 << 20)
 /* Seconds without a decode after which memory kept for the next one is given back. */
 #define KEEP_SECONDS 2
 
 /* What part of the budget a block may have to be kept for the next decode. */
 #define KEPT_SHARE 16
-/* Segments for some readers: with less, readers close to each other would cost restarts. */
+/* Segments for some readers: with less, neighbours would cost each other restarts. */
 #define BESIDE (4 << 20)
 /* However little memory there is to be, pieces up to here are decoded alone. */
 #define FAIR_MIN (1 << 20)

@@ -89,8 +89,8 @@ struct pieces {
 };
 
 /*
- * Without the lock.  Of any budget more is used, up to 14 MB, where nothing could be decoded
- * otherwise.
+ * Without the lock.  Of any budget more is used, up to 14 MB, where nothing could be
+ * decoded otherwise.
  */
 void pieces_init(struct pieces *ps, uint64_t budget);
 
@@ -101,7 +101,7 @@ void pieces_fini(struct pieces *ps);
 void pieces_enter(struct pieces *ps);
 void pieces_leave(struct pieces *ps);
 
-/* The largest piece there is to be, so that others find room beside it.  No lock needed. */
+/* The largest piece there is to be: others find room beside it.  No lock needed. */
 uint64_t pieces_fair(const struct pieces *ps);
 
 /* The largest window of a pass, the same. */
@@ -133,7 +133,7 @@ void pieces_queue(struct pieces *ps, struct piece *p);
  */
 struct piece *pieces_take(struct pieces *ps);
 
-/* Admit P if it waits to be decoded, as somebody comes by who can.  false: it does not. */
+/* Admit P if it waits to be decoded: somebody comes by who can.  false: it does not. */
 bool pieces_catch(struct pieces *ps, struct piece *p);
 
 /* Let P, a segment that was admitted, wait again, for a pass with another window. */
@@ -154,7 +154,7 @@ void pieces_unpin(struct pieces *ps, struct piece *p); /* P may die */
 /* Without the lock: give memory back that nobody asks for, until stopped. */
 void pieces_tend(struct pieces *ps);
 
-/* Without the lock: keep PERCENT of the budget from now on; below 100, drop what rests. */
+/* Without the lock: have PERCENT of the budget ; below 100, drop what rests. */
 void pieces_shrink(struct pieces *ps, unsigned percent);
 
 /* Have no pass over entries of O but those that run. */

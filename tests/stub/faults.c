@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Preloaded into a program, this lets its calls fail as long as bytes of a file say so, which
- * FAULTS names and which may be changed at any time:
+ * Preloaded into a program, this lets its calls fail as long as bytes of a file say so,
+ * which FAULTS names and which may be changed at any time:
  *
  *   byte 0  pread of files: 'e' fails, 's' gives half, 'z' meets the end, 'i' is interrupted
  *           every other time
