@@ -18,12 +18,14 @@ def write(path, text):
 
 
 class Cgroup:
-    """`with Cgroup(limit, name) as g`: g.before starts a program in it; None where there is none."""
+    """`with Cgroup(limit, name) as g`: g.before starts a program in it.  None: no limit, or no way."""
 
     def __init__(self, limit, name):
         self.limit, self.name, self.path = limit, "%s-%d" % (name, os.getpid()), None
 
     def make(self):
+        if not self.limit:
+            return False
         if os.path.exists(os.path.join(V1, "memory.limit_in_bytes")):
             self.path = os.path.join(V1, self.name)
             os.mkdir(self.path)
