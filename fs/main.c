@@ -23,6 +23,7 @@
  *   cgroup.c      or in its cgroup
  *   reload.c      takes surveys, makes editions of them
  *   ops.c         one function per request
+ *   readonly.c    refuses what would change something
  *   notices.c     what the kernel is told when an edition follows another
  *   origin.c      an archive, and whether its file is unchanged
  *   edition.c     what is shown between two changes of the sources

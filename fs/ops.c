@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/statvfs.h>
 #include "ops.h"
+#include "readonly.h"
 
 /* Seconds the kernel may believe an answer: what is mounted does not change. */
 #define FOREVER 1e9
@@ -56,9 +58,11 @@ static void op_init(void *user, struct fuse_conn_info *conn)
 	want(conn, FUSE_CAP_EXPORT_SUPPORT);
 	want(conn, FUSE_CAP_CACHE_SYMLINKS);
 	want(conn, FUSE_CAP_EXPLICIT_INVAL_DATA);
-	/* Content never changes under an inode.  Splicing costs more than copying. */
+	/* Content never changes under an inode.  Splicing costs more than copying.  What is
+	 * opened to be truncated must be refused, though nobody asks us to open it. */
 	conn->want &= ~(unsigned)(FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_SPLICE_READ |
-				  FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
+				  FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE |
+				  FUSE_CAP_ATOMIC_O_TRUNC);
 	conn->max_background = 64;
 	conn->congestion_threshold = 48;
 	fs->no_open = !fs->always_open && conn->capable & FUSE_CAP_NO_OPEN_SUPPORT;
@@ -277,6 +281,10 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	if (fs_of(req)->no_open) {
 		/* From now on the kernel opens by itself, and keeps its pages. */
 		fuse_reply_err(req, ENOSYS);
+		return;
+	}
+	if ((fi->flags & O_ACCMODE) != O_RDONLY) {
+		fuse_reply_err(req, EROFS);
 		return;
 	}
 	fi->keep_cache = 1;
@@ -526,4 +534,16 @@ const struct fuse_lowlevel_ops ops = {
 	.readdir = op_readdir,
 	.readdirplus = op_readdirplus,
 	.statfs = op_statfs,
+
+	.setattr = readonly_setattr,
+	.write = readonly_write,
+	.fallocate = readonly_fallocate,
+	.create = readonly_create,
+	.mknod = readonly_mknod,
+	.mkdir = readonly_mkdir,
+	.symlink = readonly_symlink,
+	.link = readonly_link,
+	.rename = readonly_rename,
+	.unlink = readonly_remove,
+	.rmdir = readonly_remove,
 };

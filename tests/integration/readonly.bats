@@ -133,18 +133,32 @@ state() { (cd mnt && ls -laR . toc && find . .kpackfs/version -type f -exec sha2
 	[ "$(cat mnt/dir/file outside)" = "$(printf 'some bytes\noutside')" ]
 }
 
-@test "a mount cannot be made writable" {
-	must_be_root
-	mount_tree
-	# the kernel asks nobody: only what is done then can be refused
+# The kernel asks nobody who mounts again: only what is done then can be refused.
+refuses_everything() { # MOUNT_OPTIONS
+	mount_tree "$@"
 	mount -i -o remount,rw mnt
-	run -1 touch mnt/new
-	run -1 rm -f mnt/dir/file
-	run -1 truncate -s 0 mnt/dir/file
-	run -1 chmod 777 mnt/dir/file
-	run -1 mkdir mnt/new
+	for change in 'touch mnt/new' 'rm -f mnt/dir/file' 'truncate -s 0 mnt/dir/file' \
+		'chmod 777 mnt/dir/file' 'mkdir mnt/new' 'rmdir mnt/dir' 'ln mnt/tool mnt/new' \
+		'ln -s tool mnt/new' 'mkfifo mnt/new' 'mv mnt/tool mnt/new' 'touch -d 1999-01-01 mnt/tool' \
+		'dd if=outside of=mnt/dir/file status=none' 'dd if=outside of=mnt/new status=none' \
+		'dd if=outside of=mnt/dir/file conv=notrunc status=none' \
+		'fallocate -l 100 mnt/dir/file' ': >mnt/dir/file'; do
+		run bash -c "$change"
+		[ "$status" != 0 ] || { echo "$change"; return 1; }
+		[[ $output == *"Read-only file system"* ]] || { echo "$change: $output"; return 1; }
+	done
 	[ "$(cat mnt/dir/file)" = "some bytes" ]
 	[ "$(ls mnt)" = "$(printf 'dir\ntoc\ntool')" ]
+}
+
+@test "a mount cannot be made writable" {
+	must_be_root
+	refuses_everything
+}
+
+@test "a mount that is asked at every open cannot be made writable either" {
+	must_be_root
+	refuses_everything -o open
 }
 
 # Programs that were given a tree they may not write find no other way.
