@@ -34,12 +34,14 @@ static void toc_path(const struct kp_entry_info *info, struct kp_entry_path *p)
 	p->text = (struct kp_span){(const uint8_t *)p->room, (size_t)used};
 }
 
-static void check_path(struct kp_entry_path *p)
+static void check_path(struct kp_entry_path *p, struct kp_span key)
 {
 	const char *fault = kp_path_fault(p->text);
 
 	p->fault[0] = '\0';
-	if (fault)
+	if (!p->text.size)
+		set_fault(p, key, "metadata.path is empty", "");
+	else if (fault)
 		set_fault(p, p->text, "it is no path inside the mount: ", fault);
 	else if (kp_path_reserved(p->text))
 		set_fault(p, p->text, "toc and .kpackfs are the mount's own", "");
@@ -54,9 +56,9 @@ size_t kp_entry_paths(const struct kpack_archive *a, size_t entry,
 
 	kp_archive_entry(a, entry, &info);
 	kp_archive_meta(a, entry, &meta);
-	out[0].kind = meta.path.size ? KP_VIEW_TOC_ALSO : KP_VIEW_TOC;
+	out[0].kind = meta.path.data ? KP_VIEW_TOC_ALSO : KP_VIEW_TOC;
 	toc_path(&info, &out[0]);
-	if (meta.path.size) {
+	if (meta.path.data) {
 		out[1].kind = KP_VIEW_PATH;
 		out[1].text = meta.path;
 	} else if (kp_legacy_path(info.key, info.arch, out[1].room, sizeof(out[1].room),
@@ -66,7 +68,7 @@ size_t kp_entry_paths(const struct kpack_archive *a, size_t entry,
 	} else {
 		return 1;
 	}
-	check_path(&out[1]);
+	check_path(&out[1], info.key);
 	return 2;
 }
 

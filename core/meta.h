@@ -7,7 +7,7 @@
 
 /* What an entry's metadata says; absent members are zero. */
 struct kp_meta {
-	struct kp_span path;   /* where the file stood in its tree */
+	struct kp_span path;   /* where the file stood in its tree; data NULL: not said */
 	struct kp_span target; /* bundle entry ID */
 	bool has_xxh3;
 	uint8_t xxh3

@@ -236,6 +236,16 @@ static bool add_path(struct kp_view_builder *b, struct kp_span path,
 			file);
 }
 
+/* An empty path names nothing, so the conflict is the key's. */
+static bool add_own_path(struct kp_view_builder *b, const struct kp_entry_info *info,
+			 struct kp_span path, uint32_t file)
+{
+	if (path.size)
+		return add_path(b, path, KP_VIEW_PATH, file);
+	kp_view_conflict(b, info->key, "metadata.path is empty");
+	return true;
+}
+
 static bool is_selected(struct kp_view_builder *b, struct kp_span arch)
 {
 	const struct kp_view_options *o = b->options;
@@ -264,11 +274,11 @@ static bool add_entry(struct kp_view_builder *b, struct kpack_archive *a, size_t
 	if (!file_of(b, entry, &info, &file))
 		return false;
 	kp_archive_meta(a, entry, &meta);
-	if (!add_toc_name(b, &info, meta.path.size ? KP_VIEW_TOC_ALSO : KP_VIEW_TOC,
+	if (!add_toc_name(b, &info, meta.path.data ? KP_VIEW_TOC_ALSO : KP_VIEW_TOC,
 			  file))
 		return false;
-	if (meta.path.size)
-		return add_path(b, meta.path, KP_VIEW_PATH, file);
+	if (meta.path.data)
+		return add_own_path(b, &info, meta.path, file);
 	if (!kp_legacy_path(info.key, info.arch, legacy, sizeof(legacy), &size))
 		return true;
 	return add_path(b, (struct kp_span){(uint8_t *)legacy, size}, KP_VIEW_LEGACY,

@@ -63,13 +63,16 @@ static void test_bad_names(void **state)
 			   "'toc/d'}}}, "
 			   "'e': {'gfx1100': {'ordinal': 1, 'metadata': {'path': "
 			   "'/f\\n'}}}, "
-			   "'g': {'gfx/1100': {'ordinal': 2}}}"),
+			   "'g': {'gfx/1100': {'ordinal': 2}}, "
+			   "'h': {'gfx1100': {'ordinal': 2, 'metadata': {'path': "
+			   "''}}}}"),
 		NULL, &every_arch, NULL,
 		"a/../b\t/a.kpack: the key is no path: it has a component . or ..\n"
 		"toc/d\t/a.kpack: toc and .kpackfs are the mount's own\n"
 		"/f\\134n\t/a.kpack: it is no path inside the mount: it has an empty "
 		"component\n"
-		"g\t/a.kpack: architecture and type give no file name\n");
+		"g\t/a.kpack: architecture and type give no file name\n"
+		"h\t/a.kpack: metadata.path is empty\n");
 }
 
 static void test_refused_entries(void **state)

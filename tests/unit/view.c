@@ -214,6 +214,9 @@ static const struct {
 	 "toc/k/f.hsaco "
 	 "toc/k/g.hsaco toc/k/h.hsaco toc/k/i.hsaco tocs/.kpackfs ",
 	 8},
+	/* an empty path is one that is refused, not none: the paper's is not taken */
+	{"{'aotriton/a/k': {'a': {'ordinal': 0, 'metadata': {'path': ''}}}}",
+	 "toc/aotriton/a/k/a.hsaco ", 1},
 	/* architectures and types that are no file names */
 	{"{'k': {'a/b': {'ordinal': 0}, '.': {'ordinal': 0, 'type': '..'}, '..': "
 	 "{'ordinal': 0,"
