@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdlib.h>
+#include "archive.h"
 #include "arches.h"
 #include "gpus.h"
 #include "log.h"
@@ -47,6 +48,7 @@ bool arches_add(struct arches *a, const char *list)
 
 		if (!add(a, (struct kp_span){(const uint8_t *)list, n}))
 			return false;
+		a->named = a->count;
 		if (!list[n])
 			return true;
 		list += n + 1;
@@ -78,6 +80,46 @@ bool arches_find(struct arches *a, const char *topology)
 		ok = add_target(a, &gpus.list[i].target);
 	kp_gpus_fini(&gpus);
 	return ok;
+}
+
+bool arches_serves(const struct kpack_archive *archive, const struct kp_target *gpu)
+{
+	size_t n = kp_archive_entry_count(archive);
+	const uint8_t *last =
+		NULL; /* equal ones have one text, and are often neighbours */
+
+	for (size_t i = 0; i < n; i++) {
+		struct kp_entry_info info;
+		struct kp_target code;
+
+		kp_archive_entry(archive, i, &info);
+		if (info.arch.data == last)
+			continue;
+		last = info.arch.data;
+		if (!kp_target_parse(info.arch, &code, NULL) &&
+		    !kp_target_neutral(&code) && kp_target_loadable(gpu, &code))
+			return true;
+	}
+	return false;
+}
+
+void arches_warn(const struct arches *a, struct kpack_archive *const *archives,
+		 size_t count)
+{
+	char text[KP_TARGET_TEXT_MAX];
+
+	for (size_t i = 0; i < a->named && !a->all; i++) {
+		size_t k = 0;
+
+		if (kp_target_neutral(&a->list[i]))
+			continue;
+		while (k < count && !arches_serves(archives[k], &a->list[i]))
+			k++;
+		if (k < count)
+			continue;
+		kp_target_format(&a->list[i], text);
+		log_print(LOG_WARNING, "arch=%s: no archive has a file for it", text);
+	}
 }
 
 struct kp_view_options arches_view(const struct arches *a)

@@ -10,9 +10,10 @@
 struct arches {
 	struct kp_target *list; /* no two are equal */
 	size_t count;
-	bool chosen; /* something was added: not all */
-	bool all;    /* "all" was, which wins */
-	bool find;   /* "auto" was: arches_find is to look for this machine's GPUs */
+	size_t named; /* the first of the list; the others were found */
+	bool chosen;  /* something was added: not all */
+	bool all;     /* "all" was, which wins */
+	bool find;    /* "auto" was: arches_find is to look for this machine's GPUs */
 };
 
 /*
@@ -26,6 +27,16 @@ bool arches_add(struct arches *a, const char *list);
  * That there are none, and what makes no sense, is logged as a warning.  false: no memory.
  */
 bool arches_find(struct arches *a, const char *topology);
+
+/*
+ * Log a warning for each that was named and of which no archive has a file, but for those
+ * that suit every GPU: it may be a slip.
+ */
+void arches_warn(const struct arches *a, struct kpack_archive *const *archives,
+		 size_t count);
+
+/* Has the archive a file that GPU can load, and not every one? */
+bool arches_serves(const struct kpack_archive *archive, const struct kp_target *gpu);
 
 /* For kp_view_new; borrows the list. */
 struct kp_view_options arches_view(const struct arches *a);

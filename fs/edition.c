@@ -142,6 +142,7 @@ static void log_conflicts(const struct edition *e)
 					  faults[k].text);
 			lines ? lines-- : more++;
 		}
+		more += all - n;
 	}
 	for (size_t i = 0; i < kept && lines; i++, lines--, counted--)
 		log_print(LOG_WARNING, "%s", conflicts[i]);
@@ -169,6 +170,8 @@ static bool build(struct edition *e, const struct edition_options *o,
 	if (tree_new(e->view, &look, taken, &e->tree, &why))
 		return report(&why);
 	log_conflicts(e);
+	if (o->first)
+		arches_warn(o->arches, e->archives, e->holdings.count);
 	return true;
 }
 

@@ -47,7 +47,9 @@ struct edition_options {
 	const struct arches *arches;
 	const char *subdir; /* clean; NULL: the whole tree */
 	struct tree_options look;
-	bool first; /* a subdir that no archive has is a failure, else an empty directory */
+	/* A subdir that no archive has is a failure, else an empty directory; and chosen
+	 * architectures that none has are warned of. */
+	bool first;
 };
 
 /*

@@ -93,3 +93,24 @@ void served_put_conflicts(FILE *f, const struct edition *e)
 		fputc('\n', f);
 	}
 }
+
+static size_t count_faults(const struct kpack_archive *a)
+{
+	size_t kept, counted, n;
+	const struct kp_fault *faults = kp_archive_faults(a, &kept, &counted);
+
+	n = counted - kept;
+	for (size_t i = 0; i < kept; i++)
+		n += faults[i].refused;
+	return n;
+}
+
+size_t served_count_conflicts(const struct edition *e)
+{
+	size_t kept, n;
+
+	kp_view_conflicts(e->view, &kept, &n);
+	for (size_t i = 0; i < e->holdings.count; i++)
+		n += count_faults(e->archives[i]);
+	return n;
+}

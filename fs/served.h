@@ -12,4 +12,7 @@ void served_put_archives(FILE *f, const struct edition *e);
 /* What is not shown of the archives, as far as it was noted, in lines. */
 void served_put_conflicts(FILE *f, const struct edition *e);
 
+/* How much that is, refused archives apart. */
+size_t served_count_conflicts(const struct edition *e);
+
 #endif

@@ -287,6 +287,12 @@ static bool parse_subdir(struct settings *s, const char *path)
 	return !wrong || complain("subdir=", wrong);
 }
 
+/* What is empty would be taken for a path or a name by whoever gets it. */
+static bool has_value(const char *option)
+{
+	return strchr(option, '=')[1] || complain(option, "has no value");
+}
+
 static bool parse_key(struct settings *s, int key, const char *arg)
 {
 	const char *value = strchr(arg, '=');
@@ -320,13 +326,13 @@ static bool parse_key(struct settings *s, int key, const char *arg)
 	case KEY_RW:
 		return complain("rw", "archives are only read: leave it out or say ro");
 	case KEY_SOURCE:
-		return strings_add(&s->more_sources, strdup(value));
+		return has_value(arg) && strings_add(&s->more_sources, strdup(value));
 	case KEY_ARCH:
 		return arches_add(&s->arches, value);
 	case KEY_SUBDIR:
 		return parse_subdir(s, value);
 	case KEY_TOPOLOGY:
-		return replace(&s->topology, value);
+		return has_value(arg) && replace(&s->topology, value);
 	case KEY_CACHE_SIZE:
 		return parse_number(arg, 10, "kmgt", 0, UINT64_MAX / 2, &s->cache_size);
 	case KEY_THREADS:
@@ -352,17 +358,15 @@ static bool parse_key(struct settings *s, int key, const char *arg)
 		s->clone_fd = true;
 		return true;
 	case KEY_FSNAME:
-		s->has_fsname = true;
-		return true;
+		return s->has_fsname = has_value(arg);
 	case KEY_SUBTYPE:
-		s->has_subtype = true;
-		return true;
+		return s->has_subtype = has_value(arg);
 	case KEY_POLL:
 		return parse_seconds(arg, &s->poll);
 	case KEY_IDLE_TIMEOUT:
 		return parse_seconds(arg, &s->idle_timeout);
 	case KEY_PRELOAD:
-		return strings_add(&s->preload, strdup(value));
+		return has_value(arg) && strings_add(&s->preload, strdup(value));
 	case KEY_IO_URING:
 		s->io_uring = HAS_IO_URING;
 		return HAS_IO_URING || complain(arg, "not built into this program");

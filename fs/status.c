@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,6 +77,18 @@ static int print(const char *mountpoint)
 	return fflush(stdout) ? 1 : code;
 }
 
+/* Who started this program may have told it to ignore alarms. */
+static void set_alarm(void)
+{
+	sigset_t alarms;
+
+	sigemptyset(&alarms);
+	sigaddset(&alarms, SIGALRM);
+	signal(SIGALRM, SIG_DFL);
+	sigprocmask(SIG_UNBLOCK, &alarms, NULL);
+	alarm(PATIENCE);
+}
+
 /*
  * Whoever waits for a mount that does not answer can only be killed: a child asks.
  */
@@ -87,7 +100,7 @@ int status_show(const char *mountpoint)
 	if (child < 0)
 		return complain(mountpoint, strerror(errno));
 	if (child == 0) {
-		alarm(PATIENCE);
+		set_alarm();
 		_exit(print(mountpoint));
 	}
 	while (waitpid(child, &status, 0) < 0)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
+#include "served.h"
 #include "summary.h"
 #include "text.h"
 
@@ -171,11 +172,10 @@ static void put_for(FILE *f, const struct stats *s)
 
 static void put_conflicts(FILE *f, const struct stats *s)
 {
-	size_t kept, counted;
+	size_t n = served_count_conflicts(s->edition);
 
-	kp_view_conflicts(s->edition->view, &kept, &counted);
-	if (counted)
-		fprintf(f, "%zu: see .kpackfs/conflicts", counted);
+	if (n)
+		fprintf(f, "%zu: see .kpackfs/conflicts", n);
 	else
 		fputs("none", f);
 }

@@ -58,7 +58,8 @@ serves() { [ "$(cat "mnt/toc/${1:-a}/gfx942.hsaco")" = abc ]; }
 @test "what is no option is named, and nothing is mounted" {
 	for wrong in '-o nonsense' '-o ro,nonsense=1' '-o=nonsense' --nonsense '-Z' '-o arch=' \
 		'-o cache_size=lots' '-o umask=9' '-o threads=0' '-o uid=me' '-o subdir=../x' \
-		'-o poll=1y' '-o idle_timeout=-1' '-o noexec=1'; do
+		'-o poll=1y' '-o idle_timeout=-1' '-o noexec=1' '-o source=' '-o preload=' \
+		'-o topology=' '-o fsname=' '-o subtype='; do
 		# shellcheck disable=SC2086
 		run -2 kpackfs $wrong src mnt
 		[ -n "$output" ]
@@ -73,6 +74,16 @@ serves() { [ "$(cat "mnt/toc/${1:-a}/gfx942.hsaco")" = abc ]; }
 	run -2 kpackfs
 	run -2 kpackfs src
 	run -2 kpackfs -o
+}
+
+@test "an architecture that no archive has is told, and mounted all the same" {
+	run -0 kpackfs -o arch=gfx94,gfx1100,gfx942 src mnt
+	[[ $output != *gfx942:* ]]
+	[[ $output == *"arch=gfx1100: no archive has a file for it"* ]]
+	serves
+	fusermount3 -u mnt
+	run -0 kpackfs -o arch=nonsense src mnt
+	[[ $output == *"arch=nonsense: no archive has a file for it"* ]]
 }
 
 @test "help goes to stdout, alone, and is what is asked for among other things" {
@@ -208,6 +219,18 @@ as_type() { echo "fuse.$KPACK_BIN/kpackfs"; }
 	[[ ${lines[0]} =~ ^[0-9]+\ decodes?\ failed:\ see\ the\ log$ ]]
 }
 
+@test "--status: refused entries are counted where they are listed" {
+	/usr/bin/python3 "$BATS_TEST_DIRNAME/mkarchive.py" src/a.kpack <<-'END'
+	{"entries": [{"key": "a#0", "arch": "gfx942", "data": "abc"},
+	    {"key": "a#1", "arch": "gfx942", "data": "abc", "ordinal": 9},
+	    {"key": "a#2", "arch": "gfx942", "data": "abc", "metadata": {"path": ""}}]}
+	END
+	kpackfs src mnt
+	[ "$(wc -l <mnt/.kpackfs/conflicts)" = 2 ]
+	run -0 kpackfs --status mnt
+	[[ $output == *"conflicts  2: see"* ]]
+}
+
 @test "--status: no mount, no mount of ours, wrong use" {
 	run -1 kpackfs --status mnt
 	[[ $output == "kpackfs: mnt: no kpackfs is mounted here" ]]
@@ -250,7 +273,8 @@ as_type() { echo "fuse.$KPACK_BIN/kpackfs"; }
 	kpackfs "$T/src" "$T/mnt"
 	serves
 	pkill -STOP -f "kpackfs .*${T:?}/"
-	run -1 timeout 30 kpackfs --status mnt
+	# as who started it may have them
+	run -1 timeout 30 bash -c 'trap "" ALRM; exec kpackfs --status mnt'
 	[[ $output == *"does not answer"* ]]
 }
 

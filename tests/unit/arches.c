@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/* Which archives have files for a chosen GPU. */
+#include "fs/arches.h"
+#include "edition_builder.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+static const struct {
+	const char *arch;
+	bool served;
+} cases[] = {
+	{"gfx1100", true},       {"gfx1101", true},        {"gfx90a", true},
+	{"gfx90a:xnack+", true}, {"gfx90a:xnack-", false}, {"gfx90", false},
+	{"gfx942", false},       {"nonsense", false},
+};
+
+static void test_served(void **state)
+{
+	struct origin *o = eb_archive(
+		"/a.kpack", "{'x': {'gfx11-generic': {'ordinal': 0}, 'gfx90a:xnack+': "
+			    "{'ordinal': 1}, 'generic': {'ordinal': 2}}}");
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct arches a = {0};
+
+		assert_true(arches_add(&a, cases[i].arch));
+		if (arches_serves(o->archive, &a.list[0]) != cases[i].served)
+			fail_msg("%s", cases[i].arch);
+		arches_free(&a);
+	}
+	origin_unref(o);
+}
+
+/* Found ones are not: machines have GPUs that nobody computes with. */
+static void test_named(void **state)
+{
+	struct arches a = {0};
+
+	(void)state;
+	assert_true(arches_add(&a, "auto,gfx1100"));
+	assert_true(arches_add(&a, "gfx1100,gfx942"));
+	assert_int_equal(a.count, 2);
+	assert_int_equal(a.named, 2);
+	arches_free(&a);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_served),
+		cmocka_unit_test(test_named),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
