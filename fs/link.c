@@ -139,6 +139,11 @@ static bool parse(const struct link_buffer *room, size_t size, struct link_messa
 	return true;
 }
 
+static bool has_descriptor(enum link_word word)
+{
+	return word == LINK_ARCHIVE || word == LINK_MOUNTED;
+}
+
 enum link_result link_receive(int end, bool wait, struct link_buffer *room,
 			      struct link_message *out)
 {
@@ -161,7 +166,7 @@ enum link_result link_receive(int end, bool wait, struct link_buffer *room,
 		return LINK_OVER;
 	out->fd = detach(&msg);
 	if (!(msg.msg_flags & MSG_TRUNC) && parse(room, (size_t)n, out) &&
-	    (out->fd < 0 || out->word == LINK_ARCHIVE))
+	    (out->fd < 0 || has_descriptor(out->word)))
 		return LINK_DONE;
 	if (out->fd >= 0)
 		close(out->fd);

@@ -18,7 +18,7 @@ enum link_word {
 	LINK_SURVEYED, /* st of the first source, number of archives */
 	LINK_PING,
 	/* The server's. */
-	LINK_MOUNTED, /* number: minor of the mount's device, 0 when unknown */
+	LINK_MOUNTED, /* number: minor of the mount's device, 0: unknown; fd: connection */
 	LINK_READY,   /* requests are answered; text for people */
 	LINK_TAKEN, /* a survey is shown; number of names that changed; text for people */
 	LINK_REFUSED, /* serial: what it stands for cannot be served */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -50,7 +51,15 @@ static bool parse_line(char *line, const struct mounted *m, char **path)
 	       minor == m->minor;
 }
 
-bool mounted_find(const struct mounted *m, char *path, size_t size)
+/* The system ends the connection before it gives the device to somebody else. */
+static bool has_gone(const struct mounted *m)
+{
+	struct pollfd p = {.fd = m->connection};
+
+	return poll(&p, 1, 0) > 0 && p.revents & (POLLERR | POLLHUP | POLLNVAL);
+}
+
+static bool look_up(const struct mounted *m, char *path, size_t size)
 {
 	FILE *f = fopen("/proc/self/mountinfo", "re");
 	char *line = NULL, *at;
@@ -68,6 +77,11 @@ bool mounted_find(const struct mounted *m, char *path, size_t size)
 	if (f)
 		fclose(f);
 	return found;
+}
+
+bool mounted_find(const struct mounted *m, char *path, size_t size)
+{
+	return look_up(m, path, size) && !has_gone(m);
 }
 
 bool mounted_is(const struct mounted *m)

@@ -6,9 +6,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What is mounted: known by its device, which moves with it. */
+/*
+ * What is mounted: known by its device, which moves with it, and which the system gives
+ * to another mount as soon as this one has gone.
+ */
 struct mounted {
-	unsigned minor;   /* 0: unknown, then by its path */
+	unsigned minor; /* 0: unknown, then by its path */
+	int connection; /* of /dev/fuse: once it is over, so is the mount; -1: unknown */
 	const char *path; /* where it was mounted; borrowed */
 };
 

@@ -85,7 +85,8 @@ static void preload(const char *root, char *const *patterns, size_t n)
 	free(had);
 }
 
-pid_t preload_start(const char *root, char *const *patterns, size_t n, int close_this)
+pid_t preload_start(const char *root, char *const *patterns, size_t n,
+		    const int close_these[2])
 {
 	pid_t pid = fork();
 	sigset_t none;
@@ -96,7 +97,8 @@ pid_t preload_start(const char *root, char *const *patterns, size_t n, int close
 		return pid;
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	close(close_this);
+	for (size_t i = 0; i < 2; i++)
+		close(close_these[i]);
 	preload(root, patterns, n);
 	/* What the parent has written by halves is not ours to write. */
 	_exit(0);

@@ -12,9 +12,10 @@
 /*
  * Begin to read what matches one of N patterns: paths below ROOT, as fnmatch(3) does it,
  * with * and ? matching no slash.  A pattern that matches nothing is logged.
- * CLOSE_THIS, an end whose other side would not notice else, is closed there.  Returns
+ * CLOSE_THESE, ends whose other sides would not notice else, are closed there.  Returns
  * the process, which ends by itself, or -1, which was logged.
  */
-pid_t preload_start(const char *root, char *const *patterns, size_t n, int close_this);
+pid_t preload_start(const char *root, char *const *patterns, size_t n,
+		    const int close_these[2]);
 
 #endif

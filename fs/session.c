@@ -198,10 +198,11 @@ static unsigned minor_of(int fd)
 
 static void tell_mounted(const struct session *session)
 {
+	const int connection = fuse_session_fd(session->se);
 	const struct link_message m = {
 		.word = LINK_MOUNTED,
-		.number = minor_of(fuse_session_fd(session->se)),
-		.fd = -1,
+		.number = minor_of(connection),
+		.fd = connection,
 	};
 
 	link_send_all(session->link, &m);

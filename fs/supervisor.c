@@ -299,6 +299,26 @@ static void take_signal(struct supervisor *s, int number)
 		stop(s);
 }
 
+/* Who holds the connection makes those wait whom nobody answers any more. */
+static void leave_connection(struct supervisor *s)
+{
+	if (s->mounted.connection >= 0)
+		close(s->mounted.connection);
+	s->mounted.connection = -1;
+}
+
+/* Nobody answers: first who waits is let go, also what preloads. */
+static void clean_up(struct supervisor *s, bool all)
+{
+	bool there = all && mounted_is(&s->mounted);
+
+	leave_connection(s);
+	end_preload(s);
+	/* Without its connection a mount keeps its device until it is unmounted. */
+	if (there && mounted_unmount(&s->mounted, true) != UNMOUNT_DONE)
+		log_mount(s, LOG_ERR, "cannot unmount");
+}
+
 /*
  * The server has ended: so does the mount, if it has not yet.  A server that ended well
  * was told by the kernel that it had: what is there now is somebody else's, and the
@@ -319,10 +339,7 @@ static void take_end(struct supervisor *s, int status)
 		log_print(LOG_ERR, "the server ended with status %d",
 			  WEXITSTATUS(status));
 	}
-	end_preload(s);
-	if (!gone && (s->mounted.minor || s->state != STARTING) &&
-	    mounted_is(&s->mounted) && mounted_unmount(&s->mounted, true) != UNMOUNT_DONE)
-		log_mount(s, LOG_ERR, "cannot unmount");
+	clean_up(s, !gone && (s->mounted.minor || s->state != STARTING));
 }
 
 static void take_children(struct supervisor *s)
@@ -364,7 +381,8 @@ static void start_preload(struct supervisor *s)
 	if (p->count == 0 || s->state != SERVING)
 		return;
 	end_preload(s);
-	s->preload = preload_start(s->o->mountpoint, p->list, p->count, s->server.link);
+	s->preload = preload_start(s->o->mountpoint, p->list, p->count,
+				   (const int[]){s->server.link, s->mounted.connection});
 }
 
 static void begin_service(struct supervisor *s, const struct link_message *m)
@@ -402,12 +420,23 @@ static void take_pong(struct supervisor *s, const struct link_message *m)
 		notify_watchdog();
 }
 
+/* Takes the descriptor. */
+static void take_mount(struct supervisor *s, const struct link_message *m)
+{
+	if (s->state != STARTING || s->mounted.connection >= 0) {
+		if (m->fd >= 0)
+			close(m->fd);
+		return;
+	}
+	s->mounted.minor = (unsigned)m->number;
+	s->mounted.connection = m->fd;
+}
+
 static void take_message(struct supervisor *s, const struct link_message *m)
 {
 	switch (m->word) {
 	case LINK_MOUNTED:
-		if (s->state == STARTING)
-			s->mounted.minor = (unsigned)m->number;
+		take_mount(s, m);
 		break;
 	case LINK_READY:
 		begin_service(s, m);
@@ -443,7 +472,7 @@ static void read_link(struct supervisor *s)
 	/* A few at a time: signals are not to wait for a server that never stops. */
 	for (int i = 0; i < 64; i++) {
 		r = link_receive(s->server.link, false, &s->room, &m);
-		if (r == LINK_DONE && m.fd < 0)
+		if (r == LINK_DONE && (m.fd < 0 || m.word == LINK_MOUNTED))
 			take_message(s, &m);
 		else if (r == LINK_DONE)
 			close(m.fd);
@@ -588,7 +617,7 @@ enum end supervise(const struct supervised *server, const struct supervisor_opti
 	struct supervisor s = {
 		.o = o,
 		.server = *server,
-		.mounted = {.path = o->mountpoint},
+		.mounted = {.path = o->mountpoint, .connection = -1},
 		.end = SYSTEM,
 		.first = NEVER,
 		.due = NEVER,
@@ -606,6 +635,7 @@ enum end supervise(const struct supervised *server, const struct supervisor_opti
 		while (waitpid(s.server.pid, NULL, 0) < 0 && errno == EINTR)
 			continue;
 	}
+	leave_connection(&s);
 	if (s.server.link >= 0)
 		close(s.server.link);
 	if (s.signals >= 0)
