@@ -11,6 +11,7 @@
 #include "msgpack.h"
 #include "naming.h"
 #include "toc.h"
+#include "toc_compact.h"
 
 enum { HEADER_SIZE = 16, VERSION = 1 };
 
@@ -279,6 +280,15 @@ kpack_error_t kp_archive_open_fd(int fd, const char *path, struct kpack_archive 
 	else
 		*out = a;
 	return err;
+}
+
+void kp_archive_compact(struct kpack_archive *a)
+{
+	bool borrowed = a->frames && !a->walked;
+
+	kp_toc_compact(&a->toc);
+	if (borrowed)
+		a->frames = a->toc.frame_index.data;
 }
 
 void kp_archive_close(struct kpack_archive *a)

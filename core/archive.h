@@ -43,6 +43,12 @@ kpack_error_t kp_archive_open_fd(int fd, const char *path, struct kpack_archive 
 				 struct kpackx_error *why);
 void kp_archive_close(struct kpack_archive *a); /* NULL is fine */
 
+/*
+ * Keep in memory what kpackfs asks for only.  Right after open, before spans are borrowed;
+ * from then on keys have no NUL behind them, and kp_archive_binary must not be called.
+ */
+void kp_archive_compact(struct kpack_archive *a);
+
 const char *kp_archive_path(const struct kpack_archive *a);        /* as given to open */
 const struct stat *kp_archive_stat(const struct kpack_archive *a); /* when opened */
 

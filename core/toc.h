@@ -34,7 +34,7 @@ struct kp_toc_entry {
 };
 
 struct kp_toc_binary {
-	uint32_t key; /* offset in the bytes; NUL-terminated there */
+	uint32_t key; /* offset in the bytes; NUL-terminated there until compacted */
 	uint32_t key_size;
 	uint32_t first; /* its entries are [first, next binary's first) */
 };

@@ -71,9 +71,10 @@ static void put_holder(const struct missing *m, struct kp_span path, struct clai
 	if (same_bytes(mine, holder))
 		return;
 	kp_archive_entry(holder.archive, holder.entry, &info);
-	put_reason(m, path, "%s: other content of %s comes first: %s %s",
+	put_reason(m, path, "%s: other content of %s comes first: %.*s %s",
 		   kp_archive_path(mine.archive), kp_archive_path(holder.archive),
-		   (const char *)info.key.data, (const char *)info.arch.data);
+		   (int)info.key.size, (const char *)info.key.data,
+		   (const char *)info.arch.data);
 }
 
 /* Is PATH below DIR, which may be the root? */

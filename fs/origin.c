@@ -58,11 +58,13 @@ kpack_error_t origin_new(int fd, const char *path, struct origin **out,
 	err = kp_archive_open_fd(fd, path, &o->archive, why);
 	if (!err && !origin_intact(o))
 		err = kp_fail(why, KPACK_ERROR_IO_ERROR, "is being written to");
-	if (err)
+	if (err) {
 		origin_unref(o);
-	else
-		*out = o;
-	return err;
+		return err;
+	}
+	kp_archive_compact(o->archive);
+	*out = o;
+	return KPACK_SUCCESS;
 }
 
 struct origin *origin_ref(struct origin *o)

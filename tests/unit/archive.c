@@ -1089,6 +1089,119 @@ static void wrong_frames_do_not_stream(void **state)
 	free(data);
 }
 
+/* --- compacting --------------------------------------------------------------------- */
+
+static void assert_same_text(struct kp_span a, struct kp_span b)
+{
+	assert_true(kp_span_eq(a, b));
+}
+
+static void assert_same_entry(const struct kpack_archive *a,
+			      const struct kpack_archive *b, size_t entry)
+{
+	struct kp_entry_info x, y;
+	uint8_t *data;
+	size_t size, found;
+
+	kp_archive_entry(a, entry, &x);
+	kp_archive_entry(b, entry, &y);
+	assert_same_text(x.key, y.key);
+	assert_same_text(x.arch, y.arch);
+	assert_same_text(x.type, y.type);
+	assert_true(x.ordinal == y.ordinal && x.size == y.size && x.stored == y.stored);
+	assert_same_text(kp_archive_meta_raw(a, entry), kp_archive_meta_raw(b, entry));
+	assert_true(kp_archive_find(b, x.key, x.arch, &found) && found == entry);
+	assert_int_equal(read_entry(a, entry, &data, &size), KPACK_SUCCESS);
+	assert_entry(b, (const char *)x.key.data, (const char *)x.arch.data, data, size);
+	free(data);
+}
+
+static void assert_same_archive(const struct ab *bytes, size_t entries)
+{
+	struct kpack_archive *a = opened(bytes), *b = opened(bytes);
+
+	kp_archive_compact(b);
+	assert_int_equal(kp_archive_entry_count(a), entries);
+	assert_int_equal(kp_archive_entry_count(b), entries);
+	for (size_t i = 0; i < entries; i++)
+		assert_same_entry(a, b, i);
+	assert_int_equal(kp_archive_arch_count(a), kp_archive_arch_count(b));
+	for (size_t i = 0; i < kp_archive_arch_count(a); i++)
+		assert_string_equal(kp_archive_arch(a, i), kp_archive_arch(b, i));
+	assert_same_text(kp_archive_group(a), kp_archive_group(b));
+	assert_same_text(kp_archive_family(a), kp_archive_family(b));
+	assert_int_equal(fault_count(a), fault_count(b));
+	kp_archive_close(a);
+	kp_archive_close(b);
+}
+
+/* Paths that are the key, begin alike, are no path, come second or under another arch. */
+#define ENTRIES                                                                          \
+	"'toc': {'p/q': {"                                                               \
+	"'x': {'ordinal': 0, 'original_size': 3, 'metadata': {'path': 'p/q', 'mode': "   \
+	"5}},"                                                                           \
+	"'y': {'ordinal': 1, 'original_size': 3, 'metadata': {'path': 'p/q'}}},"         \
+	"'p/a': {'x': {'metadata': {'path': 'p/'}, 'ordinal': 0, 'original_size': 3}},"  \
+	"'p': {'x': {'ordinal': 1, 'original_size': 3, 'metadata': {'path': 'p/q'}}},"   \
+	"'n': {'x': {'ordinal': 1, 'original_size': 3},"                                 \
+	"'w': {'ordinal': 0, 'original_size': 3, 'metadata': {'path': 'n'}}},"           \
+	"'m': {'x': {'ordinal': 0, 'original_size': 3, 'metadata': {}}},"                \
+	"'l': {'x': {'ordinal': 0, 'original_size': 3, 'metadata': "                     \
+	"{'t': [1, {2: nil}], 'path': 'l'}}},"                                           \
+	"'k': {'x': {'ordinal': 0, 'original_size': 3, 'metadata': {'path': 7}}}}"
+
+static void compacted_archives_answer_the_same(void **state)
+{
+	struct ab a = ab_new(64);
+
+	(void)state;
+	ab_put(&a, "onetwo", 6);
+	ab_toc(&a, "{'group_name': 'g', 'gfx_arch_family': '', 'gfx_arches': ['x', "
+		   "'y']," ENTRIES
+		   ", 'compression_scheme': 'none', 'blobs': [{'offset': 64, 'size': 3},"
+		   "{'offset': 67, 'size': 3}]}");
+	assert_same_archive(&a, 9);
+	ab_free(&a);
+	a = ab_new(64); /* arches last: nothing stands behind them */
+	ab_toc(&a, "{'gfx_arches': ['', 'x']}");
+	assert_same_archive(&a, 0);
+	ab_free(&a);
+}
+
+static void compacted_archives_keep_their_frame_index(void **state)
+{
+	struct ab a = ab_new_zstd();
+	char *hex;
+
+	(void)state;
+	ab_frame(&a, "one", 3);
+	ab_frame(&a, "two", 3);
+	hex = ab_frame_index(&a);
+	ab_toc(&a, "{'frame_index': x'%s', " ZSTD ", " ENTRIES "}", hex, a.size - 64);
+	free(hex);
+	assert_same_archive(&a, 9);
+	ab_free(&a);
+}
+
+/* Faults quote the table, also what it refused. */
+static void faults_outlive_compacting(void **state)
+{
+	struct ab a = ab_new(64);
+	struct kpack_archive *archive;
+
+	(void)state;
+	ab_put(&a, "one", 3);
+	ab_toc(&a, "{'toc': {'a': {'x': {'ordinal': 0}, 'y': {'ordinal': 1}}}, 'blobs': "
+		   "[{'offset': 64, 'size': 3}], 'compression_scheme': 'none'}");
+	archive = opened(&a);
+	kp_archive_compact(archive);
+	assert_int_equal(fault_count(archive), 1);
+	assert_non_null(kp_archive_refusal(archive, kp_span_str("a"), kp_span_str("y")));
+	assert_entry(archive, "a", "x", "one", 3);
+	kp_archive_close(archive);
+	ab_free(&a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest archive[] = {
@@ -1100,6 +1213,9 @@ int main(void)
 		cmocka_unit_test(ordinals_are_shared_and_blobs_overlap),
 		cmocka_unit_test(empty_kernels_are_read),
 		cmocka_unit_test(a_missing_size_is_that_of_the_frame),
+		cmocka_unit_test(compacted_archives_answer_the_same),
+		cmocka_unit_test(compacted_archives_keep_their_frame_index),
+		cmocka_unit_test(faults_outlive_compacting),
 		cmocka_unit_test(metadata_is_read),
 		cmocka_unit_test(trailing_bytes_are_accepted),
 		cmocka_unit_test(wrong_headers_are_refused),
