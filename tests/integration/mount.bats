@@ -4,48 +4,9 @@
 
 bats_require_minimum_version 1.5.0
 
-python=/usr/bin/python3
+load mounting
+
 tools=$BATS_TEST_DIRNAME
-
-setup_file() {
-	# udev makes it 0666; a machine without udev does not
-	[ "$(id -u)" != 0 ] || chmod 0666 /dev/fuse
-}
-
-setup() {
-	# not below bats' own directory, which other users may not search
-	T=$(mktemp -d /tmp/kpackfs-test-XXXXXX)
-	chmod 0755 "$T"
-	cd "$T"
-	mkdir src mnt
-	PATH=$KPACK_BIN:$PATH
-}
-
-teardown() {
-	cd /
-	for m in "$T"/mnt*; do
-		! mountpoint -q "$m" || fusermount3 -u "$m" || umount -l "$m"
-	done
-	gone
-	rm -rf "$T"
-}
-
-# The daemon of this test's mounts has ended.
-gone() {
-	for _ in $(seq 200); do
-		pgrep -f "kpackfs .*$T/" >/dev/null || return 0
-		read -rt 0.05 <> <(:) || :
-	done
-	echo "still running:"
-	pgrep -af "kpackfs .*$T/"
-	return 1
-}
-
-# make_archive NAME: description on stdin
-make_archive() { $python "$tools/mkarchive.py" "$T/$1"; }
-
-# A program on stdin that may use mkarchive as a module.
-py() { PYTHONPATH=$tools PYTHONDONTWRITEBYTECODE=1 $python - "$@"; }
 
 # noise SIZE SEED: what {"size": SIZE, "seed": SEED} stands for
 noise() {
@@ -56,11 +17,6 @@ noise() {
 }
 
 m() { kpackfs "$@" "$T/mnt"; }
-
-unmount() {
-	fusermount3 -u "$T/mnt"
-	gone
-}
 
 stat_of() { # KEY: a number of .kpackfs/stats
 	py "$T/mnt/.kpackfs/stats" "$1" <<-'END'
@@ -291,10 +247,14 @@ check_good() { # MOUNTPOINT
 
 @test "an archive that was cut under the mount is EIO, not the end" {
 	mount_good
+	exec 7<mnt/toc/lib/libb.so/gfx1030.hsaco 8<mnt/share/x.db
 	truncate -s 100 src/good.kpack
-	run -1 cat mnt/toc/lib/libb.so/gfx1030.hsaco
+	run -1 cat <&7
 	[[ $output == *"Input/output error"* ]]
-	run -1 cat mnt/share/x.db
+	run -1 cat <&8
+	exec 7<&- 8<&-
+	# what is no archive any more is not shown any more
+	eventually [ ! -e mnt/share ]
 	ls -lR mnt >/dev/null
 	[ "$(stat_of errors)" -ge 2 ]
 }

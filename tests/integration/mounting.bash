@@ -4,7 +4,7 @@
 python=/usr/bin/python3
 posix=$KPACK_BIN/tests/posix
 
-setup() {
+begin_test() {
 	[ "$(id -u)" != 0 ] || chmod 0666 /dev/fuse
 	# not below bats' own directory, which other users may not search
 	T=$(mktemp -d /tmp/kpackfs-test-XXXXXX)
@@ -15,16 +15,19 @@ setup() {
 }
 
 # Whatever is mounted below, what was mounted last first.
-teardown() {
+end_test() {
 	cd /
 	local m
 	# shellcheck disable=SC2046 # numbers
 	no_daemon || kill -CONT $(daemons)
 	for m in $(findmnt -rno TARGET | grep "^$T/" | tac); do
-		umount "$m" || umount -l "$m"
+		fusermount3 -u "$m" || umount "$m" || umount -l "$m"
 	done 2>/dev/null
 	gone && rm -rf "$T"
 }
+
+setup() { begin_test; }
+teardown() { end_test; }
 
 # eventually COMMAND...: true once it is; false when it is not for a long time
 eventually() {
@@ -51,7 +54,7 @@ make_archive() { $python "$BATS_TEST_DIRNAME/mkarchive.py" "$1"; }
 m() { kpackfs "$@" "$T/src" "$T/mnt"; }
 
 unmount() {
-	umount "$T/mnt"
+	fusermount3 -u "$T/mnt"
 	gone
 }
 

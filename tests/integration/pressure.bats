@@ -3,21 +3,12 @@
 
 bats_require_minimum_version 1.5.0
 
-python=/usr/bin/python3
-tools=$BATS_TEST_DIRNAME
-
-setup_file() {
-	# udev makes it 0666; a machine without udev does not
-	[ "$(id -u)" != 0 ] || chmod 0666 /dev/fuse
-}
+load mounting
 
 setup() {
-	T=$(mktemp -d /tmp/kpackfs-pressure-XXXXXX)
-	cd "$T"
-	mkdir src mnt
-	PATH=$KPACK_BIN:$PATH
+	begin_test
 	group=
-	$python "$tools/mkarchive.py" src/a.kpack <<-'END'
+	make_archive src/a.kpack <<-'END'
 	{"frame_index": true, "entries": [
 	 {"key": "lib/a.so#0", "arch": "gfx1030", "data": {"size": 9000001, "seed": 1}},
 	 {"key": "lib/b.so#0", "arch": "gfx1030", "data": {"size": 9000001, "seed": 2}}]}
@@ -25,24 +16,9 @@ setup() {
 }
 
 teardown() {
-	cd /
 	[ -z "${hog-}" ] || kill "$hog" 2>/dev/null || :
-	! mountpoint -q "$T/mnt" || umount "$T/mnt" || umount -l "$T/mnt"
-	eventually gone
+	end_test
 	[ -z "$group" ] || eventually rmdir "$group"
-	rm -rf "$T"
-}
-
-gone() { ! pgrep -f "kpackfs .*$T/" >/dev/null; }
-
-eventually() { # COMMAND...: succeeds within 20 seconds
-	local _
-
-	for _ in $(seq 400); do
-		! "$@" 2>/dev/null || return 0
-		read -rt 0.05 <> <(:) || :
-	done
-	"$@"
 }
 
 # Make a group of processes that may use so much memory; $group is its directory, or empty:
@@ -97,7 +73,7 @@ budget_is_below() { [ "$(budget)" -lt "$1" ]; }
 	# not inside, which would be one more process, the one that is killed
 	sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$group" $python -c '
 import time
-hog = bytearray(b"x") * (205 << 20)
+hog = bytearray(b"x") * (222 << 20)
 time.sleep(60)' 3>&- &
 	hog=$!
 	eventually budget_is_below $((33 << 20))

@@ -3,21 +3,13 @@
 
 bats_require_minimum_version 1.5.0
 
-python=/usr/bin/python3
+load mounting
+
 tools=$BATS_TEST_DIRNAME
 
-setup_file() {
-	# udev makes it 0666; a machine without udev does not
-	[ "$(id -u)" != 0 ] || chmod 0666 /dev/fuse
-}
-
 setup() {
-	T=$(mktemp -d /tmp/kpackfs-sandbox-XXXXXX)
-	chmod 0755 "$T"
-	cd "$T"
-	mkdir src mnt
-	PATH=$KPACK_BIN:$PATH
-	$python "$tools/mkarchive.py" src/a.kpack <<-'END'
+	begin_test
+	make_archive src/a.kpack <<-'END'
 	{"frame_index": true, "entries": [
 	 {"key": "lib/liba.so#0", "arch": "gfx1030", "data": "hello"},
 	 {"key": "lib/liba.so#1", "arch": "gfx90a", "data": {"size": 100000, "seed": 1}},
@@ -26,23 +18,6 @@ setup() {
 	  "data": {"size": 1000001, "seed": 3}, "chunk": 131072,
 	  "metadata": {"path": "share/x.db"}}]}
 	END
-}
-
-teardown() {
-	cd /
-	! mountpoint -q "$T/mnt" || fusermount3 -u "$T/mnt" || umount -l "$T/mnt"
-	gone
-	rm -rf "$T"
-}
-
-gone() {
-	for _ in $(seq 200); do
-		pgrep -f "kpackfs .*$T/" >/dev/null || return 0
-		read -rt 0.05 <> <(:) || :
-	done
-	echo "still running:"
-	pgrep -af "kpackfs .*$T/"
-	return 1
 }
 
 # The process that serves the mount: the one that another of its name has started.
@@ -54,8 +29,6 @@ server() {
 	done | grep .
 }
 
-m() { kpackfs "$@" "$T/src" "$T/mnt"; }
-nobody() { setpriv --reuid=nobody --regid=nogroup --clear-groups "$@"; }
 
 # FIELD: what /proc says of each thread of the server, each answer once
 field() {
