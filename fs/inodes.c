@@ -126,6 +126,14 @@ void inodes_uncount(struct inodes *in, uint64_t ino)
 	add_lookups(in, ino, UINT64_MAX);
 }
 
+static bool holds(const struct edition *e, const struct origin *o)
+{
+	for (size_t i = 0; i < e->holdings.count; i++)
+		if (e->holdings.origins[i] == o)
+			return true;
+	return false;
+}
+
 /* Returns an origin that nothing of is retired any more, with a reference, or NULL. */
 static struct origin *forget_retired(struct inodes *in, uint64_t ino, uint64_t n)
 {
@@ -145,12 +153,14 @@ static struct origin *forget_retired(struct inodes *in, uint64_t ino, uint64_t n
 void inodes_forget(struct inodes *in, uint64_t ino, uint64_t n)
 {
 	struct origin *last = NULL;
+	bool idle;
 
 	inodes_enter(in);
 	if (!add_lookups(in, ino, -n))
 		last = forget_retired(in, ino, n);
+	idle = last && !holds(in->now, last);
 	inodes_leave(in);
-	if (last)
+	if (idle)
 		in->idle(in->user, last);
 	origin_unref(last);
 }
@@ -234,6 +244,7 @@ bool inodes_taken(void *inodes, uint64_t ino, const struct kp_view *view,
 struct swap {
 	struct edition *last;
 	atomic_uint_least64_t *lookups;
+	struct holdings revived; /* archives of which the last retired inode came back */
 	bool no_memory;
 };
 
@@ -270,7 +281,7 @@ static void carry_over(struct inodes *in, struct swap *s)
 }
 
 /* A number that is the edition's again is not retired any more. */
-static void revive(struct inodes *in)
+static void revive(struct inodes *in, struct swap *s)
 {
 	const struct tree *to = in->now->tree;
 
@@ -279,12 +290,15 @@ static void revive(struct inodes *in)
 
 		for (; r; r = next) {
 			struct tree_node found;
+			struct origin *o;
 
 			next = r->next;
 			if (!tree_find(to, r->st.st_ino, &found))
 				continue;
 			in->lookups[tree_position(to, found)] += r->lookups;
-			origin_unref(retired_remove(&in->retired, r->st.st_ino));
+			o = retired_remove(&in->retired, r->st.st_ino);
+			if (o)
+				holdings_add(&s->revived, o);
 		}
 	}
 }
@@ -312,11 +326,11 @@ static void exchange(struct inodes *in, struct edition *next,
 
 	pthread_rwlock_wrlock(&in->swap);
 	pthread_mutex_lock(&in->lock);
-	*s = (struct swap){in->now, in->lookups, false};
+	*s = (struct swap){.last = in->now, .lookups = in->lookups};
 	in->now = next;
 	in->lookups = lookups;
 	positions_advance(&in->positions, shifts);
-	revive(in);
+	revive(in, s);
 	carry_over(in, s);
 	pthread_mutex_unlock(&in->lock);
 	pthread_rwlock_unlock(&in->swap);
@@ -432,19 +446,11 @@ static void tell_all(struct telling *t, const atomic_uint_least64_t *lookups)
 	}
 }
 
-static bool holds(const struct edition *e, const struct origin *o)
+/* Archives that neither this edition nor a retired inode needs. */
+static void let_go(struct inodes *in, const struct holdings *h)
 {
-	for (size_t i = 0; i < e->holdings.count; i++)
-		if (e->holdings.origins[i] == o)
-			return true;
-	return false;
-}
-
-/* Archives of LAST that neither this edition nor a retired inode needs. */
-static void let_go(struct inodes *in, const struct edition *last)
-{
-	for (size_t i = 0; i < last->holdings.count; i++) {
-		const struct origin *o = last->holdings.origins[i];
+	for (size_t i = 0; i < h->count; i++) {
+		const struct origin *o = h->origins[i];
 		bool needed;
 
 		pthread_mutex_lock(&in->lock);
@@ -478,7 +484,9 @@ bool inodes_swap(struct inodes *in, struct edition *next,
 		log_print(LOG_ERR, "out of memory: files that are open may get lost");
 	t.from = s.last;
 	tell_all(&t, s.lookups);
-	let_go(in, s.last);
+	let_go(in, &s.last->holdings);
+	let_go(in, &s.revived);
+	holdings_fini(&s.revived);
 	free(s.lookups);
 	edition_unref(s.last);
 	*names = t.names;

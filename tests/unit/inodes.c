@@ -62,7 +62,9 @@ static struct edition *edition(bool first, ...)
 static void on_idle(void *user, const struct origin *o)
 {
 	(void)user;
-	idle[n_idle++] = o;
+	if (n_idle < sizeof(idle) / sizeof(*idle))
+		idle[n_idle] = o;
+	n_idle++;
 }
 
 static void begin(struct edition *e)
@@ -236,6 +238,43 @@ static void back_again(void **state)
 	end();
 }
 
+/* What came back is read of the new archive: nothing needs the old one. */
+static void back_of_another_archive(void **state)
+{
+	struct origin *old = archive("{'x': " ENTRY(0) "}");
+	uint64_t ino;
+
+	(void)state;
+	begin(edition(true, origin_ref(old), NULL));
+	ino = look_up("toc/x/gfx90a.co");
+	swap(edition(false, NULL));
+	assert_int_equal(n_idle, 0);
+	swap(edition(false, archive("{'x': " ENTRY(0) "}"), NULL));
+	expect_bytes(ino, "aaaa");
+	assert_int_equal(n_idle, 1);
+	assert_ptr_equal(idle[0], old);
+	assert_int_equal(old->refs, 1);
+	origin_unref(old);
+	end();
+}
+
+/* Another archive hides a file of one that is served on. */
+static void hidden_and_forgotten(void **state)
+{
+	struct origin *o = archive("{'x': " ENTRY(0) ", 'y': " ENTRY(2) "}");
+	uint64_t ino;
+
+	(void)state;
+	begin(edition(true, origin_ref(o), NULL));
+	ino = look_up("toc/x/gfx90a.co");
+	swap(edition(false, archive("{'x': " ENTRY(1) "}"), o, NULL));
+	assert_int_equal(retired(&(size_t){0}), 1);
+	inodes_forget(in, ino, 1);
+	assert_int_equal(file_error(ino), ESTALE);
+	assert_int_equal(n_idle, 0);
+	end();
+}
+
 static void names_that_come_and_go(void **state)
 {
 	(void)state;
@@ -323,6 +362,8 @@ int main(void)
 		cmocka_unit_test(an_equal_one),
 		cmocka_unit_test(other_bytes_have_another_number),
 		cmocka_unit_test(back_again),
+		cmocka_unit_test(back_of_another_archive),
+		cmocka_unit_test(hidden_and_forgotten),
 		cmocka_unit_test(names_that_come_and_go),
 		cmocka_unit_test(what_is_not_known_is_not_told),
 		cmocka_unit_test(listing_goes_on),
