@@ -33,6 +33,8 @@
  *   inodes.c      what numbers stand for, and how many the kernel knows
  *   retired.c     those of editions that were
  *   content.c     reads, answered from bytes that are decoded once
+ *   requests.c    these, on their way from piece to piece
+ *   maker.c       who decodes
  *   pieces.c      those bytes, and how many of them are kept
  *   passes.c      decoders of what is too large to be kept
  *   buffer.c      memory for both, reused
