@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Entries of archives as files and names of a view under construction. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <xxhash.h>
 #include "entry_paths.h"
@@ -197,6 +198,18 @@ static bool toc_name(struct kp_view_builder *b, const struct kp_entry_info *info
 	return true;
 }
 
+/* What the archive at hand calls an entry cannot be shown. */
+static void refuse_name(struct kp_view_builder *b, struct kp_span name, const char *why)
+{
+	char *reason = NULL;
+	int n = asprintf(&reason, "%s (%s)", why,
+			 kp_archive_path(b->v->archives[b->archive]));
+
+	kp_view_conflict(b, name, n < 0 ? why : reason);
+	if (n >= 0)
+		free(reason);
+}
+
 static bool add_toc_name(struct kp_view_builder *b, const struct kp_entry_info *info,
 			 enum kp_view_kind kind, uint32_t file)
 {
@@ -204,13 +217,13 @@ static bool add_toc_name(struct kp_view_builder *b, const struct kp_entry_info *
 
 	take_key(b, info->key);
 	if (!b->key_ok) {
-		kp_view_conflict(b, info->key, "key is no path inside the mount");
+		refuse_name(b, info->key, "key is no path inside the mount");
 		return true;
 	}
 	if (!toc_name(b, info, &text))
 		return false;
 	if (text == NO_NAME) {
-		kp_view_conflict(b, info->key, "architecture and type give no file name");
+		refuse_name(b, info->key, "architecture and type give no file name");
 		return true;
 	}
 	return find_key_dir(b) && kp_view_add_pending(b, b->key_dir, text, kind, file);
@@ -223,9 +236,8 @@ static bool add_path(struct kp_view_builder *b, struct kp_span path,
 	uint32_t dir;
 
 	if (!kp_path_ok(path) || kp_path_reserved(path)) {
-		kp_view_conflict(
-			b, path,
-			"is no path inside the mount, or lies in toc or .kpackfs");
+		refuse_name(b, path,
+			    "is no path inside the mount, or lies in toc or .kpackfs");
 		return true;
 	}
 	while (cut && path.data[cut - 1] != '/')
@@ -242,7 +254,7 @@ static bool add_own_path(struct kp_view_builder *b, const struct kp_entry_info *
 {
 	if (path.size)
 		return add_path(b, path, KP_VIEW_PATH, file);
-	kp_view_conflict(b, info->key, "metadata.path is empty");
+	refuse_name(b, info->key, "metadata.path is empty");
 	return true;
 }
 
