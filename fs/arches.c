@@ -129,18 +129,39 @@ struct kp_view_options arches_view(const struct arches *a)
 	return (struct kp_view_options){a->list, a->count, true};
 }
 
-void arches_put(const struct arches *a, FILE *f)
+static void put_all(const struct arches *a, FILE *f, const char *between,
+		    const char *behind)
 {
 	char text[KP_TARGET_TEXT_MAX];
 
 	if (!a->chosen || a->all) {
-		fputs("all\n", f);
+		fprintf(f, "all%s", behind);
 		return;
 	}
 	for (size_t i = 0; i < a->count; i++) {
 		kp_target_format(&a->list[i], text);
-		fprintf(f, "%s\n", text);
+		fprintf(f, "%s%s", text, i + 1 < a->count ? between : behind);
 	}
+}
+
+void arches_put(const struct arches *a, FILE *f)
+{
+	put_all(a, f, "\n", "\n");
+}
+
+char *arches_line_new(const struct arches *a, const char *separator)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	if (!f)
+		return NULL;
+	put_all(a, f, separator, "");
+	if (!fclose(f) && *text)
+		return text;
+	free(text);
+	return NULL;
 }
 
 void arches_free(struct arches *a)

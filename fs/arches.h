@@ -44,6 +44,9 @@ struct kp_view_options arches_view(const struct arches *a);
 /* Write a line each, or "all". */
 void arches_put(const struct arches *a, FILE *f);
 
+/* The same in one line, with SEPARATORs; NULL: there is none, or no memory. */
+char *arches_line_new(const struct arches *a, const char *separator);
+
 void arches_free(struct arches *a);
 
 #endif

@@ -191,26 +191,12 @@ static void put_refused(const struct missing *m, const struct refused *r)
 	put_reason(m, kp_span_str(r->path), "refused: %s", r->text);
 }
 
-/* The chosen architectures as one line; NULL: no memory. */
+/* The chosen architectures, or that there are none; NULL: no memory. */
 static char *chosen_new(const struct arches *arches)
 {
-	char *text = NULL;
-	size_t size;
-	FILE *f = open_memstream(&text, &size);
+	char *text = arches_line_new(arches, ",");
 
-	if (!f)
-		return NULL;
-	arches_put(arches, f);
-	if (fclose(f)) {
-		free(text);
-		return NULL;
-	}
-	for (char *c = text; *c; c++)
-		*c = *c == '\n' && c[1] ? ',' : *c == '\n' ? '\0' : *c;
-	if (*text)
-		return text;
-	free(text);
-	return strdup("auto, which found no GPU");
+	return text ? text : strdup("auto, which found no GPU");
 }
 
 bool missing_put(FILE *f, const struct edition *e, const struct arches *arches,

@@ -226,20 +226,11 @@ static bool answer_init(struct fuse_session *se)
 static void tell_ready(const struct session *session)
 {
 	struct edition *e = inodes_edition(session->fs.inodes);
-	char *arches = NULL, text[1024];
+	char *arches = arches_line_new(&session->s->arches, ","), text[1024];
 	const struct link_message m = {.word = LINK_READY, .fd = -1, .text = text};
-	size_t size;
-	FILE *f = open_memstream(&arches, &size);
 
-	if (f) {
-		arches_put(&session->s->arches, f);
-		fclose(f);
-	}
-	for (char *c = arches; c && *c; c++)
-		*c = *c == '\n' && c[1] ? ',' : *c == '\n' ? '\0' : *c;
 	snprintf(text, sizeof(text), "%zu archives, %u files, architectures: %s",
-		 e->holdings.count, tree_file_count(e->tree),
-		 arches && *arches ? arches : "none");
+		 e->holdings.count, tree_file_count(e->tree), arches ? arches : "none");
 	edition_unref(e);
 	free(arches);
 	link_send_all(session->link, &m);

@@ -152,21 +152,9 @@ static void put_shown(FILE *f, const struct stats *s)
 
 static void put_for(FILE *f, const struct stats *s)
 {
-	char *text = NULL;
-	size_t size;
-	FILE *lines = open_memstream(&text, &size);
+	char *text = arches_line_new(s->arches, ", ");
 
-	if (!lines)
-		return;
-	arches_put(s->arches, lines);
-	fclose(lines);
-	for (const char *c = text; c && *c; c++)
-		if (*c != '\n')
-			fputc(*c, f);
-		else if (c[1])
-			fputs(", ", f);
-	if (text && !*text)
-		fputs("none", f);
+	fputs(text ? text : "none", f);
 	free(text);
 }
 

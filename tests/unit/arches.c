@@ -50,11 +50,37 @@ static void test_named(void **state)
 	arches_free(&a);
 }
 
+static void expect_line(const char *list, const char *want)
+{
+	struct arches a = {0};
+	char *line;
+
+	assert_true(!list || arches_add(&a, list));
+	line = arches_line_new(&a, ", ");
+	if (want)
+		assert_string_equal(line, want);
+	else
+		assert_null(line);
+	free(line);
+	arches_free(&a);
+}
+
+static void test_lines(void **state)
+{
+	(void)state;
+	expect_line(NULL, "all");
+	expect_line("gfx942,all", "all");
+	expect_line("gfx942", "gfx942");
+	expect_line("gfx90a:xnack+:sramecc-,gfx942", "gfx90a:sramecc-:xnack+, gfx942");
+	expect_line("auto", NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_served),
 		cmocka_unit_test(test_named),
+		cmocka_unit_test(test_lines),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
