@@ -13,6 +13,10 @@
 /* Bytes of a piece of an entry that is too large to be held, and stored as it is. */
 #define PLAIN (256 << 10)
 
+/* What may be cut though it fits: from here on, and from this part of the budget on. */
+#define LARGE (4 << 20)
+#define LARGE_SHARE 16
+
 struct content {
 	struct content_options options;
 	struct maker maker;
@@ -123,25 +127,54 @@ void content_read(struct content *c, struct origin_entry what, uint64_t off, siz
 	content_read_to(c, what, off, len, c->options.answer, token);
 }
 
-/* How the bytes of R's entry come into being: as pieces of what kind. */
-static void shape(struct content *c, struct request *r, uint64_t chunk)
+/*
+ * Is R's entry, which fits the budget as a whole, to be decoded by passes yet?  As there
+ * is one that will come by, or as others are in the middle of theirs.
+ */
+static bool is_crowded(struct content *c, const struct request *r)
 {
-	const struct kpack_archive *a = r->what.origin->archive;
-	uint64_t fair = pieces_fair(&c->maker.pieces);
+	struct pieces *ps = &c->maker.pieces;
+	uint64_t key = request_key(r), number = r->off / SEGMENT;
+	bool crowded;
 
-	r->kind = chunk ? PIECE_CHUNK : PIECE_WHOLE;
-	r->unit = chunk ? chunk : r->size;
-	if ((r->unit < r->size ? r->unit : r->size) <= fair)
-		return;
-	if (kp_pass_window(a, r->what.entry, &r->window, NULL))
-		r->window = 0; /* decoding will tell */
-	if (strcmp(kp_archive_scheme(a), "none") == 0) {
+	if (r->size < LARGE || r->size < pieces_fair(ps) / LARGE_SHARE)
+		return false;
+	pieces_enter(ps);
+	crowded = !pieces_find(ps, key, r->size, 0) &&
+		  (pieces_is_crowded(ps, r->size) ||
+		   passes_nearest(&ps->passes, key, number, true) ||
+		   passes_nearest(&ps->passes, key, number, false));
+	pieces_leave(ps);
+	return crowded;
+}
+
+/* Let R's entry be decoded a little at a time. */
+static void cut(struct request *r)
+{
+	if (strcmp(kp_archive_scheme(r->what.origin->archive), "none") == 0) {
 		r->kind = PIECE_PLAIN;
 		r->unit = PLAIN;
 	} else {
 		r->kind = PIECE_SEGMENT;
 		r->unit = SEGMENT;
 	}
+}
+
+/* How the bytes of R's entry come into being: as pieces of what kind. */
+static void shape(struct content *c, struct request *r, uint64_t chunk)
+{
+	bool fits;
+
+	r->kind = chunk ? PIECE_CHUNK : PIECE_WHOLE;
+	r->unit = chunk ? chunk : r->size;
+	fits = (r->unit < r->size ? r->unit : r->size) <= pieces_fair(&c->maker.pieces);
+	if (fits && (chunk || !is_crowded(c, r)))
+		return;
+	if (kp_pass_window(r->what.origin->archive, r->what.entry, &r->window, NULL))
+		r->window = 0; /* decoding will tell */
+	/* What would take more for its pass has to fit as a whole. */
+	if (!fits || pass_cost(r->window) < r->size / 2)
+		cut(r);
 }
 
 /* Is R to be tried?  What takes more memory than there may be is not. */

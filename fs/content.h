@@ -13,7 +13,8 @@
  * there are some megabytes of them or after two seconds: the kernel's page cache has
  * them by then.
  *
- * Of an entry, or chunk, that would take most of the budget, pieces are segments.  Where
+ * Of an entry, or chunk, that would take most of the budget, or a large one's whose room
+ * others are in the middle of reading, pieces are segments.  Where
  * its bytes are stored as they are, segments are read alone.  Else a pass decodes them in
  * order, as far as they are wanted and a little further, and rests; what was dropped and
  * is wanted again takes another pass from the start.  The xxh3 is compared at the end of

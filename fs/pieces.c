@@ -6,6 +6,8 @@
 /* Seconds an unused piece stays when all its bytes were served, or not all. */
 #define SPENT_SECONDS 2
 #define IDLE_SECONDS 60
+/* Seconds after which somebody who read a part of a piece is not in the middle of it. */
+#define READ_SECONDS 5
 /* Seconds a pass rests. */
 #define PASS_SECONDS 60
 /* Bytes served whole that stay for readers close behind; then the first goes. */
@@ -258,6 +260,19 @@ struct piece *pieces_add_spare(struct pieces *ps, uint64_t entry, uint64_t unit,
 	if (p)
 		begin(ps, p);
 	return p;
+}
+
+bool pieces_is_crowded(const struct pieces *ps, uint64_t size)
+{
+	uint64_t most = limit(ps), in_use = ps->held - ps->spent_bytes;
+	time_t before = now() - READ_SECONDS;
+
+	if (round_up(size) > most)
+		return true;
+	for (const struct piece *p = ps->rested.first;
+	     p && p->used < before && in_use > most - round_up(size); p = p->next)
+		in_use -= cost(p);
+	return in_use > most - round_up(size);
 }
 
 uint64_t pieces_fair(const struct pieces *ps)

@@ -104,7 +104,13 @@ void pieces_leave(struct pieces *ps);
 /* The largest piece there is to be: others find room beside it.  No lock needed. */
 uint64_t pieces_fair(const struct pieces *ps);
 
-/* The largest window of a pass, the same. */
+/*
+ * Would a piece of SIZE bytes find no room but that of pieces somebody is in the middle of,
+ * who would have them decoded again, and drop it in turn?
+ */
+bool pieces_is_crowded(const struct pieces *ps, uint64_t size);
+
+/* The largest window of a pass; no lock needed. */
 uint64_t pieces_window(const struct pieces *ps);
 
 struct piece *pieces_find(struct pieces *ps, uint64_t entry, uint64_t unit,

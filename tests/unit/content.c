@@ -911,6 +911,33 @@ static void *random_reader(void *arg)
 	return NULL;
 }
 
+/*
+ * Each alone would be held whole; all would drop the others'.  The first is, until there
+ * are too many passes beside it.
+ */
+static void readers_in_turn(void **state)
+{
+	struct content_stats s;
+	struct read r;
+
+	(void)state;
+	for (uint32_t f = 1; f < 4; f++) {
+		files[f].size = 24 * MIB;
+		files[f].window = MIB;
+	}
+	make(32 * MIB, 2);
+	for (uint64_t off = 0; off < files[1].size; off += 512 * KIB)
+		for (uint32_t f = 1; f < 4; f++) {
+			ask(&r, f, off, 512 * KIB);
+			expect_bytes(&r, 512 * KIB);
+		}
+	s = stats();
+	assert_true(s.bytes_decoded <= 4 * files[1].size);
+	assert_int_equal(s.restarts, 0);
+	assert_true(s.held_most <= 32 * MIB);
+	content_free(c);
+}
+
 static void random_readers_of_large_files(void **state)
 {
 	pthread_t threads[6];
@@ -1206,6 +1233,7 @@ int main(void)
 		cmocka_unit_test_setup(many_readers_of_a_large_file, setup),
 		cmocka_unit_test_setup(two_readers_far_apart, setup),
 		cmocka_unit_test_setup(one_pass_for_two_readers, setup),
+		cmocka_unit_test_setup(readers_in_turn, setup),
 		cmocka_unit_test_setup(random_readers_of_large_files, setup),
 		cmocka_unit_test_setup(corrupt_large_file, setup),
 		cmocka_unit_test_setup(windows_that_grow, setup),
