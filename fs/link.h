@@ -14,7 +14,8 @@
 
 enum link_word {
 	/* The supervisor's.  A survey is any number of archives and an end. */
-	LINK_ARCHIVE,  /* path; new: the file in fd, or text says why there is none */
+	/* Path; fresh: the file in fd, or text says why not; number: its last serial, or 0. */
+	LINK_ARCHIVE,
 	LINK_SURVEYED, /* st of the first source, number of archives */
 	LINK_PING,
 	/* The server's. */

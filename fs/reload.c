@@ -138,15 +138,28 @@ static bool is_young(const struct link_message *m)
 	       time(NULL) - st.st_mtim.tv_sec < YOUNG;
 }
 
+/* The origin of the same file, which is open already; NULL: there is none. */
+static struct origin *still_served(const struct reload *r, const struct link_message *m)
+{
+	const struct known *old = m->number ? find(&r->now, (uint32_t)m->number) : NULL;
+
+	return old && old->origin && origin_intact(old->origin) ? old->origin : NULL;
+}
+
+/* What cannot be opened again for its new attributes stays, with the old ones. */
 static bool refuse_fresh(struct reload *r, const struct link_message *m, bool young,
 			 const char *text)
 {
 	const struct link_message answer = {
 		.word = LINK_REFUSED, .serial = m->serial, .fd = -1};
+	struct origin *served = still_served(r, m);
 
 	log_about(r->first ? LOG_ERR : young ? LOG_INFO : LOG_WARNING, m->path, text);
 	if (m->serial)
 		link_send_all(r->o.link, &answer);
+	if (served)
+		return keep(r, (struct known){.serial = m->serial,
+					      .origin = origin_ref(served)});
 	return refuse(r, m, text);
 }
 
@@ -171,7 +184,8 @@ static bool take_fresh(struct reload *r, const struct link_message *m)
 /* As it was in the last survey. */
 static bool take_known(struct reload *r, const struct link_message *m)
 {
-	const struct known *old = find(&r->now, m->serial);
+	/* What has no serial says each time why. */
+	const struct known *old = m->serial ? find(&r->now, m->serial) : NULL;
 
 	if (m->fd >= 0)
 		close(m->fd);

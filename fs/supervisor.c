@@ -171,6 +171,7 @@ static enum link_result send_item(struct supervisor *s, struct survey_item *item
 	struct link_message m = {
 		.word = LINK_ARCHIVE,
 		.serial = item->serial,
+		.number = item->was,
 		.fresh = item->fresh,
 		.fd = -1,
 		.path = item->path,

@@ -72,11 +72,15 @@ static bool same_time(struct timespec a, struct timespec b)
 	return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
 }
 
-static bool same_file(const struct stat *a, const struct stat *b)
+static bool same_bytes(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino &&
-	       a->st_size == b->st_size && same_time(a->st_mtim, b->st_mtim) &&
-	       same_time(a->st_ctim, b->st_ctim);
+	       a->st_size == b->st_size && same_time(a->st_mtim, b->st_mtim);
+}
+
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+	return same_bytes(a, b) && same_time(a->st_ctim, b->st_ctim);
 }
 
 /* The error of an item that cannot be looked at; false: no memory. */
@@ -107,6 +111,8 @@ static void number(struct survey *now, struct survey_item *item,
 	} else {
 		item->serial = ++now->last_serial;
 		item->fresh = true;
+		if (old && !old->error && same_bytes(&old->st, &item->st))
+			item->was = old->serial;
 	}
 }
 

@@ -17,6 +17,7 @@ struct survey_item {
 	char *path;
 	char *error;     /* why it cannot be looked at; NULL: it can */
 	uint32_t serial; /* the same as long as it is the same file, unchanged */
+	uint32_t was;    /* fresh: of the same file before, with other attributes; or 0 */
 	uint32_t source; /* number of the source it is of */
 	bool refused;    /* it cannot be served */
 	bool fresh;      /* its serial is new with this one */

@@ -536,6 +536,40 @@ wait_for() {
 	! mountpoint -q mnt || false
 }
 
+@test "an archive that cannot be opened again for its new attributes is served on" {
+	[ "$(id -u)" = 0 ] || skip "this is what an ordinary user's mount does"
+	archive src/a.kpack a.txt one
+	chown -R nobody src mnt
+	nobody() { setpriv --reuid=nobody --regid=nogroup --clear-groups "$@"; }
+	nobody kpackfs -f "$T/src" "$T/mnt" 2>>log 3>&- &
+	until_true 'nobody cat "$T/mnt/a.txt"'
+	chmod 000 src/a.kpack
+	until_true 'grep -q "a.kpack: .*Permission denied" log'
+	archive new b.txt two
+	chown nobody new
+	mv new src/b.kpack
+	until_true '[ "$(nobody cat "$T/mnt/b.txt" 2>/dev/null)" = two ]'
+	[ "$(nobody cat mnt/a.txt)" = one ]
+	chmod 400 src/a.kpack
+	until_true '[ "$(nobody stat -c %a "$T/mnt/a.txt")" = 400 ]'
+	[ "$(nobody cat mnt/a.txt)" = one ]
+}
+
+@test "sources that go for one reason and another: each says its own" {
+	[ "$(id -u)" = 0 ] || skip "this is what an ordinary user's mount does"
+	mkdir src2
+	archive src/a.kpack a.txt one
+	archive src2/b.kpack b.txt two
+	serve "$T/src" "$T/src2"
+	mv src2 gone2
+	until_true 'grep -q "$T/src2.*No such file" mnt/.kpackfs/archives'
+	rm src/a.kpack
+	rmdir src
+	ln -s src src
+	until_true 'grep -q "$T/src.*symbolic links" mnt/.kpackfs/archives'
+	grep -q "$T/src2.*No such file" mnt/.kpackfs/archives
+}
+
 @test "who waits for the daemon goes away: no mount stays" {
 	archive src/a.kpack a.txt one
 	mkfifo src/slow.kpack

@@ -140,6 +140,27 @@ static void what_is_the_same_keeps_its_serial(void **state)
 	survey_free(&s);
 }
 
+static void other_attributes_of_the_same_file(void **state)
+{
+	struct survey s = {0};
+
+	(void)state;
+	write_file("one/a.kpack", "a");
+	assert_true(changes(&s));
+	assert_int_equal(s.items[0].was, 0);
+	run("chmod 600 one/a.kpack");
+	assert_true(changes(&s));
+	assert_int_equal(s.items[0].serial, 2);
+	assert_int_equal(s.items[0].was, 1);
+	assert_false(changes(&s));
+	assert_int_equal(s.items[0].was, 0);
+	write_file("one/a.kpack", "bb");
+	assert_true(changes(&s));
+	assert_int_equal(s.items[0].serial, 3);
+	assert_int_equal(s.items[0].was, 0);
+	survey_free(&s);
+}
+
 static void another_file_of_the_same_name_is_another(void **state)
 {
 	struct survey s = {0};
@@ -267,6 +288,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(the_order_is_that_of_sources_then_names),
 		TEST(what_is_the_same_keeps_its_serial),
+		TEST(other_attributes_of_the_same_file),
 		TEST(another_file_of_the_same_name_is_another),
 		TEST(what_is_removed_is_gone),
 		TEST(a_source_that_is_not_there),
