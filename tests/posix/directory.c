@@ -212,6 +212,7 @@ static void streams(const char *path)
 	rewinddir(d);
 	for (size_t i = 0; (e = readdir(d)); i++)
 		require(strcmp(e->d_name, l.list[i].name) == 0, "rewinddir", e->d_name);
+	errno = 0;
 	require(readdir(d) == NULL && errno == 0, "more", "end");
 	free_listing(&l);
 	closedir(d);
