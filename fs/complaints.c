@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "complaints.h"
 #include <inttypes.h>
+#include <signal.h>
 #include "log.h"
 #include "text.h"
 
@@ -40,18 +41,57 @@ static void tell_more(struct complaints *cs)
 	cs->more = 0;
 }
 
+static void begin_anew(struct complaints *cs)
+{
+	tell_more(cs);
+	cs->since = now();
+	cs->lines = 0;
+}
+
+/* Tell of what was not shown when its time is over. */
+static void *tell(void *complaints)
+{
+	struct complaints *cs = complaints;
+
+	pthread_mutex_lock(&cs->lock);
+	while (!cs->over) {
+		struct timespec end = {.tv_sec = cs->since + cs->seconds};
+
+		if (!cs->more)
+			pthread_cond_wait(&cs->wanted, &cs->lock);
+		else if (now() >= end.tv_sec)
+			begin_anew(cs);
+		else
+			pthread_cond_timedwait(&cs->wanted, &cs->lock, &end);
+	}
+	pthread_mutex_unlock(&cs->lock);
+	return NULL;
+}
+
+/* Signals are for another thread. */
+static void wake_teller(struct complaints *cs)
+{
+	sigset_t all, old;
+
+	pthread_cond_signal(&cs->wanted);
+	if (cs->has_teller)
+		return;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	cs->has_teller = pthread_create(&cs->teller, NULL, tell, cs) == 0;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
 /* Is a line of KEY to be shown?  What is not shown for want of room may be later. */
 static bool may_show(struct complaints *cs, uint64_t key)
 {
 	if (*slot_of(cs, key))
 		return false;
-	if (now() - cs->since >= cs->seconds) {
-		tell_more(cs);
-		cs->since = now();
-		cs->lines = 0;
-	}
+	if (now() - cs->since >= cs->seconds)
+		begin_anew(cs);
 	if (cs->lines == cs->most) {
-		cs->more++;
+		if (cs->more++ == 0)
+			wake_teller(cs);
 		return false;
 	}
 	cs->lines++;
@@ -88,13 +128,26 @@ void complaints_add(struct complaints *cs, struct origin_entry what,
 
 void complaints_init(struct complaints *cs, unsigned most, time_t seconds)
 {
+	pthread_condattr_t monotonic;
+
 	*cs = (struct complaints){.most = most, .seconds = seconds};
 	cs->since = now();
 	pthread_mutex_init(&cs->lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&cs->wanted, &monotonic);
+	pthread_condattr_destroy(&monotonic);
 }
 
 void complaints_fini(struct complaints *cs)
 {
+	pthread_mutex_lock(&cs->lock);
+	cs->over = true;
+	pthread_cond_signal(&cs->wanted);
+	pthread_mutex_unlock(&cs->lock);
+	if (cs->has_teller)
+		pthread_join(cs->teller, NULL);
 	tell_more(cs);
+	pthread_cond_destroy(&cs->wanted);
 	pthread_mutex_destroy(&cs->lock);
 }

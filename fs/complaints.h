@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Log lines about entries that cannot be read: one for each entry, however often it is
- * read, and not more than some in a time; what there was beyond is told as a number.
+ * read, and not more than some in a time; what there was beyond is told as a number when
+ * that time is over, by a thread that is begun when there is such a number for the first
+ * time.  Without one, it is told with the next line.
  * Thread-safe.
  */
 #ifndef FS_COMPLAINTS_H
 #define FS_COMPLAINTS_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <time.h>
 #include "origin.h"
 
@@ -23,6 +26,11 @@ struct complaints {
 	uint64_t more;                        /* not shown */
 	uint64_t known[2 * COMPLAINTS_KNOWN]; /* a hash table of entries; 0: free */
 	size_t n_known;
+
+	pthread_t teller;
+	bool has_teller;
+	bool over;             /* it is to end */
+	pthread_cond_t wanted; /* there is more to tell, or it is over */
 };
 
 void complaints_init(struct complaints *cs, unsigned most, time_t seconds);

@@ -95,13 +95,41 @@ static void after_the_time_it_goes_on(void **state)
 	add(&first, 0);
 	add(&first, 1);
 	assert_int_equal(lines, 1);
+	pthread_mutex_lock(&cs.lock);
 	cs.seconds = 0;
+	pthread_mutex_unlock(&cs.lock);
 	add(&first, 1);
 	assert_int_equal(lines, 3); /* the number, and what was not shown before */
 	add(&first, 1);
 	assert_int_equal(lines, 3);
 	complaints_fini(&cs);
 	assert_int_equal(lines, 3);
+}
+
+static unsigned lines_now(void)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&cs.lock);
+	n = (unsigned)lines;
+	pthread_mutex_unlock(&cs.lock);
+	return n;
+}
+
+/* Nothing else fails: it is told all the same. */
+static void the_number_comes_in_time(void **state)
+{
+	const struct timespec pause = {.tv_nsec = 10000000};
+
+	(void)state;
+	complaints_init(&cs, 1, 1);
+	for (size_t i = 0; i < 5; i++)
+		add(&first, i);
+	for (int i = 0; i < 1000 && lines_now() < 2; i++)
+		nanosleep(&pause, NULL);
+	assert_int_equal(lines_now(), 2);
+	complaints_fini(&cs);
+	assert_int_equal(lines, 2);
 }
 
 static void any_number_of_entries(void **state)
@@ -122,6 +150,7 @@ int main(void)
 		cmocka_unit_test_setup(one_line_for_each_entry, setup),
 		cmocka_unit_test_setup(not_too_many_lines, setup),
 		cmocka_unit_test_setup(after_the_time_it_goes_on, setup),
+		cmocka_unit_test_setup(the_number_comes_in_time, setup),
 		cmocka_unit_test_setup(any_number_of_entries, setup),
 	};
 
