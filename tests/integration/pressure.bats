@@ -79,7 +79,8 @@ time.sleep(60)' 3>&- &
 	eventually budget_is_below $((33 << 20))
 	echo 1 >/proc/sys/vm/drop_caches || :
 	cat mnt/toc/lib/*/* | cksum | cmp - before
-	kill $hog
+	# where there was too little for both, it is the one that was ended
+	kill $hog 2>/dev/null || :
 	wait $hog || :
 	hog=
 }
