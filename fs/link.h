@@ -18,6 +18,7 @@ enum link_word {
 	LINK_ARCHIVE,
 	LINK_SURVEYED, /* st of the first source, number of archives */
 	LINK_PING,
+	LINK_LEAVING, /* nobody listens any more; what is in use is served to the end */
 	/* The server's. */
 	LINK_MOUNTED, /* number: minor of the mount's device, 0: unknown; fd: connection */
 	LINK_READY,   /* requests are answered; text for people */

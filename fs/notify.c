@@ -75,6 +75,11 @@ static void tell_status(const char *before, const char *status)
 	tell(text);
 }
 
+bool notify_is_heard(void)
+{
+	return manager.size != 0;
+}
+
 void notify_ready(const char *status)
 {
 	char before[64];

@@ -6,6 +6,7 @@
 #ifndef FS_NOTIFY_H
 #define FS_NOTIFY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /*
@@ -19,6 +20,8 @@ void notify_ready(const char *status);
 void notify_status(const char *status);
 void notify_reloading(void);
 void notify_stopping(void);
+/* Does anybody want to know? */
+bool notify_is_heard(void);
 void notify_watchdog(void);
 
 /* Microseconds within which notify_watchdog is expected, again and again; 0: never. */

@@ -318,6 +318,8 @@ static void take_message(struct reload *r, const struct link_message *m)
 		take_survey(r, m);
 	else if (m->word == LINK_PING)
 		answer_ping(r);
+	else if (m->word == LINK_LEAVING)
+		atomic_store(&r->stopped, true);
 }
 
 static void *run(void *arg)

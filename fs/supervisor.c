@@ -33,7 +33,7 @@ struct supervisor {
 	struct mounted mounted;
 	int signals;
 	enum { STARTING, SERVING, STOPPING } state;
-	bool served, over;
+	bool served, lazy, over;
 	enum end end;
 
 	struct watch *watch;
@@ -235,12 +235,26 @@ static bool unmount_once(struct supervisor *s)
 		log_mount(s, LOG_WARNING,
 			  "busy: unmounted lazily, open files are served to the end");
 		u = mounted_unmount(&s->mounted, true);
+		s->lazy = u == UNMOUNT_DONE;
 	}
 	if (u == UNMOUNT_DONE)
 		return true;
 	log_print(LOG_ERR, "cannot unmount %s: %s; ending all the same", s->o->mountpoint,
 		  strerror(errno));
 	return false;
+}
+
+/*
+ * A manager waits for this process, and kills it in the end: what is in use may be so for
+ * days.
+ */
+static void leave(struct supervisor *s)
+{
+	const struct link_message m = {.word = LINK_LEAVING, .fd = -1};
+
+	link_send(s->server.link, &m);
+	s->over = true;
+	s->end = OK;
 }
 
 /* The server ends when the mount does, which may be bound to other places. */
@@ -257,6 +271,8 @@ static void unmount(struct supervisor *s)
 	 */
 	if (!done)
 		kill_server(s);
+	else if (s->lazy && notify_is_heard())
+		leave(s);
 }
 
 static void begin_stop(struct supervisor *s)

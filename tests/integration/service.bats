@@ -164,7 +164,10 @@ gone() { ! pgrep -f "kpackfs .*$T/"; }
 	wait_for ready_again 2
 	exec 8<$big
 	stop_service
+	[ "$(grep -x 'ended .*' events | tail -n 1)" = 'ended 0' ]
 	! gone || false
+	# of the one that was killed
+	[ "$(grep -c "supervisor has gone" log)" = 1 ]
 	service "$units/kpackfs@.service"
 	wait_for ready_again 1
 	# out of the page cache: it is read again
