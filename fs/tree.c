@@ -6,7 +6,8 @@
 
 /*
  * Nodes are numbered: directories of the view, then its files.  `slots` is an
- * open-addressing hash table of node number + 1, keyed by inode number.
+ * open-addressing hash table of node number + 1, keyed by inode number.  In the bits that
+ * no number needs stands a part of the hash: what belongs elsewhere is passed over unseen.
  */
 struct tree {
 	const struct kp_view *view;
@@ -15,13 +16,46 @@ struct tree {
 	uint32_t dirs, nodes;
 	uint32_t *links; /* of each file, names below the root; NULL: as in the view */
 	uint32_t shown_dirs, shown_files;
-	uint64_t *inos; /* by node */
+	struct late *late; /* in order of their nodes */
+	size_t n_late;
 	uint32_t *slots;
+	uint32_t mask;    /* of a slot, the bits of the node */
 	unsigned shift;   /* 64 - log2(slots) */
 	uint64_t scatter; /* odd and random: nobody can craft long probes */
 };
 
+/* A node whose id was taken. */
+struct late {
+	uint64_t ino;
+	uint32_t node;
+};
+
 #define AHEAD 16 /* slots fetched before they are needed */
+
+static uint64_t view_id(const struct tree *t, uint32_t node)
+{
+	if (node < t->dirs)
+		return kp_view_dir(t->view, node)->id;
+	return kp_view_file(t->view, node - t->dirs)->id;
+}
+
+static int compare_node(const void *a, const void *b)
+{
+	const struct late *x = a, *y = b;
+
+	return (x->node > y->node) - (x->node < y->node);
+}
+
+static uint64_t ino_of(const struct tree *t, uint32_t node)
+{
+	const struct late key = {.node = node}, *late = NULL;
+
+	if (node == t->options.root)
+		return TREE_ROOT;
+	if (t->n_late)
+		late = bsearch(&key, t->late, t->n_late, sizeof(key), compare_node);
+	return late ? late->ino : view_id(t, node);
+}
 
 static uint64_t slot_count(const struct tree *t)
 {
@@ -33,14 +67,26 @@ static uint64_t slot_of(const struct tree *t, uint64_t ino)
 	return (ino * t->scatter) >> t->shift;
 }
 
+/* The part of the hash that stands in a slot. */
+static uint32_t mark_of(const struct tree *t, uint64_t ino)
+{
+	return (uint32_t)((ino * t->scatter) << (64 - t->shift) >> 32) & ~t->mask;
+}
+
+static uint32_t node_in(const struct tree *t, uint32_t slot)
+{
+	return (slot & t->mask) - 1;
+}
+
 /* The slot that holds INO, or the free one where it belongs. */
 static uint32_t *slot_for(const struct tree *t, uint64_t ino)
 {
-	uint64_t mask = slot_count(t) - 1;
-	uint64_t i = slot_of(t, ino);
+	uint64_t last = slot_count(t) - 1, i = slot_of(t, ino);
+	uint32_t mark = mark_of(t, ino);
 
-	while (t->slots[i] && t->inos[t->slots[i] - 1] != ino)
-		i = (i + 1) & mask;
+	while (t->slots[i] && ((t->slots[i] & ~t->mask) != mark ||
+			       ino_of(t, node_in(t, t->slots[i])) != ino))
+		i = (i + 1) & last;
 	return &t->slots[i];
 }
 
@@ -48,91 +94,93 @@ static struct tree_node node_at(const struct tree *t, uint32_t node)
 {
 	bool is_dir = node < t->dirs;
 
-	return (struct tree_node){t->inos[node], is_dir, is_dir ? node : node - t->dirs};
+	return (struct tree_node){ino_of(t, node), is_dir,
+				  is_dir ? node : node - t->dirs};
 }
 
-static bool insert(struct tree *t, uint32_t node)
+/* Of number INO, if nothing else is. */
+static bool insert(struct tree *t, uint32_t node, uint64_t ino)
 {
-	uint32_t *slot = slot_for(t, t->inos[node]);
+	uint32_t *slot = slot_for(t, ino);
 
 	if (*slot)
 		return false;
 	if (t->taken && node != t->options.root &&
-	    t->taken->is(t->taken->user, t->inos[node], t->view, node_at(t, node)))
+	    t->taken->is(t->taken->user, ino, t->view, node_at(t, node)))
 		return false;
-	*slot = node + 1;
+	*slot = mark_of(t, ino) | (node + 1);
 	return true;
 }
 
-static uint64_t view_id(const struct tree *t, uint32_t node)
+static int compare_id(const void *a, const void *b, void *tree)
 {
-	if (node < t->dirs)
-		return kp_view_dir(t->view, node)->id;
-	return kp_view_file(t->view, node - t->dirs)->id;
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	uint64_t x_id = view_id(tree, x), y_id = view_id(tree, y);
+
+	if (x_id != y_id)
+		return x_id < y_id ? -1 : 1;
+	return (x > y) - (x < y);
 }
 
-/* A node whose id was taken. */
-struct late {
-	uint64_t id;
-	uint32_t node;
-};
-
-static int compare_late(const void *a, const void *b)
+static struct late *late_of(const struct tree *t, uint32_t node)
 {
-	const struct late *x = a, *y = b;
+	const struct late key = {.node = node};
 
-	if (x->id != y->id)
-		return x->id < y->id ? -1 : 1;
-	return x->node < y->node ? -1 : 1;
+	return bsearch(&key, t->late, t->n_late, sizeof(key), compare_node);
 }
 
 /*
- * Give the nodes that came too late the next free numbers.  Sorted, so that many equal
- * ids, which only an attacker can make, do not probe the same numbers again.
+ * Give the nodes that came too late the next free numbers.  Sorted by id, so that many
+ * equal ones, which only an attacker can make, do not probe the same numbers again.
  */
-static void insert_late(struct tree *t, struct late *late, size_t count)
+static bool insert_late(struct tree *t)
 {
+	uint32_t *nodes = malloc(t->n_late * sizeof(*nodes));
 	uint64_t next = 0;
 
-	qsort(late, count, sizeof(*late), compare_late);
-	for (size_t i = 0; i < count; i++) {
-		if (i == 0 || late[i].id != late[i - 1].id)
-			next = late[i].id;
+	if (!nodes)
+		return false;
+	for (size_t i = 0; i < t->n_late; i++)
+		nodes[i] = t->late[i].node;
+	qsort_r(nodes, t->n_late, sizeof(*nodes), compare_id, t);
+	for (size_t i = 0; i < t->n_late; i++) {
+		struct late *late = late_of(t, nodes[i]);
+
+		if (i == 0 || view_id(t, nodes[i]) != view_id(t, nodes[i - 1]))
+			next = view_id(t, nodes[i]);
 		do {
 			next = next < TREE_FIRST - 1 ? TREE_FIRST : next + 1;
-			t->inos[late[i].node] = next;
-		} while (next < TREE_FIRST || !insert(t, late[i].node));
+			late->ino = next;
+		} while (next < TREE_FIRST || !insert(t, late->node, next));
 	}
+	free(nodes);
+	return true;
+}
+
+static bool add_late(struct tree *t, size_t *cap, uint32_t node)
+{
+	if (!kp_grow(&t->late, t->n_late, cap, sizeof(*t->late)))
+		return false;
+	t->late[t->n_late++] = (struct late){0, node};
+	return true;
 }
 
 static bool number_nodes(struct tree *t)
 {
-	struct late *late = NULL;
-	size_t count = 0;
+	size_t cap = 0;
 
-	for (uint32_t n = 0; n < t->nodes; n++)
-		t->inos[n] = view_id(t, n);
-	t->inos[t->options.root] = TREE_ROOT;
 	for (uint32_t n = 0; n < t->nodes; n++) {
+		uint64_t ino = ino_of(t, n);
+
 		if (n + AHEAD < t->nodes)
-			__builtin_prefetch(&t->slots[slot_of(t, t->inos[n + AHEAD])], 1);
-		if ((n == t->options.root || t->inos[n] >= TREE_FIRST) && insert(t, n))
+			__builtin_prefetch(&t->slots[slot_of(t, view_id(t, n + AHEAD))],
+					   1);
+		if ((n == t->options.root || ino >= TREE_FIRST) && insert(t, n, ino))
 			continue;
-		if ((count & (count - 1)) == 0) {
-			void *more =
-				reallocarray(late, count ? 2 * count : 1, sizeof(*late));
-			if (!more) {
-				free(late);
-				return false;
-			}
-			late = more;
-		}
-		late[count++] = (struct late){t->inos[n], n};
+		if (!add_late(t, &cap, n))
+			return false;
 	}
-	if (count)
-		insert_late(t, late, count);
-	free(late);
-	return true;
+	return t->n_late == 0 || insert_late(t);
 }
 
 static uint64_t random_odd(void)
@@ -194,7 +242,7 @@ kpack_error_t tree_new(const struct kp_view *view, const struct tree_options *op
 	struct tree *t;
 
 	if (nodes >= UINT32_MAX)
-		return kp_fail_memory(why, nodes * sizeof(uint64_t), "inodes");
+		return kp_fail_memory(why, nodes * sizeof(uint32_t), "inodes");
 	t = calloc(1, sizeof(*t));
 	if (!t)
 		return kp_fail_memory(why, sizeof(*t), "inodes");
@@ -204,12 +252,13 @@ kpack_error_t tree_new(const struct kp_view *view, const struct tree_options *op
 	t->dirs = kp_view_dir_count(view);
 	t->nodes = (uint32_t)nodes;
 	t->scatter = random_odd();
-	/* Between 3/8 and 3/4 full. */
-	for (t->shift = 56; slot_count(t) * 3 / 4 < nodes; t->shift--)
+	/* Between 2/5 and 4/5 full. */
+	for (t->shift = 56; slot_count(t) / 5 * 4 < nodes; t->shift--)
 		;
-	t->inos = kp_large_alloc(nodes * sizeof(*t->inos));
+	for (t->mask = 1; t->mask < t->nodes; t->mask = 2 * t->mask + 1)
+		;
 	t->slots = kp_large_alloc(slot_count(t) * sizeof(*t->slots));
-	if (!t->inos || !t->slots)
+	if (!t->slots)
 		goto fail;
 	memset(t->slots, 0, slot_count(t) * sizeof(*t->slots));
 	if (!number_nodes(t) || !count_shown(t))
@@ -219,7 +268,7 @@ kpack_error_t tree_new(const struct kp_view *view, const struct tree_options *op
 	return KPACK_SUCCESS;
 fail:
 	tree_free(t);
-	return kp_fail_memory(why, nodes * sizeof(uint64_t), "inodes");
+	return kp_fail_memory(why, nodes * sizeof(uint32_t), "inodes");
 }
 
 void tree_free(struct tree *t)
@@ -227,7 +276,7 @@ void tree_free(struct tree *t)
 	if (!t)
 		return;
 	free(t->links);
-	free(t->inos);
+	free(t->late);
 	free(t->slots);
 	free(t);
 }
@@ -238,7 +287,7 @@ bool tree_find(const struct tree *t, uint64_t ino, struct tree_node *out)
 
 	if (!slot)
 		return false;
-	*out = node_at(t, slot - 1);
+	*out = node_at(t, node_in(t, slot));
 	return true;
 }
 
