@@ -4,17 +4,21 @@
 
 /* Tables that are kept open though unused. */
 #define TABLES_MAX 32
+/* Rows of all of these, of 8 bytes. */
+#define ROWS_MAX (1 << 20)
 
 /* Unlink what is too much; returns it. */
 static struct table *drop_old(struct tables *ts)
 {
 	struct table **at = &ts->first, *dropped = NULL;
 	unsigned count = 0;
+	uint64_t rows = 0;
 
 	while (*at) {
 		struct table *t = *at;
 
-		if (++count <= TABLES_MAX || t->pins) {
+		rows += kp_chunks_count(t->chunks);
+		if ((++count <= TABLES_MAX && rows <= ROWS_MAX) || t->pins) {
 			at = &t->next;
 			continue;
 		}

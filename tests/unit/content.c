@@ -23,6 +23,7 @@ static struct file {
 	uint64_t wide_at, wide; /* where a frame with another window begins */
 	bool gated;             /* each step waits for `gate` */
 	unsigned opened;        /* times a decode began */
+	uint64_t rows;          /* that its chunk table says it has */
 } files[16];
 
 static bool plain; /* everything is stored as it is */
@@ -249,6 +250,7 @@ void kp_stream_close(struct kp_stream *s)
 struct kp_chunks {
 	uint32_t file;
 };
+static _Atomic unsigned tables; /* that are open */
 
 kpack_error_t kp_chunks_open(const struct kpack_archive *a, size_t entry,
 			     struct kp_chunks **out, struct kpackx_error *why)
@@ -257,7 +259,13 @@ kpack_error_t kp_chunks_open(const struct kpack_archive *a, size_t entry,
 	(void)why;
 	*out = calloc(1, sizeof(**out));
 	(*out)->file = (uint32_t)entry;
+	tables++;
 	return KPACK_SUCCESS;
+}
+
+uint64_t kp_chunks_count(const struct kp_chunks *c)
+{
+	return files[c->file].rows;
 }
 
 kpack_error_t kp_chunks_read(const struct kp_chunks *c, uint64_t k, void *buf,
@@ -275,6 +283,7 @@ kpack_error_t kp_chunks_read(const struct kp_chunks *c, uint64_t k, void *buf,
 
 void kp_chunks_close(struct kp_chunks *c)
 {
+	tables -= c != NULL;
 	free(c);
 }
 
@@ -675,6 +684,21 @@ static void large_chunks(void **state)
 	read_whole(7, 100 * KIB);
 	read_whole(7, 3 * MIB);
 	content_free(c);
+}
+
+static void large_tables_are_not_kept(void **state)
+{
+	(void)state;
+	make(8 * MIB, 1);
+	for (uint32_t f = 1; f < 10; f++) {
+		files[f].size = 256 * KIB;
+		files[f].chunk = 64 * KIB;
+		files[f].rows = 400 * 1000;
+		read_whole(f, 64 * KIB);
+	}
+	assert_int_equal(tables, 2);
+	content_free(c);
+	assert_int_equal(tables, 0);
 }
 
 static void corrupt_chunk(void **state)
@@ -1224,6 +1248,7 @@ int main(void)
 		cmocka_unit_test_setup(memory_is_given_back, setup),
 		cmocka_unit_test_setup(chunks, setup),
 		cmocka_unit_test_setup(large_chunks, setup),
+		cmocka_unit_test_setup(large_tables_are_not_kept, setup),
 		cmocka_unit_test_setup(corrupt_chunk, setup),
 		cmocka_unit_test_setup(absurd_chunk, setup),
 		cmocka_unit_test_setup(mixed_load, setup),
