@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include "inodes.h"
 #include "log.h"
 #include "positions.h"
@@ -461,10 +462,31 @@ static void let_go(struct inodes *in, const struct holdings *h)
 	}
 }
 
+/* --- counts ----------------------------------------------------------------------- */
+
+static size_t counts_size(const struct edition *e)
+{
+	return ((size_t)tree_size(e->tree) + 1) * sizeof(atomic_uint_least64_t);
+}
+
+/* In pages of their own: those of nodes that the kernel never asks for cost nothing. */
 static atomic_uint_least64_t *counts_for(const struct edition *e)
 {
-	return calloc(tree_size(e->tree) + 1, sizeof(atomic_uint_least64_t));
+	void *counts = mmap(NULL, counts_size(e), PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (counts == MAP_FAILED)
+		return NULL;
+	madvise(counts, counts_size(e), MADV_NOHUGEPAGE); /* only advice */
+	return counts;
 }
+
+static void free_counts(atomic_uint_least64_t *counts, const struct edition *e)
+{
+	munmap((void *)counts, counts_size(e));
+}
+
+/* --- the calls -------------------------------------------------------------------- */
 
 bool inodes_swap(struct inodes *in, struct edition *next,
 		 void (*tell)(void *user, const struct change *c), void *user,
@@ -487,7 +509,7 @@ bool inodes_swap(struct inodes *in, struct edition *next,
 	let_go(in, &s.last->holdings);
 	let_go(in, &s.revived);
 	holdings_fini(&s.revived);
-	free(s.lookups);
+	free_counts(s.lookups, s.last);
 	edition_unref(s.last);
 	*names = t.names;
 	return true;
@@ -522,8 +544,8 @@ void inodes_free(struct inodes *in)
 		return;
 	retired_fini(&in->retired);
 	positions_fini(&in->positions);
+	free_counts(in->lookups, in->now);
 	edition_unref(in->now);
-	free(in->lookups);
 	pthread_mutex_destroy(&in->lock);
 	pthread_rwlock_destroy(&in->swap);
 	free(in);
