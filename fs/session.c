@@ -291,6 +291,15 @@ static void let_signals_in(void)
 	pthread_sigmask(SIG_SETMASK, &none, NULL);
 }
 
+/* The session ends: they have nothing to end any more. */
+static void keep_signals_out(void)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, NULL);
+}
+
 static int loop(struct fuse_session *se, const struct settings *s)
 {
 	struct fuse_loop_config *config;
@@ -339,6 +348,7 @@ static enum end mount_and_serve(struct session *session)
 	}
 	tell_mounted(session);
 	end = serve_mount(session);
+	keep_signals_out();
 	/*
 	 * First who uses the rest; checksums and decoders answer requests of the
 	 * session.

@@ -28,7 +28,8 @@ struct settings {
 	uint64_t cache_size;
 	unsigned threads, max_threads;
 	unsigned poll, idle_timeout; /* seconds; 0: not */
-	bool foreground, debug, single, clone_fd, always_open, io_uring, no_sandbox, xattr;
+	bool foreground, debug, single, clone_fd, always_open, io_uring, no_sandbox,
+		xattr;
 	bool has_fsname, has_subtype;
 	bool help, version;
 	bool status;       /* of the mount point; there are no sources */

@@ -104,11 +104,27 @@ kpack_error_t tables_get(struct tables *ts, struct origin_entry what, struct tab
 	return KPACK_SUCCESS;
 }
 
+static void unlink_table(struct tables *ts, struct table *t)
+{
+	struct table **at = &ts->first;
+
+	while (*at != t)
+		at = &(*at)->next;
+	*at = t->next;
+	t->next = NULL;
+}
+
 void tables_put(struct tables *ts, struct table *t)
 {
+	struct table *dropped = NULL;
+
 	pthread_mutex_lock(&ts->lock);
-	t->pins--;
+	if (--t->pins == 0 && t->forgotten) {
+		unlink_table(ts, t);
+		dropped = t;
+	}
 	pthread_mutex_unlock(&ts->lock);
+	close_all(dropped);
 }
 
 void tables_forget(struct tables *ts, const struct origin *o)
@@ -119,6 +135,8 @@ void tables_forget(struct tables *ts, const struct origin *o)
 	for (struct table **at = &ts->first; *at;) {
 		struct table *t = *at;
 
+		if (t->what.origin == o)
+			t->forgotten = true;
 		if (t->what.origin != o || t->pins) {
 			at = &t->next;
 			continue;
