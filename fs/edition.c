@@ -42,6 +42,7 @@ bool holdings_add(struct holdings *h, struct origin *o)
 	}
 	h->origins = list;
 	list[h->count++] = o;
+	atomic_store(&o->idle, false);
 	return true;
 }
 

@@ -160,6 +160,8 @@ void inodes_forget(struct inodes *in, uint64_t ino, uint64_t n)
 	if (!add_lookups(in, ino, -n))
 		last = forget_retired(in, ino, n);
 	idle = last && !holds(in->now, last);
+	if (idle)
+		atomic_store(&last->idle, true);
 	inodes_leave(in);
 	if (idle)
 		in->idle(in->user, last);
@@ -451,14 +453,16 @@ static void tell_all(struct telling *t, const atomic_uint_least64_t *lookups)
 static void let_go(struct inodes *in, const struct holdings *h)
 {
 	for (size_t i = 0; i < h->count; i++) {
-		const struct origin *o = h->origins[i];
+		struct origin *o = h->origins[i];
 		bool needed;
 
 		pthread_mutex_lock(&in->lock);
 		needed = o->retired;
 		pthread_mutex_unlock(&in->lock);
-		if (!needed && !holds(in->now, o))
-			in->idle(in->user, o);
+		if (needed || holds(in->now, o))
+			continue;
+		atomic_store(&o->idle, true);
+		in->idle(in->user, o);
 	}
 }
 

@@ -18,7 +18,8 @@ struct origin {
 	atomic_bool changed; /* see origin_intact */
 	/* Time of its last change, in ns, for which the table of contents was compared. */
 	_Atomic int64_t verified;
-	size_t retired; /* inodes' */
+	size_t retired;   /* inodes' */
+	atomic_bool idle; /* no edition and no inode has it: keep nothing open for it */
 };
 
 /*

@@ -475,7 +475,7 @@ void pieces_release(struct pieces *ps, struct pass *pass)
 {
 	requeue_joined(ps, pass->entry);
 	passes_rest(&ps->passes, pass, now());
-	if (pass->ended)
+	if (pass->ended || atomic_load(&pass->origin->idle))
 		drop_pass(ps, pass);
 	pthread_cond_signal(&ps->idle);
 	if (ps->queue.first)

@@ -119,7 +119,7 @@ void tables_put(struct tables *ts, struct table *t)
 	struct table *dropped = NULL;
 
 	pthread_mutex_lock(&ts->lock);
-	if (--t->pins == 0 && t->forgotten) {
+	if (--t->pins == 0 && atomic_load(&t->what.origin->idle)) {
 		unlink_table(ts, t);
 		dropped = t;
 	}
@@ -135,8 +135,6 @@ void tables_forget(struct tables *ts, const struct origin *o)
 	for (struct table **at = &ts->first; *at;) {
 		struct table *t = *at;
 
-		if (t->what.origin == o)
-			t->forgotten = true;
 		if (t->what.origin != o || t->pins) {
 			at = &t->next;
 			continue;

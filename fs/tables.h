@@ -13,7 +13,6 @@ struct table {
 	struct table *next;
 	struct origin_entry what; /* with a reference */
 	unsigned pins;
-	bool forgotten; /* to be closed by the last who has it */
 	struct kp_chunks *chunks;
 };
 
@@ -35,7 +34,7 @@ kpack_error_t tables_get(struct tables *ts, struct origin_entry what, struct tab
 			 struct kpackx_error *why);
 void tables_put(struct tables *ts, struct table *t);
 
-/* Close the tables of O, those in use when they are put back. */
+/* Close the tables of O, which is idle; those in use are closed when they are put back. */
 void tables_forget(struct tables *ts, const struct origin *o);
 
 #endif

@@ -701,6 +701,24 @@ static void large_tables_are_not_kept(void **state)
 	assert_int_equal(tables, 0);
 }
 
+/* Who reads to the end what nothing leads to any more does not keep it open. */
+static void no_table_of_an_idle_archive_is_kept(void **state)
+{
+	(void)state;
+	make(8 * MIB, 1);
+	files[1] = (struct file){.size = 256 * KIB, .chunk = 64 * KIB, .fails_at = NONE};
+	read_whole(1, 64 * KIB);
+	assert_int_equal(tables, 1);
+	origin.idle = true;
+	content_forget(c, &origin);
+	assert_int_equal(tables, 0);
+	files[2] = files[1];
+	read_whole(2, 64 * KIB);
+	assert_int_equal(tables, 0);
+	origin.idle = false;
+	content_free(c);
+}
+
 static void corrupt_chunk(void **state)
 {
 	struct read r;
@@ -1249,6 +1267,7 @@ int main(void)
 		cmocka_unit_test_setup(chunks, setup),
 		cmocka_unit_test_setup(large_chunks, setup),
 		cmocka_unit_test_setup(large_tables_are_not_kept, setup),
+		cmocka_unit_test_setup(no_table_of_an_idle_archive_is_kept, setup),
 		cmocka_unit_test_setup(corrupt_chunk, setup),
 		cmocka_unit_test_setup(absurd_chunk, setup),
 		cmocka_unit_test_setup(mixed_load, setup),
