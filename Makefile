@@ -306,7 +306,7 @@ c_files := $(wildcard core/*.[ch] core/*/*.[ch] fs/*.[ch] packer/*.[ch] packer/l
 sources := $(wildcard core/*.c core/format/*.c fs/*.c packer/*.c packer/library/*.c packer/offload/*.c)
 pages   := $(wildcard kpackfs.1 packer/*.1)
 pages3  := $(wildcard core/*.3)
-scripts := .ci/run contrib/install-deps contrib/demo tests/run tests/run-one $(wildcard tests/*.sh contrib/mount/*)
+scripts := .ci/run contrib/install-deps contrib/demo tests/run tests/run-one $(wildcard tests/*.sh contrib/mount/* contrib/debian/build contrib/container/entrypoint)
 
 fmt: ## format the C sources
 	clang-format -i $(c_files)
@@ -314,7 +314,7 @@ fmt: ## format the C sources
 # cppcheck does not see that memcpy(array, &block, ...) and "fit ? fit : old" keep the block.
 cppcheck_wrong := $(addprefix --suppress=,memleak:core/memory.c memleakOnRealloc:core/memory.c memleak:core/codec.c \
 	memleak:packer/pack.c memleak:packer/plan.c memleak:packer/mounts.c \
-	memleak:packer/library/library.c ctunullpointer:core/error.c \
+	memleak:packer/library/library.c memleak:fs/folded.c ctunullpointer:core/error.c \
 	arrayIndexOutOfBoundsCond:core/span.h)
 
 lint: ## formatting, cppcheck, shellcheck, manual pages, clang-tidy
