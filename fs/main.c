@@ -80,10 +80,10 @@ static int exit_code(const struct settings *s, enum end end)
 /* What mount.fuse3 has opened is the server's: the mount is to end with it. */
 static void leave_connection(const char *mountpoint)
 {
-	int fd;
+	const char place[] = "/dev/fd/";
 
-	if (sscanf(mountpoint, "/dev/fd/%d", &fd) == 1)
-		close(fd);
+	if (strncmp(mountpoint, place, strlen(place)) == 0)
+		close((int)strtol(mountpoint + strlen(place), NULL, 10));
 }
 
 static enum end watch_over(const struct settings *s, struct supervised *server,

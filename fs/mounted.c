@@ -18,10 +18,9 @@ static void unescape(char *text)
 	char *to = text;
 
 	for (const char *from = text; *from; from++) {
-		unsigned byte;
-
-		if (*from == '\\' && sscanf(from + 1, "%3o", &byte) == 1) {
-			*to++ = (char)byte;
+		if (*from == '\\' && strspn(from + 1, "01234567") >= 3) {
+			*to++ = (char)((from[1] - '0') << 6 | (from[2] - '0') << 3 |
+				       (from[3] - '0'));
 			from += 3;
 		} else {
 			*to++ = *from;
@@ -33,8 +32,7 @@ static void unescape(char *text)
 /* A line of mountinfo: is it M's?  Sets *PATH to the mount point in it. */
 static bool parse_line(char *line, const struct mounted *m, char **path)
 {
-	char *fields[5], *at = line, *type = strstr(line, " - ");
-	unsigned major, minor;
+	char *fields[5], *at = line, *type = strstr(line, " - "), device[32];
 
 	for (size_t i = 0; i < 5; i++) {
 		fields[i] = strsep(&at, " ");
@@ -47,8 +45,8 @@ static bool parse_line(char *line, const struct mounted *m, char **path)
 	unescape(*path);
 	if (!m->minor)
 		return strcmp(*path, m->path) == 0;
-	return sscanf(fields[2], "%u:%u", &major, &minor) == 2 && major == 0 &&
-	       minor == m->minor;
+	snprintf(device, sizeof(device), "0:%u", m->minor);
+	return strcmp(fields[2], device) == 0;
 }
 
 /* The system ends the connection before it gives the device to somebody else. */

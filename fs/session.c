@@ -182,15 +182,16 @@ static bool start(struct session *session)
  */
 static unsigned minor_of(int fd)
 {
+	const char key[] = "fuse_connection:";
 	unsigned long long device = 0;
 	char path[64], line[256];
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
 	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "fuse_connection: %llu", &device) == 1)
-			break;
+	while (f && !device && fgets(line, sizeof(line), f))
+		if (strncmp(line, key, strlen(key)) == 0)
+			device = strtoull(line + strlen(key), NULL, 10);
 	if (f)
 		fclose(f);
 	return (unsigned)(device & 0xfffff);
