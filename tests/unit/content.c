@@ -894,8 +894,9 @@ static void many_readers_of_a_large_file(void **state)
 		pthread_create(&threads[i], NULL, reader, (void *)(uintptr_t)3);
 	for (size_t i = 0; i < 4; i++)
 		pthread_join(threads[i], NULL);
-	/* One that stays far behind gets a pass of its own. */
-	assert_true(files[3].opened <= 4);
+	/* One that stays far behind gets a pass of its own, and more when the system holds it
+	 * up again; but there are 80 segments for each of the four to come to. */
+	assert_true(files[3].opened <= 20);
 	assert_true(stats().held_most <= BUDGET);
 	content_free(c);
 }
