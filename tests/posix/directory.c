@@ -312,7 +312,8 @@ static void *alone(void *user)
 	struct together *t = user;
 	char buf[4096] __attribute__((aligned(8)));
 
-	while (time(NULL) < t->until) {
+	/* once at least, however slow the machine is */
+	do {
 		int fd = open_dir(t->path);
 		struct listing l;
 
@@ -325,7 +326,7 @@ static void *alone(void *user)
 		free_listing(&l);
 		close(fd);
 		atomic_fetch_add(&t->rounds, 1);
-	}
+	} while (time(NULL) < t->until);
 	return NULL;
 }
 
@@ -334,13 +335,13 @@ static void together(const char *path, unsigned seconds)
 	struct together t = {
 		.path = path,
 		.fd = open_dir(path),
-		.until = time(NULL) + seconds,
 	};
 	char buf[4096] __attribute__((aligned(8)));
 	pthread_t threads[THREADS];
 
 	read_all(t.fd, &t.names, buf, sizeof(buf));
 	qsort(t.names.list, t.names.count, sizeof(*t.names.list), compare_names);
+	t.until = time(NULL) + seconds;
 	for (int i = 0; i < THREADS; i++)
 		require(pthread_create(&threads[i], NULL, i % 2 ? alone : share, &t) == 0,
 			"pthread_create", path);
