@@ -36,8 +36,9 @@ WITH_JSON    ?= 1# --json
 WITH_OPENSSL ?= 1# SHA-256 in `kpack inspect` and the checksums of a mount
 WITH_SQLITE  ?= 1# rocFFT's and MIOpen's databases looked into
 WITH_YAML    ?= 1# TensileLibrary.yaml
+WITH_ZIP     ?= 1# wheels: kpack split-wheel
 WITH_SECCOMP ?= 1# kpackfs makes only the system calls it needs
-switches := ZLIB LZ4 JSON OPENSSL SQLITE YAML SECCOMP
+switches := ZLIB LZ4 JSON OPENSSL SQLITE YAML ZIP SECCOMP
 
 # ---- configuration ----------------------------------------------------------
 
@@ -49,7 +50,8 @@ pkgs_core   := libzstd libelf libxxhash $(msgpack) $(if $(filter 1,$(WITH_ZLIB))
 	$(if $(filter 1,$(WITH_LZ4)),liblz4)
 pkgs_fs     := fuse3 $(if $(filter 1,$(WITH_SECCOMP)),libseccomp) $(if $(filter 1,$(WITH_OPENSSL)),libcrypto)
 pkgs_packer := $(if $(filter 1,$(WITH_JSON)),jansson) $(if $(filter 1,$(WITH_OPENSSL)),libcrypto) \
-	$(if $(filter 1,$(WITH_SQLITE)),sqlite3) $(if $(filter 1,$(WITH_YAML)),yaml-0.1)
+	$(if $(filter 1,$(WITH_SQLITE)),sqlite3) $(if $(filter 1,$(WITH_YAML)),yaml-0.1) \
+	$(if $(filter 1,$(WITH_ZIP)),libzip)
 pkgs        := $(pkgs_core) $(pkgs_fs) $(pkgs_packer)
 missing     := $(strip $(foreach p,$(pkgs),$(shell $(PKG_CONFIG) --exists $(p) 2>/dev/null || echo $(p))))
 
@@ -95,7 +97,7 @@ objs = $(patsubst %.c,$(O)/%.o,$(wildcard $(1)))
 
 core   := $(call objs,core/*.c core/format/*.c)
 fs     := $(call objs,fs/*.c)
-packer := $(call objs,packer/*.c packer/library/*.c packer/offload/*.c)
+packer := $(call objs,packer/*.c packer/library/*.c packer/offload/*.c packer/wheel/*.c)
 
 units := $(patsubst %.c,$(O)/%,$(wildcard tests/unit/*.c))
 fuzz  := $(patsubst %.c,$(O)/%,$(filter-out tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c)))
@@ -175,17 +177,17 @@ $(addprefix $(O)/clang/,$(clang_links)): $(O)/kpack
 # A unit test links core, and the component that has a file of its name.
 .SECONDEXPANSION:
 $(O)/tests/unit/%: $(O)/tests/unit/%.o $$(if $$(wildcard fs/$$*.c),$(O)/fs.a) \
-		$$(if $$(wildcard packer/$$*.c packer/library/$$*.c packer/offload/$$*.c),$(O)/packer.a) $(O)/librocm_kpack.a
+		$$(if $$(wildcard packer/$$*.c packer/library/$$*.c packer/offload/$$*.c packer/wheel/$$*.c),$(O)/packer.a) $(O)/librocm_kpack.a
 	$(call say,LINK)$(link) -o $@ $^ $(libs_test)
 
 # A fuzz target is libFuzzer's in MODE=fuzz, else a program that replays files.
 ifeq ($(MODE),fuzz)
-$(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o \
-		$$(if $$(wildcard packer/$$*.c packer/library/$$*.c packer/offload/$$*.c),$(O)/packer.a) $(O)/librocm_kpack.a
+$(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $$(if $$(wildcard fs/$$*.c),$(O)/fs.a) \
+		$$(if $$(wildcard packer/$$*.c packer/library/$$*.c packer/offload/$$*.c packer/wheel/$$*.c),$(O)/packer.a) $(O)/librocm_kpack.a
 	$(call say,LINK)$(link) -fsanitize=fuzzer -o $@ $^ $(libs_packer)
 else
-$(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/replay.o \
-		$$(if $$(wildcard packer/$$*.c packer/library/$$*.c packer/offload/$$*.c),$(O)/packer.a) $(O)/librocm_kpack.a
+$(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/replay.o $$(if $$(wildcard fs/$$*.c),$(O)/fs.a) \
+		$$(if $$(wildcard packer/$$*.c packer/library/$$*.c packer/offload/$$*.c packer/wheel/$$*.c),$(O)/packer.a) $(O)/librocm_kpack.a
 	$(call say,LINK)$(link) -o $@ $^ $(libs_packer)
 endif
 
@@ -301,9 +303,9 @@ fuzz-run:
 
 # ---- house keeping ----------------------------------------------------------
 
-c_files := $(wildcard core/*.[ch] core/*/*.[ch] fs/*.[ch] packer/*.[ch] packer/library/*.[ch] packer/offload/*.[ch] \
+c_files := $(wildcard core/*.[ch] core/*/*.[ch] fs/*.[ch] packer/*.[ch] packer/library/*.[ch] packer/offload/*.[ch] packer/wheel/*.[ch] \
 	tests/unit/*.[ch] tests/fuzz/*.[ch] tests/stub/*.[ch] tests/loaders/*.[ch] tests/posix/*.[ch] tests/link/*.[ch] tests/data/*.[ch] contrib/bench/*.[ch] contrib/examples/*.[ch])
-sources := $(wildcard core/*.c core/format/*.c fs/*.c packer/*.c packer/library/*.c packer/offload/*.c)
+sources := $(wildcard core/*.c core/format/*.c fs/*.c packer/*.c packer/library/*.c packer/offload/*.c packer/wheel/*.c)
 pages   := $(wildcard kpackfs.1 packer/*.1)
 pages3  := $(wildcard core/*.3)
 scripts := .ci/run contrib/install-deps contrib/demo tests/run tests/run-one $(wildcard tests/*.sh contrib/mount/* contrib/debian/build contrib/container/entrypoint)

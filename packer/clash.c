@@ -6,7 +6,7 @@
 #include "memory.h"
 #include "plan_drop.h"
 #include "report.h"
-#include "split.h"
+#include "caches.h"
 #include "view.h"
 
 /* So many are told by name. */
@@ -263,7 +263,7 @@ static const char *what_hinders(const struct clash *c, const struct kpack_archiv
 static void tell_kept(const struct clash *c, const struct kpack_archive *a,
 		      struct kp_span path)
 {
-	if (!c->run->args->quiet && split_in_other_form(c->run->scan, path))
+	if (!c->run->args->quiet && caches_in_other_form(c->run->scan, path))
 		report_error(kp_archive_path(a),
 			     "note: keeps %.*s, packed with other options",
 			     (int)path.size, (const char *)path.data);

@@ -1,374 +1,59 @@
 /* SPDX-License-Identifier: MIT */
 /* kpack pack: fat binaries in, archives and converted binaries out. */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <unistd.h>
-#include "clash.h"
 #include "command.h"
-#include "copy.h"
-#include "databases.h"
 #include "mount_line.h"
-#include "pack_check.h"
 #include "pack_report.h"
+#include "packing.h"
 #include "report.h"
-#include "resume.h"
-#include "split.h"
-#include "output.h"
 
-/* A run. */
-struct pack {
-	struct pack_args args;
-	struct scan scan;
-	struct cache_parts parts;
-	struct plan plan;
-	struct outcomes outcomes; /* none when only archives are written */
-	struct archive_set *set;  /* NULL: there is nothing to store */
-	char *archives;           /* the archives' directory */
-	char *inherit;            /* the directory of those that INPUT has; or NULL */
-	char *mount;              /* what brings packed files back; or NULL */
-	struct converter converter;
-};
-
-/* --- archives ------------------------------------------------------------------------ */
-
-static bool stores(const void *arg, struct kp_span key, struct kp_span arch,
-		   unsigned volume, const char **place)
+/* The command that brings packed files back, on the heap. */
+static kpack_error_t find_mount(const struct packing *p, char **out,
+				struct kpackx_error *why)
 {
-	const struct plan *plan = arg;
-	uint32_t binary;
-
-	if (!plan_stores(plan, key, arch, &binary, place))
-		return false;
-	if (plan->binaries[binary].volume < volume)
-		plan->binaries[binary].volume = volume;
-	return true;
-}
-
-static kpack_error_t open_set(struct pack *p, struct kpackx_error *why)
-{
-	struct archive_set_options where = {
-		.dir = p->archives,
-		.group = p->args.group,
-		.scheme = p->args.how.scheme,
-		.level = p->args.how.level,
-		.volume_size = p->args.volume_size,
-		.force = p->args.force,
-		.families = &p->args.families,
-		.inherit = p->inherit,
-		.stores = stores,
-		.stores_arg = &p->plan,
-	};
-
-	return archive_set_open(&where, &p->set, why);
-}
-
-/* Archives that are on the disk are lost all the same when their directory is not. */
-static kpack_error_t flush_directory(const char *path, struct kpackx_error *why)
-{
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	kpack_error_t err = KPACK_SUCCESS;
-
-	if (fd < 0)
-		return kp_fail_errno(why, errno, "%s: cannot open the directory", path);
-	if (kp_flush_dir(fd))
-		err = kp_fail_errno(why, errno, "%s: cannot flush", path);
-	close(fd);
-	return err;
-}
-
-/* The directories of a tree that was written before may forbid it. */
-static kpack_error_t make_dirs(const struct pack *p, struct kpackx_error *why)
-{
-	kpack_error_t err;
-	char *root;
-
-	KP_TRY(kp_mkdirs(p->args.output, 0777, why));
-	if (p->args.mode == PACK_TREE) {
-		if (asprintf(&root, "%s/.", p->args.output) < 0)
-			return kp_fail_memory(why, strlen(p->args.output), "a path");
-		err = copy_directory(root, why);
-		free(root);
-		if (err)
-			return kp_fail_prefix(why, err, "%s", p->args.output);
-	}
-	KP_TRY(kp_mkdirs(p->archives, 0777, why));
-	return p->args.mode == PACK_IN_PLACE ? flush_directory(p->args.output, why)
-					     : KPACK_SUCCESS;
-}
-
-static kpack_error_t store(struct pack *p, struct kpackx_error *why)
-{
-	struct progress progress;
-	kpack_error_t err;
-
-	progress_begin(&progress, "packing", p->plan.bytes,
-		       !p->args.quiet && !p->args.json);
-	err = pack_run(&p->plan, &p->args.how, p->set, &progress, why);
-	progress_end(&progress);
-	if (!err && p->args.mode != PACK_ARCHIVES)
-		err = resume_join(&p->converter, why);
-	return err ? err : archive_set_publish(p->set, why);
-}
-
-/* A temporary file in a tree that is changed may be that of a run at work: wait for it. */
-static bool has_leftovers(const struct pack *p)
-{
-	for (size_t i = 0; i < p->scan.n_entries; i++)
-		if (p->scan.entries[i].leftover)
-			return p->args.mode == PACK_IN_PLACE;
-	return false;
-}
-
-static kpack_error_t check_clashes(struct pack *p, clash_side *side,
-				   struct kpackx_error *why)
-{
-	const struct clash_run run = {
-		.args = &p->args,
-		.scan = &p->scan,
-		.plan = &p->plan,
-		.outcomes = p->args.mode == PACK_ARCHIVES ? NULL : &p->outcomes,
+	const struct mount_tree tree = {
+		.root = p->args.output,
 		.archives = p->archives,
-	};
-
-	return clash_check(&run, side, why);
-}
-
-/* The set stays open while binaries are converted: it keeps other runs away. */
-static kpack_error_t write_archives(struct pack *p, struct kpackx_error *why)
-{
-	if (p->args.mode == PACK_TREE)
-		KP_TRY(check_clashes(p, clash_tree, why));
-	if (p->plan.n_objects == 0 && !p->inherit && !has_leftovers(p))
-		return check_clashes(p, clash_archives, why);
-	KP_TRY(make_dirs(p, why));
-	KP_TRY(open_set(p, why));
-	KP_TRY(check_clashes(p, clash_archives, why));
-	return store(p, why);
-}
-
-/* --- the rest ------------------------------------------------------------------------ */
-
-static kpack_error_t find_archives(struct pack *p, struct kpackx_error *why)
-{
-	const struct pack_args *args = &p->args;
-	struct stat st;
-
-	if (asprintf(&p->archives, "%s/" SCAN_ARCHIVES, args->output) < 0)
-		p->archives = NULL;
-	if (args->mode == PACK_TREE &&
-	    asprintf(&p->inherit, "%s/" SCAN_ARCHIVES, args->input) < 0)
-		p->inherit = NULL;
-	if (!p->archives || (args->mode == PACK_TREE && !p->inherit))
-		return kp_fail_memory(why, strlen(args->output), "a path");
-	if (p->inherit && stat(p->inherit, &st) < 0) {
-		free(p->inherit);
-		p->inherit = NULL;
-	}
-	return KPACK_SUCCESS;
-}
-
-/* Of what is kept nothing may have been asked for: then it is a file like others. */
-static void find_unasked(struct pack *p)
-{
-	for (size_t i = 0; i < p->plan.n_binaries; i++) {
-		const struct plan_binary *b = &p->plan.binaries[i];
-		struct outcome *o = &p->outcomes.items[b->input->entry];
-
-		if (o->fate == FATE_KEPT && b->n_needs == 0)
-			o->fate = p->args.mode == PACK_IN_PLACE ? FATE_UNCHANGED
-								: FATE_COPIED;
-	}
-}
-
-static kpack_error_t prepare(struct pack *p, size_t *faults, struct kpackx_error *why)
-{
-	struct pack_args *args = &p->args;
-	struct plan_chunks chunks = {.all = args->how.chunk};
-
-	if (args->how.scheme != KPACK_COMPRESSION_NOOP)
-		chunks.at_random = PLAN_CHUNK;
-	if (args->split_rocfft || args->rows)
-		KP_TRY(split_caches(&p->scan, args->split_rocfft, args->rows, &p->parts,
-				    why));
-	KP_TRY(plan_open(&p->scan, &args->filter, &chunks, &p->plan, why));
-	KP_TRY(find_archives(p, why));
-	*faults = p->scan.n_faults + p->plan.n_faults;
-	if (args->mode == PACK_ARCHIVES)
-		return KPACK_SUCCESS;
-	KP_TRY(outcomes_open(&p->scan, args->mode == PACK_IN_PLACE, &p->outcomes, why));
-	find_unasked(p);
-	KP_TRY(databases_decide(&p->scan, &p->plan, args->databases != DATABASES_PACKED,
-				&p->outcomes, why));
-	if (args->mode == PACK_IN_PLACE)
-		databases_check(&p->scan, &p->outcomes, faults);
-	else
-		KP_TRY(output_check_mounts(&p->scan, args->output, faults, why));
-	p->converter = (struct converter){
+		.group = p->args.group,
+		.prefix = p->args.prefix,
 		.scan = &p->scan,
-		.plan = &p->plan,
-		.outcomes = &p->outcomes,
-		.output = args->mode == PACK_TREE ? args->output : NULL,
-		.group = args->group,
-		.families = &args->families,
-		.keep_device_code = args->keep_device_code,
-		.jobs = args->how.jobs,
 	};
-	return converter_check(&p->converter, faults, why);
-}
 
-/* Why there is nothing to do; false: there is. */
-static bool nothing_to_do(const struct pack *p, size_t faults)
-{
-	const struct pack_args *args = &p->args;
-
-	if (faults)
-		report_error(NULL, "nothing was packed because of the faults above");
-	else if (p->scan.n_inputs && p->plan.n_objects == 0)
-		report_error(args->input, "no code object of the targets asked for");
-	else if (p->scan.n_inputs == 0 && args->mode == PACK_ARCHIVES)
-		report_error(args->input, "no device code found in %zu files",
-			     p->scan.n_files);
-	else
-		return false;
-	return true;
-}
-
-static void tell_none(const struct pack *p)
-{
-	if (p->scan.n_inputs == 0)
-		report_error(p->args.input,
-			     "note: no device code to pack found in %zu files",
-			     p->scan.n_files);
-}
-
-static void tell_unmatched(const struct pack *p)
-{
-	const struct arch_filter *filter = &p->args.filter;
-
-	for (size_t i = 0; i < filter->count; i++) {
-		char arch[KP_TARGET_TEXT_MAX];
-
-		kp_target_format(&filter->targets[i], arch);
-		if (!filter->matched[i])
-			report_error(p->args.input, "warning: no code object for %s",
-				     arch);
-	}
-}
-
-static void tell_not_asked(const struct pack *p)
-{
-	size_t n;
-
-	if (!databases_not_asked(&p->scan, &p->plan, &n, NULL) && n)
-		report_error(p->args.input,
-			     "note: %zu files of kernel databases are for other targets "
-			     "and not packed",
-			     n);
-}
-
-static void tell_before(const struct pack *p)
-{
-	tell_none(p);
-	tell_unmatched(p);
-	tell_not_asked(p);
-}
-
-static kpack_error_t write_all(struct pack *p, struct kpackx_error *why)
-{
-	KP_TRY(write_archives(p, why));
-	return p->args.mode == PACK_ARCHIVES
-		       ? KPACK_SUCCESS
-		       : output_write(&p->converter, p->args.input, why);
-}
-
-static int fail(const struct kpackx_error *why)
-{
-	report_why(NULL, why);
-	return EXIT_FAULT;
+	return mount_line(&tree, out, why);
 }
 
 /* The mount command is the last that is said. */
-static int report(struct pack *p)
+static int report(const struct packing *p)
 {
 	struct pack_result result = {.scan = &p->scan, .set = p->set};
 	struct kpackx_error why = {0};
+	char *mount = NULL;
+	int status;
 
 	if (p->args.mode != PACK_ARCHIVES) {
-		const struct mount_tree tree = {
-			.root = p->args.output,
-			.archives = p->archives,
-			.group = p->args.group,
-			.prefix = p->args.prefix,
-			.scan = &p->scan,
-		};
-
-		if (mount_line(&tree, &p->mount, &why))
-			return fail(&why);
-		result.mount = p->mount;
+		if (find_mount(p, &mount, &why)) {
+			report_why(NULL, &why);
+			return EXIT_FAULT;
+		}
+		result.mount = mount;
 		result.outcomes = &p->outcomes;
 		if (!p->args.quiet)
 			pack_report_outcomes(&p->scan, &p->outcomes);
 	}
-	return pack_report(&p->args, &result);
-}
-
-static int run(struct pack *p)
-{
-	struct kpackx_error why = {0};
-	size_t faults = 0;
-	int status;
-
-	if (!p->args.quiet)
-		pack_report_notes(&p->args, &p->scan);
-	status = pack_check(&p->args, &p->scan);
-	if (status)
-		return status;
-	if (prepare(p, &faults, &why))
-		return fail(&why);
-	if (nothing_to_do(p, faults))
-		return EXIT_FAULT;
-	if (!p->args.quiet)
-		tell_before(p);
-	if (write_all(p, &why))
-		return fail(&why);
-	return report(p);
-}
-
-static void close_all(struct pack *p)
-{
-	archive_set_close(p->set);
-	outcomes_close(&p->outcomes);
-	plan_close(&p->plan);
-	scan_close(&p->scan);
-	cache_parts_fini(&p->parts);
-	free(p->archives);
-	free(p->inherit);
-	free(p->mount);
-}
-
-/* Where databases stay as they are, they are looked at only to be checked. */
-static const struct library_set *libraries_of(const struct pack_args *args)
-{
-	return args->databases == DATABASES_PLAIN && !args->check ? NULL
-								  : &args->libraries;
+	status = pack_report(&p->args, &result);
+	free(mount);
+	return status;
 }
 
 int cmd_pack(int argc, char **argv)
 {
-	struct kpackx_error why = {0};
-	struct pack p = {0};
+	struct packing p = {0};
 	int status = pack_args_parse(&p.args, argc, argv);
 
-	if (!status && scan_open(p.args.input, p.args.prefix,
-				 p.args.mode != PACK_ARCHIVES, libraries_of(&p.args),
-				 p.args.databases != DATABASES_PLAIN, &p.scan, &why)) {
-		report_why(p.args.input, &why);
-		status = EXIT_FAULT;
-	} else if (!status) {
-		status = run(&p);
-	}
-	close_all(&p);
-	pack_args_fini(&p.args);
+	if (!status)
+		status = packing_run(&p);
+	if (!status)
+		status = report(&p);
+	packing_close(&p);
 	return report_finish(status < 0 ? EXIT_OK : status);
 }

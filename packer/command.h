@@ -23,6 +23,13 @@ int cmd_extract(int argc, char **argv);
 int cmd_info(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
 int cmd_inspect(int argc, char **argv);
+int cmd_split(int argc, char **argv);
+int cmd_merge(int argc, char **argv);
+int cmd_recombine(int argc, char **argv);
+int cmd_split_wheel(int argc, char **argv);
+int cmd_index(int argc, char **argv);
+int cmd_detect(int argc, char **argv);
+int cmd_report(int argc, char **argv);
 /* Stand-ins of clang's tools: their options, messages and exit codes. */
 int cmd_offload_bundler(int argc, char **argv);
 int cmd_offload_packager(int argc, char **argv);
@@ -35,6 +42,13 @@ extern const struct command_help cmd_extract_help;
 extern const struct command_help cmd_info_help;
 extern const struct command_help cmd_verify_help;
 extern const struct command_help cmd_inspect_help;
+extern const struct command_help cmd_split_help;
+extern const struct command_help cmd_merge_help;
+extern const struct command_help cmd_recombine_help;
+extern const struct command_help cmd_split_wheel_help;
+extern const struct command_help cmd_index_help;
+extern const struct command_help cmd_detect_help;
+extern const struct command_help cmd_report_help;
 extern const struct command_help cmd_offload_bundler_help;
 extern const struct command_help cmd_offload_packager_help;
 

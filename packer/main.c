@@ -25,6 +25,13 @@ static const struct command {
 	{cmd_info, &cmd_info_help},
 	{cmd_verify, &cmd_verify_help},
 	{cmd_inspect, &cmd_inspect_help},
+	{cmd_split, &cmd_split_help},
+	{cmd_merge, &cmd_merge_help},
+	{cmd_recombine, &cmd_recombine_help},
+	{cmd_split_wheel, &cmd_split_wheel_help},
+	{cmd_index, &cmd_index_help},
+	{cmd_detect, &cmd_detect_help},
+	{cmd_report, &cmd_report_help},
 	{cmd_offload_bundler, &cmd_offload_bundler_help},
 	{cmd_offload_packager, &cmd_offload_packager_help},
 };

@@ -510,18 +510,26 @@ static int check(struct pack_args *args)
 	return status;
 }
 
-int pack_args_parse(struct pack_args *args, int argc, char **argv)
+void pack_args_init(struct pack_args *out)
 {
-	struct options o = {.help = &cmd_pack_help, .argc = argc, .argv = argv};
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
-	struct parser p = {.args = args};
-	int row, status;
 
-	*args = (struct pack_args){
+	*out = (struct pack_args){
 		.how = {.scheme = KPACK_COMPRESSION_ZSTD_PER_KERNEL,
 			.level = 3,
 			.jobs = cores > 0 ? (unsigned)cores : 1},
+		.volume_size = KP_ZSTD_BLOB_MAX,
 	};
+}
+
+int pack_args_parse(struct pack_args *args, int argc, char **argv)
+{
+	struct options o = {.help = &cmd_pack_help, .argc = argc, .argv = argv};
+	struct parser p = {.args = args};
+	int row, status;
+
+	pack_args_init(args);
+	args->volume_size = 0; /* not said */
 	while ((row = options_next(&o)) >= 0) {
 		status = set_option(&p, row, o.arg);
 		if (status)

@@ -42,10 +42,14 @@ struct pack_args {
 	struct library_set libraries; /* none with DATABASES_PLAIN, unless CHECK */
 	enum pack_databases databases;
 	enum pack_prefer prefer;
+	bool identify;     /* with DATABASES_PLAIN: find whose files are, all the same */
 	bool check;        /* look for missing files of databases first */
 	bool split_rocfft; /* a database for each GPU instead of the one for all */
 	bool rows;         /* also an entry for each of its rows */
 };
+
+/* What holds when no option says otherwise.  OUT must be finished in any case. */
+void pack_args_init(struct pack_args *out);
 
 /*
  * Exit status, after telling what is wrong; -1: --help was answered.  ARGS must be

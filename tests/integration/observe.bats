@@ -3,53 +3,11 @@
 
 bats_require_minimum_version 1.5.0
 
-python=/usr/bin/python3
+load mounting
+
 tools=$BATS_TEST_DIRNAME
 
-setup_file() {
-	# udev makes it 0666; a machine without udev does not
-	[ "$(id -u)" != 0 ] || chmod 0666 /dev/fuse
-}
-
-setup() {
-	T=$(mktemp -d /tmp/kpackfs-observe-XXXXXX)
-	chmod 0755 "$T"
-	cd "$T"
-	mkdir src mnt
-	PATH=$KPACK_BIN:$PATH
-}
-
-teardown() {
-	cd /
-	for m in "$T"/mnt*; do
-		! mountpoint -q "$m" || fusermount3 -u "$m" || umount -l "$m"
-	done
-	gone
-	rm -rf "$T"
-}
-
-# The daemon of this test's mounts has ended.
-gone() {
-	for _ in $(seq 200); do
-		pgrep -f "kpackfs .*$T/" >/dev/null || return 0
-		read -rt 0.05 <> <(:) || :
-	done
-	echo "still running:"
-	pgrep -af "kpackfs .*$T/"
-	return 1
-}
-
-make_archive() { $python "$tools/mkarchive.py" "$T/$1"; }
-
-# A program on stdin that may use the tools as modules.
-py() { PYTHONPATH=$tools PYTHONDONTWRITEBYTECODE=1 $python - "$@"; }
-
 m() { kpackfs "$@" "$T/mnt"; }
-
-unmount() {
-	fusermount3 -u "$T/mnt"
-	gone
-}
 
 stat_of() { # KEY: a number of .kpackfs/stats
 	py "$T/mnt/.kpackfs/stats" "$1" <<-'END'

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "split.h"
+#include "caches.h"
 #include <stdlib.h>
 
 /* Where temporary files of any size may be. */
@@ -88,7 +88,7 @@ static kpack_error_t add_parts(struct scan *scan, size_t entry,
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t split_caches(struct scan *scan, bool databases, bool rows,
+kpack_error_t caches_split(struct scan *scan, bool databases, bool rows,
 			   struct cache_parts *parts, struct kpackx_error *why)
 {
 	size_t n = scan->n_inputs;
@@ -118,7 +118,7 @@ static bool same_directory(const char *a, const char *b)
 	return n == m && memcmp(a, b, n) == 0;
 }
 
-bool split_in_other_form(const struct scan *scan, struct kp_span path)
+bool caches_in_other_form(const struct scan *scan, struct kp_span path)
 {
 	char *text = path.size ? strndup((const char *)path.data, path.size) : NULL;
 	char arch[KP_TARGET_TEXT_MAX];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* rocFFT's kernel caches as databases of single GPUs, and as single kernels. */
-#ifndef SPLIT_H
-#define SPLIT_H
+#ifndef CACHES_H
+#define CACHES_H
 
 #include "library/kernel_cache.h"
 #include "scan.h"
@@ -11,13 +11,13 @@
  * database for each (DATABASES); of every kernel cache, store also the single kernels (ROWS).
  * PARTS, which is zeroed, must outlive the scan.  What went wrong names its file.
  */
-kpack_error_t split_caches(struct scan *scan, bool databases, bool rows,
+kpack_error_t caches_split(struct scan *scan, bool databases, bool rows,
 			   struct cache_parts *parts, struct kpackx_error *why);
 
 /*
  * Is PATH, which is not stored, a kernel cache that SCAN stores in the other form: the whole
  * one where it is split, or one of a GPU where it is whole?
  */
-bool split_in_other_form(const struct scan *scan, struct kp_span path);
+bool caches_in_other_form(const struct scan *scan, struct kp_span path);
 
 #endif
