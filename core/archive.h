@@ -22,6 +22,7 @@
 #include "meta.h"
 #include "rocm_kpack/kpack.h"
 #include "span.h"
+#include "target.h"
 
 /* One entry; spans are borrowed until close. */
 struct kp_entry_info {
@@ -53,6 +54,9 @@ const char *kp_archive_path(const struct kpack_archive *a);        /* as given t
 const struct stat *kp_archive_stat(const struct kpack_archive *a); /* when opened */
 
 int kp_archive_fd(const struct kpack_archive *a);
+
+/* Has it an entry that GPU can load (kp_target_loadable), and not every one can? */
+bool kp_archive_serves(const struct kpack_archive *a, const struct kp_target *gpu);
 
 /* Has the file still the table of contents it had when it was opened?  Reads it again. */
 bool kp_archive_same_toc(const struct kpack_archive *a);

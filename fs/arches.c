@@ -82,27 +82,6 @@ bool arches_find(struct arches *a, const char *topology)
 	return ok;
 }
 
-bool arches_serves(const struct kpack_archive *archive, const struct kp_target *gpu)
-{
-	size_t n = kp_archive_entry_count(archive);
-	const uint8_t *last =
-		NULL; /* equal ones have one text, and are often neighbours */
-
-	for (size_t i = 0; i < n; i++) {
-		struct kp_entry_info info;
-		struct kp_target code;
-
-		kp_archive_entry(archive, i, &info);
-		if (info.arch.data == last)
-			continue;
-		last = info.arch.data;
-		if (!kp_target_parse(info.arch, &code, NULL) &&
-		    !kp_target_neutral(&code) && kp_target_loadable(gpu, &code))
-			return true;
-	}
-	return false;
-}
-
 void arches_warn(const struct arches *a, struct kpack_archive *const *archives,
 		 size_t count)
 {
@@ -113,7 +92,7 @@ void arches_warn(const struct arches *a, struct kpack_archive *const *archives,
 
 		if (kp_target_neutral(&a->list[i]))
 			continue;
-		while (k < count && !arches_serves(archives[k], &a->list[i]))
+		while (k < count && !kp_archive_serves(archives[k], &a->list[i]))
 			k++;
 		if (k < count)
 			continue;

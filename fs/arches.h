@@ -35,9 +35,6 @@ bool arches_find(struct arches *a, const char *topology);
 void arches_warn(const struct arches *a, struct kpack_archive *const *archives,
 		 size_t count);
 
-/* Has the archive a file that GPU can load, and not every one? */
-bool arches_serves(const struct kpack_archive *archive, const struct kp_target *gpu);
-
 /* For kp_view_new; borrows the list. */
 struct kp_view_options arches_view(const struct arches *a);
 

@@ -30,7 +30,7 @@ static void test_served(void **state)
 		struct arches a = {0};
 
 		assert_true(arches_add(&a, cases[i].arch));
-		if (arches_serves(o->archive, &a.list[0]) != cases[i].served)
+		if (kp_archive_serves(o->archive, &a.list[0]) != cases[i].served)
 			fail_msg("%s", cases[i].arch);
 		arches_free(&a);
 	}
