@@ -10,6 +10,7 @@ _kpack_commands=(
 	info
 	verify
 	inspect
+	detect
 	offload-bundler
 	offload-packager
 	# end
@@ -51,6 +52,7 @@ _kpack_options() # COMMAND
 		--targets --type --unbundle --verbose --help --help-list --version ;;
 	offload-packager) echo --image --archive --compress --compression-level --format-version \
 		--help --help-list --version ;;
+	detect) echo --topology --arch --family --group --package --dist --pip --apt --json --help ;;
 	global) echo --help --version ;;
 	esac
 }

@@ -10,6 +10,7 @@ function __kpack_commands
 	echo info
 	echo verify
 	echo inspect
+	echo detect
 	echo offload-bundler
 	echo offload-packager
 	# end
@@ -64,6 +65,16 @@ complete -c kpack -n '__fish_seen_subcommand_from ls' -s l -l long -d 'Sizes and
 complete -c kpack -n '__fish_seen_subcommand_from cat' -s o -l output -r -d 'Write to a file'
 complete -c kpack -n '__fish_seen_subcommand_from extract' -s C -l directory -r -d 'Where to'
 complete -c kpack -n '__fish_seen_subcommand_from pack ls cat extract info verify inspect' -l help -d 'Show the options'
+complete -c kpack -n '__fish_seen_subcommand_from detect' -l topology -r -d 'Where GPUs are looked for'
+complete -c kpack -n '__fish_seen_subcommand_from detect' -l arch -x -d 'For these GPUs'
+complete -c kpack -n '__fish_seen_subcommand_from detect' -l family -d 'Their families'
+complete -c kpack -n '__fish_seen_subcommand_from detect' -l group -x -d 'The archives of a group'
+complete -c kpack -n '__fish_seen_subcommand_from detect' -l package -x -d 'The packages beside a base package'
+complete -c kpack -n '__fish_seen_subcommand_from detect' -l dist -x -d 'The extras of a wheel'
+complete -c kpack -n '__fish_seen_subcommand_from detect' -l pip -d 'What pip installs'
+complete -c kpack -n '__fish_seen_subcommand_from detect' -l apt -d 'What apt installs'
+complete -c kpack -n '__fish_seen_subcommand_from detect' -l json -d 'As JSON'
+complete -c kpack -n '__fish_seen_subcommand_from detect' -s h -l help -d 'Show the options'
 complete -c kpack -n '__fish_seen_subcommand_from offload-bundler' -l allow-missing-bundles -d 'Write empty files for targets without an entry'
 complete -c kpack -n '__fish_seen_subcommand_from offload-bundler' -l bundle-align -x -d 'Where entries begin'
 complete -c kpack -n '__fish_seen_subcommand_from offload-bundler' -l check-input-archive -d 'Check the IDs of members'
