@@ -523,7 +523,13 @@ struct kp_span kp_archive_meta_raw(const struct kpack_archive *a, size_t entry)
 kpack_error_t kp_archive_source(const struct kpack_archive *a, size_t entry,
 				struct kp_source *out, struct kpackx_error *why)
 {
-	struct kp_toc_blob at = stored_place(a, a->toc.entries[entry].ordinal);
+	return kp_archive_ordinal_source(a, a->toc.entries[entry].ordinal, out, why);
+}
+
+kpack_error_t kp_archive_ordinal_source(const struct kpack_archive *a, uint32_t ordinal,
+					struct kp_source *out, struct kpackx_error *why)
+{
+	struct kp_toc_blob at = stored_place(a, ordinal);
 	uint8_t word[4];
 
 	*out = kp_source_fd(a->fd, at.offset, at.size);
@@ -533,7 +539,6 @@ kpack_error_t kp_archive_source(const struct kpack_archive *a, size_t entry,
 	if (kp_le32(word) != at.size)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "frame_index: %llu bytes for frame %u, the blob says %u",
-			       (unsigned long long)at.size, a->toc.entries[entry].ordinal,
-			       kp_le32(word));
+			       (unsigned long long)at.size, ordinal, kp_le32(word));
 	return KPACK_SUCCESS;
 }

@@ -151,6 +151,9 @@ kpack_error_t kp_archive_read_range(const struct kpack_archive *a, size_t entry,
  */
 kpack_error_t kp_archive_source(const struct kpack_archive *a, size_t entry,
 				struct kp_source *out, struct kpackx_error *why);
+/* The same of the object ORDINAL, below the count, that an entry has. */
+kpack_error_t kp_archive_ordinal_source(const struct kpack_archive *a, uint32_t ordinal,
+					struct kp_source *out, struct kpackx_error *why);
 
 /*
  * Decode an entry piece by piece into one buffer of its size, so that the first bytes

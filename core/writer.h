@@ -18,6 +18,7 @@ struct kp_writer_options {
 	kpack_compression_t scheme;
 	const char *group;  /* group_name */
 	const char *family; /* gfx_arch_family; NULL: the only arch, or the group */
+	bool keep; /* what stands under the name is not replaced: see kp_outfile */
 };
 
 /* Begin NAME in directory DIR. */
@@ -32,6 +33,17 @@ kpack_error_t kp_writer_open(const char *dir, const char *name,
  */
 kpack_error_t kp_writer_add_stored(struct kp_writer *w, struct kp_span stored,
 				   uint32_t *ordinal, struct kpackx_error *why);
+
+/*
+ * Store COUNT objects of the archive FROM, from its ordinal FIRST on, as they are stored there:
+ * in long runs, inside the kernel where the file systems can, without looking at each.  They
+ * get ordinals that follow one another; *ORDINAL is the first.
+ * INVALID_ARGUMENT: of another scheme, or as for kp_writer_add_stored; INVALID_FORMAT: a length
+ * word is not what FROM's frame index says; IO_ERROR.  Afterwards nothing else works.
+ */
+kpack_error_t kp_writer_add_run(struct kp_writer *w, const struct kpack_archive *from,
+				uint32_t first, uint32_t count, uint32_t *ordinal,
+				struct kpackx_error *why);
 
 /* Read back the stored bytes of an ordinal: their size, then the bytes. */
 uint64_t kp_writer_stored_size(const struct kp_writer *w, uint32_t ordinal);
