@@ -193,8 +193,8 @@ static kpack_error_t convert(const struct converter *c, size_t job, int fd,
 	struct kp_layout_bytes layout = {0};
 	kpack_error_t err;
 
-	err = kp_layout_make(&in->fat, (const uint8_t(*)[16])in->xxh3, in->known, false,
-			     &layout, why);
+	err = kp_layout_make(&in->fat, (const uint8_t(*)[16])in->xxh3, in->known,
+			     c->apart, &layout, why);
 	options.layout = (struct kp_span){layout.data, layout.size};
 	if (!err)
 		err = open_output(c, job, &w->out, why);
@@ -237,8 +237,8 @@ static kpack_error_t write_one(const struct converter *c, size_t job, struct wri
 	int fd;
 
 	KP_TRY(input_hold(in, &fd, why));
-	err = reference_make(c->scan, &c->plan->binaries[job], c->group, c->families,
-			     &marker, &size, why);
+	err = reference_make(c->scan, &c->plan->binaries[job], c->apart, c->group,
+			     c->families, &marker, &size, why);
 	if (!err)
 		err = convert(c, job, fd, (struct kp_span){marker, size}, w, why);
 	if (!err)

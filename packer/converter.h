@@ -14,6 +14,7 @@ struct converter {
 	const char *group;
 	const struct families *families;
 	bool keep_device_code;
+	bool apart; /* see pack_args */
 	unsigned jobs;
 };
 

@@ -42,6 +42,32 @@ static kpack_error_t leave(const struct scan *scan, const struct plan *plan,
 	return KPACK_SUCCESS;
 }
 
+/* What is for a generic target may be for one that is selected. */
+static bool is_selected(const struct library_object *o, struct arch_filter *filter)
+{
+	bool selected = false;
+
+	for (size_t i = 0; i < o->n_arches; i++)
+		selected |= strcmp(o->arches[i], LIBRARY_NEUTRAL) == 0 ||
+			    kp_generic_members(kp_span_str(o->arches[i])) ||
+			    arch_filter_match(filter, kp_span_str(o->arches[i]));
+	return selected;
+}
+
+kpack_error_t databases_leave_out(const struct scan *scan, struct arch_filter *filter,
+				  struct outcomes *outcomes, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < scan->files.count; i++) {
+		const struct library_object *o = scan->found.objects[i];
+
+		if (o && !is_selected(o, filter))
+			KP_TRY(outcome_set(&outcomes->items[scan->file_entries[i]],
+					   FATE_NOT_WANTED,
+					   "not for the targets asked for", why));
+	}
+	return KPACK_SUCCESS;
+}
+
 static int by_inode(const void *a, const void *b, void *arg)
 {
 	const struct scan_entry *entries = arg;
@@ -69,7 +95,8 @@ static kpack_error_t link_copies(struct scan *scan, struct outcomes *outcomes,
 	if (!links)
 		return kp_fail_memory(why, scan->n_entries, "hard links");
 	for (size_t i = 0; i < scan->n_entries; i++)
-		if (scan->entries[i].database && scan->entries[i].nlink > 1)
+		if (scan->entries[i].database && scan->entries[i].nlink > 1 &&
+		    outcomes->items[i].fate != FATE_NOT_WANTED)
 			links[n++] = i;
 	qsort_r(links, n, sizeof(*links), by_inode, scan->entries);
 	for (size_t i = 0; i < n; i = end) {

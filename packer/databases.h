@@ -11,6 +11,13 @@ kpack_error_t databases_not_asked(const struct scan *scan, const struct plan *pl
 				  size_t *n, struct kpackx_error *why);
 
 /*
+ * Where they are identified: those for none of the targets that FILTER selects, nor for
+ * every GPU, are NOT_WANTED.  To be called before databases_decide.
+ */
+kpack_error_t databases_leave_out(const struct scan *scan, struct arch_filter *filter,
+				  struct outcomes *outcomes, struct kpackx_error *why);
+
+/*
  * Set their outcomes: PACKED when PLAN stores something of them, else NOT_WANTED; with KEEP
  * they stay what outcomes_open made of them, and hard links among them are found.
  */

@@ -42,7 +42,12 @@ struct pack_args {
 	struct library_set libraries; /* none with DATABASES_PLAIN, unless CHECK */
 	enum pack_databases databases;
 	enum pack_prefer prefer;
-	bool identify;     /* with DATABASES_PLAIN: find whose files are, all the same */
+	bool identify; /* with DATABASES_PLAIN: find whose files are, all the same */
+	/*
+	 * The archives go to packages of their own: code is stored only of binaries that are
+	 * converted, and these come out the same whatever FILTER selects, if it is nothing.
+	 */
+	bool apart;
 	bool check;        /* look for missing files of databases first */
 	bool split_rocfft; /* a database for each GPU instead of the one for all */
 	bool rows;         /* also an entry for each of its rows */

@@ -190,7 +190,7 @@ static json_t *json_outcome(const struct scan *scan, const struct outcome *o, si
 
 	if (e->input)
 		json_object_set_new(file, "key", report_json_text(e->input->key));
-	if (e->database)
+	if (e->database && e->input)
 		json_add_database(file, e->input);
 	if (o->reason)
 		json_object_set_new(file, "reason", report_json_text(o->reason));

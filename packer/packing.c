@@ -165,6 +165,60 @@ static void find_unasked(struct packing *p)
 	}
 }
 
+static struct converter converter_for(struct packing *p, const struct plan *plan)
+{
+	const struct pack_args *args = &p->args;
+
+	return (struct converter){
+		.scan = &p->scan,
+		.plan = plan,
+		.outcomes = &p->outcomes,
+		.output = args->mode == PACK_TREE ? args->output : NULL,
+		.group = args->group,
+		.families = &args->families,
+		.keep_device_code = args->keep_device_code,
+		.apart = args->apart,
+		.jobs = args->how.jobs,
+	};
+}
+
+/* No code is taken out of these: let none be stored. */
+static void leave_unconverted(struct packing *p)
+{
+	for (size_t i = 0; i < p->scan.n_inputs; i++) {
+		struct input *in = p->scan.inputs[i];
+		struct outcome *o = &p->outcomes.items[in->entry];
+
+		if (in->objects || (o->fate != FATE_REFUSED && o->fate != FATE_KEPT))
+			continue;
+		memset(in->packed, 0, in->fat.containers.n_images * sizeof(*in->packed));
+		if (o->fate == FATE_KEPT)
+			o->fate = p->args.mode == PACK_IN_PLACE ? FATE_UNCHANGED
+								: FATE_COPIED;
+	}
+}
+
+/* Find what cannot be converted before anything is planned. */
+static kpack_error_t leave_kept(struct packing *p, size_t *faults,
+				struct kpackx_error *why)
+{
+	struct plan all = {.binaries =
+				   calloc(p->scan.n_inputs + 1, sizeof(*all.binaries)),
+			   .n_binaries = p->scan.n_inputs};
+	struct converter c = converter_for(p, &all);
+	kpack_error_t err;
+
+	if (!all.binaries)
+		return kp_fail_memory(why, p->scan.n_inputs, "binaries");
+	for (size_t i = 0; i < p->scan.n_inputs; i++)
+		all.binaries[i].input = p->scan.inputs[i];
+	err = converter_check(&c, faults, why);
+	free(all.binaries);
+	if (!err)
+		leave_unconverted(p);
+	return err;
+}
+
 static kpack_error_t prepare(struct packing *p, size_t *faults, struct kpackx_error *why)
 {
 	struct pack_args *args = &p->args;
@@ -175,30 +229,27 @@ static kpack_error_t prepare(struct packing *p, size_t *faults, struct kpackx_er
 	if (args->split_rocfft || args->rows)
 		KP_TRY(caches_split(&p->scan, args->split_rocfft, args->rows, &p->parts,
 				    why));
+	if (args->mode != PACK_ARCHIVES)
+		KP_TRY(outcomes_open(&p->scan, args->mode == PACK_IN_PLACE, &p->outcomes,
+				     why));
+	if (args->apart)
+		KP_TRY(leave_kept(p, faults, why));
 	KP_TRY(plan_open(&p->scan, &args->filter, &chunks, &p->plan, why));
 	KP_TRY(find_archives(p, why));
-	*faults = p->scan.n_faults + p->plan.n_faults;
+	*faults += p->scan.n_faults + p->plan.n_faults;
 	if (args->mode == PACK_ARCHIVES)
 		return KPACK_SUCCESS;
-	KP_TRY(outcomes_open(&p->scan, args->mode == PACK_IN_PLACE, &p->outcomes, why));
 	find_unasked(p);
+	if (args->identify)
+		KP_TRY(databases_leave_out(&p->scan, &args->filter, &p->outcomes, why));
 	KP_TRY(databases_decide(&p->scan, &p->plan, args->databases != DATABASES_PACKED,
 				&p->outcomes, why));
 	if (args->mode == PACK_IN_PLACE)
 		databases_check(&p->scan, &p->outcomes, faults);
 	else
 		KP_TRY(output_check_mounts(&p->scan, args->output, faults, why));
-	p->converter = (struct converter){
-		.scan = &p->scan,
-		.plan = &p->plan,
-		.outcomes = &p->outcomes,
-		.output = args->mode == PACK_TREE ? args->output : NULL,
-		.group = args->group,
-		.families = &args->families,
-		.keep_device_code = args->keep_device_code,
-		.jobs = args->how.jobs,
-	};
-	return converter_check(&p->converter, faults, why);
+	p->converter = converter_for(p, &p->plan);
+	return args->apart ? KPACK_SUCCESS : converter_check(&p->converter, faults, why);
 }
 
 /* Why there is nothing to do; false: there is. */
@@ -208,7 +259,7 @@ static bool nothing_to_do(const struct packing *p, size_t faults)
 
 	if (faults)
 		report_error(NULL, "nothing was packed because of the faults above");
-	else if (p->scan.n_inputs && p->plan.n_objects == 0)
+	else if (p->scan.n_inputs && p->plan.n_objects == 0 && !args->apart)
 		report_error(args->input, "no code object of the targets asked for");
 	else if (p->scan.n_inputs == 0 && args->mode == PACK_ARCHIVES)
 		report_error(args->input, "no device code found in %zu files",
@@ -244,15 +295,19 @@ static void tell_not_asked(const struct packing *p)
 {
 	size_t n;
 
-	if (!databases_not_asked(&p->scan, &p->plan, &n, NULL) && n)
+	if (p->args.databases != DATABASES_PLAIN &&
+	    !databases_not_asked(&p->scan, &p->plan, &n, NULL) && n)
 		report_error(p->args.input,
 			     "note: %zu files of kernel databases are for other targets "
 			     "and not packed",
 			     n);
 }
 
+/* A tree in parts is told of by who put it together. */
 static void tell_before(const struct packing *p)
 {
+	if (p->args.apart)
+		return;
 	tell_none(p);
 	tell_unmatched(p);
 	tell_not_asked(p);
@@ -272,7 +327,7 @@ static int fail(const struct kpackx_error *why)
 	return EXIT_FAULT;
 }
 
-static int carry_out(struct packing *p)
+int packing_write(struct packing *p)
 {
 	struct kpackx_error why = {0};
 	size_t faults = 0;
@@ -300,18 +355,27 @@ static const struct library_set *libraries_of(const struct pack_args *args)
 		       : &args->libraries;
 }
 
-int packing_run(struct packing *p)
+int packing_scan(struct packing *p)
 {
 	const struct pack_args *args = &p->args;
 	struct kpackx_error why = {0};
+	enum scan_databases databases = args->databases != DATABASES_PLAIN ? SCAN_PACK
+					: args->identify                   ? SCAN_IDENTIFY
+									   : SCAN_FIND;
 
 	if (scan_open(args->input, args->prefix, args->mode != PACK_ARCHIVES,
-		      libraries_of(args), args->databases != DATABASES_PLAIN, &p->scan,
-		      &why)) {
+		      libraries_of(args), databases, &p->scan, &why)) {
 		report_why(args->input, &why);
 		return EXIT_FAULT;
 	}
-	return carry_out(p);
+	return EXIT_OK;
+}
+
+int packing_run(struct packing *p)
+{
+	int status = packing_scan(p);
+
+	return status ? status : packing_write(p);
 }
 
 void packing_close(struct packing *p)

@@ -23,11 +23,14 @@ struct packing {
 };
 
 /*
- * Carry out P's args, the rest being zeroed.  Exit status, after telling what went wrong; then
+ * Carry out P's args, the rest being zeroed: scan, then write.  What is between the two may
+ * look at what was found, and choose the group.  Exit status, after telling what went wrong; then
  * nothing is half-written.  What was found and done stands in P until it is closed; the
  * archives' directory stays locked until then.
  */
 int packing_run(struct packing *p);
+int packing_scan(struct packing *p);
+int packing_write(struct packing *p);
 void packing_close(struct packing *p); /* ARGS too; accepts a zeroed one */
 
 #endif

@@ -63,6 +63,22 @@ static kpack_error_t list_archives(const struct plan_binary *b, const char *grou
 	return KPACK_SUCCESS;
 }
 
+static kpack_error_t list_all_archives(const struct plan_binary *b, const char *group,
+				       const struct families *families,
+				       struct list *files, struct kpackx_error *why)
+{
+	const struct input *in = b->input;
+
+	for (size_t i = 0; i < in->fat.containers.n_images; i++)
+		if (in->packed[i])
+			KP_TRY(add_archive(
+				files,
+				families_find(families,
+					      in->fat.containers.images[i].arch),
+				group, b->volume, why));
+	return KPACK_SUCCESS;
+}
+
 static int depth_of(const char *relative)
 {
 	int depth = 0;
@@ -103,11 +119,12 @@ static kpack_error_t list_paths(const struct scan *scan, size_t entry,
 }
 
 kpack_error_t reference_make(const struct scan *scan, const struct plan_binary *binary,
-			     const char *group, const struct families *families,
+			     bool all, const char *group, const struct families *families,
 			     uint8_t **out, size_t *size, struct kpackx_error *why)
 {
 	struct list files = {0}, paths = {0};
-	kpack_error_t err = list_archives(binary, group, families, &files, why);
+	kpack_error_t err = (all ? list_all_archives
+				 : list_archives)(binary, group, families, &files, why);
 
 	if (!err)
 		err = list_paths(scan, binary->input->entry, &files, &paths, why);

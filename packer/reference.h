@@ -7,12 +7,13 @@
 
 /*
  * The content of BINARY's marker (kp_marker_write) on the heap: its key, and the archives of
- * GROUP that the plan stored it in, as they are seen from every path it has in SCAN.
+ * GROUP that the plan stored it in, or with ALL would have stored it in whatever was selected,
+ * as they are seen from every path it has in SCAN.
  * Where one depth below the root differs from another, each has its own search paths.
  * INVALID_METADATA: more than a marker holds.  OUT_OF_MEMORY.
  */
 kpack_error_t reference_make(const struct scan *scan, const struct plan_binary *binary,
-			     const char *group, const struct families *families,
+			     bool all, const char *group, const struct families *families,
 			     uint8_t **out, size_t *size, struct kpackx_error *why);
 
 /*

@@ -383,16 +383,28 @@ static kpack_error_t take_database(struct scan *scan, size_t file,
 	return KPACK_SUCCESS;
 }
 
+static void identify_database(struct scan *scan, size_t file)
+{
+	scan->entries[scan->file_entries[file]].database = true;
+	scan->n_files++;
+}
+
 static kpack_error_t find_databases(struct scan *scan, const char *prefix,
-				    const struct library_set *libraries, bool databases,
+				    const struct library_set *libraries,
+				    enum scan_databases databases,
 				    struct kpackx_error *why)
 {
 	KP_TRY(list_files(scan, prefix, why));
 	KP_TRY(library_find_all(libraries, &scan->files, tell_fault, scan, &scan->found,
 				&scan->n_faults, why));
-	for (size_t i = 0; i < scan->files.count && databases; i++)
-		if (scan->found.objects[i])
+	for (size_t i = 0; i < scan->files.count && databases != SCAN_FIND; i++) {
+		if (!scan->found.objects[i])
+			continue;
+		if (databases == SCAN_PACK)
 			KP_TRY(take_database(scan, i, why));
+		else
+			identify_database(scan, i);
+	}
 	return KPACK_SUCCESS;
 }
 
@@ -431,8 +443,8 @@ static kpack_error_t classify_all(struct scan *scan, const char *prefix,
 }
 
 static kpack_error_t scan_tree(struct scan *scan, const char *root, const char *prefix,
-			       const struct library_set *libraries, bool databases,
-			       struct kpackx_error *why)
+			       const struct library_set *libraries,
+			       enum scan_databases databases, struct kpackx_error *why)
 {
 	struct walk w = {.scan = scan, .root_size = strlen(root)};
 
@@ -460,8 +472,9 @@ static kpack_error_t scan_file(struct scan *scan, const char *path, const struct
 }
 
 kpack_error_t scan_open(const char *root, const char *prefix, bool tolerant,
-			const struct library_set *libraries, bool databases,
-			struct scan *out, struct kpackx_error *why)
+			const struct library_set *libraries,
+			enum scan_databases databases, struct scan *out,
+			struct kpackx_error *why)
 {
 	struct stat st;
 	kpack_error_t err;

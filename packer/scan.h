@@ -33,7 +33,7 @@ struct scan_entry {
 	char *fault;      /* the note's words, when it cannot be read as what it seems */
 	bool converted;   /* that is because it is converted already */
 
-	bool database; /* a file of a kernel database; INPUT says what of it is packed */
+	bool database; /* a file of a kernel database; INPUT says what of it is packed, if it is */
 	bool faulty;   /* a library's, and why it cannot be packed was told */
 	bool leftover; /* a temporary file of a run that was killed */
 };
@@ -54,17 +54,25 @@ struct scan {
 	bool tolerant;
 };
 
+/* What is done with the files of databases. */
+enum scan_databases {
+	SCAN_FIND,     /* nothing: it is known whose they are */
+	SCAN_IDENTIFY, /* they are files of databases, not binaries, and are not packed */
+	SCAN_PACK,
+};
+
 /*
  * Scan ROOT.  PREFIX (may be "") stands before every key.  In a tree the files of LIBRARIES
- * are found, unless that is NULL, and packed when DATABASES says so.  Of the rest fat binaries are
+ * are found, unless that is NULL; DATABASES says what for.  Of the rest fat binaries are
  * taken, and its archives are not looked into; a file given by itself may also be a bare
  * container.  Faults of single files are told and counted; with TOLERANT, what is in a file
  * of a tree is no such fault: the file is left alone with the reason as its note.  An
  * error is returned when the walk itself fails.
  */
 kpack_error_t scan_open(const char *root, const char *prefix, bool tolerant,
-			const struct library_set *libraries, bool databases,
-			struct scan *out, struct kpackx_error *why);
+			const struct library_set *libraries,
+			enum scan_databases databases, struct scan *out,
+			struct kpackx_error *why);
 void scan_close(struct scan *scan);
 
 /*
