@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+#include "variant.h"
+#include <stdlib.h>
+#include <string.h>
+#if KP_WITH_JSON
+#include <jansson.h>
+#endif
+
+#define VARIANT_SCHEMA "https://variants-schema.wheelnext.dev/peps/825/v0.1.1.json"
+#define VARIANT_NAMESPACE "amd"
+#define VARIANT_FEATURE "gfx_arch"
+
+/* Text being written; what has no room is remembered. */
+struct writer {
+	char *at, *end;
+};
+
+static bool put(struct writer *w, const char *text, size_t size)
+{
+	if ((size_t)(w->end - w->at) <= size)
+		return false;
+	memcpy(w->at, text, size);
+	w->at += size;
+	*w->at = '\0';
+	return true;
+}
+
+static bool put_text(struct writer *w, const char *text)
+{
+	return put(w, text, strlen(text));
+}
+
+static bool is_plain(char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z');
+}
+
+bool variant_label_ok(const char *text)
+{
+	if (!*text || strcmp(text, "null") == 0)
+		return false;
+	for (const char *p = text; *p; p++)
+		if (!is_plain(*p) && *p != '_' && *p != '.')
+			return false;
+	return true;
+}
+
+/* --- escape -------------------------------------------------------------------------- */
+
+static bool escape_char(struct writer *w, const char *p, bool feature)
+{
+	bool last = p[1] == '\0' || p[1] == ':';
+
+	if (is_plain(*p))
+		return put(w, p, 1);
+	if (*p == ':')
+		return put_text(w, ".");
+	if (feature && last && *p == '+')
+		return put_text(w, "_on");
+	if (feature && last && *p == '-')
+		return put_text(w, "_off");
+	return !feature && *p == '-' && put_text(w, "_");
+}
+
+bool variant_escape(const char *arch, char out[VARIANT_TEXT_MAX])
+{
+	struct writer w = {out, out + VARIANT_TEXT_MAX};
+	bool feature = false;
+	char back[KP_TARGET_TEXT_MAX];
+
+	out[0] = '\0';
+	for (const char *p = arch; *p; p++) {
+		if (!escape_char(&w, p, feature))
+			return false;
+		feature = feature || *p == ':';
+	}
+	return variant_unescape(out, back) && strcmp(back, arch) == 0;
+}
+
+/* The name in front of the first ".": "_" was "-". */
+static bool unescape_name(struct writer *w, const char *text, size_t size)
+{
+	for (size_t i = 0; i < size; i++) {
+		if (!is_plain(text[i]) && text[i] != '_')
+			return false;
+		if (!put(w, text[i] == '_' ? "-" : text + i, 1))
+			return false;
+	}
+	return size > 0;
+}
+
+/* "xnack_on" */
+static bool unescape_feature(struct writer *w, const char *text, size_t size)
+{
+	size_t name = 0;
+
+	while (name < size && is_plain(text[name]))
+		name++;
+	if (name == 0 || !put_text(w, ":") || !put(w, text, name))
+		return false;
+	if (size - name == 3 && memcmp(text + name, "_on", 3) == 0)
+		return put_text(w, "+");
+	return size - name == 4 && memcmp(text + name, "_off", 4) == 0 &&
+	       put_text(w, "-");
+}
+
+bool variant_unescape(const char *value, char out[KP_TARGET_TEXT_MAX])
+{
+	struct writer w = {out, out + KP_TARGET_TEXT_MAX};
+	size_t n = strcspn(value, ".");
+
+	out[0] = '\0';
+	if (!unescape_name(&w, value, n))
+		return false;
+	for (value += n; *value; value += n) {
+		value++;
+		n = strcspn(value, ".");
+		if (!unescape_feature(&w, value, n))
+			return false;
+	}
+	return true;
+}
+
+/* --- files --------------------------------------------------------------------------- */
+
+#if KP_WITH_JSON
+
+static json_t *values_of(const struct variant *v)
+{
+	json_t *values = json_array();
+
+	for (size_t i = 0; i < v->n_values; i++)
+		if (json_array_append_new(values, json_string(v->values[i])))
+			return json_decref(values), NULL;
+	return values;
+}
+
+static json_t *variants_of(const struct variant *variants, size_t n)
+{
+	json_t *all = json_object();
+
+	for (size_t i = 0; i < n; i++) {
+		json_t *one = json_pack("{s:{s:o}}", VARIANT_NAMESPACE, VARIANT_FEATURE,
+					values_of(&variants[i]));
+
+		if (json_object_set_new(all, variants[i].label, one))
+			return json_decref(all), NULL;
+	}
+	return all;
+}
+
+kpack_error_t variant_json(const struct variant *variants, size_t n, char **out,
+			   struct kpackx_error *why)
+{
+	json_t *root = json_pack("{s:s, s:{s:[s], s:{s:[s]}}, s:o}", "$schema",
+				 VARIANT_SCHEMA, "default-priorities", "namespace",
+				 VARIANT_NAMESPACE, "feature", VARIANT_NAMESPACE,
+				 VARIANT_FEATURE, "variants", variants_of(variants, n));
+
+	*out = root ? json_dumps(root, JSON_INDENT(2) | JSON_SORT_KEYS) : NULL;
+	json_decref(root);
+	return *out ? KPACK_SUCCESS : kp_fail_memory(why, n, "variant.json");
+}
+
+#else
+
+kpack_error_t variant_json(const struct variant *variants, size_t n, char **out,
+			   struct kpackx_error *why)
+{
+	(void)variants, (void)n;
+	*out = NULL;
+	return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+		       "not built: variant.json needs jansson");
+}
+
+#endif

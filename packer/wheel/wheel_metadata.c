@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: MIT */
+#include "wheel_metadata.h"
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "decimal.h"
+#include "text.h"
+
+#ifndef KP_VERSION
+#define KP_VERSION "unknown"
+#endif
+
+/* What stands for the target in a requirement. */
+#define PLACEHOLDER "@GFXARCH@"
+
+/* --- extras -------------------------------------------------------------------------- */
+
+struct extras {
+	struct wheel_extra *items;
+	size_t count;
+};
+
+static kpack_error_t add_extra(struct extras *list, const char *prefix, const char *name,
+			       const struct wheel_part *part, struct kpackx_error *why)
+{
+	struct wheel_extra *items =
+		realloc(list->items, (list->count + 1) * sizeof(*items));
+	char text[WHEEL_NAME_MAX + 1];
+	struct wheel_extra *e;
+
+	if (!items)
+		return kp_fail_memory(why, list->count, "extras");
+	list->items = items;
+	e = &items[list->count];
+	*e = (struct wheel_extra){.part = part};
+	if (snprintf(text, sizeof(text), "%s%s", prefix, name) >= (int)sizeof(text) ||
+	    !dist_name_normal(text, '-', e->name))
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "'%s%s' is no name of an extra", prefix, name);
+	list->count++;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t add_both(struct extras *list, const char *name,
+			      const struct wheel_part *part, struct kpackx_error *why)
+{
+	KP_TRY(add_extra(list, "device-", name, part, why));
+	return add_extra(list, "", name, part, why);
+}
+
+/* Does a wheel for one of its targets lead to GROUP? */
+static bool is_needed(const struct wheel_parts *parts, const struct wheel_part *group)
+{
+	for (size_t i = 0; i < parts->count; i++)
+		for (size_t k = 0; k < parts->items[i]->n_needs; k++)
+			if (parts->items[i]->needs[k] == group)
+				return true;
+	return false;
+}
+
+/* A family's own, and one for each target in it. */
+static kpack_error_t add_family(struct extras *list, const struct wheel_part *part,
+				struct kpackx_error *why)
+{
+	char suffix[WHEEL_NAME_MAX + 1];
+
+	KP_TRY(add_both(list, part->suffix, part, why));
+	for (size_t i = 0; i < part->n_arches; i++)
+		if (wheel_parts_suffix(part->arches[i], suffix) &&
+		    strcmp(suffix, part->suffix) != 0)
+			KP_TRY(add_both(list, suffix, part, why));
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t add_part(struct extras *list, const struct wheel_parts *parts,
+			      const struct wheel_part *part, struct kpackx_error *why)
+{
+	if (part->kind == WHEEL_PART_TARGET)
+		return add_both(list, part->suffix, part, why);
+	if (part->kind == WHEEL_PART_GROUP && is_needed(parts, part))
+		return KPACK_SUCCESS;
+	return add_family(list, part, why);
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct wheel_extra *x = a, *y = b;
+
+	return strcmp(x->name, y->name);
+}
+
+static kpack_error_t check_twice(const struct extras *list, struct kpackx_error *why)
+{
+	for (size_t i = 1; i < list->count; i++)
+		if (strcmp(list->items[i - 1].name, list->items[i].name) == 0)
+			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				       "two parts would both be the extra '%s'",
+				       list->items[i].name);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t all_extras(const struct wheel_metadata *m, struct extras *list,
+				struct kpackx_error *why)
+{
+	KP_TRY(add_extra(list, "", "device-all", NULL, why));
+	for (size_t i = 0; i < m->parts->count; i++)
+		KP_TRY(add_part(list, m->parts, m->parts->items[i], why));
+	if (m->variants) {
+		KP_TRY(add_extra(list, "", "device", NULL, why));
+		list->items[list->count - 1].variants = true;
+	}
+	qsort(list->items, list->count, sizeof(*list->items), by_name);
+	return check_twice(list, why);
+}
+
+kpack_error_t wheel_extras(const struct wheel_metadata *m, struct wheel_extra **out,
+			   size_t *count, struct kpackx_error *why)
+{
+	struct extras list = {0};
+	kpack_error_t err = all_extras(m, &list, why);
+
+	if (err) {
+		free(list.items);
+		list = (struct extras){0};
+	}
+	*out = list.items;
+	*count = list.count;
+	return err;
+}
+
+/* --- texts --------------------------------------------------------------------------- */
+
+/* The text that was written to F; F and the text are gone after a failure. */
+static kpack_error_t finish_text(FILE *f, char **out, struct kpackx_error *why)
+{
+	bool bad = ferror(f);
+
+	if (fclose(f) == 0 && !bad)
+		return KPACK_SUCCESS;
+	free(*out);
+	*out = NULL;
+	return kp_fail_memory(why, 0, "a text");
+}
+
+static FILE *begin_text(char **out, size_t *size, struct kpackx_error *why)
+{
+	FILE *f;
+
+	*out = NULL;
+	f = open_memstream(out, size);
+	if (!f)
+		kp_fail_memory(why, 0, "a text");
+	return f;
+}
+
+/* Is the host's version of the format below MAJOR.MINOR? */
+static bool format_below(const struct metadata_text *m, unsigned minor)
+{
+	struct kp_span v;
+
+	if (!metadata_text_get(m, "Metadata-Version", 0, &v))
+		return true;
+	return v.size < 3 || v.data[0] < '2' ||
+	       (v.data[0] == '2' && v.size == 3 && v.data[2] < '0' + (int)minor);
+}
+
+static void put_pin(FILE *f, const char *dist, const char *version, const char *extra)
+{
+	fprintf(f, "Requires-Dist: %s == %s", dist, version);
+	fprintf(f, extra ? "; extra == \"%s\"\n" : "\n", extra);
+}
+
+static void put_extra(FILE *f, const struct wheel_metadata *m,
+		      const struct wheel_extra *e)
+{
+	const char *version = m->host->version;
+
+	fprintf(f, "Provides-Extra: %s\n", e->name);
+	if (e->variants) {
+		put_pin(f, m->variants, version, e->name);
+		return;
+	}
+	if (e->part) {
+		put_pin(f, e->part->dist, version, e->name);
+		for (size_t i = 0; i < e->part->n_needs; i++)
+			put_pin(f, e->part->needs[i]->dist, version, e->name);
+		return;
+	}
+	for (size_t i = 0; i < m->parts->count; i++)
+		put_pin(f, m->parts->items[i]->dist, version, e->name);
+}
+
+/* The host must not mean something else by it. */
+static kpack_error_t check_extra(const struct metadata_text *m, const char *name,
+				 struct kpackx_error *why)
+{
+	char text[WHEEL_NAME_MAX + 1], normal[WHEEL_NAME_MAX + 1];
+	struct kp_span value;
+
+	for (size_t i = 0; metadata_text_get(m, "Provides-Extra", i, &value); i++) {
+		if (value.size > WHEEL_NAME_MAX)
+			continue;
+		memcpy(text, value.data, value.size);
+		text[value.size] = '\0';
+		if (dist_name_normal(text, '-', normal) && strcmp(normal, name) == 0)
+			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				       "METADATA has the extra '%s' already", name);
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t extras_text(const struct wheel_metadata *m, char **out,
+				 struct kpackx_error *why)
+{
+	struct wheel_extra *extras;
+	kpack_error_t err;
+	size_t n, size;
+	FILE *f;
+
+	KP_TRY(wheel_extras(m, &extras, &n, why));
+	f = begin_text(out, &size, why);
+	err = f ? KPACK_SUCCESS : KPACK_ERROR_OUT_OF_MEMORY;
+	for (size_t i = 0; !err && i < n; i++) {
+		err = check_extra(&m->host->metadata, extras[i].name, why);
+		put_extra(f, m, &extras[i]);
+	}
+	free(extras);
+	if (!f)
+		return err;
+	if (!err)
+		return finish_text(f, out, why);
+	fclose(f);
+	free(*out);
+	*out = NULL;
+	return err;
+}
+
+/* Extras came with version 2.1 of the format. */
+static kpack_error_t raise_format(char **text, size_t *size, struct kpackx_error *why)
+{
+	struct metadata_text m = {0};
+	char *raised = NULL;
+	kpack_error_t err = metadata_text_parse(
+		(struct kp_span){(const uint8_t *)*text, *size}, &m, why);
+
+	if (!err && format_below(&m, 1)) {
+		err = metadata_text_set(&m, "Metadata-Version", "2.1", &raised, size,
+					why);
+		if (!err) {
+			metadata_text_fini(&m);
+			free(*text);
+			*text = raised;
+			return KPACK_SUCCESS;
+		}
+	}
+	metadata_text_fini(&m);
+	return err;
+}
+
+kpack_error_t wheel_metadata_host(const struct wheel_metadata *m, char **out,
+				  size_t *size, struct kpackx_error *why)
+{
+	char *extras;
+	kpack_error_t err;
+
+	*out = NULL;
+	KP_TRY(extras_text(m, &extras, why));
+	err = metadata_text_add(&m->host->metadata, extras, out, size, why);
+	free(extras);
+	if (!err)
+		err = raise_format(out, size, why);
+	if (err) {
+		free(*out);
+		*out = NULL;
+	}
+	return err;
+}
+
+/* --- device wheels ------------------------------------------------------------------- */
+
+bool wheel_requirement_ok(const char *text)
+{
+	return isalnum((unsigned char)*text) && kp_text_ok(kp_span_str(text));
+}
+
+/* TEXT with the target in its places; a family is no target: then those are left out. */
+static void put_requirement(FILE *f, const char *text, const struct wheel_part *part)
+{
+	const char *at = strstr(text, PLACEHOLDER);
+
+	if (at && part->kind != WHEEL_PART_TARGET)
+		return;
+	fputs("Requires-Dist: ", f);
+	for (; at; at = strstr(text, PLACEHOLDER)) {
+		fprintf(f, "%.*s%s", (int)(at - text), text, part->suffix);
+		text = at + strlen(PLACEHOLDER);
+	}
+	fprintf(f, "%s\n", text);
+}
+
+/* Headers of the host that hold for its parts, each as often as it stands there. */
+static void put_inherited(FILE *f, const struct metadata_text *m)
+{
+	static const char *const names[] = {"License-Expression", "License",
+					    "Home-page",          "Author",
+					    "Author-email",       "Requires-Python"};
+	struct kp_span value;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		/* a text of many lines is not repeated */
+		if (metadata_text_get(m, names[i], 0, &value) &&
+		    !memchr(value.data, '\n', value.size))
+			fprintf(f, "%s: %.*s\n", names[i], (int)value.size,
+				(const char *)value.data);
+}
+
+static void put_device(FILE *f, const struct wheel_metadata *m, const char *dist,
+		       const struct wheel_part *part)
+{
+	const struct dist_info *host = m->host;
+
+	fprintf(f, "Metadata-Version: 2.4\nName: %s\nVersion: %s\n", dist, host->version);
+	fprintf(f, "Summary: GPU code of %s for %s\n", host->name, part->name);
+	put_inherited(f, &host->metadata);
+	put_pin(f, host->name, host->version, NULL);
+	for (size_t i = 0; i < part->n_needs; i++)
+		put_pin(f, part->needs[i]->dist, host->version, NULL);
+	for (size_t i = 0; i < m->n_requires; i++)
+		put_requirement(f, m->requires[i], part);
+}
+
+kpack_error_t wheel_metadata_device(const struct wheel_metadata *m,
+				    const struct wheel_part *part, char **out,
+				    size_t *size, struct kpackx_error *why)
+{
+	FILE *f = begin_text(out, size, why);
+
+	if (!f)
+		return KPACK_ERROR_OUT_OF_MEMORY;
+	put_device(f, m, part->dist, part);
+	return finish_text(f, out, why);
+}
+
+kpack_error_t wheel_metadata_variant(const struct wheel_metadata *m,
+				     const struct wheel_part *part, char **out,
+				     size_t *size, struct kpackx_error *why)
+{
+	FILE *f = begin_text(out, size, why);
+
+	if (!f)
+		return KPACK_ERROR_OUT_OF_MEMORY;
+	put_device(f, m, m->variants, part);
+	return finish_text(f, out, why);
+}
+
+kpack_error_t wheel_metadata_wheel(const struct dist_info *host, char **out, size_t *size,
+				   struct kpackx_error *why)
+{
+	FILE *f = begin_text(out, size, why);
+	struct kp_span value;
+
+	if (!f)
+		return KPACK_ERROR_OUT_OF_MEMORY;
+	fputs("Wheel-Version: 1.0\nGenerator: kpack " KP_VERSION
+	      "\nRoot-Is-Purelib: false\n",
+	      f);
+	for (size_t i = 0; metadata_text_get(&host->wheel, "Tag", i, &value); i++)
+		fprintf(f, "Tag: %.*s\n", (int)value.size, (const char *)value.data);
+	if (metadata_text_get(&host->wheel, "Build", 0, &value))
+		fprintf(f, "Build: %.*s\n", (int)value.size, (const char *)value.data);
+	return finish_text(f, out, why);
+}
