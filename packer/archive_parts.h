@@ -33,6 +33,7 @@ struct archive_parts_options {
 	/* As of struct merge_options. */
 	void (*clash)(void *arg, const struct merge_clash *clash);
 	void (*faulty)(void *arg, const struct kpack_archive *archive);
+	void (*mismatch)(void *arg, const struct merge_mismatch *mismatch);
 	void (*progress)(void *arg, uint64_t bytes);
 	/* How many bytes there are in all, before the first is copied. */
 	void (*begin)(void *arg, uint64_t bytes);

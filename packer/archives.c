@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "archives.h"
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <xxhash.h>
 #include "report.h"
 #include "view.h"
@@ -31,6 +32,16 @@ bool archives_paths(int n, char **operands, void (*fn)(const char *path, void *a
 		free(paths);
 	}
 	return ok;
+}
+
+void archives_allow_many(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 static void open_one(const char *path, void *arg)

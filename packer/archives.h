@@ -21,6 +21,9 @@ struct archives {
 bool archives_paths(int n, char **operands, void (*fn)(const char *path, void *arg),
 		    void *arg);
 
+/* Archives stay open, each with its descriptor: let this process have as many as it may. */
+void archives_allow_many(void);
+
 /* Open them all.  What cannot be opened is told and left out. */
 void archives_open(struct archives *set, int n, char **operands);
 void archives_close(struct archives *set);

@@ -5,38 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "archive.h"
-
-static const char suffix[] = ".kpack";
-
-/*
- * GROUP[.NUMBER]STEM.kpack.  A stem begins with '_' before an architecture and with '-'
- * before a family.
- */
-static bool split_name(const char *name, const char *group, unsigned *number,
-		       struct kp_span *stem)
-{
-	size_t n = strlen(group), size = strlen(name);
-	unsigned long long volume = 1;
-	char *end;
-
-	if (size < n + sizeof(suffix) || strncmp(name, group, n) != 0 ||
-	    strcmp(name + size - sizeof(suffix) + 1, suffix) != 0)
-		return false;
-	if (name[n] == '.') {
-		if (name[n + 1] < '1' || name[n + 1] > '9')
-			return false;
-		volume = strtoull(name + n + 1, &end, 10);
-		if (volume < 2 || volume > UINT32_MAX)
-			return false;
-		n = (size_t)(end - name);
-	}
-	if (name[n] != '_' && name[n] != '-')
-		return false;
-	*number = (unsigned)volume;
-	*stem = (struct kp_span){(const uint8_t *)name + n,
-				 size - n - sizeof(suffix) + 1};
-	return true;
-}
+#include "volume.h"
 
 static void fini(struct existing_archive *a)
 {
@@ -157,7 +126,7 @@ static kpack_error_t list_names(const char *path, const char *group,
 		struct kp_span stem;
 		unsigned number;
 
-		if (split_name(d->d_name, group, &number, &stem))
+		if (volume_split_name(d->d_name, group, &number, &stem))
 			err = add(list, d->d_name, number, stem, why);
 	}
 	closedir(dir);

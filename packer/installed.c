@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <xxhash.h>
 #include "archives.h"
 #include "memory.h"
@@ -22,21 +21,10 @@ struct installed_decoded {
 
 /* --- archives --------------------------------------------------------------------- */
 
-/* Archives stay open; an installed ROCm has many hundreds. */
-static void allow_many_files(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 void installed_init(struct installed *set)
 {
 	*set = (struct installed){0};
-	allow_many_files();
+	archives_allow_many();
 }
 
 static void free_archive(struct installed_archive *a)

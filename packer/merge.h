@@ -38,6 +38,13 @@ struct merge_clash {
 	const char *what;           /* "other bytes", "another path" */
 };
 
+/* What all sources must have the same, and two have not. */
+struct merge_mismatch {
+	const char *what;           /* "scheme", "group" */
+	const char *first, *second; /* paths of the archives */
+	struct kp_span has, other;  /* what each has */
+};
+
 /* All zero are the defaults.  Borrowed until the plan is freed. */
 struct merge_options {
 	const char *group;  /* group_name; NULL: the sources', which is the same in all */
@@ -50,12 +57,16 @@ struct merge_options {
 	bool (*takes)(const void *arg, size_t source, const struct kp_entry_info *entry);
 	const void *takes_arg;
 
-	/* Told of each clash and of each faulty source, before planning fails; NULL: nobody. */
+	/*
+	 * Told of each clash, of each faulty source and of a mismatch, before planning fails;
+	 * NULL: nobody.
+	 */
 	void (*clash)(void *arg, const struct merge_clash *clash);
 	void (*faulty)(void *arg, const struct kpack_archive *archive);
-	/* Stored bytes that were verified or copied, as it goes on; NULL: nobody. */
+	void (*mismatch)(void *arg, const struct merge_mismatch *mismatch);
+	/* Stored bytes that were copied, as it goes on; NULL: nobody. */
 	void (*progress)(void *arg, uint64_t bytes);
-	void *arg; /* of these three */
+	void *arg; /* of these */
 };
 
 struct merge_stats {
