@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash
+# What make-deb, make-rpm and make-tarball share: their options, and the output of `kpack split`
+# as parts, of which part 0 is the base and each other one an architecture's.
+#
+#   part_label[i]     "generic", "gfx1100"
+#   part_package[i]   "rocm-blas", "rocm-blas-gfx1100"
+#   $work/i.sources   directories whose content goes below the prefix, each ended by a NUL
+#   $work/i.files     what is in them and no directory, relative, sorted, each ended by a NUL
+#   $work/i.dirs      directories
+#   $work/stage/i     a copy below the prefix, ready to be packed
+set -euo pipefail
+export LC_ALL=C
+umask 022
+
+program=${0##*/}
+
+die() # TEXT...
+{
+	printf '%s: %s\n' "$program" "$*" >&2
+	exit 1
+}
+usage_error() # TEXT...
+{
+	printf '%s: %s\n' "$program" "$*" >&2
+	printf "Try '%s --help'.\n" "$program" >&2
+	exit 2
+}
+# The text between the first line and the first that is no comment.
+help()
+{
+	sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"
+	exit 0
+}
+
+# shellcheck disable=SC2034 # each program uses some
+name='' version='' prefix=/opt/rocm maintainer='' depends='' description='' license='' copyright='' \
+	architecture='' compression='' build='' monolithic=''
+split='' outdir='' made='' work=''
+part_label=() part_package=()
+
+# Options of the one line that goes into control files and specs as it is.
+one_line() # OPTION VALUE
+{
+	[[ $2 != *[[:cntrl:]]* && $2 != *%* && $2 =~ [^[:space:]] ]] ||
+		usage_error "$1: not one line of text without '%': $(printf %q "$2")"
+}
+
+# read_options ALLOWED ARGUMENT...: ALLOWED are words, "name=" takes a value
+read_options()
+{
+	local allowed=" $1 " key value
+	shift
+	while [ $# -gt 0 ]; do
+		case $1 in
+		-h | --help) help ;;
+		--)
+			shift
+			break
+			;;
+		--*=*)
+			key=${1%%=*}
+			value=${1#*=}
+			[[ $allowed == *" ${key#--}= "* ]] || usage_error "unknown option $(printf %q "$key")"
+			shift
+			;;
+		--*)
+			key=$1
+			value=1
+			shift
+			if [[ $allowed == *" ${key#--}= "* ]]; then
+				[ $# -gt 0 ] || usage_error "$key needs a value"
+				value=$1
+				shift
+			elif [[ $allowed != *" ${key#--} "* ]]; then
+				usage_error "unknown option $(printf %q "$key")"
+			fi
+			;;
+		-?*) usage_error "unknown option $(printf %q "$1")" ;;
+		*) break ;;
+		esac
+		[ -z "${key-}" ] || printf -v "${key#--}" %s "$value"
+		one_line "$key" "$value"
+	done
+	[ $# -eq 2 ] || usage_error "two operands are needed, SPLIT and OUTDIR"
+	split=$1
+	outdir=$2
+	check_options
+}
+
+check_options()
+{
+	[[ $name =~ ^[a-z0-9][a-z0-9.+-]+$ ]] ||
+		usage_error "--name: two or more of [a-z0-9.+-], and no sign first: $(printf %q "$name")"
+	[[ $version =~ ^([0-9]+:)?[0-9][A-Za-z0-9.+~]*(-[A-Za-z0-9.+~]+)?$ ]] ||
+		usage_error "--version: not [EPOCH:]VERSION[-REVISION]: $(printf %q "$version")"
+	[[ $prefix =~ ^(/[A-Za-z0-9._+-]+)+/?$ && $prefix/ != */../* && $prefix/ != */./* ]] ||
+		usage_error "--prefix: not an absolute path of [A-Za-z0-9._+-]: $(printf %q "$prefix")"
+	prefix=${prefix%/}
+	[[ -z ${SOURCE_DATE_EPOCH-} || $SOURCE_DATE_EPOCH =~ ^[0-9]{1,11}$ ]] ||
+		usage_error "SOURCE_DATE_EPOCH is no number: $(printf %q "$SOURCE_DATE_EPOCH")"
+	[ -z "$copyright" ] || [ -f "$copyright" ] || die "$copyright: no such file"
+	: "${description:=$name}"
+	[ -d "$split" ] || die "$split: no such directory"
+}
+
+clean_up()
+{
+	chmod -R u+rwx "$work"
+	rm -rf "$work"
+	[ -z "$made" ] || rmdir --ignore-fail-on-non-empty "$made"
+}
+
+# A directory on OUTDIR's file system for everything that is not done yet.
+begin()
+{
+	split=$(realpath -e -- "$split")
+	outdir=$(realpath -m -- "$outdir")
+	[[ $outdir/ != "$split"/* ]] || die "$outdir: OUTDIR is in SPLIT"
+	[ -e "$outdir" ] || made=$outdir
+	mkdir -p -- "$outdir"
+	work=$(mktemp -d "$outdir/.$program.XXXXXX")
+	trap clean_up EXIT
+	trap 'exit 1' INT TERM HUP
+	mkdir "$work/stage" "$work/done"
+}
+
+# Everything was made: each file gets its name at once.
+publish()
+{
+	local file
+	for file in "$work/done"/*; do
+		sync "$file"
+		mv -f "$file" "$outdir/"
+		printf '%s\n' "$outdir/${file##*/}"
+	done
+}
+
+# An architecture as a part of a package's name.  "_" and ":" are "-", a feature's sign is "-on"
+# or "-off", and capitals are small: gfx90a:xnack+ is gfx90a-xnack-on, gfx12_0 is gfx12-0.
+package_part() # ARCH
+{
+	local features=
+	[[ $1 == *:* ]] && features=:${1#*:}
+	features=${features//+/-on}
+	# a "-" that ends a feature, but not that of "-on"
+	features=$(sed -E 's/-(:|$)/-off\1/g' <<<"$features")
+	local part=${1%%:*}$features
+	part=${part//[_:]/-}
+	printf %s "${part,,}"
+}
+
+# The longest artifact whose "_generic" is there and that directory NAME begins with.
+artifact_of() # NAME
+{
+	local artifact=$1
+	while [[ $artifact == *_* ]]; do
+		artifact=${artifact%_*}
+		if [ -d "$split/${artifact}_generic" ]; then
+			printf %s "$artifact"
+			return
+		fi
+	done
+}
+
+part_of() # LABEL: its index, a new one where there is none yet
+{
+	local i
+	for i in "${!part_label[@]}"; do
+		if [ "${part_label[i]}" = "$1" ]; then
+			part=$i
+			return
+		fi
+	done
+	part=${#part_label[@]}
+	part_label+=("$1")
+	if [ "$1" = generic ]; then
+		part_package+=("$name")
+		return
+	fi
+	[[ $1 =~ ^[A-Za-z0-9][A-Za-z0-9_.:+-]*$ ]] || die "$(printf %q "$1"): not the name of an architecture"
+	local package
+	package=$name-$(package_part "$1")
+	for i in "${!part_package[@]}"; do
+		[ "${part_package[i]}" != "$package" ] ||
+			die "${part_label[i]} and $1 would both be the package $package"
+	done
+	part_package+=("$package")
+}
+
+# The directories of artifact DIR whose content is to be installed.
+add_sources() # DIR
+{
+	local manifest=$1/artifact_manifest.txt line all=0 listed=1 prefixes=()
+	if [ ! -f "$manifest" ]; then
+		printf '%s\0' "$1" >>"$work/$part.sources"
+		return
+	fi
+	while IFS= read -r line || [ -n "$line" ]; do
+		read -r line <<<"$line" || true
+		[ -n "$line" ] || continue
+		[[ $line != /* && "/$line/" != */../* && "/$line/" != *//* && "/$line/" != */./* ]] ||
+			die "$manifest: no prefix in this directory: $(printf %q "$line")"
+		[ -d "$1/$line" ] || continue
+		for other in ${prefixes+"${prefixes[@]}"}; do
+			[[ $line/ != "$other"/* && $other/ != "$line"/* ]] ||
+				die "$manifest: the prefixes $(printf '%q and %q' "$other" "$line") contain each other"
+		done
+		prefixes+=("$line")
+		printf '%s\0' "$1/$line" >>"$work/$part.sources"
+		listed=$((listed + $(find "$1/$line/" -not -type d -printf x | wc -c)))
+	done <"$manifest"
+	all=$(find "$1/" -not -type d -printf x | wc -c)
+	[ "$all" = "$listed" ] || die "$1: $((all - listed)) files are outside of the prefixes that $manifest lists"
+}
+
+# Find the parts of SPLIT.
+read_split()
+{
+	local dir base artifact
+	part_of generic
+	for dir in "$split"/* "$split"/.[!.]*; do
+		[ -e "$dir" ] || [ -L "$dir" ] || continue
+		base=${dir##*/}
+		[ -d "$dir" ] || die "$(printf %q "$dir"): not a directory; is this what kpack split wrote?"
+		artifact=$(artifact_of "$base")
+		[ -n "$artifact" ] ||
+			die "$(printf %q "$dir"): there is no directory NAME_generic beside it that it belongs to"
+		part_of "${base#"${artifact}"_}"
+		add_sources "$dir"
+	done
+	[ -s "$work/0.sources" ] || die "$split: there is nothing to pack in a directory NAME_generic"
+	[ ${#part_label[@]} -gt 1 ] || die "$split: no architecture: only NAME_generic is there"
+}
+
+refuse_first() # WHAT: names on stdin, each ended by a NUL
+{
+	local first
+	if IFS= read -r -d '' first; then
+		die "$(printf %q "$first"): $1"
+	fi
+}
+
+list_part() # INDEX
+{
+	local i=$1 source
+	: >"$work/$i.files"
+	: >"$work/$i.dirs"
+	: >"$work/$i.odd"
+	: >"$work/$i.setuid"
+	[ -e "$work/$i.sources" ] || die "${part_label[i]}: nothing is listed in artifact_manifest.txt"
+	while IFS= read -r -d '' source; do
+		find "$source/" -mindepth 1 -not -type d -printf '%P\0' >>"$work/$i.files"
+		find "$source/" -mindepth 1 -type d -printf '%P\0' >>"$work/$i.dirs"
+		find "$source/" -not -type d -not -type f -not -type l -print0 >>"$work/$i.odd"
+		find "$source/" -type f -perm /6000 -print0 >>"$work/$i.setuid"
+	done <"$work/$i.sources"
+	[ -s "$work/$i.files" ] || die "${part_label[i]}: no file is in it"
+	sort -z -o "$work/$i.files" "$work/$i.files"
+	sort -zu -o "$work/$i.dirs" "$work/$i.dirs"
+	refuse_first "only files, directories and symbolic links can be packed" <"$work/$i.odd"
+	refuse_first "set-user-ID or set-group-ID: it would become root's" <"$work/$i.setuid"
+	refuse_first "a name with control characters or a backslash" \
+		< <(cat "$work/$i.files" "$work/$i.dirs" | grep -zaE '[[:cntrl:]\\]')
+	refuse_first "a name that is not UTF-8" \
+		< <(cat "$work/$i.files" "$work/$i.dirs" | LC_ALL=C.UTF-8 grep -zaxv '.*')
+	refuse_first "in two prefixes of ${part_label[i]}" < <(uniq -zd "$work/$i.files")
+}
+
+# No file may be in two parts, nor be a directory elsewhere.
+check_parts()
+{
+	local i twice owners=''
+	for i in "${!part_label[@]}"; do
+		list_part "$i"
+	done
+	if IFS= read -r -d '' twice < <(sort -z "$work"/*.files | uniq -zd); then
+		for i in "${!part_label[@]}"; do
+			grep -zaqxF -e "$twice" "$work/$i.files" && owners+="${owners:+ and }${part_label[i]}"
+		done
+		die "$(printf %q "$twice"): in $owners"
+	fi
+	refuse_first "a directory in one part, and none in another" \
+		< <(comm -z12 <(sort -zu "$work"/*.files) <(sort -zu "$work"/*.dirs))
+}
+
+# The time of everything that is packed.
+find_time()
+{
+	[ -n "${SOURCE_DATE_EPOCH-}" ] ||
+		SOURCE_DATE_EPOCH=$(find "$split/" -type f -printf '%T@\n' | sort -n | tail -n 1 | cut -d . -f 1)
+	export SOURCE_DATE_EPOCH
+}
+
+# Copies: permissions as they are, but that only the owner may write; directories for all.
+stage_parts()
+{
+	local i source sources
+	for i in "${!part_label[@]}"; do
+		sources=()
+		while IFS= read -r -d '' source; do
+			sources+=("$source/.")
+		done <"$work/$i.sources"
+		mkdir -p "$work/stage/$i$prefix"
+		# one cp: it keeps hard links between prefixes
+		cp -dR --preserve=mode,links --reflink=auto -- "${sources[@]}" "$work/stage/$i$prefix/"
+		find "$work/stage/$i" -type d -exec chmod 0755 {} +
+		find "$work/stage/$i" -type f -exec chmod go-w {} +
+	done
+}
+
+set_times() # DIR
+{
+	find "$1" -depth -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
+}
+
+prepare()
+{
+	begin
+	find_time
+	read_split
+	check_parts
+	stage_parts
+}
