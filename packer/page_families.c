@@ -51,6 +51,8 @@ static const char *every_gpu(struct kp_span arch, char *text)
 									: "every GPU";
 }
 
+#define EVERY_KIND "all"
+
 /* What architectures are grouped by; NAME may write into TEXT. */
 static const struct {
 	const char *kind;
@@ -60,7 +62,7 @@ static const struct {
 	{"generic target", generic_of},
 	{"sub-family", subfamily_of},
 	{"family", family_of},
-	{"all", every_gpu},
+	{EVERY_KIND, every_gpu},
 };
 
 static bool same_members(const struct page_family *a, const struct page_family *b)
@@ -89,7 +91,10 @@ static kpack_error_t add_family(struct page_families *all, const char *kind,
 		return kp_fail_memory(why, sizeof(*items), "a family");
 	all->items = items;
 	*out = &items[all->count++];
-	**out = (struct page_family){.kind = kind};
+	**out = (struct page_family){
+		.kind = kind,
+		.all = strcmp(kind, EVERY_KIND) == 0,
+	};
 	snprintf((*out)->name, sizeof((*out)->name), "%s", name);
 	return KPACK_SUCCESS;
 }

@@ -9,6 +9,7 @@
 struct page_family {
 	char name[KP_TARGET_TEXT_MAX];
 	const char *kind;  /* what it is a family by */
+	bool all;          /* of every GPU */
 	uint32_t *members; /* rows of arches in the figures */
 	size_t n_members;
 	uint64_t apart;       /* an archive for each: the sum */

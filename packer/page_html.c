@@ -56,10 +56,8 @@ static void print_figures(FILE *out, const struct page *page)
 	figure_size(out, "Stored", f->stored, "compressed code");
 	figure_size(out, "Decoded", f->decoded, "as programs load it");
 	figure_ratio(out, f);
-	figure_size(out, "Saved", f->saved,
-		    "bytes stored once that several entries have");
-	figure_size(out, "Could be saved", f->saving,
-		    "the same bytes in several archives");
+	figure_size(out, "Dedup saved", f->saved, "bytes that several entries share");
+	figure_size(out, "Still twice", f->saving, "equal bytes in several archives");
 	figure_host(out, in);
 	figure_number(out, "Architectures", f->arches.count, NULL);
 	figure_number(out, "Binaries", f->binaries, "with device code");
@@ -118,28 +116,44 @@ static void say_measured(FILE *out, const struct page *page)
 	fputs(" of archives.</p>\n", out);
 }
 
+/* The one that saves the most; that of all GPUs only where there is no smaller one. */
+static const struct page_family *best_family(const struct page_families *all)
+{
+	const struct page_family *best = NULL;
+
+	for (size_t i = 0; i < all->count; i++)
+		if (!best || (best->all && !all->items[i].all))
+			best = &all->items[i];
+	return best;
+}
+
 static void say_family(FILE *out, const struct page *page)
 {
-	const struct page_families *all = page->families;
-	const struct page_family *f = all->items;
+	const struct page_family *f = best_family(page->families);
 
-	if (all->count == 0)
+	if (!f)
 		return;
-	fputs("<p>Of all families, ", out);
+	if (f->apart == f->together) {
+		fputs("<p>Archives for families of GPUs would save nothing: their "
+		      "architectures have no code in common.</p>\n",
+		      out);
+		return;
+	}
+	fputs("<p>One archive for ", out);
 	page_text(out, kp_span_str(f->name), PAGE_LABEL);
-	fputs(" saves the most: one archive instead of ", out);
+	fputs(" instead of ", out);
 	page_number(out, f->n_members);
-	fputs(" takes ", out);
+	fputs(" would take ", out);
 	page_size_exact(out, f->together);
 	fputs(" instead of ", out);
 	page_size_exact(out, f->apart);
-	fputs(", so the distribution saves ", out);
+	fputs(": the distribution saves ", out);
 	page_size_exact(out, f->apart - f->together);
-	fputs("; whoever has one of these GPUs downloads ", out);
+	fputs(", and whoever has one of these GPUs downloads ", out);
 	page_size_exact(out, f->together);
 	fputs(" instead of ", out);
 	page_size_exact(out, f->most);
-	fputs(" at most.</p>\n", out);
+	fputs(f->least == f->most ? ".</p>\n" : " at most.</p>\n", out);
 }
 
 static void print_faults(FILE *out, const struct page_input *in)

@@ -9,7 +9,7 @@
 enum { COLOURS = 8, PATTERNS = 4, KEYS = COLOURS * PATTERNS };
 
 /* Sizes of letters, for what fits into a box. */
-enum { LETTER = 7, LINE = 15, MARGIN = 6 };
+enum { LETTER = 7, LINE = 15, MARGIN = 6, LEAST = 10 };
 
 /* A box to be: what it shows, and how much. */
 struct node {
@@ -184,6 +184,12 @@ static void begin_text(FILE *out, const char *class, double x, double y)
 	fprintf(out, "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\">", class, x, y);
 }
 
+/* Is there room for the name, or for so much of it that it tells something? */
+static bool fits(const struct node *n, size_t room)
+{
+	return room >= LEAST || (room >= 4 && (!n->row || n->row->second.size <= room));
+}
+
 /* The architecture's name and size, at the bottom: the library's name is on top. */
 static void draw_cell_label(struct drawing *d, const struct node *n,
 			    const struct treemap_box *b, bool below_name)
@@ -191,7 +197,7 @@ static void draw_cell_label(struct drawing *d, const struct node *n,
 	size_t room = letters(b->w);
 	double high = b->h - (below_name ? LINE + 4 : 0);
 
-	if (room < 4 || high < LINE + 4)
+	if (high < LINE + 4 || !fits(n, room))
 		return;
 	if (high >= 2 * LINE + 4 && room >= 8) {
 		begin_text(d->out, "s", b->x + MARGIN, b->y + b->h - MARGIN);

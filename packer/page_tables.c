@@ -53,8 +53,9 @@ static void cell_share(FILE *out, uint64_t part, uint64_t whole)
 		"100 6\" preserveAspectRatio=\"none\" aria-hidden=\"true\"><rect "
 		"width=\"%.2f\" height=\"6\"/></svg>",
 		part, share);
+	fputs("<span>", out);
 	page_share(out, part, whole);
-	fputs("</td>", out);
+	fputs("</span></td>", out);
 }
 
 /* --- tables -------------------------------------------------------------------------- */
