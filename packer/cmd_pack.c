@@ -31,7 +31,7 @@ static int report(const struct packing *p)
 	int status;
 
 	if (p->args.mode != PACK_ARCHIVES) {
-		if (find_mount(p, &mount, &why)) {
+		if (!p->args.shard.count && find_mount(p, &mount, &why)) {
 			report_why(NULL, &why);
 			return EXIT_FAULT;
 		}

@@ -33,15 +33,19 @@ static const struct scan_entry *entry_of(const struct converter *c, size_t job)
 	return &c->scan->entries[input_of(c, job)->entry];
 }
 
-/* Of files of databases, objects and containers no code is taken out. */
-static bool is_binary(const struct converter *c, size_t job)
-{
-	return input_is_host(input_of(c, job));
-}
-
 static struct outcome *outcome_of(const struct converter *c, size_t job)
 {
 	return &c->outcomes->items[input_of(c, job)->entry];
+}
+
+/*
+ * Of files of databases, objects and containers no code is taken out, and those of another
+ * shard are its own business.
+ */
+static bool is_binary(const struct converter *c, size_t job)
+{
+	return input_is_host(input_of(c, job)) &&
+	       outcome_of(c, job)->fate != FATE_NOTHING;
 }
 
 /* --- before -------------------------------------------------------------------------- */

@@ -6,7 +6,7 @@
 #include "scan.h"
 
 enum fate {
-	FATE_NOTHING, /* not counted: a directory; in place, the archives */
+	FATE_NOTHING, /* not counted: a directory; in place, the archives; another shard's */
 	FATE_COPIED,
 	FATE_UNCHANGED, /* in place: nothing to do with device code */
 	FATE_LINKED,    /* another path of a file that comes first */

@@ -143,7 +143,7 @@ kpack_error_t output_check_mounts(const struct scan *scan, const char *output,
 /* --- in the output ------------------------------------------------------------------- */
 
 /* Archives of the root were brought before they were added to. */
-static bool is_inherited(const struct scan_entry *e)
+bool output_is_inherited(const struct scan_entry *e)
 {
 	size_t n = sizeof(SCAN_ARCHIVES) - 1;
 
@@ -274,7 +274,7 @@ static kpack_error_t apply(const struct converter *c, size_t entry, write_fn *fn
 	char *to;
 	kpack_error_t err;
 
-	if (is_inherited(&c->scan->entries[entry]))
+	if (output_is_inherited(&c->scan->entries[entry]))
 		return KPACK_SUCCESS;
 	to = destination(c, entry);
 	if (!to)

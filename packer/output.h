@@ -19,6 +19,9 @@ kpack_error_t output_check(const char *input, const char *output,
 kpack_error_t output_check_mounts(const struct scan *scan, const char *output,
 				  size_t *faults, struct kpackx_error *why);
 
+/* Is it an archive of INPUT's own, which comes with the archives and is not copied? */
+bool output_is_inherited(const struct scan_entry *e);
+
 /*
  * Write the tree that C's scan saw in ROOT into C's output, or, in place, convert its
  * binaries.  The archives must be there, published.  C's outcomes say afterwards what

@@ -6,6 +6,7 @@
 #include "entry_meta.h"
 #include "key_suffix.h"
 #include "pipeline.h"
+#include "shard_log.h"
 
 /* Raw and compressed bytes of everything begun and not yet stored. */
 static const uint64_t BUDGET = 96 << 20;
@@ -282,6 +283,15 @@ static struct kp_span kind_of(const struct kp_image *img, const char *type)
 	return kp_span_str(img->kind);
 }
 
+static kpack_error_t add_entry(struct packer *p, const char *place, const char *arch,
+			       const char *key, const struct kp_writer_entry *entry,
+			       struct kpackx_error *why)
+{
+	if (p->options->log)
+		shard_log_entry(p->options->log, arch, kp_span_str(key), entry);
+	return archive_set_entry(p->set, place, arch, kp_span_str(key), entry, why);
+}
+
 static kpack_error_t add_entries(struct packer *p, const struct plan_object *o,
 				 const struct packed *packed, const char *suffix,
 				 struct kp_span metadata, struct kpackx_error *why)
@@ -300,9 +310,8 @@ static kpack_error_t add_entries(struct packer *p, const struct plan_object *o,
 
 		if (asprintf(&key, "%s%s#%u", o->input->key, suffix, c->indices[i]) < 0)
 			return kp_fail_memory(why, strlen(o->input->key), "a key");
-		err = archive_set_entry(p->set, packed->object.place,
-					packed->object.place, kp_span_str(key), &entry,
-					why);
+		err = add_entry(p, packed->object.place, packed->object.place, key,
+				&entry, why);
 		free(key);
 	}
 	return err;
@@ -345,8 +354,7 @@ static kpack_error_t add_key(struct packer *p, const struct plan_object *o,
 	KP_TRY(entry_meta_file(&o->input->objects[o->image], &packed->object.content,
 			       key->facts, &metadata, &size, why));
 	entry.metadata = (struct kp_span){metadata, size};
-	err = archive_set_entry(p->set, packed->object.place, key->arch,
-				kp_span_str(key->key), &entry, why);
+	err = add_entry(p, packed->object.place, key->arch, key->key, &entry, why);
 	free(metadata);
 	return err;
 }
@@ -360,9 +368,13 @@ static kpack_error_t add_keys(struct packer *p, const struct plan_object *o,
 	return KPACK_SUCCESS;
 }
 
-static void begin_binary(struct packer *p, struct plan_binary *b)
+static void begin_binary(struct packer *p, uint32_t number)
 {
+	struct plan_binary *b = &p->plan->binaries[number];
+
 	b->volume = archive_set_begin_binary(p->set, b->volume, b->needs, b->n_needs);
+	if (p->options->log)
+		shard_log_binary(p->options->log, number, b);
 }
 
 static kpack_error_t commit(void *arg, size_t job, void *result, struct kpackx_error *why)
@@ -373,11 +385,13 @@ static kpack_error_t commit(void *arg, size_t job, void *result, struct kpackx_e
 	kpack_error_t err;
 
 	if (job == 0 || o->binary != o[-1].binary)
-		begin_binary(p, &p->plan->binaries[o->binary]);
+		begin_binary(p, o->binary);
 	if (job == 0 || o->container != p->container)
 		key_suffixes_fini(&p->names);
 	p->container = o->container;
 	err = archive_set_store(p->set, &packed->object, why);
+	if (!err && p->options->log)
+		shard_log_object(p->options->log, &packed->object);
 	if (!err)
 		err = o->input->objects ? add_keys(p, o, packed, why)
 					: name_object(p, o, packed, why);

@@ -6,12 +6,15 @@
 #include "plan.h"
 #include "progress.h"
 
+struct shard_log;
+
 struct pack_options {
 	kpack_compression_t scheme;
 	int level;
 	uint64_t
 		chunk; /* larger objects are cut into chunks; 0: only what is read at random */
 	unsigned jobs;
+	struct shard_log *log; /* told what is stored, in order; or NULL */
 };
 
 /*

@@ -29,6 +29,7 @@ enum {
 	OPT_ROWS,
 	OPT_CHECK,
 	OPT_PREFER,
+	OPT_SHARD,
 	OPT_JOBS,
 	OPT_FORCE,
 	OPT_JSON,
@@ -69,6 +70,8 @@ static const struct option_help options[] = {
 	[OPT_CHECK] = {0, "check", NULL, "first look for files that databases miss"},
 	[OPT_PREFER] = {0, "prefer", "SIDE",
 			"where a database's path has other bytes: input or output"},
+	[OPT_SHARD] = {0, "shard", "I/N",
+		       "do the I-th of N parts of the work; kpack merge joins them"},
 	[OPT_JOBS] = {0, "jobs", "N", "threads (all cores)"},
 	[OPT_FORCE] = {0, "force", NULL, "replace existing archives, do not add to them"},
 	[OPT_JSON] = {0, "json", NULL, "report as JSON"},
@@ -240,6 +243,14 @@ static int set_jobs(struct pack_args *args, const char *text)
 	return status;
 }
 
+static int set_shard(struct pack_args *args, const char *text)
+{
+	if (shard_parse(text, &args->shard))
+		return EXIT_OK;
+	return options_usage(&cmd_pack_help, "--shard %s: not I/N with 1 <= I <= N <= %d",
+			     text, SHARDS_MAX);
+}
+
 static int set_option(struct parser *p, int row, const char *arg)
 {
 	struct pack_args *args = p->args;
@@ -284,6 +295,8 @@ static int set_option(struct parser *p, int row, const char *arg)
 		return set_flag(&args->check);
 	case OPT_PREFER:
 		return set_prefer(args, arg);
+	case OPT_SHARD:
+		return set_shard(args, arg);
 	case OPT_JOBS:
 		return set_jobs(args, arg);
 	case OPT_FORCE:
@@ -443,6 +456,10 @@ static int check_in_place(const struct pack_args *args)
 {
 	struct stat st;
 
+	if (args->shard.count)
+		return options_usage(&cmd_pack_help,
+				     "--shard with --in-place: a part is a tree of its "
+				     "own, and INPUT must stay for the other shards");
 	if (args->force)
 		return options_usage(&cmd_pack_help,
 				     "--force with --in-place would take away what "

@@ -7,6 +7,7 @@
 #include "family.h"
 #include "library/library.h"
 #include "pack.h"
+#include "shard.h"
 
 /* What becomes of the binaries. */
 enum pack_mode {
@@ -38,6 +39,7 @@ struct pack_args {
 	struct arch_filter filter;
 	struct families families;
 	struct pack_options how;
+	struct shard shard; /* count 0: the whole run */
 	uint64_t volume_size;
 	struct library_set libraries; /* none with DATABASES_PLAIN, unless CHECK */
 	enum pack_databases databases;

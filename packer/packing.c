@@ -39,7 +39,7 @@ static kpack_error_t open_set(struct packing *p, struct kpackx_error *why)
 		.volume_size = p->args.volume_size,
 		.force = p->args.force,
 		.families = &p->args.families,
-		.inherit = p->inherit,
+		.inherit = p->args.shard.count ? NULL : p->inherit,
 		.stores = stores,
 		.stores_arg = &p->plan,
 	};
@@ -86,12 +86,14 @@ static kpack_error_t store(struct packing *p, struct kpackx_error *why)
 	struct progress progress;
 	kpack_error_t err;
 
+	p->args.how.log = p->shard.log;
 	progress_begin(&progress, "packing", p->plan.bytes,
 		       !p->args.quiet && !p->args.json);
 	err = pack_run(&p->plan, &p->args.how, p->set, &progress, why);
 	progress_end(&progress);
 	if (!err && p->args.mode != PACK_ARCHIVES)
-		err = resume_join(&p->converter, why);
+		err = p->shard.log ? shard_run_join(p, why)
+				   : resume_join(&p->converter, why);
 	return err ? err : archive_set_publish(p->set, why);
 }
 
@@ -118,9 +120,30 @@ static kpack_error_t check_clashes(struct packing *p, clash_side *side,
 	return clash_check(&run, side, why);
 }
 
+/* Clashes are those of the whole run: its output is a new one. */
+static kpack_error_t write_part(struct packing *p, struct kpackx_error *why)
+{
+	const struct clash_run run = {
+		.args = &p->args,
+		.scan = &p->scan,
+		.plan = &p->plan,
+		.outcomes = p->args.mode == PACK_ARCHIVES ? NULL : &p->outcomes,
+		.archives = p->inherit,
+	};
+
+	if (p->inherit)
+		KP_TRY(clash_check(&run, clash_archives, why));
+	KP_TRY(make_dirs(p, why));
+	KP_TRY(shard_run_begin(p, why));
+	KP_TRY(open_set(p, why));
+	return store(p, why);
+}
+
 /* The set stays open while binaries are converted: it keeps other runs away. */
 static kpack_error_t write_archives(struct packing *p, struct kpackx_error *why)
 {
+	if (p->args.shard.count)
+		return write_part(p, why);
 	if (p->args.mode == PACK_TREE)
 		KP_TRY(check_clashes(p, clash_tree, why));
 	if (p->plan.n_objects == 0 && !p->inherit && !has_leftovers(p))
@@ -138,7 +161,8 @@ static kpack_error_t find_archives(struct packing *p, struct kpackx_error *why)
 	const struct pack_args *args = &p->args;
 	struct stat st;
 
-	if (asprintf(&p->archives, "%s/" SCAN_ARCHIVES, args->output) < 0)
+	if (asprintf(&p->archives, "%s/%s", args->output,
+		     args->shard.count ? SHARD_DIR : SCAN_ARCHIVES) < 0)
 		p->archives = NULL;
 	if (args->mode == PACK_TREE &&
 	    asprintf(&p->inherit, "%s/" SCAN_ARCHIVES, args->input) < 0)
@@ -316,9 +340,9 @@ static void tell_before(const struct packing *p)
 static kpack_error_t write_all(struct packing *p, struct kpackx_error *why)
 {
 	KP_TRY(write_archives(p, why));
-	return p->args.mode == PACK_ARCHIVES
-		       ? KPACK_SUCCESS
-		       : output_write(&p->converter, p->args.input, why);
+	if (p->args.mode != PACK_ARCHIVES)
+		KP_TRY(output_write(&p->converter, p->args.input, why));
+	return p->shard.log ? shard_run_end(p, why) : KPACK_SUCCESS;
 }
 
 static int fail(const struct kpackx_error *why)
@@ -381,6 +405,7 @@ int packing_run(struct packing *p)
 void packing_close(struct packing *p)
 {
 	archive_set_close(p->set);
+	shard_run_fini(&p->shard);
 	outcomes_close(&p->outcomes);
 	plan_close(&p->plan);
 	scan_close(&p->scan);

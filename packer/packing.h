@@ -9,6 +9,7 @@
 #include "caches.h"
 #include "converter.h"
 #include "pack_args.h"
+#include "shard_run.h"
 
 struct packing {
 	struct pack_args args;
@@ -20,6 +21,7 @@ struct packing {
 	char *archives;           /* the archives' directory */
 	char *inherit;            /* the directory of those that INPUT has; or NULL */
 	struct converter converter;
+	struct shard_run shard;
 };
 
 /*

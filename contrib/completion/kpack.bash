@@ -32,8 +32,8 @@ _kpack_options() # COMMAND
 	case $1 in
 	pack) echo --archives-only --in-place --keep-device-code --group --key-prefix --arch \
 		--family --scheme --level --chunk --volume-size --databases --libraries \
-		--library-rules --split-rocfft --rows --check --prefer --jobs --force --json --quiet \
-		--input --output --group-name --gfx-arch-family --gfx-arches --help ;;
+		--library-rules --split-rocfft --rows --check --prefer --shard --jobs --force --json \
+		--quiet --input --output --group-name --gfx-arch-family --gfx-arches --help ;;
 	mark) echo --help ;;
 	mark-show) echo --json --help ;;
 	mark-convert) echo --kernel-name --search-path --keep-device-code --help ;;
