@@ -58,11 +58,8 @@ static const struct {
 	const char *kind;
 	const char *(*name)(struct kp_span arch, char text[KP_TARGET_TEXT_MAX]);
 } kinds[] = {
-	{"features of one GPU", processor_of},
-	{"generic target", generic_of},
-	{"sub-family", subfamily_of},
-	{"family", family_of},
-	{EVERY_KIND, every_gpu},
+	{"features", processor_of}, {"generic", generic_of}, {"sub-family", subfamily_of},
+	{"family", family_of},      {EVERY_KIND, every_gpu},
 };
 
 static bool same_members(const struct page_family *a, const struct page_family *b)
@@ -131,20 +128,38 @@ static kpack_error_t add_kind(const struct page_figures *f, size_t kind,
 	return KPACK_SUCCESS;
 }
 
-/* Families of one, and larger ones that have no more than a smaller one, tell nothing. */
-static void drop_idle(struct page_families *all)
+/* The family before number N that has the same members. */
+static struct page_family *same_before(struct page_families *all, size_t n,
+				       const struct page_family *family)
+{
+	for (size_t i = 0; i < n; i++)
+		if (same_members(&all->items[i], family))
+			return &all->items[i];
+	return NULL;
+}
+
+static void add_name(struct page_family *to, const char *name)
+{
+	size_t n = strlen(to->name);
+
+	snprintf(to->name + n, sizeof(to->name) - n, " / %s", name);
+}
+
+/* Families of one tell nothing; those with the same members are one with several names. */
+static void join_equal(struct page_families *all)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < all->count; i++) {
-		bool idle = all->items[i].n_members < 2;
+		struct page_family *family = &all->items[i];
+		struct page_family *same = same_before(all, n, family);
 
-		for (size_t k = 0; k < n && !idle; k++)
-			idle = same_members(&all->items[k], &all->items[i]);
-		if (idle)
-			free(all->items[i].members);
+		if (same && strcmp(same->name, family->name) != 0)
+			add_name(same, family->name);
+		if (same || family->n_members < 2)
+			free(family->members);
 		else
-			all->items[n++] = all->items[i];
+			all->items[n++] = *family;
 	}
 	all->count = n;
 }
@@ -241,7 +256,7 @@ kpack_error_t page_families_open(const struct page_figures *f, struct page_famil
 	*out = (struct page_families){0};
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds) && !err; i++)
 		err = add_kind(f, i, out, why);
-	drop_idle(out);
+	join_equal(out);
 	if (!err)
 		err = index_init(f, &x, why);
 	if (err) {

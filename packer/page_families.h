@@ -7,8 +7,8 @@
 #include "target.h"
 
 struct page_family {
-	char name[KP_TARGET_TEXT_MAX];
-	const char *kind;  /* what it is a family by */
+	char name[4 * KP_TARGET_TEXT_MAX]; /* several, where they have the same members */
+	const char *kind;  /* by what it is one; of several names the first's */
 	bool all;          /* of every GPU */
 	uint32_t *members; /* rows of arches in the figures */
 	size_t n_members;

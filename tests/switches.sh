@@ -61,7 +61,7 @@ t "without LZ4" build nolz4 WITH_LZ4=0
 t "LZ4 is not linked" without liblz4 $b/nolz4/kpackfs
 t "without jansson" build nojson WITH_JSON=0
 t "jansson is not linked" without libjansson $b/nojson/kpack
-for command in ls info inspect detect; do
+for command in ls info inspect detect report; do
 	t "kpack $command --json is refused" not_built $b/nojson/kpack $command --json Makefile
 done
 t "without libcrypto" build noopenssl WITH_OPENSSL=0

@@ -11,6 +11,7 @@ _kpack_commands=(
 	verify
 	inspect
 	detect
+	report
 	offload-bundler
 	offload-packager
 	# end
@@ -53,6 +54,7 @@ _kpack_options() # COMMAND
 	offload-packager) echo --image --archive --compress --compression-level --format-version \
 		--help --help-list --version ;;
 	detect) echo --topology --arch --family --group --package --dist --pip --apt --json --help ;;
+	report) echo --output --title --json --quiet --help ;;
 	global) echo --help --version ;;
 	esac
 }

@@ -11,6 +11,7 @@ function __kpack_commands
 	echo verify
 	echo inspect
 	echo detect
+	echo report
 	echo offload-bundler
 	echo offload-packager
 	# end
@@ -119,3 +120,8 @@ complete -c kpack -n '__fish_seen_subcommand_from mark; and __fish_seen_subcomma
 # called by their links: the options of pack and mark, without the word
 complete -c kpack-pack -w 'kpack pack'
 complete -c kpack-mark -w 'kpack mark'
+complete -c kpack -n '__fish_seen_subcommand_from report' -s o -l output -r -d 'Write the page to'
+complete -c kpack -n '__fish_seen_subcommand_from report' -l title -x -d 'Its title'
+complete -c kpack -n '__fish_seen_subcommand_from report' -l json -d 'Print the figures as JSON'
+complete -c kpack -n '__fish_seen_subcommand_from report' -s q -l quiet -d 'No progress and no notes'
+complete -c kpack -n '__fish_seen_subcommand_from report' -s h -l help -d 'Show the options'
