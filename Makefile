@@ -104,7 +104,7 @@ fuzz  := $(patsubst %.c,$(O)/%,$(filter-out tests/fuzz/replay.c,$(wildcard tests
 bench := $(patsubst %.c,$(O)/%,$(wildcard contrib/bench/*.c))
 stub  := $(O)/tests/stub/libamdhip64.so.5 $(O)/tests/stub/load $(O)/tests/stub/write \
 	$(O)/tests/stub/amd/librocm_kpack.so.0 $(O)/tests/stub/amd_client $(O)/tests/stub/cutile \
-	$(O)/tests/stub/faults.so
+	$(O)/tests/stub/faults.so $(O)/tests/stub/rewheel
 loaders := $(patsubst %.c,$(O)/%,$(wildcard tests/loaders/*.c))
 posix := $(patsubst %.c,$(O)/%,$(wildcard tests/posix/*.c))
 examples := $(addprefix $(O)/contrib/examples/,libamdhip64.so.5 library)
@@ -214,6 +214,10 @@ $(O)/tests/stub/write: $(O)/tests/stub/write.o $(O)/librocm_kpack.so
 # Says what it makes of names of cuTile's kernels, in words the library keeps to itself.
 $(O)/tests/stub/cutile: $(O)/tests/stub/cutile.o $(O)/librocm_kpack.a
 	$(call say,LINK)$(link) -o $@ $^ $(libs_core)
+
+# Reads a wheel and writes it again.
+$(O)/tests/stub/rewheel: $(O)/tests/stub/rewheel.o $(O)/packer.a $(O)/librocm_kpack.a
+	$(call say,LINK)$(link) -o $@ $^ $(libs_packer)
 
 # A library in the place of AMD's, and a program that was linked with it.
 $(O)/tests/stub/amd/librocm_kpack.so.0: $(O)/tests/stub/amd_kpack.o
