@@ -29,7 +29,7 @@ struct wheel_split_args {
 	kpack_compression_t scheme;
 	int level, zip_level;
 	unsigned jobs;
-	bool variants, directory, force, quiet, json, verbose;
+	bool variants, directory, force, quiet, json;
 };
 
 struct wheel_source {
@@ -67,6 +67,9 @@ void wheel_source_close(struct wheel_source *s); /* a zeroed one is fine */
 
 /* PATH as it is below the overlay; NULL: it is not in it. */
 const char *wheel_source_inside(const struct wheel_source *s, const char *path);
+
+/* The number of what is there in the scan; false: it is not. */
+bool wheel_source_entry(const struct wheel_source *s, const char *inside, size_t *entry);
 
 /* Put the families of ARGS into OUT; INVALID_ARGUMENT. */
 kpack_error_t wheel_source_families(const struct wheel_split_args *args,
