@@ -117,6 +117,22 @@ kpack_error_t output_check(const char *input, const char *output,
 	return err;
 }
 
+kpack_error_t output_check_beside(const char *input, const char *output,
+				  struct kpackx_error *why)
+{
+	char *in = resolve(input), *out = resolve(output);
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (!in || !out)
+		err = kp_fail_memory(why, strlen(output), "a path");
+	else if (is_inside(out, in))
+		err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "OUTPUT is %s INPUT",
+			      strcmp(in, out) == 0 ? "the same as" : "inside");
+	free(in);
+	free(out);
+	return err;
+}
+
 kpack_error_t output_check_mounts(const struct scan *scan, const char *output,
 				  size_t *faults, struct kpackx_error *why)
 {

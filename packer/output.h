@@ -13,6 +13,12 @@ kpack_error_t output_check(const char *input, const char *output,
 			   struct kpackx_error *why);
 
 /*
+ * The same where OUTPUT only gets trees beside others: it may hold INPUT.
+ */
+kpack_error_t output_check_beside(const char *input, const char *output,
+				  struct kpackx_error *why);
+
+/*
  * Before anything is written: is a directory of SCAN read-only in OUTPUT, as where archives
  * are mounted?  The first is told, and counted.
  */

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT */
+#include "staging.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fts.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "file.h"
+
+#define STAGING_NAME ".kpack-split-"
+
+/* --- removing ------------------------------------------------------------------------ */
+
+/* A directory may forbid it.  Best effort: what cannot be removed stays. */
+static void remove_tree(const char *path)
+{
+	char *const roots[] = {(char *)path, NULL};
+	FTS *fts = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+	FTSENT *e;
+
+	while (fts && (e = fts_read(fts))) {
+		if (e->fts_info == FTS_D && access(e->fts_path, W_OK | X_OK) < 0)
+			chmod(e->fts_path, 0700);
+		else if (e->fts_info == FTS_DP || e->fts_info == FTS_DNR)
+			rmdir(e->fts_path);
+		else if (e->fts_info != FTS_D)
+			unlink(e->fts_path);
+	}
+	if (fts)
+		fts_close(fts);
+}
+
+static int lock(int fd, int how)
+{
+	int status;
+
+	while ((status = flock(fd, how)) < 0 && errno == EINTR)
+		;
+	return status;
+}
+
+static int open_dir(const char *path)
+{
+	return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* Whoever works in it has it locked. */
+static void remove_if_left(const char *dir, const char *name)
+{
+	char *path;
+	int fd;
+
+	if (asprintf(&path, "%s/%s", dir, name) < 0)
+		return;
+	fd = open_dir(path);
+	if (fd >= 0 && lock(fd, LOCK_EX | LOCK_NB) == 0)
+		remove_tree(path);
+	if (fd >= 0)
+		close(fd);
+	free(path);
+}
+
+static void remove_left(const char *dir)
+{
+	size_t n = strlen(STAGING_NAME);
+	DIR *d = opendir(dir);
+	struct dirent *e;
+
+	while (d && (e = readdir(d)))
+		if (strncmp(e->d_name, STAGING_NAME, n) == 0 &&
+		    strlen(e->d_name) == n + 6)
+			remove_if_left(dir, e->d_name);
+	if (d)
+		closedir(d);
+}
+
+/* --- beginning ----------------------------------------------------------------------- */
+
+/* Another run may have taken it for left, between its making and its lock. */
+static bool is_there(const struct staging *s)
+{
+	struct stat a, b;
+
+	return fstat(s->fd, &a) == 0 && lstat(s->path, &b) == 0 && a.st_dev == b.st_dev &&
+	       a.st_ino == b.st_ino;
+}
+
+static kpack_error_t make(struct staging *s, struct kpackx_error *why)
+{
+	do {
+		if (s->fd >= 0)
+			close(s->fd);
+		free(s->path);
+		s->fd = -1;
+		if (asprintf(&s->path, "%s/" STAGING_NAME "XXXXXX", s->dir) < 0) {
+			s->path = NULL;
+			return kp_fail_memory(why, strlen(s->dir), "a path");
+		}
+		if (!mkdtemp(s->path)) {
+			free(s->path);
+			s->path = NULL;
+			return kp_fail_errno(why, errno,
+					     "%s: cannot make a directory in it", s->dir);
+		}
+		s->fd = open_dir(s->path);
+		if (s->fd < 0 && errno != ENOENT)
+			return kp_fail_errno(why, errno, "%s", s->path);
+		if (s->fd >= 0) /* where nothing can be locked, it goes without */
+			lock(s->fd, LOCK_EX);
+	} while (s->fd < 0 || !is_there(s));
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t staging_open(struct staging *s, const char *dir, struct kpackx_error *why)
+{
+	kpack_error_t err;
+
+	*s = (struct staging){.dir = dir, .fd = -1};
+	KP_TRY(kp_mkdirs(dir, 0777, why));
+	remove_left(dir);
+	err = make(s, why);
+	if (err)
+		staging_close(s);
+	return err;
+}
+
+void staging_close(struct staging *s)
+{
+	if (s->path)
+		remove_tree(s->path);
+	if (s->fd >= 0)
+		close(s->fd);
+	free(s->path);
+	*s = (struct staging){.fd = -1};
+}
+
+/* --- names --------------------------------------------------------------------------- */
+
+static kpack_error_t open_parent(const struct staging *s, int *fd,
+				 struct kpackx_error *why)
+{
+	*fd = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return *fd < 0 ? kp_fail_errno(why, errno, "%s", s->dir) : KPACK_SUCCESS;
+}
+
+kpack_error_t staging_check(const struct staging *s, const char *name, bool replace,
+			    struct kpackx_error *why)
+{
+	struct stat st;
+	int fd;
+
+	KP_TRY(open_parent(s, &fd, why));
+	if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+		close(fd);
+		return KPACK_SUCCESS;
+	}
+	close(fd);
+	if (!replace)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "%s/%s: is there already: --force replaces it", s->dir,
+			       name);
+	if (!S_ISDIR(st.st_mode))
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "%s/%s: is no directory, which could be replaced", s->dir,
+			       name);
+	return KPACK_SUCCESS;
+}
+
+/* What has the name changes places with the tree, where the file system can do that. */
+static int swap(int from, int to, const char *name)
+{
+	char aside[280];
+
+	if (renameat2(from, name, to, name, RENAME_EXCHANGE) == 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP)
+		return -1;
+	snprintf(aside, sizeof(aside), "%s.", name);
+	if (renameat(to, name, from, aside) < 0)
+		return -1;
+	if (renameat(from, name, to, name) == 0)
+		return renameat(from, aside, from, name);
+	renameat(from, aside, to, name);
+	return -1;
+}
+
+static int give_name(int from, int to, const char *name, bool replace, bool *swapped)
+{
+	struct stat st;
+
+	*swapped = replace && fstatat(to, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	if (*swapped)
+		return swap(from, to, name);
+	if (renameat2(from, name, to, name, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -1;
+	/* a directory with something in it is never replaced */
+	return renameat(from, name, to, name);
+}
+
+static void take_back(int from, int to, const char *const *names, const bool *swapped,
+		      size_t n)
+{
+	while (n-- > 0)
+		if (swapped[n])
+			swap(from, to, names[n]);
+		else
+			renameat(to, names[n], from, names[n]);
+}
+
+static kpack_error_t give_names(const struct staging *s, int to, const char *const *names,
+				size_t n, bool replace, struct kpackx_error *why)
+{
+	bool *swapped = calloc(n + 1, sizeof(*swapped));
+	kpack_error_t err = KPACK_SUCCESS;
+	size_t i = 0;
+
+	if (!swapped)
+		return kp_fail_memory(why, n, "trees");
+	for (; i < n && !err; i++)
+		if (give_name(s->fd, to, names[i], replace, &swapped[i]) < 0)
+			err = kp_fail_errno(why, errno, "%s/%s: cannot get its name",
+					    s->dir, names[i]);
+	if (!err && kp_flush_dir(to))
+		err = kp_fail_errno(why, errno, "%s: cannot flush", s->dir);
+	else if (err)
+		i--;
+	if (err)
+		take_back(s->fd, to, names, swapped, i);
+	free(swapped);
+	return err;
+}
+
+kpack_error_t staging_publish(struct staging *s, const char *const *names, size_t n,
+			      bool replace, struct kpackx_error *why)
+{
+	kpack_error_t err;
+	int to;
+
+	if (syncfs(s->fd) < 0)
+		return kp_fail_errno(why, errno, "%s: cannot flush", s->path);
+	KP_TRY(open_parent(s, &to, why));
+	err = give_names(s, to, names, n, replace, why);
+	close(to);
+	return err;
+}
