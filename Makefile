@@ -312,7 +312,7 @@ c_files := $(wildcard core/*.[ch] core/*/*.[ch] fs/*.[ch] packer/*.[ch] packer/l
 sources := $(wildcard core/*.c core/format/*.c fs/*.c packer/*.c packer/library/*.c packer/offload/*.c packer/wheel/*.c)
 pages   := $(wildcard kpackfs.1 packer/*.1)
 pages3  := $(wildcard core/*.3)
-scripts := .ci/run contrib/install-deps contrib/demo tests/run tests/run-one $(wildcard tests/*.sh contrib/mount/* contrib/debian/build contrib/container/entrypoint)
+scripts := .ci/run contrib/install-deps contrib/demo tests/run tests/run-one $(wildcard tests/*.sh contrib/mount/* contrib/debian/build contrib/container/entrypoint contrib/packaging/*)
 
 fmt: ## format the C sources
 	clang-format -i $(c_files)
