@@ -99,7 +99,7 @@ const char page_script[] =
 	"if (!g) return;\n"
 	"const [x, y, w, h] = g.dataset.z.split(\" \").map(Number);\n"
 	"const [, , W, H] = full.split(\" \").map(Number);\n"
-	"const k = Math.min(W / w, H / h, 60) * 0.98;\n"
+	"const k = Math.max(1, Math.min(W / w, H / h, 60) * 0.98);\n"
 	"svg.setAttribute(\"viewBox\", [x + w / 2 - W / k / 2, y + h / 2 - H / k / 2, "
 	"W / k, H / k].join(\" \"));\n"
 	"g.classList.add(\"now\");\n"
