@@ -111,7 +111,7 @@ static kpack_error_t begin(struct kpackx_writer *w, const struct place *place,
 	if (!err)
 		err = kp_writer_open(place->dir, place->name,
 				     &(struct kp_writer_options){w->store.scheme, group,
-								 o->family, false},
+								 o->family, false, false},
 				     &w->store.writer, why);
 	free(group);
 	if (!err && !o->uncompressed)

@@ -85,6 +85,7 @@ static kpack_error_t begin(struct kp_writer *w, const char *dir, const char *nam
 		return kp_fail_memory(why, KP_WRITER_BUFFER, "an archive");
 	KP_TRY(kp_outfile_open(&w->file, dir, name, 0666, why));
 	w->file.keep = options->keep;
+	w->file.lazy = options->lazy;
 	return kp_writer_append(w, zeros,
 				w->scheme == KPACK_COMPRESSION_NOOP ? KP_WRITER_BLOB
 								    : KP_WRITER_BLOB + 4,
@@ -272,7 +273,7 @@ static kpack_error_t write_end(struct kp_writer *w, struct kpackx_error *why)
 			       (unsigned long long)KP_TOC_SIZE_MAX);
 	KP_TRY(kp_writer_flush(w, why));
 	KP_TRY(write_header(w, toc_offset, why));
-	return kp_outfile_sync(&w->file, why);
+	return w->file.lazy ? KPACK_SUCCESS : kp_outfile_sync(&w->file, why);
 }
 
 kpack_error_t kp_writer_finish(struct kp_writer *w, struct kpackx_error *why)

@@ -19,6 +19,7 @@ struct kp_writer_options {
 	const char *group;  /* group_name */
 	const char *family; /* gfx_arch_family; NULL: the only arch, or the group */
 	bool keep; /* what stands under the name is not replaced: see kp_outfile */
+	bool lazy; /* nothing is flushed: for what can be made again */
 };
 
 /* Begin NAME in directory DIR. */

@@ -254,6 +254,7 @@ static kpack_error_t plan_part(const struct parts *p, struct part *part,
 	const struct archive_parts_options *o = p->options;
 	struct merge_options options = {
 		.group = part->group,
+		.lazy = o->lazy,
 		.keep = !o->force,
 		.skip_faulty = o->skip_faulty,
 		.verify = o->verify,

@@ -23,7 +23,8 @@ struct archive_part {
 struct archive_parts_options {
 	const char *group; /* group_name; NULL: the sources' own */
 	bool force;        /* replace archives that are there */
-	bool skip_faulty;  /* as of struct merge_options */
+	bool lazy;         /* as of struct merge_options */
+	bool skip_faulty;
 	bool verify;
 
 	/* Which architectures to take; NULL: all. */
@@ -45,7 +46,7 @@ struct archive_parts_options {
 /*
  * Write the parts of SOURCES into the directory DIR, which is made when it is missing.
  * Everything is checked before anything is written, and nothing gets its name before
- * everything is written and flushed (beyond ARCHIVE_PARTS_AT_ONCE archives: that many at a
+ * everything is written (beyond ARCHIVE_PARTS_AT_ONCE archives: that many at a
  * time).
  * Errors of merge_plan_new and merge_plan_write; INVALID_ARGUMENT: a name that is there
  * already, an architecture that gives no file name.

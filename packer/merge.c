@@ -314,6 +314,7 @@ kpack_error_t merge_plan_write(struct merge_plan *plan, const char *dir, const c
 		.group = plan->group,
 		.family = plan->options.family,
 		.keep = plan->options.keep,
+		.lazy = plan->options.lazy,
 	};
 	struct kp_writer *w = NULL;
 	kpack_error_t err = kp_writer_open(dir, name, &options, &w, why);

@@ -49,6 +49,7 @@ struct merge_mismatch {
 struct merge_options {
 	const char *group;  /* group_name; NULL: the sources', which is the same in all */
 	const char *family; /* gfx_arch_family; NULL: the only arch, or the group */
+	bool lazy;          /* flush nothing: the sources stay, it can be made again */
 	bool keep;          /* what stands under the name is not replaced, but an error */
 	bool skip_faulty;   /* leave out what cannot be read instead of failing */
 	bool verify;        /* decode everything that is taken */
@@ -93,7 +94,7 @@ kpack_error_t merge_plan_new(const struct merge_source *sources, size_t n,
 void merge_plan_stats(const struct merge_plan *plan, struct merge_stats *out);
 
 /*
- * Write it as NAME in DIR, whole and flushed, but without its name: that is what
+ * Write it as NAME in DIR, whole and, unless lazy, flushed, but without its name: that is what
  * kp_writer_publish gives.  The caller closes *OUT, also when publishing failed.
  * Errors of the writer; INVALID_FORMAT: a frame's length word is not what it was.
  */

@@ -35,7 +35,7 @@ static int remove_dir(void **state)
 
 static struct kp_writer *writer(kpack_compression_t scheme)
 {
-	struct kp_writer_options options = {scheme, "group", "family", false};
+	struct kp_writer_options options = {scheme, "group", "family", false, false};
 	struct kp_writer *w = NULL;
 
 	if (kp_writer_open(dir, "a.kpack", &options, &w, &why) != KPACK_SUCCESS)
@@ -483,7 +483,7 @@ static void architectures_and_types_have_a_limit(void **state)
 static void assert_family(const char *given, const char *const *arches, size_t n,
 			  const char *want)
 {
-	struct kp_writer_options options = {KPACK_COMPRESSION_NOOP, "group", given,
+	struct kp_writer_options options = {KPACK_COMPRESSION_NOOP, "group", given, false,
 					    false};
 	struct kp_writer *w = NULL;
 	msgpack_unpacked toc;
@@ -554,7 +554,8 @@ static void improper_names_are_refused(void **state)
 static void improper_places_are_refused(void **state)
 {
 	static const char *const names[] = {"", ".", "..", "a/b", "/a"};
-	struct kp_writer_options options = {KPACK_COMPRESSION_NOOP, "g", "f", false};
+	struct kp_writer_options options = {KPACK_COMPRESSION_NOOP, "g", "f", false,
+					    false};
 	struct kp_writer *w = NULL;
 
 	(void)state;
