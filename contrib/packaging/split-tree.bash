@@ -226,6 +226,8 @@ read_split()
 		artifact=$(artifact_of "$base")
 		[ -n "$artifact" ] ||
 			die "$(printf %q "$dir"): there is no directory NAME_generic beside it that it belongs to"
+		[ -e "$dir/artifact_manifest.txt" ] || [ ! -e "$split/${artifact}_generic/artifact_manifest.txt" ] ||
+			die "$(printf %q "$dir"): it has no artifact_manifest.txt, and ${artifact}_generic has"
 		part_of "${base#"${artifact}"_}"
 		add_sources "$dir"
 	done

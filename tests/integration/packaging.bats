@@ -43,6 +43,13 @@ plain_tree() { # ARCH...
 	done
 }
 
+needs() { # PROGRAM...
+	local one
+	for one; do
+		command -v "$one" >/dev/null || skip "no $one"
+	done
+}
+
 # dpkg with a root and a database of its own.
 dpkg_in() { # ROOT ARGUMENT...
 	mkdir -p "$1/db/updates" "$1/db/info"
@@ -69,6 +76,7 @@ fails_with() {
 }
 
 @test "Debian: base and one architecture load, others are absent; a second one adds up" {
+	needs dpkg-deb
 	split_tree
 	make_deb split out
 	[ "$(wc -l <made)" = 4 ]
@@ -97,6 +105,7 @@ fails_with() {
 }
 
 @test "Debian: an architecture alone, or of another version, is refused" {
+	needs dpkg-deb
 	plain_tree gfx1100 gfx12_0
 	make_deb split out
 	run dpkg_in root -i out/rocm-blas-gfx1100_*.deb
@@ -114,6 +123,7 @@ fails_with() {
 }
 
 @test "Debian: what the packages say" {
+	needs dpkg-deb
 	plain_tree gfx1100 gfx90a:xnack+ gfx90a:sramecc+:xnack- gfx12_0 gfx9-4-generic gfx110X
 	make_deb --maintainer 'A B <a@b.org>' --depends 'libc6 (>= 2.36), libstdc++6' --architecture amd64 \
 		--description 'Basic linear algebra' --compression xz split out
@@ -144,6 +154,7 @@ fails_with() {
 }
 
 @test "Debian: lintian has no errors but for where the files go" {
+	needs dpkg-deb lintian
 	plain_tree gfx1100
 	echo "Copyright: MIT License, 2026 A B" >copyright
 	make_deb --prefix /usr/lib/rocm --copyright copyright --maintainer 'A B <a@b.org>' \
@@ -154,6 +165,7 @@ fails_with() {
 }
 
 @test "Debian: modes, links, empty directories, names" {
+	needs dpkg-deb
 	plain_tree gfx1100
 	generic=split/x_generic
 	mkdir -p $generic/empty $generic/private "$generic/odd ' \$(x) *"
@@ -186,6 +198,7 @@ fails_with() {
 }
 
 @test "a prefix that is a symbolic link" {
+	needs dpkg-deb rpmbuild
 	plain_tree gfx1100
 	ln -s split link
 	make_deb link out
@@ -207,6 +220,7 @@ fails_with() {
 }
 
 @test "artifacts with several prefixes" {
+	needs dpkg-deb
 	mkdir -p split/blas_generic/{math-libs/BLAS/stage/lib,core/hip/stage/bin} split/blas_gfx1100/math-libs/BLAS/stage/.kpack
 	echo 1 >split/blas_generic/math-libs/BLAS/stage/lib/a
 	echo 2 >split/blas_generic/core/hip/stage/bin/b
@@ -227,6 +241,9 @@ fails_with() {
 		"rocm-blas-gfx1100: /opt/x/share/e rocm-blas: /opt/x/share/d" ]
 	rm -rf out
 	# what is in no prefix, in two, outside
+	mv split/blas_gfx1100/artifact_manifest.txt away
+	fails_with "blas_gfx1100: it has no artifact_manifest.txt" make_deb split out
+	mv away split/blas_gfx1100/artifact_manifest.txt
 	echo x >split/blas_generic/core/lost
 	fails_with "1 files are outside of the prefixes" make_deb split out
 	rm split/blas_generic/core/lost
@@ -241,6 +258,7 @@ fails_with() {
 }
 
 @test "what cannot be packed is refused by name, and nothing is written" {
+	needs dpkg-deb
 	plain_tree gfx1100
 	for make in make_deb make_rpm make_tarball; do
 		cp split/x_gfx1100/.kpack/x_gfx1100.kpack split/x_generic/lib/two
@@ -325,6 +343,7 @@ fails_with() {
 }
 
 @test "the same trees give the same packages" {
+	needs dpkg-deb
 	plain_tree gfx1100 gfx942
 	ln split/x_generic/lib/libx.so.1 split/x_generic/lib/libx.so.1.0
 	for try in 1 2; do
@@ -366,6 +385,7 @@ fails_with() {
 }
 
 @test "rpm: one spec, a subpackage for each architecture" {
+	needs rpmbuild
 	split_tree
 	make_rpm --license MIT --depends 'glibc >= 2.3' split out
 	[ "$(ls out | paste -sd ' ')" = "rocm-blas-8.0.0.tar rocm-blas.spec" ]
@@ -399,6 +419,7 @@ fails_with() {
 }
 
 @test "rpm: names, modes and links; --build; a release and an epoch" {
+	needs rpmbuild
 	plain_tree gfx1100
 	generic=split/x_generic
 	mkdir -p $generic/empty
@@ -418,6 +439,7 @@ fails_with() {
 }
 
 @test "stopped, or without room: nothing is left" {
+	needs dpkg-deb
 	plain_tree gfx1100
 	mkdir tools
 	printf '#!/bin/sh\nexit 3\n' >tools/dpkg-deb
