@@ -6,6 +6,7 @@
 #include <string.h>
 #include "command.h"
 #include "prefixes.h"
+#include "split_archives.h"
 #include "split_report.h"
 
 /* What is told at the end. */
@@ -104,34 +105,6 @@ static int split_batch(struct teller *t)
 	return status;
 }
 
-/* --- archives ------------------------------------------------------------------------ */
-
-/* A file that is an archive by its name, or by how it begins. */
-static bool is_archive(const char *path)
-{
-	size_t n = strlen(path);
-	char magic[4] = "";
-	struct stat st;
-	FILE *file;
-
-	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode))
-		return false;
-	if (n > 6 && strcmp(path + n - 6, ".kpack") == 0)
-		return true;
-	file = fopen(path, "re");
-	if (file && fread(magic, 1, sizeof(magic), file) != sizeof(magic))
-		magic[0] = '\0';
-	if (file)
-		fclose(file);
-	return memcmp(magic, "KPAK", sizeof(magic)) == 0;
-}
-
-static int split_archives(void)
-{
-	report_error(NULL, "split: not built yet: archives");
-	return EXIT_USAGE;
-}
-
 /* --- all ----------------------------------------------------------------------------- */
 
 static int carry_out(const struct split_args *args)
@@ -142,8 +115,8 @@ static int carry_out(const struct split_args *args)
 
 	if (args->batch)
 		return split_batch(&t);
-	if (is_archive(args->input))
-		return split_archives();
+	if (split_is_archive(args->input))
+		return split_archives(args);
 	if (args->n_operands > 1)
 		return options_usage(&cmd_split_help,
 				     "one INPUT is needed, unless all are archives");

@@ -93,13 +93,16 @@ static kpack_error_t join(char **list, const char *more, struct kpackx_error *wh
 	return KPACK_SUCCESS;
 }
 
-/* One target, without the features that it states. */
+/* One target, without the features that it states, which nobody need have. */
 static kpack_error_t add_target(struct split_args *args, struct kp_span text,
 				struct kpackx_error *why)
 {
 	char base[KP_TARGET_TEXT_MAX];
+	const uint8_t *colon = text.size ? memchr(text.data, ':', text.size) : NULL;
 	struct kp_target target;
 
+	if (colon)
+		text.size = (size_t)(colon - text.data);
 	KP_TRY(kp_target_parse(text, &target, why));
 	target.sramecc = target.xnack = KP_FEATURE_ANY;
 	kp_target_format(&target, base);
