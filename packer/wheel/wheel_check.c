@@ -228,10 +228,14 @@ static kpack_error_t open_archives(struct check *c, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-/* How many archives have KEY of ARCH?  SAME: one has it with that HASH. */
+/*
+ * How many archives have KEY of ARCH?  SAME: one has it with that HASH, or may have another,
+ * because of several sources one is preferred.
+ */
 static size_t count_entries(const struct check *c, const char *key, const char *arch,
 			    const uint8_t hash[16], bool *same)
 {
+	bool any = c->w->args->prefer != NULL;
 	struct kp_meta meta;
 	size_t entry, n = 0;
 
@@ -241,7 +245,8 @@ static size_t count_entries(const struct check *c, const char *key, const char *
 			continue;
 		n++;
 		kp_archive_meta(c->archives[i], entry, &meta);
-		*same = !meta.has_xxh3 || memcmp(meta.xxh3, hash, sizeof(meta.xxh3)) == 0;
+		*same = any || !meta.has_xxh3 ||
+			memcmp(meta.xxh3, hash, sizeof(meta.xxh3)) == 0;
 	}
 	return n;
 }

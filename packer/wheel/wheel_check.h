@@ -11,7 +11,7 @@
 /*
  * Read the FILES that W wrote.  Every member of each of the N SOURCES is in one of them, the
  * same where it was not converted; or was packed.  Each code object that was packed is in one
- * of their archives, with its hash.  Each other member is an archive, or in a .dist-info.
+ * of their archives, with its hash, unless another source's is preferred.  Each other member is an archive, or in a .dist-info.
  * INVALID_FORMAT: it is not so; the text names what is missing.
  */
 kpack_error_t wheel_check(const struct wheel_write *w, const struct wheel_files *files,

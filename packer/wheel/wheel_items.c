@@ -46,6 +46,27 @@ struct adder {
 	const struct wheel_part **parts; /* per part of the partition */
 };
 
+/* What was a file from the beginning is compressed now: its wheel only stores it. */
+static kpack_error_t add_member(struct adder *a, struct wheel_item *item,
+				struct kpackx_error *why)
+{
+	const struct wheel_source *s = a->source;
+	const char *inside = wheel_source_inside(s, item->path);
+	bool below = inside && !item->last;
+	kpack_error_t err;
+	char *disk;
+
+	if (item->disk || !s->unpacked)
+		return add(a->list, item, why);
+	if (asprintf(&disk, "%s/%s", below ? s->root : s->rest,
+		     below ? inside : item->path) < 0)
+		return kp_fail_memory(why, strlen(item->path), "a path");
+	item->disk = disk;
+	err = add(a->list, item, why);
+	free(disk);
+	return err;
+}
+
 /* A member inside the overlay. */
 static kpack_error_t add_inside(struct adder *a, struct wheel_item *item,
 				const char *inside, struct kpackx_error *why)
@@ -65,7 +86,7 @@ static kpack_error_t add_inside(struct adder *a, struct wheel_item *item,
 		item->kind = WHEEL_ITEM_BINARY;
 		item->disk = p->scan.entries[entry].path;
 	}
-	return add(a->list, item, why);
+	return add_member(a, item, why);
 }
 
 static kpack_error_t add_members(struct adder *a, struct kpackx_error *why)
@@ -89,7 +110,7 @@ static kpack_error_t add_members(struct adder *a, struct kpackx_error *why)
 		if (inside && !item.last)
 			KP_TRY(add_inside(a, &item, inside, why));
 		else
-			KP_TRY(add(a->list, &item, why));
+			KP_TRY(add_member(a, &item, why));
 	}
 	return KPACK_SUCCESS;
 }

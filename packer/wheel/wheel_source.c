@@ -26,7 +26,8 @@ static kpack_error_t find_file(struct wheel_source *s, struct kpackx_error *why)
 {
 	struct stat st;
 
-	if (stat(s->path, &st) == 0 && S_ISDIR(st.st_mode))
+	s->unpacked = stat(s->path, &st) == 0 && S_ISDIR(st.st_mode);
+	if (s->unpacked)
 		return wheel_directory_pack(s->path, s->dir, s->args->jobs, &s->file,
 					    why);
 	s->file = strdup(s->path);
@@ -71,6 +72,7 @@ void wheel_source_close(struct wheel_source *s)
 	free(s->digests);
 	free(s->overlay);
 	free(s->root);
+	free(s->rest);
 	free(s->file);
 	free(s->dir);
 	*s = (struct wheel_source){0};
@@ -227,13 +229,13 @@ static kpack_error_t prepare(struct wheel_source *s, const char *group,
 					 why);
 	if (!err)
 		err = check_archives(s, why);
-	if (!err) {
-		bool root = *s->overlay == '\0';
-
-		s->root = root ? tree : moved;
-		*(root ? &tree : &moved) = NULL;
-	}
-	free(tree);
+	s->rest = tree;
+	if (!err && !*s->overlay)
+		s->root = strdup(tree);
+	else if (!err)
+		s->root = strdup(moved);
+	if (!err && !s->root)
+		err = kp_fail_memory(why, strlen(s->dir), "a path");
 	free(moved);
 	return err;
 }

@@ -35,6 +35,7 @@ struct wheel_split_args {
 struct wheel_source {
 	const struct wheel_split_args *args;
 	const char *path; /* as given */
+	bool unpacked;    /* PATH is a directory */
 	char *file; /* the wheel that is read: PATH, or one made of that directory */
 	struct wheel_name name;
 	struct wheel_in *in;
@@ -45,6 +46,7 @@ struct wheel_source {
 	char *dir;              /* in which it is worked on */
 	char *overlay;          /* below the wheel's root; "": the root itself */
 	char *root;             /* where the overlay is on the disk */
+	char *rest;             /* where the wheel's root is */
 	struct packing packing;
 	struct partition partition;
 };

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "../join_binary.h"
-#include "../merge_report.h"
+#include "../merge.h"
+#include "../report.h"
 
 /* --- may they be joined? ------------------------------------------------------------- */
 
@@ -187,6 +188,25 @@ static kpack_error_t open_sources(const struct joiner *j, const struct same *g,
 	return KPACK_SUCCESS;
 }
 
+/* The wheel whose archive is at PATH. */
+static const char *wheel_of(const struct same *g, const char *path)
+{
+	for (size_t i = 0; i < g->count; i++)
+		if (strcmp(g->items[i].disk, path) == 0)
+			return g->items[i].source->path;
+	return path;
+}
+
+static void tell_clash(void *arg, const struct merge_clash *clash)
+{
+	const struct same *g = arg;
+
+	report_error(wheel_of(g, clash->second), "%.*s for %.*s: %s than in %s",
+		     (int)clash->key.size, (const char *)clash->key.data,
+		     (int)clash->arch.size, (const char *)clash->arch.data, clash->what,
+		     wheel_of(g, clash->first));
+}
+
 /* The family that the first names, which is a string in it. */
 static char *family_of(const struct kpack_archive *a)
 {
@@ -195,22 +215,18 @@ static char *family_of(const struct kpack_archive *a)
 	return strndup(family.size ? (const char *)family.data : "", family.size);
 }
 
-static kpack_error_t merge(const struct merge_source *sources, size_t n, const char *dir,
-			   const char *name, struct kpackx_error *why)
+static kpack_error_t merge(const struct merge_source *sources, struct same *g,
+			   const char *dir, const char *name, struct kpackx_error *why)
 {
-	struct merge_report report = {0};
 	char *family = family_of(sources[0].archive);
-	struct merge_options options = {.family = family,
-					.clash = merge_report_clash,
-					.faulty = merge_report_faulty,
-					.arg = &report};
+	struct merge_options options = {.family = family, .clash = tell_clash, .arg = g};
 	struct merge_plan *plan = NULL;
 	struct kp_writer *writer = NULL;
 	kpack_error_t err;
 
 	if (!family)
 		return kp_fail_memory(why, 1, "a name");
-	err = merge_plan_new(sources, n, &options, &plan, why);
+	err = merge_plan_new(sources, g->count, &options, &plan, why);
 	if (!err)
 		err = merge_plan_write(plan, dir, name, &writer, why);
 	if (!err)
@@ -234,7 +250,7 @@ static kpack_error_t join_archives(struct joiner *j, struct same *g, size_t chos
 	if (!err)
 		err = new_file(j, &file, why);
 	if (!err)
-		err = merge(sources, g->count, j->dir, strrchr(file, '/') + 1, why);
+		err = merge(sources, g, j->dir, strrchr(file, '/') + 1, why);
 	close_sources(sources, g->count);
 	if (err) {
 		free(file);
