@@ -1,0 +1,351 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# kpack merge of archives, and kpack split of them: what comes out is judged by a reader in
+# Python and by comparing bytes.
+
+load packing
+
+# write FILE 'python statements on a': an archive written in Python.
+write() { # FILE ARGUMENTS STATEMENTS
+	PYTHONPATH=$tools $python -c "
+import sys, random, mkarchive
+from mkarchive import noise
+a = mkarchive.Archive($2)
+$3
+a.write(sys.argv[1])" "$1"
+}
+
+sums() {
+	local f
+	for f; do readkpack sums "$f"; done | sort
+}
+
+# Seven archives as kpack pack writes them, one object of which two architectures share.
+seven() {
+	local a n=0
+	mkdir -p tree/lib
+	mkfat tree/lib/libone.so --bundles 3 \
+		--arches gfx803,gfx900,gfx906,gfx908,gfx90a:xnack+,gfx90a:xnack-,gfx1030
+	mkfat tree/lib/libtwo.so --bundles 2 --arches gfx900,gfx1030
+	kpack pack -q --archives-only --group seven tree out
+	[ "$(ls out/.kpack | wc -l)" -eq 7 ]
+}
+
+@test "seven archives joined have what the seven have, and come apart as they were" {
+	seven
+	kpack merge -q out/.kpack -o seven-all.kpack
+	kpack verify -q seven-all.kpack
+	sums out/.kpack/*.kpack >want
+	sums seven-all.kpack >got
+	[ -s want ]
+	cmp want got
+	[ "$(readkpack toc seven-all.kpack | $python -c '
+import json, sys
+print(json.load(sys.stdin)["gfx_arch_family"])')" = all ]
+	kpack split -q seven-all.kpack apart
+	diff -r out/.kpack apart
+}
+
+@test "what archives share is stored once, and comes apart at its place" {
+	local x
+	for x in gfx900 gfx906 gfx1030; do
+		write "s_$x.kpack" "group='s', family='$x'" "
+a.add('a/x#0', '$x', b'$x' * 100)
+a.add('a/x#1', '$x', b'the same for all' * 50)
+a.add('a/y#0', '$x', b'y$x' * 100)"
+	done
+	mkdir apart was
+	kpack merge -q s_*.kpack -o s-all.kpack --json >report
+	grep -q '"shared": 2' report
+	grep -q '"frames": 7' report
+	kpack verify -q s-all.kpack
+	sums s_*.kpack >want
+	sums s-all.kpack >got
+	cmp want got
+	# the writer in Python has another order of members: one pass through ours first
+	for x in gfx900 gfx906 gfx1030; do kpack merge -q "s_$x.kpack" -o "was/s_$x.kpack"; done
+	kpack split -q s-all.kpack apart
+	diff -r was apart
+}
+
+@test "the order of joining counts, not its steps" {
+	seven
+	set -- out/.kpack/*.kpack
+	kpack merge -q "$1" "$2" -o ab.kpack
+	kpack merge -q "$3" "$4" -o cd.kpack
+	kpack merge -q ab.kpack cd.kpack -o one.kpack --family f
+	kpack merge -q "$1" "$2" "$3" "$4" -o two.kpack --family f
+	cmp one.kpack two.kpack
+	kpack merge -q "$1" "$1" "$1" -o same.kpack
+	cmp "$1" same.kpack
+}
+
+@test "frames are copied as they are" {
+	write a.kpack "group='g', level=19" "
+a.add('x#0', 'gfx900', noise(300000, 1))
+a.add('db', 'gfx900', noise(500000, 2), chunk=65536, path='db', odd={'unknown': [1, None]})"
+	write b.kpack "group='g', level=1, index=False" "
+a.add('x#0', 'gfx906', noise(300000, 3), hash=False)"
+	kpack merge -q a.kpack b.kpack -o ab.kpack
+	kpack verify -q ab.kpack
+	PYTHONPATH=$tools py <<-'EOT'
+	import readkpack
+	a, b, m = (readkpack.Archive(f) for f in ("a.kpack", "b.kpack", "ab.kpack"))
+	for old in (a, b):
+	    for key, arch, e in old.entries():
+	        new = m.top["toc"][key][arch]
+	        x, y = old.blobs[e["ordinal"]], m.blobs[new["ordinal"]]
+	        assert old.data[x[0]:x[0] + x[1]] == m.data[y[0]:y[0] + y[1]], key
+	        assert e.get("metadata") == new.get("metadata"), key
+	        assert list(e.get("metadata") or ()) == list(new.get("metadata") or ())
+	assert m.top["gfx_arches"] == ["gfx900", "gfx906"]
+	assert "frame_index" in m.top
+	EOT
+}
+
+@test "an entry of several archives is stored once when its bytes are the same" {
+	write a.kpack "group='g', level=19" "a.add('x#0', 'gfx900', noise(9000, 1))"
+	write b.kpack "group='g', level=1" "a.add('x#0', 'gfx900', noise(9000, 1), hash=False)"
+	write c.kpack "group='g'" "a.add('x#0', 'gfx900', noise(9000, 1), chunk=4096)"
+	kpack merge a.kpack b.kpack c.kpack -o m.kpack --json >report
+	grep -q '"duplicates": 2' report
+	grep -q '"frames": 1' report
+	kpack verify -q m.kpack
+	# the one that says more stays, wherever it stands
+	kpack merge -q b.kpack a.kpack -o n.kpack
+	kpack merge -q a.kpack -o o.kpack
+	cmp n.kpack o.kpack
+}
+
+@test "what clashes is told with both names, and a preference settles it" {
+	write a.kpack "group='g'" "
+a.add('x#0', 'gfx900', b'one'); a.add('y#0', 'gfx900', b'two'); a.add('z#0', 'gfx900', b'z')"
+	write b.kpack "group='g'" "
+a.add('x#0', 'gfx900', b'eno'); a.add('y#0', 'gfx900', b'owt'); a.add('w#0', 'gfx900', b'w')"
+	! kpack merge a.kpack b.kpack -o m.kpack 2>err || false
+	grep -qF 'b.kpack: x#0 gfx900: other bytes than in a.kpack' err
+	grep -qF 'b.kpack: y#0 gfx900: other bytes than in a.kpack' err
+	grep -q '2 entries differ' err
+	[ ! -e m.kpack ]
+	! kpack merge --json a.kpack b.kpack -o m.kpack >report 2>/dev/null || false
+	grep -q '"written": false' report
+	[ "$(grep -c '"difference": "other bytes"' report)" -eq 2 ]
+	kpack merge -q --prefer b.kpack a.kpack b.kpack -o m.kpack
+	[ "$(readkpack cat m.kpack x#0 gfx900)" = eno ]
+	[ "$(readkpack cat m.kpack z#0 gfx900)" = z ]
+	[ "$(readkpack ls m.kpack | wc -l)" -eq 4 ]
+	[ "$(kpack info m.kpack | grep -c 'frames  *4')" -eq 1 ]
+	kpack merge -q --prefer a.kpack a.kpack b.kpack -o n.kpack
+	[ "$(readkpack cat n.kpack x#0 gfx900)" = one ]
+	status=0
+	kpack merge --prefer c.kpack a.kpack b.kpack -o o.kpack 2>err || status=$?
+	[ "$status" -eq 2 ]
+	grep -q 'none of the operands' err
+}
+
+@test "a hash that lies does not make two contents one" {
+	write a.kpack "group='g'" "a.add('x#0', 'gfx900', b'one', xxh3=bytes(16))"
+	write b.kpack "group='g'" "a.add('x#0', 'gfx900', b'two', xxh3=bytes(16))
+a.add('y#0', 'gfx900', b'six', xxh3=bytes(16))"
+	! kpack merge a.kpack b.kpack -o m.kpack 2>err || false
+	[ ! -e m.kpack ]
+	kpack merge -q --prefer a.kpack a.kpack b.kpack -o m.kpack
+	[ "$(readkpack cat m.kpack y#0 gfx900)" = six ]
+}
+
+@test "archives of other schemes and groups are not joined, and both are named" {
+	write a.kpack "group='g'" "a.add('x#0', 'gfx900', b'one')"
+	write b.kpack "group='g', scheme='none'" "a.add('x#0', 'gfx906', b'one')"
+	write c.kpack "group='h'" "a.add('x#0', 'gfx906', b'one')"
+	! kpack merge a.kpack b.kpack -o m.kpack 2>err || false
+	grep -qF 'b.kpack: its scheme is "none", that of a.kpack is "zstd-per-kernel"' err
+	! kpack merge a.kpack c.kpack -o m.kpack 2>err || false
+	grep -qF 'c.kpack: its group is "h", that of a.kpack is "g"' err
+	[ ! -e m.kpack ]
+	kpack merge -q a.kpack c.kpack --group k -o k-f.kpack
+	[ "$(readkpack toc k-f.kpack | grep -cE '"(group_name|gfx_arch_family)": "(k|f)"')" -ge 1 ]
+	kpack verify -q k-f.kpack
+}
+
+@test "archives that are not compressed are joined too" {
+	write a.kpack "group='g', scheme='none'" "
+a.add('x#0', 'gfx900', noise(5000, 1)); a.add('y#0', 'gfx900', b'')"
+	write b.kpack "group='g', scheme='none'" "
+a.add('x#0', 'gfx906', noise(70000, 2)); a.add('y#0', 'gfx906', noise(5000, 1))"
+	kpack merge -q a.kpack b.kpack -o m.kpack
+	kpack verify -q m.kpack
+	sums a.kpack b.kpack >want
+	sums m.kpack >got
+	cmp want got
+	kpack info m.kpack | grep -q 'scheme  *none'
+}
+
+@test "blobs that lie in one another do not make an archive without end" {
+	PYTHONPATH=$tools py <<-'EOT'
+	import msgpack, struct
+	n, size = 3000, 1 << 20
+	toc = {"format_version": 1, "group_name": "g", "gfx_arch_family": "f", "gfx_arches": ["gfx900"],
+	       "compression_scheme": "none",
+	       "blobs": [{"offset": 64, "size": size - i} for i in range(n)],
+	       "toc": {"k%d" % i: {"gfx900": {"type": "hsaco", "ordinal": i, "original_size": size - i}}
+	               for i in range(n)}}
+	with open("a.kpack", "wb") as f:
+	    f.write(struct.pack("<4sIQ", b"KPAK", 1, 64 + size) + bytes(48) + bytes(size) + msgpack.packb(toc))
+	EOT
+	! kpack merge a.kpack -o m.kpack 2>err || false
+	grep -q 'overlap' err
+	[ ! -e m.kpack ]
+}
+
+@test "what cannot be read is an error, unless it may be left out" {
+	write a.kpack "group='g'" "
+a.add('x#0', 'gfx900', b'one'); a.add('y#0', 'gfx900', b'two', entry={'ordinal': 9})"
+	! kpack merge a.kpack -o m.kpack 2>err || false
+	grep -qF 'y#0 gfx900: ordinal 9' err
+	[ ! -e m.kpack ]
+	kpack merge -q --skip-faulty a.kpack -o m.kpack 2>err
+	grep -qF 'y#0 gfx900: ordinal 9' err
+	[ "$(readkpack ls m.kpack | wc -l)" -eq 1 ]
+	head -c 100 a.kpack >short.kpack
+	! kpack merge a.kpack short.kpack -o n.kpack 2>err || false
+	grep -q '^kpack: short.kpack: ' err
+	! kpack merge a.kpack absent.kpack -o n.kpack 2>err || false
+	grep -q '^kpack: absent.kpack: ' err
+	[ ! -e n.kpack ]
+}
+
+@test "damage inside a frame is copied unless --verify looks" {
+	write a.kpack "group='g'" "a.add('x#0', 'gfx900', noise(5000, 1))"
+	$python - a.kpack <<-'EOT'
+	import sys
+	b = bytearray(open(sys.argv[1], "rb").read())
+	b[600] ^= 255
+	open(sys.argv[1], "wb").write(b)
+	EOT
+	kpack merge -q a.kpack -o m.kpack
+	! kpack verify -q m.kpack 2>/dev/null || false
+	! kpack merge -q --verify a.kpack -o n.kpack 2>err || false
+	grep -qF 'x#0 gfx900' err
+	[ ! -e n.kpack ]
+}
+
+@test "a length word that contradicts the index is found" {
+	write a.kpack "group='g'" "a.add('x#0', 'gfx900', noise(5000, 1)); a.add('y#0', 'gfx900', b'1')"
+	$python - a.kpack <<-'EOT'
+	import sys
+	b = bytearray(open(sys.argv[1], "rb").read())
+	b[68] ^= 1
+	open(sys.argv[1], "wb").write(b)
+	EOT
+	! kpack merge -q a.kpack -o m.kpack 2>err || false
+	grep -q 'a.kpack' err
+	[ ! -e m.kpack ]
+}
+
+@test "what stands there is replaced only when asked, also an input" {
+	write a.kpack "group='g'" "a.add('x#0', 'gfx900', b'one')"
+	write b.kpack "group='g'" "a.add('x#0', 'gfx906', b'two')"
+	echo mine >m.kpack
+	! kpack merge a.kpack b.kpack -o m.kpack 2>err || false
+	grep -q 'exists already (--force' err
+	[ "$(cat m.kpack)" = mine ]
+	kpack merge -q a.kpack b.kpack -o m.kpack --force
+	kpack merge -q a.kpack b.kpack -o n.kpack --sync
+	cmp m.kpack n.kpack
+	kpack merge -q a.kpack b.kpack -o a.kpack --force --group g
+	cmp a.kpack m.kpack
+	[ "$(ls | sort | tr '\n' ' ')" = "a.kpack b.kpack err m.kpack n.kpack " ]
+}
+
+@test "wrong command lines are told" {
+	write a.kpack "group='g'" "a.add('x#0', 'gfx900', b'one')"
+	mkdir d
+	local want=2 status
+	for args in "-o m.kpack" "a.kpack" "a.kpack -o d" "a.kpack -o d/" "a.kpack -o m.kpack --group=" \
+		"a.kpack -o m.kpack --family=" "a.kpack -o m.kpack --nonsense"; do
+		status=0
+		# shellcheck disable=SC2086 # words
+		kpack merge $args >out 2>err || status=$?
+		[ "$status" -eq 2 ] || { echo "$args: $status"; false; }
+		[ -s err ] && [ ! -s out ]
+	done
+	mkdir empty
+	! kpack merge empty -o m.kpack 2>err || false
+	! kpack merge a.kpack -o absent/m.kpack 2>err || false
+	grep -q '^kpack: absent/m.kpack: ' err
+	[ ! -e m.kpack ]
+}
+
+@test "a disk that is full leaves nothing" {
+	write a.kpack "group='g'" "a.add('x#0', 'gfx900', random.Random(1).randbytes(3000000))"
+	write b.kpack "group='g'" "a.add('x#0', 'gfx906', random.Random(2).randbytes(3000000))"
+	mkdir o
+	! (ulimit -f 4000; trap '' XFSZ; kpack merge -q a.kpack b.kpack -o o/m.kpack 2>err) || false
+	grep -q '^kpack: o/m.kpack: ' err
+	[ -z "$(ls -A o)" ]
+}
+
+@test "a run that is killed leaves the old file or none" {
+	local i
+	for i in 1 2 3 4; do
+		write "a$i.kpack" "group='g'" "
+for n in range(50): a.add('x#%d' % n, 'gfx90$i', random.Random($i * 99 + n).randbytes(100000))"
+	done
+	kpack merge -q a1.kpack -o old.kpack
+	cp old.kpack keep.kpack
+	kpack merge -q a?.kpack -o want.kpack
+	mkdir o
+	for i in 1 2 3 4 5 6 7 8; do
+		cp keep.kpack o/m.kpack
+		"$KPACK_BIN/kpack" merge -q --force a?.kpack -o o/m.kpack 3>&- &
+		for ((n = 0; n < i * 300; n++)); do :; done
+		kill -9 $! 2>/dev/null || true
+		wait $! 2>/dev/null || true
+		cmp -s o/m.kpack keep.kpack || cmp o/m.kpack want.kpack
+		rm -f o/m.kpack
+	done
+	kpack merge -q a?.kpack -o o/m.kpack
+	cmp o/m.kpack want.kpack
+}
+
+@test "names that are no file names are refused by split" {
+	write a.kpack "group='g'" "a.add('x#0', '../../evil', b'one')"
+	mkdir o
+	! kpack split -q a.kpack o/p 2>err || false
+	grep -q 'no file name' err
+	[ -z "$(ls -A o)" ]
+	write b.kpack "group='../g'" "a.add('x#0', 'gfx900', b'one')"
+	! kpack split -q b.kpack o/p 2>err || false
+	[ -z "$(ls -A o)" ]
+}
+
+@test "what several architectures share goes to each, and volumes keep their number" {
+	write g.2-rdna.kpack "group='g', family='rdna'" "
+n = a.add('db', 'gfx1100', b'shared' * 9, path='db')
+a.add('db', 'gfx1101', b'shared' * 9, ordinal=n, path='db')
+a.add('x#0', 'gfx1101', b'own')"
+	kpack split -q g.2-rdna.kpack o
+	[ "$(ls o | tr '\n' ' ')" = "g.2_gfx1100.kpack g.2_gfx1101.kpack " ]
+	kpack verify -q o
+	[ "$(readkpack cat o/g.2_gfx1100.kpack db gfx1100)" = "$(readkpack cat o/g.2_gfx1101.kpack db gfx1101)" ]
+	sums g.2-rdna.kpack >want
+	sums o/*.kpack >got
+	cmp want got
+	! kpack split -q g.2-rdna.kpack o 2>err || false
+	grep -q 'exists already' err
+}
+
+@test "a thousand archives are joined" {
+	PYTHONPATH=$tools py <<-'EOT'
+	import mkarchive, os
+	os.mkdir("d")
+	for n in range(1000):
+	    a = mkarchive.Archive(group="g")
+	    a.add("x%d#0" % n, "gfx900", b"%d" % n)
+	    a.write("d/g%04d.kpack" % n)
+	EOT
+	kpack merge -q d -o m.kpack
+	[ "$(readkpack ls m.kpack | wc -l)" -eq 1000 ]
+	[ "$(readkpack cat m.kpack x777#0 gfx900)" = 777 ]
+	kpack verify -q m.kpack
+}
