@@ -1,0 +1,441 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# kpack recombine: trees of several shards become one generic tree and one for each group.
+# The stub of HIP's runtime judges the joined binaries.
+
+load packing
+load proof.bash
+
+recombine() { kpack recombine --config config.json shards out "$@"; }
+
+# config [VALIDATION]: two groups, the shard a is the primary one
+config() {
+	cat >config.json <<-END
+	{"primary_shard": "a",
+	 "architecture_groups": {
+	  "gfx110X": {"display_name": "RDNA 3", "architectures": ["gfx1100", "gfx1101"]},
+	  "gfx120X": {"display_name": "RDNA 4", "architectures": ["gfx1200"]}},
+	 "validation": {${1-}}}
+	END
+}
+
+# build SHARD FAMILY=ARCH,ARCH [MKFAT OPTION]...: a tree packed for a family, as split writes it
+build() {
+	local shard=$1 family=${2%%=*} arches=${2#*=}
+	shift 2
+	rm -rf in packed
+	mkdir -p in/usr/lib in/usr/share
+	mkfat --arches "$arches" "$@" in/usr/lib/libfat.so
+	echo same >in/usr/share/readme
+	ln -s libfat.so in/usr/lib/libfat.so.1
+	kpack pack -q --group rocm --family "$family=$arches" in/usr packed/usr
+	mkdir -p "shards/$shard/rocm_$family/usr"
+	mv packed/usr/.kpack "shards/$shard/rocm_$family/usr/"
+	mv packed "shards/$shard/rocm_generic"
+	echo usr | tee "shards/$shard/rocm_generic/artifact_manifest.txt" \
+		>"shards/$shard/rocm_$family/artifact_manifest.txt"
+}
+
+two_builds() {
+	build a gfx110X=gfx1100,gfx1101 --size 5000
+	build b gfx120X=gfx1200 --size 90000
+	config
+}
+
+# STATUS TEXT OPTION...: nothing may be written
+denied() {
+	local want=$1 text=$2
+	shift 2
+	status=0
+	recombine "$@" >denied.out 2>denied.err || status=$?
+	[ "$status" -eq "$want" ] || { echo "exit $status:"; cat denied.err; return 1; }
+	grep -qF -e "$text" denied.err || { echo "no '$text' in:"; cat denied.err; return 1; }
+	! grep -v '^\(kpack\|usage\): ' denied.err || false
+	[ ! -e out ] || [ -z "$(ls -A out)" ]
+}
+
+files() { (cd "$1" && find . ! -type d | LC_ALL=C sort); }
+
+# install TREE...: one over the other
+install() {
+	rm -rf root
+	mkdir root
+	for tree; do cp -a "out/$tree/." root/; done
+}
+
+@test "two family builds of one library are joined" {
+	two_builds
+	recombine >report
+	[ "$(ls -A out)" = "$(printf 'rocm_generic\nrocm_gfx110X\nrocm_gfx120X')" ]
+	grep -q '^rocm_generic: 3 files, .*, 1 binaries with the markers' report
+	diff - <(files out/rocm_generic) <<-END
+	./artifact_manifest.txt
+	./usr/lib/libfat.so
+	./usr/lib/libfat.so.1
+	./usr/share/readme
+	END
+	diff - <(files out/rocm_gfx110X) <<-END
+	./artifact_manifest.txt
+	./usr/.kpack/rocm-gfx110X.kpack
+	END
+	[ -L out/rocm_generic/usr/lib/libfat.so.1 ]
+	[ "$(cat out/rocm_gfx120X/artifact_manifest.txt)" = usr ]
+	cmp {shards/b/rocm_gfx120X,out/rocm_gfx120X}/usr/.kpack/rocm-gfx120X.kpack
+	kpack mark show out/rocm_generic/usr/lib/libfat.so >marker
+	grep -q rocm-gfx110X.kpack marker
+	grep -q rocm-gfx120X.kpack marker
+}
+
+# hosts SHARD FAMILY LD ARCH...: a library that clang makes of a.hip, b.hip and c.hip
+hosts() {
+	local shard=$1 family=$2 ld=$3
+	shift 3
+	local offload=("${@/#/--offload-arch=}") name
+	for name in a b c; do hip -fPIC -c $name.hip -o $name.o; done
+	rm -rf in packed
+	mkdir -p in/usr/lib
+	link -shared -fuse-ld=$ld a.o b.o c.o -o in/usr/lib/libreal.so
+	local list
+	printf -v list ',%s' "$@"
+	kpack pack -q --group rocm --family "$family=${list:1}" in/usr packed/usr
+	mkdir -p "shards/$shard/rocm_$family/usr"
+	mv packed/usr/.kpack "shards/$shard/rocm_$family/usr/"
+	mv packed "shards/$shard/rocm_generic"
+}
+
+# served ARCH: the code objects that the runtime gets for it; fails when none
+served() {
+	rm -f log
+	STUB_LOG=$T/log STUB_ARCHES=$1 LD_LIBRARY_PATH=$stub:$KPACK_BIN \
+		"$stub/load" root/usr/lib/libreal.so >/dev/null
+	! grep -q fault log || return 1
+	[ "$(grep -c "^libreal.so [012] $1 [0-9]* [0-9a-f]*$" log)" = 3 ]
+}
+
+absent() {
+	! served "$1" || return 1
+	[ "$(grep -c " $1 none" log)" = 3 ]
+}
+
+@test "the joined library finds the code of each family that is installed" {
+	need_clang
+	sources
+	config
+	for ld in $(linkers); do
+		rm -rf shards out
+		hosts a gfx110X $ld gfx1100 gfx1101
+		hosts b gfx120X $ld gfx1200 gfx906 gfx908 gfx90a gfx1030
+		recombine -q
+		install rocm_generic rocm_gfx110X rocm_gfx120X
+		served gfx1100
+		served gfx1101
+		served gfx1200
+		absent gfx942
+		install rocm_generic rocm_gfx120X
+		served gfx1200
+		absent gfx1100
+	done
+}
+
+@test "a host that is really another is found, where addresses moved too" {
+	need_clang
+	sources
+	config
+	hosts a gfx110X lld gfx1100 gfx1101
+	for change in 's/return 7/return 8/' 's/launch_c/lunch_c/' 's/per_thread = 3/per_thread = 4/' \
+		's/int zeros/unsigned zeros/'; do
+		rm -rf shards/b
+		sed -i.orig "$change" a.hip b.hip c.hip
+		hosts b gfx120X lld gfx1200 gfx906 gfx908 gfx90a gfx1030
+		for name in a b c; do mv $name.hip.orig $name.hip; done
+		[ "$change" != 's/int zeros/unsigned zeros/' ] || break # the same code
+		denied 1 'a/rocm_generic/usr/lib/libreal.so and b/rocm_generic/usr/lib/libreal.so: '
+		recombine -q --prefer a
+		rm -r out
+	done
+	recombine -q
+}
+
+@test "the primary shard comes first, whatever its name" {
+	build b gfx110X=gfx1100,gfx1101
+	build a gfx120X=gfx1200
+	config
+	sed -i 's/"primary_shard": "a"/"primary_shard": "b"/' config.json
+	recombine -q
+	kpack mark show out/rocm_generic/usr/lib/libfat.so | grep -o 'rocm-gfx1[12]0X' >order
+	[ "$(head -1 order)" = rocm-gfx110X ]
+}
+
+@test "two runs give the same trees" {
+	two_builds
+	recombine -q
+	kpack recombine -q --config config.json --input-shards-dir shards --output-dir again
+	diff -r out again
+	[ "$(cd out && find . -printf '%P %m %y\n' | sort)" = \
+		"$(cd again && find . -printf '%P %m %y\n' | sort)" ]
+}
+
+@test "other numbers of wrappers are never joined" {
+	two_builds
+	rm -r shards/b
+	build b gfx120X=gfx1200 --bundles 4
+	denied 1 '3 wrappers, and 4'
+	grep -q 'a/rocm_generic/usr/lib/libfat.so and b/rocm_generic/usr/lib/libfat.so' denied.err
+	denied 1 '4 wrappers, and 3' --prefer b
+}
+
+@test "another host is refused, or preferred" {
+	two_builds
+	py shards/b/rocm_generic/usr/lib/libfat.so <<-'END'
+	import sys
+	data = bytearray(open(sys.argv[1], "rb").read())
+	at = data.index(b"\xb8\x2a\0\0\0\xc3")  # answer() returns 42
+	data[at + 1] = 43
+	open(sys.argv[1], "wb").write(data)
+	END
+	denied 1 'section .text: byte 1 differs'
+	recombine -q --prefer b
+	kpack mark show out/rocm_generic/usr/lib/libfat.so >marker
+	grep -q rocm-gfx110X.kpack marker
+	grep -q rocm-gfx120X.kpack marker
+	grep -qaP '\xb8\x2b\0\0\0\xc3' out/rocm_generic/usr/lib/libfat.so
+}
+
+@test "a binary that is still fat is refused" {
+	two_builds
+	mkfat --arches gfx1200 shards/b/rocm_generic/usr/lib/libfat.so
+	denied 1 'the other fat'
+}
+
+@test "other names of the kernels are never joined" {
+	two_builds
+	kpack mark set --kernel-name other shards/b/rocm_generic/usr/lib/libfat.so
+	denied 1 'kernel_name lib/libfat.so, and other'
+	denied 1 'kernel_name other, and lib/libfat.so' --prefer b
+}
+
+@test "what differs among generic trees" {
+	two_builds
+	echo other >shards/b/rocm_generic/usr/share/readme
+	recombine -q
+	[ "$(cat out/rocm_generic/usr/share/readme)" = same ]
+	rm -r out
+	recombine -q --prefer b
+	[ "$(cat out/rocm_generic/usr/share/readme)" = other ]
+	rm -r out
+	config '"verify_generic_artifacts_match": true'
+	denied 1 'usr/share/readme: the contents differ'
+	echo same >shards/b/rocm_generic/usr/share/readme
+	recombine -q
+	rm -r out
+	echo more >shards/b/rocm_generic/usr/more
+	denied 1 'b/rocm_generic/usr/more is in 1 of 2 generic trees'
+	config
+	recombine -q
+	[ "$(cat out/rocm_generic/usr/more)" = more ]
+}
+
+@test "database files that every GPU needs must be equal" {
+	two_builds
+	local lib=usr/lib/rocblas/library
+	for shard in a b; do
+		mkdir -p shards/$shard/rocm_generic/$lib
+		echo $shard >shards/$shard/rocm_generic/$lib/TensileLibrary_Type_DD_fallback.dat
+	done
+	denied 1 'TensileLibrary_Type_DD_fallback.dat: the contents differ'
+	grep -q 'a/rocm_generic.* and b/rocm_generic' denied.err
+	recombine -q --prefer b
+	[ "$(cat out/rocm_generic/$lib/TensileLibrary_Type_DD_fallback.dat)" = b ]
+}
+
+@test "a tree for one GPU goes to its group, whatever its files are called" {
+	two_builds
+	local lib=usr/lib/hipblaslt/library
+	mkdir -p shards/a/rocm_gfx1101/$lib/gfx1101 shards/a/rocm_gfx1100/x
+	echo 1 >shards/a/rocm_gfx1101/$lib/gfx1101/plain
+	echo usr >shards/a/rocm_gfx1101/artifact_manifest.txt
+	echo 2 >shards/a/rocm_gfx1100/x/file
+	recombine -q
+	[ "$(cat out/rocm_gfx110X/$lib/gfx1101/plain)" = 1 ]
+	[ "$(cat out/rocm_gfx110X/x/file)" = 2 ]
+}
+
+@test "a tree for a family is taken apart by the rules of the libraries" {
+	two_builds
+	local images=usr/lib/aotriton.images
+	mkdir -p shards/b/rocm_gfx12_0/$images/amd-gfx120x/flash shards/a/rocm_gfx11/$images/amd-gfx11xx/flash
+	echo 12 >shards/b/rocm_gfx12_0/$images/amd-gfx120x/flash/k.hsaco
+	echo 11 >shards/a/rocm_gfx11/$images/amd-gfx11xx/flash/k.hsaco
+	recombine -q
+	[ "$(cat out/rocm_gfx120X/$images/amd-gfx120x/flash/k.hsaco)" = 12 ]
+	[ "$(cat out/rocm_gfx110X/$images/amd-gfx11xx/flash/k.hsaco)" = 11 ]
+}
+
+@test "what no group wants is told, with its number" {
+	two_builds
+	mkdir -p shards/b/rocm_gfx906/usr
+	touch shards/b/rocm_gfx906/usr/{one,two}
+	recombine >report 2>err
+	grep -q 'shards/b/rocm_gfx906: 2 files are for no group, the first usr/one; left out' err
+	[ ! -e out/rocm_gfx906 ]
+}
+
+@test "a GPU in two shards" {
+	two_builds
+	mkdir -p shards/b/rocm_gfx110X
+	cp -a shards/a/rocm_gfx110X/usr shards/b/rocm_gfx110X/
+	recombine -q
+	rm -r out
+	mkfat --arches gfx1100,gfx1101 --seed other --bare other
+	kpack pack -q --archives-only --group rocm --family gfx110X=gfx1100,gfx1101 other packed
+	cp packed/.kpack/*.kpack shards/b/rocm_gfx110X/usr/.kpack/rocm-gfx110X.kpack ||
+		cp packed/*.kpack shards/b/rocm_gfx110X/usr/.kpack/rocm-gfx110X.kpack
+	denied 1 'rocm-gfx110X.kpack: the contents differ'
+	config '"error_on_duplicate_device_code": false'
+	recombine --verbose 2>err
+	grep -q 'is taken, not b/rocm_gfx110X.*the contents differ' err
+	cmp {shards/a/rocm_gfx110X,out/rocm_gfx110X}/usr/.kpack/rocm-gfx110X.kpack
+	rm -r out
+	config
+	recombine -q --prefer b
+	cmp {shards/b/rocm_gfx110X,out/rocm_gfx110X}/usr/.kpack/rocm-gfx110X.kpack
+}
+
+@test "other code under one name in two archives" {
+	build a gfx110X=gfx1100,gfx1101
+	build b gfx110X=gfx1100,gfx1101 --seed other
+	mv shards/b/rocm_gfx110X/usr/.kpack/{rocm-gfx110X,more}.kpack
+	config
+	denied 1 'other code for lib/libfat.so#0 gfx1100'
+	config '"error_on_duplicate_device_code": false'
+	recombine -q
+}
+
+@test "GPUs that no shard has" {
+	two_builds
+	sed -i 's/"gfx1101"\]/"gfx1101", "gfx1102"]/' config.json
+	recombine --verbose 2>err
+	grep -q 'gfx1102 of group gfx110X is in no shard' err
+	rm -r out
+	sed -i 's/"validation": {/&"error_on_missing_architecture": true/' config.json
+	denied 1 'gfx1102 of group gfx110X is in no shard'
+}
+
+@test "components: only those asked for; one without code for GPUs" {
+	two_builds
+	mkdir -p shards/a/docs_generic/usr/share
+	echo docs >shards/a/docs_generic/usr/share/doc
+	recombine -q --component docs
+	[ "$(ls -A out)" = docs_generic ]
+	rm -r out
+	recombine -q
+	[ "$(ls -A out | wc -l)" = 4 ]
+	rm -r out
+	denied 1 "no shard has a component 'nothing'" --component nothing
+	mv shards/a/docs_generic shards/b/
+	denied 1 'the primary shard a has no docs_generic'
+}
+
+@test "faults of the configuration name the field" {
+	two_builds
+	fault() { # TEXT JSON
+		printf '%s' "$2" >config.json
+		denied 1 "config.json: $1"
+	}
+	local g='"architecture_groups": {"gfx1": {"display_name": "x", "architectures":'
+	fault 'line 2, column' $'{"a": 1,\n oops}'
+	fault 'primary_shard: is missing' '{}'
+	fault 'primary_shard: is a number, not a string' '{"primary_shard": 1}'
+	fault 'architecture_groups: is missing' '{"primary_shard": "a"}'
+	fault 'architecture_groups.gfx1.architectures: is empty' "{\"primary_shard\": \"a\", $g []}}}"
+	fault "architecture_groups.gfx1.architectures[0]: 'sm_90' does not" \
+		"{\"primary_shard\": \"a\", $g [\"sm_90\"]}}}"
+	fault 'architecture_groups.gfx1.architectures[1]: gfx90a is in group gfx1 already' \
+		"{\"primary_shard\": \"a\", $g [\"gfx90a\", \"gfx90a\"]}}}"
+	fault 'architecture_groups.gfx1.display_name: is missing' \
+		'{"primary_shard": "a", "architecture_groups": {"gfx1": {}}}'
+	fault 'line 1, column' '{"primary_shard": "a", "primary_shard": "b"}'
+	fault 'validation.verify_generic_artifacts_match: is a number, not true or false' \
+		"{\"primary_shard\": \"a\", $g [\"gfx90a\"]}}, \"validation\": {\"verify_generic_artifacts_match\": 1}}"
+	rm config.json
+	denied 1 'config.json'
+	config '"surprise": 1'
+	recombine -q 2>err
+	grep -qF 'config.json: validation.surprise: unknown field; ignored' err
+}
+
+@test "usage" {
+	denied 2 '--config is missing' --help=1 || true
+	status=0
+	kpack recombine shards out 2>err || status=$?
+	[ $status = 2 ]
+	grep -q -e '--config is missing' err
+	status=0
+	kpack recombine --config x shards 2>err || status=$?
+	[ $status = 2 ]
+	status=0
+	kpack recombine --config x a b c 2>err || status=$?
+	[ $status = 2 ]
+}
+
+@test "what is there is kept, or replaced" {
+	two_builds
+	recombine -q
+	touch out/rocm_generic/mine
+	status=0
+	recombine 2>err || status=$?
+	[ $status = 1 ]
+	grep -q 'out/rocm_generic: is there already; --force replaces it' err
+	[ -e out/rocm_generic/mine ]
+	recombine -q --force
+	[ ! -e out/rocm_generic/mine ]
+	[ "$(ls -A out | wc -l)" = 3 ]
+}
+
+@test "hostile trees" {
+	two_builds
+	mkdir outside
+	echo secret >outside/file
+	ln -s "$T/outside" shards/b/rocm_generic/usr/away
+	mkfifo shards/b/rocm_generic/usr/pipe
+	mkdir -p $'shards/b/rocm_generic/usr/new\nline'
+	touch $'shards/b/rocm_generic/usr/new\nline/a\nb'
+	recombine -q
+	[ -L out/rocm_generic/usr/away ]
+	[ -p out/rocm_generic/usr/pipe ]
+	[ -e $'out/rocm_generic/usr/new\nline/a\nb' ]
+	rm -r out
+	# a directory in one, a link in the other: nothing is written through it
+	mkdir -p shards/a/rocm_generic/usr/away
+	echo 1 >shards/a/rocm_generic/usr/away/file
+	denied 1 'is no directory; a/rocm_generic/usr/away/file is in one of that name'
+	[ "$(cat outside/file)" = secret ]
+	rm -r shards/a/rocm_generic/usr/away
+	mv shards/b/rocm_gfx120X outside/
+	ln -s "$T/outside/rocm_gfx120X" shards/b/rocm_gfx120X
+	denied 1 'symbolic link to a directory; not followed'
+	rm shards/b/rocm_gfx120X
+	printf 'usr\n../../etc\n' >shards/b/rocm_generic/artifact_manifest.txt
+	denied 1 "artifact_manifest.txt: prefix '../../etc'"
+}
+
+@test "a killed run leaves no tree, and the next one removes what it left" {
+	two_builds
+	mkdir -p out/.kpack-stage-abcdef/rocm_generic
+	chmod 0500 out/.kpack-stage-abcdef/rocm_generic
+	recombine -q
+	[ "$(ls -A out)" = "$(printf 'rocm_generic\nrocm_gfx110X\nrocm_gfx120X')" ]
+}
+
+@test "JSON" {
+	two_builds
+	recombine --json >report.json
+	py <<-'END'
+	import json
+	report = json.load(open("report.json"))
+	trees = {t["name"]: t for t in report["trees"]}
+	assert trees["rocm_generic"]["joined"] == 1, trees
+	assert trees["rocm_gfx110X"]["group"] == "gfx110X", trees
+	assert report["files_of_no_group"] == 0
+	END
+}
