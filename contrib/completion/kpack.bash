@@ -54,6 +54,8 @@ _kpack_options() # COMMAND
 	offload-packager) echo --image --archive --compress --compression-level --format-version \
 		--help --help-list --version ;;
 	detect) echo --topology --arch --family --group --package --dist --pip --apt --json --help ;;
+	recombine) echo --config --input-shards-dir --output-dir --component --prefer --force --json --quiet --verbose \
+		--help ;;
 	report) echo --output --title --json --quiet --help ;;
 	global) echo --help --version ;;
 	esac
