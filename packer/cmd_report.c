@@ -118,17 +118,33 @@ static int tell(const struct args *args, const struct page *page)
 
 /* --- looking ------------------------------------------------------------------------- */
 
+/* The last component of OPERAND's name; of "." that of the directory it is. */
+static char *name_of(const char *operand)
+{
+	char *path = strdup(operand), *name = path ? basename(path) : NULL;
+	char *real = NULL;
+
+	if (name && (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)) {
+		real = realpath(operand, NULL);
+		name = real ? basename(real) : name;
+	}
+	name = name ? strdup(name) : NULL;
+	free(path);
+	free(real);
+	return name;
+}
+
 static char *default_title(const struct args *args)
 {
 	char *title = NULL;
 
 	for (int i = 0; i < args->n; i++) {
-		char *operand = strdup(args->operands[i]), *longer = NULL;
-		int rc = operand ? asprintf(&longer, "%s%s%s", title ? title : "",
-					    title ? ", " : "", basename(operand))
-				 : -1;
+		char *name = name_of(args->operands[i]), *longer = NULL;
+		int rc = name ? asprintf(&longer, "%s%s%s", title ? title : "",
+					 title ? ", " : "", name)
+			      : -1;
 
-		free(operand);
+		free(name);
 		free(title);
 		title = rc < 0 ? NULL : longer;
 		if (!title)

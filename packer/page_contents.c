@@ -76,6 +76,10 @@ static void take_hashes(struct page_figures *f, const struct page_input *in)
 		struct page_object *o = &f->objects[i];
 		struct kp_meta meta;
 
+		if (o->size == 0) { /* nothing equals nothing */
+			o->hashed = true;
+			continue;
+		}
 		kp_archive_meta(in->archives[o->archive].archive, o->entry, &meta);
 		o->hashed = meta.has_xxh3;
 		memcpy(o->hash, meta.xxh3, sizeof(o->hash));
