@@ -57,6 +57,18 @@ static kpack_error_t open_zip(const struct wheel_in *w, int flags, size_t buffer
 	return err;
 }
 
+/* libzip's own checks compare the directory with what stands before each member. */
+static kpack_error_t check_locals(const struct wheel_in *w, struct kpackx_error *why)
+{
+	struct kpackx_error told = {0};
+	zip_t *zip;
+
+	KP_TRY(open_zip(w, ZIP_CHECKCONS, BUFFER_CHECK, &told, &zip, why));
+	zip_discard(zip);
+	return KPACK_SUCCESS;
+}
+
+/* The list first: libzip would refuse names that occur twice without naming them. */
 static kpack_error_t look_through(struct wheel_in *w, struct kpackx_error *why)
 {
 	struct kp_source src = kp_source_fd(w->fd, 0, w->size);
@@ -66,13 +78,13 @@ static kpack_error_t look_through(struct wheel_in *w, struct kpackx_error *why)
 	kpack_error_t err = central_read(&src, WHEEL_MEMBERS_MAX, &central, why);
 
 	if (!err)
-		err = open_zip(w, ZIP_CHECKCONS, BUFFER_CHECK, &told, &zip, why);
+		err = open_zip(w, 0, BUFFER_CHECK, &told, &zip, why);
 	if (!err)
 		err = wheel_list_read(&w->list, zip, &central, w->size, why);
 	if (zip)
 		zip_discard(zip);
 	central_fini(&central);
-	return err;
+	return err ? err : check_locals(w, why);
 }
 
 kpack_error_t wheel_in_open(const char *path, struct wheel_in **out,
