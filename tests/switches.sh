@@ -81,10 +81,15 @@ mkdir -p $b/tree/lib/rocfft
 t "kpack verify --tree says what it cannot check" not_checked $b/nosqlite/kpack $b/tree
 t "without libyaml" build noyaml WITH_YAML=0
 t "libyaml is not linked" without libyaml $b/noyaml/kpack
+t "without libzip" build nozip WITH_ZIP=0
+t "libzip is not linked" without libzip $b/nozip/kpack
+t "kpack index is refused without libzip" not_built $b/nozip/kpack index core
+t "kpack index is refused without libcrypto" not_built $b/noopenssl/kpack index core
+t "kpack index is refused without zlib" not_built $b/nozlib/kpack index core
 t "without libseccomp" build noseccomp WITH_SECCOMP=0
 t "libseccomp is not linked" without libseccomp $b/noseccomp/kpackfs
 t "with none of them" build none WITH_ZLIB=0 WITH_LZ4=0 WITH_JSON=0 WITH_OPENSSL=0 WITH_SQLITE=0 WITH_YAML=0 \
-	WITH_SECCOMP=0
+	WITH_ZIP=0 WITH_SECCOMP=0
 t "the smallest kpack runs" $b/none/kpack --version
 t "the smallest kpackfs runs" $b/none/kpackfs --version
 

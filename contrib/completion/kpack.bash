@@ -56,6 +56,7 @@ _kpack_options() # COMMAND
 	detect) echo --topology --arch --family --group --package --dist --pip --apt --json --help ;;
 	recombine) echo --config --input-shards-dir --output-dir --component --prefer --force --json --quiet --verbose \
 		--help ;;
+	index) echo --output --json --quiet --help ;;
 	report) echo --output --title --json --quiet --help ;;
 	global) echo --help --version ;;
 	esac

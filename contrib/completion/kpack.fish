@@ -129,6 +129,10 @@ complete -c kpack -n '__fish_seen_subcommand_from mark; and __fish_seen_subcomma
 # called by their links: the options of pack and mark, without the word
 complete -c kpack-pack -w 'kpack pack'
 complete -c kpack-mark -w 'kpack mark'
+complete -c kpack -n '__fish_seen_subcommand_from index' -s o -l output -r -d 'The directory of the index'
+complete -c kpack -n '__fish_seen_subcommand_from index' -l json -d 'Print the wheels as JSON'
+complete -c kpack -n '__fish_seen_subcommand_from index' -s q -l quiet -d 'Print nothing but faults'
+complete -c kpack -n '__fish_seen_subcommand_from index' -s h -l help -d 'Show the options'
 complete -c kpack -n '__fish_seen_subcommand_from report' -s o -l output -r -d 'Write the page to'
 complete -c kpack -n '__fish_seen_subcommand_from report' -l title -x -d 'Its title'
 complete -c kpack -n '__fish_seen_subcommand_from report' -l json -d 'Print the figures as JSON'

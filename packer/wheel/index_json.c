@@ -45,10 +45,9 @@ static json_t *url(const char *above, const char *file)
 static json_t *wheel_json(const struct index_wheel *w, const char *above)
 {
 	json_t *file =
-		json_pack("{ss so sI s{ss} s{ss} s{ss}}", "filename", w->file, "url",
+		json_pack("{ss so sI s{ss} s{ss}}", "filename", w->file, "url",
 			  url(above, w->file), "size", (json_int_t)w->size, "hashes",
-			  "sha256", w->sha256, "core-metadata", "sha256", w->metadata,
-			  "dist-info-metadata", "sha256", w->metadata);
+			  "sha256", w->sha256, "core-metadata", "sha256", w->metadata);
 
 	if (file && w->requires_python)
 		json_object_set_new(file, "requires-python",

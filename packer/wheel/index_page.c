@@ -67,11 +67,8 @@ static void put_wheel(FILE *out, const struct index_wheel *w, const char *above)
 		put_escaped(out, w->requires_python);
 		fputc('"', out);
 	}
-	/* the first name is the one that came with PEP 658 and that older pips know */
-	fprintf(out,
-		" data-dist-info-metadata=\"sha256=%s\" "
-		"data-core-metadata=\"sha256=%s\">",
-		w->metadata, w->metadata);
+	/* not its first name, data-dist-info-metadata: pip 22.3 to 23.0 fail on that */
+	fprintf(out, " data-core-metadata=\"sha256=%s\">", w->metadata);
 	put_escaped(out, w->file);
 	fputs("</a><br>\n", out);
 }

@@ -1,0 +1,176 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# kpack index: a simple index that pip reads from a directory.
+
+load packing
+
+tricks() { $python "$tools/ziptricks.py" "$@"; }
+
+# Two versions of x, of which one has an extra with y-dev.
+wheels() {
+	mkdir w
+	py <<-EOF
+	import ziptricks as t
+	t.make("w/x-1.0-py3-none-any.whl", more="Requires-Python: >=3.8,<4\n")
+	t.make("w/x-1.1+rocm7-py3-none-any.whl", {"x/__init__.py": b"b = 1\n"}, version="1.1+rocm7",
+	       more='Provides-Extra: device-gfx942\nRequires-Dist: Y.Dev == 2.0; extra == "device-gfx942"\n')
+	t.make("w/y_dev-2.0-py3-none-any.whl", {"x/dev.py": b"c = 1\n"}, name="y_dev", version="2.0")
+	EOF
+}
+
+offline() { # pip without configuration and caches
+	PIP_CONFIG_FILE=/dev/null PIP_NO_INDEX='' $python -m pip --isolated "$@"
+}
+
+install_into() { # SITE ARGUMENT...
+	local site=$1
+	shift
+	offline install --quiet --disable-pip-version-check --no-cache-dir --target "$site" "$@"
+}
+
+@test "pip installs from the index where it stands, with extras" {
+	wheels
+	kpack index w >out
+	[ "$(cat out)" = 'w/simple: 3 wheels of 2 projects' ]
+	install_into site --index-url "file://$T/w/simple/" 'x[device-gfx942]'
+	[ -e site/x-1.1+rocm7.dist-info ]
+	[ -e site/y_dev-2.0.dist-info ]
+	install_into old --index-url "file://$T/w/simple/" 'x==1.0'
+	[ -e old/x-1.0.dist-info ]
+	install_into links --no-index --find-links w 'x[device-gfx942]'
+	[ -e links/y_dev-2.0.dist-info ]
+}
+
+@test "a directory that is moved or served elsewhere still works" {
+	wheels
+	kpack index -q w >out
+	[ ! -s out ]
+	mkdir 'a b'
+	mv w 'a b/ü'
+	$python -c 'import http.server, sys
+s = http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
+print(s.server_port, flush=True)
+s.serve_forever()' >port 2>log 3>&- &
+	server=$!
+	until [ -s port ]; do kill -0 $server; done
+	install_into site --index-url "http://127.0.0.1:$(cat port)/a%20b/%C3%BC/simple/" 'x[device-gfx942]'
+	kill $server
+	[ -e site/y_dev-2.0.dist-info ]
+}
+
+@test "pages say what wheels are" {
+	wheels
+	kpack index w
+	py <<-EOF
+	import hashlib, html.parser, json, os, urllib.parse, zipfile
+	links = []
+	class P(html.parser.HTMLParser):
+	    def handle_starttag(self, tag, attrs):
+	        if tag == "a":
+	            links.append(dict(attrs))
+	P().feed(open("w/simple/x/index.html").read())
+	sha = lambda b: hashlib.sha256(b).hexdigest()
+	files = json.load(open("w/simple/x/index.json"))["files"]
+	assert len(links) == len(files) == 2
+	for a, f in zip(links, files):
+	    path, _, fragment = a["href"].partition("#")
+	    assert path == f["url"]
+	    real = os.path.normpath("w/simple/x/" + urllib.parse.unquote(path))
+	    data = open(real, "rb").read()
+	    assert os.path.basename(real) == f["filename"] and len(data) == f["size"]
+	    assert fragment == "sha256=" + sha(data) and f["hashes"]["sha256"] == sha(data)
+	    z = zipfile.ZipFile(real)
+	    text = z.read([n for n in z.namelist() if n.endswith("/METADATA")][0])
+	    assert open(real + ".metadata", "rb").read() == text
+	    assert a["data-core-metadata"] == "sha256=" + sha(text)
+	    assert f["core-metadata"] == {"sha256": sha(text)}
+	    assert a.get("data-requires-python") == f.get("requires-python")
+	assert links[0]["data-requires-python"] == ">=3.8,<4"
+	root = json.load(open("w/simple/index.json"))
+	assert [p["name"] for p in root["projects"]] == ["x", "y-dev"]
+	EOF
+	# what a page quotes is escaped
+	grep -F 'data-requires-python="&gt;=3.8,&lt;4"' w/simple/x/index.html
+}
+
+@test "--json tells each wheel; -o puts the index anywhere; twice is the same" {
+	wheels
+	kpack index --json -o far/away/idx w >json
+	$python -c 'import json
+a = json.load(open("json"))
+assert [w["version"] for w in a] == ["1.0", "1.1+rocm7", "2.0"], a
+assert a[0]["requires_python"] == ">=3.8,<4"'
+	install_into site --index-url "file://$T/far/away/idx/" y.dev
+	[ ! -e w/simple ]
+	cp -a far/away/idx first
+	kpack index -q -o far/away/idx w
+	diff -r first far/away/idx
+	rm w/y_dev*
+	kpack index -q -o far/away/idx w
+	[ ! -e far/away/idx/y-dev ]
+	[ "$(ls -A far/away)" = idx ]
+}
+
+@test "what is no index is not replaced, and a bad wheel leaves the old index" {
+	wheels
+	mkdir w/simple
+	echo mine >w/simple/index.html
+	status=0
+	kpack index w 2>err || status=$?
+	[ $status -eq 1 ]
+	grep -F "kpack: w/simple: " err
+	grep -F "no index of kpack's" err
+	[ "$(cat w/simple/index.html)" = mine ]
+	rm -r w/simple
+	kpack index -q w
+	cp -a w/simple before
+	tricks wrong-size w/x-1.0-py3-none-any.whl
+	tricks plain w/z-1.0-py3-none-any.whl
+	tricks plain w/nonsense.whl
+	status=0
+	kpack index w 2>err || status=$?
+	[ $status -eq 1 ]
+	grep -F 'kpack: x-1.0-py3-none-any.whl: RECORD: x/data.bin: 7 bytes listed' err
+	grep -F "kpack: z-1.0-py3-none-any.whl: METADATA: Name is 'x'" err
+	grep -F "kpack: nonsense.whl: " err
+	diff -r before w/simple
+	[ -z "$(find w -name '.*' -mindepth 1)" ]
+}
+
+@test "wheels that are variants get a file of their version" {
+	mkdir w
+	py <<-EOF
+	import json, ziptricks as t
+	def variant(label, value):
+	    text = {"\$schema": "s", "default-priorities": {"namespace": ["amd"]},
+	            "variants": {label: {"amd": {"gfx_arch": [value]}}}}
+	    files = {"x/__init__.py": b"", "x-1.0.dist-info/variant.json": json.dumps(text).encode()}
+	    t.make(f"w/x-1.0-py3-none-any-{label}.whl", files)
+	variant("gfx942", "gfx942")
+	variant("gfx90a", "gfx90a")
+	t.make("w/x-1.0-py3-none-any.whl")
+	EOF
+	kpack index -q w
+	$python -c 'import json
+v = json.load(open("w/simple/x/x-1.0-variants.json"))
+assert v["variants"] == {g: {"amd": {"gfx_arch": [g]}} for g in ("gfx942", "gfx90a")}, v
+assert v["default-priorities"] == {"namespace": ["amd"]}'
+	grep -F '<a href="x-1.0-variants.json#sha256=' w/simple/x/index.html
+	mv w/x-1.0-py3-none-any-gfx942.whl w/x-1.0-py3-none-any-gfx950.whl
+	! kpack index -q w 2>err || false
+	grep -F 'not the label of the wheel' err
+}
+
+@test "usage: one directory with wheels" {
+	for args in '' 'a b' '--nope w'; do
+		status=0
+		# shellcheck disable=SC2086 # words
+		kpack index $args 2>/dev/null || status=$?
+		[ $status -eq 2 ]
+	done
+	mkdir empty
+	! kpack index empty 2>err || false
+	grep -F 'kpack: empty: there are no wheels' err
+	! kpack index missing 2>err || false
+	grep -F 'kpack: missing: ' err
+}
