@@ -12,24 +12,13 @@ make_deb() { "$packaging/make-deb" --name rocm-blas --version 8.0.0 "$@" >made; 
 make_rpm() { "$packaging/make-rpm" --name rocm-blas --version 8.0.0 "$@" >made; }
 make_tarball() { "$packaging/make-tarball" --name rocm --version 8.0.0 "$@" >made; }
 
-# A tree as kpack split writes it: split/blas_generic and one for each architecture.
-arches=gfx1030,gfx1100,gfx90a:xnack+
+# The trees that kpack split makes of one with a fat library: split/blas_generic and so on.
 split_tree() {
-	local archive arch
 	mkdir -p tree/lib tree/bin
-	mkfat --bundles 3 --arches $arches --objects objects tree/lib/libblas.so.1
+	mkfat --bundles 3 --arches gfx1030,gfx1100,gfx90a:xnack+ tree/lib/libblas.so.1
 	ln -s libblas.so.1 tree/lib/libblas.so
 	echo text >"tree/bin/a name"
-	kpack pack -q --group blas tree packed
-	mkdir split
-	for archive in packed/.kpack/*; do
-		arch=${archive##*/blas_}
-		arch=${arch%.kpack}
-		mkdir -p "split/blas_$arch/.kpack"
-		mv "$archive" "split/blas_$arch/.kpack/"
-	done
-	rmdir packed/.kpack
-	mv packed split/blas_generic
+	kpack split -q --name blas tree split
 }
 
 # A tree without code, for what does not load it.
@@ -217,6 +206,23 @@ fails_with() {
 	rpm --root "$T/root" --dbpath /db --nodeps -i out/*.rpm 2>err || { cat err; false; }
 	[ "$(cat root/opt/rocm-8.0.0/.kpack/*)" = gfx1100 ]
 	[ -L root/opt/rocm ]
+}
+
+@test "an artifact of two prefixes, each with code, as kpack split leaves it" {
+	needs dpkg-deb
+	mkdir -p art/math/stage/lib art/ml/stage/lib/deep
+	mkfat --bundles 3 --arches gfx1030,gfx1100 --seed a art/math/stage/lib/liba.so
+	mkfat --bundles 3 --arches gfx1100 --seed b art/ml/stage/lib/deep/libb.so
+	printf 'math/stage\nml/stage\n' >art/artifact_manifest.txt
+	kpack split -q --prefix-manifest art split
+	make_deb split out
+	dpkg_in root -i out/rocm-blas_*.deb out/rocm-blas-gfx1100_*.deb
+	for lib in liba.so deep/libb.so; do
+		[ "$(launch root/opt/rocm/lib/$lib gfx1100)" = "0 0 0" ]
+		[ "$(launch root/opt/rocm/lib/$lib gfx1030)" = "209 209 209" ]
+	done
+	[ -z "$(find root -name artifact_manifest.txt)" ]
+	[ ! -e root/opt/rocm/math ]
 }
 
 @test "artifacts with several prefixes" {
