@@ -9,6 +9,7 @@
 #include "merge.h"
 #include "merge_report.h"
 #include "report.h"
+#include "shard_merge.h"
 
 enum {
 	OPT_OUTPUT,
@@ -18,6 +19,7 @@ enum {
 	OPT_FORCE,
 	OPT_SKIP_FAULTY,
 	OPT_VERIFY,
+	OPT_SYNC,
 	OPT_JSON,
 	OPT_QUIET,
 };
@@ -32,6 +34,7 @@ static const struct option_help options[] = {
 	[OPT_SKIP_FAULTY] = {0, "skip-faulty", NULL,
 			     "leave out entries that cannot be read"},
 	[OPT_VERIFY] = {0, "verify", NULL, "decode everything that is copied"},
+	[OPT_SYNC] = {0, "sync", NULL, "wait until OUT is on the disk"},
 	[OPT_JSON] = {0, "json", NULL, "print what was done as one JSON object"},
 	[OPT_QUIET] = {'q', "quiet", NULL, "only tell faults"},
 	{0},
@@ -56,7 +59,7 @@ struct merge_run {
 	struct merge_source *sources;
 	const char **prefer;
 	size_t n_prefer;
-	bool force, json, quiet;
+	bool force, sync, json, quiet;
 	struct merge_report report;
 	struct merge_stats stats;
 };
@@ -79,6 +82,7 @@ static int set_options(struct merge_run *m, struct options *o)
 		m->force |= row == OPT_FORCE;
 		m->options.skip_faulty |= row == OPT_SKIP_FAULTY;
 		m->options.verify |= row == OPT_VERIFY;
+		m->sync |= row == OPT_SYNC;
 		m->json |= row == OPT_JSON;
 		m->quiet |= row == OPT_QUIET;
 	}
@@ -225,11 +229,17 @@ static void set_family(struct merge_run *m)
 	m->options.family = m->family;
 }
 
-static bool is_free(const struct merge_run *m)
+/*
+ * May OUT be written?  What replaces something is on the disk first; a new archive can be
+ * made again.
+ */
+static bool is_free(struct merge_run *m)
 {
 	struct stat st;
+	bool missing = lstat(m->out, &st) < 0 && errno == ENOENT;
 
-	if (m->force || (lstat(m->out, &st) < 0 && errno == ENOENT))
+	m->options.lazy = missing && !m->sync;
+	if (m->force || missing)
 		return true;
 	report_error(m->out, "exists already (--force replaces it)");
 	return false;
@@ -365,6 +375,37 @@ static int merge_archives(struct merge_run *m, int n, char **operands)
 	return done ? EXIT_OK : EXIT_FAULT;
 }
 
+/* --- parts of a run ---------------------------------------------------------------------- */
+
+static bool any_is_part(int n, char **operands)
+{
+	for (int i = 0; i < n; i++)
+		if (shard_is_part(operands[i]))
+			return true;
+	return false;
+}
+
+static int merge_parts(const struct merge_run *m, int n, char **operands)
+{
+	const struct shard_merge_options join = {
+		.parts = operands,
+		.n_parts = (size_t)n,
+		.out = m->out,
+		.quiet = m->quiet,
+		.json = m->json,
+	};
+
+	if (!m->out || *m->out == 0)
+		return options_usage(&cmd_merge_help, "-o OUT is needed");
+	if (m->options.group || m->given_family || m->n_prefer || m->force ||
+	    m->options.skip_faulty)
+		return options_usage(
+			&cmd_merge_help,
+			"what becomes of parts their run's options say: only "
+			"--json and --quiet go with them");
+	return shard_merge(&join);
+}
+
 static void free_run(struct merge_run *m)
 {
 	end_report(m);
@@ -391,6 +432,8 @@ int cmd_merge(int argc, char **argv)
 		status = o.status;
 	else if (m.json && !report_json_ok())
 		status = EXIT_USAGE;
+	else if (any_is_part(argc - optind, argv + optind))
+		status = merge_parts(&m, argc - optind, argv + optind);
 	else if ((status = check_usage(&m, argc - optind)) == EXIT_OK)
 		status = merge_archives(&m, argc - optind, argv + optind);
 	free_run(&m);
