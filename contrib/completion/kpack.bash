@@ -42,6 +42,8 @@ _kpack_options() # COMMAND
 	mark-check) echo --arch --json --verbose --help ;;
 	mark-restore) echo --output --archive --allow-missing --help ;;
 	mark-strip-safe) echo --help ;;
+	merge) echo --output --group --family --prefer --force --skip-faulty --verify --sync \
+		--json --quiet --help ;;
 	ls) echo --long --arch --json --help ;;
 	cat) echo --output --help ;;
 	extract) echo --arch --directory --force --help ;;
