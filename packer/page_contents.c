@@ -6,6 +6,12 @@
 #include "store.h"
 #include "text.h"
 
+/*
+ * Bytes that are decoded for comparing them: all of ROCm has 30 GB, a hostile archive can
+ * state any number of gigabytes.
+ */
+#define COMPARE_MAX (UINT64_C(256) << 30)
+
 /* --- hashes -------------------------------------------------------------------------- */
 
 static kpack_error_t hash_piece(const void *data, size_t size, void *arg,
@@ -60,12 +66,10 @@ static void hash_run(struct page_figures *f, struct page_input *in, const uint32
 		struct page_object *o = &f->objects[order[i]];
 		struct kpackx_error why = {0};
 
-		if (o->hashed)
+		if (o->hashed || progress->done > COMPARE_MAX)
 			continue;
-		if (hash_object(in->archives[o->archive].archive, o, &why)) {
+		if (hash_object(in->archives[o->archive].archive, o, &why))
 			tell_unread(in, o, &why);
-			o->unread = true;
-		}
 		progress_add(progress, o->size);
 	}
 }
@@ -116,6 +120,9 @@ static void hash_all(struct page_figures *f, struct page_input *in, uint32_t *or
 		from = i;
 	}
 	progress_end(&progress);
+	if (progress.done > COMPARE_MAX)
+		page_input_fault(in, in->archives[0].name,
+				 "too much without hashes: duplicates are not all found");
 }
 
 /* --- contents ------------------------------------------------------------------------ */

@@ -30,8 +30,7 @@ struct page_object {
 	uint32_t content; /* the same for objects that decode to the same */
 	uint64_t size, stored;
 	uint8_t hash[16]; /* XXH3-128 of the decoded bytes */
-	bool hashed;
-	bool unread; /* it cannot be hashed: equal to none */
+	bool hashed;      /* false: equal to none */
 };
 
 /* A sum over entries. */

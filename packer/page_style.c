@@ -119,6 +119,7 @@ const char page_style[] =
 	"h1{font-size:25px}\n"
 	".lead{font-size:17px}\n"
 	"h2{margin-top:40px}\n"
+	"tbody th,tfoot th{min-width:9em}\n"
 	".figures{grid-template-columns:repeat(2,1fr)}\n"
 	"#by-stored:checked~.maps #stored-wide,#by-decoded:checked~.maps #decoded-wide{"
 	"display:none}\n"

@@ -7,6 +7,15 @@ load packing
 
 report() { kpack report "$@"; }
 
+# What it says goes to err.
+leaves() { # STATUS OPERAND...
+	local want=$1
+	shift
+	status=0
+	report "$@" 2>err || status=$?
+	[ "$status" -eq "$want" ]
+}
+
 # Write PAGE.html and PAGE.json of OPERAND..., and let another program judge both.
 judged() { # PAGE OPERAND...
 	local page=$1
@@ -222,9 +231,7 @@ make_tree() {
 	a.add("lib/torn.so#1", "gfx1100", noise(3000, 4), hash=False)
 	a.write("tree/.kpack/<b>odd.kpack")
 	EOF
-	status=0
-	report -q -o page.html tree 2>err || status=$?
-	[ "$status" -eq 1 ]
+	leaves 1 -q -o page.html tree
 	grep -q 'cut.kpack' err
 	grep -q 'bad.so' err
 	! grep -v '^kpack: ' err || false
@@ -247,17 +254,17 @@ make_tree() {
 
 @test "usage, and files that cannot be written" {
 	make_tree
-	report tree 2>err && false || [ $? -eq 2 ]
-	report -o x.html 2>err && false || [ $? -eq 2 ]
-	report --nonsense 2>err && false || [ $? -eq 2 ]
-	report -o x.html missing 2>err && false || [ $? -eq 1 ]
+	leaves 2 tree
+	leaves 2 -o x.html
+	leaves 2 --nonsense
+	leaves 1 -o x.html missing
 	grep -q 'missing' err
-	report -q -o none/x.html tree 2>err && false || [ $? -eq 1 ]
+	leaves 1 -q -o none/x.html tree
 	[ ! -e none ]
 	echo old >page.html
 	report -q -o page.html tree
 	grep -q '<!DOCTYPE html>' page.html
-	report -q -o /dev/full tree 2>err && false || [ $? -eq 1 ]
+	leaves 1 -q -o /dev/full tree
 	report -q -o /dev/null tree
 	# no temporary file is left
 	[ "$(echo .[!.]* *)" = '.[!.]* err page.html tree x.html' ]
