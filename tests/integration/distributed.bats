@@ -1,0 +1,258 @@
+#!/usr/bin/env bats
+# contrib/distributed: every recipe, run by its engine, gives what one run gives; what failed is
+# run again.
+
+load packing.bash
+
+recipes=$BATS_TEST_DIRNAME/../../contrib/distributed
+
+# A kpack that fails, the first time, in the shards of $FAIL.
+make_flaky() {
+	cat >"$T/flaky" <<-END
+	#!/bin/bash
+	if [ "\$1" = pack ]; then
+		echo "\$*" >>"$T/runs"
+		for f in \${FAIL-}; do
+			if [[ " \$* " == *" --shard \$f/"* ]] && ( set -C; : >"$T/failed.\$f" ) 2>/dev/null; then
+				kill -KILL \$\$
+			fi
+		done
+	fi
+	exec "$KPACK_BIN/kpack" "\$@"
+	END
+	chmod +x "$T/flaky"
+	export KPACK=$T/flaky
+}
+
+needs() { # PROGRAM...
+	local program
+	for program; do
+		if ! command -v "$program" >/dev/null; then
+			[ "${CI-}" != true ]
+			skip "needs $program"
+		fi
+	done
+}
+
+make_input() {
+	mkdir -p "a tree/lib" "a tree/share"
+	for i in 1 2 3 4; do
+		mkfat --seed $i --size 3000 "a tree/lib/lib$i.so"
+	done
+	mkfat --seed 1 "a tree/lib/again.so"
+	echo text >"a tree/share/it's \$text"
+	chmod 0555 "a tree/share"
+	kpack pack -q --group g "a tree" want
+	make_flaky
+}
+
+same_as_one_run() { # OUT
+	diff -r want "$1"
+	(cd want && find . -printf '%p %m %y\n' | sort) >names.want
+	(cd "$1" && find . -printf '%p %m %y\n' | sort) >names.out
+	diff names.want names.out
+}
+
+# How many times each shard was packed: "1 2 1" ...
+runs() { # N
+	local i
+	for i in $(seq "$1"); do
+		grep -c -e "--shard $i/" runs
+	done | xargs
+}
+
+@test "make" {
+	needs make
+	make_input
+	run_make() { env -u MAKEFLAGS -u MAKELEVEL make -s -f "$recipes/shards.mk" "$@" 3>&-; }
+	run_make -j 3 INPUT="a tree" OUT="an out" N=3 OPTIONS="--group g"
+	same_as_one_run "an out"
+	[ ! -e "an out.parts" ]
+	# one that is killed does not stop the others, and is done by the next make alone
+	rm -f runs
+	status=0
+	FAIL=2 run_make -k -j 2 INPUT="a tree" OUT=out N=3 OPTIONS="--group g" 2>make.err || status=$?
+	[ $status -eq 2 ]
+	[ ! -e out ]
+	run_make -k INPUT="a tree" OUT=out N=3 OPTIONS="--group g" KEEP=1
+	same_as_one_run out
+	[ "$(runs 3)" = "1 2 1" ]
+	[ -d out.parts ]
+	run_make clean OUT=out INPUT=x
+	[ ! -e out.parts ]
+	# what runs it elsewhere
+	printf '#!/bin/sh\necho elsewhere >>"%s/elsewhere"\nexec "$@"\n' "$T" >remote
+	chmod +x remote
+	run_make INPUT="a tree" OUT=out2 N=2 OPTIONS="--group g" RUN=./remote
+	same_as_one_run out2
+	[ "$(wc -l <elsewhere)" = 2 ]
+	! run_make OUT=x 2>/dev/null || false
+}
+
+@test "ninja" {
+	needs ninja
+	make_input
+	PARTS="p a:r\$ts" "$recipes/shards-ninja" "a tree" "an \$out" 3 --group g >build.ninja
+	status=0
+	FAIL="1 3" ninja -k 0 >ninja.log 2>&1 || status=$?
+	[ $status -ne 0 ]
+	[ ! -e "an \$out" ]
+	ninja -k 0 >ninja.log 2>&1 || { cat ninja.log; false; }
+	same_as_one_run "an \$out"
+	[ "$(runs 3)" = "2 1 2" ]
+	ninja | grep -q 'no work to do'
+	status=0
+	"$recipes/shards-ninja" x 2>err || status=$?
+	[ $status -eq 2 ]
+}
+
+@test "GNU parallel" {
+	needs parallel
+	make_input
+	export PARALLEL_HOME=$T/.parallel
+	mkdir -p "$PARALLEL_HOME"
+	# a retry in the same run
+	FAIL=2 "$recipes/shards-parallel" "a tree" "an out" 3 --group g 3>&- 2>err
+	same_as_one_run "an out"
+	[ ! -e "an out.parts" ]
+	[ "$(runs 3)" = "1 2 1" ]
+	# none: the next run does it
+	rm -f runs failed.*
+	status=0
+	FAIL="1 2" RETRIES=1 "$recipes/shards-parallel" "a tree" out 3 --group g 3>&- 2>err || status=$?
+	[ $status -ne 0 ]
+	[ ! -e out ]
+	"$recipes/shards-parallel" "a tree" out 3 --group g 3>&- 2>err
+	same_as_one_run out
+	[ "$(runs 3)" = "2 2 1" ]
+}
+
+# ---- Slurm --------------------------------------------------------------------------------------
+
+# The tasks by themselves, with what an array gives them.
+@test "Slurm: the scripts of the array and of the join" {
+	make_input
+	for i in 2 3 1; do
+		SLURM_ARRAY_TASK_ID=$i SLURM_ARRAY_TASK_MAX=3 SLURM_ARRAY_TASK_COUNT=3 SLURM_CPUS_PER_TASK=1 \
+			"$recipes/slurm-shards" "a tree" "an out" --group g
+	done
+	SLURM_ARRAY_TASK_ID=2 SLURM_ARRAY_TASK_MAX=2 SLURM_ARRAY_TASK_COUNT=1 SHARDS=3 \
+		"$recipes/slurm-shards" "a tree" "an out" --group g
+	"$recipes/slurm-merge" "an out" 3
+	same_as_one_run "an out"
+	[ ! -e "an out.parts" ]
+	# one index alone does not say how many there are
+	status=0
+	SLURM_ARRAY_TASK_ID=2 SLURM_ARRAY_TASK_MAX=2 SLURM_ARRAY_TASK_COUNT=1 \
+		"$recipes/slurm-shards" "a tree" out 2>err || status=$?
+	[ $status -eq 2 ]
+	grep -q SHARDS err
+	status=0
+	"$recipes/slurm-shards" "a tree" out 2>err || status=$?
+	[ $status -eq 2 ]
+}
+
+# A cluster of this machine alone, everything of it in $T.
+start_slurm() {
+	local host
+	host=$(hostname -s)
+	mkdir -m 0755 "$T/munge" "$T/slurm" "$T/slurm/state" "$T/slurm/spool"
+	dd if=/dev/urandom of="$T/munge/key" bs=1024 count=1 status=none
+	chmod 0600 "$T/munge/key"
+	munged --key-file="$T/munge/key" --socket="$T/munge/socket" --pid-file="$T/munge/pid" \
+		--seed-file="$T/munge/seed" --log-file="$T/munge/log" --force 3>&-
+	cat >"$T/slurm/slurm.conf" <<-END
+	ClusterName=test
+	SlurmctldHost=$host(127.0.0.1)
+	SlurmUser=root
+	AuthType=auth/munge
+	AuthInfo=socket=$T/munge/socket
+	CryptoType=crypto/munge
+	CredType=cred/munge
+	SlurmctldPort=$slurmctld_port
+	SlurmdPort=$slurmd_port
+	StateSaveLocation=$T/slurm/state
+	SlurmdSpoolDir=$T/slurm/spool
+	SlurmctldPidFile=$T/slurm/slurmctld.pid
+	SlurmdPidFile=$T/slurm/slurmd.pid
+	SlurmctldLogFile=$T/slurm/slurmctld.log
+	SlurmdLogFile=$T/slurm/slurmd.log
+	ProctrackType=proctrack/pgid
+	TaskPlugin=task/none
+	SchedulerType=sched/builtin
+	SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=0
+	SelectType=select/cons_tres
+	SelectTypeParameters=CR_Core
+	SwitchType=switch/none
+	MpiDefault=none
+	ReturnToService=2
+	JobAcctGatherType=jobacct_gather/none
+	AccountingStorageType=accounting_storage/none
+	NodeName=$host NodeAddr=127.0.0.1 CPUs=$(nproc) State=UNKNOWN
+	PartitionName=all Nodes=$host Default=YES MaxTime=INFINITE State=UP
+	END
+	export SLURM_CONF=$T/slurm/slurm.conf
+	slurmctld -c 3>&- >"$T/slurm/out" 2>&1
+	slurmd 3>&- >>"$T/slurm/out" 2>&1
+}
+
+stop_slurm() {
+	local pid
+	for pid in "$T"/slurm/slurmd.pid "$T"/slurm/slurmctld.pid "$T"/munge/pid; do
+		[ ! -s "$pid" ] || kill "$(cat "$pid")" 2>/dev/null || :
+	done
+	for pid in "$T"/slurm/slurmd.pid "$T"/slurm/slurmctld.pid "$T"/munge/pid; do
+		[ ! -s "$pid" ] || timeout 20 tail --pid="$(cat "$pid")" -f /dev/null || :
+	done
+}
+
+teardown() {
+	cd /
+	[ ! -d "$T/slurm" ] || stop_slurm
+	chmod -R u+rwx "$T"
+	rm -rf "$T"
+}
+
+free_port() {
+	$python -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+
+# Wait until COMMAND says yes, for two minutes.
+until_true() {
+	local _
+	for _ in $(seq 600); do
+		! "$@" || return 0
+		read -rt 0.2 <> <(:) || :
+	done
+	echo "never: $*"
+	tail -n 20 "$T"/slurm/*.log
+	return 1
+}
+
+up() { sinfo -h -o %t 2>/dev/null | grep -qx idle; }
+are_gone() { [ -z "$(squeue -h 2>&1)" ]; }
+
+@test "Slurm: an array and the job that joins, and a task that was killed" {
+	needs slurmctld slurmd munged sbatch
+	as_root
+	make_input
+	slurmctld_port=$(free_port)
+	slurmd_port=$(free_port)
+	start_slurm
+	until_true up
+	"$recipes/slurm-submit" "a tree" "$T/an out" 3 --group g >jobs
+	until_true are_gone
+	same_as_one_run "an out"
+	[ ! -e "an out.parts" ]
+	rm -f runs
+	# killed once: it fails, and nothing is joined; sent again, it alone is done
+	FAIL=2 "$recipes/slurm-submit" "a tree" "$T/out" 3 --group g >jobs
+	until_true are_gone
+	[ ! -e out ]
+	[ -e out.parts/1/.kpack/shard/record ]
+	[ ! -e out.parts/2/.kpack/shard/record ]
+	"$recipes/slurm-submit" "a tree" "$T/out" 3 --group g >jobs
+	until_true are_gone
+	same_as_one_run out
+	[ "$(runs 3)" = "1 2 1" ]
+}

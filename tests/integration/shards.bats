@@ -1,0 +1,402 @@
+#!/usr/bin/env bats
+# kpack pack --shard I/N: the parts joined are what one run writes, bit by bit.  That one run is
+# right is the business of tree.bats and its neighbours; here it is the judge.
+
+load packing.bash
+
+# Everything of a tree that can be seen: names, kinds, modes, owners, times, links, bytes.
+# What archives' directory and files have besides their bytes is of the moment.
+look() { # DIR
+	(
+		cd "$1"
+		find . -path './.kpack*' -prune -o -printf '%p %y %m %U:%G %T@ %n %l\n' | sort
+		find . -path './.kpack*' -printf '%p %y %m\n' | sort
+		find . -type f -exec sha256sum {} + | sort -k 2
+		getfattr -R -P -h -d -m user . 2>/dev/null || : # not of special files
+	)
+}
+
+same() { # WANT OUT
+	look "$1" >look.want
+	look "$2" >look.out
+	diff look.want look.out
+}
+
+# Run shards 1 to N into P.1 ... P.N.
+shards() { # P N OPTION... INPUT
+	local p=$1 n=$2 i
+	shift 2
+	for i in $(seq "$n" -1 1); do
+		kpack pack -q --shard "$i/$n" "${@:1:$#-1}" "${@: -1}" "$p.$i"
+	done
+}
+
+# joined N OPTION... INPUT: the parts are what one run writes, in any order.
+joined() {
+	local n=$1
+	shift
+	rm -rf want out p.*
+	kpack pack -q "$@" want
+	shards p "$n" "$@"
+	# shellcheck disable=SC2046
+	kpack merge -q $(printf 'p.%s\n' $(seq "$n") | shuf --random-source=<(yes "$n")) -o out
+	same want out
+}
+
+# A tree with one of everything an ordinary user can have.
+make_tree() { # DIR
+	mkdir -p "$1/lib/deep/er" "$1/bin" "$1/share/doc" "$1/empty"
+	mkfat --seed 1 --ragged "$1/lib/liba.so.1"
+	mkfat --seed 2 --ccob all --bundles 2 "$1/bin/tool"
+	mkfat --seed 3 --no-pie --share 2 "$1/lib/deep/er/b.so"
+	mkfat --seed 4 "$1/lib/c.so"
+	mkfat --seed 1 "$1/lib/d.so" # its code is that of liba: stored once
+	mkfat --seed 5 --twice gfx1030 --bundles 5 "$1/lib/e.so"
+	mkfat --seed 1 --bundles 1 "$1/lib/f.so"
+	ln "$1/lib/c.so" "$1/bin/c2.so"
+	ln -s liba.so.1 "$1/lib/liba.so"
+	ln -s ../nowhere "$1/dangling"
+	echo text >"$1/share/doc/text"
+	ln "$1/share/doc/text" "$1/text"
+	: >"$1/share/empty"
+	mkfifo "$1/fifo"
+	printf 'x' >"$1/share/$(printf 'not\377utf8')"
+	truncate -s 3M "$1/sparse"
+	setfattr -n user.note -v hello "$1/share/doc/text" || :
+	chmod 0604 "$1/share/empty"
+	chmod 0640 "$1/lib/liba.so.1"
+	touch -d '2020-01-02 03:04:05.678901234' "$1/lib/liba.so.1" "$1/text" "$1/fifo"
+	touch -h -d '2021-01-02 03:04:05.987654321' "$1/lib/liba.so"
+	chmod 0555 "$1/share/doc"
+	touch -d '2019-05-06' "$1/empty" "$1/share/doc" "$1/lib" "$1/bin" "$1"
+}
+
+@test "shards 1 to 5, and more than there are files" {
+	make_tree in
+	for n in 1 2 3 4 5 40; do
+		joined $n in
+	done
+	kpack verify -q out/.kpack
+	treecheck code in out
+	# the parts stay: a second time it is the same, over what is there too
+	kpack merge -q p.* -o again
+	same out again
+	kpack merge -q p.* -o out
+	same out again
+}
+
+@test "every option that says what is stored" {
+	make_tree in
+	joined 3 --scheme none in
+	joined 3 --chunk 4096 --level 9 in
+	joined 3 --group other --key-prefix opt/x in
+	joined 3 --family rdna=gfx1030,gfx1100 in
+	joined 3 --arch gfx1030 in
+	joined 3 --keep-device-code in
+	joined 3 --jobs 1 in
+	# a file by itself: OUTPUT is no copy of a directory
+	rm -rf want out p.*
+	kpack pack -q in/lib/c.so want
+	shards p 2 in/lib/c.so
+	kpack merge -q p.1 p.2 -o out
+	diff -r want out
+	[ "$(stat -c '%a %y' want/c.so)" = "$(stat -c '%a %y' out/c.so)" ]
+}
+
+@test "archives only" {
+	make_tree in
+	kpack pack -q --archives-only in want
+	shards p 3 --archives-only in
+	kpack merge -q p.3 p.1 p.2 -o out
+	[ "$(ls -A out)" = .kpack ]
+	diff -r want out
+}
+
+@test "volumes: markers say where the joined archives have it" {
+	make_tree in
+	for size in 1 8000 30000 60000; do
+		joined 3 --volume-size $size in
+		joined 5 --volume-size $size --family rdna=gfx1030,gfx1100 in
+		[ -n "$(find out/.kpack -name 'in.2*')" ]
+		treecheck code in out
+	done
+	joined 3 --volume-size 30000 --scheme none in
+	joined 3 --volume-size 30000 --keep-device-code in
+	# some binary was really moved: its part names another volume
+	joined 3 --volume-size 30000 in
+	moved=0
+	for f in lib/c.so lib/d.so lib/e.so lib/f.so lib/deep/er/b.so; do
+		cmp -s out/$f p.1/$f || cmp -s out/$f p.2/$f || cmp -s out/$f p.3/$f ||
+			moved=$((moved + 1))
+	done
+	[ $moved -gt 0 ]
+}
+
+@test "kernel databases: packed, plain, both" {
+	for kind in rocblas-flat aotriton miopen; do
+		$python "$tools/mkdb.py" --cache "$KPACK_BIN/.objects" $kind $kind
+		mkdir -p $kind/lib
+		mkfat --seed 7 $kind/lib/host.so
+		for what in packed plain both; do
+			joined 3 --databases $what $kind
+		done
+	done
+	joined 4 --volume-size 20000 rocblas-flat
+}
+
+@test "rocFFT's database, in parts and by rows" {
+	[ "$(kpack pack --help | grep -c split-rocfft)" = 1 ]
+	$python "$tools/mkdb.py" --cache "$KPACK_BIN/.objects" rocfft rocfft
+	status=0
+	kpack pack -q --split-rocfft rocfft probe 2>probe.err || status=$?
+	[ $status -ne 2 ] || { grep -q 'not built' probe.err && skip "built without SQLite"; }
+	joined 2 --split-rocfft rocfft
+	joined 3 --split-rocfft --rows rocfft
+}
+
+@test "an input that has archives and converted binaries already" {
+	make_tree one
+	kpack pack -q --group g one in
+	mkfat --seed 31 in/lib/new.so
+	mkfat --seed 32 in/lib/newer.so
+	for n in 1 3; do
+		joined $n --group g in
+		joined $n --group g --volume-size 30000 in
+		joined $n --group h in
+	done
+	kpack verify -q out/.kpack
+}
+
+@test "a tree without device code" {
+	mkdir -p in/a
+	echo text >in/a/text
+	joined 2 in 2>err
+	[ ! -e out/.kpack ]
+}
+
+@test "a shard into a part that is there: finished, older, of another run" {
+	make_tree in
+	shards p 3 in
+	cp -a p.2 was
+	kpack pack -q --shard 2/3 in p.2
+	diff <(look was) <(look p.2)
+	# what another run left does not get in
+	mkfat --seed 77 other.so
+	mkdir -p old/lib
+	cp other.so old/lib/c.so
+	cp other.so old/lib/gone.so
+	kpack pack -q --shard 1/1 --group in old p.2
+	kpack pack -q --shard 2/3 in p.2
+	diff -r was/.kpack p.2/.kpack
+	kpack pack -q in want
+	kpack merge -q p.1 p.2 p.3 -o out
+	same want out
+}
+
+@test "killed at any step, and run again" {
+	strace -f -o /dev/null -e trace=none true 2>/dev/null || skip "needs strace"
+	make_tree in
+	kpack pack -q in want
+	shards p 3 in
+	for call in linkat:1 linkat:3 renameat:1 renameat:2 renameat:4 fsync:2 unlinkat:1 pwrite64:2 pwrite64:9; do
+		rm -rf out
+		status=0
+		ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 strace -f -o trace -e trace="${call%:*}" \
+			-e inject="${call%:*}:signal=KILL:when=${call#*:}" \
+			"$KPACK_BIN/kpack" pack -q --jobs 1 --shard 2/3 in p.2 || status=$?
+		if [ $status -ne 0 ]; then
+			[ $status -eq 137 ]
+			killed=$((${killed-0} + 1))
+			if [ ! -e p.2/.kpack/shard/record ]; then
+				merge_fails "p.2: its shard was not finished: run it again" p.1 p.2 p.3 -o out
+				[ ! -e out ]
+			fi
+		fi
+		kpack pack -q --shard 2/3 in p.2
+		kpack merge -q p.1 p.2 p.3 -o out
+		same want out
+	done
+	[ "$killed" -gt 3 ]
+}
+
+@test "killed while parts are joined, and joined again" {
+	strace -f -o /dev/null -e trace=none true 2>/dev/null || skip "needs strace"
+	make_tree in
+	kpack pack -q --volume-size 30000 in want
+	shards p 3 --volume-size 30000 in
+	for call in linkat:2 renameat:1 renameat:5 renameat:9 fsync:3 pwrite64:7; do
+		rm -rf out
+		status=0
+		ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 strace -f -o trace -e trace="${call%:*}" \
+			-e inject="${call%:*}:signal=KILL:when=${call#*:}" \
+			"$KPACK_BIN/kpack" merge -q p.1 p.2 p.3 -o out || status=$?
+		[ $status -eq 0 ] || killed=$((${killed-0} + 1))
+		# no binary without its archives
+		[ -d out/.kpack ] || [ -z "$(find out -name '*.so*' 2>/dev/null)" ]
+		kpack merge -q p.1 p.2 p.3 -o out
+		# killed between its two names a file has the first one
+		find out -name '.kpack-*.tmp' -delete
+		find want -type d ! -path '*/.kpack' -printf '%P\n' | tac | while read -r d; do
+			touch -r "want/$d" "out/$d"
+		done
+		same want out
+	done
+	[ "$killed" -gt 2 ]
+}
+
+merge_fails() { # TEXT OPERAND...
+	local text=$1
+	shift
+	status=0
+	kpack merge "$@" >merge.out 2>merge.err || status=$?
+	[ $status -eq 1 ] || { echo "exit $status"; cat merge.err; return 1; }
+	grep -qF -e "$text" merge.err || { echo "no '$text' in:"; cat merge.err; return 1; }
+	! grep -v '^kpack: ' merge.err || false
+}
+
+@test "parts that do not belong together" {
+	make_tree in
+	shards p 3 in
+	merge_fails "shard 2/3 is missing" p.1 p.3 -o out
+	merge_fails "shard 1/3 is missing" p.3 -o out
+	# the same twice is as once
+	cp -a p.1 p.1.again
+	kpack merge -q p.1 p.2 p.1.again p.3 p.1 -o fine
+	shards q 2 in
+	merge_fails "p.1 and q.2 are of different runs: the number of shards: 3, and 2" p.1 q.2 p.3 -o out
+	kpack pack -q --shard 2/3 --level 5 in level
+	merge_fails "p.1 and level are of different runs: options" p.1 level p.3 -o out
+	touch -d 2001-01-01 in/lib/c.so
+	kpack pack -q --shard 2/3 in changed
+	merge_fails "p.1 and changed are of different runs: INPUT" p.1 changed p.3 -o out
+	mkdir nothing
+	merge_fails "nothing: is no part" p.1 nothing p.3 -o out
+	merge_fails "p.1: one is the other, or in it" p.1 p.2 p.3 -o p.1/out
+	merge_fails "p.1: one is the other, or in it" p.1 p.2 p.3 -o p.1
+	[ ! -e out ]
+	status=0
+	kpack merge --group x p.1 p.2 p.3 -o out 2>err || status=$?
+	[ $status = 2 ]
+	fails "p.1: is a part of another run" --shard 1/2 p.1 out2
+}
+
+@test "parts that were changed or damaged" {
+	make_tree in
+	shards p 2 in
+	kpack merge -q p.1 p.2 -o fine
+	for i in 1 2; do
+		(cd p.$i && find . -type f | sort) >files
+		while read -r file; do
+			rm -rf bad out
+			cp -a p.$i bad
+			# a byte more, a byte less, another byte; times and modes as they were
+			for how in grow cut flip; do
+				case $how in
+				grow) echo >>"bad/$file" ;;
+				cut) [ -s "bad/$file" ] || continue && truncate -s -1 "bad/$file" ;;
+				flip) [ -s "bad/$file" ] || continue && py "bad/$file" <<-'END'
+					import sys
+					data = bytearray(open(sys.argv[1], "rb").read())
+					data[len(data) // 2] ^= 1
+					open(sys.argv[1], "wb").write(data)
+					END
+				;;
+				esac
+				touch -r "p.$i/$file" "bad/$file"
+				merge_fails "bad" bad "p.$((3 - i))" -o out
+				[ ! -e out ]
+				cp -a "p.$i/$file" "bad/$file"
+			done
+			rm "bad/$file"
+			merge_fails "bad" bad "p.$((3 - i))" -o out
+			[ ! -e out ]
+		done <files
+	done
+	cp -a p.1 bad2
+	find bad2 -path '*/.kpack' -prune -o -type f -exec chmod 0611 {} +
+	merge_fails "its mode differs" bad2 p.2 -o out
+	[ ! -e out ]
+}
+
+@test "numbers of shards" {
+	mkfat in.so
+	for shard in 0/1 1/0 2/1 1/65537 65537/65537 1 / 1/ /1 1/2/3 ' 1/2' '1/2 ' +1/2 1/+2 -1/2 0x1/2 1/2K \
+		99999999999999999999/99999999999999999999 1//2 a/b ''; do
+		usage "--shard $shard: not I/N" --shard "$shard" in.so out
+	done
+	mkdir tree
+	cp in.so tree
+	usage "--shard with --in-place" --shard 1/2 --in-place tree
+	[ ! -e out ]
+	kpack pack -q --shard 65536/65536 in.so out
+	kpack pack -q --shard 0001/02 in.so out
+}
+
+# No shard has more than an equal part and the largest file.
+@test "the bytes are spread" {
+	mkdir in
+	for i in $(seq 40); do
+		head -c $((i * i * 1000)) /dev/zero >in/f$i
+	done
+	mkfat --seed 1 --size 300000 in/lib.so
+	for n in 2 3 7; do
+		rm -rf p.*
+		shards p $n in
+		for i in $(seq $n); do
+			find p.$i -path '*/.kpack' -prune -o -type f -printf '%P\n' | sed "s/^/$i /"
+		done >who
+		[ "$(wc -l <who)" = 41 ] # each once
+		py $n <<-'END'
+		import collections, os, sys
+		n = int(sys.argv[1])
+		load = collections.Counter()
+		cost = {}
+		for line in open("who"):
+		    i, name = line.split()
+		    cost[name] = os.path.getsize("in/" + name) + 4096
+		    if name == "lib.so":
+		        cost[name] *= 2
+		    load[i] += cost[name]
+		assert max(load.values()) <= sum(cost.values()) / n + max(cost.values()), load
+		assert min(load.values()) > 0 and len(load) == n, load
+		END
+	done
+}
+
+@test "what is said" {
+	make_tree in
+	shards p 2 in
+	kpack pack --shard 1/2 in p.1 >told
+	! grep -q 'mount' told || false
+	[ "$(kpack merge p.1 p.2 -o out)" = "out: 2 shards joined: 3 archives, 16 files" ]
+	status=0
+	kpack merge --json p.1 p.2 -o out >told.json 2>err || status=$?
+	if [ $status -eq 2 ]; then
+		grep -q 'not built' err
+	else
+		py <<-'END'
+		import json
+		d = json.load(open("told.json"))
+		assert d["output"] == "out" and d["shards"] == 2 and d["files"] == 16, d
+		assert d["archives"] == ["in_gfx1030.kpack", "in_gfx1100.kpack", "in_gfx90a:xnack+.kpack"], d
+		END
+	fi
+}
+
+# bats test_tags=slow
+@test "librocrand" {
+	status=0
+	dir=$("$KPACK_SRC/contrib/install-deps" --inputs "$KPACK_SRC/build/inputs" 2>fetch.err) || status=$?
+	if [ $status -ne 0 ]; then
+		cat fetch.err
+		[ "${CI-}" != true ]
+		[ $status -eq 3 ]
+		skip "Debian's packages cannot be fetched"
+	fi
+	mkdir -p in/lib
+	cp -a "$(find "$dir" -name 'librocrand.so.*' -type f)" in/lib
+	mkfat --seed 1 in/lib/a.so
+	mkfat --seed 2 in/lib/z.so
+	joined 3 in
+	joined 3 --volume-size 4M in
+}
