@@ -64,6 +64,7 @@ t "jansson is not linked" without libjansson $b/nojson/kpack
 for command in ls info inspect detect report; do
 	t "kpack $command --json is refused" not_built $b/nojson/kpack $command --json Makefile
 done
+t "kpack recombine is refused" not_built $b/nojson/kpack recombine --config Makefile core $b/nothing
 t "without libcrypto" build noopenssl WITH_OPENSSL=0
 t "libcrypto is not linked" without libcrypto $b/noopenssl/kpack
 t "libcrypto is not linked to kpackfs" without libcrypto $b/noopenssl/kpackfs
