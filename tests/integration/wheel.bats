@@ -1,0 +1,433 @@
+#!/usr/bin/env bats
+# Wheels taken apart by architecture: by Python's zipfile, pip and a runtime.
+
+load packing
+
+examples=$KPACK_BIN/contrib/examples
+mkwheel() { $python "$tools/mkwheel.py" "$@"; }
+split() { kpack split-wheel -q "$@"; }
+TAG=py3-none-linux_x86_64
+HOST=torch-2.10.0+rocm7.1-$TAG.whl
+
+device() { echo "amd_torch_device_$1-2.10.0+rocm7.1-$TAG.whl"; }
+info() { echo "${1%%-*}-2.10.0+rocm7.1.dist-info/$2"; }
+
+# wheel DIR OPTION...: one for this machine's Python
+wheel() {
+	mkwheel make --tags $TAG "${@:2}" "$1" >/dev/null
+}
+
+metadata() { # WHEEL
+	mkwheel cat "$1" "$(info "$(basename "$1")" METADATA)"
+}
+
+# refuses STATUS TEXT OPTION...: nothing is left, nothing on stdout
+refuses() {
+	local want=$1 text=$2 status=0
+	shift 2
+	kpack split-wheel "$@" -o none >out 2>err || status=$?
+	[ "$status" -eq "$want" ] || { echo "exit $status"; cat err; return 1; }
+	grep -qF -e "$text" err || { echo "no '$text' in:"; cat err; return 1; }
+	[ ! -s out ]
+	! grep -vE '^(kpack|usage): ' err || false
+	[ ! -e none ]
+}
+
+# The results of all wrappers of LIBRARY on one GPU.
+launch() { # LIBRARY WRAPPERS AGENT
+	LD_LIBRARY_PATH=$examples EXAMPLE_DEVICES=$3 timeout 60 $python "$tools/launch.py" \
+		--wrappers "$2" "$1" 2>told | sed 's/.*: //' | paste -sd ' '
+}
+
+site() { # VENV
+	echo "$1"/lib/python3*/site-packages
+}
+
+# A fresh environment; pip is this machine's.
+venv() {
+	$python -m venv --without-pip "$1"
+}
+
+pip() { # VENV ARGUMENT...
+	$python -m pip --python "$1/bin/python" --disable-pip-version-check "${@:2}"
+}
+
+@test "a wheel becomes a host wheel and one for each GPU" {
+	wheel in
+	split in/*.whl -o dist
+	[ "$(ls -A dist)" = "$(device gfx1100)
+$(device gfx90a)
+$(device gfx942)
+$HOST" ]
+	mkwheel check dist/*.whl
+	mkwheel list "dist/$(device gfx90a)" | grep -v dist-info | cut -d ' ' -f 1,3- | diff - <(cat <<-'END'
+	644 torch/.kpack/torch_gfx90a:xnack+.kpack
+	644 torch/.kpack/torch_gfx90a:xnack-.kpack
+	END
+	)
+	# what was a file of the wheel is one of the host's, with its mode
+	mkwheel list in/*.whl | cut -d ' ' -f 1,3- | sort >before
+	mkwheel list dist/torch-*.whl | cut -d ' ' -f 1,3- | sort | diff before -
+	grep -q '^755 torch/bin/tool' before
+	# and what was not touched has its bytes
+	mkdir old new
+	(cd old && unzip -q ../in/*.whl && rm -r torch/lib torch/_C.so ./*.dist-info/{RECORD,METADATA})
+	(cd new && unzip -q ../dist/torch-*.whl && rm -r torch/lib torch/_C.so ./*.dist-info/{RECORD,METADATA})
+	diff -r old new
+}
+
+@test "each code object is in the archive of its GPU" {
+	wheel in
+	split in/*.whl -o dist
+	mkdir x
+	for w in dist/amd_*.whl; do (cd x && unzip -qo "../$w"); done
+	mkdir fat
+	(cd fat && unzip -q ../in/*.whl)
+	for lib in lib/libtorch_hip.so lib/libc10_hip.so _C.so; do
+		$python "$tools/fatparse.py" sums "fat/torch/$lib" "$lib"
+	done | sort >want
+	for a in x/torch/.kpack/*.kpack; do
+		readkpack sums "$a"
+	done | sort | diff want -
+	[ "$(wc -l <want)" -gt 10 ]
+}
+
+@test "what is installed offline loads, the rest is told as absent, and wheels add up" {
+	wheel in
+	split in/*.whl -o dist
+	venv v
+	pip v install -q --no-index --find-links dist 'torch[device-gfx942]'
+	pip v check
+	lib=$(site v)/torch/lib/libtorch_hip.so
+	[ "$(launch "$(echo $lib)" 3 gfx942)" = "0 0 0" ]
+	[ "$(launch "$(echo $lib)" 3 gfx1100)" != "0 0 0" ]
+	grep -q gfx1100 told
+	pip v install -q --no-index --find-links dist 'torch[gfx1100]'
+	pip v check
+	[ "$(launch "$(echo $lib)" 3 gfx1100)" = "0 0 0" ]
+	[ "$(launch "$(echo $lib)" 3 gfx942)" = "0 0 0" ]
+	# the host is intact without the one
+	pip v uninstall -q -y amd-torch-device-gfx942
+	pip v check
+	[ "$(launch "$(echo $lib)" 3 gfx1100)" = "0 0 0" ]
+	[ "$(launch "$(echo $lib)" 3 gfx942)" != "0 0 0" ]
+	"$KPACK_BIN/tests/stub/load" $lib
+	pip v uninstall -q -y amd-torch-device-gfx1100
+	(cd $(site v) && sed -n 's/^\(torch[^,"]*\),.*/\1/p' torch-*.dist-info/RECORD | xargs -d '\n' ls >/dev/null)
+	[ ! -e $(site v)/torch/.kpack ]
+	pip v uninstall -q -y torch
+	[ ! -e $(site v)/torch ]
+}
+
+@test "databases stay files, in the wheels of their GPUs and families" {
+	$python "$tools/mkdb.py" torch db
+	wheel in --databases db/torch
+	split in/*.whl -o dist
+	mkwheel check dist/*.whl
+	# all members are there, each once
+	mkwheel list in/*.whl | cut -d ' ' -f 3- | grep -v dist-info | sort >before
+	for w in dist/*.whl; do mkwheel list "$w"; done | cut -d ' ' -f 3- | grep -v -e dist-info -e '/\.kpack/' |
+		sort | diff before -
+	mkwheel list "dist/$(device gfx11)" | grep -q amd-gfx11xx/flash
+	mkwheel list "dist/$(device gfx12_0)" | grep -q amd-gfx120x/flash
+	mkwheel list "dist/$(device gfx942)" | grep -q share/miopen/db/gfx942130.db.txt
+	mkwheel list "dist/$HOST" | grep -q TensileManifest.txt
+	! mkwheel list "dist/$HOST" | grep -q 'gfx1100' || false
+	metadata "dist/$(device gfx1100)" | grep -qx 'Requires-Dist: amd-torch-device-gfx11 == 2.10.0+rocm7.1'
+	metadata "dist/$HOST" | grep -qx 'Requires-Dist: amd-torch-device-gfx110x == 2.10.0+rocm7.1; extra == "device-gfx1100"'
+	venv v
+	pip v install -q --no-index --find-links dist 'torch[device-gfx1100]'
+	pip v check
+	(cd v/lib/python3*/site-packages && find torch -type f ! -name '*.pyc' ! -path '*/.kpack/*' | sort) >installed
+	[ "$(grep -c amd-gfx11 installed)" -gt 5 ]
+	! grep -q gfx942 installed || false
+	# and packed they are in archives
+	split --databases packed in/*.whl -o packed
+	mkwheel check packed/*.whl
+	! mkwheel list "packed/$(device gfx942)" | grep -q miopen || false
+	mkwheel list "packed/$HOST" | grep -q torch/.kpack/torch_generic.kpack
+}
+
+@test "two runs are one, whatever the threads; the time is SOURCE_DATE_EPOCH" {
+	wheel in
+	split -j1 in/*.whl -o one
+	split -j7 --tmp-dir "$T" in/*.whl -o two
+	diff -r one two
+	SOURCE_DATE_EPOCH=1700000000 split in/*.whl -o three
+	! cmp -s "one/$HOST" "three/$HOST" || false
+	py <<-'END'
+	import glob, zipfile
+	for path, time in (("one", (1980, 1, 1, 0, 0, 0)), ("three", (2023, 11, 14, 22, 13, 20))):
+	    for w in glob.glob(path + "/*.whl"):
+	        assert {i.date_time for i in zipfile.ZipFile(w).infolist()} == {time}, w
+	END
+	[ -z "$(find "$T" -name '.kpack-split-wheel*')" ]
+}
+
+@test "a directory is a wheel, and wheels are directories" {
+	wheel in
+	split in/*.whl -o dist
+	mkdir un
+	(cd un && unzip -q ../in/*.whl)
+	split un -o dirs --output-format directory
+	for w in dist/*.whl; do
+		rm -rf x
+		mkdir x
+		(cd x && unzip -q "../$w")
+		diff -r x "dirs/$(basename "$w" .whl)"
+	done
+	split un -o again
+	mkwheel check again/*.whl
+	rm -r un/*.dist-info
+	refuses 1 dist-info un
+}
+
+@test "families have the paper's names" {
+	wheel in --arches gfx1100,gfx1101,gfx942
+	kpack split-wheel --input in/*.whl --output-dir dist --group-name pt --family gfx110X=gfx1100,gfx1101,gfx1102 -q
+	mkwheel check dist/*.whl
+	w=dist/torch_device_gfx110X-2.10.0+rocm7.1-$TAG.whl
+	mkwheel list "$w" | grep -qx '644 [0-9]* torch/.kpack/pt-gfx110X.kpack'
+	metadata "dist/$HOST" | grep -qx 'Provides-Extra: device-gfx110x'
+	venv v
+	pip v install -q --no-index --find-links dist 'torch[device-gfx110X]'
+	pip v check
+	[ "$(launch $(site v)/torch/lib/libtorch_hip.so 3 gfx1101)" = "0 0 0" ]
+}
+
+@test "wheels for several sets of GPUs are one" {
+	wheel a --arches gfx942,gfx1100
+	wheel b --arches gfx90a:xnack+,gfx1201
+	split a/*.whl b/*.whl -o dist
+	mkwheel check dist/*.whl
+	[ "$(ls dist | wc -l)" -eq 5 ]
+	venv v
+	pip v install -q --no-index --find-links dist 'torch[device-all]'
+	pip v check
+	for arch in gfx942 gfx1100 gfx1201; do
+		[ "$(launch $(site v)/torch/lib/libtorch_hip.so 3 $arch)" = "0 0 0" ]
+	done
+}
+
+@test "wheels that do not fit are refused with both named" {
+	wheel a --arches gfx942,gfx1100
+	wheel b --arches gfx942,gfx1201 --device-seed 1
+	wheel c --arches gfx1030,gfx1201 --seed 1
+	wheel d --version 2.11.0
+	wheel same --arches gfx942,gfx1100
+	refuses 1 "b/$HOST: lib/libc10_hip.so#0 for gfx942: other bytes than in a/$HOST" a/*.whl b/*.whl
+	refuses 1 "torch/__init__.py: other bytes in a/$HOST and c/$HOST" a/*.whl c/*.whl
+	refuses 1 "other versions" a/*.whl d/*.whl
+	refuses 2 "--prefer d: not one of the wheels" a/*.whl --prefer d
+	split a/*.whl b/*.whl -o b2 --prefer b/*.whl
+	split b/*.whl -o alone
+	mkdir x y
+	(cd x && unzip -q "../b2/$(device gfx942)")
+	(cd y && unzip -q "../alone/$(device gfx942)")
+	diff <(readkpack sums x/torch/.kpack/torch_gfx942.kpack | sort) <(readkpack sums y/torch/.kpack/torch_gfx942.kpack | sort)
+	# the same twice is no clash
+	split a/*.whl same/*.whl -o twice
+	split a/*.whl -o once
+	mkwheel check twice/*.whl
+	[ "$(ls once)" = "$(ls twice)" ]
+}
+
+@test "variants say for which GPU they are" {
+	wheel in --arches gfx90a:sramecc+:xnack-,gfx1100,gfx11-generic
+	split --variants in/*.whl -o dist
+	mkwheel check dist/*.whl
+	label=gfx90a.sramecc_on
+	w=dist/amd_torch_device-2.10.0+rocm7.1-$TAG-$label.whl
+	mkwheel cat "$w" "$(info amd_torch_device-x variant.json)" >variant.json
+	py <<-'END'
+	import json
+	v = json.load(open("variant.json"))
+	assert v["variants"] == {"gfx90a.sramecc_on": {"amd": {"gfx_arch": ["gfx90a.sramecc_on"]}}}, v
+	assert v["default-priorities"]["namespace"] == ["amd"]
+	assert v["$schema"].startswith("https://")
+	all = json.load(open("dist/amd_torch_device-2.10.0+rocm7.1-variants.json"))
+	assert sorted(all["variants"]) == ["gfx1100", "gfx11_generic", "gfx90a.sramecc_on"], all
+	END
+	# old installers see what they know
+	venv v
+	pip v install -q --no-index --find-links dist 'torch[gfx1100]'
+	pip v check
+	pip v list | grep -q amd-torch-device-gfx11-generic
+}
+
+@test "METADATA keeps its body and its line ends" {
+	printf 'Metadata-Version: 1.2\r\nName: torch\r\nVersion: 2.10.0+rocm7.1\r\n\r\nBody\r\n\r\nEnd' >m
+	wheel in --metadata m
+	split --requires 'rocm-device-@GFXARCH@ >= 1' in/*.whl -o dist
+	metadata "dist/$HOST" >got
+	tail -c 11 got | cmp - <(printf 'Body\r\n\r\nEnd')
+	! sed '/^\r$/,$d' got | grep -qv $'\r$' || false
+	grep -q $'^Metadata-Version: 2.1\r$' got
+	metadata "dist/$(device gfx942)" | grep -qx 'Requires-Dist: rocm-device-gfx942 >= 1'
+	printf 'Metadata-Version: 2.1\nName: torch\nVersion: 2.10.0+rocm7.1\nProvides-Extra: GFX942\n\n' >m
+	wheel bad --metadata m
+	refuses 1 "has the extra 'gfx942' already" bad/*.whl
+}
+
+@test "every tag is kept, and signatures are dropped" {
+	echo signed >sig
+	mkwheel make --tags cp313-cp313-manylinux_2_28_x86_64,cp313-cp313-linux_x86_64 in >/dev/null
+	kpack split-wheel in/*.whl -o dist >/dev/null
+	w=$(echo dist/amd_torch_device_gfx942*)
+	[ "$(basename "$w")" = amd_torch_device_gfx942-2.10.0+rocm7.1-cp313-cp313-manylinux_2_28_x86_64.linux_x86_64.whl ]
+	mkwheel cat "$w" amd_torch_device_gfx942-2.10.0+rocm7.1.dist-info/WHEEL | grep '^Tag' | diff - <(
+		echo Tag: cp313-cp313-manylinux_2_28_x86_64
+		echo Tag: cp313-cp313-linux_x86_64)
+	wheel signed --add torch-2.10.0+rocm7.1.dist-info/RECORD.jws=sig
+	kpack split-wheel signed/*.whl -o out >/dev/null 2>err
+	grep -q 'RECORD.jws signs what is changed' err
+	! mkwheel list "out/$HOST" | grep jws || false
+}
+
+@test "the overlay root covers all device code" {
+	mkfat --arches gfx942 other.so
+	wheel in --add other/x.so=other.so
+	refuses 1 "other/x.so: its device code is outside of the overlay root torch" --overlay-root torch in/*.whl
+	refuses 1 "Overlay root 'nowhere' is not a directory of the wheel" --overlay-root nowhere in/*.whl
+	split in/*.whl -o dist
+	mkwheel list "dist/$(device gfx942)" | grep -q ' .kpack/torch_gfx942.kpack'
+	wheel deep --root torch
+	refuses 1 "torch/_C.so: its device code is outside" --overlay-root torch/lib deep/*.whl
+	wheel data --add torch-2.10.0+rocm7.1.data/platlib/y.so=other.so
+	refuses 1 "device code where an installer moves it" data/*.whl
+	wheel empty --no-code
+	refuses 1 "no device code" empty/*.whl
+}
+
+@test "what is there is not replaced, unless it is said" {
+	wheel in
+	split in/*.whl -o dist
+	cp -r dist before
+	status=0
+	split in/*.whl -o dist 2>err || status=$?
+	[ "$status" = 1 ]
+	grep -q 'exists already' err
+	diff -r before dist
+	split --force in/*.whl -o dist
+	diff -r before dist
+	# what is split must not be replaced by what it becomes
+	cp in/*.whl before.whl
+	status=0
+	split --force in/*.whl -o in 2>err || status=$?
+	[ "$status" = 1 ]
+	cmp before.whl in/*.whl
+	[ "$(ls -A in | wc -l)" = 1 ]
+	refuses 1 "it was split already" "$(wheel again --add torch/.kpack/x_gfx942.kpack=err && echo again/*.whl)"
+}
+
+@test "hostile wheels are refused, with nothing written" {
+	wheel in
+	cat >hostile.py <<-'END'
+	import glob, sys, zipfile
+	from zipfile import ZipInfo
+	source = glob.glob("in/*.whl")[0]
+	name = source.split("/")[1]
+	def make(kind, change):
+	    import os
+	    os.makedirs(kind)
+	    with zipfile.ZipFile(source) as z, zipfile.ZipFile(kind + "/" + name, "w", zipfile.ZIP_DEFLATED) as out:
+	        for i in z.infolist():
+	            change(i, z.read(i), out)
+	def plus(extra):
+	    def change(i, data, out):
+	        if i.filename.endswith("RECORD"):
+	            extra(out)
+	        out.writestr(i, data)
+	    return change
+	make("up", plus(lambda out: out.writestr("../evil", b"x")))
+	make("absolute", plus(lambda out: out.writestr("/tmp/evil", b"x")))
+	make("unlisted", plus(lambda out: out.writestr("torch/evil.py", b"x")))
+	make("twice", plus(lambda out: out.writestr("torch/__init__.py", b"x")))
+	make("bomb", plus(lambda out: out.writestr("torch/zeros", bytes(600 << 20))))
+	link = ZipInfo("torch/link")
+	link.external_attr = 0o120777 << 16
+	make("link", plus(lambda out: out.writestr(link, b"/etc/passwd")))
+	def lie(i, data, out):
+	    out.writestr(i, data + b"x" if i.filename == "torch/__init__.py" else data)
+	make("lies", lie)
+	END
+	py <hostile.py 2>/dev/null
+	for kind in up absolute unlisted twice bomb link lies; do
+		refuses 1 "" $kind/*.whl
+		# the member is named, but where the whole is the fault, or the library says it
+		[ $kind = bomb ] || [ $kind = twice ] || grep -qE 'evil|__init__|link' err || { echo $kind; cat err; return 1; }
+	done
+	[ ! -e "$T/../evil" ]
+	head -c 20000 in/*.whl >cut.whl
+	mkdir cut && mv cut.whl "cut/$HOST"
+	refuses 1 "" cut/*.whl
+	refuses 1 "" "$T/nothing-1-py3-none-any.whl"
+	cp in/*.whl odd.zip
+	refuses 1 "odd.zip" odd.zip
+}
+
+@test "a run that is killed leaves a directory that the next removes" {
+	wheel in
+	mkdir -p dist/.kpack-split-wheel.abcdef/0/tree
+	echo x >dist/.kpack-split-wheel.abcdef/0/tree/y
+	# one that lives is left alone
+	mkdir dist/.kpack-split-wheel.living
+	exec 9<dist/.kpack-split-wheel.living
+	flock 9
+	split in/*.whl -o dist
+	[ "$(ls -A dist | grep kpack-split)" = .kpack-split-wheel.living ]
+	exec 9<&-
+	split --force in/*.whl -o dist
+	[ "$(ls -A dist | grep -c kpack-split)" = 0 ]
+	# killed at any moment: no wheel is half there
+	for n in 1 2 4 8 16 32; do
+		rm -rf killed
+		"$KPACK_BIN/kpack" split-wheel -q in/*.whl -o killed 3>&- &
+		pid=$!
+		$python -c "import time; time.sleep($n / 200)"
+		kill -9 $pid 2>/dev/null || true
+		wait $pid 2>/dev/null || true
+		for w in killed/*.whl; do
+			[ ! -e "$w" ] || mkwheel check "$w"
+		done
+		[ ! -e "killed/$HOST" ] || [ "$(ls killed | wc -l)" = 4 ]
+		split --force in/*.whl -o killed
+		[ "$(ls -A killed)" = "$(ls dist)" ]
+	done
+}
+
+@test "a full disk fails without a wheel" {
+	as_root
+	wheel in
+	mkdir small
+	mount -t tmpfs -o size=100k none small || skip "no tmpfs"
+	status=0
+	kpack split-wheel -q in/*.whl -o small 2>err || status=$?
+	left=$(ls -A small)
+	umount small
+	[ "$status" = 1 ]
+	grep -q 'No space left' err
+	[ -z "$left" ]
+}
+
+@test "options that have no meaning are told" {
+	wheel in
+	refuses 2 "WHEEL and -o DIST are needed"
+	refuses 2 "not NAME=ARCH" --family x in/*.whl
+	refuses 2 "--databases" --databases nonsense in/*.whl
+	refuses 2 "not a requirement" --requires $'x\ny' in/*.whl
+	refuses 2 "gives no file name" --group ../x in/*.whl
+	refuses 2 "not a name of a distribution" --device-prefix 'a b' in/*.whl
+	# AMD's spelling
+	kpack split-wheel --input in/*.whl --output-dir dist --device-package-prefix amd-torch-device \
+		--overlay-root torch --wheel-type torch-fat --device-requires-dist 'x-@GFXARCH@' --compression zstd \
+		--compression-level 3 -j 2 --verbose --databases rocblas hipblaslt >/dev/null
+	[ "$(ls dist | wc -l)" = 4 ]
+	kpack split-wheel --json in/*.whl -o json >j
+	py <<-'END'
+	import json
+	j = json.load(open("j"))
+	assert [f["kind"] for f in j["files"]] == ["device"] * 3 + ["host"], j
+	assert "device-all" in j["extras"] and "gfx942" in j["extras"]
+	END
+}
