@@ -48,44 +48,40 @@ static void take_faults(struct page_input *in, const struct kpack_archive *a,
 	page_input_fault(in, name, more);
 }
 
-static bool grow(struct page_input *in)
+/* Takes A, unless there is no memory for it. */
+static bool keep(struct page_input *in, struct kpack_archive *a, const char *name)
 {
 	struct page_archive *items =
 		reallocarray(in->archives, in->count + 1, sizeof(*items));
+	uint64_t bytes = (uint64_t)kp_archive_stat(a)->st_size;
+	char *copy = strdup(name);
 
 	if (items)
 		in->archives = items;
-	return items != NULL;
+	if (!items || !copy) {
+		free(copy);
+		return false;
+	}
+	items[in->count++] = (struct page_archive){a, copy, bytes};
+	in->archive_bytes += bytes;
+	return true;
 }
 
 void page_input_archive(struct page_input *in, const char *path, const char *name)
 {
 	struct kpackx_error why = {0};
 	struct kpack_archive *a = NULL;
-	char *copy = NULL;
 
 	if (kp_archive_open(path, &a, &why)) {
 		page_input_fault(in, name, why.text);
-		return;
-	}
-	if (is_known(in, kp_archive_stat(a))) {
+	} else if (is_known(in, kp_archive_stat(a))) {
 		kp_archive_close(a);
-		return;
-	}
-	copy = strdup(name);
-	if (!copy || !grow(in)) {
+	} else if (!keep(in, a, name)) {
 		page_input_fault(in, name, "out of memory");
 		kp_archive_close(a);
-		free(copy);
-		return;
+	} else {
+		take_faults(in, a, name);
 	}
-	in->archives[in->count++] = (struct page_archive){
-		.archive = a,
-		.name = copy,
-		.bytes = (uint64_t)kp_archive_stat(a)->st_size,
-	};
-	in->archive_bytes += (uint64_t)kp_archive_stat(a)->st_size;
-	take_faults(in, a, name);
 }
 
 /* --- trees --------------------------------------------------------------------------- */
