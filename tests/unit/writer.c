@@ -341,6 +341,104 @@ static void stored_bytes_are_read_back(void **state)
 	free(back);
 }
 
+/* --- runs of another archive ---------------------------------------------------------- */
+
+/* Objects small and large: through the buffer and past it. */
+static struct ab of_three(kpack_compression_t scheme)
+{
+	uint8_t *data = ab_data(3 << 20, 1);
+	struct kp_writer *w = writer(scheme);
+	struct ab a;
+
+	if (scheme == KPACK_COMPRESSION_NOOP) {
+		add_stored(w, "abc", 3);
+		add_stored(w, data, 3 << 20);
+		add_stored(w, "defg", 4);
+	} else {
+		add_frame(w, "abc", 3);
+		add_frame(w, data, 3 << 20);
+		add_frame(w, "defg", 4);
+	}
+	assert_int_equal(add(w, "a", "x", 0, 3), KPACK_SUCCESS);
+	assert_int_equal(add(w, "b", "x", 1, 3 << 20), KPACK_SUCCESS);
+	assert_int_equal(add(w, "c", "x", 2, 4), KPACK_SUCCESS);
+	a = published(w);
+	free(data);
+	return a;
+}
+
+static void add_run(struct kp_writer *w, const struct kpack_archive *from, uint32_t first,
+		    uint32_t count, uint32_t want)
+{
+	uint32_t ordinal = UINT32_MAX;
+
+	if (kp_writer_add_run(w, from, first, count, &ordinal, &why))
+		fail_msg("%s", why.text);
+	assert_int_equal(ordinal, want);
+}
+
+static void check_runs(kpack_compression_t scheme)
+{
+	struct ab a = of_three(scheme), b;
+	struct kpack_archive *from = opened(&a), *to;
+	struct kp_writer *w = writer(scheme);
+
+	add_run(w, from, 0, 3, 0); /* all of them: the same file again */
+	assert_int_equal(add(w, "a", "x", 0, 3), KPACK_SUCCESS);
+	assert_int_equal(add(w, "b", "x", 1, 3 << 20), KPACK_SUCCESS);
+	assert_int_equal(add(w, "c", "x", 2, 4), KPACK_SUCCESS);
+	b = published(w);
+	assert_int_equal(b.size, a.size);
+	assert_memory_equal(b.bytes, a.bytes, a.size);
+	ab_free(&b);
+
+	w = writer(scheme);
+	add_run(w, from, 2, 1, 0);
+	add_run(w, from, 0, 0, 1);
+	add_run(w, from, 0, 1, 1);
+	assert_int_equal(add(w, "c", "x", 0, 4), KPACK_SUCCESS);
+	assert_int_equal(add(w, "a", "x", 1, 3), KPACK_SUCCESS);
+	b = published(w);
+	to = opened(&b);
+	assert_read(to, 0, "a", "x", "abc", 3);
+	assert_read(to, 1, "c", "x", "defg", 4);
+	kp_archive_close(to);
+	kp_archive_close(from);
+	ab_free(&b);
+	ab_free(&a);
+}
+
+static void runs_are_copied_as_they_are(void **state)
+{
+	(void)state;
+	check_runs(KPACK_COMPRESSION_ZSTD_PER_KERNEL);
+	check_runs(KPACK_COMPRESSION_NOOP);
+}
+
+static void improper_runs_are_refused(void **state)
+{
+	struct ab a = of_three(KPACK_COMPRESSION_NOOP);
+	struct kpack_archive *from = opened(&a);
+	struct kp_writer *w = writer(KPACK_COMPRESSION_ZSTD_PER_KERNEL);
+	uint32_t ordinal;
+
+	(void)state;
+	assert_int_equal(kp_writer_add_run(w, from, 0, 1, &ordinal, &why),
+			 KPACK_ERROR_INVALID_ARGUMENT);
+	kp_writer_close(w);
+	w = writer(KPACK_COMPRESSION_NOOP);
+	assert_int_equal(kp_writer_add_run(w, from, 1, 3, &ordinal, &why),
+			 KPACK_ERROR_INVALID_ARGUMENT);
+	assert_int_equal(kp_writer_add_run(w, from, 4, 0, &ordinal, &why),
+			 KPACK_ERROR_INVALID_ARGUMENT);
+	assert_int_equal(kp_writer_add_run(w, from, 1, UINT32_MAX, &ordinal, &why),
+			 KPACK_ERROR_INVALID_ARGUMENT);
+	kp_writer_close(w);
+	assert_int_equal(count_names(dir), 0);
+	kp_archive_close(from);
+	ab_free(&a);
+}
+
 /* --- order and equal names ------------------------------------------------------------ */
 
 static struct ab shuffled(unsigned step)
@@ -685,6 +783,8 @@ int main(void)
 		cmocka_unit_test(what_is_written_is_read),
 		cmocka_unit_test(an_empty_archive_is_read),
 		cmocka_unit_test(stored_bytes_are_read_back),
+		cmocka_unit_test(runs_are_copied_as_they_are),
+		cmocka_unit_test(improper_runs_are_refused),
 		cmocka_unit_test(equal_calls_give_equal_bytes_in_any_order_of_names),
 		cmocka_unit_test(a_name_is_there_once),
 		cmocka_unit_test(every_name_added_is_known),
