@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "page_html.h"
+#include "page_legend.h"
 #include "page_map.h"
 #include "page_policy.h"
 #include "page_style.h"
@@ -193,7 +194,7 @@ static kpack_error_t print_maps(FILE *out, const struct page *page,
 {
 	if (page->figures->n_items == 0)
 		return KPACK_SUCCESS;
-	page_map_patterns(out);
+	page_legend_patterns(out);
 	fputs("<section id=\"maps\"><h2>What is big</h2>\n"
 	      "<p>A box for each library, in it one for each architecture. "
 	      "The area stands for bytes.</p>\n"
@@ -205,7 +206,7 @@ static kpack_error_t print_maps(FILE *out, const struct page *page,
 	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
 		KP_TRY(page_map(out, page->figures, &maps[i], why));
 	fputs("</div>\n", out);
-	page_map_legend(out, page->figures);
+	page_legend(out, page->figures);
 	fputs("</section>\n", out);
 	return KPACK_SUCCESS;
 }

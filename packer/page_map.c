@@ -2,11 +2,9 @@
 #include "page_map.h"
 #include <inttypes.h>
 #include <stdlib.h>
+#include "page_legend.h"
 #include "page_text.h"
 #include "treemap.h"
-
-/* Colours, and the patterns over each: further architectures are grey. */
-enum { COLOURS = 8, PATTERNS = 4, KEYS = COLOURS * PATTERNS };
 
 /* Sizes of letters, for what fits into a box. */
 enum { LETTER = 7, LINE = 15, MARGIN = 6, LEAST = 10 };
@@ -118,7 +116,7 @@ struct drawing {
 
 static void print_key(FILE *out, uint32_t key)
 {
-	if (key < KEYS)
+	if (key < PAGE_KEYS)
 		fprintf(out, "k%" PRIu32, key);
 	else
 		fputs("kx", out);
@@ -220,7 +218,7 @@ static void draw_cell(struct drawing *d, const struct node *library, const struc
 	FILE *out = d->out;
 
 	fputs("<rect class=\"", out);
-	print_key(out, n->row ? d->keys[n->row - d->f->cells.items] : KEYS);
+	print_key(out, n->row ? d->keys[n->row - d->f->cells.items] : PAGE_KEYS);
 	putc('"', out);
 	print_box(out, b);
 	fprintf(out, " data-b=\"%" PRIu64 "\"><title>", n->size);
@@ -413,45 +411,4 @@ kpack_error_t page_map(FILE *out, const struct page_figures *f,
 	free(nodes);
 	free(keys);
 	return err;
-}
-
-void page_map_patterns(FILE *out)
-{
-	static const char *const shapes[PATTERNS] = {
-		NULL,
-		"<path d=\"M-2 2L2-2M0 8L8 0M6 10L10 6\"/>",
-		"<path d=\"M-2 6L2 10M0 0L8 8M6-2L10 2\"/>",
-		"<path d=\"M0 4H8\"/>",
-	};
-
-	fputs("<svg class=\"defs\" width=\"0\" height=\"0\" "
-	      "aria-hidden=\"true\"><defs>\n",
-	      out);
-	for (int i = COLOURS; i < KEYS; i++)
-		fprintf(out,
-			"<pattern id=\"p%d\" width=\"8\" height=\"8\" "
-			"patternUnits=\"userSpaceOnUse\"><rect class=\"k%d\" width=\"8\" "
-			"height=\"8\"/>%s</pattern>\n",
-			i, i % COLOURS, shapes[i / COLOURS]);
-	fputs("</defs></svg>\n", out);
-}
-
-void page_map_legend(FILE *out, const struct page_figures *f)
-{
-	size_t n = f->arches.count < KEYS ? f->arches.count : KEYS;
-
-	fputs("<ul class=\"legend\" aria-label=\"Architectures\">\n", out);
-	for (size_t i = 0; i < n; i++) {
-		fprintf(out,
-			"<li><svg width=\"14\" height=\"14\" aria-hidden=\"true\"><rect "
-			"class=\"k%zu\" width=\"14\" height=\"14\" rx=\"2\"/></svg> ",
-			i);
-		page_text(out, f->arches.items[i].name, PAGE_LABEL);
-		fputs(" <small>", out);
-		page_size_exact(out, f->arches.items[i].stored);
-		fputs("</small></li>\n", out);
-	}
-	if (f->arches.count > n)
-		fprintf(out, "<li>and %zu more, in grey</li>\n", f->arches.count - n);
-	fputs("</ul>\n", out);
 }

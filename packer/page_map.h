@@ -14,11 +14,6 @@ struct page_map {
 	double least; /* boxes below this part of all are shown together */
 };
 
-/* Colours and patterns that tell architectures apart, once for all maps. */
-void page_map_patterns(FILE *out);
-/* Which is which. */
-void page_map_legend(FILE *out, const struct page_figures *f);
-
 kpack_error_t page_map(FILE *out, const struct page_figures *f,
 		       const struct page_map *map, struct kpackx_error *why);
 

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* What tells the architectures of a map apart: a colour, and a pattern over it. */
+#ifndef PAGE_LEGEND_H
+#define PAGE_LEGEND_H
+
+#include <stdio.h>
+#include "page_figures.h"
+
+/* Architectures, by their place among them, with a look of their own; further ones are grey. */
+enum { PAGE_KEYS = 32 };
+
+/* The patterns, once for all maps. */
+void page_legend_patterns(FILE *out);
+/* Which is which. */
+void page_legend(FILE *out, const struct page_figures *f);
+
+#endif
