@@ -192,7 +192,7 @@ static kpack_error_t open_dirs(const struct split *s, const struct split_prefix 
 {
 	const struct scan *scan = &i->packing.scan;
 	const struct split_tree *generic = split_tree_of(s, PARTITION_GENERIC);
-	kpack_error_t err = KPACK_SUCCESS;
+	kpack_error_t err = copy_directory(i->output, why);
 
 	for (size_t k = 0; k < scan->n_entries && !err; k++) {
 		char *path;

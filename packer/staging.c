@@ -189,13 +189,8 @@ static int swap(int from, int to, const char *name)
 	return -1;
 }
 
-static int give_name(int from, int to, const char *name, bool replace, bool *swapped)
+static int rename_new(int from, int to, const char *name)
 {
-	struct stat st;
-
-	*swapped = replace && fstatat(to, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
-	if (*swapped)
-		return swap(from, to, name);
 	if (renameat2(from, name, to, name, RENAME_NOREPLACE) == 0)
 		return 0;
 	if (errno != EINVAL && errno != ENOSYS)
@@ -204,14 +199,48 @@ static int give_name(int from, int to, const char *name, bool replace, bool *swa
 	return renameat(from, name, to, name);
 }
 
+/* Who is not root cannot move a directory that forbids writing.  What it was; 0: it does not. */
+static mode_t loosen(int dir, const char *name)
+{
+	struct stat st;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode) ||
+	    (st.st_mode & S_IWUSR) || fchmodat(dir, name, S_IRWXU, 0) < 0)
+		return 0;
+	return st.st_mode;
+}
+
+static void tighten(int dir, const char *name, mode_t mode)
+{
+	if (mode)
+		fchmodat(dir, name, mode & 07777, 0);
+}
+
+static int exchange(int from, int to, const char *name, bool swapped)
+{
+	mode_t here = loosen(from, name), there = swapped ? loosen(to, name) : 0;
+	int status = swapped ? swap(from, to, name) : rename_new(from, to, name);
+	int error = errno;
+
+	tighten(status ? from : to, name, here);
+	tighten(status ? to : from, name, there);
+	errno = error;
+	return status;
+}
+
+static int give_name(int from, int to, const char *name, bool replace, bool *swapped)
+{
+	struct stat st;
+
+	*swapped = replace && fstatat(to, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	return exchange(from, to, name, *swapped);
+}
+
 static void take_back(int from, int to, const char *const *names, const bool *swapped,
 		      size_t n)
 {
 	while (n-- > 0)
-		if (swapped[n])
-			swap(from, to, names[n]);
-		else
-			renameat(to, names[n], from, names[n]);
+		exchange(to, from, names[n], swapped[n]);
 }
 
 static kpack_error_t give_names(const struct staging *s, int to, const char *const *names,

@@ -42,6 +42,10 @@ _kpack_options() # COMMAND
 	mark-check) echo --arch --json --verbose --help ;;
 	mark-restore) echo --output --archive --allow-missing --help ;;
 	mark-strip-safe) echo --help ;;
+	split) echo --prefix-manifest --name --gpu-targets --family --databases --libraries \
+		--library-rules --level --jobs --force --json --quiet --batch-artifact-parent-dir \
+		--artifact-dir --output-dir --artifact-prefix --split-databases --tmp-dir --verbose \
+		--clang-offload-bundler --help ;;
 	merge) echo --output --group --family --prefer --force --skip-faulty --verify --sync \
 		--json --quiet --help ;;
 	ls) echo --long --arch --json --help ;;

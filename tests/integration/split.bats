@@ -1,0 +1,470 @@
+#!/usr/bin/env bats
+# A tree taken apart: nothing lost and nothing twice by an independent judge (splitcheck.py), each
+# part installed over the generic one, artifacts of several prefixes, and what goes wrong.
+
+load packing
+
+examples=$KPACK_BIN/contrib/examples
+
+splitcheck() { $python "$tools/splitcheck.py" "$@"; }
+split() { kpack split -q "$@"; }
+
+# refuses STATUS TEXT OPTION...: nothing is left in out
+refuses() {
+	local want=$1 text=$2
+	shift 2
+	status=0
+	kpack split "$@" >split.out 2>split.err || status=$?
+	[ "$status" -eq "$want" ] || { echo "exit $status:"; cat split.err; return 1; }
+	grep -qF -e "$text" split.err || { echo "no '$text' in:"; cat split.err; return 1; }
+	! grep -vE '^(kpack|usage|  ) ?' split.err || false
+	[ ! -e out ] || [ -z "$(ls -A out)" ]
+}
+
+# An artifact with two prefixes that have device code and one that has none.
+artifact() {
+	mkdir -p art/math/stage/lib/deep art/comm/stage/lib art/none/stage
+	mkfat --bundles 3 --arches gfx1030,gfx1100,gfx90a:xnack+ art/math/stage/lib/deep/liba.so.1
+	ln -s liba.so.1 art/math/stage/lib/deep/liba.so
+	mkfat --bundles 3 --seed 2 --arches gfx1100,gfx942 art/comm/stage/lib/libb.so
+	echo text >"art/none/stage/a name: with
+a newline"
+	mkdir art/none/stage/empty
+	printf 'math/stage\n\n  comm/stage\nnone/stage\n' >art/artifact_manifest.txt
+}
+
+database() { # KIND DIR
+	$python "$tools/mkdb.py" --cache "${TMPDIR:-/tmp}/kpack-mkdb-$(id -u)" "$1" db
+	mkdir -p "$2"
+	cp -a db/. "$2"
+	rm -rf db
+}
+
+# What the kernels of LIBRARY return on AGENT, in a line.
+launch() { # LIBRARY AGENT
+	LD_LIBRARY_PATH=$examples EXAMPLE_DEVICES=$2 timeout 60 $python "$tools/launch.py" \
+		--wrappers 3 --devices 1 "$PWD/$1" 2>told | sed 's/.*: //' | paste -sd ' '
+}
+
+# The MEMBER of each in a LIST of a JSON report, in a line.
+names() { # FILE LIST MEMBER
+	$python -c 'import json, sys
+print(*[row[sys.argv[3]] for row in json.load(open(sys.argv[1]))[sys.argv[2]]])' "$@"
+}
+
+install_over() { # ROOT TREE...
+	local tree
+	rm -rf "$1"
+	mkdir "$1"
+	for tree in "${@:2}"; do
+		cp -a "$tree/." "$1/"
+	done
+}
+
+@test "a tree: generic, and one tree for each architecture" {
+	mkdir -p in/lib
+	mkfat --bundles 3 in/lib/liba.so
+	echo text >in/readme
+	mkdir in/empty
+	split in out
+	[ "$(ls out)" = "$(printf 'in_%s\n' generic gfx1030 gfx1100 gfx90a:xnack+)" ]
+	splitcheck in out in
+	[ ! -e out/in_generic/artifact_manifest.txt ]
+	[ "$(cd out/in_gfx1030 && find . -type f)" = ./.kpack/in_gfx1030.kpack ]
+	[ ! -e out/in_generic/.kpack ]
+	kpack verify -q out/in_gfx*/.kpack
+}
+
+@test "the judge sees what is lost, twice, too much or other" {
+	mkdir -p in/lib
+	mkfat in/lib/liba.so
+	echo text >in/readme
+	split in out
+	splitcheck in out in
+	cp out/in_generic/readme out/in_gfx1030/
+	! splitcheck in out in || false
+	rm out/in_gfx1030/readme
+	echo more >out/in_generic/more
+	! splitcheck in out in || false
+	rm out/in_generic/more
+	mv out/in_gfx1030/.kpack/in_gfx1030.kpack kept
+	! splitcheck in out in || false
+	cp kept out/in_gfx1030/.kpack/in_gfx1030.kpack
+	cp kept out/in_gfx1030/.kpack/other.kpack
+	! splitcheck in out in || false
+}
+
+@test "several prefixes: each loads from its own, and all flattened into one root" {
+	artifact
+	split --prefix-manifest --name blas_lib art out
+	splitcheck art out blas_lib
+	[ "$(ls out)" = "$(printf 'blas_lib_%s\n' generic gfx1030 gfx1100 gfx90a:xnack+ gfx942)" ]
+	cmp art/artifact_manifest.txt out/blas_lib_generic/artifact_manifest.txt
+	[ "$(cat out/blas_lib_gfx1100/artifact_manifest.txt)" = $'comm/stage\nmath/stage' ]
+	[ "$(cat out/blas_lib_gfx942/artifact_manifest.txt)" = comm/stage ]
+	[ -f out/blas_lib_gfx1100/comm/stage/.kpack/blas_lib_gfx1100.kpack ]
+	[ -f out/blas_lib_gfx1100/math/stage/.kpack/blas_lib.math.stage_gfx1100.kpack ]
+	install_over root out/blas_lib_generic out/blas_lib_gfx1100
+	[ "$(launch root/math/stage/lib/deep/liba.so gfx1100)" = "0 0 0" ]
+	[ "$(launch root/comm/stage/lib/libb.so gfx1100)" = "0 0 0" ]
+	[ "$(launch root/math/stage/lib/deep/liba.so gfx1030)" = "209 209 209" ]
+	install_over flat out/blas_lib_*/{math,comm,none}/stage
+	[ "$(ls flat/.kpack | wc -l)" = 5 ]
+	[ "$(launch flat/lib/deep/liba.so gfx1030)" = "0 0 0" ]
+	[ "$(launch flat/lib/deep/liba.so gfx90a:xnack+)" = "0 0 0" ]
+	[ "$(launch flat/lib/libb.so gfx942)" = "0 0 0" ]
+	[ "$(launch flat/lib/libb.so gfx1030)" = "209 209 209" ]
+	kpack mark check flat
+}
+
+@test "groups of prefixes never look like volumes, nor like each other" {
+	for p in a/2 a.2 b z; do
+		mkdir -p "art/$p"
+		mkfat --bundles 1 --arches gfx1030 --seed "$p" "art/$p/lib$p.so" 2>/dev/null ||
+			mkfat --bundles 1 --arches gfx1030 --seed "$p" "art/$p/lib.so"
+		echo "$p" >>art/artifact_manifest.txt
+	done
+	split art out
+	splitcheck art out art
+	[ "$(cd out/art_gfx1030 && find . -name '*.kpack' -type f | sort)" = "$(sort <<-'END'
+	./a.2/.kpack/art_gfx1030.kpack
+	./a/2/.kpack/art.a.2x_gfx1030.kpack
+	./b/.kpack/art.b_gfx1030.kpack
+	./z/.kpack/art.z_gfx1030.kpack
+	END
+	)" ]
+}
+
+@test "what is outside of all prefixes is carried" {
+	artifact
+	mkdir -p art/share/empty
+	echo doc >art/share/doc
+	ln art/share/doc art/share/again
+	ln -s ../nowhere art/share/link
+	mkfat art/outside.so
+	split art out
+	cmp art/outside.so out/art_generic/outside.so
+	[ out/art_generic/share/doc -ef out/art_generic/share/again ]
+	rm art/outside.so out/art_generic/outside.so
+	splitcheck art out art
+}
+
+@test "manifests: a missing one, prefixes that are not there, and hostile ones" {
+	mkdir in
+	mkfat in/liba.so
+	refuses 1 in/artifact_manifest.txt --prefix-manifest in out
+	printf 'gone\n' >in/artifact_manifest.txt
+	kpack split --prefix-manifest in out 2>err >/dev/null
+	grep -qF "the prefix gone is not there" err
+	[ "$(cat out/in_generic/artifact_manifest.txt)" = gone ]
+	cmp in/liba.so out/in_generic/liba.so
+	rm -r out
+	mkdir -p in/a/b in/c
+	ln -s /tmp in/link
+	echo file >in/file
+	while read -r text lines; do
+		printf "$lines" >in/artifact_manifest.txt
+		refuses 1 "$text" in out
+		grep -qF artifact_manifest.txt split.err
+	done <<-'END'
+	line /a
+	line ../in
+	line a/../c
+	line .
+	line a\n./c
+	twice a\nc\na/
+	inside a\nc\na/b
+	symbolic link
+	directory file
+	directory file/x
+	symbolic link/kpack
+	names \n\n
+	names
+	line a\001b
+	line a\000b
+	line \377
+	END
+	truncate -s 5M in/artifact_manifest.txt
+	refuses 1 "5242880 bytes" in out
+}
+
+@test "databases: files of an architecture leave, directories that are empty then too" {
+	database rocblas-arch in
+	database aotriton in
+	database miopen in
+	mkfat in/lib/liba.so
+	split in out
+	splitcheck in out in
+	[ -d out/in_gfx942/lib/rocblas/library/gfx942 ]
+	[ ! -e out/in_generic/lib/rocblas/library/gfx942 ]
+	[ -e out/in_gfx11/lib/aotriton.images/amd-gfx11xx ]
+	[ -e out/in_gfx12_0/lib/aotriton.images/amd-gfx120x ]
+	[ -e out/in_gfx110x/lib/aotriton.images/amd-gfx110x ]
+	# a library of one architecture is a file of a database, not a binary to convert
+	cmp {in,out/in_gfx942}/lib/libMIOpenCKGroupedConv_gfx942.so
+	# files go to the base, code keeps its features
+	[ -n "$(find out/in_gfx90a -name '*gfx90a-xnack+*')" ]
+	[ -z "$(find 'out/in_gfx90a:xnack+' -type f ! -name '*.kpack')" ]
+	split --libraries none in none
+	[ "$(ls none)" = "$(printf 'in_%s\n' generic gfx1030 gfx1100 gfx90a:xnack+)" ]
+	split --databases packed in packed
+	[ -z "$(find packed/in_gfx942 -type f ! -name '*.kpack')" ]
+	kpack extract packed/in_*/.kpack -C all >/dev/null
+	(cd in && find . -path '*rocblas/library/*' -type f) >files
+	[ -s files ]
+	while read -r file; do
+		cmp "in/$file" "all/$file"
+	done <files
+}
+
+@test "--gpu-targets: only these, the rest is told, and generic is the same" {
+	database rocblas-arch in
+	mkdir -p in/bin
+	mkfat --arches gfx1030,gfx1100,gfx90a:xnack+,gfx942 in/bin/a
+	mkfat --arches gfx1030 --seed 2 in/bin/b
+	split in all
+	kpack split --gpu-targets gfx942,gfx90a:xnack- in out >said
+	splitcheck --only gfx942,gfx90a in out in
+	diff -r all/in_generic out/in_generic
+	diff -r all/in_gfx942 out/in_gfx942
+	[ "$(ls out)" = "$(printf 'in_%s\n' generic gfx90a gfx90a:xnack+ gfx942)" ]
+	grep -E '^dropped gfx1030: 6 code objects, 0 files, [0-9]+ bytes$' said
+	grep -E '^dropped gfx1151: 0 code objects, [1-9][0-9]* files, [0-9]+ bytes$' said
+	kpack split --json --gpu-targets gfx942 --gpu-targets gfx1030 in two >json
+	[ "$(names json dropped arch)" = "gfx1100 gfx1151 gfx90a gfx90a:xnack+ gfx90a:xnack-" ]
+	[ "$(names json trees name)" = "in_gfx1030 in_gfx942 in_generic" ]
+	rm -r out
+	refuses 1 "no device code objects matched --gpu-targets gfx906" --gpu-targets gfx906 in out
+	refuses 2 "--gpu-targets gfx9:0,:" --gpu-targets gfx9:0,: in out
+}
+
+@test "families share a tree and an archive" {
+	database rocblas-arch in
+	mkfat --arches gfx942,gfx90a:xnack+,gfx1100 in/lib/liba.so
+	split --family cdna=gfx942,gfx90a:xnack+,gfx90a in out
+	[ "$(ls out)" = "$(printf 'in_%s\n' cdna generic gfx1100 gfx1151)" ]
+	[ "$(ls out/in_cdna/.kpack)" = in-cdna.kpack ]
+	[ -d out/in_cdna/lib/rocblas/library/gfx942 ]
+	[ -d out/in_cdna/lib/rocblas/library/gfx90a ]
+	install_over root out/in_generic out/in_cdna
+	[ "$(launch root/lib/liba.so gfx942)" = "0 0 0" ]
+	[ "$(launch root/lib/liba.so gfx1100)" = "209 209 209" ]
+	rm -r out
+	refuses 2 "the name of a GPU" --family gfx1100=gfx942 in out
+	refuses 2 "the generic tree" --family generic=gfx942 in out
+	refuses 2 "not NAME=ARCH" --family cdna in out
+	refuses 2 "in a family already" --family a=gfx942 --family b=gfx942 in out
+}
+
+@test "links, modes, times and odd names are kept; no link joins two parts" {
+	database rocblas-arch in
+	database miopen in
+	db=share/miopen/db
+	for name in gfx906_2 gfx908_1 gfx908_2; do
+		ln in/$db/gfx906_64.db.txt in/$db/$name.db.txt
+	done
+	mkfat "in/lib/lib a:b.so"
+	ln "in/lib/lib a:b.so" in/other.so
+	ln -s "lib/lib a:b.so" in/link
+	ln -s nowhere in/dangling
+	mkdir in/closed
+	echo text >$'in/closed/new\nline'
+	mkfifo in/fifo
+	touch -d @1000000000 in/lib in/closed
+	chmod 0555 in/closed in/lib in/lib/rocblas
+	chmod 2750 "in/lib/lib a:b.so"
+	split in out
+	splitcheck in out in
+	[ "out/in_generic/lib/lib a:b.so" -ef out/in_generic/other.so ]
+	[ -p out/in_generic/fifo ]
+	[ "$(stat -c %Y out/in_generic/lib out/in_generic/closed | paste -sd ' ')" = "1000000000 1000000000" ]
+	[ out/in_gfx906/$db/gfx906_64.db.txt -ef out/in_gfx906/$db/gfx906_2.db.txt ]
+	[ out/in_gfx908/$db/gfx908_1.db.txt -ef out/in_gfx908/$db/gfx908_2.db.txt ]
+	[ ! out/in_gfx906/$db/gfx906_2.db.txt -ef out/in_gfx908/$db/gfx908_1.db.txt ]
+	[ "$(stat -c %a out/in_gfx942/lib)" = 555 ]
+}
+
+@test "who is not root splits what is only readable" {
+	as_root
+	database rocblas-arch in
+	mkfat in/lib/liba.so
+	find in -type d -exec chmod 0555 {} +
+	mkdir own
+	chown 65534 own
+	as_nobody "$KPACK_BIN/kpack" split -q in own/out
+	splitcheck in own/out in
+	[ "$(ls -A own/out | grep -c ^in_)" = "$(ls -A own/out | wc -l)" ]
+	as_nobody "$KPACK_BIN/kpack" split -q --force in own/out
+	splitcheck in own/out in
+	[ -z "$(ls -A own/out | grep -v ^in_)" ]
+}
+
+@test "trees that are there: an error before anything is written, or replaced" {
+	mkdir in
+	mkfat in/liba.so
+	mkdir -p out/in_generic
+	touch out/in_generic/mine
+	status=0
+	kpack split in out 2>err || status=$?
+	[ "$status" = 1 ]
+	grep -qF "out/in_generic: is there already" err
+	[ "$(find out | sort | paste -sd ' ')" = "out out/in_generic out/in_generic/mine" ]
+	split --force in out
+	splitcheck in out in
+	cp -a out before
+	rm in/liba.so
+	mkfat --seed 9 in/liba.so
+	split --force in out
+	splitcheck in out in
+	! diff -rq before out >/dev/null || false
+	rm -r out
+	mkdir out
+	touch out/in_gfx1030
+	status=0
+	kpack split --force in out 2>err || status=$?
+	[ "$status" = 1 ]
+	grep -qF "is no directory" err
+	[ "$(ls -A out)" = in_gfx1030 ]
+}
+
+@test "equal runs give equal trees, whatever the number of threads" {
+	artifact
+	split --jobs 1 art one
+	split --jobs 4 art two
+	diff -r one two
+}
+
+@test "wrong trees and options" {
+	mkdir in
+	mkfat in/liba.so
+	refuses 1 "OUTPUT is inside INPUT" in in/out
+	refuses 1 "OUTPUT is the same as INPUT" in in
+	refuses 1 "No such file" nothing out
+	refuses 2 "INPUT and OUTPUT are needed" in
+	refuses 2 "one INPUT" in in out
+	refuses 2 "gives no file name" --name a/b in out
+	refuses 2 "gives no file name" --name .a in out
+	refuses 2 "is no library" --libraries nonsense in out
+	refuses 2 "not plain or packed" --databases both in out
+	head -c 3000 in/liba.so >in/cut.so
+	split in out
+	cmp in/cut.so out/in_generic/cut.so
+}
+
+@test "killed at any moment: nothing under the names, and the next run cleans up" {
+	mkdir in
+	mkfat --size 2000000 --bundles 6 in/liba.so
+	for signal in KILL TERM; do
+		for after in 0.02 0.1 0.3; do
+			rm -rf out
+			"$KPACK_BIN/kpack" split -q --level 19 in out 3>&- &
+			pid=$!
+			sleep $after
+			kill -$signal $pid || :
+			wait $pid || :
+			[ -z "$(ls out 2>/dev/null)" ]
+		done
+	done
+	mkdir -p out/.kpack-split-abcdef/in_generic
+	chmod 0555 out/.kpack-split-abcdef/in_generic
+	split --level 1 in out
+	[ -z "$(ls -A out | grep -v ^in_)" ]
+	splitcheck in out in
+}
+
+@test "one run leaves the other's work alone" {
+	mkdir in
+	mkfat in/liba.so
+	mkdir -p out/.kpack-split-busyyy
+	exec {lock}<out/.kpack-split-busyyy
+	flock $lock
+	split in out
+	[ -d out/.kpack-split-busyyy ]
+	exec {lock}<&-
+	split --force in out
+	[ ! -e out/.kpack-split-busyyy ]
+}
+
+@test "a full disk: exit 1, clear words, nothing left" {
+	as_root
+	mkdir in small
+	mkfat --size 300000 in/liba.so
+	for kib in 64 200 400 800; do
+		mount -t tmpfs -o size=${kib}k none small
+		status=0
+		kpack split in small/out >said 2>err || status=$?
+		[ "$status" = 1 ]
+		grep -q "No space left on device" err
+		[ -z "$(ls -A small/out 2>/dev/null)" ]
+		umount small
+	done
+}
+
+@test "what changes while it is split is found before anything has its name" {
+	mkdir in
+	mkfat --size 1000000 --bundles 4 in/liba.so
+	mkfifo in/pipe
+	head -c 30000000 /dev/urandom >in/a
+	"$KPACK_BIN/kpack" split -q --level 19 in out 3>&- 2>err &
+	pid=$!
+	for _ in $(seq 1000); do
+		[ -z "$(find out -name liba.so 2>/dev/null)" ] || break
+		[ -d /proc/$pid ] || break
+		echo x >>in/a
+	done
+	wait $pid && splitcheck in out in || [ -z "$(ls out)" ]
+}
+
+@test "the options of other splitters: names, several words, a batch" {
+	artifact
+	database rocblas-arch art/math/stage
+	kpack split --artifact-dir art --output-dir out --artifact-prefix blas_lib \
+		--split-databases rocblas aotriton --gpu-targets gfx1100 gfx942 \
+		--tmp-dir /nonexistent --clang-offload-bundler /bin/false --verbose >said 2>err
+	splitcheck --only gfx1100,gfx942 art out blas_lib
+	grep -qF -- "--tmp-dir is not used" err
+	mkdir -p shards/other
+	cp -a art shards/blas_lib_gfx110X-all
+	cp -a art shards/fft_lib_gfx12_0
+	cp -a art shards/old_generic
+	split --batch-artifact-parent-dir shards --output-dir batch
+	[ "$(ls batch | sed 's/_lib_.*/_lib/' | sort -u | paste -sd ' ')" = "blas_lib fft_lib" ]
+	splitcheck art batch fft_lib
+}
+
+@test "archives: one for each architecture, and back" {
+	mkdir in
+	mkfat --bundles 3 in/liba.so
+	split in out
+	kpack merge -q out/in_gfx*/.kpack/*.kpack -o in-all.kpack
+	kpack split in-all.kpack parts
+	for archive in out/in_gfx*/.kpack/*.kpack; do
+		cmp "$archive" "parts/${archive##*/}"
+	done
+	kpack split -q --gpu-targets gfx1030 in-all.kpack only
+	[ "$(ls only)" = in_gfx1030.kpack ]
+}
+
+# bats test_tags=slow
+@test "real libraries: any one tree over generic serves its architecture, the rest is absent" {
+	real=$("$KPACK_SRC/contrib/install-deps" --inputs "$KPACK_SRC/build/inputs" --big 2>fetch.err) || {
+		cat fetch.err
+		[ "${CI-}" != true ] || return 1
+		skip "Debian's packages cannot be fetched"
+	}
+	mkdir -p in/lib
+	find "$real" -type f -name 'libroc*.so.*' -exec cp {} in/lib/ \;
+	split --name rocm in out
+	[ "$(ls out | wc -l)" -ge 8 ]
+	splitcheck in out rocm
+	for tree in out/rocm_gfx*; do
+		arch=${tree##*_}
+		install_over root out/rocm_generic "$tree"
+		kpack mark check --arch "$arch" root
+		for other in out/rocm_gfx*; do
+			[ "$other" != "$tree" ] || continue
+			! kpack mark check --arch "${other##*_}" root 2>told || false
+			grep -qF "${other##*_}" told
+		done
+	done
+}
