@@ -10,6 +10,7 @@ _kpack_commands=(
 	info
 	verify
 	inspect
+	split
 	detect
 	report
 	offload-bundler

@@ -10,6 +10,7 @@ function __kpack_commands
 	echo info
 	echo verify
 	echo inspect
+	echo split
 	echo detect
 	echo report
 	echo offload-bundler
