@@ -103,6 +103,8 @@ kpack_error_t wheel_name_parse(const char *file, struct wheel_name *out,
 	out->abi = parts[at + 1];
 	out->platform = parts[at + 2];
 	out->variant = n - at == 4 ? parts[at + 3] : "";
+	if (n - at == 4 && !*out->variant)
+		return refuse(why, file, "no wheel's name: variant label");
 	return check_parts(out, file, why);
 }
 
