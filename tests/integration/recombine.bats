@@ -419,6 +419,14 @@ absent() {
 	denied 1 "artifact_manifest.txt: prefix '../../etc'"
 }
 
+@test "a full disk leaves nothing" {
+	two_builds
+	head -c 3000000 /dev/urandom >shards/a/rocm_gfx110X/usr/big
+	! (ulimit -f 1000; trap '' XFSZ; recombine -q 2>err) || false
+	grep -q 'rocm_gfx110X/usr/big: .*File too large' err
+	[ -z "$(ls -A out)" ]
+}
+
 @test "a killed run leaves no tree, and the next one removes what it left" {
 	two_builds
 	mkdir -p out/.kpack-stage-abcdef/rocm_generic
