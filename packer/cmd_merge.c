@@ -398,7 +398,7 @@ static int merge_parts(const struct merge_run *m, int n, char **operands)
 	if (!m->out || *m->out == 0)
 		return options_usage(&cmd_merge_help, "-o OUT is needed");
 	if (m->options.group || m->given_family || m->n_prefer || m->force ||
-	    m->options.skip_faulty)
+	    m->options.skip_faulty || m->options.verify || m->sync)
 		return options_usage(
 			&cmd_merge_help,
 			"what becomes of parts their run's options say: only "
