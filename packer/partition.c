@@ -203,7 +203,6 @@ static bool is_there(const struct packing *p, size_t entry)
 {
 	switch (p->outcomes.items[entry].fate) {
 	case FATE_NOTHING: /* in place, archives are none of its business */
-		return false;
 	case FATE_LEFT_OUT:
 	case FATE_NOT_WANTED:
 	case FATE_PACKED:
