@@ -13,6 +13,7 @@ _kpack_commands=(
 	split
 	detect
 	report
+	split-wheel
 	offload-bundler
 	offload-packager
 	# end
@@ -55,6 +56,13 @@ _kpack_options() # COMMAND
 	info) echo --json --help ;;
 	verify) echo --jobs --quiet --tree --libraries --library-rules --help ;;
 	inspect) echo --arch --extract --force --json --kernels --help ;;
+	split-wheel) echo --output --group --overlay-root --device-prefix --family --databases \
+		--requires --prefer --variants --output-format --force --level \
+		--zip-level --jobs --tmp-dir --json --quiet --input --output-dir \
+		--group-name --device-package-prefix --device-requires-dist \
+		--wheel-type --compression --compression-level \
+		--generate-variant-wheel --variant-label --clang-offload-bundler \
+		--verbose --help ;;
 	offload-bundler) echo --allow-missing-bundles --bundle-align --check-input-archive --compress \
 		--compression-level --hip-openmp-compatible --input --inputs --list --output --outputs \
 		--targets --type --unbundle --verbose --help --help-list --version ;;

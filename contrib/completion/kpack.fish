@@ -13,6 +13,7 @@ function __kpack_commands
 	echo split
 	echo detect
 	echo report
+	echo split-wheel
 	echo offload-bundler
 	echo offload-packager
 	# end
@@ -87,6 +88,36 @@ complete -c kpack -n '__fish_seen_subcommand_from detect' -l pip -d 'What pip in
 complete -c kpack -n '__fish_seen_subcommand_from detect' -l apt -d 'What apt installs'
 complete -c kpack -n '__fish_seen_subcommand_from detect' -l json -d 'As JSON'
 complete -c kpack -n '__fish_seen_subcommand_from detect' -s h -l help -d 'Show the options'
+complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -s o -l output -r -d 'Directory that gets the wheels'
+complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -l group -x -d 'What archives are called by'
+complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -l overlay-root -x -d 'Directory in the wheel that gets the archives'
+complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -l device-prefix -x -d 'Distributions of device wheels'
+complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -l family -x -d 'One wheel for these targets'
+complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -l databases -x -a 'plain packed' -d 'As files, into archives, or whose'
+complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -l requires -x -d 'Of device wheels'
+complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -l prefer -r -d 'The one that counts where several differ'
+complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -l variants -d 'Write wheel variants, too'
+complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -l output-format -x -a 'wheel directory' -d 'Wheels, or unpacked'
+complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -l force -d 'Replace wheels that are there'
+complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -l level -x -d 'Of zstd'
+complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -l zip-level -x -d 'Of deflate'
+complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -s j -l jobs -x -d 'Threads'
+complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -l tmp-dir -r -d 'Where wheels are unpacked'
+complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -l json -d 'Report as json'
+complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -s q -l quiet -d 'No progress, no table'
+complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -l input -r -d 'Another spelling'
+complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -l output-dir -r -d 'Another spelling'
+complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -l group-name -x -d 'Another spelling'
+complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -l device-package-prefix -x -d 'Another spelling'
+complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -l device-requires-dist -x -d 'Another spelling'
+complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -l wheel-type -x -a 'torch-fat' -d 'Libraries of torch'
+complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -l compression -x -a 'zstd none' -d 'Of archives'
+complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -l compression-level -x -d 'Another spelling'
+complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -l generate-variant-wheel -d 'Another spelling'
+complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -l variant-label -x -d 'Another spelling'
+complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -l clang-offload-bundler -r -d 'Another spelling'
+complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -s v -l verbose -d 'Another spelling'
+complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -l help -d 'Show the options'
 complete -c kpack -n '__fish_seen_subcommand_from offload-bundler' -l allow-missing-bundles -d 'Write empty files for targets without an entry'
 complete -c kpack -n '__fish_seen_subcommand_from offload-bundler' -l bundle-align -x -d 'Where entries begin'
 complete -c kpack -n '__fish_seen_subcommand_from offload-bundler' -l check-input-archive -d 'Check the IDs of members'
