@@ -85,6 +85,7 @@ t "libyaml is not linked" without libyaml $b/noyaml/kpack
 t "without libzip" build nozip WITH_ZIP=0
 t "libzip is not linked" without libzip $b/nozip/kpack
 t "kpack index is refused without libzip" not_built $b/nozip/kpack index core
+t "kpack split-wheel is refused without libzip" not_built $b/nozip/kpack split-wheel x.whl -o $b/nothing
 t "kpack index is refused without libcrypto" not_built $b/noopenssl/kpack index core
 t "kpack index is refused without zlib" not_built $b/nozlib/kpack index core
 t "without libseccomp" build noseccomp WITH_SECCOMP=0
