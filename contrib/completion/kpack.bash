@@ -11,9 +11,12 @@ _kpack_commands=(
 	verify
 	inspect
 	split
+	merge
+	recombine
+	split-wheel
+	index
 	detect
 	report
-	split-wheel
 	offload-bundler
 	offload-packager
 	# end

@@ -11,9 +11,12 @@ function __kpack_commands
 	echo verify
 	echo inspect
 	echo split
+	echo merge
+	echo recombine
+	echo split-wheel
+	echo index
 	echo detect
 	echo report
-	echo split-wheel
 	echo offload-bundler
 	echo offload-packager
 	# end
@@ -78,6 +81,7 @@ complete -c kpack -n '__fish_seen_subcommand_from recombine' -s f -l force -d 'R
 complete -c kpack -n '__fish_seen_subcommand_from recombine' -l json -d 'Report as JSON'
 complete -c kpack -n '__fish_seen_subcommand_from recombine' -s q -l quiet -d 'Print nothing but faults'
 complete -c kpack -n '__fish_seen_subcommand_from recombine' -s v -l verbose -d 'Also tell what was decided'
+complete -c kpack -n '__fish_seen_subcommand_from recombine' -s h -l help -d 'Show the options'
 complete -c kpack -n '__fish_seen_subcommand_from detect' -l topology -r -d 'Where GPUs are looked for'
 complete -c kpack -n '__fish_seen_subcommand_from detect' -l arch -x -d 'For these GPUs'
 complete -c kpack -n '__fish_seen_subcommand_from detect' -l family -d 'Their families'
