@@ -40,12 +40,19 @@ static void figure_ratio(FILE *out, const struct page_figures *f)
 	end_figure(out, "decoded to stored");
 }
 
+/* Is some of it packed, and some not? */
+static bool is_mixed(const struct page_input *in)
+{
+	return in->measured && in->archive_bytes > in->measured_bytes;
+}
+
 static void figure_host(FILE *out, const struct page_input *in)
 {
+	bool plain = in->measured && !is_mixed(in);
+
 	if (in->trees)
-		figure_size(out, in->measured ? "Files" : "Host files", in->host_bytes,
-			    in->measured ? "as they are, not packed"
-					 : "all but the archives");
+		figure_size(out, plain ? "Files" : "Host files", in->host_bytes,
+			    plain ? "as they are, not packed" : "all but the archives");
 }
 
 static void print_figures(FILE *out, const struct page *page)
@@ -103,10 +110,18 @@ static void say_measured(FILE *out, const struct page *page)
 	if (!in->measured || page->figures->n_items == 0)
 		return;
 	page_add(&after, in->archive_bytes);
-	fputs("<p>It is not packed yet; what is said here was measured by packing it. "
-	      "Its "
-	      "files take ",
-	      out);
+	if (is_mixed(in)) {
+		fputs("<p>Not all of it is packed yet: ", out);
+		page_number(out, in->coded_files);
+		fprintf(out, " file%s measured by packing. Beside archives of ",
+			in->coded_files == 1 ? " was" : "s were");
+		page_size_exact(out, in->archive_bytes - in->measured_bytes);
+		fputs(" files take ", out);
+	} else {
+		fputs("<p>It is not packed yet; what is said here was measured by "
+		      "packing it. Its files take ",
+		      out);
+	}
 	page_size_exact(out, in->host_bytes);
 	fputs(" now. Packed, they would take about ", out);
 	page_size_exact(out, after);

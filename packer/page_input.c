@@ -225,22 +225,24 @@ static bool is_archive(const char *path)
 static void look_at(struct page_input *in, const char *operand, bool quiet)
 {
 	const char *name = page_name(operand);
-	uint64_t files = in->host_files;
+	uint64_t files = in->host_files, archives;
 	struct stat st;
 
 	if (stat(operand, &st) < 0) {
 		page_input_fault(in, name, strerror(errno));
 	} else if (S_ISDIR(st.st_mode)) {
 		in->trees = true;
-		if (walk(in, operand) == 0 && in->host_files > files)
-			page_measure(in, operand, name, quiet);
+		archives = walk(in, operand);
+		if (in->host_files > files)
+			page_measure(in, operand, name, archives ? PAGE_REST : PAGE_TREE,
+				     quiet);
 	} else if (is_archive(operand)) {
 		page_input_archive(in, operand, name);
 	} else {
 		in->trees = true;
 		in->host_files++;
 		in->host_bytes += (uint64_t)st.st_size;
-		page_measure(in, operand, name, quiet);
+		page_measure(in, operand, name, PAGE_FILE, quiet);
 	}
 }
 

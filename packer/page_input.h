@@ -26,8 +26,9 @@ struct page_input {
 
 	/* Of what was not packed yet: */
 	bool measured;
-	uint64_t coded_files; /* that have device code */
-	uint64_t coded_bytes; /* that packing takes out of them */
+	uint64_t coded_files;    /* that have device code */
+	uint64_t coded_bytes;    /* that packing takes out of them */
+	uint64_t measured_bytes; /* of ARCHIVE_BYTES: what packing makes of them */
 
 	struct kp_faults faults;
 };

@@ -58,24 +58,68 @@ static void count_inputs(struct page_input *in, const struct scan *scan)
 	}
 }
 
+/* Let what cannot be packed not keep the rest from it: it is told, and left out. */
+static void leave_faults(struct page_input *in, struct scan *scan, const char *name)
+{
+	char text[64];
+
+	for (size_t i = 0; i < scan->n_entries; i++) {
+		struct scan_entry *e = &scan->entries[i];
+
+		if (e->fault)
+			page_input_fault(in, e->relative, e->fault);
+		if (e->fault || e->converted)
+			e->note = NULL;
+	}
+	if (scan->n_faults == 0)
+		return;
+	snprintf(text, sizeof(text), "%zu of its files could not be looked at",
+		 scan->n_faults);
+	page_input_fault(in, name, text);
+	scan->n_faults = 0;
+}
+
 static void measure(struct page_input *in, struct packing *p, const char *name)
 {
-	int status = packing_run(p);
+	uint64_t archives = in->archive_bytes;
+	int status = packing_write(p);
 
 	count_inputs(in, &p->scan);
 	take_archives(in, p);
+	in->measured_bytes += in->archive_bytes - archives;
 	/* a tree without device code is no fault: there is nothing to measure */
-	if (status && (p->scan.n_inputs || p->scan.n_faults))
+	if (status && p->scan.n_inputs)
 		page_input_fault(in, name, "its device code could not be measured");
 }
 
-void page_measure(struct page_input *in, const char *root, const char *name, bool quiet)
+/* Of a tree with archives the files of databases may be in these, and stay on purpose. */
+static void look(struct page_input *in, struct packing *p, const char *name,
+		 enum page_measured what)
 {
 	struct kpackx_error why = {0};
+	const struct library_set *libraries =
+		what == PAGE_REST ? NULL : &p->args.libraries;
+
+	if (library_set_open(NULL, NULL, &p->args.libraries, &why) ||
+	    scan_open(p->args.input, "", what != PAGE_FILE, libraries, SCAN_PACK,
+		      &p->scan, &why)) {
+		page_input_fault(in, name, why.text);
+		return;
+	}
+	if (what == PAGE_REST)
+		p->args.databases = DATABASES_PLAIN;
+	leave_faults(in, &p->scan, name);
+	in->measured |= what != PAGE_REST || p->scan.n_inputs;
+	if (what != PAGE_REST || p->scan.n_inputs)
+		measure(in, p, name);
+}
+
+void page_measure(struct page_input *in, const char *root, const char *name,
+		  enum page_measured what, bool quiet)
+{
 	struct packing p = {0};
 	char *dir = temporary();
 
-	in->measured = true;
 	if (!dir) {
 		page_input_fault(in, name, "no temporary directory to measure it");
 		return;
@@ -87,12 +131,10 @@ void page_measure(struct page_input *in, const char *root, const char *name, boo
 	p.args.quiet = quiet;
 	p.args.group = strdup(GROUP);
 	p.args.prefix = strdup("");
-	if (!p.args.group || !p.args.prefix)
-		page_input_fault(in, name, "out of memory");
-	else if (library_set_open(NULL, NULL, &p.args.libraries, &why))
-		page_input_fault(in, name, why.text);
+	if (p.args.group && p.args.prefix)
+		look(in, &p, name, what);
 	else
-		measure(in, &p, name);
+		page_input_fault(in, name, "out of memory");
 	packing_close(&p);
 	rmdir(dir);
 	free(dir);

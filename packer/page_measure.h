@@ -5,11 +5,19 @@
 
 #include "page_input.h"
 
+/* What ROOT is. */
+enum page_measured {
+	PAGE_FILE,
+	PAGE_TREE, /* without archives */
+	PAGE_REST, /* a tree with archives: binaries in it may be not packed */
+};
+
 /*
- * Pack ROOT, a tree or a file, as kpack pack does by default, into a temporary directory
- * ($TMPDIR, or /var/tmp), add the archives to IN and remove them.  What goes wrong is told,
- * and a fault of IN.
+ * Pack ROOT as kpack pack does by default, into a temporary directory ($TMPDIR, or /var/tmp),
+ * add the archives to IN and remove them.  What goes wrong is told, and a fault of IN; what
+ * is faulty in a tree is left out.
  */
-void page_measure(struct page_input *in, const char *root, const char *name, bool quiet);
+void page_measure(struct page_input *in, const char *root, const char *name,
+		  enum page_measured what, bool quiet);
 
 #endif

@@ -151,6 +151,61 @@ make_tree() {
 	grep -q 'cannot make a directory' none.err
 }
 
+@test "a tree of which a part is packed: both are shown" {
+	mkdir -p lib/lib
+	mkfat --bundles 3 lib/lib/libfirst.so
+	kpack pack -q --group g lib tree
+	mkfat --bundles 2 --seed x --arches gfx942,gfx1100 tree/lib/libsecond.so
+	kpack pack -q --archives-only --group measured tree/lib/libsecond.so second
+	report -q --json tree >tree.json
+	report -o tree.html tree 2>err
+	[ ! -s err ]
+	py <<-'EOF'
+	import glob, json, os
+	j = json.load(open("tree.json"))
+	assert sorted(x["library"] for x in j["libraries"]) == ["lib/libfirst.so", "lib/libsecond.so"], j["libraries"]
+	assert j["objects"] == 9 + 4 and j["measured"]["files"] == 1 and not j["faults"], j
+	assert j["archive_bytes"] >= sum(os.path.getsize(f) for f in glob.glob("tree/.kpack/*.kpack")) + 4 * 5000 / 3
+	assert "Not all of it is packed yet: 1 file was measured by packing." in open("tree.html").read()
+	EOF
+	# a directory of archives, and a tree without anything else, are not measured
+	kpack pack -q --keep-device-code --databases both --group g lib kept
+	report -q --json kept >kept.json
+	[ "$(jq -c '[.measured, .objects]' kept.json)" = '[null,9]' ]
+}
+
+@test "a library that is faulty does not keep the others from being measured" {
+	mkdir -p lib/sub
+	mkfat --bundles 3 lib/libgood.so
+	report -q --json lib >good.json
+	mkfat --bundles 3 --seed x lib/sub/libbad.so
+	py <<-'EOF'
+	data = bytearray(open("lib/sub/libbad.so", "rb").read())
+	at = data.index(b"__CLANG_OFFLOAD_BUNDLE__") + 24
+	data[at:at + 8] = b"\xff" * 8
+	open("lib/sub/libbad.so", "wb").write(data)
+	EOF
+	leaves 1 -o bad.html lib
+	[ "$(grep -c 'libbad.so: bundle at offset 0: ' err)" = 1 ]
+	grep -q 'sub/libbad.so: bundle at offset 0: ' bad.html
+	status=0
+	report -q --json lib >bad.json 2>/dev/null || status=$?
+	[ "$status" -eq 1 ]
+	[ "$(jq '[.objects, .stored, .libraries]' bad.json)" = "$(jq '[.objects, .stored, .libraries]' good.json)" ]
+	[ "$(jq '.faults | length' bad.json)" = 1 ]
+	# one that may not be read
+	as_root
+	rm lib/sub/libbad.so
+	chmod 0755 lib lib/sub
+	mkfat --seed y lib/sub/libclosed.so
+	chmod 0 lib/sub/libclosed.so
+	status=0
+	as_nobody "$KPACK_BIN/kpack" report -q --json lib >bad.json 2>err || status=$?
+	[ "$status" -eq 1 ]
+	grep -q 'libclosed.so: ' err
+	[ "$(jq '[.objects, .stored, (.faults | length)]' bad.json -c)" = "$(jq -c '[.objects, .stored, 1]' good.json)" ]
+}
+
 @test "nothing, one entry, and entries without bytes" {
 	mkdir empty
 	judged empty empty
