@@ -93,7 +93,7 @@ static inline bool kp_span_ends(struct kp_span s, const char *end)
 {
 	size_t n = strlen(end);
 
-	return s.size >= n && kp_bytes_eq(s.data + s.size - n, (const uint8_t *)end, n);
+	return s.size >= n && memcmp(s.data + s.size - n, end, n) == 0;
 }
 
 /* The first N bytes, and what stands behind them; N is at most the size. */
