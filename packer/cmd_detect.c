@@ -2,7 +2,7 @@
 /* kpack detect: the GPUs of this machine and what they need. */
 #include <stdlib.h>
 #include "command.h"
-#include "gpu_served.h"
+#include "detect.h"
 #include "report.h"
 
 enum {
@@ -37,16 +37,6 @@ const struct command_help cmd_detect_help = {
 	options,
 	"Without names, a line for each kind of GPU: architecture, sub-family, family,\n"
 	"the paper's family, generic target.  With archives: which of them it can use.",
-};
-
-struct detect {
-	const char *topology;
-	struct gpu_kinds kinds;
-	struct gpu_names names;
-	bool chosen, pip, apt, json;
-	bool failed; /* it was told why */
-	bool with_archives;
-	struct gpu_served served;
 };
 
 /* --- what is there ---------------------------------------------------------------- */
@@ -91,6 +81,23 @@ static const char *new_label(struct detect *d, size_t i)
 	return label;
 }
 
+/* Settings of xnack share an extra: has none before item I that of LABEL? */
+static bool is_new_extra(const struct detect *d, size_t i, const char *label)
+{
+	char part[GPU_NAME_PART_MAX], other[GPU_NAME_PART_MAX];
+
+	gpu_extra_part(label, part);
+	for (size_t k = 0; k < i; k++) {
+		label = gpu_names_label(&d->names, &d->kinds.items[k]);
+		if (!label)
+			continue;
+		gpu_extra_part(label, other);
+		if (strcmp(part, other) == 0)
+			return false;
+	}
+	return true;
+}
+
 /* --- text ------------------------------------------------------------------------- */
 
 static void print_name(struct detect *d, char *name)
@@ -113,7 +120,7 @@ static void print_names(struct detect *d, size_t i)
 		print_name(d, gpu_archive_name(&d->names, label));
 	if (d->names.package)
 		print_name(d, gpu_package_name(&d->names, label));
-	if (d->names.dist)
+	if (d->names.dist && is_new_extra(d, i, label))
 		print_name(d, gpu_wheel_name(&d->names, label));
 	if (!d->names.group && !d->names.package && !d->names.dist)
 		printf("%s\n", label);
@@ -158,13 +165,12 @@ static void print_pip(struct detect *d)
 
 	for (size_t i = 0; i < d->kinds.count; i++) {
 		const char *label = new_label(d, i);
-		struct kp_span part;
+		char part[GPU_NAME_PART_MAX];
 
-		if (!label)
+		if (!label || !is_new_extra(d, i, label))
 			continue;
-		part = gpu_extra_part(label);
-		printf("%s%sdevice-%.*s", before, between, (int)part.size,
-		       (const char *)part.data);
+		gpu_extra_part(label, part);
+		printf("%s%sdevice-%s", before, between, part);
 		before = "";
 		between = ",";
 	}
@@ -178,7 +184,7 @@ static void print_apt(struct detect *d)
 
 	for (size_t i = 0; i < d->kinds.count; i++) {
 		const char *label = new_label(d, i);
-		char part[GPU_PACKAGE_PART_MAX];
+		char part[GPU_NAME_PART_MAX];
 
 		if (!label)
 			continue;
@@ -205,113 +211,13 @@ static void print_each(struct detect *d)
 	}
 }
 
-/* --- JSON ------------------------------------------------------------------------- */
-
-#if KP_WITH_JSON
-/* Takes TEXT, which is on the heap. */
-static json_t *take_text(char *text)
-{
-	json_t *value = text ? json_string(text) : NULL;
-
-	free(text);
-	return value;
-}
-
-static json_t *text_or_null(const char *text)
-{
-	return text ? json_string(text) : json_null();
-}
-
-static int set_extras(json_t *o, const char *label)
-{
-	struct kp_span part = gpu_extra_part(label);
-
-	return json_object_set_new(o, "extras",
-				   json_pack("[o, s%]",
-					     json_sprintf("device-%.*s", (int)part.size,
-							  (const char *)part.data),
-					     (const char *)part.data, part.size));
-}
-
-static int set_names(struct detect *d, json_t *o, const struct gpu_kind *kind)
-{
-	const char *label = gpu_names_label(&d->names, kind);
-	int rc = 0;
-
-	if (!label) {
-		report_error(NULL, "%s: its family is not known", kind->arch);
-		d->failed = true;
-		return 0;
-	}
-	if (d->names.group)
-		rc |= json_object_set_new(o, "archive",
-					  take_text(gpu_archive_name(&d->names, label)));
-	if (d->names.package)
-		rc |= json_object_set_new(o, "package",
-					  take_text(gpu_package_name(&d->names, label)));
-	if (d->names.dist)
-		rc |= json_object_set_new(o, "wheel",
-					  take_text(gpu_wheel_name(&d->names, label)));
-	return rc | set_extras(o, label);
-}
-
-static int set_served(struct detect *d, json_t *o, const struct gpu_kind *kind)
-{
-	const struct gpu_served *served = &d->served;
-	json_t *archives = json_array(), *missing = json_array();
-	int rc = 0;
-
-	for (size_t i = 0; i < served->archives.count; i++)
-		if (gpu_served_by(served, i, kind))
-			rc |= json_array_append_new(archives,
-						    report_json_text(kp_archive_path(
-							    served->archives.items[i])));
-	for (size_t g = 0; g < served->n_groups; g++) {
-		if (gpu_served_group(served, g, kind))
-			continue;
-		rc |= json_array_append_new(missing, report_json_span(served->groups[g]));
-		d->failed = true;
-	}
-	rc |= json_object_set_new(o, "archives", archives);
-	return rc | json_object_set_new(o, "missing", missing);
-}
-
-static json_t *kind_json(struct detect *d, const struct gpu_kind *kind)
-{
-	const struct gpu_subfamily *s = kind->subfamily;
-	json_t *o = json_pack("{ss, so, so, so, so}", "arch", kind->arch, "subfamily",
-			      text_or_null(s ? s->name : NULL), "family",
-			      text_or_null(s ? s->family : NULL), "series",
-			      text_or_null(s ? s->series : NULL), "generic",
-			      text_or_null(gpu_kind_generic(kind)));
-
-	if (o && !set_names(d, o, kind) && (!d->with_archives || !set_served(d, o, kind)))
-		return o;
-	json_decref(o);
-	return NULL;
-}
-
-static void print_json(struct detect *d)
-{
-	struct report_array array = {0};
-
-	for (size_t i = 0; i < d->kinds.count; i++)
-		report_array_add(&array, kind_json(d, &d->kinds.items[i]));
-	d->failed |= !report_array_end(&array);
-}
-#endif
-
 /* --- the command ------------------------------------------------------------------ */
 
 static void print_all(struct detect *d)
 {
-#if KP_WITH_JSON
-	if (d->json) {
-		print_json(d);
-		return;
-	}
-#endif
-	if (d->pip)
+	if (d->json)
+		detect_json(d);
+	else if (d->pip)
 		print_pip(d);
 	else if (d->apt)
 		print_apt(d);

@@ -71,24 +71,38 @@ static bool is_sign(const char *label, const char *sign)
 	       strchr(label, ':') < sign;
 }
 
-void gpu_package_part(const char *label, char out[GPU_PACKAGE_PART_MAX])
+static void spell(const char *label, char out[GPU_NAME_PART_MAX])
 {
 	size_t n = 0;
 
-	for (const char *s = label; *s && n + 5 < GPU_PACKAGE_PART_MAX; s++) {
+	for (const char *s = label; *s && n + 5 < GPU_NAME_PART_MAX; s++) {
 		if (strchr("+-", *s) && is_sign(label, s))
 			n = (size_t)(stpcpy(out + n, *s == '+' ? "-on" : "-off") - out);
-		else if (*s >= 'A' && *s <= 'Z')
-			out[n++] = (char)(*s - 'A' + 'a');
 		else
 			out[n++] = strchr("_:", *s) ? '-' : *s;
 	}
 	out[n] = '\0';
 }
 
-struct kp_span gpu_extra_part(const char *label)
+void gpu_package_part(const char *label, char out[GPU_NAME_PART_MAX])
 {
-	return (struct kp_span){(const uint8_t *)label, strcspn(label, ":")};
+	spell(label, out);
+	for (char *s = out; *s; s++)
+		if (*s >= 'A' && *s <= 'Z')
+			*s = (char)(*s - 'A' + 'a');
+}
+
+void gpu_extra_part(const char *label, char out[GPU_NAME_PART_MAX])
+{
+	static const char xnack[] = ":xnack";
+	const char *at = strstr(label, xnack);
+	const char *after = at ? at + sizeof(xnack) - 1 : "";
+	char without[KP_TARGET_TEXT_MAX];
+
+	snprintf(without, sizeof(without), "%.*s%s",
+		 (int)(at ? (size_t)(at - label) : strlen(label)), label,
+		 *after ? after + 1 : "");
+	spell(without, out);
 }
 
 __attribute__((format(printf, 1, 2))) static char *print_new(const char *fmt, ...)
@@ -110,7 +124,7 @@ char *gpu_archive_name(const struct gpu_names *names, const char *label)
 
 char *gpu_package_name(const struct gpu_names *names, const char *label)
 {
-	char part[GPU_PACKAGE_PART_MAX];
+	char part[GPU_NAME_PART_MAX];
 
 	gpu_package_part(label, part);
 	return print_new("%s-%s", names->package, part);
@@ -118,8 +132,8 @@ char *gpu_package_name(const struct gpu_names *names, const char *label)
 
 char *gpu_wheel_name(const struct gpu_names *names, const char *label)
 {
-	struct kp_span part = gpu_extra_part(label);
+	char part[GPU_NAME_PART_MAX];
 
-	return print_new("%s[device-%.*s]", names->dist, (int)part.size,
-			 (const char *)part.data);
+	gpu_extra_part(label, part);
+	return print_new("%s[device-%s]", names->dist, part);
 }

@@ -23,16 +23,19 @@ kpack_error_t gpu_names_check(const struct gpu_names *names, struct kpackx_error
 /* What stands for KIND in names: "gfx1100", "gfx110X"; NULL: its family is not known. */
 const char *gpu_names_label(const struct gpu_names *names, const struct gpu_kind *kind);
 
-#define GPU_PACKAGE_PART_MAX (2 * KP_TARGET_TEXT_MAX)
+#define GPU_NAME_PART_MAX (2 * KP_TARGET_TEXT_MAX)
 
 /*
  * LABEL as a part of a package's name: lower case, "_" and ":" are "-", a feature's "+" is
  * "-on" and its "-" is "-off": "gfx90a-xnack-on", "gfx12-0", "gfx110x".
  */
-void gpu_package_part(const char *label, char out[GPU_PACKAGE_PART_MAX]);
+void gpu_package_part(const char *label, char out[GPU_NAME_PART_MAX]);
 
-/* LABEL as a part of an extra: without features, which share a wheel. */
-struct kp_span gpu_extra_part(const char *label);
+/*
+ * LABEL as a part of an extra: spelled in the same way, but capitals stay, and without xnack,
+ * whose settings share a wheel: "gfx90a-sramecc-on", "gfx110X".
+ */
+void gpu_extra_part(const char *label, char out[GPU_NAME_PART_MAX]);
 
 /* On the heap, or NULL: out of memory. */
 char *gpu_archive_name(const struct gpu_names *names, const char *label);

@@ -150,6 +150,22 @@ archive() { # FILE GROUP ARCH...
 	END
 }
 
+@test "settings of xnack share a wheel, and sramecc has one of its own, as split-wheel makes them" {
+	detects 0 --arch gfx90a:xnack+,gfx90a:xnack-,gfx90a:sramecc+:xnack-,gfx1100 --dist d <<-END
+		d[device-gfx90a]
+		d[device-gfx90a-sramecc-on]
+		d[device-gfx1100]
+	END
+	list=gfx90a:xnack+,gfx90a:xnack-,gfx906:sramecc+:xnack-,gfx942
+	detects 0 --arch $list --dist d --pip <<<'d[device-gfx90a,device-gfx906-sramecc-on,device-gfx942]'
+	wheel=$($python "$tools/mkwheel.py" make --arches $list .)
+	kpack split-wheel -q "$wheel" -o dist
+	unzip -p dist/torch-*.whl '*/METADATA' | sed -n 's/^Provides-Extra: //p' >extras
+	kpack detect --arch $list --json | jq -r '.[].extras[]' | sort -u >want
+	[ "$(wc -l <want)" = 6 ]
+	grep gfx extras | sort -u | diff want -
+}
+
 @test "usage" {
 	for options in "--pip" "--apt --dist a" "--pip --package pp" "--dist a;b" "--group a/b" "--package P" \
 		"--dist d --pip --json" "--arch gfx90a:no" "--arch gfx942 --topology top" "--nothing" \

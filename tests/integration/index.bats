@@ -28,6 +28,7 @@ install_into() { # SITE ARGUMENT...
 	offline install --quiet --disable-pip-version-check --no-cache-dir --target "$site" "$@"
 }
 
+# bats test_tags=plain
 @test "pip installs from the index where it stands, with extras" {
 	wheels
 	kpack index w >out
@@ -41,6 +42,23 @@ install_into() { # SITE ARGUMENT...
 	[ -e links/y_dev-2.0.dist-info ]
 }
 
+# bats test_tags=plain
+@test "pip takes what kpack detect prints for split wheels" {
+	list=gfx90a:xnack+,gfx90a:xnack-,gfx906:sramecc+:xnack-,gfx942,gfx1100
+	wheel=$($python "$tools/mkwheel.py" make --dist fat --version 1.0 --tags py3-none-any \
+		--metadata <(printf 'Metadata-Version: 2.1\nName: Fat\nVersion: 1.0\n') --root fat --arches $list .)
+	kpack split-wheel -q --family gfx110X=gfx1100 "$wheel" -o dist
+	kpack index -q dist
+	install_into site --index-url "file://$T/dist/simple/" \
+		"$(kpack detect --arch gfx90a:xnack-,gfx906:sramecc+:xnack- --dist Fat --pip)"
+	[ "$(cd site/fat/.kpack && echo *)" = \
+		"fat_gfx906:sramecc+:xnack-.kpack fat_gfx90a:xnack+.kpack fat_gfx90a:xnack-.kpack" ]
+	install_into family --index-url "file://$T/dist/simple/" \
+		"$(kpack detect --arch gfx1101 --family --dist Fat --pip)"
+	[ "$(cd family/fat/.kpack && echo *)" = "fat-gfx110X.kpack" ]
+}
+
+# bats test_tags=plain
 @test "a directory that is moved or served elsewhere still works" {
 	wheels
 	kpack index -q w >out

@@ -14,10 +14,12 @@ static const struct {
 } labels[] = {
 	{"gfx1100", "p-gfx1100", "D[device-gfx1100]"},
 	{"gfx110X", "p-gfx110x", "D[device-gfx110X]"},
-	{"gfx12_0", "p-gfx12-0", "D[device-gfx12_0]"},
+	{"gfx12_0", "p-gfx12-0", "D[device-gfx12-0]"},
 	{"gfx90a:xnack+", "p-gfx90a-xnack-on", "D[device-gfx90a]"},
-	{"gfx90a:sramecc-:xnack+", "p-gfx90a-sramecc-off-xnack-on", "D[device-gfx90a]"},
-	{"gfx90a:sramecc+:xnack-", "p-gfx90a-sramecc-on-xnack-off", "D[device-gfx90a]"},
+	{"gfx90a:sramecc-:xnack+", "p-gfx90a-sramecc-off-xnack-on",
+	 "D[device-gfx90a-sramecc-off]"},
+	{"gfx90a:sramecc+:xnack-", "p-gfx90a-sramecc-on-xnack-off",
+	 "D[device-gfx90a-sramecc-on]"},
 	{"gfx9-4-generic:xnack-", "p-gfx9-4-generic-xnack-off",
 	 "D[device-gfx9-4-generic]"},
 	{"gfx1250-strict", "p-gfx1250-strict", "D[device-gfx1250-strict]"},
@@ -42,7 +44,7 @@ static void labels_become_names(void **state)
 
 static void long_labels_fit(void **state)
 {
-	char label[KP_TARGET_TEXT_MAX] = "g", out[GPU_PACKAGE_PART_MAX];
+	char label[KP_TARGET_TEXT_MAX] = "g", out[GPU_NAME_PART_MAX];
 
 	(void)state;
 	for (size_t i = 1; i + 2 < sizeof(label); i += 2)
