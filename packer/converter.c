@@ -136,18 +136,6 @@ kpack_error_t converter_check(const struct converter *c, size_t *faults,
 
 /* --- on the threads ------------------------------------------------------------------ */
 
-static kpack_error_t begin(void *arg, void **state, struct kpackx_error *why)
-{
-	(void)arg, (void)why;
-	*state = NULL;
-	return KPACK_SUCCESS;
-}
-
-static void end(void *state)
-{
-	(void)state;
-}
-
 /* A compressed container is decoded and encoded again for the layout. */
 static uint64_t cost(void *arg, size_t job)
 {
@@ -444,8 +432,6 @@ kpack_error_t converter_run(const struct converter *c, struct kpackx_error *why)
 		.threads = c->jobs,
 		.budget = BUDGET,
 		.arg = (void *)c,
-		.begin = begin,
-		.end = end,
 		.cost = cost,
 		.work = work,
 		.commit = commit,

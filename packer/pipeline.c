@@ -105,7 +105,8 @@ static void *thread_main(void *arg)
 	struct run *r = arg;
 	struct kpackx_error why = {0};
 	void *state = NULL;
-	kpack_error_t err = r->p->begin(r->p->arg, &state, &why);
+	kpack_error_t err =
+		r->p->begin ? r->p->begin(r->p->arg, &state, &why) : KPACK_SUCCESS;
 
 	if (err) {
 		pthread_mutex_lock(&r->lock);
@@ -114,7 +115,8 @@ static void *thread_main(void *arg)
 		return NULL;
 	}
 	work(r, state);
-	r->p->end(state);
+	if (r->p->end)
+		r->p->end(state);
 	return NULL;
 }
 

@@ -17,7 +17,7 @@ struct pipeline {
 		budget; /* bytes that jobs begun and not yet committed may cost together */
 	void *arg;      /* for the functions */
 
-	/* What a thread keeps from job to job. */
+	/* What a thread keeps from job to job; both NULL: nothing. */
 	kpack_error_t (*begin)(void *arg, void **state, struct kpackx_error *why);
 	void (*end)(void *state);
 

@@ -362,18 +362,6 @@ static kpack_error_t check_one(void *arg, void *state, size_t job, void **result
 	return err;
 }
 
-static kpack_error_t begin(void *arg, void **state, struct kpackx_error *why)
-{
-	(void)arg, (void)why;
-	*state = NULL;
-	return KPACK_SUCCESS;
-}
-
-static void end(void *state)
-{
-	(void)state;
-}
-
 static uint64_t cost(void *arg, size_t job)
 {
 	(void)arg, (void)job;
@@ -398,8 +386,6 @@ static kpack_error_t check_contents(struct checker *c, struct kpackx_error *why)
 		.threads = c->s->args->jobs,
 		.budget = 256, /* files: two descriptors each */
 		.arg = c,
-		.begin = begin,
-		.end = end,
 		.cost = cost,
 		.work = check_one,
 		.commit = commit,
