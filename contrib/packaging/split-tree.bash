@@ -111,6 +111,22 @@ clean_up()
 	[ -z "$made" ] || rmdir --ignore-fail-on-non-empty "$made"
 }
 
+# Remove what runs that were killed left: a run that lives holds a lock.
+remove_leftovers()
+{
+	local left lock
+	for left in "$outdir"/.make-{deb,rpm,tarball}.??????; do
+		[ -d "$left/stage" ] || continue
+		[ -O "$left" ] || continue
+		exec {lock}<"$left"
+		if flock -n "$lock"; then
+			chmod -R u+rwx "$left"
+			rm -rf "$left"
+		fi
+		exec {lock}<&-
+	done
+}
+
 # A directory on OUTDIR's file system for everything that is not done yet.
 begin()
 {
@@ -122,7 +138,10 @@ begin()
 	work=$(mktemp -d "$outdir/.$program.XXXXXX")
 	trap clean_up EXIT
 	trap 'exit 1' INT TERM HUP
+	exec {work_lock}<"$work"
+	flock "$work_lock" || true # where there are no locks, nobody gets one
 	mkdir "$work/stage" "$work/done"
+	remove_leftovers
 }
 
 # Everything was made: each file gets its name at once.
