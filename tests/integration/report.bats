@@ -342,6 +342,7 @@ make_tree() {
 	grep -q 'other libraries' page.html
 }
 
+# bats test_tags=plain
 @test "in a browser: tables sort, libraries zoom, nothing is loaded, nobody complains" {
 	make_tree
 	report -q -o page.html tree
@@ -394,6 +395,7 @@ make_tree() {
 	EOF
 }
 
+# bats test_tags=plain
 @test "in a browser: an address opens a table sorted" {
 	make_tree
 	report -q -o page.html tree
@@ -410,6 +412,7 @@ make_tree() {
 	EOF
 }
 
+# bats test_tags=plain
 @test "in a browser: without JavaScript the same is there" {
 	make_tree
 	report -q -o page.html tree
@@ -439,6 +442,7 @@ make_tree() {
 	EOF
 }
 
+# bats test_tags=plain
 @test "in a browser: it is not blank, in the light and in the dark" {
 	make_tree
 	report -q -o page.html tree
@@ -458,6 +462,7 @@ make_tree() {
 	EOF
 }
 
+# bats test_tags=plain
 @test "in a browser: what hostile names say is not done" {
 	py <<-'EOF'
 	from mkarchive import Archive, noise
