@@ -169,7 +169,8 @@ static kpack_error_t write_archives(struct part_join *j, const char *dir,
 	KP_TRY(kp_mkdirs(dir, 0777, why));
 	KP_TRY(open_set(j, dir, inherit, why));
 	KP_TRY(replay_run(&j->replay, j->set, progress, why));
-	return archive_set_publish(j->set, why);
+	KP_TRY(archive_set_publish(j->set, why));
+	return part_tree_tidy(dir, "", why);
 }
 
 /* The directories of a tree that was written before may forbid it. */
@@ -229,29 +230,16 @@ static kpack_error_t make_directories(const struct part *first, const char *out,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t copy_items(const struct part *part, bool late, const char *out,
-				struct kpackx_error *why)
-{
-	for (size_t i = 0; i < part->record.n_items; i++) {
-		const struct shard_item *item = &part->record.items[i];
+/* A binary that is in another volume than its shard took for it. */
+struct moved {
+	const struct shard_converted *converted;
+	const struct replayed *replayed;
+};
 
-		if (item->kind != SHARD_DIRECTORY && item->kind != SHARD_OWN &&
-		    is_late(item) == late)
-			KP_TRY(part_tree_copy(part->dir, item, out, why));
-	}
-	return KPACK_SUCCESS;
-}
-
-/* From the innermost, because a directory may forbid what is done in it. */
-static kpack_error_t finish_directories(const struct part *first, const char *out,
-					struct kpackx_error *why)
-{
-	for (size_t i = first->record.n_items; i-- > 0;)
-		if (first->record.items[i].kind == SHARD_DIRECTORY)
-			KP_TRY(part_tree_finish(first->dir, &first->record.items[i], out,
-						why));
-	return KPACK_SUCCESS;
-}
+struct moves {
+	struct moved *items; /* by path */
+	size_t count;
+};
 
 static int by_number(const void *key, const void *item)
 {
@@ -261,11 +249,12 @@ static int by_number(const void *key, const void *item)
 	return (*number > r->binary->number) - (*number < r->binary->number);
 }
 
-/* Another volume than the shard took for it: its marker has to say so. */
-static kpack_error_t convert_again(const struct replayed *r,
-				   const struct shard_converted *c, const char *out,
+/* Its marker has to say which volume it is. */
+static kpack_error_t convert_again(const struct moved *m, const char *out,
 				   struct kpackx_error *why)
 {
+	const struct replayed *r = m->replayed;
+	const struct shard_converted *c = m->converted;
 	char *host, *from, *to;
 	kpack_error_t err;
 
@@ -287,18 +276,92 @@ static kpack_error_t convert_again(const struct replayed *r,
 	return err;
 }
 
-static kpack_error_t move_volumes(const struct part_join *j, const struct part *part,
-				  const char *out, struct kpackx_error *why)
+static int by_path(const void *a, const void *b)
 {
-	for (size_t i = 0; i < part->record.n_converted; i++) {
+	const struct moved *x = a, *y = b;
+
+	return strcmp(x->converted->path, y->converted->path);
+}
+
+static kpack_error_t find_moves(const struct part_join *j, const struct part *part,
+				struct moves *out, struct kpackx_error *why)
+{
+	size_t n = part->record.n_converted;
+
+	*out = (struct moves){.items = calloc(n + 1, sizeof(*out->items))};
+	if (!out->items)
+		return kp_fail_memory(why, n, "binaries");
+	for (size_t i = 0; i < n; i++) {
 		const struct shard_converted *c = &part->record.converted[i];
 		const struct replayed *r =
 			bsearch(&c->number, j->replay.binaries, j->replay.n_binaries,
 				sizeof(*r), by_number);
 
 		if (r && r->part == part && r->volume != r->binary->volume)
-			KP_TRY(convert_again(r, c, out, why));
+			out->items[out->count++] = (struct moved){c, r};
 	}
+	qsort(out->items, out->count, sizeof(*out->items), by_path);
+	return KPACK_SUCCESS;
+}
+
+/* No binary stands in OUT with a marker that is not right, not for a moment. */
+static kpack_error_t copy_item(const struct part *part, const struct shard_item *item,
+			       const struct moves *moves, const char *out,
+			       struct kpackx_error *why)
+{
+	struct shard_converted named = {.path = (char *)item->path};
+	const struct moved key = {.converted = &named}, *m = NULL;
+
+	if (item->kind == SHARD_FILE)
+		m = bsearch(&key, moves->items, moves->count, sizeof(*m), by_path);
+	return m ? convert_again(m, out, why) : part_tree_copy(part->dir, item, out, why);
+}
+
+static kpack_error_t copy_items(const struct part *part, const struct moves *moves,
+				bool late, const char *out, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < part->record.n_items; i++) {
+		const struct shard_item *item = &part->record.items[i];
+
+		if (item->kind != SHARD_DIRECTORY && item->kind != SHARD_OWN &&
+		    is_late(item) == late)
+			KP_TRY(copy_item(part, item, moves, out, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t copy_part(const struct part_join *join, const struct part *part,
+			       const char *out, struct kpackx_error *why)
+{
+	struct moves moves;
+	kpack_error_t err = find_moves(join, part, &moves, why);
+
+	if (!err)
+		err = copy_items(part, &moves, false, out, why);
+	if (!err)
+		err = copy_items(part, &moves, true, out, why);
+	free(moves.items);
+	return err;
+}
+
+/* The set that is open keeps other runs away. */
+static kpack_error_t tidy_directories(const struct part *first, const char *out,
+				      struct kpackx_error *why)
+{
+	for (size_t i = 0; i < first->record.n_items; i++)
+		if (first->record.items[i].kind == SHARD_DIRECTORY)
+			KP_TRY(part_tree_tidy(out, first->record.items[i].path, why));
+	return KPACK_SUCCESS;
+}
+
+/* From the innermost, because a directory may forbid what is done in it. */
+static kpack_error_t finish_directories(const struct part *first, const char *out,
+					struct kpackx_error *why)
+{
+	for (size_t i = first->record.n_items; i-- > 0;)
+		if (first->record.items[i].kind == SHARD_DIRECTORY)
+			KP_TRY(part_tree_finish(first->dir, &first->record.items[i], out,
+						why));
 	return KPACK_SUCCESS;
 }
 
@@ -308,12 +371,9 @@ kpack_error_t part_join_tree(const struct part_join *join, const char *out,
 	const struct part *first = &join->parts[0];
 
 	KP_TRY(make_directories(first, out, why));
-	for (size_t i = 0; i < join->n_parts; i++) {
-		const struct part *part = &join->parts[i];
-
-		KP_TRY(copy_items(part, false, out, why));
-		KP_TRY(move_volumes(join, part, out, why));
-		KP_TRY(copy_items(part, true, out, why));
-	}
+	for (size_t i = 0; i < join->n_parts; i++)
+		KP_TRY(copy_part(join, &join->parts[i], out, why));
+	if (join->set)
+		KP_TRY(tidy_directories(first, out, why));
 	return finish_directories(first, out, why);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "part_tree.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 #include "copy.h"
 #include "file.h"
+#include "scan.h"
 
 /* What is read of a file at a time. */
 #define PIECE (1 << 20)
@@ -144,13 +146,13 @@ static const char *compare_stats(const struct shard_item *item,
 				 const struct shard_item *now)
 {
 	if (now->size != item->size)
-		return "its size";
+		return "its size differs";
 	if (item->kind == SHARD_DIRECTORY)
 		return NULL;
 	if (now->mode != item->mode)
-		return "its mode";
+		return "its mode differs, as when it was copied without";
 	if (now->seconds != item->seconds || now->nanoseconds != item->nanoseconds)
-		return "its time of modification";
+		return "its time of modification differs, as when it was copied without";
 	return NULL;
 }
 
@@ -171,10 +173,10 @@ static kpack_error_t check(const char *path, const struct shard_item *item,
 	if (!differs) {
 		KP_TRY(look(path, &now, why));
 		if (memcmp(now.hash, item->hash, sizeof(now.hash)) != 0)
-			differs = "its content";
+			differs = "its content differs";
 	}
 	return differs ? kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				 "is not what the shard wrote: %s differs", differs)
+				 "is not what the shard wrote: %s", differs)
 		       : KPACK_SUCCESS;
 }
 
@@ -284,6 +286,44 @@ kpack_error_t part_tree_copy(const char *dir, const struct shard_item *item,
 		free(to);
 	}
 	free(from);
+	return err;
+}
+
+static int remove_leftover(int dir, const char *name)
+{
+	struct stat st;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : -1;
+	if (!scan_is_leftover(name, st.st_mode))
+		return 0;
+	return unlinkat(dir, name, 0);
+}
+
+static kpack_error_t remove_leftovers(const char *dir, struct kpackx_error *why)
+{
+	DIR *d = opendir(dir);
+	const struct dirent *e;
+	int failed = 0;
+
+	if (!d)
+		return kp_fail_errno(why, errno, "%s: cannot open the directory", dir);
+	while (!failed && (e = readdir(d)))
+		if (e->d_name[0] == '.' && remove_leftover(dirfd(d), e->d_name) < 0)
+			failed = errno;
+	closedir(d);
+	return failed ? kp_fail_errno(why, failed, "%s: cannot be tidied", dir)
+		      : KPACK_SUCCESS;
+}
+
+kpack_error_t part_tree_tidy(const char *out, const char *path, struct kpackx_error *why)
+{
+	kpack_error_t err;
+	char *dir;
+
+	KP_TRY(join(out, path, &dir, why));
+	err = remove_leftovers(dir, why);
+	free(dir);
 	return err;
 }
 

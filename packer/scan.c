@@ -23,10 +23,9 @@ static int by_path(const void *a, const void *b)
 	return strcmp(x->relative, y->relative);
 }
 
-/* ".kpack-" and 16 digits: what kp_outfile and place use until a file is whole. */
-static bool is_leftover(const char *name, mode_t mode)
+bool scan_is_leftover(const char *name, mode_t mode)
 {
-	return S_ISREG(mode) && strncmp(name, ".kpack-", 7) == 0 &&
+	return !S_ISDIR(mode) && strncmp(name, ".kpack-", 7) == 0 &&
 	       strspn(name + 7, "0123456789abcdef") == 16 &&
 	       strcmp(name + 23, ".tmp") == 0;
 }
@@ -55,7 +54,7 @@ static kpack_error_t add_entry(struct scan *scan, const char *path, size_t skip,
 	while (*e->relative == '/')
 		e->relative++;
 	name = strrchr(e->path, '/');
-	e->leftover = is_leftover(name ? name + 1 : e->path, e->mode);
+	e->leftover = scan_is_leftover(name ? name + 1 : e->path, e->mode);
 	scan->n_entries++;
 	return KPACK_SUCCESS;
 }
