@@ -25,7 +25,8 @@ static kpack_error_t find_mount(const struct packing *p, char **out,
 /* The mount command is the last that is said. */
 static int report(const struct packing *p)
 {
-	struct pack_result result = {.scan = &p->scan, .set = p->set};
+	struct pack_result result = {
+		.scan = &p->scan, .set = p->set, .done = p->shard.done};
 	struct kpackx_error why = {0};
 	char *mount = NULL;
 	int status;
@@ -37,7 +38,7 @@ static int report(const struct packing *p)
 		}
 		result.mount = mount;
 		result.outcomes = &p->outcomes;
-		if (!p->args.quiet)
+		if (!p->args.quiet && !p->shard.done)
 			pack_report_outcomes(&p->scan, &p->outcomes);
 	}
 	status = pack_report(&p->args, &result);

@@ -239,18 +239,26 @@ static json_t *json_unrecognised(const struct pack_args *args, const struct scan
 	return list;
 }
 
+static json_t *json_files(const struct pack_result *r)
+{
+	if (r->done)
+		return json_array();
+	return r->outcomes ? json_outcomes(r->scan, r->outcomes) : json_packed(r->scan);
+}
+
 static int print_json(const struct pack_args *args, const struct pack_result *r)
 {
 	json_t *all = json_pack(
 		"{so so so so so so so}", "output", report_json_text(args->output),
 		"group", report_json_text(args->group), "archives", json_names(r->set),
-		"arches", json_stats(r->set), "files",
-		r->outcomes ? json_outcomes(r->scan, r->outcomes) : json_packed(r->scan),
-		"unrecognised", json_unrecognised(args, r->scan), "mount",
+		"arches", json_stats(r->set), "files", json_files(r), "unrecognised",
+		json_unrecognised(args, r->scan), "mount",
 		r->mount ? report_json_text(r->mount) : json_null());
 
-	if (r->outcomes)
+	if (r->outcomes && !r->done)
 		json_object_set_new(all, "summary", json_summary(r->outcomes));
+	if (args->shard.count)
+		json_object_set_new(all, "finished_already", json_boolean(r->done));
 	return report_json(all) ? EXIT_OK : EXIT_FAULT;
 }
 #else
@@ -267,6 +275,12 @@ int pack_report(const struct pack_args *args, const struct pack_result *r)
 		return print_json(args, r);
 	if (args->quiet)
 		return EXIT_OK;
+	if (r->done) {
+		report_text(args->output);
+		printf(": shard %u/%u is finished already\n", args->shard.index,
+		       args->shard.count);
+		return EXIT_OK;
+	}
 	if (r->set)
 		print_table(archive_set_stats(r->set));
 	if (r->outcomes)

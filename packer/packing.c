@@ -135,6 +135,8 @@ static kpack_error_t write_part(struct packing *p, struct kpackx_error *why)
 		KP_TRY(clash_check(&run, clash_archives, why));
 	KP_TRY(make_dirs(p, why));
 	KP_TRY(shard_run_begin(p, why));
+	if (p->shard.done)
+		return KPACK_SUCCESS;
 	KP_TRY(open_set(p, why));
 	return store(p, why);
 }
@@ -340,6 +342,8 @@ static void tell_before(const struct packing *p)
 static kpack_error_t write_all(struct packing *p, struct kpackx_error *why)
 {
 	KP_TRY(write_archives(p, why));
+	if (p->shard.done)
+		return KPACK_SUCCESS;
 	if (p->args.mode != PACK_ARCHIVES)
 		KP_TRY(output_write(&p->converter, p->args.input, why));
 	return p->shard.log ? shard_run_end(p, why) : KPACK_SUCCESS;

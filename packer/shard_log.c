@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <msgpack.h>
 #include <stdlib.h>
+#include <zstd.h>
 #include "compose.h"
 #include "file.h"
 
@@ -149,9 +150,8 @@ static void print_choices(struct kp_compose *text, const struct pack_args *args)
 		kp_compose_str(text, " --rows");
 }
 
-/* Everything that a part depends on besides its input. */
-static kpack_error_t print_options(const struct pack_args *args, char **out,
-				   struct kpackx_error *why)
+kpack_error_t shard_log_options(const struct pack_args *args, char **out,
+				struct kpackx_error *why)
 {
 	struct kp_compose text = {0};
 	char arch[KP_TARGET_TEXT_MAX];
@@ -176,6 +176,13 @@ static kpack_error_t print_options(const struct pack_args *args, char **out,
 	return kp_compose_take(&text, out, why);
 }
 
+const char *shard_log_version(char out[SHARD_VERSION_SIZE])
+{
+	snprintf(out, SHARD_VERSION_SIZE, "%s with libzstd %s", KP_VERSION,
+		 ZSTD_versionString());
+	return out;
+}
+
 static kpack_error_t put_families(struct shard_log *log, const struct families *families,
 				  struct kpackx_error *why)
 {
@@ -195,12 +202,12 @@ static kpack_error_t put_families(struct shard_log *log, const struct families *
 static kpack_error_t put_head(struct shard_log *log, const struct pack_args *args,
 			      const uint8_t plan[16], struct kpackx_error *why)
 {
-	char *options;
+	char version[SHARD_VERSION_SIZE], *options;
 
-	KP_TRY(print_options(args, &options, why));
+	KP_TRY(shard_log_options(args, &options, why));
 	put_kind(log, "kpack shard", 12);
 	put_number(log, 1);
-	put_text(log, KP_VERSION);
+	put_text(log, shard_log_version(version));
 	put_number(log, args->shard.index);
 	put_number(log, args->shard.count);
 	put_number(log, args->mode == PACK_ARCHIVES);
@@ -254,7 +261,7 @@ kpack_error_t shard_log_write(struct shard_log *log, const struct pack_args *arg
 			      const uint8_t plan[16], const char *dir,
 			      struct kpackx_error *why)
 {
-	struct shard_log *all;
+	struct shard_log *all = NULL;
 	kpack_error_t err;
 
 	KP_TRY(shard_log_new(&all, why));

@@ -28,6 +28,13 @@ void shard_log_item(struct shard_log *log, const struct shard_item *item);
 /* The binary that stands at PATH was converted. */
 void shard_log_converted(struct shard_log *log, uint32_t number, const char *path);
 
+/* Everything that a part depends on besides its input, on the heap. */
+kpack_error_t shard_log_options(const struct pack_args *args, char **out,
+				struct kpackx_error *why);
+/* This program, and the library whose frames it writes, into OUT, which is returned. */
+#define SHARD_VERSION_SIZE 64
+const char *shard_log_version(char out[SHARD_VERSION_SIZE]);
+
 /* Write the record into DIR, at once and for good, and after everything else. */
 kpack_error_t shard_log_write(struct shard_log *log, const struct pack_args *args,
 			      const uint8_t plan[16], const char *dir,

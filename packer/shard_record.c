@@ -37,7 +37,7 @@ static bool get_number(struct kp_mp *c, uint64_t max, uint64_t *out)
 
 static bool get_hash(struct kp_mp *c, uint8_t out[16])
 {
-	struct kp_span s;
+	struct kp_span s = {0};
 
 	if (!get_bytes(c, &s))
 		return false;
@@ -50,7 +50,7 @@ static bool get_hash(struct kp_mp *c, uint8_t out[16])
 /* Text on the heap, of at most MAX bytes, without a NUL. */
 static bool get_text(struct kp_mp *c, size_t max, char **out)
 {
-	struct kp_span s;
+	struct kp_span s = {0};
 
 	if (!get_bytes(c, &s))
 		return false;
@@ -63,7 +63,7 @@ static bool get_text(struct kp_mp *c, size_t max, char **out)
 /* The same into OUT, and not empty. */
 static bool get_name(struct kp_mp *c, char out[SHARD_NAME_MAX + 1])
 {
-	struct kp_span s;
+	struct kp_span s = {0};
 
 	if (!get_bytes(c, &s))
 		return false;

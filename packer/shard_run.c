@@ -13,6 +13,7 @@
 #include "packing.h"
 #include "plan_drop.h"
 #include "resume.h"
+#include "shard_done.h"
 #include "shard_host.h"
 #include "part_tree.h"
 
@@ -243,6 +244,9 @@ kpack_error_t shard_run_begin(struct packing *p, struct kpackx_error *why)
 			    &p->args.shard, &run->mine, why));
 	KP_TRY(drop_others(p, why));
 	KP_TRY(lock(p, why));
+	run->done = !p->args.force && shard_done(p);
+	if (run->done)
+		return KPACK_SUCCESS;
 	KP_TRY(clear(p->archives, why));
 	return bring_inherited(p, why);
 }

@@ -11,13 +11,15 @@ struct shard_run {
 	struct shard_log *log; /* NULL: the run is not shared */
 	bool *mine;            /* per entry of the scan */
 	bool hosts;            /* volumes may be others when all are put together */
+	bool done;             /* the part is there already: nothing is to be written */
 	int lock_fd;           /* of .kpack, locked against other runs */
 	uint8_t plan[16];      /* digest of the whole plan */
 };
 
 /*
  * P is planned, and nothing is written yet.  What another run left in the part's SHARD_DIR is
- * removed, its record first; waits while one is at work there.
+ * removed, its record first, unless that was this very run, which is done then; waits while one is
+ * at work there.
  */
 kpack_error_t shard_run_begin(struct packing *p, struct kpackx_error *why);
 

@@ -178,6 +178,7 @@ make_tree() { # DIR
 	make_tree in
 	shards p 3 in
 	cp -a p.2 was
+	rm p.2/.kpack/shard/record
 	kpack pack -q --shard 2/3 in p.2
 	diff <(look was) <(look p.2)
 	# what another run left does not get in
@@ -193,6 +194,61 @@ make_tree() { # DIR
 	same want out
 }
 
+@test "a part that is finished is left alone, until something is another" {
+	mkdir in
+	mkfat --seed 1 in/a.so
+	mkfat --seed 2 in/b.so
+	echo text >in/text
+	again() { kpack pack --shard 1/2 "$@" in p.1 >told; }
+	left_alone() { again "$@" && [ "$(cat told)" = "p.1: shard 1/2 is finished already" ]; }
+	done_again() { again "$@" && grep -q 'files, ' told; }
+	again
+	left_alone
+	left_alone --jobs 1
+	done_again --force
+	done_again --level 5
+	left_alone --level 5
+	done_again
+	# INPUT: another content, of another time or not; only attributes; a name
+	mkfat --seed 3 new.so
+	cp new.so in/b.so
+	done_again
+	left_alone
+	touch -r in/a.so stamp
+	cat in/b.so >in/a.so
+	touch -r stamp in/a.so
+	done_again
+	chmod 0600 in/text
+	done_again
+	mv in/text in/texts
+	done_again
+	touch -d 2020-01-01 in
+	done_again
+	left_alone
+	# the part: damaged, not finished, moved
+	cp -a p.1 was
+	for so in p.1/*.so p.1/.kpack/shard/*.kpack p.1/.kpack/shard/record; do
+		printf x | dd of="$so" bs=1 seek=100 conv=notrunc status=none
+		done_again
+		diff -r was p.1
+	done
+	rm p.1/*.so
+	done_again
+	rm p.1/.kpack/shard/record
+	done_again
+	if kpack pack -q --json --shard 1/2 in p.1 >told.json 2>err; then
+		py <<-'END'
+		import json
+		d = json.load(open("told.json"))
+		assert d["finished_already"] is True and d["files"] == [] and "summary" not in d, d
+		END
+	fi
+	kpack pack -q --shard 2/2 in p.2
+	kpack pack -q in want
+	kpack merge -q p.1 p.2 -o out
+	same want out
+}
+
 @test "killed at any step, and run again" {
 	strace -f -o /dev/null -e trace=none true 2>/dev/null || skip "needs strace"
 	make_tree in
@@ -203,7 +259,7 @@ make_tree() { # DIR
 		status=0
 		ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 strace -f -o trace -e trace="${call%:*}" \
 			-e inject="${call%:*}:signal=KILL:when=${call#*:}" \
-			"$KPACK_BIN/kpack" pack -q --jobs 1 --shard 2/3 in p.2 || status=$?
+			"$KPACK_BIN/kpack" pack -q --force --jobs 1 --shard 2/3 in p.2 || status=$?
 		if [ $status -ne 0 ]; then
 			[ $status -eq 137 ]
 			killed=$((${killed-0} + 1))
