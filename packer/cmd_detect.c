@@ -236,7 +236,7 @@ static int detect(struct detect *d, int n, char **operands)
 		report_why(NULL, &why);
 		return EXIT_FAULT;
 	}
-	d->failed |= d->served.archives.failed;
+	d->failed |= d->served.archives.failed || (n && d->served.archives.count == 0);
 	print_all(d);
 	return d->failed ? EXIT_FAULT : EXIT_OK;
 }

@@ -135,7 +135,16 @@ const char page_style[] =
 	".scroll{overflow:visible}\n"
 	".map,.legend,.bar{print-color-adjust:exact;-webkit-print-color-adjust:exact}\n"
 	".figures,tr,#maps{break-inside:avoid}\n"
-	"h2{break-after:avoid}\n"
+	"h2,section>p{break-after:avoid}\n"
+	"h2{margin-top:32px}\n"
+	"tbody tr:first-child{break-before:avoid}\n"
+	"table{font-size:8pt}\n"
+	"thead th{font-size:7.5pt}\n"
+	"th,td{padding-right:8px}\n"
+	"tbody th,tfoot th{min-width:7em}\n"
+	"#families thead th{white-space:normal}\n"
+	".b{min-width:110px;white-space:nowrap}\n"
+	"tfoot{display:table-row-group}\n" /* once, not on each sheet */
 	"}\n";
 
 /* clang-format on */

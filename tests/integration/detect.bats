@@ -214,6 +214,9 @@ archive() { # FILE GROUP ARCH...
 	detects 1 --topology top k <<<'gfx1100 k/a.kpack'
 	grep -q '^kpack: k/b.kpack: ' err
 	detects 1 --topology top nowhere </dev/null
+	mkdir empty
+	detects 1 --topology top empty </dev/null
+	grep -q '^kpack: empty: no archives' err
 	mv k/a.kpack $'k/\033[1m.kpack'
 	rm k/b.kpack
 	detects 0 --topology top k <<<'gfx1100 k/\033[1m.kpack'

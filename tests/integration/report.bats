@@ -459,6 +459,13 @@ make_tree() {
 	        assert len(seen) > 100 and seen[most] < 400000
 	        # the map takes most of the picture
 	        assert len([c for c, n in seen.items() if n > 2000]) >= 6
+	    # on paper: nothing to press, nothing cut off, and the rest of a table once
+	    b.size(720, 720)
+	    b.ask("Emulation.setEmulatedMedia", media="print")
+	    b.run("document.querySelector('#largest').append(document.createElement('tfoot'))")
+	    assert b.run("getComputedStyle(document.querySelector('#largest tfoot')).display") == "table-row-group"
+	    assert b.run("getComputedStyle(document.querySelector('label')).display") == "none"
+	    assert b.run("document.documentElement.scrollWidth") <= 720
 	EOF
 }
 
