@@ -10,8 +10,8 @@
 # RUN      put before each shard's command: RUN="srun -n1", or what else finds a machine
 # KPACK    the program (kpack)
 #
-# A shard that failed or was killed is done by the next make with the same words; those that
-# were finished are not done again.  Paths may hold spaces: they reach the commands through
+# A shard that failed or was killed is done by the next make with the same words.  Those that
+# were finished end at once, unless INPUT or OPTIONS changed.  Paths may hold spaces: they reach the commands through
 # the environment.
 KPACK ?= kpack
 N ?= $(shell nproc)
@@ -38,11 +38,9 @@ all: $(shards)
 	"$$KPACK" merge "$$@" -o "$$OUT"
 	[ -n "$$KEEP" ] || { chmod -R u+rwX "$$PARTS" && rm -rf "$$PARTS"; }
 
-# The record comes last: a part that has one is finished.
 $(shards): shard-%:
-	[ -e "$$PARTS/$*/.kpack/shard/record" ] || \
-		$(RUN) "$$KPACK" pack -q --shard $*/$(N) --jobs $(JOBS) $(OPTIONS) "$$INPUT" "$$PARTS/$*"
+	$(RUN) "$$KPACK" pack -q --shard $*/$(N) --jobs $(JOBS) $(OPTIONS) "$$INPUT" "$$PARTS/$*"
 
-# Forget parts of another INPUT, or made with other options.
+# Forget the parts.
 clean:
 	[ ! -d "$$PARTS" ] || { chmod -R u+rwX "$$PARTS" && rm -rf "$$PARTS"; }

@@ -4,21 +4,26 @@
 
 load packing.bash
 
+# bats file_tags=plain
+
 recipes=$BATS_TEST_DIRNAME/../../contrib/distributed
 
-# A kpack that fails, the first time, in the shards of $FAIL.
+# A kpack that fails, the first time, in the shards of $FAIL, and writes down what was not left
+# alone.
 make_flaky() {
 	cat >"$T/flaky" <<-END
 	#!/bin/bash
-	if [ "\$1" = pack ]; then
-		echo "\$*" >>"$T/runs"
-		for f in \${FAIL-}; do
-			if [[ " \$* " == *" --shard \$f/"* ]] && ( set -C; : >"$T/failed.\$f" ) 2>/dev/null; then
-				kill -KILL \$\$
-			fi
-		done
-	fi
-	exec "$KPACK_BIN/kpack" "\$@"
+	[ "\$1" = pack ] || exec "$KPACK_BIN/kpack" "\$@"
+	for f in \${FAIL-}; do
+		if [[ " \$* " == *" --shard \$f/"* ]] && ( set -C; : >"$T/failed.\$f" ) 2>/dev/null; then
+			echo "\$*" >>"$T/runs"
+			kill -KILL \$\$
+		fi
+	done
+	record=\${!#}/.kpack/shard/record
+	was=\$(stat -c %i-%y "\$record" 2>/dev/null)
+	"$KPACK_BIN/kpack" "\$@" || exit
+	[ "\$was" = "\$(stat -c %i-%y "\$record")" ] || echo "\$*" >>"$T/runs"
 	END
 	chmod +x "$T/flaky"
 	export KPACK=$T/flaky
@@ -44,6 +49,12 @@ make_input() {
 	chmod 0555 "a tree/share"
 	kpack pack -q --group g "a tree" want
 	make_flaky
+}
+
+change_input() {
+	mkfat --seed 9 --size 3000 "a tree/lib/lib2.so"
+	rm -rf want
+	kpack pack -q --group g "a tree" want
 }
 
 same_as_one_run() { # OUT
@@ -78,6 +89,11 @@ runs() { # N
 	same_as_one_run out
 	[ "$(runs 3)" = "1 2 1" ]
 	[ -d out.parts ]
+	# parts of what INPUT was are not joined
+	change_input
+	rm -rf out
+	run_make -j 2 INPUT="a tree" OUT=out N=3 OPTIONS="--group g" KEEP=1
+	same_as_one_run out
 	run_make clean OUT=out INPUT=x
 	[ ! -e out.parts ]
 	# what runs it elsewhere
@@ -100,7 +116,15 @@ runs() { # N
 	ninja -k 0 >ninja.log 2>&1 || { cat ninja.log; false; }
 	same_as_one_run "an \$out"
 	[ "$(runs 3)" = "2 1 2" ]
-	ninja | grep -q 'no work to do'
+	# what is finished is not joined again either, and parts of what INPUT was not at all
+	stat -c %y p*/merged >merged.was
+	ninja >ninja.log
+	[ "$(runs 3)" = "2 1 2" ]
+	diff merged.was <(stat -c %y p*/merged)
+	change_input
+	rm -rf "an \$out"
+	ninja >ninja.log
+	same_as_one_run "an \$out"
 	status=0
 	"$recipes/shards-ninja" x 2>err || status=$?
 	[ $status -eq 2 ]
@@ -122,9 +146,14 @@ runs() { # N
 	FAIL="1 2" RETRIES=1 "$recipes/shards-parallel" "a tree" out 3 --group g 3>&- 2>err || status=$?
 	[ $status -ne 0 ]
 	[ ! -e out ]
-	"$recipes/shards-parallel" "a tree" out 3 --group g 3>&- 2>err
+	KEEP=1 "$recipes/shards-parallel" "a tree" out 3 --group g 3>&- 2>err
 	same_as_one_run out
 	[ "$(runs 3)" = "2 2 1" ]
+	# parts of what INPUT was are not joined
+	change_input
+	rm -rf out
+	"$recipes/shards-parallel" "a tree" out 3 --group g 3>&- 2>err
+	same_as_one_run out
 }
 
 # ---- Slurm --------------------------------------------------------------------------------------
