@@ -138,6 +138,7 @@ begin()
 	work=$(mktemp -d "$outdir/.$program.XXXXXX")
 	trap clean_up EXIT
 	trap 'exit 1' INT TERM HUP
+	export TMPDIR=$work
 	exec {work_lock}<"$work"
 	flock "$work_lock" || true # where there are no locks, nobody gets one
 	mkdir "$work/stage" "$work/done"
@@ -147,12 +148,11 @@ begin()
 # Everything was made: each file gets its name at once.
 publish()
 {
-	local file
-	for file in "$work/done"/*; do
-		sync "$file"
-		mv -f "$file" "$outdir/"
-		printf '%s\n' "$outdir/${file##*/}"
-	done
+	local files=("$work/done"/*)
+	sync "${files[@]}"
+	mv -f "${files[@]}" "$outdir/"
+	# whoever does not read this has the files all the same
+	printf '%s\n' "${files[@]/#"$work/done"/"$outdir"}"
 }
 
 # An architecture as a part of a package's name.  "_" and ":" are "-", a feature's sign is "-on"

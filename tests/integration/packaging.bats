@@ -471,6 +471,22 @@ fails_with() {
 	[ "$(ls -A out | wc -l)" = 2 ]
 }
 
+@test "nobody reads what was made, no TMPDIR, and names with blanks" {
+	needs dpkg-deb
+	plain_tree gfx1100 gfx942
+	status=0
+	"$packaging/make-tarball" --name ab --version 1 split out >/dev/full 2>err || status=$?
+	[ "$status" = 1 ]
+	[ "$(ls -A out | wc -l)" = 3 ]
+	TMPDIR=$T/none make_deb split $'a b\n*&'
+	[ "$(ls -A $'a b\n*&' | wc -l)" = 3 ]
+	diff <(printf '%s\n' "$T"/a\ b?\*\&/*.deb) made
+	needs rpmbuild
+	rm -rf out
+	fails_with "rpmbuild cannot work where a name has blanks" make_rpm --build split 'o o'
+	[ ! -e 'o o' ]
+}
+
 @test "killed: the next run removes what was left, and nothing of one at work" {
 	needs dpkg-deb
 	plain_tree gfx1100
