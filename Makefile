@@ -104,7 +104,7 @@ fuzz  := $(patsubst %.c,$(O)/%,$(filter-out tests/fuzz/replay.c,$(wildcard tests
 bench := $(patsubst %.c,$(O)/%,$(wildcard contrib/bench/*.c))
 stub  := $(O)/tests/stub/libamdhip64.so.5 $(O)/tests/stub/load $(O)/tests/stub/write \
 	$(O)/tests/stub/amd/librocm_kpack.so.0 $(O)/tests/stub/amd_client $(O)/tests/stub/cutile \
-	$(O)/tests/stub/faults.so $(O)/tests/stub/rewheel
+	$(O)/tests/stub/faults.so $(O)/tests/stub/moment.so $(O)/tests/stub/rewheel
 loaders := $(patsubst %.c,$(O)/%,$(wildcard tests/loaders/*.c))
 posix := $(patsubst %.c,$(O)/%,$(wildcard tests/posix/*.c))
 examples := $(addprefix $(O)/contrib/examples/,libamdhip64.so.5 library)
@@ -228,6 +228,10 @@ $(O)/tests/stub/amd_client: $(O)/tests/stub/amd_client.o $(O)/tests/stub/amd/lib
 
 # Lets calls of the program it is preloaded into fail.
 $(O)/tests/stub/faults.so: $(O)/tests/stub/faults.o
+	$(call say,LINK)$(link) -shared -o $@ $^ -ldl
+
+# Lets something else happen while a program walks over a tree.
+$(O)/tests/stub/moment.so: $(O)/tests/stub/moment.o
 	$(call say,LINK)$(link) -shared -o $@ $^ -ldl
 
 # The examples: public headers as <...>, and the library as others link it.

@@ -115,7 +115,7 @@ static int carry_out(const struct split_args *args)
 
 	if (args->batch)
 		return split_batch(&t);
-	if (split_is_archive(args->input))
+	if (split_is_archives(args->input))
 		return split_archives(args);
 	if (args->n_operands > 1)
 		return options_usage(&cmd_split_help,

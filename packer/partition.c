@@ -2,6 +2,8 @@
 #include "partition.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include "old_archive.h"
+#include "part_name.h"
 #include "text.h"
 #include "volume.h"
 
@@ -10,82 +12,6 @@ struct builder {
 	struct partition *out;
 	size_t *part_of; /* before the parts are sorted */
 };
-
-/* --- names --------------------------------------------------------------------------- */
-
-/* AOTriton's families, as the trees of other splitters are named. */
-static const struct {
-	const char *family, *part;
-} renamed[] = {
-	{"gfx11xx", "gfx11"},
-	{"gfx120x", "gfx12_0"},
-};
-
-static const char *family_part(const char *family)
-{
-	for (size_t i = 0; i < sizeof(renamed) / sizeof(*renamed); i++)
-		if (strcmp(family, renamed[i].family) == 0)
-			return renamed[i].part;
-	return family;
-}
-
-const char *partition_of_code(const struct families *families, const char *arch)
-{
-	const struct family *family = families_find(families, arch);
-
-	return family ? family->name : family_part(arch);
-}
-
-static void base_arch(const char *arch, char out[KP_TARGET_TEXT_MAX])
-{
-	struct kp_target target;
-
-	if (kp_target_parse(kp_span_str(arch), &target, NULL)) {
-		snprintf(out, KP_TARGET_TEXT_MAX, "%s", arch);
-		return;
-	}
-	target.sramecc = target.xnack = KP_FEATURE_ANY;
-	kp_target_format(&target, out);
-}
-
-/* The family of --family that ARCH, or its base, is in. */
-static const struct family *chosen_family(const struct families *families,
-					  const char *arch)
-{
-	const struct family *family = families_find(families, arch);
-	char base[KP_TARGET_TEXT_MAX];
-
-	base_arch(arch, base);
-	return family ? family : families_find(families, base);
-}
-
-/* That which all architectures of O are in; or NULL. */
-static const struct family *common_family(const struct families *families,
-					  const struct library_object *o)
-{
-	const struct family *family = chosen_family(families, o->arches[0]);
-
-	for (size_t i = 1; i < o->n_arches; i++)
-		if (chosen_family(families, o->arches[i]) != family)
-			return NULL;
-	return family;
-}
-
-/* Have all its architectures one base, and is that a GPU's? */
-static bool common_base(const struct library_object *o, char out[KP_TARGET_TEXT_MAX])
-{
-	char other[KP_TARGET_TEXT_MAX];
-
-	base_arch(o->arches[0], out);
-	if (strcmp(out, LIBRARY_NEUTRAL) == 0 || kp_generic_members(kp_span_str(out)))
-		return false;
-	for (size_t i = 1; i < o->n_arches; i++) {
-		base_arch(o->arches[i], other);
-		if (strcmp(out, other) != 0)
-			return false;
-	}
-	return true;
-}
 
 /* --- parts --------------------------------------------------------------------------- */
 
@@ -155,7 +81,7 @@ static kpack_error_t add_base_arches(struct part *part, const struct library_obj
 	char base[KP_TARGET_TEXT_MAX];
 
 	for (size_t i = 0; i < o->n_arches; i++) {
-		base_arch(o->arches[i], base);
+		part_name_base(o->arches[i], base);
 		KP_TRY(add_arch(part, base, why));
 	}
 	return KPACK_SUCCESS;
@@ -165,7 +91,7 @@ static kpack_error_t add_base_arches(struct part *part, const struct library_obj
 static kpack_error_t place_file(struct builder *b, const struct library_object *o,
 				size_t *number, struct kpackx_error *why)
 {
-	const struct family *family = common_family(&b->p->args.families, o);
+	const struct family *family = part_name_family(&b->p->args.families, o);
 	char base[KP_TARGET_TEXT_MAX];
 	const char *name;
 
@@ -175,8 +101,8 @@ static kpack_error_t place_file(struct builder *b, const struct library_object *
 	if (family)
 		name = family->name;
 	else if (*o->family)
-		name = family_part(o->family);
-	else if (common_base(o, base))
+		name = part_name_known(o->family);
+	else if (part_name_common(o, base))
 		name = base;
 	else
 		return KPACK_SUCCESS;
@@ -195,6 +121,41 @@ static kpack_error_t place_files(struct builder *b, struct kpackx_error *why)
 
 		if (o && b->part_of[entry] != PARTITION_NONE)
 			KP_TRY(place_file(b, o, &b->part_of[entry], why));
+	}
+	return KPACK_SUCCESS;
+}
+
+/* --- archives that were there -------------------------------------------------------- */
+
+static kpack_error_t place_old(struct builder *b, const struct old_archive *a,
+			       size_t *number, struct kpackx_error *why)
+{
+	if (strcmp(a->part, PARTITION_GENERIC) == 0)
+		return KPACK_SUCCESS;
+	KP_TRY(take_part(b->out, a->part, a->family, number, why));
+	for (size_t i = 0; i < a->n_arches; i++)
+		KP_TRY(add_arch(&b->out->items[*number], a->arches[i], why));
+	return KPACK_SUCCESS;
+}
+
+/* What cannot be read as an archive is a file like others. */
+static kpack_error_t place_archives_there(struct builder *b, struct kpackx_error *why)
+{
+	const struct scan *scan = &b->p->scan;
+
+	for (size_t i = 0; i < scan->n_entries; i++) {
+		struct old_archive archive;
+		kpack_error_t err;
+
+		if (b->part_of[i] != b->out->generic ||
+		    !old_archive_is(&scan->entries[i]) ||
+		    old_archive_open(scan->entries[i].path, &b->p->args.families,
+				     &archive, NULL))
+			continue;
+		err = place_old(b, &archive, &b->part_of[i], why);
+		old_archive_close(&archive);
+		if (err)
+			return err;
 	}
 	return KPACK_SUCCESS;
 }
@@ -305,7 +266,7 @@ static kpack_error_t archive_name(const struct packing *p, const char *place,
 static kpack_error_t place_archive(struct builder *b, const char *place, unsigned volume,
 				   struct kpackx_error *why)
 {
-	const char *part = partition_of_code(&b->p->args.families, place), *name;
+	const char *part = part_name_of_code(&b->p->args.families, place), *name;
 	bool family = part != place;
 	size_t number;
 	char *file;
@@ -334,7 +295,7 @@ static kpack_error_t place_archives(struct builder *b, struct kpackx_error *why)
 static kpack_error_t list_member(struct builder *b, const char *place, const char *arch,
 				 struct kpackx_error *why)
 {
-	const char *name = partition_of_code(&b->p->args.families, place);
+	const char *name = part_name_of_code(&b->p->args.families, place);
 	size_t number = partition_find(b->out, name);
 
 	if (number == PARTITION_NONE || number == b->out->generic)
@@ -449,6 +410,7 @@ static kpack_error_t build(struct builder *b, struct kpackx_error *why)
 	for (size_t i = 0; i < scan->n_entries; i++)
 		b->part_of[i] = is_there(b->p, i) ? b->out->generic : PARTITION_NONE;
 	KP_TRY(place_files(b, why));
+	KP_TRY(place_archives_there(b, why));
 	place_directories(b);
 	KP_TRY(place_archives(b, why));
 	KP_TRY(list_members(b, why));

@@ -7,7 +7,8 @@
  * ("gfx90a:xnack+"), or of its family.  The file of a database goes to the base
  * architecture, without features ("gfx90a", "gfx1250-strict"), or to the family that
  * --family puts all its architectures in, or to AOTriton's ("gfx11" for gfx11xx, "gfx12_0"
- * for gfx120x).  One that suits every GPU, several, or a generic target is generic.
+ * for gfx120x).  An archive that the tree has already goes where its architectures are, or
+ * their family.  One that suits every GPU, several, or a generic target is generic.
  */
 #ifndef PARTITION_H
 #define PARTITION_H
@@ -56,11 +57,5 @@ void partition_close(struct partition *partition);
 
 /* The number of the part NAME, or PARTITION_NONE. */
 size_t partition_find(const struct partition *partition, const char *name);
-
-/*
- * The name of the part that the code of ARCH, or a family's archive, is in: FAMILIES is what
- * --family said.  Borrowed from its arguments, or static.
- */
-const char *partition_of_code(const struct families *families, const char *arch);
 
 #endif

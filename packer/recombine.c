@@ -4,8 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include "command.h"
+#include "other_trees.h"
 #include "output.h"
 #include "progress.h"
 #include "recombine_parts.h"
@@ -70,7 +70,7 @@ struct run {
 	struct recombine_tree *made; /* per component its groups, then the generic one */
 	size_t *owner;               /* per made: its component */
 	size_t n_made;
-	struct stage stage;
+	struct staging staging;
 	size_t faults;
 };
 
@@ -86,7 +86,7 @@ static void component_fini(struct recombine_component *c)
 
 static void run_fini(struct run *r)
 {
-	stage_close(&r->stage);
+	staging_close(&r->staging);
 	for (size_t i = 0; i < r->n_components; i++)
 		component_fini(&r->components[i]);
 	for (size_t i = 0; i < r->n_made; i++)
@@ -246,21 +246,16 @@ static kpack_error_t name_trees(struct run *r, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t check_there(struct run *r, struct kpackx_error *why)
+/* Each that is there is told. */
+static void check_there(struct run *r)
 {
-	struct stat st;
-	char *path;
+	struct kpackx_error why;
 
-	for (size_t i = 0; i < r->n_made && !r->args->force; i++) {
-		if (asprintf(&path, "%s/%s", r->args->output, r->made[i].name) < 0)
-			return kp_fail_memory(why, 1, "a path");
-		if (lstat(path, &st) == 0) {
-			report_error(path, "is there already; --force replaces it");
+	for (size_t i = 0; i < r->n_made; i++)
+		if (staging_check(&r->staging, r->made[i].name, r->args->force, &why)) {
+			report_why(NULL, &why);
 			r->faults++;
 		}
-		free(path);
-	}
-	return KPACK_SUCCESS;
 }
 
 static uint64_t bytes_of(const struct run *r)
@@ -281,8 +276,8 @@ static kpack_error_t write_trees(struct run *r, struct kpackx_error *why)
 
 	progress_begin(&p, "recombining", bytes_of(r), !r->args->quiet && !r->args->json);
 	for (size_t i = 0; i < r->n_made && !err; i++) {
-		err = recombine_write(&r->components[r->owner[i]], &r->stage, &r->made[i],
-				      why);
+		err = recombine_write(&r->components[r->owner[i]], &r->staging,
+				      &r->made[i], why);
 		progress_add(&p, r->made[i].bytes);
 	}
 	progress_end(&p);
@@ -292,12 +287,23 @@ static kpack_error_t write_trees(struct run *r, struct kpackx_error *why)
 /* The generic ones last: where they are, all others are. */
 static kpack_error_t publish_trees(struct run *r, struct kpackx_error *why)
 {
+	const char **names = malloc((r->n_made + 1) * sizeof(*names));
+	kpack_error_t err;
+	size_t n = 0;
+
+	if (!names)
+		return kp_fail_memory(why, r->n_made, "trees");
 	for (int generic = 0; generic < 2; generic++)
 		for (size_t i = 0; i < r->n_made; i++)
 			if ((r->made[i].dest == DEST_GENERIC) == generic)
-				KP_TRY(stage_publish(&r->stage, r->made[i].name,
-						     r->args->force, why));
-	return KPACK_SUCCESS;
+				names[n++] = r->made[i].name;
+	err = staging_publish(&r->staging, names, n, r->args->force, why);
+	for (size_t i = 0; i < r->n_components && !err; i++)
+		if (r->args->force && !r->args->quiet)
+			other_trees_tell(r->args->output, r->components[i].name, names,
+					 n);
+	free(names);
+	return err;
 }
 
 /* --- the report ------------------------------------------------------------------------------ */
@@ -374,21 +380,22 @@ static kpack_error_t plan(struct run *r, struct kpackx_error *why)
 	check_components(r);
 	for (size_t i = 0; i < r->n_components; i++)
 		KP_TRY(plan_component(r, &r->components[i], why));
-	KP_TRY(name_trees(r, why));
-	return check_there(r, why);
+	return name_trees(r, why);
 }
 
 static kpack_error_t carry_out(struct run *r, struct kpackx_error *why)
 {
-	KP_TRY(stage_open(r->args->output, &r->stage, why));
+	KP_TRY(staging_open(&r->staging, r->args->output, why));
+	check_there(r);
+	if (r->faults)
+		return KPACK_SUCCESS;
 	KP_TRY(write_trees(r, why));
-	KP_TRY(stage_flush(&r->stage, why));
 	return publish_trees(r, why);
 }
 
 int recombine(const struct recombine_args *args)
 {
-	struct run r = {.args = args};
+	struct run r = {.args = args, .staging.fd = -1};
 	struct kpackx_error why = {0};
 	kpack_error_t err = plan(&r, &why);
 

@@ -15,7 +15,7 @@
 #include "marker.h"
 #include "recombine.h"
 #include "shard_trees.h"
-#include "stage.h"
+#include "staging.h"
 
 /* Numbers of groups, and beside them: */
 enum { DEST_GENERIC = -1, DEST_NONE = -2, DEST_DROPPED = -3 };
@@ -74,8 +74,9 @@ struct recombine_tree {
 	uint64_t bytes;
 };
 
-/* Write the tree DEST of C into STAGE under its name; chosen items of it stand together. */
-kpack_error_t recombine_write(const struct recombine_component *c, struct stage *stage,
-			      struct recombine_tree *tree, struct kpackx_error *why);
+/* Write the tree DEST of C into STAGING under its name; chosen items of it stand together. */
+kpack_error_t recombine_write(const struct recombine_component *c,
+			      const struct staging *staging, struct recombine_tree *tree,
+			      struct kpackx_error *why);
 
 #endif

@@ -293,13 +293,14 @@ static kpack_error_t write_items(struct writing *w, struct recombine_tree *tree,
 	return finish_directories(w, why);
 }
 
-kpack_error_t recombine_write(const struct recombine_component *c, struct stage *stage,
-			      struct recombine_tree *tree, struct kpackx_error *why)
+kpack_error_t recombine_write(const struct recombine_component *c,
+			      const struct staging *staging, struct recombine_tree *tree,
+			      struct kpackx_error *why)
 {
 	struct writing w = {.c = c};
 	kpack_error_t err;
 
-	w.root = join_path(stage->path, tree->name, strlen(tree->name));
+	w.root = join_path(staging->path, tree->name, strlen(tree->name));
 	if (!w.root)
 		return kp_fail_memory(why, strlen(tree->name), "a path");
 	err = kp_mkdirs(w.root, 0777, why);

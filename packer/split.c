@@ -3,12 +3,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "command.h"
+#include "other_trees.h"
 #include "output.h"
 #include "report.h"
 #include "split_check.h"
 #include "split_dropped.h"
 #include "split_groups.h"
 #include "split_move.h"
+#include "split_old.h"
 #include "text.h"
 
 /* --- trees --------------------------------------------------------------------------- */
@@ -150,7 +152,13 @@ static bool any_code(const struct split *s, bool stored)
 /* Binaries that no GPU could run with any of the trees. */
 static kpack_error_t check_targets(const struct split *s, struct kpackx_error *why)
 {
-	if (!s->args->targets || !any_code(s, false) || any_code(s, true))
+	bool had = any_code(s, false), has = any_code(s, true);
+
+	for (size_t i = 0; i < s->n_items; i++) {
+		had |= s->items[i].n_old > 0;
+		has |= s->items[i].n_old > s->items[i].n_old_dropped;
+	}
+	if (!s->args->targets || !had || has)
 		return KPACK_SUCCESS;
 	return kp_fail(why, KPACK_ERROR_ARCH_NOT_FOUND,
 		       "no device code objects matched --gpu-targets %s",
@@ -229,6 +237,8 @@ static kpack_error_t take_apart(struct split *s, struct kpackx_error *why)
 	for (size_t i = 0; i < s->n_items && !err; i++) {
 		err = check_archives(&s->items[i], why);
 		if (!err)
+			err = split_old_drop(s, &s->items[i], why);
+		if (!err)
 			err = partition_open(&s->items[i].packing, &s->items[i].parts,
 					     why);
 	}
@@ -251,14 +261,16 @@ static kpack_error_t publish(struct split *s, struct kpackx_error *why)
 	for (size_t i = 0; i < s->n_trees; i++)
 		names[i] = s->trees[i].name;
 	err = staging_publish(&s->staging, names, s->n_trees, s->args->force, why);
+	if (!err && s->args->force && !s->args->quiet)
+		other_trees_tell(s->args->output, s->name, names, s->n_trees);
 	free(names);
 	return err;
 }
 
 static kpack_error_t finish(struct split *s, struct kpackx_error *why)
 {
-	KP_TRY(check_targets(s, why));
 	KP_TRY(take_apart(s, why));
+	KP_TRY(check_targets(s, why));
 	KP_TRY(split_check(s, why));
 	KP_TRY(split_count_dropped(s, why));
 	return publish(s, why);

@@ -24,6 +24,7 @@ struct split_prefix {
 	char *output; /* in the generic tree that is made */
 	struct packing packing;
 	struct partition parts; /* none: it was not packed */
+	size_t n_old, n_old_dropped; /* archives that it had; those not asked for */
 };
 
 /* A tree of the output. */

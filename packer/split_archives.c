@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "split_archives.h"
+#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include "archive_parts.h"
 #include "archives.h"
 #include "command.h"
+#include "inherit.h"
 #include "merge_report.h"
 
 struct run {
@@ -18,7 +20,7 @@ struct run {
 #endif
 };
 
-bool split_is_archive(const char *path)
+static bool is_archive(const char *path)
 {
 	size_t n = strlen(path);
 	struct stat st;
@@ -33,6 +35,32 @@ bool split_is_archive(const char *path)
 	       memcmp(magic, "KPAK", sizeof(magic)) == 0);
 	close(fd);
 	return yes;
+}
+
+/* A directory of nothing else: files, not links, for nothing of it may be lost. */
+static bool is_directory_of_archives(const char *path)
+{
+	DIR *d = opendir(path);
+	bool only = true, any = false;
+	const struct dirent *e;
+	struct stat st;
+
+	while (d && only && (e = readdir(d))) {
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+			continue;
+		any = true;
+		only = inherit_is_archive(e->d_name) &&
+		       fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		       S_ISREG(st.st_mode);
+	}
+	if (d)
+		closedir(d);
+	return only && any;
+}
+
+bool split_is_archives(const char *path)
+{
+	return is_archive(path) || is_directory_of_archives(path);
 }
 
 /* --- what is told -------------------------------------------------------------------- */

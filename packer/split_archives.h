@@ -5,8 +5,11 @@
 
 #include "split_args.h"
 
-/* Is PATH a file that is an archive, by its name or by how it begins? */
-bool split_is_archive(const char *path);
+/*
+ * Is PATH a file that is an archive, by its name or by how it begins, or a directory in which
+ * there is nothing but files with such names?
+ */
+bool split_is_archives(const char *path);
 
 /* Take the operands of ARGS apart into its output.  Exit status, after telling. */
 int split_archives(const struct split_args *args);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "split_dropped.h"
 #include <stdlib.h>
+#include "old_archive.h"
 
 static kpack_error_t row_of(struct split *s, const char *arch, struct split_dropped **out,
 			    struct kpackx_error *why)
@@ -73,6 +74,38 @@ static kpack_error_t count_files(struct split *s, const struct split_prefix *i,
 	return KPACK_SUCCESS;
 }
 
+/* Archives that were there. */
+static kpack_error_t count_archive(struct split *s, const struct split_prefix *i,
+				   const struct scan_entry *e, struct kpackx_error *why)
+{
+	struct old_archive archive;
+	struct split_dropped *row;
+	kpack_error_t err =
+		old_archive_open(e->path, &i->packing.args.families, &archive, why);
+
+	if (err)
+		return kp_fail_prefix(why, err, "%s", e->path);
+	err = row_of(s, archive.family ? archive.part : archive.arches[0], &row, why);
+	if (!err) {
+		row->files++;
+		row->bytes += e->size;
+	}
+	old_archive_close(&archive);
+	return err;
+}
+
+static kpack_error_t count_archives(struct split *s, const struct split_prefix *i,
+				    struct kpackx_error *why)
+{
+	const struct scan *scan = &i->packing.scan;
+
+	for (size_t k = 0; k < scan->n_entries; k++)
+		if (i->packing.outcomes.items[k].fate == FATE_NOT_WANTED &&
+		    old_archive_is(&scan->entries[k]))
+			KP_TRY(count_archive(s, i, &scan->entries[k], why));
+	return KPACK_SUCCESS;
+}
+
 static int by_arch(const void *a, const void *b)
 {
 	return strcmp(((const struct split_dropped *)a)->arch,
@@ -91,6 +124,7 @@ kpack_error_t split_count_dropped(struct split *s, struct kpackx_error *why)
 				KP_TRY(count_images(s, &s->items[i], scan->inputs[k],
 						    why));
 		KP_TRY(count_files(s, &s->items[i], why));
+		KP_TRY(count_archives(s, &s->items[i], why));
 	}
 	if (s->n_dropped)
 		qsort(s->dropped, s->n_dropped, sizeof(*s->dropped), by_arch);

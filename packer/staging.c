@@ -11,8 +11,111 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "file.h"
+#include "journal.h"
 
-#define STAGING_NAME ".kpack-split-"
+#define STAGING_NAME ".kpack-staging-"
+
+/* --- renaming ------------------------------------------------------------------------ */
+
+/* Where what had a name waits, where two cannot change places at once. */
+#define ASIDE_MAX 280
+
+static void name_aside(const char *name, char out[ASIDE_MAX])
+{
+	snprintf(out, ASIDE_MAX, "%s.", name);
+}
+
+/* What has the name changes places with the tree, where the file system can do that. */
+static int swap(int from, int to, const char *name)
+{
+	char aside[ASIDE_MAX];
+
+	if (renameat2(from, name, to, name, RENAME_EXCHANGE) == 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP)
+		return -1;
+	name_aside(name, aside);
+	if (renameat(to, name, from, aside) < 0)
+		return -1;
+	if (renameat(from, name, to, name) == 0)
+		return renameat(from, aside, from, name);
+	renameat(from, aside, to, name);
+	return -1;
+}
+
+static int rename_new(int from, int to, const char *name)
+{
+	if (renameat2(from, name, to, name, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -1;
+	/* a directory with something in it is never replaced */
+	return renameat(from, name, to, name);
+}
+
+/* Who is not root cannot move a directory that forbids writing.  What it was; 0: it does not. */
+static mode_t loosen(int dir, const char *name)
+{
+	struct stat st;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode) ||
+	    (st.st_mode & S_IWUSR) || fchmodat(dir, name, S_IRWXU, 0) < 0)
+		return 0;
+	return st.st_mode;
+}
+
+static void tighten(int dir, const char *name, mode_t mode)
+{
+	if (mode)
+		fchmodat(dir, name, mode & 07777, 0);
+}
+
+static int exchange(int from, int to, const char *name, bool swapped)
+{
+	mode_t here = loosen(from, name), there = swapped ? loosen(to, name) : 0;
+	int status = swapped ? swap(from, to, name) : rename_new(from, to, name);
+	int error = errno;
+
+	tighten(status ? from : to, name, here);
+	tighten(status ? to : from, name, there);
+	errno = error;
+	return status;
+}
+
+/* --- sets that were not finished ------------------------------------------------------ */
+
+static bool is_there_at(int dir, const char *name)
+{
+	struct stat st;
+
+	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static void recover_one(int from, int to, const struct journal_name *n)
+{
+	char old[ASIDE_MAX];
+
+	if (journal_given(n, to))
+		exchange(to, from, n->name, is_there_at(from, n->name));
+	name_aside(n->name, old);
+	if (is_there_at(from, old) && !is_there_at(to, n->name))
+		renameat(from, old, to, n->name);
+}
+
+/* Where some trees of a set got their names and others not, none keeps it. */
+static void recover(int from, int to)
+{
+	struct journal journal;
+	size_t given = 0;
+
+	if (!journal_read(&journal, from))
+		return;
+	for (size_t i = 0; i < journal.count; i++)
+		given += journal_given(&journal.items[i], to);
+	for (size_t i = journal.count; given < journal.count && i-- > 0;)
+		recover_one(from, to, &journal.items[i]);
+	journal_fini(&journal);
+}
 
 /* --- removing ------------------------------------------------------------------------ */
 
@@ -49,8 +152,16 @@ static int open_dir(const char *path)
 	return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
+/* What another user put there is not to be believed, nor removed. */
+static bool is_own(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && st.st_uid == geteuid();
+}
+
 /* Whoever works in it has it locked. */
-static void remove_if_left(const char *dir, const char *name)
+static void remove_if_left(const char *dir, int to, const char *name)
 {
 	char *path;
 	int fd;
@@ -58,8 +169,10 @@ static void remove_if_left(const char *dir, const char *name)
 	if (asprintf(&path, "%s/%s", dir, name) < 0)
 		return;
 	fd = open_dir(path);
-	if (fd >= 0 && lock(fd, LOCK_EX | LOCK_NB) == 0)
+	if (fd >= 0 && is_own(fd) && lock(fd, LOCK_EX | LOCK_NB) == 0) {
+		recover(fd, to);
 		remove_tree(path);
+	}
 	if (fd >= 0)
 		close(fd);
 	free(path);
@@ -74,7 +187,7 @@ static void remove_left(const char *dir)
 	while (d && (e = readdir(d)))
 		if (strncmp(e->d_name, STAGING_NAME, n) == 0 &&
 		    strlen(e->d_name) == n + 6)
-			remove_if_left(dir, e->d_name);
+			remove_if_left(dir, dirfd(d), e->d_name);
 	if (d)
 		closedir(d);
 }
@@ -171,63 +284,6 @@ kpack_error_t staging_check(const struct staging *s, const char *name, bool repl
 	return KPACK_SUCCESS;
 }
 
-/* What has the name changes places with the tree, where the file system can do that. */
-static int swap(int from, int to, const char *name)
-{
-	char aside[280];
-
-	if (renameat2(from, name, to, name, RENAME_EXCHANGE) == 0)
-		return 0;
-	if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP)
-		return -1;
-	snprintf(aside, sizeof(aside), "%s.", name);
-	if (renameat(to, name, from, aside) < 0)
-		return -1;
-	if (renameat(from, name, to, name) == 0)
-		return renameat(from, aside, from, name);
-	renameat(from, aside, to, name);
-	return -1;
-}
-
-static int rename_new(int from, int to, const char *name)
-{
-	if (renameat2(from, name, to, name, RENAME_NOREPLACE) == 0)
-		return 0;
-	if (errno != EINVAL && errno != ENOSYS)
-		return -1;
-	/* a directory with something in it is never replaced */
-	return renameat(from, name, to, name);
-}
-
-/* Who is not root cannot move a directory that forbids writing.  What it was; 0: it does not. */
-static mode_t loosen(int dir, const char *name)
-{
-	struct stat st;
-
-	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode) ||
-	    (st.st_mode & S_IWUSR) || fchmodat(dir, name, S_IRWXU, 0) < 0)
-		return 0;
-	return st.st_mode;
-}
-
-static void tighten(int dir, const char *name, mode_t mode)
-{
-	if (mode)
-		fchmodat(dir, name, mode & 07777, 0);
-}
-
-static int exchange(int from, int to, const char *name, bool swapped)
-{
-	mode_t here = loosen(from, name), there = swapped ? loosen(to, name) : 0;
-	int status = swapped ? swap(from, to, name) : rename_new(from, to, name);
-	int error = errno;
-
-	tighten(status ? from : to, name, here);
-	tighten(status ? to : from, name, there);
-	errno = error;
-	return status;
-}
-
 static int give_name(int from, int to, const char *name, bool replace, bool *swapped)
 {
 	struct stat st;
@@ -272,6 +328,7 @@ kpack_error_t staging_publish(struct staging *s, const char *const *names, size_
 	kpack_error_t err;
 	int to;
 
+	KP_TRY(journal_write(s->fd, names, n, why));
 	if (syncfs(s->fd) < 0)
 		return kp_fail_errno(why, errno, "%s: cannot flush", s->path);
 	KP_TRY(open_parent(s, &to, why));

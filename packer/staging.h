@@ -2,7 +2,7 @@
 /*
  * Trees that appear together: they are made in a directory of their own inside the directory
  * where they will stand, and get their names when all are whole.  What a killed run left
- * is removed by the next that begins there; a run at work keeps its own.
+ * is removed by the next of that user that begins there; a run at work keeps its own.
  */
 #ifndef STAGING_H
 #define STAGING_H
@@ -30,7 +30,8 @@ kpack_error_t staging_check(const struct staging *s, const char *name, bool repl
 /*
  * Flush all, then give the N trees NAMES their names in this order, REPLACEing trees that
  * have them.  On failure those that got theirs lose them again, and what they replaced is
- * back.  A killed run leaves the first of them.
+ * back.  A killed run may leave the first of them: the next staging_open in that directory
+ * takes them back, and puts what they replaced where it was.
  */
 kpack_error_t staging_publish(struct staging *s, const char *const *names, size_t n,
 			      bool replace, struct kpackx_error *why);

@@ -12,7 +12,7 @@
 #include "index_page.h"
 #include "index_variants.h"
 #include "../report.h"
-#include "../stage.h"
+#include "../staging.h"
 
 /* What every page of ours has. */
 static const char mark[] = "<meta name=\"generator\" content=\"kpack index\">";
@@ -269,21 +269,19 @@ static kpack_error_t write_in(const char *dir, const char *base, const char *nam
 {
 	char *real_dir = realpath(dir, NULL), *real_base = realpath(base, NULL);
 	char *final = NULL, *root = NULL, *above = NULL;
-	struct stage stage;
-	kpack_error_t err = stage_open(base, &stage, why);
+	struct staging staging;
+	kpack_error_t err = staging_open(&staging, base, why);
 
 	if (!err &&
 	    (!real_dir || !real_base || asprintf(&final, "%s/%s", real_base, name) < 0 ||
-	     asprintf(&root, "%s/%s", stage.path, name) < 0 ||
+	     asprintf(&root, "%s/%s", staging.path, name) < 0 ||
 	     !(above = way(final, real_dir))))
 		err = kp_fail_memory(why, 0, "paths");
 	if (!err)
 		err = make_tree(&(struct tree){root, above}, all, why);
 	if (!err)
-		err = stage_flush(&stage, why);
-	if (!err)
-		err = stage_publish(&stage, name, true, why);
-	stage_close(&stage);
+		err = staging_publish(&staging, &name, 1, true, why);
+	staging_close(&staging);
 	free(real_dir);
 	free(real_base);
 	free(final);

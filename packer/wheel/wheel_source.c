@@ -167,14 +167,15 @@ kpack_error_t wheel_source_families(const struct wheel_split_args *args,
 static kpack_error_t check_archives(const struct wheel_source *s,
 				    struct kpackx_error *why)
 {
-	static const char archives[] = SCAN_ARCHIVES "/";
-	size_t count;
+	static const char archives[] = SCAN_ARCHIVES;
+	size_t count, n = strlen(archives);
 	const struct wheel_member *members = wheel_in_members(s->in, &count);
 
 	for (size_t i = 0; i < count; i++) {
 		const char *inside = wheel_source_inside(s, members[i].path);
 
-		if (inside && strncmp(inside, archives, strlen(archives)) == 0)
+		if (inside && strncmp(inside, archives, n) == 0 &&
+		    (inside[n] == '/' || inside[n] == '\0'))
 			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 				       "%s: it was split already", members[i].path);
 	}

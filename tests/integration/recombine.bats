@@ -385,11 +385,15 @@ absent() {
 	status=0
 	recombine 2>err || status=$?
 	[ $status = 1 ]
-	grep -q 'out/rocm_generic: is there already; --force replaces it' err
+	grep -q 'out/rocm_generic: is there already: --force replaces it' err
 	[ -e out/rocm_generic/mine ]
 	recombine -q --force
 	[ ! -e out/rocm_generic/mine ]
 	[ "$(ls -A out | wc -l)" = 3 ]
+	mkdir out/rocm_gfx90a out/rocm_other_gfx90a
+	touch out/rocm_gfx1030
+	recombine --force >said 2>err
+	[ "$(cat err)" = "kpack: out/rocm_gfx90a: note: is not of this run, and stays" ]
 }
 
 @test "hostile trees" {
@@ -429,10 +433,28 @@ absent() {
 
 @test "a killed run leaves no tree, and the next one removes what it left" {
 	two_builds
-	mkdir -p out/.kpack-stage-abcdef/rocm_generic
-	chmod 0500 out/.kpack-stage-abcdef/rocm_generic
+	mkdir -p out/.kpack-staging-abcdef/rocm_generic
+	chmod 0500 out/.kpack-staging-abcdef/rocm_generic
 	recombine -q
 	[ "$(ls -A out)" = "$(printf 'rocm_generic\nrocm_gfx110X\nrocm_gfx120X')" ]
+}
+
+@test "killed while trees get their names: the next run needs no --force" {
+	strace -f -o /dev/null -e trace=none true 2>/dev/null || skip "needs strace"
+	two_builds
+	for n in 1 2 3; do
+		rm -rf out
+		status=0
+		ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 strace -f -o /dev/null \
+			-e trace=renameat2 -e inject=renameat2:signal=KILL:when=$n \
+			"$KPACK_BIN/kpack" recombine --config config.json shards out ||
+			status=$?
+		[ $status = 137 ]
+		[ "$(ls out | wc -l)" = $((n - 1)) ]
+		[ ! -e out/rocm_generic ]
+		recombine -q
+		[ "$(ls -A out | wc -l)" = 3 ]
+	done
 }
 
 @test "JSON" {

@@ -317,6 +317,10 @@ install_over() { # ROOT TREE...
 	split --force in out
 	splitcheck in out in
 	! diff -rq before out >/dev/null || false
+	mkdir out/in_gfx906 out/in_other_gfx906 out/in_rdna
+	kpack split --force in out >said 2>err
+	[ "$(cat err)" = "kpack: out/in_gfx906: note: is not of this run, and stays
+kpack: out/in_rdna: note: is not of this run, and stays" ]
 	rm -r out
 	mkdir out
 	touch out/in_gfx1030
@@ -365,8 +369,8 @@ install_over() { # ROOT TREE...
 			[ -z "$(ls out 2>/dev/null)" ]
 		done
 	done
-	mkdir -p out/.kpack-split-abcdef/in_generic
-	chmod 0555 out/.kpack-split-abcdef/in_generic
+	mkdir -p out/.kpack-staging-abcdef/in_generic
+	chmod 0555 out/.kpack-staging-abcdef/in_generic
 	split --level 1 in out
 	[ -z "$(ls -A out | grep -v ^in_)" ]
 	splitcheck in out in
@@ -375,14 +379,14 @@ install_over() { # ROOT TREE...
 @test "one run leaves the other's work alone" {
 	mkdir in
 	mkfat in/liba.so
-	mkdir -p out/.kpack-split-busyyy
-	exec {lock}<out/.kpack-split-busyyy
+	mkdir -p out/.kpack-staging-busyyy
+	exec {lock}<out/.kpack-staging-busyyy
 	flock $lock
 	split in out
-	[ -d out/.kpack-split-busyyy ]
+	[ -d out/.kpack-staging-busyyy ]
 	exec {lock}<&-
 	split --force in out
-	[ ! -e out/.kpack-split-busyyy ]
+	[ ! -e out/.kpack-staging-busyyy ]
 }
 
 @test "a full disk: exit 1, clear words, nothing left" {
@@ -400,19 +404,137 @@ install_over() { # ROOT TREE...
 	done
 }
 
-@test "what changes while it is split is found before anything has its name" {
+# meanwhile COMMAND: split in, while that happens when the trees stand, without their names
+meanwhile() {
+	local preload
+	preload=$(ldd "$KPACK_BIN/kpack" | awk '$1 ~ /^lib[at]san/ { print $3 }' | tr '\n' ' ')
+	rm -rf out
+	status=0
+	MOMENT_PATH=/.kpack-staging- MOMENT_DO="cd out/.kpack-staging-* && $1" \
+		LD_PRELOAD="$preload$KPACK_BIN/tests/stub/moment.so" kpack split -q in out \
+		2>err || status=$?
+}
+
+@test "trees that are not the input, together, never get their names" {
+	mkdir -p in/sub/empty
+	mkfat --arches gfx1030,gfx1100 in/liba.so
+	cp in/liba.so in/libb.so
+	echo text >in/sub/a
+	ln -s sub/a in/link
+	meanwhile true
+	[ $status = 0 ]
+	while IFS='|' read -r text change; do
+		meanwhile "$change"
+		[ $status = 1 ] || { echo "exit $status after: $change"; return 1; }
+		grep -qF -e "$text" err || { echo "no '$text' in:"; cat err; return 1; }
+		[ -z "$(ls -A out)" ]
+	done <<-'END'
+	in_generic/sub/a: is missing|rm in_generic/sub/a
+	in_generic/sub/empty: is missing|rmdir in_generic/sub/empty
+	in_generic/link: leads elsewhere|ln -sf liba.so in_generic/link
+	in_generic/sub/a: has other bytes|echo tex1 >in_generic/sub/a
+	in_generic/sub/a: is another kind of file|rm in_generic/sub/a; mkfifo in_generic/sub/a
+	in_gfx1030/more: is in no way from the input|touch in_gfx1030/more
+	in_gfx1030/sub: is in no way from the input|mkdir in_gfx1030/sub
+	in_generic/libb.so: is not converted|cp ../../in/libb.so in_generic/libb.so
+	in_generic/liba.so: asks for libb.so|cp in_generic/libb.so in_generic/liba.so
+	in_gfx1100/.kpack/in_gfx1100.kpack|cp in_gfx1030/.kpack/* in_gfx1100/.kpack/in_gfx1100.kpack
+	in_gfx1100/.kpack: is missing|rm -r in_gfx1100/.kpack
+	END
+}
+
+@test "killed while trees get their names: the next run needs no --force" {
+	strace -f -o /dev/null -e trace=none true 2>/dev/null || skip "needs strace"
 	mkdir in
-	mkfat --size 1000000 --bundles 4 in/liba.so
-	mkfifo in/pipe
-	head -c 30000000 /dev/urandom >in/a
-	"$KPACK_BIN/kpack" split -q --level 19 in out 3>&- 2>err &
-	pid=$!
-	for _ in $(seq 1000); do
-		[ -z "$(find out -name liba.so 2>/dev/null)" ] || break
-		[ -d /proc/$pid ] || break
-		echo x >>in/a
+	mkfat --arches gfx1030,gfx1100 in/liba.so
+	# killed N [OPTION]...: at the N-th renaming
+	killed() {
+		status=0
+		ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 strace -f -o /dev/null \
+			-e trace=renameat2 -e inject=renameat2:signal=KILL:when=$1 \
+			"$KPACK_BIN/kpack" split -q "${@:2}" in out || status=$?
+		[ $status = 137 ]
+	}
+	for n in 1 2 3; do
+		killed $n
+		split in out
+		splitcheck in out in
+		[ -z "$(ls -A out | grep -v ^in_)" ]
+		rm -rf out
 	done
-	wait $pid && splitcheck in out in || [ -z "$(ls out)" ]
+	# what was to be replaced is there again
+	split in out
+	cp -a out before
+	mkfat --seed 7 --arches gfx1030,gfx1100 in/liba.so
+	for n in 1 2 3; do
+		killed $n --force
+		! split in out 2>err || false
+		grep -qF "is there already" err
+		diff -r before out
+	done
+	# names that somebody gave to other trees meanwhile are theirs
+	rm -rf out
+	killed 2
+	[ "$(ls out)" = in_gfx1030 ]
+	mv out/in_gfx1030 mine
+	mkdir out/in_gfx1030
+	touch out/in_gfx1030/theirs
+	! split in out 2>err || false
+	[ -e out/in_gfx1030/theirs ]
+}
+
+@test "archives that the tree has already go where their code does" {
+	mkdir -p in/lib in/.kpack
+	mkfat --bundles 2 --arches gfx1030,gfx1100,gfx1101,gfx90a:xnack+ in/lib/liba.so
+	kpack pack -q --group old --family rdna=gfx1100,gfx1101 in packed
+	rm -r in
+	mkfat --bundles 2 --seed 4 --arches gfx1030,gfx1100 packed/lib/libb.so
+	mkdir packed/lib/.kpack
+	echo nothing >packed/lib/.kpack/not.kpack
+	kpack split -q packed out 2>err
+	grep -qF "packed/lib/.kpack/not.kpack: warning: " err
+	splitcheck packed out packed
+	[ "$(cd out && find . -name '*.kpack' -type f | sort)" = "$(sort <<-'END'
+	./packed_generic/lib/.kpack/not.kpack
+	./packed_gfx1030/.kpack/old_gfx1030.kpack
+	./packed_gfx1030/.kpack/packed_gfx1030.kpack
+	./packed_gfx1100/.kpack/packed_gfx1100.kpack
+	./packed_gfx90a:xnack+/.kpack/old_gfx90a:xnack+.kpack
+	./packed_rdna/.kpack/old-rdna.kpack
+	END
+	)" ]
+	install_over root out/packed_generic out/packed_rdna
+	[ "$(LD_LIBRARY_PATH=$examples EXAMPLE_DEVICES=gfx1101 $python "$tools/launch.py" \
+		--wrappers 2 --devices 1 "$PWD/root/lib/liba.so" 2>told | sed 's/.*: //' |
+		paste -sd ' ')" = "0 0" ]
+
+	rm -r packed/lib/.kpack out
+	kpack split --gpu-targets gfx1030 packed out >said 2>err
+	splitcheck --only gfx1030 packed out packed
+	[ "$(cd out && find . -name '*.kpack' -type f | wc -l)" = 2 ]
+	[ ! -e out/packed_generic/.kpack ]
+	grep -q '^dropped rdna: 0 code objects, 1 files, ' said
+	grep -q '^dropped gfx90a:xnack+: 0 code objects, 1 files, ' said
+	rm -r out
+	kpack split --gpu-targets gfx1101 packed out >said 2>err
+	grep -qF "old-rdna.kpack: note: has code for other targets, too" err
+	[ "$(ls out | paste -sd ' ')" = "packed_generic packed_rdna" ]
+	rm -r out
+	refuses 1 "give another --name" --name old packed out
+	rm packed/lib/libb.so
+	refuses 1 "no device code objects matched" --gpu-targets gfx906 packed out
+}
+
+@test "a directory of archives alone is taken apart like archives" {
+	mkdir in
+	mkfat --arches gfx1030,gfx1100 in/liba.so
+	kpack pack -q --group g --family all=gfx1030,gfx1100 in packed
+	split packed/.kpack out
+	[ "$(ls out | paste -sd ' ')" = "g_gfx1030.kpack g_gfx1100.kpack" ]
+	rm -r out
+	ln -s g-all.kpack packed/.kpack/link.kpack
+	split --name tree packed/.kpack out
+	[ "$(ls out | paste -sd ' ')" = tree_generic ]
 }
 
 @test "the options of other splitters: names, several words, a batch" {

@@ -77,7 +77,7 @@ for path, st in sorted(entered.items()):
                 faults.append("%s: mode in %s" % (path, t))
         continue
     if len(there) != 1:
-        if not (only and not there and re.search(r"gfx", path)):
+        if not (only and not there and re.search(r"gfx|\.kpack$", path)):
             faults.append("%s: in %s" % (path, there or "no tree"))
         continue
     copy = os.path.join(o.output, o.name + "_" + there[0], path)

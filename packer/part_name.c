@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+#include "part_name.h"
+#include <stdio.h>
+#include <string.h>
+
+/* AOTriton's families, as the trees of other splitters are named. */
+static const struct {
+	const char *family, *part;
+} renamed[] = {
+	{"gfx11xx", "gfx11"},
+	{"gfx120x", "gfx12_0"},
+};
+
+const char *part_name_known(const char *family)
+{
+	for (size_t i = 0; i < sizeof(renamed) / sizeof(*renamed); i++)
+		if (strcmp(family, renamed[i].family) == 0)
+			return renamed[i].part;
+	return family;
+}
+
+const char *part_name_of_code(const struct families *families, const char *arch)
+{
+	const struct family *family = families_find(families, arch);
+
+	return family ? family->name : part_name_known(arch);
+}
+
+void part_name_base(const char *arch, char out[KP_TARGET_TEXT_MAX])
+{
+	struct kp_target target;
+
+	if (kp_target_parse(kp_span_str(arch), &target, NULL)) {
+		snprintf(out, KP_TARGET_TEXT_MAX, "%s", arch);
+		return;
+	}
+	target.sramecc = target.xnack = KP_FEATURE_ANY;
+	kp_target_format(&target, out);
+}
+
+/* The family of --family that ARCH, or its base, is in. */
+static const struct family *chosen_family(const struct families *families,
+					  const char *arch)
+{
+	const struct family *family = families_find(families, arch);
+	char base[KP_TARGET_TEXT_MAX];
+
+	part_name_base(arch, base);
+	return family ? family : families_find(families, base);
+}
+
+const struct family *part_name_family(const struct families *families,
+				      const struct library_object *o)
+{
+	const struct family *family = chosen_family(families, o->arches[0]);
+
+	for (size_t i = 1; i < o->n_arches; i++)
+		if (chosen_family(families, o->arches[i]) != family)
+			return NULL;
+	return family;
+}
+
+bool part_name_common(const struct library_object *o, char out[KP_TARGET_TEXT_MAX])
+{
+	char other[KP_TARGET_TEXT_MAX];
+
+	part_name_base(o->arches[0], out);
+	if (strcmp(out, LIBRARY_NEUTRAL) == 0 || kp_generic_members(kp_span_str(out)))
+		return false;
+	for (size_t i = 1; i < o->n_arches; i++) {
+		part_name_base(o->arches[i], other);
+		if (strcmp(out, other) != 0)
+			return false;
+	}
+	return true;
+}
