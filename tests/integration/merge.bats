@@ -296,16 +296,40 @@ for n in range(50): a.add('x#%d' % n, 'gfx90$i', random.Random($i * 99 + n).rand
 	kpack merge -q a?.kpack -o want.kpack
 	mkdir o
 	for i in 1 2 3 4 5 6 7 8; do
+		local signals=(KILL TERM INT HUP)
 		cp keep.kpack o/m.kpack
 		"$KPACK_BIN/kpack" merge -q --force a?.kpack -o o/m.kpack 3>&- &
 		for ((n = 0; n < i * 300; n++)); do :; done
-		kill -9 $! 2>/dev/null || true
+		kill -"${signals[i % 4]}" $! 2>/dev/null || true
 		wait $! 2>/dev/null || true
 		cmp -s o/m.kpack keep.kpack || cmp o/m.kpack want.kpack
 		rm -f o/m.kpack
 	done
 	kpack merge -q a?.kpack -o o/m.kpack
 	cmp o/m.kpack want.kpack
+}
+
+@test "more than an archive can have is told before anything is written" {
+	# frames of 1.5 GiB, which are holes and no frames: nobody looks inside
+	py <<-'END'
+	import mkarchive, struct
+	for i in range(3):
+	    a = mkarchive.Archive(group="g", family="f")
+	    a.add("x#0", "gfx90%d" % i, b"x")
+	    size, small = (3 << 29) + i, 8 + len(a.blobs[0])
+	    data = a.bytes(top={"zstd_size": 8 + size, "frame_index": struct.pack("<2Q", 4, 8 + size)},
+	                   toc_offset=72 + size)
+	    with open("big%d.kpack" % i, "wb") as f:
+	        f.write(data[:64] + struct.pack("<2I", 1, size))
+	        f.seek(72 + size)
+	        f.write(data[64 + small:])
+	END
+	mkdir o
+	status=0
+	kpack merge -q big?.kpack -o o/m.kpack 2>err || status=$?
+	[ $status -eq 1 ]
+	grep -q '^kpack: o/m.kpack: 48318382.. bytes of frames in all, one archive has at most 4 GiB$' err || { cat err; false; }
+	[ -z "$(ls -A o)" ]
 }
 
 @test "names that are no file names are refused by split" {

@@ -372,6 +372,25 @@ merge_fails() { # TEXT OPERAND...
 	[ ! -e out ]
 }
 
+@test "a part that was copied without times or modes is told so" {
+	mkdir in
+	mkfat in/a.so
+	chmod 0750 in/a.so
+	touch -d 2020-01-01 in/a.so
+	kpack pack -q --shard 1/1 in p.1
+	cp -r p.1 untimed
+	merge_fails "untimed/a.so: is not what the shard wrote: its time of modification differs, as when it was copied without" untimed -o out
+	cp -rp p.1 unmoded
+	chmod 0755 unmoded/a.so
+	merge_fails "unmoded/a.so: is not what the shard wrote: its mode differs, as when it was copied without" unmoded -o out
+	[ ! -e out ]
+	# from where nothing can be written
+	chmod -R a-w p.1/.kpack
+	kpack pack -q in want
+	kpack merge -q p.1 -o out
+	same want out
+}
+
 @test "numbers of shards" {
 	mkfat in.so
 	for shard in 0/1 1/0 2/1 1/65537 65537/65537 1 / 1/ /1 1/2/3 ' 1/2' '1/2 ' +1/2 1/+2 -1/2 0x1/2 1/2K \
