@@ -44,7 +44,8 @@ struct kp_mp_value {
 
 static inline struct kp_mp kp_mp_over(struct kp_span s)
 {
-	return (struct kp_mp){s.data, s.data, s.data + s.size, NULL};
+	/* of an empty span there may be no address to add to */
+	return (struct kp_mp){s.data, s.data, s.size ? s.data + s.size : s.data, NULL};
 }
 
 /* For kp_mp_peek: heads from 0xc0 to 0xdf. */
