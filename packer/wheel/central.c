@@ -2,6 +2,7 @@
 #include "central.h"
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include "limits.h"
 #include "memory.h"
 
@@ -13,6 +14,8 @@ enum {
 	LOCAL_SIZE = 30,
 	COMMENT_MAX = 65535,
 	EXTRA_ZIP64 = 1,
+	EXTRA_PATH = 0x7075, /* a second name, which some tools use instead */
+	PATH_BEFORE = 5,
 };
 
 #define END_MAGIC UINT32_C(0x06054b50)
@@ -138,10 +141,42 @@ static bool apply64(struct central_entry *e, struct kp_span field)
 	       take64(&e->offset, UINT32_MAX, &field);
 }
 
-/* SIZE bytes of extra fields at OFF. */
+/* The zip64 field, SIZE bytes at OFF. */
+static kpack_error_t read_extra64(struct kp_window *w, uint64_t off, size_t size,
+				  struct central_entry *e, struct kpackx_error *why)
+{
+	size_t used = size < 24 ? size : 24;
+	const uint8_t *p;
+
+	KP_TRY(kp_window_get(w, off, used, &p, why));
+	return apply64(e, (struct kp_span){p, used})
+		       ? KPACK_SUCCESS
+		       : refuse(why, "directory: a zip64 field is short");
+}
+
+/* A second name, SIZE bytes at OFF with a version and a sum before it, for the one at NAME. */
+static kpack_error_t check_second(struct kp_window *w, uint64_t name, uint64_t off,
+				  size_t size, const struct central_entry *e,
+				  struct kpackx_error *why)
+{
+	uint8_t first[KP_NAME_MAX];
+	const uint8_t *p;
+
+	if (size != PATH_BEFORE + e->name_size)
+		return refuse(why, "directory: a member has another second name");
+	KP_TRY(kp_window_get(w, name, e->name_size, &p, why));
+	memcpy(first, p, e->name_size);
+	KP_TRY(kp_window_get(w, off + PATH_BEFORE, e->name_size, &p, why));
+	return memcmp(first, p, e->name_size) == 0
+		       ? KPACK_SUCCESS
+		       : refuse(why, "directory: a member has another second name");
+}
+
+/* SIZE bytes of extra fields at OFF, right behind the name. */
 static kpack_error_t read_extra(struct kp_window *w, uint64_t off, size_t size,
 				struct central_entry *e, struct kpackx_error *why)
 {
+	const uint64_t name = off - e->name_size;
 	const uint8_t *p;
 
 	while (size >= 4) {
@@ -152,14 +187,10 @@ static kpack_error_t read_extra(struct kp_window *w, uint64_t off, size_t size,
 		n = kp_le16(p + 2);
 		if (n > size - 4)
 			return refuse(why, "directory: an extra field is too long");
-		if (id == EXTRA_ZIP64) {
-			size_t used = n < 24 ? n : 24;
-
-			KP_TRY(kp_window_get(w, off + 4, used, &p, why));
-			if (!apply64(e, (struct kp_span){p, used}))
-				return refuse(why, "directory: a zip64 field is short");
-			return KPACK_SUCCESS;
-		}
+		if (id == EXTRA_PATH)
+			KP_TRY(check_second(w, name, off + 4, n, e, why));
+		if (id == EXTRA_ZIP64)
+			KP_TRY(read_extra64(w, off + 4, n, e, why));
 		off += 4 + n;
 		size -= 4 + n;
 	}

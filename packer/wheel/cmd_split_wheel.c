@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* kpack split-wheel: take Python wheels apart by architecture. */
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include "../command.h"
 #include "../report.h"
+#include "search.h"
 #include "text.h"
 #include "wheel_built.h"
 #include "wheel_metadata.h"
@@ -116,8 +118,8 @@ static int set_number(const char *option, const char *text, uint64_t low, uint64
 			     option, text, (unsigned)low, (unsigned)high);
 }
 
-static int set_level(int *slot, const char *option, const char *text, unsigned low,
-		     unsigned high)
+static int set_int(int *slot, const char *option, const char *text, unsigned low,
+		   unsigned high)
 {
 	uint64_t n = 0;
 	int status = set_number(option, text, low, high, &n);
@@ -126,25 +128,23 @@ static int set_level(int *slot, const char *option, const char *text, unsigned l
 	return status;
 }
 
-static int set_jobs(struct wheel_split_args *args, const char *text)
+static int set_level(struct parser *p, const char *text)
+{
+	return set_int(&p->args->level, "level", text, 1, 22);
+}
+
+static int set_zip_level(struct parser *p, const char *text)
+{
+	return set_int(&p->args->zip_level, "zip-level", text, 0, 9);
+}
+
+static int set_jobs(struct parser *p, const char *text)
 {
 	uint64_t n = 0;
 	int status = set_number("jobs", text, 1, 1024, &n);
 
-	args->jobs = (unsigned)n;
+	p->args->jobs = (unsigned)n;
 	return status;
-}
-
-static int set_word(const char **slot, const char *text)
-{
-	*slot = text;
-	return EXIT_OK;
-}
-
-static int set_flag(bool *flag)
-{
-	*flag = true;
-	return EXIT_OK;
 }
 
 static int add_word(const char **list, size_t *n, const char *text)
@@ -220,96 +220,99 @@ static int set_wheel_type(struct parser *p, const char *text)
 			     text);
 }
 
-static int set_requires(struct wheel_split_args *args, const char *text)
+static int set_requires(struct parser *p, const char *text)
 {
+	struct wheel_split_args *args = p->args;
+
 	if (!wheel_requirement_ok(text))
 		return options_usage(&cmd_split_wheel_help,
 				     "--requires '%s': not a requirement", text);
 	return add_word(args->requires, &args->n_requires, text);
 }
 
-static int set_family(struct wheel_split_args *args, const char *text)
+static int set_family(struct parser *p, const char *text)
 {
+	struct wheel_split_args *args = p->args;
+
 	if (!strchr(text, '='))
 		return options_usage(&cmd_split_wheel_help,
 				     "--family %s: not NAME=ARCH,...", text);
 	return add_word(args->families, &args->n_families, text);
 }
 
-static int set_format(struct wheel_split_args *args, const char *text)
+static int set_format(struct parser *p, const char *text)
 {
-	return set_choice("output-format", text, "wheel", "directory", &args->directory);
+	return set_choice("output-format", text, "wheel", "directory",
+			  &p->args->directory);
 }
 
-static int set_compression(struct wheel_split_args *args, const char *text)
+static int set_compression(struct parser *p, const char *text)
 {
 	bool none;
 	int status = set_choice("compression", text, "zstd", "none", &none);
 
-	args->scheme = none ? KPACK_COMPRESSION_NOOP : KPACK_COMPRESSION_ZSTD_PER_KERNEL;
+	p->args->scheme =
+		none ? KPACK_COMPRESSION_NOOP : KPACK_COMPRESSION_ZSTD_PER_KERNEL;
 	return status;
 }
 
-static int add_input(struct parser *p, char *path)
+static int add_input(struct parser *p, const char *path)
 {
-	p->inputs[p->args->n_inputs++] = path;
+	p->inputs[p->args->n_inputs++] = (char *)path;
 	return EXIT_OK;
 }
 
+/* Where a word goes, in struct wheel_split_args; never at its beginning. */
+static const size_t words[] = {
+	[OPT_OUTPUT] = offsetof(struct wheel_split_args, output),
+	[OPT_OUTPUT_DIR] = offsetof(struct wheel_split_args, output),
+	[OPT_GROUP] = offsetof(struct wheel_split_args, group),
+	[OPT_GROUP_NAME] = offsetof(struct wheel_split_args, group),
+	[OPT_OVERLAY_ROOT] = offsetof(struct wheel_split_args, overlay),
+	[OPT_DEVICE_PREFIX] = offsetof(struct wheel_split_args, prefix),
+	[OPT_DEVICE_PACKAGE_PREFIX] = offsetof(struct wheel_split_args, prefix),
+	[OPT_PREFER] = offsetof(struct wheel_split_args, prefer),
+	[OPT_TMP_DIR] = offsetof(struct wheel_split_args, tmp_dir),
+	[OPT_VERBOSE] = 0,
+};
+
+static const size_t flags[] = {
+	[OPT_VARIANTS] = offsetof(struct wheel_split_args, variants),
+	[OPT_GENERATE_VARIANT_WHEEL] = offsetof(struct wheel_split_args, variants),
+	[OPT_FORCE] = offsetof(struct wheel_split_args, force),
+	[OPT_JSON] = offsetof(struct wheel_split_args, json),
+	[OPT_QUIET] = offsetof(struct wheel_split_args, quiet),
+	[OPT_VERBOSE] = 0,
+};
+
+static int (*const setters[])(struct parser *p, const char *text) = {
+	[OPT_FAMILY] = set_family,
+	[OPT_DATABASES] = set_databases,
+	[OPT_WHEEL_TYPE] = set_wheel_type,
+	[OPT_REQUIRES] = set_requires,
+	[OPT_DEVICE_REQUIRES_DIST] = set_requires,
+	[OPT_OUTPUT_FORMAT] = set_format,
+	[OPT_LEVEL] = set_level,
+	[OPT_COMPRESSION_LEVEL] = set_level,
+	[OPT_ZIP_LEVEL] = set_zip_level,
+	[OPT_COMPRESSION] = set_compression,
+	[OPT_JOBS] = set_jobs,
+	[OPT_INPUT] = add_input,
+	[OPT_VERBOSE] = NULL,
+};
+
+/* What is in no table has no meaning here. */
 static int set_option(struct parser *p, int row, const char *arg)
 {
-	struct wheel_split_args *args = p->args;
+	char *args = (char *)p->args;
 
-	switch (row) {
-	case OPT_OUTPUT:
-	case OPT_OUTPUT_DIR:
-		return set_word(&args->output, arg);
-	case OPT_GROUP:
-	case OPT_GROUP_NAME:
-		return set_word(&args->group, arg);
-	case OPT_OVERLAY_ROOT:
-		return set_word(&args->overlay, arg);
-	case OPT_DEVICE_PREFIX:
-	case OPT_DEVICE_PACKAGE_PREFIX:
-		return set_word(&args->prefix, arg);
-	case OPT_FAMILY:
-		return set_family(args, arg);
-	case OPT_DATABASES:
-		return set_databases(p, arg);
-	case OPT_WHEEL_TYPE:
-		return set_wheel_type(p, arg);
-	case OPT_REQUIRES:
-	case OPT_DEVICE_REQUIRES_DIST:
-		return set_requires(args, arg);
-	case OPT_PREFER:
-		return set_word(&args->prefer, arg);
-	case OPT_VARIANTS:
-	case OPT_GENERATE_VARIANT_WHEEL:
-		return set_flag(&args->variants);
-	case OPT_OUTPUT_FORMAT:
-		return set_format(args, arg);
-	case OPT_FORCE:
-		return set_flag(&args->force);
-	case OPT_LEVEL:
-	case OPT_COMPRESSION_LEVEL:
-		return set_level(&args->level, "level", arg, 1, 22);
-	case OPT_ZIP_LEVEL:
-		return set_level(&args->zip_level, "zip-level", arg, 0, 9);
-	case OPT_COMPRESSION:
-		return set_compression(args, arg);
-	case OPT_JOBS:
-		return set_jobs(args, arg);
-	case OPT_TMP_DIR:
-		return set_word(&args->tmp_dir, arg);
-	case OPT_JSON:
-		return set_flag(&args->json);
-	case OPT_QUIET:
-		return set_flag(&args->quiet);
-	case OPT_INPUT:
-		return add_input(p, (char *)arg);
-	default:
-		return EXIT_OK;
-	}
+	if (setters[row])
+		return setters[row](p, arg);
+	if (words[row])
+		memcpy(args + words[row], &arg, sizeof(arg));
+	else if (flags[row])
+		*(bool *)(args + flags[row]) = true;
+	return EXIT_OK;
 }
 
 /* --- all together -------------------------------------------------------------------- */
@@ -354,7 +357,8 @@ static bool names_file(const char *group)
 {
 	struct kp_span name = kp_span_str(group);
 
-	return kp_component_ok(name) && kp_text_ok(name) && *group != '.';
+	return kp_component_ok(name) && kp_text_ok(name) && *group != '.' &&
+	       !strstr(group, KP_SEARCH_ARCH);
 }
 
 static int check_names(const struct wheel_split_args *args)

@@ -31,6 +31,8 @@ struct check {
 	size_t n_members, cap;
 	struct kpack_archive **archives;
 	size_t n_archives;
+	uint8_t (*known)[16]; /* hashes of the preferred wheel's objects, sorted */
+	size_t n_known;
 };
 
 static void check_fini(struct check *c)
@@ -42,6 +44,7 @@ static void check_fini(struct check *c)
 	free(c->wheels);
 	free(c->members);
 	free(c->archives);
+	free(c->known);
 }
 
 /* --- reading what was written -------------------------------------------------------- */
@@ -211,6 +214,30 @@ static kpack_error_t check_origin(const struct check *c, struct kpackx_error *wh
 
 /* --- code objects -------------------------------------------------------------------- */
 
+static int by_hash(const void *a, const void *b)
+{
+	return memcmp(a, b, 16);
+}
+
+/* The hashes of the objects of the preferred wheel. */
+static kpack_error_t read_known(struct check *c, const struct plan *plan,
+				struct kpackx_error *why)
+{
+	c->known = calloc(plan->n_objects + 1, sizeof(*c->known));
+	if (!c->known)
+		return kp_fail_memory(why, plan->n_objects, "hashes");
+	for (size_t i = 0; i < plan->n_objects; i++) {
+		const struct plan_object *o = &plan->objects[i];
+
+		if (o->input->known[o->image])
+			memcpy(c->known[c->n_known++], o->input->xxh3[o->image],
+			       sizeof(*c->known));
+	}
+	if (c->n_known)
+		qsort(c->known, c->n_known, sizeof(*c->known), by_hash);
+	return KPACK_SUCCESS;
+}
+
 static kpack_error_t open_archives(struct check *c, struct kpackx_error *why)
 {
 	const struct wheel_items *items = c->w->items;
@@ -228,14 +255,22 @@ static kpack_error_t open_archives(struct check *c, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
+/* Does an object of another wheel have HASH?  Of several, one is preferred. */
+static bool is_anothers(const struct check *c, const uint8_t hash[16])
+{
+	const uint8_t(*known)[16] = c->known;
+
+	return c->w->args->prefer && c->n_known &&
+	       bsearch(hash, known, c->n_known, sizeof(*known), by_hash);
+}
+
 /*
- * How many archives have KEY of ARCH?  SAME: one has it with that HASH, or may have another,
- * because of several sources one is preferred.
+ * How many archives have KEY of ARCH?  SAME: one has it with that HASH, or with one of the
+ * preferred wheel's.
  */
 static size_t count_entries(const struct check *c, const char *key, const char *arch,
 			    const uint8_t hash[16], bool *same)
 {
-	bool any = c->w->args->prefer != NULL;
 	struct kp_meta meta;
 	size_t entry, n = 0;
 
@@ -245,8 +280,9 @@ static size_t count_entries(const struct check *c, const char *key, const char *
 			continue;
 		n++;
 		kp_archive_meta(c->archives[i], entry, &meta);
-		*same = any || !meta.has_xxh3 ||
-			memcmp(meta.xxh3, hash, sizeof(meta.xxh3)) == 0;
+		*same = !meta.has_xxh3 ||
+			memcmp(meta.xxh3, hash, sizeof(meta.xxh3)) == 0 ||
+			is_anothers(c, meta.xxh3);
 	}
 	return n;
 }
@@ -333,8 +369,10 @@ static kpack_error_t check_object(const struct check *c, const struct plan *plan
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t check_objects(const struct check *c, struct kpackx_error *why)
+static kpack_error_t check_objects(struct check *c, struct kpackx_error *why)
 {
+	if (c->w->args->prefer)
+		KP_TRY(read_known(c, &c->w->host->packing.plan, why));
 	for (size_t i = 0; i < c->n_sources; i++) {
 		const struct plan *plan = &c->sources[i].packing.plan;
 

@@ -18,6 +18,17 @@
 
 enum { TAG_PARTS = 3 };
 
+/* Is ONE among the names in LIST, with "." between them? */
+static bool has_tag(const char *list, struct kp_span one)
+{
+	for (size_t n; *list; list += n + (list[n] == '.')) {
+		n = strcspn(list, ".");
+		if (n == one.size && memcmp(list, one.data, n) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* The different components of one kind in all tags, with "." between them. */
 static kpack_error_t join_tags(const struct metadata_text *wheel, size_t part,
 			       char out[WHEEL_NAME_MAX + 1], struct kpackx_error *why)
@@ -37,7 +48,10 @@ static kpack_error_t join_tags(const struct metadata_text *wheel, size_t part,
 			rest.data += one.size + (end != NULL);
 			rest.size -= one.size + (end != NULL);
 		}
-		if (memmem(out, used, one.data, one.size))
+		if (one.size == 0)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "WHEEL has a Tag of fewer than three parts");
+		if (has_tag(out, one))
 			continue;
 		if (WHEEL_NAME_MAX - used < one.size + 1)
 			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,

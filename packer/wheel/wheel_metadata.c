@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include "decimal.h"
 #include "text.h"
 
@@ -354,6 +355,16 @@ kpack_error_t wheel_metadata_variant(const struct wheel_metadata *m,
 	return finish_text(f, out, why);
 }
 
+/* Parts go where the host goes: pure and other wheels may have different directories. */
+static bool is_pure(const struct metadata_text *wheel)
+{
+	struct kp_span value;
+
+	return metadata_text_get(wheel, "Root-Is-Purelib", 0, &value) &&
+	       value.size == strlen("true") &&
+	       strncasecmp((const char *)value.data, "true", value.size) == 0;
+}
+
 kpack_error_t wheel_metadata_wheel(const struct dist_info *host, char **out, size_t *size,
 				   struct kpackx_error *why)
 {
@@ -362,9 +373,10 @@ kpack_error_t wheel_metadata_wheel(const struct dist_info *host, char **out, siz
 
 	if (!f)
 		return KPACK_ERROR_OUT_OF_MEMORY;
-	fputs("Wheel-Version: 1.0\nGenerator: kpack " KP_VERSION
-	      "\nRoot-Is-Purelib: false\n",
-	      f);
+	fprintf(f,
+		"Wheel-Version: 1.0\nGenerator: kpack " KP_VERSION
+		"\nRoot-Is-Purelib: %s\n",
+		is_pure(&host->wheel) ? "true" : "false");
 	for (size_t i = 0; metadata_text_get(&host->wheel, "Tag", i, &value); i++)
 		fprintf(f, "Tag: %.*s\n", (int)value.size, (const char *)value.data);
 	if (metadata_text_get(&host->wheel, "Build", 0, &value))

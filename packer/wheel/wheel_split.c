@@ -8,9 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 #include "../command.h"
 #include "../report.h"
+#include "dos_time.h"
 #include "wheel_check.h"
 #include "wheel_directory.h"
 #include "wheel_report.h"
@@ -133,7 +135,10 @@ static kpack_error_t find_names(struct split *s, struct kpackx_error *why)
 static kpack_error_t begin(struct split *s, struct kpackx_error *why)
 {
 	const struct wheel_split_args *args = s->args;
+	struct dos_time time;
 
+	/* writing would find it too late */
+	KP_TRY(dos_time_read(getenv("SOURCE_DATE_EPOCH"), &time, why));
 	KP_TRY(open_places(s, why));
 	s->sources = calloc(args->n_inputs, sizeof(*s->sources));
 	if (!s->sources)
@@ -195,10 +200,20 @@ static void final_name(const struct split *s, const struct wheel_file *file,
 		out[strlen(out) - strlen(".whl")] = '\0';
 }
 
+static kpack_error_t check_all_free(const struct split *s, struct kpackx_error *why)
+{
+	char name[WHEEL_NAME_MAX + 1];
+
+	for (size_t i = 0; i < s->files.count; i++) {
+		final_name(s, &s->files.items[i], name);
+		KP_TRY(check_free(s, name, why));
+	}
+	return KPACK_SUCCESS;
+}
+
 static kpack_error_t write_wheels(struct split *s, struct kpackx_error *why)
 {
 	const struct wheel_source *host = preferred(s);
-	char name[WHEEL_NAME_MAX + 1];
 
 	host = host ? host : &s->sources[0];
 	s->write = (struct wheel_write){
@@ -214,10 +229,7 @@ static kpack_error_t write_wheels(struct split *s, struct kpackx_error *why)
 		.dir = s->out,
 	};
 	KP_TRY(wheel_files_list(&s->write, &s->files, why));
-	for (size_t i = 0; i < s->files.count; i++) {
-		final_name(s, &s->files.items[i], name);
-		KP_TRY(check_free(s, name, why));
-	}
+	KP_TRY(check_all_free(s, why));
 	KP_TRY(wheel_files_write(&s->write, &s->files, why));
 	return wheel_check(&s->write, &s->files, s->sources, s->n_sources, why);
 }
@@ -294,19 +306,30 @@ static kpack_error_t publish(const struct split *s, size_t number,
 }
 
 /* The host's comes last: who finds it finds what it needs. */
+static kpack_error_t publish_into(const struct split *s, int dir,
+				  struct kpackx_error *why)
+{
+	KP_TRY(check_all_free(s, why));
+	for (size_t i = 0; i < s->files.count; i++)
+		KP_TRY(publish(s, i, why));
+	return kp_flush_dir(dir) < 0
+		       ? kp_fail_errno(why, errno, "%s: cannot flush", s->args->output)
+		       : KPACK_SUCCESS;
+}
+
+/* Two runs into one directory must not mix; where there are no locks, they can. */
 static kpack_error_t publish_all(const struct split *s, struct kpackx_error *why)
 {
-	kpack_error_t err = KPACK_SUCCESS;
+	kpack_error_t err;
 	int fd;
 
 	KP_TRY(make_directories(s, why));
-	for (size_t i = 0; i < s->files.count; i++)
-		KP_TRY(publish(s, i, why));
 	fd = open(s->args->output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0 || kp_flush_dir(fd) < 0)
-		err = kp_fail_errno(why, errno, "%s: cannot flush", s->args->output);
-	if (fd >= 0)
-		close(fd);
+	if (fd < 0)
+		return kp_fail_errno(why, errno, "%s: cannot open", s->args->output);
+	flock(fd, LOCK_EX);
+	err = publish_into(s, fd, why);
+	close(fd);
 	return err;
 }
 

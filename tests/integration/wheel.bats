@@ -49,7 +49,20 @@ venv() {
 }
 
 pip() { # VENV ARGUMENT...
-	$python -m pip --python "$1/bin/python" --disable-pip-version-check "${@:2}"
+	PIP_CONFIG_FILE=/dev/null PIP_NO_COMPILE=1 \
+		$python -m pip --isolated --python "$1/bin/python" --disable-pip-version-check "${@:2}"
+}
+
+# What pip would install from DIST for REQUIREMENT.
+resolve() { # DIST REQUIREMENT
+	[ -e v ] || venv v
+	pip v install --dry-run --no-compile --no-index --find-links "$1" "$2" | sed -n 's/^Would install //p'
+}
+
+# All WHEELs in the directory DIR, as an installer lays them out.
+lay() { # DIR WHEEL...
+	mkdir "$1"
+	for w in "${@:2}"; do unzip -qo "$w" -d "$1"; done
 }
 
 @test "a wheel becomes a host wheel and one for each GPU" {
@@ -92,6 +105,7 @@ $HOST" ]
 	[ "$(wc -l <want)" -gt 10 ]
 }
 
+# bats test_tags=plain
 @test "what is installed offline loads, the rest is told as absent, and wheels add up" {
 	wheel in
 	split in/*.whl -o dist
@@ -135,10 +149,8 @@ $HOST" ]
 	! mkwheel list "dist/$HOST" | grep -q 'gfx1100' || false
 	metadata "dist/$(device gfx1100)" | grep -qx 'Requires-Dist: amd-torch-device-gfx11 == 2.10.0+rocm7.1'
 	metadata "dist/$HOST" | grep -qx 'Requires-Dist: amd-torch-device-gfx110x == 2.10.0+rocm7.1; extra == "device-gfx1100"'
-	venv v
-	pip v install -q --no-index --find-links dist 'torch[device-gfx1100]'
-	pip v check
-	(cd v/lib/python3*/site-packages && find torch -type f ! -name '*.pyc' ! -path '*/.kpack/*' | sort) >installed
+	lay v "dist/$HOST" "dist/$(device gfx1100)" "dist/$(device gfx11)" "dist/$(device gfx110x)"
+	(cd v && find torch -type f ! -name '*.pyc' ! -path '*/.kpack/*' | sort) >installed
 	[ "$(grep -c amd-gfx11 installed)" -gt 5 ]
 	! grep -q gfx942 installed || false
 	# and packed they are in archives
@@ -189,10 +201,37 @@ $HOST" ]
 	w=dist/torch_device_gfx110X-2.10.0+rocm7.1-$TAG.whl
 	mkwheel list "$w" | grep -qx '644 [0-9]* torch/.kpack/pt-gfx110X.kpack'
 	metadata "dist/$HOST" | grep -qx 'Provides-Extra: device-gfx110x'
-	venv v
-	pip v install -q --no-index --find-links dist 'torch[device-gfx110X]'
-	pip v check
-	[ "$(launch $(site v)/torch/lib/libtorch_hip.so 3 gfx1101)" = "0 0 0" ]
+}
+
+# bats test_tags=plain
+@test "what families and several wheels become loads" {
+	wheel in --arches gfx1100,gfx1101,gfx942
+	split in/*.whl -o dist --group pt --family gfx110X=gfx1100,gfx1101,gfx1102
+	lay x "dist/$HOST" "dist/torch_device_gfx110X-2.10.0+rocm7.1-$TAG.whl"
+	[ "$(launch x/torch/lib/libtorch_hip.so 3 gfx1101)" = "0 0 0" ]
+	wheel b --arches gfx90a:xnack+,gfx1201
+	split in/*.whl b/*.whl -o both
+	lay y both/*.whl
+	for arch in gfx942 gfx1100 gfx1201; do
+		[ "$(launch y/torch/lib/libtorch_hip.so 3 $arch)" = "0 0 0" ]
+	done
+}
+
+# bats test_tags=plain
+@test "pip finds what an extra means" {
+	$python "$tools/mkdb.py" --cache "$KPACK_BIN/.objects" torch db
+	wheel in --databases db/torch
+	split in/*.whl -o dist
+	resolve dist 'torch[device-gfx1100]' >got
+	for part in gfx1100 gfx110x gfx11; do
+		grep -qE "amd-torch-device-$part-2.10.0\+rocm7.1( |$)" got
+	done
+	! grep -q gfx942 got || false
+	wheel variants --arches gfx942,gfx11-generic
+	split --variants variants/*.whl -o both
+	resolve both 'torch[device-all]' | grep -q 'amd-torch-device-gfx11-generic'
+	split variants/*.whl -o family --family gfx9X=gfx942
+	resolve family 'torch[gfx9x]' | grep -q 'torch-device-gfx9[Xx]-2'
 }
 
 @test "wheels for several sets of GPUs are one" {
@@ -201,12 +240,6 @@ $HOST" ]
 	split a/*.whl b/*.whl -o dist
 	mkwheel check dist/*.whl
 	[ "$(ls dist | wc -l)" -eq 5 ]
-	venv v
-	pip v install -q --no-index --find-links dist 'torch[device-all]'
-	pip v check
-	for arch in gfx942 gfx1100 gfx1201; do
-		[ "$(launch $(site v)/torch/lib/libtorch_hip.so 3 $arch)" = "0 0 0" ]
-	done
 }
 
 @test "wheels that do not fit are refused with both named" {
@@ -248,11 +281,7 @@ $HOST" ]
 	all = json.load(open("dist/amd_torch_device-2.10.0+rocm7.1-variants.json"))
 	assert sorted(all["variants"]) == ["gfx1100", "gfx11_generic", "gfx90a.sramecc_on"], all
 	END
-	# old installers see what they know
-	venv v
-	pip v install -q --no-index --find-links dist 'torch[gfx1100]'
-	pip v check
-	pip v list | grep -q amd-torch-device-gfx11-generic
+	metadata "dist/$(device gfx1100)" | grep -q 'Requires-Dist: amd-torch-device-gfx11-generic == '
 }
 
 @test "METADATA keeps its body and its line ends" {
@@ -396,6 +425,36 @@ $HOST" ]
 	done
 }
 
+@test "two runs at once leave one's wheels, not some of each" {
+	wheel a
+	wheel b --seed 1 --device-seed 1
+	split a/*.whl -o one
+	split b/*.whl -o other
+	for n in 1 2 3; do
+		rm -rf dist
+		mkdir dist
+		"$KPACK_BIN/kpack" split-wheel -q a/*.whl -o dist 3>&- 2>err.a &
+		first=$!
+		"$KPACK_BIN/kpack" split-wheel -q b/*.whl -o dist 3>&- 2>err.b || true
+		wait $first || true
+		diff -rq one dist >/dev/null || diff -rq other dist
+		cat err.a err.b | grep -q 'exists already' # the other is told
+	done
+}
+
+@test "parts are installed where the host is, whatever that says of itself" {
+	wheel in
+	mkdir un
+	(cd un && unzip -q ../in/*.whl)
+	info=un/torch-2.10.0+rocm7.1.dist-info
+	printf 'Wheel-Version: 1.0\nRoot-Is-Purelib: True\nTag: py38-none-linux_x86_64\nTag: py3-none-linux_x86_64\n' >$info/WHEEL
+	split un -o dist
+	w=dist/amd_torch_device_gfx942-2.10.0+rocm7.1-py38.py3-none-linux_x86_64.whl
+	mkwheel cat $w amd_torch_device_gfx942-2.10.0+rocm7.1.dist-info/WHEEL | grep -qx 'Root-Is-Purelib: true'
+	printf 'Wheel-Version: 1.0\nTag: py3\n' >$info/WHEEL
+	refuses 1 "fewer than three parts" un
+}
+
 @test "a full disk fails without a wheel" {
 	as_root
 	wheel in
@@ -417,6 +476,9 @@ $HOST" ]
 	refuses 2 "--databases" --databases nonsense in/*.whl
 	refuses 2 "not a requirement" --requires $'x\ny' in/*.whl
 	refuses 2 "gives no file name" --group ../x in/*.whl
+	refuses 2 "gives no file name" --group a@GFXARCH@b in/*.whl
+	SOURCE_DATE_EPOCH=x refuses 1 "kpack: SOURCE_DATE_EPOCH is no number" in/*.whl
+	refuses 1 "torch/.kpack: it was split already" "$(wheel file --add torch/.kpack=err && echo file/*.whl)"
 	refuses 2 "not a name of a distribution" --device-prefix 'a b' in/*.whl
 	# AMD's spelling
 	kpack split-wheel --input in/*.whl --output-dir dist --device-package-prefix amd-torch-device \

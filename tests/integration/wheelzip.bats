@@ -60,7 +60,7 @@ same_files() {
 }
 
 @test "wheels are read and written again, whoever made them" {
-	for trick in plain rich zip64 streamed directories hexadecimal sha512; do
+	for trick in plain rich zip64 streamed same-name directories hexadecimal sha512; do
 		good $trick || { echo $trick; return 1; }
 	done
 }
@@ -74,6 +74,7 @@ same_files() {
 	bad control 'x/da\033a.bin: it'
 	bad latin 'x/da\377a.bin: it'
 	bad nul 'can be read in two ways'
+	bad second-name 'another second name'
 }
 
 @test "members that clash or are no files are refused" {
@@ -198,6 +199,7 @@ same_files() {
 	same_files
 }
 
+# bats test_tags=plain
 @test "pip installs what was written" {
 	tricks rich $wheel
 	rewheel -t2

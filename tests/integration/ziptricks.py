@@ -9,6 +9,7 @@ import os
 import struct
 import sys
 import zipfile
+import zlib
 
 WHEEL = b"Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 PLAIN = {"x/__init__.py": b"a = 1\n", "x/data.bin": bytes(range(256)) * 40}
@@ -140,6 +141,18 @@ def crc(data):
     both(data, "x/data.bin", 14, "I", 1)
 
 
+def second_name(name):
+    """Info-ZIP's other name of x/data.bin, in the directory: unzip and newer Pythons use it."""
+    def run(data):
+        field = b"\1" + struct.pack("<I", zlib.crc32(b"x/data.bin")) + name
+        field = struct.pack("<HH", 0x7075, len(field)) + field
+        at = central(data, "x/data.bin")
+        put(data, at + 30, "H", len(field))
+        data[at + 46 + len("x/data.bin"):at + 46 + len("x/data.bin")] = field
+        put(data, end(data) + 12, "I", struct.unpack_from("<I", data, end(data) + 12)[0] + len(field))
+    return run
+
+
 def flags(value):
     return lambda data: both(data, "x/data.bin", 6, "H", value)
 
@@ -256,6 +269,8 @@ TRICKS = {
     "bzip2": lambda o: make(o, method=zipfile.ZIP_BZIP2),
     "many": lambda o: patch(o, many),
     "disks": lambda o: patch(o, disks),
+    "second-name": lambda o: patch(o, second_name(b"x/evil.bin")),
+    "same-name": lambda o: patch(o, second_name(b"x/data.bin")),
     "trailing": lambda o: patch(o, lambda d: d + b"more"),
     "leading": lambda o: patch(o, lambda d: b"more" + d),
     "cut": lambda o: patch(o, lambda d: d[:-30]),

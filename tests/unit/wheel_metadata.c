@@ -108,7 +108,7 @@ static void device(void **state)
 	free(text);
 	assert_int_equal(wheel_metadata_wheel(&f.info, &text, &size, NULL),
 			 KPACK_SUCCESS);
-	assert_non_null(strstr(text, "Root-Is-Purelib: false\nTag: py3-none-a\n"
+	assert_non_null(strstr(text, "Root-Is-Purelib: true\nTag: py3-none-a\n"
 				     "Tag: py3-none-b\nBuild: 7\n"));
 	free(text);
 	close_it(&f);
