@@ -5,6 +5,7 @@
 #include <fts.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "archives.h"
 #include "page_measure.h"
 #include "report.h"
 #include "text.h"
@@ -260,6 +261,7 @@ kpack_error_t page_input_open(int n, char **operands, bool quiet, struct page_in
 			      struct kpackx_error *why)
 {
 	*out = (struct page_input){0};
+	archives_allow_many();
 	for (int i = 0; i < n; i++) {
 		char *operand = without_slashes(operands[i]);
 

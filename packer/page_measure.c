@@ -58,9 +58,10 @@ static void count_inputs(struct page_input *in, const struct scan *scan)
 	}
 }
 
-/* Let what cannot be packed not keep the rest from it: it is told, and left out. */
-static void leave_faults(struct page_input *in, struct scan *scan, const char *name)
+/* Let what cannot be packed not keep the rest from it: was there any?  It is told. */
+static bool leave_faults(struct page_input *in, struct scan *scan, const char *name)
 {
+	size_t before = in->faults.counted;
 	char text[64];
 
 	for (size_t i = 0; i < scan->n_entries; i++) {
@@ -71,12 +72,13 @@ static void leave_faults(struct page_input *in, struct scan *scan, const char *n
 		if (e->fault || e->converted)
 			e->note = NULL;
 	}
-	if (scan->n_faults == 0)
-		return;
-	snprintf(text, sizeof(text), "%zu of its files could not be looked at",
-		 scan->n_faults);
-	page_input_fault(in, name, text);
+	if (scan->n_faults) {
+		snprintf(text, sizeof(text), "could not look at %zu file%s of it",
+			 scan->n_faults, scan->n_faults == 1 ? "" : "s");
+		page_input_fault(in, name, text);
+	}
 	scan->n_faults = 0;
+	return in->faults.counted > before;
 }
 
 static void measure(struct page_input *in, struct packing *p, const char *name)
@@ -99,6 +101,7 @@ static void look(struct page_input *in, struct packing *p, const char *name,
 	struct kpackx_error why = {0};
 	const struct library_set *libraries =
 		what == PAGE_REST ? NULL : &p->args.libraries;
+	bool faulty;
 
 	if (library_set_open(NULL, NULL, &p->args.libraries, &why) ||
 	    scan_open(p->args.input, "", what != PAGE_FILE, libraries, SCAN_PACK,
@@ -108,9 +111,9 @@ static void look(struct page_input *in, struct packing *p, const char *name,
 	}
 	if (what == PAGE_REST)
 		p->args.databases = DATABASES_PLAIN;
-	leave_faults(in, &p->scan, name);
+	faulty = leave_faults(in, &p->scan, name);
 	in->measured |= what != PAGE_REST || p->scan.n_inputs;
-	if (what != PAGE_REST || p->scan.n_inputs)
+	if (p->scan.n_inputs || (what != PAGE_REST && !faulty))
 		measure(in, p, name);
 }
 

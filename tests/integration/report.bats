@@ -228,6 +228,18 @@ make_tree() {
 	judged zero zero.kpack
 }
 
+@test "more archives than files may be open at first" {
+	py <<-'EOF'
+	from mkarchive import Archive
+	for i in range(40):
+	    a = Archive()
+	    a.add("lib/x%d.so#0" % i, "gfx1100", b"%d" % i)
+	    a.write("many%d.kpack" % i)
+	EOF
+	(ulimit -Sn 24; report -q --json .) >many.json
+	[ "$(jq .objects many.json)" = 40 ]
+}
+
 @test "entries without a hash are compared by their bytes" {
 	py <<-'EOF'
 	from mkarchive import Archive, noise
@@ -314,6 +326,10 @@ make_tree() {
 	leaves 2 --nonsense
 	leaves 1 -o x.html missing
 	grep -q 'missing' err
+	mkfifo fifo
+	leaves 1 -o x.html fifo
+	[ "$(cat err)" = "$(printf 'kpack: fifo: %s\n' 'is a FIFO, not a regular file' 'could not look at 1 file of it')" ]
+	rm fifo
 	leaves 1 -q -o none/x.html tree
 	[ ! -e none ]
 	echo old >page.html
