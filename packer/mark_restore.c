@@ -144,6 +144,51 @@ static void tell_missing(const struct restore *r, const char *what)
 	}
 }
 
+/* --- what the layout does not know ------------------------------------------------- */
+
+static bool in_layout(const struct kp_layout *layout, const char *arch)
+{
+	for (size_t i = 0; i < layout->n_images; i++)
+		if (!layout->images[i].host && strcmp(layout->images[i].arch, arch) == 0)
+			return true;
+	return false;
+}
+
+static bool has_any(const struct restore *r, const struct kpack_archive *a,
+		    const char *arch)
+{
+	bool found = false;
+	size_t entry;
+	char *key;
+
+	for (size_t i = 0; i < r->b.layout.n_wrappers && !found; i++) {
+		if (asprintf(&key, "%s#%zu", r->b.marker.kernel_name, i) < 0)
+			return false;
+		found = kp_archive_find_kernel(a, kp_span_str(key), kp_span_str(arch),
+					       &entry);
+		free(key);
+	}
+	return found;
+}
+
+/* Several builds may have been joined; the layout is that of one. */
+static void tell_unknown(const struct restore *r)
+{
+	for (size_t i = 0; i < r->reach.count; i++) {
+		const struct kpack_archive *a = r->reach.items[i].archive->archive;
+
+		for (size_t k = 0; a && k < kp_archive_arch_count(a); k++) {
+			const char *arch = kp_archive_arch(a, k);
+
+			if (!in_layout(&r->b.layout, arch) && has_any(r, a, arch))
+				report_error(r->file,
+					     "warning: %s: %s has code for it, which the "
+					     "layout does not know; it is not restored",
+					     arch, kp_archive_path(a));
+		}
+	}
+}
+
 /* --- writing ---------------------------------------------------------------------- */
 
 struct buffer {
@@ -219,6 +264,7 @@ static void tell_done(const struct restore *r)
 {
 	if (r->allow_missing)
 		tell_missing(r, "; left out");
+	tell_unknown(r);
 	if (r->plan.n_unpacked)
 		report_error(r->file, "%zu compressed bundles are plain now",
 			     r->plan.n_unpacked);

@@ -84,6 +84,13 @@ install() {
 	kpack mark show out/rocm_generic/usr/lib/libfat.so >marker
 	grep -q rocm-gfx110X.kpack marker
 	grep -q rocm-gfx120X.kpack marker
+	install rocm_generic rocm_gfx110X rocm_gfx120X
+	kpack mark restore -o fat root/usr/lib/libfat.so 2>err
+	grep -q "libfat.so: warning: gfx1200: .*rocm-gfx120X.kpack has code" err
+	[ "$(wc -l <err)" = 1 ]
+	kpack mark restore -o fat shards/a/rocm_generic/usr/lib/libfat.so \
+		--archive shards/a/rocm_gfx110X/usr/.kpack 2>err
+	[ ! -s err ]
 }
 
 # hosts SHARD FAMILY LD ARCH...: a library that clang makes of a.hip, b.hip and c.hip
