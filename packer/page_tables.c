@@ -1,62 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "page_tables.h"
-#include <inttypes.h>
+#include "page_cell.h"
 #include "page_text.h"
-
-/* --- cells --------------------------------------------------------------------------- */
-
-static void cell_head(FILE *out, struct kp_span name)
-{
-	fputs("<tr><th scope=\"row\">", out);
-	page_text(out, name, PAGE_NAME);
-	fputs("</th>", out);
-}
-
-static void cell_text(FILE *out, struct kp_span text)
-{
-	fputs("<td>", out);
-	page_text(out, text, PAGE_NAME);
-	fputs("</td>", out);
-}
-
-static void cell_number(FILE *out, uint64_t n)
-{
-	fprintf(out, "<td class=\"n\" data-v=\"%" PRIu64 "\">", n);
-	page_number(out, n);
-	fputs("</td>", out);
-}
-
-static void cell_size(FILE *out, uint64_t bytes)
-{
-	fprintf(out, "<td class=\"n\" data-v=\"%" PRIu64 "\" title=\"", bytes);
-	page_number(out, bytes);
-	fputs(" bytes\">", out);
-	page_size(out, bytes);
-	fputs("</td>", out);
-}
-
-static void cell_ratio(FILE *out, uint64_t decoded, uint64_t stored)
-{
-	fprintf(out, "<td class=\"n\" data-v=\"%.4f\">",
-		stored ? (double)decoded / (double)stored : 0.0);
-	page_ratio(out, decoded, stored);
-	fputs("</td>", out);
-}
-
-static void cell_share(FILE *out, uint64_t part, uint64_t whole)
-{
-	double share = whole ? 100.0 * (double)part / (double)whole : 0.0;
-
-	fprintf(out,
-		"<td class=\"n b\" data-v=\"%" PRIu64
-		"\"><svg class=\"bar\" viewBox=\"0 0 "
-		"100 6\" preserveAspectRatio=\"none\" aria-hidden=\"true\"><rect "
-		"width=\"%.2f\" height=\"6\"/></svg>",
-		part, share);
-	fputs("<span>", out);
-	page_share(out, part, whole);
-	fputs("</span></td>", out);
-}
 
 /* --- tables -------------------------------------------------------------------------- */
 
@@ -101,7 +46,7 @@ static void print_rest(FILE *out, const struct page *page, const struct table *t
 
 	snprintf(text, sizeof(text), "%zu others", n - t->most);
 	fputs("<tfoot>", out);
-	cell_head(out, kp_span_str(text));
+	page_cell_head(out, kp_span_str(text));
 	if (t->rest)
 		t->rest(out, page, t->most);
 	else
@@ -130,12 +75,12 @@ static void print_table(FILE *out, const struct page *page, const struct table *
 
 static void sum_cells(FILE *out, const struct page *page, const struct page_row *r)
 {
-	cell_number(out, r->objects);
-	cell_number(out, r->entries);
-	cell_size(out, r->decoded);
-	cell_size(out, r->stored);
-	cell_ratio(out, r->decoded, r->stored);
-	cell_share(out, r->stored, page->figures->stored);
+	page_cell_number(out, r->objects);
+	page_cell_number(out, r->entries);
+	page_cell_size(out, r->decoded);
+	page_cell_size(out, r->stored);
+	page_cell_ratio(out, r->decoded, r->stored);
+	page_cell_share(out, r->stored, page->figures->stored);
 }
 
 static struct page_row sum_from(const struct page_rows *rows, size_t i)
@@ -162,7 +107,7 @@ static void arches_row(FILE *out, const struct page *page, size_t i)
 {
 	const struct page_row *r = &page->figures->arches.items[i];
 
-	cell_head(out, r->name);
+	page_cell_head(out, r->name);
 	sum_cells(out, page, r);
 }
 
@@ -182,7 +127,7 @@ static void libraries_row(FILE *out, const struct page *page, size_t i)
 {
 	const struct page_row *r = &page->figures->libraries.items[i];
 
-	cell_head(out, r->name);
+	page_cell_head(out, r->name);
 	fprintf(out, "<td>%s</td>", r->database ? "database" : "binary");
 	sum_cells(out, page, r);
 }
@@ -204,8 +149,8 @@ static void databases_row(FILE *out, const struct page *page, size_t i)
 {
 	const struct page_row *r = &page->figures->databases.items[i];
 
-	cell_head(out, r->name);
-	cell_text(out, r->second);
+	page_cell_head(out, r->name);
+	page_cell_text(out, r->second);
 	sum_cells(out, page, r);
 }
 
@@ -237,13 +182,13 @@ static void largest_row(FILE *out, const struct page *page, size_t i)
 	struct kp_entry_info e;
 
 	first_entry(page, o, &e);
-	cell_head(out, e.key);
-	cell_text(out, e.arch);
-	cell_number(out, o->entries);
-	cell_size(out, o->size);
-	cell_size(out, o->stored);
-	cell_ratio(out, o->size, o->stored);
-	cell_share(out, o->stored, f->stored);
+	page_cell_head(out, e.key);
+	page_cell_text(out, e.arch);
+	page_cell_number(out, o->entries);
+	page_cell_size(out, o->size);
+	page_cell_size(out, o->stored);
+	page_cell_ratio(out, o->size, o->stored);
+	page_cell_share(out, o->stored, f->stored);
 }
 
 static size_t twice_count(const struct page *page)
@@ -258,12 +203,12 @@ static void twice_row(FILE *out, const struct page *page, size_t i)
 	struct kp_entry_info e;
 
 	first_entry(page, o, &e);
-	cell_head(out, e.key);
-	cell_text(out, e.arch);
-	cell_number(out, t->copies);
-	cell_size(out, o->size);
-	cell_size(out, o->stored);
-	cell_size(out, t->saving);
+	page_cell_head(out, e.key);
+	page_cell_text(out, e.arch);
+	page_cell_number(out, t->copies);
+	page_cell_size(out, o->size);
+	page_cell_size(out, o->stored);
+	page_cell_size(out, t->saving);
 }
 
 /* --- families ------------------------------------------------------------------------ */
@@ -289,30 +234,18 @@ static void family_members(FILE *out, const struct page *page,
 	fputs("</td>", out);
 }
 
-/* "12.3 MiB" or "1.0 MiB to 12.3 MiB", for sorting the most. */
-static void cell_range(FILE *out, uint64_t least, uint64_t most)
-{
-	fprintf(out, "<td class=\"n\" data-v=\"%" PRIu64 "\">", most);
-	if (least != most) {
-		page_size_exact(out, least);
-		fputs(" to ", out);
-	}
-	page_size_exact(out, most);
-	fputs("</td>", out);
-}
-
 static void families_row(FILE *out, const struct page *page, size_t i)
 {
 	const struct page_family *f = &page->families->items[i];
 
-	cell_head(out, kp_span_str(f->name));
+	page_cell_head(out, kp_span_str(f->name));
 	fprintf(out, "<td>%s</td>", f->kind);
 	family_members(out, page, f);
-	cell_size(out, f->apart);
-	cell_size(out, f->together);
-	cell_size(out, f->apart - f->together);
-	cell_range(out, f->least, f->most);
-	cell_range(out, f->together - f->most, f->together - f->least);
+	page_cell_size(out, f->apart);
+	page_cell_size(out, f->together);
+	page_cell_size(out, f->apart - f->together);
+	page_cell_range(out, f->least, f->most);
+	page_cell_range(out, f->together - f->most, f->together - f->least);
 }
 
 /* --- archives, faults ---------------------------------------------------------------- */
@@ -326,10 +259,10 @@ static void archives_row(FILE *out, const struct page *page, size_t i)
 {
 	const struct page_archive *a = &page->in->archives[i];
 
-	cell_head(out, kp_span_str(a->name));
-	cell_number(out, kp_archive_entry_count(a->archive));
-	cell_number(out, kp_archive_ordinal_count(a->archive));
-	cell_size(out, a->bytes);
+	page_cell_head(out, kp_span_str(a->name));
+	page_cell_number(out, kp_archive_entry_count(a->archive));
+	page_cell_number(out, kp_archive_ordinal_count(a->archive));
+	page_cell_size(out, a->bytes);
 }
 
 /* --- all ----------------------------------------------------------------------------- */
