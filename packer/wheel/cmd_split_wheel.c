@@ -7,6 +7,7 @@
 #include "../report.h"
 #include "search.h"
 #include "text.h"
+#include "library_names.h"
 #include "wheel_built.h"
 #include "wheel_metadata.h"
 #include "wheel_out.h"
@@ -164,42 +165,12 @@ static int set_choice(const char *option, const char *text, const char *first,
 			     first, second);
 }
 
-/* Is NAME, of N bytes, in LIST, whose names have commas between them? */
-static bool has_name(const char *list, const char *name, size_t n)
-{
-	for (; list; list = strchr(list, ',') ? strchr(list, ',') + 1 : NULL)
-		if (strcspn(list, ",") == n && strncmp(list, name, n) == 0)
-			return true;
-	return false;
-}
-
-static int add_library(struct parser *p, const char *name, size_t n)
-{
-	char *all;
-
-	if (has_name(p->libraries, name, n))
-		return EXIT_OK;
-	if (asprintf(&all, "%s%s%.*s", p->libraries ? p->libraries : "",
-		     p->libraries ? "," : "", (int)n, name) < 0)
-		return EXIT_FAULT;
-	free(p->libraries);
-	p->libraries = all;
-	p->args->libraries = all;
-	return EXIT_OK;
-}
-
-/* The same name may be said in several ways. */
 static int add_libraries(struct parser *p, const char *names)
 {
-	for (size_t n; *names; names += n + (names[n] == ',')) {
-		int status;
+	bool ok = library_names_add(&p->libraries, names);
 
-		n = strcspn(names, ",");
-		status = add_library(p, names, n);
-		if (status)
-			return status;
-	}
-	return EXIT_OK;
+	p->args->libraries = p->libraries;
+	return ok ? EXIT_OK : EXIT_FAULT;
 }
 
 static int set_databases(struct parser *p, const char *text)
