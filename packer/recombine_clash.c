@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Code of one name for one GPU in two archives of the output, with other bytes: which of
- * them a program gets is left to chance.
+ * Code of one name for one GPU in two archives of one directory of the output, with other
+ * bytes: which of them a program gets is left to chance.  Each prefix has a directory.
  */
 #include <stdlib.h>
 #include "content_hash.h"
@@ -13,11 +13,21 @@ struct place {
 	size_t entry;
 };
 
+static struct kp_span directory(const struct place *p)
+{
+	const char *path = p->item->file->path, *slash = strrchr(path, '/');
+
+	return (struct kp_span){(const uint8_t *)path,
+				slash ? (size_t)(slash - path) : 0};
+}
+
 static int by_key(const void *a, const void *b)
 {
 	const struct place *x = a, *y = b;
-	int order = kp_span_cmp(x->info.key, y->info.key);
+	int order = kp_span_cmp(directory(x), directory(y));
 
+	if (!order)
+		order = kp_span_cmp(x->info.key, y->info.key);
 	if (!order)
 		order = kp_span_cmp(x->info.arch, y->info.arch);
 	if (order || x->item == y->item)
@@ -27,7 +37,8 @@ static int by_key(const void *a, const void *b)
 
 static bool same_place(const struct place *a, const struct place *b)
 {
-	return kp_span_eq(a->info.key, b->info.key) &&
+	return kp_span_eq(directory(a), directory(b)) &&
+	       kp_span_eq(a->info.key, b->info.key) &&
 	       kp_span_eq(a->info.arch, b->info.arch);
 }
 

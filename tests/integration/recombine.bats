@@ -93,6 +93,38 @@ install() {
 	[ ! -s err ]
 }
 
+@test "trees packed for a family, then split, are joined, each prefix by itself" {
+	local shard
+	# packs SHARD FAMILY ARCHES SIZE
+	packs() {
+		rm -rf in packed
+		mkdir -p in/lib packed/none
+		mkfat --arches "$3" --size "$4" in/lib/libfat.so
+		kpack pack -q --group one --gfx-arch-family "$2" --gfx-arches "$3" in packed/one
+		mkfat --arches "$3" --size "$4" --seed 5 in/lib/libfat.so
+		kpack pack -q --group two --gfx-arch-family "$2" --gfx-arches "$3" in packed/two
+		printf 'one\ntwo\nnone\n' >packed/artifact_manifest.txt
+		kpack split -q --prefix-manifest --name rocm packed "shards/$1"
+	}
+	packs a gfx110X gfx1100,gfx1101 5000
+	packs b gfx120X gfx1200 90000
+	config '"error_on_missing_architecture": true, "verify_generic_artifacts_match": true'
+	recombine -q
+	for shard in one two; do
+		kpack mark show out/rocm_generic/$shard/lib/libfat.so >marker
+		grep -q "$shard-gfx110X.kpack" marker
+		grep -q "$shard-gfx120X.kpack" marker
+		[ -e out/rocm_gfx110X/$shard/.kpack/$shard-gfx110X.kpack ]
+		[ -e out/rocm_gfx120X/$shard/.kpack/$shard-gfx120X.kpack ]
+	done
+	diff - out/rocm_generic/artifact_manifest.txt <<-'END'
+	none
+	one
+	two
+	END
+	[ -d out/rocm_generic/none ]
+}
+
 # hosts SHARD FAMILY LD ARCH...: a library that clang makes of a.hip, b.hip and c.hip
 hosts() {
 	local shard=$1 family=$2 ld=$3
