@@ -213,6 +213,18 @@ static void tell_unmatched(const struct split *s)
 	}
 }
 
+/* Their targets may be spelled otherwise: code keeps the features that it states. */
+static void tell_empty_families(const struct split *s)
+{
+	const struct families *all =
+		s->n_items ? &s->items[0].packing.args.families : NULL;
+
+	for (size_t i = 0; all && i < all->count; i++)
+		if (!split_tree_of(s, all->items[i].name) && !s->args->quiet)
+			report_error(s->input, "warning: nothing for the family %s",
+				     all->items[i].name);
+}
+
 static kpack_error_t begin(struct split *s, struct kpackx_error *why)
 {
 	KP_TRY(output_check_beside(s->input, s->args->output, why));
@@ -303,8 +315,10 @@ int split_run(struct split *s, const struct split_args *args, const char *input,
 		status = pack_prefixes(s);
 	if (!status)
 		status = tell(s, finish(s, &why), &why);
-	if (!status)
+	if (!status) {
 		tell_unmatched(s);
+		tell_empty_families(s);
+	}
 	return status;
 }
 

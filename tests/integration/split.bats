@@ -250,6 +250,10 @@ install_over() { # ROOT TREE...
 	[ "$(launch root/lib/liba.so gfx942)" = "0 0 0" ]
 	[ "$(launch root/lib/liba.so gfx1100)" = "209 209 209" ]
 	rm -r out
+	kpack split --family cdna=gfx90a:xnack+ --family none=gfx906,gfx908 in out >said 2>err
+	grep -qx "kpack: in: warning: nothing for the family none" err
+	! grep -q "the family cdna" err || false
+	rm -r out
 	refuses 2 "the name of a GPU" --family gfx1100=gfx942 in out
 	refuses 2 "the generic tree" --family generic=gfx942 in out
 	refuses 2 "not NAME=ARCH" --family cdna in out
