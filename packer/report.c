@@ -18,6 +18,14 @@ const char *report_program(void)
 	return program;
 }
 
+static const char *hidden, *in_place;
+
+void report_in_place(const char *path, const char *shown)
+{
+	hidden = path;
+	in_place = shown;
+}
+
 static void print_escaped(FILE *out, struct kp_span s)
 {
 	char small[256];
@@ -47,6 +55,18 @@ static void print_message(FILE *out, const char *text)
 	}
 }
 
+static void print_file(FILE *out, const char *file)
+{
+	size_t n = hidden ? strlen(hidden) : 0;
+
+	if (n && strncmp(file, hidden, n) == 0 && (file[n] == '/' || file[n] == '\0')) {
+		print_escaped(out, kp_span_str(in_place));
+		file += n;
+	}
+	print_escaped(out, kp_span_str(file));
+	fputs(": ", out);
+}
+
 void report_error(const char *file, const char *fmt, ...)
 {
 	char small[512], *text = NULL;
@@ -64,10 +84,8 @@ void report_error(const char *file, const char *fmt, ...)
 	fflush(stdout);
 	flockfile(stderr);
 	fprintf(stderr, "%s: ", program);
-	if (file) {
-		print_escaped(stderr, kp_span_str(file));
-		fputs(": ", stderr);
-	}
+	if (file)
+		print_file(stderr, file);
 	print_message(stderr, text ? text : small);
 	putc('\n', stderr);
 	funlockfile(stderr);

@@ -22,6 +22,13 @@ void report_set_program(const char *name);
 const char *report_program(void);
 
 /*
+ * From now on report_error shows SHOWN in place of PATH and of what FILE has of it at its
+ * beginning: a temporary place means nothing to the user.  Both stay the caller's, until
+ * report_in_place(NULL, NULL).  Not while other threads report.
+ */
+void report_in_place(const char *path, const char *shown);
+
+/*
  * "PROGRAM: FILE: TEXT" on stderr, after what was printed so far.  FILE may be NULL.
  * FILE is escaped.  In TEXT controls are too, but a backslash stays, because
  * texts from core carry names that are escaped already.

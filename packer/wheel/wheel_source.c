@@ -276,12 +276,30 @@ static int pack(struct wheel_source *s)
 	return EXIT_FAULT;
 }
 
+/* What packing says of the unpacked tree is said of the wheel. */
+static int pack_in_place(struct wheel_source *s, struct kpackx_error *why)
+{
+	char *shown;
+	int status;
+
+	if (asprintf(&shown, "%s%s%s", s->path, *s->overlay ? "/" : "", s->overlay) < 0) {
+		kp_fail_memory(why, strlen(s->path), "a name");
+		report_why(s->path, why);
+		return EXIT_FAULT;
+	}
+	report_in_place(s->root, shown);
+	status = pack(s);
+	report_in_place(NULL, NULL);
+	free(shown);
+	return status;
+}
+
 int wheel_source_pack(struct wheel_source *s, const char *group)
 {
 	struct kpackx_error why = {0};
 
 	if (!prepare(s, group, &why))
-		return pack(s);
+		return pack_in_place(s, &why);
 	report_why(s->path, &why);
 	return EXIT_FAULT;
 }

@@ -329,6 +329,9 @@ $HOST" ]
 	refuses 1 "device code where an installer moves it" data/*.whl
 	wheel empty --no-code
 	refuses 1 "no device code" empty/*.whl
+	# what is said is said of the wheel, not of where it is unpacked
+	! grep -F .kpack-split-wheel err || false
+	grep -qF "empty/$HOST/torch: note: no device code" err
 }
 
 @test "what is there is not replaced, unless it is said" {
