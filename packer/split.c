@@ -165,6 +165,15 @@ static kpack_error_t check_targets(const struct split *s, struct kpackx_error *w
 		       s->args->targets);
 }
 
+/* Is E the archive NAME of the tree's own? */
+static bool is_archive_called(const struct scan_entry *e, const char *name)
+{
+	static const char dir[] = SCAN_ARCHIVES "/";
+
+	return strncmp(e->relative, dir, sizeof(dir) - 1) == 0 &&
+	       strcmp(e->relative + sizeof(dir) - 1, name) == 0;
+}
+
 /* One that the input has would be added to, and its bytes be lost. */
 static kpack_error_t check_archives(const struct split_prefix *i,
 				    struct kpackx_error *why)
@@ -176,9 +185,8 @@ static kpack_error_t check_archives(const struct split_prefix *i,
 	for (size_t k = 0; k < i->packing.scan.n_entries; k++) {
 		const struct scan_entry *e = &i->packing.scan.entries[k];
 
-		for (size_t m = 0; m < n && scan_in_archives(e); m++)
-			if (strcmp(e->relative + strlen(SCAN_ARCHIVES "/"), names[m]) ==
-			    0)
+		for (size_t m = 0; m < n; m++)
+			if (is_archive_called(e, names[m]))
 				return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 					       "%s: the input has an archive of that "
 					       "name: give another --name",

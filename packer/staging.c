@@ -66,8 +66,9 @@ static mode_t loosen(int dir, const char *name)
 
 static void tighten(int dir, const char *name, mode_t mode)
 {
-	if (mode)
-		fchmodat(dir, name, mode & 07777, 0);
+	/* what was changed a moment ago can be changed back */
+	if (mode && fchmodat(dir, name, mode & 07777, 0) < 0)
+		return;
 }
 
 static int exchange(int from, int to, const char *name, bool swapped)
