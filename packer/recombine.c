@@ -27,7 +27,8 @@ const char *recombine_shown(const struct recombine_item *item, char out[512])
 	return out;
 }
 
-static void tell(const struct recombine_component *c, const char *fmt, va_list args)
+static void __attribute__((format(printf, 2, 0)))
+tell(const struct recombine_component *c, const char *fmt, va_list args)
 {
 	char *text;
 
