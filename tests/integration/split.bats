@@ -41,9 +41,12 @@ database() { # KIND DIR
 }
 
 # What the kernels of LIBRARY return on AGENT, in a line.
-launch() { # LIBRARY AGENT
-	LD_LIBRARY_PATH=$examples EXAMPLE_DEVICES=$2 timeout 60 $python "$tools/launch.py" \
-		--wrappers 3 --devices 1 "$PWD/$1" 2>told | sed 's/.*: //' | paste -sd ' '
+launch() { # LIBRARY AGENT [WRAPPERS]
+	local sanitizer # which Python is without
+	sanitizer=$(ldd "$examples/libamdhip64.so.5" | awk '$1 ~ /^lib[at]san/ { print $3 }')
+	LD_LIBRARY_PATH=$examples EXAMPLE_DEVICES=$2 timeout 60 env LD_PRELOAD="$sanitizer" \
+		ASAN_OPTIONS="${ASAN_OPTIONS-}:detect_leaks=0" $python "$tools/launch.py" \
+		--wrappers "${3-3}" --devices 1 "$PWD/$1" 2>told | sed 's/.*: //' | paste -sd ' '
 }
 
 # The MEMBER of each in a LIST of a JSON report, in a line.
@@ -508,9 +511,7 @@ meanwhile() {
 	END
 	)" ]
 	install_over root out/packed_generic out/packed_rdna
-	[ "$(LD_LIBRARY_PATH=$examples EXAMPLE_DEVICES=gfx1101 $python "$tools/launch.py" \
-		--wrappers 2 --devices 1 "$PWD/root/lib/liba.so" 2>told | sed 's/.*: //' |
-		paste -sd ' ')" = "0 0" ]
+	[ "$(launch root/lib/liba.so gfx1101 2)" = "0 0" ]
 
 	rm -r packed/lib/.kpack out
 	kpack split --gpu-targets gfx1030 packed out >said 2>err
