@@ -323,7 +323,7 @@ fmt: ## format the C sources
 
 # cppcheck does not see that memcpy(array, &block, ...) and "fit ? fit : old" keep the block.
 cppcheck_wrong := $(addprefix --suppress=,memleak:core/memory.c memleakOnRealloc:core/memory.c memleak:core/codec.c \
-	memleak:packer/pack.c memleak:packer/plan.c memleak:packer/mounts.c \
+	memleak:packer/pack.c memleak:packer/plan.c memleak:packer/mounts.c memleak:packer/page_input.c memleak:packer/shard_walk.c \
 	memleak:packer/library/library.c memleak:fs/folded.c ctunullpointer:core/error.c \
 	arrayIndexOutOfBoundsCond:core/span.h)
 

@@ -96,8 +96,9 @@ static int take_operands(struct recombine_args *args, const char *config,
 	return -1;
 }
 
-static int run(struct recombine_args *args, const char *path)
+static int run(const struct recombine_args *args, const char *path)
 {
+	struct recombine_args all = *args;
 	struct recombine_config config = {0};
 	struct kpackx_error why = {0};
 	kpack_error_t err = recombine_config_read(path, &config, &why);
@@ -108,8 +109,8 @@ static int run(struct recombine_args *args, const char *path)
 	if (err) {
 		report_why(path, &why);
 	} else {
-		args->config = &config;
-		status = recombine(args);
+		all.config = &config;
+		status = recombine(&all);
 	}
 	recombine_config_fini(&config);
 	return status;

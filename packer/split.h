@@ -23,7 +23,7 @@ struct split_prefix {
 	char *input;  /* its directory */
 	char *output; /* in the generic tree that is made */
 	struct packing packing;
-	struct partition parts; /* none: it was not packed */
+	struct partition parts;      /* none: it was not packed */
 	size_t n_old, n_old_dropped; /* archives that it had; those not asked for */
 };
 
