@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "wheel_built.h"
+#if WHEELS_BUILT
 #include "wheel_overlay.h"
 #include <errno.h>
 #include <stdio.h>
@@ -240,3 +242,5 @@ kpack_error_t wheel_overlay_find(const struct wheel_in *w, const char *tree,
 	*overlay = NULL;
 	return given ? take_given(&o, given, overlay, why) : find(&o, overlay, why);
 }
+
+#endif
