@@ -11,6 +11,8 @@
 
 /* No run makes more trees than that. */
 #define NAMES_MAX 65536
+/* Nor is a whole journal larger: each name has at most 255 bytes and its end. */
+#define SIZE_LIMIT ((off_t)(NAMES_MAX * (256 + sizeof(struct identity))))
 
 /* A directory, whatever it is called: numbers of removed ones are given again. */
 struct identity {
@@ -117,12 +119,14 @@ static bool get(FILE *from, struct journal *out)
 bool journal_read(struct journal *out, int dir)
 {
 	FILE *from = open_in(dir, O_RDONLY | O_NONBLOCK, "r");
+	struct stat st;
 	bool ok;
 
 	*out = (struct journal){0};
 	if (!from)
 		return false;
-	ok = get(from, out);
+	ok = fstat(fileno(from), &st) == 0 && S_ISREG(st.st_mode) &&
+	     st.st_size <= SIZE_LIMIT && get(from, out);
 	fclose(from);
 	if (!ok)
 		journal_fini(out);
