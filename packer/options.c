@@ -2,6 +2,7 @@
 #include "options.h"
 #include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -189,4 +190,13 @@ bool options_number(const char *text, uint64_t low, uint64_t high, uint64_t *out
 		return false;
 	*out = n;
 	return true;
+}
+
+int options_take_number(const struct command_help *help, const char *option,
+			const char *text, uint64_t low, uint64_t high, uint64_t *out)
+{
+	if (options_number(text, low, high, out))
+		return 0;
+	return options_usage(help, "--%s %s: not a number from %" PRIu64 " to %" PRIu64,
+			     option, text, low, high);
 }

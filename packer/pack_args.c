@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "pack_args.h"
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include "command.h"
@@ -187,16 +186,6 @@ static int set_prefer(struct pack_args *args, const char *text)
 	return n < 0 ? EXIT_USAGE : EXIT_OK;
 }
 
-static int set_number(const char *option, const char *text, uint64_t low, uint64_t high,
-		      uint64_t *out)
-{
-	if (options_number(text, low, high, out))
-		return EXIT_OK;
-	return options_usage(&cmd_pack_help,
-			     "--%s %s: not a number from %" PRIu64 " to %" PRIu64, option,
-			     text, low, high);
-}
-
 static int set_text(char **slot, const char *text)
 {
 	free(*slot);
@@ -228,7 +217,7 @@ static int set_word(const char **slot, const char *text)
 static int set_level(struct pack_args *args, const char *text)
 {
 	uint64_t n = 0;
-	int status = set_number("level", text, 1, 22, &n);
+	int status = options_take_number(&cmd_pack_help, "level", text, 1, 22, &n);
 
 	args->how.level = (int)n;
 	return status;
@@ -237,7 +226,7 @@ static int set_level(struct pack_args *args, const char *text)
 static int set_jobs(struct pack_args *args, const char *text)
 {
 	uint64_t n = 0;
-	int status = set_number("jobs", text, 1, 1024, &n);
+	int status = options_take_number(&cmd_pack_help, "jobs", text, 1, 1024, &n);
 
 	args->how.jobs = (unsigned)n;
 	return status;
@@ -276,11 +265,11 @@ static int set_option(struct parser *p, int row, const char *arg)
 	case OPT_LEVEL:
 		return set_level(args, arg);
 	case OPT_CHUNK:
-		return set_number("chunk", arg, KP_CHUNK_MIN, KP_CHUNK_MAX,
-				  &args->how.chunk);
+		return options_take_number(&cmd_pack_help, "chunk", arg, KP_CHUNK_MIN,
+					   KP_CHUNK_MAX, &args->how.chunk);
 	case OPT_VOLUME_SIZE:
-		return set_number("volume-size", arg, 1, KP_ZSTD_BLOB_MAX,
-				  &args->volume_size);
+		return options_take_number(&cmd_pack_help, "volume-size", arg, 1,
+					   KP_ZSTD_BLOB_MAX, &args->volume_size);
 	case OPT_DATABASES:
 		return set_databases(args, arg);
 	case OPT_LIBRARIES:

@@ -243,6 +243,9 @@ static kpack_error_t link_to(const char *from, const char *first, const char *to
 	return err;
 }
 
+typedef kpack_error_t item_fn(const char *from, const struct shard_item *item,
+			      const char *out, const char *to, struct kpackx_error *why);
+
 static kpack_error_t copy_one(const char *from, const struct shard_item *item,
 			      const char *out, const char *to, struct kpackx_error *why)
 {
@@ -257,13 +260,15 @@ static kpack_error_t copy_one(const char *from, const struct shard_item *item,
 	return err;
 }
 
+/* Of a directory, when it is complete. */
 static kpack_error_t finish(const char *from, const struct shard_item *item,
-			    const char *to, struct kpackx_error *why)
+			    const char *out, const char *to, struct kpackx_error *why)
 {
 	struct timespec times[2] = {
 		{.tv_nsec = UTIME_OMIT},
 		{.tv_sec = (time_t)item->seconds, .tv_nsec = (long)item->nanoseconds}};
 
+	(void)out;
 	KP_TRY(copy_directory_attributes(from, to, why));
 	if (chmod(to, (mode_t)item->mode & 07777) < 0 ||
 	    utimensat(AT_FDCWD, to, times, AT_SYMLINK_NOFOLLOW) < 0)
@@ -271,8 +276,9 @@ static kpack_error_t finish(const char *from, const struct shard_item *item,
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t part_tree_copy(const char *dir, const struct shard_item *item,
-			     const char *out, struct kpackx_error *why)
+/* Do FN for the item, from the part to OUT. */
+static kpack_error_t apply(const char *dir, const struct shard_item *item,
+			   const char *out, item_fn *fn, struct kpackx_error *why)
 {
 	kpack_error_t err;
 	char *from, *to;
@@ -280,13 +286,25 @@ kpack_error_t part_tree_copy(const char *dir, const struct shard_item *item,
 	KP_TRY(join(dir, item->path, &from, why));
 	err = join(out, item->path, &to, why);
 	if (!err) {
-		err = copy_one(from, item, out, to, why);
+		err = fn(from, item, out, to, why);
 		if (err)
 			kp_fail_prefix(why, err, "%s", to);
 		free(to);
 	}
 	free(from);
 	return err;
+}
+
+kpack_error_t part_tree_copy(const char *dir, const struct shard_item *item,
+			     const char *out, struct kpackx_error *why)
+{
+	return apply(dir, item, out, copy_one, why);
+}
+
+kpack_error_t part_tree_finish(const char *dir, const struct shard_item *item,
+			       const char *out, struct kpackx_error *why)
+{
+	return apply(dir, item, out, finish, why);
 }
 
 static int remove_leftover(int dir, const char *name)
@@ -324,23 +342,5 @@ kpack_error_t part_tree_tidy(const char *out, const char *path, struct kpackx_er
 	KP_TRY(join(out, path, &dir, why));
 	err = remove_leftovers(dir, why);
 	free(dir);
-	return err;
-}
-
-kpack_error_t part_tree_finish(const char *dir, const struct shard_item *item,
-			       const char *out, struct kpackx_error *why)
-{
-	kpack_error_t err;
-	char *from, *to;
-
-	KP_TRY(join(dir, item->path, &from, why));
-	err = join(out, item->path, &to, why);
-	if (!err) {
-		err = finish(from, item, to, why);
-		if (err)
-			kp_fail_prefix(why, err, "%s", to);
-		free(to);
-	}
-	free(from);
 	return err;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "split_args.h"
-#include <inttypes.h>
 #include <stdlib.h>
 #include "command.h"
 #include "limits.h"
@@ -187,14 +186,6 @@ static int set_databases(struct split_args *args, const char *text)
 			     text);
 }
 
-static int set_number(const char *option, const char *text, uint64_t high, uint64_t *out)
-{
-	if (options_number(text, 1, high, out))
-		return EXIT_OK;
-	return options_usage(&cmd_split_help, "--%s %s: not a number from 1 to %" PRIu64,
-			     option, text, high);
-}
-
 static int add_library(struct split_args *args, const char *text)
 {
 	struct kpackx_error why = {0};
@@ -256,7 +247,7 @@ static int set_word(const char **slot, const char *text)
 static int set_level(struct split_args *args, const char *text)
 {
 	uint64_t n = 0;
-	int status = set_number("level", text, 22, &n);
+	int status = options_take_number(&cmd_split_help, "level", text, 1, 22, &n);
 
 	args->level = (int)n;
 	return status;
@@ -265,7 +256,7 @@ static int set_level(struct split_args *args, const char *text)
 static int set_jobs(struct split_args *args, const char *text)
 {
 	uint64_t n = 0;
-	int status = set_number("jobs", text, 1024, &n);
+	int status = options_take_number(&cmd_split_help, "jobs", text, 1, 1024, &n);
 
 	args->jobs = (unsigned)n;
 	return status;

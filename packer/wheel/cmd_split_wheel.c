@@ -110,20 +110,12 @@ struct parser {
 
 /* --- single options ------------------------------------------------------------------ */
 
-static int set_number(const char *option, const char *text, uint64_t low, uint64_t high,
-		      uint64_t *out)
-{
-	if (options_number(text, low, high, out))
-		return EXIT_OK;
-	return options_usage(&cmd_split_wheel_help, "--%s %s: not a number from %u to %u",
-			     option, text, (unsigned)low, (unsigned)high);
-}
-
 static int set_int(int *slot, const char *option, const char *text, unsigned low,
 		   unsigned high)
 {
 	uint64_t n = 0;
-	int status = set_number(option, text, low, high, &n);
+	int status =
+		options_take_number(&cmd_split_wheel_help, option, text, low, high, &n);
 
 	*slot = (int)n;
 	return status;
@@ -142,7 +134,8 @@ static int set_zip_level(struct parser *p, const char *text)
 static int set_jobs(struct parser *p, const char *text)
 {
 	uint64_t n = 0;
-	int status = set_number("jobs", text, 1, 1024, &n);
+	int status =
+		options_take_number(&cmd_split_wheel_help, "jobs", text, 1, 1024, &n);
 
 	p->args->jobs = (unsigned)n;
 	return status;
