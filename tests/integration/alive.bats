@@ -3,31 +3,13 @@
 
 bats_require_minimum_version 1.5.0
 
-python=/usr/bin/python3
 tools=$BATS_TEST_DIRNAME
 
-setup_file() {
-	# udev makes it 0666; a machine without udev does not
-	[ "$(id -u)" != 0 ] || chmod 0666 /dev/fuse
-}
-
-setup() {
-	# not below bats' own directory, which other users may not search
-	T=$(mktemp -d /tmp/kpackfs-test-XXXXXX)
-	chmod 0755 "$T"
-	cd "$T"
-	mkdir src mnt
-	PATH=$KPACK_BIN:$PATH
-}
+load mounting
 
 teardown() {
-	cd /
 	exec 7<&- 8<&- 9<&-
-	for m in "$T"/mnt*; do
-		fusermount3 -uz "$m" 2>/dev/null || umount -l "$m" 2>/dev/null || :
-	done
-	ended
-	rm -rf "$T"
+	end_test
 }
 
 # until CONDITION...: evaluated again and again, for ten seconds
@@ -40,8 +22,7 @@ until_true() {
 	return 1
 }
 
-processes() { pgrep -f "kpackfs .*$T/" || :; }
-ended() { until_true '[ -z "$(processes)" ]'; }
+ended() { until_true no_daemon; }
 
 # archive NAME KEY TEXT: one entry, shown as KEY
 archive() {
@@ -469,7 +450,7 @@ open_archives() { find "/proc/$server/fd" -lname '*.kpack*' | wc -l; }
 @test "the server is killed, the mount is taken away: another that has its device now stays" {
 	mkdir mnt2
 	serve_src
-	kill -STOP $supervisor
+	stop $supervisor
 	device=$(stat -c %Hd:%Ld mnt)
 	kill -KILL $server
 	fusermount3 -uz mnt
@@ -517,7 +498,7 @@ wait_for() {
 @test "in the background: the same, with one word of each process" {
 	archive src/a.kpack a.txt one
 	kpackfs "$T/src" "$T/mnt"
-	[ "$(processes | wc -l)" = 2 ]
+	[ "$(daemons | wc -l)" = 2 ]
 	server=$(stat_of pid)
 	supervisor=$(ps -o ppid= -p "$server" | tr -d ' ')
 	[ "$(cat /proc/$supervisor/comm)" = kpackfs ]
@@ -575,7 +556,7 @@ wait_for() {
 	mkfifo src/slow.kpack
 	kpackfs "$T/src" "$T/mnt" &
 	kill -KILL $!
-	until_true '! mountpoint -q mnt && [ -z "$(processes)" ]'
+	until_true '! mountpoint -q mnt && no_daemon'
 }
 
 @test "an ordinary user's mount: reload, SIGTERM while in use, idle" {
@@ -591,10 +572,10 @@ wait_for() {
 	nobody sh -c 'exec 5<mnt/a.txt; echo open; read x; cat <&5' <go >said &
 	exec 9>go
 	until_true 'grep -q open said'
-	supervisor=$(processes | head -n 1)
+	supervisor=$(daemons | head -n 1)
 	kill -TERM $supervisor
 	until_true '! mountpoint -q mnt'
-	[ "$(processes | wc -l)" = 2 ]
+	[ "$(daemons | wc -l)" = 2 ]
 	echo >&9
 	ended
 	[ "$(cat said)" = "$(printf 'open\none')" ]

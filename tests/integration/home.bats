@@ -4,43 +4,20 @@
 
 bats_require_minimum_version 1.5.0
 
+load mounting
+
 setup() {
-	# not below bats' own directory, which other users may not search
-	T=$(mktemp -d /tmp/kpackfs-home-XXXXXX)
-	chmod 0755 "$T"
-	cd "$T"
-	mkdir src mnt
-	[ "$(id -u)" != 0 ] || chmod 0666 /dev/fuse
-	PATH=$KPACK_BIN:$PATH
+	begin_test
 	completion=$KPACK_SRC/contrib/completion
 	archive src/a.kpack a
 }
 
-teardown() {
-	cd /
-	pkill -CONT -f "kpackfs .*${T:?}/" || :
-	! findmnt -rn -M "$T/mnt" >/dev/null || umount -l "$T/mnt" || fusermount3 -uz "$T/mnt"
-	gone && rm -rf "$T"
-}
-
 archive() { # FILE KEY
 	echo '{"entries": [{"key": "'"$2"'#0", "arch": "gfx942", "data": "abc"}]}' |
-		/usr/bin/python3 "$BATS_TEST_DIRNAME/mkarchive.py" "$1.new"
+		make_archive "$1.new"
 	mv "$1.new" "$1"
 }
 
-wait_for() { # COMMAND...
-	for _ in $(seq 400); do
-		"$@" 2>/dev/null && return 0
-		read -rt 0.05 <> <(:) || :
-	done
-	echo "in vain: $*"
-	return 1
-}
-
-none_left() { ! pgrep -f "kpackfs .*$T/"; }
-gone() { wait_for none_left; }
-needs_root() { [ "$(id -u)" = 0 ] || skip "only root may"; }
 serves() { [ "$(cat "mnt/toc/${1:-a}/gfx942.hsaco")" = abc ]; }
 
 # ---- options ----
@@ -106,7 +83,7 @@ serves() { [ "$(cat "mnt/toc/${1:-a}/gfx942.hsaco")" = abc ]; }
 as_type() { echo "fuse.$KPACK_BIN/kpackfs"; }
 
 @test "mount -t, with what mount(8) and fstab may add" {
-	needs_root
+	must_be_root
 	for options in defaults ro,nofail,noauto,user,_netdev,x-systemd.automount,x-systemd.idle-timeout=10min \
 		rw,allow_other,nodev,nosuid,noatime comment=kernels,X-mine=1 ro,auto,exec,async; do
 		mount -t "$(as_type)" src mnt -o "$options" || { echo "$options"; return 1; }
@@ -119,7 +96,7 @@ as_type() { echo "fuse.$KPACK_BIN/kpackfs"; }
 }
 
 @test "mount -a takes several from fstab, and umount -a by type" {
-	needs_root
+	must_be_root
 	mkdir mnt/one more
 	archive more/b.kpack b
 	rmdir mnt/one
@@ -136,7 +113,7 @@ as_type() { echo "fuse.$KPACK_BIN/kpackfs"; }
 }
 
 @test "mount -o setuid= opens the device and mounts, and we serve as that user" {
-	needs_root
+	must_be_root
 	helper=$(command -v mount.fuse3 || ls /sbin/mount.fuse3) || skip "no mount.fuse3"
 	cp "$KPACK_BIN/kpackfs" .
 	chown nobody mnt
@@ -147,7 +124,7 @@ as_type() { echo "fuse.$KPACK_BIN/kpackfs"; }
 }
 
 @test "mount -o drop_privileges: /dev/fd/N is a mount point" {
-	needs_root
+	must_be_root
 	helper=$(command -v mount.fuse3 || ls /sbin/mount.fuse3) || skip "no mount.fuse3"
 	"$helper" "$T/src" "$T/mnt" -t "fuse.$KPACK_BIN/kpackfs" -o ro,drop_privileges,allow_other
 	serves
@@ -162,7 +139,7 @@ as_type() { echo "fuse.$KPACK_BIN/kpackfs"; }
 	done
 	kpackfs "$T/src" "$T/mnt"
 	# until all the others have ended
-	wait_for eval '[ "$(pgrep -fc "kpackfs $T/src $T/mnt")" -le 2 ]'
+	eventually eval '[ "$(pgrep -fc "kpackfs $T/src $T/mnt")" -le 2 ]'
 	serves
 }
 
@@ -200,8 +177,8 @@ as_type() { echo "fuse.$KPACK_BIN/kpackfs"; }
 	grep -qE '^  conflicts +1: see .kpackfs/conflicts$' <<<"$output"
 	# the refused one goes away
 	rm src/b.kpack
-	wait_for eval 'kpackfs --status mnt | grep -qE "^  reloads +[1-9][0-9]*, the last 20"'
-	wait_for eval 'kpackfs --status mnt >/dev/null'
+	eventually eval 'kpackfs --status mnt | grep -qE "^  reloads +[1-9][0-9]*, the last 20"'
+	eventually eval 'kpackfs --status mnt >/dev/null'
 }
 
 @test "--status: what failed to decode counts" {
@@ -249,7 +226,7 @@ as_type() { echo "fuse.$KPACK_BIN/kpackfs"; }
 }
 
 @test "--status: another user is told why not" {
-	needs_root
+	must_be_root
 	cp "$KPACK_BIN/kpackfs" .
 	chown nobody mnt
 	runuser -u nobody -- ./kpackfs src mnt
@@ -272,7 +249,8 @@ as_type() { echo "fuse.$KPACK_BIN/kpackfs"; }
 @test "--status: a daemon that does not answer" {
 	kpackfs "$T/src" "$T/mnt"
 	serves
-	pkill -STOP -f "kpackfs .*${T:?}/"
+	# shellcheck disable=SC2046 # words
+	stop $(daemons)
 	# as who started it may have them
 	run -1 timeout 30 bash -c 'trap "" ALRM; exec kpackfs --status mnt'
 	[[ $output == *"does not answer"* ]]

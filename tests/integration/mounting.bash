@@ -45,6 +45,20 @@ no_daemon() { [ -z "$(daemons)" ]; }
 # The daemons of this test's mounts have ended.
 gone() { eventually no_daemon; }
 
+# Stop processes, to their last thread: one that takes up a request before it stops makes whoever
+# waits for the answer unkillable.
+stop() { # PID...
+	kill -STOP "$@"
+	eventually all_stopped "$@"
+}
+
+all_stopped() { # PID...
+	local p
+	for p; do
+		! grep -qs '^State:.[^T]' /proc/"$p"/task/*/status || return 1
+	done
+}
+
 # A program on stdin that may use mkarchive as a module.
 py() { PYTHONPATH=$BATS_TEST_DIRNAME PYTHONDONTWRITEBYTECODE=1 $python - "$@"; }
 

@@ -177,7 +177,7 @@ find_largest() {
 	make_files 60
 	m
 	# shellcheck disable=SC2046 # words
-	kill -STOP $(daemons)
+	stop $(daemons)
 	# these two are not there, so kpackfs is asked
 	stat mnt/none1 >/dev/null 2>&1 3>&- &
 	waiting=$!
