@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* kpack split-wheel: take Python wheels apart by architecture. */
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include "../command.h"
+#include "../option_place.h"
 #include "../report.h"
 #include "search.h"
 #include "text.h"
@@ -43,6 +43,7 @@ enum {
 	OPT_VARIANT_LABEL,
 	OPT_CLANG_OFFLOAD_BUNDLER,
 	OPT_VERBOSE,
+	OPT_COUNT,
 };
 
 static const struct option_help options[] = {
@@ -109,37 +110,6 @@ struct parser {
 };
 
 /* --- single options ------------------------------------------------------------------ */
-
-static int set_int(int *slot, const char *option, const char *text, unsigned low,
-		   unsigned high)
-{
-	uint64_t n = 0;
-	int status =
-		options_take_number(&cmd_split_wheel_help, option, text, low, high, &n);
-
-	*slot = (int)n;
-	return status;
-}
-
-static int set_level(struct parser *p, const char *text)
-{
-	return set_int(&p->args->level, "level", text, 1, 22);
-}
-
-static int set_zip_level(struct parser *p, const char *text)
-{
-	return set_int(&p->args->zip_level, "zip-level", text, 0, 9);
-}
-
-static int set_jobs(struct parser *p, const char *text)
-{
-	uint64_t n = 0;
-	int status =
-		options_take_number(&cmd_split_wheel_help, "jobs", text, 1, 1024, &n);
-
-	p->args->jobs = (unsigned)n;
-	return status;
-}
 
 static int add_word(const char **list, size_t *n, const char *text)
 {
@@ -226,27 +196,26 @@ static int add_input(struct parser *p, const char *path)
 	return EXIT_OK;
 }
 
-/* Where a word goes, in struct wheel_split_args; never at its beginning. */
-static const size_t words[] = {
-	[OPT_OUTPUT] = offsetof(struct wheel_split_args, output),
-	[OPT_OUTPUT_DIR] = offsetof(struct wheel_split_args, output),
-	[OPT_GROUP] = offsetof(struct wheel_split_args, group),
-	[OPT_GROUP_NAME] = offsetof(struct wheel_split_args, group),
-	[OPT_OVERLAY_ROOT] = offsetof(struct wheel_split_args, overlay),
-	[OPT_DEVICE_PREFIX] = offsetof(struct wheel_split_args, prefix),
-	[OPT_DEVICE_PACKAGE_PREFIX] = offsetof(struct wheel_split_args, prefix),
-	[OPT_PREFER] = offsetof(struct wheel_split_args, prefer),
-	[OPT_TMP_DIR] = offsetof(struct wheel_split_args, tmp_dir),
-	[OPT_VERBOSE] = 0,
-};
-
-static const size_t flags[] = {
-	[OPT_VARIANTS] = offsetof(struct wheel_split_args, variants),
-	[OPT_GENERATE_VARIANT_WHEEL] = offsetof(struct wheel_split_args, variants),
-	[OPT_FORCE] = offsetof(struct wheel_split_args, force),
-	[OPT_JSON] = offsetof(struct wheel_split_args, json),
-	[OPT_QUIET] = offsetof(struct wheel_split_args, quiet),
-	[OPT_VERBOSE] = 0,
+static const struct option_place places[] = {
+	[OPT_OUTPUT] = OPTION_PLACE(struct wheel_split_args, output),
+	[OPT_OUTPUT_DIR] = OPTION_PLACE(struct wheel_split_args, output),
+	[OPT_GROUP] = OPTION_PLACE(struct wheel_split_args, group),
+	[OPT_GROUP_NAME] = OPTION_PLACE(struct wheel_split_args, group),
+	[OPT_OVERLAY_ROOT] = OPTION_PLACE(struct wheel_split_args, overlay),
+	[OPT_DEVICE_PREFIX] = OPTION_PLACE(struct wheel_split_args, prefix),
+	[OPT_DEVICE_PACKAGE_PREFIX] = OPTION_PLACE(struct wheel_split_args, prefix),
+	[OPT_PREFER] = OPTION_PLACE(struct wheel_split_args, prefer),
+	[OPT_TMP_DIR] = OPTION_PLACE(struct wheel_split_args, tmp_dir),
+	[OPT_VARIANTS] = OPTION_PLACE(struct wheel_split_args, variants),
+	[OPT_GENERATE_VARIANT_WHEEL] = OPTION_PLACE(struct wheel_split_args, variants),
+	[OPT_FORCE] = OPTION_PLACE(struct wheel_split_args, force),
+	[OPT_JSON] = OPTION_PLACE(struct wheel_split_args, json),
+	[OPT_QUIET] = OPTION_PLACE(struct wheel_split_args, quiet),
+	[OPT_LEVEL] = OPTION_LEVEL(struct wheel_split_args, level),
+	[OPT_COMPRESSION_LEVEL] = OPTION_LEVEL(struct wheel_split_args, level),
+	[OPT_ZIP_LEVEL] = OPTION_NUMBER(struct wheel_split_args, zip_level, 0, 9),
+	[OPT_JOBS] = OPTION_JOBS(struct wheel_split_args, jobs),
+	[OPT_COUNT] = {0},
 };
 
 static int (*const setters[])(struct parser *p, const char *text) = {
@@ -256,27 +225,17 @@ static int (*const setters[])(struct parser *p, const char *text) = {
 	[OPT_REQUIRES] = set_requires,
 	[OPT_DEVICE_REQUIRES_DIST] = set_requires,
 	[OPT_OUTPUT_FORMAT] = set_format,
-	[OPT_LEVEL] = set_level,
-	[OPT_COMPRESSION_LEVEL] = set_level,
-	[OPT_ZIP_LEVEL] = set_zip_level,
 	[OPT_COMPRESSION] = set_compression,
-	[OPT_JOBS] = set_jobs,
 	[OPT_INPUT] = add_input,
-	[OPT_VERBOSE] = NULL,
+	[OPT_COUNT] = NULL,
 };
 
 /* What is in no table has no meaning here. */
 static int set_option(struct parser *p, int row, const char *arg)
 {
-	char *args = (char *)p->args;
-
 	if (setters[row])
 		return setters[row](p, arg);
-	if (words[row])
-		memcpy(args + words[row], &arg, sizeof(arg));
-	else if (flags[row])
-		*(bool *)(args + flags[row]) = true;
-	return EXIT_OK;
+	return option_put(&cmd_split_wheel_help, row, &places[row], p->args, arg);
 }
 
 /* --- all together -------------------------------------------------------------------- */
@@ -395,13 +354,12 @@ static int run(const struct wheel_split_args *args)
 
 int cmd_split_wheel(int argc, char **argv)
 {
-	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 	size_t room = (size_t)argc + 1;
 	struct wheel_split_args args = {
 		.scheme = KPACK_COMPRESSION_ZSTD_PER_KERNEL,
 		.level = 3,
 		.zip_level = WHEEL_LEVEL_DEFAULT,
-		.jobs = cores > 0 ? (unsigned)cores : 1,
+		.jobs = option_jobs(),
 		.databases = DATABASES_PLAIN,
 		.inputs = calloc(room, sizeof(char *)),
 		.families = calloc(room, sizeof(char *)),
