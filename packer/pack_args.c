@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include "command.h"
 #include "limits.h"
+#include "option_place.h"
 #include "report.h"
 #include "text.h"
 #include "output.h"
@@ -38,6 +39,7 @@ enum {
 	OPT_GROUP_NAME,
 	OPT_GFX_ARCH_FAMILY,
 	OPT_GFX_ARCHES,
+	OPT_COUNT,
 };
 
 static const struct option_help options[] = {
@@ -96,7 +98,7 @@ const struct command_help cmd_pack_help = {
 
 /* What is put together when all options were read. */
 struct parser {
-	struct pack_args *args;
+	struct pack_args args;
 	const char *family, *arches; /* --gfx-arch-family, --gfx-arches */
 	const char *libraries, *rules;
 	bool archives_only, in_place;
@@ -186,13 +188,6 @@ static int set_prefer(struct pack_args *args, const char *text)
 	return n < 0 ? EXIT_USAGE : EXIT_OK;
 }
 
-static int set_text(char **slot, const char *text)
-{
-	free(*slot);
-	*slot = strdup(text);
-	return *slot ? EXIT_OK : EXIT_FAULT;
-}
-
 static int set_arch(struct pack_args *args, const char *option, const char *text)
 {
 	struct kpackx_error why = {0};
@@ -200,36 +195,6 @@ static int set_arch(struct pack_args *args, const char *option, const char *text
 	if (arch_filter_add(&args->filter, text, &why))
 		return EXIT_OK;
 	return options_usage(&cmd_pack_help, "--%s %s: %s", option, text, why.text);
-}
-
-static int set_flag(bool *flag)
-{
-	*flag = true;
-	return EXIT_OK;
-}
-
-static int set_word(const char **slot, const char *text)
-{
-	*slot = text;
-	return EXIT_OK;
-}
-
-static int set_level(struct pack_args *args, const char *text)
-{
-	uint64_t n = 0;
-	int status = options_take_number(&cmd_pack_help, "level", text, 1, 22, &n);
-
-	args->how.level = (int)n;
-	return status;
-}
-
-static int set_jobs(struct pack_args *args, const char *text)
-{
-	uint64_t n = 0;
-	int status = options_take_number(&cmd_pack_help, "jobs", text, 1, 1024, &n);
-
-	args->how.jobs = (unsigned)n;
-	return status;
 }
 
 static int set_shard(struct pack_args *args, const char *text)
@@ -240,68 +205,53 @@ static int set_shard(struct pack_args *args, const char *text)
 			     text, SHARDS_MAX);
 }
 
+static const struct option_place places[] = {
+	[OPT_ARCHIVES_ONLY] = OPTION_PLACE(struct parser, archives_only),
+	[OPT_IN_PLACE] = OPTION_PLACE(struct parser, in_place),
+	[OPT_KEEP_DEVICE_CODE] = OPTION_PLACE(struct parser, args.keep_device_code),
+	[OPT_GROUP] = OPTION_PLACE(struct parser, args.group),
+	[OPT_GROUP_NAME] = OPTION_PLACE(struct parser, args.group),
+	[OPT_KEY_PREFIX] = OPTION_PLACE(struct parser, args.prefix),
+	[OPT_LIBRARIES] = OPTION_PLACE(struct parser, libraries),
+	[OPT_LIBRARY_RULES] = OPTION_PLACE(struct parser, rules),
+	[OPT_SPLIT_ROCFFT] = OPTION_PLACE(struct parser, args.split_rocfft),
+	[OPT_ROWS] = OPTION_PLACE(struct parser, args.rows),
+	[OPT_CHECK] = OPTION_PLACE(struct parser, args.check),
+	[OPT_FORCE] = OPTION_PLACE(struct parser, args.force),
+	[OPT_JSON] = OPTION_PLACE(struct parser, args.json),
+	[OPT_QUIET] = OPTION_PLACE(struct parser, args.quiet),
+	[OPT_INPUT] = OPTION_PLACE(struct parser, args.input),
+	[OPT_OUTPUT] = OPTION_PLACE(struct parser, args.output),
+	[OPT_GFX_ARCH_FAMILY] = OPTION_PLACE(struct parser, family),
+	[OPT_GFX_ARCHES] = OPTION_PLACE(struct parser, arches),
+	[OPT_LEVEL] = OPTION_LEVEL(struct parser, args.how.level),
+	[OPT_JOBS] = OPTION_JOBS(struct parser, args.how.jobs),
+	[OPT_CHUNK] =
+		OPTION_NUMBER(struct parser, args.how.chunk, KP_CHUNK_MIN, KP_CHUNK_MAX),
+	[OPT_VOLUME_SIZE] =
+		OPTION_NUMBER(struct parser, args.volume_size, 1, KP_ZSTD_BLOB_MAX),
+	[OPT_COUNT] = {0},
+};
+
 static int set_option(struct parser *p, int row, const char *arg)
 {
-	struct pack_args *args = p->args;
+	struct pack_args *args = &p->args;
 
 	switch (row) {
-	case OPT_ARCHIVES_ONLY:
-		return set_flag(&p->archives_only);
-	case OPT_IN_PLACE:
-		return set_flag(&p->in_place);
-	case OPT_KEEP_DEVICE_CODE:
-		return set_flag(&args->keep_device_code);
-	case OPT_GROUP:
-	case OPT_GROUP_NAME:
-		return set_text(&args->group, arg);
-	case OPT_KEY_PREFIX:
-		return set_text(&args->prefix, arg);
 	case OPT_ARCH:
 		return set_arch(args, "arch", arg);
 	case OPT_FAMILY:
 		return set_family(args, arg);
 	case OPT_SCHEME:
 		return set_scheme(args, arg);
-	case OPT_LEVEL:
-		return set_level(args, arg);
-	case OPT_CHUNK:
-		return options_take_number(&cmd_pack_help, "chunk", arg, KP_CHUNK_MIN,
-					   KP_CHUNK_MAX, &args->how.chunk);
-	case OPT_VOLUME_SIZE:
-		return options_take_number(&cmd_pack_help, "volume-size", arg, 1,
-					   KP_ZSTD_BLOB_MAX, &args->volume_size);
 	case OPT_DATABASES:
 		return set_databases(args, arg);
-	case OPT_LIBRARIES:
-		return set_word(&p->libraries, arg);
-	case OPT_LIBRARY_RULES:
-		return set_word(&p->rules, arg);
-	case OPT_SPLIT_ROCFFT:
-		return set_flag(&args->split_rocfft);
-	case OPT_ROWS:
-		return set_flag(&args->rows);
-	case OPT_CHECK:
-		return set_flag(&args->check);
 	case OPT_PREFER:
 		return set_prefer(args, arg);
 	case OPT_SHARD:
 		return set_shard(args, arg);
-	case OPT_JOBS:
-		return set_jobs(args, arg);
-	case OPT_FORCE:
-		return set_flag(&args->force);
-	case OPT_JSON:
-		return set_flag(&args->json);
-	case OPT_QUIET:
-		return set_flag(&args->quiet);
-	case OPT_INPUT:
-		return set_word(&args->input, arg);
-	case OPT_OUTPUT:
-		return set_word(&args->output, arg);
-	case OPT_GFX_ARCH_FAMILY:
-		return set_word(&p->family, arg);
 	default:
-		return set_word(&p->arches, arg);
+		return option_put(&cmd_pack_help, row, &places[row], p, arg);
 	}
 }
 
@@ -319,15 +269,15 @@ static int set_paper_family(struct parser *p)
 		return options_usage(
 			&cmd_pack_help,
 			"--gfx-arch-family and --gfx-arches need each other");
-	err = families_add(&p->args->families, kp_span_str(p->family), p->arches, &why);
+	err = families_add(&p->args.families, kp_span_str(p->family), p->arches, &why);
 	if (err)
 		return refuse("gfx-arch-family", p->family, err, &why);
-	return set_arch(p->args, "gfx-arches", p->arches);
+	return set_arch(&p->args, "gfx-arches", p->arches);
 }
 
 static int set_libraries(struct parser *p)
 {
-	struct pack_args *args = p->args;
+	struct pack_args *args = &p->args;
 	struct kpackx_error why = {0};
 	kpack_error_t err;
 
@@ -367,7 +317,7 @@ static int set_operands(struct pack_args *args, int argc, char **argv)
 
 static int set_mode(struct parser *p)
 {
-	struct pack_args *args = p->args;
+	struct pack_args *args = &p->args;
 
 	if (p->archives_only && p->in_place)
 		return options_usage(&cmd_pack_help,
@@ -518,37 +468,44 @@ static int check(struct pack_args *args)
 
 void pack_args_init(struct pack_args *out)
 {
-	long cores = sysconf(_SC_NPROCESSORS_ONLN);
-
 	*out = (struct pack_args){
 		.how = {.scheme = KPACK_COMPRESSION_ZSTD_PER_KERNEL,
 			.level = 3,
-			.jobs = cores > 0 ? (unsigned)cores : 1},
+			.jobs = option_jobs()},
 		.volume_size = KP_ZSTD_BLOB_MAX,
 	};
 }
 
-int pack_args_parse(struct pack_args *args, int argc, char **argv)
+static int parse(struct parser *p, int argc, char **argv)
 {
 	struct options o = {.help = &cmd_pack_help, .argc = argc, .argv = argv};
-	struct parser p = {.args = args};
 	int row, status;
 
-	pack_args_init(args);
-	args->volume_size = 0; /* not said */
 	while ((row = options_next(&o)) >= 0) {
-		status = set_option(&p, row, o.arg);
+		status = set_option(p, row, o.arg);
 		if (status)
 			return status;
 	}
 	if (row == OPTIONS_STOP)
 		return o.status ? o.status : -1;
-	status = set_paper_family(&p);
+	status = set_paper_family(p);
 	if (!status)
-		status = set_libraries(&p);
+		status = set_libraries(p);
 	if (!status)
-		status = set_mode(&p);
+		status = set_mode(p);
 	if (!status)
-		status = set_operands(args, argc, argv);
-	return status ? status : check(args);
+		status = set_operands(&p->args, argc, argv);
+	return status ? status : check(&p->args);
+}
+
+int pack_args_parse(struct pack_args *args, int argc, char **argv)
+{
+	struct parser p = {0};
+	int status;
+
+	pack_args_init(&p.args);
+	p.args.volume_size = 0; /* not said */
+	status = parse(&p, argc, argv);
+	*args = p.args;
+	return status;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include "command.h"
 #include "limits.h"
+#include "option_place.h"
 #include "partition.h"
 #include "report.h"
 #include "text.h"
@@ -28,6 +29,7 @@ enum {
 	OPT_TMP_DIR,
 	OPT_VERBOSE,
 	OPT_BUNDLER,
+	OPT_COUNT,
 };
 
 static const struct option_help options[] = {
@@ -125,13 +127,6 @@ static int out_of_memory(void)
 {
 	report_error(NULL, "out of memory");
 	return EXIT_FAULT;
-}
-
-static int set_text(char **slot, const char *text)
-{
-	free(*slot);
-	*slot = strdup(text);
-	return *slot ? EXIT_OK : out_of_memory();
 }
 
 static int set_targets(struct split_args *args, const char *text)
@@ -232,36 +227,6 @@ static int ignore(const char *option)
 
 /* --- options ------------------------------------------------------------------------- */
 
-static int set_flag(bool *flag)
-{
-	*flag = true;
-	return EXIT_OK;
-}
-
-static int set_word(const char **slot, const char *text)
-{
-	*slot = text;
-	return EXIT_OK;
-}
-
-static int set_level(struct split_args *args, const char *text)
-{
-	uint64_t n = 0;
-	int status = options_take_number(&cmd_split_help, "level", text, 1, 22, &n);
-
-	args->level = (int)n;
-	return status;
-}
-
-static int set_jobs(struct split_args *args, const char *text)
-{
-	uint64_t n = 0;
-	int status = options_take_number(&cmd_split_help, "jobs", text, 1, 1024, &n);
-
-	args->jobs = (unsigned)n;
-	return status;
-}
-
 static int set_words(struct split_args *args, const struct options *o, int row)
 {
 	int status;
@@ -276,14 +241,25 @@ static int set_words(struct split_args *args, const struct options *o, int row)
 		       : take_words(args, o, is_library, add_library);
 }
 
+static const struct option_place places[] = {
+	[OPT_PREFIX_MANIFEST] = OPTION_PLACE(struct split_args, manifest),
+	[OPT_NAME] = OPTION_PLACE(struct split_args, name),
+	[OPT_ARTIFACT_PREFIX] = OPTION_PLACE(struct split_args, name),
+	[OPT_LIBRARY_RULES] = OPTION_PLACE(struct split_args, rules),
+	[OPT_FORCE] = OPTION_PLACE(struct split_args, force),
+	[OPT_JSON] = OPTION_PLACE(struct split_args, json),
+	[OPT_QUIET] = OPTION_PLACE(struct split_args, quiet),
+	[OPT_BATCH] = OPTION_PLACE(struct split_args, batch),
+	[OPT_ARTIFACT_DIR] = OPTION_PLACE(struct split_args, input),
+	[OPT_OUTPUT_DIR] = OPTION_PLACE(struct split_args, output),
+	[OPT_LEVEL] = OPTION_LEVEL(struct split_args, level),
+	[OPT_JOBS] = OPTION_JOBS(struct split_args, jobs),
+	[OPT_COUNT] = {0},
+};
+
 static int set_option(struct split_args *args, const struct options *o, int row)
 {
 	switch (row) {
-	case OPT_PREFIX_MANIFEST:
-		return set_flag(&args->manifest);
-	case OPT_NAME:
-	case OPT_ARTIFACT_PREFIX:
-		return set_text(&args->name, o->arg);
 	case OPT_GPU_TARGETS:
 	case OPT_LIBRARIES:
 	case OPT_SPLIT_DATABASES:
@@ -292,29 +268,11 @@ static int set_option(struct split_args *args, const struct options *o, int row)
 		return add_family(args, o->arg);
 	case OPT_DATABASES:
 		return set_databases(args, o->arg);
-	case OPT_LIBRARY_RULES:
-		return set_word(&args->rules, o->arg);
-	case OPT_LEVEL:
-		return set_level(args, o->arg);
-	case OPT_JOBS:
-		return set_jobs(args, o->arg);
-	case OPT_FORCE:
-		return set_flag(&args->force);
-	case OPT_JSON:
-		return set_flag(&args->json);
-	case OPT_QUIET:
-		return set_flag(&args->quiet);
-	case OPT_BATCH:
-		return set_word(&args->batch, o->arg);
-	case OPT_ARTIFACT_DIR:
-		return set_word(&args->input, o->arg);
-	case OPT_OUTPUT_DIR:
-		return set_word(&args->output, o->arg);
 	case OPT_TMP_DIR:
 	case OPT_BUNDLER:
 		return ignore(options[row].long_name);
 	default:
-		return EXIT_OK;
+		return option_put(&cmd_split_help, row, &places[row], args, o->arg);
 	}
 }
 
@@ -373,10 +331,9 @@ static int check_lists(const struct split_args *args)
 int split_args_parse(struct split_args *args, int argc, char **argv)
 {
 	struct options o = {.help = &cmd_split_help, .argc = argc, .argv = argv};
-	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 	int row, status;
 
-	*args = (struct split_args){.level = 3, .jobs = cores > 0 ? (unsigned)cores : 1};
+	*args = (struct split_args){.level = 3, .jobs = option_jobs()};
 	while ((row = options_next(&o)) >= 0) {
 		status = set_option(args, &o, row);
 		if (status)
