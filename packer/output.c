@@ -7,6 +7,7 @@
 #include "copy.h"
 #include "databases.h"
 #include "inherit.h"
+#include "leftovers.h"
 #include "report.h"
 
 /* --- where --------------------------------------------------------------------------- */
@@ -323,15 +324,48 @@ static kpack_error_t finish_directories(const struct converter *c, const char *r
 	return copy_directory_attributes(root, c->output, why);
 }
 
-static kpack_error_t write_output(const struct converter *c, const char *root,
+/* Of a file given by itself OUTPUT is any directory, and none of our business. */
+static kpack_error_t tidy_directories(const struct converter *c, const char *root,
+				      struct kpackx_error *why)
+{
+	struct stat st;
+
+	if (stat(root, &st) < 0 || !S_ISDIR(st.st_mode))
+		return KPACK_SUCCESS;
+	KP_TRY(leftovers_remove(c->output, "", why));
+	for (size_t i = 0; i < c->scan->n_entries; i++) {
+		const struct scan_entry *e = &c->scan->entries[i];
+
+		if (S_ISDIR(e->mode) && !output_is_inherited(e))
+			KP_TRY(leftovers_remove(c->output, e->relative, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t write_locked(const struct converter *c, const char *root, bool tidy,
 				  struct kpackx_error *why)
 {
-	KP_TRY(kp_mkdirs(c->output, 0777, why));
 	KP_TRY(for_each(c, write_directory, why));
 	KP_TRY(converter_run(c, why));
 	KP_TRY(for_each(c, write_entry, why));
 	KP_TRY(for_each(c, write_link, why));
+	if (tidy)
+		KP_TRY(tidy_directories(c, root, why));
 	return finish_directories(c, root, why);
+}
+
+static kpack_error_t write_output(const struct converter *c, const char *root,
+				  struct kpackx_error *why)
+{
+	kpack_error_t err;
+	int lock;
+
+	KP_TRY(kp_mkdirs(c->output, 0777, why));
+	lock = leftovers_lock(c->output);
+	err = write_locked(c, root, lock >= 0, why);
+	if (lock >= 0)
+		close(lock);
+	return err;
 }
 
 /* --- in place ------------------------------------------------------------------------ */

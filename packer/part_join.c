@@ -2,7 +2,9 @@
 #include "part_join.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include "copy.h"
+#include "leftovers.h"
 #include "output.h"
 #include "part_tree.h"
 #include "shard_host.h"
@@ -170,7 +172,7 @@ static kpack_error_t write_archives(struct part_join *j, const char *dir,
 	KP_TRY(open_set(j, dir, inherit, why));
 	KP_TRY(replay_run(&j->replay, j->set, progress, why));
 	KP_TRY(archive_set_publish(j->set, why));
-	return part_tree_tidy(dir, "", why);
+	return leftovers_remove(dir, "", why);
 }
 
 /* The directories of a tree that was written before may forbid it. */
@@ -344,13 +346,12 @@ static kpack_error_t copy_part(const struct part_join *join, const struct part *
 	return err;
 }
 
-/* The set that is open keeps other runs away. */
 static kpack_error_t tidy_directories(const struct part *first, const char *out,
 				      struct kpackx_error *why)
 {
 	for (size_t i = 0; i < first->record.n_items; i++)
 		if (first->record.items[i].kind == SHARD_DIRECTORY)
-			KP_TRY(part_tree_tidy(out, first->record.items[i].path, why));
+			KP_TRY(leftovers_remove(out, first->record.items[i].path, why));
 	return KPACK_SUCCESS;
 }
 
@@ -365,15 +366,26 @@ static kpack_error_t finish_directories(const struct part *first, const char *ou
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t part_join_tree(const struct part_join *join, const char *out,
-			     struct kpackx_error *why)
+static kpack_error_t write_tree(const struct part_join *join, const char *out,
+				bool locked, struct kpackx_error *why)
 {
 	const struct part *first = &join->parts[0];
 
 	KP_TRY(make_directories(first, out, why));
 	for (size_t i = 0; i < join->n_parts; i++)
 		KP_TRY(copy_part(join, &join->parts[i], out, why));
-	if (join->set)
+	if (locked)
 		KP_TRY(tidy_directories(first, out, why));
 	return finish_directories(first, out, why);
+}
+
+kpack_error_t part_join_tree(const struct part_join *join, const char *out,
+			     struct kpackx_error *why)
+{
+	int lock = leftovers_lock(out);
+	kpack_error_t err = write_tree(join, out, lock >= 0, why);
+
+	if (lock >= 0)
+		close(lock);
+	return err;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "part_tree.h"
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -9,7 +8,6 @@
 #include <unistd.h>
 #include "copy.h"
 #include "file.h"
-#include "scan.h"
 
 /* What is read of a file at a time. */
 #define PIECE (1 << 20)
@@ -305,42 +303,4 @@ kpack_error_t part_tree_finish(const char *dir, const struct shard_item *item,
 			       const char *out, struct kpackx_error *why)
 {
 	return apply(dir, item, out, finish, why);
-}
-
-static int remove_leftover(int dir, const char *name)
-{
-	struct stat st;
-
-	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? 0 : -1;
-	if (!scan_is_leftover(name, st.st_mode))
-		return 0;
-	return unlinkat(dir, name, 0);
-}
-
-static kpack_error_t remove_leftovers(const char *dir, struct kpackx_error *why)
-{
-	DIR *d = opendir(dir);
-	const struct dirent *e;
-	int failed = 0;
-
-	if (!d)
-		return kp_fail_errno(why, errno, "%s: cannot open the directory", dir);
-	while (!failed && (e = readdir(d)))
-		if (e->d_name[0] == '.' && remove_leftover(dirfd(d), e->d_name) < 0)
-			failed = errno;
-	closedir(d);
-	return failed ? kp_fail_errno(why, failed, "%s: cannot be tidied", dir)
-		      : KPACK_SUCCESS;
-}
-
-kpack_error_t part_tree_tidy(const char *out, const char *path, struct kpackx_error *why)
-{
-	kpack_error_t err;
-	char *dir;
-
-	KP_TRY(join(out, path, &dir, why));
-	err = remove_leftovers(dir, why);
-	free(dir);
-	return err;
 }

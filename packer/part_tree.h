@@ -17,12 +17,6 @@ kpack_error_t part_tree_check(const char *dir, const struct shard_item *item,
 kpack_error_t part_tree_copy(const char *dir, const struct shard_item *item,
 			     const char *out, struct kpackx_error *why);
 
-/*
- * Remove what a killed run left in OUT's directory PATH.  A run at work there must be out of the
- * question.
- */
-kpack_error_t part_tree_tidy(const char *out, const char *path, struct kpackx_error *why);
-
 /* A directory has all that it shall have: give it its attributes. */
 kpack_error_t part_tree_finish(const char *dir, const struct shard_item *item,
 			       const char *out, struct kpackx_error *why);

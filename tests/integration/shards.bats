@@ -298,6 +298,25 @@ make_tree() { # DIR
 	[ "$killed" -gt 2 ]
 }
 
+@test "temporary files that a killed run left where parts are joined are removed" {
+	mkdir -p in/lib
+	ln -s nowhere in/lib/link
+	for code in without with; do
+		[ $code = without ] || mkfat in/lib/a.so
+		rm -rf p.* out
+		shards p 2 in
+		mkdir -p out/lib
+		ln -s nowhere out/.kpack-0123456789abcdef.tmp
+		mkfifo out/lib/.kpack-0123456789abcdef.tmp
+		kpack merge -q p.1 p.2 -o out
+		[ -z "$(find out -name '.kpack-*')" ]
+		# and in a part
+		ln -s nowhere p.1/lib/.kpack-0123456789abcdef.tmp
+		kpack pack -q --force --shard 1/2 in p.1
+		[ -z "$(find p.1 -name '.kpack-*')" ]
+	done
+}
+
 merge_fails() { # TEXT OPERAND...
 	local text=$1
 	shift

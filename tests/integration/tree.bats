@@ -433,6 +433,28 @@ make_tree() { # DIR
 	END
 }
 
+@test "temporary files that a killed run left in the output are removed" {
+	mkdir -p in/lib/deep
+	ln -s nowhere in/lib/link
+	ln -s nowhere in/lib/.kpack-0123456789abcdef # not the name of one
+	for code in without with; do
+		[ $code = without ] || mkfat in/lib/a.so
+		mkdir -p out/lib/deep out/other
+		ln -s nowhere out/.kpack-0123456789abcdef.tmp
+		ln out/.kpack-0123456789abcdef.tmp out/lib/deep/.kpack-0123456789abcdea.tmp
+		mkfifo out/lib/.kpack-0123456789abcdef.tmp out/other/.kpack-0123456789abcdef.tmp
+		kpack pack -q in out
+		[ "$(find out -name '.kpack-*' | sort)" = "out/lib/.kpack-0123456789abcdef
+out/other/.kpack-0123456789abcdef.tmp" ]
+		rm -rf out
+	done
+	# a file goes into any directory
+	mkdir out
+	ln -s nowhere out/.kpack-0123456789abcdef.tmp
+	kpack pack -q in/lib/a.so out
+	[ -L out/.kpack-0123456789abcdef.tmp ]
+}
+
 @test "temporary files of a killed run are not copied" {
 	mkdir in
 	mkfat in/a.so
