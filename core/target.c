@@ -210,24 +210,22 @@ static bool contradict(enum kp_feature a, enum kp_feature b)
 	return a != KP_FEATURE_ANY && b != KP_FEATURE_ANY && a != b;
 }
 
-/* Without the word of a stepping: the driver calls gfx1250-strict a gfx1250, too. */
-static struct kp_span without_stepping(const char *processor)
+struct kp_span kp_processor_model(struct kp_span processor)
 {
-	const char *word = strstr(processor, "-strict");
-	struct kp_span s = kp_span_str(processor);
+	static const char stepping[] = "-strict";
 
-	return word && !word[strlen("-strict")]
-		       ? kp_span_head(s, (size_t)(word - processor))
-		       : s;
+	return kp_span_ends(processor, stepping)
+		       ? kp_span_head(processor, processor.size - strlen(stepping))
+		       : processor;
 }
 
 /* Is code for the processor CODE made for GPU too? */
 static bool runs_on(const char *gpu, const char *code)
 {
-	struct kp_span model = without_stepping(gpu);
+	struct kp_span model = kp_processor_model(kp_span_str(gpu));
 	const char *generic = kp_processor_generic(model);
 
-	return kp_span_eq(model, without_stepping(code)) ||
+	return kp_span_eq(model, kp_processor_model(kp_span_str(code))) ||
 	       (generic && strcmp(generic, code) == 0) ||
 	       (strcmp(code, "amdgcnspirv") == 0 && strncmp(gpu, "gfx", 3) == 0);
 }

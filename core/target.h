@@ -75,6 +75,9 @@ bool kp_target_neutral(const struct kp_target *t);
  */
 bool kp_target_loadable(const struct kp_target *gpu, const struct kp_target *code);
 
+/* PROCESSOR without the word of a stepping: drivers call gfx1250-strict a gfx1250, too. */
+struct kp_span kp_processor_model(struct kp_span processor);
+
 /* Table rows by name or alias, by EF_AMDGPU_MACH; NULL when unknown. */
 const struct kp_processor *kp_processor_by_name(struct kp_span name);
 const struct kp_processor *kp_processor_by_mach(unsigned mach);

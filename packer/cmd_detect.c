@@ -81,7 +81,7 @@ static const char *new_label(struct detect *d, size_t i)
 	return label;
 }
 
-/* Settings of xnack share an extra: has none before item I that of LABEL? */
+/* Settings of features share an extra: has none before item I that of LABEL? */
 static bool is_new_extra(const struct detect *d, size_t i, const char *label)
 {
 	char part[GPU_NAME_PART_MAX], other[GPU_NAME_PART_MAX];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "gpu_family.h"
 #include <strings.h>
+#include "target.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -49,18 +50,14 @@ const struct gpu_subfamily *gpu_subfamily_table(size_t *count)
 	return table;
 }
 
-/* TARGET without features and "-strict". */
+/* TARGET without features and stepping. */
 static struct kp_span processor_of(struct kp_span target)
 {
-	static const char strict[] = "-strict";
-	const size_t n = sizeof(strict) - 1;
 	const uint8_t *colon = target.size ? memchr(target.data, ':', target.size) : NULL;
 
 	if (colon)
 		target.size = (size_t)(colon - target.data);
-	if (target.size > n && memcmp(target.data + target.size - n, strict, n) == 0)
-		target.size -= n;
-	return target;
+	return kp_processor_model(target);
 }
 
 static bool is_member(const struct gpu_subfamily *s, struct kp_span processor)

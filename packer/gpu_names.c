@@ -94,15 +94,10 @@ void gpu_package_part(const char *label, char out[GPU_NAME_PART_MAX])
 
 void gpu_extra_part(const char *label, char out[GPU_NAME_PART_MAX])
 {
-	static const char xnack[] = ":xnack";
-	const char *at = strstr(label, xnack);
-	const char *after = at ? at + sizeof(xnack) - 1 : "";
-	char without[KP_TARGET_TEXT_MAX];
+	char processor[KP_TARGET_TEXT_MAX];
 
-	snprintf(without, sizeof(without), "%.*s%s",
-		 (int)(at ? (size_t)(at - label) : strlen(label)), label,
-		 *after ? after + 1 : "");
-	spell(without, out);
+	snprintf(processor, sizeof(processor), "%.*s", (int)strcspn(label, ":"), label);
+	spell(processor, out);
 }
 
 __attribute__((format(printf, 1, 2))) static char *print_new(const char *fmt, ...)

@@ -32,8 +32,9 @@ const char *gpu_names_label(const struct gpu_names *names, const struct gpu_kind
 void gpu_package_part(const char *label, char out[GPU_NAME_PART_MAX]);
 
 /*
- * LABEL as a part of an extra: spelled in the same way, but capitals stay, and without xnack,
- * whose settings share a wheel: "gfx90a-sramecc-on", "gfx110X".
+ * LABEL as a part of an extra: spelled in the same way, but capitals stay, and without
+ * features: every wheel has that extra, whatever features its code states.  "gfx90a",
+ * "gfx110X".
  */
 void gpu_extra_part(const char *label, char out[GPU_NAME_PART_MAX]);
 

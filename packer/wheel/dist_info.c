@@ -45,10 +45,11 @@ static kpack_error_t take_header(const struct metadata_text *m, const char *file
 				 const char *name, char **out, struct kpackx_error *why)
 {
 	struct kp_span value, second;
+	size_t at = 0;
 
-	if (!metadata_text_get(m, name, 0, &value))
+	if (!metadata_text_next(m, name, &at, &value))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%s: no %s", file, name);
-	if (metadata_text_get(m, name, 1, &second))
+	if (metadata_text_next(m, name, &at, &second))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%s: %s is there twice",
 			       file, name);
 	*out = strndup((const char *)value.data, value.size);
@@ -67,7 +68,7 @@ static kpack_error_t check_wheel(const struct metadata_text *m, struct kpackx_er
 	if (!known)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "WHEEL: Wheel-Version is not 1.x");
-	if (!metadata_text_get(m, "Tag", 0, &tag))
+	if (!metadata_text_get(m, "Tag", &tag))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "WHEEL: no Tag");
 	return KPACK_SUCCESS;
 }

@@ -74,7 +74,7 @@ static kpack_error_t take_headers(const struct dist_info *info, struct index_whe
 	struct kp_span value;
 
 	w->version = strdup(info->version);
-	if (metadata_text_get(&info->metadata, "Requires-Python", 0, &value))
+	if (metadata_text_get(&info->metadata, "Requires-Python", &value))
 		w->requires_python = strndup((const char *)value.data, value.size);
 	if (!w->version || !dist_name_normal(info->name, '-', w->project))
 		return kp_fail_memory(why, strlen(info->version), "version");

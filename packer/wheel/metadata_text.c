@@ -121,22 +121,32 @@ static bool is_header(const struct metadata_header *h, const char *name)
 }
 
 static const struct metadata_header *find(const struct metadata_text *m, const char *name,
-					  size_t i)
+					  size_t from)
 {
-	for (size_t k = 0; k < m->count; k++)
-		if (is_header(&m->headers[k], name) && i-- == 0)
-			return &m->headers[k];
+	for (size_t i = from; i < m->count; i++)
+		if (is_header(&m->headers[i], name))
+			return &m->headers[i];
 	return NULL;
 }
 
-bool metadata_text_get(const struct metadata_text *m, const char *name, size_t i,
+bool metadata_text_next(const struct metadata_text *m, const char *name, size_t *at,
+			struct kp_span *value)
+{
+	const struct metadata_header *h = find(m, name, *at);
+
+	if (!h)
+		return false;
+	*value = h->value;
+	*at = (size_t)(h - m->headers) + 1;
+	return true;
+}
+
+bool metadata_text_get(const struct metadata_text *m, const char *name,
 		       struct kp_span *value)
 {
-	const struct metadata_header *h = find(m, name, i);
+	size_t at = 0;
 
-	if (h)
-		*value = h->value;
-	return h != NULL;
+	return metadata_text_next(m, name, &at, value);
 }
 
 /* LINES with the text's line ends; TO has room for twice their size. */

@@ -35,9 +35,13 @@ kpack_error_t metadata_text_parse(struct kp_span text, struct metadata_text *out
 				  struct kpackx_error *why);
 void metadata_text_fini(struct metadata_text *m);
 
-/* The I-th header NAME, whatever its case; false: there are fewer. */
-bool metadata_text_get(const struct metadata_text *m, const char *name, size_t i,
+/* The first header NAME, whatever its case; false: there is none. */
+bool metadata_text_get(const struct metadata_text *m, const char *name,
 		       struct kp_span *value);
+
+/* The next one from number *AT of all headers on; *AT is 0 at first, and moved behind it. */
+bool metadata_text_next(const struct metadata_text *m, const char *name, size_t *at,
+			struct kp_span *value);
 
 /*
  * The text with HEADERS (lines that end in \n) put before the empty line, with the line ends

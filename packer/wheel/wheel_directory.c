@@ -37,7 +37,7 @@ static kpack_error_t join_tags(const struct metadata_text *wheel, size_t part,
 	size_t used = 0;
 
 	out[0] = '\0';
-	for (size_t i = 0; metadata_text_get(wheel, "Tag", i, &tag); i++) {
+	for (size_t at = 0; metadata_text_next(wheel, "Tag", &at, &tag);) {
 		rest = tag;
 		for (size_t k = 0; k <= part; k++) {
 			const uint8_t *end = memchr(rest.data, '-', rest.size);
@@ -73,7 +73,7 @@ static kpack_error_t name_of(const struct dist_info *info, char out[WHEEL_NAME_M
 
 	for (size_t i = 0; i < TAG_PARTS; i++)
 		KP_TRY(join_tags(&info->wheel, i, tags[i], why));
-	if (metadata_text_get(&info->wheel, "Build", 0, &value))
+	if (metadata_text_get(&info->wheel, "Build", &value))
 		snprintf(build, sizeof(build), "%.*s", (int)value.size,
 			 (const char *)value.data);
 	if (!dist_name_normal(info->name, '_', dist) ||

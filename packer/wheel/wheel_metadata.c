@@ -22,25 +22,38 @@ struct extras {
 	size_t count;
 };
 
-static kpack_error_t add_extra(struct extras *list, const char *prefix, const char *name,
-			       const struct wheel_part *part, struct kpackx_error *why)
+static kpack_error_t keep(struct extras *list, const struct wheel_extra *extra,
+			  struct kpackx_error *why)
 {
 	struct wheel_extra *items =
 		realloc(list->items, (list->count + 1) * sizeof(*items));
-	char text[WHEEL_NAME_MAX + 1];
-	struct wheel_extra *e;
 
 	if (!items)
 		return kp_fail_memory(why, list->count, "extras");
 	list->items = items;
-	e = &items[list->count];
-	*e = (struct wheel_extra){.part = part};
+	items[list->count++] = *extra;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t name_extra(struct wheel_extra *e, const char *prefix,
+				const char *name, struct kpackx_error *why)
+{
+	char text[WHEEL_NAME_MAX + 1];
+
 	if (snprintf(text, sizeof(text), "%s%s", prefix, name) >= (int)sizeof(text) ||
 	    !dist_name_normal(text, '-', e->name))
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "'%s%s' is no name of an extra", prefix, name);
-	list->count++;
 	return KPACK_SUCCESS;
+}
+
+static kpack_error_t add_extra(struct extras *list, const char *prefix, const char *name,
+			       const struct wheel_part *part, struct kpackx_error *why)
+{
+	struct wheel_extra e = {.part = part};
+
+	KP_TRY(name_extra(&e, prefix, name, why));
+	return keep(list, &e, why);
 }
 
 static kpack_error_t add_both(struct extras *list, const char *name,
@@ -50,38 +63,77 @@ static kpack_error_t add_both(struct extras *list, const char *name,
 	return add_extra(list, "", name, part, why);
 }
 
-/* Does a wheel for one of its targets lead to GROUP? */
-static bool is_needed(const struct wheel_parts *parts, const struct wheel_part *group)
+/* Does only PART lead to what is in it, and not a wheel for one of its targets? */
+static bool is_asked_for(const struct wheel_parts *parts, const struct wheel_part *part)
 {
+	if (part->kind != WHEEL_PART_GROUP)
+		return true;
 	for (size_t i = 0; i < parts->count; i++)
 		for (size_t k = 0; k < parts->items[i]->n_needs; k++)
-			if (parts->items[i]->needs[k] == group)
-				return true;
+			if (parts->items[i]->needs[k] == part)
+				return false;
+	return true;
+}
+
+/* Has the host an extra NAME of its own, whatever its case and marks? */
+static bool has_extra(const struct metadata_text *m, const char *name)
+{
+	char text[WHEEL_NAME_MAX + 1], normal[WHEEL_NAME_MAX + 1];
+	struct kp_span value;
+
+	for (size_t at = 0; metadata_text_next(m, "Provides-Extra", &at, &value);) {
+		if (value.size > WHEEL_NAME_MAX)
+			continue;
+		memcpy(text, value.data, value.size);
+		text[value.size] = '\0';
+		if (dist_name_normal(text, '-', normal) && strcmp(normal, name) == 0)
+			return true;
+	}
 	return false;
 }
 
-/* A family's own, and one for each target in it. */
-static kpack_error_t add_family(struct extras *list, const struct wheel_part *part,
-				struct kpackx_error *why)
+static bool is_taken(const struct extras *list, const char *name)
 {
-	char suffix[WHEEL_NAME_MAX + 1];
-
-	KP_TRY(add_both(list, part->suffix, part, why));
-	for (size_t i = 0; i < part->n_arches; i++)
-		if (wheel_parts_suffix(part->arches[i], suffix) &&
-		    strcmp(suffix, part->suffix) != 0)
-			KP_TRY(add_both(list, suffix, part, why));
-	return KPACK_SUCCESS;
+	for (size_t i = 0; i < list->count; i++)
+		if (strcmp(list->items[i].name, name) == 0)
+			return true;
+	return false;
 }
 
-static kpack_error_t add_part(struct extras *list, const struct wheel_parts *parts,
-			      const struct wheel_part *part, struct kpackx_error *why)
+/* That of all parts GPU can load, unless something else has the name. */
+static kpack_error_t add_gpu(struct extras *list, const struct wheel_metadata *m,
+			     const char *prefix, struct kp_span gpu,
+			     struct kpackx_error *why)
 {
-	if (part->kind == WHEEL_PART_TARGET)
-		return add_both(list, part->suffix, part, why);
-	if (part->kind == WHEEL_PART_GROUP && is_needed(parts, part))
+	char suffix[WHEEL_NAME_MAX + 1];
+	struct wheel_extra e = {0};
+
+	snprintf(e.gpu, sizeof(e.gpu), "%.*s", (int)gpu.size, (const char *)gpu.data);
+	if (!wheel_parts_suffix(e.gpu, suffix))
 		return KPACK_SUCCESS;
-	return add_family(list, part, why);
+	KP_TRY(name_extra(&e, prefix, suffix, why));
+	if (is_taken(list, e.name) || has_extra(&m->host->metadata, e.name))
+		return KPACK_SUCCESS;
+	return keep(list, &e, why);
+}
+
+/* For ARCH; for its GPU as a driver names it, without features; and for what it covers. */
+static kpack_error_t add_gpus(struct extras *list, const struct wheel_metadata *m,
+			      const char *prefix, const char *arch,
+			      struct kpackx_error *why)
+{
+	const char *const *members;
+	struct kp_target t;
+
+	KP_TRY(add_gpu(list, m, prefix, kp_span_str(arch), why));
+	if (kp_target_parse(kp_span_str(arch), &t, NULL))
+		return KPACK_SUCCESS;
+	KP_TRY(add_gpu(list, m, prefix, kp_processor_model(kp_span_str(t.processor)),
+		       why));
+	members = kp_generic_members(kp_span_str(t.processor));
+	for (; members && *members; members++)
+		KP_TRY(add_gpu(list, m, prefix, kp_span_str(*members), why));
+	return KPACK_SUCCESS;
 }
 
 static int by_name(const void *a, const void *b)
@@ -93,6 +145,7 @@ static int by_name(const void *a, const void *b)
 
 static kpack_error_t check_twice(const struct extras *list, struct kpackx_error *why)
 {
+	qsort(list->items, list->count, sizeof(*list->items), by_name);
 	for (size_t i = 1; i < list->count; i++)
 		if (strcmp(list->items[i - 1].name, list->items[i].name) == 0)
 			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
@@ -101,18 +154,44 @@ static kpack_error_t check_twice(const struct extras *list, struct kpackx_error 
 	return KPACK_SUCCESS;
 }
 
+static kpack_error_t add_parts(struct extras *list, const struct wheel_parts *parts,
+			       struct kpackx_error *why)
+{
+	for (size_t i = 0; i < parts->count; i++)
+		if (is_asked_for(parts, parts->items[i]))
+			KP_TRY(add_both(list, parts->items[i]->suffix, parts->items[i],
+					why));
+	return KPACK_SUCCESS;
+}
+
+/* A GPU for which there are but files that a family shares is not served. */
+static kpack_error_t add_all_gpus(struct extras *list, const struct wheel_metadata *m,
+				  const char *prefix, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < m->parts->count; i++) {
+		const struct wheel_part *part = m->parts->items[i];
+
+		for (size_t k = 0; is_asked_for(m->parts, part) && k < part->n_arches;
+		     k++)
+			KP_TRY(add_gpus(list, m, prefix, part->arches[k], why));
+	}
+	return KPACK_SUCCESS;
+}
+
 static kpack_error_t all_extras(const struct wheel_metadata *m, struct extras *list,
 				struct kpackx_error *why)
 {
 	KP_TRY(add_extra(list, "", "device-all", NULL, why));
-	for (size_t i = 0; i < m->parts->count; i++)
-		KP_TRY(add_part(list, m->parts, m->parts->items[i], why));
+	KP_TRY(add_parts(list, m->parts, why));
 	if (m->variants) {
 		KP_TRY(add_extra(list, "", "device", NULL, why));
 		list->items[list->count - 1].variants = true;
 	}
+	KP_TRY(check_twice(list, why));
+	KP_TRY(add_all_gpus(list, m, "device-", why));
+	KP_TRY(add_all_gpus(list, m, "", why));
 	qsort(list->items, list->count, sizeof(*list->items), by_name);
-	return check_twice(list, why);
+	return KPACK_SUCCESS;
 }
 
 kpack_error_t wheel_extras(const struct wheel_metadata *m, struct wheel_extra **out,
@@ -160,7 +239,7 @@ static bool format_below(const struct metadata_text *m, unsigned minor)
 {
 	struct kp_span v;
 
-	if (!metadata_text_get(m, "Metadata-Version", 0, &v))
+	if (!metadata_text_get(m, "Metadata-Version", &v))
 		return true;
 	return v.size < 3 || v.data[0] < '2' ||
 	       (v.data[0] == '2' && v.size == 3 && v.data[2] < '0' + (int)minor);
@@ -189,25 +268,17 @@ static void put_extra(FILE *f, const struct wheel_metadata *m,
 		return;
 	}
 	for (size_t i = 0; i < m->parts->count; i++)
-		put_pin(f, m->parts->items[i]->dist, version, e->name);
+		if (!*e->gpu || wheel_part_serves(m->parts->items[i], e->gpu))
+			put_pin(f, m->parts->items[i]->dist, version, e->name);
 }
 
 /* The host must not mean something else by it. */
 static kpack_error_t check_extra(const struct metadata_text *m, const char *name,
 				 struct kpackx_error *why)
 {
-	char text[WHEEL_NAME_MAX + 1], normal[WHEEL_NAME_MAX + 1];
-	struct kp_span value;
-
-	for (size_t i = 0; metadata_text_get(m, "Provides-Extra", i, &value); i++) {
-		if (value.size > WHEEL_NAME_MAX)
-			continue;
-		memcpy(text, value.data, value.size);
-		text[value.size] = '\0';
-		if (dist_name_normal(text, '-', normal) && strcmp(normal, name) == 0)
-			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-				       "METADATA has the extra '%s' already", name);
-	}
+	if (has_extra(m, name))
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "METADATA has the extra '%s' already", name);
 	return KPACK_SUCCESS;
 }
 
@@ -310,7 +381,7 @@ static void put_inherited(FILE *f, const struct metadata_text *m)
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		/* a text of many lines is not repeated */
-		if (metadata_text_get(m, names[i], 0, &value) &&
+		if (metadata_text_get(m, names[i], &value) &&
 		    !memchr(value.data, '\n', value.size))
 			fprintf(f, "%s: %.*s\n", names[i], (int)value.size,
 				(const char *)value.data);
@@ -360,7 +431,7 @@ static bool is_pure(const struct metadata_text *wheel)
 {
 	struct kp_span value;
 
-	return metadata_text_get(wheel, "Root-Is-Purelib", 0, &value) &&
+	return metadata_text_get(wheel, "Root-Is-Purelib", &value) &&
 	       value.size == strlen("true") &&
 	       strncasecmp((const char *)value.data, "true", value.size) == 0;
 }
@@ -377,9 +448,9 @@ kpack_error_t wheel_metadata_wheel(const struct dist_info *host, char **out, siz
 		"Wheel-Version: 1.0\nGenerator: kpack " KP_VERSION
 		"\nRoot-Is-Purelib: %s\n",
 		is_pure(&host->wheel) ? "true" : "false");
-	for (size_t i = 0; metadata_text_get(&host->wheel, "Tag", i, &value); i++)
+	for (size_t at = 0; metadata_text_next(&host->wheel, "Tag", &at, &value);)
 		fprintf(f, "Tag: %.*s\n", (int)value.size, (const char *)value.data);
-	if (metadata_text_get(&host->wheel, "Build", 0, &value))
+	if (metadata_text_get(&host->wheel, "Build", &value))
 		fprintf(f, "Build: %.*s\n", (int)value.size, (const char *)value.data);
 	return finish_text(f, out, why);
 }

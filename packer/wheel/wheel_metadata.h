@@ -4,7 +4,8 @@
  *
  * The host's gets an extra for every architecture, device-gfx942 and gfx942, that requires the
  * wheels with its code in exactly the host's version; one for every family the user named;
- * and device-all.  Extras are written as they are compared: lower case, "-" for any mark.
+ * and device-all.  An architecture without a wheel of its own has one, too, where wheels with
+ * its features stated or for a generic target that covers it are what it can load.  Extras are written as they are compared: lower case, "-" for any mark.
  */
 #ifndef WHEEL_METADATA_H
 #define WHEEL_METADATA_H
@@ -25,11 +26,12 @@ struct wheel_metadata {
 
 /*
  * An extra of the host and the parts it installs: the part itself and what that needs, all of
- * them, or with VARIANTS the distribution of variant wheels.
+ * them or those that a GPU can load, or with VARIANTS the distribution of variant wheels.
  */
 struct wheel_extra {
 	char name[WHEEL_NAME_MAX + 1];
 	const struct wheel_part *part; /* NULL: all */
+	char gpu[KP_TARGET_TEXT_MAX];  /* unless "": of all, those that it can load */
 	bool variants;
 };
 

@@ -254,6 +254,19 @@ static bool arch_needs(const char *arch, const char *other)
 					   : kp_target_loadable(&gpu, &code);
 }
 
+bool wheel_part_serves(const struct wheel_part *part, const char *gpu)
+{
+	struct kp_target want, code;
+
+	if (kp_target_parse(kp_span_str(gpu), &want, NULL))
+		return false;
+	for (size_t i = 0; i < part->n_arches; i++)
+		if (!kp_target_parse(kp_span_str(part->arches[i]), &code, NULL) &&
+		    kp_target_loadable(&want, &code))
+			return true;
+	return false;
+}
+
 static bool part_needs(const struct wheel_part *p, const struct wheel_part *q)
 {
 	if (p == q || p->kind == WHEEL_PART_GROUP)

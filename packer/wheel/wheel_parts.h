@@ -64,6 +64,9 @@ kpack_error_t wheel_parts_family(struct wheel_parts *parts, const char *family,
  */
 kpack_error_t wheel_parts_finish(struct wheel_parts *parts, struct kpackx_error *why);
 
+/* Has PART what GPU, a target whose unstated features may be on or off, can load? */
+bool wheel_part_serves(const struct wheel_part *part, const char *gpu);
+
 /*
  * ARCH as a part is called: without xnack, canonical; Tensile's "gfx90a-xnack+" is taken too.
  */

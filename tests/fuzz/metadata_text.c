@@ -16,7 +16,7 @@ static void check(const struct metadata_text *m, const char *text, size_t size,
 	assert(!metadata_text_parse((struct kp_span){(const uint8_t *)text, size}, &again,
 				    &why));
 	assert(again.count == m->count + added);
-	assert(metadata_text_get(&again, "X-New", 0, &value));
+	assert(metadata_text_get(&again, "X-New", &value));
 	metadata_text_fini(&again);
 }
 
@@ -39,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check(&m, text, n, 1);
 	free(text);
 	assert(!metadata_text_set(&m, "X-New", "2", &text, &n, &why));
-	check(&m, text, n, !metadata_text_get(&m, "X-New", 0, &old));
+	check(&m, text, n, !metadata_text_get(&m, "X-New", &old));
 	free(text);
 	metadata_text_fini(&m);
 	return 0;

@@ -237,6 +237,49 @@ $HOST" ]
 	resolve family 'torch[gfx9x]' | grep -q 'torch-device-gfx9[Xx]-2'
 }
 
+# bats test_tags=plain
+@test "a GPU without a wheel of its own has the extra of those that serve it" {
+	wheel in --arches gfx906:sramecc+:xnack-,gfx906:sramecc-:xnack-,gfx942:xnack+,gfx9-generic,gfx1100,gfx11-generic
+	split in/*.whl -o dist
+	resolves() { # EXTRA SUFFIX...
+		resolve dist "torch[$1]" | tr ' ' '\n' | sed -n 's/^amd-torch-device-\(.*\)-2\.10.*/\1/p' |
+			sort | diff - <(printf '%s\n' "${@:2}")
+	}
+	resolves gfx906 gfx9-generic gfx906-sramecc-off gfx906-sramecc-on
+	resolves device-gfx906-sramecc-on gfx9-generic gfx906-sramecc-on
+	resolves device-gfx942 gfx942
+	resolves device-gfx900 gfx9-generic
+	resolves gfx1103 gfx11-generic
+	# its own is enough where there is one
+	resolves gfx1100 gfx11-generic gfx1100
+	# nobody is promised what no wheel serves
+	metadata "dist/$HOST" | sed -n 's/^Provides-Extra: //p' >extras
+	! grep -E 'gfx(90a|908|950|1200)' extras || false
+	[ -z "$(sort extras | uniq -d)" ]
+	# a name that the wheel has for something else stays its own
+	printf 'Metadata-Version: 2.1\nName: torch\nVersion: 2.10.0+rocm7.1\nProvides-Extra: GFX1103\n\n' >m
+	wheel own --metadata m --arches gfx11-generic
+	split own/*.whl -o kept
+	metadata "kept/$HOST" | grep -ix 'Provides-Extra:.*gfx1103' | diff - <(
+		printf 'Provides-Extra: %s\n' GFX1103 device-gfx1103)
+	metadata "kept/$HOST" | grep -x 'Requires-Dist: .*gfx1103"' |
+		diff - <(echo 'Requires-Dist: amd-torch-device-gfx11-generic == 2.10.0+rocm7.1; extra == "device-gfx1103"')
+	# families of features are one extra for the GPU
+	split in/*.whl -o families --family a=gfx906:sramecc+ --family b=gfx906:sramecc-
+	metadata "families/$HOST" | grep -F 'extra == "gfx906"' | cut -d ' ' -f 2 | sort |
+		diff - <(printf '%s\n' amd-torch-device-gfx9-generic torch-device-a torch-device-b)
+}
+
+# bats test_tags=plain
+@test "files of a family's databases come with generic code" {
+	mkdir -p db/lib/aotriton.images/amd-gfx11xx/flash
+	echo x >db/lib/aotriton.images/amd-gfx11xx/flash/attn_fwd.aks2
+	wheel in --databases db --arches gfx11-generic
+	split in/*.whl -o dist
+	metadata "dist/$HOST" | grep -F 'extra == "gfx1101"' | cut -d ' ' -f 2 |
+		diff - <(printf '%s\n' amd-torch-device-gfx11-generic amd-torch-device-gfx11)
+}
+
 @test "wheels for several sets of GPUs are one" {
 	wheel a --arches gfx942,gfx1100
 	wheel b --arches gfx90a:xnack+,gfx1201
