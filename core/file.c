@@ -266,6 +266,13 @@ fail:
 	return err;
 }
 
+void kp_outfile_unname(struct kp_outfile *out)
+{
+	if (out->tmp_name)
+		unlinkat(out->dir_fd, out->tmp_name, 0);
+	drop_tmp_name(out);
+}
+
 kpack_error_t kp_outfile_pwrite(struct kp_outfile *out, uint64_t off, const void *buf,
 				size_t len, struct kpackx_error *why)
 {
@@ -437,14 +444,12 @@ void kp_outfile_close(struct kp_outfile *out)
 	/* a zeroed one: its descriptors are not ours */
 	if (!out->name && out->fd <= 0 && out->dir_fd <= 0)
 		return;
-	if (out->tmp_name)
-		unlinkat(out->dir_fd, out->tmp_name, 0);
+	kp_outfile_unname(out);
 	if (out->fd >= 0)
 		close(out->fd);
 	if (out->dir_fd >= 0)
 		close(out->dir_fd);
 	free(out->name);
-	free(out->tmp_name);
 	*out = (struct kp_outfile){.fd = -1, .dir_fd = -1};
 }
 

@@ -107,6 +107,12 @@ struct kp_outfile {
 kpack_error_t kp_outfile_open(struct kp_outfile *out, const char *dir, const char *name,
 			      mode_t mode, struct kpackx_error *why);
 
+/*
+ * Take its temporary name away, if it needed one: it can be written and read, but not be
+ * published any more.
+ */
+void kp_outfile_unname(struct kp_outfile *out);
+
 /* pwrite all of it. */
 kpack_error_t kp_outfile_pwrite(struct kp_outfile *out, uint64_t off, const void *buf,
 				size_t len, struct kpackx_error *why);

@@ -110,8 +110,9 @@ static kpack_error_t begin(struct kpackx_writer *w, const struct place *place,
 	err = check_text("group (the file's name, as none is given)", group, why);
 	if (!err)
 		err = kp_writer_open(place->dir, place->name,
-				     &(struct kp_writer_options){w->store.scheme, group,
-								 o->family, false, false},
+				     &(struct kp_writer_options){.scheme = w->store.scheme,
+								 .group = group,
+								 .family = o->family},
 				     &w->store.writer, why);
 	free(group);
 	if (!err && !o->uncompressed)

@@ -84,6 +84,7 @@ static kpack_error_t open_volume(struct archive_set *set, struct slot *s,
 		.scheme = set->options.scheme,
 		.group = set->options.group,
 		.family = s->family,
+		.unnamed = set->options.unnamed,
 	};
 	const struct existing_archive *there;
 
@@ -183,25 +184,31 @@ static kpack_error_t lock_dir(struct archive_set *set, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
+static kpack_error_t look_at_dir(struct archive_set *set, struct kpackx_error *why)
+{
+	const struct archive_set_options *o = &set->options;
+
+	KP_TRY(lock_dir(set, why));
+	if (o->inherit)
+		KP_TRY(inherit_archives(o->inherit, o->dir, why));
+	KP_TRY(existing_open(o->dir, o->group, fate_of, set, &set->there, why));
+	return check_moved(set, why);
+}
+
 kpack_error_t archive_set_open(const struct archive_set_options *options,
 			       struct archive_set **out, struct kpackx_error *why)
 {
 	struct archive_set *set = calloc(1, sizeof(*set));
-	kpack_error_t err;
+	kpack_error_t err = KPACK_SUCCESS;
 
 	if (!set)
 		return kp_fail_memory(why, sizeof(*set), "archives");
 	set->options = *options;
 	pthread_mutex_init(&set->lock, NULL);
 	set->volume = 1;
-	err = lock_dir(set, why);
-	if (!err && options->inherit)
-		err = inherit_archives(options->inherit, options->dir, why);
-	if (!err)
-		err = existing_open(options->dir, options->group, fate_of, set,
-				    &set->there, why);
-	if (!err)
-		err = check_moved(set, why);
+	set->dir_fd = -1;
+	if (!options->unnamed)
+		err = look_at_dir(set, why);
 	if (err)
 		archive_set_close(set);
 	else
@@ -550,8 +557,23 @@ kpack_error_t archive_set_publish(struct archive_set *set, struct kpackx_error *
 		KP_TRY(take_over_all(set, why));
 	KP_TRY(for_each_volume(set, kp_writer_finish, why));
 	KP_TRY(list_written(set, why));
+	if (set->options.unnamed)
+		return KPACK_SUCCESS;
 	KP_TRY(for_each_volume(set, kp_writer_publish, why));
 	return remove_obsolete(set, why);
+}
+
+kpack_error_t archive_set_reopen(const struct archive_set *set, const char *name,
+				 struct kpack_archive **out, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < set->n_slots; i++)
+		for (size_t k = 0; k < set->slots[i].n_volumes; k++) {
+			const struct volume *v = &set->slots[i].volumes[k];
+
+			if (strcmp(v->file, name) == 0)
+				return kp_writer_reopen(v->store.writer, name, out, why);
+		}
+	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "%s: was not written", name);
 }
 
 const struct archive_stats *archive_set_stats(const struct archive_set *set)

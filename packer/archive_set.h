@@ -25,6 +25,8 @@ struct archive_set_options {
 	bool force;           /* replace existing archives instead of adding to them */
 	const struct families *families;
 	const char *inherit; /* directory whose archives shall be in DIR too; or NULL */
+	/* Nothing in DIR is looked at, and no archive appears there: see archive_set_reopen. */
+	bool unnamed;
 	/*
 	 * Will this run store an entry of that name, and in which place?  One stands in that
 	 * volume.
@@ -94,6 +96,13 @@ kpack_error_t archive_set_entry(struct archive_set *set, const char *place,
 
 /* Take over what existing archives hold, finish all, then publish all. */
 kpack_error_t archive_set_publish(struct archive_set *set, struct kpackx_error *why);
+
+/*
+ * Read the archive NAME, which was written.  *OUT stays when the set is closed.  Errors of
+ * kp_archive_open.
+ */
+kpack_error_t archive_set_reopen(const struct archive_set *set, const char *name,
+				 struct kpack_archive **out, struct kpackx_error *why);
 
 /* Per place, sorted; borrowed until close. */
 const struct archive_stats *archive_set_stats(const struct archive_set *set);

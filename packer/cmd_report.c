@@ -27,7 +27,7 @@ const struct command_help cmd_report_help = {
 	options,
 	"The page is one HTML file that loads nothing from anywhere. What is not packed "
 	"yet\n"
-	"is measured by packing it into a temporary directory ($TMPDIR, or /var/tmp).",
+	"is measured by packing it into files without a name in $TMPDIR, or /var/tmp.",
 };
 
 struct args {

@@ -50,6 +50,8 @@ struct pack_args {
 	 * converted, and these come out the same whatever FILTER selects, if it is nothing.
 	 */
 	bool apart;
+	/* The archives are only looked at: OUTPUT is where there is room for them. */
+	bool unnamed;
 	bool check;        /* look for missing files of databases first */
 	bool split_rocfft; /* a database for each GPU instead of the one for all */
 	bool rows;         /* also an entry for each of its rows */

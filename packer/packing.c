@@ -38,6 +38,7 @@ static kpack_error_t open_set(struct packing *p, struct kpackx_error *why)
 		.level = p->args.how.level,
 		.volume_size = p->args.volume_size,
 		.force = p->args.force,
+		.unnamed = p->args.unnamed,
 		.families = &p->args.families,
 		.inherit = p->args.shard.count ? NULL : p->inherit,
 		.stores = stores,
@@ -141,11 +142,21 @@ static kpack_error_t write_part(struct packing *p, struct kpackx_error *why)
 	return store(p, why);
 }
 
+static kpack_error_t write_unnamed(struct packing *p, struct kpackx_error *why)
+{
+	if (p->plan.n_objects == 0)
+		return KPACK_SUCCESS;
+	KP_TRY(open_set(p, why));
+	return store(p, why);
+}
+
 /* The set stays open while binaries are converted: it keeps other runs away. */
 static kpack_error_t write_archives(struct packing *p, struct kpackx_error *why)
 {
 	if (p->args.shard.count)
 		return write_part(p, why);
+	if (p->args.unnamed)
+		return write_unnamed(p, why);
 	if (p->args.mode == PACK_TREE)
 		KP_TRY(check_clashes(p, clash_tree, why));
 	if (p->plan.n_objects == 0 && !p->inherit && !has_leftovers(p))
@@ -163,8 +174,10 @@ static kpack_error_t find_archives(struct packing *p, struct kpackx_error *why)
 	const struct pack_args *args = &p->args;
 	struct stat st;
 
-	if (asprintf(&p->archives, "%s/%s", args->output,
-		     args->shard.count ? SHARD_DIR : SCAN_ARCHIVES) < 0)
+	if (asprintf(&p->archives, "%s%s", args->output,
+		     args->unnamed       ? ""
+		     : args->shard.count ? "/" SHARD_DIR
+					 : "/" SCAN_ARCHIVES) < 0)
 		p->archives = NULL;
 	if (args->mode == PACK_TREE &&
 	    asprintf(&p->inherit, "%s/" SCAN_ARCHIVES, args->input) < 0)

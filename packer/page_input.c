@@ -68,14 +68,9 @@ static bool keep(struct page_input *in, struct kpack_archive *a, const char *nam
 	return true;
 }
 
-void page_input_archive(struct page_input *in, const char *path, const char *name)
+void page_input_take(struct page_input *in, struct kpack_archive *a, const char *name)
 {
-	struct kpackx_error why = {0};
-	struct kpack_archive *a = NULL;
-
-	if (kp_archive_open(path, &a, &why)) {
-		page_input_fault(in, name, why.text);
-	} else if (is_known(in, kp_archive_stat(a))) {
+	if (is_known(in, kp_archive_stat(a))) {
 		kp_archive_close(a);
 	} else if (!keep(in, a, name)) {
 		page_input_fault(in, name, "out of memory");
@@ -83,6 +78,17 @@ void page_input_archive(struct page_input *in, const char *path, const char *nam
 	} else {
 		take_faults(in, a, name);
 	}
+}
+
+static void open_archive(struct page_input *in, const char *path, const char *name)
+{
+	struct kpackx_error why = {0};
+	struct kpack_archive *a = NULL;
+
+	if (kp_archive_open(path, &a, &why))
+		page_input_fault(in, name, why.text);
+	else
+		page_input_take(in, a, name);
 }
 
 /* --- trees --------------------------------------------------------------------------- */
@@ -147,7 +153,7 @@ static void visit(struct walk *w, const FTSENT *e)
 	switch (e->fts_info) {
 	case FTS_F:
 		if (kp_span_ends(kp_span_str(e->fts_name), ".kpack")) {
-			page_input_archive(w->in, e->fts_path, name);
+			open_archive(w->in, e->fts_path, name);
 			w->n_archives++;
 		} else {
 			count_file(w, e);
@@ -238,7 +244,7 @@ static void look_at(struct page_input *in, const char *operand, bool quiet)
 			page_measure(in, operand, name, archives ? PAGE_REST : PAGE_TREE,
 				     quiet);
 	} else if (is_archive(operand)) {
-		page_input_archive(in, operand, name);
+		open_archive(in, operand, name);
 	} else {
 		in->trees = true;
 		in->host_files++;

@@ -45,8 +45,11 @@ const char *page_name(const char *operand);
 
 void page_input_close(struct page_input *in);
 
-/* Add the archive PATH, which is shown as NAME.  Its faults become IN's. */
-void page_input_archive(struct page_input *in, const char *path, const char *name);
+/*
+ * Add the archive A, which is shown as NAME, and IN's from now on; one that is there is closed.
+ * Its faults become IN's.
+ */
+void page_input_take(struct page_input *in, struct kpack_archive *a, const char *name);
 
 /* Tell a fault of NAME and keep it for the page. */
 void page_input_fault(struct page_input *in, const char *name, const char *text);

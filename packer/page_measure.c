@@ -1,48 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 #include "page_measure.h"
-#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
-#include "command.h"
 #include "packing.h"
-#include "report.h"
 
-/* The group of archives that are gone before anybody sees them. */
+/* The group of archives that nobody sees. */
 #define GROUP "measured"
 
-/* Where archives of any size may be for a while. */
-static char *temporary(void)
+/* Where there is room for archives of any size. */
+static const char *temporary(void)
 {
 	const char *dir = getenv("TMPDIR");
-	char *path;
 
-	if (asprintf(&path, "%s/kpack-report-XXXXXX", dir && *dir ? dir : "/var/tmp") < 0)
-		return NULL;
-	if (mkdtemp(path))
-		return path;
-	report_error(path, "cannot make a directory: %s", strerror(errno));
-	free(path);
-	return NULL;
+	return dir && *dir ? dir : "/var/tmp";
 }
 
-/* Open archives live on without their names. */
 static void take_archives(struct page_input *in, const struct packing *p)
 {
 	size_t n = 0;
 	const char *const *names = p->set ? archive_set_names(p->set, &n) : NULL;
-	char *path;
 
 	for (size_t i = 0; i < n; i++) {
-		if (asprintf(&path, "%s/%s", p->archives, names[i]) < 0) {
-			page_input_fault(in, names[i], "out of memory");
-			continue;
-		}
-		page_input_archive(in, path, names[i]);
-		unlink(path);
-		free(path);
+		struct kpackx_error why = {0};
+		struct kpack_archive *a = NULL;
+
+		if (archive_set_reopen(p->set, names[i], &a, &why))
+			page_input_fault(in, names[i], why.text);
+		else
+			page_input_take(in, a, names[i]);
 	}
-	if (p->archives)
-		rmdir(p->archives);
 }
 
 /* Of a binary its section goes, of anything else the file. */
@@ -121,16 +107,12 @@ void page_measure(struct page_input *in, const char *root, const char *name,
 		  enum page_measured what, bool quiet)
 {
 	struct packing p = {0};
-	char *dir = temporary();
 
-	if (!dir) {
-		page_input_fault(in, name, "no temporary directory to measure it");
-		return;
-	}
 	pack_args_init(&p.args);
 	p.args.input = root;
-	p.args.output = dir;
+	p.args.output = temporary();
 	p.args.mode = PACK_ARCHIVES;
+	p.args.unnamed = true;
 	p.args.quiet = quiet;
 	p.args.group = strdup(GROUP);
 	p.args.prefix = strdup("");
@@ -139,6 +121,4 @@ void page_measure(struct page_input *in, const char *root, const char *name,
 	else
 		page_input_fault(in, name, "out of memory");
 	packing_close(&p);
-	rmdir(dir);
-	free(dir);
 }

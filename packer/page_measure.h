@@ -13,9 +13,9 @@ enum page_measured {
 };
 
 /*
- * Pack ROOT as kpack pack does by default, into a temporary directory ($TMPDIR, or /var/tmp),
- * add the archives to IN and remove them.  What goes wrong is told, and a fault of IN; what
- * is faulty in a tree is left out.
+ * Pack ROOT as kpack pack does by default, into files without a name ($TMPDIR, or /var/tmp
+ * has room for them), and add the archives to IN.  What goes wrong is told, and a fault of IN;
+ * what is faulty in a tree is left out.
  */
 void page_measure(struct page_input *in, const char *root, const char *name,
 		  enum page_measured what, bool quiet);
