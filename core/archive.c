@@ -518,6 +518,26 @@ struct kp_span kp_archive_meta_raw(const struct kpack_archive *a, size_t entry)
 	return map;
 }
 
+struct kp_more kp_archive_entry_more(const struct kpack_archive *a, size_t entry)
+{
+	return kp_toc_entry_more(&a->toc, &a->toc.entries[entry]);
+}
+
+struct kp_more kp_archive_more(const struct kpack_archive *a)
+{
+	return (struct kp_more){a->toc.bytes, a->toc.more.runs, a->toc.more.n};
+}
+
+bool kp_archive_blobs_more(const struct kpack_archive *a)
+{
+	return a->toc.blobs_more;
+}
+
+uint64_t kp_archive_format_version(const struct kpack_archive *a)
+{
+	return a->toc.format_version;
+}
+
 /* --- reading ---------------------------------------------------------------------- */
 
 kpack_error_t kp_archive_source(const struct kpack_archive *a, size_t entry,

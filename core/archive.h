@@ -20,6 +20,7 @@
 #include "fault.h"
 #include "file.h"
 #include "meta.h"
+#include "more.h"
 #include "rocm_kpack/kpack.h"
 #include "span.h"
 #include "target.h"
@@ -83,6 +84,13 @@ const char *kp_archive_refusal(const struct kpack_archive *a, struct kp_span nam
 void kp_archive_meta(const struct kpack_archive *a, size_t entry, struct kp_meta *out);
 /* The metadata map as stored (MessagePack); empty when there is none. */
 struct kp_span kp_archive_meta_raw(const struct kpack_archive *a, size_t entry);
+
+/* What an entry, and the archive as a whole, says that is not known; borrowed until close. */
+struct kp_more kp_archive_entry_more(const struct kpack_archive *a, size_t entry);
+struct kp_more kp_archive_more(const struct kpack_archive *a);
+/* Do its blobs say what is not known?  And its format_version; 0: it says none. */
+bool kp_archive_blobs_more(const struct kpack_archive *a);
+uint64_t kp_archive_format_version(const struct kpack_archive *a);
 
 /* Keys and declared architectures (gfx_arches), NUL-terminated, borrowed until close. */
 size_t kp_archive_binary_count(const struct kpack_archive *a);

@@ -104,7 +104,8 @@ static kpack_error_t grow_entries(struct kp_entry_list *l, struct kpackx_error *
 uint64_t kp_entry_list_bytes(struct kp_span key, struct kp_span arch,
 			     const struct kp_writer_entry *entry)
 {
-	return 64 + key.size + 2 * arch.size + entry->type.size + entry->metadata.size;
+	return 64 + key.size + 2 * arch.size + entry->type.size + entry->metadata.size +
+	       kp_more_size(&entry->more);
 }
 
 /* Would ARCH and TYPE be more different strings than readers accept? */
@@ -135,25 +136,31 @@ static kpack_error_t fill_entry(struct kp_entry_list *l, struct kp_listed *e,
 				const struct kp_writer_entry *from,
 				struct kpackx_error *why)
 {
+	size_t more = kp_more_size(&from->more);
 	uint8_t *metadata;
 
 	*e = (struct kp_listed){
 		.metadata_size = from->metadata.size,
+		.more_size = more,
+		.n_more = kp_more_count(&from->more),
 		.size = from->size,
 		.ordinal = from->ordinal,
 		.hash = hash_name(key, arch),
 	};
 	KP_TRY(intern(l, &l->arch_chain, arch, &e->arch, why));
 	KP_TRY(intern(l, &l->type_chain, from->type, &e->type, why));
-	e->key = malloc(key.size + 1 + from->metadata.size);
+	e->key = malloc(key.size + 1 + from->metadata.size + more);
 	if (!e->key)
-		return kp_fail_memory(why, key.size + from->metadata.size, "an entry");
+		return kp_fail_memory(why, key.size + from->metadata.size + more,
+				      "an entry");
 	memcpy(e->key, key.data, key.size);
 	e->key[key.size] = 0;
 	metadata = (uint8_t *)e->key + key.size + 1;
 	if (from->metadata.size)
 		memcpy(metadata, from->metadata.data, from->metadata.size);
 	e->metadata = metadata;
+	e->more = metadata + from->metadata.size;
+	kp_more_copy(&from->more, metadata + from->metadata.size);
 	return KPACK_SUCCESS;
 }
 

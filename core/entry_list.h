@@ -10,12 +10,15 @@
 #include "writer.h"
 
 struct kp_listed {
-	char *key;               /* key, NUL, metadata: one allocation */
+	char *key;               /* key, NUL, metadata, more: one allocation */
 	const char *arch, *type; /* of the strings */
 	const uint8_t *metadata;
 	size_t metadata_size;
+	const uint8_t *more; /* pairs that are not known */
+	size_t more_size;
 	uint64_t size;
 	uint32_t ordinal;
+	uint32_t n_more;
 	uint32_t hash; /* of key and arch */
 };
 

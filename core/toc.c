@@ -7,6 +7,29 @@
 #include "toc_index.h"
 #include "toc_parser.h"
 
+/* --- what is not known ------------------------------------------------------------- */
+
+bool kp_toc_add_more(struct kp_toc_parser *p, struct kp_toc_more *list,
+		     struct kp_more_run run, size_t start)
+{
+	struct kp_more_run *last = list->n ? &list->runs[list->n - 1] : NULL;
+
+	run.at = (uint32_t)start;
+	run.size = (uint32_t)(kp_mp_offset(&p->c) - start);
+	run.count = 1;
+	if (last && last->at + last->size == run.at) {
+		last->size += run.size;
+		last->count++;
+		return true;
+	}
+	if (!kp_grow(&list->runs, list->n, &list->cap, sizeof(*list->runs))) {
+		p->no_memory = true;
+		return false;
+	}
+	list->runs[list->n++] = run;
+	return true;
+}
+
 /* --- the top level ---------------------------------------------------------------- */
 
 static bool parse_toc(struct kp_toc_parser *p)
@@ -76,7 +99,7 @@ static bool parse_blob(struct kp_toc_parser *p, struct kp_toc_blob *b)
 		else if (kp_span_is(name, "size") && !has_size)
 			ok = has_size = kp_toc_integer(p, &b->size);
 		else
-			ok = kp_mp_skip(&p->c);
+			ok = p->toc->blobs_more = kp_mp_skip(&p->c);
 		if (!ok)
 			return false;
 	}
@@ -199,12 +222,21 @@ static const struct {
 
 #define N_TOP (sizeof(top_fields) / sizeof(top_fields[0]))
 
+/* The rest of a pair that began at START. */
+static bool skip_pair(struct kp_toc_parser *p, size_t start)
+{
+	const struct kp_more_run whole = {0};
+
+	return kp_mp_skip(&p->c) && kp_toc_add_more(p, &p->toc->more, whole, start);
+}
+
 static bool parse_pair(struct kp_toc_parser *p, unsigned *seen)
 {
+	size_t start = kp_mp_offset(&p->c);
 	struct kp_span name;
 
 	if (kp_mp_peek(&p->c) != KP_MP_STR)
-		return kp_mp_skip(&p->c) && kp_mp_skip(&p->c);
+		return kp_mp_skip(&p->c) && skip_pair(p, start);
 	if (!kp_mp_str(&p->c, &name))
 		return false;
 	for (size_t i = 0; i < N_TOP; i++) {
@@ -214,12 +246,25 @@ static bool parse_pair(struct kp_toc_parser *p, unsigned *seen)
 			kp_faults_add(&p->toc->faults, false,
 				      "toc: %s twice, the first counts",
 				      top_fields[i].name);
-			break;
+			return kp_mp_skip(&p->c);
 		}
 		*seen |= 1u << i;
 		return top_fields[i].parse(p);
 	}
-	return kp_mp_skip(&p->c);
+	return skip_pair(p, start);
+}
+
+/* An architecture's head was read: moved onto it, its NUL takes no room of what follows. */
+static void end_arches(struct kp_toc *toc)
+{
+	for (size_t i = 0; i < toc->n_arches; i++) {
+		struct kp_span *s = &toc->arches[i];
+		uint8_t *to = toc->bytes + (s->data - toc->bytes) - 1;
+
+		memmove(to, s->data, s->size);
+		to[s->size] = 0;
+		s->data = to;
+	}
 }
 
 static bool parse_top(struct kp_toc_parser *p)
@@ -233,9 +278,7 @@ static bool parse_top(struct kp_toc_parser *p)
 		if (!parse_pair(p, &seen))
 			return false;
 	p->toc->used = kp_mp_offset(&p->c);
-	for (size_t i = 0; i < p->toc->n_arches; i++) /* all heads were read by now */
-		p->toc->bytes[p->toc->arches[i].data + p->toc->arches[i].size -
-			      p->toc->bytes] = 0;
+	end_arches(p->toc);
 	return true;
 }
 
@@ -392,6 +435,8 @@ void kp_toc_fini(struct kp_toc *toc)
 	free(toc->entries);
 	free(toc->strings);
 	free(toc->texts);
+	free(toc->more.runs);
+	free(toc->entries_more.runs);
 	kp_faults_fini(&toc->faults);
 	*toc = (struct kp_toc){0};
 }

@@ -20,6 +20,7 @@
 
 #include "error.h"
 #include "fault.h"
+#include "more.h"
 #include "span.h"
 
 #define KP_TOC_NO_SIZE UINT64_MAX
@@ -41,6 +42,12 @@ struct kp_toc_binary {
 
 struct kp_toc_blob {
 	uint64_t offset, size;
+};
+
+/* Runs of pairs that are not known, in order of the file. */
+struct kp_toc_more {
+	struct kp_more_run *runs;
+	size_t n, cap;
 };
 
 struct kp_toc {
@@ -74,6 +81,10 @@ struct kp_toc {
 	size_t n_strings;
 	uint8_t *texts; /* owned; of the strings */
 
+	/* what is not known, of the whole and of entries; none once compacted */
+	struct kp_toc_more more, entries_more;
+	bool blobs_more; /* blobs say something, too */
+
 	struct kp_faults faults;
 };
 
@@ -103,6 +114,9 @@ size_t kp_toc_lower_bound(const struct kp_toc *toc, struct kp_span key);
 /* Number of the entry KEY, ARCH; false when there is none. */
 bool kp_toc_find(const struct kp_toc *toc, struct kp_span key, struct kp_span arch,
 		 size_t *entry);
+
+/* What an entry says that is not known. */
+struct kp_more kp_toc_entry_more(const struct kp_toc *toc, const struct kp_toc_entry *e);
 
 /* Note a fault of an entry, naming its key and arch; refused: the caller removes it. */
 void kp_toc_entry_fault(struct kp_toc *toc, const struct kp_toc_entry *e, bool refused,

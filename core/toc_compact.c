@@ -113,6 +113,9 @@ static void finish(struct copy *c)
 	free(toc->bytes);
 	toc->bytes = kp_large_trim(c->bytes, c->size);
 	toc->size = toc->used = c->size;
+	free(toc->more.runs);
+	free(toc->entries_more.runs);
+	toc->more = toc->entries_more = (struct kp_toc_more){0};
 	for (size_t i = 0; i < toc->n_arches; i++)
 		rebase(&toc->arches[i], c->bytes, toc->bytes);
 	rebase(&toc->group, c->bytes, toc->bytes);

@@ -9,6 +9,7 @@
 struct raw_entry {
 	uint64_t ordinal, original_size, offset, size;
 	struct kp_span type;
+	size_t more; /* its first run of pairs that are not known */
 	uint32_t meta;
 	unsigned seen; /* bits of enum field */
 	bool bad_type; /* "type" is no string */
@@ -92,25 +93,44 @@ static bool parse_field(struct kp_toc_parser *p, enum field field, struct raw_en
 		r->bad_type = true;
 		return kp_mp_skip(&p->c);
 	case METADATA:
-		if (kp_mp_peek(&p->c) == KP_MP_MAP)
-			r->meta = (uint32_t)kp_mp_offset(&p->c);
+		r->meta = (uint32_t)kp_mp_offset(&p->c);
 		return kp_mp_skip(&p->c);
 	default:
 		return kp_mp_skip(&p->c);
 	}
 }
 
+/* Is it one, with such a value as readers act on? */
+static bool is_known(const struct kp_toc_parser *p, enum field field)
+{
+	return field < METADATA || (field == METADATA && kp_mp_peek(&p->c) == KP_MP_MAP);
+}
+
+/* The rest of a pair of an entry that began at START. */
+static bool skip_pair(struct kp_toc_parser *p, size_t start)
+{
+	const struct kp_more_run own = {
+		.key = (uint32_t)(p->key.data - p->toc->bytes),
+	};
+
+	return kp_mp_skip(&p->c) && kp_toc_add_more(p, &p->toc->entries_more, own, start);
+}
+
 /* The pairs of an entry's map; PAIRS of them are left. */
 static bool parse_fields(struct kp_toc_parser *p, uint32_t pairs, struct raw_entry *r,
 			 struct kp_span key, struct kp_span arch)
 {
-	*r = (struct raw_entry){.type = DEFAULT_TYPE};
+	*r = (struct raw_entry){
+		.type = DEFAULT_TYPE,
+		.more = p->toc->entries_more.n,
+	};
 	while (pairs--) {
-		enum field field = FIELDS;
+		size_t start = kp_mp_offset(&p->c);
 		struct kp_span name;
+		enum field field;
 
 		if (kp_mp_peek(&p->c) != KP_MP_STR) {
-			if (!kp_mp_skip(&p->c) || !kp_mp_skip(&p->c))
+			if (!kp_mp_skip(&p->c) || !skip_pair(p, start))
 				return false;
 			continue;
 		}
@@ -119,12 +139,13 @@ static bool parse_fields(struct kp_toc_parser *p, uint32_t pairs, struct raw_ent
 		field = field_of(name);
 		if (field < FIELDS && r->seen & 1u << field) {
 			fault(p, key, arch, false, "a field twice, the first counts");
-			field = FIELDS;
+			if (!kp_mp_skip(&p->c))
+				return false;
+			continue;
 		}
-		if (!parse_field(p, field, r))
+		if (is_known(p, field) ? !parse_field(p, field, r) : !skip_pair(p, start))
 			return false;
-		if (field < FIELDS)
-			r->seen |= 1u << field;
+		r->seen |= 1u << field;
 	}
 	return true;
 }
@@ -205,8 +226,11 @@ static bool add_entry(struct kp_toc_parser *p, struct kp_span key, struct kp_spa
 	why = refusal(p, r, own, &e);
 	if (why) {
 		fault(p, key, arch, true, why);
+		toc->entries_more.n = r->more;
 		return true;
 	}
+	for (size_t i = r->more; i < toc->entries_more.n; i++)
+		toc->entries_more.runs[i].arch = e.arch;
 	if (r->seen & 1u << ORIGINAL_SIZE) /* a negative one: beyond every limit */
 		e.size = r->original_size == UINT64_MAX ? UINT64_MAX - 1
 							: r->original_size;

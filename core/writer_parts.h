@@ -13,6 +13,8 @@ struct kp_writer {
 	struct kp_outfile file;
 	kpack_compression_t scheme;
 	char *group, *family;
+	const struct kp_span *more; /* borrowed: see struct kp_writer_options */
+	size_t n_more;
 
 	uint64_t *offsets; /* where each object's stored bytes begin in the file */
 	uint64_t *sizes;

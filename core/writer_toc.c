@@ -21,19 +21,27 @@ static void pack_text(msgpack_packer *pk, const char *text)
 	msgpack_pack_str_body(pk, text, n);
 }
 
+/* What is MessagePack already. */
+static void pack_raw(msgpack_packer *pk, struct kp_span s)
+{
+	pk->callback(pk->data, (const char *)s.data, s.size);
+}
+
 static void pack_entry(msgpack_packer *pk, const struct kp_listed *e)
 {
-	msgpack_pack_map(pk, e->metadata_size ? 4 : 3);
+	msgpack_pack_map(pk, (e->metadata_size ? 4 : 3) + (size_t)e->n_more);
 	pack_text(pk, "type");
 	pack_text(pk, e->type);
 	pack_text(pk, "ordinal");
 	msgpack_pack_uint32(pk, e->ordinal);
 	pack_text(pk, "original_size");
 	msgpack_pack_uint64(pk, e->size);
-	if (!e->metadata_size)
-		return;
-	pack_text(pk, "metadata");
-	pk->callback(pk->data, (const char *)e->metadata, e->metadata_size);
+	if (e->metadata_size) {
+		pack_text(pk, "metadata");
+		pack_raw(pk, (struct kp_span){e->metadata, e->metadata_size});
+	}
+	if (e->n_more)
+		pack_raw(pk, (struct kp_span){e->more, e->more_size});
 }
 
 /* Entries from I on that have the same key. */
@@ -131,7 +139,7 @@ kpack_error_t kp_writer_pack_toc(struct kp_writer *w, struct kpackx_error *why)
 
 	w->why = why;
 	msgpack_packer_init(&pk, w, pack_bytes);
-	msgpack_pack_map(&pk, none ? 7 : 9);
+	msgpack_pack_map(&pk, (none ? 7 : 9) + w->n_more);
 	pack_text(&pk, "format_version");
 	msgpack_pack_int(&pk, 1);
 	KP_TRY(pack_names(&pk, w, why));
@@ -139,6 +147,8 @@ kpack_error_t kp_writer_pack_toc(struct kp_writer *w, struct kpackx_error *why)
 		pack_blobs(&pk, w);
 	else
 		pack_frames(&pk, w, blob_size);
+	for (size_t i = 0; i < w->n_more; i++)
+		pack_raw(&pk, w->more[i]);
 	pack_toc(&pk, w); /* last: a reader need not step over it */
 	return w->failed;
 }

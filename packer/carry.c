@@ -147,7 +147,8 @@ static kpack_error_t carry_entries(const struct entry_names *names, struct volum
 			v->store.writer, info.key, info.arch,
 			&(struct kp_writer_entry){
 				info.type, ordinal, info.size,
-				kp_archive_meta_raw(old, list[i].entry)},
+				kp_archive_meta_raw(old, list[i].entry),
+				kp_archive_entry_more(old, list[i].entry)},
 			why));
 	}
 	return KPACK_SUCCESS;

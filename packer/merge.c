@@ -24,6 +24,11 @@ void merge_item_entry(const struct merge_plan *p, const struct merge_item *item,
 		kp_archive_meta(a, item->entry, meta);
 }
 
+struct kp_more merge_item_more(const struct merge_plan *p, const struct merge_item *item)
+{
+	return kp_archive_entry_more(p->sources[item->source].archive, item->entry);
+}
+
 /* --- may they be joined? -------------------------------------------------------------- */
 
 static kpack_error_t check_faults(const struct merge_plan *p, struct kpackx_error *why)
@@ -44,6 +49,26 @@ static kpack_error_t check_faults(const struct merge_plan *p, struct kpackx_erro
 	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 		       "%s: has faults: not everything in it could be taken over",
 		       merge_source_name(p, last));
+}
+
+/* What is stored otherwise than we know cannot be written anew. */
+static kpack_error_t check_known(const struct merge_plan *p, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < p->n_sources; i++) {
+		const struct kpack_archive *a = p->sources[i].archive;
+		uint64_t version = kp_archive_format_version(a);
+
+		if (version > 1)
+			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+				       "%s: format_version %llu is not known, only 1",
+				       kp_archive_path(a), (unsigned long long)version);
+		if (kp_archive_blobs_more(a))
+			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+				       "%s: its blobs have fields that are not known and "
+				       "could not be carried over",
+				       kp_archive_path(a));
+	}
+	return KPACK_SUCCESS;
 }
 
 static kpack_error_t mismatch(const struct merge_plan *p, const char *what, size_t second,
@@ -129,6 +154,8 @@ static kpack_error_t check_toc(const struct merge_plan *p, struct kpackx_error *
 {
 	uint64_t bytes = 64 * (p->stats.frames + 1) + 4 * KP_NAME_MAX;
 
+	for (size_t i = 0; i < p->n_more; i++)
+		bytes += p->more[i].size;
 	for (size_t i = 0; i < p->n_items; i++) {
 		const struct merge_item *item = &p->items[i];
 		struct kp_writer_entry entry = {0};
@@ -140,6 +167,7 @@ static kpack_error_t check_toc(const struct merge_plan *p, struct kpackx_error *
 		entry.type = info.type;
 		entry.metadata = kp_archive_meta_raw(p->sources[item->source].archive,
 						     item->entry);
+		entry.more = merge_item_more(p, item);
 		bytes += kp_entry_list_bytes(info.key, info.arch, &entry);
 	}
 	if (bytes > KP_TOC_SIZE_MAX)
@@ -195,9 +223,11 @@ static kpack_error_t make_plan(struct merge_plan *p, struct kpackx_error *why)
 	if (p->n_sources == 0 || p->n_sources >= MERGE_NONE)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "no archives");
 	KP_TRY(check_faults(p, why));
+	KP_TRY(check_known(p, why));
 	KP_TRY(check_schemes(p, why));
 	KP_TRY(choose_group(p, why));
 	KP_TRY(merge_gather(p, why));
+	KP_TRY(merge_more(p, why));
 	KP_TRY(merge_names(p, why));
 	KP_TRY(merge_order(p, why));
 	KP_TRY(merge_share(p, why));
@@ -236,6 +266,8 @@ void merge_plan_free(struct merge_plan *plan)
 	if (!plan)
 		return;
 	free(plan->group);
+	free(plan->more);
+	free(plan->more_sources);
 	free(plan->items);
 	free(plan->objects);
 	free(plan->order);
@@ -300,7 +332,8 @@ static kpack_error_t write_entries(const struct merge_plan *p, struct kp_writer 
 			&(struct kp_writer_entry){
 				info.type, p->objects[o->same].written, info.size,
 				kp_archive_meta_raw(p->sources[item->source].archive,
-						    item->entry)},
+						    item->entry),
+				merge_item_more(p, item)},
 			why));
 	}
 	return KPACK_SUCCESS;
@@ -315,6 +348,8 @@ kpack_error_t merge_plan_write(struct merge_plan *plan, const char *dir, const c
 		.family = plan->options.family,
 		.keep = plan->options.keep,
 		.lazy = plan->options.lazy,
+		.more = plan->more,
+		.n_more = plan->n_more,
 	};
 	struct kp_writer *w = NULL;
 	kpack_error_t err = kp_writer_open(dir, name, &options, &w, why);

@@ -76,6 +76,7 @@ static kpack_error_t difference(const struct merge_plan *p, const struct merge_i
 				const struct merge_item *b, const char **what,
 				struct kpackx_error *why)
 {
+	struct kp_more ma = merge_item_more(p, a), mb = merge_item_more(p, b);
 	struct kp_entry_info x, y;
 	struct kp_meta mx, my;
 	bool same = false;
@@ -90,12 +91,18 @@ static kpack_error_t difference(const struct merge_plan *p, const struct merge_i
 		*what = "another type";
 	else if (mx.path.size && my.path.size && !kp_span_eq(mx.path, my.path))
 		*what = "another path";
+	else if (ma.n_runs && mb.n_runs && !kp_more_same(&ma, &mb))
+		*what = "other fields that are not known";
 	return KPACK_SUCCESS;
 }
 
-static bool has_metadata(const struct merge_plan *p, const struct merge_item *item)
+/* How much an entry says beside its bytes. */
+static int says(const struct merge_plan *p, const struct merge_item *item)
 {
-	return kp_archive_meta_raw(p->sources[item->source].archive, item->entry).size;
+	const struct kpack_archive *a = p->sources[item->source].archive;
+
+	return 2 * (merge_item_more(p, item).n_runs > 0) +
+	       (kp_archive_meta_raw(a, item->entry).size > 0);
 }
 
 /* ITEM has the name of *SLOT's, whose source is preferred or came before. */
@@ -114,7 +121,7 @@ static kpack_error_t settle(struct merge_plan *p, uint32_t item, uint32_t *slot,
 	if (what)
 		tell_clash(p, a, b, what);
 	p->stats.duplicates++;
-	a->dropped = !has_metadata(p, a) && has_metadata(p, b);
+	a->dropped = says(p, a) < says(p, b);
 	b->dropped = !a->dropped;
 	if (a->dropped)
 		*slot = item + 1;

@@ -45,6 +45,11 @@ struct merge_plan {
 	uint32_t *order; /* the objects that are stored, as they are written */
 	size_t n_order;
 
+	/* what the new table says that is not known: pairs, and whose they are */
+	struct kp_span *more;
+	size_t *more_sources;
+	size_t n_more, more_cap, more_sources_cap;
+
 	size_t clashes;
 	struct merge_stats stats;
 };
@@ -55,6 +60,13 @@ const char *merge_source_name(const struct merge_plan *p, size_t source);
 /* What the item is, and its metadata unless META is NULL. */
 void merge_item_entry(const struct merge_plan *p, const struct merge_item *item,
 		      struct kp_entry_info *info, struct kp_meta *meta);
+
+/* What it says that is not known. */
+struct kp_more merge_item_more(const struct merge_plan *p,
+				const struct merge_item *item);
+
+/* Join what tables say as a whole that is not known. */
+kpack_error_t merge_more(struct merge_plan *p, struct kpackx_error *why);
 
 /* Make the items and objects of all sources. */
 kpack_error_t merge_gather(struct merge_plan *p, struct kpackx_error *why);

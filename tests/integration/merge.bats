@@ -3,6 +3,8 @@
 # kpack merge of archives, and kpack split of them: what comes out is judged by a reader in
 # Python and by comparing bytes.
 
+bats_require_minimum_version 1.5.0
+
 load packing
 
 # write FILE 'python statements on a': an archive written in Python.
@@ -151,6 +153,104 @@ a.add('y#0', 'gfx900', b'six', xxh3=bytes(16))"
 	[ ! -e m.kpack ]
 	kpack merge -q --prefer a.kpack a.kpack b.kpack -o m.kpack
 	[ "$(readkpack cat m.kpack y#0 gfx900)" = six ]
+}
+
+# Prints what a table says that the format does not name: of the whole, then of each entry.
+unread() { # ARCHIVE
+	$python -c "
+import msgpack, struct, sys
+data = open(sys.argv[1], 'rb').read()
+toc = msgpack.unpackb(data[struct.unpack_from('<Q', data, 8)[0]:], strict_map_key=False)
+known = 'format_version group_name gfx_arch_family gfx_arches toc compression_scheme blobs ' \
+        'zstd_offset zstd_size frame_index'.split()
+print([(k, v) for k, v in toc.items() if k not in known], toc['gfx_arches'])
+for key, arches in toc['toc'].items():
+    for arch, entry in arches.items():
+        print(key, arch, [(k, v) for k, v in entry.items()
+                          if k not in ('type', 'ordinal', 'original_size')])
+" "$1"
+}
+
+@test "fields that are not known are carried over, of archives and of entries" {
+	local scheme
+	for scheme in zstd-per-kernel none; do
+		write a.kpack "scheme='$scheme'" "
+a.add('k#0', 'gfx1', noise(500), hash=False, entry={'first': [1, {'x': None}], 7: b'bin'})
+a.add('k#1', 'gfx1', noise(600, 1), path='k', hash=False, entry={'crc': 2**64 - 1})
+a.add('same#0', 'gfx1', noise(700, 2), hash=False)
+a.bytes = __import__('functools').partial(a.bytes, last=['gfx_arches', 'producer'],
+	top={'producer': 'next', 'only': {'a': [True, -1.5]}, 9: None})"
+		write b.kpack "scheme='$scheme'" "
+a.toc.append(('k#0', mkarchive.Pairs()))
+a.places['k#0'] = a.toc[-1][1]
+for arch in 'gfx3', 'gfx2':
+    a.places['k#0'].append((arch, mkarchive.Pairs([('early', arch), ('type', 'hsaco'),
+        ('late', 1), ('ordinal', 0), ('original_size', 800), ('metadata', 5)])))
+    a.seen.append(arch)
+a.blobs.append(a.encode(noise(800, 3)))
+a.add('same#0', 'gfx1', noise(700, 2), entry={'note': 'said'}, hash=False)
+a.bytes = __import__('functools').partial(a.bytes, sort=False,
+	top={'producer': 'next', 'other': 1})"
+		kpack merge -q a.kpack b.kpack -o all.kpack -f
+		unread all.kpack >got
+		cat >want <<-E
+			[('only', {'a': [True, -1.5]}), (9, None), ('producer', 'next'), ('other', 1)] ['gfx1', 'gfx2', 'gfx3']
+			k#0 gfx1 [('first', [1, {'x': None}]), (7, b'bin')]
+			k#0 gfx2 [('early', 'gfx2'), ('late', 1), ('metadata', 5)]
+			k#0 gfx3 [('early', 'gfx3'), ('late', 1), ('metadata', 5)]
+			k#1 gfx1 [('metadata', {'path': 'k'}), ('crc', 18446744073709551615)]
+			same#0 gfx1 [('note', 'said')]
+		E
+		diff want got
+		# again, with one that says it in another order: the same
+		kpack merge -q all.kpack b.kpack -o twice.kpack -f
+		unread twice.kpack | diff want -
+		kpack split -q --force all.kpack apart
+		unread apart/test_gfx2.kpack >got
+		[ "$(sed 1d got)" = "$(sed -n 3p want)" ]
+		grep -q "^.('only', .*('producer', 'next'), ('other', 1). .'gfx2'.$" got
+	done
+}
+
+@test "fields that are not known and differ are told with both names, or one is preferred" {
+	local way
+	write a.kpack "" "a.add('k#0', 'gfx1', noise(500), entry={'note': 1})
+a.bytes = __import__('functools').partial(a.bytes, top={'producer': 'one'})"
+	write b.kpack "" "a.add('k#1', 'gfx1', noise(500))
+a.bytes = __import__('functools').partial(a.bytes, top={'producer': 'two'})"
+	run -1 --separate-stderr kpack merge a.kpack b.kpack -o out.kpack
+	[ "$stderr" = 'kpack: out.kpack: b.kpack: its "producer" is "two", that of a.kpack is "one"' ]
+	[ ! -e out.kpack ]
+	run -1 --separate-stderr kpack split a.kpack b.kpack out
+	[[ "$stderr" == *'b.kpack: its "producer" is "two", that of a.kpack is "one"'* ]]
+	for way in a.kpack:one b.kpack:two; do
+		kpack merge -qf a.kpack b.kpack -o out.kpack --prefer "${way%:*}"
+		unread out.kpack | head -1 | grep -q "'producer', '${way#*:}'"
+	done
+
+	write c.kpack "" "a.add('k#0', 'gfx1', noise(500), entry={'note': 2})"
+	run -1 --separate-stderr kpack merge a.kpack c.kpack -o other.kpack
+	[[ "$stderr" == *"c.kpack: k#0 gfx1: other fields that are not known than in a.kpack"* ]]
+	kpack merge -q a.kpack c.kpack -o other.kpack --prefer c.kpack
+	unread other.kpack | grep -q "('note', 2)"
+}
+
+@test "what could not be written anew is refused" {
+	write a.kpack "" "a.add('k#0', 'gfx1', noise(500))"
+	write v2.kpack "" "a.add('k#1', 'gfx1', noise(500))
+a.bytes = __import__('functools').partial(a.bytes, top={'format_version': 2})"
+	run -1 --separate-stderr kpack merge a.kpack v2.kpack -o out.kpack
+	[[ "$stderr" == *"v2.kpack: format_version 2 is not known, only 1" ]]
+	write blobs.kpack "scheme='none'" "a.add('k#1', 'gfx1', noise(500))
+a.bytes = __import__('functools').partial(a.bytes, top={'blobs': [
+	{'offset': 64, 'size': 500, 'crc': 1}]})"
+	run -1 --separate-stderr kpack split blobs.kpack out
+	[[ "$stderr" == *"blobs.kpack: its blobs have fields that are not known"* ]]
+	write many.kpack "" "a.add('k#1', 'gfx1', noise(500))
+a.bytes = __import__('functools').partial(a.bytes, top={'f%d' % i: 1 for i in range(1001)})"
+	run -1 --separate-stderr kpack merge many.kpack -o out.kpack
+	[[ "$stderr" == *"many.kpack: more than 1000 fields that are not known" ]]
+	[ ! -e out.kpack ] && [ ! -e out ]
 }
 
 @test "archives of other schemes and groups are not joined, and both are named" {

@@ -140,8 +140,9 @@ class Archive:
             self.seen.append(arch)
         return ordinal
 
-    def bytes(self, top=None, drop=(), sort=True, tail=b"", gap=b"", padding=bytes(48),
+    def bytes(self, top=None, drop=(), last=(), sort=True, tail=b"", gap=b"", padding=bytes(48),
               version=1, magic=b"KPAK", toc_offset=None):
+        """TOP overrides members, DROP leaves members out, LAST come last."""
         def by_name(pair):
             return pair[0] if isinstance(pair[0], bytes) else str(pair[0]).encode()
 
@@ -173,6 +174,8 @@ class Archive:
         fields.update(top or {})
         for name in drop:
             fields.pop(name, None)
+        for name in last:
+            fields[name] = fields.pop(name)
         where = 64 + len(blob) + len(gap) if toc_offset is None else toc_offset
         head = magic + struct.pack("<IQ", version, where) + padding
         return head + blob + gap + pack(fields) + tail

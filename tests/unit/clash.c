@@ -98,8 +98,11 @@ static int end(void **state)
 static void archive(const char *group, const char *path, const char *arch,
 		    const char *data, bool hashed)
 {
-	struct kp_writer_options options = {KPACK_COMPRESSION_NOOP, group, arch, false,
-					    false};
+	struct kp_writer_options options = {
+		.scheme = KPACK_COMPRESSION_NOOP,
+		.group = group,
+		.family = arch,
+	};
 	struct kp_span bytes = kp_span_str(data);
 	struct kp_content content = kp_content_of(bytes, 0);
 	struct kp_meta meta = {.path = kp_span_str(path), .has_xxh3 = hashed};

@@ -34,8 +34,12 @@ struct object {
 /* An archive of scheme none, whose stored bytes are the contents. */
 static struct kpack_archive *archive(const struct object *objects, size_t n)
 {
-	struct kp_writer_options options = {KPACK_COMPRESSION_NOOP, "g", "f", false,
-					    true};
+	struct kp_writer_options options = {
+		.scheme = KPACK_COMPRESSION_NOOP,
+		.group = "g",
+		.family = "f",
+		.lazy = true,
+	};
 	struct kpack_archive *a = NULL;
 	struct kp_writer *w = NULL;
 	char path[64];
@@ -43,7 +47,8 @@ static struct kpack_archive *archive(const struct object *objects, size_t n)
 	assert_int_equal(kp_writer_open(dir, "a", &options, &w, &why), KPACK_SUCCESS);
 	for (size_t i = 0; i < n; i++) {
 		struct kp_span bytes = kp_span_str(objects[i].bytes);
-		struct kp_writer_entry e = {kp_span_str("hsaco"), 0, bytes.size, {0}};
+		struct kp_writer_entry e = {
+			kp_span_str("hsaco"), 0, bytes.size, {0}, {0}};
 
 		assert_int_equal(kp_writer_add_stored(w, bytes, &e.ordinal, &why), 0);
 		assert_int_equal(kp_writer_add_entry(w, kp_span_str(objects[i].key),

@@ -35,7 +35,11 @@ static int remove_dir(void **state)
 
 static struct kp_writer *writer(kpack_compression_t scheme)
 {
-	struct kp_writer_options options = {scheme, "group", "family", false, false};
+	struct kp_writer_options options = {
+		.scheme = scheme,
+		.group = "group",
+		.family = "family",
+	};
 	struct kp_writer *w = NULL;
 
 	if (kp_writer_open(dir, "a.kpack", &options, &w, &why) != KPACK_SUCCESS)
@@ -66,7 +70,7 @@ static uint32_t add_frame(struct kp_writer *w, const void *data, size_t size)
 static kpack_error_t add(struct kp_writer *w, const char *key, const char *arch,
 			 uint32_t ordinal, uint64_t size)
 {
-	struct kp_writer_entry e = {kp_span_str("hsaco"), ordinal, size, {NULL, 0}};
+	struct kp_writer_entry e = {kp_span_str("hsaco"), ordinal, size, {NULL, 0}, {0}};
 
 	return kp_writer_add_entry(w, kp_span_str(key), kp_span_str(arch), &e, &why);
 }
@@ -265,7 +269,8 @@ static void what_is_written_is_read(void **state)
 		struct kp_writer_entry e = {kp_span_str("dat"),
 					    1,
 					    3 << 20,
-					    {(uint8_t *)meta.data, meta.size}};
+					    {(uint8_t *)meta.data, meta.size},
+					    {0}};
 		struct kpack_archive *archive;
 		struct kp_meta got;
 		struct ab a;
@@ -480,7 +485,7 @@ static void a_name_is_there_once(void **state)
 	static const kpack_error_t want[] = {KPACK_ERROR_INVALID_ARGUMENT, KPACK_SUCCESS,
 					     KPACK_ERROR_INVALID_ARGUMENT};
 	struct kp_writer *w = writer(KPACK_COMPRESSION_NOOP);
-	struct kp_writer_entry again = {kp_span_str("co"), 1, 1, {NULL, 0}};
+	struct kp_writer_entry again = {kp_span_str("co"), 1, 1, {NULL, 0}, {0}};
 	struct kpack_archive *archive;
 	struct kp_entry_info info;
 	struct ab a;
@@ -512,7 +517,7 @@ static void a_name_is_there_once(void **state)
 static void every_name_added_is_known(void **state)
 {
 	struct kp_writer *w = writer(KPACK_COMPRESSION_NOOP);
-	struct kp_writer_entry e = {kp_span_str("hsaco"), 0, 1, {NULL, 0}};
+	struct kp_writer_entry e = {kp_span_str("hsaco"), 0, 1, {NULL, 0}, {0}};
 	char key[32];
 
 	(void)state;
@@ -537,7 +542,7 @@ static void every_name_added_is_known(void **state)
 static void assert_checked(const struct kp_writer *w, const char *key, const char *arch,
 			   const char *type, kpack_error_t want)
 {
-	struct kp_writer_entry e = {kp_span_str(type), 0, 1, {NULL, 0}};
+	struct kp_writer_entry e = {kp_span_str(type), 0, 1, {NULL, 0}, {0}};
 
 	assert_int_equal(
 		kp_writer_check_entry(w, kp_span_str(key), kp_span_str(arch), &e, &why),
@@ -581,8 +586,11 @@ static void architectures_and_types_have_a_limit(void **state)
 static void assert_family(const char *given, const char *const *arches, size_t n,
 			  const char *want)
 {
-	struct kp_writer_options options = {KPACK_COMPRESSION_NOOP, "group", given, false,
-					    false};
+	struct kp_writer_options options = {
+		.scheme = KPACK_COMPRESSION_NOOP,
+		.group = "group",
+		.family = given,
+	};
 	struct kp_writer *w = NULL;
 	msgpack_unpacked toc;
 	struct ab a;
@@ -633,8 +641,8 @@ static void improper_names_are_refused(void **state)
 			i < COUNT(names)
 				? names[i]
 				: (struct kp_span){(uint8_t *)longest, KP_NAME_MAX + 1};
-		struct kp_writer_entry e = {good, 0, 0, {NULL, 0}},
-				       bad_type = {bad, 0, 0, {NULL, 0}};
+		struct kp_writer_entry e = {good, 0, 0, {NULL, 0}, {0}},
+				       bad_type = {bad, 0, 0, {NULL, 0}, {0}};
 
 		assert_int_equal(kp_writer_add_entry(w, bad, good, &e, &why),
 				 KPACK_ERROR_INVALID_ARGUMENT);
@@ -652,8 +660,11 @@ static void improper_names_are_refused(void **state)
 static void improper_places_are_refused(void **state)
 {
 	static const char *const names[] = {"", ".", "..", "a/b", "/a"};
-	struct kp_writer_options options = {KPACK_COMPRESSION_NOOP, "g", "f", false,
-					    false};
+	struct kp_writer_options options = {
+		.scheme = KPACK_COMPRESSION_NOOP,
+		.group = "g",
+		.family = "f",
+	};
 	struct kp_writer *w = NULL;
 
 	(void)state;
