@@ -2,18 +2,21 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <poll.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include "log.h"
 #include "status.h"
 #include "summary.h"
 
-#define PATIENCE 5 /* seconds */
+#define PATIENCE 5000 /* milliseconds */
 
 static int complain(const char *mountpoint, const char *why)
 {
@@ -57,56 +60,93 @@ static int open_text(const char *mountpoint)
 	return fd;
 }
 
-static int print(const char *mountpoint)
+/* What the process that asks ends with, if not with an errno. */
+enum { WELL = 0, NOT_WELL = 255 };
+
+/* Copy the mount's text to OUT. */
+static int ask(const char *mountpoint, FILE *out)
 {
 	int fd = open_text(mountpoint);
-	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+	FILE *f = fd < 0 || !out ? NULL : fdopen(fd, "r");
 	char line[4096];
-	int code = 1;
+	int code = NOT_WELL;
 
 	if (!f)
-		return complain(mountpoint, explain(errno));
+		return errno;
 	for (bool first = true; fgets(line, sizeof(line), f); first = false) {
 		if (first && strcmp(line, SUMMARY_GOOD "\n") == 0)
-			code = 0;
-		fputs(line, stdout);
+			code = WELL;
+		fputs(line, out);
 	}
 	if (ferror(f))
-		code = complain(mountpoint, explain(errno));
+		code = errno;
 	fclose(f);
-	return fflush(stdout) ? 1 : code;
-}
-
-/* Who started this program may have told it to ignore alarms. */
-static void set_alarm(void)
-{
-	sigset_t alarms;
-
-	sigemptyset(&alarms);
-	sigaddset(&alarms, SIGALRM);
-	signal(SIGALRM, SIG_DFL);
-	sigprocmask(SIG_UNBLOCK, &alarms, NULL);
-	alarm(PATIENCE);
+	return fflush(out) ? errno : code;
 }
 
 /*
- * Whoever waits for a mount that does not answer can only be killed: a child asks.
+ * It ends with its parent, or as soon as that is possible: meanwhile nobody shall wait for
+ * what it holds of the caller's.
+ */
+static _Noreturn void be_child(const char *mountpoint, int out)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	dup2(out, 0);
+	close_range(1, ~0U, 0);
+	_exit(ask(mountpoint, fdopen(0, "w")));
+}
+
+static int64_t now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * INT64_C(1000) + ts.tv_nsec / 1000000;
+}
+
+/* Is there something to be read from FD, or its end, before the time END? */
+static bool comes(int fd, int64_t end)
+{
+	struct pollfd p = {fd, POLLIN, 0};
+	int64_t left = end - now();
+
+	while (left > 0 && poll(&p, 1, (int)left) < 0 && errno == EINTR)
+		left = end - now();
+	return p.revents != 0;
+}
+
+/* Print what comes from FD.  false: its end does not come. */
+static bool print(int fd)
+{
+	int64_t end = now() + PATIENCE;
+	char text[4096];
+	ssize_t n = -1;
+
+	while (comes(fd, end) && (n = read(fd, text, sizeof(text))) > 0)
+		fwrite(text, 1, (size_t)n, stdout);
+	return n == 0;
+}
+
+/*
+ * Whoever waits for a mount that does not answer can only be killed, and not even that
+ * when its server stopped with the question in hand: a child asks.
  */
 int status_show(const char *mountpoint)
 {
-	pid_t child = fork();
-	int status;
+	int ends[2], status, code;
+	pid_t child;
 
-	if (child < 0)
+	if (pipe2(ends, O_CLOEXEC) || (child = fork()) < 0)
 		return complain(mountpoint, strerror(errno));
-	if (child == 0) {
-		set_alarm();
-		_exit(print(mountpoint));
-	}
-	while (waitpid(child, &status, 0) < 0)
-		if (errno != EINTR)
-			return complain(mountpoint, strerror(errno));
-	if (WIFEXITED(status))
-		return WEXITSTATUS(status);
-	return complain(mountpoint, "does not answer");
+	if (child == 0)
+		be_child(mountpoint, ends[1]);
+	close(ends[1]);
+	if (!print(ends[0]))
+		return complain(mountpoint, "does not answer");
+	if (waitpid(child, &status, 0) < 0 || !WIFEXITED(status))
+		return complain(mountpoint, "who asked was killed");
+	code = WEXITSTATUS(status);
+	if (code != WELL && code != NOT_WELL)
+		return complain(mountpoint, explain(code));
+	return fflush(stdout) || code == NOT_WELL;
 }

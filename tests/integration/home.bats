@@ -256,6 +256,29 @@ as_type() { echo "fuse.$KPACK_BIN/kpackfs"; }
 	[[ $output == *"does not answer"* ]]
 }
 
+@test "--status: a server that stopped with the question in hand, when nobody can be killed" {
+	must_be_root
+	# it has taken all requests up, the last one too; nobody is to wait for it longer than this
+	timeout 60 $python - 3>&- <<-'END' &
+	import ctypes, os, struct
+	fd = os.open("/dev/fuse", os.O_RDWR)
+	options = b"fd=%d,rootmode=40000,user_id=0,group_id=0" % fd
+	assert ctypes.CDLL(None).mount(b"none", b"mnt", b"fuse", 0, options) == 0
+	unique = struct.unpack_from("8xQ", os.read(fd, 65536))[0]
+	init = struct.pack("=IIIIHHIIHHI28x", 7, 31, 0, 0, 1, 1, 4096, 1, 1, 0, 0)
+	os.write(fd, struct.pack("=IiQ", 16 + len(init), 0, unique) + init)
+	while True:
+	    os.read(fd, 65536)
+	END
+	server=$!
+	eventually findmnt -rn -M "$T/mnt"
+	run -1 timeout 30 kpackfs --status "$T/mnt"
+	[[ $output == *"does not answer"* ]]
+	pkill -KILL -P $server
+	# nor does anybody stay behind
+	gone
+}
+
 # ---- completions ----
 
 # offered LINE: what bash would offer, a line each
