@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "writer.h"
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include "limits.h"
 #include "memory.h"
@@ -87,7 +89,9 @@ static kpack_error_t begin(struct kp_writer *w, const char *dir, const char *nam
 		return kp_fail_memory(why, KP_WRITER_BUFFER, "an archive");
 	KP_TRY(kp_outfile_open(&w->file, dir, name, 0666, why));
 	w->file.keep = options->keep;
-	w->file.lazy = options->lazy;
+	w->file.lazy = options->lazy || options->unnamed;
+	if (options->unnamed)
+		kp_outfile_unname(&w->file);
 	return kp_writer_append(w, zeros,
 				w->scheme == KPACK_COMPRESSION_NOOP ? KP_WRITER_BLOB
 								    : KP_WRITER_BLOB + 4,
@@ -290,6 +294,16 @@ kpack_error_t kp_writer_finish(struct kp_writer *w, struct kpackx_error *why)
 	free(w->buffer); /* many may be waiting for their names */
 	w->buffer = NULL;
 	return w->failed;
+}
+
+kpack_error_t kp_writer_reopen(const struct kp_writer *w, const char *name,
+			       struct kpack_archive **out, struct kpackx_error *why)
+{
+	int fd = fcntl(w->file.fd, F_DUPFD_CLOEXEC, 0);
+
+	if (fd < 0)
+		return kp_fail_errno(why, errno, "%s: cannot open", name);
+	return kp_archive_open_fd(fd, name, out, why);
 }
 
 kpack_error_t kp_writer_publish(struct kp_writer *w, struct kpackx_error *why)

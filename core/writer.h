@@ -20,6 +20,7 @@ struct kp_writer_options {
 	const char *family; /* gfx_arch_family; NULL: the only arch, or the group */
 	bool keep; /* what stands under the name is not replaced: see kp_outfile */
 	bool lazy; /* nothing is flushed: for what can be made again */
+	bool unnamed; /* it will not be published: see kp_writer_reopen */
 	/* What the table says besides: one MessagePack pair each.  Borrowed until finished. */
 	const struct kp_span *more;
 	size_t n_more;
@@ -91,6 +92,12 @@ size_t kp_writer_entry_count(const struct kp_writer *w);
  * INVALID_ARGUMENT: the table is larger than readers accept.  Nothing can be added any more.
  */
 kpack_error_t kp_writer_finish(struct kp_writer *w, struct kpackx_error *why);
+/*
+ * Read the finished archive, which may have no name, and never get one: *OUT stays when W is
+ * closed.  NAME is that in messages.  Errors of kp_archive_open.
+ */
+kpack_error_t kp_writer_reopen(const struct kp_writer *w, const char *name,
+			       struct kpack_archive **out, struct kpackx_error *why);
 /* Give the finished archive its name. */
 kpack_error_t kp_writer_publish(struct kp_writer *w, struct kpackx_error *why);
 /* Free; what was not published leaves nothing.  NULL is fine. */
