@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <zstd.h>
 #include "layout_record.h"
+#include "layout_settle.h"
 #include "limits.h"
 #include "memory.h"
 #include "msgpack.h"
@@ -12,9 +13,7 @@ struct parser {
 	struct kp_layout l;
 	struct kp_layout_container *now; /* the one being read */
 	struct kp_span hashes;
-	uint64_t end;     /* of the container before */
-	uint64_t decoded; /* bytes of all payloads */
-	uint64_t meant;   /* bytes of all entries, which may share them */
+	uint64_t meant; /* bytes of all entries, which may share them */
 	struct kpackx_error *why;
 };
 
@@ -41,13 +40,6 @@ static kpack_error_t invalid(struct parser *p, const char *reason)
 {
 	return kp_fail(p->why, KPACK_ERROR_INVALID_METADATA, "layout: byte %zu: %s",
 		       kp_mp_offset(&p->c), reason);
-}
-
-/* A fault of the container that is being read or settled. */
-static kpack_error_t wrong(struct parser *p, const char *reason)
-{
-	return kp_fail(p->why, KPACK_ERROR_INVALID_METADATA, "layout: container %zu: %s",
-		       (size_t)(p->now - p->l.containers), reason);
 }
 
 /* ---- values ---- */
@@ -503,160 +495,7 @@ static kpack_error_t read_layout(struct parser *p)
 	return read_map(p, fields, COUNT(fields));
 }
 
-/* ---- does it fit together? ---- */
-
-/* Gaps become offsets.  Returns the end of the last one. */
-static uint64_t place_images(struct parser *p, uint64_t header_size)
-{
-	struct kp_layout_image *image = p->l.images + p->now->first_image;
-	uint64_t end = header_size;
-
-	for (size_t i = 0; i < p->now->n_images; i++, image++) {
-		image->offset += kp_layout_expected(end);
-		end = image->offset + image->size;
-	}
-	return end;
-}
-
-static kpack_error_t check_images(struct parser *p, uint64_t header_size)
-{
-	const struct kp_layout_image *image = p->l.images + p->now->first_image;
-
-	for (size_t i = 0; i < p->now->n_images; i++, image++) {
-		if (image->size &&
-		    (image->offset < header_size ||
-		     !kp_range_ok(p->now->payload_size, image->offset, image->size)))
-			return wrong(p, "an entry outside");
-	}
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t check_pieces(struct parser *p, uint64_t header_size)
-{
-	for (size_t i = 0; i < p->now->n_pieces; i++) {
-		const struct kp_layout_piece *piece =
-			&p->l.heap->pieces[p->now->first_piece + i];
-
-		if (piece->offset < header_size ||
-		    !kp_range_ok(p->now->payload_size, piece->offset, piece->bytes.size))
-			return wrong(p, "bytes outside");
-	}
-	return KPACK_SUCCESS;
-}
-
-/* Entries of bundles have IDs; a bare code object has none. */
-static kpack_error_t check_named(struct parser *p)
-{
-	const struct kp_layout_image *image = p->l.images + p->now->first_image;
-	bool bare = p->now->format == &kp_format_code_object;
-
-	for (size_t i = 0; i < p->now->n_images; i++) {
-		if (bare != !image[i].id)
-			return wrong(p, "an ID is missing, or should be");
-	}
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t check_bare(struct parser *p)
-{
-	const struct kp_layout_image *image = p->l.images + p->now->first_image;
-	bool bare = p->now->format == &kp_format_code_object;
-
-	if (bare && (p->now->n_images != 1 || image->host || image->offset != 0 ||
-		     image->size != p->now->size || p->now->n_pieces))
-		return wrong(p, "more than a code object");
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t check_compressed(struct parser *p)
-{
-	const struct kp_layout_container *c = p->now;
-	uint64_t ratio =
-		c->form.method == KP_CCOB_ZSTD ? KP_ZSTD_RATIO_MAX : KP_ZLIB_RATIO_MAX;
-
-	if (c->size <= kp_ccob_header_size(c->form.version))
-		return wrong(p, "is smaller than its header");
-	if (c->payload_size / ratio > c->size)
-		return wrong(p, "cannot stand for that many bytes");
-	if ((c->form.version < 3 && c->payload_size > UINT32_MAX) ||
-	    (c->form.version == 2 && c->size > UINT32_MAX))
-		return wrong(p, "is larger than its version can state");
-	return KPACK_SUCCESS;
-}
-
-/* Sizes and offsets are known; do they fit? */
-static kpack_error_t check_container(struct parser *p, uint64_t header_size)
-{
-	struct kp_layout_container *c = p->now;
-
-	if (c->format == &kp_format_ccob)
-		KP_TRY(check_compressed(p));
-	KP_TRY(check_bare(p));
-	if (header_size > c->payload_size)
-		return wrong(p, "is smaller than its entries");
-	KP_TRY(check_images(p, header_size));
-	return check_pieces(p, header_size);
-}
-
-static kpack_error_t settle_container(struct parser *p, uint64_t expected)
-{
-	struct kp_layout_container *c = p->now;
-	bool compressed = c->format == &kp_format_ccob;
-	uint64_t header_size = 0, end;
-
-	if (compressed != (c->form.version != 0))
-		return wrong(p, "compressed, or should be");
-	KP_TRY(check_named(p));
-	header_size = kp_layout_header_size(&p->l, c);
-	end = place_images(p, header_size);
-	c->offset += expected;
-	if (!compressed)
-		c->payload_size = c->size += end;
-	if (c->size == 0 || c->offset < p->end ||
-	    !kp_range_ok(p->l.size, c->offset, c->size))
-		return wrong(p, "empty, outside, or in the one before");
-	p->end = c->offset + c->size;
-	return check_container(p, header_size);
-}
-
-static kpack_error_t settle_hashes(struct parser *p)
-{
-	struct kp_span rest = p->hashes;
-
-	for (size_t i = 0; i < p->l.n_images; i++) {
-		struct kp_layout_image *image = &p->l.images[i];
-
-		if (!image->has_xxh3)
-			continue;
-		if (rest.size < KP_LAYOUT_HASH)
-			return invalid(p, "fewer hashes than objects");
-		memcpy(image->xxh3, rest.data, KP_LAYOUT_HASH);
-		rest.data += KP_LAYOUT_HASH;
-		rest.size -= KP_LAYOUT_HASH;
-	}
-	return rest.size ? invalid(p, "more hashes than objects") : KPACK_SUCCESS;
-}
-
-/* Containers stand in order; what they hold is bounded too. */
-static kpack_error_t settle(struct parser *p)
-{
-	KP_TRY(settle_hashes(p));
-	for (size_t i = 0; i < p->l.n_containers; i++) {
-		p->now = &p->l.containers[i];
-		KP_TRY(settle_container(p, kp_layout_expected(p->end)));
-		p->decoded += p->now->payload_size;
-		if (p->decoded > KP_LAYOUT_SECTION_MAX)
-			return wrong(p, "too many bytes in all");
-	}
-	for (size_t i = 0; i < p->l.n_wrappers; i++) {
-		if (p->l.wrapper_container[i] >= p->l.n_containers)
-			return kp_fail(p->why, KPACK_ERROR_INVALID_METADATA,
-				       "layout: wrapper %zu: container %u of %zu", i,
-				       p->l.wrapper_container[i], p->l.n_containers);
-	}
-	kp_layout_number(&p->l);
-	return KPACK_SUCCESS;
-}
+/* ---- its bytes ---- */
 
 /* The map, decompressed: what it points to is ours, and the caller's bytes may go. */
 static kpack_error_t decompress(struct parser *p, struct kp_span bytes, size_t *size)
@@ -714,7 +553,7 @@ kpack_error_t kp_layout_parse(struct kp_span bytes, struct kp_layout *out,
 	if (!err)
 		err = read_layout(&p);
 	if (!err)
-		err = settle(&p);
+		err = kp_layout_settle(&p.l, p.hashes, why);
 	if (err)
 		kp_layout_fini(&p.l);
 	else
