@@ -8,6 +8,7 @@
  *   status.c      what a mount says of itself to --status
  *
  *   supervisor.c  the process that was started: opens, watches, unmounts
+ *   lookout.c     when it looks at the sources, and what the server is told
  *   survey.c      what the sources have
  *   watch.c       whether that may have changed
  *   mounted.c     where the mount is, and how it ends
@@ -51,6 +52,7 @@
  *   entry_facts.c what is told of it
  *   walk.c        all paths
  *   xattrs.c      extended attributes
+ *   clock.c       the time by which waiting is measured
  *   log.c         messages: stderr or syslog
  */
 #include <errno.h>

@@ -1,30 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+#include "clock.h"
 #include "link.h"
 #include "log.h"
+#include "lookout.h"
 #include "mounted.h"
 #include "notify.h"
 #include "preload.h"
-#include "survey.h"
 #include "supervisor.h"
 #include "watch.h"
 
-/* Milliseconds. */
-#define QUIET 100      /* without events, then the sources are looked at */
-#define PATIENCE 10000 /* but no later after the first event */
-#define BLIND 10000    /* between looks where events do not come */
-#define SAME 500       /* signals that come together count as one */
-#define NEVER INT64_MAX
-
+#define SAME 500      /* ms: signals that come together count as one */
 #define PLACES_MAX 64 /* of one mount */
 
 struct supervisor {
@@ -36,15 +29,8 @@ struct supervisor {
 	bool served, lazy, over;
 	enum end end;
 
-	struct watch *watch;
-	bool told_blind;
-	struct survey survey;
-	size_t next;        /* item to be sent */
-	bool sending;       /* the survey, from that one */
-	bool forced;        /* what is due is one by force */
-	bool reloading;     /* the manager waits for the end of a reload */
-	int64_t first, due; /* event that was not followed by a look; the look */
-	int64_t next_poll;
+	struct lookout lookout;
+	bool reloading; /* the manager waits for the end of a reload */
 
 	int64_t next_ping, next_expire;
 	uint64_t requests;
@@ -54,20 +40,13 @@ struct supervisor {
 	struct link_buffer room;
 };
 
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 static void log_mount(const struct supervisor *s, int priority, const char *text)
 {
 	log_about(priority, s->o->mountpoint, text);
 }
 
-void supervisor_block_signals(void)
+/* The signals that are messages. */
+static sigset_t messages(void)
 {
 	sigset_t set;
 
@@ -76,137 +55,22 @@ void supervisor_block_signals(void)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGHUP);
 	sigaddset(&set, SIGCHLD);
+	return set;
+}
+
+void supervisor_block_signals(void)
+{
+	sigset_t set = messages();
+
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 }
 
 static int open_signals(void)
 {
-	sigset_t set;
+	sigset_t set = messages();
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGHUP);
-	sigaddset(&set, SIGCHLD);
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
-/* Looking at the sources. */
-
-static void name_archive(void *user, const char *path)
-{
-	watch_archive(user, path);
-}
-
-static void tell_blind(struct supervisor *s)
-{
-	const char *why = watch_blind(s->watch);
-
-	if (!why || s->o->poll || s->told_blind)
-		return;
-	s->told_blind = true;
-	log_print(LOG_WARNING,
-		  "%s: the sources are looked at every %d seconds, see -o poll=SECONDS",
-		  why, BLIND / 1000);
-}
-
-static int64_t poll_interval(const struct supervisor *s)
-{
-	if (s->o->poll)
-		return (int64_t)s->o->poll * 1000;
-	return watch_blind(s->watch) ? BLIND : 0;
-}
-
-/* Watch first, then look: what changes in between is looked at again. */
-static bool look(struct supervisor *s, bool forced)
-{
-	const struct survey_options options = {
-		.sources = s->o->sources->list,
-		.count = s->o->sources->count,
-		.first = s->state == STARTING,
-		.forced = forced,
-		.hook = name_archive,
-		.user = s->watch,
-	};
-	bool changed = false, ok;
-
-	watch_begin(s->watch);
-	for (size_t i = 0; i < options.count; i++)
-		watch_source(s->watch, options.sources[i]);
-	ok = survey_run(&s->survey, &options, &changed);
-	watch_end(s->watch);
-	tell_blind(s);
-	s->first = s->due = NEVER;
-	s->next_poll = poll_interval(s) ? now_ms() + poll_interval(s) : NEVER;
-	if (ok && (changed || forced || options.first)) {
-		s->sending = true;
-		s->next = 0;
-	}
-	return ok;
-}
-
-static void note_event(struct supervisor *s)
-{
-	int64_t now = now_ms();
-
-	if (s->first == NEVER)
-		s->first = now;
-	s->due = now + QUIET;
-	if (s->due > s->first + PATIENCE)
-		s->due = s->first + PATIENCE;
-}
-
-static void force(struct supervisor *s)
-{
-	s->forced = true;
-	s->due = 0;
-}
-
-/* Sending a survey. */
-
-static enum link_result send_item(struct supervisor *s, struct survey_item *item)
-{
-	struct kpackx_error why = {0};
-	struct link_message m = {
-		.word = LINK_ARCHIVE,
-		.serial = item->serial,
-		.number = item->was,
-		.fresh = item->fresh,
-		.fd = -1,
-		.path = item->path,
-		.text = item->error,
-	};
-	enum link_result r;
-
-	if (item->fresh) {
-		m.fd = survey_open(item, &why);
-		m.text = why.text;
-	}
-	r = link_send(s->server.link, &m);
-	if (m.fd >= 0)
-		close(m.fd);
-	return r;
-}
-
-static enum link_result send_next(struct supervisor *s)
-{
-	struct link_message end = {
-		.word = LINK_SURVEYED,
-		.number = s->survey.count,
-		.fd = -1,
-		.st = s->survey.look,
-	};
-
-	if (s->next < s->survey.count)
-		return send_item(s, &s->survey.items[s->next]);
-	return link_send(s->server.link, &end);
-}
-
-static void send_survey(struct supervisor *s)
-{
-	while (s->sending && send_next(s) == LINK_DONE)
-		s->sending = s->next++ < s->survey.count;
 }
 
 /* Stopping. */
@@ -277,7 +141,7 @@ static void unmount(struct supervisor *s)
 
 static void begin_stop(struct supervisor *s)
 {
-	s->signal = now_ms();
+	s->signal = clock_ms();
 	notify_stopping();
 	end_preload(s);
 	if (s->state == STARTING)
@@ -295,7 +159,7 @@ static void stop(struct supervisor *s)
 {
 	if (s->state != STOPPING)
 		begin_stop(s);
-	else if (now_ms() - s->signal > SAME)
+	else if (clock_ms() - s->signal > SAME)
 		kill_server(s);
 }
 
@@ -305,7 +169,7 @@ static void reload_by_force(struct supervisor *s)
 		return;
 	s->reloading = true;
 	notify_reloading();
-	force(s);
+	lookout_force(&s->lookout);
 }
 
 static void take_signal(struct supervisor *s, int number)
@@ -408,7 +272,7 @@ static void begin_service(struct supervisor *s, const struct link_message *m)
 		return;
 	s->state = SERVING;
 	s->served = true;
-	s->used = now_ms();
+	s->used = clock_ms();
 	log_print(LOG_INFO, "mounted %s", m->text);
 	if (s->o->daemon && !daemon_detach(s->o->daemon)) {
 		begin_stop(s);
@@ -431,7 +295,7 @@ static void end_reload(struct supervisor *s, const char *text)
 static void take_pong(struct supervisor *s, const struct link_message *m)
 {
 	if (m->number != s->requests)
-		s->used = now_ms();
+		s->used = clock_ms();
 	s->requests = m->number;
 	if (notify_watchdog_usec())
 		notify_watchdog();
@@ -464,11 +328,10 @@ static void take_message(struct supervisor *s, const struct link_message *m)
 			start_preload(s);
 		break;
 	case LINK_REFUSED:
-		survey_refuse(&s->survey, m->serial);
+		survey_refuse(&s->lookout.survey, m->serial);
 		break;
 	case LINK_RESCAN:
-		s->forced = s->forced || m->number;
-		note_event(s);
+		lookout_note(&s->lookout, m->number != 0);
 		break;
 	case LINK_SIGNAL:
 		take_signal(s, (int)m->number);
@@ -496,7 +359,7 @@ static void read_link(struct supervisor *s)
 		if (r == LINK_OVER) {
 			close(s->server.link);
 			s->server.link = -1;
-			s->sending = false;
+			s->lookout.sending = false;
 		}
 		if (r == LINK_OVER || r == LINK_EMPTY)
 			return;
@@ -520,7 +383,7 @@ static void ping(struct supervisor *s)
 	const struct link_message m = {.word = LINK_PING, .fd = -1};
 
 	link_send(s->server.link, &m);
-	s->next_ping = now_ms() + ping_interval(s);
+	s->next_ping = clock_ms() + ping_interval(s);
 }
 
 /*
@@ -532,10 +395,10 @@ static void expire(struct supervisor *s)
 	const int64_t idle = (int64_t)s->o->idle * 1000;
 	enum unmount u = mounted_expire(&s->mounted);
 
-	s->next_expire = now_ms() + idle;
+	s->next_expire = clock_ms() + idle;
 	if (u == UNMOUNT_FAILED && errno == EPERM) {
-		s->next_expire = now_ms() + idle / 4;
-		if (now_ms() - s->used < idle)
+		s->next_expire = clock_ms() + idle / 4;
+		if (clock_ms() - s->used < idle)
 			return;
 		u = mounted_unmount(&s->mounted, false);
 	}
@@ -549,26 +412,21 @@ static void expire(struct supervisor *s)
 
 static void begin_timers(struct supervisor *s)
 {
-	if (s->next_ping == NEVER && ping_interval(s))
-		s->next_ping = now_ms() + ping_interval(s);
-	if (s->next_expire == NEVER && s->o->idle)
-		s->next_expire = now_ms() + (int64_t)s->o->idle * 1000;
+	if (s->next_ping == CLOCK_NEVER && ping_interval(s))
+		s->next_ping = clock_ms() + ping_interval(s);
+	if (s->next_expire == CLOCK_NEVER && s->o->idle)
+		s->next_expire = clock_ms() + (int64_t)s->o->idle * 1000;
 }
 
 static void do_what_is_due(struct supervisor *s)
 {
-	int64_t now = now_ms();
+	int64_t now = clock_ms();
 
 	if (s->state != SERVING || s->over)
 		return;
 	begin_timers(s);
-	if (!s->sending && (now >= s->due || now >= s->next_poll)) {
-		bool forced = s->forced;
-
-		s->forced = false;
-		if (!look(s, forced))
-			end_reload(s, "nothing: it failed");
-	}
+	if (now >= lookout_due(&s->lookout) && !lookout_look(&s->lookout, false))
+		end_reload(s, "nothing: it failed");
 	if (now >= s->next_ping)
 		ping(s);
 	if (now >= s->next_expire)
@@ -582,14 +440,13 @@ static int64_t earliest(int64_t a, int64_t b)
 
 static int wait_time(const struct supervisor *s)
 {
-	int64_t next, now = now_ms();
+	int64_t next, now = clock_ms();
 
 	if (s->state != SERVING)
 		return -1;
 	next = earliest(s->next_ping, s->next_expire);
-	if (!s->sending)
-		next = earliest(next, earliest(s->due, s->next_poll));
-	if (next == NEVER)
+	next = earliest(next, lookout_due(&s->lookout));
+	if (next == CLOCK_NEVER)
 		return -1;
 	return next <= now ? 0 : (int)earliest(next - now, 1 << 30);
 }
@@ -598,9 +455,10 @@ static void step(struct supervisor *s)
 {
 	struct pollfd p[] = {
 		{.fd = s->signals, .events = POLLIN},
-		{.fd = s->server.link, .events = POLLIN | (s->sending ? POLLOUT : 0)},
-		{.fd = watch_events(s->watch), .events = POLLIN},
-		{.fd = watch_mounts(s->watch), .events = POLLPRI},
+		{.fd = s->server.link,
+		 .events = POLLIN | (s->lookout.sending ? POLLOUT : 0)},
+		{.fd = watch_events(s->lookout.watch), .events = POLLIN},
+		{.fd = watch_mounts(s->lookout.watch), .events = POLLPRI},
 	};
 
 	if (poll(p, 4, wait_time(s)) < 0)
@@ -609,21 +467,20 @@ static void step(struct supervisor *s)
 		read_link(s);
 	if (p[0].revents)
 		read_signals(s);
-	if ((p[2].revents && watch_read(s->watch)) || p[3].revents)
-		note_event(s);
+	if ((p[2].revents && watch_read(s->lookout.watch)) || p[3].revents)
+		lookout_note(&s->lookout, false);
 	do_what_is_due(s);
-	send_survey(s);
+	lookout_send(&s->lookout, s->server.link);
 }
 
 static bool begin(struct supervisor *s)
 {
 	s->signals = open_signals();
-	s->watch = watch_new();
-	if (s->signals < 0 || !s->watch) {
+	if (!lookout_open(&s->lookout, s->o->sources, s->o->poll) || s->signals < 0) {
 		log_about(LOG_ERR, "supervisor", strerror(errno));
 		return false;
 	}
-	if (look(s, false))
+	if (lookout_look(&s->lookout, true))
 		return true;
 	s->end = NO_MOUNT;
 	return false;
@@ -636,15 +493,12 @@ enum end supervise(const struct supervised *server, const struct supervisor_opti
 		.server = *server,
 		.mounted = {.path = o->mountpoint, .connection = -1},
 		.end = SYSTEM,
-		.first = NEVER,
-		.due = NEVER,
-		.next_poll = NEVER,
-		.next_ping = NEVER,
-		.next_expire = NEVER,
+		.next_ping = CLOCK_NEVER,
+		.next_expire = CLOCK_NEVER,
 	};
 
 	if (begin(&s)) {
-		send_survey(&s);
+		lookout_send(&s.lookout, s.server.link);
 		while (!s.over)
 			step(&s);
 	} else {
@@ -657,7 +511,6 @@ enum end supervise(const struct supervised *server, const struct supervisor_opti
 		close(s.server.link);
 	if (s.signals >= 0)
 		close(s.signals);
-	watch_free(s.watch);
-	survey_free(&s.survey);
+	lookout_close(&s.lookout);
 	return s.end;
 }
