@@ -12,6 +12,8 @@
 /* Bytes of a list of names, and of one value: what Linux allows. */
 #define XATTR_MAX 65536
 
+/* --- copying ------------------------------------------------------------------------- */
+
 /* False: not permitted. */
 static bool copy_owner(int to, const struct stat *st, kpack_error_t *err,
 		       struct kpackx_error *why)
@@ -113,5 +115,79 @@ kpack_error_t attributes_copy(int from, int to, const struct stat *st,
 		err = kp_fail_errno(why, errno, "cannot keep its times");
 	free(names);
 	free(buf);
+	return err;
+}
+
+/* --- hashing ------------------------------------------------------------------------- */
+
+static bool is_hashed(const char *name)
+{
+	return strncmp(name, "user.", 5) == 0 ||
+	       strncmp(name, "system.posix_acl_", 17) == 0 ||
+	       strcmp(name, "security.capability") == 0;
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static kpack_error_t hash_xattr(const char *path, const char *name, uint8_t *buf,
+				struct kp_content_hash *hash, struct kpackx_error *why)
+{
+	ssize_t n = lgetxattr(path, name, buf, XATTR_MAX);
+	uint8_t size[8];
+
+	if (n < 0 && errno == ENODATA)
+		return KPACK_SUCCESS; /* taken away meanwhile */
+	if (n < 0)
+		return kp_fail_errno(why, errno, "cannot read its attribute %s", name);
+	kp_put_le64(size, (uint64_t)n);
+	kp_content_hash_add(hash,
+			    (struct kp_span){(const uint8_t *)name, strlen(name) + 1});
+	kp_content_hash_add(hash, (struct kp_span){size, sizeof(size)});
+	kp_content_hash_add(hash, (struct kp_span){buf, (size_t)n});
+	return KPACK_SUCCESS;
+}
+
+/* File systems list names in any order. */
+static kpack_error_t hash_listed(const char *path, const char *list, size_t size,
+				 struct kp_content_hash *hash, struct kpackx_error *why)
+{
+	const char **names = malloc((size + 1) * sizeof(*names));
+	uint8_t *buf = malloc(XATTR_MAX);
+	kpack_error_t err = names && buf ? KPACK_SUCCESS
+					 : kp_fail_memory(why, XATTR_MAX, "attributes");
+	size_t n = 0;
+
+	for (const char *name = list; !err && name < list + size;
+	     name += strlen(name) + 1)
+		if (is_hashed(name))
+			names[n++] = name;
+	if (n)
+		qsort(names, n, sizeof(*names), by_text);
+	for (size_t i = 0; i < n && !err; i++)
+		err = hash_xattr(path, names[i], buf, hash, why);
+	free(names);
+	free(buf);
+	return err;
+}
+
+kpack_error_t attributes_hash(const char *path, struct kp_content_hash *hash,
+			      struct kpackx_error *why)
+{
+	ssize_t size = llistxattr(path, NULL, 0);
+	kpack_error_t err;
+	char *list;
+
+	if (size == 0 || (size < 0 && errno == ENOTSUP))
+		return KPACK_SUCCESS;
+	list = malloc(XATTR_MAX);
+	if (!list)
+		return kp_fail_memory(why, XATTR_MAX, "attributes");
+	size = llistxattr(path, list, XATTR_MAX);
+	err = size < 0 ? kp_fail_errno(why, errno, "cannot list its attributes")
+		       : hash_listed(path, list, (size_t)size, hash, why);
+	free(list);
 	return err;
 }

@@ -4,6 +4,7 @@
 #define ATTRIBUTES_H
 
 #include <sys/stat.h>
+#include "store.h"
 #include "error.h"
 
 /*
@@ -16,6 +17,14 @@
  * IO_ERROR: another attribute cannot be kept.  OUT_OF_MEMORY.
  */
 kpack_error_t attributes_copy(int from, int to, const struct stat *st,
+			      struct kpackx_error *why);
+
+/*
+ * Add what PATH, which is not followed, has of these and a machine does not choose by itself:
+ * ACLs, capabilities and attributes of users, not labels, signatures or owners.
+ * IO_ERROR, OUT_OF_MEMORY.
+ */
+kpack_error_t attributes_hash(const char *path, struct kp_content_hash *hash,
 			      struct kpackx_error *why);
 
 #endif

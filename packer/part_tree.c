@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "attributes.h"
 #include "copy.h"
 #include "file.h"
 
@@ -75,6 +76,21 @@ static kpack_error_t hash_target(const char *path, uint8_t out[16],
 	return KPACK_SUCCESS;
 }
 
+static kpack_error_t hash_attributes(const char *path, uint8_t out[16],
+				     struct kpackx_error *why)
+{
+	struct kp_content_hash *hash = kp_content_hash_new();
+	struct kp_content sum;
+	kpack_error_t err;
+
+	if (!hash)
+		return kp_fail_memory(why, 0, "a hash");
+	err = attributes_hash(path, hash, why);
+	sum = kp_content_hash_end(hash, 0, 0);
+	memcpy(out, sum.hash, sizeof(sum.hash));
+	return err;
+}
+
 /* What of a STAT counts for an item of its kind. */
 static void take_stat(const struct stat *st, struct shard_item *item)
 {
@@ -101,6 +117,8 @@ static kpack_error_t look(const char *path, struct shard_item *item,
 	if (lstat(path, &st) < 0)
 		return kp_fail_errno(why, errno, "cannot stat");
 	take_stat(&st, item);
+	if (item->kind == SHARD_FILE || item->kind == SHARD_DIRECTORY)
+		KP_TRY(hash_attributes(path, item->attributes, why));
 	if (item->kind == SHARD_FILE || item->kind == SHARD_OWN)
 		return hash_file(path, item->hash, why);
 	return item->kind == SHARD_SYMLINK ? hash_target(path, item->hash, why)
@@ -172,6 +190,10 @@ static kpack_error_t check(const char *path, const struct shard_item *item,
 		KP_TRY(look(path, &now, why));
 		if (memcmp(now.hash, item->hash, sizeof(now.hash)) != 0)
 			differs = "its content differs";
+		else if (memcmp(now.attributes, item->attributes,
+				sizeof(now.attributes)) != 0)
+			differs = "its ACL or extended attributes differ, as when it was "
+				  "copied without";
 	}
 	return differs ? kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 				 "is not what the shard wrote: %s", differs)

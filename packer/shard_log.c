@@ -108,7 +108,7 @@ void shard_log_entry(struct shard_log *log, const char *arch, struct kp_span key
 
 void shard_log_item(struct shard_log *log, const struct shard_item *item)
 {
-	put_kind(log, "i", 9);
+	put_kind(log, "i", 10);
 	put_number(log, item->kind);
 	put_text(log, item->path);
 	put_number(log, item->size);
@@ -116,6 +116,7 @@ void shard_log_item(struct shard_log *log, const struct shard_item *item)
 	put_number(log, item->seconds);
 	put_number(log, item->nanoseconds);
 	put_bytes(log, item->hash, sizeof(item->hash));
+	put_bytes(log, item->attributes, sizeof(item->attributes));
 	put_text(log, item->first ? item->first : "");
 }
 
@@ -206,7 +207,7 @@ static kpack_error_t put_head(struct shard_log *log, const struct pack_args *arg
 
 	KP_TRY(shard_log_options(args, &options, why));
 	put_kind(log, "kpack shard", 12);
-	put_number(log, 1);
+	put_number(log, SHARD_RECORD_VERSION);
 	put_text(log, shard_log_version(version));
 	put_number(log, args->shard.index);
 	put_number(log, args->shard.count);

@@ -151,10 +151,10 @@ static kpack_error_t parse_head(struct kp_mp *c, struct shard_record *out,
 	if (!kp_mp_array(c, &n) || !kp_mp_str(c, &kind) ||
 	    !kp_span_is(kind, "kpack shard") || !kp_mp_uint(c, &version))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "is no record");
-	if (version != 1)
+	if (version != SHARD_RECORD_VERSION)
 		return kp_fail(why, KPACK_ERROR_UNSUPPORTED_VERSION,
-			       "version %llu, this program knows 1",
-			       (unsigned long long)version);
+			       "version %llu, this program knows %d",
+			       (unsigned long long)version, SHARD_RECORD_VERSION);
 	if (n != 12)
 		kp_mp_fault(c, "the head has not 12 fields");
 	get_rest(c, out);
@@ -285,7 +285,8 @@ static bool get_item(struct parser *p)
 	    !get_number(&p->c, UINT32_MAX, &item->mode) ||
 	    !get_number(&p->c, UINT64_MAX, &item->seconds) ||
 	    !get_number(&p->c, 999999999, &item->nanoseconds) ||
-	    !get_hash(&p->c, item->hash) || !get_path(&p->c, true, (char **)&item->first))
+	    !get_hash(&p->c, item->hash) || !get_hash(&p->c, item->attributes) ||
+	    !get_path(&p->c, true, (char **)&item->first))
 		return false;
 	item->kind = (enum shard_kind)kind;
 	return (item->kind == SHARD_LINK) == (*item->first != 0) ||
@@ -302,7 +303,7 @@ static bool get_event(struct parser *p, struct kp_span kind, uint32_t n)
 		return pass_event(p, true);
 	if (kp_span_is(kind, "c") && n == 3)
 		return get_converted(p);
-	if (kp_span_is(kind, "i") && n == 9)
+	if (kp_span_is(kind, "i") && n == 10)
 		return get_item(p);
 	return kp_mp_fault(&p->c, "an event of no known kind");
 }

@@ -3,13 +3,13 @@
  * The record of a part, .kpack/shard/record: MessagePack arrays one after another, each with
  * its kind first.
  *
- *   ["kpack shard", 1, program's version, I, N, archives only, scheme, volume size, group,
+ *   ["kpack shard", 2, program's version, I, N, archives only, scheme, volume size, group,
  *    options in words, digest of the whole plan, ["NAME=ARCH,..." of each family]]
  *   ["b", number, key, volume, [[place, bytes, frames]...]]   a binary begins
  *   ["o", place, hash, size, chunk, ordinal]                  an object of it
  *   ["e", arch, key, type, metadata]                          an entry of that
  *   ["c", number, path]                                       a converted binary
- *   ["i", kind, path, size, mode, seconds, nanoseconds, hash, first path]
+ *   ["i", kind, path, size, mode, seconds, nanoseconds, hash, attributes, first path]
  *   ["z", XXH3-128 of all bytes before]
  *
  * Strings are "bin" where names of files can be in them.  Nothing in it is believed: paths lead
@@ -32,6 +32,9 @@
 /* Characters of an architecture, a family or a type. */
 #define SHARD_NAME_MAX 255
 
+/* Of the record's form. */
+#define SHARD_RECORD_VERSION 2
+
 enum shard_kind {
 	SHARD_FILE,
 	SHARD_SYMLINK,
@@ -50,6 +53,7 @@ struct shard_item {
 	uint64_t size;
 	uint64_t mode, seconds, nanoseconds; /* seconds: two's complement */
 	uint8_t hash[16];                    /* XXH3-128 of FILE, OWN, SYMLINK's target */
+	uint8_t attributes[16];              /* of FILE, DIRECTORY: see attributes_hash */
 };
 
 struct shard_binary {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/file.h>
 #include <unistd.h>
+#include "attributes.h"
 #include "inherit.h"
 #include "limits.h"
 #include "output.h"
@@ -34,18 +35,24 @@ static void add_number(struct kp_content_hash *hash, uint64_t n)
 }
 
 /* When a directory was changed is nothing that an input is known by. */
-static void add_entry(struct kp_content_hash *hash, const struct scan_entry *e)
+static kpack_error_t add_entry(struct kp_content_hash *hash, const struct scan_entry *e,
+			       struct kpackx_error *why)
 {
+	kpack_error_t err;
 	struct stat st;
 
 	add_text(hash, e->relative);
 	add_number(hash, e->mode);
 	add_number(hash, e->first);
+	err = attributes_hash(e->path, hash, why);
+	if (err)
+		return kp_fail_prefix(why, err, "%s", e->path);
 	if (S_ISDIR(e->mode) || lstat(e->path, &st) < 0)
-		return;
+		return KPACK_SUCCESS;
 	add_number(hash, (uint64_t)st.st_size);
 	add_number(hash, (uint64_t)st.st_mtim.tv_sec);
 	add_number(hash, (uint64_t)st.st_mtim.tv_nsec);
+	return KPACK_SUCCESS;
 }
 
 static void add_object(struct kp_content_hash *hash, const struct plan_object *o)
@@ -63,12 +70,13 @@ static kpack_error_t digest(const struct packing *p, uint8_t out[16],
 			    struct kpackx_error *why)
 {
 	struct kp_content_hash *hash = kp_content_hash_new();
+	kpack_error_t err = KPACK_SUCCESS;
 	struct kp_content sum;
 
 	if (!hash)
 		return kp_fail_memory(why, 0, "a hash");
-	for (size_t i = 0; i < p->scan.n_entries; i++)
-		add_entry(hash, &p->scan.entries[i]);
+	for (size_t i = 0; i < p->scan.n_entries && !err; i++)
+		err = add_entry(hash, &p->scan.entries[i], why);
 	for (size_t i = 0; i < p->plan.n_binaries; i++)
 		add_text(hash, p->plan.binaries[i].input->key);
 	for (size_t i = 0; i < p->plan.n_objects; i++)
@@ -80,7 +88,7 @@ static kpack_error_t digest(const struct packing *p, uint8_t out[16],
 	}
 	sum = kp_content_hash_end(hash, 0, 0);
 	memcpy(out, sum.hash, sizeof(sum.hash));
-	return KPACK_SUCCESS;
+	return err;
 }
 
 /* --- what is its own ----------------------------------------------------------------- */

@@ -410,6 +410,55 @@ merge_fails() { # TEXT OPERAND...
 	same want out
 }
 
+# Ownership is of the machine; labels, too.
+@test "a part that was copied without ACLs or extended attributes is told so" {
+	mkdir -p in/dir
+	mkfat in/a.so
+	echo text >in/text
+	setfattr -n user.note -v hello in/text 2>/dev/null || skip "no extended attributes here"
+	setfattr -n user.b -v 2 in/text
+	setfattr -n user.note -v dir in/dir
+	kpack pack -q in want
+	shards p 2 in
+	own=p.1
+	[ -e p.1/text ] || own=p.2
+	kpack merge -q p.1 p.2 -o out
+	same want out
+	rm -rf out
+	changed() { # PATH
+		rm -rf other
+		mv $own other
+		merge_fails "other/$1: is not what the shard wrote: its ACL or extended attributes differ, as when it was copied without" p.[12] other -o out
+		[ ! -e out ]
+		mv other $own
+	}
+	cp -a $own saved
+	setfattr -x user.note $own/text
+	changed text
+	setfattr -n user.note -v hallo $own/text
+	changed text
+	setfattr -n user.note -v hello $own/text
+	setfattr -n user.more -v '' $own/text
+	changed text
+	setfattr -x user.more $own/text
+	if command -v setfacl >/dev/null && setfacl -m u:1234:r $own/text 2>/dev/null; then
+		chmod --reference=saved/text $own/text
+		changed text
+		setfacl -b $own/text
+		chmod --reference=saved/text $own/text
+	fi
+	setfattr -x user.note $own/dir
+	changed dir
+	setfattr -n user.note -v dir $own/dir
+	kpack merge -q p.1 p.2 -o out
+	same want out
+	rm -rf out
+	# INPUT is another, too
+	setfattr -n user.note -v changed in/text
+	kpack pack -q --shard 2/2 in p.2
+	merge_fails "p.1 and p.2 are of different runs: INPUT was another" p.1 p.2 -o out
+}
+
 @test "numbers of shards" {
 	mkfat in.so
 	for shard in 0/1 1/0 2/1 1/65537 65537/65537 1 / 1/ /1 1/2/3 ' 1/2' '1/2 ' +1/2 1/+2 -1/2 0x1/2 1/2K \
