@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "codec.h"
+#include "frame_check.h"
 #include "limits.h"
-#include "msgpack.h"
+#include "raw_check.h"
 #include "target.h"
 #include "text.h"
 #include "toc.h"
@@ -13,8 +13,6 @@
 
 #define HEADER_SIZE 16
 #define BLOB_START 64
-#define ZSTD_MAGIC UINT32_C(0xfd2fb528)
-#define ZSTD_CHECKSUM_FLAG 4
 
 typedef unsigned long long ull;
 
@@ -28,8 +26,8 @@ struct check {
 	bool *used; /* per ordinal: does an entry refer to it? */
 };
 
-#define FAULT(c, ...) kp_faults_add(&(c)->out->faults, false, __VA_ARGS__)
-#define NOTE(c, ...) kp_faults_add(&(c)->out->notes, false, __VA_ARGS__)
+#define FAULT(c, ...) CHECK_FAULT((c)->out, __VA_ARGS__)
+#define NOTE(c, ...) CHECK_NOTE((c)->out, __VA_ARGS__)
 
 /* An escaped name for a message; long ones are cut. */
 struct name {
@@ -104,72 +102,7 @@ static void check_layout(struct check *c)
 		FAULT(c, "toc: %zu bytes follow it", c->toc.size - c->toc.used);
 }
 
-/* --- the table as it stands in the file ------------------------------------------- */
-
-/* What a walk of the raw table finds; each is told once. */
-struct walk {
-	struct check *c;
-	bool foreign_key, disorder;
-};
-
-/* The next key of a map; false when it is no string (its value is skipped too). */
-static bool next_key(struct walk *w, struct kp_mp *m, struct kp_span *key)
-{
-	if (kp_mp_peek(m) == KP_MP_STR)
-		return kp_mp_str(m, key);
-	if (!w->foreign_key)
-		FAULT(w->c, "toc: a key of a map is not a string");
-	w->foreign_key = true;
-	kp_mp_skip(m);
-	kp_mp_skip(m);
-	return false;
-}
-
-static void check_order(struct walk *w, struct kp_span *last, struct kp_span key)
-{
-	struct name a, b;
-
-	if (last->data && !w->disorder && kp_span_cmp(*last, key) > 0) {
-		NOTE(w->c, "toc: not in bytewise order: %s after %s", show(key, &a),
-		     show(*last, &b));
-		w->disorder = true;
-	}
-	*last = key;
-}
-
-/* Walk a map of LEVELS levels of names: binaries, then architectures. */
-static void walk_names(struct walk *w, struct kp_mp *m, int levels)
-{
-	struct kp_span key, last = {0};
-	uint32_t pairs;
-
-	if (levels == 0 || kp_mp_peek(m) != KP_MP_MAP) {
-		kp_mp_skip(m);
-		return;
-	}
-	kp_mp_map(m, &pairs);
-	for (; pairs && !m->fault; pairs--) {
-		if (!next_key(w, m, &key))
-			continue;
-		check_order(w, &last, key);
-		walk_names(w, m, levels - 1);
-	}
-}
-
-static void walk_raw(struct check *c, struct kp_span bytes)
-{
-	struct kp_mp m = kp_mp_over(bytes);
-	struct walk w = {.c = c};
-	struct kp_span key;
-	uint32_t pairs = 0;
-
-	kp_mp_map(&m, &pairs);
-	for (; pairs && !m.fault; pairs--) {
-		if (!next_key(&w, &m, &key))
-			continue;
-		walk_names(&w, &m, kp_span_is(key, "toc") ? 2 : 0);
-	}
-}
+/* --- the table -------------------------------------------------------------------- */
 
 /* Reads the table, walks it raw, then parses it: parsing changes the bytes. */
 static kpack_error_t read_toc(struct check *c, struct kpackx_error *why)
@@ -189,7 +122,7 @@ static kpack_error_t read_toc(struct check *c, struct kpackx_error *why)
 		free(bytes);
 		return err;
 	}
-	walk_raw(c, (struct kp_span){bytes, (size_t)size});
+	raw_check_toc((struct kp_span){bytes, (size_t)size}, c->out);
 	return kp_toc_parse(bytes, (size_t)size, c->file.size, &c->toc, why);
 }
 
@@ -303,188 +236,16 @@ static void check_unused(struct check *c, const char *what, uint32_t count)
 		     count, what, first);
 }
 
-/* What the walk of a zstd blob counts. */
-struct frames {
-	uint32_t count, sizeless, unchecked, foreign;
-	uint32_t first_sizeless;
-};
-
-static void check_frame(struct frames *f, uint32_t number, struct kp_span head)
-{
-	uint64_t size;
-
-	if (head.size < 5 || kp_le32(head.data) != ZSTD_MAGIC) {
-		f->foreign++;
-		return;
-	}
-	if (!kp_zstd_content_size(head, &size) && f->sizeless++ == 0)
-		f->first_sizeless = number;
-	if (!(head.data[4] & ZSTD_CHECKSUM_FLAG))
-		f->unchecked++;
-}
-
-static void tell_frames(struct check *c, const struct frames *f)
-{
-	if (f->sizeless)
-		FAULT(c,
-		      "blob: %u frames do not state their content size (the first is "
-		      "%u): "
-		      "the Python reader cannot decode them",
-		      f->sizeless, f->first_sizeless);
-	if (f->unchecked)
-		NOTE(c, "blob: %u of %u frames without a checksum", f->unchecked,
-		     f->count);
-	if (f->foreign)
-		FAULT(c, "blob: %u of %u frames are no zstd frames", f->foreign,
-		      f->count);
-}
-
-static bool check_index(struct check *c, uint32_t frame, uint64_t at)
-{
-	const struct kp_span index = c->toc.frame_index;
-	uint64_t stated;
-
-	if (!index.size)
-		return true;
-	if (index.size < 8 * ((size_t)frame + 1)) {
-		FAULT(c, "frame_index: ends before frame %u", frame);
-		return false;
-	}
-	stated = kp_frame_at(index.data, frame);
-	if (stated != at)
-		FAULT(c, "frame_index: %u is %llu, the blob says %llu", frame,
-		      (ull)stated, (ull)at);
-	return stated == at;
-}
-
-/* Walk the length words and heads of all frames; AT is where the last one ends. */
-static kpack_error_t walk_frames(struct check *c, struct kp_window *w, struct frames *f,
-				 uint64_t *at, struct kpackx_error *why)
-{
-	bool index_ok = true;
-	const uint8_t *p;
-
-	KP_TRY(kp_window_get(w, 0, 4, &p, why));
-	f->count = kp_le32(p);
-	*at = 4;
-	for (uint32_t i = 0; i < f->count; i++) {
-		uint64_t left, size;
-
-		index_ok = index_ok && check_index(c, i, *at);
-		KP_TRY(kp_window_get(w, *at, 4, &p, why));
-		size = kp_le32(p);
-		left = w->src.size - *at - 4;
-		if (size > left)
-			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				       "frame %u: %llu bytes, %llu are left", i,
-				       (ull)size, (ull)left);
-		left = size < KP_ZSTD_HEAD ? size : KP_ZSTD_HEAD;
-		KP_TRY(kp_window_get(w, *at + 4, (size_t)left, &p, why));
-		check_frame(f, i, (struct kp_span){p, (size_t)left});
-		*at += 4 + size;
-	}
-	if (index_ok)
-		check_index(c, f->count, *at);
-	return KPACK_SUCCESS;
-}
-
-static void check_zstd_blob(struct check *c)
-{
-	struct kpackx_error why = {0};
-	struct kp_window *w = malloc(sizeof(*w));
-	struct kp_source blob;
-	struct frames f = {0};
-	uint64_t end = 0;
-
-	if (!w || !kp_source_sub(&c->file, c->toc.zstd_offset, c->toc.zstd_size, &blob)) {
-		FAULT(c, w ? "blob: not inside the file" : "out of memory");
-		free(w);
-		return;
-	}
-	kp_window_init(w, &blob);
-	if (walk_frames(c, w, &f, &end, &why))
-		FAULT(c, "blob: %s", why.text);
-	else if (end < blob.size)
-		NOTE(c, "blob: %llu bytes after the last frame", (ull)(blob.size - end));
-	tell_frames(c, &f);
-	free(w);
-}
-
 static void check_blob(struct check *c)
 {
 	bool zstd = c->toc.scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL;
 
 	if (zstd)
-		check_zstd_blob(c);
+		frame_check(&c->file, &c->toc, c->out);
 	check_unused(c, zstd ? "frames" : "blobs", kp_archive_ordinal_count(c->a));
 }
 
 /* --- entries ---------------------------------------------------------------------- */
-
-enum meta_rule { META_TEXT, META_HASH, META_MODE, META_NUMBER };
-
-static const struct {
-	const char *name;
-	enum meta_rule rule;
-} meta_fields[] = {
-	{"path", META_TEXT}, {"target", META_TEXT},  {"xxh3", META_HASH},
-	{"mode", META_MODE}, {"chunk", META_NUMBER}, {"library", META_TEXT},
-	{"role", META_TEXT},
-};
-
-static const char *meta_fault(enum meta_rule rule, const struct kp_mp_value *v)
-{
-	switch (rule) {
-	case META_TEXT:
-		return v->type == KP_MP_STR ? NULL : "is not a string";
-	case META_HASH:
-		return v->type == KP_MP_BIN && v->span.size == 16 ? NULL
-								  : "is not 16 bytes";
-	case META_MODE:
-		return v->type == KP_MP_UINT && v->num <= 07777
-			       ? NULL
-			       : "is no number of permission bits";
-	case META_NUMBER:
-		return v->type == KP_MP_UINT ? NULL : "is no number";
-	}
-	return NULL;
-}
-
-static void check_meta_field(struct check *c, const char *entry, struct kp_span key,
-			     struct kp_mp m)
-{
-	struct kp_mp_value v;
-	const char *fault;
-
-	for (size_t i = 0; i < sizeof(meta_fields) / sizeof(meta_fields[0]); i++) {
-		if (!kp_span_is(key, meta_fields[i].name) || !kp_mp_next(&m, &v))
-			continue;
-		fault = meta_fault(meta_fields[i].rule, &v);
-		if (fault)
-			FAULT(c, "toc: %s: metadata.%s %s", entry, meta_fields[i].name,
-			      fault);
-	}
-}
-
-static void check_meta(struct check *c, size_t number, const char *entry)
-{
-	struct kp_mp m = kp_mp_over(kp_archive_meta_raw(c->a, number));
-	struct kp_span key;
-	uint32_t pairs;
-
-	if (m.pos == m.end || !kp_mp_map(&m, &pairs))
-		return;
-	for (; pairs; pairs--) {
-		if (kp_mp_peek(&m) != KP_MP_STR) {
-			FAULT(c, "toc: %s: metadata: a key is not a string", entry);
-			return;
-		}
-		kp_mp_str(&m, &key);
-		check_meta_field(c, entry, key, m);
-		if (!kp_mp_skip(&m))
-			return;
-	}
-}
 
 static const char *show_entry(const struct kp_entry_info *info, char out[1100])
 {
@@ -499,6 +260,7 @@ static void check_entries(struct check *c)
 	size_t n = kp_archive_entry_count(c->a), hashless = 0, empty = 0;
 	struct kp_entry_info info;
 	struct kp_meta meta;
+	struct kp_span raw;
 	char text[1100];
 
 	for (size_t i = 0; i < n; i++) {
@@ -507,8 +269,9 @@ static void check_entries(struct check *c)
 		c->used[info.ordinal] = true;
 		hashless += !meta.has_xxh3;
 		empty += info.size == 0;
-		if (kp_archive_meta_raw(c->a, i).size)
-			check_meta(c, i, show_entry(&info, text));
+		raw = kp_archive_meta_raw(c->a, i);
+		if (raw.size)
+			raw_check_meta(raw, show_entry(&info, text), c->out);
 	}
 	if (hashless)
 		NOTE(c, "toc: %zu of %zu entries without xxh3", hashless, n);

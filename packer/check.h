@@ -16,6 +16,10 @@ struct check_findings {
 	struct kp_faults faults, notes; /* .refused means nothing here */
 };
 
+/* For those who check: one more, in printf's words. */
+#define CHECK_FAULT(findings, ...) kp_faults_add(&(findings)->faults, false, __VA_ARGS__)
+#define CHECK_NOTE(findings, ...) kp_faults_add(&(findings)->notes, false, __VA_ARGS__)
+
 /* Check all but the content of the entries.  The caller frees with check_fini. */
 void check_archive(struct kpack_archive *a, struct check_findings *out);
 void check_fini(struct check_findings *findings);

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The rules of a table of contents as it stands in the file, of which its parser keeps
+ * nothing: keys, their order, and what entries say beside their bytes.
+ */
+#ifndef RAW_CHECK_H
+#define RAW_CHECK_H
+
+#include "check.h"
+
+/* BYTES of all the table, before they are parsed. */
+void raw_check_toc(struct kp_span bytes, struct check_findings *out);
+
+/* BYTES of the metadata of ENTRY, a name to be told. */
+void raw_check_meta(struct kp_span bytes, const char *entry, struct check_findings *out);
+
+#endif
