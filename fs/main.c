@@ -4,6 +4,8 @@
  *
  *   main.c        from the command line to two processes
  *   settings.c    the command line
+ *   mount_args.c  what others made of it
+ *   option_values.c  numbers and times in it
  *   daemon.c      the way into the background
  *   status.c      what a mount says of itself to --status
  *

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <fuse_lowlevel.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include <zstd.h>
 #include "log.h"
+#include "mount_args.h"
+#include "option_values.h"
 #include "settings.h"
 #include "subdir.h"
 
@@ -186,19 +189,13 @@ static const struct fuse_opt option_table[] = {
 	FUSE_OPT_END,
 };
 
-static bool complain(const char *option, const char *text)
-{
-	log_about(LOG_ERR, option, text);
-	return false;
-}
-
 static bool strings_add(struct strings *s, char *string)
 {
 	char **list = string ? reallocarray(s->list, s->count + 1, sizeof(*list)) : NULL;
 
 	if (!list) {
 		free(string);
-		return complain("options", "out of memory");
+		return option_wrong("options", "out of memory");
 	}
 	s->list = list;
 	list[s->count++] = string;
@@ -212,166 +209,158 @@ static void strings_free(struct strings *s)
 	free(s->list);
 }
 
-/* A number in BASE with an optional suffix out of SUFFIXES, each 1024 times the last. */
-static bool parse_number(const char *option, int base, const char *suffixes, uint64_t min,
-			 uint64_t max, uint64_t *out)
-{
-	const char *text = strchr(option, '=') + 1, *suffix;
-	unsigned long long n;
-	unsigned shift = 0;
-	char *end;
-
-	errno = 0;
-	n = strtoull(text, &end, base);
-	if (end == text || errno || text[strspn(text, "0123456789")] != *end)
-		return complain(option, "not a number");
-	if (*end) {
-		suffix = strchr(suffixes, *end | 0x20);
-		if (!suffix || end[1])
-			return complain(option, "not a number");
-		shift = 10 * (unsigned)(suffix - suffixes + 1);
-	}
-	if (n > max >> shift || n << shift < min)
-		return complain(option, "out of range");
-	*out = n << shift;
-	return true;
-}
-
-static bool parse_unsigned(const char *option, int base, uint64_t min, uint64_t max,
-			   unsigned *out)
-{
-	uint64_t n;
-
-	if (!parse_number(option, base, "", min, max, &n))
-		return false;
-	*out = (unsigned)n;
-	return true;
-}
-
-/* A time of s, m or h; seconds where none is said. */
-static bool parse_seconds(const char *option, unsigned *out)
-{
-	static const struct {
-		char letter;
-		unsigned seconds;
-	} units[] = {{'\0', 1}, {'s', 1}, {'m', 60}, {'h', 3600}};
-	const char *text = strchr(option, '=') + 1;
-	size_t digits = strspn(text, "0123456789");
-	unsigned long n = strtoul(text, NULL, 10);
-
-	for (size_t i = 0; digits && i < sizeof(units) / sizeof(*units); i++) {
-		if (text[digits] != units[i].letter || (text[digits] && text[digits + 1]))
-			continue;
-		if (n > 1000000000 / units[i].seconds)
-			return complain(option, "out of range");
-		*out = (unsigned)n * units[i].seconds;
-		return true;
-	}
-	return complain(option, "not a time");
-}
-
 static bool replace(char **string, const char *text)
 {
 	free(*string);
 	*string = strdup(text);
-	return *string || complain(text, "out of memory");
+	return *string || option_wrong(text, "out of memory");
 }
 
-static bool parse_subdir(struct settings *s, const char *path)
+/* --- what each option means ---------------------------------------------------------- */
+
+static const char *value_of(const char *arg)
+{
+	return strchr(arg, '=') + 1;
+}
+
+static bool take_foreground(struct settings *s, const char *arg)
+{
+	(void)arg;
+	return *(s->helper ? &s->fake : &s->foreground) = true;
+}
+
+static bool take_debug(struct settings *s, const char *arg)
+{
+	(void)arg;
+	return s->debug = s->foreground = true;
+}
+
+/* mount(8)'s -s: tolerate options; we know which to ignore. */
+static bool take_single(struct settings *s, const char *arg)
+{
+	(void)arg;
+	s->single = !s->helper;
+	return true;
+}
+
+static bool take_verbose(struct settings *s, const char *arg)
+{
+	(void)s, (void)arg;
+	log_level(LOG_INFO);
+	return true;
+}
+
+static bool take_quiet(struct settings *s, const char *arg)
+{
+	(void)s, (void)arg;
+	log_level(LOG_ERR);
+	return true;
+}
+
+static bool refuse_rw(struct settings *s, const char *arg)
+{
+	(void)s;
+	return option_wrong(arg, "archives are only read: leave it out or say ro");
+}
+
+static bool take_arches(struct settings *s, const char *arg)
+{
+	return arches_add(&s->arches, value_of(arg));
+}
+
+static bool take_subdir(struct settings *s, const char *arg)
 {
 	const char *wrong;
 
-	if (!replace(&s->subdir, path))
+	if (!replace(&s->subdir, value_of(arg)))
 		return false;
 	wrong = subdir_clean(s->subdir);
-	return !wrong || complain("subdir=", wrong);
+	return !wrong || option_wrong("subdir=", wrong);
 }
 
-/* What is empty would be taken for a path or a name by whoever gets it. */
-static bool has_value(const char *option)
+static bool take_topology(struct settings *s, const char *arg)
 {
-	return strchr(option, '=')[1] || complain(option, "has no value");
+	return option_has_value(arg) && replace(&s->topology, value_of(arg));
 }
 
-static bool parse_key(struct settings *s, int key, const char *arg)
+static bool take_cache_size(struct settings *s, const char *arg)
 {
-	const char *value = strchr(arg, '=');
+	return option_number(arg, 10, "kmgt", 0, UINT64_MAX / 2, &s->cache_size);
+}
 
-	value = value ? value + 1 : arg;
-	switch ((enum key)key) {
-	case KEY_HELP:
-		s->help = true;
-		return true;
-	case KEY_VERSION:
-		s->version = true;
-		return true;
-	case KEY_STATUS:
-		s->status = true;
-		return true;
-	case KEY_FOREGROUND:
-		*(s->helper ? &s->fake : &s->foreground) = true;
-		return true;
-	case KEY_DEBUG:
-		s->debug = s->foreground = true;
-		return true;
-	case KEY_SINGLE: /* mount(8)'s -s: tolerate options; we know which to ignore */
-		s->single = !s->helper;
-		return true;
-	case KEY_VERBOSE:
-		log_level(LOG_INFO);
-		return true;
-	case KEY_QUIET:
-		log_level(LOG_ERR);
-		return true;
-	case KEY_RW:
-		return complain("rw", "archives are only read: leave it out or say ro");
-	case KEY_SOURCE:
-		return has_value(arg) && strings_add(&s->more_sources, strdup(value));
-	case KEY_ARCH:
-		return arches_add(&s->arches, value);
-	case KEY_SUBDIR:
-		return parse_subdir(s, value);
-	case KEY_TOPOLOGY:
-		return has_value(arg) && replace(&s->topology, value);
-	case KEY_CACHE_SIZE:
-		return parse_number(arg, 10, "kmgt", 0, UINT64_MAX / 2, &s->cache_size);
-	case KEY_THREADS:
-		return parse_unsigned(arg, 10, 1, 1024, &s->threads);
-	case KEY_MAX_THREADS:
-		return parse_unsigned(arg, 10, 1, 100000, &s->max_threads);
-	case KEY_UID:
-		return parse_unsigned(arg, 10, 0, UINT32_MAX - 1, &s->look.uid);
-	case KEY_GID:
-		return parse_unsigned(arg, 10, 0, UINT32_MAX - 1, &s->look.gid);
-	case KEY_UMASK:
-		return parse_unsigned(arg, 8, 0, 0777, &s->look.mask);
-	case KEY_NO_SANDBOX:
-		s->no_sandbox = true;
-		return true;
-	case KEY_OPEN:
-		s->always_open = true;
-		return true;
-	case KEY_XATTR:
-		s->xattr = true;
-		return true;
-	case KEY_CLONE_FD:
-		s->clone_fd = true;
-		return true;
-	case KEY_FSNAME:
-		return s->has_fsname = has_value(arg);
-	case KEY_SUBTYPE:
-		return s->has_subtype = has_value(arg);
-	case KEY_POLL:
-		return parse_seconds(arg, &s->poll);
-	case KEY_IDLE_TIMEOUT:
-		return parse_seconds(arg, &s->idle_timeout);
-	case KEY_PRELOAD:
-		return has_value(arg) && strings_add(&s->preload, strdup(value));
-	case KEY_IO_URING:
-		s->io_uring = HAS_IO_URING;
-		return HAS_IO_URING || complain(arg, "not built into this program");
+static bool take_fsname(struct settings *s, const char *arg)
+{
+	return s->has_fsname = option_has_value(arg);
+}
+
+static bool take_subtype(struct settings *s, const char *arg)
+{
+	return s->has_subtype = option_has_value(arg);
+}
+
+static bool take_io_uring(struct settings *s, const char *arg)
+{
+	s->io_uring = HAS_IO_URING;
+	return HAS_IO_URING || option_wrong(arg, "not built into this program");
+}
+
+static const struct meaning {
+	enum { OTHER, FLAG, NUMBER, SECONDS, STRINGS } kind;
+	bool (*take)(struct settings *s, const char *arg); /* OTHER */
+	size_t at;                                         /* where it goes, else */
+	int base;
+	unsigned min, max;
+} meanings[] = {
+#define AT(member) .at = offsetof(struct settings, member)
+	[KEY_HELP] = {FLAG, AT(help)},
+	[KEY_VERSION] = {FLAG, AT(version)},
+	[KEY_STATUS] = {FLAG, AT(status)},
+	[KEY_FOREGROUND] = {OTHER, take_foreground},
+	[KEY_DEBUG] = {OTHER, take_debug},
+	[KEY_SINGLE] = {OTHER, take_single},
+	[KEY_VERBOSE] = {OTHER, take_verbose},
+	[KEY_QUIET] = {OTHER, take_quiet},
+	[KEY_RW] = {OTHER, refuse_rw},
+	[KEY_SOURCE] = {STRINGS, AT(more_sources)},
+	[KEY_ARCH] = {OTHER, take_arches},
+	[KEY_SUBDIR] = {OTHER, take_subdir},
+	[KEY_TOPOLOGY] = {OTHER, take_topology},
+	[KEY_CACHE_SIZE] = {OTHER, take_cache_size},
+	[KEY_THREADS] = {NUMBER, AT(threads), 10, 1, 1024},
+	[KEY_MAX_THREADS] = {NUMBER, AT(max_threads), 10, 1, 100000},
+	[KEY_UID] = {NUMBER, AT(look.uid), 10, 0, UINT32_MAX - 1},
+	[KEY_GID] = {NUMBER, AT(look.gid), 10, 0, UINT32_MAX - 1},
+	[KEY_UMASK] = {NUMBER, AT(look.mask), 8, 0, 0777},
+	[KEY_NO_SANDBOX] = {FLAG, AT(no_sandbox)},
+	[KEY_OPEN] = {FLAG, AT(always_open)},
+	[KEY_XATTR] = {FLAG, AT(xattr)},
+	[KEY_CLONE_FD] = {FLAG, AT(clone_fd)},
+	[KEY_FSNAME] = {OTHER, take_fsname},
+	[KEY_SUBTYPE] = {OTHER, take_subtype},
+	[KEY_POLL] = {SECONDS, AT(poll)},
+	[KEY_IDLE_TIMEOUT] = {SECONDS, AT(idle_timeout)},
+	[KEY_PRELOAD] = {STRINGS, AT(preload)},
+	[KEY_IO_URING] = {OTHER, take_io_uring},
+#undef AT
+};
+
+static bool take(struct settings *s, const struct meaning *m, const char *arg)
+{
+	void *slot = (char *)s + m->at;
+
+	switch (m->kind) {
+	case FLAG:
+		return *(bool *)slot = true;
+	case NUMBER:
+		return option_unsigned(arg, m->base, m->min, m->max, slot);
+	case SECONDS:
+		return option_seconds(arg, slot);
+	case STRINGS:
+		return option_has_value(arg) && strings_add(slot, strdup(value_of(arg)));
+	case OTHER:
+		break;
 	}
-	return false;
+	return m->take(s, arg);
 }
 
 /* fuse_opt's callback: 1 keeps the argument for libfuse, 0 takes it, -1 fails. */
@@ -386,83 +375,12 @@ static int parse_option(void *data, const char *arg, int key, struct fuse_args *
 	    (strncmp(arg, "x-", 2) == 0 || strncmp(arg, "X-", 2) == 0))
 		return 0;
 	if (key == FUSE_OPT_KEY_OPT) {
-		complain(arg, "unknown option; kpackfs --help lists them");
+		option_wrong(arg, "unknown option; kpackfs --help lists them");
 		return -1;
 	}
-	if (!parse_key(s, key, arg))
+	if (!take(s, &meanings[key], arg))
 		return -1;
 	return key == KEY_FSNAME || key == KEY_SUBTYPE || key == KEY_IO_URING;
-}
-
-/*
- * mount(8) begins its list of options with rw, whatever the user said; mount.fuse3
- * then adds dev,suid.  Only who wrote rw himself is to be told.
- */
-static void drop_default_rw(int argc, char **argv, bool helper)
-{
-	for (int i = 1; i + 1 < argc; i++) {
-		char *list = argv[i + 1];
-
-		if (strcmp(argv[i], "-o") || strncmp(list, "rw", 2))
-			continue;
-		if (helper && !list[2])
-			strcpy(list, "ro");
-		if (list[2] == ',' &&
-		    (helper || strstr(list, ",dev") || strstr(list, ",nodev")))
-			memcpy(list, "ro", 2);
-	}
-}
-
-/* Can TEXT, up to a comma, be one more architecture of a list? */
-static bool goes_on(const char *text)
-{
-	struct kp_span name = {(const uint8_t *)text, strcspn(text, ",")};
-	struct kp_target t;
-
-	return kp_span_is(name, "auto") || kp_span_is(name, "all") ||
-	       kp_span_is(name, "generic") ||
-	       (kp_target_parse(name, &t, NULL) == KPACK_SUCCESS && t.known);
-}
-
-/*
- * Commas separate options, so arch=LIST would end at its first one: hide those with another
- * architecture behind them.
- */
-static void join_arches(char *list)
-{
-	bool inside = false;
-
-	for (;; list++) {
-		if (inside && goes_on(list))
-			list[-1] = ';';
-		else
-			inside = strncmp(list, "arch=", 5) == 0;
-		list += strcspn(list, ",");
-		if (!*list)
-			return;
-	}
-}
-
-static void join_all_arches(int argc, char **argv)
-{
-	for (int i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "-o") == 0 && i + 1 < argc)
-			join_arches(argv[++i]);
-		else if (strncmp(argv[i], "-o", 2) == 0)
-			join_arches(argv[i] + 2);
-	}
-}
-
-/* mount(8) also passes -t TYPE to helpers. */
-static void drop_type(int *argc, char **argv)
-{
-	for (int i = 1; i + 1 < *argc; i++) {
-		if (strcmp(argv[i], "-t"))
-			continue;
-		*argc -= 2;
-		memmove(&argv[i], &argv[i + 2], sizeof(*argv) * (size_t)(*argc - i + 1));
-		return;
-	}
 }
 
 /* Make PATH absolute; the working directory will change. */
@@ -604,10 +522,7 @@ enum end settings_parse(struct settings *s, int argc, char **argv)
 	s->look.gid = (gid_t)-1;
 	s->cache_size = 256 << 20;
 	s->threads = cores > 0 && cores < 1024 ? (unsigned)cores : 1;
-	drop_default_rw(argc, argv, s->helper);
-	join_all_arches(argc, argv);
-	if (s->helper)
-		drop_type(&argc, argv);
+	mount_args_mend(&argc, argv, s->helper);
 	s->args = (struct fuse_args)FUSE_ARGS_INIT(argc, argv);
 	if (fuse_opt_parse(&s->args, s, option_table, parse_option))
 		return USAGE;
