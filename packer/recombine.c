@@ -373,7 +373,10 @@ static kpack_error_t plan(struct run *r, struct kpackx_error *why)
 {
 	const struct recombine_args *args = r->args;
 
-	KP_TRY(output_check(args->shards, args->output, why));
+	kpack_error_t err = output_check_beside(args->shards, args->output, why);
+
+	if (err)
+		return kp_fail_prefix(why, err, "%s", args->shards);
 	KP_TRY(shard_trees_read(args->shards, args->config->primary, args->components,
 				args->n_components, &r->trees, why));
 	KP_TRY(library_set_open(NULL, NULL, &r->libraries, why));

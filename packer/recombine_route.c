@@ -318,9 +318,20 @@ static kpack_error_t route_family(struct routed *r, struct targets *t,
 	return KPACK_SUCCESS;
 }
 
-/* A tree that is called like a group is that group's. */
+/* Of any stepping and with any features. */
+static bool is_gpu(const char *name)
+{
+	struct kp_target t;
+
+	return kp_target_parse(kp_span_str(name), &t, NULL) == KPACK_SUCCESS &&
+	       kp_processor_by_name(kp_processor_model(kp_span_str(t.processor)));
+}
+
+/* A tree that is called like a group is that group's; one of a GPU goes where that is listed. */
 static int named_group(const struct recombine_config *config, const char *target)
 {
+	if (is_gpu(target))
+		return DEST_NONE;
 	for (size_t i = 0; i < config->n_groups; i++)
 		if (strcmp(config->groups[i].name, target) == 0)
 			return (int)i;

@@ -300,6 +300,27 @@ absent() {
 	[ "$(cat out/rocm_gfx110X/x/file)" = 2 ]
 }
 
+@test "a group that is called like a GPU has the GPUs that it lists" {
+	local arch
+	for arch in gfx1250 gfx1250-strict; do
+		mkdir -p "shards/a/blas_$arch/.kpack" "shards/a/blas_$arch/lib/rocblas/library/$arch"
+		PYTHONPATH=$tools $python -c "import mkarchive
+a = mkarchive.Archive(group='blas', family='$arch')
+a.add('lib/x.so#0', '$arch', b'code of $arch')
+a.write('shards/a/blas_$arch/.kpack/blas_$arch.kpack')"
+		echo "$arch" >"shards/a/blas_$arch/lib/rocblas/library/$arch/x.co"
+	done
+	mkdir shards/a/blas_generic
+	cat >config.json <<-END
+	{"primary_shard": "a", "architecture_groups": {
+	  "gfx1250": {"display_name": "strict", "architectures": ["gfx1250-strict"]}}}
+	END
+	recombine 2>told
+	files out/blas_gfx1250 | diff - <(printf '%s\n' ./.kpack/blas_gfx1250-strict.kpack \
+		./lib/rocblas/library/gfx1250-strict/x.co)
+	grep -q "blas_gfx1250: 2 files are for no group, the first .*; left out" told
+}
+
 @test "a tree for a family is taken apart by the rules of the libraries" {
 	two_builds
 	local images=usr/lib/aotriton.images
@@ -416,6 +437,22 @@ absent() {
 	status=0
 	kpack recombine --config x a b c 2>err || status=$?
 	[ $status = 2 ]
+}
+
+@test "an output that is the shards, or in them" {
+	two_builds
+	cp -a shards was
+	for to in shards shards/a shards/new; do
+		status=0
+		kpack recombine --config config.json shards $to 2>err || status=$?
+		[ $status = 1 ]
+		grep -q '^kpack: shards: OUTPUT is \(the same as\|inside\) INPUT$' err
+		diff -r shards was
+	done
+	status=0
+	kpack recombine --config config.json missing out 2>err || status=$?
+	[ $status = 1 ]
+	grep -q '^kpack: missing: .*No such file or directory' err
 }
 
 @test "what is there is kept, or replaced" {
