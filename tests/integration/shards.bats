@@ -338,7 +338,10 @@ merge_fails() { # TEXT OPERAND...
 	shards q 2 in
 	merge_fails "p.1 and q.2 are of different runs: the number of shards: 3, and 2" p.1 q.2 p.3 -o out
 	kpack pack -q --shard 2/3 --level 5 in level
-	merge_fails "p.1 and level are of different runs: options" p.1 level p.3 -o out
+	merge_fails "p.1 and level are of different runs: options: --level 3, and --level 5" p.1 level p.3 -o out
+	kpack pack -q --shard 2/3 --arch gfx1100 in arch
+	merge_fails "p.1 and arch are of different runs: options: none, and --arch gfx1100" p.1 arch p.3 -o out
+	merge_fails "arch and p.1 are of different runs: options: --arch gfx1100, and none" arch p.1 p.3 -o out
 	touch -d 2001-01-01 in/lib/c.so
 	kpack pack -q --shard 2/3 in changed
 	merge_fails "p.1 and changed are of different runs: INPUT" p.1 changed p.3 -o out
