@@ -153,6 +153,14 @@ static bool read_all(struct indexing *x)
 	return ok;
 }
 
+static void tell_notes(const struct indexing *x)
+{
+	for (size_t i = 0; i < x->count && !x->quiet; i++)
+		if (*x->wheels[i].tag_fault)
+			report_error(x->wheels[i].file, "note: %s",
+				     x->wheels[i].tag_fault);
+}
+
 #if KP_WITH_JSON
 static bool tell_json(const struct indexing *x)
 {
@@ -200,6 +208,7 @@ static int run(struct indexing *x)
 	}
 	if (!read_all(x))
 		return EXIT_FAULT;
+	tell_notes(x);
 	if (x->count == 0) {
 		report_error(x->dir, "there are no wheels");
 		return EXIT_FAULT;

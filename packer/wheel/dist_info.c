@@ -111,6 +111,16 @@ static kpack_error_t check_names(const struct dist_info *info,
 			 : KPACK_SUCCESS;
 }
 
+/* Real wheels are renamed without a change of WHEEL, and are installed: it is but told. */
+static kpack_error_t compare_tags(struct dist_info *info,
+				  const struct wheel_name *file_name,
+				  struct kpackx_error *why)
+{
+	return file_name
+		       ? wheel_tags_compare(&info->wheel, file_name, info->tag_fault, why)
+		       : KPACK_SUCCESS;
+}
+
 static kpack_error_t parse_file(const char *file, const char *text, size_t size,
 				struct metadata_text *out, struct kpackx_error *why)
 {
@@ -136,7 +146,8 @@ kpack_error_t dist_info_parse(const char *dir, char *metadata, size_t metadata_s
 	KP_TRY(take_header(&out->metadata, "METADATA", "Name", &out->name, why));
 	KP_TRY(take_header(&out->metadata, "METADATA", "Version", &out->version, why));
 	KP_TRY(check_wheel(&out->wheel, why));
-	return check_names(out, file_name, why);
+	KP_TRY(check_names(out, file_name, why));
+	return compare_tags(out, file_name, why);
 }
 
 static kpack_error_t read_file(const struct wheel_in *w, struct wheel_reader *r,

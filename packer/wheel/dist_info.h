@@ -6,12 +6,14 @@
 #include "metadata_text.h"
 #include "wheel_in.h"
 #include "wheel_name.h"
+#include "wheel_tags.h"
 
 struct dist_info {
 	char *dir;                        /* "torch-2.0.dist-info" */
 	char *metadata_file, *wheel_file; /* their texts */
 	struct metadata_text metadata, wheel;
-	char *name, *version; /* as METADATA spells them */
+	char *name, *version;             /* as METADATA spells them */
+	char tag_fault[WHEEL_TAGS_FAULT]; /* unless "": the file's name has other tags */
 };
 
 /*

@@ -73,6 +73,7 @@ static kpack_error_t take_headers(const struct dist_info *info, struct index_whe
 {
 	struct kp_span value;
 
+	memcpy(w->tag_fault, info->tag_fault, sizeof(w->tag_fault));
 	w->version = strdup(info->version);
 	if (metadata_text_get(&info->metadata, "Requires-Python", &value))
 		w->requires_python = strndup((const char *)value.data, value.size);

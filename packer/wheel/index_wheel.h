@@ -19,6 +19,7 @@ struct index_wheel {
 	char sha256[INDEX_DIGEST_TEXT];   /* of the file */
 	char metadata[INDEX_DIGEST_TEXT]; /* SHA-256 of METADATA */
 	char *variant;                    /* variant.json's text, or NULL */
+	char tag_fault[WHEEL_TAGS_FAULT]; /* as in struct dist_info */
 };
 
 /*

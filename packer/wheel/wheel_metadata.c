@@ -436,8 +436,21 @@ static bool is_pure(const struct metadata_text *wheel)
 	       strncasecmp((const char *)value.data, "true", value.size) == 0;
 }
 
-kpack_error_t wheel_metadata_wheel(const struct dist_info *host, char **out, size_t *size,
-				   struct kpackx_error *why)
+static void put_tags(FILE *f, const struct dist_info *host, const struct wheel_name *name)
+{
+	struct kp_span value;
+
+	if (*host->tag_fault) {
+		wheel_tags_print(f, name);
+		return;
+	}
+	for (size_t at = 0; metadata_text_next(&host->wheel, "Tag", &at, &value);)
+		fprintf(f, "Tag: %.*s\n", (int)value.size, (const char *)value.data);
+}
+
+kpack_error_t wheel_metadata_wheel(const struct dist_info *host,
+				   const struct wheel_name *name, char **out,
+				   size_t *size, struct kpackx_error *why)
 {
 	FILE *f = begin_text(out, size, why);
 	struct kp_span value;
@@ -448,8 +461,7 @@ kpack_error_t wheel_metadata_wheel(const struct dist_info *host, char **out, siz
 		"Wheel-Version: 1.0\nGenerator: kpack " KP_VERSION
 		"\nRoot-Is-Purelib: %s\n",
 		is_pure(&host->wheel) ? "true" : "false");
-	for (size_t at = 0; metadata_text_next(&host->wheel, "Tag", &at, &value);)
-		fprintf(f, "Tag: %.*s\n", (int)value.size, (const char *)value.data);
+	put_tags(f, host, name);
 	if (metadata_text_get(&host->wheel, "Build", &value))
 		fprintf(f, "Build: %.*s\n", (int)value.size, (const char *)value.data);
 	return finish_text(f, out, why);

@@ -52,9 +52,13 @@ kpack_error_t wheel_metadata_device(const struct wheel_metadata *m,
 kpack_error_t wheel_metadata_variant(const struct wheel_metadata *m,
 				     const struct wheel_part *part, char **out,
 				     size_t *size, struct kpackx_error *why);
-/* WHEEL of a device wheel: every tag of the host's, and its build number. */
-kpack_error_t wheel_metadata_wheel(const struct dist_info *host, char **out, size_t *size,
-				   struct kpackx_error *why);
+/*
+ * WHEEL of a device wheel: every tag of the host's, or where those are not what its file's NAME
+ * says, that one's, which the device wheel's name has, too; and its build number.
+ */
+kpack_error_t wheel_metadata_wheel(const struct dist_info *host,
+				   const struct wheel_name *name, char **out,
+				   size_t *size, struct kpackx_error *why);
 
 /* May TEXT be a line of requirement?  It begins with a name and is printable. */
 bool wheel_requirement_ok(const char *text);

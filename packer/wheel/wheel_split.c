@@ -364,6 +364,15 @@ static void tell_signatures(const struct wheel_source *source)
 	}
 }
 
+static void tell_notes(const struct wheel_source *source)
+{
+	if (*source->info.tag_fault)
+		report_error(source->path,
+			     "note: %s; device wheels have those of the name",
+			     source->info.tag_fault);
+	tell_signatures(source);
+}
+
 static int run(struct split *s)
 {
 	struct kpackx_error why = {0};
@@ -373,7 +382,7 @@ static int run(struct split *s)
 		return fail(&why);
 	for (size_t i = 0; i < s->n_sources; i++) {
 		if (!s->args->quiet)
-			tell_signatures(&s->sources[i]);
+			tell_notes(&s->sources[i]);
 		status = wheel_source_pack(&s->sources[i], s->group);
 		if (status)
 			return status;

@@ -239,7 +239,7 @@ static kpack_error_t add_device_info(const struct wheel_write *w,
 		KP_TRY(wheel_metadata_device(&w->metadata, file->part, &text, &size,
 					     why));
 	KP_TRY(add_text(info, "METADATA", text, size, why));
-	KP_TRY(wheel_metadata_wheel(&w->host->info, &text, &size, why));
+	KP_TRY(wheel_metadata_wheel(&w->host->info, &w->host->name, &text, &size, why));
 	KP_TRY(add_text(info, "WHEEL", text, size, why));
 	KP_TRY(add_top_level(w, info, why));
 	if (!variant)

@@ -359,6 +359,27 @@ $HOST" ]
 	! mkwheel list "out/$HOST" | grep jws || false
 }
 
+@test "tags that are not those of the file's name are told, and not handed on" {
+	wheel in
+	name=torch-2.10.0+rocm7.1-py38.py3-none-manylinux_2_28_x86_64.whl
+	mv "in/$HOST" "in/$name"
+	kpack split-wheel in/*.whl -o dist 2>err >out
+	grep -qxF "kpack: in/$name: note: WHEEL has the tag $TAG, and the file's name has not; device wheels have those of the name" err
+	w=amd_torch_device_gfx942-2.10.0+rocm7.1
+	mkwheel cat "dist/$w-py38.py3-none-manylinux_2_28_x86_64.whl" $w.dist-info/WHEEL | grep ^Tag | diff - <(cat <<-'END'
+	Tag: py38-none-manylinux_2_28_x86_64
+	Tag: py3-none-manylinux_2_28_x86_64
+	END
+	)
+	mkwheel cat "dist/$name" torch-2.10.0+rocm7.1.dist-info/WHEEL | grep -qx "Tag: $TAG"
+	kpack index dist 2>err
+	[ "$(cat err)" = "kpack: $name: note: WHEEL has the tag $TAG, and the file's name has not" ]
+	[ -s dist/simple/torch/index.html ]
+	# -q means no notes
+	split in/*.whl -o quiet 2>err
+	[ ! -s err ]
+}
+
 @test "the overlay root covers all device code" {
 	mkfat --arches gfx942 other.so
 	wheel in --add other/x.so=other.so

@@ -106,7 +106,7 @@ static void device(void **state)
 				  "Requires-Dist: rocm-gfx942-x==1\n"
 				  "Requires-Dist: plain\n");
 	free(text);
-	assert_int_equal(wheel_metadata_wheel(&f.info, &text, &size, NULL),
+	assert_int_equal(wheel_metadata_wheel(&f.info, NULL, &text, &size, NULL),
 			 KPACK_SUCCESS);
 	assert_non_null(strstr(text, "Root-Is-Purelib: true\nTag: py3-none-a\n"
 				     "Tag: py3-none-b\nBuild: 7\n"));
