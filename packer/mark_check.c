@@ -9,14 +9,12 @@
  */
 #include <errno.h>
 #include <fts.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include "absent.h"
 #include "archives.h"
-#include "binary.h"
-#include "installed.h"
+#include "built_arches.h"
 #include "mark.h"
-#include "memory.h"
+#include "mark_faults.h"
 #include "report.h"
 #include "text.h"
 
@@ -39,13 +37,11 @@ const struct command_help mark_check_help = {
 
 struct check {
 	struct arch_filter filter;
-	bool json, verbose;
+	bool verbose;
 	struct installed set;
 	struct absent absent;
-	size_t n_binaries, n_fat, n_archives, n_objects, n_faults;
-#if KP_WITH_JSON
-	json_t *faults;
-#endif
+	size_t n_binaries, n_fat, n_archives, n_objects;
+	struct mark_faults faults;
 };
 
 /* The binary at hand. */
@@ -53,152 +49,10 @@ struct subject {
 	struct check *check;
 	struct binary b;
 	struct reach reach;
-	const char **arches; /* it was built for, or its archives have; sorted */
-	size_t n_arches;
-	bool *installed; /* per arch */
+	struct built_arches arches;
 };
 
-#define NO_WRAPPER SIZE_MAX
-
-/* --- faults ----------------------------------------------------------------------- */
-
-static void print_fault(const char *file, size_t wrapper, const char *arch,
-			const char *text)
-{
-	char number[40] = "";
-
-	if (wrapper != NO_WRAPPER)
-		snprintf(number, sizeof(number), "wrapper %zu: ", wrapper);
-	report_error(file, "%s%s%s%s", number, arch ? arch : "", arch ? ": " : "", text);
-}
-
-#if KP_WITH_JSON
-static void keep_fault(struct check *c, const char *file, size_t wrapper,
-		       const char *arch, const char *text)
-{
-	json_t *number =
-		wrapper == NO_WRAPPER ? json_null() : json_integer((json_int_t)wrapper);
-
-	json_array_append_new(c->faults,
-			      json_pack("{so so so so}", "file", report_json_text(file),
-					"wrapper", number, "arch",
-					arch ? report_json_text(arch) : json_null(),
-					"text", report_json_text(text)));
-}
-#endif
-
-/* A fault of FILE; ARCH may be NULL.  Names in the text are escaped already. */
-static void __attribute__((format(printf, 5, 6)))
-fault(struct check *c, const char *file, size_t wrapper, const char *arch,
-      const char *fmt, ...)
-{
-	char *text = NULL,
-	     *safe_arch = arch ? kp_text_escape_new(kp_span_str(arch)) : NULL;
-	va_list ap;
-
-	va_start(ap, fmt);
-	if (vasprintf(&text, fmt, ap) < 0)
-		text = NULL;
-	va_end(ap);
-	c->n_faults++;
-#if KP_WITH_JSON
-	if (c->json)
-		keep_fault(c, file, wrapper, safe_arch, text ? text : "out of memory");
-	else
-#endif
-		print_fault(file, wrapper, safe_arch, text ? text : "out of memory");
-	free(safe_arch);
-	free(text);
-}
-
-static void fault_why(struct check *c, const char *file, const struct kpackx_error *why)
-{
-	fault(c, file, NO_WRAPPER, NULL, "%s",
-	      why->text[0] ? why->text : kpackx_error_name(why->code));
-}
-
 /* --- architectures ---------------------------------------------------------------- */
-
-static int by_text(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-static kpack_error_t add_arch(struct subject *s, size_t *cap, const char *arch,
-			      struct kpackx_error *why)
-{
-	if (!kp_grow(&s->arches, s->n_arches, cap, sizeof(*s->arches)))
-		return kp_fail_memory(why, s->n_arches, "architectures");
-	s->arches[s->n_arches++] = arch;
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t arches_of_layout(struct subject *s, size_t *cap,
-				      struct kpackx_error *why)
-{
-	const struct kp_layout *layout = &s->b.layout;
-
-	for (size_t i = 0; i < layout->n_images; i++)
-		if (!layout->images[i].host)
-			KP_TRY(add_arch(s, cap, layout->images[i].arch, why));
-	return KPACK_SUCCESS;
-}
-
-/* Files of kernel databases that are for no GPU in particular. */
-static bool is_neutral(const char *arch)
-{
-	return strcmp(arch, "generic") == 0;
-}
-
-static kpack_error_t arches_of_archives(struct subject *s, size_t *cap,
-					struct kpackx_error *why)
-{
-	for (size_t i = 0; i < s->reach.count; i++) {
-		const struct reached *r = &s->reach.items[i];
-		size_t n = r->archive->archive
-				   ? kp_archive_arch_count(r->archive->archive)
-				   : 0;
-
-		for (size_t k = 0; k < n; k++) {
-			const char *arch = kp_archive_arch(r->archive->archive, k);
-
-			if (!is_neutral(arch) && reached_by(r, arch))
-				KP_TRY(add_arch(s, cap, arch, why));
-		}
-	}
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t find_arches(struct subject *s, struct kpackx_error *why)
-{
-	size_t cap = 0, n = 0;
-
-	if (s->b.has_layout)
-		KP_TRY(arches_of_layout(s, &cap, why));
-	else
-		KP_TRY(arches_of_archives(s, &cap, why));
-	if (s->n_arches)
-		qsort(s->arches, s->n_arches, sizeof(*s->arches), by_text);
-	for (size_t i = 0; i < s->n_arches; i++)
-		if (n == 0 || strcmp(s->arches[n - 1], s->arches[i]) != 0)
-			s->arches[n++] = s->arches[i];
-	s->n_arches = n;
-	s->installed = calloc(n + 1, sizeof(*s->installed));
-	if (!s->installed)
-		return kp_fail_memory(why, n, "architectures");
-	for (size_t i = 0; i < n; i++)
-		s->installed[i] = reach_has_arch(&s->reach, s->arches[i]);
-	return KPACK_SUCCESS;
-}
-
-static bool is_installed(const struct subject *s, const char *arch)
-{
-	const char **found = s->n_arches ? bsearch(&arch, s->arches, s->n_arches,
-						   sizeof(*s->arches), by_text)
-					 : NULL;
-
-	return found && s->installed[found - s->arches];
-}
 
 /* Is ARCH chosen by target number I of --arch? */
 static bool chosen_by(const struct arch_filter *filter, size_t i, const char *arch)
@@ -214,36 +68,15 @@ static bool check_chosen(struct subject *s, size_t i)
 	struct check *c = s->check;
 	bool any = false;
 
-	for (size_t k = 0; k < s->n_arches; k++) {
-		if (!chosen_by(&c->filter, i, s->arches[k]))
+	for (size_t k = 0; k < s->arches.count; k++) {
+		if (!chosen_by(&c->filter, i, s->arches.items[k]))
 			continue;
 		any = true;
-		if (!s->installed[k])
-			fault(c, s->b.path, NO_WRAPPER, s->arches[k],
-			      "no archive has it");
+		if (!s->arches.installed[k])
+			mark_fault(&c->faults, s->b.path, MARK_NO_WRAPPER,
+				   s->arches.items[k], "no archive has it");
 	}
 	return any;
-}
-
-/* Does a GPU called GPU run code for ARCH: with fewer features, or of its generic target? */
-static bool runs(const struct kp_target *gpu, const char *arch)
-{
-	const char *generic = kp_processor_generic(kp_span_str(gpu->processor));
-	struct kp_target code;
-
-	return kp_target_parse(kp_span_str(arch), &code, NULL) == 0 &&
-	       (kp_target_compatible(&code, gpu) ||
-		(generic && strcmp(code.processor, generic) == 0));
-}
-
-/* Does it run any code of the binary, or any that is INSTALLED? */
-static bool runs_some(const struct subject *s, const struct kp_target *gpu,
-		      bool installed)
-{
-	for (size_t k = 0; k < s->n_arches; k++)
-		if ((!installed || s->installed[k]) && runs(gpu, s->arches[k]))
-			return true;
-	return false;
 }
 
 /* What --arch asks for must have been built, and be there. */
@@ -255,13 +88,13 @@ static void check_demanded(struct subject *s)
 		const struct kp_target *target = &c->filter.targets[i];
 		char text[KP_TARGET_TEXT_MAX];
 
-		if (check_chosen(s, i) || runs_some(s, target, true))
+		if (check_chosen(s, i) || built_arches_run(&s->arches, target, true))
 			continue;
 		kp_target_format(target, text);
-		fault(c, s->b.path, NO_WRAPPER, text,
-		      s->b.has_layout && !runs_some(s, target, false)
-			      ? "no object was built for it"
-			      : "no archive has it");
+		mark_fault(&c->faults, s->b.path, MARK_NO_WRAPPER, text,
+			   s->b.has_layout && !built_arches_run(&s->arches, target, false)
+				   ? "no object was built for it"
+				   : "no archive has it");
 	}
 }
 
@@ -276,17 +109,17 @@ static bool is_demanded(struct subject *s, const char *arch)
 /* Is it told by nothing else that ARCH is not here? */
 static bool is_absent(struct subject *s, size_t arch)
 {
-	return !s->installed[arch] && !is_demanded(s, s->arches[arch]) &&
-	       !reach_has_broken(&s->reach, s->arches[arch]);
+	return !s->arches.installed[arch] && !is_demanded(s, s->arches.items[arch]) &&
+	       !reach_has_broken(&s->reach, s->arches.items[arch]);
 }
 
 /* It may be installed for other binaries: that is known in the end. */
 static kpack_error_t keep_absent(struct subject *s, struct kpackx_error *why)
 {
-	for (size_t i = 0; i < s->n_arches; i++)
+	for (size_t i = 0; i < s->arches.count; i++)
 		if (is_absent(s, i))
-			KP_TRY(absent_add(&s->check->absent, s->b.path, s->arches[i],
-					  why));
+			KP_TRY(absent_add(&s->check->absent, s->b.path,
+					  s->arches.items[i], why));
 	return KPACK_SUCCESS;
 }
 
@@ -302,22 +135,23 @@ static void check_object(struct subject *s, size_t wrapper,
 
 	c->n_objects++;
 	if (installed_find(&s->reach, want, &found, &why)) {
-		fault_why(c, s->b.path, &why);
+		mark_fault_why(&c->faults, s->b.path, &why);
 		return;
 	}
 	name = kp_text_escape_new(kp_span_str(want->name));
 	archive = found.archive ? kp_text_escape_new(kp_span_str(found.archive->path))
 				: NULL;
 	if (!found.archive)
-		fault(c, s->b.path, wrapper, want->arch, "no archive has %s#%u",
-		      name ? name : "?", want->index);
+		mark_fault(&c->faults, s->b.path, wrapper, want->arch,
+			   "no archive has %s#%u", name ? name : "?", want->index);
 	else if (found.differs)
-		fault(c, s->b.path, wrapper, want->arch,
-		      "%s#%u in %s is from another build", name ? name : "?", want->index,
-		      archive ? archive : "?");
+		mark_fault(&c->faults, s->b.path, wrapper, want->arch,
+			   "%s#%u in %s is from another build", name ? name : "?",
+			   want->index, archive ? archive : "?");
 	else if (installed_decode(found.archive, found.entry, NULL, &why))
-		fault(c, s->b.path, wrapper, want->arch, "%s#%u in %s: %s",
-		      name ? name : "?", want->index, archive ? archive : "?", why.text);
+		mark_fault(&c->faults, s->b.path, wrapper, want->arch, "%s#%u in %s: %s",
+			   name ? name : "?", want->index, archive ? archive : "?",
+			   why.text);
 	free(name);
 	free(archive);
 }
@@ -334,7 +168,7 @@ static void check_image(struct subject *s, size_t wrapper,
 		.size = &img->size,
 	};
 
-	if (is_installed(s, img->arch))
+	if (built_arches_installed(&s->arches, img->arch))
 		check_object(s, wrapper, &want);
 }
 
@@ -373,8 +207,8 @@ static void check_by_archives(struct subject *s, size_t wrapper)
 		.kind = kp_span_str("co"),
 	};
 
-	for (size_t i = 0; i < s->n_arches; i++) {
-		want.arch = s->arches[i];
+	for (size_t i = 0; i < s->arches.count; i++) {
+		want.arch = s->arches.items[i];
 		check_object(s, wrapper, &want);
 	}
 }
@@ -388,10 +222,10 @@ static void check_archive(struct check *c, const struct reached *r)
 
 	c->n_archives++;
 	if (!a->archive)
-		fault_why(c, a->path, &a->why);
+		mark_fault_why(&c->faults, a->path, &a->why);
 	else if (r->misnamed)
-		fault(c, a->path, NO_WRAPPER, r->arch,
-		      "it is named so, but nothing in it is for that");
+		mark_fault(&c->faults, a->path, MARK_NO_WRAPPER, r->arch,
+			   "it is named so, but nothing in it is for that");
 }
 
 /* Each archive once.  Returns how many can be used. */
@@ -430,13 +264,13 @@ static kpack_error_t check_converted(struct subject *s, struct kpackx_error *why
 	if (check_archives(c, &s->reach) == 0) {
 		char *path = kp_text_escape_new(kp_span_str(s->b.marker.search_paths[0]));
 
-		fault(c, s->b.path, NO_WRAPPER, NULL, "no archive where it looks: %s%s",
-		      path ? path : "?",
-		      s->b.marker.n_search_paths > 1 ? " and others" : "");
+		mark_fault(&c->faults, s->b.path, MARK_NO_WRAPPER, NULL,
+			   "no archive where it looks: %s%s", path ? path : "?",
+			   s->b.marker.n_search_paths > 1 ? " and others" : "");
 		free(path);
 		return KPACK_SUCCESS;
 	}
-	KP_TRY(find_arches(s, why));
+	KP_TRY(built_arches_find(&s->b, &s->reach, &s->arches, why));
 	check_demanded(s);
 	check_objects(s);
 	return keep_absent(s, why);
@@ -452,7 +286,7 @@ static const struct kp_elf_wrapper *converted_wrapper(const struct kp_elf *elf)
 
 static void note(const struct check *c, const char *path, const char *text)
 {
-	if (!c->verbose || c->json)
+	if (!c->verbose || c->faults.json)
 		return;
 	report_text(path);
 	printf(": %s\n", text);
@@ -464,8 +298,8 @@ static void check_fat(struct check *c, const struct binary *b)
 
 	c->n_fat++;
 	if (w)
-		fault(c, b->path, (size_t)(w - b->fat.elf.wrappers), NULL,
-		      "is converted, others are not");
+		mark_fault(&c->faults, b->path, (size_t)(w - b->fat.elf.wrappers), NULL,
+			   "is converted, others are not");
 	else
 		note(c, b->path, "note: not converted");
 }
@@ -473,18 +307,17 @@ static void check_fat(struct check *c, const struct binary *b)
 static void check_binary(struct check *c, struct subject *s)
 {
 	struct kpackx_error why = {0};
-	size_t before = c->n_faults, objects = c->n_objects;
+	size_t before = c->faults.count, objects = c->n_objects;
 	char text[64];
 
 	c->n_binaries++;
 	if (check_converted(s, &why))
-		fault_why(c, s->b.path, &why);
+		mark_fault_why(&c->faults, s->b.path, &why);
 	snprintf(text, sizeof(text), "ok, %zu objects", c->n_objects - objects);
-	if (c->n_faults == before)
+	if (c->faults.count == before)
 		note(c, s->b.path, text);
 	reach_fini(&s->reach);
-	free(s->arches);
-	free(s->installed);
+	built_arches_fini(&s->arches);
 }
 
 static void check_file(struct check *c, const char *path)
@@ -493,7 +326,7 @@ static void check_file(struct check *c, const char *path)
 	struct kpackx_error why = {0};
 
 	if (binary_open(path, &s.b, &why)) {
-		fault_why(c, path, &why);
+		mark_fault_why(&c->faults, path, &why);
 		return;
 	}
 	if (s.b.fat.kind == KP_FATBIN_CONVERTED)
@@ -514,15 +347,16 @@ static void visit(struct check *c, const FTSENT *e)
 	case FTS_DNR:
 	case FTS_ERR:
 	case FTS_NS:
-		fault(c, e->fts_path, NO_WRAPPER, NULL, "%s", strerror(e->fts_errno));
+		mark_fault(&c->faults, e->fts_path, MARK_NO_WRAPPER, NULL, "%s",
+			   strerror(e->fts_errno));
 		break;
 	case FTS_D:
 	case FTS_DP:
 		break;
 	default: /* links, devices and the like, unless asked for */
 		if (e->fts_level == FTS_ROOTLEVEL)
-			fault(c, e->fts_path, NO_WRAPPER, NULL,
-			      "leads to no file and no directory");
+			mark_fault(&c->faults, e->fts_path, MARK_NO_WRAPPER, NULL,
+				   "leads to no file and no directory");
 		break;
 	}
 }
@@ -541,7 +375,8 @@ static void check_root(struct check *c, const char *root)
 	while (fts && (errno = 0, e = fts_read(fts)))
 		visit(c, e);
 	if (errno)
-		fault(c, root, NO_WRAPPER, NULL, "cannot walk it: %s", strerror(errno));
+		mark_fault(&c->faults, root, MARK_NO_WRAPPER, NULL, "cannot walk it: %s",
+			   strerror(errno));
 	if (fts)
 		fts_close(fts);
 }
@@ -560,8 +395,8 @@ static void check_absent(struct check *c)
 					  ? installed_has_arch(&c->set, item->arch)
 					  : item[-1].elsewhere;
 		if (item->elsewhere)
-			fault(c, item->file, NO_WRAPPER, item->arch,
-			      "no archive has it, but other binaries have theirs");
+			mark_fault(&c->faults, item->file, MARK_NO_WRAPPER, item->arch,
+				   "no archive has it, but other binaries have theirs");
 	}
 }
 
@@ -604,7 +439,7 @@ static bool report_check(const struct check *c)
 		"{sI sI sI sI so so}", "converted", (json_int_t)c->n_binaries, "fat",
 		(json_int_t)c->n_fat, "objects", (json_int_t)c->n_objects, "archives",
 		(json_int_t)c->n_archives, "not_installed", absent_json(&c->absent),
-		"faults", json_incref(c->faults)));
+		"faults", json_incref(c->faults.list)));
 }
 #endif
 
@@ -613,7 +448,7 @@ static void print_summary(const struct check *c)
 	print_absent(&c->absent);
 	printf("%zu converted, %zu not converted, %zu objects in %zu archives, "
 	       "%zu faults\n",
-	       c->n_binaries, c->n_fat, c->n_objects, c->n_archives, c->n_faults);
+	       c->n_binaries, c->n_fat, c->n_objects, c->n_archives, c->faults.count);
 }
 
 /* --- the command ------------------------------------------------------------------ */
@@ -624,21 +459,21 @@ static bool check_all(struct check *c, int n, char **roots)
 
 	installed_init(&c->set);
 #if KP_WITH_JSON
-	c->faults = json_array();
+	c->faults.list = json_array();
 #endif
 	for (int i = 0; i < n; i++)
 		check_root(c, roots[i]);
 	check_absent(c);
-	if (!c->json)
+	if (!c->faults.json)
 		print_summary(c);
 #if KP_WITH_JSON
 	else
 		told = report_check(c);
-	json_decref(c->faults);
+	json_decref(c->faults.list);
 #endif
 	absent_fini(&c->absent);
 	installed_fini(&c->set);
-	return told && c->n_faults == 0;
+	return told && c->faults.count == 0;
 }
 
 /* The exit status to leave with, or -1. */
@@ -649,7 +484,7 @@ static int read_options(struct check *c, struct options *o)
 
 	while ((row = options_next(o)) >= 0) {
 		if (row == OPT_JSON)
-			c->json = true;
+			c->faults.json = true;
 		else if (row == OPT_VERBOSE)
 			c->verbose = true;
 		else if (!arch_filter_add(&c->filter, o->arg, &why))
@@ -659,7 +494,7 @@ static int read_options(struct check *c, struct options *o)
 		return o->status;
 	if (optind == o->argc)
 		return options_usage(o->help, "a tree or a file is missing");
-	return c->json && !report_json_ok() ? EXIT_USAGE : -1;
+	return c->faults.json && !report_json_ok() ? EXIT_USAGE : -1;
 }
 
 int mark_check(int argc, char **argv)
