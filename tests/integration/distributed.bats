@@ -156,6 +156,44 @@ runs() { # N
 	same_as_one_run out
 }
 
+@test "names with signs that engines have meanings for" {
+	needs parallel ninja
+	mkdir tree
+	mkfat tree/a.so
+	kpack pack -q --group g --key-prefix "x{}'y" tree want
+	export KPACK=$KPACK_BIN/kpack PARALLEL_HOME=$T/.parallel
+	mkdir -p "$PARALLEL_HOME"
+	local name
+	for name in "a{}b" "{.}{#}{%}{1}{2}" "{=\$_++=}" "back\\cslash\\n" "it's \$HOME" ' lead' "q\"x"; do
+		mkdir "in $name"
+		cp -p tree/a.so "in $name/"
+		touch -r tree "in $name"
+		"$recipes/shards-parallel" "in $name" "out $name" 2 --group g --key-prefix "x{}'y" 3>&- 2>err || { cat err; false; }
+		same_as_one_run "out $name"
+		rm -rf "out $name"
+		"$recipes/shards-ninja" "in $name" "out $name" 2 --group g --key-prefix "x{}'y" >build.ninja
+		ninja >ninja.log || { cat ninja.log; false; }
+		same_as_one_run "out $name"
+	done
+	status=0
+	"$recipes/shards-ninja" "in"$'\n'"x" out 2 >out.ninja 2>err || status=$?
+	[ $status -eq 2 ]
+	[ ! -s out.ninja ]
+	grep -q 'takes no name of several lines' err
+	# an empty word
+	"$recipes/shards-parallel" tree empty 1 --key-prefix '' --group g 3>&- 2>err
+	[ -e empty/a.so ]
+	for name in 0 -1 x '' 1x 01; do
+		for recipe in shards-parallel shards-ninja slurm-submit; do
+			status=0
+			"$recipes/$recipe" tree none "$name" >/dev/null 2>err || status=$?
+			[ $status -eq 2 ]
+			grep -q 'N is no number from 1' err
+		done
+	done
+	[ ! -e none ] && [ ! -e none.parts ]
+}
+
 # ---- Slurm --------------------------------------------------------------------------------------
 
 # The tasks by themselves, with what an array gives them.
