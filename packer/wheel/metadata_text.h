@@ -28,7 +28,8 @@ struct metadata_text {
 };
 
 /*
- * INVALID_FORMAT: not UTF-8, NUL, a line that is no header; the text names the line.
+ * INVALID_FORMAT: not UTF-8, NUL, a line that is no header or has a carriage return inside;
+ * the text names the line.
  * Freed by metadata_text_fini in any case.
  */
 kpack_error_t metadata_text_parse(struct kp_span text, struct metadata_text *out,

@@ -453,7 +453,6 @@ kpack_error_t wheel_metadata_wheel(const struct dist_info *host,
 				   size_t *size, struct kpackx_error *why)
 {
 	FILE *f = begin_text(out, size, why);
-	struct kp_span value;
 
 	if (!f)
 		return KPACK_ERROR_OUT_OF_MEMORY;
@@ -462,7 +461,7 @@ kpack_error_t wheel_metadata_wheel(const struct dist_info *host,
 		"\nRoot-Is-Purelib: %s\n",
 		is_pure(&host->wheel) ? "true" : "false");
 	put_tags(f, host, name);
-	if (metadata_text_get(&host->wheel, "Build", &value))
-		fprintf(f, "Build: %.*s\n", (int)value.size, (const char *)value.data);
+	if (*name->build)
+		fprintf(f, "Build: %s\n", name->build);
 	return finish_text(f, out, why);
 }

@@ -54,7 +54,7 @@ kpack_error_t wheel_metadata_variant(const struct wheel_metadata *m,
 				     size_t *size, struct kpackx_error *why);
 /*
  * WHEEL of a device wheel: every tag of the host's, or where those are not what its file's NAME
- * says, that one's, which the device wheel's name has, too; and its build number.
+ * says, that one's; and its build number.  The device wheel's name has the same.
  */
 kpack_error_t wheel_metadata_wheel(const struct dist_info *host,
 				   const struct wheel_name *name, char **out,

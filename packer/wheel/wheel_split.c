@@ -11,6 +11,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 #include "../command.h"
+#include "../output.h"
 #include "../report.h"
 #include "dos_time.h"
 #include "wheel_check.h"
@@ -132,6 +133,19 @@ static kpack_error_t find_names(struct split *s, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
+/* What is written must not be a part of what is read. */
+static kpack_error_t check_beside(const char *input, const char *dir,
+				  struct kpackx_error *why)
+{
+	struct stat st;
+	kpack_error_t err;
+
+	if (!dir || stat(input, &st) < 0 || !S_ISDIR(st.st_mode))
+		return KPACK_SUCCESS;
+	err = output_check_beside(input, dir, why);
+	return err ? kp_fail_prefix(why, err, "%s: %s", input, dir) : KPACK_SUCCESS;
+}
+
 static kpack_error_t begin(struct split *s, struct kpackx_error *why)
 {
 	const struct wheel_split_args *args = s->args;
@@ -139,6 +153,10 @@ static kpack_error_t begin(struct split *s, struct kpackx_error *why)
 
 	/* writing would find it too late */
 	KP_TRY(dos_time_read(getenv("SOURCE_DATE_EPOCH"), &time, why));
+	for (size_t i = 0; i < args->n_inputs; i++) {
+		KP_TRY(check_beside(args->inputs[i], args->output, why));
+		KP_TRY(check_beside(args->inputs[i], args->tmp_dir, why));
+	}
 	KP_TRY(open_places(s, why));
 	s->sources = calloc(args->n_inputs, sizeof(*s->sources));
 	if (!s->sources)

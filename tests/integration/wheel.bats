@@ -193,6 +193,15 @@ $HOST" ]
 	done
 	split un -o again
 	mkwheel check again/*.whl
+	# what is written is no part of what is read, wherever it goes
+	status=0
+	split un -o un/dist 2>err || status=$?
+	[ "$status" = 1 ]
+	grep -qxF 'kpack: un: un/dist: OUTPUT is inside INPUT' err
+	refuses 1 "un: un/torch: OUTPUT is inside INPUT" un --tmp-dir un/torch
+	[ ! -e un/dist ]
+	split un -o .
+	mkwheel check ./*.whl
 	rm -r un/*.dist-info
 	refuses 1 dist-info un
 }

@@ -77,8 +77,9 @@ static void test_edit(void **state)
 
 static void test_refused(void **state)
 {
-	static const char *const texts[] = {" x\n", "no header\n", ": x\n", "a b: c\n",
-					    "Name: \xff\n"};
+	static const char *const texts[] = {
+		" x\n",         "no header\n",       ": x\n",    "a b: c\n",
+		"Name: \xff\n", "Name: x\rTag: y\n", "Name: x\r"};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {

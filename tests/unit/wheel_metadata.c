@@ -87,6 +87,7 @@ static void clash(void **state)
 static void device(void **state)
 {
 	static const char *const requires[] = {"rocm-@GFXARCH@-x==1", "plain"};
+	struct wheel_name name;
 	struct fixture f;
 	size_t size;
 	char *text;
@@ -106,7 +107,10 @@ static void device(void **state)
 				  "Requires-Dist: rocm-gfx942-x==1\n"
 				  "Requires-Dist: plain\n");
 	free(text);
-	assert_int_equal(wheel_metadata_wheel(&f.info, NULL, &text, &size, NULL),
+	assert_int_equal(
+		wheel_name_parse("My.Torch-1.0+x-7-py3-none-a.b.whl", &name, NULL),
+		KPACK_SUCCESS);
+	assert_int_equal(wheel_metadata_wheel(&f.info, &name, &text, &size, NULL),
 			 KPACK_SUCCESS);
 	assert_non_null(strstr(text, "Root-Is-Purelib: true\nTag: py3-none-a\n"
 				     "Tag: py3-none-b\nBuild: 7\n"));
