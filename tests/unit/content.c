@@ -29,7 +29,7 @@ static struct file {
 static bool plain; /* everything is stored as it is */
 static sem_t gate;
 static pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
-static unsigned running, most_running, failures, changes;
+static unsigned running, most_running, failures, changes, open_passes;
 
 /* The bytes of all files, from a place that depends on the file, again and again. */
 #define PERIOD 65521
@@ -85,6 +85,13 @@ static void end(void)
 	pthread_mutex_unlock(&fake_lock);
 }
 
+static void count_passes(int step)
+{
+	pthread_mutex_lock(&fake_lock);
+	open_passes += (unsigned)step;
+	pthread_mutex_unlock(&fake_lock);
+}
+
 static kpack_error_t corrupt(struct kpackx_error *why)
 {
 	return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED, "frame: made to fail");
@@ -93,17 +100,33 @@ static kpack_error_t corrupt(struct kpackx_error *why)
 /* Fakes.  An entry's number is the file's. */
 
 static struct origin origin = {.serial = 1, .refs = 1};
+static pthread_cond_t released = PTHREAD_COND_INITIALIZER;
 
 struct origin *origin_ref(struct origin *o)
 {
-	atomic_fetch_add(&o->refs, 1);
+	pthread_mutex_lock(&fake_lock);
+	o->refs++;
+	pthread_mutex_unlock(&fake_lock);
 	return o;
 }
 
 void origin_unref(struct origin *o)
 {
-	if (o)
-		atomic_fetch_sub(&o->refs, 1);
+	if (!o)
+		return;
+	pthread_mutex_lock(&fake_lock);
+	o->refs--;
+	pthread_cond_signal(&released);
+	pthread_mutex_unlock(&fake_lock);
+}
+
+/* Whatever is to be decoded holds the archive until it was; a pass, as long as it rests. */
+static void wait_for_rest(void)
+{
+	pthread_mutex_lock(&fake_lock);
+	while (origin.refs > 1 + open_passes)
+		pthread_cond_wait(&released, &fake_lock);
+	pthread_mutex_unlock(&fake_lock);
 }
 
 bool origin_intact(struct origin *o)
@@ -178,6 +201,7 @@ kpack_error_t kp_pass_open(const struct kpack_archive *a, size_t entry,
 	*out = calloc(1, sizeof(**out));
 	**out = (struct kp_pass){.file = (uint32_t)entry, .limit = window_max};
 	begin((uint32_t)entry, 0);
+	count_passes(1);
 	return KPACK_SUCCESS;
 }
 
@@ -204,6 +228,8 @@ bool kp_pass_too_wide(const struct kp_pass *p)
 
 void kp_pass_close(struct kp_pass *p)
 {
+	if (p)
+		count_passes(-1);
 	free(p);
 }
 
@@ -570,6 +596,7 @@ static void budget_queues_decodes(void **state)
 	content_free(c);
 }
 
+/* What comes by is served, until a thread has seen that who came before finds no room. */
 static void small_behind_starved(void **state)
 {
 	struct timespec tick = {.tv_nsec = 1000 * 1000};
@@ -577,15 +604,14 @@ static void small_behind_starved(void **state)
 
 	(void)state;
 	files[1] = (struct file){.size = 7 * MIB, .fails_at = NONE, .gated = true};
-	files[2] = (struct file){.size = 6 * MIB, .fails_at = NONE};
+	files[2] = (struct file){.size = 6 * MIB, .chunk = 6 * MIB, .fails_at = NONE};
 	files[3].size = 100;
 	make(8 * MIB, 2);
 	ask(&large, 1, 0, 10);
-	ask(&waits, 2, 0, 10);
 	open_gate(1);
 	expect_bytes(&large, 10);
-	/* Small ones come by until a thread has seen that there is no room. */
-	for (int i = 0; i < 1000; i++) {
+	ask(&waits, 2, 0, 10);
+	for (int i = 0; i < 60 * 1000; i++) {
 		ask(&small, 3, 0, 100);
 		if (!is_answered(&small))
 			break;
@@ -992,6 +1018,7 @@ static void readers_in_turn(void **state)
 		for (uint32_t f = 1; f < 4; f++) {
 			ask(&r, f, off, 512 * KIB);
 			expect_bytes(&r, 512 * KIB);
+			wait_for_rest();
 		}
 	s = stats();
 	assert_true(s.bytes_decoded <= 4 * files[1].size);
