@@ -45,12 +45,15 @@ static kpack_error_t leave(const struct scan *scan, const struct plan *plan,
 /* What is for a generic target may be for one that is selected. */
 static bool is_selected(const struct library_object *o, struct arch_filter *filter)
 {
+	char target[KP_TARGET_TEXT_MAX];
 	bool selected = false;
 
-	for (size_t i = 0; i < o->n_arches; i++)
-		selected |= strcmp(o->arches[i], LIBRARY_NEUTRAL) == 0 ||
-			    kp_generic_members(kp_span_str(o->arches[i])) ||
-			    arch_filter_match(filter, kp_span_str(o->arches[i]));
+	for (size_t i = 0; i < o->n_arches; i++) {
+		library_object_target(o, i, target);
+		selected |= strcmp(target, LIBRARY_NEUTRAL) == 0 ||
+			    kp_generic_members(kp_span_str(target)) ||
+			    arch_filter_match(filter, kp_span_str(target));
+	}
 	return selected;
 }
 

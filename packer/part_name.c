@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "part_name.h"
-#include <stdio.h>
 #include <string.h>
 
 /* AOTriton's families, as the trees of other splitters are named. */
@@ -26,36 +25,38 @@ const char *part_name_of_code(const struct families *families, const char *arch)
 	return family ? family->name : part_name_known(arch);
 }
 
-void part_name_base(const char *arch, char out[KP_TARGET_TEXT_MAX])
+void part_name_base(const struct library_object *o, size_t i,
+		    char out[KP_TARGET_TEXT_MAX])
 {
 	struct kp_target target;
 
-	if (kp_target_parse(kp_span_str(arch), &target, NULL)) {
-		snprintf(out, KP_TARGET_TEXT_MAX, "%s", arch);
+	library_object_target(o, i, out);
+	if (kp_target_parse(kp_span_str(out), &target, NULL))
 		return;
-	}
 	target.sramecc = target.xnack = KP_FEATURE_ANY;
 	kp_target_format(&target, out);
 }
 
-/* The family of --family that ARCH, or its base, is in. */
+/* The family of --family that architecture I of O, or its base, is in. */
 static const struct family *chosen_family(const struct families *families,
-					  const char *arch)
+					  const struct library_object *o, size_t i)
 {
-	const struct family *family = families_find(families, arch);
-	char base[KP_TARGET_TEXT_MAX];
+	char target[KP_TARGET_TEXT_MAX], base[KP_TARGET_TEXT_MAX];
+	const struct family *family;
 
-	part_name_base(arch, base);
+	library_object_target(o, i, target);
+	part_name_base(o, i, base);
+	family = families_find(families, target);
 	return family ? family : families_find(families, base);
 }
 
 const struct family *part_name_family(const struct families *families,
 				      const struct library_object *o)
 {
-	const struct family *family = chosen_family(families, o->arches[0]);
+	const struct family *family = chosen_family(families, o, 0);
 
 	for (size_t i = 1; i < o->n_arches; i++)
-		if (chosen_family(families, o->arches[i]) != family)
+		if (chosen_family(families, o, i) != family)
 			return NULL;
 	return family;
 }
@@ -64,11 +65,11 @@ bool part_name_common(const struct library_object *o, char out[KP_TARGET_TEXT_MA
 {
 	char other[KP_TARGET_TEXT_MAX];
 
-	part_name_base(o->arches[0], out);
+	part_name_base(o, 0, out);
 	if (strcmp(out, LIBRARY_NEUTRAL) == 0 || kp_generic_members(kp_span_str(out)))
 		return false;
 	for (size_t i = 1; i < o->n_arches; i++) {
-		part_name_base(o->arches[i], other);
+		part_name_base(o, i, other);
 		if (strcmp(out, other) != 0)
 			return false;
 	}

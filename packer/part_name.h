@@ -16,8 +16,9 @@ const char *part_name_known(const char *family);
  */
 const char *part_name_of_code(const struct families *families, const char *arch);
 
-/* ARCH without features; as it is where it is no target ID. */
-void part_name_base(const char *arch, char out[KP_TARGET_TEXT_MAX]);
+/* Architecture I of O without features; as it is where it is no target ID. */
+void part_name_base(const struct library_object *o, size_t i,
+		    char out[KP_TARGET_TEXT_MAX]);
 
 /* The family that all architectures of O, or their bases, are in; or NULL. */
 const struct family *part_name_family(const struct families *families,

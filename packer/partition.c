@@ -81,7 +81,7 @@ static kpack_error_t add_base_arches(struct part *part, const struct library_obj
 	char base[KP_TARGET_TEXT_MAX];
 
 	for (size_t i = 0; i < o->n_arches; i++) {
-		part_name_base(o->arches[i], base);
+		part_name_base(o, i, base);
 		KP_TRY(add_arch(part, base, why));
 	}
 	return KPACK_SUCCESS;

@@ -237,9 +237,13 @@ static const struct library_object *object_of(const struct routed *r,
 static void add_object(const struct recombine_component *c,
 		       const struct library_object *o, struct targets *t)
 {
-	for (size_t i = 0; o && i < o->n_arches; i++)
-		if (strcmp(o->arches[i], LIBRARY_NEUTRAL) != 0)
-			add_target(c, o->arches[i], t);
+	char target[KP_TARGET_TEXT_MAX];
+
+	for (size_t i = 0; o && i < o->n_arches; i++) {
+		library_object_target(o, i, target);
+		if (strcmp(target, LIBRARY_NEUTRAL) != 0)
+			add_target(c, target, t);
+	}
 }
 
 static kpack_error_t look_at_item(const struct routed *r, struct recombine_item *item,

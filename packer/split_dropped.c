@@ -59,6 +59,7 @@ static kpack_error_t count_files(struct split *s, const struct split_prefix *i,
 				 struct kpackx_error *why)
 {
 	const struct scan *scan = &i->packing.scan;
+	char target[KP_TARGET_TEXT_MAX];
 	struct split_dropped *row;
 
 	for (size_t k = 0; scan->found.objects && k < scan->files.count; k++) {
@@ -67,7 +68,8 @@ static kpack_error_t count_files(struct split *s, const struct split_prefix *i,
 
 		if (!o || i->packing.outcomes.items[entry].fate != FATE_NOT_WANTED)
 			continue;
-		KP_TRY(row_of(s, *o->family ? o->family : o->arches[0], &row, why));
+		library_object_target(o, 0, target);
+		KP_TRY(row_of(s, *o->family ? o->family : target, &row, why));
 		row->files++;
 		row->bytes += scan->entries[entry].size;
 	}

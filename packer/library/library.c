@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "library.h"
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +42,38 @@ void library_object_fini(struct library_object *o)
 static int by_text(const void *a, const void *b)
 {
 	return strcmp(a, b);
+}
+
+/* Does PATH have PROCESSOR-strict, or PROCESSOR_strict, as a word?  A number may follow. */
+static bool names_strict(const char *path, const char *processor)
+{
+	size_t n = strlen(processor);
+
+	for (const char *p = path; (p = strstr(p, processor)); p += n) {
+		const char *end = p + n + strlen("-strict");
+
+		if ((p == path || !isalnum((unsigned char)p[-1])) &&
+		    (p[n] == '-' || p[n] == '_') &&
+		    strncmp(p + n + 1, "strict", strlen("strict")) == 0 &&
+		    !isalpha((unsigned char)*end))
+			return true;
+	}
+	return false;
+}
+
+void library_object_target(const struct library_object *o, size_t i,
+			   char out[KP_TARGET_TEXT_MAX])
+{
+	static const char strict[] = "-strict";
+	struct kp_target t;
+
+	memcpy(out, o->arches[i], KP_TARGET_TEXT_MAX);
+	if (!o->path || kp_target_parse(kp_span_str(out), &t, NULL) ||
+	    strlen(t.processor) + sizeof(strict) > sizeof(t.processor) ||
+	    !names_strict(o->path, t.processor))
+		return;
+	strcat(t.processor, strict);
+	kp_target_format(&t, out);
 }
 
 kpack_error_t library_add_arch(struct library_object *o, const char *arch,

@@ -43,6 +43,13 @@ struct library_object {
 
 void library_object_fini(struct library_object *o);
 
+/*
+ * Its architecture I with the stepping that its path names: gfx1250-strict.  Files of one are
+ * read by every gfx1250, for drivers tell no difference, but trees keep them apart.
+ */
+void library_object_target(const struct library_object *o, size_t i,
+			   char out[KP_TARGET_TEXT_MAX]);
+
 /* Building an object; OUT_OF_MEMORY. */
 kpack_error_t library_add_arch(struct library_object *o, const char *arch,
 			       struct kpackx_error *why); /* canonical; twice is once */

@@ -241,6 +241,39 @@ install_over() { # ROOT TREE...
 	refuses 2 "--gpu-targets gfx9:0,:" --gpu-targets gfx9:0,: in out
 }
 
+@test "what is for gfx1250-strict is in a tree of its own, code and files" {
+	local b=lib/rocblas/library
+	mkdir -p "in/$b/gfx1250" "in/$b/gfx1250-strict" in/share/miopen/db
+	mkfat --bundles 1 --arches gfx1250,gfx1250-strict in/lib/libf.so
+	echo base >"in/$b/gfx1250/a.co"
+	echo strict >"in/$b/gfx1250-strict/a.co"
+	echo strict >"in/$b/K_gfx1250-strict.co"
+	echo strict >in/share/miopen/db/gfx1250-strict40.fdb.txt
+	printf '!<arch>\n' >in/lib/libdevice_conv_operations_gfx1250_strict.a
+	printf '!<arch>\n' >in/lib/libdevice_conv_operations_gfx1250_stricter.a
+	split in out
+	[ "$(ls out | paste -sd ' ')" = "in_generic in_gfx1250 in_gfx1250-strict" ]
+	(cd out && find in_gfx1250* -type f | LC_ALL=C sort) >got
+	diff got - <<-END
+		in_gfx1250-strict/.kpack/in_gfx1250-strict.kpack
+		in_gfx1250-strict/lib/libdevice_conv_operations_gfx1250_strict.a
+		in_gfx1250-strict/$b/K_gfx1250-strict.co
+		in_gfx1250-strict/$b/gfx1250-strict/a.co
+		in_gfx1250-strict/share/miopen/db/gfx1250-strict40.fdb.txt
+		in_gfx1250/.kpack/in_gfx1250.kpack
+		in_gfx1250/$b/gfx1250/a.co
+	END
+	# each alone is the same, and the rest is told
+	for a in gfx1250 gfx1250-strict; do
+		rm -rf one
+		kpack split --json --gpu-targets $a in one >report
+		diff -r {one,out}/in_$a
+		[ "$(ls one | wc -l)" = 2 ]
+		[ "$(names report dropped arch) $a" = "gfx1250-strict gfx1250" ] ||
+			[ "$(names report dropped arch) $a" = "gfx1250 gfx1250-strict" ]
+	done
+}
+
 @test "families share a tree and an archive" {
 	database rocblas-arch in
 	mkfat --arches gfx942,gfx90a:xnack+,gfx1100 in/lib/liba.so
