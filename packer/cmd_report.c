@@ -226,7 +226,7 @@ int cmd_report(int argc, char **argv)
 		return options_usage(o.help, "what to report on is needed");
 	if (args.json && !report_json_ok())
 		return report_finish(EXIT_USAGE);
-	if (!args.json && !args.output)
+	if (!args.json && (!args.output || !*args.output))
 		return options_usage(o.help, "-o FILE is needed");
 	return report_finish(run(&args));
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "page_legend.h"
+#include <stdlib.h>
 #include "page_text.h"
 
 /* Colours, and the patterns over each. */
@@ -44,4 +45,49 @@ void page_legend(FILE *out, const struct page_figures *f)
 	if (f->arches.count > n)
 		fprintf(out, "<li>and %zu more, in grey</li>\n", f->arches.count - n);
 	fputs("</ul>\n", out);
+}
+
+/* --- keys ---------------------------------------------------------------------------- */
+
+static int by_name(const void *pa, const void *pb, void *arg)
+{
+	const struct page_row *rows = arg;
+
+	return kp_span_cmp(rows[*(const uint32_t *)pa].name,
+			   rows[*(const uint32_t *)pb].name);
+}
+
+static uint32_t key_of(const struct page_figures *f, const uint32_t *order,
+		       struct kp_span arch)
+{
+	size_t low = 0, high = f->arches.count;
+
+	while (high - low > 1) {
+		size_t mid = low + (high - low) / 2;
+
+		if (kp_span_cmp(f->arches.items[order[mid]].name, arch) <= 0)
+			low = mid;
+		else
+			high = mid;
+	}
+	return order[low];
+}
+
+uint32_t *page_legend_keys(const struct page_figures *f)
+{
+	uint32_t *order = malloc((f->arches.count + 1) * sizeof(*order));
+	uint32_t *keys = malloc((f->cells.count + 1) * sizeof(*keys));
+
+	if (!order || !keys) {
+		free(order);
+		free(keys);
+		return NULL;
+	}
+	for (size_t i = 0; i < f->arches.count; i++)
+		order[i] = (uint32_t)i;
+	qsort_r(order, f->arches.count, sizeof(*order), by_name, f->arches.items);
+	for (size_t i = 0; i < f->cells.count; i++)
+		keys[i] = key_of(f, order, f->cells.items[i].second);
+	free(order);
+	return keys;
 }

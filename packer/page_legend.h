@@ -14,4 +14,7 @@ void page_legend_patterns(FILE *out);
 /* Which is which. */
 void page_legend(FILE *out, const struct page_figures *f);
 
+/* Per cell the number of its architecture, its place among them, on the heap; NULL: no memory. */
+uint32_t *page_legend_keys(const struct page_figures *f);
+
 #endif

@@ -3,103 +3,12 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include "page_legend.h"
+#include "page_nodes.h"
 #include "page_text.h"
 #include "treemap.h"
 
 /* Sizes of letters, for what fits into a box. */
 enum { LETTER = 7, LINE = 15, MARGIN = 6, LEAST = 10 };
-
-/* A box to be: what it shows, and how much. */
-struct node {
-	const struct page_row *row; /* NULL: OTHERS small ones together */
-	size_t others;
-	size_t first, count; /* of a library: its cells */
-	uint64_t size;
-	uint64_t decoded, stored;
-};
-
-struct nodes {
-	struct node *items;
-	size_t count;
-	uint64_t total;
-};
-
-/* --- nodes --------------------------------------------------------------------------- */
-
-static int by_size(const void *pa, const void *pb)
-{
-	const struct node *a = pa, *b = pb;
-
-	if (a->size != b->size)
-		return a->size < b->size ? 1 : -1;
-	if (!a->row || !b->row)
-		return !a->row - !b->row;
-	return a->row < b->row ? -1 : a->row > b->row;
-}
-
-static void add(struct node *to, const struct node *n)
-{
-	page_add(&to->size, n->size);
-	page_add(&to->decoded, n->decoded);
-	page_add(&to->stored, n->stored);
-}
-
-/* Put those below LEAST together, then sort them by size. */
-static void settle(struct nodes *nodes, double least)
-{
-	struct node others = {0}, alone = {0};
-	size_t n = 0;
-
-	for (size_t i = 0; i < nodes->count; i++) {
-		if ((double)nodes->items[i].size >= least) {
-			nodes->items[n++] = nodes->items[i];
-			continue;
-		}
-		alone = nodes->items[i];
-		add(&others, &alone);
-		others.others++;
-	}
-	if (others.others)
-		nodes->items[n++] = others.others == 1 ? alone : others;
-	nodes->count = n;
-	qsort(nodes->items, n, sizeof(*nodes->items), by_size);
-}
-
-static struct node node_of(const struct page_map *map, const struct page_row *row)
-{
-	return (struct node){
-		.row = row,
-		.size = map->decoded ? row->decoded : row->stored,
-		.decoded = row->decoded,
-		.stored = row->stored,
-	};
-}
-
-static bool same_library(const struct page_row *a, const struct page_row *b)
-{
-	return a->database == b->database && kp_span_eq(a->name, b->name);
-}
-
-static void gather_libraries(const struct page_figures *f, const struct page_map *map,
-			     struct nodes *out)
-{
-	const struct page_rows *cells = &f->cells;
-
-	for (size_t i = 0; i < cells->count; i++) {
-		struct node n = node_of(map, &cells->items[i]);
-		struct node *last = &out->items[out->count ? out->count - 1 : 0];
-
-		page_add(&out->total, n.size);
-		if (out->count && same_library(last->row, n.row)) {
-			add(last, &n);
-			last->count++;
-		} else {
-			n.first = i;
-			n.count = 1;
-			out->items[out->count++] = n;
-		}
-	}
-}
 
 /* --- drawing ------------------------------------------------------------------------- */
 
@@ -107,8 +16,8 @@ struct drawing {
 	FILE *out;
 	const struct page_figures *f;
 	const struct page_map *map;
-	const uint32_t *keys; /* per cell: its architecture's number */
-	struct node *nodes;   /* room for the cells of any library */
+	const uint32_t *keys;    /* per cell: its architecture's number */
+	struct page_node *nodes; /* room for the cells of any library */
 	uint64_t *sizes;
 	struct treemap_box *boxes;
 	double least;
@@ -122,7 +31,7 @@ static void print_key(FILE *out, uint32_t key)
 		fputs("kx", out);
 }
 
-static void print_sizes(FILE *out, const struct node *n)
+static void print_sizes(FILE *out, const struct page_node *n)
 {
 	page_size(out, n->stored);
 	fputs(" stored, ", out);
@@ -171,7 +80,7 @@ static void print_label(FILE *out, struct kp_span name, size_t room)
 	free(text);
 }
 
-static void print_others(FILE *out, const struct node *n, const char *what)
+static void print_others(FILE *out, const struct page_node *n, const char *what)
 {
 	page_number(out, n->others);
 	fprintf(out, " other %s", what);
@@ -183,13 +92,13 @@ static void begin_text(FILE *out, const char *class, double x, double y)
 }
 
 /* Is there room for the name, or for so much of it that it tells something? */
-static bool fits(const struct node *n, size_t room)
+static bool fits(const struct page_node *n, size_t room)
 {
 	return room >= LEAST || (room >= 4 && (!n->row || n->row->second.size <= room));
 }
 
 /* The architecture's name and size, at the bottom: the library's name is on top. */
-static void draw_cell_label(struct drawing *d, const struct node *n,
+static void draw_cell_label(struct drawing *d, const struct page_node *n,
 			    const struct treemap_box *b, bool below_name)
 {
 	size_t room = letters(b->w);
@@ -212,8 +121,8 @@ static void draw_cell_label(struct drawing *d, const struct node *n,
 	fputs("</text>\n", d->out);
 }
 
-static void draw_cell(struct drawing *d, const struct node *library, const struct node *n,
-		      const struct treemap_box *b)
+static void draw_cell(struct drawing *d, const struct page_node *library,
+		      const struct page_node *n, const struct treemap_box *b)
 {
 	FILE *out = d->out;
 
@@ -239,7 +148,7 @@ static bool named(const struct treemap_box *b)
 	return letters(b->w) >= 5 && b->h >= LINE + 6;
 }
 
-static void draw_name(struct drawing *d, const struct node *n,
+static void draw_name(struct drawing *d, const struct page_node *n,
 		      const struct treemap_box *b)
 {
 	if (!named(b))
@@ -252,7 +161,7 @@ static void draw_name(struct drawing *d, const struct node *n,
 	fputs("</text>\n", d->out);
 }
 
-static void layout(const struct node *nodes, size_t n, const struct treemap_box *in,
+static void layout(const struct page_node *nodes, size_t n, const struct treemap_box *in,
 		   uint64_t *sizes, struct treemap_box *boxes)
 {
 	for (size_t i = 0; i < n; i++)
@@ -260,14 +169,15 @@ static void layout(const struct node *nodes, size_t n, const struct treemap_box 
 	treemap_layout(sizes, n, in, boxes);
 }
 
-static void draw_cells(struct drawing *d, const struct node *library,
+static void draw_cells(struct drawing *d, const struct page_node *library,
 		       const struct treemap_box *box)
 {
-	struct nodes cells = {.items = d->nodes, .count = library->count};
+	struct page_nodes cells = {.items = d->nodes, .count = library->count};
 
 	for (size_t i = 0; i < library->count; i++)
-		cells.items[i] = node_of(d->map, &d->f->cells.items[library->first + i]);
-	settle(&cells, d->least);
+		cells.items[i] = page_node_of(&d->f->cells.items[library->first + i],
+					      d->map->decoded);
+	page_nodes_settle(&cells, d->least);
 	layout(cells.items, cells.count, box, d->sizes, d->boxes);
 	for (size_t i = 0; i < cells.count; i++)
 		if (cells.items[i].size)
@@ -277,7 +187,7 @@ static void draw_cells(struct drawing *d, const struct node *library,
 				named(box) && d->boxes[i].y - box->y < 1);
 }
 
-static void draw_rest(struct drawing *d, const struct node *n,
+static void draw_rest(struct drawing *d, const struct page_node *n,
 		      const struct treemap_box *b)
 {
 	fputs("<rect class=\"kx\"", d->out);
@@ -289,7 +199,7 @@ static void draw_rest(struct drawing *d, const struct node *n,
 	fputs("</title></rect>\n", d->out);
 }
 
-static void draw_library(struct drawing *d, const struct node *n,
+static void draw_library(struct drawing *d, const struct page_node *n,
 			 const struct treemap_box *b)
 {
 	if (n->size == 0)
@@ -307,7 +217,7 @@ static void draw_library(struct drawing *d, const struct node *n,
 	fputs("</g>\n", d->out);
 }
 
-static void draw_head(const struct drawing *d, const struct nodes *libraries)
+static void draw_head(const struct drawing *d, const struct page_nodes *libraries)
 {
 	const struct page_map *map = d->map;
 	const char *what = map->decoded ? "decoded" : "stored";
@@ -325,13 +235,13 @@ static void draw_head(const struct drawing *d, const struct nodes *libraries)
 	fputs(". The tables below say the same in numbers.</desc>\n", d->out);
 }
 
-static void draw(struct drawing *d, struct nodes *libraries, struct treemap_box *boxes,
-		 uint64_t *sizes)
+static void draw(struct drawing *d, struct page_nodes *libraries,
+		 struct treemap_box *boxes, uint64_t *sizes)
 {
 	struct treemap_box all = {0, 0, d->map->width, d->map->height};
 
 	d->least = d->map->least * (double)libraries->total;
-	settle(libraries, d->least);
+	page_nodes_settle(libraries, d->least);
 	layout(libraries->items, libraries->count, &all, sizes, boxes);
 	draw_head(d, libraries);
 	for (size_t i = 0; i < libraries->count; i++)
@@ -339,68 +249,22 @@ static void draw(struct drawing *d, struct nodes *libraries, struct treemap_box 
 	fputs("</svg>\n", d->out);
 }
 
-/* --- keys ---------------------------------------------------------------------------- */
-
-static int by_name(const void *pa, const void *pb, void *arg)
-{
-	const struct page_row *rows = arg;
-
-	return kp_span_cmp(rows[*(const uint32_t *)pa].name,
-			   rows[*(const uint32_t *)pb].name);
-}
-
-static uint32_t key_of(const struct page_figures *f, const uint32_t *order,
-		       struct kp_span arch)
-{
-	size_t low = 0, high = f->arches.count;
-
-	while (high - low > 1) {
-		size_t mid = low + (high - low) / 2;
-
-		if (kp_span_cmp(f->arches.items[order[mid]].name, arch) <= 0)
-			low = mid;
-		else
-			high = mid;
-	}
-	return order[low];
-}
-
-/* The number of an architecture is its place among them by size. */
-static uint32_t *keys_of(const struct page_figures *f)
-{
-	uint32_t *order = malloc((f->arches.count + 1) * sizeof(*order));
-	uint32_t *keys = malloc((f->cells.count + 1) * sizeof(*keys));
-
-	if (!order || !keys) {
-		free(order);
-		free(keys);
-		return NULL;
-	}
-	for (size_t i = 0; i < f->arches.count; i++)
-		order[i] = (uint32_t)i;
-	qsort_r(order, f->arches.count, sizeof(*order), by_name, f->arches.items);
-	for (size_t i = 0; i < f->cells.count; i++)
-		keys[i] = key_of(f, order, f->cells.items[i].second);
-	free(order);
-	return keys;
-}
-
 kpack_error_t page_map(FILE *out, const struct page_figures *f,
 		       const struct page_map *map, struct kpackx_error *why)
 {
 	size_t n = f->cells.count + 1;
-	struct nodes libraries = {.items = calloc(n, sizeof(*libraries.items))};
+	struct page_nodes libraries = {.items = calloc(n, sizeof(*libraries.items))};
 	struct treemap_box *boxes = calloc(2 * n, sizeof(*boxes));
 	uint64_t *sizes = calloc(2 * n, sizeof(*sizes));
-	struct node *nodes = calloc(n, sizeof(*nodes));
-	uint32_t *keys = keys_of(f);
+	struct page_node *nodes = calloc(n, sizeof(*nodes));
+	uint32_t *keys = page_legend_keys(f);
 	kpack_error_t err = KPACK_SUCCESS;
 	struct drawing d = {.out = out, .f = f, .map = map, .keys = keys, .nodes = nodes};
 
 	if (libraries.items && boxes && sizes && nodes && keys) {
 		d.sizes = sizes + n;
 		d.boxes = boxes + n;
-		gather_libraries(f, map, &libraries);
+		page_nodes_libraries(f, map->decoded, &libraries);
 		draw(&d, &libraries, boxes, sizes);
 	} else {
 		err = kp_fail_memory(why, n * sizeof(*nodes), "a map");

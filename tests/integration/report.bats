@@ -347,6 +347,7 @@ make_tree() {
 @test "usage, and files that cannot be written" {
 	make_tree
 	leaves 2 tree
+	leaves 2 -o '' tree
 	leaves 2 -o x.html
 	leaves 2 --nonsense
 	leaves 1 -o x.html missing
