@@ -59,7 +59,6 @@ static struct slot *find_slot(const struct archive_set *set, const char *place)
 static kpack_error_t new_slot(struct archive_set *set, const char *place,
 			      struct slot **out, struct kpackx_error *why)
 {
-	const struct family *family = families_find(set->options.families, place);
 	struct slot *bigger = realloc(set->slots, (set->n_slots + 1) * sizeof(*bigger));
 	struct slot *s;
 
@@ -68,8 +67,8 @@ static kpack_error_t new_slot(struct archive_set *set, const char *place,
 	set->slots = bigger;
 	s = &bigger[set->n_slots];
 	*s = (struct slot){0};
-	if (asprintf(&s->stem, "%c%s", family ? '-' : '_',
-		     family ? family->name : place) < 0)
+	s->stem = families_stem(set->options.families, place);
+	if (!s->stem)
 		return kp_fail_memory(why, strlen(place), "an archive");
 	s->family = s->stem + 1;
 	set->n_slots++;

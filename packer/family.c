@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "family.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include "target.h"
 #include "text.h"
@@ -78,4 +79,15 @@ void families_fini(struct families *families)
 	}
 	free(families->items);
 	*families = (struct families){0};
+}
+
+char *families_stem(const struct families *families, const char *arch)
+{
+	const struct family *family = families_find(families, arch);
+	char *stem;
+
+	return asprintf(&stem, "%c%s", family ? '-' : '_', family ? family->name : arch) <
+			       0
+		       ? NULL
+		       : stem;
 }

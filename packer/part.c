@@ -188,13 +188,10 @@ static kpack_error_t open_archive(struct part *part, const char *file,
 
 static char *archive_name(const struct part *part, const char *place, unsigned volume)
 {
-	const struct family *family = families_find(&part->record.families, place);
-	char *stem, *file;
+	char *stem = families_stem(&part->record.families, place), *file = NULL;
 
-	if (asprintf(&stem, "%c%s", family ? '-' : '_', family ? family->name : place) <
-	    0)
-		return NULL;
-	file = volume_file_name(part->record.group, volume, stem);
+	if (stem)
+		file = volume_file_name(part->record.group, volume, stem);
 	free(stem);
 	return file;
 }
