@@ -20,20 +20,13 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "names.h"
 
 #define PIECE ((size_t)128 << 10) /* as cat(1) and cp(1) */
 #define MOST 64
 
-static char **names;
-static size_t n_names;
 static atomic_size_t next_name;
 static atomic_size_t *total; /* shared with children */
-
-static void die(const char *what)
-{
-	perror(what);
-	exit(1);
-}
 
 static double now(void)
 {
@@ -41,23 +34,6 @@ static double now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
-static void take_names(void)
-{
-	char *line = NULL;
-	size_t room = 0;
-	ssize_t n;
-
-	while ((n = getline(&line, &room, stdin)) > 0) {
-		if (line[n - 1] == '\n')
-			line[n - 1] = '\0';
-		char **more = reallocarray(names, n_names + 1, sizeof(*names));
-		if (!more || !(more[n_names++] = strdup(line)))
-			die("names");
-		names = more;
-	}
-	free(line);
 }
 
 static size_t read_file(const char *name, char *piece)
