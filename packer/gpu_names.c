@@ -94,10 +94,12 @@ void gpu_package_part(const char *label, char out[GPU_NAME_PART_MAX])
 
 void gpu_extra_part(const char *label, char out[GPU_NAME_PART_MAX])
 {
-	char processor[KP_TARGET_TEXT_MAX];
+	struct kp_span model = kp_processor_model(
+		(struct kp_span){(const uint8_t *)label, strcspn(label, ":")});
+	char text[KP_TARGET_TEXT_MAX];
 
-	snprintf(processor, sizeof(processor), "%.*s", (int)strcspn(label, ":"), label);
-	spell(processor, out);
+	snprintf(text, sizeof(text), "%.*s", (int)model.size, (const char *)model.data);
+	spell(text, out);
 }
 
 __attribute__((format(printf, 1, 2))) static char *print_new(const char *fmt, ...)

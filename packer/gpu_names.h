@@ -33,7 +33,7 @@ void gpu_package_part(const char *label, char out[GPU_NAME_PART_MAX]);
 
 /*
  * LABEL as a part of an extra: spelled in the same way, but capitals stay, and without
- * features: every wheel has that extra, whatever features its code states.  "gfx90a",
+ * features and stepping: every wheel has that extra, whatever its code states.  "gfx90a",
  * "gfx110X".
  */
 void gpu_extra_part(const char *label, char out[GPU_NAME_PART_MAX]);

@@ -2,6 +2,7 @@
 #include "wheel_built.h"
 #if WHEELS_BUILT
 #include "wheel_list.h"
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -17,6 +18,12 @@ static kpack_error_t refuse(struct kpackx_error *why, const char *path, const ch
 	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%s: %s", shown, text);
 }
 
+/* "C:": with it a path is absolute, or another drive's, where installers run on Windows. */
+static bool has_drive(struct kp_span path)
+{
+	return path.size > 1 && isalpha(path.data[0]) && path.data[1] == ':';
+}
+
 static kpack_error_t check_name(const char *name, struct kp_span path,
 				struct kpackx_error *why)
 {
@@ -26,6 +33,8 @@ static kpack_error_t check_name(const char *name, struct kp_span path,
 		return refuse(why, name, fault);
 	if (memchr(path.data, '\\', path.size))
 		return refuse(why, name, "it has a backslash");
+	if (has_drive(path))
+		return refuse(why, name, "it begins with a drive");
 	return KPACK_SUCCESS;
 }
 

@@ -167,6 +167,9 @@ archive() { # FILE GROUP ARCH...
 	wheel=$($python "$tools/mkwheel.py" make --arches gfx908:sramecc+:xnack-,gfx9-4-generic,gfx1250-strict odd)
 	kpack split-wheel -q "$wheel" -o served
 	unzip -p served/torch-*.whl '*/METADATA' | sed -n 's/^Provides-Extra: //p' >extras
+	kpack detect --arch gfx1250-strict,gfx9-4-generic:xnack- --json | jq -r '.[].extras[]' | sort >want
+	[ "$(wc -l <want)" = 4 ]
+	[ -z "$(sort -u extras | comm -13 - want)" ]
 	topology 90008 90402 120500
 	kpack detect --topology top --json | jq -r '.[].extras[]' | sort >want
 	[ "$(wc -l <want)" = 6 ]

@@ -74,6 +74,7 @@ same_files() {
 	bad dot 'x/./ta.bin: it'
 	bad empty-component 'x//ata.bin: it'
 	bad backslash 'it has a backslash'
+	bad drive 'C:/data.bi: it begins with a drive'
 	bad control 'x/da\033a.bin: it'
 	bad latin 'x/da\377a.bin: it'
 	bad nul 'can be read in two ways'

@@ -258,6 +258,7 @@ TRICKS = {
     "dot": lambda o: patch(o, rename(b"x/./ta.bin")),
     "empty-component": lambda o: patch(o, rename(b"x//ata.bin")),
     "backslash": lambda o: patch(o, rename(b"x\\data.bin")),
+    "drive": lambda o: patch(o, rename(b"C:/data.bi")),
     "control": lambda o: patch(o, rename(b"x/da\x1ba.bin")),
     "latin": lambda o: patch(o, rename(b"x/da\xffa.bin")),
     "duplicate": lambda o: make(o, extra=[("x/data.bin", b"", 0o100644)]),

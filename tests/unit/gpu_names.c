@@ -22,7 +22,7 @@ static const struct {
 	 "D[device-gfx90a]"},
 	{"gfx9-4-generic:xnack-", "p-gfx9-4-generic-xnack-off",
 	 "D[device-gfx9-4-generic]"},
-	{"gfx1250-strict", "p-gfx1250-strict", "D[device-gfx1250-strict]"},
+	{"gfx1250-strict", "p-gfx1250-strict", "D[device-gfx1250]"},
 	{"odd-", "p-odd-", "D[device-odd-]"},
 };
 
