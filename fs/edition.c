@@ -6,6 +6,7 @@
 #include "log.h"
 #include "memory.h"
 #include "subdir.h"
+#include "warned.h"
 
 /* Conflicts of one edition that are logged, each in a line. */
 #define CONFLICTS_LOGGED 20
@@ -124,33 +125,53 @@ static bool hide_empty_toc(struct kp_view *v)
 	       kp_view_hide(v, 0, name);
 }
 
-/* What is wrong inside archives that are served, in a few lines. */
-static void log_conflicts(const struct edition *e)
+struct telling {
+	struct warned *warned;
+	size_t lines; /* that may still be logged */
+	size_t more;  /* what was not */
+};
+
+/* Log TEXT, of an archive or of none, unless the edition before had it. */
+static void tell(struct telling *t, const struct origin *o, const char *text)
 {
-	size_t kept, counted, lines = CONFLICTS_LOGGED, more = 0;
+	if (warned_of(t->warned, o ? o->serial : 0, text))
+		return;
+	if (t->lines == 0)
+		t->more++;
+	else if (o)
+		log_about(LOG_WARNING, kp_archive_path(o->archive), text);
+	else
+		log_print(LOG_WARNING, "%s", text);
+	t->lines -= t->lines > 0;
+}
+
+/* Refused entries of the archive O.  Returns how many have no text. */
+static size_t tell_refused(struct telling *t, const struct origin *o)
+{
+	size_t n, all;
+	const struct kp_fault *faults = kp_archive_faults(o->archive, &n, &all);
+
+	for (size_t i = 0; i < n; i++)
+		if (faults[i].refused)
+			tell(t, o, faults[i].text);
+	return all - n;
+}
+
+/* What is wrong inside archives that are served, in a few lines. */
+static void log_conflicts(const struct edition *e, struct warned *warned)
+{
+	struct telling t = {.warned = warned, .lines = CONFLICTS_LOGGED};
+	size_t kept, counted, textless = 0;
 	const char *const *conflicts = kp_view_conflicts(e->view, &kept, &counted);
 
-	for (size_t i = 0; i < e->holdings.count; i++) {
-		const struct kpack_archive *a = e->archives[i];
-		size_t n, all;
-		const struct kp_fault *faults = kp_archive_faults(a, &n, &all);
-
-		for (size_t k = 0; k < n; k++) {
-			if (!faults[k].refused)
-				continue;
-			if (lines)
-				log_about(LOG_WARNING, kp_archive_path(a),
-					  faults[k].text);
-			lines ? lines-- : more++;
-		}
-		more += all - n;
-	}
-	for (size_t i = 0; i < kept && lines; i++, lines--, counted--)
-		log_print(LOG_WARNING, "%s", conflicts[i]);
-	more += counted;
-	if (more)
+	for (size_t i = 0; i < e->holdings.count; i++)
+		textless += tell_refused(&t, e->holdings.origins[i]);
+	for (size_t i = 0; i < kept; i++)
+		tell(&t, NULL, conflicts[i]);
+	t.more += warned_turn(warned, textless + counted - kept);
+	if (t.more)
 		log_print(LOG_WARNING, "and %zu more, see " CONTROL_NAME "/conflicts",
-			  more);
+			  t.more);
 }
 
 static bool build(struct edition *e, const struct edition_options *o,
@@ -170,7 +191,7 @@ static bool build(struct edition *e, const struct edition_options *o,
 	look.look = blended(e);
 	if (tree_new(e->view, &look, taken, &e->tree, &why))
 		return report(&why);
-	log_conflicts(e);
+	log_conflicts(e, o->warned);
 	if (o->first)
 		arches_warn(o->arches, e->archives, e->holdings.count);
 	return true;

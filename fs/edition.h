@@ -47,6 +47,7 @@ struct edition_options {
 	const struct arches *arches;
 	const char *subdir; /* clean; NULL: the whole tree */
 	struct tree_options look;
+	struct warned *warned; /* conflicts of the edition before; or NULL */
 	/* A subdir that no archive has is a failure, else an empty directory; and chosen
 	 * architectures that none has are warned of. */
 	bool first;

@@ -25,6 +25,7 @@
  *   pressure.c    whether memory is short
  *   cgroup.c      or in its cgroup
  *   reload.c      takes surveys, makes editions of them
+ *   warned.c      which conflicts in them were logged
  *   ops.c         one function per request
  *   readonly.c    refuses what would change something
  *   notices.c     what the kernel is told when an edition follows another

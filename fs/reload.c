@@ -13,6 +13,7 @@
 #include "link.h"
 #include "log.h"
 #include "reload.h"
+#include "warned.h"
 
 /* Seconds: a file that was written to since is likely to be written to again. */
 #define YOUNG 10
@@ -42,6 +43,7 @@ struct reload {
 	atomic_bool stopped;
 	struct list now;  /* by serial: what was told last */
 	struct list next; /* in order of precedence: the survey that is coming in */
+	struct warned warned;
 	struct link_buffer room;
 };
 
@@ -231,6 +233,7 @@ static struct edition *make_edition(struct reload *r, const struct link_message 
 	struct holdings h = {.look = m->st};
 
 	look.first = r->first;
+	look.warned = &r->warned;
 	if (!list_holdings(r, &h)) {
 		holdings_fini(&h);
 		return NULL;
@@ -379,6 +382,7 @@ void reload_free(struct reload *r)
 	close(r->o.link);
 	list_free(&r->now);
 	list_free(&r->next);
+	warned_fini(&r->warned);
 	free(r);
 }
 

@@ -342,6 +342,23 @@ open_archives() { find "/proc/$server/fd" -lname '*.kpack*' | wc -l; }
 	[ "$(wc -l <mnt/.kpackfs/archives)" = 2 ]
 }
 
+@test "a conflict is logged once while it stays, and that with another archive too" {
+	archive src/a.kpack same one
+	archive src/b.kpack same two
+	archive src/r.kpack ../out refused
+	serve "$T/src"
+	for _ in 1 2; do
+		before=$(stat_of reloads)
+		kill -HUP $supervisor
+		until_true '[ "$(stat_of reloads)" -gt $before ]'
+	done
+	[ "$(grep -c '^kpackfs: same: ' log)" = 1 ]
+	[ "$(grep -c 'key is no path .*r.kpack' log)" = 1 ]
+	archive c.new same three
+	mv c.new src/c.kpack
+	until_true '[ "$(grep -c "^kpackfs: same: " log)" = 2 ]'
+}
+
 @test "without inotify the sources are polled" {
 	[ "$(id -u)" = 0 ] || skip "only root can mount here"
 	# FUSE is one of those that do not tell
