@@ -380,6 +380,7 @@ static kpack_error_t plan(struct run *r, struct kpackx_error *why)
 	KP_TRY(shard_trees_read(args->shards, args->config->primary, args->components,
 				args->n_components, &r->trees, why));
 	KP_TRY(library_set_open(NULL, NULL, &r->libraries, why));
+	r->libraries.plain = true;
 	KP_TRY(find_components(r, why));
 	check_components(r);
 	for (size_t i = 0; i < r->n_components; i++)

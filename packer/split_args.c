@@ -375,6 +375,7 @@ static kpack_error_t pack_lists(const struct split_args *args, struct pack_args 
 	if (err)
 		return err;
 	err = library_set_open(args->libraries, args->rules, &out->libraries, why);
+	out->libraries.plain = out->identify;
 	return err ? kp_fail_prefix(why, err, "--libraries") : KPACK_SUCCESS;
 }
 

@@ -311,8 +311,10 @@ static kpack_error_t recognise(const struct library_set *set,
 			       const struct file_tree *tree, size_t file,
 			       struct library_object **slot, struct kpackx_error *why)
 {
-	struct library_question q = {
-		.tree = tree, .file = file, .path = tree->items[file].path};
+	struct library_question q = {.tree = tree,
+				     .file = file,
+				     .path = tree->items[file].path,
+				     .plain = set->plain};
 	struct file_bytes bytes = {.fd = -1};
 	struct library_object object = {0};
 	bool found = false;

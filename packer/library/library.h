@@ -67,6 +67,7 @@ struct library_question {
 	size_t file;
 	const char *path;               /* of the file: the root's, with '/' */
 	const struct kp_source *source; /* its bytes; NULL in probe */
+	bool plain; /* it stays a file: whether its contents are whole is not asked */
 	uint8_t head[512]; /* its first bytes, zeros behind its end; check only */
 	size_t head_size;
 };
@@ -109,6 +110,7 @@ struct library_set {
 	const struct library **items;
 	size_t count;
 	struct rules *rules; /* owned: libraries that a file of rules describes */
+	bool plain;          /* files stay files: see struct library_question */
 };
 
 /*

@@ -83,7 +83,8 @@ static kpack_error_t take_file(const struct library_question *q, struct kp_span 
 
 	out->role = name.role;
 	if (is_database(&name, text)) {
-		KP_TRY(check_database(q, &name, why));
+		if (!q->plain)
+			KP_TRY(check_database(q, &name, why));
 		out->at_random = true;
 	}
 	KP_TRY(decide(q, rest, &name, out, why));

@@ -168,9 +168,14 @@ static kpack_error_t check(const struct library *self, const struct library_ques
 	if (!expected && !sqlite_header_probe(q->head, q->head_size))
 		return KPACK_SUCCESS;
 	err = sqlite_header_check(q->source, q->head, q->head_size, why);
+	if (is_damage(err) && expected && q->plain) {
+		*mine = true;
+		return named && *named ? library_add_arch(out, named, why)
+				       : KPACK_SUCCESS;
+	}
 	if (!err)
 		err = describe(q, named, mine, out, why);
-	if (!err && *mine)
+	if (!err && *mine && !q->plain)
 		err = check_journal(q, why);
 	if (is_damage(err) && !expected && !*mine)
 		return KPACK_SUCCESS;

@@ -204,7 +204,9 @@ static kpack_error_t set_args(struct wheel_source *s, const char *group,
 	if (!out->group || !out->prefix)
 		return kp_fail_memory(why, strlen(group), "a name");
 	KP_TRY(wheel_source_families(args, &out->families, why));
-	return library_set_open(args->libraries, NULL, &out->libraries, why);
+	KP_TRY(library_set_open(args->libraries, NULL, &out->libraries, why));
+	out->libraries.plain = args->databases == DATABASES_PLAIN;
+	return KPACK_SUCCESS;
 }
 
 /* DIR/tree is the wheel's root, DIR/overlay that of the overlay. */

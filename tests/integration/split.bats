@@ -241,6 +241,26 @@ install_over() { # ROOT TREE...
 	refuses 2 "--gpu-targets gfx9:0,:" --gpu-targets gfx9:0,: in out
 }
 
+@test "databases that stay files go by their names, whatever is in them" {
+	mkdir -p in/share/miopen/db in/lib/rocfft
+	echo short >in/share/miopen/db/gfx942e4.kdb
+	: >in/share/miopen/db/gfx90a.kdb
+	echo short >in/share/miopen/db/gfx90878.db
+	echo short >in/lib/rocfft/rocfft_kernel_cache.db
+	echo short >in/lib/rocfft/rocfft_kernel_cache_gfx942.db
+	split in out
+	(cd out && find . -type f | LC_ALL=C sort) >got
+	diff got - <<-END
+		./in_generic/lib/rocfft/rocfft_kernel_cache.db
+		./in_gfx908/share/miopen/db/gfx90878.db
+		./in_gfx90a/share/miopen/db/gfx90a.kdb
+		./in_gfx942/lib/rocfft/rocfft_kernel_cache_gfx942.db
+		./in_gfx942/share/miopen/db/gfx942e4.kdb
+	END
+	rm -r out
+	refuses 1 "gfx942e4.kdb: kernel database: 6 bytes" --databases packed in out
+}
+
 @test "what is for gfx1250-strict is in a tree of its own, code and files" {
 	local b=lib/rocblas/library
 	mkdir -p "in/$b/gfx1250" "in/$b/gfx1250-strict" in/share/miopen/db
