@@ -109,11 +109,12 @@ static kpack_error_t begin(struct kpackx_writer *w, const struct place *place,
 					  : KPACK_COMPRESSION_ZSTD_PER_KERNEL;
 	err = check_text("group (the file's name, as none is given)", group, why);
 	if (!err)
-		err = kp_writer_open(place->dir, place->name,
-				     &(struct kp_writer_options){.scheme = w->store.scheme,
-								 .group = group,
-								 .family = o->family},
-				     &w->store.writer, why);
+		err = kp_writer_open(
+			place->dir, place->name,
+			&(struct kp_writer_options){.scheme = w->store.scheme,
+						    .group = group,
+						    .family = o->family},
+			&w->store.writer, why);
 	free(group);
 	if (!err && !o->uncompressed)
 		err = kp_encoder_new(o->level ? o->level : LEVEL, &w->encoder, why);

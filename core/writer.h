@@ -18,8 +18,8 @@ struct kp_writer_options {
 	kpack_compression_t scheme;
 	const char *group;  /* group_name */
 	const char *family; /* gfx_arch_family; NULL: the only arch, or the group */
-	bool keep; /* what stands under the name is not replaced: see kp_outfile */
-	bool lazy; /* nothing is flushed: for what can be made again */
+	bool keep;    /* what stands under the name is not replaced: see kp_outfile */
+	bool lazy;    /* nothing is flushed: for what can be made again */
 	bool unnamed; /* it will not be published: see kp_writer_reopen */
 	/* What the table says besides: one MessagePack pair each.  Borrowed until finished. */
 	const struct kp_span *more;
@@ -61,7 +61,7 @@ struct kp_writer_entry {
 	uint32_t ordinal;
 	uint64_t size;           /* decoded bytes */
 	struct kp_span metadata; /* one MessagePack map, or empty */
-	struct kp_more more;    /* what it says that is not known */
+	struct kp_more more;     /* what it says that is not known */
 };
 
 /*

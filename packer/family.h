@@ -29,7 +29,7 @@ void families_fini(struct families *families);
 /* The family ARCH is in, or NULL. */
 const struct family *families_find(const struct families *families, const char *arch);
 
-/* What stands behind the group in the names of ARCH's archives: "_gfx942", "-rdna".  Heap, or NULL. */
+/* Behind the group in names of ARCH's archives: "_gfx942", "-rdna".  On the heap, or NULL. */
 char *families_stem(const struct families *families, const char *arch);
 
 #endif
