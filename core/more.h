@@ -10,9 +10,10 @@
 
 /* Pairs that stand behind one another in one map. */
 struct kp_more_run {
-	uint32_t key;      /* of whom, in a table: see struct kp_toc_binary */
 	uint32_t at, size; /* in the bytes */
 	uint32_t count;    /* pairs */
+	/* of whom, in a table: kp_toc_entry_more */
+	uint32_t key, entry;
 	uint16_t arch;
 };
 

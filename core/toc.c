@@ -5,30 +5,8 @@
 #include "memory.h"
 #include "text.h"
 #include "toc_index.h"
+#include "toc_more.h"
 #include "toc_parser.h"
-
-/* --- what is not known ------------------------------------------------------------- */
-
-bool kp_toc_add_more(struct kp_toc_parser *p, struct kp_toc_more *list,
-		     struct kp_more_run run, size_t start)
-{
-	struct kp_more_run *last = list->n ? &list->runs[list->n - 1] : NULL;
-
-	run.at = (uint32_t)start;
-	run.size = (uint32_t)(kp_mp_offset(&p->c) - start);
-	run.count = 1;
-	if (last && last->at + last->size == run.at) {
-		last->size += run.size;
-		last->count++;
-		return true;
-	}
-	if (!kp_grow(&list->runs, list->n, &list->cap, sizeof(*list->runs))) {
-		p->no_memory = true;
-		return false;
-	}
-	list->runs[list->n++] = run;
-	return true;
-}
 
 /* --- the top level ---------------------------------------------------------------- */
 
@@ -227,7 +205,7 @@ static bool skip_pair(struct kp_toc_parser *p, size_t start)
 {
 	const struct kp_more_run whole = {0};
 
-	return kp_mp_skip(&p->c) && kp_toc_add_more(p, &p->toc->more, whole, start);
+	return kp_mp_skip(&p->c) && kp_toc_more_add(p, &p->toc->more, whole, start);
 }
 
 static bool parse_pair(struct kp_toc_parser *p, unsigned *seen)

@@ -3,6 +3,7 @@
 #include "limits.h"
 #include "memory.h"
 #include "text.h"
+#include "toc_more.h"
 #include "toc_parser.h"
 
 /* The fields of one entry as read. */
@@ -111,9 +112,10 @@ static bool skip_pair(struct kp_toc_parser *p, size_t start)
 {
 	const struct kp_more_run own = {
 		.key = (uint32_t)(p->key.data - p->toc->bytes),
+		.entry = (uint32_t)p->toc->n_entries,
 	};
 
-	return kp_mp_skip(&p->c) && kp_toc_add_more(p, &p->toc->entries_more, own, start);
+	return kp_mp_skip(&p->c) && kp_toc_more_add(p, &p->toc->entries_more, own, start);
 }
 
 /* The pairs of an entry's map; PAIRS of them are left. */

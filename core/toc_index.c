@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include "memory.h"
 #include "text.h"
+#include "toc_more.h"
 
 static int cmp_string(const void *a, const void *b, void *arg)
 {
@@ -348,8 +349,10 @@ kpack_error_t kp_toc_index(struct kp_toc *toc, struct kpackx_error *why)
 		ok = sort_binaries(toc);
 	if (ok)
 		ok = sort_entries(toc, rank);
-	if (ok)
+	if (ok) {
 		set_firsts(toc);
+		kp_toc_more_index(toc);
+	}
 	free(rank);
 	return ok ? KPACK_SUCCESS : kp_fail_memory(why, toc->size, "sorting the table");
 }
@@ -392,38 +395,6 @@ bool kp_toc_find(const struct kp_toc *toc, struct kp_span key, struct kp_span ar
 			high = mid;
 	}
 	return false;
-}
-
-/* The first run of KEY or what follows it: runs stand in order of the file, as keys do. */
-static size_t first_run(const struct kp_toc_more *more, uint32_t key)
-{
-	size_t low = 0, high = more->n;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (more->runs[mid].key < key)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
-}
-
-struct kp_more kp_toc_entry_more(const struct kp_toc *toc, const struct kp_toc_entry *e)
-{
-	const struct kp_toc_more *more = &toc->entries_more;
-	uint32_t key = toc->binaries[e->binary].key;
-	struct kp_more found = {.bytes = toc->bytes};
-	size_t i = first_run(more, key);
-
-	while (i < more->n && more->runs[i].key == key && more->runs[i].arch != e->arch)
-		i++;
-	found.runs = more->runs + i;
-	while (i + found.n_runs < more->n && found.runs[found.n_runs].key == key &&
-	       found.runs[found.n_runs].arch == e->arch)
-		found.n_runs++;
-	return found;
 }
 
 void kp_toc_entry_fault(struct kp_toc *toc, const struct kp_toc_entry *e, bool refused,

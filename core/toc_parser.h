@@ -31,10 +31,6 @@ struct kp_toc_parser {
 /* An integer; a negative one becomes UINT64_MAX, which is out of every range. */
 bool kp_toc_integer(struct kp_toc_parser *p, uint64_t *out);
 
-/* The COUNT pairs from START to the cursor are not known: RUN says whose they are. */
-bool kp_toc_add_more(struct kp_toc_parser *p, struct kp_toc_more *list,
-		     struct kp_more_run run, size_t start);
-
 /* One key of the "toc" map, with all its entries. */
 bool kp_toc_parse_binary(struct kp_toc_parser *p);
 

@@ -658,6 +658,46 @@ static void nothing_is_found_in_an_empty_table(void **state)
 	kp_toc_fini(&toc);
 }
 
+/* The bytes of what an entry says that is not known. */
+static void expect_more(const struct kp_toc *toc, const char *key, const char *arch,
+			const char *expected)
+{
+	const struct kp_toc_entry *e = find(toc, key, arch);
+	struct kp_more more;
+	uint8_t have[64];
+
+	assert_non_null(e);
+	more = kp_toc_entry_more(toc, e);
+	assert_int_equal(kp_more_size(&more), strlen(expected));
+	assert_in_range(strlen(expected), 0, sizeof(have));
+	kp_more_copy(&more, have);
+	assert_memory_equal(have, expected, strlen(expected));
+}
+
+static void what_is_not_known_is_kept(void **state)
+{
+	struct kp_toc toc = parsed(
+		"{'toc': {'b': {'y': {1: 2, 'ordinal': 1, 3: 4, 5: 6}, 'x': {'ordinal': "
+		"2, 7: 8}},"
+		"'a': {'z': {9: 9, 'ordinal': 3}, 'x': {'ordinal': 4}, 'y': {10: 10,"
+		"'ordinal': 5}, 'y': {'ordinal': 6, 11: 11}},"
+		"'b': {'z': {12: 12, 'ordinal': 7}, 'y': {'ordinal': 8, 13: 13}},"
+		"'c': {'x': {14: 14}, 'y': {'ordinal': 9}}}}");
+
+	(void)state;
+	expect_more(&toc, "a", "x", "");
+	expect_more(&toc, "a", "y", "\x0b\x0b");
+	expect_more(&toc, "a", "z", "\x09\x09");
+	expect_more(&toc, "b", "x", "\x07\x08");
+	expect_more(&toc, "b", "y", "\x0d\x0d");
+	expect_more(&toc, "b", "z", "\x0c\x0c");
+	expect_more(&toc, "c", "y", "");
+	kp_toc_fini(&toc);
+	toc = parsed("{'toc': {'b': {'y': {1: 2, 'ordinal': 1, 3: 4, 5: 6}}}}");
+	expect_more(&toc, "b", "y", "\x01\x02\x03\x04\x05\x06");
+	kp_toc_fini(&toc);
+}
+
 int main(void)
 {
 	const struct CMUnitTest toc[] = {
@@ -676,6 +716,7 @@ int main(void)
 		cmocka_unit_test(distinct_names_are_bounded),
 		cmocka_unit_test(many_keys_are_sorted_found_and_filtered),
 		cmocka_unit_test(nothing_is_found_in_an_empty_table),
+		cmocka_unit_test(what_is_not_known_is_kept),
 	};
 
 	return cmocka_run_group_tests(toc, NULL, NULL);
