@@ -62,8 +62,7 @@ void merge_item_entry(const struct merge_plan *p, const struct merge_item *item,
 		      struct kp_entry_info *info, struct kp_meta *meta);
 
 /* What it says that is not known. */
-struct kp_more merge_item_more(const struct merge_plan *p,
-				const struct merge_item *item);
+struct kp_more merge_item_more(const struct merge_plan *p, const struct merge_item *item);
 
 /* Join what tables say as a whole that is not known. */
 kpack_error_t merge_more(struct merge_plan *p, struct kpackx_error *why);
