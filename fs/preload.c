@@ -47,8 +47,9 @@ static void load(const char *path)
 
 static void walk(const char *root, char *const *patterns, size_t n, bool *had)
 {
-	char *roots[] = {(char *)(uintptr_t)root, NULL};
-	FTS *fts = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, NULL);
+	char *roots[] = {strdup(root), NULL}; /* fts wants one it might write to */
+	FTS *fts = roots[0] ? fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, NULL)
+			    : NULL;
 	size_t skip = strlen(root);
 	FTSENT *e;
 
@@ -61,6 +62,7 @@ static void walk(const char *root, char *const *patterns, size_t n, bool *had)
 	}
 	if (fts)
 		fts_close(fts);
+	free(roots[0]);
 }
 
 static void give_way(void)

@@ -243,24 +243,24 @@ static void share(struct texts *t, size_t i, struct text *text)
 	pthread_mutex_unlock(&t->lock);
 }
 
-struct text *texts_get(struct texts *t, size_t i)
+struct text *texts_get(struct texts *t, size_t position)
 {
 	struct edition *e = inodes_edition(t->about.inodes);
 	struct text *text;
 
-	if (rows[i].changes) {
-		text = text_new(t, &rows[i], e);
+	if (rows[position].changes) {
+		text = text_new(t, &rows[position], e);
 		edition_unref(e);
 		return text;
 	}
-	pthread_mutex_lock(&t->making[i]);
-	text = find_shared(t, i, e);
+	pthread_mutex_lock(&t->making[position]);
+	text = find_shared(t, position, e);
 	if (!text) {
-		text = text_new(t, &rows[i], e);
+		text = text_new(t, &rows[position], e);
 		if (text)
-			share(t, i, text);
+			share(t, position, text);
 	}
-	pthread_mutex_unlock(&t->making[i]);
+	pthread_mutex_unlock(&t->making[position]);
 	edition_unref(e);
 	return text;
 }

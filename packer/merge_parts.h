@@ -74,8 +74,8 @@ kpack_error_t merge_gather(struct merge_plan *p, struct kpackx_error *why);
 kpack_error_t merge_names(struct merge_plan *p, struct kpackx_error *why);
 
 /* Have two items the same bytes? */
-kpack_error_t merge_same_bytes(const struct merge_plan *p, const struct merge_item *a,
-			       const struct merge_item *b, bool *same,
+kpack_error_t merge_same_bytes(const struct merge_plan *p, const struct merge_item *x,
+			       const struct merge_item *y, bool *same,
 			       struct kpackx_error *why);
 
 /* Decide which objects are stored, and in which order. */

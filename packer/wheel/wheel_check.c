@@ -292,7 +292,7 @@ static void kind_text(const char *kind, char out[32])
 {
 	size_t i = 0;
 
-	for (; kind[i] && i < 31; i++) {
+	for (; i < 31 && kind[i]; i++) {
 		bool plain = isalnum((unsigned char)kind[i]) || kind[i] == '+' ||
 			     kind[i] == '-';
 
