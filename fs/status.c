@@ -136,6 +136,8 @@ int status_show(const char *mountpoint)
 	int ends[2], status, code;
 	pid_t child;
 
+	/* Who started this program may have told it to ignore its children. */
+	signal(SIGCHLD, SIG_DFL);
 	if (pipe2(ends, O_CLOEXEC) || (child = fork()) < 0)
 		return complain(mountpoint, strerror(errno));
 	if (child == 0)
