@@ -93,7 +93,9 @@ struct kp_more kp_toc_entry_more(const struct kp_toc *toc, const struct kp_toc_e
 	       more->runs[begin - 1].arch == e->arch &&
 	       more->runs[begin - 1].entry == more->runs[end - 1].entry)
 		begin--;
-	found.runs = more->runs + begin;
-	found.n_runs = end - begin;
+	if (begin < end) {
+		found.runs = &more->runs[begin];
+		found.n_runs = end - begin;
+	}
 	return found;
 }

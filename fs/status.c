@@ -10,8 +10,8 @@
 #include <sys/prctl.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+#include "clock.h"
 #include "log.h"
 #include "status.h"
 #include "summary.h"
@@ -96,29 +96,21 @@ static _Noreturn void be_child(const char *mountpoint, int out)
 	_exit(ask(mountpoint, fdopen(0, "w")));
 }
 
-static int64_t now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * INT64_C(1000) + ts.tv_nsec / 1000000;
-}
-
 /* Is there something to be read from FD, or its end, before the time END? */
 static bool comes(int fd, int64_t end)
 {
 	struct pollfd p = {fd, POLLIN, 0};
-	int64_t left = end - now();
+	int64_t left = end - clock_ms();
 
 	while (left > 0 && poll(&p, 1, (int)left) < 0 && errno == EINTR)
-		left = end - now();
+		left = end - clock_ms();
 	return p.revents != 0;
 }
 
 /* Print what comes from FD.  false: its end does not come. */
 static bool print(int fd)
 {
-	int64_t end = now() + PATIENCE;
+	int64_t end = clock_ms() + PATIENCE;
 	char text[4096];
 	ssize_t n = -1;
 

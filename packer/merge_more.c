@@ -5,7 +5,7 @@
 #include "msgpack.h"
 #include "text.h"
 
-/* A table has a few of them; more are no table's. */
+/* A table has a few of them; more are no table's, and each is compared with all others. */
 enum { FIELDS_MAX = 1000 };
 
 /* The name of a PAIR, and its value, as they are stored. */
@@ -48,13 +48,19 @@ static kpack_error_t differ(const struct merge_plan *p, size_t i, size_t source,
 		       words(value_of(p->more[i]), has));
 }
 
+static kpack_error_t too_many(const struct merge_plan *p, size_t source,
+			      struct kpackx_error *why)
+{
+	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+		       "%s: more than %d fields that are not known",
+		       merge_source_name(p, source), FIELDS_MAX);
+}
+
 static kpack_error_t append(struct merge_plan *p, size_t source, struct kp_span pair,
 			    struct kpackx_error *why)
 {
 	if (p->n_more >= FIELDS_MAX)
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "%s: more than %d fields that are not known",
-			       merge_source_name(p, source), FIELDS_MAX);
+		return too_many(p, source, why);
 	if (!kp_grow(&p->more, p->n_more, &p->more_cap, sizeof(*p->more)) ||
 	    !kp_grow(&p->more_sources, p->n_more, &p->more_sources_cap,
 		     sizeof(*p->more_sources)))
@@ -115,6 +121,8 @@ kpack_error_t merge_more(struct merge_plan *p, struct kpackx_error *why)
 
 		if (p->options.takes && p->first_item[i] == p->first_item[i + 1])
 			continue; /* nothing of it is taken */
+		if (kp_more_count(&more) > FIELDS_MAX)
+			return too_many(p, i, why);
 		for (size_t run = 0; run < more.n_runs; run++)
 			KP_TRY(add_run(p, i, kp_more_run(&more, run), why));
 	}

@@ -176,6 +176,9 @@ TOCS = {
                                ("12345678", "1234567", "123456789", "1234567890123456", "")}}),
     "good-twice": pairs(("toc", pairs(("b", pairs(("x", entry(0)), ("x", entry(1)))),
                                       ("a", {}), ("b", {"w": entry(0)}))), ("toc", {})),
+    "good-more": pairs((5, "whole"), ("next", [1]), ("toc", pairs(
+        ("b", pairs(("x", {**entry(0), "new": 1}), ("x", {9: 9, **entry(1), "more": [2]}))),
+        ("a", {"y": {"first": 1, **entry(2)}}), ("b", {"w": {**entry(3), "last": {}}})))),
     "bad-entries": pack({"toc": {"a": {"w": entry(-1), "x": {}, "y": 5, "": entry(0)}, "b": 7,
                                  "\n": {}, 5: 6}, "gfx_arches": [5, "\n", "gfx900"]}),
     "bad-number": pack({"toc": {"a": {"x": entry("0")}}}),

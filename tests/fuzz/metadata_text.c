@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* METADATA of a wheel; headers that are added are there afterwards. */
+/* METADATA and WHEEL of a wheel; headers that are added are there afterwards. */
 #include "../../packer/wheel/metadata_text.h"
+#include "../../packer/wheel/wheel_tags.h"
 #include <assert.h>
 #include <stdlib.h>
 
@@ -20,6 +21,21 @@ static void check(const struct metadata_text *m, const char *text, size_t size,
 	metadata_text_fini(&again);
 }
 
+/* Whatever the tags are: those of another name, or none is. */
+static void compare_tags(const struct metadata_text *m)
+{
+	struct kpackx_error why = {0};
+	char fault[WHEEL_TAGS_FAULT];
+	struct wheel_name name;
+	struct kp_span tag;
+
+	assert(!wheel_name_parse("a-1-py2.py3.py2-none-linux_x86_64.any.whl", &name,
+				 &why));
+	assert(!wheel_tags_compare(m, &name, fault, &why));
+	assert(strlen(fault) < sizeof(fault));
+	assert(*fault || metadata_text_get(m, "Tag", &tag));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct kpackx_error why = {0};
@@ -35,6 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	for (size_t i = 0; i < m.count; i++)
 		assert(m.headers[i].value.size <= size);
+	compare_tags(&m);
 	assert(!metadata_text_add(&m, "X-New: 1\n", &text, &n, &why));
 	check(&m, text, n, 1);
 	free(text);

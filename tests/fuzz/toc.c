@@ -3,6 +3,7 @@
 #include "toc.h"
 #include <assert.h>
 #include <stdlib.h>
+#include "msgpack.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -14,13 +15,29 @@ static bool drop_odd(struct kp_toc *toc, struct kp_toc_entry *e, void *arg)
 	return e->ordinal & 1;
 }
 
+/* Whole pairs of this table. */
+static void check_more(const struct kp_toc *toc, const struct kp_more *more)
+{
+	for (size_t i = 0; i < more->n_runs; i++) {
+		struct kp_mp c = kp_mp_over(kp_more_run(more, i));
+
+		assert(more->runs[i].at <= toc->used &&
+		       more->runs[i].size <= toc->used - more->runs[i].at);
+		for (uint32_t k = 0; k < more->runs[i].count; k++)
+			assert(kp_mp_skip(&c) && kp_mp_skip(&c));
+		assert(c.pos == c.end);
+	}
+}
+
 static void check(const struct kp_toc *toc)
 {
 	for (size_t i = 0; i < toc->n_entries; i++) {
 		const struct kp_toc_entry *e = &toc->entries[i], *last = e - (i > 0);
 		struct kp_span key = kp_toc_key(toc, e->binary);
+		struct kp_more more = kp_toc_entry_more(toc, e);
 		size_t found;
 
+		check_more(toc, &more);
 		assert(key.data[key.size] == 0 && !memchr(key.data, 0, key.size));
 		assert(e->arch < toc->n_strings && e->type < toc->n_strings);
 		assert(toc->strings[e->arch].data[toc->strings[e->arch].size] == 0);
@@ -33,6 +50,7 @@ static void check(const struct kp_toc *toc)
 		assert(kp_toc_find(toc, key, toc->strings[e->arch], &found) &&
 		       found == i);
 	}
+	check_more(toc, &(struct kp_more){toc->bytes, toc->more.runs, toc->more.n});
 	for (size_t b = 1; b < toc->n_binaries; b++)
 		assert(kp_span_cmp(kp_toc_key(toc, b - 1), kp_toc_key(toc, b)) < 0);
 	for (size_t i = 0; i < toc->n_arches; i++)

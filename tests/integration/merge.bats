@@ -250,6 +250,12 @@ a.bytes = __import__('functools').partial(a.bytes, top={'blobs': [
 a.bytes = __import__('functools').partial(a.bytes, top={'f%d' % i: 1 for i in range(1001)})"
 	run -1 --separate-stderr kpack merge many.kpack -o out.kpack
 	[[ "$stderr" == *"many.kpack: more than 1000 fields that are not known" ]]
+	for i in 1 2; do
+		write some$i.kpack "" "a.add('k#$i', 'gfx1', noise(500))
+a.bytes = __import__('functools').partial(a.bytes, top={'$i.%d' % i: 1 for i in range(600)})"
+	done
+	run -1 --separate-stderr kpack merge some1.kpack some2.kpack -o out.kpack
+	[[ "$stderr" == *"some2.kpack: more than 1000 fields that are not known" ]]
 	[ ! -e out.kpack ] && [ ! -e out ]
 }
 
