@@ -67,7 +67,7 @@ pkg_cflags := $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags $(filter-
 cppflags := -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DFUSE_USE_VERSION=312 \
 	-DKP_VERSION='"$(VERSION)"' \
 	$(foreach s,$(switches),-DKP_WITH_$(s)=$(WITH_$(s))) \
-	-iquote core -I. $(pkg_cflags)
+	-iquote . $(pkg_cflags)
 warnings := -Wall -Wextra -Wformat=2 -Wconversion -Wno-sign-conversion -Wshadow \
 	-Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wundef -Werror=implicit-function-declaration
 cflags   := -std=c11 -fPIC -fvisibility=hidden -pthread $(warnings)
@@ -93,14 +93,16 @@ link    = $(CC) $(cflags.$(MODE)) $(CFLAGS) $(ldflags) $(ldflags.$(MODE)) $(LDFL
 
 # ---- what there is ----------------------------------------------------------
 
-objs = $(patsubst %.c,$(O)/%.o,$(wildcard $(1)))
+# $(call c_below,DIR...): every .c there; $(call objs,FILES): their objects
+c_below = $(sort $(shell find $(1) -name '*.c'))
+objs = $(patsubst %.c,$(O)/%.o,$(1))
 
-core   := $(call objs,core/*.c core/format/*.c)
-fs     := $(call objs,fs/*.c)
-packer := $(call objs,packer/*.c packer/library/*.c packer/offload/*.c packer/wheel/*.c)
+core   := $(call objs,$(call c_below,core))
+fs     := $(call objs,$(call c_below,fs))
+packer := $(call objs,$(call c_below,packer))
 
-units := $(patsubst %.c,$(O)/%,$(wildcard tests/unit/*.c))
-fuzz  := $(patsubst %.c,$(O)/%,$(filter-out tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c)))
+units := $(patsubst %.c,$(O)/%,$(call c_below,tests/unit))
+fuzz  := $(patsubst %.c,$(O)/%,$(filter-out tests/fuzz/replay.c,$(call c_below,tests/fuzz)))
 bench := $(patsubst %.c,$(O)/%,$(wildcard contrib/bench/*.c))
 stub  := $(O)/tests/stub/libamdhip64.so.5 $(O)/tests/stub/load $(O)/tests/stub/write \
 	$(O)/tests/stub/amd/librocm_kpack.so.0 $(O)/tests/stub/amd_client $(O)/tests/stub/cutile \
@@ -145,7 +147,7 @@ $(O)/%.o: %.c $(O)/.flags Makefile
 # rm: members of files that are gone must go too
 $(O)/librocm_kpack.a: $(core)
 	@rm -f $@
-	$(call say,AR)ar rcs $@ $^
+	$(call say,AR)ar qcs $@ $^
 
 # -Bsymbolic: where AMD's library is loaded before ours, ours still calls itself
 $(O)/librocm_kpack.so.0: $(core) core/kpack.map
@@ -159,10 +161,10 @@ $(O)/librocm_kpack.so: $(O)/librocm_kpack.so.0
 # The components as archives, without their main, for unit tests.
 $(O)/fs.a: $(filter-out $(O)/fs/main.o,$(fs))
 	@rm -f $@
-	$(call say,AR)ar rcs $@ $^
+	$(call say,AR)ar qcs $@ $^
 $(O)/packer.a: $(filter-out $(O)/packer/main.o,$(packer))
 	@rm -f $@
-	$(call say,AR)ar rcs $@ $^
+	$(call say,AR)ar qcs $@ $^
 
 $(O)/kpackfs: $(fs) $(O)/librocm_kpack.a
 	$(call say,LINK)$(link) -o $@ $^ $(libs_fs)
@@ -174,20 +176,16 @@ $(addprefix $(O)/clang/,$(clang_links)): $(O)/kpack
 	@mkdir -p $(@D)
 	@ln -sf ../kpack $@
 
-# A unit test links core, and the component that has a file of its name.
-.SECONDEXPANSION:
-$(O)/tests/unit/%: $(O)/tests/unit/%.o $$(if $$(wildcard fs/$$*.c),$(O)/fs.a) \
-		$$(if $$(wildcard packer/$$*.c packer/library/$$*.c packer/offload/$$*.c packer/wheel/$$*.c),$(O)/packer.a) $(O)/librocm_kpack.a
+# A test links what it uses of the three components.
+$(O)/tests/unit/%: $(O)/tests/unit/%.o $(O)/fs.a $(O)/packer.a $(O)/librocm_kpack.a
 	$(call say,LINK)$(link) -o $@ $^ $(libs_test)
 
 # A fuzz target is libFuzzer's in MODE=fuzz, else a program that replays files.
 ifeq ($(MODE),fuzz)
-$(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $$(if $$(wildcard fs/$$*.c),$(O)/fs.a) \
-		$$(if $$(wildcard packer/$$*.c packer/library/$$*.c packer/offload/$$*.c packer/wheel/$$*.c),$(O)/packer.a) $(O)/librocm_kpack.a
+$(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $(O)/fs.a $(O)/packer.a $(O)/librocm_kpack.a
 	$(call say,LINK)$(link) -fsanitize=fuzzer -o $@ $^ $(libs_packer)
 else
-$(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/replay.o $$(if $$(wildcard fs/$$*.c),$(O)/fs.a) \
-		$$(if $$(wildcard packer/$$*.c packer/library/$$*.c packer/offload/$$*.c packer/wheel/$$*.c),$(O)/packer.a) $(O)/librocm_kpack.a
+$(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/replay.o $(O)/fs.a $(O)/packer.a $(O)/librocm_kpack.a
 	$(call say,LINK)$(link) -o $@ $^ $(libs_packer)
 endif
 
@@ -249,7 +247,7 @@ $(O)/contrib/bench/%: $(O)/contrib/bench/%.o $(O)/librocm_kpack.a
 comma := ,
 
 -include $(patsubst %.o,%.d,$(core) $(fs) $(packer) $(addsuffix .o,$(units) $(fuzz) $(bench)) \
-	$(call objs,tests/stub/*.c tests/loaders/*.c tests/posix/*.c contrib/examples/*.c))
+	$(call objs,$(wildcard tests/stub/*.c tests/loaders/*.c tests/posix/*.c contrib/examples/*.c)))
 
 # ---- tests ------------------------------------------------------------------
 
@@ -301,19 +299,18 @@ fuzz: ## run every fuzz target for FUZZ_SECONDS (60) each
 fuzz-build: $(fuzz)
 # New inputs go to build/: what is worth keeping is copied to tests/fuzz/corpus by hand.
 fuzz-run:
-	@mkdir -p $(O)/artifacts; for t in $(notdir $(fuzz)); do \
+	@mkdir -p $(O)/artifacts; for f in $(fuzz); do t=$$(basename $$f); \
 		mkdir -p $(O)/corpus/$$t; corpus=$$(ls -d tests/fuzz/corpus/$$t 2>/dev/null); \
 		echo "== $$t, $(FUZZ_SECONDS) s"; \
-		$(O)/tests/fuzz/$$t -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 \
+		$$f -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 \
 			-print_final_stats=1 -verbosity=0 -artifact_prefix=$(O)/artifacts/$$t- \
 			$(O)/corpus/$$t $$corpus || exit 1; \
 	done
 
 # ---- house keeping ----------------------------------------------------------
 
-c_files := $(wildcard core/*.[ch] core/*/*.[ch] fs/*.[ch] packer/*.[ch] packer/library/*.[ch] packer/offload/*.[ch] packer/wheel/*.[ch] \
-	tests/unit/*.[ch] tests/fuzz/*.[ch] tests/stub/*.[ch] tests/loaders/*.[ch] tests/posix/*.[ch] tests/link/*.[ch] tests/data/*.[ch] contrib/bench/*.[ch] contrib/examples/*.[ch])
-sources := $(wildcard core/*.c core/format/*.c fs/*.c packer/*.c packer/library/*.c packer/offload/*.c packer/wheel/*.c)
+c_files := $(sort $(shell find core fs packer tests contrib/bench contrib/examples -name '*.[ch]'))
+sources := $(call c_below,core fs packer)
 pages   := $(wildcard kpackfs.1 packer/*.1)
 pages3  := $(wildcard core/*.3)
 scripts := .ci/run contrib/install-deps contrib/demo tests/run tests/run-one $(wildcard tests/*.sh contrib/mount/* contrib/debian/build contrib/container/entrypoint contrib/packaging/*)
@@ -322,17 +319,17 @@ fmt: ## format the C sources
 	clang-format -i $(c_files)
 
 # cppcheck does not see that memcpy(array, &block, ...) and "fit ? fit : old" keep the block.
-cppcheck_wrong := $(addprefix --suppress=,memleak:core/memory.c memleakOnRealloc:core/memory.c memleak:core/codec.c \
-	memleak:packer/pack.c memleak:packer/plan.c memleak:packer/mounts.c memleak:packer/page_input.c memleak:packer/shard_walk.c \
-	memleak:packer/library/library.c memleak:fs/folded.c ctunullpointer:core/error.c \
-	arrayIndexOutOfBoundsCond:core/span.h)
+cppcheck_wrong := $(addprefix --suppress=,memleak:core/base/alloc.c memleakOnRealloc:core/base/alloc.c memleak:core/codec/codec.c \
+	memleak:packer/pack/store.c memleak:packer/pack/plan/plan.c memleak:packer/pack/mount_places.c memleak:packer/html_report/input.c memleak:packer/recombine/walk.c \
+	memleak:packer/library/library.c memleak:fs/control/compressed_text.c ctunullpointer:core/base/errors.c \
+	arrayIndexOutOfBoundsCond:core/base/span.h)
 
 lint: ## formatting, cppcheck, shellcheck, manual pages, clang-tidy
 	@contrib/install-deps build lint
 	clang-format --dry-run -Werror $(c_files)
 	cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 --enable=warning,portability \
 		--suppress=missingIncludeSystem --suppress=unknownMacro $(cppcheck_wrong) \
-		-Icore -I. -D_GNU_SOURCE $(foreach s,$(switches),-DKP_WITH_$(s)=1) $(sources)
+		-I. -D_GNU_SOURCE $(foreach s,$(switches),-DKP_WITH_$(s)=1) $(sources)
 	shellcheck $(scripts)
 	mandoc -Tlint -W warning $(pages) $(pages3)
 	printf '%s\n' $(sources) | FLAGS='$(subst ',,$(cppflags))' xargs -P $(shell nproc) -n 2 \

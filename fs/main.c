@@ -65,14 +65,14 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
-#include "daemon.h"
-#include "link.h"
-#include "log.h"
-#include "notify.h"
-#include "session.h"
-#include "settings.h"
-#include "status.h"
-#include "supervisor.h"
+#include "fs/base/daemon.h"
+#include "fs/base/process_link.h"
+#include "fs/base/log.h"
+#include "fs/supervisor/sd_notify.h"
+#include "fs/server/session.h"
+#include "fs/cli/settings.h"
+#include "fs/cli/status.h"
+#include "fs/supervisor/supervisor.h"
 
 /* For each end of a run: ours, and those mount(8) knows. */
 static const int exit_codes[2][4] = {{0, 2, 1, 1}, {0, 1, 2, 32}};

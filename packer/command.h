@@ -7,7 +7,7 @@
 #ifndef COMMAND_H
 #define COMMAND_H
 
-#include "options.h"
+#include "packer/cli/options.h"
 
 enum {
 	EXIT_OK = 0,

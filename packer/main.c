@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "command.h"
-#include "report.h"
+#include "packer/cli/report.h"
 
 #ifndef KP_VERSION
 #define KP_VERSION "0.1"

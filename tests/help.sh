@@ -186,7 +186,7 @@ declared=$(cat core/rocm_kpack/*.h | perl -0pe '
 described=$(sed -E '/^\.In /d; s/KPACK_ERROR_(\?| ,)//g; s/kpack_search_paths//g' $library_page | api_names)
 same "librocm_kpack: rocm_kpack.3" "$declared" "$described"
 same "librocm_kpack: variables of the environment" \
-	"$(cat core/*.c | grep -oE '"ROCM_KPACK_[A-Z_]+"' | tr -d '"' | sort -u)" \
+	"$(cat core/*/*.c | grep -oE '"ROCM_KPACK_[A-Z_]+"' | tr -d '"' | sort -u)" \
 	"$(sed -nE 's/^\.It Ev (ROCM_KPACK_[A-Z_]+)$/\1/p' $library_page | sort -u)"
 same "librocm_kpack: macros" \
 	"$(grep -oE 'defined\(ROCM_KPACK_[A-Z]+\)|ROCM_KPACK_EXPORTS' core/rocm_kpack/kpack_export.h |

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <time.h>
 #include <zstd.h>
-#include "archive.h"
-#include "file.h"
+#include "core/archive/archive.h"
+#include "core/base/file.h"
 
 struct frame {
 	void *stored;

@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 #include <zstd.h>
-#include "rocm_kpack/kpack.h"
+#include "core/rocm_kpack/kpack.h"
 
 enum { ROUNDS = 21, THREADS_MAX = 64, REPEATS = 4 };
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include "archive.h"
+#include "core/archive/archive.h"
 
 static double now_ms(void)
 {

@@ -7,9 +7,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "../limits.h"
-#include "../text.h"
-#include "ar.h"
+#include "core/base/bounds.h"
+#include "core/base/text.h"
+#include "ar_archive.h"
 #include "symbols.h"
 
 #define MAGIC "!<arch>\n"

@@ -3,7 +3,7 @@
  * ar archive: static libraries of objects with device code, heterogeneous device archives of
  * bundles, archives of device code of one target.  Its images are the members.
  */
-#include "ar.h"
+#include "ar_archive.h"
 #include "format.h"
 
 static kpack_error_t add_member(const struct kp_ar_member *m, struct kp_container *c,

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "../limits.h"
+#include "core/base/bounds.h"
 
 /* Enough of the beginning of what stands in .hip_fatbin to know it. */
 #define HEAD_SIZE 64

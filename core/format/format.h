@@ -12,10 +12,10 @@
 #ifndef KP_FORMAT_H
 #define KP_FORMAT_H
 
-#include "../error.h"
-#include "../file.h"
-#include "../span.h"
-#include "../target.h"
+#include "core/base/errors.h"
+#include "core/base/file.h"
+#include "core/base/span.h"
+#include "core/target/target.h"
 #include "pairs.h"
 
 /* First bytes by which every format is known, where there are as many. */

@@ -6,7 +6,7 @@
  * for each entry.
  */
 #include <inttypes.h>
-#include "../limits.h"
+#include "core/base/bounds.h"
 #include "format.h"
 #include "sections.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "nest.h"
 #include <inttypes.h>
-#include "../limits.h"
+#include "core/base/bounds.h"
 
 struct nest {
 	uint64_t work; /* bytes worked through so far */

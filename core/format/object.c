@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "object.h"
 #include <stdlib.h>
-#include "../limits.h"
-#include "../memory.h"
+#include "core/base/bounds.h"
+#include "core/base/alloc.h"
 
 kpack_error_t kp_object_describe(const struct kp_source *src, struct kp_object *out,
 				 struct kpackx_error *why)

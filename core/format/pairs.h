@@ -3,8 +3,8 @@
 #ifndef KP_PAIRS_H
 #define KP_PAIRS_H
 
-#include "../error.h"
-#include "../span.h"
+#include "core/base/errors.h"
+#include "core/base/span.h"
 
 struct kp_pair {
 	char *name;

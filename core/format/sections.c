@@ -2,7 +2,7 @@
 #include "sections.h"
 #include <inttypes.h>
 #include <stdlib.h>
-#include "../limits.h"
+#include "core/base/bounds.h"
 
 /* A walk through the headers; they may stand anywhere and be of any number. */
 struct walk {

@@ -8,8 +8,8 @@
 #define KP_SECTIONS_H
 
 #include <elf.h>
-#include "../error.h"
-#include "../file.h"
+#include "core/base/errors.h"
+#include "core/base/file.h"
 
 struct kp_section {
 	const char *name; /* "" where it has none */

@@ -2,8 +2,8 @@
 #include "symbols.h"
 #include <inttypes.h>
 #include <stdlib.h>
-#include "../limits.h"
-#include "../memory.h"
+#include "core/base/bounds.h"
+#include "core/base/alloc.h"
 #include "sections.h"
 
 kpack_error_t kp_symbols_put(struct kp_symbols *out, struct kp_span name,

@@ -3,8 +3,8 @@
 #ifndef KP_SYMBOLS_H
 #define KP_SYMBOLS_H
 
-#include "../error.h"
-#include "../file.h"
+#include "core/base/errors.h"
+#include "core/base/file.h"
 
 /* Names, each with a NUL behind it, of several objects. */
 struct kp_symbols {

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "arch_name.h"
-#include "format/format.h"
+#include "core/format/format.h"
 
 /* --- the container ------------------------------------------------------------------------ */
 

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "span.h"
+#include "core/base/span.h"
 
 struct facts {
 	uint8_t *pairs; /* name, value, name, value ... */

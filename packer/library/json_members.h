@@ -7,7 +7,7 @@
 #ifndef JSON_MEMBERS_H
 #define JSON_MEMBERS_H
 
-#include "span.h"
+#include "core/base/span.h"
 
 enum member_kind {
 	MEMBER_TEXT, /* a string without escapes; the value is what stands in the quotes */

@@ -11,9 +11,9 @@
 #ifndef LIBRARY_H
 #define LIBRARY_H
 
-#include "../file_tree.h"
+#include "packer/files/file_tree.h"
 #include "facts.h"
-#include "target.h"
+#include "core/target/target.h"
 
 /* The architecture of files that every GPU needs. */
 #define LIBRARY_NEUTRAL "generic"

@@ -3,12 +3,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "arch_name.h"
-#include "cache_summary.h"
-#include "kernel_cache.h"
-#include "kernel_paths.h"
-#include "memory.h"
-#include "msgpack.h"
-#include "text.h"
+#include "packer/library/rocfft/cache_summary.h"
+#include "packer/library/rocfft/kernel_cache.h"
+#include "packer/library/sqlite/kernel_paths.h"
+#include "core/base/alloc.h"
+#include "core/base/msgpack_read.h"
+#include "core/base/text.h"
 
 /* A row that names a file. */
 struct row {

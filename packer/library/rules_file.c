@@ -4,9 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 #include "arch_name.h"
-#include "limits.h"
+#include "core/base/bounds.h"
 #include "rules.h"
-#include "text.h"
+#include "core/base/text.h"
 
 /* Of a file that somebody writes by hand; all libraries that kpack knows need 30 lines. */
 enum { TEXT_MAX = 1 << 20, RULES_MAX = 1000 };

@@ -4,7 +4,7 @@
 #define FUZZ_WRITTEN_H
 
 #include <stdlib.h>
-#include "sink.h"
+#include "core/base/sink.h"
 
 struct memory {
 	uint8_t *data;

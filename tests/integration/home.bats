@@ -346,7 +346,7 @@ offered() {
 }
 
 @test "the completions know the GPUs that the programs know" {
-	grep -oE '\{"gfx[0-9a-z-]+"' "$KPACK_SRC/core/target_table.c" | tr -d '{"' | grep -v generic |
+	grep -oE '\{"gfx[0-9a-z-]+"' "$KPACK_SRC/core/target/table.c" | tr -d '{"' | grep -v generic |
 		sort -u >known
 	[ "$(wc -l <known)" -gt 50 ]
 	for file in kpackfs.bash kpackfs.fish _kpackfs; do

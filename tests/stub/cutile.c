@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/cutile.h"
+#include "core/cutile/cutile.h"
 
 static void put_constraint(const struct kpackx_constraint *c);
 

@@ -25,7 +25,7 @@
 #include <string.h>
 #include <xxhash.h>
 #include "fat.h"
-#include "rocm_kpack/kpack.h"
+#include "core/rocm_kpack/kpack.h"
 
 #define HIPF UINT32_C(0x48495046)
 #define HIPK UINT32_C(0x4b504948)

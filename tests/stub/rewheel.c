@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "../../packer/wheel/dist_info.h"
-#include "../../packer/wheel/record_check.h"
-#include "../../packer/wheel/wheel_out.h"
-#include "../../packer/wheel/wheel_unpack.h"
+#include "packer/wheel/metadata/dist_info.h"
+#include "packer/wheel/metadata/record_check.h"
+#include "packer/wheel/file/out.h"
+#include "packer/wheel/file/unpack.h"
 
 static struct kpackx_error why;
 static unsigned threads = 1;

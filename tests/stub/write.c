@@ -16,7 +16,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
-#include "rocm_kpack/kpackx.h"
+#include "core/rocm_kpack/kpackx.h"
 
 #define TEXTS 16
 

@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include "archive_bytes.h"
-#include "rocm_kpack/kpack.h"
+#include "core/rocm_kpack/kpack.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 

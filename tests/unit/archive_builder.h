@@ -5,9 +5,9 @@
 
 #include <sys/mman.h>
 #include <unistd.h>
-#include "archive.h"
+#include "core/archive/archive.h"
 #include "archive_bytes.h"
-#include "span.h"
+#include "core/base/span.h"
 
 /* Seconds since the epoch that archives are opened with: a part of what they are known by. */
 static time_t ab_mtime = 1000000000;

@@ -10,7 +10,7 @@
 #if KP_WITH_ZLIB
 #include <zlib.h>
 #endif
-#include "span.h"
+#include "core/base/span.h"
 
 struct bytes {
 	uint8_t *data;

@@ -5,8 +5,8 @@
 
 #include <stdio.h>
 #include "elf_builder.h"
-#include "format/nest.h"
-#include "format/object.h"
+#include "core/format/nest.h"
+#include "core/format/object.h"
 
 static struct kpackx_error why;
 

@@ -4,7 +4,7 @@
 #define EDITION_BUILDER_H
 
 #include "archive_builder.h"
-#include "fs/edition.h"
+#include "fs/tree/edition.h"
 
 static struct kpackx_error eb_why;
 

@@ -10,10 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "rocm_kpack/kpack.h"
-#include "rocm_kpack/kpack_design.h"
-#include "rocm_kpack/kpackx.h"
-#include "text.h"
+#include "core/rocm_kpack/kpack.h"
+#include "core/rocm_kpack/kpack_design.h"
+#include "core/rocm_kpack/kpackx.h"
+#include "core/base/text.h"
 
 #undef kpack_get_kernel
 #undef kpack_free_kernel

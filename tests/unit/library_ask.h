@@ -3,8 +3,8 @@
 #ifndef LIBRARY_ASK_H
 #define LIBRARY_ASK_H
 
-#include "../../packer/library/library.h"
-#include "json.h"
+#include "packer/library/library.h"
+#include "core/base/json.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

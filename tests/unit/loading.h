@@ -3,7 +3,7 @@
 #ifndef LOADING_H
 #define LOADING_H
 
-#include "rocm_kpack/kpack.h"
+#include "core/rocm_kpack/kpack.h"
 #include "archive_builder.h"
 #include <dirent.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 #include <cmocka.h>
-#include "rocm_kpack/kpackx.h"
+#include "core/rocm_kpack/kpackx.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 

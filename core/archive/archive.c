@@ -1,0 +1,564 @@
+/* SPDX-License-Identifier: MIT */
+#include "archive.h"
+#include <stdlib.h>
+#include <unistd.h>
+#include <xxhash.h>
+#include "core/api/answers.h"
+#include "core/codec/codec.h"
+#include "core/api/last_error.h"
+#include "core/base/bounds.h"
+#include "core/base/alloc.h"
+#include "core/base/msgpack_read.h"
+#include "naming.h"
+#include "core/toc/toc.h"
+#include "core/toc/compact.h"
+
+enum { HEADER_SIZE = 16, VERSION = 1 };
+
+struct kpack_archive {
+	char *path;
+	int fd;
+	struct stat st;
+	struct kp_toc toc;
+	uint64_t toc_hash;
+
+	/* scheme zstd-per-kernel: see kp_frame_at; borrowed from the table, or walked */
+	const uint8_t *frames;
+	uint8_t *walked;
+	uint32_t n_frames;
+
+	/* what may be added to while others read, without a lock */
+	struct kp_last_errors errors;
+	struct kp_answers answers;
+};
+
+/* --- opening ---------------------------------------------------------------------- */
+
+static uint64_t file_size(const struct kpack_archive *a)
+{
+	return (uint64_t)a->st.st_size;
+}
+
+static kpack_error_t read_header(const struct kpack_archive *a, uint64_t *toc_offset,
+				 struct kpackx_error *why)
+{
+	uint8_t h[HEADER_SIZE];
+
+	if (file_size(a) == 0)
+		return kp_fail(why, KPACK_ERROR_IO_ERROR, "header: the file is empty");
+	if (file_size(a) < HEADER_SIZE)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "header: %llu bytes, less than 16",
+			       (unsigned long long)file_size(a));
+	KP_TRY(kp_file_pread(a->fd, 0, h, sizeof(h), why));
+	if (memcmp(h, "KPAK", 4) != 0)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "header: not a kpack archive (magic %02x%02x%02x%02x)",
+			       h[0], h[1], h[2], h[3]);
+	if (kp_le32(h + 4) != VERSION)
+		return kp_fail(why, KPACK_ERROR_UNSUPPORTED_VERSION,
+			       "header: version %u is not supported, only 1",
+			       kp_le32(h + 4));
+	*toc_offset = kp_le64(h + 8);
+	if (*toc_offset < HEADER_SIZE || *toc_offset >= file_size(a))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "header: toc_offset %llu is outside 16..%llu%s",
+			       (unsigned long long)*toc_offset,
+			       (unsigned long long)file_size(a) - 1,
+			       *toc_offset ? "" : ": the archive was never finished");
+	return KPACK_SUCCESS;
+}
+
+/* Look at the first byte before believing that gigabytes are a table. */
+static kpack_error_t check_toc_head(const struct kpack_archive *a, uint64_t offset,
+				    struct kpackx_error *why)
+{
+	uint8_t head;
+
+	KP_TRY(kp_file_pread(a->fd, offset, &head, 1, why));
+	if ((head & 0xf0) != 0x80 && head != 0xde && head != 0xdf)
+		return kp_fail(why, KPACK_ERROR_MSGPACK_PARSE_FAILED,
+			       "toc: byte 0 is 0x%02x: not a map", head);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t read_toc(struct kpack_archive *a, struct kpackx_error *why)
+{
+	uint64_t offset = 0, size;
+	uint8_t *bytes;
+	kpack_error_t err;
+
+	KP_TRY(read_header(a, &offset, why));
+	KP_TRY(check_toc_head(a, offset, why));
+	size = file_size(a) - offset;
+	if (size > KP_TOC_SIZE_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "toc: %llu bytes, limit %llu", (unsigned long long)size,
+			       (unsigned long long)KP_TOC_SIZE_MAX);
+	bytes = kp_large_alloc((size_t)size + 1);
+	if (!bytes)
+		return kp_fail_memory(why, size, "the table of contents");
+	err = kp_file_pread(a->fd, offset, bytes, (size_t)size, why);
+	if (err) {
+		free(bytes);
+		return err;
+	}
+	a->toc_hash = XXH3_64bits(bytes, (size_t)size);
+	return kp_toc_parse(bytes, (size_t)size, file_size(a), &a->toc, why);
+}
+
+/* The count at the start of the blob must be the index's. */
+static kpack_error_t check_frame_count(const struct kpack_archive *a,
+				       struct kpackx_error *why)
+{
+	uint8_t word[4];
+
+	KP_TRY(kp_file_pread(a->fd, a->toc.zstd_offset, word, sizeof(word), why));
+	if (kp_le32(word) != a->n_frames)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "frame_index: %u frames, the blob has %u", a->n_frames,
+			       kp_le32(word));
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t index_frames(struct kpack_archive *a, struct kpackx_error *why)
+{
+	const struct kp_toc *t = &a->toc;
+	struct kp_source blob;
+
+	if (!t->has_zstd_offset || !t->has_zstd_size)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "toc: zstd_%s is missing",
+			       t->has_zstd_offset ? "size" : "offset");
+	if (t->zstd_size < 4 || t->zstd_size > KP_ZSTD_BLOB_MAX ||
+	    !kp_range_ok(file_size(a), t->zstd_offset, t->zstd_size))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "toc: zstd blob: %llu bytes at %llu in a file of %llu",
+			       (unsigned long long)t->zstd_size,
+			       (unsigned long long)t->zstd_offset,
+			       (unsigned long long)file_size(a));
+	if (t->frame_index.data) {
+		KP_TRY(kp_frame_index_check(t->frame_index, t->zstd_size, &a->n_frames,
+					    why));
+		a->frames = t->frame_index.data;
+		return check_frame_count(a, why);
+	}
+	blob = kp_source_fd(a->fd, t->zstd_offset, t->zstd_size);
+	KP_TRY(kp_frame_index_walk(&blob, &a->walked, &a->n_frames, why));
+	a->frames = a->walked;
+	return KPACK_SUCCESS;
+}
+
+/* --- entries ---------------------------------------------------------------------- */
+
+static struct kp_toc_blob stored_place(const struct kpack_archive *a, uint32_t ordinal)
+{
+	uint64_t at;
+
+	if (a->toc.scheme == KPACK_COMPRESSION_NOOP)
+		return a->toc.blobs[ordinal];
+	at = kp_frame_at(a->frames, ordinal);
+	return (struct kp_toc_blob){a->toc.zstd_offset + at + 4,
+				    kp_frame_at(a->frames, ordinal + 1) - at - 4};
+}
+
+static struct kp_span meta_map(const struct kp_toc *toc, const struct kp_toc_entry *e)
+{
+	if (e->meta == 0)
+		return (struct kp_span){0};
+	return (struct kp_span){toc->bytes + e->meta, toc->used - e->meta};
+}
+
+/* Size of an entry that states none: that of its blob, or what its frame says. */
+static bool find_size(const struct kpack_archive *a, struct kp_toc_entry *e,
+		      struct kp_toc_blob at)
+{
+	uint8_t head[KP_ZSTD_HEAD];
+	size_t n = at.size < sizeof(head) ? (size_t)at.size : sizeof(head);
+	struct kp_meta meta;
+
+	if (a->toc.scheme == KPACK_COMPRESSION_NOOP) {
+		e->size = at.size;
+		return true;
+	}
+	kp_meta_parse(meta_map(&a->toc, e), &meta);
+	return !meta.chunk && /* its first frame is only the first chunk */
+	       !kp_file_pread(a->fd, at.offset, head, n, NULL) &&
+	       kp_zstd_content_size((struct kp_span){head, n}, &e->size);
+}
+
+static uint64_t size_limit(const struct kp_toc *toc, const struct kp_toc_entry *e)
+{
+	struct kp_meta meta;
+
+	if (e->size <= KP_OBJECT_MAX)
+		return KP_OBJECT_MAX;
+	kp_meta_parse(meta_map(toc, e), &meta);
+	return meta.chunk ? KP_CHUNKED_MAX : KP_OBJECT_MAX;
+}
+
+/* Is the entry to be refused?  Notes why. */
+static bool refuse(struct kp_toc *toc, struct kp_toc_entry *e, void *arg)
+{
+	const struct kpack_archive *a = arg;
+	bool none = toc->scheme == KPACK_COMPRESSION_NOOP;
+	uint32_t n = none ? toc->n_blobs : a->n_frames;
+	struct kp_toc_blob at;
+
+	if (e->ordinal >= n) {
+		kp_toc_entry_fault(toc, e, true, "ordinal %u of %u %s", e->ordinal, n,
+				   none ? "blobs" : "frames");
+		return true;
+	}
+	at = stored_place(a, e->ordinal);
+	if (none && !kp_range_ok(file_size(a), at.offset, at.size)) {
+		kp_toc_entry_fault(toc, e, true, "%llu bytes at %llu in a file of %llu",
+				   (unsigned long long)at.size,
+				   (unsigned long long)at.offset,
+				   (unsigned long long)file_size(a));
+		return true;
+	}
+	if (e->size == KP_TOC_NO_SIZE && !find_size(a, e, at)) {
+		kp_toc_entry_fault(toc, e, true,
+				   "no original_size, and none in the frame's header");
+		return true;
+	}
+	if (none ? e->size != at.size : !kp_zstd_plausible(at.size, e->size)) {
+		kp_toc_entry_fault(
+			toc, e, true, "original_size %llu of %llu stored bytes",
+			(unsigned long long)e->size, (unsigned long long)at.size);
+		return true;
+	}
+	if (e->size > size_limit(toc, e)) {
+		kp_toc_entry_fault(toc, e, true, "original_size %llu, limit %llu",
+				   (unsigned long long)e->size,
+				   (unsigned long long)size_limit(toc, e));
+		return true;
+	}
+	return false;
+}
+
+/* A->fd is open, or -1: then PATH is opened. */
+static kpack_error_t open_file(struct kpack_archive *a, const char *path,
+			       struct kpackx_error *why)
+{
+	a->path = strdup(path);
+	if (!a->path)
+		return kp_fail_memory(why, strlen(path), "a path");
+	if (a->fd < 0)
+		KP_TRY(kp_file_open(path, &a->fd, &a->st, why));
+	else
+		KP_TRY(kp_file_check(a->fd, &a->st, why));
+	KP_TRY(read_toc(a, why));
+	if (a->toc.scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL)
+		KP_TRY(index_frames(a, why));
+	kp_toc_filter(&a->toc, refuse, a);
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_archive_open(const char *path, struct kpack_archive **out,
+			      struct kpackx_error *why)
+{
+	return kp_archive_open_fd(-1, path, out, why);
+}
+
+kpack_error_t kp_archive_open_fd(int fd, const char *path, struct kpack_archive **out,
+				 struct kpackx_error *why)
+{
+	struct kpack_archive *a = calloc(1, sizeof(*a));
+	kpack_error_t err;
+
+	if (!a) {
+		if (fd >= 0)
+			close(fd);
+		return kp_fail_memory(why, sizeof(*a), "an archive");
+	}
+	a->fd = fd;
+	kp_last_errors_init(&a->errors);
+	err = open_file(a, path, why);
+	if (err)
+		kp_archive_close(a);
+	else
+		*out = a;
+	return err;
+}
+
+void kp_archive_compact(struct kpack_archive *a)
+{
+	bool borrowed = a->frames && !a->walked;
+
+	kp_toc_compact(&a->toc);
+	if (borrowed)
+		a->frames = a->toc.frame_index.data;
+}
+
+void kp_archive_close(struct kpack_archive *a)
+{
+	if (!a)
+		return;
+	if (a->fd >= 0)
+		close(a->fd);
+	kp_last_errors_fini(&a->errors);
+	kp_answers_fini(&a->answers, a->toc.n_entries);
+	kp_toc_fini(&a->toc);
+	free(a->walked);
+	free(a->path);
+	free(a);
+}
+
+/* --- asking ----------------------------------------------------------------------- */
+
+const char *kp_archive_path(const struct kpack_archive *a)
+{
+	return a->path;
+}
+
+const struct stat *kp_archive_stat(const struct kpack_archive *a)
+{
+	return &a->st;
+}
+
+int kp_archive_fd(const struct kpack_archive *a)
+{
+	return a->fd;
+}
+
+bool kp_archive_same_toc(const struct kpack_archive *a)
+{
+	struct kpack_archive now = {.fd = a->fd};
+	uint64_t offset, size;
+	uint8_t *bytes;
+	bool same = false;
+
+	if (kp_file_check(a->fd, &now.st, NULL) || now.st.st_size != a->st.st_size ||
+	    read_header(&now, &offset, NULL))
+		return false;
+	size = file_size(&now) - offset;
+	bytes = size <= KP_TOC_SIZE_MAX ? malloc((size_t)size) : NULL;
+	if (bytes && !kp_file_pread(a->fd, offset, bytes, (size_t)size, NULL))
+		same = XXH3_64bits(bytes, (size_t)size) == a->toc_hash;
+	free(bytes);
+	return same;
+}
+
+size_t kp_archive_entry_count(const struct kpack_archive *a)
+{
+	return a->toc.n_entries;
+}
+
+void kp_archive_entry(const struct kpack_archive *a, size_t entry,
+		      struct kp_entry_info *out)
+{
+	const struct kp_toc_entry *e = &a->toc.entries[entry];
+
+	*out = (struct kp_entry_info){
+		.key = kp_toc_key(&a->toc, e->binary),
+		.arch = a->toc.strings[e->arch],
+		.type = a->toc.strings[e->type],
+		.ordinal = e->ordinal,
+		.size = e->size,
+		.stored = stored_place(a, e->ordinal).size,
+	};
+}
+
+bool kp_archive_find(const struct kpack_archive *a, struct kp_span key,
+		     struct kp_span arch, size_t *entry)
+{
+	return kp_toc_find(&a->toc, key, arch, entry);
+}
+
+/* NAME with or without its "#0": what it is not itself.  BUF has KP_NAME_MAX + 2 bytes. */
+static bool other_name(struct kp_span name, uint8_t *buf, struct kp_span *out)
+{
+	struct kp_key key = kp_key_split(name);
+
+	if (key.index == 0 && key.binary.size < name.size) {
+		*out = key.binary;
+		return true;
+	}
+	if (key.binary.size < name.size || name.size > KP_NAME_MAX)
+		return false;
+	memcpy(buf, name.data, name.size);
+	memcpy(buf + name.size, "#0", 2);
+	*out = (struct kp_span){buf, name.size + 2};
+	return true;
+}
+
+bool kp_archive_find_kernel(const struct kpack_archive *a, struct kp_span name,
+			    struct kp_span arch, size_t *entry)
+{
+	uint8_t buf[KP_NAME_MAX + 2];
+	struct kp_span other;
+
+	return kp_archive_find(a, name, arch, entry) ||
+	       (other_name(name, buf, &other) && kp_archive_find(a, other, arch, entry));
+}
+
+const char *kp_archive_refusal(const struct kpack_archive *a, struct kp_span name,
+			       struct kp_span arch)
+{
+	const struct kp_faults *faults = &a->toc.faults;
+	struct kp_key want = kp_key_split(name), has;
+
+	for (size_t i = 0; i < faults->kept; i++) {
+		const struct kp_fault *f = &faults->items[i];
+
+		if (!f->refused || !kp_span_eq(f->arch, arch))
+			continue;
+		has = kp_key_split(f->key);
+		if (has.index == want.index && kp_span_eq(has.binary, want.binary))
+			return f->text;
+	}
+	return NULL;
+}
+
+size_t kp_archive_binary_count(const struct kpack_archive *a)
+{
+	return a->toc.n_binaries;
+}
+
+const char *kp_archive_binary(const struct kpack_archive *a, size_t binary)
+{
+	return (const char *)kp_toc_key(&a->toc, binary).data;
+}
+
+size_t kp_archive_arch_count(const struct kpack_archive *a)
+{
+	return a->toc.n_arches;
+}
+
+const char *kp_archive_arch(const struct kpack_archive *a, size_t arch)
+{
+	return (const char *)a->toc.arches[arch].data;
+}
+
+const char *kp_archive_scheme(const struct kpack_archive *a)
+{
+	return a->toc.scheme == KPACK_COMPRESSION_NOOP ? "none" : "zstd-per-kernel";
+}
+
+struct kp_span kp_archive_group(const struct kpack_archive *a)
+{
+	return a->toc.group;
+}
+
+struct kp_span kp_archive_family(const struct kpack_archive *a)
+{
+	return a->toc.family;
+}
+
+bool kp_archive_has_frame_index(const struct kpack_archive *a)
+{
+	return a->toc.frame_index.data != NULL;
+}
+
+uint32_t kp_archive_ordinal_count(const struct kpack_archive *a)
+{
+	return a->toc.scheme == KPACK_COMPRESSION_NOOP ? a->toc.n_blobs : a->n_frames;
+}
+
+uint64_t kp_archive_blob_size(const struct kpack_archive *a)
+{
+	uint64_t sum = 0;
+
+	if (a->toc.scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL)
+		return a->toc.zstd_size;
+	for (uint32_t i = 0; i < a->toc.n_blobs; i++)
+		sum += a->toc.blobs[i].size;
+	return sum;
+}
+
+const struct kp_fault *kp_archive_faults(const struct kpack_archive *a, size_t *kept,
+					 size_t *counted)
+{
+	*kept = a->toc.faults.kept;
+	if (counted)
+		*counted = a->toc.faults.counted;
+	return a->toc.faults.items;
+}
+
+uint64_t kp_archive_toc_hash(const struct kpack_archive *a)
+{
+	return a->toc_hash;
+}
+
+struct kp_last_errors *kp_archive_errors(struct kpack_archive *a)
+{
+	return &a->errors;
+}
+
+struct kp_answers *kp_archive_answers(struct kpack_archive *a)
+{
+	return &a->answers;
+}
+
+const struct kp_toc *kp_archive_toc(const struct kpack_archive *a)
+{
+	return &a->toc;
+}
+
+/* --- metadata --------------------------------------------------------------------- */
+
+void kp_archive_meta(const struct kpack_archive *a, size_t entry, struct kp_meta *out)
+{
+	kp_meta_parse(meta_map(&a->toc, &a->toc.entries[entry]), out);
+	if (a->toc.scheme == KPACK_COMPRESSION_NOOP)
+		out->chunk = 0; /* plain bytes: there are no frames */
+}
+
+struct kp_span kp_archive_meta_raw(const struct kpack_archive *a, size_t entry)
+{
+	struct kp_span map = meta_map(&a->toc, &a->toc.entries[entry]);
+	struct kp_mp c;
+
+	if (map.size == 0)
+		return map;
+	c = kp_mp_over(map);
+	if (kp_mp_skip(&c))
+		map.size = kp_mp_offset(&c);
+	return map;
+}
+
+struct kp_more kp_archive_entry_more(const struct kpack_archive *a, size_t entry)
+{
+	return kp_toc_entry_more(&a->toc, &a->toc.entries[entry]);
+}
+
+struct kp_more kp_archive_more(const struct kpack_archive *a)
+{
+	return (struct kp_more){a->toc.bytes, a->toc.more.runs, a->toc.more.n};
+}
+
+bool kp_archive_blobs_more(const struct kpack_archive *a)
+{
+	return a->toc.blobs_more;
+}
+
+uint64_t kp_archive_format_version(const struct kpack_archive *a)
+{
+	return a->toc.format_version;
+}
+
+/* --- reading ---------------------------------------------------------------------- */
+
+kpack_error_t kp_archive_source(const struct kpack_archive *a, size_t entry,
+				struct kp_source *out, struct kpackx_error *why)
+{
+	return kp_archive_ordinal_source(a, a->toc.entries[entry].ordinal, out, why);
+}
+
+kpack_error_t kp_archive_ordinal_source(const struct kpack_archive *a, uint32_t ordinal,
+					struct kp_source *out, struct kpackx_error *why)
+{
+	struct kp_toc_blob at = stored_place(a, ordinal);
+	uint8_t word[4];
+
+	*out = kp_source_fd(a->fd, at.offset, at.size);
+	if (!kp_archive_has_frame_index(a) || a->toc.scheme == KPACK_COMPRESSION_NOOP)
+		return KPACK_SUCCESS;
+	KP_TRY(kp_file_pread(a->fd, at.offset - 4, word, sizeof(word), why));
+	if (kp_le32(word) != at.size)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "frame_index: %llu bytes for frame %u, the blob says %u",
+			       (unsigned long long)at.size, ordinal, kp_le32(word));
+	return KPACK_SUCCESS;
+}

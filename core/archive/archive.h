@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An open archive.  The file, in plain words:
+ *
+ *   0   "KPAK", u32 version 1, u64 offset of the table of contents (all little-endian)
+ *   16  48 zero bytes
+ *   64  the blob.  Scheme "none": code objects, each where the table says.  Scheme
+ *       "zstd-per-kernel": u32 count, then per frame u32 size and the frame;
+ *       frame i is what entries call ordinal i.
+ *   ... the table of contents: one MessagePack map, to the end of the file
+ *
+ * Immutable after open: every call may run concurrently, without a lock.
+ * Source of the format: rocm-kpack's three readers and its writer.
+ */
+#ifndef KP_ARCHIVE_H
+#define KP_ARCHIVE_H
+
+#include <sys/stat.h>
+#include "core/base/errors.h"
+#include "core/base/faults.h"
+#include "core/base/file.h"
+#include "core/toc/meta.h"
+#include "core/toc/unknown_fields.h"
+#include "core/rocm_kpack/kpack.h"
+#include "core/base/span.h"
+#include "core/target/target.h"
+
+/* One entry; spans are borrowed until close. */
+struct kp_entry_info {
+	struct kp_span key;  /* "lib/libx.so#0" */
+	struct kp_span arch; /* "gfx90a:xnack+" */
+	struct kp_span type; /* "hsaco" */
+	uint32_t ordinal;
+	uint64_t size;   /* decoded bytes */
+	uint64_t stored; /* bytes in the blob */
+};
+
+kpack_error_t kp_archive_open(const char *path, struct kpack_archive **out,
+			      struct kpackx_error *why);
+/*
+ * The same for an open descriptor, which is the archive's from now on and is closed with it,
+ * on failure at once.  PATH is its name in messages.
+ */
+kpack_error_t kp_archive_open_fd(int fd, const char *path, struct kpack_archive **out,
+				 struct kpackx_error *why);
+void kp_archive_close(struct kpack_archive *a); /* NULL is fine */
+
+/*
+ * Keep in memory what kpackfs asks for only.  Right after open, before spans are borrowed;
+ * from then on keys have no NUL behind them, and kp_archive_binary must not be called.
+ */
+void kp_archive_compact(struct kpack_archive *a);
+
+const char *kp_archive_path(const struct kpack_archive *a);        /* as given to open */
+const struct stat *kp_archive_stat(const struct kpack_archive *a); /* when opened */
+
+int kp_archive_fd(const struct kpack_archive *a);
+
+/* Has it an entry that GPU can load (kp_target_loadable), and not every one can? */
+bool kp_archive_serves(const struct kpack_archive *a, const struct kp_target *gpu);
+
+/* Has the file still the table of contents it had when it was opened?  Reads it again. */
+bool kp_archive_same_toc(const struct kpack_archive *a);
+
+/* Entries are numbered in order of key, then arch, bytewise. */
+size_t kp_archive_entry_count(const struct kpack_archive *a);
+void kp_archive_entry(const struct kpack_archive *a, size_t entry,
+		      struct kp_entry_info *out);
+/* Number of the entry KEY, ARCH, exactly; false when there is none. */
+bool kp_archive_find(const struct kpack_archive *a, struct kp_span key,
+		     struct kp_span arch, size_t *entry);
+/*
+ * The same, but a key without "#n" stands for index 0 and the other way round: "x" also
+ * finds "x#0", and "x#0" also finds "x", which is how AMD's pack_tree wrote keys.
+ */
+bool kp_archive_find_kernel(const struct kpack_archive *a, struct kp_span name,
+			    struct kp_span arch, size_t *entry);
+/*
+ * Why the entry of that name was refused at open: the words of its fault, borrowed until
+ * close.  NULL: none was, or its fault was one too many to be kept.
+ */
+const char *kp_archive_refusal(const struct kpack_archive *a, struct kp_span name,
+			       struct kp_span arch);
+void kp_archive_meta(const struct kpack_archive *a, size_t entry, struct kp_meta *out);
+/* The metadata map as stored (MessagePack); empty when there is none. */
+struct kp_span kp_archive_meta_raw(const struct kpack_archive *a, size_t entry);
+
+/* What an entry, and the archive as a whole, says that is not known; borrowed until close. */
+struct kp_more kp_archive_entry_more(const struct kpack_archive *a, size_t entry);
+struct kp_more kp_archive_more(const struct kpack_archive *a);
+/* Do its blobs say what is not known?  And its format_version; 0: it says none. */
+bool kp_archive_blobs_more(const struct kpack_archive *a);
+uint64_t kp_archive_format_version(const struct kpack_archive *a);
+
+/* Keys and declared architectures (gfx_arches), NUL-terminated, borrowed until close. */
+size_t kp_archive_binary_count(const struct kpack_archive *a);
+const char *kp_archive_binary(const struct kpack_archive *a, size_t binary);
+size_t kp_archive_arch_count(const struct kpack_archive *a);
+const char *kp_archive_arch(const struct kpack_archive *a, size_t arch);
+
+/* "none" or "zstd-per-kernel"; group_name and gfx_arch_family, empty when absent. */
+const char *kp_archive_scheme(const struct kpack_archive *a);
+struct kp_span kp_archive_group(const struct kpack_archive *a);
+struct kp_span kp_archive_family(const struct kpack_archive *a);
+bool kp_archive_has_frame_index(const struct kpack_archive *a);
+/* Frames or blobs, and the bytes of the blob region. */
+uint32_t kp_archive_ordinal_count(const struct kpack_archive *a);
+uint64_t kp_archive_blob_size(const struct kpack_archive *a);
+
+/* Entries that were refused and rules that were broken, in file order; all are counted. */
+const struct kp_fault *kp_archive_faults(const struct kpack_archive *a, size_t *kept,
+					 size_t *counted);
+
+/* What was added since it was opened, and the table itself: for core. */
+struct kp_last_errors;
+struct kp_last_errors *kp_archive_errors(struct kpack_archive *a);
+struct kp_answers;
+struct kp_answers *kp_archive_answers(struct kpack_archive *a);
+struct kp_toc;
+const struct kp_toc *kp_archive_toc(const struct kpack_archive *a);
+
+/* 64 bits that name the content of the table of contents (XXH3). */
+uint64_t kp_archive_toc_hash(const struct kpack_archive *a);
+
+/*
+ * Decode a whole entry into BUF (its size bytes), straight from the file.  The
+ * xxh3 is checked where the metadata has one.  Thread-safe.
+ * DECOMPRESSION_FAILED, INVALID_FORMAT, IO_ERROR, OUT_OF_MEMORY.
+ */
+kpack_error_t kp_archive_read(const struct kpack_archive *a, size_t entry, void *buf,
+			      struct kpackx_error *why);
+
+/*
+ * The same for callers that want the bytes and do not judge the archive: the checksums of
+ * frames are left alone where an entry has an xxh3, which tells more.
+ */
+kpack_error_t kp_archive_read_fast(const struct kpack_archive *a, size_t entry, void *buf,
+				   struct kpackx_error *why);
+
+/*
+ * Compare an entry's size with what its frames' headers say, where they do: for callers
+ * that take memory of that size.  DECOMPRESSION_FAILED, INVALID_FORMAT, IO_ERROR,
+ * OUT_OF_MEMORY.
+ */
+kpack_error_t kp_archive_check_size(const struct kpack_archive *a, size_t entry,
+				    struct kpackx_error *why);
+
+/*
+ * Decode SIZE bytes from OFFSET of an entry into BUF, fewer at its end; *GOT says how many.
+ * As kpackx_read_range.  Thread-safe.
+ */
+kpack_error_t kp_archive_read_range(const struct kpack_archive *a, size_t entry,
+				    uint64_t offset, void *buf, size_t size, size_t *got,
+				    struct kpackx_error *why);
+
+/*
+ * Where an entry's stored bytes are: kp_source_read gets them.  Borrowed until close.
+ * INVALID_FORMAT: the frame's length word contradicts the frame index.
+ */
+kpack_error_t kp_archive_source(const struct kpack_archive *a, size_t entry,
+				struct kp_source *out, struct kpackx_error *why);
+/* The same of the object ORDINAL, below the count, that an entry has. */
+kpack_error_t kp_archive_ordinal_source(const struct kpack_archive *a, uint32_t ordinal,
+					struct kp_source *out, struct kpackx_error *why);
+
+/*
+ * Decode an entry piece by piece into one buffer of its size, so that the first bytes
+ * can be used before the last are there.  BUF is the caller's, stays valid and
+ * unmoved until close.  A step decodes about STEP bytes; *ready is how many
+ * bytes from the start may be used: it reaches the size only when the content
+ * was checked (xxh3).  After a failed step only close is allowed.
+ */
+struct kp_stream;
+kpack_error_t kp_stream_open(const struct kpack_archive *a, size_t entry, void *buf,
+			     struct kp_stream **out, struct kpackx_error *why);
+kpack_error_t kp_stream_step(struct kp_stream *s, uint64_t step, uint64_t *ready,
+			     struct kpackx_error *why);
+void kp_stream_close(struct kp_stream *s); /* NULL is fine */
+
+/*
+ * A chunked entry (zstd seekable format): chunk k holds the decoded bytes
+ * [k * chunk, min((k + 1) * chunk, size)) and decodes alone.  The table is read and checked
+ * at open.  Reading is thread-safe.
+ */
+struct kp_chunks;
+kpack_error_t kp_chunks_open(const struct kpack_archive *a, size_t entry,
+			     struct kp_chunks **out, struct kpackx_error *why);
+uint64_t kp_chunks_count(const struct kp_chunks *c);
+uint64_t kp_chunks_size(const struct kp_chunks *c); /* decoded bytes of a full chunk */
+kpack_error_t kp_chunks_read(const struct kp_chunks *c, uint64_t k, void *buf,
+			     struct kpackx_error *why);
+void kp_chunks_close(struct kp_chunks *c); /* NULL is fine */
+
+#endif

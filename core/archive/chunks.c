@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <zstd.h>
+#include "archive.h"
+#include "core/codec/codec.h"
+#include "core/codec/frames.h"
+#include "core/base/bounds.h"
+#include "core/codec/seekable.h"
+
+/* Stored bytes of a chunk that are read at once; of more, some at a time. */
+static const size_t STORED_MAX = 256 << 10;
+
+struct kp_chunks {
+	struct kp_source stored;
+	uint64_t chunk, size; /* decoded bytes of a full chunk, and of all */
+	uint32_t n;
+	uint64_t *offsets; /* n + 1: where each frame begins in the stored bytes */
+};
+
+static uint64_t chunk_size(const struct kp_chunks *c, uint64_t k)
+{
+	uint64_t begin = k * c->chunk;
+
+	return c->size - begin < c->chunk ? c->size - begin : c->chunk;
+}
+
+/* An empty entry still has one, empty, frame. */
+static kpack_error_t check_shape(const struct kp_chunks *c, uint32_t rows,
+				 struct kpackx_error *why)
+{
+	uint64_t want = c->size ? (c->size - 1) / c->chunk + 1 : 1;
+
+	if (rows != want)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "seek table: %u rows for %llu bytes in chunks of %llu",
+			       rows, (unsigned long long)c->size,
+			       (unsigned long long)c->chunk);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t take_rows(struct kp_chunks *c, const struct kp_seek_row *rows,
+			       uint32_t n, struct kpackx_error *why)
+{
+	uint64_t at = 0;
+
+	KP_TRY(check_shape(c, n, why));
+	c->offsets = malloc(((size_t)n + 1) * sizeof(*c->offsets));
+	if (!c->offsets)
+		return kp_fail_memory(why, 8 * ((uint64_t)n + 1), "a seek table");
+	for (uint32_t i = 0; i < n; i++) {
+		if (rows[i].size != chunk_size(c, i))
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "seek table: row %u says %u bytes, not %llu", i,
+				       rows[i].size,
+				       (unsigned long long)chunk_size(c, i));
+		c->offsets[i] = at;
+		at += rows[i].stored;
+	}
+	c->offsets[n] = at;
+	c->n = n;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t open_chunks(struct kp_chunks *c, const struct kpack_archive *a,
+				 size_t entry, struct kpackx_error *why)
+{
+	struct kp_seek_row *rows;
+	struct kp_entry_info info;
+	struct kp_meta meta;
+	kpack_error_t err;
+	uint32_t n;
+
+	kp_archive_entry(a, entry, &info);
+	kp_archive_meta(a, entry, &meta);
+	if (meta.chunk < KP_CHUNK_MIN || meta.chunk > KP_CHUNK_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "metadata: chunk %llu is outside %d..%d",
+			       (unsigned long long)meta.chunk, KP_CHUNK_MIN,
+			       KP_CHUNK_MAX);
+	c->chunk = meta.chunk;
+	c->size = info.size;
+	KP_TRY(kp_archive_source(a, entry, &c->stored, why));
+	KP_TRY(kp_seek_table_read(&c->stored, &rows, &n, why));
+	err = take_rows(c, rows, n, why);
+	free(rows);
+	return err;
+}
+
+kpack_error_t kp_chunks_open(const struct kpack_archive *a, size_t entry,
+			     struct kp_chunks **out, struct kpackx_error *why)
+{
+	struct kp_chunks *c = calloc(1, sizeof(*c));
+	kpack_error_t err;
+
+	if (!c)
+		return kp_fail_memory(why, sizeof(*c), "chunks");
+	err = open_chunks(c, a, entry, why);
+	if (err)
+		kp_chunks_close(c);
+	else
+		*out = c;
+	return err;
+}
+
+uint64_t kp_chunks_count(const struct kp_chunks *c)
+{
+	return c->n;
+}
+
+uint64_t kp_chunks_size(const struct kp_chunks *c)
+{
+	return c->chunk;
+}
+
+static kpack_error_t mismatch(struct kpackx_error *why)
+{
+	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+		       "seek table: a row does not match its frame");
+}
+
+/* The row must describe exactly the one frame that stands there. */
+static kpack_error_t decode_chunk(struct kp_span stored, void *buf, uint64_t size,
+				  struct kpackx_error *why)
+{
+	uint64_t stated;
+
+	if (ZSTD_findFrameCompressedSize(stored.data, stored.size) != stored.size ||
+	    !kp_zstd_content_size(stored, &stated) || stated != size)
+		return mismatch(why);
+	return kp_zstd_decode(stored, buf, (size_t)size, why);
+}
+
+static kpack_error_t read_small(const struct kp_source *stored, void *buf, uint64_t size,
+				struct kpackx_error *why)
+{
+	size_t n = (size_t)stored->size;
+	uint8_t *bytes = malloc(n + 1);
+	kpack_error_t err;
+
+	if (!bytes)
+		return kp_fail_memory(why, n, "a chunk");
+	err = kp_source_read(stored, 0, bytes, n, why);
+	if (!err)
+		err = decode_chunk((struct kp_span){bytes, n}, buf, size, why);
+	free(bytes);
+	return err;
+}
+
+/* However much a frame takes, it is not held beside what it decodes to. */
+static kpack_error_t read_large(const struct kp_source *stored, void *buf, uint64_t size,
+				struct kpackx_error *why)
+{
+	uint8_t room[KP_ZSTD_HEAD];
+	struct kp_frames *f;
+	struct kp_span head;
+	uint64_t stated, done = 0;
+	kpack_error_t err;
+
+	KP_TRY(kp_source_head(stored, 0, room, sizeof(room), &head, why));
+	if (!kp_zstd_content_size(head, &stated) || stated != size)
+		return mismatch(why);
+	KP_TRY(kp_frames_open(stored, KP_FRAMES_WHOLE, &f, why));
+	err = kp_frames_decode(f, buf, size, UINT64_MAX, &done, why);
+	kp_frames_close(f);
+	return err || done == size ? err : mismatch(why);
+}
+
+kpack_error_t kp_chunks_read(const struct kp_chunks *c, uint64_t k, void *buf,
+			     struct kpackx_error *why)
+{
+	uint64_t at = c->offsets[k], n = c->offsets[k + 1] - at;
+	struct kp_source stored;
+
+	if (!kp_source_sub(&c->stored, at, n, &stored))
+		return mismatch(why);
+	if (n > STORED_MAX)
+		return read_large(&stored, buf, chunk_size(c, k), why);
+	return read_small(&stored, buf, chunk_size(c, k), why);
+}
+
+void kp_chunks_close(struct kp_chunks *c)
+{
+	if (!c)
+		return;
+	free(c->offsets);
+	free(c);
+}

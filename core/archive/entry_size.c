@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* Whether the bytes of an entry can be as many as its table says, before memory is taken. */
+#define ZSTD_STATIC_LINKING_ONLY /* ZSTD_findDecompressedSize */
+#include <stdlib.h>
+#include <zstd.h>
+#include "archive.h"
+#include "core/codec/codec.h"
+
+static kpack_error_t compare(uint64_t stated, uint64_t size, struct kpackx_error *why)
+{
+	if (stated == size)
+		return KPACK_SUCCESS;
+	return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
+		       "frame decodes to %llu bytes instead of %llu",
+		       (unsigned long long)stated, (unsigned long long)size);
+}
+
+/* Several frames, or a lie: the headers of all of them tell. */
+static kpack_error_t check_frames(const struct kp_source *stored, uint64_t size,
+				  struct kpackx_error *why)
+{
+	size_t n = (size_t)stored->size;
+	uint8_t *bytes = malloc(n + 1);
+	unsigned long long stated = ZSTD_CONTENTSIZE_UNKNOWN;
+	kpack_error_t err;
+
+	if (!bytes)
+		return kp_fail_memory(why, n, "a frame");
+	err = kp_source_read(stored, 0, bytes, n, why);
+	if (!err)
+		stated = ZSTD_findDecompressedSize(bytes, n);
+	free(bytes);
+	if (err || stated == ZSTD_CONTENTSIZE_UNKNOWN)
+		return err;
+	if (stated == ZSTD_CONTENTSIZE_ERROR)
+		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
+			       "frame: corrupt, or cut short");
+	return compare(stated, size, why);
+}
+
+/* Does its seek table, which is checked against the size, say so? */
+static bool has_chunks(const struct kpack_archive *a, size_t entry)
+{
+	struct kp_chunks *c;
+	struct kp_meta meta;
+
+	kp_archive_meta(a, entry, &meta);
+	if (!meta.chunk || kp_chunks_open(a, entry, &c, NULL) != KPACK_SUCCESS)
+		return false;
+	kp_chunks_close(c);
+	return true;
+}
+
+kpack_error_t kp_archive_check_size(const struct kpack_archive *a, size_t entry,
+				    struct kpackx_error *why)
+{
+	uint8_t head[KP_ZSTD_HEAD];
+	struct kp_entry_info info;
+	struct kp_source stored;
+	uint64_t stated;
+	size_t n;
+
+	kp_archive_entry(a, entry, &info);
+	if (strcmp(kp_archive_scheme(a), "none") == 0)
+		return KPACK_SUCCESS; /* compared when the archive was opened */
+	KP_TRY(kp_archive_source(a, entry, &stored, why));
+	n = stored.size < sizeof(head) ? (size_t)stored.size : sizeof(head);
+	KP_TRY(kp_source_read(&stored, 0, head, n, why));
+	if (!kp_zstd_content_size((struct kp_span){head, n}, &stated))
+		return KPACK_SUCCESS; /* decoding will tell */
+	if (stated < info.size && !has_chunks(a, entry))
+		return check_frames(&stored, info.size, why);
+	return stated < info.size ? KPACK_SUCCESS : compare(stated, info.size, why);
+}

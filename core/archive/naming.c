@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+#include "naming.h"
+#include <stdio.h>
+#include "core/base/text.h"
+
+struct kp_key kp_key_split(struct kp_span key)
+{
+	struct kp_key whole = {key, 0};
+	uint64_t n = 0, scale = 1;
+	size_t at = key.size;
+
+	while (at > 0 && key.data[at - 1] >= '0' && key.data[at - 1] <= '9') {
+		n += scale * (uint64_t)(key.data[--at] - '0');
+		scale *= 10;
+		if (n > UINT32_MAX || scale > UINT64_C(10000000000))
+			return whole;
+	}
+	/* "#" with digits behind it, no needless zero, and something before it */
+	if (at == key.size || at < 2 || key.data[at - 1] != '#' ||
+	    (key.data[at] == '0' && key.size - at > 1))
+		return whole;
+	return (struct kp_key){{key.data, at - 1}, (uint32_t)n};
+}
+
+bool kp_toc_file_name(struct kp_span arch, uint32_t index, struct kp_span type,
+		      char out[256], size_t *size)
+{
+	char number[16] = "";
+	size_t n = 0;
+
+	if (index)
+		n = (size_t)snprintf(number, sizeof(number), "#%u", index);
+	if (arch.size > 255 || type.size > 255 || arch.size + n + 1 + type.size > 255)
+		return false;
+	memcpy(out, arch.data, arch.size);
+	memcpy(out + arch.size, number, n);
+	n += arch.size;
+	out[n++] = '.';
+	memcpy(out + n, type.data, type.size);
+	*size = n + type.size;
+	return kp_component_ok((struct kp_span){(uint8_t *)out, *size});
+}
+
+static const struct {
+	const char *library; /* first component of the key */
+	const char *before;  /* directory before the arch */
+	const char *after;   /* ending of the file */
+} layouts[] = {
+	{"rocblas/", "rocblas/library/", ".co"},
+	{"hipblaslt/", "hipblaslt/library/TensileLibrary/", ".co"},
+	{"aotriton/", "aotriton/kernels/", ".hsaco"},
+};
+
+bool kp_legacy_path(struct kp_span key, struct kp_span arch, char *out, size_t cap,
+		    size_t *size)
+{
+	for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
+		size_t n = strlen(layouts[i].library);
+		struct kp_span rest;
+		int used;
+
+		if (!kp_span_starts(key, layouts[i].library, n))
+			continue;
+		rest = (struct kp_span){key.data + n, key.size - n};
+		if (!kp_span_starts(rest, arch.data, arch.size) ||
+		    rest.size <= arch.size + 1 || rest.data[arch.size] != '/')
+			return false;
+		used = snprintf(out, cap, "%s%.*s%s", layouts[i].before, (int)rest.size,
+				(const char *)rest.data, layouts[i].after);
+		*size = (size_t)used;
+		return used > 0 && (size_t)used < cap;
+	}
+	return false;
+}
+
+bool kp_path_reserved(struct kp_span path)
+{
+	static const char *const reserved[] = {"toc", ".kpackfs"};
+
+	for (size_t i = 0; i < sizeof(reserved) / sizeof(*reserved); i++) {
+		size_t n = strlen(reserved[i]);
+
+		if (kp_span_starts(path, reserved[i], n) &&
+		    (path.size == n || path.data[n] == '/'))
+			return true;
+	}
+	return false;
+}

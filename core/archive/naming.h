@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* The naming policy of single entries: what file names a key, an arch and a type give. */
+#ifndef KP_NAMING_H
+#define KP_NAMING_H
+
+#include <stdbool.h>
+#include "core/base/span.h"
+
+/* A key "lib/x.so#12" is binary "lib/x.so", index 12; a key without "#n" has index 0. */
+struct kp_key {
+	struct kp_span binary;
+	uint32_t index;
+};
+
+struct kp_key kp_key_split(struct kp_span key);
+
+/*
+ * The file name of an entry in its binary's directory under toc/:
+ * "<arch>.<type>", "<arch>#<n>.<type>".  false: it is no file name.
+ */
+bool kp_toc_file_name(struct kp_span arch, uint32_t index, struct kp_span type,
+		      char out[256], size_t *size);
+
+/*
+ * The path that the paper's layouts give an entry with the paper's key:
+ *   rocblas/<arch>/<k>    rocblas/library/<arch>/<k>.co
+ *   hipblaslt/<arch>/<k>  hipblaslt/library/TensileLibrary/<arch>/<k>.co
+ *   aotriton/<arch>/<op>  aotriton/kernels/<arch>/<op>.hsaco
+ * false: another key, or longer than OUT.
+ */
+bool kp_legacy_path(struct kp_span key, struct kp_span arch, char *out, size_t cap,
+		    size_t *size);
+
+/* Is PATH toc or .kpackfs, or below one of them?  No entry may ask for such a path. */
+bool kp_path_reserved(struct kp_span path);
+
+#endif

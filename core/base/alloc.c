@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+#include "alloc.h"
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static const size_t HUGE_PAGE = 2 << 20;
+
+bool kp_grow(void *array, size_t count, size_t *cap, size_t item)
+{
+	size_t want = *cap ? 2 * *cap : 64;
+	void *block;
+
+	if (count < *cap)
+		return true;
+	while (want <= count)
+		want *= 2;
+	memcpy(&block, array, sizeof(block)); /* a pointer of another type */
+	if (want > SIZE_MAX / item)
+		return false;
+	block = realloc(block, want * item);
+	if (!block)
+		return false;
+	memcpy(array, &block, sizeof(block));
+	*cap = want;
+	return true;
+}
+
+void *kp_large_alloc(size_t size)
+{
+	void *block;
+
+	if (size < 2 * HUGE_PAGE || size > SIZE_MAX - HUGE_PAGE)
+		return malloc(size ? size : 1);
+	size = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+	block = aligned_alloc(HUGE_PAGE, size);
+	if (block)
+		madvise(block, size,
+			MADV_HUGEPAGE); /* only advice: no matter if refused */
+	return block;
+}
+
+void *kp_large_trim(void *block, size_t size)
+{
+	void *smaller = realloc(block, size ? size : 1);
+
+	return smaller ? smaller : block;
+}

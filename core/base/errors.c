@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+#include "errors.h"
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include "core/rocm_kpack/kpack.h"
+
+#define CODE(code, text) [code] = {#code, text}
+
+static const struct {
+	const char *name, *text;
+} codes[] = {
+	CODE(KPACK_SUCCESS, "success"),
+	CODE(KPACK_ERROR_INVALID_ARGUMENT, "invalid argument"),
+	CODE(KPACK_ERROR_FILE_NOT_FOUND, "no such file"),
+	CODE(KPACK_ERROR_INVALID_FORMAT, "not an archive, or damaged"),
+	CODE(KPACK_ERROR_UNSUPPORTED_VERSION, "archive of an unknown version"),
+	CODE(KPACK_ERROR_KERNEL_NOT_FOUND, "no such kernel"),
+	CODE(KPACK_ERROR_DECOMPRESSION_FAILED, "stored bytes do not decode"),
+	CODE(KPACK_ERROR_OUT_OF_MEMORY, "out of memory"),
+	CODE(KPACK_ERROR_NOT_IMPLEMENTED, "not implemented"),
+	CODE(KPACK_ERROR_IO_ERROR, "input or output error"),
+	CODE(KPACK_ERROR_MSGPACK_PARSE_FAILED, "table of contents is not valid"),
+	CODE(KPACK_ERROR_PATH_DISCOVERY_FAILED, "no file is mapped there"),
+	CODE(KPACK_ERROR_INVALID_METADATA, "marker is not valid"),
+	CODE(KPACK_ERROR_ARCHIVE_NOT_FOUND, "no archive found"),
+	CODE(KPACK_ERROR_ARCH_NOT_FOUND, "no code for the architecture"),
+};
+
+static bool is_known(kpack_error_t code)
+{
+	return (unsigned)code < sizeof(codes) / sizeof(codes[0]);
+}
+
+const char *kpackx_error_name(kpack_error_t code)
+{
+	return is_known(code) ? codes[code].name : "KPACK_ERROR_?";
+}
+
+const char *kpack_error_string(kpack_error_t code)
+{
+	return is_known(code) ? codes[code].text : "unknown error";
+}
+
+/* A text that did not fit may end within a character: leave that out. */
+static void end_at_character(char *text)
+{
+	size_t n = strlen(text), tail = 0;
+	uint8_t lead;
+
+	while (tail < 3 && tail < n && ((uint8_t)text[n - 1 - tail] & 0xc0) == 0x80)
+		tail++;
+	if (tail == n)
+		return;
+	lead = (uint8_t)text[n - 1 - tail];
+	if ((lead >= 0xf0 && tail < 3) || (lead >= 0xe0 && tail < 2) ||
+	    (lead >= 0xc0 && tail < 1))
+		text[n - 1 - tail] = '\0';
+}
+
+static void __attribute__((format(printf, 4, 0)))
+fill(struct kpackx_error *why, kpack_error_t code, int sys_errno, const char *fmt,
+     va_list ap)
+{
+	why->code = code;
+	why->sys_errno = sys_errno;
+	vsnprintf(why->text, sizeof(why->text), fmt, ap);
+	end_at_character(why->text);
+}
+
+kpack_error_t kp_fail(struct kpackx_error *why, kpack_error_t code, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!why)
+		return code;
+	va_start(ap, fmt);
+	fill(why, code, 0, fmt, ap);
+	va_end(ap);
+	return code;
+}
+
+kpack_error_t kp_fail_errno(struct kpackx_error *why, int sys_errno, const char *fmt, ...)
+{
+	kpack_error_t code = sys_errno == ENOENT   ? KPACK_ERROR_FILE_NOT_FOUND
+			     : sys_errno == ENOMEM ? KPACK_ERROR_OUT_OF_MEMORY
+						   : KPACK_ERROR_IO_ERROR;
+	const char *reason = strerrordesc_np(sys_errno); /* the same for every locale */
+	va_list ap;
+	size_t used;
+
+	if (!why)
+		return code;
+	va_start(ap, fmt);
+	fill(why, code, sys_errno, fmt, ap);
+	va_end(ap);
+	used = strlen(why->text);
+	snprintf(why->text + used, sizeof(why->text) - used, ": %s",
+		 reason ? reason : "unknown error");
+	return code;
+}
+
+kpack_error_t kp_fail_memory(struct kpackx_error *why, uint64_t size, const char *what)
+{
+	return kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY, "out of memory: %llu bytes for %s",
+		       (unsigned long long)size, what);
+}
+
+/* The end of TEXT that is ROOM bytes or less, and begins with a character. */
+static const char *text_end(const char *text, size_t room)
+{
+	size_t n = strlen(text);
+
+	if (n > room)
+		text += n - room;
+	while (((uint8_t)*text & 0xc0) == 0x80)
+		text++;
+	return text;
+}
+
+/* Append ": REASON"; of one that does not fit its end, where the words are that matter. */
+static void append_reason(struct kpackx_error *why, const char *reason)
+{
+	size_t used = strlen(why->text), room = sizeof(why->text) - used;
+	const char *dots = "";
+
+	if (room > sizeof(": ...") && strlen(reason) > room - sizeof(": ")) {
+		dots = "...";
+		reason = text_end(reason, room - sizeof(": ..."));
+	}
+	snprintf(why->text + used, room, ": %s%s", dots, reason);
+}
+
+kpack_error_t kp_fail_prefix(struct kpackx_error *why, kpack_error_t code,
+			     const char *fmt, ...)
+{
+	char old[sizeof(why->text)];
+	va_list ap;
+
+	if (!why)
+		return code;
+	memcpy(old, why->text, sizeof(old));
+	va_start(ap, fmt);
+	vsnprintf(why->text, sizeof(why->text), fmt, ap);
+	va_end(ap);
+	append_reason(why, old);
+	end_at_character(why->text);
+	why->code = code;
+	return code;
+}

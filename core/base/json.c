@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: MIT */
+#include "json.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <xxhash.h>
+#include "bounds.h"
+#include "alloc.h"
+#include "text.h"
+
+void kp_json_init(struct kp_json *j, size_t limit)
+{
+	*j = (struct kp_json){.limit = limit};
+}
+
+void kp_json_fini(struct kp_json *j)
+{
+	free(j->text);
+	free(j->keys);
+	*j = (struct kp_json){0};
+}
+
+/* --- bytes ------------------------------------------------------------------------ */
+
+static void fail(struct kp_json *j, kpack_error_t fault)
+{
+	if (!j->fault)
+		j->fault = fault;
+}
+
+static void append(struct kp_json *j, char c)
+{
+	if (j->written == j->limit || !kp_grow(&j->text, j->size, &j->cap, 1)) {
+		fail(j, KPACK_ERROR_OUT_OF_MEMORY);
+		return;
+	}
+	j->text[j->size++] = c;
+	j->written++;
+}
+
+/* Within QUOTES strings, each of which escapes what stands in it. */
+static void put_quoted(struct kp_json *j, char c, unsigned quotes)
+{
+	if (j->fault)
+		return;
+	if (quotes == 0 || (c != '"' && c != '\\')) {
+		append(j, c);
+		return;
+	}
+	put_quoted(j, '\\', quotes - 1);
+	put_quoted(j, c, quotes - 1);
+}
+
+static void put(struct kp_json *j, char c)
+{
+	put_quoted(j, c, j->quotes);
+}
+
+void kp_json_raw(struct kp_json *j, const char *text)
+{
+	for (; *text; text++)
+		put(j, *text);
+}
+
+static void put_bytes(struct kp_json *j, const void *bytes, size_t n)
+{
+	const char *p = bytes;
+
+	for (; n; n--)
+		put(j, *p++);
+}
+
+/* --- values ----------------------------------------------------------------------- */
+
+static void put_character(struct kp_json *j, const uint8_t *p, size_t n, uint32_t c)
+{
+	char text[8];
+
+	if (n == 0) {
+		kp_json_raw(j, "\xef\xbf\xbd"); /* U+FFFD for a byte that is none */
+	} else if (c < 0x20 || (c >= 0x7f && c <= 0x9f)) {
+		snprintf(text, sizeof(text), "\\u%04x", (unsigned)c);
+		kp_json_raw(j, text);
+	} else {
+		if (c == '"' || c == '\\')
+			put(j, '\\');
+		put_bytes(j, p, n);
+	}
+}
+
+void kp_json_string(struct kp_json *j, struct kp_span s)
+{
+	put(j, '"');
+	for (size_t i = 0; i < s.size && !j->fault;) {
+		uint32_t c = 0;
+		size_t n = kp_text_char((struct kp_span){s.data + i, s.size - i}, &c);
+
+		put_character(j, s.data + i, n, c);
+		i += n ? n : 1;
+	}
+	put(j, '"');
+}
+
+static void put_hex(struct kp_json *j, struct kp_span s)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	put(j, '"');
+	for (size_t i = 0; i < s.size && !j->fault; i++) {
+		put(j, digits[s.data[i] >> 4]);
+		put(j, digits[s.data[i] & 15]);
+	}
+	put(j, '"');
+}
+
+void kp_json_uint(struct kp_json *j, uint64_t n)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%" PRIu64, n);
+	kp_json_raw(j, text);
+}
+
+static void put_int(struct kp_json *j, int64_t n)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%" PRId64, n);
+	kp_json_raw(j, text);
+}
+
+/* printf writes the locale's decimal point, of any number of bytes: it becomes '.'. */
+static void put_float(struct kp_json *j, double real)
+{
+	char text[64];
+	bool point = false;
+
+	if (!isfinite(real)) {
+		kp_json_raw(j, "null");
+		return;
+	}
+	snprintf(text, sizeof(text), "%.17g", real);
+	for (const char *p = text; *p; p++) {
+		bool digit = strchr("0123456789+-e", *p) != NULL;
+
+		if (digit || !point)
+			put(j, digit ? *p : '.');
+		point |= !digit || *p == 'e';
+	}
+	if (!point)
+		kp_json_raw(j, ".0");
+}
+
+static void put_ext(struct kp_json *j, struct kp_span s)
+{
+	kp_json_raw(j, "{\"ext\":");
+	put_int(j, (int8_t)s.data[0]);
+	kp_json_raw(j, ",\"data\":");
+	put_hex(j, (struct kp_span){s.data + 1, s.size - 1});
+	put(j, '}');
+}
+
+/* --- keys ------------------------------------------------------------------------- */
+
+static bool same_key(const struct kp_json *j, const struct kp_json_key *a,
+		     const struct kp_json_key *b)
+{
+	return a->map == b->map && a->hash == b->hash && a->size == b->size &&
+	       memcmp(j->text + a->at, j->text + b->at, a->size) == 0;
+}
+
+/* The place of KEY in the table, or the free one it belongs to. */
+static struct kp_json_key *place(const struct kp_json *j, const struct kp_json_key *key)
+{
+	size_t i = key->hash & (j->keys_cap - 1);
+
+	while (j->keys[i].map && !same_key(j, &j->keys[i], key))
+		i = (i + 1) & (j->keys_cap - 1);
+	return &j->keys[i];
+}
+
+static bool grow_keys(struct kp_json *j)
+{
+	struct kp_json bigger = *j;
+
+	if (j->n_keys < j->keys_cap / 2)
+		return true;
+	bigger.keys_cap = j->keys_cap ? 2 * j->keys_cap : 16;
+	bigger.keys = calloc(bigger.keys_cap, sizeof(*bigger.keys));
+	if (!bigger.keys)
+		return false;
+	for (size_t i = 0; i < j->keys_cap; i++)
+		if (j->keys[i].map)
+			*place(&bigger, &j->keys[i]) = j->keys[i];
+	free(j->keys);
+	j->keys = bigger.keys;
+	j->keys_cap = bigger.keys_cap;
+	return true;
+}
+
+/* Is the key that stands from AT to the end new in map number MAP? */
+static bool is_new_key(struct kp_json *j, uint32_t map, size_t at)
+{
+	struct kp_json_key key = {map, (uint32_t)at, (uint32_t)(j->size - at), 0}, *p;
+
+	if (!grow_keys(j)) {
+		fail(j, KPACK_ERROR_OUT_OF_MEMORY);
+		return false;
+	}
+	key.hash = (uint32_t)XXH3_64bits_withSeed(j->text + at, key.size, map);
+	p = place(j, &key);
+	if (p->map)
+		return false;
+	*p = key;
+	j->n_keys++;
+	return true;
+}
+
+static void put_key(struct kp_json *j, struct kp_mp *c)
+{
+	if (kp_mp_peek(c) == KP_MP_STR) {
+		kp_json_value(j, c);
+		return;
+	}
+	put(j, '"');
+	j->quotes++;
+	kp_json_value(j, c);
+	j->quotes--;
+	put(j, '"');
+}
+
+/* --- containers ------------------------------------------------------------------- */
+
+static void put_map(struct kp_json *j, struct kp_mp *c, uint64_t pairs)
+{
+	uint32_t map = ++j->maps;
+	bool first = true;
+
+	put(j, '{');
+	for (; pairs && !j->fault; pairs--) {
+		size_t before = j->size, at;
+
+		if (!first)
+			put(j, ',');
+		at = j->size;
+		put_key(j, c);
+		if (j->fault)
+			return;
+		if (!is_new_key(j, map, at)) {
+			j->size = before;
+			if (!kp_mp_skip(c))
+				fail(j, KPACK_ERROR_MSGPACK_PARSE_FAILED);
+			continue;
+		}
+		put(j, ':');
+		kp_json_value(j, c);
+		first = false;
+	}
+	put(j, '}');
+}
+
+static void put_array(struct kp_json *j, struct kp_mp *c, uint64_t n)
+{
+	put(j, '[');
+	for (uint64_t i = 0; i < n && !j->fault; i++) {
+		if (i)
+			put(j, ',');
+		kp_json_value(j, c);
+	}
+	put(j, ']');
+}
+
+static void put_container(struct kp_json *j, struct kp_mp *c, const struct kp_mp_value *v)
+{
+	if (j->depth > KP_MSGPACK_DEPTH_MAX) {
+		fail(j, KPACK_ERROR_MSGPACK_PARSE_FAILED);
+		return;
+	}
+	j->depth++;
+	if (v->type == KP_MP_MAP)
+		put_map(j, c, v->num);
+	else
+		put_array(j, c, v->num);
+	j->depth--;
+}
+
+void kp_json_value(struct kp_json *j, struct kp_mp *c)
+{
+	struct kp_mp_value v;
+
+	if (!kp_mp_next(c, &v)) {
+		fail(j, KPACK_ERROR_MSGPACK_PARSE_FAILED);
+		return;
+	}
+	switch (v.type) {
+	case KP_MP_BOOL:
+		kp_json_raw(j, v.num ? "true" : "false");
+		break;
+	case KP_MP_UINT:
+		kp_json_uint(j, v.num);
+		break;
+	case KP_MP_INT:
+		put_int(j, (int64_t)v.num);
+		break;
+	case KP_MP_FLOAT:
+		put_float(j, v.real);
+		break;
+	case KP_MP_STR:
+		kp_json_string(j, v.span);
+		break;
+	case KP_MP_BIN:
+		put_hex(j, v.span);
+		break;
+	case KP_MP_EXT:
+		put_ext(j, v.span);
+		break;
+	case KP_MP_ARRAY:
+	case KP_MP_MAP:
+		put_container(j, c, &v);
+		break;
+	default:
+		kp_json_raw(j, "null");
+	}
+}
+
+kpack_error_t kp_json_finish(const struct kp_json *j, struct kp_span *text,
+			     struct kpackx_error *why)
+{
+	if (j->fault == KPACK_ERROR_MSGPACK_PARSE_FAILED)
+		return kp_fail(why, j->fault, "json: not MessagePack, or too deep");
+	if (j->fault && j->written == j->limit)
+		return kp_fail(why, j->fault, "json: more than %zu bytes", j->limit);
+	if (j->fault)
+		return kp_fail_memory(why, j->size, "json");
+	*text = (struct kp_span){(const uint8_t *)j->text, j->size};
+	return KPACK_SUCCESS;
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A bounded MessagePack cursor.  It reads forward over bytes it borrows, allocates
+ * nothing, and is sticky: after a fault every call fails, so a sequence of
+ * reads may be checked once.  A count is never believed before it was
+ * compared with the bytes that remain.
+ *
+ * Format: the MessagePack specification (github.com/msgpack/msgpack, spec.md).
+ */
+#ifndef KP_MSGPACK_H
+#define KP_MSGPACK_H
+
+#include "errors.h"
+#include "span.h"
+
+enum kp_mp_type {
+	KP_MP_NIL,
+	KP_MP_BOOL,
+	KP_MP_UINT, /* any integer >= 0, however it is encoded */
+	KP_MP_INT,  /* an integer < 0 */
+	KP_MP_FLOAT,
+	KP_MP_STR,
+	KP_MP_BIN,
+	KP_MP_ARRAY,
+	KP_MP_MAP,
+	KP_MP_EXT,
+	KP_MP_BAD, /* no value here: end of the bytes, or a fault */
+};
+
+struct kp_mp {
+	const uint8_t *start; /* for offsets in messages */
+	const uint8_t *pos;
+	const uint8_t *end;
+	const char *fault; /* static text of the first fault, or NULL */
+};
+
+/* One value's head.  Of a container only the head is consumed. */
+struct kp_mp_value {
+	enum kp_mp_type type;
+	uint64_t num; /* UINT, BOOL: value; INT: two's complement; ARRAY, MAP: count */
+	double real;  /* FLOAT */
+	struct kp_span span; /* STR, BIN, EXT: the bytes */
+};
+
+static inline struct kp_mp kp_mp_over(struct kp_span s)
+{
+	/* of an empty span there may be no address to add to */
+	return (struct kp_mp){s.data, s.data, s.size ? s.data + s.size : s.data, NULL};
+}
+
+/* For kp_mp_peek: heads from 0xc0 to 0xdf. */
+enum kp_mp_type kp_mp_peek_long(const struct kp_mp *c);
+
+/* Type of the next value, nothing consumed. */
+static inline enum kp_mp_type kp_mp_peek(const struct kp_mp *c)
+{
+	uint8_t head;
+
+	if (c->fault || c->pos == c->end)
+		return KP_MP_BAD;
+	head = *c->pos;
+	if (head < 0x80)
+		return KP_MP_UINT;
+	if (head >= 0xe0)
+		return KP_MP_INT;
+	if (head >= 0xc0)
+		return kp_mp_peek_long(c);
+	return head < 0x90 ? KP_MP_MAP : head < 0xa0 ? KP_MP_ARRAY : KP_MP_STR;
+}
+
+/* Read the next head; false on a fault (type BAD). */
+bool kp_mp_next(struct kp_mp *c, struct kp_mp_value *v);
+
+/* Step over one whole value, nested ones included, at most KP_MSGPACK_DEPTH_MAX deep. */
+bool kp_mp_skip(struct kp_mp *c);
+
+/* Read a value of that type; a value of another type is a fault. */
+bool kp_mp_map_long(struct kp_mp *c, uint32_t *count);
+bool kp_mp_array(struct kp_mp *c, uint32_t *count);
+bool kp_mp_str_long(struct kp_mp *c, struct kp_span *s);
+bool kp_mp_uint(struct kp_mp *c, uint64_t *n);
+
+/* Nearly every string of a table is short: its length stands in the head. */
+static inline bool kp_mp_str(struct kp_mp *c, struct kp_span *s)
+{
+	size_t left = (size_t)(c->end - c->pos), n;
+
+	if (c->fault || left == 0 || (*c->pos & 0xe0) != 0xa0)
+		return kp_mp_str_long(c, s);
+	n = *c->pos & 0x1f;
+	if (n >= left)
+		return kp_mp_str_long(c, s);
+	*s = (struct kp_span){c->pos + 1, n};
+	c->pos += n + 1;
+	return true;
+}
+
+/* The map of an entry has a few pairs: their number stands in the head. */
+static inline bool kp_mp_map(struct kp_mp *c, uint32_t *count)
+{
+	size_t left = (size_t)(c->end - c->pos);
+
+	if (c->fault || left == 0 || (*c->pos & 0xf0) != 0x80 ||
+	    2 * (size_t)(*c->pos & 0x0f) >= left)
+		return kp_mp_map_long(c, count);
+	*count = *c->pos++ & 0x0f;
+	return true;
+}
+
+/* Make the cursor faulty; the first fault stays. */
+bool kp_mp_fault(struct kp_mp *c, const char *text);
+
+/* Offset of the cursor from where it began. */
+static inline size_t kp_mp_offset(const struct kp_mp *c)
+{
+	return (size_t)(c->pos - c->start);
+}
+
+/* MSGPACK_PARSE_FAILED with the cursor's fault and offset. */
+kpack_error_t kp_mp_fail(const struct kp_mp *c, const char *object,
+			 struct kpackx_error *why);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* Text that grows while it is written. */
+#ifndef KP_COMPOSE_H
+#define KP_COMPOSE_H
+
+#include "errors.h"
+#include "span.h"
+
+/* All zero is an empty one.  Sticky: after a fault nothing is added any more. */
+struct kp_compose {
+	char *text; /* owned; NUL behind it */
+	size_t size, cap;
+	bool no_memory;
+};
+
+void kp_compose_span(struct kp_compose *c, struct kp_span s);
+void kp_compose_str(struct kp_compose *c, const char *text);
+void kp_compose_print(struct kp_compose *c, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Cut off what is behind SIZE bytes. */
+void kp_compose_cut(struct kp_compose *c, size_t size);
+
+/* Hand the text over, which free() frees, also an empty one. */
+kpack_error_t kp_compose_take(struct kp_compose *c, char **text,
+			      struct kpackx_error *why);
+void kp_compose_fini(struct kp_compose *c);
+
+#endif

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+#include "text.h"
+#include "bounds.h"
+#include <stdlib.h>
+
+/* Most a single character becomes: four bytes as \ooo. */
+#define ESCAPED_MAX 16
+
+/* Characters that end a line, take no room or reorder what stands around them. */
+static const struct {
+	uint32_t first, last;
+} deceptive[] = {
+	{'\\', '\\'},     {0x061c, 0x061c}, {0x200b, 0x200f},
+	{0x2028, 0x202e}, {0x2066, 0x2069}, {0xfeff, 0xfeff},
+};
+
+static bool control(uint32_t c)
+{
+	return c < 0x20 || (c >= 0x7f && c <= 0x9f);
+}
+
+static bool printable(uint32_t c)
+{
+	for (size_t i = 0; i < sizeof(deceptive) / sizeof(deceptive[0]); i++)
+		if (c >= deceptive[i].first && c <= deceptive[i].last)
+			return false;
+	return !control(c);
+}
+
+/* Bytes of the character that LEAD begins, by its high bits; 0 when it begins none. */
+static size_t sequence_size(uint8_t lead)
+{
+	if (lead < 0x80)
+		return 1;
+	if (lead >= 0xc2 && lead <= 0xdf)
+		return 2;
+	if (lead >= 0xe0 && lead <= 0xef)
+		return 3;
+	if (lead >= 0xf0 && lead <= 0xf4)
+		return 4;
+	return 0;
+}
+
+size_t kp_text_char(struct kp_span s, uint32_t *out)
+{
+	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+	size_t n = sequence_size(s.data[0]);
+	uint32_t c = n == 1 ? s.data[0] : s.data[0] & (0x7fu >> n);
+
+	if (n == 0 || n > s.size)
+		return 0;
+	for (size_t i = 1; i < n; i++) {
+		if ((s.data[i] & 0xc0) != 0x80)
+			return 0;
+		c = c << 6 | (s.data[i] & 0x3f);
+	}
+	if (c < least[n] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
+		return 0;
+	*out = c;
+	return n;
+}
+
+/* Bytes at the start of S that are printable ASCII, counted eight at a time. */
+static size_t plain_bytes(struct kp_span s)
+{
+	const uint64_t ones = UINT64_C(0x0101010101010101), high = ones << 7;
+	size_t i = 0;
+
+	for (; i + 8 <= s.size; i += 8) {
+		uint64_t v = kp_le64(s.data + i);
+		/* the high bit of a byte is set when it is below 0x20, 0x7f, or above */
+		if (((v - ones * 0x20) | (v + ones) | v) & high)
+			break;
+	}
+	return i;
+}
+
+bool kp_text_ok(struct kp_span s)
+{
+	uint32_t c;
+
+	for (size_t i = plain_bytes(s), n; i < s.size; i += n) {
+		n = kp_text_char((struct kp_span){s.data + i, s.size - i}, &c);
+		if (n == 0 || control(c))
+			return false;
+	}
+	return true;
+}
+
+bool kp_component_ok(struct kp_span s)
+{
+	if (s.size == 0 || s.size > 255 || kp_span_is(s, ".") || kp_span_is(s, ".."))
+		return false;
+	return !memchr(s.data, '/', s.size) && !memchr(s.data, '\0', s.size);
+}
+
+/* "." and ".." mean other directories. */
+static bool is_dots(const uint8_t *p, size_t size)
+{
+	return p[0] == '.' && (size == 1 || (size == 2 && p[1] == '.'));
+}
+
+/* What is wrong with the shape of a path; NULL: nothing. */
+static const char *shape_fault(struct kp_span s)
+{
+	const uint8_t *p = s.data, *end = s.data + s.size;
+
+	if (s.size == 0)
+		return "it is empty";
+	if (s.size > KP_NAME_MAX)
+		return "it has more than 4096 bytes";
+	for (size_t depth = 1; depth <= KP_PATH_DEPTH_MAX; depth++) {
+		const uint8_t *slash = memchr(p, '/', (size_t)(end - p));
+		size_t size = (size_t)((slash ? slash : end) - p);
+
+		if (size == 0)
+			return "it has an empty component";
+		if (size > 255)
+			return "it has a component of more than 255 bytes";
+		if (is_dots(p, size))
+			return "it has a component . or ..";
+		if (!slash)
+			return NULL;
+		p = slash + 1;
+	}
+	return "it has more than 64 components";
+}
+
+bool kp_path_shape_ok(struct kp_span s)
+{
+	return !shape_fault(s);
+}
+
+bool kp_path_ok(struct kp_span s)
+{
+	return kp_text_ok(s) && kp_path_shape_ok(s);
+}
+
+const char *kp_path_fault(struct kp_span s)
+{
+	if (!kp_text_ok(s))
+		return "it is not UTF-8 without control bytes";
+	return shape_fault(s);
+}
+
+/* Write the first character of S as it is printed; returns the bytes read. */
+static size_t escape_one(struct kp_span s, char out[ESCAPED_MAX], size_t *written)
+{
+	uint32_t c;
+	size_t n = kp_text_char(s, &c);
+
+	if (n && printable(c)) {
+		memcpy(out, s.data, n);
+		*written = n;
+		return n;
+	}
+	if (n == 0)
+		n = 1;
+	for (size_t i = 0; i < n; i++) {
+		*out++ = '\\';
+		*out++ = (char)('0' + (s.data[i] >> 6));
+		*out++ = (char)('0' + (s.data[i] >> 3 & 7));
+		*out++ = (char)('0' + (s.data[i] & 7));
+	}
+	*written = 4 * n;
+	return n;
+}
+
+/*
+ * Copy the bytes at the start of S that are printed as they are, at most MAX: most names
+ * have no others, and each look-up that finds nothing tells two.
+ */
+static size_t copy_plain(struct kp_span s, char *out, size_t max)
+{
+	size_t n = 0;
+
+	for (; n < s.size && n < max; n++) {
+		if (s.data[n] < ' ' || s.data[n] >= 0x7f || s.data[n] == '\\')
+			break;
+		out[n] = (char)s.data[n];
+	}
+	return n;
+}
+
+char *kp_text_escape(struct kp_span s, char *out, size_t cap)
+{
+	char one[ESCAPED_MAX];
+	size_t used, len;
+
+	if (cap == 0)
+		return out;
+	used = copy_plain(s, out, cap - 1);
+	for (size_t i = used; i < s.size;) {
+		i += escape_one((struct kp_span){s.data + i, s.size - i}, one, &len);
+		if (len >= cap - used)
+			break;
+		memcpy(out + used, one, len);
+		used += len;
+	}
+	out[used] = '\0';
+	return out;
+}
+
+char *kp_text_escape_new(struct kp_span s)
+{
+	char one[ESCAPED_MAX];
+	size_t total = 1, len;
+	char *out;
+
+	for (size_t i = 0; i < s.size; total += len)
+		i += escape_one((struct kp_span){s.data + i, s.size - i}, one, &len);
+	out = malloc(total);
+	return out ? kp_text_escape(s, out, total) : NULL;
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libelf finds the sections; their contents are read with pread, so that
+ * memory stays bounded whatever the headers claim.
+ */
+#include "elf_file.h"
+#include <elf.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include "internal.h"
+#include "core/base/bounds.h"
+
+static void init_libelf(void)
+{
+	elf_version(EV_CURRENT);
+}
+
+static kpack_error_t libelf_fail(struct kpackx_error *why, const char *what)
+{
+	const char *text = elf_errmsg(-1);
+
+	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "elf: %s: %s", what,
+		       text ? text : "no reason given");
+}
+
+/* ---- headers ---- */
+
+static bool is_elf(struct kp_span head)
+{
+	return head.size >= 20 && memcmp(head.data, ELFMAG, SELFMAG) == 0;
+}
+
+static bool is_host_class(struct kp_span head)
+{
+	return head.data[EI_CLASS] == ELFCLASS64 && head.data[EI_DATA] == ELFDATA2LSB;
+}
+
+bool kp_elf_host_probe(struct kp_span head)
+{
+	uint16_t machine;
+
+	if (!is_elf(head) || !is_host_class(head))
+		return false;
+	machine = kp_le16(head.data + offsetof(Elf64_Ehdr, e_machine));
+	return machine != EM_AMDGPU && machine != EM_CUDA;
+}
+
+/*
+ * libelf allocates for every section at once, and takes a table that is cut off for none:
+ * look at it before.
+ */
+static kpack_error_t check_section_table(const struct kp_source *src, const uint8_t *eh,
+					 struct kpackx_error *why)
+{
+	uint64_t shoff = kp_le64(eh + offsetof(Elf64_Ehdr, e_shoff));
+	uint64_t n = kp_le16(eh + offsetof(Elf64_Ehdr, e_shnum));
+	uint8_t sh[sizeof(Elf64_Shdr)];
+
+	if (shoff == 0)
+		return KPACK_SUCCESS;
+	if (n == 0) {
+		KP_TRY(kp_source_read(src, shoff, sh, sizeof(sh), why));
+		n = kp_le64(sh + offsetof(Elf64_Shdr, sh_size));
+	}
+	if (n > KP_SECTIONS_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "elf: %" PRIu64 " sections of at most %d", n,
+			       KP_SECTIONS_MAX);
+	if (!kp_range_ok(src->size, shoff, n * sizeof(sh)))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "elf: %" PRIu64 " section headers at offset %" PRIu64
+			       " pass the end of the file at %" PRIu64,
+			       n, shoff, src->size);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t read_header(struct kp_elf_reader *r, struct kpackx_error *why)
+{
+	uint8_t eh[sizeof(Elf64_Ehdr)];
+
+	KP_TRY(kp_source_read(&r->src, 0, eh, sizeof(eh), why));
+	if (!is_elf((struct kp_span){eh, sizeof(eh)}))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "elf: not an ELF file");
+	if (!is_host_class((struct kp_span){eh, sizeof(eh)}))
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "elf: class %u, byte order %u: only 64-bit little-endian",
+			       eh[EI_CLASS], eh[EI_DATA]);
+	r->out->type = kp_le16(eh + offsetof(Elf64_Ehdr, e_type));
+	r->out->machine = kp_le16(eh + offsetof(Elf64_Ehdr, e_machine));
+	r->relocatable = r->out->type == ET_REL;
+	return check_section_table(&r->src, eh, why);
+}
+
+static kpack_error_t open_libelf(struct kp_elf_reader *r, struct kpackx_error *why)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	GElf_Shdr names;
+	size_t n;
+
+	pthread_once(&once, init_libelf);
+	/* READ and not READ_MMAP: a file that becomes shorter must not be a SIGBUS */
+	r->elf = elf_begin(r->src.fd, ELF_C_READ, NULL);
+	if (!r->elf || elf_kind(r->elf) != ELF_K_ELF)
+		return libelf_fail(why, "header");
+	if (elf_getshdrnum(r->elf, &n) || elf_getshdrstrndx(r->elf, &r->names))
+		return libelf_fail(why, "section headers");
+	if (n == 0 || r->names == SHN_UNDEF)
+		return KPACK_SUCCESS;
+	if (!gelf_getshdr(elf_getscn(r->elf, r->names), &names))
+		return libelf_fail(why, "section names");
+	if (names.sh_size > KP_SECTION_NAMES_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "elf: %" PRIu64 " bytes of section names, at most %d",
+			       names.sh_size, KP_SECTION_NAMES_MAX);
+	return KPACK_SUCCESS;
+}
+
+/* ---- sections ---- */
+
+kpack_error_t kp_elf_check_section(const struct kp_elf_reader *r, const char *name,
+				   const GElf_Shdr *sh, struct kpackx_error *why)
+{
+	if (!kp_range_ok(r->src.size, sh->sh_offset, sh->sh_size))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "elf: %s: %" PRIu64 " bytes at offset %" PRIu64
+			       " pass the end of the file at %" PRIu64,
+			       name, sh->sh_size, sh->sh_offset, r->src.size);
+	if (!kp_range_ok(UINT64_MAX, sh->sh_addr, sh->sh_size))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "elf: %s: %" PRIu64 " bytes at address 0x%" PRIx64
+			       " pass the end of the address space",
+			       name, sh->sh_size, sh->sh_addr);
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_elf_account(const struct kp_elf_reader *r, const char *name,
+			     const GElf_Shdr *sh, uint64_t *total,
+			     struct kpackx_error *why)
+{
+	if (sh->sh_size > r->src.size - *total)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "elf: more %s than the file's %" PRIu64 " bytes hold",
+			       name, r->src.size);
+	*total += sh->sh_size;
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_elf_each_section(struct kp_elf_reader *r, kp_elf_section_fn *fn,
+				  struct kpackx_error *why)
+{
+	Elf_Scn *scn = NULL;
+	GElf_Shdr sh;
+
+	while ((scn = elf_nextscn(r->elf, scn))) {
+		if (!gelf_getshdr(scn, &sh))
+			return libelf_fail(why, "section header");
+		KP_TRY(fn(r, elf_ndxscn(scn), &sh, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+/* The place for the section NAME, or NULL. */
+static struct kp_elf_section *wanted(struct kp_elf_reader *r, const char *name)
+{
+	return strcmp(name, ".hip_fatbin") == 0         ? &r->fatbin
+	       : strcmp(name, ".hipFatBinSegment") == 0 ? &r->segment
+	       : strcmp(name, ".rocm_kpack_ref") == 0   ? &r->marker
+							: NULL;
+}
+
+static kpack_error_t keep(struct kp_elf_reader *r, struct kp_elf_section *section,
+			  const char *name, size_t index, const GElf_Shdr *sh,
+			  struct kpackx_error *why)
+{
+	if (section->index)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "elf: two sections %s, %zu and %zu", name, section->index,
+			       index);
+	if (sh->sh_type != SHT_NOBITS)
+		KP_TRY(kp_elf_check_section(r, name, sh, why));
+	*section = (struct kp_elf_section){index, *sh};
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t take_section(struct kp_elf_reader *r, size_t index,
+				  const GElf_Shdr *sh, struct kpackx_error *why)
+{
+	const char *name = elf_strptr(r->elf, r->names, sh->sh_name);
+	struct kp_elf_section *section;
+
+	if (!name)
+		return libelf_fail(why, "section name");
+	section = wanted(r, name);
+	/* without bytes only .hip_fatbin says something: split debug info has them all */
+	if (!section || (sh->sh_type == SHT_NOBITS && section != &r->fatbin))
+		return KPACK_SUCCESS;
+	return keep(r, section, name, index, sh, why);
+}
+
+static void describe_fatbin(struct kp_elf_reader *r)
+{
+	const GElf_Shdr *sh = &r->fatbin.header;
+	struct kp_elf *out = r->out;
+
+	if (!r->fatbin.index)
+		return;
+	out->fatbin_nobits = sh->sh_type == SHT_NOBITS;
+	if (out->fatbin_nobits)
+		return;
+	out->has_fatbin = sh->sh_size > 0;
+	out->fatbin_vaddr = sh->sh_addr;
+	out->fatbin_offset = sh->sh_offset;
+	out->fatbin_size = sh->sh_size;
+}
+
+/* ---- reading ---- */
+
+static kpack_error_t read_all(struct kp_elf_reader *r, struct kpackx_error *why)
+{
+	KP_TRY(read_header(r, why));
+	KP_TRY(open_libelf(r, why));
+	/* without section names there is nothing to find */
+	if (r->names == SHN_UNDEF)
+		return KPACK_SUCCESS;
+	KP_TRY(kp_elf_each_section(r, take_section, why));
+	describe_fatbin(r);
+	KP_TRY(kp_elf_find_wrappers(r, why));
+	KP_TRY(kp_elf_relocate(r, why));
+	if (r->out->wrappers_scanned)
+		kp_elf_drop_strays(r);
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_elf_read(int fd, uint64_t size, struct kp_elf *out,
+			  struct kpackx_error *why)
+{
+	struct kp_elf_reader r = {.src = kp_source_fd(fd, 0, size), .out = out};
+	kpack_error_t err;
+
+	*out = (struct kp_elf){0};
+	err = read_all(&r, why);
+	if (r.elf)
+		elf_end(r.elf);
+	if (err != KPACK_SUCCESS)
+		kp_elf_fini(out);
+	return err;
+}
+
+void kp_elf_fini(struct kp_elf *elf)
+{
+	free(elf->wrappers);
+	*elf = (struct kp_elf){0};
+}

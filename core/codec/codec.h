@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Decoding and encoding stored bytes, and the index of frames in a zstd blob.
+ * Every call is thread-safe; a context belongs to one thread at a time.
+ */
+#ifndef KP_CODEC_H
+#define KP_CODEC_H
+
+#include "core/base/errors.h"
+#include "core/base/file.h"
+#include "core/base/span.h"
+
+/*
+ * Decode all frames in STORED into exactly SIZE bytes at BUF.  Skippable frames (the seek table
+ * of chunked entries) are passed over.
+ * DECOMPRESSION_FAILED: corrupt, or another size.  OUT_OF_MEMORY.
+ */
+kpack_error_t kp_zstd_decode(struct kp_span stored, void *buf, size_t size,
+			     struct kpackx_error *why);
+
+/* The failure that zstd's CODE is, of decoding into SIZE bytes. */
+kpack_error_t kp_zstd_fail(size_t code, uint64_t size, struct kpackx_error *why);
+
+/* Decoded size that a frame's header states; false when it states none or is no frame. */
+bool kp_zstd_content_size(struct kp_span head, uint64_t *size);
+
+/* Can STORED bytes of zstd stand for SIZE decoded ones at all? */
+bool kp_zstd_plausible(uint64_t stored, uint64_t size);
+
+/* Bytes of a frame's header that kp_zstd_content_size wants to see. */
+#define KP_ZSTD_HEAD 18
+
+/*
+ * A reusable encoder.  Frames carry their content size and a checksum and are the same
+ * for the same bytes and level, whatever was encoded before.
+ */
+struct kp_encoder;
+kpack_error_t kp_encoder_new(int level, struct kp_encoder **out,
+			     struct kpackx_error *why);
+void kp_encoder_free(struct kp_encoder *e); /* NULL is fine */
+
+/* Most bytes kp_encode or kp_encode_chunked may write. */
+size_t kp_encode_bound(size_t size, uint64_t chunk);
+
+/*
+ * Encode DATA into OUT (kp_encode_bound bytes).  CHUNK 0: one frame.  Else the seekable
+ * format: a frame for every CHUNK bytes and the seek table in a skippable frame.  What
+ * saves less than 1/64 of a frame's bytes is left: they are stored as they are.
+ */
+kpack_error_t kp_encode(struct kp_encoder *e, struct kp_span data, uint64_t chunk,
+			uint8_t *out, size_t cap, size_t *size, struct kpackx_error *why);
+
+/*
+ * The same in chunks of CHUNK of what SOURCE has, of which no more than a chunk is held.  SEEN,
+ * unless NULL, is told of all bytes in order.  The caller frees *OUT.  IO_ERROR; OUT_OF_MEMORY.
+ */
+kpack_error_t kp_encode_source(struct kp_encoder *e, const struct kp_source *source,
+			       uint64_t chunk,
+			       void (*seen)(void *arg, struct kp_span data), void *arg,
+			       uint8_t **out, size_t *size, struct kpackx_error *why);
+
+/*
+ * The frame index of a zstd blob: N+1 little-endian u64, the offset of each frame's
+ * length word from the blob's start, first 4, strictly increasing, last = blob size.
+ */
+static inline uint64_t kp_frame_at(const uint8_t *index, uint32_t frame)
+{
+	return kp_le64(index + 8 * (size_t)frame);
+}
+
+/*
+ * Check a stored index of a blob of BLOB_SIZE bytes against its own rules; COUNT becomes
+ * the number of frames.  INVALID_FORMAT.
+ */
+kpack_error_t kp_frame_index_check(struct kp_span index, uint64_t blob_size,
+				   uint32_t *count, struct kpackx_error *why);
+
+/*
+ * Build the index by walking the blob with large reads.  The caller frees *INDEX.
+ * INVALID_FORMAT: a frame runs past the blob; more frames than KP_FRAMES_MAX.
+ */
+kpack_error_t kp_frame_index_walk(const struct kp_source *blob, uint8_t **index,
+				  uint32_t *count, struct kpackx_error *why);
+
+#endif

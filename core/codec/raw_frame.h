@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * zstd frames of bytes as they are: for what does not become smaller.  Any decoder reads
+ * them, and reading them is copying.
+ *
+ *   u32 0xfd2fb528, u8 descriptor [, u8 window], decoded size (1, 2, 4 or 8 bytes)
+ *   per 128 KiB: u24 size << 3 | raw << 1 | last, the bytes
+ *   u32 low half of the XXH64 of all bytes
+ *
+ * Source: RFC 8878.
+ */
+#ifndef KP_RAW_FRAME_H
+#define KP_RAW_FRAME_H
+
+#include "core/base/span.h"
+
+/* Bytes of the frame of SIZE bytes. */
+size_t kp_raw_frame_size(size_t size);
+
+/* Write it to OUT, which must not overlap DATA. */
+void kp_raw_frame_write(struct kp_span data, uint8_t *out);
+
+#endif

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+#include "convert.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include "edit.h"
+#include "core/base/bounds.h"
+#include "stray.h"
+#include "wrapper.h"
+
+static kpack_error_t refuse(struct kpackx_error *why, const char *text)
+{
+	return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED, "%s", text);
+}
+
+/* ---- converting ---- */
+
+static kpack_error_t check_kind(const struct kp_fatbin *fat, struct kpackx_error *why)
+{
+	if (fat->kind == KP_FATBIN_CONVERTED)
+		return refuse(why, "is converted already");
+	if (fat->kind != KP_FATBIN_ELF)
+		return refuse(why, "has no .hip_fatbin");
+	if (fat->elf.n_wrappers == 0)
+		return refuse(why, "no wrapper leads to its .hip_fatbin");
+	for (size_t i = 0; i < fat->elf.n_wrappers; i++)
+		if (fat->elf.wrappers[i].fields.magic != KP_WRAPPER_HIPF)
+			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+				       "wrapper %zu is converted already, others are not",
+				       i);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t add_sections(struct kp_edit *ed, const struct kp_convert_options *o,
+				  struct kpackx_error *why)
+{
+	KP_TRY(kp_edit_add_section(ed, KP_MARKER_SECTION, true, o->marker, why));
+	if (o->layout.size)
+		KP_TRY(kp_edit_add_section(ed, KP_LAYOUT_SECTION, false, o->layout, why));
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t point_to_marker(struct kp_edit *ed, const struct kp_elf *elf,
+				     struct kpackx_error *why)
+{
+	uint64_t marker = ed->sections[kp_edit_find(ed, KP_MARKER_SECTION)].h.sh_addr;
+
+	for (size_t i = 0; i < elf->n_wrappers; i++)
+		KP_TRY(kp_wrapper_point(ed, &elf->wrappers[i], KP_WRAPPER_HIPK, i, marker,
+					why));
+	return KPACK_SUCCESS;
+}
+
+/* Everything but writing. */
+static kpack_error_t edit(struct kp_edit *ed, const struct kp_fatbin *fat,
+			  const struct kp_convert_options *o, struct kpackx_error *why)
+{
+	size_t section = kp_edit_find(ed, KP_FATBIN_SECTION);
+
+	if (!section)
+		return refuse(why, "has no .hip_fatbin");
+	if (!o->keep_device_code) {
+		KP_TRY(kp_stray_check(ed, section, &fat->elf, why));
+		KP_TRY(kp_edit_cut(ed, section, why));
+	}
+	/* of an earlier conversion, where restoring needed them */
+	if (kp_edit_find(ed, KP_TABLE_SECTION))
+		kp_edit_drop_table(ed);
+	KP_TRY(add_sections(ed, o, why));
+	KP_TRY(kp_edit_place(ed, why));
+	return point_to_marker(ed, &fat->elf, why);
+}
+
+static kpack_error_t open_edited(int fd, uint64_t size, const struct kp_fatbin *fat,
+				 const struct kp_convert_options *o, struct kp_edit *ed,
+				 struct kpackx_error *why)
+{
+	kpack_error_t err;
+
+	KP_TRY(check_kind(fat, why));
+	KP_TRY(kp_edit_open(fd, size, ed, why));
+	err = edit(ed, fat, o, why);
+	if (err)
+		kp_edit_close(ed);
+	return err;
+}
+
+kpack_error_t kp_convert_check(int fd, uint64_t size, const struct kp_fatbin *fat,
+			       bool keep_device_code, struct kpackx_error *why)
+{
+	static const uint8_t some[1];
+	struct kp_convert_options o = {.marker = {some, 1},
+				       .layout = {some, 1},
+				       .keep_device_code = keep_device_code};
+	struct kp_edit ed;
+
+	KP_TRY(open_edited(fd, size, fat, &o, &ed, why));
+	kp_edit_close(&ed);
+	return KPACK_SUCCESS;
+}
+
+/* ---- looking at what was written ---- */
+
+static kpack_error_t check_targets(const struct kp_elf *elf, uint64_t marker,
+				   struct kpackx_error *why)
+{
+	for (size_t i = 0; i < elf->n_wrappers; i++) {
+		const struct kp_elf_wrapper *w = &elf->wrappers[i];
+
+		if (w->fields.magic != KP_WRAPPER_HIPK || w->target != marker ||
+		    w->source == KP_POINTER_UNRESOLVED)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "wrapper %zu leads to 0x%" PRIx64
+				       ", the marker is at 0x%" PRIx64,
+				       i, w->target, marker);
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t find(const struct kp_edit *ed, const struct kp_fatbin *fat,
+			  struct kp_converted *out, struct kpackx_error *why)
+{
+	size_t marker = kp_edit_find(ed, KP_MARKER_SECTION);
+	size_t layout = kp_edit_find(ed, KP_LAYOUT_SECTION);
+	size_t fatbin = kp_edit_find(ed, KP_FATBIN_SECTION);
+	const Elf64_Shdr *h = &ed->sections[marker].h;
+
+	if (!marker || h->sh_type == SHT_NOBITS || h->sh_size == 0)
+		return kp_fail(
+			why, KPACK_ERROR_INVALID_FORMAT,
+			"wrappers are converted, but there is no " KP_MARKER_SECTION);
+	KP_TRY(check_targets(&fat->elf, h->sh_addr, why));
+	*out = (struct kp_converted){.marker_offset = h->sh_offset,
+				     .marker_size = h->sh_size};
+	if (layout && ed->sections[layout].h.sh_type != SHT_NOBITS) {
+		out->layout_offset = ed->sections[layout].h.sh_offset;
+		out->layout_size = ed->sections[layout].h.sh_size;
+	}
+	out->has_device_code = fatbin && ed->sections[fatbin].h.sh_type != SHT_NOBITS;
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_converted_find(int fd, uint64_t size, const struct kp_fatbin *fat,
+				struct kp_converted *out, struct kpackx_error *why)
+{
+	struct kp_edit ed;
+	kpack_error_t err;
+
+	if (fat->kind != KP_FATBIN_CONVERTED)
+		return refuse(why, "is not converted");
+	KP_TRY(kp_edit_open(fd, size, &ed, why));
+	err = find(&ed, fat, out, why);
+	kp_edit_close(&ed);
+	return err;
+}
+
+/* Read OUT as a stranger would: a fault of ours must not reach anybody. */
+static kpack_error_t check_written(const struct kp_edit *ed, struct kp_outfile *out,
+				   struct kpackx_error *why)
+{
+	struct kp_converted found;
+	struct kp_fatbin fat;
+	kpack_error_t err;
+
+	KP_TRY(kp_fatbin_open(out->fd, ed->out_size, &fat, why));
+	err = kp_converted_find(out->fd, ed->out_size, &fat, &found, why);
+	kp_fatbin_fini(&fat);
+	return err;
+}
+
+static kpack_error_t write_checked(const struct kp_edit *ed, struct kp_outfile *out,
+				   struct kpackx_error *why)
+{
+	kpack_error_t err;
+
+	KP_TRY(kp_edit_write(ed, out, why));
+	err = check_written(ed, out, why);
+	return err ? kp_fail_prefix(why, err, "the converted file is wrong") : err;
+}
+
+kpack_error_t kp_convert(int fd, uint64_t size, const struct kp_fatbin *fat,
+			 const struct kp_convert_options *options, struct kp_outfile *out,
+			 struct kpackx_error *why)
+{
+	struct kp_edit ed;
+	kpack_error_t err;
+
+	KP_TRY(open_edited(fd, size, fat, options, &ed, why));
+	err = write_checked(&ed, out, why);
+	kp_edit_close(&ed);
+	return err;
+}
+
+/* ---- changing what is converted ---- */
+
+/* A converted file without its marker, whose place is free. */
+static kpack_error_t open_bare(int fd, uint64_t size, const struct kp_fatbin *fat,
+			       struct kp_edit *ed, struct kpackx_error *why)
+{
+	struct kp_converted found;
+	kpack_error_t err;
+	size_t marker;
+
+	KP_TRY(kp_converted_find(fd, size, fat, &found, why));
+	KP_TRY(kp_edit_open(fd, size, ed, why));
+	marker = kp_edit_find(ed, KP_MARKER_SECTION);
+	err = kp_edit_drop_block(ed, marker, why);
+	if (err)
+		kp_edit_close(ed);
+	else /* its number may be another now */
+		kp_edit_drop_section(ed, kp_edit_find(ed, KP_MARKER_SECTION));
+	return err;
+}
+
+kpack_error_t kp_convert_set(int fd, uint64_t size, const struct kp_fatbin *fat,
+			     struct kp_span marker, struct kp_outfile *out,
+			     struct kpackx_error *why)
+{
+	struct kp_edit ed;
+	kpack_error_t err;
+
+	KP_TRY(open_bare(fd, size, fat, &ed, why));
+	err = kp_edit_add_section(&ed, KP_MARKER_SECTION, true, marker, why);
+	if (!err)
+		err = kp_edit_place(&ed, why);
+	if (!err)
+		err = point_to_marker(&ed, &fat->elf, why);
+	if (!err)
+		err = write_checked(&ed, out, why);
+	kp_edit_close(&ed);
+	return err;
+}
+
+/* Must the program headers be put right?  Only the kernel's programs care. */
+static kpack_error_t is_normal(int fd, uint64_t size, bool *normal,
+			       struct kpackx_error *why)
+{
+	struct kp_edit ed;
+
+	KP_TRY(kp_edit_open(fd, size, &ed, why));
+	*normal = !kp_edit_is_program(&ed) || kp_edit_table_is_right(&ed);
+	kp_edit_close(&ed);
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_convert_normalise(int fd, uint64_t size, const struct kp_fatbin *fat,
+				   struct kp_outfile *out, bool *changed,
+				   struct kpackx_error *why)
+{
+	struct kp_converted found;
+	kpack_error_t err;
+	uint8_t *marker;
+	bool normal;
+
+	KP_TRY(kp_converted_find(fd, size, fat, &found, why));
+	KP_TRY(is_normal(fd, size, &normal, why));
+	*changed = !normal;
+	if (normal)
+		return KPACK_SUCCESS;
+	if (found.marker_size > KP_MARKER_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
+			       "marker: %" PRIu64 " bytes of at most %d",
+			       found.marker_size, KP_MARKER_MAX);
+	marker = malloc(found.marker_size);
+	if (!marker)
+		return kp_fail_memory(why, found.marker_size, "a marker");
+	err = kp_file_pread(fd, found.marker_offset, marker, found.marker_size, why);
+	if (!err)
+		err = kp_convert_set(fd, size, fat,
+				     (struct kp_span){marker, found.marker_size}, out,
+				     why);
+	free(marker);
+	return err;
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+#include "edit.h"
+#include <inttypes.h>
+#include "core/base/alloc.h"
+
+/* ---- looking ---- */
+
+size_t kp_edit_find(const struct kp_edit *ed, const char *name)
+{
+	for (size_t i = 1; i < ed->n_sections; i++)
+		if (strcmp(ed->sections[i].name, name) == 0)
+			return i;
+	return 0;
+}
+
+ptrdiff_t kp_edit_load_of(const struct kp_edit *ed, uint64_t vaddr, uint64_t size)
+{
+	for (size_t i = 0; i < ed->n_segments; i++) {
+		const Elf64_Phdr *h = &ed->segments[i].h;
+
+		if (h->p_type == PT_LOAD && vaddr >= h->p_vaddr &&
+		    kp_range_ok(h->p_memsz, vaddr - h->p_vaddr, size))
+			return (ptrdiff_t)i;
+	}
+	return -1;
+}
+
+static const Elf64_Phdr *segment_of_type(const struct kp_edit *ed, uint32_t type)
+{
+	for (size_t i = 0; i < ed->n_segments; i++)
+		if (ed->segments[i].h.p_type == type)
+			return &ed->segments[i].h;
+	return NULL;
+}
+
+bool kp_edit_is_program(const struct kp_edit *ed)
+{
+	return segment_of_type(ed, PT_INTERP) != NULL;
+}
+
+bool kp_edit_table_is_right(const struct kp_edit *ed)
+{
+	const Elf64_Phdr *first = segment_of_type(ed, PT_LOAD);
+	uint64_t at = ed->h.e_phoff + first->p_vaddr - first->p_offset;
+	const Elf64_Phdr *own = segment_of_type(ed, PT_PHDR), *load;
+	uint64_t size = ed->n_segments * sizeof(Elf64_Phdr);
+	ptrdiff_t i = kp_edit_load_of(ed, at, size);
+
+	if (i < 0 || (own && own->p_vaddr != at))
+		return false;
+	load = &ed->segments[i].h;
+	return load->p_vaddr - load->p_offset == first->p_vaddr - first->p_offset &&
+	       kp_range_ok(load->p_filesz, at - load->p_vaddr, size);
+}
+
+/* ---- segments and chunks ---- */
+
+void kp_edit_insert_segment(struct kp_edit *ed, size_t at, struct kp_edit_segment s)
+{
+	memmove(&ed->segments[at + 1], &ed->segments[at],
+		(ed->n_segments - at) * sizeof(s));
+	ed->segments[at] = s;
+	ed->n_segments++;
+	for (size_t i = 0; i < ed->n_chunks; i++)
+		if (ed->chunks[i].segment >= at)
+			ed->chunks[i].segment++;
+}
+
+void kp_edit_remove_segment(struct kp_edit *ed, size_t at)
+{
+	ed->n_segments--;
+	memmove(&ed->segments[at], &ed->segments[at + 1],
+		(ed->n_segments - at) * sizeof(*ed->segments));
+	for (size_t i = 0; i < ed->n_chunks; i++)
+		if (ed->chunks[i].segment > at)
+			ed->chunks[i].segment--;
+}
+
+void kp_edit_move_segment(struct kp_edit *ed, size_t from, size_t to)
+{
+	struct kp_edit_segment s = ed->segments[from];
+
+	kp_edit_remove_segment(ed, from);
+	kp_edit_insert_segment(ed, to, s);
+}
+
+void kp_edit_insert_chunk(struct kp_edit *ed, size_t at, struct kp_edit_chunk c)
+{
+	memmove(&ed->chunks[at + 1], &ed->chunks[at], (ed->n_chunks - at) * sizeof(c));
+	ed->chunks[at] = c;
+	ed->n_chunks++;
+}
+
+void kp_edit_remove_chunk(struct kp_edit *ed, size_t at)
+{
+	ed->n_chunks--;
+	memmove(&ed->chunks[at], &ed->chunks[at + 1],
+		(ed->n_chunks - at) * sizeof(*ed->chunks));
+}
+
+void kp_edit_mark_moves(struct kp_edit *ed, size_t first)
+{
+	for (size_t i = first; i < ed->n_chunks; i++)
+		ed->chunks[i].moves = true;
+}
+
+uint64_t kp_edit_page(const struct kp_edit *ed, size_t segment)
+{
+	uint64_t align = ed->segments[segment].h.p_align;
+
+	return align < ed->page ? align : ed->page;
+}
+
+/* ---- sections ---- */
+
+kpack_error_t kp_edit_add_section(struct kp_edit *ed, const char *name, bool alloc,
+				  struct kp_span bytes, struct kpackx_error *why)
+{
+	struct kp_edit_section *s = &ed->sections[ed->n_sections];
+
+	if (kp_edit_find(ed, name))
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "elf: there is a section %s already", name);
+	*s = (struct kp_edit_section){
+		.name = name, .is_new = true, .in_block = alloc, .bytes = bytes};
+	s->h.sh_type = SHT_PROGBITS;
+	s->h.sh_flags = alloc ? SHF_ALLOC : 0;
+	s->h.sh_size = bytes.size;
+	s->h.sh_addralign = 1;
+	ed->n_sections++;
+	return KPACK_SUCCESS;
+}
+
+void kp_edit_drop_section(struct kp_edit *ed, size_t number)
+{
+	ed->n_sections--;
+	memmove(&ed->sections[number], &ed->sections[number + 1],
+		(ed->n_sections - number) * sizeof(*ed->sections));
+	if (ed->names > number)
+		ed->names--;
+}
+
+/* ---- taking away what was added ---- */
+
+static bool has_sections(const struct kp_edit *ed, const Elf64_Phdr *h, size_t but)
+{
+	for (size_t i = 1; i < ed->n_sections; i++) {
+		const Elf64_Shdr *s = &ed->sections[i].h;
+
+		if (i != but && strcmp(ed->sections[i].name, KP_TABLE_SECTION) != 0 &&
+		    (s->sh_flags & SHF_ALLOC) && s->sh_size &&
+		    s->sh_addr < h->p_vaddr + h->p_memsz &&
+		    s->sh_addr + s->sh_size > h->p_vaddr &&
+		    !(s->sh_type == SHT_NOBITS && (s->sh_flags & SHF_TLS)))
+			return true;
+	}
+	return false;
+}
+
+static void drop_load(struct kp_edit *ed, size_t at)
+{
+	for (size_t i = 0; i < ed->n_chunks; i++)
+		if (ed->chunks[i].segment == at)
+			kp_edit_remove_chunk(ed, i--);
+	kp_edit_remove_segment(ed, at);
+}
+
+/* Is the first page of the file one that place put in front of the old header? */
+static bool has_head(const struct kp_edit *ed)
+{
+	uint8_t magic[SELFMAG];
+
+	if (ed->h.e_type != ET_EXEC || ed->h.e_phoff != sizeof(Elf64_Ehdr) ||
+	    ed->n_chunks == 0 || ed->chunks[0].from != 0 ||
+	    ed->chunks[0].size <= ed->page ||
+	    kp_file_pread(ed->fd, ed->page, magic, sizeof(magic), NULL) ||
+	    memcmp(magic, ELFMAG, SELFMAG) != 0)
+		return false;
+	for (size_t i = 1; i < ed->n_sections; i++)
+		if (ed->sections[i].h.sh_size && ed->sections[i].from < ed->page)
+			return false;
+	return true;
+}
+
+static void drop_head(struct kp_edit *ed)
+{
+	struct kp_edit_chunk *c = &ed->chunks[0];
+	struct kp_edit_segment *s = &ed->segments[c->segment];
+
+	ed->old_head = ed->page;
+	c->from += ed->page;
+	c->vaddr += ed->page;
+	c->size -= ed->page;
+	s->from += ed->page;
+	s->h.p_offset += ed->page;
+	s->h.p_vaddr += ed->page;
+	s->h.p_paddr += ed->page;
+	s->h.p_filesz -= ed->page;
+	s->h.p_memsz -= ed->page;
+}
+
+/* A PT_PHDR that place had no use for. */
+static void revive_table_segment(struct kp_edit *ed)
+{
+	for (size_t i = 0; i < ed->n_segments; i++) {
+		Elf64_Phdr *h = &ed->segments[i].h;
+
+		if (h->p_type == PT_NULL && h->p_offset == sizeof(Elf64_Ehdr) &&
+		    h->p_filesz && h->p_filesz % sizeof(*h) == 0)
+			h->p_type = PT_PHDR;
+	}
+}
+
+/* The section of the program headers, and its segment if it has one. */
+static void drop_table_section(struct kp_edit *ed, size_t section)
+{
+	const Elf64_Shdr *s = &ed->sections[section].h;
+	ptrdiff_t at = kp_edit_load_of(ed, s->sh_addr, s->sh_size);
+
+	/* a segment at the start of the file is never ours, whatever sections say */
+	if (at >= 0 && ed->segments[at].h.p_offset &&
+	    !has_sections(ed, &ed->segments[at].h, section))
+		drop_load(ed, (size_t)at);
+	kp_edit_drop_section(ed, section);
+}
+
+void kp_edit_drop_table(struct kp_edit *ed)
+{
+	size_t section = kp_edit_find(ed, KP_TABLE_SECTION);
+
+	if (section)
+		drop_table_section(ed, section);
+	revive_table_segment(ed);
+	if (has_head(ed))
+		drop_head(ed);
+}
+
+kpack_error_t kp_edit_drop_block(struct kp_edit *ed, size_t section,
+				 struct kpackx_error *why)
+{
+	const Elf64_Shdr *s = &ed->sections[section].h;
+	ptrdiff_t at = kp_edit_load_of(ed, s->sh_addr, s->sh_size);
+
+	if (at < 0 || has_sections(ed, &ed->segments[at].h, section))
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "elf: %s has no segment of its own",
+			       ed->sections[section].name);
+	drop_load(ed, (size_t)at);
+	kp_edit_drop_table(ed);
+	return KPACK_SUCCESS;
+}
+
+/* ---- patches ---- */
+
+kpack_error_t kp_edit_patch(struct kp_edit *ed, uint64_t from, const void *bytes,
+			    size_t size, struct kpackx_error *why)
+{
+	struct kp_edit_patch p = {.from = from, .size = (uint8_t)size};
+
+	if (!kp_grow(&ed->patches, ed->n_patches, &ed->patches_cap, sizeof(*ed->patches)))
+		return kp_fail_memory(why, ed->n_patches * sizeof(p), "wrappers");
+	memcpy(p.bytes, bytes, size);
+	ed->patches[ed->n_patches++] = p;
+	return KPACK_SUCCESS;
+}

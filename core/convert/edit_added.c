@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The program headers need more room than they had.  In the order of preference they go
+ *
+ *   in place  behind the ELF header, when nothing stands there
+ *   behind    libraries: in a segment of their own behind everything.  Nobody computes
+ *             their address; ld.so searches the segments, and a PT_PHDR, which
+ *             patchelf would get wrong, becomes a PT_NULL
+ *   head      programs with fixed addresses: in place, on a page put in front of the
+ *             first one
+ *   sparse    position-independent programs begin at address 0, so there is nothing
+ *             below, and Linux before 5.18 takes the file offset for the address
+ *             (AT_PHDR): their segment moves that far behind, and a hole is in front of
+ *             it.  Where that would be a large one, it goes into the addresses of the
+ *             section that was cut instead, which becomes smaller
+ *
+ * The marker has a segment in front of that.  Both begin on a page of the file:
+ * ld.so takes the first segment whose pages of the file have the program headers, and
+ * would else find them in the last page of the data, which .bss has overwritten.
+ * In front of the program headers as much space again, and a page of addresses, are free:
+ * GNU strip moves them there.
+ */
+#include "edit_added.h"
+#include <inttypes.h>
+#include "core/binary/elf_file.h"
+#include "core/base/bounds.h"
+
+/* Bytes of both segments, generously: a marker and some hundred program headers. */
+#define BLOCK_MAX (16 * KP_MARKER_MAX)
+
+/* Bytes of a hole in the file that are not worth avoiding. */
+#define SPARSE_SMALL (UINT64_C(1) << 20)
+
+/* Of the sections that are added, the one of the program headers, or that with content. */
+static struct kp_edit_section *block_section(const struct kp_edit *ed, bool table)
+{
+	for (size_t i = 1; i < ed->n_sections; i++)
+		if (ed->sections[i].in_block && !ed->sections[i].bytes.data == table)
+			return &ed->sections[i];
+	return NULL;
+}
+
+static bool is_elsewhere(const struct kp_added *a)
+{
+	return a->table == KP_TABLE_BEHIND || a->table == KP_TABLE_SPARSE;
+}
+
+/* ---- the program headers ---- */
+
+/* Bytes behind the ELF header that nothing else uses. */
+static uint64_t room(const struct kp_edit *ed)
+{
+	uint64_t end = ed->chunks[0].from == ed->old_head
+			       ? ed->old_head + ed->chunks[0].size
+			       : ed->chunks[0].from;
+
+	for (size_t i = 1; i < ed->n_sections; i++) {
+		const struct kp_edit_section *s = &ed->sections[i];
+
+		if (!s->is_new && s->h.sh_type != SHT_NOBITS && s->h.sh_size &&
+		    s->from < end)
+			end = s->from;
+	}
+	end -= ed->old_head < end ? ed->old_head : end;
+	return end > sizeof(Elf64_Ehdr) ? end - sizeof(Elf64_Ehdr) : 0;
+}
+
+static bool fits(const struct kp_edit *ed, size_t segments)
+{
+	return segments * sizeof(Elf64_Phdr) <= room(ed);
+}
+
+static size_t find_segment(const struct kp_edit *ed, uint32_t type, bool last)
+{
+	size_t found = SIZE_MAX;
+
+	for (size_t i = 0; i < ed->n_segments; i++)
+		if (ed->segments[i].h.p_type == type && (found == SIZE_MAX || last))
+			found = i;
+	return found;
+}
+
+/* Is there a page below the first address of a program whose addresses are fixed? */
+static bool has_head_room(const struct kp_edit *ed)
+{
+	const Elf64_Phdr *first = &ed->segments[find_segment(ed, PT_LOAD, false)].h;
+
+	return ed->h.e_type == ET_EXEC && first->p_offset == ed->old_head &&
+	       ed->n_segments * sizeof(Elf64_Phdr) < ed->page / 2 &&
+	       first->p_vaddr % ed->page == 0 && first->p_vaddr >= 2 * ed->page &&
+	       first->p_vaddr - ed->page >= 65536;
+}
+
+static uint64_t bias(const struct kp_edit *ed)
+{
+	const Elf64_Phdr *first = &ed->segments[find_segment(ed, PT_LOAD, false)].h;
+
+	return first->p_vaddr - (first->p_offset - ed->old_head);
+}
+
+static void choose_table(struct kp_edit *ed, struct kp_added *a)
+{
+	size_t own = find_segment(ed, PT_PHDR, false);
+
+	a->table = KP_TABLE_IN_PLACE;
+	if (fits(ed, ed->n_segments + (a->marker_size > 0)))
+		return;
+	if (!kp_edit_is_program(ed) && ed->h.e_type == ET_DYN) {
+		a->table = KP_TABLE_BEHIND;
+		if (own != SIZE_MAX)
+			ed->segments[own].h.p_type = PT_NULL;
+	} else if (has_head_room(ed)) {
+		a->table = KP_TABLE_HEAD;
+	} else {
+		a->table = KP_TABLE_SPARSE;
+	}
+}
+
+static size_t add_segment(struct kp_edit *ed)
+{
+	struct kp_edit_segment s = {
+		.h = {.p_type = PT_LOAD, .p_flags = PF_R, .p_align = ed->page},
+		.from = UINT64_MAX};
+	size_t at = find_segment(ed, PT_LOAD, true) + 1;
+
+	kp_edit_insert_segment(ed, at, s);
+	return at;
+}
+
+static void add_segments(struct kp_edit *ed, struct kp_added *a)
+{
+	a->marker_segment = a->marker_size ? add_segment(ed) : SIZE_MAX;
+	a->table_segment = is_elsewhere(a) ? add_segment(ed) : SIZE_MAX;
+	a->table_size = ed->n_segments * sizeof(Elf64_Phdr);
+	ed->h.e_phnum = (uint16_t)ed->n_segments;
+	ed->h.e_phoff = sizeof(Elf64_Ehdr);
+}
+
+kpack_error_t kp_added_plan(struct kp_edit *ed, struct kp_added *a,
+			    struct kpackx_error *why)
+{
+	const struct kp_edit_section *content = block_section(ed, false);
+
+	*a = (struct kp_added){.marker_size = content ? content->h.sh_size : 0,
+			       .bias = bias(ed)};
+	choose_table(ed, a);
+	add_segments(ed, a);
+	if (a->table == KP_TABLE_IN_PLACE)
+		return KPACK_SUCCESS;
+	return kp_edit_add_section(ed, KP_TABLE_SECTION, true, (struct kp_span){0}, why);
+}
+
+/* ---- addresses ---- */
+
+static uint64_t memory_end(const struct kp_edit *ed)
+{
+	uint64_t end = 0;
+
+	for (size_t i = 0; i < ed->n_segments; i++) {
+		const Elf64_Phdr *h = &ed->segments[i].h;
+
+		if (h->p_type == PT_LOAD && h->p_vaddr + h->p_memsz > end)
+			end = h->p_vaddr + h->p_memsz;
+	}
+	/* what is added must be nobody else's, mapped or not */
+	for (size_t i = 1; i < ed->n_sections; i++) {
+		const Elf64_Shdr *h = &ed->sections[i].h;
+
+		if (kp_is_mapped(h) && h->sh_addr + h->sh_size > end)
+			end = h->sh_addr + h->sh_size;
+	}
+	return end;
+}
+
+/* The segment of the section that was cut, when that has one of its own; or SIZE_MAX. */
+static size_t find_hole(const struct kp_edit *ed)
+{
+	const Elf64_Shdr *s = &ed->sections[kp_edit_find(ed, KP_FATBIN_SECTION)].h;
+
+	for (size_t i = 0; i < ed->n_segments; i++) {
+		const Elf64_Phdr *h = &ed->segments[i].h;
+
+		if (h->p_type == PT_LOAD && h->p_filesz == 0 &&
+		    s->sh_type == SHT_NOBITS && h->p_vaddr == s->sh_addr &&
+		    h->p_memsz == s->sh_size)
+			return i;
+	}
+	return SIZE_MAX;
+}
+
+/*
+ * File offsets from the marker's on, and the distance of both segments in memory: a page of
+ * addresses is free between them.
+ */
+struct form {
+	uint64_t segment; /* of the program headers begins here */
+	uint64_t table, end;
+	uint64_t distance;
+};
+
+static struct form form_of(const struct kp_edit *ed, const struct kp_added *a)
+{
+	struct form f = {.segment = a->marker_size};
+
+	f.table = f.segment + a->table_size;
+	f.end = f.table + a->table_size;
+	f.distance =
+		kp_round_up(a->marker_size, ed->page) + ed->page + f.segment % ed->page;
+	return f;
+}
+
+/* The marker's address from FREE on that lets the program headers be behind CUR of the file. */
+static uint64_t biased_address(const struct kp_edit *ed, const struct kp_added *a,
+			       const struct form *f, uint64_t free, uint64_t cur)
+{
+	/* in a small file it is negative */
+	int64_t least = (int64_t)(kp_round_up(cur, ed->page) + a->bias -
+				  (f->distance - f->segment));
+
+	return (int64_t)free > least ? free : kp_round_up((uint64_t)least, ed->page);
+}
+
+static uint64_t biased_offset(const struct kp_added *a, const struct form *f,
+			      uint64_t address)
+{
+	return address + (f->distance - f->segment) - a->bias;
+}
+
+/* Take addresses of the hole, behind CUR of the file, if there are enough; 0: not. */
+static uint64_t take_from_hole(struct kp_edit *ed, struct kp_added *a,
+			       const struct form *f, uint64_t cur)
+{
+	size_t at = find_hole(ed);
+	Elf64_Phdr *hole;
+	uint64_t address;
+
+	if (at == SIZE_MAX)
+		return 0;
+	hole = &ed->segments[at].h;
+	address = biased_address(ed, a, f, hole->p_vaddr + 2 * ed->page, cur);
+	if (address + BLOCK_MAX > kp_edit_free_until(ed, at))
+		return 0;
+	hole->p_memsz = address - ed->page - hole->p_vaddr;
+	ed->sections[kp_edit_find(ed, KP_FATBIN_SECTION)].h.sh_size = hole->p_memsz;
+	kp_edit_move_segment(ed, a->table_segment, at + 1);
+	a->table_segment = at + 1;
+	if (a->marker_segment != SIZE_MAX) {
+		/* it was in front of the other and is one behind where it was */
+		kp_edit_move_segment(ed, a->marker_segment + 1, at + 1);
+		a->marker_segment = at + 1;
+		a->table_segment = at + 2;
+	}
+	return address;
+}
+
+/* The address of what is added, and *TO, its offset behind CUR. */
+static kpack_error_t choose_address(struct kp_edit *ed, struct kp_added *a,
+				    const struct form *f, uint64_t cur, uint64_t *address,
+				    uint64_t *to, struct kpackx_error *why)
+{
+	uint64_t free = kp_round_up(memory_end(ed), ed->page), inside = 0;
+	/* the marker ends where program headers can begin */
+	uint64_t skip = -a->marker_size & 7;
+
+	if (!is_elsewhere(a)) {
+		*to = kp_round_up(cur, 16);
+		*address = free + *to % ed->page;
+	} else if (a->table == KP_TABLE_BEHIND) {
+		*to = kp_round_up(cur, ed->page) + skip;
+		*address = free + skip;
+	} else {
+		*address = biased_address(ed, a, f, free, cur) + skip;
+		if (biased_offset(a, f, *address) - cur > SPARSE_SMALL)
+			inside = take_from_hole(ed, a, f, cur);
+		*address = inside ? inside + skip : *address;
+		*to = biased_offset(a, f, *address);
+	}
+	/* with room for a marker to grow */
+	if (!kp_range_ok(KP_ADDRESS_MAX, *address, BLOCK_MAX) || *to > KP_SPARSE_MAX)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "elf: what is added would have to be at 0x%" PRIx64
+			       ", offset %" PRIu64,
+			       *address, *to);
+	return KPACK_SUCCESS;
+}
+
+static void set_segment(Elf64_Phdr *h, uint64_t offset, uint64_t address, uint64_t size)
+{
+	h->p_offset = offset;
+	h->p_vaddr = h->p_paddr = address;
+	h->p_filesz = h->p_memsz = size;
+}
+
+static void set_section(Elf64_Shdr *h, const Elf64_Phdr *in, uint64_t skip, uint64_t size)
+{
+	h->sh_offset = in->p_offset + skip;
+	h->sh_addr = in->p_vaddr + skip;
+	h->sh_size = size;
+}
+
+kpack_error_t kp_added_place(struct kp_edit *ed, struct kp_added *a, uint64_t *cur,
+			     struct kpackx_error *why)
+{
+	struct kp_edit_section *table = block_section(ed, true);
+	struct kp_edit_section *content = block_section(ed, false);
+	struct form f = form_of(ed, a);
+	uint64_t address, to;
+	Elf64_Phdr *h;
+
+	if (!content && !is_elsewhere(a))
+		return KPACK_SUCCESS;
+	KP_TRY(choose_address(ed, a, &f, *cur, &address, &to, why));
+	*cur = to + a->marker_size;
+	if (content) {
+		h = &ed->segments[a->marker_segment].h;
+		set_segment(h, to, address, a->marker_size);
+		set_section(&content->h, h, 0, a->marker_size);
+	}
+	if (is_elsewhere(a)) {
+		h = &ed->segments[a->table_segment].h;
+		set_segment(h, to + f.segment, address + f.distance, f.end - f.segment);
+		set_section(&table->h, h, f.table - f.segment, a->table_size);
+		table->h.sh_addralign = 8;
+		ed->h.e_phoff = table->h.sh_offset;
+		*cur = to + f.end;
+	}
+	return KPACK_SUCCESS;
+}
+
+/* ---- afterwards ---- */
+
+static void place_head_section(struct kp_edit *ed, const struct kp_added *a,
+			       const Elf64_Phdr *head)
+{
+	Elf64_Shdr *s = &block_section(ed, true)->h;
+
+	s->sh_offset = sizeof(Elf64_Ehdr) + a->table_size;
+	s->sh_addr = head->p_vaddr + s->sh_offset;
+	s->sh_size = ed->page - s->sh_offset;
+	s->sh_addralign = 8;
+}
+
+static void place_table_segment(const struct kp_edit *ed, const struct kp_added *a,
+				Elf64_Phdr *h)
+{
+	const Elf64_Phdr *load =
+		a->table == KP_TABLE_HEAD || a->table == KP_TABLE_IN_PLACE
+			? &ed->segments[ed->chunks[0].segment].h
+			: &ed->segments[a->table_segment].h;
+	uint64_t vaddr = load->p_vaddr + (ed->h.e_phoff - load->p_offset);
+
+	h->p_offset = ed->h.e_phoff;
+	h->p_vaddr = h->p_paddr = vaddr;
+	h->p_filesz = h->p_memsz = a->table_size;
+}
+
+/* The first segment begins a page earlier, with the ELF header. */
+static void extend_to_head(struct kp_edit *ed, const struct kp_added *a)
+{
+	Elf64_Phdr *h = &ed->segments[ed->chunks[0].segment].h;
+
+	h->p_offset -= ed->page;
+	h->p_vaddr -= ed->page;
+	h->p_paddr -= ed->page;
+	h->p_filesz += ed->page;
+	h->p_memsz += ed->page;
+	place_head_section(ed, a, h);
+}
+
+void kp_added_settle(struct kp_edit *ed, const struct kp_added *a)
+{
+	size_t own = find_segment(ed, PT_PHDR, false);
+
+	if (a->table == KP_TABLE_HEAD)
+		extend_to_head(ed, a);
+	if (own != SIZE_MAX)
+		place_table_segment(ed, a, &ed->segments[own].h);
+}

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: MIT */
+/* Taking a section's bytes out of the file, and putting bytes back. */
+#include <inttypes.h>
+#include "edit.h"
+#include "core/base/bounds.h"
+
+static kpack_error_t refuse(struct kpackx_error *why, const char *text)
+{
+	return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED, "elf: %s", text);
+}
+
+/* ---- cutting ---- */
+
+/* Does anything but SECTION claim bytes of the file in [FROM, FROM + SIZE)? */
+static kpack_error_t check_alone(const struct kp_edit *ed, size_t section,
+				 struct kpackx_error *why)
+{
+	uint64_t from = ed->sections[section].h.sh_offset;
+	uint64_t end = from + ed->sections[section].h.sh_size;
+
+	for (size_t i = 1; i < ed->n_sections; i++) {
+		const Elf64_Shdr *h = &ed->sections[i].h;
+
+		if (i != section && h->sh_type != SHT_NOBITS && h->sh_size &&
+		    h->sh_offset < end && h->sh_offset + h->sh_size > from)
+			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+				       "elf: section %zu has bytes in common with %s", i,
+				       ed->sections[section].name);
+	}
+	for (size_t i = 0; i < ed->n_segments; i++) {
+		const Elf64_Phdr *h = &ed->segments[i].h;
+
+		if (h->p_type != PT_LOAD && h->p_type != PT_GNU_RELRO && h->p_filesz &&
+		    h->p_offset < end &&
+		    kp_range_ok(UINT64_MAX, h->p_offset, h->p_filesz) &&
+		    h->p_offset + h->p_filesz > from)
+			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+				       "elf: program header %zu has bytes in common "
+				       "with %s",
+				       i, ed->sections[section].name);
+	}
+	if ((ed->h.e_phoff < end &&
+	     ed->h.e_phoff + ed->n_segments * sizeof(Elf64_Phdr) > from) ||
+	    from < sizeof(Elf64_Ehdr))
+		return refuse(why, "headers stand inside the section");
+	return KPACK_SUCCESS;
+}
+
+/* The chunk that holds all of S, or -1. */
+static ptrdiff_t chunk_of(const struct kp_edit *ed, const Elf64_Shdr *s)
+{
+	for (size_t i = 0; i < ed->n_chunks; i++) {
+		const struct kp_edit_chunk *c = &ed->chunks[i];
+
+		if (s->sh_offset >= c->from &&
+		    kp_range_ok(c->size, s->sh_offset - c->from, s->sh_size) &&
+		    s->sh_addr - c->vaddr == s->sh_offset - c->from)
+			return (ptrdiff_t)i;
+	}
+	return -1;
+}
+
+/* Is there code in what the segment maps? */
+static bool has_code(const struct kp_edit *ed, const Elf64_Phdr *h)
+{
+	for (size_t i = 1; i < ed->n_sections; i++) {
+		const Elf64_Shdr *s = &ed->sections[i].h;
+
+		if ((s->sh_flags & SHF_EXECINSTR) && s->sh_addr >= h->p_vaddr &&
+		    s->sh_addr - h->p_vaddr < h->p_memsz)
+			return true;
+	}
+	return false;
+}
+
+/* The part [SKIP, SKIP + SIZE) of segment OF, by itself. */
+static struct kp_edit_segment part(const struct kp_edit *ed, size_t of, uint64_t skip,
+				   uint64_t size)
+{
+	struct kp_edit_segment s = ed->segments[of];
+
+	s.from += skip;
+	s.h.p_offset += skip;
+	s.h.p_vaddr += skip;
+	s.h.p_paddr += skip;
+	s.h.p_filesz = s.h.p_filesz > skip ? s.h.p_filesz - skip : 0;
+	s.h.p_filesz = s.h.p_filesz < size ? s.h.p_filesz : size;
+	s.h.p_memsz = size;
+	if ((s.h.p_flags & PF_X) && !has_code(ed, &s.h))
+		s.h.p_flags &= ~(Elf64_Word)PF_X;
+	return s;
+}
+
+/* Put SIZE bytes of memory at SKIP of segment AT behind what is before them. */
+static size_t insert_hole(struct kp_edit *ed, size_t at, uint64_t skip, uint64_t size)
+{
+	struct kp_edit_segment before = part(ed, at, 0, skip);
+	struct kp_edit_segment hole = part(ed, at, skip, size);
+
+	hole.h.p_filesz = 0;
+	ed->segments[at] = hole;
+	if (skip)
+		kp_edit_insert_segment(ed, at, before);
+	return skip ? at + 1 : at;
+}
+
+/*
+ * Segment AT becomes what is before [SKIP, SKIP + SIZE), that in memory only, and what is
+ * after.  The kernel gives whole pages to a segment without bytes, so one that
+ * does not begin with a page stays the end of what is before.  Returns the last of them.
+ */
+static size_t split_segment(struct kp_edit *ed, size_t at, uint64_t skip, uint64_t size)
+{
+	uint64_t all = ed->segments[at].h.p_memsz;
+	struct kp_edit_segment after = part(ed, at, skip + size, all - skip - size);
+	uint64_t hole = after.h.p_filesz ? size : all - skip;
+
+	if ((ed->segments[at].h.p_vaddr + skip) % ed->page == 0) {
+		at = insert_hole(ed, at, skip, hole);
+	} else {
+		ed->segments[at] = part(ed, at, 0, skip + hole);
+		ed->segments[at].h.p_filesz = skip;
+	}
+	if (after.h.p_filesz)
+		kp_edit_insert_segment(ed, ++at, after);
+	return at;
+}
+
+/*
+ * Would what is before and what is after [SKIP, SKIP + SIZE) of a chunk share a page?  A page
+ * comes from one place of the file: then the gap stays in it, as zeros.
+ */
+static bool shares_page(const struct kp_edit *ed, const struct kp_edit_chunk *c,
+			uint64_t skip, uint64_t size)
+{
+	uint64_t page = kp_edit_page(ed, c->segment);
+
+	return skip && skip + size < c->size &&
+	       (c->vaddr + skip - 1) / page == (c->vaddr + skip + size) / page;
+}
+
+/* SIZE bytes from FROM on leave the chunk. */
+static void cut_chunk(struct kp_edit *ed, size_t chunk, uint64_t from, uint64_t size)
+{
+	struct kp_edit_chunk left = ed->chunks[chunk], right = left;
+	uint64_t skip = from - left.from;
+	bool moves = !shares_page(ed, &left, skip, size);
+
+	if (moves)
+		right.segment = split_segment(ed, left.segment, skip, size);
+	kp_edit_remove_chunk(ed, chunk);
+	if (moves)
+		kp_edit_mark_moves(ed, chunk);
+	left.size = skip;
+	left.page_after = moves;
+	right.from += skip + size;
+	right.vaddr += skip + size;
+	right.size -= skip + size;
+	right.page_before = right.moves = moves;
+	if (right.size)
+		kp_edit_insert_chunk(ed, chunk, right);
+	if (left.size)
+		kp_edit_insert_chunk(ed, chunk, left);
+}
+
+kpack_error_t kp_edit_cut(struct kp_edit *ed, size_t section, struct kpackx_error *why)
+{
+	Elf64_Shdr *h = &ed->sections[section].h;
+	ptrdiff_t chunk = chunk_of(ed, h);
+
+	if (!(h->sh_flags & SHF_ALLOC) || chunk < 0)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "elf: %s is not mapped by one segment",
+			       ed->sections[section].name);
+	KP_TRY(check_alone(ed, section, why));
+	cut_chunk(ed, (size_t)chunk, h->sh_offset, h->sh_size);
+	h->sh_type = SHT_NOBITS;
+	return KPACK_SUCCESS;
+}
+
+/* ---- filling ---- */
+
+/* Are segments AT and AT + 1 parts of one? */
+static bool can_join(const struct kp_edit *ed, size_t at)
+{
+	const Elf64_Phdr *a = &ed->segments[at].h, *b = &ed->segments[at + 1].h;
+
+	return at + 1 < ed->n_segments && a->p_type == PT_LOAD && b->p_type == PT_LOAD &&
+	       a->p_filesz && a->p_filesz == a->p_memsz && b->p_filesz &&
+	       b->p_vaddr == a->p_vaddr + a->p_memsz &&
+	       ((a->p_flags ^ b->p_flags) & ~(Elf64_Word)PF_X) == 0;
+}
+
+/* Offsets of sections without bytes count from their segment, which becomes AT. */
+static void join_empty_sections(struct kp_edit *ed, size_t at)
+{
+	const struct kp_edit_segment *a = &ed->segments[at], *b = a + 1;
+
+	for (size_t i = 1; i < ed->n_sections; i++) {
+		Elf64_Shdr *s = &ed->sections[i].h;
+
+		if (s->sh_type == SHT_NOBITS && s->sh_addr >= b->h.p_vaddr &&
+		    s->sh_addr - b->h.p_vaddr <= b->h.p_memsz)
+			s->sh_offset += a->from + (b->h.p_vaddr - a->h.p_vaddr) - b->from;
+	}
+}
+
+static void join(struct kp_edit *ed, size_t at)
+{
+	Elf64_Phdr *a = &ed->segments[at].h, *b = &ed->segments[at + 1].h;
+
+	join_empty_sections(ed, at);
+	a->p_filesz = b->p_vaddr + b->p_filesz - a->p_vaddr;
+	a->p_memsz = b->p_vaddr + b->p_memsz - a->p_vaddr;
+	a->p_flags |= b->p_flags;
+	for (size_t i = 0; i < ed->n_chunks; i++)
+		if (ed->chunks[i].segment == at + 1)
+			ed->chunks[i].segment = at;
+	kp_edit_remove_segment(ed, at + 1);
+}
+
+/* MADE takes its place in the middle of a chunk, where zeros stood for it. */
+static void fill_gap(struct kp_edit *ed, size_t chunk, struct kp_edit_chunk made)
+{
+	struct kp_edit_chunk *left = &ed->chunks[chunk], right = *left;
+	uint64_t skip = made.vaddr - left->vaddr;
+
+	made.segment = left->segment;
+	right.from += skip + made.size;
+	right.vaddr += skip + made.size;
+	right.size -= skip + made.size;
+	left->size = skip;
+	if (right.size)
+		kp_edit_insert_chunk(ed, chunk + 1, right);
+	kp_edit_insert_chunk(ed, chunk + 1, made);
+}
+
+/* MADE follows the file part of segment AT, and may close the gap to the next one. */
+static void fill_hole(struct kp_edit *ed, size_t at, struct kp_edit_chunk made)
+{
+	Elf64_Phdr *h = &ed->segments[at].h;
+	size_t chunk = 0;
+
+	while (chunk < ed->n_chunks && ed->chunks[chunk].vaddr < made.vaddr)
+		chunk++;
+	made.segment = at;
+	/* between the file part and the section were zeros: they are file part now */
+	h->p_filesz = made.vaddr + made.size - h->p_vaddr;
+	kp_edit_insert_chunk(ed, chunk, made);
+	kp_edit_mark_moves(ed, chunk);
+	if (can_join(ed, at))
+		join(ed, at);
+	if (at && can_join(ed, at - 1))
+		join(ed, at - 1);
+}
+
+/* The chunk that has the addresses of S, or -1. */
+static ptrdiff_t chunk_at(const struct kp_edit *ed, const Elf64_Shdr *s)
+{
+	for (size_t i = 0; i < ed->n_chunks; i++) {
+		const struct kp_edit_chunk *c = &ed->chunks[i];
+
+		if (s->sh_addr > c->vaddr &&
+		    kp_range_ok(c->size, s->sh_addr - c->vaddr, s->sh_size))
+			return (ptrdiff_t)i;
+	}
+	return -1;
+}
+
+kpack_error_t kp_edit_fill(struct kp_edit *ed, size_t section, kp_edit_fill_fn *fill,
+			   void *arg, struct kpackx_error *why)
+{
+	Elf64_Shdr *h = &ed->sections[section].h;
+	ptrdiff_t at = kp_edit_load_of(ed, h->sh_addr, h->sh_size);
+	struct kp_edit_chunk made = {.from = UINT64_MAX,
+				     .size = h->sh_size,
+				     .vaddr = h->sh_addr,
+				     .made = true};
+	ptrdiff_t chunk = chunk_at(ed, h);
+
+	if (at < 0 || h->sh_type != SHT_NOBITS || h->sh_size == 0 ||
+	    (chunk < 0 &&
+	     ed->segments[at].h.p_filesz > h->sh_addr - ed->segments[at].h.p_vaddr))
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "elf: %s cannot be filled where it is",
+			       ed->sections[section].name);
+	if (chunk >= 0)
+		fill_gap(ed, (size_t)chunk, made);
+	else
+		fill_hole(ed, (size_t)at, made);
+	h->sh_type = SHT_PROGBITS;
+	ed->sections[section].from = UINT64_MAX;
+	ed->fill = fill;
+	ed->fill_arg = arg;
+	return KPACK_SUCCESS;
+}
+
+uint64_t kp_edit_free_until(const struct kp_edit *ed, size_t segment)
+{
+	for (size_t i = segment + 1; i < ed->n_segments; i++)
+		if (ed->segments[i].h.p_type == PT_LOAD)
+			return ed->segments[i].h.p_vaddr;
+	return KP_ADDRESS_MAX;
+}
+
+bool kp_edit_widen(struct kp_edit *ed, size_t section, uint64_t size)
+{
+	Elf64_Shdr *s = &ed->sections[section].h;
+	ptrdiff_t at = kp_edit_load_of(ed, s->sh_addr, s->sh_size);
+	Elf64_Phdr *h;
+
+	if (at < 0)
+		return false;
+	h = &ed->segments[at].h;
+	if (h->p_filesz || h->p_vaddr != s->sh_addr || h->p_memsz != s->sh_size ||
+	    !kp_range_ok(kp_edit_free_until(ed, (size_t)at), h->p_vaddr, size))
+		return false;
+	s->sh_size = h->p_memsz = size;
+	return true;
+}
+
+kpack_error_t kp_edit_move_behind(struct kp_edit *ed, size_t section, uint64_t size,
+				  struct kpackx_error *why)
+{
+	struct kp_edit_segment s = {.from = UINT64_MAX};
+	size_t last = 0;
+	uint64_t end;
+
+	for (size_t i = 0; i < ed->n_segments; i++)
+		if (ed->segments[i].h.p_type == PT_LOAD)
+			last = i;
+	end = ed->segments[last].h.p_vaddr + ed->segments[last].h.p_memsz;
+	end = (end + ed->page - 1) / ed->page * ed->page;
+	if (!kp_range_ok(KP_ADDRESS_MAX, end, size))
+		return refuse(why, "no address is free behind the last segment");
+	s.h = (Elf64_Phdr){.p_type = PT_LOAD,
+			   .p_flags = PF_R,
+			   .p_vaddr = end,
+			   .p_paddr = end,
+			   .p_memsz = size,
+			   .p_align = ed->page};
+	kp_edit_insert_segment(ed, last + 1, s);
+	ed->sections[section].h.sh_addr = end;
+	ed->sections[section].h.sh_size = size;
+	return KPACK_SUCCESS;
+}

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: MIT */
+/* Where everything stands in the new file; what is added to it, elf_added.c decides. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include "core/binary/elf_file.h"
+#include "edit_added.h"
+#include "edit.h"
+#include "core/base/bounds.h"
+
+/* Larger alignments of unmapped sections mean nothing. */
+#define ALIGN_MAX 4096
+
+/* The first offset from CUR on that maps to VADDR. */
+static uint64_t congruent(uint64_t cur, uint64_t vaddr, uint64_t align)
+{
+	return cur + ((vaddr - cur) & (align - 1));
+}
+
+/* ---- sections in order ---- */
+
+static void order_sections(struct kp_edit *ed)
+{
+	size_t n = ed->n_sections, first = 1;
+
+	for (size_t i = 1; i < n; i++) {
+		struct kp_edit_section s = ed->sections[i];
+
+		if (!kp_is_mapped(&s.h))
+			continue;
+		memmove(&ed->sections[first + 1], &ed->sections[first],
+			(i - first) * sizeof(s));
+		ed->sections[first] = s;
+		if (ed->names >= first && ed->names < i)
+			ed->names++;
+		first++;
+	}
+}
+
+/* ---- chunks ---- */
+
+static uint64_t place_moved(const struct kp_edit *ed, const struct kp_edit_chunk *c,
+			    uint64_t cur)
+{
+	Elf64_Phdr *h = &ed->segments[c->segment].h;
+
+	if (h->p_align > ed->page && h->p_align > 65536)
+		h->p_align = ed->page;
+	if (c->page_before)
+		cur = kp_round_up(cur, kp_edit_page(ed, c->segment));
+	return congruent(cur, c->vaddr, h->p_align);
+}
+
+static uint64_t shift_chunk(const struct kp_edit *ed, const struct kp_edit_chunk *c,
+			    uint64_t shift)
+{
+	Elf64_Phdr *h = &ed->segments[c->segment].h;
+
+	if (shift & (h->p_align - 1))
+		h->p_align = ed->page;
+	return c->from + shift;
+}
+
+static kpack_error_t place_chunks(struct kp_edit *ed, const struct kp_added *a,
+				  uint64_t *end, struct kpackx_error *why)
+{
+	uint64_t shift = (a->table == KP_TABLE_HEAD ? ed->page : 0) - ed->old_head;
+	uint64_t cur = 0;
+
+	for (size_t i = 0; i < ed->n_chunks; i++) {
+		struct kp_edit_chunk *c = &ed->chunks[i];
+
+		if (i && c->segment == c[-1].segment)
+			c->to = c[-1].to + (c->vaddr - c[-1].vaddr);
+		else if (c->moves)
+			c->to = place_moved(ed, c, cur);
+		else
+			c->to = shift_chunk(ed, c, shift);
+		if (c->to < cur)
+			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+				       "elf: segment at 0x%" PRIx64
+				       " finds no place in the file",
+				       c->vaddr);
+		cur = c->to + c->size;
+		if (c->page_after && (c->vaddr + c->size) % kp_edit_page(ed, c->segment))
+			cur = kp_round_up(cur, kp_edit_page(ed, c->segment));
+	}
+	if (cur < sizeof(Elf64_Ehdr) + a->table_size && a->table == KP_TABLE_IN_PLACE)
+		cur = sizeof(Elf64_Ehdr) + a->table_size;
+	*end = cur;
+	return KPACK_SUCCESS;
+}
+
+/* ---- program headers of what is mapped ---- */
+
+/* Is it the address space of a section that was cut? */
+static bool is_hole(const struct kp_edit *ed, const Elf64_Phdr *h)
+{
+	const Elf64_Shdr *s = &ed->sections[kp_edit_find(ed, KP_FATBIN_SECTION)].h;
+
+	return s->sh_type == SHT_NOBITS && s->sh_addr >= h->p_vaddr &&
+	       kp_range_ok(h->p_memsz, s->sh_addr - h->p_vaddr, s->sh_size);
+}
+
+/*
+ * A hole's offset is behind all bytes: where it was cut, tools would find other sections in
+ * it.  But of one that begins inside a page ld.so maps that page, which must be there.
+ */
+static uint64_t hole_offset(const struct kp_edit *ed, size_t segment, uint64_t end)
+{
+	const Elf64_Phdr *h = &ed->segments[segment].h;
+
+	if (h->p_vaddr % kp_edit_page(ed, segment))
+		return h->p_vaddr & (h->p_align - 1);
+	return congruent(end, h->p_vaddr, h->p_align);
+}
+
+/* Memory without bytes has an offset too, which must be congruent. */
+static void place_empty_loads(struct kp_edit *ed, uint64_t end)
+{
+	uint64_t cur = 0;
+
+	for (size_t i = 0; i < ed->n_segments; i++) {
+		struct kp_edit_segment *s = &ed->segments[i];
+
+		if (s->h.p_type != PT_LOAD)
+			continue;
+		if (s->h.p_filesz == 0 && is_hole(ed, &s->h))
+			s->h.p_offset = hole_offset(ed, i, end);
+		else if (s->h.p_filesz == 0)
+			s->h.p_offset = congruent(cur, s->h.p_vaddr, s->h.p_align);
+		else
+			cur = s->h.p_offset + s->h.p_filesz;
+	}
+}
+
+static void place_loads(struct kp_edit *ed, uint64_t end)
+{
+	for (size_t i = ed->n_chunks; i-- > 0;)
+		ed->segments[ed->chunks[i].segment].h.p_offset = ed->chunks[i].to;
+	place_empty_loads(ed, end);
+}
+
+/* The chunk that has [OFFSET, OFFSET + SIZE) of the input, or NULL. */
+static const struct kp_edit_chunk *chunk_with(const struct kp_edit *ed, uint64_t offset,
+					      uint64_t size)
+{
+	for (size_t i = 0; i < ed->n_chunks; i++) {
+		const struct kp_edit_chunk *c = &ed->chunks[i];
+
+		if (!c->made && offset >= c->from &&
+		    kp_range_ok(c->size, offset - c->from, size) &&
+		    (offset < c->from + c->size || size == 0))
+			return c;
+	}
+	return NULL;
+}
+
+/* Where a segment begins in the file, without the page put in front of it. */
+static uint64_t old_start(const struct kp_edit *ed, size_t segment)
+{
+	const struct kp_edit_chunk *c = &ed->chunks[0];
+
+	return c->segment == segment ? c->to : ed->segments[segment].h.p_offset;
+}
+
+/* What has no bytes keeps its distance from the file offset of its segment. */
+static bool move_offset(const struct kp_edit *ed, uint64_t vaddr, uint64_t *offset)
+{
+	for (size_t i = ed->n_segments; i-- > 0;) {
+		const struct kp_edit_segment *s = &ed->segments[i];
+
+		/* from the last on: a boundary belongs to what begins there */
+		if (s->h.p_type == PT_LOAD && vaddr >= s->h.p_vaddr &&
+		    vaddr - s->h.p_vaddr <= s->h.p_memsz) {
+			/* below its segment it means nothing */
+			*offset -= *offset < s->from ? *offset : s->from;
+			*offset += old_start(ed, i);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* What ended where a section was cut goes on when that is there again. */
+static void reach_over_made(const struct kp_edit *ed, Elf64_Phdr *h)
+{
+	for (size_t i = 0; i < ed->n_chunks; i++)
+		if (ed->chunks[i].made && ed->chunks[i].vaddr == h->p_vaddr + h->p_filesz)
+			h->p_filesz = h->p_memsz;
+}
+
+/* PT_GNU_RELRO may reach over what was cut. */
+static void clip_to_load(const struct kp_edit *ed, Elf64_Phdr *h)
+{
+	ptrdiff_t i = kp_edit_load_of(ed, h->p_vaddr, 1);
+	const Elf64_Phdr *load;
+
+	if (i < 0)
+		return;
+	load = &ed->segments[i].h;
+	h->p_offset = load->p_offset + (h->p_vaddr - load->p_vaddr);
+	reach_over_made(ed, h);
+	if (h->p_vaddr + h->p_filesz > load->p_vaddr + load->p_filesz)
+		h->p_filesz = load->p_vaddr + load->p_filesz > h->p_vaddr
+				      ? load->p_vaddr + load->p_filesz - h->p_vaddr
+				      : 0;
+}
+
+static kpack_error_t place_segment(struct kp_edit *ed, size_t i, struct kpackx_error *why)
+{
+	struct kp_edit_segment *s = &ed->segments[i];
+	const struct kp_edit_chunk *c = chunk_with(ed, s->from, s->h.p_filesz);
+
+	if (s->h.p_type == PT_GNU_RELRO)
+		clip_to_load(ed, &s->h);
+	else if (s->h.p_filesz && c)
+		s->h.p_offset = c->to + (s->from - c->from);
+	else if (s->h.p_filesz)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "elf: program header %zu is for bytes that are not mapped",
+			       i);
+	else if (s->h.p_memsz)
+		move_offset(ed, s->h.p_vaddr, &s->h.p_offset);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t place_segments(struct kp_edit *ed, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < ed->n_segments; i++) {
+		uint32_t type = ed->segments[i].h.p_type;
+
+		if (type != PT_PHDR && type != PT_LOAD && type != PT_NULL)
+			KP_TRY(place_segment(ed, i, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+/* ---- sections ---- */
+
+static bool place_made(const struct kp_edit *ed, struct kp_edit_section *s)
+{
+	for (size_t i = 0; i < ed->n_chunks; i++)
+		if (ed->chunks[i].made)
+			s->h.sh_offset = ed->chunks[i].to;
+	return true;
+}
+
+/* A section in a chunk moves with it; true: that was one. */
+static bool place_mapped(const struct kp_edit *ed, struct kp_edit_section *s)
+{
+	const struct kp_edit_chunk *c;
+
+	if (s->in_block)
+		return true;
+	if (s->from == UINT64_MAX)
+		return place_made(ed, s);
+	if (kp_is_mapped(&s->h) && (s->h.sh_type == SHT_NOBITS || s->h.sh_size == 0))
+		return move_offset(ed, s->h.sh_addr, &s->h.sh_offset);
+	if (s->is_new || s->h.sh_size == 0)
+		return false;
+	c = chunk_with(ed, s->from, s->h.sh_size);
+	if (c)
+		s->h.sh_offset = c->to + (s->from - c->from);
+	return c != NULL;
+}
+
+/* Does part of S, which no chunk holds whole, belong to one? */
+static bool straddles(const struct kp_edit *ed, const struct kp_edit_section *s)
+{
+	for (size_t i = 0; i < ed->n_chunks; i++) {
+		const struct kp_edit_chunk *c = &ed->chunks[i];
+
+		if (!s->is_new && !c->made && s->from < c->from + c->size &&
+		    s->from + s->h.sh_size > c->from && s->h.sh_size)
+			return true;
+	}
+	return false;
+}
+
+static int by_offset(const void *a, const void *b)
+{
+	const struct kp_edit_section *x = *(struct kp_edit_section *const *)a;
+	const struct kp_edit_section *y = *(struct kp_edit_section *const *)b;
+
+	if (x->is_new != y->is_new)
+		return x->is_new ? 1 : -1;
+	if (x->from != y->from)
+		return x->from < y->from ? -1 : 1;
+	return (x > y) - (x < y);
+}
+
+static uint64_t alignment(const Elf64_Shdr *h)
+{
+	if (h->sh_addralign == 0 || h->sh_addralign > ALIGN_MAX ||
+	    (h->sh_addralign & (h->sh_addralign - 1)))
+		return 1;
+	return h->sh_addralign;
+}
+
+/* Bytes of the old names up to the last one in use; all, when symbols are named there too. */
+static uint64_t names_in_use(const struct kp_edit *ed)
+{
+	uint64_t end = 1;
+
+	for (size_t i = 1; i < ed->n_sections; i++) {
+		const struct kp_edit_section *s = &ed->sections[i];
+
+		if (s->h.sh_link == ed->sections[ed->names].index && !s->is_new)
+			return ed->old_names;
+		if (!s->is_new && s->h.sh_name + strlen(s->name) + 1 > end)
+			end = s->h.sh_name + strlen(s->name) + 1;
+	}
+	return end;
+}
+
+/* Names of new sections follow the old ones. */
+static void name_sections(struct kp_edit *ed)
+{
+	uint64_t size = ed->old_names = names_in_use(ed);
+
+	for (size_t i = 1; i < ed->n_sections; i++) {
+		if (!ed->sections[i].is_new)
+			continue;
+		ed->sections[i].h.sh_name = (uint32_t)size;
+		size += strlen(ed->sections[i].name) + 1;
+	}
+	ed->sections[ed->names].h.sh_size = size;
+}
+
+static kpack_error_t place_unmapped(struct kp_edit *ed, struct kp_edit_section **order,
+				    uint64_t *cur, struct kpackx_error *why)
+{
+	size_t n = 0;
+
+	for (size_t i = 1; i < ed->n_sections; i++) {
+		struct kp_edit_section *s = &ed->sections[i];
+
+		/* the names have grown: only the old ones say where they stood */
+		if (i == ed->names || !place_mapped(ed, s))
+			order[n++] = s;
+	}
+	qsort(order, n, sizeof(*order), by_offset);
+	for (size_t i = 0; i < n; i++) {
+		Elf64_Shdr *h = &order[i]->h;
+
+		if (order[i] != &ed->sections[ed->names] && straddles(ed, order[i]))
+			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+				       "elf: section %zu is partly mapped",
+				       order[i]->index);
+		*cur = kp_round_up(*cur, alignment(h));
+		h->sh_offset = *cur;
+		if (h->sh_type != SHT_NOBITS)
+			*cur += h->sh_size;
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t place_sections(struct kp_edit *ed, uint64_t *cur,
+				    struct kpackx_error *why)
+{
+	struct kp_edit_section **order = calloc(ed->n_sections, sizeof(*order));
+	kpack_error_t err;
+
+	if (!order)
+		return kp_fail_memory(why, ed->n_sections * sizeof(*order), "sections");
+	name_sections(ed);
+	err = place_unmapped(ed, order, cur, why);
+	free(order);
+	*cur = kp_round_up(*cur, 8);
+	ed->h.e_shoff = *cur;
+	ed->h.e_shnum = (uint16_t)ed->n_sections;
+	ed->h.e_shstrndx = (uint16_t)ed->names;
+	*cur += ed->n_sections * sizeof(Elf64_Shdr);
+	return err;
+}
+
+kpack_error_t kp_edit_place(struct kp_edit *ed, struct kpackx_error *why)
+{
+	struct kp_added a;
+	uint64_t cur = 0;
+
+	if (ed->n_chunks == 0)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "elf: no other segment has bytes in the file");
+	KP_TRY(kp_added_plan(ed, &a, why));
+	order_sections(ed);
+	KP_TRY(place_chunks(ed, &a, &cur, why));
+	KP_TRY(kp_added_place(ed, &a, &cur, why));
+	place_loads(ed, cur);
+	kp_added_settle(ed, &a);
+	KP_TRY(place_segments(ed, why));
+	KP_TRY(place_sections(ed, &cur, why));
+	ed->tail_to = cur;
+	ed->out_size = cur + ed->tail_size;
+	return KPACK_SUCCESS;
+}

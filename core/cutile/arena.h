@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* Small pieces of memory that are freed together. */
+#ifndef KP_ARENA_H
+#define KP_ARENA_H
+
+#include <stddef.h>
+#include "core/base/span.h"
+
+struct kp_arena_block;
+
+/* All zero is an empty one. */
+struct kp_arena {
+	struct kp_arena_block *blocks; /* the newest first */
+	size_t left;                   /* bytes behind what is used of the newest */
+};
+
+/* SIZE zeroed bytes, aligned for any type; NULL: out of memory. */
+void *kp_arena_alloc(struct kp_arena *a, size_t size);
+
+/* A copy of S with a NUL behind it; NULL: out of memory. */
+char *kp_arena_copy(struct kp_arena *a, struct kp_span s);
+
+void kp_arena_fini(struct kp_arena *a);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Notes of AMDGPU code objects: which target they are for, and the metadata of their kernels.
+ * Source: LLVM's AMDGPU usage document (note records).
+ */
+#ifndef KP_AMDGPU_NOTES_H
+#define KP_AMDGPU_NOTES_H
+
+#include "core/format/sections.h"
+
+struct kp_amdgpu_notes {
+	/* NT_AMDGPU_METADATA: MessagePack, owned; NULL: there is none */
+	uint8_t *metadata;
+	size_t metadata_size;
+
+	/* Of code object v2; "" and false where it has none. */
+	bool has_version, has_isa;
+	uint32_t version[2]; /* major, minor */
+	uint32_t isa[3];     /* major, minor, stepping */
+	char isa_vendor[16]; /* "AMD" */
+	char isa_family[16]; /* "AMDGPU" */
+	char isa_name[128];  /* "amdgcn-amd-amdhsa--gfx803" */
+};
+
+/*
+ * Read the notes of the code object SRC, of each type the first: those of its sections, or
+ * where it has no sections of its segments.
+ * INVALID_FORMAT: a note that passes the end; metadata above KP_METADATA_MAX.  On failure
+ * OUT is empty.
+ */
+kpack_error_t kp_amdgpu_notes_read(const struct kp_source *src,
+				   const struct kp_sections *sections,
+				   struct kp_amdgpu_notes *out, struct kpackx_error *why);
+void kp_amdgpu_notes_fini(struct kp_amdgpu_notes *notes);
+
+#endif

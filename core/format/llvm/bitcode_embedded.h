@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* Offload binaries in LLVM bitcode: constants of a host's module that is linked later. */
+#ifndef KP_BITCODE_EMBEDDED_H
+#define KP_BITCODE_EMBEDDED_H
+
+#include "core/base/errors.h"
+#include "core/base/span.h"
+
+/*
+ * Give FOUND every array of bytes among the constants of the modules in CODE - bitcode, in a
+ * wrapper or not - that begins like an offload binary, in their order; the bytes stay until it
+ * returns.
+ * INVALID_FORMAT: the bitcode is damaged.  What FOUND fails with.
+ */
+kpack_error_t kp_bitcode_embedded(struct kp_span code,
+				  kpack_error_t (*found)(void *arg, struct kp_span bytes,
+							 struct kpackx_error *why),
+				  void *arg, struct kpackx_error *why);
+
+#endif

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Plain offload bundle, as clang-offload-bundler writes it:
+ *
+ *   24 bytes  "__CLANG_OFFLOAD_BUNDLE__"
+ *   u64       number of entries
+ *   per entry u64 offset from the magic, u64 size, u64 length of the ID, the ID
+ *
+ * and then the objects.  Nothing says where the bundle ends: it ends with the
+ * object that ends last.
+ */
+#include "bundle.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include "core/base/bounds.h"
+
+/* Header bytes fetched at first; every real one fits, the HIP runtime reads no more. */
+#define FIRST_FETCH 4096
+
+static const char magic[24] = {'_', '_', 'C', 'L', 'A', 'N', 'G', '_',
+			       'O', 'F', 'F', 'L', 'O', 'A', 'D', '_',
+			       'B', 'U', 'N', 'D', 'L', 'E', '_', '_'};
+
+bool kp_bundle_probe(struct kp_span head)
+{
+	return kp_span_starts(head, magic, sizeof(magic));
+}
+
+static kpack_error_t check_count(uint64_t n, uint64_t size, struct kpackx_error *why)
+{
+	uint64_t room = (size - KP_BUNDLE_HEADER_MIN) / KP_BUNDLE_ROW_SIZE;
+
+	if (n > KP_BUNDLE_ENTRIES_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "%" PRIu64 " entries of at most %d", n,
+			       KP_BUNDLE_ENTRIES_MAX);
+	if (n > room)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "%" PRIu64 " entries do not fit into %" PRIu64 " bytes", n,
+			       size);
+	return KPACK_SUCCESS;
+}
+
+/*
+ * How many bytes the header needs, as far as HEAD tells: more than head.size while it is
+ * incomplete, then its exact size.
+ */
+static kpack_error_t header_need(struct kp_span head, uint64_t size, uint64_t *need,
+				 struct kpackx_error *why)
+{
+	uint64_t pos = KP_BUNDLE_HEADER_MIN, n, id_len;
+
+	*need = pos;
+	if (head.size < pos)
+		return KPACK_SUCCESS;
+	if (!kp_bundle_probe(head))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "not an offload bundle");
+	n = kp_le64(head.data + sizeof(magic));
+	KP_TRY(check_count(n, size, why));
+	for (uint64_t i = 0; i < n; i++) {
+		*need = pos + (n - i) * KP_BUNDLE_ROW_SIZE;
+		if (*need > head.size)
+			return KPACK_SUCCESS;
+		id_len = kp_le64(head.data + pos + 16);
+		if (id_len > KP_ENTRY_ID_MAX)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "entry %" PRIu64 ": ID of %" PRIu64
+				       " bytes, at most %d",
+				       i, id_len, KP_ENTRY_ID_MAX);
+		pos += KP_BUNDLE_ROW_SIZE + id_len;
+		*need = pos + (n - i - 1) * KP_BUNDLE_ROW_SIZE;
+		if (*need > head.size)
+			return KPACK_SUCCESS;
+	}
+	return KPACK_SUCCESS;
+}
+
+/* Fetch until the header is complete: more each time, so that few walks are repeated. */
+static kpack_error_t fetch_header(kp_bundle_more_fn *more, void *arg, uint64_t size,
+				  uint8_t **buf, uint64_t *header_size,
+				  struct kpackx_error *why)
+{
+	size_t have = 0;
+
+	for (;;) {
+		struct kp_span head = {*buf, have};
+		uint64_t need, want;
+		uint8_t *grown;
+
+		KP_TRY(header_need(head, size, &need, why));
+		if (need > size)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "header of %" PRIu64
+				       " bytes or more passes the end "
+				       "at %" PRIu64,
+				       need, size);
+		*header_size = need;
+		if (need <= have)
+			return KPACK_SUCCESS;
+		want = have ? 2 * (uint64_t)have : FIRST_FETCH;
+		want = want < need ? need : want;
+		want = want > size ? size : want;
+		grown = realloc(*buf, (size_t)want);
+		if (!grown)
+			return kp_fail_memory(why, want, "a bundle header");
+		*buf = grown;
+		KP_TRY(more(arg, *buf, have, (size_t)want, why));
+		have = (size_t)want;
+	}
+}
+
+/* Where the object of an entry lies; an empty one may be said to lie anywhere. */
+static kpack_error_t check_range(uint64_t i, uint64_t offset, uint64_t len,
+				 uint64_t header_size, uint64_t size,
+				 struct kpackx_error *why)
+{
+	if (len == 0)
+		return KPACK_SUCCESS;
+	if (offset < header_size)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "entry %" PRIu64 ": offset %" PRIu64
+			       " is inside the header of %" PRIu64 " bytes",
+			       i, offset, header_size);
+	if (!kp_range_ok(size, offset, len))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "entry %" PRIu64 ": %" PRIu64 " bytes at offset %" PRIu64
+			       " pass the end at %" PRIu64,
+			       i, len, offset, size);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t add_entries(const uint8_t *header, uint64_t header_size,
+				 uint64_t size, struct kp_container *c,
+				 struct kp_containers *list, uint64_t *end,
+				 struct kpackx_error *why)
+{
+	const uint8_t *p = header + KP_BUNDLE_HEADER_MIN;
+	uint64_t n = kp_le64(header + sizeof(magic));
+
+	*end = header_size;
+	for (uint64_t i = 0; i < n; i++) {
+		uint64_t offset = kp_le64(p), len = kp_le64(p + 8),
+			 id_len = kp_le64(p + 16);
+		struct kp_span id = {p + KP_BUNDLE_ROW_SIZE, (size_t)id_len};
+
+		KP_TRY(check_range(i, offset, len, header_size, size, why));
+		KP_TRY(kp_containers_add_image(list, c, id, offset, len, why));
+		if (len && offset + len > *end)
+			*end = offset + len;
+		p += KP_BUNDLE_ROW_SIZE + id_len;
+	}
+	/* the bundler does not write the gap before an empty last entry */
+	for (size_t i = c->first_image; i < list->n_images; i++) {
+		if (list->images[i].size == 0 && list->images[i].offset > *end)
+			list->images[i].offset = 0;
+	}
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_bundle_list(kp_bundle_more_fn *more, void *arg, uint64_t size,
+			     struct kp_container *c, struct kp_containers *list,
+			     uint64_t *end, struct kpackx_error *why)
+{
+	uint64_t header_size = 0;
+	uint8_t *header = NULL;
+	kpack_error_t err;
+
+	if (size < KP_BUNDLE_HEADER_MIN)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "%" PRIu64 " bytes are no bundle, the header has %d", size,
+			       KP_BUNDLE_HEADER_MIN);
+	err = fetch_header(more, arg, size, &header, &header_size, why);
+	if (err == KPACK_SUCCESS)
+		err = add_entries(header, header_size, size, c, list, end, why);
+	free(header);
+	return err;
+}
+
+uint64_t kp_bundle_header_size(const struct kp_bundle_row *rows, size_t n)
+{
+	uint64_t size = KP_BUNDLE_HEADER_MIN;
+
+	for (size_t i = 0; i < n; i++)
+		size += KP_BUNDLE_ROW_SIZE + rows[i].id.size;
+	return size;
+}
+
+void kp_bundle_header_write(const struct kp_bundle_row *rows, size_t n, uint8_t *out)
+{
+	memcpy(out, magic, sizeof(magic));
+	kp_put_le64(out + sizeof(magic), n);
+	out += KP_BUNDLE_HEADER_MIN;
+	for (size_t i = 0; i < n; i++) {
+		kp_put_le64(out, rows[i].offset);
+		kp_put_le64(out + 8, rows[i].size);
+		kp_put_le64(out + 16, rows[i].id.size);
+		out += KP_BUNDLE_ROW_SIZE;
+		if (rows[i].id.size)
+			memcpy(out, rows[i].id.data, rows[i].id.size);
+		out += rows[i].id.size;
+	}
+}
+
+static kpack_error_t more_from_source(void *arg, uint8_t *buf, size_t have, size_t want,
+				      struct kpackx_error *why)
+{
+	return kp_source_read(arg, have, buf + have, want - have, why);
+}
+
+static kpack_error_t parse(const struct kp_source *src, uint64_t off,
+			   struct kp_container *c, struct kp_containers *list,
+			   struct kpackx_error *why)
+{
+	struct kp_source rest;
+
+	if (!kp_source_sub(src, off, src->size - off, &rest))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "begins after the end");
+	KP_TRY(kp_bundle_list(more_from_source, &rest, rest.size, c, list, &c->size,
+			      why));
+	c->payload_size = c->size;
+	return KPACK_SUCCESS;
+}
+
+const struct kp_format kp_format_bundle = {
+	.name = "bundle",
+	.in_hip_fatbin = true,
+	.probe = kp_bundle_probe,
+	.parse = parse,
+};

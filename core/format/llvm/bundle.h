@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The header of a plain offload bundle, for the two formats it begins: a
+ * bundle in a file, and what a compressed bundle decodes to.
+ */
+#ifndef KP_BUNDLE_H
+#define KP_BUNDLE_H
+
+#include "core/format/format.h"
+
+#define KP_BUNDLE_HEADER_MIN 32
+/* A row of it: u64 offset, size, length of the ID; the ID follows. */
+#define KP_BUNDLE_ROW_SIZE 24
+
+/*
+ * Append bytes [have, want) of the bundle at BUF + have.  WANT is never above the size
+ * given to kp_bundle_list and only grows.
+ */
+typedef kpack_error_t kp_bundle_more_fn(void *arg, uint8_t *buf, size_t have, size_t want,
+					struct kpackx_error *why);
+
+/*
+ * List the entries of a bundle of which SIZE bytes exist, fetching its header and little
+ * more through MORE.  END becomes the end of the last entry, or of the header.
+ * INVALID_FORMAT: counts, lengths or ranges that do not fit into SIZE bytes.
+ */
+kpack_error_t kp_bundle_list(kp_bundle_more_fn *more, void *arg, uint64_t size,
+			     struct kp_container *c, struct kp_containers *list,
+			     uint64_t *end, struct kpackx_error *why);
+
+bool kp_bundle_probe(struct kp_span head);
+
+/* A row of a header that is written. */
+struct kp_bundle_row {
+	struct kp_span id;
+	uint64_t offset,
+		size; /* offset as in the file: an empty entry may lie anywhere */
+};
+
+/* Write the header of N rows to OUT, which has room for kp_bundle_header_size bytes. */
+uint64_t kp_bundle_header_size(const struct kp_bundle_row *rows, size_t n);
+void kp_bundle_header_write(const struct kp_bundle_row *rows, size_t n, uint8_t *out);
+
+#endif

@@ -1,0 +1,551 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Compressed offload bundle: a header, then one plain bundle compressed.
+ *
+ *              v1     v2     v3
+ *   "CCOB"     0      0      0
+ *   version    4 u16  4 u16  4 u16
+ *   method     6 u16  6 u16  6 u16    0 zlib, 1 zstd
+ *   size       -      8 u32  8 u64    of all this, header included
+ *   decoded    8 u32  12 u32 16 u64
+ *   hash       12 u64 16 u64 24 u64   MD5's first half: kp_ccob_check
+ *   data       20     24     32
+ *
+ * A v1 ends where its compressed stream ends.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <zstd.h>
+#include <zstd_errors.h>
+#include "core/base/bounds.h"
+#include "bundle.h"
+#include "ccob.h"
+
+#ifndef KP_WITH_ZLIB
+#define KP_WITH_ZLIB 1
+#endif
+#if KP_WITH_ZLIB
+#include <zlib.h>
+#endif
+
+/* Compressed bytes read at a time. */
+#define IN_SIZE 65536
+
+struct method;
+
+/* The fields of a header, and where the data lies. */
+struct ccob {
+	const struct method *method;
+	uint64_t header_size;
+	uint64_t size; /* v1: 0 until it is measured */
+	uint64_t decoded;
+};
+
+/* Decodes one compressed stream from its beginning, any number of bytes at a time. */
+struct decoder {
+	const struct method *method;
+	struct kp_source src;
+	uint64_t fetched; /* bytes of src that went through IN */
+	uint64_t made;    /* bytes that came out */
+	bool ended;       /* the stream said so */
+	ZSTD_DStream *zstd;
+#if KP_WITH_ZLIB
+	z_stream zlib;
+	bool zlib_live;
+#endif
+	size_t in_pos, in_size;
+	uint8_t in[IN_SIZE];
+};
+
+struct method {
+	const char *name;
+	uint64_t ratio_max;
+	/* DECODED is what the header says; at least one byte is in IN unless src is empty
+	 */
+	kpack_error_t (*begin)(struct decoder *d, uint64_t decoded,
+			       struct kpackx_error *why);
+	/* take from IN, give up to LEN bytes; sets d->ended */
+	kpack_error_t (*step)(struct decoder *d, uint8_t *out, size_t len, size_t *made,
+			      struct kpackx_error *why);
+	void (*end)(struct decoder *d);
+	/* where the stream at the start of SRC ends; DECODED bounds the work */
+	kpack_error_t (*measure)(const struct kp_source *src, uint64_t decoded,
+				 uint64_t *size, struct kpackx_error *why);
+};
+
+/* ---- zstd ---- */
+
+static kpack_error_t zstd_fail(size_t code, struct kpackx_error *why)
+{
+	if (ZSTD_getErrorCode(code) == ZSTD_error_memory_allocation)
+		return kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY, "out of memory: zstd");
+	return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED, "zstd: %s",
+		       ZSTD_getErrorName(code));
+}
+
+static kpack_error_t zstd_begin(struct decoder *d, uint64_t decoded,
+				struct kpackx_error *why)
+{
+	unsigned long long stated = ZSTD_getFrameContentSize(d->in, d->in_size);
+	size_t code;
+
+	if (stated == ZSTD_CONTENTSIZE_ERROR)
+		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
+			       "the data is no zstd frame");
+	if (stated != ZSTD_CONTENTSIZE_UNKNOWN && stated != decoded)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "the zstd frame says %llu bytes, the header %" PRIu64,
+			       stated, decoded);
+	d->zstd = ZSTD_createDStream();
+	if (!d->zstd)
+		return kp_fail_memory(why, ZSTD_DStreamInSize(), "a zstd decoder");
+	if (stated == ZSTD_CONTENTSIZE_UNKNOWN)
+		return KPACK_SUCCESS;
+	/* the window is then never larger than the content, which is bounded already */
+	code = ZSTD_DCtx_setParameter(
+		d->zstd, ZSTD_d_windowLogMax,
+		ZSTD_dParam_getBounds(ZSTD_d_windowLogMax).upperBound);
+	return ZSTD_isError(code) ? zstd_fail(code, why) : KPACK_SUCCESS;
+}
+
+static kpack_error_t zstd_step(struct decoder *d, uint8_t *out, size_t len, size_t *made,
+			       struct kpackx_error *why)
+{
+	ZSTD_inBuffer from = {d->in, d->in_size, d->in_pos};
+	ZSTD_outBuffer to = {out, len, 0};
+	size_t code = ZSTD_decompressStream(d->zstd, &to, &from);
+
+	if (ZSTD_isError(code))
+		return zstd_fail(code, why);
+	d->in_pos = from.pos;
+	d->ended = code == 0;
+	*made = to.pos;
+	return KPACK_SUCCESS;
+}
+
+static void zstd_end(struct decoder *d)
+{
+	ZSTD_freeDStream(d->zstd);
+}
+
+/* Frame header: magic, descriptor, and what the descriptor says follows. */
+static uint64_t zstd_header_size(uint8_t descriptor)
+{
+	static const uint8_t dictionary[4] = {0, 1, 2, 4}, content[4] = {0, 2, 4, 8};
+	bool single = descriptor & 0x20;
+	uint64_t size = 4 + 1 + dictionary[descriptor & 3] + content[descriptor >> 6];
+
+	/* a single segment has no window byte, but its content size even at code 0 */
+	return size + (single ? descriptor >> 6 == 0 : 1);
+}
+
+/* ZSTD_findFrameCompressedSize would want the whole frame in memory. */
+static kpack_error_t zstd_measure(const struct kp_source *src, uint64_t decoded,
+				  uint64_t *size, struct kpackx_error *why)
+{
+	struct kp_window window;
+	uint8_t descriptor;
+	const uint8_t *p;
+	uint32_t block;
+	uint64_t pos;
+
+	(void)decoded;
+	kp_window_init(&window, src);
+	KP_TRY(kp_window_get(&window, 0, 5, &p, why));
+	if (kp_le32(p) != ZSTD_MAGICNUMBER)
+		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
+			       "the data is no zstd frame");
+	descriptor = p[4];
+	pos = zstd_header_size(descriptor);
+	do {
+		KP_TRY(kp_window_get(&window, pos, 3, &p, why));
+		block = (uint32_t)(p[0] | p[1] << 8 | p[2] << 16);
+		/* an RLE block is one byte, whatever it stands for */
+		pos += 3 + ((block >> 1 & 3) == 1 ? 1 : block >> 3);
+	} while (!(block & 1));
+	*size = pos + (descriptor & 4 ? 4 : 0);
+	return KPACK_SUCCESS;
+}
+
+static const struct method zstd_method = {
+	.name = "zstd",
+	.ratio_max = KP_ZSTD_RATIO_MAX,
+	.begin = zstd_begin,
+	.step = zstd_step,
+	.end = zstd_end,
+	.measure = zstd_measure,
+};
+
+/* ---- decoding ---- */
+
+static kpack_error_t refill(struct decoder *d, struct kpackx_error *why)
+{
+	uint64_t left = d->src.size - d->fetched;
+	size_t n = left < IN_SIZE ? (size_t)left : IN_SIZE;
+
+	KP_TRY(kp_source_read(&d->src, d->fetched, d->in, n, why));
+	d->fetched += n;
+	d->in_pos = 0;
+	d->in_size = n;
+	return KPACK_SUCCESS;
+}
+
+static void decoder_free(struct decoder *d)
+{
+	if (!d)
+		return;
+	d->method->end(d);
+	free(d);
+}
+
+static kpack_error_t decoder_new(const struct method *method, const struct kp_source *src,
+				 uint64_t decoded, struct decoder **out,
+				 struct kpackx_error *why)
+{
+	struct decoder *d = calloc(1, sizeof(*d));
+	kpack_error_t err;
+
+	if (!d)
+		return kp_fail_memory(why, sizeof(*d), "a decoder");
+	d->method = method;
+	d->src = *src;
+	err = refill(d, why);
+	if (err == KPACK_SUCCESS)
+		err = method->begin(d, decoded, why);
+	if (err != KPACK_SUCCESS) {
+		decoder_free(d);
+		return err;
+	}
+	*out = d;
+	return KPACK_SUCCESS;
+}
+
+/* LEN bytes, or fewer when the stream ends before. */
+static kpack_error_t decoder_read(struct decoder *d, uint8_t *out, size_t len,
+				  size_t *got, struct kpackx_error *why)
+{
+	*got = 0;
+	while (*got < len && !d->ended) {
+		size_t in_before, made = 0;
+
+		if (d->in_pos == d->in_size)
+			KP_TRY(refill(d, why));
+		in_before = d->in_pos;
+		KP_TRY(d->method->step(d, out + *got, len - *got, &made, why));
+		if (!made && d->in_pos == in_before && !d->ended)
+			return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
+				       "%s: the data ends after %" PRIu64
+				       " decoded bytes",
+				       d->method->name, d->made);
+		d->made += made;
+		*got += made;
+	}
+	return KPACK_SUCCESS;
+}
+
+static uint64_t decoder_consumed(const struct decoder *d)
+{
+	return d->fetched - (d->in_size - d->in_pos);
+}
+
+/* LEN bytes, all of them. */
+static kpack_error_t decoder_fill(struct decoder *d, uint8_t *out, size_t len,
+				  struct kpackx_error *why)
+{
+	size_t got;
+
+	KP_TRY(decoder_read(d, out, len, &got, why));
+	if (got < len)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "%s: only %" PRIu64 " decoded bytes, the header says more",
+			       d->method->name, d->made);
+	return KPACK_SUCCESS;
+}
+
+/* Is the stream over, and is it all there is? */
+static kpack_error_t decoder_finish(struct decoder *d, struct kpackx_error *why)
+{
+	uint8_t extra;
+	size_t got;
+
+	KP_TRY(decoder_read(d, &extra, 1, &got, why));
+	if (got)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "%s: more than the %" PRIu64
+			       " decoded bytes the header says",
+			       d->method->name, d->made - 1);
+	if (decoder_consumed(d) != d->src.size)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "%" PRIu64 " bytes follow the %s data inside",
+			       d->src.size - decoder_consumed(d), d->method->name);
+	return KPACK_SUCCESS;
+}
+
+/* ---- zlib ---- */
+
+#if KP_WITH_ZLIB
+static kpack_error_t zlib_fail(const struct decoder *d, int code,
+			       struct kpackx_error *why)
+{
+	if (code == Z_MEM_ERROR)
+		return kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY, "out of memory: zlib");
+	return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED, "zlib: %s",
+		       d->zlib.msg ? d->zlib.msg : zError(code));
+}
+
+static kpack_error_t zlib_begin(struct decoder *d, uint64_t decoded,
+				struct kpackx_error *why)
+{
+	int code = inflateInit(&d->zlib);
+
+	(void)decoded;
+	if (code != Z_OK)
+		return zlib_fail(d, code, why);
+	d->zlib_live = true;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t zlib_step(struct decoder *d, uint8_t *out, size_t len, size_t *made,
+			       struct kpackx_error *why)
+{
+	size_t room = len < INT32_MAX ? len : INT32_MAX;
+	int code;
+
+	d->zlib.next_in = d->in + d->in_pos;
+	d->zlib.avail_in = (uInt)(d->in_size - d->in_pos);
+	d->zlib.next_out = out;
+	d->zlib.avail_out = (uInt)room;
+	code = inflate(&d->zlib, Z_NO_FLUSH);
+	/* Z_BUF_ERROR: no progress, which the caller sees */
+	if (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR)
+		return zlib_fail(d, code, why);
+	d->in_pos = d->in_size - d->zlib.avail_in;
+	d->ended = code == Z_STREAM_END;
+	*made = room - d->zlib.avail_out;
+	return KPACK_SUCCESS;
+}
+
+static void zlib_end(struct decoder *d)
+{
+	if (d->zlib_live)
+		inflateEnd(&d->zlib);
+}
+
+/* Only decoding finds the end; nothing of it is kept. */
+static kpack_error_t zlib_measure(const struct kp_source *src, uint64_t decoded,
+				  uint64_t *size, struct kpackx_error *why);
+
+static const struct method zlib_method = {
+	.name = "zlib",
+	.ratio_max = KP_ZLIB_RATIO_MAX,
+	.begin = zlib_begin,
+	.step = zlib_step,
+	.end = zlib_end,
+	.measure = zlib_measure,
+};
+
+static kpack_error_t zlib_measure(const struct kp_source *src, uint64_t decoded,
+				  uint64_t *size, struct kpackx_error *why)
+{
+	struct decoder *d = NULL;
+	kpack_error_t err = decoder_new(&zlib_method, src, decoded, &d, why);
+	uint8_t discard[16384];
+	size_t got;
+
+	while (err == KPACK_SUCCESS && !d->ended && d->made <= decoded)
+		err = decoder_read(d, discard, sizeof(discard), &got, why);
+	if (err == KPACK_SUCCESS && d->made != decoded)
+		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			      "zlib: %" PRIu64 " decoded bytes or more, the header says "
+			      "%" PRIu64,
+			      d->made, decoded);
+	if (err == KPACK_SUCCESS)
+		*size = decoder_consumed(d);
+	decoder_free(d);
+	return err;
+}
+#endif
+
+/* ---- container ---- */
+
+static bool probe(struct kp_span head)
+{
+	return kp_span_starts(head, "CCOB", 4);
+}
+
+static kpack_error_t find_method(unsigned number, const struct method **out,
+				 struct kpackx_error *why)
+{
+#if KP_WITH_ZLIB
+	*out = number == 0 ? &zlib_method : number == 1 ? &zstd_method : NULL;
+#else
+	*out = number == 1 ? &zstd_method : NULL;
+	if (number == 0)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "method 0: built without zlib");
+#endif
+	if (!*out)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "method %u, known are 0 (zlib) and 1 (zstd)", number);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t read_header(const struct kp_source *src, struct ccob *h,
+				 struct kpackx_error *why)
+{
+	uint8_t b[KP_CCOB_HEADER_MAX];
+	unsigned version;
+
+	KP_TRY(kp_source_read(src, 0, b, 8, why));
+	version = kp_le16(b + 4);
+	if (!kp_ccob_header_size(version))
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "version %u, known are 1 to 3", version);
+	KP_TRY(find_method(kp_le16(b + 6), &h->method, why));
+	h->header_size = kp_ccob_header_size(version);
+	KP_TRY(kp_source_read(src, 0, b, h->header_size, why));
+	h->size = version == 1 ? 0 : version == 2 ? kp_le32(b + 8) : kp_le64(b + 8);
+	h->decoded = version == 3 ? kp_le64(b + 16) : kp_le32(b + 8 + 4 * (version - 1));
+	if (version > 1 && (h->size <= h->header_size || h->size > src->size))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "size %" PRIu64 ", the header has %" PRIu64
+			       " bytes and %" PRIu64 " are there",
+			       h->size, h->header_size, src->size);
+	return KPACK_SUCCESS;
+}
+
+/* Can this many bytes come out of it?  Asked before anything is allocated for them. */
+static kpack_error_t check_decoded(const struct ccob *h, uint64_t compressed,
+				   struct kpackx_error *why)
+{
+	if (h->decoded < KP_BUNDLE_HEADER_MIN || h->decoded > KP_CCOB_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "decoded size %" PRIu64 ", possible are %d to %" PRIu64,
+			       h->decoded, KP_BUNDLE_HEADER_MIN, KP_CCOB_MAX);
+	if (h->decoded / h->method->ratio_max > compressed)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "decoded size %" PRIu64 " cannot come out of %" PRIu64
+			       " bytes of %s",
+			       h->decoded, compressed, h->method->name);
+	return KPACK_SUCCESS;
+}
+
+/* Read and check the header of the CCOB that SRC begins with; DATA is what is compressed.
+ */
+static kpack_error_t open_ccob(const struct kp_source *src, struct ccob *h,
+			       struct kp_source *data, struct kpackx_error *why)
+{
+	uint64_t compressed;
+
+	KP_TRY(read_header(src, h, why));
+	kp_source_sub(src, h->header_size, src->size - h->header_size, data);
+	KP_TRY(check_decoded(h, data->size, why));
+	if (h->size == 0) {
+		KP_TRY(h->method->measure(data, h->decoded, &compressed, why));
+		h->size = h->header_size + compressed;
+	}
+	if (!kp_source_sub(src, h->header_size, h->size - h->header_size, data))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "%s data of %" PRIu64 " bytes passes the end at %" PRIu64,
+			       h->method->name, h->size - h->header_size, src->size);
+	return check_decoded(h, data->size, why);
+}
+
+static kpack_error_t more_from_decoder(void *arg, uint8_t *buf, size_t have, size_t want,
+				       struct kpackx_error *why)
+{
+	return decoder_fill(arg, buf + have, want - have, why);
+}
+
+/* The same for one that begins at OFF. */
+static kpack_error_t measure(const struct kp_source *src, uint64_t off, struct ccob *h,
+			     struct kp_source *data, struct kpackx_error *why)
+{
+	struct kp_source rest;
+
+	if (!kp_source_sub(src, off, src->size - off, &rest))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "begins after the end");
+	return open_ccob(&rest, h, data, why);
+}
+
+kpack_error_t kp_ccob_measure(const struct kp_source *src, uint64_t off,
+			      struct kp_container *c, struct kpackx_error *why)
+{
+	struct kp_source data;
+	struct ccob h;
+
+	KP_TRY(measure(src, off, &h, &data, why));
+	*c = (struct kp_container){.format = &kp_format_ccob,
+				   .inside = KP_NOWHERE,
+				   .next = KP_NOWHERE,
+				   .offset = off,
+				   .size = h.size,
+				   .payload_size = h.decoded};
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t parse(const struct kp_source *src, uint64_t off,
+			   struct kp_container *c, struct kp_containers *list,
+			   struct kpackx_error *why)
+{
+	struct kp_source data;
+	struct decoder *d;
+	kpack_error_t err;
+	struct ccob h;
+	uint64_t end;
+
+	KP_TRY(measure(src, off, &h, &data, why));
+	c->size = h.size;
+	c->payload_size = h.decoded;
+	KP_TRY(decoder_new(h.method, &data, h.decoded, &d, why));
+	err = kp_bundle_list(more_from_decoder, d, h.decoded, c, list, &end, why);
+	decoder_free(d);
+	return err;
+}
+
+static kpack_error_t decode_all(const struct ccob *h, const struct kp_source *data,
+				uint8_t *heap, struct kpackx_error *why)
+{
+	struct decoder *d;
+	kpack_error_t err;
+
+	KP_TRY(decoder_new(h->method, data, h->decoded, &d, why));
+	err = decoder_fill(d, heap, (size_t)h->decoded, why);
+	if (err == KPACK_SUCCESS)
+		err = decoder_finish(d, why);
+	decoder_free(d);
+	return err;
+}
+
+/* The whole header is read again: the file may have changed since it was listed. */
+static kpack_error_t load(const struct kp_source *src, const struct kp_container *c,
+			  struct kp_payload *out, struct kpackx_error *why)
+{
+	struct kp_source whole, data;
+	kpack_error_t err;
+	struct ccob h;
+
+	if (!kp_source_sub(src, c->offset, c->size, &whole))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "passes the end");
+	KP_TRY(open_ccob(&whole, &h, &data, why));
+	if (h.size != c->size || h.decoded != c->payload_size)
+		return kp_fail(why, KPACK_ERROR_IO_ERROR, "changed while it was read");
+	out->heap = malloc((size_t)h.decoded);
+	if (!out->heap)
+		return kp_fail_memory(why, h.decoded, "a decoded bundle");
+	err = decode_all(&h, &data, out->heap, why);
+	if (err != KPACK_SUCCESS) {
+		kp_payload_fini(out);
+		return err;
+	}
+	out->source = kp_source_memory(out->heap, (size_t)h.decoded);
+	return KPACK_SUCCESS;
+}
+
+const struct kp_format kp_format_ccob = {
+	.name = "ccob",
+	.in_hip_fatbin = true,
+	.probe = probe,
+	.parse = parse,
+	.load = load,
+};

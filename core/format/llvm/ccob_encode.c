@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Writing compressed bundles as LLVM does: ZSTD_compress2 or zlib's compress2 over the
+ * whole payload, level and long-distance matching being all that is ever set.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <zstd.h>
+#include <zstd_errors.h>
+#include "core/base/md5.h"
+#include "ccob.h"
+
+#ifndef KP_WITH_ZLIB
+#define KP_WITH_ZLIB 1
+#endif
+#if KP_WITH_ZLIB
+#include <zlib.h>
+#endif
+
+/*
+ * A wrong level shows in the first blocks, so that trying one costs only these: what
+ * stands in the first HEAD bytes is compared, and zstd must have room for two blocks of
+ * 128 KiB more to get that far.  All of zstd's take some 5 s for 19 MB (most of it the
+ * tables of the levels above 19) where compressing it with each would take 200.
+ */
+#define HEAD ((size_t)64 << 10)
+#define HEAD_ROOM (HEAD + ((size_t)256 << 10))
+
+/* Bytes of payload a search costs at least: those tables. */
+#define SEARCH_MIN (UINT64_C(16) << 20)
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+/* The first is what compilers do when nobody says otherwise. */
+static const int zstd_levels[] = {3,  5,  1,  2,  4,  6,  7,  8,  9,  10, 11,
+				  12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22};
+
+struct coder {
+	const int *levels;
+	size_t n_levels;
+	unsigned n_ranges; /* 2: each level with and without long_range */
+	size_t (*bound)(size_t size);
+	/*
+	 * Compress PAYLOAD into OUT.  When CAP bytes are too few, *MADE is SIZE_MAX, and OUT
+	 * has been filled nearly to the end.
+	 */
+	kpack_error_t (*encode)(const struct kp_ccob_form *form, struct kp_span payload,
+				uint8_t *out, size_t cap, size_t *made,
+				struct kpackx_error *why);
+};
+
+/* ---- zstd ---- */
+
+static kpack_error_t zstd_encode(const struct kp_ccob_form *form, struct kp_span payload,
+				 uint8_t *out, size_t cap, size_t *made,
+				 struct kpackx_error *why)
+{
+	ZSTD_CCtx *ctx = ZSTD_createCCtx();
+	size_t n;
+
+	if (!ctx)
+		return kp_fail_memory(why, payload.size, "a zstd encoder");
+	n = ZSTD_CCtx_setParameter(ctx, ZSTD_c_compressionLevel, form->level);
+	if (!ZSTD_isError(n))
+		n = ZSTD_CCtx_setParameter(ctx, ZSTD_c_enableLongDistanceMatching,
+					   form->long_range);
+	if (!ZSTD_isError(n))
+		n = ZSTD_compress2(ctx, out, cap, payload.data, payload.size);
+	ZSTD_freeCCtx(ctx);
+	*made = n;
+	if (ZSTD_getErrorCode(n) == ZSTD_error_dstSize_tooSmall)
+		*made = SIZE_MAX;
+	else if (ZSTD_isError(n))
+		return kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY,
+			       "zstd: compressing %zu bytes: %s", payload.size,
+			       ZSTD_getErrorName(n));
+	return KPACK_SUCCESS;
+}
+
+static const struct coder zstd_coder = {
+	.levels = zstd_levels,
+	.n_levels = COUNT(zstd_levels),
+	.n_ranges = 2,
+	.bound = ZSTD_compressBound,
+	.encode = zstd_encode,
+};
+
+/* ---- zlib ---- */
+
+#if KP_WITH_ZLIB
+static const int zlib_levels[] = {6, 9, 1, 2, 3, 4, 5, 7, 8};
+
+static size_t zlib_bound(size_t size)
+{
+	return compressBound(size);
+}
+
+/* zlib counts in 32 bits: at most that much is shown to it at a time. */
+static uInt portion(size_t left)
+{
+	return left < INT32_MAX ? (uInt)left : INT32_MAX;
+}
+
+static size_t zlib_run(z_stream *z, struct kp_span payload, uint8_t *out, size_t cap)
+{
+	size_t in = 0, made = 0;
+	int code = Z_OK;
+
+	while (code == Z_OK && made < cap) {
+		uInt give = portion(payload.size - in), room = portion(cap - made);
+
+		z->next_in = (Bytef *)payload.data + in;
+		z->avail_in = give;
+		z->next_out = out + made;
+		z->avail_out = room;
+		code = deflate(z, in + give == payload.size ? Z_FINISH : Z_NO_FLUSH);
+		in += give - z->avail_in;
+		made += room - z->avail_out;
+	}
+	return code == Z_STREAM_END ? made : SIZE_MAX;
+}
+
+static kpack_error_t zlib_encode(const struct kp_ccob_form *form, struct kp_span payload,
+				 uint8_t *out, size_t cap, size_t *made,
+				 struct kpackx_error *why)
+{
+	z_stream z = {0};
+
+	if (deflateInit(&z, form->level) != Z_OK)
+		return kp_fail_memory(why, payload.size, "a zlib encoder");
+	*made = zlib_run(&z, payload, out, cap);
+	deflateEnd(&z);
+	return KPACK_SUCCESS;
+}
+
+static const struct coder zlib_coder = {
+	.levels = zlib_levels,
+	.n_levels = COUNT(zlib_levels),
+	.n_ranges = 1,
+	.bound = zlib_bound,
+	.encode = zlib_encode,
+};
+#endif
+
+/* ---- forms ---- */
+
+static const struct coder *coder_of(unsigned method)
+{
+#if KP_WITH_ZLIB
+	if (method == KP_CCOB_ZLIB)
+		return &zlib_coder;
+#endif
+	return method == KP_CCOB_ZSTD ? &zstd_coder : NULL;
+}
+
+kpack_error_t kp_ccob_form_read(const struct kp_source *src, const struct kp_container *c,
+				struct kp_ccob_form *out, struct kpackx_error *why)
+{
+	uint8_t b[KP_CCOB_HEADER_MAX];
+	uint64_t size;
+
+	KP_TRY(kp_source_read(src, c->offset, b, 8, why));
+	*out = (struct kp_ccob_form){.version = kp_le16(b + 4), .method = kp_le16(b + 6)};
+	size = kp_ccob_header_size(out->version);
+	if (!kp_ccob_form_ok(out) || size > c->size)
+		return kp_fail(why, KPACK_ERROR_IO_ERROR,
+			       "ccob at offset %" PRIu64 ": changed while it was read",
+			       c->offset);
+	KP_TRY(kp_source_read(src, c->offset, b, size, why));
+	out->hash = kp_le64(b + size - 8);
+	return KPACK_SUCCESS;
+}
+
+bool kp_ccob_form_ok(const struct kp_ccob_form *form)
+{
+	int most = form->method == KP_CCOB_ZSTD ? 22 : 9;
+
+	return kp_ccob_header_size(form->version) && form->method <= KP_CCOB_ZSTD &&
+	       form->level >= 0 && form->level <= most;
+}
+
+uint64_t kp_ccob_hash(struct kp_span payload)
+{
+	uint8_t digest[16];
+
+	kp_md5(payload, digest);
+	return kp_le64(digest);
+}
+
+/* Of a payload that is in memory, as decoded ones are. */
+static bool hash_fits(const struct kp_ccob_form *form, const struct kp_payload *payload)
+{
+	struct kp_span bytes = {payload->source.mem, (size_t)payload->source.size};
+
+	return payload->source.fd < 0 && form->hash == kp_ccob_hash(bytes);
+}
+
+kpack_error_t kp_ccob_check(const struct kp_source *src, const struct kp_containers *list,
+			    size_t number, const struct kp_payload *payload,
+			    struct kp_ccob_form *form, bool *fits,
+			    struct kpackx_error *why)
+{
+	const struct kp_container *c = &list->items[number];
+	struct kp_payload around = {.source = *src};
+	struct kp_source image = *src;
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (c->inside != KP_NOWHERE) {
+		const struct kp_image *in = &list->images[c->inside];
+
+		KP_TRY(kp_containers_load(src, list, in->container, &around, why));
+		if (!kp_source_sub(&around.source, in->offset, in->size, &image))
+			err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				      "an image passes the end of its container");
+	}
+	if (!err)
+		err = kp_ccob_form_read(&image, c, form, why);
+	kp_payload_fini(&around);
+	if (!err)
+		*fits = hash_fits(form, payload);
+	return err;
+}
+
+static void put_header(const struct kp_ccob_form *form, uint64_t size, uint64_t decoded,
+		       uint8_t *out)
+{
+	uint64_t header_size = kp_ccob_header_size(form->version);
+
+	memcpy(out, "CCOB", 4);
+	kp_put_le32(out + 4, form->version | form->method << 16);
+	if (form->version == 3) {
+		kp_put_le64(out + 8, size);
+		kp_put_le64(out + 16, decoded);
+	} else {
+		kp_put_le32(out + 8, (uint32_t)(form->version == 2 ? size : decoded));
+		kp_put_le32(out + header_size - 12, (uint32_t)decoded);
+	}
+	kp_put_le64(out + header_size - 8, form->hash);
+}
+
+static kpack_error_t encode_into(const struct kp_ccob_form *form,
+				 const struct coder *coder, struct kp_span payload,
+				 uint8_t *out, size_t cap, size_t *size,
+				 struct kpackx_error *why)
+{
+	size_t header_size = (size_t)kp_ccob_header_size(form->version);
+	struct kp_ccob_form used = *form;
+
+	if (used.level == 0) {
+		used.level = coder->levels[0];
+		used.long_range = coder->n_ranges > 1;
+	}
+	KP_TRY(coder->encode(&used, payload, out + header_size, cap, size, why));
+	*size += header_size;
+	if ((form->version < 3 && payload.size > UINT32_MAX) ||
+	    (form->version == 2 && *size > UINT32_MAX))
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "%zu bytes of %zu decoded ones are too many for a CCOB of "
+			       "version %u",
+			       *size, payload.size, form->version);
+	put_header(form, *size, payload.size, out);
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_ccob_encode(const struct kp_ccob_form *form, struct kp_span payload,
+			     uint8_t **out, size_t *size, struct kpackx_error *why)
+{
+	const struct coder *coder = coder_of(form->method);
+	kpack_error_t err;
+	uint8_t *buf;
+	size_t cap;
+
+	if (!coder)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "method %u: built without it", form->method);
+	cap = coder->bound(payload.size);
+	buf = malloc(KP_CCOB_HEADER_MAX + cap);
+	if (!buf)
+		return kp_fail_memory(why, cap, "a compressed bundle");
+	err = encode_into(form, coder, payload, buf, cap, size, why);
+	if (err)
+		free(buf);
+	else
+		*out = buf;
+	return err;
+}
+
+/* ---- finding the level ---- */
+
+/* What is compared with what. */
+struct search {
+	const struct coder *coder;
+	struct kp_source data; /* the compressed bytes as they are */
+	struct kp_span payload;
+	uint8_t *head; /* the first of them */
+	size_t head_size;
+	uint8_t *out; /* HEAD_ROOM */
+};
+
+static kpack_error_t same_bytes(const struct kp_source *src, const uint8_t *bytes,
+				bool *same, struct kpackx_error *why)
+{
+	uint8_t buf[16384];
+	size_t n;
+
+	*same = true;
+	for (uint64_t at = 0; at < src->size && *same; at += n) {
+		n = src->size - at < sizeof(buf) ? (size_t)(src->size - at) : sizeof(buf);
+		KP_TRY(kp_source_read(src, at, buf, n, why));
+		*same = memcmp(buf, bytes + at, n) == 0;
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t compare_whole(const struct search *s,
+				   const struct kp_ccob_form *form, bool *same,
+				   struct kpackx_error *why)
+{
+	size_t cap = s->coder->bound(s->payload.size), made;
+	uint8_t *out = malloc(cap);
+	kpack_error_t err;
+
+	if (!out)
+		return kp_fail_memory(why, cap, "a compressed bundle");
+	err = s->coder->encode(form, s->payload, out, cap, &made, why);
+	if (!err && made == s->data.size)
+		err = same_bytes(&s->data, out, same, why);
+	free(out);
+	return err;
+}
+
+/* Does FORM's level make the same bytes? */
+static kpack_error_t try_level(const struct search *s, const struct kp_ccob_form *form,
+			       bool *same, struct kpackx_error *why)
+{
+	size_t made;
+
+	*same = false;
+	memset(s->out, 0, HEAD);
+	KP_TRY(s->coder->encode(form, s->payload, s->out, HEAD_ROOM, &made, why));
+	if (memcmp(s->out, s->head, s->head_size) != 0)
+		return KPACK_SUCCESS;
+	if (made == s->data.size)
+		return same_bytes(&s->data, s->out, same, why);
+	return made == SIZE_MAX ? compare_whole(s, form, same, why) : KPACK_SUCCESS;
+}
+
+/* Those in [FIRST, END) of the coder's list, until one makes the same. */
+static kpack_error_t try_levels(const struct search *s, size_t first, size_t end,
+				struct kp_ccob_form *form, bool *same,
+				struct kpackx_error *why)
+{
+	unsigned n = s->coder->n_ranges;
+
+	for (size_t i = first * n; i < end * n && !*same; i++) {
+		form->level = s->coder->levels[i / n];
+		form->long_range = n > 1 && i % 2 == 0;
+		KP_TRY(try_level(s, form, same, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t try_others(const struct search *s, uint64_t *budget,
+				struct kp_ccob_form *form, bool *same,
+				struct kpackx_error *why)
+{
+	uint64_t cost = s->payload.size < SEARCH_MIN ? SEARCH_MIN : s->payload.size;
+
+	if (*same || *budget < cost)
+		return KPACK_SUCCESS;
+	KP_TRY(try_levels(s, 1, s->coder->n_levels, form, same, why));
+	*budget = *same ? *budget - cost : 0;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t try_all(const struct search *s, const struct kp_ccob_form *like,
+			     uint64_t *budget, struct kp_ccob_form *form,
+			     struct kpackx_error *why)
+{
+	bool same = false;
+
+	if (like && like->method == form->method && like->level) {
+		form->level = like->level;
+		form->long_range = like->long_range;
+		KP_TRY(try_level(s, form, &same, why));
+	}
+	KP_TRY(try_levels(s, 0, 1, form, &same, why));
+	KP_TRY(try_others(s, budget, form, &same, why));
+	if (!same) {
+		form->level = 0;
+		form->long_range = false;
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t open_search(struct search *s, struct kpackx_error *why)
+{
+	s->head_size = s->data.size < HEAD ? (size_t)s->data.size : HEAD;
+	s->head = malloc(HEAD);
+	s->out = malloc(HEAD_ROOM);
+	if (!s->head || !s->out)
+		return kp_fail_memory(why, HEAD + HEAD_ROOM, "a compressed bundle");
+	return kp_source_read(&s->data, 0, s->head, s->head_size, why);
+}
+
+kpack_error_t kp_ccob_find_level(const struct kp_source *src,
+				 const struct kp_container *c, struct kp_span payload,
+				 const struct kp_ccob_form *like, uint64_t *search,
+				 struct kp_ccob_form *form, struct kpackx_error *why)
+{
+	uint64_t header_size = kp_ccob_header_size(form->version);
+	struct search s = {.coder = coder_of(form->method), .payload = payload};
+	kpack_error_t err;
+
+	form->level = 0;
+	form->long_range = false;
+	if (!s.coder || c->size < header_size ||
+	    !kp_source_sub(src, c->offset + header_size, c->size - header_size, &s.data))
+		return KPACK_SUCCESS;
+	err = open_search(&s, why);
+	if (!err)
+		err = try_all(&s, like, search, form, why);
+	free(s.head);
+	free(s.out);
+	return err;
+}

@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: MIT */
+#include "offload_binary.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "core/base/bounds.h"
+#include "offload_inflate.h"
+
+#define HEADER_MIN 32 /* of v1 and v2 */
+#define HEADER_V3 40
+#define ENTRY_SIZE 40
+
+/* Texts are looked through in steps of this. */
+#define STEP 256
+
+static const uint8_t magic[4] = {0x10, 0xff, 0x10, 0xad};
+
+struct header {
+	unsigned version;
+	uint64_t size;
+	uint64_t entries; /* their offset */
+	uint64_t count;
+	uint64_t inflated; /* 0: not compressed */
+};
+
+/* Reads the tables and texts of one binary that is not compressed, or no longer. */
+struct reader {
+	struct kp_source src;
+	struct header h;
+	uint64_t records_left; /* of strings, in all: maps do not overlap */
+	uint64_t text_left;    /* bytes of keys and values in all */
+	struct kp_containers *list;
+	struct kp_container *c;
+	struct kpackx_error *why;
+	struct kp_window tables, texts;
+};
+
+/* ---- header ---- */
+
+static bool probe(struct kp_span head)
+{
+	return kp_span_starts(head, magic, sizeof(magic));
+}
+
+static kpack_error_t check_header(const struct header *h, uint64_t room,
+				  struct kpackx_error *why)
+{
+	uint64_t least = h->version < 3 ? HEADER_MIN : HEADER_V3;
+
+	if (h->size < least || h->size > room)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "size %" PRIu64 ", the header has %" PRIu64
+			       " bytes and %" PRIu64 " are there",
+			       h->size, least, room);
+	if (h->entries < least || h->entries > h->size)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "entries at %" PRIu64 ", the header has %" PRIu64
+			       " bytes and all of it %" PRIu64,
+			       h->entries, least, h->size);
+	if (!h->inflated && h->count > (h->size - h->entries) / ENTRY_SIZE)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "%" PRIu64 " entries at %" PRIu64
+			       " do not fit into %" PRIu64 " bytes",
+			       h->count, h->entries, h->size);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t read_header(const struct kp_source *src, struct header *h,
+				 struct kpackx_error *why)
+{
+	uint8_t b[HEADER_V3];
+	uint64_t each; /* in version 1 */
+
+	*h = (struct header){0};
+	KP_TRY(kp_source_read(src, 0, b, HEADER_MIN, why));
+	h->version = kp_le32(b + 4);
+	if (h->version < 1 || h->version > 3)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "version %u, known are 1 to 3", h->version);
+	h->size = kp_le64(b + 8);
+	h->entries = kp_le64(b + 16);
+	h->count = h->version == 1 ? 1 : kp_le64(b + 24);
+	each = kp_le64(b + 24);
+	if (h->version == 3) {
+		KP_TRY(kp_source_read(src, 0, b, HEADER_V3, why));
+		h->inflated = kp_le64(b + 32);
+	}
+	KP_TRY(check_header(h, src->size, why));
+	if (h->version == 1 && (each < ENTRY_SIZE || each > h->size - h->entries))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "an entry of %" PRIu64
+			       " bytes, possible are %d to %" PRIu64,
+			       each, ENTRY_SIZE, h->size - h->entries);
+	return KPACK_SUCCESS;
+}
+
+/* ---- strings ---- */
+
+static kpack_error_t fail_text(struct reader *r)
+{
+	return kp_fail(r->why, KPACK_ERROR_INVALID_FORMAT,
+		       "strings of more bytes in all than %" PRIu64 " can have meant",
+		       r->h.size);
+}
+
+/* How long the text at OFF is, which a NUL ends. */
+static kpack_error_t text_length(struct reader *r, uint64_t off, uint64_t *length)
+{
+	const uint8_t *p, *end;
+	uint64_t pos = off, left;
+
+	while (pos < r->h.size) {
+		left = r->h.size - pos;
+		left = left < STEP ? left : STEP;
+		KP_TRY(kp_window_get(&r->texts, pos, (size_t)left, &p, r->why));
+		end = memchr(p, 0, (size_t)left);
+		if (end) {
+			*length = pos - off + (uint64_t)(end - p);
+			return KPACK_SUCCESS;
+		}
+		pos += left;
+		if (pos - off > r->text_left)
+			return fail_text(r);
+	}
+	return kp_fail(r->why, KPACK_ERROR_INVALID_FORMAT,
+		       "a string at %" PRIu64 " does not end within %" PRIu64 " bytes",
+		       off, r->h.size);
+}
+
+/* The LENGTH bytes at OFF; the caller frees them. */
+static kpack_error_t read_text(struct reader *r, uint64_t off, uint64_t length,
+			       struct kp_span *out)
+{
+	kpack_error_t err;
+	uint8_t *text;
+
+	if (!kp_range_ok(r->h.size, off, length))
+		return kp_fail(r->why, KPACK_ERROR_INVALID_FORMAT,
+			       "a value of %" PRIu64 " bytes at %" PRIu64
+			       " passes the end at %" PRIu64,
+			       length, off, r->h.size);
+	if (length > r->text_left)
+		return fail_text(r);
+	r->text_left -= length;
+	text = malloc((size_t)length + 1);
+	if (!text)
+		return kp_fail_memory(r->why, length, "a string");
+	err = kp_source_read(&r->src, off, text, (size_t)length, r->why);
+	if (err)
+		free(text);
+	else
+		*out = (struct kp_span){text, (size_t)length};
+	return err;
+}
+
+static kpack_error_t read_key(struct reader *r, uint64_t off, struct kp_span *out)
+{
+	uint64_t length = 0;
+
+	KP_TRY(text_length(r, off, &length));
+	return read_text(r, off, length, out);
+}
+
+/* The pair whose record is at OFF. */
+static kpack_error_t read_pair(struct reader *r, uint64_t off, uint64_t record_size,
+			       struct kp_pairs *pairs)
+{
+	struct kp_span key, value;
+	uint64_t at, length = 0;
+	kpack_error_t err;
+	const uint8_t *p;
+
+	KP_TRY(kp_window_get(&r->tables, off, (size_t)record_size, &p, r->why));
+	at = kp_le64(p + 8);
+	if (r->h.version > 1)
+		length = kp_le64(p + 16);
+	KP_TRY(read_key(r, kp_le64(p), &key));
+	err = r->h.version > 1 ? read_text(r, at, length, &value)
+			       : read_key(r, at, &value);
+	if (!err) {
+		err = kp_pairs_add(pairs, key, value, r->why);
+		free((void *)value.data);
+	}
+	free((void *)key.data);
+	return err;
+}
+
+static kpack_error_t read_pairs(struct reader *r, uint64_t off, uint64_t count,
+				struct kp_pairs *pairs)
+{
+	uint64_t size = r->h.version > 1 ? 24 : 16;
+
+	if (off > r->h.size || count > (r->h.size - off) / size)
+		return kp_fail(r->why, KPACK_ERROR_INVALID_FORMAT,
+			       "%" PRIu64 " strings at %" PRIu64
+			       " do not fit into %" PRIu64 " bytes",
+			       count, off, r->h.size);
+	if (count > r->records_left)
+		return kp_fail(r->why, KPACK_ERROR_INVALID_FORMAT,
+			       "more strings in all than fit into %" PRIu64 " bytes",
+			       r->h.size);
+	r->records_left -= count;
+	for (uint64_t i = 0; i < count; i++)
+		KP_TRY(read_pair(r, off + i * size, size, pairs));
+	return KPACK_SUCCESS;
+}
+
+/* ---- kinds ---- */
+
+static const struct {
+	const char *name, *ext;
+} image_kinds[] = {
+	[KP_OFFLOAD_NONE] = {"none", ""},
+	[KP_OFFLOAD_OBJECT] = {"object", "o"},
+	[KP_OFFLOAD_BITCODE] = {"bitcode", "bc"},
+	[KP_OFFLOAD_CUBIN] = {"cubin", "cubin"},
+	[KP_OFFLOAD_FATBINARY] = {"fatbinary", "fatbin"},
+	[KP_OFFLOAD_PTX] = {"ptx", "s"},
+	[KP_OFFLOAD_SPIRV] = {"spirv", "spv"},
+};
+
+const char *kp_offload_image_kind_name(unsigned kind)
+{
+	return kind < KP_OFFLOAD_IMAGE_KINDS ? image_kinds[kind].name : NULL;
+}
+
+const char *kp_offload_image_kind_ext(unsigned kind)
+{
+	return kind < KP_OFFLOAD_IMAGE_KINDS ? image_kinds[kind].ext : "";
+}
+
+enum kp_offload_image_kind kp_offload_image_kind_by_ext(const char *ext)
+{
+	for (unsigned i = 1; i < KP_OFFLOAD_IMAGE_KINDS; i++)
+		if (strcmp(image_kinds[i].ext, ext) == 0)
+			return (enum kp_offload_image_kind)i;
+	return KP_OFFLOAD_NONE;
+}
+
+size_t kp_offload_strings(const struct kp_image *image)
+{
+	size_t n = image->pairs.count - 1;
+
+	/* the last is ours in any case, and its name says whether there are two */
+	return strcmp(image->pairs.items[n].name, KP_OFFLOAD_FLAGS_NAME) == 0 ? n - 1 : n;
+}
+
+static const struct kp_pair *last(const struct kp_pairs *pairs, size_t n,
+				  const char *name)
+{
+	while (n--)
+		if (strcmp(pairs->items[n].name, name) == 0)
+			return &pairs->items[n];
+	return NULL;
+}
+
+const struct kp_pair *kp_offload_string(const struct kp_image *image, const char *name)
+{
+	return last(&image->pairs, kp_offload_strings(image), name);
+}
+
+unsigned kp_offload_image_kind(const struct kp_image *image)
+{
+	const char *text = image->pairs.items[kp_offload_strings(image)].value;
+
+	for (unsigned i = 0; i < KP_OFFLOAD_IMAGE_KINDS; i++)
+		if (strcmp(image_kinds[i].name, text) == 0)
+			return i;
+	return (unsigned)strtoul(text, NULL, 10);
+}
+
+static const struct {
+	unsigned number;
+	const char *name;
+} kinds[] = {{1, "openmp"}, {2, "cuda"}, {4, "hip"},
+	     {8, "sycl"},   {3, "hip"},  {0, "none"}};
+
+const char *kp_offload_kind_name(unsigned kind)
+{
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (kinds[i].number == kind)
+			return kinds[i].name;
+	return NULL;
+}
+
+unsigned kp_offload_kind_number(const char *name)
+{
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (strcmp(kinds[i].name, name) == 0)
+			return kinds[i].number;
+	return 0;
+}
+
+/* ---- entries ---- */
+
+static kpack_error_t set_kinds(struct kp_image *image, unsigned image_kind, unsigned kind,
+			       uint32_t flags, struct kpackx_error *why)
+{
+	const char *name = kp_offload_kind_name(kind);
+
+	if (name)
+		snprintf(image->kind, sizeof(image->kind), "%s", name);
+	else
+		snprintf(image->kind, sizeof(image->kind), "%u", kind);
+	name = kp_offload_image_kind_name(image_kind);
+	KP_TRY(name ? kp_pairs_print(&image->pairs, why, KP_OFFLOAD_KIND_NAME, "%s", name)
+		    : kp_pairs_print(&image->pairs, why, KP_OFFLOAD_KIND_NAME, "%u",
+				     image_kind));
+	return flags ? kp_pairs_print(&image->pairs, why, KP_OFFLOAD_FLAGS_NAME,
+				      "0x%" PRIx32, flags)
+		     : KPACK_SUCCESS;
+}
+
+static bool overlap(uint64_t a, uint64_t a_size, uint64_t b, uint64_t b_size)
+{
+	return a < b + b_size && b < a + a_size;
+}
+
+/* An image that had the entries in it would be in itself. */
+static kpack_error_t check_image(const struct reader *r, uint64_t off, uint64_t size)
+{
+	uint64_t entries = r->h.count * ENTRY_SIZE;
+
+	if (!kp_range_ok(r->h.size, off, size))
+		return kp_fail(r->why, KPACK_ERROR_INVALID_FORMAT,
+			       "an image of %" PRIu64 " bytes at %" PRIu64
+			       " passes the end at %" PRIu64,
+			       size, off, r->h.size);
+	if (size && (off < HEADER_MIN || overlap(off, size, r->h.entries, entries)))
+		return kp_fail(r->why, KPACK_ERROR_INVALID_FORMAT,
+			       "an image of %" PRIu64 " bytes at %" PRIu64
+			       " has the header or the entries in it",
+			       size, off);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t add_entry(struct reader *r, uint64_t off)
+{
+	struct kp_image *image;
+	uint8_t e[ENTRY_SIZE];
+	const struct kp_pair *arch;
+	const uint8_t *p;
+
+	KP_TRY(kp_window_get(&r->tables, off, ENTRY_SIZE, &p, r->why));
+	memcpy(e, p, sizeof(e)); /* the window moves on */
+	KP_TRY(check_image(r, kp_le64(e + 24), kp_le64(e + 32)));
+	KP_TRY(kp_containers_add_image(r->list, r->c, (struct kp_span){0},
+				       kp_le64(e + 24), kp_le64(e + 32), r->why));
+	image = &r->list->images[r->list->n_images - 1];
+	KP_TRY(read_pairs(r, kp_le64(e + 8), kp_le64(e + 16), &image->pairs));
+	arch = last(&image->pairs, image->pairs.count, "arch");
+	if (arch)
+		kp_target_canonical(kp_span_str(arch->value), image->arch);
+	return set_kinds(image, kp_le16(e), kp_le16(e + 2), kp_le32(e + 4), r->why);
+}
+
+static kpack_error_t add_entries(struct reader *r)
+{
+	uint64_t most = r->h.size > KP_OFFLOAD_TEXT_MAX / KP_OFFLOAD_TEXT_RATIO
+				? KP_OFFLOAD_TEXT_MAX
+				: r->h.size * KP_OFFLOAD_TEXT_RATIO;
+	kpack_error_t err = KPACK_SUCCESS;
+
+	r->records_left = r->h.size / 16;
+	r->text_left = most;
+	kp_window_init(&r->tables, &r->src);
+	kp_window_init(&r->texts, &r->src);
+	for (uint64_t i = 0; i < r->h.count && !err; i++) {
+		err = add_entry(r, r->h.entries + i * ENTRY_SIZE);
+		if (err)
+			err = kp_fail_prefix(r->why, err, "entry %" PRIu64, i);
+	}
+	return err;
+}
+
+/* ---- container ---- */
+
+/*
+ * The binary at the beginning of SRC as it is without compression: as it is, or inflated and on
+ * the heap, with a header that says so.
+ */
+static kpack_error_t inflate_all(const struct kp_source *src, const struct header *h,
+				 struct kp_payload *out, struct kpackx_error *why)
+{
+	struct kp_source body;
+	kpack_error_t err;
+	uint8_t *heap;
+
+	if (!h->inflated) {
+		kp_source_sub(src, 0, h->size, &out->source);
+		return KPACK_SUCCESS;
+	}
+	kp_source_sub(src, h->entries, h->size - h->entries, &body);
+	KP_TRY(kp_offload_inflate_check(&body, h->entries, h->inflated, why));
+	heap = malloc((size_t)h->inflated);
+	if (!heap)
+		return kp_fail_memory(why, h->inflated, "an inflated offload binary");
+	err = kp_source_read(src, 0, heap, (size_t)h->entries, why);
+	if (!err)
+		err = kp_offload_inflate(&body, heap + h->entries,
+					 (size_t)(h->inflated - h->entries), why);
+	if (err) {
+		free(heap);
+		return err;
+	}
+	kp_put_le64(heap + 8, h->inflated);
+	kp_put_le64(heap + 32, 0);
+	out->heap = heap;
+	out->source = kp_source_memory(heap, (size_t)h->inflated);
+	return KPACK_SUCCESS;
+}
+
+/* The source that begins at OFF, and its header. */
+static kpack_error_t open_at(const struct kp_source *src, uint64_t off,
+			     struct kp_source *rest, struct header *h,
+			     struct kpackx_error *why)
+{
+	if (off > src->size || !kp_source_sub(src, off, src->size - off, rest))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "begins after the end");
+	return read_header(rest, h, why);
+}
+
+static kpack_error_t list_images(const struct kp_source *src, struct kp_container *c,
+				 struct kp_containers *list, struct kpackx_error *why)
+{
+	struct reader *r = malloc(sizeof(*r));
+	kpack_error_t err;
+
+	if (!r)
+		return kp_fail_memory(why, sizeof(*r), "a reader");
+	r->src = *src;
+	r->list = list;
+	r->c = c;
+	r->why = why;
+	err = read_header(src, &r->h, why);
+	if (!err)
+		err = add_entries(r);
+	free(r);
+	return err;
+}
+
+static kpack_error_t parse(const struct kp_source *src, uint64_t off,
+			   struct kp_container *c, struct kp_containers *list,
+			   struct kpackx_error *why)
+{
+	struct kp_payload payload = {.source = {.fd = -1}};
+	struct kp_source rest;
+	kpack_error_t err;
+	struct header h;
+
+	KP_TRY(open_at(src, off, &rest, &h, why));
+	KP_TRY(inflate_all(&rest, &h, &payload, why));
+	c->size = h.size;
+	c->payload_size = payload.source.size;
+	err = list_images(&payload.source, c, list, why);
+	kp_payload_fini(&payload);
+	return err;
+}
+
+/* The header is read again: the file may have changed since it was listed. */
+static kpack_error_t load(const struct kp_source *src, const struct kp_container *c,
+			  struct kp_payload *out, struct kpackx_error *why)
+{
+	struct kp_source rest;
+	struct header h;
+
+	KP_TRY(open_at(src, c->offset, &rest, &h, why));
+	if (h.size != c->size || (h.inflated ? h.inflated : h.size) != c->payload_size)
+		return kp_fail(why, KPACK_ERROR_IO_ERROR, "changed while it was read");
+	return inflate_all(&rest, &h, out, why);
+}
+
+kpack_error_t kp_offload_form_read(const struct kp_source *src,
+				   const struct kp_container *c,
+				   struct kp_offload_form *out, struct kpackx_error *why)
+{
+	struct kp_source rest, body;
+	struct header h;
+	bool zstd;
+
+	KP_TRY(open_at(src, c->offset, &rest, &h, why));
+	*out = (struct kp_offload_form){.version = h.version};
+	if (!h.inflated)
+		return KPACK_SUCCESS;
+	kp_source_sub(&rest, h.entries, h.size - h.entries, &body);
+	KP_TRY(kp_offload_is_zstd(&body, &zstd, why));
+	out->method = zstd ? KP_OFFLOAD_ZSTD : KP_OFFLOAD_ZLIB;
+	return KPACK_SUCCESS;
+}
+
+const struct kp_format kp_format_offload_binary = {
+	.name = "offload-binary",
+	.probe = probe,
+	.parse = parse,
+	.load = load,
+};

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: MIT */
+#include "text_bundle.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "core/base/bounds.h"
+#include "core/base/text.h"
+
+#define MAGIC "__CLANG_OFFLOAD_BUNDLE____"
+#define START "START__ "
+#define END "END__ "
+
+/* Between the comment and the ID, at most. */
+#define MARKER_MAX 64
+
+/* An ID with the line feed, or carriage return and line feed, behind it. */
+#define LINE_MAX_SIZE (KP_ENTRY_ID_MAX + 2)
+
+static const struct {
+	const char *type, *comment;
+} types[] = {
+	{"i", "//"}, {"ii", "//"}, {"cui", "//"}, {"hipi", "//"},
+	{"d", "#"},  {"s", "#"},   {"ll", ";"},
+};
+
+const char *kp_text_bundle_comment(const char *type)
+{
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		if (strcmp(types[i].type, type) == 0)
+			return types[i].comment;
+	}
+	return NULL;
+}
+
+/* ---- markers ---- */
+
+/* A search for markers, onward. */
+struct search {
+	struct kp_window window;
+	char needle[MARKER_MAX]; /* what both markers begin with */
+	size_t needle_size;
+};
+
+struct marker {
+	bool start;        /* or end */
+	bool whole;        /* its line ends, and the ID fits */
+	uint64_t line;     /* where its comment begins */
+	uint64_t contents; /* START: behind its line feed */
+	bool cr;           /* before that line feed stands a carriage return */
+	size_t id_size;
+	uint8_t id[KP_ENTRY_ID_MAX]; /* as much of it as fits */
+};
+
+static void search_init(struct search *s, const struct kp_source *src,
+			const char *comment)
+{
+	kp_window_init(&s->window, src);
+	snprintf(s->needle, sizeof(s->needle), "%s " MAGIC, comment);
+	s->needle_size = strlen(s->needle);
+}
+
+/* Where the needle stands next, at *POS or behind; or FOUND becomes false. */
+static kpack_error_t find_needle(struct search *s, uint64_t *pos, bool *found,
+				 struct kpackx_error *why)
+{
+	struct kp_window *w = &s->window;
+	const uint8_t *p, *hit;
+	size_t have;
+
+	*found = false;
+	while (kp_range_ok(w->src.size, *pos, s->needle_size)) {
+		KP_TRY(kp_window_get(w, *pos, s->needle_size, &p, why));
+		have = w->size - (size_t)(p - w->buf);
+		hit = memmem(p, have, s->needle, s->needle_size);
+		*found = hit != NULL;
+		*pos += hit ? (size_t)(hit - p) : have - s->needle_size + 1;
+		if (hit)
+			break;
+	}
+	return KPACK_SUCCESS;
+}
+
+/* Does the line of the needle at POS begin there? */
+static kpack_error_t begins_line(struct search *s, uint64_t pos, bool *yes,
+				 struct kpackx_error *why)
+{
+	const uint8_t *p;
+
+	*yes = pos == 0;
+	if (pos == 0)
+		return KPACK_SUCCESS;
+	KP_TRY(kp_window_get(&s->window, pos - 1, 1, &p, why));
+	*yes = *p == '\n';
+	return KPACK_SUCCESS;
+}
+
+/* What stands behind the needle at POS: the rest of its line, as far as it may reach. */
+static kpack_error_t get_rest(struct search *s, uint64_t pos, struct kp_span *rest,
+			      struct kpackx_error *why)
+{
+	uint64_t from = pos + s->needle_size, left = s->window.src.size - from;
+	size_t want = sizeof(START) + LINE_MAX_SIZE;
+
+	rest->size = left < want ? (size_t)left : want;
+	return kp_window_get(&s->window, from, rest->size, &rest->data, why);
+}
+
+/* The ID of a marker, which REST begins with, AT that offset. */
+static void take_id(struct marker *m, struct kp_span rest, uint64_t at)
+{
+	const uint8_t *lf = memchr(rest.data, '\n', rest.size);
+	size_t size = lf ? (size_t)(lf - rest.data) : rest.size;
+
+	m->contents = at + size + 1;
+	m->cr = size && rest.data[size - 1] == '\r';
+	m->id_size = size - m->cr;
+	m->whole = lf && m->id_size <= KP_ENTRY_ID_MAX;
+	if (m->id_size > KP_ENTRY_ID_MAX)
+		m->id_size = KP_ENTRY_ID_MAX;
+	memcpy(m->id, rest.data, m->id_size);
+}
+
+/* The next marker at *POS or behind, which then stands behind it; or FOUND becomes false. */
+static kpack_error_t next_marker(struct search *s, uint64_t *pos, struct marker *m,
+				 bool *found, struct kpackx_error *why)
+{
+	struct kp_span rest;
+	size_t skip;
+	bool begins;
+
+	for (;;) {
+		KP_TRY(find_needle(s, pos, found, why));
+		if (!*found)
+			return KPACK_SUCCESS;
+		m->line = *pos;
+		*pos += s->needle_size;
+		KP_TRY(begins_line(s, m->line, &begins, why));
+		if (!begins)
+			continue;
+		KP_TRY(get_rest(s, m->line, &rest, why));
+		m->start = kp_span_starts(rest, START, strlen(START));
+		if (m->start || kp_span_starts(rest, END, strlen(END)))
+			break;
+	}
+	skip = m->start ? strlen(START) : strlen(END);
+	*pos += skip;
+	take_id(m, kp_span_tail(rest, skip), *pos);
+	return KPACK_SUCCESS;
+}
+
+/* ---- reading ---- */
+
+/* The entry that is read. */
+struct entry {
+	struct marker start;
+	bool open;
+	bool another; /* a start marker is among its contents */
+};
+
+static kpack_error_t fail_entry(const struct entry *e, const char *text,
+				struct kpackx_error *why)
+{
+	char id[96];
+
+	kp_text_escape((struct kp_span){e->start.id, e->start.id_size}, id, sizeof(id));
+	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+		       "entry %s at offset %" PRIu64 ": %s", id, e->start.line, text);
+}
+
+static bool same_id(const struct marker *a, const struct marker *b)
+{
+	return a->id_size == b->id_size && memcmp(a->id, b->id, a->id_size) == 0;
+}
+
+/* The entry E ends with marker END; its line feed is not of the contents. */
+static kpack_error_t close_entry(struct search *s, struct entry *e,
+				 const struct marker *end, struct kp_container *c,
+				 struct kp_containers *list, struct kpackx_error *why)
+{
+	struct kp_span id = {e->start.id, e->start.id_size};
+	uint64_t size = end->line - 1 - e->start.contents;
+	const uint8_t *p;
+
+	if (e->another && !same_id(&e->start, end))
+		return fail_entry(e, "another entry begins in it", why);
+	/* line ends became CR LF, the one before the marker too */
+	if (e->start.cr && size) {
+		KP_TRY(kp_window_get(&s->window, end->line - 2, 1, &p, why));
+		size -= *p == '\r';
+	}
+	e->open = false;
+	return kp_containers_add_image(list, c, id, e->start.contents, size, why);
+}
+
+static kpack_error_t take_marker(struct search *s, struct entry *e,
+				 const struct marker *m, struct kp_container *c,
+				 struct kp_containers *list, struct kpackx_error *why)
+{
+	if (m->start && e->open) {
+		e->another = true;
+	} else if (m->start) {
+		*e = (struct entry){.start = *m, .open = true};
+		if (!m->whole)
+			return fail_entry(e, "its ID is too long or has no line feed",
+					  why);
+	} else if (e->open && m->line > e->start.contents) {
+		return close_entry(s, e, m, c, list, why);
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t read_entries(const struct kp_source *src, const char *comment,
+				  struct kp_container *c, struct kp_containers *list,
+				  struct kpackx_error *why)
+{
+	struct entry e = {.open = false};
+	struct search s;
+	struct marker m;
+	uint64_t pos = 0;
+	bool found;
+
+	search_init(&s, src, comment);
+	for (;;) {
+		KP_TRY(next_marker(&s, &pos, &m, &found, why));
+		if (!found)
+			return e.open ? fail_entry(&e, "it has no end marker", why)
+				      : KPACK_SUCCESS;
+		KP_TRY(take_marker(&s, &e, &m, c, list, why));
+	}
+}
+
+kpack_error_t kp_text_bundle_read(const struct kp_source *src, const char *comment,
+				  struct kp_containers *out, struct kpackx_error *why)
+{
+	struct kp_container c = {.format = &kp_format_text_bundle,
+				 .inside = KP_NOWHERE,
+				 .next = KP_NOWHERE,
+				 .size = src->size,
+				 .payload_size = src->size};
+	kpack_error_t err;
+
+	*out = (struct kp_containers){.items = malloc(sizeof(c))};
+	if (!out->items)
+		return kp_fail_memory(why, sizeof(c), "a text bundle");
+	err = read_entries(src, comment, &c, out, why);
+	out->items[out->count++] = c;
+	if (err)
+		kp_containers_fini(out);
+	return err;
+}
+
+/* ---- the format ---- */
+
+/* The comment of the start marker that HEAD begins with, a blank line before it or not. */
+static const char *comment_of(struct kp_span head)
+{
+	static const char *const comments[] = {"//", "#", ";"};
+	char needle[MARKER_MAX];
+	size_t skip = 0;
+
+	if (head.size > 1 && head.data[0] == '\r')
+		skip++;
+	if (skip < head.size && head.data[skip] == '\n')
+		skip++;
+	for (size_t i = 0; i < sizeof(comments) / sizeof(comments[0]); i++) {
+		snprintf(needle, sizeof(needle), "%s " MAGIC START, comments[i]);
+		if (kp_span_starts(kp_span_tail(head, skip), needle, strlen(needle)))
+			return comments[i];
+	}
+	return NULL;
+}
+
+static bool probe(struct kp_span head)
+{
+	return comment_of(head) != NULL;
+}
+
+static kpack_error_t parse(const struct kp_source *src, uint64_t off,
+			   struct kp_container *c, struct kp_containers *list,
+			   struct kpackx_error *why)
+{
+	uint8_t bytes[MARKER_MAX];
+	struct kp_source rest;
+	struct kp_span head;
+	const char *comment;
+
+	if (!kp_source_sub(src, off, src->size - off, &rest))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "begins after the end");
+	KP_TRY(kp_source_head(&rest, 0, bytes, sizeof(bytes), &head, why));
+	comment = comment_of(head);
+	if (!comment)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "not a text bundle");
+	c->size = c->payload_size = rest.size;
+	return read_entries(&rest, comment, c, list, why);
+}
+
+const struct kp_format kp_format_text_bundle = {
+	.name = "text-bundle",
+	.probe = probe,
+	.parse = parse,
+};
+
+/* ---- writing ---- */
+
+static kpack_error_t refuse(struct kp_span id, const char *text, struct kpackx_error *why)
+{
+	char shown[96];
+
+	kp_text_escape(id, shown, sizeof(shown));
+	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "entry %s: %s", shown, text);
+}
+
+/* Would a reader find ENTRY as it is? */
+static kpack_error_t check_entry(const struct kp_text_entry *entry, const char *comment,
+				 struct kpackx_error *why)
+{
+	struct search s;
+	struct marker m;
+	uint64_t pos = 0;
+	bool found;
+
+	if (entry->id.size > KP_ENTRY_ID_MAX)
+		return refuse(entry->id, "its ID is too long", why);
+	for (size_t i = 0; i < entry->id.size; i++) {
+		if (memchr("\0\r\n", entry->id.data[i], 3))
+			return refuse(entry->id, "its ID has a line end or a NUL byte",
+				      why);
+	}
+	search_init(&s, &entry->contents, comment);
+	for (;;) {
+		KP_TRY(next_marker(&s, &pos, &m, &found, why));
+		if (!found)
+			return KPACK_SUCCESS;
+		/* a start marker is no fault: an end marker with our ID follows */
+		if (!m.start && m.line > 0)
+			return refuse(entry->id, "an end marker is among its contents",
+				      why);
+	}
+}
+
+static kpack_error_t write_marker(struct kp_sink *sink, const char *comment,
+				  const char *which, struct kp_span id,
+				  struct kpackx_error *why)
+{
+	char text[MARKER_MAX];
+
+	snprintf(text, sizeof(text), "\n%s " MAGIC "%s", comment, which);
+	KP_TRY(kp_sink_text(sink, text, why));
+	if (id.size)
+		KP_TRY(kp_sink_put(sink, id.data, id.size, why));
+	return kp_sink_text(sink, "\n", why);
+}
+
+kpack_error_t kp_text_bundle_write(const struct kp_text_entry *entries, size_t n,
+				   const char *comment, struct kp_sink *sink,
+				   struct kpackx_error *why)
+{
+	for (size_t i = 0; i < n; i++)
+		KP_TRY(check_entry(&entries[i], comment, why));
+	for (size_t i = 0; i < n; i++) {
+		KP_TRY(write_marker(sink, comment, START, entries[i].id, why));
+		KP_TRY(kp_sink_copy(sink, &entries[i].contents, why));
+		KP_TRY(write_marker(sink, comment, END, entries[i].id, why));
+	}
+	return KPACK_SUCCESS;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a layout keeps of each container, for those who make, read and apply it.
+ *
+ *   { "version": 1, "size": u64,
+ *     "targets": [ [id or nil, arch, host] ... ],     every kind of entry once
+ *     "wrappers": [ container ... ],
+ *     "containers": [ {
+ *       "format": "bundle" | "ccob" | "code-object", "offset": gap, "size": gap,
+ *       "entries": [ [target, gap, size, content] ... ],
+ *       "bytes": [ [offset, bin] ... ],         what is not zero between entries
+ *       "ccob": { "version", "method", "hash", "payload", "level", "long", "xxh3" }
+ *     } ... ],
+ *     "xxh3": bin }                          KP_LAYOUT_HASH bytes for each object
+ *
+ * Gaps are small numbers where things are as usual, modulo 2^64.  That of an entry or a
+ * container counts from the next page behind the one before (or the header); the size
+ * of a container from the end of its last entry, unless it is compressed.  The content is
+ * true for an object, whose hash is next in "xxh3"; the bytes of a host entry; or nil:
+ * empty, or not packed.  "level" (0: none makes the same bytes), "long" and "xxh3" (of
+ * the whole container) say how it was compressed.
+ */
+#ifndef KP_LAYOUT_RECORD_H
+#define KP_LAYOUT_RECORD_H
+
+#include "core/format/llvm/bundle.h"
+#include "core/format/llvm/ccob.h"
+#include "layout.h"
+
+#define KP_LAYOUT_VERSION 1
+
+/* What keeping one run of bytes between entries costs beside the bytes. */
+#define KP_LAYOUT_PIECE_COST 16
+#define KP_LAYOUT_PIECES_MAX (KP_LAYOUT_INLINE_MAX / KP_LAYOUT_PIECE_COST)
+
+/* Bytes of a payload that belong to no entry and are not zero. */
+struct kp_layout_piece {
+	uint64_t offset;
+	struct kp_span bytes;
+};
+
+struct kp_layout_container {
+	const struct kp_format *format;
+	uint64_t offset, size; /* in the section */
+	uint64_t payload_size; /* size, unless compressed */
+	size_t first_image, n_images;
+	size_t first_piece, n_pieces;
+	uint32_t index; /* kp_layout_index */
+	struct kp_ccob_form form;
+	uint8_t xxh3[16]; /* of the compressed container, when form.level is not 0 */
+};
+
+struct kp_layout_target {
+	char *id;
+	char arch[KP_TARGET_TEXT_MAX];
+	bool host;
+};
+
+struct kp_layout_heap {
+	uint8_t *bytes; /* of host entries and pieces */
+	size_t n_bytes; /* used of KP_LAYOUT_INLINE_MAX, where they are collected */
+	struct kp_layout_target *targets;
+	struct kp_layout_piece *pieces;
+	size_t n_targets, n_pieces;
+	size_t containers_cap, images_cap, targets_cap, pieces_cap;
+};
+
+/* From where a gap counts. */
+static inline uint64_t kp_layout_expected(uint64_t end)
+{
+	return (end + 4095) & ~UINT64_C(4095);
+}
+
+/* What will stand where a container was. */
+struct kp_layout_place {
+	uint64_t size; /* 0: nothing */
+	bool whole;    /* no image is missing */
+	bool encoded;  /* a CCOB, not its payload */
+};
+
+/* A heap for LAYOUT, which is zeroed. */
+kpack_error_t kp_layout_begin(struct kp_layout *layout, struct kpackx_error *why);
+
+/* Append one to the list, zeroed; NULL: out of memory. */
+struct kp_layout_container *kp_layout_add_container(struct kp_layout *layout);
+struct kp_layout_image *kp_layout_add_image(struct kp_layout *layout);
+struct kp_layout_piece *kp_layout_add_piece(struct kp_layout *layout);
+
+/* Bytes of the bundle header in C's payload; 0 for a code object. */
+uint64_t kp_layout_header_size(const struct kp_layout *layout,
+			       const struct kp_layout_container *c);
+
+/* Number the containers as archives do: wrappers first, then those without one. */
+void kp_layout_number(struct kp_layout *layout);
+
+/* The MessagePack of LAYOUT.  NOT_IMPLEMENTED: more than KP_LAYOUT_MAX bytes. */
+kpack_error_t kp_layout_encode(const struct kp_layout *layout,
+			       struct kp_layout_bytes *out, struct kpackx_error *why);
+
+#endif

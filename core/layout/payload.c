@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT */
+#include "payload.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <xxhash.h>
+#include "core/base/bounds.h"
+#include "core/base/text.h"
+
+/* Code objects are aligned to a page at most. */
+#define ALIGN_MAX 4096
+
+/* ---- where images go ---- */
+
+static bool is_there(const struct kp_layout_payload *p, size_t i)
+{
+	const struct kp_layout_image *image = &p->layout->images[i];
+
+	return image->host || image->size == 0 || p->source->have[i];
+}
+
+static void take_images(struct kp_layout_payload *p)
+{
+	const struct kp_layout_container *c = p->container;
+
+	for (size_t i = c->first_image; i < c->first_image + c->n_images; i++) {
+		const struct kp_layout_image *image = &p->layout->images[i];
+
+		if (!is_there(p, i))
+			continue;
+		p->images[p->n_rows] = i;
+		p->rows[p->n_rows++] =
+			(struct kp_bundle_row){kp_span_str(image->id ? image->id : ""),
+					       image->offset, image->size};
+	}
+}
+
+static int by_offset(const void *a, const void *b)
+{
+	const struct kp_bundle_row *x = *(struct kp_bundle_row *const *)a,
+				   *y = *(struct kp_bundle_row *const *)b;
+
+	return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+/* What all of N offsets are multiples of: a power of two. */
+static uint64_t alignment(struct kp_bundle_row *const *rows, size_t n)
+{
+	uint64_t all = ALIGN_MAX;
+
+	for (size_t i = 0; i < n; i++)
+		all |= rows[i]->offset;
+	return all & -all;
+}
+
+/*
+ * Move what is there together, in the order it had.  What overlaps moves as one, so that
+ * nothing grows: each run begins no later than it did.
+ */
+static void move_together(struct kp_layout_payload *p, struct kp_bundle_row **sorted,
+			  size_t n)
+{
+	uint64_t align = alignment(sorted, n), pos, run_old = 0, run_new = 0, run_end = 0;
+
+	pos = kp_bundle_header_size(p->rows, p->n_rows);
+	for (size_t i = 0; i < n; i++) {
+		uint64_t old = sorted[i]->offset;
+
+		if (i == 0 || old >= run_end) {
+			run_old = run_end = old;
+			run_new = (pos + align - 1) & -align;
+		}
+		sorted[i]->offset = run_new + (old - run_old);
+		if (old + sorted[i]->size > run_end)
+			run_end = old + sorted[i]->size;
+		pos = run_new + (run_end - run_old);
+	}
+	p->size = pos;
+}
+
+/* Empty entries lie where the first object does; LLVM stops reading at an offset of 0. */
+static void move_empty(struct kp_layout_payload *p)
+{
+	uint64_t first = p->size;
+
+	for (size_t i = 0; i < p->n_rows; i++) {
+		if (p->rows[i].size && p->rows[i].offset < first)
+			first = p->rows[i].offset;
+	}
+	for (size_t i = 0; i < p->n_rows; i++) {
+		if (p->rows[i].size == 0)
+			p->rows[i].offset = first;
+	}
+}
+
+static kpack_error_t move_rows(struct kp_layout_payload *p, struct kpackx_error *why)
+{
+	struct kp_bundle_row **sorted =
+		calloc(p->n_rows + 1, sizeof(struct kp_bundle_row *));
+	size_t n = 0;
+
+	if (!sorted)
+		return kp_fail_memory(why, p->n_rows * sizeof(struct kp_bundle_row *),
+				      "a bundle");
+	for (size_t i = 0; i < p->n_rows; i++) {
+		if (p->rows[i].size)
+			sorted[n++] = &p->rows[i];
+	}
+	qsort(sorted, n, sizeof(*sorted), by_offset);
+	move_together(p, sorted, n);
+	move_empty(p);
+	free(sorted);
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_layout_payload_init(struct kp_layout_payload *p,
+				     const struct kp_layout *layout,
+				     const struct kp_layout_source *source, size_t c,
+				     struct kpackx_error *why)
+{
+	const struct kp_layout_container *container = &layout->containers[c];
+	size_t n = container->n_images;
+	kpack_error_t err = KPACK_SUCCESS;
+
+	*p = (struct kp_layout_payload){
+		.layout = layout,
+		.container = container,
+		.source = source,
+		.rows = calloc(n + 1, sizeof(*p->rows)),
+		.images = calloc(n + 1, sizeof(*p->images)),
+		.size = container->payload_size,
+	};
+	if (!p->rows || !p->images) {
+		kp_layout_payload_fini(p);
+		return kp_fail_memory(why, n * sizeof(*p->rows), "a bundle");
+	}
+	take_images(p);
+	p->whole = p->n_rows == n;
+	if (container->format == &kp_format_code_object)
+		p->size = p->whole ? p->size : 0;
+	else if (!p->whole)
+		err = move_rows(p, why);
+	if (err)
+		kp_layout_payload_fini(p);
+	return err;
+}
+
+void kp_layout_payload_fini(struct kp_layout_payload *p)
+{
+	free(p->rows);
+	free(p->images);
+	*p = (struct kp_layout_payload){0};
+}
+
+/* ---- its bytes ---- */
+
+/* Where they go: memory, or a file; [0, room) of it. */
+struct sink {
+	uint8_t *memory; /* NULL: the file */
+	struct kp_outfile *file;
+	uint64_t offset, room;
+};
+
+static kpack_error_t check_room(const struct sink *s, uint64_t off, uint64_t size,
+				struct kpackx_error *why)
+{
+	if (kp_range_ok(s->room, off, size))
+		return KPACK_SUCCESS;
+	return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
+		       "layout: %" PRIu64 " bytes at %" PRIu64
+		       " pass the end at %" PRIu64,
+		       size, off, s->room);
+}
+
+static kpack_error_t put(const struct sink *s, uint64_t off, const void *data,
+			 size_t size, struct kpackx_error *why)
+{
+	KP_TRY(check_room(s, off, size, why));
+	if (!s->memory)
+		return kp_outfile_pwrite(s->file, s->offset + off, data, size, why);
+	if (size)
+		memcpy(s->memory + off, data, size);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t check_object(const struct kp_layout_image *image, size_t i,
+				  const void *data, struct kpackx_error *why)
+{
+	XXH128_canonical_t have;
+	char arch[2 * KP_TARGET_TEXT_MAX];
+
+	XXH128_canonicalFromHash(&have, XXH3_128bits(data, (size_t)image->size));
+	if (!image->has_xxh3 ||
+	    memcmp(have.digest, image->xxh3, sizeof(image->xxh3)) == 0)
+		return KPACK_SUCCESS;
+	return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
+		       "layout: image %zu %s: not the object that was packed", i,
+		       kp_text_escape(kp_span_str(image->arch), arch, sizeof(arch)));
+}
+
+static kpack_error_t read_object(const struct kp_layout_payload *p, size_t i, void *buf,
+				 struct kpackx_error *why)
+{
+	KP_TRY(p->source->read(p->source->arg, i, buf, why));
+	return check_object(&p->layout->images[i], i, buf, why);
+}
+
+/* Through memory of its own, unless it has its place in memory already. */
+static kpack_error_t put_object(const struct kp_layout_payload *p, size_t i,
+				const struct sink *s, uint64_t off,
+				struct kpackx_error *why)
+{
+	uint64_t size = p->layout->images[i].size;
+	kpack_error_t err;
+	uint8_t *buf;
+
+	KP_TRY(check_room(s, off, size, why));
+	if (s->memory)
+		return read_object(p, i, s->memory + off, why);
+	buf = malloc((size_t)size);
+	if (!buf)
+		return kp_fail_memory(why, size, "a code object");
+	err = read_object(p, i, buf, why);
+	if (!err)
+		err = put(s, off, buf, (size_t)size, why);
+	free(buf);
+	return err;
+}
+
+static kpack_error_t put_header(const struct kp_layout_payload *p, const struct sink *s,
+				struct kpackx_error *why)
+{
+	size_t size = (size_t)kp_bundle_header_size(p->rows, p->n_rows);
+	uint8_t *header;
+	kpack_error_t err;
+
+	if (p->container->format == &kp_format_code_object)
+		return KPACK_SUCCESS;
+	header = malloc(size);
+	if (!header)
+		return kp_fail_memory(why, size, "a bundle header");
+	kp_bundle_header_write(p->rows, p->n_rows, header);
+	err = put(s, 0, header, size, why);
+	free(header);
+	return err;
+}
+
+/* What was between entries has no place once one of them is gone. */
+static kpack_error_t put_pieces(const struct kp_layout_payload *p, const struct sink *s,
+				struct kpackx_error *why)
+{
+	for (size_t i = 0; p->whole && i < p->container->n_pieces; i++) {
+		const struct kp_layout_piece *piece =
+			&p->layout->heap->pieces[p->container->first_piece + i];
+
+		KP_TRY(put(s, piece->offset, piece->bytes.data, piece->bytes.size, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t put_images(const struct kp_layout_payload *p, const struct sink *s,
+				struct kpackx_error *why)
+{
+	for (size_t k = 0; k < p->n_rows; k++) {
+		const struct kp_layout_image *image = &p->layout->images[p->images[k]];
+
+		if (image->size == 0)
+			continue;
+		if (image->host)
+			KP_TRY(put(s, p->rows[k].offset, image->bytes,
+				   (size_t)image->size, why));
+		else
+			KP_TRY(put_object(p, p->images[k], s, p->rows[k].offset, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t put_all(const struct kp_layout_payload *p, const struct sink *s,
+			     struct kpackx_error *why)
+{
+	KP_TRY(put_header(p, s, why));
+	KP_TRY(put_pieces(p, s, why));
+	return put_images(p, s, why);
+}
+
+kpack_error_t kp_layout_payload_build(const struct kp_layout_payload *p, uint8_t **out,
+				      struct kpackx_error *why)
+{
+	struct sink s = {.memory = calloc(1, (size_t)p->size), .room = p->size};
+	kpack_error_t err;
+
+	if (!s.memory)
+		return kp_fail_memory(why, p->size, "a bundle");
+	err = put_all(p, &s, why);
+	if (err)
+		free(s.memory);
+	else
+		*out = s.memory;
+	return err;
+}
+
+kpack_error_t kp_layout_payload_write(const struct kp_layout_payload *p,
+				      struct kp_outfile *out, uint64_t offset,
+				      struct kpackx_error *why)
+{
+	const struct sink s = {.file = out, .offset = offset, .room = p->size};
+
+	return put_all(p, &s, why);
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <xxhash.h>
+#include "payload.h"
+
+/* Containers stand at page boundaries, or closer. */
+#define ALIGN_MAX 4096
+
+/* ---- compressed containers ---- */
+
+/*
+ * P compressed, as it was where nothing is missing, else with a hash of its own.  *OUT
+ * stays NULL when it cannot be encoded.
+ */
+static kpack_error_t encode(const struct kp_layout_payload *p, uint8_t **out,
+			    size_t *size, struct kpackx_error *why)
+{
+	struct kp_ccob_form form = p->container->form;
+	struct kp_span bytes = {NULL, (size_t)p->size};
+	uint8_t *payload = NULL;
+	kpack_error_t err;
+
+	KP_TRY(kp_layout_payload_build(p, &payload, why));
+	bytes.data = payload;
+	if (!p->whole)
+		form.hash = kp_ccob_hash(bytes);
+	err = kp_ccob_encode(&form, bytes, out, size, why);
+	free(payload);
+	return err == KPACK_ERROR_NOT_IMPLEMENTED ? KPACK_SUCCESS : err;
+}
+
+static bool same_as_before(const struct kp_layout_container *c, const uint8_t *data,
+			   size_t size)
+{
+	XXH128_canonical_t have;
+
+	if (size != c->size)
+		return false;
+	XXH128_canonicalFromHash(&have, XXH3_128bits(data, size));
+	return memcmp(have.digest, c->xxh3, sizeof(c->xxh3)) == 0;
+}
+
+/*
+ * Does P compress to what it was?  One that lost images cannot, and is taken as it comes.
+ * What cannot be encoded at all becomes plain.
+ */
+static kpack_error_t try_encoding(const struct kp_layout_payload *p,
+				  struct kp_layout_place *place, struct kpackx_error *why)
+{
+	uint8_t *data = NULL;
+	size_t size = 0;
+
+	if (p->whole && p->container->form.level == 0)
+		return KPACK_SUCCESS;
+	KP_TRY(encode(p, &data, &size, why));
+	if (data && (!p->whole || same_as_before(p->container, data, size))) {
+		place->encoded = true;
+		place->size = size;
+	}
+	free(data);
+	return KPACK_SUCCESS;
+}
+
+/* ---- planning ---- */
+
+static bool exact_of(const struct kp_layout_payload *p)
+{
+	for (size_t k = 0; k < p->n_rows; k++) {
+		const struct kp_layout_image *image = &p->layout->images[p->images[k]];
+
+		if (image->size && !image->host && !image->has_xxh3)
+			return false;
+	}
+	return p->whole;
+}
+
+static kpack_error_t plan_container(const struct kp_layout_payload *p,
+				    struct kp_layout_place *place,
+				    struct kp_layout_plan *plan, struct kpackx_error *why)
+{
+	bool compressed = p->container->format == &kp_format_ccob;
+
+	place->whole = p->whole;
+	place->size = p->size;
+	plan->n_dropped += p->container->n_images - p->n_rows;
+	plan->exact = plan->exact && exact_of(p);
+	if (!compressed)
+		return KPACK_SUCCESS;
+	KP_TRY(try_encoding(p, place, why));
+	if (!place->encoded) {
+		plan->n_unpacked++;
+		plan->exact = false;
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t plan_containers(const struct kp_layout *layout,
+				     const struct kp_layout_source *source,
+				     struct kp_layout_plan *plan,
+				     struct kpackx_error *why)
+{
+	struct kp_layout_payload p;
+	kpack_error_t err;
+
+	for (size_t i = 0; i < layout->n_containers; i++) {
+		KP_TRY(kp_layout_payload_init(&p, layout, source, i, why));
+		err = plan_container(&p, &plan->places[i], plan, why);
+		kp_layout_payload_fini(&p);
+		if (err)
+			return kp_fail_prefix(why, err, "container %zu", i);
+	}
+	return KPACK_SUCCESS;
+}
+
+/* ---- places ---- */
+
+static bool fits(const struct kp_layout *layout, const struct kp_layout_plan *plan)
+{
+	for (size_t i = 0; i < layout->n_containers; i++) {
+		uint64_t next = i + 1 < layout->n_containers
+					? layout->containers[i + 1].offset
+					: layout->size;
+
+		if (plan->places[i].size > next - layout->containers[i].offset)
+			return false;
+	}
+	return true;
+}
+
+static uint64_t alignment(const struct kp_layout *layout)
+{
+	uint64_t all = ALIGN_MAX;
+
+	for (size_t i = 0; i < layout->n_containers; i++)
+		all |= layout->containers[i].offset;
+	return all & -all;
+}
+
+/* One behind the other. */
+static void place_anew(const struct kp_layout *layout, struct kp_layout_plan *plan)
+{
+	uint64_t align = alignment(layout), pos = 0;
+
+	for (size_t i = 0; i < layout->n_containers; i++) {
+		pos = (pos + align - 1) & -align;
+		plan->container_offset[i] = pos;
+		pos += plan->places[i].size;
+	}
+	if (pos > plan->size)
+		plan->size = pos;
+}
+
+static void place_containers(const struct kp_layout *layout, struct kp_layout_plan *plan)
+{
+	plan->size = layout->size;
+	if (fits(layout, plan)) {
+		for (size_t i = 0; i < layout->n_containers; i++)
+			plan->container_offset[i] = layout->containers[i].offset;
+	} else {
+		place_anew(layout, plan);
+	}
+	for (size_t i = 0; i < layout->n_containers; i++) {
+		if (plan->places[i].size == 0)
+			plan->container_offset[i] = KP_LAYOUT_NOWHERE;
+	}
+	for (size_t i = 0; i < layout->n_wrappers; i++)
+		plan->wrapper_offset[i] =
+			plan->container_offset[layout->wrapper_container[i]];
+}
+
+static kpack_error_t open_plan(const struct kp_layout *layout,
+			       struct kp_layout_plan *plan, struct kpackx_error *why)
+{
+	size_t n = layout->n_containers;
+
+	*plan = (struct kp_layout_plan){
+		.exact = true,
+		.places = calloc(n + 1, sizeof(*plan->places)),
+		.container_offset = calloc(n + 1, sizeof(*plan->container_offset)),
+		.wrapper_offset =
+			calloc(layout->n_wrappers + 1, sizeof(*plan->wrapper_offset)),
+	};
+	if (!plan->places || !plan->container_offset || !plan->wrapper_offset)
+		return kp_fail_memory(why, n * sizeof(*plan->places), "a plan");
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_layout_plan(const struct kp_layout *layout,
+			     const struct kp_layout_source *source,
+			     struct kp_layout_plan *out, struct kpackx_error *why)
+{
+	struct kp_layout_plan plan;
+	kpack_error_t err = open_plan(layout, &plan, why);
+
+	if (!err)
+		err = plan_containers(layout, source, &plan, why);
+	if (err) {
+		kp_layout_plan_fini(&plan);
+		return err;
+	}
+	place_containers(layout, &plan);
+	*out = plan;
+	return KPACK_SUCCESS;
+}
+
+void kp_layout_plan_fini(struct kp_layout_plan *plan)
+{
+	free(plan->places);
+	free(plan->container_offset);
+	free(plan->wrapper_offset);
+	*plan = (struct kp_layout_plan){0};
+}
+
+/* ---- writing ---- */
+
+static kpack_error_t write_encoded(const struct kp_layout_payload *p,
+				   const struct kp_layout_place *place,
+				   struct kp_outfile *out, uint64_t offset,
+				   struct kpackx_error *why)
+{
+	uint8_t *data = NULL;
+	size_t size = 0;
+	kpack_error_t err;
+
+	KP_TRY(encode(p, &data, &size, why));
+	if (data && size == place->size)
+		err = kp_outfile_pwrite(out, offset, data, size, why);
+	else
+		err = kp_fail(why, KPACK_ERROR_IO_ERROR,
+			      "compresses to %zu bytes now, and to %" PRIu64 " before",
+			      size, place->size);
+	free(data);
+	return err;
+}
+
+static kpack_error_t write_container(const struct kp_layout *layout,
+				     const struct kp_layout_source *source, size_t i,
+				     const struct kp_layout_place *place,
+				     struct kp_outfile *out, uint64_t offset,
+				     struct kpackx_error *why)
+{
+	struct kp_layout_payload p;
+	kpack_error_t err;
+
+	KP_TRY(kp_layout_payload_init(&p, layout, source, i, why));
+	if (place->encoded)
+		err = write_encoded(&p, place, out, offset, why);
+	else if (p.size == place->size)
+		err = kp_layout_payload_write(&p, out, offset, why);
+	else
+		err = kp_fail(why, KPACK_ERROR_IO_ERROR,
+			      "%" PRIu64 " bytes now, and %" PRIu64 " before", p.size,
+			      place->size);
+	kp_layout_payload_fini(&p);
+	if (err)
+		return kp_fail_prefix(why, err, "container %zu", i);
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_layout_write(const struct kp_layout *layout,
+			      const struct kp_layout_plan *plan,
+			      const struct kp_layout_source *source,
+			      struct kp_outfile *out, uint64_t offset,
+			      struct kpackx_error *why)
+{
+	/* a file ends where it was written last */
+	if (plan->size)
+		KP_TRY(kp_outfile_pwrite(out, offset + plan->size - 1, "", 1, why));
+	for (size_t i = 0; i < layout->n_containers; i++) {
+		if (plan->container_offset[i] == KP_LAYOUT_NOWHERE)
+			continue;
+		KP_TRY(write_container(layout, source, i, &plan->places[i], out,
+				       offset + plan->container_offset[i], why));
+	}
+	return KPACK_SUCCESS;
+}

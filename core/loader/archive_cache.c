@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: MIT */
+#include "archive_cache.h"
+#include <errno.h>
+#include <stdlib.h>
+
+struct kp_cached {
+	struct kp_cached *next;
+	char *path;     /* as asked for when it was opened */
+	struct stat st; /* what it is known by */
+	unsigned users;
+	bool listed;
+	bool opening;
+	struct kpack_archive *archive; /* NULL: being opened, or failed */
+	struct kpackx_error why;       /* of the failure */
+};
+
+static void unlist(struct kp_cache *c, struct kp_cached *e);
+
+/* ---- fork ---- */
+
+/* Taken before any cache's own lock. */
+static pthread_mutex_t living_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct kp_cache *living;
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&living_lock);
+	for (struct kp_cache *c = living; c; c = c->next)
+		pthread_mutex_lock(&c->lock);
+}
+
+static void after_fork(void)
+{
+	for (struct kp_cache *c = living; c; c = c->next)
+		pthread_mutex_unlock(&c->lock);
+	pthread_mutex_unlock(&living_lock);
+}
+
+/*
+ * Let go of what threads of the parent were opening: nobody here will end that.  It is not
+ * freed: no other library promises that its allocator works in these handlers.
+ */
+static void settle(struct kp_cache *c)
+{
+	struct kp_cached *next;
+
+	for (struct kp_cached *e = c->first; e; e = next) {
+		next = e->next;
+		if (e->opening)
+			unlist(c, e);
+	}
+	/* a new one: the old one counts waiting threads that are not here */
+	pthread_cond_init(&c->opened, NULL);
+}
+
+static void after_fork_in_child(void)
+{
+	for (struct kp_cache *c = living; c; c = c->next)
+		settle(c);
+	after_fork();
+}
+
+static int handlers_fault;
+
+/*
+ * When the library is loaded, so that no thread can fork meanwhile; the C library takes
+ * the handlers back when it unloads what holds this code.
+ */
+__attribute__((constructor)) static void add_handlers(void)
+{
+	handlers_fault = pthread_atfork(before_fork, after_fork, after_fork_in_child);
+}
+
+static void live(struct kp_cache *c)
+{
+	pthread_mutex_lock(&living_lock);
+	c->next = living;
+	living = c;
+	pthread_mutex_unlock(&living_lock);
+}
+
+static void die(struct kp_cache *c)
+{
+	struct kp_cache **at = &living;
+
+	pthread_mutex_lock(&living_lock);
+	while (*at != c)
+		at = &(*at)->next;
+	*at = c->next;
+	pthread_mutex_unlock(&living_lock);
+}
+
+/* ---- from init to fini ---- */
+
+kpack_error_t kp_cache_init(struct kp_cache *c, struct kpackx_error *why)
+{
+	c->first = NULL;
+	if (handlers_fault)
+		return kp_fail_memory(why, sizeof(*c), "the handlers of fork()");
+	if (pthread_mutex_init(&c->lock, NULL))
+		return kp_fail_memory(why, sizeof(c->lock), "a lock");
+	if (pthread_cond_init(&c->opened, NULL)) {
+		pthread_mutex_destroy(&c->lock);
+		return kp_fail_memory(why, sizeof(c->opened), "a condition");
+	}
+	live(c);
+	return KPACK_SUCCESS;
+}
+
+static void entry_free(struct kp_cached *e)
+{
+	if (!e)
+		return;
+	kp_archive_close(e->archive);
+	free(e->path);
+	free(e);
+}
+
+void kp_cache_fini(struct kp_cache *c)
+{
+	die(c);
+	while (c->first) {
+		struct kp_cached *e = c->first;
+
+		c->first = e->next;
+		entry_free(e);
+	}
+	pthread_cond_destroy(&c->opened);
+	pthread_mutex_destroy(&c->lock);
+}
+
+/* ---- the list; with the lock held ---- */
+
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_ino == b->st_ino && a->st_dev == b->st_dev &&
+	       a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+	       a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+/*
+ * ST is NULL when nothing is at PATH: what was opened there before.  A relative path may
+ * have led elsewhere then.
+ */
+static bool is_meant(const struct kp_cached *e, const char *path, const struct stat *st)
+{
+	if (st)
+		return same_file(&e->st, st);
+	return path[0] == '/' && !e->opening && strcmp(e->path, path) == 0;
+}
+
+static struct kp_cached *find(const struct kp_cache *c, const char *path,
+			      const struct stat *st)
+{
+	for (struct kp_cached *e = c->first; e; e = e->next)
+		if (is_meant(e, path, st))
+			return e;
+	return NULL;
+}
+
+static void list(struct kp_cache *c, struct kp_cached *e)
+{
+	e->listed = true;
+	e->next = c->first;
+	c->first = e;
+}
+
+static void unlist(struct kp_cache *c, struct kp_cached *e)
+{
+	struct kp_cached **at = &c->first;
+
+	if (!e->listed)
+		return;
+	while (*at != e)
+		at = &(*at)->next;
+	*at = e->next;
+	e->listed = false;
+}
+
+/* Take out what PATH led to before it led to KEEP; gives one that nobody uses. */
+static struct kp_cached *retire(struct kp_cache *c, const char *path,
+				const struct kp_cached *keep)
+{
+	for (struct kp_cached *e = c->first; e; e = e->next) {
+		if (e == keep || e->opening || strcmp(e->path, path) != 0)
+			continue;
+		unlist(c, e);
+		return e->users ? NULL : e;
+	}
+	return NULL;
+}
+
+/* ---- opening ---- */
+
+static struct kp_cached *entry_new(const char *path, const struct stat *st)
+{
+	struct kp_cached *e = calloc(1, sizeof(*e));
+
+	if (!e)
+		return NULL;
+	e->path = strdup(path);
+	if (!e->path) {
+		free(e);
+		return NULL;
+	}
+	e->st = *st;
+	e->users = 1;
+	e->opening = true;
+	return e;
+}
+
+static void open_entry(struct kp_cache *c, struct kp_cached *e)
+{
+	struct kpack_archive *archive = NULL;
+	struct kpackx_error why = {0};
+	struct kp_cached *old = NULL;
+	kpack_error_t err = kp_archive_open(e->path, &archive, &why);
+
+	pthread_mutex_lock(&c->lock);
+	e->opening = false;
+	if (err) {
+		e->why = why;
+		unlist(c, e);
+	} else {
+		e->archive = archive;
+		e->st = *kp_archive_stat(archive); /* it may be another one by now */
+		old = retire(c, e->path, e);
+	}
+	pthread_cond_broadcast(&c->opened);
+	pthread_mutex_unlock(&c->lock);
+	entry_free(old);
+}
+
+/* Use E, once it is opened or has failed. */
+static void join(struct kp_cache *c, struct kp_cached *e)
+{
+	e->users++;
+	while (e->opening)
+		pthread_cond_wait(&c->opened, &c->lock);
+}
+
+/*
+ * The entry of the file that ST tells of, or, ST being NULL, of what was at PATH.  *FRESH
+ * when it is new and the caller's to open.  NULL: there is none, or no memory for one.
+ */
+static struct kp_cached *enter(struct kp_cache *c, const char *path,
+			       const struct stat *st, bool *fresh)
+{
+	struct kp_cached *e, *old = NULL;
+
+	pthread_mutex_lock(&c->lock);
+	e = find(c, path, st);
+	*fresh = !e;
+	if (e) {
+		join(c, e);
+		if (e->listed) /* it may have failed, or been replaced, meanwhile */
+			old = retire(c, path, e);
+	} else if (st && (e = entry_new(path, st))) {
+		list(c, e);
+	}
+	pthread_mutex_unlock(&c->lock);
+	entry_free(old);
+	return e;
+}
+
+/* What is at PATH now. */
+static kpack_error_t get_present(struct kp_cache *c, const char *path,
+				 const struct stat *st, struct kp_cached **out,
+				 struct kpackx_error *why)
+{
+	kpack_error_t err;
+	bool fresh;
+	struct kp_cached *e = enter(c, path, st, &fresh);
+
+	if (!e)
+		return kp_fail_memory(why, sizeof(*e), "an open archive");
+	if (fresh)
+		open_entry(c, e);
+	if (e->archive) {
+		*out = e;
+		return KPACK_SUCCESS;
+	}
+	err = e->why.code;
+	if (why)
+		*why = e->why;
+	kp_cache_put(c, e);
+	return err;
+}
+
+kpack_error_t kp_cache_get(struct kp_cache *c, const char *path, struct kp_cached **out,
+			   struct kpackx_error *why)
+{
+	struct kpackx_error reason = {0};
+	struct kp_cached *e = NULL;
+	kpack_error_t err;
+	struct stat st;
+	bool missing = stat(path, &st) != 0, fresh;
+
+	if (missing)
+		err = kp_fail_errno(&reason, errno, "cannot open");
+	else
+		err = get_present(c, path, &st, &e, &reason);
+	/* it may also go between the look and the opening */
+	if (missing || err == KPACK_ERROR_FILE_NOT_FOUND)
+		e = enter(c, path, NULL, &fresh);
+	if (e)
+		*out = e;
+	else if (why)
+		*why = reason;
+	return e ? KPACK_SUCCESS : err;
+}
+
+void kp_cache_put(struct kp_cache *c, struct kp_cached *e)
+{
+	bool last;
+
+	if (!e)
+		return;
+	pthread_mutex_lock(&c->lock);
+	last = --e->users == 0 && !e->listed;
+	pthread_mutex_unlock(&c->lock);
+	if (last)
+		entry_free(e);
+}
+
+struct kpack_archive *kp_cached_archive(const struct kp_cached *e)
+{
+	return e->archive;
+}

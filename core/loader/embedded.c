@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+/* Code objects that still stand in the binary itself. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "core/convert/convert.h"
+#include "core/layout/layout.h"
+#include "core/base/bounds.h"
+#include "core/rocm_kpack/kpack.h"
+#include "core/binary/search_path.h"
+#include "core/base/text.h"
+
+/* What is asked for, and where. */
+struct request {
+	int fd;
+	uint64_t size; /* of the file */
+	struct kp_fatbin fat;
+	uint32_t index;
+	const char *const *archs;
+	size_t n_archs;
+	const struct kp_container *container;
+	const struct kp_image *image;
+};
+
+/* ---- the wrapper's container ---- */
+
+static kpack_error_t no_wrapper(const struct request *r, struct kpackx_error *why)
+{
+	return kp_fail(why, KPACK_ERROR_KERNEL_NOT_FOUND,
+		       "no wrapper %u: there are %zu, and %zu containers", r->index,
+		       r->fat.elf.n_wrappers, r->fat.containers.count);
+}
+
+static void take_place(uint32_t index, size_t container, void *arg)
+{
+	struct request *r = arg;
+
+	if (index == r->index)
+		r->container = &r->fat.containers.items[container];
+}
+
+static kpack_error_t find_fat(struct request *r, struct kpackx_error *why)
+{
+	kp_fatbin_places(&r->fat, take_place, r);
+	return r->container ? KPACK_SUCCESS : no_wrapper(r, why);
+}
+
+/* A layout's faults are the binary's to the caller. */
+static kpack_error_t layout_code(kpack_error_t err)
+{
+	switch (err) {
+	case KPACK_ERROR_MSGPACK_PARSE_FAILED:
+	case KPACK_ERROR_INVALID_METADATA:
+		return KPACK_ERROR_INVALID_FORMAT;
+	case KPACK_ERROR_UNSUPPORTED_VERSION:
+		return KPACK_ERROR_NOT_IMPLEMENTED;
+	default:
+		return err;
+	}
+}
+
+static kpack_error_t find_described(struct request *r, const struct kp_layout *layout,
+				    struct kpackx_error *why)
+{
+	const struct kp_containers *list = &r->fat.containers;
+
+	if (layout->n_containers != list->count ||
+	    layout->n_wrappers != r->fat.elf.n_wrappers)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "layout: %zu wrappers and %zu containers, there are %zu "
+			       "and %zu",
+			       layout->n_wrappers, layout->n_containers,
+			       r->fat.elf.n_wrappers, list->count);
+	if (r->index < layout->n_wrappers)
+		r->container = &list->items[layout->wrapper_container[r->index]];
+	for (uint32_t i = 0; i < list->count && !r->container; i++)
+		if (kp_layout_index(layout, i) == r->index)
+			r->container = &list->items[i];
+	return r->container ? KPACK_SUCCESS : no_wrapper(r, why);
+}
+
+/* Other converters number wrappers by the position of their code. */
+static kpack_error_t find_by_position(struct request *r, struct kpackx_error *why)
+{
+	const struct kp_containers *list = &r->fat.containers;
+
+	if (list->count != r->fat.elf.n_wrappers)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "which of %zu containers belongs to wrapper %u of %zu "
+			       "stands nowhere",
+			       list->count, r->index, r->fat.elf.n_wrappers);
+	if (r->index >= list->count)
+		return no_wrapper(r, why);
+	r->container = &list->items[r->index];
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t find_kept(struct request *r, struct kpackx_error *why)
+{
+	struct kp_layout layout;
+	struct kp_converted found;
+	struct kp_source section;
+	kpack_error_t err;
+
+	KP_TRY(kp_converted_find(r->fd, r->size, &r->fat, &found, why));
+	if (found.layout_size == 0)
+		return find_by_position(r, why);
+	section = kp_source_fd(r->fd, found.layout_offset, found.layout_size);
+	err = kp_layout_read(&section, &layout, why);
+	if (err)
+		return kp_fail_prefix(why, layout_code(err), KP_LAYOUT_SECTION);
+	err = find_described(r, &layout, why);
+	kp_layout_fini(&layout);
+	return err;
+}
+
+static kpack_error_t find_container(struct request *r, struct kpackx_error *why)
+{
+	const struct kp_fatbin *fat = &r->fat;
+
+	if (fat->kind == KP_FATBIN_NONE && fat->elf.type == 0)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "no binary, and no container of device code");
+	if (fat->containers.count == 0)
+		return kp_fail(
+			why, KPACK_ERROR_KERNEL_NOT_FOUND, "no device code in it%s",
+			fat->kind == KP_FATBIN_CONVERTED ? ": it was converted" : "");
+	return fat->kind == KP_FATBIN_CONVERTED ? find_kept(r, why) : find_fat(r, why);
+}
+
+/* ---- one of its images ---- */
+
+/* Made for HIP; a bundle may have the same architecture for OpenMP. */
+static bool is_hip(const struct kp_image *image)
+{
+	struct kp_entry_id id;
+
+	return !image->id || (kp_entry_id_parse(kp_span_str(image->id), &id) &&
+			      kp_span_starts(id.kind, "hip", 3));
+}
+
+/* Return false when there is one: no target after this is wanted. */
+static bool take_image(struct kp_span target, void *arg)
+{
+	struct request *r = arg;
+	const struct kp_image *image =
+		&r->fat.containers.images[r->container->first_image];
+	char arch[KP_TARGET_TEXT_MAX];
+
+	if (target.size >= sizeof(arch)) /* no image's arch is so long */
+		return true;
+	kp_target_canonical(target, arch);
+	for (size_t i = 0; i < r->container->n_images; i++, image++) {
+		/* the host's has no arch */
+		if (image->size == 0 || strcmp(image->arch, arch) != 0)
+			continue;
+		if (!r->image || (is_hip(image) && !is_hip(r->image)))
+			r->image = image;
+	}
+	return !r->image;
+}
+
+struct names {
+	char text[112];
+	size_t used;
+};
+
+static void add_name(struct names *n, const char *name)
+{
+	char shown[KP_TARGET_TEXT_MAX];
+	size_t room = sizeof(n->text) - n->used;
+	int wrote = snprintf(n->text + n->used, room, " %s",
+			     kp_text_escape(kp_span_str(name), shown, sizeof(shown)));
+
+	n->used += (size_t)wrote < room ? (size_t)wrote : 0;
+	n->text[n->used] = '\0'; /* whole names only */
+}
+
+static kpack_error_t no_image(const struct request *r, struct kpackx_error *why)
+{
+	const struct kp_image *images =
+		&r->fat.containers.images[r->container->first_image];
+	struct names asked = {.used = 0}, has = {.used = 0};
+
+	for (size_t i = 0; i < r->n_archs; i++)
+		if (r->archs[i])
+			add_name(&asked, r->archs[i]);
+	for (size_t i = 0; i < r->container->n_images; i++)
+		if (!images[i].host && images[i].size)
+			add_name(&has, images[i].arch);
+	return kp_fail(why, KPACK_ERROR_ARCH_NOT_FOUND,
+		       "wrapper %u has no code for%s; it has%s", r->index, asked.text,
+		       has.used ? has.text : " none");
+}
+
+static kpack_error_t choose(struct request *r, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < r->n_archs && !r->image; i++)
+		if (r->archs[i])
+			kp_search_targets(kp_span_str(r->archs[i]), take_image, r);
+	return r->image ? KPACK_SUCCESS : no_image(r, why);
+}
+
+/* ---- its bytes ---- */
+
+static kpack_error_t copy(const struct kp_source *payload, const struct kp_image *image,
+			  void **data, size_t *size, struct kpackx_error *why)
+{
+	struct kp_source bytes;
+	kpack_error_t err;
+	void *buf;
+
+	if (!kp_source_sub(payload, image->offset, image->size, &bytes))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "%s: passes the end of its container", image->arch);
+	buf = bytes.size > KP_OBJECT_MAX ? NULL : malloc((size_t)bytes.size);
+	if (!buf)
+		return kp_fail_memory(why, bytes.size, "a code object");
+	err = kp_source_read(&bytes, 0, buf, (size_t)bytes.size, why);
+	if (err) {
+		free(buf);
+		return err;
+	}
+	*data = buf;
+	*size = (size_t)bytes.size;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t read_image(const struct request *r, void **data, size_t *size,
+				struct kpackx_error *why)
+{
+	struct kp_payload payload;
+	kpack_error_t err;
+
+	KP_TRY(kp_container_load(&r->fat.source, r->container, &payload, why));
+	err = copy(&payload.source, r->image, data, size, why);
+	kp_payload_fini(&payload);
+	return err;
+}
+
+/* ---- the call ---- */
+
+static kpack_error_t load(struct request *r, void **data, size_t *size,
+			  struct kpackx_error *why)
+{
+	kpack_error_t err;
+
+	KP_TRY(kp_fatbin_open(r->fd, r->size, &r->fat, why));
+	err = find_container(r, why);
+	if (!err)
+		err = choose(r, why);
+	if (!err)
+		err = read_image(r, data, size, why);
+	kp_fatbin_fini(&r->fat);
+	return err;
+}
+
+kpack_error_t kpackx_load_embedded(const char *binary_path, uint32_t co_index,
+				   const char *const *arch_list, size_t arch_count,
+				   void **code_object_out, size_t *code_object_size_out,
+				   struct kpackx_error *why)
+{
+	struct request r = {.index = co_index, .archs = arch_list, .n_archs = arch_count};
+	struct stat st;
+	kpack_error_t err;
+
+	if (!binary_path || !arch_list || arch_count == 0 || !code_object_out ||
+	    !code_object_size_out)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       arch_count ? "an argument is NULL" : "no architectures");
+	KP_TRY(kp_file_open(binary_path, &r.fd, &st, why));
+	r.size = (uint64_t)st.st_size;
+	err = load(&r, code_object_out, code_object_size_out, why);
+	close(r.fd);
+	return err;
+}

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT */
+/* The loader's public calls: from a wrapper's marker to a code object. */
+#include <stdio.h>
+#include <stdlib.h>
+#include "core/archive/archive.h"
+#include "archive_cache.h"
+#include "environment.h"
+#include "core/base/bounds.h"
+#include "lookup.h"
+#include "proc_maps.h"
+#include "core/binary/marker.h"
+#include "probe_memory.h"
+#include "core/rocm_kpack/kpack.h"
+#include "core/binary/search_path.h"
+#include "trace.h"
+
+struct kpack_cache {
+	struct kp_environment env;
+	struct kp_cache archives;
+};
+
+/* ---- caches ---- */
+
+static void tell_settings(const struct kp_environment *e)
+{
+	kp_trace(e->trace, "cache created%s%s%s%s",
+		 e->disabled ? ", ROCM_KPACK_DISABLE" : "",
+		 e->strict ? ", ROCM_KPACK_STRICT" : "",
+		 e->instead.size ? ", ROCM_KPACK_PATH" : "",
+		 e->before.size ? ", ROCM_KPACK_PATH_PREFIX" : "");
+}
+
+kpack_error_t kpack_cache_create(kpack_cache_t *cache)
+{
+	struct kpack_cache *c;
+
+	if (!cache)
+		return KPACK_ERROR_INVALID_ARGUMENT;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return KPACK_ERROR_OUT_OF_MEMORY;
+	if (kp_environment_read(&c->env, NULL) || kp_cache_init(&c->archives, NULL)) {
+		kp_environment_fini(&c->env);
+		free(c);
+		return KPACK_ERROR_OUT_OF_MEMORY;
+	}
+	tell_settings(&c->env);
+	*cache = c;
+	return KPACK_SUCCESS;
+}
+
+void kpack_cache_destroy(kpack_cache_t cache)
+{
+	if (!cache)
+		return;
+	kp_cache_fini(&cache->archives);
+	kp_environment_fini(&cache->env);
+	free(cache);
+}
+
+/* ---- which files ---- */
+
+static kpack_error_t add_list(struct kp_lookup *l, const char *name,
+			      const struct kp_path_list *list, struct kpackx_error *why)
+{
+	const char *path = NULL;
+
+	while ((path = kp_path_list_next(list, path))) {
+		kp_trace_name(l->trace, name, path, NULL);
+		KP_TRY(kp_lookup_add_place(l, path, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+/* A search path of a marker, to be resolved for each target. */
+struct pattern {
+	struct kp_lookup *lookup;
+	struct kp_search_memo *memo;
+	const char *text;
+	const char *binary;
+	struct kpackx_error *why;
+	kpack_error_t err;
+};
+
+static bool add_target(struct kp_span target, void *arg)
+{
+	struct pattern *p = arg;
+	char *path;
+
+	p->err = kp_search_resolve(p->text, target, p->binary, p->memo, &path, p->why);
+	if (p->err == KPACK_ERROR_INVALID_ARGUMENT) {
+		/* too long to be any file's */
+		kp_trace_name(p->lookup->trace, "passed over", p->text, p->why->text);
+		p->err = KPACK_SUCCESS;
+	} else if (p->err == KPACK_SUCCESS) {
+		p->err = kp_lookup_add(p->lookup, path, p->why);
+	}
+	return p->err == KPACK_SUCCESS;
+}
+
+static kpack_error_t add_pattern(struct pattern *p, const struct kp_lookup_want *want)
+{
+	p->err = KPACK_SUCCESS;
+	if (!kp_search_has_arch(p->text)) {
+		add_target((struct kp_span){0}, p);
+		return p->err;
+	}
+	for (size_t i = 0; i < want->n_archs && !p->err; i++)
+		if (want->archs[i])
+			kp_search_targets(kp_span_str(want->archs[i]), add_target, p);
+	return p->err;
+}
+
+static kpack_error_t add_patterns(struct kp_lookup *l, const struct kp_marker *m,
+				  const char *binary, const struct kp_lookup_want *want,
+				  struct kpackx_error *why)
+{
+	struct kp_search_memo memo = {0};
+	kpack_error_t err = KPACK_SUCCESS;
+
+	for (size_t i = 0; i < m->n_search_paths && !err; i++) {
+		struct pattern p = {.lookup = l,
+				    .memo = &memo,
+				    .text = m->search_paths[i],
+				    .binary = binary,
+				    .why = why};
+
+		kp_trace_name(l->trace, "search path", p.text, NULL);
+		err = add_pattern(&p, want);
+	}
+	kp_search_memo_fini(&memo);
+	return err;
+}
+
+static void tell_replaced(const struct kp_lookup *l, const struct kp_marker *m)
+{
+	for (size_t i = 0; i < m->n_search_paths; i++)
+		kp_trace_name(l->trace, "search path", m->search_paths[i],
+			      "replaced by ROCM_KPACK_PATH");
+}
+
+static kpack_error_t add_files(const struct kp_environment *env,
+			       const struct kp_marker *m, const char *binary,
+			       const struct kp_lookup_want *want, struct kp_lookup *l,
+			       struct kpackx_error *why)
+{
+	if (env->instead.size) {
+		tell_replaced(l, m);
+		return add_list(l, "ROCM_KPACK_PATH", &env->instead, why);
+	}
+	KP_TRY(add_list(l, "ROCM_KPACK_PATH_PREFIX", &env->before, why));
+	return add_patterns(l, m, binary, want, why);
+}
+
+/* ---- loading ---- */
+
+/* The marker in the SIZE bytes from AT that are readable; *CUT when more may be there. */
+static kpack_error_t parse_marker(const void *at, uint8_t *buf, size_t size, bool *cut,
+				  struct kp_marker *out, struct kpackx_error *why)
+{
+	size_t got;
+
+	*cut = false;
+	KP_TRY(kp_probe(at, buf, size, &got, why));
+	if (got == 0)
+		return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
+			       "marker: no readable memory at %p", at);
+	*cut = got == size;
+	return kp_marker_parse((struct kp_span){buf, got}, out, why);
+}
+
+/*
+ * The marker at AT, whose size nobody says.  What is behind it may have to come from the
+ * disk, so no more is asked for than markers mostly have.
+ */
+static kpack_error_t read_marker(const void *at, struct kp_marker *out,
+				 struct kpackx_error *why)
+{
+	uint8_t few[1024], *buf;
+	struct kpackx_error reason = {0};
+	bool cut;
+	kpack_error_t err = parse_marker(at, few, sizeof(few), &cut, out, &reason);
+
+	if (err && cut) {
+		buf = malloc(KP_MARKER_MAX);
+		if (!buf)
+			return kp_fail_memory(why, KP_MARKER_MAX, "a marker");
+		err = parse_marker(at, buf, KP_MARKER_MAX, &cut, out, &reason);
+		free(buf);
+	}
+	/* the caller has no table of contents: what no MessagePack is, is no marker */
+	if (err == KPACK_ERROR_MSGPACK_PARSE_FAILED)
+		err = KPACK_ERROR_INVALID_METADATA;
+	return err ? kp_fail(why, err, "%s", reason.text) : KPACK_SUCCESS;
+}
+
+static kpack_error_t look_up(struct kpack_cache *c, const struct kp_marker *m,
+			     const char *binary, const struct kp_lookup_want *want,
+			     void **data, size_t *size, struct kpackx_error *why)
+{
+	struct kp_lookup l = {
+		.cache = &c->archives, .strict = c->env.strict, .trace = c->env.trace};
+	kpack_error_t err;
+
+	kp_trace_name(l.trace, "key", want->key, NULL);
+	err = add_files(&c->env, m, binary, want, &l, why);
+	if (!err)
+		err = kp_lookup_load(&l, want, data, size, why);
+	kp_lookup_fini(&l);
+	return err;
+}
+
+static kpack_error_t load(struct kpack_cache *c, const void *marker, const char *binary,
+			  uint32_t index, struct kp_lookup_want *want, void **data,
+			  size_t *size, struct kpackx_error *why)
+{
+	struct kp_marker m;
+	kpack_error_t err;
+	char *key;
+
+	if (c->env.disabled)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "switched off by ROCM_KPACK_DISABLE");
+	KP_TRY(read_marker(marker, &m, why));
+	if (asprintf(&key, "%s#%u", m.kernel_name, index) < 0) {
+		kp_marker_fini(&m);
+		return kp_fail_memory(why, KP_MARKER_MAX, "a key");
+	}
+	want->key = key;
+	err = look_up(c, &m, binary, want, data, size, why);
+	free(key);
+	kp_marker_fini(&m);
+	return err;
+}
+
+static void tell_request(const struct kp_environment *env, const char *binary,
+			 const struct kp_lookup_want *want)
+{
+	struct kp_line line = {.used = 0};
+
+	if (!env->trace)
+		return;
+	kp_line_add(&line, "load: ");
+	kp_line_add_name(&line, binary);
+	kp_line_add(&line, ": for");
+	for (size_t i = 0; i < want->n_archs; i++) {
+		kp_line_add(&line, i ? ", " : " ");
+		kp_line_add_name(&line, want->archs[i] ? want->archs[i] : "NULL");
+	}
+	kp_trace_line(&line);
+}
+
+kpack_error_t kpackx_load_code_object(kpack_cache_t cache, const void *hipk_metadata,
+				      const char *binary_path, uint32_t co_index,
+				      const char *const *arch_list, size_t arch_count,
+				      void **code_object_out,
+				      size_t *code_object_size_out,
+				      struct kpackx_error *why)
+{
+	struct kp_lookup_want want = {.archs = arch_list, .n_archs = arch_count};
+	struct kpackx_error reason = {0};
+	kpack_error_t err;
+
+	if (!cache || !hipk_metadata || !binary_path || !arch_list || arch_count == 0 ||
+	    !code_object_out || !code_object_size_out)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       arch_count ? "an argument is NULL" : "no architectures");
+	tell_request(&cache->env, binary_path, &want);
+	err = load(cache, hipk_metadata, binary_path, co_index, &want, code_object_out,
+		   code_object_size_out, &reason);
+	if (!err)
+		return KPACK_SUCCESS;
+	kp_trace(cache->env.trace, "%s: %s", kpackx_error_name(err), reason.text);
+	if (why)
+		*why = reason;
+	return err;
+}
+
+kpack_error_t kpack_load_code_object(kpack_cache_t cache, const void *hipk_metadata,
+				     const char *binary_path, uint32_t co_index,
+				     const char *const *arch_list, size_t arch_count,
+				     void **code_object_out, size_t *code_object_size_out)
+{
+	return kpackx_load_code_object(cache, hipk_metadata, binary_path, co_index,
+				       arch_list, arch_count, code_object_out,
+				       code_object_size_out, NULL);
+}
+
+void kpack_free_code_object(void *code_object)
+{
+	free(code_object);
+}
+
+/* ---- asking about files ---- */
+
+kpack_error_t kpack_discover_binary_path(const void *address_in_binary, char *path_out,
+					 size_t path_out_size, size_t *offset_out)
+{
+	uint64_t offset;
+	size_t size;
+	char *path;
+
+	if (!address_in_binary || !path_out || path_out_size == 0)
+		return KPACK_ERROR_INVALID_ARGUMENT;
+	KP_TRY(kp_maps_find(address_in_binary, &path, &offset, NULL));
+	size = strlen(path) + 1;
+	if (size <= path_out_size) {
+		memcpy(path_out, path, size);
+		if (offset_out)
+			*offset_out = (size_t)offset;
+	}
+	free(path);
+	return size <= path_out_size ? KPACK_SUCCESS : KPACK_ERROR_INVALID_ARGUMENT;
+}
+
+kpack_error_t kpack_enumerate_architectures(const char *archive_path,
+					    kpack_arch_callback_t callback,
+					    void *user_data)
+{
+	struct kpack_archive *archive;
+	size_t n;
+
+	if (!archive_path || !callback)
+		return KPACK_ERROR_INVALID_ARGUMENT;
+	KP_TRY(kp_archive_open(archive_path, &archive, NULL));
+	n = kp_archive_arch_count(archive);
+	for (size_t i = 0; i < n; i++)
+		if (!callback(kp_archive_arch(archive, i), user_data))
+			break;
+	kp_archive_close(archive);
+	return KPACK_SUCCESS;
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+#include "proc_maps.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define MAPS "/proc/self/maps"
+#define DELETED " (deleted)"
+#define NEWLINE "\\012"
+
+struct mapping {
+	uint64_t start, end, offset, inode;
+	char *name; /* in the line, "" for none */
+};
+
+/* A number of that base with END behind it. */
+static bool take_number(char **at, int base, char end, uint64_t *out)
+{
+	char *stop;
+
+	*out = strtoull(*at, &stop, base);
+	if (stop == *at || *stop != end)
+		return false;
+	*at = stop + 1;
+	return true;
+}
+
+static bool skip_word(char **at)
+{
+	*at += strcspn(*at, " ");
+	return *(*at)++ == ' ';
+}
+
+/* "55d0-55d8 r-xp 00002000 fd:01 1234   /usr/lib/libx.so" */
+static bool parse(char *line, struct mapping *m)
+{
+	line[strcspn(line, "\n")] = '\0';
+	if (!take_number(&line, 16, '-', &m->start) ||
+	    !take_number(&line, 16, ' ', &m->end) || !skip_word(&line) ||
+	    !take_number(&line, 16, ' ', &m->offset) || !skip_word(&line) ||
+	    !take_number(&line, 10, ' ', &m->inode))
+		return false;
+	m->name = line + strspn(line, " ");
+	return true;
+}
+
+/* Read lines into *LINE (getline's) until one covers ADDRESS. */
+static bool find_line(FILE *maps, uint64_t address, char **line, struct mapping *m)
+{
+	size_t cap = 0;
+
+	while (getline(line, &cap, maps) > 0)
+		if (parse(*line, m) && address >= m->start && address < m->end)
+			return true;
+	return false;
+}
+
+/* ---- the name of the file ---- */
+
+static void unescape(char *name)
+{
+	char *to = name;
+
+	while (*name) {
+		bool newline = strncmp(name, NEWLINE, strlen(NEWLINE)) == 0;
+
+		*to++ = newline ? '\n' : *name;
+		name += newline ? strlen(NEWLINE) : 1;
+	}
+	*to = '\0';
+}
+
+static void strip(char *name)
+{
+	size_t n = strlen(name), suffix = strlen(DELETED);
+
+	if (n > suffix && strcmp(name + n - suffix, DELETED) == 0)
+		name[n - suffix] = '\0';
+}
+
+/* The device is not compared: overlays and btrfs state another one than stat. */
+static bool is_mapped(const char *name, uint64_t inode)
+{
+	struct stat st;
+
+	return stat(name, &st) == 0 && st.st_ino == inode;
+}
+
+/* The spellings that NAME can stand for; the last is that of a file that is gone. */
+static const struct {
+	bool escaped, deleted;
+} spellings[] = {{false, false}, {true, false}, {false, true}, {true, true}};
+
+static char *file_name(const struct mapping *m)
+{
+	size_t n = sizeof(spellings) / sizeof(spellings[0]);
+	char *name = NULL;
+
+	for (size_t i = 0; i < n; i++) {
+		free(name);
+		name = strdup(m->name);
+		if (!name)
+			return NULL;
+		if (spellings[i].deleted)
+			strip(name);
+		if (spellings[i].escaped)
+			unescape(name);
+		if (is_mapped(name, m->inode))
+			break;
+	}
+	return name;
+}
+
+kpack_error_t kp_maps_find(const void *address, char **path, uint64_t *offset,
+			   struct kpackx_error *why)
+{
+	FILE *maps = fopen(MAPS, "re");
+	kpack_error_t err = KPACK_SUCCESS;
+	uint64_t at = (uintptr_t)address;
+	char *line = NULL, *name = NULL;
+	struct mapping m = {0};
+
+	if (!maps) {
+		kp_fail_errno(why, errno, "cannot open");
+		return kp_fail_prefix(why, KPACK_ERROR_PATH_DISCOVERY_FAILED, MAPS);
+	}
+	if (!find_line(maps, at, &line, &m))
+		err = kp_fail(why, KPACK_ERROR_PATH_DISCOVERY_FAILED,
+			      "nothing is mapped at %p", address);
+	else if (m.name[0] != '/')
+		err = kp_fail(why, KPACK_ERROR_PATH_DISCOVERY_FAILED,
+			      "no file is mapped at %p", address);
+	else if (!(name = file_name(&m)))
+		err = kp_fail_memory(why, strlen(m.name), "a path");
+	free(line);
+	fclose(maps);
+	if (err)
+		return err;
+	*path = name;
+	*offset = m.offset + (at - m.start);
+	return KPACK_SUCCESS;
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "core/base/file.h"
+#include "kfd.h"
+#include "core/base/bounds.h"
+#include "core/base/alloc.h"
+#include "core/base/text.h"
+
+/* The value of property NAME, digits up to the line's end; false when there is none. */
+static bool find_property(struct kp_span all, const char *name, struct kp_span *value)
+{
+	size_t n = strlen(name);
+
+	while (all.size) {
+		const uint8_t *end = memchr(all.data, '\n', all.size);
+		size_t line = end ? (size_t)(end - all.data) : all.size;
+
+		if (line > n && all.data[n] == ' ' && memcmp(all.data, name, n) == 0) {
+			*value = (struct kp_span){all.data + n + 1, line - n - 1};
+			return true;
+		}
+		line += end != NULL;
+		all = (struct kp_span){all.data + line, all.size - line};
+	}
+	return false;
+}
+
+/* At most nine digits: more are no version. */
+static bool parse_number(struct kp_span digits, unsigned *out)
+{
+	unsigned n = 0;
+
+	if (digits.size == 0 || digits.size > 9)
+		return false;
+	for (size_t i = 0; i < digits.size; i++) {
+		if (digits.data[i] < '0' || digits.data[i] > '9')
+			return false;
+		n = 10 * n + (unsigned)(digits.data[i] - '0');
+	}
+	*out = n;
+	return true;
+}
+
+static kpack_error_t make_target(unsigned version, struct kp_target *gpu,
+				 struct kpackx_error *why)
+{
+	unsigned major = version / 10000, minor = version / 100 % 100,
+		 stepping = version % 100;
+	char name[32];
+
+	/* a name has one hexadecimal digit for each of the last two */
+	if (major == 0 || minor > 15 || stepping > 15)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "gfx_target_version %u is no GPU's", version);
+	snprintf(name, sizeof(name), "gfx%u%x%x", major, minor, stepping);
+	return kp_target_parse(kp_span_str(name), gpu, why);
+}
+
+kpack_error_t kp_gpus_parse(struct kp_span properties, struct kp_target *gpu, bool *found,
+			    struct kpackx_error *why)
+{
+	struct kp_span text;
+	unsigned version;
+	char shown[64];
+
+	*found = false;
+	if (!find_property(properties, "gfx_target_version", &text))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "no gfx_target_version");
+	if (!parse_number(text, &version))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "gfx_target_version \"%s\" is no number",
+			       kp_text_escape(text, shown, sizeof(shown)));
+	if (version == 0)
+		return KPACK_SUCCESS;
+	KP_TRY(make_target(version, gpu, why));
+	*found = true;
+	return KPACK_SUCCESS;
+}
+
+/* All that FD gives, at most CAP bytes: what sysfs says of sizes is not true. */
+static kpack_error_t read_some(int fd, uint8_t *buf, size_t cap, size_t *size,
+			       struct kpackx_error *why)
+{
+	ssize_t n;
+
+	*size = 0;
+	do {
+		n = read(fd, buf + *size, cap - *size);
+		if (n > 0)
+			*size += (size_t)n;
+		else if (n < 0 && errno != EINTR)
+			return kp_fail_errno(why, errno, "cannot read");
+	} while (n && *size < cap);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t read_node(const char *path, struct kp_target *gpu, bool *found,
+			       struct kpackx_error *why)
+{
+	uint8_t *buf = NULL;
+	kpack_error_t err;
+	struct stat st;
+	size_t size = 0;
+	int fd;
+
+	KP_TRY(kp_file_open(path, &fd, &st, why));
+	buf = malloc(KP_TOPOLOGY_PROPERTIES_MAX);
+	if (!buf)
+		err = kp_fail_memory(why, KP_TOPOLOGY_PROPERTIES_MAX, "properties");
+	else
+		err = read_some(fd, buf, KP_TOPOLOGY_PROPERTIES_MAX, &size, why);
+	close(fd);
+	if (!err)
+		err = kp_gpus_parse((struct kp_span){buf, size}, gpu, found, why);
+	free(buf);
+	return err;
+}
+
+/* Add the GPU of a node, if it is one. */
+static kpack_error_t add_node(struct kp_gpus *g, const char *nodes, unsigned node,
+			      size_t *cap, struct kpackx_error *why)
+{
+	struct kpackx_error reason = {0};
+	struct kp_gpu gpu = {.node = node};
+	bool found = false;
+	char *path = NULL;
+	kpack_error_t err;
+
+	if (asprintf(&path, "%s/%u/properties", nodes, node) < 0)
+		return kp_fail_memory(why, 0, "a path");
+	err = read_node(path, &gpu.target, &found, &reason);
+	/* the driver's way to hide GPUs from a container */
+	if (err && reason.sys_errno != EPERM && reason.sys_errno != EACCES)
+		kp_faults_add(&g->faults, true, "%s: %s", path, reason.text);
+	free(path);
+	if (err || !found)
+		return KPACK_SUCCESS;
+	if (!kp_grow(&g->list, g->count, cap, sizeof(*g->list)))
+		return kp_fail_memory(why, g->count * sizeof(*g->list), "GPUs");
+	g->list[g->count++] = gpu;
+	return KPACK_SUCCESS;
+}
+
+static int compare_nodes(const void *a, const void *b)
+{
+	unsigned x = *(const unsigned *)a, y = *(const unsigned *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The numbers that are names in DIR; the caller frees them. */
+static kpack_error_t list_nodes(DIR *dir, unsigned **out, size_t *count,
+				struct kpackx_error *why)
+{
+	size_t cap = 0;
+	struct dirent *e;
+	unsigned node;
+
+	while ((e = readdir(dir))) {
+		/* "00" would be 0 again */
+		if (!parse_number(kp_span_str(e->d_name), &node) ||
+		    (e->d_name[0] == '0' && e->d_name[1]))
+			continue;
+		if (*count == KP_TOPOLOGY_NODES_MAX)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "more than %d nodes", KP_TOPOLOGY_NODES_MAX);
+		if (!kp_grow(out, *count, &cap, sizeof(**out)))
+			return kp_fail_memory(why, *count * sizeof(**out), "nodes");
+		(*out)[(*count)++] = node;
+	}
+	if (*count)
+		qsort(*out, *count, sizeof(**out), compare_nodes);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t read_nodes(struct kp_gpus *g, const char *path, DIR *dir,
+				struct kpackx_error *why)
+{
+	unsigned *nodes = NULL;
+	size_t count = 0, cap = 0;
+	kpack_error_t err = list_nodes(dir, &nodes, &count, why);
+
+	for (size_t i = 0; i < count && !err; i++)
+		err = add_node(g, path, nodes[i], &cap, why);
+	free(nodes);
+	return err;
+}
+
+static DIR *open_dir(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	if (fd >= 0 && !dir)
+		close(fd);
+	return dir;
+}
+
+kpack_error_t kp_gpus_read(const char *topology, struct kp_gpus *out,
+			   struct kpackx_error *why)
+{
+	kpack_error_t err;
+	char *nodes = NULL;
+	const char *path;
+	DIR *dir;
+
+	*out = (struct kp_gpus){0};
+	if (!topology)
+		topology = KP_TOPOLOGY;
+	if (asprintf(&nodes, "%s/nodes", topology) < 0)
+		return kp_fail_memory(why, 0, "a path");
+	path = nodes;
+	dir = open_dir(path);
+	if (!dir && errno == ENOENT) {
+		path = topology;
+		dir = open_dir(path);
+	}
+	err = dir ? read_nodes(out, path, dir, why)
+		  : kp_fail_errno(why, errno, "cannot open");
+	if (dir)
+		closedir(dir);
+	free(nodes);
+	return err;
+}
+
+void kp_gpus_fini(struct kp_gpus *g)
+{
+	free(g->list);
+	kp_faults_fini(&g->faults);
+	*g = (struct kp_gpus){0};
+}

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: MIT */
+#include "target.h"
+#include "core/base/text.h"
+#include <stdio.h>
+#include <strings.h>
+
+static const char *const sramecc_text[] = {
+	[KP_FEATURE_ANY] = "",
+	[KP_FEATURE_OFF] = ":sramecc-",
+	[KP_FEATURE_ON] = ":sramecc+",
+};
+
+static const char *const xnack_text[] = {
+	[KP_FEATURE_ANY] = "",
+	[KP_FEATURE_OFF] = ":xnack-",
+	[KP_FEATURE_ON] = ":xnack+",
+};
+
+static kpack_error_t reject(struct kp_span id, const char *reason, struct kp_span what,
+			    struct kpackx_error *why)
+{
+	char shown_id[96], shown[64];
+
+	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "target ID \"%s\": %s \"%s\"",
+		       kp_text_escape(id, shown_id, sizeof(shown_id)), reason,
+		       kp_text_escape(what, shown, sizeof(shown)));
+}
+
+/* Offset of the first byte of S that is in STOP, or the size. */
+static size_t find_any(struct kp_span s, const char *stop)
+{
+	size_t i = 0;
+
+	while (i < s.size && !memchr(stop, s.data[i], strlen(stop)))
+		i++;
+	return i;
+}
+
+static bool is_feature(struct kp_span name)
+{
+	return kp_span_is(name, "sramecc") || kp_span_is(name, "xnack");
+}
+
+/*
+ * Where the features begin.  Dashes are also part of names (gfx11-generic), so a dash
+ * separates only when a feature follows it.
+ */
+static size_t processor_size(struct kp_span id)
+{
+	size_t i = find_any(id, ":-");
+
+	while (i < id.size && id.data[i] == '-') {
+		struct kp_span rest = kp_span_tail(id, i + 1);
+
+		if (is_feature(kp_span_head(rest, find_any(rest, "+-:"))))
+			break;
+		i += 1 + find_any(rest, ":-");
+	}
+	return i;
+}
+
+static bool name_byte(uint8_t c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+	       (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '-';
+}
+
+/* tolower asks the locale. */
+static uint8_t lower(uint8_t c)
+{
+	return c >= 'A' && c <= 'Z' ? (uint8_t)(c - 'A' + 'a') : c;
+}
+
+static bool same_but_for_case(const char *a, struct kp_span b)
+{
+	if (strlen(a) != b.size)
+		return false;
+	for (size_t i = 0; i < b.size; i++)
+		if (lower((uint8_t)a[i]) != lower(b.data[i]))
+			return false;
+	return true;
+}
+
+/* A known name in the wrong case: a slip, not a processor of the future. */
+static bool miscased(struct kp_span name)
+{
+	size_t count;
+	const struct kp_processor *row = kp_processor_table(&count);
+
+	for (; count; count--, row++)
+		if (same_but_for_case(row->name, name))
+			return true;
+	return false;
+}
+
+static kpack_error_t parse_processor(struct kp_span id, struct kp_span name,
+				     struct kp_target *t, struct kpackx_error *why)
+{
+	t->known = kp_processor_by_name(name);
+	if (t->known)
+		name = kp_span_str(t->known->name);
+	else if (name.size == 0)
+		return reject(id, "no processor in", id, why);
+	else if (name.size >= sizeof(t->processor))
+		return reject(id, "too long (31 bytes at most)", name, why);
+	else if (miscased(name))
+		return reject(id, "not in lower case:", name, why);
+
+	for (size_t i = 0; i < name.size; i++)
+		if (!name_byte(name.data[i]))
+			return reject(id, "not a processor name:", name, why);
+	memcpy(t->processor, name.data, name.size);
+	return KPACK_SUCCESS;
+}
+
+/* Take one feature with its separator off the front of REST. */
+static kpack_error_t parse_feature(struct kp_span id, struct kp_span *rest,
+				   struct kp_target *t, struct kpackx_error *why)
+{
+	struct kp_span body = kp_span_tail(*rest, 1);
+	size_t n = find_any(body, "+-:");
+	struct kp_span name = kp_span_head(body, n);
+	bool sramecc = kp_span_is(name, "sramecc");
+	enum kp_feature *state = sramecc ? &t->sramecc : &t->xnack;
+
+	if (rest->data[0] != ':' && rest->data[0] != '-')
+		return reject(id, "no ':' before", *rest, why);
+	if (!is_feature(name))
+		return reject(id, "unknown feature", name, why);
+	if (n == body.size || body.data[n] == ':')
+		return reject(id, "no '+' or '-' after", name, why);
+	if (*state != KP_FEATURE_ANY)
+		return reject(id, "repeated feature", name, why);
+	if (t->known && !(sramecc ? t->known->sramecc : t->known->xnack))
+		return reject(id, "the processor has no", name, why);
+	*state = body.data[n] == '+' ? KP_FEATURE_ON : KP_FEATURE_OFF;
+	*rest = kp_span_tail(body, n + 1);
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_target_parse(struct kp_span text, struct kp_target *out,
+			      struct kpackx_error *why)
+{
+	size_t n = processor_size(text);
+	struct kp_span rest = kp_span_tail(text, n);
+	struct kp_target t = {0};
+
+	KP_TRY(parse_processor(text, kp_span_head(text, n), &t, why));
+	while (rest.size)
+		KP_TRY(parse_feature(text, &rest, &t, why));
+	*out = t;
+	return KPACK_SUCCESS;
+}
+
+void kp_target_format(const struct kp_target *t, char out[KP_TARGET_TEXT_MAX])
+{
+	snprintf(out, KP_TARGET_TEXT_MAX, "%s%s%s", t->processor,
+		 sramecc_text[t->sramecc], xnack_text[t->xnack]);
+}
+
+void kp_target_canonical(struct kp_span text, char out[KP_TARGET_TEXT_MAX])
+{
+	struct kp_target t;
+	size_t n = text.size < KP_TARGET_TEXT_MAX ? text.size : KP_TARGET_TEXT_MAX - 1;
+
+	if (kp_target_parse(text, &t, NULL) == KPACK_SUCCESS) {
+		kp_target_format(&t, out);
+		return;
+	}
+	if (n)
+		memcpy(out, text.data, n);
+	out[n] = '\0';
+}
+
+bool kp_target_eq(const struct kp_target *a, const struct kp_target *b)
+{
+	return strcmp(a->processor, b->processor) == 0 && a->sramecc == b->sramecc &&
+	       a->xnack == b->xnack;
+}
+
+static bool granted(enum kp_feature asked, enum kp_feature given)
+{
+	return asked == KP_FEATURE_ANY || asked == given;
+}
+
+/* Same processor, and all that A states B states too. */
+static bool covers(const struct kp_target *a, const struct kp_target *b)
+{
+	return strcmp(a->processor, b->processor) == 0 &&
+	       granted(a->sramecc, b->sramecc) && granted(a->xnack, b->xnack);
+}
+
+bool kp_target_compatible(const struct kp_target *code, const struct kp_target *want)
+{
+	return covers(code, want);
+}
+
+bool kp_target_selected(const struct kp_target *select, const struct kp_target *t)
+{
+	return covers(select, t);
+}
+
+bool kp_target_neutral(const struct kp_target *t)
+{
+	return strcmp(t->processor, "generic") == 0;
+}
+
+static bool contradict(enum kp_feature a, enum kp_feature b)
+{
+	return a != KP_FEATURE_ANY && b != KP_FEATURE_ANY && a != b;
+}
+
+struct kp_span kp_processor_model(struct kp_span processor)
+{
+	static const char stepping[] = "-strict";
+
+	return kp_span_ends(processor, stepping)
+		       ? kp_span_head(processor, processor.size - strlen(stepping))
+		       : processor;
+}
+
+/* Is code for the processor CODE made for GPU too? */
+static bool runs_on(const char *gpu, const char *code)
+{
+	struct kp_span model = kp_processor_model(kp_span_str(gpu));
+	const char *generic = kp_processor_generic(model);
+
+	return kp_span_eq(model, kp_processor_model(kp_span_str(code))) ||
+	       (generic && strcmp(generic, code) == 0) ||
+	       (strcmp(code, "amdgcnspirv") == 0 && strncmp(gpu, "gfx", 3) == 0);
+}
+
+bool kp_target_loadable(const struct kp_target *gpu, const struct kp_target *code)
+{
+	return kp_target_neutral(code) || (runs_on(gpu->processor, code->processor) &&
+					   !contradict(gpu->sramecc, code->sramecc) &&
+					   !contradict(gpu->xnack, code->xnack));
+}
+
+/* EI_ABIVERSION; 0 is code object v2, whose flags do not hold the processor. */
+enum { ABI_V3 = 1, ABI_V6 = 4 };
+
+/* v3 has one bit per feature: where the processor has the feature, clear means off. */
+static enum kp_feature feature_v3(uint32_t bit, bool certain)
+{
+	return bit ? KP_FEATURE_ON : certain ? KP_FEATURE_OFF : KP_FEATURE_ANY;
+}
+
+/* Since v4 there are two: not supported, any, off, on. */
+static enum kp_feature feature_v4(uint32_t bits)
+{
+	static const enum kp_feature states[] = {
+		KP_FEATURE_ANY,
+		KP_FEATURE_ANY,
+		KP_FEATURE_OFF,
+		KP_FEATURE_ON,
+	};
+
+	return states[bits & 3];
+}
+
+kpack_error_t kp_target_from_elf_flags(uint8_t abi_version, uint32_t e_flags,
+				       struct kp_target *out, struct kpackx_error *why)
+{
+	const struct kp_processor *row = kp_processor_by_mach(e_flags & 0xff);
+	struct kp_target t = {.known = row};
+
+	if (abi_version < ABI_V3 || abi_version > ABI_V6)
+		return kp_fail(
+			why, KPACK_ERROR_NOT_IMPLEMENTED,
+			"code object: ABI version %u: only %d (v3) to %d (v6) name "
+			"their processor in e_flags",
+			abi_version, ABI_V3, ABI_V6);
+	if (row)
+		snprintf(t.processor, sizeof(t.processor), "%s", row->name);
+	else
+		snprintf(t.processor, sizeof(t.processor), "mach-0x%02x",
+			 (unsigned)(e_flags & 0xff));
+	/* bits of a feature that a target ID cannot state would make an ID nobody takes
+	 */
+	if (!row || row->xnack)
+		t.xnack = abi_version == ABI_V3 ? feature_v3(e_flags & 0x100, row)
+						: feature_v4(e_flags >> 8);
+	if (!row || row->sramecc)
+		t.sramecc = abi_version == ABI_V3 ? feature_v3(e_flags & 0x200, row)
+						  : feature_v4(e_flags >> 10);
+	*out = t;
+	return KPACK_SUCCESS;
+}
+
+/* Is it a target ID that stands where a triple has its environment? */
+static bool looks_like_target(struct kp_span s)
+{
+	static const char *const begins[] = {"gfx", "sm_", "compute_", "amdgcnspirv",
+					     "generic"};
+
+	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
+		if (kp_span_starts(s, begins[i], strlen(begins[i])))
+			return true;
+	return kp_processor_by_name(kp_span_head(s, find_any(s, ":"))) != NULL;
+}
+
+/* Offset behind the Nth next '-' at or after FROM, or size + 1 when there is none. */
+static size_t after_dash(struct kp_span s, size_t from, int n)
+{
+	for (; n && from <= s.size; n--)
+		from += find_any(kp_span_tail(s, from), "-") + 1;
+	return from;
+}
+
+bool kp_entry_id_parse(struct kp_span id, struct kp_entry_id *out)
+{
+	size_t triple = after_dash(id, 0, 1);
+	size_t env = after_dash(id, triple, 3);
+	size_t target = env, end;
+
+	if (triple <= 1 || triple > id.size)
+		return false;
+	if (env <= id.size && !looks_like_target(kp_span_tail(id, env)))
+		target = after_dash(id, env, 1);
+	/* an empty environment ends the triple before its dash */
+	end = target == env + 1 ? env : target;
+
+	out->kind = kp_span_head(id, triple - 1);
+	out->triple = kp_span_head(kp_span_tail(id, triple), end - 1 - triple);
+	out->target = kp_span_tail(id, target <= id.size ? target : id.size);
+	return true;
+}
+
+bool kp_entry_id_is_host(const struct kp_entry_id *id)
+{
+	return kp_span_is(id->kind, "host");
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Target IDs: a processor and its features, "gfx90a:sramecc+:xnack-".
+ * Sources: LLVM's AMDGPU usage document (target IDs, EF_AMDGPU_MACH) and, for
+ * the numbers beyond LLVM 22, its later ELF header tests.
+ */
+#ifndef KP_TARGET_H
+#define KP_TARGET_H
+
+#include "core/base/errors.h"
+#include "core/base/span.h"
+
+enum kp_feature {
+	KP_FEATURE_ANY, /* not stated: runs with the feature on or off */
+	KP_FEATURE_OFF, /* "xnack-" */
+	KP_FEATURE_ON,  /* "xnack+" */
+};
+
+/* One row of the processor table. */
+struct kp_processor {
+	const char *name; /* primary name, "gfx90a" */
+	uint8_t mach;     /* EF_AMDGPU_MACH value */
+	bool xnack;       /* may a target ID state it? */
+	bool sramecc;
+};
+
+/* A parsed target ID. */
+struct kp_target {
+	char processor[32];               /* primary name; unknown names verbatim */
+	const struct kp_processor *known; /* NULL: not in the table */
+	enum kp_feature sramecc, xnack;
+};
+
+#define KP_TARGET_TEXT_MAX 64
+
+/*
+ * Parse a target ID: processor name or alias, features in any order, each at most
+ * once, each with its sign; also Tensile's "gfx90a-xnack+".  An unknown processor
+ * is kept verbatim (with both features allowed) as long as its characters are
+ * [A-Za-z0-9_.-] and it has at most 31; sm_NN and compute_NN and amdgcnspirv are such.
+ * INVALID_ARGUMENT, with the reason: an empty or too long name, a known name in another
+ * case, an unknown or repeated feature, a missing sign, a feature the processor does not
+ * have.
+ */
+kpack_error_t kp_target_parse(struct kp_span text, struct kp_target *out,
+			      struct kpackx_error *why);
+
+/* Canonical text: primary name, sramecc before xnack, unstated ones left out. */
+void kp_target_format(const struct kp_target *t, char out[KP_TARGET_TEXT_MAX]);
+
+/*
+ * Canonical spelling of TEXT, or TEXT itself where it is no target ID.  Such a text is cut
+ * at 63 bytes: where those may be longer, use kp_target_parse.
+ */
+void kp_target_canonical(struct kp_span text, char out[KP_TARGET_TEXT_MAX]);
+
+bool kp_target_eq(const struct kp_target *a, const struct kp_target *b);
+
+/*
+ * May a code object built for CODE run where WANT is asked for?  Same processor, and
+ * every feature CODE states is stated the same by WANT (LLVM's bundler rule).
+ */
+bool kp_target_compatible(const struct kp_target *code, const struct kp_target *want);
+
+/* Does SELECT choose T?  Same processor, and the features SELECT states are equal. */
+bool kp_target_selected(const struct kp_target *select, const struct kp_target *t);
+
+/* Is T what files that suit every GPU are listed under, "generic"? */
+bool kp_target_neutral(const struct kp_target *t);
+
+/*
+ * May GPU, whose unstated features may be on or off, load code for CODE?  Its processor, of
+ * any stepping (gfx1250-strict), or the generic one that covers it, and no feature that
+ * both state is stated differently; or SPIR-V for AMD GPUs, or neutral.
+ */
+bool kp_target_loadable(const struct kp_target *gpu, const struct kp_target *code);
+
+/* PROCESSOR without the word of a stepping: drivers call gfx1250-strict a gfx1250, too. */
+struct kp_span kp_processor_model(struct kp_span processor);
+
+/* Table rows by name or alias, by EF_AMDGPU_MACH; NULL when unknown. */
+const struct kp_processor *kp_processor_by_name(struct kp_span name);
+const struct kp_processor *kp_processor_by_mach(unsigned mach);
+
+/* All rows, for listings and tests. */
+const struct kp_processor *kp_processor_table(size_t *count);
+
+/*
+ * The generic target that covers a processor ("gfx1100" -> "gfx11-generic"), or NULL.
+ * Membership is a list, never derived from digits.
+ */
+const char *kp_processor_generic(struct kp_span processor);
+
+/* Members of a generic target, NULL-terminated; NULL when NAME is not a generic target. */
+const char *const *kp_generic_members(struct kp_span name);
+
+/*
+ * Target ID of an AMDGPU code object from its ELF header: EI_ABIVERSION (1 = code
+ * object v3 ... 4 = v6) and e_flags.  An unknown mach is "mach-0xNN".
+ * Feature bits a target ID cannot state for the processor are left out (gfx1250).
+ * NOT_IMPLEMENTED: an ABI version that does not say (v2, or newer than known).
+ */
+kpack_error_t kp_target_from_elf_flags(uint8_t abi_version, uint32_t e_flags,
+				       struct kp_target *out, struct kpackx_error *why);
+
+/* Parts of a bundle entry ID; spans borrow from the ID. */
+struct kp_entry_id {
+	struct kp_span kind;   /* host, hip, hipv4, openmp, ... kept verbatim */
+	struct kp_span triple; /* with the environment only where one is written */
+	struct kp_span target; /* target ID, may be empty */
+};
+
+/*
+ * Split a bundle entry ID, all four spellings in the field:
+ *   hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+   hip-amdgcn-amd-amdhsa-gfx900
+ *   hip-amdgcn-amd-amdhsa-unknown-gfx1100    host-x86_64-unknown-linux-gnu-
+ * The triple of the third is amdgcn-amd-amdhsa-unknown; of the first two,
+ * amdgcn-amd-amdhsa.
+ * false: no '-' at all, or an empty kind.
+ */
+bool kp_entry_id_parse(struct kp_span id, struct kp_entry_id *out);
+
+/* Is it the host's entry? */
+bool kp_entry_id_is_host(const struct kp_entry_id *id);
+
+#endif

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: MIT */
+/* The entries of a table of contents: what stands under its key "toc". */
+#include "core/base/bounds.h"
+#include "core/base/alloc.h"
+#include "core/base/text.h"
+#include "unknown.h"
+#include "parser.h"
+
+/* The fields of one entry as read. */
+struct raw_entry {
+	uint64_t ordinal, original_size, offset, size;
+	struct kp_span type;
+	size_t more; /* its first run of pairs that are not known */
+	uint32_t meta;
+	unsigned seen; /* bits of enum field */
+	bool bad_type; /* "type" is no string */
+};
+
+enum field { ORDINAL, ORIGINAL_SIZE, OFFSET, SIZE, TYPE, METADATA, FIELDS };
+
+#define FIELD(name)                                                                      \
+	{                                                                                \
+		(const uint8_t *)(name), sizeof(name) - 1                                \
+	}
+
+static const struct kp_span field_names[FIELDS] = {
+	FIELD("ordinal"), FIELD("original_size"), FIELD("offset"),
+	FIELD("size"),    FIELD("type"),          FIELD("metadata"),
+};
+
+static const struct kp_span DEFAULT_TYPE = FIELD("hsaco");
+
+static bool no_memory(struct kp_toc_parser *p)
+{
+	p->no_memory = true;
+	return false;
+}
+
+/* --- one entry -------------------------------------------------------------------- */
+
+static void fault(struct kp_toc_parser *p, struct kp_span key, struct kp_span arch,
+		  bool refused, const char *text)
+{
+	kp_faults_add_entry(&p->toc->faults, key, arch, refused, text);
+}
+
+bool kp_toc_integer(struct kp_toc_parser *p, uint64_t *out)
+{
+	struct kp_mp_value v;
+
+	if (!p->c.fault && p->c.pos < p->c.end && *p->c.pos < 0x80) {
+		*out = *p->c.pos++; /* a small number is its own head */
+		return true;
+	}
+	if (!kp_mp_next(&p->c, &v))
+		return false;
+	if (v.type != KP_MP_UINT && v.type != KP_MP_INT)
+		return kp_mp_fault(&p->c, "not an integer");
+	*out = v.type == KP_MP_UINT ? v.num : UINT64_MAX;
+	return true;
+}
+
+/* Names are told apart by their length, but for two, and then compared once. */
+static enum field field_of(struct kp_span name)
+{
+	static const uint8_t by_size[] = {
+		[4] = TYPE,     [6] = OFFSET,         [7] = ORDINAL,
+		[8] = METADATA, [13] = ORIGINAL_SIZE,
+	};
+	enum field field;
+
+	if (name.size >= sizeof(by_size) || name.size < 4)
+		return FIELDS;
+	field = (enum field)by_size[name.size];
+	if (field == TYPE && name.data[0] == 's')
+		field = SIZE;
+	return kp_span_eq(name, field_names[field]) ? field : FIELDS;
+}
+
+static bool parse_field(struct kp_toc_parser *p, enum field field, struct raw_entry *r)
+{
+	switch (field) {
+	case ORDINAL:
+		return kp_toc_integer(p, &r->ordinal);
+	case ORIGINAL_SIZE:
+		return kp_toc_integer(p, &r->original_size);
+	case OFFSET:
+		return kp_toc_integer(p, &r->offset);
+	case SIZE:
+		return kp_toc_integer(p, &r->size);
+	case TYPE:
+		if (kp_mp_peek(&p->c) == KP_MP_STR)
+			return kp_mp_str(&p->c, &r->type);
+		r->bad_type = true;
+		return kp_mp_skip(&p->c);
+	case METADATA:
+		r->meta = (uint32_t)kp_mp_offset(&p->c);
+		return kp_mp_skip(&p->c);
+	default:
+		return kp_mp_skip(&p->c);
+	}
+}
+
+/* Is it one, with such a value as readers act on? */
+static bool is_known(const struct kp_toc_parser *p, enum field field)
+{
+	return field < METADATA || (field == METADATA && kp_mp_peek(&p->c) == KP_MP_MAP);
+}
+
+/* The rest of a pair of an entry that began at START. */
+static bool skip_pair(struct kp_toc_parser *p, size_t start)
+{
+	const struct kp_more_run own = {
+		.key = (uint32_t)(p->key.data - p->toc->bytes),
+		.entry = (uint32_t)p->toc->n_entries,
+	};
+
+	return kp_mp_skip(&p->c) && kp_toc_more_add(p, &p->toc->entries_more, own, start);
+}
+
+/* The pairs of an entry's map; PAIRS of them are left. */
+static bool parse_fields(struct kp_toc_parser *p, uint32_t pairs, struct raw_entry *r,
+			 struct kp_span key, struct kp_span arch)
+{
+	*r = (struct raw_entry){
+		.type = DEFAULT_TYPE,
+		.more = p->toc->entries_more.n,
+	};
+	while (pairs--) {
+		size_t start = kp_mp_offset(&p->c);
+		struct kp_span name;
+		enum field field;
+
+		if (kp_mp_peek(&p->c) != KP_MP_STR) {
+			if (!kp_mp_skip(&p->c) || !skip_pair(p, start))
+				return false;
+			continue;
+		}
+		if (!kp_mp_str(&p->c, &name))
+			return false;
+		field = field_of(name);
+		if (field < FIELDS && r->seen & 1u << field) {
+			fault(p, key, arch, false, "a field twice, the first counts");
+			if (!kp_mp_skip(&p->c))
+				return false;
+			continue;
+		}
+		if (is_known(p, field) ? !parse_field(p, field, r) : !skip_pair(p, start))
+			return false;
+		r->seen |= 1u << field;
+	}
+	return true;
+}
+
+static bool add_own_blob(struct kp_toc_parser *p, const struct raw_entry *r)
+{
+	if (!kp_grow(&p->own, p->n_own, &p->own_cap, sizeof(*p->own)))
+		return no_memory(p);
+	p->own[p->n_own++] = (struct kp_own_blob){
+		(uint32_t)p->toc->n_entries,
+		(r->seen & 1u << ORDINAL) != 0,
+		{r->offset, r->size},
+	};
+	return true;
+}
+
+/* Why an entry that was read cannot be kept, or NULL. */
+static const char *refusal(const struct kp_toc_parser *p, const struct raw_entry *r,
+			   bool own, const struct kp_toc_entry *e)
+{
+	bool has_ordinal = r->seen & 1u << ORDINAL;
+
+	if (!p->strings.info[e->arch].is_name)
+		return "architecture is not UTF-8 without control bytes, or empty, or "
+		       "too long";
+	if (r->bad_type || !p->strings.info[e->type].is_name)
+		return "type is no proper name";
+	if (!own && !has_ordinal)
+		return "no ordinal";
+	if (has_ordinal && r->ordinal > UINT32_MAX)
+		return "ordinal is negative or beyond 32 bits";
+	return NULL;
+}
+
+static bool number(struct kp_toc_parser *p, struct kp_string_chain *chain,
+		   struct kp_span text, uint16_t *out)
+{
+	enum kp_strings_result result = kp_string_next(&p->strings, chain, text, out);
+
+	if (result == KP_STRINGS_FULL)
+		return kp_mp_fault(&p->c,
+				   "more than 65535 distinct architectures and types");
+	return result == KP_STRINGS_OK || no_memory(p);
+}
+
+/* The key at hand has an entry: it becomes a binary.  Keys without any take no room. */
+static bool add_binary(struct kp_toc_parser *p)
+{
+	struct kp_toc *toc = p->toc;
+	struct kp_span key = p->key;
+
+	if (p->key_added)
+		return true;
+	/* one more: kp_toc_index puts a sentinel behind the last */
+	if (!kp_grow(&toc->binaries, toc->n_binaries + 1, &p->binaries_cap,
+		     sizeof(*toc->binaries)))
+		return no_memory(p);
+	toc->binaries[toc->n_binaries++] =
+		(struct kp_toc_binary){(uint32_t)(key.data - toc->bytes),
+				       (uint32_t)key.size, (uint32_t)toc->n_entries};
+	p->key_added = true;
+	return true;
+}
+
+/* Append the entry, or note why it is refused. */
+static bool add_entry(struct kp_toc_parser *p, struct kp_span key, struct kp_span arch,
+		      const struct raw_entry *r)
+{
+	const unsigned place = 1u << OFFSET | 1u << SIZE;
+	bool own = (r->seen & place) == place;
+	struct kp_toc *toc = p->toc;
+	struct kp_toc_entry e = {.size = KP_TOC_NO_SIZE, .meta = r->meta};
+	const char *why;
+
+	if (!number(p, &p->arch_chain, arch, &e.arch) ||
+	    !number(p, &p->type_chain, r->type, &e.type))
+		return false;
+	why = refusal(p, r, own, &e);
+	if (why) {
+		fault(p, key, arch, true, why);
+		toc->entries_more.n = r->more;
+		return true;
+	}
+	for (size_t i = r->more; i < toc->entries_more.n; i++)
+		toc->entries_more.runs[i].arch = e.arch;
+	if (r->seen & 1u << ORIGINAL_SIZE) /* a negative one: beyond every limit */
+		e.size = r->original_size == UINT64_MAX ? UINT64_MAX - 1
+							: r->original_size;
+	if (!add_binary(p))
+		return false;
+	e.ordinal = (uint32_t)r->ordinal;
+	e.binary = (uint32_t)toc->n_binaries - 1;
+	if (own && !add_own_blob(p, r))
+		return false;
+	if (toc->n_entries == p->entries_cap)
+		return kp_mp_fault(&p->c, "more entries than bytes can hold");
+	toc->entries[toc->n_entries++] = e;
+	return true;
+}
+
+/* --- one binary ------------------------------------------------------------------- */
+
+static bool is_arch_name(struct kp_span s)
+{
+	return (kp_span_starts(s, "gfx", 3) && s.size > 3) ||
+	       (kp_span_starts(s, "sm_", 3) && s.size > 3) ||
+	       (kp_span_starts(s, "compute_", 8) && s.size > 8) ||
+	       kp_span_is(s, "amdgcnspirv");
+}
+
+/* The architecture that stands in a key: its first component that looks like one. */
+static bool arch_in_key(struct kp_span key, struct kp_span *arch)
+{
+	size_t begin = 0;
+
+	for (size_t i = 0; i <= key.size; i++) {
+		if (i < key.size && key.data[i] != '/')
+			continue;
+		*arch = (struct kp_span){key.data + begin, i - begin};
+		if (is_arch_name(*arch))
+			return true;
+		begin = i + 1;
+	}
+	return false;
+}
+
+/*
+ * Is the map at the cursor an entry itself, without the arch level?  It is when a field of
+ * entries has a value that is no map; an architecture's value always is one.
+ */
+static bool is_bare_entry(const struct kp_toc_parser *p, uint32_t pairs)
+{
+	struct kp_mp c = p->c;
+
+	while (pairs--) {
+		struct kp_span name = {0};
+		enum field field;
+
+		if (kp_mp_peek(&c) != KP_MP_STR)
+			return false;
+		if (!kp_mp_str(&c, &name))
+			return false;
+		field = field_of(name);
+		if (kp_mp_peek(&c) != KP_MP_MAP && field < METADATA)
+			return true;
+		if (kp_mp_peek(&c) == KP_MP_MAP && field != METADATA)
+			return false;
+		if (!kp_mp_skip(&c))
+			return false;
+	}
+	return false;
+}
+
+static bool parse_bare_entry(struct kp_toc_parser *p, uint32_t pairs, struct kp_span key)
+{
+	struct kp_span arch = {0};
+	struct raw_entry r;
+
+	if (!parse_fields(p, pairs, &r, key, arch))
+		return false;
+	if (arch_in_key(key, &arch))
+		return add_entry(p, key, arch, &r);
+	fault(p, key, arch, true, "no architecture, neither under the key nor in it");
+	return true;
+}
+
+static bool parse_arch(struct kp_toc_parser *p, struct kp_span key)
+{
+	struct kp_span arch;
+	struct raw_entry r;
+	uint32_t pairs;
+
+	if (kp_mp_peek(&p->c) != KP_MP_STR)
+		return kp_mp_skip(&p->c) && kp_mp_skip(&p->c);
+	if (!kp_mp_str(&p->c, &arch))
+		return false;
+	if (kp_mp_peek(&p->c) != KP_MP_MAP) {
+		fault(p, key, arch, true, "entry is not a map");
+		return kp_mp_skip(&p->c);
+	}
+	return kp_mp_map(&p->c, &pairs) && parse_fields(p, pairs, &r, key, arch) &&
+	       add_entry(p, key, arch, &r);
+}
+
+bool kp_toc_parse_binary(struct kp_toc_parser *p)
+{
+	struct kp_span key;
+	uint32_t pairs;
+
+	if (kp_mp_peek(&p->c) != KP_MP_STR)
+		return kp_mp_skip(&p->c) && kp_mp_skip(&p->c);
+	if (!kp_mp_str(&p->c, &key))
+		return false;
+	if (key.size > KP_NAME_MAX || !kp_text_ok(key)) {
+		fault(p, key, (struct kp_span){0}, true,
+		      "key is not UTF-8 without control bytes, or longer than 4096 "
+		      "bytes");
+		return kp_mp_skip(&p->c);
+	}
+	if (kp_mp_peek(&p->c) != KP_MP_MAP) {
+		fault(p, key, (struct kp_span){0}, true, "value is not a map");
+		return kp_mp_skip(&p->c);
+	}
+	if (!kp_mp_map(&p->c, &pairs))
+		return false;
+	p->key = key;
+	p->key_added = false;
+	/* The head of the map behind the key was read: its byte ends the key for C. */
+	p->toc->bytes[key.data + key.size - p->toc->bytes] = 0;
+	if (is_bare_entry(p, pairs))
+		return parse_bare_entry(p, pairs, key);
+	while (pairs--)
+		if (!parse_arch(p, key))
+			return false;
+	return true;
+}

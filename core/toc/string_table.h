@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Distinct strings by small numbers: a table of contents repeats a handful of architectures
+ * and types a million times.  Texts are borrowed.
+ */
+#ifndef KP_STRING_TABLE_H
+#define KP_STRING_TABLE_H
+
+#include "core/base/span.h"
+
+struct kp_string_table {
+	struct kp_span *texts;
+	size_t n, cap;
+	struct kp_string_info {
+		uint16_t follows; /* the string that came after it last time */
+		bool is_name;     /* proper text, not empty, not too long */
+	} * info;
+	size_t info_cap;
+	uint32_t *slots; /* by hash: number + 1; 0 is free */
+	size_t n_slots;
+};
+
+/* Where a sequence of strings is: they come in the same order again and again. */
+struct kp_string_chain {
+	uint16_t last;
+	bool begun;
+};
+
+enum kp_strings_result {
+	KP_STRINGS_OK,
+	KP_STRINGS_FULL, /* more than KP_STRINGS_MAX distinct ones */
+	KP_STRINGS_NO_MEMORY,
+};
+
+/* Number of TEXT, which is the next of CHAIN: what followed last time is tried first. */
+enum kp_strings_result kp_string_next(struct kp_string_table *t,
+				      struct kp_string_chain *chain, struct kp_span text,
+				      uint16_t *number);
+
+/* Has TEXT a number? */
+bool kp_string_known(const struct kp_string_table *t, struct kp_span text);
+
+void kp_string_table_fini(struct kp_string_table *t);
+
+#endif

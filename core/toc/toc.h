@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The table of contents: one MessagePack map, parsed once into sorted arrays.
+ *
+ *   { "format_version": 1, "group_name": str, "gfx_arch_family": str,
+ *     "gfx_arches": [str...], "compression_scheme": "none" | "zstd-per-kernel",
+ *     "toc": { key: { arch: entry } },
+ *     "blobs": [ { "offset": n, "size": n } ],             scheme none
+ *     "zstd_offset": n, "zstd_size": n,                    scheme zstd-per-kernel
+ *     "frame_index": bin }                                 ours, optional
+ *   entry: { "type": str, "ordinal": n, "original_size": n, "metadata": map }
+ *
+ * Also read: entries of scheme none with their own "offset" and "size" instead of
+ * blobs, entries directly under the key (the arch is then a part of the key),
+ * a missing original_size or type.  Equal keys count as AMD's C++ reader counts
+ * them: fields the first time, architectures the last, binaries merged.
+ */
+#ifndef KP_TOC_H
+#define KP_TOC_H
+
+#include "core/base/errors.h"
+#include "core/base/faults.h"
+#include "unknown_fields.h"
+#include "core/base/span.h"
+
+#define KP_TOC_NO_SIZE UINT64_MAX
+
+struct kp_toc_entry {
+	uint64_t size;   /* decoded bytes, or KP_TOC_NO_SIZE when not stated */
+	uint32_t binary; /* number of its key */
+	uint32_t ordinal;
+	uint32_t meta; /* offset of the metadata map in the bytes; 0: none */
+	uint16_t arch; /* numbers of strings */
+	uint16_t type;
+};
+
+struct kp_toc_binary {
+	uint32_t key; /* offset in the bytes; NUL-terminated there until compacted */
+	uint32_t key_size;
+	uint32_t first; /* its entries are [first, next binary's first) */
+};
+
+struct kp_toc_blob {
+	uint64_t offset, size;
+};
+
+/* Runs of pairs that are not known, in order of the file. */
+struct kp_toc_more {
+	struct kp_more_run *runs;
+	size_t n, cap;
+};
+
+struct kp_toc {
+	uint8_t *bytes; /* owned; strings are borrowed from it */
+	size_t size;
+	size_t used; /* bytes of the map; what follows is not looked at */
+
+	kpack_compression_t scheme;
+	bool has_scheme;
+	struct kp_span group, family;
+	bool has_group, has_family, has_arches, has_toc;
+	uint64_t format_version; /* 0: absent */
+
+	struct kp_span *arches; /* gfx_arches, NUL-terminated in place */
+	size_t n_arches;
+
+	struct kp_toc_blob *blobs; /* scheme none */
+	uint32_t n_blobs;
+	bool has_blobs;
+
+	uint64_t zstd_offset, zstd_size;
+	bool has_zstd_offset, has_zstd_size;
+	struct kp_span frame_index; /* empty: absent */
+
+	/* sorted by key, then arch, bytewise; one sentinel binary after the last */
+	struct kp_toc_binary *binaries;
+	size_t n_binaries;
+	struct kp_toc_entry *entries;
+	size_t n_entries;
+	struct kp_span *strings; /* distinct architectures and types; NUL-terminated */
+	size_t n_strings;
+	uint8_t *texts; /* owned; of the strings */
+
+	/* what is not known, of the whole and of entries; none once compacted */
+	struct kp_toc_more more, entries_more;
+	bool blobs_more; /* blobs say something, too */
+
+	struct kp_faults faults;
+};
+
+/*
+ * Parse BYTES, of which the table takes over the ownership, success or not; one byte more
+ * than SIZE must be allocated.  FILE_SIZE bounds the blobs.
+ *
+ * MSGPACK_PARSE_FAILED  not a map, or not MessagePack; a number of another type
+ * INVALID_FORMAT        blobs outside the file
+ * NOT_IMPLEMENTED       unknown compression scheme
+ * OUT_OF_MEMORY
+ */
+kpack_error_t kp_toc_parse(uint8_t *bytes, size_t size, uint64_t file_size,
+			   struct kp_toc *out, struct kpackx_error *why);
+void kp_toc_fini(struct kp_toc *toc);
+
+static inline struct kp_span kp_toc_key(const struct kp_toc *toc, size_t binary)
+{
+	const struct kp_toc_binary *b = &toc->binaries[binary];
+
+	return (struct kp_span){toc->bytes + b->key, b->key_size};
+}
+
+/* Number of the first binary whose key is not less than KEY. */
+size_t kp_toc_lower_bound(const struct kp_toc *toc, struct kp_span key);
+
+/* Number of the entry KEY, ARCH; false when there is none. */
+bool kp_toc_find(const struct kp_toc *toc, struct kp_span key, struct kp_span arch,
+		 size_t *entry);
+
+/* What an entry says that is not known. */
+struct kp_more kp_toc_entry_more(const struct kp_toc *toc, const struct kp_toc_entry *e);
+
+/* Note a fault of an entry, naming its key and arch; refused: the caller removes it. */
+void kp_toc_entry_fault(struct kp_toc *toc, const struct kp_toc_entry *e, bool refused,
+			const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
+/* Remove the entries for which DROP says so (it notes the fault itself). */
+void kp_toc_filter(struct kp_toc *toc,
+		   bool (*drop)(struct kp_toc *toc, struct kp_toc_entry *e, void *arg),
+		   void *arg);
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pairs of MessagePack maps that this version does not know: what a later writer says of an
+ * entry, or of an archive.  Nobody acts on them; whoever writes an archive anew carries them.
+ */
+#ifndef KP_MORE_H
+#define KP_MORE_H
+
+#include "core/base/span.h"
+
+/* Pairs that stand behind one another in one map. */
+struct kp_more_run {
+	uint32_t at, size; /* in the bytes */
+	uint32_t count;    /* pairs */
+	/* of whom, in a table: kp_toc_entry_more */
+	uint32_t key, entry;
+	uint16_t arch;
+};
+
+/* All of one map.  Borrowed; all zero is none. */
+struct kp_more {
+	const uint8_t *bytes;
+	const struct kp_more_run *runs;
+	size_t n_runs;
+};
+
+static inline struct kp_span kp_more_run(const struct kp_more *p, size_t run)
+{
+	return (struct kp_span){p->bytes + p->runs[run].at, p->runs[run].size};
+}
+
+static inline uint32_t kp_more_count(const struct kp_more *p)
+{
+	uint32_t count = 0;
+
+	for (size_t i = 0; i < p->n_runs; i++)
+		count += p->runs[i].count;
+	return count;
+}
+
+static inline size_t kp_more_size(const struct kp_more *p)
+{
+	size_t size = 0;
+
+	for (size_t i = 0; i < p->n_runs; i++)
+		size += p->runs[i].size;
+	return size;
+}
+
+/* The same bytes, however they stand in runs? */
+static inline bool kp_more_same(const struct kp_more *a, const struct kp_more *b)
+{
+	struct kp_span x = {0}, y = {0};
+	size_t i = 0, k = 0, n;
+
+	do {
+		if (x.size == 0 && i < a->n_runs)
+			x = kp_more_run(a, i++);
+		if (y.size == 0 && k < b->n_runs)
+			y = kp_more_run(b, k++);
+		n = x.size < y.size ? x.size : y.size;
+		if (n && memcmp(x.data, y.data, n) != 0)
+			return false;
+		x = (struct kp_span){x.data + n, x.size - n};
+		y = (struct kp_span){y.data + n, y.size - n};
+	} while (n);
+	return x.size == y.size;
+}
+
+/* Write them into TO, which has room for their size. */
+static inline void kp_more_copy(const struct kp_more *p, uint8_t *to)
+{
+	for (size_t i = 0; i < p->n_runs; i++) {
+		struct kp_span run = kp_more_run(p, i);
+
+		memcpy(to, run.data, run.size);
+		to += run.size;
+	}
+}
+
+#endif

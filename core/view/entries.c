@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: MIT */
+/* Entries of archives as files and names of a view under construction. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <xxhash.h>
+#include "entry_paths.h"
+#include "core/base/text.h"
+#include "builder.h"
+
+/* --- files ------------------------------------------------------------------------- */
+
+/* What makes two entries the same file. */
+struct identity {
+	uint64_t size;
+	uint64_t stored;     /* all ones when the archive and ordinal say it */
+	uint8_t content[16]; /* xxh3, or the archive and ordinal */
+};
+
+/*
+ * An archive is known by its table, size and time: without compression a rebuilt one may have
+ * the same table for other code, and a package unpacked twice has all three equal.
+ */
+static uint64_t archive_id(const struct kpack_archive *a)
+{
+	const struct stat *st = kp_archive_stat(a);
+	uint64_t facts[4] = {kp_archive_toc_hash(a), (uint64_t)st->st_size,
+			     (uint64_t)st->st_mtim.tv_sec, (uint64_t)st->st_mtim.tv_nsec};
+
+	return XXH3_64bits(facts, sizeof(facts));
+}
+
+/* ID: that of the archive. */
+static void identify(struct kpack_archive *a, uint64_t id, size_t entry,
+		     struct identity *out)
+{
+	struct kp_entry_info info;
+	struct kp_meta meta;
+
+	kp_archive_entry(a, entry, &info);
+	kp_archive_meta(a, entry, &meta);
+	*out = (struct identity){.size = info.size, .stored = UINT64_MAX};
+	/* of chunks read alone no hash is checked: do not trust what it says of others */
+	if (meta.has_xxh3 && !meta.chunk) {
+		out->stored = info.stored;
+		memcpy(out->content, meta.xxh3, sizeof(meta.xxh3));
+		return;
+	}
+	kp_put_le64(out->content, id);
+	kp_put_le32(out->content + 8, info.ordinal);
+}
+
+static uint64_t file_hash(const struct kp_view_builder *b, uint32_t file)
+{
+	return b->v->files[file].id; /* the identity's hash until the view is finished */
+}
+
+static bool same_content(const struct kp_view_builder *b, uint32_t file,
+			 const struct identity *want)
+{
+	struct identity have;
+	size_t entry;
+	struct kpack_archive *a = kp_view_entry(b->v, file, &entry);
+
+	identify(a, archive_id(a), entry, &have);
+	return memcmp(&have, want, sizeof(have)) == 0;
+}
+
+bool kp_view_same_content(struct kpack_archive *a, size_t in_a, struct kpack_archive *b,
+			  size_t in_b)
+{
+	struct identity x, y;
+
+	identify(a, archive_id(a), in_a, &x);
+	identify(b, archive_id(b), in_b, &y);
+	return memcmp(&x, &y, sizeof(x)) == 0;
+}
+
+static bool new_file(struct kp_view_builder *b, size_t entry, uint64_t hash,
+		     uint32_t *file)
+{
+	struct kp_view *v = b->v;
+
+	if (!kp_grow(&v->files, v->n_files, &b->files_cap, sizeof(*v->files)))
+		return kp_view_no_memory(b);
+	*file = v->n_files++;
+	v->files[*file] = (struct kp_view_file){
+		.id = hash, .global = v->bases[b->archive] + (uint32_t)entry};
+	return true;
+}
+
+/* The file with the content of ENTRY, made when it is not there. */
+static bool find_file(struct kp_view_builder *b, size_t entry, bool first, uint32_t *file)
+{
+	struct kp_view *v = b->v;
+	struct kp_view_set *s = &b->file_set;
+	struct identity want;
+	uint64_t hash;
+	size_t at;
+
+	identify(v->archives[b->archive], b->archive_id, entry, &want);
+	hash = XXH3_64bits(&want, sizeof(want));
+	/* without a hash, content is only known by its archive and ordinal */
+	if (want.stored == UINT64_MAX && first && !b->has_twin)
+		return new_file(b, entry, hash, file);
+	if (!kp_view_set_grow(b, s, file_hash))
+		return false;
+	for (at = hash & (s->size - 1); s->slots[at]; at = (at + 1) & (s->size - 1)) {
+		*file = s->slots[at] - 1;
+		if (v->files[*file].id == hash && same_content(b, *file, &want))
+			return true;
+	}
+	if (!new_file(b, entry, hash, file))
+		return false;
+	s->slots[at] = *file + 1;
+	s->used++;
+	return true;
+}
+
+/* Entries of one ordinal are one file, unless they disagree about its size. */
+static bool file_of(struct kp_view_builder *b, size_t entry,
+		    const struct kp_entry_info *info, uint32_t *file)
+{
+	uint32_t known = b->ordinal_file[info->ordinal];
+
+	if (known) {
+		struct kp_entry_info other;
+		size_t first;
+		struct kpack_archive *a = kp_view_entry(b->v, known - 1, &first);
+
+		kp_archive_entry(a, first, &other);
+		if (other.size == info->size) {
+			*file = known - 1;
+			return true;
+		}
+	}
+	if (!find_file(b, entry, !known, file))
+		return false;
+	b->ordinal_file[info->ordinal] = *file + 1;
+	return true;
+}
+
+/* --- the names of an entry --------------------------------------------------------- */
+
+static bool add_name(struct kp_view_builder *b, uint32_t dir, struct kp_span text,
+		     enum kp_view_kind kind, uint32_t file)
+{
+	uint32_t offset = 0;
+
+	return kp_view_intern(b, text, &offset) &&
+	       kp_view_add_pending(b, dir, offset, kind, file);
+}
+
+/* Split the key, unless it is that of the entry before. */
+static void take_key(struct kp_view_builder *b, struct kp_span key)
+{
+	if (b->key == key.data)
+		return;
+	b->key = key.data;
+	b->split = kp_key_split(key);
+	b->key_ok = kp_path_shape_ok(b->split.binary); /* keys are proper text */
+	b->key_dir = KP_VIEW_ROOT;
+}
+
+/* The directory of the key taken last, made for the first file in it. */
+static bool find_key_dir(struct kp_view_builder *b)
+{
+	return b->key_dir != KP_VIEW_ROOT ||
+	       kp_view_resolve(b, KP_VIEW_TOC_DIR, b->split.binary, &b->key_dir);
+}
+
+/* Arena offset of the file name under toc/; NO_NAME when it would be none. */
+static const uint32_t NO_NAME = UINT32_MAX;
+
+static bool toc_name(struct kp_view_builder *b, const struct kp_entry_info *info,
+		     uint32_t *text)
+{
+	size_t at = ((uintptr_t)info->arch.data + 31 * (uintptr_t)info->type.data +
+		     7 * b->split.index) %
+		    256;
+	char name[256];
+	size_t size;
+
+	if (b->toc_names[at].arch == info->arch.data &&
+	    b->toc_names[at].type == info->type.data &&
+	    b->toc_names[at].index == b->split.index) {
+		*text = b->toc_names[at].text;
+		return true;
+	}
+	*text = NO_NAME;
+	if (!kp_toc_file_name(info->arch, b->split.index, info->type, name, &size))
+		return true;
+	if (!kp_view_intern(b, (struct kp_span){(uint8_t *)name, size}, text))
+		return false;
+	b->toc_names[at].arch = info->arch.data;
+	b->toc_names[at].type = info->type.data;
+	b->toc_names[at].index = b->split.index;
+	b->toc_names[at].text = *text;
+	return true;
+}
+
+/* What the archive at hand calls an entry cannot be shown. */
+static void refuse_name(struct kp_view_builder *b, struct kp_span name, const char *why)
+{
+	char *reason = NULL;
+	int n = asprintf(&reason, "%s (%s)", why,
+			 kp_archive_path(b->v->archives[b->archive]));
+
+	kp_view_conflict(b, name, n < 0 ? why : reason);
+	if (n >= 0)
+		free(reason);
+}
+
+static bool add_toc_name(struct kp_view_builder *b, const struct kp_entry_info *info,
+			 enum kp_view_kind kind, uint32_t file)
+{
+	uint32_t text;
+
+	take_key(b, info->key);
+	if (!b->key_ok) {
+		refuse_name(b, info->key, "key is no path inside the mount");
+		return true;
+	}
+	if (!toc_name(b, info, &text))
+		return false;
+	if (text == NO_NAME) {
+		refuse_name(b, info->key, "architecture and type give no file name");
+		return true;
+	}
+	return find_key_dir(b) && kp_view_add_pending(b, b->key_dir, text, kind, file);
+}
+
+static bool add_path(struct kp_view_builder *b, struct kp_span path,
+		     enum kp_view_kind kind, uint32_t file)
+{
+	size_t cut = path.size;
+	uint32_t dir;
+
+	if (!kp_path_ok(path) || kp_path_reserved(path)) {
+		refuse_name(b, path,
+			    "is no path inside the mount, or lies in toc or .kpackfs");
+		return true;
+	}
+	while (cut && path.data[cut - 1] != '/')
+		cut--;
+	return kp_view_resolve(b, KP_VIEW_ROOT,
+			       (struct kp_span){path.data, cut ? cut - 1 : 0}, &dir) &&
+	       add_name(b, dir, (struct kp_span){path.data + cut, path.size - cut}, kind,
+			file);
+}
+
+/* An empty path names nothing, so the conflict is the key's. */
+static bool add_own_path(struct kp_view_builder *b, const struct kp_entry_info *info,
+			 struct kp_span path, uint32_t file)
+{
+	if (path.size)
+		return add_path(b, path, KP_VIEW_PATH, file);
+	refuse_name(b, info->key, "metadata.path is empty");
+	return true;
+}
+
+static bool is_selected(struct kp_view_builder *b, struct kp_span arch)
+{
+	const struct kp_view_options *o = b->options;
+	size_t at = ((uintptr_t)arch.data >> 3) % 64;
+
+	if (!o || (!o->n_select && !o->loadable))
+		return true;
+	if (b->selected[at].arch != arch.data) {
+		b->selected[at].arch = arch.data;
+		b->selected[at].selected = kp_view_selects(o, arch);
+	}
+	return b->selected[at].selected;
+}
+
+static bool add_entry(struct kp_view_builder *b, struct kpack_archive *a, size_t entry)
+{
+	char legacy[KP_NAME_MAX + 64];
+	struct kp_entry_info info;
+	struct kp_meta meta;
+	uint32_t file;
+	size_t size;
+
+	kp_archive_entry(a, entry, &info);
+	if (!is_selected(b, info.arch))
+		return true;
+	if (!file_of(b, entry, &info, &file))
+		return false;
+	kp_archive_meta(a, entry, &meta);
+	if (!add_toc_name(b, &info, meta.path.data ? KP_VIEW_TOC_ALSO : KP_VIEW_TOC,
+			  file))
+		return false;
+	if (meta.path.data)
+		return add_own_path(b, &info, meta.path, file);
+	if (!kp_legacy_path(info.key, info.arch, legacy, sizeof(legacy), &size))
+		return true;
+	return add_path(b, (struct kp_span){(uint8_t *)legacy, size}, KP_VIEW_LEGACY,
+			file);
+}
+
+static bool has_twin(const struct kp_view *v, size_t archive, uint64_t id)
+{
+	for (size_t i = 0; i < v->n_archives; i++)
+		if (i != archive && archive_id(v->archives[i]) == id)
+			return true;
+	return false;
+}
+
+bool kp_view_add_archive(struct kp_view_builder *b, size_t archive)
+{
+	struct kpack_archive *a = b->v->archives[archive];
+	size_t n = kp_archive_entry_count(a);
+	bool ok = true;
+
+	b->archive = archive;
+	b->key = NULL;
+	b->archive_id = archive_id(a);
+	b->has_twin = has_twin(b->v, archive, b->archive_id);
+	memset(b->toc_names, 0, sizeof(b->toc_names)); /* pointers of another archive */
+	b->ordinal_file =
+		calloc((size_t)kp_archive_ordinal_count(a) + 1, sizeof(uint32_t));
+	if (!b->ordinal_file)
+		return kp_view_no_memory(b);
+	memset(b->selected, 0, sizeof(b->selected));
+	for (size_t i = 0; i < n && ok; i++)
+		ok = add_entry(b, a, i);
+	free(b->ordinal_file);
+	b->ordinal_file = NULL;
+	return ok;
+}

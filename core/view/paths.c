@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+/* Texts and directories of a view under construction. */
+#include <stdlib.h>
+#include <xxhash.h>
+#include "core/base/text.h"
+#include "builder.h"
+
+/* kp_grow that remembers a failure. */
+static bool room(struct kp_view_builder *b, void *array, size_t count, size_t *cap,
+		 size_t item)
+{
+	return kp_grow(array, count, cap, item) || kp_view_no_memory(b);
+}
+
+bool kp_view_set_reserve(struct kp_view_builder *b, struct kp_view_set *s, size_t n)
+{
+	size_t size = 1024;
+
+	while (size / 2 < n)
+		size *= 2;
+	s->slots = calloc(size, sizeof(*s->slots));
+	s->size = size;
+	return s->slots || kp_view_no_memory(b);
+}
+
+/* Room for one more: at most half full. */
+bool kp_view_set_grow(struct kp_view_builder *b, struct kp_view_set *s,
+		      uint64_t (*hash)(const struct kp_view_builder *b, uint32_t number))
+{
+	size_t size = s->size ? 2 * s->size : 1024;
+	uint32_t *slots;
+
+	if (2 * s->used < s->size)
+		return true;
+	slots = calloc(size, sizeof(*slots));
+	if (!slots)
+		return kp_view_no_memory(b);
+	for (size_t i = 0; i < s->size; i++) {
+		size_t at;
+
+		if (!s->slots[i])
+			continue;
+		at = hash(b, s->slots[i] - 1) & (size - 1);
+		while (slots[at])
+			at = (at + 1) & (size - 1);
+		slots[at] = s->slots[i];
+	}
+	free(s->slots);
+	s->slots = slots;
+	s->size = size;
+	return true;
+}
+
+static uint64_t text_hash(const struct kp_view_builder *b, uint32_t offset)
+{
+	struct kp_span s = kp_view_text(b->v, offset);
+
+	return XXH3_64bits(s.data, s.size);
+}
+
+/* Arena offset of a component's text, each stored once. */
+bool kp_view_intern(struct kp_view_builder *b, struct kp_span s, uint32_t *offset)
+{
+	struct kp_view *v = b->v;
+	size_t at;
+
+	if (!kp_view_set_grow(b, &b->text_set, text_hash))
+		return false;
+	at = XXH3_64bits(s.data, s.size) & (b->text_set.size - 1);
+	for (; b->text_set.slots[at]; at = (at + 1) & (b->text_set.size - 1)) {
+		*offset = b->text_set.slots[at] - 1;
+		if (kp_span_eq(kp_view_text(v, *offset), s))
+			return true;
+	}
+	if (v->arena_size + 256 > UINT32_MAX ||
+	    !room(b, &v->arena, v->arena_size + 256, &b->arena_cap, 1))
+		return kp_view_no_memory(b);
+	*offset = (uint32_t)v->arena_size;
+	v->arena[v->arena_size++] = (uint8_t)s.size;
+	if (s.size)
+		memcpy(v->arena + v->arena_size, s.data, s.size);
+	v->arena_size += s.size;
+	b->text_set.slots[at] = *offset + 1;
+	b->text_set.used++;
+	return true;
+}
+
+/* REASON quotes archives' file names, which may be as hostile as a path. */
+void kp_view_conflict(struct kp_view_builder *b, struct kp_span path, const char *reason)
+{
+	struct kp_span begin = {path.data,
+				path.size < KP_NAME_MAX ? path.size : KP_NAME_MAX};
+	char *name = kp_text_escape_new(begin);
+	char *text = kp_text_escape_new(kp_span_str(reason));
+
+	kp_faults_add(&b->v->conflicts, true, "%s: %s", name ? name : "?",
+		      text ? text : "?");
+	free(name);
+	free(text);
+}
+
+uint64_t kp_view_child_id(uint64_t parent, struct kp_span name)
+{
+	return XXH3_64bits_withSeed(name.data, name.size, parent);
+}
+
+static uint64_t dir_hash(const struct kp_view_builder *b, uint32_t dir)
+{
+	return b->v->dirs[dir].id;
+}
+
+bool kp_view_add_pending(struct kp_view_builder *b, uint32_t parent, uint32_t text,
+			 enum kp_view_kind kind, uint32_t number)
+{
+	if (number > KP_NODE_MAX ||
+	    !room(b, &b->pending, b->n_pending, &b->pending_cap, sizeof(*b->pending)))
+		return kp_view_no_memory(b);
+	b->pending[b->n_pending++] = (struct kp_view_pending){
+		parent, {text, (uint32_t)kind << KP_NODE_SHIFT | number}};
+	return true;
+}
+
+static bool new_dir(struct kp_view_builder *b, uint32_t parent, struct kp_span name,
+		    uint64_t id, uint32_t *dir)
+{
+	struct kp_view *v = b->v;
+	uint32_t text = 0;
+
+	if (!kp_view_intern(b, name, &text) ||
+	    !room(b, &v->dirs, v->n_dirs, &b->dirs_cap, sizeof(*v->dirs)) ||
+	    !room(b, &b->dir_names, v->n_dirs, &b->dir_names_cap, sizeof(*b->dir_names)))
+		return false;
+	*dir = v->n_dirs++;
+	v->dirs[*dir] = (struct kp_view_dir){.parent = parent, .id = id};
+	b->dir_names[*dir] = text;
+	if (*dir == 0)
+		return true;
+	v->dirs[parent].subdirs++;
+	return kp_view_add_pending(b, parent, text, KP_VIEW_DIR, *dir);
+}
+
+/* The directory NAME in PARENT, made when it is not there. */
+static bool child_dir(struct kp_view_builder *b, uint32_t parent, struct kp_span name,
+		      uint32_t *dir)
+{
+	uint64_t id = kp_view_child_id(b->v->dirs[parent].id, name);
+	struct kp_view_set *s = &b->dir_set;
+	size_t at;
+
+	if (!kp_view_set_grow(b, s, dir_hash))
+		return false;
+	for (at = id & (s->size - 1); s->slots[at]; at = (at + 1) & (s->size - 1)) {
+		*dir = s->slots[at] - 1;
+		if (b->v->dirs[*dir].parent == parent &&
+		    kp_span_eq(kp_view_text(b->v, b->dir_names[*dir]), name))
+			return true;
+	}
+	if (!new_dir(b, parent, name, id, dir))
+		return false;
+	s->slots[at] = *dir + 1;
+	s->used++;
+	return true;
+}
+
+/* How many components PATH shares with the path resolved last. */
+static size_t shared_components(const struct kp_view_builder *b, uint32_t root,
+				struct kp_span path)
+{
+	size_t most = path.size < b->last_size ? path.size : b->last_size;
+	size_t same = 0, n = 0;
+
+	if (b->last_root != root)
+		return 0;
+	while (same + 8 <= most && kp_le64(b->last + same) == kp_le64(path.data + same))
+		same += 8;
+	while (same < most && b->last[same] == path.data[same])
+		same++;
+	while (n < b->chain_size && b->chain_ends[n] <= same &&
+	       (b->chain_ends[n] == path.size || path.data[b->chain_ends[n]] == '/'))
+		n++;
+	return n;
+}
+
+/* The directory PATH below KP_VIEW_ROOT, made as needed.  PATH is kp_path_ok. */
+bool kp_view_resolve(struct kp_view_builder *b, uint32_t root, struct kp_span path,
+		     uint32_t *dir)
+{
+	size_t n = shared_components(b, root, path);
+	size_t begin = n ? b->chain_ends[n - 1] + 1 : 0;
+
+	b->last_root = root;
+	*dir = n ? b->chain[n - 1] : root;
+	while (begin < path.size) {
+		size_t end = begin;
+
+		while (end < path.size && path.data[end] != '/')
+			end++;
+		if (!child_dir(b, *dir, (struct kp_span){path.data + begin, end - begin},
+			       dir)) {
+			b->chain_size = 0;
+			return false;
+		}
+		b->chain[n] = *dir;
+		b->chain_ends[n++] = end;
+		begin = end + 1;
+	}
+	memcpy(b->last, path.data, path.size);
+	b->last_size = path.size;
+	b->chain_size = n;
+	return true;
+}
+
+bool kp_view_make_roots(struct kp_view_builder *b)
+{
+	uint32_t dir;
+
+	return new_dir(b, 0, (struct kp_span){0}, 1, &dir) &&
+	       child_dir(b, KP_VIEW_ROOT, kp_span_str("toc"), &dir);
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+/* The end of building a view: names are sorted, clashes decided, files numbered. */
+#include <stdio.h>
+#include <stdlib.h>
+#include "builder.h"
+
+/* Counting sort by directory: names of one directory side by side, in order of adding. */
+static bool gather(struct kp_view_builder *b)
+{
+	struct kp_view *v = b->v;
+	uint32_t at = 0;
+
+	v->names = kp_large_alloc((b->n_pending + 1) * sizeof(*v->names));
+	if (!v->names)
+		return kp_view_no_memory(b);
+	for (size_t i = 0; i < b->n_pending; i++)
+		v->dirs[b->pending[i].parent].count++;
+	for (uint32_t d = 0; d < v->n_dirs; d++) {
+		v->dirs[d].first = at;
+		at += v->dirs[d].count;
+		v->dirs[d].count = 0;
+	}
+	for (size_t i = 0; i < b->n_pending; i++) {
+		struct kp_view_dir *dir = &v->dirs[b->pending[i].parent];
+		v->names[dir->first + dir->count++] = b->pending[i].name;
+	}
+	free(b->pending);
+	b->pending = NULL;
+	return true;
+}
+
+/* By text; directories before files; then in order of adding. */
+struct sort_item {
+	struct kp_view_entry_name name;
+	uint32_t position;
+};
+
+static int cmp_item(const void *a, const void *b, void *arg)
+{
+	const struct sort_item *x = a, *y = b;
+	const struct kp_view *v = arg;
+	bool x_dir = kp_node_kind(x->name.node) == KP_VIEW_DIR;
+	bool y_dir = kp_node_kind(y->name.node) == KP_VIEW_DIR;
+	int c = x->name.text == y->name.text ? 0
+					     : kp_span_cmp(kp_view_text(v, x->name.text),
+							   kp_view_text(v, y->name.text));
+
+	if (c)
+		return c;
+	if (x_dir != y_dir)
+		return x_dir ? -1 : 1;
+	return (x->position > y->position) - (x->position < y->position);
+}
+
+static bool in_order(const struct kp_view *v, const struct kp_view_dir *dir)
+{
+	const struct kp_view_entry_name *n = v->names + dir->first;
+
+	for (uint32_t i = 1; i < dir->count; i++)
+		if (kp_span_cmp(kp_view_text(v, n[i - 1].text),
+				kp_view_text(v, n[i].text)) >= 0)
+			return false;
+	return true;
+}
+
+static bool sort_names(struct kp_view_builder *b, struct kp_view_dir *dir)
+{
+	struct kp_view_entry_name *n = b->v->names + dir->first;
+	struct sort_item *items = malloc(dir->count * sizeof(*items));
+
+	if (!items)
+		return kp_view_no_memory(b);
+	for (uint32_t i = 0; i < dir->count; i++)
+		items[i] = (struct sort_item){n[i], i};
+	qsort_r(items, dir->count, sizeof(*items), cmp_item, b->v);
+	for (uint32_t i = 0; i < dir->count; i++)
+		n[i] = items[i].name;
+	free(items);
+	return true;
+}
+
+/* The path of a name, "/"-separated, in BUF; cut when it is too long. */
+static struct kp_span path_of(const struct kp_view_builder *b, uint32_t dir,
+			      uint32_t text, uint8_t *buf, size_t cap)
+{
+	size_t at = cap;
+
+	for (;;) {
+		struct kp_span s = kp_view_text(b->v, text);
+		if (s.size + 1 > at)
+			break;
+		at -= s.size;
+		memcpy(buf + at, s.data, s.size);
+		if (dir == 0)
+			break;
+		buf[--at] = '/';
+		text = b->dir_names[dir];
+		dir = b->v->dirs[dir].parent;
+	}
+	return (struct kp_span){buf + at, cap - at};
+}
+
+/* The archive that a name's file comes from. */
+static const char *origin(const struct kp_view_builder *b,
+			  const struct kp_view_entry_name *name)
+{
+	size_t entry;
+
+	return kp_archive_path(kp_view_entry(b->v, kp_node_number(name->node), &entry));
+}
+
+/* Size and hash of a name's file, as its archive has them; false: it has no hash. */
+static bool promise(const struct kp_view_builder *b,
+		    const struct kp_view_entry_name *name, uint64_t *size,
+		    struct kp_meta *meta)
+{
+	struct kp_entry_info info;
+	size_t entry;
+	struct kpack_archive *a = kp_view_entry(b->v, kp_node_number(name->node), &entry);
+
+	kp_archive_entry(a, entry, &info);
+	kp_archive_meta(a, entry, meta);
+	*size = info.size;
+	return meta->has_xxh3;
+}
+
+/*
+ * Equal bytes that are stored otherwise, or in chunks, are two files, for a hash alone links
+ * nothing; yet whose copy is shown does not matter.
+ */
+static bool agree(const struct kp_view_builder *b, const struct kp_view_entry_name *x,
+		  const struct kp_view_entry_name *y)
+{
+	struct kp_meta x_meta, y_meta;
+	uint64_t x_size, y_size;
+
+	return promise(b, x, &x_size, &x_meta) && promise(b, y, &y_size, &y_meta) &&
+	       x_size == y_size &&
+	       memcmp(x_meta.xxh3, y_meta.xxh3, sizeof(x_meta.xxh3)) == 0;
+}
+
+static void clash(struct kp_view_builder *b, uint32_t dir,
+		  const struct kp_view_entry_name *kept,
+		  const struct kp_view_entry_name *lost)
+{
+	bool is_dir = kp_node_kind(kept->node) == KP_VIEW_DIR;
+	uint8_t buf[KP_NAME_MAX + 512];
+	char *reason = NULL;
+	int n;
+
+	/* the same content twice is no clash */
+	if (kept->node == lost->node ||
+	    (!is_dir && (kp_node_number(kept->node) == kp_node_number(lost->node) ||
+			 agree(b, kept, lost))))
+		return;
+	if (is_dir)
+		n = asprintf(&reason,
+			     "a directory has this name; the file of %s is not shown",
+			     origin(b, lost));
+	else
+		n = asprintf(&reason, "%s comes first; other content of %s is not shown",
+			     origin(b, kept), origin(b, lost));
+	kp_view_conflict(b, path_of(b, dir, kept->text, buf, sizeof(buf)),
+			 n < 0 ? "is there twice" : reason);
+	if (n >= 0)
+		free(reason);
+}
+
+/* Of equal names the first stays. */
+static void settle(struct kp_view_builder *b, uint32_t d)
+{
+	struct kp_view_dir *dir = &b->v->dirs[d];
+	struct kp_view_entry_name *n = b->v->names + dir->first;
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < dir->count; i++) {
+		if (kept && n[kept - 1].text == n[i].text)
+			clash(b, d, &n[kept - 1], &n[i]);
+		else
+			n[kept++] = n[i];
+	}
+	dir->count = kept;
+}
+
+/* Names are final: count each file's, and let its first path make its id. */
+static void number_files(struct kp_view *v)
+{
+	for (uint32_t d = 0; d < v->n_dirs; d++) {
+		for (uint32_t i = 0; i < v->dirs[d].count; i++) {
+			const struct kp_view_entry_name *n =
+				&v->names[v->dirs[d].first + i];
+			struct kp_view_file *f;
+
+			if (kp_node_kind(n->node) == KP_VIEW_DIR)
+				continue;
+			f = &v->files[kp_node_number(n->node)];
+			if (f->nlink++ == 0)
+				f->id ^= kp_view_child_id(v->dirs[d].id,
+							  kp_view_text(v, n->text));
+		}
+	}
+}
+
+bool kp_view_settle(struct kp_view_builder *b)
+{
+	struct kp_view *v = b->v;
+
+	if (!gather(b))
+		return false;
+	for (uint32_t d = 0; d < v->n_dirs; d++) {
+		if (in_order(v, &v->dirs[d]))
+			continue;
+		if (!sort_names(b, &v->dirs[d]))
+			return false;
+		settle(b, d);
+	}
+	number_files(v);
+	v->conflict_texts = malloc((v->conflicts.kept + 1) * sizeof(*v->conflict_texts));
+	if (!v->conflict_texts)
+		return kp_view_no_memory(b);
+	for (size_t i = 0; i < v->conflicts.kept; i++)
+		v->conflict_texts[i] = v->conflicts.items[i].text;
+	return true;
+}

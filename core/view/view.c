@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How a view is built: every entry adds its names to a list of (directory, text,
+ * file) - view_entries.c; directories are found through a hash of (parent,
+ * component) - view_paths.c.  The list is then sorted by directory (counting) and
+ * within each by text, which puts names that clash side by side - view_settle.c.
+ */
+#include <stdlib.h>
+#include "builder.h"
+
+static bool take_archives(struct kp_view_builder *b,
+			  struct kpack_archive *const *archives, size_t n)
+{
+	struct kp_view *v = b->v;
+	uint64_t total = 0;
+
+	v->archives = malloc((n + 1) * sizeof(struct kpack_archive *));
+	v->bases = malloc((n + 1) * sizeof(*v->bases));
+	if (!v->archives || !v->bases)
+		return kp_view_no_memory(b);
+	v->n_archives = n;
+	for (size_t i = 0; i < n; i++) {
+		v->archives[i] = archives[i];
+		v->bases[i] = (uint32_t)total;
+		total += kp_archive_entry_count(archives[i]);
+		if (total > KP_NODE_MAX)
+			return kp_view_no_memory(b);
+	}
+	v->bases[n] = (uint32_t)total;
+	return true;
+}
+
+/*
+ * Take room for one name and one file an entry, in large pages, and for one directory a key;
+ * more grows.
+ */
+static bool reserve_room(struct kp_view_builder *b)
+{
+	struct kp_view *v = b->v;
+	size_t n = v->bases[v->n_archives], keys = 0;
+
+	for (size_t i = 0; i < v->n_archives; i++)
+		keys += kp_archive_binary_count(v->archives[i]);
+	if (!kp_view_set_reserve(b, &b->dir_set, keys + keys / 8) ||
+	    !kp_view_set_reserve(b, &b->text_set, keys + keys / 8))
+		return false;
+	b->pending_cap = n + n / 4 + 256;
+	b->pending = kp_large_alloc(b->pending_cap * sizeof(*b->pending));
+	b->files_cap = n + 1;
+	v->files = kp_large_alloc(b->files_cap * sizeof(*v->files));
+	b->dirs_cap = b->dir_names_cap = keys + keys / 8 + 256;
+	v->dirs = kp_large_alloc(b->dirs_cap * sizeof(*v->dirs));
+	b->dir_names = kp_large_alloc(b->dir_names_cap * sizeof(*b->dir_names));
+	b->arena_cap = 64 * keys + 4096;
+	v->arena = kp_large_alloc(b->arena_cap);
+	return (b->pending && v->files && v->dirs && b->dir_names && v->arena) ||
+	       kp_view_no_memory(b);
+}
+
+static bool build(struct kp_view_builder *b, struct kpack_archive *const *archives,
+		  size_t n)
+{
+	if (!take_archives(b, archives, n) || !reserve_room(b))
+		return false;
+	if (!kp_view_make_roots(b))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (!kp_view_add_archive(b, i))
+			return false;
+	return kp_view_settle(b);
+}
+
+/* Give back what doubling reserved and was not needed. */
+static void trim(struct kp_view *v)
+{
+	v->arena = kp_large_trim(v->arena, v->arena_size);
+	v->files = kp_large_trim(v->files, v->n_files * sizeof(*v->files));
+	v->dirs = kp_large_trim(v->dirs, v->n_dirs * sizeof(*v->dirs));
+}
+
+kpack_error_t kp_view_new(struct kpack_archive *const *archives, size_t n,
+			  const struct kp_view_options *options, struct kp_view **out,
+			  struct kpackx_error *why)
+{
+	struct kp_view_builder *b = calloc(1, sizeof(*b));
+	struct kp_view *v = calloc(1, sizeof(*v));
+	bool ok = b && v;
+
+	if (ok) {
+		b->v = v;
+		b->options = options;
+		b->last_root = UINT32_MAX;
+		ok = build(b, archives, n);
+	}
+	if (b) {
+		free(b->pending);
+		free(b->dir_names);
+		free(b->dir_set.slots);
+		free(b->file_set.slots);
+		free(b->text_set.slots);
+		free(b->ordinal_file);
+	}
+	free(b);
+	if (!ok) {
+		kp_view_free(v);
+		return kp_fail_memory(why, 0, "the tree");
+	}
+	trim(v);
+	*out = v;
+	return KPACK_SUCCESS;
+}
+
+void kp_view_free(struct kp_view *v)
+{
+	if (!v)
+		return;
+	kp_faults_fini(&v->conflicts);
+	free(v->conflict_texts);
+	free(v->archives);
+	free(v->bases);
+	free(v->arena);
+	free(v->dirs);
+	free(v->names);
+	free(v->files);
+	free(v);
+}
+
+bool kp_view_hide(struct kp_view *v, uint32_t dir, struct kp_span name)
+{
+	struct kp_view_dir *d = &v->dirs[dir];
+	struct kp_view_entry_name *at;
+	uint32_t number;
+
+	if (!kp_view_lookup(v, dir, name, &number))
+		return false;
+	at = &v->names[number];
+	d->subdirs -= kp_node_kind(at->node) == KP_VIEW_DIR;
+	d->count--;
+	memmove(at, at + 1, (d->first + d->count - number) * sizeof(*at));
+	return true;
+}
+
+uint32_t kp_view_dir_count(const struct kp_view *v)
+{
+	return v->n_dirs;
+}
+
+uint32_t kp_view_file_count(const struct kp_view *v)
+{
+	return v->n_files;
+}
+
+const struct kp_view_dir *kp_view_dir(const struct kp_view *v, uint32_t dir)
+{
+	return &v->dirs[dir];
+}
+
+const struct kp_view_file *kp_view_file(const struct kp_view *v, uint32_t file)
+{
+	return &v->files[file];
+}
+
+struct kp_view_name kp_view_name(const struct kp_view *v, uint32_t name)
+{
+	const struct kp_view_entry_name *n = &v->names[name];
+
+	return (struct kp_view_name){kp_view_text(v, n->text), kp_node_kind(n->node),
+				     kp_node_number(n->node)};
+}
+
+bool kp_view_lookup(const struct kp_view *v, uint32_t dir, struct kp_span text,
+		    uint32_t *name)
+{
+	uint32_t low = v->dirs[dir].first, high = low + v->dirs[dir].count;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+		int c = kp_span_cmp(kp_view_text(v, v->names[mid].text), text);
+
+		if (c == 0) {
+			*name = mid;
+			return true;
+		}
+		if (c < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return false;
+}
+
+bool kp_view_find_dir(const struct kp_view *v, struct kp_span path, uint32_t *dir)
+{
+	uint32_t name;
+
+	*dir = KP_VIEW_ROOT;
+	for (size_t at = 0, end; at < path.size; at = end + 1) {
+		for (end = at; end < path.size && path.data[end] != '/'; end++)
+			;
+		if (end == at)
+			continue;
+		if (!kp_view_lookup(v, *dir, (struct kp_span){path.data + at, end - at},
+				    &name) ||
+		    kp_node_kind(v->names[name].node) != KP_VIEW_DIR)
+			return false;
+		*dir = kp_node_number(v->names[name].node);
+	}
+	return true;
+}
+
+struct kpack_archive *kp_view_entry(const struct kp_view *v, uint32_t file, size_t *entry)
+{
+	return v->archives[kp_view_archive(v, file, entry)];
+}
+
+size_t kp_view_archive(const struct kp_view *v, uint32_t file, size_t *entry)
+{
+	uint32_t global = v->files[file].global;
+	size_t low = 0, high = v->n_archives;
+
+	while (high - low > 1) {
+		size_t mid = low + (high - low) / 2;
+		if (v->bases[mid] <= global)
+			low = mid;
+		else
+			high = mid;
+	}
+	*entry = global - v->bases[low];
+	return low;
+}
+
+const char *const *kp_view_conflicts(const struct kp_view *v, size_t *kept,
+				     size_t *counted)
+{
+	*kept = v->conflicts.kept;
+	if (counted)
+		*counted = v->conflicts.counted;
+	return v->conflict_texts;
+}

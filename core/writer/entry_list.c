@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+#include "entry_list.h"
+#include <stdlib.h>
+#include <xxhash.h>
+#include "core/base/bounds.h"
+#include "core/base/alloc.h"
+
+/* --- architectures and types ---------------------------------------------------------- */
+
+static char *copy_text(struct kp_span s)
+{
+	char *copy = malloc(s.size + 1);
+
+	if (copy) {
+		memcpy(copy, s.data, s.size);
+		copy[s.size] = 0;
+	}
+	return copy;
+}
+
+/* The list's own copy of TEXT: there are few different ones. */
+static kpack_error_t intern(struct kp_entry_list *l, struct kp_string_chain *chain,
+			    struct kp_span text, const char **out,
+			    struct kpackx_error *why)
+{
+	struct kp_string_table *t = &l->strings;
+	size_t known = t->n;
+	uint16_t number;
+	char *copy;
+
+	switch (kp_string_next(t, chain, text, &number)) {
+	case KP_STRINGS_FULL:
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "archive: more than %d architectures and types",
+			       KP_STRINGS_MAX);
+	case KP_STRINGS_NO_MEMORY:
+		return kp_fail_memory(why, text.size, "a name");
+	case KP_STRINGS_OK:
+		break;
+	}
+	if (t->n > known) { /* until now it was the caller's */
+		copy = copy_text(text);
+		t->texts[number] =
+			(struct kp_span){(uint8_t *)copy, copy ? text.size : 0};
+		if (!copy)
+			return kp_fail_memory(why, text.size, "a name");
+	}
+	*out = (const char *)t->texts[number].data;
+	return KPACK_SUCCESS;
+}
+
+/* --- by name ------------------------------------------------------------------------ */
+
+static uint32_t hash_name(struct kp_span key, struct kp_span arch)
+{
+	XXH64_hash_t seed = XXH3_64bits(key.data, key.size);
+
+	return (uint32_t)XXH3_64bits_withSeed(arch.data, arch.size, seed);
+}
+
+/* The slot of KEY and ARCH, or the free one where they would go; slots are there. */
+static uint32_t *find_slot(const struct kp_entry_list *l, uint32_t hash,
+			   struct kp_span key, struct kp_span arch)
+{
+	size_t at = hash & (l->n_slots - 1);
+
+	for (; l->slots[at]; at = (at + 1) & (l->n_slots - 1)) {
+		const struct kp_listed *e = &l->items[l->slots[at] - 1];
+
+		if (e->hash == hash && kp_span_is(key, e->key) &&
+		    kp_span_is(arch, e->arch))
+			break;
+	}
+	return &l->slots[at];
+}
+
+/* Room for one more entry, in the list and among the slots. */
+static kpack_error_t grow_entries(struct kp_entry_list *l, struct kpackx_error *why)
+{
+	size_t n = l->n_slots ? 2 * l->n_slots : 256, at;
+	uint32_t *slots;
+
+	if (!kp_grow(&l->items, l->n, &l->cap, sizeof(*l->items)))
+		return kp_fail_memory(why, l->n * sizeof(*l->items), "entries");
+	if (2 * l->n < l->n_slots)
+		return KPACK_SUCCESS;
+	slots = calloc(n, sizeof(*slots));
+	if (!slots)
+		return kp_fail_memory(why, n * sizeof(*slots), "entries");
+	for (size_t i = 0; i < l->n; i++) {
+		at = l->items[i].hash & (n - 1);
+		while (slots[at])
+			at = (at + 1) & (n - 1);
+		slots[at] = (uint32_t)i + 1;
+	}
+	free(l->slots);
+	l->slots = slots;
+	l->n_slots = n;
+	return KPACK_SUCCESS;
+}
+
+/* --- adding ------------------------------------------------------------------------- */
+
+uint64_t kp_entry_list_bytes(struct kp_span key, struct kp_span arch,
+			     const struct kp_writer_entry *entry)
+{
+	return 64 + key.size + 2 * arch.size + entry->type.size + entry->metadata.size +
+	       kp_more_size(&entry->more);
+}
+
+/* Would ARCH and TYPE be more different strings than readers accept? */
+static bool strings_full(const struct kp_string_table *t, struct kp_span arch,
+			 struct kp_span type)
+{
+	size_t added = !kp_string_known(t, arch) +
+		       (!kp_string_known(t, type) && !kp_span_eq(arch, type));
+
+	return t->n + added > KP_STRINGS_MAX;
+}
+
+kpack_error_t kp_entry_list_check(const struct kp_entry_list *l, struct kp_span key,
+				  struct kp_span arch,
+				  const struct kp_writer_entry *entry,
+				  struct kpackx_error *why)
+{
+	if (l->n_slots && *find_slot(l, hash_name(key, arch), key, arch))
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "was added before");
+	if (strings_full(&l->strings, arch, entry->type))
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "more than %d architectures and types", KP_STRINGS_MAX);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t fill_entry(struct kp_entry_list *l, struct kp_listed *e,
+				struct kp_span key, struct kp_span arch,
+				const struct kp_writer_entry *from,
+				struct kpackx_error *why)
+{
+	size_t more = kp_more_size(&from->more);
+	uint8_t *metadata;
+
+	*e = (struct kp_listed){
+		.metadata_size = from->metadata.size,
+		.more_size = more,
+		.n_more = kp_more_count(&from->more),
+		.size = from->size,
+		.ordinal = from->ordinal,
+		.hash = hash_name(key, arch),
+	};
+	KP_TRY(intern(l, &l->arch_chain, arch, &e->arch, why));
+	KP_TRY(intern(l, &l->type_chain, from->type, &e->type, why));
+	e->key = malloc(key.size + 1 + from->metadata.size + more);
+	if (!e->key)
+		return kp_fail_memory(why, key.size + from->metadata.size + more,
+				      "an entry");
+	memcpy(e->key, key.data, key.size);
+	e->key[key.size] = 0;
+	metadata = (uint8_t *)e->key + key.size + 1;
+	if (from->metadata.size)
+		memcpy(metadata, from->metadata.data, from->metadata.size);
+	e->metadata = metadata;
+	e->more = metadata + from->metadata.size;
+	kp_more_copy(&from->more, metadata + from->metadata.size);
+	return KPACK_SUCCESS;
+}
+
+/* Append E, or let it replace the one of its name that has the same object. */
+static kpack_error_t place_entry(struct kp_entry_list *l, const struct kp_listed *e,
+				 struct kpackx_error *why)
+{
+	uint32_t *slot = find_slot(l, e->hash, kp_span_str(e->key), kp_span_str(e->arch));
+	struct kp_listed *there = *slot ? &l->items[*slot - 1] : NULL;
+
+	if (there && there->ordinal != e->ordinal)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "entry %.150s %.40s: added twice with different bytes",
+			       e->key, e->arch);
+	if (there) {
+		free(there->key);
+		*there = *e;
+		return KPACK_SUCCESS;
+	}
+	l->items[l->n++] = *e;
+	*slot = (uint32_t)l->n;
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_entry_list_add(struct kp_entry_list *l, struct kp_span key,
+				struct kp_span arch, const struct kp_writer_entry *entry,
+				struct kpackx_error *why)
+{
+	struct kp_listed e;
+	kpack_error_t err;
+
+	KP_TRY(grow_entries(l, why));
+	KP_TRY(fill_entry(l, &e, key, arch, entry, why));
+	err = place_entry(l, &e, why);
+	if (err)
+		free(e.key);
+	else
+		l->bytes += kp_entry_list_bytes(key, arch, entry);
+	return err;
+}
+
+/* --- the whole list ----------------------------------------------------------------- */
+
+/* strcmp orders bytes as unsigned: keys have no NUL. */
+static int cmp_entry(const void *a, const void *b)
+{
+	const struct kp_listed *x = a, *y = b;
+	int c = strcmp(x->key, y->key);
+
+	return c ? c : strcmp(x->arch, y->arch);
+}
+
+void kp_entry_list_sort(struct kp_entry_list *l)
+{
+	if (l->n)
+		qsort(l->items, l->n, sizeof(*l->items), cmp_entry);
+}
+
+static int cmp_text(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+kpack_error_t kp_entry_list_arches(const struct kp_entry_list *l, const char ***out,
+				   size_t *count, struct kpackx_error *why)
+{
+	const char **arches = malloc((l->n + 1) * sizeof(*arches));
+	size_t n = 0;
+
+	if (!arches)
+		return kp_fail_memory(why, l->n * sizeof(*arches), "architectures");
+	for (size_t i = 0; i < l->n; i++)
+		arches[i] = l->items[i].arch;
+	qsort(arches, l->n, sizeof(*arches), cmp_text);
+	for (size_t i = 0; i < l->n; i++)
+		if (n == 0 || strcmp(arches[n - 1], arches[i]) != 0)
+			arches[n++] = arches[i];
+	*out = arches;
+	*count = n;
+	return KPACK_SUCCESS;
+}
+
+void kp_entry_list_fini(struct kp_entry_list *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		free(l->items[i].key);
+	for (size_t i = 0; i < l->strings.n; i++)
+		free((void *)l->strings.texts[i].data);
+	kp_string_table_fini(&l->strings);
+	free(l->items);
+	free(l->slots);
+	*l = (struct kp_entry_list){0};
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* What the parts of the writer share: its state, and bytes on their way to the file. */
+#ifndef KP_WRITER_PARTS_H
+#define KP_WRITER_PARTS_H
+
+#include "entry_list.h"
+#include "core/base/file.h"
+#include "writer.h"
+
+enum { KP_WRITER_BLOB = 64, KP_WRITER_BUFFER = 1 << 20 };
+
+struct kp_writer {
+	struct kp_outfile file;
+	kpack_compression_t scheme;
+	char *group, *family;
+	const struct kp_span *more; /* borrowed: see struct kp_writer_options */
+	size_t n_more;
+
+	uint64_t *offsets; /* where each object's stored bytes begin in the file */
+	uint64_t *sizes;
+	uint32_t n_frames;
+	size_t offsets_cap, sizes_cap;
+	uint64_t end; /* where the next byte of the blob goes */
+
+	struct kp_entry_list entries;
+
+	/* bytes on their way to the file: [buffered_at, buffered_at + buffered) */
+	uint8_t *buffer;
+	size_t buffered;
+	uint64_t buffered_at;
+	kpack_error_t failed;     /* of the first write that did */
+	struct kpackx_error *why; /* for msgpack's callback */
+	bool finished;
+};
+
+/* Append to the file; END moves on.  After a failure bytes are missing: nothing else works. */
+kpack_error_t kp_writer_append(struct kp_writer *w, const void *data, size_t size,
+			       struct kpackx_error *why);
+/* The same of bytes of the file FROM. */
+kpack_error_t kp_writer_append_file(struct kp_writer *w, int from, uint64_t offset,
+				    uint64_t size, struct kpackx_error *why);
+/* Write what the buffer holds. */
+kpack_error_t kp_writer_flush(struct kp_writer *w, struct kpackx_error *why);
+
+/*
+ * Make the place of one more object of SIZE bytes, which is to be appended next; the caller
+ * counts it then.  INVALID_ARGUMENT: there is no room for it.
+ */
+kpack_error_t kp_writer_place(struct kp_writer *w, uint64_t size,
+			      struct kpackx_error *why);
+
+/* Append the table of contents; entries are sorted. */
+kpack_error_t kp_writer_pack_toc(struct kp_writer *w, struct kpackx_error *why);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/* Objects of another archive, taken over as they are stored there. */
+#include "internal.h"
+
+/* Bytes of a file that follow one another and are to be appended. */
+struct stretch {
+	uint64_t offset, size;
+};
+
+static kpack_error_t append_stretch(struct kp_writer *w, const struct kpack_archive *from,
+				    struct stretch *s, struct kpackx_error *why)
+{
+	KP_TRY(kp_writer_append_file(w, kp_archive_fd(from), s->offset, s->size, why));
+	s->size = 0;
+	return KPACK_SUCCESS;
+}
+
+/* Places are made as if the stretch were appended already. */
+static kpack_error_t place(struct kp_writer *w, uint64_t waiting, uint64_t size,
+			   struct kpackx_error *why)
+{
+	kpack_error_t err;
+
+	w->end += waiting;
+	err = kp_writer_place(w, size, why);
+	w->end -= waiting;
+	return err;
+}
+
+static kpack_error_t add_run(struct kp_writer *w, const struct kpack_archive *from,
+			     uint32_t first, uint32_t count, struct kpackx_error *why)
+{
+	uint64_t word = w->scheme == KPACK_COMPRESSION_NOOP ? 0 : 4;
+	uint64_t file_size = (uint64_t)kp_archive_stat(from)->st_size;
+	struct stretch s = {0};
+
+	for (uint32_t i = first; i < first + count; i++) {
+		struct kp_source at;
+
+		KP_TRY(kp_archive_ordinal_source(from, i, &at, why));
+		if (!kp_range_ok(file_size, at.offset, at.size))
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "object %u: %llu bytes at %llu in a file of %llu",
+				       i, (unsigned long long)at.size,
+				       (unsigned long long)at.offset,
+				       (unsigned long long)file_size);
+		if (s.size && s.offset + s.size != at.offset - word)
+			KP_TRY(append_stretch(w, from, &s, why));
+		if (s.size == 0)
+			s.offset = at.offset - word;
+		KP_TRY(place(w, s.size, at.size, why));
+		s.size += word + at.size;
+		w->n_frames++;
+	}
+	return append_stretch(w, from, &s, why);
+}
+
+kpack_error_t kp_writer_add_run(struct kp_writer *w, const struct kpack_archive *from,
+				uint32_t first, uint32_t count, uint32_t *ordinal,
+				struct kpackx_error *why)
+{
+	bool none = strcmp(kp_archive_scheme(from), "none") == 0;
+
+	if (none != (w->scheme == KPACK_COMPRESSION_NOOP))
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "archive: its scheme is not %s", kp_archive_scheme(from));
+	if (!kp_range_ok(kp_archive_ordinal_count(from), first, count))
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "archive: ordinals %u and %u more, of %u", first, count,
+			       kp_archive_ordinal_count(from));
+	*ordinal = w->n_frames;
+	if (!w->failed)
+		w->failed = add_run(w, from, first, count, why);
+	else
+		kp_fail(why, w->failed, "archive: an earlier write failed");
+	return w->failed;
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+#include "store.h"
+#include <stdlib.h>
+#include <xxhash.h>
+#include "core/codec/codec.h"
+
+static kpack_error_t reserve(uint8_t **buf, size_t *cap, uint64_t size,
+			     struct kpackx_error *why)
+{
+	uint8_t *bigger;
+
+	if (size <= *cap && *buf)
+		return KPACK_SUCCESS;
+	bigger = realloc(*buf, (size_t)size + 1);
+	if (!bigger)
+		return kp_fail_memory(why, size, "comparing objects");
+	*buf = bigger;
+	*cap = (size_t)size;
+	return KPACK_SUCCESS;
+}
+
+void kp_scratch_fini(struct kp_scratch *s)
+{
+	free(s->stored);
+	free(s->decoded);
+	*s = (struct kp_scratch){0};
+}
+
+struct kp_content kp_content_of(struct kp_span data, uint64_t chunk)
+{
+	struct kp_content c = {.size = data.size, .chunk = chunk};
+	XXH128_canonical_t hash;
+
+	XXH128_canonicalFromHash(&hash, XXH3_128bits(data.data, data.size));
+	memcpy(c.hash, hash.digest, sizeof(c.hash));
+	return c;
+}
+
+struct kp_content_hash *kp_content_hash_new(void)
+{
+	XXH3_state_t *state = XXH3_createState();
+
+	if (state)
+		XXH3_128bits_reset(state);
+	return (struct kp_content_hash *)state;
+}
+
+void kp_content_hash_add(struct kp_content_hash *hash, struct kp_span data)
+{
+	XXH3_128bits_update((XXH3_state_t *)hash, data.data, data.size);
+}
+
+struct kp_content kp_content_hash_end(struct kp_content_hash *hash, uint64_t size,
+				      uint64_t chunk)
+{
+	struct kp_content c = {.size = size, .chunk = chunk};
+	XXH128_canonical_t digest;
+
+	XXH128_canonicalFromHash(&digest, XXH3_128bits_digest((XXH3_state_t *)hash));
+	memcpy(c.hash, digest.digest, sizeof(c.hash));
+	XXH3_freeState((XXH3_state_t *)hash);
+	return c;
+}
+
+void kp_store_fini(struct kp_store *s)
+{
+	kp_writer_close(s->writer);
+	kp_content_table_fini(&s->contents);
+	s->writer = NULL;
+}
+
+bool kp_store_find(const struct kp_store *s, const struct kp_content *content,
+		   uint32_t *ordinal)
+{
+	return kp_content_table_find(&s->contents, content, ordinal);
+}
+
+kpack_error_t kp_store_read(struct kp_store *s, uint32_t ordinal,
+			    struct kp_scratch *scratch, struct kp_span *out,
+			    struct kpackx_error *why)
+{
+	uint64_t size = kp_writer_stored_size(s->writer, ordinal);
+
+	KP_TRY(reserve(&scratch->stored, &scratch->stored_cap, size, why));
+	KP_TRY(kp_writer_read_stored(s->writer, ordinal, scratch->stored, why));
+	*out = (struct kp_span){scratch->stored, (size_t)size};
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_store_equals(kpack_compression_t scheme, struct kp_span stored,
+			      struct kp_span data, struct kp_scratch *scratch,
+			      bool *equal, struct kpackx_error *why)
+{
+	if (scheme == KPACK_COMPRESSION_NOOP) {
+		*equal = kp_span_eq(stored, data);
+		return KPACK_SUCCESS;
+	}
+	KP_TRY(reserve(&scratch->decoded, &scratch->decoded_cap, data.size, why));
+	KP_TRY(kp_zstd_decode(stored, scratch->decoded, data.size, why));
+	*equal = kp_span_eq((struct kp_span){scratch->decoded, data.size}, data);
+	return KPACK_SUCCESS;
+}
+
+/*
+ * The encoder gives the same frame for the same bytes, so frames are compared as
+ * they are.
+ */
+static kpack_error_t find_same(struct kp_store *s, const struct kp_content *content,
+			       struct kp_span stored, uint32_t *ordinal, bool *same,
+			       struct kpackx_error *why)
+{
+	struct kp_scratch scratch = {0};
+	struct kp_span there;
+	kpack_error_t err;
+
+	*same = false;
+	if (!kp_store_find(s, content, ordinal) ||
+	    kp_writer_stored_size(s->writer, *ordinal) != stored.size)
+		return KPACK_SUCCESS;
+	err = kp_store_read(s, *ordinal, &scratch, &there, why);
+	*same = !err && kp_span_eq(there, stored);
+	kp_scratch_fini(&scratch);
+	return err;
+}
+
+kpack_error_t kp_store_add(struct kp_store *s, const struct kp_content *content,
+			   struct kp_span stored, uint32_t *ordinal, bool *shared,
+			   struct kpackx_error *why)
+{
+	uint32_t at;
+
+	KP_TRY(find_same(s, content, stored, &at, shared, why));
+	if (!*shared) {
+		KP_TRY(kp_writer_add_stored(s->writer, stored, &at, why));
+		if (!kp_content_table_add(&s->contents, content, at))
+			return kp_fail_memory(why, sizeof(*content), "stored contents");
+	}
+	*ordinal = at;
+	return KPACK_SUCCESS;
+}

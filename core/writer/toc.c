@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of contents of an archive that is being written. */
+#include <msgpack.h>
+#include <stdlib.h>
+#include "internal.h"
+
+static int pack_bytes(void *data, const char *bytes, size_t size)
+{
+	struct kp_writer *w = data;
+
+	if (!w->failed)
+		kp_writer_append(w, bytes, size, w->why);
+	return w->failed ? -1 : 0;
+}
+
+static void pack_text(msgpack_packer *pk, const char *text)
+{
+	size_t n = strlen(text);
+
+	msgpack_pack_str(pk, n);
+	msgpack_pack_str_body(pk, text, n);
+}
+
+/* What is MessagePack already. */
+static void pack_raw(msgpack_packer *pk, struct kp_span s)
+{
+	pk->callback(pk->data, (const char *)s.data, s.size);
+}
+
+static void pack_entry(msgpack_packer *pk, const struct kp_listed *e)
+{
+	msgpack_pack_map(pk, (e->metadata_size ? 4 : 3) + (size_t)e->n_more);
+	pack_text(pk, "type");
+	pack_text(pk, e->type);
+	pack_text(pk, "ordinal");
+	msgpack_pack_uint32(pk, e->ordinal);
+	pack_text(pk, "original_size");
+	msgpack_pack_uint64(pk, e->size);
+	if (e->metadata_size) {
+		pack_text(pk, "metadata");
+		pack_raw(pk, (struct kp_span){e->metadata, e->metadata_size});
+	}
+	if (e->n_more)
+		pack_raw(pk, (struct kp_span){e->more, e->more_size});
+}
+
+/* Entries from I on that have the same key. */
+static size_t run_of_key(const struct kp_writer *w, size_t i)
+{
+	size_t n = 1;
+
+	while (i + n < w->entries.n &&
+	       strcmp(w->entries.items[i].key, w->entries.items[i + n].key) == 0)
+		n++;
+	return n;
+}
+
+static void pack_toc(msgpack_packer *pk, const struct kp_writer *w)
+{
+	size_t keys = 0;
+
+	for (size_t i = 0; i < w->entries.n; i += run_of_key(w, i))
+		keys++;
+	pack_text(pk, "toc");
+	msgpack_pack_map(pk, keys);
+	for (size_t i = 0; i < w->entries.n;) {
+		size_t n = run_of_key(w, i);
+
+		pack_text(pk, w->entries.items[i].key);
+		msgpack_pack_map(pk, n);
+		for (; n; n--, i++) {
+			pack_text(pk, w->entries.items[i].arch);
+			pack_entry(pk, &w->entries.items[i]);
+		}
+	}
+}
+
+static kpack_error_t pack_names(msgpack_packer *pk, const struct kp_writer *w,
+				struct kpackx_error *why)
+{
+	const char **arches = NULL, *family = w->family;
+	size_t n = 0;
+
+	KP_TRY(kp_entry_list_arches(&w->entries, &arches, &n, why));
+	if (!family)
+		family = n == 1 ? arches[0] : w->group;
+	pack_text(pk, "group_name");
+	pack_text(pk, w->group);
+	pack_text(pk, "gfx_arch_family");
+	pack_text(pk, family);
+	pack_text(pk, "gfx_arches");
+	msgpack_pack_array(pk, n);
+	for (size_t i = 0; i < n; i++)
+		pack_text(pk, arches[i]);
+	free(arches);
+	return KPACK_SUCCESS;
+}
+
+static void pack_blobs(msgpack_packer *pk, const struct kp_writer *w)
+{
+	pack_text(pk, "compression_scheme");
+	pack_text(pk, "none");
+	pack_text(pk, "blobs");
+	msgpack_pack_array(pk, w->n_frames);
+	for (uint32_t i = 0; i < w->n_frames; i++) {
+		msgpack_pack_map(pk, 2);
+		pack_text(pk, "offset");
+		msgpack_pack_uint64(pk, w->offsets[i]);
+		pack_text(pk, "size");
+		msgpack_pack_uint64(pk, w->sizes[i]);
+	}
+}
+
+static void pack_frames(msgpack_packer *pk, const struct kp_writer *w, uint64_t blob_size)
+{
+	uint8_t word[8];
+
+	pack_text(pk, "compression_scheme");
+	pack_text(pk, "zstd-per-kernel");
+	pack_text(pk, "zstd_offset");
+	msgpack_pack_uint64(pk, KP_WRITER_BLOB);
+	pack_text(pk, "zstd_size");
+	msgpack_pack_uint64(pk, blob_size);
+	pack_text(pk, "frame_index");
+	msgpack_pack_bin(pk, 8 * ((size_t)w->n_frames + 1));
+	for (uint32_t i = 0; i < w->n_frames; i++) {
+		kp_put_le64(word, w->offsets[i] - 4 - KP_WRITER_BLOB);
+		msgpack_pack_bin_body(pk, word, sizeof(word));
+	}
+	kp_put_le64(word, blob_size);
+	msgpack_pack_bin_body(pk, word, sizeof(word));
+}
+
+kpack_error_t kp_writer_pack_toc(struct kp_writer *w, struct kpackx_error *why)
+{
+	uint64_t blob_size = kp_writer_blob_size(w);
+	bool none = w->scheme == KPACK_COMPRESSION_NOOP;
+	msgpack_packer pk;
+
+	w->why = why;
+	msgpack_packer_init(&pk, w, pack_bytes);
+	msgpack_pack_map(&pk, (none ? 7 : 9) + w->n_more);
+	pack_text(&pk, "format_version");
+	msgpack_pack_int(&pk, 1);
+	KP_TRY(pack_names(&pk, w, why));
+	if (none)
+		pack_blobs(&pk, w);
+	else
+		pack_frames(&pk, w, blob_size);
+	for (size_t i = 0; i < w->n_more; i++)
+		pack_raw(&pk, w->more[i]);
+	pack_toc(&pk, w); /* last: a reader need not step over it */
+	return w->failed;
+}

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT */
+#include "writer.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include "core/base/bounds.h"
+#include "core/base/alloc.h"
+#include "core/base/text.h"
+#include "internal.h"
+
+/* --- writing through a buffer ------------------------------------------------------- */
+
+kpack_error_t kp_writer_flush(struct kp_writer *w, struct kpackx_error *why)
+{
+	if (w->buffered)
+		KP_TRY(kp_outfile_pwrite(&w->file, w->buffered_at, w->buffer, w->buffered,
+					 why));
+	w->buffered_at += w->buffered;
+	w->buffered = 0;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t append_bytes(struct kp_writer *w, const void *data, size_t size,
+				  struct kpackx_error *why)
+{
+	if (size > KP_WRITER_BUFFER - w->buffered)
+		KP_TRY(kp_writer_flush(w, why));
+	if (size > KP_WRITER_BUFFER) {
+		KP_TRY(kp_outfile_pwrite(&w->file, w->end, data, size, why));
+		w->buffered_at += size;
+	} else if (size) {
+		memcpy(w->buffer + w->buffered, data, size);
+		w->buffered += size;
+	}
+	w->end += size;
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_writer_append(struct kp_writer *w, const void *data, size_t size,
+			       struct kpackx_error *why)
+{
+	if (w->failed)
+		return kp_fail(why, w->failed, "archive: an earlier write failed");
+	w->failed = append_bytes(w, data, size, why);
+	return w->failed;
+}
+
+static kpack_error_t append_file(struct kp_writer *w, int from, uint64_t offset,
+				 uint64_t size, struct kpackx_error *why)
+{
+	if (size > KP_WRITER_BUFFER - w->buffered)
+		KP_TRY(kp_writer_flush(w, why));
+	if (size > KP_WRITER_BUFFER) {
+		KP_TRY(kp_outfile_copy(&w->file, w->end, from, offset, size, why));
+		w->buffered_at += size;
+	} else if (size) {
+		KP_TRY(kp_file_pread(from, offset, w->buffer + w->buffered, (size_t)size,
+				     why));
+		w->buffered += (size_t)size;
+	}
+	w->end += size;
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_writer_append_file(struct kp_writer *w, int from, uint64_t offset,
+				    uint64_t size, struct kpackx_error *why)
+{
+	if (w->failed)
+		return kp_fail(why, w->failed, "archive: an earlier write failed");
+	w->failed = append_file(w, from, offset, size, why);
+	return w->failed;
+}
+
+/* --- opening ------------------------------------------------------------------------ */
+
+static kpack_error_t begin(struct kp_writer *w, const char *dir, const char *name,
+			   const struct kp_writer_options *options,
+			   struct kpackx_error *why)
+{
+	static const uint8_t zeros[KP_WRITER_BLOB + 4];
+
+	w->scheme = options->scheme;
+	w->more = options->more;
+	w->n_more = options->n_more;
+	w->group = strdup(options->group);
+	w->family = options->family ? strdup(options->family) : NULL;
+	w->buffer = malloc(KP_WRITER_BUFFER);
+	if (!w->group || (options->family && !w->family) || !w->buffer)
+		return kp_fail_memory(why, KP_WRITER_BUFFER, "an archive");
+	KP_TRY(kp_outfile_open(&w->file, dir, name, 0666, why));
+	w->file.keep = options->keep;
+	w->file.lazy = options->lazy || options->unnamed;
+	if (options->unnamed)
+		kp_outfile_unname(&w->file);
+	return kp_writer_append(w, zeros,
+				w->scheme == KPACK_COMPRESSION_NOOP ? KP_WRITER_BLOB
+								    : KP_WRITER_BLOB + 4,
+				why);
+}
+
+kpack_error_t kp_writer_open(const char *dir, const char *name,
+			     const struct kp_writer_options *options,
+			     struct kp_writer **out, struct kpackx_error *why)
+{
+	struct kp_writer *w = calloc(1, sizeof(*w));
+	kpack_error_t err;
+
+	if (!w)
+		return kp_fail_memory(why, sizeof(*w), "an archive");
+	w->file.fd = w->file.dir_fd = -1;
+	err = begin(w, dir, name, options, why);
+	if (err)
+		kp_writer_close(w);
+	else
+		*out = w;
+	return err;
+}
+
+void kp_writer_close(struct kp_writer *w)
+{
+	if (!w)
+		return;
+	kp_outfile_close(&w->file);
+	kp_entry_list_fini(&w->entries);
+	free(w->offsets);
+	free(w->sizes);
+	free(w->buffer);
+	free(w->group);
+	free(w->family);
+	free(w);
+}
+
+/* --- objects ------------------------------------------------------------------------ */
+
+uint64_t kp_writer_blob_size(const struct kp_writer *w)
+{
+	return w->end - KP_WRITER_BLOB;
+}
+
+uint32_t kp_writer_frame_count(const struct kp_writer *w)
+{
+	return w->n_frames;
+}
+
+size_t kp_writer_entry_count(const struct kp_writer *w)
+{
+	return w->entries.n;
+}
+
+static kpack_error_t check_room(const struct kp_writer *w, uint64_t size,
+				struct kpackx_error *why)
+{
+	if (w->scheme == KPACK_COMPRESSION_NOOP)
+		return w->n_frames < UINT32_MAX
+			       ? KPACK_SUCCESS
+			       : kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+					 "archive: more than %u objects", UINT32_MAX);
+	if (w->n_frames == KP_FRAMES_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "archive: more than %u frames", KP_FRAMES_MAX);
+	if (size > UINT32_MAX || kp_writer_blob_size(w) + 4 + size > KP_ZSTD_BLOB_MAX)
+		return kp_fail(
+			why, KPACK_ERROR_INVALID_ARGUMENT,
+			"archive: blob of %llu bytes would pass 4 GiB with %llu more",
+			(unsigned long long)kp_writer_blob_size(w),
+			(unsigned long long)size);
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_writer_place(struct kp_writer *w, uint64_t size,
+			      struct kpackx_error *why)
+{
+	KP_TRY(check_room(w, size, why));
+	if (!kp_grow(&w->offsets, w->n_frames, &w->offsets_cap, sizeof(*w->offsets)) ||
+	    !kp_grow(&w->sizes, w->n_frames, &w->sizes_cap, sizeof(*w->sizes)))
+		return kp_fail_memory(why, 16 * (uint64_t)w->n_frames, "frame offsets");
+	w->offsets[w->n_frames] = w->end + (w->scheme == KPACK_COMPRESSION_NOOP ? 0 : 4);
+	w->sizes[w->n_frames] = size;
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_writer_add_stored(struct kp_writer *w, struct kp_span stored,
+				   uint32_t *ordinal, struct kpackx_error *why)
+{
+	uint8_t word[4];
+
+	KP_TRY(kp_writer_place(w, stored.size, why));
+	if (w->scheme != KPACK_COMPRESSION_NOOP) {
+		kp_put_le32(word, (uint32_t)stored.size);
+		KP_TRY(kp_writer_append(w, word, sizeof(word), why));
+	}
+	KP_TRY(kp_writer_append(w, stored.data, stored.size, why));
+	*ordinal = w->n_frames++;
+	return KPACK_SUCCESS;
+}
+
+uint64_t kp_writer_stored_size(const struct kp_writer *w, uint32_t ordinal)
+{
+	return w->sizes[ordinal];
+}
+
+kpack_error_t kp_writer_read_stored(struct kp_writer *w, uint32_t ordinal, void *buf,
+				    struct kpackx_error *why)
+{
+	KP_TRY(kp_writer_flush(w, why));
+	return kp_file_pread(w->file.fd, w->offsets[ordinal], buf,
+			     (size_t)w->sizes[ordinal], why);
+}
+
+/* --- entries ------------------------------------------------------------------------ */
+
+static bool name_ok(struct kp_span s)
+{
+	return s.size && s.size <= KP_NAME_MAX && kp_text_ok(s);
+}
+
+kpack_error_t kp_writer_check_entry(const struct kp_writer *w, struct kp_span key,
+				    struct kp_span arch,
+				    const struct kp_writer_entry *entry,
+				    struct kpackx_error *why)
+{
+	/* besides the entries: a row of the blobs for each, the texts in front */
+	uint64_t size = w->entries.bytes + 64 * ((uint64_t)w->n_frames + 1) +
+			kp_entry_list_bytes(key, arch, entry) + 4 * KP_NAME_MAX;
+
+	KP_TRY(kp_entry_list_check(&w->entries, key, arch, entry, why));
+	if (size > KP_TOC_SIZE_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "the table of contents would pass %llu bytes",
+			       (unsigned long long)KP_TOC_SIZE_MAX);
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_writer_add_entry(struct kp_writer *w, struct kp_span key,
+				  struct kp_span arch,
+				  const struct kp_writer_entry *entry,
+				  struct kpackx_error *why)
+{
+	char text[160];
+
+	if (!name_ok(key) || !name_ok(arch) || !name_ok(entry->type))
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "entry %s: key, architecture or type is not UTF-8 without "
+			       "control bytes, or empty, or longer than %d bytes",
+			       kp_text_escape(key, text, sizeof(text)), KP_NAME_MAX);
+	if (entry->ordinal >= w->n_frames)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "entry %s: ordinal %u of %u",
+			       kp_text_escape(key, text, sizeof(text)), entry->ordinal,
+			       w->n_frames);
+	return kp_entry_list_add(&w->entries, key, arch, entry, why);
+}
+
+/* --- the end ------------------------------------------------------------------------- */
+
+static kpack_error_t write_header(struct kp_writer *w, uint64_t toc_offset,
+				  struct kpackx_error *why)
+{
+	uint8_t header[16] = "KPAK", word[4];
+
+	kp_put_le32(header + 4, 1);
+	kp_put_le64(header + 8, toc_offset);
+	KP_TRY(kp_outfile_pwrite(&w->file, 0, header, sizeof(header), why));
+	if (w->scheme == KPACK_COMPRESSION_NOOP)
+		return KPACK_SUCCESS;
+	kp_put_le32(word, w->n_frames);
+	return kp_outfile_pwrite(&w->file, KP_WRITER_BLOB, word, sizeof(word), why);
+}
+
+static kpack_error_t write_end(struct kp_writer *w, struct kpackx_error *why)
+{
+	uint64_t toc_offset = w->end;
+
+	KP_TRY(kp_writer_pack_toc(w, why));
+	if (w->end - toc_offset > KP_TOC_SIZE_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "archive: table of contents of %llu bytes, limit %llu",
+			       (unsigned long long)(w->end - toc_offset),
+			       (unsigned long long)KP_TOC_SIZE_MAX);
+	KP_TRY(kp_writer_flush(w, why));
+	KP_TRY(write_header(w, toc_offset, why));
+	return w->file.lazy ? KPACK_SUCCESS : kp_outfile_sync(&w->file, why);
+}
+
+kpack_error_t kp_writer_finish(struct kp_writer *w, struct kpackx_error *why)
+{
+	if (w->finished)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "archive: finished already");
+	KP_TRY(kp_writer_append(w, NULL, 0, why)); /* did all writes before succeed? */
+	kp_entry_list_sort(&w->entries);
+	w->failed = write_end(w, why);
+	w->finished = !w->failed;
+	free(w->buffer); /* many may be waiting for their names */
+	w->buffer = NULL;
+	return w->failed;
+}
+
+kpack_error_t kp_writer_reopen(const struct kp_writer *w, const char *name,
+			       struct kpack_archive **out, struct kpackx_error *why)
+{
+	int fd = fcntl(w->file.fd, F_DUPFD_CLOEXEC, 0);
+
+	if (fd < 0)
+		return kp_fail_errno(why, errno, "%s: cannot open", name);
+	return kp_archive_open_fd(fd, name, out, why);
+}
+
+kpack_error_t kp_writer_publish(struct kp_writer *w, struct kpackx_error *why)
+{
+	if (!w->finished)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "archive: not finished");
+	return kp_outfile_publish(&w->file, why);
+}

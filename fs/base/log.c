@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <stdlib.h>
+#include "log.h"
+#include "core/base/text.h"
+
+static int shown = LOG_WARNING;
+static bool use_syslog;
+
+void log_level(int priority)
+{
+	shown = priority;
+}
+
+void log_to_syslog(void)
+{
+	openlog("kpackfs", LOG_PID, LOG_DAEMON);
+	use_syslog = true;
+}
+
+void log_vprint(int priority, const char *fmt, va_list args)
+{
+	char line[8192]; /* a path and two archives' */
+
+	if (priority > shown)
+		return;
+	if (use_syslog) {
+		vsyslog(priority, fmt, args);
+		return;
+	}
+	/* One write per line, so that lines of several threads stay whole. */
+	vsnprintf(line, sizeof(line), fmt, args);
+	fprintf(stderr, "kpackfs: %s\n", line);
+}
+
+void log_print(int priority, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	log_vprint(priority, fmt, args);
+	va_end(args);
+}
+
+void log_about(int priority, const char *file, const char *text)
+{
+	char name[512], words[512];
+
+	log_print(priority, "%s: %s",
+		  kp_text_escape(kp_span_str(file), name, sizeof(name)),
+		  kp_text_escape(kp_span_str(text), words, sizeof(words)));
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* Messages: "kpackfs: TEXT" on stderr, and to syslog once the daemon has no stderr. */
+#ifndef FS_LOG_H
+#define FS_LOG_H
+
+#include <stdarg.h>
+#include <syslog.h>
+#include "core/base/span.h"
+
+/* Show messages up to PRIORITY (LOG_ERR, LOG_WARNING, LOG_INFO, ...); LOG_WARNING at
+ * first. */
+void log_level(int priority);
+
+/* From now on to syslog.  Before any thread is started, or with all of them silent. */
+void log_to_syslog(void);
+
+/* One message of one line, without "\n".  Thread-safe. */
+void log_print(int priority, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void log_vprint(int priority, const char *fmt, va_list args)
+	__attribute__((format(printf, 2, 0)));
+
+/* "FILE: TEXT", FILE escaped for terminals. */
+void log_about(int priority, const char *file, const char *text);
+
+#endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "process_link.h"
+
+/* A message as it is sent; then path and text, each with its NUL. */
+struct header {
+	uint32_t word;
+	uint32_t serial;
+	uint64_t number;
+	uint32_t fresh;
+	uint32_t path_size, text_size; /* with the NULs */
+	struct stat st;
+};
+
+/* A control message with one descriptor. */
+union control {
+	struct cmsghdr align;
+	char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+bool link_pair(int ends[2])
+{
+	return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0;
+}
+
+static void attach(struct msghdr *msg, union control *c, int fd)
+{
+	struct cmsghdr *h;
+
+	if (fd < 0)
+		return;
+	memset(c, 0, sizeof(*c));
+	msg->msg_control = c->bytes;
+	msg->msg_controllen = sizeof(c->bytes);
+	h = CMSG_FIRSTHDR(msg);
+	h->cmsg_level = SOL_SOCKET;
+	h->cmsg_type = SCM_RIGHTS;
+	h->cmsg_len = CMSG_LEN(sizeof(fd));
+	memcpy(CMSG_DATA(h), &fd, sizeof(fd));
+}
+
+/* What is too long for a message is cut: it is for people then. */
+static uint32_t bounded(const char *s, size_t room)
+{
+	return (uint32_t)(s ? strnlen(s, room - 1) : 0);
+}
+
+enum link_result link_send(int end, const struct link_message *m)
+{
+	const size_t room = (sizeof(struct link_buffer) - sizeof(struct header)) / 2;
+	struct header h = {
+		.word = m->word,
+		.serial = m->serial,
+		.number = m->number,
+		.fresh = m->fresh,
+		.path_size = bounded(m->path, room) + 1,
+		.text_size = bounded(m->text, room) + 1,
+		.st = m->st,
+	};
+	struct iovec parts[] = {
+		{&h, sizeof(h)}, {(void *)m->path, h.path_size - 1},
+		{"", 1},         {(void *)m->text, h.text_size - 1},
+		{"", 1},
+	};
+	struct msghdr msg = {.msg_iov = parts, .msg_iovlen = 5};
+	union control control;
+
+	attach(&msg, &control, m->fd);
+	for (;;) {
+		if (sendmsg(end, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0)
+			return LINK_DONE;
+		if (errno == EAGAIN || errno == ENOBUFS || errno == ETOOMANYREFS)
+			return LINK_FULL;
+		if (errno != EINTR)
+			return LINK_OVER;
+	}
+}
+
+enum link_result link_send_all(int end, const struct link_message *m)
+{
+	enum link_result r;
+
+	while ((r = link_send(end, m)) == LINK_FULL) {
+		struct pollfd p = {.fd = end, .events = POLLOUT};
+
+		/* Without memory for messages the socket is ready all the same. */
+		if (poll(&p, 1, 1000) < 0 && errno != EINTR)
+			return LINK_OVER;
+		if (p.revents & (POLLHUP | POLLERR))
+			return LINK_OVER;
+	}
+	return r;
+}
+
+/* The descriptor that came; of several, which the room for one may hold, none. */
+static int detach(struct msghdr *msg)
+{
+	const struct cmsghdr *h = msg->msg_controllen ? CMSG_FIRSTHDR(msg) : NULL;
+	size_t count;
+	int fd = -1;
+
+	if (!h || h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
+		return -1;
+	count = (h->cmsg_len - CMSG_LEN(0)) / sizeof(fd);
+	for (size_t i = 0; i < count; i++) {
+		memcpy(&fd, CMSG_DATA(h) + i * sizeof(fd), sizeof(fd));
+		if (count > 1)
+			close(fd);
+	}
+	return count == 1 ? fd : -1;
+}
+
+static bool parse(const struct link_buffer *room, size_t size, struct link_message *out)
+{
+	const char *text = room->bytes + sizeof(struct header);
+	struct header h;
+
+	if (size < sizeof(h))
+		return false;
+	memcpy(&h, room->bytes, sizeof(h));
+	size -= sizeof(h);
+	if (h.word >= LINK_WORDS || h.path_size < 1 || h.path_size >= size ||
+	    h.text_size != size - h.path_size || text[h.path_size - 1] || text[size - 1])
+		return false;
+	*out = (struct link_message){
+		.word = (enum link_word)h.word,
+		.serial = h.serial,
+		.number = h.number,
+		.fd = out->fd,
+		.fresh = h.fresh != 0,
+		.st = h.st,
+		.path = text,
+		.text = text + h.path_size,
+	};
+	return true;
+}
+
+static bool has_descriptor(enum link_word word)
+{
+	return word == LINK_ARCHIVE || word == LINK_MOUNTED;
+}
+
+enum link_result link_receive(int end, bool wait, struct link_buffer *room,
+			      struct link_message *out)
+{
+	union control control;
+	struct iovec part = {room->bytes, sizeof(room->bytes)};
+	struct msghdr msg = {
+		.msg_iov = &part,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes),
+	};
+	ssize_t n;
+
+	do {
+		n = recvmsg(end, &msg, MSG_CMSG_CLOEXEC | (wait ? 0 : MSG_DONTWAIT));
+	} while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return errno == EAGAIN ? LINK_EMPTY : LINK_OVER;
+	if (n == 0)
+		return LINK_OVER;
+	out->fd = detach(&msg);
+	if (!(msg.msg_flags & MSG_TRUNC) && parse(room, (size_t)n, out) &&
+	    (out->fd < 0 || has_descriptor(out->word)))
+		return LINK_DONE;
+	if (out->fd >= 0)
+		close(out->fd);
+	out->fd = -1;
+	return LINK_WRONG;
+}

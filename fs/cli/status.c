@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "fs/base/clock.h"
+#include "fs/base/log.h"
+#include "status.h"
+#include "fs/control/status_text.h"
+
+#define PATIENCE 5000 /* milliseconds */
+
+static int complain(const char *mountpoint, const char *why)
+{
+	log_about(LOG_ERR, mountpoint, why);
+	return 1;
+}
+
+/* What it means that a mount of ours cannot be looked at. */
+static const struct {
+	int err;
+	const char *text;
+} meanings[] = {
+	{ENOTCONN, "its daemon is dead; fusermount3 -u, or umount, ends the mount"},
+	{EACCES, "only who mounted it may look: it has no allow_other"},
+	{ENOTDIR, "no kpackfs is mounted here"},
+	{ENOENT, "no kpackfs is mounted here"},
+};
+
+static const char *explain(int err)
+{
+	for (size_t i = 0; i < sizeof(meanings) / sizeof(*meanings); i++)
+		if (meanings[i].err == err)
+			return meanings[i].text;
+	return strerror(err);
+}
+
+/* Open its text, of a file system that is FUSE's.  -1 and errno. */
+static int open_text(const char *mountpoint)
+{
+	struct statfs fs;
+	int dir = open(mountpoint, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int fd = -1;
+
+	if (dir >= 0 && fstatfs(dir, &fs) == 0) {
+		errno = ENOTDIR;
+		if (fs.f_type == FUSE_SUPER_MAGIC)
+			fd = openat(dir, ".kpackfs/status", O_RDONLY | O_CLOEXEC);
+	}
+	if (dir >= 0)
+		close(dir);
+	return fd;
+}
+
+/* What the process that asks ends with, if not with an errno. */
+enum { WELL = 0, NOT_WELL = 255 };
+
+/* Copy the mount's text to OUT. */
+static int ask(const char *mountpoint, FILE *out)
+{
+	int fd = open_text(mountpoint);
+	FILE *f = fd < 0 || !out ? NULL : fdopen(fd, "r");
+	char line[4096];
+	int code = NOT_WELL;
+
+	if (!f)
+		return errno;
+	for (bool first = true; fgets(line, sizeof(line), f); first = false) {
+		if (first && strcmp(line, SUMMARY_GOOD "\n") == 0)
+			code = WELL;
+		fputs(line, out);
+	}
+	if (ferror(f))
+		code = errno;
+	fclose(f);
+	return fflush(out) ? errno : code;
+}
+
+/*
+ * It ends with its parent, or as soon as that is possible: meanwhile nobody shall wait for
+ * what it holds of the caller's.
+ */
+static _Noreturn void be_child(const char *mountpoint, int out)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	dup2(out, 0);
+	close_range(1, ~0U, 0);
+	_exit(ask(mountpoint, fdopen(0, "w")));
+}
+
+/* Is there something to be read from FD, or its end, before the time END? */
+static bool comes(int fd, int64_t end)
+{
+	struct pollfd p = {fd, POLLIN, 0};
+	int64_t left = end - clock_ms();
+
+	while (left > 0 && poll(&p, 1, (int)left) < 0 && errno == EINTR)
+		left = end - clock_ms();
+	return p.revents != 0;
+}
+
+/* Print what comes from FD.  false: its end does not come. */
+static bool print(int fd)
+{
+	int64_t end = clock_ms() + PATIENCE;
+	char text[4096];
+	ssize_t n = -1;
+
+	while (comes(fd, end) && (n = read(fd, text, sizeof(text))) > 0)
+		fwrite(text, 1, (size_t)n, stdout);
+	return n == 0;
+}
+
+/*
+ * Whoever waits for a mount that does not answer can only be killed, and not even that
+ * when its server stopped with the question in hand: a child asks.
+ */
+int status_show(const char *mountpoint)
+{
+	int ends[2], status, code;
+	pid_t child;
+
+	/* Who started this program may have told it to ignore its children. */
+	signal(SIGCHLD, SIG_DFL);
+	if (pipe2(ends, O_CLOEXEC) || (child = fork()) < 0)
+		return complain(mountpoint, strerror(errno));
+	if (child == 0)
+		be_child(mountpoint, ends[1]);
+	close(ends[1]);
+	if (!print(ends[0]))
+		return complain(mountpoint, "does not answer");
+	if (waitpid(child, &status, 0) < 0 || !WIFEXITED(status))
+		return complain(mountpoint, "who asked was killed");
+	code = WEXITSTATUS(status);
+	if (code != WELL && code != NOT_WELL)
+		return complain(mountpoint, explain(code));
+	return fflush(stdout) || code == NOT_WELL;
+}

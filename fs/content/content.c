@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: MIT */
+#include "content.h"
+#include <malloc.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include "core/base/bounds.h"
+#include "decode.h"
+#include "core/base/alloc.h"
+#include "requests.h"
+#include "counters.h"
+
+/* Bytes of a piece of an entry that is too large to be held, and stored as it is. */
+#define PLAIN (256 << 10)
+
+/* What may be cut though it fits: from here on, and from this part of the budget on. */
+#define LARGE (4 << 20)
+#define LARGE_SHARE 16
+
+struct content {
+	struct content_options options;
+	struct maker maker;
+
+	unsigned n_threads;
+	pthread_t janitor;
+	bool has_janitor;
+	pthread_t threads[];
+};
+
+/* Waiting. */
+
+/* A piece for the next bytes of R. */
+static struct piece *piece_for(struct content *c, const struct request *r)
+{
+	uint64_t number = request_number(r), left = r->size - number * r->unit;
+	struct piece *p = pieces_add(&c->maker.pieces, request_key(r), r->unit, number,
+				     left < r->unit ? left : r->unit);
+
+	if (!p)
+		return NULL;
+	p->kind = r->kind;
+	p->window = r->window;
+	p->origin = origin_ref(r->what.origin);
+	return p;
+}
+
+enum claim {
+	READY,  /* r->ready has the next bytes */
+	DECODE, /* the caller is to decode *out; R waits there */
+	PARKED, /* R waits for another thread */
+	NO_MEMORY,
+};
+
+/* Find who has or makes the next bytes of R. */
+static enum claim claim(struct content *c, struct request *r, struct piece **out)
+{
+	struct piece *p =
+		pieces_find(&c->maker.pieces, request_key(r), r->unit, request_number(r));
+
+	if (p && request_fits(p, r)) {
+		request_ready(&c->maker.pieces, &c->maker.stats, r, p);
+		return READY;
+	}
+	r->waited = true;
+	if (!p) {
+		p = piece_for(c, r);
+		if (!p)
+			return NO_MEMORY;
+		if (p->size <= INLINE_MAX && p->kind != PIECE_SEGMENT &&
+		    pieces_admit(&c->maker.pieces, p)) {
+			/* R leaves the stack only to wait again; nobody else sees it. */
+			p->parked = r;
+			*out = p;
+			return DECODE;
+		}
+		pieces_queue(&c->maker.pieces, p);
+	}
+	return request_park(p, r) ? PARKED : NO_MEMORY;
+}
+
+/* Bring R on by one piece; returns the requests that can go on now. */
+static struct request *serve(struct content *c, struct request *r)
+{
+	struct piece *p = NULL;
+	enum claim claimed = READY;
+	bool more;
+
+	if (!r->ready) {
+		pieces_enter(&c->maker.pieces);
+		claimed = claim(c, r, &p);
+		pieces_leave(&c->maker.pieces);
+	}
+	if (claimed == DECODE)
+		return maker_produce(&c->maker, p);
+	if (claimed == NO_MEMORY) {
+		struct kpackx_error why = {0};
+
+		kp_fail_memory(&why, sizeof(*p), "a read");
+		request_fail(r, &why);
+	}
+	if (claimed != READY)
+		return NULL;
+	p = r->ready;
+	r->ready = NULL;
+	more = request_give(r, p);
+	pieces_enter(&c->maker.pieces);
+	pieces_unpin(&c->maker.pieces, p);
+	pieces_leave(&c->maker.pieces);
+	return more ? r : NULL;
+}
+
+/* Serve all of LIST until each is answered or parked. */
+static void run(struct content *c, struct request *list)
+{
+	while (list) {
+		struct request *r = list;
+
+		list = r->next;
+		r->next = NULL;
+		list = requests_join(serve(c, r), list);
+	}
+}
+
+void content_read(struct content *c, struct origin_entry what, uint64_t off, size_t len,
+		  void *token)
+{
+	content_read_to(c, what, off, len, c->options.answer, token);
+}
+
+/*
+ * Is R's entry, which fits the budget as a whole, to be decoded by passes yet?  As there
+ * is one that will come by, or as others are in the middle of theirs.
+ */
+static bool is_crowded(struct content *c, const struct request *r)
+{
+	struct pieces *ps = &c->maker.pieces;
+	uint64_t key = request_key(r), number = r->off / SEGMENT;
+	bool crowded;
+
+	if (r->size < LARGE || r->size < pieces_fair(ps) / LARGE_SHARE)
+		return false;
+	pieces_enter(ps);
+	crowded = !pieces_find(ps, key, r->size, 0) &&
+		  (pieces_is_crowded(ps, r->size) ||
+		   passes_nearest(&ps->passes, key, number, true) ||
+		   passes_nearest(&ps->passes, key, number, false));
+	pieces_leave(ps);
+	return crowded;
+}
+
+/* Let R's entry be decoded a little at a time. */
+static void cut(struct request *r)
+{
+	if (strcmp(kp_archive_scheme(r->what.origin->archive), "none") == 0) {
+		r->kind = PIECE_PLAIN;
+		r->unit = PLAIN;
+	} else {
+		r->kind = PIECE_SEGMENT;
+		r->unit = SEGMENT;
+	}
+}
+
+/* How the bytes of R's entry come into being: as pieces of what kind. */
+static void shape(struct content *c, struct request *r, uint64_t chunk)
+{
+	bool fits;
+
+	r->kind = chunk ? PIECE_CHUNK : PIECE_WHOLE;
+	r->unit = chunk ? chunk : r->size;
+	fits = (r->unit < r->size ? r->unit : r->size) <= pieces_fair(&c->maker.pieces);
+	if (fits && (chunk || !is_crowded(c, r)))
+		return;
+	if (kp_pass_window(r->what.origin->archive, r->what.entry, &r->window, NULL))
+		r->window = 0; /* decoding will tell */
+	/* What would take more for its pass has to fit as a whole. */
+	if (!fits || pass_cost(r->window) < r->size / 2)
+		cut(r);
+}
+
+/* Is R to be tried?  What takes more memory than there may be is not. */
+static kpack_error_t check_shape(struct content *c, const struct request *r,
+				 uint64_t chunk, struct kpackx_error *why)
+{
+	uint64_t most = pieces_window(&c->maker.pieces);
+
+	if (chunk && (chunk < KP_CHUNK_MIN || chunk > KP_CHUNK_MAX))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "chunk size %llu",
+			       (unsigned long long)chunk);
+	if (r->kind != PIECE_SEGMENT || r->window <= most)
+		return KPACK_SUCCESS;
+	/* It may be that of other bytes. */
+	KP_TRY(maker_check(&c->maker, r->what.origin, why));
+	return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
+		       "frame has a window of %llu bytes, cache_size allows %llu",
+		       (unsigned long long)r->window, (unsigned long long)most);
+}
+
+static void refuse(struct content *c, struct request *r, const struct kpackx_error *why)
+{
+	pieces_enter(&c->maker.pieces);
+	tally_fault(&c->maker.stats, why, atomic_load(&r->what.origin->changed));
+	pieces_leave(&c->maker.pieces);
+	c->options.failure(c->options.user, r->what, why);
+	r->answer(r->token, NULL, 0, why);
+}
+
+void content_read_to(struct content *c, struct origin_entry what, uint64_t off,
+		     size_t len, content_answer *answer, void *token)
+{
+	struct request r = {.answer = answer, .token = token, .what = what, .off = off};
+	struct kpackx_error why = {0};
+	struct kp_entry_info info;
+	struct kp_meta meta;
+
+	kp_archive_entry(what.origin->archive, what.entry, &info);
+	kp_archive_meta(what.origin->archive, what.entry, &meta);
+	if (off >= info.size || len == 0) {
+		answer(token, NULL, 0, NULL);
+		return;
+	}
+	r.size = info.size;
+	r.len = len < info.size - off ? len : (size_t)(info.size - off);
+	shape(c, &r, meta.chunk);
+	if (check_shape(c, &r, meta.chunk, &why)) {
+		refuse(c, &r, &why);
+		return;
+	}
+	origin_ref(what.origin);
+	run(c, &r);
+}
+
+void content_shrink(struct content *c, unsigned percent)
+{
+	pieces_shrink(&c->maker.pieces, percent);
+	if (percent < 100)
+		malloc_trim(0);
+}
+
+void content_stats(struct content *c, struct content_stats *out)
+{
+	pieces_enter(&c->maker.pieces);
+	*out = c->maker.stats;
+	out->crowded_out = c->maker.pieces.n_crowded_out;
+	out->expired = c->maker.pieces.n_expired;
+	out->passes = c->maker.pieces.passes.begun;
+	out->restarts = c->maker.pieces.passes.restarts;
+	out->held = c->maker.pieces.held;
+	out->held_most = c->maker.pieces.held_most;
+	out->budget = c->maker.pieces.budget;
+	pieces_leave(&c->maker.pieces);
+}
+
+/* Threads. */
+
+static void *decoder(void *arg)
+{
+	struct content *c = arg;
+	struct piece *p;
+
+	while ((p = pieces_take(&c->maker.pieces)))
+		if (p->kind == PIECE_SEGMENT)
+			maker_drive(&c->maker, p);
+		else
+			run(c, maker_produce(&c->maker, p));
+	return NULL;
+}
+
+static void *janitor(void *arg)
+{
+	pieces_tend(arg);
+	return NULL;
+}
+
+/* Signals are for the thread that runs the loop. */
+static bool start(struct content *c)
+{
+	sigset_t all, old;
+	bool ok;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	ok = pthread_create(&c->janitor, NULL, janitor, &c->maker.pieces) == 0;
+	c->has_janitor = ok;
+	while (ok && c->n_threads < c->options.threads) {
+		ok = pthread_create(&c->threads[c->n_threads], NULL, decoder, c) == 0;
+		c->n_threads += ok;
+	}
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return ok || c->n_threads;
+}
+
+void content_forget(struct content *c, const struct origin *o)
+{
+	maker_forget(&c->maker, o);
+}
+
+kpack_error_t content_new(const struct content_options *options, struct content **out,
+			  struct kpackx_error *why)
+{
+	size_t size = sizeof(struct content) + options->threads * sizeof(pthread_t);
+	struct content *c = calloc(1, size);
+
+	if (!c)
+		return kp_fail_memory(why, size, "decoders");
+	c->options = *options;
+	maker_init(&c->maker, &c->options);
+	c->maker.run = run;
+	c->maker.content = c;
+	if (!start(c)) {
+		content_free(c);
+		return kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY, "cannot start threads");
+	}
+	*out = c;
+	return KPACK_SUCCESS;
+}
+
+static void stop_threads(struct content *c)
+{
+	pieces_stop(&c->maker.pieces);
+	if (c->has_janitor)
+		pthread_join(c->janitor, NULL);
+	for (unsigned i = 0; i < c->n_threads; i++)
+		pthread_join(c->threads[i], NULL);
+}
+
+void content_free(struct content *c)
+{
+	struct kpackx_error why = {0};
+
+	if (!c)
+		return;
+	stop_threads(c);
+	kp_fail(&why, KPACK_ERROR_IO_ERROR, "unmounted");
+	/* What was begun has ended: who still waits, waits for the queue. */
+	for (struct piece *p = c->maker.pieces.queue.first; p; p = p->next) {
+		requests_fail(p->parked, &why);
+		origin_unref(p->origin);
+	}
+	maker_fini(&c->maker);
+	free(c);
+}

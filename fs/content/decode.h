@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Makes the bytes of pieces: decodes them whole, or by passes where they are segments, and
+ * wakes the requests that wait for them.  No lock is held by who calls it.
+ */
+#ifndef FS_MAKER_H
+#define FS_MAKER_H
+
+#include "content.h"
+#include "pieces.h"
+#include "requests.h"
+#include "chunk_tables.h"
+
+/* Bytes of a piece of an entry that is too large to be held. */
+#define SEGMENT (512 << 10)
+
+struct maker {
+	const struct content_options *options;
+	struct tables tables;
+	struct pieces pieces;
+	struct content_stats stats; /* under the lock of pieces, who know the rest */
+	uint32_t *changed; /* serial numbers of origins that were written to, the same */
+	size_t n_changed, cap_changed;
+
+	/* Who serves requests that can go on. */
+	void (*run)(struct content *content, struct request *list);
+	struct content *content;
+};
+
+/* OPTIONS stay where they are. */
+void maker_init(struct maker *m, const struct content_options *options);
+
+/* No thread is in any call any more, and no request waits. */
+void maker_fini(struct maker *m);
+
+/* To be asked before and after a decode: what came between is good if both succeed. */
+kpack_error_t maker_check(struct maker *m, struct origin *o, struct kpackx_error *why);
+
+/* Decode P, which was admitted; returns the requests that can go on. */
+struct request *maker_produce(struct maker *m, struct piece *p);
+
+/* Decode P, a segment that was taken from the queue, and some around it. */
+void maker_drive(struct maker *m, struct piece *p);
+
+/* O will hardly be read any more: hold no reference to it longer than what runs. */
+void maker_forget(struct maker *m, const struct origin *o);
+
+#endif

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT */
+#include "checksum_thread.h"
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#if KP_WITH_OPENSSL
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#endif
+
+/* Bytes that are asked for at a time. */
+#define STEP (256 << 10)
+
+/* A read that waits for digests. */
+struct request {
+	struct request *next;
+	struct checksums *sums;
+	uint64_t off;
+	size_t len;
+	void *token;
+};
+
+/* A read of content that the thread waits for. */
+struct step {
+	pthread_mutex_t lock;
+	pthread_cond_t done;
+	bool answered, failed;
+	size_t size;
+	uint8_t bytes[STEP];
+};
+
+struct hasher {
+	struct content *content;
+	content_answer *answer;
+	pthread_mutex_t lock; /* everything below, and the digests of all checksums */
+	pthread_cond_t work;
+	struct request *first, **last;
+	pthread_t thread;
+	bool running, stop;
+
+	struct step step; /* the thread's */
+};
+
+#if KP_WITH_OPENSSL
+
+bool hasher_is_built(void)
+{
+	return true;
+}
+
+static void take_step(void *token, const void *data, size_t size,
+		      const struct kpackx_error *why)
+{
+	struct step *s = token;
+
+	pthread_mutex_lock(&s->lock);
+	s->failed = why != NULL || size > sizeof(s->bytes);
+	s->size = s->failed ? 0 : size;
+	if (s->size)
+		memcpy(s->bytes, data, s->size);
+	s->answered = true;
+	pthread_cond_signal(&s->done);
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* Read the bytes at OFF; false: they cannot be read. */
+static bool read_step(struct hasher *h, struct origin_entry what, uint64_t off)
+{
+	struct step *s = &h->step;
+
+	s->answered = false;
+	content_read_to(h->content, what, off, sizeof(s->bytes), take_step, s);
+	pthread_mutex_lock(&s->lock);
+	while (!s->answered)
+		pthread_cond_wait(&s->done, &s->lock);
+	pthread_mutex_unlock(&s->lock);
+	return !s->failed;
+}
+
+static bool is_stopped(struct hasher *h)
+{
+	bool stop;
+
+	pthread_mutex_lock(&h->lock);
+	stop = h->stop;
+	pthread_mutex_unlock(&h->lock);
+	return stop;
+}
+
+static bool add_bytes(struct hasher *h, struct origin_entry what, EVP_MD_CTX *hash)
+{
+	struct step *s = &h->step;
+	struct kp_entry_info info;
+
+	kp_archive_entry(what.origin->archive, what.entry, &info);
+	for (uint64_t off = 0; off < info.size; off += s->size)
+		if (is_stopped(h) || !read_step(h, what, off) || s->size == 0 ||
+		    EVP_DigestUpdate(hash, s->bytes, s->size) != 1)
+			return false;
+	return true;
+}
+
+/* The digest of WHAT; zeros when it cannot be read. */
+static void digest(struct hasher *h, struct origin_entry what,
+		   char digits[CHECKSUM_DIGITS + 1])
+{
+	EVP_MD_CTX *hash = EVP_MD_CTX_new();
+	unsigned char bytes[CHECKSUM_DIGITS / 2] = {0};
+
+	if (!hash || EVP_DigestInit_ex(hash, EVP_sha256(), NULL) != 1 ||
+	    !add_bytes(h, what, hash) || EVP_DigestFinal_ex(hash, bytes, NULL) != 1)
+		memset(bytes, 0, sizeof(bytes));
+	EVP_MD_CTX_free(hash);
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		snprintf(digits + 2 * i, 3, "%02x", bytes[i]);
+}
+
+/* The oldest read, when it can be answered, else a line it needs; waits for a read. */
+static struct request *next_read(struct hasher *h, uint32_t *line, bool *ready)
+{
+	struct request *r;
+
+	while (!h->first && !h->stop)
+		pthread_cond_wait(&h->work, &h->lock);
+	r = h->stop ? NULL : h->first;
+	if (!r)
+		return NULL;
+	*ready = !checksums_unknown(r->sums, r->off, r->len, line);
+	if (*ready) {
+		h->first = r->next;
+		if (!h->first)
+			h->last = &h->first;
+	}
+	return r;
+}
+
+static void reply(struct hasher *h, struct request *r)
+{
+	h->answer(r->token, checksums_text(r->sums) + r->off, r->len, NULL);
+	checksums_unref(r->sums);
+	free(r);
+}
+
+static void work(struct hasher *h)
+{
+	char digits[CHECKSUM_DIGITS + 1];
+	struct request *r;
+	uint32_t line;
+	bool ready;
+
+	pthread_mutex_lock(&h->lock);
+	while ((r = next_read(h, &line, &ready))) {
+		pthread_mutex_unlock(&h->lock);
+		if (ready)
+			reply(h, r);
+		else
+			digest(h, checksums_entry(r->sums, line), digits);
+		pthread_mutex_lock(&h->lock);
+		if (!ready && !h->stop)
+			checksums_set(r->sums, line, digits);
+	}
+	pthread_mutex_unlock(&h->lock);
+}
+
+static void *run(void *arg)
+{
+	/* its configuration would be a file, which may not be opened any more */
+	OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
+	work(arg);
+	return NULL;
+}
+
+#else
+
+bool hasher_is_built(void)
+{
+	return false;
+}
+
+static void *run(void *arg)
+{
+	(void)arg;
+	return NULL;
+}
+
+#endif
+
+struct hasher *hasher_new(struct content *content, content_answer *answer)
+{
+	struct hasher *h = calloc(1, sizeof(*h));
+
+	if (!h)
+		return NULL;
+	h->content = content;
+	h->answer = answer;
+	h->last = &h->first;
+	pthread_mutex_init(&h->lock, NULL);
+	pthread_cond_init(&h->work, NULL);
+	pthread_mutex_init(&h->step.lock, NULL);
+	pthread_cond_init(&h->step.done, NULL);
+	return h;
+}
+
+static void fail(struct hasher *h, void *token, kpack_error_t code, const char *text)
+{
+	struct kpackx_error why = {0};
+
+	kp_fail(&why, code, "%s", text);
+	h->answer(token, NULL, 0, &why);
+}
+
+void hasher_free(struct hasher *h)
+{
+	struct request *next;
+
+	if (!h)
+		return;
+	pthread_mutex_lock(&h->lock);
+	h->stop = true;
+	pthread_cond_signal(&h->work);
+	pthread_mutex_unlock(&h->lock);
+	if (h->running)
+		pthread_join(h->thread, NULL);
+	for (struct request *r = h->first; r; r = next) {
+		next = r->next;
+		fail(h, r->token, KPACK_ERROR_IO_ERROR, "unmounted");
+		checksums_unref(r->sums);
+		free(r);
+	}
+	pthread_cond_destroy(&h->step.done);
+	pthread_mutex_destroy(&h->step.lock);
+	pthread_cond_destroy(&h->work);
+	pthread_mutex_destroy(&h->lock);
+	free(h);
+}
+
+/* Signals are for the thread that runs the loop. */
+static bool start(struct hasher *h)
+{
+	sigset_t all, old;
+
+	if (h->running)
+		return true;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	h->running = pthread_create(&h->thread, NULL, run, h) == 0;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return h->running;
+}
+
+static bool park(struct hasher *h, struct checksums *s, uint64_t off, size_t len,
+		 void *token)
+{
+	struct request *r = start(h) ? malloc(sizeof(*r)) : NULL;
+
+	if (!r)
+		return false;
+	*r = (struct request){NULL, checksums_ref(s), off, len, token};
+	*h->last = r;
+	h->last = &r->next;
+	pthread_cond_signal(&h->work);
+	return true;
+}
+
+void hasher_read(struct hasher *h, struct checksums *s, uint64_t off, size_t len,
+		 void *token)
+{
+	uint32_t line;
+	bool ready, parked = false;
+
+	pthread_mutex_lock(&h->lock);
+	ready = !checksums_unknown(s, off, len, &line);
+	if (!ready)
+		parked = park(h, s, off, len, token);
+	pthread_mutex_unlock(&h->lock);
+	if (ready)
+		h->answer(token, checksums_text(s) + off, len, NULL);
+	else if (!parked)
+		fail(h, token, KPACK_ERROR_OUT_OF_MEMORY, "no memory for checksums");
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The text of .kpackfs/checksums: a line for each path of a file, as `sha256sum -c` reads it.
+ * Its size and all but the digests are known at once; digests are set by who computes them.
+ *
+ * References are counted by any thread; all else is the business of one at a time.
+ */
+#ifndef FS_CHECKSUMS_H
+#define FS_CHECKSUMS_H
+
+#include "fs/tree/edition.h"
+
+#define CHECKSUM_DIGITS 64
+
+struct checksums;
+
+/* With one reference.  Takes its own of E.  NULL: no memory. */
+struct checksums *checksums_new(struct edition *e);
+struct checksums *checksums_ref(struct checksums *s);
+void checksums_unref(struct checksums *s); /* NULL is fine */
+
+size_t checksums_size(const struct checksums *s);
+
+/* Valid until the last reference goes; digests are zeros until they are set. */
+const char *checksums_text(const struct checksums *s);
+
+/* The first line in [OFF, OFF + LEN) whose digest is not known; false: all are. */
+bool checksums_unknown(struct checksums *s, uint64_t off, size_t len, uint32_t *line);
+
+/* What a line's digest is of. */
+struct origin_entry checksums_entry(const struct checksums *s, uint32_t line);
+
+/* Set the digest of a line, and so of all lines of the same file. */
+void checksums_set(struct checksums *s, uint32_t line,
+		   const char digits[CHECKSUM_DIGITS]);
+
+#endif

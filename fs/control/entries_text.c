@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/tree/path_owners.h"
+#include "fs/tree/entry_facts.h"
+#include "entries_text.h"
+#include "fs/tree/walk.h"
+
+/* Metadata, and names in which each byte may become six. */
+#define LINE_MAX_BYTES (KP_JSON_MAX + 8 * 6 * KP_NAME_MAX)
+
+struct inventory {
+	const struct edition *edition;
+	const struct claims *claims;
+	FILE *out;
+};
+
+/* The holder of a name, or who else has its content. */
+static struct claim holder(const struct inventory *in, uint32_t name)
+{
+	struct kp_view_name n = kp_view_name(in->edition->view, name);
+	struct claim c;
+
+	if (!claims_holder(in->claims, name, &c))
+		c.archive = kp_view_entry(in->edition->view, n.index, &c.entry);
+	return c;
+}
+
+static bool put_line(void *user, struct kp_span path, uint32_t name)
+{
+	const struct inventory *in = user;
+	struct claim c = holder(in, name);
+	struct kp_span line;
+	struct kp_json j;
+	bool ok;
+
+	kp_json_init(&j, LINE_MAX_BYTES);
+	kp_json_raw(&j, "{\"path\":");
+	kp_json_string(&j, path);
+	kp_json_raw(&j, ",");
+	facts_put(&j, c.archive, c.entry);
+	kp_json_raw(&j, "}\n");
+	ok = !kp_json_finish(&j, &line, NULL);
+	if (ok)
+		fwrite(line.data, 1, line.size, in->out);
+	kp_json_fini(&j);
+	return ok && !ferror(in->out);
+}
+
+bool inventory_put(FILE *f, const struct edition *e, const struct arches *arches)
+{
+	struct inventory in = {.edition = e, .out = f};
+	struct claims *claims = claims_new(e, arches);
+	bool ok = claims != NULL;
+
+	in.claims = claims;
+	ok = ok && walk_files(e->view, e->tree, put_line, &in);
+	claims_free(claims);
+	return ok;
+}

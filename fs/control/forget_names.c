@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+#include "forget_names.h"
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define NAMES_MAX 16
+
+/* Seconds after a look-up: most who look also read by then. */
+#define MOMENT 1
+
+struct tidier {
+	tidier_tell *tell;
+	void *user;
+	pthread_mutex_t lock; /* everything below */
+	pthread_cond_t wake;
+	const char *names[NAMES_MAX]; /* noted */
+	size_t count;
+	pthread_t thread;
+	bool running, stop;
+};
+
+/* Wait until names were noted, and a moment more; false: stopped. */
+static bool await_names(struct tidier *t)
+{
+	struct timespec until;
+
+	while (!t->count && !t->stop)
+		pthread_cond_wait(&t->wake, &t->lock);
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += MOMENT;
+	while (!t->stop && pthread_cond_timedwait(&t->wake, &t->lock, &until) == 0)
+		;
+	return !t->stop;
+}
+
+static void *run(void *arg)
+{
+	struct tidier *t = arg;
+
+	pthread_mutex_lock(&t->lock);
+	while (await_names(t)) {
+		while (t->count) {
+			const char *name = t->names[--t->count];
+
+			pthread_mutex_unlock(&t->lock);
+			t->tell(t->user, name);
+			pthread_mutex_lock(&t->lock);
+		}
+	}
+	pthread_mutex_unlock(&t->lock);
+	return NULL;
+}
+
+struct tidier *tidier_new(tidier_tell *tell, void *user)
+{
+	struct tidier *t = calloc(1, sizeof(*t));
+	pthread_condattr_t clock;
+
+	if (!t)
+		return NULL;
+	t->tell = tell;
+	t->user = user;
+	pthread_mutex_init(&t->lock, NULL);
+	pthread_condattr_init(&clock);
+	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+	pthread_cond_init(&t->wake, &clock);
+	pthread_condattr_destroy(&clock);
+	return t;
+}
+
+void tidier_free(struct tidier *t)
+{
+	if (!t)
+		return;
+	pthread_mutex_lock(&t->lock);
+	t->stop = true;
+	pthread_cond_signal(&t->wake);
+	pthread_mutex_unlock(&t->lock);
+	if (t->running)
+		pthread_join(t->thread, NULL);
+	pthread_cond_destroy(&t->wake);
+	pthread_mutex_destroy(&t->lock);
+	free(t);
+}
+
+/* Signals are for the thread that runs the loop. */
+static void start(struct tidier *t)
+{
+	sigset_t all, old;
+
+	if (t->running)
+		return;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	t->running = pthread_create(&t->thread, NULL, run, t) == 0;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+void tidier_note(struct tidier *t, const char *name)
+{
+	size_t i = 0;
+
+	pthread_mutex_lock(&t->lock);
+	while (i < t->count && t->names[i] != name)
+		i++;
+	if (i == t->count && i < NAMES_MAX) {
+		t->names[t->count++] = name;
+		start(t);
+		if (t->count == 1)
+			pthread_cond_signal(&t->wake);
+	}
+	pthread_mutex_unlock(&t->lock);
+}

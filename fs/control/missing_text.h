@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* The text of .kpackfs/missing. */
+#ifndef FS_MISSING_H
+#define FS_MISSING_H
+
+#include <stdio.h>
+#include "fs/tree/edition.h"
+
+/*
+ * Write a line for each path of an entry, refused entry and refused archive that E does not
+ * show: the path below the root of the whole tree, or the archive's, a tab, and the reason, both
+ * escaped for terminals.  false: no memory.
+ */
+bool missing_put(FILE *f, const struct edition *e, const struct arches *arches,
+		 const char *subdir);
+
+#endif

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT */
+#include <malloc.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "compressed_text.h"
+#include "checksum_thread.h"
+#include "entries_text.h"
+#include "missing_text.h"
+#include "fs/sandbox/sandbox.h"
+#include "archives_text.h"
+#include "stats_text.h"
+#include "status_text.h"
+#include "texts.h"
+
+#define TEXTS_MAX 16
+
+/* Bytes of a text from which on it is worth a while to give them back. */
+#define LONG (1 << 20)
+
+struct text {
+	struct texts *texts;
+	struct text **place; /* where it is found while it is true; NULL: nowhere */
+	unsigned refs;
+	struct timespec of; /* when its edition was made */
+	size_t size;
+	struct folded *lines; /* or: */
+	struct checksums *sums;
+};
+
+struct texts {
+	struct control_subject about;
+	struct hasher *hasher;
+	struct timespec started, ticking; /* by the clock, and by one nobody sets */
+
+	/* Who makes a text; it is taken before the lock. */
+	pthread_mutex_t making[TEXTS_MAX];
+	pthread_mutex_t lock; /* everything below, and references of texts */
+	struct text *shared[TEXTS_MAX];
+	uint64_t reloads;
+	struct timespec reloaded;
+};
+
+/* --- what they say ---------------------------------------------------------------- */
+
+static double seconds_since(struct timespec begin)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return (double)(now.tv_sec - begin.tv_sec) +
+	       (double)(now.tv_nsec - begin.tv_nsec) / 1e9;
+}
+
+static void take_stats(struct texts *t, const struct edition *e, struct stats *out)
+{
+	*out = (struct stats){
+		.edition = e,
+		.arches = t->about.arches,
+		.started = t->started,
+		.uptime = seconds_since(t->ticking),
+		.sandbox = sandbox_parts(),
+	};
+	content_stats(t->about.content, &out->content);
+	inodes_retired(t->about.inodes, &out->retired_inodes, &out->retired_archives);
+	pthread_mutex_lock(&t->lock);
+	out->reloads = t->reloads;
+	out->reloaded = t->reloaded;
+	pthread_mutex_unlock(&t->lock);
+}
+
+static bool put_archives(struct texts *t, const struct edition *e, FILE *f)
+{
+	(void)t;
+	served_put_archives(f, e);
+	return true;
+}
+
+static bool put_arches(struct texts *t, const struct edition *e, FILE *f)
+{
+	(void)e;
+	arches_put(t->about.arches, f);
+	return true;
+}
+
+static bool put_conflicts(struct texts *t, const struct edition *e, FILE *f)
+{
+	(void)t;
+	served_put_conflicts(f, e);
+	return true;
+}
+
+static bool put_entries(struct texts *t, const struct edition *e, FILE *f)
+{
+	return inventory_put(f, e, t->about.arches);
+}
+
+static bool put_metrics(struct texts *t, const struct edition *e, FILE *f)
+{
+	struct stats stats;
+
+	take_stats(t, e, &stats);
+	stats_put_metrics(f, &stats);
+	return true;
+}
+
+static bool put_missing(struct texts *t, const struct edition *e, FILE *f)
+{
+	return missing_put(f, e, t->about.arches, t->about.subdir);
+}
+
+static bool put_stats(struct texts *t, const struct edition *e, FILE *f)
+{
+	struct stats stats;
+
+	take_stats(t, e, &stats);
+	stats_put_json(f, &stats);
+	return true;
+}
+
+static bool put_status(struct texts *t, const struct edition *e, FILE *f)
+{
+	struct stats stats;
+
+	take_stats(t, e, &stats);
+	summary_put(f, &stats);
+	return true;
+}
+
+static bool put_version(struct texts *t, const struct edition *e, FILE *f)
+{
+	(void)t;
+	(void)e;
+	fputs("kpackfs " KP_VERSION "\n", f);
+	return true;
+}
+
+static const struct row {
+	const char *name;
+	bool (*put)(struct texts *t, const struct edition *e, FILE *f); /* or checksums */
+	bool changes; /* within an edition */
+} rows[] = {
+	{"archives", put_archives, false},
+	{"arches", put_arches, false},
+	{"conflicts", put_conflicts, false},
+	{"entries.jsonl", put_entries, false},
+	{"metrics", put_metrics, true},
+	{"missing", put_missing, false},
+	{"stats", put_stats, true},
+	{"status", put_status, true},
+	{"version", put_version, false},
+	{"checksums", NULL, false}, /* the last, for builds that have none */
+};
+
+#define N_ROWS (sizeof(rows) / sizeof(*rows))
+_Static_assert(N_ROWS <= TEXTS_MAX, "a place for each");
+
+const char *texts_name(size_t position)
+{
+	return position < N_ROWS - !hasher_is_built() ? rows[position].name : NULL;
+}
+
+/* --- making ----------------------------------------------------------------------- */
+
+/* What a long text took goes back to the system: it may not be wanted again for a year. */
+static void text_free(struct text *text)
+{
+	bool is_long = text->size > LONG;
+
+	checksums_unref(text->sums);
+	folded_free(text->lines);
+	free(text);
+	if (is_long)
+		malloc_trim(0);
+}
+
+static bool write_lines(struct text *text, const struct row *row, const struct edition *e)
+{
+	FILE *f;
+	bool ok;
+
+	text->lines = folded_new();
+	f = text->lines ? folded_open(text->lines) : NULL;
+	if (!f)
+		return false;
+	ok = row->put(text->texts, e, f) && !ferror(f);
+	ok = !fclose(f) && ok;
+	text->size = (size_t)folded_size(text->lines);
+	return ok;
+}
+
+static bool write_text(struct text *text, const struct row *row, struct edition *e)
+{
+	if (row->put)
+		return write_lines(text, row, e);
+	text->sums = checksums_new(e);
+	if (text->sums)
+		text->size = checksums_size(text->sums);
+	return text->sums;
+}
+
+static struct text *text_new(struct texts *t, const struct row *row, struct edition *e)
+{
+	struct text *text = calloc(1, sizeof(*text));
+
+	if (!text)
+		return NULL;
+	text->texts = t;
+	text->refs = 1;
+	text->of = e->made;
+	if (write_text(text, row, e))
+		return text;
+	text_free(text);
+	return NULL;
+}
+
+/* --- sharing ---------------------------------------------------------------------- */
+
+/* The shared text of E with a reference, or NULL. */
+static struct text *find_shared(struct texts *t, size_t i, const struct edition *e)
+{
+	struct text *text;
+
+	pthread_mutex_lock(&t->lock);
+	text = t->shared[i];
+	if (text &&
+	    (text->of.tv_sec != e->made.tv_sec || text->of.tv_nsec != e->made.tv_nsec))
+		text = NULL;
+	if (text)
+		text->refs++;
+	pthread_mutex_unlock(&t->lock);
+	return text;
+}
+
+/* Let TEXT be found, and no other before it. */
+static void share(struct texts *t, size_t i, struct text *text)
+{
+	pthread_mutex_lock(&t->lock);
+	if (t->shared[i])
+		t->shared[i]->place = NULL;
+	t->shared[i] = text;
+	text->place = &t->shared[i];
+	pthread_mutex_unlock(&t->lock);
+}
+
+struct text *texts_get(struct texts *t, size_t position)
+{
+	struct edition *e = inodes_edition(t->about.inodes);
+	struct text *text;
+
+	if (rows[position].changes) {
+		text = text_new(t, &rows[position], e);
+		edition_unref(e);
+		return text;
+	}
+	pthread_mutex_lock(&t->making[position]);
+	text = find_shared(t, position, e);
+	if (!text) {
+		text = text_new(t, &rows[position], e);
+		if (text)
+			share(t, position, text);
+	}
+	pthread_mutex_unlock(&t->making[position]);
+	edition_unref(e);
+	return text;
+}
+
+struct text *text_ref(struct text *text)
+{
+	pthread_mutex_lock(&text->texts->lock);
+	text->refs++;
+	pthread_mutex_unlock(&text->texts->lock);
+	return text;
+}
+
+void text_unref(struct text *text)
+{
+	struct texts *t = text->texts;
+	bool last;
+
+	pthread_mutex_lock(&t->lock);
+	last = --text->refs == 0;
+	if (last && text->place)
+		*text->place = NULL;
+	pthread_mutex_unlock(&t->lock);
+	if (last)
+		text_free(text);
+}
+
+size_t text_size(const struct text *text)
+{
+	return text->size;
+}
+
+static void read_lines(const struct text *text, uint64_t off, size_t len, void *token)
+{
+	content_answer *answer = text->texts->about.answer;
+	struct kpackx_error why = {0};
+	char *bytes = malloc(len ? len : 1);
+
+	if (bytes && folded_read(text->lines, off, bytes, len)) {
+		answer(token, bytes, len, NULL);
+	} else {
+		kp_fail_memory(&why, len, CONTROL_NAME);
+		answer(token, NULL, 0, &why);
+	}
+	free(bytes);
+}
+
+void text_read(struct text *text, uint64_t off, size_t len, void *token)
+{
+	struct texts *t = text->texts;
+
+	if (text->sums)
+		hasher_read(t->hasher, text->sums, off, len, token);
+	else
+		read_lines(text, off, len, token);
+}
+
+/* --- all of them ------------------------------------------------------------------ */
+
+struct texts *texts_new(const struct control_subject *about)
+{
+	struct texts *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	t->about = *about;
+	clock_gettime(CLOCK_REALTIME, &t->started);
+	clock_gettime(CLOCK_BOOTTIME, &t->ticking);
+	for (size_t i = 0; i < TEXTS_MAX; i++)
+		pthread_mutex_init(&t->making[i], NULL);
+	pthread_mutex_init(&t->lock, NULL);
+	t->hasher = hasher_new(about->content, about->answer);
+	if (t->hasher)
+		return t;
+	texts_free(t);
+	return NULL;
+}
+
+void texts_free(struct texts *t)
+{
+	if (!t)
+		return;
+	hasher_free(t->hasher);
+	pthread_mutex_destroy(&t->lock);
+	for (size_t i = 0; i < TEXTS_MAX; i++)
+		pthread_mutex_destroy(&t->making[i]);
+	free(t);
+}
+
+void texts_renew(struct texts *t)
+{
+	pthread_mutex_lock(&t->lock);
+	t->reloads++;
+	clock_gettime(CLOCK_REALTIME, &t->reloaded);
+	pthread_mutex_unlock(&t->lock);
+}

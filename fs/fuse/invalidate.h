@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Telling the kernel what it must not believe any more.  From a thread that answers no
+ * requests: the kernel may make us wait for an answer that is under way.
+ */
+#ifndef FS_NOTICES_H
+#define FS_NOTICES_H
+
+#include <fuse_lowlevel.h>
+#include "fs/tree/inodes.h"
+
+/* The notices of one swap of editions; begin with zeros and the session. */
+struct notices {
+	struct fuse_session *session;
+	size_t names;
+	bool all; /* the kernel asks for every name again: no need to tell of each */
+};
+
+/* For inodes_swap, with a struct notices. */
+void notices_tell(void *notices, const struct change *c);
+
+#endif

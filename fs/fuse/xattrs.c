@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <limits.h>
+#include <linux/limits.h>
+#include <stdlib.h>
+#include "fs/tree/entry_facts.h"
+#include "ops.h"
+#include "xattrs.h"
+
+static const char prefix[] = "user.kpack.";
+
+#define PREFIX_SIZE (sizeof(prefix) - 1)
+
+/* The entry behind a file, with a reference to its origin; false: there is no entry. */
+static bool find_entry(fuse_req_t req, fuse_ino_t ino, struct origin_entry *out)
+{
+	const struct fs *fs = fuse_req_userdata(req);
+	int err;
+
+	inodes_enter(fs->inodes);
+	err = inodes_file(fs->inodes, ino, out);
+	inodes_leave(fs->inodes);
+	return !err;
+}
+
+/* What is too long for an attribute is not there. */
+static char *fact_new(struct origin_entry what, size_t position)
+{
+	char *text = facts_text(what.origin->archive, what.entry, position);
+
+	if (text && strlen(text) <= XATTR_SIZE_MAX)
+		return text;
+	free(text);
+	return NULL;
+}
+
+static char *value_new(fuse_req_t req, fuse_ino_t ino, const char *name)
+{
+	struct origin_entry what;
+	char *value = NULL;
+	size_t i = 0;
+
+	if (strncmp(name, prefix, PREFIX_SIZE) != 0)
+		return NULL;
+	while (facts_name(i) && strcmp(name + PREFIX_SIZE, facts_name(i)) != 0)
+		i++;
+	if (!facts_name(i) || !find_entry(req, ino, &what))
+		return NULL;
+	value = fact_new(what, i);
+	origin_unref(what.origin);
+	return value;
+}
+
+/* As getxattr(2) and listxattr(2) want it: no room at all asks for the size. */
+static void reply(fuse_req_t req, const char *bytes, size_t used, size_t room)
+{
+	if (room == 0)
+		fuse_reply_xattr(req, used);
+	else if (used > room)
+		fuse_reply_err(req, ERANGE);
+	else
+		fuse_reply_buf(req, bytes, used);
+}
+
+static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
+{
+	char *value = value_new(req, ino, name);
+
+	if (value)
+		reply(req, value, strlen(value), size);
+	else
+		fuse_reply_err(req, ENODATA);
+	free(value);
+}
+
+/* Add the names of what the entry has, each with its NUL. */
+static void put_names(FILE *f, struct origin_entry what)
+{
+	for (size_t i = 0; facts_name(i); i++) {
+		char *value = fact_new(what, i);
+
+		if (value)
+			fprintf(f, "%s%s%c", prefix, facts_name(i), 0);
+		free(value);
+	}
+}
+
+static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
+{
+	struct origin_entry what;
+	char *names = NULL;
+	size_t used = 0;
+	FILE *f;
+
+	if (!find_entry(req, ino, &what)) {
+		reply(req, NULL, 0, size);
+		return;
+	}
+	f = open_memstream(&names, &used);
+	if (f)
+		put_names(f, what);
+	if (f && !fclose(f))
+		reply(req, names, used, size);
+	else
+		fuse_reply_err(req, ENOMEM);
+	free(names);
+	origin_unref(what.origin);
+}
+
+void xattrs_add(struct fuse_lowlevel_ops *handlers)
+{
+	handlers->getxattr = op_getxattr;
+	handlers->listxattr = op_listxattr;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+#include <dlfcn.h>
+#include <errno.h>
+#include <linux/capability.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#include "syscall_filter.h"
+#include "landlock.h"
+#include "fs/base/log.h"
+#include "sandbox.h"
+
+struct part {
+	const char *name;
+	int (*enter)(const struct sandbox_options *o); /* 0, or an errno */
+	bool always;                                   /* a sanitizer can do with it */
+};
+
+/*
+ * Capabilities of all sets.  The bounding set goes first, for that takes one; who is not
+ * root has none to give, and no_new_privs keeps that so.
+ *
+ * The process stays dumpable: what it holds is in files its user can read, and a core of
+ * a crash is worth having.
+ */
+static int drop_capabilities(const struct sandbox_options *o)
+{
+	struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
+
+	(void)o;
+	for (unsigned long cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
+		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) && errno != EPERM)
+			return errno;
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0))
+		return errno;
+	return syscall(SYS_capset, &header, none) ? errno : 0;
+}
+
+static int refuse_privileges(const struct sandbox_options *o)
+{
+	(void)o;
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? errno : 0;
+}
+
+static int restrict_files(const struct sandbox_options *o)
+{
+	return landlock_enter(o->clone_fd ? "/dev/fuse" : NULL);
+}
+
+static bool is_on(const char *name);
+
+/* libfuse goes on without clone_fd where the one open cannot be told from others. */
+static int restrict_calls(const struct sandbox_options *o)
+{
+	return filter_load(o->clone_fd && is_on("landlock"), o->io_uring);
+}
+
+/* In this order: the last two may be used by who can gain no privileges. */
+static const struct part parts[] = {
+	{"capabilities", drop_capabilities, true},
+	{"no_new_privs", refuse_privileges, true},
+	{"landlock", restrict_files, false},
+	{"seccomp", restrict_calls, false},
+};
+
+#define PARTS (sizeof(parts) / sizeof(parts[0]))
+
+static const char *on[PARTS + 1];
+
+static bool is_on(const char *name)
+{
+	for (size_t i = 0; on[i]; i++)
+		if (strcmp(on[i], name) == 0)
+			return true;
+	return false;
+}
+
+/* The kernel lacks it, or refuses it to containers, or it was not built in. */
+static bool is_absent(int error)
+{
+	return error == ENOSYS || error == EOPNOTSUPP || error == EINVAL ||
+	       error == EPERM;
+}
+
+static bool enter(const struct part *p, const struct sandbox_options *o)
+{
+	int error = p->enter(o);
+	size_t n = 0;
+
+	if (error && !is_absent(error)) {
+		log_print(LOG_ERR, "sandbox: %s: %s; -o no_sandbox goes without", p->name,
+			  strerror(error));
+		return false;
+	}
+	if (error) {
+		log_print(LOG_INFO, "sandbox: no %s: %s", p->name, strerror(error));
+		return true;
+	}
+	while (on[n])
+		n++;
+	on[n] = p->name;
+	return true;
+}
+
+/* What libc would open files for in the middle of its work. */
+static void load_early(void)
+{
+	tzset();
+	/* pthread_cancel's, by which libfuse ends its threads; it stays loaded. */
+	if (!dlopen("libgcc_s.so.1", RTLD_NOW))
+		log_print(LOG_INFO, "sandbox: no libgcc_s.so.1");
+}
+
+bool sandbox_enter(const struct sandbox_options *o)
+{
+	load_early();
+	for (size_t i = 0; i < PARTS; i++)
+		if ((parts[i].always || SANDBOX_WHOLE) && !enter(&parts[i], o))
+			return false;
+	return true;
+}
+
+const char *const *sandbox_parts(void)
+{
+	return on;
+}

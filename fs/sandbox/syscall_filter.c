@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include "syscall_filter.h"
+
+#if KP_WITH_SECCOMP
+#include <fcntl.h>
+#include <linux/prctl.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/*
+ * Calls that are refused answer EPERM and nothing dies: a newer libc may make another call
+ * than this one does, and what is mounted must outlive it.
+ */
+#define REFUSE SCMP_ACT_ERRNO(EPERM)
+
+/* These reach nothing that is not open, and nobody else. */
+static const int allowed[] = {
+	/* archives, /dev/fuse, the log */
+	SCMP_SYS(read), SCMP_SYS(readv), SCMP_SYS(pread64), SCMP_SYS(preadv),
+	SCMP_SYS(write), SCMP_SYS(writev), SCMP_SYS(close), SCMP_SYS(fstat),
+	SCMP_SYS(fstat64), SCMP_SYS(lseek), SCMP_SYS(_llseek), SCMP_SYS(fadvise64),
+	SCMP_SYS(fadvise64_64), SCMP_SYS(dup), SCMP_SYS(dup2), SCMP_SYS(dup3),
+	/* the supervisor, syslog */
+	SCMP_SYS(recvmsg), SCMP_SYS(recvfrom), SCMP_SYS(recv), SCMP_SYS(sendmsg),
+	SCMP_SYS(sendto), SCMP_SYS(send), SCMP_SYS(connect), SCMP_SYS(shutdown),
+	/* waiting */
+	SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(ppoll_time64), SCMP_SYS(select),
+	SCMP_SYS(_newselect), SCMP_SYS(pselect6), SCMP_SYS(pselect6_time64),
+	SCMP_SYS(epoll_create1), SCMP_SYS(epoll_ctl), SCMP_SYS(epoll_wait),
+	SCMP_SYS(epoll_pwait), SCMP_SYS(epoll_pwait2), SCMP_SYS(eventfd2),
+	SCMP_SYS(pipe2), SCMP_SYS(timerfd_create), SCMP_SYS(timerfd_settime),
+	SCMP_SYS(timerfd_settime64), SCMP_SYS(timerfd_gettime), SCMP_SYS(nanosleep),
+	SCMP_SYS(clock_nanosleep), SCMP_SYS(clock_nanosleep_time64),
+	SCMP_SYS(restart_syscall),
+	/* threads */
+	SCMP_SYS(futex), SCMP_SYS(futex_time64), SCMP_SYS(futex_waitv),
+	SCMP_SYS(set_robust_list), SCMP_SYS(rseq), SCMP_SYS(set_tid_address),
+	SCMP_SYS(membarrier), SCMP_SYS(sched_yield), SCMP_SYS(sched_getaffinity),
+	SCMP_SYS(getcpu), SCMP_SYS(gettid), SCMP_SYS(exit), SCMP_SYS(exit_group),
+	/* memory */
+	SCMP_SYS(brk), SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(madvise),
+	/* signals */
+	SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigreturn),
+	SCMP_SYS(rt_sigsuspend), SCMP_SYS(rt_sigtimedwait),
+	SCMP_SYS(rt_sigtimedwait_time64), SCMP_SYS(sigreturn), SCMP_SYS(sigaltstack),
+	SCMP_SYS(signalfd4),
+	/* what is the case */
+	SCMP_SYS(clock_gettime), SCMP_SYS(clock_gettime64), SCMP_SYS(clock_getres),
+	SCMP_SYS(clock_getres_time64), SCMP_SYS(gettimeofday), SCMP_SYS(time),
+	SCMP_SYS(times), SCMP_SYS(getrandom), SCMP_SYS(getrusage), SCMP_SYS(getrlimit),
+	SCMP_SYS(ugetrlimit), SCMP_SYS(sysinfo), SCMP_SYS(uname), SCMP_SYS(getpid),
+	SCMP_SYS(getppid), SCMP_SYS(getuid), SCMP_SYS(getuid32), SCMP_SYS(geteuid),
+	SCMP_SYS(geteuid32), SCMP_SYS(getgid), SCMP_SYS(getgid32), SCMP_SYS(getegid),
+	SCMP_SYS(getegid32)};
+
+/*
+ * What libfuse takes for rings: one of each processor, in a thread and memory near it.
+ * Landlock holds for what is asked through them too.
+ */
+static const int ring_calls[] = {
+	/* rings */
+	SCMP_SYS(io_uring_setup), SCMP_SYS(io_uring_enter), SCMP_SYS(io_uring_register),
+	/* where they are */
+	SCMP_SYS(sched_setaffinity), SCMP_SYS(mbind), SCMP_SYS(get_mempolicy),
+	SCMP_SYS(set_mempolicy)};
+
+/* No library makes these for a program that did not ask: whoever does has broken in. */
+static const int fatal[] = {
+	/* programs and processes */
+	SCMP_SYS(execve), SCMP_SYS(execveat), SCMP_SYS(ptrace),
+	SCMP_SYS(process_vm_readv), SCMP_SYS(process_vm_writev), SCMP_SYS(pidfd_getfd),
+	/* the kernel */
+	SCMP_SYS(bpf), SCMP_SYS(perf_event_open), SCMP_SYS(userfaultfd),
+	SCMP_SYS(kexec_load), SCMP_SYS(kexec_file_load), SCMP_SYS(reboot),
+	SCMP_SYS(init_module), SCMP_SYS(finit_module), SCMP_SYS(delete_module),
+	SCMP_SYS(iopl), SCMP_SYS(ioperm), SCMP_SYS(add_key), SCMP_SYS(keyctl),
+	SCMP_SYS(request_key),
+	/* mounts and namespaces */
+	SCMP_SYS(mount), SCMP_SYS(move_mount), SCMP_SYS(open_tree),
+	SCMP_SYS(mount_setattr), SCMP_SYS(fsopen), SCMP_SYS(fsconfig), SCMP_SYS(fsmount),
+	SCMP_SYS(fspick), SCMP_SYS(pivot_root), SCMP_SYS(chroot), SCMP_SYS(unshare),
+	SCMP_SYS(setns), SCMP_SYS(swapon), SCMP_SYS(swapoff),
+	SCMP_SYS(open_by_handle_at)};
+
+/* Some numbers are not in an older libseccomp's lists; they are the same everywhere. */
+enum { FUTEX_WAKE_CALL = 454, FUTEX_REQUEUE_CALL = 456 };
+
+/*
+ * clone3's flags are in memory, which filters do not see; libc then takes clone.  The
+ * calls that come after these lists' are tried by a newer libc, which has another way
+ * for kernels without them.
+ */
+enum { FIRST_UNKNOWN = 470, LAST_UNKNOWN = 511 };
+
+/* A call that is let through when its argument N has VALUE in the bits of MASK. */
+struct rule {
+	int call;
+	struct {
+		unsigned n;
+		uint64_t mask, value;
+	} arguments[2];
+	unsigned count;
+};
+
+/* The upper half of a register that holds an int may have anything. */
+#define INT UINT32_MAX
+
+#define NEW_NAMESPACES                                                                   \
+	(CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |      \
+	 CLONE_NEWNET | CLONE_NEWCGROUP)
+
+#ifdef __s390__
+#define CLONE_FLAGS 1
+#else
+#define CLONE_FLAGS 0
+#endif
+
+/* Another descriptor of a mount: FUSE_DEV_IOC_CLONE of <linux/fuse.h>. */
+#define CLONE_DEVICE _IOR(229, 0, uint32_t)
+
+static const struct rule conditional[] = {
+	/* No new code */
+	{SCMP_SYS(mmap), {{2, PROT_EXEC, 0}}, 1},
+	{SCMP_SYS(mmap2), {{2, PROT_EXEC, 0}}, 1},
+	{SCMP_SYS(mprotect), {{2, PROT_EXEC, 0}}, 1},
+	/* Threads, no processes */
+	{SCMP_SYS(clone),
+	 {{CLONE_FLAGS, CLONE_THREAD | NEW_NAMESPACES, CLONE_THREAD}},
+	 1},
+	/* What is open, not what has a path */
+	{SCMP_SYS(newfstatat), {{3, AT_EMPTY_PATH, AT_EMPTY_PATH}}, 1},
+	{SCMP_SYS(fstatat64), {{3, AT_EMPTY_PATH, AT_EMPTY_PATH}}, 1},
+	{SCMP_SYS(statx), {{2, AT_EMPTY_PATH, AT_EMPTY_PATH}}, 1},
+	{SCMP_SYS(fcntl), {{1, INT, F_GETFD}}, 1},
+	{SCMP_SYS(fcntl), {{1, INT, F_SETFD}}, 1},
+	{SCMP_SYS(fcntl), {{1, INT, F_GETFL}}, 1},
+	{SCMP_SYS(fcntl), {{1, INT, F_SETFL}}, 1},
+	{SCMP_SYS(fcntl), {{1, INT, F_DUPFD_CLOEXEC}}, 1},
+	{SCMP_SYS(fcntl64), {{1, INT, F_GETFL}}, 1},
+	{SCMP_SYS(fcntl64), {{1, INT, F_SETFL}}, 1},
+	/* syslog's; streams lead to services that do what root says */
+	{SCMP_SYS(socket),
+	 {{0, INT, AF_UNIX}, {1, INT & ~(SOCK_CLOEXEC | SOCK_NONBLOCK), SOCK_DGRAM}},
+	 2},
+	{SCMP_SYS(prctl), {{0, INT, PR_SET_NAME}}, 1},
+	{SCMP_SYS(prlimit64), {{0, INT, 0}, {2, UINT64_MAX, 0}}, 2},
+};
+
+static const struct rule device_rules[] = {
+	/* Which file is Landlock's matter. */
+	{SCMP_SYS(openat), {{2, INT & ~O_LARGEFILE, O_RDWR | O_CLOEXEC}}, 1},
+	{SCMP_SYS(open), {{1, INT & ~O_LARGEFILE, O_RDWR | O_CLOEXEC}}, 1},
+	{SCMP_SYS(ioctl), {{1, INT, CLONE_DEVICE}}, 1},
+};
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static int add_calls(scmp_filter_ctx ctx, uint32_t action, const int *calls, size_t n)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = seccomp_rule_add_array(ctx, action, calls[i], 0, NULL);
+	return r;
+}
+
+static int add_range(scmp_filter_ctx ctx, uint32_t action, int first, int last)
+{
+	int r = 0;
+
+	for (int call = first; call <= last && r == 0; call++)
+		r = seccomp_rule_add_array(ctx, action, call, 0, NULL);
+	return r;
+}
+
+static int add_rules(scmp_filter_ctx ctx, const struct rule *rules, size_t n)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < n && r == 0; i++) {
+		struct scmp_arg_cmp args[2];
+
+		for (unsigned k = 0; k < rules[i].count; k++)
+			args[k] = (struct scmp_arg_cmp){
+				.arg = rules[i].arguments[k].n,
+				.op = SCMP_CMP_MASKED_EQ,
+				.datum_a = rules[i].arguments[k].mask,
+				.datum_b = rules[i].arguments[k].value,
+			};
+		r = seccomp_rule_add_array(ctx, SCMP_ACT_ALLOW, rules[i].call,
+					   rules[i].count, args);
+	}
+	return r;
+}
+
+/* Signals go to this process alone: abort and pthread_cancel send them. */
+static int add_signals(scmp_filter_ctx ctx)
+{
+	const uint64_t self = (uint64_t)getpid();
+	const struct rule rules[] = {
+		{SCMP_SYS(tgkill), {{0, INT, self}}, 1},
+		{SCMP_SYS(kill), {{0, INT, self}}, 1},
+	};
+
+	return add_rules(ctx, rules, COUNT(rules));
+}
+
+static int add_all(scmp_filter_ctx ctx, bool open_device, bool rings)
+{
+	const int clone3_call = SCMP_SYS(clone3);
+	int r = add_calls(ctx, SCMP_ACT_ALLOW, allowed, COUNT(allowed));
+
+	if (!r)
+		r = add_range(ctx, SCMP_ACT_ALLOW, FUTEX_WAKE_CALL, FUTEX_REQUEUE_CALL);
+	if (!r)
+		r = add_rules(ctx, conditional, COUNT(conditional));
+	if (!r)
+		r = add_signals(ctx);
+	if (!r && open_device)
+		r = add_rules(ctx, device_rules, COUNT(device_rules));
+	if (!r && rings)
+		r = add_calls(ctx, SCMP_ACT_ALLOW, ring_calls, COUNT(ring_calls));
+	if (!r)
+		r = add_calls(ctx, SCMP_ACT_ERRNO(ENOSYS), &clone3_call, 1);
+	if (!r)
+		r = add_range(ctx, SCMP_ACT_ERRNO(ENOSYS), FIRST_UNKNOWN, LAST_UNKNOWN);
+	if (!r)
+		r = add_calls(ctx, SCMP_ACT_KILL_PROCESS, fatal, COUNT(fatal));
+	return r;
+}
+
+/*
+ * seccomp_load's errors are the kernel's; what fails before has nothing to do with it.
+ *
+ * Older kernels take filters for a sign of code that others wrote, and hold all loads back
+ * behind stores, which decoding would feel.  No such code runs here.  Without the attribute
+ * it only is slower there.
+ */
+int filter_load(bool open_device, bool rings)
+{
+	scmp_filter_ctx ctx = seccomp_init(REFUSE);
+	int r = -ENOMEM;
+
+	if (ctx)
+		seccomp_attr_set(ctx, SCMP_FLTATR_CTL_SSB, 1);
+	if (ctx && add_all(ctx, open_device, rings) == 0 &&
+	    seccomp_attr_set(ctx, SCMP_FLTATR_API_SYSRAWRC, 1) == 0)
+		r = seccomp_load(ctx);
+	seccomp_release(ctx);
+	return -r;
+}
+
+#else
+
+int filter_load(bool open_device, bool rings)
+{
+	(void)open_device;
+	(void)rings;
+	return ENOSYS;
+}
+
+#endif

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+#include "read_error_log.h"
+#include <inttypes.h>
+#include <signal.h>
+#include "fs/base/log.h"
+#include "core/base/text.h"
+
+static time_t now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec;
+}
+
+/* Where KEY stands, or would. */
+static uint64_t *slot_of(struct complaints *cs, uint64_t key)
+{
+	size_t n = sizeof(cs->known) / sizeof(*cs->known);
+	size_t i = (size_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 32) % n;
+
+	while (cs->known[i] && cs->known[i] != key)
+		i = (i + 1) % n;
+	return &cs->known[i];
+}
+
+static void remember(struct complaints *cs, uint64_t key)
+{
+	if (cs->n_known == COMPLAINTS_KNOWN) {
+		memset(cs->known, 0, sizeof(cs->known));
+		cs->n_known = 0;
+	}
+	*slot_of(cs, key) = key;
+	cs->n_known++;
+}
+
+static void tell_more(struct complaints *cs)
+{
+	if (cs->more)
+		log_print(LOG_ERR, "and %" PRIu64 " more errors of reading", cs->more);
+	cs->more = 0;
+}
+
+static void begin_anew(struct complaints *cs)
+{
+	tell_more(cs);
+	cs->since = now();
+	cs->lines = 0;
+}
+
+/* Tell of what was not shown when its time is over. */
+static void *tell(void *complaints)
+{
+	struct complaints *cs = complaints;
+
+	pthread_mutex_lock(&cs->lock);
+	while (!cs->over) {
+		struct timespec end = {.tv_sec = cs->since + cs->seconds};
+
+		if (!cs->more)
+			pthread_cond_wait(&cs->wanted, &cs->lock);
+		else if (now() >= end.tv_sec)
+			begin_anew(cs);
+		else
+			pthread_cond_timedwait(&cs->wanted, &cs->lock, &end);
+	}
+	pthread_mutex_unlock(&cs->lock);
+	return NULL;
+}
+
+/* Signals are for another thread. */
+static void wake_teller(struct complaints *cs)
+{
+	sigset_t all, old;
+
+	pthread_cond_signal(&cs->wanted);
+	if (cs->has_teller)
+		return;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	cs->has_teller = pthread_create(&cs->teller, NULL, tell, cs) == 0;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+/* Is a line of KEY to be shown?  What is not shown for want of room may be later. */
+static bool may_show(struct complaints *cs, uint64_t key)
+{
+	if (*slot_of(cs, key))
+		return false;
+	if (now() - cs->since >= cs->seconds)
+		begin_anew(cs);
+	if (cs->lines == cs->most) {
+		if (cs->more++ == 0)
+			wake_teller(cs);
+		return false;
+	}
+	cs->lines++;
+	remember(cs, key);
+	return true;
+}
+
+static void show(struct origin_entry what, const struct kpackx_error *why)
+{
+	const struct kpack_archive *a = what.origin->archive;
+	struct kp_entry_info info;
+	char path[512], key[512], arch[128], text[512];
+
+	kp_archive_entry(a, what.entry, &info);
+	log_print(LOG_ERR, "%s: %s %s: %s",
+		  kp_text_escape(kp_span_str(kp_archive_path(a)), path, sizeof(path)),
+		  kp_text_escape(info.key, key, sizeof(key)),
+		  kp_text_escape(info.arch, arch, sizeof(arch)),
+		  kp_text_escape(kp_span_str(why->text), text, sizeof(text)));
+}
+
+void complaints_add(struct complaints *cs, struct origin_entry what,
+		    const struct kpackx_error *why)
+{
+	uint64_t key = (uint64_t)what.origin->serial << 32 | what.entry;
+	bool shown;
+
+	pthread_mutex_lock(&cs->lock);
+	shown = may_show(cs, key);
+	pthread_mutex_unlock(&cs->lock);
+	if (shown)
+		show(what, why);
+}
+
+void complaints_init(struct complaints *cs, unsigned most, time_t seconds)
+{
+	pthread_condattr_t monotonic;
+
+	*cs = (struct complaints){.most = most, .seconds = seconds};
+	cs->since = now();
+	pthread_mutex_init(&cs->lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&cs->wanted, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+}
+
+void complaints_fini(struct complaints *cs)
+{
+	pthread_mutex_lock(&cs->lock);
+	cs->over = true;
+	pthread_cond_signal(&cs->wanted);
+	pthread_mutex_unlock(&cs->lock);
+	if (cs->has_teller)
+		pthread_join(cs->teller, NULL);
+	tell_more(cs);
+	pthread_cond_destroy(&cs->wanted);
+	pthread_mutex_destroy(&cs->lock);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Log lines about entries that cannot be read: one for each entry, however often it is
+ * read, and not more than some in a time; what there was beyond is told as a number when
+ * that time is over, by a thread that is begun when there is such a number for the first
+ * time.  Without one, it is told with the next line.
+ * Thread-safe.
+ */
+#ifndef FS_COMPLAINTS_H
+#define FS_COMPLAINTS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <time.h>
+#include "fs/tree/origin.h"
+
+/* Entries that are known to have been complained of; with more, it begins anew. */
+#define COMPLAINTS_KNOWN 4096
+
+struct complaints {
+	unsigned most;  /* lines in SECONDS */
+	time_t seconds; /* from the first of them */
+	pthread_mutex_t lock;
+	time_t since;
+	unsigned lines;
+	uint64_t more;                        /* not shown */
+	uint64_t known[2 * COMPLAINTS_KNOWN]; /* a hash table of entries; 0: free */
+	size_t n_known;
+
+	pthread_t teller;
+	bool has_teller;
+	bool over;             /* it is to end */
+	pthread_cond_t wanted; /* there is more to tell, or it is over */
+};
+
+void complaints_init(struct complaints *cs, unsigned most, time_t seconds);
+
+/* Tell of what was not shown, and be of no more use. */
+void complaints_fini(struct complaints *cs);
+
+/* WHAT cannot be read, and WHY: its archive, key and architecture, and the reason. */
+void complaints_add(struct complaints *cs, struct origin_entry what,
+		    const struct kpackx_error *why);
+
+#endif

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <limits.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+#include "fs/base/process_link.h"
+#include "fs/base/log.h"
+#include "reload.h"
+#include "fs/tree/logged_conflicts.h"
+
+/* Seconds: a file that was written to since is likely to be written to again. */
+#define YOUNG 10
+
+/* Descriptors that archives leave to threads, logs and watchers of memory. */
+#define FDS_LEFT 64
+
+/* What a serial stands for: an archive, or why there is none. */
+struct known {
+	uint32_t serial;
+	struct origin *origin; /* NULL: refused */
+	char *path, *text;     /* of what is refused */
+};
+
+struct list {
+	struct known *items;
+	size_t count;
+};
+
+struct reload {
+	struct reload_options o;
+	pthread_t thread;
+	bool runs, first;
+	bool wanting; /* descriptors, for the survey that comes in */
+	bool again;   /* which is the one that was asked for then */
+	int fd_end;   /* archives have descriptors below; the rest is for all else */
+	atomic_bool stopped;
+	struct list now;  /* by serial: what was told last */
+	struct list next; /* in order of precedence: the survey that is coming in */
+	struct warned warned;
+	struct link_buffer room;
+};
+
+static void list_free(struct list *l)
+{
+	for (size_t i = 0; i < l->count; i++) {
+		origin_unref(l->items[i].origin);
+		free(l->items[i].path);
+		free(l->items[i].text);
+	}
+	free(l->items);
+	*l = (struct list){0};
+}
+
+static bool fail_memory(void)
+{
+	log_print(LOG_ERR, "out of memory");
+	return false;
+}
+
+static int fd_end(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur > INT_MAX)
+		return INT_MAX;
+	return (int)limit.rlim_cur -
+	       (limit.rlim_cur < 4 * FDS_LEFT ? (int)limit.rlim_cur / 4 : FDS_LEFT);
+}
+
+struct reload *reload_new(const struct reload_options *o)
+{
+	struct reload *r = calloc(1, sizeof(*r));
+
+	if (!r) {
+		fail_memory();
+		return NULL;
+	}
+	r->o = *o;
+	r->first = true;
+	r->fd_end = fd_end();
+	return r;
+}
+
+/* Surveys. */
+
+static int by_serial(const void *a, const void *b)
+{
+	const struct known *x = a, *y = b;
+
+	return x->serial < y->serial ? -1 : x->serial > y->serial;
+}
+
+static const struct known *find(const struct list *l, uint32_t serial)
+{
+	const struct known key = {.serial = serial};
+
+	return l->count ? bsearch(&key, l->items, l->count, sizeof(key), by_serial)
+			: NULL;
+}
+
+static bool keep(struct reload *r, struct known k)
+{
+	struct list *l = &r->next;
+	struct known *items = l->items;
+
+	if ((l->count & (l->count - 1)) == 0)
+		items = reallocarray(items, l->count ? 2 * l->count : 1, sizeof(k));
+	if (!items) {
+		origin_unref(k.origin);
+		free(k.path);
+		free(k.text);
+		return fail_memory();
+	}
+	l->items = items;
+	items[l->count++] = k;
+	return true;
+}
+
+static bool refuse(struct reload *r, const struct link_message *m, const char *text)
+{
+	struct known k = {
+		.serial = m->serial, .path = strdup(m->path), .text = strdup(text)};
+
+	return keep(r, k) && ((k.path && k.text) || fail_memory());
+}
+
+/* A copy that goes on is no fault of the archive's. */
+static bool is_young(const struct link_message *m)
+{
+	struct stat st;
+
+	return m->fd >= 0 && fstat(m->fd, &st) == 0 &&
+	       time(NULL) - st.st_mtim.tv_sec < YOUNG;
+}
+
+/* The origin of the same file, which is open already; NULL: there is none. */
+static struct origin *still_served(const struct reload *r, const struct link_message *m)
+{
+	const struct known *old = m->number ? find(&r->now, (uint32_t)m->number) : NULL;
+
+	return old && old->origin && origin_intact(old->origin) ? old->origin : NULL;
+}
+
+/* What cannot be opened again for its new attributes stays, with the old ones. */
+static bool refuse_fresh(struct reload *r, const struct link_message *m, bool young,
+			 const char *text)
+{
+	const struct link_message answer = {
+		.word = LINK_REFUSED, .serial = m->serial, .fd = -1};
+	struct origin *served = still_served(r, m);
+
+	log_about(r->first ? LOG_ERR : young ? LOG_INFO : LOG_WARNING, m->path, text);
+	if (m->serial)
+		link_send_all(r->o.link, &answer);
+	if (served)
+		return keep(r, (struct known){.serial = m->serial,
+					      .origin = origin_ref(served)});
+	return refuse(r, m, text);
+}
+
+static bool take_fresh(struct reload *r, const struct link_message *m)
+{
+	bool young = !r->first && is_young(m);
+	struct known k = {.serial = m->serial};
+	struct kpackx_error why = {0};
+
+	if (m->fd < 0 || m->fd >= r->fd_end) {
+		if (m->fd >= 0)
+			close(m->fd);
+		r->wanting = r->wanting || !m->text[0];
+		return refuse_fresh(r, m, false,
+				    m->text[0] ? m->text : "too many open files");
+	}
+	if (origin_new(m->fd, m->path, &k.origin, &why))
+		return refuse_fresh(r, m, young, why.text);
+	return keep(r, k);
+}
+
+/* As it was in the last survey. */
+static bool take_known(struct reload *r, const struct link_message *m)
+{
+	/* What has no serial says each time why. */
+	const struct known *old = m->serial ? find(&r->now, m->serial) : NULL;
+
+	if (m->fd >= 0)
+		close(m->fd);
+	if (old && old->origin)
+		return keep(r, (struct known){.serial = m->serial,
+					      .origin = origin_ref(old->origin)});
+	return refuse(r, m, old ? old->text : m->text);
+}
+
+static bool take_archive(struct reload *r, const struct link_message *m)
+{
+	return m->fresh ? take_fresh(r, m) : take_known(r, m);
+}
+
+static bool list_holdings(const struct reload *r, struct holdings *h)
+{
+	bool ok = true;
+
+	for (size_t i = 0; ok && i < r->next.count; i++) {
+		const struct known *k = &r->next.items[i];
+
+		ok = k->origin ? holdings_add(h, origin_ref(k->origin))
+			       : holdings_refuse(h, k->path, k->text);
+	}
+	return ok;
+}
+
+/*
+ * Building takes and frees large blocks: they are used again, for the system clears new
+ * ones. What building needed and serving does not is given back in the end.
+ */
+static void keep_memory(bool building)
+{
+	mallopt(M_MMAP_THRESHOLD, building ? 32 << 20 : 4 << 20);
+	mallopt(M_TRIM_THRESHOLD, building ? INT_MAX : 4 << 20);
+	if (!building)
+		malloc_trim(0);
+}
+
+static struct edition *make_edition(struct reload *r, const struct link_message *m)
+{
+	struct edition_options look = r->o.look;
+	struct holdings h = {.look = m->st};
+
+	look.first = r->first;
+	look.warned = &r->warned;
+	if (!list_holdings(r, &h)) {
+		holdings_fini(&h);
+		return NULL;
+	}
+	if (r->first && h.count == 0 && h.n_refused) {
+		log_print(LOG_ERR, "none of %zu archives can be served", h.n_refused);
+		holdings_fini(&h);
+		return NULL;
+	}
+	return edition_new(&h, &look, r->first ? NULL : &r->o.taken);
+}
+
+/* What came in is what is known now, whatever became of it. */
+static void turn_over(struct reload *r)
+{
+	list_free(&r->now);
+	r->now = r->next;
+	r->next = (struct list){0};
+	if (r->now.count)
+		qsort(r->now.items, r->now.count, sizeof(*r->now.items), by_serial);
+}
+
+/* The thread. */
+
+static void report(const struct reload *r, struct edition *e, size_t names)
+{
+	char text[128];
+	const struct link_message m = {
+		.word = LINK_TAKEN, .number = names, .fd = -1, .text = text};
+
+	if (e)
+		snprintf(text, sizeof(text), "%zu archives, %u files, %zu names changed",
+			 e->holdings.count, tree_file_count(e->tree), names);
+	else
+		snprintf(text, sizeof(text), "nothing: it failed");
+	link_send_all(r->o.link, &m);
+}
+
+/* What was let go meanwhile may be enough: that is tried once. */
+static void ask_again(struct reload *r)
+{
+	const struct link_message m = {.word = LINK_RESCAN, .number = 1, .fd = -1};
+
+	r->again = r->wanting && !r->again;
+	r->wanting = false;
+	if (r->again)
+		link_send_all(r->o.link, &m);
+}
+
+static void take_survey(struct reload *r, const struct link_message *m)
+{
+	struct edition *e;
+	size_t names = 0;
+
+	keep_memory(true);
+	e = make_edition(r, m);
+	turn_over(r);
+	if (e) {
+		edition_ref(e);
+		if (!r->o.show(r->o.user, e, &names)) {
+			edition_unref(e);
+			e = NULL;
+		}
+	}
+	report(r, e, names);
+	edition_unref(e);
+	ask_again(r);
+	keep_memory(false);
+}
+
+static void answer_ping(struct reload *r)
+{
+	const struct link_message m = {
+		.word = LINK_PONG, .number = r->o.requests(r->o.user), .fd = -1};
+
+	link_send_all(r->o.link, &m);
+}
+
+/* What cannot be kept is missing in the next edition: better than none. */
+static void take_message(struct reload *r, const struct link_message *m)
+{
+	if (m->word == LINK_ARCHIVE)
+		take_archive(r, m);
+	else if (m->word == LINK_SURVEYED)
+		take_survey(r, m);
+	else if (m->word == LINK_PING)
+		answer_ping(r);
+	else if (m->word == LINK_LEAVING)
+		atomic_store(&r->stopped, true);
+}
+
+static void *run(void *arg)
+{
+	struct reload *r = arg;
+	struct link_message m;
+	enum link_result got;
+
+	while ((got = link_receive(r->o.link, true, &r->room, &m)) != LINK_OVER)
+		if (got == LINK_DONE)
+			take_message(r, &m);
+	if (!atomic_load(&r->stopped))
+		log_print(LOG_ERR, "the supervisor has gone: changes of the sources are "
+				   "not noticed any more");
+	return NULL;
+}
+
+struct edition *reload_first(struct reload *r)
+{
+	struct edition *first;
+	struct link_message m;
+	enum link_result got;
+
+	keep_memory(true);
+	do {
+		got = link_receive(r->o.link, true, &r->room, &m);
+		if (got == LINK_OVER)
+			return NULL;
+		if (got == LINK_DONE && m.word == LINK_ARCHIVE && !take_archive(r, &m))
+			return NULL;
+	} while (got != LINK_DONE || m.word != LINK_SURVEYED);
+	first = make_edition(r, &m);
+	turn_over(r);
+	r->first = r->wanting = false;
+	keep_memory(false);
+	return first;
+}
+
+bool reload_start(struct reload *r)
+{
+	int err = pthread_create(&r->thread, NULL, run, r);
+
+	if (err)
+		log_about(LOG_ERR, "thread", strerror(err));
+	r->runs = !err;
+	return r->runs;
+}
+
+void reload_free(struct reload *r)
+{
+	if (!r)
+		return;
+	atomic_store(&r->stopped, true);
+	shutdown(r->o.link, SHUT_RDWR);
+	if (r->runs)
+		pthread_join(r->thread, NULL);
+	close(r->o.link);
+	list_free(&r->now);
+	list_free(&r->next);
+	warned_fini(&r->warned);
+	free(r);
+}
+
+void reload_rescan(const struct reload *r)
+{
+	const struct link_message m = {.word = LINK_RESCAN, .fd = -1};
+
+	link_send(r->o.link, &m);
+}

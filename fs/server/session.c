@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "read_error_log.h"
+#include "fs/base/daemon.h"
+#include "fs/base/process_link.h"
+#include "fs/base/log.h"
+#include "fs/fuse/invalidate.h"
+#include "fs/fuse/ops.h"
+#include "memory_pressure.h"
+#include "reload.h"
+#include "fs/sandbox/sandbox.h"
+#include "session.h"
+#include "fs/fuse/xattrs.h"
+
+struct session {
+	const struct settings *s;
+	struct fs fs;
+	struct fuse_session *se;
+	struct complaints complaints;
+	pthread_mutex_t reload_lock; /* for decoders, while the reloader goes */
+	struct reload *reload;
+	struct pressure *pressure;
+	int link;
+};
+
+/* Lines about files that cannot be read, in how many seconds. */
+#define COMPLAINTS 20
+#define COMPLAINTS_SECONDS 60
+
+static bool report(const struct kpackx_error *why)
+{
+	log_print(LOG_ERR, "%s", why->text);
+	return false;
+}
+
+/* Editions. */
+
+static void let_go(void *user, const struct origin *o)
+{
+	struct fs *fs = user;
+
+	if (fs->content)
+		content_forget(fs->content, o);
+}
+
+static bool show(void *user, struct edition *next, size_t *names)
+{
+	struct session *session = user;
+	struct notices notices = {.session = session->se};
+
+	if (!inodes_swap(session->fs.inodes, next, notices_tell, &notices, names))
+		return false;
+	control_renew(session->fs.control);
+	return true;
+}
+
+static uint64_t requests(void *user)
+{
+	struct session *session = user;
+
+	return atomic_load(&session->fs.requests);
+}
+
+static bool is_taken(void *user, uint64_t ino, const struct kp_view *view,
+		     struct tree_node node)
+{
+	struct session *session = user;
+
+	return inodes_taken(session->fs.inodes, ino, view, node);
+}
+
+/* Everything before the mount: no thread runs yet. */
+static bool prepare(struct session *session)
+{
+	const struct settings *s = session->s;
+	const struct reload_options options = {
+		.link = session->link,
+		.look = {.arches = &s->arches, .subdir = s->subdir, .look = s->look},
+		.show = show,
+		.requests = requests,
+		.taken = {is_taken, session},
+		.user = session,
+	};
+	struct edition *first;
+
+	session->reload = reload_new(&options);
+	first = session->reload ? reload_first(session->reload) : NULL;
+	if (!first)
+		return false;
+	session->fs.inodes = inodes_new(first, let_go, &session->fs);
+	session->fs.always_open = s->always_open;
+	return session->fs.inodes;
+}
+
+/* Reads. */
+
+static void read_failed(void *user, struct origin_entry what,
+			const struct kpackx_error *why)
+{
+	struct session *session = user;
+
+	complaints_add(&session->complaints, what, why);
+}
+
+static void archive_changed(void *user, struct origin *o)
+{
+	struct session *session = user;
+
+	(void)o;
+	pthread_mutex_lock(&session->reload_lock);
+	if (session->reload)
+		reload_rescan(session->reload);
+	pthread_mutex_unlock(&session->reload_lock);
+}
+
+static void stop_reload(struct session *session)
+{
+	struct reload *reload = session->reload;
+
+	pthread_mutex_lock(&session->reload_lock);
+	session->reload = NULL;
+	pthread_mutex_unlock(&session->reload_lock);
+	reload_free(reload);
+}
+
+static void shrink(void *content, unsigned percent)
+{
+	content_shrink(content, percent);
+}
+
+/* The kernel may keep a name of .kpackfs though it was told not to. */
+static void take_back(void *user, const char *name)
+{
+	const struct session *session = user;
+	struct notices notices = {.session = session->se};
+	struct change change = {.what = CHANGED_NAME, .ino = CONTROL_DIR};
+
+	snprintf(change.name, sizeof(change.name), "%s", name);
+	notices_tell(&notices, &change);
+}
+
+static bool start(struct session *session)
+{
+	const struct settings *s = session->s;
+	struct fs *fs = &session->fs;
+	struct content_options options = {
+		.budget = pressure_budget(session->pressure, s->cache_size),
+		.threads = s->threads,
+		.answer = op_read_answer,
+		.failure = read_failed,
+		.changed = archive_changed,
+		.user = session,
+	};
+	struct control_subject about = {
+		.arches = &s->arches,
+		.subdir = s->subdir,
+		.inodes = fs->inodes,
+		.answer = op_read_answer,
+		.take_back = take_back,
+		.user = session,
+	};
+	struct kpackx_error why = {0};
+
+	if (content_new(&options, &fs->content, &why))
+		return report(&why);
+	about.content = fs->content;
+	if (control_new(&about, &fs->control, &why))
+		return report(&why);
+	return reload_start(session->reload) &&
+	       pressure_start(session->pressure, shrink, fs->content);
+}
+
+/* The mount. */
+
+/*
+ * The device of the mount whose connection FD is, without asking the mount; 0: unknown.
+ */
+static unsigned minor_of(int fd)
+{
+	const char key[] = "fuse_connection:";
+	unsigned long long device = 0;
+	char path[64], line[256];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "re");
+	while (f && !device && fgets(line, sizeof(line), f))
+		if (strncmp(line, key, strlen(key)) == 0)
+			device = strtoull(line + strlen(key), NULL, 10);
+	if (f)
+		fclose(f);
+	return (unsigned)(device & 0xfffff);
+}
+
+static void tell_mounted(const struct session *session)
+{
+	const int connection = fuse_session_fd(session->se);
+	const struct link_message m = {
+		.word = LINK_MOUNTED,
+		.number = minor_of(connection),
+		.fd = connection,
+	};
+
+	link_send_all(session->link, &m);
+}
+
+/* The first request is INIT: when it was answered, the mount works. */
+static bool answer_init(struct fuse_session *se)
+{
+	struct fuse_buf buf = {0};
+	int n;
+
+	do {
+		n = fuse_session_receive_buf(se, &buf);
+	} while (n == -EINTR && !fuse_session_exited(se));
+	if (n > 0)
+		fuse_session_process_buf(se, &buf);
+	free(buf.mem);
+	return n > 0 && !fuse_session_exited(se);
+}
+
+static void tell_ready(const struct session *session)
+{
+	struct edition *e = inodes_edition(session->fs.inodes);
+	char *arches = arches_line_new(&session->s->arches, ","), text[1024];
+	const struct link_message m = {.word = LINK_READY, .fd = -1, .text = text};
+
+	snprintf(text, sizeof(text), "%zu archives, %u files, architectures: %s",
+		 e->holdings.count, tree_file_count(e->tree), arches ? arches : "none");
+	edition_unref(e);
+	free(arches);
+	link_send_all(session->link, &m);
+}
+
+static bool enter_sandbox(const struct settings *s)
+{
+	const struct sandbox_options options = {
+		.clone_fd = s->clone_fd,
+		.io_uring = s->io_uring,
+	};
+
+	return s->no_sandbox || sandbox_enter(&options);
+}
+
+/* Signals. */
+
+static struct {
+	int link;
+	struct fuse_session *se;
+} signalled;
+
+/*
+ * The supervisor unmounts, which ends the loop.  What a terminal sends it has got itself.
+ * When it has gone, there is nobody to unmount.
+ */
+static void pass_on(int number, siginfo_t *info, void *context)
+{
+	const struct link_message m = {
+		.word = LINK_SIGNAL, .number = (uint64_t)number, .fd = -1};
+	int saved = errno;
+
+	(void)context;
+	if (info->si_code != SI_KERNEL && link_send(signalled.link, &m) == LINK_OVER &&
+	    number != SIGHUP)
+		fuse_session_exit(signalled.se);
+	errno = saved;
+}
+
+static void catch_signals(const struct session *session)
+{
+	struct sigaction action = {.sa_sigaction = pass_on, .sa_flags = SA_SIGINFO};
+
+	signalled.link = session->link;
+	signalled.se = session->se;
+	sigemptyset(&action.sa_mask);
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGHUP, &action, NULL);
+}
+
+/* Only this thread takes them: it waits for the end of the loop, and they wake it. */
+static void let_signals_in(void)
+{
+	sigset_t none;
+
+	sigemptyset(&none);
+	pthread_sigmask(SIG_SETMASK, &none, NULL);
+}
+
+/* The session ends: they have nothing to end any more. */
+static void keep_signals_out(void)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, NULL);
+}
+
+static int loop(struct fuse_session *se, const struct settings *s)
+{
+	struct fuse_loop_config *config;
+	int err;
+
+	if (s->single)
+		return fuse_session_loop(se);
+	config = fuse_loop_cfg_create();
+	if (!config)
+		return -ENOMEM;
+	fuse_loop_cfg_set_clone_fd(config, s->clone_fd);
+	if (s->max_threads)
+		fuse_loop_cfg_set_max_threads(config, s->max_threads);
+	err = fuse_session_loop_mt(se, config);
+	fuse_loop_cfg_destroy(config);
+	return err;
+}
+
+static enum end serve_mount(struct session *session)
+{
+	const struct settings *s = session->s;
+	int null = -1;
+
+	session->pressure = pressure_open("");
+	if (!session->pressure || (!s->foreground && !daemon_open(&null)))
+		return SYSTEM;
+	/* INIT may start threads of the library. */
+	if (!enter_sandbox(s) || !answer_init(session->se) || !start(session))
+		return SYSTEM;
+	catch_signals(session);
+	if (!s->foreground)
+		daemon_leave(null);
+	tell_ready(session);
+	let_signals_in();
+	/* A signal ends the loop too, and that is no failure. */
+	return loop(session->se, s) >= 0 ? OK : SYSTEM;
+}
+
+static enum end mount_and_serve(struct session *session)
+{
+	enum end end;
+
+	if (fuse_session_mount(session->se, session->s->mountpoint)) {
+		log_about(LOG_ERR, session->s->mountpoint, "cannot mount");
+		return NO_MOUNT;
+	}
+	tell_mounted(session);
+	end = serve_mount(session);
+	keep_signals_out();
+	/*
+	 * First who uses the rest; checksums and decoders answer requests of the
+	 * session.
+	 */
+	stop_reload(session);
+	control_free(session->fs.control);
+	session->fs.control = NULL;
+	pressure_free(session->pressure);
+	content_free(session->fs.content);
+	session->fs.content = NULL;
+	fuse_session_unmount(session->se);
+	return end;
+}
+
+enum end session_serve(struct settings *s, int link)
+{
+	struct session session = {.s = s, .link = link};
+	struct fuse_lowlevel_ops chosen = ops;
+	enum end end = NO_MOUNT;
+
+	if (s->xattr)
+		xattrs_add(&chosen);
+	pthread_mutex_init(&session.reload_lock, NULL);
+	complaints_init(&session.complaints, COMPLAINTS, COMPLAINTS_SECONDS);
+	if (!prepare(&session))
+		goto out;
+	session.se = fuse_session_new(&s->args, &chosen, sizeof(chosen), &session.fs);
+	if (!session.se)
+		goto out;
+	end = mount_and_serve(&session);
+	fuse_session_destroy(session.se);
+out:
+	reload_free(session.reload);
+	inodes_free(session.fs.inodes);
+	complaints_fini(&session.complaints);
+	pthread_mutex_destroy(&session.reload_lock);
+	return end;
+}

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+#include "inotify.h"
+
+#define LINKS_MAX 40 /* as the kernel */
+#define NAMES_MAX 64 /* more names of one directory that matter: then all do */
+
+/* What is to be known of a directory with names on the way, and of one with archives. */
+#define NAMES_MASK                                                                       \
+	(IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF |          \
+	 IN_MOVE_SELF | IN_ATTRIB)
+#define FILES_MASK (NAMES_MASK | IN_MODIFY | IN_CLOSE_WRITE)
+
+struct place {
+	int wd;
+	uint32_t mask;
+	unsigned round;
+	bool archives; /* *.kpack matter */
+	bool all;      /* all names do */
+	char **names;  /* these do */
+	size_t n_names;
+};
+
+struct watch {
+	int events, mounts;
+	struct place *places;
+	size_t count;
+	unsigned round;
+	char blind[PATH_MAX + 128];
+};
+
+struct watch *watch_new(void)
+{
+	struct watch *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return NULL;
+	w->events = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	w->mounts = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+	return w;
+}
+
+static void forget_names(struct place *p)
+{
+	for (size_t i = 0; i < p->n_names; i++)
+		free(p->names[i]);
+	free(p->names);
+	p->names = NULL;
+	p->n_names = 0;
+}
+
+void watch_free(struct watch *w)
+{
+	if (!w)
+		return;
+	for (size_t i = 0; i < w->count; i++)
+		forget_names(&w->places[i]);
+	free(w->places);
+	if (w->events >= 0)
+		close(w->events);
+	if (w->mounts >= 0)
+		close(w->mounts);
+	free(w);
+}
+
+int watch_events(const struct watch *w)
+{
+	return w->events;
+}
+
+int watch_mounts(const struct watch *w)
+{
+	return w->mounts;
+}
+
+const char *watch_blind(const struct watch *w)
+{
+	return w->blind[0] ? w->blind : NULL;
+}
+
+/* The first reason is the one to be told. */
+static void be_blind(struct watch *w, const char *path, const char *why)
+{
+	if (!w->blind[0])
+		snprintf(w->blind, sizeof(w->blind), "%s: %s", path, why);
+}
+
+void watch_begin(struct watch *w)
+{
+	w->round++;
+	w->blind[0] = '\0';
+	if (w->events < 0)
+		be_blind(w, "inotify", "there is none");
+}
+
+/* Directories. */
+
+static struct place *find(const struct watch *w, int wd)
+{
+	for (size_t i = 0; i < w->count; i++)
+		if (w->places[i].wd == wd)
+			return &w->places[i];
+	return NULL;
+}
+
+static struct place *place_of(struct watch *w, int wd)
+{
+	struct place *p = find(w, wd), *list;
+
+	if (p)
+		return p;
+	list = reallocarray(w->places, w->count + 1, sizeof(*list));
+	if (!list)
+		return NULL;
+	w->places = list;
+	p = &list[w->count++];
+	*p = (struct place){.wd = wd};
+	return p;
+}
+
+/* Watch DIR in this round for MASK besides what is watched already. */
+static struct place *watch_dir(struct watch *w, const char *dir, uint32_t mask)
+{
+	const uint32_t how = IN_ONLYDIR | IN_EXCL_UNLINK;
+	struct place *p;
+	int wd;
+
+	if (w->events < 0)
+		return NULL;
+	/* Adding and not replacing: it may be one of this round. */
+	wd = inotify_add_watch(w->events, dir, mask | how | IN_MASK_ADD);
+	p = wd < 0 ? NULL : place_of(w, wd);
+	if (!p) {
+		if (errno != ENOENT && errno != ENOTDIR)
+			be_blind(w, dir,
+				 errno == ENOSPC
+					 ? "fs.inotify.max_user_watches is reached"
+					 : strerror(errno));
+		return NULL;
+	}
+	if (p->round != w->round) {
+		forget_names(p);
+		p->archives = p->all = false;
+		p->mask = 0;
+		p->round = w->round;
+	}
+	p->mask |= mask;
+	return p;
+}
+
+static bool has_name(const struct place *p, const char *name)
+{
+	for (size_t i = 0; i < p->n_names; i++)
+		if (strcmp(p->names[i], name) == 0)
+			return true;
+	return false;
+}
+
+static void add_name(struct place *p, const char *name)
+{
+	char **list, *copy;
+
+	if (p->all || has_name(p, name))
+		return;
+	list = p->n_names < NAMES_MAX
+		       ? reallocarray(p->names, p->n_names + 1, sizeof(*list))
+		       : NULL;
+	copy = list ? strdup(name) : NULL;
+	if (list)
+		p->names = list;
+	if (copy)
+		list[p->n_names++] = copy;
+	else
+		p->all = true;
+}
+
+/* File systems that others change without this kernel being told. */
+static bool is_remote(const char *dir)
+{
+	static const unsigned types[] = {
+		0x6969,     /* NFS */
+		0x517b,     /* SMB */
+		0xff534d42, /* CIFS */
+		0xfe534d42, /* SMB 2 */
+		0x65735546, /* FUSE */
+		0x01021997, /* 9P */
+		0x00c36400, /* Ceph */
+		0x5346414f, /* AFS */
+		0x6b414653, /* kAFS */
+		0x0bd00bd0, /* Lustre */
+		0x47504653, /* GPFS */
+		0x73757245, /* Coda */
+		0x01161970, /* GFS2 */
+		0x7461636f, /* OCFS2 */
+		0x786f4256, /* VirtualBox */
+		0xbacbacbc, /* VMware */
+	};
+	struct statfs st;
+
+	if (statfs(dir, &st))
+		return false;
+	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
+		if ((unsigned)st.f_type == types[i])
+			return true;
+	return false;
+}
+
+static void check_remote(struct watch *w, const char *dir)
+{
+	if (is_remote(dir))
+		be_blind(w, dir, "changes on this file system are not told");
+}
+
+/* Paths. */
+
+/* On the way: where we are, without links, and what is to come. */
+struct way {
+	char here[PATH_MAX]; /* "" is the root */
+	char rest[2 * PATH_MAX];
+	unsigned links;
+};
+
+static bool set_rest(struct way *way, const char *first, const char *then)
+{
+	char rest[sizeof(way->rest)];
+	int n = snprintf(rest, sizeof(rest), "%s/%s", first, then);
+
+	if (n < 0 || (size_t)n >= sizeof(rest))
+		return false;
+	memcpy(way->rest, rest, (size_t)n + 1);
+	return true;
+}
+
+/* Take the next component off; false: there is none. */
+static bool next_name(struct way *way, char name[NAME_MAX + 1])
+{
+	const char *from = way->rest + strspn(way->rest, "/");
+	size_t n = strcspn(from, "/");
+
+	if (n == 0 || n > NAME_MAX)
+		return false;
+	memcpy(name, from, n);
+	name[n] = '\0';
+	memmove(way->rest, from + n, strlen(from + n) + 1);
+	return true;
+}
+
+static bool is_last(const struct way *way)
+{
+	return way->rest[strspn(way->rest, "/")] == '\0';
+}
+
+/* Into NAME of where we are, which may be a link; false: no further. */
+static bool step(struct way *way, const char *name)
+{
+	size_t end = strlen(way->here);
+	char target[PATH_MAX];
+	ssize_t n;
+
+	if (end + strlen(name) + 2 > sizeof(way->here))
+		return false;
+	snprintf(way->here + end, sizeof(way->here) - end, "/%s", name);
+	n = readlink(way->here, target, sizeof(target));
+	if (n < 0)
+		return errno == EINVAL; /* no link */
+	if (n == sizeof(target) || ++way->links > LINKS_MAX)
+		return false;
+	target[n] = '\0';
+	way->here[target[0] == '/' ? 0 : end] = '\0';
+	return set_rest(way, target, way->rest);
+}
+
+static void step_up(struct way *way)
+{
+	char *slash = strrchr(way->here, '/');
+
+	if (slash)
+		*slash = '\0';
+}
+
+/*
+ * Watch every directory on the way to PATH for the name that is taken there; true: the
+ * end was reached, and WAY is there.
+ */
+static bool watch_way(struct watch *w, const char *path, struct way *way)
+{
+	char name[NAME_MAX + 1];
+	struct place *p;
+
+	way->here[0] = '\0';
+	way->links = 0;
+	if (!set_rest(way, path, ""))
+		return false;
+	while (next_name(way, name)) {
+		if (strcmp(name, ".") == 0)
+			continue;
+		if (strcmp(name, "..") == 0) {
+			step_up(way);
+			continue;
+		}
+		p = watch_dir(w, way->here[0] ? way->here : "/",
+			      is_last(way) ? FILES_MASK : NAMES_MASK);
+		if (p)
+			add_name(p, name);
+		if (!step(way, name))
+			return false;
+	}
+	return true;
+}
+
+/* The directory the file at PATH is in. */
+static void check_file(struct watch *w, struct way *way)
+{
+	step_up(way);
+	check_remote(w, way->here[0] ? way->here : "/");
+}
+
+void watch_source(struct watch *w, const char *path)
+{
+	struct place *p;
+	struct way way;
+	struct stat st;
+
+	if (!watch_way(w, path, &way))
+		return;
+	if (lstat(way.here[0] ? way.here : "/", &st))
+		return;
+	if (!S_ISDIR(st.st_mode)) {
+		check_file(w, &way);
+		return;
+	}
+	check_remote(w, way.here[0] ? way.here : "/");
+	p = watch_dir(w, way.here[0] ? way.here : "/", FILES_MASK);
+	if (p)
+		p->archives = true;
+}
+
+void watch_archive(struct watch *w, const char *path)
+{
+	struct way way;
+	struct stat st;
+
+	if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && watch_way(w, path, &way))
+		check_file(w, &way);
+}
+
+void watch_end(struct watch *w)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < w->count; i++) {
+		struct place *p = &w->places[i];
+
+		if (p->round == w->round) {
+			w->places[kept++] = *p;
+			continue;
+		}
+		inotify_rm_watch(w->events, p->wd);
+		forget_names(p);
+	}
+	w->count = kept;
+}
+
+/* Events. */
+
+static bool is_archive(const char *name)
+{
+	size_t n = strlen(name);
+
+	return name[0] != '.' && n > 6 && strcmp(name + n - 6, ".kpack") == 0;
+}
+
+static bool matters(const struct watch *w, const struct inotify_event *e)
+{
+	const struct place *p;
+
+	if (e->mask & IN_Q_OVERFLOW)
+		return true;
+	p = find(w, e->wd);
+	if (!p)
+		return false;
+	/* The directory itself.  Its attributes are shown where it has the archives. */
+	if (e->len == 0)
+		return !(e->mask & (IN_ATTRIB | IN_IGNORED)) || p->archives;
+	if (!(e->mask & (p->mask | IN_UNMOUNT)))
+		return false;
+	return p->all || (p->archives && is_archive(e->name)) || has_name(p, e->name);
+}
+
+bool watch_read(struct watch *w)
+{
+	char bytes[16384] __attribute__((aligned(__alignof__(struct inotify_event))));
+	const struct inotify_event *e;
+	bool any = false;
+	ssize_t n;
+
+	while ((n = read(w->events, bytes, sizeof(bytes))) > 0) {
+		for (char *at = bytes; at < bytes + n; at += sizeof(*e) + e->len) {
+			e = (const struct inotify_event *)(void *)at;
+			any = any || matters(w, e);
+		}
+	}
+	return any;
+}

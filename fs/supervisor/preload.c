@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <fts.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "fs/base/log.h"
+#include "preload.h"
+
+#define STEP (128 << 10)
+
+/* Does a pattern match?  Marks those that did. */
+static bool wanted(const char *path, char *const *patterns, size_t n, bool *had)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < n; i++) {
+		const char *pattern = patterns[i] + strspn(patterns[i], "/");
+
+		if (fnmatch(pattern, path, FNM_PATHNAME | FNM_PERIOD) == 0)
+			any = had[i] = true;
+	}
+	return any;
+}
+
+/*
+ * Into the page cache.  What cannot be read has been logged by who should have given it.
+ */
+static void load(const char *path)
+{
+	static char bytes[STEP];
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	ssize_t n;
+
+	if (fd < 0)
+		return;
+	do {
+		n = read(fd, bytes, sizeof(bytes));
+	} while (n > 0 || (n < 0 && errno == EINTR));
+	close(fd);
+}
+
+static void walk(const char *root, char *const *patterns, size_t n, bool *had)
+{
+	char *roots[] = {strdup(root), NULL}; /* fts wants one it might write to */
+	FTS *fts = roots[0] ? fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, NULL)
+			    : NULL;
+	size_t skip = strlen(root);
+	FTSENT *e;
+
+	while (fts && (e = fts_read(fts))) {
+		if (e->fts_info != FTS_F)
+			continue;
+		if (wanted(e->fts_path + skip + strspn(e->fts_path + skip, "/"), patterns,
+			   n, had))
+			load(e->fts_accpath);
+	}
+	if (fts)
+		fts_close(fts);
+	free(roots[0]);
+}
+
+static void give_way(void)
+{
+	const struct sched_param lowest = {0};
+
+	if (nice(19) == -1 || sched_setscheduler(0, SCHED_IDLE, &lowest))
+		log_print(LOG_INFO, "preload: cannot give way to others");
+}
+
+static void preload(const char *root, char *const *patterns, size_t n)
+{
+	bool *had = calloc(n, sizeof(*had));
+
+	give_way();
+	if (!had)
+		return;
+	walk(root, patterns, n, had);
+	for (size_t i = 0; i < n; i++)
+		if (!had[i])
+			log_about(LOG_WARNING, patterns[i], "preload: no file matches");
+	free(had);
+}
+
+pid_t preload_start(const char *root, char *const *patterns, size_t n,
+		    const int close_these[2])
+{
+	pid_t pid = fork();
+	sigset_t none;
+
+	if (pid < 0)
+		log_about(LOG_WARNING, "preload", strerror(errno));
+	if (pid != 0)
+		return pid;
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	for (size_t i = 0; i < 2; i++)
+		close(close_these[i]);
+	preload(root, patterns, n);
+	/* What the parent has written by halves is not ours to write. */
+	_exit(0);
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+#include "rescan.h"
+#include <unistd.h>
+#include "fs/base/clock.h"
+#include "fs/base/process_link.h"
+#include "fs/base/log.h"
+#include "inotify.h"
+
+/* Milliseconds. */
+#define QUIET 100      /* without events, then the sources are looked at */
+#define PATIENCE 10000 /* but no later after the first event */
+#define BLIND 10000    /* between looks where events do not come */
+
+bool lookout_open(struct lookout *l, const struct strings *sources, unsigned poll)
+{
+	*l = (struct lookout){
+		.sources = sources,
+		.poll = poll,
+		.watch = watch_new(),
+		.first = CLOCK_NEVER,
+		.due = CLOCK_NEVER,
+		.next_poll = CLOCK_NEVER,
+	};
+	return l->watch != NULL;
+}
+
+void lookout_close(struct lookout *l)
+{
+	watch_free(l->watch);
+	survey_free(&l->survey);
+}
+
+/* Looking. */
+
+static void name_archive(void *user, const char *path)
+{
+	watch_archive(user, path);
+}
+
+static void tell_blind(struct lookout *l)
+{
+	const char *why = watch_blind(l->watch);
+
+	if (!why || l->poll || l->told_blind)
+		return;
+	l->told_blind = true;
+	log_print(LOG_WARNING,
+		  "%s: the sources are looked at every %d seconds, see -o poll=SECONDS",
+		  why, BLIND / 1000);
+}
+
+static int64_t poll_interval(const struct lookout *l)
+{
+	if (l->poll)
+		return (int64_t)l->poll * 1000;
+	return watch_blind(l->watch) ? BLIND : 0;
+}
+
+/* Watch first, then look: what changes in between is looked at again. */
+bool lookout_look(struct lookout *l, bool first)
+{
+	const struct survey_options options = {
+		.sources = l->sources->list,
+		.count = l->sources->count,
+		.first = first,
+		.forced = l->forced,
+		.hook = name_archive,
+		.user = l->watch,
+	};
+	bool changed = false, ok;
+
+	watch_begin(l->watch);
+	for (size_t i = 0; i < options.count; i++)
+		watch_source(l->watch, options.sources[i]);
+	ok = survey_run(&l->survey, &options, &changed);
+	watch_end(l->watch);
+	tell_blind(l);
+	l->forced = false;
+	l->first = l->due = CLOCK_NEVER;
+	l->next_poll = poll_interval(l) ? clock_ms() + poll_interval(l) : CLOCK_NEVER;
+	if (ok && (changed || options.forced || first)) {
+		l->sending = true;
+		l->next = 0;
+	}
+	return ok;
+}
+
+void lookout_note(struct lookout *l, bool forced)
+{
+	int64_t now = clock_ms();
+
+	l->forced = l->forced || forced;
+	if (l->first == CLOCK_NEVER)
+		l->first = now;
+	l->due = now + QUIET;
+	if (l->due > l->first + PATIENCE)
+		l->due = l->first + PATIENCE;
+}
+
+void lookout_force(struct lookout *l)
+{
+	l->forced = true;
+	l->due = 0;
+}
+
+int64_t lookout_due(const struct lookout *l)
+{
+	if (l->sending)
+		return CLOCK_NEVER;
+	return l->due < l->next_poll ? l->due : l->next_poll;
+}
+
+/* Sending what was seen. */
+
+static enum link_result send_item(int link, struct survey_item *item)
+{
+	struct kpackx_error why = {0};
+	struct link_message m = {
+		.word = LINK_ARCHIVE,
+		.serial = item->serial,
+		.number = item->was,
+		.fresh = item->fresh,
+		.fd = -1,
+		.path = item->path,
+		.text = item->error,
+	};
+	enum link_result r;
+
+	if (item->fresh) {
+		m.fd = survey_open(item, &why);
+		m.text = why.text;
+	}
+	r = link_send(link, &m);
+	if (m.fd >= 0)
+		close(m.fd);
+	return r;
+}
+
+static enum link_result send_next(struct lookout *l, int link)
+{
+	struct link_message end = {
+		.word = LINK_SURVEYED,
+		.number = l->survey.count,
+		.fd = -1,
+		.st = l->survey.look,
+	};
+
+	if (l->next < l->survey.count)
+		return send_item(link, &l->survey.items[l->next]);
+	return link_send(link, &end);
+}
+
+void lookout_send(struct lookout *l, int link)
+{
+	while (l->sending && send_next(l, link) == LINK_DONE)
+		l->sending = l->next++ < l->survey.count;
+}

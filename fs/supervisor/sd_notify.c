@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+#include "sd_notify.h"
+
+static struct {
+	struct sockaddr_un address;
+	socklen_t size; /* 0: nobody wants to know */
+	uint64_t watchdog;
+} manager;
+
+/* For another process, of which we are a child? */
+static uint64_t watchdog_asked(void)
+{
+	const char *usec = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
+
+	if (!usec || (pid && strtoll(pid, NULL, 10) != getpid()))
+		return 0;
+	return strtoull(usec, NULL, 10);
+}
+
+void notify_begin(void)
+{
+	const char *path = getenv("NOTIFY_SOCKET");
+	size_t n = path ? strlen(path) : 0;
+
+	/* "@" stands for the NUL of an abstract address. */
+	if (n > 1 && (path[0] == '/' || path[0] == '@') &&
+	    n < sizeof(manager.address.sun_path)) {
+		manager.address.sun_family = AF_UNIX;
+		memcpy(manager.address.sun_path, path, n);
+		if (path[0] == '@')
+			manager.address.sun_path[0] = '\0';
+		manager.size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n);
+		manager.watchdog = watchdog_asked();
+	}
+	unsetenv("NOTIFY_SOCKET");
+	unsetenv("WATCHDOG_USEC");
+	unsetenv("WATCHDOG_PID");
+}
+
+/* A manager that is not there is its own problem. */
+static void tell(const char *text)
+{
+	int fd;
+
+	if (manager.size == 0)
+		return;
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return;
+	(void)!sendto(fd, text, strlen(text), MSG_NOSIGNAL,
+		      (const struct sockaddr *)&manager.address, manager.size);
+	close(fd);
+}
+
+/* A line is an assignment: no text makes two of one. */
+static void tell_status(const char *before, const char *status)
+{
+	char text[2048];
+	size_t n = (size_t)snprintf(text, sizeof(text), "%s", before);
+
+	if (status)
+		snprintf(text + n, sizeof(text) - n, "STATUS=%s", status);
+	for (char *c = text + n; *c; c++)
+		if (*c == '\n')
+			*c = ' ';
+	tell(text);
+}
+
+bool notify_is_heard(void)
+{
+	return manager.size != 0;
+}
+
+void notify_ready(const char *status)
+{
+	char before[64];
+
+	snprintf(before, sizeof(before), "READY=1\nMAINPID=%ld\n", (long)getpid());
+	tell_status(before, status);
+}
+
+void notify_status(const char *status)
+{
+	tell_status("", status);
+}
+
+void notify_reloading(void)
+{
+	struct timespec now;
+	char text[96];
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64 "\n",
+		 (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000);
+	tell(text);
+}
+
+void notify_stopping(void)
+{
+	tell("STOPPING=1\nSTATUS=Unmounting\n");
+}
+
+void notify_watchdog(void)
+{
+	tell("WATCHDOG=1\n");
+}
+
+uint64_t notify_watchdog_usec(void)
+{
+	return manager.watchdog;
+}

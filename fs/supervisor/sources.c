@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/base/file.h"
+#include "fs/base/log.h"
+#include "sources.h"
+#include "core/view/view.h"
+
+static void free_items(struct survey_item *items, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		free(items[i].path);
+		free(items[i].error);
+	}
+	free(items);
+}
+
+void survey_free(struct survey *s)
+{
+	free_items(s->items, s->count);
+	*s = (struct survey){0};
+}
+
+static bool fail_memory(void)
+{
+	log_print(LOG_ERR, "out of memory");
+	return false;
+}
+
+/* Takes PATH, which may be NULL, and copies ERROR, which may be. */
+static bool add(struct survey *s, char *path, const char *error, uint32_t source)
+{
+	struct survey_item *list = s->items, *item;
+
+	if (path && (s->count & (s->count - 1)) == 0)
+		list = reallocarray(list, s->count ? 2 * s->count : 1, sizeof(*list));
+	if (!path || !list) {
+		free(path);
+		return fail_memory();
+	}
+	s->items = list;
+	item = &list[s->count++];
+	*item = (struct survey_item){.path = path, .source = source};
+	if (!error)
+		return true;
+	item->error = strdup(error);
+	return item->error || fail_memory();
+}
+
+static int compare(const struct survey_item *a, const struct survey_item *b)
+{
+	if (a->source != b->source)
+		return a->source < b->source ? -1 : 1;
+	return strcmp(a->path, b->path);
+}
+
+static int compare_keys(const void *key, const void *item)
+{
+	return compare(key, item);
+}
+
+/* Items are sorted: by source, and in a source by path. */
+static struct survey_item *find(const struct survey *s, const struct survey_item *item)
+{
+	return s->count ? bsearch(item, s->items, s->count, sizeof(*item), compare_keys)
+			: NULL;
+}
+
+static bool same_time(struct timespec a, struct timespec b)
+{
+	return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+static bool same_bytes(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino &&
+	       a->st_size == b->st_size && same_time(a->st_mtim, b->st_mtim);
+}
+
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+	return same_bytes(a, b) && same_time(a->st_ctim, b->st_ctim);
+}
+
+/* The error of an item that cannot be looked at; false: no memory. */
+static bool look_at(struct survey_item *item)
+{
+	struct kpackx_error why = {0};
+
+	if (item->error || stat(item->path, &item->st) == 0)
+		return true;
+	kp_fail_errno(&why, errno, "cannot look at it");
+	item->st = (struct stat){0};
+	item->error = strdup(why.text);
+	return item->error || fail_memory();
+}
+
+/* The serial ITEM had, where it is what it was, or else a new one. */
+static void number(struct survey *now, struct survey_item *item,
+		   const struct survey *last, bool forced)
+{
+	const struct survey_item *old = find(last, item);
+
+	if (item->error)
+		return;
+	if (old && !old->error && same_file(&old->st, &item->st) &&
+	    !(forced && old->refused)) {
+		item->serial = old->serial;
+		item->refused = old->refused;
+	} else {
+		item->serial = ++now->last_serial;
+		item->fresh = true;
+		if (old && !old->error && same_bytes(&old->st, &item->st))
+			item->was = old->serial;
+	}
+}
+
+static bool fill_item(struct survey *now, struct survey_item *item,
+		      const struct survey *last, const struct survey_options *o)
+{
+	if (o->hook && !item->error)
+		o->hook(o->user, item->path);
+	if (!look_at(item))
+		return false;
+	number(now, item, last, o->forced);
+	return true;
+}
+
+/* Take the paths kp_view_sources gave. */
+static bool add_paths(struct survey *s, char **paths, size_t count, uint32_t source)
+{
+	bool ok = true;
+
+	for (size_t i = 0; i < count; i++) {
+		if (ok)
+			ok = add(s, paths[i], NULL, source);
+		else
+			free(paths[i]);
+	}
+	free(paths);
+	return ok;
+}
+
+static bool list_source(struct survey *s, const struct survey_options *o, uint32_t source)
+{
+	const char *path = o->sources[source];
+	struct kpackx_error why = {0};
+	char **paths = NULL;
+	size_t count = 0;
+
+	if (kp_view_sources(path, &paths, &count, &why)) {
+		if (!o->first)
+			return add(s, strdup(path), why.text, source);
+		log_about(LOG_ERR, path, why.text);
+		return false;
+	}
+	if (count == 0 && o->first)
+		log_about(LOG_WARNING, path, "no archives (*.kpack) here");
+	return add_paths(s, paths, count, source);
+}
+
+static bool differ(const struct survey_item *a, const struct survey_item *b)
+{
+	return a->serial != b->serial || compare(a, b) || !a->error != !b->error ||
+	       (a->error && strcmp(a->error, b->error) != 0);
+}
+
+static bool same_look(const struct stat *a, const struct stat *b)
+{
+	return a->st_mode == b->st_mode && a->st_uid == b->st_uid &&
+	       a->st_gid == b->st_gid && same_time(a->st_mtim, b->st_mtim);
+}
+
+/* The first source's look shows only where there is no archive. */
+static bool changes(const struct survey *a, const struct survey *b)
+{
+	if (a->count != b->count)
+		return true;
+	for (size_t i = 0; i < a->count; i++)
+		if (differ(&a->items[i], &b->items[i]))
+			return true;
+	return a->count == 0 && !same_look(&a->look, &b->look);
+}
+
+/*
+ * What the directories of an empty mount look like; kept where nothing can be looked at.
+ */
+static void look_at_sources(struct survey *s, const struct survey_options *o)
+{
+	struct stat st;
+
+	for (size_t i = 0; i < o->count; i++) {
+		if (stat(o->sources[i], &st))
+			continue;
+		s->look = st;
+		return;
+	}
+}
+
+bool survey_run(struct survey *s, const struct survey_options *o, bool *changed)
+{
+	struct survey now = {.look = s->look, .last_serial = s->last_serial};
+	bool ok = true;
+
+	look_at_sources(&now, o);
+	for (uint32_t i = 0; ok && i < o->count; i++)
+		ok = list_source(&now, o, i);
+	for (size_t i = 0; ok && i < now.count; i++)
+		ok = fill_item(&now, &now.items[i], s, o);
+	if (!ok) {
+		survey_free(&now);
+		return false;
+	}
+	*changed = changes(s, &now);
+	free_items(s->items, s->count);
+	*s = now;
+	return true;
+}
+
+void survey_refuse(struct survey *s, uint32_t serial)
+{
+	for (size_t i = 0; i < s->count; i++)
+		if (s->items[i].serial == serial)
+			s->items[i].refused = true;
+}
+
+int survey_open(struct survey_item *item, struct kpackx_error *why)
+{
+	struct stat st;
+	int fd;
+
+	if (kp_file_open(item->path, &fd, &st, why)) {
+		item->refused = true;
+		return -1;
+	}
+	item->st = st;
+	return fd;
+}

@@ -1,0 +1,516 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "fs/base/clock.h"
+#include "fs/base/process_link.h"
+#include "fs/base/log.h"
+#include "rescan.h"
+#include "mount_point.h"
+#include "sd_notify.h"
+#include "preload.h"
+#include "supervisor.h"
+#include "inotify.h"
+
+#define SAME 500      /* ms: signals that come together count as one */
+#define PLACES_MAX 64 /* of one mount */
+
+struct supervisor {
+	const struct supervisor_options *o;
+	struct supervised server;
+	struct mounted mounted;
+	int signals;
+	enum { STARTING, SERVING, STOPPING } state;
+	bool served, lazy, over;
+	enum end end;
+
+	struct lookout lookout;
+	bool reloading; /* the manager waits for the end of a reload */
+
+	int64_t next_ping, next_expire;
+	uint64_t requests;
+	int64_t used;   /* when the last of them came */
+	int64_t signal; /* when the first signal to stop came */
+	pid_t preload;  /* 0: none */
+	struct link_buffer room;
+};
+
+static void log_mount(const struct supervisor *s, int priority, const char *text)
+{
+	log_about(priority, s->o->mountpoint, text);
+}
+
+/* The signals that are messages. */
+static sigset_t messages(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGCHLD);
+	return set;
+}
+
+void supervisor_block_signals(void)
+{
+	sigset_t set = messages();
+
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+static int open_signals(void)
+{
+	sigset_t set = messages();
+
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* Stopping. */
+
+static void end_preload(struct supervisor *s)
+{
+	if (s->preload <= 0)
+		return;
+	kill(s->preload, SIGKILL);
+	while (waitpid(s->preload, NULL, 0) < 0 && errno == EINTR)
+		continue;
+	s->preload = 0;
+}
+
+static void kill_server(struct supervisor *s)
+{
+	kill(s->server.pid, SIGKILL);
+}
+
+/* Where it is now, or lazily: the name goes at once, the rest with the last use. */
+static bool unmount_once(struct supervisor *s)
+{
+	enum unmount u = mounted_unmount(&s->mounted, false);
+
+	if (u == UNMOUNT_BUSY) {
+		log_mount(s, LOG_WARNING,
+			  "busy: unmounted lazily, open files are served to the end");
+		u = mounted_unmount(&s->mounted, true);
+		s->lazy = u == UNMOUNT_DONE;
+	}
+	if (u == UNMOUNT_DONE)
+		return true;
+	log_print(LOG_ERR, "cannot unmount %s: %s; ending all the same", s->o->mountpoint,
+		  strerror(errno));
+	return false;
+}
+
+/*
+ * A manager waits for this process, and kills it in the end: what is in use may be so for
+ * days.
+ */
+static void leave(struct supervisor *s)
+{
+	const struct link_message m = {.word = LINK_LEAVING, .fd = -1};
+
+	link_send(s->server.link, &m);
+	s->over = true;
+	s->end = OK;
+}
+
+/* The server ends when the mount does, which may be bound to other places. */
+static void unmount(struct supervisor *s)
+{
+	bool there = mounted_is(&s->mounted), done = there;
+
+	for (int i = 0; done && there && i < PLACES_MAX; i++) {
+		done = unmount_once(s);
+		there = mounted_is(&s->mounted);
+	}
+	/*
+	 * Somebody was faster, and what is still open is not to hold us; or we may not.
+	 */
+	if (!done)
+		kill_server(s);
+	else if (s->lazy && notify_is_heard())
+		leave(s);
+}
+
+static void begin_stop(struct supervisor *s)
+{
+	s->signal = clock_ms();
+	notify_stopping();
+	end_preload(s);
+	if (s->state == STARTING)
+		kill_server(s);
+	else
+		unmount(s);
+	s->state = STOPPING;
+}
+
+/*
+ * Terminals and service managers signal both processes, and the server passes its signal
+ * on: that is one signal.  Another one ends what still goes on.
+ */
+static void stop(struct supervisor *s)
+{
+	if (s->state != STOPPING)
+		begin_stop(s);
+	else if (clock_ms() - s->signal > SAME)
+		kill_server(s);
+}
+
+static void reload_by_force(struct supervisor *s)
+{
+	if (s->state != SERVING)
+		return;
+	s->reloading = true;
+	notify_reloading();
+	lookout_force(&s->lookout);
+}
+
+static void take_signal(struct supervisor *s, int number)
+{
+	if (number == SIGHUP)
+		reload_by_force(s);
+	else if (number == SIGTERM || number == SIGINT)
+		stop(s);
+}
+
+/* Who holds the connection makes those wait whom nobody answers any more. */
+static void leave_connection(struct supervisor *s)
+{
+	if (s->mounted.connection >= 0)
+		close(s->mounted.connection);
+	s->mounted.connection = -1;
+}
+
+/* Nobody answers: first who waits is let go, also what preloads. */
+static void clean_up(struct supervisor *s, bool all)
+{
+	bool there = all && mounted_is(&s->mounted);
+
+	leave_connection(s);
+	end_preload(s);
+	/* Without its connection a mount keeps its device until it is unmounted. */
+	if (there && mounted_unmount(&s->mounted, true) != UNMOUNT_DONE)
+		log_mount(s, LOG_ERR, "cannot unmount");
+}
+
+/*
+ * The server has ended: so does the mount, if it has not yet.  A server that ended well
+ * was told by the kernel that it had: what is there now is somebody else's, and the
+ * system may have given it the same device.
+ */
+static void take_end(struct supervisor *s, int status)
+{
+	bool well = WIFEXITED(status) && WEXITSTATUS(status) <= NO_MOUNT;
+	bool gone = WIFEXITED(status) && WEXITSTATUS(status) == OK;
+
+	s->over = true;
+	s->end = well ? (enum end)WEXITSTATUS(status) : SYSTEM;
+	if (s->state == STOPPING) {
+		s->end = s->served ? OK : SYSTEM;
+	} else if (WIFSIGNALED(status)) {
+		log_print(LOG_ERR, "the server died of signal %d", WTERMSIG(status));
+	} else if (!well) {
+		log_print(LOG_ERR, "the server ended with status %d",
+			  WEXITSTATUS(status));
+	}
+	clean_up(s, !gone && (s->mounted.minor || s->state != STARTING));
+}
+
+static void take_children(struct supervisor *s)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (pid == s->preload)
+			s->preload = 0;
+		else if (pid == s->server.pid)
+			take_end(s, status);
+	}
+}
+
+static void read_signals(struct supervisor *s)
+{
+	struct signalfd_siginfo info;
+
+	while (read(s->signals, &info, sizeof(info)) == sizeof(info)) {
+		int number = (int)info.ssi_signo;
+
+		/* A terminal that is gone has nobody who could want a reload. */
+		if (number == SIGHUP && info.ssi_code == SI_KERNEL)
+			number = SIGTERM;
+		if (number == SIGCHLD)
+			take_children(s);
+		else
+			take_signal(s, number);
+	}
+}
+
+/* What the server says. */
+
+static void start_preload(struct supervisor *s)
+{
+	const struct strings *p = s->o->preload;
+
+	if (p->count == 0 || s->state != SERVING)
+		return;
+	end_preload(s);
+	s->preload = preload_start(s->o->mountpoint, p->list, p->count,
+				   (const int[]){s->server.link, s->mounted.connection});
+}
+
+static void begin_service(struct supervisor *s, const struct link_message *m)
+{
+	if (s->state != STARTING)
+		return;
+	s->state = SERVING;
+	s->served = true;
+	s->used = clock_ms();
+	log_print(LOG_INFO, "mounted %s", m->text);
+	if (s->o->daemon && !daemon_detach(s->o->daemon)) {
+		begin_stop(s);
+		return;
+	}
+	notify_ready(m->text);
+	start_preload(s);
+}
+
+static void end_reload(struct supervisor *s, const char *text)
+{
+	log_print(LOG_INFO, "reloaded %s", text);
+	if (s->reloading)
+		notify_ready(text);
+	else
+		notify_status(text);
+	s->reloading = false;
+}
+
+static void take_pong(struct supervisor *s, const struct link_message *m)
+{
+	if (m->number != s->requests)
+		s->used = clock_ms();
+	s->requests = m->number;
+	if (notify_watchdog_usec())
+		notify_watchdog();
+}
+
+/* Takes the descriptor. */
+static void take_mount(struct supervisor *s, const struct link_message *m)
+{
+	if (s->state != STARTING || s->mounted.connection >= 0) {
+		if (m->fd >= 0)
+			close(m->fd);
+		return;
+	}
+	s->mounted.minor = (unsigned)m->number;
+	s->mounted.connection = m->fd;
+}
+
+static void take_message(struct supervisor *s, const struct link_message *m)
+{
+	switch (m->word) {
+	case LINK_MOUNTED:
+		take_mount(s, m);
+		break;
+	case LINK_READY:
+		begin_service(s, m);
+		break;
+	case LINK_TAKEN:
+		end_reload(s, m->text);
+		if (m->number)
+			start_preload(s);
+		break;
+	case LINK_REFUSED:
+		survey_refuse(&s->lookout.survey, m->serial);
+		break;
+	case LINK_RESCAN:
+		lookout_note(&s->lookout, m->number != 0);
+		break;
+	case LINK_SIGNAL:
+		take_signal(s, (int)m->number);
+		break;
+	case LINK_PONG:
+		take_pong(s, m);
+		break;
+	default:
+		break;
+	}
+}
+
+static void read_link(struct supervisor *s)
+{
+	struct link_message m;
+	enum link_result r;
+
+	/* A few at a time: signals are not to wait for a server that never stops. */
+	for (int i = 0; i < 64; i++) {
+		r = link_receive(s->server.link, false, &s->room, &m);
+		if (r == LINK_DONE && (m.fd < 0 || m.word == LINK_MOUNTED))
+			take_message(s, &m);
+		else if (r == LINK_DONE)
+			close(m.fd);
+		if (r == LINK_OVER) {
+			close(s->server.link);
+			s->server.link = -1;
+			s->lookout.sending = false;
+		}
+		if (r == LINK_OVER || r == LINK_EMPTY)
+			return;
+	}
+}
+
+/* What is due. */
+
+static int64_t ping_interval(const struct supervisor *s)
+{
+	int64_t watchdog = (int64_t)(notify_watchdog_usec() / 2000);
+	int64_t idle = (int64_t)s->o->idle * 1000 / 4;
+
+	if (watchdog && idle)
+		return watchdog < idle ? watchdog : idle;
+	return watchdog ? watchdog : idle;
+}
+
+static void ping(struct supervisor *s)
+{
+	const struct link_message m = {.word = LINK_PING, .fd = -1};
+
+	link_send(s->server.link, &m);
+	s->next_ping = clock_ms() + ping_interval(s);
+}
+
+/*
+ * The kernel knows more of what is used than the server, which is not asked for what is
+ * in caches; but only root may ask the kernel.
+ */
+static void expire(struct supervisor *s)
+{
+	const int64_t idle = (int64_t)s->o->idle * 1000;
+	enum unmount u = mounted_expire(&s->mounted);
+
+	s->next_expire = clock_ms() + idle;
+	if (u == UNMOUNT_FAILED && errno == EPERM) {
+		s->next_expire = clock_ms() + idle / 4;
+		if (clock_ms() - s->used < idle)
+			return;
+		u = mounted_unmount(&s->mounted, false);
+	}
+	if (u != UNMOUNT_DONE)
+		return;
+	log_print(LOG_INFO, "%s: idle, unmounted", s->o->mountpoint);
+	notify_stopping();
+	end_preload(s);
+	s->state = STOPPING;
+}
+
+static void begin_timers(struct supervisor *s)
+{
+	if (s->next_ping == CLOCK_NEVER && ping_interval(s))
+		s->next_ping = clock_ms() + ping_interval(s);
+	if (s->next_expire == CLOCK_NEVER && s->o->idle)
+		s->next_expire = clock_ms() + (int64_t)s->o->idle * 1000;
+}
+
+static void do_what_is_due(struct supervisor *s)
+{
+	int64_t now = clock_ms();
+
+	if (s->state != SERVING || s->over)
+		return;
+	begin_timers(s);
+	if (now >= lookout_due(&s->lookout) && !lookout_look(&s->lookout, false))
+		end_reload(s, "nothing: it failed");
+	if (now >= s->next_ping)
+		ping(s);
+	if (now >= s->next_expire)
+		expire(s);
+}
+
+static int64_t earliest(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static int wait_time(const struct supervisor *s)
+{
+	int64_t next, now = clock_ms();
+
+	if (s->state != SERVING)
+		return -1;
+	next = earliest(s->next_ping, s->next_expire);
+	next = earliest(next, lookout_due(&s->lookout));
+	if (next == CLOCK_NEVER)
+		return -1;
+	return next <= now ? 0 : (int)earliest(next - now, 1 << 30);
+}
+
+static void step(struct supervisor *s)
+{
+	struct pollfd p[] = {
+		{.fd = s->signals, .events = POLLIN},
+		{.fd = s->server.link,
+		 .events = POLLIN | (s->lookout.sending ? POLLOUT : 0)},
+		{.fd = watch_events(s->lookout.watch), .events = POLLIN},
+		{.fd = watch_mounts(s->lookout.watch), .events = POLLPRI},
+	};
+
+	if (poll(p, 4, wait_time(s)) < 0)
+		return;
+	if (p[1].revents)
+		read_link(s);
+	if (p[0].revents)
+		read_signals(s);
+	if ((p[2].revents && watch_read(s->lookout.watch)) || p[3].revents)
+		lookout_note(&s->lookout, false);
+	do_what_is_due(s);
+	lookout_send(&s->lookout, s->server.link);
+}
+
+static bool begin(struct supervisor *s)
+{
+	s->signals = open_signals();
+	if (!lookout_open(&s->lookout, s->o->sources, s->o->poll) || s->signals < 0) {
+		log_about(LOG_ERR, "supervisor", strerror(errno));
+		return false;
+	}
+	if (lookout_look(&s->lookout, true))
+		return true;
+	s->end = NO_MOUNT;
+	return false;
+}
+
+enum end supervise(const struct supervised *server, const struct supervisor_options *o)
+{
+	struct supervisor s = {
+		.o = o,
+		.server = *server,
+		.mounted = {.path = o->mountpoint, .connection = -1},
+		.end = SYSTEM,
+		.next_ping = CLOCK_NEVER,
+		.next_expire = CLOCK_NEVER,
+	};
+
+	if (begin(&s)) {
+		lookout_send(&s.lookout, s.server.link);
+		while (!s.over)
+			step(&s);
+	} else {
+		kill_server(&s);
+		while (waitpid(s.server.pid, NULL, 0) < 0 && errno == EINTR)
+			continue;
+	}
+	leave_connection(&s);
+	if (s.server.link >= 0)
+		close(s.server.link);
+	if (s.signals >= 0)
+		close(s.signals);
+	lookout_close(&s.lookout);
+	return s.end;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The process that was started.  It keeps its rights and does little with them: it opens
+ * the archives for the server, which has none, watches where they come from, takes
+ * signals, unmounts, and tells the service manager.
+ */
+#ifndef FS_SUPERVISOR_H
+#define FS_SUPERVISOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+#include "fs/base/daemon.h"
+#include "fs/cli/settings.h"
+
+struct supervisor_options {
+	const struct strings *sources; /* absolute */
+	const struct strings *preload; /* patterns */
+	const char *mountpoint;
+	unsigned poll;         /* seconds between looks at the sources; 0: at events */
+	unsigned idle;         /* seconds without use until it is unmounted; 0: never */
+	struct daemon *daemon; /* to be detached when the mount works; NULL: foreground */
+};
+
+/* How a server can end is its exit status: an enum end. */
+struct supervised {
+	pid_t pid;
+	int link; /* closed by supervise */
+};
+
+/*
+ * Take SIGTERM, SIGINT, SIGHUP and SIGCHLD as messages from now on, and ignore SIGPIPE.
+ * Before the server is forked, so that no signal is lost.
+ */
+void supervisor_block_signals(void);
+
+/* Run until the server has ended.  What went wrong has been logged. */
+enum end supervise(const struct supervised *server, const struct supervisor_options *o);
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include "dir_positions.h"
+
+/* Bits of a position that say which name; above, which edition.  The first has none set. */
+#define INDEX_BITS 40
+#define EDITIONS (UINT64_C(1) << 20)
+/* Names whose way is remembered, all swaps together. */
+#define NAMES_MAX (1 << 20)
+
+/* One directory in one swap. */
+struct shift {
+	struct shift *next;
+	uint64_t edition; /* whose positions it is about */
+	uint64_t dir;
+	uint32_t count;
+	uint32_t to[]; /* of each name, and of the end */
+};
+
+static struct kp_span text(const struct edition *e, uint32_t name)
+{
+	return kp_view_name(e->view, name).text;
+}
+
+struct shift *shift_new(const struct edition *from, struct tree_node a,
+			const struct edition *to, struct tree_node b)
+{
+	const struct kp_view_dir *old = kp_view_dir(from->view, a.index);
+	const struct kp_view_dir *new = kp_view_dir(to->view, b.index);
+	struct shift *s = malloc(sizeof(*s) + (old->count + 1) * sizeof(*s->to));
+	bool moved = false;
+	uint32_t k = 0;
+
+	if (!s)
+		return NULL;
+	*s = (struct shift){.dir = a.ino, .count = old->count};
+	for (uint32_t i = 0; i < old->count; i++) {
+		while (k < new->count && kp_span_cmp(text(to, new->first + k),
+						     text(from, old->first + i)) < 0)
+			k++;
+		s->to[i] = k;
+		moved = moved || k != i;
+	}
+	s->to[old->count] = new->count;
+	if (moved || new->count != old->count)
+		return s;
+	free(s);
+	return NULL;
+}
+
+struct shift *shift_joined(struct shift *s, struct shift *list)
+{
+	if (!s)
+		return list;
+	s->next = list;
+	return s;
+}
+
+void shifts_free(struct shift *list)
+{
+	struct shift *next;
+
+	for (; list; list = next) {
+		next = list->next;
+		free(list);
+	}
+}
+
+/* Forget the oldest swaps, if the others are enough. */
+static void trim(struct positions *p)
+{
+	struct shift **at = &p->first;
+
+	p->count = 0;
+	while (*at && (p->count + (*at)->count <= NAMES_MAX || at == &p->first)) {
+		p->count += (*at)->count;
+		at = &(*at)->next;
+	}
+	shifts_free(*at);
+	*at = NULL;
+}
+
+void positions_advance(struct positions *p, struct shift *list)
+{
+	struct shift **end = &list;
+
+	for (; *end; end = &(*end)->next)
+		(*end)->edition = p->edition;
+	*end = p->first;
+	p->first = list;
+	p->edition++;
+	trim(p);
+}
+
+uint64_t positions_tell(const struct positions *p, uint64_t index)
+{
+	return p->edition % EDITIONS << INDEX_BITS | index;
+}
+
+static uint64_t moved(const struct positions *p, uint64_t edition, uint64_t dir,
+		      uint64_t index)
+{
+	for (const struct shift *s = p->first; s; s = s->next)
+		if (s->edition == edition && s->dir == dir)
+			return s->to[index < s->count ? index : s->count];
+	return index;
+}
+
+uint64_t positions_find(const struct positions *p, uint64_t dir, uint64_t told)
+{
+	uint64_t index = told & ((UINT64_C(1) << INDEX_BITS) - 1);
+	uint64_t age = (p->edition - (told >> INDEX_BITS)) % EDITIONS;
+
+	/* The list is short, and empty where nothing ever changed. */
+	if (!p->first || age > p->edition)
+		return index;
+	for (; age; age--)
+		index = moved(p, p->edition - age, dir, index);
+	return index;
+}
+
+void positions_fini(struct positions *p)
+{
+	shifts_free(p->first);
+	*p = (struct positions){0};
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <time.h>
+#include "fs/control/control.h"
+#include "edition.h"
+#include "fs/base/log.h"
+#include "core/base/alloc.h"
+#include "subdir.h"
+#include "logged_conflicts.h"
+
+/* Conflicts of one edition that are logged, each in a line. */
+#define CONFLICTS_LOGGED 20
+
+/* --- holdings --------------------------------------------------------------------- */
+
+static bool fail_memory(void)
+{
+	log_print(LOG_ERR, "out of memory");
+	return false;
+}
+
+static bool report(const struct kpackx_error *why)
+{
+	log_print(LOG_ERR, "%s", why->text);
+	return false;
+}
+
+/* Grow ARRAY by one element, by doubling at powers of two. */
+static void *grown(void *array, size_t count, size_t element)
+{
+	if (count & (count - 1))
+		return array;
+	return reallocarray(array, count ? 2 * count : 1, element);
+}
+
+bool holdings_add(struct holdings *h, struct origin *o)
+{
+	struct origin **list = grown(h->origins, h->count, sizeof(struct origin *));
+
+	if (!list) {
+		origin_unref(o);
+		return fail_memory();
+	}
+	h->origins = list;
+	list[h->count++] = o;
+	atomic_store(&o->idle, false);
+	return true;
+}
+
+bool holdings_refuse(struct holdings *h, const char *path, const char *text)
+{
+	struct refused *list = grown(h->refused, h->n_refused, sizeof(*list));
+	struct refused *r;
+
+	if (!list)
+		return fail_memory();
+	h->refused = list;
+	r = &list[h->n_refused];
+	r->path = strdup(path);
+	r->text = strdup(text);
+	h->n_refused++;
+	return r->path && r->text ? true : fail_memory();
+}
+
+void holdings_fini(struct holdings *h)
+{
+	for (size_t i = 0; i < h->count; i++)
+		origin_unref(h->origins[i]);
+	for (size_t i = 0; i < h->n_refused; i++) {
+		free(h->refused[i].path);
+		free(h->refused[i].text);
+	}
+	free(h->origins);
+	free(h->refused);
+	*h = (struct holdings){0};
+}
+
+/* --- building --------------------------------------------------------------------- */
+
+static bool newer(struct timespec a, struct timespec b)
+{
+	return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
+}
+
+/*
+ * Attributes for directories: read bits of all archives together, the owner of the first,
+ * the newest times.
+ */
+static struct stat blended(const struct edition *e)
+{
+	struct stat look = e->holdings.look;
+
+	for (size_t i = 0; i < e->holdings.count; i++) {
+		const struct stat *st = kp_archive_stat(e->archives[i]);
+		mode_t mode = i ? look.st_mode : 0;
+
+		if (i == 0)
+			look = *st;
+		else if (newer(st->st_mtim, look.st_mtim))
+			look.st_mtim = st->st_mtim;
+		look.st_mode = mode | st->st_mode;
+	}
+	return look;
+}
+
+static bool list_archives(struct edition *e)
+{
+	e->archives = calloc(e->holdings.count + 1, sizeof(struct kpack_archive *));
+	if (!e->archives)
+		return fail_memory();
+	for (size_t i = 0; i < e->holdings.count; i++) {
+		e->archives[i] = e->holdings.origins[i]->archive;
+		e->bytes += (uint64_t)kp_archive_stat(e->archives[i])->st_size;
+	}
+	return true;
+}
+
+/* For chosen GPUs no directory is shown without a file, toc neither. */
+static bool hide_empty_toc(struct kp_view *v)
+{
+	const struct kp_span name = kp_span_str("toc");
+	uint32_t toc;
+
+	return kp_view_find_dir(v, name, &toc) && kp_view_dir(v, toc)->count == 0 &&
+	       kp_view_hide(v, 0, name);
+}
+
+struct telling {
+	struct warned *warned;
+	size_t lines; /* that may still be logged */
+	size_t more;  /* what was not */
+};
+
+/* Log TEXT, of an archive or of none, unless the edition before had it. */
+static void tell(struct telling *t, const struct origin *o, const char *text)
+{
+	if (warned_of(t->warned, o ? o->serial : 0, text))
+		return;
+	if (t->lines == 0)
+		t->more++;
+	else if (o)
+		log_about(LOG_WARNING, kp_archive_path(o->archive), text);
+	else
+		log_print(LOG_WARNING, "%s", text);
+	t->lines -= t->lines > 0;
+}
+
+/* Refused entries of the archive O.  Returns how many have no text. */
+static size_t tell_refused(struct telling *t, const struct origin *o)
+{
+	size_t n, all;
+	const struct kp_fault *faults = kp_archive_faults(o->archive, &n, &all);
+
+	for (size_t i = 0; i < n; i++)
+		if (faults[i].refused)
+			tell(t, o, faults[i].text);
+	return all - n;
+}
+
+/* What is wrong inside archives that are served, in a few lines. */
+static void log_conflicts(const struct edition *e, struct warned *warned)
+{
+	struct telling t = {.warned = warned, .lines = CONFLICTS_LOGGED};
+	size_t kept, counted, textless = 0;
+	const char *const *conflicts = kp_view_conflicts(e->view, &kept, &counted);
+
+	for (size_t i = 0; i < e->holdings.count; i++)
+		textless += tell_refused(&t, e->holdings.origins[i]);
+	for (size_t i = 0; i < kept; i++)
+		tell(&t, NULL, conflicts[i]);
+	t.more += warned_turn(warned, textless + counted - kept);
+	if (t.more)
+		log_print(LOG_WARNING, "and %zu more, see " CONTROL_NAME "/conflicts",
+			  t.more);
+}
+
+static bool build(struct edition *e, const struct edition_options *o,
+		  const struct tree_taken *taken)
+{
+	struct kp_view_options select = arches_view(o->arches);
+	struct tree_options look = o->look;
+	struct kpackx_error why = {0};
+
+	if (!list_archives(e))
+		return false;
+	if (kp_view_new(e->archives, e->holdings.count, &select, &e->view, &why))
+		return report(&why);
+	if (o->subdir && !subdir_find(e, o->subdir, o->first, &look.root))
+		return false;
+	look.part = o->subdir || (select.loadable && hide_empty_toc(e->view));
+	look.look = blended(e);
+	if (tree_new(e->view, &look, taken, &e->tree, &why))
+		return report(&why);
+	log_conflicts(e, o->warned);
+	if (o->first)
+		arches_warn(o->arches, e->archives, e->holdings.count);
+	return true;
+}
+
+struct edition *edition_new(struct holdings *holdings,
+			    const struct edition_options *options,
+			    const struct tree_taken *taken)
+{
+	struct edition *e = calloc(1, sizeof(*e));
+
+	if (!e) {
+		fail_memory();
+		holdings_fini(holdings);
+		return NULL;
+	}
+	e->refs = 1;
+	e->holdings = *holdings;
+	*holdings = (struct holdings){0};
+	clock_gettime(CLOCK_REALTIME, &e->made);
+	if (build(e, options, taken))
+		return e;
+	edition_unref(e);
+	return NULL;
+}
+
+struct edition *edition_ref(struct edition *e)
+{
+	atomic_fetch_add(&e->refs, 1);
+	return e;
+}
+
+void edition_unref(struct edition *e)
+{
+	if (!e || atomic_fetch_sub(&e->refs, 1) > 1)
+		return;
+	tree_free(e->tree);
+	kp_view_free(e->view);
+	free(e->archives);
+	holdings_fini(&e->holdings);
+	free(e);
+}
+
+struct origin_entry edition_entry(const struct edition *e, uint32_t file)
+{
+	size_t entry, archive = kp_view_archive(e->view, file, &entry);
+
+	return (struct origin_entry){e->holdings.origins[archive], entry};
+}

@@ -1,0 +1,556 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include "inodes.h"
+#include "fs/base/log.h"
+#include "dir_positions.h"
+#include "retired_inodes.h"
+
+struct inodes {
+	inodes_idle *idle;
+	void *user;
+
+	pthread_rwlock_t swap; /* who stands inside reads; swapping writes */
+	struct edition *now;
+	atomic_uint_least64_t *lookups; /* by the position in its tree */
+	struct positions positions;
+
+	pthread_mutex_t lock; /* who is inside, too, takes it for what follows */
+	struct retired retired;
+};
+
+/* --- asking ----------------------------------------------------------------------- */
+
+const struct edition *inodes_enter(struct inodes *in)
+{
+	pthread_rwlock_rdlock(&in->swap);
+	return in->now;
+}
+
+void inodes_leave(struct inodes *in)
+{
+	pthread_rwlock_unlock(&in->swap);
+}
+
+struct edition *inodes_edition(struct inodes *in)
+{
+	struct edition *e;
+
+	inodes_enter(in);
+	e = edition_ref(in->now);
+	inodes_leave(in);
+	return e;
+}
+
+static bool find_retired(struct inodes *in, uint64_t ino, struct retired_inode *out)
+{
+	const struct retired_inode *r;
+
+	pthread_mutex_lock(&in->lock);
+	r = retired_find(&in->retired, ino);
+	if (r) {
+		*out = *r;
+		if (r->file.origin)
+			origin_ref(r->file.origin);
+	}
+	pthread_mutex_unlock(&in->lock);
+	return r != NULL;
+}
+
+bool inodes_find(struct inodes *in, uint64_t ino, struct inode *out)
+{
+	struct retired_inode r;
+
+	*out = (struct inode){0};
+	if (tree_find(in->now->tree, ino, &out->node)) {
+		tree_stat(in->now->tree, out->node, &out->st);
+		return true;
+	}
+	if (!find_retired(in, ino, &r))
+		return false;
+	origin_unref(r.file.origin);
+	out->retired = true;
+	out->node.ino = ino;
+	out->node.is_dir = S_ISDIR(r.st.st_mode);
+	out->st = r.st;
+	return true;
+}
+
+int inodes_file(struct inodes *in, uint64_t ino, struct origin_entry *out)
+{
+	struct tree_node node;
+	struct retired_inode r;
+
+	if (tree_find(in->now->tree, ino, &node)) {
+		if (node.is_dir)
+			return EISDIR;
+		*out = edition_entry(in->now, node.index);
+		origin_ref(out->origin);
+		return 0;
+	}
+	if (!find_retired(in, ino, &r))
+		return ESTALE;
+	*out = r.file;
+	return r.file.origin ? 0 : EISDIR;
+}
+
+/* N more, or less, of a node of the edition; false: there is none of that number. */
+static bool add_lookups(struct inodes *in, uint64_t ino, uint64_t n)
+{
+	struct tree_node node;
+
+	if (!tree_find(in->now->tree, ino, &node))
+		return false;
+	atomic_fetch_add_explicit(&in->lookups[tree_position(in->now->tree, node)], n,
+				  memory_order_relaxed);
+	return true;
+}
+
+void inodes_count(struct inodes *in, uint64_t ino)
+{
+	struct retired_inode *r;
+
+	if (add_lookups(in, ino, 1))
+		return;
+	pthread_mutex_lock(&in->lock);
+	r = retired_find(&in->retired, ino);
+	if (r)
+		r->lookups++;
+	pthread_mutex_unlock(&in->lock);
+}
+
+void inodes_uncount(struct inodes *in, uint64_t ino)
+{
+	/* A retired inode is looked up by number only, so the kernel has it anyway. */
+	add_lookups(in, ino, UINT64_MAX);
+}
+
+static bool holds(const struct edition *e, const struct origin *o)
+{
+	for (size_t i = 0; i < e->holdings.count; i++)
+		if (e->holdings.origins[i] == o)
+			return true;
+	return false;
+}
+
+/* Returns an origin that nothing of is retired any more, with a reference, or NULL. */
+static struct origin *forget_retired(struct inodes *in, uint64_t ino, uint64_t n)
+{
+	struct retired_inode *r;
+	struct origin *last = NULL;
+
+	pthread_mutex_lock(&in->lock);
+	r = retired_find(&in->retired, ino);
+	if (r && r->lookups > n)
+		r->lookups -= n;
+	else if (r)
+		last = retired_remove(&in->retired, ino);
+	pthread_mutex_unlock(&in->lock);
+	return last;
+}
+
+void inodes_forget(struct inodes *in, uint64_t ino, uint64_t n)
+{
+	struct origin *last = NULL;
+	bool idle;
+
+	inodes_enter(in);
+	if (!add_lookups(in, ino, -n))
+		last = forget_retired(in, ino, n);
+	idle = last && !holds(in->now, last);
+	if (idle)
+		atomic_store(&last->idle, true);
+	inodes_leave(in);
+	if (idle)
+		in->idle(in->user, last);
+	origin_unref(last);
+}
+
+uint64_t inodes_tell(const struct inodes *in, uint64_t index)
+{
+	return positions_tell(&in->positions, index);
+}
+
+uint64_t inodes_position(const struct inodes *in, uint64_t dir, uint64_t told)
+{
+	return positions_find(&in->positions, dir, told);
+}
+
+void inodes_retired(struct inodes *in, size_t *inodes, size_t *archives)
+{
+	pthread_mutex_lock(&in->lock);
+	*inodes = in->retired.count;
+	*archives = in->retired.archives;
+	pthread_mutex_unlock(&in->lock);
+}
+
+/* --- numbers that are taken ------------------------------------------------------- */
+
+static bool same_content(struct origin_entry a, struct kpack_archive *b, size_t in_b)
+{
+	return (a.origin->archive == b && a.entry == in_b) ||
+	       kp_view_same_content(a.origin->archive, a.entry, b, in_b);
+}
+
+/* Is A, of edition E, what NODE of VIEW is? */
+static bool same_node(const struct edition *e, struct tree_node a,
+		      const struct kp_view *view, struct tree_node node)
+{
+	struct kpack_archive *archive;
+	size_t entry;
+
+	if (a.is_dir != node.is_dir)
+		return false;
+	if (a.is_dir)
+		return kp_view_dir(e->view, a.index)->id ==
+		       kp_view_dir(view, node.index)->id;
+	archive = kp_view_entry(view, node.index, &entry);
+	return same_content(edition_entry(e, a.index), archive, entry);
+}
+
+static bool same_retired(const struct retired_inode *r, const struct kp_view *view,
+			 struct tree_node node)
+{
+	struct kpack_archive *archive;
+	size_t entry;
+
+	if (!r->file.origin || node.is_dir)
+		return !r->file.origin && node.is_dir &&
+		       r->id == kp_view_dir(view, node.index)->id;
+	archive = kp_view_entry(view, node.index, &entry);
+	return same_content(r->file, archive, entry);
+}
+
+bool inodes_taken(void *inodes, uint64_t ino, const struct kp_view *view,
+		  struct tree_node node)
+{
+	struct inodes *in = inodes;
+	struct tree_node known;
+	struct retired_inode r;
+	bool taken;
+
+	/* Only the thread that asks swaps editions. */
+	if (tree_find(in->now->tree, ino, &known))
+		return !same_node(in->now, known, view, node);
+	if (!find_retired(in, ino, &r))
+		return false;
+	taken = !same_retired(&r, view, node);
+	origin_unref(r.file.origin);
+	return taken;
+}
+
+/* --- swapping --------------------------------------------------------------------- */
+
+/* What a swap works on: the edition that was, and what the kernel knew of it. */
+struct swap {
+	struct edition *last;
+	atomic_uint_least64_t *lookups;
+	struct holdings revived; /* archives of which the last retired inode came back */
+	bool no_memory;
+};
+
+static bool retire(struct inodes *in, const struct swap *s, struct tree_node node,
+		   uint64_t lookups)
+{
+	struct retired_inode r = {.lookups = lookups};
+
+	tree_stat(s->last->tree, node, &r.st);
+	if (node.is_dir)
+		r.id = kp_view_dir(s->last->view, node.index)->id;
+	else
+		r.file = edition_entry(s->last, node.index);
+	return retired_add(&in->retired, &r);
+}
+
+/* Count what the kernel knows of the last edition for this one, or retire it. */
+static void carry_over(struct inodes *in, struct swap *s)
+{
+	const struct tree *to = in->now->tree;
+
+	for (uint32_t i = 0; i < tree_size(s->last->tree); i++) {
+		struct tree_node node, found;
+		uint64_t n = s->lookups[i];
+
+		if (!n)
+			continue;
+		node = tree_at(s->last->tree, i);
+		if (tree_find(to, node.ino, &found))
+			in->lookups[tree_position(to, found)] += n;
+		else if (!retire(in, s, node, n))
+			s->no_memory = true;
+	}
+}
+
+/* A number that is the edition's again is not retired any more. */
+static void revive(struct inodes *in, struct swap *s)
+{
+	const struct tree *to = in->now->tree;
+
+	for (size_t i = 0; i < in->retired.size; i++) {
+		struct retired_inode *r = in->retired.buckets[i], *next;
+
+		for (; r; r = next) {
+			struct tree_node found;
+			struct origin *o;
+
+			next = r->next;
+			if (!tree_find(to, r->st.st_ino, &found))
+				continue;
+			in->lookups[tree_position(to, found)] += r->lookups;
+			o = retired_remove(&in->retired, r->st.st_ino);
+			if (o)
+				holdings_add(&s->revived, o);
+		}
+	}
+}
+
+/* Of the directories the kernel knows: nobody else is in the middle of a listing. */
+static struct shift *find_shifts(struct inodes *in, const struct edition *next)
+{
+	const struct tree *from = in->now->tree;
+	struct shift *list = NULL;
+
+	for (uint32_t i = 0; i < kp_view_dir_count(in->now->view); i++) {
+		struct tree_node a = tree_at(from, i), b;
+
+		if ((in->lookups[i] || a.ino == TREE_ROOT) &&
+		    tree_find(next->tree, a.ino, &b))
+			list = shift_joined(shift_new(in->now, a, next, b), list);
+	}
+	return list;
+}
+
+static void exchange(struct inodes *in, struct edition *next,
+		     atomic_uint_least64_t *lookups, struct swap *s)
+{
+	struct shift *shifts = find_shifts(in, next);
+
+	pthread_rwlock_wrlock(&in->swap);
+	pthread_mutex_lock(&in->lock);
+	*s = (struct swap){.last = in->now, .lookups = in->lookups};
+	in->now = next;
+	in->lookups = lookups;
+	positions_advance(&in->positions, shifts);
+	revive(in, s);
+	carry_over(in, s);
+	pthread_mutex_unlock(&in->lock);
+	pthread_rwlock_unlock(&in->swap);
+}
+
+/* --- telling what changed --------------------------------------------------------- */
+
+struct telling {
+	const struct edition *from, *to;
+	void (*tell)(void *user, const struct change *c);
+	void *user;
+	size_t names;
+};
+
+static void tell_name(struct telling *t, uint64_t dir, struct kp_span name)
+{
+	struct change c = {.what = CHANGED_NAME, .ino = dir};
+
+	if (name.size >= sizeof(c.name))
+		return;
+	memcpy(c.name, name.data, name.size);
+	t->names++;
+	t->tell(t->user, &c);
+}
+
+/* The names of a directory of one edition, one after the other, in bytewise order. */
+struct walk {
+	const struct edition *e;
+	uint32_t next, end;
+	struct kp_view_name name; /* next < end */
+};
+
+static void look_at(struct walk *w)
+{
+	if (w->next < w->end)
+		w->name = kp_view_name(w->e->view, w->next);
+}
+
+static struct walk walk_of(const struct edition *e, struct tree_node dir)
+{
+	const struct kp_view_dir *d = kp_view_dir(e->view, dir.index);
+	struct walk w = {.e = e, .next = d->first, .end = d->first + d->count};
+
+	look_at(&w);
+	return w;
+}
+
+static void step(struct walk *w)
+{
+	w->next++;
+	look_at(w);
+}
+
+static uint64_t number_of(const struct walk *w)
+{
+	return tree_named(w->e->tree, &w->name).ino;
+}
+
+/* Tell of the names that differ between directory A of the last edition and B of this. */
+static void compare_names(struct telling *t, struct tree_node a, struct tree_node b)
+{
+	struct walk old = walk_of(t->from, a), new = walk_of(t->to, b);
+	size_t before = t->names;
+
+	while (old.next < old.end || new.next < new.end) {
+		int c = old.next == old.end   ? 1
+			: new.next == new.end ? -1
+					      : kp_span_cmp(old.name.text, new.name.text);
+
+		if (c || number_of(&old) != number_of(&new))
+			tell_name(t, a.ino, c > 0 ? new.name.text : old.name.text);
+		if (c <= 0)
+			step(&old);
+		if (c >= 0)
+			step(&new);
+	}
+	if (t->names > before)
+		t->tell(t->user, &(struct change){.what = CHANGED_NAMES, .ino = a.ino});
+}
+
+static bool same_look(const struct stat *a, const struct stat *b)
+{
+	return a->st_mode == b->st_mode && a->st_uid == b->st_uid &&
+	       a->st_gid == b->st_gid && a->st_nlink == b->st_nlink &&
+	       a->st_size == b->st_size && a->st_blocks == b->st_blocks &&
+	       a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+	       a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+static void compare_node(struct telling *t, struct tree_node a, struct tree_node b)
+{
+	struct stat x, y;
+
+	if (a.is_dir)
+		compare_names(t, a, b);
+	tree_stat(t->from->tree, a, &x);
+	tree_stat(t->to->tree, b, &y);
+	if (!same_look(&x, &y))
+		t->tell(t->user, &(struct change){.what = CHANGED_STAT, .ino = a.ino});
+}
+
+/* The kernel can have believed something only about nodes it was told of. */
+static void tell_all(struct telling *t, const atomic_uint_least64_t *lookups)
+{
+	const struct tree *from = t->from->tree;
+
+	for (uint32_t i = 0; i < tree_size(from); i++) {
+		struct tree_node a = tree_at(from, i), b;
+
+		if ((lookups[i] || a.ino == TREE_ROOT) &&
+		    tree_find(t->to->tree, a.ino, &b))
+			compare_node(t, a, b);
+	}
+}
+
+/* Archives that neither this edition nor a retired inode needs. */
+static void let_go(struct inodes *in, const struct holdings *h)
+{
+	for (size_t i = 0; i < h->count; i++) {
+		struct origin *o = h->origins[i];
+		bool needed;
+
+		pthread_mutex_lock(&in->lock);
+		needed = o->retired;
+		pthread_mutex_unlock(&in->lock);
+		if (needed || holds(in->now, o))
+			continue;
+		atomic_store(&o->idle, true);
+		in->idle(in->user, o);
+	}
+}
+
+/* --- counts ----------------------------------------------------------------------- */
+
+static size_t counts_size(const struct edition *e)
+{
+	return ((size_t)tree_size(e->tree) + 1) * sizeof(atomic_uint_least64_t);
+}
+
+/* In pages of their own: those of nodes that the kernel never asks for cost nothing. */
+static atomic_uint_least64_t *counts_for(const struct edition *e)
+{
+	void *counts = mmap(NULL, counts_size(e), PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (counts == MAP_FAILED)
+		return NULL;
+	madvise(counts, counts_size(e), MADV_NOHUGEPAGE); /* only advice */
+	return counts;
+}
+
+static void free_counts(atomic_uint_least64_t *counts, const struct edition *e)
+{
+	munmap((void *)counts, counts_size(e));
+}
+
+/* --- the calls -------------------------------------------------------------------- */
+
+bool inodes_swap(struct inodes *in, struct edition *next,
+		 void (*tell)(void *user, const struct change *c), void *user,
+		 size_t *names)
+{
+	struct telling t = {.to = next, .tell = tell, .user = user};
+	atomic_uint_least64_t *lookups = counts_for(next);
+	struct swap s;
+
+	if (!lookups) {
+		log_print(LOG_ERR, "out of memory");
+		edition_unref(next);
+		return false;
+	}
+	exchange(in, next, lookups, &s);
+	if (s.no_memory)
+		log_print(LOG_ERR, "out of memory: files that are open may get lost");
+	t.from = s.last;
+	tell_all(&t, s.lookups);
+	let_go(in, &s.last->holdings);
+	let_go(in, &s.revived);
+	holdings_fini(&s.revived);
+	free_counts(s.lookups, s.last);
+	edition_unref(s.last);
+	*names = t.names;
+	return true;
+}
+
+struct inodes *inodes_new(struct edition *first, inodes_idle *idle, void *user)
+{
+	struct inodes *in = calloc(1, sizeof(*in));
+	pthread_rwlockattr_t attr;
+
+	if (!in || !(in->lookups = counts_for(first))) {
+		free(in);
+		edition_unref(first);
+		return NULL;
+	}
+	in->idle = idle;
+	in->user = user;
+	in->now = first;
+	/* Answers never end: a swap that waited for a moment without any would starve. */
+	pthread_rwlockattr_init(&attr);
+	pthread_rwlockattr_setkind_np(&attr,
+				      PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+	pthread_rwlock_init(&in->swap, &attr);
+	pthread_rwlockattr_destroy(&attr);
+	pthread_mutex_init(&in->lock, NULL);
+	return in;
+}
+
+void inodes_free(struct inodes *in)
+{
+	if (!in)
+		return;
+	retired_fini(&in->retired);
+	positions_fini(&in->positions);
+	free_counts(in->lookups, in->now);
+	edition_unref(in->now);
+	pthread_mutex_destroy(&in->lock);
+	pthread_rwlock_destroy(&in->swap);
+	free(in);
+}

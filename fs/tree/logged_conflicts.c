@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+#include "logged_conflicts.h"
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+#include "core/base/alloc.h"
+
+static int by_hash(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Without memory for it, it will be logged again. */
+bool warned_of(struct warned *w, uint32_t serial, const char *text)
+{
+	uint64_t hash = XXH3_64bits_withSeed(text, strlen(text), serial);
+
+	if (!w)
+		return false;
+	if (kp_grow(&w->now, w->n_now, &w->now_cap, sizeof(*w->now)))
+		w->now[w->n_now++] = hash;
+	return w->n_before &&
+	       bsearch(&hash, w->before, w->n_before, sizeof(hash), by_hash);
+}
+
+size_t warned_turn(struct warned *w, size_t more)
+{
+	size_t fresh;
+
+	if (!w)
+		return more;
+	fresh = more > w->more ? more - w->more : 0;
+	free(w->before);
+	if (w->n_now)
+		qsort(w->now, w->n_now, sizeof(*w->now), by_hash);
+	*w = (struct warned){.before = w->now, .n_before = w->n_now, .more = more};
+	return fresh;
+}
+
+void warned_fini(struct warned *w)
+{
+	free(w->now);
+	free(w->before);
+}

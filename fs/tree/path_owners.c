@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include "path_owners.h"
+
+struct claims {
+	const struct edition *edition;
+	struct kp_view_options select;
+	uint64_t *holders; /* by name: archive in the upper half, entry below, plus one */
+	uint32_t names;
+
+	/* entries are sorted by key: the next is often in the same directory, for the same
+	 * architecture */
+	uint8_t dir_path[KP_NAME_MAX + 512];
+	size_t dir_size;
+	uint32_t dir;
+	bool dir_found;
+	const uint8_t *arch;
+	bool selected;
+};
+
+static uint32_t name_count(const struct kp_view *v)
+{
+	uint32_t most = 0;
+
+	for (uint32_t d = 0; d < kp_view_dir_count(v); d++) {
+		const struct kp_view_dir *dir = kp_view_dir(v, d);
+
+		if (dir->count && dir->first + dir->count > most)
+			most = dir->first + dir->count;
+	}
+	return most;
+}
+
+bool claims_selects(struct claims *c, struct kp_span arch)
+{
+	if (c->arch != arch.data) {
+		c->arch = arch.data;
+		c->selected = kp_view_selects(&c->select, arch);
+	}
+	return c->selected;
+}
+
+/* Find the directory at PATH, unless it was the last one. */
+static bool find_dir(struct claims *c, struct kp_span path)
+{
+	if (kp_span_eq(path, (struct kp_span){c->dir_path, c->dir_size}))
+		return c->dir_found;
+	memcpy(c->dir_path, path.data, path.size);
+	c->dir_size = path.size;
+	c->dir_found = kp_view_find_dir(c->edition->view, path, &c->dir);
+	return c->dir_found;
+}
+
+bool claims_find(struct claims *c, struct kp_span path, uint32_t *name)
+{
+	size_t cut = path.size;
+
+	while (cut && path.data[cut - 1] != '/')
+		cut--;
+	if (cut > sizeof(c->dir_path))
+		return false;
+	return find_dir(c, kp_span_head(path, cut)) &&
+	       kp_view_lookup(c->edition->view, c->dir, kp_span_tail(path, cut), name);
+}
+
+/* Of the entries that ask for a name the first has it, as in the view. */
+static void claim_path(struct claims *c, const struct kp_entry_path *p, uint64_t holder)
+{
+	uint32_t name;
+
+	if (p->fault[0] || !claims_find(c, p->text, &name) || c->holders[name])
+		return;
+	if (kp_view_name(c->edition->view, name).kind != KP_VIEW_DIR)
+		c->holders[name] = holder + 1;
+}
+
+static void claim_archive(struct claims *c, size_t archive)
+{
+	const struct kpack_archive *a = c->edition->archives[archive];
+	struct kp_entry_path paths[KP_ENTRY_PATHS];
+	size_t n = kp_archive_entry_count(a);
+
+	for (size_t entry = 0; entry < n; entry++) {
+		struct kp_entry_info info;
+		size_t count;
+
+		kp_archive_entry(a, entry, &info);
+		if (!claims_selects(c, info.arch))
+			continue;
+		count = kp_entry_paths(a, entry, paths);
+		for (size_t i = 0; i < count; i++)
+			claim_path(c, &paths[i], (uint64_t)archive << 32 | entry);
+	}
+}
+
+struct claims *claims_new(const struct edition *e, const struct arches *arches)
+{
+	struct claims *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->edition = e;
+	c->select = arches_view(arches);
+	c->names = name_count(e->view);
+	c->dir_found = true; /* the root, whose path is empty */
+	c->holders = calloc((size_t)c->names + 1, sizeof(*c->holders));
+	if (!c->holders) {
+		claims_free(c);
+		return NULL;
+	}
+	for (size_t i = 0; i < e->holdings.count; i++)
+		claim_archive(c, i);
+	return c;
+}
+
+void claims_free(struct claims *c)
+{
+	if (!c)
+		return;
+	free(c->holders);
+	free(c);
+}
+
+bool claims_holder(const struct claims *c, uint32_t name, struct claim *out)
+{
+	uint64_t holder = name < c->names ? c->holders[name] : 0;
+
+	if (!holder)
+		return false;
+	out->archive = c->edition->archives[(holder - 1) >> 32];
+	out->entry = (size_t)((holder - 1) & UINT32_MAX);
+	return true;
+}

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <sys/random.h>
+#include "core/base/alloc.h"
+#include "tree.h"
+
+/*
+ * Nodes are numbered: directories of the view, then its files.  `slots` is an
+ * open-addressing hash table of node number + 1, keyed by inode number.  In the bits that
+ * no number needs stands a part of the hash: what belongs elsewhere is passed over unseen.
+ */
+struct tree {
+	const struct kp_view *view;
+	struct tree_options options;
+	const struct tree_taken *taken; /* while it is made */
+	uint32_t dirs, nodes;
+	uint32_t *links; /* of each file, names below the root; NULL: as in the view */
+	uint32_t shown_dirs, shown_files;
+	struct late *late; /* in order of their nodes */
+	size_t n_late;
+	uint32_t *slots;
+	uint32_t mask;    /* of a slot, the bits of the node */
+	unsigned shift;   /* 64 - log2(slots) */
+	uint64_t scatter; /* odd and random: nobody can craft long probes */
+};
+
+/* A node whose id was taken. */
+struct late {
+	uint64_t ino;
+	uint32_t node;
+};
+
+#define AHEAD 16 /* slots fetched before they are needed */
+
+static uint64_t view_id(const struct tree *t, uint32_t node)
+{
+	if (node < t->dirs)
+		return kp_view_dir(t->view, node)->id;
+	return kp_view_file(t->view, node - t->dirs)->id;
+}
+
+static int compare_node(const void *a, const void *b)
+{
+	const struct late *x = a, *y = b;
+
+	return (x->node > y->node) - (x->node < y->node);
+}
+
+static uint64_t ino_of(const struct tree *t, uint32_t node)
+{
+	const struct late key = {.node = node}, *late = NULL;
+
+	if (node == t->options.root)
+		return TREE_ROOT;
+	if (t->n_late)
+		late = bsearch(&key, t->late, t->n_late, sizeof(key), compare_node);
+	return late ? late->ino : view_id(t, node);
+}
+
+static uint64_t slot_count(const struct tree *t)
+{
+	return UINT64_C(1) << (64 - t->shift);
+}
+
+static uint64_t slot_of(const struct tree *t, uint64_t ino)
+{
+	return (ino * t->scatter) >> t->shift;
+}
+
+/* The part of the hash that stands in a slot. */
+static uint32_t mark_of(const struct tree *t, uint64_t ino)
+{
+	return (uint32_t)((ino * t->scatter) << (64 - t->shift) >> 32) & ~t->mask;
+}
+
+static uint32_t node_in(const struct tree *t, uint32_t slot)
+{
+	return (slot & t->mask) - 1;
+}
+
+/* The slot that holds INO, or the free one where it belongs. */
+static uint32_t *slot_for(const struct tree *t, uint64_t ino)
+{
+	uint64_t last = slot_count(t) - 1, i = slot_of(t, ino);
+	uint32_t mark = mark_of(t, ino);
+
+	while (t->slots[i] && ((t->slots[i] & ~t->mask) != mark ||
+			       ino_of(t, node_in(t, t->slots[i])) != ino))
+		i = (i + 1) & last;
+	return &t->slots[i];
+}
+
+static struct tree_node node_at(const struct tree *t, uint32_t node)
+{
+	bool is_dir = node < t->dirs;
+
+	return (struct tree_node){ino_of(t, node), is_dir,
+				  is_dir ? node : node - t->dirs};
+}
+
+/* Of number INO, if nothing else is. */
+static bool insert(struct tree *t, uint32_t node, uint64_t ino)
+{
+	uint32_t *slot = slot_for(t, ino);
+
+	if (*slot)
+		return false;
+	if (t->taken && node != t->options.root &&
+	    t->taken->is(t->taken->user, ino, t->view, node_at(t, node)))
+		return false;
+	*slot = mark_of(t, ino) | (node + 1);
+	return true;
+}
+
+static int compare_id(const void *a, const void *b, void *tree)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	uint64_t x_id = view_id(tree, x), y_id = view_id(tree, y);
+
+	if (x_id != y_id)
+		return x_id < y_id ? -1 : 1;
+	return (x > y) - (x < y);
+}
+
+static struct late *late_of(const struct tree *t, uint32_t node)
+{
+	const struct late key = {.node = node};
+
+	return bsearch(&key, t->late, t->n_late, sizeof(key), compare_node);
+}
+
+/*
+ * Give the nodes that came too late the next free numbers.  Sorted by id, so that many
+ * equal ones, which only an attacker can make, do not probe the same numbers again.
+ */
+static bool insert_late(struct tree *t)
+{
+	uint32_t *nodes = malloc(t->n_late * sizeof(*nodes));
+	uint64_t next = 0;
+
+	if (!nodes)
+		return false;
+	for (size_t i = 0; i < t->n_late; i++)
+		nodes[i] = t->late[i].node;
+	qsort_r(nodes, t->n_late, sizeof(*nodes), compare_id, t);
+	for (size_t i = 0; i < t->n_late; i++) {
+		struct late *late = late_of(t, nodes[i]);
+
+		if (i == 0 || view_id(t, nodes[i]) != view_id(t, nodes[i - 1]))
+			next = view_id(t, nodes[i]);
+		do {
+			next = next < TREE_FIRST - 1 ? TREE_FIRST : next + 1;
+			late->ino = next;
+		} while (next < TREE_FIRST || !insert(t, late->node, next));
+	}
+	free(nodes);
+	return true;
+}
+
+static bool add_late(struct tree *t, size_t *cap, uint32_t node)
+{
+	if (!kp_grow(&t->late, t->n_late, cap, sizeof(*t->late)))
+		return false;
+	t->late[t->n_late++] = (struct late){0, node};
+	return true;
+}
+
+static bool number_nodes(struct tree *t)
+{
+	size_t cap = 0;
+
+	for (uint32_t n = 0; n < t->nodes; n++) {
+		uint64_t ino = ino_of(t, n);
+
+		if (n + AHEAD < t->nodes)
+			__builtin_prefetch(&t->slots[slot_of(t, view_id(t, n + AHEAD))],
+					   1);
+		if ((n == t->options.root || ino >= TREE_FIRST) && insert(t, n, ino))
+			continue;
+		if (!add_late(t, &cap, n))
+			return false;
+	}
+	return t->n_late == 0 || insert_late(t);
+}
+
+static uint64_t random_odd(void)
+{
+	uint64_t r;
+
+	if (getrandom(&r, sizeof(r), GRND_NONBLOCK) != sizeof(r))
+		r = UINT64_C(0x9e3779b97f4a7c15);
+	return r | 1;
+}
+
+/* Count the names of directory DIR, which is below the root, and mark those below it. */
+static void count_names(struct tree *t, uint32_t dir, bool *inside)
+{
+	const struct kp_view_dir *d = kp_view_dir(t->view, dir);
+
+	t->shown_dirs++;
+	for (uint32_t i = 0; i < d->count; i++) {
+		struct kp_view_name name = kp_view_name(t->view, d->first + i);
+
+		if (name.kind == KP_VIEW_DIR)
+			inside[name.index] = true;
+		else
+			t->shown_files += t->links[name.index]++ == 0;
+	}
+}
+
+/* Names that cannot be reached do not count. */
+static bool count_shown(struct tree *t)
+{
+	uint32_t files = t->nodes - t->dirs;
+	bool *inside;
+
+	if (!t->options.part) {
+		t->shown_dirs = t->dirs;
+		t->shown_files = files;
+		return true;
+	}
+	t->links = calloc((size_t)files + 1, sizeof(*t->links));
+	inside = calloc(t->dirs, sizeof(*inside));
+	if (!t->links || !inside) {
+		free(inside);
+		return false;
+	}
+	inside[t->options.root] = true;
+	/* a parent has a smaller number than its children */
+	for (uint32_t d = t->options.root; d < t->dirs; d++)
+		if (inside[d])
+			count_names(t, d, inside);
+	free(inside);
+	return true;
+}
+
+kpack_error_t tree_new(const struct kp_view *view, const struct tree_options *options,
+		       const struct tree_taken *taken, struct tree **out,
+		       struct kpackx_error *why)
+{
+	uint64_t nodes = (uint64_t)kp_view_dir_count(view) + kp_view_file_count(view);
+	struct tree *t;
+
+	if (nodes >= UINT32_MAX)
+		return kp_fail_memory(why, nodes * sizeof(uint32_t), "inodes");
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return kp_fail_memory(why, sizeof(*t), "inodes");
+	t->view = view;
+	t->options = *options;
+	t->taken = taken;
+	t->dirs = kp_view_dir_count(view);
+	t->nodes = (uint32_t)nodes;
+	t->scatter = random_odd();
+	/* Between 2/5 and 4/5 full. */
+	for (t->shift = 56; slot_count(t) / 5 * 4 < nodes; t->shift--)
+		;
+	for (t->mask = 1; t->mask < t->nodes; t->mask = 2 * t->mask + 1)
+		;
+	t->slots = kp_large_alloc(slot_count(t) * sizeof(*t->slots));
+	if (!t->slots)
+		goto fail;
+	memset(t->slots, 0, slot_count(t) * sizeof(*t->slots));
+	if (!number_nodes(t) || !count_shown(t))
+		goto fail;
+	t->taken = NULL;
+	*out = t;
+	return KPACK_SUCCESS;
+fail:
+	tree_free(t);
+	return kp_fail_memory(why, nodes * sizeof(uint32_t), "inodes");
+}
+
+void tree_free(struct tree *t)
+{
+	if (!t)
+		return;
+	free(t->links);
+	free(t->late);
+	free(t->slots);
+	free(t);
+}
+
+bool tree_find(const struct tree *t, uint64_t ino, struct tree_node *out)
+{
+	uint32_t slot = *slot_for(t, ino);
+
+	if (!slot)
+		return false;
+	*out = node_at(t, node_in(t, slot));
+	return true;
+}
+
+struct tree_node tree_root(const struct tree *t)
+{
+	return node_at(t, t->options.root);
+}
+
+struct tree_node tree_parent(const struct tree *t, uint32_t dir)
+{
+	if (dir == t->options.root)
+		return tree_root(t);
+	return node_at(t, kp_view_dir(t->view, dir)->parent);
+}
+
+uint32_t tree_size(const struct tree *t)
+{
+	return t->nodes;
+}
+
+struct tree_node tree_at(const struct tree *t, uint32_t position)
+{
+	return node_at(t, position);
+}
+
+uint32_t tree_position(const struct tree *t, struct tree_node node)
+{
+	return node.is_dir ? node.index : t->dirs + node.index;
+}
+
+uint32_t tree_dir_count(const struct tree *t)
+{
+	return t->shown_dirs;
+}
+
+uint32_t tree_file_count(const struct tree *t)
+{
+	return t->shown_files;
+}
+
+struct tree_node tree_named(const struct tree *t, const struct kp_view_name *name)
+{
+	return node_at(t,
+		       name->kind == KP_VIEW_DIR ? name->index : t->dirs + name->index);
+}
+
+bool tree_lookup(const struct tree *t, uint32_t dir, struct kp_span text,
+		 struct tree_node *out)
+{
+	struct kp_view_name found;
+	uint32_t name;
+
+	if (!kp_view_lookup(t->view, dir, text, &name))
+		return false;
+	found = kp_view_name(t->view, name);
+	*out = tree_named(t, &found);
+	return true;
+}
+
+static void stat_common(const struct tree *t, const struct stat *from, struct stat *out)
+{
+	const struct tree_options *o = &t->options;
+
+	out->st_uid = o->uid == (uid_t)-1 ? from->st_uid : o->uid;
+	out->st_gid = o->gid == (gid_t)-1 ? from->st_gid : o->gid;
+	out->st_mode = from->st_mode & 0444;
+	out->st_atim = out->st_mtim = out->st_ctim = from->st_mtim;
+	out->st_blksize = 128 << 10;
+}
+
+static void stat_dir(const struct tree *t, uint32_t dir, struct stat *out)
+{
+	stat_common(t, &t->options.look, out);
+	/* Who may read the archives may also search the directories. */
+	out->st_mode |= out->st_mode >> 2;
+	out->st_nlink = 2 + kp_view_dir(t->view, dir)->subdirs;
+	out->st_mode = S_IFDIR | (out->st_mode & ~t->options.mask);
+}
+
+static void stat_file(const struct tree *t, uint32_t file, struct stat *out)
+{
+	struct kp_entry_info info;
+	struct kp_meta meta;
+	size_t entry;
+	struct kpack_archive *a = kp_view_entry(t->view, file, &entry);
+
+	kp_archive_entry(a, entry, &info);
+	kp_archive_meta(a, entry, &meta);
+	stat_common(t, kp_archive_stat(a), out);
+	/* Who cannot read the archive cannot execute what is in it either. */
+	out->st_mode |= meta.mode & (out->st_mode >> 2);
+	out->st_mode = S_IFREG | (out->st_mode & ~t->options.mask);
+	out->st_nlink = t->links ? t->links[file] : kp_view_file(t->view, file)->nlink;
+	out->st_size = (off_t)info.size;
+	out->st_blocks = (blkcnt_t)(info.stored / 512 + (info.stored % 512 != 0));
+}
+
+void tree_stat(const struct tree *t, struct tree_node node, struct stat *out)
+{
+	*out = (struct stat){.st_ino = node.ino};
+	if (node.is_dir)
+		stat_dir(t, node.index, out);
+	else
+		stat_file(t, node.index, out);
+}

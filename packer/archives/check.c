@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: MIT */
+#include "check.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "check_frames.h"
+#include "core/base/bounds.h"
+#include "check_toc.h"
+#include "core/target/target.h"
+#include "core/base/text.h"
+#include "core/toc/toc.h"
+#include "core/view/view.h"
+
+#define HEADER_SIZE 16
+#define BLOB_START 64
+
+typedef unsigned long long ull;
+
+struct check {
+	struct kpack_archive *a;
+	struct check_findings *out;
+	struct kp_source file;
+	uint8_t header[BLOB_START];
+	uint64_t toc_offset;
+	struct kp_toc toc;
+	bool *used; /* per ordinal: does an entry refer to it? */
+};
+
+#define FAULT(c, ...) CHECK_FAULT((c)->out, __VA_ARGS__)
+#define NOTE(c, ...) CHECK_NOTE((c)->out, __VA_ARGS__)
+
+/* An escaped name for a message; long ones are cut. */
+struct name {
+	char text[512];
+};
+
+static const char *show(struct kp_span s, struct name *out)
+{
+	return kp_text_escape(s, out->text, sizeof(out->text));
+}
+
+/* --- header and layout ------------------------------------------------------------ */
+
+static kpack_error_t read_header(struct check *c, struct kpackx_error *why)
+{
+	size_t n = c->file.size < BLOB_START ? (size_t)c->file.size : BLOB_START;
+
+	KP_TRY(kp_source_read(&c->file, 0, c->header, n, why));
+	c->toc_offset = kp_le64(c->header + 8);
+	return KPACK_SUCCESS;
+}
+
+/* First and last byte of the blob region. */
+static void blob_bounds(const struct kp_toc *toc, uint64_t *begin, uint64_t *end)
+{
+	if (toc->scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL) {
+		*begin = toc->zstd_offset;
+		*end = toc->zstd_offset + toc->zstd_size;
+		return;
+	}
+	*begin = UINT64_MAX;
+	*end = 0;
+	for (uint32_t i = 0; i < toc->n_blobs; i++) {
+		const struct kp_toc_blob *b = &toc->blobs[i];
+
+		if (b->offset < *begin)
+			*begin = b->offset;
+		if (b->offset + b->size > *end)
+			*end = b->offset + b->size;
+	}
+}
+
+static void check_padding(struct check *c, uint64_t begin)
+{
+	uint64_t end = c->toc_offset < begin ? c->toc_offset : begin;
+
+	if (end < BLOB_START)
+		NOTE(c, "header: padding ends at byte %llu, not at 64", (ull)end);
+	for (uint64_t i = HEADER_SIZE; i < end && i < BLOB_START; i++) {
+		if (c->header[i] == 0)
+			continue;
+		FAULT(c, "header: padding byte %llu is not zero", (ull)i);
+		return;
+	}
+}
+
+static void check_layout(struct check *c)
+{
+	uint64_t begin, end, toc_end = c->toc_offset + c->toc.used;
+
+	blob_bounds(&c->toc, &begin, &end);
+	check_padding(c, begin);
+	if (begin < HEADER_SIZE)
+		FAULT(c, "blob: begins at %llu, inside the header", (ull)begin);
+	if (begin < toc_end && end > c->toc_offset)
+		FAULT(c, "blob: [%llu, %llu) overlaps the table of contents at %llu",
+		      (ull)begin, (ull)end, (ull)c->toc_offset);
+	else if (end && end < c->toc_offset)
+		NOTE(c, "%llu unused bytes between the blob and the table of contents",
+		     (ull)(c->toc_offset - end));
+	if (c->toc.used < c->toc.size)
+		FAULT(c, "toc: %zu bytes follow it", c->toc.size - c->toc.used);
+}
+
+/* --- the table -------------------------------------------------------------------- */
+
+/* Reads the table, walks it raw, then parses it: parsing changes the bytes. */
+static kpack_error_t read_toc(struct check *c, struct kpackx_error *why)
+{
+	uint64_t size;
+	kpack_error_t err;
+	uint8_t *bytes;
+
+	if (c->toc_offset >= c->file.size)
+		return kp_fail(why, KPACK_ERROR_IO_ERROR, "the file changed");
+	size = c->file.size - c->toc_offset;
+	bytes = size <= KP_TOC_SIZE_MAX ? malloc((size_t)size + 1) : NULL;
+	if (!bytes)
+		return kp_fail_memory(why, size, "the table of contents");
+	err = kp_source_read(&c->file, c->toc_offset, bytes, (size_t)size, why);
+	if (err) {
+		free(bytes);
+		return err;
+	}
+	raw_check_toc((struct kp_span){bytes, (size_t)size}, c->out);
+	return kp_toc_parse(bytes, (size_t)size, c->file.size, &c->toc, why);
+}
+
+/* --- fields ----------------------------------------------------------------------- */
+
+static void check_fields(struct check *c)
+{
+	const struct kp_toc *toc = &c->toc;
+	const struct {
+		const char *name;
+		bool there;
+	} needed[] = {
+		{"group_name", toc->has_group},
+		{"gfx_arch_family", toc->has_family},
+		{"gfx_arches", toc->has_arches},
+		{"toc", toc->has_toc},
+	};
+
+	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
+		if (!needed[i].there)
+			FAULT(c, "toc: %s is missing", needed[i].name);
+	if (toc->format_version == 0)
+		NOTE(c, "toc: format_version is missing");
+	else if (toc->format_version != 1)
+		FAULT(c, "toc: format_version is %llu, not 1", (ull)toc->format_version);
+	if (!toc->has_scheme)
+		NOTE(c, "toc: compression_scheme is missing, none is meant");
+	if (toc->scheme == KPACK_COMPRESSION_NOOP && !toc->has_blobs && toc->n_entries)
+		FAULT(c, "toc: blobs is missing: other readers find no bytes");
+	if (toc->scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL && !toc->frame_index.size)
+		NOTE(c, "toc: no frame_index");
+}
+
+/* --- architectures ---------------------------------------------------------------- */
+
+static bool declared(const struct kp_toc *toc, struct kp_span arch)
+{
+	for (size_t i = 0; i < toc->n_arches; i++)
+		if (kp_span_eq(toc->arches[i], arch))
+			return true;
+	return false;
+}
+
+static void check_arch(struct check *c, struct kp_span arch)
+{
+	char canonical[KP_TARGET_TEXT_MAX];
+	struct kp_target t;
+	struct name name;
+
+	if (c->toc.has_arches && !declared(&c->toc, arch))
+		FAULT(c, "toc: gfx_arches: %s has entries, but is not listed",
+		      show(arch, &name));
+	if (kp_target_parse(arch, &t, NULL)) {
+		NOTE(c, "toc: architecture %s is no target ID", show(arch, &name));
+		return;
+	}
+	kp_target_format(&t, canonical);
+	if (!kp_span_is(arch, canonical))
+		NOTE(c, "toc: architecture %s is spelled %s otherwise", show(arch, &name),
+		     canonical);
+}
+
+static void check_declared(struct check *c, const bool *present)
+{
+	const struct kp_toc *toc = &c->toc;
+
+	for (size_t i = 0; i < toc->n_arches; i++) {
+		struct name name;
+		bool found = false;
+
+		for (size_t s = 0; s < toc->n_strings && !found; s++)
+			found = present[s] && kp_span_eq(toc->strings[s], toc->arches[i]);
+		if (!found)
+			NOTE(c, "toc: gfx_arches: %s has no entries",
+			     show(toc->arches[i], &name));
+	}
+}
+
+static void check_arches(struct check *c)
+{
+	const struct kp_toc *toc = &c->toc;
+	bool *present = calloc(toc->n_strings + 1, sizeof(*present));
+
+	if (!present) {
+		FAULT(c, "out of memory");
+		return;
+	}
+	for (size_t i = 0; i < toc->n_entries; i++)
+		present[toc->entries[i].arch] = true;
+	for (size_t s = 0; s < toc->n_strings; s++)
+		if (present[s])
+			check_arch(c, toc->strings[s]);
+	check_declared(c, present);
+	free(present);
+}
+
+/* --- the blob --------------------------------------------------------------------- */
+
+static void check_unused(struct check *c, const char *what, uint32_t count)
+{
+	uint32_t unused = 0, first = 0;
+
+	for (uint32_t i = count; i-- > 0;) {
+		if (c->used[i])
+			continue;
+		unused++;
+		first = i;
+	}
+	if (unused)
+		NOTE(c, "blob: no entry refers to %u of %u %s (the first is %u)", unused,
+		     count, what, first);
+}
+
+static void check_blob(struct check *c)
+{
+	bool zstd = c->toc.scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL;
+
+	if (zstd)
+		frame_check(&c->file, &c->toc, c->out);
+	check_unused(c, zstd ? "frames" : "blobs", kp_archive_ordinal_count(c->a));
+}
+
+/* --- entries ---------------------------------------------------------------------- */
+
+static const char *show_entry(const struct kp_entry_info *info, char out[1100])
+{
+	struct name key, arch;
+
+	snprintf(out, 1100, "%s %s", show(info->key, &key), show(info->arch, &arch));
+	return out;
+}
+
+static void check_entries(struct check *c)
+{
+	size_t n = kp_archive_entry_count(c->a), hashless = 0, empty = 0;
+	struct kp_entry_info info;
+	struct kp_meta meta;
+	struct kp_span raw;
+	char text[1100];
+
+	for (size_t i = 0; i < n; i++) {
+		kp_archive_entry(c->a, i, &info);
+		kp_archive_meta(c->a, i, &meta);
+		c->used[info.ordinal] = true;
+		hashless += !meta.has_xxh3;
+		empty += info.size == 0;
+		raw = kp_archive_meta_raw(c->a, i);
+		if (raw.size)
+			raw_check_meta(raw, show_entry(&info, text), c->out);
+	}
+	if (hashless)
+		NOTE(c, "toc: %zu of %zu entries without xxh3", hashless, n);
+	if (empty)
+		NOTE(c, "toc: %zu entries without bytes, which HRX refuses", empty);
+	for (size_t i = 0; i < c->toc.n_entries; i++) {
+		if (c->toc.entries[i].size != KP_TOC_NO_SIZE)
+			continue;
+		FAULT(c, "toc: %s: original_size is missing",
+		      show(kp_toc_key(&c->toc, c->toc.entries[i].binary),
+			   &(struct name){0}));
+	}
+}
+
+static void check_names(struct check *c)
+{
+	struct kpackx_error why = {0};
+	struct kp_view *view = NULL;
+	const char *const *texts;
+	size_t kept, counted;
+
+	if (kp_view_new(&c->a, 1, NULL, &view, &why)) {
+		FAULT(c, "%s", why.text);
+		return;
+	}
+	texts = kp_view_conflicts(view, &kept, &counted);
+	for (size_t i = 0; i < kept; i++)
+		FAULT(c, "%s", texts[i]);
+	c->out->faults.counted += counted - kept;
+	kp_view_free(view);
+}
+
+/* --- all of it -------------------------------------------------------------------- */
+
+static void add_known_faults(struct check *c)
+{
+	size_t kept, counted;
+	const struct kp_fault *faults = kp_archive_faults(c->a, &kept, &counted);
+
+	for (size_t i = 0; i < kept; i++)
+		FAULT(c, "%s", faults[i].text);
+	c->out->faults.counted += counted - kept;
+}
+
+static kpack_error_t run(struct check *c, struct kpackx_error *why)
+{
+	c->used = calloc((size_t)kp_archive_ordinal_count(c->a) + 1, sizeof(*c->used));
+	if (!c->used)
+		return kp_fail_memory(why, kp_archive_ordinal_count(c->a), "the check");
+	KP_TRY(read_header(c, why));
+	KP_TRY(read_toc(c, why));
+	check_layout(c);
+	check_fields(c);
+	check_arches(c);
+	check_entries(c);
+	check_blob(c);
+	check_names(c);
+	return KPACK_SUCCESS;
+}
+
+void check_archive(struct kpack_archive *a, struct check_findings *out)
+{
+	struct check c = {.a = a, .out = out};
+	struct kpackx_error why = {0};
+	struct stat st;
+	int fd = -1;
+
+	*out = (struct check_findings){0};
+	add_known_faults(&c);
+	if (kp_file_open(kp_archive_path(a), &fd, &st, &why)) {
+		FAULT(&c, "%s", why.text);
+		return;
+	}
+	c.file = kp_source_fd(fd, 0, (uint64_t)st.st_size);
+	if (run(&c, &why))
+		FAULT(&c, "%s", why.text);
+	kp_toc_fini(&c.toc);
+	free(c.used);
+	close(fd);
+}
+
+void check_fini(struct check_findings *findings)
+{
+	kp_faults_fini(&findings->faults);
+	kp_faults_fini(&findings->notes);
+}

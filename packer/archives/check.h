@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The rules of an archive that opening it does not check: layout, table of
+ * contents, frames, metadata, names.
+ *
+ * A fault is what one of the existing readers - AMD's C++ and Python ones, HRX,
+ * ours - would misread or refuse.  A note is a rule only our writer keeps.
+ */
+#ifndef CHECK_H
+#define CHECK_H
+
+#include "core/archive/archive.h"
+#include "core/base/faults.h"
+
+struct check_findings {
+	struct kp_faults faults, notes; /* .refused means nothing here */
+};
+
+/* For those who check: one more, in printf's words. */
+#define CHECK_FAULT(findings, ...) kp_faults_add(&(findings)->faults, false, __VA_ARGS__)
+#define CHECK_NOTE(findings, ...) kp_faults_add(&(findings)->notes, false, __VA_ARGS__)
+
+/* Check all but the content of the entries.  The caller frees with check_fini. */
+void check_archive(struct kpack_archive *a, struct check_findings *out);
+void check_fini(struct check_findings *findings);
+
+#endif

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+#include "check_toc.h"
+#include "core/base/msgpack_read.h"
+#include "core/base/text.h"
+
+/* --- keys ------------------------------------------------------------------------- */
+
+/* What a walk of the raw table finds; each is told once. */
+struct walk {
+	struct check_findings *out;
+	bool foreign_key, disorder;
+};
+
+/* The next key of a map; false when it is no string (its value is skipped too). */
+static bool next_key(struct walk *w, struct kp_mp *m, struct kp_span *key)
+{
+	if (kp_mp_peek(m) == KP_MP_STR)
+		return kp_mp_str(m, key);
+	if (!w->foreign_key)
+		CHECK_FAULT(w->out, "toc: a key of a map is not a string");
+	w->foreign_key = true;
+	kp_mp_skip(m);
+	kp_mp_skip(m);
+	return false;
+}
+
+static void check_order(struct walk *w, struct kp_span *last, struct kp_span key)
+{
+	char a[512], b[512];
+
+	if (last->data && !w->disorder && kp_span_cmp(*last, key) > 0) {
+		CHECK_NOTE(w->out, "toc: not in bytewise order: %s after %s",
+			   kp_text_escape(key, a, sizeof(a)),
+			   kp_text_escape(*last, b, sizeof(b)));
+		w->disorder = true;
+	}
+	*last = key;
+}
+
+/* Walk a map of LEVELS levels of names: binaries, then architectures. */
+static void walk_names(struct walk *w, struct kp_mp *m, int levels)
+{
+	struct kp_span key, last = {0};
+	uint32_t pairs;
+
+	if (levels == 0 || kp_mp_peek(m) != KP_MP_MAP) {
+		kp_mp_skip(m);
+		return;
+	}
+	kp_mp_map(m, &pairs);
+	for (; pairs && !m->fault; pairs--) {
+		if (!next_key(w, m, &key))
+			continue;
+		check_order(w, &last, key);
+		walk_names(w, m, levels - 1);
+	}
+}
+
+void raw_check_toc(struct kp_span bytes, struct check_findings *out)
+{
+	struct kp_mp m = kp_mp_over(bytes);
+	struct walk w = {.out = out};
+	struct kp_span key;
+	uint32_t pairs = 0;
+
+	kp_mp_map(&m, &pairs);
+	for (; pairs && !m.fault; pairs--) {
+		if (!next_key(&w, &m, &key))
+			continue;
+		walk_names(&w, &m, kp_span_is(key, "toc") ? 2 : 0);
+	}
+}
+
+/* --- metadata --------------------------------------------------------------------- */
+
+enum meta_rule { META_TEXT, META_HASH, META_MODE, META_NUMBER };
+
+static const struct {
+	const char *name;
+	enum meta_rule rule;
+} meta_fields[] = {
+	{"path", META_TEXT}, {"target", META_TEXT},  {"xxh3", META_HASH},
+	{"mode", META_MODE}, {"chunk", META_NUMBER}, {"library", META_TEXT},
+	{"role", META_TEXT},
+};
+
+static const char *meta_fault(enum meta_rule rule, const struct kp_mp_value *v)
+{
+	switch (rule) {
+	case META_TEXT:
+		return v->type == KP_MP_STR ? NULL : "is not a string";
+	case META_HASH:
+		return v->type == KP_MP_BIN && v->span.size == 16 ? NULL
+								  : "is not 16 bytes";
+	case META_MODE:
+		return v->type == KP_MP_UINT && v->num <= 07777
+			       ? NULL
+			       : "is no number of permission bits";
+	case META_NUMBER:
+		return v->type == KP_MP_UINT ? NULL : "is no number";
+	}
+	return NULL;
+}
+
+static void check_meta_field(struct check_findings *out, const char *entry,
+			     struct kp_span key, struct kp_mp m)
+{
+	struct kp_mp_value v;
+	const char *fault;
+
+	for (size_t i = 0; i < sizeof(meta_fields) / sizeof(meta_fields[0]); i++) {
+		if (!kp_span_is(key, meta_fields[i].name) || !kp_mp_next(&m, &v))
+			continue;
+		fault = meta_fault(meta_fields[i].rule, &v);
+		if (fault)
+			CHECK_FAULT(out, "toc: %s: metadata.%s %s", entry,
+				    meta_fields[i].name, fault);
+	}
+}
+
+void raw_check_meta(struct kp_span bytes, const char *entry, struct check_findings *out)
+{
+	struct kp_mp m = kp_mp_over(bytes);
+	struct kp_span key;
+	uint32_t pairs;
+
+	if (m.pos == m.end || !kp_mp_map(&m, &pairs))
+		return;
+	for (; pairs; pairs--) {
+		if (kp_mp_peek(&m) != KP_MP_STR) {
+			CHECK_FAULT(out, "toc: %s: metadata: a key is not a string",
+				    entry);
+			return;
+		}
+		kp_mp_str(&m, &key);
+		check_meta_field(out, entry, key, m);
+		if (!kp_mp_skip(&m))
+			return;
+	}
+}

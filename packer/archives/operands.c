@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: MIT */
+#include "operands.h"
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <xxhash.h>
+#include "packer/cli/report.h"
+#include "core/view/view.h"
+
+/* --- operands --------------------------------------------------------------------- */
+
+bool archives_paths(int n, char **operands, void (*fn)(const char *path, void *arg),
+		    void *arg)
+{
+	bool ok = true;
+
+	for (int i = 0; i < n; i++) {
+		struct kpackx_error why = {0};
+		char **paths = NULL;
+		size_t count = 0;
+
+		if (kp_view_sources(operands[i], &paths, &count, &why)) {
+			report_why(operands[i], &why);
+			ok = false;
+			continue;
+		}
+		if (count == 0)
+			report_error(operands[i], "no archives (*.kpack) in it");
+		for (size_t k = 0; k < count; k++) {
+			fn(paths[k], arg);
+			free(paths[k]);
+		}
+		free(paths);
+	}
+	return ok;
+}
+
+void archives_allow_many(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static void open_one(const char *path, void *arg)
+{
+	struct archives *set = arg;
+	struct kpackx_error why = {0};
+	struct kpack_archive *a = NULL;
+	struct kpack_archive **items;
+
+	if (kp_archive_open(path, &a, &why)) {
+		report_why(path, &why);
+		set->failed = true;
+		return;
+	}
+	items = reallocarray(set->items, set->count + 1, sizeof(struct kpack_archive *));
+	if (!items) {
+		report_error(path, "out of memory");
+		set->failed = true;
+		kp_archive_close(a);
+		return;
+	}
+	set->items = items;
+	items[set->count++] = a;
+}
+
+void archives_open(struct archives *set, int n, char **operands)
+{
+	*set = (struct archives){0};
+	if (!archives_paths(n, operands, open_one, set))
+		set->failed = true;
+}
+
+void archives_close(struct archives *set)
+{
+	for (size_t i = 0; i < set->count; i++)
+		kp_archive_close(set->items[i]);
+	free(set->items);
+	*set = (struct archives){0};
+}
+
+bool archives_refused(const struct kpack_archive *a)
+{
+	size_t kept, counted;
+	const struct kp_fault *faults = kp_archive_faults(a, &kept, &counted);
+	bool any = false;
+
+	for (size_t i = 0; i < kept; i++) {
+		if (!faults[i].refused)
+			continue;
+		report_error(kp_archive_path(a), "%s", faults[i].text);
+		any = true;
+	}
+	if (counted > kept) {
+		report_error(kp_archive_path(a), "and %zu faults more", counted - kept);
+		any = true;
+	}
+	return any;
+}
+
+/* --- --arch ----------------------------------------------------------------------- */
+
+static bool add_target(struct arch_filter *filter, struct kp_span text,
+		       struct kpackx_error *why)
+{
+	size_t n = filter->count + 1;
+	struct kp_target *targets;
+	bool *matched;
+
+	targets = reallocarray(filter->targets, n, sizeof(*targets));
+	if (!targets)
+		return kp_fail_memory(why, n * sizeof(*targets), "targets") == 0;
+	filter->targets = targets;
+	matched = reallocarray(filter->matched, n, sizeof(*matched));
+	if (!matched)
+		return kp_fail_memory(why, n, "targets") == 0;
+	filter->matched = matched;
+	if (kp_target_parse(text, &targets[n - 1], why))
+		return false;
+	matched[n - 1] = false;
+	filter->count = n;
+	return true;
+}
+
+bool arch_filter_add(struct arch_filter *filter, const char *list,
+		     struct kpackx_error *why)
+{
+	for (;;) {
+		size_t n = strcspn(list, ",");
+
+		if (!add_target(filter, (struct kp_span){(const uint8_t *)list, n}, why))
+			return false;
+		if (list[n] == '\0')
+			return true;
+		list += n + 1;
+	}
+}
+
+/* Is ARCH, which is no target ID, spelled as T? */
+static bool same_text(const struct kp_target *t, struct kp_span arch)
+{
+	char text[KP_TARGET_TEXT_MAX];
+
+	kp_target_format(t, text);
+	return kp_span_is(arch, text);
+}
+
+bool arch_filter_match(struct arch_filter *filter, struct kp_span arch)
+{
+	struct kp_target t;
+	bool parsed = filter->count && kp_target_parse(arch, &t, NULL) == 0;
+	bool any = filter->count == 0;
+
+	for (size_t i = 0; i < filter->count; i++) {
+		const struct kp_target *select = &filter->targets[i];
+		bool yes =
+			parsed ? kp_target_selected(select, &t) : same_text(select, arch);
+
+		filter->matched[i] |= yes;
+		any |= yes;
+	}
+	return any;
+}
+
+void arch_filter_warn(struct arch_filter *filter, const struct archives *set)
+{
+	struct kp_entry_info info;
+
+	if (filter->count == 0)
+		return;
+	for (size_t i = 0; i < set->count; i++) {
+		size_t n = kp_archive_entry_count(set->items[i]);
+
+		for (size_t e = 0; e < n; e++) {
+			kp_archive_entry(set->items[i], e, &info);
+			arch_filter_match(filter, info.arch);
+		}
+	}
+	arch_filter_unmatched(filter, "entry");
+}
+
+void arch_filter_unmatched(const struct arch_filter *filter, const char *what)
+{
+	for (size_t i = 0; i < filter->count; i++) {
+		char text[KP_TARGET_TEXT_MAX];
+
+		if (filter->matched[i])
+			continue;
+		kp_target_format(&filter->targets[i], text);
+		report_error(NULL, "--arch: %s: no %s is for it", text, what);
+	}
+}
+
+void arch_filter_fini(struct arch_filter *filter)
+{
+	free(filter->targets);
+	free(filter->matched);
+	*filter = (struct arch_filter){0};
+}
+
+/* --- bytes ------------------------------------------------------------------------ */
+
+typedef kpack_error_t sink_fn(const void *data, size_t size, void *arg,
+			      struct kpackx_error *why);
+
+static kpack_error_t decode_whole(const struct kpack_archive *a, size_t entry,
+				  uint64_t size, sink_fn *sink, void *arg,
+				  struct kpackx_error *why)
+{
+	void *buf = malloc(size ? size : 1);
+	kpack_error_t err;
+
+	if (!buf)
+		return kp_fail_memory(why, size, "an entry");
+	err = kp_archive_read(a, entry, buf, why);
+	if (!err)
+		err = sink(buf, size, arg, why);
+	free(buf);
+	return err;
+}
+
+static kpack_error_t check_hash(XXH3_state_t *state, const struct kp_meta *meta,
+				struct kpackx_error *why)
+{
+	XXH128_canonical_t digest;
+
+	XXH128_canonicalFromHash(&digest, XXH3_128bits_digest(state));
+	if (memcmp(digest.digest, meta->xxh3, sizeof(meta->xxh3)) != 0)
+		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
+			       "the content does not match its xxh3");
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t decode_chunks(const struct kp_chunks *chunks, uint64_t size,
+				   void *buf, XXH3_state_t *state, sink_fn *sink,
+				   void *arg, struct kpackx_error *why)
+{
+	uint64_t full = kp_chunks_size(chunks), count = kp_chunks_count(chunks);
+
+	for (uint64_t k = 0; k < count; k++) {
+		uint64_t left = size - k * full;
+		size_t n = (size_t)(left < full ? left : full);
+
+		KP_TRY(kp_chunks_read(chunks, k, buf, why));
+		if (state)
+			XXH3_128bits_update(state, buf, n);
+		KP_TRY(sink(buf, n, arg, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t decode_chunked(const struct kpack_archive *a, size_t entry,
+				    const struct kp_meta *meta, uint64_t size,
+				    sink_fn *sink, void *arg, struct kpackx_error *why)
+{
+	struct kp_chunks *chunks = NULL;
+	XXH3_state_t *state = NULL;
+	void *buf = NULL;
+	kpack_error_t err = kp_chunks_open(a, entry, &chunks, why);
+
+	if (err)
+		return err;
+	buf = malloc(kp_chunks_size(chunks));
+	state = meta->has_xxh3 ? XXH3_createState() : NULL;
+	if (!buf || (meta->has_xxh3 && !state)) {
+		err = kp_fail_memory(why, kp_chunks_size(chunks), "a chunk");
+		goto out;
+	}
+	if (state)
+		XXH3_128bits_reset(state);
+	err = decode_chunks(chunks, size, buf, state, sink, arg, why);
+	if (!err && state)
+		err = check_hash(state, meta, why);
+out:
+	free(buf);
+	XXH3_freeState(state);
+	kp_chunks_close(chunks);
+	return err;
+}
+
+kpack_error_t archive_decode(const struct kpack_archive *a, size_t entry, sink_fn *sink,
+			     void *arg, struct kpackx_error *why)
+{
+	struct kp_entry_info info;
+	struct kp_meta meta;
+
+	kp_archive_entry(a, entry, &info);
+	kp_archive_meta(a, entry, &meta);
+	if (meta.chunk)
+		return decode_chunked(a, entry, &meta, info.size, sink, arg, why);
+	return decode_whole(a, entry, info.size, sink, arg, why);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Jobs done on several threads whose results are taken in order: read, compress in
+ * parallel, write in sequence, with bounded memory.  The result does not depend on
+ * the number of threads.
+ */
+#ifndef PIPELINE_H
+#define PIPELINE_H
+
+#include <stddef.h>
+#include "core/base/errors.h"
+
+struct pipeline {
+	size_t n_jobs;
+	unsigned threads;
+	uint64_t
+		budget; /* bytes that jobs begun and not yet committed may cost together */
+	void *arg;      /* for the functions */
+
+	/* What a thread keeps from job to job; both NULL: nothing. */
+	kpack_error_t (*begin)(void *arg, void **state, struct kpackx_error *why);
+	void (*end)(void *state);
+
+	/* Bytes that a job needs until it is committed.  One job always runs. */
+	uint64_t (*cost)(void *arg, size_t job);
+
+	/* Do a job, on any thread. */
+	kpack_error_t (*work)(void *arg, void *state, size_t job, void **result,
+			      struct kpackx_error *why);
+
+	/* Take the result, which is the callee's now; jobs come in order, one at a time. */
+	kpack_error_t (*commit)(void *arg, size_t job, void *result,
+				struct kpackx_error *why);
+
+	/* Free a result that is never committed because of a failure. */
+	void (*discard)(void *arg, void *result);
+};
+
+/* Run all jobs.  The first failure stops everything and is returned. */
+kpack_error_t pipeline_run(const struct pipeline *p, struct kpackx_error *why);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* SHA-256 of what was read, by libcrypto; built without it, nothing is known. */
+#ifndef SHA256_H
+#define SHA256_H
+
+#include "core/base/errors.h"
+#include "core/base/span.h"
+
+#define SHA256_TEXT 65
+
+struct sha256;
+
+/* One hash at a time, any number of them.  The caller frees *OUT. */
+kpack_error_t sha256_new(struct sha256 **out, struct kpackx_error *why);
+void sha256_free(struct sha256 *hash); /* NULL is fine */
+
+void sha256_begin(struct sha256 *hash);
+void sha256_add(struct sha256 *hash, struct kp_span data);
+/* Hexadecimal digits; "" when it is not known. */
+void sha256_end(struct sha256 *hash, char out[SHA256_TEXT]);
+
+#endif

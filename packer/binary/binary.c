@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+#include "binary.h"
+#include <stdlib.h>
+#include <unistd.h>
+#include "core/base/bounds.h"
+
+kpack_error_t binary_open(const char *path, struct binary *out, struct kpackx_error *why)
+{
+	kpack_error_t err;
+
+	*out = (struct binary){.path = path, .fd = -1};
+	err = kp_file_open(path, &out->fd, &out->st, why);
+	if (err) {
+		out->fd = -1;
+		return err;
+	}
+	out->size = (uint64_t)out->st.st_size;
+	err = kp_fatbin_open(out->fd, out->size, &out->fat, why);
+	if (err)
+		binary_close(out);
+	return err;
+}
+
+void binary_close(struct binary *b)
+{
+	if (b->fd < 0)
+		return;
+	kp_layout_fini(&b->layout);
+	kp_marker_fini(&b->marker);
+	kp_fatbin_fini(&b->fat);
+	close(b->fd);
+	*b = (struct binary){.path = b->path, .fd = -1};
+}
+
+/* Bytes of the file on the heap; free() them. */
+static kpack_error_t read_bytes(const struct binary *b, uint64_t offset, uint64_t size,
+				uint8_t **out, struct kpackx_error *why)
+{
+	struct kp_source file = kp_source_fd(b->fd, 0, b->size);
+	uint8_t *buf = malloc(size ? (size_t)size : 1);
+	kpack_error_t err;
+
+	if (!buf)
+		return kp_fail_memory(why, size, "a section");
+	err = kp_source_read(&file, offset, buf, (size_t)size, why);
+	if (err)
+		free(buf);
+	else
+		*out = buf;
+	return err;
+}
+
+kpack_error_t binary_read_marker(struct binary *b, struct kpackx_error *why)
+{
+	uint64_t size;
+	uint8_t *bytes = NULL;
+	kpack_error_t err;
+
+	KP_TRY(kp_converted_find(b->fd, b->size, &b->fat, &b->where, why));
+	/* more is not looked at */
+	size = b->where.marker_size < KP_MARKER_MAX ? b->where.marker_size
+						    : KP_MARKER_MAX;
+	KP_TRY(read_bytes(b, b->where.marker_offset, size, &bytes, why));
+	err = kp_marker_parse((struct kp_span){bytes, (size_t)size}, &b->marker, why);
+	free(bytes);
+	return err;
+}
+
+kpack_error_t binary_read_layout(struct binary *b, struct kpackx_error *why)
+{
+	struct kp_source section =
+		kp_source_fd(b->fd, b->where.layout_offset, b->where.layout_size);
+
+	if (section.size == 0)
+		return KPACK_SUCCESS;
+	KP_TRY(kp_layout_read(&section, &b->layout, why));
+	b->has_layout = true;
+	if (b->layout.n_wrappers != b->fat.elf.n_wrappers)
+		return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
+			       "layout: of a binary with %zu wrappers; this has %zu",
+			       b->layout.n_wrappers, b->fat.elf.n_wrappers);
+	return KPACK_SUCCESS;
+}
+
+uint32_t binary_index(const struct binary *b, size_t wrapper)
+{
+	return (uint32_t)b->fat.elf.wrappers[wrapper].fields.index;
+}
+
+const char *binary_kind(const struct binary *b)
+{
+	switch (b->fat.kind) {
+	case KP_FATBIN_ELF:
+		return "fat";
+	case KP_FATBIN_CONVERTED:
+		return b->fat.elf.has_fatbin ? "converted, device code kept"
+					     : "converted";
+	case KP_FATBIN_BARE:
+		return "bare container";
+	default:
+		return "no device code";
+	}
+}

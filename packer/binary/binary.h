@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* A host binary, and what a converted one carries: its marker and its layout. */
+#ifndef BINARY_H
+#define BINARY_H
+
+#include <sys/stat.h>
+#include "core/convert/convert.h"
+#include "core/layout/layout.h"
+
+struct binary {
+	const char *path; /* as given */
+	int fd;
+	struct stat st;
+	uint64_t size;
+	struct kp_fatbin fat;
+
+	/* kind CONVERTED, after binary_read_marker */
+	struct kp_converted where;
+	struct kp_marker marker;
+	/* after binary_read_layout */
+	bool has_layout;
+	struct kp_layout layout;
+};
+
+/* Open PATH, which is borrowed, and look at it.  Any kind of file is a success. */
+kpack_error_t binary_open(const char *path, struct binary *out, struct kpackx_error *why);
+void binary_close(struct binary *b); /* accepts one that was not opened */
+
+/*
+ * Read the marker of a converted one, and know where its layout is.  INVALID_FORMAT,
+ * INVALID_METADATA and whatever else kp_converted_find and kp_marker_parse say.
+ */
+kpack_error_t binary_read_marker(struct binary *b, struct kpackx_error *why);
+
+/* Then its layout, where it has one.  INVALID_METADATA: it is of another binary. */
+kpack_error_t binary_read_layout(struct binary *b, struct kpackx_error *why);
+
+/* The index a wrapper asks for: the runtime uses 32 bits. */
+uint32_t binary_index(const struct binary *b, size_t wrapper);
+
+/* The kind in words: "converted", "fat" ... */
+const char *binary_kind(const struct binary *b);
+
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+#include "built_arches.h"
+#include <stdlib.h>
+#include <string.h>
+#include "core/base/alloc.h"
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static kpack_error_t add_arch(struct built_arches *a, size_t *cap, const char *arch,
+			      struct kpackx_error *why)
+{
+	if (!kp_grow(&a->items, a->count, cap, sizeof(*a->items)))
+		return kp_fail_memory(why, a->count, "architectures");
+	a->items[a->count++] = arch;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t add_layout(struct built_arches *a, size_t *cap,
+				const struct kp_layout *layout, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < layout->n_images; i++)
+		if (!layout->images[i].host)
+			KP_TRY(add_arch(a, cap, layout->images[i].arch, why));
+	return KPACK_SUCCESS;
+}
+
+/* Files of kernel databases that are for no GPU in particular. */
+static bool is_neutral(const char *arch)
+{
+	return strcmp(arch, "generic") == 0;
+}
+
+static kpack_error_t add_archives(struct built_arches *a, size_t *cap,
+				  const struct reach *reach, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < reach->count; i++) {
+		const struct reached *r = &reach->items[i];
+		size_t n = r->archive->archive
+				   ? kp_archive_arch_count(r->archive->archive)
+				   : 0;
+
+		for (size_t k = 0; k < n; k++) {
+			const char *arch = kp_archive_arch(r->archive->archive, k);
+
+			if (!is_neutral(arch) && reached_by(r, arch))
+				KP_TRY(add_arch(a, cap, arch, why));
+		}
+	}
+	return KPACK_SUCCESS;
+}
+
+static void sort(struct built_arches *a)
+{
+	size_t n = 0;
+
+	if (a->count)
+		qsort(a->items, a->count, sizeof(*a->items), by_text);
+	for (size_t i = 0; i < a->count; i++)
+		if (n == 0 || strcmp(a->items[n - 1], a->items[i]) != 0)
+			a->items[n++] = a->items[i];
+	a->count = n;
+}
+
+kpack_error_t built_arches_find(const struct binary *b, const struct reach *reach,
+				struct built_arches *a, struct kpackx_error *why)
+{
+	size_t cap = 0;
+
+	if (b->has_layout)
+		KP_TRY(add_layout(a, &cap, &b->layout, why));
+	else
+		KP_TRY(add_archives(a, &cap, reach, why));
+	sort(a);
+	a->installed = calloc(a->count + 1, sizeof(*a->installed));
+	if (!a->installed)
+		return kp_fail_memory(why, a->count, "architectures");
+	for (size_t i = 0; i < a->count; i++)
+		a->installed[i] = reach_has_arch(reach, a->items[i]);
+	return KPACK_SUCCESS;
+}
+
+void built_arches_fini(struct built_arches *a)
+{
+	free(a->items);
+	free(a->installed);
+}
+
+bool built_arches_installed(const struct built_arches *a, const char *arch)
+{
+	const char **found =
+		a->count ? bsearch(&arch, a->items, a->count, sizeof(*a->items), by_text)
+			 : NULL;
+
+	return found && a->installed[found - a->items];
+}
+
+/* Does a GPU called GPU run code for ARCH: with fewer features, or of its generic target? */
+static bool runs(const struct kp_target *gpu, const char *arch)
+{
+	const char *generic = kp_processor_generic(kp_span_str(gpu->processor));
+	struct kp_target code;
+
+	return kp_target_parse(kp_span_str(arch), &code, NULL) == 0 &&
+	       (kp_target_compatible(&code, gpu) ||
+		(generic && strcmp(code.processor, generic) == 0));
+}
+
+bool built_arches_run(const struct built_arches *a, const struct kp_target *gpu,
+		      bool installed)
+{
+	for (size_t k = 0; k < a->count; k++)
+		if ((!installed || a->installed[k]) && runs(gpu, a->items[k]))
+			return true;
+	return false;
+}

@@ -1,0 +1,529 @@
+/* SPDX-License-Identifier: MIT */
+#include "reachable_archives.h"
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <xxhash.h>
+#include "packer/archives/operands.h"
+#include "core/base/alloc.h"
+#include "core/binary/search_path.h"
+#include "core/target/target.h"
+#include "core/base/text.h"
+
+/* What decoding an ordinal gave.  Entries that share it may lie about its size. */
+struct installed_decoded {
+	enum { UNKNOWN, GOOD, BAD } state;
+	uint64_t size, chunk;
+	uint8_t hash[16];
+	struct kpackx_error *why; /* BAD, unless memory was short */
+};
+
+/* --- archives --------------------------------------------------------------------- */
+
+void installed_init(struct installed *set)
+{
+	*set = (struct installed){0};
+	archives_allow_many();
+}
+
+static void free_archive(struct installed_archive *a)
+{
+	size_t n = a->decoded ? kp_archive_ordinal_count(a->archive) : 0;
+
+	for (size_t i = 0; i < n; i++)
+		free(a->decoded[i].why);
+	free(a->decoded);
+	kp_archive_close(a->archive);
+	free(a->path);
+	free(a);
+}
+
+void installed_fini(struct installed *set)
+{
+	for (size_t i = 0; i < set->count; i++)
+		free_archive(set->archives[i]);
+	free(set->archives);
+	*set = (struct installed){0};
+}
+
+static struct installed_archive *known_archive(const struct installed *set,
+					       const struct stat *st)
+{
+	for (size_t i = 0; i < set->count; i++)
+		if (set->archives[i]->dev == st->st_dev &&
+		    set->archives[i]->ino == st->st_ino)
+			return set->archives[i];
+	return NULL;
+}
+
+/* The archive at PATH, whose stat is ST; one that cannot be opened is kept with the reason. */
+static kpack_error_t open_archive(struct installed *set, const char *path,
+				  const struct stat *st, struct installed_archive **out,
+				  struct kpackx_error *why)
+{
+	struct installed_archive *a = known_archive(set, st);
+
+	*out = a;
+	if (a)
+		return KPACK_SUCCESS;
+	a = calloc(1, sizeof(*a));
+	if (a)
+		a->path = strdup(path);
+	if (!a || !a->path ||
+	    !kp_grow(&set->archives, set->count, &set->cap, sizeof(*set->archives))) {
+		if (a)
+			free(a->path);
+		free(a);
+		return kp_fail_memory(why, sizeof(*a), "an archive");
+	}
+	a->dev = st->st_dev;
+	a->ino = st->st_ino;
+	kp_archive_open(a->path, &a->archive, &a->why);
+	set->archives[set->count++] = a;
+	*out = a;
+	return KPACK_SUCCESS;
+}
+
+/* --- what a binary reaches -------------------------------------------------------- */
+
+struct among {
+	const char *arch;
+	bool found;
+};
+
+static bool is_it(struct kp_span target, void *arg)
+{
+	struct among *among = arg;
+
+	among->found = kp_span_is(target, among->arch);
+	return !among->found;
+}
+
+/* Does the runtime look under the name TARGET for a GPU called ARCH? */
+static bool asks_for(const char *arch, const char *target)
+{
+	struct among among = {.arch = target};
+
+	kp_search_targets(kp_span_str(arch), is_it, &among);
+	return among.found;
+}
+
+bool reached_by(const struct reached *r, const char *arch)
+{
+	return !r->arch || asks_for(arch, r->arch);
+}
+
+static bool declares(const struct kpack_archive *a, const char *arch)
+{
+	for (size_t i = 0; i < kp_archive_arch_count(a); i++)
+		if (strcmp(kp_archive_arch(a, i), arch) == 0)
+			return true;
+	return false;
+}
+
+bool reach_has_arch(const struct reach *reach, const char *arch)
+{
+	for (size_t i = 0; i < reach->count; i++) {
+		const struct reached *r = &reach->items[i];
+
+		if (r->archive->archive && reached_by(r, arch) &&
+		    declares(r->archive->archive, arch))
+			return true;
+	}
+	return false;
+}
+
+bool reach_has_broken(const struct reach *reach, const char *arch)
+{
+	for (size_t i = 0; i < reach->count; i++)
+		if (!reach->items[i].archive->archive &&
+		    reached_by(&reach->items[i], arch))
+			return true;
+	return false;
+}
+
+bool installed_has_arch(const struct installed *set, const char *arch)
+{
+	for (size_t i = 0; i < set->count; i++) {
+		const struct installed_archive *a = set->archives[i];
+
+		if (a->reached && a->archive && declares(a->archive, arch))
+			return true;
+	}
+	return false;
+}
+
+/* Is there anything in it that a GPU called ARCH may ask for? */
+static bool serves(const struct kpack_archive *a, const char *arch)
+{
+	for (size_t i = 0; i < kp_archive_arch_count(a); i++)
+		if (asks_for(kp_archive_arch(a, i), arch))
+			return true;
+	return false;
+}
+
+static bool is_processor(const char *arch)
+{
+	struct kp_target t;
+
+	return kp_target_parse(kp_span_str(arch), &t, NULL) == 0 && t.known;
+}
+
+static kpack_error_t add_reached(struct reach *out, struct installed_archive *a,
+				 const char *arch, struct kpackx_error *why)
+{
+	char *copy = arch ? strdup(arch) : NULL;
+	bool misnamed = arch && a->archive && !serves(a->archive, arch);
+
+	if ((arch && !copy) ||
+	    !kp_grow(&out->items, out->count, &out->cap, sizeof(*out->items))) {
+		free(copy);
+		return kp_fail_memory(why, sizeof(*out->items), "an archive");
+	}
+	a->reached |= !misnamed;
+	out->items[out->count++] = (struct reached){a, copy, misnamed};
+	return KPACK_SUCCESS;
+}
+
+void reach_fini(struct reach *reach)
+{
+	for (size_t i = 0; i < reach->count; i++)
+		free(reach->items[i].arch);
+	free(reach->items);
+	*reach = (struct reach){0};
+}
+
+/*
+ * Take the file at PATH, if there is one.  "rand_x_gfx942.kpack" fits "rand_@GFXARCH@.kpack"
+ * too, but no GPU is called "x_gfx942": it belongs to others.
+ */
+static kpack_error_t reach_file(struct installed *set, const char *path, const char *arch,
+				struct reach *out, struct kpackx_error *why)
+{
+	struct installed_archive *a;
+	struct stat st;
+
+	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode))
+		return KPACK_SUCCESS;
+	KP_TRY(open_archive(set, path, &st, &a, why));
+	if (arch && !is_processor(arch) && !(a->archive && serves(a->archive, arch)))
+		return KPACK_SUCCESS;
+	return add_reached(out, a, arch, why);
+}
+
+/* A resolved path around its placeholder: "DIR/" "BEFORE" arch "AFTER" "/REST". */
+struct pattern {
+	char *dir; /* with its slash */
+	struct kp_span before, after;
+	const char *rest;
+};
+
+static kpack_error_t read_pattern(const char *path, struct pattern *p,
+				  struct kpackx_error *why)
+{
+	const char *arch = strstr(path, KP_SEARCH_ARCH), *name = arch;
+	const char *after = arch + strlen(KP_SEARCH_ARCH);
+	size_t after_size = strcspn(after, "/");
+
+	while (name > path && name[-1] != '/')
+		name--;
+	p->dir = name == path ? strdup("./") : strndup(path, (size_t)(name - path));
+	if (!p->dir)
+		return kp_fail_memory(why, strlen(path), "a path");
+	p->before = (struct kp_span){(const uint8_t *)name, (size_t)(arch - name)};
+	p->after = (struct kp_span){(const uint8_t *)after, after_size};
+	p->rest = after + after_size;
+	return KPACK_SUCCESS;
+}
+
+/* The part of NAME that stands for the placeholder; NULL: it does not fit. */
+static char *arch_of(const struct pattern *p, const char *name)
+{
+	size_t size = strlen(name), around = p->before.size + p->after.size;
+
+	if (size <= around ||
+	    !kp_span_starts(kp_span_str(name), p->before.data, p->before.size) ||
+	    memcmp(name + size - p->after.size, p->after.data, p->after.size) != 0)
+		return NULL;
+	return strndup(name + p->before.size, size - around);
+}
+
+static kpack_error_t reach_name(struct installed *set, const struct pattern *p,
+				const char *name, struct reach *out,
+				struct kpackx_error *why)
+{
+	char *arch = arch_of(p, name), *path = NULL;
+	kpack_error_t err;
+
+	if (!arch)
+		return KPACK_SUCCESS;
+	if (asprintf(&path, "%s%s%s", p->dir, name, p->rest) < 0) {
+		free(arch);
+		return kp_fail_memory(why, strlen(name), "a path");
+	}
+	err = reach_file(set, path, arch, out, why);
+	free(path);
+	free(arch);
+	return err;
+}
+
+static int by_bytes(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static kpack_error_t cannot_list(const char *dir, int error, struct kpackx_error *why)
+{
+	char text[160];
+
+	kp_text_escape(kp_span_str(dir), text, sizeof(text));
+	return kp_fail_errno(why, error, "%s: cannot read the directory", text);
+}
+
+/* Names looked at for one binary: a thousand directories of hundreds of archives. */
+#define NAMES_MAX (1 << 18)
+
+static kpack_error_t count_names(struct reach *out, int n, struct kpackx_error *why)
+{
+	out->names += n > 0 ? (size_t)n : 0;
+	return out->names <= NAMES_MAX
+		       ? KPACK_SUCCESS
+		       : kp_fail(why, KPACK_ERROR_INVALID_METADATA,
+				 "marker: more than %d names where its search paths lead",
+				 NAMES_MAX);
+}
+
+static kpack_error_t reach_pattern(struct installed *set, const char *path,
+				   struct reach *out, struct kpackx_error *why)
+{
+	struct pattern p = {0};
+	struct dirent **names = NULL;
+	kpack_error_t err = KPACK_SUCCESS;
+	int n;
+
+	KP_TRY(read_pattern(path, &p, why));
+	n = scandir(p.dir, &names, NULL, by_bytes);
+	if (n < 0 && errno != ENOENT && errno != ENOTDIR)
+		err = cannot_list(p.dir, errno, why);
+	else
+		err = count_names(out, n, why);
+	for (int i = 0; i < n; i++) {
+		if (!err)
+			err = reach_name(set, &p, names[i]->d_name, out, why);
+		free(names[i]);
+	}
+	free(names);
+	free(p.dir);
+	return err;
+}
+
+kpack_error_t installed_reach(struct installed *set, const struct kp_marker *marker,
+			      const char *binary, struct reach *out,
+			      struct kpackx_error *why)
+{
+	kpack_error_t err = KPACK_SUCCESS;
+
+	for (size_t i = 0; i < marker->n_search_paths && !err; i++) {
+		const char *pattern = marker->search_paths[i];
+		char *path;
+
+		/* a placeholder is put in its own place, to be found again */
+		KP_TRY(kp_search_resolve(pattern, kp_span_str(KP_SEARCH_ARCH), binary,
+					 NULL, &path, why));
+		err = kp_search_has_arch(pattern) && kp_search_has_arch(path)
+			      ? reach_pattern(set, path, out, why)
+			      : reach_file(set, path, NULL, out, why);
+		free(path);
+	}
+	return err;
+}
+
+kpack_error_t installed_add(struct installed *set, const char *path, struct reach *out,
+			    struct kpackx_error *why)
+{
+	struct installed_archive *a;
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return kp_fail_errno(why, errno, "cannot open");
+	KP_TRY(open_archive(set, path, &st, &a, why));
+	if (a->archive)
+		return add_reached(out, a, NULL, why);
+	if (why)
+		*why = a->why;
+	return a->why.code;
+}
+
+/* --- objects ---------------------------------------------------------------------- */
+
+struct kp_span wanted_kind(const struct kp_layout_image *img)
+{
+	struct kp_entry_id id;
+
+	if (img->id && kp_entry_id_parse(kp_span_str(img->id), &id))
+		return id.kind;
+	return kp_span_str("co");
+}
+
+/* What the runtime would ask for; NUMBER counts the keys of one container and arch. */
+static char *make_key(const struct wanted_object *want, unsigned number)
+{
+	/* as the packer cuts it */
+	int kind = (int)(want->kind.size < 40 ? want->kind.size : 40), n;
+	char *key;
+
+	if (number == 0)
+		n = asprintf(&key, "%s#%u", want->name, want->index);
+	else if (number == 1)
+		n = asprintf(&key, "%s@%.*s#%u", want->name, kind, want->kind.data,
+			     want->index);
+	else
+		n = asprintf(&key, "%s@%.*s.%u#%u", want->name, kind, want->kind.data,
+			     number, want->index);
+	return n < 0 ? NULL : key;
+}
+
+static bool is_wanted(struct installed_archive *a, size_t entry,
+		      const struct wanted_object *want)
+{
+	struct kp_entry_info info;
+	struct kp_meta meta;
+	uint8_t hash[16];
+
+	kp_archive_entry(a->archive, entry, &info);
+	if (want->size && info.size != *want->size)
+		return false;
+	if (!want->xxh3)
+		return true;
+	kp_archive_meta(a->archive, entry, &meta);
+	if (meta.has_xxh3)
+		return memcmp(meta.xxh3, want->xxh3, KP_LAYOUT_HASH) == 0;
+	/* what cannot be decoded may be it: the caller will tell why */
+	return installed_decode(a, entry, hash, NULL) ||
+	       memcmp(hash, want->xxh3, KP_LAYOUT_HASH) == 0;
+}
+
+/* Try the keys one after the other until one is missing; true: found. */
+static bool find_in(struct installed_archive *a, const struct wanted_object *want,
+		    struct found_object *out, bool *no_memory)
+{
+	for (unsigned number = 0;; number++) {
+		char *key = make_key(want, number);
+		size_t entry;
+		bool there;
+
+		*no_memory = !key;
+		there = key && kp_archive_find(a->archive, kp_span_str(key),
+					       kp_span_str(want->arch), &entry);
+		free(key);
+		if (!there && number == 0 && key)
+			continue; /* its first object may have been replaced */
+		if (!there)
+			return false;
+		if (is_wanted(a, entry, want)) {
+			*out = (struct found_object){a, entry, false};
+			return true;
+		}
+		if (!out->archive)
+			*out = (struct found_object){a, entry, true};
+	}
+}
+
+kpack_error_t installed_find(const struct reach *reach, const struct wanted_object *want,
+			     struct found_object *out, struct kpackx_error *why)
+{
+	bool no_memory = false;
+
+	*out = (struct found_object){0};
+	for (size_t i = 0; i < reach->count && !no_memory; i++) {
+		struct reached *r = &reach->items[i];
+
+		if (r->archive->archive && reached_by(r, want->arch) &&
+		    find_in(r->archive, want, out, &no_memory))
+			return KPACK_SUCCESS;
+	}
+	return no_memory ? kp_fail_memory(why, strlen(want->name), "a key")
+			 : KPACK_SUCCESS;
+}
+
+/* --- decoding --------------------------------------------------------------------- */
+
+static kpack_error_t hash_piece(const void *data, size_t size, void *arg,
+				struct kpackx_error *why)
+{
+	(void)why;
+	XXH3_128bits_update(arg, data, size);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t decode(const struct kpack_archive *a, size_t entry, uint8_t hash[16],
+			    struct kpackx_error *why)
+{
+	XXH3_state_t *state = XXH3_createState();
+	XXH128_canonical_t digest;
+	kpack_error_t err;
+
+	if (!state)
+		return kp_fail_memory(why, 576, "hashing");
+	XXH3_128bits_reset(state);
+	err = archive_decode(a, entry, hash_piece, state, why);
+	XXH128_canonicalFromHash(&digest, XXH3_128bits_digest(state));
+	memcpy(hash, digest.digest, sizeof(digest.digest));
+	XXH3_freeState(state);
+	return err;
+}
+
+static void remember(struct installed_decoded *d, const struct kp_entry_info *info,
+		     const struct kp_meta *meta, const struct kpackx_error *fault)
+{
+	d->state = fault ? BAD : GOOD;
+	d->size = info->size;
+	d->chunk = meta->chunk;
+	free(d->why);
+	d->why = fault ? malloc(sizeof(*d->why)) : NULL;
+	if (d->why)
+		*d->why = *fault;
+}
+
+static kpack_error_t recall(const struct installed_decoded *d, uint8_t hash[16],
+			    struct kpackx_error *why)
+{
+	if (d->state == GOOD) {
+		if (hash)
+			memcpy(hash, d->hash, sizeof(d->hash));
+		return KPACK_SUCCESS;
+	}
+	if (!d->why)
+		return kp_fail_memory(why, sizeof(*d->why), "words");
+	if (why)
+		*why = *d->why;
+	return d->why->code;
+}
+
+kpack_error_t installed_decode(struct installed_archive *a, size_t entry,
+			       uint8_t hash[16], struct kpackx_error *why)
+{
+	struct kpackx_error fault = {0};
+	struct installed_decoded *d;
+	struct kp_entry_info info;
+	struct kp_meta meta;
+
+	if (!a->decoded)
+		a->decoded = calloc((size_t)kp_archive_ordinal_count(a->archive) + 1,
+				    sizeof(*a->decoded));
+	if (!a->decoded)
+		return kp_fail_memory(why, kp_archive_ordinal_count(a->archive),
+				      "the objects of an archive");
+	kp_archive_entry(a->archive, entry, &info);
+	kp_archive_meta(a->archive, entry, &meta);
+	d = &a->decoded[info.ordinal];
+	if (d->state == UNKNOWN || d->size != info.size || d->chunk != meta.chunk)
+		remember(d, &info, &meta,
+			 decode(a->archive, entry, d->hash, &fault) ? &fault : NULL);
+	if (d->state == GOOD && meta.has_xxh3 &&
+	    memcmp(meta.xxh3, d->hash, sizeof(d->hash)) != 0)
+		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
+			       "the content does not match its xxh3");
+	return recall(d, hash, why);
+}

@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: MIT */
+#include "closure.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "internal.h"
+#include "packer/files/read_file.h"
+#include "packer/library/sqlite/kernel_paths.h"
+#include "packer/library/sqlite/header.h"
+#include "core/base/bounds.h"
+#include "core/base/alloc.h"
+#include "msgpack_names.h"
+#include "core/base/text.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+/* Faults that are kept in words: a directory of kernels has some thousand files. */
+#define FAULTS_MAX 65536
+
+/* MIOpen takes no database of kernels that is smaller. */
+#define KDB_MIN 512
+
+/* --- faults -------------------------------------------------------------------------- */
+
+static int by_path(const void *a, const void *b)
+{
+	const struct closure_fault *x = a, *y = b;
+	int n = strcmp(x->path, y->path);
+
+	return n ? n : strcmp(x->text, y->text);
+}
+
+static void free_fault(struct closure_fault *fault)
+{
+	free(fault->path);
+	free(fault->text);
+}
+
+/* FAULT, which becomes C's; the same once more, as of rows that repeat, is none. */
+static kpack_error_t keep(struct closure *c, struct closure_fault *fault,
+			  struct kpackx_error *why)
+{
+	bool again = c->n_faults && by_path(&c->faults[c->n_faults - 1], fault) == 0;
+
+	if (again || c->n_faults == FAULTS_MAX) {
+		c->more_faults += !again;
+		free_fault(fault);
+		return KPACK_SUCCESS;
+	}
+	if (!kp_grow(&c->faults, c->n_faults, &c->faults_cap, sizeof(*fault))) {
+		free_fault(fault);
+		return kp_fail_memory(why, c->n_faults, "faults");
+	}
+	c->faults[c->n_faults++] = *fault;
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t closure_add(struct closure *c, struct kpackx_error *why, const char *path,
+			  const char *fmt, ...)
+{
+	struct closure_fault fault = {strdup(path), NULL};
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vasprintf(&fault.text, fmt, ap);
+	va_end(ap);
+	if (n < 0)
+		fault.text = NULL;
+	if (fault.path && fault.text)
+		return keep(c, &fault, why);
+	free_fault(&fault);
+	return kp_fail_memory(why, strlen(path), "a fault");
+}
+
+kpack_error_t closure_add_error(struct closure *c, size_t file, kpack_error_t err,
+				const struct kpackx_error *fault,
+				struct kpackx_error *why)
+{
+	const char *path = c->tree->items[file].path;
+	const char *text = fault->text[0] ? fault->text : kpackx_error_name(err);
+
+	if (err == KPACK_ERROR_OUT_OF_MEMORY || err == KPACK_ERROR_NOT_IMPLEMENTED)
+		return kp_fail(why, err, "%s: %s", path, text);
+	return closure_add(c, why, path, "%s", text);
+}
+
+/* Several libraries may want the same file for the same one. */
+static void tell_all(struct closure *c, closure_tell *tell, void *arg, size_t *faults)
+{
+	char more[64];
+
+	if (c->n_faults)
+		qsort(c->faults, c->n_faults, sizeof(*c->faults), by_path);
+	for (size_t i = 0; i < c->n_faults; i++) {
+		if (i && by_path(&c->faults[i - 1], &c->faults[i]) == 0)
+			continue;
+		tell(arg, c->faults[i].path, c->faults[i].text);
+		++*faults;
+	}
+	if (!c->more_faults)
+		return;
+	snprintf(more, sizeof(more), "and %zu faults more", c->more_faults);
+	tell(arg, c->faults[c->n_faults - 1].path, more);
+	*faults += c->more_faults;
+}
+
+/* --- files beside -------------------------------------------------------------------- */
+
+char *closure_beside(const char *path, struct kp_span name, const char *ending)
+{
+	struct kp_span dir = path_directory(path);
+	size_t n = dir.size ? dir.size + 1 : 0, end = strlen(ending);
+	char *out = malloc(n + name.size + end + 1);
+
+	if (!out)
+		return NULL;
+	if (n) {
+		memcpy(out, path, n - 1);
+		out[n - 1] = '/';
+	}
+	if (name.size)
+		memcpy(out + n, name.data, name.size);
+	memcpy(out + n + name.size, ending, end + 1);
+	return out;
+}
+
+kpack_error_t closure_find(const struct closure *c, const char *path, struct kp_span name,
+			   const char *ending, bool *found, size_t *file,
+			   struct kpackx_error *why)
+{
+	char *wanted = closure_beside(path, name, ending);
+	size_t ignored;
+
+	if (!wanted)
+		return kp_fail_memory(why, name.size, "a path");
+	*found = !(name.size && memchr(name.data, 0, name.size)) &&
+		 file_tree_find(c->tree, kp_span_str(wanted), file ? file : &ignored);
+	free(wanted);
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t closure_add_missing(struct closure *c, size_t of, const char *path,
+				  struct kp_span name, const char *ending,
+				  struct kpackx_error *why)
+{
+	char *wanted = closure_beside(path, name, ending), *shown = NULL;
+	struct kp_span all = {(const uint8_t *)wanted, 0};
+	kpack_error_t err;
+
+	if (wanted) {
+		all.size = path_directory(path).size + name.size + strlen(ending);
+		all.size += path_directory(path).size ? 1 : 0;
+		shown = kp_text_escape_new(all);
+	}
+	err = shown ? closure_add(c, why, c->tree->items[of].path,
+				  "needs %s, which is missing", shown)
+		    : kp_fail_memory(why, name.size, "a path");
+	free(shown);
+	free(wanted);
+	return err;
+}
+
+bool closure_is_stale(const struct closure *c, size_t file)
+{
+	const char *path = c->tree->items[file].path;
+	char *packed;
+	size_t other;
+	bool stale;
+
+	if (!name_ends(kp_span_str(path), ".dat") ||
+	    asprintf(&packed, "%s.zlib", path) < 0)
+		return false;
+	stale = file_tree_find(c->tree, kp_span_str(packed), &other);
+	free(packed);
+	return stale;
+}
+
+/* --- single files -------------------------------------------------------------------- */
+
+static kpack_error_t check_stale(struct closure *c, size_t file, struct kpackx_error *why)
+{
+	const char *path = c->tree->items[file].path;
+
+	if (!closure_is_stale(c, file))
+		return KPACK_SUCCESS;
+	return closure_add(c, why, path, "is stale: its .dat.zlib stands beside it");
+}
+
+/* Where "-xnack+" or "-xnack-" stands before the ending of a name. */
+static const char *find_mode(const char *path)
+{
+	const char *on = strstr(path, "-xnack+."), *off = strstr(path, "-xnack-.");
+	const char *slash = strrchr(path, '/');
+
+	on = on ? on : off;
+	return on && (!slash || on > slash) ? on : NULL;
+}
+
+/* Is the directory itself for one mode? */
+static bool in_mode_directory(const char *path)
+{
+	struct kp_span dir = path_last(path_directory(path));
+
+	return name_has(dir, "-xnack+") || name_has(dir, "-xnack-");
+}
+
+/*
+ * Builds for gfx90a have both modes; those for others may have just -xnack-, but then
+ * none of their files has the other.
+ */
+static bool wants_pair(const struct closure *c, const char *path, const char *mode)
+{
+	char gpu[KP_TARGET_TEXT_MAX];
+	unsigned flags;
+
+	if (mode[6] == '+' || !tensile_gpu_of_name(path_last(kp_span_str(path)), gpu) ||
+	    strcmp(gpu, "gfx90a") == 0)
+		return true;
+	flags = code_places_get(&c->places, path_directory(path), gpu);
+	return flags & PLACE_XNACK_ON;
+}
+
+static kpack_error_t check_pair(struct closure *c, size_t file, struct kpackx_error *why)
+{
+	const char *path = c->tree->items[file].path, *mode = find_mode(path);
+	char *other, *shown;
+	size_t ignored;
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (!mode || in_mode_directory(path) || !wants_pair(c, path, mode))
+		return KPACK_SUCCESS;
+	other = strdup(path);
+	if (!other)
+		return kp_fail_memory(why, strlen(path), "a path");
+	other[mode - path + 6] = mode[6] == '+' ? '-' : '+';
+	shown = kp_text_escape_new(kp_span_str(other));
+	if (!shown)
+		err = kp_fail_memory(why, strlen(path), "a path");
+	else if (!file_tree_find(c->tree, kp_span_str(other), &ignored))
+		err = closure_add(c, why, path,
+				  "needs %s, the other of the pair, which is missing",
+				  shown);
+	free(shown);
+	free(other);
+	return err;
+}
+
+static kpack_error_t check_kdb(struct closure *c, size_t file, struct kpackx_error *why)
+{
+	const struct file_tree_item *item = &c->tree->items[file];
+
+	if (item->size >= KDB_MIN)
+		return KPACK_SUCCESS;
+	return closure_add(c, why, item->path,
+			   "%llu bytes: no database of kernels has less than %d",
+			   (unsigned long long)item->size, KDB_MIN);
+}
+
+struct path_check {
+	struct closure *c;
+	size_t file;
+};
+
+static kpack_error_t check_kernel_path(void *arg, struct kernel_path *path,
+				       struct kpackx_error *why)
+{
+	struct path_check *check = arg;
+	char *shown;
+	kpack_error_t err;
+
+	if (path->exists)
+		return KPACK_SUCCESS;
+	shown = kp_text_escape_new(path->path);
+	if (!shown)
+		return kp_fail_memory(why, path->path.size, "a path");
+	err = closure_add(check->c, why, check->c->tree->items[check->file].path,
+			  "row %llu: kernel_path: needs %s, which is missing",
+			  (unsigned long long)path->row, shown);
+	free(shown);
+	return err;
+}
+
+/* A kernel cache has its kernels in itself, and may be large. */
+static bool is_kernel_table(struct kp_span name)
+{
+	return (name_ends(name, ".db") || name_ends(name, ".sqlite") ||
+		name_ends(name, ".sqlite3")) &&
+	       !kp_span_starts(name, "rocfft_kernel_cache", 19);
+}
+
+/* Without SQLite nobody knows whether a database of nobody's names kernels. */
+static kpack_error_t check_unknown(struct closure *c, size_t file,
+				   struct kpackx_error *why)
+{
+	struct file_bytes bytes;
+	uint8_t head[16] = {0};
+	kpack_error_t err = file_tree_open(c->tree, file, &bytes, NULL);
+
+	if (err)
+		return KPACK_SUCCESS;
+	err = kp_source_read(&bytes.source, 0, head, sizeof(head), NULL);
+	file_bytes_close(&bytes);
+	if (err || !sqlite_header_probe(head, sizeof(head)))
+		return KPACK_SUCCESS;
+	return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+		       "%s: cannot be checked: built without SQLite",
+		       c->tree->items[file].path);
+}
+
+static kpack_error_t check_kernel_table(struct closure *c, size_t file,
+					struct kpackx_error *why)
+{
+	struct path_check check = {c, file};
+	struct kpackx_error fault = {0};
+	kpack_error_t err =
+		kernel_paths_each(c->tree, file, check_kernel_path, &check, &fault);
+
+	return err ? closure_add_error(c, file, err, &fault, why) : KPACK_SUCCESS;
+}
+
+/* An absolute path is one of the machine that built it. */
+static kpack_error_t check_extop(struct closure *c, size_t file, struct kpackx_error *why)
+{
+	const char *path = c->tree->items[file].path;
+	struct dat_file bytes = {0};
+	struct packed_names names = {0};
+	struct kpackx_error fault = {0};
+	kpack_error_t err = dat_file_read(c->tree, file, &bytes, &fault);
+
+	if (!err)
+		err = packed_names_read(dat_file_span(&bytes), "co_path", &names, &fault);
+	if (err)
+		err = closure_add_error(c, file, err, &fault, why);
+	for (size_t i = 0; i < names.count && !err; i++) {
+		struct kp_span name = names.items[i];
+		bool found = false;
+
+		if (name.size && name.data[0] == '/')
+			name = path_last(name);
+		if (name.size > KP_NAME_MAX)
+			name.size = KP_NAME_MAX;
+		err = closure_find(c, path, name, "", &found, NULL, why);
+		if (!err && !found)
+			err = closure_add_missing(c, file, path, name, "", why);
+	}
+	packed_names_fini(&names);
+	dat_file_fini(&bytes);
+	return err;
+}
+
+/* --- all of them --------------------------------------------------------------------- */
+
+static bool is_dat(struct kp_span name)
+{
+	return name_ends(name, ".dat") || name_ends(name, ".dat.zlib");
+}
+
+static bool is_parent(struct kp_span name)
+{
+	char gpu[KP_TARGET_TEXT_MAX];
+
+	return is_dat(name) && tensile_is_parent(name, gpu);
+}
+
+static bool is_yaml(struct kp_span name)
+{
+	char gpu[KP_TARGET_TEXT_MAX];
+
+	return name_ends(name, ".yaml") && tensile_is_parent(name, gpu);
+}
+
+static bool is_mapping(struct kp_span name)
+{
+	return is_dat(name) && name_has(name, "_Mapping.dat");
+}
+
+static bool is_extop(struct kp_span name)
+{
+	return is_dat(name) && name_has(name, "ExtOpLibrary");
+}
+
+static bool is_child(struct kp_span name)
+{
+	return is_dat(name) && kp_span_starts(name, "TensileLibrary_", 15) &&
+	       !is_parent(name);
+}
+
+/* The code of all kernels for one GPU. */
+static bool is_merged(struct kp_span name)
+{
+	char gpu[KP_TARGET_TEXT_MAX];
+
+	return tensile_merged_gpu(name, gpu);
+}
+
+/* Of a file, the first that fits. */
+static const struct {
+	bool (*fits)(struct kp_span name);
+	kpack_error_t (*check)(struct closure *c, size_t file, struct kpackx_error *why);
+} tensile_checks[] = {
+	{is_mapping, closure_mapping}, {is_extop, check_extop},
+	{is_yaml, closure_yaml},       {is_parent, closure_parent},
+	{is_child, closure_child},     {is_merged, closure_merged},
+};
+
+static kpack_error_t check_tensile(struct closure *c, size_t file,
+				   struct kpackx_error *why)
+{
+	struct kp_span name = path_last(kp_span_str(c->tree->items[file].path));
+
+	if (closure_is_stale(c, file))
+		return check_stale(c, file, why);
+	KP_TRY(check_pair(c, file, why));
+	for (size_t i = 0; i < COUNT(tensile_checks); i++)
+		if (tensile_checks[i].fits(name))
+			return tensile_checks[i].check(c, file, why);
+	return KPACK_SUCCESS;
+}
+
+static bool is_of(const struct library_object *object, const char *library)
+{
+	return object && strcmp(object->library, library) == 0;
+}
+
+static kpack_error_t check_file(struct closure *c, size_t file, struct kpackx_error *why)
+{
+	const struct library_object *object = c->found->objects[file];
+	struct kp_span name = path_last(kp_span_str(c->tree->items[file].path));
+
+	if (tensile_is_library(object))
+		return check_tensile(c, file, why);
+	if (is_of(object, "miopen") && name_ends(name, ".kdb"))
+		return check_kdb(c, file, why);
+	if (is_of(object, "rocfft") && is_kernel_table(name))
+		return check_kernel_table(c, file, why);
+	if (!object && !sqlite_built() && is_kernel_table(name))
+		return check_unknown(c, file, why);
+	return KPACK_SUCCESS;
+}
+
+/* What cannot be checked keeps nobody from checking the rest. */
+static kpack_error_t check_files(struct closure *c, struct kpackx_error *why)
+{
+	kpack_error_t not_built = KPACK_SUCCESS;
+
+	for (size_t i = 0; i < c->tree->count; i++) {
+		struct kpackx_error fault = {0};
+		kpack_error_t err = check_file(c, i, &fault);
+
+		if (err && (!not_built || err != KPACK_ERROR_NOT_IMPLEMENTED) && why)
+			*why = fault;
+		if (err && err != KPACK_ERROR_NOT_IMPLEMENTED)
+			return err;
+		not_built = err ? err : not_built;
+	}
+	return not_built;
+}
+
+static kpack_error_t check_all(struct closure *c, struct kpackx_error *why)
+{
+	c->kinds = calloc(c->tree->count + 1, sizeof(*c->kinds));
+	if (!c->kinds)
+		return kp_fail_memory(why, c->tree->count, "the check");
+	KP_TRY(code_places_read(c->found, &c->places, why));
+	return check_files(c, why);
+}
+
+kpack_error_t closure_check(const struct library_found *found, closure_tell *tell,
+			    void *arg, size_t *faults, struct kpackx_error *why)
+{
+	struct closure c = {.found = found, .tree = found->tree};
+	kpack_error_t err = check_all(&c, why);
+
+	/* what was found until it failed helps, too */
+	tell_all(&c, tell, arg, faults);
+	for (size_t i = 0; i < c.n_faults; i++)
+		free_fault(&c.faults[i]);
+	free(c.faults);
+	free(c.kinds);
+	code_places_fini(&c.places);
+	return err;
+}

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: MIT */
+#include "install_tree.h"
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "packer/archives/content_hash.h"
+#include "packer/library/sqlite/kernel_paths.h"
+#include "core/base/bounds.h"
+#include "core/base/alloc.h"
+#include "core/base/msgpack_read.h"
+#include "packer/files/plain_files.h"
+#include "packer/cli/report.h"
+#include "packer/pack/scan/scan.h"
+
+/* At the root of a view: no files of the tree. */
+#define VIEW_TOC "toc"
+
+/* Where archives are: paths on the heap. */
+struct sources {
+	char **items;
+	size_t count, cap;
+};
+
+static kpack_error_t add_source(struct sources *s, const char *dir, const char *name,
+				struct kpackx_error *why)
+{
+	char *path;
+
+	if (!kp_grow(&s->items, s->count, &s->cap, sizeof(*s->items)) ||
+	    asprintf(&path, "%s%s%s", dir, name ? "/" : "", name ? name : "") < 0)
+		return kp_fail_memory(why, strlen(dir), "a path");
+	s->items[s->count++] = path;
+	return KPACK_SUCCESS;
+}
+
+static void sources_fini(struct sources *s)
+{
+	while (s->count)
+		free(s->items[--s->count]);
+	free(s->items);
+}
+
+/* --- together ------------------------------------------------------------------------ */
+
+static const char *place_of(const struct file_tree_item *item)
+{
+	return item->disk ? item->disk : kp_archive_path(item->archive);
+}
+
+static kpack_error_t hash_item(const struct file_tree_item *item,
+			       struct content_hash *out, struct kpackx_error *why)
+{
+	kpack_error_t err =
+		item->disk ? content_hash_file(item->disk, 0, item->size, out, why)
+			   : content_hash_entry(item->archive, item->entry, out, why);
+
+	return err ? kp_fail_prefix(why, err, "%s", place_of(item)) : KPACK_SUCCESS;
+}
+
+/* One path cannot have the bytes of both. */
+static kpack_error_t compare(struct whole_tree *t, const struct file_tree_item *a,
+			     const struct file_tree_item *b, struct kpackx_error *why)
+{
+	struct kpackx_error fault = {0};
+	struct content_hash x, y;
+	bool same = a->size == b->size;
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (same)
+		err = hash_item(a, &x, &fault);
+	if (same && !err)
+		err = hash_item(b, &y, &fault);
+	if (err == KPACK_ERROR_OUT_OF_MEMORY)
+		return kp_fail(why, err, "%s", fault.text);
+	if (same && !err && content_hash_eq(&x, &y))
+		return KPACK_SUCCESS;
+	t->n_faults++;
+	if (err)
+		report_why(a->path, &fault);
+	else
+		report_error(a->path, "other bytes in %s than in %s", place_of(a),
+			     place_of(b));
+	return KPACK_SUCCESS;
+}
+
+/* Add MORE; of equal paths the one that is there stays. */
+static kpack_error_t join(struct whole_tree *t, const struct whole_tree_of *of,
+			  struct file_tree *more, struct kpackx_error *why)
+{
+	size_t file;
+
+	KP_TRY(file_tree_sort(more, why));
+	for (size_t i = 0; i < more->count && !of->packing; i++)
+		if (file_tree_find(&t->files, kp_span_str(more->items[i].path), &file))
+			KP_TRY(compare(t, &t->files.items[file], &more->items[i], why));
+	for (size_t i = 0; i < more->count; i++)
+		KP_TRY(file_tree_add(&t->files, &more->items[i], why));
+	return file_tree_sort(&t->files, why);
+}
+
+/* Where the files of a tree that is being opened come from. */
+struct origin {
+	const struct whole_tree_of *of;
+	struct sources sources;
+	struct file_tree links; /* to be followed when all files are known */
+};
+
+static kpack_error_t add_files(struct whole_tree *t, const char *root,
+			       struct origin *from, struct kpackx_error *why)
+{
+	struct plain_files plain = {.links = from->links};
+	kpack_error_t err = plain_files_read(root, from->of->prefix, &plain, why);
+
+	t->n_faults += plain.n_faults;
+	from->links = plain.links;
+	plain.links = (struct file_tree){0};
+	if (!err)
+		err = join(t, from->of, &plain.files, why);
+	plain_files_fini(&plain);
+	return err;
+}
+
+/* What it leads to, from LINK's directory; false: it is no link, or too long a one. */
+static bool read_target(const struct file_tree_item *link, char *to, size_t size)
+{
+	ssize_t n = readlink(link->disk, to, size);
+
+	if (n < 0 || (size_t)n >= size)
+		return false;
+	to[n] = '\0';
+	return true;
+}
+
+/* Links to files that archives show. */
+static kpack_error_t add_links(struct whole_tree *t, const struct origin *from,
+			       struct kpackx_error *why)
+{
+	const struct file_tree *links = &from->links;
+	struct file_tree found = {0};
+	kpack_error_t err = KPACK_SUCCESS;
+
+	for (size_t i = 0; i < links->count && !err; i++) {
+		const struct file_tree_item *link = &links->items[i];
+		struct file_tree_item item;
+		char to[PATH_MAX];
+		size_t file;
+
+		if (!read_target(link, to, sizeof(to)) ||
+		    !kernel_path_find(&t->files, link->path, kp_span_str(to), &file))
+			continue;
+		item = t->files.items[file];
+		item.path = link->path;
+		err = file_tree_add(&found, &item, why);
+	}
+	if (!err)
+		err = join(t, from->of, &found, why);
+	file_tree_fini(&found);
+	return err;
+}
+
+/* --- where archives are -------------------------------------------------------------- */
+
+static bool is_dir(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static bool has_archives(const char *dir)
+{
+	struct kpackx_error ignored = {0};
+	char **paths = NULL;
+	size_t count = 0;
+
+	if (kp_view_sources(dir, &paths, &count, &ignored))
+		return false;
+	for (size_t i = 0; i < count; i++)
+		free(paths[i]);
+	free(paths);
+	return count > 0;
+}
+
+static kpack_error_t add_root(struct whole_tree *t, const char *root, struct origin *from,
+			      struct kpackx_error *why)
+{
+	struct sources *sources = &from->sources;
+	size_t before = sources->count;
+
+	if (!is_dir(root))
+		return add_source(sources, root, NULL, why);
+	KP_TRY(add_source(sources, root, SCAN_ARCHIVES, why));
+	if (!has_archives(sources->items[before]))
+		free(sources->items[--sources->count]);
+	if (has_archives(root))
+		KP_TRY(add_source(sources, root, NULL, why));
+	return add_files(t, root, from, why);
+}
+
+/* --- what archives show -------------------------------------------------------------- */
+
+/* A path of the view under construction. */
+struct view_path {
+	char text[KP_NAME_MAX + 1];
+	size_t size;
+};
+
+static kpack_error_t add_entry(const struct whole_tree *t, const char *path,
+			       uint32_t file, struct file_tree *to,
+			       struct kpackx_error *why)
+{
+	struct file_tree_item item = {.path = (char *)path};
+	struct kp_entry_info info;
+	struct kp_meta meta;
+
+	item.archive = kp_view_entry(t->view, file, &item.entry);
+	kp_archive_entry(item.archive, item.entry, &info);
+	kp_archive_meta(item.archive, item.entry, &meta);
+	item.size = info.size;
+	item.mode = (mode_t)meta.mode & 07777;
+	return file_tree_add(to, &item, why);
+}
+
+/* Paths of a view are no longer and no deeper than names may be. */
+static kpack_error_t add_shown(const struct whole_tree *t, uint32_t dir,
+			       struct view_path *path, struct file_tree *to,
+			       struct kpackx_error *why)
+{
+	const struct kp_view_dir *d = kp_view_dir(t->view, dir);
+	size_t before = path->size;
+	kpack_error_t err = KPACK_SUCCESS;
+
+	for (uint32_t i = d->first; i < d->first + d->count && !err; i++) {
+		struct kp_view_name name = kp_view_name(t->view, i);
+		bool is_sub = name.kind == KP_VIEW_DIR;
+
+		if (dir == 0 && is_sub && kp_span_is(name.text, VIEW_TOC))
+			continue;
+		if (!is_sub && name.kind != KP_VIEW_PATH && name.kind != KP_VIEW_LEGACY)
+			continue;
+		if (path->size + name.text.size + 2 > sizeof(path->text))
+			continue;
+		memcpy(path->text + path->size, name.text.data, name.text.size);
+		path->size += name.text.size;
+		path->text[path->size] = '\0';
+		if (is_sub) {
+			path->text[path->size++] = '/';
+			err = add_shown(t, name.index, path, to, why);
+		} else {
+			err = add_entry(t, path->text, name.index, to, why);
+		}
+		path->size = before;
+	}
+	return err;
+}
+
+static void tell_conflicts(struct whole_tree *t)
+{
+	size_t kept, counted;
+	const char *const *texts = kp_view_conflicts(t->view, &kept, &counted);
+
+	for (size_t i = 0; i < kept; i++)
+		report_error(NULL, "%s", texts[i]);
+	if (counted > kept)
+		report_error(NULL, "and %zu conflicts more", counted - kept);
+	t->n_faults += counted;
+}
+
+static kpack_error_t add_archives(struct whole_tree *t, struct origin *from,
+				  struct kpackx_error *why)
+{
+	struct sources *sources = &from->sources;
+	struct view_path path = {.size = 0};
+	struct file_tree shown = {0};
+	kpack_error_t err;
+
+	if (sources->count == 0)
+		return KPACK_SUCCESS;
+	archives_open(&t->archives, (int)sources->count, sources->items);
+	t->n_faults += t->archives.failed;
+	KP_TRY(kp_view_new(t->archives.items, t->archives.count, NULL, &t->view, why));
+	tell_conflicts(t);
+	err = add_shown(t, 0, &path, &shown, why);
+	if (!err)
+		err = join(t, from->of, &shown, why);
+	file_tree_fini(&shown);
+	return err;
+}
+
+/* --- whose they are ------------------------------------------------------------------ */
+
+/* The text of the member NAME of an entry's metadata; empty: there is none. */
+static struct kp_span meta_text(const struct file_tree_item *item, const char *name)
+{
+	struct kp_mp m = kp_mp_over(kp_archive_meta_raw(item->archive, item->entry));
+	struct kp_span key, text = {0};
+	uint32_t pairs = 0;
+
+	if (m.pos == m.end)
+		return text;
+	for (kp_mp_map(&m, &pairs); pairs && !m.fault; pairs--) {
+		if (kp_mp_peek(&m) != KP_MP_STR) {
+			kp_mp_skip(&m);
+			kp_mp_skip(&m);
+			continue;
+		}
+		if (!kp_mp_str(&m, &key))
+			break;
+		if (kp_span_is(key, name) && kp_mp_peek(&m) == KP_MP_STR)
+			kp_mp_str(&m, &text);
+		else
+			kp_mp_skip(&m);
+	}
+	return text;
+}
+
+static const char *known_library(const struct library_set *set, struct kp_span name)
+{
+	for (size_t i = 0; i < set->count; i++)
+		if (kp_span_is(name, set->items[i]->name))
+			return set->items[i]->name;
+	return NULL;
+}
+
+/* Believe the entries that say it; the others and plain files are to be ASKED about. */
+static kpack_error_t believe(struct whole_tree *t, const struct library_set *set,
+			     struct file_tree *asked, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < t->files.count; i++) {
+		const struct file_tree_item *item = &t->files.items[i];
+		struct kp_span name =
+			item->archive ? meta_text(item, "library") : (struct kp_span){0};
+		const char *library = known_library(set, name);
+
+		if (!name.size)
+			KP_TRY(file_tree_add(asked, item, why));
+		if (!library)
+			continue;
+		t->found.objects[i] = calloc(1, sizeof(**t->found.objects));
+		if (!t->found.objects[i])
+			return kp_fail_memory(why, sizeof(**t->found.objects), "a file");
+		t->found.objects[i]->library = library;
+		t->found.objects[i]->role = "file";
+	}
+	return file_tree_sort(asked, why);
+}
+
+/* Files that libraries are asked about. */
+struct question {
+	struct file_tree files;
+	bool packing;
+};
+
+static void tell_fault(void *arg, size_t file, const struct kpackx_error *why)
+{
+	const struct question *q = arg;
+
+	if (!q->packing || !q->files.items[file].disk)
+		report_why(q->files.items[file].path, why);
+}
+
+static kpack_error_t ask(struct whole_tree *t, const struct library_set *set,
+			 struct question *q, struct kpackx_error *why)
+{
+	struct library_found found = {0};
+
+	KP_TRY(library_find_all(set, &q->files, tell_fault, q, &found, &t->n_faults,
+				why));
+	for (size_t i = 0; i < q->files.count; i++) {
+		const char *path = q->files.items[i].path;
+		size_t file;
+
+		if (!found.objects[i] ||
+		    !file_tree_find(&t->files, kp_span_str(path), &file))
+			continue;
+		t->found.objects[file] = found.objects[i];
+		found.objects[i] = NULL;
+	}
+	library_found_fini(&found);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t find_libraries(struct whole_tree *t, const struct whole_tree_of *of,
+				    struct kpackx_error *why)
+{
+	struct question q = {.packing = of->packing};
+	kpack_error_t err;
+
+	t->found = (struct library_found){&t->files,
+					  calloc(t->files.count + 1, sizeof(void *))};
+	if (!t->found.objects)
+		return kp_fail_memory(why, t->files.count * sizeof(void *), "files");
+	err = believe(t, of->libraries, &q.files, why);
+	if (!err)
+		err = ask(t, of->libraries, &q, why);
+	file_tree_fini(&q.files);
+	for (size_t i = 0; i < t->files.count; i++)
+		t->n_databases += t->found.objects[i] != NULL;
+	return err;
+}
+
+kpack_error_t whole_tree_open(const struct whole_tree_of *of, struct whole_tree *out,
+			      struct kpackx_error *why)
+{
+	struct origin from = {.of = of};
+	kpack_error_t err = KPACK_SUCCESS;
+
+	*out = (struct whole_tree){0};
+	for (int i = 0; i < of->n_paths && !err; i++) {
+		err = add_root(out, of->paths[i], &from, why);
+		if (err)
+			kp_fail_prefix(why, err, "%s", of->paths[i]);
+	}
+	if (!err)
+		err = add_archives(out, &from, why);
+	if (!err)
+		err = add_links(out, &from, why);
+	if (!err)
+		err = find_libraries(out, of, why);
+	file_tree_fini(&from.links);
+	sources_fini(&from.sources);
+	return err;
+}
+
+void whole_tree_close(struct whole_tree *tree)
+{
+	if (tree->found.objects)
+		library_found_fini(&tree->found);
+	file_tree_fini(&tree->files);
+	kp_view_free(tree->view);
+	archives_close(&tree->archives);
+	*tree = (struct whole_tree){0};
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+#include "msgpack_names.h"
+#include <stdlib.h>
+#include "core/base/bounds.h"
+#include "core/base/alloc.h"
+#include "core/base/msgpack_read.h"
+
+struct reader {
+	struct kp_mp m;
+	const char *key;
+	struct packed_names *out;
+	bool no_memory;
+};
+
+static bool add(struct reader *r, struct kp_span name)
+{
+	struct packed_names *x = r->out;
+
+	if (!kp_grow(&x->items, x->count, &x->cap, sizeof(*x->items))) {
+		r->no_memory = true;
+		return kp_mp_fault(&r->m, "out of memory");
+	}
+	x->items[x->count++] = name;
+	return true;
+}
+
+/* WANTED: a string here is a name. */
+static bool walk(struct reader *r, bool wanted, unsigned depth)
+{
+	enum kp_mp_type type = kp_mp_peek(&r->m);
+	struct kp_mp_value v;
+	struct kp_span name;
+
+	if (type == KP_MP_STR && wanted)
+		return kp_mp_str(&r->m, &name) && add(r, name);
+	if (type != KP_MP_MAP && type != KP_MP_ARRAY)
+		return kp_mp_skip(&r->m);
+	if (depth == KP_MSGPACK_DEPTH_MAX)
+		return kp_mp_fault(&r->m, "nested too deeply");
+	kp_mp_next(&r->m, &v);
+	for (uint64_t i = 0; i < v.num && !r->m.fault; i++) {
+		bool mine = !r->key;
+
+		if (type == KP_MP_MAP && kp_mp_peek(&r->m) == KP_MP_STR) {
+			if (!kp_mp_str(&r->m, &name))
+				return false;
+			mine = mine || kp_span_is(name, r->key);
+		} else if (type == KP_MP_MAP) {
+			kp_mp_skip(&r->m);
+		}
+		walk(r, mine, depth + 1);
+	}
+	return !r->m.fault;
+}
+
+kpack_error_t packed_names_read(struct kp_span bytes, const char *key,
+				struct packed_names *out, struct kpackx_error *why)
+{
+	struct reader r = {.m = kp_mp_over(bytes), .key = key, .out = out};
+
+	*out = (struct packed_names){0};
+	if (kp_mp_peek(&r.m) != KP_MP_MAP)
+		kp_mp_fault(&r.m, "not a map");
+	walk(&r, false, 0);
+	if (r.no_memory)
+		return kp_fail_memory(why, bytes.size, "names");
+	return r.m.fault ? kp_mp_fail(&r.m, key ? key : "the map", why) : KPACK_SUCCESS;
+}
+
+void packed_names_fini(struct packed_names *names)
+{
+	free(names->items);
+	*names = (struct packed_names){0};
+}

@@ -1,0 +1,573 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tensile's libraries as their loaders walk them: parent, children, code objects.
+ *
+ *   PREFIX of a placeholder    PREFIX.dat (or .dat.zlib) beside the parent
+ *   its code                   PREFIX.co of assembly, PREFIX.hsaco of source; of a
+ *                              fallback PREFIX_<gpu>.hsaco; also with -xnack- or -xnack+
+ *   helpers                    Kernels.so-000-<gpu>.hsaco
+ *   without placeholders       all *<gpu>*co of the directory
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include "internal.h"
+#include "packer/files/read_file.h"
+#include "core/base/bounds.h"
+#include "msgpack_names.h"
+#include "packer/library/tensile/index.h"
+#include "core/base/text.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+/* In closure.kinds: it was read, and told if it cannot be. */
+#define KINDS_READ 128
+
+/* Code objects that one library may lead to: real ones have less than 65536. */
+#define CODE_MAX (1 << 18)
+
+static const char *const modes[] = {"", "-xnack-", "-xnack+"};
+
+/* A library that is being checked. */
+struct parent {
+	size_t file;
+	const char *path;
+	const char *dat;              /* ending of its children */
+	char gpu[KP_TARGET_TEXT_MAX]; /* that its name says; or "" */
+	struct tensile_index index;
+	unsigned kinds; /* of all its children */
+	size_t n_code;  /* looked for so far: children times GPUs */
+};
+
+/* --- reading ------------------------------------------------------------------------- */
+
+/* OUT's spans point into BYTES. */
+static kpack_error_t read_index(const struct closure *c, size_t file,
+				struct dat_file *bytes, struct tensile_index *out,
+				struct kpackx_error *why)
+{
+	*out = (struct tensile_index){0};
+	KP_TRY(dat_file_read(c->tree, file, bytes, why));
+	return tensile_index_read(dat_file_span(bytes), out, why);
+}
+
+static unsigned all_kinds(const struct tensile_index *index)
+{
+	unsigned kinds = 0;
+
+	for (size_t i = 0; i < index->n_kernels; i++)
+		kinds |= index->kernels[i].kinds;
+	return kinds;
+}
+
+/* What a child's solutions are; read once, however many libraries name it. */
+static kpack_error_t kinds_of(struct closure *c, size_t file, unsigned *kinds,
+			      struct kpackx_error *why)
+{
+	struct dat_file bytes = {0};
+	struct tensile_index index;
+	struct kpackx_error fault = {0};
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (!c->kinds[file]) {
+		err = read_index(c, file, &bytes, &index, &fault);
+		c->kinds[file] = (uint8_t)(KINDS_READ | all_kinds(&index));
+		tensile_index_fini(&index);
+		dat_file_fini(&bytes);
+	}
+	*kinds = c->kinds[file] & ~(unsigned)KINDS_READ;
+	return err ? closure_add_error(c, file, err, &fault, why) : KPACK_SUCCESS;
+}
+
+/* --- code objects -------------------------------------------------------------------- */
+
+static kpack_error_t find_code(const struct closure *c, const char *path,
+			       struct kp_span stem, const char *ending, bool *found,
+			       size_t *file, struct kpackx_error *why)
+{
+	char text[32];
+
+	*found = false;
+	for (size_t i = 0; i < COUNT(modes) && !*found; i++) {
+		snprintf(text, sizeof(text), "%s%s", modes[i], ending);
+		KP_TRY(closure_find(c, path, stem, text, found, file, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+/* Are both modes of xnack built for a processor? */
+static bool has_modes(const char *gpu)
+{
+	const struct kp_processor *p = kp_processor_by_name(kp_span_str(gpu));
+
+	return p && p->xnack;
+}
+
+/*
+ * The fault that OF finds no code STEM and ENDING, and what names may be where they may say
+ * the mode of xnack.
+ */
+static kpack_error_t add_no_code(struct closure *c, size_t of, struct kp_span stem,
+				 const char *gpu, const char *ending,
+				 struct kpackx_error *why)
+{
+	const char *path = c->tree->items[of].path;
+	struct kp_span dir = path_directory(path);
+	bool either = has_modes(gpu) && (strcmp(ending, ".hsaco") == 0 ||
+					 name_has(path_last(dir), "-xnack"));
+	char *first = closure_beside(path, stem, ending);
+	char *d = first ? kp_text_escape_new(kp_span_str(first)) : NULL;
+	char *s = kp_text_escape_new(stem);
+	kpack_error_t err;
+
+	if (!d || !s)
+		err = kp_fail_memory(why, stem.size, "a name");
+	else if (either)
+		err = closure_add(c, why, path,
+				  "needs %s, or %s-xnack-%s and %s-xnack+%s: "
+				  "all are missing",
+				  d, s, ending, s, ending);
+	else
+		err = closure_add(c, why, path, "needs %s, which is missing", d);
+	free(first);
+	free(d);
+	free(s);
+	return err;
+}
+
+/* Does the code object CODE have the kernel that NAME of the child's solutions is? */
+static kpack_error_t holds_kernel(struct closure *c, size_t child, size_t code,
+				  unsigned kind, bool *holds, struct kpackx_error *why)
+{
+	struct dat_file bytes = {0}, object = {0};
+	struct tensile_index index;
+	struct kpackx_error ignored = {0};
+	kpack_error_t err = read_index(c, child, &bytes, &index, &ignored);
+
+	*holds = false;
+	if (!err)
+		err = dat_file_read(c->tree, code, &object, &ignored);
+	for (size_t i = 0; !err && i < index.n_kernels && !*holds; i++) {
+		struct kp_span name = kind == TENSILE_SOURCE ? index.kernels[i].source
+							     : index.kernels[i].assembly;
+
+		*holds = name.size &&
+			 memmem(object.data, object.size, name.data, name.size);
+	}
+	tensile_index_fini(&index);
+	dat_file_fini(&bytes);
+	dat_file_fini(&object);
+	return err == KPACK_ERROR_OUT_OF_MEMORY ? kp_fail_memory(why, 0, "a library")
+						: KPACK_SUCCESS;
+}
+
+/* Code of one kind; an object of the other kind that has the kernels will do. */
+static kpack_error_t need_kind(struct closure *c, size_t child, struct kp_span stem,
+			       const char *gpu, unsigned kind, struct kpackx_error *why)
+{
+	const char *path = c->tree->items[child].path;
+	const char *mine = kind == TENSILE_SOURCE ? ".hsaco" : ".co";
+	const char *other = kind == TENSILE_SOURCE ? ".co" : ".hsaco";
+	bool found;
+	size_t file;
+
+	KP_TRY(find_code(c, path, stem, mine, &found, &file, why));
+	if (found)
+		return KPACK_SUCCESS;
+	KP_TRY(find_code(c, path, stem, other, &found, &file, why));
+	if (found)
+		KP_TRY(holds_kernel(c, child, file, kind, &found, why));
+	return found ? KPACK_SUCCESS : add_no_code(c, child, stem, gpu, mine, why);
+}
+
+/* Its library does not say what its kernels are: any code object will do. */
+static kpack_error_t need_any(struct closure *c, size_t child, struct kp_span stem,
+			      const char *gpu, struct kpackx_error *why)
+{
+	const char *path = c->tree->items[child].path;
+	bool found;
+
+	KP_TRY(find_code(c, path, stem, ".co", &found, NULL, why));
+	if (!found)
+		KP_TRY(find_code(c, path, stem, ".hsaco", &found, NULL, why));
+	return found ? KPACK_SUCCESS : add_no_code(c, child, stem, gpu, ".co", why);
+}
+
+/* A fallback's library may be for any GPU; its code never is. */
+static kpack_error_t need_fallback(struct closure *c, size_t child, struct kp_span stem,
+				   const char *gpu, struct kpackx_error *why)
+{
+	const char *path = c->tree->items[child].path;
+	char own[KP_TARGET_TEXT_MAX], *text = NULL;
+	bool found = false, named = tensile_gpu_of_name(stem, own);
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (named)
+		KP_TRY(find_code(c, path, stem, ".hsaco", &found, NULL, why));
+	if (found || !gpu[0])
+		return KPACK_SUCCESS;
+	if (asprintf(&text, "%.*s_%s", (int)stem.size, (const char *)stem.data, gpu) < 0)
+		return kp_fail_memory(why, stem.size, "a name");
+	err = find_code(c, path, kp_span_str(text), ".hsaco", &found, NULL, why);
+	if (!err && !found)
+		err = add_no_code(c, child, named ? stem : kp_span_str(text), gpu,
+				  ".hsaco", why);
+	free(text);
+	return err;
+}
+
+static kpack_error_t need_code(struct closure *c, size_t child, struct kp_span stem,
+			       const char *gpu, unsigned kinds, struct kpackx_error *why)
+{
+	if (name_has(stem, "fallback"))
+		return need_fallback(c, child, stem, gpu, why);
+	if (!(kinds & (TENSILE_ASSEMBLY | TENSILE_SOURCE)))
+		return need_any(c, child, stem, gpu, why);
+	if (kinds & TENSILE_ASSEMBLY)
+		KP_TRY(need_kind(c, child, stem, gpu, TENSILE_ASSEMBLY, why));
+	if (kinds & TENSILE_SOURCE)
+		KP_TRY(need_kind(c, child, stem, gpu, TENSILE_SOURCE, why));
+	return KPACK_SUCCESS;
+}
+
+/* --- children ------------------------------------------------------------------------ */
+
+/* The processor that a predicate names, without features. */
+static void row_gpu(struct kp_span text, char out[KP_TARGET_TEXT_MAX])
+{
+	kp_target_canonical(text, out);
+	out[strcspn(out, ":")] = '\0';
+}
+
+static kpack_error_t find_child(const struct closure *c, const char *path,
+				struct kp_span stem, bool *found, size_t *file,
+				struct kpackx_error *why)
+{
+	KP_TRY(closure_find(c, path, stem, ".dat.zlib", found, file, why));
+	return *found ? KPACK_SUCCESS
+		      : closure_find(c, path, stem, ".dat", found, file, why);
+}
+
+static kpack_error_t need_code_of(struct closure *c, struct parent *p, size_t child,
+				  struct kp_span stem, const char *gpu, unsigned kinds,
+				  struct kpackx_error *why)
+{
+	if (p->n_code > CODE_MAX)
+		return KPACK_SUCCESS;
+	if (p->n_code++ == CODE_MAX)
+		return closure_add(c, why, p->path,
+				   "leads to more than %d code objects, of which no more "
+				   "are looked for",
+				   CODE_MAX);
+	return need_code(c, child, stem, gpu, kinds, why);
+}
+
+static kpack_error_t check_placeholder(struct closure *c, struct parent *p,
+				       const struct tensile_placeholder *placeholder,
+				       struct kpackx_error *why)
+{
+	size_t child, first = placeholder->gpu, n = placeholder->n_gpus;
+	unsigned kinds = 0;
+	bool found;
+
+	KP_TRY(find_child(c, p->path, placeholder->value, &found, &child, why));
+	if (!found)
+		return closure_add_missing(c, p->file, p->path, placeholder->value,
+					   p->dat, why);
+	KP_TRY(kinds_of(c, child, &kinds, why));
+	p->kinds |= kinds;
+	if (p->gpu[0])
+		return need_code_of(c, p, child, placeholder->value, p->gpu, kinds, why);
+	if (n == 0) {
+		first = 0;
+		n = p->index.n_gpus;
+	}
+	if (n == 0)
+		return need_code_of(c, p, child, placeholder->value, "", kinds, why);
+	for (size_t i = first; i < first + n && p->n_code <= CODE_MAX; i++) {
+		char gpu[KP_TARGET_TEXT_MAX];
+
+		row_gpu(p->index.gpus[i], gpu);
+		KP_TRY(need_code_of(c, p, child, placeholder->value, gpu, kinds, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+/* --- libraries without placeholders -------------------------------------------------- */
+
+static unsigned merged_kinds(const struct tensile_index *index, const char *gpu)
+{
+	unsigned kinds = 0;
+
+	for (size_t i = 0; i < index->n_kernels; i++) {
+		char own[KP_TARGET_TEXT_MAX];
+
+		row_gpu(index->kernels[i].gpu, own);
+		if (index->kernels[i].gpu.size == 0 || strcmp(own, gpu) == 0)
+			kinds |= index->kernels[i].kinds;
+	}
+	return kinds;
+}
+
+static kpack_error_t add_no_file(struct closure *c, const struct parent *p,
+				 const char *before, const char *gpu, const char *ending,
+				 struct kpackx_error *why)
+{
+	char name[KP_TARGET_TEXT_MAX + 32];
+
+	snprintf(name, sizeof(name), "%s%s", before, gpu);
+	return add_no_code(c, p->file, kp_span_str(name), gpu, ending, why);
+}
+
+/*
+ * Loaders take whatever code there is.  Kernels of all solutions stand in one file, or
+ * each in its own; where another GPU has that one file, it is meant here, too.
+ */
+static kpack_error_t check_merged(struct closure *c, const struct parent *p,
+				  const char *gpu, struct kpackx_error *why)
+{
+	struct kp_span dir = path_directory(p->path);
+	unsigned here = code_places_get(&c->places, dir, gpu);
+	unsigned all = code_places_get(&c->places, dir, "");
+	unsigned kinds = merged_kinds(&p->index, gpu);
+	bool any = here & (PLACE_CO | PLACE_HSACO), complete = true;
+
+	if (kinds & TENSILE_ASSEMBLY)
+		complete = (here & PLACE_CO) && !(all & PLACE_MERGED & ~here);
+	if (!complete || ((kinds & TENSILE_UNSTATED) && !any))
+		KP_TRY(add_no_file(c, p, "TensileLibrary_", gpu, ".co", why));
+	if ((kinds & TENSILE_SOURCE) && !(here & PLACE_HSACO))
+		KP_TRY(add_no_file(c, p, "Kernels.so-000-", gpu, ".hsaco", why));
+	return KPACK_SUCCESS;
+}
+
+/* --- a library ----------------------------------------------------------------------- */
+
+/*
+ * Helpers: loaders want them, and go on without.  They are missing where a kernel
+ * cannot do without, where rocBLAS has kernels from source, which are built together with
+ * them, and where another GPU of the library has them.
+ */
+static kpack_error_t check_helper(struct closure *c, const struct parent *p,
+				  const char *gpu, struct kpackx_error *why)
+{
+	struct kp_span dir = path_directory(p->path);
+	unsigned here = code_places_get(&c->places, dir, gpu), needs = TENSILE_HELPER;
+	bool wanted = code_places_all(&c->places, dir) & PLACE_HELPER;
+
+	if (strcmp(c->found->objects[p->file]->library, "rocblas") == 0)
+		needs |= TENSILE_SOURCE;
+	if (!(here & PLACE_HELPERS))
+		wanted |= ((p->kinds | all_kinds(&p->index)) & needs) != 0;
+	return !wanted || (here & PLACE_HELPER)
+		       ? KPACK_SUCCESS
+		       : add_no_file(c, p, "Kernels.so-000-", gpu, ".hsaco", why);
+}
+
+static kpack_error_t check_gpu(struct closure *c, const struct parent *p, const char *gpu,
+			       struct kpackx_error *why)
+{
+	if (p->index.n_placeholders == 0)
+		KP_TRY(check_merged(c, p, gpu, why));
+	return check_helper(c, p, gpu, why);
+}
+
+static bool is_generic(const char *gpu)
+{
+	return kp_generic_members(kp_span_str(gpu)) != NULL;
+}
+
+/* Rows for other processors only: there is nothing for the one it is named after. */
+static kpack_error_t check_rows(struct closure *c, const struct parent *p,
+				struct kpackx_error *why)
+{
+	char gpu[KP_TARGET_TEXT_MAX] = "";
+
+	for (size_t i = 0; i < p->index.n_gpus; i++) {
+		row_gpu(p->index.gpus[i], gpu);
+		if (strcmp(gpu, p->gpu) == 0 || is_generic(gpu) || is_generic(p->gpu))
+			return KPACK_SUCCESS;
+	}
+	if (p->index.n_gpus == 0)
+		return KPACK_SUCCESS;
+	return closure_add(c, why, p->path,
+			   "library: no row is for %s, which the name says, but for %s",
+			   p->gpu, gpu);
+}
+
+/* Solutions for nobody knows whom: there must be some code. */
+static kpack_error_t check_any_code(struct closure *c, const struct parent *p,
+				    struct kpackx_error *why)
+{
+	unsigned here = code_places_get(&c->places, path_directory(p->path), "");
+
+	if (p->index.n_solutions == 0 || (here & (PLACE_CO | PLACE_HSACO)))
+		return KPACK_SUCCESS;
+	return closure_add(c, why, p->path,
+			   "needs code objects like TensileLibrary_<gpu>.co: "
+			   "none is beside it");
+}
+
+/* A library that is named after no GPU: those that its rows or its solutions name. */
+static kpack_error_t check_named(struct closure *c, const struct parent *p,
+				 struct kpackx_error *why)
+{
+	char gpu[KP_TARGET_TEXT_MAX];
+	bool any = p->index.n_gpus > 0;
+
+	for (size_t i = 0; i < p->index.n_gpus; i++) {
+		row_gpu(p->index.gpus[i], gpu);
+		KP_TRY(check_gpu(c, p, gpu, why));
+	}
+	for (size_t i = 0; i < p->index.n_kernels; i++) {
+		if (p->index.kernels[i].gpu.size == 0)
+			continue;
+		row_gpu(p->index.kernels[i].gpu, gpu);
+		KP_TRY(check_gpu(c, p, gpu, why));
+		any = true;
+	}
+	return any ? KPACK_SUCCESS : check_any_code(c, p, why);
+}
+
+static kpack_error_t check_rest(struct closure *c, const struct parent *p,
+				struct kpackx_error *why)
+{
+	if (!p->gpu[0])
+		return check_named(c, p, why);
+	KP_TRY(check_rows(c, p, why));
+	return check_gpu(c, p, p->gpu, why);
+}
+
+static kpack_error_t check_index(struct closure *c, struct parent *p,
+				 struct kpackx_error *why)
+{
+	if (!p->index.has_library)
+		return closure_add(c, why, p->path, "library: missing, or no map");
+	for (size_t i = 0; i < p->index.n_placeholders; i++)
+		KP_TRY(check_placeholder(c, p, &p->index.placeholders[i], why));
+	return check_rest(c, p, why);
+}
+
+kpack_error_t closure_parent(struct closure *c, size_t file, struct kpackx_error *why)
+{
+	struct parent p = {.file = file, .path = c->tree->items[file].path};
+	struct kp_span path = kp_span_str(p.path);
+	struct dat_file bytes = {0};
+	struct kpackx_error fault = {0};
+	kpack_error_t err;
+
+	p.dat = name_ends(path, ".zlib") ? ".dat.zlib" : ".dat";
+	tensile_is_parent(path_last(path), p.gpu);
+	err = read_index(c, file, &bytes, &p.index, &fault);
+	err = err ? closure_add_error(c, file, err, &fault, why)
+		  : check_index(c, &p, why);
+	tensile_index_fini(&p.index);
+	dat_file_fini(&bytes);
+	return err;
+}
+
+/* --- files that something should lead to --------------------------------------------- */
+
+/* Is there one library for all GPUs in the directory of PATH? */
+static kpack_error_t has_whole(const struct closure *c, const char *path, bool *has,
+			       struct kpackx_error *why)
+{
+	static const char *const endings[] = {".dat", ".dat.zlib", ".yaml"};
+
+	*has = false;
+	for (size_t i = 0; i < COUNT(endings) && !*has; i++)
+		KP_TRY(closure_find(c, path, kp_span_str("TensileLibrary"), endings[i],
+				    has, NULL, why));
+	return KPACK_SUCCESS;
+}
+
+/*
+ * Does a library lead to the file, which is for GPU?  rocBLAS ends the program when it
+ * finds none.  Of others it is only certain where another GPU's stands there.
+ */
+static kpack_error_t is_orphan(const struct closure *c, size_t file,
+			       char gpu[KP_TARGET_TEXT_MAX], bool *orphan,
+			       struct kpackx_error *why)
+{
+	const char *path = c->tree->items[file].path;
+	struct kp_span dir = path_directory(path);
+	bool rocblas = strcmp(c->found->objects[file]->library, "rocblas") == 0, whole;
+
+	*orphan = false;
+	if (!tensile_gpu_of_name(path_last(kp_span_str(path)), gpu) ||
+	    (code_places_get(&c->places, dir, gpu) & PLACE_PARENT) ||
+	    !(rocblas || (code_places_all(&c->places, dir) & PLACE_PARENT)))
+		return KPACK_SUCCESS;
+	KP_TRY(has_whole(c, path, &whole, why));
+	*orphan = !whole;
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t closure_child(struct closure *c, size_t file, struct kpackx_error *why)
+{
+	const char *path = c->tree->items[file].path;
+	const char *ending = name_ends(kp_span_str(path), ".zlib") ? ".dat.zlib" : ".dat";
+	char gpu[KP_TARGET_TEXT_MAX], lazy[KP_TARGET_TEXT_MAX + 32], *missing;
+	bool orphan;
+	kpack_error_t err;
+
+	KP_TRY(is_orphan(c, file, gpu, &orphan, why));
+	if (!orphan)
+		return KPACK_SUCCESS;
+	snprintf(lazy, sizeof(lazy), "TensileLibrary_lazy_%s", gpu);
+	missing = closure_beside(path, kp_span_str(lazy), ending);
+	if (!missing)
+		return kp_fail_memory(why, strlen(path), "a path");
+	err = closure_add(c, why, missing, "is missing, and what it leads to is there");
+	free(missing);
+	return err;
+}
+
+kpack_error_t closure_merged(struct closure *c, size_t file, struct kpackx_error *why)
+{
+	char gpu[KP_TARGET_TEXT_MAX];
+	bool orphan;
+
+	KP_TRY(is_orphan(c, file, gpu, &orphan, why));
+	return orphan ? closure_add_missing(c, file, c->tree->items[file].path,
+					    kp_span_str("TensileLibrary"), ".dat", why)
+		      : KPACK_SUCCESS;
+}
+
+/* A child for a GPU whose library is here; files of other builds may name others. */
+static kpack_error_t check_prefix(struct closure *c, size_t file, struct kp_span prefix,
+				  struct kpackx_error *why)
+{
+	const char *path = c->tree->items[file].path;
+	char gpu[KP_TARGET_TEXT_MAX];
+	bool found;
+
+	if (prefix.size > KP_NAME_MAX || !kp_span_starts(prefix, "TensileLibrary", 14) ||
+	    !tensile_gpu_of_name(prefix, gpu) ||
+	    !(code_places_get(&c->places, path_directory(path), gpu) & PLACE_PARENT))
+		return KPACK_SUCCESS;
+	KP_TRY(find_child(c, path, prefix, &found, NULL, why));
+	return found ? KPACK_SUCCESS
+		     : closure_add_missing(c, file, path, prefix,
+					   name_ends(kp_span_str(path), ".zlib")
+						   ? ".dat.zlib"
+						   : ".dat",
+					   why);
+}
+
+kpack_error_t closure_mapping(struct closure *c, size_t file, struct kpackx_error *why)
+{
+	struct dat_file bytes = {0};
+	struct packed_names names = {0};
+	struct kpackx_error fault = {0};
+	kpack_error_t err = dat_file_read(c->tree, file, &bytes, &fault);
+
+	if (!err)
+		err = packed_names_read(dat_file_span(&bytes), NULL, &names, &fault);
+	if (err)
+		err = closure_add_error(c, file, err, &fault, why);
+	for (size_t i = 0; i < names.count && !err; i++)
+		err = check_prefix(c, file, names.items[i], why);
+	packed_names_fini(&names);
+	dat_file_fini(&bytes);
+	return err;
+}

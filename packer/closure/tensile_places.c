@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+#include "tensile_places.h"
+#include <stdlib.h>
+#include "packer/library/arch_name.h"
+#include "core/base/alloc.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+/* --- names --------------------------------------------------------------------------- */
+
+struct kp_span path_directory(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return (struct kp_span){(const uint8_t *)path,
+				slash ? (size_t)(slash - path) : 0};
+}
+
+struct kp_span path_last(struct kp_span path)
+{
+	size_t n = path.size;
+
+	while (n && path.data[n - 1] != '/')
+		n--;
+	return (struct kp_span){path.data + n, path.size - n};
+}
+
+bool name_ends(struct kp_span name, const char *ending)
+{
+	size_t n = strlen(ending);
+
+	return name.size >= n && memcmp(name.data + name.size - n, ending, n) == 0;
+}
+
+bool name_has(struct kp_span name, const char *part)
+{
+	return memmem(name.data, name.size, part, strlen(part)) != NULL;
+}
+
+bool tensile_is_library(const struct library_object *object)
+{
+	static const char *const names[] = {"rocblas", "hipblaslt", "hipsparselt"};
+
+	for (size_t i = 0; object && i < COUNT(names); i++)
+		if (strcmp(object->library, names[i]) == 0)
+			return true;
+	return false;
+}
+
+bool tensile_gpu_of_name(struct kp_span name, char out[KP_TARGET_TEXT_MAX])
+{
+	if (!arch_of_name(name, out))
+		return false;
+	out[strcspn(out, ":")] = '\0';
+	return true;
+}
+
+static bool cut_start(struct kp_span *s, const char *start)
+{
+	size_t n = strlen(start);
+
+	if (!kp_span_starts(*s, start, n))
+		return false;
+	*s = (struct kp_span){s->data + n, s->size - n};
+	return true;
+}
+
+static bool cut_end(struct kp_span *s, const char *end)
+{
+	if (!name_ends(*s, end))
+		return false;
+	s->size -= strlen(end);
+	return true;
+}
+
+bool tensile_is_parent(struct kp_span name, char gpu[KP_TARGET_TEXT_MAX])
+{
+	static const char *const endings[] = {".dat", ".dat.zlib", ".yaml"};
+	static const char *const starts[] = {"TensileLibrary_lazy_", "TensileLibrary_",
+					     "TensileLiteLibrary_lazy_"};
+	bool cut = false;
+
+	gpu[0] = '\0';
+	for (size_t i = 0; i < COUNT(endings) && !cut; i++)
+		cut = cut_end(&name, endings[i]);
+	if (!cut)
+		return false;
+	if (kp_span_is(name, "TensileLibrary"))
+		return true;
+	cut = false;
+	for (size_t i = 0; i < COUNT(starts) && !cut; i++)
+		cut = cut_start(&name, starts[i]);
+	if (!cut || !arch_of_directory(name, gpu, NULL))
+		return false;
+	gpu[strcspn(gpu, ":")] = '\0';
+	return true;
+}
+
+bool tensile_merged_gpu(struct kp_span name, char gpu[KP_TARGET_TEXT_MAX])
+{
+	return cut_start(&name, "TensileLibrary_") && cut_end(&name, ".co") &&
+	       arch_of_directory(name, gpu, NULL);
+}
+
+/* --- the pass ------------------------------------------------------------------------ */
+
+static unsigned flags_of(struct kp_span name)
+{
+	unsigned flags = 0;
+	char gpu[KP_TARGET_TEXT_MAX];
+
+	if (tensile_is_parent(name, gpu))
+		return PLACE_PARENT;
+	if (name_ends(name, ".co"))
+		flags |= PLACE_CO;
+	if (name_ends(name, ".hsaco"))
+		flags |= PLACE_HSACO;
+	if (flags && name_has(name, "-xnack+"))
+		flags |= PLACE_XNACK_ON;
+	if ((flags & PLACE_HSACO) && kp_span_starts(name, "Kernels", 7))
+		flags |= kp_span_starts(name, "Kernels.", 8) ? PLACE_HELPER
+							     : PLACE_HELPERS;
+	if (tensile_merged_gpu(name, gpu))
+		flags |= PLACE_MERGED;
+	return flags;
+}
+
+static kpack_error_t add(struct code_places *p, const struct code_place *place,
+			 struct kpackx_error *why)
+{
+	if (!kp_grow(&p->items, p->count, &p->cap, sizeof(*p->items)))
+		return kp_fail_memory(why, p->count * sizeof(*p->items), "directories");
+	p->items[p->count++] = *place;
+	return KPACK_SUCCESS;
+}
+
+/* DIR, or the directory above that of a GPU. */
+static struct kp_span root_of(struct kp_span dir)
+{
+	struct kp_span name = path_last(dir);
+	char gpu[KP_TARGET_TEXT_MAX];
+
+	if (arch_of_directory(name, gpu, NULL))
+		dir.size -= name.size + (name.size < dir.size);
+	return dir;
+}
+
+/* Of a processor, of its directory, and of the library. */
+static kpack_error_t add_file(struct code_places *p, const char *path,
+			      struct kpackx_error *why)
+{
+	struct code_place place = {.dir = path_directory(path)};
+	struct kp_span name = path_last(kp_span_str(path));
+
+	place.flags = flags_of(name);
+	if (!place.flags)
+		return KPACK_SUCCESS;
+	KP_TRY(add(p, &place, why));
+	if (tensile_is_parent(name, place.gpu) ? place.gpu[0] != '\0'
+					       : tensile_gpu_of_name(name, place.gpu))
+		KP_TRY(add(p, &place, why));
+	place.whole = true;
+	place.gpu[0] = '\0';
+	place.dir = root_of(place.dir);
+	return add(p, &place, why);
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct code_place *x = a, *y = b;
+	int c = kp_span_cmp(x->dir, y->dir);
+
+	if (!c)
+		c = x->whole - y->whole;
+	return c ? c : strcmp(x->gpu, y->gpu);
+}
+
+kpack_error_t code_places_read(const struct library_found *found, struct code_places *out,
+			       struct kpackx_error *why)
+{
+	size_t n = 0;
+
+	*out = (struct code_places){0};
+	for (size_t i = 0; i < found->tree->count; i++)
+		if (tensile_is_library(found->objects[i]))
+			KP_TRY(add_file(out, found->tree->items[i].path, why));
+	if (out->count == 0)
+		return KPACK_SUCCESS;
+	qsort(out->items, out->count, sizeof(*out->items), by_place);
+	for (size_t i = 1; i < out->count; i++) {
+		if (by_place(&out->items[n], &out->items[i]) == 0)
+			out->items[n].flags |= out->items[i].flags;
+		else
+			out->items[++n] = out->items[i];
+	}
+	out->count = n + 1;
+	return KPACK_SUCCESS;
+}
+
+void code_places_fini(struct code_places *places)
+{
+	free(places->items);
+	*places = (struct code_places){0};
+}
+
+static unsigned get(const struct code_places *places, const struct code_place *key)
+{
+	const struct code_place *found = NULL;
+
+	if (places->count)
+		found = bsearch(key, places->items, places->count, sizeof(*key),
+				by_place);
+	return found ? found->flags : 0;
+}
+
+unsigned code_places_get(const struct code_places *places, struct kp_span dir,
+			 const char *gpu)
+{
+	struct code_place key = {.dir = dir};
+
+	if (strlen(gpu) >= sizeof(key.gpu))
+		return 0;
+	strcpy(key.gpu, gpu);
+	return get(places, &key);
+}
+
+unsigned code_places_all(const struct code_places *places, struct kp_span dir)
+{
+	return get(places, &(struct code_place){.dir = root_of(dir), .whole = true});
+}

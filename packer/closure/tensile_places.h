@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* What Tensile's directories hold for each processor: one pass over a tree's files. */
+#ifndef CODE_PLACES_H
+#define CODE_PLACES_H
+
+#include "packer/library/library.h"
+
+enum {
+	PLACE_CO = 1,        /* a .co */
+	PLACE_HSACO = 2,     /* a .hsaco */
+	PLACE_MERGED = 4,    /* TensileLibrary_<gpu>.co */
+	PLACE_HELPER = 8,    /* Kernels.so-000-<gpu>.hsaco */
+	PLACE_HELPERS = 16,  /* the same in several, Kernels1.so-000-<gpu>.hsaco ... */
+	PLACE_PARENT = 32,   /* TensileLibrary_lazy_<gpu>.dat and the like */
+	PLACE_XNACK_ON = 64, /* a code object with -xnack+ */
+};
+
+struct code_place {
+	struct kp_span dir;
+	char gpu[KP_TARGET_TEXT_MAX]; /* a processor; "" stands for all of the directory */
+	bool whole; /* what is in directories of GPUs below dir counts, too */
+	unsigned flags;
+};
+
+/* Sorted by dir, whole, gpu; spans point into the tree's paths. */
+struct code_places {
+	struct code_place *items;
+	size_t count, cap;
+};
+
+/* OUT must be finished in any case.  OUT_OF_MEMORY. */
+kpack_error_t code_places_read(const struct library_found *found, struct code_places *out,
+			       struct kpackx_error *why);
+void code_places_fini(struct code_places *places);
+
+/* Flags of GPU ("" any) in DIR; 0 when nothing is there. */
+unsigned code_places_get(const struct code_places *places, struct kp_span dir,
+			 const char *gpu);
+/* Flags of any GPU in all directories of the library that has a file in DIR. */
+unsigned code_places_all(const struct code_places *places, struct kp_span dir);
+
+/* --- names, which also others want to know ------------------------------------------- */
+
+/* rocBLAS, hipBLASLt, hipSPARSELt: is the object of one of these? */
+bool tensile_is_library(const struct library_object *object);
+
+/* The processor at the end of NAME, without its features; false: there is none. */
+bool tensile_gpu_of_name(struct kp_span name, char out[KP_TARGET_TEXT_MAX]);
+
+/*
+ * Is NAME that of a library that loaders open first, with one of the endings .dat,
+ * .dat.zlib or .yaml?  GPU is the processor that it names, or "".
+ */
+bool tensile_is_parent(struct kp_span name, char gpu[KP_TARGET_TEXT_MAX]);
+
+/* Is NAME that of the code of all solutions for one GPU, TensileLibrary_<gpu>.co? */
+bool tensile_merged_gpu(struct kp_span name, char gpu[KP_TARGET_TEXT_MAX]);
+
+/* Everything before the last '/', and what comes behind it. */
+struct kp_span path_directory(const char *path);
+struct kp_span path_last(struct kp_span path);
+
+bool name_ends(struct kp_span name, const char *ending);
+bool name_has(struct kp_span name, const char *part);
+
+#endif

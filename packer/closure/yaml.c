@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The files that TensileLibrary.yaml names: beside it, or in a directory of a GPU there.
+ * Where it says for which GPU, in that one's; where it only tells of GPUs, in each of
+ * theirs.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include "internal.h"
+#include "packer/files/read_file.h"
+#include "core/base/alloc.h"
+#include "core/base/text.h"
+#include "yaml_names.h"
+
+/* "a/./b/../c" and the like, in place; false: it leaves the root. */
+static bool normalise(char *path)
+{
+	size_t size = 0;
+
+	for (char *from = path, *next; from; from = next) {
+		size_t n = strcspn(from, "/");
+
+		next = from[n] ? from + n + 1 : NULL;
+		if (n == 0 || (n == 1 && from[0] == '.'))
+			continue;
+		if (n == 2 && from[0] == '.' && from[1] == '.') {
+			if (size == 0)
+				return false;
+			while (size && path[--size] != '/')
+				;
+			continue;
+		}
+		if (size)
+			path[size++] = '/';
+		memmove(path + size, from, n);
+		size += n;
+	}
+	path[size] = '\0';
+	return true;
+}
+
+/* Is NAME in DIR/SUB, which is DIR when SUB is ""? */
+static kpack_error_t find_in(const struct closure *c, struct kp_span dir,
+			     struct kp_span sub, const char *name, bool *found,
+			     struct kpackx_error *why)
+{
+	char *path;
+	size_t file;
+
+	if (asprintf(&path, "%.*s/%.*s/%s", (int)dir.size, (const char *)dir.data,
+		     (int)sub.size, (const char *)sub.data, name) < 0)
+		return kp_fail_memory(why, strlen(name), "a path");
+	*found = normalise(path) && file_tree_find(c->tree, kp_span_str(path), &file);
+	free(path);
+	return KPACK_SUCCESS;
+}
+
+/* The directories of GPUs in that of the YAML file. */
+struct gpu_dirs {
+	struct kp_span *items;
+	size_t count, cap;
+};
+
+static kpack_error_t list_gpu_dirs(const struct closure *c, struct kp_span dir,
+				   struct gpu_dirs *out, struct kpackx_error *why)
+{
+	size_t skip = dir.size ? dir.size + 1 : 0, i;
+
+	if (!file_tree_has_dir(c->tree, dir, &i))
+		return KPACK_SUCCESS;
+	for (; i < c->tree->count; i++) {
+		const char *path = c->tree->items[i].path, *sub = path + skip;
+		struct kp_span name;
+
+		if (strncmp(path, (const char *)dir.data, dir.size) != 0 ||
+		    (skip && path[skip - 1] != '/'))
+			break;
+		name = (struct kp_span){(const uint8_t *)sub, strcspn(sub, "/")};
+		if (!sub[name.size] || !kp_span_starts(name, "gfx", 3) ||
+		    (out->count && kp_span_eq(out->items[out->count - 1], name)))
+			continue;
+		if (!kp_grow(&out->items, out->count, &out->cap, sizeof(name)))
+			return kp_fail_memory(why, out->count, "directories");
+		out->items[out->count++] = name;
+	}
+	return KPACK_SUCCESS;
+}
+
+/* A YAML file that is being checked. */
+struct yaml_check {
+	struct closure *c;
+	size_t file;
+	struct kp_span dir;
+	struct gpu_dirs dirs;
+	struct yaml_names names;
+};
+
+/* In the directory of GPU; "": anywhere. */
+static kpack_error_t add_missing(const struct yaml_check *y, struct kp_span gpu,
+				 const char *name, struct kpackx_error *why)
+{
+	const char *path = y->c->tree->items[y->file].path;
+	char *where = closure_beside(path, gpu, gpu.size ? "/" : "");
+	char *shown_where = where ? kp_text_escape_new(kp_span_str(where)) : NULL;
+	char *shown = kp_text_escape_new(kp_span_str(name));
+	kpack_error_t err;
+
+	if (!shown_where || !shown)
+		err = kp_fail_memory(why, strlen(name), "a path");
+	else
+		err = closure_add(y->c, why, path, "needs %s%s, which is missing%s",
+				  shown_where, shown,
+				  gpu.size ? "" : ", there and in directories of GPUs");
+	free(where);
+	free(shown_where);
+	free(shown);
+	return err;
+}
+
+static bool tells_of(const struct yaml_names *names, struct kp_span gpu)
+{
+	for (size_t i = 0; i < names->n_gpus; i++)
+		if (kp_span_is(gpu, names->gpus[i]))
+			return true;
+	return false;
+}
+
+/* In each directory of a GPU that the file tells of; *ANY: there are such. */
+static kpack_error_t check_told(const struct yaml_check *y, const char *name, bool *any,
+				struct kpackx_error *why)
+{
+	*any = false;
+	for (size_t i = 0; i < y->dirs.count; i++) {
+		bool found;
+
+		if (!tells_of(&y->names, y->dirs.items[i]))
+			continue;
+		*any = true;
+		KP_TRY(find_in(y->c, y->dir, y->dirs.items[i], name, &found, why));
+		if (!found)
+			KP_TRY(add_missing(y, y->dirs.items[i], name, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t check_any(const struct yaml_check *y, const char *name,
+			       struct kpackx_error *why)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < y->dirs.count && !found; i++)
+		KP_TRY(find_in(y->c, y->dir, y->dirs.items[i], name, &found, why));
+	return found ? KPACK_SUCCESS : add_missing(y, (struct kp_span){0}, name, why);
+}
+
+/* An absolute path is one of the machine that built it. */
+static kpack_error_t check_name(const struct yaml_check *y, const struct yaml_name *name,
+				struct kpackx_error *why)
+{
+	const char *text = name->text;
+	bool done;
+
+	if (text[0] == '/')
+		text = strrchr(text, '/') + 1;
+	KP_TRY(find_in(y->c, y->dir, (struct kp_span){0}, text, &done, why));
+	if (!done && name->gpu) {
+		struct kp_span gpu = kp_span_str(name->gpu);
+
+		KP_TRY(find_in(y->c, y->dir, gpu, text, &done, why));
+		return done ? KPACK_SUCCESS : add_missing(y, gpu, text, why);
+	}
+	if (!done && !strchr(text, '/'))
+		KP_TRY(check_told(y, text, &done, why));
+	return done ? KPACK_SUCCESS : check_any(y, text, why);
+}
+
+kpack_error_t closure_yaml(struct closure *c, size_t file, struct kpackx_error *why)
+{
+	struct yaml_check y = {
+		.c = c, .file = file, .dir = path_directory(c->tree->items[file].path)};
+	struct dat_file bytes = {0};
+	struct kpackx_error fault = {0};
+	kpack_error_t err = dat_file_read(c->tree, file, &bytes, &fault);
+
+	if (!err)
+		err = yaml_names_read(dat_file_span(&bytes), &y.names, &fault);
+	err = err ? closure_add_error(c, file, err, &fault, why)
+		  : list_gpu_dirs(c, y.dir, &y.dirs, why);
+	for (size_t i = 0; i < y.names.count && !err; i++)
+		err = check_name(&y, &y.names.items[i], why);
+	free(y.dirs.items);
+	yaml_names_fini(&y.names);
+	dat_file_fini(&bytes);
+	return err;
+}

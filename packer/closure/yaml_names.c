@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT */
+#include "yaml_names.h"
+#include <stdlib.h>
+#include "core/base/bounds.h"
+#include "core/base/alloc.h"
+
+#if KP_WITH_YAML
+#include <yaml.h>
+
+/* Bytes of a file: libyaml reads some 20 MB a second, and such files are small. */
+#define BYTES_MAX (256 << 20)
+
+/* Nesting of collections: each open one makes libyaml's work for a token larger. */
+#define DEPTH_MAX 64
+
+/* Aliases of a file: none of the known ones has any. */
+#define ALIASES_MAX 65536
+
+/* Bytes of a name of a GPU, and how many are remembered: AMD has made some 60. */
+#define GPU_MAX 64
+#define GPUS_MAX 256
+
+/* A collection that is open. */
+struct level {
+	bool map, at_value;
+	bool placeholder; /* its "type" is that */
+	char *key;        /* the last key */
+	char *gpu;        /* what an "arch" of it says */
+	char *value;      /* of a "value" */
+	size_t names;     /* how many there were before it */
+};
+
+struct reader {
+	yaml_parser_t parser;
+	struct level levels[DEPTH_MAX];
+	size_t depth;
+	size_t aliases;
+	struct yaml_names *out;
+};
+
+static const char *const endings[] = {".co", ".hsaco", ".dat", ".yaml"};
+static const char *const gpu_keys[] = {"arch",       "architecture", "gfx_arch",
+				       "gfx_target", "gfx",          "ArchitectureName"};
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static bool ends_as(struct kp_span s, const char *ending)
+{
+	size_t n = strlen(ending);
+
+	return s.size > n && memcmp(s.data + s.size - n, ending, n) == 0;
+}
+
+/* A file's name has an ending, and nothing that only sentences and patterns have. */
+static bool is_file_name(struct kp_span s)
+{
+	bool known = false;
+
+	for (size_t i = 0; i < COUNT(endings) && !known; i++)
+		known = ends_as(s, endings[i]);
+	if (!known || s.size > KP_NAME_MAX)
+		return false;
+	for (size_t i = 0; i < s.size; i++)
+		if (s.data[i] <= ' ' || strchr("*?|<>\"'", s.data[i]) ||
+		    s.data[i] == 0x7f)
+			return false;
+	return !memmem(s.data, s.size, "://", 3);
+}
+
+static bool is_gpu(const char *s)
+{
+	return strncmp(s, "gfx", 3) == 0 && s[3] >= '0' && s[3] <= '9' &&
+	       strlen(s) < GPU_MAX && !strchr(s, '.') && !strchr(s, '/');
+}
+
+static bool is_gpu_key(const char *key)
+{
+	for (size_t i = 0; key && i < COUNT(gpu_keys); i++)
+		if (strcmp(key, gpu_keys[i]) == 0)
+			return true;
+	return false;
+}
+
+static kpack_error_t no_memory(struct kpackx_error *why)
+{
+	return kp_fail_memory(why, KP_NAME_MAX, "a name");
+}
+
+/* The nearest key above that is a GPU. */
+static const char *gpu_above(const struct reader *r)
+{
+	for (size_t i = r->depth; i-- > 0;)
+		if (r->levels[i].key && is_gpu(r->levels[i].key))
+			return r->levels[i].key;
+	return NULL;
+}
+
+static kpack_error_t add_name(struct reader *r, struct kp_span text, const char *ending,
+			      struct kpackx_error *why)
+{
+	struct yaml_names *x = r->out;
+	const char *gpu = gpu_above(r);
+	struct yaml_name name = {0};
+
+	if (!kp_grow(&x->items, x->count, &x->cap, sizeof(*x->items)))
+		return no_memory(why);
+	name.text = malloc(text.size + strlen(ending) + 1);
+	name.gpu = gpu ? strdup(gpu) : NULL;
+	if (!name.text || (gpu && !name.gpu)) {
+		free(name.text);
+		free(name.gpu);
+		return no_memory(why);
+	}
+	memcpy(name.text, text.data, text.size);
+	strcpy(name.text + text.size, ending);
+	x->items[x->count++] = name;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t keep(char **slot, const char *text, struct kpackx_error *why)
+{
+	free(*slot);
+	*slot = strdup(text);
+	return *slot ? KPACK_SUCCESS : no_memory(why);
+}
+
+/* A value of a map; TEXT has no NUL in it. */
+static kpack_error_t note_value(struct level *l, const char *text,
+				struct kpackx_error *why)
+{
+	if (is_gpu_key(l->key) && is_gpu(text))
+		KP_TRY(keep(&l->gpu, text, why));
+	if (l->key && strcmp(l->key, "type") == 0)
+		l->placeholder = strcmp(text, "Placeholder") == 0;
+	if (l->key && strcmp(l->key, "value") == 0 && strlen(text) <= KP_NAME_MAX)
+		KP_TRY(keep(&l->value, text, why));
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t note_gpu(struct yaml_names *x, const char *text,
+			      struct kpackx_error *why)
+{
+	if (!is_gpu(text) || x->n_gpus == GPUS_MAX)
+		return KPACK_SUCCESS;
+	for (size_t i = 0; i < x->n_gpus; i++)
+		if (strcmp(x->gpus[i], text) == 0)
+			return KPACK_SUCCESS;
+	if (!kp_grow(&x->gpus, x->n_gpus, &x->gpus_cap, sizeof(*x->gpus)))
+		return no_memory(why);
+	x->gpus[x->n_gpus] = strdup(text);
+	return x->gpus[x->n_gpus++] ? KPACK_SUCCESS : no_memory(why);
+}
+
+static kpack_error_t read_scalar(struct reader *r, const char *text, size_t size,
+				 struct kpackx_error *why)
+{
+	struct level *l = r->depth ? &r->levels[r->depth - 1] : NULL;
+	struct kp_span s = {(const uint8_t *)text, size};
+	bool is_key = l && l->map && !l->at_value;
+
+	if (is_key) {
+		free(l->key);
+		l->key = NULL;
+	}
+	if (is_file_name(s))
+		KP_TRY(add_name(r, s, "", why));
+	if (memchr(text, 0, size))
+		return KPACK_SUCCESS;
+	KP_TRY(note_gpu(r->out, text, why));
+	if (!l || !l->map)
+		return KPACK_SUCCESS;
+	return is_key ? keep(&l->key, text, why) : note_value(l, text, why);
+}
+
+/* A value of the collection that is open is complete. */
+static void next_place(struct reader *r)
+{
+	struct level *l = r->depth ? &r->levels[r->depth - 1] : NULL;
+
+	if (l && l->map)
+		l->at_value = !l->at_value;
+}
+
+static kpack_error_t open_level(struct reader *r, bool map, struct kpackx_error *why)
+{
+	if (r->depth == DEPTH_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "line %zu: nested deeper than %d levels",
+			       r->parser.mark.line + 1, DEPTH_MAX);
+	r->levels[r->depth++] = (struct level){.map = map, .names = r->out->count};
+	return KPACK_SUCCESS;
+}
+
+static void free_level(struct level *l)
+{
+	free(l->key);
+	free(l->gpu);
+	free(l->value);
+}
+
+/* What an "arch" says is said of all names beside it. */
+static kpack_error_t give_gpu(struct reader *r, const struct level *l,
+			      struct kpackx_error *why)
+{
+	for (size_t i = l->names; l->gpu && i < r->out->count; i++)
+		if (!r->out->items[i].gpu)
+			KP_TRY(keep(&r->out->items[i].gpu, l->gpu, why));
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t close_level(struct reader *r, struct kpackx_error *why)
+{
+	struct level l = r->levels[--r->depth];
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (l.placeholder && l.value)
+		err = add_name(r, kp_span_str(l.value), ".yaml", why);
+	if (!err)
+		err = give_gpu(r, &l, why);
+	free_level(&l);
+	next_place(r);
+	return err;
+}
+
+static kpack_error_t read_event(struct reader *r, const yaml_event_t *e,
+				struct kpackx_error *why)
+{
+	kpack_error_t err = KPACK_SUCCESS;
+
+	switch (e->type) {
+	case YAML_MAPPING_START_EVENT:
+	case YAML_SEQUENCE_START_EVENT:
+		return open_level(r, e->type == YAML_MAPPING_START_EVENT, why);
+	case YAML_MAPPING_END_EVENT:
+	case YAML_SEQUENCE_END_EVENT:
+		return close_level(r, why);
+	case YAML_SCALAR_EVENT:
+		err = read_scalar(r, (const char *)e->data.scalar.value,
+				  e->data.scalar.length, why);
+		next_place(r);
+		return err;
+	case YAML_ALIAS_EVENT:
+		if (++r->aliases > ALIASES_MAX)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "more than %d aliases", ALIASES_MAX);
+		next_place(r);
+		return KPACK_SUCCESS;
+	default:
+		return KPACK_SUCCESS;
+	}
+}
+
+static kpack_error_t fail_yaml(const yaml_parser_t *p, struct kpackx_error *why)
+{
+	if (p->error == YAML_MEMORY_ERROR)
+		return no_memory(why);
+	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "line %zu: %s",
+		       p->problem_mark.line + 1, p->problem ? p->problem : "no YAML");
+}
+
+static kpack_error_t read_events(struct reader *r, struct kpackx_error *why)
+{
+	bool end = false;
+
+	while (!end) {
+		yaml_event_t e;
+		kpack_error_t err;
+
+		if (!yaml_parser_parse(&r->parser, &e))
+			return fail_yaml(&r->parser, why);
+		end = e.type == YAML_STREAM_END_EVENT || e.type == YAML_NO_EVENT;
+		err = read_event(r, &e, why);
+		yaml_event_delete(&e);
+		if (err)
+			return err;
+	}
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t yaml_names_read(struct kp_span bytes, struct yaml_names *out,
+			      struct kpackx_error *why)
+{
+	struct reader *r;
+	kpack_error_t err;
+
+	*out = (struct yaml_names){0};
+	if (bytes.size > BYTES_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "%zu bytes, of YAML at most %d are read", bytes.size,
+			       BYTES_MAX);
+	r = calloc(1, sizeof(*r));
+	if (!r || !yaml_parser_initialize(&r->parser)) {
+		free(r);
+		return no_memory(why);
+	}
+	r->out = out;
+	yaml_parser_set_input_string(&r->parser, bytes.data, bytes.size);
+	err = read_events(r, why);
+	while (r->depth)
+		free_level(&r->levels[--r->depth]);
+	yaml_parser_delete(&r->parser);
+	free(r);
+	return err;
+}
+#else
+kpack_error_t yaml_names_read(struct kp_span bytes, struct yaml_names *out,
+			      struct kpackx_error *why)
+{
+	(void)bytes;
+	*out = (struct yaml_names){0};
+	return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+		       "cannot be checked: built without libyaml");
+}
+#endif
+
+void yaml_names_fini(struct yaml_names *names)
+{
+	for (size_t i = 0; i < names->count; i++) {
+		free(names->items[i].text);
+		free(names->items[i].gpu);
+	}
+	for (size_t i = 0; i < names->n_gpus; i++)
+		free(names->gpus[i]);
+	free(names->gpus);
+	free(names->items);
+	*names = (struct yaml_names){0};
+}

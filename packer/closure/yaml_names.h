@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* The files that a YAML file names. */
+#ifndef YAML_NAMES_H
+#define YAML_NAMES_H
+
+#include <stdbool.h>
+#include "core/base/errors.h"
+#include "core/base/span.h"
+
+#ifndef KP_WITH_YAML
+#define KP_WITH_YAML 1
+#endif
+
+/* A scalar that ends as the name of a file does. */
+struct yaml_name {
+	char *text;
+	char *gpu; /* it stands below a key, or beside an "arch", of this name; or NULL */
+};
+
+struct yaml_names {
+	struct yaml_name *items;
+	size_t count, cap;
+	char **gpus; /* that it tells of anywhere, each once */
+	size_t n_gpus, gpus_cap;
+};
+
+/*
+ * Every scalar of BYTES that names a .co, .hsaco, .dat or .yaml, and Tensile's
+ * placeholders, which name PREFIX.yaml.  Aliases are not followed: what they stand for
+ * is read where it is.  OUT must be finished in any case.  INVALID_FORMAT: no YAML, with
+ * the line, or more than is read; NOT_IMPLEMENTED: built without libyaml; OUT_OF_MEMORY.
+ */
+kpack_error_t yaml_names_read(struct kp_span bytes, struct yaml_names *out,
+			      struct kpackx_error *why);
+void yaml_names_fini(struct yaml_names *names);
+
+#endif

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/* kpack cat: the decoded bytes of one entry. */
+#include <errno.h>
+#include <libgen.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "packer/archives/operands.h"
+#include "packer/command.h"
+#include "core/base/file.h"
+#include "packer/cli/report.h"
+#include "core/base/text.h"
+
+enum { OPT_OUTPUT };
+
+static const struct option_help options[] = {
+	[OPT_OUTPUT] = {'o', "output", "FILE", "write to FILE, which appears when whole"},
+	{0},
+};
+
+const struct command_help cmd_cat_help = {
+	"cat",
+	"[-o FILE] ARCHIVE KEY ARCH",
+	"write one decoded entry to standard output",
+	options,
+	"A KEY without '#' that is not there itself is also looked for as 'KEY#0'.",
+};
+
+static kpack_error_t to_stdout(const void *data, size_t size, void *arg,
+			       struct kpackx_error *why)
+{
+	(void)arg;
+	if (fwrite(data, 1, size, stdout) != size)
+		return kp_fail_errno(why, errno, "standard output: write");
+	return KPACK_SUCCESS;
+}
+
+struct file_sink {
+	struct kp_outfile out;
+	uint64_t written;
+};
+
+static kpack_error_t to_file(const void *data, size_t size, void *arg,
+			     struct kpackx_error *why)
+{
+	struct file_sink *sink = arg;
+
+	KP_TRY(kp_outfile_pwrite(&sink->out, sink->written, data, size, why));
+	sink->written += size;
+	return KPACK_SUCCESS;
+}
+
+/* The entry KEY, ARCH, exactly, or else KEY#0. */
+static bool find_entry(const struct kpack_archive *a, const char *key, const char *arch,
+		       size_t *entry)
+{
+	char *first = NULL;
+	bool found = kp_archive_find(a, kp_span_str(key), kp_span_str(arch), entry);
+
+	if (found || strchr(key, '#') || asprintf(&first, "%s#0", key) < 0)
+		return found;
+	found = kp_archive_find(a, kp_span_str(first), kp_span_str(arch), entry);
+	free(first);
+	return found;
+}
+
+static kpack_error_t write_file(const struct kpack_archive *a, size_t entry,
+				const char *path, struct kpackx_error *why)
+{
+	struct file_sink sink = {.out = {.fd = -1, .dir_fd = -1}};
+	char *dir = strdup(path), *name = strdup(path);
+	kpack_error_t err;
+
+	if (!dir || !name) {
+		free(dir);
+		free(name);
+		return kp_fail_memory(why, strlen(path), "a name");
+	}
+	err = kp_outfile_open(&sink.out, dirname(dir), basename(name), 0666, why);
+	if (!err)
+		err = archive_decode(a, entry, to_file, &sink, why);
+	if (!err)
+		err = kp_outfile_publish(&sink.out, why);
+	kp_outfile_close(&sink.out);
+	free(dir);
+	free(name);
+	return err;
+}
+
+/* FILE that is no regular file - a pipe, /dev/null - is written to, not replaced. */
+static bool replaceable(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) != 0 || S_ISREG(st.st_mode);
+}
+
+static kpack_error_t write_entry(const struct kpack_archive *a, size_t entry,
+				 const char *output, struct kpackx_error *why)
+{
+	if (!output)
+		return archive_decode(a, entry, to_stdout, NULL, why);
+	if (replaceable(output))
+		return write_file(a, entry, output, why);
+	if (!freopen(output, "w", stdout))
+		return kp_fail_errno(why, errno, "%s: cannot open", output);
+	return archive_decode(a, entry, to_stdout, NULL, why);
+}
+
+static int cat(const char *path, const char *key, const char *arch, const char *output)
+{
+	struct kpackx_error why = {0};
+	struct kpack_archive *a = NULL;
+	int status = EXIT_FAULT;
+	size_t entry;
+
+	if (kp_archive_open(path, &a, &why)) {
+		report_why(path, &why);
+		return EXIT_FAULT;
+	}
+	if (!find_entry(a, key, arch, &entry)) {
+		char *k = kp_text_escape_new(kp_span_str(key));
+		char *t = kp_text_escape_new(kp_span_str(arch));
+
+		report_error(path, "no entry %s for %s", k ? k : "?", t ? t : "?");
+		free(k);
+		free(t);
+	} else if (write_entry(a, entry, output, &why)) {
+		if (!ferror(stdout)) /* else report_finish tells */
+			report_why(path, &why);
+	} else {
+		status = EXIT_OK;
+	}
+	if (archives_refused(a))
+		status = EXIT_FAULT;
+	kp_archive_close(a);
+	return status;
+}
+
+int cmd_cat(int argc, char **argv)
+{
+	struct options o = {.help = &cmd_cat_help, .argc = argc, .argv = argv};
+	const char *output = NULL;
+	int row;
+
+	while ((row = options_next(&o)) >= 0)
+		output = o.arg;
+	if (row == OPTIONS_STOP)
+		return o.status;
+	if (argc - optind != 3)
+		return options_usage(o.help, "ARCHIVE, KEY and ARCH are needed");
+	return report_finish(
+		cat(argv[optind], argv[optind + 1], argv[optind + 2], output));
+}

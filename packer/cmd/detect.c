@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT */
+/* kpack detect: the GPUs of this machine and what they need. */
+#include <stdlib.h>
+#include "packer/command.h"
+#include "packer/gpu/detect.h"
+#include "packer/cli/report.h"
+
+enum {
+	OPT_TOPOLOGY,
+	OPT_ARCH,
+	OPT_FAMILY,
+	OPT_GROUP,
+	OPT_PACKAGE,
+	OPT_DIST,
+	OPT_PIP,
+	OPT_APT,
+	OPT_JSON,
+};
+
+static const struct option_help options[] = {
+	[OPT_TOPOLOGY] = {0, "topology", "DIR", "where GPUs are looked for"},
+	[OPT_ARCH] = {0, "arch", "LIST", "for these GPUs, not this machine's"},
+	[OPT_FAMILY] = {0, "family", NULL, "their families, such as gfx110X"},
+	[OPT_GROUP] = {0, "group", "NAME", "the archives of a group"},
+	[OPT_PACKAGE] = {0, "package", "NAME", "the packages beside a base package"},
+	[OPT_DIST] = {0, "dist", "NAME", "the extras of a wheel"},
+	[OPT_PIP] = {0, "pip", NULL, "what pip installs, in one word (with --dist)"},
+	[OPT_APT] = {0, "apt", NULL, "what apt installs, in one line (with --package)"},
+	[OPT_JSON] = {0, "json", NULL, "print one JSON array of objects"},
+	{0},
+};
+
+const struct command_help cmd_detect_help = {
+	"detect",
+	"[OPTION]... [ARCHIVE|DIR...]",
+	"the GPUs of this machine and what they need",
+	options,
+	"Without names, a line for each kind of GPU: architecture, sub-family, family,\n"
+	"the paper's family, generic target.  With archives: which of them it can use.",
+};
+
+/* --- what is there ---------------------------------------------------------------- */
+
+static void read_gpus(struct detect *d)
+{
+	const char *place = d->topology ? d->topology : KP_TOPOLOGY;
+	struct kpackx_error why = {0};
+	struct kp_gpus gpus;
+	kpack_error_t err = kp_gpus_read(d->topology, &gpus, &why);
+
+	for (size_t i = 0; i < gpus.faults.kept; i++)
+		report_error(NULL, "%s", gpus.faults.items[i].text);
+	for (size_t i = 0; i < gpus.count && !err; i++)
+		err = gpu_kinds_add(&d->kinds, &gpus.list[i].target, &why);
+	if (err == KPACK_ERROR_FILE_NOT_FOUND)
+		report_error(place, "no GPU: the KFD driver is not there");
+	else if (err)
+		report_why(place, &why);
+	else if (d->kinds.count == 0)
+		report_error(place, "no GPU");
+	d->failed |= err || d->kinds.count == 0;
+	kp_gpus_fini(&gpus);
+}
+
+/* What stands for item I in names.  NULL: nothing, or an earlier one has it, too. */
+static const char *new_label(struct detect *d, size_t i)
+{
+	const char *label = gpu_names_label(&d->names, &d->kinds.items[i]);
+
+	if (!label) {
+		report_error(NULL, "%s: its family is not known", d->kinds.items[i].arch);
+		d->failed = true;
+		return NULL;
+	}
+	for (size_t k = 0; k < i; k++) {
+		const char *other = gpu_names_label(&d->names, &d->kinds.items[k]);
+
+		if (other && strcmp(other, label) == 0)
+			return NULL;
+	}
+	return label;
+}
+
+/* Settings of features share an extra: has none before item I that of LABEL? */
+static bool is_new_extra(const struct detect *d, size_t i, const char *label)
+{
+	char part[GPU_NAME_PART_MAX], other[GPU_NAME_PART_MAX];
+
+	gpu_extra_part(label, part);
+	for (size_t k = 0; k < i; k++) {
+		label = gpu_names_label(&d->names, &d->kinds.items[k]);
+		if (!label)
+			continue;
+		gpu_extra_part(label, other);
+		if (strcmp(part, other) == 0)
+			return false;
+	}
+	return true;
+}
+
+/* --- text ------------------------------------------------------------------------- */
+
+static void print_name(struct detect *d, char *name)
+{
+	if (name)
+		printf("%s\n", name);
+	else
+		report_error(NULL, "out of memory");
+	d->failed |= !name;
+	free(name);
+}
+
+static void print_names(struct detect *d, size_t i)
+{
+	const char *label = new_label(d, i);
+
+	if (!label)
+		return;
+	if (d->names.group)
+		print_name(d, gpu_archive_name(&d->names, label));
+	if (d->names.package)
+		print_name(d, gpu_package_name(&d->names, label));
+	if (d->names.dist && is_new_extra(d, i, label))
+		print_name(d, gpu_wheel_name(&d->names, label));
+	if (!d->names.group && !d->names.package && !d->names.dist)
+		printf("%s\n", label);
+}
+
+static void print_kind(const struct gpu_kind *kind)
+{
+	const struct gpu_subfamily *s = kind->subfamily;
+	const char *generic = gpu_kind_generic(kind);
+
+	printf("%s %s %s %s %s\n", kind->arch, s ? s->name : "-", s ? s->family : "-",
+	       s ? s->series : "-", generic ? generic : "-");
+}
+
+/* The archives that KIND can use; groups that have none are told. */
+static void print_served(struct detect *d, const struct gpu_kind *kind)
+{
+	const struct gpu_served *served = &d->served;
+
+	for (size_t i = 0; i < served->archives.count; i++) {
+		if (!gpu_served_by(served, i, kind))
+			continue;
+		printf("%s ", kind->arch);
+		report_text(kp_archive_path(served->archives.items[i]));
+		putchar('\n');
+	}
+	for (size_t g = 0; g < served->n_groups; g++) {
+		const struct kp_span *group = &served->groups[g];
+
+		if (gpu_served_group(served, g, kind))
+			continue;
+		report_error(NULL, "%s: missing: %.*s_%s.kpack", kind->arch,
+			     (int)group->size, (const char *)group->data, kind->arch);
+		d->failed = true;
+	}
+}
+
+/* "torch[device-gfx942,device-gfx1100]" */
+static void print_pip(struct detect *d)
+{
+	const char *before = d->names.dist, *between = "[";
+
+	for (size_t i = 0; i < d->kinds.count; i++) {
+		const char *label = new_label(d, i);
+		char part[GPU_NAME_PART_MAX];
+
+		if (!label || !is_new_extra(d, i, label))
+			continue;
+		gpu_extra_part(label, part);
+		printf("%s%sdevice-%s", before, between, part);
+		before = "";
+		between = ",";
+	}
+	if (!*before)
+		puts("]");
+}
+
+static void print_apt(struct detect *d)
+{
+	const char *between = "";
+
+	for (size_t i = 0; i < d->kinds.count; i++) {
+		const char *label = new_label(d, i);
+		char part[GPU_NAME_PART_MAX];
+
+		if (!label)
+			continue;
+		gpu_package_part(label, part);
+		printf("%s%s-%s", between, d->names.package, part);
+		between = " ";
+	}
+	if (*between)
+		putchar('\n');
+}
+
+static void print_each(struct detect *d)
+{
+	const struct gpu_names *n = &d->names;
+	bool named = n->family || n->group || n->package || n->dist;
+
+	for (size_t i = 0; i < d->kinds.count; i++) {
+		if (d->with_archives)
+			print_served(d, &d->kinds.items[i]);
+		else if (named)
+			print_names(d, i);
+		else
+			print_kind(&d->kinds.items[i]);
+	}
+}
+
+/* --- the command ------------------------------------------------------------------ */
+
+static void print_all(struct detect *d)
+{
+	if (d->json)
+		detect_json(d);
+	else if (d->pip)
+		print_pip(d);
+	else if (d->apt)
+		print_apt(d);
+	else
+		print_each(d);
+}
+
+static int detect(struct detect *d, int n, char **operands)
+{
+	struct kpackx_error why = {0};
+
+	if (!d->chosen)
+		read_gpus(d);
+	d->with_archives = n > 0;
+	if (n && gpu_served_open(&d->served, n, operands, d->names.group, &why)) {
+		report_why(NULL, &why);
+		return EXIT_FAULT;
+	}
+	d->failed |= d->served.archives.failed || (n && d->served.archives.count == 0);
+	print_all(d);
+	return d->failed ? EXIT_FAULT : EXIT_OK;
+}
+
+/* Row with an argument; false, with the reason, where that is wrong. */
+static bool read_value(struct detect *d, int row, const char *arg,
+		       struct kpackx_error *why)
+{
+	if (row == OPT_TOPOLOGY)
+		d->topology = arg;
+	else if (row == OPT_GROUP)
+		d->names.group = arg;
+	else if (row == OPT_PACKAGE)
+		d->names.package = arg;
+	else if (row == OPT_DIST)
+		d->names.dist = arg;
+	d->chosen |= row == OPT_ARCH;
+	return row != OPT_ARCH || !gpu_kinds_parse(&d->kinds, arg, why);
+}
+
+/* The exit status to leave with, or -1. */
+static int check_options(const struct detect *d, const struct options *o)
+{
+	bool operands = optind < o->argc;
+	struct kpackx_error why = {0};
+
+	if (gpu_names_check(&d->names, &why))
+		return options_usage(o->help, "%s", why.text);
+	if (d->chosen && d->topology)
+		return options_usage(o->help, "--arch and --topology exclude each other");
+	if (d->pip + d->apt + d->json + (operands && !d->json) > 1)
+		return options_usage(
+			o->help, "--pip, --apt, --json and archives exclude each other");
+	if (d->pip && !d->names.dist)
+		return options_usage(o->help, "--pip needs --dist");
+	if (d->apt && !d->names.package)
+		return options_usage(o->help, "--apt needs --package");
+	return d->json && !report_json_ok() ? EXIT_USAGE : -1;
+}
+
+static int read_options(struct detect *d, struct options *o)
+{
+	struct kpackx_error why = {0};
+	int row;
+
+	while ((row = options_next(o)) >= 0) {
+		if (row == OPT_FAMILY)
+			d->names.family = true;
+		else if (row == OPT_PIP)
+			d->pip = true;
+		else if (row == OPT_APT)
+			d->apt = true;
+		else if (row == OPT_JSON)
+			d->json = true;
+		else if (!read_value(d, row, o->arg, &why))
+			return options_usage(o->help, "--arch: %s", why.text);
+	}
+	return row == OPTIONS_STOP ? o->status : check_options(d, o);
+}
+
+int cmd_detect(int argc, char **argv)
+{
+	struct options o = {.help = &cmd_detect_help, .argc = argc, .argv = argv};
+	struct detect d = {0};
+	int status = read_options(&d, &o);
+
+	if (status < 0)
+		status = report_finish(detect(&d, argc - optind, argv + optind));
+	gpu_served_close(&d.served);
+	gpu_kinds_fini(&d.kinds);
+	return status;
+}

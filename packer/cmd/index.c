@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT */
+/* kpack index: a package index for a directory of wheels. */
+#include "packer/wheel/file/built.h"
+#include "packer/command.h"
+#include "packer/cli/report.h"
+
+enum { OPT_OUTPUT, OPT_JSON, OPT_QUIET };
+
+static const struct option_help options[] = {
+	[OPT_OUTPUT] = {'o', "output", "OUT",
+			"the index's directory; default DIR/simple"},
+	[OPT_JSON] = {0, "json", NULL, "print the wheels as one JSON array of objects"},
+	[OPT_QUIET] = {'q', "quiet", NULL, "print nothing but faults"},
+	{0},
+};
+
+const struct command_help cmd_index_help = {
+	"index",
+	"[OPTION]... DIR",
+	"a package index for a directory of wheels",
+	options,
+	"Links are relative: DIR can be served from anywhere, or read in place with\n"
+	"pip install --index-url file:///PATH/OF/DIR/simple/ NAME",
+};
+
+#if WHEELS_BUILT
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include "packer/wheel/index/tree.h"
+#include "core/base/alloc.h"
+#include "packer/cli/progress.h"
+
+struct indexing {
+	const char *dir, *out;
+	char *default_out;
+	bool json, quiet;
+	char **files;
+	size_t n_files, cap_files;
+	struct index_wheel *wheels;
+	size_t count;
+	struct progress progress;
+};
+
+static void fini(struct indexing *x)
+{
+	for (size_t i = 0; i < x->n_files; i++)
+		free(x->files[i]);
+	for (size_t i = 0; i < x->count; i++)
+		index_wheel_fini(&x->wheels[i]);
+	free(x->files);
+	free(x->wheels);
+	free(x->default_out);
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* "._x.whl" and the like are not meant for anybody. */
+static bool is_wheel(const char *name)
+{
+	size_t n = strlen(name);
+
+	return n > 4 && name[0] != '.' && strcmp(name + n - 4, ".whl") == 0;
+}
+
+static kpack_error_t list(struct indexing *x, struct kpackx_error *why)
+{
+	DIR *dir = opendir(x->dir);
+	const struct dirent *e;
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (!dir)
+		return kp_fail_errno(why, errno, "cannot be listed");
+	while (!err && (errno = 0, e = readdir(dir))) {
+		if (!is_wheel(e->d_name))
+			continue;
+		if (!kp_grow(&x->files, x->n_files, &x->cap_files, sizeof(*x->files)) ||
+		    !(x->files[x->n_files] = strdup(e->d_name)))
+			err = kp_fail_memory(why, x->n_files, "names");
+		else
+			x->n_files++;
+	}
+	if (!err && errno)
+		err = kp_fail_errno(why, errno, "cannot be listed");
+	closedir(dir);
+	if (x->n_files)
+		qsort(x->files, x->n_files, sizeof(*x->files), by_name);
+	return err;
+}
+
+static int by_project(const void *a, const void *b)
+{
+	const struct index_wheel *x = a, *y = b;
+	int c = strcmp(x->project, y->project);
+
+	return c ? c : strcmp(x->file, y->file);
+}
+
+static void add_progress(void *arg, uint64_t bytes)
+{
+	progress_add(arg, bytes);
+}
+
+static uint64_t total_size(const struct indexing *x)
+{
+	uint64_t total = 0;
+
+	for (size_t i = 0; i < x->n_files; i++) {
+		char *path;
+		struct stat st;
+
+		if (asprintf(&path, "%s/%s", x->dir, x->files[i]) < 0)
+			continue;
+		if (stat(path, &st) == 0)
+			total += (uint64_t)st.st_size;
+		free(path);
+	}
+	return total;
+}
+
+/* Every wheel that is refused is told; false: there were some. */
+static bool read_all(struct indexing *x)
+{
+	struct record_hash *hash = NULL;
+	struct kpackx_error why = {0};
+	bool ok = true;
+
+	x->wheels = calloc(x->n_files + 1, sizeof(*x->wheels));
+	if (!x->wheels || record_hash_new(&hash, &why)) {
+		report_error(NULL, "out of memory");
+		return false;
+	}
+	progress_begin(&x->progress, "indexing", total_size(x), !x->quiet);
+	for (; x->count < x->n_files; x->count++) {
+		if (index_wheel_read(x->dir, x->files[x->count], hash, add_progress,
+				     &x->progress, &x->wheels[x->count], &why)) {
+			progress_end(&x->progress);
+			report_why(x->files[x->count], &why);
+			ok = false;
+		}
+		why = (struct kpackx_error){0};
+	}
+	progress_end(&x->progress);
+	record_hash_free(hash);
+	if (x->count)
+		qsort(x->wheels, x->count, sizeof(*x->wheels), by_project);
+	return ok;
+}
+
+static void tell_notes(const struct indexing *x)
+{
+	for (size_t i = 0; i < x->count && !x->quiet; i++)
+		if (*x->wheels[i].tag_fault)
+			report_error(x->wheels[i].file, "note: %s",
+				     x->wheels[i].tag_fault);
+}
+
+#if KP_WITH_JSON
+static bool tell_json(const struct indexing *x)
+{
+	struct report_array array = {0};
+
+	for (size_t i = 0; i < x->count; i++) {
+		const struct index_wheel *w = &x->wheels[i];
+		json_t *o = json_pack("{ss ss ss sI ss ss* ss*}", "wheel", w->file,
+				      "name", w->project, "version", w->version, "size",
+				      (json_int_t)w->size, "sha256", w->sha256,
+				      "requires_python", w->requires_python, "variant",
+				      *w->name.variant ? w->name.variant : NULL);
+
+		report_array_add(&array, o);
+	}
+	return report_array_end(&array);
+}
+#endif
+
+static int tell(const struct indexing *x)
+{
+	size_t projects = 0;
+
+#if KP_WITH_JSON
+	if (x->json)
+		return tell_json(x) ? EXIT_OK : EXIT_FAULT;
+#endif
+	if (x->quiet)
+		return EXIT_OK;
+	for (size_t i = 0; i < x->count; i++)
+		projects += i == 0 ||
+			    strcmp(x->wheels[i].project, x->wheels[i - 1].project) != 0;
+	report_text(x->out);
+	printf(": %zu wheels of %zu projects\n", x->count, projects);
+	return EXIT_OK;
+}
+
+static int run(struct indexing *x)
+{
+	struct kpackx_error why = {0};
+
+	if (list(x, &why)) {
+		report_why(x->dir, &why);
+		return EXIT_FAULT;
+	}
+	if (!read_all(x))
+		return EXIT_FAULT;
+	tell_notes(x);
+	if (x->count == 0) {
+		report_error(x->dir, "there are no wheels");
+		return EXIT_FAULT;
+	}
+	if (index_tree_write(x->dir, x->out, x->wheels, x->count, &why)) {
+		report_why(x->out, &why);
+		return EXIT_FAULT;
+	}
+	return tell(x);
+}
+
+int cmd_index(int argc, char **argv)
+{
+	struct options o = {.help = &cmd_index_help, .argc = argc, .argv = argv};
+	struct indexing x = {0};
+	int row, status;
+
+	while ((row = options_next(&o)) >= 0) {
+		if (row == OPT_OUTPUT)
+			x.out = o.arg;
+		x.json = x.json || row == OPT_JSON;
+		x.quiet = x.quiet || row == OPT_QUIET;
+	}
+	if (row == OPTIONS_STOP)
+		return o.status;
+	if (argc - optind != 1)
+		return options_usage(o.help, "one directory is wanted");
+	if (x.json && !report_json_ok())
+		return EXIT_USAGE;
+	x.dir = argv[optind];
+	if (!x.out) {
+		if (asprintf(&x.default_out, "%s/simple", x.dir) < 0)
+			return EXIT_FAULT;
+		x.out = x.default_out;
+	}
+	status = run(&x);
+	fini(&x);
+	return report_finish(status);
+}
+
+#else
+
+int cmd_index(int argc, char **argv)
+{
+	struct options o = {.help = &cmd_index_help, .argc = argc, .argv = argv};
+
+	int row;
+
+	while ((row = options_next(&o)) >= 0)
+		;
+	if (row == OPTIONS_STOP)
+		return o.status;
+	wheels_built("index");
+	return report_finish(EXIT_USAGE);
+}
+
+#endif

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/* kpack inspect: the device code inside any file, explained or taken out. */
+#include "core/archive/archive.h"
+#include "packer/command.h"
+#include "packer/inspect/extract.h"
+#include "packer/inspect/json.h"
+#include "packer/inspect/text.h"
+#include "core/base/bounds.h"
+#include "packer/cli/report.h"
+
+enum { OPT_ARCH, OPT_EXTRACT, OPT_FORCE, OPT_JSON, OPT_KERNELS };
+
+static const struct option_help options[] = {
+	[OPT_ARCH] = {0, "arch", "LIST", "extract only these targets"},
+	[OPT_EXTRACT] = {0, "extract", "DIR", "write every image as a file into DIR"},
+	[OPT_FORCE] = {'f', "force", NULL, "replace files that exist"},
+	[OPT_JSON] = {0, "json", NULL, "print one JSON object"},
+	[OPT_KERNELS] = {0, "kernels", NULL, "list kernels even where there are many"},
+	{0},
+};
+
+const struct command_help cmd_inspect_help = {
+	"inspect",
+	"[--json] [--kernels] [--extract DIR [--arch LIST] [--force]] FILE",
+	"tell what device code a file holds",
+	options,
+	"FILE is anything with device code in it: a host binary or object, a static "
+	"library, an\n"
+	"offload bundle (text, plain or compressed), an offload binary, a CUDA fatbin, a "
+	"code\n"
+	"object, cubin, PTX, TileIR, LLVM bitcode or SPIR-V.",
+};
+
+struct inspect {
+	const char *path;
+	struct inspect_extract extract;
+	bool json, kernels;
+};
+
+/* --- kpack's own archives --------------------------------------------------------- */
+
+#if KP_WITH_JSON
+static json_t *archive_json(const char *path, const struct kpack_archive *a)
+{
+	json_t *arches = json_array();
+
+	for (size_t i = 0; i < kp_archive_arch_count(a); i++)
+		json_array_append_new(arches, report_json_text(kp_archive_arch(a, i)));
+	return json_pack("{so ss s[] s[] sb s[] sI so}", "file", report_json_text(path),
+			 "format", "kpack", "images", "wrappers", "converted", 0, "tree",
+			 "entries", (json_int_t)kp_archive_entry_count(a), "arches",
+			 arches);
+}
+#endif
+
+static void archive_text(const char *path, const struct kpack_archive *a)
+{
+	size_t entries = kp_archive_entry_count(a), n = kp_archive_arch_count(a);
+
+	report_text(path);
+	printf(": kpack archive, %zu entr%s for", entries, entries == 1 ? "y" : "ies");
+	for (size_t i = 0; i < n; i++) {
+		fputs(i ? ", " : " ", stdout);
+		report_text(kp_archive_arch(a, i));
+	}
+	puts("\n'kpack ls' lists them, 'kpack info' tells more");
+}
+
+static int inspect_archive(const struct inspect *in)
+{
+	struct kpackx_error why = {0};
+	struct kpack_archive *a = NULL;
+	bool ok = true;
+
+	if (in->extract.dir) {
+		report_error(in->path, "is a kpack archive: 'kpack extract' writes it");
+		return EXIT_FAULT;
+	}
+	if (kp_archive_open(in->path, &a, &why)) {
+		report_why(in->path, &why);
+		return EXIT_FAULT;
+	}
+	if (!in->json)
+		archive_text(in->path, a);
+#if KP_WITH_JSON
+	else
+		ok = report_json(archive_json(in->path, a));
+#endif
+	kp_archive_close(a);
+	return ok ? EXIT_OK : EXIT_FAULT;
+}
+
+static bool is_archive(const struct inspect_file *file)
+{
+	uint8_t magic[4];
+
+	return file->list.count == 0 && file->source.size >= sizeof(magic) &&
+	       kp_source_read(&file->source, 0, magic, sizeof(magic), NULL) ==
+		       KPACK_SUCCESS &&
+	       memcmp(magic, "KPAK", sizeof(magic)) == 0;
+}
+
+/* --- the command ------------------------------------------------------------------ */
+
+static kpack_error_t explain(struct inspect *in, struct inspect_file *file,
+			     struct kpackx_error *why)
+{
+	if (in->json)
+		return inspect_json_print(file, why);
+	if (!in->extract.dir)
+		return inspect_text_print(file, in->kernels, why);
+	KP_TRY(inspect_extract_run(&in->extract, file, why));
+	if (in->extract.written == 0)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       file->converted
+				       ? "converted: its device code is in archives"
+				       : "no image of it was written");
+	return KPACK_SUCCESS;
+}
+
+static int inspect_opened(struct inspect *in, struct inspect_file *file)
+{
+	struct kpackx_error why = {0};
+
+	if (!file->device && !file->elf.n_wrappers) {
+		if (!file->faults)
+			report_error(in->path, "no device code in it");
+		return EXIT_FAULT;
+	}
+	if (explain(in, file, &why)) {
+		report_why(in->path, &why);
+		return EXIT_FAULT;
+	}
+	if (file->faults > KP_FAULTS_MAX)
+		report_error(in->path, "and %zu faults more",
+			     file->faults - KP_FAULTS_MAX);
+	return file->faults ? EXIT_FAULT : EXIT_OK;
+}
+
+static int inspect(struct inspect *in)
+{
+	struct inspect_file file;
+	struct kpackx_error why = {0};
+	int status;
+
+	if (inspect_file_open(&file, in->path, &why)) {
+		report_why(in->path, &why);
+		status = EXIT_FAULT;
+	} else if (is_archive(&file)) {
+		status = inspect_archive(in);
+	} else {
+		status = inspect_opened(in, &file);
+	}
+	inspect_file_close(&file);
+	return status;
+}
+
+/* The exit status to leave with, or -1. */
+static int read_options(struct inspect *in, struct options *o)
+{
+	struct inspect_extract *x = &in->extract;
+	struct kpackx_error why = {0};
+	int row;
+
+	while ((row = options_next(o)) >= 0) {
+		if (row == OPT_ARCH && !arch_filter_add(&x->filter, o->arg, &why))
+			return options_usage(o->help, "--arch: %s", why.text);
+		if (row == OPT_EXTRACT)
+			x->dir = o->arg;
+		x->force |= row == OPT_FORCE;
+		in->json |= row == OPT_JSON;
+		in->kernels |= row == OPT_KERNELS;
+	}
+	if (row == OPTIONS_STOP)
+		return o->status;
+	if (o->argc - optind != 1)
+		return options_usage(o->help, "one FILE is needed");
+	if (!x->dir && (x->filter.count || x->force))
+		return options_usage(o->help, "--arch and --force are for --extract");
+	if (x->dir && (in->json || in->kernels))
+		return options_usage(o->help, "--extract prints nothing");
+	return in->json && !report_json_ok() ? EXIT_USAGE : -1;
+}
+
+int cmd_inspect(int argc, char **argv)
+{
+	struct options o = {.help = &cmd_inspect_help, .argc = argc, .argv = argv};
+	struct inspect in = {0};
+	int status = read_options(&in, &o);
+
+	if (status < 0) {
+		in.path = argv[optind];
+		status = report_finish(inspect(&in));
+	}
+	arch_filter_fini(&in.extract.filter);
+	return status;
+}

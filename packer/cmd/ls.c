@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/* kpack ls: a line, or a JSON object, for each entry. */
+#include <inttypes.h>
+#include "packer/archives/operands.h"
+#include "packer/command.h"
+#include "core/base/json.h"
+#include "core/base/bounds.h"
+#include "packer/cli/report.h"
+
+enum { OPT_LONG, OPT_ARCH, OPT_JSON };
+
+static const struct option_help options[] = {
+	[OPT_LONG] = {'l', "long", NULL,
+		      "also type, ordinal, compressed size and metadata path"},
+	[OPT_ARCH] = {0, "arch", "LIST", "only these targets, separated by commas"},
+	[OPT_JSON] = {0, "json", NULL, "print one JSON array of objects"},
+	{0},
+};
+
+const struct command_help cmd_ls_help = {
+	"ls",
+	"[-l] [--arch LIST] [--json] ARCHIVE|DIR...",
+	"list the entries of archives",
+	options,
+	NULL,
+};
+
+struct ls {
+	bool long_form, json;
+	struct arch_filter filter;
+#if KP_WITH_JSON
+	struct report_array array;
+#endif
+};
+
+static void print_line(const struct ls *ls, const struct kp_entry_info *info,
+		       const struct kp_meta *meta)
+{
+	report_span(info->key);
+	putchar('\t');
+	report_span(info->arch);
+	printf("\t%" PRIu64, info->size);
+	if (ls->long_form) {
+		putchar('\t');
+		report_span(info->type);
+		printf("\t%" PRIu32 "\t%" PRIu64 "\t", info->ordinal, info->stored);
+		report_span(meta->path.size ? meta->path : kp_span_str("-"));
+	}
+	putchar('\n');
+}
+
+#if KP_WITH_JSON
+/* All of an entry's metadata; null: it has none, or none that is whole. */
+static json_t *json_metadata(struct kp_span map)
+{
+	struct kp_mp c = kp_mp_over(map);
+	struct kp_span text;
+	json_t *value = NULL;
+	struct kp_json j;
+
+	kp_json_init(&j, KP_JSON_MAX);
+	if (map.size)
+		kp_json_value(&j, &c);
+	if (map.size && !kp_json_finish(&j, &text, NULL))
+		value = json_loadb((const char *)text.data, text.size, 0, NULL);
+	kp_json_fini(&j);
+	return value ? value : json_null();
+}
+
+static void print_object(struct ls *ls, const struct kpack_archive *a, size_t entry,
+			 const struct kp_entry_info *info, const struct kp_meta *meta)
+{
+	report_array_add(
+		&ls->array,
+		json_pack("{so so so so sI sI sI so so}", "archive",
+			  report_json_text(kp_archive_path(a)), "key",
+			  report_json_span(info->key), "arch",
+			  report_json_span(info->arch), "type",
+			  report_json_span(info->type), "ordinal",
+			  (json_int_t)info->ordinal, "size", (json_int_t)info->size,
+			  "compressed_size", (json_int_t)info->stored, "path",
+			  meta->path.size ? report_json_span(meta->path) : json_null(),
+			  "metadata", json_metadata(kp_archive_meta_raw(a, entry))));
+}
+#endif
+
+static void list_entry(struct ls *ls, const struct kpack_archive *a, size_t entry)
+{
+	struct kp_entry_info info;
+	struct kp_meta meta = {0};
+
+	kp_archive_entry(a, entry, &info);
+	if (!arch_filter_match(&ls->filter, info.arch))
+		return;
+	if (ls->long_form || ls->json)
+		kp_archive_meta(a, entry, &meta);
+#if KP_WITH_JSON
+	if (ls->json) {
+		print_object(ls, a, entry, &info, &meta);
+		return;
+	}
+#endif
+	print_line(ls, &info, &meta);
+}
+
+static int list(struct ls *ls, int n, char **operands)
+{
+	struct archives set;
+	int status = EXIT_OK;
+
+	archives_open(&set, n, operands);
+	if (set.failed)
+		status = EXIT_FAULT;
+	for (size_t i = 0; i < set.count; i++) {
+		size_t count = kp_archive_entry_count(set.items[i]);
+
+		for (size_t e = 0; e < count; e++)
+			list_entry(ls, set.items[i], e);
+		if (archives_refused(set.items[i]))
+			status = EXIT_FAULT;
+	}
+#if KP_WITH_JSON
+	if (ls->json && !report_array_end(&ls->array))
+		status = EXIT_FAULT;
+#endif
+	arch_filter_warn(&ls->filter, &set);
+	archives_close(&set);
+	return status;
+}
+
+/* The exit status to leave with, or -1. */
+static int read_options(struct ls *ls, struct options *o)
+{
+	struct kpackx_error why = {0};
+	int row;
+
+	while ((row = options_next(o)) >= 0) {
+		if (row == OPT_LONG)
+			ls->long_form = true;
+		else if (row == OPT_JSON)
+			ls->json = true;
+		else if (!arch_filter_add(&ls->filter, o->arg, &why))
+			return options_usage(o->help, "--arch: %s", why.text);
+	}
+	if (row == OPTIONS_STOP)
+		return o->status;
+	if (optind == o->argc)
+		return options_usage(o->help, "an archive or a directory is missing");
+	return ls->json && !report_json_ok() ? EXIT_USAGE : -1;
+}
+
+int cmd_ls(int argc, char **argv)
+{
+	struct options o = {.help = &cmd_ls_help, .argc = argc, .argv = argv};
+	struct ls ls = {0};
+	int status = read_options(&ls, &o);
+
+	if (status < 0)
+		status = report_finish(list(&ls, argc - optind, argv + optind));
+	arch_filter_fini(&ls.filter);
+	return status;
+}

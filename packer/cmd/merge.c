@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: MIT */
+/* kpack merge: join archives, or the parts of a run. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include "packer/archives/operands.h"
+#include "packer/command.h"
+#include "packer/merge/merge.h"
+#include "packer/merge/report.h"
+#include "packer/cli/report.h"
+#include "packer/shard/merge.h"
+
+enum {
+	OPT_OUTPUT,
+	OPT_GROUP,
+	OPT_FAMILY,
+	OPT_PREFER,
+	OPT_FORCE,
+	OPT_SKIP_FAULTY,
+	OPT_VERIFY,
+	OPT_SYNC,
+	OPT_JSON,
+	OPT_QUIET,
+};
+
+static const struct option_help options[] = {
+	[OPT_OUTPUT] = {'o', "output", "OUT", "the archive to write"},
+	[OPT_GROUP] = {0, "group", "NAME", "its group_name (default: the archives')"},
+	[OPT_FAMILY] = {0, "family", "NAME", "its gfx_arch_family (default: see below)"},
+	[OPT_PREFER] = {0, "prefer", "SOURCE",
+			"take what clashes from this operand; may be repeated"},
+	[OPT_FORCE] = {'f', "force", NULL, "replace OUT when it exists"},
+	[OPT_SKIP_FAULTY] = {0, "skip-faulty", NULL,
+			     "leave out entries that cannot be read"},
+	[OPT_VERIFY] = {0, "verify", NULL, "decode everything that is copied"},
+	[OPT_SYNC] = {0, "sync", NULL, "wait until OUT is on the disk"},
+	[OPT_JSON] = {0, "json", NULL, "print what was done as one JSON object"},
+	[OPT_QUIET] = {'q', "quiet", NULL, "only tell faults"},
+	{0},
+};
+
+const struct command_help cmd_merge_help = {
+	"merge",
+	"[OPTION]... ARCHIVE|DIR|PART... -o OUT",
+	"join archives, or the parts of a run",
+	options,
+	"Without --family it is NAME where OUT is <group>-<NAME>.kpack, else the only\n"
+	"architecture, else the group.",
+};
+
+struct merge_run {
+	const char *out; /* as given */
+	char *dir, *name, *family;
+	const char *given_family;
+	struct merge_options options;
+	struct archives set;
+	size_t *operands; /* per archive: which operand it is of */
+	struct merge_source *sources;
+	const char **prefer;
+	size_t n_prefer;
+	bool force, sync, json, quiet;
+	struct merge_report report;
+	struct merge_stats stats;
+};
+
+/* --- the command line ---------------------------------------------------------------- */
+
+static int set_options(struct merge_run *m, struct options *o)
+{
+	int row;
+
+	while ((row = options_next(o)) >= 0) {
+		if (row == OPT_OUTPUT)
+			m->out = o->arg;
+		if (row == OPT_GROUP)
+			m->options.group = o->arg;
+		if (row == OPT_FAMILY)
+			m->given_family = o->arg;
+		if (row == OPT_PREFER)
+			m->prefer[m->n_prefer++] = o->arg;
+		m->force |= row == OPT_FORCE;
+		m->options.skip_faulty |= row == OPT_SKIP_FAULTY;
+		m->options.verify |= row == OPT_VERIFY;
+		m->sync |= row == OPT_SYNC;
+		m->json |= row == OPT_JSON;
+		m->quiet |= row == OPT_QUIET;
+	}
+	return row;
+}
+
+static bool is_directory(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static int check_usage(const struct merge_run *m, int n_operands)
+{
+	if (n_operands == 0)
+		return options_usage(&cmd_merge_help, "no archives given");
+	if (!m->out)
+		return options_usage(&cmd_merge_help, "-o OUT is needed");
+	if (*m->out == '\0' || m->out[strlen(m->out) - 1] == '/' || is_directory(m->out))
+		return options_usage(
+			&cmd_merge_help,
+			"%s: is a directory: give the archive's own name, as "
+			"DIR/<group>-<family>.kpack",
+			m->out);
+	if (m->options.group && *m->options.group == '\0')
+		return options_usage(&cmd_merge_help, "--group: is empty");
+	if (m->given_family && *m->given_family == '\0')
+		return options_usage(&cmd_merge_help, "--family: is empty");
+	return EXIT_OK;
+}
+
+/* --- sources -------------------------------------------------------------------------- */
+
+/* Open the archives of operand I. */
+static bool open_operand(struct merge_run *m, int i, char **operand)
+{
+	struct archives set;
+	size_t total;
+	bool ok;
+
+	archives_open(&set, 1, operand);
+	total = m->set.count + set.count;
+	m->set.items = reallocarray(m->set.items, total + 1, sizeof(*m->set.items));
+	m->operands = reallocarray(m->operands, total + 1, sizeof(*m->operands));
+	ok = m->set.items && m->operands;
+	for (size_t k = 0; k < set.count && ok; k++) {
+		m->operands[m->set.count] = (size_t)i;
+		m->set.items[m->set.count++] = set.items[k];
+	}
+	ok = ok && !set.failed;
+	if (m->set.items && m->operands)
+		set.count = 0;
+	archives_close(&set);
+	return ok;
+}
+
+/* The first that was named with --prefer settles the most. */
+static bool prefer_source(struct merge_run *m, const char *name, unsigned rank,
+			  char **operands)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < m->set.count; i++) {
+		struct merge_source *s = &m->sources[i];
+
+		if (strcmp(name, operands[m->operands[i]]) != 0 &&
+		    strcmp(name, kp_archive_path(m->set.items[i])) != 0)
+			continue;
+		any = true;
+		if (s->prefer < rank)
+			s->prefer = rank;
+	}
+	return any;
+}
+
+static int set_sources(struct merge_run *m, char **operands)
+{
+	m->sources = calloc(m->set.count + 1, sizeof(*m->sources));
+	if (!m->sources) {
+		report_error(NULL, "out of memory");
+		return EXIT_FAULT;
+	}
+	for (size_t i = 0; i < m->set.count; i++)
+		m->sources[i].archive = m->set.items[i];
+	for (size_t i = 0; i < m->n_prefer; i++)
+		if (!prefer_source(m, m->prefer[i], (unsigned)(m->n_prefer - i),
+				   operands))
+			return options_usage(&cmd_merge_help,
+					     "--prefer: %s: is none of the operands",
+					     m->prefer[i]);
+	return EXIT_OK;
+}
+
+static int open_sources(struct merge_run *m, int n, char **operands)
+{
+	bool ok = true;
+
+	archives_allow_many();
+	for (int i = 0; i < n; i++)
+		ok &= open_operand(m, i, &operands[i]);
+	if (!ok)
+		return EXIT_FAULT;
+	if (m->set.count == 0) {
+		report_error(NULL, "no archives to join");
+		return EXIT_FAULT;
+	}
+	return set_sources(m, operands);
+}
+
+/* --- the new archive's names ----------------------------------------------------------- */
+
+static bool split_name(struct merge_run *m)
+{
+	const char *slash = strrchr(m->out, '/');
+
+	m->name = strdup(slash ? slash + 1 : m->out);
+	m->dir = !slash            ? strdup(".")
+		 : slash == m->out ? strdup("/")
+				   : strndup(m->out, (size_t)(slash - m->out));
+	return m->name && m->dir;
+}
+
+/* NAME of "<group>-<NAME>.kpack"; none: NULL. */
+static char *family_of_name(const char *name, struct kp_span group)
+{
+	size_t n = strlen(name), end = strlen(".kpack");
+
+	if (n < group.size + 1 + end + 1 || strcmp(name + n - end, ".kpack") != 0 ||
+	    memcmp(name, group.data, group.size) != 0 || name[group.size] != '-')
+		return NULL;
+	return strndup(name + group.size + 1, n - end - group.size - 1);
+}
+
+static void set_family(struct merge_run *m)
+{
+	struct kp_span group = m->options.group ? kp_span_str(m->options.group)
+						: kp_archive_group(m->set.items[0]);
+
+	m->options.family = m->given_family;
+	if (m->given_family || group.size == 0)
+		return;
+	m->family = family_of_name(m->name, group);
+	m->options.family = m->family;
+}
+
+/*
+ * May OUT be written?  What replaces something is on the disk first; a new archive can be
+ * made again.
+ */
+static bool is_free(struct merge_run *m)
+{
+	struct stat st;
+	bool missing = lstat(m->out, &st) < 0 && errno == ENOENT;
+
+	m->options.lazy = missing && !m->sync;
+	if (m->force || missing)
+		return true;
+	report_error(m->out, "exists already (--force replaces it)");
+	return false;
+}
+
+/* --- joining -------------------------------------------------------------------------- */
+
+static kpack_error_t write_archive(struct merge_run *m, struct merge_plan *plan,
+				   struct kpackx_error *why)
+{
+	struct kp_writer *writer = NULL;
+	kpack_error_t err;
+
+	merge_plan_stats(plan, &m->stats);
+	progress_begin(&m->report.progress, "merging", m->stats.bytes, !m->quiet);
+	err = merge_plan_write(plan, m->dir, m->name, &writer, why);
+	if (!err)
+		err = kp_writer_publish(writer, why);
+	kp_writer_close(writer);
+	return err;
+}
+
+/* Which file a failure is of, its words say. */
+static bool join(struct merge_run *m)
+{
+	struct merge_plan *plan = NULL;
+	struct kpackx_error why = {0};
+	kpack_error_t err;
+
+	m->options.keep = !m->force;
+	m->options.clash = merge_report_clash;
+	m->options.faulty = merge_report_faulty;
+	m->options.mismatch = merge_report_mismatch;
+	m->options.progress = merge_report_progress;
+	m->options.arg = &m->report;
+	err = merge_plan_new(m->sources, m->set.count, &m->options, &plan, &why);
+	if (!err)
+		err = write_archive(m, plan, &why);
+	merge_report_end(&m->report);
+	merge_plan_free(plan);
+	if (err && why.sys_errno == EEXIST)
+		report_error(m->out, "exists already (--force replaces it)");
+	else if (err)
+		report_why(m->out, &why);
+	return !err;
+}
+
+/* --- what was done --------------------------------------------------------------------- */
+
+static void print_text(const struct merge_run *m)
+{
+	const struct merge_stats *s = &m->stats;
+	char size[24];
+
+	report_text(m->out);
+	printf(": %llu entries in %llu objects, %s, from %zu archives\n",
+	       (unsigned long long)s->entries, (unsigned long long)s->frames,
+	       report_size(s->bytes, size), m->set.count);
+	if (s->duplicates || s->settled || s->shared)
+		printf("  %llu entries were in several archives, %llu left out for a "
+		       "preferred one, %llu objects stored once\n",
+		       (unsigned long long)s->duplicates, (unsigned long long)s->settled,
+		       (unsigned long long)s->shared);
+	if (s->unused)
+		printf("  %llu objects that no entry names were not copied\n",
+		       (unsigned long long)s->unused);
+}
+
+#if KP_WITH_JSON
+static bool print_json(struct merge_run *m, bool done)
+{
+	json_t *object = json_pack("{s:o, s:b, s:I, s:O}", "output",
+				   report_json_text(m->out), "written", done, "archives",
+				   (json_int_t)m->set.count, "clashes", m->report.list);
+
+	if (!object || !merge_stats_json(&m->stats, object)) {
+		json_decref(object);
+		return false;
+	}
+	return report_json(object);
+}
+
+static bool begin_report(struct merge_run *m)
+{
+	m->report.list = m->json ? json_array() : NULL;
+	return !m->json || m->report.list;
+}
+
+static void end_report(struct merge_run *m)
+{
+	json_decref(m->report.list);
+}
+#else
+static bool print_json(struct merge_run *m, bool done)
+{
+	(void)m, (void)done;
+	return true;
+}
+
+static bool begin_report(struct merge_run *m)
+{
+	(void)m;
+	return true;
+}
+
+static void end_report(struct merge_run *m)
+{
+	(void)m;
+}
+#endif
+
+/* ------------------------------------------------------------------------------------- */
+
+static int merge_archives(struct merge_run *m, int n, char **operands)
+{
+	int status = open_sources(m, n, operands);
+	bool done;
+
+	if (status)
+		return status;
+	if (!split_name(m) || !begin_report(m)) {
+		report_error(NULL, "out of memory");
+		return EXIT_FAULT;
+	}
+	set_family(m);
+	if (!is_free(m))
+		return EXIT_FAULT;
+	done = join(m);
+	if (m->json && !print_json(m, done))
+		done = false;
+	else if (done && !m->json && !m->quiet)
+		print_text(m);
+	return done ? EXIT_OK : EXIT_FAULT;
+}
+
+/* --- parts of a run ---------------------------------------------------------------------- */
+
+static bool any_is_part(int n, char **operands)
+{
+	for (int i = 0; i < n; i++)
+		if (shard_is_part(operands[i]))
+			return true;
+	return false;
+}
+
+static int merge_parts(const struct merge_run *m, int n, char **operands)
+{
+	const struct shard_merge_options join = {
+		.parts = operands,
+		.n_parts = (size_t)n,
+		.out = m->out,
+		.quiet = m->quiet,
+		.json = m->json,
+	};
+
+	if (!m->out || *m->out == 0)
+		return options_usage(&cmd_merge_help, "-o OUT is needed");
+	if (m->options.group || m->given_family || m->n_prefer || m->force ||
+	    m->options.skip_faulty || m->options.verify || m->sync)
+		return options_usage(
+			&cmd_merge_help,
+			"what becomes of parts their run's options say: only "
+			"--json and --quiet go with them");
+	return shard_merge(&join);
+}
+
+static void free_run(struct merge_run *m)
+{
+	end_report(m);
+	archives_close(&m->set);
+	free(m->operands);
+	free(m->sources);
+	free(m->prefer);
+	free(m->dir);
+	free(m->name);
+	free(m->family);
+}
+
+int cmd_merge(int argc, char **argv)
+{
+	struct options o = {.help = &cmd_merge_help, .argc = argc, .argv = argv};
+	struct merge_run m = {.prefer = calloc((size_t)argc + 1, sizeof(char *))};
+	int status;
+
+	if (!m.prefer) {
+		report_error(NULL, "out of memory");
+		return report_finish(EXIT_FAULT);
+	}
+	if (set_options(&m, &o) == OPTIONS_STOP)
+		status = o.status;
+	else if (m.json && !report_json_ok())
+		status = EXIT_USAGE;
+	else if (any_is_part(argc - optind, argv + optind))
+		status = merge_parts(&m, argc - optind, argv + optind);
+	else if ((status = check_usage(&m, argc - optind)) == EXIT_OK)
+		status = merge_archives(&m, argc - optind, argv + optind);
+	free_run(&m);
+	return report_finish(status);
+}

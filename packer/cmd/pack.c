@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* kpack pack: fat binaries in, archives and converted binaries out. */
+#include <stdlib.h>
+#include "packer/command.h"
+#include "packer/pack/mount_command.h"
+#include "packer/pack/report.h"
+#include "packer/pack/run.h"
+#include "packer/cli/report.h"
+
+/* The command that brings packed files back, on the heap. */
+static kpack_error_t find_mount(const struct packing *p, char **out,
+				struct kpackx_error *why)
+{
+	const struct mount_tree tree = {
+		.root = p->args.output,
+		.archives = p->archives,
+		.group = p->args.group,
+		.prefix = p->args.prefix,
+		.scan = &p->scan,
+	};
+
+	return mount_line(&tree, out, why);
+}
+
+/* The mount command is the last that is said. */
+static int report(const struct packing *p)
+{
+	struct pack_result result = {
+		.scan = &p->scan, .set = p->set, .done = p->shard.done};
+	struct kpackx_error why = {0};
+	char *mount = NULL;
+	int status;
+
+	if (p->args.mode != PACK_ARCHIVES) {
+		if (!p->args.shard.count && find_mount(p, &mount, &why)) {
+			report_why(NULL, &why);
+			return EXIT_FAULT;
+		}
+		result.mount = mount;
+		result.outcomes = &p->outcomes;
+		if (!p->args.quiet && !p->shard.done)
+			pack_report_outcomes(&p->scan, &p->outcomes);
+	}
+	status = pack_report(&p->args, &result);
+	free(mount);
+	return status;
+}
+
+int cmd_pack(int argc, char **argv)
+{
+	struct packing p = {0};
+	int status = pack_args_parse(&p.args, argc, argv);
+
+	if (!status)
+		status = packing_run(&p);
+	if (!status)
+		status = report(&p);
+	packing_close(&p);
+	return report_finish(status < 0 ? EXIT_OK : status);
+}

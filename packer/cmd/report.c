@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+/* kpack report: a page that shows what is big. */
+#include <errno.h>
+#include <libgen.h>
+#include <stdlib.h>
+#include "packer/command.h"
+#include "core/base/file.h"
+#include "packer/html_report/html.h"
+#include "packer/html_report/json.h"
+#include "packer/cli/report.h"
+
+enum { OPT_OUTPUT, OPT_TITLE, OPT_JSON, OPT_QUIET };
+
+static const struct option_help options[] = {
+	[OPT_OUTPUT] = {'o', "output", "FILE",
+			"write the page to FILE; -: standard output"},
+	[OPT_TITLE] = {0, "title", "TEXT", "its title (the operands' names)"},
+	[OPT_JSON] = {0, "json", NULL, "print the figures as JSON instead"},
+	[OPT_QUIET] = {'q', "quiet", NULL, "no progress and no notes"},
+	{0},
+};
+
+const struct command_help cmd_report_help = {
+	"report",
+	"[OPTION]... -o FILE ARCHIVE|DIR|TREE|LIBRARY...",
+	"a page that shows what is big",
+	options,
+	"The page is one HTML file that loads nothing from anywhere. What is not packed "
+	"yet\n"
+	"is measured by packing it into files without a name in $TMPDIR, or /var/tmp.",
+};
+
+struct args {
+	const char *output;
+	const char *title;
+	bool json, quiet;
+	int n;
+	char **operands;
+};
+
+/* --- writing ------------------------------------------------------------------------- */
+
+static kpack_error_t write_file(const char *path, const char *text, size_t size,
+				struct kpackx_error *why)
+{
+	struct kp_outfile out = {.fd = -1, .dir_fd = -1};
+	char *dir = strdup(path), *name = strdup(path);
+	kpack_error_t err;
+
+	if (!dir || !name) {
+		free(dir);
+		free(name);
+		return kp_fail_memory(why, strlen(path), "a name");
+	}
+	err = kp_outfile_open(&out, dirname(dir), basename(name), 0666, why);
+	if (!err)
+		err = kp_outfile_pwrite(&out, 0, text, size, why);
+	if (!err)
+		err = kp_outfile_publish(&out, why);
+	kp_outfile_close(&out);
+	free(dir);
+	free(name);
+	return err;
+}
+
+/* FILE that is no regular file - a pipe, /dev/null - is written to, not replaced. */
+static bool replaceable(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) != 0 || S_ISREG(st.st_mode);
+}
+
+static kpack_error_t write_page(const char *path, const char *text, size_t size,
+				struct kpackx_error *why)
+{
+	bool standard = strcmp(path, "-") == 0;
+
+	if (!standard && replaceable(path))
+		return write_file(path, text, size, why);
+	if (!standard && !freopen(path, "w", stdout))
+		return kp_fail_errno(why, errno, "cannot open");
+	fwrite(text, 1, size, stdout); /* report_finish tells what goes wrong */
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t make_page(const struct page *page, char **text, size_t *size,
+			       struct kpackx_error *why)
+{
+	FILE *out = open_memstream(text, size);
+	kpack_error_t err;
+
+	if (!out)
+		return kp_fail_memory(why, 1, "a page");
+	err = page_html(out, page, why);
+	if ((ferror(out) | fclose(out)) != 0 && !err)
+		err = kp_fail_memory(why, *size, "a page");
+	return err;
+}
+
+static int tell(const struct args *args, const struct page *page)
+{
+	struct kpackx_error why = {0};
+	char *text = NULL;
+	size_t size = 0;
+	int status = EXIT_OK;
+
+	if (args->json)
+		return page_json(page) ? EXIT_OK : EXIT_FAULT;
+	if (make_page(page, &text, &size, &why) ||
+	    write_page(args->output, text, size, &why)) {
+		report_why(args->output, &why);
+		status = EXIT_FAULT;
+	}
+	free(text);
+	return status;
+}
+
+/* --- looking ------------------------------------------------------------------------- */
+
+/* The last component of OPERAND's name; of "." that of the directory it is. */
+static char *name_of(const char *operand)
+{
+	char *path = strdup(operand), *name = path ? basename(path) : NULL;
+	char *real = NULL;
+
+	if (name && (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)) {
+		real = realpath(operand, NULL);
+		name = real ? basename(real) : name;
+	}
+	name = name ? strdup(name) : NULL;
+	free(path);
+	free(real);
+	return name;
+}
+
+static char *default_title(const struct args *args)
+{
+	char *title = NULL;
+
+	for (int i = 0; i < args->n; i++) {
+		char *name = name_of(args->operands[i]), *longer = NULL;
+		int rc = name ? asprintf(&longer, "%s%s%s", title ? title : "",
+					 title ? ", " : "", name)
+			      : -1;
+
+		free(name);
+		free(title);
+		title = rc < 0 ? NULL : longer;
+		if (!title)
+			break;
+	}
+	return title;
+}
+
+static int report_on(const struct args *args, struct page_input *in, const char *title)
+{
+	struct kpackx_error why = {0};
+	struct page_figures figures = {0};
+	struct page_families families = {0};
+	struct page page = {title, in, &figures, &families};
+	int status;
+
+	if (page_figures_open(in, !args->quiet && !args->json, &figures, &why) ||
+	    page_families_open(&figures, &families, &why)) {
+		report_why(NULL, &why);
+		page_figures_close(&figures);
+		return EXIT_FAULT;
+	}
+	status = tell(args, &page);
+	page_families_close(&families);
+	page_figures_close(&figures);
+	return status || in->faults.counted ? EXIT_FAULT : EXIT_OK;
+}
+
+static int run(const struct args *args)
+{
+	struct kpackx_error why = {0};
+	struct page_input in = {0};
+	char *title = args->title ? strdup(args->title) : default_title(args);
+	int status = EXIT_FAULT;
+
+	if (!title)
+		report_error(NULL, "out of memory");
+	else if (page_input_open(args->n, args->operands, args->quiet || args->json, &in,
+				 &why))
+		report_why(NULL, &why);
+	else
+		status = report_on(args, &in, title);
+	page_input_close(&in);
+	free(title);
+	return status;
+}
+
+static void set_option(struct args *args, int row, const char *arg)
+{
+	switch (row) {
+	case OPT_OUTPUT:
+		args->output = arg;
+		break;
+	case OPT_TITLE:
+		args->title = arg;
+		break;
+	case OPT_JSON:
+		args->json = true;
+		break;
+	default:
+		args->quiet = true;
+		break;
+	}
+}
+
+int cmd_report(int argc, char **argv)
+{
+	struct options o = {.help = &cmd_report_help, .argc = argc, .argv = argv};
+	struct args args = {0};
+	int row;
+
+	while ((row = options_next(&o)) >= 0)
+		set_option(&args, row, o.arg);
+	if (row == OPTIONS_STOP)
+		return o.status;
+	args.n = argc - optind;
+	args.operands = argv + optind;
+	if (args.n == 0)
+		return options_usage(o.help, "what to report on is needed");
+	if (args.json && !report_json_ok())
+		return report_finish(EXIT_USAGE);
+	if (!args.json && (!args.output || !*args.output))
+		return options_usage(o.help, "-o FILE is needed");
+	return report_finish(run(&args));
+}

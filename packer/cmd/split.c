@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/* kpack split: take a tree, or archives, apart by architecture. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "packer/command.h"
+#include "packer/split/manifest.h"
+#include "packer/split/archives.h"
+#include "packer/split/report.h"
+
+/* What is told at the end. */
+struct teller {
+	const struct split_args *args;
+	bool batch;
+#if KP_WITH_JSON
+	struct report_array array;
+#endif
+};
+
+static int tell(struct teller *t, const struct split *s)
+{
+	split_report_notes(s);
+	if (!t->args->json) {
+		split_report(s);
+		return EXIT_OK;
+	}
+#if KP_WITH_JSON
+	if (t->batch)
+		report_array_add(&t->array, split_report_json(s));
+	else if (!report_json(split_report_json(s)))
+		return EXIT_FAULT;
+#endif
+	return EXIT_OK;
+}
+
+static int split_one(struct teller *t, const char *input, const char *name)
+{
+	struct split s;
+	int status;
+
+	if (!name) {
+		report_error(input, "%s", strerror(errno));
+		return EXIT_FAULT;
+	}
+	status = split_run(&s, t->args, input, name);
+	if (!status)
+		status = tell(t, &s);
+	split_close(&s);
+	return status;
+}
+
+/* --- batch --------------------------------------------------------------------------- */
+
+static int is_artifact(const struct dirent *e)
+{
+	static const char generic[] = "_" PARTITION_GENERIC;
+	size_t n = strlen(e->d_name), m = sizeof(generic) - 1;
+
+	return e->d_name[0] != '.' && (n < m || strcmp(e->d_name + n - m, generic) != 0);
+}
+
+static int split_listed(struct teller *t, const char *name)
+{
+	char *input = NULL, *manifest = NULL, *artifact = split_args_artifact(name);
+	int status = EXIT_FAULT;
+	struct stat st;
+
+	if (asprintf(&input, "%s/%s", t->args->batch, name) < 0)
+		input = NULL;
+	if (!input || asprintf(&manifest, "%s/" PREFIXES_MANIFEST, input) < 0)
+		manifest = NULL;
+	if (!manifest || !artifact)
+		report_error(name, "out of memory");
+	else if (stat(manifest, &st) < 0)
+		status = EXIT_OK; /* it is something else */
+	else
+		status = split_one(t, input, artifact);
+	free(manifest);
+	free(input);
+	free(artifact);
+	return status;
+}
+
+static int split_batch(struct teller *t)
+{
+	struct dirent **names;
+	int status = EXIT_OK, n = scandir(t->args->batch, &names, is_artifact, alphasort);
+
+	if (n < 0) {
+		report_error(t->args->batch, "%s", strerror(errno));
+		return EXIT_FAULT;
+	}
+	for (int i = 0; i < n; i++) {
+		int one = split_listed(t, names[i]->d_name);
+
+		status = status ? status : one;
+		free(names[i]);
+	}
+	free(names);
+#if KP_WITH_JSON
+	if (t->args->json && !report_array_end(&t->array))
+		status = EXIT_FAULT;
+#endif
+	return status;
+}
+
+/* --- all ----------------------------------------------------------------------------- */
+
+static int carry_out(const struct split_args *args)
+{
+	struct teller t = {.args = args, .batch = args->batch != NULL};
+	char *name;
+	int status;
+
+	if (args->batch)
+		return split_batch(&t);
+	if (split_is_archives(args->input))
+		return split_archives(args);
+	if (args->n_operands > 1)
+		return options_usage(&cmd_split_help,
+				     "one INPUT is needed, unless all are archives");
+	errno = 0;
+	name = args->name ? strdup(args->name) : split_args_name(args->input);
+	status = split_one(&t, args->input, name);
+	free(name);
+	return status;
+}
+
+int cmd_split(int argc, char **argv)
+{
+	struct split_args args;
+	int status = split_args_parse(&args, argc, argv);
+
+	if (!status)
+		status = carry_out(&args);
+	split_args_fini(&args);
+	return report_finish(status < 0 ? EXIT_OK : status);
+}

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * kpack verify: the rules of check.h, then every entry decoded, on several threads.
+ * What is told does not depend on how many.  With --tree: the rules of closure.h.
+ */
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "packer/archives/operands.h"
+#include "packer/archives/check.h"
+#include "packer/closure/closure.h"
+#include "packer/command.h"
+#include "packer/cli/report.h"
+#include "core/base/text.h"
+#include "packer/closure/install_tree.h"
+
+enum { OPT_JOBS, OPT_QUIET, OPT_TREE, OPT_LIBRARIES, OPT_LIBRARY_RULES };
+
+static const struct option_help options[] = {
+	[OPT_JOBS] = {'j', "jobs", "N", "decode on N threads (default: all cores)"},
+	[OPT_QUIET] = {'q', "quiet", NULL, "only tell faults"},
+	[OPT_TREE] = {0, "tree", NULL,
+		      "instead look for files that kernel databases miss"},
+	[OPT_LIBRARIES] = {0, "libraries", "LIST",
+			   "whose databases, in the order they are asked"},
+	[OPT_LIBRARY_RULES] = {0, "library-rules", "FILE",
+			       "more libraries, which FILE describes"},
+	{0},
+};
+
+const struct command_help cmd_verify_help = {
+	"verify",
+	"[--jobs N] [--tree [--libraries LIST] [--library-rules FILE]] [-q] PATH...",
+	"check archives: every rule, every byte",
+	options,
+	NULL,
+};
+
+#define JOBS_MAX 1024
+
+/* Directories above one of a library's that tell whose it is: "rocblas/library/gfx942". */
+#define ABOVE_MAX 4
+
+struct verify {
+	uint64_t jobs;
+	bool quiet;
+	bool faulty;
+	bool tree;
+	const char *libraries, *rules; /* as given; or NULL */
+};
+
+/* --- decoding --------------------------------------------------------------------- */
+
+/* What decides whether decoding two entries is the same work. */
+struct work {
+	size_t entry;
+	struct kp_entry_info info;
+	struct kp_meta meta;
+};
+
+struct decoding {
+	const struct kpack_archive *a;
+	struct work *work; /* by ordinal: the file is read from front to back */
+	size_t count;
+	atomic_size_t next;
+	char **faults; /* per work item; NULL: none */
+};
+
+static int cmp_number(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+static int cmp_content(const struct work *a, const struct work *b)
+{
+	int c = cmp_number(a->info.ordinal, b->info.ordinal);
+
+	if (!c)
+		c = cmp_number(a->info.size, b->info.size);
+	if (!c)
+		c = cmp_number(a->meta.chunk, b->meta.chunk);
+	if (!c)
+		c = cmp_number(a->meta.has_xxh3, b->meta.has_xxh3);
+	return c ? c : memcmp(a->meta.xxh3, b->meta.xxh3, sizeof(a->meta.xxh3));
+}
+
+static int cmp_work(const void *a, const void *b)
+{
+	const struct work *x = a, *y = b;
+	int c = cmp_content(x, y);
+
+	return c ? c : cmp_number(x->entry, y->entry);
+}
+
+static kpack_error_t drop(const void *data, size_t size, void *arg,
+			  struct kpackx_error *why)
+{
+	(void)data, (void)size, (void)arg, (void)why;
+	return KPACK_SUCCESS;
+}
+
+static void *decode_some(void *arg)
+{
+	struct decoding *d = arg;
+
+	for (;;) {
+		struct kpackx_error why = {0};
+		size_t i = atomic_fetch_add(&d->next, 1);
+
+		if (i >= d->count)
+			return NULL;
+		if (i && cmp_content(&d->work[i - 1], &d->work[i]) == 0)
+			continue; /* the one before stands for it */
+		if (archive_decode(d->a, d->work[i].entry, drop, NULL, &why))
+			d->faults[i] = strdup(why.text[0] ? why.text
+							  : kpackx_error_name(why.code));
+	}
+}
+
+static void decode_all(struct decoding *d, uint64_t jobs)
+{
+	pthread_t threads[JOBS_MAX];
+	size_t started = 0;
+
+	/* this thread is one of them */
+	while (started + 1 < jobs && started + 1 < d->count &&
+	       pthread_create(&threads[started], NULL, decode_some, d) == 0)
+		started++;
+	decode_some(d);
+	while (started)
+		pthread_join(threads[--started], NULL);
+}
+
+static bool plan(struct decoding *d)
+{
+	d->count = kp_archive_entry_count(d->a);
+	d->work = calloc(d->count + 1, sizeof(*d->work));
+	d->faults = calloc(d->count + 1, sizeof(*d->faults));
+	if (!d->work || !d->faults)
+		return false;
+	for (size_t i = 0; i < d->count; i++) {
+		d->work[i].entry = i;
+		kp_archive_entry(d->a, i, &d->work[i].info);
+		kp_archive_meta(d->a, i, &d->work[i].meta);
+	}
+	qsort(d->work, d->count, sizeof(*d->work), cmp_work);
+	return true;
+}
+
+static void tell_entry(const struct kpack_archive *a, size_t entry, const char *fault)
+{
+	struct kp_entry_info info;
+	char *key, *arch;
+
+	kp_archive_entry(a, entry, &info);
+	key = kp_text_escape_new(info.key);
+	arch = kp_text_escape_new(info.arch);
+
+	report_error(kp_archive_path(a), "%s %s: %s", key ? key : "?", arch ? arch : "?",
+		     fault);
+	free(key);
+	free(arch);
+}
+
+/* Tell the faults in order of the entries.  Returns true when there is any. */
+static bool tell_decoding(const struct decoding *d)
+{
+	const char *fault = NULL, **of = calloc(d->count + 1, sizeof(*of));
+	bool any = false;
+
+	if (!of) {
+		report_error(kp_archive_path(d->a), "out of memory");
+		return true;
+	}
+	for (size_t i = 0; i < d->count; i++) {
+		if (i == 0 || cmp_content(&d->work[i - 1], &d->work[i]) != 0)
+			fault = d->faults[i];
+		of[d->work[i].entry] = fault;
+	}
+	for (size_t e = 0; e < d->count; e++) {
+		if (!of[e])
+			continue;
+		tell_entry(d->a, e, of[e]);
+		any = true;
+	}
+	free(of);
+	return any;
+}
+
+static bool decode_faults(const struct kpack_archive *a, uint64_t jobs)
+{
+	struct decoding d = {.a = a};
+	bool any = true;
+
+	if (plan(&d)) {
+		decode_all(&d, jobs);
+		any = tell_decoding(&d);
+	} else {
+		report_error(kp_archive_path(a), "out of memory");
+	}
+	for (size_t i = 0; d.faults && i < d.count; i++)
+		free(d.faults[i]);
+	free(d.faults);
+	free(d.work);
+	return any;
+}
+
+/* --- telling ---------------------------------------------------------------------- */
+
+static bool tell_findings(const struct verify *v, const char *path,
+			  const struct check_findings *f)
+{
+	for (size_t i = 0; i < f->faults.kept; i++)
+		report_error(path, "%s", f->faults.items[i].text);
+	if (f->faults.counted > f->faults.kept)
+		report_error(path, "and %zu faults more",
+			     f->faults.counted - f->faults.kept);
+	for (size_t i = 0; i < f->notes.kept && !v->quiet; i++) {
+		report_text(path);
+		printf(": note: %s\n", f->notes.items[i].text);
+	}
+	return f->faults.counted > 0;
+}
+
+static void tell_ok(const struct kpack_archive *a)
+{
+	size_t n = kp_archive_entry_count(a);
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		struct kp_entry_info info;
+
+		kp_archive_entry(a, i, &info);
+		bytes += info.size;
+	}
+	report_text(kp_archive_path(a));
+	printf(": ok, %zu entries, %" PRIu64 " bytes\n", n, bytes);
+}
+
+static void verify_one(const char *path, void *arg)
+{
+	struct verify *v = arg;
+	struct check_findings findings;
+	struct kpackx_error why = {0};
+	struct kpack_archive *a = NULL;
+	bool faulty;
+
+	if (kp_archive_open(path, &a, &why)) {
+		report_why(path, &why);
+		v->faulty = true;
+		return;
+	}
+	check_archive(a, &findings);
+	faulty = tell_findings(v, path, &findings);
+	faulty |= decode_faults(a, v->jobs);
+	check_fini(&findings);
+	if (!faulty && !v->quiet)
+		tell_ok(a);
+	v->faulty |= faulty;
+	kp_archive_close(a);
+}
+
+/* --- trees ------------------------------------------------------------------------ */
+
+static void tell_missing(void *arg, const char *path, const char *text)
+{
+	(void)arg;
+	report_error(path, "%s", text);
+}
+
+/* The last N components of PATH; NULL: it has no more than these. */
+static const char *tail(const char *path, unsigned n)
+{
+	const char *at = path + strlen(path);
+
+	while (n && at > path)
+		if (*--at == '/')
+			n--;
+	return n || at == path ? NULL : at + 1;
+}
+
+/*
+ * A directory of a tree is no root, and libraries know their files by the directories above:
+ * with as many as it takes in front of the names.
+ */
+static kpack_error_t open_tree(struct whole_tree_of *of, char *real,
+			       struct whole_tree *tree, struct kpackx_error *why)
+{
+	kpack_error_t err = whole_tree_open(of, tree, why);
+
+	for (unsigned n = 1; real && n <= ABOVE_MAX + 1; n++) {
+		const char *above = n <= ABOVE_MAX ? tail(real, n) : "";
+
+		if (err || tree->n_databases || tree->n_faults)
+			return err;
+		if (!above)
+			continue;
+		whole_tree_close(tree);
+		of->prefix = above;
+		err = whole_tree_open(of, tree, why);
+	}
+	return err;
+}
+
+static void tell_tree(const struct whole_tree *tree, size_t faults)
+{
+	if (tree->n_databases == 0 && faults == 0)
+		report_error(NULL, "note: no file of a kernel database was found");
+	printf("%zu files, %zu of kernel databases, %zu fault%s\n", tree->files.count,
+	       tree->n_databases, faults, faults == 1 ? "" : "s");
+}
+
+static int check_tree(const struct verify *v, int n, char **paths,
+		      const struct library_set *libraries)
+{
+	struct whole_tree_of of = {
+		.n_paths = n, .paths = paths, .prefix = "", .libraries = libraries};
+	char *real = n == 1 ? realpath(paths[0], NULL) : NULL;
+	struct whole_tree tree;
+	struct kpackx_error why = {0};
+	size_t faults = 0;
+	kpack_error_t err = open_tree(&of, real, &tree, &why);
+
+	if (!err)
+		err = closure_check(&tree.found, tell_missing, NULL, &faults, &why);
+	if (err)
+		report_why(NULL, &why);
+	faults += tree.n_faults;
+	if (!err && !v->quiet)
+		tell_tree(&tree, faults);
+	whole_tree_close(&tree);
+	free(real);
+	if (err == KPACK_ERROR_NOT_IMPLEMENTED && !faults)
+		return EXIT_USAGE;
+	return err || faults ? EXIT_FAULT : EXIT_OK;
+}
+
+static int verify_tree(const struct verify *v, int n, char **paths)
+{
+	struct library_set libraries;
+	struct kpackx_error why = {0};
+	kpack_error_t err = library_set_open(v->libraries, v->rules, &libraries, &why);
+	int status;
+
+	if (err == KPACK_ERROR_INVALID_ARGUMENT && !v->rules)
+		return options_usage(&cmd_verify_help, "--libraries: %s", why.text);
+	if (err) {
+		report_why(NULL, &why);
+		return err == KPACK_ERROR_INVALID_ARGUMENT ? EXIT_USAGE : EXIT_FAULT;
+	}
+	status = check_tree(v, n, paths, &libraries);
+	library_set_close(&libraries);
+	return status;
+}
+
+/* --- the command ------------------------------------------------------------------ */
+
+static uint64_t cores(void)
+{
+	long n = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return n < 1 ? 1 : n > JOBS_MAX ? JOBS_MAX : (uint64_t)n;
+}
+
+/* Put an option into V; false: its argument is wrong. */
+static bool take_option(struct verify *v, int row, const char *arg)
+{
+	switch (row) {
+	case OPT_JOBS:
+		return options_number(arg, 1, JOBS_MAX, &v->jobs);
+	case OPT_QUIET:
+		v->quiet = true;
+		return true;
+	case OPT_TREE:
+		v->tree = true;
+		return true;
+	case OPT_LIBRARIES:
+		v->libraries = arg;
+		return true;
+	default:
+		v->rules = arg;
+		return true;
+	}
+}
+
+int cmd_verify(int argc, char **argv)
+{
+	struct options o = {.help = &cmd_verify_help, .argc = argc, .argv = argv};
+	struct verify v = {.jobs = cores()};
+	int row;
+
+	while ((row = options_next(&o)) >= 0)
+		if (!take_option(&v, row, o.arg))
+			return options_usage(o.help, "--jobs: a number from 1 to %d",
+					     JOBS_MAX);
+	if (row == OPTIONS_STOP)
+		return o.status;
+	if (optind == argc)
+		return options_usage(o.help, "an archive or a directory is missing");
+	if (!v.tree && (v.libraries || v.rules))
+		return options_usage(o.help, "--libraries and --library-rules are for "
+					     "--tree");
+	if (v.tree)
+		return report_finish(verify_tree(&v, argc - optind, argv + optind));
+	if (!archives_paths(argc - optind, argv + optind, verify_one, &v))
+		v.faulty = true;
+	return report_finish(v.faulty ? EXIT_FAULT : EXIT_OK);
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+#include "copy.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+#include "attributes.h"
+#include "core/base/file.h"
+#include "replace.h"
+
+#define ACL_DEFAULT "system.posix_acl_default"
+
+/* Bytes of a list of names, and of one value: what Linux allows. */
+#define XATTR_MAX 65536
+
+/* --- regular files ------------------------------------------------------------------- */
+
+/* The next run of bytes at or behind *START; false: only a hole is left. */
+static bool next_data(int fd, uint64_t size, uint64_t *start, uint64_t *end)
+{
+	off_t data = lseek(fd, (off_t)*start, SEEK_DATA), hole;
+
+	if (data < 0 && errno == ENXIO)
+		return false;
+	*end = size;
+	if (data < 0) /* the file system does not tell */
+		return *start < size;
+	*start = (uint64_t)data;
+	hole = lseek(fd, data, SEEK_HOLE);
+	if (hole >= 0 && (uint64_t)hole < size)
+		*end = (uint64_t)hole;
+	return *start < size;
+}
+
+static kpack_error_t copy_bytes(int from, uint64_t size, struct kp_outfile *out,
+				struct kpackx_error *why)
+{
+	uint64_t start = 0, end;
+
+	if (size == 0 || ioctl(out->fd, FICLONE, from) == 0)
+		return KPACK_SUCCESS;
+	if (ftruncate(out->fd, (off_t)size) < 0)
+		return kp_fail_errno(why, errno, "cannot be made that long");
+	for (; start < size && next_data(from, size, &start, &end); start = end)
+		KP_TRY(kp_outfile_copy(out, start, from, start, end - start, why));
+	return KPACK_SUCCESS;
+}
+
+/* The bytes are the same, so signatures of them hold; who may not set one goes without. */
+static void copy_signatures(int from, int to)
+{
+	static const char *const names[] = {"security.ima", "security.evm"};
+	char value[4096];
+
+	for (int i = 0; i < 2; i++) {
+		ssize_t n = fgetxattr(from, names[i], value, sizeof(value));
+
+		if (n > 0)
+			fsetxattr(to, names[i], value, (size_t)n, 0);
+	}
+}
+
+static kpack_error_t begin(const char *to, struct kp_outfile *out,
+			   struct kpackx_error *why)
+{
+	const char *slash = strrchr(to, '/');
+	char *dir = slash ? strndup(to, (size_t)(slash - to) + 1) : strdup(".");
+	kpack_error_t err;
+
+	if (!dir)
+		return kp_fail_memory(why, strlen(to), "a path");
+	/* nobody else reads it before it has its permissions */
+	err = kp_outfile_open(out, dir, slash ? slash + 1 : to, 0600, why);
+	free(dir);
+	return err;
+}
+
+kpack_error_t copy_file(const char *from, const char *to, struct kpackx_error *why)
+{
+	struct kp_outfile out;
+	kpack_error_t err;
+	struct stat st;
+	int fd;
+
+	KP_TRY(kp_file_open(from, &fd, &st, why));
+	err = begin(to, &out, why);
+	if (!err) {
+		out.lazy = true;
+		err = copy_bytes(fd, (uint64_t)st.st_size, &out, why);
+	}
+	if (!err)
+		err = attributes_copy(fd, out.fd, &st, why);
+	if (!err) {
+		copy_signatures(fd, out.fd);
+		err = kp_outfile_publish(&out, why);
+	}
+	kp_outfile_close(&out);
+	close(fd);
+	return err;
+}
+
+/* --- other things -------------------------------------------------------------------- */
+
+struct node {
+	const char *from;
+	struct stat st;
+};
+
+static int make_symlink(const struct node *n, const struct place *p)
+{
+	char target[PATH_MAX];
+	ssize_t size = readlink(n->from, target, sizeof(target) - 1);
+
+	if (size < 0)
+		return -1;
+	target[size] = 0;
+	return symlinkat(target, p->dir_fd, p->tmp_name);
+}
+
+static int keep_owner(const struct node *n, const struct place *p)
+{
+	if (fchownat(p->dir_fd, p->tmp_name, n->st.st_uid, n->st.st_gid,
+		     AT_SYMLINK_NOFOLLOW) == 0 ||
+	    errno != EPERM)
+		return 0;
+	return fchownat(p->dir_fd, p->tmp_name, (uid_t)-1, n->st.st_gid,
+			AT_SYMLINK_NOFOLLOW) == 0 ||
+			       errno == EPERM
+		       ? 0
+		       : -1;
+}
+
+/* Where what was made is, for the calls that take a path. */
+static void proc_path(const struct place *p, char out[96])
+{
+	snprintf(out, 96, "/proc/self/fd/%d/%s", p->dir_fd, p->tmp_name);
+}
+
+/* Mostly labels: what cannot be set comes from the policy. */
+static void keep_xattrs(const struct node *n, const struct place *p)
+{
+	char *names = malloc(XATTR_MAX), *value = malloc(XATTR_MAX), to[96];
+	ssize_t size = names && value ? llistxattr(n->from, names, XATTR_MAX) : -1;
+
+	proc_path(p, to);
+	for (char *name = names; name < names + size; name += strlen(name) + 1) {
+		ssize_t bytes = lgetxattr(n->from, name, value, XATTR_MAX);
+
+		if (bytes >= 0)
+			lsetxattr(to, name, value, (size_t)bytes, 0);
+	}
+	free(names);
+	free(value);
+}
+
+static int keep_attributes(const struct node *n, const struct place *p)
+{
+	struct timespec times[2] = {n->st.st_atim, n->st.st_mtim};
+
+	if (keep_owner(n, p) < 0)
+		return -1;
+	if (!S_ISLNK(n->st.st_mode) &&
+	    fchmodat(p->dir_fd, p->tmp_name, n->st.st_mode & 07777, 0) < 0)
+		return -1;
+	keep_xattrs(n, p);
+	return utimensat(p->dir_fd, p->tmp_name, times, AT_SYMLINK_NOFOLLOW);
+}
+
+static int make_node(const struct place *p, void *arg)
+{
+	const struct node *n = arg;
+	int sys_errno;
+
+	if (S_ISLNK(n->st.st_mode)
+		    ? make_symlink(n, p)
+		    : mknodat(p->dir_fd, p->tmp_name, (n->st.st_mode & S_IFMT) | 0600,
+			      n->st.st_rdev))
+		return -1;
+	if (keep_attributes(n, p) == 0)
+		return 0;
+	sys_errno = errno;
+	unlinkat(p->dir_fd, p->tmp_name, 0);
+	errno = sys_errno;
+	return -1;
+}
+
+kpack_error_t copy_node(const char *from, const char *to, struct kpackx_error *why)
+{
+	struct node n = {.from = from};
+
+	if (lstat(from, &n.st) < 0)
+		return kp_fail_errno(why, errno, "cannot stat");
+	return place(to, make_node, &n, false, why);
+}
+
+static int make_link(const struct place *p, void *arg)
+{
+	return linkat(AT_FDCWD, arg, p->dir_fd, p->tmp_name, 0);
+}
+
+kpack_error_t copy_link(const char *from, const char *to, struct kpackx_error *why)
+{
+	return place(to, make_link, (void *)from, false, why);
+}
+
+/* --- directories --------------------------------------------------------------------- */
+
+kpack_error_t copy_directory(const char *to, struct kpackx_error *why)
+{
+	struct stat st;
+
+	if (mkdir(to, 0700) == 0)
+		return KPACK_SUCCESS;
+	if (errno != EEXIST)
+		return kp_fail_errno(why, errno, "cannot make the directory");
+	if (lstat(to, &st) < 0)
+		return kp_fail_errno(why, errno, "cannot stat");
+	/* a link there could lead out of the tree */
+	if (!S_ISDIR(st.st_mode))
+		return kp_fail(why, KPACK_ERROR_IO_ERROR,
+			       "stands where a directory has to be");
+	if ((st.st_mode & 0700) != 0700 && st.st_uid == geteuid() &&
+	    chmod(to, (st.st_mode & 07777) | 0700) < 0)
+		return kp_fail_errno(why, errno, "cannot be made writable");
+	return KPACK_SUCCESS;
+}
+
+static int open_directory(const char *path)
+{
+	return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+kpack_error_t copy_directory_attributes(const char *from, const char *to,
+					struct kpackx_error *why)
+{
+	int a = open_directory(from), b = open_directory(to);
+	kpack_error_t err = KPACK_SUCCESS;
+	struct stat st;
+
+	if (a < 0 || b < 0 || fstat(a, &st) < 0)
+		err = kp_fail_errno(why, errno, "cannot open the directory");
+	/* one that it inherited */
+	if (!err && fremovexattr(b, ACL_DEFAULT) < 0 && errno != ENODATA &&
+	    errno != ENOTSUP)
+		err = kp_fail_errno(why, errno, "cannot remove an ACL");
+	if (!err)
+		err = attributes_copy(a, b, &st, why);
+	if (a >= 0)
+		close(a);
+	if (b >= 0)
+		close(b);
+	return err;
+}

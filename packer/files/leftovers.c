@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+#include "leftovers.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <unistd.h>
+#include "packer/pack/scan/scan.h"
+
+int leftovers_lock(const char *root)
+{
+	int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc;
+
+	if (fd < 0)
+		return -1;
+	while ((rc = flock(fd, LOCK_EX)) < 0 && errno == EINTR)
+		;
+	if (rc == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+static int remove_one(int dir, const char *name)
+{
+	struct stat st;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : -1;
+	if (!scan_is_leftover(name, st.st_mode))
+		return 0;
+	return unlinkat(dir, name, 0);
+}
+
+static kpack_error_t remove_all(const char *dir, struct kpackx_error *why)
+{
+	DIR *d = opendir(dir);
+	const struct dirent *e;
+	int failed = 0;
+
+	if (!d)
+		return kp_fail_errno(why, errno, "%s: cannot open the directory", dir);
+	while (!failed && (e = readdir(d)))
+		if (e->d_name[0] == '.' && remove_one(dirfd(d), e->d_name) < 0)
+			failed = errno;
+	closedir(d);
+	return failed ? kp_fail_errno(why, failed, "%s: cannot be tidied", dir)
+		      : KPACK_SUCCESS;
+}
+
+kpack_error_t leftovers_remove(const char *root, const char *path,
+			       struct kpackx_error *why)
+{
+	kpack_error_t err;
+	char *dir;
+
+	if (asprintf(&dir, "%s/%s", root, path) < 0)
+		return kp_fail_memory(why, 0, "a path");
+	err = remove_all(dir, why);
+	free(dir);
+	return err;
+}

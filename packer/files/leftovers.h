@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* What runs that were killed left in a tree: links and files under temporary names. */
+#ifndef LEFTOVERS_H
+#define LEFTOVERS_H
+
+#include "core/base/errors.h"
+
+/*
+ * Wait until no other run writes the tree ROOT, a directory, and keep them away until the
+ * result is closed.  -1: it cannot be locked.
+ */
+int leftovers_lock(const char *root);
+
+/* Remove those in ROOT's directory PATH ("": ROOT itself), which is locked. */
+kpack_error_t leftovers_remove(const char *root, const char *path,
+			       struct kpackx_error *why);
+
+#endif

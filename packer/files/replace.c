@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+#include "replace.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+#include "core/base/file.h"
+
+/* Names tried before an occupied directory is believed to be somebody's attack. */
+#define TRIES 100
+
+/* The form of kp_outfile's: the scan knows what a killed run left. */
+static int pick_name(struct place *p)
+{
+	unsigned long long random;
+
+	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		return -1;
+	snprintf(p->tmp_name, sizeof(p->tmp_name), ".kpack-%016llx.tmp", random);
+	return 0;
+}
+
+static int open_dir(const char *path, struct place *p)
+{
+	const char *slash = strrchr(path, '/');
+	char *dir = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+
+	if (!dir)
+		return -1;
+	p->name = slash ? slash + 1 : path;
+	p->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	free(dir);
+	return p->dir_fd < 0 ? -1 : 0;
+}
+
+static int make_somewhere(struct place *p, int (*make)(const struct place *p, void *arg),
+			  void *arg)
+{
+	for (int i = 0; i < TRIES; i++) {
+		if (pick_name(p) < 0)
+			return -1;
+		if (make(p, arg) == 0)
+			return 0;
+		if (errno != EEXIST)
+			break;
+	}
+	return -1;
+}
+
+static int move(const struct place *p, bool durable)
+{
+	int sys_errno;
+
+	if (renameat(p->dir_fd, p->tmp_name, p->dir_fd, p->name) == 0) {
+		/* both names of one file: rename did nothing */
+		unlinkat(p->dir_fd, p->tmp_name, 0);
+		return durable ? kp_flush_dir(p->dir_fd) : 0;
+	}
+	sys_errno = errno;
+	unlinkat(p->dir_fd, p->tmp_name, 0);
+	errno = sys_errno;
+	return -1;
+}
+
+kpack_error_t place(const char *path, int (*make)(const struct place *p, void *arg),
+		    void *arg, bool durable, struct kpackx_error *why)
+{
+	struct place p = {.dir_fd = -1};
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (open_dir(path, &p) < 0 || make_somewhere(&p, make, arg) < 0 ||
+	    move(&p, durable) < 0)
+		err = kp_fail_errno(why, errno, "cannot make it");
+	if (p.dir_fd >= 0)
+		close(p.dir_fd);
+	return err;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Something that is no regular file being written under a name that may be taken: made
+ * under a temporary name, then renamed.
+ */
+#ifndef PLACE_H
+#define PLACE_H
+
+#include "core/base/errors.h"
+
+struct place {
+	int dir_fd;
+	const char *name;  /* inside the path */
+	char tmp_name[32]; /* under which make is to make it */
+};
+
+/*
+ * Call MAKE, which returns 0, or -1 and errno; EEXIST makes it be called again with another
+ * name.  Then what was made takes PATH's place.  DURABLE: and the directory is
+ * flushed.  The errno that it failed with is in WHY.
+ */
+kpack_error_t place(const char *path, int (*make)(const struct place *p, void *arg),
+		    void *arg, bool durable, struct kpackx_error *why);
+
+#endif

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: MIT */
+#include "staging.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fts.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "core/base/file.h"
+#include "journal.h"
+
+#define STAGING_NAME ".kpack-staging-"
+
+/* --- renaming ------------------------------------------------------------------------ */
+
+/* Where what had a name waits, where two cannot change places at once. */
+#define ASIDE_MAX 280
+
+static void name_aside(const char *name, char out[ASIDE_MAX])
+{
+	snprintf(out, ASIDE_MAX, "%s.", name);
+}
+
+/* What has the name changes places with the tree, where the file system can do that. */
+static int swap(int from, int to, const char *name)
+{
+	char aside[ASIDE_MAX];
+
+	if (renameat2(from, name, to, name, RENAME_EXCHANGE) == 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP)
+		return -1;
+	name_aside(name, aside);
+	if (renameat(to, name, from, aside) < 0)
+		return -1;
+	if (renameat(from, name, to, name) == 0)
+		return renameat(from, aside, from, name);
+	renameat(from, aside, to, name);
+	return -1;
+}
+
+static int rename_new(int from, int to, const char *name)
+{
+	if (renameat2(from, name, to, name, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -1;
+	/* a directory with something in it is never replaced */
+	return renameat(from, name, to, name);
+}
+
+/* Who is not root cannot move a directory that forbids writing.  What it was; 0: it does not. */
+static mode_t loosen(int dir, const char *name)
+{
+	struct stat st;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode) ||
+	    (st.st_mode & S_IWUSR) || fchmodat(dir, name, S_IRWXU, 0) < 0)
+		return 0;
+	return st.st_mode;
+}
+
+static void tighten(int dir, const char *name, mode_t mode)
+{
+	/* what was changed a moment ago can be changed back */
+	if (mode && fchmodat(dir, name, mode & 07777, 0) < 0)
+		return;
+}
+
+static int exchange(int from, int to, const char *name, bool swapped)
+{
+	mode_t here = loosen(from, name), there = swapped ? loosen(to, name) : 0;
+	int status = swapped ? swap(from, to, name) : rename_new(from, to, name);
+	int error = errno;
+
+	tighten(status ? from : to, name, here);
+	tighten(status ? to : from, name, there);
+	errno = error;
+	return status;
+}
+
+/* --- sets that were not finished ------------------------------------------------------ */
+
+static bool is_there_at(int dir, const char *name)
+{
+	struct stat st;
+
+	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static void recover_one(int from, int to, const struct journal_name *n)
+{
+	char old[ASIDE_MAX];
+
+	if (journal_given(n, to))
+		exchange(to, from, n->name, is_there_at(from, n->name));
+	name_aside(n->name, old);
+	if (is_there_at(from, old) && !is_there_at(to, n->name))
+		renameat(from, old, to, n->name);
+}
+
+/* Where some trees of a set got their names and others not, none keeps it. */
+static void recover(int from, int to)
+{
+	struct journal journal;
+	size_t given = 0;
+
+	if (!journal_read(&journal, from))
+		return;
+	for (size_t i = 0; i < journal.count; i++)
+		given += journal_given(&journal.items[i], to);
+	for (size_t i = journal.count; given < journal.count && i-- > 0;)
+		recover_one(from, to, &journal.items[i]);
+	journal_fini(&journal);
+}
+
+/* --- removing ------------------------------------------------------------------------ */
+
+/* A directory may forbid it.  Best effort: what cannot be removed stays. */
+static void remove_tree(const char *path)
+{
+	char *const roots[] = {(char *)path, NULL};
+	FTS *fts = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+	FTSENT *e;
+
+	while (fts && (e = fts_read(fts))) {
+		if (e->fts_info == FTS_D && access(e->fts_path, W_OK | X_OK) < 0)
+			chmod(e->fts_path, 0700);
+		else if (e->fts_info == FTS_DP || e->fts_info == FTS_DNR)
+			rmdir(e->fts_path);
+		else if (e->fts_info != FTS_D)
+			unlink(e->fts_path);
+	}
+	if (fts)
+		fts_close(fts);
+}
+
+static int lock(int fd, int how)
+{
+	int status;
+
+	while ((status = flock(fd, how)) < 0 && errno == EINTR)
+		;
+	return status;
+}
+
+static int open_dir(const char *path)
+{
+	return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* What another user put there is not to be believed, nor removed. */
+static bool is_own(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && st.st_uid == geteuid();
+}
+
+/* Whoever works in it has it locked. */
+static void remove_if_left(const char *dir, int to, const char *name)
+{
+	char *path;
+	int fd;
+
+	if (asprintf(&path, "%s/%s", dir, name) < 0)
+		return;
+	fd = open_dir(path);
+	if (fd >= 0 && is_own(fd) && lock(fd, LOCK_EX | LOCK_NB) == 0) {
+		recover(fd, to);
+		remove_tree(path);
+	}
+	if (fd >= 0)
+		close(fd);
+	free(path);
+}
+
+static void remove_left(const char *dir)
+{
+	size_t n = strlen(STAGING_NAME);
+	DIR *d = opendir(dir);
+	struct dirent *e;
+
+	while (d && (e = readdir(d)))
+		if (strncmp(e->d_name, STAGING_NAME, n) == 0 &&
+		    strlen(e->d_name) == n + 6)
+			remove_if_left(dir, dirfd(d), e->d_name);
+	if (d)
+		closedir(d);
+}
+
+/* --- beginning ----------------------------------------------------------------------- */
+
+/* Another run may have taken it for left, between its making and its lock. */
+static bool is_there(const struct staging *s)
+{
+	struct stat a, b;
+
+	return fstat(s->fd, &a) == 0 && lstat(s->path, &b) == 0 && a.st_dev == b.st_dev &&
+	       a.st_ino == b.st_ino;
+}
+
+static kpack_error_t make(struct staging *s, struct kpackx_error *why)
+{
+	do {
+		if (s->fd >= 0)
+			close(s->fd);
+		free(s->path);
+		s->fd = -1;
+		if (asprintf(&s->path, "%s/" STAGING_NAME "XXXXXX", s->dir) < 0) {
+			s->path = NULL;
+			return kp_fail_memory(why, strlen(s->dir), "a path");
+		}
+		if (!mkdtemp(s->path)) {
+			free(s->path);
+			s->path = NULL;
+			return kp_fail_errno(why, errno,
+					     "%s: cannot make a directory in it", s->dir);
+		}
+		s->fd = open_dir(s->path);
+		if (s->fd < 0 && errno != ENOENT)
+			return kp_fail_errno(why, errno, "%s", s->path);
+		if (s->fd >= 0) /* where nothing can be locked, it goes without */
+			lock(s->fd, LOCK_EX);
+	} while (s->fd < 0 || !is_there(s));
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t staging_open(struct staging *s, const char *dir, struct kpackx_error *why)
+{
+	kpack_error_t err;
+
+	*s = (struct staging){.dir = dir, .fd = -1};
+	KP_TRY(kp_mkdirs(dir, 0777, why));
+	remove_left(dir);
+	err = make(s, why);
+	if (err)
+		staging_close(s);
+	return err;
+}
+
+void staging_close(struct staging *s)
+{
+	if (s->path)
+		remove_tree(s->path);
+	if (s->fd >= 0)
+		close(s->fd);
+	free(s->path);
+	*s = (struct staging){.fd = -1};
+}
+
+/* --- names --------------------------------------------------------------------------- */
+
+static kpack_error_t open_parent(const struct staging *s, int *fd,
+				 struct kpackx_error *why)
+{
+	*fd = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return *fd < 0 ? kp_fail_errno(why, errno, "%s", s->dir) : KPACK_SUCCESS;
+}
+
+kpack_error_t staging_check(const struct staging *s, const char *name, bool replace,
+			    struct kpackx_error *why)
+{
+	struct stat st;
+	int fd;
+
+	KP_TRY(open_parent(s, &fd, why));
+	if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+		close(fd);
+		return KPACK_SUCCESS;
+	}
+	close(fd);
+	if (!replace)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "%s/%s: is there already: --force replaces it", s->dir,
+			       name);
+	if (!S_ISDIR(st.st_mode))
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "%s/%s: is no directory, which could be replaced", s->dir,
+			       name);
+	return KPACK_SUCCESS;
+}
+
+static int give_name(int from, int to, const char *name, bool replace, bool *swapped)
+{
+	struct stat st;
+
+	*swapped = replace && fstatat(to, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	return exchange(from, to, name, *swapped);
+}
+
+static void take_back(int from, int to, const char *const *names, const bool *swapped,
+		      size_t n)
+{
+	while (n-- > 0)
+		exchange(to, from, names[n], swapped[n]);
+}
+
+static kpack_error_t give_names(const struct staging *s, int to, const char *const *names,
+				size_t n, bool replace, struct kpackx_error *why)
+{
+	bool *swapped = calloc(n + 1, sizeof(*swapped));
+	kpack_error_t err = KPACK_SUCCESS;
+	size_t i = 0;
+
+	if (!swapped)
+		return kp_fail_memory(why, n, "trees");
+	for (; i < n && !err; i++)
+		if (give_name(s->fd, to, names[i], replace, &swapped[i]) < 0)
+			err = kp_fail_errno(why, errno, "%s/%s: cannot get its name",
+					    s->dir, names[i]);
+	if (!err && kp_flush_dir(to))
+		err = kp_fail_errno(why, errno, "%s: cannot flush", s->dir);
+	else if (err)
+		i--;
+	if (err)
+		take_back(s->fd, to, names, swapped, i);
+	free(swapped);
+	return err;
+}
+
+kpack_error_t staging_publish(struct staging *s, const char *const *names, size_t n,
+			      bool replace, struct kpackx_error *why)
+{
+	kpack_error_t err;
+	int to;
+
+	KP_TRY(journal_write(s->fd, names, n, why));
+	if (syncfs(s->fd) < 0)
+		return kp_fail_errno(why, errno, "%s: cannot flush", s->path);
+	KP_TRY(open_parent(s, &to, why));
+	err = give_names(s, to, names, n, replace, why);
+	close(to);
+	return err;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* What kpack detect found, and what it was asked. */
+#ifndef DETECT_H
+#define DETECT_H
+
+#include "names.h"
+#include "served.h"
+
+struct detect {
+	const char *topology;
+	struct gpu_kinds kinds;
+	struct gpu_names names;
+	bool chosen, pip, apt, json;
+	bool failed; /* it was told why */
+	bool with_archives;
+	struct gpu_served served;
+};
+
+/* Print it as a JSON array; nothing where that is not built.  What goes wrong is told. */
+void detect_json(struct detect *d);
+
+#endif

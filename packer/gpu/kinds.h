@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* The kinds of GPUs that something is for: this machine's, or chosen ones. */
+#ifndef GPU_KINDS_H
+#define GPU_KINDS_H
+
+#include "hierarchy.h"
+#include "core/target/kfd.h"
+
+struct gpu_kind {
+	struct kp_target target;
+	char arch[KP_TARGET_TEXT_MAX];
+	const struct gpu_subfamily *subfamily; /* NULL: not known */
+};
+
+struct gpu_kinds {
+	struct gpu_kind *items; /* no two are equal; in the order of their nodes */
+	size_t count, cap;
+};
+
+/* Add T if it is not there.  OUT_OF_MEMORY. */
+kpack_error_t gpu_kinds_add(struct gpu_kinds *kinds, const struct kp_target *t,
+			    struct kpackx_error *why);
+
+/* Add the targets of LIST, separated by commas.  INVALID_ARGUMENT, OUT_OF_MEMORY. */
+kpack_error_t gpu_kinds_parse(struct gpu_kinds *kinds, const char *list,
+			      struct kpackx_error *why);
+void gpu_kinds_fini(struct gpu_kinds *kinds);
+
+/* The generic target that covers KIND, or NULL. */
+const char *gpu_kind_generic(const struct gpu_kind *kind);
+
+#endif

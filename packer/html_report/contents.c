@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+#include "contents.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include "packer/archives/operands.h"
+#include "core/writer/store.h"
+#include "core/base/text.h"
+
+/*
+ * Bytes that are decoded for comparing them: all of ROCm has 30 GB, a hostile archive can
+ * state any number of gigabytes.
+ */
+#define COMPARE_MAX (UINT64_C(256) << 30)
+
+/* --- hashes -------------------------------------------------------------------------- */
+
+static kpack_error_t hash_piece(const void *data, size_t size, void *arg,
+				struct kpackx_error *why)
+{
+	(void)why;
+	kp_content_hash_add(arg, (struct kp_span){data, size});
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t hash_object(const struct kpack_archive *a, struct page_object *o,
+				 struct kpackx_error *why)
+{
+	struct kp_content_hash *hash;
+	struct kp_content content;
+	kpack_error_t err;
+
+	KP_TRY(kp_archive_check_size(a, o->entry, why));
+	hash = kp_content_hash_new();
+	if (!hash)
+		return kp_fail_memory(why, 1, "a hash");
+	err = archive_decode(a, o->entry, hash_piece, hash, why);
+	content = kp_content_hash_end(hash, o->size, 0);
+	if (err)
+		return err;
+	memcpy(o->hash, content.hash, sizeof(o->hash));
+	o->hashed = true;
+	return KPACK_SUCCESS;
+}
+
+static void tell_unread(struct page_input *in, const struct page_object *o,
+			const struct kpackx_error *why)
+{
+	const struct page_archive *from = &in->archives[o->archive];
+	struct kp_entry_info e;
+	char *key, *text = NULL;
+
+	kp_archive_entry(from->archive, o->entry, &e);
+	key = kp_text_escape_new(e.key);
+	if (asprintf(&text, "%s: %s", key ? key : "?", why->text) < 0)
+		text = NULL;
+	page_input_fault(in, from->name, text ? text : why->text);
+	free(text);
+	free(key);
+}
+
+/* Objects of one size: where one of several has no hash, all need one. */
+static void hash_run(struct page_figures *f, struct page_input *in, const uint32_t *order,
+		     size_t n, struct progress *progress)
+{
+	for (size_t i = 0; i < n && n > 1; i++) {
+		struct page_object *o = &f->objects[order[i]];
+		struct kpackx_error why = {0};
+
+		if (o->hashed || progress->done > COMPARE_MAX)
+			continue;
+		if (hash_object(in->archives[o->archive].archive, o, &why))
+			tell_unread(in, o, &why);
+		progress_add(progress, o->size);
+	}
+}
+
+static void take_hashes(struct page_figures *f, const struct page_input *in)
+{
+	for (size_t i = 0; i < f->n_objects; i++) {
+		struct page_object *o = &f->objects[i];
+		struct kp_meta meta;
+
+		if (o->size == 0) { /* nothing equals nothing */
+			o->hashed = true;
+			continue;
+		}
+		kp_archive_meta(in->archives[o->archive].archive, o->entry, &meta);
+		o->hashed = meta.has_xxh3;
+		memcpy(o->hash, meta.xxh3, sizeof(o->hash));
+	}
+}
+
+static int by_size(const void *pa, const void *pb, void *arg)
+{
+	const struct page_object *objects = arg;
+	uint32_t a = *(const uint32_t *)pa, b = *(const uint32_t *)pb;
+
+	if (objects[a].size != objects[b].size)
+		return objects[a].size < objects[b].size ? -1 : 1;
+	return (a > b) - (a < b);
+}
+
+static void hash_all(struct page_figures *f, struct page_input *in, uint32_t *order,
+		     bool wanted)
+{
+	struct progress progress;
+	uint64_t bytes = 0;
+	size_t from = 0;
+
+	take_hashes(f, in);
+	for (size_t i = 0; i < f->n_objects; i++)
+		page_add(&bytes, f->objects[i].hashed ? 0 : f->objects[i].size);
+	qsort_r(order, f->n_objects, sizeof(*order), by_size, f->objects);
+	progress_begin(&progress, "comparing", bytes, wanted && bytes);
+	for (size_t i = 1; i <= f->n_objects; i++) {
+		if (i < f->n_objects &&
+		    f->objects[order[i]].size == f->objects[order[from]].size)
+			continue;
+		hash_run(f, in, order + from, i - from, &progress);
+		from = i;
+	}
+	progress_end(&progress);
+	if (progress.done > COMPARE_MAX)
+		page_input_fault(in, in->archives[0].name,
+				 "too much without hashes: duplicates are not all found");
+}
+
+/* --- contents ------------------------------------------------------------------------ */
+
+/* Objects without a hash are alone of their size, or unread. */
+static int by_content(const struct page_object *a, const struct page_object *b)
+{
+	if (a->size != b->size)
+		return a->size < b->size ? -1 : 1;
+	if (a->hashed != b->hashed)
+		return a->hashed - b->hashed;
+	return memcmp(a->hash, b->hash, sizeof(a->hash));
+}
+
+static int by_content_then_order(const void *pa, const void *pb, void *arg)
+{
+	const struct page_object *objects = arg;
+	uint32_t a = *(const uint32_t *)pa, b = *(const uint32_t *)pb;
+	int c = by_content(&objects[a], &objects[b]);
+
+	return c ? c : (a > b) - (a < b);
+}
+
+static bool same(const struct page_object *a, const struct page_object *b)
+{
+	return a->hashed && by_content(a, b) == 0;
+}
+
+static int by_saving(const void *pa, const void *pb)
+{
+	const struct page_twice *a = pa, *b = pb;
+
+	if (a->saving != b->saving)
+		return a->saving < b->saving ? 1 : -1;
+	return (a->first > b->first) - (a->first < b->first);
+}
+
+static kpack_error_t find_twice(struct page_figures *f, uint32_t *order,
+				struct kpackx_error *why)
+{
+	f->twice = calloc(f->n_objects + 1, sizeof(*f->twice));
+	if (!f->twice)
+		return kp_fail_memory(why, f->n_objects * sizeof(*f->twice), "contents");
+	qsort_r(order, f->n_objects, sizeof(*order), by_content_then_order, f->objects);
+	for (size_t i = 0; i < f->n_objects; i++) {
+		struct page_object *o = &f->objects[order[i]];
+		struct page_twice *t = &f->twice[f->n_contents ? f->n_contents - 1 : 0];
+
+		if (i && same(&f->objects[order[i - 1]], o)) {
+			t->copies++;
+			page_add(&t->saving, o->stored);
+			page_add(&f->saving, o->stored);
+		} else {
+			f->twice[f->n_contents++] = (struct page_twice){order[i], 1, 0};
+		}
+		o->content = f->n_contents - 1;
+	}
+	for (size_t i = 0; i < f->n_contents; i++)
+		if (f->twice[i].copies > 1)
+			f->twice[f->n_twice++] = f->twice[i];
+	qsort(f->twice, f->n_twice, sizeof(*f->twice), by_saving);
+	return KPACK_SUCCESS;
+}
+
+static int by_stored(const void *pa, const void *pb, void *arg)
+{
+	const struct page_object *objects = arg;
+	uint32_t a = *(const uint32_t *)pa, b = *(const uint32_t *)pb;
+
+	if (objects[a].stored != objects[b].stored)
+		return objects[a].stored < objects[b].stored ? 1 : -1;
+	return (a > b) - (a < b);
+}
+
+kpack_error_t page_contents(struct page_figures *f, struct page_input *in, bool progress,
+			    struct kpackx_error *why)
+{
+	f->largest = malloc((f->n_objects + 1) * sizeof(*f->largest));
+	if (!f->largest)
+		return kp_fail_memory(why, f->n_objects * sizeof(*f->largest),
+				      "an order");
+	for (size_t i = 0; i < f->n_objects; i++)
+		f->largest[i] = (uint32_t)i;
+	hash_all(f, in, f->largest, progress);
+	KP_TRY(find_twice(f, f->largest, why));
+	qsort_r(f->largest, f->n_objects, sizeof(*f->largest), by_stored, f->objects);
+	return KPACK_SUCCESS;
+}

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT */
+#include "figures.h"
+#include <stdlib.h>
+#include "core/base/msgpack_read.h"
+#include "contents.h"
+#include "core/target/target.h"
+
+void page_add(uint64_t *sum, uint64_t value)
+{
+	if (__builtin_add_overflow(*sum, value, sum))
+		*sum = UINT64_MAX;
+}
+
+/* --- entries ------------------------------------------------------------------------- */
+
+/* The values of "library" and "role" in the metadata MAP; of equal keys the first counts. */
+static void read_database(struct kp_span map, struct page_item *item)
+{
+	struct kp_mp c = kp_mp_over(map);
+	uint32_t n;
+	struct kp_span library = {0}, role = {0}, key;
+
+	if (!map.size || !kp_mp_map(&c, &n))
+		return;
+	while (n-- && kp_mp_str(&c, &key)) {
+		struct kp_span *out = kp_span_is(key, "library") ? &library
+				      : kp_span_is(key, "role")  ? &role
+								 : NULL;
+
+		if (out && !out->data && kp_mp_peek(&c) == KP_MP_STR)
+			kp_mp_str(&c, out);
+		else
+			kp_mp_skip(&c);
+	}
+	if (!library.size)
+		return;
+	item->library = library;
+	item->role = role;
+	item->database = true;
+}
+
+/* KEY without "#n", and without the "@kind" that tells two objects of a bundle apart. */
+static struct kp_span binary_of(struct kp_span key)
+{
+	const uint8_t *hash = memrchr(key.data, '#', key.size);
+	struct kp_span name = hash ? kp_span_head(key, (size_t)(hash - key.data)) : key;
+	const uint8_t *at = hash ? memrchr(name.data, '@', name.size) : NULL;
+
+	return at ? kp_span_head(name, (size_t)(at - name.data)) : name;
+}
+
+/* FIRST: number of the object of the archive's ordinal 0. */
+static void take_entry(struct page_figures *f, const struct kpack_archive *a,
+		       uint32_t archive, size_t entry, size_t first)
+{
+	struct page_item *item = &f->items[f->n_items++];
+	struct kp_entry_info e;
+	struct page_object *o;
+
+	kp_archive_entry(a, entry, &e);
+	*item = (struct page_item){
+		.library = binary_of(e.key),
+		.arch = e.arch,
+		.size = e.size,
+		.object = (uint32_t)(first + e.ordinal),
+	};
+	read_database(kp_archive_meta_raw(a, entry), item);
+	o = &f->objects[item->object];
+	page_add(&f->decoded, e.size);
+	if (o->entries++) {
+		f->shared++;
+		page_add(&f->saved, e.stored);
+		return;
+	}
+	item->stored = e.stored;
+	item->first = true;
+	page_add(&f->stored, e.stored);
+	*o = (struct page_object){
+		.archive = archive,
+		.entry = (uint32_t)entry,
+		.entries = 1,
+		.size = e.size,
+		.stored = e.stored,
+	};
+}
+
+/* Ordinals that no entry has are no objects. */
+static void drop_unused(struct page_figures *f)
+{
+	uint32_t *numbers = malloc((f->n_objects + 1) * sizeof(*numbers));
+	size_t n = 0;
+
+	if (!numbers)
+		return; /* they stay, and have no bytes */
+	for (size_t i = 0; i < f->n_objects; i++) {
+		numbers[i] = (uint32_t)n;
+		if (f->objects[i].entries)
+			f->objects[n++] = f->objects[i];
+	}
+	for (size_t i = 0; i < f->n_items; i++)
+		f->items[i].object = numbers[f->items[i].object];
+	f->n_objects = n;
+	free(numbers);
+}
+
+static kpack_error_t take_entries(struct page_figures *f, const struct page_input *in,
+				  struct kpackx_error *why)
+{
+	size_t n_items = 0, n_objects = 0, first = 0;
+
+	for (size_t i = 0; i < in->count; i++) {
+		n_items += kp_archive_entry_count(in->archives[i].archive);
+		n_objects += kp_archive_ordinal_count(in->archives[i].archive);
+	}
+	if (n_items > UINT32_MAX || n_objects > UINT32_MAX)
+		return kp_fail_memory(why, n_items, "entries");
+	f->items = calloc(n_items + 1, sizeof(*f->items));
+	f->objects = calloc(n_objects + 1, sizeof(*f->objects));
+	f->n_objects = n_objects;
+	if (!f->items || !f->objects)
+		return kp_fail_memory(why, n_items * sizeof(*f->items), "entries");
+	for (size_t i = 0; i < in->count; i++) {
+		const struct kpack_archive *a = in->archives[i].archive;
+
+		for (size_t e = 0; e < kp_archive_entry_count(a); e++)
+			take_entry(f, a, (uint32_t)i, e, first);
+		first += kp_archive_ordinal_count(a);
+	}
+	drop_unused(f);
+	return KPACK_SUCCESS;
+}
+
+/* --- sums ---------------------------------------------------------------------------- */
+
+static int by_arch(const void *pa, const void *pb, void *arg)
+{
+	const struct page_item *items = arg;
+	const uint32_t *a = pa, *b = pb;
+
+	return kp_span_cmp(items[*a].arch, items[*b].arch);
+}
+
+static int by_library(const void *pa, const void *pb, void *arg)
+{
+	const struct page_item *a = (const struct page_item *)arg + *(const uint32_t *)pa;
+	const struct page_item *b = (const struct page_item *)arg + *(const uint32_t *)pb;
+	int c = kp_span_cmp(a->library, b->library);
+
+	return c ? c : a->database - b->database;
+}
+
+static int by_cell(const void *pa, const void *pb, void *arg)
+{
+	int c = by_library(pa, pb, arg);
+
+	return c ? c : by_arch(pa, pb, arg);
+}
+
+static int by_role(const void *pa, const void *pb, void *arg)
+{
+	const struct page_item *items = arg;
+	const uint32_t *a = pa, *b = pb;
+	int c = by_library(pa, pb, arg);
+
+	return c ? c : kp_span_cmp(items[*a].role, items[*b].role);
+}
+
+/* A way to sum up: entries of which ORDER makes no difference are one row. */
+struct tally {
+	int (*order)(const void *, const void *, void *);
+	size_t name, second; /* where in an item its names are; 0: nowhere */
+	bool databases;      /* only these */
+};
+
+#define AT(member) offsetof(struct page_item, member)
+
+static const struct tally tally_arches = {by_arch, AT(arch), 0, false};
+static const struct tally tally_libraries = {by_library, AT(library), 0, false};
+static const struct tally tally_cells = {by_cell, AT(library), AT(arch), false};
+static const struct tally tally_roles = {by_role, AT(library), AT(role), true};
+
+static struct kp_span name_at(const struct page_item *item, size_t offset)
+{
+	return *(const struct kp_span *)((const char *)item + offset);
+}
+
+static void add_item(struct page_row *row, const struct page_item *item)
+{
+	row->entries++;
+	row->objects += item->first;
+	page_add(&row->decoded, item->size);
+	page_add(&row->stored, item->stored);
+}
+
+static kpack_error_t sum_up(const struct page_figures *f, const struct tally *t,
+			    uint32_t *order, struct page_rows *out,
+			    struct kpackx_error *why)
+{
+	size_t n = 0, rows = 0;
+
+	for (size_t i = 0; i < f->n_items; i++)
+		if (!t->databases || f->items[i].database)
+			order[n++] = (uint32_t)i;
+	qsort_r(order, n, sizeof(*order), t->order, f->items);
+	for (size_t i = 0; i < n; i++)
+		rows += i == 0 || t->order(&order[i - 1], &order[i], f->items) != 0;
+	out->items = calloc(rows + 1, sizeof(*out->items));
+	if (!out->items)
+		return kp_fail_memory(why, rows * sizeof(*out->items), "sums");
+	for (size_t i = 0; i < n; i++) {
+		const struct page_item *item = &f->items[order[i]];
+
+		if (i == 0 || t->order(&order[i - 1], &order[i], f->items) != 0)
+			out->items[out->count++] = (struct page_row){
+				.name = name_at(item, t->name),
+				.second = t->second ? name_at(item, t->second)
+						    : (struct kp_span){0},
+				.database = item->database,
+			};
+		add_item(&out->items[out->count - 1], item);
+	}
+	return KPACK_SUCCESS;
+}
+
+static int by_stored(const void *pa, const void *pb)
+{
+	const struct page_row *a = pa, *b = pb;
+	int c;
+
+	if (a->stored != b->stored)
+		return a->stored < b->stored ? 1 : -1;
+	c = kp_span_cmp(a->name, b->name);
+	if (c == 0)
+		c = a->database - b->database;
+	return c ? c : kp_span_cmp(a->second, b->second);
+}
+
+static void sort_rows(struct page_rows *rows)
+{
+	if (rows->count)
+		qsort(rows->items, rows->count, sizeof(*rows->items), by_stored);
+}
+
+static kpack_error_t sum_all(struct page_figures *f, struct kpackx_error *why)
+{
+	uint32_t *order = malloc((f->n_items + 1) * sizeof(*order));
+	kpack_error_t err;
+
+	if (!order)
+		return kp_fail_memory(why, f->n_items * sizeof(*order), "an order");
+	err = sum_up(f, &tally_arches, order, &f->arches, why);
+	if (!err)
+		err = sum_up(f, &tally_libraries, order, &f->libraries, why);
+	if (!err)
+		err = sum_up(f, &tally_cells, order, &f->cells, why);
+	if (!err)
+		err = sum_up(f, &tally_roles, order, &f->databases, why);
+	free(order);
+	sort_rows(&f->arches);
+	sort_rows(&f->libraries);
+	sort_rows(&f->databases);
+	return err;
+}
+
+static void count_names(struct page_figures *f)
+{
+	struct kp_target t;
+
+	for (size_t i = 0; i < f->libraries.count; i++)
+		f->binaries += !f->libraries.items[i].database;
+	for (size_t i = 0; i < f->arches.count; i++)
+		f->n_gpu_arches += kp_target_parse(f->arches.items[i].name, &t, NULL) ||
+				   !kp_target_neutral(&t);
+}
+
+/* Give each item the number of its architecture's row; ORDER is by architecture. */
+static void number_items(struct page_figures *f, uint32_t *order, const uint32_t *places)
+{
+	uint32_t row = 0;
+
+	for (size_t i = 0; i < f->n_items; i++)
+		order[i] = (uint32_t)i;
+	qsort_r(order, f->n_items, sizeof(*order), by_arch, f->items);
+	for (size_t i = 0; i < f->n_items; i++) {
+		row += i && by_arch(&order[i - 1], &order[i], f->items) != 0;
+		f->items[order[i]].arch_row = places[row];
+	}
+}
+
+static int by_name(const void *pa, const void *pb, void *arg)
+{
+	const struct page_row *rows = arg;
+
+	return kp_span_cmp(rows[*(const uint32_t *)pa].name,
+			   rows[*(const uint32_t *)pb].name);
+}
+
+static kpack_error_t number_arches(struct page_figures *f, struct kpackx_error *why)
+{
+	uint32_t *order = malloc((f->n_items + 1) * sizeof(*order));
+	uint32_t *places = malloc((f->arches.count + 1) * sizeof(*places));
+	bool done = order && places;
+
+	if (done) {
+		for (size_t i = 0; i < f->arches.count; i++)
+			places[i] = (uint32_t)i;
+		qsort_r(places, f->arches.count, sizeof(*places), by_name,
+			f->arches.items);
+		number_items(f, order, places);
+	}
+	free(order);
+	free(places);
+	return done ? KPACK_SUCCESS
+		    : kp_fail_memory(why, f->n_items * sizeof(*order), "an order");
+}
+
+/* --- whole --------------------------------------------------------------------------- */
+
+static kpack_error_t count(struct page_figures *f, struct page_input *in, bool progress,
+			   struct kpackx_error *why)
+{
+	KP_TRY(take_entries(f, in, why));
+	KP_TRY(sum_all(f, why));
+	KP_TRY(number_arches(f, why));
+	count_names(f);
+	return page_contents(f, in, progress, why);
+}
+
+kpack_error_t page_figures_open(struct page_input *in, bool progress,
+				struct page_figures *out, struct kpackx_error *why)
+{
+	kpack_error_t err;
+
+	*out = (struct page_figures){0};
+	err = count(out, in, progress, why);
+	if (err)
+		page_figures_close(out);
+	return err;
+}
+
+void page_figures_close(struct page_figures *f)
+{
+	free(f->items);
+	free(f->objects);
+	free(f->arches.items);
+	free(f->libraries.items);
+	free(f->databases.items);
+	free(f->cells.items);
+	free(f->largest);
+	free(f->twice);
+	*f = (struct page_figures){0};
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT */
+#include "input.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <fts.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "packer/archives/operands.h"
+#include "measure.h"
+#include "packer/cli/report.h"
+#include "core/base/text.h"
+
+void page_input_fault(struct page_input *in, const char *name, const char *text)
+{
+	char shown[256];
+
+	report_error(name, "%s", text);
+	kp_faults_add(&in->faults, true, "%s: %s",
+		      kp_text_escape(kp_span_str(name), shown, sizeof(shown)), text);
+}
+
+/* --- archives ------------------------------------------------------------------------ */
+
+/* The same file under another name, or given twice, counts once. */
+static bool is_known(const struct page_input *in, const struct stat *st)
+{
+	for (size_t i = 0; i < in->count; i++) {
+		const struct stat *other = kp_archive_stat(in->archives[i].archive);
+
+		if (other->st_ino == st->st_ino && other->st_dev == st->st_dev)
+			return true;
+	}
+	return false;
+}
+
+static void take_faults(struct page_input *in, const struct kpack_archive *a,
+			const char *name)
+{
+	size_t kept, counted;
+	const struct kp_fault *faults = kp_archive_faults(a, &kept, &counted);
+	char more[64];
+
+	for (size_t i = 0; i < kept; i++)
+		if (faults[i].refused)
+			page_input_fault(in, name, faults[i].text);
+	if (counted == kept)
+		return;
+	snprintf(more, sizeof(more), "and %zu faults more", counted - kept);
+	page_input_fault(in, name, more);
+}
+
+/* Takes A, unless there is no memory for it. */
+static bool keep(struct page_input *in, struct kpack_archive *a, const char *name)
+{
+	struct page_archive *items =
+		reallocarray(in->archives, in->count + 1, sizeof(*items));
+	uint64_t bytes = (uint64_t)kp_archive_stat(a)->st_size;
+	char *copy = strdup(name);
+
+	if (items)
+		in->archives = items;
+	if (!items || !copy) {
+		free(copy);
+		return false;
+	}
+	items[in->count++] = (struct page_archive){a, copy, bytes};
+	in->archive_bytes += bytes;
+	return true;
+}
+
+void page_input_take(struct page_input *in, struct kpack_archive *a, const char *name)
+{
+	if (is_known(in, kp_archive_stat(a))) {
+		kp_archive_close(a);
+	} else if (!keep(in, a, name)) {
+		page_input_fault(in, name, "out of memory");
+		kp_archive_close(a);
+	} else {
+		take_faults(in, a, name);
+	}
+}
+
+static void open_archive(struct page_input *in, const char *path, const char *name)
+{
+	struct kpackx_error why = {0};
+	struct kpack_archive *a = NULL;
+
+	if (kp_archive_open(path, &a, &why))
+		page_input_fault(in, name, why.text);
+	else
+		page_input_take(in, a, name);
+}
+
+/* --- trees --------------------------------------------------------------------------- */
+
+/* A file with several names. */
+struct linked {
+	dev_t dev;
+	ino_t ino;
+	uint64_t size;
+};
+
+struct walk {
+	struct page_input *in;
+	size_t skip; /* bytes of paths before the name that is shown */
+	struct linked *links;
+	size_t n_links;
+	uint64_t n_archives;
+};
+
+static int by_file(const void *pa, const void *pb)
+{
+	const struct linked *a = pa, *b = pb;
+
+	if (a->dev != b->dev)
+		return a->dev < b->dev ? -1 : 1;
+	return (a->ino > b->ino) - (a->ino < b->ino);
+}
+
+/* Count the names that files have besides their first, later, when all are known. */
+static bool note_link(struct walk *w, const struct stat *st)
+{
+	struct linked *links;
+
+	if ((w->n_links & (w->n_links - 1)) == 0) { /* grows by doubling */
+		links = reallocarray(w->links, w->n_links ? 2 * w->n_links : 1,
+				     sizeof(*links));
+		if (!links)
+			return false;
+		w->links = links;
+	}
+	w->links[w->n_links++] =
+		(struct linked){st->st_dev, st->st_ino, (uint64_t)st->st_size};
+	return true;
+}
+
+static void count_file(struct walk *w, const FTSENT *e)
+{
+	struct page_input *in = w->in;
+
+	if (e->fts_statp->st_nlink > 1 && !note_link(w, e->fts_statp)) {
+		page_input_fault(in, e->fts_path + w->skip, "out of memory");
+		return;
+	}
+	in->host_files++;
+	in->host_bytes += (uint64_t)e->fts_statp->st_size;
+}
+
+static void visit(struct walk *w, const FTSENT *e)
+{
+	const char *name = e->fts_path + w->skip;
+
+	switch (e->fts_info) {
+	case FTS_F:
+		if (kp_span_ends(kp_span_str(e->fts_name), ".kpack")) {
+			open_archive(w->in, e->fts_path, name);
+			w->n_archives++;
+		} else {
+			count_file(w, e);
+		}
+		break;
+	case FTS_DNR:
+	case FTS_ERR:
+	case FTS_NS:
+		page_input_fault(w->in, name, strerror(e->fts_errno));
+		break;
+	default:
+		break;
+	}
+}
+
+static int by_name(const FTSENT **a, const FTSENT **b)
+{
+	return strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
+/* Take back what was counted once more for each further name. */
+static void uncount_links(struct walk *w)
+{
+	if (w->n_links)
+		qsort(w->links, w->n_links, sizeof(*w->links), by_file);
+	for (size_t i = 1; i < w->n_links; i++) {
+		if (by_file(&w->links[i - 1], &w->links[i]) != 0)
+			continue;
+		w->in->host_files--;
+		w->in->host_bytes -= w->links[i].size;
+	}
+}
+
+/* The number of archives in it. */
+static uint64_t walk(struct page_input *in, const char *root)
+{
+	struct walk w = {.in = in, .skip = strlen(root)};
+	char *const roots[] = {(char *)root, NULL};
+	FTS *fts = fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, by_name);
+	FTSENT *e;
+
+	if (w.skip == 0 || root[w.skip - 1] != '/')
+		w.skip++;
+	while (fts && (errno = 0, e = fts_read(fts)))
+		visit(&w, e);
+	if (errno)
+		page_input_fault(in, page_name(root), strerror(errno));
+	if (fts)
+		fts_close(fts);
+	uncount_links(&w);
+	free(w.links);
+	return w.n_archives;
+}
+
+/* --- operands ------------------------------------------------------------------------ */
+
+const char *page_name(const char *operand)
+{
+	const char *slash = strrchr(operand, '/');
+
+	return slash && slash[1] ? slash + 1 : operand;
+}
+
+static bool is_archive(const char *path)
+{
+	char magic[4] = "";
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	bool yes = fd >= 0 && pread(fd, magic, sizeof(magic), 0) == sizeof(magic) &&
+		   memcmp(magic, "KPAK", sizeof(magic)) == 0;
+
+	if (fd >= 0)
+		close(fd);
+	return yes || kp_span_ends(kp_span_str(path), ".kpack");
+}
+
+static void look_at(struct page_input *in, const char *operand, bool quiet)
+{
+	const char *name = page_name(operand);
+	uint64_t files = in->host_files, archives;
+	struct stat st;
+
+	if (stat(operand, &st) < 0) {
+		page_input_fault(in, name, strerror(errno));
+	} else if (S_ISDIR(st.st_mode)) {
+		in->trees = true;
+		archives = walk(in, operand);
+		if (in->host_files > files)
+			page_measure(in, operand, name, archives ? PAGE_REST : PAGE_TREE,
+				     quiet);
+	} else if (is_archive(operand)) {
+		open_archive(in, operand, name);
+	} else {
+		in->trees = true;
+		in->host_files++;
+		in->host_bytes += (uint64_t)st.st_size;
+		page_measure(in, operand, name, PAGE_FILE, quiet);
+	}
+}
+
+/* "tree/" and "tree" are the same, also to those who show a name. */
+static char *without_slashes(const char *operand)
+{
+	size_t n = strlen(operand);
+
+	while (n > 1 && operand[n - 1] == '/')
+		n--;
+	return strndup(operand, n);
+}
+
+kpack_error_t page_input_open(int n, char **operands, bool quiet, struct page_input *out,
+			      struct kpackx_error *why)
+{
+	*out = (struct page_input){0};
+	archives_allow_many();
+	for (int i = 0; i < n; i++) {
+		char *operand = without_slashes(operands[i]);
+
+		if (!operand)
+			return kp_fail_memory(why, strlen(operands[i]), "a path");
+		look_at(out, operand, quiet);
+		free(operand);
+	}
+	return KPACK_SUCCESS;
+}
+
+void page_input_close(struct page_input *in)
+{
+	for (size_t i = 0; i < in->count; i++) {
+		kp_archive_close(in->archives[i].archive);
+		free(in->archives[i].name);
+	}
+	free(in->archives);
+	kp_faults_fini(&in->faults);
+	*in = (struct page_input){0};
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+#include "measure.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include "packer/pack/run.h"
+
+/* The group of archives that nobody sees. */
+#define GROUP "measured"
+
+/* Where there is room for archives of any size. */
+static const char *temporary(void)
+{
+	const char *dir = getenv("TMPDIR");
+
+	return dir && *dir ? dir : "/var/tmp";
+}
+
+static void take_archives(struct page_input *in, const struct packing *p)
+{
+	size_t n = 0;
+	const char *const *names = p->set ? archive_set_names(p->set, &n) : NULL;
+
+	for (size_t i = 0; i < n; i++) {
+		struct kpackx_error why = {0};
+		struct kpack_archive *a = NULL;
+
+		if (archive_set_reopen(p->set, names[i], &a, &why))
+			page_input_fault(in, names[i], why.text);
+		else
+			page_input_take(in, a, names[i]);
+	}
+}
+
+/* Of a binary its section goes, of anything else the file. */
+static void count_inputs(struct page_input *in, const struct scan *scan)
+{
+	for (size_t i = 0; i < scan->n_inputs; i++) {
+		const struct input *file = scan->inputs[i];
+		bool whole = file->objects || !input_is_host(file);
+
+		in->coded_files++;
+		in->coded_bytes +=
+			whole ? (uint64_t)file->st.st_size : file->fat.source.size;
+	}
+}
+
+/* Let what cannot be packed not keep the rest from it: was there any?  It is told. */
+static bool leave_faults(struct page_input *in, struct scan *scan, const char *name)
+{
+	size_t before = in->faults.counted;
+	char text[64];
+
+	for (size_t i = 0; i < scan->n_entries; i++) {
+		struct scan_entry *e = &scan->entries[i];
+
+		if (e->fault)
+			page_input_fault(in, e->relative, e->fault);
+		if (e->fault || e->converted)
+			e->note = NULL;
+	}
+	if (scan->n_faults) {
+		snprintf(text, sizeof(text), "could not look at %zu file%s of it",
+			 scan->n_faults, scan->n_faults == 1 ? "" : "s");
+		page_input_fault(in, name, text);
+	}
+	scan->n_faults = 0;
+	return in->faults.counted > before;
+}
+
+static void measure(struct page_input *in, struct packing *p, const char *name)
+{
+	uint64_t archives = in->archive_bytes;
+	int status = packing_write(p);
+
+	count_inputs(in, &p->scan);
+	take_archives(in, p);
+	in->measured_bytes += in->archive_bytes - archives;
+	/* a tree without device code is no fault: there is nothing to measure */
+	if (status && p->scan.n_inputs)
+		page_input_fault(in, name, "its device code could not be measured");
+}
+
+/* Of a tree with archives the files of databases may be in these, and stay on purpose. */
+static void look(struct page_input *in, struct packing *p, const char *name,
+		 enum page_measured what)
+{
+	struct kpackx_error why = {0};
+	const struct library_set *libraries =
+		what == PAGE_REST ? NULL : &p->args.libraries;
+	bool faulty;
+
+	if (library_set_open(NULL, NULL, &p->args.libraries, &why) ||
+	    scan_open(p->args.input, "", what != PAGE_FILE, libraries, SCAN_PACK,
+		      &p->scan, &why)) {
+		page_input_fault(in, name, why.text);
+		return;
+	}
+	if (what == PAGE_REST)
+		p->args.databases = DATABASES_PLAIN;
+	faulty = leave_faults(in, &p->scan, name);
+	in->measured |= what != PAGE_REST || p->scan.n_inputs;
+	if (p->scan.n_inputs || (what != PAGE_REST && !faulty))
+		measure(in, p, name);
+}
+
+void page_measure(struct page_input *in, const char *root, const char *name,
+		  enum page_measured what, bool quiet)
+{
+	struct packing p = {0};
+
+	pack_args_init(&p.args);
+	p.args.input = root;
+	p.args.output = temporary();
+	p.args.mode = PACK_ARCHIVES;
+	p.args.unnamed = true;
+	p.args.quiet = quiet;
+	p.args.group = strdup(GROUP);
+	p.args.prefix = strdup("");
+	if (p.args.group && p.args.prefix)
+		look(in, &p, name, what);
+	else
+		page_input_fault(in, name, "out of memory");
+	packing_close(&p);
+}

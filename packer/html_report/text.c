@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+#include "text.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include "packer/cli/report.h"
+#include "core/base/text.h"
+
+static bool inside_character(char c)
+{
+	return ((unsigned char)c & 0xc0) == 0x80;
+}
+
+/* What stands at both ends of names tells more than the middle. */
+static char *shorten(char *text, size_t most)
+{
+	size_t n = strlen(text), head = most / 2, tail = n - most / 2;
+	char *out;
+
+	if (n <= most)
+		return text;
+	while (head && inside_character(text[head]))
+		head--;
+	while (inside_character(text[tail]))
+		tail++;
+	if (asprintf(&out, "%.*s\u2026%s", (int)head, text, text + tail) < 0)
+		out = NULL;
+	free(text);
+	return out;
+}
+
+char *page_shortened(struct kp_span name, size_t most)
+{
+	char *text = kp_text_escape_new(name);
+
+	return text ? shorten(text, most) : NULL;
+}
+
+static const char *entity(char c)
+{
+	switch (c) {
+	case '<':
+		return "&lt;";
+	case '>':
+		return "&gt;";
+	case '&':
+		return "&amp;";
+	case '"':
+		return "&quot;";
+	case '\'':
+		return "&#39;";
+	default:
+		return NULL;
+	}
+}
+
+void page_markup(FILE *out, struct kp_span text)
+{
+	for (size_t i = 0; i < text.size; i++) {
+		const char *e = entity((char)text.data[i]);
+
+		if (e)
+			fputs(e, out);
+		else
+			putc(text.data[i], out);
+	}
+}
+
+void page_text(FILE *out, struct kp_span name, size_t most)
+{
+	char *text = page_shortened(name, most);
+
+	page_markup(out, kp_span_str(text ? text : "?"));
+	free(text);
+}
+
+void page_words(FILE *out, const char *text)
+{
+	for (;;) {
+		size_t n = strcspn(text, "\\");
+
+		page_text(out, (struct kp_span){(const uint8_t *)text, n}, SIZE_MAX);
+		text += n;
+		if (*text == '\0')
+			return;
+		putc(*text++, out);
+	}
+}
+
+void page_number(FILE *out, uint64_t n)
+{
+	char text[24];
+	int digits = snprintf(text, sizeof(text), "%" PRIu64, n);
+
+	for (int i = 0; i < digits; i++) {
+		if (i && (digits - i) % 3 == 0)
+			putc(',', out);
+		putc(text[i], out);
+	}
+}
+
+void page_size(FILE *out, uint64_t bytes)
+{
+	char text[24];
+
+	fputs(report_size(bytes, text), out);
+}
+
+void page_size_exact(FILE *out, uint64_t bytes)
+{
+	fputs("<span title=\"", out);
+	page_number(out, bytes);
+	fputs(" bytes\">", out);
+	page_size(out, bytes);
+	fputs("</span>", out);
+}
+
+void page_ratio(FILE *out, uint64_t decoded, uint64_t stored)
+{
+	if (stored)
+		fprintf(out, "%.1f", (double)decoded / (double)stored);
+	else
+		fputs("-", out);
+}
+
+void page_share(FILE *out, uint64_t part, uint64_t whole)
+{
+	fprintf(out, "%.1f%%", whole ? 100.0 * (double)part / (double)whole : 0.0);
+}

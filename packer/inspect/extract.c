@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT */
+#include "extract.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <search.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "core/format/object.h"
+#include "packed.h"
+#include "walk.h"
+#include "packer/cli/report.h"
+
+/* Arch, type and the two numbers. */
+#define NAME_SIZE (KP_TARGET_TEXT_MAX + 64)
+
+/* Files that were not written and are told of one by one: a second run may find them all. */
+#define TOLD_MAX 20
+
+/* A name that images of one container have, and how many of them. */
+struct used {
+	char name[NAME_SIZE];
+	size_t count;
+};
+
+struct extract {
+	struct inspect_extract *x;
+	struct inspect_file *file;
+	pthread_mutex_t lock;
+	char **names; /* per image; NULL: not chosen */
+	bool *named;  /* per image: is that decided? */
+	void **used;  /* per container: a tree of struct used, one thread's at a time */
+	bool stop;    /* nothing more can be written */
+	size_t failed;
+};
+
+/* --- names ------------------------------------------------------------------------ */
+
+/* TEXT as a part of a file name: only what target IDs and types are written with. */
+static void clean(char *text)
+{
+	static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				   "0123456789_:+-.";
+
+	for (char *p = text; *p; p++)
+		if (!strchr(good, *p) || (*p == '.' && p == text))
+			*p = '_';
+}
+
+static int compare_used(const void *a, const void *b)
+{
+	return strcmp(((const struct used *)a)->name, ((const struct used *)b)->name);
+}
+
+/* How many images of CONTAINER had that name before; -1: out of memory. */
+static long count_use(struct extract *e, size_t container, const char *name)
+{
+	struct used *own = calloc(1, sizeof(*own));
+	struct used **found;
+
+	if (!own)
+		return -1;
+	snprintf(own->name, sizeof(own->name), "%s", name);
+	found = tsearch(own, &e->used[container], compare_used);
+	if (!found || *found != own)
+		free(own);
+	return found ? (long)(*found)->count++ : -1;
+}
+
+/* The name of IMAGE's file: ARCH, and TYPE by its first bytes. */
+static kpack_error_t make_name(struct extract *e, size_t image, const char *arch,
+			       const char *type, char **out, struct kpackx_error *why)
+{
+	size_t container = e->file->list.images[image].container;
+	size_t number = e->file->numbers[container];
+	char base[NAME_SIZE], clean_arch[KP_TARGET_TEXT_MAX], of[24] = "", at[24] = "";
+	long before;
+
+	snprintf(clean_arch, sizeof(clean_arch), "%s", arch);
+	clean(clean_arch);
+	snprintf(base, sizeof(base), "%s.%s", clean_arch, type);
+	before = count_use(e, container, base);
+	if (before > 0)
+		snprintf(of, sizeof(of), "~%ld", before);
+	if (number > 0)
+		snprintf(at, sizeof(at), "#%zu", number);
+	if (before < 0 || asprintf(out, "%s%s%s.%s", clean_arch, of, at, type) < 0) {
+		*out = NULL;
+		return kp_fail_memory(why, NAME_SIZE, "a file name");
+	}
+	return KPACK_SUCCESS;
+}
+
+/* Of what says no target: bytecode suits all of them. */
+static const char *untold(const char *type)
+{
+	static const char *const neutral[] = {"bc", "spv", "tileirbc"};
+
+	for (size_t i = 0; i < sizeof(neutral) / sizeof(neutral[0]); i++)
+		if (strcmp(type, neutral[i]) == 0)
+			return "generic";
+	return "unknown";
+}
+
+/* What IMAGE is packed for; of PTX that is compute_NN, whatever its container calls it. */
+static void find_arch(const struct kp_containers *list, const struct kp_image *image,
+		      const struct kp_source *src, const char *type,
+		      char arch[KP_TARGET_TEXT_MAX])
+{
+	struct kp_object object = {0};
+	const char *found;
+
+	/* the object need not be read where its container knows it */
+	if (!image->host && !image->arch[0])
+		kp_object_describe(src, &object, NULL);
+	found = inspect_arch(list, image, object.arch);
+	if (strcmp(type, "ptx") == 0 && strncmp(found, "sm_", 3) == 0)
+		snprintf(arch, KP_TARGET_TEXT_MAX, "compute_%.50s", found + 3);
+	else
+		snprintf(arch, KP_TARGET_TEXT_MAX, "%s",
+			 image->host ? "host"
+			 : *found    ? found
+				     : untold(type));
+	kp_object_fini(&object);
+}
+
+static bool is_chosen(struct extract *e, const struct kp_image *image, const char *arch)
+{
+	bool chosen;
+
+	pthread_mutex_lock(&e->lock);
+	chosen = arch_filter_match(&e->x->filter, kp_span_str(arch));
+	if (!chosen && image->arch[0] && !image->host)
+		chosen = arch_filter_match(&e->x->filter, kp_span_str(image->arch));
+	pthread_mutex_unlock(&e->lock);
+	return chosen;
+}
+
+/* Give IMAGE a name, if it has bytes and is chosen. */
+static kpack_error_t name_image(struct extract *e, size_t image,
+				const struct kp_source *src, struct kpackx_error *why)
+{
+	const struct kp_image *img = &e->file->list.images[image];
+	uint8_t bytes[KP_HEAD_SIZE];
+	struct kp_span head;
+	char arch[KP_TARGET_TEXT_MAX];
+	const char *type;
+
+	e->named[image] = true;
+	if (!src->size)
+		return KPACK_SUCCESS;
+	KP_TRY(kp_source_head(src, 0, bytes, sizeof(bytes), &head, why));
+	type = kp_image_type(img, head);
+	find_arch(&e->file->list, img, src, type, arch);
+	/* names do not depend on what is chosen */
+	KP_TRY(make_name(e, image, arch, type, &e->names[image], why));
+	if (!is_chosen(e, img, arch)) {
+		free(e->names[image]);
+		e->names[image] = NULL;
+	}
+	return KPACK_SUCCESS;
+}
+
+/*
+ * Name what stands in the file as it is, in order: its threads are many.  What must be decoded is
+ * named by the one thread that does so.
+ */
+static kpack_error_t name_all(struct extract *e, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < e->file->n_jobs; i++) {
+		const struct inspect_job *job = &e->file->jobs[i];
+
+		if (job->image != KP_NOWHERE)
+			KP_TRY(name_image(e, job->image, &job->src, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+/* --- files ------------------------------------------------------------------------ */
+
+static kpack_error_t fill(struct kp_outfile *out, const struct kp_source *src,
+			  struct kpackx_error *why)
+{
+	if (src->fd >= 0)
+		return kp_outfile_copy(out, 0, src->fd, src->offset, src->size, why);
+	return kp_outfile_pwrite(out, 0, src->mem, (size_t)src->size, why);
+}
+
+static kpack_error_t fail_exists(struct kpackx_error *why, const char *name)
+{
+	kp_fail_errno(why, EEXIST, "%s", name);
+	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+		       "%s: exists already (--force replaces it)", name);
+}
+
+static kpack_error_t write_file(const struct inspect_extract *x, const char *name,
+				const struct kp_source *src, struct kpackx_error *why)
+{
+	struct kp_outfile out;
+	kpack_error_t err;
+
+	KP_TRY(kp_outfile_open(&out, x->dir, name, 0666, why));
+	out.lazy = true;
+	out.keep = !x->force;
+	/* before the work of copying */
+	if (out.keep && faccessat(out.dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		err = fail_exists(why, name);
+	else
+		err = fill(&out, src, why);
+	if (!err)
+		err = kp_outfile_publish(&out, why);
+	if (err && why->sys_errno == EEXIST)
+		err = fail_exists(why, name);
+	kp_outfile_close(&out);
+	return err;
+}
+
+/* A file was written, or ERR says why not. */
+static void count_written(struct extract *e, kpack_error_t err,
+			  const struct kpackx_error *why)
+{
+	pthread_mutex_lock(&e->lock);
+	e->x->written += !err;
+	e->failed += err != KPACK_SUCCESS;
+	if (err && e->failed <= TOLD_MAX)
+		report_why(e->x->dir, why);
+	/* what exists is a fault of one file, all else of the disk or the input */
+	e->stop |= err && err != KPACK_ERROR_INVALID_ARGUMENT;
+	pthread_mutex_unlock(&e->lock);
+}
+
+static kpack_error_t take(void *arg, struct inspect_thread *thread, size_t image,
+			  const struct kp_source *src, struct kpackx_error *why)
+{
+	struct extract *e = arg;
+	struct kpackx_error fault = {0};
+	kpack_error_t err;
+	bool stop;
+
+	(void)thread;
+	pthread_mutex_lock(&e->lock);
+	stop = e->stop;
+	pthread_mutex_unlock(&e->lock);
+	if (stop)
+		return KPACK_SUCCESS;
+	if (!e->named[image])
+		KP_TRY(name_image(e, image, src, why));
+	if (!e->names[image])
+		return KPACK_SUCCESS;
+	err = write_file(e->x, e->names[image], src, &fault);
+	count_written(e, err, &fault);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t decoded(void *arg, size_t container, const struct kp_source *src,
+			     const struct kp_payload *payload, struct kpackx_error *why)
+{
+	const struct extract *e = arg;
+	struct inspect_packed packed;
+
+	return inspect_packed_read(src, &e->file->list.items[container], payload, &packed,
+				   why);
+}
+
+/* --- all of it -------------------------------------------------------------------- */
+
+static kpack_error_t run(struct extract *e, struct kpackx_error *why)
+{
+	const struct inspect_walk walk = {
+		.file = e->file, .arg = e, .leaf = take, .decoded = decoded};
+	const struct kp_containers *list = &e->file->list;
+
+	e->names = calloc(list->n_images + 1, sizeof(*e->names));
+	e->used = calloc(list->count + 1, sizeof(*e->used));
+	e->named = calloc(list->n_images + 1, sizeof(*e->named));
+	if (!e->names || !e->named || !e->used)
+		return kp_fail_memory(why, list->n_images * sizeof(*e->names), "names");
+	KP_TRY(kp_mkdirs(e->x->dir, 0777, why));
+	KP_TRY(name_all(e, why));
+	KP_TRY(inspect_walk_run(&walk, why));
+	arch_filter_unmatched(&e->x->filter, "image");
+	if (e->failed > TOLD_MAX)
+		report_error(e->x->dir, "and %zu files more", e->failed - TOLD_MAX);
+	if (e->failed)
+		return kp_fail(why, KPACK_ERROR_IO_ERROR, "not everything was written");
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t inspect_extract_run(struct inspect_extract *x, struct inspect_file *file,
+				  struct kpackx_error *why)
+{
+	struct extract e = {.x = x, .file = file, .lock = PTHREAD_MUTEX_INITIALIZER};
+	kpack_error_t err = run(&e, why);
+
+	for (size_t i = 0; e.names && i < file->list.n_images; i++)
+		free(e.names[i]);
+	for (size_t i = 0; e.used && i < file->list.count; i++)
+		tdestroy(e.used[i], free);
+	free(e.names);
+	free(e.named);
+	free(e.used);
+	pthread_mutex_destroy(&e.lock);
+	return err;
+}

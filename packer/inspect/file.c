@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+#include "file.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "internal.h"
+#include "core/base/bounds.h"
+#include "core/base/alloc.h"
+#include "packer/cli/report.h"
+#include "core/base/text.h"
+
+/* "TEXT: MORE" in place of TEXT, which is freed; NULL: out of memory. */
+static char *join(char *text, const char *more)
+{
+	char *both = NULL;
+
+	if (!text)
+		return strdup(more);
+	if (asprintf(&both, "%s: %s", text, more) < 0)
+		both = NULL;
+	free(text);
+	return both;
+}
+
+/* Do names tell of the images in C, so that nothing need be said of C itself? */
+static bool names_suffice(const struct kp_container *c)
+{
+	return c->format->type || c->format == &kp_format_host_elf ||
+	       c->format == &kp_format_archive;
+}
+
+/* Where IMAGE is, by the names of all that is around it; NULL for the file itself. */
+static char *place_text(const struct kp_containers *list, size_t image)
+{
+	const struct kp_image *img;
+	const struct kp_container *c;
+	char own[64], *text, *id;
+
+	if (image == KP_NOWHERE)
+		return NULL;
+	img = &list->images[image];
+	c = &list->items[img->container];
+	text = place_text(list, c->inside);
+	if (!names_suffice(c)) {
+		snprintf(own, sizeof(own), "%s at offset %" PRIu64, c->format->name,
+			 c->offset);
+		text = join(text, own);
+	}
+	if (c->format->type)
+		return text;
+	snprintf(own, sizeof(own), "image %zu", image - c->first_image);
+	id = img->id ? kp_text_escape_new(kp_span_str(img->id)) : NULL;
+	text = join(text, id ? id : own);
+	free(id);
+	return text;
+}
+
+static bool was_told(const struct inspect_file *file, const char *text)
+{
+	for (size_t i = 0; i < file->n_told; i++)
+		if (strcmp(file->told[i], text) == 0)
+			return true;
+	return false;
+}
+
+void inspect_fault(struct inspect_file *file, size_t image, const char *text)
+{
+	char *whole = join(place_text(&file->list, image), text);
+
+	if (whole && was_told(file, whole)) {
+		free(whole);
+		return;
+	}
+	file->faults++;
+	if (file->n_told < KP_FAULTS_MAX)
+		report_error(file->path, "%s", whole ? whole : text);
+	if (whole && file->n_told < KP_FAULTS_MAX &&
+	    kp_grow(&file->told, file->n_told, &file->told_cap, sizeof(*file->told)))
+		file->told[file->n_told++] = whole;
+	else
+		free(whole);
+}
+
+static void scan_fault(void *arg, const struct kp_containers *list, size_t image,
+		       const struct kpackx_error *why)
+{
+	(void)list; /* it is FILE's */
+	inspect_fault(arg, image, why->text);
+}
+
+kpack_error_t inspect_file_open(struct inspect_file *f, const char *path,
+				struct kpackx_error *why)
+{
+	struct stat st;
+
+	*f = (struct inspect_file){.path = path, .fd = -1};
+	KP_TRY(kp_file_open(path, &f->fd, &st, why));
+	f->source = kp_source_fd(f->fd, 0, (uint64_t)st.st_size);
+	KP_TRY(kp_nest_salvage(&f->source, scan_fault, f, &f->list, why));
+	KP_TRY(inspect_tree_build(f, why));
+	if (f->list.count == 0)
+		return KPACK_SUCCESS;
+	f->format = f->list.items[0].format->name;
+	if (f->list.items[0].format == &kp_format_host_elf)
+		KP_TRY(inspect_wrappers_read(f, why));
+	return KPACK_SUCCESS;
+}
+
+void inspect_file_close(struct inspect_file *f)
+{
+	for (size_t i = 0; i < f->n_told; i++)
+		free(f->told[i]);
+	free(f->told);
+	free(f->rows);
+	free(f->jobs);
+	free(f->numbers);
+	free(f->wrapper_number);
+	kp_elf_fini(&f->elf);
+	kp_containers_fini(&f->list);
+	if (f->fd >= 0)
+		close(f->fd);
+	*f = (struct inspect_file){.fd = -1};
+}

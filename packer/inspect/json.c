@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Images are made into text by the threads that read them, so that little is held of files
+ * with many kernels; the tree, at the end, refers to them by number.
+ */
+#include "json.h"
+#include "packer/cli/report.h"
+
+#if KP_WITH_JSON
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include "kernel.h"
+#include "packer/library/cutile_signature.h"
+
+struct writer {
+	struct inspect_file *file;
+	struct inspect_look look;
+	size_t row;        /* next one to print */
+	size_t printed;    /* images */
+	size_t *positions; /* per image: its number in "images", or KP_NOWHERE */
+	bool no_memory;
+};
+
+static json_t *text_or_null(const char *s)
+{
+	return s && *s ? report_json_text(s) : json_null();
+}
+
+static json_t *number(uint64_t n)
+{
+	return json_integer((json_int_t)n);
+}
+
+/* --- an image --------------------------------------------------------------------- */
+
+/* Of equal names the last counts, as LLVM's tools see strings of offload binaries. */
+static json_t *pairs_json(const struct kp_pairs *pairs)
+{
+	json_t *object = json_object();
+
+	for (size_t i = 0; i < pairs->count; i++) {
+		const struct kp_pair *p = &pairs->items[i];
+		json_t *name = report_json_text(p->name);
+		const char *key = json_string_value(name);
+
+		if (key)
+			json_object_set_new(object, key,
+					    report_json_span((struct kp_span){
+						    (const uint8_t *)p->value, p->size}));
+		json_decref(name);
+	}
+	return object;
+}
+
+static json_t *kernel_json(const struct kp_kernel *k, size_t *signatures_left)
+{
+	json_t *kernel = json_object(), *signature;
+
+	json_object_set_new(kernel, "name", report_json_text(k->name));
+	if (k->symbol)
+		json_object_set_new(kernel, "symbol", report_json_text(k->symbol));
+	for (size_t i = 0; i < inspect_kernel_numbers; i++) {
+		int64_t value = inspect_kernel_number(k, i);
+
+		if (value != KP_NOT_STATED)
+			json_object_set_new(kernel, inspect_kernel_key(i),
+					    json_integer(value));
+	}
+	signature = signature_json(k->name, signatures_left);
+	if (signature)
+		json_object_set_new(kernel, "signature", signature);
+	return kernel;
+}
+
+static void add_object(json_t *image, const struct kp_object *object)
+{
+	json_t *kernels = json_array();
+	size_t left = SIGNATURE_JSON_MAX;
+
+	for (size_t i = 0; i < object->n_kernels; i++)
+		json_array_append_new(kernels, kernel_json(&object->kernels[i], &left));
+	json_object_set_new(image, "object_arch", text_or_null(object->arch));
+	json_object_set_new(image, "facts", pairs_json(&object->facts));
+	json_object_set_new(image, "kernels", kernels);
+}
+
+static json_t *image_json(const struct inspect_look *look, size_t number_of)
+{
+	const struct kp_image *image = &look->file->list.images[number_of];
+	const struct inspect_seen *seen = &look->seen[number_of];
+	json_t *json = json_object();
+
+	json_object_set_new(json, "container",
+			    number(look->file->numbers[image->container]));
+	json_object_set_new(json, "format", text_or_null(seen->type));
+	json_object_set_new(json, "target",
+			    image->id ? report_json_text(image->id) : json_null());
+	json_object_set_new(json, "kind", text_or_null(image->kind));
+	json_object_set_new(json, "arch", text_or_null(seen->arch));
+	json_object_set_new(json, "size", number(image->size));
+	json_object_set_new(json, "offset",
+			    seen->in_file ? number(seen->offset) : json_null());
+	json_object_set_new(json, "sha256", text_or_null(seen->sha256));
+	json_object_set_new(json, "pairs", pairs_json(&image->pairs));
+	if (seen->object)
+		add_object(json, seen->object);
+	return json;
+}
+
+static kpack_error_t finish(struct inspect_look *look, size_t image,
+			    struct kpackx_error *why)
+{
+	struct inspect_seen *seen = &look->seen[image];
+	json_t *json = image_json(look, image);
+
+	seen->text = json ? json_dumps(json, 0) : NULL;
+	json_decref(json);
+	inspect_seen_drop(seen);
+	return seen->text ? KPACK_SUCCESS
+			  : kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY,
+				    "out of memory for JSON");
+}
+
+/* --- in order --------------------------------------------------------------------- */
+
+static void print_image(struct writer *w, size_t image)
+{
+	struct inspect_seen *seen = &w->look.seen[image];
+
+	/* one that could not be read was never finished */
+	if (!seen->text && finish(&w->look, image, NULL))
+		w->no_memory = true;
+	printf("%s\n  %s", w->printed ? "," : "", seen->text ? seen->text : "null");
+	w->positions[image] = w->printed++;
+	free(seen->text);
+	seen->text = NULL;
+}
+
+static void print_rows(struct writer *w, size_t end)
+{
+	for (; w->row < end; w->row++)
+		if (w->file->rows[w->row].kind == INSPECT_IMAGE)
+			print_image(w, w->file->rows[w->row].image);
+}
+
+static void done(struct inspect_look *look, const struct inspect_job *job)
+{
+	print_rows(look->arg, job->end_row);
+}
+
+/* Print VALUE, which is taken. */
+static void print_value(struct writer *w, json_t *value)
+{
+	if (!value ||
+	    (json_dumpf(value, stdout, JSON_ENCODE_ANY) != 0 && !ferror(stdout)))
+		w->no_memory = true;
+	json_decref(value);
+}
+
+static void print_wrappers(struct writer *w)
+{
+	const struct inspect_file *f = w->file;
+
+	fputs(" \"wrappers\": [", stdout);
+	for (size_t i = 0; i < f->elf.n_wrappers; i++) {
+		ptrdiff_t c = f->wrapper_number[i];
+
+		fputs(i ? ", " : "", stdout);
+		print_value(w, json_pack("{sI so}", "index", (json_int_t)i, "container",
+					 c < 0 ? json_null() : json_integer(c)));
+	}
+	fputs("],\n", stdout);
+}
+
+/* --- the tree --------------------------------------------------------------------- */
+
+static void print_containers(struct writer *w, size_t first);
+
+static void print_node(struct writer *w, size_t image)
+{
+	const struct kp_image *img = &w->file->list.images[image];
+
+	if (w->positions[image] != KP_NOWHERE) {
+		printf("{\"image\": %zu}", w->positions[image]);
+		return;
+	}
+	fputs("{\"name\": ", stdout);
+	print_value(w, img->id ? report_json_text(img->id) : json_null());
+	printf(", \"offset\": %" PRIu64 ", \"size\": %" PRIu64 ", \"pairs\": ",
+	       img->offset, img->size);
+	print_value(w, pairs_json(&img->pairs));
+	fputs(", \"containers\": ", stdout);
+	print_containers(w, img->inside);
+	putchar('}');
+}
+
+static void print_compression(const struct kp_container *c,
+			      const struct inspect_packed *packed)
+{
+	if (packed->version)
+		printf(", \"version\": %u", packed->version);
+	if (!packed->method)
+		return;
+	printf(", \"compression\": {\"method\": \"%s\", \"version\": %u, \"ratio\": %.4g",
+	       packed->method, packed->version,
+	       (double)c->payload_size / (double)c->size);
+	if (packed->has_hash)
+		printf(", \"hash\": \"%016" PRIx64 "\", \"hash_ok\": %s", packed->hash,
+		       packed->hash_ok ? "true" : "false");
+	putchar('}');
+}
+
+static void print_container(struct writer *w, size_t container)
+{
+	const struct kp_container *c = &w->file->list.items[container];
+	size_t n = w->file->numbers[container];
+
+	printf("{\"format\": \"%s\", \"container\": ", c->format->name);
+	if (n == KP_NOWHERE)
+		fputs("null", stdout);
+	else
+		printf("%zu", n);
+	printf(", \"offset\": %" PRIu64 ", \"size\": %" PRIu64 ", \"decoded\": %" PRIu64,
+	       c->offset, c->size, c->payload_size);
+	print_compression(c, &w->look.packed[container]);
+	fputs(", \"images\": [", stdout);
+	for (size_t i = 0; i < c->n_images; i++) {
+		fputs(i ? ", " : "", stdout);
+		print_node(w, c->first_image + i);
+	}
+	fputs("]}", stdout);
+}
+
+static void print_containers(struct writer *w, size_t first)
+{
+	putchar('[');
+	for (size_t c = first; c != KP_NOWHERE; c = w->file->list.items[c].next) {
+		if (c != first)
+			fputs(",\n  ", stdout);
+		print_container(w, c);
+	}
+	putchar(']');
+}
+
+/* --- all of it -------------------------------------------------------------------- */
+
+static kpack_error_t print_all(struct writer *w, struct kpackx_error *why)
+{
+	kpack_error_t err;
+
+	fputs("{\n \"file\": ", stdout);
+	print_value(w, report_json_text(w->file->path));
+	printf(",\n \"format\": \"%s\",\n \"images\": [", w->file->format);
+	err = inspect_look_run(&w->look, why);
+	if (!err)
+		print_rows(w, w->file->n_rows);
+	fputs(w->printed ? "\n ],\n" : "],\n", stdout);
+	if (err)
+		return err;
+	print_wrappers(w);
+	printf(" \"converted\": %s,\n \"tree\": ", w->file->converted ? "true" : "false");
+	print_containers(w, 0);
+	fputs("\n}\n", stdout);
+	return w->no_memory
+		       ? kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY, "out of memory for JSON")
+		       : KPACK_SUCCESS;
+}
+
+kpack_error_t inspect_json_print(struct inspect_file *file, struct kpackx_error *why)
+{
+	struct writer w = {
+		.file = file,
+		.look = {.file = file, .finish = finish, .done = done, .arg = &w},
+	};
+	kpack_error_t err;
+
+	w.positions = malloc((file->list.n_images + 1) * sizeof(*w.positions));
+	if (!w.positions)
+		return kp_fail_memory(why, file->list.n_images, "images");
+	for (size_t i = 0; i < file->list.n_images; i++)
+		w.positions[i] = KP_NOWHERE;
+	err = print_all(&w, why);
+	inspect_look_fini(&w.look);
+	free(w.positions);
+	return err;
+}
+
+#else
+
+kpack_error_t inspect_json_print(struct inspect_file *file, struct kpackx_error *why)
+{
+	(void)file;
+	return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED, "not built: --json");
+}
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernel.h"
+
+static const struct number {
+	const char *label, *cuda, *key;
+	size_t at; /* in struct kp_kernel */
+} numbers[] = {
+	{"VGPRs", "registers", "vgprs", offsetof(struct kp_kernel, vgprs)},
+	{"AGPRs", "AGPRs", "agprs", offsetof(struct kp_kernel, agprs)},
+	{"SGPRs", "SGPRs", "sgprs", offsetof(struct kp_kernel, sgprs)},
+	{"LDS", "shared", "lds", offsetof(struct kp_kernel, lds)},
+	{"scratch", "local", "scratch", offsetof(struct kp_kernel, scratch)},
+	{"kernarg", "parameters", "kernarg", offsetof(struct kp_kernel, kernarg)},
+	{"wavefront", "warp", "wavefront", offsetof(struct kp_kernel, wavefront)},
+	{"threads", "threads", "threads", offsetof(struct kp_kernel, threads)},
+};
+
+const size_t inspect_kernel_numbers = sizeof(numbers) / sizeof(numbers[0]);
+
+int64_t inspect_kernel_number(const struct kp_kernel *kernel, size_t i)
+{
+	int64_t value;
+
+	memcpy(&value, (const char *)kernel + numbers[i].at, sizeof(value));
+	return value;
+}
+
+const char *inspect_kernel_label(size_t i, bool cuda)
+{
+	return cuda ? numbers[i].cuda : numbers[i].label;
+}
+
+const char *inspect_kernel_key(size_t i)
+{
+	return numbers[i].key;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* The numbers of a kernel, by what they are called. */
+#ifndef INSPECT_KERNEL_H
+#define INSPECT_KERNEL_H
+
+#include "core/format/object.h"
+
+extern const size_t inspect_kernel_numbers;
+
+/* Number I of KERNEL, or KP_NOT_STATED; what people, AMD's or CUDA's, and JSON call it. */
+int64_t inspect_kernel_number(const struct kp_kernel *kernel, size_t i);
+const char *inspect_kernel_label(size_t i, bool cuda);
+const char *inspect_kernel_key(size_t i);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* AOTriton's "flatzip": an ordinary ZIP whose members are stored, without ZIP64. */
+#ifndef FLATZIP_H
+#define FLATZIP_H
+
+#include "core/base/file.h"
+
+/*
+ * Find the end record of SOURCE as its loader does, in the last 65,558 bytes.  MEMBERS: how
+ * many the central directory states.  INVALID_FORMAT: no end record, or its directory is
+ * not in front of it.  IO_ERROR, OUT_OF_MEMORY.
+ */
+kpack_error_t flatzip_read(const struct kp_source *source, unsigned *members,
+			   struct kpackx_error *why);
+
+#endif

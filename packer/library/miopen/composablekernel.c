@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Composable Kernel: a static library of device code for each GPU, anywhere in the tree:
+ * libdevice_conv_operations_gfx942.a, and libMIOpenCKGroupedConv_gfx942.a.
+ */
+#include "packer/library/arch_name.h"
+#include "ck_name.h"
+
+static bool cut_ending(struct kp_span *name)
+{
+	static const char *const endings[] = {".a", ".lib"};
+
+	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
+		size_t n = strlen(endings[i]);
+
+		if (name->size <= n ||
+		    memcmp(name->data + name->size - n, endings[i], n) != 0)
+			continue;
+		name->size -= n;
+		return true;
+	}
+	return false;
+}
+
+/*
+ * The GPU that the file's name states behind its last word; ID is what the name calls it.
+ * false: the name is no library's, or has none: such a library is for all.
+ */
+static bool named(const char *path, char arch[KP_TARGET_TEXT_MAX], struct kp_span *id,
+		  bool *variant)
+{
+	static const char *const prefixes[] = {"device_conv_operations_", "MIOpenCK"};
+	struct kp_span name = path_name(path);
+
+	if (kp_span_starts(name, "lib", 3))
+		name = kp_span_tail(name, 3);
+	if (!cut_ending(&name))
+		return false;
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
+		const uint8_t *gfx;
+
+		if (!kp_span_starts(name, prefixes[i], strlen(prefixes[i])))
+			continue;
+		gfx = memmem(name.data, name.size, "_gfx", 4);
+		if (!gfx)
+			return false;
+		*id = kp_span_tail(name, (size_t)(gfx + 1 - name.data));
+		return ck_target(*id, arch, variant);
+	}
+	return false;
+}
+
+static bool probe(const struct library *self, const struct library_question *q)
+{
+	char arch[KP_TARGET_TEXT_MAX];
+	struct kp_span id;
+	bool variant;
+
+	(void)self;
+	return named(q->path, arch, &id, &variant);
+}
+
+static kpack_error_t check(const struct library *self, const struct library_question *q,
+			   bool *mine, struct library_object *out,
+			   struct kpackx_error *why)
+{
+	static const char magic[] = "!<arch>\n";
+	char arch[KP_TARGET_TEXT_MAX];
+	struct kp_span id;
+	bool variant;
+
+	(void)self;
+	if (q->head_size < sizeof(magic) - 1 ||
+	    memcmp(q->head, magic, sizeof(magic) - 1) != 0 ||
+	    !named(q->path, arch, &id, &variant))
+		return KPACK_SUCCESS;
+	*mine = true;
+	out->role = "archive";
+	facts_string(&out->facts, "container", "ar");
+	if (variant)
+		facts_text(&out->facts, "variant", id);
+	return library_add_arch(out, arch, why);
+}
+
+const struct library library_composablekernel = {
+	.name = "composablekernel",
+	.probe = probe,
+	.check = check,
+};

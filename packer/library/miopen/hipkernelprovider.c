@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Small databases that are told by their directories alone: the engines of hipDNN, aiter's
+ * assembly kernels, and rocjitsu's translations.
+ *
+ * hipDNN's engines keep files of a GPU in a directory of its own, some levels below their
+ * own; what they share stands beside these and stays where it is.
+ */
+#include "packer/library/rules.h"
+
+static const struct rule provider_rules[] = {
+	{"engines/arch_content", "*", RULE_BELOW, NULL, "provider"},
+	{"engines/test_arch_content", "*", RULE_BELOW, NULL, "provider"},
+	{"engines/hip_kernel_provider/asm_kernels", "*", RULE_BELOW, NULL, "provider"},
+	{"hipdnn_plugins/engines", "*", RULE_BELOW, NULL, "provider"},
+};
+
+static const struct rule aiter_rules[] = {
+	{"aiter_meta/hsa", "*.co", RULE_BELOW, NULL, "code"},
+	{"aiter_meta/hsa", "*", RULE_BELOW, NULL, "file"},
+};
+
+/* A domain's name is that of a stepping; what it is for stands nowhere else. */
+static const struct rule translation_rules[] = {
+	{"share/rocjitsu/translations/gfx1250-b0-a0/v1", "*.man", RULE_TARGET, "gfx1250",
+	 "manifest"},
+	{"share/rocjitsu/translations/gfx1250-b0-a0/v1", "*.obj", RULE_TARGET, "gfx1250",
+	 "code"},
+};
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define LIST(rules) (&(const struct rule_list){rules, COUNT(rules), false})
+
+const struct library library_hipkernelprovider = {
+	.name = "hipkernelprovider",
+	.probe = rules_probe,
+	.check = rules_check,
+	.data = LIST(provider_rules),
+};
+
+const struct library library_aiter = {
+	.name = "aiter",
+	.probe = rules_probe,
+	.check = rules_check,
+	.data = LIST(aiter_rules),
+};
+
+const struct library library_hotswap_cache = {
+	.name = "hotswap_cache",
+	.probe = rules_probe,
+	.check = rules_check,
+	.data = LIST(translation_rules),
+};

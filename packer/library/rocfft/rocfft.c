@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * rocFFT: its kernel caches, SQLite databases with the code in them; and databases whose
+ * table kernels says where the code objects are.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include "packer/library/arch_name.h"
+#include "cache_summary.h"
+#include "kernel_cache.h"
+#include "packer/library/sqlite/kernel_paths.h"
+#include "packer/library/path_keys.h"
+#include "packer/library/sqlite/header.h"
+
+static bool ends_with(const char *path, const char *end)
+{
+	size_t n = strlen(path), m = strlen(end);
+
+	return n > m && strcmp(path + n - m, end) == 0;
+}
+
+static bool is_database_name(const char *path)
+{
+	return ends_with(path, ".db") || ends_with(path, ".sqlite") ||
+	       ends_with(path, ".sqlite3");
+}
+
+/* Below a directory in which a database that is none is a fault, and not just another file? */
+static bool is_in_fft(const char *path)
+{
+	static const char *const dirs[] = {"rocfft", "hipfft", "fft"};
+	struct kp_span rest;
+
+	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++)
+		if (path_below(path, dirs[i], &rest))
+			return true;
+	return false;
+}
+
+static bool probe(const struct library *self, const struct library_question *q)
+{
+	(void)self;
+	return is_database_name(q->path) || is_in_fft(q->path);
+}
+
+/* --- kernel caches -------------------------------------------------------------------- */
+
+/*
+ * A change that was begun and not ended: only with the journal is the database whole, and from
+ * a read-only mount nobody can play it back.
+ */
+static kpack_error_t check_journal(const struct library_question *q,
+				   struct kpackx_error *why)
+{
+	static const uint8_t magic[8] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
+	struct file_bytes bytes;
+	uint8_t head[8] = {0};
+	size_t file;
+	char *path;
+	kpack_error_t err = KPACK_SUCCESS;
+	bool there;
+
+	if (asprintf(&path, "%s-journal", q->path) < 0)
+		return kp_fail_memory(why, strlen(q->path), "a path");
+	there = file_tree_find(q->tree, kp_span_str(path), &file) &&
+		q->tree->items[file].size >= sizeof(head);
+	free(path);
+	if (!there)
+		return KPACK_SUCCESS;
+	KP_TRY(file_tree_open(q->tree, file, &bytes, why));
+	err = kp_source_read(&bytes.source, 0, head, sizeof(head), why);
+	file_bytes_close(&bytes);
+	if (!err && memcmp(head, magic, sizeof(head)) == 0)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "beside it is a journal of a change that was not ended; "
+			       "open it once with sqlite3 to undo that");
+	return err;
+}
+
+/* Rows for another GPU than the one in the name: nobody will look for them there. */
+static kpack_error_t compare_arches(const struct cache_summary *s, const char *named,
+				    struct library_object *out, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < s->n_arches; i++)
+		if (*named && !arch_agrees(named, s->arches[i].canonical))
+			return library_warn(out, why,
+					    "its name says %s, but %llu of its %llu rows "
+					    "are for %s",
+					    named, (unsigned long long)s->arches[i].rows,
+					    (unsigned long long)s->rows,
+					    s->arches[i].text);
+	if (s->n_strange)
+		return library_warn(out, why,
+				    "the arch of %llu of its %llu rows is no GPU: %s",
+				    (unsigned long long)s->n_strange,
+				    (unsigned long long)s->rows, s->strange);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t describe_cache(struct sqlite_file *f, const char *named,
+				    struct library_object *out, struct kpackx_error *why)
+{
+	struct cache_summary *s = malloc(sizeof(*s));
+	kpack_error_t err;
+
+	if (!s)
+		return kp_fail_memory(why, sizeof(*s), "a kernel cache");
+	err = cache_summary_read(f, s, why);
+	if (!err) {
+		cache_summary_facts(s, &out->facts);
+		err = compare_arches(s, named, out, why);
+	}
+	free(s);
+	return err;
+}
+
+/* --- either kind ---------------------------------------------------------------------- */
+
+/* What tables it has; NAMED: the cache's arch, NULL when it is not called like a cache. */
+static kpack_error_t look_inside(const struct library_question *q, const char *named,
+				 bool *mine, struct library_object *out,
+				 struct kpackx_error *why)
+{
+	struct sqlite_file *f = NULL;
+	kpack_error_t err = sqlite_file_open(q->source, &f, why);
+
+	if (!err && named)
+		err = cache_is_there(f, mine, why);
+	if (!err && *mine)
+		err = describe_cache(f, named, out, why);
+	else if (!err)
+		err = kernel_paths_are_there(f, mine, why);
+	sqlite_file_close(f);
+	return err;
+}
+
+static kpack_error_t describe(const struct library_question *q, const char *named,
+			      bool *mine, struct library_object *out,
+			      struct kpackx_error *why)
+{
+	facts_string(&out->facts, "container", "sqlite");
+	out->role = "cache";
+	out->at_random = true;
+	if (named && *named)
+		KP_TRY(library_add_arch(out, named, why));
+	if (sqlite_built())
+		return look_inside(q, named, mine, out, why);
+	*mine = named != NULL;
+	return KPACK_SUCCESS;
+}
+
+static bool is_damage(kpack_error_t err)
+{
+	return err == KPACK_ERROR_INVALID_FORMAT;
+}
+
+static kpack_error_t check(const struct library *self, const struct library_question *q,
+			   bool *mine, struct library_object *out,
+			   struct kpackx_error *why)
+{
+	char arch[KP_TARGET_TEXT_MAX];
+	const char *named = kernel_cache_named(q->path, arch) ? arch : NULL;
+	bool expected = named || (is_in_fft(q->path) && is_database_name(q->path));
+	kpack_error_t err;
+
+	(void)self;
+	*mine = false;
+	if (!expected && !sqlite_header_probe(q->head, q->head_size))
+		return KPACK_SUCCESS;
+	err = sqlite_header_check(q->source, q->head, q->head_size, why);
+	if (is_damage(err) && expected && q->plain) {
+		*mine = true;
+		return named && *named ? library_add_arch(out, named, why)
+				       : KPACK_SUCCESS;
+	}
+	if (!err)
+		err = describe(q, named, mine, out, why);
+	if (!err && *mine && !q->plain)
+		err = check_journal(q, why);
+	if (is_damage(err) && !expected && !*mine)
+		return KPACK_SUCCESS;
+	return err;
+}
+
+static kpack_error_t finish(const struct library *self, struct library_found *found,
+			    struct kpackx_error *why)
+{
+	return sqlite_built() ? path_keys_add(self, found, why) : KPACK_SUCCESS;
+}
+
+const struct library library_rocfft = {
+	.name = "rocfft", .probe = probe, .check = check, .finish = finish};

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+#include "rows.h"
+#include "packer/files/read_file.h"
+#include "index.h"
+#include "packer/library/arch_name.h"
+
+/* Parents have some 500 KiB at most; a merged library, which may be large, is not read. */
+enum { PARENT_MAX = 16 << 20 };
+
+/* The first GPU of the rows, where none agrees with NAMED; else empty. */
+static struct kp_span find_other(const struct tensile_index *index, const char *named)
+{
+	struct kp_span other = {NULL, 0};
+
+	for (size_t i = 0; i < index->n_gpus; i++) {
+		char arch[KP_TARGET_TEXT_MAX];
+
+		/* numbers and words that stand for a device are no GPU's name */
+		if (!arch_of_directory(index->gpus[i], arch, NULL))
+			continue;
+		if (arch_agrees(named, arch))
+			return (struct kp_span){NULL, 0};
+		if (!other.size)
+			other = index->gpus[i];
+	}
+	return other;
+}
+
+static kpack_error_t compare(struct kp_span bytes, const char *named,
+			     struct library_object *out, struct kpackx_error *why)
+{
+	struct kpackx_error fault;
+	struct tensile_index index;
+	struct kp_span other;
+	kpack_error_t err = tensile_index_read(bytes, &index, &fault);
+
+	other = err ? (struct kp_span){NULL, 0} : find_other(&index, named);
+	if (err == KPACK_ERROR_OUT_OF_MEMORY)
+		*why = fault;
+	else
+		err = other.size ? library_warn(out, why,
+						"named for %s, but its rows are for "
+						"%.*s: packed as %s",
+						named, (int)other.size,
+						(const char *)other.data, named)
+				 : KPACK_SUCCESS;
+	tensile_index_fini(&index);
+	return err;
+}
+
+kpack_error_t tensile_rows_check(const struct library_question *q, const char *named,
+				 struct library_object *out, struct kpackx_error *why)
+{
+	bool zlib = strcmp(content_container(q), "zlib") == 0;
+	struct kpackx_error fault;
+	struct dat_file dat;
+	kpack_error_t err;
+
+	if (q->source->size > PARENT_MAX ||
+	    (!zlib && strcmp(content_container(q), "msgpack") != 0))
+		return KPACK_SUCCESS;
+	err = dat_file_unpack(q->source, zlib, &dat, &fault);
+	if (err == KPACK_ERROR_OUT_OF_MEMORY || err == KPACK_ERROR_IO_ERROR)
+		*why = fault;
+	else if (err)
+		err = KPACK_SUCCESS;
+	else {
+		err = compare(dat_file_span(&dat), named, out, why);
+		dat_file_fini(&dat);
+	}
+	return err;
+}

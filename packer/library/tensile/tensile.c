@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+#include "tensile.h"
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "packer/library/arch_name.h"
+#include "solutions.h"
+#include "name.h"
+#include "rows.h"
+
+/* A file below the directory, as its path has it. */
+struct place {
+	struct kp_span rest;           /* behind the directory */
+	struct kp_span directory;      /* the GPU's, or empty */
+	char arch[KP_TARGET_TEXT_MAX]; /* of that, or "" */
+	bool variant;
+	struct tensile_name name;
+};
+
+static const struct tensile *row(const struct library *self)
+{
+	return self->data;
+}
+
+bool tensile_probe(const struct library *self, const struct library_question *q)
+{
+	struct kp_span rest;
+
+	return path_below(q->path, row(self)->directory, &rest);
+}
+
+/* The first directory that is named like a GPU. */
+static void find_directory(struct place *place)
+{
+	size_t depth = path_depth(place->rest);
+
+	for (size_t i = 0; i + 1 < depth; i++) {
+		place->directory = path_component(place->rest, i);
+		if (arch_of_directory(place->directory, place->arch, &place->variant))
+			return;
+	}
+	place->directory = (struct kp_span){NULL, 0};
+	place->arch[0] = '\0';
+	place->variant = false;
+}
+
+static void place_read(const char *path, struct kp_span rest, struct place *place)
+{
+	*place =
+		(struct place){.rest = rest, .name = tensile_name_split(path_name(path))};
+	find_directory(place);
+}
+
+/* --- what is said about it ---------------------------------------------------------------- */
+
+static bool has_stem(const char *role)
+{
+	static const char *const without[] = {"manifest", "file"};
+
+	for (size_t i = 0; i < sizeof(without) / sizeof(without[0]); i++)
+		if (strcmp(role, without[i]) == 0)
+			return false;
+	return true;
+}
+
+static void add_xnack(const struct library_object *out, struct facts *facts)
+{
+	struct kp_target target;
+
+	if (out->n_arches == 1 &&
+	    kp_target_parse(kp_span_str(out->arches[0]), &target, NULL) ==
+		    KPACK_SUCCESS &&
+	    target.xnack != KP_FEATURE_ANY)
+		facts_flag(facts, "xnack", target.xnack == KP_FEATURE_ON);
+}
+
+static void add_kernel_count(const struct library_question *q, struct facts *facts)
+{
+	struct kp_span head = {q->head, q->head_size};
+	uint64_t count = 0;
+
+	if ((solutions_count(head, &count) || solutions_count_zlib(head, &count)) &&
+	    count)
+		facts_number(facts, "kernel_count", count);
+}
+
+static void add_facts(const struct library_question *q, const struct place *place,
+		      struct library_object *out)
+{
+	struct facts *facts = &out->facts;
+
+	if (has_stem(out->role)) {
+		if (place->name.stem.size <= NAME_MAX)
+			facts_text(facts, "stem", place->name.stem);
+		tensile_name_facts(place->name.stem, facts);
+	}
+	add_xnack(out, facts);
+	if (place->variant)
+		facts_text(facts, "variant", place->directory);
+	if (kp_span_is(place->name.ending, "dat"))
+		add_kernel_count(q, facts);
+}
+
+/* --- the paper's keys ---------------------------------------------------------------------- */
+
+/* Is there a file whose path is the first SIZE bytes of PATH and then NAME? */
+static bool has_file(const struct library_question *q, size_t size, const char *name)
+{
+	size_t ignored;
+	char *path;
+	bool found;
+
+	if (asprintf(&path, "%.*s%s", (int)size, q->path, name) < 0)
+		return false;
+	found = file_tree_find(q->tree, kp_span_str(path), &ignored);
+	free(path);
+	return found;
+}
+
+/* Does the file stand as the paper draws it: gfx1100/kernel_1.co? */
+static bool is_drawn(const struct tensile *t, const struct library_question *q,
+		     const struct place *place)
+{
+	size_t n = t->drawn_in ? strlen(t->drawn_in) : 0;
+	size_t before = (size_t)((const char *)place->rest.data - q->path);
+	struct kp_span rest = place->rest;
+
+	if (!t->drawn_in || !*place->arch || !kp_span_starts(rest, t->drawn_in, n))
+		return false;
+	rest = (struct kp_span){rest.data + n, rest.size - n};
+	return rest.data == place->directory.data && path_depth(rest) == 2 &&
+	       tensile_name_is_code(&place->name) &&
+	       (!t->drawn_with || has_file(q, before, t->drawn_with));
+}
+
+/* The key has no ending: of x.co and x.hsaco it is the first one's. */
+static kpack_error_t add_key(const struct library *self, const struct library_question *q,
+			     const struct place *place, struct library_object *out,
+			     struct kpackx_error *why)
+{
+	struct kp_span name = path_name(q->path);
+	size_t without = strlen(q->path) - place->name.ending.size;
+
+	if (kp_span_is(place->name.ending, "hsaco") && has_file(q, without, "co"))
+		return KPACK_SUCCESS;
+	return library_add_key(out, why, "%s/%s/%.*s", self->name, place->arch,
+			       (int)(name.size - place->name.ending.size - 1),
+			       (const char *)name.data);
+}
+
+/*
+ * A file that every GPU's library opens by this name stays one for all GPUs, also where a
+ * build has the code of only one: builds that differ in it must meet.
+ */
+static bool is_for_all(const char *role)
+{
+	return strcmp(role, "transform") == 0;
+}
+
+kpack_error_t tensile_check(const struct library *self, const struct library_question *q,
+			    bool *mine, struct library_object *out,
+			    struct kpackx_error *why)
+{
+	char named[KP_TARGET_TEXT_MAX];
+	struct kp_span rest;
+	struct place place;
+
+	*mine = path_below(q->path, row(self)->directory, &rest) &&
+		strcmp(content_container(q), "host-elf") != 0;
+	if (!*mine)
+		return KPACK_SUCCESS;
+	place_read(q->path, rest, &place);
+	out->role = place.name.role;
+	KP_TRY(arch_named(q->path, place.arch, named, out, why));
+	KP_TRY(arch_decide(q, named, out, why));
+	if (*named && !out->warning && strcmp(out->role, "parent") == 0)
+		KP_TRY(tensile_rows_check(q, named, out, why));
+	if (!*named && is_for_all(out->role)) {
+		out->n_arches = 0;
+		KP_TRY(library_add_arch(out, LIBRARY_NEUTRAL, why));
+	}
+	add_facts(q, &place, out);
+	if (is_drawn(row(self), q, &place))
+		return add_key(self, q, &place, out, why);
+	return KPACK_SUCCESS;
+}

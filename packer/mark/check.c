@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * kpack mark check: whether converted binaries find in the archives what they will ask for.
+ *
+ * A binary asks for NAME#index on a GPU.  Which GPUs count is what the archives that its
+ * search paths lead to say; which objects there must be, and their hashes, is what its
+ * layout says.  Without a layout every wrapper is expected to have an object
+ * for each of these architectures.
+ */
+#include <errno.h>
+#include <fts.h>
+#include <stdlib.h>
+#include "missing_arches.h"
+#include "packer/archives/operands.h"
+#include "packer/binary/built_arches.h"
+#include "mark.h"
+#include "faults.h"
+#include "packer/cli/report.h"
+#include "core/base/text.h"
+
+enum { OPT_ARCH, OPT_JSON, OPT_VERBOSE };
+
+static const struct option_help options[] = {
+	[OPT_ARCH] = {0, "arch", "LIST", "these targets must be there too"},
+	[OPT_JSON] = {0, "json", NULL, "print one JSON object"},
+	[OPT_VERBOSE] = {'v', "verbose", NULL, "also tell binaries without fault"},
+	{0},
+};
+
+const struct command_help mark_check_help = {
+	"mark check",
+	"[--arch LIST] [--json] [-v] ROOT...",
+	"check that converted binaries find their objects",
+	options,
+	"ROOT is a tree or a file.  Binaries that are not converted are no fault.",
+};
+
+struct check {
+	struct arch_filter filter;
+	bool verbose;
+	struct installed set;
+	struct absent absent;
+	size_t n_binaries, n_fat, n_archives, n_objects;
+	struct mark_faults faults;
+};
+
+/* The binary at hand. */
+struct subject {
+	struct check *check;
+	struct binary b;
+	struct reach reach;
+	struct built_arches arches;
+};
+
+/* --- architectures ---------------------------------------------------------------- */
+
+/* Is ARCH chosen by target number I of --arch? */
+static bool chosen_by(const struct arch_filter *filter, size_t i, const char *arch)
+{
+	struct arch_filter one = {&filter->targets[i], &filter->matched[i], 1};
+
+	return arch_filter_match(&one, kp_span_str(arch));
+}
+
+/* All that was built for target number I of --arch must be there.  False: nothing was. */
+static bool check_chosen(struct subject *s, size_t i)
+{
+	struct check *c = s->check;
+	bool any = false;
+
+	for (size_t k = 0; k < s->arches.count; k++) {
+		if (!chosen_by(&c->filter, i, s->arches.items[k]))
+			continue;
+		any = true;
+		if (!s->arches.installed[k])
+			mark_fault(&c->faults, s->b.path, MARK_NO_WRAPPER,
+				   s->arches.items[k], "no archive has it");
+	}
+	return any;
+}
+
+/* What --arch asks for must have been built, and be there. */
+static void check_demanded(struct subject *s)
+{
+	struct check *c = s->check;
+
+	for (size_t i = 0; i < c->filter.count; i++) {
+		const struct kp_target *target = &c->filter.targets[i];
+		char text[KP_TARGET_TEXT_MAX];
+
+		if (check_chosen(s, i) || built_arches_run(&s->arches, target, true))
+			continue;
+		kp_target_format(target, text);
+		mark_fault(&c->faults, s->b.path, MARK_NO_WRAPPER, text,
+			   s->b.has_layout && !built_arches_run(&s->arches, target, false)
+				   ? "no object was built for it"
+				   : "no archive has it");
+	}
+}
+
+static bool is_demanded(struct subject *s, const char *arch)
+{
+	for (size_t i = 0; i < s->check->filter.count; i++)
+		if (chosen_by(&s->check->filter, i, arch))
+			return true;
+	return false;
+}
+
+/* Is it told by nothing else that ARCH is not here? */
+static bool is_absent(struct subject *s, size_t arch)
+{
+	return !s->arches.installed[arch] && !is_demanded(s, s->arches.items[arch]) &&
+	       !reach_has_broken(&s->reach, s->arches.items[arch]);
+}
+
+/* It may be installed for other binaries: that is known in the end. */
+static kpack_error_t keep_absent(struct subject *s, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < s->arches.count; i++)
+		if (is_absent(s, i))
+			KP_TRY(absent_add(&s->check->absent, s->b.path,
+					  s->arches.items[i], why));
+	return KPACK_SUCCESS;
+}
+
+/* --- objects ---------------------------------------------------------------------- */
+
+static void check_object(struct subject *s, size_t wrapper,
+			 const struct wanted_object *want)
+{
+	struct check *c = s->check;
+	struct kpackx_error why = {0};
+	struct found_object found;
+	char *name, *archive;
+
+	c->n_objects++;
+	if (installed_find(&s->reach, want, &found, &why)) {
+		mark_fault_why(&c->faults, s->b.path, &why);
+		return;
+	}
+	name = kp_text_escape_new(kp_span_str(want->name));
+	archive = found.archive ? kp_text_escape_new(kp_span_str(found.archive->path))
+				: NULL;
+	if (!found.archive)
+		mark_fault(&c->faults, s->b.path, wrapper, want->arch,
+			   "no archive has %s#%u", name ? name : "?", want->index);
+	else if (found.differs)
+		mark_fault(&c->faults, s->b.path, wrapper, want->arch,
+			   "%s#%u in %s is from another build", name ? name : "?",
+			   want->index, archive ? archive : "?");
+	else if (installed_decode(found.archive, found.entry, NULL, &why))
+		mark_fault(&c->faults, s->b.path, wrapper, want->arch, "%s#%u in %s: %s",
+			   name ? name : "?", want->index, archive ? archive : "?",
+			   why.text);
+	free(name);
+	free(archive);
+}
+
+static void check_image(struct subject *s, size_t wrapper,
+			const struct kp_layout_image *img)
+{
+	struct wanted_object want = {
+		.name = s->b.marker.kernel_name,
+		.index = binary_index(&s->b, wrapper),
+		.arch = img->arch,
+		.kind = wanted_kind(img),
+		.xxh3 = img->has_xxh3 ? img->xxh3 : NULL,
+		.size = &img->size,
+	};
+
+	if (built_arches_installed(&s->arches, img->arch))
+		check_object(s, wrapper, &want);
+}
+
+/* First image of CONTAINER; they stand by container. */
+static size_t first_image(const struct kp_layout *layout, uint32_t container)
+{
+	size_t low = 0, high = layout->n_images;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (layout->images[mid].container < container)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+static void check_by_layout(struct subject *s, size_t wrapper)
+{
+	const struct kp_layout *layout = &s->b.layout;
+	uint32_t container = layout->wrapper_container[wrapper];
+
+	for (size_t i = first_image(layout, container);
+	     i < layout->n_images && layout->images[i].container == container; i++)
+		if (!layout->images[i].host)
+			check_image(s, wrapper, &layout->images[i]);
+}
+
+static void check_by_archives(struct subject *s, size_t wrapper)
+{
+	struct wanted_object want = {
+		.name = s->b.marker.kernel_name,
+		.index = binary_index(&s->b, wrapper),
+		.kind = kp_span_str("co"),
+	};
+
+	for (size_t i = 0; i < s->arches.count; i++) {
+		want.arch = s->arches.items[i];
+		check_object(s, wrapper, &want);
+	}
+}
+
+/* --- a binary --------------------------------------------------------------------- */
+
+/* An archive under another's name is found by those who cannot use it, and by no one else. */
+static void check_archive(struct check *c, const struct reached *r)
+{
+	struct installed_archive *a = r->archive;
+
+	c->n_archives++;
+	if (!a->archive)
+		mark_fault_why(&c->faults, a->path, &a->why);
+	else if (r->misnamed)
+		mark_fault(&c->faults, a->path, MARK_NO_WRAPPER, r->arch,
+			   "it is named so, but nothing in it is for that");
+}
+
+/* Each archive once.  Returns how many can be used. */
+static size_t check_archives(struct check *c, const struct reach *reach)
+{
+	size_t usable = 0;
+
+	for (size_t i = 0; i < reach->count; i++) {
+		struct installed_archive *a = reach->items[i].archive;
+
+		usable += a->archive != NULL;
+		if (!a->told)
+			check_archive(c, &reach->items[i]);
+		a->told = true;
+	}
+	return usable;
+}
+
+static void check_objects(struct subject *s)
+{
+	for (size_t i = 0; i < s->b.fat.elf.n_wrappers; i++) {
+		if (s->b.has_layout)
+			check_by_layout(s, i);
+		else
+			check_by_archives(s, i);
+	}
+}
+
+static kpack_error_t check_converted(struct subject *s, struct kpackx_error *why)
+{
+	struct check *c = s->check;
+
+	KP_TRY(binary_read_marker(&s->b, why));
+	KP_TRY(binary_read_layout(&s->b, why));
+	KP_TRY(installed_reach(&c->set, &s->b.marker, s->b.path, &s->reach, why));
+	if (check_archives(c, &s->reach) == 0) {
+		char *path = kp_text_escape_new(kp_span_str(s->b.marker.search_paths[0]));
+
+		mark_fault(&c->faults, s->b.path, MARK_NO_WRAPPER, NULL,
+			   "no archive where it looks: %s%s", path ? path : "?",
+			   s->b.marker.n_search_paths > 1 ? " and others" : "");
+		free(path);
+		return KPACK_SUCCESS;
+	}
+	KP_TRY(built_arches_find(&s->b, &s->reach, &s->arches, why));
+	check_demanded(s);
+	check_objects(s);
+	return keep_absent(s, why);
+}
+
+static const struct kp_elf_wrapper *converted_wrapper(const struct kp_elf *elf)
+{
+	for (size_t i = 0; i < elf->n_wrappers; i++)
+		if (elf->wrappers[i].fields.magic == KP_WRAPPER_HIPK)
+			return &elf->wrappers[i];
+	return NULL;
+}
+
+static void note(const struct check *c, const char *path, const char *text)
+{
+	if (!c->verbose || c->faults.json)
+		return;
+	report_text(path);
+	printf(": %s\n", text);
+}
+
+static void check_fat(struct check *c, const struct binary *b)
+{
+	const struct kp_elf_wrapper *w = converted_wrapper(&b->fat.elf);
+
+	c->n_fat++;
+	if (w)
+		mark_fault(&c->faults, b->path, (size_t)(w - b->fat.elf.wrappers), NULL,
+			   "is converted, others are not");
+	else
+		note(c, b->path, "note: not converted");
+}
+
+static void check_binary(struct check *c, struct subject *s)
+{
+	struct kpackx_error why = {0};
+	size_t before = c->faults.count, objects = c->n_objects;
+	char text[64];
+
+	c->n_binaries++;
+	if (check_converted(s, &why))
+		mark_fault_why(&c->faults, s->b.path, &why);
+	snprintf(text, sizeof(text), "ok, %zu objects", c->n_objects - objects);
+	if (c->faults.count == before)
+		note(c, s->b.path, text);
+	reach_fini(&s->reach);
+	built_arches_fini(&s->arches);
+}
+
+static void check_file(struct check *c, const char *path)
+{
+	struct subject s = {.check = c};
+	struct kpackx_error why = {0};
+
+	if (binary_open(path, &s.b, &why)) {
+		mark_fault_why(&c->faults, path, &why);
+		return;
+	}
+	if (s.b.fat.kind == KP_FATBIN_CONVERTED)
+		check_binary(c, &s);
+	else if (s.b.fat.kind == KP_FATBIN_ELF)
+		check_fat(c, &s.b);
+	binary_close(&s.b);
+}
+
+/* --- trees ------------------------------------------------------------------------ */
+
+static void visit(struct check *c, const FTSENT *e)
+{
+	switch (e->fts_info) {
+	case FTS_F:
+		check_file(c, e->fts_path);
+		break;
+	case FTS_DNR:
+	case FTS_ERR:
+	case FTS_NS:
+		mark_fault(&c->faults, e->fts_path, MARK_NO_WRAPPER, NULL, "%s",
+			   strerror(e->fts_errno));
+		break;
+	case FTS_D:
+	case FTS_DP:
+		break;
+	default: /* links, devices and the like, unless asked for */
+		if (e->fts_level == FTS_ROOTLEVEL)
+			mark_fault(&c->faults, e->fts_path, MARK_NO_WRAPPER, NULL,
+				   "leads to no file and no directory");
+		break;
+	}
+}
+
+static int by_name(const FTSENT **a, const FTSENT **b)
+{
+	return strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
+static void check_root(struct check *c, const char *root)
+{
+	char *const roots[] = {(char *)root, NULL};
+	FTS *fts = fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, by_name);
+	FTSENT *e;
+
+	while (fts && (errno = 0, e = fts_read(fts)))
+		visit(c, e);
+	if (errno)
+		mark_fault(&c->faults, root, MARK_NO_WRAPPER, NULL, "cannot walk it: %s",
+			   strerror(errno));
+	if (fts)
+		fts_close(fts);
+}
+
+/* --- in the end ------------------------------------------------------------------- */
+
+static void check_absent(struct check *c)
+{
+	struct absent *list = &c->absent;
+
+	absent_sort(list);
+	for (size_t i = 0; i < list->count; i++) {
+		struct absent_item *item = &list->items[i];
+
+		item->elsewhere = absent_begins(list, i)
+					  ? installed_has_arch(&c->set, item->arch)
+					  : item[-1].elsewhere;
+		if (item->elsewhere)
+			mark_fault(&c->faults, item->file, MARK_NO_WRAPPER, item->arch,
+				   "no archive has it, but other binaries have theirs");
+	}
+}
+
+/* What is installed for nobody: the next from I on, or the end. */
+static size_t next_absent(const struct absent *list, size_t i)
+{
+	while (i < list->count && (list->items[i].elsewhere || !absent_begins(list, i)))
+		i++;
+	return i;
+}
+
+static void print_absent(const struct absent *list)
+{
+	size_t i = next_absent(list, 0);
+
+	if (i == list->count)
+		return;
+	fputs("not installed:", stdout);
+	for (; i < list->count; i = next_absent(list, i + 1)) {
+		putchar(' ');
+		report_text(list->items[i].arch);
+	}
+	putchar('\n');
+}
+
+#if KP_WITH_JSON
+static json_t *absent_json(const struct absent *list)
+{
+	json_t *arches = json_array();
+
+	for (size_t i = next_absent(list, 0); i < list->count;
+	     i = next_absent(list, i + 1))
+		json_array_append_new(arches, report_json_text(list->items[i].arch));
+	return arches;
+}
+
+static bool report_check(const struct check *c)
+{
+	return report_json(json_pack(
+		"{sI sI sI sI so so}", "converted", (json_int_t)c->n_binaries, "fat",
+		(json_int_t)c->n_fat, "objects", (json_int_t)c->n_objects, "archives",
+		(json_int_t)c->n_archives, "not_installed", absent_json(&c->absent),
+		"faults", json_incref(c->faults.list)));
+}
+#endif
+
+static void print_summary(const struct check *c)
+{
+	print_absent(&c->absent);
+	printf("%zu converted, %zu not converted, %zu objects in %zu archives, "
+	       "%zu faults\n",
+	       c->n_binaries, c->n_fat, c->n_objects, c->n_archives, c->faults.count);
+}
+
+/* --- the command ------------------------------------------------------------------ */
+
+static bool check_all(struct check *c, int n, char **roots)
+{
+	bool told = true;
+
+	installed_init(&c->set);
+#if KP_WITH_JSON
+	c->faults.list = json_array();
+#endif
+	for (int i = 0; i < n; i++)
+		check_root(c, roots[i]);
+	check_absent(c);
+	if (!c->faults.json)
+		print_summary(c);
+#if KP_WITH_JSON
+	else
+		told = report_check(c);
+	json_decref(c->faults.list);
+#endif
+	absent_fini(&c->absent);
+	installed_fini(&c->set);
+	return told && c->faults.count == 0;
+}
+
+/* The exit status to leave with, or -1. */
+static int read_options(struct check *c, struct options *o)
+{
+	struct kpackx_error why = {0};
+	int row;
+
+	while ((row = options_next(o)) >= 0) {
+		if (row == OPT_JSON)
+			c->faults.json = true;
+		else if (row == OPT_VERBOSE)
+			c->verbose = true;
+		else if (!arch_filter_add(&c->filter, o->arg, &why))
+			return options_usage(o->help, "--arch: %s", why.text);
+	}
+	if (row == OPTIONS_STOP)
+		return o->status;
+	if (optind == o->argc)
+		return options_usage(o->help, "a tree or a file is missing");
+	return c->faults.json && !report_json_ok() ? EXIT_USAGE : -1;
+}
+
+int mark_check(int argc, char **argv)
+{
+	struct options o = {.help = &mark_check_help, .argc = argc, .argv = argv};
+	struct check c = {0};
+	int status = read_options(&c, &o);
+
+	if (status < 0)
+		status = report_finish(check_all(&c, argc - optind, argv + optind)
+					       ? EXIT_OK
+					       : EXIT_FAULT);
+	arch_filter_fini(&c.filter);
+	return status;
+}

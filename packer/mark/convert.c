@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/* kpack mark convert: a fat binary without its device code, but with a marker. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include "mark.h"
+#include "packer/binary/marker_edit.h"
+#include "packer/cli/report.h"
+#include "packer/binary/rewrite.h"
+
+enum { OPT_KERNEL_NAME, OPT_SEARCH_PATH, OPT_KEEP };
+
+static const struct option_help options[] = {
+	[OPT_KERNEL_NAME] = {0, "kernel-name", "NAME",
+			     "key of its objects in the archives, without #n"},
+	[OPT_SEARCH_PATH] = {0, "search-path", "PATH",
+			     "where an archive is, from OUT's directory; may be "
+			     "repeated"},
+	[OPT_KEEP] = {0, "keep-device-code", NULL, "leave the device code in the file"},
+	{0},
+};
+
+const struct command_help mark_convert_help = {
+	"mark convert",
+	"--kernel-name NAME --search-path PATH... [--keep-device-code] IN OUT",
+	"convert one fat binary: device code out, marker in",
+	options,
+	"A PATH may have @GFXARCH@, which stands for the architecture.  OUT may be IN.",
+};
+
+struct convert {
+	struct kp_marker marker;
+	bool keep;
+	const char *in, *out;
+};
+
+static void tell_done(const struct convert *c, uint64_t before, uint64_t after)
+{
+	char a[24], b[24];
+
+	report_text(c->out);
+	printf(": converted, %s became %s\n", report_size(before, a),
+	       report_size(after, b));
+}
+
+static kpack_error_t write_converted(const struct convert *c, const struct binary *b,
+				     struct kp_outfile *out, struct kpackx_error *why)
+{
+	struct kp_convert_options o = {.keep_device_code = c->keep};
+	struct kp_layout_bytes layout = {0};
+	uint8_t *marker = NULL;
+	size_t size = 0;
+	kpack_error_t err = kp_marker_write(&c->marker, &marker, &size, why);
+
+	if (!err)
+		err = kp_layout_make(&b->fat, NULL, NULL, true, &layout, why);
+	o.marker = (struct kp_span){marker, size};
+	o.layout = (struct kp_span){layout.data, layout.size};
+	if (!err)
+		err = kp_convert(b->fd, b->size, &b->fat, &o, out, why);
+	free(layout.data);
+	free(marker);
+	return err;
+}
+
+/* Copy what is converted already to OUT, unless that is the same file. */
+static kpack_error_t copy(const struct binary *b, struct rewrite *r,
+			  struct kpackx_error *why)
+{
+	KP_TRY(kp_outfile_copy(&r->out, 0, b->fd, 0, b->size, why));
+	return rewrite_publish(r, why);
+}
+
+static kpack_error_t convert(const struct convert *c, const struct binary *b,
+			     struct rewrite *r, struct kpackx_error *why)
+{
+	struct stat st;
+
+	KP_TRY(write_converted(c, b, &r->out, why));
+	if (fstat(r->out.fd, &st) < 0)
+		st.st_size = 0;
+	KP_TRY(rewrite_publish(r, why));
+	tell_done(c, b->size, (uint64_t)st.st_size);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t run_open(const struct convert *c, const struct binary *b,
+			      struct kpackx_error *why)
+{
+	bool converted = b->fat.kind == KP_FATBIN_CONVERTED;
+	struct rewrite r;
+	kpack_error_t err;
+
+	if (!converted)
+		KP_TRY(kp_convert_check(b->fd, b->size, &b->fat, c->keep, why));
+	if (converted)
+		report_error(c->in, "is converted already; its marker stays");
+	if (converted && rewrite_is_same(b, c->out))
+		return KPACK_SUCCESS;
+	KP_TRY(rewrite_open(&r, b, c->out, why));
+	err = converted ? copy(b, &r, why) : convert(c, b, &r, why);
+	rewrite_close(&r);
+	return err;
+}
+
+static int run(const struct convert *c)
+{
+	struct kpackx_error why = {0};
+	struct binary b;
+	kpack_error_t err = binary_open(c->in, &b, &why);
+
+	if (!err)
+		err = run_open(c, &b, &why);
+	if (err)
+		report_why(c->in, &why);
+	binary_close(&b);
+	return err ? EXIT_FAULT : EXIT_OK;
+}
+
+/* The exit status to leave with, or -1. */
+static int read_options(struct convert *c, struct options *o)
+{
+	struct kpackx_error why = {0};
+	kpack_error_t err = KPACK_SUCCESS;
+	int row;
+
+	while (!err && (row = options_next(o)) >= 0) {
+		if (row == OPT_KEEP)
+			c->keep = true;
+		else if (!marker_text_ok(o->arg))
+			return options_usage(o->help,
+					     "--%s: is empty, or not UTF-8 without "
+					     "control bytes",
+					     options[row].long_name);
+		else if (row == OPT_KERNEL_NAME)
+			err = marker_set_name(&c->marker, o->arg, &why);
+		else
+			err = marker_add_path(&c->marker, o->arg, &why);
+	}
+	if (err) {
+		report_why(NULL, &why);
+		return EXIT_FAULT;
+	}
+	if (row == OPTIONS_STOP)
+		return o->status;
+	if (!c->marker.kernel_name || c->marker.n_search_paths == 0)
+		return options_usage(o->help, "--kernel-name and --search-path are "
+					      "needed");
+	if (o->argc - optind != 2)
+		return options_usage(o->help, "IN and OUT are needed");
+	c->in = o->argv[optind];
+	c->out = o->argv[optind + 1];
+	return -1;
+}
+
+int mark_convert(int argc, char **argv)
+{
+	struct options o = {.help = &mark_convert_help, .argc = argc, .argv = argv};
+	struct convert c = {0};
+	int status = read_options(&c, &o);
+
+	if (status < 0)
+		status = report_finish(run(&c));
+	kp_marker_fini(&c.marker);
+	return status;
+}

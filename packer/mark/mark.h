@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The subcommands of `kpack mark`, in the manner of command.h: each gets its name as
+ * argv[0] and returns the exit status.
+ */
+#ifndef MARK_H
+#define MARK_H
+
+#include "packer/command.h"
+
+int mark_show(int argc, char **argv);
+int mark_convert(int argc, char **argv);
+int mark_set(int argc, char **argv);
+int mark_check(int argc, char **argv);
+int mark_restore(int argc, char **argv);
+int mark_strip_safe(int argc, char **argv);
+
+extern const struct command_help mark_show_help;
+extern const struct command_help mark_convert_help;
+extern const struct command_help mark_set_help;
+extern const struct command_help mark_check_help;
+extern const struct command_help mark_restore_help;
+extern const struct command_help mark_strip_safe_help;
+
+#endif

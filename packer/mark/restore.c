@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: MIT */
+/* kpack mark restore: a converted binary and its archives become a fat binary again. */
+#include <stdlib.h>
+#include <xxhash.h>
+#include "packer/archives/operands.h"
+#include "packer/binary/binary.h"
+#include "packer/binary/reachable_archives.h"
+#include "mark.h"
+#include "packer/cli/report.h"
+#include "packer/binary/rewrite.h"
+
+enum { OPT_OUTPUT, OPT_ARCHIVE, OPT_ALLOW_MISSING };
+
+static const struct option_help options[] = {
+	[OPT_OUTPUT] = {'o', "output", "OUT", "write OUT, and leave FILE as it is"},
+	[OPT_ARCHIVE] = {0, "archive", "ARCHIVE|DIR",
+			 "take objects from here, not from where FILE looks; may be "
+			 "repeated"},
+	[OPT_ALLOW_MISSING] = {0, "allow-missing", NULL,
+			       "leave out objects that are in no archive"},
+	{0},
+};
+
+const struct command_help mark_restore_help = {
+	"mark restore",
+	"[-o OUT] [--archive ARCHIVE|DIR]... [--allow-missing] FILE",
+	"make a converted binary fat again",
+	options,
+	"Without -o, FILE itself is replaced.",
+};
+
+/* An object that is in no archive, or differs there. */
+struct missing {
+	const char *arch;
+	bool differs;
+};
+
+struct restore {
+	const char *file, *out;
+	bool allow_missing;
+	char **archives; /* operands of --archive */
+	int n_archives;
+
+	struct binary b;
+	struct installed set;
+	struct reach reach;
+	struct found_object *found; /* per image of the layout */
+	bool *have;
+	struct missing *missing; /* by architecture */
+	size_t n_missing;
+	bool failed; /* it was told already */
+
+	struct kp_layout_source source;
+	struct kp_layout_plan plan;
+};
+
+/* --- finding ---------------------------------------------------------------------- */
+
+static void add_archive(const char *path, void *arg)
+{
+	struct restore *r = arg;
+	struct kpackx_error why = {0};
+
+	if (!installed_add(&r->set, path, &r->reach, &why))
+		return;
+	report_why(path, &why);
+	r->failed = true;
+}
+
+/* Also tells which archives cannot be opened. */
+static kpack_error_t find_archives(struct restore *r, struct kpackx_error *why)
+{
+	if (r->n_archives) {
+		if (!archives_paths(r->n_archives, r->archives, add_archive, r))
+			r->failed = true;
+		return KPACK_SUCCESS;
+	}
+	KP_TRY(installed_reach(&r->set, &r->b.marker, r->file, &r->reach, why));
+	for (size_t i = 0; i < r->set.count; i++)
+		if (!r->set.archives[i]->archive)
+			report_why(r->set.archives[i]->path, &r->set.archives[i]->why);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t find_object(struct restore *r, size_t i, struct kpackx_error *why)
+{
+	const struct kp_layout_image *img = &r->b.layout.images[i];
+	struct wanted_object want = {
+		.name = r->b.marker.kernel_name,
+		.index = kp_layout_index(&r->b.layout, img->container),
+		.arch = img->arch,
+		.kind = wanted_kind(img),
+		.xxh3 = img->has_xxh3 ? img->xxh3 : NULL,
+		.size = &img->size,
+	};
+
+	KP_TRY(installed_find(&r->reach, &want, &r->found[i], why));
+	r->have[i] = r->found[i].archive && !r->found[i].differs;
+	if (!r->have[i])
+		r->missing[r->n_missing++] =
+			(struct missing){img->arch, r->found[i].differs};
+	return KPACK_SUCCESS;
+}
+
+static int by_arch(const void *a, const void *b)
+{
+	const struct missing *x = a, *y = b;
+	int order = strcmp(x->arch, y->arch);
+
+	return order ? order : x->differs - y->differs;
+}
+
+static kpack_error_t find_objects(struct restore *r, struct kpackx_error *why)
+{
+	const struct kp_layout *layout = &r->b.layout;
+	size_t n = layout->n_images;
+
+	r->found = calloc(n + 1, sizeof(*r->found));
+	r->have = calloc(n + 1, sizeof(*r->have));
+	r->missing = calloc(n + 1, sizeof(*r->missing));
+	if (!r->found || !r->have || !r->missing)
+		return kp_fail_memory(why, n * sizeof(*r->found), "objects");
+	for (size_t i = 0; i < n; i++)
+		if (!layout->images[i].host)
+			KP_TRY(find_object(r, i, why));
+	if (r->n_missing)
+		qsort(r->missing, r->n_missing, sizeof(*r->missing), by_arch);
+	return KPACK_SUCCESS;
+}
+
+/* A line for each architecture. */
+static void tell_missing(const struct restore *r, const char *what)
+{
+	for (size_t i = 0, end; i < r->n_missing; i = end) {
+		const struct missing *first = &r->missing[i];
+
+		for (end = i + 1; end < r->n_missing; end++)
+			if (by_arch(first, &r->missing[end]) != 0)
+				break;
+		report_error(r->file, "%s: %zu objects are %s%s", first->arch, end - i,
+			     first->differs ? "there from another build only"
+					    : "in no archive",
+			     what);
+	}
+}
+
+/* --- what the layout does not know ------------------------------------------------- */
+
+static bool in_layout(const struct kp_layout *layout, const char *arch)
+{
+	for (size_t i = 0; i < layout->n_images; i++)
+		if (!layout->images[i].host && strcmp(layout->images[i].arch, arch) == 0)
+			return true;
+	return false;
+}
+
+static bool has_any(const struct restore *r, const struct kpack_archive *a,
+		    const char *arch)
+{
+	bool found = false;
+	size_t entry;
+	char *key;
+
+	for (size_t i = 0; i < r->b.layout.n_wrappers && !found; i++) {
+		if (asprintf(&key, "%s#%zu", r->b.marker.kernel_name, i) < 0)
+			return false;
+		found = kp_archive_find_kernel(a, kp_span_str(key), kp_span_str(arch),
+					       &entry);
+		free(key);
+	}
+	return found;
+}
+
+/* Several builds may have been joined; the layout is that of one. */
+static void tell_unknown(const struct restore *r)
+{
+	for (size_t i = 0; i < r->reach.count; i++) {
+		const struct kpack_archive *a = r->reach.items[i].archive->archive;
+
+		for (size_t k = 0; a && k < kp_archive_arch_count(a); k++) {
+			const char *arch = kp_archive_arch(a, k);
+
+			if (!in_layout(&r->b.layout, arch) && has_any(r, a, arch))
+				report_error(r->file,
+					     "warning: %s: %s has code for it, which the "
+					     "layout does not know; it is not restored",
+					     arch, kp_archive_path(a));
+		}
+	}
+}
+
+/* --- writing ---------------------------------------------------------------------- */
+
+struct buffer {
+	uint8_t *data;
+	size_t size, used;
+};
+
+static kpack_error_t append(const void *data, size_t size, void *arg,
+			    struct kpackx_error *why)
+{
+	struct buffer *b = arg;
+
+	if (size > b->size - b->used)
+		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
+			       "more than %zu bytes", b->size);
+	memcpy(b->data + b->used, data, size);
+	b->used += size;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t read_object(void *arg, size_t image, void *buf,
+				 struct kpackx_error *why)
+{
+	const struct restore *r = arg;
+	const struct kp_layout_image *img = &r->b.layout.images[image];
+	const struct found_object *found = &r->found[image];
+	struct buffer b = {buf, (size_t)img->size, 0};
+	XXH128_canonical_t hash;
+	kpack_error_t err;
+
+	err = archive_decode(found->archive->archive, found->entry, append, &b, why);
+	if (err)
+		return kp_fail_prefix(why, err, "%s: container %u", img->arch,
+				      img->container);
+	XXH128_canonicalFromHash(&hash, XXH3_128bits(buf, b.used));
+	if (b.used != b.size ||
+	    (img->has_xxh3 && memcmp(hash.digest, img->xxh3, sizeof(img->xxh3)) != 0))
+		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
+			       "%s: container %u: the object is not what it was",
+			       img->arch, img->container);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t write_section(void *arg, struct kp_outfile *out, uint64_t offset,
+				   struct kpackx_error *why)
+{
+	const struct restore *r = arg;
+
+	return kp_layout_write(&r->b.layout, &r->plan, &r->source, out, offset, why);
+}
+
+static kpack_error_t write_binary(struct restore *r, const uint64_t *offsets,
+				  struct kpackx_error *why)
+{
+	struct kp_restore_options o = {
+		.size = r->plan.size,
+		.offsets = offsets,
+		.write = write_section,
+		.arg = r,
+	};
+	struct rewrite rewrite;
+	kpack_error_t err;
+
+	KP_TRY(rewrite_open(&rewrite, &r->b, r->out, why));
+	err = kp_restore(r->b.fd, r->b.size, &r->b.fat, &o, &rewrite.out, why);
+	if (!err)
+		err = rewrite_publish(&rewrite, why);
+	rewrite_close(&rewrite);
+	return err;
+}
+
+static void tell_done(const struct restore *r)
+{
+	if (r->allow_missing)
+		tell_missing(r, "; left out");
+	tell_unknown(r);
+	if (r->plan.n_unpacked)
+		report_error(r->file, "%zu compressed bundles are plain now",
+			     r->plan.n_unpacked);
+	report_text(r->out);
+	printf(": restored%s\n", r->plan.exact ? ", its device code is bit-identical"
+				 : r->b.where.has_device_code
+					 ? ", with the device code that was left in it"
+					 : "");
+}
+
+static kpack_error_t restore_from_archives(struct restore *r, struct kpackx_error *why)
+{
+	KP_TRY(find_archives(r, why));
+	KP_TRY(find_objects(r, why));
+	if (r->n_missing && !r->allow_missing) {
+		tell_missing(r, "");
+		r->failed = true;
+	}
+	if (r->failed)
+		return KPACK_SUCCESS;
+	r->source = (struct kp_layout_source){r->have, read_object, r};
+	KP_TRY(kp_layout_plan(&r->b.layout, &r->source, &r->plan, why));
+	KP_TRY(write_binary(r, r->plan.wrapper_offset, why));
+	tell_done(r);
+	return KPACK_SUCCESS;
+}
+
+/* The device code is there: wrappers only have to lead to it again. */
+static kpack_error_t restore_kept(struct restore *r, struct kpackx_error *why)
+{
+	const struct kp_layout *layout = &r->b.layout;
+	uint64_t *offsets = calloc(layout->n_wrappers + 1, sizeof(*offsets));
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (!offsets)
+		return kp_fail_memory(why, layout->n_wrappers, "wrappers");
+	for (size_t i = 0; i < layout->n_wrappers && !err; i++) {
+		uint32_t c = layout->wrapper_container[i];
+
+		if (c < r->b.fat.containers.count)
+			offsets[i] = r->b.fat.containers.items[c].offset;
+		else
+			err = kp_fail(why, KPACK_ERROR_INVALID_METADATA,
+				      "layout: wrapper %zu: container %u of %zu", i, c,
+				      r->b.fat.containers.count);
+	}
+	r->plan.size = r->b.fat.source.size;
+	if (!err)
+		err = write_binary(r, offsets, why);
+	if (!err)
+		tell_done(r);
+	free(offsets);
+	return err;
+}
+
+/* --- the command ------------------------------------------------------------------ */
+
+static kpack_error_t restore(struct restore *r, struct kpackx_error *why)
+{
+	KP_TRY(binary_open(r->file, &r->b, why));
+	KP_TRY(binary_read_marker(&r->b, why));
+	KP_TRY(binary_read_layout(&r->b, why));
+	if (!r->b.has_layout)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "has no " KP_LAYOUT_SECTION
+			       ": how its device code was made up is not known");
+	return r->b.where.has_device_code ? restore_kept(r, why)
+					  : restore_from_archives(r, why);
+}
+
+static int run(struct restore *r)
+{
+	struct kpackx_error why = {0};
+
+	installed_init(&r->set);
+	if (restore(r, &why)) {
+		report_why(r->file, &why);
+		r->failed = true;
+	}
+	kp_layout_plan_fini(&r->plan);
+	reach_fini(&r->reach);
+	installed_fini(&r->set);
+	binary_close(&r->b);
+	free(r->found);
+	free(r->have);
+	free(r->missing);
+	return r->failed ? EXIT_FAULT : EXIT_OK;
+}
+
+static bool take_archive(struct restore *r, char *operand)
+{
+	char **bigger =
+		reallocarray(r->archives, (size_t)r->n_archives + 1, sizeof(*bigger));
+
+	if (!bigger)
+		return false;
+	r->archives = bigger;
+	bigger[r->n_archives++] = operand;
+	return true;
+}
+
+/* The exit status to leave with, or -1. */
+static int read_options(struct restore *r, struct options *o)
+{
+	int row;
+
+	while ((row = options_next(o)) >= 0) {
+		if (row == OPT_OUTPUT) {
+			r->out = o->arg;
+		} else if (row == OPT_ALLOW_MISSING) {
+			r->allow_missing = true;
+		} else if (!take_archive(r, (char *)o->arg)) {
+			report_error(NULL, "out of memory");
+			return EXIT_FAULT;
+		}
+	}
+	if (row == OPTIONS_STOP)
+		return o->status;
+	if (o->argc - optind != 1)
+		return options_usage(o->help, "one FILE is needed");
+	r->file = o->argv[optind];
+	if (!r->out)
+		r->out = r->file;
+	return -1;
+}
+
+int mark_restore(int argc, char **argv)
+{
+	struct options o = {.help = &mark_restore_help, .argc = argc, .argv = argv};
+	struct restore r = {.b = {.fd = -1}};
+	int status = read_options(&r, &o);
+
+	if (status < 0)
+		status = report_finish(run(&r));
+	free(r.archives);
+	return status;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/* kpack mark set: another marker for converted binaries, in place. */
+#include <stdlib.h>
+#include "mark.h"
+#include "packer/binary/marker_edit.h"
+#include "packer/cli/report.h"
+#include "packer/binary/rewrite.h"
+
+enum { OPT_KERNEL_NAME, OPT_SEARCH_PATH };
+
+static const struct option_help options[] = {
+	[OPT_KERNEL_NAME] = {0, "kernel-name", "NAME", "the name to have"},
+	[OPT_SEARCH_PATH] = {0, "search-path", "PATH",
+			     "the paths to have instead of all others; may be repeated"},
+	{0},
+};
+
+const struct command_help mark_set_help = {
+	"mark set",
+	"[--kernel-name NAME] [--search-path PATH]... FILE...",
+	"change the marker of converted binaries",
+	options,
+	"A file that has what is asked for already is not touched.",
+};
+
+static kpack_error_t replace(const struct binary *b, const struct kp_marker *marker,
+			     struct rewrite *r, struct kpackx_error *why)
+{
+	uint8_t *bytes;
+	size_t size;
+	kpack_error_t err;
+
+	KP_TRY(kp_marker_write(marker, &bytes, &size, why));
+	err = kp_convert_set(b->fd, b->size, &b->fat, (struct kp_span){bytes, size},
+			     &r->out, why);
+	free(bytes);
+	return err ? err : rewrite_publish(r, why);
+}
+
+static kpack_error_t set(struct binary *b, const struct kp_marker *changes,
+			 struct kpackx_error *why)
+{
+	struct kp_marker marker;
+	struct rewrite r = {0};
+	kpack_error_t err = KPACK_SUCCESS;
+	bool same;
+
+	KP_TRY(binary_read_marker(b, why));
+	KP_TRY(marker_merge(&b->marker, changes, &marker, why));
+	same = marker_same(&b->marker, &marker);
+	if (!same)
+		err = rewrite_open(&r, b, b->path, why);
+	if (!same && !err)
+		err = replace(b, &marker, &r, why);
+	rewrite_close(&r);
+	kp_marker_fini(&marker);
+	return err;
+}
+
+static int set_all(const struct kp_marker *changes, int n, char **files)
+{
+	int status = EXIT_OK;
+
+	for (int i = 0; i < n; i++) {
+		struct kpackx_error why = {0};
+		struct binary b;
+		kpack_error_t err = binary_open(files[i], &b, &why);
+
+		if (!err)
+			err = set(&b, changes, &why);
+		binary_close(&b);
+		if (!err)
+			continue;
+		report_why(files[i], &why);
+		status = EXIT_FAULT;
+	}
+	return status;
+}
+
+/* The exit status to leave with, or -1. */
+static int read_options(struct kp_marker *changes, struct options *o)
+{
+	struct kpackx_error why = {0};
+	kpack_error_t err = KPACK_SUCCESS;
+	int row;
+
+	while (!err && (row = options_next(o)) >= 0) {
+		if (!marker_text_ok(o->arg))
+			return options_usage(o->help,
+					     "--%s: is empty, or not UTF-8 without "
+					     "control bytes",
+					     options[row].long_name);
+		err = row == OPT_KERNEL_NAME ? marker_set_name(changes, o->arg, &why)
+					     : marker_add_path(changes, o->arg, &why);
+	}
+	if (err) {
+		report_why(NULL, &why);
+		return EXIT_FAULT;
+	}
+	if (row == OPTIONS_STOP)
+		return o->status;
+	if (!changes->kernel_name && changes->n_search_paths == 0)
+		return options_usage(o->help, "nothing to set");
+	if (optind == o->argc)
+		return options_usage(o->help, "a file is missing");
+	return -1;
+}
+
+int mark_set(int argc, char **argv)
+{
+	struct options o = {.help = &mark_set_help, .argc = argc, .argv = argv};
+	struct kp_marker changes = {0};
+	int status = read_options(&changes, &o);
+
+	if (status < 0)
+		status = report_finish(set_all(&changes, argc - optind, argv + optind));
+	kp_marker_fini(&changes);
+	return status;
+}

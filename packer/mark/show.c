@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/* kpack mark show: what a file carries - marker, wrappers, layout - or that it has none. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include "packer/binary/binary.h"
+#include "mark.h"
+#include "packer/cli/report.h"
+
+enum { OPT_JSON };
+
+static const struct option_help options[] = {
+	[OPT_JSON] = {0, "json", NULL, "print one JSON array of objects"},
+	{0},
+};
+
+const struct command_help mark_show_help = {
+	"mark show",
+	"[--json] FILE...",
+	"tell what files carry: marker, wrappers, layout",
+	options,
+	NULL,
+};
+
+struct show {
+	struct binary b;
+	const char **arches; /* of the layout, sorted, borrowed from it */
+	size_t n_arches, n_objects;
+	bool failed;
+};
+
+/* --- looking ---------------------------------------------------------------------- */
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static kpack_error_t gather_arches(struct show *s, struct kpackx_error *why)
+{
+	const struct kp_layout *layout = &s->b.layout;
+	size_t n = 0;
+
+	s->arches = calloc(layout->n_images + 1, sizeof(*s->arches));
+	if (!s->arches)
+		return kp_fail_memory(why, layout->n_images, "architectures");
+	for (size_t i = 0; i < layout->n_images; i++)
+		if (!layout->images[i].host)
+			s->arches[s->n_objects++] = layout->images[i].arch;
+	qsort(s->arches, s->n_objects, sizeof(*s->arches), by_text);
+	for (size_t i = 0; i < s->n_objects; i++)
+		if (n == 0 || strcmp(s->arches[n - 1], s->arches[i]) != 0)
+			s->arches[n++] = s->arches[i];
+	s->n_arches = n;
+	return KPACK_SUCCESS;
+}
+
+static void tell(struct show *s, const struct kpackx_error *why)
+{
+	report_why(s->b.path, why);
+	s->failed = true;
+}
+
+/* What cannot be read is told, and the rest shown. */
+static void look(struct show *s)
+{
+	struct kpackx_error why = {0};
+
+	if (s->b.fat.kind != KP_FATBIN_CONVERTED)
+		return;
+	if (binary_read_marker(&s->b, &why) || binary_read_layout(&s->b, &why))
+		tell(s, &why);
+	if (s->b.has_layout && gather_arches(s, &why))
+		tell(s, &why);
+}
+
+/* Bytes of device code that the file has, or had. */
+static uint64_t section_size(const struct binary *b)
+{
+	return b->has_layout ? b->layout.size : b->fat.source.size;
+}
+
+static const char *magic_name(const struct kp_elf_wrapper *w)
+{
+	return w->fields.magic == KP_WRAPPER_HIPK ? "HIPK" : "HIPF";
+}
+
+/* --- text ------------------------------------------------------------------------- */
+
+static void print_line(const char *name, const char *value)
+{
+	printf("  %-13s  ", name);
+	report_text(value);
+	putchar('\n');
+}
+
+static void print_layout(const struct show *s)
+{
+	const struct kp_layout *layout = &s->b.layout;
+
+	printf("  %-13s  %zu containers, %zu objects for", "layout", layout->n_containers,
+	       s->n_objects);
+	for (size_t i = 0; i < s->n_arches; i++) {
+		putchar(' ');
+		report_text(s->arches[i]);
+	}
+	putchar('\n');
+}
+
+static void print_marker(const struct show *s)
+{
+	const struct kp_marker *marker = &s->b.marker;
+
+	if (!marker->kernel_name)
+		return;
+	print_line("kernel_name", marker->kernel_name);
+	for (size_t i = 0; i < marker->n_search_paths; i++)
+		print_line("search path", marker->search_paths[i]);
+	printf("  %-13s  %zu bytes\n", "marker", marker->size);
+	if (s->b.has_layout)
+		print_layout(s);
+	else
+		print_line("layout", "-");
+}
+
+/* The container wrapper I leads to, or -1. */
+static ptrdiff_t container_of(const struct binary *b, size_t i)
+{
+	return b->fat.wrapper_container ? b->fat.wrapper_container[i] : -1;
+}
+
+/* INDEX: what it asks for at run time.  LEADS TO: an address, and what is there. */
+static void print_wrapper(const struct binary *b, size_t i)
+{
+	const struct kp_elf_wrapper *w = &b->fat.elf.wrappers[i];
+	ptrdiff_t container = container_of(b, i);
+
+	printf("  %7zu  %-5s  %7" PRIu32 "  %7" PRIu64 "  %#14" PRIx64, i, magic_name(w),
+	       w->fields.version, w->fields.index, w->vaddr);
+	if (w->source == KP_POINTER_UNRESOLVED)
+		puts("  outside the file");
+	else if (container >= 0)
+		printf("  %#" PRIx64 " container %td\n", w->target, container);
+	else
+		printf("  %#" PRIx64 "%s\n", w->target,
+		       b->marker.kernel_name ? " marker" : "");
+}
+
+static void print_text(const struct show *s)
+{
+	const struct binary *b = &s->b;
+
+	report_text(b->path);
+	printf(": %s\n", binary_kind(b));
+	if (b->fat.kind == KP_FATBIN_NONE)
+		return;
+	print_marker(s);
+	if (section_size(b))
+		printf("  %-13s  %" PRIu64 " bytes\n", "device code", section_size(b));
+	if (b->fat.elf.n_wrappers)
+		printf("  %7s  %-5s  %7s  %7s  %14s  %s\n", "WRAPPER", "MAGIC", "VERSION",
+		       "INDEX", "ADDRESS", "LEADS TO");
+	for (size_t i = 0; i < b->fat.elf.n_wrappers; i++)
+		print_wrapper(b, i);
+}
+
+/* --- JSON ------------------------------------------------------------------------- */
+
+#if KP_WITH_JSON
+static json_t *text_or_null(const char *s)
+{
+	return s ? report_json_text(s) : json_null();
+}
+
+static json_t *paths_json(const struct kp_marker *marker)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < marker->n_search_paths; i++)
+		json_array_append_new(list, report_json_text(marker->search_paths[i]));
+	return list;
+}
+
+static json_t *layout_json(const struct show *s)
+{
+	json_t *arches;
+
+	if (!s->b.has_layout)
+		return json_null();
+	arches = json_array();
+	for (size_t i = 0; i < s->n_arches; i++)
+		json_array_append_new(arches, report_json_text(s->arches[i]));
+	return json_pack("{sI sI so sI}", "containers",
+			 (json_int_t)s->b.layout.n_containers, "objects",
+			 (json_int_t)s->n_objects, "arches", arches, "size",
+			 (json_int_t)s->b.layout.size);
+}
+
+static json_t *wrapper_json(const struct binary *b, size_t i)
+{
+	const struct kp_elf_wrapper *w = &b->fat.elf.wrappers[i];
+	ptrdiff_t container = container_of(b, i);
+	bool known = w->source != KP_POINTER_UNRESOLVED;
+
+	return json_pack(
+		"{ss sI sI sI so so}", "magic", magic_name(w), "version",
+		(json_int_t)w->fields.version, "index", (json_int_t)w->fields.index,
+		"address", (json_int_t)w->vaddr, "target",
+		known ? json_integer((json_int_t)w->target) : json_null(), "container",
+		container < 0 ? json_null() : json_integer(container));
+}
+
+static json_t *show_json(const struct show *s)
+{
+	const struct binary *b = &s->b;
+	json_t *wrappers = json_array();
+
+	for (size_t i = 0; i < b->fat.elf.n_wrappers; i++)
+		json_array_append_new(wrappers, wrapper_json(b, i));
+	return json_pack("{so ss so so sI so sI so}", "file", report_json_text(b->path),
+			 "kind", binary_kind(b), "kernel_name",
+			 text_or_null(b->marker.kernel_name), "search_paths",
+			 paths_json(&b->marker), "marker_size",
+			 (json_int_t)b->marker.size, "layout", layout_json(s), "size",
+			 (json_int_t)section_size(b), "wrappers", wrappers);
+}
+#endif
+
+/* --- the command ------------------------------------------------------------------ */
+
+static int show_all(int n, char **files, bool json)
+{
+	int status = EXIT_OK;
+#if KP_WITH_JSON
+	struct report_array array = {0};
+#endif
+
+	for (int i = 0; i < n; i++) {
+		struct kpackx_error why = {0};
+		struct show s = {.b = {.fd = -1}};
+
+		if (binary_open(files[i], &s.b, &why)) {
+			tell(&s, &why);
+		} else {
+			look(&s);
+			if (!json)
+				print_text(&s);
+#if KP_WITH_JSON
+			else
+				report_array_add(&array, show_json(&s));
+#endif
+		}
+		status = s.failed ? EXIT_FAULT : status;
+		free(s.arches);
+		binary_close(&s.b);
+	}
+#if KP_WITH_JSON
+	if (json && !report_array_end(&array))
+		status = EXIT_FAULT;
+#endif
+	return status;
+}
+
+int mark_show(int argc, char **argv)
+{
+	struct options o = {.help = &mark_show_help, .argc = argc, .argv = argv};
+	bool json = false;
+	int row;
+
+	while ((row = options_next(&o)) >= 0)
+		json = true;
+	if (row == OPTIONS_STOP)
+		return o.status;
+	if (optind == argc)
+		return options_usage(o.help, "a file is missing");
+	if (json && !report_json_ok())
+		return EXIT_USAGE;
+	return report_finish(show_all(argc - optind, argv + optind, json));
+}

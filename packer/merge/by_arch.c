@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: MIT */
+#include "by_arch.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include "core/base/file.h"
+#include "core/base/alloc.h"
+#include "core/base/text.h"
+#include "packer/pack/archives/volume.h"
+
+/* Architectures times volumes: all GPUs there are, ten times.  Each costs a look at all entries. */
+#define PARTS_MAX 1024
+
+/* An archive to be written. */
+struct part {
+	struct parts *parts;
+	char *group, *arch, *file; /* owned */
+	unsigned volume;
+	size_t *numbers; /* of the sources */
+	struct merge_source *sources;
+	size_t n_sources;
+	struct merge_plan *plan;
+	struct kp_writer *writer;
+};
+
+struct parts {
+	const struct archive_parts_options *options;
+	const struct merge_source *sources;
+	size_t n_sources;
+	char **groups; /* per source, owned */
+	unsigned *volumes;
+	struct part **items; /* by file name once all are known */
+	size_t n, cap;
+};
+
+static void free_part(struct part *part)
+{
+	if (!part)
+		return;
+	kp_writer_close(part->writer);
+	merge_plan_free(part->plan);
+	free(part->group);
+	free(part->arch);
+	free(part->file);
+	free(part->numbers);
+	free(part->sources);
+	free(part);
+}
+
+static void fini(struct parts *p)
+{
+	for (size_t i = 0; i < p->n; i++)
+		free_part(p->items[i]);
+	for (size_t i = 0; p->groups && i < p->n_sources; i++)
+		free(p->groups[i]);
+	free(p->items);
+	free(p->groups);
+	free(p->volumes);
+}
+
+/* --- which archives there will be ----------------------------------------------------- */
+
+/* The volume that an archive is, as its name says. */
+static unsigned volume_of(const char *path, struct kp_span group)
+{
+	const char *slash = strrchr(path, '/');
+	char *text = strndup((const char *)group.data, group.size);
+	struct kp_span stem;
+	unsigned number = 1;
+
+	if (!text || !volume_split_name(slash ? slash + 1 : path, text, &number, &stem))
+		number = 1;
+	free(text);
+	return number;
+}
+
+static kpack_error_t name_sources(struct parts *p, struct kpackx_error *why)
+{
+	p->groups = calloc(p->n_sources + 1, sizeof(*p->groups));
+	p->volumes = calloc(p->n_sources + 1, sizeof(*p->volumes));
+	if (!p->groups || !p->volumes)
+		return kp_fail_memory(why, p->n_sources, "archives");
+	for (size_t i = 0; i < p->n_sources; i++) {
+		const struct kpack_archive *a = p->sources[i].archive;
+		struct kp_span own = kp_archive_group(a), group = own;
+
+		if (p->options->group)
+			group = kp_span_str(p->options->group);
+		if (group.size == 0)
+			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				       "%s: has no group_name: one must be given",
+				       kp_archive_path(a));
+		p->groups[i] = strndup((const char *)group.data, group.size);
+		if (!p->groups[i])
+			return kp_fail_memory(why, group.size, "a name");
+		p->volumes[i] = volume_of(kp_archive_path(a), own);
+	}
+	return KPACK_SUCCESS;
+}
+
+static struct part *find_part(const struct parts *p, size_t source, struct kp_span arch)
+{
+	for (size_t i = p->n; i > 0; i--) {
+		struct part *part = p->items[i - 1];
+
+		if (part->volume == p->volumes[source] && kp_span_is(arch, part->arch) &&
+		    strcmp(part->group, p->groups[source]) == 0)
+			return part;
+	}
+	return NULL;
+}
+
+static kpack_error_t name_part(struct part *part, struct kpackx_error *why)
+{
+	char *stem = NULL, shown[160];
+
+	if (asprintf(&stem, "_%s", part->arch) < 0)
+		return kp_fail_memory(why, strlen(part->arch), "a name");
+	part->file = volume_file_name(part->group, part->volume, stem);
+	free(stem);
+	if (!part->file)
+		return kp_fail_memory(why, strlen(part->arch), "a name");
+	if (!kp_component_ok(kp_span_str(part->file)))
+		return kp_fail(
+			why, KPACK_ERROR_INVALID_ARGUMENT,
+			"group and architecture give no file name: %s",
+			kp_text_escape(kp_span_str(part->file), shown, sizeof(shown)));
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t fill_part(struct part *part, size_t source, struct kp_span arch,
+			       struct kpackx_error *why)
+{
+	const struct parts *p = part->parts;
+
+	part->volume = p->volumes[source];
+	part->group = strdup(p->groups[source]);
+	part->arch = strndup((const char *)arch.data, arch.size);
+	part->sources = calloc(p->n_sources + 1, sizeof(*part->sources));
+	part->numbers = calloc(p->n_sources + 1, sizeof(*part->numbers));
+	if (!part->group || !part->arch || !part->sources || !part->numbers)
+		return kp_fail_memory(why, arch.size, "a part");
+	return name_part(part, why);
+}
+
+static kpack_error_t new_part(struct parts *p, size_t source, struct kp_span arch,
+			      struct part **out, struct kpackx_error *why)
+{
+	struct part *part;
+
+	if (p->n == PARTS_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "more than %d architectures", PARTS_MAX);
+	if (!kp_grow(&p->items, p->n, &p->cap, sizeof(*p->items)))
+		return kp_fail_memory(why, p->n, "parts");
+	part = p->items[p->n] = calloc(1, sizeof(*part));
+	if (!part)
+		return kp_fail_memory(why, sizeof(*part), "a part");
+	p->n++;
+	part->parts = p;
+	*out = part;
+	return fill_part(part, source, arch, why);
+}
+
+static kpack_error_t add_entry(struct parts *p, size_t source, struct kp_span arch,
+			       struct kpackx_error *why)
+{
+	struct part *part;
+
+	if (p->options->takes && !p->options->takes(p->options->takes_arg, arch))
+		return KPACK_SUCCESS;
+	part = find_part(p, source, arch);
+	if (!part)
+		KP_TRY(new_part(p, source, arch, &part, why));
+	if (part->n_sources && part->numbers[part->n_sources - 1] == source)
+		return KPACK_SUCCESS;
+	part->numbers[part->n_sources] = source;
+	part->sources[part->n_sources++] = p->sources[source];
+	return KPACK_SUCCESS;
+}
+
+static int by_file(const void *a, const void *b)
+{
+	const struct part *x = *(struct part *const *)a, *y = *(struct part *const *)b;
+
+	return strcmp(x->file, y->file);
+}
+
+/* A group "a.2" and the second volume of "a" have the same names. */
+static kpack_error_t sort_parts(struct parts *p, struct kpackx_error *why)
+{
+	if (p->n == 0)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "no entries to take");
+	qsort(p->items, p->n, sizeof(*p->items), by_file);
+	for (size_t i = 1; i < p->n; i++)
+		if (by_file(&p->items[i - 1], &p->items[i]) == 0)
+			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				       "%s: would be an archive of group %s and one of "
+				       "group %s",
+				       p->items[i]->file, p->items[i - 1]->group,
+				       p->items[i]->group);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t list_parts(struct parts *p, struct kpackx_error *why)
+{
+	KP_TRY(name_sources(p, why));
+	for (size_t i = 0; i < p->n_sources; i++) {
+		const struct kpack_archive *a = p->sources[i].archive;
+		size_t n = kp_archive_entry_count(a);
+
+		for (size_t k = 0; k < n; k++) {
+			struct kp_entry_info info;
+
+			kp_archive_entry(a, k, &info);
+			KP_TRY(add_entry(p, i, info.arch, why));
+		}
+	}
+	return sort_parts(p, why);
+}
+
+/* --- planning ------------------------------------------------------------------------- */
+
+static bool is_of_part(const void *arg, size_t source, const struct kp_entry_info *entry)
+{
+	const struct part *part = arg;
+
+	(void)source;
+	return kp_span_is(entry->arch, part->arch);
+}
+
+static kpack_error_t check_free(const struct parts *p, const char *dir, const char *file,
+				struct kpackx_error *why)
+{
+	struct stat st;
+	bool there;
+	char *path;
+
+	if (p->options->force)
+		return KPACK_SUCCESS;
+	if (asprintf(&path, "%s/%s", dir, file) < 0)
+		return kp_fail_memory(why, strlen(file), "a path");
+	there = lstat(path, &st) == 0;
+	free(path);
+	return there ? kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "%s: exists already (--force replaces it)", file)
+		     : KPACK_SUCCESS;
+}
+
+static kpack_error_t plan_part(const struct parts *p, struct part *part,
+			       struct kpackx_error *why)
+{
+	const struct archive_parts_options *o = p->options;
+	struct merge_options options = {
+		.group = part->group,
+		.lazy = o->lazy,
+		.keep = !o->force,
+		.skip_faulty = o->skip_faulty,
+		.verify = o->verify,
+		.takes = is_of_part,
+		.takes_arg = part,
+		.clash = o->clash,
+		.mismatch = o->mismatch,
+		.progress = o->progress,
+		.arg = o->arg,
+	};
+
+	return merge_plan_new(part->sources, part->n_sources, &options, &part->plan, why);
+}
+
+/* Faults are of a whole source, not of a part. */
+static kpack_error_t check_faults(const struct parts *p, struct kpackx_error *why)
+{
+	const struct kpack_archive *faulty = NULL;
+	size_t kept, counted;
+
+	for (size_t i = 0; i < p->n_sources; i++) {
+		kp_archive_faults(p->sources[i].archive, &kept, &counted);
+		if (counted == 0)
+			continue;
+		faulty = p->sources[i].archive;
+		if (p->options->faulty)
+			p->options->faulty(p->options->arg, faulty);
+	}
+	if (!faulty || p->options->skip_faulty)
+		return KPACK_SUCCESS;
+	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+		       "%s: has faults: not everything in it could be taken over",
+		       kp_archive_path(faulty));
+}
+
+/* Every part is planned, so that all clashes are told. */
+static kpack_error_t plan_parts(const struct parts *p, const char *dir,
+				struct kpackx_error *why)
+{
+	kpack_error_t err = check_faults(p, why);
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < p->n && !err; i++)
+		err = check_free(p, dir, p->items[i]->file, why);
+	if (err)
+		return err;
+	for (size_t i = 0; i < p->n; i++) {
+		struct kpackx_error fault = {0};
+		struct merge_stats stats;
+		kpack_error_t failed = plan_part(p, p->items[i], &fault);
+
+		if (failed && !err) {
+			*why = fault;
+			err = failed;
+		}
+		if (failed)
+			continue;
+		merge_plan_stats(p->items[i]->plan, &stats);
+		bytes += stats.bytes;
+	}
+	if (!err && p->options->begin)
+		p->options->begin(p->options->arg, bytes);
+	return err;
+}
+
+/* --- writing -------------------------------------------------------------------------- */
+
+static kpack_error_t publish(const struct parts *p, struct part *part,
+			     struct kpackx_error *why)
+{
+	struct archive_part done = {
+		part->file, part->group, part->arch, part->volume, {0}};
+	kpack_error_t err = kp_writer_publish(part->writer, why);
+
+	if (err)
+		return kp_fail_prefix(why, err, "%s", part->file);
+	kp_writer_close(part->writer);
+	part->writer = NULL;
+	merge_plan_stats(part->plan, &done.stats);
+	if (p->options->written)
+		p->options->written(p->options->arg, &done);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t write_some(const struct parts *p, size_t first, size_t end,
+				const char *dir, struct kpackx_error *why)
+{
+	for (size_t i = first; i < end; i++) {
+		struct part *part = p->items[i];
+		kpack_error_t err =
+			merge_plan_write(part->plan, dir, part->file, &part->writer, why);
+
+		if (err)
+			return kp_fail_prefix(why, err, "%s", part->file);
+	}
+	for (size_t i = first; i < end; i++)
+		KP_TRY(publish(p, p->items[i], why));
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t write_parts(const struct parts *p, const char *dir,
+				 struct kpackx_error *why)
+{
+	KP_TRY(kp_mkdirs(dir, 0777, why));
+	for (size_t i = 0; i < p->n; i += ARCHIVE_PARTS_AT_ONCE) {
+		size_t left = p->n - i;
+		size_t n = left < ARCHIVE_PARTS_AT_ONCE ? left : ARCHIVE_PARTS_AT_ONCE;
+
+		KP_TRY(write_some(p, i, i + n, dir, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t archive_parts(const struct merge_source *sources, size_t n, const char *dir,
+			    const struct archive_parts_options *options,
+			    struct kpackx_error *why)
+{
+	struct parts p = {.options = options, .sources = sources, .n_sources = n};
+	kpack_error_t err = list_parts(&p, why);
+
+	if (!err)
+		err = plan_parts(&p, dir, why);
+	if (!err)
+		err = write_parts(&p, dir, why);
+	fini(&p);
+	return err;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/* What the parts of joining archives share. */
+#ifndef MERGE_PARTS_H
+#define MERGE_PARTS_H
+
+#include "core/base/file.h"
+#include "merge.h"
+
+#define MERGE_NONE UINT32_MAX
+
+/* An entry that is taken from a source.  By source, ordinal, entry. */
+struct merge_item {
+	uint32_t source, entry;
+	uint32_t object;
+	bool dropped; /* another source's stands for it */
+};
+
+/* A stored object that items have.  By source, ordinal. */
+struct merge_object {
+	struct kp_source stored;
+	uint64_t size; /* decoded, as its first item says */
+	uint64_t chunk;
+	uint8_t hash[16]; /* metadata.xxh3 where it has one */
+	bool hashed;
+	bool split; /* entries that are not taken have it too */
+	uint32_t source, ordinal;
+	uint32_t item;    /* its first that is not dropped */
+	uint32_t same;    /* the object that is stored for it; mostly itself */
+	uint32_t written; /* ordinal in the new archive */
+};
+
+struct merge_plan {
+	const struct merge_source *sources;
+	size_t n_sources;
+	struct merge_options options;
+	kpack_compression_t scheme;
+	char *group; /* owned */
+
+	struct merge_item *items;
+	size_t n_items, items_cap;
+	size_t *first_item, *first_object; /* per source, and one after the last */
+
+	struct merge_object *objects;
+	size_t n_objects, objects_cap;
+	uint32_t *order; /* the objects that are stored, as they are written */
+	size_t n_order;
+
+	/* what the new table says that is not known: pairs, and whose they are */
+	struct kp_span *more;
+	size_t *more_sources;
+	size_t n_more, more_cap, more_sources_cap;
+
+	size_t clashes;
+	struct merge_stats stats;
+};
+
+/* The path of a source, in messages. */
+const char *merge_source_name(const struct merge_plan *p, size_t source);
+
+/* What the item is, and its metadata unless META is NULL. */
+void merge_item_entry(const struct merge_plan *p, const struct merge_item *item,
+		      struct kp_entry_info *info, struct kp_meta *meta);
+
+/* What it says that is not known. */
+struct kp_more merge_item_more(const struct merge_plan *p, const struct merge_item *item);
+
+/* Join what tables say as a whole that is not known. */
+kpack_error_t merge_more(struct merge_plan *p, struct kpackx_error *why);
+
+/* Make the items and objects of all sources. */
+kpack_error_t merge_gather(struct merge_plan *p, struct kpackx_error *why);
+
+/* Of items of one name drop all but one. */
+kpack_error_t merge_names(struct merge_plan *p, struct kpackx_error *why);
+
+/* Have two items the same bytes? */
+kpack_error_t merge_same_bytes(const struct merge_plan *p, const struct merge_item *x,
+			       const struct merge_item *y, bool *same,
+			       struct kpackx_error *why);
+
+/* Decide which objects are stored, and in which order. */
+kpack_error_t merge_order(struct merge_plan *p, struct kpackx_error *why);
+
+/* Let one object stand for all that are stored alike. */
+kpack_error_t merge_share(struct merge_plan *p, struct kpackx_error *why);
+
+#endif

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: MIT */
+#include "merge.h"
+#include <stdlib.h>
+#include "packer/archives/operands.h"
+#include "core/writer/entry_list.h"
+#include "core/base/bounds.h"
+#include "internal.h"
+
+/* Stored bytes that are copied before progress is told. */
+#define SLICE (UINT64_C(32) << 20)
+
+const char *merge_source_name(const struct merge_plan *p, size_t source)
+{
+	return kp_archive_path(p->sources[source].archive);
+}
+
+void merge_item_entry(const struct merge_plan *p, const struct merge_item *item,
+		      struct kp_entry_info *info, struct kp_meta *meta)
+{
+	const struct kpack_archive *a = p->sources[item->source].archive;
+
+	kp_archive_entry(a, item->entry, info);
+	if (meta)
+		kp_archive_meta(a, item->entry, meta);
+}
+
+struct kp_more merge_item_more(const struct merge_plan *p, const struct merge_item *item)
+{
+	return kp_archive_entry_more(p->sources[item->source].archive, item->entry);
+}
+
+/* --- may they be joined? -------------------------------------------------------------- */
+
+static kpack_error_t check_faults(const struct merge_plan *p, struct kpackx_error *why)
+{
+	size_t faulty = 0, last = 0, kept, counted;
+
+	for (size_t i = 0; i < p->n_sources; i++) {
+		kp_archive_faults(p->sources[i].archive, &kept, &counted);
+		if (counted == 0)
+			continue;
+		if (p->options.faulty)
+			p->options.faulty(p->options.arg, p->sources[i].archive);
+		last = i;
+		faulty++;
+	}
+	if (faulty == 0 || p->options.skip_faulty)
+		return KPACK_SUCCESS;
+	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+		       "%s: has faults: not everything in it could be taken over",
+		       merge_source_name(p, last));
+}
+
+/* What is stored otherwise than we know cannot be written anew. */
+static kpack_error_t check_known(const struct merge_plan *p, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < p->n_sources; i++) {
+		const struct kpack_archive *a = p->sources[i].archive;
+		uint64_t version = kp_archive_format_version(a);
+
+		if (version > 1)
+			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+				       "%s: format_version %llu is not known, only 1",
+				       kp_archive_path(a), (unsigned long long)version);
+		if (kp_archive_blobs_more(a))
+			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+				       "%s: its blobs have fields that are not known and "
+				       "could not be carried over",
+				       kp_archive_path(a));
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t mismatch(const struct merge_plan *p, const char *what, size_t second,
+			      struct kp_span has, struct kp_span other,
+			      struct kpackx_error *why)
+{
+	struct merge_mismatch m = {what, merge_source_name(p, 0),
+				   merge_source_name(p, second), has, other};
+
+	if (p->options.mismatch)
+		p->options.mismatch(p->options.arg, &m);
+	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "the archives' %ss differ",
+		       what);
+}
+
+static kpack_error_t check_schemes(struct merge_plan *p, struct kpackx_error *why)
+{
+	struct kp_span first = kp_span_str(kp_archive_scheme(p->sources[0].archive));
+
+	for (size_t i = 1; i < p->n_sources; i++) {
+		const char *other = kp_archive_scheme(p->sources[i].archive);
+
+		if (!kp_span_is(first, other))
+			return mismatch(p, "scheme", i, first, kp_span_str(other), why);
+	}
+	p->scheme = kp_span_is(first, "none") ? KPACK_COMPRESSION_NOOP
+					      : KPACK_COMPRESSION_ZSTD_PER_KERNEL;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t check_groups(const struct merge_plan *p, struct kp_span first,
+				  struct kpackx_error *why)
+{
+	for (size_t i = 1; i < p->n_sources; i++) {
+		struct kp_span other = kp_archive_group(p->sources[i].archive);
+
+		if (!kp_span_eq(first, other))
+			return mismatch(p, "group", i, first, other, why);
+	}
+	if (first.size == 0)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "no archive has a group_name: one must be given");
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t choose_group(struct merge_plan *p, struct kpackx_error *why)
+{
+	struct kp_span group = kp_archive_group(p->sources[0].archive);
+
+	if (p->options.group)
+		group = kp_span_str(p->options.group);
+	else
+		KP_TRY(check_groups(p, group, why));
+	p->group = strndup((const char *)group.data, group.size);
+	return p->group ? KPACK_SUCCESS : kp_fail_memory(why, group.size, "a name");
+}
+
+/* --- is there room? ------------------------------------------------------------------- */
+
+static kpack_error_t check_blob(struct merge_plan *p, struct kpackx_error *why)
+{
+	bool none = p->scheme == KPACK_COMPRESSION_NOOP;
+
+	p->stats.frames = p->n_order;
+	p->stats.bytes = none ? 0 : 4;
+	for (size_t i = 0; i < p->n_order; i++)
+		p->stats.bytes += (none ? 0 : 4) + p->objects[p->order[i]].stored.size;
+	if (none)
+		return KPACK_SUCCESS;
+	if (p->stats.frames > KP_FRAMES_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "%llu frames in all, one archive has at most %u",
+			       (unsigned long long)p->stats.frames, KP_FRAMES_MAX);
+	if (p->stats.bytes > KP_ZSTD_BLOB_MAX)
+		return kp_fail(
+			why, KPACK_ERROR_INVALID_ARGUMENT,
+			"%llu bytes of frames in all, one archive has at most 4 GiB",
+			(unsigned long long)p->stats.bytes);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t check_toc(const struct merge_plan *p, struct kpackx_error *why)
+{
+	uint64_t bytes = 64 * (p->stats.frames + 1) + 4 * KP_NAME_MAX;
+
+	for (size_t i = 0; i < p->n_more; i++)
+		bytes += p->more[i].size;
+	for (size_t i = 0; i < p->n_items; i++) {
+		const struct merge_item *item = &p->items[i];
+		struct kp_writer_entry entry = {0};
+		struct kp_entry_info info;
+
+		if (item->dropped)
+			continue;
+		merge_item_entry(p, item, &info, NULL);
+		entry.type = info.type;
+		entry.metadata = kp_archive_meta_raw(p->sources[item->source].archive,
+						     item->entry);
+		entry.more = merge_item_more(p, item);
+		bytes += kp_entry_list_bytes(info.key, info.arch, &entry);
+	}
+	if (bytes > KP_TOC_SIZE_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "the table of contents could have %llu bytes, limit %llu",
+			       (unsigned long long)bytes,
+			       (unsigned long long)KP_TOC_SIZE_MAX);
+	return KPACK_SUCCESS;
+}
+
+/* --- decoding what is taken ----------------------------------------------------------- */
+
+static kpack_error_t ignore(const void *data, size_t size, void *arg,
+			    struct kpackx_error *why)
+{
+	(void)data, (void)size, (void)arg, (void)why;
+	return KPACK_SUCCESS;
+}
+
+static void tell_progress(const struct merge_plan *p, uint64_t bytes)
+{
+	if (p->options.progress)
+		p->options.progress(p->options.arg, bytes);
+}
+
+static kpack_error_t verify(const struct merge_plan *p, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < p->n_items; i++) {
+		const struct merge_item *item = &p->items[i];
+		const struct kpack_archive *a = p->sources[item->source].archive;
+		struct kp_entry_info info;
+		kpack_error_t err;
+
+		if (item->dropped)
+			continue;
+		merge_item_entry(p, item, &info, NULL);
+		err = kp_archive_check_size(a, item->entry, why);
+		if (!err)
+			err = archive_decode(a, item->entry, ignore, NULL, why);
+		if (err)
+			return kp_fail_prefix(why, err, "%s: %.*s %.*s",
+					      kp_archive_path(a), (int)info.key.size,
+					      info.key.data, (int)info.arch.size,
+					      info.arch.data);
+	}
+	return KPACK_SUCCESS;
+}
+
+/* --- planning ------------------------------------------------------------------------- */
+
+static kpack_error_t make_plan(struct merge_plan *p, struct kpackx_error *why)
+{
+	if (p->n_sources == 0 || p->n_sources >= MERGE_NONE)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "no archives");
+	KP_TRY(check_faults(p, why));
+	KP_TRY(check_known(p, why));
+	KP_TRY(check_schemes(p, why));
+	KP_TRY(choose_group(p, why));
+	KP_TRY(merge_gather(p, why));
+	KP_TRY(merge_more(p, why));
+	KP_TRY(merge_names(p, why));
+	KP_TRY(merge_order(p, why));
+	KP_TRY(merge_share(p, why));
+	KP_TRY(check_blob(p, why));
+	KP_TRY(check_toc(p, why));
+	return p->options.verify ? verify(p, why) : KPACK_SUCCESS;
+}
+
+kpack_error_t merge_plan_new(const struct merge_source *sources, size_t n,
+			     const struct merge_options *options, struct merge_plan **out,
+			     struct kpackx_error *why)
+{
+	struct merge_plan *p = calloc(1, sizeof(*p));
+	kpack_error_t err;
+
+	if (!p)
+		return kp_fail_memory(why, sizeof(*p), "a plan");
+	p->sources = sources;
+	p->n_sources = n;
+	p->options = *options;
+	err = make_plan(p, why);
+	if (err)
+		merge_plan_free(p);
+	else
+		*out = p;
+	return err;
+}
+
+void merge_plan_stats(const struct merge_plan *plan, struct merge_stats *out)
+{
+	*out = plan->stats;
+}
+
+void merge_plan_free(struct merge_plan *plan)
+{
+	if (!plan)
+		return;
+	free(plan->group);
+	free(plan->more);
+	free(plan->more_sources);
+	free(plan->items);
+	free(plan->objects);
+	free(plan->order);
+	free(plan->first_item);
+	free(plan->first_object);
+	free(plan);
+}
+
+/* --- writing -------------------------------------------------------------------------- */
+
+/* Objects in order from I on that stand behind one another in their source. */
+static uint32_t run_of(const struct merge_plan *p, size_t i)
+{
+	const struct merge_object *first = &p->objects[p->order[i]];
+	uint64_t bytes = first->stored.size;
+	uint32_t n = 1;
+
+	while (i + n < p->n_order && bytes < SLICE) {
+		const struct merge_object *o = &p->objects[p->order[i + n]];
+
+		if (o->source != first->source || o->ordinal != first->ordinal + n)
+			break;
+		bytes += o->stored.size;
+		n++;
+	}
+	return n;
+}
+
+static kpack_error_t write_objects(struct merge_plan *p, struct kp_writer *w,
+				   struct kpackx_error *why)
+{
+	for (size_t i = 0; i < p->n_order;) {
+		const struct merge_object *o = &p->objects[p->order[i]];
+		uint32_t n = run_of(p, i), ordinal = 0;
+		uint64_t before = kp_writer_blob_size(w);
+		kpack_error_t err = kp_writer_add_run(w, p->sources[o->source].archive,
+						      o->ordinal, n, &ordinal, why);
+
+		if (err)
+			return kp_fail_prefix(why, err, "%s",
+					      merge_source_name(p, o->source));
+		for (; n; n--, i++)
+			p->objects[p->order[i]].written = ordinal++;
+		tell_progress(p, kp_writer_blob_size(w) - before);
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t write_entries(const struct merge_plan *p, struct kp_writer *w,
+				   struct kpackx_error *why)
+{
+	for (size_t i = 0; i < p->n_items; i++) {
+		const struct merge_item *item = &p->items[i];
+		const struct merge_object *o = &p->objects[item->object];
+		struct kp_entry_info info;
+
+		if (item->dropped)
+			continue;
+		merge_item_entry(p, item, &info, NULL);
+		KP_TRY(kp_writer_add_entry(
+			w, info.key, info.arch,
+			&(struct kp_writer_entry){
+				info.type, p->objects[o->same].written, info.size,
+				kp_archive_meta_raw(p->sources[item->source].archive,
+						    item->entry),
+				merge_item_more(p, item)},
+			why));
+	}
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t merge_plan_write(struct merge_plan *plan, const char *dir, const char *name,
+			       struct kp_writer **out, struct kpackx_error *why)
+{
+	struct kp_writer_options options = {
+		.scheme = plan->scheme,
+		.group = plan->group,
+		.family = plan->options.family,
+		.keep = plan->options.keep,
+		.lazy = plan->options.lazy,
+		.more = plan->more,
+		.n_more = plan->n_more,
+	};
+	struct kp_writer *w = NULL;
+	kpack_error_t err = kp_writer_open(dir, name, &options, &w, why);
+
+	if (!err)
+		err = write_objects(plan, w, why);
+	if (!err)
+		err = write_entries(plan, w, why);
+	if (!err)
+		err = kp_writer_finish(w, why);
+	if (err)
+		kp_writer_close(w);
+	else
+		*out = w;
+	return err;
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+/* Entries of one key and architecture in several sources: which of them stays. */
+#include <stdlib.h>
+#include <xxhash.h>
+#include "internal.h"
+
+/* Items by the hash of their names: the one that stays of each name so far. */
+struct names {
+	uint32_t *slots;  /* item + 1; 0 is free */
+	size_t n_slots;   /* a power of two */
+	uint32_t *hashes; /* per item */
+};
+
+static kpack_error_t names_init(struct names *names, size_t n_items,
+				struct kpackx_error *why)
+{
+	names->n_slots = 16;
+	while (names->n_slots < 2 * n_items)
+		names->n_slots *= 2;
+	names->slots = calloc(names->n_slots, sizeof(*names->slots));
+	names->hashes = calloc(n_items + 1, sizeof(*names->hashes));
+	if (!names->slots || !names->hashes)
+		return kp_fail_memory(why, names->n_slots * 4, "names");
+	return KPACK_SUCCESS;
+}
+
+static void names_fini(struct names *names)
+{
+	free(names->slots);
+	free(names->hashes);
+}
+
+/* The slot of the item's name, or the free one where it would go. */
+static uint32_t *find_slot(const struct merge_plan *p, struct names *names, uint32_t item)
+{
+	struct kp_entry_info mine, theirs;
+	XXH64_hash_t seed;
+	size_t at;
+
+	merge_item_entry(p, &p->items[item], &mine, NULL);
+	seed = XXH3_64bits(mine.key.data, mine.key.size);
+	names->hashes[item] =
+		(uint32_t)XXH3_64bits_withSeed(mine.arch.data, mine.arch.size, seed);
+	at = names->hashes[item] & (names->n_slots - 1);
+	for (; names->slots[at]; at = (at + 1) & (names->n_slots - 1)) {
+		uint32_t other = names->slots[at] - 1;
+
+		if (names->hashes[other] != names->hashes[item])
+			continue;
+		merge_item_entry(p, &p->items[other], &theirs, NULL);
+		if (kp_span_eq(mine.key, theirs.key) &&
+		    kp_span_eq(mine.arch, theirs.arch))
+			break;
+	}
+	return &names->slots[at];
+}
+
+static void tell_clash(struct merge_plan *p, const struct merge_item *a,
+		       const struct merge_item *b, const char *what)
+{
+	struct merge_clash clash = {.what = what};
+	struct kp_entry_info info;
+
+	p->clashes++;
+	merge_item_entry(p, a, &info, NULL);
+	clash.key = info.key;
+	clash.arch = info.arch;
+	clash.first = merge_source_name(p, a->source);
+	clash.second = merge_source_name(p, b->source);
+	if (p->options.clash)
+		p->options.clash(p->options.arg, &clash);
+}
+
+/* What keeps the two from being one entry; NULL: nothing. */
+static kpack_error_t difference(const struct merge_plan *p, const struct merge_item *a,
+				const struct merge_item *b, const char **what,
+				struct kpackx_error *why)
+{
+	struct kp_more ma = merge_item_more(p, a), mb = merge_item_more(p, b);
+	struct kp_entry_info x, y;
+	struct kp_meta mx, my;
+	bool same = false;
+
+	*what = NULL;
+	merge_item_entry(p, a, &x, &mx);
+	merge_item_entry(p, b, &y, &my);
+	KP_TRY(merge_same_bytes(p, a, b, &same, why));
+	if (!same)
+		*what = "other bytes";
+	else if (!kp_span_eq(x.type, y.type))
+		*what = "another type";
+	else if (mx.path.size && my.path.size && !kp_span_eq(mx.path, my.path))
+		*what = "another path";
+	else if (ma.n_runs && mb.n_runs && !kp_more_same(&ma, &mb))
+		*what = "other fields that are not known";
+	return KPACK_SUCCESS;
+}
+
+/* How much an entry says beside its bytes. */
+static int says(const struct merge_plan *p, const struct merge_item *item)
+{
+	const struct kpack_archive *a = p->sources[item->source].archive;
+
+	return 2 * (merge_item_more(p, item).n_runs > 0) +
+	       (kp_archive_meta_raw(a, item->entry).size > 0);
+}
+
+/* ITEM has the name of *SLOT's, whose source is preferred or came before. */
+static kpack_error_t settle(struct merge_plan *p, uint32_t item, uint32_t *slot,
+			    struct kpackx_error *why)
+{
+	struct merge_item *a = &p->items[*slot - 1], *b = &p->items[item];
+	const char *what;
+
+	if (p->sources[a->source].prefer > p->sources[b->source].prefer) {
+		b->dropped = true;
+		p->stats.settled++;
+		return KPACK_SUCCESS;
+	}
+	KP_TRY(difference(p, a, b, &what, why));
+	if (what)
+		tell_clash(p, a, b, what);
+	p->stats.duplicates++;
+	a->dropped = says(p, a) < says(p, b);
+	b->dropped = !a->dropped;
+	if (a->dropped)
+		*slot = item + 1;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t add_source(struct merge_plan *p, struct names *names, size_t source,
+				struct kpackx_error *why)
+{
+	for (size_t i = p->first_item[source]; i < p->first_item[source + 1]; i++) {
+		uint32_t *slot = find_slot(p, names, (uint32_t)i);
+
+		if (*slot)
+			KP_TRY(settle(p, (uint32_t)i, slot, why));
+		else
+			*slot = (uint32_t)i + 1;
+	}
+	return KPACK_SUCCESS;
+}
+
+static int by_preference(const void *a, const void *b, void *arg)
+{
+	const struct merge_plan *p = arg;
+	size_t x = *(const size_t *)a, y = *(const size_t *)b;
+	unsigned px = p->sources[x].prefer, py = p->sources[y].prefer;
+
+	return px != py ? (px > py ? -1 : 1) : (x > y) - (x < y);
+}
+
+static kpack_error_t add_sources(struct merge_plan *p, struct names *names,
+				 struct kpackx_error *why)
+{
+	size_t *sources = malloc((p->n_sources + 1) * sizeof(*sources));
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (!sources)
+		return kp_fail_memory(why, p->n_sources, "archives");
+	for (size_t i = 0; i < p->n_sources; i++)
+		sources[i] = i;
+	qsort_r(sources, p->n_sources, sizeof(*sources), by_preference, p);
+	for (size_t i = 0; i < p->n_sources && !err; i++)
+		err = add_source(p, names, sources[i], why);
+	free(sources);
+	return err;
+}
+
+kpack_error_t merge_names(struct merge_plan *p, struct kpackx_error *why)
+{
+	struct names names = {0};
+	kpack_error_t err = names_init(&names, p->n_items, why);
+
+	if (!err)
+		err = add_sources(p, &names, why);
+	names_fini(&names);
+	if (!err && p->clashes)
+		err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			      "%zu entries differ between archives", p->clashes);
+	return err;
+}

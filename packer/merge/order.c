@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The order of objects in the new archive: that of their source.  One exception: when only
+ * some of a source's entries are taken, an object that others have too stands where the
+ * first of those had it.  If all else of the source is in the order in which a run of
+ * packing writes - by path, then index - such objects are put where that order has them:
+ * then taking apart what was joined gives what there was.
+ */
+#include <stdlib.h>
+#include "internal.h"
+#include "core/archive/naming.h"
+
+/* Where a run of packing would have an object. */
+struct rank {
+	struct kp_span path;
+	uint32_t index;
+	uint32_t object;
+	bool known;
+};
+
+static int cmp_place(const struct rank *x, const struct rank *y)
+{
+	int c = kp_span_cmp(x->path, y->path);
+
+	return c ? c : (x->index > y->index) - (x->index < y->index);
+}
+
+static int cmp_rank(const void *a, const void *b)
+{
+	const struct rank *x = a, *y = b;
+	int c = cmp_place(x, y);
+
+	return c ? c : (x->object > y->object) - (x->object < y->object);
+}
+
+/* The file an entry is from: its path, or its key without "@kind" and "#n". */
+static struct rank rank_of(const struct merge_plan *p, const struct merge_item *item)
+{
+	struct kp_entry_info info;
+	struct kp_meta meta;
+	struct kp_key key;
+
+	merge_item_entry(p, item, &info, &meta);
+	key = kp_key_split(info.key);
+	return (struct rank){
+		.path = meta.path.size ? meta.path : key.binary,
+		.index = meta.path.size ? 0 : key.index,
+		.object = item->object,
+		.known = true,
+	};
+}
+
+/* The first place of each of the source's objects. */
+static void rank_objects(const struct merge_plan *p, size_t source, struct rank *ranks)
+{
+	size_t first = p->first_object[source];
+
+	for (size_t i = p->first_item[source]; i < p->first_item[source + 1]; i++) {
+		struct rank r, *best = &ranks[p->items[i].object - first];
+
+		if (p->items[i].dropped)
+			continue;
+		r = rank_of(p, &p->items[i]);
+		if (!best->known || cmp_rank(&r, best) < 0)
+			*best = r;
+	}
+}
+
+/* Drop those that nothing names; returns how many remain. */
+static size_t keep_known(struct rank *ranks, size_t n)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (ranks[i].known)
+			ranks[kept++] = ranks[i];
+	return kept;
+}
+
+/* Is anything displaced, and all else in the order of a run? */
+static bool is_to_be_sorted(const struct merge_plan *p, const struct rank *ranks,
+			    size_t n)
+{
+	const struct rank *last = NULL;
+	bool displaced = false;
+
+	for (size_t i = 0; i < n; i++) {
+		if (p->objects[ranks[i].object].split) {
+			displaced = true;
+			continue;
+		}
+		if (last && cmp_place(last, &ranks[i]) > 0)
+			return false;
+		last = &ranks[i];
+	}
+	return displaced;
+}
+
+static kpack_error_t order_source(struct merge_plan *p, size_t source,
+				  struct kpackx_error *why)
+{
+	size_t n = p->first_object[source + 1] - p->first_object[source];
+	struct rank *ranks = calloc(n + 1, sizeof(*ranks));
+
+	if (!ranks)
+		return kp_fail_memory(why, n * sizeof(*ranks), "objects");
+	rank_objects(p, source, ranks);
+	n = keep_known(ranks, n);
+	if (is_to_be_sorted(p, ranks, n))
+		qsort(ranks, n, sizeof(*ranks), cmp_rank);
+	for (size_t i = 0; i < n; i++)
+		p->order[p->n_order++] = ranks[i].object;
+	free(ranks);
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t merge_order(struct merge_plan *p, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < p->n_items; i++) {
+		struct merge_object *o = &p->objects[p->items[i].object];
+
+		if (p->items[i].dropped)
+			continue;
+		p->stats.entries++;
+		if (o->item == MERGE_NONE)
+			o->item = (uint32_t)i;
+	}
+	p->order = calloc(p->n_objects + 1, sizeof(*p->order));
+	if (!p->order)
+		return kp_fail_memory(why, p->n_objects * sizeof(*p->order), "objects");
+	for (size_t i = 0; i < p->n_sources; i++)
+		KP_TRY(order_source(p, i, why));
+	return KPACK_SUCCESS;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* What joining archives and taking them apart say: clashes, faults, progress. */
+#ifndef MERGE_REPORT_H
+#define MERGE_REPORT_H
+
+#include "merge.h"
+#include "packer/cli/progress.h"
+#include "packer/cli/report.h"
+
+/* Clashes that are told one by one; the rest is counted. */
+#define MERGE_CLASHES_TOLD 100
+
+struct merge_report {
+	struct progress progress;
+	size_t clashes; /* all of them */
+#if KP_WITH_JSON
+	json_t *list; /* of those told, as JSON too; NULL: not wanted.  The caller's */
+#endif
+};
+
+/* The calls of struct merge_options, whose argument is a struct merge_report. */
+void merge_report_clash(void *arg, const struct merge_clash *clash);
+void merge_report_faulty(void *arg, const struct kpack_archive *archive);
+void merge_report_mismatch(void *arg, const struct merge_mismatch *mismatch);
+void merge_report_progress(void *arg, uint64_t bytes);
+
+/* Tell how many clashes were not told. */
+void merge_report_end(struct merge_report *r);
+
+#if KP_WITH_JSON
+/* Add the numbers to OBJECT; false: out of memory. */
+bool merge_stats_json(const struct merge_stats *stats, json_t *object);
+#endif
+
+#endif

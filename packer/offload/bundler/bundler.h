@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * clang-offload-bundler: what its command line asks for, and the modes.  Functions that return
+ * int return an exit status, after the message that goes with it.
+ */
+#ifndef BUNDLER_H
+#define BUNDLER_H
+
+#include "files.h"
+#include "core/format/llvm/ccob.h"
+#include "entry_id.h"
+#include "core/base/errors.h"
+#include "packer/offload/llvm/options.h"
+
+/* A target asked for, or the one an input is bundled for. */
+struct bundler_target {
+	const char *text;   /* as asked for */
+	char *name;         /* its ID in normal form */
+	struct entry_id id; /* of NAME */
+};
+
+struct bundler {
+	const struct llvm_tool *tool;
+	const char *program; /* argv[0], next to which llvm-objcopy may be */
+	const char *type;
+	const char *const *inputs, *const *outputs;
+	size_t n_inputs, n_outputs;
+	struct bundler_target *targets;
+	size_t n_targets;
+	size_t host; /* number of the host's target; SIZE_MAX: none */
+	unsigned align;
+	bool unbundle, list;
+	bool allow_missing, check_archive, hip_openmp;
+	bool print_commands; /* -### */
+	bool compress, verbose;
+	bool debug; /* print what was compared with what */
+	struct kp_ccob_form form;
+};
+
+/* A way to work. */
+int bundler_bundle(const struct bundler *b);
+int bundler_unbundle(const struct bundler *b);
+int bundler_unbundle_archive(const struct bundler *b);
+int bundler_list(const struct bundler *b);
+
+/* The variables of the environment that stand for options. */
+void bundler_environment(struct bundler *b);
+
+/* Take and check the N texts of -targets. */
+int bundler_targets_read(struct bundler *b, const char *const *texts, size_t n);
+void bundler_targets_free(struct bundler *b);
+
+/* "error: 'FILE': TEXT" */
+int bundler_fail_file(const struct bundler *b, const char *file,
+		      const struct kpackx_error *why);
+/* What is wrong with the bundles in SRC, the WHAT ("input") called NAME. */
+int bundler_fail_parts(const struct bundler *b, const char *what, const char *name,
+		       const struct kp_source *src, const struct kpackx_error *why);
+/* "error: TEXT" */
+int bundler_fail(const struct bundler *b, const struct kpackx_error *why);
+
+/* Compare, and tell of it where -debug-only asks. */
+enum entry_verdict bundler_compare(const struct bundler *b, const struct entry_id *code,
+				   const struct bundler_target *target);
+
+/* With -verbose: what compressing or decompressing did, SECONDS long. */
+void bundler_tell_compressed(const struct bundler *b, uint64_t size, uint64_t decoded,
+			     double seconds);
+void bundler_tell_decompressed(const struct bundler *b, const struct kp_ccob_form *form,
+			       uint64_t size, struct kp_span payload, double seconds);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* Sections of little-endian ELF64 objects, added and removed without other programs. */
+#ifndef BUNDLER_ELF_H
+#define BUNDLER_ELF_H
+
+#include "core/base/file.h"
+#include "core/base/sink.h"
+
+struct bundler_section {
+	char *name;
+	struct kp_source bytes;
+};
+
+/*
+ * Write OBJECT with N more sections, which linkers leave out (SHF_EXCLUDE).  All it had stays
+ * where it was.
+ */
+kpack_error_t bundler_elf_add(const struct kp_source *object,
+			      const struct bundler_section *sections, size_t n,
+			      struct kp_sink *sink, struct kpackx_error *why);
+
+/*
+ * Write OBJECT without the sections whose names begin with PREFIX.  Numbers of other sections
+ * stay: a removed one in front of them becomes SHT_NULL.
+ */
+kpack_error_t bundler_elf_remove(const struct kp_source *object, const char *prefix,
+				 struct kp_sink *sink, struct kpackx_error *why);
+
+#endif

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: MIT */
+#include "files.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "core/base/bounds.h"
+
+/* Bytes of a pipe fetched at first; twice as many each time. */
+#define STREAM_FIRST 65536
+
+static bool is_dash(const char *path)
+{
+	return strcmp(path, "-") == 0;
+}
+
+/* errno's text alone, as LLVM's tools tell it. */
+static kpack_error_t fail_system(struct kpackx_error *why, int sys_errno)
+{
+	kpack_error_t code = kp_fail_errno(why, sys_errno, "file");
+
+	if (why)
+		snprintf(why->text, sizeof(why->text), "%s", strerror(sys_errno));
+	return code;
+}
+
+/* ---- inputs ---- */
+
+static kpack_error_t read_stream(struct bundler_input *in, int fd,
+				 struct kpackx_error *why)
+{
+	uint64_t size = 0, room = 0;
+	ssize_t n = 1;
+
+	while (n != 0) {
+		if (size == room) {
+			void *grown;
+
+			room = room ? 2 * room : STREAM_FIRST;
+			grown = room > KP_OBJECT_MAX ? NULL : realloc(in->heap, room);
+			if (!grown)
+				return kp_fail_memory(why, room, "an input");
+			in->heap = grown;
+		}
+		n = read(fd, (uint8_t *)in->heap + size, (size_t)(room - size));
+		if (n < 0 && errno != EINTR)
+			return fail_system(why, errno);
+		size += n > 0 ? (uint64_t)n : 0;
+	}
+	in->src = kp_source_memory(in->heap, (size_t)size);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t open_named(struct bundler_input *in, const char *path,
+				struct kpackx_error *why)
+{
+	struct stat st;
+
+	do
+		in->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	while (in->fd < 0 && errno == EINTR);
+	if (in->fd < 0 || fstat(in->fd, &st))
+		return fail_system(why, errno);
+	if (S_ISDIR(st.st_mode))
+		return fail_system(why, EISDIR);
+	in->regular = S_ISREG(st.st_mode);
+	if (!in->regular)
+		return read_stream(in, in->fd, why);
+	in->src = kp_source_fd(in->fd, 0, (uint64_t)st.st_size);
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t bundler_input_open(struct bundler_input *in, const char *path,
+				 struct kpackx_error *why)
+{
+	kpack_error_t err;
+
+	*in = (struct bundler_input){.fd = -1};
+	err = is_dash(path) ? read_stream(in, STDIN_FILENO, why)
+			    : open_named(in, path, why);
+	if (err)
+		bundler_input_close(in);
+	return err;
+}
+
+void bundler_input_close(struct bundler_input *in)
+{
+	if (in->fd >= 0)
+		close(in->fd);
+	free(in->heap);
+	*in = (struct bundler_input){.fd = -1};
+}
+
+/* A name in a file: whoever wrote that could have it lead to a device. */
+static kpack_error_t open_beside_archive(struct bundler_input *in, const char *archive,
+					 const char *name, struct kpackx_error *why)
+{
+	const char *slash = strrchr(archive, '/');
+	int dir = slash && name[0] != '/' ? (int)(slash + 1 - archive) : 0;
+	struct stat st;
+	kpack_error_t err;
+	char *path;
+
+	if (asprintf(&path, "%.*s%s", dir, archive, name) < 0)
+		return kp_fail_memory(why, strlen(archive), "a path");
+	*in = (struct bundler_input){.fd = -1, .regular = true};
+	err = kp_file_open(path, &in->fd, &st, why);
+	if (!err)
+		in->src = kp_source_fd(in->fd, 0, (uint64_t)st.st_size);
+	free(path);
+	return err;
+}
+
+kpack_error_t bundler_member_open(struct bundler_input *in, const struct kp_ar *ar,
+				  size_t number, const struct kp_source *src,
+				  const char *path, struct kpackx_error *why)
+{
+	const struct kp_ar_member *m = &ar->items[number];
+
+	if (ar->thin)
+		return open_beside_archive(in, path, m->name, why);
+	*in = (struct bundler_input){.fd = -1};
+	if (!kp_source_sub(src, m->offset, m->size, &in->src))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "the member passes the end");
+	return KPACK_SUCCESS;
+}
+
+/* ---- outputs ---- */
+
+kpack_error_t bundler_outputs_new(struct bundler_outputs *outputs, size_t n,
+				  struct kpackx_error *why)
+{
+	*outputs = (struct bundler_outputs){0};
+	outputs->items = calloc(n, sizeof(*outputs->items));
+	return outputs->items ? KPACK_SUCCESS
+			      : kp_fail_memory(why, n * sizeof(*outputs->items),
+					       "the list of outputs");
+}
+
+/* Written to memory first, and where it belongs when all the others are done. */
+static kpack_error_t open_in_place(struct bundler_output *out, struct kpackx_error *why)
+{
+	out->in_place = true;
+	out->file = (struct kp_outfile){.fd = memfd_create("output", MFD_CLOEXEC),
+					.dir_fd = -1};
+	return out->file.fd < 0 ? fail_system(why, errno) : KPACK_SUCCESS;
+}
+
+static kpack_error_t open_beside(struct bundler_output *out, const char *path,
+				 struct kpackx_error *why)
+{
+	const char *slash = strrchr(path, '/');
+	char *dir = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path))
+			  : strdup(".");
+	kpack_error_t err;
+
+	if (!dir)
+		return kp_fail_memory(why, strlen(path), "a path");
+	err = kp_outfile_open(&out->file, dir, slash ? slash + 1 : path, 0666, why);
+	out->file.lazy = true;
+	free(dir);
+	return err;
+}
+
+/* The name of a link is that of the file it leads to. */
+static kpack_error_t open_file(struct bundler_output *out, struct kpackx_error *why)
+{
+	char *real = realpath(out->path, NULL);
+	kpack_error_t err = open_beside(out, real ? real : out->path, why);
+
+	free(real);
+	if (err && why && why->sys_errno)
+		return fail_system(why, why->sys_errno);
+	return err;
+}
+
+/* Where another file would not do: more names lead to this one, or it is not ours. */
+static bool stays(const struct stat *st)
+{
+	return !S_ISREG(st->st_mode) || st->st_nlink > 1 || st->st_uid != geteuid() ||
+	       st->st_gid != getegid();
+}
+
+/* A link that leads nowhere stays, too: what it leads to is made. */
+static kpack_error_t open_new(struct bundler_output *out, struct kpackx_error *why)
+{
+	struct stat st;
+
+	return lstat(out->path, &st) ? open_file(out, why) : open_in_place(out, why);
+}
+
+static kpack_error_t open_output(struct bundler_output *out, struct kpackx_error *why)
+{
+	struct stat st;
+
+	if (is_dash(out->path))
+		return open_in_place(out, why);
+	if (stat(out->path, &st))
+		return errno == ENOENT ? open_new(out, why) : fail_system(why, errno);
+	if (S_ISDIR(st.st_mode))
+		return fail_system(why, EISDIR);
+	if (access(out->path, W_OK))
+		return fail_system(why, errno);
+	if (stays(&st))
+		return open_in_place(out, why);
+	out->keep = st.st_mode & 0777;
+	/* a directory where nothing can be created: into the file that is there */
+	return open_file(out, why) ? open_in_place(out, why) : KPACK_SUCCESS;
+}
+
+kpack_error_t bundler_outputs_add(struct bundler_outputs *outputs, const char *path,
+				  struct bundler_output **out, struct kpackx_error *why)
+{
+	struct bundler_output *o = &outputs->items[outputs->count++];
+
+	*o = (struct bundler_output){.path = path, .file = {.fd = -1, .dir_fd = -1}};
+	KP_TRY(open_output(o, why));
+	snprintf(o->file.shown, sizeof(o->file.shown), "output");
+	o->sink = (struct kp_sink){.out = &o->file};
+	*out = o;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t write_all(int fd, const uint8_t *from, size_t len,
+			       struct kpackx_error *why)
+{
+	while (len) {
+		ssize_t n = write(fd, from, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return fail_system(why, n ? errno : EIO);
+		from += n;
+		len -= (size_t)n;
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t copy_to(int fd, const struct bundler_output *o,
+			     struct kpackx_error *why)
+{
+	static uint8_t buf[65536];
+	size_t n;
+
+	for (uint64_t at = 0; at < o->sink.size; at += n) {
+		n = o->sink.size - at < sizeof(buf) ? (size_t)(o->sink.size - at)
+						    : sizeof(buf);
+		KP_TRY(kp_file_pread(o->file.fd, at, buf, n, why));
+		KP_TRY(write_all(fd, buf, n, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t publish_in_place(struct bundler_output *o, struct kpackx_error *why)
+{
+	kpack_error_t err;
+	int fd;
+
+	if (is_dash(o->path))
+		return copy_to(STDOUT_FILENO, o, why);
+	fd = open(o->path, O_WRONLY | O_CREAT | O_CLOEXEC | O_TRUNC | O_NOCTTY, 0666);
+	if (fd < 0)
+		return fail_system(why, errno);
+	err = copy_to(fd, o, why);
+	if (close(fd) && !err)
+		err = fail_system(why, errno);
+	return err;
+}
+
+static kpack_error_t publish(struct bundler_output *o, struct kpackx_error *why)
+{
+	if (o->in_place)
+		return publish_in_place(o, why);
+	if (o->keep && fchmod(o->file.fd, o->keep))
+		return fail_system(why, errno);
+	/* file systems flush what is renamed over another file, which takes longer than all */
+	if (o->keep)
+		unlinkat(o->file.dir_fd, o->file.name, 0);
+	return kp_outfile_publish(&o->file, why);
+}
+
+/* Those in place first: they can fail half way, and the others then do not appear. */
+kpack_error_t bundler_outputs_publish(struct bundler_outputs *outputs,
+				      const char **failed, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < 2 * outputs->count; i++) {
+		struct bundler_output *o = &outputs->items[i % outputs->count];
+		kpack_error_t err;
+
+		if (o->in_place != (i < outputs->count))
+			continue;
+		err = publish(o, why);
+		if (err) {
+			*failed = o->path;
+			return err;
+		}
+	}
+	return KPACK_SUCCESS;
+}
+
+void bundler_outputs_close(struct bundler_outputs *outputs)
+{
+	for (size_t i = 0; i < outputs->count; i++)
+		kp_outfile_close(&outputs->items[i].file);
+	free(outputs->items);
+	*outputs = (struct bundler_outputs){0};
+}
+
+/* ---- temporary files ---- */
+
+static kpack_error_t fill_temporary(int fd, const struct kp_source *src,
+				    struct kpackx_error *why)
+{
+	struct kp_outfile file = {.fd = fd, .dir_fd = -1, .shown = "temporary file"};
+	struct kp_sink sink = {.out = &file};
+
+	return kp_sink_copy(&sink, src, why);
+}
+
+kpack_error_t bundler_temporary(const struct kp_source *src, char **name,
+				struct kpackx_error *why)
+{
+	const char *dir = getenv("TMPDIR");
+	kpack_error_t err;
+	int fd;
+
+	if (asprintf(name, "%s/clang-offload-bundler-XXXXXX.tmp",
+		     dir && *dir ? dir : "/tmp") < 0)
+		return kp_fail_memory(why, 64, "the name of a temporary file");
+	fd = mkostemps(*name, 4, O_CLOEXEC);
+	if (fd < 0) {
+		err = kp_fail_errno(why, errno, "%s", *name);
+	} else {
+		err = fill_temporary(fd, src, why);
+		close(fd);
+		if (err)
+			unlink(*name);
+	}
+	if (err) {
+		free(*name);
+		*name = NULL;
+	}
+	return err;
+}

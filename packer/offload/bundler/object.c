@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+#include "object.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "elf_object.h"
+#include "objcopy.h"
+
+#define MAGIC "__CLANG_OFFLOAD_BUNDLE__"
+/* ---- temporary files ---- */
+
+/* Files for it, which are gone in the end. */
+struct scratch {
+	char **names;
+	size_t n;
+};
+
+/* A new one with the bytes of SRC; NULL after a message. */
+static const char *scratch_add(const struct bundler *b, struct scratch *s,
+			       const struct kp_source *src)
+{
+	char **grown = realloc(s->names, (s->n + 1) * sizeof(*grown));
+	struct kpackx_error why = {0};
+
+	if (!grown) {
+		llvm_error(b->tool, "out of memory");
+		return NULL;
+	}
+	s->names = grown;
+	if (bundler_temporary(src, &s->names[s->n], &why)) {
+		bundler_fail(b, &why);
+		return NULL;
+	}
+	return s->names[s->n++];
+}
+
+static void scratch_fini(struct scratch *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		unlink(s->names[i]);
+		free(s->names[i]);
+	}
+	free(s->names);
+}
+
+/* What the program wrote to NAME goes to SINK; MODE (or NULL) is how it may be used. */
+static int take_result(const struct bundler *b, const char *name, struct kp_sink *sink,
+		       mode_t *mode)
+{
+	struct kpackx_error why = {0};
+	struct kp_source src;
+	struct stat st;
+	int fd;
+
+	if (kp_file_open(name, &fd, &st, &why))
+		return bundler_fail_file(b, name, &why);
+	src = kp_source_fd(fd, 0, (uint64_t)st.st_size);
+	if (kp_sink_copy(sink, &src, &why)) {
+		close(fd);
+		return bundler_fail(b, &why);
+	}
+	close(fd);
+	if (mode)
+		*mode = st.st_mode & 0777;
+	return 0;
+}
+
+static const struct kp_source empty = {.fd = -1};
+
+static int run(const struct bundler *b, const char *program, const struct objcopy *c)
+{
+	return objcopy_run(program, c)
+		       ? 0
+		       : llvm_error(b->tool, "'llvm-objcopy' tool failed");
+}
+
+/* ---- adding sections ---- */
+
+/* The host's entry is a mark: the object is the host's. */
+static struct kp_source mark_or(const struct bundler *b, size_t i,
+				const struct bundler_input *in)
+{
+	static const uint8_t zero;
+
+	return i == b->host ? kp_source_memory(&zero, 1) : in->src;
+}
+
+/* A name for input I that another program can open. */
+static const char *input_name(const struct bundler *b, struct scratch *s, size_t i,
+			      const struct bundler_input *in)
+{
+	bool readable = in->regular || (in->fd >= 0 && in->src.size == 0);
+
+	return readable ? b->inputs[i] : scratch_add(b, s, &in->src);
+}
+
+static int add_sections(const struct bundler *b, const struct bundler_input *inputs,
+			struct objcopy *c, struct scratch *s)
+{
+	for (size_t i = 0; i < b->n_targets; i++) {
+		struct kp_source src = mark_or(b, i, &inputs[i]);
+		const char *file = i == b->host ? scratch_add(b, s, &src)
+						: input_name(b, s, i, &inputs[i]);
+
+		if (!file)
+			return 1;
+		objcopy_print_word(c, "--add-section=" MAGIC "%s=%s", b->targets[i].name,
+				   file);
+		objcopy_print_word(c, "--set-section-flags=" MAGIC "%s=readonly,exclude",
+				   b->targets[i].name);
+	}
+	return 0;
+}
+
+static int add_by(const struct bundler *b, const char *program,
+		  const struct bundler_input *inputs, struct bundler_output *out,
+		  struct objcopy *c, struct scratch *s)
+{
+	const char *host, *result = NULL;
+	int status;
+
+	objcopy_word(c, "llvm-objcopy");
+	status = add_sections(b, inputs, c, s);
+	host = status ? NULL : input_name(b, s, b->host, &inputs[b->host]);
+	if (host && !b->print_commands)
+		result = scratch_add(b, s, &empty);
+	if (!host || (!result && !b->print_commands))
+		return 1;
+	objcopy_word(c, "--");
+	objcopy_word(c, host);
+	objcopy_word(c, result ? result : out->path);
+	if (b->print_commands) {
+		objcopy_tell(program, c);
+		return 0;
+	}
+	status = run(b, program, c);
+	return status ? status : take_result(b, result, &out->sink, &out->keep);
+}
+
+static int add_ourselves(const struct bundler *b, const struct bundler_input *inputs,
+			 struct bundler_output *out)
+{
+	struct bundler_section *rows = calloc(b->n_targets, sizeof(*rows));
+	kpack_error_t err = KPACK_SUCCESS;
+	struct kpackx_error why = {0};
+
+	if (!rows)
+		return llvm_error(b->tool, "out of memory");
+	for (size_t i = 0; i < b->n_targets; i++) {
+		rows[i].bytes = mark_or(b, i, &inputs[i]);
+		if (asprintf(&rows[i].name, MAGIC "%s", b->targets[i].name) < 0)
+			rows[i].name = NULL;
+		if (!rows[i].name)
+			err = kp_fail_memory(&why, 64, "names of sections");
+	}
+	if (!err)
+		err = bundler_elf_add(&inputs[b->host].src, rows, b->n_targets,
+				      &out->sink, &why);
+	for (size_t i = 0; i < b->n_targets; i++)
+		free(rows[i].name);
+	free(rows);
+	return err ? bundler_fail_file(b, b->inputs[b->host], &why) : 0;
+}
+
+int bundler_object_add(const struct bundler *b, const struct bundler_input *inputs,
+		       struct bundler_output *out)
+{
+	char *program = objcopy_find(b->program);
+	struct objcopy c = {0};
+	struct scratch s = {0};
+	int status;
+
+	status = program || b->print_commands ? add_by(b, program, inputs, out, &c, &s)
+					      : add_ourselves(b, inputs, out);
+	objcopy_fini(&c);
+	scratch_fini(&s);
+	free(program);
+	return status;
+}
+
+/* ---- removing them ---- */
+
+static int strip_by(const struct bundler *b, const char *program,
+		    const struct kp_source *object, const char *path,
+		    struct kp_sink *sink, struct objcopy *c, struct scratch *s)
+{
+	const char *from = path ? path : scratch_add(b, s, object);
+	const char *to = from ? scratch_add(b, s, &empty) : NULL;
+	int status;
+
+	if (!to)
+		return 1;
+	objcopy_word(c, "llvm-objcopy");
+	objcopy_word(c, "--regex");
+	objcopy_word(c, "--remove-section=" MAGIC ".*");
+	objcopy_word(c, "--");
+	objcopy_word(c, from);
+	objcopy_word(c, to);
+	if (b->print_commands) {
+		objcopy_tell(program, c);
+		return 0;
+	}
+	status = run(b, program, c);
+	return status ? status : take_result(b, to, sink, NULL);
+}
+
+static int strip_ourselves(const struct bundler *b, const struct kp_source *object,
+			   struct kp_sink *sink)
+{
+	struct kpackx_error why = {0};
+
+	return bundler_elf_remove(object, MAGIC, sink, &why)
+		       ? bundler_fail_file(b, b->inputs[0], &why)
+		       : 0;
+}
+
+int bundler_object_strip(const struct bundler *b, const struct kp_source *object,
+			 const char *path, struct kp_sink *sink)
+{
+	char *program = objcopy_find(b->program);
+	struct objcopy c = {0};
+	struct scratch s = {0};
+	int status;
+
+	status = program || b->print_commands
+			 ? strip_by(b, program, object, path, sink, &c, &s)
+			 : strip_ourselves(b, object, sink);
+	objcopy_fini(&c);
+	scratch_fini(&s);
+	free(program);
+	return status;
+}

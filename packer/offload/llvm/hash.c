@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The hash is CityHash's for up to 64 bytes, with a seed; the table has open addressing with
+ * quadratic probing, 64 buckets at first, and doubles before it is three quarters full.
+ */
+#include "hash.h"
+#include <stdlib.h>
+#include <xxhash.h>
+
+#define SEED UINT64_C(0xff51afd7ed558ccd)
+#define BUCKETS_MIN 64
+#define HASHED_MAX 64
+#define EMPTY SIZE_MAX
+
+#define K0 UINT64_C(0xc3a5c85c97cb3127)
+#define K1 UINT64_C(0xb492b66fbe98f273)
+#define K2 UINT64_C(0x9ae16a3b2f90404f)
+#define K3 UINT64_C(0xc949d7c7509e6557)
+
+/* ---- CityHash ---- */
+
+static uint64_t rotate(uint64_t v, unsigned bits)
+{
+	return bits ? v >> bits | v << (64 - bits) : v;
+}
+
+static uint64_t mix(uint64_t v)
+{
+	return v ^ v >> 47;
+}
+
+static uint64_t hash_pair(uint64_t low, uint64_t high)
+{
+	const uint64_t k = UINT64_C(0x9ddfea08eb382d69);
+
+	return mix((high ^ mix((low ^ high) * k)) * k) * k;
+}
+
+static uint64_t hash_to_3(const uint8_t *p, size_t n)
+{
+	uint32_t y = p[0] + ((uint32_t)p[n >> 1] << 8);
+	uint32_t z = (uint32_t)n + ((uint32_t)p[n - 1] << 2);
+
+	return mix(y * K2 ^ z * K3 ^ SEED) * K2;
+}
+
+static uint64_t hash_to_8(const uint8_t *p, size_t n)
+{
+	return hash_pair(n + ((uint64_t)kp_le32(p) << 3), SEED ^ kp_le32(p + n - 4));
+}
+
+static uint64_t hash_to_16(const uint8_t *p, size_t n)
+{
+	uint64_t b = kp_le64(p + n - 8);
+
+	return hash_pair(SEED ^ kp_le64(p), rotate(b + n, (unsigned)n)) ^ b;
+}
+
+static uint64_t hash_to_32(const uint8_t *p, size_t n)
+{
+	uint64_t a = kp_le64(p) * K1, b = kp_le64(p + 8);
+	uint64_t c = kp_le64(p + n - 8) * K2, d = kp_le64(p + n - 16) * K0;
+
+	return hash_pair(rotate(a - b, 43) + rotate(c ^ SEED, 30) + d,
+			 a + rotate(b ^ K3, 20) - c + n + SEED);
+}
+
+/* Half of 33 to 64 bytes: 32 of them, of which FIRST weighs otherwise. */
+static void hash_half(uint64_t first, uint64_t p8, uint64_t p16, uint64_t p24,
+		      uint64_t *sum, uint64_t *turned)
+{
+	uint64_t a = first, b = rotate(a + p24, 52), c = rotate(a, 37);
+
+	a += p8;
+	c += rotate(a, 7);
+	a += p16;
+	*sum = a + p24;
+	*turned = b + rotate(a, 31) + c;
+}
+
+static uint64_t hash_to_64(const uint8_t *p, size_t n)
+{
+	const uint8_t *end = p + n;
+	uint64_t sum, turned, end_sum, end_turned;
+
+	hash_half(kp_le64(p) + (n + kp_le64(end - 16)) * K0, kp_le64(p + 8),
+		  kp_le64(p + 16), kp_le64(p + 24), &sum, &turned);
+	hash_half(kp_le64(p + 16) + kp_le64(end - 32), kp_le64(end - 24),
+		  kp_le64(end - 16), kp_le64(end - 8), &end_sum, &end_turned);
+	return mix((SEED ^ mix((sum + end_turned) * K2 + (end_sum + turned) * K0) * K0) +
+		   turned) *
+	       K2;
+}
+
+static uint64_t city(struct kp_span key)
+{
+	size_t n = key.size < HASHED_MAX ? key.size : HASHED_MAX;
+
+	if (n == 0)
+		return K2 ^ SEED;
+	return n <= 3    ? hash_to_3(key.data, n)
+	       : n <= 8  ? hash_to_8(key.data, n)
+	       : n <= 16 ? hash_to_16(key.data, n)
+	       : n <= 32 ? hash_to_32(key.data, n)
+			 : hash_to_64(key.data, n);
+}
+
+static uint64_t hash_key(enum llvm_hash hash, struct kp_span key)
+{
+	return hash == LLVM_HASH_CITY ? city(key)
+				      : XXH3_64bits(key.data, key.size) ^ SEED;
+}
+
+/* ---- the table ---- */
+
+struct table {
+	size_t *buckets; /* numbers of keys, or EMPTY */
+	size_t n_buckets;
+	const uint64_t *hashes;
+};
+
+static void insert(struct table *t, size_t number)
+{
+	size_t mask = t->n_buckets - 1, at = (uint32_t)t->hashes[number] & mask;
+
+	for (size_t step = 1; t->buckets[at] != EMPTY; step++)
+		at = (at + step) & mask;
+	t->buckets[at] = number;
+}
+
+/* What was in the old table goes to the new one in the old one's order. */
+static kpack_error_t resize(struct table *t, size_t n_buckets, struct kpackx_error *why)
+{
+	struct table old = *t;
+
+	t->buckets = malloc(n_buckets * sizeof(*t->buckets));
+	if (!t->buckets) {
+		t->buckets = old.buckets;
+		return kp_fail_memory(why, n_buckets * sizeof(*t->buckets), "keys");
+	}
+	t->n_buckets = n_buckets;
+	for (size_t i = 0; i < n_buckets; i++)
+		t->buckets[i] = EMPTY;
+	for (size_t i = 0; i < old.n_buckets; i++)
+		if (old.buckets[i] != EMPTY)
+			insert(t, old.buckets[i]);
+	free(old.buckets);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t fill(struct table *t, size_t n, struct kpackx_error *why)
+{
+	KP_TRY(resize(t, BUCKETS_MIN, why));
+	for (size_t i = 0; i < n; i++) {
+		if (4 * (i + 1) >= 3 * t->n_buckets)
+			KP_TRY(resize(t, 2 * t->n_buckets, why));
+		insert(t, i);
+	}
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t llvm_hash_order(enum llvm_hash hash, const struct kp_span *keys, size_t n,
+			      size_t *order, struct kpackx_error *why)
+{
+	uint64_t *hashes = malloc((n + 1) * sizeof(*hashes));
+	struct table t = {.hashes = hashes};
+	kpack_error_t err;
+
+	if (!hashes)
+		return kp_fail_memory(why, n * sizeof(*hashes), "hashes");
+	for (size_t i = 0; i < n; i++)
+		hashes[i] = hash_key(hash, keys[i]);
+	err = fill(&t, n, why);
+	for (size_t i = 0; i < t.n_buckets && !err; i++)
+		if (t.buckets[i] != EMPTY)
+			*order++ = t.buckets[i];
+	free(t.buckets);
+	free(hashes);
+	return err;
+}

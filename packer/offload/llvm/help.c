@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+#include "help.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef KP_VERSION
+#define KP_VERSION "0.1"
+#endif
+
+/* Options of every tool. */
+static const struct llvm_option generic[] = {
+	[LLVM_HELP] = {.name = "help",
+		       .text = "Display available options (--help-hidden for more)"},
+	[LLVM_HELP_HIDDEN] = {.name = "help-hidden",
+			      .hidden = true,
+			      .text = "Display all available options"},
+	[LLVM_HELP_LIST] = {.name = "help-list",
+			    .text = "Display list of available options "
+				    "(--help-list-hidden for more)"},
+	[LLVM_HELP_LIST_HIDDEN] = {.name = "help-list-hidden",
+				   .hidden = true,
+				   .text = "Display list of all available options"},
+	[LLVM_PRINT_ALL_OPTIONS] = {.name = "print-all-options",
+				    .hidden = true,
+				    .text = "Print all option values after command line "
+					    "parsing"},
+	[LLVM_PRINT_OPTIONS] = {.name = "print-options",
+				.hidden = true,
+				.text = "Print non-default options after command line "
+					"parsing"},
+	[LLVM_VERSION] = {.name = "version",
+			  .text = "Display the version of this program"},
+};
+
+const struct llvm_option *llvm_generic_option(size_t number)
+{
+	return number < sizeof(generic) / sizeof(generic[0]) ? &generic[number] : NULL;
+}
+
+const char *llvm_dashes(const char *name)
+{
+	return strlen(name) == 1 ? "-" : "--";
+}
+
+/* "<file>" of an option that wants a value; NULL: none is shown. */
+static const char *value_name(const struct llvm_option *o)
+{
+	static const char *const names[] = {
+		[LLVM_TEXT] = "string",   [LLVM_NUMBER] = "int",
+		[LLVM_UNSIGNED] = "uint", [LLVM_LIST] = "string",
+		[LLVM_COMMAS] = "string",
+	};
+
+	return o->arg ? o->arg : names[o->kind];
+}
+
+/* "--type=<string>", "-o <file>"; returns its width. */
+static int print_name(FILE *out, const struct llvm_option *o)
+{
+	const char *value = value_name(o);
+	char text[256];
+	int n;
+
+	if (!value)
+		n = snprintf(text, sizeof(text), "  %s%s", llvm_dashes(o->name), o->name);
+	else
+		n = snprintf(text, sizeof(text), "  %s%s%c<%s>", llvm_dashes(o->name),
+			     o->name, o->name[1] ? '=' : ' ', value);
+	if (out)
+		fputs(text, out);
+	return n;
+}
+
+static void print_option(const struct llvm_option *o, int width)
+{
+	const char *text = o->text ? o->text : "", *end = strchr(text, '\n');
+	int n = print_name(stdout, o);
+
+	printf("%*s - %.*s\n", width - n, "",
+	       (int)(end ? end - text : (long)strlen(text)), text);
+	while (end) {
+		text = end + 1;
+		end = strchr(text, '\n');
+		printf("%*s%.*s\n", width + 3, "",
+		       (int)(end ? end - text : (long)strlen(text)), text);
+	}
+}
+
+/* ---- the list ---- */
+
+struct rows {
+	const struct llvm_option **items;
+	size_t count;
+};
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp((*(const struct llvm_option *const *)a)->name,
+		      (*(const struct llvm_option *const *)b)->name);
+}
+
+static void add_row(struct rows *rows, const struct llvm_option *o, bool all)
+{
+	if (o->name[0] && (all || !o->hidden))
+		rows->items[rows->count++] = o;
+}
+
+static void add_own(struct rows *rows, const struct llvm_tool *tool, bool all)
+{
+	for (size_t i = 0; i < tool->n_options; i++)
+		add_row(rows, &tool->options[i], all);
+}
+
+/* --help-list leaves itself out. */
+static void add_generic(struct rows *rows, enum llvm_generic which, bool all)
+{
+	for (size_t i = 0; llvm_generic_option(i); i++)
+		if (which != LLVM_HELP_LIST || i != LLVM_HELP_LIST)
+			add_row(rows, llvm_generic_option(i), all);
+}
+
+static int widest(const struct rows *rows)
+{
+	int width = 0, n;
+
+	for (size_t i = 0; i < rows->count; i++) {
+		n = print_name(NULL, rows->items[i]);
+		width = n > width ? n : width;
+	}
+	return width;
+}
+
+static void print_rows(const struct rows *rows, size_t first, int width)
+{
+	qsort(rows->items + first, rows->count - first, sizeof(rows->items[0]), by_name);
+	for (size_t i = first; i < rows->count; i++)
+		print_option(rows->items[i], width);
+}
+
+static void print_head(const struct llvm_tool *tool)
+{
+	printf("OVERVIEW: %s\n\nUSAGE: %s [options]", tool->overview, tool->name);
+	for (size_t i = 0; i < tool->n_options; i++)
+		if (!tool->options[i].name[0])
+			printf(" %s", tool->options[i].text);
+	fputs("\n\nOPTIONS:\n", stdout);
+}
+
+void llvm_help_print(const struct llvm_tool *tool, enum llvm_generic which)
+{
+	bool all = which == LLVM_HELP_HIDDEN || which == LLVM_HELP_LIST_HIDDEN;
+	bool list = which == LLVM_HELP_LIST || which == LLVM_HELP_LIST_HIDDEN;
+	struct rows rows = {0};
+	size_t n;
+	int width;
+
+	rows.items =
+		calloc(tool->n_options + LLVM_GENERICS, sizeof(struct llvm_option *));
+	if (!rows.items)
+		return;
+	print_head(tool);
+	add_generic(&rows, which, all);
+	n = rows.count;
+	add_own(&rows, tool, all);
+	width = widest(&rows);
+	if (list) {
+		print_rows(&rows, 0, width);
+	} else {
+		size_t count = rows.count;
+
+		fputs("\nGeneric Options:\n\n", stdout);
+		rows.count = n;
+		print_rows(&rows, 0, width);
+		rows.count = count;
+		printf("\n%s:\n\n", tool->category);
+		print_rows(&rows, n, width);
+	}
+	free(rows.items);
+}
+
+void llvm_options_help(const struct llvm_tool *tool)
+{
+	llvm_help_print(tool, LLVM_HELP_LIST);
+}
+
+void llvm_version_print(const struct llvm_tool *tool)
+{
+	bool ours = strncmp(tool->name, "kpack", 5) == 0;
+
+	printf("%s%s version %s\n", ours ? "" : "kpack ", tool->name, KP_VERSION);
+}

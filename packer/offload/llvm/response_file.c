@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+#include "response_file.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "core/base/file.h"
+
+/* Files in files.  LLVM's tools have no bound but that none may stand in itself. */
+#define DEPTH_MAX 32
+
+/* Bytes of files in all, each longer than it is: a link of a million objects has less. */
+#define BYTES_MAX ((uint64_t)256 << 20)
+#define BYTES_PER_FILE 16384
+
+struct words {
+	char **items;
+	size_t count, cap;
+	uint64_t bytes; /* of files so far */
+	struct kpackx_error *why;
+};
+
+/* The files that are being read. */
+struct frame {
+	const struct frame *outer;
+	unsigned depth;
+	struct stat st;
+};
+
+/* Takes WORD; NULL: there was no memory for it. */
+static kpack_error_t add_word(struct words *w, char *word)
+{
+	size_t cap = w->cap ? 2 * w->cap : 64;
+	char **grown;
+
+	if (!word)
+		return kp_fail_memory(w->why, 0, "a word");
+	if (w->count == w->cap) {
+		grown = realloc(w->items, cap * sizeof(*grown));
+		if (!grown) {
+			free(word);
+			return kp_fail_memory(w->why, cap * sizeof(*grown), "words");
+		}
+		w->items = grown;
+		w->cap = cap;
+	}
+	w->items[w->count++] = word;
+	return KPACK_SUCCESS;
+}
+
+static bool is_space(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+/* The next word of *TEXT, unquoted into OUT, which has room for all of the text. */
+static size_t next_word(const char **text, char *out)
+{
+	const char *p = *text;
+	char quote = 0;
+	size_t n = 0;
+
+	while (is_space(*p))
+		p++;
+	for (; *p && (quote || !is_space(*p)); p++) {
+		if (*p == '\\' && p[1])
+			out[n++] = *++p;
+		else if (*p == quote)
+			quote = 0;
+		else if (!quote && (*p == '"' || *p == '\''))
+			quote = *p;
+		else
+			out[n++] = *p;
+	}
+	out[n] = '\0';
+	*text = p;
+	return n;
+}
+
+static kpack_error_t add_expanded(struct words *w, const char *word,
+				  const struct frame *in);
+
+static kpack_error_t add_words_of(struct words *w, const char *text,
+				  const struct frame *in)
+{
+	char *word = malloc(strlen(text) + 1);
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (!word)
+		return kp_fail_memory(w->why, strlen(text), "a word");
+	if (strncmp(text, "\xef\xbb\xbf", 3) == 0)
+		text += 3;
+	/* as in LLVM, "" alone is no word */
+	while (!err && *text)
+		if (next_word(&text, word))
+			err = add_expanded(w, word, in);
+	free(word);
+	return err;
+}
+
+static bool is_open(const struct frame *in, const struct stat *st)
+{
+	for (; in; in = in->outer)
+		if (in->st.st_dev == st->st_dev && in->st.st_ino == st->st_ino)
+			return true;
+	return false;
+}
+
+/* The words of the file open at FD. */
+static kpack_error_t add_file(struct words *w, const char *path, int fd,
+			      const struct frame *in)
+{
+	size_t size = (size_t)in->st.st_size;
+	kpack_error_t err;
+	char *text;
+
+	w->bytes += in->st.st_size + BYTES_PER_FILE;
+	if (is_open(in->outer, &in->st) || in->depth > DEPTH_MAX)
+		return kp_fail(w->why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "recursive expansion of: '%s'", path);
+	if (w->bytes > BYTES_MAX)
+		return kp_fail(w->why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "'%s': response files of more than %" PRIu64 " bytes",
+			       path, BYTES_MAX);
+	text = malloc(size + 1);
+	if (!text)
+		return kp_fail_memory(w->why, size, "a response file");
+	text[size] = '\0';
+	err = kp_file_pread(fd, 0, text, size, w->why);
+	if (!err)
+		err = add_words_of(w, text, in);
+	free(text);
+	return err;
+}
+
+static kpack_error_t add_expanded(struct words *w, const char *word,
+				  const struct frame *in)
+{
+	struct frame frame = {.outer = in, .depth = in ? in->depth + 1 : 1};
+	kpack_error_t err;
+	int fd;
+
+	/* "@x" without a file x is a word like others */
+	if (word[0] != '@' || access(word + 1, F_OK) < 0)
+		return add_word(w, strdup(word));
+	err = kp_file_open(word + 1, &fd, &frame.st, w->why);
+	if (err)
+		return kp_fail_prefix(w->why, err, "'%s'", word + 1);
+	err = add_file(w, word + 1, fd, &frame);
+	close(fd);
+	return err;
+}
+
+kpack_error_t response_words(int argc, char **argv, char ***words, size_t *n_words,
+			     struct kpackx_error *why)
+{
+	struct words w = {.why = why};
+	kpack_error_t err = KPACK_SUCCESS;
+
+	for (int i = 1; i < argc && !err; i++)
+		err = add_expanded(&w, argv[i], NULL);
+	*words = w.items;
+	*n_words = w.count;
+	return err;
+}
+
+void response_words_free(char **words, size_t n_words)
+{
+	for (size_t i = 0; i < n_words; i++)
+		free(words[i]);
+	free(words);
+}

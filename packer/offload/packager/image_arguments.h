@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* --image=key=value,...: what an image is, or which are wanted. */
+#ifndef IMAGE_ARGUMENTS_H
+#define IMAGE_ARGUMENTS_H
+
+#include "core/format/pairs.h"
+#include "packer/offload/llvm/hash.h"
+
+/*
+ * Take TEXT apart.  Every key stands once in OUT, with its values joined by commas, in the order
+ * of LLVM's table; a part without '=' is a key without a value.  On failure OUT is empty.
+ */
+kpack_error_t image_arguments_read(const char *text, enum llvm_hash hash,
+				   struct kp_pairs *out, struct kpackx_error *why);
+
+#endif

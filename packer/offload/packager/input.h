@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* The images of all offload binaries in a file, wherever they stand in it. */
+#ifndef PACKAGER_INPUT_H
+#define PACKAGER_INPUT_H
+
+#include "packer/offload/bundler/files.h"
+#include "core/format/llvm/offload_binary.h"
+
+/* Bytes with containers in them: the file, or what was embedded in bitcode. */
+struct packager_unit {
+	struct kp_source src;
+	uint8_t *heap; /* owned, or NULL: the file */
+	struct kp_containers list;
+	size_t host; /* the image of unit 0 that is the bitcode */
+};
+
+struct packager_image {
+	size_t unit, number;
+};
+
+struct packager_input {
+	struct bundler_input in;
+	struct packager_unit *units;
+	size_t n_units;
+	/* Images of binaries that are no images of others, in the order of the file. */
+	struct packager_image *images;
+	size_t n_images;
+};
+
+/*
+ * Open PATH, or "-", and find them: in the file itself, in an ELF file's sections of their type,
+ * embedded in bitcode, and in all of these in a static library, which may be a thin one.  A file of any other kind is a
+ * success without images, and what is damaged elsewhere in it does not matter.
+ * On failure IN is closed.
+ */
+kpack_error_t packager_input_open(struct packager_input *in, const char *path,
+				  struct kpackx_error *why);
+void packager_input_close(struct packager_input *in);
+
+static inline const struct kp_image *packager_image(const struct packager_input *in,
+						    struct packager_image ref)
+{
+	return &in->units[ref.unit].list.images[ref.number];
+}
+
+/* The member of a static library that it comes from; NULL: there is none. */
+const char *packager_image_member(const struct packager_input *in,
+				  struct packager_image ref);
+
+#endif

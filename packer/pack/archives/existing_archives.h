@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The archives that stand in the output before a run: which are of its group, and what
+ * will stay in them.
+ */
+#ifndef EXISTING_H
+#define EXISTING_H
+
+#include "core/base/errors.h"
+#include "core/base/span.h"
+
+struct existing_archive {
+	char *file;      /* name in the directory */
+	char *stem;      /* "_gfx942", "-rdna": what stands behind the group */
+	unsigned number; /* of the volume, from 1 */
+	bool foreign;    /* of another group, whose name only begins alike */
+	uint64_t bytes;  /* stored bytes that stay, with their length words */
+	uint32_t frames; /* objects that stay */
+	char *moved;     /* an entry that the run stores in another archive, in words */
+};
+
+struct existing {
+	struct existing_archive *items;
+	size_t count;
+};
+
+/* What a run does to an entry. */
+enum existing_fate {
+	ENTRY_STAYS,
+	ENTRY_REPLACED,
+	ENTRY_MOVED, /* stored by the run, but in another archive than this */
+};
+typedef enum existing_fate existing_fate_fn(const void *arg,
+					    const struct existing_archive *archive,
+					    struct kp_span key, struct kp_span arch);
+
+/*
+ * Look at the archives of GROUP in DIR, in order of name.  One that cannot be read counts as
+ * one of the group, with all its bytes.
+ */
+kpack_error_t existing_open(const char *dir, const char *group, existing_fate_fn *fate,
+			    const void *arg, struct existing *out,
+			    struct kpackx_error *why);
+void existing_close(struct existing *list);
+
+/* The archive of that name, or NULL. */
+const struct existing_archive *existing_find(const struct existing *list,
+					     const char *file);
+
+#endif

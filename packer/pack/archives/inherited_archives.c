@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+#include "inherited_archives.h"
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "packer/archives/operands.h"
+#include "packer/archives/content_hash.h"
+#include "packer/files/copy.h"
+#include "core/base/alloc.h"
+#include "core/view/view.h"
+
+/* --- the same content? --------------------------------------------------------------- */
+
+static kpack_error_t same_object(const struct kpack_archive *a, size_t i,
+				 const struct kpack_archive *b, size_t k, bool *same,
+				 struct kpackx_error *why)
+{
+	struct content_hash theirs, ours;
+	struct kp_entry_info x, y;
+
+	kp_archive_entry(a, i, &x);
+	kp_archive_entry(b, k, &y);
+	*same = x.size == y.size;
+	if (!*same)
+		return KPACK_SUCCESS;
+	KP_TRY(content_hash_entry(a, i, &theirs, why));
+	KP_TRY(content_hash_entry(b, k, &ours, why));
+	*same = content_hash_eq(&theirs, &ours);
+	return KPACK_SUCCESS;
+}
+
+/* Has B every entry of A? */
+static kpack_error_t check_has(const struct kpack_archive *a,
+			       const struct kpack_archive *b, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < kp_archive_entry_count(a); i++) {
+		struct kp_entry_info info;
+		size_t k;
+		bool same;
+
+		kp_archive_entry(a, i, &info);
+		same = kp_archive_find(b, info.key, info.arch, &k);
+		if (same)
+			KP_TRY(same_object(a, i, b, k, &same, why));
+		if (!same)
+			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				       "is there already, without the %.*s %.*s of %s: "
+				       "remove it, or give another OUTPUT",
+				       (int)info.key.size, info.key.data,
+				       (int)info.arch.size, info.arch.data,
+				       kp_archive_path(a));
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t check_there(const char *from, const char *to,
+				 struct kpackx_error *why)
+{
+	struct kpack_archive *a = NULL, *b = NULL;
+	kpack_error_t err = kp_archive_open(from, &a, why);
+
+	if (!err)
+		err = kp_archive_open(to, &b, why);
+	if (!err)
+		err = check_has(a, b, why);
+	kp_archive_close(a);
+	kp_archive_close(b);
+	return err;
+}
+
+/* --- files of databases -------------------------------------------------------------- */
+
+/* A file that an archive has. */
+struct shown {
+	struct kp_span path;
+	const struct kpack_archive *archive;
+	size_t entry;
+};
+
+struct shown_list {
+	struct shown *items;
+	size_t n, cap;
+};
+
+/* The archives of DIR that can be read. */
+static kpack_error_t open_all(const char *dir, struct archives *set,
+			      struct kpackx_error *why)
+{
+	kpack_error_t err = KPACK_SUCCESS;
+	char **paths = NULL;
+	size_t n = 0;
+
+	KP_TRY(kp_view_sources(dir, &paths, &n, why));
+	set->items = calloc(n + 1, sizeof(struct kpack_archive *));
+	if (!set->items)
+		err = kp_fail_memory(why, n, "archives");
+	for (size_t i = 0; i < n; i++) {
+		if (!err && !kp_archive_open(paths[i], &set->items[set->count], NULL))
+			set->count++;
+		free(paths[i]);
+	}
+	free(paths);
+	return err;
+}
+
+static int by_path(const void *a, const void *b)
+{
+	const struct shown *x = a, *y = b;
+
+	return kp_span_cmp(x->path, y->path);
+}
+
+static kpack_error_t list_shown(const struct archives *set, struct shown_list *list,
+				struct kpackx_error *why)
+{
+	for (size_t i = 0; i < set->count; i++) {
+		for (size_t k = 0; k < kp_archive_entry_count(set->items[i]); k++) {
+			struct kp_meta meta;
+
+			kp_archive_meta(set->items[i], k, &meta);
+			if (meta.path.size == 0)
+				continue;
+			if (!kp_grow(&list->items, list->n, &list->cap,
+				     sizeof(*list->items)))
+				return kp_fail_memory(why, list->n, "files");
+			list->items[list->n++] =
+				(struct shown){meta.path, set->items[i], k};
+		}
+	}
+	if (list->n)
+		qsort(list->items, list->n, sizeof(*list->items), by_path);
+	return KPACK_SUCCESS;
+}
+
+static const char *name_of(const struct kpack_archive *a)
+{
+	const char *slash = strrchr(kp_archive_path(a), '/');
+
+	return slash ? slash + 1 : kp_archive_path(a);
+}
+
+/* Archives of one name are compared as a whole. */
+static kpack_error_t compare_shown(const struct shown *x, const struct shown *y,
+				   struct kpackx_error *why)
+{
+	bool same = strcmp(name_of(x->archive), name_of(y->archive)) == 0;
+
+	if (!same)
+		KP_TRY(same_object(x->archive, x->entry, y->archive, y->entry, &same,
+				   why));
+	return same ? KPACK_SUCCESS
+		    : kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			      "%.*s: other bytes in %s than in %s: one path cannot have "
+			      "both; remove one of the archives",
+			      (int)x->path.size, x->path.data,
+			      kp_archive_path(x->archive), kp_archive_path(y->archive));
+}
+
+static kpack_error_t compare_all(const struct shown_list *a, const struct shown_list *b,
+				 struct kpackx_error *why)
+{
+	for (size_t i = 0, first = 0; i < a->n; i++) {
+		while (first < b->n && by_path(&b->items[first], &a->items[i]) < 0)
+			first++;
+		for (size_t k = first;
+		     k < b->n && by_path(&b->items[k], &a->items[i]) == 0; k++)
+			KP_TRY(compare_shown(&a->items[i], &b->items[k], why));
+	}
+	return KPACK_SUCCESS;
+}
+
+/* Would a file be shown twice, with different bytes? */
+static kpack_error_t check_shown(const char *from, const char *to,
+				 struct kpackx_error *why)
+{
+	struct archives theirs = {0}, ours = {0};
+	struct shown_list a = {0}, b = {0};
+	kpack_error_t err = open_all(from, &theirs, why);
+
+	if (!err)
+		err = open_all(to, &ours, why);
+	if (!err)
+		err = list_shown(&theirs, &a, why);
+	if (!err)
+		err = list_shown(&ours, &b, why);
+	if (!err)
+		err = compare_all(&a, &b, why);
+	free(a.items);
+	free(b.items);
+	archives_close(&theirs);
+	archives_close(&ours);
+	return err;
+}
+
+/* --- the directory ------------------------------------------------------------------- */
+
+static kpack_error_t bring(const char *from, const char *to, struct kpackx_error *why)
+{
+	struct stat st, there;
+
+	if (lstat(from, &st) < 0)
+		return kp_fail_errno(why, errno, "%s", from);
+	if (S_ISDIR(st.st_mode))
+		return KPACK_SUCCESS;
+	if (lstat(to, &there) == 0)
+		return check_there(from, to, why);
+	return S_ISLNK(st.st_mode) ? copy_node(from, to, why) : copy_file(from, to, why);
+}
+
+static kpack_error_t bring_name(const char *from, const char *to, const char *name,
+				struct kpackx_error *why)
+{
+	char *a = NULL, *b = NULL;
+	kpack_error_t err;
+
+	if (asprintf(&a, "%s/%s", from, name) < 0)
+		a = NULL;
+	if (asprintf(&b, "%s/%s", to, name) < 0)
+		b = NULL;
+	if (a && b)
+		err = bring(a, b, why);
+	else
+		err = kp_fail_memory(why, strlen(name), "a path");
+	if (err && b)
+		kp_fail_prefix(why, err, "%s", b);
+	free(a);
+	free(b);
+	return err;
+}
+
+bool inherit_is_archive(const char *name)
+{
+	size_t n = strlen(name);
+
+	return n > 6 && strcmp(name + n - 6, ".kpack") == 0;
+}
+
+kpack_error_t inherit_archives(const char *from, const char *to, struct kpackx_error *why)
+{
+	kpack_error_t err = KPACK_SUCCESS;
+	DIR *dir = opendir(from);
+	struct dirent *d;
+
+	if (!dir)
+		return kp_fail_errno(why, errno, "%s", from);
+	err = check_shown(from, to, why);
+	while (!err && (errno = 0, d = readdir(dir)))
+		if (inherit_is_archive(d->d_name))
+			err = bring_name(from, to, d->d_name, why);
+	if (!err && errno)
+		err = kp_fail_errno(why, errno, "%s", from);
+	closedir(dir);
+	return err;
+}

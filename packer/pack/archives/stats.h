@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* What a run stored, per architecture. */
+#ifndef ARCHIVE_STATS_H
+#define ARCHIVE_STATS_H
+
+#include "core/base/errors.h"
+
+struct arch_stats {
+	char *arch;
+	size_t objects;      /* entries added by this run */
+	uint64_t bytes_in;   /* decoded, duplicates counted */
+	uint64_t bytes_out;  /* stored, duplicates not */
+	size_t deduplicated; /* objects that share the bytes of another */
+};
+
+struct archive_stats {
+	struct arch_stats *items;
+	size_t count;
+};
+
+/* The row of ARCH, made when it is not there; valid until the next call. */
+kpack_error_t archive_stats_of(struct archive_stats *stats, const char *arch,
+			       struct arch_stats **out, struct kpackx_error *why);
+/* By architecture. */
+void archive_stats_sort(struct archive_stats *stats);
+void archive_stats_fini(struct archive_stats *stats);
+
+#endif

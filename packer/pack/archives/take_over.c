@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+#include "take_over.h"
+#include <stdlib.h>
+#include "core/base/bounds.h"
+#include "core/base/alloc.h"
+
+kpack_error_t entry_names_add(struct entry_names *names, struct kp_span key,
+			      const char *arch, struct kpackx_error *why)
+{
+	size_t n = strlen(arch);
+	char *name;
+
+	if (!kp_grow(&names->items, names->n, &names->cap, sizeof(char *)))
+		return kp_fail_memory(why, names->n * sizeof(char *), "names");
+	name = malloc(key.size + n + 2);
+	if (!name)
+		return kp_fail_memory(why, key.size, "a name");
+	memcpy(name, key.data, key.size);
+	name[key.size] = 0;
+	memcpy(name + key.size + 1, arch, n + 1);
+	names->items[names->n++] = name;
+	return KPACK_SUCCESS;
+}
+
+static int cmp_name(const void *a, const void *b)
+{
+	const char *x = *(char *const *)a, *y = *(char *const *)b;
+	int c = strcmp(x, y);
+
+	return c ? c : strcmp(x + strlen(x) + 1, y + strlen(y) + 1);
+}
+
+void entry_names_sort(struct entry_names *names)
+{
+	if (names->n)
+		qsort(names->items, names->n, sizeof(char *), cmp_name);
+}
+
+void entry_names_fini(struct entry_names *names)
+{
+	for (size_t i = 0; i < names->n; i++)
+		free(names->items[i]);
+	free(names->items);
+	*names = (struct entry_names){0};
+}
+
+/* Is this entry of an existing archive replaced by one of this run? */
+static bool replaced(const struct entry_names *names, const struct kp_entry_info *info)
+{
+	char name[2 * (KP_NAME_MAX + 1)], *p = name;
+
+	memcpy(name, info->key.data, info->key.size);
+	name[info->key.size] = 0;
+	memcpy(name + info->key.size + 1, info->arch.data, info->arch.size);
+	name[info->key.size + 1 + info->arch.size] = 0;
+	return bsearch(&p, names->items, names->n, sizeof(char *), cmp_name) != NULL;
+}
+
+/* Old entries in order of their frames. */
+struct old_entry {
+	uint32_t ordinal;
+	uint32_t entry;
+};
+
+static int cmp_old(const void *a, const void *b)
+{
+	const struct old_entry *x = a, *y = b;
+
+	if (x->ordinal != y->ordinal)
+		return x->ordinal < y->ordinal ? -1 : 1;
+	return (x->entry > y->entry) - (x->entry < y->entry);
+}
+
+static kpack_error_t check_old(const struct volume *v, const struct kpack_archive *old,
+			       struct kpackx_error *why)
+{
+	const char *scheme =
+		v->store.scheme == KPACK_COMPRESSION_NOOP ? "none" : "zstd-per-kernel";
+	size_t kept, counted;
+
+	if (strcmp(kp_archive_scheme(old), scheme) != 0)
+		return kp_fail(
+			why, KPACK_ERROR_INVALID_ARGUMENT,
+			"its scheme is %s and this run's %s: give the same, or replace "
+			"it with --force",
+			kp_archive_scheme(old), scheme);
+	kp_archive_faults(old, &kept, &counted);
+	if (counted)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "it has faults and cannot be added to (kpack verify names "
+			       "them); --force replaces it");
+	return KPACK_SUCCESS;
+}
+
+/* Copy the frame of an old entry, or find that this run stored the same. */
+static kpack_error_t carry_object(struct volume *v, const struct kpack_archive *old,
+				  size_t entry, uint32_t *ordinal,
+				  struct kpackx_error *why)
+{
+	struct kp_content content;
+	struct kp_source stored;
+	struct kp_entry_info info;
+	struct kp_meta meta;
+	kpack_error_t err;
+	struct kp_span frame;
+	uint8_t *bytes;
+	bool shared;
+
+	kp_archive_entry(old, entry, &info);
+	kp_archive_meta(old, entry, &meta);
+	KP_TRY(kp_archive_source(old, entry, &stored, why));
+	bytes = malloc((size_t)stored.size + 1);
+	if (!bytes)
+		return kp_fail_memory(why, stored.size, "a frame");
+	err = kp_source_read(&stored, 0, bytes, (size_t)stored.size, why);
+	frame = (struct kp_span){bytes, (size_t)stored.size};
+	content = (struct kp_content){.size = info.size, .chunk = meta.chunk};
+	memcpy(content.hash, meta.xxh3, sizeof(content.hash));
+	if (!err && meta.has_xxh3)
+		err = kp_store_add(&v->store, &content, frame, ordinal, &shared, why);
+	else if (!err)
+		err = kp_writer_add_stored(v->store.writer, frame, ordinal, why);
+	free(bytes);
+	return err;
+}
+
+static kpack_error_t carry_entries(const struct entry_names *names, struct volume *v,
+				   const struct kpack_archive *old,
+				   const struct old_entry *list, size_t n,
+				   struct kpackx_error *why)
+{
+	uint32_t ordinal = 0;
+	bool carried = false;
+
+	for (size_t i = 0; i < n; i++) {
+		struct kp_entry_info info;
+
+		if (i == 0 || list[i].ordinal != list[i - 1].ordinal)
+			carried = false;
+		kp_archive_entry(old, list[i].entry, &info);
+		if (replaced(names, &info))
+			continue;
+		if (!carried)
+			KP_TRY(carry_object(v, old, list[i].entry, &ordinal, why));
+		carried = true;
+		KP_TRY(kp_writer_add_entry(
+			v->store.writer, info.key, info.arch,
+			&(struct kp_writer_entry){
+				info.type, ordinal, info.size,
+				kp_archive_meta_raw(old, list[i].entry),
+				kp_archive_entry_more(old, list[i].entry)},
+			why));
+	}
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t carry(struct volume *v, const struct kpack_archive *old,
+		    const struct entry_names *names, struct kpackx_error *why)
+{
+	size_t n = kp_archive_entry_count(old);
+	struct old_entry *list = malloc((n + 1) * sizeof(*list));
+	kpack_error_t err;
+
+	if (!list)
+		return kp_fail_memory(why, n * sizeof(*list), "entries");
+	for (size_t i = 0; i < n; i++) {
+		struct kp_entry_info info;
+		kp_archive_entry(old, i, &info);
+		list[i] = (struct old_entry){info.ordinal, (uint32_t)i};
+	}
+	qsort(list, n, sizeof(*list), cmp_old);
+	err = check_old(v, old, why);
+	if (!err)
+		err = carry_entries(names, v, old, list, n, why);
+	free(list);
+	return err;
+}
+
+bool carry_any_replaced(const struct kpack_archive *old, const struct entry_names *names)
+{
+	struct kp_entry_info info;
+
+	for (size_t i = 0; i < kp_archive_entry_count(old); i++) {
+		kp_archive_entry(old, i, &info);
+		if (replaced(names, &info))
+			return true;
+	}
+	return false;
+}

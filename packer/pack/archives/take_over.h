@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* Taking over into a new archive what an existing one holds and the run does not replace. */
+#ifndef CARRY_H
+#define CARRY_H
+
+#include "core/archive/archive.h"
+#include "volume.h"
+
+/* The entries a run has added. */
+struct entry_names {
+	char **items; /* "key\0arch" */
+	size_t n, cap;
+};
+
+kpack_error_t entry_names_add(struct entry_names *names, struct kp_span key,
+			      const char *arch, struct kpackx_error *why);
+/* Once, before they are looked up. */
+void entry_names_sort(struct entry_names *names);
+void entry_names_fini(struct entry_names *names);
+
+/* Is any entry of OLD replaced by one of NAMES, which are sorted? */
+bool carry_any_replaced(const struct kpack_archive *old, const struct entry_names *names);
+
+/*
+ * Add to V the entries of OLD that are not among NAMES, in order of their frames; frames are
+ * copied as they are.
+ * INVALID_ARGUMENT: OLD has another scheme.  INVALID_FORMAT: it has faults.
+ */
+kpack_error_t carry(struct volume *v, const struct kpack_archive *old,
+		    const struct entry_names *names, struct kpackx_error *why);
+
+#endif

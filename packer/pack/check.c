@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+#include "check.h"
+#include "packer/closure/closure.h"
+#include "packer/command.h"
+#include "packer/cli/report.h"
+#include "packer/closure/install_tree.h"
+
+static void tell(void *arg, const char *path, const char *text)
+{
+	(void)arg;
+	report_error(path, "%s", text);
+}
+
+/*
+ * What INPUT's archives have is there, too, and so is what links lead to; what is wrong with
+ * single files the scan has told.
+ */
+static kpack_error_t check_whole(const struct pack_args *args, size_t *faults,
+				 struct kpackx_error *why)
+{
+	char *paths[] = {(char *)args->input};
+	const struct whole_tree_of of = {.n_paths = 1,
+					 .paths = paths,
+					 .prefix = args->prefix,
+					 .libraries = &args->libraries,
+					 .packing = true};
+	struct whole_tree tree;
+	kpack_error_t err = whole_tree_open(&of, &tree, why);
+
+	if (!err)
+		err = closure_check(&tree.found, tell, NULL, faults, why);
+	*faults += tree.n_faults;
+	whole_tree_close(&tree);
+	return err;
+}
+
+int pack_check(const struct pack_args *args, const struct scan *scan)
+{
+	struct kpackx_error why = {0};
+	size_t faults = 0;
+	kpack_error_t err;
+
+	if (!args->check || !scan->found.objects)
+		return EXIT_OK;
+	err = check_whole(args, &faults, &why);
+	if (err)
+		report_why(args->input, &why);
+	if (err == KPACK_ERROR_NOT_IMPLEMENTED && !faults)
+		return EXIT_USAGE;
+	if (faults)
+		report_error(args->input,
+			     "%zu fault%s of kernel databases: nothing is packed", faults,
+			     faults == 1 ? "" : "s");
+	return err || faults ? EXIT_FAULT : EXIT_OK;
+}

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: MIT */
+#include "database_clash.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "core/base/alloc.h"
+#include "packer/pack/plan/drop.h"
+#include "packer/cli/report.h"
+#include "packer/pack/scan/rocfft_caches.h"
+#include "core/view/view.h"
+
+/* So many are told by name. */
+enum { TOLD_MAX = 20 };
+
+/* --- our files ----------------------------------------------------------------------- */
+
+static kpack_error_t add_file(struct clash *c, const struct clash_file *file,
+			      struct kpackx_error *why)
+{
+	struct clash_file *to;
+
+	if (!kp_grow(&c->files, c->n_files, &c->files_cap, sizeof(*c->files)))
+		return kp_fail_memory(why, c->n_files, "files");
+	to = &c->files[c->n_files];
+	*to = *file;
+	to->path = strdup(file->path);
+	if (!to->path)
+		return kp_fail_memory(why, strlen(file->path), "a path");
+	c->n_files++;
+	return KPACK_SUCCESS;
+}
+
+/* What is packed. */
+static kpack_error_t add_objects(struct clash *c, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < c->run->plan->n_objects; i++) {
+		const struct plan_object *o = &c->run->plan->objects[i];
+		const struct input *in = o->input;
+
+		if (in->objects && in->objects[o->image].path)
+			KP_TRY(add_file(c,
+					&(struct clash_file){
+						.path = in->objects[o->image].path,
+						.entry = in->entry,
+						.disk = in->path,
+						.offset = in->objects[o->image].offset,
+						.size = in->objects[o->image].size,
+						.stored = true,
+					},
+					why));
+	}
+	return KPACK_SUCCESS;
+}
+
+static bool is_probed(const struct library_set *set, const char *path)
+{
+	const struct library_question q = {.path = path};
+
+	for (size_t i = 0; i < set->count; i++)
+		if (set->items[i]->probe(set->items[i], &q))
+			return true;
+	return false;
+}
+
+/* The file or the link ENTRY of SIZE bytes, which stays one, if it may be a library's. */
+static kpack_error_t add_plain_file(struct clash *c, size_t entry, uint64_t size,
+				    struct kpackx_error *why)
+{
+	const struct scan_entry *e = &c->run->scan->entries[entry];
+	const char *prefix = c->run->args->prefix;
+	struct clash_file file = {
+		.entry = entry, .disk = e->path, .size = size, .link = S_ISLNK(e->mode)};
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (asprintf(&file.path, "%s%s%s", prefix, *prefix ? "/" : "", e->relative) < 0)
+		return kp_fail_memory(why, strlen(e->relative), "a path");
+	if (is_probed(&c->run->args->libraries, file.path))
+		err = add_file(c, &file, why);
+	free(file.path);
+	return err;
+}
+
+/* What is copied as it is. */
+static kpack_error_t add_plain(struct clash *c, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < c->run->scan->n_entries; i++) {
+		const struct scan_entry *e = &c->run->scan->entries[i];
+
+		if (S_ISREG(e->mode) && !e->leftover && !scan_in_archives(e))
+			KP_TRY(add_plain_file(c, i, e->size, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+/* Links are copied, too, and hide what archives have under their path. */
+static kpack_error_t add_links(struct clash *c, struct kpackx_error *why)
+{
+	for (size_t i = 0; c->run->outcomes && i < c->run->scan->n_entries; i++) {
+		const struct scan_entry *e = &c->run->scan->entries[i];
+		struct stat st;
+
+		if (S_ISLNK(e->mode) && !scan_in_archives(e) && stat(e->path, &st) == 0 &&
+		    S_ISREG(st.st_mode))
+			KP_TRY(add_plain_file(c, i, (uint64_t)st.st_size, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+static int by_path(const void *a, const void *b)
+{
+	const struct clash_file *x = a, *y = b;
+
+	return strcmp(x->path, y->path);
+}
+
+struct clash_file *clash_find(const struct clash *c, struct kp_span path)
+{
+	size_t low = 0, high = c->n_files;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		int order = kp_span_cmp(path, kp_span_str(c->files[mid].path));
+
+		if (order == 0)
+			return &c->files[mid];
+		if (order < 0)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return NULL;
+}
+
+/* --- bytes --------------------------------------------------------------------------- */
+
+static kpack_error_t same_bytes(struct clash_file *f, const struct kpack_archive *a,
+				size_t entry, bool *same, struct kpackx_error *why)
+{
+	struct content_hash theirs;
+
+	*same = false;
+	if (!f->hashed) {
+		kpack_error_t err =
+			content_hash_file(f->disk, f->offset, f->size, &f->hash, why);
+
+		if (err)
+			return kp_fail_prefix(why, err, "%s", f->disk);
+		f->hashed = true;
+	}
+	KP_TRY(content_hash_entry(a, entry, &theirs, why));
+	*same = content_hash_eq(&f->hash, &theirs);
+	return KPACK_SUCCESS;
+}
+
+/* --- telling ------------------------------------------------------------------------- */
+
+/* In a tree whose archives have the path it is there all the same. */
+static kpack_error_t overrule(struct clash *c, struct clash_file *f,
+			      const struct clash_other *other, struct kpackx_error *why)
+{
+	bool tree = c->run->args->mode == PACK_TREE;
+	struct outcome *o;
+	char reason[400];
+
+	f->dropped = true;
+	if (!c->run->outcomes)
+		return KPACK_SUCCESS;
+	o = &c->run->outcomes->items[f->entry];
+	if (o->fate == FATE_PACKED && tree && !other->is_file)
+		return KPACK_SUCCESS;
+	snprintf(reason, sizeof(reason), "%.360s has other bytes", other->path);
+	return outcome_set(o, tree ? FATE_NOT_WANTED : FATE_LEFT_ALONE, reason, why);
+}
+
+static void tell_fault(struct clash *c, const char *path, const struct clash_other *other)
+{
+	c->n_faults++;
+	if (++c->n_told > TOLD_MAX)
+		return;
+	if (other->fixed && c->run->args->prefer == PREFER_INPUT)
+		report_error(path,
+			     "other bytes than in %s (%s), which --prefer input "
+			     "cannot replace: %s",
+			     other->path, other->arch, other->fixed);
+	else
+		report_error(path,
+			     "other bytes than in %s (%s): one path cannot have both; "
+			     "--prefer input or output",
+			     other->path, other->arch);
+}
+
+kpack_error_t clash_tell(struct clash *c, struct clash_file *file,
+			 const struct clash_other *other, struct kpackx_error *why)
+{
+	const char *path = c->run->scan->entries[file->entry].path;
+	enum pack_prefer prefer = c->run->args->prefer;
+	bool quiet = c->run->args->quiet;
+
+	if (prefer == PREFER_OUTPUT) {
+		if (!quiet)
+			report_error(path,
+				     "note: left out, because %s (%s) has other bytes",
+				     other->path, other->arch);
+		return overrule(c, file, other, why);
+	}
+	if (prefer == PREFER_INPUT && !other->fixed) {
+		if (!quiet)
+			report_error(path, "note: replaces other bytes in %s (%s)",
+				     other->path, other->arch);
+		return KPACK_SUCCESS;
+	}
+	tell_fault(c, path, other);
+	return KPACK_SUCCESS;
+}
+
+/* --- archives ------------------------------------------------------------------------ */
+
+/* Will --force replace the archive as a whole? */
+static bool is_replaced(const struct clash *c, const struct kpack_archive *a)
+{
+	const struct plan *plan = c->run->plan;
+
+	if (!c->run->args->force || !kp_span_is(kp_archive_group(a), c->run->args->group))
+		return false;
+	for (size_t i = 0; i < plan->n_objects; i++) {
+		const struct plan_object *o = &plan->objects[i];
+		const char *place = o->input->fat.containers.images[o->image].arch;
+		const struct family *f = families_find(&c->run->args->families, place);
+
+		if (kp_span_is(kp_archive_family(a), f ? f->name : place))
+			return true;
+	}
+	return false;
+}
+
+/* Will the run replace that entry? */
+static bool is_stored(const struct clash *c, const struct kpack_archive *a,
+		      const struct kp_entry_info *e)
+{
+	const char *place;
+	uint32_t binary;
+
+	return kp_span_is(kp_archive_group(a), c->run->args->group) &&
+	       plan_stores(c->run->plan, e->key, e->arch, &binary, &place);
+}
+
+/* Why what stands there cannot be replaced; NULL: it can. */
+static const char *what_hinders(const struct clash *c, const struct kpack_archive *a,
+				const struct clash_file *f, bool stored)
+{
+	if (stored)
+		return NULL;
+	if (f->link)
+		return "a symbolic link replaces nothing in archives";
+	if (!f->stored)
+		return "archives are not changed when databases stay plain";
+	return kp_span_is(kp_archive_group(a), c->run->args->group)
+		       ? "it is there for another architecture"
+		       : "it is another group's";
+}
+
+/* Nothing takes its place, but its loaders find both. */
+static void tell_kept(const struct clash *c, const struct kpack_archive *a,
+		      struct kp_span path)
+{
+	if (!c->run->args->quiet && caches_in_other_form(c->run->scan, path))
+		report_error(kp_archive_path(a),
+			     "note: keeps %.*s, packed with other options",
+			     (int)path.size, (const char *)path.data);
+}
+
+static kpack_error_t compare_entry(struct clash *c, const struct kpack_archive *a,
+				   size_t entry, struct kpackx_error *why)
+{
+	char arch[KP_TARGET_TEXT_MAX];
+	struct kp_entry_info info;
+	struct clash_file *f;
+	struct kp_meta meta;
+	bool stored, same;
+
+	kp_archive_entry(a, entry, &info);
+	kp_archive_meta(a, entry, &meta);
+	f = clash_find(c, meta.path.size ? meta.path : info.key);
+	if (!f) {
+		tell_kept(c, a, meta.path);
+		return KPACK_SUCCESS;
+	}
+	stored = is_stored(c, a, &info);
+	if (stored && !kp_span_is(info.arch, LIBRARY_NEUTRAL))
+		return KPACK_SUCCESS;
+	same = info.size == f->size;
+	if (same)
+		KP_TRY(same_bytes(f, a, entry, &same, why));
+	if (same)
+		return KPACK_SUCCESS;
+	snprintf(arch, sizeof(arch), "%.*s", (int)info.arch.size, info.arch.data);
+	return clash_tell(c, f,
+			  &(struct clash_other){
+				  .path = kp_archive_path(a),
+				  .arch = arch,
+				  .fixed = what_hinders(c, a, f, stored),
+			  },
+			  why);
+}
+
+/* It shows no path as long as it cannot be read; one that is to be added to is a fault. */
+static void tell_unread(const char *path, const struct kpackx_error *fault)
+{
+	report_error(path, "warning: not compared with what is packed: %s",
+		     fault->text[0] ? fault->text : kpackx_error_name(fault->code));
+}
+
+static kpack_error_t compare_archive(struct clash *c, const char *path,
+				     struct kpackx_error *why)
+{
+	struct kpack_archive *a = NULL;
+	struct kpackx_error fault = {0};
+	kpack_error_t err = kp_archive_open(path, &a, &fault);
+
+	if (err == KPACK_ERROR_OUT_OF_MEMORY)
+		return kp_fail(why, err, "%s: %s", path, fault.text);
+	if (err) {
+		tell_unread(path, &fault);
+		return KPACK_SUCCESS;
+	}
+	for (size_t i = 0; i < kp_archive_entry_count(a) && !err; i++) {
+		if (i == 0 && is_replaced(c, a))
+			break;
+		err = compare_entry(c, a, i, why);
+	}
+	if (err)
+		kp_fail_prefix(why, err, "%s", path);
+	kp_archive_close(a);
+	return err;
+}
+
+kpack_error_t clash_archives(struct clash *c, struct kpackx_error *why)
+{
+	kpack_error_t err = KPACK_SUCCESS;
+	struct kpackx_error fault = {0};
+	char **paths = NULL;
+	size_t n = 0;
+
+	if (kp_view_sources(c->run->archives, &paths, &n, &fault)) {
+		if (fault.sys_errno != ENOENT)
+			tell_unread(c->run->archives, &fault);
+		return KPACK_SUCCESS;
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (!err)
+			err = compare_archive(c, paths[i], why);
+		free(paths[i]);
+	}
+	free(paths);
+	return err;
+}
+
+/* --- all together -------------------------------------------------------------------- */
+
+static kpack_error_t drop_objects(const struct clash *c, struct kpackx_error *why)
+{
+	struct plan *plan = c->run->plan;
+	bool *drop = calloc(plan->n_objects + 1, 1);
+	kpack_error_t err;
+
+	if (!drop)
+		return kp_fail_memory(why, plan->n_objects, "objects");
+	for (size_t i = 0; i < plan->n_objects; i++) {
+		const struct plan_object *o = &plan->objects[i];
+		const struct input *in = o->input;
+		const char *path = in->objects ? in->objects[o->image].path : NULL;
+		const struct clash_file *f =
+			path ? clash_find(c, kp_span_str(path)) : NULL;
+
+		drop[i] = f && f->dropped;
+	}
+	err = plan_drop(plan, drop, why);
+	free(drop);
+	return err;
+}
+
+static kpack_error_t compare(struct clash *c, clash_side *side, struct kpackx_error *why)
+{
+	bool plain = c->run->args->databases == DATABASES_PLAIN;
+
+	KP_TRY(plain ? add_plain(c, why) : add_objects(c, why));
+	KP_TRY(add_links(c, why));
+	if (c->n_files == 0)
+		return KPACK_SUCCESS;
+	qsort(c->files, c->n_files, sizeof(*c->files), by_path);
+	KP_TRY(side(c, why));
+	if (c->n_told > TOLD_MAX)
+		report_error(NULL, "and %zu files more have other bytes there",
+			     c->n_told - TOLD_MAX);
+	if (c->n_faults)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "nothing was packed because of the faults above");
+	return drop_objects(c, why);
+}
+
+kpack_error_t clash_check(const struct clash_run *run, clash_side *side,
+			  struct kpackx_error *why)
+{
+	struct clash c = {.run = run};
+	kpack_error_t err = compare(&c, side, why);
+
+	for (size_t i = 0; i < c.n_files; i++)
+		free(c.files[i].path);
+	free(c.files);
+	return err;
+}

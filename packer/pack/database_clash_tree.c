@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/* Files of databases that stand in the output with other bytes. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "database_clash.h"
+#include "core/base/file.h"
+
+/* Both sides of what differs, for the libraries to say what each is. */
+struct sides {
+	struct file_tree ours, theirs;
+	struct library_found our_found, their_found;
+};
+
+static void sides_fini(struct sides *s)
+{
+	if (s->our_found.objects)
+		library_found_fini(&s->our_found);
+	if (s->their_found.objects)
+		library_found_fini(&s->their_found);
+	file_tree_fini(&s->ours);
+	file_tree_fini(&s->theirs);
+}
+
+/* What cannot be read counts as other bytes. */
+static bool same_files(const char *a, const char *b)
+{
+	int x = -1, y = -1;
+	struct stat st, there;
+	bool same = false;
+
+	if (!kp_file_open(a, &x, &st, NULL) && !kp_file_open(b, &y, &there, NULL)) {
+		struct kp_source ours = kp_source_fd(x, 0, (uint64_t)st.st_size);
+		struct kp_source theirs = kp_source_fd(y, 0, (uint64_t)there.st_size);
+
+		same = kp_source_same(&ours, &theirs);
+	}
+	if (x >= 0)
+		close(x);
+	if (y >= 0)
+		close(y);
+	return same;
+}
+
+static kpack_error_t add_sides(struct sides *s, const struct clash_file *f,
+			       const char *to, const struct stat *st,
+			       struct kpackx_error *why)
+{
+	struct file_tree_item ours = {
+		.path = f->path, .disk = (char *)f->disk, .size = f->size};
+	struct file_tree_item theirs = {.path = f->path,
+					.disk = (char *)to,
+					.size = (uint64_t)st->st_size,
+					.mode = st->st_mode};
+
+	KP_TRY(file_tree_add(&s->ours, &ours, why));
+	return file_tree_add(&s->theirs, &theirs, why);
+}
+
+/* Where the file will stand in the output; NULL: out of memory. */
+static char *destination(const struct clash *c, const struct clash_file *f)
+{
+	char *to;
+
+	if (asprintf(&to, "%s/%s", c->run->args->output,
+		     c->run->scan->entries[f->entry].relative) < 0)
+		return NULL;
+	return to;
+}
+
+/* Parts of a file are no files of the tree. */
+static bool is_whole(const struct clash *c, const struct clash_file *f)
+{
+	return strcmp(f->disk, c->run->scan->entries[f->entry].path) == 0;
+}
+
+static kpack_error_t find_different(const struct clash *c, struct sides *s,
+				    struct kpackx_error *why)
+{
+	kpack_error_t err = KPACK_SUCCESS;
+
+	for (size_t i = 0; i < c->n_files && !err; i++) {
+		const struct clash_file *f = &c->files[i];
+		struct stat st;
+		char *to;
+
+		if (!is_whole(c, f))
+			continue;
+		to = destination(c, f);
+		if (!to)
+			return kp_fail_memory(why, strlen(f->path), "a path");
+		/* a link is replaced, too: with it what it leads to is gone from here */
+		if (stat(to, &st) == 0 && !S_ISDIR(st.st_mode) &&
+		    !same_files(f->disk, to))
+			err = add_sides(s, f, to, &st, why);
+		free(to);
+	}
+	return err;
+}
+
+/* Whatever is wrong with a file, it differs. */
+static void ignore(void *arg, size_t file, const struct kpackx_error *why)
+{
+	(void)arg, (void)file, (void)why;
+}
+
+static kpack_error_t recognise(const struct library_set *set, struct file_tree *tree,
+			       struct library_found *found, struct kpackx_error *why)
+{
+	size_t faults = 0;
+
+	KP_TRY(file_tree_sort(tree, why));
+	return library_find_all(set, tree, ignore, NULL, found, &faults, why);
+}
+
+/* Is one of them the other's new build, for the same GPUs? */
+static bool is_rebuilt(const struct library_object *a, const struct library_object *b)
+{
+	if (!b || a->n_arches != b->n_arches ||
+	    strcmp(a->arches[0], LIBRARY_NEUTRAL) == 0)
+		return false;
+	for (size_t i = 0; i < a->n_arches; i++)
+		if (strcmp(a->arches[i], b->arches[i]) != 0)
+			return false;
+	return true;
+}
+
+static kpack_error_t tell_different(struct clash *c, const struct sides *s,
+				    struct kpackx_error *why)
+{
+	for (size_t i = 0; i < s->ours.count; i++) {
+		const struct library_object *a = s->our_found.objects[i],
+					    *b = s->their_found.objects[i];
+		struct clash_file *f = clash_find(c, kp_span_str(s->ours.items[i].path));
+
+		if (a && f && !is_rebuilt(a, b))
+			KP_TRY(clash_tell(c, f,
+					  &(struct clash_other){
+						  .path = s->theirs.items[i].disk,
+						  .arch = b ? b->arches[0] : "damaged",
+						  .is_file = true,
+					  },
+					  why));
+	}
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t clash_tree(struct clash *c, struct kpackx_error *why)
+{
+	const struct library_set *set = &c->run->args->libraries;
+	struct sides s = {0};
+	kpack_error_t err = find_different(c, &s, why);
+
+	if (!err && s.ours.count) {
+		err = recognise(set, &s.ours, &s.our_found, why);
+		if (!err)
+			err = recognise(set, &s.theirs, &s.their_found, why);
+		if (!err)
+			err = tell_different(c, &s, why);
+	}
+	sides_fini(&s);
+	return err;
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+#include "mount_command.h"
+#include <errno.h>
+#include <fts.h>
+#include <stdlib.h>
+#include "core/archive/archive.h"
+#include "mount_places.h"
+#include "core/view/view.h"
+
+/* --- what is packed ------------------------------------------------------------------ */
+
+/* The part of PATH behind PREFIX and a slash; empty: it is not below it. */
+static struct kp_span below_prefix(struct kp_span path, const char *prefix)
+{
+	size_t n = strlen(prefix);
+
+	if (n == 0)
+		return path;
+	if (!kp_span_starts(path, prefix, n) || path.size <= n || path.data[n] != '/')
+		return (struct kp_span){0};
+	return (struct kp_span){path.data + n + 1, path.size - n - 1};
+}
+
+static kpack_error_t add_entries(const struct kpack_archive *a, const char *prefix,
+				 struct mounts *m, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < kp_archive_entry_count(a); i++) {
+		kpack_error_t err;
+		struct kp_meta meta;
+		struct kp_span rest;
+		char *path;
+
+		kp_archive_meta(a, i, &meta);
+		rest = below_prefix(meta.path, prefix);
+		if (rest.size == 0)
+			continue;
+		path = strndup((const char *)rest.data, rest.size);
+		err = path ? mounts_add(m, path, MOUNTS_PACKED, why)
+			   : kp_fail_memory(why, rest.size, "a path");
+		free(path);
+		if (err)
+			return err;
+	}
+	return KPACK_SUCCESS;
+}
+
+/* One that cannot be read will not be mounted either. */
+static kpack_error_t add_archive(const char *path, const char *prefix, struct mounts *m,
+				 struct kpackx_error *why)
+{
+	struct kpack_archive *a = NULL;
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (!kp_archive_open(path, &a, NULL))
+		err = add_entries(a, prefix, m, why);
+	kp_archive_close(a);
+	return err;
+}
+
+static kpack_error_t add_archives(const struct mount_tree *tree, struct mounts *m,
+				  struct kpackx_error *why)
+{
+	kpack_error_t err = KPACK_SUCCESS;
+	char **paths = NULL;
+	size_t n = 0;
+
+	if (kp_view_sources(tree->archives, &paths, &n, NULL))
+		return KPACK_SUCCESS;
+	for (size_t i = 0; i < n; i++) {
+		if (!err)
+			err = add_archive(paths[i], tree->prefix, m, why);
+		free(paths[i]);
+	}
+	free(paths);
+	return err;
+}
+
+/* --- what is there ------------------------------------------------------------------- */
+
+/* First entry of SCAN that is not before PATH and NEXT behind it. */
+static size_t lower_bound(const struct scan *scan, const char *path, char next)
+{
+	size_t low = 0, high = scan->n_entries, n = strlen(path);
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		const char *other = scan->entries[mid].relative;
+		int c = strncmp(other, path, n);
+
+		if (c < 0 || (c == 0 && (unsigned char)other[n] < (unsigned char)next))
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/* A directory that lost its files may be covered; one that was empty has to be seen. */
+static bool had_files(const struct scan *scan, const char *dir)
+{
+	size_t n = strlen(dir), at = lower_bound(scan, dir, '/');
+
+	return at < scan->n_entries && strncmp(scan->entries[at].relative, dir, n) == 0 &&
+	       scan->entries[at].relative[n] == '/';
+}
+
+static kpack_error_t add_there(const struct mount_tree *tree, FTS *fts, FTSENT *e,
+			       size_t skip, struct mounts *m, struct kpackx_error *why)
+{
+	const char *path = e->fts_path + skip;
+	bool open;
+
+	if (e->fts_level == FTS_ROOTLEVEL || e->fts_info == FTS_DP)
+		return KPACK_SUCCESS;
+	if (e->fts_level == 1 && strcmp(e->fts_name, SCAN_ARCHIVES) == 0) {
+		fts_set(fts, e, FTS_SKIP);
+		return KPACK_SUCCESS;
+	}
+	while (*path == '/')
+		path++;
+	open = e->fts_info == FTS_D && had_files(tree->scan, path);
+	return mounts_add(m, path, open ? MOUNTS_DIRECTORY : MOUNTS_KEPT, why);
+}
+
+static kpack_error_t add_tree(const struct mount_tree *tree, const char *root,
+			      struct mounts *m, struct kpackx_error *why)
+{
+	char *const roots[] = {(char *)root, NULL};
+	FTS *fts = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_NOSTAT, NULL);
+	kpack_error_t err = KPACK_SUCCESS;
+	FTSENT *e;
+
+	if (!fts)
+		return kp_fail_errno(why, errno, "%s: cannot walk it", root);
+	while (!err && (errno = 0, e = fts_read(fts)))
+		err = add_there(tree, fts, e, strlen(root), m, why);
+	if (!err && errno)
+		err = kp_fail_errno(why, errno, "%s: cannot walk it", root);
+	fts_close(fts);
+	return err;
+}
+
+/* --- together ------------------------------------------------------------------------ */
+
+static kpack_error_t decide(const struct mount_tree *tree, const char *root,
+			    struct mounts *m, struct kpackx_error *why)
+{
+	KP_TRY(add_archives(tree, m, why));
+	if (m->n_paths == 0)
+		return KPACK_SUCCESS;
+	KP_TRY(add_tree(tree, root, m, why));
+	return mounts_decide(m, why);
+}
+
+kpack_error_t mount_line(const struct mount_tree *tree, char **command,
+			 struct kpackx_error *why)
+{
+	char *root = realpath(tree->root, NULL), *archives;
+	struct mounts m = {0};
+	kpack_error_t err;
+
+	*command = NULL;
+	if (!root)
+		return kp_fail_errno(why, errno, "%s", tree->root);
+	archives = realpath(tree->archives, NULL);
+	err = archives ? decide(tree, root, &m, why) : KPACK_SUCCESS;
+	if (archives && !err) {
+		const struct mounts_names names = {root, archives, tree->group,
+						   tree->prefix};
+
+		err = mounts_command(&m, &names, command, why);
+	}
+	mounts_fini(&m);
+	free(archives);
+	free(root);
+	return err;
+}

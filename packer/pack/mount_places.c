@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: MIT */
+#include "mount_places.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/base/alloc.h"
+#include "core/base/text.h"
+
+kpack_error_t mounts_add(struct mounts *m, const char *path, enum mounts_kind kind,
+			 struct kpackx_error *why)
+{
+	char *copy = strdup(path);
+
+	if (!copy || !kp_grow(&m->paths, m->n_paths, &m->paths_cap, sizeof(*m->paths))) {
+		free(copy);
+		return kp_fail_memory(why, strlen(path), "a path");
+	}
+	m->paths[m->n_paths++] = (struct mounts_path){copy, kind};
+	return KPACK_SUCCESS;
+}
+
+static void free_texts(char **texts, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(texts[i]);
+	free(texts);
+}
+
+void mounts_fini(struct mounts *m)
+{
+	for (size_t i = 0; i < m->n_paths; i++)
+		free(m->paths[i].path);
+	free(m->paths);
+	free_texts(m->places, m->n_places);
+	free_texts(m->overlays, m->n_overlays);
+	*m = (struct mounts){0};
+}
+
+/* --- order --------------------------------------------------------------------------- */
+
+/* A slash before everything else: what is below a directory follows it. */
+static int rank(char c)
+{
+	return c == '/' ? 1 : c ? (unsigned char)c + 1 : 0;
+}
+
+static int cmp_path(const char *a, const char *b)
+{
+	while (*a && *a == *b)
+		a++, b++;
+	return rank(*a) - rank(*b);
+}
+
+static int by_path(const void *a, const void *b)
+{
+	const struct mounts_path *x = a, *y = b;
+	int c = cmp_path(x->path, y->path);
+
+	return c ? c : (int)x->kind - (int)y->kind;
+}
+
+static bool is_below(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	return strncmp(path, dir, n) == 0 && path[n] == '/';
+}
+
+/* Do A and B stand in the directory that is their first N bytes? */
+static bool is_beside(const char *a, const char *b, size_t n)
+{
+	return strncmp(a, b, n) == 0 && a[n] == '/' && !strchr(a + n + 1, '/');
+}
+
+/* Is the directory in which paths[AT] stands among the paths before it? */
+static bool has_parent(const struct mounts *m, size_t at)
+{
+	const char *path = m->paths[at].path, *slash = strrchr(path, '/');
+	size_t n = slash ? (size_t)(slash - path) : 0;
+
+	while (n && at-- > 0) {
+		const char *other = m->paths[at].path;
+
+		if (strncmp(other, path, n) == 0 && other[n] == '\0')
+			return m->paths[at].kind != MOUNTS_PACKED;
+		/* one beside it was asked before */
+		if (m->paths[at].kind == MOUNTS_PACKED && is_beside(other, path, n))
+			return true;
+		if (strncmp(other, path, n) != 0 || other[n] != '/')
+			return false;
+	}
+	return n == 0;
+}
+
+/* Each path once, and no packed one without a directory. */
+static void tidy(struct mounts *m)
+{
+	size_t kept = 0;
+
+	qsort(m->paths, m->n_paths, sizeof(*m->paths), by_path);
+	for (size_t i = 0; i < m->n_paths; i++) {
+		struct mounts_path p = m->paths[i];
+		bool twice = kept && strcmp(m->paths[kept - 1].path, p.path) == 0;
+
+		m->paths[kept] = p;
+		if (twice || (p.kind == MOUNTS_PACKED && !has_parent(m, kept)))
+			free(p.path);
+		else
+			kept++;
+	}
+	m->n_paths = kept;
+}
+
+/* --- deciding ------------------------------------------------------------------------ */
+
+/* Behind what is below paths[AT]. */
+static size_t end_of(const struct mounts *m, size_t at)
+{
+	size_t end = at + 1;
+
+	while (end < m->n_paths && is_below(m->paths[end].path, m->paths[at].path))
+		end++;
+	return end;
+}
+
+static bool has_packed(const struct mounts *m, size_t first, size_t end)
+{
+	while (first < end && m->paths[first].kind != MOUNTS_PACKED)
+		first++;
+	return first < end;
+}
+
+/* Is anything there that a mount would hide? */
+static bool has_kept(const struct mounts *m, size_t first, size_t end)
+{
+	for (; first < end; first++)
+		if (m->paths[first].kind == MOUNTS_KEPT && end_of(m, first) == first + 1)
+			return true;
+	return false;
+}
+
+static bool has_text(char *const *texts, size_t n, const char *text)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(texts[i], text) == 0)
+			return true;
+	return false;
+}
+
+static kpack_error_t append(char ***texts, size_t *n, const char *text, size_t size,
+			    struct kpackx_error *why)
+{
+	char **bigger = realloc(*texts, (*n + 1) * sizeof(char *));
+	char *copy = strndup(text, size);
+
+	*texts = bigger ? bigger : *texts;
+	if (!bigger || !copy) {
+		free(copy);
+		return kp_fail_memory(why, size, "a path");
+	}
+	bigger[(*n)++] = copy;
+	return KPACK_SUCCESS;
+}
+
+/* Loaders look into the directory of a GPU from the one above, which so is the library's. */
+static bool is_library_dir(const struct mounts *m, size_t at, size_t end)
+{
+	for (size_t i = at + 1; i < end; i = end_of(m, i))
+		if (m->paths[i].kind == MOUNTS_PACKED ||
+		    strstr(strrchr(m->paths[i].path, '/'), "gfx"))
+			return true;
+	return false;
+}
+
+/* All below is packed: mount where a library's files begin, and leave room above. */
+static kpack_error_t add_places(struct mounts *m, size_t at, struct kpackx_error *why)
+{
+	const char *path = m->paths[at].path;
+	size_t end = end_of(m, at);
+
+	if (!has_packed(m, at, end))
+		return KPACK_SUCCESS;
+	if (is_library_dir(m, at, end))
+		return append(&m->places, &m->n_places, path, strlen(path), why);
+	for (size_t i = at + 1; i < end; i = end_of(m, i))
+		KP_TRY(add_places(m, i, why));
+	return KPACK_SUCCESS;
+}
+
+/* In the directory of PATH, and no higher: where nobody else's files become read-only. */
+static kpack_error_t add_overlay(struct mounts *m, const char *path,
+				 struct kpackx_error *why)
+{
+	const char *slash = strrchr(path, '/');
+	size_t n = slash ? (size_t)(slash - path) : 0;
+	char *dir = strndup(path, n);
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (!dir)
+		return kp_fail_memory(why, n, "a path");
+	if (!has_text(m->overlays, m->n_overlays, dir))
+		err = append(&m->overlays, &m->n_overlays, dir, n, why);
+	free(dir);
+	return err;
+}
+
+/* Look at what stands in one directory. */
+static kpack_error_t visit(struct mounts *m, size_t first, size_t end,
+			   struct kpackx_error *why)
+{
+	size_t next;
+
+	for (size_t i = first; i < end; i = next) {
+		next = end_of(m, i);
+		if (m->paths[i].kind == MOUNTS_PACKED)
+			KP_TRY(add_overlay(m, m->paths[i].path, why));
+		else if (!has_packed(m, i, next))
+			continue;
+		else if (has_kept(m, i + 1, next))
+			KP_TRY(visit(m, i + 1, next, why));
+		else
+			KP_TRY(add_places(m, i, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+/* Is PLACE below an overlay, which shows everything there? */
+static bool is_covered(const struct mounts *m, const char *place)
+{
+	for (size_t i = 0; i < m->n_overlays; i++) {
+		const char *dir = m->overlays[i];
+
+		if (*dir ? is_below(place, dir) : *place != '\0')
+			return true;
+	}
+	return false;
+}
+
+/* Take those away that an overlay covers.  All are looked at before any is freed. */
+static kpack_error_t drop_covered(const struct mounts *m, char **texts, size_t *n,
+				  struct kpackx_error *why)
+{
+	bool *covered = calloc(*n + 1, sizeof(*covered));
+	size_t kept = 0;
+
+	if (!covered)
+		return kp_fail_memory(why, *n, "paths");
+	for (size_t i = 0; i < *n; i++)
+		covered[i] = is_covered(m, texts[i]);
+	for (size_t i = 0; i < *n; i++) {
+		if (covered[i])
+			free(texts[i]);
+		else
+			texts[kept++] = texts[i];
+	}
+	*n = kept;
+	free(covered);
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t mounts_decide(struct mounts *m, struct kpackx_error *why)
+{
+	if (m->n_paths == 0)
+		return KPACK_SUCCESS;
+	tidy(m);
+	KP_TRY(visit(m, 0, m->n_paths, why));
+	KP_TRY(drop_covered(m, m->places, &m->n_places, why));
+	return drop_covered(m, m->overlays, &m->n_overlays, why);
+}
+
+/* --- the command --------------------------------------------------------------------- */
+
+/* What means nothing to a shell, nor to printf. */
+static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+			   "0123456789_@+=:,./-";
+
+static bool is_plain(const char *text)
+{
+	return *text && text[strspn(text, safe)] == '\0';
+}
+
+/* As printf's octal numbers, which every shell has; it could not end with a newline. */
+static void put_escaped(FILE *f, const char *text)
+{
+	fputs("\"$(printf '", f);
+	for (; *text; text++) {
+		unsigned char c = (unsigned char)*text;
+
+		if (strchr(safe, c))
+			fputc(c, f);
+		else
+			fprintf(f, "\\%03o", c);
+	}
+	fputs("')\"", f);
+}
+
+static void put_quoted(FILE *f, const char *text)
+{
+	fputc('\'', f);
+	for (; *text; text++) {
+		if (*text == '\'')
+			fputs("'\\'", f);
+		fputc(*text, f);
+	}
+	fputc('\'', f);
+}
+
+/* What F wrote to *TEXT, which is closed; NULL: out of memory. */
+static char *close_text(FILE *f, char **text)
+{
+	bool failed = ferror(f);
+
+	if (fclose(f) == 0 && !failed)
+		return *text;
+	free(*text);
+	return NULL;
+}
+
+char *mounts_quote(const char *text)
+{
+	char *out = NULL;
+	size_t size;
+	FILE *f = open_memstream(&out, &size);
+
+	if (!f)
+		return NULL;
+	if (is_plain(text))
+		fputs(text, f);
+	else if (kp_text_ok(kp_span_str(text)))
+		put_quoted(f, text);
+	else
+		put_escaped(f, text);
+	return close_text(f, &out);
+}
+
+/* Parts of a path, each behind a slash but the first; empty ones are left out. */
+static void put_path(FILE *f, const char *root, const char *below, const char *escape)
+{
+	const char *parts[] = {root, below};
+	bool begun = false;
+
+	for (size_t i = 0; i < 2; i++) {
+		if (!*parts[i])
+			continue;
+		if (begun && strcmp(root, "/") != 0)
+			fputc('/', f);
+		begun = true;
+		for (const char *p = parts[i]; *p; p++) {
+			if (strchr(escape, *p))
+				fputc('\\', f);
+			fputc(*p, f);
+		}
+	}
+}
+
+/* One word of the command: a path, or an option with paths in it. */
+struct word {
+	FILE *f;
+	char *text;
+	size_t size;
+};
+
+static bool word_begin(struct word *w)
+{
+	w->text = NULL;
+	w->f = open_memstream(&w->text, &w->size);
+	return w->f != NULL;
+}
+
+/* Write it to OUT, behind a space. */
+static bool word_end(struct word *w, FILE *out)
+{
+	char *text = close_text(w->f, &w->text);
+	char *quoted = text ? mounts_quote(text) : NULL;
+
+	if (quoted)
+		fprintf(out, " %s", quoted);
+	free(text);
+	free(quoted);
+	return quoted != NULL;
+}
+
+static bool put_word(FILE *out, const char *root, const char *below)
+{
+	struct word w;
+
+	if (!word_begin(&w))
+		return false;
+	put_path(w.f, root, below, "");
+	return word_end(&w, out);
+}
+
+/* Commas part options, and a backslash keeps them from it. */
+static bool put_place(FILE *out, const struct mounts_names *names, const char *place)
+{
+	struct word w;
+
+	fputs("kpackfs -o", out);
+	if (!word_begin(&w))
+		return false;
+	fputs("subdir=", w.f);
+	put_path(w.f, names->prefix, place, ",\\");
+	return word_end(&w, out) && put_word(out, names->archives, "") &&
+	       put_word(out, names->root, place);
+}
+
+static bool put_overlay(FILE *out, const struct mounts_names *names, const char *mount,
+			const char *dir)
+{
+	static const char special[] = ",:\\";
+	struct word w;
+
+	fputs("mount -t overlay overlay -o", out);
+	if (!word_begin(&w))
+		return false;
+	fputs("ro,lowerdir=", w.f);
+	put_path(w.f, names->root, dir, special);
+	fputc(':', w.f);
+	put_path(w.f, mount, names->prefix, special);
+	if (*dir)
+		fputc('/', w.f);
+	put_path(w.f, dir, "", special);
+	return word_end(&w, out) && put_word(out, names->root, dir);
+}
+
+static bool put_overlays(FILE *out, const struct mounts *m,
+			 const struct mounts_names *names, const char *mount)
+{
+	bool ok;
+
+	fputs("mkdir -p", out);
+	ok = put_word(out, mount, "");
+	fputs(" && kpackfs", out);
+	/* the directory toc/ of the mount is none of the tree's */
+	if (has_text(m->overlays, m->n_overlays, "") && !*names->prefix)
+		fputs(" -o subdir=.", out);
+	ok = ok && put_word(out, names->archives, "") && put_word(out, mount, "");
+	for (size_t i = 0; ok && i < m->n_overlays; i++) {
+		fputs(" && ", out);
+		ok = put_overlay(out, names, mount, m->overlays[i]);
+	}
+	return ok;
+}
+
+static bool put_command(FILE *out, const struct mounts *m,
+			const struct mounts_names *names, const char *mount)
+{
+	bool ok = true;
+
+	for (size_t i = 0; ok && i < m->n_places; i++) {
+		fputs(i ? " && " : "", out);
+		ok = put_place(out, names, m->places[i]);
+	}
+	if (!ok || m->n_overlays == 0)
+		return ok;
+	fputs(m->n_places ? " && " : "", out);
+	return put_overlays(out, m, names, mount);
+}
+
+kpack_error_t mounts_command(const struct mounts *m, const struct mounts_names *names,
+			     char **command, struct kpackx_error *why)
+{
+	char *mount = NULL, *text = NULL;
+	size_t size;
+	FILE *out;
+	bool ok;
+
+	*command = NULL;
+	if (m->n_places + m->n_overlays == 0)
+		return KPACK_SUCCESS;
+	if (asprintf(&mount, "/run/kpackfs/%s", names->group) < 0)
+		return kp_fail_memory(why, strlen(names->group), "a path");
+	out = open_memstream(&text, &size);
+	ok = out && put_command(out, m, names, mount);
+	*command = out ? close_text(out, &text) : NULL;
+	free(mount);
+	if (ok && *command)
+		return KPACK_SUCCESS;
+	free(*command);
+	*command = NULL;
+	return kp_fail_memory(why, m->n_paths, "a command");
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+#include "drop.h"
+#include <stdlib.h>
+
+enum { GONE = UINT32_MAX };
+
+/* Move the keys of an object down to the N that stay; MAP: where each key is now. */
+static void move_keys(struct plan *plan, struct plan_object *o, uint32_t number,
+		      uint32_t *map, size_t *n)
+{
+	uint32_t first = o->first_key;
+
+	o->first_key = (uint32_t)*n;
+	for (uint32_t k = first; k < first + o->n_keys; k++) {
+		plan->keys[*n] = plan->keys[k];
+		plan->keys[*n].object = number;
+		map[k] = (uint32_t)(*n)++;
+	}
+}
+
+static void move_all(struct plan *plan, const bool *drop, uint32_t *map)
+{
+	size_t objects = 0, keys = 0;
+
+	for (size_t i = 0; i < plan->n_objects; i++) {
+		struct plan_object o = plan->objects[i];
+
+		if (drop[i]) {
+			plan->bytes -= o.input->fat.containers.images[o.image].size;
+			continue;
+		}
+		move_keys(plan, &o, (uint32_t)objects, map, &keys);
+		plan->objects[objects++] = o;
+	}
+	plan->n_objects = objects;
+}
+
+/* Their order stays. */
+static void renumber(struct plan *plan, const uint32_t *map)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < plan->n_keys; i++)
+		if (map[plan->by_key[i]] != GONE)
+			plan->by_key[n++] = map[plan->by_key[i]];
+	plan->n_keys = n;
+}
+
+kpack_error_t plan_drop(struct plan *plan, const bool *drop, struct kpackx_error *why)
+{
+	uint32_t *map = malloc((plan->n_keys + 1) * sizeof(*map));
+
+	if (!map)
+		return kp_fail_memory(why, plan->n_keys, "keys");
+	for (size_t i = 0; i < plan->n_keys; i++)
+		map[i] = GONE;
+	move_all(plan, drop, map);
+	renumber(plan, map);
+	free(map);
+	return KPACK_SUCCESS;
+}

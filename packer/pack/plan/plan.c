@@ -1,0 +1,527 @@
+/* SPDX-License-Identifier: MIT */
+#include "plan.h"
+#include <stdlib.h>
+#include "core/codec/codec.h"
+#include "core/base/bounds.h"
+#include "core/base/alloc.h"
+#include "packer/cli/report.h"
+
+struct planner {
+	struct plan *plan;
+	struct arch_filter *filter;
+	struct plan_chunks chunks;
+	size_t objects_cap, containers_cap, keys_cap;
+};
+
+/* What suits every GPU is for the selected targets, too. */
+static bool is_wanted(struct planner *p, const char *arch)
+{
+	return strcmp(arch, LIBRARY_NEUTRAL) == 0 ||
+	       arch_filter_match(p->filter, kp_span_str(arch));
+}
+
+/* --- one binary ---------------------------------------------------------------------- */
+
+static kpack_error_t add_need(struct planner *p, const struct kp_image *img,
+			      uint64_t chunk, struct kpackx_error *why)
+{
+	struct plan_binary *b = &p->plan->binaries[p->plan->n_binaries - 1];
+	uint64_t bytes = 4 + kp_encode_bound((size_t)img->size, chunk);
+	struct archive_need *bigger;
+
+	for (size_t i = 0; i < b->n_needs; i++) {
+		if (strcmp(b->needs[i].place, img->arch) == 0) {
+			b->needs[i].bytes += bytes;
+			b->needs[i].frames++;
+			return KPACK_SUCCESS;
+		}
+	}
+	bigger = realloc(b->needs, (b->n_needs + 1) * sizeof(*bigger));
+	if (!bigger)
+		return kp_fail_memory(why, sizeof(*bigger), "planning");
+	b->needs = bigger;
+	b->needs[b->n_needs++] = (struct archive_need){img->arch, bytes, 1};
+	return KPACK_SUCCESS;
+}
+
+/* Files larger than this are cut: a mount need not hold as much to show a part of it. */
+static const uint64_t WHOLE_MAX = 1 << 30;
+
+/* An object is cut when it is more than a chunk. */
+static uint64_t chunk_of(const struct planner *p, const struct input *in, size_t image)
+{
+	uint64_t chunk = p->chunks.all, size = in->fat.containers.images[image].size;
+
+	if (!chunk && in->objects && (in->objects[image].at_random || size > WHOLE_MAX))
+		chunk = p->chunks.at_random;
+	return size > chunk ? chunk : 0;
+}
+
+/* What is larger nobody could read from the archive. */
+static kpack_error_t check_sizes(const struct planner *p, const struct input *in,
+				 struct kpackx_error *why)
+{
+	const struct kp_containers *list = &in->fat.containers;
+
+	for (size_t i = 0; i < list->n_images; i++) {
+		bool cut = chunk_of(p, in, i);
+		uint64_t limit = cut ? KP_CHUNKED_MAX : KP_OBJECT_MAX;
+
+		if (in->packed[i] && list->images[i].size > limit)
+			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				       "%llu bytes, limit %llu%s",
+				       (unsigned long long)list->images[i].size,
+				       (unsigned long long)limit,
+				       cut ? "" : " of what is not stored in chunks");
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t add_object(struct planner *p, struct input *in, size_t image,
+				struct kpackx_error *why)
+{
+	uint64_t chunk = chunk_of(p, in, image);
+	struct plan *plan = p->plan;
+
+	if (!kp_grow(&plan->objects, plan->n_objects, &p->objects_cap,
+		     sizeof(*plan->objects)))
+		return kp_fail_memory(why, plan->n_objects, "objects");
+	plan->objects[plan->n_objects++] = (struct plan_object){
+		.input = in,
+		.image = (uint32_t)image,
+		.container = (uint32_t)plan->n_containers - 1,
+		.binary = (uint32_t)plan->n_binaries - 1,
+		.chunk = chunk,
+		.first_key = (uint32_t)plan->n_keys,
+	};
+	plan->bytes += in->fat.containers.images[image].size;
+	return add_need(p, &in->fat.containers.images[image], chunk, why);
+}
+
+static int by_arch(const void *a, const void *b, void *arg)
+{
+	const struct kp_image *images = arg;
+	size_t x = *(const size_t *)a, y = *(const size_t *)b;
+	int c = strcmp(images[x].arch, images[y].arch);
+
+	return c ? c : (x > y) - (x < y);
+}
+
+/* The selected device images of a container, by architecture, then as stored. */
+static kpack_error_t add_images(struct planner *p, struct input *in, size_t container,
+				struct kpackx_error *why)
+{
+	const struct kp_container *c = &in->fat.containers.items[container];
+	const struct kp_image *images = in->fat.containers.images;
+	size_t *order = malloc((c->n_images + 1) * sizeof(*order)), n = 0;
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (!order)
+		return kp_fail_memory(why, c->n_images * sizeof(*order), "planning");
+	for (size_t i = c->first_image; i < c->first_image + c->n_images; i++)
+		if (in->packed[i] && is_wanted(p, images[i].arch))
+			order[n++] = i;
+	qsort_r(order, n, sizeof(*order), by_arch, (void *)images);
+	for (size_t i = 0; i < n && !err; i++)
+		err = add_object(p, in, order[i], why);
+	input_expect(in, container, (unsigned)n);
+	free(order);
+	return err;
+}
+
+/*
+ * The indices of an input, ascending, and the container of each; containers chain
+ * their indices, so that all of one are found without looking at the others.
+ */
+struct places {
+	uint32_t n;
+	uint32_t *index, *container; /* per place */
+	uint32_t *next;              /* next place of the same container + 1; 0: none */
+	uint32_t *first, *last;      /* per container: place + 1; 0: none */
+};
+
+static void places_fini(struct places *list)
+{
+	free(list->index);
+	free(list->container);
+	free(list->next);
+	free(list->first);
+	free(list->last);
+}
+
+static void add_place(uint32_t index, size_t container, void *arg)
+{
+	struct places *list = arg;
+	uint32_t place = list->n++;
+
+	list->index[place] = index;
+	list->container[place] = (uint32_t)container;
+	list->next[place] = 0;
+	if (list->first[container])
+		list->next[list->last[container] - 1] = place + 1;
+	else
+		list->first[container] = place + 1;
+	list->last[container] = place + 1;
+}
+
+static kpack_error_t find_places(const struct input *in, struct places *list,
+				 struct kpackx_error *why)
+{
+	size_t wrappers = in->fat.elf.n_wrappers, containers = in->fat.containers.count;
+	size_t n = wrappers + containers + 1;
+
+	list->index = malloc(n * sizeof(uint32_t));
+	list->container = malloc(n * sizeof(uint32_t));
+	list->next = malloc(n * sizeof(uint32_t));
+	list->first = calloc(containers + 1, sizeof(uint32_t));
+	list->last = calloc(containers + 1, sizeof(uint32_t));
+	if (!list->index || !list->container || !list->next || !list->first ||
+	    !list->last)
+		return kp_fail_memory(why, n * 5, "planning");
+	kp_fatbin_places(&in->fat, add_place, list);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t take_indices(const struct places *list, uint32_t container,
+				  struct plan_container *c, struct kpackx_error *why)
+{
+	size_t n = 0;
+
+	for (uint32_t p = list->first[container]; p; p = list->next[p - 1])
+		n++;
+	c->indices = malloc(n * sizeof(*c->indices) + 1);
+	if (!c->indices)
+		return kp_fail_memory(why, n, "planning");
+	for (uint32_t p = list->first[container]; p; p = list->next[p - 1])
+		c->indices[c->n_indices++] = list->index[p - 1];
+	return KPACK_SUCCESS;
+}
+
+/* Plan a container with all its indices. */
+static kpack_error_t add_container(struct planner *p, struct input *in,
+				   const struct places *list, uint32_t container,
+				   struct kpackx_error *why)
+{
+	struct plan *plan = p->plan;
+	struct plan_container *c;
+
+	if (!kp_grow(&plan->containers, plan->n_containers, &p->containers_cap,
+		     sizeof(*plan->containers)))
+		return kp_fail_memory(why, plan->n_containers, "containers");
+	c = &plan->containers[plan->n_containers++];
+	*c = (struct plan_container){0};
+	KP_TRY(take_indices(list, container, c, why));
+	return add_images(p, in, container, why);
+}
+
+/* A container's place in the order of frames is its first index. */
+static kpack_error_t add_containers(struct planner *p, struct input *in,
+				    struct kpackx_error *why)
+{
+	struct places list = {0};
+	kpack_error_t err = find_places(in, &list, why);
+
+	for (uint32_t i = 0; i < list.n && !err; i++)
+		if (list.first[list.container[i]] == i + 1)
+			err = add_container(p, in, &list, list.container[i], why);
+	places_fini(&list);
+	return err;
+}
+
+/* --- one file of a database ---------------------------------------------------------- */
+
+static kpack_error_t add_key(struct planner *p, const char *key, const char *arch,
+			     const struct facts *facts, struct kpackx_error *why)
+{
+	struct plan *plan = p->plan;
+
+	if (!kp_grow(&plan->keys, plan->n_keys, &p->keys_cap, sizeof(*plan->keys)))
+		return kp_fail_memory(why, plan->n_keys, "keys");
+	plan->keys[plan->n_keys++] =
+		(struct plan_key){key, arch, facts, (uint32_t)plan->n_objects - 1};
+	plan->objects[plan->n_objects - 1].n_keys++;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t add_keys(struct planner *p, const struct library_object *o,
+			      const char *arch, struct kpackx_error *why)
+{
+	if (o->path)
+		KP_TRY(add_key(p, o->path, arch, &o->facts, why));
+	for (size_t i = 0; i < o->n_keys; i++)
+		KP_TRY(add_key(p, o->keys[i], arch,
+			       o->key_facts[i].count ? &o->key_facts[i] : &o->facts,
+			       why));
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t add_stored(struct planner *p, struct input *in, size_t image,
+				unsigned *stored, struct kpackx_error *why)
+{
+	const struct library_object *o = &in->objects[image];
+	bool added = false;
+
+	for (size_t i = 0; i < o->n_arches; i++) {
+		if (!is_wanted(p, o->arches[i]))
+			continue;
+		if (!added)
+			KP_TRY(add_object(p, in, image, why));
+		*stored += !added;
+		added = true;
+		KP_TRY(add_keys(p, o, o->arches[i], why));
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t add_database(struct planner *p, struct input *in,
+				  struct kpackx_error *why)
+{
+	struct plan *plan = p->plan;
+	unsigned stored = 0;
+
+	plan->binaries[plan->n_binaries++] =
+		(struct plan_binary){.input = in, .volume = 1};
+	if (!kp_grow(&plan->containers, plan->n_containers, &p->containers_cap,
+		     sizeof(*plan->containers)))
+		return kp_fail_memory(why, plan->n_containers, "containers");
+	plan->containers[plan->n_containers++] = (struct plan_container){0};
+	for (size_t i = 0; i < in->fat.containers.n_images; i++)
+		KP_TRY(add_stored(p, in, i, &stored, why));
+	input_expect(in, 0, stored);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t add_binary(struct planner *p, struct input *in,
+				struct kpackx_error *why)
+{
+	struct kpackx_error fault = {0};
+
+	if (check_sizes(p, in, &fault)) {
+		report_why(in->path, &fault);
+		p->plan->n_faults++;
+		return KPACK_SUCCESS;
+	}
+	if (in->objects)
+		return add_database(p, in, why);
+	p->plan->binaries[p->plan->n_binaries++] =
+		(struct plan_binary){.input = in, .volume = 1};
+	return add_containers(p, in, why);
+}
+
+/* --- names --------------------------------------------------------------------------- */
+
+static int by_name(const void *a, const void *b)
+{
+	const struct plan_name *x = a, *y = b;
+
+	if (x->binary != y->binary)
+		return x->binary < y->binary ? -1 : 1;
+	if (x->index != y->index)
+		return x->index < y->index ? -1 : 1;
+	return strcmp(x->arch, y->arch);
+}
+
+static kpack_error_t list_names(struct plan *plan, struct kpackx_error *why)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < plan->n_objects; i++)
+		n += plan->containers[plan->objects[i].container].n_indices;
+	plan->names = calloc(n + 1, sizeof(*plan->names));
+	if (!plan->names)
+		return kp_fail_memory(why, n * sizeof(*plan->names), "planning");
+	for (size_t i = 0; i < plan->n_objects; i++) {
+		const struct plan_object *o = &plan->objects[i];
+		const struct plan_container *c = &plan->containers[o->container];
+
+		for (size_t k = 0; k < c->n_indices; k++)
+			plan->names[plan->n_names++] = (struct plan_name){
+				o->binary, c->indices[k],
+				o->input->fat.containers.images[o->image].arch};
+	}
+	qsort(plan->names, n, sizeof(*plan->names), by_name);
+	return KPACK_SUCCESS;
+}
+
+static int by_key(const void *a, const void *b, void *arg)
+{
+	const struct plan_key *keys = arg, *x = &keys[*(const uint32_t *)a],
+			      *y = &keys[*(const uint32_t *)b];
+	int c = strcmp(x->key, y->key);
+
+	return c ? c : strcmp(x->arch, y->arch);
+}
+
+/* One entry cannot be two files. */
+static kpack_error_t check_keys(const struct plan *plan, struct kpackx_error *why)
+{
+	for (size_t i = 1; i < plan->n_keys; i++) {
+		const struct plan_key *a = &plan->keys[plan->by_key[i - 1]],
+				      *b = &plan->keys[plan->by_key[i]];
+
+		if (strcmp(a->key, b->key) == 0 && strcmp(a->arch, b->arch) == 0)
+			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				       "%s and %s both give the key %s for %s",
+				       plan->objects[a->object].input->shown,
+				       plan->objects[b->object].input->shown, a->key,
+				       a->arch);
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t sort_keys(struct plan *plan, struct kpackx_error *why)
+{
+	plan->by_key = malloc((plan->n_keys + 1) * sizeof(*plan->by_key));
+	if (!plan->by_key)
+		return kp_fail_memory(why, plan->n_keys, "keys");
+	for (size_t i = 0; i < plan->n_keys; i++)
+		plan->by_key[i] = (uint32_t)i;
+	if (plan->n_keys)
+		qsort_r(plan->by_key, plan->n_keys, sizeof(*plan->by_key), by_key,
+			plan->keys);
+	return check_keys(plan, why);
+}
+
+static int cmp_key(struct kp_span key, struct kp_span arch, const struct plan_key *k)
+{
+	int c = kp_span_cmp(key, kp_span_str(k->key));
+
+	return c ? c : kp_span_cmp(arch, kp_span_str(k->arch));
+}
+
+/* The object of a database that has KEY for ARCH, or NULL. */
+static const struct plan_object *find_key(const struct plan *plan, struct kp_span key,
+					  struct kp_span arch)
+{
+	size_t low = 0, high = plan->n_keys;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		const struct plan_key *k = &plan->keys[plan->by_key[mid]];
+		int c = cmp_key(key, arch, k);
+
+		if (c == 0)
+			return &plan->objects[k->object];
+		if (c < 0)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return NULL;
+}
+
+/* Binaries stand in order of their keys, as the inputs of the scan do. */
+bool plan_find(const struct plan *plan, struct kp_span key, uint32_t *binary)
+{
+	size_t low = 0, high = plan->n_binaries;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		int c = kp_span_cmp(key, kp_span_str(plan->binaries[mid].input->key));
+
+		*binary = (uint32_t)mid;
+		if (c == 0)
+			return true;
+		if (c < 0)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return false;
+}
+
+/* The path in KEY, and its index; false: there is no "#n" at its end. */
+static bool split_key(struct kp_span key, struct kp_span *path, uint32_t *index)
+{
+	const uint8_t *hash = memrchr(key.data, '#', key.size);
+	uint64_t n = 0;
+
+	if (!hash || hash + 1 == key.data + key.size)
+		return false;
+	for (const uint8_t *p = hash + 1; p < key.data + key.size; p++) {
+		if (*p < '0' || *p > '9' || n > UINT32_MAX)
+			return false;
+		n = 10 * n + (uint64_t)(*p - '0');
+	}
+	*path = (struct kp_span){key.data, (size_t)(hash - key.data)};
+	*index = (uint32_t)n;
+	return n <= UINT32_MAX;
+}
+
+static bool stores_image(const struct plan *plan, struct kp_span key, struct kp_span arch,
+			 uint32_t *binary, const char **place)
+{
+	const struct plan_name *found;
+	struct plan_name name = {0};
+	char text[KP_TARGET_TEXT_MAX];
+	struct kp_span path;
+	const uint8_t *at;
+
+	if (arch.size >= sizeof(text) || !split_key(key, &path, &name.index))
+		return false;
+	memcpy(text, arch.data, arch.size);
+	text[arch.size] = 0;
+	name.arch = text;
+	at = memrchr(path.data, '@', path.size);
+	if (!plan_find(plan, path, &name.binary) &&
+	    (!at ||
+	     !plan_find(plan, (struct kp_span){path.data, (size_t)(at - path.data)},
+			&name.binary)))
+		return false;
+	*binary = name.binary;
+	found = bsearch(&name, plan->names, plan->n_names, sizeof(name), by_name);
+	if (found)
+		*place = found->arch;
+	return found;
+}
+
+bool plan_stores(const struct plan *plan, struct kp_span key, struct kp_span arch,
+		 uint32_t *binary, const char **place)
+{
+	const struct plan_object *o = find_key(plan, key, arch);
+
+	if (!o)
+		return stores_image(plan, key, arch, binary, place);
+	*binary = o->binary;
+	*place = input_place(&o->input->objects[o->image]);
+	return true;
+}
+
+/* --- the calls ----------------------------------------------------------------------- */
+
+kpack_error_t plan_open(const struct scan *scan, struct arch_filter *filter,
+			const struct plan_chunks *chunks, struct plan *out,
+			struct kpackx_error *why)
+{
+	struct planner p = {.plan = out, .filter = filter, .chunks = *chunks};
+	kpack_error_t err = KPACK_SUCCESS;
+
+	*out = (struct plan){0};
+	out->binaries = calloc(scan->n_inputs + 1, sizeof(*out->binaries));
+	if (!out->binaries)
+		return kp_fail_memory(why, scan->n_inputs, "planning");
+	for (size_t i = 0; i < scan->n_inputs && !err; i++)
+		err = add_binary(&p, scan->inputs[i], why);
+	if (!err)
+		err = list_names(out, why);
+	if (!err)
+		err = sort_keys(out, why);
+	if (err)
+		plan_close(out);
+	return err;
+}
+
+void plan_close(struct plan *plan)
+{
+	for (size_t i = 0; i < plan->n_binaries; i++)
+		free(plan->binaries[i].needs);
+	for (size_t i = 0; i < plan->n_containers; i++)
+		free(plan->containers[i].indices);
+	free(plan->by_key);
+	free(plan->keys);
+	free(plan->names);
+	free(plan->objects);
+	free(plan->containers);
+	free(plan->binaries);
+	*plan = (struct plan){0};
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT */
+#include "report.h"
+#include <inttypes.h>
+#include "packer/command.h"
+#include "packer/cli/report.h"
+#include "packer/pack/scan/unrecognised.h"
+
+/* --- notes --------------------------------------------------------------------------- */
+
+/* Were libraries asked whose files there are? */
+static bool libraries_looked(const struct pack_args *args)
+{
+	return args->databases != DATABASES_PLAIN && args->libraries.count;
+}
+
+static void tell_warnings(const struct scan *scan, const struct input *in)
+{
+	for (size_t i = 0; in->objects && i < in->fat.containers.n_images; i++)
+		if (in->objects[i].warning)
+			report_error(scan->entries[in->entry].path, "warning: %s",
+				     in->objects[i].warning);
+}
+
+void pack_report_notes(const struct pack_args *args, const struct scan *scan)
+{
+	for (size_t i = 0; i < scan->n_inputs; i++)
+		tell_warnings(scan, scan->inputs[i]);
+	for (size_t i = 0; i < scan->n_entries; i++)
+		if (scan->entries[i].note)
+			report_error(scan->entries[i].path, "note: %s",
+				     scan->entries[i].note);
+	if (libraries_looked(args))
+		unrecognised_tell(scan);
+}
+
+void pack_report_outcomes(const struct scan *scan, const struct outcomes *outcomes)
+{
+	for (size_t i = 0; i < outcomes->count; i++) {
+		const struct outcome *o = &outcomes->items[i];
+		const char *path = scan->entries[i].path;
+
+		if (o->fate == FATE_REFUSED)
+			report_error(path, "note: not converted: %s", o->reason);
+		else if (o->fate == FATE_LEFT_OUT)
+			report_error(path, "note: left out: %s", o->reason);
+	}
+}
+
+/* --- a table ------------------------------------------------------------------------- */
+
+static void print_row(const char *name, const struct arch_stats *row)
+{
+	printf("%-28s %10zu %16" PRIu64 " %16" PRIu64 " %12zu\n", name, row->objects,
+	       row->bytes_in, row->bytes_out, row->deduplicated);
+}
+
+static void print_table(const struct archive_stats *stats)
+{
+	struct arch_stats all = {0};
+
+	printf("%-28s %10s %16s %16s %12s\n", "arch", "objects", "bytes in", "bytes out",
+	       "deduplicated");
+	for (size_t i = 0; i < stats->count; i++) {
+		const struct arch_stats *row = &stats->items[i];
+
+		print_row(row->arch, row);
+		all.objects += row->objects;
+		all.bytes_in += row->bytes_in;
+		all.bytes_out += row->bytes_out;
+		all.deduplicated += row->deduplicated;
+	}
+	print_row("total", &all);
+}
+
+struct summary {
+	size_t files, converted, packed, kept;
+	uint64_t before, after; /* of the converted */
+};
+
+static struct summary sum_up(const struct outcomes *outcomes)
+{
+	struct summary s = {0};
+
+	for (size_t i = 0; i < outcomes->count; i++) {
+		const struct outcome *o = &outcomes->items[i];
+
+		s.files += o->fate != FATE_NOTHING && o->fate != FATE_LEFT_OUT &&
+			   o->fate != FATE_NOT_WANTED;
+		s.packed += o->fate == FATE_PACKED;
+		s.kept += o->fate == FATE_KEPT;
+		if (o->fate != FATE_CONVERTED)
+			continue;
+		s.converted++;
+		s.before += o->before;
+		s.after += o->after;
+	}
+	return s;
+}
+
+static void print_summary(const struct outcomes *outcomes)
+{
+	struct summary s = sum_up(outcomes);
+
+	printf("%zu files, %zu converted, %" PRIu64 " -> %" PRIu64 " bytes", s.files,
+	       s.converted, s.before, s.after);
+	if (s.packed)
+		printf(", %zu packed", s.packed);
+	if (s.kept)
+		printf(", %zu packed and kept", s.kept);
+	putchar('\n');
+}
+
+/* --- JSON ---------------------------------------------------------------------------- */
+
+#if KP_WITH_JSON
+static json_t *json_stats(const struct archive_set *set)
+{
+	const struct archive_stats *stats = set ? archive_set_stats(set) : NULL;
+	json_t *list = json_array();
+
+	for (size_t i = 0; stats && i < stats->count; i++) {
+		const struct arch_stats *row = &stats->items[i];
+
+		json_array_append_new(
+			list,
+			json_pack("{so sI sI sI sI}", "arch", report_json_text(row->arch),
+				  "objects", (json_int_t)row->objects, "bytes_in",
+				  (json_int_t)row->bytes_in, "bytes_out",
+				  (json_int_t)row->bytes_out, "deduplicated",
+				  (json_int_t)row->deduplicated));
+	}
+	return list;
+}
+
+static json_t *json_names(const struct archive_set *set)
+{
+	json_t *list = json_array();
+	size_t n = 0;
+	const char *const *names = set ? archive_set_names(set, &n) : NULL;
+
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(list, report_json_text(names[i]));
+	return list;
+}
+
+/* What archives say of the file of a database. */
+static void json_add_database(json_t *file, const struct input *in)
+{
+	const struct library_object *o = in->objects;
+	json_t *arches = json_array();
+
+	for (size_t i = 0; i < o->n_arches; i++)
+		json_array_append_new(arches, report_json_text(o->arches[i]));
+	json_object_set_new(file, "library", report_json_text(o->library));
+	json_object_set_new(file, "role", report_json_text(o->role));
+	json_object_set_new(file, "arches", arches);
+}
+
+static json_t *json_input(const struct scan *scan, const struct input *in)
+{
+	json_t *file = json_pack("{so so ss}", "path",
+				 report_json_text(scan->entries[in->entry].path), "key",
+				 report_json_text(in->key), "status", "packed");
+
+	if (in->objects)
+		json_add_database(file, in);
+	return file;
+}
+
+static json_t *json_packed(const struct scan *scan)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < scan->n_inputs; i++)
+		json_array_append_new(list, json_input(scan, scan->inputs[i]));
+	for (size_t i = 0; i < scan->n_entries; i++)
+		if (scan->entries[i].note)
+			json_array_append_new(
+				list, json_pack("{so sn ss}", "path",
+						report_json_text(scan->entries[i].path),
+						"key", "status", scan->entries[i].note));
+	return list;
+}
+
+static json_t *json_outcome(const struct scan *scan, const struct outcome *o, size_t i)
+{
+	const struct scan_entry *e = &scan->entries[i];
+	json_t *file = json_pack("{so ss}", "path", report_json_text(e->relative),
+				 "status", outcome_name(o->fate));
+
+	if (e->input)
+		json_object_set_new(file, "key", report_json_text(e->input->key));
+	if (e->database && e->input)
+		json_add_database(file, e->input);
+	if (o->reason)
+		json_object_set_new(file, "reason", report_json_text(o->reason));
+	if (o->fate == FATE_LINKED)
+		json_object_set_new(file, "link_to",
+				    report_json_text(scan->entries[e->first].relative));
+	if (o->fate == FATE_CONVERTED) {
+		json_object_set_new(file, "size_before",
+				    json_integer((json_int_t)o->before));
+		json_object_set_new(file, "size_after",
+				    json_integer((json_int_t)o->after));
+	}
+	return file;
+}
+
+static json_t *json_outcomes(const struct scan *scan, const struct outcomes *outcomes)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < outcomes->count; i++)
+		if (outcomes->items[i].fate != FATE_NOTHING)
+			json_array_append_new(list,
+					      json_outcome(scan, &outcomes->items[i], i));
+	return list;
+}
+
+static json_t *json_summary(const struct outcomes *outcomes)
+{
+	struct summary s = sum_up(outcomes);
+
+	return json_pack("{sI sI sI sI sI sI}", "files", (json_int_t)s.files, "converted",
+			 (json_int_t)s.converted, "packed", (json_int_t)s.packed, "kept",
+			 (json_int_t)s.kept, "bytes_before", (json_int_t)s.before,
+			 "bytes_after", (json_int_t)s.after);
+}
+
+static json_t *json_unrecognised(const struct pack_args *args, const struct scan *scan)
+{
+	char arch[KP_TARGET_TEXT_MAX];
+	json_t *list = json_array();
+
+	for (size_t i = 0; libraries_looked(args) && i < scan->n_entries; i++)
+		if (unrecognised(scan, i, arch))
+			json_array_append_new(
+				list, report_json_text(scan->entries[i].relative));
+	return list;
+}
+
+static json_t *json_files(const struct pack_result *r)
+{
+	if (r->done)
+		return json_array();
+	return r->outcomes ? json_outcomes(r->scan, r->outcomes) : json_packed(r->scan);
+}
+
+static int print_json(const struct pack_args *args, const struct pack_result *r)
+{
+	json_t *all = json_pack(
+		"{so so so so so so so}", "output", report_json_text(args->output),
+		"group", report_json_text(args->group), "archives", json_names(r->set),
+		"arches", json_stats(r->set), "files", json_files(r), "unrecognised",
+		json_unrecognised(args, r->scan), "mount",
+		r->mount ? report_json_text(r->mount) : json_null());
+
+	if (r->outcomes && !r->done)
+		json_object_set_new(all, "summary", json_summary(r->outcomes));
+	if (args->shard.count)
+		json_object_set_new(all, "finished_already", json_boolean(r->done));
+	return report_json(all) ? EXIT_OK : EXIT_FAULT;
+}
+#else
+static int print_json(const struct pack_args *args, const struct pack_result *r)
+{
+	(void)args, (void)r;
+	return EXIT_FAULT; /* pack_args_parse refused --json */
+}
+#endif
+
+int pack_report(const struct pack_args *args, const struct pack_result *r)
+{
+	if (args->json)
+		return print_json(args, r);
+	if (args->quiet)
+		return EXIT_OK;
+	if (r->done) {
+		report_text(args->output);
+		printf(": shard %u/%u is finished already\n", args->shard.index,
+		       args->shard.count);
+		return EXIT_OK;
+	}
+	if (r->set)
+		print_table(archive_set_stats(r->set));
+	if (r->outcomes)
+		print_summary(r->outcomes);
+	if (r->mount)
+		puts(r->mount);
+	return EXIT_OK;
+}

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: MIT */
+#include "run.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "database_clash.h"
+#include "packer/command.h"
+#include "packer/files/copy.h"
+#include "packer/pack/tree/databases.h"
+#include "packer/pack/tree/write.h"
+#include "check.h"
+#include "report.h"
+#include "packer/cli/report.h"
+#include "packer/pack/tree/interrupted.h"
+
+/* --- archives ------------------------------------------------------------------------ */
+
+static bool stores(const void *arg, struct kp_span key, struct kp_span arch,
+		   unsigned volume, const char **place)
+{
+	const struct plan *plan = arg;
+	uint32_t binary;
+
+	if (!plan_stores(plan, key, arch, &binary, place))
+		return false;
+	if (plan->binaries[binary].volume < volume)
+		plan->binaries[binary].volume = volume;
+	return true;
+}
+
+static kpack_error_t open_set(struct packing *p, struct kpackx_error *why)
+{
+	struct archive_set_options where = {
+		.dir = p->archives,
+		.group = p->args.group,
+		.scheme = p->args.how.scheme,
+		.level = p->args.how.level,
+		.volume_size = p->args.volume_size,
+		.force = p->args.force,
+		.unnamed = p->args.unnamed,
+		.families = &p->args.families,
+		.inherit = p->args.shard.count ? NULL : p->inherit,
+		.stores = stores,
+		.stores_arg = &p->plan,
+	};
+
+	return archive_set_open(&where, &p->set, why);
+}
+
+/* Archives that are on the disk are lost all the same when their directory is not. */
+static kpack_error_t flush_directory(const char *path, struct kpackx_error *why)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (fd < 0)
+		return kp_fail_errno(why, errno, "%s: cannot open the directory", path);
+	if (kp_flush_dir(fd))
+		err = kp_fail_errno(why, errno, "%s: cannot flush", path);
+	close(fd);
+	return err;
+}
+
+/* The directories of a tree that was written before may forbid it. */
+static kpack_error_t make_dirs(const struct packing *p, struct kpackx_error *why)
+{
+	kpack_error_t err;
+	char *root;
+
+	KP_TRY(kp_mkdirs(p->args.output, 0777, why));
+	if (p->args.mode == PACK_TREE) {
+		if (asprintf(&root, "%s/.", p->args.output) < 0)
+			return kp_fail_memory(why, strlen(p->args.output), "a path");
+		err = copy_directory(root, why);
+		free(root);
+		if (err)
+			return kp_fail_prefix(why, err, "%s", p->args.output);
+	}
+	KP_TRY(kp_mkdirs(p->archives, 0777, why));
+	return p->args.mode == PACK_IN_PLACE ? flush_directory(p->args.output, why)
+					     : KPACK_SUCCESS;
+}
+
+static kpack_error_t store(struct packing *p, struct kpackx_error *why)
+{
+	struct progress progress;
+	kpack_error_t err;
+
+	p->args.how.log = p->shard.log;
+	progress_begin(&progress, "packing", p->plan.bytes,
+		       !p->args.quiet && !p->args.json);
+	err = pack_run(&p->plan, &p->args.how, p->set, &progress, why);
+	progress_end(&progress);
+	if (!err && p->args.mode != PACK_ARCHIVES)
+		err = p->shard.log ? shard_run_join(p, why)
+				   : resume_join(&p->converter, why);
+	return err ? err : archive_set_publish(p->set, why);
+}
+
+/* A temporary file in a tree that is changed may be that of a run at work: wait for it. */
+static bool has_leftovers(const struct packing *p)
+{
+	for (size_t i = 0; i < p->scan.n_entries; i++)
+		if (p->scan.entries[i].leftover)
+			return p->args.mode == PACK_IN_PLACE;
+	return false;
+}
+
+static kpack_error_t check_clashes(struct packing *p, clash_side *side,
+				   struct kpackx_error *why)
+{
+	const struct clash_run run = {
+		.args = &p->args,
+		.scan = &p->scan,
+		.plan = &p->plan,
+		.outcomes = p->args.mode == PACK_ARCHIVES ? NULL : &p->outcomes,
+		.archives = p->archives,
+	};
+
+	return clash_check(&run, side, why);
+}
+
+/* Clashes are those of the whole run: its output is a new one. */
+static kpack_error_t write_part(struct packing *p, struct kpackx_error *why)
+{
+	const struct clash_run run = {
+		.args = &p->args,
+		.scan = &p->scan,
+		.plan = &p->plan,
+		.outcomes = p->args.mode == PACK_ARCHIVES ? NULL : &p->outcomes,
+		.archives = p->inherit,
+	};
+
+	if (p->inherit)
+		KP_TRY(clash_check(&run, clash_archives, why));
+	KP_TRY(make_dirs(p, why));
+	KP_TRY(shard_run_begin(p, why));
+	if (p->shard.done)
+		return KPACK_SUCCESS;
+	KP_TRY(open_set(p, why));
+	return store(p, why);
+}
+
+static kpack_error_t write_unnamed(struct packing *p, struct kpackx_error *why)
+{
+	if (p->plan.n_objects == 0)
+		return KPACK_SUCCESS;
+	KP_TRY(open_set(p, why));
+	return store(p, why);
+}
+
+/* The set stays open while binaries are converted: it keeps other runs away. */
+static kpack_error_t write_archives(struct packing *p, struct kpackx_error *why)
+{
+	if (p->args.shard.count)
+		return write_part(p, why);
+	if (p->args.unnamed)
+		return write_unnamed(p, why);
+	if (p->args.mode == PACK_TREE)
+		KP_TRY(check_clashes(p, clash_tree, why));
+	if (p->plan.n_objects == 0 && !p->inherit && !has_leftovers(p))
+		return check_clashes(p, clash_archives, why);
+	KP_TRY(make_dirs(p, why));
+	KP_TRY(open_set(p, why));
+	KP_TRY(check_clashes(p, clash_archives, why));
+	return store(p, why);
+}
+
+/* --- the rest ------------------------------------------------------------------------ */
+
+static kpack_error_t find_archives(struct packing *p, struct kpackx_error *why)
+{
+	const struct pack_args *args = &p->args;
+	struct stat st;
+
+	if (asprintf(&p->archives, "%s%s", args->output,
+		     args->unnamed       ? ""
+		     : args->shard.count ? "/" SHARD_DIR
+					 : "/" SCAN_ARCHIVES) < 0)
+		p->archives = NULL;
+	if (args->mode == PACK_TREE &&
+	    asprintf(&p->inherit, "%s/" SCAN_ARCHIVES, args->input) < 0)
+		p->inherit = NULL;
+	if (!p->archives || (args->mode == PACK_TREE && !p->inherit))
+		return kp_fail_memory(why, strlen(args->output), "a path");
+	if (p->inherit && stat(p->inherit, &st) < 0) {
+		free(p->inherit);
+		p->inherit = NULL;
+	}
+	return KPACK_SUCCESS;
+}
+
+/* Of what is kept nothing may have been asked for: then it is a file like others. */
+static void find_unasked(struct packing *p)
+{
+	for (size_t i = 0; i < p->plan.n_binaries; i++) {
+		const struct plan_binary *b = &p->plan.binaries[i];
+		struct outcome *o = &p->outcomes.items[b->input->entry];
+
+		if (o->fate == FATE_KEPT && b->n_needs == 0)
+			o->fate = p->args.mode == PACK_IN_PLACE ? FATE_UNCHANGED
+								: FATE_COPIED;
+	}
+}
+
+static struct converter converter_for(struct packing *p, const struct plan *plan)
+{
+	const struct pack_args *args = &p->args;
+
+	return (struct converter){
+		.scan = &p->scan,
+		.plan = plan,
+		.outcomes = &p->outcomes,
+		.output = args->mode == PACK_TREE ? args->output : NULL,
+		.group = args->group,
+		.families = &args->families,
+		.keep_device_code = args->keep_device_code,
+		.apart = args->apart,
+		.jobs = args->how.jobs,
+	};
+}
+
+/* No code is taken out of these: let none be stored. */
+static void leave_unconverted(struct packing *p)
+{
+	for (size_t i = 0; i < p->scan.n_inputs; i++) {
+		struct input *in = p->scan.inputs[i];
+		struct outcome *o = &p->outcomes.items[in->entry];
+
+		if (in->objects || (o->fate != FATE_REFUSED && o->fate != FATE_KEPT))
+			continue;
+		memset(in->packed, 0, in->fat.containers.n_images * sizeof(*in->packed));
+		if (o->fate == FATE_KEPT)
+			o->fate = p->args.mode == PACK_IN_PLACE ? FATE_UNCHANGED
+								: FATE_COPIED;
+	}
+}
+
+/* Find what cannot be converted before anything is planned. */
+static kpack_error_t leave_kept(struct packing *p, size_t *faults,
+				struct kpackx_error *why)
+{
+	struct plan all = {.binaries =
+				   calloc(p->scan.n_inputs + 1, sizeof(*all.binaries)),
+			   .n_binaries = p->scan.n_inputs};
+	struct converter c = converter_for(p, &all);
+	kpack_error_t err;
+
+	if (!all.binaries)
+		return kp_fail_memory(why, p->scan.n_inputs, "binaries");
+	for (size_t i = 0; i < p->scan.n_inputs; i++)
+		all.binaries[i].input = p->scan.inputs[i];
+	err = converter_check(&c, faults, why);
+	free(all.binaries);
+	if (!err)
+		leave_unconverted(p);
+	return err;
+}
+
+static kpack_error_t prepare(struct packing *p, size_t *faults, struct kpackx_error *why)
+{
+	struct pack_args *args = &p->args;
+	struct plan_chunks chunks = {.all = args->how.chunk};
+
+	if (args->how.scheme != KPACK_COMPRESSION_NOOP)
+		chunks.at_random = PLAN_CHUNK;
+	if (args->split_rocfft || args->rows)
+		KP_TRY(caches_split(&p->scan, args->split_rocfft, args->rows, &p->parts,
+				    why));
+	if (args->mode != PACK_ARCHIVES)
+		KP_TRY(outcomes_open(&p->scan, args->mode == PACK_IN_PLACE, &p->outcomes,
+				     why));
+	if (args->apart)
+		KP_TRY(leave_kept(p, faults, why));
+	KP_TRY(plan_open(&p->scan, &args->filter, &chunks, &p->plan, why));
+	KP_TRY(find_archives(p, why));
+	*faults += p->scan.n_faults + p->plan.n_faults;
+	if (args->mode == PACK_ARCHIVES)
+		return KPACK_SUCCESS;
+	find_unasked(p);
+	if (args->identify)
+		KP_TRY(databases_leave_out(&p->scan, &args->filter, &p->outcomes, why));
+	KP_TRY(databases_decide(&p->scan, &p->plan, args->databases != DATABASES_PACKED,
+				&p->outcomes, why));
+	if (args->mode == PACK_IN_PLACE)
+		databases_check(&p->scan, &p->outcomes, faults);
+	else
+		KP_TRY(output_check_mounts(&p->scan, args->output, faults, why));
+	p->converter = converter_for(p, &p->plan);
+	return args->apart ? KPACK_SUCCESS : converter_check(&p->converter, faults, why);
+}
+
+/* Why there is nothing to do; false: there is. */
+static bool nothing_to_do(const struct packing *p, size_t faults)
+{
+	const struct pack_args *args = &p->args;
+
+	if (faults)
+		report_error(NULL, "nothing was packed because of the faults above");
+	else if (p->scan.n_inputs && p->plan.n_objects == 0 && !args->apart)
+		report_error(args->input, "no code object of the targets asked for");
+	else if (p->scan.n_inputs == 0 && args->mode == PACK_ARCHIVES)
+		report_error(args->input, "no device code found in %zu files",
+			     p->scan.n_files);
+	else
+		return false;
+	return true;
+}
+
+static void tell_none(const struct packing *p)
+{
+	if (p->scan.n_inputs == 0)
+		report_error(p->args.input,
+			     "note: no device code to pack found in %zu files",
+			     p->scan.n_files);
+}
+
+static void tell_unmatched(const struct packing *p)
+{
+	const struct arch_filter *filter = &p->args.filter;
+
+	for (size_t i = 0; i < filter->count; i++) {
+		char arch[KP_TARGET_TEXT_MAX];
+
+		kp_target_format(&filter->targets[i], arch);
+		if (!filter->matched[i])
+			report_error(p->args.input, "warning: no code object for %s",
+				     arch);
+	}
+}
+
+static void tell_not_asked(const struct packing *p)
+{
+	size_t n;
+
+	if (p->args.databases != DATABASES_PLAIN &&
+	    !databases_not_asked(&p->scan, &p->plan, &n, NULL) && n)
+		report_error(p->args.input,
+			     "note: %zu files of kernel databases are for other targets "
+			     "and not packed",
+			     n);
+}
+
+/* A tree in parts is told of by who put it together. */
+static void tell_before(const struct packing *p)
+{
+	if (p->args.apart)
+		return;
+	tell_none(p);
+	tell_unmatched(p);
+	tell_not_asked(p);
+}
+
+static kpack_error_t write_all(struct packing *p, struct kpackx_error *why)
+{
+	KP_TRY(write_archives(p, why));
+	if (p->shard.done)
+		return KPACK_SUCCESS;
+	if (p->args.mode != PACK_ARCHIVES)
+		KP_TRY(output_write(&p->converter, p->args.input, why));
+	return p->shard.log ? shard_run_end(p, why) : KPACK_SUCCESS;
+}
+
+static int fail(const struct kpackx_error *why)
+{
+	report_why(NULL, why);
+	return EXIT_FAULT;
+}
+
+int packing_write(struct packing *p)
+{
+	struct kpackx_error why = {0};
+	size_t faults = 0;
+	int status;
+
+	if (!p->args.quiet)
+		pack_report_notes(&p->args, &p->scan);
+	status = pack_check(&p->args, &p->scan);
+	if (status)
+		return status;
+	if (prepare(p, &faults, &why))
+		return fail(&why);
+	if (nothing_to_do(p, faults))
+		return EXIT_FAULT;
+	if (!p->args.quiet)
+		tell_before(p);
+	return write_all(p, &why) ? fail(&why) : EXIT_OK;
+}
+
+/* Where databases stay as they are, they are looked at only to be checked. */
+static const struct library_set *libraries_of(const struct pack_args *args)
+{
+	return args->databases == DATABASES_PLAIN && !args->check && !args->identify
+		       ? NULL
+		       : &args->libraries;
+}
+
+int packing_scan(struct packing *p)
+{
+	const struct pack_args *args = &p->args;
+	struct kpackx_error why = {0};
+	enum scan_databases databases = args->databases != DATABASES_PLAIN ? SCAN_PACK
+					: args->identify                   ? SCAN_IDENTIFY
+									   : SCAN_FIND;
+
+	if (scan_open(args->input, args->prefix, args->mode != PACK_ARCHIVES,
+		      libraries_of(args), databases, &p->scan, &why)) {
+		report_why(args->input, &why);
+		return EXIT_FAULT;
+	}
+	return EXIT_OK;
+}
+
+int packing_run(struct packing *p)
+{
+	int status = packing_scan(p);
+
+	return status ? status : packing_write(p);
+}
+
+void packing_close(struct packing *p)
+{
+	archive_set_close(p->set);
+	shard_run_fini(&p->shard);
+	outcomes_close(&p->outcomes);
+	plan_close(&p->plan);
+	scan_close(&p->scan);
+	cache_parts_fini(&p->parts);
+	free(p->archives);
+	free(p->inherit);
+	pack_args_fini(&p->args);
+}

@@ -1,0 +1,509 @@
+/* SPDX-License-Identifier: MIT */
+#include "scan.h"
+#include <errno.h>
+#include <fts.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "core/base/alloc.h"
+#include "packer/cli/report.h"
+#include "core/base/text.h"
+
+/* What only the walk needs. */
+struct walk {
+	struct scan *scan;
+	size_t root_size;
+	bool failed;
+};
+
+static int by_path(const void *a, const void *b)
+{
+	const struct scan_entry *x = a, *y = b;
+
+	return strcmp(x->relative, y->relative);
+}
+
+bool scan_is_leftover(const char *name, mode_t mode)
+{
+	return !S_ISDIR(mode) && strncmp(name, ".kpack-", 7) == 0 &&
+	       strspn(name + 7, "0123456789abcdef") == 16 &&
+	       strcmp(name + 23, ".tmp") == 0;
+}
+
+static kpack_error_t add_entry(struct scan *scan, const char *path, size_t skip,
+			       const struct stat *st, struct kpackx_error *why)
+{
+	struct scan_entry *e;
+	const char *name;
+
+	if (!kp_grow(&scan->entries, scan->n_entries, &scan->entries_cap, sizeof(*e)))
+		return kp_fail_memory(why, scan->n_entries * sizeof(*e), "files");
+	e = &scan->entries[scan->n_entries];
+	*e = (struct scan_entry){
+		.path = strdup(path),
+		.dev = st->st_dev,
+		.ino = st->st_ino,
+		.nlink = st->st_nlink,
+		.mode = st->st_mode,
+		.size = (uint64_t)st->st_size,
+		.next_link = SCAN_NO_LINK,
+	};
+	if (!e->path)
+		return kp_fail_memory(why, strlen(path), "a path");
+	e->relative = e->path + skip;
+	while (*e->relative == '/')
+		e->relative++;
+	name = strrchr(e->path, '/');
+	e->leftover = scan_is_leftover(name ? name + 1 : e->path, e->mode);
+	scan->n_entries++;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t visit(struct walk *w, const FTSENT *e, struct kpackx_error *why)
+{
+	switch (e->fts_info) {
+	case FTS_DNR:
+	case FTS_ERR:
+	case FTS_NS:
+		report_error(e->fts_path, "%s", strerror(e->fts_errno));
+		w->failed = true;
+		return KPACK_SUCCESS;
+	case FTS_DP:
+		return KPACK_SUCCESS;
+	default:
+		return e->fts_level == FTS_ROOTLEVEL
+			       ? KPACK_SUCCESS
+			       : add_entry(w->scan, e->fts_path, w->root_size,
+					   e->fts_statp, why);
+	}
+}
+
+static kpack_error_t walk_tree(const char *root, struct walk *w, struct kpackx_error *why)
+{
+	char *const roots[] = {(char *)root, NULL};
+	FTS *fts = fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, NULL);
+	struct scan *scan = w->scan;
+	kpack_error_t err = KPACK_SUCCESS;
+	FTSENT *e;
+
+	if (!fts)
+		return kp_fail_errno(why, errno, "cannot walk it");
+	while (!err && (errno = 0, e = fts_read(fts)))
+		err = visit(w, e, why);
+	if (!err && errno)
+		err = kp_fail_errno(why, errno, "cannot walk it");
+	fts_close(fts);
+	if (!err && scan->n_entries)
+		qsort(scan->entries, scan->n_entries, sizeof(*scan->entries), by_path);
+	return err;
+}
+
+/* By device and inode, then by path, which is the order of the entries. */
+static int by_inode(const void *a, const void *b)
+{
+	const struct scan_entry *x = *(struct scan_entry *const *)a,
+				*y = *(struct scan_entry *const *)b;
+
+	if (x->dev != y->dev)
+		return x->dev < y->dev ? -1 : 1;
+	if (x->ino != y->ino)
+		return x->ino < y->ino ? -1 : 1;
+	return (x > y) - (x < y);
+}
+
+/* Find the paths of each file with several links. */
+static kpack_error_t chain_links(struct scan *scan, struct kpackx_error *why)
+{
+	struct scan_entry **linked = malloc((scan->n_entries + 1) * sizeof(*linked));
+	size_t n = 0;
+
+	if (!linked)
+		return kp_fail_memory(why, scan->n_entries, "hard links");
+	for (size_t i = 0; i < scan->n_entries; i++) {
+		struct scan_entry *e = &scan->entries[i];
+
+		e->first = i;
+		if (e->nlink > 1 && !S_ISDIR(e->mode) && !e->leftover && !e->database)
+			linked[n++] = e;
+	}
+	qsort(linked, n, sizeof(*linked), by_inode);
+	for (size_t i = 1; i < n; i++) {
+		if (linked[i]->dev != linked[i - 1]->dev ||
+		    linked[i]->ino != linked[i - 1]->ino)
+			continue;
+		linked[i]->first = linked[i - 1]->first;
+		linked[i - 1]->next_link = (size_t)(linked[i] - scan->entries);
+	}
+	free(linked);
+	return KPACK_SUCCESS;
+}
+
+size_t *scan_links(const struct scan *scan, size_t entry, size_t *n)
+{
+	size_t *links, i;
+
+	*n = 0;
+	for (i = entry; i != SCAN_NO_LINK; i = scan->entries[i].next_link)
+		++*n;
+	links = malloc(*n * sizeof(*links));
+	*n = 0;
+	for (i = entry; links && i != SCAN_NO_LINK; i = scan->entries[i].next_link)
+		links[(*n)++] = i;
+	return links;
+}
+
+void scan_chain(struct scan *scan, const size_t *links, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		scan->entries[links[i]].first = links[0];
+		scan->entries[links[i]].next_link =
+			i + 1 < n ? links[i + 1] : SCAN_NO_LINK;
+	}
+}
+
+bool scan_in_archives(const struct scan_entry *e)
+{
+	size_t n = sizeof(SCAN_ARCHIVES) - 1;
+
+	return strncmp(e->relative, SCAN_ARCHIVES, n) == 0 &&
+	       (e->relative[n] == '/' || e->relative[n] == '\0');
+}
+
+static const char only_in_archives[] =
+	"device code in other sections than .hip_fatbin is packed with --archives-only";
+
+/* Why a file that has to do with device code is left alone; NULL: it is packed. */
+static const char *left_alone(const struct input *in)
+{
+	const struct kp_fatbin *fat = &in->fat;
+
+	if (fat->kind == KP_FATBIN_CONVERTED)
+		return "is converted already";
+	if (fat->kind == KP_FATBIN_NONE)
+		return only_in_archives;
+	if (fat->containers.count == 0)
+		return "its .hip_fatbin is empty";
+	return NULL;
+}
+
+static kpack_error_t keep_input(struct scan *scan, struct input *in,
+				struct kpackx_error *why)
+{
+	if (!kp_grow(&scan->inputs, scan->n_inputs, &scan->inputs_cap,
+		     sizeof(struct input *)))
+		return kp_fail_memory(why, scan->n_inputs, "inputs");
+	scan->inputs[scan->n_inputs++] = in;
+	return KPACK_SUCCESS;
+}
+
+static char *make_key(const char *prefix, const char *relative)
+{
+	char *key;
+
+	if (asprintf(&key, "%s%s%s", prefix, *prefix ? "/" : "", relative) < 0)
+		return NULL;
+	return key;
+}
+
+/* Is ERR about what is in the file, and not about reading it? */
+static bool is_content(kpack_error_t err)
+{
+	return err != KPACK_ERROR_IO_ERROR && err != KPACK_ERROR_FILE_NOT_FOUND &&
+	       err != KPACK_ERROR_OUT_OF_MEMORY;
+}
+
+/* A file that cannot be packed: a note where that does no harm, else a fault. */
+static kpack_error_t take_fault(struct scan *scan, struct scan_entry *e, bool harmless,
+				const struct kpackx_error *fault,
+				struct kpackx_error *why)
+{
+	if (!harmless || !is_content(fault->code)) {
+		report_why(e->path, fault);
+		scan->n_faults++;
+		return KPACK_SUCCESS;
+	}
+	e->fault = strdup(fault->text);
+	e->note = e->fault;
+	return e->fault ? KPACK_SUCCESS
+			: kp_fail_memory(why, strlen(fault->text), "a note");
+}
+
+/* Keep IN when it has device code to pack; else it is freed. */
+static kpack_error_t take_input(struct scan *scan, size_t entry, struct input *in,
+				bool alone, struct kpackx_error *why)
+{
+	struct scan_entry *e = &scan->entries[entry];
+	struct kpackx_error fault = {0};
+	kpack_error_t err = KPACK_SUCCESS;
+
+	in->entry = entry;
+	if (in->fat.kind != KP_FATBIN_NONE || in->fat.other_sections) {
+		e->converted = in->fat.kind == KP_FATBIN_CONVERTED;
+		e->note = left_alone(in);
+		if (!e->note && kp_path_ok(kp_span_str(in->key))) {
+			e->input = in;
+			e->note = in->fat.other_sections ? only_in_archives : NULL;
+			return keep_input(scan, in, why);
+		}
+		if (!e->note) {
+			kp_fail(&fault, KPACK_ERROR_INVALID_ARGUMENT,
+				"its path cannot be a key");
+			err = take_fault(scan, e, scan->tolerant && !alone, &fault, why);
+		}
+	}
+	input_fini(in);
+	free(in);
+	return err;
+}
+
+/* A linked host binary? */
+static bool is_binary(const char *path)
+{
+	uint8_t head[20];
+	struct stat st;
+	bool yes;
+	int fd;
+
+	if (kp_file_open(path, &fd, &st, NULL))
+		return false;
+	yes = !kp_file_pread(fd, 0, head, sizeof(head), NULL) &&
+	      kp_fatbin_is_linked((struct kp_span){head, sizeof(head)});
+	close(fd);
+	return yes;
+}
+
+/* Look into one file and keep it when it has device code to pack. */
+static kpack_error_t classify(struct scan *scan, size_t entry, const char *key,
+			      bool alone, struct kpackx_error *why)
+{
+	struct scan_entry *e = &scan->entries[entry];
+	const struct input_look look = {.in_tree = !alone, .sections = !scan->tolerant};
+	struct input *in = malloc(sizeof(*in));
+	struct kpackx_error fault = {0};
+
+	if (!in)
+		return kp_fail_memory(why, sizeof(*in), "an input");
+	scan->n_files++;
+	if (input_open(e->path, key, &look, in, &fault) == KPACK_SUCCESS)
+		return take_input(scan, entry, in, alone, why);
+	free(in);
+	/* what is no binary may only look like what it could be */
+	return take_fault(scan, e, !alone && (scan->tolerant || !is_binary(e->path)),
+			  &fault, why);
+}
+
+/* --- files of databases -------------------------------------------------------------- */
+
+/* The files that a library may have, under their keys. */
+static kpack_error_t list_files(struct scan *scan, const char *prefix,
+				struct kpackx_error *why)
+{
+	kpack_error_t err = KPACK_SUCCESS;
+
+	scan->file_entries = malloc((scan->n_entries + 1) * sizeof(size_t));
+	if (!scan->file_entries)
+		return kp_fail_memory(why, scan->n_entries, "files");
+	for (size_t i = 0; i < scan->n_entries && !err; i++) {
+		const struct scan_entry *e = &scan->entries[i];
+		struct file_tree_item item = {
+			.disk = e->path, .size = e->size, .mode = e->mode};
+
+		if (!S_ISREG(e->mode) || e->leftover || scan_in_archives(e))
+			continue;
+		item.path = make_key(prefix, e->relative);
+		scan->file_entries[scan->files.count] = i;
+		err = item.path ? file_tree_add(&scan->files, &item, why)
+				: kp_fail_memory(why, 0, "a key");
+		free(item.path);
+	}
+	return err ? err : file_tree_sort(&scan->files, why);
+}
+
+static void tell_fault(void *arg, size_t file, const struct kpackx_error *why)
+{
+	struct scan *scan = arg;
+
+	report_why(scan->files.items[file].disk, why);
+	scan->entries[scan->file_entries[file]].faulty = true;
+}
+
+kpack_error_t scan_add_database(struct scan *scan, size_t entry, const char *path,
+				const char *key, const struct library_object *objects,
+				size_t n, struct input **input, struct kpackx_error *why)
+{
+	struct input *in;
+	kpack_error_t err;
+
+	if (!kp_path_ok(kp_span_str(key)))
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "its path cannot be a key");
+	in = malloc(sizeof(*in));
+	if (!in)
+		return kp_fail_memory(why, sizeof(*in), "an input");
+	err = input_open_database(path, key, objects, n, in, why);
+	if (err) {
+		free(in);
+		return err;
+	}
+	in->entry = entry;
+	in->shown = scan->entries[entry].path;
+	err = keep_input(scan, in, why);
+	if (err) {
+		input_fini(in);
+		free(in);
+	} else if (input) {
+		*input = in;
+	}
+	return err;
+}
+
+/* A file of a database, to be packed. */
+static kpack_error_t take_database(struct scan *scan, size_t file,
+				   struct kpackx_error *why)
+{
+	size_t entry = scan->file_entries[file];
+	struct scan_entry *e = &scan->entries[entry];
+	struct kpackx_error fault = {0};
+	kpack_error_t err =
+		scan_add_database(scan, entry, e->path, scan->files.items[file].path,
+				  scan->found.objects[file], 1, &e->input, &fault);
+
+	if (err == KPACK_ERROR_OUT_OF_MEMORY) {
+		*why = fault;
+		return err;
+	}
+	if (err) {
+		report_why(e->path, &fault);
+		scan->n_faults++;
+	}
+	e->database = !err;
+	e->faulty = err;
+	scan->n_files++;
+	return KPACK_SUCCESS;
+}
+
+static void identify_database(struct scan *scan, size_t file)
+{
+	scan->entries[scan->file_entries[file]].database = true;
+	scan->n_files++;
+}
+
+static kpack_error_t find_databases(struct scan *scan, const char *prefix,
+				    const struct library_set *libraries,
+				    enum scan_databases databases,
+				    struct kpackx_error *why)
+{
+	KP_TRY(list_files(scan, prefix, why));
+	KP_TRY(library_find_all(libraries, &scan->files, tell_fault, scan, &scan->found,
+				&scan->n_faults, why));
+	for (size_t i = 0; i < scan->files.count && databases != SCAN_FIND; i++) {
+		if (!scan->found.objects[i])
+			continue;
+		if (databases == SCAN_PACK)
+			KP_TRY(take_database(scan, i, why));
+		else
+			identify_database(scan, i);
+	}
+	return KPACK_SUCCESS;
+}
+
+/* --- the rest ------------------------------------------------------------------------ */
+
+static int by_input(const void *a, const void *b)
+{
+	return strcmp((*(struct input *const *)a)->key, (*(struct input *const *)b)->key);
+}
+
+void scan_sort(struct scan *scan)
+{
+	if (scan->n_inputs)
+		qsort(scan->inputs, scan->n_inputs, sizeof(struct input *), by_input);
+}
+
+static kpack_error_t classify_all(struct scan *scan, const char *prefix,
+				  struct kpackx_error *why)
+{
+	kpack_error_t err = chain_links(scan, why);
+
+	for (size_t i = 0; i < scan->n_entries && !err; i++) {
+		const struct scan_entry *e = &scan->entries[i];
+		char *key;
+
+		if (!S_ISREG(e->mode) || e->first != i || e->leftover || e->database ||
+		    e->faulty || scan_in_archives(e))
+			continue;
+		key = make_key(prefix, e->relative);
+		err = key ? classify(scan, i, key, false, why)
+			  : kp_fail_memory(why, 0, "a key");
+		free(key);
+	}
+	scan_sort(scan);
+	return err;
+}
+
+static kpack_error_t scan_tree(struct scan *scan, const char *root, const char *prefix,
+			       const struct library_set *libraries,
+			       enum scan_databases databases, struct kpackx_error *why)
+{
+	struct walk w = {.scan = scan, .root_size = strlen(root)};
+
+	KP_TRY(walk_tree(root, &w, why));
+	if (w.failed)
+		scan->n_faults++;
+	if (libraries)
+		KP_TRY(find_databases(scan, prefix, libraries, databases, why));
+	return classify_all(scan, prefix, why);
+}
+
+static kpack_error_t scan_file(struct scan *scan, const char *path, const struct stat *st,
+			       const char *prefix, struct kpackx_error *why)
+{
+	const char *slash = strrchr(path, '/');
+	kpack_error_t err;
+	char *key;
+
+	KP_TRY(add_entry(scan, path, slash ? (size_t)(slash - path) : 0, st, why));
+	scan->entries[0].leftover = false;
+	key = make_key(prefix, scan->entries[0].relative);
+	err = key ? classify(scan, 0, key, true, why) : kp_fail_memory(why, 0, "a key");
+	free(key);
+	return err;
+}
+
+kpack_error_t scan_open(const char *root, const char *prefix, bool tolerant,
+			const struct library_set *libraries,
+			enum scan_databases databases, struct scan *out,
+			struct kpackx_error *why)
+{
+	struct stat st;
+	kpack_error_t err;
+
+	*out = (struct scan){.tolerant = tolerant};
+	if (stat(root, &st) < 0)
+		return kp_fail_errno(why, errno, "cannot look at it");
+	err = S_ISDIR(st.st_mode)
+		      ? scan_tree(out, root, prefix, libraries, databases, why)
+		      : scan_file(out, root, &st, prefix, why);
+	if (err)
+		scan_close(out);
+	return err;
+}
+
+void scan_close(struct scan *scan)
+{
+	for (size_t i = 0; i < scan->n_inputs; i++) {
+		input_fini(scan->inputs[i]);
+		free(scan->inputs[i]);
+	}
+	for (size_t i = 0; i < scan->n_entries; i++) {
+		free(scan->entries[i].path);
+		free(scan->entries[i].fault);
+	}
+	if (scan->found.objects)
+		library_found_fini(&scan->found);
+	file_tree_fini(&scan->files);
+	free(scan->file_entries);
+	free(scan->inputs);
+	free(scan->entries);
+	*scan = (struct scan){0};
+}

@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: MIT */
+#include "store.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include "core/codec/codec.h"
+#include "packer/pack/plan/entry_meta.h"
+#include "packer/pack/plan/key_suffix.h"
+#include "packer/base/pipeline.h"
+#include "packer/shard/log.h"
+
+/* Raw and compressed bytes of everything begun and not yet stored. */
+static const uint64_t BUDGET = 96 << 20;
+
+struct packer {
+	const struct plan *plan;
+	const struct pack_options *options;
+	struct archive_set *set;
+	struct progress *progress;
+
+	/* what was stored of the container at hand: it may have an architecture twice */
+	uint32_t container;
+	struct key_suffixes names;
+};
+
+/* What a thread keeps. */
+struct worker {
+	struct kp_encoder *encoder;
+	struct kp_scratch scratch;
+	uint8_t *raw;
+	size_t raw_cap;
+};
+
+/* Characters of an entry's type. */
+enum { TYPE_MAX = 16 };
+
+/* An object on its way from a thread to the archive. */
+struct packed {
+	struct archive_object object;
+	char type[TYPE_MAX + 1];
+	struct facts facts;
+	uint8_t *stored;
+};
+
+static const struct kp_image *image_of(const struct plan_object *o)
+{
+	return &o->input->fat.containers.images[o->image];
+}
+
+/* --- on the threads ------------------------------------------------------------------ */
+
+static void end(void *state)
+{
+	struct worker *w = state;
+
+	kp_encoder_free(w->encoder);
+	kp_scratch_fini(&w->scratch);
+	free(w->raw);
+	free(w);
+}
+
+static kpack_error_t begin(void *arg, void **state, struct kpackx_error *why)
+{
+	const struct packer *p = arg;
+	struct worker *w = calloc(1, sizeof(*w));
+	kpack_error_t err;
+
+	if (!w)
+		return kp_fail_memory(why, sizeof(*w), "a thread");
+	err = kp_encoder_new(p->options->level, &w->encoder, why);
+	if (err)
+		end(w);
+	else
+		*state = w;
+	return err;
+}
+
+static uint64_t cost(void *arg, size_t job)
+{
+	const struct packer *p = arg;
+	const struct plan_object *o = &p->plan->objects[job];
+
+	/* in chunks, only what is encoded is held */
+	return (o->chunk ? 1 : 2) * image_of(o)->size + input_cost(o->input, o->image);
+}
+
+static kpack_error_t read_raw(struct worker *w, const struct plan_object *o,
+			      struct kpackx_error *why)
+{
+	size_t size = (size_t)image_of(o)->size;
+
+	if (size > w->raw_cap || !w->raw) {
+		free(w->raw); /* nothing in it is needed: do not copy */
+		w->raw = malloc(size + 1);
+		w->raw_cap = w->raw ? size : 0;
+		if (!w->raw)
+			return kp_fail_memory(why, size, "an object");
+	}
+	return input_read(o->input, o->image, w->raw, why);
+}
+
+static kpack_error_t encode(const struct packer *p, struct worker *w, struct packed *out,
+			    struct kpackx_error *why)
+{
+	size_t size = (size_t)out->object.content.size, cap, used = size;
+	bool plain = p->options->scheme == KPACK_COMPRESSION_NOOP;
+	uint8_t *fit;
+
+	cap = plain ? size : kp_encode_bound(size, 0);
+	out->stored = malloc(cap + 1);
+	if (!out->stored)
+		return kp_fail_memory(why, cap, "a frame");
+	if (plain)
+		memcpy(out->stored, w->raw, size);
+	else
+		KP_TRY(kp_encode(w->encoder, (struct kp_span){w->raw, size}, 0,
+				 out->stored, cap, &used, why));
+	fit = realloc(out->stored, used + 1);
+	out->stored = fit ? fit : out->stored;
+	out->object.stored = (struct kp_span){out->stored, used};
+	return KPACK_SUCCESS;
+}
+
+/* The part of NAME behind its last dot, when it may be a type. */
+static bool ending(const char *name, size_t size, struct kp_span *out)
+{
+	const char *dot = memrchr(name, '.', size);
+	size_t n = dot ? size - (size_t)(dot + 1 - name) : 0;
+
+	if (n == 0 || n > TYPE_MAX || dot[1] < 'a' || dot[1] > 'z')
+		return false;
+	*out = (struct kp_span){(const uint8_t *)dot + 1, n};
+	return strspn(dot + 1, "abcdefghijklmnopqrstuvwxyz0123456789") >= n;
+}
+
+/* The ending of a file's name, "so" of libx.so.1; of device code what it is. */
+static void find_type(const struct plan_object *o, struct kp_span head,
+		      char out[TYPE_MAX + 1])
+{
+	const struct library_object *object =
+		o->input->objects ? &o->input->objects[o->image] : NULL;
+	const char *name = object && object->path ? strrchr(object->path, '/') : NULL;
+	struct kp_span type = kp_span_str("bin");
+	size_t size;
+
+	if (!object || !object->path) {
+		snprintf(out, TYPE_MAX + 1, "%s", kp_image_type(image_of(o), head));
+		return;
+	}
+	name = name ? name + 1 : object->path;
+	size = strlen(name);
+	while (size && strchr(".0123456789", name[size - 1]) && strstr(name, ".so."))
+		size--;
+	ending(name, size, &type);
+	memcpy(out, type.data, type.size);
+	out[type.size] = 0;
+}
+
+/* What its bytes are is known. */
+static void note_content(const struct plan_object *o, struct packed *out,
+			 const struct kp_content *content)
+{
+	out->object.place = image_of(o)->arch;
+	out->object.content = *content;
+	memcpy(o->input->xxh3[o->image], content->hash, sizeof(content->hash));
+	o->input->known[o->image] = true;
+}
+
+static void add_to_hash(void *hash, struct kp_span data)
+{
+	kp_content_hash_add(hash, data);
+}
+
+/* Encode what is read meanwhile; whether it is stored already is found by the frames. */
+static kpack_error_t encode_chunks(struct worker *w, const struct plan_object *o,
+				   const struct kp_source *source, struct packed *out,
+				   struct kpackx_error *why)
+{
+	struct kp_content_hash *hash = kp_content_hash_new();
+	struct kp_content content;
+	size_t size = 0;
+	kpack_error_t err;
+
+	if (!hash)
+		return kp_fail_memory(why, 0, "a hash");
+	err = kp_encode_source(w->encoder, source, o->chunk, add_to_hash, hash,
+			       &out->stored, &size, why);
+	content = kp_content_hash_end(hash, source->size, o->chunk);
+	if (err)
+		return err;
+	note_content(o, out, &content);
+	out->object.stored = (struct kp_span){out->stored, size};
+	return KPACK_SUCCESS;
+}
+
+/* Its type, and what is said of it. */
+static kpack_error_t look_at(const struct plan_object *o, const struct kp_source *source,
+			     struct packed *out, struct kpackx_error *why)
+{
+	uint8_t bytes[KP_HEAD_SIZE];
+	struct kp_span head;
+
+	KP_TRY(kp_source_head(source, 0, bytes, sizeof(bytes), &head, why));
+	find_type(o, head, out->type);
+	return entry_meta_facts(o->input, o->image, out->type, source, &out->facts, why);
+}
+
+static kpack_error_t pack_chunks(struct worker *w, const struct plan_object *o,
+				 struct packed *out, struct kpackx_error *why)
+{
+	struct kp_source source;
+	kpack_error_t err;
+
+	KP_TRY(input_open_image(o->input, o->image, &source, why));
+	err = look_at(o, &source, out, why);
+	if (!err)
+		err = encode_chunks(w, o, &source, out, why);
+	input_close_image(o->input, o->image);
+	return err;
+}
+
+static kpack_error_t pack_whole(const struct packer *p, struct worker *w,
+				const struct plan_object *o, struct packed *out,
+				struct kpackx_error *why)
+{
+	size_t size = (size_t)image_of(o)->size;
+	struct kp_content content;
+	struct kp_source source;
+	bool shared;
+
+	KP_TRY(read_raw(w, o, why));
+	source = kp_source_memory(w->raw, size);
+	KP_TRY(look_at(o, &source, out, why));
+	content = kp_content_of((struct kp_span){w->raw, size}, 0);
+	note_content(o, out, &content);
+	KP_TRY(archive_set_shared(p->set, &out->object, w->raw, &w->scratch, &shared,
+				  why));
+	return shared ? KPACK_SUCCESS : encode(p, w, out, why);
+}
+
+static void discard(void *arg, void *result)
+{
+	struct packed *packed = result;
+
+	(void)arg;
+	facts_fini(&packed->facts);
+	free(packed->stored);
+	free(packed);
+}
+
+static kpack_error_t work(void *arg, void *state, size_t job, void **result,
+			  struct kpackx_error *why)
+{
+	const struct packer *p = arg;
+	const struct plan_object *o = &p->plan->objects[job];
+	struct packed *packed = calloc(1, sizeof(*packed));
+	kpack_error_t err;
+
+	if (!packed)
+		return kp_fail_memory(why, sizeof(*packed), "an object");
+	err = o->chunk ? pack_chunks(state, o, packed, why)
+		       : pack_whole(p, state, o, packed, why);
+	if (err) {
+		discard(NULL, packed);
+		return kp_fail_prefix(why, err, "%s: container %zu", o->input->shown,
+				      image_of(o)->container);
+	}
+	*result = packed;
+	return KPACK_SUCCESS;
+}
+
+/* --- in order ------------------------------------------------------------------------ */
+
+/* Who made it, as the entry ID says; where nothing does, what it is. */
+static struct kp_span kind_of(const struct kp_image *img, const char *type)
+{
+	struct kp_entry_id id;
+
+	if (!img->kind[0])
+		return kp_span_str(type);
+	if (img->id && kp_entry_id_parse(kp_span_str(img->id), &id) &&
+	    kp_span_starts(id.kind, img->kind, strlen(img->kind)))
+		return id.kind; /* whole */
+	return kp_span_str(img->kind);
+}
+
+static kpack_error_t add_entry(struct packer *p, const char *place, const char *arch,
+			       const char *key, const struct kp_writer_entry *entry,
+			       struct kpackx_error *why)
+{
+	if (p->options->log)
+		shard_log_entry(p->options->log, arch, kp_span_str(key), entry);
+	return archive_set_entry(p->set, place, arch, kp_span_str(key), entry, why);
+}
+
+static kpack_error_t add_entries(struct packer *p, const struct plan_object *o,
+				 const struct packed *packed, const char *suffix,
+				 struct kp_span metadata, struct kpackx_error *why)
+{
+	const struct plan_container *c = &p->plan->containers[o->container];
+	struct kp_writer_entry entry = {
+		.type = kp_span_str(packed->type),
+		.ordinal = packed->object.ordinal,
+		.size = packed->object.content.size,
+		.metadata = metadata,
+	};
+	kpack_error_t err = KPACK_SUCCESS;
+
+	for (size_t i = 0; i < c->n_indices && !err; i++) {
+		char *key;
+
+		if (asprintf(&key, "%s%s#%u", o->input->key, suffix, c->indices[i]) < 0)
+			return kp_fail_memory(why, strlen(o->input->key), "a key");
+		err = add_entry(p, packed->object.place, packed->object.place, key,
+				&entry, why);
+		free(key);
+	}
+	return err;
+}
+
+static kpack_error_t name_object(struct packer *p, const struct plan_object *o,
+				 const struct packed *packed, struct kpackx_error *why)
+{
+	const struct kp_image *img = image_of(o);
+	char suffix[KEY_SUFFIX_MAX];
+	uint8_t *metadata;
+	kpack_error_t err;
+	size_t size;
+	bool again;
+
+	KP_TRY(key_suffix_choose(&p->names, img->arch, kind_of(img, packed->type),
+				 packed->object.ordinal, suffix, &again, why));
+	if (again)
+		return KPACK_SUCCESS;
+	KP_TRY(entry_meta_image(o->input, o->image, &packed->object.content,
+				&packed->facts, &metadata, &size, why));
+	err = add_entries(p, o, packed, suffix, (struct kp_span){metadata, size}, why);
+	free(metadata);
+	return err;
+}
+
+static kpack_error_t add_key(struct packer *p, const struct plan_object *o,
+			     const struct plan_key *key, const struct packed *packed,
+			     struct kpackx_error *why)
+{
+	struct kp_writer_entry entry = {
+		.type = kp_span_str(packed->type),
+		.ordinal = packed->object.ordinal,
+		.size = packed->object.content.size,
+	};
+	kpack_error_t err;
+	uint8_t *metadata;
+	size_t size;
+
+	KP_TRY(entry_meta_file(&o->input->objects[o->image], &packed->object.content,
+			       key->facts, &metadata, &size, why));
+	entry.metadata = (struct kp_span){metadata, size};
+	err = add_entry(p, packed->object.place, key->arch, key->key, &entry, why);
+	free(metadata);
+	return err;
+}
+
+/* The keys of an object of a database. */
+static kpack_error_t add_keys(struct packer *p, const struct plan_object *o,
+			      const struct packed *packed, struct kpackx_error *why)
+{
+	for (size_t i = o->first_key; i < o->first_key + o->n_keys; i++)
+		KP_TRY(add_key(p, o, &p->plan->keys[i], packed, why));
+	return KPACK_SUCCESS;
+}
+
+static void begin_binary(struct packer *p, uint32_t number)
+{
+	struct plan_binary *b = &p->plan->binaries[number];
+
+	b->volume = archive_set_begin_binary(p->set, b->volume, b->needs, b->n_needs);
+	if (p->options->log)
+		shard_log_binary(p->options->log, number, b);
+}
+
+static kpack_error_t commit(void *arg, size_t job, void *result, struct kpackx_error *why)
+{
+	struct packer *p = arg;
+	const struct plan_object *o = &p->plan->objects[job];
+	struct packed *packed = result;
+	kpack_error_t err;
+
+	if (job == 0 || o->binary != o[-1].binary)
+		begin_binary(p, o->binary);
+	if (job == 0 || o->container != p->container)
+		key_suffixes_fini(&p->names);
+	p->container = o->container;
+	err = archive_set_store(p->set, &packed->object, why);
+	if (!err && p->options->log)
+		shard_log_object(p->options->log, &packed->object);
+	if (!err)
+		err = o->input->objects ? add_keys(p, o, packed, why)
+					: name_object(p, o, packed, why);
+	if (err)
+		kp_fail_prefix(why, err, "%s", o->input->shown);
+	progress_add(p->progress, image_of(o)->size);
+	discard(NULL, packed);
+	return err;
+}
+
+kpack_error_t pack_run(const struct plan *plan, const struct pack_options *options,
+		       struct archive_set *set, struct progress *progress,
+		       struct kpackx_error *why)
+{
+	struct packer p = {
+		.plan = plan, .options = options, .set = set, .progress = progress};
+	struct pipeline pipeline = {
+		.n_jobs = plan->n_objects,
+		.threads = options->jobs,
+		.budget = BUDGET,
+		.arg = &p,
+		.begin = begin,
+		.end = end,
+		.cost = cost,
+		.work = work,
+		.commit = commit,
+		.discard = discard,
+	};
+	kpack_error_t err = pipeline_run(&pipeline, why);
+
+	key_suffixes_fini(&p.names);
+	return err;
+}

@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: MIT */
+#include "converter.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "packer/files/attributes.h"
+#include "core/convert/convert.h"
+#include "core/layout/layout.h"
+#include "packer/base/pipeline.h"
+#include "packer/files/replace.h"
+#include "marker.h"
+#include "packer/cli/report.h"
+
+/* What conversions may hold in memory together. */
+static const uint64_t BUDGET = 256 << 20;
+
+/* A binary that is written but has no name yet. */
+struct written {
+	struct kp_outfile out;
+	uint64_t size;
+	char *refused; /* instead: why it cannot be converted */
+};
+
+static struct input *input_of(const struct converter *c, size_t job)
+{
+	return c->plan->binaries[job].input;
+}
+
+static const struct scan_entry *entry_of(const struct converter *c, size_t job)
+{
+	return &c->scan->entries[input_of(c, job)->entry];
+}
+
+static struct outcome *outcome_of(const struct converter *c, size_t job)
+{
+	return &c->outcomes->items[input_of(c, job)->entry];
+}
+
+/*
+ * Of files of databases, objects and containers no code is taken out, and those of another
+ * shard are its own business.
+ */
+static bool is_binary(const struct converter *c, size_t job)
+{
+	return input_is_host(input_of(c, job)) &&
+	       outcome_of(c, job)->fate != FATE_NOTHING;
+}
+
+/* --- before -------------------------------------------------------------------------- */
+
+static void dir_name(const char *path, char **dir)
+{
+	const char *slash = strrchr(path, '/');
+
+	*dir = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+}
+
+/* Can the file at this path be replaced by one like it? */
+static kpack_error_t check_replaceable(const struct scan_entry *e, const struct stat *st,
+				       struct kpackx_error *why)
+{
+	kpack_error_t err = KPACK_SUCCESS;
+	char *dir;
+
+	if (geteuid() != 0 && geteuid() != st->st_uid)
+		return kp_fail(why, KPACK_ERROR_IO_ERROR,
+			       "belongs to user %u: only that one can replace it",
+			       (unsigned)st->st_uid);
+	dir_name(e->path, &dir);
+	if (!dir)
+		return kp_fail_memory(why, strlen(e->path), "a path");
+	if (faccessat(AT_FDCWD, dir, W_OK | X_OK, AT_EACCESS) < 0)
+		err = kp_fail_errno(why, errno, "cannot be replaced in its directory");
+	free(dir);
+	return err;
+}
+
+static void check_in_place(const struct converter *c, size_t job, size_t *faults)
+{
+	const struct stat *st = &input_of(c, job)->st;
+	nlink_t found = 0;
+
+	for (size_t i = input_of(c, job)->entry; i != SCAN_NO_LINK;
+	     i = c->scan->entries[i].next_link) {
+		const struct scan_entry *e = &c->scan->entries[i];
+		struct kpackx_error fault = {0};
+
+		found++;
+		if (check_replaceable(e, st, &fault)) {
+			report_why(e->path, &fault);
+			++*faults;
+		}
+	}
+	if (found < st->st_nlink)
+		report_error(entry_of(c, job)->path,
+			     "note: %llu more hard links are not in the tree and stay as "
+			     "they are",
+			     (unsigned long long)(st->st_nlink - found));
+}
+
+static kpack_error_t check_one(const struct converter *c, size_t job, size_t *faults,
+			       struct kpackx_error *why)
+{
+	struct input *in = input_of(c, job);
+	struct kpackx_error fault = {0};
+	kpack_error_t err;
+	int fd;
+
+	err = input_hold(in, &fd, &fault);
+	if (!err) {
+		err = kp_convert_check(fd, (uint64_t)in->st.st_size, &in->fat,
+				       c->keep_device_code, &fault);
+		input_release(in);
+	}
+	if (err == KPACK_ERROR_NOT_IMPLEMENTED)
+		return outcome_set(outcome_of(c, job), FATE_REFUSED, fault.text, why);
+	if (err) {
+		report_why(in->path, &fault);
+		++*faults;
+	} else if (!c->output) {
+		check_in_place(c, job, faults);
+	}
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t converter_check(const struct converter *c, size_t *faults,
+			      struct kpackx_error *why)
+{
+	for (size_t i = 0; i < c->plan->n_binaries; i++)
+		if (is_binary(c, i))
+			KP_TRY(check_one(c, i, faults, why));
+	return KPACK_SUCCESS;
+}
+
+/* --- on the threads ------------------------------------------------------------------ */
+
+/* A compressed container is decoded and encoded again for the layout. */
+static uint64_t cost(void *arg, size_t job)
+{
+	const struct converter *c = arg;
+	const struct kp_containers *list = &input_of(c, job)->fat.containers;
+	uint64_t most = BUDGET / 64; /* and two descriptors */
+
+	if (!is_binary(c, job))
+		return 1;
+	for (size_t i = 0; i < list->count; i++)
+		if (list->items[i].format->load && 3 * list->items[i].payload_size > most)
+			most = 3 * list->items[i].payload_size;
+	return most;
+}
+
+static kpack_error_t open_output(const struct converter *c, size_t job,
+				 struct kp_outfile *out, struct kpackx_error *why)
+{
+	const struct scan_entry *e = entry_of(c, job);
+	const char *name = strrchr(e->path, '/');
+	char *path = NULL, *dir = NULL;
+	kpack_error_t err;
+
+	if (!c->output)
+		path = strdup(e->path);
+	else if (asprintf(&path, "%s/%s", c->output, e->relative) < 0)
+		path = NULL;
+	if (path)
+		dir_name(path, &dir);
+	/* nobody else reads it before it has its permissions */
+	if (dir)
+		err = kp_outfile_open(out, dir, name ? name + 1 : e->path, 0600, why);
+	else
+		err = kp_fail_memory(why, strlen(e->path), "a path");
+	free(path);
+	free(dir);
+	return err;
+}
+
+static kpack_error_t convert(const struct converter *c, size_t job, int fd,
+			     struct kp_span marker, struct written *w,
+			     struct kpackx_error *why)
+{
+	struct input *in = input_of(c, job);
+	struct kp_convert_options options = {.marker = marker,
+					     .keep_device_code = c->keep_device_code};
+	struct kp_layout_bytes layout = {0};
+	kpack_error_t err;
+
+	err = kp_layout_make(&in->fat, (const uint8_t(*)[16])in->xxh3, in->known,
+			     c->apart, &layout, why);
+	options.layout = (struct kp_span){layout.data, layout.size};
+	if (!err)
+		err = open_output(c, job, &w->out, why);
+	if (!err)
+		err = kp_convert(fd, (uint64_t)in->st.st_size, &in->fat, &options,
+				 &w->out, why);
+	free(layout.data);
+	return err;
+}
+
+/* A file that is replaced may not become somebody else's. */
+static kpack_error_t check_owner(const struct stat *st, const struct stat *now,
+				 struct kpackx_error *why)
+{
+	if (now->st_uid == st->st_uid && now->st_gid == st->st_gid)
+		return KPACK_SUCCESS;
+	return kp_fail(why, KPACK_ERROR_IO_ERROR, "cannot keep its owner %u:%u",
+		       (unsigned)st->st_uid, (unsigned)st->st_gid);
+}
+
+static kpack_error_t finish(const struct converter *c, const struct stat *st, int fd,
+			    struct written *w, struct kpackx_error *why)
+{
+	struct stat now;
+
+	KP_TRY(attributes_copy(fd, w->out.fd, st, why));
+	if (fstat(w->out.fd, &now) < 0)
+		return kp_fail_errno(why, errno, "cannot stat");
+	w->size = (uint64_t)now.st_size;
+	return c->output ? KPACK_SUCCESS : check_owner(st, &now, why);
+}
+
+static kpack_error_t write_one(const struct converter *c, size_t job, struct written *w,
+			       struct kpackx_error *why)
+{
+	struct input *in = input_of(c, job);
+	uint8_t *marker = NULL;
+	kpack_error_t err;
+	size_t size;
+	int fd;
+
+	KP_TRY(input_hold(in, &fd, why));
+	err = reference_make(c->scan, &c->plan->binaries[job], c->apart, c->group,
+			     c->families, &marker, &size, why);
+	if (!err)
+		err = convert(c, job, fd, (struct kp_span){marker, size}, w, why);
+	if (!err)
+		err = finish(c, &in->st, fd, w, why);
+	input_release(in);
+	free(marker);
+	return err;
+}
+
+static void discard(void *arg, void *result)
+{
+	struct written *w = result;
+
+	(void)arg;
+	kp_outfile_close(&w->out);
+	free(w->refused);
+	free(w);
+}
+
+static kpack_error_t work(void *arg, void *state, size_t job, void **result,
+			  struct kpackx_error *why)
+{
+	const struct converter *c = arg;
+	struct written *w = calloc(1, sizeof(*w));
+	struct kpackx_error fault = {0};
+	kpack_error_t err = KPACK_SUCCESS;
+
+	(void)state;
+	if (!w)
+		return kp_fail_memory(why, sizeof(*w), "a binary");
+	w->out = (struct kp_outfile){.fd = -1, .dir_fd = -1};
+	*result = w;
+	if (is_binary(c, job) && outcome_of(c, job)->fate != FATE_REFUSED)
+		err = write_one(c, job, w, &fault);
+	if (err == KPACK_ERROR_NOT_IMPLEMENTED) {
+		kp_outfile_close(&w->out);
+		w->refused = strdup(fault.text);
+		err = w->refused ? KPACK_SUCCESS : kp_fail_memory(&fault, 0, "a reason");
+	}
+	if (err) {
+		*result = NULL;
+		discard(NULL, w);
+		kp_fail_prefix(&fault, err, "%s", entry_of(c, job)->path);
+		if (why)
+			*why = fault;
+	}
+	return err;
+}
+
+/* --- in order ------------------------------------------------------------------------ */
+
+/* The file that is to be replaced must still be the one that was scanned. */
+static kpack_error_t check_unchanged(const struct scan_entry *e, struct kpackx_error *why)
+{
+	struct stat st;
+
+	if (lstat(e->path, &st) < 0)
+		return kp_fail_errno(why, errno, "cannot stat");
+	if (st.st_dev == e->dev && st.st_ino == e->ino)
+		return KPACK_SUCCESS;
+	return kp_fail(why, KPACK_ERROR_IO_ERROR, "was changed meanwhile");
+}
+
+static int link_written(const struct place *p, void *arg)
+{
+	const struct kp_outfile *out = arg;
+	char proc[32];
+
+	if (out->tmp_name)
+		return linkat(out->dir_fd, out->tmp_name, p->dir_fd, p->tmp_name, 0);
+	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", out->fd);
+	return linkat(AT_FDCWD, proc, p->dir_fd, p->tmp_name, AT_SYMLINK_FOLLOW);
+}
+
+/* Replace what comes behind the first of LINKS, from the last. */
+static kpack_error_t replace_links(const struct converter *c, const size_t *links,
+				   size_t n, struct kp_outfile *out,
+				   struct kpackx_error *why)
+{
+	while (--n > 0) {
+		const struct scan_entry *e = &c->scan->entries[links[n]];
+
+		KP_TRY(check_unchanged(e, why));
+		KP_TRY(place(e->path, link_written, out, true, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+static bool is_written(const char *path, const struct written *w)
+{
+	struct kp_source written = kp_source_fd(w->out.fd, 0, w->size), there;
+	struct stat st;
+	bool same;
+	int fd;
+
+	if (kp_file_open(path, &fd, &st, NULL))
+		return false;
+	there = kp_source_fd(fd, 0, (uint64_t)st.st_size);
+	same = kp_source_same(&there, &written);
+	close(fd);
+	return same;
+}
+
+/* The file that LINKS[AT] is a path of is another: part its paths from the rest. */
+static kpack_error_t part(const struct converter *c, size_t *links, size_t *n, size_t at,
+			  struct kpackx_error *why)
+{
+	const struct scan_entry *e = &c->scan->entries[links[at]];
+	size_t *others = malloc(*n * sizeof(*others)), n_others = 0, kept = 0;
+
+	if (!others)
+		return kp_fail_memory(why, *n, "hard links");
+	for (size_t i = 0; i < *n; i++) {
+		const struct scan_entry *l = &c->scan->entries[links[i]];
+
+		if (l->dev == e->dev && l->ino == e->ino)
+			others[n_others++] = links[i];
+		else
+			links[kept++] = links[i];
+	}
+	scan_chain(c->scan, links, kept);
+	scan_chain(c->scan, others, n_others);
+	c->outcomes->items[others[0]].fate = FATE_ALREADY_CONVERTED;
+	free(others);
+	*n = kept;
+	return KPACK_SUCCESS;
+}
+
+/* Of the converted files among its paths only those stay that are what was written. */
+static kpack_error_t settle_links(const struct converter *c, size_t *links, size_t *n,
+				  const struct written *w, struct kpackx_error *why)
+{
+	size_t i = 1;
+
+	while (i < *n) {
+		const struct scan_entry *e = &c->scan->entries[links[i]];
+
+		if (e->converted && !is_written(e->path, w))
+			KP_TRY(part(c, links, n, i, why));
+		else
+			i++;
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t publish_in_place(const struct converter *c, const size_t *links,
+				      size_t n, struct written *w,
+				      struct kpackx_error *why)
+{
+	KP_TRY(kp_outfile_sync(&w->out, why));
+	KP_TRY(replace_links(c, links, n, &w->out, why));
+	KP_TRY(check_unchanged(&c->scan->entries[links[0]], why));
+	return kp_outfile_publish(&w->out, why);
+}
+
+static kpack_error_t publish(const struct converter *c, size_t job, struct written *w,
+			     struct kpackx_error *why)
+{
+	size_t n, *links = scan_links(c->scan, input_of(c, job)->entry, &n);
+	kpack_error_t err;
+
+	if (!links)
+		return kp_fail_memory(why, n, "hard links");
+	err = settle_links(c, links, &n, w, why);
+	if (!err)
+		err = c->output ? kp_outfile_publish(&w->out, why)
+				: publish_in_place(c, links, n, w, why);
+	free(links);
+	return err;
+}
+
+static kpack_error_t commit(void *arg, size_t job, void *result, struct kpackx_error *why)
+{
+	const struct converter *c = arg;
+	struct outcome *o = outcome_of(c, job);
+	struct written *w = result;
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (!is_binary(c, job)) {
+		discard(NULL, w);
+		return KPACK_SUCCESS;
+	}
+	if (w->refused)
+		err = outcome_set(o, FATE_REFUSED, w->refused, why);
+	else if (o->fate != FATE_REFUSED)
+		err = publish(c, job, w, why);
+	if (err)
+		kp_fail_prefix(why, err, "%s", entry_of(c, job)->path);
+	o->before = (uint64_t)input_of(c, job)->st.st_size;
+	o->after = w->size;
+	discard(NULL, w);
+	return err;
+}
+
+kpack_error_t converter_run(const struct converter *c, struct kpackx_error *why)
+{
+	struct pipeline pipeline = {
+		.n_jobs = c->plan->n_binaries,
+		.threads = c->jobs,
+		.budget = BUDGET,
+		.arg = (void *)c,
+		.cost = cost,
+		.work = work,
+		.commit = commit,
+		.discard = discard,
+	};
+
+	return pipeline_run(&pipeline, why);
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT */
+#include "databases.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "core/base/file.h"
+#include "packer/cli/report.h"
+
+/* --- outcomes ------------------------------------------------------------------------ */
+
+kpack_error_t databases_not_asked(const struct scan *scan, const struct plan *plan,
+				  size_t *n, struct kpackx_error *why)
+{
+	bool *stored = calloc(scan->n_entries + 1, 1);
+
+	*n = 0;
+	if (!stored)
+		return kp_fail_memory(why, scan->n_entries, "files");
+	for (size_t i = 0; i < plan->n_objects; i++)
+		stored[plan->objects[i].input->entry] = true;
+	for (size_t i = 0; i < scan->n_entries; i++)
+		*n += scan->entries[i].database && !stored[i];
+	free(stored);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t leave(const struct scan *scan, const struct plan *plan,
+			   struct outcomes *outcomes, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < scan->n_entries; i++)
+		if (scan->entries[i].database)
+			KP_TRY(outcome_set(&outcomes->items[i], FATE_NOT_WANTED,
+					   "not for the targets asked for", why));
+	for (size_t i = 0; i < plan->n_objects; i++) {
+		size_t entry = plan->objects[i].input->entry;
+
+		if (scan->entries[entry].database)
+			KP_TRY(outcome_set(&outcomes->items[entry], FATE_PACKED, NULL,
+					   why));
+	}
+	return KPACK_SUCCESS;
+}
+
+/* What is for a generic target may be for one that is selected. */
+static bool is_selected(const struct library_object *o, struct arch_filter *filter)
+{
+	char target[KP_TARGET_TEXT_MAX];
+	bool selected = false;
+
+	for (size_t i = 0; i < o->n_arches; i++) {
+		library_object_target(o, i, target);
+		selected |= strcmp(target, LIBRARY_NEUTRAL) == 0 ||
+			    kp_generic_members(kp_span_str(target)) ||
+			    arch_filter_match(filter, kp_span_str(target));
+	}
+	return selected;
+}
+
+kpack_error_t databases_leave_out(const struct scan *scan, struct arch_filter *filter,
+				  struct outcomes *outcomes, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < scan->files.count; i++) {
+		const struct library_object *o = scan->found.objects[i];
+
+		if (o && !is_selected(o, filter))
+			KP_TRY(outcome_set(&outcomes->items[scan->file_entries[i]],
+					   FATE_NOT_WANTED,
+					   "not for the targets asked for", why));
+	}
+	return KPACK_SUCCESS;
+}
+
+static int by_inode(const void *a, const void *b, void *arg)
+{
+	const struct scan_entry *entries = arg;
+	size_t i = *(const size_t *)a, k = *(const size_t *)b;
+	const struct scan_entry *x = &entries[i], *y = &entries[k];
+
+	if (x->dev != y->dev)
+		return x->dev < y->dev ? -1 : 1;
+	if (x->ino != y->ino)
+		return x->ino < y->ino ? -1 : 1;
+	return (i > k) - (i < k);
+}
+
+static bool same_file(const struct scan_entry *a, const struct scan_entry *b)
+{
+	return a->dev == b->dev && a->ino == b->ino;
+}
+
+/* Let paths of one file be links in the copy, too. */
+static kpack_error_t link_copies(struct scan *scan, struct outcomes *outcomes,
+				 struct kpackx_error *why)
+{
+	size_t *links = malloc((scan->n_entries + 1) * sizeof(*links)), n = 0, end;
+
+	if (!links)
+		return kp_fail_memory(why, scan->n_entries, "hard links");
+	for (size_t i = 0; i < scan->n_entries; i++)
+		if (scan->entries[i].database && scan->entries[i].nlink > 1 &&
+		    outcomes->items[i].fate != FATE_NOT_WANTED)
+			links[n++] = i;
+	qsort_r(links, n, sizeof(*links), by_inode, scan->entries);
+	for (size_t i = 0; i < n; i = end) {
+		for (end = i + 1; end < n && same_file(&scan->entries[links[i]],
+						       &scan->entries[links[end]]);
+		     end++)
+			outcomes->items[links[end]].fate = FATE_LINKED;
+		scan_chain(scan, links + i, end - i);
+	}
+	free(links);
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t databases_decide(struct scan *scan, const struct plan *plan, bool keep,
+			       struct outcomes *outcomes, struct kpackx_error *why)
+{
+	return keep ? link_copies(scan, outcomes, why) : leave(scan, plan, outcomes, why);
+}
+
+/* --- in place ------------------------------------------------------------------------ */
+
+/* Bytes of PATH before the last component. */
+static size_t dir_size(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? (size_t)(slash + 1 - path) : 0;
+}
+
+static bool same_dir(const char *a, const char *b)
+{
+	return a && dir_size(a) == dir_size(b) && strncmp(a, b, dir_size(a)) == 0;
+}
+
+static char *dir_of(const char *path)
+{
+	size_t n = dir_size(path);
+
+	return n ? strndup(path, n) : strdup(".");
+}
+
+/* May files be removed from the directory of PATH? */
+static kpack_error_t check_dir(const char *path, struct stat *st,
+			       struct kpackx_error *why)
+{
+	char *dir = dir_of(path);
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (!dir)
+		return kp_fail_memory(why, strlen(path), "a path");
+	if (faccessat(AT_FDCWD, dir, W_OK | X_OK, AT_EACCESS) < 0 || stat(dir, st) < 0)
+		err = kp_fail_errno(why, errno, "cannot be removed from its directory%s",
+				    errno == EROFS ? ", which is read-only (a mount?)"
+						   : "");
+	free(dir);
+	return err;
+}
+
+/* From a sticky directory only one's own may be. */
+static kpack_error_t check_owner(const struct stat *dir, const struct stat *st,
+				 struct kpackx_error *why)
+{
+	uid_t self = geteuid();
+
+	if (!(dir->st_mode & S_ISVTX) || self == 0 || self == dir->st_uid ||
+	    self == st->st_uid)
+		return KPACK_SUCCESS;
+	return kp_fail(why, KPACK_ERROR_IO_ERROR,
+		       "belongs to user %u: only that one can remove it",
+		       (unsigned)st->st_uid);
+}
+
+void databases_check(const struct scan *scan, const struct outcomes *outcomes,
+		     size_t *faults)
+{
+	const char *last = NULL;
+	bool removable = false;
+	struct stat dir;
+
+	for (size_t i = 0; i < scan->n_entries; i++) {
+		const struct scan_entry *e = &scan->entries[i];
+		struct kpackx_error fault = {0};
+		kpack_error_t err = KPACK_SUCCESS;
+
+		if (outcomes->items[i].fate != FATE_PACKED)
+			continue;
+		if (!same_dir(last, e->path)) {
+			err = check_dir(e->path, &dir, &fault);
+			removable = !err;
+		}
+		last = e->path;
+		if (removable)
+			err = check_owner(&dir, &e->input->st, &fault);
+		if (err) {
+			report_why(e->path, &fault);
+			++*faults;
+		}
+	}
+}
+
+static kpack_error_t flush(const char *path, struct kpackx_error *why)
+{
+	kpack_error_t err = KPACK_SUCCESS;
+	char *dir = dir_of(path);
+	int fd = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+
+	if (!dir)
+		return kp_fail_memory(why, strlen(path), "a path");
+	if (fd < 0 || kp_flush_dir(fd))
+		err = kp_fail_errno(why, errno, "%s: cannot flush", dir);
+	if (fd >= 0)
+		close(fd);
+	free(dir);
+	return err;
+}
+
+/* What was written to it meanwhile is in no archive. */
+static kpack_error_t remove_one(const struct scan_entry *e, struct kpackx_error *why)
+{
+	const struct stat *was = &e->input->st;
+	struct stat st;
+
+	if (lstat(e->path, &st) < 0)
+		return kp_fail_errno(why, errno, "%s: cannot stat", e->path);
+	if (st.st_dev != was->st_dev || st.st_ino != was->st_ino ||
+	    st.st_size != was->st_size || st.st_mtim.tv_sec != was->st_mtim.tv_sec ||
+	    st.st_mtim.tv_nsec != was->st_mtim.tv_nsec)
+		return kp_fail(why, KPACK_ERROR_IO_ERROR, "%s: was changed meanwhile",
+			       e->path);
+	if (unlink(e->path) < 0)
+		return kp_fail_errno(why, errno, "%s: cannot remove", e->path);
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t databases_remove(const struct scan *scan, const struct outcomes *outcomes,
+			       struct kpackx_error *why)
+{
+	const char *last = NULL;
+
+	for (size_t i = 0; i < scan->n_entries; i++) {
+		const struct scan_entry *e = &scan->entries[i];
+
+		if (outcomes->items[i].fate != FATE_PACKED)
+			continue;
+		if (last && !same_dir(last, e->path))
+			KP_TRY(flush(last, why));
+		last = e->path;
+		KP_TRY(remove_one(e, why));
+	}
+	return last ? flush(last, why) : KPACK_SUCCESS;
+}

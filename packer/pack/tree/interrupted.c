@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+#include "interrupted.h"
+#include <stdlib.h>
+#include "packer/binary/binary.h"
+#include "marker.h"
+
+/* Does a search path lead to an archive GROUP_..., GROUP-... or GROUP.N_...? */
+static bool names_group(const struct kp_marker *marker, const char *group)
+{
+	size_t n = strlen(group);
+
+	for (size_t i = 0; i < marker->n_search_paths; i++) {
+		const char *slash = strrchr(marker->search_paths[i], '/');
+		const char *file = slash ? slash + 1 : marker->search_paths[i];
+
+		if (strncmp(file, group, n) == 0 && file[n] && strchr("_-.", file[n]))
+			return true;
+	}
+	return false;
+}
+
+static bool same_objects(const struct kp_layout *layout, const struct input *in)
+{
+	const struct kp_containers *list = &in->fat.containers;
+
+	if (layout->n_images != list->n_images)
+		return false;
+	for (size_t i = 0; i < list->n_images; i++) {
+		const struct kp_layout_image *image = &layout->images[i];
+
+		if (image->size != list->images[i].size)
+			return false;
+		if (in->known[i] &&
+		    (!image->has_xxh3 ||
+		     memcmp(image->xxh3, in->xxh3[i], sizeof(image->xxh3)) != 0))
+			return false;
+	}
+	return true;
+}
+
+/* Nothing of this is changed by converting. */
+static bool same_attributes(const struct stat *a, const struct stat *b)
+{
+	return a->st_mode == b->st_mode && a->st_uid == b->st_uid &&
+	       a->st_gid == b->st_gid && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+	       a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const size_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+static kpack_error_t join(const struct converter *c, size_t head, size_t entry,
+			  struct kpackx_error *why)
+{
+	size_t n, more, *links = scan_links(c->scan, head, &n), *bigger;
+	size_t *others = scan_links(c->scan, entry, &more);
+
+	bigger = links && others ? realloc(links, (n + more) * sizeof(*links)) : NULL;
+	if (!bigger) {
+		free(links);
+		free(others);
+		return kp_fail_memory(why, n + more, "hard links");
+	}
+	memcpy(bigger + n, others, more * sizeof(*others));
+	qsort(bigger, n + more, sizeof(*bigger), by_number);
+	scan_chain(c->scan, bigger, n + more);
+	c->outcomes->items[entry].fate = FATE_LINKED;
+	free(bigger);
+	free(others);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t conflict(const struct input *in, const char *what,
+			      struct kpackx_error *why)
+{
+	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+		       "its marker names %s, whose %s: give another --group or a "
+		       "--key-prefix",
+		       in->key, what);
+}
+
+static kpack_error_t look(const struct converter *c, size_t entry, struct binary *b,
+			  struct kpackx_error *why)
+{
+	const struct plan_binary *binary;
+	const struct input *in;
+	uint32_t found;
+	bool agrees;
+
+	/* what is wrong with a marker is not found out here */
+	if (binary_read_marker(b, NULL) || !names_group(&b->marker, c->group) ||
+	    !plan_find(c->plan, kp_span_str(b->marker.kernel_name), &found))
+		return KPACK_SUCCESS;
+	binary = &c->plan->binaries[found];
+	in = binary->input;
+	if (binary_read_layout(b, NULL) || !b->has_layout ||
+	    !same_objects(&b->layout, in))
+		return conflict(in, "code now is another", why);
+	KP_TRY(reference_agrees(&b->marker, binary, c->group, c->families, &agrees, why));
+	if (!agrees)
+		return conflict(in, "code would go to other archives now", why);
+	/* the first path is converted last */
+	if (entry > in->entry && same_attributes(&b->st, &in->st) &&
+	    c->outcomes->items[in->entry].fate == FATE_CONVERTED)
+		return join(c, in->entry, entry, why);
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t resume_join(const struct converter *c, struct kpackx_error *why)
+{
+	kpack_error_t err = KPACK_SUCCESS;
+
+	for (size_t i = 0; i < c->scan->n_entries && !err; i++) {
+		const char *path = c->scan->entries[i].path;
+		struct binary b;
+
+		if (!c->scan->entries[i].converted)
+			continue;
+		err = binary_open(path, &b, why);
+		if (!err)
+			err = look(c, i, &b, why);
+		if (err)
+			kp_fail_prefix(why, err, "%s", path);
+		binary_close(&b);
+	}
+	return err;
+}

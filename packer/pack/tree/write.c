@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: MIT */
+#include "write.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "packer/files/copy.h"
+#include "databases.h"
+#include "packer/pack/archives/inherited_archives.h"
+#include "packer/files/leftovers.h"
+#include "packer/cli/report.h"
+
+/* --- where --------------------------------------------------------------------------- */
+
+/*
+ * NAME in PARENT, a resolved path, of which not all exists yet.  One that is relative could
+ * not be resolved, and nothing can be made in it.
+ */
+static char *append(const char *parent, const char *name)
+{
+	const char *slash = strrchr(parent, '/');
+	char *path;
+
+	if (!slash || strcmp(name, ".") == 0)
+		return strdup(parent);
+	/* what is missing will be a directory, not a link */
+	if (strcmp(name, "..") == 0)
+		return slash > parent ? strndup(parent, (size_t)(slash - parent))
+				      : strdup("/");
+	if (asprintf(&path, "%s/%s", slash[1] ? parent : "", name) < 0)
+		return NULL;
+	return path;
+}
+
+/* PATH resolved, what does not exist yet too; NULL: out of memory. */
+static char *resolve(const char *path)
+{
+	char *real = realpath(path, NULL), *parent, *copy, *slash;
+
+	if (real || errno != ENOENT || strcmp(path, ".") == 0)
+		return real ? real : strdup(path);
+	copy = strdup(path);
+	slash = copy ? strrchr(copy, '/') : NULL;
+	while (slash && slash > copy && slash[1] == 0) { /* "a/b/" */
+		*slash = 0;
+		slash = strrchr(copy, '/');
+	}
+	if (slash)
+		*slash = 0;
+	parent = !copy ? NULL : resolve(!slash ? "." : slash == copy ? "/" : copy);
+	real = parent ? append(parent, slash ? slash + 1 : copy) : NULL;
+	free(parent);
+	free(copy);
+	return real;
+}
+
+/* Is PATH the directory DIR, or in it? */
+static bool is_inside(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	if (strcmp(dir, "/") == 0)
+		return true;
+	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
+}
+
+static kpack_error_t check_trees(const char *in, const char *out,
+				 struct kpackx_error *why)
+{
+	const char *text = NULL;
+
+	if (strcmp(in, out) == 0)
+		text = "INPUT and OUTPUT are the same: --in-place converts a tree itself";
+	else if (is_inside(out, in))
+		text = "OUTPUT is inside INPUT";
+	else if (is_inside(in, out))
+		text = "INPUT is inside OUTPUT";
+	return text ? kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "%s", text)
+		    : KPACK_SUCCESS;
+}
+
+/* INPUT is a file: it goes to OUTPUT under its name. */
+static kpack_error_t check_file(const char *input, const struct stat *st,
+				const char *output, struct kpackx_error *why)
+{
+	const char *name = strrchr(input, '/');
+	struct stat there;
+	bool same;
+	char *to;
+
+	if (asprintf(&to, "%s/%s", output, name ? name + 1 : input) < 0)
+		return kp_fail_memory(why, strlen(output), "a path");
+	same = stat(to, &there) == 0 && there.st_dev == st->st_dev &&
+	       there.st_ino == st->st_ino;
+	free(to);
+	return same ? kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			      "OUTPUT holds INPUT, which would be replaced")
+		    : KPACK_SUCCESS;
+}
+
+kpack_error_t output_check(const char *input, const char *output,
+			   struct kpackx_error *why)
+{
+	kpack_error_t err;
+	struct stat st;
+	char *in, *out;
+
+	if (stat(input, &st) < 0)
+		return kp_fail_errno(why, errno, "cannot look at it");
+	if (!S_ISDIR(st.st_mode))
+		return check_file(input, &st, output, why);
+	in = resolve(input);
+	out = resolve(output);
+	err = in && out ? check_trees(in, out, why)
+			: kp_fail_memory(why, strlen(output), "a path");
+	free(in);
+	free(out);
+	return err;
+}
+
+kpack_error_t output_check_beside(const char *input, const char *output,
+				  struct kpackx_error *why)
+{
+	char *in = resolve(input), *out = resolve(output);
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (!in || !out)
+		err = kp_fail_memory(why, strlen(output), "a path");
+	else if (is_inside(out, in))
+		err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "OUTPUT is %s INPUT",
+			      strcmp(in, out) == 0 ? "the same as" : "inside");
+	free(in);
+	free(out);
+	return err;
+}
+
+kpack_error_t output_check_mounts(const struct scan *scan, const char *output,
+				  size_t *faults, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < scan->n_entries; i++) {
+		bool fixed;
+		char *to;
+
+		if (!S_ISDIR(scan->entries[i].mode))
+			continue;
+		if (asprintf(&to, "%s/%s", output, scan->entries[i].relative) < 0)
+			return kp_fail_memory(why, strlen(output), "a path");
+		fixed = access(to, W_OK) < 0 && errno == EROFS;
+		if (fixed)
+			report_error(to, "is read-only (a mount?): unmount it first");
+		free(to);
+		if (fixed) {
+			++*faults;
+			break;
+		}
+	}
+	return KPACK_SUCCESS;
+}
+
+/* --- in the output ------------------------------------------------------------------- */
+
+/* Archives of the root were brought before they were added to. */
+bool output_is_inherited(const struct scan_entry *e)
+{
+	size_t n = sizeof(SCAN_ARCHIVES) - 1;
+
+	if (!scan_in_archives(e))
+		return false;
+	if (e->relative[n] == '\0')
+		return !S_ISDIR(e->mode);
+	return !strchr(e->relative + n + 1, '/') && !S_ISDIR(e->mode) &&
+	       inherit_is_archive(e->relative + n + 1);
+}
+
+static char *destination(const struct converter *c, size_t entry)
+{
+	char *path;
+
+	if (asprintf(&path, "%s/%s", c->output, c->scan->entries[entry].relative) < 0)
+		return NULL;
+	return path;
+}
+
+/* A device needs a privilege, and not every file system has sockets. */
+static kpack_error_t copy_special(const char *from, const char *to, struct outcome *o,
+				  struct kpackx_error *why)
+{
+	struct kpackx_error fault = {0};
+	kpack_error_t err = copy_node(from, to, &fault);
+
+	if (err && (fault.sys_errno == EPERM || fault.sys_errno == EOPNOTSUPP))
+		return outcome_set(o, FATE_LEFT_OUT, fault.text, why);
+	if (err && why)
+		*why = fault;
+	return err;
+}
+
+/* What an earlier run copied. */
+static kpack_error_t remove_copy(const char *to, struct kpackx_error *why)
+{
+	if (unlink(to) < 0 && errno != ENOENT)
+		return kp_fail_errno(why, errno, "cannot remove");
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t write_entry(const struct converter *c, size_t entry, const char *to,
+				 struct kpackx_error *why)
+{
+	const struct scan_entry *e = &c->scan->entries[entry];
+	struct outcome *o = &c->outcomes->items[entry];
+
+	switch (o->fate) {
+	case FATE_COPIED:
+	case FATE_ALREADY_CONVERTED:
+	case FATE_REFUSED:
+	case FATE_LEFT_ALONE:
+	case FATE_KEPT:
+		return copy_file(e->path, to, why);
+	case FATE_SYMLINK:
+		return copy_node(e->path, to, why);
+	case FATE_SPECIAL:
+		return copy_special(e->path, to, o, why);
+	case FATE_PACKED:
+		return remove_copy(to, why);
+	default:
+		return KPACK_SUCCESS;
+	}
+}
+
+static bool cannot_link(int sys_errno)
+{
+	return sys_errno == EPERM || sys_errno == EMLINK || sys_errno == EXDEV ||
+	       sys_errno == EOPNOTSUPP;
+}
+
+static bool is_left_out(enum fate fate)
+{
+	return fate == FATE_LEFT_OUT || fate == FATE_NOT_WANTED;
+}
+
+/* Where the file system has no hard links, a copy. */
+static kpack_error_t write_link(const struct converter *c, size_t entry, const char *to,
+				struct kpackx_error *why)
+{
+	size_t first = c->scan->entries[entry].first;
+	struct outcome *o = &c->outcomes->items[entry];
+	struct kpackx_error fault = {0};
+	kpack_error_t err;
+	char *from;
+
+	if (o->fate != FATE_LINKED)
+		return KPACK_SUCCESS;
+	if (is_left_out(c->outcomes->items[first].fate))
+		return outcome_set(o, c->outcomes->items[first].fate,
+				   c->outcomes->items[first].reason, why);
+	from = destination(c, first);
+	if (!from)
+		return kp_fail_memory(why, strlen(to), "a path");
+	err = copy_link(from, to, &fault);
+	if (err && cannot_link(fault.sys_errno))
+		err = S_ISREG(c->scan->entries[entry].mode) ? copy_file(from, to, &fault)
+							    : copy_node(from, to, &fault);
+	free(from);
+	if (err && why)
+		*why = fault;
+	return err;
+}
+
+static kpack_error_t write_directory(const struct converter *c, size_t entry,
+				     const char *to, struct kpackx_error *why)
+{
+	return S_ISDIR(c->scan->entries[entry].mode) ? copy_directory(to, why)
+						     : KPACK_SUCCESS;
+}
+
+static kpack_error_t finish_directory(const struct converter *c, size_t entry,
+				      const char *to, struct kpackx_error *why)
+{
+	const struct scan_entry *e = &c->scan->entries[entry];
+
+	return S_ISDIR(e->mode) ? copy_directory_attributes(e->path, to, why)
+				: KPACK_SUCCESS;
+}
+
+typedef kpack_error_t write_fn(const struct converter *c, size_t entry, const char *to,
+			       struct kpackx_error *why);
+
+static kpack_error_t apply(const struct converter *c, size_t entry, write_fn *fn,
+			   struct kpackx_error *why)
+{
+	char *to;
+	kpack_error_t err;
+
+	if (output_is_inherited(&c->scan->entries[entry]))
+		return KPACK_SUCCESS;
+	to = destination(c, entry);
+	if (!to)
+		return kp_fail_memory(why, strlen(c->output), "a path");
+	err = fn(c, entry, to, why);
+	if (err)
+		kp_fail_prefix(why, err, "%s", to);
+	free(to);
+	return err;
+}
+
+static kpack_error_t for_each(const struct converter *c, write_fn *fn,
+			      struct kpackx_error *why)
+{
+	for (size_t i = 0; i < c->scan->n_entries; i++)
+		KP_TRY(apply(c, i, fn, why));
+	return KPACK_SUCCESS;
+}
+
+/* From the innermost, because a directory may forbid what is done in it. */
+static kpack_error_t finish_directories(const struct converter *c, const char *root,
+					struct kpackx_error *why)
+{
+	struct stat st;
+
+	for (size_t i = c->scan->n_entries; i-- > 0;)
+		KP_TRY(apply(c, i, finish_directory, why));
+	if (stat(root, &st) < 0 || !S_ISDIR(st.st_mode))
+		return KPACK_SUCCESS;
+	return copy_directory_attributes(root, c->output, why);
+}
+
+/* Of a file given by itself OUTPUT is any directory, and none of our business. */
+static kpack_error_t tidy_directories(const struct converter *c, const char *root,
+				      struct kpackx_error *why)
+{
+	struct stat st;
+
+	if (stat(root, &st) < 0 || !S_ISDIR(st.st_mode))
+		return KPACK_SUCCESS;
+	KP_TRY(leftovers_remove(c->output, "", why));
+	for (size_t i = 0; i < c->scan->n_entries; i++) {
+		const struct scan_entry *e = &c->scan->entries[i];
+
+		if (S_ISDIR(e->mode) && !output_is_inherited(e))
+			KP_TRY(leftovers_remove(c->output, e->relative, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t write_locked(const struct converter *c, const char *root, bool tidy,
+				  struct kpackx_error *why)
+{
+	KP_TRY(for_each(c, write_directory, why));
+	KP_TRY(converter_run(c, why));
+	KP_TRY(for_each(c, write_entry, why));
+	KP_TRY(for_each(c, write_link, why));
+	if (tidy)
+		KP_TRY(tidy_directories(c, root, why));
+	return finish_directories(c, root, why);
+}
+
+static kpack_error_t write_output(const struct converter *c, const char *root,
+				  struct kpackx_error *why)
+{
+	kpack_error_t err;
+	int lock;
+
+	KP_TRY(kp_mkdirs(c->output, 0777, why));
+	lock = leftovers_lock(c->output);
+	err = write_locked(c, root, lock >= 0, why);
+	if (lock >= 0)
+		close(lock);
+	return err;
+}
+
+/* --- in place ------------------------------------------------------------------------ */
+
+static kpack_error_t remove_leftovers(const struct scan *scan, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < scan->n_entries; i++) {
+		const struct scan_entry *e = &scan->entries[i];
+
+		if (e->leftover && unlink(e->path) < 0 && errno != ENOENT)
+			return kp_fail_errno(why, errno, "%s: cannot remove", e->path);
+	}
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t output_write(const struct converter *c, const char *root,
+			   struct kpackx_error *why)
+{
+	if (c->output)
+		return write_output(c, root, why);
+	KP_TRY(remove_leftovers(c->scan, why));
+	KP_TRY(converter_run(c, why));
+	return databases_remove(c->scan, c->outcomes, why);
+}

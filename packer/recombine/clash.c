@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Code of one name for one GPU in two archives of one directory of the output, with other
+ * bytes: which of them a program gets is left to chance.  Each prefix has a directory.
+ */
+#include <stdlib.h>
+#include "packer/archives/content_hash.h"
+#include "internal.h"
+
+struct place {
+	struct kp_entry_info info;
+	const struct recombine_item *item;
+	size_t entry;
+};
+
+static struct kp_span directory(const struct place *p)
+{
+	const char *path = p->item->file->path, *slash = strrchr(path, '/');
+
+	return (struct kp_span){(const uint8_t *)path,
+				slash ? (size_t)(slash - path) : 0};
+}
+
+static int by_key(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+	int order = kp_span_cmp(directory(x), directory(y));
+
+	if (!order)
+		order = kp_span_cmp(x->info.key, y->info.key);
+	if (!order)
+		order = kp_span_cmp(x->info.arch, y->info.arch);
+	if (order || x->item == y->item)
+		return order;
+	return x->item < y->item ? -1 : 1;
+}
+
+static bool same_place(const struct place *a, const struct place *b)
+{
+	return kp_span_eq(directory(a), directory(b)) &&
+	       kp_span_eq(a->info.key, b->info.key) &&
+	       kp_span_eq(a->info.arch, b->info.arch);
+}
+
+static kpack_error_t hash(const struct place *p, struct content_hash *out,
+			  struct kpackx_error *why)
+{
+	kpack_error_t err = content_hash_entry(p->item->archive, p->entry, out, why);
+
+	return err ? kp_fail_prefix(why, err, "%s", kp_archive_path(p->item->archive))
+		   : KPACK_SUCCESS;
+}
+
+static kpack_error_t compare(struct recombine_component *c, const struct place *a,
+			     const struct place *b, size_t *told,
+			     struct kpackx_error *why)
+{
+	struct content_hash x, y;
+	char p[512], q[512];
+
+	if (a->info.size == b->info.size) {
+		KP_TRY(hash(a, &x, why));
+		KP_TRY(hash(b, &y, why));
+		if (content_hash_eq(&x, &y))
+			return KPACK_SUCCESS;
+	}
+	if ((*told)++)
+		return KPACK_SUCCESS;
+	if (c->args->config->error_on_duplicate)
+		recombine_fault(c, "%s and %s: other code for %.*s %.*s",
+				recombine_shown(a->item, p), recombine_shown(b->item, q),
+				(int)a->info.key.size, (const char *)a->info.key.data,
+				(int)a->info.arch.size, (const char *)a->info.arch.data);
+	else
+		recombine_note(c, "%s and %s: other code for %.*s %.*s",
+			       recombine_shown(a->item, p), recombine_shown(b->item, q),
+			       (int)a->info.key.size, (const char *)a->info.key.data,
+			       (int)a->info.arch.size, (const char *)a->info.arch.data);
+	return KPACK_SUCCESS;
+}
+
+static size_t count(const struct recombine_component *c)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->n_items; i++)
+		if (c->items[i].chosen && c->items[i].archive)
+			n += kp_archive_entry_count(c->items[i].archive);
+	return n;
+}
+
+static void fill(const struct recombine_component *c, struct place *places)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->n_items; i++) {
+		const struct recombine_item *item = &c->items[i];
+
+		if (!item->chosen || !item->archive)
+			continue;
+		for (size_t e = 0; e < kp_archive_entry_count(item->archive); e++, n++) {
+			places[n].item = item;
+			places[n].entry = e;
+			kp_archive_entry(item->archive, e, &places[n].info);
+		}
+	}
+}
+
+kpack_error_t recombine_clashes(struct recombine_component *c, struct kpackx_error *why)
+{
+	size_t n = count(c), told = 0;
+	struct place *places = calloc(n + 1, sizeof(*places));
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (!places)
+		return kp_fail_memory(why, n * sizeof(*places), "entries");
+	fill(c, places);
+	if (n)
+		qsort(places, n, sizeof(*places), by_key);
+	for (size_t i = 1; i < n && !err; i++)
+		if (same_place(&places[i - 1], &places[i]))
+			err = compare(c, &places[i - 1], &places[i], &told, why);
+	if (told > 1 && c->args->config->error_on_duplicate)
+		recombine_fault(c, "%zu more such clashes", told - 1);
+	free(places);
+	return err;
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+#include "walk.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "core/base/file.h"
+#include "core/base/text.h"
+
+/* --- the manifest --------------------------------------------------------------------------- */
+
+static kpack_error_t add_prefix(struct shard_tree *t, struct kp_span line,
+				struct kpackx_error *why)
+{
+	char **bigger = reallocarray(t->prefixes, t->n_prefixes + 1, sizeof(*bigger));
+	const char *fault = kp_path_fault(line);
+	char text[80];
+
+	t->prefixes = bigger ? bigger : t->prefixes;
+	if (fault)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "%s/" SHARD_MANIFEST ": prefix '%s': %s", t->path,
+			       kp_text_escape(line, text, sizeof(text)), fault);
+	if (!bigger)
+		return kp_fail_memory(why, sizeof(*bigger), "a prefix");
+	bigger[t->n_prefixes] = strndup((const char *)line.data, line.size);
+	if (!bigger[t->n_prefixes])
+		return kp_fail_memory(why, line.size, "a prefix");
+	t->n_prefixes++;
+	return KPACK_SUCCESS;
+}
+
+static bool is_blank(uint8_t c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '/';
+}
+
+static kpack_error_t parse_manifest(struct shard_tree *t, struct kp_span text,
+				    struct kpackx_error *why)
+{
+	while (text.size) {
+		const uint8_t *end = memchr(text.data, '\n', text.size);
+		struct kp_span line =
+			kp_span_head(text, end ? (size_t)(end - text.data) : text.size);
+
+		text = kp_span_tail(text, line.size + (end != NULL));
+		while (line.size && is_blank(line.data[line.size - 1]))
+			line.size--;
+		while (line.size && (line.data[0] == ' ' || line.data[0] == '\t'))
+			line = kp_span_tail(line, 1);
+		if (line.size)
+			KP_TRY(add_prefix(t, line, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t read_manifest(struct shard_tree *t, struct kpackx_error *why)
+{
+	kpack_error_t err;
+	char *path;
+	struct stat st;
+	uint8_t *text;
+	int fd;
+
+	if (asprintf(&path, "%s/" SHARD_MANIFEST, t->path) < 0)
+		return kp_fail_memory(why, strlen(t->path), "a path");
+	err = kp_file_open(path, &fd, &st, why);
+	if (err)
+		kp_fail_prefix(why, err, "%s", path);
+	free(path);
+	if (err)
+		return err;
+	t->has_manifest = true;
+	text = st.st_size <= SHARD_MANIFEST_MAX ? malloc((size_t)st.st_size + 1) : NULL;
+	if (!text)
+		err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			      "%s/" SHARD_MANIFEST ": has %lld bytes, at most %d",
+			      t->path, (long long)st.st_size, SHARD_MANIFEST_MAX);
+	if (!err)
+		err = kp_file_pread(fd, 0, text, (size_t)st.st_size, why);
+	if (!err)
+		err = parse_manifest(t, (struct kp_span){text, (size_t)st.st_size}, why);
+	close(fd);
+	free(text);
+	return err;
+}
+
+/* --- files ---------------------------------------------------------------------------------- */
+
+struct walk {
+	struct shard_tree *tree;
+	size_t cap;
+	unsigned depth;
+};
+
+static kpack_error_t walk_directory(struct walk *w, int parent, const char *name,
+				    const char *path, struct kpackx_error *why);
+
+static kpack_error_t add_file(struct walk *w, const char *path, const struct stat *st,
+			      struct kpackx_error *why)
+{
+	struct shard_tree *t = w->tree;
+	struct shard_file *bigger = t->files;
+
+	if (t->n_files == w->cap) {
+		w->cap = w->cap ? w->cap * 2 : 64;
+		bigger = reallocarray(t->files, w->cap, sizeof(*bigger));
+		if (!bigger)
+			return kp_fail_memory(why, w->cap * sizeof(*bigger), "files");
+		t->files = bigger;
+	}
+	bigger[t->n_files] = (struct shard_file){
+		.path = strdup(path),
+		.mode = st->st_mode,
+		.linked = S_ISREG(st->st_mode) && st->st_nlink > 1,
+		.dev = st->st_dev,
+		.ino = st->st_ino,
+		.size = S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0,
+	};
+	if (!bigger[t->n_files].path)
+		return kp_fail_memory(why, strlen(path), "a path");
+	t->n_files++;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t walk_entry(struct walk *w, int dir, const char *name,
+				const char *path, struct kpackx_error *why)
+{
+	struct stat st;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return kp_fail_errno(why, errno, "%s/%s: cannot stat", w->tree->path,
+				     path);
+	if (S_ISDIR(st.st_mode))
+		return walk_directory(w, dir, name, path, why);
+	if (strcmp(path, SHARD_MANIFEST) == 0 && S_ISREG(st.st_mode))
+		return read_manifest(w->tree, why);
+	return add_file(w, path, &st, why);
+}
+
+static kpack_error_t walk_entries(struct walk *w, DIR *d, const char *path,
+				  struct kpackx_error *why)
+{
+	struct dirent *entry;
+	char *inner;
+
+	while (errno = 0, (entry = readdir(d))) {
+		kpack_error_t err;
+
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		if (asprintf(&inner, "%s%s%s", path, *path ? "/" : "", entry->d_name) < 0)
+			return kp_fail_memory(why, strlen(path), "a path");
+		err = walk_entry(w, dirfd(d), entry->d_name, inner, why);
+		free(inner);
+		if (err)
+			return err;
+	}
+	return errno ? kp_fail_errno(why, errno, "%s/%s: cannot list it", w->tree->path,
+				     path)
+		     : KPACK_SUCCESS;
+}
+
+static kpack_error_t walk_directory(struct walk *w, int parent, const char *name,
+				    const char *path, struct kpackx_error *why)
+{
+	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	size_t before = w->tree->n_files;
+	kpack_error_t err;
+	struct stat st;
+
+	if (!d || fstat(fd, &st) < 0) {
+		err = kp_fail_errno(why, errno, "%s/%s: cannot open the directory",
+				    w->tree->path, path);
+		if (d)
+			closedir(d);
+		else if (fd >= 0)
+			close(fd);
+		return err;
+	}
+	if (w->depth++ == SHARD_DEPTH_MAX)
+		err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			      "%s: more than %d directories in one another",
+			      w->tree->path, SHARD_DEPTH_MAX);
+	else
+		err = walk_entries(w, d, path, why);
+	w->depth--;
+	if (!err && *path && w->tree->n_files == before)
+		err = add_file(w, path, &st, why);
+	closedir(d);
+	return err;
+}
+
+static int by_path(const void *a, const void *b)
+{
+	const struct shard_file *x = a, *y = b;
+
+	return strcmp(x->path, y->path);
+}
+
+kpack_error_t shard_walk(struct shard_tree *tree, struct kpackx_error *why)
+{
+	struct walk w = {.tree = tree};
+
+	KP_TRY(walk_directory(&w, AT_FDCWD, tree->path, "", why));
+	if (tree->n_files)
+		qsort(tree->files, tree->n_files, sizeof(*tree->files), by_path);
+	return KPACK_SUCCESS;
+}

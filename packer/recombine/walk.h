@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* All that is in one tree of a shard. */
+#ifndef SHARD_WALK_H
+#define SHARD_WALK_H
+
+#include "trees.h"
+
+/* Fill TREE's files and prefixes.  Errors of shard_trees_read. */
+kpack_error_t shard_walk(struct shard_tree *tree, struct kpackx_error *why);
+
+#endif

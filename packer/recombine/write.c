@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+/* One tree of the output. */
+#include <errno.h>
+#include <fcntl.h>
+#include <search.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "packer/files/copy.h"
+#include "core/base/file.h"
+#include "packer/binary/join.h"
+#include "internal.h"
+
+/* A directory that was made, and the one it is made after. */
+struct made {
+	char *from, *to;
+};
+
+/* A file with several names, by the first that was written. */
+struct written {
+	dev_t dev;
+	ino_t ino;
+	char *to;
+};
+
+struct writing {
+	const struct recombine_component *c;
+	char *root; /* of the tree */
+	struct made *made;
+	size_t n_made, made_cap;
+	void *written; /* tree of struct written */
+};
+
+/* --- directories ---------------------------------------------------------------------------- */
+
+static kpack_error_t make_directory(struct writing *w, char *from, char *to,
+				    struct kpackx_error *why)
+{
+	struct made *bigger = w->made;
+	struct stat st;
+
+	if (from && to && lstat(to, &st) == 0) {
+		free(from);
+		free(to);
+		return KPACK_SUCCESS;
+	}
+	if (w->n_made == w->made_cap) {
+		w->made_cap = w->made_cap ? w->made_cap * 2 : 32;
+		bigger = reallocarray(w->made, w->made_cap, sizeof(*bigger));
+	}
+	if (!bigger || !from || !to) {
+		free(from);
+		free(to);
+		return kp_fail_memory(why, w->made_cap, "directories");
+	}
+	w->made = bigger;
+	bigger[w->n_made++] = (struct made){from, to};
+	return copy_directory(to, why);
+}
+
+static char *join_path(const char *dir, const char *path, size_t size)
+{
+	char *out;
+
+	return asprintf(&out, "%s/%.*s", dir, (int)size, path) < 0 ? NULL : out;
+}
+
+/* The directories above PATH, like those of ITEM's tree. */
+static kpack_error_t make_parents(struct writing *w, const struct recombine_item *item,
+				  struct kpackx_error *why)
+{
+	const char *path = item->file->path;
+
+	for (const char *slash = strchr(path, '/'); slash;
+	     slash = strchr(slash + 1, '/')) {
+		size_t size = (size_t)(slash - path);
+
+		KP_TRY(make_directory(w, join_path(item->tree->path, path, size),
+				      join_path(w->root, path, size), why));
+	}
+	return KPACK_SUCCESS;
+}
+
+/* From the innermost: a file written later would change a directory's times. */
+static kpack_error_t finish_directories(struct writing *w, struct kpackx_error *why)
+{
+	for (size_t i = w->n_made; i-- > 0;) {
+		kpack_error_t err =
+			copy_directory_attributes(w->made[i].from, w->made[i].to, why);
+
+		if (err)
+			return kp_fail_prefix(why, err, "%s", w->made[i].to);
+	}
+	return KPACK_SUCCESS;
+}
+
+/* --- files ------------------------------------------------------------------------------------ */
+
+static int by_inode(const void *a, const void *b)
+{
+	const struct written *x = a, *y = b;
+
+	if (x->dev != y->dev)
+		return x->dev < y->dev ? -1 : 1;
+	return (x->ino > y->ino) - (x->ino < y->ino);
+}
+
+static void free_written(void *p)
+{
+	struct written *one = p;
+
+	free(one->to);
+	free(one);
+}
+
+/* Remember where a file with several names went. */
+static void remember(struct writing *w, const struct shard_file *file, const char *to)
+{
+	struct written *one = malloc(sizeof(*one));
+
+	if (!one)
+		return; /* its next name gets a copy */
+	*one = (struct written){file->dev, file->ino, strdup(to)};
+	if (!one->to || !tsearch(one, &w->written, by_inode))
+		free_written(one);
+}
+
+static const char *remembered(const struct writing *w, const struct shard_file *file)
+{
+	struct written key = {file->dev, file->ino, NULL};
+	struct written *const *there =
+		file->linked ? tfind(&key, (void *const *)&w->written, by_inode) : NULL;
+
+	return there ? (*there)->to : NULL;
+}
+
+static kpack_error_t write_regular(struct writing *w, const struct recombine_item *item,
+				   const char *from, const char *to,
+				   struct kpackx_error *why)
+{
+	const char *before;
+
+	if (item->rewritten)
+		return join_write(from, to, &item->marker, why);
+	before = remembered(w, item->file);
+	if (before)
+		return copy_link(before, to, why);
+	KP_TRY(copy_file(from, to, why));
+	if (item->file->linked)
+		remember(w, item->file, to);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t write_at(struct writing *w, const struct recombine_item *item,
+			      const char *from, const char *to, struct kpackx_error *why)
+{
+	if (S_ISREG(item->file->mode))
+		return write_regular(w, item, from, to, why);
+	return copy_node(from, to, why);
+}
+
+static kpack_error_t write_item(struct writing *w, const struct recombine_item *item,
+				struct kpackx_error *why)
+{
+	const char *path = item->file->path;
+	char *from = recombine_path(item), *to = join_path(w->root, path, strlen(path));
+	bool is_dir = S_ISDIR(item->file->mode);
+	kpack_error_t err = from && to ? make_parents(w, item, why)
+				       : kp_fail_memory(why, 1, "a path");
+
+	if (!err && is_dir)
+		return make_directory(w, from, to, why);
+	if (!err)
+		err = write_at(w, item, from, to, why);
+	if (err && from)
+		kp_fail_prefix(why, err, "%s", from);
+	free(from);
+	free(to);
+	return err;
+}
+
+/* --- the manifest ----------------------------------------------------------------------------- */
+
+static bool is_below(const char *path, const char *prefix)
+{
+	size_t n = strlen(prefix);
+
+	return strncmp(path, prefix, n) == 0 && (path[n] == '/' || !path[n]);
+}
+
+/* Does this tree of the output have a file below PREFIX?  The generic one lists all. */
+static bool is_listed(const struct recombine_component *c, int dest, const char *prefix)
+{
+	for (size_t i = 0; i < c->n_items; i++)
+		if (c->items[i].chosen && c->items[i].dest == dest &&
+		    is_below(c->items[i].file->path, prefix))
+			return true;
+	return dest == DEST_GENERIC;
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The prefixes of all shards' manifests, sorted; *ANY: there is a manifest. */
+static const char **collect(const struct recombine_component *c, size_t *n, bool *any)
+{
+	const char **list;
+	size_t most = 0;
+
+	*n = 0;
+	*any = false;
+	for (size_t i = 0; i < c->trees->n_trees; i++)
+		most += c->trees->trees[i].n_prefixes;
+	list = calloc(most + 1, sizeof(*list));
+	for (size_t i = 0; list && i < c->trees->n_trees; i++) {
+		const struct shard_tree *t = &c->trees->trees[i];
+
+		if (strcmp(t->component, c->name) != 0)
+			continue;
+		*any |= t->has_manifest;
+		for (size_t j = 0; j < t->n_prefixes; j++)
+			list[(*n)++] = t->prefixes[j];
+	}
+	if (list && *n)
+		qsort(list, *n, sizeof(*list), by_text);
+	return list;
+}
+
+static kpack_error_t put_line(struct kp_outfile *out, uint64_t *at, const char *line,
+			      struct kpackx_error *why)
+{
+	size_t n = strlen(line);
+
+	KP_TRY(kp_outfile_pwrite(out, *at, line, n, why));
+	KP_TRY(kp_outfile_pwrite(out, *at + n, "\n", 1, why));
+	*at += n + 1;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t put_lines(const struct writing *w, int dest, const char **list,
+			       size_t n, struct kpackx_error *why)
+{
+	struct kp_outfile out;
+	uint64_t at = 0;
+	kpack_error_t err = kp_outfile_open(&out, w->root, SHARD_MANIFEST, 0666, why);
+
+	for (size_t i = 0; i < n && !err; i++) {
+		if (i && strcmp(list[i], list[i - 1]) == 0)
+			continue;
+		if (is_listed(w->c, dest, list[i]))
+			err = put_line(&out, &at, list[i], why);
+	}
+	if (!err) {
+		out.lazy = true;
+		err = kp_outfile_publish(&out, why);
+	}
+	kp_outfile_close(&out);
+	return err;
+}
+
+static kpack_error_t write_manifest(const struct writing *w, int dest,
+				    struct kpackx_error *why)
+{
+	size_t n;
+	bool any;
+	const char **list = collect(w->c, &n, &any);
+	kpack_error_t err = list ? KPACK_SUCCESS : kp_fail_memory(why, 1, "prefixes");
+
+	if (!err && any)
+		err = put_lines(w, dest, list, n, why);
+	free(list);
+	return err;
+}
+
+/* --- the tree --------------------------------------------------------------------------------- */
+
+static kpack_error_t write_items(struct writing *w, struct recombine_tree *tree,
+				 struct kpackx_error *why)
+{
+	for (size_t i = 0; i < w->c->n_items; i++) {
+		const struct recombine_item *item = &w->c->items[i];
+
+		if (!item->chosen || item->dest != tree->dest)
+			continue;
+		KP_TRY(write_item(w, item, why));
+		tree->files += !S_ISDIR(item->file->mode);
+		tree->bytes += item->file->size;
+		tree->joined += item->rewritten;
+	}
+	KP_TRY(write_manifest(w, tree->dest, why));
+	return finish_directories(w, why);
+}
+
+kpack_error_t recombine_write(const struct recombine_component *c,
+			      const struct staging *staging, struct recombine_tree *tree,
+			      struct kpackx_error *why)
+{
+	struct writing w = {.c = c};
+	kpack_error_t err;
+
+	w.root = join_path(staging->path, tree->name, strlen(tree->name));
+	if (!w.root)
+		return kp_fail_memory(why, strlen(tree->name), "a path");
+	err = kp_mkdirs(w.root, 0777, why);
+	if (!err)
+		err = write_items(&w, tree, why);
+	for (size_t i = 0; i < w.n_made; i++) {
+		free(w.made[i].from);
+		free(w.made[i].to);
+	}
+	free(w.made);
+	tdestroy(w.written, free_written);
+	free(w.root);
+	return err;
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+#include "assign.h"
+#include <stdlib.h>
+
+static bool parse_number(const char **text, unsigned *out)
+{
+	unsigned n = 0;
+	const char *p = *text;
+
+	for (; *p >= '0' && *p <= '9' && n <= SHARDS_MAX; p++)
+		n = 10 * n + (unsigned)(*p - '0');
+	if (p == *text || n == 0 || n > SHARDS_MAX)
+		return false;
+	*text = p;
+	*out = n;
+	return true;
+}
+
+bool shard_parse(const char *text, struct shard *out)
+{
+	struct shard shard;
+
+	if (!parse_number(&text, &shard.index) || *text++ != '/' ||
+	    !parse_number(&text, &shard.count) || *text || shard.index > shard.count)
+		return false;
+	*out = shard;
+	return true;
+}
+
+/* --- spreading ----------------------------------------------------------------------- */
+
+static int by_cost(const void *a, const void *b, void *arg)
+{
+	const uint64_t *costs = arg;
+	size_t x = *(const size_t *)a, y = *(const size_t *)b;
+
+	if (costs[x] != costs[y])
+		return costs[x] > costs[y] ? -1 : 1;
+	return (x > y) - (x < y);
+}
+
+/* The shards as a heap, the least loaded on top. */
+struct load {
+	uint64_t cost;
+	unsigned index;
+};
+
+static bool is_less(const struct load *a, const struct load *b)
+{
+	return a->cost != b->cost ? a->cost < b->cost : a->index < b->index;
+}
+
+/* The load on top has grown. */
+static void sink(struct load *heap, unsigned count)
+{
+	unsigned at = 0;
+
+	for (;;) {
+		unsigned child = 2 * at + 1;
+		struct load moved = heap[at];
+
+		if (child + 1 < count && is_less(&heap[child + 1], &heap[child]))
+			child++;
+		if (child >= count || !is_less(&heap[child], &heap[at]))
+			return;
+		heap[at] = heap[child];
+		heap[child] = moved;
+		at = child;
+	}
+}
+
+kpack_error_t shard_spread(const uint64_t *costs, size_t n, unsigned count,
+			   unsigned *owner, struct kpackx_error *why)
+{
+	size_t *order = malloc((n + 1) * sizeof(*order));
+	struct load *heap = malloc(count * sizeof(*heap));
+
+	if (!order || !heap) {
+		free(order);
+		free(heap);
+		return kp_fail_memory(why, n, "shards");
+	}
+	for (unsigned i = 0; i < count; i++)
+		heap[i] = (struct load){0, i + 1};
+	for (size_t i = 0; i < n; i++)
+		order[i] = i;
+	qsort_r(order, n, sizeof(*order), by_cost, (void *)costs);
+	for (size_t i = 0; i < n; i++) {
+		owner[order[i]] = heap[0].index;
+		heap[0].cost += costs[order[i]];
+		sink(heap, count);
+	}
+	free(order);
+	free(heap);
+	return KPACK_SUCCESS;
+}
+
+/* --- assigning ----------------------------------------------------------------------- */
+
+/* What making a file costs, however small it is: no shard shall get all empty ones. */
+static const uint64_t FILE_COST = 4096;
+
+static void add_costs(const struct scan *scan, const struct plan *plan,
+		      bool archives_only, uint64_t *costs)
+{
+	for (size_t i = 0; i < scan->n_entries && !archives_only; i++) {
+		const struct scan_entry *e = &scan->entries[i];
+
+		if (!S_ISDIR(e->mode))
+			costs[e->first] += FILE_COST;
+		if (S_ISREG(e->mode) && e->first == i)
+			costs[i] += e->size;
+	}
+	for (size_t i = 0; i < plan->n_objects; i++) {
+		const struct plan_object *o = &plan->objects[i];
+
+		costs[scan->entries[o->input->entry].first] +=
+			o->input->fat.containers.images[o->image].size;
+	}
+}
+
+kpack_error_t shard_assign(const struct scan *scan, const struct plan *plan,
+			   bool archives_only, const struct shard *shard, bool **mine,
+			   struct kpackx_error *why)
+{
+	size_t n = scan->n_entries;
+	uint64_t *costs = calloc(n + 1, sizeof(*costs));
+	unsigned *owner = calloc(n + 1, sizeof(*owner));
+	bool *flags = calloc(n + 1, sizeof(*flags));
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (!costs || !owner || !flags)
+		err = kp_fail_memory(why, n, "shards");
+	if (!err) {
+		add_costs(scan, plan, archives_only, costs);
+		err = shard_spread(costs, n, shard->count, owner, why);
+	}
+	for (size_t i = 0; i < n && !err; i++)
+		flags[i] = !S_ISDIR(scan->entries[i].mode) &&
+			   owner[scan->entries[i].first] == shard->index;
+	free(costs);
+	free(owner);
+	if (err)
+		free(flags);
+	else
+		*mine = flags;
+	return err;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* One of several machines that share a run: which of the paths are its own. */
+#ifndef SHARD_H
+#define SHARD_H
+
+#include "packer/pack/plan/plan.h"
+
+/* As many as an array of jobs has on any scheduler. */
+#define SHARDS_MAX 65536
+
+struct shard {
+	unsigned index; /* from 1 */
+	unsigned count; /* 0: the run is not shared */
+};
+
+/* "I/N" in plain digits, 1 <= I <= N <= SHARDS_MAX; false: it is not. */
+bool shard_parse(const char *text, struct shard *out);
+
+/*
+ * Spread N items over COUNT shards: the most costly first (the first of equal ones), each to
+ * the least loaded, of equal ones the lowest.  OWNER gets the index of each item's, from 1.  So
+ * no shard has more than an equal part and the most costly item.  OUT_OF_MEMORY.
+ */
+kpack_error_t shard_spread(const uint64_t *costs, size_t n, unsigned count,
+			   unsigned *owner, struct kpackx_error *why);
+
+/*
+ * Whose is each path of SCAN?  All paths of one file have one owner; directories have none, 0.
+ * A file costs its bytes (with ARCHIVES_ONLY nothing) and those of the objects that PLAN stores
+ * of it.  MINE is per entry, on the heap.
+ */
+kpack_error_t shard_assign(const struct scan *scan, const struct plan *plan,
+			   bool archives_only, const struct shard *shard, bool **mine,
+			   struct kpackx_error *why);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+#include "done.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include "shard_part.h"
+
+/* --- is it of this run? -------------------------------------------------------------- */
+
+static bool is_of_run(const struct packing *p, const struct shard_record *r)
+{
+	struct kpackx_error ignored = {0};
+	char version[SHARD_VERSION_SIZE], *options = NULL;
+	bool same;
+
+	if (r->shard.index != p->args.shard.index ||
+	    r->shard.count != p->args.shard.count ||
+	    memcmp(r->plan, p->shard.plan, sizeof(r->plan)) != 0 ||
+	    strcmp(r->version, shard_log_version(version)) != 0 ||
+	    shard_log_options(&p->args, &options, &ignored))
+		return false;
+	same = strcmp(r->options, options) == 0;
+	free(options);
+	return same;
+}
+
+/* --- is INPUT older? ----------------------------------------------------------------- */
+
+/* What a file has besides its bytes and times is in no plan, but changes this time. */
+static bool is_older(const char *path, const struct timespec *than)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 &&
+	       (st.st_ctim.tv_sec < than->tv_sec || (st.st_ctim.tv_sec == than->tv_sec &&
+						     st.st_ctim.tv_nsec < than->tv_nsec));
+}
+
+static bool is_all_older(const struct packing *p, const struct timespec *than)
+{
+	if (!is_older(p->args.input, than))
+		return false;
+	for (size_t i = 0; i < p->scan.n_entries; i++)
+		if (!is_older(p->scan.entries[i].path, than))
+			return false;
+	return true;
+}
+
+static bool is_newer_than_input(const struct packing *p)
+{
+	struct stat st = {0};
+	char *record;
+	bool there;
+
+	if (asprintf(&record, "%s/" SHARD_RECORD, p->archives) < 0)
+		return false;
+	there = lstat(record, &st) == 0;
+	free(record);
+	return there && is_all_older(p, &st.st_mtim);
+}
+
+/* ------------------------------------------------------------------------------------- */
+
+bool shard_done(const struct packing *p)
+{
+	struct kpackx_error ignored = {0};
+	struct part part;
+	bool done;
+
+	if (!is_newer_than_input(p))
+		return false;
+	done = !part_open(p->args.output, &part, &ignored) &&
+	       is_of_run(p, &part.record) && !part_check(&part, &ignored);
+	part_close(&part);
+	return done;
+}

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT */
+#include "files.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "packer/files/attributes.h"
+#include "packer/files/copy.h"
+#include "core/base/file.h"
+
+/* What is read of a file at a time. */
+#define PIECE (1 << 20)
+
+static kpack_error_t join(const char *dir, const char *path, char **out,
+			  struct kpackx_error *why)
+{
+	if (asprintf(out, *path ? "%s/%s" : "%s", dir, path) < 0)
+		return kp_fail_memory(why, strlen(dir), "a path");
+	return KPACK_SUCCESS;
+}
+
+/* --- looking ------------------------------------------------------------------------- */
+
+static kpack_error_t add_file(int fd, uint64_t size, struct kp_content_hash *hash,
+			      struct kpackx_error *why)
+{
+	uint8_t *piece = malloc(PIECE);
+	kpack_error_t err = piece ? KPACK_SUCCESS : kp_fail_memory(why, PIECE, "a file");
+
+	for (uint64_t at = 0; at < size && !err;) {
+		size_t n = size - at < PIECE ? (size_t)(size - at) : PIECE;
+
+		err = kp_file_pread(fd, at, piece, n, why);
+		if (!err)
+			kp_content_hash_add(hash, (struct kp_span){piece, n});
+		at += n;
+	}
+	free(piece);
+	return err;
+}
+
+static kpack_error_t hash_file(const char *path, uint8_t out[16],
+			       struct kpackx_error *why)
+{
+	struct kp_content_hash *hash;
+	struct kp_content sum;
+	kpack_error_t err;
+	struct stat st;
+	int fd;
+
+	KP_TRY(kp_file_open(path, &fd, &st, why));
+	hash = kp_content_hash_new();
+	err = hash ? add_file(fd, (uint64_t)st.st_size, hash, why)
+		   : kp_fail_memory(why, 0, "a hash");
+	if (hash) {
+		sum = kp_content_hash_end(hash, 0, 0);
+		memcpy(out, sum.hash, sizeof(sum.hash));
+	}
+	close(fd);
+	return err;
+}
+
+static kpack_error_t hash_target(const char *path, uint8_t out[16],
+				 struct kpackx_error *why)
+{
+	char target[PATH_MAX];
+	ssize_t size = readlink(path, target, sizeof(target));
+	struct kp_content sum;
+
+	if (size < 0)
+		return kp_fail_errno(why, errno, "cannot read the link");
+	sum = kp_content_of((struct kp_span){(uint8_t *)target, (size_t)size}, 0);
+	memcpy(out, sum.hash, sizeof(sum.hash));
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t hash_attributes(const char *path, uint8_t out[16],
+				     struct kpackx_error *why)
+{
+	struct kp_content_hash *hash = kp_content_hash_new();
+	struct kp_content sum;
+	kpack_error_t err;
+
+	if (!hash)
+		return kp_fail_memory(why, 0, "a hash");
+	err = attributes_hash(path, hash, why);
+	sum = kp_content_hash_end(hash, 0, 0);
+	memcpy(out, sum.hash, sizeof(sum.hash));
+	return err;
+}
+
+/* What of a STAT counts for an item of its kind. */
+static void take_stat(const struct stat *st, struct shard_item *item)
+{
+	enum shard_kind kind = item->kind;
+
+	if (kind == SHARD_LINK)
+		return;
+	if (kind == SHARD_FILE || kind == SHARD_OWN || kind == SHARD_SYMLINK)
+		item->size = (uint64_t)st->st_size;
+	if (kind == SHARD_SPECIAL)
+		item->size = st->st_rdev;
+	if (kind == SHARD_OWN)
+		return;
+	item->mode = st->st_mode;
+	item->seconds = (uint64_t)st->st_mtim.tv_sec;
+	item->nanoseconds = (uint64_t)st->st_mtim.tv_nsec;
+}
+
+static kpack_error_t look(const char *path, struct shard_item *item,
+			  struct kpackx_error *why)
+{
+	struct stat st;
+
+	if (lstat(path, &st) < 0)
+		return kp_fail_errno(why, errno, "cannot stat");
+	take_stat(&st, item);
+	if (item->kind == SHARD_FILE || item->kind == SHARD_DIRECTORY)
+		KP_TRY(hash_attributes(path, item->attributes, why));
+	if (item->kind == SHARD_FILE || item->kind == SHARD_OWN)
+		return hash_file(path, item->hash, why);
+	return item->kind == SHARD_SYMLINK ? hash_target(path, item->hash, why)
+					   : KPACK_SUCCESS;
+}
+
+kpack_error_t part_tree_look(const char *dir, const char *path, struct shard_item *item,
+			     struct kpackx_error *why)
+{
+	kpack_error_t err;
+	char *full;
+
+	KP_TRY(join(dir, path, &full, why));
+	err = look(full, item, why);
+	if (err)
+		kp_fail_prefix(why, err, "%s", full);
+	free(full);
+	return err;
+}
+
+/* --- checking ------------------------------------------------------------------------ */
+
+static bool is_type(const struct shard_item *item, const struct stat *st)
+{
+	switch (item->kind) {
+	case SHARD_FILE:
+	case SHARD_LINK:
+	case SHARD_OWN:
+		return S_ISREG(st->st_mode) || item->kind == SHARD_LINK;
+	case SHARD_SYMLINK:
+		return S_ISLNK(st->st_mode);
+	case SHARD_DIRECTORY:
+		return S_ISDIR(st->st_mode);
+	default:
+		return (st->st_mode & S_IFMT) == (item->mode & S_IFMT);
+	}
+}
+
+/* A directory gets what the record says: other things than the part may change it. */
+static const char *compare_stats(const struct shard_item *item,
+				 const struct shard_item *now)
+{
+	if (now->size != item->size)
+		return "its size differs";
+	if (item->kind == SHARD_DIRECTORY)
+		return NULL;
+	if (now->mode != item->mode)
+		return "its mode differs, as when it was copied without";
+	if (now->seconds != item->seconds || now->nanoseconds != item->nanoseconds)
+		return "its time of modification differs, as when it was copied without";
+	return NULL;
+}
+
+static kpack_error_t check(const char *path, const struct shard_item *item,
+			   struct kpackx_error *why)
+{
+	struct shard_item now = {.kind = item->kind};
+	const char *differs;
+	struct stat st;
+
+	if (lstat(path, &st) < 0)
+		return kp_fail_errno(why, errno, "cannot stat");
+	if (!is_type(item, &st))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "is not what the shard wrote: its type differs");
+	take_stat(&st, &now);
+	differs = compare_stats(item, &now);
+	if (!differs) {
+		KP_TRY(look(path, &now, why));
+		if (memcmp(now.hash, item->hash, sizeof(now.hash)) != 0)
+			differs = "its content differs";
+		else if (memcmp(now.attributes, item->attributes,
+				sizeof(now.attributes)) != 0)
+			differs = "its ACL or extended attributes differ, as when it was "
+				  "copied without";
+	}
+	return differs ? kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				 "is not what the shard wrote: %s", differs)
+		       : KPACK_SUCCESS;
+}
+
+kpack_error_t part_tree_check(const char *dir, const struct shard_item *item,
+			      struct kpackx_error *why)
+{
+	kpack_error_t err;
+	char *full;
+
+	if (item->kind == SHARD_ABSENT)
+		return KPACK_SUCCESS;
+	KP_TRY(join(dir, item->path, &full, why));
+	err = check(full, item, why);
+	if (err)
+		kp_fail_prefix(why, err, "%s", full);
+	free(full);
+	return err;
+}
+
+/* --- copying ------------------------------------------------------------------------- */
+
+static kpack_error_t remove_old(const char *to, struct kpackx_error *why)
+{
+	if (unlink(to) < 0 && errno != ENOENT)
+		return kp_fail_errno(why, errno, "cannot remove");
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t copy(const char *from, const struct shard_item *item, const char *to,
+			  struct kpackx_error *why)
+{
+	switch (item->kind) {
+	case SHARD_FILE:
+		return copy_file(from, to, why);
+	case SHARD_SYMLINK:
+	case SHARD_SPECIAL:
+		return copy_node(from, to, why);
+	case SHARD_DIRECTORY:
+		return copy_directory(to, why);
+	case SHARD_ABSENT:
+		return remove_old(to, why);
+	default:
+		return KPACK_SUCCESS;
+	}
+}
+
+/* Where the file system has no hard links, a copy. */
+static kpack_error_t link_to(const char *from, const char *first, const char *to,
+			     struct kpackx_error *why)
+{
+	struct kpackx_error fault = {0};
+	kpack_error_t err = copy_link(first, to, &fault);
+	struct stat st;
+
+	if (err && (fault.sys_errno == EPERM || fault.sys_errno == EMLINK ||
+		    fault.sys_errno == EXDEV || fault.sys_errno == EOPNOTSUPP)) {
+		if (lstat(from, &st) < 0)
+			return kp_fail_errno(why, errno, "%s: cannot stat", from);
+		return S_ISREG(st.st_mode) ? copy_file(from, to, why)
+					   : copy_node(from, to, why);
+	}
+	if (err && why)
+		*why = fault;
+	return err;
+}
+
+typedef kpack_error_t item_fn(const char *from, const struct shard_item *item,
+			      const char *out, const char *to, struct kpackx_error *why);
+
+static kpack_error_t copy_one(const char *from, const struct shard_item *item,
+			      const char *out, const char *to, struct kpackx_error *why)
+{
+	kpack_error_t err;
+	char *first;
+
+	if (item->kind != SHARD_LINK)
+		return copy(from, item, to, why);
+	KP_TRY(join(out, item->first, &first, why));
+	err = link_to(from, first, to, why);
+	free(first);
+	return err;
+}
+
+/* Of a directory, when it is complete. */
+static kpack_error_t finish(const char *from, const struct shard_item *item,
+			    const char *out, const char *to, struct kpackx_error *why)
+{
+	struct timespec times[2] = {
+		{.tv_nsec = UTIME_OMIT},
+		{.tv_sec = (time_t)item->seconds, .tv_nsec = (long)item->nanoseconds}};
+
+	(void)out;
+	KP_TRY(copy_directory_attributes(from, to, why));
+	if (chmod(to, (mode_t)item->mode & 07777) < 0 ||
+	    utimensat(AT_FDCWD, to, times, AT_SYMLINK_NOFOLLOW) < 0)
+		return kp_fail_errno(why, errno, "cannot set its attributes");
+	return KPACK_SUCCESS;
+}
+
+/* Do FN for the item, from the part to OUT. */
+static kpack_error_t apply(const char *dir, const struct shard_item *item,
+			   const char *out, item_fn *fn, struct kpackx_error *why)
+{
+	kpack_error_t err;
+	char *from, *to;
+
+	KP_TRY(join(dir, item->path, &from, why));
+	err = join(out, item->path, &to, why);
+	if (!err) {
+		err = fn(from, item, out, to, why);
+		if (err)
+			kp_fail_prefix(why, err, "%s", to);
+		free(to);
+	}
+	free(from);
+	return err;
+}
+
+kpack_error_t part_tree_copy(const char *dir, const struct shard_item *item,
+			     const char *out, struct kpackx_error *why)
+{
+	return apply(dir, item, out, copy_one, why);
+}
+
+kpack_error_t part_tree_finish(const char *dir, const struct shard_item *item,
+			       const char *out, struct kpackx_error *why)
+{
+	return apply(dir, item, out, finish, why);
+}

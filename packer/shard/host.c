@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+#include "host.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "packer/files/attributes.h"
+#include "packer/binary/binary.h"
+#include "packer/pack/archives/volume.h"
+
+/* Begin PATH, whose directory is there. */
+static kpack_error_t begin(const char *path, mode_t mode, struct kp_outfile *out,
+			   struct kpackx_error *why)
+{
+	const char *slash = strrchr(path, '/');
+	char *dir = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+	kpack_error_t err;
+
+	if (!dir)
+		return kp_fail_memory(why, strlen(path), "a path");
+	err = kp_outfile_open(out, dir, slash ? slash + 1 : path, mode, why);
+	free(dir);
+	return err;
+}
+
+/* --- saving -------------------------------------------------------------------------- */
+
+static kpack_error_t copy_host(struct input *in, bool code, int fd,
+			       struct kp_outfile *out, struct kpackx_error *why)
+{
+	uint64_t size = (uint64_t)in->st.st_size;
+	uint64_t hole = code ? size : in->fat.elf.fatbin_offset;
+	uint64_t rest = code ? size : hole + in->fat.elf.fatbin_size;
+
+	if (ftruncate(out->fd, in->st.st_size) < 0)
+		return kp_fail_errno(why, errno, "cannot be made that long");
+	KP_TRY(kp_outfile_copy(out, 0, fd, 0, hole, why));
+	KP_TRY(kp_outfile_copy(out, rest, fd, rest, size - rest, why));
+	return kp_outfile_publish(out, why);
+}
+
+kpack_error_t shard_host_save(struct input *in, bool code, const char *path,
+			      struct kpackx_error *why)
+{
+	struct kp_outfile out;
+	kpack_error_t err;
+	int fd;
+
+	KP_TRY(input_hold(in, &fd, why));
+	err = begin(path, 0666, &out, why);
+	if (!err)
+		err = copy_host(in, code, fd, &out, why);
+	kp_outfile_close(&out);
+	input_release(in);
+	return err;
+}
+
+/* --- converting again ---------------------------------------------------------------- */
+
+/* Of PATH, the same with the other volume; NULL: out of memory. */
+static char *change_volume(const char *path, const char *group, unsigned old_volume,
+			   unsigned volume)
+{
+	const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
+	char *begin = volume_file_name(group, old_volume, ""), *name = NULL, *out;
+	size_t n = begin ? strlen(begin) - strlen(".kpack") : 0, end = strlen(file);
+
+	if (begin && strncmp(file, begin, n) == 0 && end >= n + strlen(".kpack")) {
+		char *stem = strndup(file + n, end - n - strlen(".kpack"));
+
+		name = stem ? volume_file_name(group, volume, stem) : NULL;
+		free(stem);
+	} else if (begin) {
+		name = strdup(file);
+	}
+	free(begin);
+	if (!name || asprintf(&out, "%.*s%s", (int)(file - path), path, name) < 0)
+		out = NULL;
+	free(name);
+	return out;
+}
+
+static kpack_error_t make_marker(const struct kp_marker *old, const char *group,
+				 unsigned old_volume, unsigned volume, uint8_t **out,
+				 size_t *size, struct kpackx_error *why)
+{
+	struct kp_marker marker = {.kernel_name = old->kernel_name};
+	kpack_error_t err = KPACK_SUCCESS;
+
+	marker.search_paths = calloc(old->n_search_paths + 1, sizeof(char *));
+	if (!marker.search_paths)
+		return kp_fail_memory(why, old->n_search_paths, "a marker");
+	for (size_t i = 0; i < old->n_search_paths && !err; i++) {
+		marker.search_paths[i] =
+			change_volume(old->search_paths[i], group, old_volume, volume);
+		marker.n_search_paths++;
+		if (!marker.search_paths[i])
+			err = kp_fail_memory(why, i, "a marker");
+	}
+	if (!err)
+		err = kp_marker_write(&marker, out, size, why);
+	for (size_t i = 0; i < marker.n_search_paths; i++)
+		free(marker.search_paths[i]);
+	free(marker.search_paths);
+	return err;
+}
+
+/* What only looked like a wrapper was found out while its containers were there. */
+static void keep_wrappers(struct kp_elf *elf, const struct kp_elf *converted)
+{
+	size_t n = 0, at = 0;
+
+	for (size_t i = 0; i < elf->n_wrappers && at < converted->n_wrappers; i++)
+		if (elf->wrappers[i].vaddr == converted->wrappers[at].vaddr) {
+			elf->wrappers[n++] = elf->wrappers[i];
+			at++;
+		}
+	elf->n_wrappers = n;
+}
+
+static kpack_error_t read_layout(const struct binary *from, uint8_t **out,
+				 struct kpackx_error *why)
+{
+	size_t size = (size_t)from->where.layout_size;
+
+	*out = malloc(size + 1);
+	if (!*out)
+		return kp_fail_memory(why, size, "a layout");
+	return kp_file_pread(from->fd, from->where.layout_offset, *out, size, why);
+}
+
+static kpack_error_t write_again(int host, uint64_t size, const struct binary *from,
+				 struct kp_span marker, struct kp_outfile *out,
+				 struct kpackx_error *why)
+{
+	struct kp_fatbin fat = {.kind = KP_FATBIN_ELF, .format = "elf"};
+	struct kp_convert_options options = {
+		.marker = marker, .keep_device_code = from->where.has_device_code};
+	uint8_t *layout = NULL;
+	kpack_error_t err;
+
+	KP_TRY(kp_elf_read(host, size, &fat.elf, why));
+	keep_wrappers(&fat.elf, &from->fat.elf);
+	err = read_layout(from, &layout, why);
+	options.layout = (struct kp_span){layout, (size_t)from->where.layout_size};
+	if (!err)
+		err = kp_convert(host, size, &fat, &options, out, why);
+	free(layout);
+	kp_elf_fini(&fat.elf);
+	return err;
+}
+
+static kpack_error_t convert(const char *host, const struct binary *from,
+			     struct kp_span marker, const char *to,
+			     struct kpackx_error *why)
+{
+	struct kp_outfile out;
+	kpack_error_t err;
+	struct stat st;
+	int fd;
+
+	KP_TRY(kp_file_open(host, &fd, &st, why));
+	/* nobody else reads it before it has its permissions */
+	err = begin(to, 0600, &out, why);
+	if (!err)
+		err = write_again(fd, (uint64_t)st.st_size, from, marker, &out, why);
+	if (!err)
+		err = attributes_copy(from->fd, out.fd, &from->st, why);
+	if (!err)
+		err = kp_outfile_publish(&out, why);
+	kp_outfile_close(&out);
+	close(fd);
+	return err;
+}
+
+kpack_error_t shard_host_convert(const char *host, const char *from, const char *to,
+				 const char *group, unsigned old_volume, unsigned volume,
+				 struct kpackx_error *why)
+{
+	uint8_t *marker = NULL;
+	struct binary b;
+	kpack_error_t err;
+	size_t size = 0;
+
+	KP_TRY(binary_open(from, &b, why));
+	err = binary_read_marker(&b, why);
+	if (!err)
+		err = make_marker(&b.marker, group, old_volume, volume, &marker, &size,
+				  why);
+	if (!err)
+		err = convert(host, &b, (struct kp_span){marker, size}, to, why);
+	free(marker);
+	binary_close(&b);
+	return err;
+}

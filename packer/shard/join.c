@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: MIT */
+#include "join.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "packer/files/copy.h"
+#include "packer/files/leftovers.h"
+#include "packer/pack/tree/write.h"
+#include "files.h"
+#include "host.h"
+
+/* --- what belongs together ----------------------------------------------------------- */
+
+static kpack_error_t differ(const struct part *a, const struct part *b, const char *what,
+			    const char *x, const char *y, struct kpackx_error *why)
+{
+	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+		       "%s and %s are of different runs: %s: %s, and %s", a->dir, b->dir,
+		       what, x, y);
+}
+
+/* Bytes of the option that OPTIONS begin with. */
+static int option_size(const char *options)
+{
+	const char *end = strstr(options, " --");
+
+	return end ? (int)(end - options) : (int)strlen(options);
+}
+
+/* All of them would be too many to see which it is. */
+static kpack_error_t differ_in_option(const struct part *a, const struct part *b,
+				      struct kpackx_error *why)
+{
+	const char *x = a->record.options, *y = b->record.options;
+
+	while (*x && option_size(x) == option_size(y) &&
+	       strncmp(x, y, (size_t)option_size(x)) == 0) {
+		int n = option_size(x);
+
+		x += n + (x[n] == ' ');
+		y += n + (y[n] == ' ');
+	}
+	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+		       "%s and %s are of different runs: options: %.*s, and %.*s", a->dir,
+		       b->dir, *x ? option_size(x) : 4, *x ? x : "none",
+		       *y ? option_size(y) : 4, *y ? y : "none");
+}
+
+static kpack_error_t check_pair(const struct part *a, const struct part *b,
+				struct kpackx_error *why)
+{
+	const struct shard_record *x = &a->record, *y = &b->record;
+	char of_x[16], of_y[16];
+
+	if (strcmp(x->version, y->version) != 0)
+		return differ(a, b, "kpack's version", x->version, y->version, why);
+	snprintf(of_x, sizeof(of_x), "%u", x->shard.count);
+	snprintf(of_y, sizeof(of_y), "%u", y->shard.count);
+	if (x->shard.count != y->shard.count)
+		return differ(a, b, "the number of shards", of_x, of_y, why);
+	if (strcmp(x->options, y->options) != 0)
+		return differ_in_option(a, b, why);
+	if (memcmp(x->plan, y->plan, sizeof(x->plan)) != 0)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "%s and %s are of different runs: INPUT was another, or "
+			       "changed meanwhile",
+			       a->dir, b->dir);
+	if (x->shard.index == y->shard.index &&
+	    memcmp(x->hash, y->hash, sizeof(x->hash)) != 0)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "%s and %s are both shard %u/%u, and differ", a->dir,
+			       b->dir, x->shard.index, x->shard.count);
+	return KPACK_SUCCESS;
+}
+
+static int by_index(const void *a, const void *b)
+{
+	const struct part *x = a, *y = b;
+
+	return (x->record.shard.index > y->record.shard.index) -
+	       (x->record.shard.index < y->record.shard.index);
+}
+
+/* Of a part that is there twice the second is not needed. */
+static void drop_repeated(struct part_join *j)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < j->n_parts; i++) {
+		if (n && by_index(&j->parts[n - 1], &j->parts[i]) == 0)
+			part_close(&j->parts[i]);
+		else
+			j->parts[n++] = j->parts[i];
+	}
+	j->n_parts = n;
+}
+
+static kpack_error_t check_missing(const struct part_join *j, struct kpackx_error *why)
+{
+	for (unsigned i = 0; i < j->parts[0].record.shard.count; i++)
+		if (i >= j->n_parts || j->parts[i].record.shard.index != i + 1)
+			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				       "shard %u/%u is missing", i + 1,
+				       j->parts[0].record.shard.count);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t check_parts(struct part_join *j, struct kpackx_error *why)
+{
+	for (size_t i = 1; i < j->n_parts; i++)
+		KP_TRY(check_pair(&j->parts[0], &j->parts[i], why));
+	qsort(j->parts, j->n_parts, sizeof(*j->parts), by_index);
+	for (size_t i = 1; i < j->n_parts; i++)
+		KP_TRY(check_pair(&j->parts[i - 1], &j->parts[i], why));
+	drop_repeated(j);
+	KP_TRY(check_missing(j, why));
+	for (size_t i = 0; i < j->n_parts; i++)
+		KP_TRY(part_check(&j->parts[i], why));
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t part_join_open(char *const *dirs, size_t n, struct part_join *out,
+			     struct kpackx_error *why)
+{
+	*out = (struct part_join){.parts = calloc(n + 1, sizeof(*out->parts))};
+	if (!out->parts)
+		return kp_fail_memory(why, n, "parts");
+	for (size_t i = 0; i < n; i++) {
+		out->n_parts++;
+		KP_TRY(part_open(dirs[i], &out->parts[i], why));
+	}
+	KP_TRY(check_parts(out, why));
+	return replay_init(out->parts, out->n_parts, &out->replay, why);
+}
+
+void part_join_close(struct part_join *join)
+{
+	archive_set_close(join->set);
+	replay_fini(&join->replay);
+	for (size_t i = 0; i < join->n_parts; i++)
+		part_close(&join->parts[i]);
+	free(join->parts);
+	*join = (struct part_join){0};
+}
+
+kpack_error_t part_join_check(const struct part_join *join, const char *out,
+			      struct kpackx_error *why)
+{
+	for (size_t i = 0; i < join->n_parts; i++) {
+		kpack_error_t err = output_check(join->parts[i].dir, out, why);
+
+		if (err == KPACK_ERROR_INVALID_ARGUMENT)
+			return kp_fail(why, err, "%s and %s: one is the other, or in it",
+				       out, join->parts[i].dir);
+		if (err)
+			return kp_fail_prefix(why, err, "%s", join->parts[i].dir);
+	}
+	return KPACK_SUCCESS;
+}
+
+/* --- archives ------------------------------------------------------------------------ */
+
+/* Has the first part archives that INPUT had? */
+static bool inherits(const struct part *first)
+{
+	const struct shard_record *r = &first->record;
+
+	for (size_t i = 0; i < r->n_items; i++)
+		if (r->items[i].kind == SHARD_OWN &&
+		    strncmp(r->items[i].path, SHARD_INHERITED "/",
+			    strlen(SHARD_INHERITED "/")) == 0)
+			return true;
+	return false;
+}
+
+static kpack_error_t open_set(struct part_join *j, const char *dir, const char *inherit,
+			      struct kpackx_error *why)
+{
+	const struct shard_record *r = &j->parts[0].record;
+	struct archive_set_options where = {
+		.dir = dir,
+		.group = r->group,
+		.scheme = r->scheme,
+		.volume_size = r->volume_size,
+		.families = &r->families,
+		.inherit = inherit,
+		.stores = replay_stores,
+		.stores_arg = &j->replay,
+	};
+
+	return archive_set_open(&where, &j->set, why);
+}
+
+static kpack_error_t write_archives(struct part_join *j, const char *dir,
+				    const char *inherit, struct progress *progress,
+				    struct kpackx_error *why)
+{
+	KP_TRY(kp_mkdirs(dir, 0777, why));
+	KP_TRY(open_set(j, dir, inherit, why));
+	KP_TRY(replay_run(&j->replay, j->set, progress, why));
+	KP_TRY(archive_set_publish(j->set, why));
+	return leftovers_remove(dir, "", why);
+}
+
+/* The directories of a tree that was written before may forbid it. */
+static kpack_error_t make_root(const struct part_join *j, const char *out,
+			       struct kpackx_error *why)
+{
+	kpack_error_t err;
+	char *root;
+
+	KP_TRY(kp_mkdirs(out, 0777, why));
+	if (j->parts[0].record.archives_only)
+		return KPACK_SUCCESS;
+	if (asprintf(&root, "%s/.", out) < 0)
+		return kp_fail_memory(why, strlen(out), "a path");
+	err = copy_directory(root, why);
+	free(root);
+	return err ? kp_fail_prefix(why, err, "%s", out) : err;
+}
+
+kpack_error_t part_join_archives(struct part_join *join, const char *out,
+				 struct progress *progress, struct kpackx_error *why)
+{
+	const struct part *first = &join->parts[0];
+	char *dir = NULL, *inherit = NULL;
+	kpack_error_t err;
+
+	KP_TRY(make_root(join, out, why));
+	if (join->replay.n_binaries == 0 && !inherits(first))
+		return KPACK_SUCCESS;
+	if (asprintf(&dir, "%s/" SCAN_ARCHIVES, out) < 0)
+		return kp_fail_memory(why, strlen(out), "a path");
+	if (asprintf(&inherit, "%s/" SHARD_INHERITED, first->own) < 0)
+		inherit = NULL;
+	err = inherit ? write_archives(join, dir, inherits(first) ? inherit : NULL,
+				       progress, why)
+		      : kp_fail_memory(why, strlen(out), "a path");
+	free(dir);
+	free(inherit);
+	return err;
+}
+
+/* --- the tree ------------------------------------------------------------------------ */
+
+static bool is_late(const struct shard_item *item)
+{
+	return item->kind == SHARD_LINK;
+}
+
+/* Directories are the same in all parts. */
+static kpack_error_t make_directories(const struct part *first, const char *out,
+				      struct kpackx_error *why)
+{
+	for (size_t i = 0; i < first->record.n_items; i++)
+		if (first->record.items[i].kind == SHARD_DIRECTORY)
+			KP_TRY(part_tree_copy(first->dir, &first->record.items[i], out,
+					      why));
+	return KPACK_SUCCESS;
+}
+
+/* A binary that is in another volume than its shard took for it. */
+struct moved {
+	const struct shard_converted *converted;
+	const struct replayed *replayed;
+};
+
+struct moves {
+	struct moved *items; /* by path */
+	size_t count;
+};
+
+static int by_number(const void *key, const void *item)
+{
+	const uint32_t *number = key;
+	const struct replayed *r = item;
+
+	return (*number > r->binary->number) - (*number < r->binary->number);
+}
+
+/* Its marker has to say which volume it is. */
+static kpack_error_t convert_again(const struct moved *m, const char *out,
+				   struct kpackx_error *why)
+{
+	const struct replayed *r = m->replayed;
+	const struct shard_converted *c = m->converted;
+	char *host, *from, *to;
+	kpack_error_t err;
+
+	if (asprintf(&host, "%s/" SHARD_HOST, r->part->own, c->number) < 0)
+		host = NULL;
+	if (asprintf(&from, "%s/%s", r->part->dir, c->path) < 0)
+		from = NULL;
+	if (asprintf(&to, "%s/%s", out, c->path) < 0)
+		to = NULL;
+	err = host && from && to
+		      ? shard_host_convert(host, from, to, r->part->record.group,
+					   r->binary->volume, r->volume, why)
+		      : kp_fail_memory(why, strlen(out), "a path");
+	if (err)
+		kp_fail_prefix(why, err, "%s", to ? to : c->path);
+	free(host);
+	free(from);
+	free(to);
+	return err;
+}
+
+static int by_path(const void *a, const void *b)
+{
+	const struct moved *x = a, *y = b;
+
+	return strcmp(x->converted->path, y->converted->path);
+}
+
+static kpack_error_t find_moves(const struct part_join *j, const struct part *part,
+				struct moves *out, struct kpackx_error *why)
+{
+	size_t n = part->record.n_converted;
+
+	*out = (struct moves){.items = calloc(n + 1, sizeof(*out->items))};
+	if (!out->items)
+		return kp_fail_memory(why, n, "binaries");
+	for (size_t i = 0; i < n; i++) {
+		const struct shard_converted *c = &part->record.converted[i];
+		const struct replayed *r =
+			bsearch(&c->number, j->replay.binaries, j->replay.n_binaries,
+				sizeof(*r), by_number);
+
+		if (r && r->part == part && r->volume != r->binary->volume)
+			out->items[out->count++] = (struct moved){c, r};
+	}
+	qsort(out->items, out->count, sizeof(*out->items), by_path);
+	return KPACK_SUCCESS;
+}
+
+/* No binary stands in OUT with a marker that is not right, not for a moment. */
+static kpack_error_t copy_item(const struct part *part, const struct shard_item *item,
+			       const struct moves *moves, const char *out,
+			       struct kpackx_error *why)
+{
+	struct shard_converted named = {.path = (char *)item->path};
+	const struct moved key = {.converted = &named}, *m = NULL;
+
+	if (item->kind == SHARD_FILE)
+		m = bsearch(&key, moves->items, moves->count, sizeof(*m), by_path);
+	return m ? convert_again(m, out, why) : part_tree_copy(part->dir, item, out, why);
+}
+
+static kpack_error_t copy_items(const struct part *part, const struct moves *moves,
+				bool late, const char *out, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < part->record.n_items; i++) {
+		const struct shard_item *item = &part->record.items[i];
+
+		if (item->kind != SHARD_DIRECTORY && item->kind != SHARD_OWN &&
+		    is_late(item) == late)
+			KP_TRY(copy_item(part, item, moves, out, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t copy_part(const struct part_join *join, const struct part *part,
+			       const char *out, struct kpackx_error *why)
+{
+	struct moves moves;
+	kpack_error_t err = find_moves(join, part, &moves, why);
+
+	if (!err)
+		err = copy_items(part, &moves, false, out, why);
+	if (!err)
+		err = copy_items(part, &moves, true, out, why);
+	free(moves.items);
+	return err;
+}
+
+static kpack_error_t tidy_directories(const struct part *first, const char *out,
+				      struct kpackx_error *why)
+{
+	for (size_t i = 0; i < first->record.n_items; i++)
+		if (first->record.items[i].kind == SHARD_DIRECTORY)
+			KP_TRY(leftovers_remove(out, first->record.items[i].path, why));
+	return KPACK_SUCCESS;
+}
+
+/* From the innermost, because a directory may forbid what is done in it. */
+static kpack_error_t finish_directories(const struct part *first, const char *out,
+					struct kpackx_error *why)
+{
+	for (size_t i = first->record.n_items; i-- > 0;)
+		if (first->record.items[i].kind == SHARD_DIRECTORY)
+			KP_TRY(part_tree_finish(first->dir, &first->record.items[i], out,
+						why));
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t write_tree(const struct part_join *join, const char *out,
+				bool locked, struct kpackx_error *why)
+{
+	const struct part *first = &join->parts[0];
+
+	KP_TRY(make_directories(first, out, why));
+	for (size_t i = 0; i < join->n_parts; i++)
+		KP_TRY(copy_part(join, &join->parts[i], out, why));
+	if (locked)
+		KP_TRY(tidy_directories(first, out, why));
+	return finish_directories(first, out, why);
+}
+
+kpack_error_t part_join_tree(const struct part_join *join, const char *out,
+			     struct kpackx_error *why)
+{
+	int lock = leftovers_lock(out);
+	kpack_error_t err = write_tree(join, out, lock >= 0, why);
+
+	if (lock >= 0)
+		close(lock);
+	return err;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+#include "merge.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include "packer/command.h"
+#include "join.h"
+#include "packer/cli/report.h"
+
+bool shard_is_part(const char *dir)
+{
+	struct stat st;
+	char *own;
+	bool is;
+
+	if (asprintf(&own, "%s/" SHARD_DIR, dir) < 0)
+		return false;
+	is = stat(own, &st) == 0 && S_ISDIR(st.st_mode);
+	free(own);
+	return is;
+}
+
+static size_t count_files(const struct part_join *j)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < j->n_parts; i++)
+		for (size_t k = 0; k < j->parts[i].record.n_items; k++) {
+			enum shard_kind kind = j->parts[i].record.items[k].kind;
+
+			n += kind != SHARD_OWN && kind != SHARD_ABSENT &&
+			     kind != SHARD_DIRECTORY;
+		}
+	return n;
+}
+
+#if KP_WITH_JSON
+static int report_as_json(const struct part_join *j, const char *out)
+{
+	json_t *archives = json_array();
+	size_t n = 0;
+	const char *const *names = j->set ? archive_set_names(j->set, &n) : NULL;
+
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(archives, report_json_text(names[i]));
+	return report_json(
+		       json_pack("{s:o, s:I, s:I, s:I, s:o}", "output",
+				 report_json_text(out), "shards", (json_int_t)j->n_parts,
+				 "files", (json_int_t)count_files(j), "binaries",
+				 (json_int_t)j->replay.n_binaries, "archives", archives))
+		       ? EXIT_OK
+		       : EXIT_FAULT;
+}
+#endif
+
+static int report(const struct shard_merge_options *options, const struct part_join *j)
+{
+	size_t n = 0;
+
+#if KP_WITH_JSON
+	if (options->json)
+		return report_as_json(j, options->out);
+#endif
+	if (options->quiet)
+		return EXIT_OK;
+	if (j->set)
+		archive_set_names(j->set, &n);
+	report_text(options->out);
+	printf(": %zu shards joined: %zu archives, %zu files\n", j->n_parts, n,
+	       count_files(j));
+	return EXIT_OK;
+}
+
+static kpack_error_t join(const struct shard_merge_options *options, struct part_join *j,
+			  struct kpackx_error *why)
+{
+	struct progress progress;
+	kpack_error_t err;
+
+	KP_TRY(part_join_open(options->parts, options->n_parts, j, why));
+	KP_TRY(part_join_check(j, options->out, why));
+	progress_begin(&progress, "merging", j->replay.bytes,
+		       !options->quiet && !options->json);
+	err = part_join_archives(j, options->out, &progress, why);
+	progress_end(&progress);
+	if (!err && !j->parts[0].record.archives_only)
+		err = part_join_tree(j, options->out, why);
+	return err;
+}
+
+int shard_merge(const struct shard_merge_options *options)
+{
+	struct kpackx_error why = {0};
+	struct part_join j;
+	int status;
+
+	if (join(options, &j, &why)) {
+		report_why(NULL, &why);
+		status = EXIT_FAULT;
+	} else {
+		status = report(options, &j);
+	}
+	part_join_close(&j);
+	return status;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* What all shards stored, stored again in the order of one run. */
+#ifndef PART_REPLAY_H
+#define PART_REPLAY_H
+
+#include "shard_part.h"
+#include "packer/cli/progress.h"
+
+/* A binary of the whole plan. */
+struct replayed {
+	struct part *part;
+	struct shard_binary *binary;
+	unsigned volume; /* that it is in now */
+};
+
+struct replay {
+	struct replayed *binaries; /* by number */
+	size_t n_binaries;
+	struct replay_name *names; /* of all entries, sorted */
+	size_t n_names, names_cap;
+	uint64_t bytes; /* of all objects, decoded */
+};
+
+/*
+ * Gather what the N PARTS, which must stay, stored.  OUT must be finished in any case.
+ * INVALID_FORMAT: two have a binary of one number.  OUT_OF_MEMORY.
+ */
+kpack_error_t replay_init(struct part *parts, size_t n, struct replay *out,
+			  struct kpackx_error *why);
+void replay_fini(struct replay *replay);
+
+/*
+ * For archive_set_options.stores, with the replay as its argument: existing archives may move a
+ * binary to a later volume.
+ */
+bool replay_stores(const void *arg, struct kp_span key, struct kp_span arch,
+		   unsigned volume, const char **place);
+
+/* Store it all into SET; then each binary's volume is known. */
+kpack_error_t replay_run(struct replay *replay, struct archive_set *set,
+			 struct progress *progress, struct kpackx_error *why);
+
+#endif

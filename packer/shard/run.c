@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: MIT */
+#include "run.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <unistd.h>
+#include "packer/files/attributes.h"
+#include "packer/pack/archives/inherited_archives.h"
+#include "core/base/bounds.h"
+#include "packer/pack/tree/write.h"
+#include "packer/pack/run.h"
+#include "packer/pack/plan/drop.h"
+#include "packer/pack/tree/interrupted.h"
+#include "done.h"
+#include "host.h"
+#include "files.h"
+
+/* --- the digest of the plan ---------------------------------------------------------- */
+
+static void add_text(struct kp_content_hash *hash, const char *text)
+{
+	kp_content_hash_add(hash,
+			    (struct kp_span){(const uint8_t *)text, strlen(text) + 1});
+}
+
+static void add_number(struct kp_content_hash *hash, uint64_t n)
+{
+	uint8_t bytes[8];
+
+	kp_put_le64(bytes, n);
+	kp_content_hash_add(hash, (struct kp_span){bytes, sizeof(bytes)});
+}
+
+/* When a directory was changed is nothing that an input is known by. */
+static kpack_error_t add_entry(struct kp_content_hash *hash, const struct scan_entry *e,
+			       struct kpackx_error *why)
+{
+	kpack_error_t err;
+	struct stat st;
+
+	add_text(hash, e->relative);
+	add_number(hash, e->mode);
+	add_number(hash, e->first);
+	err = attributes_hash(e->path, hash, why);
+	if (err)
+		return kp_fail_prefix(why, err, "%s", e->path);
+	if (S_ISDIR(e->mode) || lstat(e->path, &st) < 0)
+		return KPACK_SUCCESS;
+	add_number(hash, (uint64_t)st.st_size);
+	add_number(hash, (uint64_t)st.st_mtim.tv_sec);
+	add_number(hash, (uint64_t)st.st_mtim.tv_nsec);
+	return KPACK_SUCCESS;
+}
+
+static void add_object(struct kp_content_hash *hash, const struct plan_object *o)
+{
+	const struct kp_image *image = &o->input->fat.containers.images[o->image];
+
+	add_number(hash, o->binary);
+	add_number(hash, o->container);
+	add_number(hash, o->chunk);
+	add_number(hash, image->size);
+	add_text(hash, image->arch);
+}
+
+static kpack_error_t digest(const struct packing *p, uint8_t out[16],
+			    struct kpackx_error *why)
+{
+	struct kp_content_hash *hash = kp_content_hash_new();
+	kpack_error_t err = KPACK_SUCCESS;
+	struct kp_content sum;
+
+	if (!hash)
+		return kp_fail_memory(why, 0, "a hash");
+	for (size_t i = 0; i < p->scan.n_entries && !err; i++)
+		err = add_entry(hash, &p->scan.entries[i], why);
+	for (size_t i = 0; i < p->plan.n_binaries; i++)
+		add_text(hash, p->plan.binaries[i].input->key);
+	for (size_t i = 0; i < p->plan.n_objects; i++)
+		add_object(hash, &p->plan.objects[i]);
+	for (size_t i = 0; i < p->plan.n_keys; i++) {
+		add_number(hash, p->plan.keys[i].object);
+		add_text(hash, p->plan.keys[i].key);
+		add_text(hash, p->plan.keys[i].arch);
+	}
+	sum = kp_content_hash_end(hash, 0, 0);
+	memcpy(out, sum.hash, sizeof(sum.hash));
+	return err;
+}
+
+/* --- what is its own ----------------------------------------------------------------- */
+
+/* Could it take more than one volume?  Whatever is there already could make it so, too. */
+static bool volumes_may_change(const struct packing *p)
+{
+	uint64_t bytes = 0, frames = 0;
+
+	for (size_t i = 0; i < p->plan.n_binaries; i++)
+		for (size_t k = 0; k < p->plan.binaries[i].n_needs; k++) {
+			bytes += p->plan.binaries[i].needs[k].bytes;
+			frames += p->plan.binaries[i].needs[k].frames;
+		}
+	return p->inherit || bytes > p->args.volume_size || frames > KP_FRAMES_MAX;
+}
+
+static kpack_error_t drop_others(struct packing *p, struct kpackx_error *why)
+{
+	const struct shard_run *run = &p->shard;
+	bool *drop = calloc(p->plan.n_objects + 1, sizeof(*drop));
+	kpack_error_t err;
+
+	if (!drop)
+		return kp_fail_memory(why, p->plan.n_objects, "objects");
+	for (size_t i = 0; i < p->plan.n_objects; i++)
+		drop[i] = !run->mine[p->plan.objects[i].input->entry];
+	err = plan_drop(&p->plan, drop, why);
+	free(drop);
+	for (size_t i = 0; i < p->outcomes.count; i++)
+		if (!run->mine[i] && !S_ISDIR(p->scan.entries[i].mode))
+			p->outcomes.items[i].fate = FATE_NOTHING;
+	return err;
+}
+
+/* --- the part's directory ------------------------------------------------------------ */
+
+static kpack_error_t remove_files(const char *dir, struct kpackx_error *why)
+{
+	DIR *d = opendir(dir);
+	const struct dirent *e;
+	int failed = 0;
+
+	if (!d)
+		return errno == ENOENT ? KPACK_SUCCESS
+				       : kp_fail_errno(why, errno, "%s", dir);
+	while ((e = readdir(d)) && !failed)
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
+		    strcmp(e->d_name, SHARD_INHERITED) != 0 &&
+		    unlinkat(dirfd(d), e->d_name, 0) < 0)
+			failed = errno;
+	closedir(d);
+	return failed ? kp_fail_errno(why, failed, "%s: cannot empty it", dir)
+		      : KPACK_SUCCESS;
+}
+
+/* Without its record a part counts for nothing. */
+static kpack_error_t clear(const char *dir, struct kpackx_error *why)
+{
+	char *record, *inherited;
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (asprintf(&record, "%s/" SHARD_RECORD, dir) < 0)
+		return kp_fail_memory(why, strlen(dir), "a path");
+	if (asprintf(&inherited, "%s/" SHARD_INHERITED, dir) < 0)
+		inherited = NULL;
+	if (unlink(record) < 0 && errno != ENOENT)
+		err = kp_fail_errno(why, errno, "%s: cannot remove", record);
+	if (!err)
+		err = inherited ? remove_files(inherited, why)
+				: kp_fail_memory(why, strlen(dir), "a path");
+	if (!err && rmdir(inherited) < 0 && errno != ENOENT)
+		err = kp_fail_errno(why, errno, "%s: cannot remove", inherited);
+	if (!err)
+		err = remove_files(dir, why);
+	free(record);
+	free(inherited);
+	return err;
+}
+
+static kpack_error_t lock(struct packing *p, struct kpackx_error *why)
+{
+	char *path;
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (asprintf(&path, "%s/" SCAN_ARCHIVES, p->args.output) < 0)
+		return kp_fail_memory(why, strlen(p->args.output), "a path");
+	p->shard.lock_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (p->shard.lock_fd < 0)
+		err = kp_fail_errno(why, errno, "%s", path);
+	while (!err && flock(p->shard.lock_fd, LOCK_EX) < 0 && errno == EINTR)
+		;
+	free(path);
+	return err;
+}
+
+/* The first shard has the archives that INPUT has. */
+static kpack_error_t bring_inherited(const struct packing *p, struct kpackx_error *why)
+{
+	char *to;
+	kpack_error_t err;
+
+	if (!p->inherit || p->args.shard.index != 1)
+		return KPACK_SUCCESS;
+	if (asprintf(&to, "%s/" SHARD_INHERITED, p->archives) < 0)
+		return kp_fail_memory(why, strlen(p->archives), "a path");
+	err = kp_mkdirs(to, 0777, why);
+	if (!err)
+		err = inherit_archives(p->inherit, to, why);
+	free(to);
+	return err;
+}
+
+/* Its files would be taken for those of this run. */
+static kpack_error_t check_input(const struct packing *p, struct kpackx_error *why)
+{
+	char *path;
+	bool part;
+
+	if (asprintf(&path, "%s/" SHARD_DIR, p->args.input) < 0)
+		return kp_fail_memory(why, strlen(p->args.input), "a path");
+	part = access(path, F_OK) == 0;
+	free(path);
+	return part ? kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			      "%s: is a part of another run: merge its parts first",
+			      p->args.input)
+		    : KPACK_SUCCESS;
+}
+
+static size_t count_linked(const struct outcomes *list)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < list->count; i++)
+		n += list->items[i].fate == FATE_LINKED;
+	return n;
+}
+
+kpack_error_t shard_run_join(struct packing *p, struct kpackx_error *why)
+{
+	size_t linked = count_linked(&p->outcomes);
+
+	KP_TRY(resume_join(&p->converter, why));
+	if (count_linked(&p->outcomes) == linked)
+		return KPACK_SUCCESS;
+	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+		       "%s: a run of --in-place was interrupted in it: end that first",
+		       p->args.input);
+}
+
+kpack_error_t shard_run_begin(struct packing *p, struct kpackx_error *why)
+{
+	struct shard_run *run = &p->shard;
+
+	run->lock_fd = -1;
+	KP_TRY(check_input(p, why));
+	KP_TRY(shard_log_new(&run->log, why));
+	KP_TRY(digest(p, run->plan, why));
+	run->hosts = p->args.mode == PACK_TREE && volumes_may_change(p);
+	KP_TRY(shard_assign(&p->scan, &p->plan, p->args.mode == PACK_ARCHIVES,
+			    &p->args.shard, &run->mine, why));
+	KP_TRY(drop_others(p, why));
+	KP_TRY(lock(p, why));
+	run->done = !p->args.force && shard_done(p);
+	if (run->done)
+		return KPACK_SUCCESS;
+	KP_TRY(clear(p->archives, why));
+	return bring_inherited(p, why);
+}
+
+void shard_run_fini(struct shard_run *run)
+{
+	if (!run->log)
+		return;
+	if (run->lock_fd >= 0)
+		close(run->lock_fd);
+	shard_log_free(run->log);
+	free(run->mine);
+}
+
+/* --- the record ---------------------------------------------------------------------- */
+
+/* Of a file of the part: KIND, and what it is known by. */
+static kpack_error_t record_item(const struct packing *p, enum shard_kind kind,
+				 const char *dir, const char *path, const char *first,
+				 struct kpackx_error *why)
+{
+	struct shard_item item = {.kind = kind, .path = path, .first = first};
+	kpack_error_t err;
+
+	err = kind == SHARD_ABSENT ? KPACK_SUCCESS
+				   : part_tree_look(dir, path, &item, why);
+	if (!err)
+		shard_log_item(p->shard.log, &item);
+	return err;
+}
+
+static bool is_there(const struct packing *p, const char *path, struct stat *st)
+{
+	char *full;
+	bool there;
+
+	if (asprintf(&full, "%s/%s", p->args.output, path) < 0)
+		return false;
+	there = lstat(full, st) == 0;
+	free(full);
+	return there;
+}
+
+static kpack_error_t record_entry(const struct packing *p, size_t entry,
+				  struct kpackx_error *why)
+{
+	const struct scan_entry *e = &p->scan.entries[entry];
+	enum fate fate = p->outcomes.items[entry].fate;
+	const char *first = NULL;
+	enum shard_kind kind;
+	struct stat st;
+
+	if (output_is_inherited(e) || (!S_ISDIR(e->mode) && !p->shard.mine[entry]))
+		return KPACK_SUCCESS;
+	if (fate == FATE_PACKED)
+		return record_item(p, SHARD_ABSENT, p->args.output, e->relative, NULL,
+				   why);
+	if (fate == FATE_LEFT_OUT || fate == FATE_NOT_WANTED ||
+	    !is_there(p, e->relative, &st))
+		return KPACK_SUCCESS;
+	kind = S_ISDIR(st.st_mode)   ? SHARD_DIRECTORY
+	       : S_ISREG(st.st_mode) ? SHARD_FILE
+	       : S_ISLNK(st.st_mode) ? SHARD_SYMLINK
+				     : SHARD_SPECIAL;
+	if (fate == FATE_LINKED) {
+		kind = SHARD_LINK;
+		first = p->scan.entries[e->first].relative;
+	}
+	return record_item(p, kind, p->args.output, e->relative, first, why);
+}
+
+static kpack_error_t record_converted(const struct packing *p, uint32_t number,
+				      struct kpackx_error *why)
+{
+	struct input *in = p->plan.binaries[number].input;
+	char *path;
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (!input_is_host(in) || p->outcomes.items[in->entry].fate != FATE_CONVERTED ||
+	    p->plan.binaries[number].n_needs == 0)
+		return KPACK_SUCCESS;
+	shard_log_converted(p->shard.log, number, p->scan.entries[in->entry].relative);
+	if (!p->shard.hosts)
+		return KPACK_SUCCESS;
+	if (asprintf(&path, "%s/" SHARD_HOST, p->archives, number) < 0)
+		return kp_fail_memory(why, strlen(p->archives), "a path");
+	err = shard_host_save(in, p->args.keep_device_code, path, why);
+	if (err)
+		kp_fail_prefix(why, err, "%s", path);
+	free(path);
+	return err;
+}
+
+static kpack_error_t record_tree(const struct packing *p, struct kpackx_error *why)
+{
+	struct stat st;
+
+	/* of a file given by itself nothing is told of OUTPUT */
+	if (stat(p->args.input, &st) == 0 && S_ISDIR(st.st_mode))
+		KP_TRY(record_item(p, SHARD_DIRECTORY, p->args.output, "", NULL, why));
+	for (size_t i = 0; i < p->scan.n_entries; i++)
+		KP_TRY(record_entry(p, i, why));
+	for (size_t i = 0; i < p->plan.n_binaries; i++)
+		KP_TRY(record_converted(p, (uint32_t)i, why));
+	return KPACK_SUCCESS;
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+/* What a killed run would leave is hidden, and directories are told by themselves. */
+static int is_own(const struct dirent *e)
+{
+	return e->d_name[0] != '.' && strcmp(e->d_name, SHARD_INHERITED) != 0;
+}
+
+/* The files of SHARD_DIR, or of the directory SUB in it. */
+static kpack_error_t record_own(const struct packing *p, const char *sub,
+				struct kpackx_error *why)
+{
+	struct dirent **names;
+	kpack_error_t err = KPACK_SUCCESS;
+	char *dir, *path;
+	int n;
+
+	if (asprintf(&dir, "%s/%s", p->archives, sub) < 0)
+		return kp_fail_memory(why, strlen(p->archives), "a path");
+	n = scandir(dir, &names, is_own, by_name);
+	free(dir);
+	for (int i = 0; i < n; i++) {
+		if (!err && asprintf(&path, "%s%s", sub, names[i]->d_name) < 0)
+			err = kp_fail_memory(why, 0, "a path");
+		else if (!err) {
+			err = record_item(p, SHARD_OWN, p->archives, path, NULL, why);
+			free(path);
+		}
+		free(names[i]);
+	}
+	if (n >= 0)
+		free(names);
+	return err;
+}
+
+kpack_error_t shard_run_end(struct packing *p, struct kpackx_error *why)
+{
+	if (p->args.mode == PACK_TREE)
+		KP_TRY(record_tree(p, why));
+	KP_TRY(record_own(p, "", why));
+	KP_TRY(record_own(p, SHARD_INHERITED "/", why));
+	return shard_log_write(p->shard.log, &p->args, p->shard.plan, p->archives, why);
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT */
+#include "shard_part.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "core/base/bounds.h"
+#include "files.h"
+#include "packer/pack/archives/volume.h"
+
+/* --- the record ---------------------------------------------------------------------- */
+
+static kpack_error_t no_record(const struct part *p, struct kpackx_error *why)
+{
+	if (access(p->own, F_OK) < 0)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "is no part: it has no " SHARD_DIR);
+	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+		       "its shard was not finished: run it again");
+}
+
+static kpack_error_t read_record(struct part *p, const char *path, size_t *size,
+				 struct kpackx_error *why)
+{
+	kpack_error_t err;
+	struct stat st;
+	int fd;
+
+	if (access(path, F_OK) < 0 && errno == ENOENT)
+		return no_record(p, why);
+	KP_TRY(kp_file_open(path, &fd, &st, why));
+	*size = (size_t)st.st_size;
+	if ((uint64_t)st.st_size > KP_TOC_SIZE_MAX)
+		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "record: %llu bytes",
+			      (unsigned long long)st.st_size);
+	else if (!(p->bytes = malloc(*size + 1)))
+		err = kp_fail_memory(why, *size, "a record");
+	else
+		err = kp_file_pread(fd, 0, p->bytes, *size, why);
+	close(fd);
+	return err;
+}
+
+static kpack_error_t open_record(struct part *p, struct kpackx_error *why)
+{
+	kpack_error_t err;
+	size_t size = 0;
+	char *path;
+
+	if (asprintf(&p->own, "%s/" SHARD_DIR, p->dir) < 0)
+		p->own = NULL;
+	if (!p->own || asprintf(&path, "%s/" SHARD_RECORD, p->own) < 0)
+		return kp_fail_memory(why, strlen(p->dir), "a path");
+	err = read_record(p, path, &size, why);
+	if (!err) {
+		err = shard_record_parse((struct kp_span){p->bytes, size}, &p->record,
+					 why);
+		if (err)
+			kp_fail_prefix(why, err, SHARD_DIR "/" SHARD_RECORD);
+	}
+	free(path);
+	return err;
+}
+
+kpack_error_t part_open(const char *dir, struct part *out, struct kpackx_error *why)
+{
+	kpack_error_t err;
+
+	*out = (struct part){.dir = dir};
+	err = open_record(out, why);
+	return err ? kp_fail_prefix(why, err, "%s", dir) : err;
+}
+
+void part_close(struct part *part)
+{
+	for (size_t i = 0; i < part->n_archives; i++) {
+		kp_archive_close(part->archives[i].archive);
+		free(part->archives[i].file);
+		free(part->archives[i].entries);
+	}
+	shard_record_fini(&part->record);
+	free(part->archives);
+	free(part->own);
+	free(part->bytes);
+	*part = (struct part){0};
+}
+
+/* --- its files ----------------------------------------------------------------------- */
+
+static int cmp_path(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Is the directory that PATH is in among the N DIRS? */
+static bool has_parent(const char *path, const char **dirs, size_t n)
+{
+	const char *slash = strrchr(path, '/');
+	char parent[KP_NAME_MAX + 1], *p = parent;
+
+	if (!slash)
+		return true;
+	memcpy(parent, path, (size_t)(slash - path));
+	parent[slash - path] = 0;
+	return bsearch(&p, dirs, n, sizeof(*dirs), cmp_path) != NULL;
+}
+
+/* Every directory is made, so that nothing is written through a link. */
+static kpack_error_t check_parents(const struct part *part, struct kpackx_error *why)
+{
+	const struct shard_record *r = &part->record;
+	const char **dirs = calloc(r->n_items + 1, sizeof(*dirs));
+	kpack_error_t err = KPACK_SUCCESS;
+	size_t n = 0;
+
+	if (!dirs)
+		return kp_fail_memory(why, r->n_items, "directories");
+	for (size_t i = 0; i < r->n_items; i++)
+		if (r->items[i].kind == SHARD_DIRECTORY)
+			dirs[n++] = r->items[i].path;
+	qsort(dirs, n, sizeof(*dirs), cmp_path);
+	for (size_t i = 0; i < r->n_items && !err; i++)
+		if (r->items[i].kind != SHARD_OWN &&
+		    !has_parent(r->items[i].path, dirs, n))
+			err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				      "%s: the record has not its directory",
+				      r->items[i].path);
+	free(dirs);
+	return err;
+}
+
+kpack_error_t part_check(const struct part *part, struct kpackx_error *why)
+{
+	const struct shard_record *r = &part->record;
+	kpack_error_t err = check_parents(part, why);
+
+	if (err)
+		return kp_fail_prefix(why, err, "%s", part->dir);
+	for (size_t i = 0; i < r->n_items; i++)
+		KP_TRY(part_tree_check(r->items[i].kind == SHARD_OWN ? part->own
+								     : part->dir,
+				       &r->items[i], why));
+	return KPACK_SUCCESS;
+}
+
+/* --- its archives -------------------------------------------------------------------- */
+
+static kpack_error_t list_ordinals(struct part_archive *a, struct kpackx_error *why)
+{
+	uint32_t n = kp_archive_ordinal_count(a->archive);
+	struct kp_entry_info info;
+
+	a->entries = malloc(((size_t)n + 1) * sizeof(*a->entries));
+	if (!a->entries)
+		return kp_fail_memory(why, n, "ordinals");
+	memset(a->entries, 0xff, n * sizeof(*a->entries));
+	for (size_t i = 0; i < kp_archive_entry_count(a->archive); i++) {
+		kp_archive_entry(a->archive, i, &info);
+		if (info.ordinal < n)
+			a->entries[info.ordinal] = (uint32_t)i;
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t open_archive(struct part *part, const char *file,
+				  struct part_archive **out, struct kpackx_error *why)
+{
+	struct part_archive *bigger =
+		reallocarray(part->archives, part->n_archives + 1, sizeof(*bigger));
+	char *path;
+	kpack_error_t err;
+
+	if (!bigger)
+		return kp_fail_memory(why, sizeof(*bigger), "an archive");
+	part->archives = bigger;
+	*out = &bigger[part->n_archives++];
+	**out = (struct part_archive){.file = strdup(file)};
+	if (!(*out)->file || asprintf(&path, "%s/%s", part->own, file) < 0)
+		return kp_fail_memory(why, strlen(file), "a path");
+	err = kp_archive_open(path, &(*out)->archive, why);
+	if (!err)
+		err = list_ordinals(*out, why);
+	if (err)
+		kp_fail_prefix(why, err, "%s", path);
+	free(path);
+	return err;
+}
+
+static char *archive_name(const struct part *part, const char *place, unsigned volume)
+{
+	char *stem = families_stem(&part->record.families, place), *file = NULL;
+
+	if (stem)
+		file = volume_file_name(part->record.group, volume, stem);
+	free(stem);
+	return file;
+}
+
+static kpack_error_t find_archive(struct part *part, const char *place, unsigned volume,
+				  struct part_archive **out, struct kpackx_error *why)
+{
+	char *file = archive_name(part, place, volume);
+	kpack_error_t err;
+
+	if (!file)
+		return kp_fail_memory(why, strlen(place), "a name");
+	for (size_t i = 0; i < part->n_archives; i++)
+		if (strcmp(part->archives[i].file, file) == 0) {
+			*out = &part->archives[i];
+			free(file);
+			return KPACK_SUCCESS;
+		}
+	if (strchr(file, '/'))
+		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			      "%s: %s gives no file name", part->dir, place);
+	else
+		err = open_archive(part, file, out, why);
+	free(file);
+	return err;
+}
+
+static kpack_error_t read_frame(const struct kp_source *stored, struct part_frame *frame,
+				struct kp_span *out, struct kpackx_error *why)
+{
+	size_t size = (size_t)stored->size;
+
+	if (size > frame->cap || !frame->bytes) {
+		free(frame->bytes);
+		frame->bytes = malloc(size + 1);
+		frame->cap = frame->bytes ? size : 0;
+		if (!frame->bytes)
+			return kp_fail_memory(why, size, "a frame");
+	}
+	*out = (struct kp_span){frame->bytes, size};
+	return kp_source_read(stored, 0, frame->bytes, size, why);
+}
+
+kpack_error_t part_read(struct part *part, const char *place, unsigned volume,
+			uint32_t ordinal, struct part_frame *frame, struct kp_span *out,
+			struct kpackx_error *why)
+{
+	struct part_archive *a = NULL;
+	struct kp_source stored;
+	kpack_error_t err;
+
+	KP_TRY(find_archive(part, place, volume, &a, why));
+	if (!a->entries || ordinal >= kp_archive_ordinal_count(a->archive) ||
+	    a->entries[ordinal] == UINT32_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%s/%s: has no object %u",
+			       part->own, a->file, ordinal);
+	err = kp_archive_source(a->archive, a->entries[ordinal], &stored, why);
+	if (!err)
+		err = read_frame(&stored, frame, out, why);
+	return err ? kp_fail_prefix(why, err, "%s/%s", part->own, a->file) : err;
+}

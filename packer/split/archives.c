@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+#include "archives.h"
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include "packer/merge/by_arch.h"
+#include "packer/archives/operands.h"
+#include "packer/command.h"
+#include "packer/pack/archives/inherited_archives.h"
+#include "packer/merge/report.h"
+
+struct run {
+	struct merge_report report; /* first: the calls get it as theirs */
+	const struct split_args *args;
+	struct archives set;
+	struct arch_filter filter;
+#if KP_WITH_JSON
+	json_t *written;
+#endif
+};
+
+static bool is_archive(const char *path)
+{
+	size_t n = strlen(path);
+	struct stat st;
+	char magic[4];
+	bool yes;
+	int fd;
+
+	if (kp_file_open(path, &fd, &st, NULL))
+		return false;
+	yes = (n > 6 && strcmp(path + n - 6, ".kpack") == 0) ||
+	      (!kp_file_pread(fd, 0, magic, sizeof(magic), NULL) &&
+	       memcmp(magic, "KPAK", sizeof(magic)) == 0);
+	close(fd);
+	return yes;
+}
+
+/* A directory of nothing else: files, not links, for nothing of it may be lost. */
+static bool is_directory_of_archives(const char *path)
+{
+	DIR *d = opendir(path);
+	bool only = true, any = false;
+	const struct dirent *e;
+	struct stat st;
+
+	while (d && only && (e = readdir(d))) {
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+			continue;
+		any = true;
+		only = inherit_is_archive(e->d_name) &&
+		       fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		       S_ISREG(st.st_mode);
+	}
+	if (d)
+		closedir(d);
+	return only && any;
+}
+
+bool split_is_archives(const char *path)
+{
+	return is_archive(path) || is_directory_of_archives(path);
+}
+
+/* --- what is told -------------------------------------------------------------------- */
+
+static void begin(void *arg, uint64_t bytes)
+{
+	struct run *r = arg;
+
+	progress_begin(&r->report.progress, "splitting", bytes,
+		       !r->args->quiet && !r->args->json);
+}
+
+static void written(void *arg, const struct archive_part *part)
+{
+	struct run *r = arg;
+
+#if KP_WITH_JSON
+	if (r->args->json)
+		json_array_append_new(r->written,
+				      json_pack("{so so so sI sI}", "archive",
+						report_json_text(part->file), "group",
+						report_json_text(part->group), "arch",
+						report_json_text(part->arch), "entries",
+						(json_int_t)part->stats.entries, "bytes",
+						(json_int_t)part->stats.bytes));
+#endif
+	if (r->args->json || r->args->quiet)
+		return;
+	report_text(part->file);
+	printf(": %" PRIu64 " entries, %" PRIu64 " bytes\n", part->stats.entries,
+	       part->stats.bytes);
+}
+
+/* --- the run ------------------------------------------------------------------------- */
+
+static bool takes(const void *arg, struct kp_span arch)
+{
+	return kp_span_is(arch, LIBRARY_NEUTRAL) ||
+	       arch_filter_match((struct arch_filter *)arg, arch);
+}
+
+static kpack_error_t write_parts(struct run *r, struct kpackx_error *why)
+{
+	struct merge_source *sources = calloc(r->set.count + 1, sizeof(*sources));
+	const struct archive_parts_options options = {
+		.group = r->args->name,
+		.force = r->args->force,
+		.takes = r->args->targets ? takes : NULL,
+		.takes_arg = &r->filter,
+		.clash = merge_report_clash,
+		.faulty = merge_report_faulty,
+		.progress = merge_report_progress,
+		.begin = begin,
+		.written = written,
+		.arg = r,
+	};
+	kpack_error_t err;
+
+	if (!sources)
+		return kp_fail_memory(why, r->set.count, "archives");
+	for (size_t i = 0; i < r->set.count; i++)
+		sources[i].archive = r->set.items[i];
+	err = archive_parts(sources, r->set.count, r->args->output, &options, why);
+	progress_end(&r->report.progress);
+	merge_report_end(&r->report);
+	free(sources);
+	return err;
+}
+
+static int carry_out(struct run *r)
+{
+	struct kpackx_error why = {0};
+
+	if (r->args->targets && !arch_filter_add(&r->filter, r->args->targets, &why)) {
+		report_why(NULL, &why);
+		return EXIT_USAGE;
+	}
+	if (write_parts(r, &why)) {
+		report_why(r->args->output, &why);
+		return EXIT_FAULT;
+	}
+	if (!r->args->quiet)
+		arch_filter_unmatched(&r->filter, "entry");
+	return EXIT_OK;
+}
+
+static int report(struct run *r)
+{
+	(void)r;
+#if KP_WITH_JSON
+	if (r->args->json)
+		return report_json(json_pack("{ss sO}", "output", r->args->output,
+					     "archives", r->written))
+			       ? EXIT_OK
+			       : EXIT_FAULT;
+#endif
+	return EXIT_OK;
+}
+
+int split_archives(const struct split_args *args)
+{
+	struct run r = {.args = args};
+	char *only = (char *)args->input;
+	int n = args->n_operands ? (int)args->n_operands : 1, status;
+
+	archives_open(&r.set, n, args->n_operands ? args->operands : &only);
+#if KP_WITH_JSON
+	r.written = json_array();
+#endif
+	status = r.set.failed ? EXIT_FAULT : carry_out(&r);
+	if (!status)
+		status = report(&r);
+#if KP_WITH_JSON
+	json_decref(r.written);
+#endif
+	arch_filter_fini(&r.filter);
+	archives_close(&r.set);
+	return status;
+}

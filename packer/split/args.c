@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: MIT */
+#include "args.h"
+#include <stdlib.h>
+#include "packer/command.h"
+#include "core/base/bounds.h"
+#include "packer/cli/option_place.h"
+#include "partition.h"
+#include "packer/cli/report.h"
+#include "core/base/text.h"
+
+enum {
+	OPT_PREFIX_MANIFEST,
+	OPT_NAME,
+	OPT_GPU_TARGETS,
+	OPT_FAMILY,
+	OPT_DATABASES,
+	OPT_LIBRARIES,
+	OPT_LIBRARY_RULES,
+	OPT_LEVEL,
+	OPT_JOBS,
+	OPT_FORCE,
+	OPT_JSON,
+	OPT_QUIET,
+	OPT_BATCH,
+	OPT_ARTIFACT_DIR,
+	OPT_OUTPUT_DIR,
+	OPT_ARTIFACT_PREFIX,
+	OPT_SPLIT_DATABASES,
+	OPT_TMP_DIR,
+	OPT_VERBOSE,
+	OPT_BUNDLER,
+	OPT_COUNT,
+};
+
+static const struct option_help options[] = {
+	[OPT_PREFIX_MANIFEST] = {0, "prefix-manifest", NULL,
+				 "INPUT must have an artifact_manifest.txt"},
+	[OPT_NAME] = {0, "name", "NAME", "name of the trees (from INPUT's name)"},
+	[OPT_GPU_TARGETS] = {0, "gpu-targets", "LIST",
+			     "only these targets, separated by commas; may be repeated"},
+	[OPT_FAMILY] = {0, "family", "NAME=ARCH,...",
+			"these targets share one tree; may be repeated"},
+	[OPT_DATABASES] = {0, "databases", "WHAT",
+			   "kernel databases: plain (default) or packed"},
+	[OPT_LIBRARIES] = {0, "libraries", "LIST",
+			   "whose databases, in the order they are asked; or none"},
+	[OPT_LIBRARY_RULES] = {0, "library-rules", "FILE",
+			       "more libraries, which FILE describes"},
+	[OPT_LEVEL] = {0, "level", "N", "zstd level, 1 to 22 (3)"},
+	[OPT_JOBS] = {0, "jobs", "N", "threads (all cores)"},
+	[OPT_FORCE] = {0, "force", NULL, "replace trees that are there"},
+	[OPT_JSON] = {0, "json", NULL, "report as JSON"},
+	[OPT_QUIET] = {'q', "quiet", NULL, "no progress, no table"},
+	[OPT_BATCH] = {0, "batch-artifact-parent-dir", "DIR",
+		       "split every artifact in DIR that is not *_generic"},
+	[OPT_ARTIFACT_DIR] = {0, "artifact-dir", "DIR", "same as INPUT"},
+	[OPT_OUTPUT_DIR] = {0, "output-dir", "DIR", "same as OUTPUT"},
+	[OPT_ARTIFACT_PREFIX] = {0, "artifact-prefix", "NAME", "same as --name"},
+	[OPT_SPLIT_DATABASES] = {0, "split-databases", "NAME...", "same as --libraries"},
+	[OPT_TMP_DIR] = {0, "tmp-dir", "DIR", "taken, and not used"},
+	[OPT_VERBOSE] = {0, "verbose", NULL, "taken: what is told is told anyway"},
+	[OPT_BUNDLER] = {0, "clang-offload-bundler", "PATH", "taken, and not used"},
+	{0},
+};
+
+const struct command_help cmd_split_help = {
+	"split",
+	"[OPTION]... INPUT OUTPUT\n       kpack split [OPTION]... ARCHIVE... OUTPUT",
+	"take a tree, or archives, apart by architecture",
+	options,
+	"INPUT is an install tree, or an artifact with an artifact_manifest.txt.\n"
+	"OUTPUT/NAME_generic gets what every GPU needs, OUTPUT/NAME_ARCH the rest.",
+};
+
+void split_args_fini(struct split_args *args)
+{
+	free(args->name);
+	free(args->libraries);
+	free(args->targets);
+	free(args->families);
+}
+
+/* --- texts --------------------------------------------------------------------------- */
+
+/* LIST,MORE */
+static kpack_error_t join(char **list, const char *more, struct kpackx_error *why)
+{
+	char *joined;
+
+	if (asprintf(&joined, "%s%s%s", *list ? *list : "", *list ? "," : "", more) < 0)
+		return kp_fail_memory(why, strlen(more), "a list");
+	free(*list);
+	*list = joined;
+	return KPACK_SUCCESS;
+}
+
+/* One target, without the features that it states, which nobody need have. */
+static kpack_error_t add_target(struct split_args *args, struct kp_span text,
+				struct kpackx_error *why)
+{
+	char base[KP_TARGET_TEXT_MAX];
+	const uint8_t *colon = text.size ? memchr(text.data, ':', text.size) : NULL;
+	struct kp_target target;
+
+	if (colon)
+		text.size = (size_t)(colon - text.data);
+	KP_TRY(kp_target_parse(text, &target, why));
+	target.sramecc = target.xnack = KP_FEATURE_ANY;
+	kp_target_format(&target, base);
+	return join(&args->targets, base, why);
+}
+
+static kpack_error_t add_targets(struct split_args *args, const char *list,
+				 struct kpackx_error *why)
+{
+	for (const char *item = list, *end; item; item = *end ? end + 1 : NULL) {
+		end = strchrnul(item, ',');
+		KP_TRY(add_target(
+			args,
+			(struct kp_span){(const uint8_t *)item, (size_t)(end - item)},
+			why));
+	}
+	return KPACK_SUCCESS;
+}
+
+static int out_of_memory(void)
+{
+	report_error(NULL, "out of memory");
+	return EXIT_FAULT;
+}
+
+static int set_targets(struct split_args *args, const char *text)
+{
+	struct kpackx_error why = {0};
+
+	if (!add_targets(args, text, &why))
+		return EXIT_OK;
+	return options_usage(&cmd_split_help, "--gpu-targets %s: %s", text, why.text);
+}
+
+/* A family's tree may not have the name of another. */
+static int check_family(const char *text, const char *equals)
+{
+	struct kp_span name = {(const uint8_t *)text, (size_t)(equals - text)};
+
+	if (kp_span_is(name, PARTITION_GENERIC))
+		return options_usage(&cmd_split_help,
+				     "--family %s: the generic tree has that name", text);
+	if (kp_processor_by_name(name))
+		return options_usage(&cmd_split_help,
+				     "--family %s: that is the name of a GPU", text);
+	return EXIT_OK;
+}
+
+static int add_family(struct split_args *args, const char *text)
+{
+	const char *equals = strchr(text, '=');
+	const char **bigger;
+	int status;
+
+	if (!equals)
+		return options_usage(&cmd_split_help, "--family %s: not NAME=ARCH,...",
+				     text);
+	status = check_family(text, equals);
+	if (status)
+		return status;
+	bigger = realloc(args->families, (args->n_families + 1) * sizeof(*bigger));
+	if (!bigger)
+		return out_of_memory();
+	args->families = bigger;
+	bigger[args->n_families++] = text;
+	return EXIT_OK;
+}
+
+static int set_databases(struct split_args *args, const char *text)
+{
+	args->packed = strcmp(text, "packed") == 0;
+	if (args->packed || strcmp(text, "plain") == 0)
+		return EXIT_OK;
+	return options_usage(&cmd_split_help, "--databases %s: not plain or packed",
+			     text);
+}
+
+static int add_library(struct split_args *args, const char *text)
+{
+	struct kpackx_error why = {0};
+
+	return join(&args->libraries, text, &why) ? out_of_memory() : EXIT_OK;
+}
+
+/* --- several words ------------------------------------------------------------------- */
+
+static bool is_target(const char *word)
+{
+	struct kp_target target;
+
+	return strncmp(word, "gfx", 3) == 0 &&
+	       !kp_target_parse(kp_span_str(word), &target, NULL);
+}
+
+static bool is_library(const char *word)
+{
+	struct library_set set = {0};
+	bool yes = !library_set_open(word, NULL, &set, NULL);
+
+	library_set_close(&set);
+	return yes;
+}
+
+/* The words behind an option's argument that can only be more of it. */
+static int take_words(struct split_args *args, const struct options *o,
+		      bool (*is_more)(const char *word),
+		      int (*take)(struct split_args *args, const char *text))
+{
+	int status = EXIT_OK;
+
+	while (!status && optind < o->argc && is_more(o->argv[optind]))
+		status = take(args, o->argv[optind++]);
+	return status;
+}
+
+static int ignore(const char *option)
+{
+	report_error(NULL, "note: --%s is not used", option);
+	return EXIT_OK;
+}
+
+/* --- options ------------------------------------------------------------------------- */
+
+static int set_words(struct split_args *args, const struct options *o, int row)
+{
+	int status;
+
+	if (row == OPT_GPU_TARGETS) {
+		status = set_targets(args, o->arg);
+		return status ? status : take_words(args, o, is_target, set_targets);
+	}
+	status = add_library(args, o->arg);
+	return status || row == OPT_LIBRARIES
+		       ? status
+		       : take_words(args, o, is_library, add_library);
+}
+
+static const struct option_place places[] = {
+	[OPT_PREFIX_MANIFEST] = OPTION_PLACE(struct split_args, manifest),
+	[OPT_NAME] = OPTION_PLACE(struct split_args, name),
+	[OPT_ARTIFACT_PREFIX] = OPTION_PLACE(struct split_args, name),
+	[OPT_LIBRARY_RULES] = OPTION_PLACE(struct split_args, rules),
+	[OPT_FORCE] = OPTION_PLACE(struct split_args, force),
+	[OPT_JSON] = OPTION_PLACE(struct split_args, json),
+	[OPT_QUIET] = OPTION_PLACE(struct split_args, quiet),
+	[OPT_BATCH] = OPTION_PLACE(struct split_args, batch),
+	[OPT_ARTIFACT_DIR] = OPTION_PLACE(struct split_args, input),
+	[OPT_OUTPUT_DIR] = OPTION_PLACE(struct split_args, output),
+	[OPT_LEVEL] = OPTION_LEVEL(struct split_args, level),
+	[OPT_JOBS] = OPTION_JOBS(struct split_args, jobs),
+	[OPT_COUNT] = {0},
+};
+
+static int set_option(struct split_args *args, const struct options *o, int row)
+{
+	switch (row) {
+	case OPT_GPU_TARGETS:
+	case OPT_LIBRARIES:
+	case OPT_SPLIT_DATABASES:
+		return set_words(args, o, row);
+	case OPT_FAMILY:
+		return add_family(args, o->arg);
+	case OPT_DATABASES:
+		return set_databases(args, o->arg);
+	case OPT_TMP_DIR:
+	case OPT_BUNDLER:
+		return ignore(options[row].long_name);
+	default:
+		return option_put(&cmd_split_help, row, &places[row], args, o->arg);
+	}
+}
+
+/* --- all together -------------------------------------------------------------------- */
+
+/* The last operand is OUTPUT, unless an option said it; those before it INPUT. */
+static int set_operands(struct split_args *args, int argc, char **argv)
+{
+	int first = optind, end = argc;
+
+	if (!args->output && first < end)
+		args->output = argv[--end];
+	args->operands = argv + first;
+	args->n_operands = (size_t)(end - first);
+	if (args->input || args->batch) {
+		if (args->n_operands || (args->input && args->batch))
+			return options_usage(&cmd_split_help,
+					     "INPUT is given more than once");
+	} else if (args->n_operands) {
+		args->input = args->operands[0];
+	}
+	if (args->output && (args->input || args->batch))
+		return EXIT_OK;
+	return options_usage(&cmd_split_help, "INPUT and OUTPUT are needed");
+}
+
+static int check_name(const struct split_args *args)
+{
+	struct kp_span name = kp_span_str(args->name ? args->name : "x");
+
+	if (args->batch && args->name)
+		return options_usage(&cmd_split_help,
+				     "--name: each artifact of a batch has its own");
+	if (kp_component_ok(name) && kp_text_ok(name) && name.data[0] != '.')
+		return EXIT_OK;
+	return options_usage(&cmd_split_help, "the name '%s' gives no file name",
+			     args->name);
+}
+
+/* What is wrong with families and libraries is told before anything is done. */
+static int check_lists(const struct split_args *args)
+{
+	struct pack_args pack = {0};
+	struct kpackx_error why = {0};
+	kpack_error_t err = split_args_pack(args, "", "", &pack, &why);
+
+	pack_args_fini(&pack);
+	if (!err)
+		return EXIT_OK;
+	if (err == KPACK_ERROR_INVALID_ARGUMENT)
+		return options_usage(&cmd_split_help, "%s", why.text);
+	report_why(NULL, &why);
+	return EXIT_FAULT;
+}
+
+int split_args_parse(struct split_args *args, int argc, char **argv)
+{
+	struct options o = {.help = &cmd_split_help, .argc = argc, .argv = argv};
+	int row, status;
+
+	*args = (struct split_args){.level = 3, .jobs = option_jobs()};
+	while ((row = options_next(&o)) >= 0) {
+		status = set_option(args, &o, row);
+		if (status)
+			return status;
+	}
+	if (row == OPTIONS_STOP)
+		return o.status ? o.status : -1;
+	if (args->json && !report_json_ok())
+		return EXIT_USAGE;
+	status = set_operands(args, argc, argv);
+	if (!status)
+		status = check_name(args);
+	return status ? status : check_lists(args);
+}
+
+/* --- for a run ----------------------------------------------------------------------- */
+
+static kpack_error_t pack_family(struct pack_args *out, const char *text,
+				 struct kpackx_error *why)
+{
+	const char *equals = strchr(text, '=');
+	kpack_error_t err = families_add(
+		&out->families,
+		(struct kp_span){(const uint8_t *)text, (size_t)(equals - text)},
+		equals + 1, why);
+
+	return err ? kp_fail_prefix(why, err, "--family %s", text) : KPACK_SUCCESS;
+}
+
+static kpack_error_t pack_lists(const struct split_args *args, struct pack_args *out,
+				struct kpackx_error *why)
+{
+	kpack_error_t err = KPACK_SUCCESS;
+
+	for (size_t i = 0; i < args->n_families && !err; i++)
+		err = pack_family(out, args->families[i], why);
+	if (!err && args->targets && !arch_filter_add(&out->filter, args->targets, why))
+		err = KPACK_ERROR_INVALID_ARGUMENT;
+	if (err)
+		return err;
+	err = library_set_open(args->libraries, args->rules, &out->libraries, why);
+	out->libraries.plain = out->identify;
+	return err ? kp_fail_prefix(why, err, "--libraries") : KPACK_SUCCESS;
+}
+
+kpack_error_t split_args_pack(const struct split_args *args, const char *input,
+			      const char *output, struct pack_args *out,
+			      struct kpackx_error *why)
+{
+	pack_args_init(out);
+	out->input = input;
+	out->output = output;
+	out->mode = PACK_TREE;
+	out->apart = true;
+	out->identify = !args->packed;
+	out->databases = args->packed ? DATABASES_PACKED : DATABASES_PLAIN;
+	out->json = args->json;
+	out->quiet = args->quiet;
+	out->how.level = args->level;
+	out->how.jobs = args->jobs;
+	out->prefix = strdup("");
+	if (!out->prefix)
+		return kp_fail_memory(why, 1, "a prefix");
+	return pack_lists(args, out, why);
+}
+
+char *split_args_name(const char *input)
+{
+	char *path = realpath(input, NULL), *name = NULL;
+	const char *slash = path ? strrchr(path, '/') : NULL;
+
+	if (slash)
+		name = strdup(slash + 1);
+	free(path);
+	return name;
+}
+
+char *split_args_artifact(const char *name)
+{
+	static const char odd[] = "_gfx12_0"; /* the one target with that character */
+	size_t n = strlen(name), m = sizeof(odd) - 1;
+	const char *last = strrchr(name, '_');
+
+	if (n > m && strcmp(name + n - m, odd) == 0)
+		last = name + n - m;
+	return last && last > name ? strndup(name, (size_t)(last - name)) : strdup(name);
+}

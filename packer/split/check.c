@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: MIT */
+#include "check.h"
+#include <errno.h>
+#include <fts.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "packer/binary/binary.h"
+#include "core/base/alloc.h"
+#include "packer/base/pipeline.h"
+#include "move.h"
+#include "stored_check.h"
+
+/* What a path of the trees has to be. */
+enum expected_kind {
+	EXPECT_DIRECTORY,
+	EXPECT_ARCHIVE,
+	EXPECT_MANIFEST, /* one that was written */
+	EXPECT_FILE,     /* with the bytes of FROM */
+	EXPECT_LINK,     /* where FROM leads */
+	EXPECT_SPECIAL,
+	EXPECT_CONVERTED, /* which asks for KEY */
+};
+
+struct expected {
+	char *path; /* "NAME_PART/PREFIX/FILE" */
+	enum expected_kind kind;
+	const char *from; /* borrowed */
+	const char *key;
+	mode_t type;
+	bool seen;
+};
+
+struct checker {
+	const struct split *s;
+	struct expected *items; /* by path, once sorted */
+	size_t count, cap;
+};
+
+/* --- what there must be -------------------------------------------------------------- */
+
+static kpack_error_t expect(struct checker *c, const struct split_tree *tree,
+			    const char *prefix, const char *relative,
+			    struct expected item, struct kpackx_error *why)
+{
+	size_t skip = strlen(c->s->staging.path) + 1;
+	char *path = split_path(c->s, tree, prefix, relative);
+
+	if (!path || !kp_grow(&c->items, c->count, &c->cap, sizeof(*c->items))) {
+		free(path);
+		return kp_fail_memory(why, c->count, "files");
+	}
+	memmove(path, path + skip, strlen(path + skip) + 1);
+	item.path = path;
+	c->items[c->count++] = item;
+	return KPACK_SUCCESS;
+}
+
+static struct expected expected_file(const char *from, mode_t mode)
+{
+	return (struct expected){
+		.kind = S_ISREG(mode)   ? EXPECT_FILE
+			: S_ISLNK(mode) ? EXPECT_LINK
+			: S_ISDIR(mode) ? EXPECT_DIRECTORY
+					: EXPECT_SPECIAL,
+		.from = from,
+		.type = mode & S_IFMT,
+	};
+}
+
+/* A binary that was converted: all paths that it has. */
+static struct expected expected_of(const struct split_prefix *i, size_t entry)
+{
+	const struct scan *scan = &i->packing.scan;
+	const struct scan_entry *e = &scan->entries[entry];
+	struct expected item = expected_file(e->path, e->mode);
+
+	if (i->packing.outcomes.items[e->first].fate == FATE_CONVERTED) {
+		item.kind = EXPECT_CONVERTED;
+		item.key = scan->entries[e->first].input->key;
+	}
+	return item;
+}
+
+static kpack_error_t expect_part(struct checker *c, const struct split_prefix *i,
+				 size_t number, struct kpackx_error *why)
+{
+	const struct part *part = &i->parts.items[number];
+	const struct split_tree *tree = split_tree_of(c->s, part->name);
+	const char *prefix = i->prefix->path;
+
+	for (size_t k = 0; k < part->n_entries; k++)
+		KP_TRY(expect(c, tree, prefix,
+			      i->packing.scan.entries[part->entries[k]].relative,
+			      expected_of(i, part->entries[k]), why));
+	for (size_t k = 0; k < part->n_archives; k++) {
+		char *relative;
+		kpack_error_t err;
+
+		if (asprintf(&relative, SCAN_ARCHIVES "/%s", part->archives[k]) < 0)
+			return kp_fail_memory(why, 0, "a path");
+		err = expect(c, tree, prefix, relative,
+			     (struct expected){.kind = EXPECT_ARCHIVE, .type = S_IFREG},
+			     why);
+		free(relative);
+		if (err)
+			return err;
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t expect_prefix(struct checker *c, const struct split_prefix *i,
+				   struct kpackx_error *why)
+{
+	const struct scan *scan = &i->packing.scan;
+	const struct split_tree *generic = split_tree_of(c->s, PARTITION_GENERIC);
+
+	for (size_t k = 0; k < i->parts.count; k++)
+		KP_TRY(expect_part(c, i, k, why));
+	for (size_t k = 0; k < scan->n_entries; k++)
+		if (S_ISDIR(scan->entries[k].mode) &&
+		    i->parts.part_of[k] == i->parts.generic)
+			KP_TRY(expect(c, generic, i->prefix->path,
+				      scan->entries[k].relative, expected_of(i, k), why));
+	return expect(c, generic, i->prefix->path, "", expected_file(i->input, S_IFDIR),
+		      why);
+}
+
+static kpack_error_t expect_outside(struct checker *c, struct kpackx_error *why)
+{
+	const struct split_tree *generic = split_tree_of(c->s, PARTITION_GENERIC);
+
+	for (size_t i = 0; i < c->s->outside.count; i++) {
+		const struct outside_entry *e = &c->s->outside.items[i];
+
+		if (!e->left)
+			KP_TRY(expect(c, generic, "", e->relative,
+				      expected_file(e->path, e->st.st_mode), why));
+	}
+	for (size_t i = 0; i < c->s->n_trees; i++) {
+		const struct split_tree *tree = &c->s->trees[i];
+
+		if (c->s->prefixes.manifest && tree != generic)
+			KP_TRY(expect(c, tree, "", PREFIXES_MANIFEST,
+				      (struct expected){.kind = EXPECT_MANIFEST,
+							.type = S_IFREG},
+				      why));
+	}
+	return KPACK_SUCCESS;
+}
+
+static int by_path(const void *a, const void *b)
+{
+	return strcmp(((const struct expected *)a)->path,
+		      ((const struct expected *)b)->path);
+}
+
+/* The directories that what is there stands in, most of them often. */
+static kpack_error_t expect_parents(struct checker *c, struct kpackx_error *why)
+{
+	size_t n = c->count;
+
+	for (size_t i = 0; i < n; i++) {
+		const char *path = c->items[i].path,
+			   *last = i ? c->items[i - 1].path : "";
+		size_t same = 0;
+
+		while (path[same] && path[same] == last[same])
+			same++;
+		for (const char *slash = path; (slash = strchr(slash, '/')); slash++) {
+			if ((size_t)(slash - path) < same)
+				continue;
+			if (!kp_grow(&c->items, c->count, &c->cap, sizeof(*c->items)))
+				return kp_fail_memory(why, c->count, "files");
+			path = c->items[i].path;
+			c->items[c->count] = (struct expected){
+				.path = strndup(path, (size_t)(slash - path)),
+				.kind = EXPECT_DIRECTORY,
+				.type = S_IFDIR};
+			if (!c->items[c->count].path)
+				return kp_fail_memory(why, strlen(path), "a path");
+			c->count++;
+		}
+	}
+	return KPACK_SUCCESS;
+}
+
+/* A directory may be expected for several reasons; a file for one. */
+static kpack_error_t unite(struct checker *c, struct kpackx_error *why)
+{
+	kpack_error_t err = KPACK_SUCCESS;
+	size_t n = 0;
+
+	qsort(c->items, c->count, sizeof(*c->items), by_path);
+	for (size_t i = 0; i < c->count; i++) {
+		struct expected *e = &c->items[i], *last = n ? &c->items[n - 1] : NULL;
+
+		if (!last || strcmp(last->path, e->path) != 0) {
+			c->items[n++] = *e;
+			continue;
+		}
+		if (last->kind != EXPECT_DIRECTORY || e->kind != EXPECT_DIRECTORY)
+			err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				      "%s: two files have this path", last->path);
+		free(e->path);
+	}
+	c->count = n;
+	return err;
+}
+
+static kpack_error_t expect_all(struct checker *c, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < c->s->n_items; i++)
+		if (c->s->items[i].parts.count)
+			KP_TRY(expect_prefix(c, &c->s->items[i], why));
+	KP_TRY(expect_outside(c, why));
+	qsort(c->items, c->count, sizeof(*c->items), by_path);
+	KP_TRY(expect_parents(c, why));
+	return unite(c, why);
+}
+
+/* --- what is there ------------------------------------------------------------------- */
+
+static kpack_error_t visit(struct checker *c, const FTSENT *e, struct kpackx_error *why)
+{
+	const char *path = e->fts_path + strlen(c->s->staging.path);
+	struct expected name, *found;
+
+	switch (e->fts_info) {
+	case FTS_DNR:
+	case FTS_ERR:
+	case FTS_NS:
+		return kp_fail_errno(why, e->fts_errno, "%s", e->fts_path);
+	case FTS_DP:
+		return KPACK_SUCCESS;
+	default:
+		break;
+	}
+	if (e->fts_level == FTS_ROOTLEVEL)
+		return KPACK_SUCCESS;
+	name.path = (char *)path + 1;
+	found = bsearch(&name, c->items, c->count, sizeof(name), by_path);
+	if (!found)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "%s: is in no way from the input", name.path);
+	if ((e->fts_statp->st_mode & S_IFMT) != found->type)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "%s: is another kind of file than in the input",
+			       name.path);
+	found->seen = true;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t walk(struct checker *c, struct kpackx_error *why)
+{
+	char *const roots[] = {c->s->staging.path, NULL};
+	FTS *fts = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+	kpack_error_t err = KPACK_SUCCESS;
+	FTSENT *e;
+
+	if (!fts)
+		return kp_fail_errno(why, errno, "%s", c->s->staging.path);
+	while (!err && (errno = 0, e = fts_read(fts)))
+		err = visit(c, e, why);
+	if (!err && errno)
+		err = kp_fail_errno(why, errno, "%s", c->s->staging.path);
+	fts_close(fts);
+	for (size_t i = 0; i < c->count && !err; i++)
+		if (!c->items[i].seen)
+			err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%s: is missing",
+				      c->items[i].path);
+	return err;
+}
+
+/* --- bytes --------------------------------------------------------------------------- */
+
+static kpack_error_t open_source(const char *path, int *fd, struct kp_source *out,
+				 struct kpackx_error *why)
+{
+	kpack_error_t err;
+	struct stat st;
+
+	*fd = -1;
+	err = kp_file_open(path, fd, &st, why);
+	if (err)
+		return kp_fail_prefix(why, err, "%s", path);
+	*out = kp_source_fd(*fd, 0, (uint64_t)st.st_size);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t check_bytes(const struct expected *e, const char *path,
+				 struct kpackx_error *why)
+{
+	struct kp_source a, b;
+	int x, y = -1;
+	kpack_error_t err = open_source(e->from, &x, &a, why);
+
+	if (!err)
+		err = open_source(path, &y, &b, why);
+	if (!err && !kp_source_same(&a, &b))
+		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			      "%s: has other bytes than %s", e->path, e->from);
+	if (x >= 0)
+		close(x);
+	if (y >= 0)
+		close(y);
+	return err;
+}
+
+static kpack_error_t check_link(const struct expected *e, const char *path,
+				struct kpackx_error *why)
+{
+	char *a = calloc(2, PATH_MAX), *b = a ? a + PATH_MAX : NULL;
+	ssize_t n = a ? readlink(e->from, a, PATH_MAX) : -1;
+	bool same = n >= 0 && readlink(path, b, PATH_MAX) == n &&
+		    memcmp(a, b, (size_t)n) == 0;
+
+	free(a);
+	return same ? KPACK_SUCCESS
+		    : kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			      "%s: leads elsewhere than %s", e->path, e->from);
+}
+
+/* No device code is left in it, and it asks for what was stored. */
+static kpack_error_t check_converted(const struct expected *e, const char *path,
+				     struct kpackx_error *why)
+{
+	struct binary b;
+	kpack_error_t err = binary_open(path, &b, why);
+
+	if (!err && b.fat.kind != KP_FATBIN_CONVERTED)
+		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "is not converted");
+	if (!err)
+		err = binary_read_marker(&b, why);
+	if (!err && (strcmp(b.marker.kernel_name, e->key) != 0 || b.fat.containers.count))
+		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			      "asks for %s, not %s, or has device code",
+			      b.marker.kernel_name, e->key);
+	binary_close(&b);
+	return err ? kp_fail_prefix(why, err, "%s", e->path) : KPACK_SUCCESS;
+}
+
+static kpack_error_t check_one(void *arg, void *state, size_t job, void **result,
+			       struct kpackx_error *why)
+{
+	const struct checker *c = arg;
+	const struct expected *e = &c->items[job];
+	kpack_error_t err = KPACK_SUCCESS;
+	char *path;
+
+	(void)state;
+	*result = NULL;
+	if (asprintf(&path, "%s/%s", c->s->staging.path, e->path) < 0)
+		return kp_fail_memory(why, strlen(e->path), "a path");
+	if (e->kind == EXPECT_FILE)
+		err = check_bytes(e, path, why);
+	else if (e->kind == EXPECT_LINK)
+		err = check_link(e, path, why);
+	else if (e->kind == EXPECT_CONVERTED)
+		err = check_converted(e, path, why);
+	free(path);
+	return err;
+}
+
+static uint64_t cost(void *arg, size_t job)
+{
+	(void)arg, (void)job;
+	return 1;
+}
+
+static kpack_error_t commit(void *arg, size_t job, void *result, struct kpackx_error *why)
+{
+	(void)arg, (void)job, (void)result, (void)why;
+	return KPACK_SUCCESS;
+}
+
+static void discard(void *arg, void *result)
+{
+	(void)arg, (void)result;
+}
+
+static kpack_error_t check_contents(struct checker *c, struct kpackx_error *why)
+{
+	struct pipeline pipeline = {
+		.n_jobs = c->count,
+		.threads = c->s->args->jobs,
+		.budget = 256, /* files: two descriptors each */
+		.arg = c,
+		.cost = cost,
+		.work = check_one,
+		.commit = commit,
+		.discard = discard,
+	};
+
+	return pipeline_run(&pipeline, why);
+}
+
+/* --- archives ------------------------------------------------------------------------ */
+
+static kpack_error_t check_archive(const struct split *s, const struct split_prefix *i,
+				   const struct part *part, const char *name,
+				   struct stored_check *stored, struct kpackx_error *why)
+{
+	char *relative, *path = NULL;
+	kpack_error_t err;
+
+	if (asprintf(&relative, SCAN_ARCHIVES "/%s", name) >= 0) {
+		path = split_path(s, split_tree_of(s, part->name), i->prefix->path,
+				  relative);
+		free(relative);
+	}
+	err = path ? stored_check_archive(stored, path, part->arches, part->n_arches, why)
+		   : kp_fail_memory(why, 0, "a path");
+	free(path);
+	return err;
+}
+
+static kpack_error_t check_archives(const struct split *s, const struct split_prefix *i,
+				    struct kpackx_error *why)
+{
+	struct stored_check *stored = NULL;
+	kpack_error_t err = stored_check_new(&i->packing, &stored, why);
+
+	for (size_t k = 0; k < i->parts.count; k++) {
+		const struct part *part = &i->parts.items[k];
+
+		for (size_t n = 0; n < part->n_archives && !err; n++)
+			err = check_archive(s, i, part, part->archives[n], stored, why);
+	}
+	if (!err)
+		err = stored_check_end(stored, why);
+	stored_check_free(stored);
+	return err;
+}
+
+kpack_error_t split_check(const struct split *s, struct kpackx_error *why)
+{
+	struct checker c = {.s = s};
+	kpack_error_t err = expect_all(&c, why);
+
+	if (!err)
+		err = walk(&c, why);
+	if (!err)
+		err = check_contents(&c, why);
+	for (size_t i = 0; i < s->n_items && !err; i++)
+		if (s->items[i].parts.count)
+			err = check_archives(s, &s->items[i], why);
+	for (size_t i = 0; i < c.count; i++)
+		free(c.items[i].path);
+	free(c.items);
+	return err;
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+#include "dropped.h"
+#include <stdlib.h>
+#include "old_archive.h"
+
+static kpack_error_t row_of(struct split *s, const char *arch, struct split_dropped **out,
+			    struct kpackx_error *why)
+{
+	struct split_dropped *bigger;
+
+	for (size_t i = 0; i < s->n_dropped; i++)
+		if (strcmp(s->dropped[i].arch, arch) == 0) {
+			*out = &s->dropped[i];
+			return KPACK_SUCCESS;
+		}
+	bigger = realloc(s->dropped, (s->n_dropped + 1) * sizeof(*bigger));
+	if (!bigger)
+		return kp_fail_memory(why, sizeof(*bigger), "architectures");
+	s->dropped = bigger;
+	*out = &bigger[s->n_dropped];
+	**out = (struct split_dropped){.arch = strdup(arch)};
+	if (!(*out)->arch)
+		return kp_fail_memory(why, strlen(arch), "architectures");
+	s->n_dropped++;
+	return KPACK_SUCCESS;
+}
+
+/* Not one that only warns of what matched nothing: it is asked about what was left. */
+static bool is_selected(const struct arch_filter *filter, const char *arch)
+{
+	struct kp_target target;
+
+	if (kp_target_parse(kp_span_str(arch), &target, NULL))
+		return false;
+	for (size_t i = 0; i < filter->count; i++)
+		if (kp_target_selected(&filter->targets[i], &target))
+			return true;
+	return false;
+}
+
+static kpack_error_t count_images(struct split *s, const struct split_prefix *i,
+				  const struct input *in, struct kpackx_error *why)
+{
+	struct split_dropped *row;
+
+	for (size_t k = 0; k < in->fat.containers.n_images; k++) {
+		const struct kp_image *image = &in->fat.containers.images[k];
+
+		if (!in->packed[k] || is_selected(&i->packing.args.filter, image->arch))
+			continue;
+		KP_TRY(row_of(s, image->arch, &row, why));
+		row->objects++;
+		row->bytes += image->size;
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t count_files(struct split *s, const struct split_prefix *i,
+				 struct kpackx_error *why)
+{
+	const struct scan *scan = &i->packing.scan;
+	char target[KP_TARGET_TEXT_MAX];
+	struct split_dropped *row;
+
+	for (size_t k = 0; scan->found.objects && k < scan->files.count; k++) {
+		const struct library_object *o = scan->found.objects[k];
+		size_t entry = scan->file_entries[k];
+
+		if (!o || i->packing.outcomes.items[entry].fate != FATE_NOT_WANTED)
+			continue;
+		library_object_target(o, 0, target);
+		KP_TRY(row_of(s, *o->family ? o->family : target, &row, why));
+		row->files++;
+		row->bytes += scan->entries[entry].size;
+	}
+	return KPACK_SUCCESS;
+}
+
+/* Archives that were there. */
+static kpack_error_t count_archive(struct split *s, const struct split_prefix *i,
+				   const struct scan_entry *e, struct kpackx_error *why)
+{
+	struct old_archive archive;
+	struct split_dropped *row;
+	kpack_error_t err =
+		old_archive_open(e->path, &i->packing.args.families, &archive, why);
+
+	if (err)
+		return kp_fail_prefix(why, err, "%s", e->path);
+	err = row_of(s, archive.family ? archive.part : archive.arches[0], &row, why);
+	if (!err) {
+		row->files++;
+		row->bytes += e->size;
+	}
+	old_archive_close(&archive);
+	return err;
+}
+
+static kpack_error_t count_archives(struct split *s, const struct split_prefix *i,
+				    struct kpackx_error *why)
+{
+	const struct scan *scan = &i->packing.scan;
+
+	for (size_t k = 0; k < scan->n_entries; k++)
+		if (i->packing.outcomes.items[k].fate == FATE_NOT_WANTED &&
+		    old_archive_is(&scan->entries[k]))
+			KP_TRY(count_archive(s, i, &scan->entries[k], why));
+	return KPACK_SUCCESS;
+}
+
+static int by_arch(const void *a, const void *b)
+{
+	return strcmp(((const struct split_dropped *)a)->arch,
+		      ((const struct split_dropped *)b)->arch);
+}
+
+kpack_error_t split_count_dropped(struct split *s, struct kpackx_error *why)
+{
+	if (!s->args->targets)
+		return KPACK_SUCCESS;
+	for (size_t i = 0; i < s->n_items; i++) {
+		const struct scan *scan = &s->items[i].packing.scan;
+
+		for (size_t k = 0; k < scan->n_inputs; k++)
+			if (input_is_host(scan->inputs[k]))
+				KP_TRY(count_images(s, &s->items[i], scan->inputs[k],
+						    why));
+		KP_TRY(count_files(s, &s->items[i], why));
+		KP_TRY(count_archives(s, &s->items[i], why));
+	}
+	if (s->n_dropped)
+		qsort(s->dropped, s->n_dropped, sizeof(*s->dropped), by_arch);
+	return KPACK_SUCCESS;
+}
+
+void split_free_dropped(struct split *s)
+{
+	for (size_t i = 0; i < s->n_dropped; i++)
+		free(s->dropped[i].arch);
+	free(s->dropped);
+}

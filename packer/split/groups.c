@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+#include "groups.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include "core/base/text.h"
+
+bool split_has_code(const struct split_prefix *i)
+{
+	for (size_t k = 0; k < i->packing.scan.n_inputs; k++)
+		if (input_is_host(i->packing.scan.inputs[k]))
+			return true;
+	return false;
+}
+
+/* Are there archives to name? */
+static bool stores(const struct split_prefix *i)
+{
+	for (size_t k = 0; k < i->packing.scan.n_inputs; k++)
+		if (i->packing.scan.inputs[k]->objects)
+			return true;
+	return split_has_code(i);
+}
+
+static bool is_taken(const struct split *s, const struct split_prefix *until,
+		     const char *group)
+{
+	for (const struct split_prefix *i = s->items; i < until; i++)
+		if (i->packing.args.group && strcmp(i->packing.args.group, group) == 0)
+			return true;
+	return false;
+}
+
+/* "blas.2" would be taken for the second volume of "blas". */
+static bool ends_like_volume(const char *group)
+{
+	const char *dot = strrchr(group, '.');
+
+	return dot && dot[1] && dot[1 + strspn(dot + 1, "0123456789")] == '\0';
+}
+
+static char *group_of(const struct split *s, const struct split_prefix *i)
+{
+	char *group, *longer;
+
+	if (asprintf(&group, "%s.%s", s->name, i->prefix->path) < 0)
+		return NULL;
+	for (char *c = group + strlen(s->name); *c; c++)
+		if (*c == '/')
+			*c = '.';
+	while (ends_like_volume(group) || is_taken(s, i, group)) {
+		if (asprintf(&longer, "%sx", group) < 0)
+			longer = NULL;
+		free(group);
+		if (!longer)
+			return NULL;
+		group = longer;
+	}
+	return group;
+}
+
+static kpack_error_t choose(const struct split *s, struct split_prefix *i, bool first,
+			    struct kpackx_error *why)
+{
+	char *group = first ? strdup(s->name) : group_of(s, i);
+
+	i->packing.args.group = group;
+	if (!group)
+		return kp_fail_memory(why, strlen(s->name), "a group");
+	if (!kp_component_ok(kp_span_str(group)) || !kp_text_ok(kp_span_str(group)))
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "the group '%s' gives no file name: give --name", group);
+	return KPACK_SUCCESS;
+}
+
+/* What stores nothing names nothing. */
+kpack_error_t split_choose_groups(struct split *s, struct kpackx_error *why)
+{
+	bool first = true;
+
+	for (size_t i = 0; i < s->n_items; i++) {
+		bool any = stores(&s->items[i]);
+
+		KP_TRY(choose(s, &s->items[i], first || !any, why));
+		first = first && !any;
+	}
+	return KPACK_SUCCESS;
+}

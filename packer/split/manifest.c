@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+#include "manifest.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "core/base/file.h"
+#include "core/base/alloc.h"
+#include "core/base/text.h"
+
+/* A manifest is written by hand or a build: these are far beyond any. */
+enum { MANIFEST_MAX = 4 << 20, PREFIXES_MAX = 65536 };
+
+/* --- the text ------------------------------------------------------------------------ */
+
+static bool is_blank(uint8_t c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
+}
+
+static struct kp_span trim(struct kp_span line)
+{
+	while (line.size && is_blank(line.data[0]))
+		line = (struct kp_span){line.data + 1, line.size - 1};
+	while (line.size && is_blank(line.data[line.size - 1]))
+		line.size--;
+	while (line.size > 1 && line.data[line.size - 1] == '/')
+		line.size--;
+	return line;
+}
+
+static kpack_error_t add_line(struct prefixes *p, struct kp_span line, size_t number,
+			      size_t *cap, struct kpackx_error *why)
+{
+	const char *fault = kp_path_fault(line);
+
+	if (fault)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "line %zu: '%.*s': %s",
+			       number, (int)(line.size < 200 ? line.size : 200),
+			       line.data, fault);
+	if (p->count >= PREFIXES_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "line %zu: more than %d prefixes", number, PREFIXES_MAX);
+	if (!kp_grow(&p->items, p->count, cap, sizeof(*p->items)))
+		return kp_fail_memory(why, p->count, "prefixes");
+	p->items[p->count].absent = false;
+	p->items[p->count].path = strndup((const char *)line.data, line.size);
+	if (!p->items[p->count].path)
+		return kp_fail_memory(why, line.size, "a prefix");
+	p->count++;
+	return KPACK_SUCCESS;
+}
+
+/* With a slash behind both, what is inside a directory follows it at once. */
+static int compare_dirs(const char *a, const char *b)
+{
+	size_t i = 0;
+	uint8_t x, y;
+
+	while (a[i] && a[i] == b[i])
+		i++;
+	x = a[i] ? (uint8_t)a[i] : '/';
+	y = b[i] ? (uint8_t)b[i] : '/';
+	if (x != y)
+		return x < y ? -1 : 1;
+	return (a[i] != 0) - (b[i] != 0);
+}
+
+static int by_dir(const void *a, const void *b, void *arg)
+{
+	const struct prefix *items = arg;
+
+	return compare_dirs(items[*(const size_t *)a].path,
+			    items[*(const size_t *)b].path);
+}
+
+static int by_path(const void *a, const void *b, void *arg)
+{
+	const struct prefix *items = arg;
+
+	return strcmp(items[*(const size_t *)a].path, items[*(const size_t *)b].path);
+}
+
+static size_t *sorted(const struct prefixes *p,
+		      int (*by)(const void *, const void *, void *))
+{
+	size_t *order = malloc((p->count + 1) * sizeof(*order));
+
+	for (size_t i = 0; order && i < p->count; i++)
+		order[i] = i;
+	if (order)
+		qsort_r(order, p->count, sizeof(*order), by, p->items);
+	return order;
+}
+
+bool prefixes_has(const struct prefixes *p, const char *path)
+{
+	size_t low = 0, high = p->count;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		int c = strcmp(path, p->items[p->sorted[mid]].path);
+
+		if (c == 0)
+			return true;
+		if (c < 0)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return false;
+}
+
+/* A file in two prefixes would be in the outputs twice. */
+static kpack_error_t check_apart(const struct prefixes *p, struct kpackx_error *why)
+{
+	size_t *order = sorted(p, by_dir);
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (!order)
+		return kp_fail_memory(why, p->count, "prefixes");
+	for (size_t i = 1; i < p->count && !err; i++) {
+		const char *a = p->items[order[i - 1]].path, *b = p->items[order[i]].path;
+		size_t n = strlen(a);
+
+		if (strcmp(a, b) == 0)
+			err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				      "%s: stands there twice", a);
+		else if (strncmp(a, b, n) == 0 && b[n] == '/')
+			err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				      "%s: is inside another prefix, %s", b, a);
+	}
+	free(order);
+	return err;
+}
+
+static kpack_error_t parse_lines(struct kp_span text, struct prefixes *out,
+				 struct kpackx_error *why)
+{
+	size_t number = 0, cap = 0;
+
+	while (text.size) {
+		const uint8_t *end = memchr(text.data, '\n', text.size);
+		size_t n = end ? (size_t)(end - text.data) : text.size;
+		struct kp_span line = trim((struct kp_span){text.data, n});
+
+		number++;
+		if (line.size)
+			KP_TRY(add_line(out, line, number, &cap, why));
+		n += end ? 1 : 0;
+		text = (struct kp_span){text.data + n, text.size - n};
+	}
+	if (out->count == 0)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "names no prefix");
+	out->sorted = sorted(out, by_path);
+	return out->sorted ? check_apart(out, why)
+			   : kp_fail_memory(why, out->count, "prefixes");
+}
+
+kpack_error_t prefixes_parse(struct kp_span text, struct prefixes *out,
+			     struct kpackx_error *why)
+{
+	kpack_error_t err;
+
+	*out = (struct prefixes){.manifest = true};
+	err = parse_lines(text, out, why);
+	if (err)
+		prefixes_close(out);
+	return err;
+}
+
+/* --- the tree ------------------------------------------------------------------------ */
+
+static kpack_error_t read_manifest(const char *path, struct prefixes *out,
+				   struct kpackx_error *why)
+{
+	kpack_error_t err;
+	struct stat st;
+	uint8_t *text;
+	int fd;
+
+	KP_TRY(kp_file_open(path, &fd, &st, why));
+	if (st.st_size > MANIFEST_MAX) {
+		close(fd);
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%lld bytes, limit %d",
+			       (long long)st.st_size, MANIFEST_MAX);
+	}
+	text = malloc((size_t)st.st_size + 1);
+	err = text ? kp_file_pread(fd, 0, text, (size_t)st.st_size, why)
+		   : kp_fail_memory(why, (size_t)st.st_size, "a manifest");
+	close(fd);
+	if (!err)
+		err = prefixes_parse((struct kp_span){text, (size_t)st.st_size}, out,
+				     why);
+	free(text);
+	return err;
+}
+
+/* No component of a prefix may lead out of the tree. */
+static kpack_error_t look(const char *root, struct prefix *p, struct kpackx_error *why)
+{
+	size_t skip = strlen(root) + 1;
+	kpack_error_t err = KPACK_SUCCESS;
+	struct stat st;
+	char *path;
+
+	if (asprintf(&path, "%s/%s", root, p->path) < 0)
+		return kp_fail_memory(why, strlen(p->path), "a path");
+	for (char *end = path + skip; end && !err && !p->absent;) {
+		end = strchr(end, '/');
+		if (end)
+			*end = '\0';
+		if (lstat(path, &st) < 0 && errno == ENOENT)
+			p->absent = true;
+		else if (lstat(path, &st) < 0)
+			err = kp_fail_errno(why, errno, "%s", path + skip);
+		else if (!S_ISDIR(st.st_mode))
+			err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%s: %s",
+				      path + skip,
+				      S_ISLNK(st.st_mode) ? "is a symbolic link"
+							  : "is no directory");
+		if (end)
+			*end++ = '/';
+	}
+	free(path);
+	return err;
+}
+
+static kpack_error_t only_root(struct prefixes *out, struct kpackx_error *why)
+{
+	*out = (struct prefixes){.items = calloc(1, sizeof(*out->items)), .count = 1};
+	out->sorted = calloc(1, sizeof(*out->sorted));
+	if (out->items)
+		out->items[0].path = strdup("");
+	return out->items && out->sorted && out->items[0].path
+		       ? KPACK_SUCCESS
+		       : kp_fail_memory(why, 1, "a prefix");
+}
+
+static kpack_error_t open_manifest(const char *root, const char *path, bool required,
+				   struct prefixes *out, struct kpackx_error *why)
+{
+	struct stat st;
+
+	if (lstat(path, &st) < 0 && errno == ENOENT && !required)
+		return only_root(out, why);
+	KP_TRY(read_manifest(path, out, why));
+	for (size_t i = 0; i < out->count; i++)
+		KP_TRY(look(root, &out->items[i], why));
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t prefixes_open(const char *root, bool required, struct prefixes *out,
+			    struct kpackx_error *why)
+{
+	kpack_error_t err;
+	char *path;
+
+	*out = (struct prefixes){0};
+	if (asprintf(&path, "%s/" PREFIXES_MANIFEST, root) < 0)
+		return kp_fail_memory(why, strlen(root), "a path");
+	err = open_manifest(root, path, required, out, why);
+	if (err) {
+		prefixes_close(out);
+		kp_fail_prefix(why, err, "%s", path);
+	}
+	free(path);
+	return err;
+}
+
+void prefixes_close(struct prefixes *p)
+{
+	for (size_t i = 0; i < p->count && p->items; i++)
+		free(p->items[i].path);
+	free(p->items);
+	free(p->sorted);
+	*p = (struct prefixes){0};
+}

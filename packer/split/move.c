@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: MIT */
+#include "move.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "packer/files/copy.h"
+
+/* What is moved of one prefix into one part. */
+struct move {
+	const struct split *s;
+	const struct split_prefix *i;
+	const struct split_tree *generic, *tree;
+	size_t part;
+	char *dir; /* the last directory that was made; relative */
+};
+
+static kpack_error_t no_path(struct kpackx_error *why)
+{
+	return kp_fail_memory(why, 0, "a path");
+}
+
+/* Call FN with both places of RELATIVE. */
+static kpack_error_t both(const struct move *m, const char *relative,
+			  kpack_error_t (*fn)(const char *from, const char *to,
+					      struct kpackx_error *why),
+			  struct kpackx_error *why)
+{
+	char *from = split_path(m->s, m->generic, m->i->prefix->path, relative);
+	char *to = split_path(m->s, m->tree, m->i->prefix->path, relative);
+	kpack_error_t err = from && to ? fn(from, to, why) : no_path(why);
+
+	free(from);
+	free(to);
+	return err;
+}
+
+static kpack_error_t rename_one(const char *from, const char *to,
+				struct kpackx_error *why)
+{
+	return rename(from, to) < 0 ? kp_fail_errno(why, errno, "%s: cannot move", from)
+				    : KPACK_SUCCESS;
+}
+
+static kpack_error_t make_dir(const char *from, const char *to, struct kpackx_error *why)
+{
+	kpack_error_t err;
+
+	KP_TRY(kp_mkdirs(to, 0777, why));
+	err = copy_directory(from, why); /* may forbid that something leaves it */
+	return err ? kp_fail_prefix(why, err, "%s", from) : KPACK_SUCCESS;
+}
+
+/* The directory of RELATIVE, in the part's tree. */
+static kpack_error_t make_parent(struct move *m, const char *relative,
+				 struct kpackx_error *why)
+{
+	const char *slash = strrchr(relative, '/');
+	char *dir = slash ? strndup(relative, (size_t)(slash - relative)) : strdup("");
+
+	if (!dir)
+		return no_path(why);
+	if (m->dir && strcmp(m->dir, dir) == 0) {
+		free(dir);
+		return KPACK_SUCCESS;
+	}
+	free(m->dir);
+	m->dir = dir;
+	return both(m, dir, make_dir, why);
+}
+
+/* --- files --------------------------------------------------------------------------- */
+
+/* The first of ENTRY's links that is in the part at hand. */
+static size_t first_link(const struct move *m, size_t entry)
+{
+	const struct scan_entry *entries = m->i->packing.scan.entries;
+	size_t i = entries[entry].first;
+
+	while (i != entry && m->i->parts.part_of[i] != m->part)
+		i = entries[i].next_link;
+	return i;
+}
+
+static kpack_error_t relink(const struct move *m, size_t first, const char *to,
+			    struct kpackx_error *why)
+{
+	char *from = split_path(m->s, m->tree, m->i->prefix->path,
+				m->i->packing.scan.entries[first].relative);
+	kpack_error_t err = from ? copy_link(from, to, why) : no_path(why);
+
+	free(from);
+	return err;
+}
+
+/* A link to what is in another part. */
+static kpack_error_t copy_apart(const struct move *m, size_t entry,
+				struct kpackx_error *why)
+{
+	const struct scan_entry *e = &m->i->packing.scan.entries[entry];
+	char *from = split_path(m->s, m->generic, m->i->prefix->path, e->relative);
+	char *to = split_path(m->s, m->tree, m->i->prefix->path, e->relative);
+	size_t first = first_link(m, entry);
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (!from || !to)
+		err = no_path(why);
+	else if (first == entry)
+		err = copy_file(e->path, to, why);
+	else
+		err = relink(m, first, to, why);
+	if (!err && unlink(from) < 0)
+		err = kp_fail_errno(why, errno, "%s: cannot remove", from);
+	free(from);
+	free(to);
+	return err;
+}
+
+static kpack_error_t move_entry(struct move *m, size_t entry, struct kpackx_error *why)
+{
+	const struct scan_entry *e = &m->i->packing.scan.entries[entry];
+
+	KP_TRY(make_parent(m, e->relative, why));
+	if (m->i->parts.part_of[e->first] == m->part)
+		return both(m, e->relative, rename_one, why);
+	return copy_apart(m, entry, why);
+}
+
+static kpack_error_t move_archive(struct move *m, const char *name,
+				  struct kpackx_error *why)
+{
+	kpack_error_t err;
+	char *relative;
+
+	if (asprintf(&relative, SCAN_ARCHIVES "/%s", name) < 0)
+		return no_path(why);
+	err = make_parent(m, relative, why);
+	if (!err)
+		err = both(m, relative, rename_one, why);
+	free(relative);
+	return err;
+}
+
+static kpack_error_t move_part(struct move *m, struct kpackx_error *why)
+{
+	const struct part *part = &m->i->parts.items[m->part];
+
+	for (size_t i = 0; i < part->n_entries; i++)
+		KP_TRY(move_entry(m, part->entries[i], why));
+	for (size_t i = 0; i < part->n_archives; i++)
+		KP_TRY(move_archive(m, part->archives[i], why));
+	return KPACK_SUCCESS;
+}
+
+/* --- what is left empty -------------------------------------------------------------- */
+
+static kpack_error_t remove_dir(const struct split *s, const struct split_prefix *i,
+				const char *relative, bool may_stay,
+				struct kpackx_error *why)
+{
+	char *path = split_path(s, split_tree_of(s, PARTITION_GENERIC), i->prefix->path,
+				relative);
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (!path)
+		return no_path(why);
+	if (rmdir(path) < 0 && errno != ENOENT && !(may_stay && errno == ENOTEMPTY))
+		err = kp_fail_errno(why, errno, "%s: cannot remove", path);
+	free(path);
+	return err;
+}
+
+static kpack_error_t remove_emptied(const struct split *s, const struct split_prefix *i,
+				    struct kpackx_error *why)
+{
+	const struct scan *scan = &i->packing.scan;
+	bool had_archives = false;
+
+	for (size_t k = scan->n_entries; k-- > 0;) {
+		const struct scan_entry *e = &scan->entries[k];
+
+		had_archives |= strcmp(e->relative, SCAN_ARCHIVES) == 0;
+		if (S_ISDIR(e->mode) && i->parts.part_of[k] == PARTITION_NONE)
+			KP_TRY(remove_dir(s, i, e->relative, false, why));
+	}
+	return had_archives ? KPACK_SUCCESS : remove_dir(s, i, SCAN_ARCHIVES, true, why);
+}
+
+/* A directory in one that forbids it cannot be removed. */
+static kpack_error_t open_dirs(const struct split *s, const struct split_prefix *i,
+			       struct kpackx_error *why)
+{
+	const struct scan *scan = &i->packing.scan;
+	const struct split_tree *generic = split_tree_of(s, PARTITION_GENERIC);
+	kpack_error_t err = copy_directory(i->output, why);
+
+	for (size_t k = 0; k < scan->n_entries && !err; k++) {
+		char *path;
+
+		if (!S_ISDIR(scan->entries[k].mode))
+			continue;
+		path = split_path(s, generic, i->prefix->path, scan->entries[k].relative);
+		err = path ? copy_directory(path, why) : no_path(why);
+		free(path);
+	}
+	return err;
+}
+
+kpack_error_t split_move(const struct split *s, const struct split_prefix *i,
+			 struct kpackx_error *why)
+{
+	struct move m = {.s = s, .i = i, .generic = split_tree_of(s, PARTITION_GENERIC)};
+	kpack_error_t err = open_dirs(s, i, why);
+
+	for (; m.part < i->parts.count && !err; m.part++) {
+		if (m.part == i->parts.generic)
+			continue;
+		m.tree = split_tree_of(s, i->parts.items[m.part].name);
+		err = move_part(&m, why);
+		free(m.dir);
+		m.dir = NULL;
+	}
+	return err ? err : remove_emptied(s, i, why);
+}
+
+/* --- directories and manifests ------------------------------------------------------- */
+
+bool split_contributes(const struct split_prefix *i, const char *part)
+{
+	size_t number = partition_find(&i->parts, part);
+	const struct part *p;
+
+	if (number == PARTITION_NONE)
+		return false;
+	p = &i->parts.items[number];
+	return number == i->parts.generic || p->n_entries || p->n_archives;
+}
+
+static kpack_error_t finish_dir(const char *from, char *to, struct kpackx_error *why)
+{
+	kpack_error_t err = KPACK_SUCCESS;
+	struct stat st;
+
+	if (!to)
+		return no_path(why);
+	if (lstat(to, &st) == 0 && S_ISDIR(st.st_mode))
+		err = copy_directory_attributes(from, to, why);
+	if (err)
+		kp_fail_prefix(why, err, "%s", to);
+	free(to);
+	return err;
+}
+
+/* From the innermost, because a directory may forbid what is done in it. */
+static kpack_error_t finish_dirs(const struct split *s, const struct split_tree *tree,
+				 const struct split_prefix *i, struct kpackx_error *why)
+{
+	const struct scan *scan = &i->packing.scan;
+
+	for (size_t k = scan->n_entries; k-- > 0;)
+		if (S_ISDIR(scan->entries[k].mode))
+			KP_TRY(finish_dir(scan->entries[k].path,
+					  split_path(s, tree, i->prefix->path,
+						     scan->entries[k].relative),
+					  why));
+	return finish_dir(i->input, split_path(s, tree, i->prefix->path, ""), why);
+}
+
+static kpack_error_t write_lines(const struct split *s, const struct split_tree *tree,
+				 FILE *to)
+{
+	for (size_t i = 0; i < s->n_items; i++)
+		if (split_contributes(&s->items[i], tree->part))
+			fprintf(to, "%s\n", s->items[i].prefix->path);
+	return ferror(to) ? KPACK_ERROR_IO_ERROR : KPACK_SUCCESS;
+}
+
+/* Like the one of the input, which is the generic tree's. */
+static kpack_error_t write_manifest(const struct split *s, const struct split_tree *tree,
+				    struct kpackx_error *why)
+{
+	char *path = split_path(s, tree, "", PREFIXES_MANIFEST);
+	FILE *to = path ? fopen(path, "wxe") : NULL;
+	kpack_error_t err = KPACK_SUCCESS;
+	bool failed;
+
+	if (!path)
+		return no_path(why);
+	failed = !to || write_lines(s, tree, to);
+	if (to && fclose(to) != 0)
+		failed = true;
+	if (failed)
+		err = kp_fail_errno(why, errno, "%s: cannot write", path);
+	free(path);
+	return err;
+}
+
+static kpack_error_t finish_tree(const struct split *s, const struct split_tree *tree,
+				 struct kpackx_error *why)
+{
+	char *root = split_path(s, tree, "", "");
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (!root)
+		return no_path(why);
+	if (s->prefixes.manifest && strcmp(tree->part, PARTITION_GENERIC) != 0)
+		err = write_manifest(s, tree, why);
+	for (size_t i = 0; i < s->n_items && !err; i++)
+		if (split_contributes(&s->items[i], tree->part))
+			err = finish_dirs(s, tree, &s->items[i], why);
+	if (!err)
+		err = outside_finish(&s->outside, s->input, root, why);
+	free(root);
+	return err;
+}
+
+kpack_error_t split_finish(const struct split *s, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < s->n_trees; i++)
+		KP_TRY(finish_tree(s, &s->trees[i], why));
+	return KPACK_SUCCESS;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+#include "old_archive.h"
+#include <stdlib.h>
+#include "packer/pack/archives/inherited_archives.h"
+#include "part_name.h"
+#include "partition.h"
+#include "core/base/text.h"
+
+bool old_archive_is(const struct scan_entry *e)
+{
+	static const char dir[] = SCAN_ARCHIVES;
+	const char *slash = strrchr(e->relative, '/'), *start = slash;
+
+	if (!S_ISREG(e->mode) || e->leftover || e->database || !slash ||
+	    !inherit_is_archive(slash + 1))
+		return false;
+	while (start > e->relative && start[-1] != '/')
+		start--;
+	return (size_t)(slash - start) == sizeof(dir) - 1 &&
+	       memcmp(start, dir, sizeof(dir) - 1) == 0;
+}
+
+/* That of --family which all architectures are in; or NULL. */
+static const struct family *chosen(const struct families *families,
+				   const struct old_archive *a)
+{
+	const struct family *family =
+		a->n_arches ? families_find(families, a->arches[0]) : NULL;
+
+	for (size_t i = 1; i < a->n_arches; i++)
+		if (families_find(families, a->arches[i]) != family)
+			return NULL;
+	return family;
+}
+
+/* The name of the family it says it is of, which is no target's. */
+static bool own_family(const struct kpack_archive *archive, const struct old_archive *a,
+		       struct kp_span *out)
+{
+	*out = kp_archive_family(archive);
+	return out->size && kp_component_ok(*out) && kp_text_ok(*out) &&
+	       !memchr(out->data, ':', out->size) && !kp_processor_by_name(*out) &&
+	       !(a->n_arches == 1 && kp_span_is(*out, a->arches[0]));
+}
+
+static char *choose_part(const struct kpack_archive *archive,
+			 const struct families *families, struct old_archive *a)
+{
+	const struct family *family = chosen(families, a);
+	struct kp_span own;
+	char *name, *part;
+
+	a->family = true;
+	if (family)
+		return strdup(family->name);
+	if (own_family(archive, a, &own)) {
+		name = strndup((const char *)own.data, own.size);
+		part = name ? strdup(part_name_of_code(families, name)) : NULL;
+		free(name);
+		return part;
+	}
+	a->family = false;
+	return strdup(a->n_arches == 1 ? part_name_of_code(families, a->arches[0])
+				       : PARTITION_GENERIC);
+}
+
+static kpack_error_t read_arches(const struct kpack_archive *archive,
+				 struct old_archive *out, struct kpackx_error *why)
+{
+	size_t n = kp_archive_arch_count(archive);
+
+	out->arches = calloc(n + 1, sizeof(*out->arches));
+	for (size_t i = 0; out->arches && i < n; i++) {
+		char arch[KP_TARGET_TEXT_MAX];
+
+		kp_target_canonical(kp_span_str(kp_archive_arch(archive, i)), arch);
+		out->arches[i] = strdup(arch);
+		if (!out->arches[i])
+			break;
+		out->n_arches++;
+	}
+	return out->n_arches == n && out->arches
+		       ? KPACK_SUCCESS
+		       : kp_fail_memory(why, n, "architectures");
+}
+
+kpack_error_t old_archive_open(const char *path, const struct families *families,
+			       struct old_archive *out, struct kpackx_error *why)
+{
+	struct kpack_archive *archive = NULL;
+	kpack_error_t err = kp_archive_open(path, &archive, why);
+
+	*out = (struct old_archive){0};
+	if (err)
+		return err;
+	err = read_arches(archive, out, why);
+	if (!err && !(out->part = choose_part(archive, families, out)))
+		err = kp_fail_memory(why, 0, "a name");
+	kp_archive_close(archive);
+	if (err)
+		old_archive_close(out);
+	return err;
+}
+
+void old_archive_close(struct old_archive *archive)
+{
+	for (size_t i = 0; i < archive->n_arches; i++)
+		free(archive->arches[i]);
+	free(archive->arches);
+	free(archive->part);
+	*archive = (struct old_archive){0};
+}
+
+bool old_archive_wanted(const struct old_archive *archive, struct arch_filter *filter)
+{
+	bool wanted = archive->n_arches == 0;
+
+	for (size_t i = 0; i < archive->n_arches; i++)
+		wanted |= strcmp(archive->arches[i], LIBRARY_NEUTRAL) == 0 ||
+			  arch_filter_match(filter, kp_span_str(archive->arches[i]));
+	return wanted;
+}

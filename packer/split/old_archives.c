@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+#include "old_archives.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "packer/files/copy.h"
+#include "old_archive.h"
+#include "packer/cli/report.h"
+
+static kpack_error_t remove_file(const struct split *s, const struct split_prefix *i,
+				 const char *relative, struct kpackx_error *why)
+{
+	const struct split_tree *generic = split_tree_of(s, PARTITION_GENERIC);
+	char *path = split_path(s, generic, i->prefix->path, relative);
+	char *dir = path ? strndup(path, (size_t)(strrchr(path, '/') - path)) : NULL;
+	kpack_error_t err = dir ? copy_directory(dir, why)
+				: kp_fail_memory(why, strlen(relative), "a path");
+
+	if (!err && unlink(path) < 0)
+		err = kp_fail_errno(why, errno, "%s: cannot remove", path);
+	free(dir);
+	free(path);
+	return err;
+}
+
+static bool has_other(const struct old_archive *archive, const struct arch_filter *filter)
+{
+	struct kp_target target;
+
+	for (size_t i = 0; i < archive->n_arches; i++) {
+		bool selected = kp_target_parse(kp_span_str(archive->arches[i]), &target,
+						NULL) != KPACK_SUCCESS;
+
+		for (size_t k = 0; k < filter->count; k++)
+			selected |= kp_target_selected(&filter->targets[k], &target);
+		if (!selected)
+			return true;
+	}
+	return false;
+}
+
+static kpack_error_t look(const struct split *s, struct split_prefix *i, size_t entry,
+			  struct kpackx_error *why)
+{
+	const struct scan_entry *e = &i->packing.scan.entries[entry];
+	struct arch_filter *filter = &i->packing.args.filter;
+	struct old_archive archive;
+	struct kpackx_error fault = {0};
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (old_archive_open(e->path, &i->packing.args.families, &archive, &fault)) {
+		report_error(e->path, "warning: %s; it stays in the generic tree",
+			     fault.text);
+		return KPACK_SUCCESS;
+	}
+	i->n_old++;
+	if (!old_archive_wanted(&archive, filter)) {
+		i->n_old_dropped++;
+		err = outcome_set(&i->packing.outcomes.items[entry], FATE_NOT_WANTED,
+				  "not for the targets asked for", why);
+		if (!err)
+			err = remove_file(s, i, e->relative, why);
+	} else if (filter->count && has_other(&archive, filter) && !s->args->quiet) {
+		report_error(e->path, "note: has code for other targets, too, and stays "
+				      "as it is");
+	}
+	old_archive_close(&archive);
+	return err;
+}
+
+kpack_error_t split_old_drop(const struct split *s, struct split_prefix *i,
+			     struct kpackx_error *why)
+{
+	const struct scan *scan = &i->packing.scan;
+
+	for (size_t k = 0; k < scan->n_entries; k++)
+		if (old_archive_is(&scan->entries[k]))
+			KP_TRY(look(s, i, k, why));
+	return KPACK_SUCCESS;
+}

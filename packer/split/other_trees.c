@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+#include "other_trees.h"
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "packer/cli/report.h"
+#include "packer/recombine/trees.h"
+
+/* A stem may begin with another: "blas_test_generic" is not of "blas". */
+static bool is_of(const char *name, const char *stem)
+{
+	size_t n = strlen(stem);
+
+	return strncmp(name, stem, n) == 0 && name[n] == '_' && name[n + 1] &&
+	       (!strchr(name + n + 1, '_') || shard_component_size(name) == n);
+}
+
+static bool is_made(const char *name, const char *const *made, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(made[i], name) == 0)
+			return true;
+	return false;
+}
+
+static void tell(const char *dir, const char *name)
+{
+	struct stat st;
+	char *path;
+
+	if (asprintf(&path, "%s/%s", dir, name) < 0)
+		return;
+	if (lstat(path, &st) == 0 && S_ISDIR(st.st_mode))
+		report_error(path, "note: is not of this run, and stays");
+	free(path);
+}
+
+void other_trees_tell(const char *dir, const char *stem, const char *const *made,
+		      size_t n)
+{
+	struct dirent **names;
+	int count = scandir(dir, &names, NULL, alphasort);
+
+	for (int i = 0; i < count; i++) {
+		if (is_of(names[i]->d_name, stem) && !is_made(names[i]->d_name, made, n))
+			tell(dir, names[i]->d_name);
+		free(names[i]);
+	}
+	if (count >= 0)
+		free(names);
+}

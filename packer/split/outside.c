@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+#include "outside.h"
+#include <errno.h>
+#include <fts.h>
+#include <stdlib.h>
+#include "packer/files/copy.h"
+#include "core/base/alloc.h"
+
+/* --- listing ------------------------------------------------------------------------- */
+
+static const char *relative_to(const char *path, size_t skip)
+{
+	path += skip;
+	while (*path == '/')
+		path++;
+	return path;
+}
+
+static kpack_error_t add(struct outside *out, const FTSENT *e, size_t skip,
+			 struct kpackx_error *why)
+{
+	struct outside_entry *entry;
+
+	if (!kp_grow(&out->items, out->count, &out->cap, sizeof(*out->items)))
+		return kp_fail_memory(why, out->count, "files");
+	entry = &out->items[out->count];
+	*entry = (struct outside_entry){
+		.path = strdup(e->fts_path), .st = *e->fts_statp, .link = SIZE_MAX};
+	if (!entry->path)
+		return kp_fail_memory(why, e->fts_pathlen, "a path");
+	entry->relative = relative_to(entry->path, skip);
+	out->count++;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t visit(FTS *fts, FTSENT *e, const struct prefixes *prefixes,
+			   size_t skip, struct outside *out, struct kpackx_error *why)
+{
+	switch (e->fts_info) {
+	case FTS_DNR:
+	case FTS_ERR:
+	case FTS_NS:
+		return kp_fail_errno(why, e->fts_errno, "%s", e->fts_path);
+	case FTS_DP:
+		return KPACK_SUCCESS;
+	default:
+		break;
+	}
+	if (e->fts_level == FTS_ROOTLEVEL)
+		return KPACK_SUCCESS;
+	if (e->fts_info == FTS_D &&
+	    prefixes_has(prefixes, relative_to(e->fts_path, skip)))
+		fts_set(fts, e, FTS_SKIP);
+	return add(out, e, skip, why);
+}
+
+static int by_path(const void *a, const void *b)
+{
+	return strcmp(((const struct outside_entry *)a)->relative,
+		      ((const struct outside_entry *)b)->relative);
+}
+
+static int by_inode(const void *a, const void *b, void *arg)
+{
+	const struct outside_entry *items = arg;
+	size_t i = *(const size_t *)a, k = *(const size_t *)b;
+	const struct stat *x = &items[i].st, *y = &items[k].st;
+
+	if (x->st_dev != y->st_dev)
+		return x->st_dev < y->st_dev ? -1 : 1;
+	if (x->st_ino != y->st_ino)
+		return x->st_ino < y->st_ino ? -1 : 1;
+	return (i > k) - (i < k);
+}
+
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+static kpack_error_t find_links(struct outside *out, struct kpackx_error *why)
+{
+	size_t *links = malloc((out->count + 1) * sizeof(*links)), n = 0, first = 0;
+
+	if (!links)
+		return kp_fail_memory(why, out->count, "hard links");
+	for (size_t i = 0; i < out->count; i++)
+		if (out->items[i].st.st_nlink > 1 && !S_ISDIR(out->items[i].st.st_mode))
+			links[n++] = i;
+	qsort_r(links, n, sizeof(*links), by_inode, out->items);
+	for (size_t i = 1; i < n; i++) {
+		if (same_file(&out->items[links[i]].st, &out->items[links[first]].st))
+			out->items[links[i]].link = links[first];
+		else
+			first = i;
+	}
+	free(links);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t walk(const char *root, const struct prefixes *prefixes,
+			  struct outside *out, struct kpackx_error *why)
+{
+	char *const roots[] = {(char *)root, NULL};
+	FTS *fts = fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, NULL);
+	kpack_error_t err = KPACK_SUCCESS;
+	FTSENT *e;
+
+	if (!fts)
+		return kp_fail_errno(why, errno, "cannot walk it");
+	while (!err && (errno = 0, e = fts_read(fts)))
+		err = visit(fts, e, prefixes, strlen(root), out, why);
+	if (!err && errno)
+		err = kp_fail_errno(why, errno, "cannot walk it");
+	fts_close(fts);
+	if (out->count)
+		qsort(out->items, out->count, sizeof(*out->items), by_path);
+	return err;
+}
+
+kpack_error_t outside_open(const char *root, const struct prefixes *prefixes,
+			   struct outside *out, struct kpackx_error *why)
+{
+	kpack_error_t err = KPACK_SUCCESS;
+
+	*out = (struct outside){0};
+	if (!prefixes->manifest)
+		return KPACK_SUCCESS;
+	err = walk(root, prefixes, out, why);
+	if (!err)
+		err = find_links(out, why);
+	if (err)
+		outside_close(out);
+	return err;
+}
+
+void outside_close(struct outside *o)
+{
+	for (size_t i = 0; i < o->count; i++) {
+		free(o->items[i].path);
+		free(o->items[i].left);
+	}
+	free(o->items);
+	*o = (struct outside){0};
+}
+
+/* --- copying ------------------------------------------------------------------------- */
+
+static kpack_error_t take_node(struct outside_entry *e, const char *to,
+			       struct kpackx_error *why)
+{
+	struct kpackx_error fault = {0};
+	kpack_error_t err = copy_node(e->path, to, &fault);
+
+	if (!err)
+		return KPACK_SUCCESS;
+	if (!S_ISLNK(e->st.st_mode) &&
+	    (fault.sys_errno == EPERM || fault.sys_errno == EOPNOTSUPP)) {
+		e->left = strdup(fault.text);
+		return e->left ? KPACK_SUCCESS : kp_fail_memory(why, 0, "a reason");
+	}
+	if (why)
+		*why = fault;
+	return err;
+}
+
+static kpack_error_t take_link(const struct outside *o, struct outside_entry *e,
+			       const char *root, const char *to, struct kpackx_error *why)
+{
+	const struct outside_entry *first = &o->items[e->link];
+	kpack_error_t err;
+	char *from;
+
+	if (first->left) {
+		e->left = strdup(first->left);
+		return e->left ? KPACK_SUCCESS : kp_fail_memory(why, 0, "a reason");
+	}
+	if (asprintf(&from, "%s/%s", root, first->relative) < 0)
+		return kp_fail_memory(why, strlen(root), "a path");
+	err = copy_link(from, to, why);
+	free(from);
+	return err;
+}
+
+static kpack_error_t take(const struct outside *o, struct outside_entry *e,
+			  const char *root, struct kpackx_error *why)
+{
+	kpack_error_t err;
+	char *to;
+
+	if (asprintf(&to, "%s/%s", root, e->relative) < 0)
+		return kp_fail_memory(why, strlen(root), "a path");
+	if (S_ISDIR(e->st.st_mode))
+		err = copy_directory(to, why);
+	else if (e->link != SIZE_MAX)
+		err = take_link(o, e, root, to, why);
+	else if (S_ISREG(e->st.st_mode))
+		err = copy_file(e->path, to, why);
+	else
+		err = take_node(e, to, why);
+	free(to);
+	return err ? kp_fail_prefix(why, err, "%s", e->path) : KPACK_SUCCESS;
+}
+
+kpack_error_t outside_copy(struct outside *o, const char *to, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < o->count; i++)
+		KP_TRY(take(o, &o->items[i], to, why));
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t finish(const char *from, const char *root, const char *relative,
+			    struct kpackx_error *why)
+{
+	kpack_error_t err = KPACK_SUCCESS;
+	struct stat st;
+	char *to;
+
+	if (asprintf(&to, "%s/%s", root, relative) < 0)
+		return kp_fail_memory(why, strlen(root), "a path");
+	if (lstat(to, &st) == 0 && S_ISDIR(st.st_mode))
+		err = copy_directory_attributes(from, to, why);
+	free(to);
+	return err ? kp_fail_prefix(why, err, "%s", from) : KPACK_SUCCESS;
+}
+
+kpack_error_t outside_finish(const struct outside *o, const char *root, const char *to,
+			     struct kpackx_error *why)
+{
+	for (size_t i = o->count; i-- > 0;)
+		if (S_ISDIR(o->items[i].st.st_mode))
+			KP_TRY(finish(o->items[i].path, to, o->items[i].relative, why));
+	return o->count ? finish(root, to, "", why) : KPACK_SUCCESS;
+}

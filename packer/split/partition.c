@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+#include "partition_internal.h"
+#include <stdlib.h>
+#include "old_archive.h"
+#include "part_name.h"
+
+struct builder {
+	const struct packing *p;
+	struct partition *out;
+	size_t *part_of; /* before the parts are sorted */
+};
+
+/* --- files --------------------------------------------------------------------------- */
+
+static kpack_error_t add_base_arches(struct part *part, const struct library_object *o,
+				     struct kpackx_error *why)
+{
+	char base[KP_TARGET_TEXT_MAX];
+
+	for (size_t i = 0; i < o->n_arches; i++) {
+		part_name_base(o, i, base);
+		KP_TRY(partition_add_arch(part, base, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+/* The part of a database's file. */
+static kpack_error_t place_file(struct builder *b, const struct library_object *o,
+				size_t *number, struct kpackx_error *why)
+{
+	const struct family *family = part_name_family(&b->p->args.families, o);
+	char base[KP_TARGET_TEXT_MAX];
+	const char *name;
+
+	*number = b->out->generic;
+	if (strcmp(o->arches[0], LIBRARY_NEUTRAL) == 0)
+		return KPACK_SUCCESS;
+	if (family)
+		name = family->name;
+	else if (*o->family)
+		name = part_name_known(o->family);
+	else if (part_name_common(o, base))
+		name = base;
+	else
+		return KPACK_SUCCESS;
+	KP_TRY(partition_take(b->out, name, family || *o->family, number, why));
+	return add_base_arches(&b->out->items[*number], o, why);
+}
+
+/* Whose a file is, which is in the tree that was written; or NULL. */
+static kpack_error_t place_files(struct builder *b, struct kpackx_error *why)
+{
+	const struct scan *scan = &b->p->scan;
+
+	for (size_t i = 0; scan->found.objects && i < scan->files.count; i++) {
+		const struct library_object *o = scan->found.objects[i];
+		size_t entry = scan->file_entries[i];
+
+		if (o && b->part_of[entry] != PARTITION_NONE)
+			KP_TRY(place_file(b, o, &b->part_of[entry], why));
+	}
+	return KPACK_SUCCESS;
+}
+
+/* --- archives that were there -------------------------------------------------------- */
+
+static kpack_error_t place_old(struct builder *b, const struct old_archive *a,
+			       size_t *number, struct kpackx_error *why)
+{
+	if (strcmp(a->part, PARTITION_GENERIC) == 0)
+		return KPACK_SUCCESS;
+	KP_TRY(partition_take(b->out, a->part, a->family, number, why));
+	for (size_t i = 0; i < a->n_arches; i++)
+		KP_TRY(partition_add_arch(&b->out->items[*number], a->arches[i], why));
+	return KPACK_SUCCESS;
+}
+
+/* What cannot be read as an archive is a file like others. */
+static kpack_error_t place_archives_there(struct builder *b, struct kpackx_error *why)
+{
+	const struct scan *scan = &b->p->scan;
+
+	for (size_t i = 0; i < scan->n_entries; i++) {
+		struct old_archive archive;
+		kpack_error_t err;
+
+		if (b->part_of[i] != b->out->generic ||
+		    !old_archive_is(&scan->entries[i]) ||
+		    old_archive_open(scan->entries[i].path, &b->p->args.families,
+				     &archive, NULL))
+			continue;
+		err = place_old(b, &archive, &b->part_of[i], why);
+		old_archive_close(&archive);
+		if (err)
+			return err;
+	}
+	return KPACK_SUCCESS;
+}
+
+static bool is_there(const struct packing *p, size_t entry)
+{
+	switch (p->outcomes.items[entry].fate) {
+	case FATE_NOTHING: /* in place, archives are none of its business */
+	case FATE_LEFT_OUT:
+	case FATE_NOT_WANTED:
+	case FATE_PACKED:
+		return false;
+	default:
+		return true;
+	}
+}
+
+/* --- directories --------------------------------------------------------------------- */
+
+static bool is_inside(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	return strncmp(path, dir, n) == 0 && path[n] == '/';
+}
+
+/* What leaves a directory behind that is generic. */
+static bool leaves_directory(const struct builder *b, size_t entry)
+{
+	enum fate fate = b->p->outcomes.items[entry].fate;
+
+	return b->part_of[entry] == b->out->generic || fate == FATE_PACKED ||
+	       fate == FATE_LEFT_OUT;
+}
+
+/* A directory is generic when it is empty or something in it is. */
+static bool is_generic_dir(const struct builder *b, size_t dir)
+{
+	const struct scan *scan = &b->p->scan;
+	size_t i = dir + 1, end = scan->n_entries;
+	bool empty = true;
+
+	for (; i < end && strncmp(scan->entries[i].relative, scan->entries[dir].relative,
+				  strlen(scan->entries[dir].relative)) == 0;
+	     i++) {
+		if (!is_inside(scan->entries[i].relative, scan->entries[dir].relative))
+			continue;
+		empty = false;
+		if (leaves_directory(b, i))
+			return true;
+	}
+	return empty;
+}
+
+/* From the innermost, so that a directory in one is decided before it. */
+static void place_directories(struct builder *b)
+{
+	for (size_t i = b->p->scan.n_entries; i-- > 0;)
+		if (S_ISDIR(b->p->scan.entries[i].mode) && is_generic_dir(b, i))
+			b->part_of[i] = b->out->generic;
+}
+
+/* --- all of it ----------------------------------------------------------------------- */
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct part *)a)->name, ((const struct part *)b)->name);
+}
+
+/* Sort what each part lists. */
+static void sort_lists(struct partition *out)
+{
+	for (size_t i = 0; i < out->count; i++) {
+		struct part *part = &out->items[i];
+
+		if (part->n_arches)
+			qsort(part->arches, part->n_arches, sizeof(char *), by_text);
+		if (part->n_archives)
+			qsort(part->archives, part->n_archives, sizeof(char *), by_text);
+	}
+}
+
+/* Entries were placed by the number a part had before. */
+static kpack_error_t sort_parts(struct builder *b, struct kpackx_error *why)
+{
+	struct partition *out = b->out;
+	const char **before = malloc(out->count * sizeof(*before));
+	size_t *now = malloc(out->count * sizeof(*now)), n = b->p->scan.n_entries;
+	bool ok = before && now;
+
+	for (size_t i = 0; ok && i < out->count; i++)
+		before[i] = out->items[i].name;
+	qsort(out->items, out->count, sizeof(*out->items), by_name);
+	for (size_t i = 0; ok && i < out->count; i++)
+		now[i] = partition_find(out, before[i]);
+	for (size_t i = 0; ok && i < n; i++)
+		if (b->part_of[i] != PARTITION_NONE)
+			b->part_of[i] = now[b->part_of[i]];
+	free(before);
+	free(now);
+	out->generic = partition_find(out, PARTITION_GENERIC);
+	sort_lists(out);
+	return ok ? KPACK_SUCCESS : kp_fail_memory(why, out->count, "parts");
+}
+
+/* The part that lists ENTRY; or NULL. */
+static struct part *part_with(const struct builder *b, size_t entry)
+{
+	size_t number = b->part_of[entry];
+
+	return number == PARTITION_NONE || S_ISDIR(b->p->scan.entries[entry].mode)
+		       ? NULL
+		       : &b->out->items[number];
+}
+
+static kpack_error_t list_entries(struct builder *b, struct kpackx_error *why)
+{
+	size_t n = b->p->scan.n_entries;
+	struct part *part;
+
+	for (size_t i = 0; i < n; i++)
+		if ((part = part_with(b, i)))
+			part->n_entries++;
+	for (size_t i = 0; i < b->out->count; i++) {
+		part = &b->out->items[i];
+		part->entries = malloc((part->n_entries + 1) * sizeof(*part->entries));
+		if (!part->entries)
+			return kp_fail_memory(why, part->n_entries, "files");
+		part->n_entries = 0;
+	}
+	for (size_t i = 0; i < n; i++)
+		if ((part = part_with(b, i)))
+			part->entries[part->n_entries++] = i;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t build(struct builder *b, struct kpackx_error *why)
+{
+	const struct scan *scan = &b->p->scan;
+
+	b->part_of = malloc((scan->n_entries + 1) * sizeof(*b->part_of));
+	b->out->part_of = b->part_of;
+	if (!b->part_of)
+		return kp_fail_memory(why, scan->n_entries, "files");
+	KP_TRY(partition_take(b->out, PARTITION_GENERIC, false, &b->out->generic, why));
+	for (size_t i = 0; i < scan->n_entries; i++)
+		b->part_of[i] = is_there(b->p, i) ? b->out->generic : PARTITION_NONE;
+	KP_TRY(place_files(b, why));
+	KP_TRY(place_archives_there(b, why));
+	place_directories(b);
+	KP_TRY(partition_archives(b->p, b->out, why));
+	KP_TRY(sort_parts(b, why));
+	return list_entries(b, why);
+}
+
+kpack_error_t partition_open(const struct packing *p, struct partition *out,
+			     struct kpackx_error *why)
+{
+	struct builder b = {.p = p, .out = out};
+	kpack_error_t err;
+
+	*out = (struct partition){0};
+	err = build(&b, why);
+	if (err)
+		partition_close(out);
+	return err;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+#include "partition_internal.h"
+#include <stdlib.h>
+#include "core/base/text.h"
+
+size_t partition_find(const struct partition *partition, const char *name)
+{
+	for (size_t i = 0; i < partition->count; i++)
+		if (strcmp(partition->items[i].name, name) == 0)
+			return i;
+	return PARTITION_NONE;
+}
+
+static kpack_error_t check_name(const char *name, struct kpackx_error *why)
+{
+	struct kp_span s = kp_span_str(name);
+
+	if (kp_component_ok(s) && kp_text_ok(s))
+		return KPACK_SUCCESS;
+	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+		       "architecture %s gives no file name", name);
+}
+
+kpack_error_t partition_take(struct partition *out, const char *name, bool family,
+			     size_t *number, struct kpackx_error *why)
+{
+	struct part *bigger;
+
+	*number = partition_find(out, name);
+	if (*number != PARTITION_NONE)
+		return KPACK_SUCCESS;
+	KP_TRY(check_name(name, why));
+	bigger = realloc(out->items, (out->count + 1) * sizeof(*bigger));
+	if (!bigger)
+		return kp_fail_memory(why, sizeof(*bigger), "parts");
+	out->items = bigger;
+	bigger[out->count] = (struct part){.name = strdup(name), .family = family};
+	if (!bigger[out->count].name)
+		return kp_fail_memory(why, strlen(name), "parts");
+	*number = out->count++;
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t partition_add_arch(struct part *part, const char *arch,
+				 struct kpackx_error *why)
+{
+	char **bigger;
+
+	for (size_t i = 0; i < part->n_arches; i++)
+		if (strcmp(part->arches[i], arch) == 0)
+			return KPACK_SUCCESS;
+	bigger = realloc(part->arches, (part->n_arches + 1) * sizeof(*bigger));
+	if (!bigger)
+		return kp_fail_memory(why, sizeof(*bigger), "architectures");
+	part->arches = bigger;
+	bigger[part->n_arches] = strdup(arch);
+	if (!bigger[part->n_arches])
+		return kp_fail_memory(why, strlen(arch), "architectures");
+	part->n_arches++;
+	return KPACK_SUCCESS;
+}
+
+static void part_fini(struct part *part)
+{
+	for (size_t i = 0; i < part->n_arches; i++)
+		free(part->arches[i]);
+	free(part->arches);
+	free(part->entries);
+	free(part->archives);
+	free(part->name);
+}
+
+void partition_close(struct partition *partition)
+{
+	for (size_t i = 0; i < partition->count; i++)
+		part_fini(&partition->items[i]);
+	free(partition->items);
+	free(partition->part_of);
+	*partition = (struct partition){0};
+}

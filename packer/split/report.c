@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+#include "report.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include "packer/pack/report.h"
+#include "move.h"
+
+/* --- what is in a tree --------------------------------------------------------------- */
+
+struct sums {
+	size_t files, archives;
+	uint64_t bytes;
+};
+
+static const struct part *part_in(const struct split_prefix *i, const char *name)
+{
+	size_t number = partition_find(&i->parts, name);
+
+	return number == PARTITION_NONE ? NULL : &i->parts.items[number];
+}
+
+/* The size of an archive where it is now. */
+static uint64_t archive_size(const struct split *s, const struct split_tree *tree,
+			     const struct split_prefix *i, const char *name)
+{
+	struct stat st = {0};
+	char *path;
+
+	if (asprintf(&path, "%s/%s%s%s/" SCAN_ARCHIVES "/%s", s->args->output, tree->name,
+		     *i->prefix->path ? "/" : "", i->prefix->path, name) < 0)
+		return 0;
+	if (stat(path, &st) < 0)
+		st.st_size = 0;
+	free(path);
+	return (uint64_t)st.st_size;
+}
+
+static uint64_t entry_size(const struct split_prefix *i, size_t entry)
+{
+	const struct scan_entry *e = &i->packing.scan.entries[entry];
+	const struct outcome *o = &i->packing.outcomes.items[entry];
+
+	if (!S_ISREG(e->mode) || o->fate == FATE_LINKED)
+		return 0;
+	return o->fate == FATE_CONVERTED ? o->after : e->size;
+}
+
+static struct sums sum_up(const struct split *s, const struct split_tree *tree)
+{
+	struct sums sums = {0};
+
+	for (size_t i = 0; i < s->n_items; i++) {
+		const struct split_prefix *prefix = &s->items[i];
+		const struct part *part = part_in(prefix, tree->part);
+
+		for (size_t k = 0; part && k < part->n_entries; k++)
+			sums.bytes += entry_size(prefix, part->entries[k]);
+		for (size_t k = 0; part && k < part->n_archives; k++)
+			sums.bytes += archive_size(s, tree, prefix, part->archives[k]);
+		sums.files += part ? part->n_entries : 0;
+		sums.archives += part ? part->n_archives : 0;
+	}
+	for (size_t i = 0; i < s->outside.count; i++) {
+		const struct outside_entry *e = &s->outside.items[i];
+
+		if (strcmp(tree->part, PARTITION_GENERIC) != 0 || e->left ||
+		    S_ISDIR(e->st.st_mode))
+			continue;
+		sums.files++;
+		sums.bytes += S_ISREG(e->st.st_mode) ? (uint64_t)e->st.st_size : 0;
+	}
+	return sums;
+}
+
+/* --- text ---------------------------------------------------------------------------- */
+
+void split_report_notes(const struct split *s)
+{
+	if (s->args->quiet)
+		return;
+	for (size_t i = 0; i < s->n_items; i++)
+		pack_report_outcomes(&s->items[i].packing.scan,
+				     &s->items[i].packing.outcomes);
+	for (size_t i = 0; i < s->outside.count; i++)
+		if (s->outside.items[i].left)
+			report_error(s->outside.items[i].path, "note: left out: %s",
+				     s->outside.items[i].left);
+}
+
+static void print_dropped(const struct split *s)
+{
+	for (size_t i = 0; i < s->n_dropped; i++) {
+		const struct split_dropped *d = &s->dropped[i];
+
+		fputs("dropped ", stdout);
+		report_text(d->arch);
+		printf(": %zu code objects, %zu files, %" PRIu64 " bytes\n", d->objects,
+		       d->files, d->bytes);
+	}
+}
+
+void split_report(const struct split *s)
+{
+	if (s->args->quiet)
+		return;
+	printf("%-40s %10s %10s %16s\n", "tree", "files", "archives", "bytes");
+	for (size_t i = 0; i < s->n_trees; i++) {
+		struct sums sums = sum_up(s, &s->trees[i]);
+		size_t width = strlen(s->trees[i].name);
+
+		report_text(s->trees[i].name);
+		printf("%*s %10zu %10zu %16" PRIu64 "\n",
+		       width < 40 ? (int)(40 - width) : 0, "", sums.files, sums.archives,
+		       sums.bytes);
+	}
+	print_dropped(s);
+}
+
+/* --- JSON ---------------------------------------------------------------------------- */
+
+#if KP_WITH_JSON
+static void add_unique(json_t *list, char *const *texts, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		json_t *text = report_json_text(texts[i]), *there;
+		size_t at;
+		bool known = false;
+
+		json_array_foreach(list, at, there) known |= json_equal(there, text) != 0;
+		if (!known)
+			json_array_append(list, text);
+		json_decref(text);
+	}
+}
+
+/* NAME of an archive, with its prefix. */
+static json_t *json_archive(const struct split_prefix *i, const char *name)
+{
+	json_t *text;
+	char *path;
+
+	if (asprintf(&path, "%s%s" SCAN_ARCHIVES "/%s", i->prefix->path,
+		     *i->prefix->path ? "/" : "", name) < 0)
+		return NULL;
+	text = report_json_text(path);
+	free(path);
+	return text;
+}
+
+static json_t *json_tree(const struct split *s, const struct split_tree *tree)
+{
+	json_t *arches = json_array(), *archives = json_array(), *prefixes = json_array();
+	struct sums sums = sum_up(s, tree);
+
+	for (size_t i = 0; i < s->n_items; i++) {
+		const struct split_prefix *prefix = &s->items[i];
+		const struct part *part = part_in(prefix, tree->part);
+
+		if (!part || !split_contributes(prefix, tree->part))
+			continue;
+		add_unique(arches, part->arches, part->n_arches);
+		json_array_append_new(prefixes, report_json_text(prefix->prefix->path));
+		for (size_t k = 0; k < part->n_archives; k++)
+			json_array_append_new(archives,
+					      json_archive(prefix, part->archives[k]));
+	}
+	return json_pack("{so so sb so so so sI sI}", "name",
+			 report_json_text(tree->name), "part",
+			 report_json_text(tree->part), "family", tree->family, "arches",
+			 arches, "prefixes", prefixes, "archives", archives, "files",
+			 (json_int_t)sums.files, "bytes", (json_int_t)sums.bytes);
+}
+
+static json_t *json_dropped(const struct split *s)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < s->n_dropped; i++)
+		json_array_append_new(
+			list, json_pack("{so sI sI sI}", "arch",
+					report_json_text(s->dropped[i].arch), "objects",
+					(json_int_t)s->dropped[i].objects, "files",
+					(json_int_t)s->dropped[i].files, "bytes",
+					(json_int_t)s->dropped[i].bytes));
+	return list;
+}
+
+static json_t *json_left(const struct split *s)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < s->n_items; i++) {
+		const struct packing *p = &s->items[i].packing;
+
+		for (size_t k = 0; k < p->scan.n_entries; k++)
+			if (p->outcomes.items[k].fate == FATE_LEFT_OUT)
+				json_array_append_new(
+					list, report_json_text(p->scan.entries[k].path));
+	}
+	for (size_t i = 0; i < s->outside.count; i++)
+		if (s->outside.items[i].left)
+			json_array_append_new(list,
+					      report_json_text(s->outside.items[i].path));
+	return list;
+}
+
+json_t *split_report_json(const struct split *s)
+{
+	json_t *trees = json_array(), *absent = json_array();
+
+	for (size_t i = 0; i < s->n_trees; i++)
+		json_array_append_new(trees, json_tree(s, &s->trees[i]));
+	for (size_t i = 0; i < s->prefixes.count; i++)
+		if (s->prefixes.items[i].absent)
+			json_array_append_new(
+				absent, report_json_text(s->prefixes.items[i].path));
+	return json_pack("{so so so so so so so}", "input", report_json_text(s->input),
+			 "output", report_json_text(s->args->output), "name",
+			 report_json_text(s->name), "trees", trees, "absent_prefixes",
+			 absent, "dropped", json_dropped(s), "left_out", json_left(s));
+}
+#endif

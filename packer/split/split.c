@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: MIT */
+#include "split.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include "packer/command.h"
+#include "other_trees.h"
+#include "packer/pack/tree/write.h"
+#include "packer/cli/report.h"
+#include "check.h"
+#include "dropped.h"
+#include "groups.h"
+#include "move.h"
+#include "old_archives.h"
+#include "core/base/text.h"
+
+/* --- trees --------------------------------------------------------------------------- */
+
+const struct split_tree *split_tree_of(const struct split *s, const char *part)
+{
+	for (size_t i = 0; i < s->n_trees; i++)
+		if (strcmp(s->trees[i].part, part) == 0)
+			return &s->trees[i];
+	return NULL;
+}
+
+/* Components that are not empty, with one slash between them. */
+char *split_path(const struct split *s, const struct split_tree *tree, const char *prefix,
+		 const char *relative)
+{
+	char *path;
+
+	if (asprintf(&path, "%s/%s%s%s%s%s", s->staging.path, tree->name,
+		     *prefix ? "/" : "", prefix, *relative ? "/" : "", relative) < 0)
+		return NULL;
+	return path;
+}
+
+static kpack_error_t check_tree_name(const char *name, struct kpackx_error *why)
+{
+	if (kp_component_ok(kp_span_str(name)))
+		return KPACK_SUCCESS;
+	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "%s: is no name for a tree",
+		       name);
+}
+
+static kpack_error_t add_tree(struct split *s, const char *part, bool family,
+			      struct kpackx_error *why)
+{
+	struct split_tree *bigger;
+
+	if (split_tree_of(s, part))
+		return KPACK_SUCCESS;
+	bigger = realloc(s->trees, (s->n_trees + 1) * sizeof(*bigger));
+	if (!bigger)
+		return kp_fail_memory(why, sizeof(*bigger), "trees");
+	s->trees = bigger;
+	bigger[s->n_trees] = (struct split_tree){.part = part, .family = family};
+	if (asprintf(&bigger[s->n_trees].name, "%s_%s", s->name, part) < 0)
+		return kp_fail_memory(why, strlen(part), "trees");
+	s->n_trees++;
+	return check_tree_name(bigger[s->n_trees - 1].name, why);
+}
+
+static bool is_generic(const struct split_tree *tree)
+{
+	return strcmp(tree->part, PARTITION_GENERIC) == 0;
+}
+
+static int by_part(const void *a, const void *b)
+{
+	const struct split_tree *x = a, *y = b;
+
+	if (is_generic(x) != is_generic(y))
+		return is_generic(x) ? 1 : -1;
+	return strcmp(x->part, y->part);
+}
+
+static kpack_error_t list_trees(struct split *s, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < s->n_items; i++)
+		for (size_t k = 0; k < s->items[i].parts.count; k++)
+			KP_TRY(add_tree(s, s->items[i].parts.items[k].name,
+					s->items[i].parts.items[k].family, why));
+	qsort(s->trees, s->n_trees, sizeof(*s->trees), by_part);
+	return KPACK_SUCCESS;
+}
+
+/* --- prefixes ------------------------------------------------------------------------ */
+
+static kpack_error_t open_prefix(struct split *s, struct split_prefix *i,
+				 const struct prefix *prefix, struct kpackx_error *why)
+{
+	i->prefix = prefix;
+	if (asprintf(&i->input, "%s%s%s", s->input, *prefix->path ? "/" : "",
+		     prefix->path) < 0)
+		i->input = NULL;
+	i->output = split_path(s, split_tree_of(s, PARTITION_GENERIC), prefix->path, "");
+	if (!i->input || !i->output)
+		return kp_fail_memory(why, strlen(prefix->path), "a path");
+	return split_args_pack(s->args, i->input, i->output, &i->packing.args, why);
+}
+
+/* Those that are there, by path. */
+static kpack_error_t open_prefixes(struct split *s, struct kpackx_error *why)
+{
+	KP_TRY(add_tree(s, PARTITION_GENERIC, false, why));
+	s->items = calloc(s->prefixes.count + 1, sizeof(*s->items));
+	if (!s->items)
+		return kp_fail_memory(why, s->prefixes.count, "prefixes");
+	for (size_t i = 0; i < s->prefixes.count; i++) {
+		const struct prefix *p = &s->prefixes.items[s->prefixes.sorted[i]];
+
+		if (!p->absent)
+			KP_TRY(open_prefix(s, &s->items[s->n_items++], p, why));
+		else if (!s->args->quiet)
+			report_error(s->input, "note: the prefix %s is not there",
+				     p->path);
+	}
+	return KPACK_SUCCESS;
+}
+
+static int scan_prefixes(struct split *s)
+{
+	int status = EXIT_OK;
+
+	for (size_t i = 0; i < s->n_items && !status; i++)
+		status = packing_scan(&s->items[i].packing);
+	return status;
+}
+
+/* What a tree is made of has a place above it: the packing makes only the last directory. */
+static int pack_prefixes(struct split *s)
+{
+	int status = EXIT_OK;
+
+	for (size_t i = 0; i < s->n_items && !status; i++)
+		status = packing_write(&s->items[i].packing);
+	return status;
+}
+
+/* --- checks -------------------------------------------------------------------------- */
+
+static bool any_code(const struct split *s, bool stored)
+{
+	for (size_t i = 0; i < s->n_items; i++)
+		if (stored ? s->items[i].packing.plan.n_names > 0
+			   : split_has_code(&s->items[i]))
+			return true;
+	return false;
+}
+
+/* Binaries that no GPU could run with any of the trees. */
+static kpack_error_t check_targets(const struct split *s, struct kpackx_error *why)
+{
+	bool had = any_code(s, false), has = any_code(s, true);
+
+	for (size_t i = 0; i < s->n_items; i++) {
+		had |= s->items[i].n_old > 0;
+		has |= s->items[i].n_old > s->items[i].n_old_dropped;
+	}
+	if (!s->args->targets || !had || has)
+		return KPACK_SUCCESS;
+	return kp_fail(why, KPACK_ERROR_ARCH_NOT_FOUND,
+		       "no device code objects matched --gpu-targets %s",
+		       s->args->targets);
+}
+
+/* Is E the archive NAME of the tree's own? */
+static bool is_archive_called(const struct scan_entry *e, const char *name)
+{
+	static const char dir[] = SCAN_ARCHIVES "/";
+
+	return strncmp(e->relative, dir, sizeof(dir) - 1) == 0 &&
+	       strcmp(e->relative + sizeof(dir) - 1, name) == 0;
+}
+
+/* One that the input has would be added to, and its bytes be lost. */
+static kpack_error_t check_archives(const struct split_prefix *i,
+				    struct kpackx_error *why)
+{
+	size_t n = 0;
+	const char *const *names =
+		i->packing.set ? archive_set_names(i->packing.set, &n) : NULL;
+
+	for (size_t k = 0; k < i->packing.scan.n_entries; k++) {
+		const struct scan_entry *e = &i->packing.scan.entries[k];
+
+		for (size_t m = 0; m < n; m++)
+			if (is_archive_called(e, names[m]))
+				return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+					       "%s: the input has an archive of that "
+					       "name: give another --name",
+					       e->path);
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t check_names(const struct split *s, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < s->n_trees; i++)
+		KP_TRY(staging_check(&s->staging, s->trees[i].name, s->args->force, why));
+	return KPACK_SUCCESS;
+}
+
+/* --- the run ------------------------------------------------------------------------- */
+
+static void tell_unmatched(const struct split *s)
+{
+	const struct arch_filter *all =
+		s->n_items ? &s->items[0].packing.args.filter : NULL;
+
+	for (size_t i = 0; all && i < all->count; i++) {
+		char arch[KP_TARGET_TEXT_MAX];
+		bool matched = false;
+
+		for (size_t k = 0; k < s->n_items; k++)
+			matched |= s->items[k].packing.args.filter.matched[i];
+		kp_target_format(&all->targets[i], arch);
+		if (!matched && !s->args->quiet)
+			report_error(s->input, "warning: nothing for %s", arch);
+	}
+}
+
+/* Their targets may be spelled otherwise: code keeps the features that it states. */
+static void tell_empty_families(const struct split *s)
+{
+	const struct families *all =
+		s->n_items ? &s->items[0].packing.args.families : NULL;
+
+	for (size_t i = 0; all && i < all->count; i++)
+		if (!split_tree_of(s, all->items[i].name) && !s->args->quiet)
+			report_error(s->input, "warning: nothing for the family %s",
+				     all->items[i].name);
+}
+
+static kpack_error_t begin(struct split *s, struct kpackx_error *why)
+{
+	KP_TRY(output_check_beside(s->input, s->args->output, why));
+	KP_TRY(prefixes_open(s->input, s->args->manifest, &s->prefixes, why));
+	KP_TRY(outside_open(s->input, &s->prefixes, &s->outside, why));
+	KP_TRY(staging_open(&s->staging, s->args->output, why));
+	KP_TRY(open_prefixes(s, why));
+	return check_names(s, why);
+}
+
+static kpack_error_t take_apart(struct split *s, struct kpackx_error *why)
+{
+	char *generic = split_path(s, split_tree_of(s, PARTITION_GENERIC), "", "");
+	kpack_error_t err;
+
+	if (!generic)
+		return kp_fail_memory(why, 0, "a path");
+	err = kp_mkdirs(generic, 0777, why);
+	if (!err)
+		err = outside_copy(&s->outside, generic, why);
+	free(generic);
+	for (size_t i = 0; i < s->n_items && !err; i++) {
+		err = check_archives(&s->items[i], why);
+		if (!err)
+			err = split_old_drop(s, &s->items[i], why);
+		if (!err)
+			err = partition_open(&s->items[i].packing, &s->items[i].parts,
+					     why);
+	}
+	if (!err)
+		err = list_trees(s, why);
+	if (!err)
+		err = check_names(s, why);
+	for (size_t i = 0; i < s->n_items && !err; i++)
+		err = split_move(s, &s->items[i], why);
+	return err ? err : split_finish(s, why);
+}
+
+static kpack_error_t publish(struct split *s, struct kpackx_error *why)
+{
+	const char **names = malloc((s->n_trees + 1) * sizeof(*names));
+	kpack_error_t err;
+
+	if (!names)
+		return kp_fail_memory(why, s->n_trees, "trees");
+	for (size_t i = 0; i < s->n_trees; i++)
+		names[i] = s->trees[i].name;
+	err = staging_publish(&s->staging, names, s->n_trees, s->args->force, why);
+	if (!err && s->args->force && !s->args->quiet)
+		other_trees_tell(s->args->output, s->name, names, s->n_trees);
+	free(names);
+	return err;
+}
+
+static kpack_error_t finish(struct split *s, struct kpackx_error *why)
+{
+	KP_TRY(take_apart(s, why));
+	KP_TRY(check_targets(s, why));
+	KP_TRY(split_check(s, why));
+	KP_TRY(split_count_dropped(s, why));
+	return publish(s, why);
+}
+
+static int tell(const struct split *s, kpack_error_t err, const struct kpackx_error *why)
+{
+	if (!err)
+		return EXIT_OK;
+	report_why(s->input, why);
+	return EXIT_FAULT;
+}
+
+int split_run(struct split *s, const struct split_args *args, const char *input,
+	      const char *name)
+{
+	struct kpackx_error why = {0};
+	int status;
+
+	*s = (struct split){.args = args, .input = input, .staging.fd = -1};
+	s->name = strdup(name);
+	if (!s->name)
+		return tell(s, kp_fail_memory(&why, strlen(name), "a name"), &why);
+	status = tell(s, begin(s, &why), &why);
+	if (!status)
+		status = scan_prefixes(s);
+	if (!status)
+		status = tell(s, split_choose_groups(s, &why), &why);
+	if (!status)
+		status = pack_prefixes(s);
+	if (!status)
+		status = tell(s, finish(s, &why), &why);
+	if (!status) {
+		tell_unmatched(s);
+		tell_empty_families(s);
+	}
+	return status;
+}
+
+void split_close(struct split *s)
+{
+	for (size_t i = 0; i < s->n_items; i++) {
+		packing_close(&s->items[i].packing);
+		partition_close(&s->items[i].parts);
+		free(s->items[i].input);
+		free(s->items[i].output);
+	}
+	for (size_t i = 0; i < s->n_trees; i++)
+		free(s->trees[i].name);
+	split_free_dropped(s);
+	free(s->trees);
+	free(s->items);
+	free(s->name);
+	outside_close(&s->outside);
+	prefixes_close(&s->prefixes);
+	staging_close(&s->staging);
+	*s = (struct split){.staging.fd = -1};
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+#include "stored_check.h"
+#include <stdlib.h>
+#include "packer/archives/content_hash.h"
+
+/* An entry that there must be. */
+struct want {
+	const char *key;
+	uint32_t index; /* KEY#INDEX; or FILE: KEY itself */
+	const char *arch;
+	const struct plan_object *object;
+	bool seen;
+};
+
+/* Larger than any wrapper's number (KP_WRAPPERS_MAX). */
+enum { FILE_INDEX = UINT32_MAX };
+
+struct stored_check {
+	struct want *items; /* sorted */
+	size_t count;
+	const char *path; /* of the archive at hand */
+};
+
+static int compare(struct kp_span key, uint32_t index, struct kp_span arch,
+		   const struct want *w)
+{
+	int c = kp_span_cmp(key, kp_span_str(w->key));
+
+	if (c)
+		return c;
+	if (index != w->index)
+		return index < w->index ? -1 : 1;
+	return kp_span_cmp(arch, kp_span_str(w->arch));
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct want *x = a;
+
+	return compare(kp_span_str(x->key), x->index, kp_span_str(x->arch), b);
+}
+
+static void list_object(struct stored_check *c, const struct plan *plan,
+			const struct plan_object *o)
+{
+	const struct plan_container *container = &plan->containers[o->container];
+	const char *arch = o->input->fat.containers.images[o->image].arch;
+
+	for (size_t i = 0; !o->input->objects && i < container->n_indices; i++)
+		c->items[c->count++] = (struct want){o->input->key, container->indices[i],
+						     arch, o, false};
+	for (uint32_t i = o->first_key; i < o->first_key + o->n_keys; i++)
+		c->items[c->count++] = (struct want){plan->keys[i].key, FILE_INDEX,
+						     plan->keys[i].arch, o, false};
+}
+
+kpack_error_t stored_check_new(const struct packing *p, struct stored_check **out,
+			       struct kpackx_error *why)
+{
+	const struct plan *plan = &p->plan;
+	struct stored_check *c = calloc(1, sizeof(*c));
+	size_t n = plan->n_names + plan->n_keys;
+
+	if (c)
+		c->items = malloc((n + 1) * sizeof(*c->items));
+	if (!c || !c->items) {
+		free(c);
+		return kp_fail_memory(why, n * sizeof(struct want), "entries");
+	}
+	for (size_t i = 0; i < plan->n_objects; i++)
+		list_object(c, plan, &plan->objects[i]);
+	qsort(c->items, c->count, sizeof(*c->items), by_name);
+	*out = c;
+	return KPACK_SUCCESS;
+}
+
+void stored_check_free(struct stored_check *c)
+{
+	if (!c)
+		return;
+	free(c->items);
+	free(c);
+}
+
+/* --- one entry ----------------------------------------------------------------------- */
+
+/* The first that is not before it. */
+static size_t lower_bound(const struct stored_check *c, struct kp_span key,
+			  uint32_t index, struct kp_span arch)
+{
+	size_t low = 0, high = c->count;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (compare(key, index, arch, &c->items[mid]) > 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+static bool has_hash(const struct want *w, const struct content_hash *hash)
+{
+	const struct input *in = w->object->input;
+
+	return in->known[w->object->image] &&
+	       memcmp(in->xxh3[w->object->image], hash->bytes, sizeof(hash->bytes)) == 0;
+}
+
+enum found { FOUND_NONE, FOUND_OTHER, FOUND_TWICE, FOUND };
+
+/* Objects of one bundle for one architecture have one name here. */
+static enum found take(struct stored_check *c, struct kp_span key, uint32_t index,
+		       struct kp_span arch, const struct content_hash *hash)
+{
+	enum found found = FOUND_NONE;
+
+	for (size_t i = lower_bound(c, key, index, arch);
+	     i < c->count && compare(key, index, arch, &c->items[i]) == 0; i++) {
+		struct want *w = &c->items[i];
+
+		if (!has_hash(w, hash)) {
+			found = found == FOUND_NONE ? FOUND_OTHER : found;
+		} else if (w->seen) {
+			found = FOUND_TWICE;
+		} else {
+			w->seen = true;
+			return FOUND;
+		}
+	}
+	return found;
+}
+
+static bool split_key(struct kp_span key, struct kp_span *path, uint32_t *index)
+{
+	const uint8_t *hash = memrchr(key.data, '#', key.size);
+	uint64_t n = 0;
+
+	if (!hash || hash + 1 == key.data + key.size)
+		return false;
+	for (const uint8_t *p = hash + 1; p < key.data + key.size; p++) {
+		if (*p < '0' || *p > '9' || n >= FILE_INDEX / 10)
+			return false;
+		n = 10 * n + (uint64_t)(*p - '0');
+	}
+	*path = (struct kp_span){key.data, (size_t)(hash - key.data)};
+	*index = (uint32_t)n;
+	return true;
+}
+
+/* KEY, KEY#INDEX or KEY@KIND#INDEX. */
+static enum found find(struct stored_check *c, const struct kp_entry_info *info,
+		       const struct content_hash *hash)
+{
+	enum found found = take(c, info->key, FILE_INDEX, info->arch, hash);
+	struct kp_span path;
+	const uint8_t *at;
+	uint32_t index;
+
+	if (found != FOUND_NONE || !split_key(info->key, &path, &index))
+		return found;
+	found = take(c, path, index, info->arch, hash);
+	at = memrchr(path.data, '@', path.size);
+	if (found != FOUND_NONE || !at)
+		return found;
+	path.size = (size_t)(at - path.data);
+	return take(c, path, index, info->arch, hash);
+}
+
+static bool is_for(struct kp_span arch, char *const *arches, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (kp_span_is(arch, arches[i]))
+			return true;
+	return n == 0 && kp_span_is(arch, LIBRARY_NEUTRAL);
+}
+
+static kpack_error_t refuse(const struct stored_check *c,
+			    const struct kp_entry_info *info, const char *text,
+			    struct kpackx_error *why)
+{
+	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%s: the entry %.*s for %.*s %s",
+		       c->path, (int)info->key.size, (const char *)info->key.data,
+		       (int)info->arch.size, (const char *)info->arch.data, text);
+}
+
+static kpack_error_t check_entry(struct stored_check *c, const struct kpack_archive *a,
+				 size_t entry, char *const *arches, size_t n,
+				 struct kpackx_error *why)
+{
+	static const char *const faults[] = {
+		[FOUND_NONE] = "was not planned",
+		[FOUND_OTHER] = "has other bytes than were packed",
+		[FOUND_TWICE] = "stands in another archive, too",
+	};
+	struct content_hash hash;
+	struct kp_entry_info info;
+	enum found found;
+
+	kp_archive_entry(a, entry, &info);
+	if (!is_for(info.arch, arches, n))
+		return refuse(c, &info, "belongs to another tree", why);
+	KP_TRY(content_hash_entry(a, entry, &hash, why));
+	found = find(c, &info, &hash);
+	return found == FOUND ? KPACK_SUCCESS : refuse(c, &info, faults[found], why);
+}
+
+kpack_error_t stored_check_archive(struct stored_check *c, const char *path,
+				   char *const *arches, size_t n,
+				   struct kpackx_error *why)
+{
+	struct kpack_archive *a = NULL;
+	size_t kept, counted;
+	kpack_error_t err = kp_archive_open(path, &a, why);
+
+	if (err)
+		return kp_fail_prefix(why, err, "%s", path);
+	c->path = path;
+	kp_archive_faults(a, &kept, &counted);
+	if (counted)
+		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%s: has %zu faults", path,
+			      counted);
+	for (size_t i = 0; i < kp_archive_entry_count(a) && !err; i++)
+		err = check_entry(c, a, i, arches, n, why);
+	kp_archive_close(a);
+	return err;
+}
+
+/* --- all of them --------------------------------------------------------------------- */
+
+/* Is the same stored under this name by an equal object? */
+static bool is_shared(const struct stored_check *c, const struct want *w)
+{
+	const struct input *in = w->object->input;
+	struct kp_span key = kp_span_str(w->key), arch = kp_span_str(w->arch);
+	struct content_hash hash;
+
+	memcpy(hash.bytes, in->xxh3[w->object->image], sizeof(hash.bytes));
+	for (size_t i = lower_bound(c, key, w->index, arch);
+	     i < c->count && compare(key, w->index, arch, &c->items[i]) == 0; i++)
+		if (c->items[i].seen && has_hash(&c->items[i], &hash))
+			return true;
+	return false;
+}
+
+kpack_error_t stored_check_end(const struct stored_check *c, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < c->count; i++) {
+		const struct want *w = &c->items[i];
+
+		if (!w->seen && !is_shared(c, w))
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "%s: its object for %s is in no archive", w->key,
+				       w->arch);
+	}
+	return KPACK_SUCCESS;
+}

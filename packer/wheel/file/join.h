@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* Members that were pressed, put together into a zip archive by libzip. */
+#ifndef WHEEL_JOIN_H
+#define WHEEL_JOIN_H
+
+#include "packer/wheel/zip/dos_time.h"
+#include "core/base/file.h"
+#include "press.h"
+
+struct wheel_join {
+	const struct wheel_out_member *members;
+	size_t count;
+	struct dos_time time;
+	int collected; /* descriptor of what was deflated */
+	struct kp_outfile *out;
+};
+
+/* Write the whole archive.  IO_ERROR, OUT_OF_MEMORY, INVALID_ARGUMENT: a file has changed. */
+kpack_error_t wheel_join_run(const struct wheel_join *j, struct kpackx_error *why);
+
+#endif

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+#include "built.h"
+#if WHEELS_BUILT
+#include "list.h"
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include "core/base/bounds.h"
+#include "core/base/text.h"
+#include "packer/wheel/zip/fault.h"
+
+static kpack_error_t refuse(struct kpackx_error *why, const char *path, const char *text)
+{
+	char shown[160];
+
+	kp_text_escape(kp_span_str(path), shown, sizeof(shown));
+	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%s: %s", shown, text);
+}
+
+/* "C:": with it a path is absolute, or another drive's, where installers run on Windows. */
+static bool has_drive(struct kp_span path)
+{
+	return path.size > 1 && isalpha(path.data[0]) && path.data[1] == ':';
+}
+
+static kpack_error_t check_name(const char *name, struct kp_span path,
+				struct kpackx_error *why)
+{
+	const char *fault = kp_path_fault(path);
+
+	if (fault)
+		return refuse(why, name, fault);
+	if (memchr(path.data, '\\', path.size))
+		return refuse(why, name, "it has a backslash");
+	if (has_drive(path))
+		return refuse(why, name, "it begins with a drive");
+	return KPACK_SUCCESS;
+}
+
+/* Permission bits; whatever system the member claims to be from, installers use these. */
+static kpack_error_t read_mode(struct wheel_member *m, zip_t *zip, size_t i,
+			       struct kpackx_error *why)
+{
+	zip_uint32_t attributes = 0;
+	zip_uint8_t system;
+	mode_t mode, type;
+
+	zip_file_get_external_attributes(zip, i, 0, &system, &attributes);
+	mode = attributes >> 16;
+	type = mode & S_IFMT;
+	if (S_ISLNK(mode))
+		return refuse(why, m->path, "a symbolic link");
+	if (type && type != (m->directory ? S_IFDIR : S_IFREG))
+		return refuse(why, m->path, "neither a file nor a directory");
+	m->mode = mode & 0777;
+	if (m->mode == 0)
+		m->mode = m->directory ? 0755 : 0644;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t check_data(const struct wheel_member *m, const zip_stat_t *st,
+				struct kpackx_error *why)
+{
+	if (st->encryption_method != ZIP_EM_NONE)
+		return refuse(why, m->path, "encrypted");
+	if (m->method != ZIP_CM_STORE && m->method != ZIP_CM_DEFLATE)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "%s: compression method %d", m->path, m->method);
+	if (m->method == ZIP_CM_STORE && m->size != m->compressed)
+		return refuse(why, m->path, "stored with another size");
+	if (m->directory && m->size)
+		return refuse(why, m->path, "a directory with bytes");
+	if (m->size / KP_ZLIB_RATIO_MAX > m->compressed)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "%s: %" PRIu64 " bytes cannot decode to %" PRIu64, m->path,
+			       m->compressed, m->size);
+	return KPACK_SUCCESS;
+}
+
+enum {
+	STAT_WANTED = ZIP_STAT_NAME | ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_CRC |
+		      ZIP_STAT_COMP_METHOD | ZIP_STAT_ENCRYPTION_METHOD
+};
+
+static kpack_error_t read_member(struct wheel_member *m, zip_t *zip, size_t i,
+				 const struct central_entry *c, struct kpackx_error *why)
+{
+	zip_stat_t st;
+	struct kp_span path;
+
+	if (zip_stat_index(zip, i, ZIP_FL_ENC_RAW, &st))
+		return zip_fault(why, zip_get_error(zip), "member");
+	if ((st.valid & STAT_WANTED) != STAT_WANTED)
+		return refuse(why, "member", "size, method or CRC is missing");
+	path = kp_span_str(st.name);
+	if (c->has_nul || c->name_size != path.size || c->size != st.size ||
+	    c->compressed != st.comp_size)
+		return refuse(why, st.name, "its entry can be read in two ways");
+	m->directory = path.size && path.data[path.size - 1] == '/';
+	path.size -= m->directory;
+	KP_TRY(check_name(st.name, path, why));
+	m->path = strndup(st.name, path.size);
+	if (!m->path)
+		return kp_fail_memory(why, path.size, "path");
+	m->size = st.size;
+	m->compressed = st.comp_size;
+	m->crc = st.crc;
+	m->method = st.comp_method;
+	KP_TRY(check_data(m, &st, why));
+	return read_mode(m, zip, i, why);
+}
+
+/* Subtraction forms: sizes are any 64 bits. */
+static kpack_error_t check_sum(const struct wheel_list *list, uint64_t file_size,
+			       struct kpackx_error *why)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < list->count; i++) {
+		if (list->members[i].size > WHEEL_SIZE_MAX - sum)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "decodes to more than %" PRIu64 " bytes",
+				       WHEEL_SIZE_MAX);
+		sum += list->members[i].size;
+	}
+	if (sum > WHEEL_RATIO_FREE && sum / WHEEL_RATIO_MAX > file_size)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "%" PRIu64 " bytes decode to %" PRIu64
+			       ", more than %d times as many",
+			       file_size, sum, WHEEL_RATIO_MAX);
+	return KPACK_SUCCESS;
+}
+
+static int by_path(const void *a, const void *b, void *arg)
+{
+	const struct wheel_list *list = arg;
+
+	return strcmp(list->members[*(const uint32_t *)a].path,
+		      list->members[*(const uint32_t *)b].path);
+}
+
+bool wheel_list_find(const struct wheel_list *list, struct kp_span path, size_t *member)
+{
+	size_t low = 0, high = list->count;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		struct kp_span at = kp_span_str(list->members[list->by_path[mid]].path);
+		int c = kp_span_cmp(at, path);
+
+		if (c == 0) {
+			*member = list->by_path[mid];
+			return true;
+		}
+		if (c < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return false;
+}
+
+/* No directory above a member may be a file. */
+static kpack_error_t check_above(const struct wheel_list *list,
+				 const struct wheel_member *m, struct kpackx_error *why)
+{
+	const char *slash = m->path;
+	size_t above;
+
+	while ((slash = strchr(slash, '/'))) {
+		struct kp_span dir = {(const uint8_t *)m->path, slash - m->path};
+
+		if (wheel_list_find(list, dir, &above) && !list->members[above].directory)
+			return refuse(why, m->path, "it stands below a file");
+		slash++;
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t check_clashes(struct wheel_list *list, struct kpackx_error *why)
+{
+	list->by_path = calloc(list->count + 1, sizeof(*list->by_path));
+	if (!list->by_path)
+		return kp_fail_memory(why, list->count * sizeof(*list->by_path),
+				      "members");
+	for (size_t i = 0; i < list->count; i++)
+		list->by_path[i] = (uint32_t)i;
+	if (list->count)
+		qsort_r(list->by_path, list->count, sizeof(*list->by_path), by_path,
+			list);
+	for (size_t i = 1; i < list->count; i++) {
+		const char *path = list->members[list->by_path[i]].path;
+
+		if (strcmp(path, list->members[list->by_path[i - 1]].path) == 0)
+			return refuse(why, path, "it occurs twice");
+	}
+	for (size_t i = 0; i < list->count; i++)
+		KP_TRY(check_above(list, &list->members[i], why));
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t wheel_list_read(struct wheel_list *list, zip_t *zip,
+			      const struct central *central, uint64_t size,
+			      struct kpackx_error *why)
+{
+	if ((uint64_t)zip_get_num_entries(zip, 0) != central->count)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "the directory can be read in two ways");
+	list->members = calloc(central->count + 1, sizeof(*list->members));
+	if (!list->members)
+		return kp_fail_memory(why, central->count * sizeof(*list->members),
+				      "members");
+	for (size_t i = 0; i < central->count; i++) {
+		list->count++;
+		KP_TRY(read_member(&list->members[i], zip, i, &central->entries[i], why));
+	}
+	KP_TRY(check_sum(list, size, why));
+	return check_clashes(list, why);
+}
+
+void wheel_list_fini(struct wheel_list *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		free((char *)list->members[i].path);
+	free(list->members);
+	free(list->by_path);
+	*list = (struct wheel_list){0};
+}
+
+static int by_folded(const void *a, const void *b, void *arg)
+{
+	const struct wheel_list *list = arg;
+
+	return strcasecmp(list->members[*(const uint32_t *)a].path,
+			  list->members[*(const uint32_t *)b].path);
+}
+
+bool wheel_list_case_clash(const struct wheel_list *list, size_t *a, size_t *b)
+{
+	uint32_t *folded = calloc(list->count + 1, sizeof(*folded));
+	bool found = false;
+
+	if (!folded || list->count < 2) {
+		free(folded);
+		return false;
+	}
+	memcpy(folded, list->by_path, list->count * sizeof(*folded));
+	qsort_r(folded, list->count, sizeof(*folded), by_folded, (void *)list);
+	for (size_t i = 1; i < list->count && !found; i++) {
+		found = by_folded(&folded[i - 1], &folded[i], (void *)list) == 0;
+		*a = folded[i - 1];
+		*b = folded[i];
+	}
+	free(folded);
+	return found;
+}
+
+#endif

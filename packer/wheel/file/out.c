@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+#include "built.h"
+#if WHEELS_BUILT
+#include "out.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "core/base/alloc.h"
+#include "packer/wheel/metadata/record.h"
+#include "core/base/text.h"
+#include "join.h"
+#include "press.h"
+
+struct wheel_out {
+	struct wheel_out_member *members;
+	size_t count, cap;
+	uint64_t size;
+	unsigned threads;
+	int level;
+	void (*progress)(void *arg, uint64_t bytes);
+	void *arg;
+	struct dos_time time;
+	struct kp_outfile out;
+	struct kp_outfile collected; /* never gets its name */
+	uint64_t collected_end;
+};
+
+static kpack_error_t open_files(struct wheel_out *o, const struct wheel_out_options *how,
+				struct kpackx_error *why)
+{
+	KP_TRY(kp_outfile_open(&o->out, how->dir, how->name, 0666, why));
+	return kp_outfile_open(&o->collected, how->dir, ".kpack-wheel", 0600, why);
+}
+
+kpack_error_t wheel_out_new(const struct wheel_out_options *options,
+			    struct wheel_out **out, struct kpackx_error *why)
+{
+	struct wheel_out *o = calloc(1, sizeof(*o));
+	kpack_error_t err;
+
+	if (!o)
+		return kp_fail_memory(why, sizeof(*o), "wheel");
+	o->out.fd = o->collected.fd = -1;
+	o->threads = options->threads ? options->threads
+				      : (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
+	o->level = options->level;
+	o->progress = options->progress;
+	o->arg = options->arg;
+	err = dos_time_read(getenv("SOURCE_DATE_EPOCH"), &o->time, why);
+	if (!err)
+		err = open_files(o, options, why);
+	if (err) {
+		wheel_out_close(o);
+		return err;
+	}
+	*out = o;
+	return KPACK_SUCCESS;
+}
+
+void wheel_out_close(struct wheel_out *o)
+{
+	if (!o)
+		return;
+	for (size_t i = 0; i < o->count; i++) {
+		free(o->members[i].path);
+		free(o->members[i].file);
+		free(o->members[i].bytes);
+	}
+	free(o->members);
+	if (o->collected.fd >= 0)
+		kp_outfile_close(&o->collected);
+	if (o->out.fd >= 0)
+		kp_outfile_close(&o->out);
+	free(o);
+}
+
+/* A new member, zeroed but for its name; *OUT stays until the next one. */
+static kpack_error_t add(struct wheel_out *o, const char *path, unsigned mode,
+			 struct wheel_out_member **out, struct kpackx_error *why)
+{
+	const char *fault = kp_path_fault(kp_span_str(path));
+	struct wheel_out_member *m;
+
+	if (fault)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "%.100s: %s", path,
+			       fault);
+	if (o->count == WHEEL_MEMBERS_MAX ||
+	    !kp_grow(&o->members, o->count, &o->cap, sizeof(*o->members)))
+		return kp_fail_memory(why, o->count * sizeof(*o->members), "members");
+	m = &o->members[o->count];
+	*m = (struct wheel_out_member){.path = strdup(path), .mode = mode & 0777};
+	if (!m->path)
+		return kp_fail_memory(why, strlen(path), "path");
+	o->count++;
+	*out = m;
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t wheel_out_add_bytes(struct wheel_out *o, const char *path, unsigned mode,
+				  struct kp_span bytes, struct kpackx_error *why)
+{
+	struct wheel_out_member *m;
+
+	KP_TRY(add(o, path, mode, &m, why));
+	m->bytes = malloc(bytes.size + 1);
+	if (!m->bytes)
+		return kp_fail_memory(why, bytes.size, path);
+	if (bytes.size)
+		memcpy(m->bytes, bytes.data, bytes.size);
+	m->size = bytes.size;
+	o->size += m->size;
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t wheel_out_add_file(struct wheel_out *o, const char *path, unsigned mode,
+				 const char *file, struct kpackx_error *why)
+{
+	struct wheel_out_member *m;
+	struct stat st;
+	int fd;
+
+	KP_TRY(add(o, path, mode, &m, why));
+	KP_TRY(kp_file_open(file, &fd, &st, why));
+	close(fd);
+	m->file = strdup(file);
+	if (!m->file)
+		return kp_fail_memory(why, strlen(file), path);
+	m->size = (uint64_t)st.st_size;
+	m->changed = st.st_mtim;
+	o->size += m->size;
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t wheel_out_add_copy(struct wheel_out *o, const char *path,
+				 const struct wheel_in *w, size_t member,
+				 const uint8_t digest[32], struct kpackx_error *why)
+{
+	size_t count;
+	const struct wheel_member *from = &wheel_in_members(w, &count)[member];
+	struct wheel_out_member *m;
+
+	KP_TRY(add(o, path, from->mode, &m, why));
+	m->from = w;
+	m->member = member;
+	m->size = from->size;
+	memcpy(m->digest, digest, sizeof(m->digest));
+	o->size += m->size;
+	return KPACK_SUCCESS;
+}
+
+uint64_t wheel_out_size(const struct wheel_out *o)
+{
+	return o->size;
+}
+
+static int by_path(const void *a, const void *b)
+{
+	const struct wheel_out_member *x = *(const struct wheel_out_member *const *)a;
+	const struct wheel_out_member *y = *(const struct wheel_out_member *const *)b;
+
+	return strcmp(x->path, y->path);
+}
+
+static kpack_error_t check_twice(const struct wheel_out *o, struct kpackx_error *why)
+{
+	const struct wheel_out_member **sorted = calloc(o->count + 1, sizeof(void *));
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (!sorted)
+		return kp_fail_memory(why, o->count * sizeof(void *), "members");
+	for (size_t i = 0; i < o->count; i++)
+		sorted[i] = &o->members[i];
+	qsort(sorted, o->count, sizeof(void *), by_path);
+	for (size_t i = 1; !err && i < o->count; i++)
+		if (by_path(&sorted[i - 1], &sorted[i]) == 0)
+			err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				      "%.150s: added twice", sorted[i]->path);
+	free(sorted);
+	return err;
+}
+
+/* Press what was added from FIRST on. */
+static kpack_error_t press(struct wheel_out *o, size_t first, struct kpackx_error *why)
+{
+	struct wheel_press p = {.members = o->members,
+				.first = first,
+				.count = o->count,
+				.threads = o->threads,
+				.level = o->level,
+				.collected = &o->collected,
+				.end = &o->collected_end,
+				.progress = o->progress,
+				.arg = o->arg};
+
+	return wheel_press_run(&p, why);
+}
+
+static kpack_error_t list_members(const struct wheel_out *o, struct record_text *text,
+				  struct kpackx_error *why)
+{
+	for (size_t i = 0; i < o->count; i++)
+		KP_TRY(record_text_add(text, o->members[i].path, o->members[i].digest,
+				       o->members[i].size, why));
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t add_record(struct wheel_out *o, const char *dist_info,
+				struct kpackx_error *why)
+{
+	struct record_text text = {0};
+	char *path;
+	kpack_error_t err;
+
+	if (asprintf(&path, "%s/RECORD", dist_info) < 0)
+		return kp_fail_memory(why, strlen(dist_info), "path");
+	err = list_members(o, &text, why);
+	if (!err)
+		err = record_text_end(&text, path, why);
+	if (!err)
+		err = wheel_out_add_bytes(o, path, 0644, kp_span_str(""), why);
+	if (!err) {
+		struct wheel_out_member *m = &o->members[o->count - 1];
+
+		free(m->bytes);
+		m->bytes = (uint8_t *)text.text;
+		m->size = text.size;
+		text.text = NULL;
+	}
+	record_text_fini(&text);
+	free(path);
+	return err ? err : check_twice(o, why);
+}
+
+/* Copies cost nothing before the wheel is put together. */
+static void tell_copies(const struct wheel_out *o)
+{
+	for (size_t i = 0; i < o->count && o->progress; i++)
+		if (o->members[i].from)
+			o->progress(o->arg, o->members[i].size);
+}
+
+kpack_error_t wheel_out_finish(struct wheel_out *o, const char *dist_info,
+			       struct kpackx_error *why)
+{
+	struct wheel_join join = {
+		.time = o->time, .collected = o->collected.fd, .out = &o->out};
+	size_t n = o->count;
+
+	KP_TRY(press(o, 0, why));
+	KP_TRY(add_record(o, dist_info, why));
+	KP_TRY(press(o, n, why));
+	join.members = o->members;
+	join.count = o->count;
+	tell_copies(o);
+	KP_TRY(wheel_join_run(&join, why));
+	kp_outfile_close(&o->collected);
+	return kp_outfile_sync(&o->out, why);
+}
+
+kpack_error_t wheel_out_publish(struct wheel_out *o, struct kpackx_error *why)
+{
+	return kp_outfile_publish(&o->out, why);
+}
+
+#endif

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT */
+#include "built.h"
+#if WHEELS_BUILT
+#include "press.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <zlib.h>
+#include "packer/wheel/zip/deflate_piece.h"
+#include "core/base/alloc.h"
+#include "packer/wheel/metadata/record_hash.h"
+#include "packer/base/pipeline.h"
+
+/* Pieces in memory for each thread: one at work, some waiting for their turn. */
+enum { PIECES_PER_THREAD = 4 };
+
+struct piece {
+	uint32_t member;
+	uint32_t number; /* in the member */
+};
+
+struct pressing {
+	const struct wheel_press *p;
+	struct piece *pieces;
+	size_t count, cap;
+	struct record_hash *hash; /* of the member whose pieces are committed */
+};
+
+struct result {
+	uint8_t *plain; /* with what stands before it, for the dictionary */
+	struct kp_span data;
+	uint8_t *packed;
+	size_t packed_size;
+	uint32_t crc;
+};
+
+bool wheel_press_stores(const char *path)
+{
+	static const char *const ends[] = {".kpack", ".zip",  ".whl",   ".gz",   ".tgz",
+					   ".bz2",   ".xz",   ".zst",   ".lz4",  ".7z",
+					   ".br",    ".png",  ".jpg",   ".jpeg", ".gif",
+					   ".webp",  ".woff", ".woff2", ".mp4"};
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		if (kp_span_ends(kp_span_str(path), ends[i]))
+			return true;
+	return false;
+}
+
+static bool is_last(const struct wheel_out_member *m, struct piece piece)
+{
+	uint64_t end = ((uint64_t)piece.number + 1) * DEFLATE_PIECE_MAX;
+
+	return end >= m->size;
+}
+
+static kpack_error_t open_bytes(const struct wheel_out_member *m, struct kp_source *src,
+				struct kpackx_error *why)
+{
+	struct stat st;
+	int fd;
+
+	*src = kp_source_memory(m->bytes, (size_t)m->size);
+	if (!m->file)
+		return KPACK_SUCCESS;
+	KP_TRY(kp_file_open(m->file, &fd, &st, why));
+	*src = kp_source_fd(fd, 0, m->size);
+	if ((uint64_t)st.st_size == m->size && st.st_mtim.tv_sec == m->changed.tv_sec &&
+	    st.st_mtim.tv_nsec == m->changed.tv_nsec)
+		return KPACK_SUCCESS;
+	close(fd);
+	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "%s: it has changed", m->file);
+}
+
+/* The piece, and what deflate refers to before it. */
+static kpack_error_t read_piece(const struct wheel_out_member *m, struct piece piece,
+				struct result *r, struct kp_span *before,
+				struct kpackx_error *why)
+{
+	uint64_t at = (uint64_t)piece.number * DEFLATE_PIECE_MAX;
+	size_t n = m->size - at < DEFLATE_PIECE_MAX ? (size_t)(m->size - at)
+						    : DEFLATE_PIECE_MAX;
+	size_t n_before = m->deflated && at ? DEFLATE_BEFORE_MAX : 0;
+	struct kp_source src;
+	kpack_error_t err;
+
+	KP_TRY(open_bytes(m, &src, why));
+	r->plain = malloc(n_before + n + 1);
+	err = r->plain ? kp_source_read(&src, at - n_before, r->plain, n_before + n, why)
+		       : kp_fail_memory(why, n_before + n, "a piece");
+	if (src.fd >= 0)
+		close(src.fd);
+	*before = (struct kp_span){r->plain, n_before};
+	r->data = (struct kp_span){r->plain + n_before, n};
+	return err ? kp_fail_prefix(why, err, "%s", m->path) : KPACK_SUCCESS;
+}
+
+static void discard(void *arg, void *result)
+{
+	struct result *r = result;
+
+	(void)arg;
+	if (!r)
+		return;
+	free(r->plain);
+	free(r->packed);
+	free(r);
+}
+
+static kpack_error_t work(void *arg, void *state, size_t job, void **result,
+			  struct kpackx_error *why)
+{
+	const struct pressing *pressing = arg;
+	struct piece piece = pressing->pieces[job];
+	const struct wheel_out_member *m = &pressing->p->members[piece.member];
+	struct result *r = calloc(1, sizeof(*r));
+	struct kp_span before;
+	kpack_error_t err;
+
+	if (!r)
+		return kp_fail_memory(why, sizeof(*r), "a piece");
+	err = read_piece(m, piece, r, &before, why);
+	if (!err) {
+		r->crc = (uint32_t)crc32_z(0, r->data.data, r->data.size);
+		if (m->deflated)
+			err = deflate_piece_run(state, before, r->data, is_last(m, piece),
+						&r->packed, &r->packed_size, why);
+	}
+	if (err)
+		discard(arg, r);
+	else
+		*result = r;
+	return err;
+}
+
+/* A member is complete. */
+static kpack_error_t settle(struct pressing *pressing, struct wheel_out_member *m,
+			    struct kpackx_error *why)
+{
+	uint8_t digest[RECORD_DIGEST_MAX];
+
+	KP_TRY(record_hash_end(pressing->hash, digest, why));
+	memcpy(m->digest, digest, sizeof(m->digest));
+	if (m->deflated && m->packed >= m->size) {
+		m->deflated = false;
+		*pressing->p->end = m->packed_at;
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t take(struct pressing *pressing, struct piece piece,
+			  const struct result *r, struct kpackx_error *why)
+{
+	const struct wheel_press *p = pressing->p;
+	struct wheel_out_member *m = &p->members[piece.member];
+
+	if (piece.number == 0) {
+		record_hash_begin(pressing->hash, RECORD_SHA256);
+		m->packed_at = *p->end;
+	}
+	record_hash_add(pressing->hash, r->data);
+	m->crc = (uint32_t)crc32_combine(m->crc, r->crc, (z_off_t)r->data.size);
+	if (r->packed_size)
+		KP_TRY(kp_outfile_pwrite(p->collected, *p->end, r->packed, r->packed_size,
+					 why));
+	*p->end += r->packed_size;
+	m->packed += r->packed_size;
+	if (p->progress)
+		p->progress(p->arg, r->data.size);
+	return is_last(m, piece) ? settle(pressing, m, why) : KPACK_SUCCESS;
+}
+
+static kpack_error_t commit(void *arg, size_t job, void *result, struct kpackx_error *why)
+{
+	struct pressing *pressing = arg;
+	kpack_error_t err = take(pressing, pressing->pieces[job], result, why);
+
+	discard(arg, result);
+	return err;
+}
+
+static uint64_t cost(void *arg, size_t job)
+{
+	(void)arg, (void)job;
+	return DEFLATE_PIECE_MAX;
+}
+
+static kpack_error_t begin(void *arg, void **state, struct kpackx_error *why)
+{
+	const struct pressing *pressing = arg;
+	struct deflate_piece *d = NULL;
+
+	if (pressing->p->level)
+		KP_TRY(deflate_piece_new(pressing->p->level, &d, why));
+	*state = d;
+	return KPACK_SUCCESS;
+}
+
+static void end(void *state)
+{
+	deflate_piece_free(state);
+}
+
+/* The pieces of all members; an empty one has one too. */
+static kpack_error_t list_pieces(struct pressing *pressing, struct kpackx_error *why)
+{
+	const struct wheel_press *p = pressing->p;
+
+	for (size_t i = p->first; i < p->count; i++) {
+		struct wheel_out_member *m = &p->members[i];
+		struct piece piece = {(uint32_t)i, 0};
+		bool more = !m->from;
+
+		m->deflated =
+			!m->from && p->level && m->size && !wheel_press_stores(m->path);
+		for (; more; piece.number++) {
+			if (!kp_grow(&pressing->pieces, pressing->count, &pressing->cap,
+				     sizeof(piece)))
+				return kp_fail_memory(why, pressing->cap, "pieces");
+			pressing->pieces[pressing->count++] = piece;
+			more = !is_last(m, piece);
+		}
+	}
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t wheel_press_run(const struct wheel_press *p, struct kpackx_error *why)
+{
+	struct pressing pressing = {.p = p};
+	struct pipeline pipeline = {
+		.threads = p->threads,
+		.budget = (uint64_t)p->threads * PIECES_PER_THREAD * DEFLATE_PIECE_MAX,
+		.arg = &pressing,
+		.begin = begin,
+		.end = end,
+		.cost = cost,
+		.work = work,
+		.commit = commit,
+		.discard = discard,
+	};
+	kpack_error_t err = record_hash_new(&pressing.hash, why);
+
+	if (!err)
+		err = list_pieces(&pressing, why);
+	pipeline.n_jobs = pressing.count;
+	if (!err)
+		err = pipeline_run(&pipeline, why);
+	free(pressing.pieces);
+	record_hash_free(pressing.hash);
+	return err;
+}
+
+#endif

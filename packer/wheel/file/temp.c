@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+#include "temp.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PREFIX ".kpack-split-wheel."
+
+/* Descriptors that walking a tree may hold. */
+#define WALK_FDS 32
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	(void)st, (void)at;
+	if (type == FTW_DP)
+		rmdir(path);
+	else
+		unlink(path);
+	return 0;
+}
+
+/* Wheels may have directories without permission to write: ours have it. */
+static void remove_tree(const char *path)
+{
+	nftw(path, remove_one, WALK_FDS, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
+/* -1: somebody has it, or it is no directory of ours. */
+static int take(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+
+	if (fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid() &&
+	    flock(fd, LOCK_EX | LOCK_NB) == 0)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+static void remove_left(const char *base, const char *name)
+{
+	char *path;
+	int fd;
+
+	if (asprintf(&path, "%s/%s", base, name) < 0)
+		return;
+	fd = take(path);
+	if (fd >= 0) {
+		remove_tree(path);
+		close(fd);
+	}
+	free(path);
+}
+
+static void remove_all_left(const char *base)
+{
+	DIR *dir = opendir(base);
+	const struct dirent *e;
+
+	while (dir && (e = readdir(dir)))
+		if (strncmp(e->d_name, PREFIX, strlen(PREFIX)) == 0)
+			remove_left(base, e->d_name);
+	if (dir)
+		closedir(dir);
+}
+
+/*
+ * Between making and locking it another run may have taken it for one that was left, and
+ * removed it: then what is locked has no name any more.
+ */
+static bool is_ours(const struct wheel_temp *t)
+{
+	struct stat named, held;
+
+	return t->lock >= 0 && stat(t->path, &named) == 0 && fstat(t->lock, &held) == 0 &&
+	       named.st_ino == held.st_ino && named.st_dev == held.st_dev;
+}
+
+static kpack_error_t make(const char *base, struct wheel_temp *out,
+			  struct kpackx_error *why)
+{
+	if (asprintf(&out->path, "%s/" PREFIX "XXXXXX", base) < 0) {
+		out->path = NULL;
+		return kp_fail_memory(why, strlen(base), "a path");
+	}
+	if (!mkdtemp(out->path)) {
+		int error = errno;
+
+		free(out->path);
+		out->path = NULL;
+		return kp_fail_errno(why, error, "%s: cannot make a directory", base);
+	}
+	out->lock = take(out->path);
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t wheel_temp_open(const char *base, struct wheel_temp *out,
+			      struct kpackx_error *why)
+{
+	*out = (struct wheel_temp){.lock = -1};
+	remove_all_left(base);
+	for (int tries = 0; tries < 10; tries++) {
+		KP_TRY(make(base, out, why));
+		if (is_ours(out))
+			return KPACK_SUCCESS;
+		wheel_temp_close(out);
+	}
+	return kp_fail(why, KPACK_ERROR_IO_ERROR,
+		       "%s: cannot keep a directory of one's own", base);
+}
+
+kpack_error_t wheel_temp_dir(const struct wheel_temp *t, const char *name, char **out,
+			     struct kpackx_error *why)
+{
+	if (asprintf(out, "%s/%s", t->path, name) < 0) {
+		*out = NULL;
+		return kp_fail_memory(why, strlen(name), "a path");
+	}
+	if (mkdir(*out, 0777) == 0)
+		return KPACK_SUCCESS;
+	return kp_fail_errno(why, errno, "%s: cannot make the directory", *out);
+}
+
+void wheel_temp_close(struct wheel_temp *t)
+{
+	if (t->path) {
+		remove_tree(t->path);
+		if (t->lock >= 0)
+			close(t->lock);
+	}
+	free(t->path);
+	*t = (struct wheel_temp){.lock = -1};
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT */
+#include "built.h"
+#if WHEELS_BUILT
+#include "unpack.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "packer/wheel/metadata/record_check.h"
+#include "packer/base/pipeline.h"
+
+struct unpacking {
+	const struct wheel_in *w;
+	const struct record *record;
+	const struct wheel_unpack *how;
+	const struct wheel_member *members;
+	size_t count;
+	uint32_t *
+		order; /* members, the largest first: no thread is left with one at the end */
+	int dir;
+	pthread_mutex_t lock; /* of progress */
+};
+
+/* What a thread has. */
+struct hands {
+	struct unpacking *u;
+	struct wheel_reader *reader;
+	struct record_hash *hash;   /* of RECORD's kind */
+	struct record_hash *sha256; /* where a digest is wanted that RECORD has not */
+};
+
+/* One member being written; fd -1: it is only looked at. */
+struct writing {
+	struct hands *hands;
+	const struct wheel_member *m;
+	int fd;
+	bool digest;
+};
+
+static kpack_error_t write_all(int fd, struct kp_span data, const char *path,
+			       struct kpackx_error *why)
+{
+	while (data.size) {
+		ssize_t n = write(fd, data.data, data.size);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return kp_fail_errno(why, errno, "%s", path);
+		data = kp_span_tail(data, (size_t)n);
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t take(void *arg, struct kp_span data, struct kpackx_error *why)
+{
+	struct writing *writing = arg;
+	struct unpacking *u = writing->hands->u;
+
+	if (writing->digest)
+		record_hash_add(writing->hands->sha256, data);
+	if (writing->fd >= 0)
+		KP_TRY(write_all(writing->fd, data, writing->m->path, why));
+	if (u->how->progress) {
+		pthread_mutex_lock(&u->lock);
+		u->how->progress(u->how->arg, data.size);
+		pthread_mutex_unlock(&u->lock);
+	}
+	return KPACK_SUCCESS;
+}
+
+/* The directory NAME of DIR, which is closed; made when it is not there.  Links are not. */
+static int step(int dir, const char *name)
+{
+	int next = -1, saved;
+
+	if (mkdirat(dir, name, 0777) == 0 || errno == EEXIST)
+		next = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	saved = errno;
+	close(dir);
+	errno = saved;
+	return next;
+}
+
+/* Open the directory PATH stands in; *NAME is its last component, in PATH's copy. */
+static int open_parent(int root, char *path, char **name)
+{
+	int dir = fcntl(root, F_DUPFD_CLOEXEC, 0);
+	char *slash;
+
+	while (dir >= 0 && (slash = strchr(path, '/'))) {
+		*slash = '\0';
+		dir = step(dir, path);
+		path = slash + 1;
+	}
+	*name = path;
+	return dir;
+}
+
+static int create(int root, const struct wheel_member *m)
+{
+	char *path = strdup(m->path), *name = NULL;
+	int dir = path ? open_parent(root, path, &name) : -1, fd = -1, saved;
+
+	if (dir >= 0 && m->directory) {
+		fd = step(dir, name);
+	} else if (dir >= 0) {
+		fd = openat(dir, name,
+			    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+		saved = errno;
+		close(dir);
+		errno = saved;
+	}
+	saved = errno;
+	free(path);
+	errno = saved;
+	return fd;
+}
+
+/* The member's SHA-256, from RECORD where that has it. */
+static kpack_error_t keep_digest(struct hands *h, size_t member,
+				 const struct record_line *l, struct kpackx_error *why)
+{
+	uint8_t digest[RECORD_DIGEST_MAX];
+
+	if (!h->u->how->digests)
+		return KPACK_SUCCESS;
+	if (l && l->kind == RECORD_SHA256)
+		memcpy(digest, l->digest, 32);
+	else
+		KP_TRY(record_hash_end(h->sha256, digest, why));
+	memcpy(h->u->how->digests[member], digest, 32);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t read_file(struct hands *h, size_t member, int fd,
+			       struct kpackx_error *why)
+{
+	struct unpacking *u = h->u;
+	const struct wheel_member *m = &u->members[member];
+	const struct record_line *l = record_find(u->record, m->path);
+	struct writing writing = {h, m, fd, false};
+
+	writing.digest = u->how->digests && !(l && l->kind == RECORD_SHA256);
+	if (writing.digest)
+		record_hash_begin(h->sha256, RECORD_SHA256);
+	KP_TRY(record_check_member(u->w, h->reader, u->record, h->hash, member, take,
+				   &writing, why));
+	KP_TRY(keep_digest(h, member, l, why));
+	if (fd >= 0 && fchmod(fd, m->mode))
+		return kp_fail_errno(why, errno, "%s", m->path);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t unpack_member(void *arg, void *state, size_t job, void **result,
+				   struct kpackx_error *why)
+{
+	struct unpacking *u = arg;
+	size_t member = u->order[job];
+	const struct wheel_member *m = &u->members[member];
+	kpack_error_t err = KPACK_SUCCESS;
+	int fd = -1;
+
+	*result = NULL;
+	if (!u->how->wanted || u->how->wanted(u->how->arg, m)) {
+		fd = create(u->dir, m);
+		if (fd < 0)
+			return kp_fail_errno(why, errno, "%s", m->path);
+	}
+	if (!m->directory)
+		err = read_file(state, member, fd, why);
+	if (fd >= 0 && close(fd) && !err)
+		err = kp_fail_errno(why, errno, "%s", m->path);
+	return err;
+}
+
+static void end(void *state)
+{
+	struct hands *h = state;
+
+	wheel_reader_free(h->reader);
+	record_hash_free(h->hash);
+	record_hash_free(h->sha256);
+	free(h);
+}
+
+static kpack_error_t begin(void *arg, void **state, struct kpackx_error *why)
+{
+	struct hands *h = calloc(1, sizeof(*h));
+	kpack_error_t err;
+
+	if (!h)
+		return kp_fail_memory(why, sizeof(*h), "thread");
+	h->u = arg;
+	err = wheel_reader_new(h->u->w, &h->reader, why);
+	if (!err)
+		err = record_hash_new(&h->hash, why);
+	if (!err)
+		err = record_hash_new(&h->sha256, why);
+	if (err)
+		end(h);
+	else
+		*state = h;
+	return err;
+}
+
+static uint64_t cost(void *arg, size_t job)
+{
+	(void)arg, (void)job;
+	return 0;
+}
+
+static kpack_error_t commit(void *arg, size_t job, void *result, struct kpackx_error *why)
+{
+	(void)arg, (void)job, (void)result, (void)why;
+	return KPACK_SUCCESS;
+}
+
+static void discard(void *arg, void *result)
+{
+	(void)arg, (void)result;
+}
+
+static int by_size(const void *a, const void *b, void *arg)
+{
+	const struct wheel_member *members = arg;
+	const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	if (members[x].size != members[y].size)
+		return members[x].size < members[y].size ? 1 : -1;
+	return (x > y) - (x < y);
+}
+
+static kpack_error_t run(struct unpacking *u, struct kpackx_error *why)
+{
+	struct pipeline p = {
+		.n_jobs = u->count,
+		.threads = u->how->threads,
+		.arg = u,
+		.begin = begin,
+		.end = end,
+		.cost = cost,
+		.work = unpack_member,
+		.commit = commit,
+		.discard = discard,
+	};
+
+	if (!p.threads)
+		p.threads = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
+	u->order = calloc(u->count + 1, sizeof(*u->order));
+	if (!u->order)
+		return kp_fail_memory(why, u->count * sizeof(*u->order), "members");
+	for (size_t i = 0; i < u->count; i++)
+		u->order[i] = (uint32_t)i;
+	if (u->count)
+		qsort_r(u->order, u->count, sizeof(*u->order), by_size,
+			(void *)u->members);
+	return pipeline_run(&p, why);
+}
+
+kpack_error_t wheel_unpack(const struct wheel_in *w, const struct record *record,
+			   const struct wheel_unpack *how, struct kpackx_error *why)
+{
+	struct unpacking u = {
+		.w = w, .record = record, .how = how, .lock = PTHREAD_MUTEX_INITIALIZER};
+	kpack_error_t err;
+
+	u.members = wheel_in_members(w, &u.count);
+	u.dir = open(how->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (u.dir < 0)
+		return kp_fail_errno(why, errno, "%s", how->dir);
+	err = run(&u, why);
+	close(u.dir);
+	free(u.order);
+	pthread_mutex_destroy(&u.lock);
+	return err;
+}
+
+#endif

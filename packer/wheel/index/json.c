@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+#include "packer/wheel/file/built.h"
+#if WHEELS_BUILT
+#include <stdlib.h>
+#include "page.h"
+#include "packer/cli/report.h"
+
+#if KP_WITH_JSON
+
+static json_t *meta(void)
+{
+	return json_pack("{ss}", "api-version", "1.1");
+}
+
+/* Takes VALUE. */
+static kpack_error_t put(FILE *out, json_t *value, struct kpackx_error *why)
+{
+	int failed = !value || json_dumpf(value, out, JSON_INDENT(1)) ||
+		     fputc('\n', out) == EOF;
+
+	json_decref(value);
+	return failed ? kp_fail_memory(why, 0, "JSON") : KPACK_SUCCESS;
+}
+
+static json_t *url(const char *above, const char *file)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	json_t *value = NULL;
+
+	if (out) {
+		if (above) {
+			index_page_url(out, above);
+			fputc('/', out);
+		}
+		index_page_url(out, file);
+		if (fclose(out) == 0)
+			value = json_string(text);
+	}
+	free(text);
+	return value;
+}
+
+static json_t *wheel_json(const struct index_wheel *w, const char *above)
+{
+	json_t *file =
+		json_pack("{ss so sI s{ss} s{ss}}", "filename", w->file, "url",
+			  url(above, w->file), "size", (json_int_t)w->size, "hashes",
+			  "sha256", w->sha256, "core-metadata", "sha256", w->metadata);
+
+	if (file && w->requires_python)
+		json_object_set_new(file, "requires-python",
+				    json_string(w->requires_python));
+	return file;
+}
+
+static bool has(json_t *list, const char *text)
+{
+	for (size_t i = 0; i < json_array_size(list); i++)
+		if (strcmp(json_string_value(json_array_get(list, i)), text) == 0)
+			return true;
+	return false;
+}
+
+kpack_error_t index_json_project(FILE *out, const struct index_project *p,
+				 const char *above, struct kpackx_error *why)
+{
+	json_t *files = json_array(), *versions = json_array();
+
+	for (size_t i = 0; i < p->count; i++) {
+		json_array_append_new(files, wheel_json(&p->wheels[i], above));
+		if (!has(versions, p->wheels[i].version))
+			json_array_append_new(versions,
+					      json_string(p->wheels[i].version));
+	}
+	for (size_t i = 0; i < p->n_extras; i++)
+		json_array_append_new(files,
+				      json_pack("{ss so sI s{ss}}", "filename",
+						p->extras[i].file, "url",
+						url(NULL, p->extras[i].file), "size",
+						(json_int_t)strlen(p->extras[i].text),
+						"hashes", "sha256", p->extras[i].sha256));
+	return put(out,
+		   json_pack("{so ss so so}", "meta", meta(), "name", p->wheels->project,
+			     "versions", versions, "files", files),
+		   why);
+}
+
+kpack_error_t index_json_root(FILE *out, const struct index_wheel *wheels, size_t count,
+			      struct kpackx_error *why)
+{
+	json_t *projects = json_array();
+
+	for (size_t i = 0; i < count; i++)
+		if (i == 0 || strcmp(wheels[i].project, wheels[i - 1].project) != 0)
+			json_array_append_new(
+				projects, json_pack("{ss}", "name", wheels[i].project));
+	return put(out, json_pack("{so so}", "meta", meta(), "projects", projects), why);
+}
+
+#else
+
+kpack_error_t index_json_project(FILE *out, const struct index_project *p,
+				 const char *above, struct kpackx_error *why)
+{
+	(void)out, (void)p, (void)above;
+	return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED, "not built: WITH_JSON");
+}
+
+kpack_error_t index_json_root(FILE *out, const struct index_wheel *wheels, size_t count,
+			      struct kpackx_error *why)
+{
+	(void)out, (void)wheels, (void)count;
+	return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED, "not built: WITH_JSON");
+}
+
+#endif
+#endif

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT */
+#include "packer/wheel/file/built.h"
+#if WHEELS_BUILT
+#include "tree.h"
+#include <errno.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "core/base/file.h"
+#include "page.h"
+#include "variants.h"
+#include "packer/cli/report.h"
+#include "packer/files/staging.h"
+
+/* What every page of ours has. */
+static const char mark[] = "<meta name=\"generator\" content=\"kpack index\">";
+
+enum { HEAD_MAX = 4096 };
+
+struct tree {
+	const char *root;  /* where pages are written */
+	const char *above; /* from a project's directory to the wheels */
+};
+
+typedef kpack_error_t write_page(FILE *out, const void *arg, struct kpackx_error *why);
+
+static kpack_error_t write_text(const char *dir, const char *name, const char *text,
+				size_t size, struct kpackx_error *why)
+{
+	struct kp_outfile out;
+	kpack_error_t err;
+
+	KP_TRY(kp_outfile_open(&out, dir, name, 0666, why));
+	out.lazy = true; /* the whole tree is flushed before it appears */
+	err = kp_outfile_pwrite(&out, 0, text, size, why);
+	if (!err)
+		err = kp_outfile_publish(&out, why);
+	kp_outfile_close(&out);
+	return err;
+}
+
+static kpack_error_t write_file(const char *dir, const char *name, write_page *page,
+				const void *arg, struct kpackx_error *why)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+	kpack_error_t err;
+
+	if (!out)
+		return kp_fail_memory(why, 0, name);
+	err = page(out, arg, why);
+	if (fclose(out) && !err)
+		err = kp_fail_memory(why, size, name);
+	if (!err)
+		err = write_text(dir, name, text, size, why);
+	free(text);
+	return err;
+}
+
+struct page {
+	const struct tree *tree;
+	const struct index_project *project;
+};
+
+static kpack_error_t project_html(FILE *out, const void *arg, struct kpackx_error *why)
+{
+	const struct page *page = arg;
+
+	(void)why;
+	index_page_project(out, page->project, page->tree->above);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t project_json(FILE *out, const void *arg, struct kpackx_error *why)
+{
+	const struct page *page = arg;
+
+	return index_json_project(out, page->project, page->tree->above, why);
+}
+
+/* Wheels in order of projects. */
+struct all {
+	const struct index_wheel *wheels;
+	size_t count;
+};
+
+static kpack_error_t root_html(FILE *out, const void *arg, struct kpackx_error *why)
+{
+	const struct all *all = arg;
+
+	(void)why;
+	index_page_root(out, all->wheels, all->count);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t root_json(FILE *out, const void *arg, struct kpackx_error *why)
+{
+	const struct all *all = arg;
+
+	return index_json_root(out, all->wheels, all->count, why);
+}
+
+/* What indexes of ours have: JSON where jansson is built in. */
+static kpack_error_t write_pages(const char *dir, write_page *html, write_page *json,
+				 const void *arg, struct kpackx_error *why)
+{
+	KP_TRY(write_file(dir, "index.html", html, arg, why));
+	return KP_WITH_JSON ? write_file(dir, "index.json", json, arg, why)
+			    : KPACK_SUCCESS;
+}
+
+static kpack_error_t hash_text(struct index_extra *extra, struct kpackx_error *why)
+{
+	struct record_hash *hash;
+	uint8_t digest[RECORD_DIGEST_MAX];
+	kpack_error_t err;
+
+	KP_TRY(record_hash_new(&hash, why));
+	record_hash_begin(hash, RECORD_SHA256);
+	record_hash_add(hash, kp_span_str(extra->text));
+	err = record_hash_end(hash, digest, why);
+	record_hash_free(hash);
+	for (size_t i = 0; !err && i < 32; i++)
+		snprintf(extra->sha256 + 2 * i, 3, "%02x", digest[i]);
+	return err;
+}
+
+/* The file on the variants of the version of wheel I, when that is the version's first. */
+static kpack_error_t add_variants(struct index_project *p, size_t i,
+				  const struct index_wheel **same,
+				  struct kpackx_error *why)
+{
+	const struct index_wheel *w = &p->wheels[i];
+	struct index_extra extra = {0};
+	size_t n = 0;
+
+	for (size_t k = 0; k < p->count; k++)
+		if (strcmp(p->wheels[k].name.version, w->name.version) == 0) {
+			if (k < i)
+				return KPACK_SUCCESS;
+			same[n++] = &p->wheels[k];
+		}
+	KP_TRY(index_variants(same, n, &extra.text, why));
+	if (!extra.text)
+		return KPACK_SUCCESS;
+	p->extras[p->n_extras++] = extra;
+	if (asprintf(&p->extras[p->n_extras - 1].file, "%s-%s-variants.json",
+		     w->name.dist, w->name.version) < 0) {
+		p->extras[p->n_extras - 1].file = NULL;
+		return kp_fail_memory(why, 0, "a path");
+	}
+	return hash_text(&p->extras[p->n_extras - 1], why);
+}
+
+static kpack_error_t write_project(const struct tree *tree, const char *dir,
+				   struct index_project *p, struct kpackx_error *why)
+{
+	const struct index_wheel **same = calloc(p->count, sizeof(*same));
+	struct page page = {tree, p};
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (!same)
+		return kp_fail_memory(why, p->count * sizeof(*same), "wheels");
+	for (size_t i = 0; !err && i < p->count; i++)
+		err = add_variants(p, i, same, why);
+	free(same);
+	for (size_t i = 0; !err && i < p->n_extras; i++)
+		err = write_text(dir, p->extras[i].file, p->extras[i].text,
+				 strlen(p->extras[i].text), why);
+	return err ? err : write_pages(dir, project_html, project_json, &page, why);
+}
+
+static kpack_error_t make_project(const struct tree *tree,
+				  const struct index_wheel *wheels, size_t count,
+				  struct kpackx_error *why)
+{
+	struct index_project p = {.wheels = wheels, .count = count};
+	char *dir;
+	kpack_error_t err;
+
+	p.extras = calloc(count, sizeof(*p.extras));
+	if (!p.extras || asprintf(&dir, "%s/%s", tree->root, wheels->project) < 0) {
+		free(p.extras);
+		return kp_fail_memory(why, 0, "a path");
+	}
+	err = kp_mkdirs(dir, 0777, why);
+	if (!err)
+		err = write_project(tree, dir, &p, why);
+	for (size_t i = 0; i < p.n_extras; i++) {
+		free(p.extras[i].file);
+		free(p.extras[i].text);
+	}
+	free(p.extras);
+	free(dir);
+	return err;
+}
+
+static kpack_error_t make_tree(const struct tree *tree, const struct all *all,
+			       struct kpackx_error *why)
+{
+	size_t first = 0;
+
+	KP_TRY(kp_mkdirs(tree->root, 0777, why));
+	for (size_t i = 1; i <= all->count; i++) {
+		if (i < all->count &&
+		    strcmp(all->wheels[i].project, all->wheels[first].project) == 0)
+			continue;
+		KP_TRY(make_project(tree, all->wheels + first, i - first, why));
+		first = i;
+	}
+	return write_pages(tree->root, root_html, root_json, all, why);
+}
+
+/* Nothing but an index may be replaced. */
+static kpack_error_t check_old(const char *out, struct kpackx_error *why)
+{
+	char *path, head[HEAD_MAX + 1] = "";
+	FILE *old;
+
+	if (access(out, F_OK) != 0 || rmdir(out) == 0)
+		return KPACK_SUCCESS;
+	if (asprintf(&path, "%s/index.html", out) < 0)
+		return kp_fail_memory(why, strlen(out), "a path");
+	old = fopen(path, "re");
+	if (old) {
+		head[fread(head, 1, HEAD_MAX, old)] = '\0';
+		fclose(old);
+	}
+	free(path);
+	return strstr(head, mark)
+		       ? KPACK_SUCCESS
+		       : kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				 "%s: it is there, and is no index of kpack's", out);
+}
+
+/* The way from the directory FROM/x to TO, both real paths, on the heap. */
+static char *way(const char *from, const char *to)
+{
+	size_t same = 0, size;
+	char *text = NULL;
+	FILE *out = open_memstream(&text, &size);
+
+	for (size_t i = 0;; i++) {
+		bool from_ends = !from[i] || from[i] == '/';
+		bool to_ends = !to[i] || to[i] == '/';
+
+		if (from_ends && to_ends)
+			same = i;
+		if (!from[i] || !to[i] || from[i] != to[i])
+			break;
+	}
+	if (!out)
+		return NULL;
+	fputs("..", out);
+	for (const char *p = from + same; *p; p++)
+		if (*p == '/' && p[1])
+			fputs("/..", out);
+	if (to[same])
+		fputs(to[same] == '/' ? to + same : "", out);
+	return fclose(out) ? NULL : text;
+}
+
+/* BASE is where OUT will stand, NAME what it will be called. */
+static kpack_error_t write_in(const char *dir, const char *base, const char *name,
+			      const struct all *all, struct kpackx_error *why)
+{
+	char *real_dir = realpath(dir, NULL), *real_base = realpath(base, NULL);
+	char *final = NULL, *root = NULL, *above = NULL;
+	struct staging staging;
+	kpack_error_t err = staging_open(&staging, base, why);
+
+	if (!err &&
+	    (!real_dir || !real_base || asprintf(&final, "%s/%s", real_base, name) < 0 ||
+	     asprintf(&root, "%s/%s", staging.path, name) < 0 ||
+	     !(above = way(final, real_dir))))
+		err = kp_fail_memory(why, 0, "paths");
+	if (!err)
+		err = make_tree(&(struct tree){root, above}, all, why);
+	if (!err)
+		err = staging_publish(&staging, &name, 1, true, why);
+	staging_close(&staging);
+	free(real_dir);
+	free(real_base);
+	free(final);
+	free(root);
+	free(above);
+	return err;
+}
+
+kpack_error_t index_tree_write(const char *dir, const char *out,
+			       const struct index_wheel *wheels, size_t count,
+			       struct kpackx_error *why)
+{
+	struct all all = {wheels, count};
+	char *base = strdup(out), *name = strdup(out);
+	kpack_error_t err = base && name ? check_old(out, why)
+					 : kp_fail_memory(why, strlen(out), "a path");
+
+	if (!err) {
+		const char *parent = dirname(base);
+
+		err = kp_mkdirs(parent, 0777, why);
+		if (!err)
+			err = write_in(dir, parent, basename(name), &all, why);
+	}
+	free(base);
+	free(name);
+	return err;
+}
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+#include "packer/wheel/file/built.h"
+#if WHEELS_BUILT
+#include "variants.h"
+#include "packer/cli/report.h"
+
+static bool any(const struct index_wheel *const *wheels, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (wheels[i]->variant)
+			return true;
+	return false;
+}
+
+#if KP_WITH_JSON
+
+static kpack_error_t refuse(struct kpackx_error *why, const struct index_wheel *w,
+			    const char *text)
+{
+	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%s: variant.json: %s", w->file,
+		       text);
+}
+
+/* Members of FROM that are not in TO; equal keys have to have equal values. */
+static bool join(json_t *to, json_t *from)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_foreach(from, key, value)
+	{
+		json_t *there = json_object_get(to, key);
+
+		if (there ? !json_equal(there, value)
+			  : json_object_set(to, key, value) != 0)
+			return false;
+	}
+	return true;
+}
+
+static kpack_error_t add(json_t *all, const struct index_wheel *w,
+			 struct kpackx_error *why)
+{
+	json_error_t error;
+	json_t *root = json_loads(w->variant, JSON_REJECT_DUPLICATES, &error);
+	json_t *variants = json_object_get(root, "variants");
+	json_t *known = json_object_get(all, "variants");
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (!root)
+		return refuse(why, w, error.text);
+	if (!json_is_object(variants))
+		err = refuse(why, w, "no variants");
+	else if (*w->name.variant && !json_object_get(variants, w->name.variant))
+		err = refuse(why, w, "not the label of the wheel's name");
+	else if (known && !join(known, variants))
+		err = refuse(why, w, "a label means something else in another wheel");
+	if (!err && known)
+		json_object_set(root, "variants", known);
+	if (!err && !join(all, root))
+		err = refuse(why, w, "another wheel's says something else");
+	json_decref(root);
+	return err;
+}
+
+kpack_error_t index_variants(const struct index_wheel *const *wheels, size_t count,
+			     char **text, struct kpackx_error *why)
+{
+	json_t *all;
+	kpack_error_t err = KPACK_SUCCESS;
+
+	*text = NULL;
+	if (!any(wheels, count))
+		return KPACK_SUCCESS;
+	all = json_object();
+	for (size_t i = 0; !err && i < count; i++)
+		if (wheels[i]->variant)
+			err = add(all, wheels[i], why);
+	if (!err) {
+		*text = json_dumps(all, JSON_INDENT(1) | JSON_SORT_KEYS);
+		if (!*text)
+			err = kp_fail_memory(why, 0, "JSON");
+	}
+	json_decref(all);
+	return err;
+}
+
+#else
+
+kpack_error_t index_variants(const struct index_wheel *const *wheels, size_t count,
+			     char **text, struct kpackx_error *why)
+{
+	*text = NULL;
+	return any(wheels, count) ? kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+					    "not built: variants need jansson "
+					    "(WITH_JSON)")
+				  : KPACK_SUCCESS;
+}
+
+#endif
+#endif

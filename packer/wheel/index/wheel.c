@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+#include "packer/wheel/file/built.h"
+#if WHEELS_BUILT
+#include "wheel.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "core/base/file.h"
+#include "packer/wheel/metadata/record_check.h"
+
+/* Bytes of variant.json: real ones have below 10,000. */
+enum { VARIANT_SIZE_MAX = 1 << 20, READ_SIZE = 1 << 20 };
+
+static kpack_error_t end_hash(struct record_hash *hash, char out[INDEX_DIGEST_TEXT],
+			      struct kpackx_error *why)
+{
+	uint8_t digest[RECORD_DIGEST_MAX];
+
+	KP_TRY(record_hash_end(hash, digest, why));
+	for (size_t i = 0; i < 32; i++)
+		snprintf(out + 2 * i, 3, "%02x", digest[i]);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t hash_file(const char *path, struct record_hash *hash,
+			       void (*progress)(void *arg, uint64_t bytes), void *arg,
+			       struct index_wheel *w, struct kpackx_error *why)
+{
+	uint8_t *buf = malloc(READ_SIZE);
+	struct stat st;
+	int fd = -1;
+	kpack_error_t err = buf ? kp_file_open(path, &fd, &st, why)
+				: kp_fail_memory(why, READ_SIZE, "reading");
+
+	record_hash_begin(hash, RECORD_SHA256);
+	w->size = err ? 0 : (uint64_t)st.st_size;
+	for (uint64_t at = 0; !err && at < w->size;) {
+		size_t n = w->size - at < READ_SIZE ? (size_t)(w->size - at) : READ_SIZE;
+
+		err = kp_file_pread(fd, at, buf, n, why);
+		record_hash_add(hash, (struct kp_span){buf, n});
+		progress(arg, n);
+		at += n;
+	}
+	if (fd >= 0)
+		close(fd);
+	free(buf);
+	return err ? err : end_hash(hash, w->sha256, why);
+}
+
+static kpack_error_t write_metadata(const char *dir, const struct index_wheel *w,
+				    struct kp_span text, struct kpackx_error *why)
+{
+	struct kp_outfile out;
+	char *name;
+	kpack_error_t err;
+
+	if (asprintf(&name, "%s.metadata", w->file) < 0)
+		return kp_fail_memory(why, strlen(w->file), "path");
+	err = kp_outfile_open(&out, dir, name, 0666, why);
+	if (!err) {
+		err = kp_outfile_pwrite(&out, 0, text.data, text.size, why);
+		if (!err)
+			err = kp_outfile_publish(&out, why);
+		kp_outfile_close(&out);
+	}
+	free(name);
+	return err;
+}
+
+static kpack_error_t take_headers(const struct dist_info *info, struct index_wheel *w,
+				  struct kpackx_error *why)
+{
+	struct kp_span value;
+
+	memcpy(w->tag_fault, info->tag_fault, sizeof(w->tag_fault));
+	w->version = strdup(info->version);
+	if (metadata_text_get(&info->metadata, "Requires-Python", &value))
+		w->requires_python = strndup((const char *)value.data, value.size);
+	if (!w->version || !dist_name_normal(info->name, '-', w->project))
+		return kp_fail_memory(why, strlen(info->version), "version");
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t take_variant(const struct wheel_in *in, struct wheel_reader *r,
+				  const struct dist_info *info, struct index_wheel *w,
+				  struct kpackx_error *why)
+{
+	char *path = dist_info_path(info, "variant.json");
+	size_t member, size;
+	bool found = path && wheel_in_find(in, path, &member);
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (!path)
+		err = kp_fail_memory(why, strlen(info->dir), "path");
+	else if (found)
+		err = wheel_reader_text(r, member, VARIANT_SIZE_MAX, &w->variant, &size,
+					why);
+	else if (*w->name.variant)
+		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			      "%s: it is missing, and the wheel is a variant", path);
+	free(path);
+	return err;
+}
+
+static kpack_error_t take_info(const char *dir, const struct wheel_in *in,
+			       struct wheel_reader *r, struct record_hash *hash,
+			       const struct dist_info *info, struct index_wheel *w,
+			       struct kpackx_error *why)
+{
+	struct record record;
+	kpack_error_t err = record_check(in, r, info->dir, &record, why);
+
+	record_fini(&record);
+	if (err)
+		return err;
+	KP_TRY(take_headers(info, w, why));
+	KP_TRY(take_variant(in, r, info, w, why));
+	record_hash_begin(hash, RECORD_SHA256);
+	record_hash_add(hash, info->metadata.text);
+	KP_TRY(end_hash(hash, w->metadata, why));
+	return write_metadata(dir, w, info->metadata.text, why);
+}
+
+static kpack_error_t read_wheel(const char *dir, const struct wheel_in *in,
+				struct record_hash *hash, struct index_wheel *w,
+				struct kpackx_error *why)
+{
+	struct wheel_reader *r;
+	struct dist_info info;
+	kpack_error_t err;
+
+	KP_TRY(wheel_reader_new(in, &r, why));
+	err = dist_info_read(in, r, &w->name, &info, why);
+	if (!err)
+		err = take_info(dir, in, r, hash, &info, w, why);
+	dist_info_fini(&info);
+	wheel_reader_free(r);
+	return err;
+}
+
+kpack_error_t index_wheel_read(const char *dir, const char *file,
+			       struct record_hash *hash,
+			       void (*progress)(void *arg, uint64_t bytes), void *arg,
+			       struct index_wheel *out, struct kpackx_error *why)
+{
+	struct wheel_in *in = NULL;
+	char *path;
+	kpack_error_t err;
+
+	*out = (struct index_wheel){.file = strdup(file)};
+	if (!out->file || asprintf(&path, "%s/%s", dir, file) < 0)
+		return kp_fail_memory(why, strlen(file), "path");
+	err = wheel_name_parse(file, &out->name, why);
+	if (!err)
+		err = wheel_in_open(path, &in, why);
+	if (!err)
+		err = read_wheel(dir, in, hash, out, why);
+	if (!err)
+		err = hash_file(path, hash, progress, arg, out, why);
+	wheel_in_close(in);
+	free(path);
+	return err;
+}
+
+void index_wheel_fini(struct index_wheel *w)
+{
+	free(w->file);
+	free(w->version);
+	free(w->requires_python);
+	free(w->variant);
+	*w = (struct index_wheel){0};
+}
+
+#endif

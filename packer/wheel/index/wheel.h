@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* A wheel as an index lists it. */
+#ifndef INDEX_WHEEL_H
+#define INDEX_WHEEL_H
+
+#include "packer/wheel/metadata/dist_info.h"
+#include "packer/wheel/metadata/record_hash.h"
+#include "packer/wheel/metadata/name.h"
+
+#define INDEX_DIGEST_TEXT (2 * 32 + 1)
+
+struct index_wheel {
+	char *file; /* its name in the directory */
+	struct wheel_name name;
+	char project[WHEEL_NAME_MAX + 1]; /* as indexes spell it: "amd-torch-device" */
+	char *version;                    /* as METADATA spells it */
+	char *requires_python;            /* NULL: METADATA has none */
+	uint64_t size;
+	char sha256[INDEX_DIGEST_TEXT];   /* of the file */
+	char metadata[INDEX_DIGEST_TEXT]; /* SHA-256 of METADATA */
+	char *variant;                    /* variant.json's text, or NULL */
+	char tag_fault[WHEEL_TAGS_FAULT]; /* as in struct dist_info */
+};
+
+/*
+ * Look through the wheel FILE of DIR, and write its METADATA beside it, FILE.metadata.
+ * What wheel_in_open, dist_info_read and record_check refuse; PROGRESS gets the file's bytes.
+ * Freed by index_wheel_fini in any case.
+ */
+kpack_error_t index_wheel_read(const char *dir, const char *file,
+			       struct record_hash *hash,
+			       void (*progress)(void *arg, uint64_t bytes), void *arg,
+			       struct index_wheel *out, struct kpackx_error *why);
+void index_wheel_fini(struct index_wheel *w);
+
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+#include "packer/wheel/file/built.h"
+#if WHEELS_BUILT
+#include "record_check.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "core/base/text.h"
+
+/* RECORD cannot hold its own hash, and signatures are made of it. */
+static bool is_exempt(const char *path, const char *dist_info)
+{
+	static const char *const files[] = {"RECORD", "RECORD.jws", "RECORD.p7s"};
+	size_t n = strlen(dist_info);
+
+	if (strncmp(path, dist_info, n) != 0 || path[n] != '/')
+		return false;
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+		if (strcmp(path + n + 1, files[i]) == 0)
+			return true;
+	return false;
+}
+
+static kpack_error_t refuse(struct kpackx_error *why, const char *path, const char *text)
+{
+	char shown[160];
+
+	kp_text_escape(kp_span_str(path), shown, sizeof(shown));
+	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "RECORD: %s: %s", shown, text);
+}
+
+static kpack_error_t check_listed(const struct record *record,
+				  const struct wheel_member *m, const char *dist_info,
+				  struct kpackx_error *why)
+{
+	const struct record_line *l = record_find(record, m->path);
+	bool exempt = is_exempt(m->path, dist_info);
+
+	if (m->directory || (!l && exempt))
+		return KPACK_SUCCESS;
+	if (!l)
+		return refuse(why, m->path, "not listed");
+	if (l->kind == RECORD_NONE && !exempt)
+		return refuse(why, m->path, "no hash");
+	if (l->has_size && l->size != m->size) {
+		char text[100];
+
+		snprintf(text, sizeof(text),
+			 "%" PRIu64 " bytes listed, %" PRIu64 " there", l->size, m->size);
+		return refuse(why, m->path, text);
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t check_there(const struct wheel_in *w, const struct record_line *l,
+				 struct kpackx_error *why)
+{
+	size_t member, count;
+
+	if (!wheel_in_find(w, l->path, &member) ||
+	    wheel_in_members(w, &count)[member].directory)
+		return refuse(why, l->path, "listed, and no file of the wheel");
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t read_record(const struct wheel_in *w, struct wheel_reader *r,
+				 const char *dist_info, struct record *out,
+				 struct kpackx_error *why)
+{
+	char *path, *text = NULL;
+	size_t member, size = 0;
+	kpack_error_t err;
+
+	if (asprintf(&path, "%s/RECORD", dist_info) < 0)
+		return kp_fail_memory(why, strlen(dist_info), "path");
+	if (wheel_in_find(w, path, &member))
+		err = wheel_reader_text(r, member, RECORD_SIZE_MAX, &text, &size, why);
+	else
+		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%s: it is missing", path);
+	if (!err)
+		err = record_parse((struct kp_span){(const uint8_t *)text, size}, out,
+				   why);
+	free(text);
+	free(path);
+	return err;
+}
+
+kpack_error_t record_check(const struct wheel_in *w, struct wheel_reader *r,
+			   const char *dist_info, struct record *out,
+			   struct kpackx_error *why)
+{
+	size_t count;
+	const struct wheel_member *members = wheel_in_members(w, &count);
+
+	*out = (struct record){0};
+	KP_TRY(read_record(w, r, dist_info, out, why));
+	for (size_t i = 0; i < count; i++)
+		KP_TRY(check_listed(out, &members[i], dist_info, why));
+	for (size_t i = 0; i < out->count; i++)
+		KP_TRY(check_there(w, &out->lines[i], why));
+	return KPACK_SUCCESS;
+}
+
+struct checking {
+	struct record_hash *hash;
+	wheel_take *take;
+	void *arg;
+};
+
+static kpack_error_t take_both(void *arg, struct kp_span data, struct kpackx_error *why)
+{
+	struct checking *c = arg;
+
+	if (c->hash)
+		record_hash_add(c->hash, data);
+	return c->take ? c->take(c->arg, data, why) : KPACK_SUCCESS;
+}
+
+kpack_error_t record_check_member(const struct wheel_in *w, struct wheel_reader *r,
+				  const struct record *record, struct record_hash *hash,
+				  size_t member, wheel_take *take, void *arg,
+				  struct kpackx_error *why)
+{
+	size_t count;
+	const struct wheel_member *m = &wheel_in_members(w, &count)[member];
+	const struct record_line *l = record_find(record, m->path);
+	bool hashed = l && l->kind != RECORD_NONE;
+	struct checking c = {hashed ? hash : NULL, take, arg};
+	uint8_t digest[RECORD_DIGEST_MAX];
+
+	if (hashed)
+		record_hash_begin(hash, l->kind);
+	KP_TRY(wheel_reader_read(r, member, take_both, &c, why));
+	if (!hashed)
+		return KPACK_SUCCESS;
+	KP_TRY(record_hash_end(hash, digest, why));
+	if (memcmp(digest, l->digest, record_digest_size(l->kind)) != 0)
+		return refuse(why, m->path, "the hash listed is not its hash");
+	return KPACK_SUCCESS;
+}
+
+#endif

@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: MIT */
+#include "metadata.h"
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include "core/base/decimal.h"
+#include "core/base/text.h"
+
+#ifndef KP_VERSION
+#define KP_VERSION "unknown"
+#endif
+
+/* What stands for the target in a requirement. */
+#define PLACEHOLDER "@GFXARCH@"
+
+/* --- extras -------------------------------------------------------------------------- */
+
+struct extras {
+	struct wheel_extra *items;
+	size_t count;
+};
+
+static kpack_error_t keep(struct extras *list, const struct wheel_extra *extra,
+			  struct kpackx_error *why)
+{
+	struct wheel_extra *items =
+		realloc(list->items, (list->count + 1) * sizeof(*items));
+
+	if (!items)
+		return kp_fail_memory(why, list->count, "extras");
+	list->items = items;
+	items[list->count++] = *extra;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t name_extra(struct wheel_extra *e, const char *prefix,
+				const char *name, struct kpackx_error *why)
+{
+	char text[WHEEL_NAME_MAX + 1];
+
+	if (snprintf(text, sizeof(text), "%s%s", prefix, name) >= (int)sizeof(text) ||
+	    !dist_name_normal(text, '-', e->name))
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "'%s%s' is no name of an extra", prefix, name);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t add_extra(struct extras *list, const char *prefix, const char *name,
+			       const struct wheel_part *part, struct kpackx_error *why)
+{
+	struct wheel_extra e = {.part = part};
+
+	KP_TRY(name_extra(&e, prefix, name, why));
+	return keep(list, &e, why);
+}
+
+static kpack_error_t add_both(struct extras *list, const char *name,
+			      const struct wheel_part *part, struct kpackx_error *why)
+{
+	KP_TRY(add_extra(list, "device-", name, part, why));
+	return add_extra(list, "", name, part, why);
+}
+
+/* Does only PART lead to what is in it, and not a wheel for one of its targets? */
+static bool is_asked_for(const struct wheel_parts *parts, const struct wheel_part *part)
+{
+	if (part->kind != WHEEL_PART_GROUP)
+		return true;
+	for (size_t i = 0; i < parts->count; i++)
+		for (size_t k = 0; k < parts->items[i]->n_needs; k++)
+			if (parts->items[i]->needs[k] == part)
+				return false;
+	return true;
+}
+
+/* Has the host an extra NAME of its own, whatever its case and marks? */
+static bool has_extra(const struct metadata_text *m, const char *name)
+{
+	char text[WHEEL_NAME_MAX + 1], normal[WHEEL_NAME_MAX + 1];
+	struct kp_span value;
+
+	for (size_t at = 0; metadata_text_next(m, "Provides-Extra", &at, &value);) {
+		if (value.size > WHEEL_NAME_MAX)
+			continue;
+		memcpy(text, value.data, value.size);
+		text[value.size] = '\0';
+		if (dist_name_normal(text, '-', normal) && strcmp(normal, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool is_taken(const struct extras *list, const char *name)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (strcmp(list->items[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+/* That of all parts GPU can load, unless something else has the name. */
+static kpack_error_t add_gpu(struct extras *list, const struct wheel_metadata *m,
+			     const char *prefix, struct kp_span gpu,
+			     struct kpackx_error *why)
+{
+	char suffix[WHEEL_NAME_MAX + 1];
+	struct wheel_extra e = {0};
+
+	snprintf(e.gpu, sizeof(e.gpu), "%.*s", (int)gpu.size, (const char *)gpu.data);
+	if (!wheel_parts_suffix(e.gpu, suffix))
+		return KPACK_SUCCESS;
+	KP_TRY(name_extra(&e, prefix, suffix, why));
+	if (is_taken(list, e.name) || has_extra(&m->host->metadata, e.name))
+		return KPACK_SUCCESS;
+	return keep(list, &e, why);
+}
+
+/* For ARCH; for its GPU as a driver names it, without features; and for what it covers. */
+static kpack_error_t add_gpus(struct extras *list, const struct wheel_metadata *m,
+			      const char *prefix, const char *arch,
+			      struct kpackx_error *why)
+{
+	const char *const *members;
+	struct kp_target t;
+
+	KP_TRY(add_gpu(list, m, prefix, kp_span_str(arch), why));
+	if (kp_target_parse(kp_span_str(arch), &t, NULL))
+		return KPACK_SUCCESS;
+	KP_TRY(add_gpu(list, m, prefix, kp_processor_model(kp_span_str(t.processor)),
+		       why));
+	members = kp_generic_members(kp_span_str(t.processor));
+	for (; members && *members; members++)
+		KP_TRY(add_gpu(list, m, prefix, kp_span_str(*members), why));
+	return KPACK_SUCCESS;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct wheel_extra *x = a, *y = b;
+
+	return strcmp(x->name, y->name);
+}
+
+static kpack_error_t check_twice(const struct extras *list, struct kpackx_error *why)
+{
+	qsort(list->items, list->count, sizeof(*list->items), by_name);
+	for (size_t i = 1; i < list->count; i++)
+		if (strcmp(list->items[i - 1].name, list->items[i].name) == 0)
+			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				       "two parts would both be the extra '%s'",
+				       list->items[i].name);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t add_parts(struct extras *list, const struct wheel_parts *parts,
+			       struct kpackx_error *why)
+{
+	for (size_t i = 0; i < parts->count; i++)
+		if (is_asked_for(parts, parts->items[i]))
+			KP_TRY(add_both(list, parts->items[i]->suffix, parts->items[i],
+					why));
+	return KPACK_SUCCESS;
+}
+
+/* A GPU for which there are but files that a family shares is not served. */
+static kpack_error_t add_all_gpus(struct extras *list, const struct wheel_metadata *m,
+				  const char *prefix, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < m->parts->count; i++) {
+		const struct wheel_part *part = m->parts->items[i];
+
+		for (size_t k = 0; is_asked_for(m->parts, part) && k < part->n_arches;
+		     k++)
+			KP_TRY(add_gpus(list, m, prefix, part->arches[k], why));
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t all_extras(const struct wheel_metadata *m, struct extras *list,
+				struct kpackx_error *why)
+{
+	KP_TRY(add_extra(list, "", "device-all", NULL, why));
+	KP_TRY(add_parts(list, m->parts, why));
+	if (m->variants) {
+		KP_TRY(add_extra(list, "", "device", NULL, why));
+		list->items[list->count - 1].variants = true;
+	}
+	KP_TRY(check_twice(list, why));
+	KP_TRY(add_all_gpus(list, m, "device-", why));
+	KP_TRY(add_all_gpus(list, m, "", why));
+	qsort(list->items, list->count, sizeof(*list->items), by_name);
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t wheel_extras(const struct wheel_metadata *m, struct wheel_extra **out,
+			   size_t *count, struct kpackx_error *why)
+{
+	struct extras list = {0};
+	kpack_error_t err = all_extras(m, &list, why);
+
+	if (err) {
+		free(list.items);
+		list = (struct extras){0};
+	}
+	*out = list.items;
+	*count = list.count;
+	return err;
+}
+
+/* --- texts --------------------------------------------------------------------------- */
+
+/* The text that was written to F; F and the text are gone after a failure. */
+static kpack_error_t finish_text(FILE *f, char **out, struct kpackx_error *why)
+{
+	bool bad = ferror(f);
+
+	if (fclose(f) == 0 && !bad)
+		return KPACK_SUCCESS;
+	free(*out);
+	*out = NULL;
+	return kp_fail_memory(why, 0, "a text");
+}
+
+static FILE *begin_text(char **out, size_t *size, struct kpackx_error *why)
+{
+	FILE *f;
+
+	*out = NULL;
+	f = open_memstream(out, size);
+	if (!f)
+		kp_fail_memory(why, 0, "a text");
+	return f;
+}
+
+/* Is the host's version of the format below MAJOR.MINOR? */
+static bool format_below(const struct metadata_text *m, unsigned minor)
+{
+	struct kp_span v;
+
+	if (!metadata_text_get(m, "Metadata-Version", &v))
+		return true;
+	return v.size < 3 || v.data[0] < '2' ||
+	       (v.data[0] == '2' && v.size == 3 && v.data[2] < '0' + (int)minor);
+}
+
+static void put_pin(FILE *f, const char *dist, const char *version, const char *extra)
+{
+	fprintf(f, "Requires-Dist: %s == %s", dist, version);
+	fprintf(f, extra ? "; extra == \"%s\"\n" : "\n", extra);
+}
+
+static void put_extra(FILE *f, const struct wheel_metadata *m,
+		      const struct wheel_extra *e)
+{
+	const char *version = m->host->version;
+
+	fprintf(f, "Provides-Extra: %s\n", e->name);
+	if (e->variants) {
+		put_pin(f, m->variants, version, e->name);
+		return;
+	}
+	if (e->part) {
+		put_pin(f, e->part->dist, version, e->name);
+		for (size_t i = 0; i < e->part->n_needs; i++)
+			put_pin(f, e->part->needs[i]->dist, version, e->name);
+		return;
+	}
+	for (size_t i = 0; i < m->parts->count; i++)
+		if (!*e->gpu || wheel_part_serves(m->parts->items[i], e->gpu))
+			put_pin(f, m->parts->items[i]->dist, version, e->name);
+}
+
+/* The host must not mean something else by it. */
+static kpack_error_t check_extra(const struct metadata_text *m, const char *name,
+				 struct kpackx_error *why)
+{
+	if (has_extra(m, name))
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "METADATA has the extra '%s' already", name);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t extras_text(const struct wheel_metadata *m, char **out,
+				 struct kpackx_error *why)
+{
+	struct wheel_extra *extras;
+	kpack_error_t err;
+	size_t n, size;
+	FILE *f;
+
+	KP_TRY(wheel_extras(m, &extras, &n, why));
+	f = begin_text(out, &size, why);
+	err = f ? KPACK_SUCCESS : KPACK_ERROR_OUT_OF_MEMORY;
+	for (size_t i = 0; !err && i < n; i++) {
+		err = check_extra(&m->host->metadata, extras[i].name, why);
+		put_extra(f, m, &extras[i]);
+	}
+	free(extras);
+	if (!f)
+		return err;
+	if (!err)
+		return finish_text(f, out, why);
+	fclose(f);
+	free(*out);
+	*out = NULL;
+	return err;
+}
+
+/* Extras came with version 2.1 of the format. */
+static kpack_error_t raise_format(char **text, size_t *size, struct kpackx_error *why)
+{
+	struct metadata_text m = {0};
+	char *raised = NULL;
+	kpack_error_t err = metadata_text_parse(
+		(struct kp_span){(const uint8_t *)*text, *size}, &m, why);
+
+	if (!err && format_below(&m, 1)) {
+		err = metadata_text_set(&m, "Metadata-Version", "2.1", &raised, size,
+					why);
+		if (!err) {
+			metadata_text_fini(&m);
+			free(*text);
+			*text = raised;
+			return KPACK_SUCCESS;
+		}
+	}
+	metadata_text_fini(&m);
+	return err;
+}
+
+kpack_error_t wheel_metadata_host(const struct wheel_metadata *m, char **out,
+				  size_t *size, struct kpackx_error *why)
+{
+	char *extras;
+	kpack_error_t err;
+
+	*out = NULL;
+	KP_TRY(extras_text(m, &extras, why));
+	err = metadata_text_add(&m->host->metadata, extras, out, size, why);
+	free(extras);
+	if (!err)
+		err = raise_format(out, size, why);
+	if (err) {
+		free(*out);
+		*out = NULL;
+	}
+	return err;
+}
+
+/* --- device wheels ------------------------------------------------------------------- */
+
+bool wheel_requirement_ok(const char *text)
+{
+	return isalnum((unsigned char)*text) && kp_text_ok(kp_span_str(text));
+}
+
+/* TEXT with the target in its places; a family is no target: then those are left out. */
+static void put_requirement(FILE *f, const char *text, const struct wheel_part *part)
+{
+	const char *at = strstr(text, PLACEHOLDER);
+
+	if (at && part->kind != WHEEL_PART_TARGET)
+		return;
+	fputs("Requires-Dist: ", f);
+	for (; at; at = strstr(text, PLACEHOLDER)) {
+		fprintf(f, "%.*s%s", (int)(at - text), text, part->suffix);
+		text = at + strlen(PLACEHOLDER);
+	}
+	fprintf(f, "%s\n", text);
+}
+
+/* Headers of the host that hold for its parts, each as often as it stands there. */
+static void put_inherited(FILE *f, const struct metadata_text *m)
+{
+	static const char *const names[] = {"License-Expression", "License",
+					    "Home-page",          "Author",
+					    "Author-email",       "Requires-Python"};
+	struct kp_span value;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		/* a text of many lines is not repeated */
+		if (metadata_text_get(m, names[i], &value) &&
+		    !memchr(value.data, '\n', value.size))
+			fprintf(f, "%s: %.*s\n", names[i], (int)value.size,
+				(const char *)value.data);
+}
+
+static void put_device(FILE *f, const struct wheel_metadata *m, const char *dist,
+		       const struct wheel_part *part)
+{
+	const struct dist_info *host = m->host;
+
+	fprintf(f, "Metadata-Version: 2.4\nName: %s\nVersion: %s\n", dist, host->version);
+	fprintf(f, "Summary: GPU code of %s for %s\n", host->name, part->name);
+	put_inherited(f, &host->metadata);
+	put_pin(f, host->name, host->version, NULL);
+	for (size_t i = 0; i < part->n_needs; i++)
+		put_pin(f, part->needs[i]->dist, host->version, NULL);
+	for (size_t i = 0; i < m->n_requires; i++)
+		put_requirement(f, m->requires[i], part);
+}
+
+kpack_error_t wheel_metadata_device(const struct wheel_metadata *m,
+				    const struct wheel_part *part, char **out,
+				    size_t *size, struct kpackx_error *why)
+{
+	FILE *f = begin_text(out, size, why);
+
+	if (!f)
+		return KPACK_ERROR_OUT_OF_MEMORY;
+	put_device(f, m, part->dist, part);
+	return finish_text(f, out, why);
+}
+
+kpack_error_t wheel_metadata_variant(const struct wheel_metadata *m,
+				     const struct wheel_part *part, char **out,
+				     size_t *size, struct kpackx_error *why)
+{
+	FILE *f = begin_text(out, size, why);
+
+	if (!f)
+		return KPACK_ERROR_OUT_OF_MEMORY;
+	put_device(f, m, m->variants, part);
+	return finish_text(f, out, why);
+}
+
+/* Parts go where the host goes: pure and other wheels may have different directories. */
+static bool is_pure(const struct metadata_text *wheel)
+{
+	struct kp_span value;
+
+	return metadata_text_get(wheel, "Root-Is-Purelib", &value) &&
+	       value.size == strlen("true") &&
+	       strncasecmp((const char *)value.data, "true", value.size) == 0;
+}
+
+static void put_tags(FILE *f, const struct dist_info *host, const struct wheel_name *name)
+{
+	struct kp_span value;
+
+	if (*host->tag_fault) {
+		wheel_tags_print(f, name);
+		return;
+	}
+	for (size_t at = 0; metadata_text_next(&host->wheel, "Tag", &at, &value);)
+		fprintf(f, "Tag: %.*s\n", (int)value.size, (const char *)value.data);
+}
+
+kpack_error_t wheel_metadata_wheel(const struct dist_info *host,
+				   const struct wheel_name *name, char **out,
+				   size_t *size, struct kpackx_error *why)
+{
+	FILE *f = begin_text(out, size, why);
+
+	if (!f)
+		return KPACK_ERROR_OUT_OF_MEMORY;
+	fprintf(f,
+		"Wheel-Version: 1.0\nGenerator: kpack " KP_VERSION
+		"\nRoot-Is-Purelib: %s\n",
+		is_pure(&host->wheel) ? "true" : "false");
+	put_tags(f, host, name);
+	if (*name->build)
+		fprintf(f, "Build: %s\n", name->build);
+	return finish_text(f, out, why);
+}

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT */
+#include "source.h"
+#include "packer/wheel/file/built.h"
+#if WHEELS_BUILT
+
+#include <stdlib.h>
+#include <string.h>
+#include "packer/command.h"
+#include "packer/cli/report.h"
+#include "core/base/bounds.h"
+#include "packer/wheel/metadata/record_check.h"
+#include "packer/wheel/file/directory.h"
+#include "overlay.h"
+#include "packer/wheel/file/unpack.h"
+
+/* --- opening ------------------------------------------------------------------------- */
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static kpack_error_t find_file(struct wheel_source *s, struct kpackx_error *why)
+{
+	struct stat st;
+
+	s->unpacked = stat(s->path, &st) == 0 && S_ISDIR(st.st_mode);
+	if (s->unpacked)
+		return wheel_directory_pack(s->path, s->dir, s->args->jobs, &s->file,
+					    why);
+	s->file = strdup(s->path);
+	return s->file ? KPACK_SUCCESS : kp_fail_memory(why, strlen(s->path), "a path");
+}
+
+static kpack_error_t check_variant(const struct wheel_source *s, struct kpackx_error *why)
+{
+	if (*s->name.variant)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "it is a variant (%s) already", s->name.variant);
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t wheel_source_open(const struct wheel_split_args *args, const char *path,
+				char *dir, struct wheel_source *out,
+				struct kpackx_error *why)
+{
+	size_t count;
+
+	*out = (struct wheel_source){.args = args, .path = path, .dir = dir};
+	KP_TRY(find_file(out, why));
+	KP_TRY(wheel_name_parse(base_name(out->file), &out->name, why));
+	KP_TRY(check_variant(out, why));
+	KP_TRY(wheel_in_open(out->file, &out->in, why));
+	KP_TRY(wheel_reader_new(out->in, &out->reader, why));
+	KP_TRY(dist_info_read(out->in, out->reader, &out->name, &out->info, why));
+	KP_TRY(record_check(out->in, out->reader, out->info.dir, &out->record, why));
+	wheel_in_members(out->in, &count);
+	out->digests = calloc(count + 1, sizeof(*out->digests));
+	return out->digests ? KPACK_SUCCESS : kp_fail_memory(why, count, "digests");
+}
+
+void wheel_source_close(struct wheel_source *s)
+{
+	partition_close(&s->partition);
+	packing_close(&s->packing);
+	dist_info_fini(&s->info);
+	record_fini(&s->record);
+	wheel_reader_free(s->reader);
+	wheel_in_close(s->in);
+	free(s->digests);
+	free(s->overlay);
+	free(s->root);
+	free(s->rest);
+	free(s->file);
+	free(s->dir);
+	*s = (struct wheel_source){0};
+}
+
+const char *wheel_source_inside(const struct wheel_source *s, const char *path)
+{
+	size_t n = strlen(s->overlay);
+
+	if (n == 0)
+		return path;
+	return strncmp(path, s->overlay, n) == 0 && path[n] == '/' ? path + n + 1 : NULL;
+}
+
+bool wheel_source_entry(const struct wheel_source *s, const char *inside, size_t *entry)
+{
+	const struct scan *scan = &s->packing.scan;
+	size_t low = 0, high = scan->n_entries;
+
+	while (low < high) {
+		size_t at = low + (high - low) / 2;
+		int order = strcmp(inside, scan->entries[at].relative);
+
+		*entry = at;
+		if (order == 0)
+			return true;
+		if (order < 0)
+			high = at;
+		else
+			low = at + 1;
+	}
+	return false;
+}
+
+/* --- unpacking ----------------------------------------------------------------------- */
+
+static void advance(void *arg, uint64_t bytes)
+{
+	progress_add(arg, bytes);
+}
+
+static uint64_t bytes_of(const struct wheel_in *w)
+{
+	size_t count;
+	const struct wheel_member *members = wheel_in_members(w, &count);
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < count; i++)
+		bytes += members[i].size;
+	return bytes;
+}
+
+static kpack_error_t unpack(struct wheel_source *s, const char *tree,
+			    struct kpackx_error *why)
+{
+	struct progress progress;
+	struct wheel_unpack how = {.dir = tree,
+				   .threads = s->args->jobs,
+				   .progress = advance,
+				   .arg = &progress,
+				   .digests = s->digests};
+	kpack_error_t err;
+
+	KP_TRY(kp_mkdirs(tree, 0777, why));
+	progress_begin(&progress, "unpacking", bytes_of(s->in),
+		       !s->args->quiet && !s->args->json);
+	err = wheel_unpack(s->in, &s->record, &how, why);
+	progress_end(&progress);
+	return err;
+}
+
+/* --- packing ------------------------------------------------------------------------- */
+
+kpack_error_t wheel_source_families(const struct wheel_split_args *args,
+				    struct families *out, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < args->n_families; i++) {
+		const char *text = args->families[i], *equals = strchr(text, '=');
+
+		if (!equals)
+			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				       "%s: not NAME=ARCH,...", text);
+		KP_TRY(families_add(
+			out,
+			(struct kp_span){(const uint8_t *)text, (size_t)(equals - text)},
+			equals + 1, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+/* Where archives go there must be none yet: these would be changed. */
+static kpack_error_t check_archives(const struct wheel_source *s,
+				    struct kpackx_error *why)
+{
+	static const char archives[] = SCAN_ARCHIVES;
+	size_t count, n = strlen(archives);
+	const struct wheel_member *members = wheel_in_members(s->in, &count);
+
+	for (size_t i = 0; i < count; i++) {
+		const char *inside = wheel_source_inside(s, members[i].path);
+
+		if (inside && strncmp(inside, archives, n) == 0 &&
+		    (inside[n] == '/' || inside[n] == '\0'))
+			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				       "%s: it was split already", members[i].path);
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t set_args(struct wheel_source *s, const char *group,
+			      struct kpackx_error *why)
+{
+	const struct wheel_split_args *args = s->args;
+	struct pack_args *out = &s->packing.args;
+
+	pack_args_init(out);
+	out->mode = PACK_IN_PLACE;
+	out->quiet = args->quiet;
+	out->json = args->json;
+	out->databases = args->databases;
+	out->identify = true;
+	out->how.scheme = args->scheme;
+	out->how.level = args->level;
+	out->how.jobs = args->jobs;
+	if (args->scheme == KPACK_COMPRESSION_NOOP)
+		out->volume_size = UINT64_MAX;
+	out->group = strdup(group);
+	out->prefix = strdup("");
+	if (!out->group || !out->prefix)
+		return kp_fail_memory(why, strlen(group), "a name");
+	KP_TRY(wheel_source_families(args, &out->families, why));
+	KP_TRY(library_set_open(args->libraries, NULL, &out->libraries, why));
+	out->libraries.plain = args->databases == DATABASES_PLAIN;
+	return KPACK_SUCCESS;
+}
+
+/* DIR/tree is the wheel's root, DIR/overlay that of the overlay. */
+static kpack_error_t prepare(struct wheel_source *s, const char *group,
+			     struct kpackx_error *why)
+{
+	char *tree = NULL, *moved = NULL;
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (asprintf(&tree, "%s/tree", s->dir) < 0)
+		tree = NULL;
+	if (asprintf(&moved, "%s/overlay", s->dir) < 0)
+		moved = NULL;
+	if (!tree || !moved)
+		err = kp_fail_memory(why, strlen(s->dir), "a path");
+	if (!err)
+		err = set_args(s, group, why);
+	if (!err)
+		err = unpack(s, tree, why);
+	if (!err)
+		err = wheel_overlay_find(s->in, tree, s->args->overlay,
+					 &s->packing.args.libraries, moved, &s->overlay,
+					 why);
+	if (!err)
+		err = check_archives(s, why);
+	s->rest = tree;
+	if (!err && !*s->overlay)
+		s->root = strdup(tree);
+	else if (!err)
+		s->root = strdup(moved);
+	if (!err && !s->root)
+		err = kp_fail_memory(why, strlen(s->dir), "a path");
+	free(moved);
+	return err;
+}
+
+/* What cannot be converted would stay fat. */
+static int check_refused(const struct wheel_source *s)
+{
+	const struct scan *scan = &s->packing.scan;
+	int status = EXIT_OK;
+
+	for (size_t i = 0; i < s->packing.outcomes.count; i++) {
+		const struct outcome *o = &s->packing.outcomes.items[i];
+
+		if (o->fate != FATE_REFUSED)
+			continue;
+		report_error(scan->entries[i].relative, "cannot be converted: %s",
+			     o->reason ? o->reason : "unknown");
+		status = EXIT_FAULT;
+	}
+	return status;
+}
+
+static int pack(struct wheel_source *s)
+{
+	struct kpackx_error why = {0};
+	int status;
+
+	s->packing.args.input = s->packing.args.output = s->root;
+	status = packing_run(&s->packing);
+	if (status)
+		return status;
+	if (s->packing.scan.n_faults || check_refused(s))
+		return EXIT_FAULT;
+	if (!partition_open(&s->packing, &s->partition, &why))
+		return EXIT_OK;
+	report_why(s->path, &why);
+	return EXIT_FAULT;
+}
+
+/* What packing says of the unpacked tree is said of the wheel. */
+static int pack_in_place(struct wheel_source *s, struct kpackx_error *why)
+{
+	char *shown;
+	int status;
+
+	if (asprintf(&shown, "%s%s%s", s->path, *s->overlay ? "/" : "", s->overlay) < 0) {
+		kp_fail_memory(why, strlen(s->path), "a name");
+		report_why(s->path, why);
+		return EXIT_FAULT;
+	}
+	report_in_place(s->root, shown);
+	status = pack(s);
+	report_in_place(NULL, NULL);
+	free(shown);
+	return status;
+}
+
+int wheel_source_pack(struct wheel_source *s, const char *group)
+{
+	struct kpackx_error why = {0};
+
+	if (!prepare(s, group, &why))
+		return pack_in_place(s, &why);
+	report_why(s->path, &why);
+	return EXIT_FAULT;
+}
+
+#endif

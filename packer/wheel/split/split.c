@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: MIT */
+#include "split.h"
+#include "packer/wheel/file/built.h"
+#if WHEELS_BUILT
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+#include "packer/command.h"
+#include "packer/pack/tree/write.h"
+#include "packer/cli/report.h"
+#include "packer/wheel/zip/dos_time.h"
+#include "check.h"
+#include "packer/wheel/file/directory.h"
+#include "report.h"
+#include "union.h"
+
+struct split {
+	const struct wheel_split_args *args;
+	bool made;                 /* the output was made by this run */
+	struct wheel_temp staging; /* in the output */
+	struct wheel_temp work;    /* elsewhere, when that was asked for */
+	struct wheel_source *sources;
+	size_t n_sources;
+	char group[WHEEL_NAME_MAX + 1], variants[WHEEL_NAME_MAX + 1];
+	struct families families;
+	struct wheel_parts parts;
+	struct wheel_items items;
+	struct wheel_files files;
+	struct wheel_write write;
+	char *out; /* where wheels wait for their names */
+};
+
+static void split_fini(struct split *s)
+{
+	wheel_files_fini(&s->files);
+	wheel_items_fini(&s->items);
+	wheel_parts_fini(&s->parts);
+	families_fini(&s->families);
+	for (size_t i = 0; s->sources && i < s->n_sources; i++)
+		wheel_source_close(&s->sources[i]);
+	free(s->sources);
+	free(s->out);
+	wheel_temp_close(&s->work);
+	wheel_temp_close(&s->staging);
+	if (s->made)
+		rmdir(s->args->output); /* unless wheels are in it */
+}
+
+/* --- before the work ----------------------------------------------------------------- */
+
+static kpack_error_t open_places(struct split *s, struct kpackx_error *why)
+{
+	const struct wheel_split_args *args = s->args;
+
+	s->made = access(args->output, F_OK) < 0;
+	KP_TRY(kp_mkdirs(args->output, 0777, why));
+	KP_TRY(wheel_temp_open(args->output, &s->staging, why));
+	KP_TRY(wheel_temp_dir(&s->staging, "out", &s->out, why));
+	return args->tmp_dir ? wheel_temp_open(args->tmp_dir, &s->work, why)
+			     : KPACK_SUCCESS;
+}
+
+static kpack_error_t open_source(struct split *s, size_t i, struct kpackx_error *why)
+{
+	const struct wheel_temp *in = s->work.path ? &s->work : &s->staging;
+	char name[24], *dir = NULL;
+	kpack_error_t err;
+
+	snprintf(name, sizeof(name), "%zu", i);
+	err = wheel_temp_dir(in, name, &dir, why);
+	if (err) {
+		free(dir);
+		return err;
+	}
+	s->n_sources = i + 1;
+	err = wheel_source_open(s->args, s->args->inputs[i], dir, &s->sources[i], why);
+	return err ? kp_fail_prefix(why, err, "%s", s->args->inputs[i]) : KPACK_SUCCESS;
+}
+
+/* FILE must not be there, or may be replaced, unless it is what is read. */
+static kpack_error_t check_free(const struct split *s, const char *file,
+				struct kpackx_error *why)
+{
+	kpack_error_t err = KPACK_SUCCESS;
+	struct stat st, in;
+	char *path;
+
+	if (asprintf(&path, "%s/%s", s->args->output, file) < 0)
+		return kp_fail_memory(why, strlen(file), "a path");
+	if (lstat(path, &st) == 0 && !s->args->force)
+		err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			      "%s: exists already; --force replaces it", path);
+	for (size_t i = 0; !err && i < s->n_sources; i++)
+		if (stat(path, &st) == 0 && stat(s->sources[i].path, &in) == 0 &&
+		    st.st_ino == in.st_ino && st.st_dev == in.st_dev)
+			err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				      "%s: is what is to be split", path);
+	free(path);
+	return err;
+}
+
+/* The host's name is known before anything is done. */
+static kpack_error_t check_host(const struct split *s, struct kpackx_error *why)
+{
+	char name[WHEEL_NAME_MAX + 1];
+
+	KP_TRY(wheel_name_compose(&s->sources[0].name, name, why));
+	if (s->args->directory)
+		name[strlen(name) - strlen(".whl")] = '\0';
+	return check_free(s, name, why);
+}
+
+static kpack_error_t find_names(struct split *s, struct kpackx_error *why)
+{
+	const char *dist = s->sources[0].info.name;
+
+	if (s->args->group)
+		snprintf(s->group, sizeof(s->group), "%s", s->args->group);
+	else if (!dist_name_normal(dist, '_', s->group))
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "'%s' gives no group: give --group", dist);
+	if (s->args->prefix)
+		snprintf(s->variants, sizeof(s->variants), "%s", s->args->prefix);
+	else if (snprintf(s->variants, sizeof(s->variants), "amd-%s-device", dist) >=
+		 (int)sizeof(s->variants))
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "'%s' is too long a name", dist);
+	return KPACK_SUCCESS;
+}
+
+/* What is written must not be a part of what is read. */
+static kpack_error_t check_beside(const char *input, const char *dir,
+				  struct kpackx_error *why)
+{
+	struct stat st;
+	kpack_error_t err;
+
+	if (!dir || stat(input, &st) < 0 || !S_ISDIR(st.st_mode))
+		return KPACK_SUCCESS;
+	err = output_check_beside(input, dir, why);
+	return err ? kp_fail_prefix(why, err, "%s: %s", input, dir) : KPACK_SUCCESS;
+}
+
+static kpack_error_t begin(struct split *s, struct kpackx_error *why)
+{
+	const struct wheel_split_args *args = s->args;
+	struct dos_time time;
+
+	/* writing would find it too late */
+	KP_TRY(dos_time_read(getenv("SOURCE_DATE_EPOCH"), &time, why));
+	for (size_t i = 0; i < args->n_inputs; i++) {
+		KP_TRY(check_beside(args->inputs[i], args->output, why));
+		KP_TRY(check_beside(args->inputs[i], args->tmp_dir, why));
+	}
+	KP_TRY(open_places(s, why));
+	s->sources = calloc(args->n_inputs, sizeof(*s->sources));
+	if (!s->sources)
+		return kp_fail_memory(why, args->n_inputs, "wheels");
+	for (size_t i = 0; i < args->n_inputs; i++)
+		KP_TRY(open_source(s, i, why));
+	KP_TRY(wheel_union_check(s->sources, s->n_sources, s->args->prefer, why));
+	KP_TRY(check_host(s, why));
+	return find_names(s, why);
+}
+
+/* --- wheels -------------------------------------------------------------------------- */
+
+static const struct wheel_source *preferred(const struct split *s)
+{
+	for (size_t i = 0; s->args->prefer && i < s->n_sources; i++)
+		if (strcmp(s->sources[i].path, s->args->prefer) == 0)
+			return &s->sources[i];
+	return NULL;
+}
+
+static kpack_error_t join(struct split *s, struct kpackx_error *why)
+{
+	kpack_error_t err;
+	char *dir = NULL;
+
+	wheel_items_sort(&s->items);
+	if (s->n_sources == 1)
+		return KPACK_SUCCESS;
+	err = wheel_temp_dir(&s->staging, "joined", &dir, why);
+	if (!err)
+		err = wheel_union_join(&s->items, s->sources, s->n_sources, preferred(s),
+				       dir, why);
+	free(dir);
+	return err;
+}
+
+static kpack_error_t collect(struct split *s, struct kpackx_error *why)
+{
+	KP_TRY(wheel_source_families(s->args, &s->families, why));
+	s->parts = (struct wheel_parts){.families = &s->families,
+					.host = s->sources[0].info.name,
+					.prefix = s->args->prefix};
+	for (size_t i = 0; i < s->n_sources; i++)
+		KP_TRY(wheel_items_add(&s->items, &s->sources[i], &s->parts, why));
+	if (s->parts.count == 0)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "%s: no device code found", s->args->inputs[0]);
+	KP_TRY(wheel_parts_finish(&s->parts, why));
+	return join(s, why);
+}
+
+/* The name FILE has in the output: a directory's has no ending. */
+static void final_name(const struct split *s, const struct wheel_file *file,
+		       char out[WHEEL_NAME_MAX + 1])
+{
+	memcpy(out, file->name, sizeof(file->name));
+	if (s->args->directory && file->kind != WHEEL_FILE_INDEX)
+		out[strlen(out) - strlen(".whl")] = '\0';
+}
+
+static kpack_error_t check_all_free(const struct split *s, struct kpackx_error *why)
+{
+	char name[WHEEL_NAME_MAX + 1];
+
+	for (size_t i = 0; i < s->files.count; i++) {
+		final_name(s, &s->files.items[i], name);
+		KP_TRY(check_free(s, name, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t write_wheels(struct split *s, struct kpackx_error *why)
+{
+	const struct wheel_source *host = preferred(s);
+
+	host = host ? host : &s->sources[0];
+	s->write = (struct wheel_write){
+		.args = s->args,
+		.host = host,
+		.parts = &s->parts,
+		.items = &s->items,
+		.metadata = {.host = &host->info,
+			     .parts = &s->parts,
+			     .requires = s->args->requires,
+			     .n_requires = s->args->n_requires,
+			     .variants = s->args->variants ? s->variants : NULL},
+		.dir = s->out,
+	};
+	KP_TRY(wheel_files_list(&s->write, &s->files, why));
+	KP_TRY(check_all_free(s, why));
+	KP_TRY(wheel_files_write(&s->write, &s->files, why));
+	return wheel_check(&s->write, &s->files, s->sources, s->n_sources, why);
+}
+
+/* --- names --------------------------------------------------------------------------- */
+
+/* Unpack a wheel where it waits, under its name without ending. */
+static kpack_error_t make_directory(const struct split *s, const struct wheel_file *file,
+				    struct kpackx_error *why)
+{
+	char name[WHEEL_NAME_MAX + 1], *from = NULL, *to = NULL;
+	kpack_error_t err = KPACK_SUCCESS;
+
+	final_name(s, file, name);
+	if (asprintf(&from, "%s/%s", s->out, file->name) < 0)
+		from = NULL;
+	if (asprintf(&to, "%s/%s", s->out, name) < 0)
+		to = NULL;
+	if (!from || !to)
+		err = kp_fail_memory(why, strlen(name), "a path");
+	else
+		err = wheel_directory_unpack(from, to, s->args->jobs, why);
+	free(from);
+	free(to);
+	return err;
+}
+
+static kpack_error_t make_directories(const struct split *s, struct kpackx_error *why)
+{
+	for (size_t i = 0; s->args->directory && i < s->files.count; i++)
+		if (s->files.items[i].kind != WHEEL_FILE_INDEX)
+			KP_TRY(make_directory(s, &s->files.items[i], why));
+	return KPACK_SUCCESS;
+}
+
+/* A directory that is in the way goes where everything is removed at the end. */
+static kpack_error_t move_away(const struct split *s, const char *to, size_t number,
+			       struct kpackx_error *why)
+{
+	kpack_error_t err = KPACK_SUCCESS;
+	struct stat st;
+	char *old;
+
+	if (lstat(to, &st) < 0 || !S_ISDIR(st.st_mode))
+		return KPACK_SUCCESS;
+	if (asprintf(&old, "%s/old-%zu", s->staging.path, number) < 0)
+		return kp_fail_memory(why, strlen(to), "a path");
+	if (rename(to, old) < 0)
+		err = kp_fail_errno(why, errno, "%s: cannot be replaced", to);
+	free(old);
+	return err;
+}
+
+static kpack_error_t publish(const struct split *s, size_t number,
+			     struct kpackx_error *why)
+{
+	char name[WHEEL_NAME_MAX + 1], *from = NULL, *to = NULL;
+	kpack_error_t err;
+
+	final_name(s, &s->files.items[number], name);
+	if (asprintf(&from, "%s/%s", s->out, name) < 0)
+		from = NULL;
+	if (asprintf(&to, "%s/%s", s->args->output, name) < 0)
+		to = NULL;
+	if (!from || !to)
+		err = kp_fail_memory(why, strlen(name), "a path");
+	else
+		err = move_away(s, to, number, why);
+	if (!err && rename(from, to) < 0)
+		err = kp_fail_errno(why, errno, "%s: cannot be given its name", to);
+	free(from);
+	free(to);
+	return err;
+}
+
+/* The host's comes last: who finds it finds what it needs. */
+static kpack_error_t publish_into(const struct split *s, int dir,
+				  struct kpackx_error *why)
+{
+	KP_TRY(check_all_free(s, why));
+	for (size_t i = 0; i < s->files.count; i++)
+		KP_TRY(publish(s, i, why));
+	return kp_flush_dir(dir) < 0
+		       ? kp_fail_errno(why, errno, "%s: cannot flush", s->args->output)
+		       : KPACK_SUCCESS;
+}
+
+/* Two runs into one directory must not mix; where there are no locks, they can. */
+static kpack_error_t publish_all(const struct split *s, struct kpackx_error *why)
+{
+	kpack_error_t err;
+	int fd;
+
+	KP_TRY(make_directories(s, why));
+	fd = open(s->args->output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return kp_fail_errno(why, errno, "%s: cannot open", s->args->output);
+	flock(fd, LOCK_EX);
+	err = publish_into(s, fd, why);
+	close(fd);
+	return err;
+}
+
+/* --- all ----------------------------------------------------------------------------- */
+
+static int fail(const struct kpackx_error *why)
+{
+	report_why(NULL, why);
+	return EXIT_FAULT;
+}
+
+static kpack_error_t end(struct split *s, struct kpackx_error *why)
+{
+	KP_TRY(collect(s, why));
+	KP_TRY(write_wheels(s, why));
+	return publish_all(s, why);
+}
+
+static void tell_signatures(const struct wheel_source *source)
+{
+	static const char *const names[] = {"RECORD.jws", "RECORD.p7s"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		char *path = dist_info_path(&source->info, names[i]);
+		size_t member;
+
+		if (path && wheel_in_find(source->in, path, &member))
+			report_error(source->path,
+				     "note: %s signs what is changed and is left out",
+				     path);
+		free(path);
+	}
+}
+
+static void tell_notes(const struct wheel_source *source)
+{
+	if (*source->info.tag_fault)
+		report_error(source->path,
+			     "note: %s; device wheels have those of the name",
+			     source->info.tag_fault);
+	tell_signatures(source);
+}
+
+static int run(struct split *s)
+{
+	struct kpackx_error why = {0};
+	int status;
+
+	if (begin(s, &why))
+		return fail(&why);
+	for (size_t i = 0; i < s->n_sources; i++) {
+		if (!s->args->quiet)
+			tell_notes(&s->sources[i]);
+		status = wheel_source_pack(&s->sources[i], s->group);
+		if (status)
+			return status;
+	}
+	if (end(s, &why))
+		return fail(&why);
+	return wheel_report(&s->write, &s->files);
+}
+
+int wheel_split_run(const struct wheel_split_args *args)
+{
+	struct split s = {.args = args, .staging = {.lock = -1}, .work = {.lock = -1}};
+	int status = run(&s);
+
+	split_fini(&s);
+	return status;
+}
+
+#endif

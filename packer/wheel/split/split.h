@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* A whole run of kpack split-wheel. */
+#ifndef WHEEL_SPLIT_H
+#define WHEEL_SPLIT_H
+
+#include "source.h"
+
+/* Exit status, after telling what went wrong; then no wheel has appeared. */
+int wheel_split_run(const struct wheel_split_args *args);
+
+#endif

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: MIT */
+#include "union.h"
+#include "packer/wheel/file/built.h"
+#if WHEELS_BUILT
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "packer/binary/join.h"
+#include "packer/merge/merge.h"
+#include "packer/cli/report.h"
+
+/* --- may they be joined? ------------------------------------------------------------- */
+
+static kpack_error_t differ(const struct wheel_source *a, const struct wheel_source *b,
+			    const char *what, struct kpackx_error *why)
+{
+	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+		       "%s and %s are not builds of one wheel: %s", a->path, b->path,
+		       what);
+}
+
+static bool same_span(struct kp_span a, struct kp_span b)
+{
+	return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
+}
+
+static kpack_error_t check_pair(const struct wheel_source *a,
+				const struct wheel_source *b, bool preferred,
+				struct kpackx_error *why)
+{
+	const struct wheel_name *x = &a->name, *y = &b->name;
+	char dist_a[WHEEL_NAME_MAX + 1], dist_b[WHEEL_NAME_MAX + 1];
+
+	if (!dist_name_normal(a->info.name, '-', dist_a) ||
+	    !dist_name_normal(b->info.name, '-', dist_b) || strcmp(dist_a, dist_b) != 0)
+		return differ(a, b, "other distributions", why);
+	if (strcmp(a->info.version, b->info.version) != 0)
+		return differ(a, b, "other versions", why);
+	if (strcmp(a->info.dir, b->info.dir) != 0)
+		return differ(a, b, "other directories of information", why);
+	if (strcmp(x->build, y->build) != 0 || strcmp(x->python, y->python) != 0 ||
+	    strcmp(x->abi, y->abi) != 0 || strcmp(x->platform, y->platform) != 0)
+		return differ(a, b, "other tags", why);
+	if (!preferred && !same_span(a->info.metadata.text, b->info.metadata.text))
+		return differ(a, b, "other METADATA; --prefer settles it", why);
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t wheel_union_check(const struct wheel_source *sources, size_t n,
+				bool preferred, struct kpackx_error *why)
+{
+	for (size_t i = 1; i < n; i++)
+		KP_TRY(check_pair(&sources[0], &sources[i], preferred, why));
+	return KPACK_SUCCESS;
+}
+
+/* --- joining ------------------------------------------------------------------------- */
+
+struct joiner {
+	const struct wheel_source *sources;
+	size_t n_sources;
+	const struct wheel_source *prefer;
+	const char *dir;
+	size_t n_made; /* files in DIR */
+};
+
+/* The items of one path. */
+struct same {
+	struct wheel_item *items;
+	size_t count;
+};
+
+/* The number of the item that counts where they differ. */
+static size_t chosen_of(const struct joiner *j, const struct same *g)
+{
+	for (size_t i = 0; i < g->count; i++)
+		if (g->items[i].source == j->prefer)
+			return i;
+	return 0;
+}
+
+/* A new file in the directory, which takes the place of the item's. */
+static kpack_error_t new_file(struct joiner *j, char **out, struct kpackx_error *why)
+{
+	if (asprintf(out, "%s/%zu", j->dir, j->n_made++) >= 0)
+		return KPACK_SUCCESS;
+	*out = NULL;
+	return kp_fail_memory(why, strlen(j->dir), "a path");
+}
+
+static kpack_error_t clash(const struct same *g, size_t a, size_t b, const char *text,
+			   struct kpackx_error *why)
+{
+	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "%s: %s in %s and %s",
+		       g->items[a].path, text, g->items[a].source->path,
+		       g->items[b].source->path);
+}
+
+static kpack_error_t join_members(const struct joiner *j, const struct same *g,
+				  size_t chosen, struct kpackx_error *why)
+{
+	const uint8_t *digest = g->items[chosen].source->digests[g->items[chosen].member];
+
+	for (size_t i = 0; i < g->count && !j->prefer; i++)
+		if (memcmp(digest, g->items[i].source->digests[g->items[i].member], 32))
+			return clash(g, chosen, i, "other bytes", why);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t settle_binary(const struct joiner *j, const struct same *g,
+				   size_t chosen, const struct join *join,
+				   struct kpackx_error *why)
+{
+	static const char *const texts[] = {
+		[JOIN_NOTHING] = "no device code",
+		[JOIN_SAME] = NULL,
+		[JOIN_DIFFERS] = "other host code",
+		[JOIN_WRAPPERS] = "code that does not belong together",
+		[JOIN_KINDS] = "device code, and none,",
+	};
+	kpack_error_t err;
+
+	if (join->relation == JOIN_SAME || (join->relation == JOIN_DIFFERS && j->prefer))
+		return KPACK_SUCCESS;
+	err = clash(g, chosen, join->other, texts[join->relation], why);
+	return *join->text ? kp_fail_prefix(why, err, "%s", join->text) : err;
+}
+
+static kpack_error_t join_paths(struct joiner *j, struct same *g, size_t chosen,
+				char *const *paths, struct kpackx_error *why)
+{
+	struct wheel_item *item = &g->items[chosen];
+	struct join join = {0};
+	char *file = NULL;
+	kpack_error_t err = join_look(paths, g->count, chosen, &join, why);
+
+	if (!err)
+		err = settle_binary(j, g, chosen, &join, why);
+	if (!err && !join.same_marker)
+		err = new_file(j, &file, why);
+	if (!err && file)
+		err = join_write(item->disk, file, &join.marker, why);
+	if (!err && file) {
+		free(item->disk);
+		item->disk = file;
+		file = NULL;
+	}
+	free(file);
+	join_fini(&join);
+	return err;
+}
+
+static kpack_error_t join_binaries(struct joiner *j, struct same *g, size_t chosen,
+				   struct kpackx_error *why)
+{
+	char **paths = calloc(g->count, sizeof(*paths));
+	kpack_error_t err;
+
+	if (!paths)
+		return kp_fail_memory(why, g->count, "paths");
+	for (size_t i = 0; i < g->count; i++)
+		paths[i] = g->items[i].disk;
+	err = join_paths(j, g, chosen, paths, why);
+	free(paths);
+	return err;
+}
+
+/* --- archives ------------------------------------------------------------------------ */
+
+static void close_sources(struct merge_source *sources, size_t n)
+{
+	for (size_t i = 0; sources && i < n; i++)
+		kp_archive_close((struct kpack_archive *)sources[i].archive);
+	free(sources);
+}
+
+static kpack_error_t open_sources(const struct joiner *j, const struct same *g,
+				  struct merge_source *out, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < g->count; i++) {
+		struct kpack_archive *a = NULL;
+
+		KP_TRY(kp_archive_open(g->items[i].disk, &a, why));
+		out[i].archive = a;
+		out[i].prefer = g->items[i].source == j->prefer;
+	}
+	return KPACK_SUCCESS;
+}
+
+/* The wheel whose archive is at PATH. */
+static const char *wheel_of(const struct same *g, const char *path)
+{
+	for (size_t i = 0; i < g->count; i++)
+		if (strcmp(g->items[i].disk, path) == 0)
+			return g->items[i].source->path;
+	return path;
+}
+
+static void tell_clash(void *arg, const struct merge_clash *clash)
+{
+	const struct same *g = arg;
+
+	report_error(wheel_of(g, clash->second), "%.*s for %.*s: %s than in %s",
+		     (int)clash->key.size, (const char *)clash->key.data,
+		     (int)clash->arch.size, (const char *)clash->arch.data, clash->what,
+		     wheel_of(g, clash->first));
+}
+
+/* The family that the first names, which is a string in it. */
+static char *family_of(const struct kpack_archive *a)
+{
+	struct kp_span family = kp_archive_family(a);
+
+	return strndup(family.size ? (const char *)family.data : "", family.size);
+}
+
+static kpack_error_t merge(const struct merge_source *sources, struct same *g,
+			   const char *dir, const char *name, struct kpackx_error *why)
+{
+	char *family = family_of(sources[0].archive);
+	struct merge_options options = {.family = family, .clash = tell_clash, .arg = g};
+	struct merge_plan *plan = NULL;
+	struct kp_writer *writer = NULL;
+	kpack_error_t err;
+
+	if (!family)
+		return kp_fail_memory(why, 1, "a name");
+	err = merge_plan_new(sources, g->count, &options, &plan, why);
+	if (!err)
+		err = merge_plan_write(plan, dir, name, &writer, why);
+	if (!err)
+		err = kp_writer_publish(writer, why);
+	kp_writer_close(writer);
+	merge_plan_free(plan);
+	free(family);
+	return err;
+}
+
+static kpack_error_t join_archives(struct joiner *j, struct same *g, size_t chosen,
+				   struct kpackx_error *why)
+{
+	struct merge_source *sources = calloc(g->count, sizeof(*sources));
+	kpack_error_t err =
+		sources ? KPACK_SUCCESS : kp_fail_memory(why, g->count, "archives");
+	char *file = NULL;
+
+	if (!err)
+		err = open_sources(j, g, sources, why);
+	if (!err)
+		err = new_file(j, &file, why);
+	if (!err)
+		err = merge(sources, g, j->dir, strrchr(file, '/') + 1, why);
+	close_sources(sources, g->count);
+	if (err) {
+		free(file);
+		return kp_fail_prefix(why, err, "%s", g->items[chosen].path);
+	}
+	free(g->items[chosen].disk);
+	g->items[chosen].disk = file;
+	return KPACK_SUCCESS;
+}
+
+/* --- one path ------------------------------------------------------------------------ */
+
+/* What is for the host alone is in every build. */
+static kpack_error_t check_everywhere(const struct joiner *j, const struct same *g,
+				      struct kpackx_error *why)
+{
+	const struct wheel_item *first = &g->items[0];
+
+	if (first->part || first->database || first->kind == WHEEL_ITEM_ARCHIVE ||
+	    j->prefer || g->count == j->n_sources)
+		return KPACK_SUCCESS;
+	for (size_t i = 0; i < j->n_sources; i++) {
+		bool has = false;
+
+		for (size_t k = 0; k < g->count; k++)
+			has = has || g->items[k].source == &j->sources[i];
+		if (!has)
+			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				       "%s: is in %s and not in %s", first->path,
+				       first->source->path, j->sources[i].path);
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t check_kinds(const struct same *g, struct kpackx_error *why)
+{
+	for (size_t i = 1; i < g->count; i++) {
+		if (g->items[i].kind != g->items[0].kind)
+			return clash(g, 0, i, "device code, and none,", why);
+		if (g->items[i].part != g->items[0].part)
+			return clash(g, 0, i, "other architectures", why);
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t join_same(struct joiner *j, struct same *g, size_t *chosen,
+			       struct kpackx_error *why)
+{
+	*chosen = chosen_of(j, g);
+	KP_TRY(check_everywhere(j, g, why));
+	KP_TRY(check_kinds(g, why));
+	if (g->count == 1)
+		return KPACK_SUCCESS;
+	switch (g->items[0].kind) {
+	case WHEEL_ITEM_BINARY:
+		return join_binaries(j, g, *chosen, why);
+	case WHEEL_ITEM_ARCHIVE:
+		return join_archives(j, g, *chosen, why);
+	default:
+		return join_members(j, g, *chosen, why);
+	}
+}
+
+static void swap(struct wheel_item *a, struct wheel_item *b)
+{
+	struct wheel_item c = *a;
+
+	*a = *b;
+	*b = c;
+}
+
+static size_t end_of(const struct wheel_items *list, size_t at)
+{
+	size_t end = at + 1;
+
+	while (end < list->count &&
+	       strcmp(list->items[end].path, list->items[at].path) == 0)
+		end++;
+	return end;
+}
+
+kpack_error_t wheel_union_join(struct wheel_items *list,
+			       const struct wheel_source *sources, size_t n,
+			       const struct wheel_source *prefer, const char *dir,
+			       struct kpackx_error *why)
+{
+	struct joiner j = {
+		.sources = sources, .n_sources = n, .prefer = prefer, .dir = dir};
+	size_t kept = 0, end, chosen;
+
+	for (size_t i = 0; i < list->count; i = end) {
+		struct same g = {.items = list->items + i};
+
+		end = end_of(list, i);
+		g.count = end - i;
+		KP_TRY(join_same(&j, &g, &chosen, why));
+		swap(&list->items[kept++], &list->items[i + chosen]);
+	}
+	while (list->count > kept) {
+		list->count--;
+		free(list->items[list->count].path);
+		free(list->items[list->count].disk);
+	}
+	return KPACK_SUCCESS;
+}
+
+#endif

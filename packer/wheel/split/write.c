@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: MIT */
+#include "write.h"
+#include "packer/wheel/file/built.h"
+#if WHEELS_BUILT
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "packer/cli/progress.h"
+#include "core/base/file.h"
+#include "packer/wheel/file/out.h"
+
+/* --- names --------------------------------------------------------------------------- */
+
+static kpack_error_t add_file(struct wheel_files *files, enum wheel_file_kind kind,
+			      const struct wheel_part *part, struct wheel_file **out,
+			      struct kpackx_error *why)
+{
+	struct wheel_file *items =
+		realloc(files->items, (files->count + 1) * sizeof(*items));
+
+	if (!items)
+		return kp_fail_memory(why, files->count, "wheels");
+	files->items = items;
+	*out = &items[files->count++];
+	**out = (struct wheel_file){.kind = kind, .part = part};
+	return KPACK_SUCCESS;
+}
+
+/* The host's name with other parts. */
+static kpack_error_t compose(const struct wheel_write *w, const char *dist,
+			     const char *label, char out[WHEEL_NAME_MAX + 1],
+			     struct kpackx_error *why)
+{
+	struct wheel_name name = w->host->name;
+
+	name.dist = dist;
+	name.variant = label;
+	return wheel_name_compose(&name, out, why);
+}
+
+static kpack_error_t label_of(const struct wheel_part *part, char out[VARIANT_TEXT_MAX],
+			      struct kpackx_error *why)
+{
+	bool ok = part->kind == WHEEL_PART_TARGET ? variant_escape(part->name, out)
+						  : strlen(part->name) < VARIANT_TEXT_MAX;
+
+	if (ok && part->kind != WHEEL_PART_TARGET)
+		for (size_t i = 0; i <= strlen(part->name); i++)
+			out[i] = (char)tolower((unsigned char)part->name[i]);
+	if (ok && variant_label_ok(out))
+		return KPACK_SUCCESS;
+	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+		       "%s cannot be spelled as a variant", part->name);
+}
+
+/* The distribution of variants as it begins names of files. */
+static bool variants_file(const struct wheel_write *w, char out[WHEEL_NAME_MAX + 1])
+{
+	return dist_name_normal(w->metadata.variants, '_', out);
+}
+
+static kpack_error_t add_variant(const struct wheel_write *w, struct wheel_files *files,
+				 const struct wheel_part *part, struct kpackx_error *why)
+{
+	char dist[WHEEL_NAME_MAX + 1];
+	struct wheel_file *f;
+
+	KP_TRY(add_file(files, WHEEL_FILE_VARIANT, part, &f, why));
+	KP_TRY(label_of(part, f->label, why));
+	variants_file(w, dist);
+	return compose(w, dist, f->label, f->name, why);
+}
+
+static kpack_error_t add_index(const struct wheel_write *w, struct wheel_files *files,
+			       struct kpackx_error *why)
+{
+	char dist[WHEEL_NAME_MAX + 1];
+	struct wheel_file *f;
+
+	KP_TRY(add_file(files, WHEEL_FILE_INDEX, NULL, &f, why));
+	variants_file(w, dist);
+	if (snprintf(f->name, sizeof(f->name), "%s-%s-variants.json", dist,
+		     w->host->name.version) >= (int)sizeof(f->name))
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "%s is too long a name",
+			       dist);
+	return KPACK_SUCCESS;
+}
+
+/* A database's family is no variant: several would be for one GPU. */
+static bool has_variant(const struct wheel_write *w, const struct wheel_part *part)
+{
+	return w->metadata.variants && part->kind != WHEEL_PART_GROUP;
+}
+
+static kpack_error_t list_all(const struct wheel_write *w, struct wheel_files *out,
+			      struct kpackx_error *why)
+{
+	struct wheel_file *f;
+
+	for (size_t i = 0; i < w->parts->count; i++) {
+		KP_TRY(add_file(out, WHEEL_FILE_DEVICE, w->parts->items[i], &f, why));
+		KP_TRY(compose(w, w->parts->items[i]->file, "", f->name, why));
+	}
+	for (size_t i = 0; i < w->parts->count; i++)
+		if (has_variant(w, w->parts->items[i]))
+			KP_TRY(add_variant(w, out, w->parts->items[i], why));
+	if (w->metadata.variants)
+		KP_TRY(add_index(w, out, why));
+	KP_TRY(add_file(out, WHEEL_FILE_HOST, NULL, &f, why));
+	return compose(w, w->host->name.dist, "", f->name, why);
+}
+
+kpack_error_t wheel_files_list(const struct wheel_write *w, struct wheel_files *out,
+			       struct kpackx_error *why)
+{
+	*out = (struct wheel_files){0};
+	return list_all(w, out, why);
+}
+
+void wheel_files_fini(struct wheel_files *files)
+{
+	free(files->items);
+	*files = (struct wheel_files){0};
+}
+
+/* --- texts --------------------------------------------------------------------------- */
+
+/* The texts of one .dist-info. */
+struct info {
+	struct wheel_out *out;
+	char dir[2 * WHEEL_NAME_MAX];
+};
+
+/* Takes TEXT. */
+static kpack_error_t add_text(struct info *info, const char *name, char *text,
+			      size_t size, struct kpackx_error *why)
+{
+	kpack_error_t err;
+	char *path;
+
+	if (asprintf(&path, "%s/%s", info->dir, name) < 0) {
+		free(text);
+		return kp_fail_memory(why, strlen(name), "a path");
+	}
+	err = wheel_out_add_bytes(info->out, path, 0644,
+				  (struct kp_span){(const uint8_t *)text, size}, why);
+	free(path);
+	free(text);
+	return err;
+}
+
+static kpack_error_t add_top_level(const struct wheel_write *w, struct info *info,
+				   struct kpackx_error *why)
+{
+	const char *overlay = w->host->overlay;
+	size_t n = strcspn(overlay, "/");
+	char *text;
+
+	if (n == 0)
+		return KPACK_SUCCESS;
+	if (asprintf(&text, "%.*s\n", (int)n, overlay) < 0)
+		return kp_fail_memory(why, n, "a text");
+	return add_text(info, "top_level.txt", text, n + 1, why);
+}
+
+/* The values of a variant: the targets of its part, of which each has its spelling. */
+struct values {
+	char (*texts)[VARIANT_TEXT_MAX];
+	const char **list;
+	size_t count;
+};
+
+static void values_fini(struct values *v)
+{
+	free(v->texts);
+	free(v->list);
+}
+
+static kpack_error_t values_of(const struct wheel_part *part, struct values *out,
+			       struct kpackx_error *why)
+{
+	out->texts = calloc(part->n_arches + 1, sizeof(*out->texts));
+	out->list = calloc(part->n_arches + 1, sizeof(*out->list));
+	if (!out->texts || !out->list)
+		return kp_fail_memory(why, part->n_arches, "values");
+	for (size_t i = 0; i < part->n_arches; i++) {
+		if (!variant_escape(part->arches[i], out->texts[i]))
+			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				       "%s cannot be spelled as a variant's value",
+				       part->arches[i]);
+		out->list[i] = out->texts[i];
+	}
+	out->count = part->n_arches;
+	return KPACK_SUCCESS;
+}
+
+/* The JSON of the variants among N FILES. */
+static kpack_error_t variants_text(const struct wheel_file *files, size_t n, char **out,
+				   struct kpackx_error *why)
+{
+	struct variant *list = calloc(n + 1, sizeof(*list));
+	struct values *values = calloc(n + 1, sizeof(*values));
+	kpack_error_t err =
+		list && values ? KPACK_SUCCESS : kp_fail_memory(why, n, "variants");
+	size_t count = 0;
+
+	for (size_t i = 0; !err && i < n; i++) {
+		if (files[i].kind != WHEEL_FILE_VARIANT)
+			continue;
+		err = values_of(files[i].part, &values[count], why);
+		list[count] = (struct variant){files[i].label, values[count].list,
+					       values[count].count};
+		count++;
+	}
+	if (!err)
+		err = variant_json(list, count, out, why);
+	for (size_t i = 0; values && i < count; i++)
+		values_fini(&values[i]);
+	free(values);
+	free(list);
+	return err;
+}
+
+static kpack_error_t add_device_info(const struct wheel_write *w,
+				     const struct wheel_file *file, struct info *info,
+				     struct kpackx_error *why)
+{
+	bool variant = file->kind == WHEEL_FILE_VARIANT;
+	size_t size;
+	char *text;
+
+	if (variant)
+		KP_TRY(wheel_metadata_variant(&w->metadata, file->part, &text, &size,
+					      why));
+	else
+		KP_TRY(wheel_metadata_device(&w->metadata, file->part, &text, &size,
+					     why));
+	KP_TRY(add_text(info, "METADATA", text, size, why));
+	KP_TRY(wheel_metadata_wheel(&w->host->info, &w->host->name, &text, &size, why));
+	KP_TRY(add_text(info, "WHEEL", text, size, why));
+	KP_TRY(add_top_level(w, info, why));
+	if (!variant)
+		return KPACK_SUCCESS;
+	KP_TRY(variants_text(file, 1, &text, why));
+	return add_text(info, "variant.json", text, strlen(text), why);
+}
+
+static kpack_error_t add_host_info(const struct wheel_write *w, struct info *info,
+				   struct kpackx_error *why)
+{
+	size_t size;
+	char *text;
+
+	KP_TRY(wheel_metadata_host(&w->metadata, &text, &size, why));
+	return add_text(info, "METADATA", text, size, why);
+}
+
+/* --- wheels -------------------------------------------------------------------------- */
+
+static kpack_error_t add_item(const struct wheel_item *item, struct wheel_out *out,
+			      struct kpackx_error *why)
+{
+	if (item->disk)
+		return wheel_out_add_file(out, item->path, item->mode, item->disk, why);
+	return wheel_out_add_copy(out, item->path, item->source->in, item->member,
+				  item->source->digests[item->member], why);
+}
+
+static kpack_error_t fill(const struct wheel_write *w, const struct wheel_file *file,
+			  struct info *info, struct kpackx_error *why)
+{
+	const char *version = w->host->name.version;
+	char dist[WHEEL_NAME_MAX + 1];
+
+	for (size_t i = 0; i < w->items->count; i++)
+		if (w->items->items[i].part == file->part)
+			KP_TRY(add_item(&w->items->items[i], info->out, why));
+	if (file->kind == WHEEL_FILE_HOST) {
+		snprintf(info->dir, sizeof(info->dir), "%s", w->host->info.dir);
+		return add_host_info(w, info, why);
+	}
+	if (file->kind == WHEEL_FILE_VARIANT)
+		variants_file(w, dist);
+	else
+		memcpy(dist, file->part->file, sizeof(dist));
+	snprintf(info->dir, sizeof(info->dir), "%s-%s.dist-info", dist, version);
+	return add_device_info(w, file, info, why);
+}
+
+static void advance(void *arg, uint64_t bytes)
+{
+	progress_add(arg, bytes);
+}
+
+static kpack_error_t finish(const struct wheel_write *w, const struct wheel_file *file,
+			    struct info *info, struct progress *progress,
+			    struct kpackx_error *why)
+{
+	kpack_error_t err;
+
+	KP_TRY(fill(w, file, info, why));
+	progress_begin(progress, file->name, wheel_out_size(info->out),
+		       !w->args->quiet && !w->args->json);
+	err = wheel_out_finish(info->out, info->dir, why);
+	progress_end(progress);
+	return err ? err : wheel_out_publish(info->out, why);
+}
+
+static kpack_error_t write_wheel(const struct wheel_write *w,
+				 const struct wheel_file *file, struct kpackx_error *why)
+{
+	struct progress progress = {0};
+	struct wheel_out_options how = {.dir = w->dir,
+					.name = file->name,
+					.threads = w->args->jobs,
+					.level = w->args->zip_level,
+					.progress = advance,
+					.arg = &progress};
+	struct info info = {0};
+	kpack_error_t err = wheel_out_new(&how, &info.out, why);
+
+	if (!err)
+		err = finish(w, file, &info, &progress, why);
+	wheel_out_close(info.out);
+	return err;
+}
+
+static kpack_error_t write_index(const struct wheel_write *w,
+				 const struct wheel_files *files, const char *name,
+				 struct kpackx_error *why)
+{
+	struct kp_outfile out = {.fd = -1};
+	kpack_error_t err;
+	char *text;
+
+	KP_TRY(variants_text(files->items, files->count, &text, why));
+	err = kp_outfile_open(&out, w->dir, name, 0666, why);
+	if (!err)
+		err = kp_outfile_pwrite(&out, 0, text, strlen(text), why);
+	if (!err)
+		err = kp_outfile_publish(&out, why);
+	if (!err || out.fd >= 0)
+		kp_outfile_close(&out);
+	free(text);
+	return err;
+}
+
+static kpack_error_t find_size(const struct wheel_write *w, struct wheel_file *file,
+			       struct kpackx_error *why)
+{
+	kpack_error_t err = KPACK_SUCCESS;
+	struct stat st;
+	char *path;
+
+	if (asprintf(&path, "%s/%s", w->dir, file->name) < 0)
+		return kp_fail_memory(why, strlen(file->name), "a path");
+	if (stat(path, &st) < 0)
+		err = kp_fail_errno(why, errno, "%s", path);
+	else
+		file->size = (uint64_t)st.st_size;
+	free(path);
+	return err;
+}
+
+kpack_error_t wheel_files_write(const struct wheel_write *w, struct wheel_files *files,
+				struct kpackx_error *why)
+{
+	for (size_t i = 0; i < files->count; i++) {
+		struct wheel_file *file = &files->items[i];
+		kpack_error_t err = file->kind == WHEEL_FILE_INDEX
+					    ? write_index(w, files, file->name, why)
+					    : write_wheel(w, file, why);
+
+		if (err)
+			return kp_fail_prefix(why, err, "%s", file->name);
+		KP_TRY(find_size(w, file, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+#include "packer/wheel/file/built.h"
+#if WHEELS_BUILT
+#include <stdlib.h>
+#include <unistd.h>
+#include "bytes.h"
+
+struct reading {
+	struct zip_bytes bytes;
+	zip_error_t error;
+	uint64_t pos;
+	uint8_t *buf;
+	uint64_t buf_off;
+	size_t buf_size;
+};
+
+static zip_int64_t fail(struct reading *r, int code)
+{
+	zip_error_set(&r->error, code, 0);
+	return -1;
+}
+
+static kpack_error_t open_file(struct reading *r, struct kpackx_error *why)
+{
+	struct stat st;
+	int fd;
+
+	KP_TRY(kp_file_open(r->bytes.file, &fd, &st, why));
+	r->bytes.src = kp_source_fd(fd, 0, (uint64_t)st.st_size);
+	if ((uint64_t)st.st_size == r->bytes.size)
+		return KPACK_SUCCESS;
+	close(fd);
+	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "%s: has changed",
+		       r->bytes.file);
+}
+
+static zip_int64_t begin(struct reading *r)
+{
+	struct kpackx_error why = {0};
+
+	if (r->bytes.file && open_file(r, &why)) {
+		if (r->bytes.why)
+			*r->bytes.why = why;
+		return fail(r, ZIP_ER_OPEN);
+	}
+	r->buf = malloc(r->bytes.buffer);
+	r->pos = r->buf_off = r->buf_size = 0;
+	return r->buf ? 0 : fail(r, ZIP_ER_MEMORY);
+}
+
+static void end(struct reading *r)
+{
+	if (r->bytes.file && r->bytes.src.fd >= 0) {
+		close(r->bytes.src.fd);
+		r->bytes.src.fd = -1;
+	}
+	free(r->buf);
+	r->buf = NULL;
+}
+
+static bool fill(struct reading *r)
+{
+	uint64_t rest = r->bytes.size - r->pos;
+	size_t n = rest < r->bytes.buffer ? (size_t)rest : r->bytes.buffer;
+
+	r->buf_off = r->pos;
+	r->buf_size = 0;
+	if (kp_source_read(&r->bytes.src, r->pos, r->buf, n, r->bytes.why))
+		return false;
+	r->buf_size = n;
+	return true;
+}
+
+static zip_int64_t take(struct reading *r, void *data, uint64_t len)
+{
+	uint64_t done = 0;
+
+	while (done < len && r->pos < r->bytes.size) {
+		uint64_t at = r->pos - r->buf_off, n;
+
+		if (r->pos < r->buf_off || at >= r->buf_size) {
+			if (!fill(r))
+				return fail(r, ZIP_ER_READ);
+			at = 0;
+		}
+		n = r->buf_size - at < len - done ? r->buf_size - at : len - done;
+		memcpy((uint8_t *)data + done, r->buf + at, n);
+		done += n;
+		r->pos += n;
+	}
+	return (zip_int64_t)done;
+}
+
+static zip_int64_t tell_stat(const struct reading *r, zip_stat_t *st)
+{
+	zip_stat_init(st);
+	st->size = r->bytes.deflated ? r->bytes.decoded : r->bytes.size;
+	st->comp_size = r->bytes.size;
+	st->comp_method = r->bytes.deflated ? ZIP_CM_DEFLATE : ZIP_CM_STORE;
+	st->valid = ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_COMP_METHOD;
+	if (r->bytes.deflated) {
+		st->crc = r->bytes.crc;
+		st->valid |= ZIP_STAT_CRC;
+	}
+	return sizeof(*st);
+}
+
+static zip_int64_t seek(struct reading *r, void *data, uint64_t len)
+{
+	zip_int64_t pos = zip_source_seek_compute_offset(r->pos, r->bytes.size, data, len,
+							 &r->error);
+
+	if (pos >= 0)
+		r->pos = (uint64_t)pos;
+	return pos < 0 ? -1 : 0;
+}
+
+static zip_int64_t answer(void *arg, void *data, zip_uint64_t len, zip_source_cmd_t cmd)
+{
+	struct reading *r = arg;
+
+	switch (cmd) {
+	case ZIP_SOURCE_OPEN:
+		return begin(r);
+	case ZIP_SOURCE_READ:
+		return take(r, data, len);
+	case ZIP_SOURCE_CLOSE:
+		end(r);
+		return 0;
+	case ZIP_SOURCE_STAT:
+		return tell_stat(r, data);
+	case ZIP_SOURCE_ERROR:
+		return zip_error_to_data(&r->error, data, len);
+	case ZIP_SOURCE_FREE:
+		end(r);
+		free(r);
+		return 0;
+	case ZIP_SOURCE_SEEK:
+		return seek(r, data, len);
+	case ZIP_SOURCE_TELL:
+		return (zip_int64_t)r->pos;
+	case ZIP_SOURCE_SUPPORTS:
+		return ZIP_SOURCE_SUPPORTS_SEEKABLE;
+	default:
+		return fail(r, ZIP_ER_OPNOTSUPP);
+	}
+}
+
+zip_source_t *zip_bytes_new(const struct zip_bytes *bytes, zip_error_t *error)
+{
+	struct reading *r = calloc(1, sizeof(*r));
+	zip_source_t *source;
+
+	if (!r) {
+		zip_error_set(error, ZIP_ER_MEMORY, 0);
+		return NULL;
+	}
+	r->bytes = *bytes;
+	if (r->bytes.file)
+		r->bytes.src.fd = -1;
+	zip_error_init(&r->error);
+	source = zip_source_function_create(answer, r, error);
+	if (!source)
+		free(r);
+	return source;
+}
+
+#endif

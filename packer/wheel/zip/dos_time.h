@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* The one time that members of a wheel have. */
+#ifndef DOS_TIME_H
+#define DOS_TIME_H
+
+#include <stdint.h>
+#include "core/base/errors.h"
+
+struct dos_time {
+	uint16_t date, time;
+};
+
+/*
+ * EPOCH, the text of SOURCE_DATE_EPOCH, in UTC, moved into what zip can state: 1980 to 2107.
+ * NULL or "": 1980-01-01.  INVALID_ARGUMENT: no number of seconds.
+ */
+kpack_error_t dos_time_read(const char *epoch, struct dos_time *out,
+			    struct kpackx_error *why);
+
+#endif

@@ -1,8 +1,0 @@
-/* SPDX-License-Identifier: MIT */
-/* AMDGPU code objects: notes, metadata, symbols and descriptors. */
-#include "object.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-	return fuzz_object(&kp_format_code_object, data, size);
-}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A whole archive: every entry is described, read in all ways, and shown in a view; and
+ * every public call is made.
+ */
+#include "core/archive/archive.h"
+#include "core/codec/codec.h"
+#include "core/view/view.h"
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#define EVERY_CALL_CHECK(condition) assert(condition)
+#include "tests/unit/every_call.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { LARGE = 1 << 20 };
+
+static void use_chunks(const struct kpack_archive *a, size_t entry, const uint8_t *want)
+{
+	struct kp_entry_info info;
+	struct kp_chunks *c;
+	uint8_t *buf;
+
+	kp_archive_entry(a, entry, &info);
+	if (kp_chunks_open(a, entry, &c, NULL) != KPACK_SUCCESS)
+		return;
+	buf = malloc((size_t)info.size + 1);
+	assert(buf);
+	for (uint64_t k = 0; k < kp_chunks_count(c); k++) {
+		uint64_t at = k * kp_chunks_size(c), n = info.size - at;
+
+		if (kp_chunks_read(c, k, buf + at, NULL) == KPACK_SUCCESS && want)
+			assert(memcmp(buf + at, want + at,
+				      n < kp_chunks_size(c) ? n : kp_chunks_size(c)) ==
+			       0);
+	}
+	kp_chunks_close(c);
+	free(buf);
+}
+
+static bool use_stream(const struct kpack_archive *a, size_t entry, uint8_t *buf)
+{
+	struct kp_entry_info info;
+	struct kp_stream *s;
+	uint64_t ready = 0, before;
+	kpack_error_t err = kp_stream_open(a, entry, buf, &s, NULL);
+
+	if (err)
+		return false;
+	kp_archive_entry(a, entry, &info);
+	do {
+		before = ready;
+		err = kp_stream_step(s, 1 + info.size / 3, &ready, NULL);
+		assert(ready >= before && ready <= info.size);
+	} while (!err && ready < info.size);
+	kp_stream_close(s);
+	return !err;
+}
+
+/* Do the frames decode to SIZE bytes for zstd's streaming decoder? */
+static bool stream_decodes(const uint8_t *frames, size_t frames_size, uint8_t *buf,
+			   size_t size)
+{
+	ZSTD_DStream *zstd = ZSTD_createDStream();
+	ZSTD_inBuffer in = {frames, frames_size, 0};
+	ZSTD_outBuffer out = {buf, size, 0};
+	size_t left = 0;
+
+	assert(zstd);
+	ZSTD_DCtx_setParameter(zstd, ZSTD_d_windowLogMax, 31);
+	while (in.pos < in.size && !ZSTD_isError(left))
+		left = ZSTD_decompressStream(zstd, &out, &in);
+	ZSTD_freeDStream(zstd);
+	return left == 0 && out.pos == size;
+}
+
+/*
+ * What ZSTD_decompress makes of the frames at once is what reading them in steps gives; but
+ * it refuses compressed blocks of no bytes, which the streaming decoder takes.
+ */
+static void use_frames(const struct kpack_archive *a, size_t entry, const uint8_t *want)
+{
+	struct kp_entry_info info;
+	struct kp_source stored;
+	uint8_t *frames, *buf;
+
+	kp_archive_entry(a, entry, &info);
+	if (strcmp(kp_archive_scheme(a), "none") == 0 ||
+	    kp_archive_source(a, entry, &stored, NULL))
+		return;
+	frames = malloc((size_t)stored.size + 1);
+	buf = malloc((size_t)info.size + 1);
+	assert(frames && buf);
+	if (!kp_source_read(&stored, 0, frames, (size_t)stored.size, NULL) &&
+	    !kp_zstd_decode((struct kp_span){frames, (size_t)stored.size}, buf,
+			    (size_t)info.size, NULL))
+		assert(!want || memcmp(buf, want, (size_t)info.size) == 0);
+	else if (want)
+		assert(stream_decodes(frames, (size_t)stored.size, buf,
+				      (size_t)info.size));
+	free(frames);
+	free(buf);
+}
+
+static void use_entry(const struct kpack_archive *a, size_t entry)
+{
+	struct kp_entry_info info;
+	struct kp_meta meta;
+	uint8_t *data, *streamed;
+	bool read;
+	size_t found;
+
+	kp_archive_entry(a, entry, &info);
+	kp_archive_meta(a, entry, &meta);
+	(void)kp_archive_meta_raw(a, entry);
+	assert(kp_archive_find(a, info.key, info.arch, &found) && found == entry);
+	if (info.size >= LARGE)
+		return;
+	data = malloc((size_t)info.size + 1);
+	streamed = malloc((size_t)info.size + 1);
+	assert(data && streamed);
+	read = kp_archive_read(a, entry, data, NULL) == KPACK_SUCCESS;
+	/* chunks are stricter than the frames are as such */
+	if (use_stream(a, entry, streamed))
+		assert(read && memcmp(data, streamed, (size_t)info.size) == 0);
+	else
+		assert(!read || meta.chunk);
+	use_frames(a, entry, read ? data : NULL);
+	use_chunks(a, entry, read ? data : NULL);
+	free(data);
+	free(streamed);
+}
+
+/* Two names for the archive: the second's paths all clash, and are all the same. */
+static void use_view(struct kpack_archive *a)
+{
+	struct kpack_archive *twice[] = {a, a};
+	struct kp_view *v;
+	size_t kept, entry;
+
+	assert(kp_view_new(twice, 2, NULL, &v, NULL) == KPACK_SUCCESS);
+	for (uint32_t d = 0; d < kp_view_dir_count(v); d++) {
+		const struct kp_view_dir *dir = kp_view_dir(v, d);
+
+		assert(d == 0 || dir->parent < d);
+		for (uint32_t i = 0; i < dir->count; i++) {
+			struct kp_view_name n = kp_view_name(v, dir->first + i);
+			uint32_t found;
+
+			assert(n.text.size && n.text.size <= 255 &&
+			       !memchr(n.text.data, '/', n.text.size) &&
+			       !memchr(n.text.data, 0, n.text.size));
+			assert(!kp_span_is(n.text, ".") && !kp_span_is(n.text, ".."));
+			assert(kp_view_lookup(v, d, n.text, &found) &&
+			       found == dir->first + i);
+			if (n.kind != KP_VIEW_DIR)
+				assert(kp_view_entry(v, n.index, &entry) == a);
+		}
+	}
+	(void)kp_view_conflicts(v, &kept, NULL);
+	kp_view_free(v);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	int fd = memfd_create("archive", MFD_CLOEXEC);
+	struct kpackx_error why = {0};
+	struct kpack_archive *a = NULL;
+	char path[32];
+
+	assert(fd >= 0 && write(fd, data, size) == (ssize_t)size);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (kp_archive_open(path, &a, &why) != KPACK_SUCCESS) {
+		assert(!a && why.code != KPACK_SUCCESS && why.text[0]);
+		close(fd);
+		return 0;
+	}
+	for (size_t i = 0; i < kp_archive_entry_count(a); i++)
+		use_entry(a, i);
+	every_call(a);
+	use_view(a);
+	kp_archive_close(a);
+	close(fd);
+	return 0;
+}

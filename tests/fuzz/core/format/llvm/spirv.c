@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: MIT */
+/* SPIR-V: words, and the names of kernels among them. */
+#include "tests/fuzz/object.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	return fuzz_object(&kp_format_spirv, data, size);
+}

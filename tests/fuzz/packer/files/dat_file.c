@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* Libraries that zlib packed. */
+#include "packer/files/read_file.h"
+#include <assert.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct kpackx_error why = {0};
+	struct dat_file dat;
+
+	if (dat_file_inflate((struct kp_span){data, size}, &dat, &why))
+		assert(why.text[0] && !dat.data);
+	dat_file_fini(&dat);
+	return 0;
+}

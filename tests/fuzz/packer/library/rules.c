@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* Files of rules, and what they say of some files. */
+#include "packer/library/rules.h"
+#include <assert.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void ask(const struct library *l, const char *path)
+{
+	static const struct file_tree none;
+	struct library_question q = {.tree = &none, .path = path};
+	struct kp_source source = kp_source_memory("text", 4);
+	struct library_object out = {.role = "file"};
+	struct kpackx_error why = {0};
+	bool mine = false;
+
+	if (!l->probe(l, &q))
+		return;
+	q.source = &source;
+	q.head_size = 4;
+	memcpy(q.head, "text", 4);
+	assert(l->check(l, &q, &mine, &out, &why) == KPACK_SUCCESS);
+	assert(!mine || (out.n_arches && *out.role));
+	library_object_fini(&out);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const char *const paths[] = {"lib/foo/gfx942/a.co",
+					    "foo/x_gfx90a-xnack+.bin", "a",
+					    "lib/foo/x/y/gfx1250-strict/z.db"};
+	struct kpackx_error why = {0};
+	struct rules *rules;
+
+	if (rules_parse((struct kp_span){data, size}, &rules, &why) != KPACK_SUCCESS) {
+		assert(why.code && why.text[0]);
+		return 0;
+	}
+	for (size_t i = 0; i < rules_count(rules); i++)
+		for (size_t p = 0; p < sizeof(paths) / sizeof(paths[0]); p++)
+			ask(rules_library(rules, i), paths[p]);
+	rules_free(rules);
+	return 0;
+}

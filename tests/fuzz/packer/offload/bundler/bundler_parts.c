@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* Bundled files of each kind: entries are listed and read, sections of objects removed. */
+#include "packer/offload/bundler/contents.h"
+#include <sys/mman.h>
+#include <unistd.h>
+#include "packer/offload/bundler/elf_object.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void read_all(const char *type, const struct kp_source *src)
+{
+	struct bundler b = {.type = type};
+	struct bundler_parts parts;
+	struct kp_source bytes;
+	uint8_t byte;
+
+	if (bundler_parts_read(&b, src, &parts, NULL))
+		return;
+	for (size_t i = 0; i < parts.list.n_images; i++) {
+		bundler_parts_is_mark(&parts, i);
+		if (bundler_parts_open(&parts, i, &bytes, NULL) == KPACK_SUCCESS &&
+		    bytes.size && kp_source_read(&bytes, bytes.size - 1, &byte, 1, NULL))
+			__builtin_trap();
+	}
+	bundler_parts_free(&parts);
+}
+
+/* What is written can be read, and has the sections it should. */
+static void rewrite(const struct kp_source *src)
+{
+	struct kp_outfile file = {.fd = memfd_create("o", 0), .dir_fd = -1};
+	struct kp_sink sink = {.out = &file};
+	struct bundler_section s = {"__CLANG_OFFLOAD_BUNDLE__x", *src};
+	struct bundler b = {.type = "o"};
+	struct bundler_parts parts;
+	struct kp_source made;
+
+	if (bundler_elf_remove(src, "__CLANG_OFFLOAD_BUNDLE__", &sink, NULL) ==
+	    KPACK_SUCCESS) {
+		made = kp_source_fd(file.fd, 0, sink.size);
+		/* but for the section of names, which may be called anything */
+		if (bundler_parts_read(&b, &made, &parts, NULL) ||
+		    parts.list.n_images > 1)
+			__builtin_trap();
+		bundler_parts_free(&parts);
+	}
+	sink = (struct kp_sink){.out = &file};
+	bundler_elf_add(src, &s, 1, &sink, NULL);
+	close(file.fd);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const char *const types[] = {"bc", "o", "ii", "ll", "d"};
+	struct kp_source src = kp_source_memory(data, size);
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		read_all(types[i], &src);
+	if (bundler_is_object(&src))
+		rewrite(&src);
+	return 0;
+}

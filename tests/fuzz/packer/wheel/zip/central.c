@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* The directory of a zip archive. */
+#include "packer/wheel/zip/central.h"
+#include <assert.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct kp_source src = kp_source_memory(data, size);
+	struct kpackx_error why = {0};
+	struct central c;
+
+	if (central_read(&src, 1000, &c, &why)) {
+		assert(why.text[0]);
+	} else {
+		for (size_t i = 0; i < c.count; i++)
+			assert(kp_range_ok(c.offset, c.entries[i].offset,
+					   c.entries[i].compressed));
+	}
+	central_fini(&c);
+	return 0;
+}

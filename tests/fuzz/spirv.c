@@ -1,8 +1,0 @@
-/* SPDX-License-Identifier: MIT */
-/* SPIR-V: words, and the names of kernels among them. */
-#include "object.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-	return fuzz_object(&kp_format_spirv, data, size);
-}

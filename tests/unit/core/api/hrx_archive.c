@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * HRX's tests of archives, KpackArchive of kpack_test.cc, by the public calls.  Above
+ * each test is its name there.  Where HRX, AMD and we differ, AMD's result counts and the
+ * comment says so.
+ *
+ * No test here: ZstdWithoutSupportUnimplemented, as there is no build without zstd.
+ */
+#include "tests/unit/amd_fixtures.h"
+
+/* One object k#0 for gfx900: BLOBS and ENTRY as in the table, the blob is 0123456789. */
+static struct ab plain(const char *blobs, const char *entry)
+{
+	struct ab a = ab_new(64);
+
+	ab_put(&a, "0123456789", 10);
+	ab_toc(&a,
+	       "{'gfx_arches': ['gfx900'], 'compression_scheme': 'none', "
+	       "'blobs': [%s], 'toc': {'k#0': {'gfx900': {%s}}}}",
+	       blobs, entry);
+	return a;
+}
+
+/* The same of 1000 bytes in one frame; ZSTD_SIZE is what the table says. */
+static struct ab packed(const char *entry, long more)
+{
+	struct ab a = ab_new_zstd();
+	uint8_t *data = ab_data(1000, 5);
+
+	ab_frame(&a, data, 1000);
+	free(data);
+	ab_toc(&a,
+	       "{'gfx_arches': ['gfx900'], 'compression_scheme': 'zstd-per-kernel', "
+	       "'zstd_offset': 64, 'zstd_size': %ld, 'toc': {'k#0': {'gfx900': {%s}}}}",
+	       (long)a.size - 64 + more, entry);
+	return a;
+}
+
+#define PLACE "{'offset': 64, 'size': 10}"
+#define ENTRY "'ordinal': 0, 'original_size': 10"
+#define PACKED "'ordinal': 0, 'original_size': 1000"
+
+/* The archive opens; getting k#0 for gfx900 is that error. */
+static void check_get(struct ab a, kpack_error_t want)
+{
+	kpack_archive_t archive = fx_accepted(&a);
+
+	fx_check_no_kernel(archive, "k#0", "gfx900", want);
+	kpack_close(archive);
+}
+
+static void check_bytes(struct ab a, const void *want, size_t size)
+{
+	kpack_archive_t archive = fx_accepted(&a);
+	void *data = NULL;
+	size_t n = 7;
+
+	assert_int_equal(kpack_get_kernel(archive, "k#0", "gfx900", &data, &n),
+			 KPACK_SUCCESS);
+	assert_int_equal(n, size);
+	assert_non_null(data);
+	assert_memory_equal(data, want, size);
+	kpack_free_kernel(data);
+	kpack_close(archive);
+}
+
+/* KpackArchive.NoopGetKernel */
+static void a_plain_kernel_is_got(void **state)
+{
+	(void)state;
+	check_bytes(plain(PLACE, ENTRY), "0123456789", 10);
+}
+
+/* .NoopKernelNotFound */
+static void a_kernel_that_is_not_there_is_not_found(void **state)
+{
+	struct ab a = plain(PLACE, ENTRY);
+	kpack_archive_t archive = fx_accepted(&a);
+
+	(void)state;
+	fx_check_no_kernel(archive, "k#1", "gfx900", KPACK_ERROR_KERNEL_NOT_FOUND);
+	fx_check_no_kernel(archive, "k#0", "gfx906", KPACK_ERROR_KERNEL_NOT_FOUND);
+	kpack_close(archive);
+}
+
+/* .BadMagic */
+static void a_bad_magic_is_refused(void **state)
+{
+	struct ab a = plain(PLACE, ENTRY);
+
+	(void)state;
+	memcpy(a.bytes, "XPAK", 4);
+	fx_refused(&a, KPACK_ERROR_INVALID_FORMAT);
+}
+
+/* .UnsupportedVersion */
+static void another_version_is_refused(void **state)
+{
+	struct ab a = plain(PLACE, ENTRY);
+
+	(void)state;
+	a.bytes[4] = 2;
+	fx_refused(&a, KPACK_ERROR_UNSUPPORTED_VERSION);
+}
+
+/* .TruncatedHeader */
+static void a_cut_header_is_refused(void **state)
+{
+	struct ab a = plain(PLACE, ENTRY);
+
+	(void)state;
+	a.size = 8;
+	fx_refused(&a, KPACK_ERROR_INVALID_FORMAT);
+}
+
+/* .TocOffsetOutOfRange */
+static void a_table_behind_the_file_is_refused(void **state)
+{
+	struct ab a = plain(PLACE, ENTRY);
+
+	(void)state;
+	ab_set_le(a.bytes + 8, a.size + 100, 8);
+	fx_refused(&a, KPACK_ERROR_INVALID_FORMAT);
+}
+
+/* .TocOffsetInsideHeader: AMD's reader tries to parse there */
+static void a_table_inside_the_header_is_refused(void **state)
+{
+	(void)state;
+	for (uint64_t offset = 0; offset < 16; offset++) {
+		struct ab a = plain(PLACE, ENTRY);
+
+		ab_set_le(a.bytes + 8, offset, 8);
+		fx_refused(&a, KPACK_ERROR_INVALID_FORMAT);
+	}
+}
+
+/* .TocNotAMap */
+static void a_table_that_is_no_map_is_refused(void **state)
+{
+	static const char *const tables[] = {"[1, 2]", "7",   "nil", "'toc'",
+					     "true",   "1.5", "[]",  "x'81'"};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(tables); i++) {
+		struct ab a = ab_new(64);
+
+		ab_toc(&a, "%s", tables[i]);
+		fx_refused(&a, KPACK_ERROR_MSGPACK_PARSE_FAILED);
+	}
+}
+
+/* .ZeroSizeBlobRejected: AMD's reader takes kernels of no bytes, and so do we */
+static void an_empty_kernel_is_got(void **state)
+{
+	(void)state;
+	check_bytes(
+		plain("{'offset': 64, 'size': 0}", "'ordinal': 0, 'original_size': 0"),
+		"", 0);
+}
+
+/* .UnknownCompressionSchemeRejected: AMD's reader takes it for "none" */
+static void an_unknown_scheme_is_not_implemented(void **state)
+{
+	struct ab a = ab_new(64);
+
+	(void)state;
+	ab_toc(&a, "{'compression_scheme': 'lz4', 'blobs': [], 'toc': {}}");
+	fx_refused(&a, KPACK_ERROR_NOT_IMPLEMENTED);
+}
+
+/* .ExactArchMatchDoesNotFuzzMatch */
+static void getting_matches_archs_exactly(void **state)
+{
+	static const char *const archs[] = {"gfx90",         "gfx9000", "gfx900:xnack+",
+					    TRIPLE "gfx900", "GFX900",  ""};
+	struct ab a = plain(PLACE, ENTRY);
+	kpack_archive_t archive = fx_accepted(&a);
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(archs); i++)
+		fx_check_no_kernel(archive, "k#0", archs[i],
+				   KPACK_ERROR_KERNEL_NOT_FOUND);
+	kpack_close(archive);
+}
+
+/* .MissingTocKey */
+static void without_toc_nothing_is_found(void **state)
+{
+	struct ab a = ab_new(64);
+	kpack_archive_t archive;
+	size_t n = 7;
+
+	(void)state;
+	ab_toc(&a, "{'gfx_arches': ['gfx900']}");
+	archive = fx_accepted(&a);
+	assert_int_equal(kpack_get_binary_count(archive, &n), KPACK_SUCCESS);
+	assert_int_equal(n, 0);
+	fx_check_no_kernel(archive, "k#0", "gfx900", KPACK_ERROR_KERNEL_NOT_FOUND);
+	kpack_close(archive);
+}
+
+/* .ArchNodeMissingOrdinal: AMD's reader takes what happens to be in memory */
+static void an_entry_without_ordinal_is_not_found(void **state)
+{
+	(void)state;
+	check_get(plain(PLACE, "'original_size': 10"), KPACK_ERROR_KERNEL_NOT_FOUND);
+	check_get(packed("'original_size': 1000", 0), KPACK_ERROR_KERNEL_NOT_FOUND);
+}
+
+/* .BlobsArrayShorterThanOrdinal */
+static void an_ordinal_behind_the_blobs_is_not_found(void **state)
+{
+	(void)state;
+	check_get(plain(PLACE, "'ordinal': 1, 'original_size': 10"),
+		  KPACK_ERROR_KERNEL_NOT_FOUND);
+	check_get(plain(PLACE, "'ordinal': 4294967295, 'original_size': 10"),
+		  KPACK_ERROR_KERNEL_NOT_FOUND);
+	check_get(plain("", ENTRY), KPACK_ERROR_KERNEL_NOT_FOUND);
+}
+
+/* .BlobOffsetPastEof: AMD's reader finds out when the kernel is got */
+static void a_blob_behind_the_file_is_refused(void **state)
+{
+	static const char *const places[] = {
+		"{'offset': 1000000, 'size': 10}",
+		"{'offset': 64, 'size': 1000000}",
+		"{'offset': 18446744073709551615, 'size': 10}",
+		"{'offset': 64, 'size': 18446744073709551615}",
+		"{'offset': 9223372036854775807, 'size': 9223372036854775807}",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(places); i++) {
+		struct ab a = plain(places[i], ENTRY);
+
+		fx_refused(&a, KPACK_ERROR_INVALID_FORMAT);
+	}
+}
+
+/* .ZstdGetKernelRoundTrips */
+static void a_compressed_kernel_is_got(void **state)
+{
+	uint8_t *data = ab_data(1000, 5);
+
+	(void)state;
+	check_bytes(packed(PACKED, 0), data, 1000);
+	free(data);
+}
+
+/* .ZstdFrameSizeTruncated */
+static void a_frame_that_leaves_the_blob_is_refused(void **state)
+{
+	struct ab longer = packed(PACKED, 0), shorter = packed(PACKED, -1);
+
+	(void)state;
+	ab_set_le(longer.bytes + 68, 1000000, 4);
+	fx_refused(&longer, KPACK_ERROR_INVALID_FORMAT);
+	fx_refused(&shorter, KPACK_ERROR_INVALID_FORMAT);
+}
+
+/* .ZstdFrameCorruptedDataLoss */
+static void a_damaged_frame_is_told(void **state)
+{
+	struct ab head = packed(PACKED, 0), block = packed(PACKED, 0);
+
+	(void)state;
+	memset(head.bytes + 72, 0, 8); /* the frame's magic and header */
+	check_get(head, KPACK_ERROR_DECOMPRESSION_FAILED);
+	block.bytes[72 + 7] |= 6; /* a block of the reserved type */
+	check_get(block, KPACK_ERROR_DECOMPRESSION_FAILED);
+}
+
+/* .ZstdOriginalSizeMismatchDataLoss */
+static void a_wrong_size_is_told(void **state)
+{
+	(void)state;
+	check_get(packed("'ordinal': 0, 'original_size': 999", 0),
+		  KPACK_ERROR_DECOMPRESSION_FAILED);
+	check_get(packed("'ordinal': 0, 'original_size': 1001", 0),
+		  KPACK_ERROR_DECOMPRESSION_FAILED);
+	check_get(packed("'ordinal': 0, 'original_size': 0", 0),
+		  KPACK_ERROR_DECOMPRESSION_FAILED);
+}
+
+/* .ZstdOrdinalOutOfRange */
+static void an_ordinal_behind_the_frames_is_not_found(void **state)
+{
+	(void)state;
+	check_get(packed("'ordinal': 1, 'original_size': 1000", 0),
+		  KPACK_ERROR_KERNEL_NOT_FOUND);
+}
+
+/* .ZstdKernelCountCapEnforced */
+static void too_many_frames_are_refused(void **state)
+{
+	static const uint32_t counts[] = {2, 1048577, UINT32_MAX};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(counts); i++) {
+		struct ab a = packed(PACKED, 0);
+
+		ab_set_le(a.bytes + 64, counts[i], 4);
+		fx_refused(&a, KPACK_ERROR_INVALID_FORMAT);
+	}
+}
+
+/* .ZstdOriginalSizeCapEnforced: HRX stops at 256 MiB; here what a frame of that length
+ * cannot hold, or what nobody has, is refused before memory is asked for */
+static void a_huge_size_is_not_believed(void **state)
+{
+	static const char *const sizes[] = {"4294967297", "1099511627776",
+					    "18446744073709551615", "9223372036854775807",
+					    "-1"};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(sizes); i++) {
+		char entry[80];
+
+		snprintf(entry, sizeof(entry), "'ordinal': 0, 'original_size': %s",
+			 sizes[i]);
+		check_get(packed(entry, 0), KPACK_ERROR_KERNEL_NOT_FOUND);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_plain_kernel_is_got),
+		cmocka_unit_test(a_kernel_that_is_not_there_is_not_found),
+		cmocka_unit_test(a_bad_magic_is_refused),
+		cmocka_unit_test(another_version_is_refused),
+		cmocka_unit_test(a_cut_header_is_refused),
+		cmocka_unit_test(a_table_behind_the_file_is_refused),
+		cmocka_unit_test(a_table_inside_the_header_is_refused),
+		cmocka_unit_test(a_table_that_is_no_map_is_refused),
+		cmocka_unit_test(an_empty_kernel_is_got),
+		cmocka_unit_test(an_unknown_scheme_is_not_implemented),
+		cmocka_unit_test(getting_matches_archs_exactly),
+		cmocka_unit_test(without_toc_nothing_is_found),
+		cmocka_unit_test(an_entry_without_ordinal_is_not_found),
+		cmocka_unit_test(an_ordinal_behind_the_blobs_is_not_found),
+		cmocka_unit_test(a_blob_behind_the_file_is_refused),
+		cmocka_unit_test(a_compressed_kernel_is_got),
+		cmocka_unit_test(a_frame_that_leaves_the_blob_is_refused),
+		cmocka_unit_test(a_damaged_frame_is_told),
+		cmocka_unit_test(a_wrong_size_is_told),
+		cmocka_unit_test(an_ordinal_behind_the_frames_is_not_found),
+		cmocka_unit_test(too_many_frames_are_refused),
+		cmocka_unit_test(a_huge_size_is_not_believed),
+	};
+
+	return cmocka_run_group_tests_name("hrx_archive", tests, fx_make, fx_remove);
+}

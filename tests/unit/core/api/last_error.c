@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/api/last_error.h"
+#include "tests/unit/archive_builder.h"
+#include "core/base/errors.h"
+#include "core/base/bounds.h"
+#include "core/rocm_kpack/kpack_design.h"
+#include "core/rocm_kpack/kpackx.h"
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/wait.h>
+#include <cmocka.h>
+
+/* both AMD's and the paper's are called here */
+#undef kpack_get_kernel
+#undef kpack_free_kernel
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static kpack_archive_t opened(void)
+{
+	struct ab a = ab_new(64);
+	kpack_archive_t archive = NULL;
+
+	ab_put(&a, "0123", 4);
+	ab_toc(&a, "{'gfx_arches': ['x'], 'blobs': [{'offset': 64, 'size': 4}], 'toc': "
+		   "{'a#0': {'x': {'ordinal': 0}}}}");
+	assert_int_equal(ab_open(&a, &archive, NULL), KPACK_SUCCESS);
+	ab_free(&a);
+	return archive;
+}
+
+/* --- one thread ----------------------------------------------------------------------- */
+
+static void nothing_is_told_before_a_failure(void **state)
+{
+	kpack_archive_t a = opened(), b = opened();
+	size_t n;
+
+	(void)state;
+	assert_string_equal(kpack_get_last_error(a), "");
+	assert_int_equal(kpack_get_binary_count(a, &n), KPACK_SUCCESS);
+	assert_string_equal(kpack_get_last_error(a), "");
+	assert_int_equal(kpack_get_binary_count(a, NULL), KPACK_ERROR_INVALID_ARGUMENT);
+	assert_string_equal(kpack_get_last_error(a), "an argument is NULL");
+	assert_string_equal(kpack_get_last_error(b), "");
+	kpack_close(a);
+	kpack_close(b);
+	a = opened(); /* perhaps where the old one was */
+	assert_string_equal(kpack_get_last_error(a), "");
+	kpack_close(a);
+}
+
+/* An entry that is there, but of no use, is not merely "no entry". */
+static void what_was_refused_is_told(void **state)
+{
+	static const struct {
+		const char *name, *arch, *text;
+	} cases[] = {
+		{"a#0", "x", "refused: toc: a#0 x: ordinal 9 of 1 blobs"},
+		{"a", "x", "refused: toc: a#0 x: ordinal 9 of 1 blobs"},
+		{"b#1", "x", "refused: toc: b#1 x: original_size 5 of 4 stored bytes"},
+		{"b", "x", "no entry b for x"},
+		{"b#0", "x", "no entry b#0 for x"},
+		{"a", "y", "no entry a for y"},
+		{"", "x", "no entry  for x"},
+	};
+	struct ab b = ab_new(64);
+	kpack_archive_t a = NULL;
+	void *data = NULL;
+	size_t n;
+
+	(void)state;
+	ab_put(&b, "0123", 4);
+	ab_toc(&b, "{'gfx_arches': ['x'], 'blobs': [{'offset': 64, 'size': 4}], 'toc': "
+		   "{'a#0': {'x': {'ordinal': 9}, 'xx': {'ordinal': 0}}, 'b#1': {'x': "
+		   "{'ordinal': 0, 'original_size': 5}}}}");
+	assert_int_equal(ab_open(&b, &a, NULL), KPACK_SUCCESS);
+	ab_free(&b);
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		assert_int_equal(
+			kpack_get_kernel(a, cases[i].name, cases[i].arch, &data, &n),
+			KPACK_ERROR_KERNEL_NOT_FOUND);
+		assert_string_equal(kpack_get_last_error(a), cases[i].text);
+	}
+	kpack_close(a);
+}
+
+/* An archive can have a million of them. */
+static void the_entry_that_cannot_be_read_is_named(void **state)
+{
+	static const char want[] = "lib/a.so#0 x: frame: ";
+	struct kpackx_error why = {0};
+	struct ab a = ab_new_zstd();
+	kpack_archive_t archive;
+	uint8_t buf[8];
+	void *data;
+	size_t n;
+
+	(void)state;
+	ab_stored(&a, "damaged", 7);
+	ab_toc(&a,
+	       "{'compression_scheme': 'zstd-per-kernel', 'zstd_offset': 64, 'zstd_size':"
+	       " %zu, 'toc': {'lib/a.so#0': {'x': {'ordinal': 0, 'original_size': 8}}}}",
+	       a.size - 64);
+	assert_int_equal(ab_open(&a, &archive, NULL), KPACK_SUCCESS);
+	assert_int_equal(kpack_get_kernel(archive, "lib/a.so", "x", &data, &n),
+			 KPACK_ERROR_DECOMPRESSION_FAILED);
+	assert_memory_equal(kpack_get_last_error(archive), want, strlen(want));
+	assert_int_equal(kpackx_read_entry(archive, 0, buf, 8, &why),
+			 KPACK_ERROR_DECOMPRESSION_FAILED);
+	assert_memory_equal(why.text, want, strlen(want));
+	assert_int_equal(kpackx_read_range(archive, 0, 1, buf, 2, &n, &why),
+			 KPACK_ERROR_DECOMPRESSION_FAILED);
+	assert_memory_equal(kpack_get_last_error(archive), want, strlen(want));
+	kpack_close(archive);
+	ab_free(&a);
+}
+
+static void a_success_changes_nothing(void **state)
+{
+	kpack_archive_t a = opened();
+	void *data = NULL;
+	size_t n;
+
+	(void)state;
+	assert_int_equal(kpack_get_kernel(a, "b", "x", &data, &n),
+			 KPACK_ERROR_KERNEL_NOT_FOUND);
+	assert_int_equal(kpack_get_kernel(a, "a", "x", &data, &n), KPACK_SUCCESS);
+	assert_string_equal(kpack_get_last_error(a), "no entry b for x");
+	assert_int_equal(kpackx_find_entry(a, "c\n", "x", &n),
+			 KPACK_ERROR_KERNEL_NOT_FOUND);
+	assert_string_equal(kpack_get_last_error(a), "no entry c\\012 for x");
+	kpack_free_kernel(data);
+	kpack_close(a);
+}
+
+static void opening_has_a_reason_of_its_own(void **state)
+{
+	kpack_archive_t a = opened(), none = NULL;
+	struct kpackx_error why;
+
+	(void)state;
+	assert_int_equal(kpack_open("/nonexistent.kpack", &none),
+			 KPACK_ERROR_FILE_NOT_FOUND);
+	assert_string_equal(kpack_get_last_error(NULL),
+			    "cannot open: No such file or directory");
+	assert_int_equal(kpackx_open("/dev/null", &none, &why), KPACK_ERROR_IO_ERROR);
+	assert_string_equal(kpack_get_last_error(NULL), why.text);
+	assert_int_equal(kpack_open(NULL, &none), KPACK_ERROR_INVALID_ARGUMENT);
+	assert_string_equal(kpack_get_last_error(NULL), "path or archive is NULL");
+	assert_string_equal(kpack_get_last_error(a), "");
+	kpack_close(a);
+}
+
+/* --- every call ----------------------------------------------------------------------- */
+
+static kpack_archive_t archive;
+static const char *text;
+static const char **texts;
+static const void *bytes;
+static struct kpackx_entry entry;
+static uint8_t buf[8];
+static void *data;
+static size_t count;
+
+static void check_kept(kpack_error_t err, const char *want, const char *call)
+{
+	if (err != KPACK_ERROR_INVALID_ARGUMENT && err != KPACK_ERROR_KERNEL_NOT_FOUND)
+		fail_msg("%s: %d", call, (int)err);
+	if (strcmp(kpack_get_last_error(archive), want) != 0)
+		fail_msg("%s: %s", call, kpack_get_last_error(archive));
+	/* the next one must put its own there */
+	assert_int_equal(kpack_get_architecture(archive, 77, &text),
+			 KPACK_ERROR_INVALID_ARGUMENT);
+	assert_string_equal(kpack_get_last_error(archive), "architecture 77 of 1");
+}
+
+#define NULL_ARGUMENT "an argument is NULL"
+#define KEPT(want, call) check_kept(call, want, #call)
+
+static void every_call_keeps_its_reason(void **state)
+{
+	(void)state;
+	archive = opened();
+	KEPT(NULL_ARGUMENT, kpack_get_architecture_count(archive, NULL));
+	KEPT(NULL_ARGUMENT, kpack_get_architecture(archive, 0, NULL));
+	KEPT("architecture 1 of 1", kpack_get_architecture(archive, 1, &text));
+	KEPT(NULL_ARGUMENT, kpack_get_binary_count(archive, NULL));
+	KEPT(NULL_ARGUMENT, kpack_get_binary(archive, 0, NULL));
+	KEPT("binary 3 of 1", kpack_get_binary(archive, 3, &text));
+	KEPT(NULL_ARGUMENT, kpack_get_architectures(archive, NULL, &count));
+	KEPT(NULL_ARGUMENT, kpack_get_architectures(archive, &texts, NULL));
+	KEPT(NULL_ARGUMENT, kpack_get_kernel(archive, NULL, "x", &data, &count));
+	KEPT("no entry a#1 for x", kpack_get_kernel(archive, "a#1", "x", &data, &count));
+	KEPT(NULL_ARGUMENT, kpackx_get_kernel(archive, "a", "x", NULL, &count, NULL));
+	KEPT(NULL_ARGUMENT, kpack_list_kernels(archive, NULL, "x", &texts, &count));
+	KEPT(NULL_ARGUMENT, kpack_list_kernels(archive, "a", NULL, &texts, &count));
+	KEPT(NULL_ARGUMENT, kpack_list_kernels(archive, "a", "x", NULL, &count));
+	KEPT(NULL_ARGUMENT, kpack_list_kernels(archive, "a", "x", &texts, NULL));
+	KEPT(NULL_ARGUMENT, kpack_get_kernel_metadata(archive, NULL, "x", &text, &count));
+	KEPT(NULL_ARGUMENT, kpack_get_kernel_metadata(archive, "a", "x", NULL, &count));
+	KEPT(NULL_ARGUMENT, kpack_get_kernel_metadata(archive, "a", "x", &text, NULL));
+	KEPT("no entry a for y",
+	     kpack_get_kernel_metadata(archive, "a", "y", &text, &count));
+	KEPT(NULL_ARGUMENT, kpackx_get_entry_count(archive, NULL));
+	KEPT(NULL_ARGUMENT, kpackx_get_entry(archive, 0, NULL));
+	KEPT("entry 1 of 1", kpackx_get_entry(archive, 1, &entry));
+	KEPT(NULL_ARGUMENT, kpackx_find_entry(archive, "a", NULL, &count));
+	KEPT("no entry  for x", kpackx_find_entry(archive, "", "x", &count));
+	KEPT(NULL_ARGUMENT, kpackx_read_entry(archive, 0, NULL, 4, NULL));
+	KEPT("entry 2 of 1", kpackx_read_entry(archive, 2, buf, 4, NULL));
+	KEPT("entry 0 has 4 bytes, the buffer 3",
+	     kpackx_read_entry(archive, 0, buf, 3, NULL));
+	KEPT(NULL_ARGUMENT, kpackx_read_range(archive, 0, 0, NULL, 4, &count, NULL));
+	KEPT(NULL_ARGUMENT, kpackx_read_range(archive, 0, 0, buf, 4, NULL, NULL));
+	KEPT("entry 9 of 1", kpackx_read_range(archive, 9, 0, buf, 4, &count, NULL));
+	KEPT(NULL_ARGUMENT, kpackx_design_get_kernel(archive, "a", "x", NULL, &count));
+	KEPT("no entry b for x",
+	     kpackx_design_get_kernel(archive, "b", "x", &bytes, &count));
+	kpack_close(archive);
+}
+
+/* --- words ---------------------------------------------------------------------------- */
+
+static void every_code_has_words(void **state)
+{
+	(void)state;
+	for (int i = 0; i <= KPACK_ERROR_ARCH_NOT_FOUND; i++) {
+		const char *words = kpack_error_string((kpack_error_t)i);
+
+		assert_true(words[0] >= 'a' && words[0] <= 'z');
+		for (int k = 0; k < i; k++)
+			assert_string_not_equal(words,
+						kpack_error_string((kpack_error_t)k));
+	}
+	assert_string_equal(kpack_error_string(KPACK_ERROR_FILE_NOT_FOUND),
+			    "no such file");
+	assert_string_equal(kpackx_error_name(KPACK_ERROR_ARCH_NOT_FOUND),
+			    "KPACK_ERROR_ARCH_NOT_FOUND");
+	assert_string_equal(kpack_error_string((kpack_error_t)15), "unknown error");
+	assert_string_equal(kpack_error_string((kpack_error_t)-1), "unknown error");
+	assert_string_equal(kpackx_error_name((kpack_error_t)15), "KPACK_ERROR_?");
+}
+
+/* The bytes of WHY's text behind a prefix and ": ", with or without "...". */
+static size_t reason_size(const struct kpackx_error *why, size_t prefix)
+{
+	const char *reason = why->text + prefix + 2;
+
+	return strlen(reason) - (strncmp(reason, "...", 3) == 0 ? 3 : 0);
+}
+
+/* A text that is cut is cut between characters, of one to four bytes. */
+static void long_reasons_are_cut_at_a_character(void **state)
+{
+	static const char *const characters[] = {"a", "\xc3\xa4", "\xe2\x82\xac",
+						 "\xf0\x9f\x98\x80"};
+
+	(void)state;
+	for (size_t c = 0; c < COUNT(characters); c++) {
+		size_t n = strlen(characters[c]);
+		struct kpackx_error why;
+		char long_text[1000] = "";
+
+		for (size_t at = 0; at + n < sizeof(long_text); at += n)
+			memcpy(long_text + at, characters[c], n + 1);
+		for (size_t shift = 0; shift < 4; shift++) {
+			size_t want = (sizeof(why.text) - 1 - shift) / n * n + shift;
+
+			kp_fail(&why, KPACK_ERROR_IO_ERROR, "%.*s%s", (int)shift, "xyz",
+				long_text);
+			assert_int_equal(strlen(why.text), want);
+			kp_fail(&why, KPACK_ERROR_IO_ERROR, "%.230s", long_text);
+			kp_fail_prefix(&why, KPACK_ERROR_IO_ERROR, "%.*s1234567",
+				       (int)shift, "xyz");
+			assert_in_range(strlen(why.text), 230 - n, 239);
+			assert_int_equal(reason_size(&why, 7 + shift) % n, 0);
+		}
+	}
+}
+
+/* Of many prefixes the outer ones stay, and the reason. */
+static void prefixes_do_not_hide_the_reason(void **state)
+{
+	struct kpackx_error why;
+
+	(void)state;
+	kp_fail(&why, KPACK_ERROR_INVALID_FORMAT, "too deep");
+	for (int i = 0; i < 100; i++)
+		kp_fail_prefix(&why, KPACK_ERROR_INVALID_FORMAT, "item %d", i);
+	assert_int_equal(strlen(why.text), sizeof(why.text) - 1);
+	assert_memory_equal(why.text, "item 99: ...", 12);
+	assert_non_null(strstr(why.text, ": item 0: too deep"));
+}
+
+/* --- threads -------------------------------------------------------------------------- */
+
+struct failing {
+	kpack_archive_t archives[2];
+	unsigned number, wrong;
+};
+
+static void *fail_often(void *arg)
+{
+	struct failing *f = arg;
+	char name[2][32], want[2][64 + 32];
+	size_t n;
+
+	if (kpack_get_last_error(f->archives[0])[0])
+		f->wrong++;
+	for (unsigned i = 0; i < 200; i++) {
+		for (unsigned k = 0; k < 2; k++) {
+			snprintf(name[k], sizeof(name[k]), "t%u-%u-%u", f->number, i, k);
+			snprintf(want[k], sizeof(want[k]), "no entry %s for x", name[k]);
+			if (kpackx_find_entry(f->archives[k], name[k], "x", &n) !=
+			    KPACK_ERROR_KERNEL_NOT_FOUND)
+				f->wrong++;
+		}
+		for (unsigned k = 0; k < 2; k++)
+			if (strcmp(kpack_get_last_error(f->archives[k]), want[k]) != 0)
+				f->wrong++;
+	}
+	return NULL;
+}
+
+static void threads_have_reasons_of_their_own(void **state)
+{
+	struct failing workers[40];
+	pthread_t threads[COUNT(workers)];
+	kpack_archive_t a = opened(), b = opened();
+
+	(void)state;
+	assert_int_equal(kpack_get_binary(a, 5, &text), KPACK_ERROR_INVALID_ARGUMENT);
+	for (unsigned i = 0; i < COUNT(workers); i++) {
+		workers[i] = (struct failing){{a, b}, i, 0};
+		assert_int_equal(
+			pthread_create(&threads[i], NULL, fail_often, &workers[i]), 0);
+	}
+	for (unsigned i = 0; i < COUNT(workers); i++) {
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+		assert_int_equal(workers[i].wrong, 0);
+	}
+	assert_string_equal(kpack_get_last_error(a), "binary 5 of 1");
+	assert_string_equal(kpack_get_last_error(b), "");
+	kpack_close(a);
+	kpack_close(b);
+}
+
+struct one {
+	struct kp_last_errors *errors;
+	const char *want;
+	bool right;
+};
+
+static void *fail_once(void *arg)
+{
+	struct one *o = arg;
+
+	o->right = kp_last_errors_text(o->errors)[0] == '\0';
+	kp_last_errors_note(o->errors, "it failed");
+	o->right &= strcmp(kp_last_errors_text(o->errors), o->want) == 0;
+	return NULL;
+}
+
+/* One after the other: a thread gets the ID and the stack of the one before it. */
+static void only_so_many_threads_are_remembered(void **state)
+{
+	struct kp_last_errors errors = {0}, other = {0}, third = {0};
+
+	(void)state;
+	kp_last_errors_init(&errors);
+	kp_last_errors_init(&other);
+	kp_last_errors_init(&third);
+	for (unsigned i = 0; i < KP_ERROR_THREADS_MAX + 20; i++) {
+		struct one o = {&errors, "it failed", false};
+		pthread_t thread;
+
+		assert_int_equal(pthread_create(&thread, NULL, fail_once, &o), 0);
+		assert_int_equal(pthread_join(thread, NULL), 0);
+		if (!o.right)
+			fail_msg("thread %u", i);
+	}
+	assert_int_equal(atomic_load(&errors.count), KP_ERROR_THREADS_MAX);
+	atomic_store(&third.count, KP_ERROR_THREADS_MAX);
+	kp_last_errors_note(&errors, "here");
+	assert_string_equal(kp_last_errors_text(&errors), "here");
+	assert_string_equal(kp_last_errors_text(&other), "");
+	kp_last_errors_note(&other, "kept");
+	assert_string_equal(kp_last_errors_text(&other), "kept");
+	assert_string_equal(kp_last_errors_text(&errors), "here");
+	/* one that has no room either takes the place */
+	kp_last_errors_note(&third, "there");
+	assert_string_equal(kp_last_errors_text(&third), "there");
+	assert_string_equal(kp_last_errors_text(&errors), "");
+	assert_string_equal(kp_last_errors_text(&other), "kept");
+	kp_last_errors_fini(&errors);
+	kp_last_errors_fini(&other);
+	kp_last_errors_fini(&third);
+}
+
+static void children_of_a_fork_go_on(void **state)
+{
+	kpack_archive_t a = opened();
+	int status;
+	pid_t child;
+
+	(void)state;
+	assert_int_equal(kpack_get_binary(a, 5, &text), KPACK_ERROR_INVALID_ARGUMENT);
+	child = fork();
+	if (child == 0) {
+		bool ok = strcmp(kpack_get_last_error(a), "binary 5 of 1") == 0;
+
+		ok &= kpack_get_binary(a, 6, &text) == KPACK_ERROR_INVALID_ARGUMENT;
+		ok &= strcmp(kpack_get_last_error(a), "binary 6 of 1") == 0;
+		_exit(ok ? 0 : 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_string_equal(kpack_get_last_error(a), "binary 5 of 1");
+	kpack_close(a);
+}
+
+int main(void)
+{
+	const struct CMUnitTest last_error[] = {
+		cmocka_unit_test(nothing_is_told_before_a_failure),
+		cmocka_unit_test(what_was_refused_is_told),
+		cmocka_unit_test(the_entry_that_cannot_be_read_is_named),
+		cmocka_unit_test(a_success_changes_nothing),
+		cmocka_unit_test(opening_has_a_reason_of_its_own),
+		cmocka_unit_test(every_call_keeps_its_reason),
+		cmocka_unit_test(every_code_has_words),
+		cmocka_unit_test(long_reasons_are_cut_at_a_character),
+		cmocka_unit_test(prefixes_do_not_hide_the_reason),
+		cmocka_unit_test(threads_have_reasons_of_their_own),
+		cmocka_unit_test(only_so_many_threads_are_remembered),
+		cmocka_unit_test(children_of_a_fork_go_on),
+	};
+
+	return cmocka_run_group_tests(last_error, NULL, NULL);
+}

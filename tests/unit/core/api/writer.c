@@ -1,0 +1,795 @@
+/* SPDX-License-Identifier: MIT */
+/* The public writer.  What other readers make of its archives is writer.bats' business. */
+#include "core/rocm_kpack/kpackx.h"
+#include "tests/unit/archive_builder.h"
+#include "core/base/file.h"
+#include "core/base/bounds.h"
+#include "core/rocm_kpack/kpack.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <cmocka.h>
+#include "tests/unit/count_names.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static char dir[] = "/tmp/kpackx-writer-XXXXXX";
+static struct kpackx_error why;
+
+/* Where most tests write: an archive of this name in the directory. */
+static char path[64];
+
+static int make_dir(void **state)
+{
+	(void)state;
+	signal(SIGXFSZ, SIG_IGN);
+	if (!mkdtemp(dir))
+		return -1;
+	snprintf(path, sizeof(path), "%s/a.kpack", dir);
+	return 0;
+}
+
+static int remove_dir(void **state)
+{
+	(void)state;
+	return rmdir(dir);
+}
+
+static kpackx_writer_t opened_writer(const struct kpackx_writer_options *options)
+{
+	kpackx_writer_t w = NULL;
+
+	if (kpackx_writer_open(path, options, &w, &why))
+		fail_msg("%s", why.text);
+	return w;
+}
+
+static void add_ok(kpackx_writer_t w, struct kpackx_object o)
+{
+	if (kpackx_writer_add(w, &o, &why))
+		fail_msg("%s", why.text);
+}
+
+static void finish_ok(kpackx_writer_t w)
+{
+	if (kpackx_writer_finish(w, &why))
+		fail_msg("%s", why.text);
+}
+
+/* The bytes at FROM, which is removed. */
+static struct ab taken(const char *from)
+{
+	struct ab a = {0};
+	struct stat st;
+	int fd;
+
+	assert_int_equal(kp_file_open(from, &fd, &st, &why), KPACK_SUCCESS);
+	a.size = (size_t)st.st_size;
+	a.bytes = malloc(a.size + 1);
+	assert_non_null(a.bytes);
+	assert_int_equal(kp_file_pread(fd, 0, a.bytes, a.size, &why), KPACK_SUCCESS);
+	close(fd);
+	unlink(from);
+	return a;
+}
+
+static struct ab finished(kpackx_writer_t w)
+{
+	finish_ok(w);
+	assert_int_equal(count_names(dir), 1);
+	return taken(path);
+}
+
+static void assert_same(struct ab *a, struct ab *b)
+{
+	assert_int_equal(a->size, b->size);
+	assert_memory_equal(a->bytes, b->bytes, a->size);
+	ab_free(a);
+	ab_free(b);
+}
+
+static struct kpack_archive *read_back(const struct ab *a)
+{
+	struct kpack_archive *archive = NULL;
+	size_t counted;
+
+	if (ab_open(a, &archive, &why) != KPACK_SUCCESS)
+		fail_msg("%s", why.text);
+	(void)kp_archive_faults(archive, &(size_t){0}, &counted);
+	assert_int_equal(counted, 0);
+	return archive;
+}
+
+/* --- what comes back ------------------------------------------------------------------ */
+
+static void assert_entry(const struct kpack_archive *a, const char *key, const char *arch,
+			 const void *data, size_t size, uint64_t chunk)
+{
+	uint8_t *back = malloc(size + 1);
+	struct kp_entry_info info;
+	struct kp_meta meta;
+	size_t entry;
+
+	assert_non_null(back);
+	assert_true(kp_archive_find(a, kp_span_str(key), kp_span_str(arch), &entry));
+	kp_archive_entry(a, entry, &info);
+	kp_archive_meta(a, entry, &meta);
+	assert_int_equal(info.size, size);
+	assert_true(meta.has_xxh3);
+	assert_int_equal(meta.chunk, chunk);
+	assert_int_equal(kp_archive_read(a, entry, back, &why), KPACK_SUCCESS);
+	assert_memory_equal(back, data, size);
+	free(back);
+}
+
+static void what_is_added_is_read(void **state)
+{
+	static const struct {
+		size_t size;
+		uint32_t chunk;
+		bool chunked;
+	} objects[] = {
+		{0, 0, false},
+		{1, 0, false},
+		{100, 4096, false},
+		{4096, 4096, false},
+		{4097, 4096, true},
+		{3 << 20, 0, false},
+		{3 << 20, 1 << 20, true},
+		{3 << 20, 64 << 20, false},
+	};
+
+	(void)state;
+	for (int plain = 0; plain < 2; plain++) {
+		kpackx_writer_t w = opened_writer(
+			&(struct kpackx_writer_options){.uncompressed = plain});
+		struct kpack_archive *archive;
+		char key[16];
+		struct ab a;
+
+		for (size_t i = 0; i < COUNT(objects); i++) {
+			uint8_t *data = ab_data(objects[i].size, (unsigned)i);
+
+			snprintf(key, sizeof(key), "lib/%zu.so#0", i);
+			add_ok(w, (struct kpackx_object){.binary = key,
+							 .arch = "gfx942",
+							 .data = data,
+							 .size = objects[i].size,
+							 .chunk = objects[i].chunk});
+			free(data); /* all is copied */
+			memset(key, 'x', sizeof(key));
+		}
+		a = finished(w);
+		archive = read_back(&a);
+		assert_int_equal(kp_archive_entry_count(archive), COUNT(objects));
+		for (size_t i = 0; i < COUNT(objects); i++) {
+			uint8_t *data = ab_data(objects[i].size, (unsigned)i);
+
+			snprintf(key, sizeof(key), "lib/%zu.so#0", i);
+			assert_entry(archive, key, "gfx942", data, objects[i].size,
+				     objects[i].chunked && !plain ? objects[i].chunk : 0);
+			free(data);
+		}
+		kp_archive_close(archive);
+		ab_free(&a);
+	}
+}
+
+static void members_become_metadata(void **state)
+{
+	const struct kpackx_text texts[] = {{"role", "host"}, {"library", ""}};
+	kpackx_writer_t w = opened_writer(
+		&(struct kpackx_writer_options){.group = "g", .family = "f"});
+	struct kpack_archive *archive;
+	struct kp_entry_info info;
+	struct kp_meta meta;
+	struct kp_span raw;
+	struct ab a;
+
+	(void)state;
+	add_ok(w, (struct kpackx_object){.binary = "k",
+					 .arch = "gfx942",
+					 .type = "co",
+					 .path = "lib/k.co",
+					 .target = "hipv4-amdgcn-amd-amdhsa--gfx942",
+					 .mode = 0750,
+					 .texts = texts,
+					 .n_texts = 2});
+	a = finished(w);
+	archive = read_back(&a);
+	kp_archive_entry(archive, 0, &info);
+	kp_archive_meta(archive, 0, &meta);
+	raw = kp_archive_meta_raw(archive, 0);
+	assert_true(kp_span_is(info.type, "co"));
+	assert_true(kp_span_is(meta.path, "lib/k.co"));
+	assert_true(kp_span_is(meta.target, "hipv4-amdgcn-amd-amdhsa--gfx942"));
+	assert_int_equal(meta.mode, 0750);
+	assert_true(kp_span_is(kp_archive_group(archive), "g"));
+	assert_true(kp_span_is(kp_archive_family(archive), "f"));
+	assert_non_null(
+		memmem(raw.data, raw.size, "\xa7library\xa0\xa4role\xa4host", 18));
+	kp_archive_close(archive);
+	ab_free(&a);
+}
+
+static void equal_bytes_are_stored_once(void **state)
+{
+	uint8_t *data = ab_data(50000, 1);
+
+	(void)state;
+	for (int plain = 0; plain < 2; plain++) {
+		kpackx_writer_t w = opened_writer(
+			&(struct kpackx_writer_options){.uncompressed = plain});
+		struct kpackx_object o = {.arch = "gfx942", .data = data, .size = 50000};
+		struct kpack_archive *archive;
+		struct ab a;
+
+		add_ok(w, (o.binary = "a", o));
+		add_ok(w, (o.binary = "b", o));
+		add_ok(w, (o.binary = "c", o.arch = "gfx90a", o));
+		add_ok(w, (o.binary = "d", o.chunk = 4096, o)); /* other frames */
+		add_ok(w, (o.binary = "e", o));
+		add_ok(w, (o.binary = "f", o.size--, o));
+		a = finished(w);
+		archive = read_back(&a);
+		assert_int_equal(kp_archive_ordinal_count(archive), plain ? 2 : 3);
+		assert_entry(archive, "c", "gfx90a", data, 50000, 0);
+		assert_entry(archive, "e", "gfx90a", data, 50000, plain ? 0 : 4096);
+		kp_archive_close(archive);
+		ab_free(&a);
+	}
+	free(data);
+}
+
+static void an_archive_may_be_empty(void **state)
+{
+	struct kpack_archive *archive;
+	struct ab a;
+
+	(void)state;
+	for (int plain = 0; plain < 2; plain++) {
+		a = finished(opened_writer(
+			&(struct kpackx_writer_options){.uncompressed = plain}));
+		archive = read_back(&a);
+		assert_int_equal(kp_archive_entry_count(archive), 0);
+		assert_true(kp_span_is(kp_archive_group(archive), "a"));
+		assert_true(kp_span_is(kp_archive_family(archive), "a"));
+		kp_archive_close(archive);
+		ab_free(&a);
+	}
+}
+
+/* --- spellings ------------------------------------------------------------------------ */
+
+static void architectures_are_spelled_one_way(void **state)
+{
+	static const struct {
+		const char *given, *stored;
+	} arches[] = {
+		{"gfx90a:xnack+:sramecc-", "gfx90a:sramecc-:xnack+"},
+		{"gfx90a-xnack-", "gfx90a:xnack-"},
+		{"gfx942", "gfx942"},
+		{"sm_90a", "sm_90a"},
+		{"compute_90", "compute_90"},
+		{"amdgcnspirv", "amdgcnspirv"},
+		{"generic", "generic"},
+		{"some arch", "some arch"}, /* no target ID: as it is */
+		{"GFX90A", "GFX90A"},
+		{"gfx942:fast+", "gfx942:fast+"},
+	};
+	kpackx_writer_t w = opened_writer(NULL);
+	struct kpack_archive *archive;
+	size_t entry;
+	struct ab a;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(arches); i++)
+		add_ok(w, (struct kpackx_object){.binary = "k", .arch = arches[i].given});
+	for (size_t i = 0; i < COUNT(arches); i++)
+		assert_int_equal(kpackx_writer_add(
+					 w,
+					 &(struct kpackx_object){
+						 .binary = "k", .arch = arches[i].stored},
+					 &why),
+				 KPACK_ERROR_INVALID_ARGUMENT);
+	a = finished(w);
+	archive = read_back(&a);
+	assert_int_equal(kp_archive_arch_count(archive), COUNT(arches));
+	for (size_t i = 0; i < COUNT(arches); i++)
+		assert_true(kp_archive_find(archive, kp_span_str("k"),
+					    kp_span_str(arches[i].stored), &entry));
+	kp_archive_close(archive);
+	ab_free(&a);
+}
+
+/* --- refusals ------------------------------------------------------------------------- */
+
+static char long_name[KP_NAME_MAX + 2], longest_name[KP_NAME_MAX + 1];
+
+static const struct kpackx_object good = {
+	.binary = "lib/x.so#0", .arch = "gfx942", .data = "bytes", .size = 5};
+
+/* What the words must say; binary and arch come first in all of them. */
+struct refusal {
+	struct kpackx_object object;
+	const char *text;
+};
+
+static void assert_one_line(const char *text)
+{
+	for (const char *p = text; *p; p++)
+		assert_true((unsigned char)*p >= ' ' && *p != 0x7f);
+}
+
+static void assert_refused(kpackx_writer_t w, const struct kpackx_object *o,
+			   const char *text)
+{
+	why = (struct kpackx_error){0};
+	assert_int_equal(kpackx_writer_add(w, o, &why), KPACK_ERROR_INVALID_ARGUMENT);
+	assert_int_equal(why.code, KPACK_ERROR_INVALID_ARGUMENT);
+	if (!strstr(why.text, text))
+		fail_msg("no '%s' in: %s", text, why.text);
+	assert_one_line(why.text);
+	assert_int_equal(kpackx_writer_add(w, o, NULL), KPACK_ERROR_INVALID_ARGUMENT);
+}
+
+#define OBJECT(...) ((struct kpackx_object){__VA_ARGS__})
+#define NAMED(...) OBJECT(.binary = "k", .arch = "gfx906", __VA_ARGS__)
+#define TEXTS(n, ...)                                                                    \
+	NAMED(.n_texts = (n), .texts = (const struct kpackx_text[]){__VA_ARGS__})
+
+/* All refused, and the archive is as if nobody had tried. */
+static void improper_objects_are_refused(void **state)
+{
+	const struct refusal refusals[] = {
+		{OBJECT(.arch = "gfx906"), "? gfx906: binary is NULL"},
+		{OBJECT(.binary = "k"), "k ?: arch is NULL"},
+		{OBJECT(.binary = "", .arch = "gfx906"), " gfx906: binary is empty"},
+		{OBJECT(.binary = "k", .arch = ""), "k : arch is empty"},
+		{OBJECT(.binary = "a\n", .arch = "x"), "a\\012 x: binary is not UTF-8"},
+		{OBJECT(.binary = "k", .arch = "\xff"), "arch is not UTF-8"},
+		{OBJECT(.binary = "k", .arch = "a/b"), "'/'"},
+		{OBJECT(.binary = long_name, .arch = "x"), "binary is longer than 4096"},
+		{OBJECT(.binary = "k", .arch = long_name), "arch is longer than 4096"},
+		{NAMED(.type = ""), "k gfx906: type is empty"},
+		{NAMED(.type = "\x1b"), "type is not UTF-8"},
+		{NAMED(.type = "a/b"), "'/'"},
+		{NAMED(.type = long_name), "type is longer"},
+		{NAMED(.size = 1), "data is NULL for 1 bytes"},
+		{NAMED(.data = "", .size = (size_t)KP_OBJECT_MAX + 1),
+		 "limit 4294967296"},
+		{NAMED(.data = "", .size = (size_t)KP_OBJECT_MAX + 1, .chunk = 1),
+		 "chunk 1 is outside 4096..67108864"},
+		{NAMED(.path = ""), "path"},
+		{NAMED(.path = "/etc/passwd"), "path /etc/passwd is none inside"},
+		{NAMED(.path = "a/../b"), "path a/../b is"},
+		{NAMED(.path = "a\nb"), "path a\\012b is"},
+		{NAMED(.target = ""), "target is empty"},
+		{NAMED(.target = "\xc3"), "target is not UTF-8"},
+		{NAMED(.mode = 0100644), "mode 0100644"},
+		{NAMED(.chunk = 4095), "chunk 4095"},
+		{NAMED(.chunk = (64 << 20) + 1), "chunk 67108865"},
+		{NAMED(.n_texts = 1), "texts is NULL for 1"},
+		{TEXTS(1, {NULL, "x"}), "name of a text is NULL"},
+		{TEXTS(1, {"", "x"}), "name of a text is empty"},
+		{TEXTS(1, {"a\n", "x"}), "name of a text is not UTF-8"},
+		{TEXTS(1, {"a", NULL}), "a is NULL"},
+		{TEXTS(1, {"a", "\xff"}), "a is not UTF-8"},
+		{TEXTS(1, {"a", long_name}), "a is longer"},
+		{TEXTS(1, {"path", "x"}), "path has another meaning"},
+		{TEXTS(1, {"target", "x"}), "target has another"},
+		{TEXTS(1, {"xxh3", "x"}), "xxh3 has another"},
+		{TEXTS(1, {"mode", "x"}), "mode has another"},
+		{TEXTS(2, {"a", "x"}, {"chunk", "x"}), "chunk has another"},
+		{TEXTS(3, {"b", "x"}, {"a", "y"}, {"b", "z"}), "b was given twice"},
+		{NAMED(.reserved = {0, 0, 0, 1}), "reserved"},
+		{good, "lib/x.so#0 gfx942: was added before"},
+	};
+
+	(void)state;
+	for (int plain = 0; plain < 2; plain++) {
+		struct kpackx_writer_options options = {.uncompressed = plain};
+		kpackx_writer_t w = opened_writer(&options);
+		struct ab tried, not_tried;
+
+		add_ok(w, good);
+		assert_int_equal(kpackx_writer_add(w, NULL, &why),
+				 KPACK_ERROR_INVALID_ARGUMENT);
+		for (size_t i = 0; i < COUNT(refusals); i++)
+			assert_refused(w, &refusals[i].object, refusals[i].text);
+		add_ok(w, OBJECT(.binary = longest_name, .arch = "gfx906"));
+		tried = finished(w);
+		w = opened_writer(&options);
+		add_ok(w, good);
+		add_ok(w, OBJECT(.binary = longest_name, .arch = "gfx906"));
+		not_tried = finished(w);
+		assert_same(&tried, &not_tried);
+	}
+	assert_int_equal(kpackx_writer_add(NULL, &good, &why),
+			 KPACK_ERROR_INVALID_ARGUMENT);
+	assert_int_equal(kpackx_writer_finish(NULL, &why), KPACK_ERROR_INVALID_ARGUMENT);
+	kpackx_writer_abort(NULL);
+}
+
+static void improper_options_are_refused(void **state)
+{
+	const struct kpackx_writer_options options[] = {
+		{.level = -1},        {.level = 23},      {.group = "a\n"},
+		{.group = long_name}, {.family = "\xff"}, {.family = long_name},
+		{.reserved = {1}},
+	};
+	kpackx_writer_t w = NULL;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(options); i++) {
+		assert_int_equal(kpackx_writer_open(path, &options[i], &w, &why),
+				 KPACK_ERROR_INVALID_ARGUMENT);
+		assert_non_null(strstr(why.text, path));
+	}
+	assert_int_equal(kpackx_writer_open(NULL, NULL, &w, &why),
+			 KPACK_ERROR_INVALID_ARGUMENT);
+	assert_int_equal(kpackx_writer_open(path, NULL, NULL, &why),
+			 KPACK_ERROR_INVALID_ARGUMENT);
+	assert_null(w);
+	assert_int_equal(count_names(dir), 0);
+}
+
+static void every_level_is_taken(void **state)
+{
+	uint8_t *data = ab_data(100000, 5);
+
+	(void)state;
+	for (int level = 0; level <= 22; level += level < 3 ? 1 : 19) {
+		kpackx_writer_t w =
+			opened_writer(&(struct kpackx_writer_options){.level = level});
+		struct kpack_archive *archive;
+		struct ab a;
+
+		add_ok(w, NAMED(.data = data, .size = 100000));
+		a = finished(w);
+		archive = read_back(&a);
+		assert_entry(archive, "k", "gfx906", data, 100000, 0);
+		kp_archive_close(archive);
+		ab_free(&a);
+	}
+	free(data);
+}
+
+/* --- places --------------------------------------------------------------------------- */
+
+static void assert_no_place(const char *name, kpack_error_t code, const char *text)
+{
+	char at[320];
+	kpackx_writer_t w = NULL;
+
+	snprintf(at, sizeof(at), "%s%s", *name == '/' ? dir : "", name);
+	assert_int_equal(kpackx_writer_open(at, NULL, &w, &why), code);
+	if (!strstr(why.text, text))
+		fail_msg("no '%s' in: %s", text, why.text);
+	assert_one_line(why.text);
+	assert_null(w);
+}
+
+static void improper_places_are_refused(void **state)
+{
+	char file[80], name[257] = {0};
+
+	(void)state;
+	snprintf(file, sizeof(file), "%s/fifo", dir);
+	assert_int_equal(mkfifo(file, 0600), 0);
+	assert_no_place("", KPACK_ERROR_INVALID_ARGUMENT, "names no file");
+	assert_no_place("/", KPACK_ERROR_IO_ERROR, "is a directory");
+	assert_no_place("/.", KPACK_ERROR_IO_ERROR, "is a directory");
+	assert_no_place("/a.kpack/", KPACK_ERROR_INVALID_ARGUMENT, "names no file");
+	assert_no_place("/none/a.kpack", KPACK_ERROR_FILE_NOT_FOUND, "/none");
+	assert_no_place("/fifo", KPACK_ERROR_IO_ERROR, "is no regular file");
+	assert_no_place("/fifo/a", KPACK_ERROR_IO_ERROR, "Not a directory");
+	assert_no_place("/a\n.kpack", KPACK_ERROR_INVALID_ARGUMENT, "group");
+	assert_no_place("/no\n/a", KPACK_ERROR_FILE_NOT_FOUND, "/no\\012: cannot open");
+	memset(name, 'n', 256); /* refused before anything is written */
+	assert_no_place(name, KPACK_ERROR_IO_ERROR, "File name too long");
+	name[200] = '/';
+	assert_no_place(name, KPACK_ERROR_FILE_NOT_FOUND, "No such file or directory");
+	unlink(file);
+	assert_int_equal(count_names(dir), 0);
+}
+
+static void assert_group(const char *name, const char *group)
+{
+	struct kpack_archive *archive;
+	kpackx_writer_t w = NULL;
+	struct ab a;
+
+	assert_int_equal(kpackx_writer_open(name, NULL, &w, &why), KPACK_SUCCESS);
+	finish_ok(w);
+	assert_int_equal(count_names(dir), 1);
+	a = taken(name);
+	archive = read_back(&a);
+	assert_true(kp_span_is(kp_archive_group(archive), group));
+	kp_archive_close(archive);
+	ab_free(&a);
+}
+
+static void the_group_is_the_name_of_the_file(void **state)
+{
+	int cwd = open(".", O_RDONLY | O_DIRECTORY);
+
+	(void)state;
+	assert_int_equal(chdir(dir), 0);
+	assert_group("torch_gfx942.kpack", "torch_gfx942");
+	assert_group("./plain", "plain");
+	assert_group("a.kpack.old", "a.kpack.old");
+	assert_group(".kpack", ".kpack");
+	assert_group(path, "a");
+	assert_int_equal(fchdir(cwd), 0);
+	close(cwd);
+}
+
+static void a_relative_path_is_kept(void **state)
+{
+	int cwd = open(".", O_RDONLY | O_DIRECTORY);
+	kpackx_writer_t w = NULL;
+	struct ab a;
+
+	(void)state;
+	assert_int_equal(chdir(dir), 0);
+	assert_int_equal(kpackx_writer_open("a.kpack", NULL, &w, &why), KPACK_SUCCESS);
+	assert_int_equal(chdir("/"), 0);
+	a = finished(w);
+	assert_int_equal(fchdir(cwd), 0);
+	close(cwd);
+	ab_free(&a);
+}
+
+static struct ab written_under(mode_t mask)
+{
+	mode_t before = umask(mask);
+	kpackx_writer_t w = opened_writer(NULL);
+	struct stat st;
+	struct ab a;
+
+	add_ok(w, good);
+	finish_ok(w);
+	umask(before);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0666 & ~mask);
+	a = taken(path);
+	return a;
+}
+
+static void only_the_mode_depends_on_the_umask(void **state)
+{
+	struct ab a = written_under(022), b = written_under(0077);
+
+	(void)state;
+	assert_same(&a, &b);
+}
+
+/* --- what stays ----------------------------------------------------------------------- */
+
+static struct ab earlier_archive(void)
+{
+	kpackx_writer_t w = opened_writer(NULL);
+	struct stat st;
+	struct ab a;
+
+	add_ok(w, good);
+	finish_ok(w);
+	assert_int_equal(stat(path, &st), 0);
+	a = (struct ab){.bytes = malloc(1), .size = (size_t)st.st_ino};
+	return a;
+}
+
+static void assert_stays(struct ab *earlier)
+{
+	struct stat st;
+
+	assert_int_equal(count_names(dir), 1);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_ino, earlier->size);
+	unlink(path);
+	ab_free(earlier);
+}
+
+static void an_aborted_archive_leaves_what_was(void **state)
+{
+	struct ab earlier = earlier_archive();
+	kpackx_writer_t w = opened_writer(NULL);
+
+	(void)state;
+	add_ok(w, good);
+	kpackx_writer_abort(w);
+	assert_stays(&earlier);
+	kpackx_writer_abort(opened_writer(NULL));
+	assert_int_equal(count_names(dir), 0);
+}
+
+static void a_finished_archive_replaces_what_was(void **state)
+{
+	struct ab earlier = earlier_archive(), a;
+	kpackx_writer_t w = opened_writer(NULL);
+
+	(void)state;
+	add_ok(w, NAMED(.type = "co"));
+	a = finished(w);
+	assert_non_null(memmem(a.bytes, a.size, "gfx906", 6));
+	assert_null(memmem(a.bytes, a.size, "gfx942", 6));
+	ab_free(&a);
+	ab_free(&earlier);
+}
+
+static void limit_files(rlim_t size)
+{
+	struct rlimit limit;
+
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	limit.rlim_cur = size;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+/* Add until one fails; the first failure, or success when all N could be added. */
+static kpack_error_t add_many(kpackx_writer_t w, uint8_t *data, size_t size, int n)
+{
+	kpack_error_t err = KPACK_SUCCESS;
+	char key[16];
+
+	for (int i = 0; i < n && !err; i++) {
+		data[0] = (uint8_t)i;
+		snprintf(key, sizeof(key), "%d", i);
+		err = kpackx_writer_add(w,
+					&OBJECT(.binary = key, .arch = "gfx906",
+						.data = data, .size = size),
+					&why);
+	}
+	return err;
+}
+
+static void a_full_disk_loses_the_archive(void **state)
+{
+	static const rlim_t limits[] = {0, 100, 1 << 20, 3 << 20};
+	uint8_t *data = ab_data(1 << 20, 3);
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(limits); i++) {
+		for (int n = 1; n <= 8; n *= 8) {
+			struct ab earlier = earlier_archive();
+			kpackx_writer_t w = opened_writer(NULL);
+			kpack_error_t err;
+
+			limit_files(limits[i]);
+			err = add_many(w, data, 1 << 20, n);
+			if (err) {
+				assert_int_equal(err, KPACK_ERROR_IO_ERROR);
+				assert_int_equal(why.sys_errno, EFBIG);
+				assert_non_null(strstr(why.text, " gfx906: "));
+				limit_files(RLIM_INFINITY);
+				/* with room again: what was lost stays lost */
+				why = (struct kpackx_error){0};
+				assert_int_equal(kpackx_writer_add(w, &good, &why),
+						 KPACK_ERROR_IO_ERROR);
+				assert_non_null(strstr(why.text, " gfx906: "));
+			}
+			why = (struct kpackx_error){0};
+			err = kpackx_writer_finish(w, &why);
+			limit_files(RLIM_INFINITY);
+			if (limits[i] < (rlim_t)n << 19)
+				assert_int_equal(err, KPACK_ERROR_IO_ERROR);
+			assert_int_equal(why.sys_errno, err ? EFBIG : 0);
+			if (!err)
+				ab_free(&earlier);
+			else
+				assert_stays(&earlier);
+			unlink(path);
+		}
+	}
+	free(data);
+}
+
+/* --- repeated, and side by side ------------------------------------------------------- */
+
+static struct ab written_with_texts(const struct kpackx_text *texts, size_t n)
+{
+	kpackx_writer_t w = opened_writer(NULL);
+
+	add_ok(w, NAMED(.texts = texts, .n_texts = n));
+	return finished(w);
+}
+
+static void the_order_of_texts_does_not_matter(void **state)
+{
+	const struct kpackx_text one[] = {{"a", "1"}, {"b", "2"}, {"c", "3"}},
+				 other[] = {{"c", "3"}, {"a", "1"}, {"b", "2"}};
+	struct ab a = written_with_texts(one, 3), b = written_with_texts(other, 3);
+
+	(void)state;
+	assert_same(&a, &b);
+}
+
+enum { THREADS = 4 };
+
+struct job {
+	pthread_t thread;
+	char path[80];
+	kpack_error_t err;
+};
+
+static void *write_one(void *arg)
+{
+	struct job *job = arg;
+	kpackx_writer_t w = NULL;
+	struct kpackx_error own;
+	char key[16];
+
+	job->err = kpackx_writer_open(
+		job->path, &(struct kpackx_writer_options){.group = "g"}, &w, &own);
+	for (int i = 0; i < 200 && !job->err; i++) {
+		snprintf(key, sizeof(key), "%d", i);
+		job->err = kpackx_writer_add(w,
+					     &OBJECT(.binary = key, .arch = "gfx906",
+						     .data = "0123456789",
+						     .size = (size_t)(i % 10)),
+					     &own);
+	}
+	if (!job->err)
+		job->err = kpackx_writer_finish(w, &own);
+	return NULL;
+}
+
+static void writers_work_side_by_side(void **state)
+{
+	struct job jobs[THREADS];
+	struct ab first, other;
+
+	(void)state;
+	for (int i = 0; i < THREADS; i++) {
+		snprintf(jobs[i].path, sizeof(jobs[i].path), "%s/%d.kpack", dir, i);
+		assert_int_equal(
+			pthread_create(&jobs[i].thread, NULL, write_one, &jobs[i]), 0);
+	}
+	for (int i = 0; i < THREADS; i++) {
+		pthread_join(jobs[i].thread, NULL);
+		assert_int_equal(jobs[i].err, KPACK_SUCCESS);
+	}
+	first = taken(jobs[0].path);
+	for (int i = 1; i < THREADS; i++) {
+		other = taken(jobs[i].path);
+		assert_int_equal(first.size, other.size);
+		assert_memory_equal(first.bytes, other.bytes, first.size);
+		ab_free(&other);
+	}
+	ab_free(&first);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_added_is_read),
+		cmocka_unit_test(members_become_metadata),
+		cmocka_unit_test(equal_bytes_are_stored_once),
+		cmocka_unit_test(an_archive_may_be_empty),
+		cmocka_unit_test(architectures_are_spelled_one_way),
+		cmocka_unit_test(improper_objects_are_refused),
+		cmocka_unit_test(improper_options_are_refused),
+		cmocka_unit_test(every_level_is_taken),
+		cmocka_unit_test(improper_places_are_refused),
+		cmocka_unit_test(the_group_is_the_name_of_the_file),
+		cmocka_unit_test(a_relative_path_is_kept),
+		cmocka_unit_test(only_the_mode_depends_on_the_umask),
+		cmocka_unit_test(an_aborted_archive_leaves_what_was),
+		cmocka_unit_test(a_finished_archive_replaces_what_was),
+		cmocka_unit_test(a_full_disk_loses_the_archive),
+		cmocka_unit_test(the_order_of_texts_does_not_matter),
+		cmocka_unit_test(writers_work_side_by_side),
+	};
+
+	memset(long_name, 'n', sizeof(long_name) - 1);
+	memset(longest_name, 'n', sizeof(longest_name) - 1);
+	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}

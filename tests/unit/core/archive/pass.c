@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/archive/pass.h"
+#include "tests/unit/archive_builder.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#define SIZE ((3 << 20) + 123)
+
+static struct kpackx_error why;
+static uint8_t *data;
+
+/* A frame of DATA with a window of 2^LOG bytes; UNKNOWN: its header does not say the size. */
+static void put_frame(struct ab *stored, size_t size, int log, bool unknown)
+{
+	size_t cap = ZSTD_compressBound(size), n;
+	ZSTD_CCtx *z = ZSTD_createCCtx();
+	uint8_t *frame = malloc(cap);
+
+	ZSTD_CCtx_setParameter(z, ZSTD_c_windowLog, log);
+	ZSTD_CCtx_setParameter(z, ZSTD_c_checksumFlag, 1);
+	ZSTD_CCtx_setParameter(z, ZSTD_c_contentSizeFlag, !unknown);
+	n = ZSTD_compress2(z, frame, cap, data, size);
+	assert_false(ZSTD_isError(n));
+	ab_put(stored, frame, n);
+	ZSTD_freeCCtx(z);
+	free(frame);
+}
+
+/* An archive of one entry that STORED decodes to: DATA, SIZE bytes; freed. */
+static struct kpack_archive *opened(struct ab *stored, size_t size, const char *hash)
+{
+	struct kpack_archive *archive = NULL;
+	struct ab a = ab_new_zstd();
+
+	ab_stored(&a, stored->bytes, stored->size);
+	ab_toc(&a,
+	       "{'compression_scheme': 'zstd-per-kernel', 'zstd_offset': 64, "
+	       "'zstd_size': %zu, 'toc': {'a': {'x': {'ordinal': 0, 'original_size': "
+	       "%zu, 'metadata': {'xxh3': x'%s'}}}}}",
+	       a.size - 64, size, hash);
+	assert_int_equal(ab_open(&a, &archive, &why), KPACK_SUCCESS);
+	ab_free(&a);
+	ab_free(stored);
+	return archive;
+}
+
+static struct kpack_archive *framed(int log)
+{
+	char *hash = ab_xxh3(data, SIZE);
+	struct ab stored = {0};
+	struct kpack_archive *a;
+
+	put_frame(&stored, SIZE, log, false);
+	a = opened(&stored, SIZE, hash);
+	free(hash);
+	return a;
+}
+
+/* Decode all of A by STEP bytes; how it ended. */
+static kpack_error_t run(const struct kpack_archive *a, size_t size, size_t step)
+{
+	uint8_t *buf = malloc(step);
+	struct kp_pass *p = NULL;
+	kpack_error_t err = kp_pass_open(a, 0, 1 << 27, &p, &why);
+
+	for (size_t at = 0; at < size && !err; at += step) {
+		size_t n = size - at < step ? size - at : step;
+
+		err = kp_pass_next(p, buf, n, &why);
+		if (!err)
+			assert_memory_equal(buf, data + at, n);
+	}
+	kp_pass_close(p);
+	free(buf);
+	return err;
+}
+
+static void all_comes_in_order(void **state)
+{
+	static const size_t steps[] = {1 << 20, 100000, 512 << 10, SIZE, 4097};
+	struct kpack_archive *a = framed(18);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++)
+		assert_int_equal(run(a, SIZE, steps[i]), KPACK_SUCCESS);
+	kp_archive_close(a);
+}
+
+static void plain_bytes(void **state)
+{
+	struct kpack_archive *archive = NULL;
+	uint64_t window = 1;
+	struct ab a = ab_new(64);
+
+	(void)state;
+	ab_put(&a, data, SIZE);
+	ab_toc(&a,
+	       "{'compression_scheme': 'none', 'blobs': [{'offset': 64, 'size': %d}], "
+	       "'toc': {'a': {'x': {'ordinal': 0, 'original_size': %d}}}}",
+	       SIZE, SIZE);
+	assert_int_equal(ab_open(&a, &archive, &why), KPACK_SUCCESS);
+	ab_free(&a);
+	assert_int_equal(kp_pass_window(archive, 0, &window, &why), KPACK_SUCCESS);
+	assert_int_equal(window, 0);
+	assert_int_equal(run(archive, SIZE, 100001), KPACK_SUCCESS);
+	kp_archive_close(archive);
+}
+
+static void several_frames(void **state)
+{
+	char *hash;
+	struct ab stored = {0};
+	struct kpack_archive *a;
+	uint8_t *twice = malloc(400000), *kept = data;
+
+	(void)state;
+	put_frame(&stored, 200000, 17, false);
+	put_frame(&stored, 200000, 12, true);
+	memcpy(twice, data, 200000);
+	memcpy(twice + 200000, data, 200000);
+	hash = ab_xxh3(twice, 400000);
+	a = opened(&stored, 400000, hash);
+	data = twice;
+	assert_int_equal(run(a, 400000, 70000), KPACK_SUCCESS);
+	data = kept;
+	kp_archive_close(a);
+	free(hash);
+	free(twice);
+}
+
+static void windows(void **state)
+{
+	struct kpack_archive *a = framed(20), *single = framed(24);
+	struct kp_pass *p;
+	uint64_t window;
+	uint8_t *buf = malloc(SIZE);
+
+	(void)state;
+	assert_int_equal(kp_pass_window(a, 0, &window, &why), KPACK_SUCCESS);
+	assert_int_equal(window, 1 << 20);
+	/* A frame that is its own window. */
+	assert_int_equal(kp_pass_window(single, 0, &window, &why), KPACK_SUCCESS);
+	assert_int_equal(window, SIZE);
+
+	assert_int_equal(kp_pass_open(a, 0, 1 << 20, &p, &why), KPACK_SUCCESS);
+	assert_int_equal(kp_pass_next(p, buf, 1000, &why), KPACK_SUCCESS);
+	assert_false(kp_pass_too_wide(p));
+	kp_pass_close(p);
+	assert_int_equal(kp_pass_open(a, 0, (1 << 20) - 1, &p, &why), KPACK_SUCCESS);
+	assert_int_equal(kp_pass_next(p, buf, 1000, &why),
+			 KPACK_ERROR_DECOMPRESSION_FAILED);
+	assert_true(kp_pass_too_wide(p));
+	kp_pass_close(p);
+	/* Any limit will do to be open. */
+	assert_int_equal(kp_pass_open(a, 0, 0, &p, &why), KPACK_SUCCESS);
+	kp_pass_close(p);
+	assert_int_equal(kp_pass_open(a, 0, UINT64_MAX, &p, &why), KPACK_SUCCESS);
+	kp_pass_close(p);
+	free(buf);
+	kp_archive_close(a);
+	kp_archive_close(single);
+}
+
+/* STORED, said to have SIZE bytes, fails with an error that says TEXT. */
+static void expect_fault(struct ab *stored, size_t size, const char *hash,
+			 const char *text)
+{
+	struct kpack_archive *a = opened(stored, size, hash);
+
+	assert_int_equal(run(a, size, 100000), KPACK_ERROR_DECOMPRESSION_FAILED);
+	if (!strstr(why.text, text))
+		fail_msg("%s", why.text);
+	kp_archive_close(a);
+}
+
+static void faults(void **state)
+{
+	struct ab stored = {0};
+	char *hash = ab_xxh3(data, 500000);
+
+	(void)state;
+	put_frame(&stored, 500000, 17, true);
+	expect_fault(&stored, 500000, "00112233445566778899aabbccddeeff", "xxh3");
+	put_frame(&stored, 500001, 17, true);
+	expect_fault(&stored, 500000, hash, "more than its 500000");
+	put_frame(&stored, 499999, 17, true);
+	expect_fault(&stored, 500000, hash, "less than its 500000");
+	put_frame(&stored, 500000, 17, true);
+	stored.size -= 2; /* half of the checksum */
+	expect_fault(&stored, 500000, hash, "frame ends");
+	put_frame(&stored, 500000, 17, true);
+	stored.bytes[stored.size - 1] ^= 1;
+	expect_fault(&stored, 500000, hash, "checksum");
+	free(hash);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_comes_in_order),
+		cmocka_unit_test(plain_bytes),
+		cmocka_unit_test(several_frames),
+		cmocka_unit_test(windows),
+		cmocka_unit_test(faults),
+	};
+	int failed;
+
+	data = ab_data(SIZE, 5);
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	free(data);
+	return failed;
+}

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/base/file.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <dirent.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include "tests/unit/count_names.h"
+
+static char dir[] = "/tmp/kp-file-XXXXXX";
+static struct kpackx_error why;
+
+static const char *in_dir(const char *name)
+{
+	static char path[4][256];
+	static unsigned turn;
+	char *p = path[turn++ % 4];
+
+	snprintf(p, sizeof(path[0]), "%s/%s", dir, name);
+	return p;
+}
+
+static void assert_content(const char *name, const char *text)
+{
+	char buf[64] = "";
+	struct stat st;
+	int fd = -1;
+
+	assert_int_equal(kp_file_open(in_dir(name), &fd, &st, &why), KPACK_SUCCESS);
+	assert_int_equal(st.st_size, strlen(text));
+	assert_int_equal(kp_file_pread(fd, 0, buf, strlen(text), &why), KPACK_SUCCESS);
+	assert_string_equal(buf, text);
+	close(fd);
+}
+
+static kpack_error_t write_file(const char *name, const char *text)
+{
+	struct kp_outfile out;
+
+	KP_TRY(kp_outfile_open(&out, dir, name, 0644, &why));
+	KP_TRY(kp_outfile_pwrite(&out, 0, text, strlen(text), &why));
+	return kp_outfile_publish(&out, &why);
+}
+
+static int make_dir(void **state)
+{
+	(void)state;
+	strcpy(dir, "/tmp/kp-file-XXXXXX");
+	return mkdtemp(dir) ? 0 : -1;
+}
+
+static int remove_dir(void **state)
+{
+	DIR *d = opendir(dir);
+	struct dirent *e;
+
+	(void)state;
+	while ((e = readdir(d))) {
+		if (unlink(in_dir(e->d_name)))
+			rmdir(in_dir(e->d_name));
+	}
+	closedir(d);
+	return rmdir(dir);
+}
+
+static void memory_is_read_within_its_bounds(void **state)
+{
+	struct kp_source s = kp_source_memory("abcdef", 6), sub;
+	char buf[8];
+
+	(void)state;
+	assert_true(kp_source_sub(&s, 2, 3, &sub));
+	assert_int_equal(kp_source_read(&sub, 1, buf, 2, &why), KPACK_SUCCESS);
+	assert_memory_equal(buf, "de", 2);
+	assert_int_equal(kp_source_read(&sub, 2, buf, 2, &why),
+			 KPACK_ERROR_INVALID_FORMAT);
+	assert_int_equal(kp_source_read(&sub, 3, NULL, 0, &why), KPACK_SUCCESS);
+	assert_int_equal(kp_source_read(&sub, UINT64_MAX, buf, 2, &why),
+			 KPACK_ERROR_INVALID_FORMAT);
+	assert_false(kp_source_sub(&s, 7, 0, &sub));
+	assert_false(kp_source_sub(&s, 1, UINT64_MAX, &sub));
+}
+
+static void runs_are_the_same_when_size_and_bytes_are(void **state)
+{
+	static uint8_t x[40000], y[40001];
+	struct kp_source a = kp_source_memory(x, sizeof(x)), b;
+
+	(void)state;
+	b = kp_source_memory(y, sizeof(x));
+	assert_true(kp_source_same(&a, &b));
+	y[sizeof(x) - 1] = 1;
+	assert_false(kp_source_same(&a, &b));
+	b = kp_source_memory(y, sizeof(y));
+	assert_false(kp_source_same(&a, &b));
+	b = kp_source_fd(999, 0, sizeof(x));
+	assert_false(kp_source_same(&a, &b));
+	a.size = b.size = 0;
+	assert_true(kp_source_same(&a, &b));
+}
+
+static void a_file_is_read_within_its_run(void **state)
+{
+	struct kp_source s, sub;
+	struct stat st;
+	char buf[8];
+	int fd;
+
+	(void)state;
+	assert_int_equal(write_file("f", "0123456789"), KPACK_SUCCESS);
+	assert_int_equal(kp_file_open(in_dir("f"), &fd, &st, &why), KPACK_SUCCESS);
+	assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+	s = kp_source_fd(fd, 2, 6);
+	assert_true(kp_source_sub(&s, 1, 4, &sub));
+	assert_int_equal(kp_source_read(&sub, 0, buf, 4, &why), KPACK_SUCCESS);
+	assert_memory_equal(buf, "3456", 4);
+	assert_int_equal(kp_source_read(&sub, 1, buf, 4, &why),
+			 KPACK_ERROR_INVALID_FORMAT);
+	/* the run says more than there is: the file became shorter */
+	s = kp_source_fd(fd, 2, 100);
+	assert_int_equal(kp_source_read(&s, 4, buf, 8, &why), KPACK_ERROR_IO_ERROR);
+	assert_non_null(strstr(why.text, "ends at 10"));
+	s = kp_source_fd(fd, UINT64_MAX, UINT64_MAX);
+	assert_int_equal(kp_source_read(&s, 4, buf, 8, &why), KPACK_ERROR_INVALID_FORMAT);
+	assert_int_equal(kp_file_pread(fd, UINT64_MAX, buf, 8, &why),
+			 KPACK_ERROR_IO_ERROR);
+	close(fd);
+}
+
+static void a_window_gives_the_bytes_of_its_source(void **state)
+{
+	static uint8_t data[50000];
+	struct kp_source s = kp_source_memory(data, sizeof(data));
+	static struct kp_window w;
+	const uint8_t *p;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)(i * 7 % 251);
+	kp_window_init(&w, &s);
+	for (size_t off = 0; off + 24 <= sizeof(data); off += 24) {
+		assert_int_equal(kp_window_get(&w, off, 24, &p, &why), KPACK_SUCCESS);
+		assert_memory_equal(p, data + off, 24);
+	}
+	assert_int_equal(kp_window_get(&w, 5, 3, &p, &why), KPACK_SUCCESS);
+	assert_memory_equal(p, data + 5, 3);
+	assert_int_equal(kp_window_get(&w, 49999, 1, &p, &why), KPACK_SUCCESS);
+	assert_int_equal(kp_window_get(&w, 49999, 2, &p, &why),
+			 KPACK_ERROR_INVALID_FORMAT);
+	assert_int_equal(kp_window_get(&w, UINT64_MAX, 8, &p, &why),
+			 KPACK_ERROR_INVALID_FORMAT);
+}
+
+static void only_regular_files_are_opened(void **state)
+{
+	struct stat st;
+	int fd = -1;
+
+	(void)state;
+	assert_int_equal(kp_file_open(dir, &fd, &st, &why), KPACK_ERROR_IO_ERROR);
+	assert_string_equal(why.text, "is a directory, not a regular file");
+	assert_int_equal(mkfifo(in_dir("fifo"), 0600), 0);
+	assert_int_equal(kp_file_open(in_dir("fifo"), &fd, &st, &why),
+			 KPACK_ERROR_IO_ERROR);
+	assert_int_equal(kp_file_open("/dev/null", &fd, &st, &why), KPACK_ERROR_IO_ERROR);
+	assert_int_equal(kp_file_open(in_dir("none"), &fd, &st, &why),
+			 KPACK_ERROR_FILE_NOT_FOUND);
+	assert_int_equal(why.sys_errno, ENOENT);
+	assert_int_equal(fd, -1);
+}
+
+static void a_file_appears_when_it_is_whole(void **state)
+{
+	struct kp_outfile out;
+	struct stat st;
+	char buf[4];
+
+	(void)state;
+	umask(022);
+	assert_int_equal(kp_outfile_open(&out, dir, "a.kpack", 0666, &why),
+			 KPACK_SUCCESS);
+	assert_int_equal(kp_outfile_pwrite(&out, 4, "efgh", 4, &why), KPACK_SUCCESS);
+	assert_int_equal(kp_outfile_pwrite(&out, 0, "abcd", 4, &why), KPACK_SUCCESS);
+	assert_int_equal(kp_file_pread(out.fd, 2, buf, 4, &why), KPACK_SUCCESS);
+	assert_memory_equal(buf, "cdef", 4);
+	assert_int_equal(kp_outfile_sync(&out, &why), KPACK_SUCCESS);
+	assert_int_equal(access(in_dir("a.kpack"), F_OK), -1);
+	assert_int_equal(kp_outfile_publish(&out, &why), KPACK_SUCCESS);
+	assert_content("a.kpack", "abcdefgh");
+	assert_int_equal(stat(in_dir("a.kpack"), &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0644);
+	assert_int_equal(out.fd, -1);
+	kp_outfile_close(&out);
+	assert_int_equal(count_names(dir), 1);
+}
+
+static void publishing_replaces(void **state)
+{
+	(void)state;
+	assert_int_equal(write_file("a", "old"), KPACK_SUCCESS);
+	assert_int_equal(write_file("a", "newer"), KPACK_SUCCESS);
+	assert_content("a", "newer");
+	assert_int_equal(count_names(dir), 1);
+}
+
+/* A new file appears, one that stands there stays; 0 when all is well. */
+static int write_kept(void)
+{
+	struct kp_outfile out;
+	kpack_error_t err;
+
+	for (int round = 0; round < 2; round++) {
+		if (kp_outfile_open(&out, dir, "a", 0644, &why) ||
+		    kp_outfile_pwrite(&out, 0, round ? "new" : "old", 3, &why))
+			return 10;
+		out.keep = out.lazy = true;
+		err = kp_outfile_publish(&out, &why);
+		kp_outfile_close(&out);
+		if (err != (round ? KPACK_ERROR_IO_ERROR : KPACK_SUCCESS))
+			return 11;
+	}
+	return why.sys_errno != EEXIST || count_names(dir) != 1 ? 12 : 0;
+}
+
+static void what_is_to_be_kept_is_not_replaced(void **state)
+{
+	(void)state;
+	assert_int_equal(write_kept(), 0);
+	assert_content("a", "old");
+}
+
+static void nothing_remains_of_an_abandoned_file(void **state)
+{
+	struct kp_outfile out, zeroed = {0};
+
+	(void)state;
+	assert_int_equal(kp_outfile_open(&out, dir, "a", 0666, &why), KPACK_SUCCESS);
+	kp_outfile_close(&out);
+	kp_outfile_close(&out);
+	kp_outfile_close(&zeroed);
+	assert_true(fcntl(0, F_GETFD) >= 0);
+	assert_int_equal(count_names(dir), 0);
+}
+
+static void a_failed_publish_leaves_nothing(void **state)
+{
+	struct kp_outfile out;
+
+	(void)state;
+	assert_int_equal(mkdir(in_dir("a"), 0755), 0);
+	assert_int_equal(kp_outfile_open(&out, dir, "a", 0666, &why), KPACK_SUCCESS);
+	assert_int_equal(kp_outfile_publish(&out, &why), KPACK_ERROR_IO_ERROR);
+	kp_outfile_close(&out);
+	assert_int_equal(count_names(dir), 1);
+}
+
+static void names_with_slashes_and_lost_directories_are_refused(void **state)
+{
+	static const char *const bad[] = {"", ".", "..", "a/b", "/a"};
+	struct kp_outfile out;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_equal(kp_outfile_open(&out, dir, bad[i], 0666, &why),
+				 KPACK_ERROR_INVALID_ARGUMENT);
+	assert_int_equal(kp_outfile_open(&out, in_dir("none"), "a", 0666, &why),
+			 KPACK_ERROR_FILE_NOT_FOUND);
+	kp_outfile_close(&out);
+}
+
+/* From here on this process lives on a file system without O_TMPFILE. */
+static void forbid_tmpfile(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 4),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, args[2])),
+		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, O_TMPFILE),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, O_TMPFILE, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EOPNOTSUPP),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = {sizeof(code) / sizeof(code[0]), code};
+
+	assert_int_equal(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	assert_int_equal(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog), 0);
+	assert_int_equal(open(dir, O_TMPFILE | O_RDWR, 0600), -1);
+}
+
+/* In a child of its own; 0 when all is well. */
+static int write_without_tmpfile(void)
+{
+	struct kp_outfile out;
+	size_t len;
+
+	forbid_tmpfile();
+	if (kp_outfile_open(&out, dir, "a.kpack", 0640, &why) || !out.tmp_name)
+		return 1;
+	len = strlen(out.tmp_name);
+	if (out.tmp_name[0] != '.' || strcmp(out.tmp_name + len - 6, ".kpack") == 0)
+		return 2;
+	if (count_names(dir) != 1 || access(in_dir(out.tmp_name), F_OK))
+		return 3;
+	kp_outfile_close(&out);
+	if (count_names(dir) != 0)
+		return 4;
+	if (write_kept() || unlink(in_dir("a")))
+		return 5;
+	return write_file("a.kpack", "text") ? 6 : 0;
+}
+
+static void a_hidden_name_does_where_o_tmpfile_does_not(void **state)
+{
+	int status;
+	pid_t child = fork();
+
+	(void)state;
+	if (child == 0)
+		_exit(write_without_tmpfile());
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_content("a.kpack", "text");
+	assert_int_equal(count_names(dir), 1);
+}
+
+static void directories_are_made_on_the_way(void **state)
+{
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(kp_mkdirs(in_dir("a//b/c/"), 0755, &why), KPACK_SUCCESS);
+	assert_int_equal(stat(in_dir("a/b/c"), &st), 0);
+	assert_int_equal(kp_mkdirs(in_dir("a/b/c"), 0755, &why), KPACK_SUCCESS);
+	assert_int_equal(kp_mkdirs("/", 0755, &why), KPACK_SUCCESS);
+	assert_int_equal(write_file("f", "x"), KPACK_SUCCESS);
+	assert_int_equal(kp_mkdirs(in_dir("f"), 0755, &why), KPACK_ERROR_IO_ERROR);
+	assert_int_equal(why.sys_errno, EEXIST);
+	assert_int_equal(kp_mkdirs(in_dir("f/g"), 0755, &why), KPACK_ERROR_IO_ERROR);
+	assert_int_equal(rmdir(in_dir("a/b/c")), 0);
+	assert_int_equal(rmdir(in_dir("a/b")), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make_dir, remove_dir)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(memory_is_read_within_its_bounds),
+		TEST(runs_are_the_same_when_size_and_bytes_are),
+		TEST(a_file_is_read_within_its_run),
+		TEST(a_window_gives_the_bytes_of_its_source),
+		TEST(only_regular_files_are_opened),
+		TEST(a_file_appears_when_it_is_whole),
+		TEST(publishing_replaces),
+		TEST(what_is_to_be_kept_is_not_replaced),
+		TEST(nothing_remains_of_an_abandoned_file),
+		TEST(a_failed_publish_leaves_nothing),
+		TEST(names_with_slashes_and_lost_directories_are_refused),
+		TEST(a_hidden_name_does_where_o_tmpfile_does_not),
+		TEST(directories_are_made_on_the_way),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/base/json.h"
+#include "tests/unit/archive_builder.h"
+#include "core/base/bounds.h"
+#include <locale.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <cmocka.h>
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static struct kpackx_error why;
+
+/* S, at most LIMIT bytes, as JSON on the heap; NULL, with why, when it fails. */
+static char *printed_within(struct kp_span s, size_t limit)
+{
+	struct kp_mp c = kp_mp_over(s);
+	struct kp_json j;
+	struct kp_span out;
+	char *text = NULL;
+
+	why = (struct kpackx_error){0};
+	kp_json_init(&j, limit);
+	kp_json_value(&j, &c);
+	if (kp_json_finish(&j, &out, &why) == KPACK_SUCCESS)
+		text = strndup((const char *)out.data, out.size);
+	kp_json_fini(&j);
+	return text;
+}
+
+static char *printed(const void *bytes, size_t size)
+{
+	return printed_within((struct kp_span){bytes, size}, KP_JSON_MAX);
+}
+
+static void check(const void *bytes, size_t size, const char *want)
+{
+	char *text = printed(bytes, size);
+
+	if (!text)
+		fail_msg("%s: %s", want, why.text);
+	assert_string_equal(text, want);
+	free(text);
+}
+
+#define CHECK(bytes, want) check(bytes, sizeof(bytes) - 1, want)
+
+static void values_become_json(void **state)
+{
+	(void)state;
+	CHECK("\xc0", "null");
+	CHECK("\xc2", "false");
+	CHECK("\xc3", "true");
+	CHECK("\x7f", "127");
+	CHECK("\xcf\xff\xff\xff\xff\xff\xff\xff\xff", "18446744073709551615");
+	CHECK("\xd3\x80\0\0\0\0\0\0\0", "-9223372036854775808");
+	CHECK("\xa3"
+	      "a\"b",
+	      "\"a\\\"b\"");
+	CHECK("\xa4\\\0\n\x7f", "\"\\\\\\u0000\\u000a\\u007f\"");
+	CHECK("\xa3\xc3\xa4\xff", "\"\xc3\xa4\xef\xbf\xbd\"");
+	CHECK("\xa3\xed\xa0\x80", /* a surrogate */
+	      "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"");
+	CHECK("\xa2\xc2\x85", "\"\\u0085\"");
+	CHECK("\xc4\x02\x0f\xa0", "\"0fa0\"");
+	CHECK("\xc4\0", "\"\"");
+	CHECK("\xd4\xff\x01", "{\"ext\":-1,\"data\":\"01\"}");
+	CHECK("\xc7\0\x05", "{\"ext\":5,\"data\":\"\"}");
+	CHECK("\x93\x01\x90\x80", "[1,[],{}]");
+	CHECK("\x82\xa1"
+	      "a\x01\xa1"
+	      "b\x91\x02",
+	      "{\"a\":1,\"b\":[2]}");
+}
+
+static void floats_keep_their_value(void **state)
+{
+	static const double values[] = {
+		0.0,
+		-0.0,
+		1.0,
+		0.1,
+		-1.5e-7,
+		1e22,
+		1e300,
+		5e-324,
+		1.0 / 3,
+		123456.,
+		9007199254740993.0,
+		4e15,
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(values); i++) {
+		uint8_t bytes[9] = {0xcb};
+		uint64_t bits;
+		char *text;
+		double back;
+
+		memcpy(&bits, &values[i], 8);
+		for (int k = 0; k < 8; k++)
+			bytes[1 + k] = (uint8_t)(bits >> (56 - 8 * k));
+		text = printed(bytes, sizeof(bytes));
+		assert_non_null(text);
+		assert_non_null(strpbrk(text, ".e"));
+		back = strtod(text, NULL);
+		assert_memory_equal(&back, &values[i], sizeof(back));
+		free(text);
+	}
+	CHECK("\xca\x3f\x80\0\0", "1.0");
+	CHECK("\xca\x7f\x80\0\0", "null");
+	CHECK("\xcb\x7f\xf8\0\0\0\0\0\0", "null");
+	CHECK("\xcb\xff\xf0\0\0\0\0\0\0", "null");
+}
+
+/* What localedef makes of LC_NUMERIC with the points "," and U+066B, of two bytes. */
+static const char comma[] =
+	"\x14\x11\x03\x20\x06\0\0\0\x20\0\0\0\x22\0\0\0\x24\0\0\0\x28\0\0\0"
+	"\x2c\0\0\0\x30\0\0\0,\0.\0\3\3\0\0,\0\0\0.\0\0\0ANSI_X3.4-1968";
+static const char arabic[] =
+	"\x14\x11\x03\x20\x06\0\0\0\x20\0\0\0\x23\0\0\0\x24\0\0\0\x28\0\0\0"
+	"\x2c\0\0\0\x30\0\0\0\xd9\xab\0\0\0\0\0\0\x6b\x06\0\0\0\0\0\0UTF-8";
+
+static void check_in_locale(const char *bytes, size_t size, const char *shown)
+{
+	char dir[] = "/tmp/json-locale-XXXXXX", path[64], text[16];
+	FILE *f;
+
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/point", dir);
+	assert_int_equal(mkdir(path, 0755), 0);
+	snprintf(path, sizeof(path), "%s/point/LC_NUMERIC", dir);
+	f = fopen(path, "wb");
+	assert_true(f && fwrite(bytes, size, 1, f) == 1 && fclose(f) == 0);
+	setenv("LOCPATH", dir, 1);
+	assert_non_null(setlocale(LC_NUMERIC, "point"));
+	snprintf(text, sizeof(text), "%.1f", 1.5);
+	assert_string_equal(text, shown);
+	CHECK("\xcb\x3f\xf8\0\0\0\0\0\0", "1.5");
+	CHECK("\xcb\x3f\xf0\0\0\0\0\0\0", "1.0");
+	setlocale(LC_NUMERIC, "C");
+	unsetenv("LOCPATH");
+	unlink(path);
+	*strrchr(path, '/') = '\0';
+	rmdir(path);
+	rmdir(dir);
+}
+
+/* glibc keeps a locale by its name: each in a process of its own. */
+static void the_locale_has_no_say(void **state)
+{
+	int status;
+	pid_t child = fork();
+
+	(void)state;
+	if (child == 0) {
+		check_in_locale(arabic, sizeof(arabic), "1\xd9\xab\x35");
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	check_in_locale(comma, sizeof(comma), "1,5");
+}
+
+static void keys_are_strings_and_there_once(void **state)
+{
+	(void)state;
+	CHECK("\x81\x05\xc3", "{\"5\":true}");
+	CHECK("\x81\xc0\x01", "{\"null\":1}");
+	CHECK("\x81\xc4\x01\xab\x01", "{\"\\\"ab\\\"\":1}");
+	CHECK("\x81\x81\xa1\"\x01\x02", "{\"{\\\"\\\\\\\"\\\":1}\":2}");
+	CHECK("\x81\x91\x81\xa1"
+	      "a\xa1"
+	      "b\x01",
+	      "{\"[{\\\"a\\\":\\\"b\\\"}]\":1}");
+	CHECK("\x83\xa1"
+	      "a\x01\xd9\x01"
+	      "a\x02\xa1"
+	      "b\x03",
+	      "{\"a\":1,\"b\":3}");
+	CHECK("\x82\xa1"
+	      "5\x01\x05\x02",
+	      "{\"5\":1}");
+	CHECK("\x82\xa1"
+	      "a\x01\xa1"
+	      "a\x81\xa1"
+	      "b\x01",
+	      "{\"a\":1}");
+	/* the same key in another map is another key */
+	CHECK("\x82\xa1"
+	      "a\x81\xa1"
+	      "a\x01\xa1"
+	      "b\x81\xa1"
+	      "a\x02",
+	      "{\"a\":{\"a\":1},\"b\":{\"a\":2}}");
+}
+
+static void many_keys_are_told_apart(void **state)
+{
+	enum { KEYS = 5000 };
+	uint8_t *bytes = malloc(3 + 4 * 2 * KEYS);
+	size_t size = 0, commas = 0;
+	char *text;
+
+	(void)state;
+	assert_non_null(bytes);
+	bytes[size++] = 0xde;
+	bytes[size++] = 2 * KEYS >> 8;
+	bytes[size++] = 2 * KEYS & 0xff;
+	for (unsigned i = 0; i < 2 * KEYS; i++) {
+		bytes[size++] = 0xcd;
+		bytes[size++] = (uint8_t)(i % KEYS >> 8);
+		bytes[size++] = (uint8_t)(i % KEYS);
+		bytes[size++] = i < KEYS; /* 1 the first time, 0 the second */
+	}
+	text = printed(bytes, size);
+	assert_non_null(text);
+	for (const char *p = text; *p; p++)
+		commas += *p == ',';
+	assert_int_equal(commas, KEYS - 1);
+	assert_null(strstr(text, ":0"));
+	assert_non_null(strstr(text, ",\"4999\":1}"));
+	free(text);
+	free(bytes);
+}
+
+/* --- bounds --------------------------------------------------------------------------- */
+
+static void what_is_cut_is_refused(void **state)
+{
+	static const char whole[] = "\x82\xa1"
+				    "a\x92\x01\xcb\x3f\xf8\0\0\0\0\0\0\xa1"
+				    "b\xd5\x01\x02\x03";
+
+	(void)state;
+	CHECK(whole, "{\"a\":[1,1.5],\"b\":{\"ext\":1,\"data\":\"0203\"}}");
+	for (size_t n = 0; n < sizeof(whole) - 1; n++) {
+		assert_null(printed(whole, n));
+		assert_int_equal(why.code, KPACK_ERROR_MSGPACK_PARSE_FAILED);
+	}
+	assert_null(printed("\xc1", 1));
+}
+
+static void nesting_is_bounded(void **state)
+{
+	uint8_t bytes[100];
+	char *text;
+
+	(void)state;
+	memset(bytes, 0x91, sizeof(bytes));
+	bytes[KP_MSGPACK_DEPTH_MAX] = 0;
+	text = printed(bytes, KP_MSGPACK_DEPTH_MAX + 1);
+	assert_non_null(text);
+	free(text);
+	bytes[KP_MSGPACK_DEPTH_MAX] = 0x91;
+	bytes[sizeof(bytes) - 1] = 0;
+	assert_null(printed(bytes, sizeof(bytes)));
+	assert_int_equal(why.code, KPACK_ERROR_MSGPACK_PARSE_FAILED);
+}
+
+static void length_is_bounded(void **state)
+{
+	static const struct kp_span s = {(const uint8_t *)"\xa3xyz", 4};
+	char *text;
+
+	(void)state;
+	text = printed_within(s, 5);
+	assert_string_equal(text, "\"xyz\"");
+	free(text);
+	assert_null(printed_within(s, 4));
+	assert_int_equal(why.code, KPACK_ERROR_OUT_OF_MEMORY);
+	assert_string_equal(why.text, "json: more than 4 bytes");
+}
+
+/* Keys in keys in keys: each level doubles what the text takes. */
+static void quotes_within_quotes_are_bounded(void **state)
+{
+	uint8_t bytes[128];
+	size_t n = 30;
+
+	(void)state;
+	memset(bytes, 0x81, n);
+	memcpy(bytes + n, "\xa1\"", 2);
+	memset(bytes + n + 2, 1, n);
+	assert_null(printed(bytes, n + 2 + n));
+	assert_int_equal(why.code, KPACK_ERROR_OUT_OF_MEMORY);
+}
+
+/* What is left out because its key was there takes as long to write: it counts too. */
+static void work_is_bounded(void **state)
+{
+	enum { PAIRS = 40000 };
+	uint8_t *bytes = malloc(3 + 36 * PAIRS);
+	size_t size = 3;
+
+	(void)state;
+	assert_non_null(bytes);
+	memcpy(bytes, "\xde\x9c\x40", 3);
+	for (int i = 0; i < PAIRS; i++) {
+		bytes[size++] = 0xa0 | 31;
+		memset(bytes + size, 'a', 31);
+		size += 31;
+		bytes[size++] = 1;
+	}
+	assert_null(printed(bytes, size));
+	assert_string_equal(why.text, "json: more than 1048576 bytes");
+	free(bytes);
+}
+
+/* --- another's judgement -------------------------------------------------------------- */
+
+enum { VALUES = 3000 };
+
+static void run_oracle(const char *what, int seed, const char *path)
+{
+	const char *source = getenv("KPACK_SRC");
+	char command[4096];
+
+	snprintf(command, sizeof(command),
+		 "/usr/bin/python3 '%s/tests/integration/jsoncheck.py' %s %d %d '%s'",
+		 source ? source : ".", what, seed, VALUES, path);
+	assert_int_equal(system(command), 0);
+}
+
+static void python_reads_the_same(void **state)
+{
+	char values[] = "/tmp/json-values-XXXXXX", lines[] = "/tmp/json-lines-XXXXXX";
+	int fd = mkstemp(values), out = mkstemp(lines);
+	FILE *in, *text;
+
+	(void)state;
+	assert_true(fd >= 0 && out >= 0);
+	close(fd);
+	for (int seed = 1; seed <= 3; seed++) {
+		uint8_t length[4], bytes[1 << 16];
+
+		run_oracle("make", seed, values);
+		in = fopen(values, "rb");
+		text = fopen(lines, "wb");
+		assert_true(in && text);
+		while (fread(length, 4, 1, in) == 1) {
+			uint32_t n = kp_le32(length);
+			char *json;
+
+			assert_true(n <= sizeof(bytes));
+			assert_int_equal(fread(bytes, 1, n, in), n);
+			json = printed(bytes, n);
+			assert_non_null(json);
+			fprintf(text, "%s\n", json);
+			free(json);
+		}
+		fclose(in);
+		assert_int_equal(fclose(text), 0);
+		run_oracle("check", seed, lines);
+	}
+	close(out);
+	unlink(values);
+	unlink(lines);
+}
+
+int main(void)
+{
+	const struct CMUnitTest json[] = {
+		cmocka_unit_test(values_become_json),
+		cmocka_unit_test(floats_keep_their_value),
+		cmocka_unit_test(the_locale_has_no_say),
+		cmocka_unit_test(keys_are_strings_and_there_once),
+		cmocka_unit_test(many_keys_are_told_apart),
+		cmocka_unit_test(what_is_cut_is_refused),
+		cmocka_unit_test(nesting_is_bounded),
+		cmocka_unit_test(length_is_bounded),
+		cmocka_unit_test(quotes_within_quotes_are_bounded),
+		cmocka_unit_test(work_is_bounded),
+		cmocka_unit_test(python_reads_the_same),
+	};
+
+	return cmocka_run_group_tests(json, NULL, NULL);
+}

@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/base/msgpack_read.h"
+#include <msgpack.h> /* msgpack-c, the control */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include "core/base/bounds.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define BYTES(text)                                                                      \
+	{                                                                                \
+		(const uint8_t *)(text), sizeof(text) - 1                                \
+	}
+
+/* --- single values ------------------------------------------------------------------ */
+
+static const struct {
+	struct kp_span in;
+	enum kp_mp_type type;
+	uint64_t num; /* or the size of the bytes */
+} values[] = {
+	{BYTES("\300"), KP_MP_NIL, 0},
+	{BYTES("\302"), KP_MP_BOOL, 0},
+	{BYTES("\303"), KP_MP_BOOL, 1},
+	{BYTES("\0"), KP_MP_UINT, 0},
+	{BYTES("\177"), KP_MP_UINT, 127},
+	{BYTES("\314\377"), KP_MP_UINT, 255},
+	{BYTES("\315\377\376"), KP_MP_UINT, 0xfffe},
+	{BYTES("\316\377\377\377\376"), KP_MP_UINT, 0xfffffffe},
+	{BYTES("\317\377\377\377\377\377\377\377\376"), KP_MP_UINT, UINT64_MAX - 1},
+	{BYTES("\377"), KP_MP_INT, UINT64_MAX},
+	{BYTES("\340"), KP_MP_INT, (uint64_t)-32},
+	{BYTES("\320\200"), KP_MP_INT, (uint64_t)-128},
+	{BYTES("\321\200\0"), KP_MP_INT, (uint64_t)-32768},
+	{BYTES("\322\200\0\0\0"), KP_MP_INT, (uint64_t)INT32_MIN},
+	{BYTES("\323\200\0\0\0\0\0\0\0"), KP_MP_INT, (uint64_t)INT64_MIN},
+	/* signed encodings of what is not negative */
+	{BYTES("\320\177"), KP_MP_UINT, 127},
+	{BYTES("\321\0\7"), KP_MP_UINT, 7},
+	{BYTES("\322\177\377\377\377"), KP_MP_UINT, INT32_MAX},
+	{BYTES("\323\177\377\377\377\377\377\377\377"), KP_MP_UINT, INT64_MAX},
+	{BYTES("\240"), KP_MP_STR, 0},
+	{BYTES("\243abc"), KP_MP_STR, 3},
+	{BYTES("\331\3abc"), KP_MP_STR, 3},
+	{BYTES("\332\0\3abc"), KP_MP_STR, 3},
+	{BYTES("\333\0\0\0\3abc"), KP_MP_STR, 3},
+	{BYTES("\304\0"), KP_MP_BIN, 0},
+	{BYTES("\305\0\2ab"), KP_MP_BIN, 2},
+	{BYTES("\306\0\0\0\2ab"), KP_MP_BIN, 2},
+	{BYTES("\324\1a"), KP_MP_EXT, 2},
+	{BYTES("\330\1aaaaaaaaaaaaaaaa"), KP_MP_EXT, 17},
+	{BYTES("\307\0\1"), KP_MP_EXT, 1},
+	{BYTES("\310\0\2\1ab"), KP_MP_EXT, 3},
+	{BYTES("\311\0\0\0\2\1ab"), KP_MP_EXT, 3},
+	{BYTES("\200"), KP_MP_MAP, 0},
+	{BYTES("\220"), KP_MP_ARRAY, 0},
+	{BYTES("\201\1\2"), KP_MP_MAP, 1},
+	{BYTES("\222\1\2"), KP_MP_ARRAY, 2},
+	{BYTES("\334\0\2\1\2"), KP_MP_ARRAY, 2},
+	{BYTES("\335\0\0\0\2\1\2"), KP_MP_ARRAY, 2},
+	{BYTES("\336\0\1\1\2"), KP_MP_MAP, 1},
+	{BYTES("\337\0\0\0\1\1\2"), KP_MP_MAP, 1},
+};
+
+static void every_head_is_read(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COUNT(values); i++) {
+		struct kp_mp c = kp_mp_over(values[i].in);
+		struct kp_mp_value v = {0};
+
+		assert_int_equal(kp_mp_peek(&c), values[i].type);
+		assert_int_equal(kp_mp_offset(&c), 0);
+		assert_true(kp_mp_next(&c, &v));
+		assert_int_equal(v.type, values[i].type);
+		if (v.type == KP_MP_STR || v.type == KP_MP_BIN || v.type == KP_MP_EXT)
+			assert_int_equal(v.span.size, values[i].num);
+		else
+			assert_int_equal(v.num, values[i].num);
+		c = kp_mp_over(values[i].in);
+		assert_true(kp_mp_skip(&c));
+		assert_int_equal(kp_mp_offset(&c), values[i].in.size);
+	}
+}
+
+static void a_value_cut_anywhere_is_a_fault(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COUNT(values); i++) {
+		for (size_t n = 0; n < values[i].in.size; n++) {
+			/* exactly so many bytes, for the sanitizer */
+			uint8_t *copy = malloc(n ? n : 1);
+			struct kp_mp c = kp_mp_over((struct kp_span){copy, n});
+
+			assert_non_null(copy);
+			memcpy(copy, values[i].in.data, n);
+			assert_false(kp_mp_skip(&c));
+			assert_non_null(c.fault);
+			assert_int_equal(kp_mp_peek(&c), KP_MP_BAD);
+			assert_false(kp_mp_skip(&c));
+			free(copy);
+		}
+	}
+}
+
+static void floats_are_read(void **state)
+{
+	struct kp_mp c = kp_mp_over(
+		(struct kp_span)BYTES("\312\300\0\0\0\313\77\370\0\0\0\0\0\0"));
+	struct kp_mp_value v;
+
+	(void)state;
+	assert_int_equal(kp_mp_peek(&c), KP_MP_FLOAT);
+	assert_true(kp_mp_next(&c, &v));
+	assert_true(v.type == KP_MP_FLOAT && v.real == -2.0);
+	assert_true(kp_mp_next(&c, &v));
+	assert_true(v.type == KP_MP_FLOAT && v.real == 1.5);
+}
+
+/* --- hostile heads ------------------------------------------------------------------ */
+
+static const struct kp_span hostile[] = {
+	BYTES("\335\377\377\377\377"), /* array */
+	BYTES("\337\377\377\377\377"), /* map */
+	BYTES("\337\200\0\0\0"),       /* twice the count is 2^32 */
+	BYTES("\333\377\377\377\377"), /* str */
+	BYTES("\306\377\377\377\377"), /* bin */
+	BYTES("\311\377\377\377\377"), /* ext: its type byte makes it 2^32 */
+	BYTES("\311\377\377\377\377\1"),
+	BYTES("\334\377\377"),
+	BYTES("\336\377\377"),
+	BYTES("\332\377\377"),
+	BYTES("\305\377\377"),
+	BYTES("\310\377\377"),
+	BYTES("\331\377"),
+	BYTES("\304\377"),
+	BYTES("\307\377"),
+	BYTES("\237"),
+	BYTES("\217"),
+	BYTES("\277"),
+	BYTES("\222\1"),     /* one short */
+	BYTES("\202\1\2\3"), /* a pair short of its value */
+	BYTES("\301"),       /* never used */
+	BYTES("\221\301"),
+};
+
+static void oversized_declarations_are_faults(void **state)
+{
+	struct kpackx_error why = {0};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(hostile); i++) {
+		struct kp_mp c = kp_mp_over(hostile[i]);
+
+		assert_false(kp_mp_skip(&c));
+		assert_int_equal(kp_mp_fail(&c, "thing", &why),
+				 KPACK_ERROR_MSGPACK_PARSE_FAILED);
+		assert_true(strncmp(why.text, "thing: byte ", 12) == 0);
+	}
+}
+
+static void heads_that_count_are_refused_before_their_elements(void **state)
+{
+	/* the bytes that follow would do for any smaller count */
+	static const uint8_t heads[] = {0xdd, 0xdf, 0xdb, 0xc6, 0xc9};
+	uint8_t bytes[64] = {0};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(heads); i++) {
+		struct kp_mp c = kp_mp_over((struct kp_span){bytes, sizeof(bytes)});
+		struct kp_mp_value v;
+
+		memset(bytes + 1, 0xff, 4);
+		bytes[0] = heads[i];
+		assert_int_equal(kp_mp_peek(&c), KP_MP_BAD);
+		assert_false(kp_mp_next(&c, &v));
+		assert_int_equal(v.type, KP_MP_BAD);
+	}
+}
+
+static bool skip_arrays(size_t depth)
+{
+	uint8_t bytes[KP_MSGPACK_DEPTH_MAX + 8];
+	struct kp_mp c = kp_mp_over((struct kp_span){bytes, depth + 1});
+
+	memset(bytes, 0x91, depth);
+	bytes[depth] = 7;
+	return kp_mp_skip(&c);
+}
+
+static bool skip_maps(size_t depth)
+{
+	uint8_t bytes[2 * KP_MSGPACK_DEPTH_MAX + 8];
+	struct kp_mp c = kp_mp_over((struct kp_span){bytes, 2 * depth + 1});
+
+	for (size_t i = 0; i < depth; i++) {
+		bytes[2 * i] = 0x81;
+		bytes[2 * i + 1] = 1;
+	}
+	bytes[2 * depth] = 7;
+	return kp_mp_skip(&c);
+}
+
+static void nesting_is_bounded(void **state)
+{
+	(void)state;
+	for (size_t depth = 1; depth <= KP_MSGPACK_DEPTH_MAX; depth++)
+		assert_true(skip_arrays(depth) && skip_maps(depth));
+	assert_false(skip_arrays(KP_MSGPACK_DEPTH_MAX + 1));
+	assert_false(skip_maps(KP_MSGPACK_DEPTH_MAX + 1));
+}
+
+/* --- typed reads -------------------------------------------------------------------- */
+
+static void another_type_is_a_fault_and_stays_one(void **state)
+{
+	static const struct kp_span in[] = {
+		BYTES("\300"),   BYTES("\241a"),
+		BYTES("\7"),     BYTES("\377"),
+		BYTES("\220"),   BYTES("\200"),
+		BYTES("\304\0"), BYTES("\313\0\0\0\0\0\0\0\0"),
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(in); i++) {
+		enum kp_mp_type type;
+		struct kp_mp c;
+		struct kp_span s;
+		uint32_t count;
+		uint64_t n;
+
+		c = kp_mp_over(in[i]);
+		type = kp_mp_peek(&c);
+		assert_int_equal(kp_mp_map(&c, &count), type == KP_MP_MAP);
+		c = kp_mp_over(in[i]);
+		assert_int_equal(kp_mp_array(&c, &count), type == KP_MP_ARRAY);
+		c = kp_mp_over(in[i]);
+		assert_int_equal(kp_mp_str(&c, &s), type == KP_MP_STR);
+		c = kp_mp_over(in[i]);
+		assert_int_equal(kp_mp_uint(&c, &n), type == KP_MP_UINT);
+		if (type == KP_MP_UINT)
+			continue;
+		assert_int_equal(kp_mp_offset(&c), 0); /* where the wrong value is */
+		assert_false(kp_mp_skip(&c));
+		assert_false(kp_mp_fault(&c, "second"));
+		assert_string_not_equal(c.fault, "second");
+	}
+}
+
+/* --- against msgpack-c -------------------------------------------------------------- */
+
+static uint32_t seed;
+
+static uint32_t draw(uint32_t below)
+{
+	seed = seed * 1664525 + 1013904223;
+	return (seed >> 8) % below;
+}
+
+static void pack_bytes(msgpack_packer *pk, int kind)
+{
+	static const uint32_t sizes[] = {0, 1, 31, 32, 255, 256, 65535, 65536};
+	static const char bytes[65536];
+	size_t n = draw(8) ? draw(40) : sizes[draw(COUNT(sizes))];
+
+	if (kind == 0) {
+		msgpack_pack_str(pk, n);
+		msgpack_pack_str_body(pk, bytes, n);
+	} else if (kind == 1) {
+		msgpack_pack_bin(pk, n);
+		msgpack_pack_bin_body(pk, bytes, n);
+	} else {
+		msgpack_pack_ext(pk, n, 5);
+		msgpack_pack_ext_body(pk, bytes, n);
+	}
+}
+
+static void pack_random(msgpack_packer *pk, int depth)
+{
+	uint64_t n = (uint64_t)draw(1 << 24) << 40 | (uint64_t)draw(1 << 24) << 16 |
+		     draw(65536);
+	uint32_t count = draw(12) ? draw(6) : draw(20);
+
+	switch (draw(depth ? 11 : 9)) {
+	case 0:
+		msgpack_pack_nil(pk);
+		return;
+	case 1:
+		draw(2) ? msgpack_pack_true(pk) : msgpack_pack_false(pk);
+		return;
+	case 2:
+		msgpack_pack_uint64(pk, n >> draw(64));
+		return;
+	case 3:
+		msgpack_pack_int64(pk, (int64_t)n >> draw(64));
+		return;
+	case 4:
+		draw(2) ? msgpack_pack_double(pk, (double)n)
+			: msgpack_pack_float(pk, (float)n);
+		return;
+	case 5: /* not the shortest */
+		draw(2) ? msgpack_pack_fix_int64(pk, (int64_t)n >> draw(64))
+			: msgpack_pack_fix_uint32(pk, (uint32_t)n);
+		return;
+	case 6:
+	case 7:
+	case 8:
+		pack_bytes(pk, (int)draw(3));
+		return;
+	case 9:
+		msgpack_pack_array(pk, count);
+		while (count--)
+			pack_random(pk, depth - 1);
+		return;
+	default:
+		msgpack_pack_map(pk, count);
+		for (count *= 2; count--;)
+			pack_random(pk, depth - 1);
+		return;
+	}
+}
+
+static void assert_bytes(const struct kp_mp_value *v, const void *data, size_t size)
+{
+	assert_int_equal(v->span.size, size);
+	if (size) /* the unpacker points into the input */
+		assert_ptr_equal(v->span.data, data);
+}
+
+static void assert_same(struct kp_mp *c, const msgpack_object *o)
+{
+	enum kp_mp_type peeked = kp_mp_peek(c);
+	struct kp_mp_value v;
+
+	assert_true(kp_mp_next(c, &v));
+	assert_int_equal(v.type, peeked);
+	switch (o->type) {
+	case MSGPACK_OBJECT_NIL:
+		assert_int_equal(v.type, KP_MP_NIL);
+		return;
+	case MSGPACK_OBJECT_BOOLEAN:
+		assert_int_equal(v.type, KP_MP_BOOL);
+		assert_int_equal(v.num, o->via.boolean);
+		return;
+	case MSGPACK_OBJECT_POSITIVE_INTEGER:
+		assert_int_equal(v.type, KP_MP_UINT);
+		assert_int_equal(v.num, o->via.u64);
+		return;
+	case MSGPACK_OBJECT_NEGATIVE_INTEGER:
+		assert_int_equal(v.type, KP_MP_INT);
+		assert_int_equal((int64_t)v.num, o->via.i64);
+		return;
+	case MSGPACK_OBJECT_FLOAT32:
+	case MSGPACK_OBJECT_FLOAT64:
+		assert_int_equal(v.type, KP_MP_FLOAT);
+		assert_memory_equal(&v.real, &o->via.f64, sizeof(v.real));
+		return;
+	case MSGPACK_OBJECT_STR:
+		assert_int_equal(v.type, KP_MP_STR);
+		assert_bytes(&v, o->via.str.ptr, o->via.str.size);
+		return;
+	case MSGPACK_OBJECT_BIN:
+		assert_int_equal(v.type, KP_MP_BIN);
+		assert_bytes(&v, o->via.bin.ptr, o->via.bin.size);
+		return;
+	case MSGPACK_OBJECT_EXT: /* ours has the type byte in front */
+		assert_int_equal(v.type, KP_MP_EXT);
+		assert_bytes(&v, o->via.ext.ptr - 1, o->via.ext.size + 1);
+		return;
+	case MSGPACK_OBJECT_ARRAY:
+		assert_int_equal(v.type, KP_MP_ARRAY);
+		assert_int_equal(v.num, o->via.array.size);
+		for (uint32_t i = 0; i < o->via.array.size; i++)
+			assert_same(c, &o->via.array.ptr[i]);
+		return;
+	case MSGPACK_OBJECT_MAP:
+		assert_int_equal(v.type, KP_MP_MAP);
+		assert_int_equal(v.num, o->via.map.size);
+		for (uint32_t i = 0; i < o->via.map.size; i++) {
+			assert_same(c, &o->via.map.ptr[i].key);
+			assert_same(c, &o->via.map.ptr[i].val);
+		}
+		return;
+	}
+	fail();
+}
+
+static void msgpack_c_reads_the_same(void **state)
+{
+	(void)state;
+	for (seed = 0; seed < 4000 * 7919u; seed += 7919) {
+		uint32_t first = seed;
+		msgpack_unpacked control;
+		msgpack_sbuffer out;
+		msgpack_packer pk;
+		struct kp_mp c;
+		size_t used = 0;
+
+		msgpack_sbuffer_init(&out);
+		msgpack_packer_init(&pk, &out, msgpack_sbuffer_write);
+		pack_random(&pk, 5);
+		msgpack_unpacked_init(&control);
+		assert_int_equal(msgpack_unpack_next(&control, out.data, out.size, &used),
+				 MSGPACK_UNPACK_SUCCESS);
+		c = kp_mp_over((struct kp_span){(uint8_t *)out.data, out.size});
+		assert_same(&c, &control.data);
+		assert_int_equal(kp_mp_offset(&c), used);
+		c = kp_mp_over((struct kp_span){(uint8_t *)out.data, out.size});
+		assert_true(kp_mp_skip(&c));
+		assert_int_equal(kp_mp_offset(&c), used);
+		msgpack_unpacked_destroy(&control);
+		msgpack_sbuffer_destroy(&out);
+		seed = first;
+	}
+}
+
+/* Of random bytes msgpack-c and we accept the same, as long as nothing is deep. */
+static void msgpack_c_refuses_the_same(void **state)
+{
+	uint8_t bytes[24];
+
+	(void)state;
+	seed = 1;
+	for (int i = 0; i < 200000; i++) {
+		size_t size = 1 + draw(sizeof(bytes)), used = 0;
+		struct kp_mp c = kp_mp_over((struct kp_span){bytes, size});
+		msgpack_unpacked control;
+		bool good;
+
+		for (size_t k = 0; k < size; k++)
+			do /* the control allocates what array 32 and map 32 ask for */
+				bytes[k] = (uint8_t)(draw(3) ? draw(256)
+							     : 0x80 + draw(0x60));
+			while (bytes[k] == 0xdd || bytes[k] == 0xdf);
+		msgpack_unpacked_init(&control);
+		good = msgpack_unpack_next(&control, (char *)bytes, size, &used) ==
+		       MSGPACK_UNPACK_SUCCESS;
+		assert_int_equal(kp_mp_skip(&c), good);
+		if (good)
+			assert_int_equal(kp_mp_offset(&c), used);
+		msgpack_unpacked_destroy(&control);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest msgpack[] = {
+		cmocka_unit_test(every_head_is_read),
+		cmocka_unit_test(a_value_cut_anywhere_is_a_fault),
+		cmocka_unit_test(floats_are_read),
+		cmocka_unit_test(oversized_declarations_are_faults),
+		cmocka_unit_test(heads_that_count_are_refused_before_their_elements),
+		cmocka_unit_test(nesting_is_bounded),
+		cmocka_unit_test(another_type_is_a_fault_and_stays_one),
+		cmocka_unit_test(msgpack_c_reads_the_same),
+		cmocka_unit_test(msgpack_c_refuses_the_same),
+	};
+
+	return cmocka_run_group_tests(msgpack, NULL, NULL);
+}

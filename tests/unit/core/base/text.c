@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/base/bounds.h"
+#include "core/base/text.h"
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+/* A literal with its NULs, without the last one. */
+#define BYTES(text)                                                                      \
+	{                                                                                \
+		(const uint8_t *)(text), sizeof(text) - 1                                \
+	}
+
+static const struct {
+	struct kp_span in;
+	const char *escaped;
+	bool ok;
+} texts[] = {
+	{BYTES(""), "", true},
+	{BYTES("plain text #1 ~"), "plain text #1 ~", true},
+	/* the edges of each length */
+	{BYTES("\302\240"), "\302\240", true},                 /* U+00A0 */
+	{BYTES("\337\277"), "\337\277", true},                 /* U+07FF */
+	{BYTES("\340\240\200"), "\340\240\200", true},         /* U+0800 */
+	{BYTES("\355\237\277"), "\355\237\277", true},         /* U+D7FF */
+	{BYTES("\356\200\200"), "\356\200\200", true},         /* U+E000 */
+	{BYTES("\357\277\277"), "\357\277\277", true},         /* U+FFFF */
+	{BYTES("\360\220\200\200"), "\360\220\200\200", true}, /* U+10000 */
+	{BYTES("\364\217\277\277"), "\364\217\277\277", true}, /* U+10FFFF */
+	/* controls */
+	{BYTES("\0"), "\\000", false},
+	{BYTES("a\0b"), "a\\000b", false},
+	{BYTES("a\nb\tc\r"), "a\\012b\\011c\\015", false},
+	{BYTES("\033[31m"), "\\033[31m", false},
+	{BYTES("\037 "), "\\037 ", false},
+	{BYTES("~\177"), "~\\177", false},
+	{BYTES("\302\200"), "\\302\\200", false}, /* U+0080 */
+	{BYTES("\302\233m"), "\\302\\233m", false},
+	{BYTES("\302\237"), "\\302\\237", false}, /* U+009F */
+	/* no UTF-8 */
+	{BYTES("\200"), "\\200", false},
+	{BYTES("\377\376"), "\\377\\376", false},
+	{BYTES("\300\257"), "\\300\\257", false},                   /* '/' too long */
+	{BYTES("\301\277"), "\\301\\277", false},                   /* U+007F too long */
+	{BYTES("\340\237\277"), "\\340\\237\\277", false},          /* U+07FF too long */
+	{BYTES("\360\217\277\277"), "\\360\\217\\277\\277", false}, /* U+FFFF too long */
+	{BYTES("\355\240\200"), "\\355\\240\\200", false},          /* U+D800 */
+	{BYTES("\355\277\277"), "\\355\\277\\277", false},          /* U+DFFF */
+	{BYTES("\364\220\200\200"), "\\364\\220\\200\\200", false}, /* U+110000 */
+	{BYTES("\365\200\200\200"), "\\365\\200\\200\\200", false},
+	{BYTES("\370\210\200\200\200"), "\\370\\210\\200\\200\\200", false},
+	{BYTES("\303"), "\\303", false},
+	{BYTES("\342\202"), "\\342\\202", false},
+	{BYTES("\360\237\230"), "\\360\\237\\230", false},
+	{BYTES("\303x"), "\\303x", false},
+	{BYTES("\342\202\303\266"), "\\342\\202\303\266", false},
+	/* valid in a name, but not to be shown as they are */
+	{BYTES("a\\b"), "a\\134b", true},
+	{BYTES("\\012"), "\\134012", true},
+	{BYTES("\330\234"), "\\330\\234", true},            /* U+061C */
+	{BYTES("\342\200\212"), "\342\200\212", true},      /* U+200A */
+	{BYTES("\342\200\213"), "\\342\\200\\213", true},   /* U+200B */
+	{BYTES("\342\200\217"), "\\342\\200\\217", true},   /* U+200F */
+	{BYTES("\342\200\220"), "\342\200\220", true},      /* U+2010 */
+	{BYTES("\342\200\247"), "\342\200\247", true},      /* U+2027 */
+	{BYTES("\342\200\250"), "\\342\\200\\250", true},   /* U+2028 */
+	{BYTES("\342\200\251"), "\\342\\200\\251", true},   /* U+2029 */
+	{BYTES("\342\200\252"), "\\342\\200\\252", true},   /* U+202A */
+	{BYTES("\342\200\256"), "\\342\\200\\256", true},   /* U+202E */
+	{BYTES("\342\200\257"), "\342\200\257", true},      /* U+202F */
+	{BYTES("\342\201\245"), "\342\201\245", true},      /* U+2065 */
+	{BYTES("\342\201\246"), "\\342\\201\\246", true},   /* U+2066 */
+	{BYTES("\342\201\251"), "\\342\\201\\251", true},   /* U+2069 */
+	{BYTES("\342\201\252"), "\342\201\252", true},      /* U+206A */
+	{BYTES("\357\273\277x"), "\\357\\273\\277x", true}, /* U+FEFF */
+};
+
+static void utf8_is_checked_strictly(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COUNT(texts); i++)
+		if (kp_text_ok(texts[i].in) != texts[i].ok)
+			fail_msg("row %zu: %s", i, texts[i].escaped);
+	assert_true(kp_text_ok((struct kp_span){NULL, 0}));
+}
+
+static void terminals_get_octal_instead_of_surprises(void **state)
+{
+	char out[64];
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(texts); i++) {
+		char *whole = kp_text_escape_new(texts[i].in);
+
+		assert_non_null(whole);
+		assert_string_equal(whole, texts[i].escaped);
+		assert_ptr_equal(kp_text_escape(texts[i].in, out, sizeof(out)), out);
+		assert_string_equal(out, texts[i].escaped);
+		assert_true(kp_text_ok(kp_span_str(out)));
+		free(whole);
+	}
+}
+
+/* Every buffer size: never a byte too many, always whole characters. */
+static void escapes_are_cut_at_a_character(void **state)
+{
+	static const struct kp_span in = BYTES("a\nb\303\266\342\200\250c");
+	static const char *const cut[] = {
+		"",  "",       "a",       "a",       "a",
+		"a", "a\\012", "a\\012b", "a\\012b", "a\\012b\303\266"};
+	static const char whole[] = "a\\012b\303\266\\342\\200\\250c";
+	char out[64];
+
+	(void)state;
+	for (size_t cap = 1; cap < sizeof(out); cap++) {
+		memset(out, '#', sizeof(out));
+		kp_text_escape(in, out, cap);
+		assert_true(strlen(out) < cap);
+		for (size_t i = cap; i < sizeof(out); i++)
+			assert_int_equal(out[i], '#');
+		if (cap < COUNT(cut))
+			assert_string_equal(out, cut[cap]);
+		else if (cap < sizeof(whole) - 1)
+			assert_string_equal(out, "a\\012b\303\266");
+		else if (cap >= sizeof(whole))
+			assert_string_equal(out, whole);
+	}
+	out[0] = '#';
+	assert_ptr_equal(kp_text_escape(in, out, 0), out);
+	assert_int_equal(out[0], '#');
+}
+
+/* Printable ASCII but the backslash stays as it is, wherever it stands, up to the room. */
+static void plain_text_stays(void **state)
+{
+	char in[] = "ab?cd", out[8], want[8];
+
+	(void)state;
+	for (int c = 1; c < 0x80; c++) {
+		bool plain = c >= 0x20 && c < 0x7f && c != '\\';
+
+		in[2] = (char)c;
+		snprintf(want, sizeof(want), plain ? "ab%ccd" : "ab\\%03oc", c);
+		kp_text_escape(kp_span_str(in), out, sizeof(out));
+		assert_string_equal(out, want);
+	}
+	for (size_t cap = 1; cap < sizeof(out); cap++) {
+		kp_text_escape(kp_span_str("abcdefgh"), out, cap);
+		assert_int_equal(strlen(out), cap - 1);
+		assert_memory_equal(out, "abcdefgh", cap - 1);
+	}
+}
+
+/* All two-byte strings: escaping always gives text, and only what is no text is changed.
+ */
+static void escaping_gives_text(void **state)
+{
+	char out[16];
+
+	(void)state;
+	for (unsigned i = 0; i < 0x10000; i++) {
+		uint8_t bytes[2] = {(uint8_t)(i >> 8), (uint8_t)i};
+		struct kp_span in = {bytes, 2};
+
+		kp_text_escape(in, out, sizeof(out));
+		assert_true(kp_text_ok(kp_span_str(out)));
+		if (!kp_text_ok(in))
+			assert_false(kp_span_is(in, out));
+	}
+}
+
+static void components_are_names(void **state)
+{
+	static const struct kp_span good[] = {
+		BYTES("a"),     BYTES("..."),
+		BYTES(".a"),    BYTES("..a"),
+		BYTES("a b#1"), BYTES("a\n"),
+		BYTES("\377"),  BYTES(" "),
+		BYTES("-"),     BYTES("gfx90a:xnack+.hsaco")};
+	static const struct kp_span bad[] = {BYTES(""),   BYTES("."),    BYTES(".."),
+					     BYTES("/"),  BYTES("a/b"),  BYTES("a/"),
+					     BYTES("/a"), BYTES("a\0b"), BYTES("\0")};
+	uint8_t longest[256];
+
+	(void)state;
+	memset(longest, 'x', sizeof(longest));
+	for (size_t i = 0; i < COUNT(good); i++)
+		assert_true(kp_component_ok(good[i]));
+	for (size_t i = 0; i < COUNT(bad); i++)
+		assert_false(kp_component_ok(bad[i]));
+	assert_true(kp_component_ok((struct kp_span){longest, 255}));
+	assert_false(kp_component_ok((struct kp_span){longest, 256}));
+	assert_false(kp_component_ok((struct kp_span){NULL, 0}));
+}
+
+static void paths_stay_inside(void **state)
+{
+	static const struct kp_span good[] = {
+		BYTES("a"), BYTES("a/b"), BYTES("lib/rocblas/x.hsaco"),
+		BYTES("\303\266/\\/ "), BYTES(".a/..b/c..")};
+	static const struct kp_span bad[] = {
+		BYTES(""),     BYTES("/"),      BYTES("/a"),    BYTES("a/"),
+		BYTES("a//b"), BYTES("."),      BYTES(".."),    BYTES("./a"),
+		BYTES("../a"), BYTES("a/.."),   BYTES("a/./b"), BYTES("a/../b"),
+		BYTES("a\nb"), BYTES("a/\377"), BYTES("a\0b"),  BYTES("a/\302\205"),
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(good); i++)
+		assert_true(kp_path_ok(good[i]));
+	for (size_t i = 0; i < COUNT(bad); i++)
+		assert_false(kp_path_ok(bad[i]));
+	assert_false(kp_path_ok((struct kp_span){NULL, 0}));
+}
+
+static void paths_have_limits(void **state)
+{
+	uint8_t path[KP_NAME_MAX + 1];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(path); i++)
+		path[i] = i % 2 ? '/' : 'x';
+	assert_true(kp_path_ok((struct kp_span){path, 2 * KP_PATH_DEPTH_MAX - 1}));
+	assert_false(kp_path_ok((struct kp_span){path, 2 * KP_PATH_DEPTH_MAX + 1}));
+	for (size_t i = 0; i < sizeof(path); i++)
+		path[i] = i % 100 == 99 ? '/' : 'x';
+	assert_true(kp_path_ok((struct kp_span){path, KP_NAME_MAX}));
+	assert_false(kp_path_ok((struct kp_span){path, KP_NAME_MAX + 1}));
+	memset(path, 'x', sizeof(path));
+	assert_true(kp_path_ok((struct kp_span){path, 255}));
+	assert_false(kp_path_ok((struct kp_span){path, 256}));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(utf8_is_checked_strictly),
+		cmocka_unit_test(terminals_get_octal_instead_of_surprises),
+		cmocka_unit_test(escapes_are_cut_at_a_character),
+		cmocka_unit_test(plain_text_stays),
+		cmocka_unit_test(escaping_gives_text),
+		cmocka_unit_test(components_are_names),
+		cmocka_unit_test(paths_stay_inside),
+		cmocka_unit_test(paths_have_limits),
+	};
+
+	return cmocka_run_group_tests_name("text", tests, NULL, NULL);
+}

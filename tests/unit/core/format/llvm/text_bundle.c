@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/format/llvm/text_bundle.h"
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <unistd.h>
+#include "tests/unit/bundle_builder.h"
+#include "core/base/bounds.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define HOST "host-x86_64-unknown-linux-gnu-"
+#define GFX(target) "hip-amdgcn-amd-amdhsa--" target
+#define S(id) "\n// __CLANG_OFFLOAD_BUNDLE____START__ " id "\n"
+#define E(id) "\n// __CLANG_OFFLOAD_BUNDLE____END__ " id "\n"
+
+static struct kpackx_error why;
+
+static kpack_error_t read_text(const char *comment, const void *data, size_t size,
+			       struct kp_containers *out)
+{
+	uint8_t *copy = malloc(size + !size);
+	struct kp_source src = kp_source_memory(copy, size);
+	kpack_error_t err;
+
+	assert_non_null(copy);
+	memcpy(copy, data, size);
+	err = kp_text_bundle_read(&src, comment, out, &why);
+	free(copy);
+	return err;
+}
+
+/* TEXT has exactly these entries, "ID=contents" each. */
+static void assert_entries(const char *comment, const char *text,
+			   const char *const *entries, size_t n)
+{
+	struct kp_containers list;
+	char got[4096];
+
+	if (read_text(comment, text, strlen(text), &list))
+		fail_msg("%s", why.text);
+	assert_int_equal(list.count, 1);
+	assert_int_equal(list.items[0].n_images, n);
+	assert_int_equal(list.n_images, n);
+	for (size_t i = 0; i < n; i++) {
+		const struct kp_image *image = &list.images[i];
+
+		assert_true(kp_range_ok(strlen(text), image->offset, image->size));
+		snprintf(got, sizeof(got), "%s=%.*s", image->id, (int)image->size,
+			 text + image->offset);
+		assert_string_equal(got, entries[i]);
+	}
+	kp_containers_fini(&list);
+}
+
+#define ENTRIES(comment, text, ...)                                                      \
+	assert_entries(comment, text, (const char *const[]){__VA_ARGS__},                \
+		       COUNT(((const char *const[]){__VA_ARGS__})))
+
+static void assert_refused(const char *text, const char *reason)
+{
+	struct kp_containers list;
+
+	assert_int_equal(read_text("//", text, strlen(text), &list),
+			 KPACK_ERROR_INVALID_FORMAT);
+	if (!strstr(why.text, reason))
+		fail_msg("\"%s\" is not in \"%s\"", reason, why.text);
+	assert_null(list.items);
+	assert_null(list.images);
+}
+
+static void entries_are_read_exactly(void **state)
+{
+	(void)state;
+	ENTRIES("//", S(HOST) "AAA\n" E(HOST) S("a") "BBB" E("a") S("b") E("b"),
+		HOST "=AAA\n", "a=BBB", "b=");
+	ENTRIES("#",
+		"\n# __CLANG_OFFLOAD_BUNDLE____START__ x\n\n\n"
+		"\n# __CLANG_OFFLOAD_BUNDLE____END__ x\n",
+		"x=\n\n");
+	ENTRIES(";",
+		"\n; __CLANG_OFFLOAD_BUNDLE____START__ x\n; __CLANG\n"
+		"\n; __CLANG_OFFLOAD_BUNDLE____END__ x",
+		"x=; __CLANG\n");
+}
+
+static void ids_are_interpreted(void **state)
+{
+	const char *text = S(HOST) "h" E(HOST) S(GFX("gfx90a:xnack+")) "d" E("");
+	struct kp_containers list;
+
+	(void)state;
+	assert_int_equal(read_text("//", text, strlen(text), &list), KPACK_SUCCESS);
+	assert_true(list.images[0].host);
+	assert_string_equal(list.images[1].kind, "hip");
+	assert_string_equal(list.images[1].arch, "gfx90a:xnack+");
+	assert_int_equal(list.items[0].payload_size, strlen(text));
+	kp_containers_fini(&list);
+}
+
+static void what_stands_between_entries_is_passed_over(void **state)
+{
+	(void)state;
+	assert_entries("//", "", NULL, 0);
+	assert_entries("//", "plain source\n", NULL, 0);
+	assert_entries(";", S("a") "A" E("a"), NULL, 0);
+	assert_entries("//", E("a") E("b"), NULL, 0);
+	ENTRIES("//", "junk" S("a") "A" E("b") "more\njunk" S("c") "C" E("c") "tail",
+		"a=A", "c=C");
+	/* IDs may repeat; the ID of an end is not compared */
+	ENTRIES("//", S("a") "1" E("a") S("a") "2" E("z"), "a=1", "a=2");
+	/* a start without a blank line before it */
+	ENTRIES("//", "// __CLANG_OFFLOAD_BUNDLE____START__ a\nA" E("a"), "a=A");
+	/* no markers: not at the beginning of a line, another comment, another word */
+	ENTRIES("//",
+		S("a") "x // __CLANG_OFFLOAD_BUNDLE____END__ a\n"
+		       "# __CLANG_OFFLOAD_BUNDLE____END__ a\n"
+		       "// __CLANG_OFFLOAD_BUNDLE____STOP__ a\n" E("a"),
+		"a=x // __CLANG_OFFLOAD_BUNDLE____END__ a\n"
+		"# __CLANG_OFFLOAD_BUNDLE____END__ a\n"
+		"// __CLANG_OFFLOAD_BUNDLE____STOP__ a\n");
+}
+
+static void lines_that_end_in_cr_lf_are_understood(void **state)
+{
+	(void)state;
+	ENTRIES("//",
+		"\r\n// __CLANG_OFFLOAD_BUNDLE____START__ a\r\nA\r\nB\r\n"
+		"// __CLANG_OFFLOAD_BUNDLE____END__ a\r\n"
+		"\r\n// __CLANG_OFFLOAD_BUNDLE____START__ b\r\n\r\n"
+		"// __CLANG_OFFLOAD_BUNDLE____END__ b\r\n",
+		"a=A\r\nB", "b=");
+	/* contents of such lines in a bundle that has none */
+	ENTRIES("//", S("a") "A\r" E("a"), "a=A\r");
+}
+
+static void damage_is_named(void **state)
+{
+	char text[KP_ENTRY_ID_MAX + 100];
+
+	(void)state;
+	assert_refused(S("a") "A", "entry a at offset 1: it has no end marker");
+	assert_refused(S("a"), "no end marker");
+	/* its line feed would be that of the start marker */
+	assert_refused(S("a") "// __CLANG_OFFLOAD_BUNDLE____END__ a\n", "no end marker");
+	assert_refused("\n// __CLANG_OFFLOAD_BUNDLE____START__ a", "no line feed");
+	assert_refused(S("a") "A" S("b") "B" E("b") E("a"), "another entry begins in it");
+	assert_refused(S("a") "A" S("b") "B" E("b"), "another entry begins in it");
+	memset(text, 'i', sizeof(text));
+	memcpy(text, S(""), strlen(S("")) - 1);
+	strcpy(text + sizeof(text) - 4, "\n"
+					"x\n");
+	assert_refused(text, "too long");
+}
+
+static void start_markers_among_contents_are_contents(void **state)
+{
+	char text[2048], expected[2048], id[KP_ENTRY_ID_MAX + 100] = "";
+
+	(void)state;
+	ENTRIES("//", S("a") "A" S("b") "B" E("a") S("b") "2" E("b"), "a=A" S("b") "B",
+		"b=2");
+	/* even one that could be none */
+	memset(id, 'x', sizeof(id) - 1);
+	snprintf(text, sizeof(text),
+		 S("a") "\n// __CLANG_OFFLOAD_BUNDLE____START__ %s" E("a"), id);
+	snprintf(expected, sizeof(expected),
+		 "a=\n// __CLANG_OFFLOAD_BUNDLE____START__ %s", id);
+	ENTRIES("//", text, expected);
+}
+
+static void nul_bytes(void **state)
+{
+	static const char in_id[] = S("a\0b") "A" E("a");
+	static const char in_contents[] = S("a") "A\0A" E("a");
+	struct kp_containers list;
+
+	(void)state;
+	assert_int_equal(read_text("//", in_id, sizeof(in_id) - 1, &list),
+			 KPACK_ERROR_INVALID_FORMAT);
+	assert_int_equal(read_text("//", in_contents, sizeof(in_contents) - 1, &list),
+			 KPACK_SUCCESS);
+	assert_int_equal(list.images[0].size, 3);
+	kp_containers_fini(&list);
+}
+
+/* Markers are found wherever a window ends. */
+static void markers_at_every_offset(void **state)
+{
+	struct bytes b = {0};
+	struct kp_containers list;
+	size_t size = 2 * sizeof(((struct kp_window *)0)->buf);
+
+	(void)state;
+	for (size_t i = 0; i < 120; i++) {
+		b.size = 0;
+		put(&b, S("a"), strlen(S("a")));
+		for (size_t n = 0; n < size / 2 - 140 + i; n++)
+			put(&b, "/", 1);
+		put(&b, E("a") S("b"), strlen(E("a") S("b")));
+		for (size_t n = 0; n < size; n++)
+			put(&b, "\n", 1);
+		put(&b, E("b"), strlen(E("b")));
+		assert_int_equal(read_text("//", b.data, b.size, &list), KPACK_SUCCESS);
+		assert_int_equal(list.n_images, 2);
+		assert_int_equal(list.images[0].size, size / 2 - 140 + i);
+		assert_int_equal(list.images[1].size, size);
+		kp_containers_fini(&list);
+	}
+	bytes_free(&b);
+}
+
+/* ---- the format ---- */
+
+static bool known(const char *head)
+{
+	return kp_format_probe(kp_span_str(head)) == &kp_format_text_bundle;
+}
+
+static void bundles_are_known_by_their_first_marker(void **state)
+{
+	const char *text = "\n# __CLANG_OFFLOAD_BUNDLE____START__ a\nA"
+			   "\n# __CLANG_OFFLOAD_BUNDLE____END__ a\n";
+	struct kp_source src = kp_source_memory(text, strlen(text));
+	struct kp_containers list = {0};
+
+	(void)state;
+	assert_true(known(S("a")));
+	assert_true(known(text));
+	assert_true(known(text + 1));
+	assert_true(known("\r\n; __CLANG_OFFLOAD_BUNDLE____START__ a\r\n"));
+	assert_false(known("x" S("a")));
+	assert_false(known(E("a")));
+	assert_false(known("\n//"));
+	assert_false(known(""));
+	assert_int_equal(kp_containers_add(&src, 0, &kp_format_text_bundle, KP_NOWHERE,
+					   &list, &why),
+			 KPACK_SUCCESS);
+	assert_int_equal(list.items[0].size, strlen(text));
+	assert_string_equal(list.images[0].id, "a");
+	kp_containers_fini(&list);
+}
+
+static void types_have_comments(void **state)
+{
+	(void)state;
+	assert_string_equal(kp_text_bundle_comment("hipi"), "//");
+	assert_string_equal(kp_text_bundle_comment("ll"), ";");
+	assert_string_equal(kp_text_bundle_comment("d"), "#");
+	assert_null(kp_text_bundle_comment("bc"));
+	assert_null(kp_text_bundle_comment("o"));
+}
+
+/* ---- writing ---- */
+
+static kpack_error_t to_bytes(void *arg, const void *data, size_t size,
+			      struct kpackx_error *error)
+{
+	(void)error;
+	put(arg, data, size);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t write_one(const char *id, const char *contents, struct bytes *b)
+{
+	struct kp_sink sink = {.write = to_bytes, .arg = b};
+	struct kp_text_entry entry = {kp_span_str(id),
+				      kp_source_memory(contents, strlen(contents))};
+
+	return kp_text_bundle_write(&entry, 1, "//", &sink, &why);
+}
+
+static void entries_are_written(void **state)
+{
+	const char *expected = S(HOST) "AAA\n" E(HOST) S("b") E("b");
+	struct kp_text_entry entries[] = {
+		{kp_span_str(HOST), kp_source_memory("AAA\n", 4)},
+		{kp_span_str("b"), kp_source_memory(NULL, 0)},
+	};
+	struct bytes b = {0};
+	struct kp_sink sink = {.write = to_bytes, .arg = &b};
+
+	(void)state;
+	assert_int_equal(kp_text_bundle_write(entries, 2, "//", &sink, &why),
+			 KPACK_SUCCESS);
+	assert_int_equal(sink.size, strlen(expected));
+	assert_int_equal(b.size, strlen(expected));
+	assert_memory_equal(b.data, expected, b.size);
+	bytes_free(&b);
+}
+
+/* Whatever is written is read as it was. */
+static void what_is_written_is_read(void **state)
+{
+	static const char *const contents[] = {
+		"",
+		"\n",
+		"x",
+		"x\n",
+		"\r\n",
+		"\n\n\n",
+		"// __CLANG_OFFLOAD_BUNDLE____",
+		"// __CLANG_OFFLOAD_BUNDLE____END__ x\n", /* no line begins there */
+		S("other") "x",
+		S(HOST),
+		"\n// __CLANG_OFFLOAD_BUNDLE____START__ ",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(contents); i++) {
+		struct bytes b = {0};
+		char expected[256];
+
+		assert_int_equal(write_one(HOST, contents[i], &b), KPACK_SUCCESS);
+		put(&b, "", 1);
+		snprintf(expected, sizeof(expected), HOST "=%s", contents[i]);
+		ENTRIES("//", (const char *)b.data, expected);
+		bytes_free(&b);
+	}
+}
+
+static void what_could_not_be_read_is_not_written(void **state)
+{
+	char id[KP_ENTRY_ID_MAX + 2] = "";
+	struct bytes b = {0};
+
+	(void)state;
+	memset(id, 'i', sizeof(id) - 1);
+	assert_int_equal(write_one("a\nb", "", &b), KPACK_ERROR_INVALID_ARGUMENT);
+	assert_int_equal(write_one("a\r", "", &b), KPACK_ERROR_INVALID_ARGUMENT);
+	assert_int_equal(write_one(id, "", &b), KPACK_ERROR_INVALID_ARGUMENT);
+	assert_int_equal(write_one("a", "x" E("q"), &b), KPACK_ERROR_INVALID_ARGUMENT);
+	assert_non_null(strstr(why.text, "an end marker is among its contents"));
+	assert_int_equal(write_one("a", "\n// __CLANG_OFFLOAD_BUNDLE____END__ ", &b),
+			 KPACK_ERROR_INVALID_ARGUMENT);
+	assert_int_equal(b.size, 0);
+	bytes_free(&b);
+}
+
+/* Contents are copied from files into files as well. */
+static void files_are_bundled(void **state)
+{
+	char dir[] = "/tmp/kpack-unit-XXXXXX", got[512];
+	const char *expected = S("a") "from a file" E("a");
+	struct kp_outfile in, out;
+	struct kp_sink sink = {.out = &out};
+	struct kp_text_entry entry = {.id = kp_span_str("a")};
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(kp_outfile_open(&in, dir, "in", 0600, &why), KPACK_SUCCESS);
+	assert_int_equal(kp_outfile_pwrite(&in, 0, "from a file", 11, &why),
+			 KPACK_SUCCESS);
+	assert_int_equal(kp_outfile_open(&out, dir, "out", 0600, &why), KPACK_SUCCESS);
+	entry.contents = kp_source_fd(in.fd, 0, 11);
+	assert_int_equal(kp_text_bundle_write(&entry, 1, "//", &sink, &why),
+			 KPACK_SUCCESS);
+	assert_int_equal(pread(out.fd, got, sizeof(got), 0), strlen(expected));
+	assert_memory_equal(got, expected, strlen(expected));
+	kp_outfile_close(&in);
+	kp_outfile_close(&out);
+	assert_int_equal(rmdir(dir), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(entries_are_read_exactly),
+		cmocka_unit_test(ids_are_interpreted),
+		cmocka_unit_test(what_stands_between_entries_is_passed_over),
+		cmocka_unit_test(lines_that_end_in_cr_lf_are_understood),
+		cmocka_unit_test(damage_is_named),
+		cmocka_unit_test(start_markers_among_contents_are_contents),
+		cmocka_unit_test(nul_bytes),
+		cmocka_unit_test(markers_at_every_offset),
+		cmocka_unit_test(bundles_are_known_by_their_first_marker),
+		cmocka_unit_test(types_have_comments),
+		cmocka_unit_test(entries_are_written),
+		cmocka_unit_test(what_is_written_is_read),
+		cmocka_unit_test(what_could_not_be_read_is_not_written),
+		cmocka_unit_test(files_are_bundled),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,1260 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/layout/layout.h"
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <xxhash.h>
+#include <zstd.h>
+#include "tests/unit/elf_builder.h"
+#include "core/layout/internal.h"
+#include "core/base/bounds.h"
+
+#ifndef KP_WITH_ZLIB
+#define KP_WITH_ZLIB 1
+#endif
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define HOST "host-x86_64-unknown-linux-gnu-"
+#define GFX(target) "hipv4-amdgcn-amd-amdhsa--" target
+
+static struct kpackx_error why;
+
+static const struct entry three[] = {{HOST, ""},
+				     {GFX("gfx90a:xnack+"), "the first object"},
+				     {GFX("gfx1100"), "the second"}};
+
+/* ---- sections, and what is made of them ---- */
+
+/* .hip_fatbin, its layout, and the objects to make it again from. */
+struct subject {
+	struct bytes section;
+	struct kp_fatbin fat;
+	struct kp_layout_bytes bytes;
+	struct kp_layout layout;
+	struct bytes objects[64]; /* per image */
+	bool have[64];
+	size_t n_reads;
+	struct kp_layout_source source;
+	struct kp_layout_plan plan;
+	struct bytes again;
+};
+
+static kpack_error_t read_object(void *arg, size_t i, void *buf, struct kpackx_error *e)
+{
+	struct subject *s = arg;
+
+	(void)e;
+	s->n_reads++;
+	assert_true(s->have[i]);
+	assert_int_equal(s->objects[i].size, s->layout.images[i].size);
+	memcpy(buf, s->objects[i].data, s->objects[i].size);
+	return KPACK_SUCCESS;
+}
+
+/* Find the containers; wrapper I leads to container N - 1 - I, the first has none. */
+static void scan(struct subject *s)
+{
+	size_t n;
+
+	s->fat = (struct kp_fatbin){
+		.kind = KP_FATBIN_ELF,
+		.source = kp_source_memory(s->section.data, s->section.size)};
+	if (kp_containers_scan(&s->fat.source, &s->fat.containers, &why))
+		fail_msg("%s", why.text);
+	n = s->fat.containers.count;
+	s->fat.elf.n_wrappers = n ? n - 1 : 0;
+	s->fat.wrapper_container = calloc(n + 1, sizeof(ptrdiff_t));
+	assert_non_null(s->fat.wrapper_container);
+	for (size_t i = 0; i + 1 < n; i++)
+		s->fat.wrapper_container[i] = (ptrdiff_t)(n - 1 - i);
+}
+
+static void take_objects(struct subject *s)
+{
+	const struct kp_containers *list = &s->fat.containers;
+
+	assert_true(list->n_images <= COUNT(s->have));
+	for (size_t i = 0; i < list->n_images; i++) {
+		const struct kp_image *image = &list->images[i];
+		struct bytes *to = &s->objects[i];
+		struct kp_payload payload;
+
+		s->have[i] = !image->host && image->size;
+		assert_int_equal(kp_container_load(&s->fat.source,
+						   &list->items[image->container],
+						   &payload, &why),
+				 KPACK_SUCCESS);
+		put_zeros(to, image->size);
+		assert_int_equal(kp_source_read(&payload.source, image->offset, to->data,
+						image->size, &why),
+				 KPACK_SUCCESS);
+		kp_payload_fini(&payload);
+	}
+	s->source = (struct kp_layout_source){s->have, read_object, s};
+}
+
+/* Make and parse the layout of SECTION, which S owns from now on. */
+static void open_subject(struct subject *s, struct bytes section)
+{
+	*s = (struct subject){.section = section};
+	scan(s);
+	take_objects(s);
+	if (kp_layout_make(&s->fat, NULL, NULL, true, &s->bytes, &why))
+		fail_msg("%s", why.text);
+	if (kp_layout_parse((struct kp_span){s->bytes.data, s->bytes.size}, &s->layout,
+			    &why))
+		fail_msg("%s", why.text);
+}
+
+static void close_subject(struct subject *s)
+{
+	kp_layout_plan_fini(&s->plan);
+	kp_layout_fini(&s->layout);
+	kp_containers_fini(&s->fat.containers);
+	free(s->fat.wrapper_container);
+	free(s->bytes.data);
+	for (size_t i = 0; i < COUNT(s->objects); i++)
+		bytes_free(&s->objects[i]);
+	bytes_free(&s->again);
+	bytes_free(&s->section);
+}
+
+/* What an outfile of ours has at [64, 64 + size), and that there is nothing elsewhere. */
+static void write_section(struct subject *s)
+{
+	struct kp_outfile out = {
+		.fd = memfd_create("out", MFD_CLOEXEC), .dir_fd = -1, .name = "out"};
+	uint8_t before[64];
+
+	assert_true(out.fd >= 0);
+	if (kp_layout_write(&s->layout, &s->plan, &s->source, &out, sizeof(before), &why))
+		fail_msg("%s", why.text);
+	assert_int_equal(lseek(out.fd, 0, SEEK_END),
+			 s->plan.size ? sizeof(before) + s->plan.size : 0);
+	bytes_free(&s->again);
+	put_zeros(&s->again, s->plan.size);
+	assert_int_equal(
+		kp_file_pread(out.fd, sizeof(before), s->again.data, s->plan.size, &why),
+		KPACK_SUCCESS);
+	if (s->plan.size)
+		assert_int_equal(pread(out.fd, before, sizeof(before), 0), 64);
+	for (size_t i = 0; s->plan.size && i < sizeof(before); i++)
+		assert_int_equal(before[i], 0);
+	close(out.fd);
+}
+
+static void make_again(struct subject *s)
+{
+	kp_layout_plan_fini(&s->plan);
+	if (kp_layout_plan(&s->layout, &s->source, &s->plan, &why))
+		fail_msg("%s", why.text);
+	write_section(s);
+}
+
+/* SECTION comes out as it was; takes it over. */
+static void assert_round_trip(struct bytes section)
+{
+	struct subject s;
+
+	open_subject(&s, section);
+	make_again(&s);
+	assert_true(s.plan.exact);
+	assert_int_equal(s.plan.n_dropped, 0);
+	assert_int_equal(s.plan.n_unpacked, 0);
+	assert_int_equal(s.plan.size, s.section.size);
+	if (s.section.size)
+		assert_memory_equal(s.again.data, s.section.data, s.section.size);
+	close_subject(&s);
+}
+
+/*
+ * The containers in s->again: those of the section without the images that are missing,
+ * where wrappers lead.
+ */
+static void assert_all_there(struct subject *s)
+{
+	struct kp_source src = kp_source_memory(s->again.data, s->again.size);
+	const struct kp_containers *old = &s->fat.containers;
+	struct kp_containers list;
+	struct kp_payload payload;
+	size_t k = 0;
+
+	if (kp_containers_scan(&src, &list, &why))
+		fail_msg("%s", why.text);
+	for (size_t i = 0; i < old->n_images; i++) {
+		uint8_t buf[4096];
+
+		if (!s->have[i] && old->images[i].size && !old->images[i].host)
+			continue;
+		assert_true(k < list.n_images);
+		const struct kp_image *image = &list.images[k++];
+		assert_int_equal(image->size, old->images[i].size);
+		assert_int_equal(image->container, old->images[i].container);
+		if (image->id)
+			assert_string_equal(image->id, old->images[i].id);
+		assert_int_equal(kp_container_load(&src, &list.items[image->container],
+						   &payload, &why),
+				 KPACK_SUCCESS);
+		assert_int_equal(kp_source_read(&payload.source, image->offset, buf,
+						image->size, &why),
+				 KPACK_SUCCESS);
+		if (image->size)
+			assert_memory_equal(buf, s->objects[i].data, image->size);
+		kp_payload_fini(&payload);
+	}
+	assert_int_equal(k, list.n_images);
+	assert_int_equal(list.count, old->count);
+	for (size_t c = 0; c < list.count; c++)
+		assert_int_equal(list.items[c].offset, s->plan.container_offset[c]);
+	for (size_t w = 0; w < s->layout.n_wrappers; w++)
+		assert_int_equal(
+			s->plan.wrapper_offset[w],
+			s->plan.container_offset[s->layout.wrapper_container[w]]);
+	kp_containers_fini(&list);
+}
+
+/* A bundle whose entries lie where they are told; the header is HEADER bytes long. */
+struct placed {
+	const char *id;
+	uint64_t offset, size;
+};
+
+static struct bytes placed_bundle(const struct placed *entries, size_t n, size_t size)
+{
+	struct bytes b = {0};
+
+	put(&b, "__CLANG_OFFLOAD_BUNDLE__", 24);
+	put_number(&b, n, 8);
+	for (size_t i = 0; i < n; i++) {
+		put_number(&b, entries[i].offset, 8);
+		put_number(&b, entries[i].size, 8);
+		put_number(&b, strlen(entries[i].id), 8);
+		put(&b, entries[i].id, strlen(entries[i].id));
+	}
+	assert_true(b.size <= size);
+	put_zeros(&b, size - b.size);
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < entries[i].size; k++)
+			b.data[entries[i].offset + k] =
+				(uint8_t)(1 + (entries[i].offset + k) * 7 % 255);
+	return b;
+}
+
+static struct elf_file code_object(void)
+{
+	static const struct section sections[] = {{".text",
+						   SHT_PROGBITS,
+						   6,
+						   0x1000,
+						   {(const uint8_t *)"program!", 8},
+						   0,
+						   0,
+						   0}};
+	struct elf_file f = elf_build(ET_DYN, EM_AMDGPU, sections, COUNT(sections));
+
+	f.bytes.data[EI_OSABI] = 64;
+	f.bytes.data[EI_ABIVERSION] = 4;
+	kp_put_le32(f.bytes.data + offsetof(Elf64_Ehdr, e_flags), 0x53f);
+	return f;
+}
+
+/* ---- the same bytes again ---- */
+
+static void bundles_of_any_alignment_come_back(void **state)
+{
+	static const size_t aligns[] = {1, 3, 8, 16, 4096};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(aligns); i++) {
+		struct bytes b = {0};
+
+		put_bundle(&b, three, 3, aligns[i]);
+		assert_round_trip(b);
+	}
+}
+
+/* Three containers with other architectures in each, at ALIGN. */
+static struct bytes unequal(size_t align)
+{
+	static const struct entry two[] = {{GFX("gfx1201"), "only here"},
+					   {GFX("gfx1100"), "here too"}};
+	struct bytes b = {0};
+
+	put_bundle(&b, three, 3, align);
+	put_padding(&b, align);
+	put_bundle(&b, two, 2, align);
+	put_padding(&b, align);
+	put_bundle(&b, three + 1, 2, align);
+	put_zeros(&b, 100);
+	return b;
+}
+
+static void several_containers_come_back(void **state)
+{
+	(void)state;
+	assert_round_trip(unequal(4096));
+	assert_round_trip(unequal(16));
+}
+
+static void sections_without_entries_come_back(void **state)
+{
+	struct bytes b = {0};
+
+	(void)state;
+	assert_round_trip(b);
+	put_zeros(&b, 5000);
+	assert_round_trip(b);
+	b = (struct bytes){0};
+	put_bundle(&b, NULL, 0, 1);
+	put_bundle(&b, NULL, 0, 1);
+	assert_round_trip(b);
+}
+
+static void bytes_of_the_host_come_back(void **state)
+{
+	static const struct entry entries[] = {{GFX("gfx90a"), "device"},
+					       {HOST, "bytes of the host"},
+					       {"host-aarch64-unknown-linux", "more"}};
+	struct bytes b = {0};
+
+	(void)state;
+	put_bundle(&b, entries, 3, 64);
+	assert_round_trip(b);
+}
+
+static void odd_bundles_come_back(void **state)
+{
+	static const struct placed out_of_order[] = {{GFX("gfx90a"), 500, 40},
+						     {GFX("gfx1100"), 300, 60},
+						     {GFX("gfx1201"), 400, 50}};
+	static const struct placed shared[] = {{GFX("gfx90a"), 300, 100},
+					       {GFX("gfx90a:xnack+"), 300, 100},
+					       {GFX("gfx1100"), 350, 100},
+					       {GFX("gfx1201"), 360, 10}};
+	static const struct placed empty[] = {{HOST, 1 << 20, 0},
+					      {GFX("gfx90a"), 256, 9},
+					      {GFX("gfx1100"), 0, 0},
+					      {GFX("gfx1201"), UINT64_MAX, 0}};
+
+	(void)state;
+	assert_round_trip(placed_bundle(out_of_order, 3, 540));
+	assert_round_trip(placed_bundle(shared, 4, 450));
+	assert_round_trip(placed_bundle(empty, 4, 265));
+}
+
+static void what_lies_between_entries_comes_back(void **state)
+{
+	static const struct placed entries[] = {{GFX("gfx90a"), 1000, 10},
+						{GFX("gfx1100"), 300, 10}};
+	struct bytes b = placed_bundle(entries, 2, 1010);
+
+	(void)state;
+	b.data[299] = 1;
+	b.data[500] = 2;
+	b.data[510] = 3;
+	b.data[999] = 4;
+	assert_round_trip(b);
+}
+
+static void a_code_object_comes_back(void **state)
+{
+	struct elf_file f = code_object();
+	struct bytes b = {0};
+
+	(void)state;
+	put_zeros(&b, 16);
+	put(&b, f.bytes.data, f.bytes.size);
+	put_padding(&b, 16);
+	put_bundle(&b, three, 3, 16);
+	bytes_free(&f.bytes);
+	assert_round_trip(b);
+}
+
+static struct bytes compressed(unsigned version, unsigned method)
+{
+	struct bytes plain = unequal(4096), b = {0};
+
+	/* what follows the first bundle is in no entry of it */
+	put_ccob(&b, version, method, bytes_span(&plain));
+	put_padding(&b, 4096);
+	bytes_free(&plain);
+	put_bundle(&plain, three, 3, 4096);
+	put_ccob(&b, version, method, bytes_span(&plain));
+	bytes_free(&plain);
+	return b;
+}
+
+static void compressed_containers_come_back(void **state)
+{
+	(void)state;
+	for (unsigned version = 1; version <= 3; version++) {
+		for (unsigned method = !KP_WITH_ZLIB; method <= 1; method++) {
+			struct bytes b = compressed(version, method);
+
+			b.data[kp_ccob_header_size(version) - 5] = 0xab; /* the hash */
+			assert_round_trip(b);
+		}
+	}
+}
+
+static void every_level_is_found(void **state)
+{
+	struct bytes plain = {0};
+	static char noise[300001];
+	struct entry e = {GFX("gfx90a"), noise};
+	uint32_t x = 1;
+
+	(void)state;
+	for (size_t i = 0; i + 1 < sizeof(noise); i++) {
+		x = x * 1664525 + 1013904223;
+		noise[i] = (char)('a' + (x >> 27));
+	}
+	put_bundle(&plain, &e, 1, 4096);
+	for (int level = 1; level <= 22; level += 7) {
+		struct kp_ccob_form form = {3, KP_CCOB_ZSTD, 7, level, level % 2};
+		struct bytes b = {0};
+
+		assert_int_equal(
+			kp_ccob_encode(&form, bytes_span(&plain), &b.data, &b.size, &why),
+			KPACK_SUCCESS);
+		assert_round_trip(b);
+	}
+	bytes_free(&plain);
+}
+
+/* ---- hashes ---- */
+
+static void known_objects_are_not_read(void **state)
+{
+	struct subject s, blind;
+	uint8_t xxh3[64][16];
+	bool known[64];
+
+	(void)state;
+	open_subject(&s, unequal(64));
+	for (size_t i = 0; i < s.layout.n_images; i++) {
+		known[i] = s.layout.images[i].has_xxh3;
+		memcpy(xxh3[i], s.layout.images[i].xxh3, KP_LAYOUT_HASH);
+	}
+	blind = (struct subject){.section = unequal(64)};
+	scan(&blind);
+	for (size_t i = 0; i < s.layout.n_images; i++) {
+		const struct kp_image *image = &blind.fat.containers.images[i];
+
+		memset(blind.section.data +
+			       blind.fat.containers.items[image->container].offset +
+			       image->offset,
+		       0xee, image->size);
+	}
+	assert_int_equal(kp_layout_make(&blind.fat, (const uint8_t(*)[16])xxh3, known,
+					false, &blind.bytes, &why),
+			 KPACK_SUCCESS);
+	assert_int_equal(blind.bytes.size, s.bytes.size);
+	assert_memory_equal(blind.bytes.data, s.bytes.data, s.bytes.size);
+	close_subject(&blind);
+	close_subject(&s);
+}
+
+static void what_is_not_packed_has_no_hash(void **state)
+{
+	static const uint8_t xxh3[16][16];
+	static const bool known[16];
+	struct subject s;
+
+	(void)state;
+	open_subject(&s, unequal(64));
+	free(s.bytes.data);
+	kp_layout_fini(&s.layout);
+	assert_int_equal(kp_layout_make(&s.fat, xxh3, known, false, &s.bytes, &why),
+			 KPACK_SUCCESS);
+	assert_int_equal(kp_layout_parse((struct kp_span){s.bytes.data, s.bytes.size},
+					 &s.layout, &why),
+			 KPACK_SUCCESS);
+	for (size_t i = 0; i < s.layout.n_images; i++)
+		assert_false(s.layout.images[i].has_xxh3);
+	/* it can be had nevertheless, but nobody knows whether it is what was there */
+	make_again(&s);
+	assert_false(s.plan.exact);
+	assert_memory_equal(s.again.data, s.section.data, s.section.size);
+	close_subject(&s);
+}
+
+static void images_say_what_they_were(void **state)
+{
+	struct subject s;
+
+	(void)state;
+	open_subject(&s, unequal(16));
+	assert_int_equal(s.layout.size, s.section.size);
+	assert_int_equal(s.layout.n_containers, 3);
+	assert_int_equal(s.layout.n_images, 7);
+	for (size_t i = 0; i < s.layout.n_images; i++) {
+		const struct kp_image *image = &s.fat.containers.images[i];
+		const struct kp_layout_image *got = &s.layout.images[i];
+		XXH128_canonical_t hash;
+
+		assert_string_equal(got->id, image->id);
+		assert_string_equal(got->arch, image->arch);
+		assert_int_equal(got->host, image->host);
+		assert_int_equal(got->container, image->container);
+		assert_int_equal(got->size, image->size);
+		assert_int_equal(got->has_xxh3, image->size > 0);
+		XXH128_canonicalFromHash(
+			&hash, XXH3_128bits(s.objects[i].data, s.objects[i].size));
+		if (got->has_xxh3)
+			assert_memory_equal(got->xxh3, hash.digest, KP_LAYOUT_HASH);
+	}
+	/* two wrappers, from behind; the first container follows them */
+	assert_int_equal(s.layout.n_wrappers, 2);
+	assert_int_equal(kp_layout_index(&s.layout, 0), 2);
+	assert_int_equal(kp_layout_index(&s.layout, 1), 1);
+	assert_int_equal(kp_layout_index(&s.layout, 2), 0);
+	close_subject(&s);
+}
+
+static void a_large_library_has_a_small_layout(void **state)
+{
+	static const char *const ids[] = {
+		HOST,
+		GFX("gfx1030"),
+		GFX("gfx803"),
+		GFX("gfx900:xnack-"),
+		GFX("gfx906:xnack-"),
+		GFX("gfx908:xnack-"),
+		GFX("gfx90a:xnack+"),
+		GFX("gfx90a:xnack-"),
+	};
+	struct subject s = {0};
+	static char object[3000];
+	struct entry entries[COUNT(ids)];
+
+	(void)state;
+	memset(object, 'x', sizeof(object) - 1);
+	for (size_t i = 0; i < COUNT(ids); i++)
+		entries[i] = (struct entry){ids[i], i ? object : ""};
+	for (size_t i = 0; i < 111; i++) {
+		put_padding(&s.section, 4096);
+		put_bundle(&s.section, entries, COUNT(ids), 4096);
+	}
+	scan(&s);
+	assert_int_equal(kp_layout_make(&s.fat, NULL, NULL, true, &s.bytes, &why),
+			 KPACK_SUCCESS);
+	assert_true(s.bytes.size < 7000);
+	close_subject(&s);
+}
+
+/* ---- objects that are missing ---- */
+
+static void missing_objects_are_left_out(void **state)
+{
+	struct subject s;
+
+	(void)state;
+	for (size_t align = 1; align <= 4096; align *= 16) {
+		open_subject(&s, unequal(align));
+		s.have[2] = s.have[3] = s.have[5] = false;
+		make_again(&s);
+		assert_false(s.plan.exact);
+		assert_int_equal(s.plan.n_dropped, 3);
+		assert_int_equal(s.plan.size, s.section.size);
+		assert_all_there(&s);
+		for (size_t c = 0; c < 3; c++)
+			assert_int_equal(s.plan.container_offset[c],
+					 s.fat.containers.items[c].offset);
+		/* objects are aligned as they were */
+		struct kp_source src = kp_source_memory(s.again.data, s.again.size);
+		struct kp_containers list;
+		assert_int_equal(kp_containers_scan(&src, &list, &why), KPACK_SUCCESS);
+		for (size_t i = 0; i < list.n_images; i++)
+			assert_int_equal(list.images[i].offset % align, 0);
+		kp_containers_fini(&list);
+		close_subject(&s);
+	}
+}
+
+static void only_the_host_may_remain(void **state)
+{
+	struct subject s;
+
+	(void)state;
+	open_subject(&s, unequal(16));
+	memset(s.have, 0, sizeof(s.have));
+	make_again(&s);
+	assert_int_equal(s.plan.n_dropped, 6);
+	assert_int_equal(s.n_reads, 0);
+	assert_all_there(&s);
+	close_subject(&s);
+}
+
+static void what_overlaps_stays_together(void **state)
+{
+	static const struct placed entries[] = {{GFX("gfx90a"), 512, 100},
+						{GFX("gfx90a:xnack+"), 512, 100},
+						{GFX("gfx1100"), 560, 100},
+						{GFX("gfx1030"), 768, 100},
+						{GFX("gfx1201"), 320, 100}};
+	struct subject s;
+
+	(void)state;
+	for (unsigned mask = 0; mask < 32; mask++) {
+		open_subject(&s, placed_bundle(entries, 5, 868));
+		for (size_t i = 0; i < 5; i++)
+			s.have[i] = mask >> i & 1;
+		make_again(&s);
+		assert_int_equal(s.plan.exact, mask == 31);
+		assert_int_equal(s.plan.size, s.section.size);
+		assert_true(s.plan.places[0].size <= s.section.size);
+		assert_all_there(&s);
+		close_subject(&s);
+	}
+}
+
+static void a_compressed_bundle_is_compressed_again(void **state)
+{
+	struct subject s;
+
+	(void)state;
+	for (unsigned version = 1; version <= 3; version++) {
+		for (unsigned method = !KP_WITH_ZLIB; method <= 1; method++) {
+			struct kp_container c;
+			struct kp_ccob_form form;
+
+			open_subject(&s, compressed(version, method));
+			s.have[1] = s.have[5] = false;
+			make_again(&s);
+			assert_int_equal(s.plan.n_dropped, 2);
+			assert_int_equal(s.plan.n_unpacked, 0);
+			assert_true(s.plan.places[1].encoded);
+			assert_all_there(&s);
+			c = s.fat.containers.items[0];
+			struct kp_source src =
+				kp_source_memory(s.again.data, s.again.size);
+			assert_int_equal(kp_ccob_form_read(&src, &c, &form, &why),
+					 KPACK_SUCCESS);
+			assert_int_equal(form.version, version);
+			assert_int_equal(form.method, method);
+			assert_int_not_equal(form.hash, 0); /* the builder's */
+			close_subject(&s);
+		}
+	}
+}
+
+static void a_missing_code_object_leaves_nothing(void **state)
+{
+	struct elf_file f = code_object();
+	struct bytes b = {0};
+	struct subject s;
+
+	(void)state;
+	put_bundle(&b, three, 3, 16);
+	put_padding(&b, 16);
+	put(&b, f.bytes.data, f.bytes.size);
+	bytes_free(&f.bytes);
+	open_subject(&s, b);
+	assert_int_equal(s.layout.n_wrappers, 1);
+	s.have[3] = false;
+	make_again(&s);
+	assert_int_equal(s.plan.n_dropped, 1);
+	assert_true(s.plan.wrapper_offset[0] == KP_LAYOUT_NOWHERE);
+	assert_true(s.plan.container_offset[1] == KP_LAYOUT_NOWHERE);
+	assert_int_equal(s.plan.size, s.section.size);
+	for (size_t i = s.fat.containers.items[1].offset; i < s.again.size; i++)
+		assert_int_equal(s.again.data[i], 0);
+	close_subject(&s);
+}
+
+/* ---- compression that cannot be repeated ---- */
+
+static void what_no_level_makes_becomes_plain(void **state)
+{
+	struct bytes plain = {0}, b = {0};
+	ZSTD_CCtx *ctx = ZSTD_createCCtx();
+	uint8_t frame[8192];
+	struct subject s;
+	size_t n;
+
+	(void)state;
+	put_bundle(&plain, three, 3, 4096);
+	ZSTD_CCtx_setParameter(ctx, ZSTD_c_checksumFlag, 1);
+	n = ZSTD_compress2(ctx, frame, sizeof(frame), plain.data, plain.size);
+	ZSTD_freeCCtx(ctx);
+	for (unsigned i = 0; i < 2; i++) {
+		put_padding(&b, 16);
+		put_ccob_header(&b, 3, 1, 32 + n, plain.size);
+		put(&b, frame, n);
+	}
+	open_subject(&s, b);
+	make_again(&s);
+	assert_false(s.plan.exact);
+	assert_int_equal(s.plan.n_unpacked, 2);
+	assert_int_equal(s.plan.n_dropped, 0);
+	assert_int_equal(s.plan.container_offset[0], 0);
+	assert_in_range(s.plan.container_offset[1], plain.size, plain.size + 4096);
+	assert_int_equal(s.plan.container_offset[1] % 16, 0);
+	assert_int_equal(s.plan.size, s.plan.container_offset[1] + plain.size);
+	assert_memory_equal(s.again.data, plain.data, plain.size);
+	assert_all_there(&s);
+	/* with something missing it cannot be the same anyway, and is compressed */
+	s.have[2] = s.have[5] = false;
+	make_again(&s);
+	assert_int_equal(s.plan.n_unpacked, 0);
+	assert_int_equal(s.plan.n_dropped, 2);
+	assert_all_there(&s);
+	bytes_free(&plain);
+	close_subject(&s);
+}
+
+static void another_encoder_is_noticed(void **state)
+{
+	struct bytes plain = {0}, b = {0};
+	struct subject s;
+
+	(void)state;
+	put_bundle(&plain, three, 3, 16);
+	for (unsigned i = 0; i < 3; i++) {
+		put_padding(&b, 4096);
+		put_ccob(&b, 2 + i % 2, 1, bytes_span(&plain));
+	}
+	put_zeros(&b, 4096);
+	open_subject(&s, b);
+	s.layout.containers[1].xxh3[3] ^= 1;
+	make_again(&s);
+	assert_false(s.plan.exact);
+	assert_int_equal(s.plan.n_unpacked, 1);
+	/* there is room for it where it was */
+	assert_int_equal(s.plan.size, s.section.size);
+	assert_int_equal(s.plan.container_offset[1], 4096);
+	assert_all_there(&s);
+	s.layout.containers[2].form.level = 22;
+	s.layout.containers[2].form.long_range = true;
+	s.layout.containers[2].size++;
+	make_again(&s);
+	assert_int_equal(s.plan.n_unpacked, 2);
+	bytes_free(&plain);
+	close_subject(&s);
+}
+
+/* ---- failures ---- */
+
+static void another_object_is_refused(void **state)
+{
+	struct kp_outfile out = {
+		.fd = memfd_create("out", MFD_CLOEXEC), .dir_fd = -1, .name = "out"};
+	struct subject s;
+
+	(void)state;
+	open_subject(&s, unequal(16));
+	assert_int_equal(kp_layout_plan(&s.layout, &s.source, &s.plan, &why),
+			 KPACK_SUCCESS);
+	s.objects[4].data[0] ^= 1;
+	assert_int_equal(kp_layout_write(&s.layout, &s.plan, &s.source, &out, 0, &why),
+			 KPACK_ERROR_INVALID_METADATA);
+	assert_non_null(strstr(why.text, "image 4 gfx1100: not the object that was"));
+	close_subject(&s);
+	open_subject(&s, compressed(3, 1));
+	s.objects[1].data[0] ^= 1;
+	assert_int_equal(kp_layout_plan(&s.layout, &s.source, &s.plan, &why),
+			 KPACK_ERROR_INVALID_METADATA);
+	assert_non_null(strstr(why.text, "image 1 "));
+	close_subject(&s);
+	close(out.fd);
+}
+
+static kpack_error_t fail_object(void *arg, size_t i, void *buf, struct kpackx_error *e)
+{
+	(void)arg, (void)i, (void)buf;
+	return kp_fail(e, KPACK_ERROR_NOT_IMPLEMENTED, "no such luck");
+}
+
+static void a_failure_to_read_is_passed_on(void **state)
+{
+	struct kp_outfile out = {
+		.fd = memfd_create("out", MFD_CLOEXEC), .dir_fd = -1, .name = "out"};
+	struct subject s;
+
+	(void)state;
+	open_subject(&s, compressed(3, 1));
+	assert_int_equal(kp_layout_plan(&s.layout, &s.source, &s.plan, &why),
+			 KPACK_SUCCESS);
+	s.source.read = fail_object;
+	assert_int_equal(kp_layout_write(&s.layout, &s.plan, &s.source, &out, 0, &why),
+			 KPACK_ERROR_NOT_IMPLEMENTED);
+	assert_string_equal(why.text, "container 0: no such luck");
+	kp_layout_plan_fini(&s.plan);
+	assert_int_equal(kp_layout_plan(&s.layout, &s.source, &s.plan, &why),
+			 KPACK_ERROR_NOT_IMPLEMENTED);
+	close_subject(&s);
+	close(out.fd);
+}
+
+/* Making the layout of B fails with CODE, and the reason contains TEXT. */
+static void assert_not_made(struct subject *s, kpack_error_t code, const char *text)
+{
+	assert_int_equal(kp_layout_make(&s->fat, NULL, NULL, true, &s->bytes, &why),
+			 code);
+	if (!strstr(why.text, text))
+		fail_msg("\"%s\" is not in \"%s\"", text, why.text);
+	assert_null(s->bytes.data);
+	close_subject(s);
+}
+
+static void what_would_make_it_large_is_refused(void **state)
+{
+	static const struct placed host[] = {{HOST, 128, KP_LAYOUT_INLINE_MAX + 1}};
+	static const struct placed far[] = {
+		{GFX("gfx90a"), KP_LAYOUT_INLINE_MAX + 99, 1}};
+	struct subject s = {
+		.section = placed_bundle(host, 1, 128 + KP_LAYOUT_INLINE_MAX + 1)};
+
+	(void)state;
+	scan(&s);
+	assert_not_made(&s, KPACK_ERROR_NOT_IMPLEMENTED,
+			"bundle at offset 0: 1048577 bytes more that are in no code");
+	s = (struct subject){.section = placed_bundle(far, 1, far[0].offset + 1)};
+	memset(s.section.data + 99, 1, far[0].offset - 99);
+	scan(&s);
+	assert_not_made(&s, KPACK_ERROR_NOT_IMPLEMENTED, "that are in no code");
+	s = (struct subject){.section = unequal(16)};
+	scan(&s);
+	for (size_t i = 0; i < 2; i++) /* as if they shared their bytes */
+		s.fat.containers.images[i].size = KP_LAYOUT_SECTION_MAX / 2 + 1;
+	assert_not_made(&s, KPACK_ERROR_NOT_IMPLEMENTED, "device code of more than");
+	/* zeros cost nothing */
+	assert_round_trip(placed_bundle(far, 1, far[0].offset + 1));
+}
+
+static void a_wrapper_must_lead_somewhere(void **state)
+{
+	struct subject s = {.section = unequal(16)};
+
+	(void)state;
+	scan(&s);
+	s.fat.wrapper_container[1] = -1;
+	assert_not_made(&s, KPACK_ERROR_NOT_IMPLEMENTED, "wrapper 1 leads to no");
+}
+
+static void a_broken_frame_is_refused(void **state)
+{
+	struct bytes plain = {0}, b = {0};
+	struct subject s;
+
+	(void)state;
+	put_bundle(&plain, three, 3, 4096);
+	put_ccob(&b, 3, 1, bytes_span(&plain));
+	put_number(&b, 0, 1);
+	kp_put_le64(b.data + 8, b.size);
+	s = (struct subject){.section = b};
+	scan(&s);
+	assert_not_made(&s, KPACK_ERROR_INVALID_FORMAT, "1 bytes follow");
+	bytes_free(&plain);
+}
+
+/* ---- hostile layouts ---- */
+
+static kpack_error_t parse(const void *data, size_t size)
+{
+	uint8_t *copy = malloc(size + !size);
+	struct kp_layout l = {.n_images = 77};
+	kpack_error_t err;
+
+	assert_non_null(copy);
+	if (size)
+		memcpy(copy, data, size);
+	err = kp_layout_parse((struct kp_span){copy, size}, &l, &why);
+	free(copy);
+	if (err)
+		assert_int_equal(l.n_images, 77);
+	else
+		kp_layout_fini(&l);
+	return err;
+}
+
+/* The MessagePack inside. */
+static struct bytes unpacked(const struct subject *s)
+{
+	struct bytes b = {0};
+
+	put_zeros(&b, (size_t)ZSTD_getFrameContentSize(s->bytes.data, s->bytes.size));
+	assert_int_equal(ZSTD_decompress(b.data, b.size, s->bytes.data, s->bytes.size),
+			 b.size);
+	return b;
+}
+
+static void a_cut_layout_is_refused(void **state)
+{
+	struct subject s;
+	struct bytes b;
+
+	(void)state;
+	open_subject(&s, compressed(3, 1));
+	for (size_t i = 0; i < s.bytes.size; i++)
+		assert_int_not_equal(parse(s.bytes.data, i), KPACK_SUCCESS);
+	b = unpacked(&s);
+	for (size_t i = 0; i < b.size; i++)
+		assert_int_not_equal(parse(b.data, i), KPACK_SUCCESS);
+	assert_int_equal(parse(b.data, b.size), KPACK_SUCCESS);
+	bytes_free(&b);
+	close_subject(&s);
+}
+
+static void a_lying_frame_is_refused(void **state)
+{
+	struct subject s;
+
+	(void)state;
+	open_subject(&s, unequal(16));
+	/* magic, then a descriptor: single segment, content size of 8 bytes */
+	static const uint8_t bomb[64] = "\x28\xb5\x2f\xfd\xe0\0\0\0\x10",
+			     huge[64] = "\x28\xb5\x2f\xfd\xe0\0\0\0\0\1",
+			     none[64] = "\x28\xb5\x2f\xfd\0\x58";
+	assert_int_equal(parse(bomb, sizeof(bomb)), KPACK_ERROR_INVALID_METADATA);
+	assert_int_equal(parse(huge, sizeof(huge)), KPACK_ERROR_INVALID_METADATA);
+	assert_int_equal(parse(none, sizeof(none)), KPACK_ERROR_INVALID_METADATA);
+	for (size_t i = 0; i < s.bytes.size; i++) {
+		s.bytes.data[i] ^= 0x55;
+		(void)parse(s.bytes.data, s.bytes.size);
+		s.bytes.data[i] ^= 0x55;
+	}
+	assert_int_equal(parse(s.bytes.data, s.bytes.size), KPACK_SUCCESS);
+	close_subject(&s);
+}
+
+/* An object that is what it should be, whatever that is. */
+static kpack_error_t give_anything(void *arg, size_t i, void *buf, struct kpackx_error *e)
+{
+	const struct kp_layout *l = arg;
+
+	(void)e;
+	memset(buf, (int)i, l->images[i].size);
+	return KPACK_SUCCESS;
+}
+
+/* Plan L and write it: never more than was planned. */
+static void apply(struct kp_layout *l)
+{
+	struct kp_outfile out = {
+		.fd = memfd_create("out", MFD_CLOEXEC), .dir_fd = -1, .name = "out"};
+	bool *have = calloc(l->n_images + 1, sizeof(*have));
+	struct kp_layout_source source = {have, give_anything, l};
+	struct kp_layout_plan plan;
+	kpack_error_t err;
+
+	assert_non_null(have);
+	for (size_t i = 0; i < l->n_images; i++) {
+		have[i] = i % 3;
+		l->images[i].has_xxh3 = false;
+	}
+	assert_int_equal(kp_layout_plan(l, &source, &plan, &why), KPACK_SUCCESS);
+	err = kp_layout_write(l, &plan, &source, &out, 0, &why);
+	if (err)
+		fail_msg("%s", why.text);
+	assert_int_equal(lseek(out.fd, 0, SEEK_END), plan.size);
+	kp_layout_plan_fini(&plan);
+	free(have);
+	close(out.fd);
+}
+
+static uint64_t payload_bytes(const struct kp_layout *l)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < l->n_containers; i++)
+		sum += l->containers[i].payload_size;
+	return sum;
+}
+
+static void a_changed_byte_does_no_harm(void **state)
+{
+	struct bytes b = unequal(16), z = compressed(3, 1);
+	struct subject s;
+	size_t good = 0;
+
+	(void)state;
+	put_padding(&b, 4096);
+	put(&b, z.data, z.size);
+	bytes_free(&z);
+	open_subject(&s, b);
+	b = unpacked(&s);
+	for (size_t i = 0; i < 8 * b.size; i += 11) {
+		struct kp_layout l;
+
+		b.data[i / 8] ^= (uint8_t)(1 << i % 8);
+		if (kp_layout_parse(bytes_span(&b), &l, &why) == KPACK_SUCCESS) {
+			if (l.size < 1 << 20 && payload_bytes(&l) < 1 << 20) {
+				apply(&l);
+				good++;
+			}
+			kp_layout_fini(&l);
+		}
+		b.data[i / 8] ^= (uint8_t)(1 << i % 8);
+	}
+	assert_true(good > 10);
+	bytes_free(&b);
+	close_subject(&s);
+}
+
+/*
+ * MessagePack in readable pieces.  The header of one entry "a-b" has 59 bytes, so that
+ * ENTRY's gap is 59 - 4096; it ends at 64.
+ */
+#define TARGETS "\223\223\243a-b\246gfx90a\302\223\300\240\302\223\243h-x\240\303"
+#define SHAPE(format, size) "\246format" format "\246offset\0\244size" size "\247entries"
+#define BUNDLE "\204" SHAPE("\246bundle", "\0")
+#define ENTRY "\221\224\0\321\360\73\5\303"
+#define BARE "\204" SHAPE("\253code-object", "\5")
+#define CCOB(size, form) "\205" SHAPE("\244ccob", size) "\220\244ccob" form
+#define FORM(version, method, payload, level)                                            \
+	"\205\247version" version "\246method" method "\244hash\1\247payload" payload    \
+	"\245level" level
+#define FOUR_GIB_AND_1 "\317\0\0\0\1\0\0\0\1"
+#define FOUR_GIB_ENTRY "\224\0\0\317\0\0\0\1\0\0\0\0\303"
+#define EIGHT(text) text text text text text text text text
+
+struct parts {
+	struct kp_span version, size, targets, wrappers, containers, hashes;
+};
+
+#define SPAN(text)                                                                       \
+	{                                                                                \
+		(const uint8_t *)(text), sizeof(text) - 1                                \
+	}
+
+/* Of what is left out the good value counts. */
+static struct bytes build(const struct parts *given)
+{
+	static const struct parts good = {SPAN("\1"),
+					  SPAN("\120"),
+					  SPAN(TARGETS),
+					  SPAN("\221\0"),
+					  SPAN("\221" BUNDLE ENTRY),
+					  SPAN("\304\6a hash")};
+	static const char *const keys[] = {"\247version",    "\244size",
+					   "\247targets",    "\250wrappers",
+					   "\252containers", "\244xxh3"};
+	const struct kp_span *from = &given->version, *else_from = &good.version;
+	struct bytes b = {0};
+
+	put(&b, "\206", 1);
+	for (size_t i = 0; i < COUNT(keys); i++) {
+		const struct kp_span *value = from[i].data ? &from[i] : &else_from[i];
+
+		put(&b, keys[i], strlen(keys[i]));
+		put(&b, value->data, value->size);
+	}
+	return b;
+}
+
+/* One container, whose entry is an object, or which has none. */
+#define ONE(text)                                                                        \
+	{                                                                                \
+		.containers = SPAN("\221" text)                                          \
+	}
+#define NONE(text)                                                                       \
+	{                                                                                \
+		.containers = SPAN("\221" text), .hashes = SPAN("\304\0")                \
+	}
+
+static void what_cannot_be_is_refused(void **state)
+{
+	static const struct {
+		struct parts parts;
+		kpack_error_t code;
+		const char *text;
+	} cases[] = {
+		{{.version = SPAN("\2")}, KPACK_ERROR_UNSUPPORTED_VERSION, "version 2"},
+		{{.version = SPAN("\300")}, 0, "not a number"},
+		{{.size = SPAN("\317\1\0\0\0\0\0\0\0")}, 0, "at most 68719476736"},
+		{{.size = SPAN("\77")}, 0, "container 0: empty, outside"},
+		{{.targets = SPAN("\220")}, 0, "a target that was not listed"},
+		{{.targets = SPAN("\335\0\21\0\0")},
+		 KPACK_ERROR_MSGPACK_PARSE_FAILED,
+		 "layout: "},
+		{{.targets = SPAN("\221\222\300\240")}, 0, "members are missing"},
+		{{.targets = SPAN("\221\223\242a\0\240\302")}, 0, "a NUL inside"},
+		{{.targets = SPAN("\221\223\300\331\100"
+				  "0123456789012345678901234567890123456789012345678901"
+				  "234567890123\302")},
+		 0,
+		 "too long"},
+		{{.targets = SPAN("\221\223\1\240\302")}, 0, "not a string"},
+		{{.targets = SPAN("\221\223\300\240\1")}, 0, "neither true nor false"},
+		{{.wrappers = SPAN("\221\1")}, 0, "wrapper 0: container 1 of 1"},
+		{{.wrappers = SPAN("\200")}, 0, "not an array"},
+		{{.hashes = SPAN("\304\5short")}, 0, "fewer hashes"},
+		{{.hashes = SPAN("\304\7longest")}, 0, "more hashes"},
+		{{.hashes = SPAN("\241x")}, 0, "not bytes"},
+		{{.containers = SPAN("\200")}, 0, "not an array"},
+		{ONE("\1"), 0, "not a map"},
+		{ONE("\200"), 0, "format is missing"},
+		{ONE("\201\246format\246bundle"), 0, "offset is missing"},
+		{ONE("\202\246format\246bundle\246format\246bundle"), 0,
+		 "format for the second time"},
+		{ONE("\201\246format\243zip"), KPACK_ERROR_NOT_IMPLEMENTED,
+		 "a format that is not known"},
+		{NONE("\204" SHAPE("\246bundle", "\340") "\220"), 0, "empty, outside"},
+		{NONE("\204" SHAPE("\246bundle", "\320\337") "\220"), 0,
+		 "empty, outside"},
+		{NONE("\204" SHAPE("\246bundle", "\377") "\220"), 0,
+		 "smaller than its entries"},
+		{NONE("\204" SHAPE("\246bundle", "\61") "\220"), 0, "empty, outside"},
+		{NONE("\204\246format\246bundle\246offset\100\244size\0\247entries"
+		      "\220"),
+		 0, "empty, outside"},
+		{NONE("\204\246format\246bundle\246offset\377\244size\0\247entries"
+		      "\220"),
+		 0, "empty, outside"},
+		{ONE("\204" SHAPE("\246bundle", "\377") "\221\224\0\321\360\73\6\303"), 0,
+		 "an entry outside"},
+		{ONE(BUNDLE "\221\224\0\321\360\72\5\303"), 0, "an entry outside"},
+		{ONE(BUNDLE "\221\224\0\0\5\303"), 0, "empty, outside"},
+		{ONE(BUNDLE "\221\224\3\0\5\303"), 0, "a target that was not"},
+		{ONE(BUNDLE "\221\224\1\0\5\303"), 0, "an ID is missing"},
+		{ONE(BUNDLE "\221\224\0\0\5\304\4hash"), 0, "neither true nor"},
+		{ONE(BUNDLE "\221\224\0\0\5\302"), 0, "neither an object nor"},
+		{ONE(BUNDLE "\221\224\0\240\5\303"), 0, "not a number"},
+		{ONE(BUNDLE "\221\224\0\0" FOUR_GIB_AND_1 "\303"), 0,
+		 "at most 4294967296"},
+		{ONE(BUNDLE "\334\0\21" EIGHT(FOUR_GIB_ENTRY) EIGHT(FOUR_GIB_ENTRY)
+			     FOUR_GIB_ENTRY),
+		 0, "too many bytes of entries"},
+		{ONE(BUNDLE "\221\224\2\0\5\300"), 0, "without its bytes"},
+		{ONE(BUNDLE "\221\224\2\0\5\304\4host"), 0, "with other than its bytes"},
+		{ONE(BUNDLE "\221\223\0\0\5"), 0, "members are missing"},
+		{NONE(BARE "\220"), 0, "more than a code object"},
+		{ONE(BARE "\221\224\1\0\4\303"), 0, "more than a code object"},
+		{ONE(BARE "\221\224\0\0\5\303"), 0, "an ID is missing, or"},
+		{NONE("\205" SHAPE("\246bundle",
+				   "\40") "\220\245bytes\221\222\77\304\2ab"),
+		 0, "bytes outside"},
+		{NONE("\205" SHAPE("\246bundle",
+				   "\40") "\220\245bytes\221\222\37\304\2ab"),
+		 0, "bytes outside"},
+		{NONE("\204" SHAPE("\244ccob", "\100") "\220"), 0,
+		 "compressed, or should be"},
+		{NONE("\205" SHAPE("\246bundle",
+				   "\40") "\220\244ccob" FORM("\3", "\1", "\100", "\3")),
+		 0, "compressed, or should be"},
+		{NONE(CCOB("\100", "\201\245level\3")), 0, "version is missing"},
+		{NONE(CCOB("\100", FORM("\4", "\1", "\100", "\3"))),
+		 KPACK_ERROR_NOT_IMPLEMENTED, "version 4"},
+		{NONE(CCOB("\100", FORM("\3", "\2", "\100", "\3"))),
+		 KPACK_ERROR_NOT_IMPLEMENTED, "method 2"},
+		{NONE(CCOB("\100", FORM("\3", "\1", "\100", "\27"))),
+		 KPACK_ERROR_NOT_IMPLEMENTED, "level 23"},
+		{NONE(CCOB("\40", FORM("\3", "\1", "\100", "\3"))), 0,
+		 "smaller than its header"},
+		{NONE(CCOB("\100", FORM("\3", "\0", "\316\0\2\0\0", "\3"))), 0,
+		 "cannot stand for"},
+		{NONE(CCOB("\100", FORM("\3", "\1", FOUR_GIB_AND_1, "\3"))), 0,
+		 "at most 4294967296"},
+		{NONE(CCOB("\100", FORM("\3", "\1", "\37", "\3"))), 0,
+		 "smaller than its entries"},
+	};
+	struct bytes b = build(&(struct parts){0});
+
+	(void)state;
+	assert_int_equal(parse(b.data, b.size), KPACK_SUCCESS);
+	bytes_free(&b);
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		kpack_error_t err;
+
+		b = build(&cases[i].parts);
+		err = parse(b.data, b.size);
+		if (!err || !strstr(why.text, cases[i].text))
+			fail_msg("%zu: %d, \"%s\" is not in \"%s\"", i, err,
+				 cases[i].text, why.text);
+		assert_int_equal(err, cases[i].code ? cases[i].code
+						    : KPACK_ERROR_INVALID_METADATA);
+		bytes_free(&b);
+	}
+}
+
+/* N runs of no bytes each, in every one of two containers. */
+static struct bytes with_runs(uint16_t n)
+{
+	static const struct kp_span head =
+		SPAN("\205" SHAPE("\246bundle", "\0") "\220\245bytes");
+	struct parts parts = {.hashes = SPAN("\304\0")};
+	struct bytes containers = {0}, b;
+
+	put(&containers, "\222", 1);
+	for (int i = 0; i < 2; i++) {
+		put(&containers, head.data, head.size);
+		put(&containers, (uint8_t[]){0xdc, (uint8_t)(n >> 8), (uint8_t)n}, 3);
+		for (unsigned k = 0; k < n; k++)
+			put(&containers, "\222\40\304\0", 4);
+	}
+	parts.containers = bytes_span(&containers);
+	b = build(&parts);
+	bytes_free(&containers);
+	return b;
+}
+
+static void runs_of_bytes_are_counted(void **state)
+{
+	struct bytes b = with_runs(UINT16_MAX);
+
+	(void)state;
+	assert_int_equal(parse(b.data, b.size), KPACK_ERROR_INVALID_METADATA);
+	if (!strstr(why.text, "too many runs"))
+		fail_msg("\"%s\"", why.text);
+	bytes_free(&b);
+}
+
+static void other_keys_are_skipped(void **state)
+{
+	static const struct parts parts = {
+		.version = SPAN("\1\243new\223\1\2\300"),
+		.containers =
+			SPAN("\221\205\243new\201\1\2" SHAPE("\246bundle", "\0") ENTRY)};
+	struct bytes b = build(&parts);
+
+	(void)state;
+	b.data[0]++;
+	assert_int_equal(parse(b.data, b.size), KPACK_SUCCESS);
+	bytes_free(&b);
+	assert_int_equal(parse(NULL, 0), KPACK_ERROR_MSGPACK_PARSE_FAILED);
+	assert_int_equal(parse("\220", 1), KPACK_ERROR_INVALID_METADATA);
+	assert_int_equal(parse("\200", 1), KPACK_ERROR_INVALID_METADATA);
+	assert_int_equal(parse("\301", 1), KPACK_ERROR_MSGPACK_PARSE_FAILED);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(bundles_of_any_alignment_come_back),
+		cmocka_unit_test(several_containers_come_back),
+		cmocka_unit_test(sections_without_entries_come_back),
+		cmocka_unit_test(bytes_of_the_host_come_back),
+		cmocka_unit_test(odd_bundles_come_back),
+		cmocka_unit_test(what_lies_between_entries_comes_back),
+		cmocka_unit_test(a_code_object_comes_back),
+		cmocka_unit_test(compressed_containers_come_back),
+		cmocka_unit_test(every_level_is_found),
+		cmocka_unit_test(known_objects_are_not_read),
+		cmocka_unit_test(what_is_not_packed_has_no_hash),
+		cmocka_unit_test(images_say_what_they_were),
+		cmocka_unit_test(a_large_library_has_a_small_layout),
+		cmocka_unit_test(missing_objects_are_left_out),
+		cmocka_unit_test(only_the_host_may_remain),
+		cmocka_unit_test(what_overlaps_stays_together),
+		cmocka_unit_test(a_compressed_bundle_is_compressed_again),
+		cmocka_unit_test(a_missing_code_object_leaves_nothing),
+		cmocka_unit_test(what_no_level_makes_becomes_plain),
+		cmocka_unit_test(another_encoder_is_noticed),
+		cmocka_unit_test(another_object_is_refused),
+		cmocka_unit_test(a_failure_to_read_is_passed_on),
+		cmocka_unit_test(what_would_make_it_large_is_refused),
+		cmocka_unit_test(a_wrapper_must_lead_somewhere),
+		cmocka_unit_test(a_broken_frame_is_refused),
+		cmocka_unit_test(a_cut_layout_is_refused),
+		cmocka_unit_test(a_lying_frame_is_refused),
+		cmocka_unit_test(a_changed_byte_does_no_harm),
+		cmocka_unit_test(what_cannot_be_is_refused),
+		cmocka_unit_test(runs_of_bytes_are_counted),
+		cmocka_unit_test(other_keys_are_skipped),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

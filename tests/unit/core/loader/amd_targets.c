@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * AMD's tests of target matching, test_isa_target_match.cpp, and HRX's KpackTargetMatch.
+ *
+ * They call internal functions: one strips the triple, one splits a target, one walks the
+ * candidates of an agent until a callback is content.  Here the candidates are seen from
+ * outside.  An archive stands ready for every target there could be; what a load
+ * picks is the first candidate, and without that archive the next load picks the second.
+ * What strips and splits is seen by the same: a wrong prefix or feature has no archive.
+ */
+#include "tests/unit/amd_fixtures.h"
+
+/* Every target an archive is there for; what no agent of a test may run is among them. */
+static const char *const targets[] = {
+	"gfx90a",
+	"gfx90a:sramecc+",
+	"gfx90a:sramecc-",
+	"gfx90a:xnack+",
+	"gfx90a:xnack-",
+	"gfx90a:sramecc+:xnack+",
+	"gfx90a:sramecc+:xnack-",
+	"gfx90a:sramecc-:xnack+",
+	"gfx90a:sramecc-:xnack-",
+	"gfx90a:xnack-:sramecc+",
+	"gfx942",
+	"gfx942:sramecc+",
+	"gfx942:xnack+",
+	"gfx942:xnack-",
+	"gfx942:sramecc+:xnack+",
+	"gfx942:sramecc+:xnack-",
+	"gfx950",
+	"gfx950:sramecc+",
+	"gfx950:sramecc-",
+	"gfx950:xnack+",
+	"gfx950:xnack-",
+	"gfx950:sramecc+:xnack-",
+	"gfx1201",
+	"gfx1201:xnack-",
+	"gfx1100",
+	"gfx1101",
+	"gfx110",
+	"gfx11-generic",
+	"gfx9-4-generic",
+	"gfx9-generic",
+	TRIPLE "gfx1201",
+	TRIPLE "gfx11-generic",
+	"gfx",
+};
+
+/* The code object for a target is the target's name. */
+static int make_archives(void **state)
+{
+	if (fx_make(state))
+		return -1;
+	for (size_t i = 0; i < COUNT(targets); i++) {
+		char name[32], arches[64];
+
+		snprintf(name, sizeof(name), "%zu", i);
+		snprintf(arches, sizeof(arches), "'%s'", targets[i]);
+		fx_put_packed(name, arches,
+			      FX_OBJECTS({"k#0", targets[i], targets[i],
+					  strlen(targets[i]), 0}));
+	}
+	return 0;
+}
+
+/*
+ * The archives that are not in WITHOUT, a bit for each, and one that nobody wants.  The
+ * last comes first: no order but that of the candidates can be the reason for a choice.
+ */
+static char *paths_without(uint64_t without, char out[512])
+{
+	strcpy(out, "test_noop.kpack ");
+	for (size_t i = COUNT(targets); i-- > 0;)
+		if (!(without >> i & 1))
+			fx_say(out, 512, "%zu ", i);
+	return out;
+}
+
+/* The target AGENT gets when the archives WITHOUT are not there; COUNT(targets): none. */
+static size_t pick(kpack_cache_t cache, const char *agent, uint64_t without)
+{
+	char paths[512];
+	struct fx_marker m = fx_marker_of("k", paths_without(without, paths));
+	char binary[FX_PATH];
+	size_t size = 0, i = 0;
+	void *data = NULL;
+	kpack_error_t err = kpack_load_code_object(
+		cache, m.at, fx_path("fake.so", binary), 0, &agent, 1, &data, &size);
+
+	fx_marker_free(&m);
+	if (err) {
+		assert_int_equal(err, KPACK_ERROR_ARCH_NOT_FOUND);
+		return COUNT(targets);
+	}
+	while (i < COUNT(targets) &&
+	       (strlen(targets[i]) != size || memcmp(data, targets[i], size) != 0))
+		i++;
+	assert_true(i < COUNT(targets));
+	kpack_free_code_object(data);
+	return i;
+}
+
+/* All candidates of AGENT, in order, when the archives WITHOUT are missing at first. */
+static void check_from(const char *agent, uint64_t without, const char *want)
+{
+	kpack_cache_t cache = fx_cache();
+	char have[512] = "";
+	size_t i;
+
+	while ((i = pick(cache, agent, without)) < COUNT(targets)) {
+		fx_say(have, sizeof(have), "%s%s", have[0] ? " " : "", targets[i]);
+		without |= UINT64_C(1) << i;
+	}
+	assert_string_equal(have, want);
+	kpack_cache_destroy(cache);
+}
+
+static void check(const char *agent, const char *want)
+{
+	check_from(agent, 0, want);
+}
+
+/* ---- the triple ---- */
+
+/* StripTargetPrefix.StripsAmdgcnPrefix; HRX KpackTargetMatch.StripsAmdgcnPrefix,
+ * .ConsumerCardWithPrefix; IsaTargetMatch.ConsumerCardWithPrefix */
+static void a_triple_in_front_is_left_out(void **state)
+{
+	(void)state;
+	check(TRIPLE "gfx1201", "gfx1201");
+}
+
+/* StripTargetPrefix.StripsAmdgcnPrefixWithFeatures; HRX the same;
+ * IsaTargetMatch.TwoFeaturesWithPrefix; HRX the same */
+static void a_triple_before_features_is_left_out(void **state)
+{
+	(void)state;
+	check(TRIPLE "gfx942:sramecc+:xnack-",
+	      "gfx942:sramecc+:xnack- gfx942:sramecc+ gfx942:xnack- gfx942");
+}
+
+/* StripTargetPrefix.NoOpForBareArch; HRX StripNoOpForBareArch, ConsumerCardBare;
+ * IsaTargetMatch.ConsumerCardBare; ParseTargetId.BareProcessor */
+static void a_bare_processor_is_its_only_candidate(void **state)
+{
+	(void)state;
+	check("gfx1201", "gfx1201");
+}
+
+/* StripTargetPrefix.NoOpForArchWithFeatures; ParseTargetId.TwoFeatures;
+ * IsaTargetMatch.TwoFeaturesMostSpecificFirst; HRX the same */
+static void two_features_make_four_candidates(void **state)
+{
+	(void)state;
+	check("gfx90a:sramecc+:xnack-",
+	      "gfx90a:sramecc+:xnack- gfx90a:sramecc+ gfx90a:xnack- gfx90a");
+}
+
+/* StripTargetPrefix.EmptyString; ParseTargetId.EmptyString; IsaTargetMatch.EmptyString,
+ * .ReturnsFalseForEmptyInput; HRX EmptyString */
+static void an_empty_agent_has_no_candidate(void **state)
+{
+	(void)state;
+	check("", "");
+	check(TRIPLE, "");
+	check(":xnack-", "");
+}
+
+/* StripTargetPrefix.Nullptr; IsaTargetMatch.Nullptr */
+static void a_null_agent_has_no_candidate(void **state)
+{
+	(void)state;
+	check(NULL, "");
+}
+
+/* ---- features ---- */
+
+/* ParseTargetId.SingleFeature; IsaTargetMatch.SingleFeatureXnack; HRX SingleFeature */
+static void one_feature_makes_two_candidates(void **state)
+{
+	(void)state;
+	check("gfx90a:xnack+", "gfx90a:xnack+ gfx90a");
+	check("gfx90a:xnack-", "gfx90a:xnack- gfx90a");
+}
+
+/* IsaTargetMatch.SingleFeatureSramecc */
+static void the_other_feature_makes_two_as_well(void **state)
+{
+	(void)state;
+	check("gfx942:sramecc+", "gfx942:sramecc+ gfx942");
+}
+
+/* ParseTargetId.GenericTarget; IsaTargetMatch.GenericIsa; HRX GenericIsa */
+static void a_generic_target_is_its_only_candidate(void **state)
+{
+	(void)state;
+	check("gfx11-generic", "gfx11-generic");
+	check("gfx9-4-generic", "gfx9-4-generic");
+}
+
+/* IsaTargetMatch.GenericIsaWithPrefix */
+static void a_generic_target_may_have_the_triple(void **state)
+{
+	(void)state;
+	check(TRIPLE "gfx11-generic", "gfx11-generic");
+}
+
+/* IsaTargetMatch.ConsumerCardGfx1100 */
+static void a_processor_is_no_other_that_begins_alike(void **state)
+{
+	(void)state;
+	check("gfx1100", "gfx1100");
+	check("gfx110", "gfx110");
+}
+
+/* IsaTargetMatch.AsanAgent */
+static void an_agent_with_xnack_takes_its_candidates_in_order(void **state)
+{
+	(void)state;
+	check("gfx942:sramecc+:xnack+",
+	      "gfx942:sramecc+:xnack+ gfx942:sramecc+ gfx942:xnack+ gfx942");
+}
+
+/* IsaTargetMatch.MixedFeatureValues; HRX the same */
+static void features_of_either_sign_are_kept(void **state)
+{
+	(void)state;
+	check("gfx90a:sramecc-:xnack+",
+	      "gfx90a:sramecc-:xnack+ gfx90a:sramecc- gfx90a:xnack+ gfx90a");
+}
+
+/* IsaTargetMatch.Gfx950TwoFeatures */
+static void another_processor_has_four_candidates_too(void **state)
+{
+	(void)state;
+	check(TRIPLE "gfx950:sramecc+:xnack-",
+	      "gfx950:sramecc+:xnack- gfx950:sramecc+ gfx950:xnack- gfx950");
+}
+
+/* HRX FeatureSubsetNeverFlipsSign: every agent meets archives of the other sign above;
+ * here there is nothing else */
+static void no_sign_is_ever_turned(void **state)
+{
+	uint64_t minus = 0;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(targets); i++)
+		if (!strchr(targets[i], '+'))
+			minus |= UINT64_C(1) << i;
+	check_from("gfx90a:sramecc-:xnack-", minus, "");
+	check_from("gfx90a:xnack-", minus, "");
+	check_from("gfx90a:xnack+", minus, "gfx90a:xnack+");
+}
+
+/* The features of an agent stay in the order they are written in: 3.6. */
+static void features_are_not_sorted(void **state)
+{
+	(void)state;
+	check("gfx90a:xnack-:sramecc+",
+	      "gfx90a:xnack-:sramecc+ gfx90a:xnack- gfx90a:sramecc+ gfx90a");
+}
+
+/* Empty features are ignored: 3.6. */
+static void empty_features_are_left_out(void **state)
+{
+	(void)state;
+	check("gfx90a::xnack-:", "gfx90a:xnack- gfx90a");
+}
+
+/* ---- where the walk ends ---- */
+
+/* IsaTargetMatch.EarlyTerminationOnFirstMatch; HRX EarlyTerminationStopsAtFirstMatch: the
+ * first target that is there is taken, whatever else there is */
+static void the_first_match_ends_the_walk(void **state)
+{
+	kpack_cache_t cache = fx_cache();
+
+	(void)state;
+	assert_string_equal(targets[pick(cache, "gfx90a:sramecc+:xnack-", 0)],
+			    "gfx90a:sramecc+:xnack-");
+	kpack_cache_destroy(cache);
+}
+
+/* IsaTargetMatch.EarlyTerminationOnThirdMatch */
+static void the_third_match_ends_the_walk(void **state)
+{
+	uint64_t without = 0;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(targets); i++)
+		if (strncmp(targets[i], "gfx90a:sramecc+", 15) == 0)
+			without |= UINT64_C(1) << i;
+	check_from("gfx90a:sramecc+:xnack-", without, "gfx90a:xnack- gfx90a");
+}
+
+/* IsaTargetMatch.ConsumerCardEarlyTermination */
+static void the_only_match_ends_the_walk(void **state)
+{
+	kpack_cache_t cache = fx_cache();
+
+	(void)state;
+	assert_string_equal(targets[pick(cache, TRIPLE "gfx1201", 0)], "gfx1201");
+	kpack_cache_destroy(cache);
+}
+
+/* IsaTargetMatch.NoMatchReturnsAllCandidates: the result is false; that all were visited
+ * is seen by any one of them being enough */
+static void no_match_is_an_error_and_any_match_is_none(void **state)
+{
+	static const char *const candidates[] = {
+		"gfx90a:sramecc+:xnack-", "gfx90a:sramecc+", "gfx90a:xnack-", "gfx90a"};
+	uint64_t others = 0;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(targets); i++)
+		if (strncmp(targets[i], "gfx90a", 6) == 0)
+			others |= UINT64_C(1) << i;
+	check_from(candidates[0], others, "");
+	for (size_t c = 0; c < COUNT(candidates); c++)
+		for (size_t i = 0; i < COUNT(targets); i++)
+			if (strcmp(targets[i], candidates[c]) == 0)
+				check_from(candidates[0], ~(UINT64_C(1) << i),
+					   candidates[c]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_triple_in_front_is_left_out),
+		cmocka_unit_test(a_triple_before_features_is_left_out),
+		cmocka_unit_test(a_bare_processor_is_its_only_candidate),
+		cmocka_unit_test(two_features_make_four_candidates),
+		cmocka_unit_test(an_empty_agent_has_no_candidate),
+		cmocka_unit_test(a_null_agent_has_no_candidate),
+		cmocka_unit_test(one_feature_makes_two_candidates),
+		cmocka_unit_test(the_other_feature_makes_two_as_well),
+		cmocka_unit_test(a_generic_target_is_its_only_candidate),
+		cmocka_unit_test(a_generic_target_may_have_the_triple),
+		cmocka_unit_test(a_processor_is_no_other_that_begins_alike),
+		cmocka_unit_test(an_agent_with_xnack_takes_its_candidates_in_order),
+		cmocka_unit_test(features_of_either_sign_are_kept),
+		cmocka_unit_test(another_processor_has_four_candidates_too),
+		cmocka_unit_test(no_sign_is_ever_turned),
+		cmocka_unit_test(features_are_not_sorted),
+		cmocka_unit_test(empty_features_are_left_out),
+		cmocka_unit_test(the_first_match_ends_the_walk),
+		cmocka_unit_test(the_third_match_ends_the_walk),
+		cmocka_unit_test(the_only_match_ends_the_walk),
+		cmocka_unit_test(no_match_is_an_error_and_any_match_is_none),
+	};
+
+	return cmocka_run_group_tests_name("amd_targets", tests, make_archives,
+					   fx_remove);
+}

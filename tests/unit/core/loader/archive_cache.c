@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/loader/archive_cache.h"
+#include "tests/unit/archive_builder.h"
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <cmocka.h>
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static char dir[] = "/tmp/kpack-cache-XXXXXX";
+
+static const char *at(const char *name)
+{
+	static _Thread_local char paths[4][64];
+	static _Thread_local unsigned next;
+	char *path = paths[next++ % 4];
+
+	snprintf(path, 64, "%s/%s", dir, name);
+	return path;
+}
+
+static int make_dir(void **state)
+{
+	(void)state;
+	return mkdtemp(dir) == NULL;
+}
+
+static int remove_dir(void **state)
+{
+	char command[64];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	return system(command);
+}
+
+/* An archive that offers ARCH, in place of what is there. */
+static void put_archive(const char *name, const char *arch)
+{
+	struct ab a = ab_new(16);
+	FILE *f = fopen(at("tmp"), "w");
+
+	assert_non_null(f);
+	ab_toc(&a, "{'gfx_arches': ['%s'], 'toc': {}}", arch);
+	assert_int_equal(fwrite(a.bytes, 1, a.size, f), a.size);
+	assert_int_equal(fclose(f), 0);
+	assert_int_equal(rename(at("tmp"), at(name)), 0);
+	ab_free(&a);
+}
+
+static size_t open_files(void)
+{
+	DIR *fds = opendir("/proc/self/fd");
+	size_t n = 0;
+
+	assert_non_null(fds);
+	while (readdir(fds))
+		n++;
+	closedir(fds);
+	return n;
+}
+
+/* What happens between the look at a file and its opening, once. */
+static _Thread_local void (*meanwhile)(void);
+
+/* Instead of the C library's, for all of this program. */
+int open(const char *path, int flags, ...)
+{
+	void (*happen)(void) = meanwhile;
+
+	meanwhile = NULL;
+	if (happen)
+		happen();
+	return (int)syscall(SYS_openat, AT_FDCWD, path, flags, 0);
+}
+
+static struct kp_cached *get(struct kp_cache *c, const char *name)
+{
+	struct kpackx_error why = {0};
+	struct kp_cached *e = NULL;
+
+	if (kp_cache_get(c, at(name), &e, &why))
+		fail_msg("%s: %s", name, why.text);
+	return e;
+}
+
+static const char *arch_of(const struct kp_cached *e)
+{
+	return kp_archive_arch(kp_cached_archive(e), 0);
+}
+
+static void a_file_is_opened_once(void **state)
+{
+	struct kp_cached *first, *second;
+	struct kp_cache c;
+
+	(void)state;
+	put_archive("a", "one");
+	assert_int_equal(symlink("a", at("linked")), 0);
+	assert_int_equal(kp_cache_init(&c, NULL), KPACK_SUCCESS);
+	first = get(&c, "a");
+	second = get(&c, "a");
+	assert_ptr_equal(first, second);
+	kp_cache_put(&c, second);
+	/* by whatever path */
+	second = get(&c, "linked");
+	assert_ptr_equal(first, second);
+	kp_cache_put(&c, second);
+	kp_cache_put(&c, first);
+	/* and stays open when nobody uses it */
+	second = get(&c, "./a");
+	assert_ptr_equal(first, second);
+	kp_cache_put(&c, second);
+	kp_cache_put(&c, NULL);
+	kp_cache_fini(&c);
+}
+
+static void a_replaced_file_is_opened_anew(void **state)
+{
+	struct kp_cached *old, *new;
+	struct kp_cache c;
+	size_t n;
+
+	(void)state;
+	put_archive("r", "old");
+	assert_int_equal(kp_cache_init(&c, NULL), KPACK_SUCCESS);
+	old = get(&c, "r");
+	n = open_files();
+	put_archive("r", "new");
+	new = get(&c, "r");
+	assert_ptr_not_equal(old, new);
+	assert_string_equal(arch_of(new), "new");
+	/* who uses the old one still can */
+	assert_string_equal(arch_of(old), "old");
+	kp_cache_put(&c, old);
+	kp_cache_put(&c, new);
+	/* one that nobody uses is closed at once */
+	put_archive("r", "newer");
+	new = get(&c, "r");
+	assert_string_equal(arch_of(new), "newer");
+	assert_int_equal(open_files(), n);
+	kp_cache_put(&c, new);
+	kp_cache_fini(&c);
+	assert_int_equal(open_files(), n - 1);
+}
+
+/* Whatever of inode, size and time tells it. */
+static void a_file_that_was_written_to_is_opened_anew(void **state)
+{
+	static const struct {
+		const char *arch;
+		struct timespec time;
+	} steps[] = {
+		{"old", {5, 5}}, {"new", {6, 5}}, {"now", {6, 6}}, {"longer", {6, 6}}};
+	struct kp_cache c;
+
+	(void)state;
+	put_archive("w", "first");
+	assert_int_equal(kp_cache_init(&c, NULL), KPACK_SUCCESS);
+	for (size_t i = 0; i < COUNT(steps); i++) {
+		struct timespec times[] = {steps[i].time, steps[i].time};
+		struct ab a = ab_new(16);
+		struct kp_cached *e;
+		FILE *f = fopen(at("w"), "w");
+
+		assert_non_null(f);
+		ab_toc(&a, "{'gfx_arches': ['%s'], 'toc': {}}", steps[i].arch);
+		assert_int_equal(fwrite(a.bytes, 1, a.size, f), a.size);
+		fclose(f);
+		ab_free(&a);
+		assert_int_equal(utimensat(AT_FDCWD, at("w"), times, 0), 0);
+		e = get(&c, "w");
+		assert_string_equal(arch_of(e), steps[i].arch);
+		kp_cache_put(&c, e);
+	}
+	kp_cache_fini(&c);
+}
+
+static void another_file_that_is_open_already_takes_the_place(void **state)
+{
+	struct kp_cached *a, *b, *e;
+	struct kp_cache c;
+
+	(void)state;
+	put_archive("p", "p");
+	put_archive("q", "q");
+	assert_int_equal(kp_cache_init(&c, NULL), KPACK_SUCCESS);
+	a = get(&c, "p");
+	b = get(&c, "q");
+	assert_int_equal(link(at("q"), at("q2")), 0);
+	assert_int_equal(rename(at("q2"), at("p")), 0);
+	e = get(&c, "p");
+	assert_ptr_equal(e, b);
+	assert_string_equal(arch_of(a), "p");
+	kp_cache_put(&c, a);
+	kp_cache_put(&c, b);
+	kp_cache_put(&c, e);
+	kp_cache_fini(&c);
+}
+
+static void a_file_that_is_gone_stays_open(void **state)
+{
+	struct kp_cached *first, *second;
+	struct kpackx_error why = {0};
+	struct kp_cache c;
+
+	(void)state;
+	put_archive("g", "gone");
+	assert_int_equal(kp_cache_init(&c, NULL), KPACK_SUCCESS);
+	first = get(&c, "g");
+	kp_cache_put(&c, first);
+	unlink(at("g"));
+	second = get(&c, "g");
+	assert_ptr_equal(first, second);
+	kp_cache_put(&c, second);
+	assert_int_equal(kp_cache_get(&c, at("other"), &second, &why),
+			 KPACK_ERROR_FILE_NOT_FOUND);
+	put_archive("g", "back");
+	second = get(&c, "g");
+	assert_string_equal(arch_of(second), "back");
+	kp_cache_put(&c, second);
+	kp_cache_fini(&c);
+}
+
+/* The same words, but from another directory. */
+static void a_relative_path_leads_from_where_the_program_is(void **state)
+{
+	struct kp_cached *e = NULL;
+	struct kp_cache c;
+	char before[4096];
+
+	(void)state;
+	put_archive("c", "here");
+	assert_non_null(getcwd(before, sizeof(before)));
+	assert_int_equal(chdir(dir), 0);
+	assert_int_equal(kp_cache_init(&c, NULL), KPACK_SUCCESS);
+	assert_int_equal(kp_cache_get(&c, "c", &e, NULL), KPACK_SUCCESS);
+	kp_cache_put(&c, e);
+	assert_int_equal(chdir("/"), 0);
+	assert_int_equal(kp_cache_get(&c, "c", &e, NULL), KPACK_ERROR_FILE_NOT_FOUND);
+	assert_int_equal(chdir(before), 0);
+	kp_cache_fini(&c);
+}
+
+static void replace(void)
+{
+	put_archive("m", "two");
+}
+
+static void drop(void)
+{
+	unlink(at("m"));
+}
+
+/* Looked at one file, opened another: it is known by what was opened. */
+static void a_file_that_is_replaced_meanwhile_is_known(void **state)
+{
+	struct kp_cached *e, *again;
+	struct kp_cache c;
+
+	(void)state;
+	put_archive("m", "one");
+	assert_int_equal(kp_cache_init(&c, NULL), KPACK_SUCCESS);
+	meanwhile = replace;
+	e = get(&c, "m");
+	assert_string_equal(arch_of(e), "two");
+	again = get(&c, "m");
+	assert_ptr_equal(e, again);
+	kp_cache_put(&c, e);
+	kp_cache_put(&c, again);
+	kp_cache_fini(&c);
+}
+
+/* The old one still serves when the new one is gone before it could be opened. */
+static void a_file_that_goes_before_it_is_opened_is_gone(void **state)
+{
+	struct kp_cached *old, *e;
+	struct kp_cache c;
+
+	(void)state;
+	put_archive("m", "one");
+	assert_int_equal(kp_cache_init(&c, NULL), KPACK_SUCCESS);
+	old = get(&c, "m");
+	replace();
+	meanwhile = drop;
+	e = get(&c, "m");
+	assert_ptr_equal(e, old);
+	kp_cache_put(&c, old);
+	kp_cache_put(&c, e);
+	kp_cache_fini(&c);
+}
+
+static void failures_are_not_kept(void **state)
+{
+	struct kp_cached *e = NULL;
+	struct kpackx_error why = {0};
+	struct kp_cache c;
+	FILE *f = fopen(at("f"), "w");
+
+	(void)state;
+	assert_non_null(f);
+	fputs("no archive at all", f);
+	fclose(f);
+	assert_int_equal(kp_cache_init(&c, NULL), KPACK_SUCCESS);
+	for (int i = 0; i < 2; i++) {
+		why = (struct kpackx_error){0};
+		assert_int_equal(kp_cache_get(&c, at("f"), &e, &why),
+				 KPACK_ERROR_INVALID_FORMAT);
+		assert_true(why.code == KPACK_ERROR_INVALID_FORMAT && why.text[0] && !e);
+	}
+	assert_int_equal(kp_cache_get(&c, dir, &e, &why), KPACK_ERROR_IO_ERROR);
+	assert_int_equal(kp_cache_get(&c, at("none"), &e, NULL),
+			 KPACK_ERROR_FILE_NOT_FOUND);
+	put_archive("f", "good");
+	e = get(&c, "f");
+	assert_string_equal(arch_of(e), "good");
+	kp_cache_put(&c, e);
+	kp_cache_fini(&c);
+}
+
+/* ---- threads ---- */
+
+struct shared {
+	struct kp_cache c;
+	pthread_barrier_t start;
+	atomic_bool done;
+};
+
+static void *get_one(void *arg)
+{
+	struct shared *s = arg;
+
+	pthread_barrier_wait(&s->start);
+	return get(&s->c, "t");
+}
+
+static void threads_wait_for_one_opening(void **state)
+{
+	struct shared s;
+	pthread_t threads[10];
+	void *got[COUNT(threads)];
+
+	(void)state;
+	put_archive("t", "shared");
+	assert_int_equal(kp_cache_init(&s.c, NULL), KPACK_SUCCESS);
+	pthread_barrier_init(&s.start, NULL, COUNT(threads));
+	for (size_t i = 0; i < COUNT(threads); i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, get_one, &s), 0);
+	for (size_t i = 0; i < COUNT(threads); i++) {
+		pthread_join(threads[i], &got[i]);
+		assert_ptr_equal(got[i], got[0]);
+		kp_cache_put(&s.c, got[i]);
+	}
+	pthread_barrier_destroy(&s.start);
+	kp_cache_fini(&s.c);
+}
+
+/* Use whatever stands there - an archive, text, nothing - then what stays. */
+static void *use_any(void *arg)
+{
+	struct shared *s = arg;
+	struct kp_cached *e;
+	bool good = true;
+
+	pthread_barrier_wait(&s->start);
+	while (!s->done) {
+		if (kp_cache_get(&s->c, at("u"), &e, NULL))
+			continue;
+		good &= kp_archive_arch_count(kp_cached_archive(e)) == 1;
+		kp_cache_put(&s->c, e);
+	}
+	e = get(&s->c, "u");
+	good &= strcmp(arch_of(e), "last") == 0;
+	kp_cache_put(&s->c, e);
+	return good ? s : NULL;
+}
+
+static void files_change_while_threads_use_them(void **state)
+{
+	struct shared s = {.done = false};
+	pthread_t threads[4];
+	FILE *f;
+
+	(void)state;
+	put_archive("u", "one");
+	assert_int_equal(kp_cache_init(&s.c, NULL), KPACK_SUCCESS);
+	pthread_barrier_init(&s.start, NULL, COUNT(threads) + 1);
+	for (size_t i = 0; i < COUNT(threads); i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, use_any, &s), 0);
+	pthread_barrier_wait(&s.start);
+	for (int i = 0; i < 100; i++) {
+		put_archive("u", i % 2 ? "one" : "two");
+		if (i % 10 == 0)
+			unlink(at("u"));
+		if (i % 10 == 5) {
+			f = fopen(at("tmp"), "w");
+			assert_non_null(f);
+			fputs("no archive", f);
+			fclose(f);
+			rename(at("tmp"), at("u"));
+		}
+	}
+	put_archive("u", "last");
+	s.done = true;
+	for (size_t i = 0; i < COUNT(threads); i++) {
+		void *good;
+
+		pthread_join(threads[i], &good);
+		assert_non_null(good);
+	}
+	pthread_barrier_destroy(&s.start);
+	kp_cache_fini(&s.c);
+}
+
+/* Get what was opened before, also while its file comes and goes. */
+static void *use_always(void *arg)
+{
+	struct shared *s = arg;
+	bool good = true;
+
+	pthread_barrier_wait(&s->start);
+	while (!s->done) {
+		struct kp_cached *e = NULL;
+
+		good &= kp_cache_get(&s->c, at("v"), &e, NULL) == KPACK_SUCCESS;
+		kp_cache_put(&s->c, e);
+	}
+	return good ? s : NULL;
+}
+
+static void a_file_that_goes_meanwhile_stays_open(void **state)
+{
+	struct shared s = {.done = false};
+	pthread_t threads[4];
+
+	(void)state;
+	put_archive("v", "one");
+	assert_int_equal(kp_cache_init(&s.c, NULL), KPACK_SUCCESS);
+	kp_cache_put(&s.c, get(&s.c, "v"));
+	pthread_barrier_init(&s.start, NULL, COUNT(threads) + 1);
+	for (size_t i = 0; i < COUNT(threads); i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, use_always, &s), 0);
+	pthread_barrier_wait(&s.start);
+	for (int i = 0; i < 2000; i++) {
+		put_archive("v", "two");
+		unlink(at("v"));
+	}
+	s.done = true;
+	for (size_t i = 0; i < COUNT(threads); i++) {
+		void *good;
+
+		pthread_join(threads[i], &good);
+		assert_non_null(good);
+	}
+	pthread_barrier_destroy(&s.start);
+	kp_cache_fini(&s.c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_file_is_opened_once),
+		cmocka_unit_test(a_replaced_file_is_opened_anew),
+		cmocka_unit_test(a_file_that_was_written_to_is_opened_anew),
+		cmocka_unit_test(another_file_that_is_open_already_takes_the_place),
+		cmocka_unit_test(a_file_that_is_gone_stays_open),
+		cmocka_unit_test(a_relative_path_leads_from_where_the_program_is),
+		cmocka_unit_test(a_file_that_is_replaced_meanwhile_is_known),
+		cmocka_unit_test(a_file_that_goes_before_it_is_opened_is_gone),
+		cmocka_unit_test(failures_are_not_kept),
+		cmocka_unit_test(threads_wait_for_one_opening),
+		cmocka_unit_test(files_change_while_threads_use_them),
+		cmocka_unit_test(a_file_that_goes_meanwhile_stays_open),
+	};
+
+	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: MIT */
+/* Archives that are damaged, cut, replaced or removed while they are in use. */
+#include "tests/unit/loading.h"
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+
+/* Large enough to be cut while it is decoded. */
+enum { LARGE = 300000 };
+
+/* Where the first frame of an archive is: behind the header, the count and its size. */
+enum { FRAME = 64 + 4 + 4 };
+
+static char large[LARGE + 1];
+
+static const struct request whole = {"lib/x.so", 0, "gfx900", "a.kpack", large, 0};
+static const struct request copied = {"lib/x.so",        0,     "gfx900",
+				      "a.kpack b.kpack", large, 0};
+
+static int open_file(const char *name)
+{
+	char path[128];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static void drop(const char *name)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	assert_int_equal(unlink(path), 0);
+}
+
+static void put(const char *name)
+{
+	write_archive(name, "'gfx900'", OBJECTS({"lib/x.so#0", "gfx900", large}));
+}
+
+/* Letters that compress badly enough. */
+static int make_archives(void **state)
+{
+	uint32_t seed = 1;
+
+	make_dir(state);
+	for (size_t i = 0; i < LARGE; i++) {
+		seed = seed * 1664525 + 1013904223;
+		large[i] = (char)('A' + (seed >> 24) % 26);
+	}
+	put("a.kpack");
+	put("b.kpack");
+	return 0;
+}
+
+static kpack_error_t load(kpack_cache_t cache, const struct request *r)
+{
+	void *data = NULL;
+	size_t size = 0;
+	kpack_error_t err = ask(cache, r, &data, &size, NULL);
+
+	if (err)
+		assert_true(!data && size == 0);
+	else
+		assert_true(size == LARGE && memcmp(data, large, LARGE) == 0);
+	kpack_free_code_object(data);
+	return err;
+}
+
+/* ---- one change at a time ---- */
+
+/* The same size and time, another start of the frame: a bad disk. */
+static void spoil(const char *name)
+{
+	int fd = open_file(name);
+	struct stat st;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(pwrite(fd, "spoiled", 7, FRAME), 7);
+	assert_int_equal(futimens(fd, (struct timespec[]){st.st_atim, st.st_mtim}), 0);
+	close(fd);
+}
+
+static void a_spoiled_archive_is_damaged(void **state)
+{
+	kpack_cache_t cache = new_cache();
+
+	(void)state;
+	assert_int_equal(load(cache, &whole), KPACK_SUCCESS);
+	spoil("a.kpack");
+	assert_int_equal(load(cache, &whole), KPACK_ERROR_DECOMPRESSION_FAILED);
+	assert_int_equal(load(cache, &copied), KPACK_SUCCESS);
+	put("a.kpack");
+	assert_int_equal(load(cache, &whole), KPACK_SUCCESS);
+	kpack_cache_destroy(cache);
+}
+
+static void a_cut_archive_is_passed_over(void **state)
+{
+	kpack_cache_t cache = new_cache();
+
+	(void)state;
+	assert_int_equal(load(cache, &whole), KPACK_SUCCESS);
+	for (int i = 0; i < 3; i++) {
+		static const off_t sizes[] = {LARGE / 4, 10, 0};
+		int fd = open_file("a.kpack");
+
+		assert_int_equal(ftruncate(fd, sizes[i]), 0);
+		close(fd);
+		assert_int_equal(load(cache, &whole), KPACK_ERROR_ARCHIVE_NOT_FOUND);
+		assert_int_equal(load(cache, &copied), KPACK_SUCCESS);
+	}
+	put("a.kpack");
+	assert_int_equal(load(cache, &whole), KPACK_SUCCESS);
+	kpack_cache_destroy(cache);
+}
+
+/* Between opening and decoding no name is looked at, only what is open. */
+static void a_cut_archive_that_is_open_cannot_be_read(void **state)
+{
+	struct kpackx_error why = {0};
+	kpack_archive_t a;
+	void *data = NULL;
+	char path[128];
+	size_t size = 0;
+	int fd = open_file("a.kpack");
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/a.kpack", dir);
+	assert_int_equal(kpack_open(path, &a), KPACK_SUCCESS);
+	assert_int_equal(ftruncate(fd, LARGE / 4), 0);
+	close(fd);
+	assert_int_equal(kpackx_get_kernel(a, "lib/x.so#0", "gfx900", &data, &size, &why),
+			 KPACK_ERROR_IO_ERROR);
+	assert_non_null(strstr(why.text, "the file ends"));
+	assert_true(!data && size == 0);
+	kpack_close(a);
+	put("a.kpack");
+}
+
+static void an_archive_that_is_gone_still_serves(void **state)
+{
+	kpack_cache_t cache = new_cache();
+
+	(void)state;
+	assert_int_equal(load(cache, &whole), KPACK_SUCCESS);
+	drop("a.kpack");
+	assert_int_equal(load(cache, &whole), KPACK_SUCCESS);
+	kpack_cache_destroy(cache);
+	cache = new_cache();
+	assert_int_equal(load(cache, &whole), KPACK_ERROR_ARCHIVE_NOT_FOUND);
+	put("a.kpack");
+	assert_int_equal(load(cache, &whole), KPACK_SUCCESS);
+	kpack_cache_destroy(cache);
+}
+
+/* ---- all at once ---- */
+
+struct crowd {
+	kpack_cache_t cache;
+	const struct request *request;
+	atomic_bool done;
+};
+
+static bool may_happen(kpack_error_t err)
+{
+	return err == KPACK_SUCCESS || err == KPACK_ERROR_ARCHIVE_NOT_FOUND ||
+	       err == KPACK_ERROR_IO_ERROR || err == KPACK_ERROR_INVALID_FORMAT ||
+	       err == KPACK_ERROR_DECOMPRESSION_FAILED;
+}
+
+static void *load_all_the_time(void *arg)
+{
+	struct crowd *c = arg;
+	bool good = true;
+
+	while (!c->done) {
+		void *data = NULL;
+		size_t size = 0;
+		kpack_error_t err = ask(c->cache, c->request, &data, &size, NULL);
+
+		good &= may_happen(err);
+		/* no checksum: what was overwritten while it was read may be anything */
+		good &= err ? !data && size == 0 : data && size == LARGE;
+		kpack_free_code_object(data);
+	}
+	return good ? c : NULL;
+}
+
+/* What can happen to a file: number WHAT of it. */
+static void upset(const char *name, int what)
+{
+	char from[128], to[128];
+	int fd;
+
+	snprintf(from, sizeof(from), "%s/b.kpack", dir);
+	snprintf(to, sizeof(to), "%s/%s", dir, name);
+	switch (what % 4) {
+	case 0:
+		drop(name);
+		assert_int_equal(link(from, to), 0);
+		break;
+	case 1:
+		put(name);
+		break;
+	case 2:
+		fd = open_file(name);
+		assert_int_equal(ftruncate(fd, LARGE / 4), 0);
+		close(fd);
+		put(name);
+		break;
+	default:
+		spoil(name);
+		put(name);
+	}
+}
+
+static void threads_load_what_changes(void **state)
+{
+	struct crowd c = {.cache = new_cache(), .request = &whole};
+	pthread_t threads[4];
+	bool good = true;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(threads); i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, load_all_the_time, &c),
+				 0);
+	for (int i = 1; i <= 200; i++)
+		upset("a.kpack", i);
+	c.done = true;
+	for (size_t i = 0; i < COUNT(threads); i++) {
+		void *result;
+
+		pthread_join(threads[i], &result);
+		good &= result != NULL;
+	}
+	assert_true(good);
+	put("a.kpack");
+	assert_int_equal(load(c.cache, &whole), KPACK_SUCCESS);
+	kpack_cache_destroy(c.cache);
+}
+
+/* ---- signals ---- */
+
+/* While set, of each two calls the first is interrupted. */
+static atomic_bool interrupting;
+static atomic_uint calls;
+
+static bool interrupted(void)
+{
+	if (!interrupting || calls++ % 2)
+		return false;
+	errno = EINTR;
+	return true;
+}
+
+/* These two instead of the C library's, for all of this program. */
+ssize_t pread(int fd, void *buf, size_t size, off_t offset)
+{
+	return interrupted() ? -1 : syscall(SYS_pread64, fd, buf, size, offset);
+}
+
+int open(const char *path, int flags, ...)
+{
+	return interrupted() ? -1 : (int)syscall(SYS_openat, AT_FDCWD, path, flags, 0);
+}
+
+static void signals_do_not_stop_a_load(void **state)
+{
+	kpack_cache_t cache = new_cache();
+	kpack_error_t err;
+
+	(void)state;
+	interrupting = true;
+	err = load(cache, &whole);
+	interrupting = false;
+	assert_int_equal(err, KPACK_SUCCESS);
+	assert_true(calls >= 10);
+	kpack_cache_destroy(cache);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_spoiled_archive_is_damaged),
+		cmocka_unit_test(a_cut_archive_is_passed_over),
+		cmocka_unit_test(a_cut_archive_that_is_open_cannot_be_read),
+		cmocka_unit_test(an_archive_that_is_gone_still_serves),
+		cmocka_unit_test(threads_load_what_changes),
+		cmocka_unit_test(signals_do_not_stop_a_load),
+	};
+
+	return cmocka_run_group_tests(tests, make_archives, remove_dir);
+}

@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: MIT */
+/* What ROCM_KPACK_DEBUG tells: every line of a load, in order. */
+#include "tests/unit/loading.h"
+#include "core/base/bounds.h"
+
+/* How the damaged archive is told to be: zstd chooses the words. */
+static char damage[240];
+
+static void ask_for_damage(void)
+{
+	static const char entry[] = "lib/x.so#0 gfx900: "; /* as the lines say anyway */
+	struct kpackx_error why = {0};
+	kpack_archive_t a;
+	char path[128];
+	void *data;
+	size_t size;
+
+	snprintf(path, sizeof(path), "%s/damaged.kpack", dir);
+	assert_int_equal(kpack_open(path, &a), KPACK_SUCCESS);
+	assert_int_equal(kpackx_get_kernel(a, "lib/x.so#0", "gfx900", &data, &size, &why),
+			 KPACK_ERROR_DECOMPRESSION_FAILED);
+	kpack_close(a);
+	assert_int_equal(strncmp(why.text, entry, strlen(entry)), 0);
+	snprintf(damage, sizeof(damage), "%s", why.text + strlen(entry));
+}
+
+/* Its entries for indices 0 and 1 point behind the last frame. */
+static void write_refusing(void)
+{
+	struct ab a = ab_new_zstd();
+
+	ab_frame(&a, "0123456789", 10);
+	ab_toc(&a,
+	       "{'gfx_arches': ['gfx900'], 'compression_scheme': 'zstd-per-kernel', "
+	       "'zstd_offset': 64, 'zstd_size': %zu, 'toc': {"
+	       "'lib/x.so': {'gfx900': {'ordinal': 7, 'original_size': 10}}, "
+	       "'lib/x.so#1': {'gfx900': {'ordinal': 1, 'original_size': 10}}, "
+	       "'lib/x.so#11': {'gfx900': {'ordinal': 0, 'original_size': 10}}}}",
+	       a.size - 64);
+	write_file("refusing.kpack", a.bytes, a.size);
+	ab_free(&a);
+}
+
+static int make_archives(void **state)
+{
+	char path[128];
+
+	make_dir(state);
+	write_archive("a.kpack", "'gfx900', 'gfx906'",
+		      OBJECTS({"lib/x.so#0", "gfx900", "FIRST"},
+			      {"lib/x.so#1", "gfx906", "OTHER"}));
+	write_archive("other.kpack", "'gfx1100', 'gfx1101'",
+		      OBJECTS({"lib/x.so#0", "gfx1100", "OTHER"}));
+	write_archive("none.kpack", "", (const struct object[]){{0}});
+	write_archive("damaged.kpack", "'gfx900'",
+		      OBJECTS({"lib/x.so#0", "gfx900", NULL}));
+	write_archive("x_gfx90a.kpack", "'gfx90a'",
+		      OBJECTS({"lib/x.so#3", "gfx90a", "GFX90A"}));
+	write_refusing();
+	write_file("text.kpack", "no archive, only text", 21);
+	snprintf(path, sizeof(path), "%s/many", dir);
+	assert_int_equal(mkdir(path, 0755), 0);
+	write_archive("many/1.kpack", "'gfx900'",
+		      OBJECTS({"lib/y.so#0", "gfx900", "WITHOUT"}));
+	write_archive("many/2.kpack", "'gfx900'",
+		      OBJECTS({"lib/x.so#0", "gfx900", "SECOND"}));
+	ask_for_damage();
+	snprintf(path, sizeof(path), "%s/empty", dir);
+	return mkdir(path, 0755);
+}
+
+/* Standard error of one look-up through a cache of its own. */
+static void read_stderr(const struct request *r, char *out, size_t cap)
+{
+	int saved = dup(STDERR_FILENO), fd = memfd_create("stderr", MFD_CLOEXEC);
+	ssize_t n;
+
+	assert_true(saved >= 0 && fd >= 0);
+	fflush(stderr);
+	dup2(fd, STDERR_FILENO);
+	check_alone(r);
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	n = pread(fd, out, cap - 1, 0);
+	assert_true(n >= 0);
+	out[n] = '\0';
+	close(fd);
+}
+
+/* LINES without their "kpack: ", the directory written %, the damage ^. */
+static void check_told(const struct request *r, const char *lines)
+{
+	char got[8192], want[8192] = "";
+
+	while (*lines) {
+		const char *end = strchr(lines, '\n');
+
+		text_add(want, sizeof(want), "kpack: ");
+		for (; lines <= end; lines++)
+			text_add(want, sizeof(want), strchr("%^", *lines) ? "%s" : "%.1s",
+				 *lines == '%'   ? dir
+				 : *lines == '^' ? damage
+						 : lines);
+	}
+	setenv("ROCM_KPACK_DEBUG", "1", 1);
+	read_stderr(r, got, sizeof(got));
+	unsetenv("ROCM_KPACK_DEBUG");
+	assert_string_equal(got, want);
+}
+
+/* VALUE with the directory for %. */
+static void set(const char *name, const char *value)
+{
+	char text[512] = "";
+
+	for (; *value; value++)
+		text_add(text, sizeof(text), *value == '%' ? "%s" : "%.1s",
+			 *value == '%' ? dir : value);
+	setenv(name, text, 1);
+}
+
+static void what_is_chosen_is_told(void **state)
+{
+	(void)state;
+	check_told(
+		&(struct request){"lib/x.so", 0, "gfx906 gfx900", "a.kpack", "FIRST", 0},
+		"cache created\n"
+		"load: %/fake.so: for gfx906, gfx900\n"
+		"key: lib/x.so#0\n"
+		"search path: a.kpack\n"
+		"candidate: %/a.kpack\n"
+		"looked into: %/a.kpack: declares gfx900 gfx906\n"
+		"passed over: %/a.kpack: lib/x.so#0 gfx906: declared, but without that "
+		"key\n"
+		"chosen: %/a.kpack: lib/x.so#0 gfx900: 5 bytes\n");
+}
+
+static void every_candidate_is_told_with_the_reason(void **state)
+{
+	(void)state;
+	check_told(&(struct request){"lib/x.so", 0, "gfx900",
+				     "no.kpack text.kpack none.kpack other.kpack "
+				     "damaged.kpack a.kpack",
+				     "FIRST", 0},
+		   "cache created\n"
+		   "load: %/fake.so: for gfx900\n"
+		   "key: lib/x.so#0\n"
+		   "search path: no.kpack\n"
+		   "candidate: %/no.kpack\n"
+		   "search path: text.kpack\n"
+		   "candidate: %/text.kpack\n"
+		   "search path: none.kpack\n"
+		   "candidate: %/none.kpack\n"
+		   "search path: other.kpack\n"
+		   "candidate: %/other.kpack\n"
+		   "search path: damaged.kpack\n"
+		   "candidate: %/damaged.kpack\n"
+		   "search path: a.kpack\n"
+		   "candidate: %/a.kpack\n"
+		   "passed over: %/no.kpack: cannot open: No such file or directory\n"
+		   "passed over: %/text.kpack: header: not a kpack archive (magic "
+		   "6e6f2061)\n"
+		   "passed over: %/none.kpack: not for these archs: declares nothing\n"
+		   "passed over: %/other.kpack: not for these archs: declares gfx1100 "
+		   "gfx1101\n"
+		   "looked into: %/damaged.kpack: declares gfx900\n"
+		   "passed over: %/damaged.kpack: lib/x.so#0 gfx900: "
+		   "KPACK_ERROR_DECOMPRESSION_FAILED: ^\n"
+		   "looked into: %/a.kpack: declares gfx900 gfx906\n"
+		   "chosen: %/a.kpack: lib/x.so#0 gfx900: 5 bytes\n");
+}
+
+/* What is refused is there, for a reason; what is not there is not refused. */
+static void entries_that_were_refused_are_told(void **state)
+{
+	struct request r = {"lib/x.so",       1,    "gfx900",
+			    "refusing.kpack", NULL, KPACK_ERROR_KERNEL_NOT_FOUND};
+
+	(void)state;
+	check_told(&r, "cache created\n"
+		       "load: %/fake.so: for gfx900\n"
+		       "key: lib/x.so#1\n"
+		       "search path: refusing.kpack\n"
+		       "candidate: %/refusing.kpack\n"
+		       "looked into: %/refusing.kpack: declares gfx900\n"
+		       "passed over: %/refusing.kpack: lib/x.so#1 gfx900: refused: toc: "
+		       "lib/x.so#1 gfx900: ordinal 1 of 1 frames\n"
+		       "KPACK_ERROR_KERNEL_NOT_FOUND: %/refusing.kpack: refused: toc: "
+		       "lib/x.so#1 gfx900: ordinal 1 of 1 frames\n");
+	check_text(&r, "@refusing.kpack: refused: toc: lib/x.so#1 gfx900: ordinal 1 of 1 "
+		       "frames");
+	r.index = 0; /* stored without its number */
+	check_text(&r, "@refusing.kpack: refused: toc: lib/x.so gfx900: ordinal 7 of 1 "
+		       "frames");
+	r.index = 2;
+	check_text(&r, "no lib/x.so#2 for gfx900; @refusing.kpack offers gfx900");
+	/* another archive has it; damage elsewhere is told instead */
+	r = (struct request){"lib/x.so", 0, "gfx900", "refusing.kpack a.kpack",
+			     "FIRST",    0};
+	check_alone(&r);
+	r = (struct request){"lib/x.so", 0,
+			     "gfx900",   "refusing.kpack damaged.kpack",
+			     NULL,       KPACK_ERROR_DECOMPRESSION_FAILED};
+	check_alone(&r);
+}
+
+static void files_that_are_named_again_are_told(void **state)
+{
+	(void)state;
+	check_told(&(struct request){"lib/x.so", 0, "gfx900 gfx900",
+				     "a.kpack ./no/../a.kpack", "FIRST", 0},
+		   "cache created\n"
+		   "load: %/fake.so: for gfx900, gfx900\n"
+		   "key: lib/x.so#0\n"
+		   "search path: a.kpack\n"
+		   "candidate: %/a.kpack\n"
+		   "search path: ./no/../a.kpack\n"
+		   "candidate: %/a.kpack: named before\n"
+		   "looked into: %/a.kpack: declares gfx900 gfx906\n"
+		   "chosen: %/a.kpack: lib/x.so#0 gfx900: 5 bytes\n");
+}
+
+static void placeholders_are_told_as_they_are_filled(void **state)
+{
+	(void)state;
+	check_told(&(struct request){"lib/x.so", 3, "amdgcn-amd-amdhsa--gfx90a:xnack-",
+				     "x_@GFXARCH@.kpack", "GFX90A", 0},
+		   "cache created\n"
+		   "load: %/fake.so: for amdgcn-amd-amdhsa--gfx90a:xnack-\n"
+		   "key: lib/x.so#3\n"
+		   "search path: x_@GFXARCH@.kpack\n"
+		   "candidate: %/x_gfx90a:xnack-.kpack\n"
+		   "candidate: %/x_gfx90a.kpack\n"
+		   "passed over: %/x_gfx90a:xnack-.kpack: cannot open: No such file or "
+		   "directory\n"
+		   "looked into: %/x_gfx90a.kpack: declares gfx90a\n"
+		   "chosen: %/x_gfx90a.kpack: lib/x.so#3 gfx90a: 6 bytes\n");
+}
+
+static void lists_are_told_with_what_they_replace(void **state)
+{
+	static const struct request r = {"lib/x.so", 0, "gfx900", "a.kpack", "SECOND", 0};
+
+	(void)state;
+	set("ROCM_KPACK_PATH", "%/empty:%/many:/no/such");
+	check_told(&r, "cache created, ROCM_KPACK_PATH\n"
+		       "load: %/fake.so: for gfx900\n"
+		       "key: lib/x.so#0\n"
+		       "search path: a.kpack: replaced by ROCM_KPACK_PATH\n"
+		       "ROCM_KPACK_PATH: %/empty\n"
+		       "candidate: %/empty\n"
+		       "passed over: %/empty: a directory without *.kpack\n"
+		       "ROCM_KPACK_PATH: %/many\n"
+		       "candidate: %/many/1.kpack\n"
+		       "candidate: %/many/2.kpack\n"
+		       "ROCM_KPACK_PATH: /no/such\n"
+		       "candidate: /no/such\n"
+		       "looked into: %/many/1.kpack: declares gfx900\n"
+		       "passed over: %/many/1.kpack: lib/x.so#0 gfx900: declared, but "
+		       "without that key\n"
+		       "looked into: %/many/2.kpack: declares gfx900\n"
+		       "chosen: %/many/2.kpack: lib/x.so#0 gfx900: 6 bytes\n");
+	unsetenv("ROCM_KPACK_PATH");
+	set("ROCM_KPACK_PATH_PREFIX", "%/many");
+	check_told(&r, "cache created, ROCM_KPACK_PATH_PREFIX\n"
+		       "load: %/fake.so: for gfx900\n"
+		       "key: lib/x.so#0\n"
+		       "ROCM_KPACK_PATH_PREFIX: %/many\n"
+		       "candidate: %/many/1.kpack\n"
+		       "candidate: %/many/2.kpack\n"
+		       "search path: a.kpack\n"
+		       "candidate: %/a.kpack\n"
+		       "looked into: %/many/1.kpack: declares gfx900\n"
+		       "passed over: %/many/1.kpack: lib/x.so#0 gfx900: declared, but "
+		       "without that key\n"
+		       "looked into: %/many/2.kpack: declares gfx900\n"
+		       "chosen: %/many/2.kpack: lib/x.so#0 gfx900: 6 bytes\n");
+	unsetenv("ROCM_KPACK_PATH_PREFIX");
+}
+
+static void search_paths_that_are_too_long_are_told(void **state)
+{
+	char arch[KP_NAME_MAX], text[3 * KP_NAME_MAX], binary[64];
+	const char *archs[] = {arch};
+	struct marker m = marker_of("lib/x.so", "@GFXARCH@.kpack");
+	int saved = dup(STDERR_FILENO), fd = memfd_create("stderr", MFD_CLOEXEC);
+	kpack_cache_t cache;
+	void *data = NULL;
+	size_t size;
+	ssize_t n;
+
+	(void)state;
+	memset(arch, 'a', sizeof(arch) - 1);
+	arch[sizeof(arch) - 1] = '\0';
+	snprintf(binary, sizeof(binary), "%s/fake.so", dir);
+	setenv("ROCM_KPACK_DEBUG", "1", 1);
+	dup2(fd, STDERR_FILENO);
+	cache = new_cache();
+	assert_int_equal(
+		kpack_load_code_object(cache, m.at, binary, 0, archs, 1, &data, &size),
+		KPACK_ERROR_ARCHIVE_NOT_FOUND);
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	n = pread(fd, text, sizeof(text) - 1, 0);
+	text[n > 0 ? n : 0] = '\0';
+	assert_non_null(strstr(text,
+			       "\nkpack: passed over: @GFXARCH@.kpack: search path: "
+			       "more than 4096 bytes\n"));
+	close(fd);
+	kpack_cache_destroy(cache);
+	unsetenv("ROCM_KPACK_DEBUG");
+	marker_free(&m);
+}
+
+static void failures_are_told(void **state)
+{
+	(void)state;
+	check_told(&(struct request){"lib/x.so", 0, "gfx9999", "other.kpack", NULL,
+				     KPACK_ERROR_ARCH_NOT_FOUND},
+		   "cache created\n"
+		   "load: %/fake.so: for gfx9999\n"
+		   "key: lib/x.so#0\n"
+		   "search path: other.kpack\n"
+		   "candidate: %/other.kpack\n"
+		   "passed over: %/other.kpack: not for these archs: declares gfx1100 "
+		   "gfx1101\n"
+		   "KPACK_ERROR_ARCH_NOT_FOUND: no archive offers gfx9999; %/other.kpack "
+		   "offers gfx1100 gfx1101\n");
+	setenv("ROCM_KPACK_STRICT", "1", 1);
+	check_told(&(struct request){"lib/x.so", 0, "gfx900", "damaged.kpack a.kpack",
+				     NULL, KPACK_ERROR_DECOMPRESSION_FAILED},
+		   "cache created, ROCM_KPACK_STRICT\n"
+		   "load: %/fake.so: for gfx900\n"
+		   "key: lib/x.so#0\n"
+		   "search path: damaged.kpack\n"
+		   "candidate: %/damaged.kpack\n"
+		   "search path: a.kpack\n"
+		   "candidate: %/a.kpack\n"
+		   "looked into: %/damaged.kpack: declares gfx900\n"
+		   "damaged, final by ROCM_KPACK_STRICT: %/damaged.kpack: lib/x.so#0 "
+		   "gfx900: KPACK_ERROR_DECOMPRESSION_FAILED: ^\n"
+		   "KPACK_ERROR_DECOMPRESSION_FAILED: %/damaged.kpack: lib/x.so#0 "
+		   "gfx900: ^\n");
+	unsetenv("ROCM_KPACK_STRICT");
+	setenv("ROCM_KPACK_DISABLE", "1", 1);
+	check_told(&(struct request){"lib/x.so", 0, "gfx900", "a.kpack", NULL,
+				     KPACK_ERROR_NOT_IMPLEMENTED},
+		   "cache created, ROCM_KPACK_DISABLE\n"
+		   "load: %/fake.so: for gfx900\n"
+		   "KPACK_ERROR_NOT_IMPLEMENTED: switched off by ROCM_KPACK_DISABLE\n");
+	unsetenv("ROCM_KPACK_DISABLE");
+}
+
+static void names_cannot_confuse_a_terminal(void **state)
+{
+	(void)state;
+	setenv("ROCM_KPACK_PATH", "/no/\033[2Jx\ny", 1);
+	check_told(&(struct request){"a\033b", 0, "gfx9\n00", "no\\such", NULL,
+				     KPACK_ERROR_ARCHIVE_NOT_FOUND},
+		   "cache created, ROCM_KPACK_PATH\n"
+		   "load: %/fake.so: for gfx9, 00\n"
+		   "key: a\\033b#0\n"
+		   "search path: no\\134such: replaced by ROCM_KPACK_PATH\n"
+		   "ROCM_KPACK_PATH: /no/\\033[2Jx\\012y\n"
+		   "candidate: /no/\\033[2Jx\\012y\n"
+		   "passed over: /no/\\033[2Jx\\012y: cannot open: No such file or "
+		   "directory\n"
+		   "KPACK_ERROR_ARCHIVE_NOT_FOUND: no archive to look for a\\033b#0 in; "
+		   "no file /no/\\033[2Jx\\012y\n");
+	unsetenv("ROCM_KPACK_PATH");
+}
+
+static void nothing_is_told_unless_asked(void **state)
+{
+	static const char *const off[] = {"0", "", "0yes"};
+	static const struct request r = {"lib/x.so", 0,
+					 "gfx9999",  "damaged.kpack a.kpack no.kpack",
+					 NULL,       KPACK_ERROR_ARCH_NOT_FOUND};
+	char text[256];
+
+	(void)state;
+	read_stderr(&r, text, sizeof(text));
+	assert_string_equal(text, "");
+	for (size_t i = 0; i < COUNT(off); i++) {
+		setenv("ROCM_KPACK_DEBUG", off[i], 1);
+		read_stderr(&r, text, sizeof(text));
+		assert_string_equal(text, "");
+	}
+	setenv("ROCM_KPACK_DEBUG", "yes", 1);
+	read_stderr(&r, text, sizeof(text));
+	assert_int_equal(strncmp(text, "kpack: cache created\n", 21), 0);
+	unsetenv("ROCM_KPACK_DEBUG");
+}
+
+/* A line is never longer than what a pipe takes at once, and always ends. */
+static void long_lines_are_cut(void **state)
+{
+	static char list[9000], text[60000];
+	static const struct request r = {"lib/x.so", 0,    "gfx900",
+					 "a.kpack",  NULL, KPACK_ERROR_ARCHIVE_NOT_FOUND};
+
+	(void)state;
+	memset(list, '\n', sizeof(list) - 1);
+	setenv("ROCM_KPACK_PATH", list, 1);
+	setenv("ROCM_KPACK_DEBUG", "1", 1);
+	read_stderr(&r, text, sizeof(text));
+	unsetenv("ROCM_KPACK_DEBUG");
+	unsetenv("ROCM_KPACK_PATH");
+	for (char *line = text, *end; *line; line = end + 1) {
+		end = strchr(line, '\n');
+		assert_non_null(end);
+		assert_true(end - line < 4096);
+		assert_int_equal(strncmp(line, "kpack: ", 7), 0);
+	}
+}
+
+/* Nobody reads it, and there is nobody to tell that. */
+static void a_closed_stderr_is_no_failure(void **state)
+{
+	int saved = dup(STDERR_FILENO);
+	kpack_cache_t cache;
+
+	(void)state;
+	setenv("ROCM_KPACK_DEBUG", "1", 1);
+	close(STDERR_FILENO);
+	cache = new_cache();
+	check(cache, &(struct request){"lib/x.so", 0, "gfx900", "a.kpack", "FIRST", 0});
+	kpack_cache_destroy(cache);
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	unsetenv("ROCM_KPACK_DEBUG");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_chosen_is_told),
+		cmocka_unit_test(every_candidate_is_told_with_the_reason),
+		cmocka_unit_test(entries_that_were_refused_are_told),
+		cmocka_unit_test(files_that_are_named_again_are_told),
+		cmocka_unit_test(placeholders_are_told_as_they_are_filled),
+		cmocka_unit_test(lists_are_told_with_what_they_replace),
+		cmocka_unit_test(search_paths_that_are_too_long_are_told),
+		cmocka_unit_test(failures_are_told),
+		cmocka_unit_test(names_cannot_confuse_a_terminal),
+		cmocka_unit_test(nothing_is_told_unless_asked),
+		cmocka_unit_test(long_lines_are_cut),
+		cmocka_unit_test(a_closed_stderr_is_no_failure),
+	};
+
+	return cmocka_run_group_tests(tests, make_archives, remove_dir);
+}

@@ -1,0 +1,846 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/unit/loading.h"
+#include "core/base/bounds.h"
+#include <pthread.h>
+
+static void write_plain_archive(void)
+{
+	struct ab a = ab_new(64);
+
+	ab_put(&a, "KERNEL1_GFX900_DATAKERNEL2_GFX906_DATA", 38);
+	ab_toc(&a, "{'gfx_arches': ['gfx900', 'gfx906'], 'blobs': ["
+		   "{'offset': 64, 'size': 19}, {'offset': 83, 'size': 19}],"
+		   "'toc': {'lib/libtest.so#0': {'gfx900': {'ordinal': 0},"
+		   "'gfx906': {'ordinal': 1}}}}");
+	write_file("noop.kpack", a.bytes, a.size);
+	ab_free(&a);
+}
+
+static int make_archives(void **state)
+{
+	make_dir(state);
+	write_plain_archive();
+	write_archive("zstd.kpack", "'gfx1100', 'gfx1101'",
+		      OBJECTS({"lib/libhip.so#0", "gfx1100", "HIP_KERNEL_GFX1100_"},
+			      {"bin/hiptest#0", "gfx1101", "HIPTEST_GFX1101"}));
+	write_archive("a.kpack", "'gfx900', 'gfx906'",
+		      OBJECTS({"lib/first.so#0", "gfx900", "FIRST_ONLY"},
+			      {"lib/split.so#0", "gfx906", "FIRST_OTHER_ARCH"},
+			      {"lib/shared.so#0", "gfx900", "FIRST_DUPLICATE"}));
+	write_archive("b.kpack", "'gfx900', 'gfx906'",
+		      OBJECTS({"lib/first.so#1", "gfx900", "SECOND_INDEX"},
+			      {"lib/second.so#0", "gfx900", "SECOND_ONLY"},
+			      {"lib/split.so#0", "gfx900", "SECOND_REQUESTED_ARCH"},
+			      {"lib/shared.so#0", "gfx900", "SECOND_DUPLICATE"},
+			      {"lib/shared.so#0", "gfx906", "SECOND_PREFERRED_ARCH"}));
+	write_archive("feature.kpack", "'gfx900:xnack+'",
+		      OBJECTS({"lib/shared.so#0", "gfx900:xnack+", "SPECIFIC"}));
+	write_archive("damaged.kpack", "'gfx900', 'gfx900:xnack+'",
+		      OBJECTS({"lib/shared.so#0", "gfx900", NULL},
+			      {"lib/shared.so#0", "gfx900:xnack+", NULL}));
+	write_archive("other.kpack", "'gfx906'",
+		      OBJECTS({"lib/shared.so#0", "gfx906", "OTHER_ARCH"}));
+	write_archive("bare.kpack", "'gfx900'",
+		      OBJECTS({"lib/bare.so", "gfx900", "BARE"},
+			      {"lib/first.so", "gfx900", "BARE_FIRST"},
+			      {"lib/both.so", "gfx900", "WITHOUT_INDEX"},
+			      {"lib/both.so#0", "gfx900", "INDEXED"}));
+	/* the arch of an entry alone does not count */
+	write_archive("undeclared.kpack", "'gfx906'",
+		      OBJECTS({"lib/shared.so#0", "gfx900", "UNDECLARED"}));
+	write_archive("x_gfx90a:xnack-.kpack", "'gfx90a:xnack-'",
+		      OBJECTS({"lib/libother.so#0", "gfx90a:xnack-", "OTHER"}));
+	write_archive("x_gfx90a.kpack", "'gfx90a'",
+		      OBJECTS({"lib/libtest.so#0", "gfx90a", "GENERIC_GFX90A"}));
+	write_archive("none.kpack", "", (const struct object[]){{0}});
+	write_file("text.kpack", "no archive, only text", 21);
+	write_file("empty.kpack", "", 0);
+	return 0;
+}
+
+/* ---- choosing ---- */
+
+#define TRIPLE "amdgcn-amd-amdhsa--"
+
+static const struct request requests[] = {
+	{"lib/libtest.so", 0, "gfx900", "noop.kpack", "KERNEL1_GFX900_DATA", 0},
+	{"lib/libhip.so", 0, "gfx1100", "zstd.kpack", "HIP_KERNEL_GFX1100_", 0},
+	{"lib/libtest.so", 0, TRIPLE "gfx900", "noop.kpack", "KERNEL1_GFX900_DATA", 0},
+	{"lib/libtest.so", 0, "gfx906 gfx900", "noop.kpack", "KERNEL2_GFX906_DATA", 0},
+	{"lib/libtest.so", 0, "gfx9999 gfx900", "noop.kpack", "KERNEL1_GFX900_DATA", 0},
+	{"lib/libtest.so", 0, "gfx900:sramecc+:xnack-", "noop.kpack",
+	 "KERNEL1_GFX900_DATA", 0},
+	{"lib/libtest.so", 0, "gfx9999", "noop.kpack", NULL, KPACK_ERROR_ARCH_NOT_FOUND},
+	{"lib/libtest.so", 0, "gfx900", "zstd.kpack", NULL, KPACK_ERROR_ARCH_NOT_FOUND},
+	{"lib/libtest.so", 0, "gfx90", "noop.kpack", NULL, KPACK_ERROR_ARCH_NOT_FOUND},
+	{"lib/libtest.so", 0, "gfx900", "none.kpack", NULL, KPACK_ERROR_ARCH_NOT_FOUND},
+	{"lib/libtest.so", 0, "gfx900", "no/such.kpack", NULL,
+	 KPACK_ERROR_ARCHIVE_NOT_FOUND},
+	{"lib/libtest.so", 0, "gfx900", "text.kpack empty.kpack .", NULL,
+	 KPACK_ERROR_ARCHIVE_NOT_FOUND},
+	{"lib/libtest.so", 999, "gfx900", "noop.kpack", NULL,
+	 KPACK_ERROR_KERNEL_NOT_FOUND},
+	{"lib/libtest.so", UINT32_MAX, "gfx900", "noop.kpack", NULL,
+	 KPACK_ERROR_KERNEL_NOT_FOUND},
+	/* files that cannot be opened are passed over */
+	{"lib/libtest.so", 0, "gfx900", "no.kpack text.kpack empty.kpack . noop.kpack",
+	 "KERNEL1_GFX900_DATA", 0},
+
+	/* the placeholder */
+	{"lib/libtest.so", 0, "gfx90a:sramecc+:xnack-", "x_@GFXARCH@.kpack",
+	 "GENERIC_GFX90A", 0},
+	{"lib/libother.so", 0, "gfx90a:sramecc+:xnack-", "x_@GFXARCH@.kpack", "OTHER", 0},
+	{"lib/libother.so", 0, "gfx90a:xnack+", "x_@GFXARCH@.kpack", NULL,
+	 KPACK_ERROR_KERNEL_NOT_FOUND},
+	{"lib/libother.so", 0, "gfx9999 " TRIPLE "gfx90a:xnack-", "x_@GFXARCH@.kpack",
+	 "OTHER", 0},
+	{"lib/libother.so", 0, "gfx9999", "x_@GFXARCH@.kpack", NULL,
+	 KPACK_ERROR_ARCHIVE_NOT_FOUND},
+
+	/* an archive that lacks the kernel */
+	{"lib/libtest.so", 0, "gfx90a:xnack-", "x_gfx90a:xnack-.kpack x_gfx90a.kpack",
+	 "GENERIC_GFX90A", 0},
+
+	/* several archives that offer the same architecture */
+	{"lib/first.so", 0, "gfx900", "a.kpack b.kpack", "FIRST_ONLY", 0},
+	{"lib/second.so", 0, "gfx900", "a.kpack b.kpack", "SECOND_ONLY", 0},
+	{"lib/split.so", 0, "gfx900", "a.kpack b.kpack", "SECOND_REQUESTED_ARCH", 0},
+	{"lib/first.so", 1, "gfx900", "a.kpack b.kpack", "SECOND_INDEX", 0},
+	{"lib/shared.so", 0, "gfx900", "a.kpack b.kpack", "FIRST_DUPLICATE", 0},
+	{"lib/shared.so", 0, "gfx900", "b.kpack a.kpack", "SECOND_DUPLICATE", 0},
+	{"lib/shared.so", 0, "gfx906 gfx900", "a.kpack b.kpack", "SECOND_PREFERRED_ARCH",
+	 0},
+	{"lib/second.so", 0, TRIPLE "gfx900:xnack+", "feature.kpack b.kpack",
+	 "SECOND_ONLY", 0},
+	{"lib/shared.so", 0, "gfx900:xnack+", "a.kpack feature.kpack", "SPECIFIC", 0},
+	{"lib/shared.so", 0, "gfx900:xnack-", "feature.kpack", NULL,
+	 KPACK_ERROR_ARCH_NOT_FOUND},
+	{"lib/shared.so", 0, "gfx900", "feature.kpack", NULL, KPACK_ERROR_ARCH_NOT_FOUND},
+	{"lib/absent.so", 0, "gfx900", "a.kpack b.kpack", NULL,
+	 KPACK_ERROR_KERNEL_NOT_FOUND},
+	{"lib/absent.so", 0, "gfx9999", "a.kpack b.kpack", NULL,
+	 KPACK_ERROR_ARCH_NOT_FOUND},
+	{"lib/shared.so", 0, "gfx900", "undeclared.kpack", NULL,
+	 KPACK_ERROR_ARCH_NOT_FOUND},
+
+	/* an object that is damaged does not keep others from answering */
+	{"lib/shared.so", 0, "gfx900", "damaged.kpack a.kpack", "FIRST_DUPLICATE", 0},
+	{"lib/shared.so", 0, "gfx900", "a.kpack damaged.kpack", "FIRST_DUPLICATE", 0},
+	{"lib/shared.so", 0, "gfx900:xnack+", "damaged.kpack feature.kpack", "SPECIFIC",
+	 0},
+	{"lib/shared.so", 0, "gfx900:xnack+", "damaged.kpack a.kpack", "FIRST_DUPLICATE",
+	 0},
+	{"lib/shared.so", 0, "gfx900 gfx906", "damaged.kpack b.kpack", "SECOND_DUPLICATE",
+	 0},
+	{"lib/shared.so", 0, "gfx900 gfx906", "damaged.kpack other.kpack", "OTHER_ARCH",
+	 0},
+	/* nor is it forgotten when none does, whatever else is met */
+	{"lib/shared.so", 0, "gfx900", "damaged.kpack", NULL,
+	 KPACK_ERROR_DECOMPRESSION_FAILED},
+	{"lib/shared.so", 0, "gfx900", "damaged.kpack noop.kpack", NULL,
+	 KPACK_ERROR_DECOMPRESSION_FAILED},
+	{"lib/shared.so", 0, "gfx900", "noop.kpack damaged.kpack no.kpack", NULL,
+	 KPACK_ERROR_DECOMPRESSION_FAILED},
+	{"lib/shared.so", 0, "gfx900 gfx9999", "damaged.kpack", NULL,
+	 KPACK_ERROR_DECOMPRESSION_FAILED},
+	{"lib/shared.so", 0, "gfx900:xnack+ gfx906", "damaged.kpack a.kpack",
+	 "FIRST_DUPLICATE", 0},
+
+	/* keys without index */
+	{"lib/bare.so", 0, "gfx900", "bare.kpack", "BARE", 0},
+	{"lib/bare.so", 1, "gfx900", "bare.kpack", NULL, KPACK_ERROR_KERNEL_NOT_FOUND},
+	{"lib/first.so", 0, "gfx900", "bare.kpack a.kpack", "BARE_FIRST", 0},
+	{"lib/first.so", 0, "gfx900", "a.kpack bare.kpack", "FIRST_ONLY", 0},
+	{"lib/both.so", 0, "gfx900", "bare.kpack", "INDEXED", 0},
+};
+
+static void objects_are_chosen_by_amds_rules(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COUNT(requests); i++)
+		check_alone(&requests[i]);
+}
+
+static void what_was_opened_before_changes_nothing(void **state)
+{
+	kpack_cache_t cache = new_cache();
+
+	(void)state;
+	for (size_t i = 0; i < 2 * COUNT(requests); i++)
+		check(cache, &requests[i % COUNT(requests)]);
+	for (size_t i = COUNT(requests); i-- > 0;)
+		check(cache, &requests[i]);
+	kpack_cache_destroy(cache);
+}
+
+/* A request of which damage that is final makes something else. */
+static const struct request strict[] = {
+	{"lib/shared.so", 0, "gfx900", "damaged.kpack a.kpack", NULL,
+	 KPACK_ERROR_DECOMPRESSION_FAILED},
+	{"lib/shared.so", 0, "gfx900:xnack+", "damaged.kpack a.kpack", NULL,
+	 KPACK_ERROR_DECOMPRESSION_FAILED},
+	{"lib/shared.so", 0, "gfx900:xnack+", "damaged.kpack feature.kpack", NULL,
+	 KPACK_ERROR_DECOMPRESSION_FAILED},
+	{"lib/shared.so", 0, "gfx900 gfx906", "damaged.kpack b.kpack",
+	 "SECOND_PREFERRED_ARCH", 0},
+	{"lib/shared.so", 0, "gfx900 gfx906", "damaged.kpack a.kpack", NULL,
+	 KPACK_ERROR_DECOMPRESSION_FAILED},
+	{"lib/shared.so", 0, "gfx900", "a.kpack damaged.kpack", "FIRST_DUPLICATE", 0},
+	/* what lacks the key or cannot be opened was not chosen */
+	{"lib/shared.so", 0, "gfx900", "no.kpack text.kpack noop.kpack a.kpack",
+	 "FIRST_DUPLICATE", 0},
+	{"lib/absent.so", 0, "gfx900", "damaged.kpack a.kpack", NULL,
+	 KPACK_ERROR_KERNEL_NOT_FOUND},
+};
+
+static void damage_is_final_when_asked(void **state)
+{
+	static const struct request usual = {"lib/shared.so",   0,
+					     "gfx900",          "damaged.kpack a.kpack",
+					     "FIRST_DUPLICATE", 0};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(strict); i++)
+		check_with("ROCM_KPACK_STRICT", "1", &strict[i]);
+	check_with("ROCM_KPACK_STRICT", "yes", &strict[0]);
+	check_with("ROCM_KPACK_STRICT", "0", &usual);
+	check_with("ROCM_KPACK_STRICT", "", &usual);
+}
+
+static void archs_that_are_null_are_left_out(void **state)
+{
+	const char *archs[] = {NULL, "", "gfx906", NULL};
+	struct marker m = marker_of("lib/libtest.so", "noop.kpack no.kpack");
+	kpack_cache_t cache = new_cache();
+	void *data = NULL, *none = NULL;
+	size_t size = 0;
+	char binary[64];
+
+	(void)state;
+	snprintf(binary, sizeof(binary), "%s/fake.so", dir);
+	assert_int_equal(
+		kpack_load_code_object(cache, m.at, binary, 0, archs, 4, &data, &size),
+		KPACK_SUCCESS);
+	assert_memory_equal(data, "KERNEL2_GFX906_DATA", 19);
+	kpack_free_code_object(data);
+	assert_int_equal(
+		kpack_load_code_object(cache, m.at, binary, 0, archs, 2, &none, &size),
+		KPACK_ERROR_ARCH_NOT_FOUND);
+	assert_null(none);
+	marker_free(&m);
+	kpack_cache_destroy(cache);
+}
+
+/* As if a caller listed everything that some table of GPUs has. */
+static void any_number_of_archs_is_taken(void **state)
+{
+	enum { N = 5000 };
+	static char text[N][64];
+	static const char *archs[N];
+	struct marker m = marker_of("lib/libtest.so", "x_@GFXARCH@.kpack");
+	kpack_cache_t cache = new_cache();
+	void *data = NULL;
+	size_t size = 0;
+	char binary[64];
+
+	(void)state;
+	for (int i = 0; i < N; i++) {
+		snprintf(text[i], sizeof(text[i]), "gfx%d:sramecc+:xnack-", 10000 + i);
+		archs[i] = text[i];
+	}
+	archs[N - 1] = "gfx90a:xnack-";
+	snprintf(binary, sizeof(binary), "%s/fake.so", dir);
+	assert_int_equal(
+		kpack_load_code_object(cache, m.at, binary, 0, archs, N, &data, &size),
+		KPACK_SUCCESS);
+	assert_memory_equal(data, "GENERIC_GFX90A", 14);
+	kpack_free_code_object(data);
+	marker_free(&m);
+	kpack_cache_destroy(cache);
+}
+
+static void too_many_archives_are_refused(void **state)
+{
+	static const struct {
+		const char *variable;
+		int n;
+		kpack_error_t code;
+	} cases[] = {
+		{"ROCM_KPACK_PATH_PREFIX", KP_SEARCH_FILES_MAX - 1,
+		 KPACK_ERROR_ARCHIVE_NOT_FOUND},
+		{"ROCM_KPACK_PATH_PREFIX", KP_SEARCH_FILES_MAX,
+		 KPACK_ERROR_INVALID_ARGUMENT}, /* the marker's is one more */
+		{"ROCM_KPACK_PATH", KP_SEARCH_FILES_MAX, KPACK_ERROR_ARCHIVE_NOT_FOUND},
+		{"ROCM_KPACK_PATH", KP_SEARCH_FILES_MAX + 1,
+		 KPACK_ERROR_INVALID_ARGUMENT},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		char *list = missing_files(cases[i].n);
+
+		setenv(cases[i].variable, list, 1);
+		check_alone(&(struct request){"a", 0, "gfx900", "no.kpack", NULL,
+					      cases[i].code});
+		unsetenv(cases[i].variable);
+		free(list);
+	}
+}
+
+/* ---- arguments ---- */
+
+static void arguments_that_are_null_are_refused(void **state)
+{
+	kpack_cache_t cache = new_cache();
+	const char *archs[] = {"gfx900"};
+	struct marker m = marker_of("lib/libtest.so", "noop.kpack");
+	void *data = NULL;
+	size_t size = 0;
+	const struct {
+		kpack_cache_t cache;
+		const void *marker;
+		const char *binary;
+		const char *const *archs;
+		size_t n;
+		void **data;
+		size_t *size;
+	} cases[] = {
+		{NULL, m.at, "/x", archs, 1, &data, &size},
+		{cache, NULL, "/x", archs, 1, &data, &size},
+		{cache, m.at, NULL, archs, 1, &data, &size},
+		{cache, m.at, "/x", NULL, 1, &data, &size},
+		{cache, m.at, "/x", archs, 0, &data, &size},
+		{cache, m.at, "/x", archs, 1, NULL, &size},
+		{cache, m.at, "/x", archs, 1, &data, NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct kpackx_error why = {0};
+
+		assert_int_equal(kpackx_load_code_object(
+					 cases[i].cache, cases[i].marker, cases[i].binary,
+					 0, cases[i].archs, cases[i].n, cases[i].data,
+					 cases[i].size, &why),
+				 KPACK_ERROR_INVALID_ARGUMENT);
+		assert_true(why.code == KPACK_ERROR_INVALID_ARGUMENT && why.text[0]);
+		assert_true(!data && size == 0);
+	}
+	assert_int_equal(kpack_cache_create(NULL), KPACK_ERROR_INVALID_ARGUMENT);
+	kpack_cache_destroy(NULL);
+	kpack_free_code_object(NULL);
+	marker_free(&m);
+	kpack_cache_destroy(cache);
+}
+
+static void check_marker(const void *at, kpack_error_t want)
+{
+	kpack_cache_t cache = new_cache();
+	const char *archs[] = {"gfx900"};
+	struct kpackx_error why = {0};
+	void *data = NULL;
+	char binary[64];
+	size_t size;
+	kpack_error_t err;
+
+	snprintf(binary, sizeof(binary), "%s/fake.so", dir);
+	err = kpackx_load_code_object(cache, at, binary, 0, archs, 1, &data, &size, &why);
+	if (err != want || why.code != want)
+		fail_msg("%s, not %s: %s", kpackx_error_name(err),
+			 kpackx_error_name(want), why.text);
+	kpack_free_code_object(data);
+	kpack_cache_destroy(cache);
+}
+
+static void markers_must_be_whole(void **state)
+{
+	static const char *const bad[] = {
+		"{'kpack_search_paths': ['noop.kpack']}",
+		"{'kernel_name': 'lib/libtest.so'}",
+		"{'kernel_name': 'lib/libtest.so', 'kpack_search_paths': []}",
+		"{'kernel_name': 'lib/libtest.so', 'kpack_search_paths': [1, nil]}",
+		"{'kernel_name': 12345, 'kpack_search_paths': ['noop.kpack']}",
+		"{'kernel_name': 'lib/libtest.so', 'kpack_search_paths': 'noop.kpack'}",
+		"{'kernel_name': 'a~b', 'kpack_search_paths': ['noop.kpack']}",
+		"['lib/libtest.so', 'noop.kpack']",
+		"7",
+		"nil",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(bad); i++) {
+		struct marker m = marker(bad[i]);
+
+		check_marker(m.at, KPACK_ERROR_INVALID_METADATA);
+		marker_free(&m);
+	}
+	check_marker("this is not valid msgpack data!", KPACK_ERROR_INVALID_METADATA);
+}
+
+static void markers_are_not_read_beyond_their_memory(void **state)
+{
+	struct marker m = marker_of("lib/libtest.so", "noop.kpack");
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	size_t size = (size_t)(m.pages + page - m.at);
+
+	(void)state;
+	check_marker(m.at, KPACK_SUCCESS);
+	/* cut short at every byte */
+	for (size_t n = 0; n < size; n++) {
+		char *at = m.pages + page - n;
+
+		memmove(at, m.at, n);
+		check_marker(at, KPACK_ERROR_INVALID_METADATA);
+		marker_free(&m);
+		m = marker_of("lib/libtest.so", "noop.kpack");
+	}
+	check_marker(m.pages + page, KPACK_ERROR_INVALID_METADATA);
+	check_marker((void *)8, KPACK_ERROR_INVALID_METADATA);
+	check_marker((void *)UINTPTR_MAX, KPACK_ERROR_INVALID_METADATA);
+	marker_free(&m);
+}
+
+static void markers_may_lie_over_several_pages(void **state)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), size = KP_MARKER_MAX + 2 * page;
+	struct marker m = marker_of("lib/libtest.so", "noop.kpack");
+	size_t n = (size_t)(m.pages + page - m.at);
+	char *pages = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)state;
+	assert_true(pages != MAP_FAILED);
+	for (size_t at = page - n - 1; at <= page + 1; at++) {
+		memcpy(pages + at, m.at, n);
+		check_marker(pages + at, KPACK_SUCCESS);
+	}
+	munmap(pages, size);
+	marker_free(&m);
+}
+
+/* ---- the environment ---- */
+
+static void a_path_list_replaces_the_search_paths(void **state)
+{
+	static const struct request found = {"lib/shared.so",   0, "gfx900", "no.kpack",
+					     "FIRST_DUPLICATE", 0};
+	static const struct request replaced = {"lib/shared.so",   0, "gfx900", "b.kpack",
+						"FIRST_DUPLICATE", 0};
+	static const struct request missing = {
+		"lib/shared.so", 0,    "gfx900",
+		"b.kpack",       NULL, KPACK_ERROR_ARCHIVE_NOT_FOUND};
+	static const struct request usual = {"lib/shared.so",    0, "gfx900", "b.kpack",
+					     "SECOND_DUPLICATE", 0};
+	static const struct request other = {"lib/libother.so", 0,       "gfx90a:xnack-",
+					     "no.kpack",        "OTHER", 0};
+
+	(void)state;
+	check_with("ROCM_KPACK_PATH", "@/a.kpack", &found);
+	check_with("ROCM_KPACK_PATH", "@/a.kpack", &replaced);
+	check_with("ROCM_KPACK_PATH", "/no/such:@/a.kpack:@/b.kpack", &replaced);
+	check_with("ROCM_KPACK_PATH", "@/a.kpack::@/a.kpack", &replaced);
+	check_with("ROCM_KPACK_PATH", "@/a.kpack:", &replaced);
+	check_with("ROCM_KPACK_PATH", ":::@/a.kpack", &replaced);
+	check_with("ROCM_KPACK_PATH", "/no/such", &missing);
+	/* nothing is put in */
+	check_with("ROCM_KPACK_PATH", "@/x_@GFXARCH@.kpack", &missing);
+	check_with("ROCM_KPACK_PATH", "", &usual);
+	check_with("ROCM_KPACK_PATH", ":::", &usual);
+	/* colons of a path */
+	check_with("ROCM_KPACK_PATH", "@/x_gfx90a\\:xnack-.kpack", &other);
+	check_with("ROCM_KPACK_PATH", "/a\\:b:@/x_gfx90a\\:xnack-.kpack:", &other);
+	check_with("ROCM_KPACK_PATH", "@/x_gfx90a:xnack-.kpack", &missing);
+}
+
+static void backslashes_before_other_bytes_stay(void **state)
+{
+	char from[64], to[64];
+
+	(void)state;
+	snprintf(from, sizeof(from), "%s/a.kpack", dir);
+	snprintf(to, sizeof(to), "%s/a\\\\b\\", dir);
+	assert_int_equal(link(from, to), 0);
+	check_with("ROCM_KPACK_PATH", "@/a\\\\b\\",
+		   &(struct request){"lib/first.so", 0, "gfx900", "no", "FIRST_ONLY", 0});
+	unlink(to);
+}
+
+static void a_prefix_comes_before_the_search_paths(void **state)
+{
+	static const struct request first = {"lib/shared.so",   0, "gfx900", "b.kpack",
+					     "FIRST_DUPLICATE", 0};
+	static const struct request then = {"lib/second.so", 0, "gfx900", "b.kpack",
+					    "SECOND_ONLY",   0};
+	static const struct request usual = {"lib/shared.so",    0, "gfx900", "b.kpack",
+					     "SECOND_DUPLICATE", 0};
+
+	(void)state;
+	check_with("ROCM_KPACK_PATH_PREFIX", "@/a.kpack", &first);
+	check_with("ROCM_KPACK_PATH_PREFIX", "@/a.kpack", &then);
+	check_with("ROCM_KPACK_PATH_PREFIX", "/no/such:", &usual);
+	setenv("ROCM_KPACK_PATH_PREFIX", "/ignored", 1);
+	check_with("ROCM_KPACK_PATH", "@/a.kpack", &first);
+	unsetenv("ROCM_KPACK_PATH_PREFIX");
+}
+
+static void loading_can_be_switched_off(void **state)
+{
+	static const struct request on = {
+		"lib/libtest.so", 0, "gfx900", "noop.kpack", "KERNEL1_GFX900_DATA", 0};
+	static const struct request off = {
+		"lib/libtest.so", 0,    "gfx900",
+		"noop.kpack",     NULL, KPACK_ERROR_NOT_IMPLEMENTED};
+
+	(void)state;
+	check_with("ROCM_KPACK_DISABLE", "1", &off);
+	check_with("ROCM_KPACK_DISABLE", "no", &off);
+	check_with("ROCM_KPACK_DISABLE", "0", &on);
+	check_with("ROCM_KPACK_DISABLE", "01", &on);
+	check_with("ROCM_KPACK_DISABLE", "", &on);
+	/* before the marker is looked at */
+	setenv("ROCM_KPACK_DISABLE", "1", 1);
+	check_marker("test", KPACK_ERROR_NOT_IMPLEMENTED);
+	unsetenv("ROCM_KPACK_DISABLE");
+}
+
+static void the_environment_is_read_once(void **state)
+{
+	kpack_cache_t cache = new_cache();
+
+	(void)state;
+	setenv("ROCM_KPACK_DISABLE", "1", 1);
+	setenv("ROCM_KPACK_PATH", "/no/such", 1);
+	check(cache, &requests[0]);
+	unsetenv("ROCM_KPACK_DISABLE");
+	unsetenv("ROCM_KPACK_PATH");
+	kpack_cache_destroy(cache);
+}
+
+/* ---- the reason in words ---- */
+
+static void the_reason_names_what_is_missing_and_where(void **state)
+{
+	(void)state;
+	check_text(&(struct request){"lib/libtest.so", 999, "gfx900 gfx906",
+				     "no.kpack noop.kpack", NULL,
+				     KPACK_ERROR_KERNEL_NOT_FOUND},
+		   "no lib/libtest.so#999 for gfx900, gfx906; @noop.kpack offers gfx900 "
+		   "gfx906; no file @no.kpack");
+	check_text(&(struct request){"lib/libtest.so", 0, "gfx9999",
+				     "no.kpack text.kpack none.kpack", NULL,
+				     KPACK_ERROR_ARCH_NOT_FOUND},
+		   "no archive offers gfx9999; @none.kpack offers nothing; @text.kpack: "
+		   "header: not a kpack archive (magic 6e6f2061); no file @no.kpack");
+	check_text(
+		&(struct request){"lib/libtest.so", 0, "gfx9999", "no.kpack empty.kpack",
+				  NULL, KPACK_ERROR_ARCHIVE_NOT_FOUND},
+		"no archive to look for lib/libtest.so#0 in; @empty.kpack: header: the "
+		"file is empty; no file @no.kpack");
+	check_text(&(struct request){"a\nb", 0, "a\\b", "a\nb", NULL,
+				     KPACK_ERROR_ARCHIVE_NOT_FOUND},
+		   "no archive to look for a\\012b#0 in; no file @a; no file @b");
+}
+
+static void the_reason_of_damage_names_the_archive(void **state)
+{
+	kpack_cache_t cache = new_cache();
+	struct request r = {"lib/shared.so",
+			    0,
+			    "gfx900 gfx906",
+			    "noop.kpack damaged.kpack damaged2.kpack",
+			    NULL,
+			    KPACK_ERROR_DECOMPRESSION_FAILED};
+	struct kpackx_error why = {0};
+	char want[128];
+	void *data = NULL;
+	size_t size;
+
+	(void)state;
+	write_archive("damaged2.kpack", "'gfx900'",
+		      OBJECTS({"lib/shared.so#0", "gfx900", NULL}));
+	snprintf(want, sizeof(want), "%s/damaged.kpack: lib/shared.so#0 gfx900: ", dir);
+	assert_int_equal(ask(cache, &r, &data, &size, &why), r.code);
+	assert_int_equal(strncmp(why.text, want, strlen(want)), 0);
+	kpack_cache_destroy(cache);
+}
+
+static void of_long_names_the_end_is_told(void **state)
+{
+	kpack_cache_t cache = new_cache();
+	struct request r = {
+		"lib/libtest.so", 0, "gfx900", NULL, NULL, KPACK_ERROR_ARCHIVE_NOT_FOUND};
+	char paths[256] = "";
+	struct kpackx_error why = {0};
+	void *data = NULL;
+	size_t size;
+
+	(void)state;
+	for (int i = 0; i < 12; i++)
+		text_add(paths, sizeof(paths), "directory/");
+	text_add(paths, sizeof(paths), "name.kpack");
+	r.paths = paths;
+	assert_int_equal(ask(cache, &r, &data, &size, &why), r.code);
+	assert_string_equal(why.text,
+			    "no archive to look for lib/libtest.so#0 in; no file "
+			    ".../directory/directory/directory/directory/directory/"
+			    "name.kpack");
+	kpack_cache_destroy(cache);
+}
+
+/* ---- open files ---- */
+
+static void archives_stay_open_until_the_end(void **state)
+{
+	kpack_cache_t cache = new_cache();
+
+	(void)state;
+	assert_int_equal(count_open("noop.kpack"), 0);
+	check(cache, &requests[0]);
+	assert_int_equal(count_open("noop.kpack"), 1);
+	check(cache, &requests[3]);
+	assert_int_equal(count_open("noop.kpack"), 1);
+	kpack_cache_destroy(cache);
+	assert_int_equal(count_open("noop.kpack"), 0);
+}
+
+static void archives_that_are_not_needed_are_not_opened(void **state)
+{
+	kpack_cache_t cache = new_cache();
+
+	(void)state;
+	check(cache, &(struct request){"lib/first.so", 0, "gfx900", "a.kpack b.kpack",
+				       "FIRST_ONLY", 0});
+	assert_int_equal(count_open("b.kpack"), 0);
+	check(cache, &(struct request){"lib/second.so", 0, "gfx900", "a.kpack b.kpack",
+				       "SECOND_ONLY", 0});
+	assert_int_equal(count_open("b.kpack"), 1);
+	kpack_cache_destroy(cache);
+}
+
+static void archives_that_come_or_change_are_noticed(void **state)
+{
+	static const struct request missing = {
+		"lib/new.so", 0,    "gfx900",
+		"new.kpack",  NULL, KPACK_ERROR_ARCHIVE_NOT_FOUND};
+	static const struct request found = {"lib/new.so", 0,     "gfx900",
+					     "new.kpack",  "NEW", 0};
+	static const struct request newer = {"lib/new.so", 0,       "gfx900",
+					     "new.kpack",  "NEWER", 0};
+	kpack_cache_t cache = new_cache();
+
+	(void)state;
+	check(cache, &missing);
+	write_archive("new.kpack", "'gfx900'",
+		      OBJECTS({"lib/new.so#0", "gfx900", "NEW"}));
+	check(cache, &found);
+	write_archive("new.kpack", "'gfx900'",
+		      OBJECTS({"lib/new.so#0", "gfx900", "NEWER"}));
+	check(cache, &newer);
+	kpack_cache_destroy(cache);
+}
+
+/* ---- threads ---- */
+
+struct worker {
+	kpack_cache_t cache;
+	const struct request *request;
+	int rounds;
+	int good;
+};
+
+static void *work(void *arg)
+{
+	struct worker *w = arg;
+
+	for (int i = 0; i < w->rounds; i++) {
+		void *data = NULL;
+		size_t size = 0;
+
+		if (ask(w->cache, w->request, &data, &size, NULL) == w->request->code &&
+		    (!w->request->data || memcmp(data, w->request->data, size) == 0))
+			w->good++;
+		kpack_free_code_object(data);
+	}
+	return NULL;
+}
+
+static void threads_share_a_cache(void **state)
+{
+	kpack_cache_t cache = new_cache();
+	struct worker workers[8];
+	pthread_t threads[COUNT(workers)];
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(workers); i++) {
+		workers[i] = (struct worker){cache, &requests[i % 2 ? 3 : 0], 50, 0};
+		assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+	}
+	for (size_t i = 0; i < COUNT(workers); i++) {
+		pthread_join(threads[i], NULL);
+		assert_int_equal(workers[i].good, 50);
+	}
+	assert_int_equal(count_open("noop.kpack"), 1);
+	kpack_cache_destroy(cache);
+}
+
+static void threads_ask_for_all_at_once(void **state)
+{
+	kpack_cache_t cache = new_cache();
+	struct worker workers[COUNT(requests)];
+	pthread_t threads[COUNT(workers)];
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(workers); i++) {
+		workers[i] = (struct worker){cache, &requests[i], 5, 0};
+		assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+	}
+	for (size_t i = 0; i < COUNT(workers); i++) {
+		pthread_join(threads[i], NULL);
+		assert_int_equal(workers[i].good, 5);
+	}
+	assert_int_equal(count_open("a.kpack"), 1);
+	kpack_cache_destroy(cache);
+}
+
+/* ---- architectures ---- */
+
+struct archs {
+	char text[256];
+	size_t stop_at, n;
+};
+
+static bool collect(const char *arch, void *user_data)
+{
+	struct archs *a = user_data;
+
+	text_add(a->text, sizeof(a->text), "%s ", arch);
+	return ++a->n != a->stop_at;
+}
+
+static kpack_error_t enumerate(const char *name, struct archs *a)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	return kpack_enumerate_architectures(path, collect, a);
+}
+
+static void architectures_are_enumerated(void **state)
+{
+	struct archs all = {0}, one = {.stop_at = 1}, none = {0};
+
+	(void)state;
+	assert_int_equal(enumerate("noop.kpack", &all), KPACK_SUCCESS);
+	assert_string_equal(all.text, "gfx900 gfx906 ");
+	assert_int_equal(enumerate("noop.kpack", &one), KPACK_SUCCESS);
+	assert_string_equal(one.text, "gfx900 ");
+	assert_int_equal(enumerate("none.kpack", &none), KPACK_SUCCESS);
+	assert_int_equal(enumerate("no/such", &none), KPACK_ERROR_FILE_NOT_FOUND);
+	assert_int_equal(enumerate("text.kpack", &none), KPACK_ERROR_INVALID_FORMAT);
+	assert_int_equal(kpack_enumerate_architectures(NULL, collect, &none),
+			 KPACK_ERROR_INVALID_ARGUMENT);
+	assert_int_equal(kpack_enumerate_architectures("/no/such", NULL, &none),
+			 KPACK_ERROR_INVALID_ARGUMENT);
+	assert_int_equal(none.n, 0);
+	assert_int_equal(count_open("noop.kpack"), 0);
+}
+
+/* ---- the file behind an address ---- */
+
+static const char constant[] = "in this program";
+
+static void this_program_is_found(void **state)
+{
+	char path[4096] = "", self[4096] = "";
+	size_t offset = 0;
+	char bytes[sizeof(constant)];
+	int fd;
+
+	(void)state;
+	assert_true(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
+	assert_int_equal(kpack_discover_binary_path(constant, path, sizeof(path), NULL),
+			 KPACK_SUCCESS);
+	assert_string_equal(path, self);
+	assert_int_equal(
+		kpack_discover_binary_path(constant, path, sizeof(path), &offset),
+		KPACK_SUCCESS);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(pread(fd, bytes, sizeof(bytes), (off_t)offset), sizeof(bytes));
+	assert_memory_equal(bytes, constant, sizeof(bytes));
+	close(fd);
+}
+
+static void paths_need_room(void **state)
+{
+	char path[4096] = "", small[4096] = "untouched";
+	size_t n, offset = 7;
+
+	(void)state;
+	assert_int_equal(kpack_discover_binary_path(constant, path, sizeof(path), NULL),
+			 KPACK_SUCCESS);
+	n = strlen(path);
+	assert_int_equal(kpack_discover_binary_path(constant, small, n, &offset),
+			 KPACK_ERROR_INVALID_ARGUMENT);
+	assert_int_equal(kpack_discover_binary_path(constant, small, 1, &offset),
+			 KPACK_ERROR_INVALID_ARGUMENT);
+	assert_true(strcmp(small, "untouched") == 0 && offset == 7);
+	assert_int_equal(kpack_discover_binary_path(constant, small, n + 1, &offset),
+			 KPACK_SUCCESS);
+	assert_string_equal(small, path);
+	assert_int_equal(kpack_discover_binary_path(NULL, path, sizeof(path), NULL),
+			 KPACK_ERROR_INVALID_ARGUMENT);
+	assert_int_equal(kpack_discover_binary_path(constant, NULL, 10, NULL),
+			 KPACK_ERROR_INVALID_ARGUMENT);
+	assert_int_equal(kpack_discover_binary_path(constant, path, 0, NULL),
+			 KPACK_ERROR_INVALID_ARGUMENT);
+}
+
+static void memory_without_a_file_has_no_path(void **state)
+{
+	char path[4096];
+	void *heap = calloc(1, 16);
+
+	(void)state;
+	assert_int_equal(kpack_discover_binary_path(heap, path, sizeof(path), NULL),
+			 KPACK_ERROR_PATH_DISCOVERY_FAILED);
+	assert_int_equal(kpack_discover_binary_path(path, path, sizeof(path), NULL),
+			 KPACK_ERROR_PATH_DISCOVERY_FAILED);
+	assert_int_equal(kpack_discover_binary_path((void *)8, path, sizeof(path), NULL),
+			 KPACK_ERROR_PATH_DISCOVERY_FAILED);
+	free(heap);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(objects_are_chosen_by_amds_rules),
+		cmocka_unit_test(what_was_opened_before_changes_nothing),
+		cmocka_unit_test(damage_is_final_when_asked),
+		cmocka_unit_test(archs_that_are_null_are_left_out),
+		cmocka_unit_test(any_number_of_archs_is_taken),
+		cmocka_unit_test(too_many_archives_are_refused),
+		cmocka_unit_test(arguments_that_are_null_are_refused),
+		cmocka_unit_test(markers_must_be_whole),
+		cmocka_unit_test(markers_are_not_read_beyond_their_memory),
+		cmocka_unit_test(markers_may_lie_over_several_pages),
+		cmocka_unit_test(a_path_list_replaces_the_search_paths),
+		cmocka_unit_test(backslashes_before_other_bytes_stay),
+		cmocka_unit_test(a_prefix_comes_before_the_search_paths),
+		cmocka_unit_test(loading_can_be_switched_off),
+		cmocka_unit_test(the_environment_is_read_once),
+		cmocka_unit_test(the_reason_names_what_is_missing_and_where),
+		cmocka_unit_test(the_reason_of_damage_names_the_archive),
+		cmocka_unit_test(of_long_names_the_end_is_told),
+		cmocka_unit_test(archives_stay_open_until_the_end),
+		cmocka_unit_test(archives_that_are_not_needed_are_not_opened),
+		cmocka_unit_test(archives_that_come_or_change_are_noticed),
+		cmocka_unit_test(threads_share_a_cache),
+		cmocka_unit_test(threads_ask_for_all_at_once),
+		cmocka_unit_test(architectures_are_enumerated),
+		cmocka_unit_test(this_program_is_found),
+		cmocka_unit_test(paths_need_room),
+		cmocka_unit_test(memory_without_a_file_has_no_path),
+	};
+
+	return cmocka_run_group_tests(tests, make_archives, remove_dir);
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Calls whose memory runs out, each time at another allocation: they say so, write no output
+ * and leave nothing behind.
+ */
+#include "tests/unit/loading.h"
+#include "core/rocm_kpack/kpackx.h"
+
+/* Sanitizers have allocators of their own. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED
+#endif
+#ifdef SANITIZED
+enum { MALLOC_FAILS = false };
+#else
+enum { MALLOC_FAILS = true };
+#endif
+
+/* ---- an allocator that fails ---- */
+
+static long fails_after = -1; /* allocations; never */
+static long made, live;
+
+#ifndef SANITIZED
+static bool may_not(void)
+{
+	made++;
+	return fails_after >= 0 && fails_after-- == 0;
+}
+
+extern void *__libc_malloc(size_t size);
+extern void *__libc_calloc(size_t n, size_t size);
+extern void *__libc_realloc(void *p, size_t size);
+extern void __libc_free(void *p);
+
+/* These four instead of the C library's, for this program and all libraries. */
+#pragma GCC visibility push(default)
+void *malloc(size_t size)
+{
+	void *p = may_not() ? NULL : __libc_malloc(size);
+
+	live += p != NULL;
+	return p;
+}
+
+void *calloc(size_t n, size_t size)
+{
+	void *p = may_not() ? NULL : __libc_calloc(n, size);
+
+	live += p != NULL;
+	return p;
+}
+
+void *realloc(void *old, size_t size)
+{
+	void *p = may_not() ? NULL : __libc_realloc(old, size);
+
+	live += !old && p;
+	return p;
+}
+
+void free(void *p)
+{
+	live -= p != NULL;
+	__libc_free(p);
+}
+#pragma GCC visibility pop
+#endif
+
+/* ---- calls ---- */
+
+enum { SIZE = 20000 };
+
+static char data[SIZE];
+static char archive_path[64], binary_path[64];
+static struct marker its_marker;
+
+static kpack_error_t load(void **out, size_t *size)
+{
+	static const char *const archs[] = {"gfx90a:sramecc+:xnack-", "gfx900"};
+	kpack_cache_t cache = NULL;
+	kpack_error_t err = kpack_cache_create(&cache);
+
+	if (!err)
+		err = kpack_load_code_object(cache, its_marker.at, binary_path, 0, archs,
+					     2, out, size);
+	kpack_cache_destroy(cache);
+	return err;
+}
+
+static kpack_error_t get(const char *key, void **out, size_t *size)
+{
+	kpack_archive_t archive = NULL;
+	kpack_error_t err = kpack_open(archive_path, &archive);
+
+	if (!err)
+		err = kpack_get_kernel(archive, key, "gfx900", out, size);
+	kpack_close(archive);
+	return err;
+}
+
+static kpack_error_t get_whole(void **out, size_t *size)
+{
+	return get("lib/x.so", out, size);
+}
+
+static kpack_error_t get_chunked(void **out, size_t *size)
+{
+	return get("chunked", out, size);
+}
+
+/* Read a name of a cuTile kernel, and write it again. */
+static kpack_error_t mangle(void **out, size_t *size)
+{
+	static const char name[] =
+		"f_Kt3_A2f16_3l0_p16g0_Lg1iA64i8_w_T2T1I77Cs_a__b_z_A0u8_"
+		"g0g1_Da_zb_z1Sbf16_F3ff0000000000000_Ce_m_zC_zA_z";
+	struct kpackx_signature *signature = NULL;
+	char *again = NULL;
+	kpack_error_t err = kpackx_demangle(name, &signature, NULL);
+
+	if (!err)
+		err = kpackx_mangle(signature, &again, NULL);
+	if (!err && strcmp(again, name) != 0)
+		err = KPACK_ERROR_INVALID_FORMAT;
+	kpackx_signature_free(signature);
+	kpackx_symbol_free(again);
+	if (err)
+		return err;
+	*out = malloc(SIZE);
+	if (!*out)
+		return KPACK_ERROR_OUT_OF_MEMORY;
+	*size = SIZE;
+	memcpy(*out, data, SIZE);
+	return KPACK_SUCCESS;
+}
+
+/* Every allocation of CALL fails once. */
+static void check_call(kpack_error_t (*call)(void **out, size_t *size))
+{
+	long n = 1, told = 0, before;
+
+	for (long i = -1; i < n; i++) {
+		void *out = NULL;
+		size_t size = 0;
+		kpack_error_t err;
+
+		before = live;
+		made = 0;
+		fails_after = i;
+		err = call(&out, &size);
+		fails_after = -1;
+		if (i < 0)
+			n = made;
+		/* some can be done without */
+		if (err && (err != KPACK_ERROR_OUT_OF_MEMORY || i < 0))
+			fail_msg("allocation %ld of %ld: %s", i, n,
+				 kpackx_error_name(err));
+		told += err != KPACK_SUCCESS;
+		if (err)
+			assert_true(!out && size == 0);
+		else
+			assert_true(size == SIZE && memcmp(out, data, SIZE) == 0);
+		kpack_free_kernel(out);
+		if (live != before)
+			fail_msg("allocation %ld of %ld: %ld are left", i, n,
+				 live - before);
+	}
+	assert_true(told > 5 || !MALLOC_FAILS);
+}
+
+static void loading_says_so(void **state)
+{
+	(void)state;
+	check_call(load);
+}
+
+static void getting_says_so(void **state)
+{
+	(void)state;
+	check_call(get_whole);
+	check_call(get_chunked);
+}
+
+static void names_say_so(void **state)
+{
+	(void)state;
+	check_call(mangle);
+}
+
+/* ---- what is read ---- */
+
+static void add(kpackx_writer_t w, const char *key, uint32_t chunk)
+{
+	struct kpackx_object o = {.binary = key,
+				  .arch = "gfx900",
+				  .data = data,
+				  .size = SIZE,
+				  .chunk = chunk};
+
+	assert_int_equal(kpackx_writer_add(w, &o, NULL), KPACK_SUCCESS);
+}
+
+static int make_archive(void **state)
+{
+	kpackx_writer_t w;
+
+	make_dir(state);
+	for (size_t i = 0; i < SIZE; i++)
+		data[i] = (char)(i * i >> 7);
+	snprintf(archive_path, sizeof(archive_path), "%s/a.kpack", dir);
+	snprintf(binary_path, sizeof(binary_path), "%s/x.so", dir);
+	assert_int_equal(kpackx_writer_open(archive_path, NULL, &w, NULL), KPACK_SUCCESS);
+	add(w, "lib/x.so", 0);
+	add(w, "chunked", 4096);
+	assert_int_equal(kpackx_writer_finish(w, NULL), KPACK_SUCCESS);
+	its_marker = marker_of("lib/x.so", "a.kpack");
+	return 0;
+}
+
+static int remove_archive(void **state)
+{
+	marker_free(&its_marker);
+	return remove_dir(state);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(loading_says_so),
+		cmocka_unit_test(getting_says_so),
+		cmocka_unit_test(names_say_so),
+	};
+
+	return cmocka_run_group_tests(tests, make_archive, remove_archive);
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/loader/proc_maps.h"
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char root[] = "/tmp/kpack-maps-XXXXXX";
+static size_t page;
+
+static int enter_dir(void **state)
+{
+	(void)state;
+	page = (size_t)sysconf(_SC_PAGESIZE);
+	return mkdtemp(root) == NULL || chdir(root);
+}
+
+static int leave_dir(void **state)
+{
+	char command[64];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -rf %s", root);
+	return system(command);
+}
+
+/* Three pages of a new file of that name. */
+static char *map_file(const char *name)
+{
+	int fd = open(name, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+	char *pages;
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, (off_t)(3 * page)), 0);
+	pages = mmap(NULL, 3 * page, PROT_READ, MAP_PRIVATE, fd, 0);
+	assert_true(pages != MAP_FAILED);
+	close(fd);
+	return pages;
+}
+
+static void check(const char *pages, const char *name)
+{
+	struct kpackx_error why = {0};
+	char want[512], *path = NULL;
+	uint64_t offset = 0;
+
+	snprintf(want, sizeof(want), "%s/%s", root, name);
+	if (kp_maps_find(pages + 7, &path, &offset, &why))
+		fail_msg("%s: %s", name, why.text);
+	assert_string_equal(path, want);
+	assert_int_equal(offset, 7);
+	free(path);
+}
+
+static void files_are_found_by_any_of_their_addresses(void **state)
+{
+	char *pages = map_file("a"), *path;
+	uint64_t offset;
+
+	(void)state;
+	for (size_t at = 0; at < 3 * page; at += at % page ? 1 : page - 1) {
+		assert_int_equal(kp_maps_find(pages + at, &path, &offset, NULL),
+				 KPACK_SUCCESS);
+		assert_int_equal(offset, at);
+		free(path);
+	}
+	/* a mapping that does not begin where the file does */
+	munmap(pages, page);
+	assert_int_equal(kp_maps_find(pages + page + 1, &path, &offset, NULL),
+			 KPACK_SUCCESS);
+	assert_int_equal(offset, page + 1);
+	free(path);
+	assert_int_equal(kp_maps_find(pages, &path, &offset, NULL),
+			 KPACK_ERROR_PATH_DISCOVERY_FAILED);
+	/* nor one that ends before it does */
+	munmap(pages + 2 * page, page);
+	assert_int_equal(kp_maps_find(pages + 2 * page, &path, &offset, NULL),
+			 KPACK_ERROR_PATH_DISCOVERY_FAILED);
+	munmap(pages + page, page);
+}
+
+static void names_are_told_as_they_are(void **state)
+{
+	static const char *const names[] = {
+		"b c",
+		"  spaces  ",
+		"new\nline\n",
+		"back\\slash",
+		"\\012",
+		"x (deleted)",
+		"x (deleted) (deleted)",
+		" (deleted)",
+		"\n (deleted)",
+		"\xff\xfe",
+		"t\tab",
+		"[in brackets]",
+		"7f00-7f01 r-xp",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		char *pages = map_file(names[i]);
+
+		check(pages, names[i]);
+		munmap(pages, 3 * page);
+		unlink(names[i]);
+	}
+}
+
+static void of_files_that_are_gone_the_name_they_had(void **state)
+{
+	char *pages = map_file("lib.so");
+
+	(void)state;
+	unlink("lib.so");
+	check(pages, "lib.so");
+	/* replaced: the name of the new one is the name of the old one */
+	munmap(map_file("lib.so"), 3 * page);
+	check(pages, "lib.so");
+	/* somebody else's file of the longer name */
+	munmap(map_file("lib.so (deleted)"), 3 * page);
+	check(pages, "lib.so");
+	munmap(pages, 3 * page);
+
+	pages = map_file("new\nline");
+	unlink("new\nline");
+	check(pages, "new\nline");
+	munmap(pages, 3 * page);
+
+	/* gone to the kernel, which knows one name only, but there */
+	pages = map_file("\\012");
+	assert_int_equal(link("\\012", "other"), 0);
+	unlink("\\012");
+	assert_int_equal(link("other", "\\012"), 0);
+	check(pages, "\\012");
+	munmap(pages, 3 * page);
+}
+
+static void long_paths_are_told_whole(void **state)
+{
+	enum { DEPTH = 30, SIZE = 200 };
+	char name[SIZE + 1], *pages, *path;
+	uint64_t offset;
+
+	(void)state;
+	memset(name, 'n', SIZE);
+	name[SIZE] = '\0';
+	for (int i = 0; i < DEPTH; i++)
+		assert_int_equal(mkdir(name, 0700) | chdir(name), 0);
+	pages = map_file("deep");
+	assert_int_equal(chdir(root), 0);
+	assert_int_equal(kp_maps_find(pages, &path, &offset, NULL), KPACK_SUCCESS);
+	assert_int_equal(strlen(path),
+			 strlen(root) + DEPTH * (SIZE + 1) + strlen("/deep"));
+	assert_string_equal(path + strlen(path) - 5, "/deep");
+	free(path);
+	munmap(pages, 3 * page);
+}
+
+static void memory_that_is_no_file_is_refused(void **state)
+{
+	char *anonymous = mmap(NULL, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct kpackx_error why = {0};
+	uint64_t offset;
+	char *path = NULL;
+
+	(void)state;
+	assert_int_equal(kp_maps_find(anonymous, &path, &offset, &why),
+			 KPACK_ERROR_PATH_DISCOVERY_FAILED);
+	assert_non_null(strstr(why.text, "no file is mapped at 0x"));
+	assert_int_equal(kp_maps_find((void *)8, &path, &offset, &why),
+			 KPACK_ERROR_PATH_DISCOVERY_FAILED);
+	assert_string_equal(why.text, "nothing is mapped at 0x8");
+	assert_int_equal(kp_maps_find(&why, &path, &offset, NULL),
+			 KPACK_ERROR_PATH_DISCOVERY_FAILED);
+	assert_null(path);
+	munmap(anonymous, page);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(files_are_found_by_any_of_their_addresses),
+		cmocka_unit_test(names_are_told_as_they_are),
+		cmocka_unit_test(of_files_that_are_gone_the_name_they_had),
+		cmocka_unit_test(long_paths_are_told_whole),
+		cmocka_unit_test(memory_that_is_no_file_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, enter_dir, leave_dir);
+}

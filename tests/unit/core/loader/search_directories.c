@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+/* Directories in ROCM_KPACK_PATH and ROCM_KPACK_PATH_PREFIX. */
+#include "tests/unit/loading.h"
+#include "core/base/bounds.h"
+
+static void make_subdir(const char *name)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	assert_int_equal(mkdir(path, 0755), 0);
+}
+
+static void make_link(const char *to, const char *name)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	assert_int_equal(symlink(to, path), 0);
+}
+
+static void drop(const char *name)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	assert_int_equal(remove(path), 0);
+}
+
+/* An archive whose one object for gfx900 says who it is. */
+static void put(const char *name, const char *says)
+{
+	write_archive(name, "'gfx900'", OBJECTS({"lib/x.so#0", "gfx900", says}));
+}
+
+/* Directory "many" with what belongs to a directory, and what does not. */
+static int make_places(void **state)
+{
+	make_dir(state);
+	make_subdir("many");
+	make_subdir("many/0.kpack");
+	make_subdir("many/below");
+	put("many/below/0.kpack", "BELOW");
+	put("many/.0.kpack", "HIDDEN");
+	put("many/.kpack", "ONLY THE ENDING");
+	put("many/0.kpack.bak", "OTHER ENDING");
+	put("many/0kpack", "NO ENDING");
+	write_file("many/1.kpack", "no archive", 10);
+	make_link("no/such", "many/2.kpack");
+	put("many/B.kpack", "UPPER CASE");
+	put("many/a.kpack", "LOWER CASE");
+	put("elsewhere", "ELSEWHERE");
+	make_link("../elsewhere", "many/A.kpack");
+	put("single.kpack", "SINGLE");
+	make_subdir("gfx90a:xnack+");
+	put("gfx90a:xnack+/x.kpack", "COLON");
+	make_subdir("empty");
+	return 0;
+}
+
+static const struct request missing = {"lib/x.so", 0,    "gfx900",
+				       "no.kpack", NULL, KPACK_ERROR_ARCHIVE_NOT_FOUND};
+
+/* What a request finds when its marker names single.kpack. */
+static void check_list(const char *variable, const char *value, const char *says)
+{
+	check_with(variable, value,
+		   &(struct request){"lib/x.so", 0, "gfx900", "single.kpack", says,
+				     says ? 0 : KPACK_ERROR_ARCHIVE_NOT_FOUND});
+}
+
+static void a_directory_means_its_archives_in_order(void **state)
+{
+	(void)state;
+	check_list("ROCM_KPACK_PATH", "@/many", "ELSEWHERE");
+	check_list("ROCM_KPACK_PATH", "@/many/", "ELSEWHERE");
+	check_list("ROCM_KPACK_PATH_PREFIX", "@/many", "ELSEWHERE");
+	drop("many/A.kpack");
+	check_list("ROCM_KPACK_PATH", "@/many", "UPPER CASE");
+	drop("many/B.kpack");
+	check_list("ROCM_KPACK_PATH", "@/many", "LOWER CASE");
+	drop("many/a.kpack");
+	/* the rest is no archive, hidden, below, or named otherwise */
+	check_list("ROCM_KPACK_PATH", "@/many", NULL);
+	check_list("ROCM_KPACK_PATH_PREFIX", "@/many", "SINGLE");
+	make_link("../elsewhere", "many/A.kpack");
+	put("many/B.kpack", "UPPER CASE");
+	put("many/a.kpack", "LOWER CASE");
+}
+
+static void directories_and_files_mix_in_the_order_of_the_list(void **state)
+{
+	(void)state;
+	check_list("ROCM_KPACK_PATH", "@/single.kpack:@/many", "SINGLE");
+	check_list("ROCM_KPACK_PATH", "@/many:@/single.kpack", "ELSEWHERE");
+	check_list("ROCM_KPACK_PATH", "@/many/a.kpack:@/many", "LOWER CASE");
+	check_list("ROCM_KPACK_PATH", "@/empty:/no/such:@/many", "ELSEWHERE");
+	check_list("ROCM_KPACK_PATH_PREFIX", "@/empty:/no/such", "SINGLE");
+}
+
+static void colons_of_a_directory_are_escaped(void **state)
+{
+	(void)state;
+	check_list("ROCM_KPACK_PATH", "@/gfx90a\\:xnack+", "COLON");
+	check_list("ROCM_KPACK_PATH", "@/gfx90a\\:xnack+/:@/many", "COLON");
+	check_list("ROCM_KPACK_PATH", "/no\\:such:@/gfx90a\\:xnack+:@/many", "COLON");
+	check_list("ROCM_KPACK_PATH", "@/gfx90a:xnack+", NULL);
+}
+
+static void relative_directories_start_where_the_program_does(void **state)
+{
+	char before[4096];
+
+	(void)state;
+	assert_non_null(getcwd(before, sizeof(before)));
+	assert_int_equal(chdir(dir), 0);
+	check_list("ROCM_KPACK_PATH", "many", "ELSEWHERE");
+	check_list("ROCM_KPACK_PATH", ".", "SINGLE");
+	check_list("ROCM_KPACK_PATH", "many/../single.kpack", "SINGLE");
+	assert_int_equal(chdir(before), 0);
+	check_list("ROCM_KPACK_PATH", "many", NULL);
+}
+
+/* Markers name files: what is a directory there was passed over, and is. */
+static void markers_name_no_directories(void **state)
+{
+	(void)state;
+	check_alone(&(struct request){"lib/x.so", 0, "gfx900", "many", NULL,
+				      KPACK_ERROR_ARCHIVE_NOT_FOUND});
+	check_alone(&(struct request){"lib/x.so", 0, "gfx900", "many single.kpack",
+				      "SINGLE", 0});
+}
+
+/* A cache that reads a directory; the directory comes and goes. */
+static void directories_are_listed_at_each_load(void **state)
+{
+	struct request found = {"lib/x.so", 0, "gfx900", "no.kpack", NULL, 0};
+	kpack_cache_t cache;
+	char path[128];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/later", dir);
+	setenv("ROCM_KPACK_PATH", path, 1);
+	cache = new_cache();
+	unsetenv("ROCM_KPACK_PATH");
+	check(cache, &missing);
+	make_subdir("later");
+	check(cache, &missing);
+	put("later/b.kpack", found.data = "CAME");
+	check(cache, &found);
+	put("later/a.kpack", found.data = "CAME BEFORE IT");
+	check(cache, &found);
+	drop("later/a.kpack");
+	found.data = "CAME";
+	check(cache, &found);
+	drop("later/b.kpack");
+	check(cache, &missing);
+	drop("later");
+	check(cache, &missing);
+	/* now it is a file */
+	put("later", found.data = "FILE");
+	check(cache, &found);
+	drop("later");
+	kpack_cache_destroy(cache);
+}
+
+static void the_reason_names_directories(void **state)
+{
+	char path[128];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/empty", dir);
+	setenv("ROCM_KPACK_PATH", path, 1);
+	check_text(&missing, "no archive to look for lib/x.so#0 in; "
+			     "@empty: a directory without *.kpack");
+	snprintf(path, sizeof(path), "%s/many:/no/such", dir);
+	setenv("ROCM_KPACK_PATH", path, 1);
+	check_text(
+		&(struct request){"lib/x.so", 0, "gfx1", "a", NULL,
+				  KPACK_ERROR_ARCH_NOT_FOUND},
+		"no archive offers gfx1; @many/A.kpack offers gfx900; "
+		"@many/B.kpack offers gfx900; @many/a.kpack offers gfx900; "
+		"@many/0.kpack: is a directory, not a regular file; "
+		"@many/1.kpack: header: 10 bytes, less than 16; no file @many/2.kpack; "
+		"no file /no/such");
+	unsetenv("ROCM_KPACK_PATH");
+}
+
+/* Root may read everything: it becomes somebody else for that long. */
+static void a_directory_that_is_closed_is_passed_over(void **state)
+{
+	char path[128];
+	uid_t user = geteuid();
+
+	(void)state;
+	make_subdir("closed");
+	put("closed/x.kpack", "CLOSED");
+	assert_int_equal(chmod(dir, 0755), 0);
+	snprintf(path, sizeof(path), "%s/closed", dir);
+	assert_int_equal(chmod(path, 0311), 0);
+	if (user == 0)
+		assert_int_equal(seteuid(65534), 0);
+	check_list("ROCM_KPACK_PATH", "@/closed:@/single.kpack", "SINGLE");
+	setenv("ROCM_KPACK_PATH", path, 1);
+	check_text(&missing, "no archive to look for lib/x.so#0 in; "
+			     "@closed: cannot open: Permission denied");
+	unsetenv("ROCM_KPACK_PATH");
+	assert_int_equal(seteuid(user), 0);
+	assert_int_equal(chmod(path, 0755), 0);
+}
+
+static void archives_of_directories_count(void **state)
+{
+	(void)state;
+	make_subdir("two");
+	put("two/a.kpack", "A");
+	put("two/b.kpack", "B");
+	for (int more = 0; more < 2; more++) {
+		char *files = missing_files(KP_SEARCH_FILES_MAX - 2 + more), *list;
+
+		assert_true(asprintf(&list, "%s%s/two", files, dir) > 0);
+		setenv("ROCM_KPACK_PATH", list, 1);
+		check_alone(&(struct request){"lib/x.so", 0, "gfx900", "no.kpack",
+					      more ? NULL : "A",
+					      more ? KPACK_ERROR_INVALID_ARGUMENT : 0});
+		unsetenv("ROCM_KPACK_PATH");
+		free(list);
+		free(files);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_directory_means_its_archives_in_order),
+		cmocka_unit_test(directories_and_files_mix_in_the_order_of_the_list),
+		cmocka_unit_test(colons_of_a_directory_are_escaped),
+		cmocka_unit_test(relative_directories_start_where_the_program_does),
+		cmocka_unit_test(markers_name_no_directories),
+		cmocka_unit_test(directories_are_listed_at_each_load),
+		cmocka_unit_test(the_reason_names_directories),
+		cmocka_unit_test(a_directory_that_is_closed_is_passed_over),
+		cmocka_unit_test(archives_of_directories_count),
+	};
+
+	return cmocka_run_group_tests(tests, make_places, remove_dir);
+}

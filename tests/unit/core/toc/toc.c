@@ -1,0 +1,723 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/toc/toc.h"
+#include "tests/unit/archive_builder.h"
+#include "core/base/bounds.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+/* Archives of the fields of tables read here are this big. */
+enum { FILE_SIZE = 1000 };
+
+static struct kpackx_error why;
+
+static kpack_error_t parse_bytes(const void *data, size_t size, struct kp_toc *toc)
+{
+	uint8_t *copy = malloc(size + 1);
+
+	assert_non_null(copy);
+	memcpy(copy, data, size);
+	why = (struct kpackx_error){0};
+	return kp_toc_parse(copy, size, FILE_SIZE, toc, &why);
+}
+
+static kpack_error_t parse(const char *text, struct kp_toc *toc)
+{
+	struct ab a = ab_new(16);
+	kpack_error_t err;
+
+	ab_toc_text(&a, text);
+	err = parse_bytes(a.bytes + 16, a.size - 16, toc);
+	ab_free(&a);
+	return err;
+}
+
+static struct kp_toc parsed(const char *text)
+{
+	struct kp_toc toc;
+
+	if (parse(text, &toc) != KPACK_SUCCESS)
+		fail_msg("%s: %s", text, why.text);
+	return toc;
+}
+
+static const struct kp_toc_entry *find(const struct kp_toc *toc, const char *key,
+				       const char *arch)
+{
+	size_t n;
+
+	if (!kp_toc_find(toc, kp_span_str(key), kp_span_str(arch), &n))
+		return NULL;
+	assert_true(n < toc->n_entries);
+	return &toc->entries[n];
+}
+
+/* "key arch ordinal type;..." of all entries, in order. */
+static char *list(const struct kp_toc *toc)
+{
+	static char out[4096];
+	size_t used = 0;
+
+	out[0] = 0;
+	for (size_t i = 0; i < toc->n_entries; i++) {
+		const struct kp_toc_entry *e = &toc->entries[i];
+		struct kp_span key = kp_toc_key(toc, e->binary);
+		struct kp_span arch = toc->strings[e->arch], type = toc->strings[e->type];
+
+		used += (size_t)snprintf(
+			out + used, sizeof(out) - used, "%s%.*s %.*s %u %.*s",
+			i ? ";" : "", (int)key.size, (const char *)key.data,
+			(int)arch.size, (const char *)arch.data, e->ordinal,
+			(int)type.size, (const char *)type.data);
+		assert_int_equal(key.data[key.size], 0); /* usable from C */
+		assert_true(toc->binaries[e->binary].first <= i &&
+			    i < toc->binaries[e->binary + 1].first);
+		assert_ptr_equal(find(toc, (const char *)key.data,
+				      strndupa((const char *)arch.data, arch.size)),
+				 e);
+	}
+	assert_int_equal(toc->binaries[toc->n_binaries].first, toc->n_entries);
+	return out;
+}
+
+/* --- what is read ------------------------------------------------------------------- */
+
+#define ZSTD "'compression_scheme': 'zstd-per-kernel', 'zstd_offset': 64, 'zstd_size': 9,"
+
+static const struct {
+	const char *text;
+	const char *entries; /* see list() */
+	unsigned faults, refused;
+} tables[] = {
+	{"{}", "", 0, 0},
+	{"{'toc': {}}", "", 0, 0},
+	/* the reference writer's order, and ours */
+	{"{'format_version': 1, 'group_name': 'g', 'gfx_arch_family': 'f', 'gfx_arches':"
+	 "['gfx900'], 'toc': {'a#0': {'gfx900': {'type': 'co', 'ordinal': 3, "
+	 "'original_size':"
+	 "5}}}, " ZSTD "}",
+	 "a#0 gfx900 3 co", 0, 0},
+	{"{'gfx_arches': ['gfx900'], " ZSTD
+	 "'toc': {'a#0': {'gfx900': {'original_size': 5,"
+	 "'ordinal': 3, 'type': 'co'}}}}",
+	 "a#0 gfx900 3 co", 0, 0},
+	/* neither type nor original_size */
+	{"{'toc': {'a#0': {'gfx900': {'ordinal': 1}}}}", "a#0 gfx900 1 hsaco", 0, 0},
+	/* sorted, however they come */
+	{"{'toc': {'b': {'gfx9': {'ordinal': 0}, 'gfx11': {'ordinal': 1}}, 'a/b': "
+	 "{'gfx9':"
+	 "{'ordinal': 2}}, 'a': {'gfx9': {'ordinal': 3}}, 'a#0': {'z': {'ordinal': 4},"
+	 "'y': {'ordinal': 5}, 'x': {'ordinal': 6}}}}",
+	 "a gfx9 3 hsaco;a#0 x 6 hsaco;a#0 y 5 hsaco;a#0 z 4 hsaco;a/b gfx9 2 hsaco;"
+	 "b gfx11 1 hsaco;b gfx9 0 hsaco",
+	 0, 0},
+	/* keys that are alike for eight, sixteen and more bytes */
+	{"{'toc': {'0123456789abcdefg': {'a': {'ordinal': 1}}, '01234567': {'a': "
+	 "{'ordinal':"
+	 "2}}, '0123456789abcdef': {'a': {'ordinal': 3}}, '0123456': {'a': {'ordinal': "
+	 "4}},"
+	 "'': {'a': {'ordinal': 5}}, '012345678': {'a': {'ordinal': 6}}, "
+	 "'0123456789abcdeg':"
+	 "{'a': {'ordinal': 7}}, '0123456789abcdefh': {'a': {'ordinal': 8}}}}",
+	 " a 5 hsaco;0123456 a 4 hsaco;01234567 a 2 hsaco;012345678 a 6 hsaco;"
+	 "0123456789abcdef a 3 hsaco;0123456789abcdefg a 1 hsaco;"
+	 "0123456789abcdefh a 8 hsaco;0123456789abcdeg a 7 hsaco",
+	 0, 0},
+	/* bytes above 0x7f sort behind the others */
+	{"{'toc': {'\303\251': {'a': {'ordinal': 1}}, 'z': {'a': {'ordinal': 2}}}}",
+	 "z a 2 hsaco;\303\251 a 1 hsaco", 0, 0},
+	/* twice: fields the first time, architectures the last, binaries merged */
+	{"{'toc': {'a': {'x': {'ordinal': 1, 'ordinal': 2, 'type': 'p', 'type': 'q'}}}}",
+	 "a x 1 p", 2, 0},
+	{"{'toc': {'a': {'x': {'ordinal': 1}, 'y': {'ordinal': 2}, 'x': {'ordinal': "
+	 "3}}}}",
+	 "a x 3 hsaco;a y 2 hsaco", 1, 0},
+	{"{'toc': {'a': {'x': {'ordinal': 1}}, 'b': {'x': {'ordinal': 2}}, 'a': {'y':"
+	 "{'ordinal': 3}}, 'a': {'x': {'ordinal': 4}}}}",
+	 "a x 4 hsaco;a y 3 hsaco;b x 2 hsaco", 3, 0},
+	{"{'toc': {'a': {'x': {'ordinal': 1}}}, 'toc': {'b': {'x': {'ordinal': 2}}}}",
+	 "a x 1 hsaco", 1, 0},
+	/* of an architecture twice the last counts even where the last is the refused one's */
+	{"{'toc': {'a': {'x': {'ordinal': 1}, 'x': {'type': 'p'}}}}", "a x 1 hsaco", 1,
+	 1},
+	/* unknown keys at every level, keys that are no strings */
+	{"{'new': [1, {'a': nil}], 7: 8, nil: [], 'toc': {[1]: 2, 'a': {3: 4, 'x': "
+	 "{'ordinal':"
+	 "0, 'more': {'ordinal': 5}, 9: 9}}}}",
+	 "a x 0 hsaco", 0, 0},
+	/* values of other types, one entry at a time */
+	{"{'toc': {'a': 5, 'b': {'x': [], 'y': {'ordinal': 1}}}}", "b y 1 hsaco", 2, 2},
+	{"{'toc': {'a': {'x': {}}}}", "", 1, 1},
+	{"{'toc': {'a': {'x': {'ordinal': -1}}}}", "", 1, 1},
+	{"{'toc': {'a': {'x': {'ordinal': 4294967296}}}}", "", 1, 1},
+	{"{'toc': {'a': {'x': {'ordinal': 4294967295}}}}", "a x 4294967295 hsaco", 0, 0},
+	{"{'toc': {'a': {'x': {'ordinal': 1, 'type': 5}}}}", "", 1, 1},
+	{"{'toc': {'a': {'x': {'ordinal': 1, 'type': ''}}}}", "", 1, 1},
+	{"{'toc': {'a': {'x': {'ordinal': 1, 'type': 'a\n'}}}}", "", 1, 1},
+	{"{'toc': {'a': {'x': {'ordinal': 1, 'metadata': 5}}}}", "a x 1 hsaco", 0, 0},
+	/* names */
+	{"{'toc': {'a\x1b': {'x': {'ordinal': 1}}, 'b': {'x': {'ordinal': 1}}}}",
+	 "b x 1 hsaco", 1, 1},
+	{"{'toc': {'a~b': {'x': {'ordinal': 1}}}}", "", 1, 1},
+	{"{'toc': {'\377': {'x': {'ordinal': 1}}}}", "", 1, 1},
+	{"{'toc': {'\302\200': {'x': {'ordinal': 1}}}}", "", 1, 1},
+	{"{'toc': {'a': {'': {'ordinal': 1}}}}", "", 1, 1},
+	{"{'toc': {'a': {'x\n': {'ordinal': 1}, 'x~': {'ordinal': 1}}}}", "", 2, 2},
+	{"{'toc': {'a': {'\300\200': {'ordinal': 1}}}}", "", 1, 1},
+	/* without the arch level: the paper's libraries */
+	{"{'toc': {'fft/gfx1100/1024/single/kernel': {'type': 'co', 'ordinal': 42, "
+	 "'metadata':"
+	 "{'length': 1024, 'precision': 'single', 'factors': [2, 2, 2, 2, 2, 2, 2, 2, 2, "
+	 "2]}},"
+	 "'hipblaslt/gfx1100/gemm_kernel_1': {'type': 'co', 'ordinal': 15, 'metadata': "
+	 "{'M':"
+	 "4096, 'N': 4096, 'K': 4096, 'datatype': 'FP16', 'transpose_a': false, "
+	 "'transpose_b':"
+	 "false}}, 'aotriton/gfx1100/flash_attention_fwd': {'type': 'hsaco', 'ordinal': "
+	 "8,"
+	 "'metadata': {'operation': 'flash_attention_fwd', 'signature': '(f32[M N]  "
+	 "f32[N K])"
+	 "-> f32[M K]', 'tuning_params': {'block_m': 64, 'block_n': 64}}}}}",
+	 "aotriton/gfx1100/flash_attention_fwd gfx1100 8 hsaco;"
+	 "fft/gfx1100/1024/single/kernel gfx1100 42 co;"
+	 "hipblaslt/gfx1100/gemm_kernel_1 gfx1100 15 co",
+	 0, 0},
+	/* the metadata first */
+	{"{'toc': {'fft/gfx90a:xnack+/k': {'metadata': {'a': 1}, 'ordinal': 4}}}",
+	 "fft/gfx90a:xnack+/k gfx90a:xnack+ 4 hsaco", 0, 0},
+	/* its deduplication */
+	{"{'toc': {'bin/hipcc/gfx1100': {'hash': 'abc123...', 'ordinal': 5},"
+	 "'lib/libhip.so/gfx1100': {'hash': 'abc123...', 'ordinal': 5}}}",
+	 "bin/hipcc/gfx1100 gfx1100 5 hsaco;lib/libhip.so/gfx1100 gfx1100 5 hsaco", 0, 0},
+	{"{'toc': {'x/sm_90/k': {'ordinal': 1}, 'x/compute_90/k': {'ordinal': 2},"
+	 "'x/amdgcnspirv/k': {'ordinal': 3}, 'x/gfx/k': {'ordinal': 4}, 'k': {'ordinal': "
+	 "5}}}",
+	 "x/amdgcnspirv/k amdgcnspirv 3 hsaco;x/compute_90/k compute_90 2 hsaco;"
+	 "x/sm_90/k sm_90 1 hsaco",
+	 2, 2},
+	/* places of their own; the ordinals follow the entries, whatever they say */
+	{"{'compression_scheme': 'none', 'toc': {'a': {'x': {'offset': 64, 'size': 5}, "
+	 "'y':"
+	 "{'offset': 69, 'size': 6, 'ordinal': 17}}, 'b/gfx900': {'offset': 10, 'size': "
+	 "1}}}",
+	 "a x 0 hsaco;a y 1 hsaco;b/gfx900 gfx900 2 hsaco", 0, 0},
+	{"{'toc': {'a': {'x': {'offset': 64}, 'y': {'size': 6}}}}", "", 2, 2},
+	/* gfx_arches with members that are no names */
+	{"{'gfx_arches': ['gfx900', 5, 'a\n', {}, 'gfx906']}", "", 3, 0},
+};
+
+static void tables_are_read(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COUNT(tables); i++) {
+		struct kp_toc toc = parsed(tables[i].text);
+		unsigned refused = 0;
+
+		if (strcmp(list(&toc), tables[i].entries) != 0)
+			fail_msg("%s\ngives %s\nnot   %s", tables[i].text, list(&toc),
+				 tables[i].entries);
+		for (size_t f = 0; f < toc.faults.kept; f++)
+			refused += toc.faults.items[f].refused;
+		if (toc.faults.counted != tables[i].faults ||
+		    refused != tables[i].refused)
+			fail_msg("%s: %zu faults, %u refused", tables[i].text,
+				 toc.faults.counted, refused);
+		kp_toc_fini(&toc);
+	}
+}
+
+static void top_fields_are_read(void **state)
+{
+	struct kp_toc toc =
+		parsed("{'format_version': 1, 'group_name': 'g', 'gfx_arch_family':"
+		       "'f', 'gfx_arches': ['gfx900', 'gfx906'], " ZSTD
+		       "'frame_index': x'00ff', 'toc': {}}");
+
+	(void)state;
+	assert_int_equal(toc.format_version, 1);
+	assert_true(kp_span_is(toc.group, "g") && toc.has_group);
+	assert_true(kp_span_is(toc.family, "f") && toc.has_family);
+	assert_int_equal(toc.n_arches, 2);
+	assert_string_equal(toc.arches[0].data, "gfx900");
+	assert_string_equal(toc.arches[1].data, "gfx906");
+	assert_int_equal(toc.scheme, KPACK_COMPRESSION_ZSTD_PER_KERNEL);
+	assert_true(toc.has_scheme && toc.has_zstd_offset && toc.has_zstd_size);
+	assert_int_equal(toc.zstd_offset, 64);
+	assert_int_equal(toc.zstd_size, 9);
+	assert_int_equal(toc.frame_index.size, 2);
+	assert_true(toc.has_toc && toc.has_arches && !toc.has_blobs);
+	assert_int_equal(toc.used, toc.size);
+	kp_toc_fini(&toc);
+
+	toc = parsed("{'group_name': 5, 'gfx_arch_family': nil, 'format_version': 'x'}");
+	assert_true(!toc.has_group && !toc.has_family && !toc.has_arches && !toc.has_toc);
+	assert_int_equal(toc.scheme, KPACK_COMPRESSION_NOOP);
+	assert_false(toc.has_scheme);
+	assert_int_equal(toc.format_version, 0);
+	kp_toc_fini(&toc);
+
+	/* the first of each counts */
+	toc = parsed("{'compression_scheme': 'none', 'compression_scheme': 'x', "
+		     "'zstd_size': 1,"
+		     "'zstd_size': 'x', 'gfx_arches': ['a'], 'gfx_arches': 5, 'blobs': [{"
+		     "'offset': 1, 'size': 2, 'offset': 'x', 'size': 'x'}], 'blobs': 5}");
+	assert_int_equal(toc.n_blobs, 1);
+	assert_int_equal(toc.blobs[0].offset, 1);
+	assert_int_equal(toc.blobs[0].size, 2);
+	assert_int_equal(toc.n_arches, 1);
+	assert_int_equal(toc.faults.counted, 4);
+	kp_toc_fini(&toc);
+}
+
+static void sizes_are_stated_or_not(void **state)
+{
+	struct kp_toc toc =
+		parsed("{'toc': {'a': {'v': {'ordinal': 0}, 'w': {'ordinal': 0,"
+		       "'original_size': 7}, 'x': {'ordinal': 0, 'original_size':"
+		       "18446744073709551615}, 'y': {'ordinal': 0, 'original_size':"
+		       "-5}}}}");
+
+	(void)state;
+	assert_true(find(&toc, "a", "v")->size == KP_TOC_NO_SIZE);
+	assert_int_equal(find(&toc, "a", "w")->size, 7);
+	/* not taken for "not stated" */
+	assert_true(find(&toc, "a", "x")->size != KP_TOC_NO_SIZE);
+	assert_true(find(&toc, "a", "x")->size > KP_CHUNKED_MAX);
+	assert_true(find(&toc, "a", "y")->size != KP_TOC_NO_SIZE);
+	assert_true(find(&toc, "a", "y")->size > KP_CHUNKED_MAX);
+	kp_toc_fini(&toc);
+}
+
+static void entries_with_a_place_have_blobs(void **state)
+{
+	struct kp_toc toc =
+		parsed("{'toc': {'b': {'x': {'offset': 64, 'size': 5}}, 'a': {'x':"
+		       "{'offset': 69, 'size': 6}}}}");
+	const struct kp_toc_entry *a = find(&toc, "a", "x"), *b = find(&toc, "b", "x");
+
+	(void)state;
+	assert_int_equal(toc.n_blobs, 2);
+	assert_int_equal(toc.blobs[a->ordinal].offset, 69);
+	assert_int_equal(toc.blobs[a->ordinal].size, 6);
+	assert_int_equal(toc.blobs[b->ordinal].offset, 64);
+	kp_toc_fini(&toc);
+
+	/* a blobs array settles it: the entry's own numbers do not count */
+	toc = parsed(
+		"{'blobs': [{'offset': 1, 'size': 2}], 'toc': {'a': {'x': {'offset': 64,"
+		"'size': 5}, 'y': {'offset': 64, 'size': 5, 'ordinal': 0}}}}");
+	assert_int_equal(toc.n_blobs, 1);
+	assert_true(find(&toc, "a", "x")->ordinal >= 1);
+	assert_int_equal(find(&toc, "a", "y")->ordinal, 0);
+	kp_toc_fini(&toc);
+}
+
+/* Without blobs, an entry that has only an ordinal must not get another entry's bytes. */
+static void an_ordinal_names_no_other_entrys_place(void **state)
+{
+	struct kp_toc toc = parsed("{'toc': {'a': {'x': {'offset': 64, 'size': 5}, 'y':"
+				   "{'ordinal': 0}}}}");
+	const struct kp_toc_entry *y = find(&toc, "a", "y");
+
+	(void)state;
+	assert_true(!y || y->ordinal >= toc.n_blobs);
+	kp_toc_fini(&toc);
+}
+
+/* --- what is refused ---------------------------------------------------------------- */
+
+static const struct {
+	const char *text;
+	kpack_error_t code;
+} bad[] = {
+	{"[]", KPACK_ERROR_MSGPACK_PARSE_FAILED},
+	{"nil", KPACK_ERROR_MSGPACK_PARSE_FAILED},
+	{"'KPAK'", KPACK_ERROR_MSGPACK_PARSE_FAILED},
+	{"5", KPACK_ERROR_MSGPACK_PARSE_FAILED},
+	{"{'toc': 5}", KPACK_ERROR_MSGPACK_PARSE_FAILED},
+	{"{'toc': []}", KPACK_ERROR_MSGPACK_PARSE_FAILED},
+	{"{'gfx_arches': 'gfx900'}", KPACK_ERROR_MSGPACK_PARSE_FAILED},
+	{"{'blobs': {}}", KPACK_ERROR_MSGPACK_PARSE_FAILED},
+	{"{'blobs': [5]}", KPACK_ERROR_MSGPACK_PARSE_FAILED},
+	{"{'blobs': [{}]}", KPACK_ERROR_MSGPACK_PARSE_FAILED},
+	{"{'blobs': [{'offset': 0}]}", KPACK_ERROR_MSGPACK_PARSE_FAILED},
+	{"{'blobs': [{'size': 0}]}", KPACK_ERROR_MSGPACK_PARSE_FAILED},
+	{"{'frame_index': 'text'}", KPACK_ERROR_MSGPACK_PARSE_FAILED},
+	{"{'frame_index': [4]}", KPACK_ERROR_MSGPACK_PARSE_FAILED},
+	{"{'compression_scheme': 5}", KPACK_ERROR_MSGPACK_PARSE_FAILED},
+	/* a string where a number belongs */
+	{"{'blobs': [{'offset': '0', 'size': 1}]}", KPACK_ERROR_MSGPACK_PARSE_FAILED},
+	{"{'blobs': [{'offset': 0, 'size': '1'}]}", KPACK_ERROR_MSGPACK_PARSE_FAILED},
+	{"{'zstd_offset': '64'}", KPACK_ERROR_MSGPACK_PARSE_FAILED},
+	{"{'zstd_size': '64'}", KPACK_ERROR_MSGPACK_PARSE_FAILED},
+	{"{'toc': {'a': {'x': {'ordinal': '0'}}}}", KPACK_ERROR_MSGPACK_PARSE_FAILED},
+	{"{'toc': {'a': {'x': {'ordinal': 0, 'original_size': '1'}}}}",
+	 KPACK_ERROR_MSGPACK_PARSE_FAILED},
+	{"{'toc': {'a': {'x': {'offset': '0', 'size': 1}}}}",
+	 KPACK_ERROR_MSGPACK_PARSE_FAILED},
+	{"{'toc': {'a': {'x': {'offset': 0, 'size': '1'}}}}",
+	 KPACK_ERROR_MSGPACK_PARSE_FAILED},
+	{"{'toc': {'a/gfx900': {'ordinal': '5'}}}", KPACK_ERROR_MSGPACK_PARSE_FAILED},
+	{"{'toc': {'a': {'x': {'ordinal': 1.5}}}}", KPACK_ERROR_MSGPACK_PARSE_FAILED},
+	{"{'toc': {'a': {'x': {'ordinal': nil}}}}", KPACK_ERROR_MSGPACK_PARSE_FAILED},
+	/* schemes */
+	{"{'compression_scheme': 'lz4'}", KPACK_ERROR_NOT_IMPLEMENTED},
+	{"{'compression_scheme': 'NoOp'}", KPACK_ERROR_NOT_IMPLEMENTED},
+	{"{'compression_scheme': ''}", KPACK_ERROR_NOT_IMPLEMENTED},
+	{"{'compression_scheme': 'none~'}", KPACK_ERROR_NOT_IMPLEMENTED},
+	{"{'compression_scheme': '\x1b[2J'}", KPACK_ERROR_NOT_IMPLEMENTED},
+	/* blobs outside the file */
+	{"{'blobs': [{'offset': 0, 'size': 1001}]}", KPACK_ERROR_INVALID_FORMAT},
+	{"{'blobs': [{'offset': 1001, 'size': 0}]}", KPACK_ERROR_INVALID_FORMAT},
+	{"{'blobs': [{'offset': 1, 'size': 18446744073709551615}]}",
+	 KPACK_ERROR_INVALID_FORMAT},
+	{"{'blobs': [{'offset': 18446744073709551615, 'size': 2}]}",
+	 KPACK_ERROR_INVALID_FORMAT},
+	{"{'blobs': [{'offset': -1, 'size': 1}]}", KPACK_ERROR_INVALID_FORMAT},
+};
+
+static void wrong_tables_are_refused(void **state)
+{
+	struct kp_toc toc;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(bad); i++) {
+		kpack_error_t err = parse(bad[i].text, &toc);
+
+		if (err != bad[i].code)
+			fail_msg("%s: %d %s", bad[i].text, (int)err, why.text);
+		assert_true(why.text[0] && why.code == err);
+		for (const char *p = why.text; *p; p++)
+			assert_true((unsigned char)*p >= ' ');
+	}
+}
+
+/* Heads that promise more than there is, wherever a container or text may stand. */
+static void oversized_declarations_are_refused(void **state)
+{
+	static const char *const before[] = {
+		"",
+		"\201\243toc",
+		"\201\243toc\201\241a",
+		"\201\243toc\201\241a\201\241x",
+		"\201\245blobs",
+		"\201\245blobs\221",
+		"\201\252gfx_arches",
+		"\201\252gfx_arches\221",
+		"\201\253frame_index",
+		"\201\252group_name",
+		"\201\243toc\201\241a\201\241x\201\250metadata",
+		"\201\243toc\201\241a\201\241x\202\247ordinal\1\250metadata",
+		"\201\243toc\201",
+		"\201\243toc\201\241a\201",
+		"\201",
+	};
+	static const uint8_t heads[] = {0xdd, 0xdf, 0xdb, 0xc6, 0xc9};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(before); i++) {
+		for (size_t h = 0; h < COUNT(heads); h++) {
+			uint8_t bytes[128] = {0};
+			size_t n = strlen(before[i]);
+			struct kp_toc toc;
+
+			memcpy(bytes, before[i], n);
+			bytes[n] = heads[h];
+			memset(bytes + n + 1, 0xff, 4);
+			assert_int_equal(parse_bytes(bytes, n + 40, &toc),
+					 KPACK_ERROR_MSGPACK_PARSE_FAILED);
+		}
+	}
+}
+
+static void nesting_is_bounded(void **state)
+{
+	static const char before[] = "\201\241z";
+	uint8_t bytes[64];
+	size_t n = sizeof(before) - 1;
+
+	(void)state;
+	for (size_t depth = KP_MSGPACK_DEPTH_MAX; depth <= KP_MSGPACK_DEPTH_MAX + 1;
+	     depth++) {
+		struct kp_toc toc;
+		kpack_error_t err;
+
+		memcpy(bytes, before, n);
+		memset(bytes + n, 0x91, depth);
+		bytes[n + depth] = 0xc0;
+		err = parse_bytes(bytes, n + depth + 1, &toc);
+		if (depth > KP_MSGPACK_DEPTH_MAX) {
+			assert_int_equal(err, KPACK_ERROR_MSGPACK_PARSE_FAILED);
+			continue;
+		}
+		assert_int_equal(err, KPACK_SUCCESS);
+		kp_toc_fini(&toc);
+	}
+}
+
+static void trailing_bytes_are_not_looked_at(void **state)
+{
+	static const char bytes[] =
+		"\201\243toc\201\241a\201\241x\201\247ordinal\1\301\377\377";
+	struct kp_toc toc;
+
+	(void)state;
+	assert_int_equal(parse_bytes(bytes, sizeof(bytes) - 1, &toc), KPACK_SUCCESS);
+	assert_int_equal(toc.n_entries, 1);
+	assert_int_equal(toc.size - toc.used, 3);
+	kp_toc_fini(&toc);
+}
+
+static void a_table_cut_anywhere_is_refused(void **state)
+{
+	struct ab a = ab_new(16);
+	struct kp_toc toc;
+
+	(void)state;
+	ab_toc_text(&a, tables[2].text);
+	for (size_t n = 0; n < a.size - 16; n++) {
+		kpack_error_t err = parse_bytes(a.bytes + 16, n, &toc);
+
+		assert_int_equal(err, KPACK_ERROR_MSGPACK_PARSE_FAILED);
+	}
+	ab_free(&a);
+}
+
+static void a_key_has_at_most_4096_bytes(void **state)
+{
+	char name[4098];
+	struct ab a;
+	struct kp_toc toc;
+
+	(void)state;
+	memset(name, 'k', sizeof(name));
+	for (int n = KP_NAME_MAX; n <= KP_NAME_MAX + 1; n++) {
+		a = ab_new(16);
+		ab_toc(&a, "{'toc': {'%.*s': {'x': {'ordinal': 0}}}}", n, name);
+		assert_int_equal(parse_bytes(a.bytes + 16, a.size - 16, &toc),
+				 KPACK_SUCCESS);
+		assert_int_equal(toc.n_entries, n == KP_NAME_MAX);
+		kp_toc_fini(&toc);
+		ab_free(&a);
+		a = ab_new(16);
+		ab_toc(&a, "{'toc': {'a': {'%.*s': {'ordinal': 0}}}}", n, name);
+		assert_int_equal(parse_bytes(a.bytes + 16, a.size - 16, &toc),
+				 KPACK_SUCCESS);
+		assert_int_equal(toc.n_entries, n == KP_NAME_MAX);
+		kp_toc_fini(&toc);
+		ab_free(&a);
+	}
+}
+
+static void faults_are_counted_but_not_all_kept(void **state)
+{
+	struct kp_toc toc;
+	msgpack_sbuffer out;
+	msgpack_packer pk;
+
+	(void)state;
+	msgpack_sbuffer_init(&out);
+	msgpack_packer_init(&pk, &out, msgpack_sbuffer_write);
+	mp_pack_value(&pk, "'toc'");
+	msgpack_pack_map(&pk, 5000);
+	for (int i = 0; i < 5000; i++) {
+		mp_pack_value(&pk, "'same'");
+		mp_pack_value(&pk, "{'x': {'type': 'no ordinal'}}");
+	}
+	{
+		struct ab a = {0};
+
+		ab_put(&a, "\201", 1);
+		ab_put(&a, out.data, out.size);
+		assert_int_equal(parse_bytes(a.bytes, a.size, &toc), KPACK_SUCCESS);
+		ab_free(&a);
+	}
+	msgpack_sbuffer_destroy(&out);
+	assert_int_equal(toc.faults.counted, 5000);
+	assert_int_equal(toc.faults.kept, KP_FAULTS_MAX);
+	assert_int_equal(toc.n_entries, 0);
+	assert_int_equal(toc.n_binaries, 0);
+	kp_toc_fini(&toc);
+}
+
+/* More distinct architectures than an entry can number. */
+static void distinct_names_are_bounded(void **state)
+{
+	struct kp_toc toc;
+	msgpack_sbuffer out;
+	msgpack_packer pk;
+
+	(void)state;
+	for (int n = KP_STRINGS_MAX - 1; n <= KP_STRINGS_MAX; n++) {
+		kpack_error_t err;
+
+		msgpack_sbuffer_init(&out);
+		msgpack_packer_init(&pk, &out, msgpack_sbuffer_write);
+		msgpack_pack_map(&pk, 1);
+		mp_pack_value(&pk, "'toc'");
+		msgpack_pack_map(&pk, 1);
+		mp_pack_value(&pk, "'a'");
+		msgpack_pack_map(&pk, n);
+		for (int i = 0; i < n; i++) { /* the type "hsaco" is one more */
+			char text[16];
+			snprintf(text, sizeof(text), "'%x'",
+				 (unsigned)i * 40503 & 0xffff);
+			mp_pack_value(&pk, text);
+			mp_pack_value(&pk, "{'ordinal': 0}");
+		}
+		err = parse_bytes(out.data, out.size, &toc);
+		msgpack_sbuffer_destroy(&out);
+		if (n == KP_STRINGS_MAX) {
+			assert_int_equal(err, KPACK_ERROR_MSGPACK_PARSE_FAILED);
+			continue;
+		}
+		assert_int_equal(err, KPACK_SUCCESS);
+		assert_int_equal(toc.n_entries, n);
+		for (int i = 1; i < n; i++)
+			assert_true(kp_span_cmp(toc.strings[toc.entries[i - 1].arch],
+						toc.strings[toc.entries[i].arch]) < 0);
+		kp_toc_fini(&toc);
+	}
+}
+
+/* --- amounts ------------------------------------------------------------------------ */
+
+static bool drop_odd(struct kp_toc *toc, struct kp_toc_entry *e, void *arg)
+{
+	(void)toc;
+	(void)arg;
+	return e->ordinal & 1;
+}
+
+/* Keys in an order that is neither up nor down, one in ten twice; then half dropped. */
+static void many_keys_are_sorted_found_and_filtered(void **state)
+{
+	enum { N = 20000, STEP = 7919 };
+	struct kp_toc toc;
+	msgpack_sbuffer out;
+	msgpack_packer pk;
+	char text[128];
+
+	(void)state;
+	msgpack_sbuffer_init(&out);
+	msgpack_packer_init(&pk, &out, msgpack_sbuffer_write);
+	msgpack_pack_map(&pk, 1);
+	mp_pack_value(&pk, "'toc'");
+	msgpack_pack_map(&pk, N + N / 10);
+	for (unsigned i = 0; i < N + N / 10; i++) {
+		unsigned k = i * STEP % N;
+
+		snprintf(text, sizeof(text), "'lib/of/some/length/lib%u.so#%u'", k / 100,
+			 k);
+		mp_pack_value(&pk, text);
+		snprintf(text, sizeof(text),
+			 "{'%s': {'ordinal': %u}, 'gfx9': {'ordinal': 2}}",
+			 i < N ? "gfx1100" : "gfx1101", k);
+		mp_pack_value(&pk, text);
+	}
+	assert_int_equal(parse_bytes(out.data, out.size, &toc), KPACK_SUCCESS);
+	msgpack_sbuffer_destroy(&out);
+	assert_int_equal(toc.n_binaries, N);
+	assert_int_equal(toc.n_entries, 2 * N + N / 10);
+	for (size_t i = 1; i < toc.n_binaries; i++)
+		assert_true(kp_span_cmp(kp_toc_key(&toc, i - 1), kp_toc_key(&toc, i)) <
+			    0);
+	for (unsigned k = 0; k < N; k++) {
+		snprintf(text, sizeof(text), "lib/of/some/length/lib%u.so#%u", k / 100,
+			 k);
+		assert_non_null(find(&toc, text, "gfx9"));
+		assert_int_equal(find(&toc, text, "gfx1100")->ordinal, k);
+		assert_null(find(&toc, text, "gfx"));
+		assert_null(find(&toc, text, "gfx90"));
+	}
+	kp_toc_filter(&toc, drop_odd, NULL);
+	for (unsigned k = 0; k < N; k++) {
+		snprintf(text, sizeof(text), "lib/of/some/length/lib%u.so#%u", k / 100,
+			 k);
+		assert_non_null(find(&toc, text, "gfx9"));
+		assert_int_equal(find(&toc, text, "gfx1100") != NULL, k % 2 == 0);
+	}
+	kp_toc_fini(&toc);
+}
+
+static void nothing_is_found_in_an_empty_table(void **state)
+{
+	struct kp_toc toc = parsed("{'toc': {'a': {}}}");
+
+	(void)state;
+	assert_int_equal(toc.n_binaries, 0); /* a key without entries is none */
+	assert_null(find(&toc, "a", "x"));
+	assert_null(find(&toc, "", ""));
+	kp_toc_fini(&toc);
+	toc = parsed("{}");
+	assert_null(find(&toc, "a", "x"));
+	kp_toc_fini(&toc);
+}
+
+/* The bytes of what an entry says that is not known. */
+static void expect_more(const struct kp_toc *toc, const char *key, const char *arch,
+			const char *expected)
+{
+	const struct kp_toc_entry *e = find(toc, key, arch);
+	struct kp_more more;
+	uint8_t have[64];
+
+	assert_non_null(e);
+	more = kp_toc_entry_more(toc, e);
+	assert_int_equal(kp_more_size(&more), strlen(expected));
+	assert_in_range(strlen(expected), 0, sizeof(have));
+	kp_more_copy(&more, have);
+	assert_memory_equal(have, expected, strlen(expected));
+}
+
+static void what_is_not_known_is_kept(void **state)
+{
+	struct kp_toc toc = parsed(
+		"{'toc': {'b': {'y': {1: 2, 'ordinal': 1, 3: 4, 5: 6}, 'x': {'ordinal': "
+		"2, 7: 8}},"
+		"'a': {'z': {9: 9, 'ordinal': 3}, 'x': {'ordinal': 4}, 'y': {10: 10,"
+		"'ordinal': 5}, 'y': {'ordinal': 6, 11: 11}},"
+		"'b': {'z': {12: 12, 'ordinal': 7}, 'y': {'ordinal': 8, 13: 13}},"
+		"'c': {'x': {14: 14}, 'y': {'ordinal': 9}}}}");
+
+	(void)state;
+	expect_more(&toc, "a", "x", "");
+	expect_more(&toc, "a", "y", "\x0b\x0b");
+	expect_more(&toc, "a", "z", "\x09\x09");
+	expect_more(&toc, "b", "x", "\x07\x08");
+	expect_more(&toc, "b", "y", "\x0d\x0d");
+	expect_more(&toc, "b", "z", "\x0c\x0c");
+	expect_more(&toc, "c", "y", "");
+	kp_toc_fini(&toc);
+	toc = parsed("{'toc': {'b': {'y': {1: 2, 'ordinal': 1, 3: 4, 5: 6}}}}");
+	expect_more(&toc, "b", "y", "\x01\x02\x03\x04\x05\x06");
+	kp_toc_fini(&toc);
+}
+
+int main(void)
+{
+	const struct CMUnitTest toc[] = {
+		cmocka_unit_test(tables_are_read),
+		cmocka_unit_test(top_fields_are_read),
+		cmocka_unit_test(sizes_are_stated_or_not),
+		cmocka_unit_test(entries_with_a_place_have_blobs),
+		cmocka_unit_test(an_ordinal_names_no_other_entrys_place),
+		cmocka_unit_test(wrong_tables_are_refused),
+		cmocka_unit_test(oversized_declarations_are_refused),
+		cmocka_unit_test(nesting_is_bounded),
+		cmocka_unit_test(trailing_bytes_are_not_looked_at),
+		cmocka_unit_test(a_table_cut_anywhere_is_refused),
+		cmocka_unit_test(a_key_has_at_most_4096_bytes),
+		cmocka_unit_test(faults_are_counted_but_not_all_kept),
+		cmocka_unit_test(distinct_names_are_bounded),
+		cmocka_unit_test(many_keys_are_sorted_found_and_filtered),
+		cmocka_unit_test(nothing_is_found_in_an_empty_table),
+		cmocka_unit_test(what_is_not_known_is_kept),
+	};
+
+	return cmocka_run_group_tests(toc, NULL, NULL);
+}

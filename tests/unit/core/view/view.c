@@ -1,0 +1,879 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/view/view.h"
+#include "tests/unit/archive_builder.h"
+#include "core/base/bounds.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <cmocka.h>
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static struct kpackx_error why;
+
+/* Scheme none with four blobs "aaaa", "bbbb", "cccc" and "cc", and this toc. */
+static struct kpack_archive *with_toc(const char *toc)
+{
+	struct kpack_archive *archive = NULL;
+	struct ab a = ab_new(64);
+
+	ab_put(&a, "aaaabbbbcccc", 12);
+	ab_toc(&a,
+	       "{'blobs': [{'offset': 64, 'size': 4}, {'offset': 68, 'size': 4}, "
+	       "{'offset':"
+	       "72, 'size': 4}, {'offset': 72, 'size': 2}], 'toc': %s}",
+	       toc);
+	if (ab_open(&a, &archive, &why) != KPACK_SUCCESS)
+		fail_msg("%s", why.text);
+	ab_free(&a);
+	return archive;
+}
+
+static struct kp_view *new_view(struct kpack_archive *const *archives, size_t n,
+				const struct kp_view_options *options)
+{
+	struct kp_view *v = NULL;
+
+	assert_int_equal(kp_view_new(archives, n, options, &v, &why), KPACK_SUCCESS);
+	return v;
+}
+
+/* The name at a path; false when there is none. */
+static bool find(const struct kp_view *v, const char *path, struct kp_view_name *out)
+{
+	uint32_t dir = 0, name;
+
+	for (;;) {
+		size_t n = strcspn(path, "/");
+
+		if (!kp_view_lookup(v, dir, (struct kp_span){(const uint8_t *)path, n},
+				    &name))
+			return false;
+		*out = kp_view_name(v, name);
+		if (!path[n])
+			return true;
+		if (out->kind != KP_VIEW_DIR)
+			return false;
+		dir = out->index;
+		path += n + 1;
+	}
+}
+
+static const struct kp_view_file *file_at(const struct kp_view *v, const char *path)
+{
+	struct kp_view_name n;
+
+	if (!find(v, path, &n) || n.kind == KP_VIEW_DIR)
+		fail_msg("no file %s", path);
+	return kp_view_file(v, n.index);
+}
+
+static void assert_content(const struct kp_view *v, const char *path, const char *text)
+{
+	struct kp_view_name n;
+	struct kp_entry_info info;
+	struct kpack_archive *a;
+	char buf[64] = "";
+	size_t entry;
+
+	if (!find(v, path, &n))
+		fail_msg("no %s", path);
+	a = kp_view_entry(v, n.index, &entry);
+	kp_archive_entry(a, entry, &info);
+	assert_int_equal(info.size, strlen(text));
+	assert_int_equal(kp_archive_read(a, entry, buf, &why), KPACK_SUCCESS);
+	assert_string_equal(buf, text);
+}
+
+static void append(char *out, size_t cap, const char *text, size_t size)
+{
+	size_t used = strlen(out);
+
+	if (used + size + 1 > cap)
+		fail_msg("list too long");
+	memcpy(out + used, text, size);
+	out[used + size] = 0;
+}
+
+static void list_dir(const struct kp_view *v, uint32_t d, const char *path, char *out,
+		     size_t cap)
+{
+	const struct kp_view_dir *dir = kp_view_dir(v, d);
+	uint32_t subdirs = 0;
+
+	assert_true(dir->count > 0 || strcmp(path, "toc/") == 0);
+	for (uint32_t i = 0; i < dir->count; i++) {
+		struct kp_view_name n = kp_view_name(v, dir->first + i);
+		char child[600];
+		uint32_t found;
+
+		snprintf(child, sizeof(child), "%s%.*s%s", path, (int)n.text.size,
+			 (const char *)n.text.data, n.kind == KP_VIEW_DIR ? "/" : "");
+		if (i)
+			assert_true(kp_span_cmp(kp_view_name(v, dir->first + i - 1).text,
+						n.text) < 0);
+		assert_true(kp_view_lookup(v, d, n.text, &found) &&
+			    found == dir->first + i);
+		if (n.kind == KP_VIEW_DIR) {
+			subdirs++;
+			assert_int_equal(kp_view_dir(v, n.index)->parent, d);
+			assert_true(n.index > d);
+			list_dir(v, n.index, child, out, cap);
+			continue;
+		}
+		append(out, cap, child, strlen(child));
+		append(out, cap, " ", 1);
+	}
+	assert_int_equal(dir->subdirs, subdirs);
+}
+
+/* All files of the view, each followed by a blank, in order. */
+static const char *list(const struct kp_view *v)
+{
+	static char out[8192];
+
+	out[0] = 0;
+	list_dir(v, 0, "", out, sizeof(out));
+	return out;
+}
+
+static size_t conflict_count(const struct kp_view *v)
+{
+	size_t kept, counted;
+
+	(void)kp_view_conflicts(v, &kept, &counted);
+	return counted;
+}
+
+static void assert_conflict(const struct kp_view *v, const char *start)
+{
+	size_t kept;
+	const char *const *texts = kp_view_conflicts(v, &kept, NULL);
+
+	for (size_t i = 0; i < kept; i++)
+		if (strncmp(texts[i], start, strlen(start)) == 0)
+			return;
+	fail_msg("no conflict begins with %s", start);
+}
+
+/* --- names of one archive ----------------------------------------------------------- */
+
+static const struct {
+	const char *toc, *paths;
+	size_t conflicts;
+} cases[] = {
+	{"{}", "", 0},
+	{"{'lib/x.so#0': {'gfx1030': {'ordinal': 0}, 'gfx90a:xnack+': {'ordinal': 1}},"
+	 "'lib/x.so#1': {'gfx90a:xnack+': {'ordinal': 2}}, 'lib/y': {'gfx9': {'ordinal': "
+	 "0,"
+	 "'type': 'co'}}, 'z': {'generic': {'ordinal': 0, 'type': 'dat'}}}",
+	 "toc/lib/x.so/gfx1030.hsaco toc/lib/x.so/gfx90a:xnack+#1.hsaco "
+	 "toc/lib/x.so/gfx90a:xnack+.hsaco toc/lib/y/gfx9.co toc/z/generic.dat ",
+	 0},
+	{"{'lib/x.dat': {'gfx9': {'ordinal': 0, 'type': 'dat', 'metadata': {'path':"
+	 "'lib/rocblas/library/x.dat'}}}}",
+	 "lib/rocblas/library/x.dat toc/lib/x.dat/gfx9.dat ", 0},
+	{"{'rocblas/gfx1100/k': {'ordinal': 0, 'type': 'co'}, "
+	 "'hipblaslt/gfx1100/gemm_kernel_1':"
+	 "{'type': 'co', 'ordinal': 1, 'metadata': {'M': 4096}}, 'aotriton/gfx1100/fwd': "
+	 "{"
+	 "'gfx1100': {'ordinal': 2}}, 'fft/gfx1100/1024/single/kernel': {'ordinal': 3}}",
+	 "aotriton/kernels/gfx1100/fwd.hsaco "
+	 "hipblaslt/library/TensileLibrary/gfx1100/gemm_kernel_1.co "
+	 "rocblas/library/gfx1100/k.co toc/aotriton/gfx1100/fwd/gfx1100.hsaco "
+	 "toc/fft/gfx1100/1024/single/kernel/gfx1100.hsaco "
+	 "toc/hipblaslt/gfx1100/gemm_kernel_1/gfx1100.co "
+	 "toc/rocblas/gfx1100/k/gfx1100.co ",
+	 0},
+	/* a path makes the legacy one needless */
+	{"{'rocblas/gfx1100/k': {'ordinal': 0, 'metadata': {'path': 'p'}}}",
+	 "p toc/rocblas/gfx1100/k/gfx1100.hsaco ", 0},
+	/* keys and paths that lead nowhere */
+	{"{'../etc/passwd': {'x': {'ordinal': 0}}, '/etc/passwd': {'x': {'ordinal': 0}}, "
+	 "'a/../b':"
+	 "{'x': {'ordinal': 0}}, '.': {'x': {'ordinal': 0}}, '..#1': {'x': {'ordinal': "
+	 "0}}, 'a//b':"
+	 "{'x': {'ordinal': 0}}, 'a/': {'x': {'ordinal': 0}}, './a': {'x': {'ordinal': "
+	 "0}}, '': {"
+	 "'x': {'ordinal': 0}}, 'good': {'x': {'ordinal': 0}}}",
+	 "toc/good/x.hsaco ", 9},
+	{"{'k': {'a': {'ordinal': 0, 'metadata': {'path': '../x'}}, 'b': {'ordinal': 0, "
+	 "'metadata':"
+	 "{'path': '/x'}}, 'c': {'ordinal': 0, 'metadata': {'path': 'toc/x'}}, 'd': "
+	 "{'ordinal': 0,"
+	 "'metadata': {'path': '.kpackfs/x'}}, 'e': {'ordinal': 0, 'metadata': {'path': "
+	 "'toc'}},"
+	 "'f': {'ordinal': 0, 'metadata': {'path': '.kpackfs'}}, 'g': {'ordinal': 0, "
+	 "'metadata': {"
+	 "'path': 'x~y'}}, 'h': {'ordinal': 0, 'metadata': {'path': 'x\n'}}, 'i': "
+	 "{'ordinal': 0,"
+	 "'metadata': {'path': 'tocs/.kpackfs'}}}}",
+	 "toc/k/a.hsaco toc/k/b.hsaco toc/k/c.hsaco toc/k/d.hsaco toc/k/e.hsaco "
+	 "toc/k/f.hsaco "
+	 "toc/k/g.hsaco toc/k/h.hsaco toc/k/i.hsaco tocs/.kpackfs ",
+	 8},
+	/* an empty path is one that is refused, not none: the paper's is not taken */
+	{"{'aotriton/a/k': {'a': {'ordinal': 0, 'metadata': {'path': ''}}}}",
+	 "toc/aotriton/a/k/a.hsaco ", 1},
+	/* architectures and types that are no file names */
+	{"{'k': {'a/b': {'ordinal': 0}, '.': {'ordinal': 0, 'type': '..'}, '..': "
+	 "{'ordinal': 0,"
+	 "'type': '/x'}, 'c': {'ordinal': 0}}}",
+	 "toc/k/.... toc/k/c.hsaco ", 2},
+	/* a directory beats a file, whichever comes first */
+	{"{'a': {'x': {'ordinal': 0}}, 'a/x.hsaco': {'y': {'ordinal': 1}}}",
+	 "toc/a/x.hsaco/y.hsaco ", 1},
+	{"{'k': {'a': {'ordinal': 0, 'metadata': {'path': 'p/q'}}, 'b': {'ordinal': 1, "
+	 "'metadata':"
+	 "{'path': 'p'}}, 'c': {'ordinal': 2, 'metadata': {'path': 'p/q/r'}}}}",
+	 "p/q/r toc/k/a.hsaco toc/k/b.hsaco toc/k/c.hsaco ", 2},
+	/* index 0 is the same with and without its number */
+	{"{'a': {'x': {'ordinal': 0}}, 'a#0': {'x': {'ordinal': 0}}}", "toc/a/x.hsaco ",
+	 0},
+	{"{'a': {'x': {'ordinal': 0}}, 'a#0': {'x': {'ordinal': 1}}}", "toc/a/x.hsaco ",
+	 1},
+	/* names that differ in their number only, and sort around it */
+	{"{'a#10': {'x': {'ordinal': 0}}, 'a#2': {'x': {'ordinal': 1}}, 'a': {'x': "
+	 "{'ordinal': 2},"
+	 "'x#2': {'ordinal': 1}}}",
+	 "toc/a/x#10.hsaco toc/a/x#2.hsaco toc/a/x.hsaco ", 0},
+};
+
+static void entries_have_paths(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct kpack_archive *a = with_toc(cases[i].toc);
+		struct kp_view *v = new_view(&a, 1, NULL);
+
+		if (strcmp(list(v), cases[i].paths) != 0)
+			fail_msg("%s\ngives %s\nnot   %s", cases[i].toc, list(v),
+				 cases[i].paths);
+		if (conflict_count(v) != cases[i].conflicts)
+			fail_msg("%s: %zu conflicts", cases[i].toc, conflict_count(v));
+		kp_view_free(v);
+		kp_archive_close(a);
+	}
+	kp_view_free(NULL);
+}
+
+static void a_view_of_nothing_has_toc(void **state)
+{
+	struct kp_view *v = new_view(NULL, 0, NULL);
+	struct kp_view_name n;
+
+	(void)state;
+	assert_int_equal(kp_view_dir_count(v), 2);
+	assert_int_equal(kp_view_file_count(v), 0);
+	assert_true(find(v, "toc", &n) && n.kind == KP_VIEW_DIR);
+	kp_view_free(v);
+}
+
+static void names_have_kinds(void **state)
+{
+	struct kpack_archive *a =
+		with_toc("{'rocblas/gfx9/k': {'gfx9': {'ordinal': 0}}, 'p': {"
+			 "'x': {'ordinal': 1, 'metadata': {'path': 'p/q'}}}}");
+	struct kp_view *v = new_view(&a, 1, NULL);
+	static const struct {
+		const char *path;
+		enum kp_view_kind kind;
+	} names[] = {
+		{"toc/rocblas/gfx9/k/gfx9.hsaco", KP_VIEW_TOC},
+		{"rocblas/library/gfx9/k.co", KP_VIEW_LEGACY},
+		{"toc/p/x.hsaco", KP_VIEW_TOC_ALSO},
+		{"p/q", KP_VIEW_PATH},
+		{"p", KP_VIEW_DIR},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(names); i++) {
+		struct kp_view_name n;
+
+		assert_true(find(v, names[i].path, &n));
+		assert_int_equal(n.kind, names[i].kind);
+	}
+	kp_view_free(v);
+	kp_archive_close(a);
+}
+
+/* Components up to 255 bytes, paths up to 4096, in a thousand directories. */
+static void lengths_are_bounded(void **state)
+{
+	char name[5000], deep[5000];
+	struct kpack_archive *archive;
+	struct kp_view *v;
+	struct ab a;
+
+	(void)state;
+	memset(name, 'n', sizeof(name));
+	for (int n = 249; n <= 256; n++) {
+		char toc[2048];
+
+		snprintf(toc, sizeof(toc),
+			 "{'%.*s': {'x': {'ordinal': 0}}, 'k': {'%.*s': {'ordinal': 1}}}",
+			 n, name, n, name);
+		archive = with_toc(toc);
+		v = new_view(&archive, 1, NULL);
+		assert_int_equal(conflict_count(v), (n > 255) + (n + 6 > 255));
+		kp_view_free(v);
+		kp_archive_close(archive);
+	}
+	for (size_t i = 0; i < sizeof(deep); i += 2)
+		memcpy(deep + i, "d/", 2);
+	for (int n = 2 * KP_PATH_DEPTH_MAX - 3; n <= 2 * KP_PATH_DEPTH_MAX + 1; n += 2) {
+		a = ab_new(64);
+		ab_toc(&a,
+		       "{'blobs': [{'offset': 64, 'size': 0}], 'toc': {'%.*s': {'x': {"
+		       "'ordinal': 0}}, 'p': {'x': {'ordinal': 0, 'metadata': {'path': "
+		       "'%.*s'}"
+		       "}}}}",
+		       n, deep, n, deep);
+		assert_int_equal(ab_open(&a, &archive, &why), KPACK_SUCCESS);
+		ab_free(&a);
+		v = new_view(&archive, 1, NULL);
+		/* both the key and the path are n / 2 + 1 components */
+		assert_int_equal(conflict_count(v), n > 2 * KP_PATH_DEPTH_MAX ? 2 : 0);
+		kp_view_free(v);
+		kp_archive_close(archive);
+	}
+}
+
+/* A reason is one line of bounded length, whatever the path is. */
+static void conflicts_are_lines(void **state)
+{
+	size_t kept, size = 3 << 20;
+	struct kpack_archive *archive;
+	char *path = malloc(size + 1);
+	const char *const *texts;
+	struct kp_view *v;
+	struct ab a;
+
+	(void)state;
+	assert_non_null(path);
+	memset(path, '\001', size);
+	path[size] = 0;
+	a = ab_new(64);
+	ab_toc(&a,
+	       "{'blobs': [{'offset': 64, 'size': 0}], 'toc': {'k': {'x': {'ordinal': 0,"
+	       "'metadata': {'path': '%s'}}}, '../\342\200\256': {'x': {'ordinal': 0}}}}",
+	       path);
+	assert_int_equal(ab_open(&a, &archive, &why), KPACK_SUCCESS);
+	v = new_view(&archive, 1, NULL);
+	texts = kp_view_conflicts(v, &kept, NULL);
+	assert_int_equal(kept, 2);
+	for (size_t i = 0; i < kept; i++) {
+		assert_true(strlen(texts[i]) < 8 * KP_NAME_MAX);
+		assert_non_null(strstr(texts[i], kp_archive_path(archive)));
+		for (const char *p = texts[i]; *p; p++)
+			assert_true(*p >= ' ' && *p < 0x7f);
+	}
+	kp_view_free(v);
+	kp_archive_close(archive);
+	ab_free(&a);
+	free(path);
+}
+
+/* Also where a hostile file name is quoted in the reason. */
+static void file_names_of_archives_are_escaped(void **state)
+{
+	char dir[] = "/tmp/kp-view-XXXXXX", path[64];
+	struct kpack_archive *archives[2];
+	const char *const *texts;
+	struct kp_view *v;
+	size_t kept;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/a\n\033[2J.kpack", dir);
+	for (int i = 0; i < 2; i++) {
+		struct ab a = ab_new(64);
+		FILE *f = fopen(path, "wb");
+
+		assert_non_null(f);
+		ab_put(&a, "ab", 2);
+		ab_toc(&a,
+		       "{'blobs': [{'offset': %d, 'size': 1}], 'toc': {'k': {'x': "
+		       "{'ordinal':"
+		       "0}}, 'k/x.hsaco': {'%s': {'ordinal': 0}}}}",
+		       64 + i, i ? "y" : "z");
+		assert_int_equal(fwrite(a.bytes, 1, a.size, f), a.size);
+		assert_int_equal(fclose(f), 0);
+		assert_int_equal(kp_archive_open(path, &archives[i], &why),
+				 KPACK_SUCCESS);
+		ab_free(&a);
+	}
+	unlink(path);
+	rmdir(dir);
+	v = new_view(archives, 2, NULL);
+	texts = kp_view_conflicts(v, &kept, NULL);
+	assert_true(kept > 0);
+	for (size_t i = 0; i < kept; i++)
+		for (const char *p = texts[i]; *p; p++)
+			assert_true(*p >= ' ' && *p < 0x7f);
+	kp_view_free(v);
+	kp_archive_close(archives[0]);
+	kp_archive_close(archives[1]);
+}
+
+/* --- hard links --------------------------------------------------------------------- */
+
+#define HASH_A "x'00000000000000000000000000000001'"
+#define HASH_B "x'00000000000000000000000000000002'"
+
+static void names_of_one_content_are_links(void **state)
+{
+	struct kpack_archive *a = with_toc(
+		"{'a#0': {'x': {'ordinal': 0}, 'y': {'ordinal': 0, 'metadata': {'path': "
+		"'p/a'}}},"
+		"'b': {'x': {'ordinal': 0}, 'y': {'ordinal': 1}},"
+		"'c': {'x': {'ordinal': 2}, 'y': {'ordinal': 3}, 'z': {'ordinal': 3}},"
+		"'rocblas/x/k': {'x': {'ordinal': 1}}}");
+	struct kp_view *v = new_view(&a, 1, NULL);
+
+	(void)state;
+	assert_ptr_equal(file_at(v, "toc/a/x.hsaco"), file_at(v, "p/a"));
+	assert_ptr_equal(file_at(v, "toc/a/x.hsaco"), file_at(v, "toc/b/x.hsaco"));
+	assert_int_equal(file_at(v, "p/a")->nlink, 4);
+	assert_int_equal(file_at(v, "toc/b/y.hsaco")->nlink, 3);
+	assert_ptr_equal(file_at(v, "rocblas/library/x/k.co"),
+			 file_at(v, "toc/b/y.hsaco"));
+	assert_ptr_not_equal(file_at(v, "toc/c/x.hsaco"), file_at(v, "toc/c/y.hsaco"));
+	assert_int_equal(file_at(v, "toc/c/x.hsaco")->nlink, 1);
+	assert_int_equal(file_at(v, "toc/c/y.hsaco")->nlink, 2);
+	assert_int_equal(kp_view_file_count(v), 4);
+	kp_view_free(v);
+	kp_archive_close(a);
+}
+
+static void equal_hashes_are_one_file_across_archives(void **state)
+{
+	struct kpack_archive *archives[] = {
+		with_toc("{'a': {'x': {'ordinal': 0, 'metadata': {'xxh3': " HASH_A
+			 "}}}}"),
+		with_toc("{'a': {'x': {'ordinal': 1, 'metadata': {'xxh3': " HASH_A
+			 "}}, 'y': {"
+			 "'ordinal': 1, 'metadata': {'xxh3': " HASH_A
+			 "}}}, 'b': {'x': {'ordinal':"
+			 "2, 'metadata': {'xxh3': " HASH_B
+			 "}}, 'y': {'ordinal': 3, 'metadata': {"
+			 "'xxh3': " HASH_A "}}}}"),
+	};
+	struct kp_view *v = new_view(archives, 2, NULL);
+
+	(void)state;
+	assert_int_equal(conflict_count(v), 0);
+	assert_int_equal(file_at(v, "toc/a/x.hsaco")->nlink, 2);
+	assert_ptr_equal(file_at(v, "toc/a/x.hsaco"), file_at(v, "toc/a/y.hsaco"));
+	assert_ptr_not_equal(file_at(v, "toc/a/x.hsaco"), file_at(v, "toc/b/x.hsaco"));
+	/* the same hash, another size */
+	assert_ptr_not_equal(file_at(v, "toc/a/x.hsaco"), file_at(v, "toc/b/y.hsaco"));
+	kp_view_free(v);
+	kp_archive_close(archives[0]);
+	kp_archive_close(archives[1]);
+}
+
+/* --- several archives --------------------------------------------------------------- */
+
+static void the_first_archive_wins(void **state)
+{
+	struct kpack_archive *archives[] = {
+		with_toc("{'a': {'x': {'ordinal': 0}}, 'only': {'one': {'ordinal': 0}}, "
+			 "'d': {'x':"
+			 "{'ordinal': 0}}}"),
+		with_toc("{'a': {'x': {'ordinal': 1}}, 'only': {'two': {'ordinal': 1}}, "
+			 "'d': {'x':"
+			 "{'ordinal': 1, 'metadata': {'path': 'f'}}}}"),
+		with_toc("{'a': {'x': {'ordinal': 2}}, 'only': {'three': {'ordinal': "
+			 "2}}, 'd': {'y':"
+			 "{'ordinal': 2, 'metadata': {'path': 'f/g'}}}}"),
+	};
+	struct kp_view *v = new_view(archives, 3, NULL);
+
+	(void)state;
+	assert_string_equal(
+		list(v),
+		"f/g toc/a/x.hsaco toc/d/x.hsaco toc/d/y.hsaco toc/only/one.hsaco "
+		"toc/only/three.hsaco toc/only/two.hsaco ");
+	assert_content(v, "toc/a/x.hsaco", "aaaa");
+	assert_content(v, "toc/only/one.hsaco", "aaaa");
+	assert_content(v, "toc/only/two.hsaco", "bbbb");
+	assert_content(v, "toc/only/three.hsaco", "cccc");
+	assert_int_equal(conflict_count(v), 4);
+	assert_conflict(v, "toc/a/x.hsaco: ");
+	assert_conflict(v, "toc/d/x.hsaco: ");
+	assert_conflict(v, "f: a directory has this name");
+	kp_view_free(v);
+
+	v = new_view((struct kpack_archive *[]){archives[2], archives[1], archives[0]}, 3,
+		     NULL);
+	assert_content(v, "toc/a/x.hsaco", "cccc");
+	kp_view_free(v);
+	for (size_t i = 0; i < COUNT(archives); i++)
+		kp_archive_close(archives[i]);
+}
+
+static void the_same_archive_twice_is_no_conflict(void **state)
+{
+	struct kpack_archive *a =
+		with_toc("{'a': {'x': {'ordinal': 0}, 'y': {'ordinal': 1,"
+			 "'metadata': {'path': 'p'}}}}");
+	struct kpack_archive *archives[] = {a, a};
+	struct kp_view *v = new_view(archives, 2, NULL);
+
+	(void)state;
+	assert_string_equal(list(v), "p toc/a/x.hsaco toc/a/y.hsaco ");
+	assert_int_equal(conflict_count(v), 0);
+	assert_int_equal(kp_view_file_count(v), 2);
+	assert_int_equal(file_at(v, "p")->nlink, 2);
+	kp_view_free(v);
+	kp_archive_close(a);
+}
+
+static void entries_are_selected_by_architecture(void **state)
+{
+	static const struct {
+		const char *select[2];
+		const char *paths;
+	} filters[] = {
+		{{"gfx1100", NULL}, "toc/a/gfx1100.hsaco "},
+		{{"gfx90a", NULL}, "toc/a/gfx90a.hsaco toc/a/gfx90a:xnack+.hsaco "},
+		{{"gfx90a:xnack+", NULL}, "toc/a/gfx90a:xnack+.hsaco "},
+		{{"gfx90a:xnack-", NULL}, ""},
+		{{"generic", NULL}, "toc/a/generic.hsaco "},
+		{{"sm_90", "gfx1100"}, "toc/a/gfx1100.hsaco toc/a/sm_90.hsaco "},
+		{{"gfx942", NULL}, ""},
+	};
+	struct kpack_archive *a = with_toc("{'a': {'gfx1100': {'ordinal': 0}, 'gfx90a': "
+					   "{'ordinal': 1}, 'gfx90a:xnack+': {"
+					   "'ordinal': 2}, 'generic': {'ordinal': 0}, "
+					   "'sm_90': {'ordinal': 1}, 'x y': {"
+					   "'ordinal': 2}}}");
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(filters); i++) {
+		struct kp_target select[2];
+		struct kp_view_options options = {.select = select};
+		struct kp_view *v;
+
+		for (size_t k = 0; k < 2 && filters[i].select[k]; k++)
+			assert_int_equal(
+				kp_target_parse(kp_span_str(filters[i].select[k]),
+						&select[options.n_select++], &why),
+				KPACK_SUCCESS);
+		v = new_view(&a, 1, &options);
+		assert_string_equal(list(v), filters[i].paths);
+		kp_view_free(v);
+	}
+	kp_archive_close(a);
+}
+
+static void gpus_see_what_they_can_load(void **state)
+{
+	static const struct {
+		const char *select[2];
+		const char *paths;
+	} gpus[] = {
+		{{"gfx1100", NULL},
+		 "lib/x/f lib/x/n toc/f/gfx11-generic.co toc/n/generic.dat "},
+		{{"gfx90a", NULL},
+		 "lib/x/n lib/y/a toc/a/gfx90a:xnack+.co toc/n/generic.dat "},
+		{{"gfx90a:xnack-", NULL}, "lib/x/n toc/n/generic.dat "},
+		{{NULL, NULL}, "lib/x/n toc/n/generic.dat "},
+		{{"gfx90a", "gfx1101"},
+		 "lib/x/f lib/x/n lib/y/a toc/a/gfx90a:xnack+.co toc/f/gfx11-generic.co "
+		 "toc/n/generic.dat "},
+	};
+	struct kpack_archive *a = with_toc(
+		"{'f': {'gfx11-generic': {'ordinal': 0, 'type': 'co', 'metadata': "
+		"{'path': 'lib/x/f'}}}, 'a': {'gfx90a:xnack+': {'ordinal': 1, "
+		"'type': 'co', 'metadata': {'path': 'lib/y/a'}}}, 'n': {'generic': "
+		"{'ordinal': 2, 'type': 'dat', 'metadata': {'path': 'lib/x/n'}}}}");
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(gpus); i++) {
+		struct kp_target select[2];
+		struct kp_view_options options = {select, 0, true};
+		struct kp_view *v;
+
+		for (size_t k = 0; k < 2 && gpus[i].select[k]; k++)
+			assert_int_equal(kp_target_parse(kp_span_str(gpus[i].select[k]),
+							 &select[options.n_select++],
+							 &why),
+					 KPACK_SUCCESS);
+		v = new_view(&a, 1, &options);
+		assert_string_equal(list(v), gpus[i].paths);
+		/* no directory without a file */
+		for (uint32_t d = 0; d < kp_view_dir_count(v); d++)
+			assert_true(kp_view_dir(v, d)->count > 0);
+		kp_view_free(v);
+	}
+	kp_archive_close(a);
+}
+
+static void directories_are_found_by_path(void **state)
+{
+	static const char *const same[] = {"lib/x", "/lib/x", "lib//x/", "///lib///x///"};
+	static const char *const none[] = {"lib/x/n",  "lib/z", "x",
+					   "lib/x/n/", ".",     "lib/../lib"};
+	struct kpack_archive *a = with_toc("{'n': {'generic': {'ordinal': 2, 'metadata': "
+					   "{'path': 'lib/x/n'}}}}");
+	struct kp_view *v = new_view(&a, 1, NULL);
+	struct kp_view_name name;
+	uint32_t dir;
+
+	(void)state;
+	assert_true(find(v, "lib/x", &name));
+	for (size_t i = 0; i < COUNT(same); i++) {
+		assert_true(kp_view_find_dir(v, kp_span_str(same[i]), &dir));
+		assert_int_equal(dir, name.index);
+	}
+	for (size_t i = 0; i < COUNT(none); i++)
+		assert_false(kp_view_find_dir(v, kp_span_str(none[i]), &dir));
+	assert_true(kp_view_find_dir(v, kp_span_str(""), &dir) && dir == 0);
+	assert_true(kp_view_find_dir(v, kp_span_str("//"), &dir) && dir == 0);
+	assert_true(kp_view_find_dir(v, kp_span_str("toc/n"), &dir) && dir != 0);
+	kp_view_free(v);
+	kp_archive_close(a);
+}
+
+static void names_are_hidden(void **state)
+{
+	struct kpack_archive *a = with_toc(
+		"{'n': {'generic': {'ordinal': 2, 'metadata': {'path': 'lib/a'}}}, "
+		"'m': {'generic': {'ordinal': 1, 'metadata': {'path': 'lib/b'}}}}");
+	struct kp_view *v = new_view(&a, 1, NULL);
+	struct kp_view_name lib;
+
+	(void)state;
+	assert_true(kp_view_hide(v, 0, kp_span_str("toc")));
+	assert_false(kp_view_hide(v, 0, kp_span_str("toc")));
+	assert_string_equal(list(v), "lib/a lib/b ");
+	assert_true(find(v, "lib", &lib));
+	assert_true(kp_view_hide(v, lib.index, kp_span_str("a")));
+	assert_false(kp_view_hide(v, lib.index, kp_span_str("c")));
+	assert_string_equal(list(v), "lib/b ");
+	kp_view_free(v);
+	kp_archive_close(a);
+}
+
+/* --- identity ----------------------------------------------------------------------- */
+
+static uint64_t dir_id(const struct kp_view *v, const char *path)
+{
+	struct kp_view_name n;
+
+	assert_true(find(v, path, &n) && n.kind == KP_VIEW_DIR);
+	return kp_view_dir(v, n.index)->id;
+}
+
+static void ids_stay_when_a_view_is_built_again(void **state)
+{
+	static const char toc[] =
+		"{'lib/a#0': {'x': {'ordinal': 0}, 'y': {'ordinal': 1}}, 'b': {"
+		"'x': {'ordinal': 2, 'metadata': {'path': 'p/q'}}}}";
+	struct kpack_archive *archives[] = {
+		with_toc(toc),
+		with_toc(toc),
+		with_toc("{'0': {'x': {'ordinal': 3}}}"),
+		with_toc("{'lib/a#0': {'x': {'ordinal': 1}, 'y': {'ordinal': 1}}, 'b': "
+			 "{'x': {"
+			 "'ordinal': 2, 'metadata': {'path': 'p/q'}}}}"),
+	};
+	struct kp_view *one = new_view(archives, 1, NULL);
+	struct kp_view *again = new_view(archives + 1, 1, NULL);
+	struct kp_view *more =
+		new_view((struct kpack_archive *[]){archives[2], archives[1]}, 2, NULL);
+	struct kp_view *other = new_view(archives + 3, 1, NULL);
+	static const char *const files[] = {"toc/lib/a/x.hsaco", "toc/lib/a/y.hsaco",
+					    "p/q"};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(files); i++) {
+		uint64_t id = file_at(one, files[i])->id;
+
+		assert_int_equal(file_at(again, files[i])->id, id);
+		assert_int_equal(file_at(more, files[i])->id, id);
+		assert_int_not_equal(file_at(other, files[i])->id, id);
+		for (size_t k = 0; k < i; k++)
+			assert_int_not_equal(file_at(one, files[k])->id, id);
+	}
+	assert_int_equal(dir_id(one, "toc/lib"), dir_id(other, "toc/lib"));
+	assert_int_equal(dir_id(one, "toc/lib"), dir_id(more, "toc/lib"));
+	assert_int_not_equal(dir_id(one, "toc/lib"), dir_id(one, "p"));
+	kp_view_free(one);
+	kp_view_free(again);
+	kp_view_free(more);
+	kp_view_free(other);
+	for (size_t i = 0; i < COUNT(archives); i++)
+		kp_archive_close(archives[i]);
+}
+
+/* Without compression the table of another build may be the same. */
+static void archives_of_another_time_are_others(void **state)
+{
+	static const char toc[] = "{'a': {'x': {'ordinal': 0}}}";
+	struct kpack_archive *archives[3] = {with_toc(toc), with_toc(toc)};
+	struct kp_view *v;
+	uint64_t id;
+
+	(void)state;
+	ab_mtime++;
+	archives[2] = with_toc(toc);
+	ab_mtime--;
+	v = new_view(archives, 2, NULL);
+	id = file_at(v, "toc/a/x.hsaco")->id;
+	assert_int_equal(conflict_count(v), 0);
+	kp_view_free(v);
+	v = new_view(archives + 1, 2, NULL);
+	assert_int_equal(conflict_count(v), 1);
+	assert_int_equal(file_at(v, "toc/a/x.hsaco")->id, id);
+	kp_view_free(v);
+	v = new_view(archives + 2, 1, NULL);
+	assert_int_not_equal(file_at(v, "toc/a/x.hsaco")->id, id);
+	kp_view_free(v);
+	for (size_t i = 0; i < COUNT(archives); i++)
+		kp_archive_close(archives[i]);
+}
+
+/* --- amounts ------------------------------------------------------------------------ */
+
+static void a_hundred_thousand_entries_are_shown(void **state)
+{
+	enum { N = 100000 };
+	struct kpack_archive *archive = NULL;
+	msgpack_sbuffer out;
+	msgpack_packer pk;
+	struct ab a = ab_new(64);
+	struct kp_view *v;
+	uint32_t names = 0;
+
+	(void)state;
+	ab_put(&a, "x", 1);
+	msgpack_sbuffer_init(&out);
+	msgpack_packer_init(&pk, &out, msgpack_sbuffer_write);
+	msgpack_pack_map(&pk, 2);
+	mp_pack_value(&pk, "'blobs'");
+	mp_pack_value(&pk, "[{'offset': 64, 'size': 1}]");
+	mp_pack_value(&pk, "'toc'");
+	msgpack_pack_map(&pk, N);
+	for (unsigned i = 0; i < N; i++) {
+		unsigned k = i * 7919 % N;
+		char text[64];
+
+		snprintf(text, sizeof(text), "'lib/d%u/lib%u.so#%u'", k % 100, k / 1000,
+			 k % 1000);
+		mp_pack_value(&pk, text);
+		mp_pack_value(&pk, "{'gfx1100': {'ordinal': 0}}");
+	}
+	kp_put_le64(a.bytes + 8, a.size);
+	ab_put(&a, out.data, out.size);
+	msgpack_sbuffer_destroy(&out);
+	assert_int_equal(ab_open(&a, &archive, &why), KPACK_SUCCESS);
+	ab_free(&a);
+	v = new_view(&archive, 1, NULL);
+	assert_int_equal(conflict_count(v), 0);
+	assert_int_equal(kp_view_file_count(v), 1);
+	assert_int_equal(kp_view_file(v, 0)->nlink, N);
+	for (uint32_t d = 0; d < kp_view_dir_count(v); d++)
+		names += kp_view_dir(v, d)->count - kp_view_dir(v, d)->subdirs;
+	assert_int_equal(names, N);
+	for (unsigned k = 0; k < N; k += 17) {
+		char path[64];
+
+		if (k % 1000)
+			snprintf(path, sizeof(path),
+				 "toc/lib/d%u/lib%u.so/gfx1100#%u.hsaco", k % 100,
+				 k / 1000, k % 1000);
+		else
+			snprintf(path, sizeof(path), "toc/lib/d%u/lib%u.so/gfx1100.hsaco",
+				 k % 100, k / 1000);
+		(void)file_at(v, path);
+	}
+	kp_view_free(v);
+	kp_archive_close(archive);
+}
+
+/* --- sources ------------------------------------------------------------------------ */
+
+static void make_file(const char *dir, const char *name)
+{
+	char path[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fclose(f);
+}
+
+static void a_directorys_archives_are_found(void **state)
+{
+	static const char *const names[] = {
+		"b_gfx9.kpack",  "a.kpack", "a_gfx90a:xnack+.kpack",
+		".hidden.kpack", ".kpack",  "x.kpack.tmp",
+		"kpack",         "Z.kpack"};
+	static const char *const want[] = {"Z.kpack", "a.kpack", "a_gfx90a:xnack+.kpack",
+					   "b_gfx9.kpack"};
+	char dir[] = "/tmp/kp-view-XXXXXX", path[128];
+	char **paths;
+	size_t n = 7;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(kp_view_sources(dir, &paths, &n, &why), KPACK_SUCCESS);
+	assert_int_equal(n, 0);
+	free(paths);
+	for (size_t i = 0; i < COUNT(names); i++)
+		make_file(dir, names[i]);
+	assert_int_equal(kp_view_sources(dir, &paths, &n, &why), KPACK_SUCCESS);
+	assert_int_equal(n, COUNT(want));
+	for (size_t i = 0; i < n; i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, want[i]);
+		assert_string_equal(paths[i], path);
+		free(paths[i]);
+	}
+	free(paths);
+	snprintf(path, sizeof(path), "%s/kpack",
+		 dir); /* named itself: whatever it is called */
+	assert_int_equal(kp_view_sources(path, &paths, &n, &why), KPACK_SUCCESS);
+	assert_int_equal(n, 1);
+	assert_string_equal(paths[0], path);
+	free(paths[0]);
+	free(paths);
+	for (size_t i = 0; i < COUNT(names); i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+		unlink(path);
+	}
+	rmdir(dir);
+	assert_int_equal(kp_view_sources(dir, &paths, &n, &why),
+			 KPACK_ERROR_FILE_NOT_FOUND);
+}
+
+int main(void)
+{
+	const struct CMUnitTest view[] = {
+		cmocka_unit_test(entries_have_paths),
+		cmocka_unit_test(a_view_of_nothing_has_toc),
+		cmocka_unit_test(names_have_kinds),
+		cmocka_unit_test(lengths_are_bounded),
+		cmocka_unit_test(conflicts_are_lines),
+		cmocka_unit_test(file_names_of_archives_are_escaped),
+		cmocka_unit_test(names_of_one_content_are_links),
+		cmocka_unit_test(equal_hashes_are_one_file_across_archives),
+		cmocka_unit_test(the_first_archive_wins),
+		cmocka_unit_test(the_same_archive_twice_is_no_conflict),
+		cmocka_unit_test(entries_are_selected_by_architecture),
+		cmocka_unit_test(gpus_see_what_they_can_load),
+		cmocka_unit_test(directories_are_found_by_path),
+		cmocka_unit_test(names_are_hidden),
+		cmocka_unit_test(ids_stay_when_a_view_is_built_again),
+		cmocka_unit_test(archives_of_another_time_are_others),
+		cmocka_unit_test(a_hundred_thousand_entries_are_shown),
+		cmocka_unit_test(a_directorys_archives_are_found),
+	};
+
+	return cmocka_run_group_tests(view, NULL, NULL);
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/base/process_link.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static int ends[2];
+static struct link_buffer room;
+
+static int setup(void **state)
+{
+	(void)state;
+	return link_pair(ends) ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	close(ends[0]);
+	close(ends[1]);
+	return 0;
+}
+
+static size_t open_files(void)
+{
+	size_t n = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+static void what_is_sent_arrives(void **state)
+{
+	struct link_message m = {
+		.word = LINK_ARCHIVE,
+		.serial = 7,
+		.number = UINT64_MAX,
+		.fd = ends[0],
+		.fresh = true,
+		.st = {.st_ino = 5},
+		.path = "/a/b.kpack",
+		.text = "why",
+	};
+	struct link_message got;
+
+	(void)state;
+	assert_int_equal(link_send(ends[0], &m), LINK_DONE);
+	assert_int_equal(link_receive(ends[1], false, &room, &got), LINK_DONE);
+	assert_int_equal(got.word, LINK_ARCHIVE);
+	assert_int_equal(got.serial, 7);
+	assert_true(got.number == UINT64_MAX);
+	assert_true(got.fresh);
+	assert_int_equal(got.st.st_ino, 5);
+	assert_string_equal(got.path, "/a/b.kpack");
+	assert_string_equal(got.text, "why");
+	assert_true(got.fd >= 0 && got.fd != ends[0] && got.fd != ends[1]);
+	assert_int_equal(fcntl(got.fd, F_GETFD), FD_CLOEXEC);
+	close(got.fd);
+	assert_int_equal(link_receive(ends[1], false, &room, &got), LINK_EMPTY);
+}
+
+static void without_anything_it_is_empty_texts(void **state)
+{
+	const struct link_message m = {.word = LINK_PING, .fd = -1};
+	struct link_message got;
+
+	(void)state;
+	assert_int_equal(link_send(ends[1], &m), LINK_DONE);
+	assert_int_equal(link_receive(ends[0], true, &room, &got), LINK_DONE);
+	assert_int_equal(got.word, LINK_PING);
+	assert_int_equal(got.fd, -1);
+	assert_string_equal(got.path, "");
+	assert_string_equal(got.text, "");
+}
+
+static void long_texts_are_cut(void **state)
+{
+	static char longest[2 * sizeof(room)];
+	const struct link_message m = {
+		.word = LINK_READY, .fd = -1, .path = longest, .text = longest};
+	struct link_message got;
+
+	(void)state;
+	memset(longest, 'x', sizeof(longest) - 1);
+	assert_int_equal(link_send(ends[0], &m), LINK_DONE);
+	assert_int_equal(link_receive(ends[1], false, &room, &got), LINK_DONE);
+	/* a path of the system fits */
+	assert_in_range(strlen(got.path), 4096 + 256, sizeof(room) / 2);
+	assert_in_range(strlen(got.text), 4096 + 256, sizeof(room) / 2);
+}
+
+static void a_side_that_is_slow_or_gone_is_noticed(void **state)
+{
+	const struct link_message m = {.word = LINK_PING, .fd = -1};
+	enum link_result r;
+	struct link_message got;
+	size_t n = 0;
+
+	(void)state;
+	while ((r = link_send(ends[0], &m)) == LINK_DONE)
+		assert_true(n++ < 1000000);
+	assert_int_equal(r, LINK_FULL);
+	assert_int_equal(link_receive(ends[1], false, &room, &got), LINK_DONE);
+	shutdown(ends[1], SHUT_RDWR);
+	assert_int_equal(link_send(ends[0], &m), LINK_OVER);
+	assert_int_equal(link_send_all(ends[0], &m), LINK_OVER);
+	assert_int_equal(link_receive(ends[0], true, &room, &got), LINK_OVER);
+}
+
+/* Messages of which every byte is the other side's. */
+static void whatever_comes_is_judged(void **state)
+{
+	const struct link_message m = {
+		.word = LINK_REFUSED, .fd = -1, .path = "path", .text = "text"};
+	char good[sizeof(room)];
+	struct link_message got;
+	ssize_t size;
+
+	(void)state;
+	assert_int_equal(link_send(ends[0], &m), LINK_DONE);
+	size = recv(ends[1], good, sizeof(good), 0);
+	assert_true(size > 0);
+	for (ssize_t n = 1; n < size; n++) {
+		assert_int_equal(send(ends[0], good, (size_t)n, 0), n);
+		assert_int_equal(link_receive(ends[1], false, &room, &got), LINK_WRONG);
+	}
+	srand(1);
+	for (int i = 0; i < 20000; i++) {
+		char bad[sizeof(room)];
+
+		memcpy(bad, good, (size_t)size);
+		for (int k = rand() % 4; k >= 0; k--)
+			bad[rand() % size] = (char)rand();
+		assert_int_equal(send(ends[0], bad, (size_t)size, 0), size);
+		if (link_receive(ends[1], false, &room, &got) != LINK_DONE)
+			continue;
+		assert_true(got.word < LINK_WORDS);
+		assert_true(got.path + strlen(got.path) < got.text);
+		assert_true(got.text + strlen(got.text) < room.bytes + sizeof(room));
+	}
+}
+
+static void what_is_too_long_is_dropped(void **state)
+{
+	char *bytes = calloc(1, sizeof(room) + 1);
+	struct link_message got;
+
+	(void)state;
+	assert_non_null(bytes);
+	assert_int_equal(send(ends[0], bytes, sizeof(room) + 1, 0), sizeof(room) + 1);
+	assert_int_equal(link_receive(ends[1], false, &room, &got), LINK_WRONG);
+	assert_int_equal(got.fd, -1);
+	free(bytes);
+}
+
+static void send_files(const struct iovec *part, size_t count)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(4 * sizeof(int))];
+	} control = {0};
+	struct msghdr msg = {
+		.msg_iov = (struct iovec *)(uintptr_t)part,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = CMSG_SPACE(count * sizeof(int)),
+	};
+	struct cmsghdr *h = CMSG_FIRSTHDR(&msg);
+
+	h->cmsg_level = SOL_SOCKET;
+	h->cmsg_type = SCM_RIGHTS;
+	h->cmsg_len = CMSG_LEN(count * sizeof(int));
+	for (size_t i = 0; i < count; i++)
+		memcpy(CMSG_DATA(h) + i * sizeof(int), &ends[0], sizeof(int));
+	assert_true(sendmsg(ends[0], &msg, 0) > 0);
+}
+
+static void descriptors_that_do_not_belong_are_closed(void **state)
+{
+	const struct link_message word = {
+		.word = LINK_RESCAN, .fd = ends[0], .path = "p", .text = "t"};
+	struct link_message archive = {.word = LINK_ARCHIVE, .fd = -1}, got;
+	char bytes[sizeof(room)];
+	struct iovec part = {bytes, 0};
+	size_t before = open_files();
+
+	(void)state;
+	assert_int_equal(link_send(ends[0], &word), LINK_DONE);
+	assert_int_equal(link_receive(ends[1], false, &room, &got), LINK_WRONG);
+	assert_int_equal(open_files(), before);
+
+	assert_int_equal(link_send(ends[0], &archive), LINK_DONE);
+	part.iov_len = (size_t)recv(ends[1], bytes, sizeof(bytes), 0);
+	for (size_t n = 2; n <= 4; n++) {
+		send_files(&part, n);
+		assert_int_equal(link_receive(ends[1], false, &room, &got), LINK_DONE);
+		if (got.fd >= 0)
+			close(got.fd);
+		assert_int_equal(open_files(), before);
+	}
+	part.iov_len = 3;
+	send_files(&part, 1);
+	assert_int_equal(link_receive(ends[1], false, &room, &got), LINK_WRONG);
+	assert_int_equal(open_files(), before);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(what_is_sent_arrives),
+		TEST(without_anything_it_is_empty_texts),
+		TEST(long_texts_are_cut),
+		TEST(a_side_that_is_slow_or_gone_is_noticed),
+		TEST(whatever_comes_is_judged),
+		TEST(what_is_too_long_is_dropped),
+		TEST(descriptors_that_do_not_belong_are_closed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

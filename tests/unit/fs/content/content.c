@@ -1,0 +1,1346 @@
+/* SPDX-License-Identifier: MIT */
+/* The content cache over made-up archives: the few calls of core it makes are faked here. */
+#include "fs/content/content.h"
+#include <pthread.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <time.h>
+#include <cmocka.h>
+#include "core/archive/pass.h"
+
+#define KIB 1024
+#define MIB (1024 * KIB)
+#define NONE UINT64_MAX
+
+/* What core would know of each file. */
+static struct file {
+	uint64_t size, chunk;
+	uint64_t fails_at;      /* decoded bytes after which it is found corrupt; NONE */
+	uint64_t window;        /* of its first frame */
+	uint64_t wide_at, wide; /* where a frame with another window begins */
+	bool gated;             /* each step waits for `gate` */
+	unsigned opened;        /* times a decode began */
+	uint64_t rows;          /* that its chunk table says it has */
+} files[16];
+
+static bool plain; /* everything is stored as it is */
+static sem_t gate;
+static pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned running, most_running, failures, changes, open_passes;
+
+/* The bytes of all files, from a place that depends on the file, again and again. */
+#define PERIOD 65521
+static uint8_t pattern[PERIOD];
+
+static const uint8_t *bytes_at(uint32_t file, uint64_t off, uint64_t *n)
+{
+	uint64_t at = (off + file * 101) % PERIOD;
+
+	if (*n > PERIOD - at)
+		*n = PERIOD - at;
+	return pattern + at;
+}
+
+static void fill(uint32_t file, uint8_t *buf, uint64_t from, uint64_t size)
+{
+	for (uint64_t done = 0, n; done < size; done += n) {
+		const uint8_t *bytes;
+
+		n = size - done;
+		bytes = bytes_at(file, from + done, &n);
+		memcpy(buf + done, bytes, n);
+	}
+}
+
+static bool is_right(uint32_t file, const uint8_t *buf, uint64_t from, uint64_t size)
+{
+	bool right = true;
+
+	for (uint64_t done = 0, n; done < size; done += n) {
+		const uint8_t *bytes;
+
+		n = size - done;
+		bytes = bytes_at(file, from + done, &n);
+		right = right && memcmp(buf + done, bytes, n) == 0;
+	}
+	return right;
+}
+
+static void begin(uint32_t file, int step)
+{
+	pthread_mutex_lock(&fake_lock);
+	__atomic_add_fetch(&files[file].opened, 1, __ATOMIC_RELEASE);
+	running += (unsigned)step;
+	most_running = running > most_running ? running : most_running;
+	pthread_mutex_unlock(&fake_lock);
+}
+
+static void end(void)
+{
+	pthread_mutex_lock(&fake_lock);
+	running--;
+	pthread_mutex_unlock(&fake_lock);
+}
+
+static void count_passes(int step)
+{
+	pthread_mutex_lock(&fake_lock);
+	open_passes += (unsigned)step;
+	pthread_mutex_unlock(&fake_lock);
+}
+
+static kpack_error_t corrupt(struct kpackx_error *why)
+{
+	return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED, "frame: made to fail");
+}
+
+/* Fakes.  An entry's number is the file's. */
+
+static struct origin origin = {.serial = 1, .refs = 1};
+static pthread_cond_t released = PTHREAD_COND_INITIALIZER;
+
+struct origin *origin_ref(struct origin *o)
+{
+	pthread_mutex_lock(&fake_lock);
+	o->refs++;
+	pthread_mutex_unlock(&fake_lock);
+	return o;
+}
+
+void origin_unref(struct origin *o)
+{
+	if (!o)
+		return;
+	pthread_mutex_lock(&fake_lock);
+	o->refs--;
+	pthread_cond_signal(&released);
+	pthread_mutex_unlock(&fake_lock);
+}
+
+/* Whatever is to be decoded holds the archive until it was; a pass, as long as it rests. */
+static void wait_for_rest(void)
+{
+	pthread_mutex_lock(&fake_lock);
+	while (origin.refs > 1 + open_passes)
+		pthread_cond_wait(&released, &fake_lock);
+	pthread_mutex_unlock(&fake_lock);
+}
+
+bool origin_intact(struct origin *o)
+{
+	return !o->changed;
+}
+
+void kp_archive_entry(const struct kpack_archive *a, size_t entry,
+		      struct kp_entry_info *out)
+{
+	(void)a;
+	*out = (struct kp_entry_info){.size = files[entry].size};
+}
+
+void kp_archive_meta(const struct kpack_archive *a, size_t entry, struct kp_meta *out)
+{
+	(void)a;
+	*out = (struct kp_meta){.chunk = files[entry].chunk};
+}
+
+kpack_error_t kp_archive_read(const struct kpack_archive *a, size_t entry, void *buf,
+			      struct kpackx_error *why)
+{
+	(void)a;
+	begin((uint32_t)entry, 1);
+	if (files[entry].gated)
+		sem_wait(&gate);
+	fill((uint32_t)entry, buf, 0, files[entry].size);
+	end();
+	return files[entry].fails_at == NONE ? KPACK_SUCCESS : corrupt(why);
+}
+
+const char *kp_archive_scheme(const struct kpack_archive *a)
+{
+	(void)a;
+	return plain ? "none" : "zstd-per-kernel";
+}
+
+kpack_error_t kp_archive_read_range(const struct kpack_archive *a, size_t entry,
+				    uint64_t offset, void *buf, size_t size, size_t *got,
+				    struct kpackx_error *why)
+{
+	(void)a;
+	(void)why;
+	begin((uint32_t)entry, 0);
+	fill((uint32_t)entry, buf, offset, size);
+	*got = size;
+	return KPACK_SUCCESS;
+}
+
+struct kp_pass {
+	uint32_t file;
+	uint64_t done, limit;
+	bool too_wide;
+};
+
+kpack_error_t kp_pass_window(const struct kpack_archive *a, size_t entry,
+			     uint64_t *window, struct kpackx_error *why)
+{
+	(void)a;
+	(void)why;
+	*window = files[entry].window;
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_pass_open(const struct kpack_archive *a, size_t entry,
+			   uint64_t window_max, struct kp_pass **out,
+			   struct kpackx_error *why)
+{
+	(void)a;
+	(void)why;
+	*out = calloc(1, sizeof(**out));
+	**out = (struct kp_pass){.file = (uint32_t)entry, .limit = window_max};
+	begin((uint32_t)entry, 0);
+	count_passes(1);
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_pass_next(struct kp_pass *p, void *buf, size_t size,
+			   struct kpackx_error *why)
+{
+	const struct file *f = &files[p->file];
+
+	if (f->gated)
+		sem_wait(&gate);
+	assert_true(p->done + size <= f->size);
+	p->too_wide = f->wide && p->done >= f->wide_at && f->wide > p->limit;
+	if (p->done >= f->fails_at || p->too_wide)
+		return corrupt(why);
+	fill(p->file, buf, p->done, size);
+	p->done += size;
+	return KPACK_SUCCESS;
+}
+
+bool kp_pass_too_wide(const struct kp_pass *p)
+{
+	return p->too_wide;
+}
+
+void kp_pass_close(struct kp_pass *p)
+{
+	if (p)
+		count_passes(-1);
+	free(p);
+}
+
+struct kp_stream {
+	uint32_t file;
+	uint8_t *buf;
+	uint64_t done;
+};
+
+kpack_error_t kp_stream_open(const struct kpack_archive *a, size_t entry, void *buf,
+			     struct kp_stream **out, struct kpackx_error *why)
+{
+	(void)a;
+	(void)why;
+	*out = calloc(1, sizeof(**out));
+	**out = (struct kp_stream){(uint32_t)entry, buf, 0};
+	begin((uint32_t)entry, 1);
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_stream_step(struct kp_stream *s, uint64_t step, uint64_t *ready,
+			     struct kpackx_error *why)
+{
+	const struct file *f = &files[s->file];
+	uint64_t n = f->size - s->done < step ? f->size - s->done : step;
+
+	if (f->gated)
+		sem_wait(&gate);
+	if (s->done >= f->fails_at)
+		return corrupt(why);
+	fill(s->file, s->buf + s->done, s->done, n);
+	s->done += n;
+	*ready = s->done;
+	return KPACK_SUCCESS;
+}
+
+void kp_stream_close(struct kp_stream *s)
+{
+	if (s)
+		end();
+	free(s);
+}
+
+struct kp_chunks {
+	uint32_t file;
+};
+static _Atomic unsigned tables; /* that are open */
+
+kpack_error_t kp_chunks_open(const struct kpack_archive *a, size_t entry,
+			     struct kp_chunks **out, struct kpackx_error *why)
+{
+	(void)a;
+	(void)why;
+	*out = calloc(1, sizeof(**out));
+	(*out)->file = (uint32_t)entry;
+	tables++;
+	return KPACK_SUCCESS;
+}
+
+uint64_t kp_chunks_count(const struct kp_chunks *c)
+{
+	return files[c->file].rows;
+}
+
+kpack_error_t kp_chunks_read(const struct kp_chunks *c, uint64_t k, void *buf,
+			     struct kpackx_error *why)
+{
+	const struct file *f = &files[c->file];
+	uint64_t at = k * f->chunk;
+
+	begin(c->file, 0);
+	if (at >= f->fails_at)
+		return corrupt(why);
+	fill(c->file, buf, at, f->size - at < f->chunk ? f->size - at : f->chunk);
+	return KPACK_SUCCESS;
+}
+
+void kp_chunks_close(struct kp_chunks *c)
+{
+	tables -= c != NULL;
+	free(c);
+}
+
+/* Reads that remember their answer. */
+
+struct read {
+	uint32_t file;
+	uint64_t off;
+	size_t len, got;
+	bool right, failed;
+	kpack_error_t code;
+	sem_t answered;
+};
+
+static void answer(void *token, const void *data, size_t size,
+		   const struct kpackx_error *why)
+{
+	struct read *r = token;
+
+	r->failed = why != NULL;
+	r->code = why ? why->code : KPACK_SUCCESS;
+	r->got = size;
+	r->right = is_right(r->file, data, r->off, size);
+	sem_post(&r->answered);
+}
+
+static void failure(void *user, struct origin_entry what, const struct kpackx_error *why)
+{
+	(void)user;
+	(void)what;
+	assert_true(why->text[0] != 0);
+	__atomic_add_fetch(&failures, 1, __ATOMIC_RELAXED);
+}
+
+static struct content *c;
+
+static void changed(void *user, struct origin *o)
+{
+	(void)user;
+	assert_ptr_equal(o, &origin);
+	__atomic_add_fetch(&changes, 1, __ATOMIC_RELAXED);
+}
+
+static struct origin_entry entry(uint32_t file)
+{
+	return (struct origin_entry){&origin, file};
+}
+
+static void ask(struct read *r, uint32_t file, uint64_t off, size_t len)
+{
+	*r = (struct read){.file = file, .off = off, .len = len};
+	sem_init(&r->answered, 0, 0);
+	content_read(c, entry(file), off, len, r);
+}
+
+static bool is_answered(struct read *r)
+{
+	int n;
+
+	sem_getvalue(&r->answered, &n);
+	return n > 0;
+}
+
+static void expect_bytes(struct read *r, size_t n)
+{
+	sem_wait(&r->answered);
+	assert_false(r->failed);
+	assert_int_equal(r->got, n);
+	assert_true(r->right);
+}
+
+static void expect_failure(struct read *r, kpack_error_t code)
+{
+	sem_wait(&r->answered);
+	assert_true(r->failed);
+	assert_int_equal(r->code, code);
+}
+
+/* Read all of FILE in pieces of LEN. */
+static void read_whole(uint32_t file, size_t len)
+{
+	for (uint64_t off = 0; off < files[file].size; off += len) {
+		uint64_t left = files[file].size - off;
+		struct read r;
+
+		ask(&r, file, off, len);
+		expect_bytes(&r, left < len ? (size_t)left : len);
+	}
+}
+
+static struct content_stats stats(void)
+{
+	struct content_stats s;
+
+	content_stats(c, &s);
+	return s;
+}
+
+static void make(uint64_t budget, unsigned threads)
+{
+	struct content_options options = {budget,  threads, answer,
+					  failure, changed, NULL};
+
+	assert_int_equal(content_new(&options, &c, NULL), KPACK_SUCCESS);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(files, 0, sizeof(files));
+	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
+		files[i].fails_at = NONE;
+	running = most_running = failures = changes = 0;
+	plain = false;
+	atomic_store(&origin.changed, false);
+	sem_init(&gate, 0, 0);
+	return 0;
+}
+
+static void open_gate(unsigned n)
+{
+	while (n--)
+		sem_post(&gate);
+}
+
+static void small_file(void **state)
+{
+	struct read r;
+
+	(void)state;
+	files[1].size = 100 * KIB + 1;
+	make(MIB, 1);
+	read_whole(1, 4 * KIB);
+	assert_int_equal(files[1].opened, 1);
+	/* All was served: nothing is kept. */
+	assert_int_equal(stats().held, 0);
+	assert_int_equal(stats().bytes_served, files[1].size);
+	ask(&r, 1, files[1].size, 10);
+	expect_bytes(&r, 0);
+	ask(&r, 1, files[1].size - 3, 10);
+	expect_bytes(&r, 3);
+	ask(&r, 1, UINT64_MAX - 1, 10);
+	expect_bytes(&r, 0);
+	content_free(c);
+}
+
+static void first_bytes_before_last(void **state)
+{
+	struct read head, tail;
+
+	(void)state;
+	files[2] = (struct file){.size = 3 * MIB, .fails_at = NONE, .gated = true};
+	make(64 * MIB, 1);
+	ask(&tail, 2, 3 * MIB - 10, 10);
+	ask(&head, 2, 0, 128 * KIB);
+	assert_false(is_answered(&head));
+	open_gate(1);
+	expect_bytes(&head, 128 * KIB);
+	assert_false(is_answered(&tail));
+	/* What is there is answered at once, by the asking thread. */
+	ask(&head, 2, 100, 100);
+	assert_true(is_answered(&head));
+	open_gate(100);
+	expect_bytes(&tail, 10);
+	read_whole(2, 128 * KIB);
+	assert_int_equal(files[2].opened, 1);
+	content_free(c);
+}
+
+static void *reader(void *arg)
+{
+	read_whole((uint32_t)(uintptr_t)arg, 96 * KIB);
+	return NULL;
+}
+
+static void one_decode_for_many(void **state)
+{
+	pthread_t threads[8];
+
+	(void)state;
+	files[3].size = 20 * MIB + 77;
+	make(64 * MIB, 2);
+	for (size_t i = 0; i < 8; i++)
+		pthread_create(&threads[i], NULL, reader, (void *)(uintptr_t)3);
+	for (size_t i = 0; i < 8; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(files[3].opened, 1);
+	assert_int_equal(stats().decodes, 1);
+	content_free(c);
+}
+
+static void *ask_one(void *arg)
+{
+	struct read *r = arg;
+
+	content_read(c, entry(r->file), r->off, r->len, r);
+	return NULL;
+}
+
+static void small_waits_for_small(void **state)
+{
+	struct read first, second = {.file = 4, .off = 5, .len = 50};
+	pthread_t thread;
+
+	(void)state;
+	files[4] = (struct file){.size = 1000, .fails_at = NONE, .gated = true};
+	make(MIB, 1);
+	sem_init(&second.answered, 0, 0);
+	first = second;
+	sem_init(&first.answered, 0, 0);
+	pthread_create(&thread, NULL, ask_one, &first);
+	while (!__atomic_load_n(&files[4].opened, __ATOMIC_ACQUIRE))
+		;
+	/* Does not block, though the other thread is at it. */
+	content_read(c, entry(4), second.off, second.len, &second);
+	assert_false(is_answered(&second));
+	open_gate(1);
+	expect_bytes(&first, 50);
+	expect_bytes(&second, 50);
+	pthread_join(thread, NULL);
+	assert_int_equal(files[4].opened, 1);
+	content_free(c);
+}
+
+static void corrupt_file(void **state)
+{
+	struct read early, late, last;
+
+	(void)state;
+	files[5] = (struct file){.size = 3 * MIB, .fails_at = MIB, .gated = true};
+	files[6].size = 500;
+	make(64 * MIB, 1);
+	ask(&early, 5, 0, 4096);
+	ask(&late, 5, 2 * MIB, 4096);
+	ask(&last, 5, 3 * MIB - 1, 1);
+	open_gate(100);
+	expect_bytes(&early, 4096);
+	expect_failure(&late, KPACK_ERROR_DECOMPRESSION_FAILED);
+	expect_failure(&last, KPACK_ERROR_DECOMPRESSION_FAILED);
+	assert_int_equal(failures, 1);
+	assert_int_equal(stats().errors, 1);
+	/* It is forgotten: the next read decodes again.  Other files work. */
+	ask(&late, 5, 2 * MIB, 4096);
+	expect_failure(&late, KPACK_ERROR_DECOMPRESSION_FAILED);
+	assert_int_equal(files[5].opened, 2);
+	read_whole(6, 500);
+	assert_int_equal(stats().held, 0);
+	content_free(c);
+}
+
+static void corrupt_small_file(void **state)
+{
+	struct read r;
+
+	(void)state;
+	files[5] = (struct file){.size = 100, .fails_at = 0};
+	make(MIB, 1);
+	ask(&r, 5, 0, 100);
+	expect_failure(&r, KPACK_ERROR_DECOMPRESSION_FAILED);
+	assert_int_equal(failures, 1);
+	assert_int_equal(stats().held, 0);
+	content_free(c);
+}
+
+static void budget_queues_decodes(void **state)
+{
+	struct read r[6];
+
+	(void)state;
+	make(10 * MIB, 4);
+	for (uint32_t i = 0; i < 6; i++) {
+		files[i].size = 4 * MIB;
+		files[i].gated = true;
+		ask(&r[i], i, 4 * MIB - 100, 100);
+	}
+	for (unsigned i = 0; i < 6 * 16; i++) {
+		open_gate(1);
+		assert_true(stats().held <= 10 * MIB);
+	}
+	for (uint32_t i = 0; i < 6; i++)
+		expect_bytes(&r[i], 100);
+	assert_in_range(most_running, 1, 2);
+	assert_true(stats().held <= 10 * MIB);
+	content_free(c);
+}
+
+/* What comes by is served, until a thread has seen that who came before finds no room. */
+static void small_behind_starved(void **state)
+{
+	struct timespec tick = {.tv_nsec = 1000 * 1000};
+	struct read large, waits, small;
+
+	(void)state;
+	files[1] = (struct file){.size = 7 * MIB, .fails_at = NONE, .gated = true};
+	files[2] = (struct file){.size = 6 * MIB, .chunk = 6 * MIB, .fails_at = NONE};
+	files[3].size = 100;
+	make(8 * MIB, 2);
+	ask(&large, 1, 0, 10);
+	open_gate(1);
+	expect_bytes(&large, 10);
+	ask(&waits, 2, 0, 10);
+	for (int i = 0; i < 60 * 1000; i++) {
+		ask(&small, 3, 0, 100);
+		if (!is_answered(&small))
+			break;
+		nanosleep(&tick, NULL);
+	}
+	assert_false(is_answered(&waits));
+	assert_false(is_answered(&small));
+	open_gate(100);
+	expect_bytes(&waits, 10);
+	expect_bytes(&small, 100);
+	content_free(c);
+}
+
+static void least_recently_used_goes(void **state)
+{
+	struct read r;
+
+	(void)state;
+	make(8 * MIB, 1);
+	for (uint32_t i = 0; i < 3; i++)
+		files[i].size = 3200 * KIB;
+	for (uint32_t i = 0; i < 3; i++) {
+		ask(&r, i, 0, 10);
+		expect_bytes(&r, 10);
+	}
+	ask(&r, 2, 100, 10);
+	expect_bytes(&r, 10);
+	assert_int_equal(files[2].opened, 1);
+	ask(&r, 1, 100, 10);
+	expect_bytes(&r, 10);
+	assert_int_equal(files[1].opened, 1);
+	ask(&r, 0, 100, 10);
+	expect_bytes(&r, 10);
+	assert_int_equal(files[0].opened, 2);
+	content_free(c);
+}
+
+static void served_whole_goes_first(void **state)
+{
+	struct read r;
+
+	(void)state;
+	make(8 * MIB, 1);
+	for (uint32_t i = 0; i < 3; i++)
+		files[i].size = 3200 * KIB;
+	ask(&r, 0, 0, 10);
+	expect_bytes(&r, 10);
+	read_whole(1, 100 * KIB);
+	ask(&r, 2, 0, 10);
+	expect_bytes(&r, 10);
+	ask(&r, 0, 10, 10);
+	expect_bytes(&r, 10);
+	assert_int_equal(files[0].opened, 1);
+	content_free(c);
+}
+
+static void memory_is_given_back(void **state)
+{
+	struct timespec tick = {.tv_nsec = 50 * 1000 * 1000};
+
+	(void)state;
+	files[1].size = 4 * MIB;
+	make(64 * MIB, 1);
+	read_whole(1, 128 * KIB);
+	for (int i = 0; i < 200 && stats().held; i++)
+		nanosleep(&tick, NULL);
+	assert_int_equal(stats().held, 0);
+	content_free(c);
+}
+
+static void chunks(void **state)
+{
+	struct read r;
+
+	(void)state;
+	files[7] =
+		(struct file){.size = 100 * KIB + 5, .chunk = 16 * KIB, .fails_at = NONE};
+	make(MIB, 1);
+	/* Across four chunks, the last among them. */
+	ask(&r, 7, 60 * KIB, 100 * KIB);
+	expect_bytes(&r, 40 * KIB + 5);
+	assert_int_equal(files[7].opened, 4);
+	ask(&r, 7, 10, 20);
+	expect_bytes(&r, 20);
+	assert_int_equal(files[7].opened, 5);
+	ask(&r, 7, 0, 100 * KIB + 5);
+	expect_bytes(&r, 100 * KIB + 5);
+	content_free(c);
+}
+
+static void large_chunks(void **state)
+{
+	(void)state;
+	files[7] = (struct file){.size = 5 * MIB + 5, .chunk = MIB, .fails_at = NONE};
+	make(2 * MIB, 2);
+	read_whole(7, 100 * KIB);
+	read_whole(7, 3 * MIB);
+	content_free(c);
+}
+
+static void large_tables_are_not_kept(void **state)
+{
+	(void)state;
+	make(8 * MIB, 1);
+	for (uint32_t f = 1; f < 10; f++) {
+		files[f].size = 256 * KIB;
+		files[f].chunk = 64 * KIB;
+		files[f].rows = 400 * 1000;
+		read_whole(f, 64 * KIB);
+	}
+	assert_int_equal(tables, 2);
+	content_free(c);
+	assert_int_equal(tables, 0);
+}
+
+/* Who reads to the end what nothing leads to any more does not keep it open. */
+static void no_table_of_an_idle_archive_is_kept(void **state)
+{
+	(void)state;
+	make(8 * MIB, 1);
+	files[1] = (struct file){.size = 256 * KIB, .chunk = 64 * KIB, .fails_at = NONE};
+	read_whole(1, 64 * KIB);
+	assert_int_equal(tables, 1);
+	origin.idle = true;
+	content_forget(c, &origin);
+	assert_int_equal(tables, 0);
+	files[2] = files[1];
+	read_whole(2, 64 * KIB);
+	assert_int_equal(tables, 0);
+	origin.idle = false;
+	content_free(c);
+}
+
+static void corrupt_chunk(void **state)
+{
+	struct read r;
+
+	(void)state;
+	files[8] =
+		(struct file){.size = 64 * KIB, .chunk = 16 * KIB, .fails_at = 32 * KIB};
+	make(MIB, 1);
+	ask(&r, 8, 0, 32 * KIB);
+	expect_bytes(&r, 32 * KIB);
+	ask(&r, 8, 16 * KIB, 32 * KIB);
+	expect_failure(&r, KPACK_ERROR_DECOMPRESSION_FAILED);
+	assert_int_equal(failures, 1);
+	content_free(c);
+}
+
+static void absurd_chunk(void **state)
+{
+	struct read r;
+
+	(void)state;
+	files[8] = (struct file){.size = 64 * KIB, .chunk = 1, .fails_at = NONE};
+	make(MIB, 1);
+	ask(&r, 8, 0, 10);
+	expect_failure(&r, KPACK_ERROR_INVALID_FORMAT);
+	assert_int_equal(failures, 1);
+	content_free(c);
+}
+
+static void mixed_load(void **state)
+{
+	pthread_t threads[12];
+
+	(void)state;
+	files[1].size = 3 * MIB + 1;
+	files[2].size = 300 * KIB;
+	files[3].size = 200 * KIB;
+	files[4] =
+		(struct file){.size = 2 * MIB + 9, .chunk = 128 * KIB, .fails_at = NONE};
+	files[5] =
+		(struct file){.size = 4 * MIB + 9, .chunk = 512 * KIB, .fails_at = NONE};
+	files[6].size = 1;
+	make(4 * MIB, 3);
+	for (size_t i = 0; i < 12; i++)
+		pthread_create(&threads[i], NULL, reader, (void *)(uintptr_t)(1 + i % 6));
+	for (size_t i = 0; i < 12; i++)
+		pthread_join(threads[i], NULL);
+	content_free(c);
+}
+
+static void *open_gate_later(void *arg)
+{
+	struct timespec tick = {.tv_nsec = 50 * 1000 * 1000};
+
+	(void)arg;
+	nanosleep(&tick, NULL);
+	open_gate(100);
+	return NULL;
+}
+
+static void unmount_answers_all(void **state)
+{
+	struct read r[3];
+	pthread_t thread;
+
+	(void)state;
+	make(MIB, 1);
+	for (uint32_t i = 0; i < 3; i++) {
+		files[i].size = 5 * MIB;
+		files[i].gated = i == 0;
+		ask(&r[i], i, 5 * MIB - 1, 1);
+	}
+	pthread_create(&thread, NULL, open_gate_later, NULL);
+	content_free(c);
+	for (size_t i = 0; i < 3; i++)
+		expect_failure(&r[i], KPACK_ERROR_IO_ERROR);
+	pthread_join(thread, NULL);
+	assert_int_equal(failures, 0);
+}
+
+/* Entries that are too large to be held. */
+
+/* Four windows find room in it, beside what they decode. */
+#define BUDGET (16 * MIB)
+
+static void large(uint32_t file, uint64_t size)
+{
+	files[file] = (struct file){.size = size, .fails_at = NONE, .window = 2 * MIB};
+}
+
+static void larger_than_the_budget(void **state)
+{
+	struct read small;
+
+	(void)state;
+	large(1, 40 * MIB + 77);
+	files[2].size = 1000;
+	make(BUDGET, 2);
+	read_whole(1, 128 * KIB);
+	ask(&small, 2, 0, 1000);
+	expect_bytes(&small, 1000);
+	assert_int_equal(files[1].opened, 1);
+	assert_int_equal(stats().passes, 1);
+	assert_int_equal(stats().restarts, 0);
+	assert_true(stats().held_most <= BUDGET);
+	content_free(c);
+}
+
+static void a_pass_does_not_run_ahead(void **state)
+{
+	struct read r;
+
+	(void)state;
+	large(1, 100 * MIB);
+	make(BUDGET, 2);
+	ask(&r, 1, 0, 128 * KIB);
+	expect_bytes(&r, 128 * KIB);
+	assert_true(stats().bytes_decoded <= 4 * MIB);
+	ask(&r, 1, 10 * MIB, 128 * KIB);
+	expect_bytes(&r, 128 * KIB);
+	assert_true(stats().bytes_decoded <= 16 * MIB);
+	assert_int_equal(files[1].opened, 1);
+	content_free(c);
+}
+
+static void any_budget_will_do(void **state)
+{
+	static const uint64_t budgets[] = {0, 1, MIB};
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		large(1, 20 * MIB);
+		files[1].window = 8 * MIB;
+		large(2, 9 * MIB);
+		make(budgets[i], 2);
+		read_whole(1, 128 * KIB);
+		read_whole(2, 100 * KIB);
+		assert_int_equal(files[1].opened, 1);
+		assert_int_equal(files[2].opened, 1);
+		assert_true(stats().held_most <= 14 * MIB);
+		content_free(c);
+	}
+}
+
+/* As the kernel reads ahead: some requests at once, handled in any order. */
+static void requests_out_of_order(void **state)
+{
+	enum { AT_ONCE = 16 };
+	struct read r[AT_ONCE];
+	size_t len = 128 * KIB;
+
+	(void)state;
+	large(1, 40 * MIB);
+	make(BUDGET, 2);
+	for (uint64_t at = 0; at < files[1].size; at += AT_ONCE * len) {
+		for (size_t i = 0; i < AT_ONCE; i++)
+			ask(&r[i], 1, at + (i * 7 + 3) % AT_ONCE * len, len);
+		for (size_t i = 0; i < AT_ONCE; i++)
+			expect_bytes(&r[i], len);
+	}
+	assert_int_equal(files[1].opened, 1);
+	content_free(c);
+}
+
+static pthread_barrier_t in_step;
+
+/* Reads that nobody begins before all have ended the last: the system holds up all or none. */
+static void *reader_in_step(void *arg)
+{
+	uint32_t file = (uint32_t)(uintptr_t)arg;
+
+	for (uint64_t off = 0; off < files[file].size; off += 96 * KIB) {
+		uint64_t left = files[file].size - off;
+		struct read r;
+
+		pthread_barrier_wait(&in_step);
+		ask(&r, file, off, 96 * KIB);
+		expect_bytes(&r, left < 96 * KIB ? (size_t)left : 96 * KIB);
+	}
+	return NULL;
+}
+
+static void many_readers_of_a_large_file(void **state)
+{
+	pthread_t threads[4];
+
+	(void)state;
+	large(3, 40 * MIB);
+	make(BUDGET, 2);
+	pthread_barrier_init(&in_step, NULL, 4);
+	for (size_t i = 0; i < 4; i++)
+		pthread_create(&threads[i], NULL, reader_in_step, (void *)(uintptr_t)3);
+	for (size_t i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	pthread_barrier_destroy(&in_step);
+	/* One that stays far behind would get a pass of its own. */
+	assert_true(files[3].opened <= 4);
+	assert_true(stats().held_most <= BUDGET);
+	content_free(c);
+}
+
+static void two_readers_far_apart(void **state)
+{
+	struct read a, b;
+	uint64_t half = 30 * MIB;
+
+	(void)state;
+	large(1, 2 * half);
+	make(BUDGET, 2);
+	for (uint64_t at = 0; at < half; at += 128 * KIB) {
+		ask(&a, 1, at, 128 * KIB);
+		ask(&b, 1, half + at, 128 * KIB);
+		expect_bytes(&a, 128 * KIB);
+		expect_bytes(&b, 128 * KIB);
+	}
+	assert_true(files[1].opened <= 3);
+	assert_in_range(stats().restarts, 0, 2);
+	content_free(c);
+}
+
+/* Where there is room for but one pass, everybody comes on. */
+static void one_pass_for_two_readers(void **state)
+{
+	struct read a, b;
+
+	(void)state;
+	large(1, 20 * MIB);
+	files[1].window = 8 * MIB;
+	make(8 * MIB, 2);
+	for (uint64_t at = 0; at < 4 * MIB; at += 128 * KIB) {
+		ask(&a, 1, at, 128 * KIB);
+		ask(&b, 1, 15 * MIB + at, 128 * KIB);
+		expect_bytes(&a, 128 * KIB);
+		expect_bytes(&b, 128 * KIB);
+	}
+	assert_true(stats().held_most <= 14 * MIB);
+	content_free(c);
+}
+
+static void *random_reader(void *arg)
+{
+	uint64_t x = (uintptr_t)arg;
+
+	for (int i = 0; i < 40; i++) {
+		struct read r;
+		uint32_t file = 1 + (uint32_t)(x >> 60) % 3;
+
+		x = x * UINT64_C(6364136223846793005) + 1442695040888963407;
+		ask(&r, file, (x >> 30) % (files[file].size - 200 * KIB), 200 * KIB);
+		expect_bytes(&r, 200 * KIB);
+	}
+	return NULL;
+}
+
+/*
+ * Each alone would be held whole; all would drop the others'.  The first is, until there
+ * are too many passes beside it.
+ */
+static void readers_in_turn(void **state)
+{
+	struct content_stats s;
+	struct read r;
+
+	(void)state;
+	for (uint32_t f = 1; f < 4; f++) {
+		files[f].size = 24 * MIB;
+		files[f].window = MIB;
+	}
+	make(32 * MIB, 2);
+	for (uint64_t off = 0; off < files[1].size; off += 512 * KIB)
+		for (uint32_t f = 1; f < 4; f++) {
+			ask(&r, f, off, 512 * KIB);
+			expect_bytes(&r, 512 * KIB);
+			wait_for_rest();
+		}
+	s = stats();
+	assert_true(s.bytes_decoded <= 4 * files[1].size);
+	assert_int_equal(s.restarts, 0);
+	assert_true(s.held_most <= 32 * MIB);
+	content_free(c);
+}
+
+static void random_readers_of_large_files(void **state)
+{
+	pthread_t threads[6];
+
+	(void)state;
+	large(1, 20 * MIB);
+	large(2, 25 * MIB + 1);
+	large(3, 18 * MIB);
+	files[3].window = 8 * MIB;
+	make(BUDGET, 3);
+	for (size_t i = 0; i < 6; i++)
+		pthread_create(&threads[i], NULL, random_reader, (void *)(i + 1));
+	for (size_t i = 0; i < 6; i++)
+		pthread_join(threads[i], NULL);
+	assert_true(stats().held_most <= BUDGET + 10 * MIB);
+	assert_true(stats().restarts > 0);
+	content_free(c);
+}
+
+static void corrupt_large_file(void **state)
+{
+	struct read r;
+
+	(void)state;
+	large(1, 40 * MIB);
+	files[1].fails_at = 20 * MIB;
+	make(BUDGET, 2);
+	ask(&r, 1, 19 * MIB, 4096);
+	expect_bytes(&r, 4096);
+	assert_int_equal(failures, 0);
+	ask(&r, 1, 20 * MIB, 4096);
+	expect_failure(&r, KPACK_ERROR_DECOMPRESSION_FAILED);
+	assert_int_equal(failures, 1);
+	assert_int_equal(stats().faults[CONTENT_CORRUPT], 1);
+	ask(&r, 1, 0, 4096);
+	expect_bytes(&r, 4096);
+	content_free(c);
+}
+
+static void windows_that_grow(void **state)
+{
+	(void)state;
+	large(1, 20 * MIB);
+	files[1].wide_at = 10 * MIB;
+	files[1].wide = 8 * MIB;
+	make(8 * MIB, 2);
+	read_whole(1, 128 * KIB);
+	/* Running ahead may meet it first. */
+	assert_in_range(files[1].opened, 2, 3);
+	assert_int_equal(failures, 0);
+	assert_true(stats().held_most <= 14 * MIB);
+	content_free(c);
+}
+
+/* Nobody who waits for a part behind fails for it. */
+static void windows_that_grow_for_many(void **state)
+{
+	pthread_t threads[4];
+
+	(void)state;
+	large(1, 20 * MIB);
+	files[1].wide_at = 10 * MIB;
+	files[1].wide = 8 * MIB;
+	make(8 * MIB, 2);
+	for (size_t i = 0; i < 4; i++)
+		pthread_create(&threads[i], NULL, reader, (void *)(uintptr_t)1);
+	for (size_t i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(failures, 0);
+	assert_int_equal(stats().errors, 0);
+	content_free(c);
+}
+
+static void windows_that_are_too_wide(void **state)
+{
+	struct read r;
+
+	(void)state;
+	large(1, 20 * MIB);
+	files[1].window = 8 * MIB + 1;
+	large(2, 20 * MIB);
+	files[2].wide_at = 10 * MIB;
+	files[2].wide = 9 * MIB;
+	make(8 * MIB, 2);
+	ask(&r, 1, 0, 4096);
+	expect_failure(&r, KPACK_ERROR_DECOMPRESSION_FAILED);
+	assert_int_equal(files[1].opened, 0);
+	ask(&r, 2, 0, 4096);
+	expect_bytes(&r, 4096);
+	ask(&r, 2, 11 * MIB, 4096);
+	expect_failure(&r, KPACK_ERROR_DECOMPRESSION_FAILED);
+	assert_int_equal(failures, 2);
+	content_free(c);
+}
+
+static void plain_bytes_are_read_where_they_are(void **state)
+{
+	struct read r;
+
+	(void)state;
+	plain = true;
+	large(1, 40 * MIB);
+	make(BUDGET, 2);
+	ask(&r, 1, 39 * MIB, 4096);
+	expect_bytes(&r, 4096);
+	assert_int_equal(files[1].opened, 1);
+	assert_true(stats().bytes_decoded <= 256 * KIB);
+	read_whole(1, 200 * KIB);
+	assert_int_equal(stats().passes, 0);
+	content_free(c);
+}
+
+static void chunks_too_large_to_be_held(void **state)
+{
+	(void)state;
+	large(1, 40 * MIB);
+	files[1].chunk = 20 * MIB;
+	make(BUDGET, 2);
+	read_whole(1, 128 * KIB);
+	assert_int_equal(files[1].opened, 1);
+	assert_true(stats().held_most <= BUDGET);
+	content_free(c);
+}
+
+static void *free_later(void *arg)
+{
+	content_free(c);
+	return arg;
+}
+
+static void unmount_in_a_pass(void **state)
+{
+	struct read r[4];
+	pthread_t thread;
+
+	(void)state;
+	large(1, 40 * MIB);
+	files[1].gated = true;
+	make(BUDGET, 2);
+	for (uint32_t i = 0; i < 4; i++)
+		ask(&r[i], 1, (4 + i) * MIB, 100);
+	open_gate(2);
+	pthread_create(&thread, NULL, free_later, NULL);
+	open_gate(200);
+	for (size_t i = 0; i < 4; i++)
+		sem_wait(&r[i].answered);
+	pthread_join(thread, NULL);
+	assert_int_equal(failures, 0);
+	assert_int_equal(origin.refs, 1);
+}
+
+/* Archives that change, pressure, counts. */
+
+static void changed_archive(void **state)
+{
+	struct read r;
+
+	(void)state;
+	files[1].size = 3 * MIB;
+	files[2].size = 1000;
+	large(3, 40 * MIB);
+	make(BUDGET, 2);
+	ask(&r, 1, 0, 1000);
+	expect_bytes(&r, 1000);
+	ask(&r, 1, 3 * MIB - 10, 10); /* all of it is decoded */
+	expect_bytes(&r, 10);
+	ask(&r, 3, 0, 10);
+	expect_bytes(&r, 10);
+	atomic_store(&origin.changed, true);
+	ask(&r, 2, 0, 1000);
+	expect_failure(&r, KPACK_ERROR_IO_ERROR);
+	ask(&r, 3, 30 * MIB, 10);
+	expect_failure(&r, KPACK_ERROR_IO_ERROR);
+	ask(&r, 1, MIB, 1000);
+	expect_bytes(&r, 1000);
+	assert_int_equal(changes, 1);
+	assert_int_equal(stats().faults[CONTENT_CHANGED], 2);
+	content_forget(c, &origin);
+	ask(&r, 1, 2 * MIB, 1000);
+	expect_bytes(&r, 1000);
+	content_free(c);
+	assert_int_equal(origin.refs, 1);
+}
+
+/* What was decoded while the archive changed is not served. */
+static void changed_while_it_is_decoded(void **state)
+{
+	struct read head, tail;
+
+	(void)state;
+	files[1] = (struct file){.size = 3 * MIB, .fails_at = NONE, .gated = true};
+	make(BUDGET, 1);
+	ask(&head, 1, 0, 1000);
+	ask(&tail, 1, 2 * MIB, 1000);
+	open_gate(1);
+	expect_bytes(&head, 1000);
+	atomic_store(&origin.changed, true);
+	open_gate(100);
+	expect_failure(&tail, KPACK_ERROR_IO_ERROR);
+	assert_int_equal(changes, 1);
+	content_free(c);
+}
+
+static void pressure(void **state)
+{
+	struct timespec tick = {.tv_nsec = 1000 * 1000};
+	struct read r;
+
+	(void)state;
+	files[1].size = 10 * MIB;
+	large(2, 70 * MIB);
+	make(64 * MIB, 1);
+	ask(&r, 1, 10 * MIB - 1, 1);
+	expect_bytes(&r, 1);
+	ask(&r, 2, 0, 10);
+	expect_bytes(&r, 10);
+	assert_true(stats().held >= 10 * MIB);
+	content_shrink(c, 50);
+	assert_int_equal(stats().budget, 32 * MIB);
+	for (int i = 0; i < 1000 && stats().held; i++) {
+		nanosleep(&tick, NULL); /* a pass may still be ahead */
+		content_shrink(c, 50);
+	}
+	assert_int_equal(stats().held, 0);
+	content_shrink(c, 0);
+	assert_int_equal(stats().budget, 0);
+	read_whole(1, 128 * KIB);
+	read_whole(2, 128 * KIB);
+	content_shrink(c, 100);
+	assert_int_equal(stats().budget, 64 * MIB);
+	read_whole(1, 128 * KIB);
+	content_free(c);
+}
+
+static void counts(void **state)
+{
+	struct content_stats s;
+	struct read r;
+	uint64_t times = 0;
+
+	(void)state;
+	files[1].size = 3 * MIB;
+	files[2] = (struct file){.size = 10, .fails_at = 0};
+	make(BUDGET, 1);
+	ask(&r, 1, 3 * MIB - 1, 1);
+	expect_bytes(&r, 1);
+	ask(&r, 1, 0, 100);
+	expect_bytes(&r, 100);
+	ask(&r, 1, MIB, 100);
+	expect_bytes(&r, 100);
+	ask(&r, 2, 0, 10);
+	expect_failure(&r, KPACK_ERROR_DECOMPRESSION_FAILED);
+	s = stats();
+	assert_int_equal(s.reads, 3);
+	assert_int_equal(s.hits, 2);
+	assert_int_equal(s.bytes_served, 201);
+	assert_int_equal(s.decodes, 1);
+	assert_int_equal(s.bytes_decoded, 3 * MIB);
+	assert_int_equal(s.errors, 1);
+	assert_int_equal(s.faults[CONTENT_CORRUPT], 1);
+	for (size_t i = 0; i <= CONTENT_TIMES; i++)
+		times += s.decode_times[i];
+	assert_int_equal(times, 1);
+	assert_true(s.decode_seconds > 0);
+	assert_int_equal(s.held, 3 * MIB);
+	assert_int_equal(s.held_most, 3 * MIB + 4096);
+	content_free(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(small_file, setup),
+		cmocka_unit_test_setup(first_bytes_before_last, setup),
+		cmocka_unit_test_setup(one_decode_for_many, setup),
+		cmocka_unit_test_setup(small_waits_for_small, setup),
+		cmocka_unit_test_setup(corrupt_file, setup),
+		cmocka_unit_test_setup(corrupt_small_file, setup),
+		cmocka_unit_test_setup(budget_queues_decodes, setup),
+		cmocka_unit_test_setup(larger_than_the_budget, setup),
+		cmocka_unit_test_setup(small_behind_starved, setup),
+		cmocka_unit_test_setup(least_recently_used_goes, setup),
+		cmocka_unit_test_setup(served_whole_goes_first, setup),
+		cmocka_unit_test_setup(memory_is_given_back, setup),
+		cmocka_unit_test_setup(chunks, setup),
+		cmocka_unit_test_setup(large_chunks, setup),
+		cmocka_unit_test_setup(large_tables_are_not_kept, setup),
+		cmocka_unit_test_setup(no_table_of_an_idle_archive_is_kept, setup),
+		cmocka_unit_test_setup(corrupt_chunk, setup),
+		cmocka_unit_test_setup(absurd_chunk, setup),
+		cmocka_unit_test_setup(mixed_load, setup),
+		cmocka_unit_test_setup(a_pass_does_not_run_ahead, setup),
+		cmocka_unit_test_setup(any_budget_will_do, setup),
+		cmocka_unit_test_setup(requests_out_of_order, setup),
+		cmocka_unit_test_setup(many_readers_of_a_large_file, setup),
+		cmocka_unit_test_setup(two_readers_far_apart, setup),
+		cmocka_unit_test_setup(one_pass_for_two_readers, setup),
+		cmocka_unit_test_setup(readers_in_turn, setup),
+		cmocka_unit_test_setup(random_readers_of_large_files, setup),
+		cmocka_unit_test_setup(corrupt_large_file, setup),
+		cmocka_unit_test_setup(windows_that_grow, setup),
+		cmocka_unit_test_setup(windows_that_grow_for_many, setup),
+		cmocka_unit_test_setup(windows_that_are_too_wide, setup),
+		cmocka_unit_test_setup(plain_bytes_are_read_where_they_are, setup),
+		cmocka_unit_test_setup(chunks_too_large_to_be_held, setup),
+		cmocka_unit_test_setup(unmount_in_a_pass, setup),
+		cmocka_unit_test_setup(changed_archive, setup),
+		cmocka_unit_test_setup(changed_while_it_is_decoded, setup),
+		cmocka_unit_test_setup(pressure, setup),
+		cmocka_unit_test_setup(counts, setup),
+		cmocka_unit_test_setup(unmount_answers_all, setup),
+	};
+
+	for (uint32_t i = 0, x = 1; i < PERIOD; i++, x = x * 1664525 + 1013904223)
+		pattern[i] = (uint8_t)(x >> 24);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+/* Checksums that are computed as they are read; content is made up here. */
+#include "fs/control/checksum_thread.h"
+#include "tests/unit/edition_builder.h"
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+static const struct arches every_arch;
+
+/* SHA-256 of "aaaa", "bbbb" and "cc". */
+#define SHA_A "61be55a8e2f6b4e172338bddf184d6dbee29c98853e0a0485ecee7f27b9af0b4"
+#define SHA_B "81cc5b17018674b401b42f35ba07bb79e211239c23bffe658da1577e3e646877"
+#define SHA_C "355b1bbfc96725cdce8f4a2708fda310a80e6d13315aec4e5eed2a75fe8032ce"
+#define ZEROS "0000000000000000000000000000000000000000000000000000000000000000"
+
+/* Content: how often each entry was read, whether it fails, what reads have to wait for. */
+static unsigned reads[16];
+static bool fails;
+static atomic_bool gated;
+static sem_t gate;
+
+void content_read_to(struct content *c, struct origin_entry what, uint64_t off,
+		     size_t len, content_answer *answer, void *token)
+{
+	struct kpackx_error why = {0};
+	uint8_t bytes[16];
+	size_t got;
+
+	(void)c;
+	__atomic_add_fetch(&reads[what.entry], 1, __ATOMIC_RELAXED);
+	if (gated)
+		sem_wait(&gate);
+	if (fails)
+		kp_fail(&why, KPACK_ERROR_DECOMPRESSION_FAILED, "made to fail");
+	else
+		kp_archive_read_range(what.origin->archive, what.entry, off, bytes,
+				      len < sizeof(bytes) ? len : sizeof(bytes), &got,
+				      &why);
+	if (why.code)
+		answer(token, NULL, 0, &why);
+	else
+		answer(token, bytes, got, NULL);
+}
+
+/* A read of checksums. */
+struct read {
+	sem_t answered;
+	bool failed;
+	char text[4096];
+};
+
+static void on_answer(void *token, const void *data, size_t size,
+		      const struct kpackx_error *why)
+{
+	struct read *r = token;
+
+	r->failed = why != NULL;
+	if (size)
+		memcpy(r->text, data, size);
+	r->text[size] = '\0';
+	sem_post(&r->answered);
+}
+
+static struct hasher *h;
+static struct checksums *sums;
+
+static void ask(struct read *r, uint64_t off, size_t len)
+{
+	sem_init(&r->answered, 0, 0);
+	hasher_read(h, sums, off, len, r);
+}
+
+static void expect(uint64_t off, size_t len, const char *want)
+{
+	struct read r;
+
+	ask(&r, off, len);
+	sem_wait(&r.answered);
+	assert_false(r.failed);
+	assert_string_equal(r.text, want);
+}
+
+static int setup(void **state)
+{
+	struct edition *e =
+		eb_edition(eb_archive("/a.kpack", "{'a': {'g': {'ordinal': 0}}, "
+						  "'b\\c': {'g': {'ordinal': 1}}, "
+						  "'d': {'g': {'ordinal': 2}}, "
+						  "'e': {'g': {'ordinal': 0}}}"),
+			   NULL, &every_arch, NULL);
+
+	(void)state;
+	memset(reads, 0, sizeof(reads));
+	fails = false;
+	gated = false;
+	sem_init(&gate, 0, 0);
+	h = hasher_new(NULL, on_answer);
+	sums = checksums_new(e);
+	edition_unref(e);
+	return !h || !sums;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	hasher_free(h);
+	checksums_unref(sums);
+	return 0;
+}
+
+#define LINE(sha, path) sha "  toc/" path "/g.hsaco\n"
+
+static const char whole[] =
+	LINE(SHA_A, "a") "\\" LINE(SHA_B, "b\\\\c") LINE(SHA_C, "d") LINE(SHA_A, "e");
+
+static void test_whole(void **state)
+{
+	(void)state;
+	assert_int_equal(checksums_size(sums), sizeof(whole) - 1);
+	expect(0, sizeof(whole) - 1, whole);
+	/* content of two names once, and again not at all */
+	assert_int_equal(reads[0] + reads[3], 1);
+	assert_int_equal(reads[1], 1);
+	expect(0, sizeof(whole) - 1, whole);
+	assert_int_equal(reads[1], 1);
+}
+
+/* Only what is covered by a read is computed, from the first digit to the last. */
+static void test_parts(void **state)
+{
+	const size_t b = sizeof(LINE(SHA_A, "a")) - 1; /* where the second line begins */
+
+	(void)state;
+	expect(64, b + 1 - 64, "  toc/a/g.hsaco\n\\");
+	assert_int_equal(reads[0] + reads[1] + reads[2], 0);
+	expect(b + 1 + 63, 2, "7 ");
+	assert_int_equal(reads[1], 1);
+	expect(b + 1 + 64, 5, "  toc");
+	assert_int_equal(reads[0] + reads[1] + reads[2], 1);
+	expect(b, 2, "\\8");
+	expect(63, 1, "4");
+	assert_int_equal(reads[0] + reads[3], 1);
+	assert_int_equal(reads[2], 0);
+	expect(0, 0, "");
+}
+
+static void test_unreadable(void **state)
+{
+	(void)state;
+	fails = true;
+	expect(0, 66, ZEROS "  ");
+}
+
+/* Who waits when all ends is told so, and the thread does not go on. */
+static void test_stop(void **state)
+{
+	struct read first, second;
+
+	(void)state;
+	gated = true;
+	ask(&first, 0, 10);
+	ask(&second, 100, 10);
+	while (!__atomic_load_n(&reads[0], __ATOMIC_RELAXED))
+		sched_yield();
+	gated = false;
+	sem_post(&gate);
+	hasher_free(h);
+	h = NULL;
+	sem_wait(&first.answered);
+	sem_wait(&second.answered);
+	/* the thread may have been quick */
+	if (!first.failed)
+		assert_string_equal(first.text, "61be55a8e2");
+}
+
+#define READERS 8
+
+static void *reader(void *arg)
+{
+	struct read *r = arg;
+
+	for (size_t off = 0; off + 7 < sizeof(whole); off += 7) {
+		ask(r, off, 7);
+		sem_wait(&r->answered);
+		if (r->failed || memcmp(r->text, whole + off, 7) != 0)
+			return r;
+	}
+	return NULL;
+}
+
+static void test_many_readers(void **state)
+{
+	static struct read r[READERS];
+	pthread_t threads[READERS];
+	void *wrong;
+
+	(void)state;
+	for (size_t i = 0; i < READERS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, reader, &r[i]), 0);
+	for (size_t i = 0; i < READERS; i++) {
+		pthread_join(threads[i], &wrong);
+		assert_null(wrong);
+	}
+	assert_int_equal(reads[0] + reads[1] + reads[2] + reads[3], 3);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_whole), TEST(test_parts),        TEST(test_unreadable),
+		TEST(test_stop),  TEST(test_many_readers),
+	};
+
+	/* a build without libcrypto has none of it */
+	if (!hasher_is_built())
+		return 0;
+	return cmocka_run_group_tests_name("hasher", tests, NULL, NULL);
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/server/memory_pressure.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <ftw.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "fs/server/cgroup.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define MIB UINT64_C(1048576)
+
+/* A made-up system below a directory of its own. */
+static char root[] = "/tmp/kpackfs-pressure-XXXXXX";
+
+static void put(const char *name, const char *text)
+{
+	char path[PATH_MAX];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s%s", root, name);
+	for (char *c = path + sizeof(root); *c; c++)
+		if (*c == '/') {
+			*c = '\0';
+			assert_true(mkdir(path, 0700) == 0 || errno == EEXIST);
+			*c = '/';
+		}
+	f = fopen(path, "we");
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+static void put_number(const char *name, uint64_t number)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%" PRIu64 "\n", number);
+	put(name, text);
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	return remove(path);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	strcpy(root + sizeof(root) - 7, "XXXXXX");
+	return mkdtemp(root) ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	return nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+/* Version 2, as systemd makes it: a service in a slice. */
+static void put_version_2(void)
+{
+	put("/proc/self/cgroup", "1:name=systemd:/elsewhere\n0::/a.slice/b.service\n");
+	put("/proc/self/mountinfo",
+	    "25 1 0:22 / /sys rw - sysfs sysfs rw\n"
+	    "31 25 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw\n");
+	put("/sys/fs/cgroup/cgroup.procs", "");
+	put("/sys/fs/cgroup/a.slice/memory.max", "max\n");
+	put("/sys/fs/cgroup/a.slice/memory.high", "max\n");
+	put_number("/sys/fs/cgroup/a.slice/memory.current", 300 * MIB);
+	put("/sys/fs/cgroup/a.slice/b.service/memory.max", "max\n");
+	put("/sys/fs/cgroup/a.slice/b.service/memory.high", "max\n");
+	put_number("/sys/fs/cgroup/a.slice/b.service/memory.current", 200 * MIB);
+	put("/sys/fs/cgroup/a.slice/b.service/memory.stat",
+	    "anon 1\ninactive_anon 2\nactive_file 4\ninactive_file 52428800\n");
+}
+
+static uint64_t limit(void)
+{
+	struct cgroup c;
+	uint64_t bytes;
+
+	cgroup_open(&c, root);
+	bytes = cgroup_limit(&c);
+	cgroup_close(&c);
+	return bytes;
+}
+
+static bool full(unsigned percent)
+{
+	struct cgroup c;
+	bool is;
+
+	cgroup_open(&c, root);
+	is = cgroup_is_full(&c, percent);
+	cgroup_close(&c);
+	return is;
+}
+
+static void no_limit_is_found_where_there_is_none(void **state)
+{
+	(void)state;
+	assert_true(limit() == CGROUP_NO_LIMIT);
+	assert_false(full(0));
+	put_version_2();
+	assert_true(limit() == CGROUP_NO_LIMIT);
+	assert_false(full(0));
+}
+
+static void the_smallest_limit_counts(void **state)
+{
+	(void)state;
+	put_version_2();
+	put_number("/sys/fs/cgroup/a.slice/memory.max", 400 * MIB);
+	assert_int_equal(limit(), 400 * MIB);
+	put_number("/sys/fs/cgroup/a.slice/b.service/memory.max", 500 * MIB);
+	assert_int_equal(limit(), 400 * MIB);
+	put_number("/sys/fs/cgroup/a.slice/b.service/memory.high", 350 * MIB);
+	assert_int_equal(limit(), 350 * MIB);
+}
+
+static void limits_may_change(void **state)
+{
+	struct cgroup c;
+
+	(void)state;
+	put_version_2();
+	cgroup_open(&c, root);
+	assert_true(cgroup_limit(&c) == CGROUP_NO_LIMIT);
+	put_number("/sys/fs/cgroup/a.slice/memory.max", 400 * MIB);
+	assert_int_equal(cgroup_limit(&c), 400 * MIB);
+	cgroup_close(&c);
+}
+
+static void page_cache_not_in_use_is_no_usage(void **state)
+{
+	(void)state;
+	put_version_2();
+	put_number("/sys/fs/cgroup/a.slice/b.service/memory.max", 200 * MIB);
+	assert_true(full(74));
+	assert_false(full(75));
+	put_number("/sys/fs/cgroup/a.slice/memory.max", 310 * MIB);
+	assert_true(full(85));
+}
+
+static void version_1_is_read_too(void **state)
+{
+	(void)state;
+	put("/proc/self/cgroup", "4:cpu,memory:/jobs/one\n0::/x\n");
+	put("/proc/self/mountinfo",
+	    "30 25 0:25 / /sys/fs/cgroup/cpu rw - cgroup c rw,cpu\n"
+	    "31 25 0:26 / /sys/fs/cgroup/memory rw - cgroup "
+	    "cgroup rw,memory\n");
+	put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+	put_number("/sys/fs/cgroup/memory/memory.usage_in_bytes", 9000 * MIB);
+	put_number("/sys/fs/cgroup/memory/jobs/memory.limit_in_bytes", 100 * MIB);
+	put_number("/sys/fs/cgroup/memory/jobs/memory.usage_in_bytes", 90 * MIB);
+	put("/sys/fs/cgroup/memory/jobs/memory.stat",
+	    "inactive_file 1\ntotal_inactive_file 10485760\n");
+	put("/sys/fs/cgroup/memory/jobs/one/memory.limit_in_bytes",
+	    "9223372036854771712\n");
+	put_number("/sys/fs/cgroup/memory/jobs/one/memory.usage_in_bytes", 80 * MIB);
+	assert_int_equal(limit(), 100 * MIB);
+	assert_true(full(79));
+	assert_false(full(80));
+}
+
+/* A container sees its own cgroup as the root, and names from outside. */
+static void containers_are_seen_from_inside(void **state)
+{
+	(void)state;
+	put("/proc/self/cgroup", "0::/docker/0123/inner\n");
+	put("/proc/self/mountinfo",
+	    "31 25 0:26 /docker/0123 /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+	put_number("/sys/fs/cgroup/memory.max", 100 * MIB);
+	put_number("/sys/fs/cgroup/memory.current", 90 * MIB);
+	put_number("/sys/fs/cgroup/inner/memory.max", 80 * MIB);
+	put_number("/sys/fs/cgroup/inner/memory.current", 10 * MIB);
+	assert_int_equal(limit(), 80 * MIB);
+	assert_true(full(85));
+	put("/proc/self/cgroup", "0::/somewhere/else\n");
+	assert_int_equal(limit(), 100 * MIB);
+}
+
+static void nonsense_is_no_limit(void **state)
+{
+	(void)state;
+	put("/proc/self/cgroup", "\n:\n::\n0:\n0::\n9:memory\nx\n");
+	put("/proc/self/mountinfo", " - \n - cgroup2\n1 2 - cgroup2 x rw\n");
+	assert_true(limit() == CGROUP_NO_LIMIT);
+	put_version_2();
+	put("/sys/fs/cgroup/a.slice/memory.max", "-\n");
+	put("/sys/fs/cgroup/a.slice/b.service/memory.max", "");
+	assert_true(limit() == CGROUP_NO_LIMIT);
+	assert_false(full(0));
+}
+
+static void the_budget_fits_the_limit(void **state)
+{
+	static const struct {
+		uint64_t limit, wanted, budget;
+	} cases[] = {
+		{1024 * MIB, 256 * MIB, 256 * MIB}, {512 * MIB, 256 * MIB, 224 * MIB},
+		{100 * MIB, 256 * MIB, 18 * MIB},   {100 * MIB, 10 * MIB, 10 * MIB},
+		{64 * MIB, 256 * MIB, 4 * MIB},     {8 * MIB, 256 * MIB, 4 * MIB},
+		{8 * MIB, 1 * MIB, 1 * MIB},        {8 * MIB, 0, 0},
+	};
+	struct pressure *p;
+
+	(void)state;
+	put_version_2();
+	p = pressure_open(root);
+	assert_non_null(p);
+	assert_true(pressure_budget(p, UINT64_MAX / 2) == UINT64_MAX / 2);
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		put_number("/sys/fs/cgroup/a.slice/memory.max", cases[i].limit);
+		assert_int_equal(pressure_budget(p, cases[i].wanted), cases[i].budget);
+	}
+	pressure_free(p);
+}
+
+static void stalls_halve_it_and_calm_restores_it(void **state)
+{
+	static const struct {
+		int64_t now;
+		bool stalled;
+		unsigned percent;
+	} steps[] = {
+		{1000, false, 100}, {1001, true, 50},  {1002, true, 50},
+		{1003, true, 25},   {1004, false, 25}, {1005, true, 12},
+		{1007, true, 12},   {1036, false, 12}, {1037, false, 100},
+		{1038, true, 50},   {1067, false, 50}, {1068, false, 100},
+	};
+	struct pressure *p = pressure_open(root);
+
+	(void)state;
+	assert_non_null(p);
+	for (size_t i = 0; i < COUNT(steps); i++)
+		assert_int_equal(pressure_percent(p, steps[i].now, steps[i].stalled),
+				 steps[i].percent);
+	pressure_free(p);
+}
+
+static void a_full_cgroup_is_a_sign(void **state)
+{
+	struct pressure *p;
+
+	(void)state;
+	put_version_2();
+	put_number("/sys/fs/cgroup/a.slice/memory.max", 400 * MIB);
+	p = pressure_open(root);
+	assert_non_null(p);
+	assert_int_equal(pressure_percent(p, 1, false), 100);
+	put_number("/sys/fs/cgroup/a.slice/memory.current", 350 * MIB);
+	assert_int_equal(pressure_percent(p, 2, false), 50);
+	assert_int_equal(pressure_percent(p, 40, false), 25);
+	put_number("/sys/fs/cgroup/a.slice/memory.current", 300 * MIB);
+	assert_int_equal(pressure_percent(p, 69, false), 25);
+	assert_int_equal(pressure_percent(p, 70, false), 100);
+	pressure_free(p);
+}
+
+struct calls {
+	sem_t called;
+	unsigned percent;
+};
+
+static void note(void *user, unsigned percent)
+{
+	struct calls *c = user;
+
+	c->percent = percent;
+	sem_post(&c->called);
+}
+
+static void the_thread_says_so(void **state)
+{
+	struct calls calls = {.percent = 0};
+	struct pressure *p;
+
+	(void)state;
+	sem_init(&calls.called, 0, 0);
+	put_version_2();
+	put_number("/sys/fs/cgroup/a.slice/memory.max", 100 * MIB);
+	p = pressure_open(root);
+	assert_non_null(p);
+	assert_true(pressure_start(p, note, &calls));
+	sem_wait(&calls.called);
+	pressure_free(p);
+	assert_int_equal(calls.percent, 50);
+	sem_destroy(&calls.called);
+}
+
+/* What this machine has, whatever that is. */
+static void real_systems_are_opened(void **state)
+{
+	struct pressure *p = pressure_open("");
+	struct calls calls = {.percent = 0};
+
+	(void)state;
+	sem_init(&calls.called, 0, 0);
+	assert_non_null(p);
+	assert_true(pressure_budget(p, 4 * MIB) == 4 * MIB);
+	assert_true(pressure_start(p, note, &calls));
+	pressure_free(p);
+	pressure_free(NULL);
+	sem_destroy(&calls.called);
+}
+
+#define IN_ROOT(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		IN_ROOT(no_limit_is_found_where_there_is_none),
+		IN_ROOT(the_smallest_limit_counts),
+		IN_ROOT(limits_may_change),
+		IN_ROOT(page_cache_not_in_use_is_no_usage),
+		IN_ROOT(version_1_is_read_too),
+		IN_ROOT(containers_are_seen_from_inside),
+		IN_ROOT(nonsense_is_no_limit),
+		IN_ROOT(the_budget_fits_the_limit),
+		IN_ROOT(stalls_halve_it_and_calm_restores_it),
+		IN_ROOT(a_full_cgroup_is_a_sign),
+		IN_ROOT(the_thread_says_so),
+		cmocka_unit_test(real_systems_are_opened),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/server/read_error_log.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+#include "fs/base/log.h"
+
+/* Fakes: an archive of any number of entries, and a log that is counted. */
+
+static unsigned lines;
+static char last[1024];
+
+void log_print(int priority, const char *fmt, ...)
+{
+	va_list args;
+
+	assert_int_equal(priority, LOG_ERR);
+	va_start(args, fmt);
+	vsnprintf(last, sizeof(last), fmt, args);
+	va_end(args);
+	lines++;
+}
+
+const char *kp_archive_path(const struct kpack_archive *a)
+{
+	(void)a;
+	return "/opt/a\n.kpack";
+}
+
+void kp_archive_entry(const struct kpack_archive *a, size_t entry,
+		      struct kp_entry_info *out)
+{
+	(void)a;
+	(void)entry;
+	*out = (struct kp_entry_info){.key = kp_span_str("lib/x.so#0"),
+				      .arch = kp_span_str("gfx90a:xnack+")};
+}
+
+static struct origin first = {.serial = 1}, second = {.serial = 2};
+static struct complaints cs;
+
+static void add(struct origin *o, size_t entry)
+{
+	struct kpackx_error why = {0};
+
+	kp_fail(&why, KPACK_ERROR_IO_ERROR, "file: read error");
+	complaints_add(&cs, (struct origin_entry){o, entry}, &why);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	lines = 0;
+	last[0] = '\0';
+	return 0;
+}
+
+static void one_line_for_each_entry(void **state)
+{
+	(void)state;
+	complaints_init(&cs, 20, 1000);
+	add(&first, 0);
+	assert_string_equal(
+		last, "/opt/a\\012.kpack: lib/x.so#0 gfx90a:xnack+: file: read error");
+	for (int i = 0; i < 100; i++)
+		add(&first, 0);
+	assert_int_equal(lines, 1);
+	add(&first, 1);
+	add(&second, 0);
+	assert_int_equal(lines, 3);
+	complaints_fini(&cs);
+	assert_int_equal(lines, 3);
+}
+
+static void not_too_many_lines(void **state)
+{
+	(void)state;
+	complaints_init(&cs, 20, 1000);
+	for (size_t i = 0; i < 100; i++)
+		add(&first, i);
+	assert_int_equal(lines, 20);
+	complaints_fini(&cs);
+	assert_int_equal(lines, 21);
+	assert_string_equal(last, "and 80 more errors of reading");
+}
+
+/* With no time between them, each is the first of its time. */
+static void after_the_time_it_goes_on(void **state)
+{
+	(void)state;
+	complaints_init(&cs, 1, 1000);
+	add(&first, 0);
+	add(&first, 1);
+	assert_int_equal(lines, 1);
+	pthread_mutex_lock(&cs.lock);
+	cs.seconds = 0;
+	pthread_mutex_unlock(&cs.lock);
+	add(&first, 1);
+	assert_int_equal(lines, 3); /* the number, and what was not shown before */
+	add(&first, 1);
+	assert_int_equal(lines, 3);
+	complaints_fini(&cs);
+	assert_int_equal(lines, 3);
+}
+
+static unsigned lines_now(void)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&cs.lock);
+	n = (unsigned)lines;
+	pthread_mutex_unlock(&cs.lock);
+	return n;
+}
+
+/* Nothing else fails: it is told all the same. */
+static void the_number_comes_in_time(void **state)
+{
+	const struct timespec pause = {.tv_nsec = 10000000};
+
+	(void)state;
+	complaints_init(&cs, 1, 1);
+	for (size_t i = 0; i < 5; i++)
+		add(&first, i);
+	for (int i = 0; i < 1000 && lines_now() < 2; i++)
+		nanosleep(&pause, NULL);
+	assert_int_equal(lines_now(), 2);
+	complaints_fini(&cs);
+	assert_int_equal(lines, 2);
+}
+
+static void any_number_of_entries(void **state)
+{
+	(void)state;
+	complaints_init(&cs, UINT32_MAX, 1000);
+	for (size_t i = 0; i < 3 * COMPLAINTS_KNOWN; i++)
+		add(&first, i);
+	assert_int_equal(lines, 3 * COMPLAINTS_KNOWN);
+	add(&first, 3 * COMPLAINTS_KNOWN - 1);
+	assert_int_equal(lines, 3 * COMPLAINTS_KNOWN);
+	complaints_fini(&cs);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(one_line_for_each_entry, setup),
+		cmocka_unit_test_setup(not_too_many_lines, setup),
+		cmocka_unit_test_setup(after_the_time_it_goes_on, setup),
+		cmocka_unit_test_setup(the_number_comes_in_time, setup),
+		cmocka_unit_test_setup(any_number_of_entries, setup),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/supervisor/inotify.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static char dir[64];
+
+/* A command of the shell, in the directory. */
+static void run(const char *command)
+{
+	char line[512];
+
+	snprintf(line, sizeof(line), "cd %s && %s", dir, command);
+	assert_int_equal(system(line), 0);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	strcpy(dir, "/tmp/kpackfs-watch-XXXXXX");
+	if (!mkdtemp(dir))
+		return -1;
+	run("mkdir -p opt/r-6/src opt/r-7/src store other && ln -s r-6 opt/r && "
+	    "echo a >opt/r-6/src/a.kpack && echo s >store/s.kpack && "
+	    "ln -s ../../../store/s.kpack opt/r-6/src/link.kpack");
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	run("rm -rf \"$PWD\"");
+	return 0;
+}
+
+static const char *path_of(const char *name, char path[512])
+{
+	snprintf(path, 512, "%s/%s", dir, name);
+	return path;
+}
+
+/* A round for one source, and the archive in it that is a link. */
+static void look(struct watch *w, const char *source, const char *archive)
+{
+	char path[512];
+
+	watch_begin(w);
+	watch_source(w, path_of(source, path));
+	if (archive)
+		watch_archive(w, path_of(archive, path));
+	watch_end(w);
+	assert_null(watch_blind(w));
+}
+
+/* What a command does: is it noticed, when all that was before has been taken? */
+static bool notices(struct watch *w, const char *command)
+{
+	watch_read(w);
+	run(command);
+	return watch_read(w);
+}
+
+#define SOURCE "opt/../opt/./r/src/"
+#define ARCHIVE "opt/r/src/link.kpack"
+
+/* Each in a directory as new. */
+static void what_matters_is_noticed(void **state)
+{
+	static const char *const commands[] = {
+		"echo b >opt/r-6/src/b.kpack",
+		"ln store/s.kpack opt/r/src/b.kpack",
+		"ln -s nowhere opt/r/src/b.kpack",
+		"rm opt/r/src/a.kpack",
+		"mv opt/r/src/a.kpack opt/r/src/x",
+		"mv store/s.kpack opt/r/src/b.kpack",
+		"echo more >>opt/r/src/a.kpack",
+		": >opt/r/src/a.kpack",
+		"chmod 600 opt/r/src/a.kpack",
+		"touch opt/r/src/a.kpack",
+		"chmod 700 opt/r/src",
+		"ln -sfn r-7 opt/r",
+		"ln -s r-7 opt/n && mv -T opt/n opt/r",
+		"mv opt/r-6 opt/r-5",
+		"mv opt gone",
+		"rm -r opt/r-6/src",
+		"echo more >>store/s.kpack",
+		"mv store/s.kpack store/x",
+		"mv store/s.kpack store/x && mv store/x store/s.kpack",
+		"mv store store2",
+		"chmod 600 store/s.kpack",
+	};
+
+	for (size_t i = 0; i < COUNT(commands); i++) {
+		struct watch *w = watch_new();
+
+		assert_non_null(w);
+		look(w, SOURCE, ARCHIVE);
+		if (!notices(w, commands[i]))
+			fail_msg("not noticed: %s", commands[i]);
+		assert_false(watch_read(w));
+		watch_free(w);
+		teardown(state);
+		assert_int_equal(setup(state), 0);
+	}
+}
+
+static void what_does_not_is_not(void **state)
+{
+	static const char *const commands[] = {
+		"cat opt/r/src/a.kpack >other/x",
+		"echo b >opt/r/src/b.kpack.tmp",
+		"echo b >opt/r/src/.b.kpack",
+		"echo b >opt/r/src/kpack",
+		"echo b >opt/x && echo b >opt/r-6/x && echo b >x",
+		"mkdir opt/r-8 && mv opt/r-7 opt/r-9",
+		"rm -r other",
+		"echo b >store/b.kpack",
+		"ls -lR . >/dev/null",
+	};
+	struct watch *w = watch_new();
+
+	(void)state;
+	assert_non_null(w);
+	look(w, SOURCE, ARCHIVE);
+	for (size_t i = 0; i < COUNT(commands); i++)
+		if (notices(w, commands[i]))
+			fail_msg("noticed: %s", commands[i]);
+	watch_free(w);
+}
+
+static void a_round_forgets_what_it_does_not_name(void **state)
+{
+	struct watch *w = watch_new();
+
+	(void)state;
+	look(w, "opt/r/src", ARCHIVE);
+	run("ln -sfn r-7 opt/r");
+	look(w, "opt/r/src", NULL);
+	assert_false(
+		notices(w, "echo x >>opt/r-6/src/a.kpack; mv store s2; mv opt/r-6 x"));
+	assert_true(notices(w, "echo x >>opt/r-7/src/a.kpack"));
+	watch_free(w);
+}
+
+static void what_is_not_there_is_waited_for(void **state)
+{
+	struct watch *w = watch_new();
+
+	(void)state;
+	look(w, "none/of/these", NULL);
+	assert_false(notices(w, "mkdir of these"));
+	assert_true(notices(w, "mkdir none"));
+	look(w, "none/of/these", NULL);
+	assert_true(notices(w, "mkdir none/of"));
+	look(w, "none/of/these", NULL);
+	assert_true(notices(w, "echo x >none/of/these"));
+	look(w, "none/of/these", NULL);
+	assert_true(notices(w, "echo x >>none/of/these"));
+	watch_free(w);
+}
+
+static void links_in_a_circle_end(void **state)
+{
+	struct watch *w = watch_new();
+
+	(void)state;
+	run("ln -s c2 c1 && ln -s c1 c2 && ln -s self/self self");
+	look(w, "c1/x", NULL);
+	assert_true(notices(w, "rm c2"));
+	look(w, "self", NULL);
+	assert_true(notices(w, "rm self"));
+	watch_free(w);
+}
+
+static void links_may_be_absolute(void **state)
+{
+	struct watch *w = watch_new();
+
+	(void)state;
+	run("ln -s \"$PWD/opt\" abs");
+	look(w, "abs/r/src", NULL);
+	assert_true(notices(w, "ln -sfn r-7 opt/r"));
+	look(w, "abs/r/src", NULL);
+	assert_true(notices(w, "rm abs"));
+	watch_free(w);
+}
+
+static void of_many_names_all_matter(void **state)
+{
+	struct watch *w = watch_new();
+	char path[512], name[64];
+
+	(void)state;
+	run("mkdir farm && cd farm && for i in $(seq 100); do echo $i >$i; "
+	    "ln -s ../../../farm/$i ../opt/r-6/src/f$i.kpack; done");
+	watch_begin(w);
+	watch_source(w, path_of("opt/r/src", path));
+	for (int i = 1; i <= 100; i++) {
+		snprintf(name, sizeof(name), "opt/r/src/f%d.kpack", i);
+		watch_archive(w, path_of(name, path));
+	}
+	watch_end(w);
+	assert_null(watch_blind(w));
+	assert_true(notices(w, "echo x >>farm/1"));
+	assert_true(notices(w, "echo x >>farm/100"));
+	watch_free(w);
+}
+
+static void too_many_events_are_one_that_matters(void **state)
+{
+	struct watch *w = watch_new();
+
+	(void)state;
+	look(w, "opt/r/src", NULL);
+	watch_read(w);
+	/* more than fs.inotify.max_queued_events, none of which matters */
+	run("m=$(cat /proc/sys/fs/inotify/max_queued_events) && cd opt/r/src && "
+	    "perl -e 'for (0..$ARGV[0]) { open my $f, \">\", \"x\".$_ % 2; close $f }' "
+	    "$m");
+	assert_true(watch_read(w));
+	assert_false(watch_read(w));
+	watch_free(w);
+}
+
+static void file_systems_that_tell_nothing_are_named(void **state)
+{
+	struct watch *w = watch_new();
+
+	(void)state;
+	watch_begin(w);
+	watch_source(w, "/nowhere/at/all");
+	watch_end(w);
+	assert_null(watch_blind(w));
+	/* without a descriptor everything is */
+	close(watch_events(w));
+	watch_begin(w);
+	watch_source(w, dir);
+	assert_non_null(watch_blind(w));
+	watch_free(w);
+}
+
+static void the_mount_table_can_be_polled(void **state)
+{
+	struct watch *w = watch_new();
+	struct pollfd p = {.fd = watch_mounts(w), .events = POLLPRI};
+
+	(void)state;
+	assert_true(p.fd >= 0);
+	assert_true(poll(&p, 1, 0) >= 0);
+	watch_free(w);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(what_matters_is_noticed),
+		TEST(what_does_not_is_not),
+		TEST(a_round_forgets_what_it_does_not_name),
+		TEST(what_is_not_there_is_waited_for),
+		TEST(links_in_a_circle_end),
+		TEST(links_may_be_absolute),
+		TEST(of_many_names_all_matter),
+		TEST(too_many_events_are_one_that_matters),
+		TEST(file_systems_that_tell_nothing_are_named),
+		TEST(the_mount_table_can_be_polled),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/* Which archives have files for a chosen GPU. */
+#include "fs/tree/arch_filter.h"
+#include "tests/unit/edition_builder.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+static const struct {
+	const char *arch;
+	bool served;
+} cases[] = {
+	{"gfx1100", true},       {"gfx1101", true},        {"gfx90a", true},
+	{"gfx90a:xnack+", true}, {"gfx90a:xnack-", false}, {"gfx90", false},
+	{"gfx942", false},       {"nonsense", false},
+};
+
+static void test_served(void **state)
+{
+	struct origin *o = eb_archive(
+		"/a.kpack", "{'x': {'gfx11-generic': {'ordinal': 0}, 'gfx90a:xnack+': "
+			    "{'ordinal': 1}, 'generic': {'ordinal': 2}}}");
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct arches a = {0};
+
+		assert_true(arches_add(&a, cases[i].arch));
+		if (kp_archive_serves(o->archive, &a.list[0]) != cases[i].served)
+			fail_msg("%s", cases[i].arch);
+		arches_free(&a);
+	}
+	origin_unref(o);
+}
+
+/* Found ones are not: machines have GPUs that nobody computes with. */
+static void test_named(void **state)
+{
+	struct arches a = {0};
+
+	(void)state;
+	assert_true(arches_add(&a, "auto,gfx1100"));
+	assert_true(arches_add(&a, "gfx1100,gfx942"));
+	assert_int_equal(a.count, 2);
+	assert_int_equal(a.named, 2);
+	arches_free(&a);
+}
+
+static void expect_line(const char *list, const char *want)
+{
+	struct arches a = {0};
+	char *line;
+
+	assert_true(!list || arches_add(&a, list));
+	line = arches_line_new(&a, ", ");
+	if (want)
+		assert_string_equal(line, want);
+	else
+		assert_null(line);
+	free(line);
+	arches_free(&a);
+}
+
+static void test_lines(void **state)
+{
+	(void)state;
+	expect_line(NULL, "all");
+	expect_line("gfx942,all", "all");
+	expect_line("gfx942", "gfx942");
+	expect_line("gfx90a:xnack+:sramecc-,gfx942", "gfx90a:sramecc-:xnack+, gfx942");
+	expect_line("auto", NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_served),
+		cmocka_unit_test(test_named),
+		cmocka_unit_test(test_lines),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

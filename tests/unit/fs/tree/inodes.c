@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: MIT */
+/* Swapping editions: what numbers stand for before and after, and what the kernel is told. */
+#include "fs/tree/inodes.h"
+#include "tests/unit/archive_builder.h"
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+static struct kpackx_error why;
+static const struct arches every_arch;
+static char told[4096];
+static struct inodes *in;
+static const struct origin *idle[16];
+static size_t n_idle;
+
+/* Blobs "aaaa", "bbbb", "cccc" with this toc. */
+static struct origin *archive(const char *toc)
+{
+	struct ab a = ab_new(64);
+	struct origin *o = NULL;
+	char path[32];
+
+	ab_put(&a, "aaaabbbbcccc", 12);
+	ab_toc(&a,
+	       "{'blobs': [{'offset': 64, 'size': 4}, {'offset': 68, 'size': 4}, "
+	       "{'offset': 72, 'size': 4}], 'toc': %s}",
+	       toc);
+	if (origin_new(ab_memfd(a.bytes, a.size, path), "made.kpack", &o, &why))
+		fail_msg("%s", why.text);
+	ab_free(&a);
+	return o;
+}
+
+/* An edition of the archives, which end with NULL; it takes their references. */
+static struct edition *edition(bool first, ...)
+{
+	struct edition_options options = {
+		.arches = &every_arch,
+		.look = {.uid = (uid_t)-1, .gid = (gid_t)-1},
+		.first = first,
+	};
+	struct tree_taken taken = {inodes_taken, in};
+	struct holdings h = {0};
+	struct edition *e;
+	struct origin *o;
+	va_list list;
+
+	va_start(list, first);
+	while ((o = va_arg(list, struct origin *)))
+		assert_true(holdings_add(&h, o));
+	va_end(list);
+	e = edition_new(&h, &options, first ? NULL : &taken);
+	assert_non_null(e);
+	return e;
+}
+
+static void on_idle(void *user, const struct origin *o)
+{
+	(void)user;
+	if (n_idle < sizeof(idle) / sizeof(*idle))
+		idle[n_idle] = o;
+	n_idle++;
+}
+
+static void begin(struct edition *e)
+{
+	n_idle = 0;
+	in = inodes_new(e, on_idle, NULL);
+	assert_non_null(in);
+}
+
+static void end(void)
+{
+	inodes_free(in);
+	in = NULL;
+}
+
+/* The number at PATH, which the kernel has looked up component by component; 0: nothing. */
+static uint64_t look_up(const char *path)
+{
+	const struct edition *e = inodes_enter(in);
+	struct tree_node at = tree_root(e->tree);
+
+	while (*path && at.ino) {
+		size_t n = strcspn(path, "/");
+
+		if (!tree_lookup(e->tree, at.index,
+				 (struct kp_span){(const uint8_t *)path, n}, &at)) {
+			at.ino = 0;
+			break;
+		}
+		inodes_count(in, at.ino);
+		path += n + (path[n] == '/');
+	}
+	inodes_leave(in);
+	return at.ino;
+}
+
+static void tell(void *user, const struct change *c)
+{
+	static const char *const words[] = {"name", "names", "stat"};
+	struct inode inode;
+	char line[400];
+
+	(void)user;
+	/* It must be possible to answer what the kernel asks in return. */
+	inodes_enter(in);
+	assert_true(inodes_find(in, c->ino, &inode));
+	inodes_leave(in);
+	snprintf(line, sizeof(line), "%s%s%s%s; ", words[c->what],
+		 c->ino == TREE_ROOT ? " of the root" : "", *c->name ? " " : "", c->name);
+	strncat(told, line, sizeof(told) - strlen(told) - 1);
+}
+
+static size_t swap(struct edition *e)
+{
+	size_t names = 0;
+
+	told[0] = '\0';
+	assert_true(inodes_swap(in, e, tell, NULL, &names));
+	return names;
+}
+
+static size_t retired(size_t *archives)
+{
+	size_t n;
+
+	inodes_retired(in, &n, archives);
+	return n;
+}
+
+static void expect_bytes(uint64_t ino, const char *bytes)
+{
+	struct origin_entry file;
+	char buf[5] = "";
+
+	inodes_enter(in);
+	assert_int_equal(inodes_file(in, ino, &file), 0);
+	inodes_leave(in);
+	assert_int_equal(kp_archive_read(file.origin->archive, file.entry, buf, &why), 0);
+	assert_string_equal(buf, bytes);
+	origin_unref(file.origin);
+}
+
+static int file_error(uint64_t ino)
+{
+	struct origin_entry file;
+	int err;
+
+	inodes_enter(in);
+	err = inodes_file(in, ino, &file);
+	inodes_leave(in);
+	return err;
+}
+
+#define ENTRY(o) "{'gfx90a': {'type': 'co', 'ordinal': " #o ", 'original_size': 4}}"
+
+static void the_same_again(void **state)
+{
+	struct origin *o = archive("{'x': " ENTRY(0) "}");
+	uint64_t ino;
+
+	(void)state;
+	begin(edition(true, origin_ref(o), NULL));
+	ino = look_up("toc/x/gfx90a.co");
+	assert_int_equal(swap(edition(false, o, NULL)), 0);
+	assert_string_equal(told, "");
+	assert_int_equal(look_up("toc/x/gfx90a.co"), ino);
+	assert_int_equal(retired(&(size_t){0}), 0);
+	assert_int_equal(n_idle, 0);
+	end();
+}
+
+/* An archive that was opened anew, with the same bytes and times. */
+static void an_equal_one(void **state)
+{
+	uint64_t ino;
+
+	(void)state;
+	begin(edition(true, archive("{'x': " ENTRY(0) "}"), NULL));
+	ino = look_up("toc/x/gfx90a.co");
+	assert_int_equal(swap(edition(false, archive("{'x': " ENTRY(0) "}"), NULL)), 0);
+	assert_string_equal(told, "");
+	expect_bytes(ino, "aaaa");
+	assert_int_equal(retired(&(size_t){0}), 0);
+	assert_int_equal(n_idle, 1);
+	end();
+}
+
+static void other_bytes_have_another_number(void **state)
+{
+	size_t archives;
+	uint64_t old, new;
+
+	(void)state;
+	begin(edition(true, archive("{'x': " ENTRY(0) "}"), NULL));
+	old = look_up("toc/x/gfx90a.co");
+	assert_int_equal(swap(edition(false, archive("{'x': " ENTRY(1) "}"), NULL)), 1);
+	assert_string_equal(told, "name gfx90a.co; names; ");
+	new = look_up("toc/x/gfx90a.co");
+	assert_int_not_equal(new, old);
+	expect_bytes(old, "aaaa");
+	expect_bytes(new, "bbbb");
+	assert_int_equal(retired(&archives), 1);
+	assert_int_equal(archives, 1);
+	assert_int_equal(n_idle, 0);
+
+	inodes_forget(in, old, 1);
+	assert_int_equal(retired(&archives), 0);
+	assert_int_equal(archives, 0);
+	assert_int_equal(n_idle, 1);
+	assert_int_equal(file_error(old), ESTALE);
+	end();
+}
+
+static void back_again(void **state)
+{
+	uint64_t ino;
+
+	(void)state;
+	begin(edition(true, archive("{'x': " ENTRY(0) "}"), NULL));
+	ino = look_up("toc/x/gfx90a.co");
+	swap(edition(false, NULL));
+	assert_int_equal(retired(&(size_t){0}), 2); /* the file and toc/x */
+	expect_bytes(ino, "aaaa");
+	swap(edition(false, archive("{'x': " ENTRY(0) "}"), NULL));
+	assert_int_equal(retired(&(size_t){0}), 0);
+	assert_int_equal(look_up("toc/x/gfx90a.co"), ino);
+	inodes_forget(in, ino, 2);
+	swap(edition(false, NULL));
+	assert_int_equal(retired(&(size_t){0}), 1);
+	assert_int_equal(file_error(ino), ESTALE);
+	end();
+}
+
+/* What came back is read of the new archive: nothing needs the old one. */
+static void back_of_another_archive(void **state)
+{
+	struct origin *old = archive("{'x': " ENTRY(0) "}");
+	uint64_t ino;
+
+	(void)state;
+	begin(edition(true, origin_ref(old), NULL));
+	ino = look_up("toc/x/gfx90a.co");
+	swap(edition(false, NULL));
+	assert_int_equal(n_idle, 0);
+	swap(edition(false, archive("{'x': " ENTRY(0) "}"), NULL));
+	expect_bytes(ino, "aaaa");
+	assert_int_equal(n_idle, 1);
+	assert_ptr_equal(idle[0], old);
+	assert_int_equal(old->refs, 1);
+	origin_unref(old);
+	end();
+}
+
+/* Another archive hides a file of one that is served on. */
+static void hidden_and_forgotten(void **state)
+{
+	struct origin *o = archive("{'x': " ENTRY(0) ", 'y': " ENTRY(2) "}");
+	uint64_t ino;
+
+	(void)state;
+	begin(edition(true, origin_ref(o), NULL));
+	ino = look_up("toc/x/gfx90a.co");
+	swap(edition(false, archive("{'x': " ENTRY(1) "}"), o, NULL));
+	assert_int_equal(retired(&(size_t){0}), 1);
+	inodes_forget(in, ino, 1);
+	assert_int_equal(file_error(ino), ESTALE);
+	assert_int_equal(n_idle, 0);
+	end();
+}
+
+static void names_that_come_and_go(void **state)
+{
+	(void)state;
+	begin(edition(true, archive("{'a': " ENTRY(0) ", 'm': " ENTRY(1) "}"), NULL));
+	look_up("toc/m/gfx90a.co");
+	assert_int_equal(swap(edition(false,
+				      archive("{'m': " ENTRY(1) ", 'z': " ENTRY(
+					      2) ", 'q': " ENTRY(2) "}"),
+				      NULL)),
+			 4);
+	/* m has another archive's table now: its content may be another one */
+	assert_string_equal(told, "name a; name q; name z; names; stat; "
+				  "name gfx90a.co; names; ");
+	end();
+}
+
+/* The kernel believes nothing of what it never asked about. */
+static void what_is_not_known_is_not_told(void **state)
+{
+	(void)state;
+	begin(edition(true, archive("{'x': " ENTRY(0) "}"), NULL));
+	assert_int_equal(swap(edition(false, archive("{'x': " ENTRY(1) "}"), NULL)), 0);
+	assert_string_equal(told, "");
+	assert_int_equal(retired(&(size_t){0}), 0);
+	end();
+}
+
+/* Who is in the middle of a listing sees each name that stays once. */
+static void listing_goes_on(void **state)
+{
+	uint64_t dir, at;
+
+	(void)state;
+	begin(edition(
+		true,
+		archive("{'b': " ENTRY(0) ", 'd': " ENTRY(1) ", 'f': " ENTRY(2) "}"),
+		NULL));
+	dir = look_up("toc");
+	at = inodes_tell(in, 1); /* before d */
+	swap(edition(false,
+		     archive("{'a': " ENTRY(0) ", 'b': " ENTRY(0) ", 'c': " ENTRY(
+			     0) ", 'd': " ENTRY(1) ", 'f': " ENTRY(2) "}"),
+		     NULL));
+	assert_int_equal(inodes_position(in, dir, at), 3);
+	assert_int_equal(inodes_position(in, dir, inodes_tell(in, 4)), 4);
+	assert_int_equal(inodes_position(in, dir, 3), 5); /* the end */
+	assert_int_equal(inodes_position(in, TREE_ROOT, 1), 1);
+	swap(edition(false, archive("{'c': " ENTRY(0) ", 'f': " ENTRY(2) "}"), NULL));
+	assert_int_equal(inodes_position(in, dir, at), 1); /* d has gone: f */
+	swap(edition(false, NULL));
+	assert_int_equal(inodes_position(in, dir, at), 0);
+	end();
+}
+
+static void many_retired(void **state)
+{
+	static uint64_t inos[500];
+	size_t archives;
+
+	(void)state;
+	begin(edition(true, NULL));
+	for (int i = 0; i < 500; i++) {
+		char toc[200];
+
+		snprintf(toc, sizeof(toc), "{'x%d': " ENTRY(0) "}", i);
+		swap(edition(false, archive(toc), NULL));
+		snprintf(toc, sizeof(toc), "toc/x%d/gfx90a.co", i);
+		inos[i] = look_up(toc);
+	}
+	assert_int_equal(retired(&archives), 2 * 499);
+	assert_int_equal(archives, 499);
+	for (int i = 0; i < 500; i++) {
+		expect_bytes(inos[i], "aaaa");
+		inodes_forget(in, inos[i], 1);
+	}
+	assert_int_equal(retired(&archives), 499);
+	assert_int_equal(archives, 0);
+	end();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_same_again),
+		cmocka_unit_test(an_equal_one),
+		cmocka_unit_test(other_bytes_have_another_number),
+		cmocka_unit_test(back_again),
+		cmocka_unit_test(back_of_another_archive),
+		cmocka_unit_test(hidden_and_forgotten),
+		cmocka_unit_test(names_that_come_and_go),
+		cmocka_unit_test(what_is_not_known_is_not_told),
+		cmocka_unit_test(listing_goes_on),
+		cmocka_unit_test(many_retired),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

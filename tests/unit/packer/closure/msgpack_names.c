@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+#include "packer/closure/msgpack_names.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+/* {"gfx942": {"AMax": [{"co_path": "a.co", 7: "b"}], "co_path": ["c.co"]}}, and more behind */
+static const char names[] = "\x81\xa6gfx942\x82\xa4"
+			    "AMax\x91\x82\xa7"
+			    "co_path\xa4"
+			    "a.co\x07\xa1"
+			    "b\xa7"
+			    "co_path\x91\xa4"
+			    "c.co\xc0";
+
+static struct packed_names x;
+static struct kpackx_error why;
+
+static kpack_error_t read_bytes(const void *bytes, size_t size, const char *key)
+{
+	return packed_names_read((struct kp_span){bytes, size}, key, &x, &why);
+}
+
+static void test_key(void **state)
+{
+	(void)state;
+	assert_int_equal(read_bytes(names, sizeof(names) - 1, "co_path"), 0);
+	/* a string in a list is the value of no key */
+	assert_int_equal(x.count, 1);
+	assert_true(kp_span_is(x.items[0], "a.co"));
+	packed_names_fini(&x);
+}
+
+static void test_all(void **state)
+{
+	static const char *const wanted[] = {"a.co", "b", "c.co"};
+
+	(void)state;
+	assert_int_equal(read_bytes(names, sizeof(names) - 1, NULL), 0);
+	assert_int_equal(x.count, COUNT(wanted));
+	for (size_t i = 0; i < COUNT(wanted); i++)
+		assert_true(kp_span_is(x.items[i], wanted[i]));
+	packed_names_fini(&x);
+}
+
+static void test_cut(void **state)
+{
+	(void)state;
+	/* the last byte is behind the value */
+	for (size_t n = 0; n < sizeof(names) - 2; n++) {
+		assert_int_equal(read_bytes(names, n, NULL),
+				 KPACK_ERROR_MSGPACK_PARSE_FAILED);
+		packed_names_fini(&x);
+	}
+}
+
+static void test_hostile(void **state)
+{
+	static const char *const bytes[] = {"\x90", "\xc0", "\xa1x",
+					    "\xdf\xff\xff\xff\xff",
+					    "\x81\xa1x\xdd\xff\xff\xff\xff"};
+	char *deep = malloc(100000);
+
+	(void)state;
+	assert_non_null(deep);
+	for (size_t i = 0; i < COUNT(bytes); i++) {
+		assert_int_equal(read_bytes(bytes[i], strlen(bytes[i]), NULL),
+				 KPACK_ERROR_MSGPACK_PARSE_FAILED);
+		packed_names_fini(&x);
+	}
+	memset(deep, 0x91, 100000);
+	memcpy(deep, "\x81\xa1x", 3);
+	assert_int_equal(read_bytes(deep, 100000, NULL),
+			 KPACK_ERROR_MSGPACK_PARSE_FAILED);
+	assert_non_null(strstr(why.text, "nested too deeply"));
+	packed_names_fini(&x);
+	free(deep);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_key),
+		cmocka_unit_test(test_all),
+		cmocka_unit_test(test_cut),
+		cmocka_unit_test(test_hostile),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

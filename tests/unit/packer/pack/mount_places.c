@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+#include "packer/pack/mount_places.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* "lib/" a directory, "lib/x" something that stays, "+lib/x" packed, "lib/e!" empty, kept */
+static void add(struct mounts *m, const char *text)
+{
+	enum mounts_kind kind = MOUNTS_KEPT;
+	char *path = strdup(text + (*text == '+'));
+	size_t n = strlen(path);
+
+	assert_non_null(path);
+	if (*text == '+')
+		kind = MOUNTS_PACKED;
+	else if (path[n - 1] == '/')
+		kind = MOUNTS_DIRECTORY;
+	if (path[n - 1] == '/' || path[n - 1] == '!')
+		path[n - 1] = 0;
+	assert_int_equal(mounts_add(m, path, kind, NULL), KPACK_SUCCESS);
+	free(path);
+}
+
+/* The paths, backwards too, give that command below /o; "" none. */
+static void gives(const char *const *paths, const char *prefix, const char *want)
+{
+	const struct mounts_names names = {"/o", "/o/.kpack", "g", prefix};
+	size_t n = 0;
+
+	while (paths[n])
+		n++;
+	for (int backwards = 0; backwards < 2; backwards++) {
+		struct mounts m = {0};
+		char *command;
+
+		for (size_t i = 0; i < n; i++)
+			add(&m, paths[backwards ? n - 1 - i : i]);
+		assert_int_equal(mounts_decide(&m, NULL), KPACK_SUCCESS);
+		assert_int_equal(mounts_command(&m, &names, &command, NULL),
+				 KPACK_SUCCESS);
+		assert_string_equal(command ? command : "", want);
+		free(command);
+		mounts_fini(&m);
+	}
+}
+
+#define PATHS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static void test_nothing(void **state)
+{
+	(void)state;
+	gives(PATHS("lib/", "lib/a.so", "share/", "share/empty!"), "", "");
+	gives((const char *const[]){NULL}, "", "");
+}
+
+static void test_a_library(void **state)
+{
+	(void)state;
+	gives(PATHS("lib/", "lib/a.so", "lib/rocblas/", "lib/rocblas/library/",
+		    "+lib/rocblas/library/x.dat", "+lib/rocblas/library/gfx90a/y.co",
+		    "lib/rocblas/library/gfx90a/"),
+	      "",
+	      "kpackfs -o subdir=lib/rocblas/library /o/.kpack /o/lib/rocblas/library");
+	/* nothing else in the tree: the mount leaves room above the library all the same */
+	gives(PATHS("lib/", "lib/rocblas/", "lib/rocblas/library/", "lib/hipblaslt/",
+		    "lib/hipblaslt/library/", "lib/hipblaslt/library/gfx942/",
+		    "+lib/rocblas/library/x.dat", "+lib/hipblaslt/library/gfx942/y.dat"),
+	      "",
+	      "kpackfs -o subdir=lib/hipblaslt/library /o/.kpack "
+	      "/o/lib/hipblaslt/library && "
+	      "kpackfs -o subdir=lib/rocblas/library /o/.kpack /o/lib/rocblas/library");
+}
+
+static void test_prefix(void **state)
+{
+	(void)state;
+	gives(PATHS("lib/", "+lib/a.dat"), "x/y",
+	      "kpackfs -o subdir=x/y/lib /o/.kpack /o/lib");
+	gives(PATHS("lib/", "lib/other", "+lib/a.dat"), "x/y",
+	      "mkdir -p /run/kpackfs/g && kpackfs /o/.kpack /run/kpackfs/g && "
+	      "mount -t overlay overlay -o ro,lowerdir=/o/lib:/run/kpackfs/g/x/y/lib "
+	      "/o/lib");
+}
+
+static void test_beside_others(void **state)
+{
+	(void)state;
+	/* the overlay covers the library below it, not the other tree */
+	gives(PATHS("lib/", "lib/a.so", "+lib/ck.so", "lib/rocblas/",
+		    "lib/rocblas/library/", "+lib/rocblas/library/x", "share/",
+		    "share/miopen/", "share/miopen/db/", "+share/miopen/db/a.kdb"),
+	      "",
+	      "kpackfs -o subdir=share/miopen/db /o/.kpack /o/share/miopen/db && "
+	      "mkdir -p /run/kpackfs/g && kpackfs /o/.kpack /run/kpackfs/g && "
+	      "mount -t overlay overlay -o ro,lowerdir=/o/lib:/run/kpackfs/g/lib /o/lib");
+	/* two of them */
+	gives(PATHS("a/", "a/x", "+a/y", "b/", "b/c/", "b/c/x", "+b/c/y"), "",
+	      "mkdir -p /run/kpackfs/g && kpackfs /o/.kpack /run/kpackfs/g && "
+	      "mount -t overlay overlay -o ro,lowerdir=/o/a:/run/kpackfs/g/a /o/a && "
+	      "mount -t overlay overlay -o ro,lowerdir=/o/b/c:/run/kpackfs/g/b/c /o/b/c");
+	/* no higher than needed: the other library has a mount of its own */
+	gives(PATHS("lib/", "lib/a.so", "lib/rocblas/", "lib/rocblas/library/",
+		    "+lib/rocblas/library/x", "lib/rocfft/", "+lib/rocfft/a.db",
+		    "lib/rocfft/1.0/", "lib/rocfft/1.0/helper"),
+	      "",
+	      "kpackfs -o subdir=lib/rocblas/library /o/.kpack /o/lib/rocblas/library && "
+	      "mkdir -p /run/kpackfs/g && kpackfs /o/.kpack /run/kpackfs/g && "
+	      "mount -t overlay overlay -o ro,lowerdir=/o/lib/rocfft:"
+	      "/run/kpackfs/g/lib/rocfft /o/lib/rocfft");
+	/* one overlay below another is part of it */
+	gives(PATHS("lib/", "lib/a.so", "+lib/ck.so", "lib/rocfft/", "+lib/rocfft/a.db",
+		    "lib/rocfft/helper"),
+	      "",
+	      "mkdir -p /run/kpackfs/g && kpackfs /o/.kpack /run/kpackfs/g && "
+	      "mount -t overlay overlay -o ro,lowerdir=/o/lib:/run/kpackfs/g/lib /o/lib");
+	/* at the root, it covers all */
+	gives(PATHS("+ck.so", "b/", "b/c", "+b/y", "d/", "+d/x"), "",
+	      "mkdir -p /run/kpackfs/g && kpackfs -o subdir=. /o/.kpack /run/kpackfs/g "
+	      "&& "
+	      "mount -t overlay overlay -o ro,lowerdir=/o:/run/kpackfs/g /o");
+	gives(PATHS("+ck.so", "b"), "p",
+	      "mkdir -p /run/kpackfs/g && kpackfs /o/.kpack /run/kpackfs/g && "
+	      "mount -t overlay overlay -o ro,lowerdir=/o:/run/kpackfs/g/p /o");
+}
+
+static void test_empty_directories(void **state)
+{
+	(void)state;
+	/* one that was always empty is to be seen; one that lost its files is not */
+	gives(PATHS("l/", "l/empty!", "+l/x"), "",
+	      "mkdir -p /run/kpackfs/g && kpackfs /o/.kpack /run/kpackfs/g && "
+	      "mount -t overlay overlay -o ro,lowerdir=/o/l:/run/kpackfs/g/l /o/l");
+	gives(PATHS("l/", "l/lost/", "+l/x"), "", "kpackfs -o subdir=l /o/.kpack /o/l");
+	/* what seems empty has lost its files to archives before */
+	gives(PATHS("l/", "l!", "l/m!", "+l/m/x"), "",
+	      "kpackfs -o subdir=l/m /o/.kpack /o/l/m");
+}
+
+static void test_not_missing(void **state)
+{
+	(void)state;
+	gives(PATHS("l/", "l/x", "+l/x"), "", "");    /* a copy is there */
+	gives(PATHS("l/", "+m/x", "+l/n/x"), "", ""); /* its directory is not */
+}
+
+/* A directory whose name begins like another's sorts between it and its content. */
+static void test_names_alike(void **state)
+{
+	(void)state;
+	gives(PATHS("a/", "a-b/", "a.c", "+a/x", "+a-b/y"), "",
+	      "kpackfs -o subdir=a /o/.kpack /o/a && kpackfs -o subdir=a-b /o/.kpack "
+	      "/o/a-b");
+}
+
+static void test_special_names(void **state)
+{
+	(void)state;
+	gives(PATHS("l,m/", "+l,m/x"), "", "kpackfs -o 'subdir=l\\,m' /o/.kpack /o/l,m");
+	gives(PATHS("a b:c/", "a b:c/o", "+a b:c/x"), "",
+	      "mkdir -p /run/kpackfs/g && kpackfs /o/.kpack /run/kpackfs/g && "
+	      "mount -t overlay overlay -o 'ro,lowerdir=/o/a b\\:c:"
+	      "/run/kpackfs/g/a b\\:c' '/o/a b:c'");
+	gives(PATHS("it's/", "+it's/x"), "",
+	      "kpackfs -o 'subdir=it'\\''s' /o/.kpack '/o/it'\\''s'");
+}
+
+/* What a shell makes of a quoted word is the word. */
+static void test_quote(void **state)
+{
+	static const char *const words[] = {
+		"",   "plain", "a b", "$(x)`y`\"z\"",    "it's", "a\nb'\\c\t",
+		"-n", "~",     "*",   "\xef\xbc\x8a@^,", "#",    "a\\b",
+		"!x"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		char *quoted = mounts_quote(words[i]), *command, got[64];
+		size_t n;
+		FILE *f;
+
+		assert_non_null(quoted);
+		assert_null(strchr(quoted, '\n'));
+		assert_true(asprintf(&command, "printf %%s %s", quoted) > 0);
+		assert_int_equal(setenv("X", command, 1), 0);
+		f = popen("exec sh -c \"$X\"", "r");
+		assert_non_null(f);
+		n = fread(got, 1, sizeof(got) - 1, f);
+		got[n] = 0;
+		assert_int_equal(pclose(f), 0);
+		assert_string_equal(got, words[i]);
+		free(command);
+		free(quoted);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_a_library),
+		cmocka_unit_test(test_prefix),
+		cmocka_unit_test(test_beside_others),
+		cmocka_unit_test(test_empty_directories),
+		cmocka_unit_test(test_not_missing),
+		cmocka_unit_test(test_names_alike),
+		cmocka_unit_test(test_special_names),
+		cmocka_unit_test(test_quote),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/* Keys of the objects of one container. */
+#include "packer/pack/plan/key_suffix.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+static struct key_suffixes names;
+
+static void check(const char *arch, const char *kind, uint32_t ordinal, const char *want)
+{
+	char got[KEY_SUFFIX_MAX];
+	bool again;
+
+	assert_int_equal(key_suffix_choose(&names, arch, kp_span_str(kind), ordinal, got,
+					   &again, NULL),
+			 KPACK_SUCCESS);
+	assert_int_equal(again, want == NULL);
+	assert_string_equal(got, want ? want : "");
+}
+
+static void kinds_and_numbers_tell_objects_apart(void **state)
+{
+	(void)state;
+	check("sm_80", "cuda", 3, "");
+	check("sm_80", "cuda", 3, NULL); /* the same bytes */
+	check("sm_80", "cuda", 4, "@cuda");
+	check("sm_80", "hip", 5, "@hip");
+	check("sm_80", "cuda", 6, "@cuda.2");
+	check("sm_80", "hip", 4, NULL);
+	check("sm_80", "hip", 7, "@hip.2");
+	check("sm_90", "hip", 7, "");
+	check("sm_90", "hip", 3, "@hip");
+	key_suffixes_fini(&names);
+	check("sm_90", "hip", 3, "");
+	key_suffixes_fini(&names);
+}
+
+static void long_kinds_are_cut(void **state)
+{
+	char kind[100], want[KEY_SUFFIX_MAX];
+
+	(void)state;
+	memset(kind, 'k', sizeof(kind));
+	kind[99] = 0;
+	snprintf(want, sizeof(want), "@%.40s", kind);
+	check("gfx942", kind, 0, "");
+	check("gfx942", kind, 1, want);
+	kind[60] = 'x'; /* the same as far as it is shown */
+	snprintf(want, sizeof(want), "@%.40s.2", kind);
+	check("gfx942", kind, 2, want);
+	key_suffixes_fini(&names);
+}
+
+static void what_means_something_in_keys_is_replaced(void **state)
+{
+	(void)state;
+	check("gfx942", "hip", 0, "");
+	check("gfx942", "a/../b#c@d", 1, "@a____b_c_d");
+	check("gfx942", "a/../b#c@e", 2, "@a____b_c_e");
+	check("gfx942", "a/../b#c/d", 3, "@a____b_c_d.2"); /* looks like the first */
+	check("gfx942", "a____b_c_d.2", 5, "@a____b_c_d_2");
+	check("gfx942", "k\n\xc3\xa9", 4, "@k___");
+	key_suffixes_fini(&names);
+}
+
+static void numbers_go_on(void **state)
+{
+	char want[KEY_SUFFIX_MAX];
+
+	(void)state;
+	check("generic", "bc", 0, "");
+	check("generic", "bc", 1, "@bc");
+	for (uint32_t i = 2; i < 20000; i++) {
+		snprintf(want, sizeof(want), "@bc.%u", i);
+		check("generic", "bc", i, want);
+	}
+	for (uint32_t i = 0; i < 20000; i++)
+		check("generic", "bc", i, NULL);
+	key_suffixes_fini(&names);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(kinds_and_numbers_tell_objects_apart),
+		cmocka_unit_test(long_kinds_are_cut),
+		cmocka_unit_test(what_means_something_in_keys_is_replaced),
+		cmocka_unit_test(numbers_go_on),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

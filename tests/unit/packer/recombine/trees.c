@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* Names of trees, taken apart. */
+#include "packer/recombine/trees.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void names(void **state)
+{
+	static const struct {
+		const char *name, *component; /* NULL: none */
+	} rows[] = {
+		{"blas_generic", "blas"},
+		{"blas_lib_generic", "blas_lib"},
+		{"blas_lib_gfx942", "blas_lib"},
+		{"aotriton_gfx12_0", "aotriton"},
+		{"blas_gfx90a:xnack+", "blas"},
+		{"a_gfx9_gfx11-generic", "a_gfx9"},
+		{"my_gfx_tools_gfx942", "my_gfx_tools"},
+		{"gfx_generic", "gfx"},
+		{"blas", NULL},
+		{"_generic", NULL},
+		{"_gfx942", NULL},
+		{"blas_gfx", NULL},
+		{"blas_gfxx", NULL},
+		{"generic", NULL},
+		{"", NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		assert_int_equal(shard_component_size(rows[i].name),
+				 rows[i].component ? strlen(rows[i].component) : 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

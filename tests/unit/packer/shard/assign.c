@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/* Which shard does what. */
+#include "packer/shard/assign.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+static void numbers_are_plain(void **state)
+{
+	static const char *const bad[] = {
+		"",     "1",
+		"/",    "1/",
+		"/1",   "0/1",
+		"1/0",  "2/1",
+		"1/2/", "1/2/3",
+		" 1/2", "+1/2",
+		"1/+2", "-1/2",
+		"1/2 ", "1 /2",
+		"1/2K", "0x1/2",
+		"1//2", "1/65537",
+		"a/b",  "99999999999999999999/99999999999999999999"};
+	struct shard shard = {7, 8};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		assert_false(shard_parse(bad[i], &shard));
+		assert_int_equal(shard.index, 7);
+	}
+	assert_true(shard_parse("3/5", &shard));
+	assert_int_equal(shard.index, 3);
+	assert_int_equal(shard.count, 5);
+	assert_true(shard_parse("65536/65536", &shard));
+	assert_true(shard_parse("01/002", &shard));
+	assert_int_equal(shard.count, 2);
+}
+
+static void the_largest_goes_first(void **state)
+{
+	static const uint64_t costs[] = {1, 9, 5, 9, 5, 0, 5};
+	/* 9 9 | 5 to the third | 5: the third has 10 | 5: the first | 1: the second | 0 */
+	static const unsigned want[] = {2, 1, 3, 2, 3, 2, 1};
+	unsigned owner[7];
+
+	(void)state;
+	assert_int_equal(shard_spread(costs, 7, 3, owner, NULL), KPACK_SUCCESS);
+	for (int i = 0; i < 7; i++)
+		assert_int_equal(owner[i], want[i]);
+}
+
+/* The least loaded by looking at all: what the heap must find. */
+static void spread_slowly(const uint64_t *costs, size_t n, unsigned count,
+			  unsigned *owner, uint64_t *load)
+{
+	memset(load, 0, (count + 1) * sizeof(*load));
+	memset(owner, 0, n * sizeof(*owner));
+	for (size_t round = 0; round < n; round++) {
+		unsigned least = 1;
+		size_t best = n;
+
+		for (size_t i = 0; i < n; i++)
+			if (!owner[i] && (best == n || costs[i] > costs[best]))
+				best = i;
+		for (unsigned s = 2; s <= count; s++)
+			if (load[s] < load[least])
+				least = s;
+		owner[best] = least;
+		load[least] += costs[best];
+	}
+}
+
+static void nobody_has_too_much(void **state)
+{
+	uint64_t costs[200], load[41], sum, most;
+	unsigned owner[200], want[200];
+
+	(void)state;
+	srand(1);
+	for (unsigned count = 1; count <= 40; count++) {
+		sum = most = 0;
+		for (int i = 0; i < 200; i++) {
+			costs[i] = (uint64_t)(rand() % 20 ? rand() % 50 : rand() % 5000);
+			sum += costs[i];
+			most = costs[i] > most ? costs[i] : most;
+		}
+		assert_int_equal(shard_spread(costs, 200, count, owner, NULL),
+				 KPACK_SUCCESS);
+		spread_slowly(costs, 200, count, want, load);
+		assert_memory_equal(owner, want, sizeof(want));
+		for (unsigned s = 1; s <= count; s++)
+			assert_true(load[s] <= sum / count + most);
+	}
+}
+
+static void nothing_to_spread(void **state)
+{
+	unsigned owner[1] = {7};
+
+	(void)state;
+	assert_int_equal(shard_spread(NULL, 0, 65536, owner, NULL), KPACK_SUCCESS);
+	assert_int_equal(owner[0], 7);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(numbers_are_plain),
+		cmocka_unit_test(the_largest_goes_first),
+		cmocka_unit_test(nobody_has_too_much),
+		cmocka_unit_test(nothing_to_spread),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* The manifest of an artifact: what is a prefix, and what is refused with which line. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+#include "packer/split/manifest.h"
+
+static void expect(const char *text, const char *const *paths)
+{
+	struct kpackx_error why = {0};
+	struct prefixes p;
+	size_t n = 0;
+
+	assert_int_equal(prefixes_parse(kp_span_str(text), &p, &why), KPACK_SUCCESS);
+	for (; paths[n]; n++) {
+		assert_true(n < p.count);
+		assert_string_equal(p.items[n].path, paths[n]);
+		assert_true(prefixes_has(&p, paths[n]));
+	}
+	assert_int_equal(p.count, n);
+	assert_false(prefixes_has(&p, "elsewhere"));
+	prefixes_close(&p);
+}
+
+static void test_lines(void **state)
+{
+	(void)state;
+	expect("a", (const char *const[]){"a", NULL});
+	expect("\n b/c \r\n\n\ta//", (const char *const[]){"b/c", "a", NULL});
+	/* a dot and a hyphen sort before the slash */
+	expect("a/b\na.b\na-b\n", (const char *const[]){"a/b", "a.b", "a-b", NULL});
+}
+
+static void refuse(const char *text, const char *reason)
+{
+	struct kpackx_error why = {0};
+	struct prefixes p;
+
+	assert_int_equal(prefixes_parse(kp_span_str(text), &p, &why),
+			 KPACK_ERROR_INVALID_FORMAT);
+	if (!strstr(why.text, reason))
+		fail_msg("'%s' is not in '%s'", reason, why.text);
+	assert_null(p.items);
+}
+
+static void test_refused(void **state)
+{
+	(void)state;
+	refuse("", "no prefix");
+	refuse("\n \n", "no prefix");
+	refuse("a\n/etc\n", "line 2");
+	refuse("a\n../b\n", "line 2");
+	refuse("a/./b", "line 1");
+	refuse(".", "line 1");
+	refuse("a/\nb\na\n", "a: stands there twice");
+	refuse("a\na-b\na.c\na/b\n", "a/b: is inside another prefix, a");
+	refuse("\xff", "line 1");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

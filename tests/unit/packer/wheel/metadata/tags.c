@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+#include "packer/wheel/metadata/tags.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+static const struct {
+	const char *wheel, *name, *fault;
+} pairs[] = {
+	{"Tag: py3-none-any\n", "py3-none-any", ""},
+	{"Tag: CP313-cp313-Linux_x86_64\n", "cp313-CP313-linux_x86_64", ""},
+	{"Tag: py3-none-any\nTag: py2-none-any\n", "py2.py3-none-any", ""},
+	{"Tag: a-b-c\nTag: a-b-d\nTag: a-e-c\nTag: a-e-d\n", "a-b.e-c.d", ""},
+	/* said twice is said */
+	{"Tag: a-b-c\nTag: a-b-c\n", "a.a-b-c.c", ""},
+	{"Tag: a-b-c\nTag: a-e-d\n", "a-b.e-c.d",
+	 "the file's name has the tag a-b-d, and WHEEL has not"},
+	{"Tag: py3-none-any\n", "py2.py3-none-any",
+	 "the file's name has the tag py2-none-any, and WHEEL has not"},
+	{"Tag: a-b-c\nTag: a-b-d\n", "a-b-c",
+	 "WHEEL has the tag a-b-d, and the file's name has not"},
+	/* in WHEEL each stands alone */
+	{"Tag: py2.py3-none-any\n", "py2.py3-none-any",
+	 "WHEEL has the tag py2.py3-none-any, and the file's name has not"},
+	{"Tag: a-b\n", "a-b-c", "WHEEL has the tag a-b, and the file's name has not"},
+	{"Tag: a-b-c-d\n", "a-b-c",
+	 "WHEEL has the tag a-b-c-d, and the file's name has not"},
+	{"Tag:\n", "a-b-c", "WHEEL has the tag , and the file's name has not"},
+	{"Tag: \x1b-b-c\n", "a-b-c",
+	 "WHEEL has the tag \\033-b-c, and the file's name has not"},
+};
+
+static void name_of(const char *tags, struct wheel_name *name)
+{
+	char file[WHEEL_NAME_MAX + 1];
+
+	snprintf(file, sizeof(file), "d-1-%s.whl", tags);
+	assert_int_equal(wheel_name_parse(file, name, NULL), KPACK_SUCCESS);
+}
+
+static void tags_are_compared(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+		char fault[WHEEL_TAGS_FAULT];
+		struct metadata_text m = {0};
+		struct wheel_name name;
+
+		name_of(pairs[i].name, &name);
+		assert_int_equal(
+			metadata_text_parse(kp_span_str(pairs[i].wheel), &m, NULL),
+			KPACK_SUCCESS);
+		assert_int_equal(wheel_tags_compare(&m, &name, fault, NULL),
+				 KPACK_SUCCESS);
+		assert_string_equal(fault, pairs[i].fault);
+		metadata_text_fini(&m);
+	}
+}
+
+static void tags_are_printed(void **state)
+{
+	struct wheel_name name;
+	char *text;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	(void)state;
+	name_of("py2.py3-none-a.b", &name);
+	wheel_tags_print(f, &name);
+	fclose(f);
+	assert_string_equal(text, "Tag: py2-none-a\nTag: py2-none-b\n"
+				  "Tag: py3-none-a\nTag: py3-none-b\n");
+	free(text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(tags_are_compared),
+		cmocka_unit_test(tags_are_printed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

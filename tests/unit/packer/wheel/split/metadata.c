@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+#include "packer/wheel/split/metadata.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#define METADATA                                                                         \
+	"Metadata-Version: 2.1\nName: My.Torch\nVersion: 1.0+x\n"                        \
+	"License-Expression: MIT\nProvides-Extra: Opt_ional\n\nbody\n"
+#define WHEEL                                                                            \
+	"Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\n"                      \
+	"Tag: py3-none-a\nTag: py3-none-b\nBuild: 7\n"
+
+struct fixture {
+	struct families families;
+	struct wheel_parts parts;
+	struct dist_info info;
+	struct wheel_metadata m;
+};
+
+static void open_with(struct fixture *f, const char *metadata, const char *arch)
+{
+	struct wheel_part *part;
+
+	*f = (struct fixture){0};
+	f->parts = (struct wheel_parts){.families = &f->families, .host = "My.Torch"};
+	assert_int_equal(dist_info_parse("my_torch-1.0+x.dist-info", strdup(metadata),
+					 strlen(metadata), strdup(WHEEL), strlen(WHEEL),
+					 NULL, &f->info, NULL),
+			 KPACK_SUCCESS);
+	assert_int_equal(wheel_parts_arch(&f->parts, arch, &part, NULL), KPACK_SUCCESS);
+	assert_int_equal(wheel_parts_finish(&f->parts, NULL), KPACK_SUCCESS);
+	f->m = (struct wheel_metadata){.host = &f->info, .parts = &f->parts};
+}
+
+static void close_it(struct fixture *f)
+{
+	wheel_parts_fini(&f->parts);
+	dist_info_fini(&f->info);
+}
+
+static void host(void **state)
+{
+	struct fixture f;
+	size_t size;
+	char *text;
+
+	(void)state;
+	open_with(&f, METADATA, "gfx90a:sramecc+:xnack-");
+	assert_int_equal(wheel_metadata_host(&f.m, &text, &size, NULL), KPACK_SUCCESS);
+	assert_int_equal(strlen(text), size);
+	assert_non_null(strstr(text,
+			       "\nProvides-Extra: device-gfx90a-sramecc-on\n"
+			       "Requires-Dist: amd-My.Torch-device-gfx90a-sramecc-on == "
+			       "1.0+x; extra == \"device-gfx90a-sramecc-on\"\n"));
+	assert_non_null(strstr(text, "\nProvides-Extra: gfx90a-sramecc-on\n"));
+	assert_non_null(strstr(text, "\nProvides-Extra: device-all\n"));
+	assert_string_equal(strstr(text, "\n\n"), "\n\nbody\n");
+	free(text);
+	close_it(&f);
+}
+
+/* Extras are the same whatever their case and marks. */
+static void clash(void **state)
+{
+	struct fixture f;
+	struct kpackx_error why = {0};
+	size_t size;
+	char *text;
+
+	(void)state;
+	open_with(&f,
+		  "Metadata-Version: 2.1\nName: My.Torch\nVersion: 1.0+x\n"
+		  "Provides-Extra: Device_ALL\n\n",
+		  "gfx942");
+	assert_int_equal(wheel_metadata_host(&f.m, &text, &size, &why),
+			 KPACK_ERROR_INVALID_ARGUMENT);
+	assert_non_null(strstr(why.text, "'device-all'"));
+	assert_null(text);
+	close_it(&f);
+}
+
+static void device(void **state)
+{
+	static const char *const requires[] = {"rocm-@GFXARCH@-x==1", "plain"};
+	struct wheel_name name;
+	struct fixture f;
+	size_t size;
+	char *text;
+
+	(void)state;
+	open_with(&f, METADATA, "gfx942");
+	f.m.requires = requires;
+	f.m.n_requires = 2;
+	assert_int_equal(
+		wheel_metadata_device(&f.m, f.parts.items[0], &text, &size, NULL),
+		KPACK_SUCCESS);
+	assert_string_equal(text, "Metadata-Version: 2.4\n"
+				  "Name: amd-My.Torch-device-gfx942\nVersion: 1.0+x\n"
+				  "Summary: GPU code of My.Torch for gfx942\n"
+				  "License-Expression: MIT\n"
+				  "Requires-Dist: My.Torch == 1.0+x\n"
+				  "Requires-Dist: rocm-gfx942-x==1\n"
+				  "Requires-Dist: plain\n");
+	free(text);
+	assert_int_equal(
+		wheel_name_parse("My.Torch-1.0+x-7-py3-none-a.b.whl", &name, NULL),
+		KPACK_SUCCESS);
+	assert_int_equal(wheel_metadata_wheel(&f.info, &name, &text, &size, NULL),
+			 KPACK_SUCCESS);
+	assert_non_null(strstr(text, "Root-Is-Purelib: true\nTag: py3-none-a\n"
+				     "Tag: py3-none-b\nBuild: 7\n"));
+	free(text);
+	close_it(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(host),
+		cmocka_unit_test(clash),
+		cmocka_unit_test(device),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
