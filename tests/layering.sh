@@ -1,13 +1,14 @@
 #!/bin/sh
-# Who may include whom, what core must not do, and what the library exports.  Prints TAP.
+# Which folder may include which, what core must not do, and what the library exports.
+# Prints TAP.
 #
-#   fs/ and packer/ use core/, never each other; core/ uses neither.
+#   tests/layers.txt is the graph: fs/ and packer/ use core/, never each other.
 #   core/ knows no FUSE, never prints, never ends the process, changes nothing of it, and
 #   leaves no file open to the programs it starts.
 #   In fs/ only the programs' edge knows FUSE, so the rest can be tested without a mount.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-bin=${KPACK_BIN:-build/debug}
+bin=${KPACK_BIN:-build/release}
 
 n=0
 failed=0
@@ -36,53 +37,98 @@ code()
 }
 
 includes='^[[:space:]]*#[[:space:]]*include[[:space:]]*[<"]'
-
-pattern="${includes}([^\">]*/)?fuse[^/]*\\.h|${includes}fuse3?/"
-check "core does not include FUSE" "$(code core/*.[ch] core/*/*.[ch])"
-check "packer does not include FUSE" "$(code packer/*.[ch] packer/*/*.[ch])"
-others=
-for f in fs/*.[ch]; do
-	case $f in
-	fs/main.* | fs/ops.* | fs/control.* | fs/settings.* | fs/notices.* | fs/session.* | fs/xattrs.* | fs/readonly.*) ;;
-	*) others="$others $f" ;;
-	esac
-done
-# shellcheck disable=SC2086 # a list of names without spaces
-check "in fs only main, settings, ops, control, session, notices, xattrs and readonly include FUSE" "$(code $others)"
-
-# Headers that only DIR has; a header of the same name elsewhere is no evidence.
-only_in()
+# the C files of a component; their names have no spaces
+below()
 {
-	for h in "$1"/*.h; do
-		[ -e "$h" ] || continue
-		b=$(basename "$h")
-		[ -e "core/$b" ] && continue
-		printf '%s|' "$(echo "$b" | sed 's/\./\\./')"
-	done
+	find "$@" -name '*.[ch]' | sort
 }
-fs_headers="${includes}([^\">]*/)?($(only_in fs)fs/[^\">]*)[\">]"
-packer_headers="${includes}([^\">]*/)?($(only_in packer)packer/[^\">]*)[\">]"
+# shellcheck disable=SC2046 # a list of names without spaces
+in_code()
+{
+	code $(below "$@")
+}
 
-pattern=$fs_headers
-check "core does not include fs" "$(code core/*.[ch] core/*/*.[ch])"
-check "packer does not include fs" "$(code packer/*.[ch] packer/*/*.[ch])"
-pattern=$packer_headers
-check "core does not include packer" "$(code core/*.[ch] core/*/*.[ch])"
-check "fs does not include packer" "$(code fs/*.[ch])"
+# The folders and who may include whom: tests/layers.txt.
+check "tests/layers.txt has each folder once, names only folders, and has no cycle" "$(awk '
+	/^#/ || !NF { next }
+	{
+		sub(/:$/, "", $1)
+		if ($1 in line)
+			print $1 " stands twice: lines " line[$1] " and " NR
+		line[$1] = NR
+		for (i = 2; i <= NF; i++)
+			uses[$1, ++n[$1]] = $i
+	}
+	# a folder stands above each folder that it uses, so no way leads back to it
+	END {
+		for (d in line)
+			for (i = 1; i <= n[d]; i++) {
+				u = uses[d, i]
+				if (!(u in line))
+					print d " uses " u ", which has no line"
+				else if (line[u] <= line[d])
+					print d " uses " u ", which stands above it"
+			}
+	}' tests/layers.txt)"
+check "each folder of core, fs and packer has its line in tests/layers.txt, and no line is left over" "$(
+	{
+		below core fs packer | sed 's|/[^/]*$||' | sort -u
+		sed -n 's/^\([^#:]*\):.*/\1/p' tests/layers.txt
+	} | sort | uniq -u)"
+# shellcheck disable=SC2046
+check "each include stands in tests/layers.txt, from the root; inside a folder it is the bare name" "$(
+	grep -nE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' $(below core fs packer) |
+		awk -F'"' '
+		NR == FNR {
+			if ($0 ~ /^#/ || $0 == "")
+				next
+			split($0, part, ":")
+			m = split(part[2], use, " ")
+			for (i = 1; i <= m; i++)
+				may[part[1], use[i]] = 1
+			next
+		}
+		{
+			file = $1
+			sub(/:.*/, "", file)
+			from = file
+			sub(/\/[^\/]*$/, "", from)
+			to = $2
+			if (!sub(/\/[^\/]*$/, "", to))
+				to = from
+			else if (to == from)
+				print file " includes \"" $2 "\": inside a folder by bare name"
+			if (to ~ /^\.\.?($|\/)/)
+				print file " includes \"" $2 "\": from the root"
+			else if (to != from && !((from, to) in may))
+				print file " includes \"" $2 "\": " from " may not use " to
+		}' tests/layers.txt -)"
+check "no folder has more than 40 C files" "$(below core fs packer | sed 's|/[^/]*$||' | sort | uniq -c |
+	awk '$1 > 40 { print $2 ": " $1 " files" }')"
+check "no header is called like a system header" "$(below core fs packer | grep '\.h$' | while read -r f; do
+	b=$(basename "$f")
+	for d in /usr/include /usr/include/*-linux-gnu* /usr/lib/gcc/*/*/include; do
+		[ -e "$d/$b" ] && echo "$f: $d/$b"
+	done
+done)"
+
+pattern="${includes}([^\">]*/)?fuse[^/\"]*\\.h|${includes}fuse3?/"
+check "of all folders only fs/cli, fs/fuse, fs/server and fs/main.c include FUSE" "$(in_code core fs packer |
+	grep -vE '^fs/((cli|fuse|server)/|main\.c)')"
 
 pattern='(^|[^[:alnum:]_])(v?f?printf|v?dprintf|puts|fputs|putchar|putc|fputc|perror|psignal|syslog|v?warnx?|v?errx?|error)[[:space:]]*\(|(^|[^[:alnum:]_])(stderr|stdout)([^[:alnum:]_]|$)'
-check "core never prints" "$(code core/*.[ch] core/*/*.[ch])"
+check "core never prints" "$(in_code core)"
 pattern='(^|[^[:alnum:]_])(_?exit|_Exit|quick_exit|abort|assert|raise|kill)[[:space:]]*\('
-check "core never ends the process" "$(code core/*.[ch] core/*/*.[ch])"
+check "core never ends the process" "$(in_code core)"
 pattern='(^|[^[:alnum:]_])(getopt(_long)?|isatty|system|popen)[[:space:]]*\('
-check "core knows no command line" "$(code core/*.[ch] core/*/*.[ch])"
+check "core knows no command line" "$(in_code core)"
 
 pattern='(^|[^[:alnum:]_])(atexit|on_exit|at_quick_exit|signal|sigaction|sigset|siginterrupt|bsd_signal)[[:space:]]*\(|destructor'
-check "core runs nothing at the end of the process or when signals come" "$(code core/*.[ch] core/*/*.[ch])"
+check "core runs nothing at the end of the process or when signals come" "$(in_code core)"
 pattern='(^|[^[:alnum:]_])(setenv|unsetenv|putenv|clearenv|umask|f?chdir|sigprocmask|pthread_sigmask|setrlimit|srand|srandom)[[:space:]]*\('
-check "core changes nothing of the process" "$(code core/*.[ch] core/*/*.[ch])"
+check "core changes nothing of the process" "$(in_code core)"
 pattern='(^|[^[:alnum:]_])((set|new|use|free|dup)locale|localeconv|strerror|strcoll|strxfrm|is(alpha|alnum|upper|lower|space|print|graph|punct|cntrl)|to(lower|upper)|strn?casecmp|strtod|strtof|strtold|atof)[[:space:]]*\('
-check "core knows no locale" "$(code core/*.[ch] core/*/*.[ch])"
+check "core knows no locale" "$(in_code core)"
 
 # Calls that make a descriptor, over as many lines as they take, without a flag that closes it
 inherited()
@@ -101,7 +147,8 @@ inherited()
 			}' "$f"
 	done
 }
-check "core opens nothing that programs inherit" "$(inherited core/*.[ch] core/*/*.[ch])"
+# shellcheck disable=SC2046
+check "core opens nothing that programs inherit" "$(inherited $(below core))"
 
 lib=$bin/librocm_kpack.so.0
 exported=$(nm -D --defined-only "$lib" 2>&1 | awk '{ print $NF }')
