@@ -106,7 +106,8 @@ fuzz  := $(patsubst %.c,$(O)/%,$(filter-out tests/fuzz/replay.c,$(call c_below,t
 bench := $(patsubst %.c,$(O)/%,$(wildcard contrib/bench/*.c))
 stub  := $(O)/tests/stub/libamdhip64.so.5 $(O)/tests/stub/load $(O)/tests/stub/write \
 	$(O)/tests/stub/amd/librocm_kpack.so.0 $(O)/tests/stub/amd_client $(O)/tests/stub/cutile \
-	$(O)/tests/stub/faults.so $(O)/tests/stub/moment.so $(O)/tests/stub/rewheel
+	$(O)/tests/stub/faults.so $(O)/tests/stub/moment.so $(O)/tests/stub/rewheel \
+	$(O)/tests/stub/sandbox
 loaders := $(patsubst %.c,$(O)/%,$(wildcard tests/loaders/*.c))
 posix := $(patsubst %.c,$(O)/%,$(wildcard tests/posix/*.c))
 examples := $(addprefix $(O)/contrib/examples/,libamdhip64.so.5 library)
@@ -216,6 +217,10 @@ $(O)/tests/stub/cutile: $(O)/tests/stub/cutile.o $(O)/librocm_kpack.a
 # Reads a wheel and writes it again.
 $(O)/tests/stub/rewheel: $(O)/tests/stub/rewheel.o $(O)/packer.a $(O)/librocm_kpack.a
 	$(call say,LINK)$(link) -o $@ $^ $(libs_packer)
+
+# Enters the sandbox of kpackfs' server, and tries what it refuses.
+$(O)/tests/stub/sandbox: $(O)/tests/stub/sandbox.o $(O)/fs.a $(O)/librocm_kpack.a
+	$(call say,LINK)$(link) -o $@ $^ $(libs_fs)
 
 # A library in the place of AMD's, and a program that was linked with it.
 $(O)/tests/stub/amd/librocm_kpack.so.0: $(O)/tests/stub/amd_kpack.o

@@ -14,7 +14,7 @@ teardown() {
 
 # until CONDITION...: evaluated again and again, for ten seconds
 until_true() {
-	for _ in $(seq 500); do
+	for _ in $(seq 2400); do
 		! eval "$@" || return 0
 		read -rt 0.02 <> <(:) || :
 	done

@@ -30,7 +30,7 @@ teardown() {
 
 # The daemons of this test have ended.
 gone() {
-	for _ in $(seq 200); do
+	for _ in $(seq 2400); do
 		pgrep -f "kpackfs .*$T/" >/dev/null || return 0
 		read -rt 0.05 <> <(:) || :
 	done

@@ -287,7 +287,7 @@ free_port() {
 # Wait until COMMAND says yes, for two minutes.
 until_true() {
 	local _
-	for _ in $(seq 600); do
+	for _ in $(seq 2400); do
 		! "$@" || return 0
 		read -rt 0.2 <> <(:) || :
 	done

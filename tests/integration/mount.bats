@@ -596,7 +596,7 @@ ad.kpack"
 foreground() {
 	kpackfs -f "$@" "$T/mnt" 2>log 3>&- &
 	pid=$!
-	for _ in $(seq 200); do
+	for _ in $(seq 2400); do
 		! mountpoint -q mnt || return 0
 		read -rt 0.05 <> <(:) || :
 	done

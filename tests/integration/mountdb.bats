@@ -33,7 +33,7 @@ teardown() {
 
 # The daemons of this test have ended.
 gone() {
-	for _ in $(seq 200); do
+	for _ in $(seq 2400); do
 		pgrep -f "kpackfs .*$T/" >/dev/null || return 0
 		read -rt 0.05 <> <(:) || :
 	done
@@ -346,7 +346,7 @@ make_database() {
 foreground() {
 	kpackfs -f "$@" "$T/src" "$T/mnt" 2>log 3>&- &
 	pid=$!
-	for _ in $(seq 200); do
+	for _ in $(seq 2400); do
 		! mountpoint -q mnt || return 0
 		read -rt 0.05 <> <(:) || :
 	done

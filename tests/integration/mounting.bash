@@ -31,7 +31,7 @@ teardown() { end_test; }
 
 # eventually COMMAND...: true once it is; false when it is not for a long time
 eventually() {
-	for _ in $(seq 400); do
+	for _ in $(seq 2400); do
 		! "$@" || return 0
 		read -rt 0.05 <> <(:) || :
 	done

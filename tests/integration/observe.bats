@@ -232,7 +232,7 @@ mount_some() {
 	END
 	m -o cache_size=8m "$T/src"
 	cat mnt/.kpackfs/checksums >/dev/null & reader=$!
-	for _ in $(seq 200); do
+	for _ in $(seq 2400); do
 		[ "$(stat_of reads)" = 0 ] || break
 		read -rt 0.02 <> <(:) || :
 	done
@@ -307,7 +307,7 @@ memory() { awk '/^RssAnon/ { print $2 }' "/proc/$(stat_of pid)/status"; }
 	[ "$(tail -n 1 mnt/.kpackfs/entries.jsonl | jq -r .path)" = toc/lib/k49999/gfx1100.hsaco ]
 	[ "$(wc -l <mnt/.kpackfs/checksums)" = 100000 ]
 	[ ! -s mnt/.kpackfs/missing ]
-	for _ in $(seq 100); do
+	for _ in $(seq 2400); do
 		[ "$(memory)" -gt $((before + 11264)) ] || return 0
 		read -rt 0.1 <> <(:) || :
 	done
@@ -397,7 +397,7 @@ memory() { awk '/^RssAnon/ { print $2 }' "/proc/$(stat_of pid)/status"; }
 
 # await COMMAND...: until it succeeds
 await() {
-	for _ in $(seq 200); do
+	for _ in $(seq 2400); do
 		! "$@" || return 0
 		read -rt 0.05 <> <(:) || :
 	done

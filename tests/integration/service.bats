@@ -35,7 +35,7 @@ archive() { # FILE KEY
 }
 
 wait_for() { # COMMAND...
-	for _ in $(seq 400); do
+	for _ in $(seq 2400); do
 		"$@" 2>/dev/null && return 0
 		read -rt 0.05 <> <(:) || :
 	done

@@ -35,7 +35,7 @@ teardown() {
 }
 
 gone() {
-	for _ in $(seq 200); do
+	for _ in $(seq 2400); do
 		pgrep -f "kpackfs .*$T/" >/dev/null || return 0
 		read -rt 0.05 <> <(:) || :
 	done
