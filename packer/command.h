@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The subcommands.  Each is a function that gets its name as argv[0] and
- * returns the exit status - 0 done, 1 a fault was found or the work failed,
- * 2 usage or not built - and the description its options and help come from.
+ * returns the exit status, and the description its options and help come from.
  */
 #ifndef COMMAND_H
 #define COMMAND_H
 
+#include "packer/cli/exit.h"
 #include "packer/cli/options.h"
-
-enum {
-	EXIT_OK = 0,
-	EXIT_FAULT = 1,
-	EXIT_USAGE = 2,
-};
 
 int cmd_pack(int argc, char **argv);
 int cmd_mark(int argc, char **argv);

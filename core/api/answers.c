@@ -5,6 +5,7 @@
 #include "core/base/json.h"
 #include "kernel_list.h"
 #include "core/base/bounds.h"
+#include "state.h"
 
 /* The names of one binary for one architecture; there is at least one. */
 struct list {
@@ -58,7 +59,7 @@ static kp_answer *place(kp_answer *table, size_t n, size_t number)
 kpack_error_t kp_answer_arches(struct kpack_archive *a, const char ***arches,
 			       struct kpackx_error *why)
 {
-	kp_answer *answer = &kp_archive_answers(a)->arches;
+	kp_answer *answer = &kp_api_answers(a)->arches;
 	size_t n = kp_archive_arch_count(a);
 	const char **made = published(answer);
 
@@ -151,7 +152,7 @@ static kpack_error_t get_list(struct kpack_archive *a, struct kp_span binary,
 			      uint16_t arch, struct list **out, struct kpackx_error *why)
 {
 	const struct kp_toc *toc = kp_archive_toc(a);
-	kp_answer *chain = place(&kp_archive_answers(a)->lists, toc->n_entries,
+	kp_answer *chain = place(&kp_api_answers(a)->lists, toc->n_entries,
 				 list_place(toc, binary, arch));
 
 	if (!chain)
@@ -244,7 +245,7 @@ kpack_error_t kp_answer_metadata(struct kpack_archive *a, size_t entry, const ch
 				 size_t *size, struct kpackx_error *why)
 {
 	size_t n = kp_archive_entry_count(a);
-	kp_answer *answer = place(&kp_archive_answers(a)->texts, n, entry);
+	kp_answer *answer = place(&kp_api_answers(a)->texts, n, entry);
 	struct text *text;
 
 	if (!answer)

@@ -7,16 +7,26 @@
 #include "last_error.h"
 #include "core/base/bounds.h"
 #include "core/rocm_kpack/kpack.h"
+#include "state.h"
 
 /* --- opening ---------------------------------------------------------------------- */
 
 static kpack_error_t open_archive(const char *path, kpack_archive_t *archive,
 				  struct kpackx_error *why)
 {
+	struct kpack_archive *opened;
+	kpack_error_t err;
+
 	if (!path || !archive)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "path or archive is NULL");
-	return kp_archive_open(path, archive, why);
+	KP_TRY(kp_archive_open(path, &opened, why));
+	err = kp_api_attach(opened, why);
+	if (err)
+		kp_archive_close(opened);
+	else
+		*archive = opened;
+	return err;
 }
 
 kpack_error_t kpackx_open(const char *path, kpack_archive_t *archive,
@@ -42,7 +52,7 @@ void kpack_close(kpack_archive_t archive)
 
 const char *kpack_get_last_error(kpack_archive_t archive)
 {
-	return kp_last_errors_text(archive ? kp_archive_errors(archive) : NULL);
+	return kp_last_errors_text(archive ? kp_api_errors(archive) : NULL);
 }
 
 /* --- architectures and binaries --------------------------------------------------- */

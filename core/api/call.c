@@ -3,6 +3,7 @@
 #include "core/archive/archive.h"
 #include "last_error.h"
 #include "core/base/text.h"
+#include "state.h"
 
 kpack_error_t kp_call_args(bool ok, struct kpackx_error *reason)
 {
@@ -57,7 +58,7 @@ kpack_error_t kp_call_end(kpack_archive_t archive, kpack_error_t err,
 	if (!err)
 		return err;
 	if (archive)
-		kp_last_errors_note(kp_archive_errors(archive), reason->text);
+		kp_last_errors_note(kp_api_errors(archive), reason->text);
 	if (why)
 		*why = *reason;
 	return err;

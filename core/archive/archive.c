@@ -3,9 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include <xxhash.h>
-#include "core/api/answers.h"
 #include "core/codec/codec.h"
-#include "core/api/last_error.h"
 #include "core/base/bounds.h"
 #include "core/base/alloc.h"
 #include "core/base/msgpack_read.h"
@@ -27,9 +25,8 @@ struct kpack_archive {
 	uint8_t *walked;
 	uint32_t n_frames;
 
-	/* what may be added to while others read, without a lock */
-	struct kp_last_errors errors;
-	struct kp_answers answers;
+	void *attached; /* see kp_archive_attach */
+	void (*free_attached)(void *attached);
 };
 
 /* --- opening ---------------------------------------------------------------------- */
@@ -273,7 +270,6 @@ kpack_error_t kp_archive_open_fd(int fd, const char *path, struct kpack_archive 
 		return kp_fail_memory(why, sizeof(*a), "an archive");
 	}
 	a->fd = fd;
-	kp_last_errors_init(&a->errors);
 	err = open_file(a, path, why);
 	if (err)
 		kp_archive_close(a);
@@ -297,8 +293,8 @@ void kp_archive_close(struct kpack_archive *a)
 		return;
 	if (a->fd >= 0)
 		close(a->fd);
-	kp_last_errors_fini(&a->errors);
-	kp_answers_fini(&a->answers, a->toc.n_entries);
+	if (a->free_attached)
+		a->free_attached(a->attached);
 	kp_toc_fini(&a->toc);
 	free(a->walked);
 	free(a->path);
@@ -481,14 +477,15 @@ uint64_t kp_archive_toc_hash(const struct kpack_archive *a)
 	return a->toc_hash;
 }
 
-struct kp_last_errors *kp_archive_errors(struct kpack_archive *a)
+void kp_archive_attach(struct kpack_archive *a, void *data, void (*free_data)(void *data))
 {
-	return &a->errors;
+	a->attached = data;
+	a->free_attached = free_data;
 }
 
-struct kp_answers *kp_archive_answers(struct kpack_archive *a)
+void *kp_archive_attached(const struct kpack_archive *a)
 {
-	return &a->answers;
+	return a->attached;
 }
 
 const struct kp_toc *kp_archive_toc(const struct kpack_archive *a)

@@ -111,11 +111,15 @@ uint64_t kp_archive_blob_size(const struct kpack_archive *a);
 const struct kp_fault *kp_archive_faults(const struct kpack_archive *a, size_t *kept,
 					 size_t *counted);
 
-/* What was added since it was opened, and the table itself: for core. */
-struct kp_last_errors;
-struct kp_last_errors *kp_archive_errors(struct kpack_archive *a);
-struct kp_answers;
-struct kp_answers *kp_archive_answers(struct kpack_archive *a);
+/*
+ * Keep DATA with the archive; FREE_DATA frees it when the archive is closed, while its table
+ * is still whole.  Once for an archive, before another thread uses it.
+ */
+void kp_archive_attach(struct kpack_archive *a, void *data,
+		       void (*free_data)(void *data));
+void *kp_archive_attached(const struct kpack_archive *a); /* NULL: nothing */
+
+/* The table itself: for core. */
 struct kp_toc;
 const struct kp_toc *kp_archive_toc(const struct kpack_archive *a);
 

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: MIT */
+#include "find.h"
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
-#include "core/view/view.h"
+#include "naming.h"
 
-static const char ENDING[] = ".kpack";
-
-static int is_archive_name(const struct dirent *d)
+static int is_archive(const struct dirent *d)
 {
-	size_t n = strlen(d->d_name), ending = sizeof(ENDING) - 1;
-
-	return d->d_name[0] != '.' && n > ending &&
-	       strcmp(d->d_name + n - ending, ENDING) == 0;
+	return kp_is_archive_name(d->d_name);
 }
 
 static int by_bytes(const struct dirent **a, const struct dirent **b)
@@ -61,8 +58,8 @@ static kpack_error_t join(const char *dir, struct dirent **names, size_t n, char
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t kp_view_sources(const char *source, char ***paths, size_t *count,
-			      struct kpackx_error *why)
+kpack_error_t kp_archives_find(const char *source, char ***paths, size_t *count,
+			       struct kpackx_error *why)
 {
 	struct dirent **names;
 	kpack_error_t err;
@@ -73,7 +70,7 @@ kpack_error_t kp_view_sources(const char *source, char ***paths, size_t *count,
 		return kp_fail_errno(why, errno, "cannot look at it");
 	if (!S_ISDIR(st.st_mode))
 		return one_file(source, paths, count, why);
-	n = scandir(source, &names, is_archive_name, by_bytes);
+	n = scandir(source, &names, is_archive, by_bytes);
 	if (n < 0)
 		return kp_fail_errno(why, errno, "cannot list it");
 	err = join(source, names, (size_t)n, paths, why);

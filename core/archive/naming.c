@@ -3,6 +3,14 @@
 #include <stdio.h>
 #include "core/base/text.h"
 
+bool kp_is_archive_name(const char *name)
+{
+	size_t n = strlen(name), suffix = sizeof(KP_ARCHIVE_SUFFIX) - 1;
+
+	return name[0] != '.' && n > suffix &&
+	       strcmp(name + n - suffix, KP_ARCHIVE_SUFFIX) == 0;
+}
+
 struct kp_key kp_key_split(struct kp_span key)
 {
 	struct kp_key whole = {key, 0};
@@ -75,7 +83,7 @@ bool kp_legacy_path(struct kp_span key, struct kp_span arch, char *out, size_t c
 
 bool kp_path_reserved(struct kp_span path)
 {
-	static const char *const reserved[] = {"toc", ".kpackfs"};
+	static const char *const reserved[] = {KP_TOC_NAME, KP_CONTROL_NAME};
 
 	for (size_t i = 0; i < sizeof(reserved) / sizeof(*reserved); i++) {
 		size_t n = strlen(reserved[i]);

@@ -1,10 +1,28 @@
 /* SPDX-License-Identifier: MIT */
-/* The naming policy of single entries: what file names a key, an arch and a type give. */
+/*
+ * Names: of archives and the directories they stand in, and of single entries: what file
+ * names a key, an arch and a type give.
+ */
 #ifndef KP_NAMING_H
 #define KP_NAMING_H
 
 #include <stdbool.h>
 #include "core/base/span.h"
+
+/* The end of an archive's file name. */
+#define KP_ARCHIVE_SUFFIX ".kpack"
+/* The directory of a tree's archives, at its root. */
+#define KP_ARCHIVES_DIR ".kpack"
+/* The directory of a mount in which it says what it knows about itself. */
+#define KP_CONTROL_NAME ".kpackfs"
+/* The directory of a mount that has the entries by their keys. */
+#define KP_TOC_NAME "toc"
+
+/*
+ * Is NAME, without directories, an archive's?  A name that begins with a dot is not: files
+ * that are being written have such names.
+ */
+bool kp_is_archive_name(const char *name);
 
 /* A key "lib/x.so#12" is binary "lib/x.so", index 12; a key without "#n" has index 0. */
 struct kp_key {

@@ -163,17 +163,39 @@ kpack_error_t kp_file_pread(int fd, uint64_t off, void *buf, size_t len,
 	return KPACK_SUCCESS;
 }
 
-/* A fresh hidden name; it must not look like an archive to anybody who lists *.kpack. */
+static const char TEMP_BEGIN[] = ".kpack-", TEMP_END[] = ".tmp";
+enum { TEMP_DIGITS = 16 };
+
+bool kp_temp_name(char out[KP_TEMP_NAME_SIZE])
+{
+	unsigned long long random;
+
+	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		return false;
+	snprintf(out, KP_TEMP_NAME_SIZE, "%s%0*llx%s", TEMP_BEGIN, TEMP_DIGITS, random,
+		 TEMP_END);
+	return true;
+}
+
+bool kp_is_temp_name(const char *name)
+{
+	size_t begin = strlen(TEMP_BEGIN);
+
+	return strncmp(name, TEMP_BEGIN, begin) == 0 &&
+	       strspn(name + begin, "0123456789abcdef") == TEMP_DIGITS &&
+	       strcmp(name + begin + TEMP_DIGITS, TEMP_END) == 0;
+}
+
 static kpack_error_t pick_tmp_name(struct kp_outfile *out, struct kpackx_error *why)
 {
-	unsigned char random[8];
-	char *name;
+	char *name = malloc(KP_TEMP_NAME_SIZE);
 
-	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+	if (!name)
+		return kp_fail_memory(why, KP_TEMP_NAME_SIZE, "a temporary name");
+	if (!kp_temp_name(name)) {
+		free(name);
 		return kp_fail_errno(why, errno, "cannot pick a temporary name");
-	if (asprintf(&name, ".kpack-%016llx.tmp", (unsigned long long)kp_le64(random)) <
-	    0)
-		return kp_fail_memory(why, 32, "a temporary name");
+	}
 	free(out->tmp_name);
 	out->tmp_name = name;
 	return KPACK_SUCCESS;

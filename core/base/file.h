@@ -87,6 +87,15 @@ kpack_error_t kp_file_pread(int fd, uint64_t off, void *buf, size_t len,
 			    struct kpackx_error *why);
 
 /*
+ * A fresh hidden name for a file that is not whole yet; it does not look like an archive to
+ * anybody who lists *.kpack.  false, with errno: the system gives no random bytes.
+ */
+#define KP_TEMP_NAME_SIZE 32
+bool kp_temp_name(char out[KP_TEMP_NAME_SIZE]);
+/* Is NAME such a name?  A run that was killed leaves files with them. */
+bool kp_is_temp_name(const char *name);
+
+/*
  * A file being written that appears under its name only when it is whole.
  * Where the file system can, it has no name until then (O_TMPFILE), so that a
  * killed program leaves nothing behind.

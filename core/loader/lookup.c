@@ -8,7 +8,7 @@
 #include "core/base/alloc.h"
 #include "core/binary/search_path.h"
 #include "trace.h"
-#include "core/view/view.h"
+#include "core/archive/find.h"
 
 /* ---- files ---- */
 
@@ -91,7 +91,7 @@ kpack_error_t kp_lookup_add_place(struct kp_lookup *l, const char *place,
 	char **paths, *path;
 	size_t n;
 
-	switch (kp_view_sources(place, &paths, &n, &reason)) {
+	switch (kp_archives_find(place, &paths, &n, &reason)) {
 	case KPACK_SUCCESS:
 		KP_TRY(add_all(l, paths, n, why));
 		return n ? KPACK_SUCCESS : add_empty(l, place, why);

@@ -42,7 +42,7 @@ struct kp_lookup_want {
 kpack_error_t kp_lookup_add(struct kp_lookup *l, char *path, struct kpackx_error *why);
 
 /*
- * Put a place at the end: a file, or all archives of a directory (kp_view_sources).  The
+ * Put a place at the end: a file, or all archives of a directory (kp_archives_find).  The
  * directory is listed now; what cannot be listed is a file that cannot be opened.
  * Errors as for kp_lookup_add.
  */

@@ -202,7 +202,7 @@ bool kp_target_selected(const struct kp_target *select, const struct kp_target *
 
 bool kp_target_neutral(const struct kp_target *t)
 {
-	return strcmp(t->processor, "generic") == 0;
+	return strcmp(t->processor, KP_ARCH_GENERIC) == 0;
 }
 
 static bool contradict(enum kp_feature a, enum kp_feature b)

@@ -65,6 +65,9 @@ bool kp_target_compatible(const struct kp_target *code, const struct kp_target *
 /* Does SELECT choose T?  Same processor, and the features SELECT states are equal. */
 bool kp_target_selected(const struct kp_target *select, const struct kp_target *t);
 
+/* The architecture of what suits every GPU. */
+#define KP_ARCH_GENERIC "generic"
+
 /* Is T what files that suit every GPU are listed under, "generic"? */
 bool kp_target_neutral(const struct kp_target *t);
 

@@ -112,12 +112,4 @@ bool kp_view_same_content(struct kpack_archive *a, size_t in_a, struct kpack_arc
 const char *const *kp_view_conflicts(const struct kp_view *v, size_t *kept,
 				     size_t *counted);
 
-/*
- * Archives of a source: SOURCE itself when it is a file, else every *.kpack of the directory,
- * sorted by name.  The caller frees each string and the array.  An empty
- * directory is a success with no archives.
- */
-kpack_error_t kp_view_sources(const char *source, char ***paths, size_t *count,
-			      struct kpackx_error *why);
-
 #endif

@@ -5,6 +5,7 @@
 #include "control.h"
 #include "texts.h"
 #include "forget_names.h"
+#include "core/archive/naming.h"
 
 #define BUCKETS 64
 
@@ -135,7 +136,7 @@ kpack_error_t control_new(const struct control_subject *about, struct control **
 	struct control *c = calloc(1, sizeof(*c));
 
 	if (!c)
-		return kp_fail_memory(why, sizeof(*c), CONTROL_NAME);
+		return kp_fail_memory(why, sizeof(*c), KP_CONTROL_NAME);
 	c->inodes = about->inodes;
 	c->next_ino = CONTROL_FIRST;
 	clock_gettime(CLOCK_REALTIME, &c->started);
@@ -145,7 +146,7 @@ kpack_error_t control_new(const struct control_subject *about, struct control **
 		c->tidier = tidier_new(about->take_back, about->user);
 	if (!c->texts || (about->take_back && !c->tidier)) {
 		control_free(c);
-		return kp_fail_memory(why, 0, CONTROL_NAME);
+		return kp_fail_memory(why, 0, KP_CONTROL_NAME);
 	}
 	look_at_root(c);
 	*out = c;

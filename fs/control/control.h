@@ -14,7 +14,6 @@
 #include "fs/content/content.h"
 #include "fs/tree/inodes.h"
 
-#define CONTROL_NAME ".kpackfs"
 #define CONTROL_DIR 2 /* its inode number */
 /*
  * What listings and attributes say is a file's number, by its position: the same for all its

@@ -12,6 +12,7 @@
 #include "stats_text.h"
 #include "status_text.h"
 #include "texts.h"
+#include "core/archive/naming.h"
 
 #define TEXTS_MAX 16
 
@@ -301,7 +302,7 @@ static void read_lines(const struct text *text, uint64_t off, size_t len, void *
 	if (bytes && folded_read(text->lines, off, bytes, len)) {
 		answer(token, bytes, len, NULL);
 	} else {
-		kp_fail_memory(&why, len, CONTROL_NAME);
+		kp_fail_memory(&why, len, KP_CONTROL_NAME);
 		answer(token, NULL, 0, &why);
 	}
 	free(bytes);

@@ -5,6 +5,7 @@
 #include <sys/statvfs.h>
 #include "ops.h"
 #include "readonly.h"
+#include "core/archive/naming.h"
 
 /* Seconds the kernel may believe an answer: what is mounted does not change. */
 #define FOREVER 1e9
@@ -185,7 +186,7 @@ static void lookup_dir(fuse_req_t req, const struct edition *e, struct tree_node
 
 	if (strcmp(name, "..") == 0)
 		reply_node(req, e, tree_parent(e->tree, dir.index));
-	else if (dir.ino == TREE_ROOT && strcmp(name, CONTROL_NAME) == 0 &&
+	else if (dir.ino == TREE_ROOT && strcmp(name, KP_CONTROL_NAME) == 0 &&
 		 control_stat(fs_of(req)->control, CONTROL_DIR, &st))
 		reply_control(req, CONTROL_DIR, &st);
 	else if (tree_lookup(e->tree, dir.index, kp_span_str(name), &found))

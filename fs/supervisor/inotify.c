@@ -10,6 +10,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 #include "inotify.h"
+#include "core/archive/naming.h"
 
 #define LINKS_MAX 40 /* as the kernel */
 #define NAMES_MAX 64 /* more names of one directory that matter: then all do */
@@ -372,13 +373,6 @@ void watch_end(struct watch *w)
 
 /* Events. */
 
-static bool is_archive(const char *name)
-{
-	size_t n = strlen(name);
-
-	return name[0] != '.' && n > 6 && strcmp(name + n - 6, ".kpack") == 0;
-}
-
 static bool matters(const struct watch *w, const struct inotify_event *e)
 {
 	const struct place *p;
@@ -393,7 +387,8 @@ static bool matters(const struct watch *w, const struct inotify_event *e)
 		return !(e->mask & (IN_ATTRIB | IN_IGNORED)) || p->archives;
 	if (!(e->mask & (p->mask | IN_UNMOUNT)))
 		return false;
-	return p->all || (p->archives && is_archive(e->name)) || has_name(p, e->name);
+	return p->all || (p->archives && kp_is_archive_name(e->name)) ||
+	       has_name(p, e->name);
 }
 
 bool watch_read(struct watch *w)

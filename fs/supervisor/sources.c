@@ -5,7 +5,7 @@
 #include "core/base/file.h"
 #include "fs/base/log.h"
 #include "sources.h"
-#include "core/view/view.h"
+#include "core/archive/find.h"
 
 static void free_items(struct survey_item *items, size_t count)
 {
@@ -127,7 +127,7 @@ static bool fill_item(struct survey *now, struct survey_item *item,
 	return true;
 }
 
-/* Take the paths kp_view_sources gave. */
+/* Take the paths kp_archives_find gave. */
 static bool add_paths(struct survey *s, char **paths, size_t count, uint32_t source)
 {
 	bool ok = true;
@@ -149,7 +149,7 @@ static bool list_source(struct survey *s, const struct survey_options *o, uint32
 	char **paths = NULL;
 	size_t count = 0;
 
-	if (kp_view_sources(path, &paths, &count, &why)) {
+	if (kp_archives_find(path, &paths, &count, &why)) {
 		if (!o->first)
 			return add(s, strdup(path), why.text, source);
 		log_about(LOG_ERR, path, why.text);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 #include <time.h>
-#include "fs/control/control.h"
 #include "edition.h"
 #include "fs/base/log.h"
 #include "core/base/alloc.h"
 #include "subdir.h"
 #include "logged_conflicts.h"
+#include "core/archive/naming.h"
 
 /* Conflicts of one edition that are logged, each in a line. */
 #define CONFLICTS_LOGGED 20
@@ -170,7 +170,7 @@ static void log_conflicts(const struct edition *e, struct warned *warned)
 		tell(&t, NULL, conflicts[i]);
 	t.more += warned_turn(warned, textless + counted - kept);
 	if (t.more)
-		log_print(LOG_WARNING, "and %zu more, see " CONTROL_NAME "/conflicts",
+		log_print(LOG_WARNING, "and %zu more, see " KP_CONTROL_NAME "/conflicts",
 			  t.more);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "fs/control/control.h"
 #include "fs/base/log.h"
 #include "subdir.h"
+#include "core/archive/naming.h"
 
 const char *subdir_clean(char *text)
 {
@@ -66,9 +66,9 @@ bool subdir_find(struct edition *e, const char *path, bool must_be, uint32_t *ro
 	if (!*path)
 		kp_view_hide(e->view, 0, kp_span_str("toc"));
 	if (kp_view_find_dir(e->view, kp_span_str(path), root)) {
-		if (kp_view_hide(e->view, *root, kp_span_str(CONTROL_NAME)))
+		if (kp_view_hide(e->view, *root, kp_span_str(KP_CONTROL_NAME)))
 			log_about(LOG_WARNING, path,
-				  "its own " CONTROL_NAME " is not shown");
+				  "its own " KP_CONTROL_NAME " is not shown");
 		return true;
 	}
 	if (!is_anywhere(e, path, &found))

@@ -5,6 +5,7 @@
 #include <xxhash.h>
 #include "packer/cli/report.h"
 #include "core/view/view.h"
+#include "core/archive/find.h"
 
 /* --- operands --------------------------------------------------------------------- */
 
@@ -18,7 +19,7 @@ bool archives_paths(int n, char **operands, void (*fn)(const char *path, void *a
 		char **paths = NULL;
 		size_t count = 0;
 
-		if (kp_view_sources(operands[i], &paths, &count, &why)) {
+		if (kp_archives_find(operands[i], &paths, &count, &why)) {
 			report_why(operands[i], &why);
 			ok = false;
 			continue;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/base/alloc.h"
+#include "core/target/target.h"
 
 static int by_text(const void *a, const void *b)
 {
@@ -30,7 +31,7 @@ static kpack_error_t add_layout(struct built_arches *a, size_t *cap,
 /* Files of kernel databases that are for no GPU in particular. */
 static bool is_neutral(const char *arch)
 {
-	return strcmp(arch, "generic") == 0;
+	return strcmp(arch, KP_ARCH_GENERIC) == 0;
 }
 
 static kpack_error_t add_archives(struct built_arches *a, size_t *cap,

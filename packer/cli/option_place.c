@@ -2,7 +2,7 @@
 #include "option_place.h"
 #include <stdlib.h>
 #include <string.h>
-#include "packer/command.h"
+#include "exit.h"
 #include "report.h"
 
 static int put_text(char **slot, const char *arg)

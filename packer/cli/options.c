@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "packer/command.h"
+#include "exit.h"
 #include "report.h"
 
 /* getopt's value of row N: above every character. */

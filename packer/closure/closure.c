@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include "internal.h"
 #include "packer/files/read_file.h"
-#include "packer/library/sqlite/kernel_paths.h"
+#include "packer/library/rocfft/kernel_paths.h"
 #include "packer/library/sqlite/header.h"
 #include "core/base/bounds.h"
 #include "core/base/alloc.h"

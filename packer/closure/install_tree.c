@@ -5,16 +5,16 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "packer/archives/content_hash.h"
-#include "packer/library/sqlite/kernel_paths.h"
+#include "packer/library/rocfft/kernel_paths.h"
 #include "core/base/bounds.h"
 #include "core/base/alloc.h"
 #include "core/base/msgpack_read.h"
 #include "packer/files/plain_files.h"
 #include "packer/cli/report.h"
-#include "packer/pack/scan/scan.h"
+#include "core/archive/naming.h"
+#include "core/archive/find.h"
 
 /* At the root of a view: no files of the tree. */
-#define VIEW_TOC "toc"
 
 /* Where archives are: paths on the heap. */
 struct sources {
@@ -174,7 +174,7 @@ static bool has_archives(const char *dir)
 	char **paths = NULL;
 	size_t count = 0;
 
-	if (kp_view_sources(dir, &paths, &count, &ignored))
+	if (kp_archives_find(dir, &paths, &count, &ignored))
 		return false;
 	for (size_t i = 0; i < count; i++)
 		free(paths[i]);
@@ -190,7 +190,7 @@ static kpack_error_t add_root(struct whole_tree *t, const char *root, struct ori
 
 	if (!is_dir(root))
 		return add_source(sources, root, NULL, why);
-	KP_TRY(add_source(sources, root, SCAN_ARCHIVES, why));
+	KP_TRY(add_source(sources, root, KP_ARCHIVES_DIR, why));
 	if (!has_archives(sources->items[before]))
 		free(sources->items[--sources->count]);
 	if (has_archives(root))
@@ -235,7 +235,7 @@ static kpack_error_t add_shown(const struct whole_tree *t, uint32_t dir,
 		struct kp_view_name name = kp_view_name(t->view, i);
 		bool is_sub = name.kind == KP_VIEW_DIR;
 
-		if (dir == 0 && is_sub && kp_span_is(name.text, VIEW_TOC))
+		if (dir == 0 && is_sub && kp_span_is(name.text, KP_TOC_NAME))
 			continue;
 		if (!is_sub && name.kind != KP_VIEW_PATH && name.kind != KP_VIEW_LEGACY)
 			continue;

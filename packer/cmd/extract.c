@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
-#include <sys/random.h>
 #include <unistd.h>
 #include "packer/archives/operands.h"
 #include "packer/command.h"
@@ -158,15 +157,13 @@ static kpack_error_t write_all(const void *data, size_t size, void *arg,
 }
 
 /* A new file in DIR under a name nobody uses. */
-static int open_temporary(int dir, char name[40])
+static int open_temporary(int dir, char name[KP_TEMP_NAME_SIZE])
 {
-	uint64_t random;
 	int fd = -1;
 
 	for (int tries = 0; tries < 100; tries++) {
-		if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		if (!kp_temp_name(name))
 			return -1;
-		snprintf(name, 40, ".kpack-%016llx.tmp", (unsigned long long)random);
 		fd = openat(dir, name,
 			    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 		if (fd >= 0 || errno != EEXIST)
@@ -221,7 +218,7 @@ static kpack_error_t write_file(const struct extract *x, int dir, const char *na
 				struct kpackx_error *why)
 {
 	kpack_error_t err;
-	char temporary[40];
+	char temporary[KP_TEMP_NAME_SIZE];
 	int fd = open_temporary(dir, temporary);
 
 	if (fd < 0)

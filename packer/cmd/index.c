@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* kpack index: a package index for a directory of wheels. */
-#include "packer/wheel/file/built.h"
+#include "packer/wheel/zip/built.h"
 #include "packer/command.h"
 #include "packer/cli/report.h"
 

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "packer/mark/mark.h"
 #include "packer/cli/report.h"
+#include "packer/command.h"
 
 const struct command_help cmd_mark_help = {
 	"mark",

@@ -5,6 +5,7 @@
 #include "packer/pack/mount_command.h"
 #include "packer/pack/report.h"
 #include "packer/pack/run.h"
+#include "packer/shard/run.h"
 #include "packer/cli/report.h"
 
 /* The command that brings packed files back, on the heap. */
@@ -26,7 +27,7 @@ static kpack_error_t find_mount(const struct packing *p, char **out,
 static int report(const struct packing *p)
 {
 	struct pack_result result = {
-		.scan = &p->scan, .set = p->set, .done = p->shard.done};
+		.scan = &p->scan, .set = p->set, .done = p->finished_before};
 	struct kpackx_error why = {0};
 	char *mount = NULL;
 	int status;
@@ -38,7 +39,7 @@ static int report(const struct packing *p)
 		}
 		result.mount = mount;
 		result.outcomes = &p->outcomes;
-		if (!p->args.quiet && !p->shard.done)
+		if (!p->args.quiet && !p->finished_before)
 			pack_report_outcomes(&p->scan, &p->outcomes);
 	}
 	status = pack_report(&p->args, &result);
@@ -49,12 +50,16 @@ static int report(const struct packing *p)
 int cmd_pack(int argc, char **argv)
 {
 	struct packing p = {0};
+	struct shard_run shard = {0};
 	int status = pack_args_parse(&p.args, argc, argv);
 
+	if (!status && p.args.shard.count)
+		shard_run_join(&shard, &p);
 	if (!status)
 		status = packing_run(&p);
 	if (!status)
 		status = report(&p);
 	packing_close(&p);
+	shard_run_fini(&shard);
 	return report_finish(status < 0 ? EXIT_OK : status);
 }

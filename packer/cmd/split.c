@@ -8,6 +8,8 @@
 #include "packer/split/manifest.h"
 #include "packer/split/archives.h"
 #include "packer/split/report.h"
+#include "core/target/target.h"
+#include "packer/split/tree_name.h"
 
 /* What is told at the end. */
 struct teller {
@@ -54,7 +56,7 @@ static int split_one(struct teller *t, const char *input, const char *name)
 
 static int is_artifact(const struct dirent *e)
 {
-	static const char generic[] = "_" PARTITION_GENERIC;
+	static const char generic[] = "_" KP_ARCH_GENERIC;
 	size_t n = strlen(e->d_name), m = sizeof(generic) - 1;
 
 	return e->d_name[0] != '.' && (n < m || strcmp(e->d_name + n - m, generic) != 0);
@@ -68,7 +70,7 @@ static int split_listed(struct teller *t, const char *name)
 
 	if (asprintf(&input, "%s/%s", t->args->batch, name) < 0)
 		input = NULL;
-	if (!input || asprintf(&manifest, "%s/" PREFIXES_MANIFEST, input) < 0)
+	if (!input || asprintf(&manifest, "%s/" ARTIFACT_MANIFEST, input) < 0)
 		manifest = NULL;
 	if (!manifest || !artifact)
 		report_error(name, "out of memory");

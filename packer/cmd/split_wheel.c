@@ -8,7 +8,7 @@
 #include "core/binary/search_path.h"
 #include "core/base/text.h"
 #include "packer/wheel/metadata/library_names.h"
-#include "packer/wheel/file/built.h"
+#include "packer/wheel/zip/built.h"
 #include "packer/wheel/split/metadata.h"
 #include "packer/wheel/file/out.h"
 #include "packer/wheel/split/split.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "leftovers.h"
+#include "core/base/file.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -7,7 +8,6 @@
 #include <stdlib.h>
 #include <sys/file.h>
 #include <unistd.h>
-#include "packer/pack/scan/scan.h"
 
 int leftovers_lock(const char *root)
 {
@@ -29,7 +29,7 @@ static int remove_one(int dir, const char *name)
 
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : -1;
-	if (!scan_is_leftover(name, st.st_mode))
+	if (S_ISDIR(st.st_mode) || !kp_is_temp_name(name))
 		return 0;
 	return unlinkat(dir, name, 0);
 }

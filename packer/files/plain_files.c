@@ -6,10 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include "packer/cli/report.h"
-#include "packer/pack/scan/scan.h"
+#include "core/archive/naming.h"
 
 /* Names at the root of a mount that are no files of the tree. */
-#define MOUNT_CONTROL ".kpackfs"
 #define MOUNT_TOC "toc"
 
 /* A root that is walked. */
@@ -61,7 +60,7 @@ static bool is_archive(const FTSENT *e)
 /* Is it one of the directories that are not of the tree itself? */
 static bool is_special(const FTSENT *e, bool mounted)
 {
-	return e->fts_level == 1 && (strcmp(e->fts_name, SCAN_ARCHIVES) == 0 ||
+	return e->fts_level == 1 && (strcmp(e->fts_name, KP_ARCHIVES_DIR) == 0 ||
 				     (mounted && strcmp(e->fts_name, MOUNT_TOC) == 0));
 }
 
@@ -95,7 +94,7 @@ static bool is_mount(const char *root)
 	char *path;
 	bool yes;
 
-	if (asprintf(&path, "%s/" MOUNT_CONTROL, root) < 0)
+	if (asprintf(&path, "%s/" KP_CONTROL_NAME, root) < 0)
 		return false;
 	yes = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 	free(path);

@@ -5,22 +5,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 #include "core/base/file.h"
 
 /* Names tried before an occupied directory is believed to be somebody's attack. */
 #define TRIES 100
 
-/* The form of kp_outfile's: the scan knows what a killed run left. */
 static int pick_name(struct place *p)
 {
-	unsigned long long random;
-
-	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
-		return -1;
-	snprintf(p->tmp_name, sizeof(p->tmp_name), ".kpack-%016llx.tmp", random);
-	return 0;
+	return kp_temp_name(p->tmp_name) ? 0 : -1;
 }
 
 static int open_dir(const char *path, struct place *p)

@@ -7,11 +7,12 @@
 #define PLACE_H
 
 #include "core/base/errors.h"
+#include "core/base/file.h"
 
 struct place {
 	int dir_fd;
-	const char *name;  /* inside the path */
-	char tmp_name[32]; /* under which make is to make it */
+	const char *name;                 /* inside the path */
+	char tmp_name[KP_TEMP_NAME_SIZE]; /* under which make is to make it */
 };
 
 /*

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include "arch_name.h"
 #include "core/format/format.h"
+#include "core/target/target.h"
 
 /* --- the container ------------------------------------------------------------------------ */
 
@@ -225,7 +226,7 @@ static kpack_error_t decide_bundle(const char *named, const struct content *c,
 				   struct library_object *out, struct kpackx_error *why)
 {
 	size_t agreeing = *named ? count_agreeing(c, named) : 0;
-	const char *arch = agreeing ? named : LIBRARY_NEUTRAL;
+	const char *arch = agreeing ? named : KP_ARCH_GENERIC;
 
 	KP_TRY(library_add_arch(out, arch, why));
 	if (!*named || agreeing == c->n_arches)
@@ -239,7 +240,7 @@ static kpack_error_t decide_bundle(const char *named, const struct content *c,
 static kpack_error_t decide_by_name(const char *named, const struct content *c,
 				    struct library_object *out, struct kpackx_error *why)
 {
-	KP_TRY(library_add_arch(out, *named ? named : LIBRARY_NEUTRAL, why));
+	KP_TRY(library_add_arch(out, *named ? named : KP_ARCH_GENERIC, why));
 	if (!c->damaged)
 		return KPACK_SUCCESS;
 	return library_warn(out, why, "damaged, packed as it is: %s", c->fault.text);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include "key_owners.h"
 #include "rules.h"
+#include "core/target/target.h"
 
 /* In the order in which they are asked. */
 static const struct library *const table[] = {
@@ -296,7 +297,7 @@ static kpack_error_t ask(const struct library_set *set, struct library_question 
 		if (!err)
 			err = library->check(library, q, found, out, why);
 		if (!err && *found && out->n_arches == 0)
-			err = library_add_arch(out, LIBRARY_NEUTRAL, why);
+			err = library_add_arch(out, KP_ARCH_GENERIC, why);
 		if (!err && out->facts.no_memory)
 			err = kp_fail_memory(why, out->facts.size, "metadata");
 		if (err || !*found)

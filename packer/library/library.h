@@ -16,7 +16,6 @@
 #include "core/target/target.h"
 
 /* The architecture of files that every GPU needs. */
-#define LIBRARY_NEUTRAL "generic"
 
 /* A run of bytes that is stored as one object, and all that is said about it. */
 struct library_object {
@@ -24,7 +23,7 @@ struct library_object {
 	const char *role;      /* "parent", "code" ...: static */
 	uint64_t offset, size; /* in its file */
 
-	/* Canonical target IDs, sorted; or just LIBRARY_NEUTRAL.  Never empty after check. */
+	/* Canonical target IDs, sorted; or just KP_ARCH_GENERIC.  Never empty after check. */
 	char (*arches)[KP_TARGET_TEXT_MAX];
 	size_t n_arches;
 	/* Several arches: the name of their family ("gfx11xx"), and of the archive; or "". */

@@ -4,6 +4,7 @@
 #include <fnmatch.h>
 #include <stdio.h>
 #include "arch_name.h"
+#include "core/target/target.h"
 
 /* What a rule says of a file: its GPU, "" where only the content tells. */
 struct answer {
@@ -104,7 +105,7 @@ static kpack_error_t describe(const struct rule *r, const struct answer *answer,
 	if (r->where == RULE_GENERIC) {
 		if (*container)
 			facts_string(&out->facts, "container", container);
-		return library_add_arch(out, LIBRARY_NEUTRAL, why);
+		return library_add_arch(out, KP_ARCH_GENERIC, why);
 	}
 	snprintf(named, sizeof(named), "%s", answer->arch);
 	if (r->where == RULE_DIRECTORY || r->where == RULE_BELOW)

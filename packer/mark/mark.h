@@ -6,7 +6,8 @@
 #ifndef MARK_H
 #define MARK_H
 
-#include "packer/command.h"
+#include "packer/cli/exit.h"
+#include "packer/cli/options.h"
 
 int mark_show(int argc, char **argv);
 int mark_convert(int argc, char **argv);

@@ -9,6 +9,7 @@
 #include "packer/cli/report.h"
 #include "core/base/text.h"
 #include "packer/pack/tree/write.h"
+#include "core/archive/naming.h"
 
 enum {
 	OPT_ARCHIVES_ONLY,
@@ -431,7 +432,7 @@ static int check_tree(const struct pack_args *args)
 	}
 	if (!args->force)
 		return EXIT_OK;
-	if (asprintf(&archives, "%s/" SCAN_ARCHIVES, args->input) < 0)
+	if (asprintf(&archives, "%s/" KP_ARCHIVES_DIR, args->input) < 0)
 		return EXIT_FAULT;
 	has = stat(archives, &st) == 0;
 	free(archives);

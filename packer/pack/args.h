@@ -7,7 +7,7 @@
 #include "packer/gpu/families.h"
 #include "packer/library/library.h"
 #include "store.h"
-#include "packer/shard/assign.h"
+#include "shard_number.h"
 
 /* What becomes of the binaries. */
 enum pack_mode {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "check.h"
 #include "packer/closure/closure.h"
-#include "packer/command.h"
+#include "packer/cli/exit.h"
 #include "packer/cli/report.h"
 #include "packer/closure/install_tree.h"
 

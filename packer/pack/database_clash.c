@@ -8,6 +8,8 @@
 #include "packer/cli/report.h"
 #include "packer/pack/scan/rocfft_caches.h"
 #include "core/view/view.h"
+#include "core/target/target.h"
+#include "core/archive/find.h"
 
 /* So many are told by name. */
 enum { TOLD_MAX = 20 };
@@ -286,7 +288,7 @@ static kpack_error_t compare_entry(struct clash *c, const struct kpack_archive *
 		return KPACK_SUCCESS;
 	}
 	stored = is_stored(c, a, &info);
-	if (stored && !kp_span_is(info.arch, LIBRARY_NEUTRAL))
+	if (stored && !kp_span_is(info.arch, KP_ARCH_GENERIC))
 		return KPACK_SUCCESS;
 	same = info.size == f->size;
 	if (same)
@@ -341,7 +343,7 @@ kpack_error_t clash_archives(struct clash *c, struct kpackx_error *why)
 	char **paths = NULL;
 	size_t n = 0;
 
-	if (kp_view_sources(c->run->archives, &paths, &n, &fault)) {
+	if (kp_archives_find(c->run->archives, &paths, &n, &fault)) {
 		if (fault.sys_errno != ENOENT)
 			tell_unread(c->run->archives, &fault);
 		return KPACK_SUCCESS;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include "database_clash.h"
 #include "core/base/file.h"
+#include "core/target/target.h"
 
 /* Both sides of what differs, for the libraries to say what each is. */
 struct sides {
@@ -117,7 +118,7 @@ static kpack_error_t recognise(const struct library_set *set, struct file_tree *
 static bool is_rebuilt(const struct library_object *a, const struct library_object *b)
 {
 	if (!b || a->n_arches != b->n_arches ||
-	    strcmp(a->arches[0], LIBRARY_NEUTRAL) == 0)
+	    strcmp(a->arches[0], KP_ARCH_GENERIC) == 0)
 		return false;
 	for (size_t i = 0; i < a->n_arches; i++)
 		if (strcmp(a->arches[i], b->arches[i]) != 0)

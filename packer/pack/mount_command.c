@@ -6,6 +6,8 @@
 #include "core/archive/archive.h"
 #include "mount_places.h"
 #include "core/view/view.h"
+#include "core/archive/naming.h"
+#include "core/archive/find.h"
 
 /* --- what is packed ------------------------------------------------------------------ */
 
@@ -64,7 +66,7 @@ static kpack_error_t add_archives(const struct mount_tree *tree, struct mounts *
 	char **paths = NULL;
 	size_t n = 0;
 
-	if (kp_view_sources(tree->archives, &paths, &n, NULL))
+	if (kp_archives_find(tree->archives, &paths, &n, NULL))
 		return KPACK_SUCCESS;
 	for (size_t i = 0; i < n; i++) {
 		if (!err)
@@ -112,7 +114,7 @@ static kpack_error_t add_there(const struct mount_tree *tree, FTS *fts, FTSENT *
 
 	if (e->fts_level == FTS_ROOTLEVEL || e->fts_info == FTS_DP)
 		return KPACK_SUCCESS;
-	if (e->fts_level == 1 && strcmp(e->fts_name, SCAN_ARCHIVES) == 0) {
+	if (e->fts_level == 1 && strcmp(e->fts_name, KP_ARCHIVES_DIR) == 0) {
 		fts_set(fts, e, FTS_SKIP);
 		return KPACK_SUCCESS;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "report.h"
 #include <inttypes.h>
-#include "packer/command.h"
+#include "packer/cli/exit.h"
 #include "packer/cli/report.h"
 #include "packer/pack/scan/unrecognised.h"
 

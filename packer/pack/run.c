@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "database_clash.h"
-#include "packer/command.h"
+#include "packer/cli/exit.h"
 #include "packer/files/copy.h"
 #include "packer/pack/tree/databases.h"
 #include "packer/pack/tree/write.h"
@@ -13,6 +13,7 @@
 #include "report.h"
 #include "packer/cli/report.h"
 #include "packer/pack/tree/interrupted.h"
+#include "core/archive/naming.h"
 
 /* --- archives ------------------------------------------------------------------------ */
 
@@ -40,7 +41,7 @@ static kpack_error_t open_set(struct packing *p, struct kpackx_error *why)
 		.force = p->args.force,
 		.unnamed = p->args.unnamed,
 		.families = &p->args.families,
-		.inherit = p->args.shard.count ? NULL : p->inherit,
+		.inherit = p->hooks ? NULL : p->inherit,
 		.stores = stores,
 		.stores_arg = &p->plan,
 	};
@@ -87,14 +88,13 @@ static kpack_error_t store(struct packing *p, struct kpackx_error *why)
 	struct progress progress;
 	kpack_error_t err;
 
-	p->args.how.log = p->shard.log;
+	p->args.how.observer = p->hooks ? &p->hooks->observer : NULL;
 	progress_begin(&progress, "packing", p->plan.bytes,
 		       !p->args.quiet && !p->args.json);
 	err = pack_run(&p->plan, &p->args.how, p->set, &progress, why);
 	progress_end(&progress);
 	if (!err && p->args.mode != PACK_ARCHIVES)
-		err = p->shard.log ? shard_run_join(p, why)
-				   : resume_join(&p->converter, why);
+		err = p->hooks ? p->hooks->join(p, why) : resume_join(&p->converter, why);
 	return err ? err : archive_set_publish(p->set, why);
 }
 
@@ -135,8 +135,8 @@ static kpack_error_t write_part(struct packing *p, struct kpackx_error *why)
 	if (p->inherit)
 		KP_TRY(clash_check(&run, clash_archives, why));
 	KP_TRY(make_dirs(p, why));
-	KP_TRY(shard_run_begin(p, why));
-	if (p->shard.done)
+	KP_TRY(p->hooks->begin(p, why));
+	if (p->finished_before)
 		return KPACK_SUCCESS;
 	KP_TRY(open_set(p, why));
 	return store(p, why);
@@ -153,7 +153,7 @@ static kpack_error_t write_unnamed(struct packing *p, struct kpackx_error *why)
 /* The set stays open while binaries are converted: it keeps other runs away. */
 static kpack_error_t write_archives(struct packing *p, struct kpackx_error *why)
 {
-	if (p->args.shard.count)
+	if (p->hooks)
 		return write_part(p, why);
 	if (p->args.unnamed)
 		return write_unnamed(p, why);
@@ -174,13 +174,13 @@ static kpack_error_t find_archives(struct packing *p, struct kpackx_error *why)
 	const struct pack_args *args = &p->args;
 	struct stat st;
 
-	if (asprintf(&p->archives, "%s%s", args->output,
-		     args->unnamed       ? ""
-		     : args->shard.count ? "/" SHARD_DIR
-					 : "/" SCAN_ARCHIVES) < 0)
+	if (asprintf(&p->archives, "%s%s%s", args->output, args->unnamed ? "" : "/",
+		     args->unnamed ? ""
+		     : p->hooks    ? p->hooks->dir
+				   : KP_ARCHIVES_DIR) < 0)
 		p->archives = NULL;
 	if (args->mode == PACK_TREE &&
-	    asprintf(&p->inherit, "%s/" SCAN_ARCHIVES, args->input) < 0)
+	    asprintf(&p->inherit, "%s/" KP_ARCHIVES_DIR, args->input) < 0)
 		p->inherit = NULL;
 	if (!p->archives || (args->mode == PACK_TREE && !p->inherit))
 		return kp_fail_memory(why, strlen(args->output), "a path");
@@ -355,11 +355,11 @@ static void tell_before(const struct packing *p)
 static kpack_error_t write_all(struct packing *p, struct kpackx_error *why)
 {
 	KP_TRY(write_archives(p, why));
-	if (p->shard.done)
+	if (p->finished_before)
 		return KPACK_SUCCESS;
 	if (p->args.mode != PACK_ARCHIVES)
 		KP_TRY(output_write(&p->converter, p->args.input, why));
-	return p->shard.log ? shard_run_end(p, why) : KPACK_SUCCESS;
+	return p->hooks ? p->hooks->end(p, why) : KPACK_SUCCESS;
 }
 
 static int fail(const struct kpackx_error *why)
@@ -422,7 +422,6 @@ int packing_run(struct packing *p)
 void packing_close(struct packing *p)
 {
 	archive_set_close(p->set);
-	shard_run_fini(&p->shard);
 	outcomes_close(&p->outcomes);
 	plan_close(&p->plan);
 	scan_close(&p->scan);

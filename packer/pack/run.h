@@ -9,7 +9,25 @@
 #include "packer/pack/scan/rocfft_caches.h"
 #include "packer/pack/tree/converter.h"
 #include "args.h"
-#include "packer/shard/run.h"
+#include "store.h"
+
+struct packing;
+
+/*
+ * What a run does besides when it is one of several machines' that share a run; P is the run,
+ * ARG its own.  Each call may fail the run.
+ */
+struct packing_hooks {
+	void *arg;
+	const char *dir; /* of the archives, below OUTPUT */
+	struct store_observer observer;
+	/* P is planned, and nothing is written; P's finished_before: nothing is to be. */
+	kpack_error_t (*begin)(struct packing *p, struct kpackx_error *why);
+	/* Everything is stored, and no archive has its name yet. */
+	kpack_error_t (*join)(struct packing *p, struct kpackx_error *why);
+	/* The archives and the tree are complete. */
+	kpack_error_t (*end)(struct packing *p, struct kpackx_error *why);
+};
 
 struct packing {
 	struct pack_args args;
@@ -21,7 +39,8 @@ struct packing {
 	char *archives;           /* the archives' directory */
 	char *inherit;            /* the directory of those that INPUT has; or NULL */
 	struct converter converter;
-	struct shard_run shard;
+	struct packing_hooks *hooks; /* NULL: no other machine shares the run */
+	bool finished_before;        /* an earlier run of the same wrote everything */
 };
 
 /*

@@ -6,7 +6,6 @@
 #include "packer/pack/plan/entry_meta.h"
 #include "packer/pack/plan/key_suffix.h"
 #include "packer/base/pipeline.h"
-#include "packer/shard/log.h"
 
 /* Raw and compressed bytes of everything begun and not yet stored. */
 static const uint64_t BUDGET = 96 << 20;
@@ -287,8 +286,10 @@ static kpack_error_t add_entry(struct packer *p, const char *place, const char *
 			       const char *key, const struct kp_writer_entry *entry,
 			       struct kpackx_error *why)
 {
-	if (p->options->log)
-		shard_log_entry(p->options->log, arch, kp_span_str(key), entry);
+	const struct store_observer *o = p->options->observer;
+
+	if (o)
+		o->entry(o->arg, arch, kp_span_str(key), entry);
 	return archive_set_entry(p->set, place, arch, kp_span_str(key), entry, why);
 }
 
@@ -370,16 +371,18 @@ static kpack_error_t add_keys(struct packer *p, const struct plan_object *o,
 
 static void begin_binary(struct packer *p, uint32_t number)
 {
+	const struct store_observer *o = p->options->observer;
 	struct plan_binary *b = &p->plan->binaries[number];
 
 	b->volume = archive_set_begin_binary(p->set, b->volume, b->needs, b->n_needs);
-	if (p->options->log)
-		shard_log_binary(p->options->log, number, b);
+	if (o)
+		o->binary(o->arg, number, b);
 }
 
 static kpack_error_t commit(void *arg, size_t job, void *result, struct kpackx_error *why)
 {
 	struct packer *p = arg;
+	const struct store_observer *observer = p->options->observer;
 	const struct plan_object *o = &p->plan->objects[job];
 	struct packed *packed = result;
 	kpack_error_t err;
@@ -390,8 +393,8 @@ static kpack_error_t commit(void *arg, size_t job, void *result, struct kpackx_e
 		key_suffixes_fini(&p->names);
 	p->container = o->container;
 	err = archive_set_store(p->set, &packed->object, why);
-	if (!err && p->options->log)
-		shard_log_object(p->options->log, &packed->object);
+	if (!err && observer)
+		observer->object(observer->arg, &packed->object);
 	if (!err)
 		err = o->input->objects ? add_keys(p, o, packed, why)
 					: name_object(p, o, packed, why);

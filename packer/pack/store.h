@@ -6,7 +6,17 @@
 #include "packer/pack/plan/plan.h"
 #include "packer/cli/progress.h"
 
-struct shard_log;
+/* Is called, with ARG, for what is stored, in order.  One thread at a time. */
+struct store_observer {
+	/* Binary NUMBER of the whole plan begins, in the volume that it has now. */
+	void (*binary)(void *arg, uint32_t number, const struct plan_binary *binary);
+	/* An object of it was stored, or was stored before. */
+	void (*object)(void *arg, const struct archive_object *object);
+	/* An entry of that object is written. */
+	void (*entry)(void *arg, const char *arch, struct kp_span key,
+		      const struct kp_writer_entry *entry);
+	void *arg;
+};
 
 struct pack_options {
 	kpack_compression_t scheme;
@@ -14,7 +24,7 @@ struct pack_options {
 	uint64_t
 		chunk; /* larger objects are cut into chunks; 0: only what is read at random */
 	unsigned jobs;
-	struct shard_log *log; /* told what is stored, in order; or NULL */
+	const struct store_observer *observer; /* or NULL */
 };
 
 /*

@@ -4,11 +4,12 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "packer/command.h"
+#include "packer/cli/exit.h"
 #include "packer/split/other_trees.h"
 #include "packer/pack/tree/write.h"
 #include "packer/cli/progress.h"
 #include "internal.h"
+#include "core/target/target.h"
 
 /* --- what the steps share ------------------------------------------------------------------ */
 
@@ -179,11 +180,11 @@ static void check_primary(struct run *r, struct recombine_component *c)
 		const struct shard_tree *t = &r->trees.trees[i];
 
 		if (strcmp(t->component, c->name) == 0 &&
-		    strcmp(t->target, SHARD_GENERIC) == 0 &&
+		    strcmp(t->target, KP_ARCH_GENERIC) == 0 &&
 		    strcmp(t->shard, r->args->config->primary) == 0)
 			return;
 	}
-	recombine_fault(c, "the primary shard %s has no %s_" SHARD_GENERIC,
+	recombine_fault(c, "the primary shard %s has no %s_" KP_ARCH_GENERIC,
 			r->args->config->primary, c->name);
 }
 
@@ -223,7 +224,7 @@ static kpack_error_t add_made(struct run *r, size_t component, int dest,
 		return KPACK_SUCCESS;
 	*tree = (struct recombine_tree){.dest = dest};
 	if (asprintf(&tree->name, "%s_%s", r->components[component].name,
-		     dest < 0 ? SHARD_GENERIC : config->groups[dest].name) < 0) {
+		     dest < 0 ? KP_ARCH_GENERIC : config->groups[dest].name) < 0) {
 		tree->name = NULL;
 		return kp_fail_memory(why, 1, "a name");
 	}
@@ -339,7 +340,7 @@ static json_t *trees_json(const struct run *r)
 				  report_json_text(t->name), "component",
 				  report_json_text(r->components[r->owner[i]].name),
 				  "group",
-				  t->dest < 0 ? SHARD_GENERIC
+				  t->dest < 0 ? KP_ARCH_GENERIC
 					      : r->args->config->groups[t->dest].name,
 				  "files", (json_int_t)t->files, "bytes",
 				  (json_int_t)t->bytes, "joined", (json_int_t)t->joined));

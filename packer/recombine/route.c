@@ -151,7 +151,7 @@ static bool is_old_manifest(const struct shard_file *file)
 static bool is_neutral(const struct kpack_archive *a)
 {
 	for (size_t i = 0; i < kp_archive_arch_count(a); i++)
-		if (strcmp(kp_archive_arch(a, i), LIBRARY_NEUTRAL) != 0)
+		if (strcmp(kp_archive_arch(a, i), KP_ARCH_GENERIC) != 0)
 			return false;
 	return true;
 }
@@ -241,7 +241,7 @@ static void add_object(const struct recombine_component *c,
 
 	for (size_t i = 0; o && i < o->n_arches; i++) {
 		library_object_target(o, i, target);
-		if (strcmp(target, LIBRARY_NEUTRAL) != 0)
+		if (strcmp(target, KP_ARCH_GENERIC) != 0)
 			add_target(c, target, t);
 	}
 }
@@ -383,7 +383,7 @@ static kpack_error_t add_tree(struct recombine_component *c,
 	struct routed r = {.c = c,
 			   .items = c->items + c->n_items,
 			   .n = tree->n_files,
-			   .generic = strcmp(tree->target, SHARD_GENERIC) == 0};
+			   .generic = strcmp(tree->target, KP_ARCH_GENERIC) == 0};
 	kpack_error_t err;
 
 	for (size_t i = 0; i < r.n; i++)

@@ -7,6 +7,7 @@
 #include "core/base/file.h"
 #include "packer/binary/join.h"
 #include "internal.h"
+#include "core/target/target.h"
 
 /* Items of one path, in the order of shards. */
 struct run {
@@ -281,7 +282,7 @@ static size_t generic_trees(const struct recombine_component *c)
 
 	for (size_t i = 0; i < c->trees->n_trees; i++)
 		n += strcmp(c->trees->trees[i].component, c->name) == 0 &&
-		     strcmp(c->trees->trees[i].target, SHARD_GENERIC) == 0;
+		     strcmp(c->trees->trees[i].target, KP_ARCH_GENERIC) == 0;
 	return n;
 }
 
@@ -291,7 +292,7 @@ static void check_everywhere(const struct run *r, size_t trees)
 	char shown[512];
 
 	if (item->dest != DEST_GENERIC || item->archive ||
-	    strcmp(item->tree->target, SHARD_GENERIC) != 0 || r->n == trees)
+	    strcmp(item->tree->target, KP_ARCH_GENERIC) != 0 || r->n == trees)
 		return;
 	if (r->c->args->config->verify_generic && !r->c->args->prefer)
 		recombine_fault(r->c, "%s is in %zu of %zu generic trees",

@@ -9,19 +9,8 @@
 #include "packer/cli/report.h"
 #include "walk.h"
 #include "core/base/text.h"
-
-size_t shard_component_size(const char *name)
-{
-	size_t size = strlen(name), generic = strlen("_" SHARD_GENERIC), last = 0;
-
-	if (size > generic && strcmp(name + size - generic, "_" SHARD_GENERIC) == 0)
-		return size - generic;
-	for (size_t i = 1; i + 4 < size; i++)
-		if (strncmp(name + i, "_gfx", 4) == 0 && name[i + 4] >= '0' &&
-		    name[i + 4] <= '9')
-			last = i;
-	return last;
-}
+#include "core/target/target.h"
+#include "packer/split/tree_name.h"
 
 static void tree_fini(struct shard_tree *t)
 {
@@ -151,7 +140,7 @@ static kpack_error_t read_entry(const struct reading *r, const char *shard,
 				const char *dir, const char *name,
 				struct kpackx_error *why)
 {
-	size_t size = shard_component_size(name);
+	size_t size = tree_component_size(name);
 	char *path = NULL;
 	bool is_dir = false;
 	kpack_error_t err = look(dir, name, &path, &is_dir, why);

@@ -12,9 +12,6 @@
 #include <sys/stat.h>
 #include "core/base/errors.h"
 
-#define SHARD_MANIFEST "artifact_manifest.txt"
-#define SHARD_GENERIC "generic"
-
 /* Bytes of a manifest, which has a line for each prefix. */
 #define SHARD_MANIFEST_MAX (1 << 20)
 
@@ -48,13 +45,6 @@ struct shard_trees {
 	struct shard_tree *trees; /* in the order of shards, then by name */
 	size_t n_trees;
 };
-
-/*
- * Take NAME, "<component>_<target>", apart: the target is "generic", or begins with the last
- * "gfx" and a digit behind an underscore ("aotriton_gfx12_0").  Returns the bytes of the
- * component; 0: it is no such name.
- */
-size_t shard_component_size(const char *name);
 
 /*
  * Read all shards below DIR; components: those of the list, NULL: all.  Files and directories

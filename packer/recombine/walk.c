@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "core/base/file.h"
 #include "core/base/text.h"
+#include "packer/split/tree_name.h"
 
 /* --- the manifest --------------------------------------------------------------------------- */
 
@@ -21,7 +22,7 @@ static kpack_error_t add_prefix(struct shard_tree *t, struct kp_span line,
 	t->prefixes = bigger ? bigger : t->prefixes;
 	if (fault)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "%s/" SHARD_MANIFEST ": prefix '%s': %s", t->path,
+			       "%s/" ARTIFACT_MANIFEST ": prefix '%s': %s", t->path,
 			       kp_text_escape(line, text, sizeof(text)), fault);
 	if (!bigger)
 		return kp_fail_memory(why, sizeof(*bigger), "a prefix");
@@ -64,7 +65,7 @@ static kpack_error_t read_manifest(struct shard_tree *t, struct kpackx_error *wh
 	uint8_t *text;
 	int fd;
 
-	if (asprintf(&path, "%s/" SHARD_MANIFEST, t->path) < 0)
+	if (asprintf(&path, "%s/" ARTIFACT_MANIFEST, t->path) < 0)
 		return kp_fail_memory(why, strlen(t->path), "a path");
 	err = kp_file_open(path, &fd, &st, why);
 	if (err)
@@ -76,7 +77,7 @@ static kpack_error_t read_manifest(struct shard_tree *t, struct kpackx_error *wh
 	text = st.st_size <= SHARD_MANIFEST_MAX ? malloc((size_t)st.st_size + 1) : NULL;
 	if (!text)
 		err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			      "%s/" SHARD_MANIFEST ": has %lld bytes, at most %d",
+			      "%s/" ARTIFACT_MANIFEST ": has %lld bytes, at most %d",
 			      t->path, (long long)st.st_size, SHARD_MANIFEST_MAX);
 	if (!err)
 		err = kp_file_pread(fd, 0, text, (size_t)st.st_size, why);
@@ -135,7 +136,7 @@ static kpack_error_t walk_entry(struct walk *w, int dir, const char *name,
 				     path);
 	if (S_ISDIR(st.st_mode))
 		return walk_directory(w, dir, name, path, why);
-	if (strcmp(path, SHARD_MANIFEST) == 0 && S_ISREG(st.st_mode))
+	if (strcmp(path, ARTIFACT_MANIFEST) == 0 && S_ISREG(st.st_mode))
 		return read_manifest(w->tree, why);
 	return add_file(w, path, &st, why);
 }

@@ -10,6 +10,7 @@
 #include "core/base/file.h"
 #include "packer/binary/join.h"
 #include "internal.h"
+#include "packer/split/tree_name.h"
 
 /* A directory that was made, and the one it is made after. */
 struct made {
@@ -244,7 +245,7 @@ static kpack_error_t put_lines(const struct writing *w, int dest, const char **l
 {
 	struct kp_outfile out;
 	uint64_t at = 0;
-	kpack_error_t err = kp_outfile_open(&out, w->root, SHARD_MANIFEST, 0666, why);
+	kpack_error_t err = kp_outfile_open(&out, w->root, ARTIFACT_MANIFEST, 0666, why);
 
 	for (size_t i = 0; i < n && !err; i++) {
 		if (i && strcmp(list[i], list[i - 1]) == 0)

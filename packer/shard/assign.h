@@ -4,17 +4,7 @@
 #define SHARD_H
 
 #include "packer/pack/plan/plan.h"
-
-/* As many as an array of jobs has on any scheduler. */
-#define SHARDS_MAX 65536
-
-struct shard {
-	unsigned index; /* from 1 */
-	unsigned count; /* 0: the run is not shared */
-};
-
-/* "I/N" in plain digits, 1 <= I <= N <= SHARDS_MAX; false: it is not. */
-bool shard_parse(const char *text, struct shard *out);
+#include "packer/pack/shard_number.h"
 
 /*
  * Spread N items over COUNT shards: the most costly first (the first of equal ones), each to

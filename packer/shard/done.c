@@ -3,10 +3,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "shard_part.h"
+#include "log.h"
 
 /* --- is it of this run? -------------------------------------------------------------- */
 
-static bool is_of_run(const struct packing *p, const struct shard_record *r)
+static bool is_of_run(const struct packing *p, const uint8_t plan[16],
+		      const struct shard_record *r)
 {
 	struct kpackx_error ignored = {0};
 	char version[SHARD_VERSION_SIZE], *options = NULL;
@@ -14,7 +16,7 @@ static bool is_of_run(const struct packing *p, const struct shard_record *r)
 
 	if (r->shard.index != p->args.shard.index ||
 	    r->shard.count != p->args.shard.count ||
-	    memcmp(r->plan, p->shard.plan, sizeof(r->plan)) != 0 ||
+	    memcmp(r->plan, plan, sizeof(r->plan)) != 0 ||
 	    strcmp(r->version, shard_log_version(version)) != 0 ||
 	    shard_log_options(&p->args, &options, &ignored))
 		return false;
@@ -60,7 +62,7 @@ static bool is_newer_than_input(const struct packing *p)
 
 /* ------------------------------------------------------------------------------------- */
 
-bool shard_done(const struct packing *p)
+bool shard_done(const struct packing *p, const uint8_t plan[16])
 {
 	struct kpackx_error ignored = {0};
 	struct part part;
@@ -69,7 +71,7 @@ bool shard_done(const struct packing *p)
 	if (!is_newer_than_input(p))
 		return false;
 	done = !part_open(p->args.output, &part, &ignored) &&
-	       is_of_run(p, &part.record) && !part_check(&part, &ignored);
+	       is_of_run(p, plan, &part.record) && !part_check(&part, &ignored);
 	part_close(&part);
 	return done;
 }

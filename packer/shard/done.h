@@ -8,8 +8,8 @@
 /*
  * Has P's output the record of this very run - shard, options, version, plan - made after anything
  * in INPUT was changed last, and is every file of it whole?  What cannot be found out is no.
- * P is planned, its digest made, and no other run at work in the part.
+ * P is planned, PLAN the digest of its plan, and no other run at work in the part.
  */
-bool shard_done(const struct packing *p);
+bool shard_done(const struct packing *p, const uint8_t plan[16]);
 
 #endif

@@ -8,6 +8,7 @@
 #include "packer/pack/tree/write.h"
 #include "files.h"
 #include "host.h"
+#include "core/archive/naming.h"
 
 /* --- what belongs together ----------------------------------------------------------- */
 
@@ -229,7 +230,7 @@ kpack_error_t part_join_archives(struct part_join *join, const char *out,
 	KP_TRY(make_root(join, out, why));
 	if (join->replay.n_binaries == 0 && !inherits(first))
 		return KPACK_SUCCESS;
-	if (asprintf(&dir, "%s/" SCAN_ARCHIVES, out) < 0)
+	if (asprintf(&dir, "%s/" KP_ARCHIVES_DIR, out) < 0)
 		return kp_fail_memory(why, strlen(out), "a path");
 	if (asprintf(&inherit, "%s/" SHARD_INHERITED, first->own) < 0)
 		inherit = NULL;

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include "packer/command.h"
+#include "packer/cli/exit.h"
 #include "join.h"
 #include "packer/cli/report.h"
 

@@ -21,9 +21,11 @@
 #include "packer/pack/archives/archive_set.h"
 #include "core/base/msgpack_read.h"
 #include "assign.h"
+#include "core/archive/naming.h"
+#include "packer/pack/shard_number.h"
 
 /* Where a part has its record and its archives, and the record's name there. */
-#define SHARD_DIR SCAN_ARCHIVES "/shard"
+#define SHARD_DIR KP_ARCHIVES_DIR "/shard"
 #define SHARD_RECORD "record"
 /* There: what a binary was before, without its device code, and what INPUT had archived. */
 #define SHARD_HOST "host-%u"

@@ -11,12 +11,17 @@
 #include "packer/pack/archives/inherited_archives.h"
 #include "core/base/bounds.h"
 #include "packer/pack/tree/write.h"
-#include "packer/pack/run.h"
 #include "packer/pack/plan/drop.h"
 #include "packer/pack/tree/interrupted.h"
 #include "done.h"
 #include "host.h"
 #include "files.h"
+#include "core/archive/naming.h"
+
+static struct shard_run *run_of(const struct packing *p)
+{
+	return p->hooks->arg;
+}
 
 /* --- the digest of the plan ---------------------------------------------------------- */
 
@@ -108,7 +113,7 @@ static bool volumes_may_change(const struct packing *p)
 
 static kpack_error_t drop_others(struct packing *p, struct kpackx_error *why)
 {
-	const struct shard_run *run = &p->shard;
+	const struct shard_run *run = run_of(p);
 	bool *drop = calloc(p->plan.n_objects + 1, sizeof(*drop));
 	kpack_error_t err;
 
@@ -171,15 +176,16 @@ static kpack_error_t clear(const char *dir, struct kpackx_error *why)
 
 static kpack_error_t lock(struct packing *p, struct kpackx_error *why)
 {
+	struct shard_run *run = run_of(p);
 	char *path;
 	kpack_error_t err = KPACK_SUCCESS;
 
-	if (asprintf(&path, "%s/" SCAN_ARCHIVES, p->args.output) < 0)
+	if (asprintf(&path, "%s/" KP_ARCHIVES_DIR, p->args.output) < 0)
 		return kp_fail_memory(why, strlen(p->args.output), "a path");
-	p->shard.lock_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (p->shard.lock_fd < 0)
+	run->lock_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (run->lock_fd < 0)
 		err = kp_fail_errno(why, errno, "%s", path);
-	while (!err && flock(p->shard.lock_fd, LOCK_EX) < 0 && errno == EINTR)
+	while (!err && flock(run->lock_fd, LOCK_EX) < 0 && errno == EINTR)
 		;
 	free(path);
 	return err;
@@ -227,7 +233,7 @@ static size_t count_linked(const struct outcomes *list)
 	return n;
 }
 
-kpack_error_t shard_run_join(struct packing *p, struct kpackx_error *why)
+static kpack_error_t join_converted(struct packing *p, struct kpackx_error *why)
 {
 	size_t linked = count_linked(&p->outcomes);
 
@@ -239,34 +245,25 @@ kpack_error_t shard_run_join(struct packing *p, struct kpackx_error *why)
 		       p->args.input);
 }
 
-kpack_error_t shard_run_begin(struct packing *p, struct kpackx_error *why)
+static kpack_error_t begin_shard(struct packing *p, struct kpackx_error *why)
 {
-	struct shard_run *run = &p->shard;
+	struct shard_run *run = run_of(p);
 
 	run->lock_fd = -1;
 	KP_TRY(check_input(p, why));
 	KP_TRY(shard_log_new(&run->log, why));
+	run->hooks.observer.arg = run->log;
 	KP_TRY(digest(p, run->plan, why));
 	run->hosts = p->args.mode == PACK_TREE && volumes_may_change(p);
 	KP_TRY(shard_assign(&p->scan, &p->plan, p->args.mode == PACK_ARCHIVES,
 			    &p->args.shard, &run->mine, why));
 	KP_TRY(drop_others(p, why));
 	KP_TRY(lock(p, why));
-	run->done = !p->args.force && shard_done(p);
-	if (run->done)
+	p->finished_before = !p->args.force && shard_done(p, run->plan);
+	if (p->finished_before)
 		return KPACK_SUCCESS;
 	KP_TRY(clear(p->archives, why));
 	return bring_inherited(p, why);
-}
-
-void shard_run_fini(struct shard_run *run)
-{
-	if (!run->log)
-		return;
-	if (run->lock_fd >= 0)
-		close(run->lock_fd);
-	shard_log_free(run->log);
-	free(run->mine);
 }
 
 /* --- the record ---------------------------------------------------------------------- */
@@ -282,7 +279,7 @@ static kpack_error_t record_item(const struct packing *p, enum shard_kind kind,
 	err = kind == SHARD_ABSENT ? KPACK_SUCCESS
 				   : part_tree_look(dir, path, &item, why);
 	if (!err)
-		shard_log_item(p->shard.log, &item);
+		shard_log_item(run_of(p)->log, &item);
 	return err;
 }
 
@@ -307,7 +304,7 @@ static kpack_error_t record_entry(const struct packing *p, size_t entry,
 	enum shard_kind kind;
 	struct stat st;
 
-	if (output_is_inherited(e) || (!S_ISDIR(e->mode) && !p->shard.mine[entry]))
+	if (output_is_inherited(e) || (!S_ISDIR(e->mode) && !run_of(p)->mine[entry]))
 		return KPACK_SUCCESS;
 	if (fate == FATE_PACKED)
 		return record_item(p, SHARD_ABSENT, p->args.output, e->relative, NULL,
@@ -336,8 +333,8 @@ static kpack_error_t record_converted(const struct packing *p, uint32_t number,
 	if (!input_is_host(in) || p->outcomes.items[in->entry].fate != FATE_CONVERTED ||
 	    p->plan.binaries[number].n_needs == 0)
 		return KPACK_SUCCESS;
-	shard_log_converted(p->shard.log, number, p->scan.entries[in->entry].relative);
-	if (!p->shard.hosts)
+	shard_log_converted(run_of(p)->log, number, p->scan.entries[in->entry].relative);
+	if (!run_of(p)->hosts)
 		return KPACK_SUCCESS;
 	if (asprintf(&path, "%s/" SHARD_HOST, p->archives, number) < 0)
 		return kp_fail_memory(why, strlen(p->archives), "a path");
@@ -400,11 +397,55 @@ static kpack_error_t record_own(const struct packing *p, const char *sub,
 	return err;
 }
 
-kpack_error_t shard_run_end(struct packing *p, struct kpackx_error *why)
+static kpack_error_t end_shard(struct packing *p, struct kpackx_error *why)
 {
 	if (p->args.mode == PACK_TREE)
 		KP_TRY(record_tree(p, why));
 	KP_TRY(record_own(p, "", why));
 	KP_TRY(record_own(p, SHARD_INHERITED "/", why));
-	return shard_log_write(p->shard.log, &p->args, p->shard.plan, p->archives, why);
+	return shard_log_write(run_of(p)->log, &p->args, run_of(p)->plan, p->archives,
+			       why);
+}
+
+/* --- the hooks ----------------------------------------------------------------------- */
+
+static void observe_binary(void *log, uint32_t number, const struct plan_binary *binary)
+{
+	shard_log_binary(log, number, binary);
+}
+
+static void observe_object(void *log, const struct archive_object *object)
+{
+	shard_log_object(log, object);
+}
+
+static void observe_entry(void *log, const char *arch, struct kp_span key,
+			  const struct kp_writer_entry *entry)
+{
+	shard_log_entry(log, arch, key, entry);
+}
+
+void shard_run_join(struct shard_run *run, struct packing *p)
+{
+	run->hooks = (struct packing_hooks){
+		.arg = run,
+		.dir = SHARD_DIR,
+		.observer = {.binary = observe_binary,
+			     .object = observe_object,
+			     .entry = observe_entry},
+		.begin = begin_shard,
+		.join = join_converted,
+		.end = end_shard,
+	};
+	p->hooks = &run->hooks;
+}
+
+void shard_run_fini(struct shard_run *run)
+{
+	if (!run->log)
+		return;
+	if (run->lock_fd >= 0)
+		close(run->lock_fd);
+	shard_log_free(run->log);
+	free(run->mine);
 }

@@ -4,11 +4,13 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include "packer/merge/by_arch.h"
 #include "packer/archives/operands.h"
-#include "packer/command.h"
+#include "packer/cli/exit.h"
 #include "packer/pack/archives/inherited_archives.h"
 #include "packer/merge/report.h"
+#include "core/target/target.h"
 
 struct run {
 	struct merge_report report; /* first: the calls get it as theirs */
@@ -98,7 +100,7 @@ static void written(void *arg, const struct archive_part *part)
 
 static bool takes(const void *arg, struct kp_span arch)
 {
-	return kp_span_is(arch, LIBRARY_NEUTRAL) ||
+	return kp_span_is(arch, KP_ARCH_GENERIC) ||
 	       arch_filter_match((struct arch_filter *)arg, arch);
 }
 

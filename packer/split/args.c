@@ -7,6 +7,7 @@
 #include "partition.h"
 #include "packer/cli/report.h"
 #include "core/base/text.h"
+#include "core/target/target.h"
 
 enum {
 	OPT_PREFIX_MANIFEST,
@@ -143,7 +144,7 @@ static int check_family(const char *text, const char *equals)
 {
 	struct kp_span name = {(const uint8_t *)text, (size_t)(equals - text)};
 
-	if (kp_span_is(name, PARTITION_GENERIC))
+	if (kp_span_is(name, KP_ARCH_GENERIC))
 		return options_usage(&cmd_split_help,
 				     "--family %s: the generic tree has that name", text);
 	if (kp_processor_by_name(name))

@@ -10,6 +10,9 @@
 #include "packer/base/pipeline.h"
 #include "move.h"
 #include "stored_check.h"
+#include "core/archive/naming.h"
+#include "core/target/target.h"
+#include "tree_name.h"
 
 /* What a path of the trees has to be. */
 enum expected_kind {
@@ -97,7 +100,7 @@ static kpack_error_t expect_part(struct checker *c, const struct split_prefix *i
 		char *relative;
 		kpack_error_t err;
 
-		if (asprintf(&relative, SCAN_ARCHIVES "/%s", part->archives[k]) < 0)
+		if (asprintf(&relative, KP_ARCHIVES_DIR "/%s", part->archives[k]) < 0)
 			return kp_fail_memory(why, 0, "a path");
 		err = expect(c, tree, prefix, relative,
 			     (struct expected){.kind = EXPECT_ARCHIVE, .type = S_IFREG},
@@ -113,7 +116,7 @@ static kpack_error_t expect_prefix(struct checker *c, const struct split_prefix 
 				   struct kpackx_error *why)
 {
 	const struct scan *scan = &i->packing.scan;
-	const struct split_tree *generic = split_tree_of(c->s, PARTITION_GENERIC);
+	const struct split_tree *generic = split_tree_of(c->s, KP_ARCH_GENERIC);
 
 	for (size_t k = 0; k < i->parts.count; k++)
 		KP_TRY(expect_part(c, i, k, why));
@@ -128,7 +131,7 @@ static kpack_error_t expect_prefix(struct checker *c, const struct split_prefix 
 
 static kpack_error_t expect_outside(struct checker *c, struct kpackx_error *why)
 {
-	const struct split_tree *generic = split_tree_of(c->s, PARTITION_GENERIC);
+	const struct split_tree *generic = split_tree_of(c->s, KP_ARCH_GENERIC);
 
 	for (size_t i = 0; i < c->s->outside.count; i++) {
 		const struct outside_entry *e = &c->s->outside.items[i];
@@ -141,7 +144,7 @@ static kpack_error_t expect_outside(struct checker *c, struct kpackx_error *why)
 		const struct split_tree *tree = &c->s->trees[i];
 
 		if (c->s->prefixes.manifest && tree != generic)
-			KP_TRY(expect(c, tree, "", PREFIXES_MANIFEST,
+			KP_TRY(expect(c, tree, "", ARTIFACT_MANIFEST,
 				      (struct expected){.kind = EXPECT_MANIFEST,
 							.type = S_IFREG},
 				      why));
@@ -404,7 +407,7 @@ static kpack_error_t check_archive(const struct split *s, const struct split_pre
 	char *relative, *path = NULL;
 	kpack_error_t err;
 
-	if (asprintf(&relative, SCAN_ARCHIVES "/%s", name) >= 0) {
+	if (asprintf(&relative, KP_ARCHIVES_DIR "/%s", name) >= 0) {
 		path = split_path(s, split_tree_of(s, part->name), i->prefix->path,
 				  relative);
 		free(relative);

@@ -7,6 +7,7 @@
 #include "core/base/file.h"
 #include "core/base/alloc.h"
 #include "core/base/text.h"
+#include "tree_name.h"
 
 /* A manifest is written by hand or a build: these are far beyond any. */
 enum { MANIFEST_MAX = 4 << 20, PREFIXES_MAX = 65536 };
@@ -257,7 +258,7 @@ kpack_error_t prefixes_open(const char *root, bool required, struct prefixes *ou
 	char *path;
 
 	*out = (struct prefixes){0};
-	if (asprintf(&path, "%s/" PREFIXES_MANIFEST, root) < 0)
+	if (asprintf(&path, "%s/" ARTIFACT_MANIFEST, root) < 0)
 		return kp_fail_memory(why, strlen(root), "a path");
 	err = open_manifest(root, path, required, out, why);
 	if (err) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The prefixes of a build artifact: directories of a tree that are each the root of an install
- * tree.  PREFIXES_MANIFEST at the tree's root names them, one per line; blank lines and
+ * tree.  ARTIFACT_MANIFEST at the tree's root names them, one per line; blank lines and
  * spaces around a name do not count.
  */
 #ifndef PREFIXES_H
@@ -10,8 +10,6 @@
 #include <stdio.h>
 #include "core/base/errors.h"
 #include "core/base/span.h"
-
-#define PREFIXES_MANIFEST "artifact_manifest.txt"
 
 struct prefix {
 	char *path; /* relative to the tree's root; "" is the root itself */

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "packer/files/copy.h"
+#include "core/archive/naming.h"
+#include "core/target/target.h"
+#include "tree_name.h"
 
 /* What is moved of one prefix into one part. */
 struct move {
@@ -132,7 +135,7 @@ static kpack_error_t move_archive(struct move *m, const char *name,
 	kpack_error_t err;
 	char *relative;
 
-	if (asprintf(&relative, SCAN_ARCHIVES "/%s", name) < 0)
+	if (asprintf(&relative, KP_ARCHIVES_DIR "/%s", name) < 0)
 		return no_path(why);
 	err = make_parent(m, relative, why);
 	if (!err)
@@ -158,7 +161,7 @@ static kpack_error_t remove_dir(const struct split *s, const struct split_prefix
 				const char *relative, bool may_stay,
 				struct kpackx_error *why)
 {
-	char *path = split_path(s, split_tree_of(s, PARTITION_GENERIC), i->prefix->path,
+	char *path = split_path(s, split_tree_of(s, KP_ARCH_GENERIC), i->prefix->path,
 				relative);
 	kpack_error_t err = KPACK_SUCCESS;
 
@@ -179,11 +182,12 @@ static kpack_error_t remove_emptied(const struct split *s, const struct split_pr
 	for (size_t k = scan->n_entries; k-- > 0;) {
 		const struct scan_entry *e = &scan->entries[k];
 
-		had_archives |= strcmp(e->relative, SCAN_ARCHIVES) == 0;
+		had_archives |= strcmp(e->relative, KP_ARCHIVES_DIR) == 0;
 		if (S_ISDIR(e->mode) && i->parts.part_of[k] == PARTITION_NONE)
 			KP_TRY(remove_dir(s, i, e->relative, false, why));
 	}
-	return had_archives ? KPACK_SUCCESS : remove_dir(s, i, SCAN_ARCHIVES, true, why);
+	return had_archives ? KPACK_SUCCESS
+			    : remove_dir(s, i, KP_ARCHIVES_DIR, true, why);
 }
 
 /* A directory in one that forbids it cannot be removed. */
@@ -191,7 +195,7 @@ static kpack_error_t open_dirs(const struct split *s, const struct split_prefix 
 			       struct kpackx_error *why)
 {
 	const struct scan *scan = &i->packing.scan;
-	const struct split_tree *generic = split_tree_of(s, PARTITION_GENERIC);
+	const struct split_tree *generic = split_tree_of(s, KP_ARCH_GENERIC);
 	kpack_error_t err = copy_directory(i->output, why);
 
 	for (size_t k = 0; k < scan->n_entries && !err; k++) {
@@ -209,7 +213,7 @@ static kpack_error_t open_dirs(const struct split *s, const struct split_prefix 
 kpack_error_t split_move(const struct split *s, const struct split_prefix *i,
 			 struct kpackx_error *why)
 {
-	struct move m = {.s = s, .i = i, .generic = split_tree_of(s, PARTITION_GENERIC)};
+	struct move m = {.s = s, .i = i, .generic = split_tree_of(s, KP_ARCH_GENERIC)};
 	kpack_error_t err = open_dirs(s, i, why);
 
 	for (; m.part < i->parts.count && !err; m.part++) {
@@ -279,7 +283,7 @@ static kpack_error_t write_lines(const struct split *s, const struct split_tree 
 static kpack_error_t write_manifest(const struct split *s, const struct split_tree *tree,
 				    struct kpackx_error *why)
 {
-	char *path = split_path(s, tree, "", PREFIXES_MANIFEST);
+	char *path = split_path(s, tree, "", ARTIFACT_MANIFEST);
 	FILE *to = path ? fopen(path, "wxe") : NULL;
 	kpack_error_t err = KPACK_SUCCESS;
 	bool failed;
@@ -303,7 +307,7 @@ static kpack_error_t finish_tree(const struct split *s, const struct split_tree 
 
 	if (!root)
 		return no_path(why);
-	if (s->prefixes.manifest && strcmp(tree->part, PARTITION_GENERIC) != 0)
+	if (s->prefixes.manifest && strcmp(tree->part, KP_ARCH_GENERIC) != 0)
 		err = write_manifest(s, tree, why);
 	for (size_t i = 0; i < s->n_items && !err; i++)
 		if (split_contributes(&s->items[i], tree->part))

@@ -5,10 +5,12 @@
 #include "part_name.h"
 #include "partition.h"
 #include "core/base/text.h"
+#include "core/archive/naming.h"
+#include "core/target/target.h"
 
 bool old_archive_is(const struct scan_entry *e)
 {
-	static const char dir[] = SCAN_ARCHIVES;
+	static const char dir[] = KP_ARCHIVES_DIR;
 	const char *slash = strrchr(e->relative, '/'), *start = slash;
 
 	if (!S_ISREG(e->mode) || e->leftover || e->database || !slash ||
@@ -61,7 +63,7 @@ static char *choose_part(const struct kpack_archive *archive,
 	}
 	a->family = false;
 	return strdup(a->n_arches == 1 ? part_name_of_code(families, a->arches[0])
-				       : PARTITION_GENERIC);
+				       : KP_ARCH_GENERIC);
 }
 
 static kpack_error_t read_arches(const struct kpack_archive *archive,
@@ -116,7 +118,7 @@ bool old_archive_wanted(const struct old_archive *archive, struct arch_filter *f
 	bool wanted = archive->n_arches == 0;
 
 	for (size_t i = 0; i < archive->n_arches; i++)
-		wanted |= strcmp(archive->arches[i], LIBRARY_NEUTRAL) == 0 ||
+		wanted |= strcmp(archive->arches[i], KP_ARCH_GENERIC) == 0 ||
 			  arch_filter_match(filter, kp_span_str(archive->arches[i]));
 	return wanted;
 }

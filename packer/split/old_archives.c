@@ -6,11 +6,12 @@
 #include "packer/files/copy.h"
 #include "old_archive.h"
 #include "packer/cli/report.h"
+#include "core/target/target.h"
 
 static kpack_error_t remove_file(const struct split *s, const struct split_prefix *i,
 				 const char *relative, struct kpackx_error *why)
 {
-	const struct split_tree *generic = split_tree_of(s, PARTITION_GENERIC);
+	const struct split_tree *generic = split_tree_of(s, KP_ARCH_GENERIC);
 	char *path = split_path(s, generic, i->prefix->path, relative);
 	char *dir = path ? strndup(path, (size_t)(strrchr(path, '/') - path)) : NULL;
 	kpack_error_t err = dir ? copy_directory(dir, why)

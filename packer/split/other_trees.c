@@ -6,8 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include "packer/cli/report.h"
-#include "packer/recombine/trees.h"
+#include "tree_name.h"
 
 /* A stem may begin with another: "blas_test_generic" is not of "blas". */
 static bool is_of(const char *name, const char *stem)
@@ -15,7 +16,7 @@ static bool is_of(const char *name, const char *stem)
 	size_t n = strlen(stem);
 
 	return strncmp(name, stem, n) == 0 && name[n] == '_' && name[n + 1] &&
-	       (!strchr(name + n + 1, '_') || shard_component_size(name) == n);
+	       (!strchr(name + n + 1, '_') || tree_component_size(name) == n);
 }
 
 static bool is_made(const char *name, const char *const *made, size_t n)

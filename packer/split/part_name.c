@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "part_name.h"
+#include "core/target/target.h"
 #include <string.h>
 
 /* AOTriton's families, as the trees of other splitters are named. */
@@ -66,7 +67,7 @@ bool part_name_common(const struct library_object *o, char out[KP_TARGET_TEXT_MA
 	char other[KP_TARGET_TEXT_MAX];
 
 	part_name_base(o, 0, out);
-	if (strcmp(out, LIBRARY_NEUTRAL) == 0 || kp_generic_members(kp_span_str(out)))
+	if (strcmp(out, KP_ARCH_GENERIC) == 0 || kp_generic_members(kp_span_str(out)))
 		return false;
 	for (size_t i = 1; i < o->n_arches; i++) {
 		part_name_base(o, i, other);

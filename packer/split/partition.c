@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include "old_archive.h"
 #include "part_name.h"
+#include "core/target/target.h"
 
 struct builder {
 	const struct packing *p;
@@ -33,7 +34,7 @@ static kpack_error_t place_file(struct builder *b, const struct library_object *
 	const char *name;
 
 	*number = b->out->generic;
-	if (strcmp(o->arches[0], LIBRARY_NEUTRAL) == 0)
+	if (strcmp(o->arches[0], KP_ARCH_GENERIC) == 0)
 		return KPACK_SUCCESS;
 	if (family)
 		name = family->name;
@@ -67,7 +68,7 @@ static kpack_error_t place_files(struct builder *b, struct kpackx_error *why)
 static kpack_error_t place_old(struct builder *b, const struct old_archive *a,
 			       size_t *number, struct kpackx_error *why)
 {
-	if (strcmp(a->part, PARTITION_GENERIC) == 0)
+	if (strcmp(a->part, KP_ARCH_GENERIC) == 0)
 		return KPACK_SUCCESS;
 	KP_TRY(partition_take(b->out, a->part, a->family, number, why));
 	for (size_t i = 0; i < a->n_arches; i++)
@@ -198,7 +199,7 @@ static kpack_error_t sort_parts(struct builder *b, struct kpackx_error *why)
 			b->part_of[i] = now[b->part_of[i]];
 	free(before);
 	free(now);
-	out->generic = partition_find(out, PARTITION_GENERIC);
+	out->generic = partition_find(out, KP_ARCH_GENERIC);
 	sort_lists(out);
 	return ok ? KPACK_SUCCESS : kp_fail_memory(why, out->count, "parts");
 }
@@ -242,7 +243,7 @@ static kpack_error_t build(struct builder *b, struct kpackx_error *why)
 	b->out->part_of = b->part_of;
 	if (!b->part_of)
 		return kp_fail_memory(why, scan->n_entries, "files");
-	KP_TRY(partition_take(b->out, PARTITION_GENERIC, false, &b->out->generic, why));
+	KP_TRY(partition_take(b->out, KP_ARCH_GENERIC, false, &b->out->generic, why));
 	for (size_t i = 0; i < scan->n_entries; i++)
 		b->part_of[i] = is_there(b->p, i) ? b->out->generic : PARTITION_NONE;
 	KP_TRY(place_files(b, why));

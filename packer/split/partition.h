@@ -15,8 +15,6 @@
 
 #include "packer/pack/run.h"
 
-#define PARTITION_GENERIC "generic"
-
 /* The part of what is nowhere, or where what is in it is. */
 #define PARTITION_NONE SIZE_MAX
 
@@ -28,7 +26,8 @@ struct part {
 	/* Numbers of entries of the scan, ascending: files, links, special files. */
 	size_t *entries;
 	size_t n_entries;
-	const char **archives; /* names in SCAN_ARCHIVES, sorted; borrowed from the set */
+	const char *
+		*archives; /* names in KP_ARCHIVES_DIR, sorted; borrowed from the set */
 	size_t n_archives;
 };
 

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include "packer/pack/report.h"
 #include "move.h"
+#include "core/archive/naming.h"
+#include "core/target/target.h"
 
 /* --- what is in a tree --------------------------------------------------------------- */
 
@@ -26,8 +28,8 @@ static uint64_t archive_size(const struct split *s, const struct split_tree *tre
 	struct stat st = {0};
 	char *path;
 
-	if (asprintf(&path, "%s/%s%s%s/" SCAN_ARCHIVES "/%s", s->args->output, tree->name,
-		     *i->prefix->path ? "/" : "", i->prefix->path, name) < 0)
+	if (asprintf(&path, "%s/%s%s%s/" KP_ARCHIVES_DIR "/%s", s->args->output,
+		     tree->name, *i->prefix->path ? "/" : "", i->prefix->path, name) < 0)
 		return 0;
 	if (stat(path, &st) < 0)
 		st.st_size = 0;
@@ -63,7 +65,7 @@ static struct sums sum_up(const struct split *s, const struct split_tree *tree)
 	for (size_t i = 0; i < s->outside.count; i++) {
 		const struct outside_entry *e = &s->outside.items[i];
 
-		if (strcmp(tree->part, PARTITION_GENERIC) != 0 || e->left ||
+		if (strcmp(tree->part, KP_ARCH_GENERIC) != 0 || e->left ||
 		    S_ISDIR(e->st.st_mode))
 			continue;
 		sums.files++;
@@ -139,7 +141,7 @@ static json_t *json_archive(const struct split_prefix *i, const char *name)
 	json_t *text;
 	char *path;
 
-	if (asprintf(&path, "%s%s" SCAN_ARCHIVES "/%s", i->prefix->path,
+	if (asprintf(&path, "%s%s" KP_ARCHIVES_DIR "/%s", i->prefix->path,
 		     *i->prefix->path ? "/" : "", name) < 0)
 		return NULL;
 	text = report_json_text(path);

@@ -2,7 +2,7 @@
 #include "split.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include "packer/command.h"
+#include "packer/cli/exit.h"
 #include "other_trees.h"
 #include "packer/pack/tree/write.h"
 #include "packer/cli/report.h"
@@ -12,6 +12,8 @@
 #include "move.h"
 #include "old_archives.h"
 #include "core/base/text.h"
+#include "core/archive/naming.h"
+#include "core/target/target.h"
 
 /* --- trees --------------------------------------------------------------------------- */
 
@@ -63,7 +65,7 @@ static kpack_error_t add_tree(struct split *s, const char *part, bool family,
 
 static bool is_generic(const struct split_tree *tree)
 {
-	return strcmp(tree->part, PARTITION_GENERIC) == 0;
+	return strcmp(tree->part, KP_ARCH_GENERIC) == 0;
 }
 
 static int by_part(const void *a, const void *b)
@@ -94,7 +96,7 @@ static kpack_error_t open_prefix(struct split *s, struct split_prefix *i,
 	if (asprintf(&i->input, "%s%s%s", s->input, *prefix->path ? "/" : "",
 		     prefix->path) < 0)
 		i->input = NULL;
-	i->output = split_path(s, split_tree_of(s, PARTITION_GENERIC), prefix->path, "");
+	i->output = split_path(s, split_tree_of(s, KP_ARCH_GENERIC), prefix->path, "");
 	if (!i->input || !i->output)
 		return kp_fail_memory(why, strlen(prefix->path), "a path");
 	return split_args_pack(s->args, i->input, i->output, &i->packing.args, why);
@@ -103,7 +105,7 @@ static kpack_error_t open_prefix(struct split *s, struct split_prefix *i,
 /* Those that are there, by path. */
 static kpack_error_t open_prefixes(struct split *s, struct kpackx_error *why)
 {
-	KP_TRY(add_tree(s, PARTITION_GENERIC, false, why));
+	KP_TRY(add_tree(s, KP_ARCH_GENERIC, false, why));
 	s->items = calloc(s->prefixes.count + 1, sizeof(*s->items));
 	if (!s->items)
 		return kp_fail_memory(why, s->prefixes.count, "prefixes");
@@ -168,7 +170,7 @@ static kpack_error_t check_targets(const struct split *s, struct kpackx_error *w
 /* Is E the archive NAME of the tree's own? */
 static bool is_archive_called(const struct scan_entry *e, const char *name)
 {
-	static const char dir[] = SCAN_ARCHIVES "/";
+	static const char dir[] = KP_ARCHIVES_DIR "/";
 
 	return strncmp(e->relative, dir, sizeof(dir) - 1) == 0 &&
 	       strcmp(e->relative + sizeof(dir) - 1, name) == 0;
@@ -245,7 +247,7 @@ static kpack_error_t begin(struct split *s, struct kpackx_error *why)
 
 static kpack_error_t take_apart(struct split *s, struct kpackx_error *why)
 {
-	char *generic = split_path(s, split_tree_of(s, PARTITION_GENERIC), "", "");
+	char *generic = split_path(s, split_tree_of(s, KP_ARCH_GENERIC), "", "");
 	kpack_error_t err;
 
 	if (!generic)

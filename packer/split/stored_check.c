@@ -2,6 +2,7 @@
 #include "stored_check.h"
 #include <stdlib.h>
 #include "packer/archives/content_hash.h"
+#include "core/target/target.h"
 
 /* An entry that there must be. */
 struct want {
@@ -174,7 +175,7 @@ static bool is_for(struct kp_span arch, char *const *arches, size_t n)
 	for (size_t i = 0; i < n; i++)
 		if (kp_span_is(arch, arches[i]))
 			return true;
-	return n == 0 && kp_span_is(arch, LIBRARY_NEUTRAL);
+	return n == 0 && kp_span_is(arch, KP_ARCH_GENERIC);
 }
 
 static kpack_error_t refuse(const struct stored_check *c,

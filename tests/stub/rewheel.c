@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "packer/wheel/metadata/dist_info.h"
-#include "packer/wheel/metadata/record_check.h"
+#include "packer/wheel/file/dist_info.h"
+#include "packer/wheel/file/record_check.h"
 #include "packer/wheel/file/out.h"
 #include "packer/wheel/file/unpack.h"
 

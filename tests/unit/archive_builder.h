@@ -8,6 +8,7 @@
 #include "core/archive/archive.h"
 #include "archive_bytes.h"
 #include "core/base/span.h"
+#include "core/rocm_kpack/kpackx.h"
 
 /* Seconds since the epoch that archives are opened with: a part of what they are known by. */
 static time_t ab_mtime = 1000000000;
@@ -37,7 +38,7 @@ static inline kpack_error_t ab_open_bytes(const void *bytes, size_t size,
 {
 	char path[32];
 	int fd = ab_memfd(bytes, size, path);
-	kpack_error_t err = kp_archive_open(path, out, why);
+	kpack_error_t err = kpackx_open(path, out, why);
 
 	close(fd);
 	return err;

@@ -3,6 +3,7 @@
 #include "packer/library/arch_name.h"
 #include "ck_name.h"
 #include "core/binary/fatbin.h"
+#include "core/target/target.h"
 
 /* --- names ------------------------------------------------------------------------------ */
 
@@ -91,7 +92,7 @@ static kpack_error_t decide(const struct kp_containers *list, const char *named,
 	const char *arch = s.only ? s.only : named;
 
 	if (s.images && !s.only && !s.agreeing)
-		arch = LIBRARY_NEUTRAL;
+		arch = KP_ARCH_GENERIC;
 	KP_TRY(library_add_arch(out, arch, why));
 	if (!s.other)
 		return KPACK_SUCCESS;

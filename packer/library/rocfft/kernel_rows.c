@@ -6,6 +6,7 @@
 #include "kernel_name.h"
 #include "core/base/bounds.h"
 #include "core/base/alloc.h"
+#include "core/target/target.h"
 
 /* The columns, as the query below has them. */
 enum { NAME, ARCH, HIP_VERSION, GENERATOR_SUM, TIMESTAMP, CODE };
@@ -67,7 +68,7 @@ static kpack_error_t describe(struct library_object *o, const struct sqlite_rows
 	kernel_name_parse(name, &parsed);
 	/* the summary has checked all of them */
 	if (!cache_arch_ok(sqlite_rows_bytes(row, ARCH), arch))
-		strcpy(arch, LIBRARY_NEUTRAL);
+		strcpy(arch, KP_ARCH_GENERIC);
 	add_facts(row, &parsed, &o->facts);
 	err = library_add_key(o, why, "fft/%s/%s/%s/%s", arch, parsed.length,
 			      parsed.precision, component);

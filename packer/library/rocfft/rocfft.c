@@ -8,8 +8,8 @@
 #include "packer/library/arch_name.h"
 #include "cache_summary.h"
 #include "kernel_cache.h"
-#include "packer/library/sqlite/kernel_paths.h"
-#include "packer/library/path_keys.h"
+#include "kernel_paths.h"
+#include "path_keys.h"
 #include "packer/library/sqlite/header.h"
 
 static bool ends_with(const char *path, const char *end)

@@ -7,6 +7,7 @@
 #include "solutions.h"
 #include "name.h"
 #include "rows.h"
+#include "core/target/target.h"
 
 /* A file below the directory, as its path has it. */
 struct place {
@@ -177,7 +178,7 @@ kpack_error_t tensile_check(const struct library *self, const struct library_que
 		KP_TRY(tensile_rows_check(q, named, out, why));
 	if (!*named && is_for_all(out->role)) {
 		out->n_arches = 0;
-		KP_TRY(library_add_arch(out, LIBRARY_NEUTRAL, why));
+		KP_TRY(library_add_arch(out, KP_ARCH_GENERIC, why));
 	}
 	add_facts(q, &place, out);
 	if (is_drawn(row(self), q, &place))

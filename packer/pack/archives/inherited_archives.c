@@ -10,6 +10,7 @@
 #include "packer/files/copy.h"
 #include "core/base/alloc.h"
 #include "core/view/view.h"
+#include "core/archive/find.h"
 
 /* --- the same content? --------------------------------------------------------------- */
 
@@ -92,7 +93,7 @@ static kpack_error_t open_all(const char *dir, struct archives *set,
 	char **paths = NULL;
 	size_t n = 0;
 
-	KP_TRY(kp_view_sources(dir, &paths, &n, why));
+	KP_TRY(kp_archives_find(dir, &paths, &n, why));
 	set->items = calloc(n + 1, sizeof(struct kpack_archive *));
 	if (!set->items)
 		err = kp_fail_memory(why, n, "archives");

@@ -5,6 +5,7 @@
 #include "core/base/bounds.h"
 #include "core/base/alloc.h"
 #include "packer/cli/report.h"
+#include "core/target/target.h"
 
 struct planner {
 	struct plan *plan;
@@ -16,7 +17,7 @@ struct planner {
 /* What suits every GPU is for the selected targets, too. */
 static bool is_wanted(struct planner *p, const char *arch)
 {
-	return strcmp(arch, LIBRARY_NEUTRAL) == 0 ||
+	return strcmp(arch, KP_ARCH_GENERIC) == 0 ||
 	       arch_filter_match(p->filter, kp_span_str(arch));
 }
 

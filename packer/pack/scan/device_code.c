@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include "core/format/object.h"
 #include "core/base/text.h"
+#include "core/target/target.h"
 
 struct settler {
 	struct kp_fatbin *fat;
@@ -103,7 +104,7 @@ static kpack_error_t name_arch(struct settler *s, struct kp_image *img,
 	if (!*arch)
 		arch = arch_around(&s->fat->containers, img);
 	if (!*arch && is_neutral(object->type))
-		arch = LIBRARY_NEUTRAL;
+		arch = KP_ARCH_GENERIC;
 	if (!*arch)
 		return kp_fail(s->why, KPACK_ERROR_INVALID_FORMAT,
 			       "container %zu: entry %s names no target, nor does its "

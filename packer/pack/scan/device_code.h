@@ -9,7 +9,7 @@
 /*
  * Set PACKED, one per image of FAT, and the architecture of each that is packed: what its
  * container says, else what it says of itself, else what is said around it, else, for
- * neutral code, LIBRARY_NEUTRAL; PTX is "compute_NN" whatever the container calls it.
+ * neutral code, KP_ARCH_GENERIC; PTX is "compute_NN" whatever the container calls it.
  * Not packed are the host's entries, what holds containers, and members and sections that
  * are no device code.  Containers of kind NESTED without an image to pack get no index.
  * NAME is the file's; IN_TREE: only what surely is code is taken, as device_code.c tells.

@@ -8,6 +8,8 @@
 #include "core/base/alloc.h"
 #include "packer/cli/report.h"
 #include "core/base/text.h"
+#include "core/archive/naming.h"
+#include "core/base/file.h"
 
 /* What only the walk needs. */
 struct walk {
@@ -21,13 +23,6 @@ static int by_path(const void *a, const void *b)
 	const struct scan_entry *x = a, *y = b;
 
 	return strcmp(x->relative, y->relative);
-}
-
-bool scan_is_leftover(const char *name, mode_t mode)
-{
-	return !S_ISDIR(mode) && strncmp(name, ".kpack-", 7) == 0 &&
-	       strspn(name + 7, "0123456789abcdef") == 16 &&
-	       strcmp(name + 23, ".tmp") == 0;
 }
 
 static kpack_error_t add_entry(struct scan *scan, const char *path, size_t skip,
@@ -54,7 +49,7 @@ static kpack_error_t add_entry(struct scan *scan, const char *path, size_t skip,
 	while (*e->relative == '/')
 		e->relative++;
 	name = strrchr(e->path, '/');
-	e->leftover = scan_is_leftover(name ? name + 1 : e->path, e->mode);
+	e->leftover = !S_ISDIR(e->mode) && kp_is_temp_name(name ? name + 1 : e->path);
 	scan->n_entries++;
 	return KPACK_SUCCESS;
 }
@@ -163,9 +158,9 @@ void scan_chain(struct scan *scan, const size_t *links, size_t n)
 
 bool scan_in_archives(const struct scan_entry *e)
 {
-	size_t n = sizeof(SCAN_ARCHIVES) - 1;
+	size_t n = sizeof(KP_ARCHIVES_DIR) - 1;
 
-	return strncmp(e->relative, SCAN_ARCHIVES, n) == 0 &&
+	return strncmp(e->relative, KP_ARCHIVES_DIR, n) == 0 &&
 	       (e->relative[n] == '/' || e->relative[n] == '\0');
 }
 

@@ -10,7 +10,6 @@
 #include "input.h"
 
 /* The directory of a tree that holds its archives. */
-#define SCAN_ARCHIVES ".kpack"
 
 /* Marks the end of a list of links. */
 #define SCAN_NO_LINK SIZE_MAX
@@ -93,8 +92,5 @@ void scan_chain(struct scan *scan, const size_t *links, size_t n);
 
 /* Is it the directory of the tree's archives, or something in it? */
 bool scan_in_archives(const struct scan_entry *e);
-
-/* ".kpack-" and 16 digits: what kp_outfile and place use until a file, a link or a node is whole. */
-bool scan_is_leftover(const char *name, mode_t mode);
 
 #endif

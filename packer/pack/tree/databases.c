@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include "core/base/file.h"
 #include "packer/cli/report.h"
+#include "core/target/target.h"
 
 /* --- outcomes ------------------------------------------------------------------------ */
 
@@ -50,7 +51,7 @@ static bool is_selected(const struct library_object *o, struct arch_filter *filt
 
 	for (size_t i = 0; i < o->n_arches; i++) {
 		library_object_target(o, i, target);
-		selected |= strcmp(target, LIBRARY_NEUTRAL) == 0 ||
+		selected |= strcmp(target, KP_ARCH_GENERIC) == 0 ||
 			    kp_generic_members(kp_span_str(target)) ||
 			    arch_filter_match(filter, kp_span_str(target));
 	}

@@ -5,6 +5,7 @@
 #include "core/base/alloc.h"
 #include "core/binary/search_path.h"
 #include "packer/pack/archives/volume.h"
+#include "core/archive/naming.h"
 
 /* Texts, each once, in the order they came. */
 struct list {
@@ -99,7 +100,7 @@ static char *search_path(const char *relative, const char *file)
 	for (int i = 0; i < depth; i++)
 		memcpy(up + 3 * i, "../", 3);
 	up[3 * depth] = 0;
-	if (asprintf(&path, "%s" SCAN_ARCHIVES "/%s", up, file) < 0)
+	if (asprintf(&path, "%s" KP_ARCHIVES_DIR "/%s", up, file) < 0)
 		path = NULL;
 	free(up);
 	return path;

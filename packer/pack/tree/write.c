@@ -9,6 +9,7 @@
 #include "packer/pack/archives/inherited_archives.h"
 #include "packer/files/leftovers.h"
 #include "packer/cli/report.h"
+#include "core/archive/naming.h"
 
 /* --- where --------------------------------------------------------------------------- */
 
@@ -162,7 +163,7 @@ kpack_error_t output_check_mounts(const struct scan *scan, const char *output,
 /* Archives of the root were brought before they were added to. */
 bool output_is_inherited(const struct scan_entry *e)
 {
-	size_t n = sizeof(SCAN_ARCHIVES) - 1;
+	size_t n = sizeof(KP_ARCHIVES_DIR) - 1;
 
 	if (!scan_in_archives(e))
 		return false;

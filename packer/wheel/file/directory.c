@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "directory.h"
-#include "built.h"
+#include "packer/wheel/zip/built.h"
 #if WHEELS_BUILT
 
 #include <errno.h>
@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 #include "packer/pack/scan/scan.h"
-#include "packer/wheel/metadata/dist_info.h"
-#include "packer/wheel/metadata/record_check.h"
+#include "dist_info.h"
+#include "record_check.h"
 #include "out.h"
 #include "unpack.h"
 

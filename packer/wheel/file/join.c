@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "built.h"
+#include "packer/wheel/zip/built.h"
 #if WHEELS_BUILT
 #include "join.h"
 #include <stdlib.h>

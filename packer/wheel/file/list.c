@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "built.h"
+#include "packer/wheel/zip/built.h"
 #if WHEELS_BUILT
 #include "list.h"
 #include <ctype.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "built.h"
+#include "packer/wheel/zip/built.h"
 #if WHEELS_BUILT
 #include "press.h"
 #include <errno.h>

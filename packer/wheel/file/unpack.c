@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "built.h"
+#include "packer/wheel/zip/built.h"
 #if WHEELS_BUILT
 #include "unpack.h"
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "packer/wheel/metadata/record_check.h"
+#include "record_check.h"
 #include "packer/base/pipeline.h"
 
 struct unpacking {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "packer/wheel/file/built.h"
+#include "packer/wheel/zip/built.h"
 #if WHEELS_BUILT
 #include "wheel.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include "core/base/file.h"
-#include "packer/wheel/metadata/record_check.h"
+#include "packer/wheel/file/record_check.h"
 
 /* Bytes of variant.json: real ones have below 10,000. */
 enum { VARIANT_SIZE_MAX = 1 << 20, READ_SIZE = 1 << 20 };

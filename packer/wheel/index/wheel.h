@@ -3,7 +3,7 @@
 #ifndef INDEX_WHEEL_H
 #define INDEX_WHEEL_H
 
-#include "packer/wheel/metadata/dist_info.h"
+#include "packer/wheel/file/dist_info.h"
 #include "packer/wheel/metadata/record_hash.h"
 #include "packer/wheel/metadata/name.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "packer/wheel/file/built.h"
+#include "packer/wheel/zip/built.h"
 #if WHEELS_BUILT
 #include <openssl/evp.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "items.h"
-#include "packer/wheel/file/built.h"
+#include "packer/wheel/zip/built.h"
 #if WHEELS_BUILT
 
 #include <errno.h>
@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/base/alloc.h"
+#include "core/archive/naming.h"
 
 bool wheel_items_made(const struct dist_info *info, const char *path)
 {
@@ -127,10 +128,11 @@ static kpack_error_t add_archive(struct adder *a, const char *name,
 				  .part = part};
 	kpack_error_t err = KPACK_SUCCESS;
 
-	if (asprintf(&item.path, "%s%s" SCAN_ARCHIVES "/%s", overlay, *overlay ? "/" : "",
-		     name) < 0)
+	if (asprintf(&item.path, "%s%s" KP_ARCHIVES_DIR "/%s", overlay,
+		     *overlay ? "/" : "", name) < 0)
 		return kp_fail_memory(why, strlen(name), "a path");
-	if (asprintf(&item.disk, "%s/" SCAN_ARCHIVES "/%s", a->source->root, name) < 0) {
+	if (asprintf(&item.disk, "%s/" KP_ARCHIVES_DIR "/%s", a->source->root, name) <
+	    0) {
 		item.disk = NULL;
 		err = kp_fail_memory(why, strlen(name), "a path");
 	}

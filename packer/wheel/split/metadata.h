@@ -10,7 +10,7 @@
 #ifndef WHEEL_METADATA_H
 #define WHEEL_METADATA_H
 
-#include "packer/wheel/metadata/dist_info.h"
+#include "packer/wheel/file/dist_info.h"
 #include "parts.h"
 
 /* What the texts are made of; all borrowed. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "packer/wheel/file/built.h"
+#include "packer/wheel/zip/built.h"
 #if WHEELS_BUILT
 #include "overlay.h"
 #include <errno.h>
@@ -8,6 +8,7 @@
 #include <string.h>
 #include "packer/pack/scan/scan.h"
 #include "core/base/text.h"
+#include "core/target/target.h"
 
 struct overlay {
 	const struct wheel_in *wheel;
@@ -50,7 +51,7 @@ static bool is_device(const struct scan *scan, const size_t *objects, size_t i)
 	if (!e->database || objects[i] == SIZE_MAX)
 		return false;
 	o = scan->found.objects[objects[i]];
-	return o && strcmp(o->arches[0], LIBRARY_NEUTRAL) != 0;
+	return o && strcmp(o->arches[0], KP_ARCH_GENERIC) != 0;
 }
 
 /* Per entry of SCAN the number of its file, or SIZE_MAX; NULL: out of memory. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "report.h"
-#include "packer/wheel/file/built.h"
+#include "packer/wheel/zip/built.h"
 #if WHEELS_BUILT
 
 #include <stdlib.h>
-#include "packer/command.h"
+#include "packer/cli/exit.h"
 #include "packer/cli/report.h"
 
 static const char *kind_name(enum wheel_file_kind kind)

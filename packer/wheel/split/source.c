@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 #include "source.h"
-#include "packer/wheel/file/built.h"
+#include "packer/wheel/zip/built.h"
 #if WHEELS_BUILT
 
 #include <stdlib.h>
 #include <string.h>
-#include "packer/command.h"
+#include "packer/cli/exit.h"
 #include "packer/cli/report.h"
 #include "core/base/bounds.h"
-#include "packer/wheel/metadata/record_check.h"
+#include "packer/wheel/file/record_check.h"
 #include "packer/wheel/file/directory.h"
 #include "overlay.h"
 #include "packer/wheel/file/unpack.h"
+#include "core/archive/naming.h"
 
 /* --- opening ------------------------------------------------------------------------- */
 
@@ -167,7 +168,7 @@ kpack_error_t wheel_source_families(const struct wheel_split_args *args,
 static kpack_error_t check_archives(const struct wheel_source *s,
 				    struct kpackx_error *why)
 {
-	static const char archives[] = SCAN_ARCHIVES;
+	static const char archives[] = KP_ARCHIVES_DIR;
 	size_t count, n = strlen(archives);
 	const struct wheel_member *members = wheel_in_members(s->in, &count);
 

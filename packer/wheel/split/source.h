@@ -6,7 +6,7 @@
 #define WHEEL_SOURCE_H
 
 #include "packer/split/partition.h"
-#include "packer/wheel/metadata/dist_info.h"
+#include "packer/wheel/file/dist_info.h"
 #include "packer/wheel/metadata/record.h"
 #include "packer/wheel/file/temp.h"
 

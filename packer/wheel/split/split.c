@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "split.h"
-#include "packer/wheel/file/built.h"
+#include "packer/wheel/zip/built.h"
 #if WHEELS_BUILT
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
-#include "packer/command.h"
+#include "packer/cli/exit.h"
 #include "packer/pack/tree/write.h"
 #include "packer/cli/report.h"
 #include "packer/wheel/zip/dos_time.h"

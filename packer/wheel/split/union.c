@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "union.h"
-#include "packer/wheel/file/built.h"
+#include "packer/wheel/zip/built.h"
 #if WHEELS_BUILT
 
 #include <stdio.h>

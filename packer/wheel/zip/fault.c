@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "packer/wheel/file/built.h"
+#include "built.h"
 #if WHEELS_BUILT
 #include <ctype.h>
 #include "fault.h"

@@ -2,6 +2,7 @@
 #include "core/view/view.h"
 #include "tests/unit/archive_builder.h"
 #include "core/base/bounds.h"
+#include "core/archive/find.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -823,12 +824,12 @@ static void a_directorys_archives_are_found(void **state)
 
 	(void)state;
 	assert_non_null(mkdtemp(dir));
-	assert_int_equal(kp_view_sources(dir, &paths, &n, &why), KPACK_SUCCESS);
+	assert_int_equal(kp_archives_find(dir, &paths, &n, &why), KPACK_SUCCESS);
 	assert_int_equal(n, 0);
 	free(paths);
 	for (size_t i = 0; i < COUNT(names); i++)
 		make_file(dir, names[i]);
-	assert_int_equal(kp_view_sources(dir, &paths, &n, &why), KPACK_SUCCESS);
+	assert_int_equal(kp_archives_find(dir, &paths, &n, &why), KPACK_SUCCESS);
 	assert_int_equal(n, COUNT(want));
 	for (size_t i = 0; i < n; i++) {
 		snprintf(path, sizeof(path), "%s/%s", dir, want[i]);
@@ -838,7 +839,7 @@ static void a_directorys_archives_are_found(void **state)
 	free(paths);
 	snprintf(path, sizeof(path), "%s/kpack",
 		 dir); /* named itself: whatever it is called */
-	assert_int_equal(kp_view_sources(path, &paths, &n, &why), KPACK_SUCCESS);
+	assert_int_equal(kp_archives_find(path, &paths, &n, &why), KPACK_SUCCESS);
 	assert_int_equal(n, 1);
 	assert_string_equal(paths[0], path);
 	free(paths[0]);
@@ -848,7 +849,7 @@ static void a_directorys_archives_are_found(void **state)
 		unlink(path);
 	}
 	rmdir(dir);
-	assert_int_equal(kp_view_sources(dir, &paths, &n, &why),
+	assert_int_equal(kp_archives_find(dir, &paths, &n, &why),
 			 KPACK_ERROR_FILE_NOT_FOUND);
 }
 

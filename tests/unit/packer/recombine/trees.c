@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Names of trees, taken apart. */
 #include "packer/recombine/trees.h"
+#include "packer/split/tree_name.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,7 +33,7 @@ static void names(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		assert_int_equal(shard_component_size(rows[i].name),
+		assert_int_equal(tree_component_size(rows[i].name),
 				 rows[i].component ? strlen(rows[i].component) : 0);
 }
 

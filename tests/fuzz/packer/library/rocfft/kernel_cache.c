@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Bytes as a kernel cache, and as a table of kernel paths. */
 #include "packer/library/rocfft/kernel_cache.h"
-#include "packer/library/sqlite/kernel_paths.h"
+#include "packer/library/rocfft/kernel_paths.h"
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include "packer/library/arch_name.h"
+#include "core/target/target.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -36,7 +37,7 @@ static void check_target(const char *arch)
 	struct kp_target target;
 	char again[KP_TARGET_TEXT_MAX];
 
-	if (strcmp(arch, LIBRARY_NEUTRAL) == 0)
+	if (strcmp(arch, KP_ARCH_GENERIC) == 0)
 		return;
 	assert(kp_target_parse(kp_span_str(arch), &target, NULL) == KPACK_SUCCESS);
 	kp_target_format(&target, again);

@@ -3,10 +3,10 @@
 #ifndef DIST_INFO_H
 #define DIST_INFO_H
 
-#include "text.h"
-#include "packer/wheel/file/in.h"
-#include "name.h"
-#include "tags.h"
+#include "packer/wheel/metadata/text.h"
+#include "in.h"
+#include "packer/wheel/metadata/name.h"
+#include "packer/wheel/metadata/tags.h"
 
 struct dist_info {
 	char *dir;                        /* "torch-2.0.dist-info" */

@@ -8,7 +8,7 @@
 
 #include "packer/files/file_tree.h"
 #include "packer/library/facts.h"
-#include "file.h"
+#include "packer/library/sqlite/file.h"
 
 /* Rows of one database. */
 #define KERNEL_PATHS_MAX (1 << 20)

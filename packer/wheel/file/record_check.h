@@ -3,8 +3,8 @@
 #ifndef RECORD_CHECK_H
 #define RECORD_CHECK_H
 
-#include "record.h"
-#include "packer/wheel/file/in.h"
+#include "packer/wheel/metadata/record.h"
+#include "in.h"
 
 /*
  * Read the RECORD of W, whose directory of information is DIST_INFO ("x-1.dist-info"), and

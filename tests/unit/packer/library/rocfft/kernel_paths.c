@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which file of a tree a kernel path names. */
-#include "packer/library/sqlite/kernel_paths.h"
+#include "packer/library/rocfft/kernel_paths.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>

@@ -2,13 +2,14 @@
 #include "path_keys.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include "arch_name.h"
-#include "packer/library/rocfft/cache_summary.h"
-#include "packer/library/rocfft/kernel_cache.h"
-#include "packer/library/sqlite/kernel_paths.h"
+#include "packer/library/arch_name.h"
+#include "cache_summary.h"
+#include "kernel_cache.h"
+#include "kernel_paths.h"
 #include "core/base/alloc.h"
 #include "core/base/msgpack_read.h"
 #include "core/base/text.h"
+#include "core/target/target.h"
 
 /* A row that names a file. */
 struct row {
@@ -264,7 +265,7 @@ static kpack_error_t claim(struct keys *k, const struct row *row,
 			err = arch_decide(&q, row->arch, *out, why);
 		}
 		if (!err && (*out)->n_arches == 0)
-			err = library_add_arch(*out, LIBRARY_NEUTRAL, why);
+			err = library_add_arch(*out, KP_ARCH_GENERIC, why);
 	}
 	file_bytes_close(&bytes);
 	return err;
@@ -308,7 +309,7 @@ static kpack_error_t try_claim(struct keys *k, const struct row *row, size_t row
 static bool agrees(const struct library_object *o, const char *arch)
 {
 	for (size_t i = 0; i < o->n_arches; i++)
-		if (strcmp(o->arches[i], LIBRARY_NEUTRAL) == 0 ||
+		if (strcmp(o->arches[i], KP_ARCH_GENERIC) == 0 ||
 		    arch_agrees(o->arches[i], arch))
 			return true;
 	return false;

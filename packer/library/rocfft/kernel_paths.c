@@ -2,9 +2,9 @@
 #include "kernel_paths.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include "packer/library/rocfft/kernel_name.h"
+#include "kernel_name.h"
 #include "core/base/bounds.h"
-#include "header.h"
+#include "packer/library/sqlite/header.h"
 #include "core/base/text.h"
 
 /* --- paths ---------------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
 #ifndef PATH_KEYS_H
 #define PATH_KEYS_H
 
-#include "library.h"
+#include "packer/library/library.h"
 
 /*
  * For each row of the databases that are SELF's: the code object gets the key

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* Exit statuses of the program. */
+#ifndef EXIT_H
+#define EXIT_H
+
+enum {
+	EXIT_OK = 0,    /* done */
+	EXIT_FAULT = 1, /* a fault was found, or the work failed */
+	EXIT_USAGE = 2, /* the command line is wrong, or the feature is not built */
+};
+
+#endif
