@@ -1,24 +1,25 @@
 # SPDX-License-Identifier: MIT
 #
 # MODE picks the flags and the directory, so that modes never mix:
-#   debug  release  asan (address + undefined)  tsan  fuzz (clang, libFuzzer)
-# A directory is a component: every .c in it belongs to it.
+#   release  debug  asan (address + undefined)  tsan  fuzz (clang, libFuzzer)
+# core, fs and packer are components: every .c below one belongs to it.
 #
-#   make                          build/debug/{kpack,kpackfs,librocm_kpack.*}
+#   make                          build/release/{kpack,kpackfs,librocm_kpack.*}
+#   make debug                    build/debug/...; also asan, tsan
 #   make MODE=asan CC=clang       build/asan/...
 #   make WITH_JSON=0              without what needs jansson
 #   make CFLAGS=-O3 V=1           user flags come last; V=1 shows the commands
 
 MAKEFLAGS += --no-builtin-rules
 
-MODE   ?= debug
+MODE   ?= release
 O      ?= build/$(MODE)
 PREFIX ?= /usr/local
 LIBDIR ?= lib# below PREFIX, or absolute
 VERSION := 0.1.0
 API_VERSION := 0.1.0# of AMD's library, whose interface ours has
 
-modes := debug release asan tsan fuzz
+modes := release debug asan tsan fuzz
 ifeq ($(filter $(MODE),$(modes)),)
 $(error MODE=$(MODE): one of $(modes))
 endif
@@ -125,6 +126,8 @@ library  := $(O)/librocm_kpack.a $(O)/librocm_kpack.so.0 $(O)/librocm_kpack.so
 say = $(if $(filter 1,$(V)),,@printf '  %-4s %s\n' $(1) $@;)
 
 all: $(programs) $(library) ## the programs and the library (default)
+debug asan tsan: ## the same in MODE=debug, asan or tsan
+	@$(MAKE) --no-print-directory $(jobs) MODE=$@ all
 units: $(units) ## the unit tests
 stub: $(stub)
 loaders: $(loaders) ## what opens kernel databases as the libraries do
@@ -260,7 +263,7 @@ comma := ,
 jobs = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 
 # In CI the sanitizers run too.
-sanitized := $(if $(filter true,$(CI)),$(if $(filter debug,$(MODE)),asan tsan))
+sanitized := $(if $(filter true,$(CI)),$(if $(filter release,$(MODE)),asan tsan))
 
 # What sudo built belongs to who called sudo, or the next make without it cannot write there.
 give_back := $(if $(SUDO_UID),; status=$$?; chown -R $(SUDO_UID):$(SUDO_GID) build; exit $$status)
@@ -402,11 +405,13 @@ define put_library
 		-e "s|@INCLUDEDIR@|$$include|" -e "s|@POINTER@|$$pointer|") || exit 1; done
 endef
 
-install: ## install everything, the library privately: PREFIX=/usr/local LIBDIR=lib DESTDIR=
-	@$(MAKE) --no-print-directory $(jobs) MODE=release all $(give_back)
-	@$(MAKE) --no-print-directory MODE=release install-files
+# What is installed is what was built, by whoever may compile; root compiles nothing.
+is_built = @for f in $(O)/kpack $(O)/kpackfs $(O)/librocm_kpack.so.0 $(O)/librocm_kpack.a; do [ -e $$f ] || { \
+	echo "$@: there is no $$f: run '$(if $(filter release,$(MODE)),make,make MODE=$(MODE))' first" >&2; exit 1; }; done
+
 # mount(8) looks for mount.TYPE in /sbin: PREFIX=/usr makes `mount -t kpackfs` work
-install-files:
+install: ## install what make built, the library privately: PREFIX=/usr/local LIBDIR=lib DESTDIR=
+	$(is_built)
 	install -d $(bindir) $(sbindir) $(man1dir) $(man3dir) $(pcdir)
 	install -m 755 $(O)/kpackfs $(O)/kpack $(bindir)
 	for f in $(links); do ln -sf kpack $(bindir)/$$f || exit 1; done
@@ -455,9 +460,7 @@ is_there = { [ -e "$$f" ] || [ -L "$$f" ]; }
 aside    = before-kpackfs
 
 install-dropin: ## install the library in the places of AMD's; FORCE=1 moves AMD's aside
-	@$(MAKE) --no-print-directory $(jobs) MODE=release all $(give_back)
-	@$(MAKE) --no-print-directory MODE=release install-dropin-files
-install-dropin-files:
+	$(is_built)
 	@set --; for f in $(dropin_files); do ! $(is_there) || $(is_ours) || set -- "$$@" "$$f"; done; \
 	[ $$# -eq 0 ] || [ '$(FORCE)' = 1 ] || { \
 		printf '%s\n' "install-dropin: there are files of another librocm_kpack:" "$$@" \

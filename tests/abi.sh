@@ -8,7 +8,7 @@
 # must change too, and the library is no stand-in for AMD's any more.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-bin=${KPACK_BIN:-build/debug}
+bin=${KPACK_BIN:-build/release}
 lib=$bin/librocm_kpack.so.0
 record=tests/abi.txt
 work=$(mktemp -d)

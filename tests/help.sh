@@ -15,7 +15,7 @@
 #                 fish: "-l long" on lines that name the subcommand, or none
 set -u
 cd "$(dirname "$0")/.." || exit 1
-bin=${KPACK_BIN:-build/debug}
+bin=${KPACK_BIN:-build/release}
 comp=contrib/completion
 
 n=0

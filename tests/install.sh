@@ -9,6 +9,8 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 unset MAKEFLAGS MFLAGS MAKELEVEL MODE O PREFIX LIBDIR DESTDIR FORCE LD_LIBRARY_PATH \
 	PKG_CONFIG_LIBDIR PKG_CONFIG_SYSROOT_DIR CMAKE_PREFIX_PATH
+# "make install" compiles nothing
+[ -e build/release/kpack ] || make --no-print-directory >/dev/null 2>&1
 root=$(mktemp -d)
 trap 'rm -rf "$root" "$root.out"' EXIT
 usr=$root/d/usr

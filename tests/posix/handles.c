@@ -78,6 +78,7 @@ static void tell(const char *path, int fd)
 static int take(char *path)
 {
 	struct handle h = {.head.handle_bytes = MAX_HANDLE_SZ};
+	const unsigned char *bytes = h.head.f_handle;
 	int mount;
 
 	if (name_to_handle_at(AT_FDCWD, path, &h.head, &mount, 0)) {
@@ -86,7 +87,7 @@ static int take(char *path)
 	}
 	printf("%d ", h.head.handle_type);
 	for (unsigned i = 0; i < h.head.handle_bytes; i++)
-		printf("%02x", h.head.f_handle[i]);
+		printf("%02x", bytes[i]);
 	printf(" %s\n", path);
 	return 0;
 }

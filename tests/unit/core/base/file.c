@@ -23,7 +23,7 @@ static struct kpackx_error why;
 
 static const char *in_dir(const char *name)
 {
-	static char path[4][256];
+	static char path[4][300];
 	static unsigned turn;
 	char *p = path[turn++ % 4];
 
