@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The way into the background: fork, work, and leave the terminal when the work has
- * begun well.  Until then the parent waits, so its exit code tells how it went.
+ * The way into the background: fork, work, and leave the terminal when the work has begun
+ * well. Until then the parent waits, so that its exit status is the outcome.
  */
 #ifndef FS_DAEMON_H
 #define FS_DAEMON_H
@@ -33,7 +33,10 @@ bool daemon_fork(struct daemon *d);
 bool daemon_open(int *null);
 void daemon_leave(int null);
 
-/* In the child: leave, and tell the parent that all is well.  false: it has gone. */
+/*
+ * In the child: leave the terminal, and report success to the parent. false: the parent
+ * has gone.
+ */
 bool daemon_detach(struct daemon *d);
 
 /*

@@ -35,7 +35,7 @@ struct link_message {
 	uint32_t serial; /* of an archive; 0: none */
 	uint64_t number;
 	int fd;     /* -1: none */
-	bool fresh; /* an archive that was not told of before under this serial */
+	bool fresh; /* an archive that is new under this serial */
 	struct stat st;
 	/* Never NULL once received; valid until the next message is. */
 	const char *path, *text;

@@ -4,8 +4,8 @@
 #include "core/target/target.h"
 
 /*
- * mount(8) begins its list of options with rw, whatever the user said; mount.fuse3
- * then adds dev,suid.  Only who wrote rw himself is to be told.
+ * mount(8) begins its list of options with rw, whatever the user wrote; mount.fuse3 then
+ * adds dev,suid. Only a user who wrote rw gets the warning.
  */
 static void drop_default_rw(int argc, char **argv, bool helper)
 {

@@ -414,7 +414,7 @@ static void tidy(char *path)
 	*to = '\0';
 }
 
-/* The same for a source, whose links are followed anew whenever it is looked at. */
+/* The absolute path of a source. Its links are followed anew at each look at it. */
 static char *absolute_name(const char *path)
 {
 	char *here = path[0] == '/' ? strdup("") : getcwd(NULL, 0), *full = NULL;

@@ -128,7 +128,7 @@ int status_show(const char *mountpoint)
 	int ends[2], status, code;
 	pid_t child;
 
-	/* Who started this program may have told it to ignore its children. */
+	/* The program's parent may have set SIGCHLD to be ignored. */
 	signal(SIGCHLD, SIG_DFL);
 	if (pipe2(ends, O_CLOEXEC) || (child = fork()) < 0)
 		return complain(mountpoint, strerror(errno));

@@ -51,7 +51,7 @@ enum claim {
 	NO_MEMORY,
 };
 
-/* Find who has or makes the next bytes of R. */
+/* Find the piece that has, or will have, the next bytes of R. */
 static enum claim claim(struct content *c, struct request *r, struct piece **out)
 {
 	struct piece *p =
@@ -171,7 +171,7 @@ static void shape(struct content *c, struct request *r, uint64_t chunk)
 	if (fits && (chunk || !is_crowded(c, r)))
 		return;
 	if (kp_pass_window(r->what.origin->archive, r->what.entry, &r->window, NULL))
-		r->window = 0; /* decoding will tell */
+		r->window = 0; /* the decoder finds out */
 	/* What would take more for its pass has to fit as a whole. */
 	if (!fits || pass_cost(r->window) < r->size / 2)
 		cut(r);
@@ -331,7 +331,7 @@ void content_free(struct content *c)
 		return;
 	stop_threads(c);
 	kp_fail(&why, KPACK_ERROR_IO_ERROR, "unmounted");
-	/* What was begun has ended: who still waits, waits for the queue. */
+	/* All decodes have ended: a request that still waits, waits for the queue. */
 	for (struct piece *p = c->maker.pieces.queue.first; p; p = p->next) {
 		requests_fail(p->parked, &why);
 		origin_unref(p->origin);

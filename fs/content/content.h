@@ -103,7 +103,7 @@ void content_free(struct content *c);
 void content_read(struct content *c, struct origin_entry what, uint64_t off, size_t len,
 		  void *token);
 
-/* The same for who is not answered by the options' function. */
+/* As content_read, with a callback of its own. */
 void content_read_to(struct content *c, struct origin_entry what, uint64_t off,
 		     size_t len, content_answer *answer, void *token);
 

@@ -5,7 +5,7 @@
 #include "core/base/alloc.h"
 #include "counters.h"
 
-/* Bytes between two looks at who can be answered. */
+/* Bytes between two looks for requests that can be answered. */
 #define STEP (256 << 10)
 
 /* Segments that are kept, if there is room, of those before and behind what is wanted. */
@@ -77,7 +77,7 @@ static kpack_error_t read_plain(struct piece *p, struct origin_entry what,
 				     &got, why);
 }
 
-/* Publish that READY bytes are there and serve who waited for them. */
+/* Publish that READY bytes are decoded, and wake the requests that wait for them. */
 static kpack_error_t progress(struct maker *m, struct piece *p, uint64_t ready,
 			      struct kpackx_error *why)
 {
@@ -138,7 +138,7 @@ static kpack_error_t decode(struct maker *m, struct piece *p, struct kpackx_erro
 	return changed ? changed : err;
 }
 
-/* A decode of P ended with WHY; who waited for it, and is now to be told so. */
+/* A decode of P ended with WHY; the requests that waited for it get that error. */
 static struct request *give_up(struct maker *m, struct piece *p,
 			       const struct kpackx_error *why)
 {
@@ -411,7 +411,10 @@ void maker_drive(struct maker *m, struct piece *p)
 	err = reach(&d, &why);
 	if (!err) {
 		serve_target(&d);
-		/* A failure is for who wants those bytes: then it ends the pass only. */
+		/*
+		 * A failure concerns the requests for those bytes: with them it ends the
+		 * pass only.
+		 */
 		while (!d.failed && may_go_on(&d))
 			d.failed = advance(&d, &why) != KPACK_SUCCESS;
 	}

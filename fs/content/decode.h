@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes the bytes of pieces: decodes them whole, or by passes where they are segments, and
- * wakes the requests that wait for them.  No lock is held by who calls it.
+ * Makes the bytes of pieces: decodes them whole, or by passes where they are segments,
+ * and wakes the requests that wait for them. The caller holds no lock.
  */
 #ifndef FS_MAKER_H
 #define FS_MAKER_H
@@ -18,11 +18,11 @@ struct maker {
 	const struct content_options *options;
 	struct tables tables;
 	struct pieces pieces;
-	struct content_stats stats; /* under the lock of pieces, who know the rest */
+	struct content_stats stats; /* guarded by the lock of pieces */
 	uint32_t *changed; /* serial numbers of origins that were written to, the same */
 	size_t n_changed, cap_changed;
 
-	/* Who serves requests that can go on. */
+	/* Serves requests that can go on. */
 	void (*run)(struct content *content, struct request *list);
 	struct content *content;
 };

@@ -26,7 +26,9 @@ struct pass {
 	time_t used;
 };
 
-/* Entries whose passes were dropped early, the last few: beginning anew is a restart. */
+/*
+ * Entries whose passes were dropped early, the last few: a new pass for one is a restart.
+ */
 #define PASSES_DROPPED 16
 
 struct passes {

@@ -6,7 +6,7 @@
 /* Seconds an unused piece stays when all its bytes were served, or not all. */
 #define SPENT_SECONDS 2
 #define IDLE_SECONDS 60
-/* Seconds after which somebody who read a part of a piece is not in the middle of it. */
+/* Seconds without a read after which the reader of a part of a piece counts as gone. */
 #define READ_SECONDS 5
 /* Seconds a pass rests. */
 #define PASS_SECONDS 60

@@ -32,7 +32,7 @@ struct request;
 enum piece_kind {
 	PIECE_WHOLE,   /* all of an entry */
 	PIECE_CHUNK,   /* of a chunked entry */
-	PIECE_PLAIN,   /* of an entry whose bytes are stored as they are */
+	PIECE_PLAIN,   /* its entry is stored without compression */
 	PIECE_SEGMENT, /* of an entry that only a pass decodes */
 };
 
@@ -55,7 +55,7 @@ struct piece {
 
 	/* of a segment */
 	uint64_t window;   /* bytes that a pass needs */
-	struct pass *pass; /* busy: of whom was taken from the queue */
+	struct pass *pass; /* busy: the pass that the piece was queued for */
 };
 
 struct piece_list {
@@ -105,8 +105,8 @@ void pieces_leave(struct pieces *ps);
 uint64_t pieces_fair(const struct pieces *ps);
 
 /*
- * Would a piece of SIZE bytes find no room but that of pieces somebody is in the middle of,
- * who would have them decoded again, and drop it in turn?
+ * Would a piece of SIZE bytes find room only by dropping pieces that have readers in the
+ * middle of them? Those readers would have them decoded again, and drop it in turn.
  */
 bool pieces_is_crowded(const struct pieces *ps, uint64_t size);
 
@@ -139,13 +139,18 @@ void pieces_queue(struct pieces *ps, struct piece *p);
  */
 struct piece *pieces_take(struct pieces *ps);
 
-/* Admit P if it waits to be decoded: somebody comes by who can.  false: it does not. */
+/*
+ * Admit P if it is still queued; the calling pass will decode it. false: it is not
+ * queued.
+ */
 bool pieces_catch(struct pieces *ps, struct piece *p);
 
 /* Let P, a segment that was admitted, wait again, for a pass with another window. */
 void pieces_defer(struct pieces *ps, struct piece *p, uint64_t window);
 
-/* PASS, busy, rests, or is freed if it ended; who waited for it is queued. */
+/*
+ * PASS, busy, rests, or is freed if it ended; the requests that waited for it are queued.
+ */
 void pieces_release(struct pieces *ps, struct pass *pass);
 
 /* Without the lock: memory for the bytes of P, which was admitted.  false: none. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads on their way: each goes from piece to piece until it has all its bytes, and is
- * parked at the one whose bytes are not there yet.
+ * parked at a piece whose bytes are not decoded yet.
  */
 #ifndef FS_REQUESTS_H
 #define FS_REQUESTS_H

@@ -34,7 +34,7 @@ static bool put(struct checksums *s, const void *bytes, size_t n)
 	return true;
 }
 
-/* A backslash is doubled, which the first byte of the line tells; there are no newlines. */
+/* A backslash is doubled, and the line then begins with one; there are no newlines. */
 static bool put_path(struct checksums *s, struct kp_span path)
 {
 	for (size_t i = 0; i < path.size; i++)
@@ -108,7 +108,7 @@ const char *checksums_text(const struct checksums *s)
 	return s->text;
 }
 
-/* The first line whose digest ends behind OFF. */
+/* The first line whose digest ends after OFF. */
 static size_t line_at(const struct checksums *s, uint64_t off)
 {
 	size_t low = 0, high = s->n_lines;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The text of .kpackfs/checksums: a line for each path of a file, as `sha256sum -c` reads it.
- * Its size and all but the digests are known at once; digests are set by who computes them.
- *
- * References are counted by any thread; all else is the business of one at a time.
+ * The text of .kpackfs/checksums: a line for each path of a file, as `sha256sum -c` reads
+ * it. Its size and everything but the digests are known at once; the checksum thread sets
+ * digests. References are counted by any thread; all other calls are for one thread at a
+ * time.
  */
 #ifndef FS_CHECKSUMS_H
 #define FS_CHECKSUMS_H

@@ -24,7 +24,7 @@ struct snapshot {
 struct control {
 	struct inodes *inodes;
 	struct texts *texts;
-	struct tidier *tidier; /* NULL: the kernel is told nothing */
+	struct tidier *tidier; /* NULL: no name is taken back from the kernel */
 	struct timespec started;
 
 	pthread_mutex_t lock; /* everything below */
@@ -83,7 +83,7 @@ static void stat_snapshot(const struct control *c, const struct snapshot *s,
 	out->st_blocks = (out->st_size + 511) / 512;
 }
 
-/* A snapshot of TEXT of a file, whose reference is taken. */
+/* A snapshot of TEXT of a file; takes over the caller's reference. */
 static struct snapshot *snapshot_new(struct text *text, size_t file)
 {
 	struct snapshot *s = text ? calloc(1, sizeof(*s)) : NULL;

@@ -16,8 +16,8 @@
 
 #define CONTROL_DIR 2 /* its inode number */
 /*
- * What listings and attributes say is a file's number, by its position: the same for all its
- * snapshots, so that who looks first and opens then sees one file.
+ * Listings and attributes show a file's number by its position, the same for all its
+ * snapshots: a program that stats a file and then opens it sees one file.
  */
 #define CONTROL_LISTED 3
 /* The first number that stands for a snapshot in requests. */
@@ -26,7 +26,7 @@
 
 struct control;
 
-/* What the files tell about. */
+/* The subject of the files. */
 struct control_subject {
 	const struct arches *arches;
 	const char *subdir;    /* clean; NULL: the whole tree */

@@ -13,7 +13,7 @@ struct inventory {
 	FILE *out;
 };
 
-/* The holder of a name, or who else has its content. */
+/* The holder of a name, or another entry with the same content. */
 static struct claim holder(const struct inventory *in, uint32_t name)
 {
 	struct kp_view_name n = kp_view_name(in->edition->view, name);

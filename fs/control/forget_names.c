@@ -8,7 +8,7 @@
 
 #define NAMES_MAX 16
 
-/* Seconds after a look-up: most who look also read by then. */
+/* Seconds after a look-up: most programs have read the file by then. */
 #define MOMENT 1
 
 struct tidier {

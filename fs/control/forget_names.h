@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes the kernel forget names of .kpackfs that were looked up: it is told that they are not
- * kept, and yet keeps those that are let go of within a tick of its clock, and with them texts
- * of many megabytes.  Knows no FUSE.  Thread-safe.
+ * Makes the kernel forget names of .kpackfs that were looked up. The kernel keeps a name
+ * with no validity that is released within a tick of its clock, and with it a text of
+ * many megabytes. Knows no FUSE. Thread-safe.
  */
 #ifndef FS_TIDIER_H
 #define FS_TIDIER_H
@@ -18,7 +18,7 @@ typedef void tidier_tell(void *user, const char *name);
 struct tidier *tidier_new(tidier_tell *tell, void *user);
 void tidier_free(struct tidier *t); /* NULL is fine */
 
-/* NAME, of which there are few and which stay, was looked up: tell in a moment. */
+/* NAME, one of few and static, was looked up: invalidate it in a moment. */
 void tidier_note(struct tidier *t, const char *name);
 
 #endif

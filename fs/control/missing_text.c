@@ -45,7 +45,7 @@ put_reason(const struct missing *m, struct kp_span path, const char *format, ...
 		free(reason);
 }
 
-/* Has the content of X the same bytes as that of Y, as far as archives tell? */
+/* Has the content of X the same bytes as that of Y, as far as the archives record it? */
 static bool same_bytes(struct claim x, struct claim y)
 {
 	struct kp_entry_info x_info, y_info;

@@ -7,10 +7,10 @@
 #include "fs/content/content.h"
 #include "fs/tree/edition.h"
 
-/* What is told, at one moment. */
+/* The figures, at one moment. */
 struct stats {
 	const struct edition *edition;
-	const struct arches *arches; /* whose code is shown */
+	const struct arches *arches; /* the GPUs whose code is shown */
 	struct content_stats content;
 	size_t retired_inodes, retired_archives;
 	uint64_t reloads;           /* editions before this one */

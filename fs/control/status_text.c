@@ -97,7 +97,10 @@ static size_t directory_length(const char *path)
 	return slash ? (size_t)(slash - path) : 0;
 }
 
-/* Archives stand in the order of their sources: those of one are neighbours. */
+/*
+ * Archives stand in the order of their sources: the archives of one source are
+ * neighbours.
+ */
 static bool same_directory(const char *a, const char *b)
 {
 	size_t n = directory_length(a);

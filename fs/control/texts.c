@@ -34,7 +34,7 @@ struct texts {
 	struct hasher *hasher;
 	struct timespec started, ticking; /* by the clock, and by one nobody sets */
 
-	/* Who makes a text; it is taken before the lock. */
+	/* One thread makes a text at a time; taken before the lock. */
 	pthread_mutex_t making[TEXTS_MAX];
 	pthread_mutex_t lock; /* everything below, and references of texts */
 	struct text *shared[TEXTS_MAX];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of .kpackfs say.  A text is made when it is asked for and shared by all who
- * ask as long as somebody holds it and it stays true.  Knows no FUSE.  Thread-safe.
+ * The texts of the files of .kpackfs. A text is made on request, and shared by all
+ * readers as long as one of them holds it and it is true. Knows no FUSE. Thread-safe.
  */
 #ifndef FS_TEXTS_H
 #define FS_TEXTS_H

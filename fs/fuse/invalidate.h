@@ -13,7 +13,7 @@
 struct notices {
 	struct fuse_session *session;
 	size_t names;
-	bool all; /* the kernel asks for every name again: no need to tell of each */
+	bool all; /* the kernel asks for every name again: single names need not be invalidated */
 };
 
 /* For inodes_swap, with a struct notices. */

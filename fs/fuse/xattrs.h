@@ -9,7 +9,9 @@
 
 #include <fuse_lowlevel.h>
 
-/* Make HANDLERS, whose user data is a struct fs, answer requests for attributes. */
+/*
+ * Make HANDLERS, whose user data is a struct fs, answer requests for extended attributes.
+ */
 void xattrs_add(struct fuse_lowlevel_ops *handlers);
 
 #endif

@@ -46,7 +46,10 @@ static int allow(int ruleset, const char *device, uint64_t files)
 	};
 	int error = 0;
 
-	/* Who mounted by a descriptor may have no device: nobody will open it either. */
+	/*
+	 * A user who mounted by a descriptor may have no device: then no thread will open
+	 * it either.
+	 */
 	if (rule.parent_fd < 0)
 		return 0;
 	if (syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0))

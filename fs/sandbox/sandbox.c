@@ -19,11 +19,11 @@ struct part {
 };
 
 /*
- * Capabilities of all sets.  The bounding set goes first, for that takes one; who is not
- * root has none to give, and no_new_privs keeps that so.
+ * Capabilities of all sets. The bounding set goes first, because dropping from it takes a
+ * capability; a user other than root has none to drop, and no_new_privs keeps that so.
  *
- * The process stays dumpable: what it holds is in files its user can read, and a core of
- * a crash is worth having.
+ * The process stays dumpable: its memory holds the contents of files that its user can
+ * read, and a core of a crash is worth having.
  */
 static int drop_capabilities(const struct sandbox_options *o)
 {
@@ -52,13 +52,15 @@ static int restrict_files(const struct sandbox_options *o)
 
 static bool is_on(const char *name);
 
-/* libfuse goes on without clone_fd where the one open cannot be told from others. */
+/*
+ * libfuse goes on without clone_fd where the filter cannot tell the one open from others.
+ */
 static int restrict_calls(const struct sandbox_options *o)
 {
 	return filter_load(o->clone_fd && is_on("landlock"), o->io_uring);
 }
 
-/* In this order: the last two may be used by who can gain no privileges. */
+/* In this order: a process that can gain no privileges may use the last two. */
 static const struct part parts[] = {
 	{"capabilities", drop_capabilities, true},
 	{"no_new_privs", refuse_privileges, true},

@@ -38,7 +38,7 @@ enum { STOP, SYSTEM_STALLS, CGROUP_STALLS, FDS };
 
 struct pressure {
 	struct cgroup cgroup;
-	struct pollfd fds[FDS]; /* -1: the system does not tell */
+	struct pollfd fds[FDS]; /* -1: the system does not say */
 	unsigned percent;
 	int64_t sign,
 		step; /* when there was the last one; when the last step was taken */
@@ -131,7 +131,7 @@ static int patience(const struct pressure *p)
 	return p->cgroup.count ? 10000 : -1;
 }
 
-/* Was there a stall?  A trigger whose cgroup has gone will not fire any more. */
+/* Was there a stall? A trigger whose cgroup is gone will not fire any more. */
 static bool was_stalled(struct pollfd *f)
 {
 	bool stalled = f->revents & POLLPRI;

@@ -18,8 +18,8 @@ struct pressure;
 typedef void pressure_shrink(void *user, unsigned percent);
 
 /*
- * Open all that will be read.  ROOT is put before all paths; "" but for tests.  A system
- * that does not tell is one without pressure.  NULL: out of memory, which was logged.
+ * Open all files that will be read. ROOT is put before all paths; "" but for tests. A
+ * system without these files has no pressure. NULL: out of memory, which was logged.
  */
 struct pressure *pressure_open(const char *root);
 

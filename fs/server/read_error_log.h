@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Log lines about entries that cannot be read: one for each entry, however often it is
- * read, and not more than some in a time; what there was beyond is told as a number when
- * that time is over, by a thread that is begun when there is such a number for the first
- * time.  Without one, it is told with the next line.
+ * read, and a bounded number of lines in a period. A thread, begun with the first
+ * suppressed line, logs the number of suppressed lines when the period is over. Without
+ * the thread, the number stands in the next line.
+ *
  * Thread-safe.
  */
 #ifndef FS_COMPLAINTS_H
@@ -30,7 +31,7 @@ struct complaints {
 	pthread_t teller;
 	bool has_teller;
 	bool over;             /* it is to end */
-	pthread_cond_t wanted; /* there is more to tell, or it is over */
+	pthread_cond_t wanted; /* there is a number to log, or the log ends */
 };
 
 void complaints_init(struct complaints *cs, unsigned most, time_t seconds);

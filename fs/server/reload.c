@@ -41,7 +41,7 @@ struct reload {
 	bool again;   /* which is the one that was asked for then */
 	int fd_end;   /* archives have descriptors below; the rest is for all else */
 	atomic_bool stopped;
-	struct list now;  /* by serial: what was told last */
+	struct list now;  /* by serial: what the supervisor said last */
 	struct list next; /* in order of precedence: the survey that is coming in */
 	struct warned warned;
 	struct link_buffer room;

@@ -14,8 +14,9 @@ struct reload_options {
 	int link; /* the server's end; closed by reload_free */
 	struct edition_options look;
 	/*
-	 * Show NEXT, whose reference is taken, from now on; NAMES says how many names
-	 * changed. Called by the thread.  false: it failed, which was logged.
+	 * Show NEXT from now on, taking over the caller's reference; NAMES is the number
+	 * of changed names. Called by the reload thread. false: it failed, which was
+	 * logged.
 	 */
 	bool (*show)(void *user, struct edition *next, size_t *names);
 	/* How many requests there were so far. */

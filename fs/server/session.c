@@ -133,7 +133,7 @@ static void shrink(void *content, unsigned percent)
 	content_shrink(content, percent);
 }
 
-/* The kernel may keep a name of .kpackfs though it was told not to. */
+/* The kernel may keep a name of .kpackfs although its validity is zero. */
 static void take_back(void *user, const char *name)
 {
 	const struct session *session = user;
@@ -351,7 +351,7 @@ static enum end mount_and_serve(struct session *session)
 	end = serve_mount(session);
 	keep_signals_out();
 	/*
-	 * First who uses the rest; checksums and decoders answer requests of the
+	 * First the users of the rest: checksums and decoders answer requests of the
 	 * session.
 	 */
 	stop_reload(session);

@@ -6,8 +6,8 @@
 #include "fs/cli/settings.h"
 
 /*
- * Serve what comes over LINK, which is closed.  When the mount works the supervisor is
- * told so.  Signals that ask for an end or a reload are passed on to it.
+ * Serve what comes over LINK, which is closed. When the mount works the supervisor gets a
+ * message. Signals that ask for an end or a reload are passed on to the supervisor.
  */
 enum end session_serve(struct settings *s, int link);
 

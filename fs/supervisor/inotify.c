@@ -88,7 +88,7 @@ const char *watch_blind(const struct watch *w)
 	return w->blind[0] ? w->blind : NULL;
 }
 
-/* The first reason is the one to be told. */
+/* The first reason is the one that is reported. */
 static void be_blind(struct watch *w, const char *path, const char *why)
 {
 	if (!w->blind[0])
@@ -184,7 +184,7 @@ static void add_name(struct place *p, const char *name)
 		p->all = true;
 }
 
-/* File systems that others change without this kernel being told. */
+/* File systems that other machines change without a notice to this kernel. */
 static bool is_remote(const char *dir)
 {
 	static const unsigned types[] = {

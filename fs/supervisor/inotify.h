@@ -20,7 +20,7 @@ void watch_free(struct watch *w); /* NULL is fine */
 void watch_begin(struct watch *w);
 /* A source: a file, or a directory with *.kpack in it. */
 void watch_source(struct watch *w, const char *path);
-/* One of these files, whose directory is watched already: matters if it is a link. */
+/* A file whose directory is watched already: it matters if it is a link. */
 void watch_archive(struct watch *w, const char *path);
 void watch_end(struct watch *w);
 

@@ -23,8 +23,8 @@ bool mounted_find(const struct mounted *m, char *path, size_t size);
 bool mounted_is(const struct mounted *m);
 
 /*
- * Unmount it, as root or with fusermount3, wherever it is.  BUSY: files are in use, or
- * the system does not tell why not.
+ * Unmount it, as root or with fusermount3, wherever it is. BUSY: files are in use, or the
+ * system gives no reason.
  */
 enum unmount {
 	UNMOUNT_DONE,

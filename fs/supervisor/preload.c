@@ -28,9 +28,7 @@ static bool wanted(const char *path, char *const *patterns, size_t n, bool *had)
 	return any;
 }
 
-/*
- * Into the page cache.  What cannot be read has been logged by who should have given it.
- */
+/* Read into the page cache. A failure to read was logged by the server. */
 static void load(const char *path)
 {
 	static char bytes[STEP];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tells the service manager how things are, where it asked to be told: sd_notify(3)'s
- * protocol.  Without a manager nothing happens.
+ * Messages to the service manager, where it asked for them: the protocol of sd_notify(3).
+ * Without a manager nothing happens.
  */
 #ifndef FS_NOTIFY_H
 #define FS_NOTIFY_H

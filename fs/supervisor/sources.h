@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the sources have: looks at them by name, as often as wanted, and tells archives
- * that are what they were from others.
+ * The archives of the sources: looks at them by name, as often as wanted, and finds out
+ * which of them are new or replaced.
  */
 #ifndef FS_SURVEY_H
 #define FS_SURVEY_H

@@ -180,7 +180,7 @@ static void take_signal(struct supervisor *s, int number)
 		stop(s);
 }
 
-/* Who holds the connection makes those wait whom nobody answers any more. */
+/* As long as a process holds the connection, requests that nobody answers wait. */
 static void leave_connection(struct supervisor *s)
 {
 	if (s->mounted.connection >= 0)
@@ -188,7 +188,10 @@ static void leave_connection(struct supervisor *s)
 	s->mounted.connection = -1;
 }
 
-/* Nobody answers: first who waits is let go, also what preloads. */
+/*
+ * No process answers requests any more: first release those that wait, those of the
+ * preloader too.
+ */
 static void clean_up(struct supervisor *s, bool all)
 {
 	bool there = all && mounted_is(&s->mounted);
@@ -201,9 +204,9 @@ static void clean_up(struct supervisor *s, bool all)
 }
 
 /*
- * The server has ended: so does the mount, if it has not yet.  A server that ended well
- * was told by the kernel that it had: what is there now is somebody else's, and the
- * system may have given it the same device.
+ * The server has ended: the mount ends too, if it has not yet. A server that ended well
+ * did so because the kernel reported the unmount: a mount that is at the path now belongs
+ * to somebody else, and the system may have given it the same device number.
  */
 static void take_end(struct supervisor *s, int status)
 {
@@ -243,7 +246,7 @@ static void read_signals(struct supervisor *s)
 	while (read(s->signals, &info, sizeof(info)) == sizeof(info)) {
 		int number = (int)info.ssi_signo;
 
-		/* A terminal that is gone has nobody who could want a reload. */
+		/* A terminal that is gone has no user who could want a reload. */
 		if (number == SIGHUP && info.ssi_code == SI_KERNEL)
 			number = SIGTERM;
 		if (number == SIGCHLD)

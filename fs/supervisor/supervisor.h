@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The process that was started.  It keeps its rights and does little with them: it opens
- * the archives for the server, which has none, watches where they come from, takes
- * signals, unmounts, and tells the service manager.
+ * The process that was started. It keeps its rights and does little with them: it opens
+ * the archives for the server, which has no rights, watches the sources, takes signals,
+ * unmounts, and reports to the service manager.
  */
 #ifndef FS_SUPERVISOR_H
 #define FS_SUPERVISOR_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whose code a mount shows: all, or what some GPUs can load. */
+/* The GPUs whose code a mount shows: all, or what some GPUs can load. */
 #ifndef FS_ARCHES_H
 #define FS_ARCHES_H
 

@@ -11,7 +11,7 @@
 /* One directory in one swap. */
 struct shift {
 	struct shift *next;
-	uint64_t edition; /* whose positions it is about */
+	uint64_t edition; /* the directory */
 	uint64_t dir;
 	uint32_t count;
 	uint32_t to[]; /* of each name, and of the end */

@@ -33,7 +33,10 @@ void positions_advance(struct positions *p, struct shift *list);
 /* For telldir: name number INDEX of a directory of the current edition. */
 uint64_t positions_tell(const struct positions *p, uint64_t index);
 
-/* The number now of the name of directory DIR that was told, or of the one after it. */
+/*
+ * The present number of the name of directory DIR that had the given position, or of the
+ * name after it.
+ */
 uint64_t positions_find(const struct positions *p, uint64_t dir, uint64_t told);
 
 void positions_fini(struct positions *p);

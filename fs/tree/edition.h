@@ -24,7 +24,7 @@ struct holdings {
 	size_t count;
 	struct refused *refused;
 	size_t n_refused;
-	/* Of the first source: attributes for directories where there is no archive. */
+	/* Attributes of the first source, for directories that no archive has. */
 	struct stat look;
 };
 

@@ -12,12 +12,13 @@ struct inodes {
 	inodes_idle *idle;
 	void *user;
 
-	pthread_rwlock_t swap; /* who stands inside reads; swapping writes */
+	pthread_rwlock_t
+		swap; /* a thread that uses the edition holds it for reading; a swap, for writing */
 	struct edition *now;
 	atomic_uint_least64_t *lookups; /* by the position in its tree */
 	struct positions positions;
 
-	pthread_mutex_t lock; /* who is inside, too, takes it for what follows */
+	pthread_mutex_t lock; /* taken after the former, for the fields below */
 	struct retired retired;
 };
 
@@ -96,7 +97,10 @@ int inodes_file(struct inodes *in, uint64_t ino, struct origin_entry *out)
 	return r.file.origin ? 0 : EISDIR;
 }
 
-/* N more, or less, of a node of the edition; false: there is none of that number. */
+/*
+ * Add N, or take it away, from the count of a node of the edition; false: no node has
+ * that number.
+ */
 static bool add_lookups(struct inodes *in, uint64_t ino, uint64_t n)
 {
 	struct tree_node node;
@@ -306,7 +310,10 @@ static void revive(struct inodes *in, struct swap *s)
 	}
 }
 
-/* Of the directories the kernel knows: nobody else is in the middle of a listing. */
+/*
+ * Positions in the directories that the kernel knows: only these can be in the middle of
+ * a listing.
+ */
 static struct shift *find_shifts(struct inodes *in, const struct edition *next)
 {
 	const struct tree *from = in->now->tree;
@@ -339,7 +346,7 @@ static void exchange(struct inodes *in, struct edition *next,
 	pthread_rwlock_unlock(&in->swap);
 }
 
-/* --- telling what changed --------------------------------------------------------- */
+/* --- reporting what changed -------------------------------------------------------- */
 
 struct telling {
 	const struct edition *from, *to;
@@ -435,7 +442,7 @@ static void compare_node(struct telling *t, struct tree_node a, struct tree_node
 		t->tell(t->user, &(struct change){.what = CHANGED_STAT, .ino = a.ino});
 }
 
-/* The kernel can have believed something only about nodes it was told of. */
+/* The kernel can only hold something about nodes that it has looked up. */
 static void tell_all(struct telling *t, const atomic_uint_least64_t *lookups)
 {
 	const struct tree *from = t->from->tree;
@@ -473,7 +480,7 @@ static size_t counts_size(const struct edition *e)
 	return ((size_t)tree_size(e->tree) + 1) * sizeof(atomic_uint_least64_t);
 }
 
-/* In pages of their own: those of nodes that the kernel never asks for cost nothing. */
+/* In pages of their own: nodes that the kernel never asks for cost nothing. */
 static atomic_uint_least64_t *counts_for(const struct edition *e)
 {
 	void *counts = mmap(NULL, counts_size(e), PROT_READ | PROT_WRITE,

@@ -43,7 +43,7 @@ bool inodes_find(struct inodes *in, uint64_t ino, struct inode *out);
 /* Inside: what is read of the file INO, with a reference for the caller; 0, ESTALE or EISDIR. */
 int inodes_file(struct inodes *in, uint64_t ino, struct origin_entry *out);
 
-/* Inside: the kernel is told of INO once more; or was not, after all. */
+/* Inside: the kernel gets INO once more; or did not get it, after all. */
 void inodes_count(struct inodes *in, uint64_t ino);
 void inodes_uncount(struct inodes *in, uint64_t ino);
 
@@ -58,7 +58,7 @@ void inodes_forget(struct inodes *in, uint64_t ino, uint64_t n);
 bool inodes_taken(void *in, uint64_t ino, const struct kp_view *view,
 		  struct tree_node node);
 
-/* Something the kernel has to be told of a swap, in this order. */
+/* A fact about a swap that the kernel must learn, in this order. */
 struct change {
 	enum {
 		CHANGED_NAME,  /* PARENT's NAME stands for something else, or nothing */
@@ -70,9 +70,10 @@ struct change {
 };
 
 /*
- * Make NEXT, whose reference is taken, the current edition.  TELL is called, not inside, for
- * each change that the kernel may know otherwise; NAMES says how many names changed.  One
- * thread at a time.  false: no memory, nothing changed; logged.
+ * Make NEXT the current edition, taking over the caller's reference. TELL is called, not
+ * inside, for each change of something that the kernel may have cached; NAMES is the
+ * number of changed names. One thread at a time. false: no memory, nothing changed;
+ * logged.
  */
 bool inodes_swap(struct inodes *in, struct edition *next,
 		 void (*tell)(void *user, const struct change *c), void *user,

@@ -63,7 +63,7 @@ bool claims_find(struct claims *c, struct kp_span path, uint32_t *name)
 	       kp_view_lookup(c->edition->view, c->dir, kp_span_tail(path, cut), name);
 }
 
-/* Of the entries that ask for a name the first has it, as in the view. */
+/* Of several entries that ask for a name the first has it, as in the view. */
 static void claim_path(struct claims *c, const struct kp_entry_path *p, uint64_t holder)
 {
 	uint32_t name;

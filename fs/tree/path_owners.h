@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which entry each name of an edition's view stands for.  The view only keeps one entry for
- * each content, whatever names it has; who asks for a path wants the entry that asked for it.
- * Made on request, for it takes a walk over all entries.
+ * The entry that each name of an edition's view stands for. The view keeps one entry for
+ * each content, whatever names it has; a reader of facts about a path wants the entry
+ * that asked for that path. Made on request, because it takes a walk over all entries.
  */
 #ifndef FS_CLAIMS_H
 #define FS_CLAIMS_H
@@ -22,7 +22,10 @@ struct claim {
 struct claims *claims_new(const struct edition *e, const struct arches *arches);
 void claims_free(struct claims *c); /* NULL is fine */
 
-/* Who holds NAME, a number of the view; false: it is a directory, or nobody. */
+/*
+ * The entry that holds NAME, a number of the view; false: the name is a directory's, or
+ * no entry's.
+ */
 bool claims_holder(const struct claims *c, uint32_t name, struct claim *out);
 
 /* The number of the name at PATH of the view; false: there is none. */

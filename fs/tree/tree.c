@@ -24,7 +24,7 @@ struct tree {
 	uint64_t scatter; /* odd and random: nobody can craft long probes */
 };
 
-/* A node whose id was taken. */
+/* A node whose id another node has. */
 struct late {
 	uint64_t ino;
 	uint32_t node;
@@ -98,7 +98,7 @@ static struct tree_node node_at(const struct tree *t, uint32_t node)
 				  is_dir ? node : node - t->dirs};
 }
 
-/* Of number INO, if nothing else is. */
+/* The node of number INO, if it is in the tree. */
 static bool insert(struct tree *t, uint32_t node, uint64_t ino)
 {
 	uint32_t *slot = slot_for(t, ino);
@@ -361,7 +361,7 @@ static void stat_common(const struct tree *t, const struct stat *from, struct st
 static void stat_dir(const struct tree *t, uint32_t dir, struct stat *out)
 {
 	stat_common(t, &t->options.look, out);
-	/* Who may read the archives may also search the directories. */
+	/* A user who may read the archives may also search the directories. */
 	out->st_mode |= out->st_mode >> 2;
 	out->st_nlink = 2 + kp_view_dir(t->view, dir)->subdirs;
 	out->st_mode = S_IFDIR | (out->st_mode & ~t->options.mask);
@@ -377,7 +377,7 @@ static void stat_file(const struct tree *t, uint32_t file, struct stat *out)
 	kp_archive_entry(a, entry, &info);
 	kp_archive_meta(a, entry, &meta);
 	stat_common(t, kp_archive_stat(a), out);
-	/* Who cannot read the archive cannot execute what is in it either. */
+	/* A user who cannot read the archive cannot execute its contents either. */
 	out->st_mode |= meta.mode & (out->st_mode >> 2);
 	out->st_mode = S_IFREG | (out->st_mode & ~t->options.mask);
 	out->st_nlink = t->links ? t->links[file] : kp_view_file(t->view, file)->nlink;

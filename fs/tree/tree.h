@@ -3,8 +3,9 @@
  * Inodes: a number for each directory and file of core's view, and their attributes.
  *
  * The number is the view's 64-bit id, the same after a remount and whatever directory is
- * the root.  Where it is taken or reserved the next free one is used; who comes first
- * is fixed by the view's order.  Immutable after tree_new: every call may run concurrently.
+ * the root. Where that id is taken or reserved the next free one is used; the view's
+ * order fixes which node comes first. Immutable after tree_new: every call may run
+ * concurrently.
  */
 #ifndef FS_TREE_H
 #define FS_TREE_H
