@@ -12,7 +12,7 @@
 #include "core/base/errors.h"
 #include "core/toc/toc.h"
 
-/* An answer that may be there by now. */
+/* An answer, or NULL while nobody has asked for it. */
 typedef _Atomic(void *) kp_answer;
 
 struct kp_answers {

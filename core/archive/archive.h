@@ -76,8 +76,8 @@ bool kp_archive_find(const struct kpack_archive *a, struct kp_span key,
 bool kp_archive_find_kernel(const struct kpack_archive *a, struct kp_span name,
 			    struct kp_span arch, size_t *entry);
 /*
- * Why the entry of that name was refused at open: the words of its fault, borrowed until
- * close.  NULL: none was, or its fault was one too many to be kept.
+ * Why the entry of that name was refused at open: the text of its fault, borrowed until
+ * close. NULL: no entry was refused, or the fault was one too many to be kept.
  */
 const char *kp_archive_refusal(const struct kpack_archive *a, struct kp_span name,
 			       struct kp_span arch);
@@ -135,16 +135,17 @@ kpack_error_t kp_archive_read(const struct kpack_archive *a, size_t entry, void 
 			      struct kpackx_error *why);
 
 /*
- * The same for callers that want the bytes and do not judge the archive: the checksums of
- * frames are left alone where an entry has an xxh3, which tells more.
+ * As kp_archive_read, for callers that want the bytes and do not judge the archive: where
+ * an entry has an xxh3, the checksums of its frames are not compared, because the xxh3
+ * covers more.
  */
 kpack_error_t kp_archive_read_fast(const struct kpack_archive *a, size_t entry, void *buf,
 				   struct kpackx_error *why);
 
 /*
- * Compare an entry's size with what its frames' headers say, where they do: for callers
- * that take memory of that size.  DECOMPRESSION_FAILED, INVALID_FORMAT, IO_ERROR,
- * OUT_OF_MEMORY.
+ * Compare an entry's size with the sizes in its frames' headers, where these have one:
+ * for callers that allocate memory of that size. DECOMPRESSION_FAILED, INVALID_FORMAT,
+ * IO_ERROR, OUT_OF_MEMORY.
  */
 kpack_error_t kp_archive_check_size(const struct kpack_archive *a, size_t entry,
 				    struct kpackx_error *why);

@@ -15,7 +15,7 @@ static kpack_error_t compare(uint64_t stated, uint64_t size, struct kpackx_error
 		       (unsigned long long)stated, (unsigned long long)size);
 }
 
-/* Several frames, or a lie: the headers of all of them tell. */
+/* Several frames, or a false size: the headers of all frames decide. */
 static kpack_error_t check_frames(const struct kp_source *stored, uint64_t size,
 				  struct kpackx_error *why)
 {
@@ -67,7 +67,7 @@ kpack_error_t kp_archive_check_size(const struct kpack_archive *a, size_t entry,
 	n = stored.size < sizeof(head) ? (size_t)stored.size : sizeof(head);
 	KP_TRY(kp_source_read(&stored, 0, head, n, why));
 	if (!kp_zstd_content_size((struct kp_span){head, n}, &stated))
-		return KPACK_SUCCESS; /* decoding will tell */
+		return KPACK_SUCCESS; /* decoding finds out */
 	if (stated < info.size && !has_chunks(a, entry))
 		return check_frames(&stored, info.size, why);
 	return stated < info.size ? KPACK_SUCCESS : compare(stated, info.size, why);

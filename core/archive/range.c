@@ -158,7 +158,7 @@ static kpack_error_t choose(const struct range *r, const struct kp_source *store
 	if (r->begin == 0 && r->end == r->size)
 		*into = KP_FRAMES_WHOLE;
 	if (ZSTD_getFrameHeader(&h, head, n) != 0 || h.frameType != ZSTD_frame)
-		return KPACK_SUCCESS; /* decoding will tell */
+		return KPACK_SUCCESS; /* decoding finds out */
 	if (h.frameContentSize != ZSTD_CONTENTSIZE_UNKNOWN &&
 	    h.frameContentSize > r->size)
 		return wrong_size(r, true, why);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whose code is in an archive. */
+/* The GPUs whose code is in an archive. */
 #include "archive.h"
 
 bool kp_archive_serves(const struct kpack_archive *a, const struct kp_target *gpu)

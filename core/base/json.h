@@ -29,7 +29,7 @@ struct kp_json_key {
 struct kp_json {
 	char *text; /* owned */
 	size_t size, cap;
-	size_t written, limit; /* bytes, with those of keys that were taken back */
+	size_t written, limit; /* bytes, including keys that were taken back */
 	kpack_error_t fault;
 	unsigned quotes;          /* keys around the text that are no strings */
 	unsigned depth;           /* of maps and arrays */

@@ -9,7 +9,7 @@ static const uint8_t NEGATIVE_FIXINT = 0xe0;
 struct head {
 	enum kp_mp_type type;
 	uint8_t number; /* bytes of the big-endian length, count or integer that follows */
-	uint8_t fixed;  /* length of the bytes of a value whose head implies it */
+	uint8_t fixed; /* length of the bytes of a value, where its first byte implies it */
 	bool is_signed;
 };
 

@@ -12,7 +12,7 @@
 enum kp_fatbin_kind {
 	KP_FATBIN_NONE,      /* no device code in it */
 	KP_FATBIN_ELF,       /* host ELF with .hip_fatbin */
-	KP_FATBIN_CONVERTED, /* host ELF whose wrappers are HIPK, with or without it */
+	KP_FATBIN_CONVERTED, /* host ELF with HIPK wrappers, with or without .hip_fatbin */
 	KP_FATBIN_BARE,      /* a bundle, CCOB or code object as a file */
 	KP_FATBIN_NESTED,    /* anything else that has some: kp_fatbin_nest only */
 };

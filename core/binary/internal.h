@@ -55,7 +55,10 @@ kpack_error_t kp_elf_account(const struct kp_elf_reader *r, const char *name,
 /* Fill OUT with the wrappers, or what may be ones, by address; none is resolved. */
 kpack_error_t kp_elf_find_wrappers(struct kp_elf_reader *r, struct kpackx_error *why);
 
-/* Of wrappers that were scanned for, keep those whose pointer leads where it must. */
+/*
+ * Of wrappers that were found by scanning, keep those with a pointer that leads where it
+ * must.
+ */
 void kp_elf_drop_strays(struct kp_elf_reader *r);
 
 /* Resolve the pointer of every wrapper that has a relocation. */

@@ -216,7 +216,9 @@ static kpack_error_t take_relr_bits(struct kp_elf_reader *r, uint64_t vaddr,
 	return KPACK_SUCCESS;
 }
 
-/* An even entry is a word's address; an odd one tells which of the next 63 follow. */
+/*
+ * An even entry is the address of a word; an odd entry is a bit map of the next 63 words.
+ */
 static kpack_error_t take_relr(struct kp_elf_reader *r, const GElf_Shdr *sh,
 			       struct kpackx_error *why)
 {

@@ -51,8 +51,9 @@ kpack_error_t kp_encode(struct kp_encoder *e, struct kp_span data, uint64_t chun
 			uint8_t *out, size_t cap, size_t *size, struct kpackx_error *why);
 
 /*
- * The same in chunks of CHUNK of what SOURCE has, of which no more than a chunk is held.  SEEN,
- * unless NULL, is told of all bytes in order.  The caller frees *OUT.  IO_ERROR; OUT_OF_MEMORY.
+ * As kp_encode, in chunks of CHUNK bytes of SOURCE, of which at most one chunk is in
+ * memory. SEEN, unless NULL, gets all bytes in order. The caller frees *OUT. IO_ERROR;
+ * OUT_OF_MEMORY.
  */
 kpack_error_t kp_encode_source(struct kp_encoder *e, const struct kp_source *source,
 			       uint64_t chunk,

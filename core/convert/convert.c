@@ -192,7 +192,7 @@ kpack_error_t kp_convert(int fd, uint64_t size, const struct kp_fatbin *fat,
 
 /* ---- changing what is converted ---- */
 
-/* A converted file without its marker, whose place is free. */
+/* A converted file without its marker; the marker's place is free. */
 static kpack_error_t open_bare(int fd, uint64_t size, const struct kp_fatbin *fat,
 			       struct kp_edit *ed, struct kpackx_error *why)
 {

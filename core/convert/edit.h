@@ -26,7 +26,7 @@ struct kp_edit_chunk {
 	uint64_t size;
 	uint64_t vaddr;
 	uint64_t to;    /* in the output; set by place */
-	size_t segment; /* whose it is; chunks of one segment stay together */
+	size_t segment; /* the segment it belongs to; chunks of one segment stay together */
 	bool made;      /* its bytes are not in the input: the filler writes them */
 	bool moves;     /* something before it was cut or filled */
 	bool page_before, page_after; /* shares no page of the file with its neighbour */

@@ -31,7 +31,10 @@
 /* Bytes of a hole in the file that are not worth avoiding. */
 #define SPARSE_SMALL (UINT64_C(1) << 20)
 
-/* Of the sections that are added, the one of the program headers, or that with content. */
+/*
+ * Of the sections that are added: the one of the program headers, or the one with
+ * content.
+ */
 static struct kp_edit_section *block_section(const struct kp_edit *ed, bool table)
 {
 	for (size_t i = 1; i < ed->n_sections; i++)

@@ -95,7 +95,7 @@ enum { LETTERS = 5 };
 struct predicates {
 	struct predicate items[LETTERS * KP_CUTILE_NDIM_MAX];
 	size_t count;
-	size_t begin; /* where those of the current letter begin */
+	size_t begin; /* first string of the current letter */
 };
 
 static void add_predicate(struct predicates *all, char letter, int64_t value,

@@ -109,7 +109,7 @@ static kpack_error_t read_bool(struct kp_cutile_reader *p, struct kpackx_constra
 	return KPACK_SUCCESS;
 }
 
-/* Of any size: kept as its digits. */
+/* A number of any size is kept as its digits. */
 static kpack_error_t read_int(struct kp_cutile_reader *p, struct kpackx_constraint *c)
 {
 	size_t at = p->pos;

@@ -138,7 +138,7 @@ static void put_class(struct kp_compose *out, const struct kpackx_constraint *c)
 struct property {
 	const char *name;
 	bool (*get)(const struct kpackx_axis *a, int64_t *value); /* false: nothing */
-	/* Of a dimension of which nothing is stated: may VALUE be written nevertheless? */
+	/* For a dimension that has no stated value: may VALUE be written nevertheless? */
 	bool (*implied)(const struct kpackx_axis *a, int64_t value);
 	const char *none; /* as is written then */
 	bool scalar;      /* one value may stand for all dimensions */

@@ -30,7 +30,9 @@ const struct kp_format *kp_format_probe(struct kp_span head)
 	return NULL;
 }
 
-/* Room for one more; capacities are the powers of two, so the count alone tells. */
+/*
+ * Room for one more; capacities are powers of two, so the count alone gives the capacity.
+ */
 static kpack_error_t grow(void **items, size_t count, size_t size, const char *what,
 			  struct kpackx_error *why)
 {

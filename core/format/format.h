@@ -34,7 +34,7 @@ struct kp_object;
 /* One container, found but not decoded. */
 struct kp_container {
 	const struct kp_format *format;
-	size_t inside;   /* the image whose bytes it is among; KP_NOWHERE: the source's */
+	size_t inside;   /* the image that contains it; KP_NOWHERE: the source itself */
 	size_t next;     /* the next container among the same bytes, or KP_NOWHERE */
 	uint64_t offset; /* in that image, or in the source */
 	uint64_t size;   /* bytes there */
@@ -51,7 +51,7 @@ struct kp_image {
 	bool stream;  /* holds containers one after another, and nothing else */
 	bool damaged; /* cannot be decoded, as kp_nest_salvage found */
 	char kind
-		[16]; /* who made it, as in entry IDs: "hip", "openmp", "cuda" ...; or "" */
+		[16]; /* the compiler's offload kind, as in entry IDs: "hip", "openmp", "cuda" ...; or "" */
 	char arch[KP_TARGET_TEXT_MAX]; /* canonical target ID, "" when it states none */
 	uint64_t offset;               /* in the container's payload */
 	uint64_t size;
@@ -111,7 +111,7 @@ struct kp_format {
 				   void *arg, struct kp_payload *out,
 				   struct kpackx_error *why);
 
-	/* Of an object: what it says of itself (object.h); NULL: nothing is known. */
+	/* What an object records of itself (object.h); NULL: nothing is known. */
 	kpack_error_t (*describe)(const struct kp_source *src, struct kp_object *out,
 				  struct kpackx_error *why);
 };
@@ -170,7 +170,10 @@ kpack_error_t kp_containers_salvage(const struct kp_source *src, uint64_t off,
  */
 kpack_error_t kp_container_load(const struct kp_source *src, const struct kp_container *c,
 				struct kp_payload *out, struct kpackx_error *why);
-/* The same, but images that cannot be decoded are told to FAULT, which may leave them out. */
+/*
+ * As kp_format_find, but images that cannot be decoded are reported to FAULT, which may
+ * leave them out.
+ */
 kpack_error_t kp_container_load_most(const struct kp_source *src,
 				     const struct kp_container *c, kp_image_fault *fault,
 				     void *arg, struct kp_payload *out,
@@ -191,8 +194,8 @@ void kp_payload_fini(struct kp_payload *payload);
 const char *kp_object_type(struct kp_span head);
 
 /*
- * That of IMAGE, whose first bytes are HEAD: "ltoir" where its container says so of bytes that
- * tell nothing.
+ * The kind of IMAGE, which begins with HEAD: "ltoir" where its container says so and the
+ * bytes do not.
  */
 const char *kp_image_type(const struct kp_image *image, struct kp_span head);
 

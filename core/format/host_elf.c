@@ -31,7 +31,10 @@ static bool probe(struct kp_span head)
 	return kp_elf_probe(head, &machine) && machine != EM_AMDGPU && machine != EM_CUDA;
 }
 
-/* Whose containers a section holds, "" for anybody's; NULL: it is no stream of them. */
+/*
+ * The offload kind of a section's containers, "" for any kind; NULL: the section is no
+ * stream of containers.
+ */
 static const char *stream_kind(const struct kp_section *s)
 {
 	for (size_t i = 0; i < sizeof(streams) / sizeof(streams[0]); i++) {

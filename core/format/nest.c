@@ -74,7 +74,10 @@ static kpack_error_t load(struct nest *n, const struct place *p,
 	return KPACK_SUCCESS;
 }
 
-/* ERR is about what stands in PLACE: told and done with, where somebody listens. */
+/*
+ * ERR is a fault in PLACE: reported, and the search goes on, where the caller has a FAULT
+ * function.
+ */
 static kpack_error_t tell(struct nest *n, const struct place *p, kpack_error_t err,
 			  const struct kpackx_error *fault)
 {
@@ -145,7 +148,7 @@ static bool must_follow(const struct nest *n, const struct place *p, size_t prev
 {
 	if (previous == KP_NOWHERE) /* a file may be anything */
 		return p->stream && p->image != KP_NOWHERE;
-	/* installers and signatures append to programs what no header tells of */
+	/* installers and signatures append bytes to programs, which no header mentions */
 	return n->list->items[previous].format != &kp_format_host_elf;
 }
 

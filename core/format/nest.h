@@ -24,7 +24,7 @@ kpack_error_t kp_nest_scan(const struct kp_source *src, kp_nest_fault *fault, vo
 
 /*
  * The same, and what can be read of a container that is damaged in part is kept: images that
- * cannot be decoded beside others that can are told of, each, and marked; of an archive that
+ * cannot be decoded beside others that can are reported of, each, and marked; of an archive that
  * ends too early there are the members before.
  */
 kpack_error_t kp_nest_salvage(const struct kp_source *src, kp_nest_fault *fault,

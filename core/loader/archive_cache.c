@@ -223,7 +223,7 @@ static void open_entry(struct kp_cache *c, struct kp_cached *e)
 		unlist(c, e);
 	} else {
 		e->archive = archive;
-		e->st = *kp_archive_stat(archive); /* it may be another one by now */
+		e->st = *kp_archive_stat(archive); /* another file may stand there now */
 		old = retire(c, e->path, e);
 	}
 	pthread_cond_broadcast(&c->opened);

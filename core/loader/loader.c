@@ -170,8 +170,8 @@ static kpack_error_t parse_marker(const void *at, uint8_t *buf, size_t size, boo
 }
 
 /*
- * The marker at AT, whose size nobody says.  What is behind it may have to come from the
- * disk, so no more is asked for than markers mostly have.
+ * The marker at AT. Nothing says how large it is, and reading behind it may have to wait
+ * for the disk: so no more is asked for than markers mostly have.
  */
 static kpack_error_t read_marker(const void *at, struct kp_marker *out,
 				 struct kpackx_error *why)

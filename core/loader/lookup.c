@@ -48,7 +48,7 @@ drop:
 	return err;
 }
 
-/* A directory that offers nothing is a candidate too, to be told of. */
+/* A directory without archives is a candidate too, to be listed in the message. */
 static kpack_error_t add_empty(struct kp_lookup *l, const char *dir,
 			       struct kpackx_error *why)
 {

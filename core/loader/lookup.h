@@ -35,7 +35,7 @@ struct kp_lookup_want {
 };
 
 /*
- * Put a file at the end; a path that is there already is left out.  PATH becomes the
+ * Put a file at the end; a path that already exists is left out.  PATH becomes the
  * look-up's, success or not.  INVALID_ARGUMENT: more than KP_SEARCH_FILES_MAX.
  * OUT_OF_MEMORY.
  */

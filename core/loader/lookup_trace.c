@@ -75,7 +75,7 @@ static void say_missing(const struct kp_lookup_file *f, struct kp_line *line)
 	add_shown(line, f->path);
 }
 
-/* Which files were looked into, what they offer; the most telling ones first. */
+/* The files that were looked into, and what they offer; the most relevant first. */
 static void say_files(const struct kp_lookup *l, struct kp_line *line)
 {
 	static void (*const parts[])(const struct kp_lookup_file *, struct kp_line *) = {

@@ -92,7 +92,7 @@ KPACK_API void kpack_free_kernel(void *data);
  * ROCM_KPACK_DISABLE      neither empty nor beginning with 0: loading is NOT_IMPLEMENTED
  * ROCM_KPACK_STRICT       likewise: what is damaged is not looked for elsewhere, see
  *                         kpack_load_code_object
- * ROCM_KPACK_DEBUG        likewise: what is done is told on stderr, lines of "kpack: ":
+ * ROCM_KPACK_DEBUG        likewise: what is done is reported on stderr, lines of "kpack: ":
  *                         what is looked for, each candidate, and why it was passed over
  *
  * Both lists hold files and directories, separated by ':'.  A directory stands for the

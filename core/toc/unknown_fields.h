@@ -12,7 +12,7 @@
 struct kp_more_run {
 	uint32_t at, size; /* in the bytes */
 	uint32_t count;    /* pairs */
-	/* of whom, in a table: kp_toc_entry_more */
+	/* owner of the fields, in a table: kp_toc_entry_more */
 	uint32_t key, entry;
 	uint16_t arch;
 };

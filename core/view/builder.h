@@ -147,7 +147,7 @@ bool kp_view_add_pending(struct kp_view_builder *b, uint32_t parent, uint32_t te
 void kp_view_conflict(struct kp_view_builder *b, struct kp_span path, const char *reason);
 /* All names of all entries of one archive. */
 bool kp_view_add_archive(struct kp_view_builder *b, size_t archive);
-/* Sort names, decide who wins, number the files. */
+/* Sort names, settle conflicts, number the files. */
 bool kp_view_settle(struct kp_view_builder *b);
 
 #endif

@@ -166,7 +166,7 @@ static void clash(struct kp_view_builder *b, uint32_t dir,
 		free(reason);
 }
 
-/* Of equal names the first stays. */
+/* Of equal names the first one stays. */
 static void settle(struct kp_view_builder *b, uint32_t d)
 {
 	struct kp_view_dir *dir = &b->v->dirs[d];

@@ -16,7 +16,7 @@ struct check_findings {
 	struct kp_faults faults, notes; /* .refused means nothing here */
 };
 
-/* For those who check: one more, in printf's words. */
+/* For the checks: report one more fault, in printf's words. */
 #define CHECK_FAULT(findings, ...) kp_faults_add(&(findings)->faults, false, __VA_ARGS__)
 #define CHECK_NOTE(findings, ...) kp_faults_add(&(findings)->notes, false, __VA_ARGS__)
 

@@ -6,7 +6,7 @@
 #include "check.h"
 #include "core/toc/toc.h"
 
-/* Of the archive FILE, whose table is TOC. */
+/* Check the frames of the archive FILE with the table TOC. */
 void frame_check(const struct kp_source *file, const struct kp_toc *toc,
 		 struct check_findings *out);
 

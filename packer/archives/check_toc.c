@@ -5,7 +5,7 @@
 
 /* --- keys ------------------------------------------------------------------------- */
 
-/* What a walk of the raw table finds; each is told once. */
+/* What a walk of the raw table finds; each finding is reported once. */
 struct walk {
 	struct check_findings *out;
 	bool foreign_key, disorder;

@@ -11,7 +11,7 @@
 /* BYTES of all the table, before they are parsed. */
 void raw_check_toc(struct kp_span bytes, struct check_findings *out);
 
-/* BYTES of the metadata of ENTRY, a name to be told. */
+/* BYTES of the metadata of ENTRY, the name that messages use. */
 void raw_check_meta(struct kp_span bytes, const char *entry, struct check_findings *out);
 
 #endif

@@ -11,11 +11,16 @@ struct content_hash {
 
 bool content_hash_eq(const struct content_hash *a, const struct content_hash *b);
 
-/* Of SIZE bytes at OFFSET of the file DISK.  IO_ERROR, also when it is shorter. */
+/*
+ * The hash of SIZE bytes at OFFSET of the file DISK. IO_ERROR, also when the file is
+ * shorter.
+ */
 kpack_error_t content_hash_file(const char *disk, uint64_t offset, uint64_t size,
 				struct content_hash *out, struct kpackx_error *why);
 
-/* Of an entry: what its metadata say is believed; else, and only then, it is decoded. */
+/*
+ * The hash of an entry: from its metadata, which is believed; else the entry is decoded.
+ */
 kpack_error_t content_hash_entry(const struct kpack_archive *a, size_t entry,
 				 struct content_hash *out, struct kpackx_error *why);
 

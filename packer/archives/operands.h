@@ -10,13 +10,13 @@
 struct archives {
 	struct kpack_archive **items;
 	size_t count;
-	bool failed; /* something could not be opened; it was told */
+	bool failed; /* something could not be opened; it was reported */
 };
 
 /*
  * Call FN with the path of every archive of the operands, in order: a file is
- * itself, a directory its *.kpack by name.  A source that is missing is told and
- * makes the result false; an empty directory is only told.
+ * itself, a directory its *.kpack by name.  A source that is missing is reported and
+ * makes the result false; an empty directory is only reported.
  */
 bool archives_paths(int n, char **operands, void (*fn)(const char *path, void *arg),
 		    void *arg);
@@ -24,7 +24,7 @@ bool archives_paths(int n, char **operands, void (*fn)(const char *path, void *a
 /* Archives stay open, each with its descriptor: let this process have as many as it may. */
 void archives_allow_many(void);
 
-/* Open them all.  What cannot be opened is told and left out. */
+/* Open them all. An archive that cannot be opened is reported and left out. */
 void archives_open(struct archives *set, int n, char **operands);
 void archives_close(struct archives *set);
 

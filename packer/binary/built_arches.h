@@ -15,7 +15,10 @@ struct built_arches {
 	bool *installed; /* per item */
 };
 
-/* Of B, whose archives are in REACH.  A must be zeros, and finished in any case. */
+/*
+ * The architectures of B with the archives in REACH. A must be zeros, and finished in any
+ * case.
+ */
 kpack_error_t built_arches_find(const struct binary *b, const struct reach *reach,
 				struct built_arches *a, struct kpackx_error *why);
 void built_arches_fini(struct built_arches *a);

@@ -11,7 +11,7 @@
 #define PIECE 65536
 #define MARGIN (HOST_HASH_PREFIX_MAX + HOST_HASH_SIZE + 1)
 
-/* Of one section, in both. */
+/* One section, in both files. */
 struct piece {
 	uint8_t a[PIECE + 2 * MARGIN], b[PIECE + 2 * MARGIN];
 };

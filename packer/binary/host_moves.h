@@ -23,8 +23,8 @@ struct host_moves {
 };
 
 /*
- * Of two tables with the same sections.  *MANY: more than HOST_MOVES_MAX distances, these are no builds of
- * one host.  OUT_OF_MEMORY.
+ * Compare two tables with the same sections. *MANY: more than HOST_MOVES_MAX distances,
+ * so these are not builds of one host. OUT_OF_MEMORY.
  */
 kpack_error_t host_moves_make(const struct host_sections *a,
 			      const struct host_sections *b, struct host_moves *out,

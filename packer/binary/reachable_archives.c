@@ -399,7 +399,7 @@ static bool is_wanted(struct installed_archive *a, size_t entry,
 	kp_archive_meta(a->archive, entry, &meta);
 	if (meta.has_xxh3)
 		return memcmp(meta.xxh3, want->xxh3, KP_LAYOUT_HASH) == 0;
-	/* what cannot be decoded may be it: the caller will tell why */
+	/* an entry that cannot be decoded may be the one: the caller reports why */
 	return installed_decode(a, entry, hash, NULL) ||
 	       memcmp(hash, want->xxh3, KP_LAYOUT_HASH) == 0;
 }

@@ -20,7 +20,7 @@ struct installed_archive {
 	struct kpack_archive *archive;     /* NULL: cannot be opened */
 	struct kpackx_error why;           /* then: the reason */
 	bool reached;                      /* by some binary, and not misnamed */
-	bool told;                         /* for the caller: it was told of */
+	bool told;                         /* for the caller: it has been reported */
 	struct installed_decoded *decoded; /* per ordinal */
 };
 

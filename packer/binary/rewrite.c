@@ -53,7 +53,7 @@ static kpack_error_t no_place(const char *path, const char *what,
 	return kp_fail(why, KPACK_ERROR_IO_ERROR, "%s: %s; not replaced", text, what);
 }
 
-/* A device or the like is never replaced: who names /dev/null wants to keep it. */
+/* A device or the like is never replaced: a user who names /dev/null wants to keep it. */
 static kpack_error_t find_place(struct rewrite *r, const char *path,
 				struct kpackx_error *why)
 {

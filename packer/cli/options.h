@@ -54,7 +54,7 @@ struct options {
 
 enum {
 	OPTIONS_END = -1,
-	OPTIONS_STOP = -2, /* --help was answered, or a usage fault was told */
+	OPTIONS_STOP = -2, /* --help was answered, or a usage fault was reported */
 };
 
 /*
@@ -71,7 +71,7 @@ int options_usage(const struct command_help *help, const char *fmt, ...)
 /* Parse TEXT, a decimal number in [LOW, HIGH], with an optional suffix K, M, G (1024). */
 bool options_number(const char *text, uint64_t low, uint64_t high, uint64_t *out);
 
-/* The same of the argument TEXT of --OPTION: 0, or a usage fault, which was told. */
+/* The same of the argument TEXT of --OPTION: 0, or a usage fault, which was reported. */
 int options_take_number(const struct command_help *help, const char *option,
 			const char *text, uint64_t low, uint64_t high, uint64_t *out);
 

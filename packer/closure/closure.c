@@ -394,7 +394,7 @@ static bool is_merged(struct kp_span name)
 	return tensile_merged_gpu(name, gpu);
 }
 
-/* Of a file, the first that fits. */
+/* The check of a file: the first that fits. */
 static const struct {
 	bool (*fits)(struct kp_span name);
 	kpack_error_t (*check)(struct closure *c, size_t file, struct kpackx_error *why);

@@ -11,7 +11,7 @@ typedef void closure_tell(void *arg, const char *path, const char *text);
 /*
  * Check the files of FOUND: parents find children and code objects for each GPU, pairs of xnack
  * modes are complete, no .dat stands beside its .dat.zlib, co_path and kernel_path and
- * what TensileLibrary.yaml names exist.  Each fault is told, in order of path, and counted.
+ * what TensileLibrary.yaml names exist.  Each fault is reported, in order of path, and counted.
  * A file that cannot be read is one.  OUT_OF_MEMORY; NOT_IMPLEMENTED: a tree that
  * needs a library (YAML, SQLite) that is not built in.
  */

@@ -288,7 +288,7 @@ static kpack_error_t add_archives(struct whole_tree *t, struct origin *from,
 	return err;
 }
 
-/* --- whose they are ------------------------------------------------------------------ */
+/* --- owners ------------------------------------------------------------------------ */
 
 /* The text of the member NAME of an entry's metadata; empty: there is none. */
 static struct kp_span meta_text(const struct file_tree_item *item, const char *name)

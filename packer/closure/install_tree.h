@@ -16,7 +16,7 @@ struct whole_tree {
 	struct archives archives; /* of entries among the files */
 	struct kp_view *view;
 	size_t n_databases; /* files of kernel databases */
-	size_t n_faults;    /* each was told */
+	size_t n_faults;    /* each was reported */
 };
 
 /* What is to be opened. */
@@ -25,8 +25,10 @@ struct whole_tree_of {
 	char **paths;
 	const char *prefix; /* stands before the path of each plain file; "" */
 	const struct library_set *libraries;
-	/* The caller packs it, and tells himself what is wrong with single plain files, and
-	 * which paths have other bytes in archives. */
+	/*
+	 * The caller packs it, and reports faults of single plain files, and paths with
+	 * other bytes in archives.
+	 */
 	bool packing;
 };
 
@@ -34,7 +36,7 @@ struct whole_tree_of {
  * Open the trees, directories of archives, and archives OF as one: of equal paths a
  * plain file is taken before an entry, and the earlier before the later; symbolic links
  * to files are files.  Entries that say whose they are are believed.  Faults of files,
- * what the archives cannot show together, and paths with two contents are told and
+ * what the archives cannot show together, and paths with two contents are reported and
  * counted.  OUT must be closed in any case.
  */
 kpack_error_t whole_tree_open(const struct whole_tree_of *of, struct whole_tree *out,

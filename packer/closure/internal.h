@@ -52,10 +52,10 @@ bool closure_is_stale(const struct closure *c, size_t file);
 kpack_error_t closure_parent(struct closure *c, size_t file, struct kpackx_error *why);
 kpack_error_t closure_child(struct closure *c, size_t file, struct kpackx_error *why);
 kpack_error_t closure_merged(struct closure *c, size_t file, struct kpackx_error *why);
-/* Of a solution index's file: the children that it names are there. */
+/* Check a solution index: every child that it names exists. */
 kpack_error_t closure_mapping(struct closure *c, size_t file, struct kpackx_error *why);
 
-/* Of TensileLibrary.yaml: every file that it names is there. */
+/* Check TensileLibrary.yaml: every file that it names exists. */
 kpack_error_t closure_yaml(struct closure *c, size_t file, struct kpackx_error *why);
 
 #endif

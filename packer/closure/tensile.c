@@ -19,7 +19,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* In closure.kinds: it was read, and told if it cannot be. */
+/* In closure.kinds: it was read, and reported if it cannot be. */
 #define KINDS_READ 128
 
 /* Code objects that one library may lead to: real ones have less than 65536. */
@@ -394,7 +394,7 @@ static kpack_error_t check_rows(struct closure *c, const struct parent *p,
 			   p->gpu, gpu);
 }
 
-/* Solutions for nobody knows whom: there must be some code. */
+/* Solutions for an unknown GPU: there must be code for some GPU. */
 static kpack_error_t check_any_code(struct closure *c, const struct parent *p,
 				    struct kpackx_error *why)
 {

@@ -145,7 +145,7 @@ static struct kp_span root_of(struct kp_span dir)
 	return dir;
 }
 
-/* Of a processor, of its directory, and of the library. */
+/* The directory of a processor, of its parent, and of the library. */
 static kpack_error_t add_file(struct code_places *p, const char *path,
 			      struct kpackx_error *why)
 {

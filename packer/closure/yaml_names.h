@@ -20,7 +20,7 @@ struct yaml_name {
 struct yaml_names {
 	struct yaml_name *items;
 	size_t count, cap;
-	char **gpus; /* that it tells of anywhere, each once */
+	char **gpus; /* GPUs that the file mentions anywhere, each once */
 	size_t n_gpus, gpus_cap;
 };
 

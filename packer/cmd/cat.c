@@ -125,7 +125,7 @@ static int cat(const char *path, const char *key, const char *arch, const char *
 		free(k);
 		free(t);
 	} else if (write_entry(a, entry, output, &why)) {
-		if (!ferror(stdout)) /* else report_finish tells */
+		if (!ferror(stdout)) /* else report_finish reports it */
 			report_why(path, &why);
 	} else {
 		status = EXIT_OK;

@@ -135,7 +135,7 @@ static void print_kind(const struct gpu_kind *kind)
 	       s ? s->series : "-", generic ? generic : "-");
 }
 
-/* The archives that KIND can use; groups that have none are told. */
+/* The archives that KIND can use; groups that have none are reported. */
 static void print_served(struct detect *d, const struct gpu_kind *kind)
 {
 	const struct gpu_served *served = &d->served;

@@ -224,7 +224,7 @@ static kpack_error_t write_file(const struct extract *x, int dir, const char *na
 	if (fd < 0)
 		return kp_fail_errno(why, errno, "create");
 	err = fill(x, fd, a, entry, why);
-	/* a network file system tells of a full disk at close */
+	/* a network file system reports a full disk at close */
 	if (close(fd) != 0 && !err)
 		err = kp_fail_errno(why, errno, "close");
 	if (!err && give_name(x, dir, temporary, name) != 0)

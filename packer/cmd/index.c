@@ -124,7 +124,7 @@ static uint64_t total_size(const struct indexing *x)
 	return total;
 }
 
-/* Every wheel that is refused is told; false: there were some. */
+/* Report every wheel that is refused; false: there were some. */
 static bool read_all(struct indexing *x)
 {
 	struct record_hash *hash = NULL;

@@ -80,7 +80,7 @@ static kpack_error_t write_page(const char *path, const char *text, size_t size,
 		return write_file(path, text, size, why);
 	if (!standard && !freopen(path, "w", stdout))
 		return kp_fail_errno(why, errno, "cannot open");
-	fwrite(text, 1, size, stdout); /* report_finish tells what goes wrong */
+	fwrite(text, 1, size, stdout); /* report_finish reports what goes wrong */
 	return KPACK_SUCCESS;
 }
 

@@ -11,7 +11,7 @@
 #include "core/target/target.h"
 #include "packer/split/tree_name.h"
 
-/* What is told at the end. */
+/* The report at the end. */
 struct teller {
 	const struct split_args *args;
 	bool batch;

@@ -99,7 +99,7 @@ const struct command_help cmd_split_wheel_help = {
 	"different GPUs, and become one host wheel.\n",
 };
 
-/* Whose databases --wheel-type torch-fat means. */
+/* The libraries that --wheel-type torch-fat means. */
 #define TORCH_FAT "rocblas,hipblaslt,hipsparselt,aotriton,miopen"
 
 struct parser {

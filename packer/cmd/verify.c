@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * kpack verify: the rules of check.h, then every entry decoded, on several threads.
- * What is told does not depend on how many.  With --tree: the rules of closure.h.
+ * What is reported does not depend on how many.  With --tree: the rules of closure.h.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -40,7 +40,7 @@ const struct command_help cmd_verify_help = {
 
 #define JOBS_MAX 1024
 
-/* Directories above one of a library's that tell whose it is: "rocblas/library/gfx942". */
+/* Directories above a library's own that name the library: "rocblas/library/gfx942". */
 #define ABOVE_MAX 4
 
 struct verify {
@@ -207,7 +207,7 @@ static bool decode_faults(const struct kpack_archive *a, uint64_t jobs)
 	return any;
 }
 
-/* --- telling ---------------------------------------------------------------------- */
+/* --- reporting ------------------------------------------------------------------- */
 
 static bool tell_findings(const struct verify *v, const char *path,
 			  const struct check_findings *f)

@@ -28,7 +28,7 @@ static bool next_data(int fd, uint64_t size, uint64_t *start, uint64_t *end)
 	if (data < 0 && errno == ENXIO)
 		return false;
 	*end = size;
-	if (data < 0) /* the file system does not tell */
+	if (data < 0) /* the file system does not say */
 		return *start < size;
 	*start = (uint64_t)data;
 	hole = lseek(fd, data, SEEK_HOLE);
@@ -51,7 +51,10 @@ static kpack_error_t copy_bytes(int from, uint64_t size, struct kp_outfile *out,
 	return KPACK_SUCCESS;
 }
 
-/* The bytes are the same, so signatures of them hold; who may not set one goes without. */
+/*
+ * The bytes are the same, so their signatures hold; a user who may not set a signature
+ * goes without.
+ */
 static void copy_signatures(int from, int to)
 {
 	static const char *const names[] = {"security.ima", "security.evm"};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which trees are about to get their names, written down beside them: who finds a part of
- * them with their names can tell that the others are missing.
+ * Which trees are about to get their names, written down beside them: a run that finds
+ * only some of them can tell that the others are missing.
  */
 #ifndef JOURNAL_H
 #define JOURNAL_H

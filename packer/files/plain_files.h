@@ -8,7 +8,7 @@
 struct plain_files {
 	struct file_tree files; /* regular ones, and symbolic links to such */
 	struct file_tree links; /* symbolic ones that lead to nothing on the disk */
-	size_t n_faults;        /* directories that cannot be read; each was told */
+	size_t n_faults;        /* directories that cannot be read; each was reported */
 };
 
 /*

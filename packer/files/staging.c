@@ -53,7 +53,10 @@ static int rename_new(int from, int to, const char *name)
 	return renameat(from, name, to, name);
 }
 
-/* Who is not root cannot move a directory that forbids writing.  What it was; 0: it does not. */
+/*
+ * A user other than root cannot move a directory that forbids writing. The mode it had;
+ * 0: it does not forbid it.
+ */
 static mode_t loosen(int dir, const char *name)
 {
 	struct stat st;

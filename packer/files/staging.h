@@ -17,7 +17,7 @@ struct staging {
 
 /*
  * Make DIR, if it is missing, and a directory to work in.  What goes wrong with what others
- * left is told nowhere: it stays.
+ * left is reported nowhere: it stays.
  */
 kpack_error_t staging_open(struct staging *s, const char *dir, struct kpackx_error *why);
 /* Remove all that has not got its name.  Accepts a zeroed one with fd -1. */

@@ -11,12 +11,12 @@ struct detect {
 	struct gpu_kinds kinds;
 	struct gpu_names names;
 	bool chosen, pip, apt, json;
-	bool failed; /* it was told why */
+	bool failed; /* the reason was reported */
 	bool with_archives;
 	struct gpu_served served;
 };
 
-/* Print it as a JSON array; nothing where that is not built.  What goes wrong is told. */
+/* Print it as a JSON array; nothing where that is not built.  What goes wrong is reported. */
 void detect_json(struct detect *d);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "kinds.h"
 
-/* Of what names are wanted; NULL: not of that. */
+/* The kinds of names that are wanted; NULL: not that kind. */
 struct gpu_names {
 	const char *group;   /* archives "<group>_gfx1100.kpack" */
 	const char *package; /* native packages "<package>-gfx1100" */

@@ -14,7 +14,7 @@ struct gpu_served {
 
 /*
  * Open the archives of the operands; only those of GROUP, where it is not NULL.  What
- * cannot be opened is told and makes archives.failed true.  OUT_OF_MEMORY.
+ * cannot be opened is reported and makes archives.failed true.  OUT_OF_MEMORY.
  */
 kpack_error_t gpu_served_open(struct gpu_served *served, int n, char **operands,
 			      const char *group, struct kpackx_error *why);

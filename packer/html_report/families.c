@@ -145,7 +145,10 @@ static void add_name(struct page_family *to, const char *name)
 	snprintf(to->name + n, sizeof(to->name) - n, " / %s", name);
 }
 
-/* Families of one tell nothing; those with the same members are one with several names. */
+/*
+ * Families of one member show nothing; families with the same members are one with
+ * several names.
+ */
 static void join_equal(struct page_families *all)
 {
 	size_t n = 0;
@@ -170,7 +173,7 @@ static void join_equal(struct page_families *all)
 struct index {
 	uint32_t *items; /* sorted by row of the architecture */
 	size_t *first;   /* per row, and the end */
-	uint32_t *marks; /* per content: who counted it last; 0: nobody */
+	uint32_t *marks; /* per content: the family that counted it last; 0: none */
 	uint32_t mark;
 };
 

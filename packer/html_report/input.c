@@ -253,7 +253,7 @@ static void look_at(struct page_input *in, const char *operand, bool quiet)
 	}
 }
 
-/* "tree/" and "tree" are the same, also to those who show a name. */
+/* "tree/" and "tree" are the same, also where a name is printed. */
 static char *without_slashes(const char *operand)
 {
 	size_t n = strlen(operand);

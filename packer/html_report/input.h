@@ -24,7 +24,7 @@ struct page_input {
 	uint64_t host_files, host_bytes;
 	bool trees; /* directories were given: the figures above mean something */
 
-	/* Of what was not packed yet: */
+	/* Of files that were not packed yet: */
 	bool measured;
 	uint64_t coded_files;    /* that have device code */
 	uint64_t coded_bytes;    /* that packing takes out of them */
@@ -35,7 +35,7 @@ struct page_input {
 
 /*
  * Look at N OPERANDS: archives, directories, or files with device code.  What cannot be read
- * is told, and a fault of OUT.
+ * is reported, and a fault of OUT.
  * OUT_OF_MEMORY is the only error.
  */
 kpack_error_t page_input_open(int n, char **operands, bool quiet, struct page_input *out,

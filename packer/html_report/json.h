@@ -5,7 +5,7 @@
 
 #include "tables.h"
 
-/* Print on stdout; false, after telling why: it could not be made. */
+/* Print it on stdout; false, after an error message: it could not be made. */
 bool page_json(const struct page *page);
 
 #endif

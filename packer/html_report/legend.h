@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What tells the architectures of a map apart: a colour, and a pattern over it. */
+/* What distinguishes the architectures of a map: a colour, and a pattern over it. */
 #ifndef PAGE_LEGEND_H
 #define PAGE_LEGEND_H
 

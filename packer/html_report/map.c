@@ -91,7 +91,7 @@ static void begin_text(FILE *out, const char *class, double x, double y)
 	fprintf(out, "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\">", class, x, y);
 }
 
-/* Is there room for the name, or for so much of it that it tells something? */
+/* Is there room for the name, or for a part of it long enough to be recognised? */
 static bool fits(const struct page_node *n, size_t room)
 {
 	return room >= LEAST || (room >= 4 && (!n->row || n->row->second.size <= room));

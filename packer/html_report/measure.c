@@ -31,7 +31,7 @@ static void take_archives(struct page_input *in, const struct packing *p)
 	}
 }
 
-/* Of a binary its section goes, of anything else the file. */
+/* A binary loses its section; anything else, the whole file. */
 static void count_inputs(struct page_input *in, const struct scan *scan)
 {
 	for (size_t i = 0; i < scan->n_inputs; i++) {
@@ -44,7 +44,7 @@ static void count_inputs(struct page_input *in, const struct scan *scan)
 	}
 }
 
-/* Let what cannot be packed not keep the rest from it: was there any?  It is told. */
+/* Leave out what cannot be packed, after reporting it: was there any? */
 static bool leave_faults(struct page_input *in, struct scan *scan, const char *name)
 {
 	size_t before = in->faults.counted;
@@ -80,7 +80,9 @@ static void measure(struct page_input *in, struct packing *p, const char *name)
 		page_input_fault(in, name, "its device code could not be measured");
 }
 
-/* Of a tree with archives the files of databases may be in these, and stay on purpose. */
+/*
+ * In a tree with archives, files of databases may be in the archives and stay on purpose.
+ */
 static void look(struct page_input *in, struct packing *p, const char *name,
 		 enum page_measured what)
 {

@@ -14,7 +14,7 @@ enum page_measured {
 
 /*
  * Pack ROOT as kpack pack does by default, into files without a name ($TMPDIR, or /var/tmp
- * has room for them), and add the archives to IN.  What goes wrong is told, and a fault of IN;
+ * has room for them), and add the archives to IN.  What goes wrong is reported, and a fault of IN;
  * what is faulty in a tree is left out.
  */
 void page_measure(struct page_input *in, const char *root, const char *name,

@@ -7,7 +7,7 @@
 #include "families.h"
 #include "figures.h"
 
-/* Everything a page tells. */
+/* All figures of a page. */
 struct page {
 	const char *title;
 	const struct page_input *in;

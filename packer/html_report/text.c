@@ -10,7 +10,7 @@ static bool inside_character(char c)
 	return ((unsigned char)c & 0xc0) == 0x80;
 }
 
-/* What stands at both ends of names tells more than the middle. */
+/* The two ends of a name distinguish it more than its middle. */
 static char *shorten(char *text, size_t most)
 {
 	size_t n = strlen(text), head = most / 2, tail = n - most / 2;

@@ -15,7 +15,10 @@
 /* Arch, type and the two numbers. */
 #define NAME_SIZE (KP_TARGET_TEXT_MAX + 64)
 
-/* Files that were not written and are told of one by one: a second run may find them all. */
+/*
+ * Files that were not written and are reported one by one: a second run may find them all
+ * in its way.
+ */
 #define TOLD_MAX 20
 
 /* A name that images of one container have, and how many of them. */
@@ -92,7 +95,7 @@ static kpack_error_t make_name(struct extract *e, size_t image, const char *arch
 	return KPACK_SUCCESS;
 }
 
-/* Of what says no target: bytecode suits all of them. */
+/* An image without a target: bytecode suits all GPUs. */
 static const char *untold(const char *type)
 {
 	static const char *const neutral[] = {"bc", "spv", "tileirbc"};

@@ -22,7 +22,7 @@ static char *join(char *text, const char *more)
 	return both;
 }
 
-/* Do names tell of the images in C, so that nothing need be said of C itself? */
+/* Do the names of the images in C make a note about C itself unnecessary? */
 static bool names_suffice(const struct kp_container *c)
 {
 	return c->format->type || c->format == &kp_format_host_elf ||

@@ -54,12 +54,12 @@ struct inspect_file {
 	bool converted;            /* its wrappers lead to archives */
 	ptrdiff_t *wrapper_number; /* per wrapper: number of its container, or -1 */
 
-	char **told; /* faults that were told */
+	char **told; /* faults that were reported */
 	size_t n_told, told_cap, faults;
 };
 
 /*
- * Open PATH and find everything.  What is damaged is told; FILE->faults counts it.  A file
+ * Open PATH and find everything.  What is damaged is reported; FILE->faults counts it.  A file
  * without device code is a success without containers and wrappers.
  */
 kpack_error_t inspect_file_open(struct inspect_file *file, const char *path,
@@ -84,7 +84,7 @@ const char *inspect_arch(const struct kp_containers *list, const struct kp_image
 
 /*
  * Tell of what is wrong with IMAGE (KP_NOWHERE: the file), named by all that it is inside of.
- * What was told in the same words is told once.
+ * What was reported in the same words is reported once.
  */
 void inspect_fault(struct inspect_file *file, size_t image, const char *text);
 

@@ -8,7 +8,7 @@
 #include "packed.h"
 #include "packer/base/sha256.h"
 
-/* Of an image. */
+/* Facts about an image. */
 struct inspect_seen {
 	const char *type; /* NULL: it could not be read */
 	bool in_file;

@@ -94,7 +94,7 @@ static kpack_error_t add_leaf(struct tree *t, size_t image, place_source *payloa
 		f->numbers[container] = f->n_numbered++;
 	KP_TRY(add_row(t, (struct inspect_row){INSPECT_IMAGE, depth, container, image}));
 	job.end_row = f->n_rows;
-	/* one that passes the end was told of when it was found */
+	/* an image that passes the end was reported when it was found */
 	if (!payload || !inspect_image_source(&f->list.images[image], payload, &job.src))
 		return KPACK_SUCCESS;
 	return add_job(t, job);
@@ -155,7 +155,10 @@ static kpack_error_t add_container(struct tree *t, size_t number, size_t image,
 	const struct kp_container *c = &f->list.items[number];
 	struct kp_source payload;
 	bool host = c->format == &kp_format_host_elf;
-	/* an object is its image; of the file's host ELF the head tells, others may be bare */
+	/*
+	 * an object is its image; the head shows a file's host ELF, other containers may
+	 * be bare
+	 */
 	bool plain = c->format->type ||
 		     (host && (c->inside == KP_NOWHERE || c->n_images == 0));
 

@@ -15,7 +15,7 @@
 #define WORK_RATIO 16
 #define WORK_MIN (UINT64_C(1) << 30)
 
-/* Faults of one job, told when its turn comes. */
+/* Faults of one job, reported when its turn comes. */
 struct note {
 	struct note *next;
 	size_t image;
@@ -73,7 +73,7 @@ static kpack_error_t visit_image(struct walker *w, size_t image,
 	const struct kp_image *img = &list->images[image];
 	struct kp_source src;
 
-	/* what is damaged or passes the end was told of when it was found */
+	/* what is damaged or passes the end was reported when it was found */
 	if (img->damaged || !inspect_image_source(img, payload, &src))
 		return KPACK_SUCCESS;
 	if (inspect_leaf(img))
@@ -115,7 +115,7 @@ static bool was_damaged(void *arg, size_t number, const struct kpackx_error *why
 {
 	const struct kp_image *images = arg;
 
-	(void)why; /* told when it was found */
+	(void)why; /* reported when it was found */
 	return images[number].damaged;
 }
 

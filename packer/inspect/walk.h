@@ -22,7 +22,7 @@ struct inspect_walk {
 	void *arg; /* for the functions */
 
 	/*
-	 * Look at IMAGE, whose bytes are SRC, on any thread.  A failure is told, and the walk
+	 * Look at IMAGE, whose bytes are SRC, on any thread.  A failure is reported, and the walk
 	 * goes on; only when memory is out it ends.
 	 */
 	kpack_error_t (*leaf)(void *arg, struct inspect_thread *thread, size_t image,

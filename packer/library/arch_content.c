@@ -46,7 +46,7 @@ static bool is_control(uint8_t c)
 	return (c < 0x20 && !strchr("\t\n\v\f\r\033", c)) || c == 0 || c == 0x7f;
 }
 
-/* Of UTF-8, no control bytes; the last character may be cut off. */
+/* UTF-8 text without control bytes; the last character may be cut off. */
 static bool is_text(struct kp_span s)
 {
 	for (size_t i = 0; i < s.size;) {
@@ -97,7 +97,7 @@ static int by_text(const void *a, const void *b)
 	return strcmp(a, b);
 }
 
-/* Of GPUs that have a name: not SPIR-V, not numbers of processors to come, no rubbish. */
+/* GPUs with a name: not SPIR-V, not numbers of future processors, no garbage. */
 static kpack_error_t add_arch(struct content *c, const char *arch,
 			      struct kpackx_error *why)
 {

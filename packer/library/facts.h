@@ -36,7 +36,7 @@ void facts_maps(struct facts *f, const char *name, const struct facts *maps, siz
 /* Add all pairs of OTHER. */
 void facts_join(struct facts *f, const struct facts *other);
 
-/* Is NAME there already? */
+/* Does NAME exist already? */
 bool facts_has(const struct facts *f, const char *name);
 
 /* An equal set, on its own memory. */

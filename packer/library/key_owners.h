@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who has a key that several files of a tree would be given. */
+/* The owner of a key that several files of a tree would get. */
 #ifndef KEY_OWNERS_H
 #define KEY_OWNERS_H
 

@@ -54,7 +54,7 @@ kpack_error_t library_add_arch(struct library_object *o, const char *arch,
 			       struct kpackx_error *why); /* canonical; twice is once */
 kpack_error_t library_add_key(struct library_object *o, struct kpackx_error *why,
 			      const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* Let FACTS, which become O's, be those of the key that was added last. */
+/* Let FACTS, which become O's, be the facts of the key that was added last. */
 kpack_error_t library_key_facts(struct library_object *o, struct facts *facts,
 				struct kpackx_error *why);
 kpack_error_t library_warn(struct library_object *o, struct kpackx_error *why,
@@ -71,7 +71,7 @@ struct library_question {
 	size_t head_size;
 };
 
-/* Every file of a tree, and whose it is. */
+/* Every file of a tree, and the library that it belongs to. */
 struct library_found {
 	const struct file_tree *tree;
 	struct library_object **objects; /* per file; NULL: nobody's */
@@ -126,7 +126,7 @@ void library_set_close(struct library_set *set);
 typedef void library_tell(void *arg, size_t file, const struct kpackx_error *why);
 
 /*
- * Whose is each file of TREE, which must outlive what was found?  Faults of files are told and
+ * Whose is each file of TREE, which must outlive what was found?  Faults of files are reported and
  * counted; a file with one is nobody's.  OUT_OF_MEMORY is the only error.
  */
 kpack_error_t library_find_all(const struct library_set *set,

@@ -59,7 +59,7 @@ kpack_error_t rules_check(const struct library *self, const struct library_quest
 struct rules;
 
 /*
- * Read PATH.  INVALID_ARGUMENT: the line, the word and what it should be are told.
+ * Read PATH.  INVALID_ARGUMENT: the line, the word and what it should be are reported.
  * FILE_NOT_FOUND, IO_ERROR, OUT_OF_MEMORY.
  */
 kpack_error_t rules_read(const char *path, struct rules **out, struct kpackx_error *why);

@@ -48,7 +48,7 @@ struct restore {
 	bool *have;
 	struct missing *missing; /* by architecture */
 	size_t n_missing;
-	bool failed; /* it was told already */
+	bool failed; /* it was reported already */
 
 	struct kp_layout_source source;
 	struct kp_layout_plan plan;

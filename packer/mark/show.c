@@ -60,7 +60,7 @@ static void tell(struct show *s, const struct kpackx_error *why)
 	s->failed = true;
 }
 
-/* What cannot be read is told, and the rest shown. */
+/* What cannot be read is reported, and the rest shown. */
 static void look(struct show *s)
 {
 	struct kpackx_error why = {0};

@@ -290,7 +290,7 @@ static kpack_error_t check_faults(const struct parts *p, struct kpackx_error *wh
 		       kp_archive_path(faulty));
 }
 
-/* Every part is planned, so that all clashes are told. */
+/* Every part is planned, so that all clashes are reported. */
 static kpack_error_t plan_parts(const struct parts *p, const char *dir,
 				struct kpackx_error *why)
 {

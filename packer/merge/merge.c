@@ -6,7 +6,7 @@
 #include "core/base/bounds.h"
 #include "internal.h"
 
-/* Stored bytes that are copied before progress is told. */
+/* Stored bytes that are copied before progress is reported. */
 #define SLICE (UINT64_C(32) << 20)
 
 const char *merge_source_name(const struct merge_plan *p, size_t source)

@@ -84,7 +84,7 @@ struct merge_plan;
 
 /*
  * Look at all tables of contents, and at the bytes of entries that several sources have.
- * INVALID_ARGUMENT: no source, other schemes or groups, a clash (each is told), more than one
+ * INVALID_ARGUMENT: no source, other schemes or groups, a clash (each is reported), more than one
  * archive can have.  INVALID_FORMAT: a source has faults.  IO_ERROR, OUT_OF_MEMORY; with
  * `verify` also DECOMPRESSION_FAILED.
  */

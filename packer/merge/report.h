@@ -7,7 +7,7 @@
 #include "packer/cli/progress.h"
 #include "packer/cli/report.h"
 
-/* Clashes that are told one by one; the rest is counted. */
+/* Clashes that are reported one by one; the rest is counted. */
 #define MERGE_CLASHES_TOLD 100
 
 struct merge_report {

@@ -144,7 +144,7 @@ static int set_family(struct pack_args *args, const char *text)
 	return err ? refuse("family", text, err, &why) : EXIT_OK;
 }
 
-/* The number of TEXT among the NAMES, which a NULL ends; -1: it is none, which was told. */
+/* The number of TEXT among the NAMES, which a NULL ends; -1: it is none, which was reported. */
 static int choose(const char *option, const char *text, const char *const *names)
 {
 	char known[128] = "";

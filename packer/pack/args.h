@@ -61,7 +61,7 @@ struct pack_args {
 void pack_args_init(struct pack_args *out);
 
 /*
- * Exit status, after telling what is wrong; -1: --help was answered.  ARGS must be
+ * Exit status, after reporting what is wrong; -1: --help was answered.  ARGS must be
  * finished in any case.
  */
 int pack_args_parse(struct pack_args *args, int argc, char **argv);

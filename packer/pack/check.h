@@ -8,7 +8,7 @@
 
 /*
  * Check what was found in the scanned tree (closure.h), before anything is written; each fault
- * is told.  Returns the exit status: 0 when all is there, or ARGS do not want the check.
+ * is reported.  Returns the exit status: 0 when all is there, or ARGS do not want the check.
  */
 int pack_check(const struct pack_args *args, const struct scan *scan);
 

@@ -47,7 +47,7 @@ clash_side clash_tree;     /* files of the output */
 
 /*
  * The file of one GPU replaces that in its group's archive, or in the tree, being built anew;
- * all else that differs is told as a fault, or, with a preference, as a note.  What is there
+ * all else that differs is reported as a fault, or, with a preference, as a note.  What is there
  * being preferred, PLAN does not store ours, and its outcome is set.
  * INVALID_ARGUMENT: there were faults.
  */

@@ -10,7 +10,7 @@ struct pack_result {
 	const struct scan *scan;
 	const struct archive_set *set;   /* NULL: no archive was written */
 	const struct outcomes *outcomes; /* NULL: archives only */
-	bool done;         /* a part that was there already: nothing else is told */
+	bool done;         /* a part that existed before: nothing else is reported */
 	const char *mount; /* the command that brings packed files back; or NULL */
 };
 

@@ -342,7 +342,7 @@ static void tell_not_asked(const struct packing *p)
 			     n);
 }
 
-/* A tree in parts is told of by who put it together. */
+/* When splitting, the caller prints the report. */
 static void tell_before(const struct packing *p)
 {
 	if (p->args.apart)

@@ -45,7 +45,7 @@ struct packing {
 
 /*
  * Carry out P's args, the rest being zeroed: scan, then write.  What is between the two may
- * look at what was found, and choose the group.  Exit status, after telling what went wrong; then
+ * look at what was found, and choose the group.  Exit status, after reporting what went wrong; then
  * nothing is half-written.  What was found and done stands in P until it is closed; the
  * archives' directory stays locked until then.
  */

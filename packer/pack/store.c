@@ -269,7 +269,7 @@ static kpack_error_t work(void *arg, void *state, size_t job, void **result,
 
 /* --- in order ------------------------------------------------------------------------ */
 
-/* Who made it, as the entry ID says; where nothing does, what it is. */
+/* The offload kind of the entry ID; without an entry ID, the kind of image. */
 static struct kp_span kind_of(const struct kp_image *img, const char *type)
 {
 	struct kp_entry_id id;

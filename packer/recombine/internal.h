@@ -43,7 +43,7 @@ struct recombine_component {
 	size_t n_items;
 	bool *delivered; /* per architecture of all groups, in their order */
 	size_t n_arches;
-	size_t faults; /* each was told */
+	size_t faults; /* each was reported */
 	size_t joined, notes;
 	size_t unwanted;
 };

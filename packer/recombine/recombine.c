@@ -248,7 +248,7 @@ static kpack_error_t name_trees(struct run *r, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-/* Each that is there is told. */
+/* Report each tree that already exists. */
 static void check_there(struct run *r)
 {
 	struct kpackx_error why;

@@ -6,7 +6,7 @@
  *	shards/a/blas_generic   shards/a/blas_gfx1100   shards/b/blas_generic  ...
  *	-> output/blas_generic  output/blas_gfx110X ...
  *
- * What cannot be joined is told, all of it, before anything is written.
+ * What cannot be joined is reported, all of it, before anything is written.
  */
 #ifndef RECOMBINE_H
 #define RECOMBINE_H
@@ -24,7 +24,7 @@ struct recombine_args {
 	bool json, quiet, verbose;
 };
 
-/* Do it.  The exit status; what went wrong was told. */
+/* Run it. The exit status; faults were reported. */
 int recombine(const struct recombine_args *args);
 
 #endif

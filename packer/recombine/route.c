@@ -207,7 +207,7 @@ static kpack_error_t add_to_files(struct routed *r, const struct recombine_item 
 	return err;
 }
 
-/* A file that lies about itself is nobody's; that it does is for other commands to tell. */
+/* A damaged file belongs to no library; other commands report the damage. */
 static void ignore_fault(void *arg, size_t file, const struct kpackx_error *why)
 {
 	(void)arg, (void)file, (void)why;
@@ -322,7 +322,7 @@ static kpack_error_t route_family(struct routed *r, struct targets *t,
 	return KPACK_SUCCESS;
 }
 
-/* Of any stepping and with any features. */
+/* A GPU of any stepping and with any features. */
 static bool is_gpu(const char *name)
 {
 	struct kp_target t;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Of files that would have one path in the output: which one it is, and with what marker. */
+/*
+ * Files that would have one path in the output: which of them it is, and with what
+ * marker.
+ */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -57,7 +60,7 @@ static mode_t type_of(const struct recombine_item *item)
 	return item->file->mode & S_IFMT;
 }
 
-/* Of pipes and devices the type says all that is compared. */
+/* For pipes and devices the type is all that is compared. */
 static kpack_error_t compare(const struct run *r, size_t i, bool *same,
 			     struct kpackx_error *why)
 {

@@ -48,7 +48,7 @@ struct shard_trees {
 
 /*
  * Read all shards below DIR; components: those of the list, NULL: all.  Files and directories
- * with other names are told and left out.  OUT must be finished in any case.
+ * with other names are reported and left out.  OUT must be finished in any case.
  * INVALID_ARGUMENT: no shard PRIMARY; a tree or a shard is a symbolic link; a manifest that
  * is none; directories too deep.  IO_ERROR, OUT_OF_MEMORY.
  */

@@ -280,7 +280,7 @@ static kpack_error_t copy_one(const char *from, const struct shard_item *item,
 	return err;
 }
 
-/* Of a directory, when it is complete. */
+/* Attributes of a directory, when it is complete. */
 static kpack_error_t finish(const char *from, const struct shard_item *item,
 			    const char *out, const char *to, struct kpackx_error *why)
 {

@@ -8,7 +8,7 @@
 #include "packer/binary/binary.h"
 #include "packer/pack/archives/volume.h"
 
-/* Begin PATH, whose directory is there. */
+/* Begin PATH; its directory exists. */
 static kpack_error_t begin(const char *path, mode_t mode, struct kp_outfile *out,
 			   struct kpackx_error *why)
 {
@@ -57,7 +57,7 @@ kpack_error_t shard_host_save(struct input *in, bool code, const char *path,
 
 /* --- converting again ---------------------------------------------------------------- */
 
-/* Of PATH, the same with the other volume; NULL: out of memory. */
+/* PATH with the other volume; NULL: out of memory. */
 static char *change_volume(const char *path, const char *group, unsigned old_volume,
 			   unsigned volume)
 {

@@ -82,7 +82,7 @@ static int by_index(const void *a, const void *b)
 	       (x->record.shard.index < y->record.shard.index);
 }
 
-/* Of a part that is there twice the second is not needed. */
+/* Of two copies of one part the second is not needed. */
 static void drop_repeated(struct part_join *j)
 {
 	size_t n = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a shard writes down while it packs, so that all shards together can be replayed as one
- * run: see shard_record.h for what becomes of it.  A fault of memory is kept and told at the
+ * run: see shard_record.h for what becomes of it.  A fault of memory is kept and reported at the
  * end.  One thread at a time.
  */
 #ifndef SHARD_LOG_H
@@ -18,7 +18,7 @@ void shard_log_free(struct shard_log *log); /* NULL is fine */
 /* Binary NUMBER of the whole plan begins, in the volume that it has now. */
 void shard_log_binary(struct shard_log *log, uint32_t number,
 		      const struct plan_binary *binary);
-/* An object of it was stored, or was there already. */
+/* An object of it was stored, or was stored before. */
 void shard_log_object(struct shard_log *log, const struct archive_object *object);
 /* An entry of that object. */
 void shard_log_entry(struct shard_log *log, const char *arch, struct kp_span key,

@@ -34,7 +34,7 @@
 /* Characters of an architecture, a family or a type. */
 #define SHARD_NAME_MAX 255
 
-/* Of the record's form. */
+/* Faults of the record's form. */
 #define SHARD_RECORD_VERSION 2
 
 enum shard_kind {

@@ -4,7 +4,7 @@
 #include "core/base/bounds.h"
 #include "core/base/alloc.h"
 
-/* An entry: KEY without what tells objects of one container apart. */
+/* An entry: KEY without the suffix that distinguishes objects of one container. */
 struct replay_name {
 	char *key;
 	const char *arch; /* behind the key */

@@ -98,7 +98,7 @@ static kpack_error_t digest(const struct packing *p, uint8_t out[16],
 
 /* --- what is its own ----------------------------------------------------------------- */
 
-/* Could it take more than one volume?  Whatever is there already could make it so, too. */
+/* Could it take more than one volume? Files that already exist could cause that, too. */
 static bool volumes_may_change(const struct packing *p)
 {
 	uint64_t bytes = 0, frames = 0;
@@ -208,7 +208,7 @@ static kpack_error_t bring_inherited(const struct packing *p, struct kpackx_erro
 	return err;
 }
 
-/* Its files would be taken for those of this run. */
+/* The files of a part would be taken for files of this run. */
 static kpack_error_t check_input(const struct packing *p, struct kpackx_error *why)
 {
 	char *path;
@@ -268,7 +268,7 @@ static kpack_error_t begin_shard(struct packing *p, struct kpackx_error *why)
 
 /* --- the record ---------------------------------------------------------------------- */
 
-/* Of a file of the part: KIND, and what it is known by. */
+/* Record a file of the part: its KIND, and its size and times. */
 static kpack_error_t record_item(const struct packing *p, enum shard_kind kind,
 				 const char *dir, const char *path, const char *first,
 				 struct kpackx_error *why)
@@ -349,7 +349,7 @@ static kpack_error_t record_tree(const struct packing *p, struct kpackx_error *w
 {
 	struct stat st;
 
-	/* of a file given by itself nothing is told of OUTPUT */
+	/* nothing of OUTPUT is recorded for a file given by itself */
 	if (stat(p->args.input, &st) == 0 && S_ISDIR(st.st_mode))
 		KP_TRY(record_item(p, SHARD_DIRECTORY, p->args.output, "", NULL, why));
 	for (size_t i = 0; i < p->scan.n_entries; i++)
@@ -364,7 +364,7 @@ static int by_name(const struct dirent **a, const struct dirent **b)
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* What a killed run would leave is hidden, and directories are told by themselves. */
+/* Files of a killed run are hidden, and directories are recorded by themselves. */
 static int is_own(const struct dirent *e)
 {
 	return e->d_name[0] != '.' && strcmp(e->d_name, SHARD_INHERITED) != 0;

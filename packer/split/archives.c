@@ -65,7 +65,7 @@ bool split_is_archives(const char *path)
 	return is_archive(path) || is_directory_of_archives(path);
 }
 
-/* --- what is told -------------------------------------------------------------------- */
+/* --- reporting --------------------------------------------------------------------- */
 
 static void begin(void *arg, uint64_t bytes)
 {

@@ -11,7 +11,9 @@
  */
 bool split_is_archives(const char *path);
 
-/* Take the operands of ARGS apart into its output.  Exit status, after telling. */
+/*
+ * Take the operands of ARGS apart into its output. Exit status, after reporting faults.
+ */
 int split_archives(const struct split_args *args);
 
 #endif

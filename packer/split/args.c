@@ -313,7 +313,7 @@ static int check_name(const struct split_args *args)
 			     args->name);
 }
 
-/* What is wrong with families and libraries is told before anything is done. */
+/* Faults of families and libraries are reported before anything is done. */
 static int check_lists(const struct split_args *args)
 {
 	struct pack_args pack = {0};

@@ -23,7 +23,7 @@ struct split_args {
 	char **operands;
 };
 
-/* Exit status, after telling what is wrong; -1: --help was answered. */
+/* Exit status, after reporting what is wrong; -1: --help was answered. */
 int split_args_parse(struct split_args *args, int argc, char **argv);
 void split_args_fini(struct split_args *args);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An archive that a tree has before it is taken apart: whose it is. */
+/* An archive that a tree has before it is split: the architecture it belongs to. */
 #ifndef OLD_ARCHIVE_H
 #define OLD_ARCHIVE_H
 

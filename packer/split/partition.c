@@ -48,7 +48,7 @@ static kpack_error_t place_file(struct builder *b, const struct library_object *
 	return add_base_arches(&b->out->items[*number], o, why);
 }
 
-/* Whose a file is, which is in the tree that was written; or NULL. */
+/* The part that a file of the written tree belongs to; or NULL. */
 static kpack_error_t place_files(struct builder *b, struct kpackx_error *why)
 {
 	const struct scan *scan = &b->p->scan;

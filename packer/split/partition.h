@@ -19,9 +19,9 @@
 #define PARTITION_NONE SIZE_MAX
 
 struct part {
-	char *name;  /* "generic", "gfx90a:xnack+", a family's */
-	bool family; /* of --family, or AOTriton's */
-	char **arches; /* whose code or files it has, canonical, sorted; none of the generic */
+	char *name;    /* "generic", "gfx90a:xnack+", a family's */
+	bool family;   /* of --family, or AOTriton's */
+	char **arches; /* of its code or files, canonical, sorted; none: generic */
 	size_t n_arches;
 	/* Numbers of entries of the scan, ascending: files, links, special files. */
 	size_t *entries;

@@ -58,7 +58,7 @@ struct split {
 };
 
 /*
- * Split INPUT into trees NAME_*, which is copied.  Exit status, after telling what went
+ * Split INPUT into trees NAME_*, which is copied.  Exit status, after reporting what went
  * wrong; then nothing stands in the output.
  */
 int split_run(struct split *s, const struct split_args *args, const char *input,

@@ -13,7 +13,7 @@ struct kp_amdgpu_notes {
 	uint8_t *metadata;
 	size_t metadata_size;
 
-	/* Of code object v2; "" and false where it has none. */
+	/* from code object v2; "" and false in later ones */
 	bool has_version, has_isa;
 	uint32_t version[2]; /* major, minor */
 	uint32_t isa[3];     /* major, minor, stepping */

@@ -28,7 +28,7 @@ struct kp_cuda_entry {
 	uint16_t kind, minor, major;
 	uint32_t sm;
 	uint64_t at;     /* where its header begins */
-	uint64_t header; /* bytes of that */
+	uint64_t header; /* bytes of the payload */
 	uint64_t room;   /* bytes behind it: the next entry follows them */
 	uint64_t stored; /* of these, the image's as they are stored */
 	uint64_t size;   /* the image's bytes, decoded */

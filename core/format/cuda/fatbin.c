@@ -96,7 +96,7 @@ static kpack_error_t trim(const struct kp_source *src, uint64_t *size,
 	return KPACK_SUCCESS;
 }
 
-/* Where the text of a compressed entry ends only decoding tells. */
+/* Only decoding finds the end of the text of a compressed entry. */
 static kpack_error_t trim_decoded(const struct kp_source *src,
 				  const struct kp_cuda_entry *e, uint64_t *size,
 				  struct kpackx_error *why)
@@ -183,7 +183,7 @@ static kpack_error_t parse(const struct kp_source *src, uint64_t off,
 	return w.decoding ? lay_out(src, off, c, list, why) : KPACK_SUCCESS;
 }
 
-/* Who is asked about entries that cannot be decoded; NULL: they are errors. */
+/* Called for entries that cannot be decoded; NULL: they are errors. */
 struct asked {
 	kp_image_fault *fault;
 	void *arg;

@@ -187,7 +187,7 @@ uint64_t kp_ccob_hash(struct kp_span payload)
 	return kp_le64(digest);
 }
 
-/* Of a payload that is in memory, as decoded ones are. */
+/* A payload in memory, as decoded payloads are. */
 static bool hash_fits(const struct kp_ccob_form *form, const struct kp_payload *payload)
 {
 	struct kp_span bytes = {payload->source.mem, (size_t)payload->source.size};

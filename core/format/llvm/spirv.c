@@ -62,7 +62,7 @@ static bool is_amd(uint32_t generator)
 	return generator >> 16 == GENERATOR_AMD || generator == GENERATOR_AMD;
 }
 
-/* Who made it says for what, in one case. */
+/* The vendor of the module gives its target, in one case. */
 static kpack_error_t set_arch(struct words *w, char arch[KP_TARGET_TEXT_MAX],
 			      struct kpackx_error *why)
 {

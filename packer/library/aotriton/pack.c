@@ -51,7 +51,7 @@ static bool fits(const char *processor, struct kp_span family)
 	return true;
 }
 
-/* A family that came later: the GPUs whose names fit. */
+/* A family that is newer than this table: the GPUs whose names fit. */
 static void add_fitting(struct aotriton_pack *p, struct kp_span name)
 {
 	size_t n;

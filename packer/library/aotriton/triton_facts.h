@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Facts that the small JSON files beside Triton's kernels tell. */
+/* Facts from the small JSON files beside Triton's kernels. */
 #ifndef TRITON_FACTS_H
 #define TRITON_FACTS_H
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include "core/base/text.h"
 
-/* Arches that are told with their rows: more would be no short metadata. */
+/* Arches that are reported with their rows: more would be no short metadata. */
 #define TOLD_ARCHES_MAX 24
 
 kpack_error_t cache_is_there(struct sqlite_file *f, bool *is, struct kpackx_error *why)

@@ -102,7 +102,7 @@ bool kernel_path_find(const struct file_tree *tree, const char *database,
 
 /* --- facts ---------------------------------------------------------------------------- */
 
-/* Further columns that are told, and the bytes of a text that still is a fact. */
+/* Further columns that are reported, and the bytes of a text that still is a fact. */
 enum { COLUMNS_MAX = 12, TEXT_MAX = 200 };
 
 static bool is_name(const char *name)

@@ -22,7 +22,7 @@ struct sqlite_rows {
 };
 
 /*
- * Begin a database in TO, which is empty and borrowed.  What cannot be written is told as IO,
+ * Begin a database in TO, which is empty and borrowed.  What cannot be written is reported as IO,
  * and DB's error is SQLITE_IOERR.
  */
 kpack_error_t sqlite_file_create(struct kp_outfile *to, struct sqlite_file **out,

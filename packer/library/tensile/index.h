@@ -51,7 +51,7 @@ struct tensile_index {
 
 /*
  * Read BYTES; what follows the first value is not looked at, as loaders do.  OUT must be
- * finished in any case.  MSGPACK_PARSE_FAILED: no such map; field and offset are told.
+ * finished in any case.  MSGPACK_PARSE_FAILED: no such map; field and offset are reported.
  * OUT_OF_MEMORY.
  */
 kpack_error_t tensile_index_read(struct kp_span bytes, struct tensile_index *out,

@@ -206,7 +206,7 @@ static int check_member(struct job *j, struct member *m)
 
 /* ---- members ---- */
 
-/* Read M's entries; SKIP: none can be read there, which is told. */
+/* Read M's entries; SKIP: none can be read there, which is reported. */
 static int open_member(struct job *j, struct member *m, bool *skip)
 {
 	struct kpackx_error why = {0};

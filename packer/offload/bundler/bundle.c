@@ -83,7 +83,7 @@ static kpack_error_t write_header(const struct kp_bundle_row *rows, size_t n,
 	return err;
 }
 
-/* A file need not be told of zeros. */
+/* A file need not be reported of zeros. */
 static kpack_error_t advance(struct kp_sink *sink, uint64_t to, struct kpackx_error *why)
 {
 	if (!sink->out)

@@ -46,7 +46,7 @@ static int list_member(const struct bundler *b, const struct kp_source *src,
 	return status;
 }
 
-/* Members one after another; what is damaged is told, and the others are listed. */
+/* Members one after another; what is damaged is reported, and the others are listed. */
 static int list_archive(const struct bundler *b, const struct kp_source *src)
 {
 	struct kpackx_error why = {0};

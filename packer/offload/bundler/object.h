@@ -9,7 +9,7 @@
 #include "bundler.h"
 
 /*
- * Write the host's input with a section for each target's.  With -### the command is told
+ * Write the host's input with a section for each target's.  With -### the command is reported
  * instead, and the output stays empty.
  */
 int bundler_object_add(const struct bundler *b, const struct bundler_input *inputs,

@@ -67,7 +67,7 @@ static void add_container(struct facts *f, const struct kp_format *format,
 
 /* --- what objects say ---------------------------------------------------------------- */
 
-/* Of what something is told here; of others a look would be in vain. */
+/* Of what something is reported here; of others a look would be in vain. */
 static bool is_told(const char *type)
 {
 	return strcmp(type, "cubin") == 0 || strcmp(type, "tileirbc") == 0 ||

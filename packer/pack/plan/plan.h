@@ -71,7 +71,7 @@ struct plan {
 	struct plan_name *names; /* sorted */
 	size_t n_names;
 	uint64_t bytes;  /* of all objects, decoded */
-	size_t n_faults; /* inputs that cannot be packed; each was told */
+	size_t n_faults; /* inputs that cannot be packed; each was reported */
 };
 
 /*

@@ -54,7 +54,7 @@ static bool may_pack(const struct settler *s, const struct kp_image *img)
 		 is_source_name(s->name));
 }
 
-/* Must its bytes tell whether it is packed, or for what?  An "sm_" may be PTX. */
+/* Do only its bytes show whether it is packed, or for what? An "sm_" may be PTX. */
 static bool is_open(const struct settler *s, const struct kp_image *img)
 {
 	return !is_declared(s, img) || !*img->arch || strncmp(img->arch, "sm_", 3) == 0;

@@ -11,7 +11,7 @@ struct input_payload {
 	enum payload_state state;
 	unsigned
 		expected; /* images still to be read, and containers in it that have some */
-	unsigned images; /* to be read, those of containers in it as well */
+	unsigned images; /* to be read, including containers in the image */
 	struct kp_payload payload;
 	kpack_error_t err;
 	struct kpackx_error why;

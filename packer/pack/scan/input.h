@@ -21,8 +21,8 @@ struct input {
 	struct stat st;
 	struct kp_fatbin fat;
 	/*
-	 * Of a file of a kernel database: what is stored of it.  FAT has then kind NONE and
-	 * an image for each in one container.  NULL: a binary.
+	 * What is stored of a file of a kernel database. FAT then has kind NONE and an
+	 * image for each in one container. NULL: a binary.
 	 */
 	const struct library_object *objects;
 

@@ -26,14 +26,14 @@ struct scan_entry {
 	size_t first;     /* number of the first path of the same file: mostly its own */
 	size_t next_link; /* its next path, or SCAN_NO_LINK */
 
-	/* Of a regular file's first path: */
+	/* For the first path of a regular file: */
 	struct input *input; /* with device code to pack; or NULL */
 	const char *note; /* why it is left alone although it has device code; or NULL */
 	char *fault;      /* the note's words, when it cannot be read as what it seems */
 	bool converted;   /* that is because it is converted already */
 
 	bool database; /* a file of a kernel database; INPUT says what of it is packed, if it is */
-	bool faulty;   /* a library's, and why it cannot be packed was told */
+	bool faulty;   /* a library's file, and why it cannot be packed was reported */
 	bool leftover; /* a temporary file of a run that was killed */
 };
 
@@ -43,19 +43,22 @@ struct scan {
 	struct input **inputs; /* with device code, by key, bytewise */
 	size_t n_inputs, inputs_cap;
 
-	/* Of a tree: its regular files, their keys being the paths, and whose they are. */
+	/*
+	 * In a tree: its regular files, with their paths as keys, and the libraries they
+	 * belong to.
+	 */
 	struct file_tree files;
 	struct library_found found; /* no objects: nobody was asked */
 	size_t *file_entries;       /* per file: number of the entry */
 
 	size_t n_files;  /* regular files looked at */
-	size_t n_faults; /* files that could not be read; each was told */
+	size_t n_faults; /* files that could not be read; each was reported */
 	bool tolerant;
 };
 
 /* What is done with the files of databases. */
 enum scan_databases {
-	SCAN_FIND,     /* nothing: it is known whose they are */
+	SCAN_FIND,     /* nothing: only the owners are known */
 	SCAN_IDENTIFY, /* they are files of databases, not binaries, and are not packed */
 	SCAN_PACK,
 };
@@ -64,7 +67,7 @@ enum scan_databases {
  * Scan ROOT.  PREFIX (may be "") stands before every key.  In a tree the files of LIBRARIES
  * are found, unless that is NULL; DATABASES says what for.  Of the rest fat binaries are
  * taken, and its archives are not looked into; a file given by itself may also be a bare
- * container.  Faults of single files are told and counted; with TOLERANT, what is in a file
+ * container.  Faults of single files are reported and counted; with TOLERANT, what is in a file
  * of a tree is no such fault: the file is left alone with the reason as its note.  An
  * error is returned when the walk itself fails.
  */

@@ -4,7 +4,7 @@
 #include "packer/library/arch_name.h"
 #include "packer/cli/report.h"
 
-/* So many are told by name. */
+/* The number of files that are listed by name. */
 enum { TOLD_MAX = 20 };
 
 /* The target ID in the name, else in the directory nearest to it. */

@@ -38,10 +38,7 @@ static struct outcome *outcome_of(const struct converter *c, size_t job)
 	return &c->outcomes->items[input_of(c, job)->entry];
 }
 
-/*
- * Of files of databases, objects and containers no code is taken out, and those of another
- * shard are its own business.
- */
+/* Only host binaries of this shard are converted. */
 static bool is_binary(const struct converter *c, size_t job)
 {
 	return input_is_host(input_of(c, job)) &&
@@ -359,7 +356,7 @@ static kpack_error_t part(const struct converter *c, size_t *links, size_t *n, s
 	return KPACK_SUCCESS;
 }
 
-/* Of the converted files among its paths only those stay that are what was written. */
+/* Among the paths of converted files, only the files that this run wrote stay. */
 static kpack_error_t settle_links(const struct converter *c, size_t *links, size_t *n,
 				  const struct written *w, struct kpackx_error *why)
 {

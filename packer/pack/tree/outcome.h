@@ -19,7 +19,7 @@ enum fate {
 	FATE_LEFT_OUT,   /* not in the output */
 	FATE_PACKED,     /* the file of a database: archives have it, the output not */
 	FATE_KEPT, /* archives have its code, and it stays as it is: no host binary */
-	FATE_NOT_WANTED, /* the file of a database that is left out, as was told */
+	FATE_NOT_WANTED, /* the file of a database that is left out, as was reported */
 };
 
 struct outcome {

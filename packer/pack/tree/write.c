@@ -325,7 +325,7 @@ static kpack_error_t finish_directories(const struct converter *c, const char *r
 	return copy_directory_attributes(root, c->output, why);
 }
 
-/* Of a file given by itself OUTPUT is any directory, and none of our business. */
+/* For a file given by itself OUTPUT is any directory: its attributes stay. */
 static kpack_error_t tidy_directories(const struct converter *c, const char *root,
 				      struct kpackx_error *why)
 {

@@ -20,7 +20,7 @@ kpack_error_t output_check_beside(const char *input, const char *output,
 
 /*
  * Before anything is written: is a directory of SCAN read-only in OUTPUT, as where archives
- * are mounted?  The first is told, and counted.
+ * are mounted?  The first is reported, and counted.
  */
 kpack_error_t output_check_mounts(const struct scan *scan, const char *output,
 				  size_t *faults, struct kpackx_error *why);

@@ -111,7 +111,10 @@ static kpack_error_t check_names(const struct dist_info *info,
 			 : KPACK_SUCCESS;
 }
 
-/* Real wheels are renamed without a change of WHEEL, and are installed: it is but told. */
+/*
+ * Real wheels are renamed without a change of WHEEL, and are installed: so this is only a
+ * note.
+ */
 static kpack_error_t compare_tags(struct dist_info *info,
 				  const struct wheel_name *file_name,
 				  struct kpackx_error *why)

@@ -23,7 +23,7 @@ struct pressing {
 	const struct wheel_press *p;
 	struct piece *pieces;
 	size_t count, cap;
-	struct record_hash *hash; /* of the member whose pieces are committed */
+	struct record_hash *hash; /* of the member with the pieces that are committed */
 };
 
 struct result {

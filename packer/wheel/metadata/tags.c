@@ -88,7 +88,7 @@ static bool cut(struct kp_span tag, struct kp_span out[COMPONENTS])
 	return true;
 }
 
-/* Mark those of WHEEL in SEEN; one that the name has not is the fault. */
+/* Mark the tags of WHEEL in SEEN; a tag that the name does not have is the fault. */
 static void look(const struct metadata_text *wheel, const struct choices *c, bool *seen,
 		 char fault[WHEEL_TAGS_FAULT])
 {

@@ -101,7 +101,10 @@ kpack_error_t metadata_text_parse(struct kp_span text, struct metadata_text *out
 			out->crlf = n == line.size + 2;
 		if (line.size == 0)
 			break;
-		/* to Python's parser of mail it ends a line, and who looks sees none */
+		/*
+		 * Python's mail parser takes it for the end of a line, and it is
+		 * invisible
+		 */
 		if (memchr(line.data, '\r', line.size))
 			return refuse(why, number, "a carriage return inside");
 		KP_TRY(add_line(out, line, number, why));

@@ -28,7 +28,7 @@ struct wheel_part {
 		    1];                /* the same as distributions and extras have it */
 	char dist[WHEEL_NAME_MAX + 1]; /* "amd-torch-device-gfx942" */
 	char file[WHEEL_NAME_MAX + 1]; /* "amd_torch_device_gfx942" */
-	/* Whose code or database files it has, canonical, without xnack, sorted. */
+	/* The targets of its code or database files, canonical, without xnack, sorted. */
 	char (*arches)[KP_TARGET_TEXT_MAX];
 	size_t n_arches;
 	struct wheel_part **needs; /* by name; see wheel_parts_finish */
@@ -52,7 +52,7 @@ void wheel_parts_fini(struct wheel_parts *parts); /* a zeroed one is fine */
  */
 kpack_error_t wheel_parts_arch(struct wheel_parts *parts, const char *arch,
 			       struct wheel_part **out, struct kpackx_error *why);
-/* The part of what is for FAMILY, whose members are ARCHES. */
+/* The device wheel for FAMILY, which has the members ARCHES. */
 kpack_error_t wheel_parts_family(struct wheel_parts *parts, const char *family,
 				 char (*arches)[KP_TARGET_TEXT_MAX], size_t n,
 				 struct wheel_part **out, struct kpackx_error *why);

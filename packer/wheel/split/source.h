@@ -23,8 +23,9 @@ struct wheel_split_args {
 	size_t n_families;
 	const char **requires;
 	size_t n_requires;
-	const char *libraries; /* whose databases are looked for; NULL: all */
-	const char *prefer; /* of INPUTS: whose file counts where they differ; or NULL */
+	const char *libraries; /* libraries whose databases are looked for; NULL: all */
+	const char
+		*prefer; /* the one of INPUTS that counts where files differ; or NULL */
 	enum pack_databases databases; /* PLAIN or PACKED */
 	kpack_compression_t scheme;
 	int level, zip_level;
@@ -36,7 +37,7 @@ struct wheel_source {
 	const struct wheel_split_args *args;
 	const char *path; /* as given */
 	bool unpacked;    /* PATH is a directory */
-	char *file; /* the wheel that is read: PATH, or one made of that directory */
+	char *file; /* the wheel that is read: PATH, or one made from that directory */
 	struct wheel_name name;
 	struct wheel_in *in;
 	struct wheel_reader *reader;

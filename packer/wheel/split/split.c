@@ -323,7 +323,7 @@ static kpack_error_t publish(const struct split *s, size_t number,
 	return err;
 }
 
-/* The host's comes last: who finds it finds what it needs. */
+/* The host wheel comes last: an installer that finds it finds everything it needs. */
 static kpack_error_t publish_into(const struct split *s, int dir,
 				  struct kpackx_error *why)
 {

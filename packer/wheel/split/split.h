@@ -5,7 +5,7 @@
 
 #include "source.h"
 
-/* Exit status, after telling what went wrong; then no wheel has appeared. */
+/* Exit status, after reporting what went wrong; then no wheel has appeared. */
 int wheel_split_run(const struct wheel_split_args *args);
 
 #endif

@@ -31,7 +31,7 @@ struct wheel_files {
 /* What they are made of; borrowed. */
 struct wheel_write {
 	const struct wheel_split_args *args;
-	const struct wheel_source *host; /* whose names and texts count */
+	const struct wheel_source *host; /* the wheel whose names and texts count */
 	const struct wheel_parts *parts; /* finished */
 	const struct wheel_items *items; /* sorted, no path twice */
 	struct wheel_metadata metadata;

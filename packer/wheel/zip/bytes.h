@@ -12,7 +12,7 @@ struct zip_bytes {
 		src;      /* FILE is NULL: the bytes, whose owner outlives the source */
 	const char *file; /* borrowed; opened while it is read */
 	uint64_t size;    /* of the bytes; what FILE has besides is an error */
-	/* Of a compressed member: what it is.  Else 0, and the CRC is libzip's to compute. */
+	/* For a compressed member: its CRC. Else 0, and libzip computes the CRC. */
 	bool deflated;
 	uint64_t decoded;
 	uint32_t crc;
