@@ -4,6 +4,7 @@
  * every public call is made.
  */
 #include "core/archive/archive.h"
+#include "core/rocm_kpack/kpackx.h"
 #include "core/codec/codec.h"
 #include "core/view/view.h"
 #include <assert.h>
@@ -175,7 +176,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	assert(fd >= 0 && write(fd, data, size) == (ssize_t)size);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	if (kp_archive_open(path, &a, &why) != KPACK_SUCCESS) {
+	if (kpackx_open(path, &a, &why) != KPACK_SUCCESS) {
 		assert(!a && why.code != KPACK_SUCCESS && why.text[0]);
 		close(fd);
 		return 0;
