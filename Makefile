@@ -100,7 +100,7 @@ objs = $(patsubst %.c,$(O)/%.o,$(1))
 
 core   := $(call objs,$(call c_below,core))
 fs     := $(call objs,$(call c_below,fs))
-packer := $(call objs,$(call c_below,packer))
+packer := $(call objs,$(call c_below,packer)) $(addprefix $(O)/packer/html_report/,report.css.o report.js.o)
 
 units := $(patsubst %.c,$(O)/%,$(call c_below,tests/unit))
 fuzz  := $(patsubst %.c,$(O)/%,$(filter-out tests/fuzz/replay.c,$(call c_below,tests/fuzz)))
@@ -147,6 +147,18 @@ $(O)/.flags:
 $(O)/%.o: %.c $(O)/.flags Makefile
 	@mkdir -p $(@D)
 	$(call say,CC)$(compile) -MMD -MP -c -o $@ $<
+
+# Style and script of `kpack report`, as an array in C.  Indentation and lines that begin with a
+# comment stay out of it.
+embed = sed -e 's/^[[:space:]]*//' -e '/^\/[/*]/d' $< | od -An -v -td1 | sed 's/-*[0-9][0-9]*/&,/g'
+$(O)/packer/html_report/%.c: packer/html_report/% Makefile
+	@mkdir -p $(@D)
+	@{ echo '#include "packer/html_report/style.h"'; \
+		echo 'const char page_$(if $(filter %.css,$<),style,script)[] = {'; $(embed); echo '0};'; } >$@.tmp
+	@mv $@.tmp $@
+$(O)/packer/html_report/%.o: $(O)/packer/html_report/%.c $(O)/.flags
+	$(call say,CC)$(compile) -MMD -MP -c -o $@ $<
+.SECONDARY: $(O)/packer/html_report/report.css.c $(O)/packer/html_report/report.js.c
 
 # rm: members of files that are gone must go too
 $(O)/librocm_kpack.a: $(core)
