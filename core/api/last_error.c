@@ -17,8 +17,7 @@ struct kp_thread_error {
 static _Thread_local struct {
 	uint64_t number; /* 0: none yet */
 	char open[TEXT_SIZE];
-	uint64_t
-		without_node; /* the number of lists that have no node for the thread; their text is here */
+	uint64_t without_node; /* number of the lists without a node for it */
 	char text[TEXT_SIZE];
 } own;
 

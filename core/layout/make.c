@@ -16,9 +16,8 @@ struct maker {
 	struct kp_layout l;
 	uint8_t *buf; /* PIECE */
 	XXH3_state_t *hash;
-	struct kp_ccob_form
-		like;    /* the encoder that made the last container with a known level */
-	uint64_t search; /* for kp_ccob_find_level */
+	struct kp_ccob_form like; /* of the last container with a known level */
+	uint64_t search;          /* for kp_ccob_find_level */
 	struct kpackx_error *why;
 };
 

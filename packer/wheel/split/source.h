@@ -24,8 +24,7 @@ struct wheel_split_args {
 	const char **requires;
 	size_t n_requires;
 	const char *libraries; /* libraries whose databases are looked for; NULL: all */
-	const char
-		*prefer; /* the one of INPUTS that counts where files differ; or NULL */
+	const char *prefer;    /* the one of INPUTS that counts where files differ */
 	enum pack_databases databases; /* PLAIN or PACKED */
 	kpack_compression_t scheme;
 	int level, zip_level;
