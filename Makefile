@@ -333,6 +333,7 @@ c_files := $(sort $(shell find core fs packer tests contrib/bench contrib/exampl
 sources := $(call c_below,core fs packer)
 pages   := $(wildcard kpackfs.1 packer/*.1)
 pages3  := $(wildcard core/*.3)
+pages8  := $(wildcard *.8)
 scripts := .ci/run contrib/install-deps contrib/demo tests/run tests/run-one $(wildcard tests/*.sh contrib/mount/* contrib/debian/build contrib/container/entrypoint contrib/packaging/*)
 
 fmt: ## format the C sources
@@ -351,7 +352,7 @@ lint: ## formatting, cppcheck, shellcheck, manual pages, clang-tidy
 		--suppress=missingIncludeSystem --suppress=unknownMacro $(cppcheck_wrong) \
 		-I. -D_GNU_SOURCE $(foreach s,$(switches),-DKP_WITH_$(s)=1) $(sources)
 	shellcheck $(scripts)
-	mandoc -Tlint -W warning $(pages) $(pages3)
+	mandoc -Tlint -W warning $(pages) $(pages3) $(pages8)
 	printf '%s\n' $(sources) | FLAGS='$(subst ',,$(cppflags))' xargs -P $(shell nproc) -n 2 \
 		sh -c 'clang-tidy --quiet "$$@" -- -std=c11 $$FLAGS 2>/dev/null' sh
 
@@ -366,6 +367,7 @@ sbindir = $(DESTDIR)$(PREFIX)/sbin
 clangdir = $(DESTDIR)$(PREFIX)/libexec/kpackfs/clang
 man1dir = $(DESTDIR)$(PREFIX)/share/man/man1
 man3dir = $(DESTDIR)$(PREFIX)/share/man/man3
+man8dir = $(DESTDIR)$(PREFIX)/share/man/man8
 bashdir = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 zshdir  = $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 fishdir = $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
@@ -424,7 +426,7 @@ is_built = @for f in $(O)/kpack $(O)/kpackfs $(O)/librocm_kpack.so.0 $(O)/libroc
 # mount(8) looks for mount.TYPE in /sbin: PREFIX=/usr makes `mount -t kpackfs` work
 install: ## install what make built, the library privately: PREFIX=/usr/local LIBDIR=lib DESTDIR=
 	$(is_built)
-	install -d $(bindir) $(sbindir) $(man1dir) $(man3dir) $(pcdir)
+	install -d $(bindir) $(sbindir) $(man1dir) $(man3dir) $(man8dir) $(pcdir)
 	install -m 755 $(O)/kpackfs $(O)/kpack $(bindir)
 	for f in $(links); do ln -sf kpack $(bindir)/$$f || exit 1; done
 	install -d $(clangdir)
@@ -432,6 +434,7 @@ install: ## install what make built, the library privately: PREFIX=/usr/local LI
 	ln -sf ../bin/kpackfs $(sbindir)/mount.kpackfs
 	$(if $(pages),install -m 644 $(pages) $(man1dir))
 	$(if $(pages3),install -m 644 $(pages3) $(man3dir))
+	$(if $(pages8),install -m 644 $(pages8) $(man8dir))
 	install -d $(bashdir) $(zshdir) $(fishdir)
 	for f in $(notdir $(bash_completions:.bash=)); do \
 		install -m 644 contrib/completion/$$f.bash $(bashdir)/$$f || exit 1; done
@@ -452,6 +455,7 @@ uninstall: ## remove what install put there
 	rm -f $(bindir)/kpackfs $(bindir)/kpack $(addprefix $(bindir)/,$(links)) $(sbindir)/mount.kpackfs \
 		$(addprefix $(clangdir)/,$(clang_links)) \
 		$(addprefix $(man1dir)/,$(notdir $(pages))) $(addprefix $(man3dir)/,$(notdir $(pages3))) \
+		$(addprefix $(man8dir)/,$(notdir $(pages8))) \
 		$(addprefix $(bashdir)/,$(notdir $(bash_completions:.bash=)) $(links)) \
 		$(addprefix $(zshdir)/,$(notdir $(zsh_completions))) \
 		$(addprefix $(fishdir)/,$(notdir $(fish_completions))) $(addprefix $(pcdir)/,$(modules)) \

@@ -144,9 +144,10 @@ t "kpackfs runs" "$usr/bin/kpackfs" --version
 t "kpack-pack is kpack" resolves bin/kpack-pack bin/kpack
 t "kpack-mark is kpack" resolves bin/kpack-mark bin/kpack
 t "mount.kpackfs is kpackfs" resolves sbin/mount.kpackfs bin/kpackfs
-for page in kpackfs kpack kpack-pack kpack-mark; do
+for page in kpackfs kpack kpack-pack kpack-mark kpack-offload-bundler kpack-offload-packager; do
 	t "$page(1) is there" holds "share/man/man1/$page.1"
 done
+t "mount.kpackfs(8) is there" holds share/man/man8/mount.kpackfs.8
 t "rocm_kpack(3) is there" holds share/man/man3/rocm_kpack.3
 t "bash completion is there" holds share/bash-completion/completions/kpack
 t "bash completion of kpack-mark is kpack's" \

@@ -48,7 +48,7 @@ teardown() {
 	# nothing of AMD's names stands where a linker looks
 	! find root ! -path '*/kpackfs/*' -name 'librocm_kpack*' | grep . || false
 	[ "$(readlink -f root/usr/sbin/mount.kpackfs)" = "$T/root/usr/bin/kpackfs" ]
-	gzip -dc root/usr/share/man/man8/mount.kpackfs.8.gz | grep -q '^\.Dt KPACKFS'
+	gzip -dc root/usr/share/man/man8/mount.kpackfs.8.gz | grep -q '^\.Dt MOUNT.KPACKFS'
 	[ -s root/usr/lib/systemd/system/kpackfs@.service ]
 	PKG_CONFIG_PATH=$(echo root/usr/lib/*/pkgconfig) pkg-config --exists rocm_kpack rocm_kpack_static
 
