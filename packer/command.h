@@ -3,8 +3,8 @@
  * The subcommands.  Each is a function that gets its name as argv[0] and
  * returns the exit status, and the description its options and help come from.
  */
-#ifndef COMMAND_H
-#define COMMAND_H
+#ifndef PACKER_COMMAND_H
+#define PACKER_COMMAND_H
 
 #include "packer/cli/exit.h"
 #include "packer/cli/options.h"

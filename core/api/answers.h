@@ -5,8 +5,8 @@
  * by one compare-and-swap; of threads that make the same at once one wins, the others take
  * its answer.  No call waits.
  */
-#ifndef KP_ANSWERS_H
-#define KP_ANSWERS_H
+#ifndef KP_CORE_API_ANSWERS_H
+#define KP_CORE_API_ANSWERS_H
 
 #include <stdatomic.h>
 #include "core/base/errors.h"

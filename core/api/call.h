@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What all public calls on an archive have in common: how they begin and how they end. */
-#ifndef KP_CALL_H
-#define KP_CALL_H
+#ifndef KP_CORE_API_CALL_H
+#define KP_CORE_API_CALL_H
 
 #include <stdbool.h>
 #include "core/base/errors.h"

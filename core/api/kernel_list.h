@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The keys of a table of contents that belong to a binary, found without walking it. */
-#ifndef KP_KERNEL_LIST_H
-#define KP_KERNEL_LIST_H
+#ifndef KP_CORE_API_KERNEL_LIST_H
+#define KP_CORE_API_KERNEL_LIST_H
 
 #include "core/toc/toc.h"
 

@@ -7,8 +7,8 @@
  * leaves a list that is whole.  Threads are told apart by numbers that are not given
  * again: thread IDs and the addresses of thread-local objects are.
  */
-#ifndef KP_LAST_ERROR_H
-#define KP_LAST_ERROR_H
+#ifndef KP_CORE_API_LAST_ERROR_H
+#define KP_CORE_API_LAST_ERROR_H
 
 #include <stdatomic.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the public calls keep with an open archive: answers, and why calls on it failed. */
-#ifndef KP_API_STATE_H
-#define KP_API_STATE_H
+#ifndef KP_CORE_API_STATE_H
+#define KP_CORE_API_STATE_H
 
 #include "answers.h"
 #include "last_error.h"

@@ -12,8 +12,8 @@
  * Immutable after open: every call may run concurrently, without a lock.
  * Source of the format: rocm-kpack's three readers and its writer.
  */
-#ifndef KP_ARCHIVE_H
-#define KP_ARCHIVE_H
+#ifndef KP_CORE_ARCHIVE_ARCHIVE_H
+#define KP_CORE_ARCHIVE_ARCHIVE_H
 
 #include <sys/stat.h>
 #include "core/base/errors.h"

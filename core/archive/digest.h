@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The xxh3 of an entry, compared with its bytes as they are decoded, in order. */
-#ifndef KP_DIGEST_H
-#define KP_DIGEST_H
+#ifndef KP_CORE_ARCHIVE_DIGEST_H
+#define KP_CORE_ARCHIVE_DIGEST_H
 
 #include "core/base/errors.h"
 #include "core/toc/meta.h"

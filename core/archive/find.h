@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The archives of a directory. */
-#ifndef KP_FIND_H
-#define KP_FIND_H
+#ifndef KP_CORE_ARCHIVE_FIND_H
+#define KP_CORE_ARCHIVE_FIND_H
 
 #include <stddef.h>
 #include "core/base/errors.h"

@@ -3,8 +3,8 @@
  * Names: of archives and the directories they stand in, and of single entries: what file
  * names a key, an arch and a type give.
  */
-#ifndef KP_NAMING_H
-#define KP_NAMING_H
+#ifndef KP_CORE_ARCHIVE_NAMING_H
+#define KP_CORE_ARCHIVE_NAMING_H
 
 #include <stdbool.h>
 #include "core/base/span.h"

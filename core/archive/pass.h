@@ -4,8 +4,8 @@
  * that is the caller's to reuse: the decoder holds a window of what it decoded, and
  * nothing else. May rest as long as it likes between two calls.  One thread at a time.
  */
-#ifndef KP_PASS_H
-#define KP_PASS_H
+#ifndef KP_CORE_ARCHIVE_PASS_H
+#define KP_CORE_ARCHIVE_PASS_H
 
 #include "archive.h"
 

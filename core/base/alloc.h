@@ -3,8 +3,8 @@
  * Growing arrays, and large heap blocks in huge pages: a table of 74 MB would else
  * cost 18,000 page faults.
  */
-#ifndef KP_MEMORY_H
-#define KP_MEMORY_H
+#ifndef KP_CORE_BASE_ALLOC_H
+#define KP_CORE_BASE_ALLOC_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Numbers as decimal text that reads as the same number, whatever the locale. */
-#ifndef KP_DECIMAL_H
-#define KP_DECIMAL_H
+#ifndef KP_CORE_BASE_DECIMAL_H
+#define KP_CORE_BASE_DECIMAL_H
 
 #include <stddef.h>
 

@@ -5,8 +5,8 @@
  * fault writes the text - object, field, value, limit; lower case, one line -
  * and everybody above passes it on.
  */
-#ifndef KP_ERROR_H
-#define KP_ERROR_H
+#ifndef KP_CORE_BASE_ERRORS_H
+#define KP_CORE_BASE_ERRORS_H
 
 #include "core/rocm_kpack/kpackx.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A growing list of faults in words: the first KP_FAULTS_MAX are kept, all are counted. */
-#ifndef KP_FAULT_H
-#define KP_FAULT_H
+#ifndef KP_CORE_BASE_FAULTS_H
+#define KP_CORE_BASE_FAULTS_H
 
 #include "span.h"
 

@@ -4,8 +4,8 @@
  * Input is read with pread, never mapped: a file that becomes shorter must be
  * an error, not a SIGBUS.
  */
-#ifndef KP_FILE_H
-#define KP_FILE_H
+#ifndef KP_CORE_BASE_FILE_H
+#define KP_CORE_BASE_FILE_H
 
 #include <stdint.h>
 #include <sys/stat.h>

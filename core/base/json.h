@@ -12,8 +12,8 @@
  *   map      object; keys that are no strings become strings of their JSON text.  Of keys
  *            that are then equal the first counts, as everywhere in an entry.
  */
-#ifndef KP_JSON_H
-#define KP_JSON_H
+#ifndef KP_CORE_BASE_JSON_H
+#define KP_CORE_BASE_JSON_H
 
 #include "errors.h"
 #include "msgpack_read.h"

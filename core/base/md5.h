@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* MD5 (RFC 1321), for formats that ask for it.  It protects nothing. */
-#ifndef KP_MD5_H
-#define KP_MD5_H
+#ifndef KP_CORE_BASE_MD5_H
+#define KP_CORE_BASE_MD5_H
 
 #include "span.h"
 

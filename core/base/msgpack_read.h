@@ -7,8 +7,8 @@
  *
  * Format: the MessagePack specification (github.com/msgpack/msgpack, spec.md).
  */
-#ifndef KP_MSGPACK_H
-#define KP_MSGPACK_H
+#ifndef KP_CORE_BASE_MSGPACK_READ_H
+#define KP_CORE_BASE_MSGPACK_READ_H
 
 #include "errors.h"
 #include "span.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Where bytes go, one after another: a file being written, or anything else. */
-#ifndef KP_SINK_H
-#define KP_SINK_H
+#ifndef KP_CORE_BASE_SINK_H
+#define KP_CORE_BASE_SINK_H
 
 #include "file.h"
 

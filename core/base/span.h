@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Bounded bytes: the one range check, and little-endian fields read from bytes. */
-#ifndef KP_SPAN_H
-#define KP_SPAN_H
+#ifndef KP_CORE_BASE_SPAN_H
+#define KP_CORE_BASE_SPAN_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Text that grows while it is written. */
-#ifndef KP_COMPOSE_H
-#define KP_COMPOSE_H
+#ifndef KP_CORE_BASE_STRBUF_H
+#define KP_CORE_BASE_STRBUF_H
 
 #include "errors.h"
 #include "span.h"

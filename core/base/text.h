@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Names: what may stand in an archive, what may be a file name, how to print one. */
-#ifndef KP_TEXT_H
-#define KP_TEXT_H
+#ifndef KP_CORE_BASE_TEXT_H
+#define KP_CORE_BASE_TEXT_H
 
 #include "span.h"
 

@@ -4,8 +4,8 @@
  * code lies, where the wrappers are, and where each wrapper really points.
  * libelf's answers are range-checked against the file before they are used.
  */
-#ifndef KP_ELF_H
-#define KP_ELF_H
+#ifndef KP_CORE_BINARY_ELF_FILE_H
+#define KP_CORE_BINARY_ELF_FILE_H
 
 #include "core/base/errors.h"
 #include "marker.h"

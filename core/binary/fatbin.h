@@ -3,8 +3,8 @@
  * A file with device code - a fat host binary, or a bare container - as one
  * thing: its containers, and for every wrapper the container it leads to.
  */
-#ifndef KP_FATBIN_H
-#define KP_FATBIN_H
+#ifndef KP_CORE_BINARY_FATBIN_H
+#define KP_CORE_BINARY_FATBIN_H
 
 #include "elf_file.h"
 #include "core/format/format.h"

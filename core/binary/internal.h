@@ -6,8 +6,8 @@
  *	elf_wrapper.c  where the wrappers are
  *	elf_reloc.c    where their pointers lead
  */
-#ifndef KP_ELF_READER_H
-#define KP_ELF_READER_H
+#ifndef KP_CORE_BINARY_INTERNAL_H
+#define KP_CORE_BINARY_INTERNAL_H
 
 #include <gelf.h>
 #include "elf_file.h"

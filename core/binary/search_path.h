@@ -4,8 +4,8 @@
  * is resolved against the directory of the binary, symlinks followed as far as the path
  * exists; the first "@GFXARCH@" stands for an architecture.
  */
-#ifndef KP_SEARCH_H
-#define KP_SEARCH_H
+#ifndef KP_CORE_BINARY_SEARCH_PATH_H
+#define KP_CORE_BINARY_SEARCH_PATH_H
 
 #include <stdbool.h>
 #include "core/base/errors.h"

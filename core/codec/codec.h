@@ -3,8 +3,8 @@
  * Decoding and encoding stored bytes, and the index of frames in a zstd blob.
  * Every call is thread-safe; a context belongs to one thread at a time.
  */
-#ifndef KP_CODEC_H
-#define KP_CODEC_H
+#ifndef KP_CORE_CODEC_CODEC_H
+#define KP_CORE_CODEC_CODEC_H
 
 #include "core/base/errors.h"
 #include "core/base/file.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Decoding the zstd frames of an entry piece by piece, from where they are stored. */
-#ifndef KP_FRAMES_H
-#define KP_FRAMES_H
+#ifndef KP_CORE_CODEC_FRAMES_H
+#define KP_CORE_CODEC_FRAMES_H
 
 #include "core/base/file.h"
 

@@ -9,8 +9,8 @@
  *
  * Source: RFC 8878.
  */
-#ifndef KP_RAW_FRAME_H
-#define KP_RAW_FRAME_H
+#ifndef KP_CORE_CODEC_RAW_FRAME_H
+#define KP_CORE_CODEC_RAW_FRAME_H
 
 #include "core/base/span.h"
 

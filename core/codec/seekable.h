@@ -8,8 +8,8 @@
  *
  * Source: zstd's contrib/seekable_format document.
  */
-#ifndef KP_SEEKABLE_H
-#define KP_SEEKABLE_H
+#ifndef KP_CORE_CODEC_SEEKABLE_H
+#define KP_CORE_CODEC_SEEKABLE_H
 
 #include "core/base/errors.h"
 #include "core/base/file.h"

@@ -15,8 +15,8 @@
  * Errors of all: NOT_IMPLEMENTED when the file cannot be changed safely, with the
  * reason in words; INVALID_FORMAT when it lies about itself; IO_ERROR; OUT_OF_MEMORY.
  */
-#ifndef KP_CONVERT_H
-#define KP_CONVERT_H
+#ifndef KP_CORE_CONVERT_CONVERT_H
+#define KP_CORE_CONVERT_CONVERT_H
 
 #include "core/binary/fatbin.h"
 #include "core/base/file.h"

@@ -12,8 +12,8 @@
  *
  * Internal to core: convert.c and restore.c.
  */
-#ifndef KP_ELF_EDIT_H
-#define KP_ELF_EDIT_H
+#ifndef KP_CORE_CONVERT_EDIT_H
+#define KP_CORE_CONVERT_EDIT_H
 
 #include <elf.h>
 #include "core/base/errors.h"

@@ -6,8 +6,8 @@
  * Inside kp_edit_place, in this order: plan, place when the offsets of all chunks are
  * known, settle when those of all PT_LOADs are.
  */
-#ifndef KP_ELF_ADDED_H
-#define KP_ELF_ADDED_H
+#ifndef KP_CORE_CONVERT_EDIT_ADDED_H
+#define KP_CORE_CONVERT_EDIT_ADDED_H
 
 #include "edit.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Pointers that would lead nowhere once .hip_fatbin is empty. */
-#ifndef KP_STRAY_H
-#define KP_STRAY_H
+#ifndef KP_CORE_CONVERT_STRAY_H
+#define KP_CORE_CONVERT_STRAY_H
 
 #include "core/binary/elf_file.h"
 #include "edit.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Making wrappers lead somewhere else. */
-#ifndef KP_WRAPPER_H
-#define KP_WRAPPER_H
+#ifndef KP_CORE_CONVERT_WRAPPER_H
+#define KP_CORE_CONVERT_WRAPPER_H
 
 #include "core/binary/elf_file.h"
 #include "edit.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Small pieces of memory that are freed together. */
-#ifndef KP_ARENA_H
-#define KP_ARENA_H
+#ifndef KP_CORE_CUTILE_ARENA_H
+#define KP_CORE_CUTILE_ARENA_H
 
 #include <stddef.h>
 #include "core/base/span.h"

@@ -23,8 +23,8 @@
  * One signature has one name: numbers have no leading zeros, equal predicates share a group,
  * what is the default is not written.
  */
-#ifndef KP_CUTILE_H
-#define KP_CUTILE_H
+#ifndef KP_CORE_CUTILE_CUTILE_H
+#define KP_CORE_CUTILE_CUTILE_H
 
 #include "arena.h"
 #include "core/base/strbuf.h"

@@ -3,8 +3,8 @@
  * A name of a cuTile kernel while it is read, from left to right without going back.  What
  * is allocated is for what was read already, so that a short name cannot ask for much.
  */
-#ifndef KP_CUTILE_READER_H
-#define KP_CUTILE_READER_H
+#ifndef KP_CORE_CUTILE_READER_H
+#define KP_CORE_CUTILE_READER_H
 
 #include "cutile.h"
 

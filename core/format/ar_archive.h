@@ -3,8 +3,8 @@
  * ar archives: those of GNU and of BSD are read, GNU's is written, byte by byte as LLVM's
  * tools write deterministic ones.
  */
-#ifndef KP_AR_H
-#define KP_AR_H
+#ifndef KP_CORE_FORMAT_AR_ARCHIVE_H
+#define KP_CORE_FORMAT_AR_ARCHIVE_H
 
 #include "core/base/errors.h"
 #include "core/base/file.h"

@@ -9,8 +9,8 @@
  * alone.  Images can be containers in turn: nest.h.
  * Adding a format is adding a file and a row.
  */
-#ifndef KP_FORMAT_H
-#define KP_FORMAT_H
+#ifndef KP_CORE_FORMAT_FORMAT_H
+#define KP_CORE_FORMAT_FORMAT_H
 
 #include "core/base/errors.h"
 #include "core/base/file.h"

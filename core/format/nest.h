@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Containers in containers: everything with device code in a file, as a tree. */
-#ifndef KP_NEST_H
-#define KP_NEST_H
+#ifndef KP_CORE_FORMAT_NEST_H
+#define KP_CORE_FORMAT_NEST_H
 
 #include "format.h"
 

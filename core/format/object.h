@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What an object - code object, cubin, PTX, TileIR, bitcode, SPIR-V - says of itself. */
-#ifndef KP_OBJECT_H
-#define KP_OBJECT_H
+#ifndef KP_CORE_FORMAT_OBJECT_H
+#define KP_CORE_FORMAT_OBJECT_H
 
 #include "format.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Names and values, in the order they were found. */
-#ifndef KP_PAIRS_H
-#define KP_PAIRS_H
+#ifndef KP_CORE_FORMAT_PAIRS_H
+#define KP_CORE_FORMAT_PAIRS_H
 
 #include "core/base/errors.h"
 #include "core/base/span.h"

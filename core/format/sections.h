@@ -4,8 +4,8 @@
  * libelf, which wants a file, cannot go.  Only reads; host binaries that are changed are
  * core/elf.h's.
  */
-#ifndef KP_SECTIONS_H
-#define KP_SECTIONS_H
+#ifndef KP_CORE_FORMAT_SECTIONS_H
+#define KP_CORE_FORMAT_SECTIONS_H
 
 #include <elf.h>
 #include "core/base/errors.h"

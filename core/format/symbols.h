@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The global symbols that an object defines, for the index of an archive. */
-#ifndef KP_SYMBOLS_H
-#define KP_SYMBOLS_H
+#ifndef KP_CORE_FORMAT_SYMBOLS_H
+#define KP_CORE_FORMAT_SYMBOLS_H
 
 #include "core/base/errors.h"
 #include "core/base/file.h"

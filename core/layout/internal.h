@@ -20,8 +20,8 @@
  * empty, or not packed.  "level" (0: none makes the same bytes), "long" and "xxh3" (of
  * the whole container) say how it was compressed.
  */
-#ifndef KP_LAYOUT_RECORD_H
-#define KP_LAYOUT_RECORD_H
+#ifndef KP_CORE_LAYOUT_INTERNAL_H
+#define KP_CORE_LAYOUT_INTERNAL_H
 
 #include "core/format/llvm/bundle.h"
 #include "core/format/llvm/ccob.h"

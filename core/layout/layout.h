@@ -6,8 +6,8 @@
  * It is one MessagePack map (layout_record.h), compressed with zstd or not; unknown keys
  * are skipped.
  */
-#ifndef KP_LAYOUT_H
-#define KP_LAYOUT_H
+#ifndef KP_CORE_LAYOUT_LAYOUT_H
+#define KP_CORE_LAYOUT_LAYOUT_H
 
 #include "core/binary/fatbin.h"
 #include "core/base/file.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A container's payload as it will be: whole, or without the images that are missing. */
-#ifndef KP_LAYOUT_PAYLOAD_H
-#define KP_LAYOUT_PAYLOAD_H
+#ifndef KP_CORE_LAYOUT_PAYLOAD_H
+#define KP_CORE_LAYOUT_PAYLOAD_H
 
 #include "internal.h"
 

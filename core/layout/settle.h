@@ -3,8 +3,8 @@
  * A layout that was read, settled: gaps become offsets, hashes go to their objects, and
  * all must fit together, in order and within bounds.
  */
-#ifndef KP_LAYOUT_SETTLE_H
-#define KP_LAYOUT_SETTLE_H
+#ifndef KP_CORE_LAYOUT_SETTLE_H
+#define KP_CORE_LAYOUT_SETTLE_H
 
 #include "internal.h"
 

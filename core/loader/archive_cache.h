@@ -10,8 +10,8 @@
  * A child of fork() goes on with all caches, whatever the parent's other threads did at
  * that moment; what they used or opened just then is left to the child's exit.
  */
-#ifndef KP_CACHE_H
-#define KP_CACHE_H
+#ifndef KP_CORE_LOADER_ARCHIVE_CACHE_H
+#define KP_CORE_LOADER_ARCHIVE_CACHE_H
 
 #include <pthread.h>
 #include "core/archive/archive.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the environment asks of the loader; kpack.h says what each variable means. */
-#ifndef KP_ENVIRONMENT_H
-#define KP_ENVIRONMENT_H
+#ifndef KP_CORE_LOADER_ENVIRONMENT_H
+#define KP_CORE_LOADER_ENVIRONMENT_H
 
 #include <stdbool.h>
 #include <stddef.h>

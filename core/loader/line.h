@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* One line of text that is put together; what has no room is cut. */
-#ifndef KP_LINE_H
-#define KP_LINE_H
+#ifndef KP_CORE_LOADER_LINE_H
+#define KP_CORE_LOADER_LINE_H
 
 #include <stdarg.h>
 #include <stddef.h>

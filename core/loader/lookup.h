@@ -3,8 +3,8 @@
  * One look-up of a code object: the archives that may hold it, in order, what became of
  * each, and the choice among them.  For one thread; the cache behind it is shared.
  */
-#ifndef KP_LOOKUP_H
-#define KP_LOOKUP_H
+#ifndef KP_CORE_LOADER_LOOKUP_H
+#define KP_CORE_LOADER_LOOKUP_H
 
 #include "archive_cache.h"
 

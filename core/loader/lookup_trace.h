@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a look-up says: the reason of its failure, and the lines of ROCM_KPACK_DEBUG. */
-#ifndef KP_LOOKUP_WORDS_H
-#define KP_LOOKUP_WORDS_H
+#ifndef KP_CORE_LOADER_LOOKUP_TRACE_H
+#define KP_CORE_LOADER_LOOKUP_TRACE_H
 
 #include "lookup.h"
 #include "core/base/span.h"

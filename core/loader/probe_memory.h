@@ -4,8 +4,8 @@
  * size.  The kernel copies, so that nothing faults where the mapping, or the file behind
  * it, ends.
  */
-#ifndef KP_PROBE_H
-#define KP_PROBE_H
+#ifndef KP_CORE_LOADER_PROBE_MEMORY_H
+#define KP_CORE_LOADER_PROBE_MEMORY_H
 
 #include <stddef.h>
 #include "core/base/errors.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What is mapped into this process, from /proc/self/maps. */
-#ifndef KP_MAPS_H
-#define KP_MAPS_H
+#ifndef KP_CORE_LOADER_PROC_MAPS_H
+#define KP_CORE_LOADER_PROC_MAPS_H
 
 #include <stdint.h>
 #include "core/base/errors.h"

@@ -3,8 +3,8 @@
  * Lines of ROCM_KPACK_DEBUG: "kpack: TEXT" on stderr, one write each.  AMD's users ask
  * for them by that variable; nothing else in core prints.
  */
-#ifndef KP_TRACE_H
-#define KP_TRACE_H
+#ifndef KP_CORE_LOADER_TRACE_H
+#define KP_CORE_LOADER_TRACE_H
 
 #include <stdbool.h>
 #include "line.h"

@@ -4,8 +4,8 @@
  * with a file "properties", in which gfx_target_version is
  * major * 10000 + minor * 100 + stepping, and 0 for a CPU.
  */
-#ifndef KP_GPUS_H
-#define KP_GPUS_H
+#ifndef KP_CORE_TARGET_KFD_H
+#define KP_CORE_TARGET_KFD_H
 
 #include "core/base/faults.h"
 #include "target.h"

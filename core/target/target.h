@@ -4,8 +4,8 @@
  * Sources: LLVM's AMDGPU usage document (target IDs, EF_AMDGPU_MACH) and, for
  * the numbers beyond LLVM 22, its later ELF header tests.
  */
-#ifndef KP_TARGET_H
-#define KP_TARGET_H
+#ifndef KP_CORE_TARGET_TARGET_H
+#define KP_CORE_TARGET_TARGET_H
 
 #include "core/base/errors.h"
 #include "core/base/span.h"

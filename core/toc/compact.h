@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Letting go of what nobody asks of a table of contents that is in order. */
-#ifndef KP_TOC_COMPACT_H
-#define KP_TOC_COMPACT_H
+#ifndef KP_CORE_TOC_COMPACT_H
+#define KP_CORE_TOC_COMPACT_H
 
 #include "toc.h"
 

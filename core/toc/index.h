@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Bringing a parsed table of contents into order, and looking things up in it. */
-#ifndef KP_TOC_INDEX_H
-#define KP_TOC_INDEX_H
+#ifndef KP_CORE_TOC_INDEX_H
+#define KP_CORE_TOC_INDEX_H
 
 #include "toc.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The metadata of an entry: the members that readers of archives act on. */
-#ifndef KP_META_H
-#define KP_META_H
+#ifndef KP_CORE_TOC_META_H
+#define KP_CORE_TOC_META_H
 
 #include "core/base/span.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Inside the parser of a table of contents: what its two halves share. */
-#ifndef KP_TOC_PARSER_H
-#define KP_TOC_PARSER_H
+#ifndef KP_CORE_TOC_PARSER_H
+#define KP_CORE_TOC_PARSER_H
 
 #include "core/base/msgpack_read.h"
 #include "string_table.h"

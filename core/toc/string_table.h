@@ -3,8 +3,8 @@
  * Distinct strings by small numbers: a table of contents repeats a handful of architectures
  * and types a million times.  Texts are borrowed.
  */
-#ifndef KP_STRING_TABLE_H
-#define KP_STRING_TABLE_H
+#ifndef KP_CORE_TOC_STRING_TABLE_H
+#define KP_CORE_TOC_STRING_TABLE_H
 
 #include "core/base/span.h"
 

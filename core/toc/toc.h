@@ -15,8 +15,8 @@
  * a missing original_size or type.  Equal keys count as AMD's C++ reader counts
  * them: fields the first time, architectures the last, binaries merged.
  */
-#ifndef KP_TOC_H
-#define KP_TOC_H
+#ifndef KP_CORE_TOC_TOC_H
+#define KP_CORE_TOC_TOC_H
 
 #include "core/base/errors.h"
 #include "core/base/faults.h"

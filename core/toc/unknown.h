@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a table says that is not known: noted when it is read, found by entry later. */
-#ifndef KP_TOC_MORE_H
-#define KP_TOC_MORE_H
+#ifndef KP_CORE_TOC_UNKNOWN_H
+#define KP_CORE_TOC_UNKNOWN_H
 
 #include "parser.h"
 

@@ -3,8 +3,8 @@
  * Pairs of MessagePack maps that this version does not know: what a later writer says of an
  * entry, or of an archive.  Nobody acts on them; whoever writes an archive anew carries them.
  */
-#ifndef KP_MORE_H
-#define KP_MORE_H
+#ifndef KP_CORE_TOC_UNKNOWN_FIELDS_H
+#define KP_CORE_TOC_UNKNOWN_FIELDS_H
 
 #include "core/base/span.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Inside a view: what it consists of, and what building it shares between its files. */
-#ifndef KP_VIEW_BUILDER_H
-#define KP_VIEW_BUILDER_H
+#ifndef KP_CORE_VIEW_BUILDER_H
+#define KP_CORE_VIEW_BUILDER_H
 
 #include "core/base/bounds.h"
 #include "core/base/alloc.h"

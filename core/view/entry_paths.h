@@ -3,8 +3,8 @@
  * The paths that the naming policy gives one entry, whether a view shows them or not, and
  * why it may not: for those who explain a view, which keeps only what it shows.
  */
-#ifndef KP_ENTRY_PATHS_H
-#define KP_ENTRY_PATHS_H
+#ifndef KP_CORE_VIEW_ENTRY_PATHS_H
+#define KP_CORE_VIEW_ENTRY_PATHS_H
 
 #include "core/base/bounds.h"
 #include "view.h"

@@ -19,8 +19,8 @@
  *
  * Immutable after kp_view_new: every call may run concurrently.
  */
-#ifndef KP_VIEW_H
-#define KP_VIEW_H
+#ifndef KP_CORE_VIEW_VIEW_H
+#define KP_CORE_VIEW_VIEW_H
 
 #include "core/archive/archive.h"
 #include "core/target/target.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which ordinal holds which content: a hash table for finding duplicates. */
-#ifndef KP_CONTENT_TABLE_H
-#define KP_CONTENT_TABLE_H
+#ifndef KP_CORE_WRITER_CONTENT_TABLE_H
+#define KP_CORE_WRITER_CONTENT_TABLE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
  * The entries of an archive that is being written: found by name while they come, in order
  * at the end.  Everything is copied.
  */
-#ifndef KP_ENTRY_LIST_H
-#define KP_ENTRY_LIST_H
+#ifndef KP_CORE_WRITER_ENTRY_LIST_H
+#define KP_CORE_WRITER_ENTRY_LIST_H
 
 #include "core/toc/string_table.h"
 #include "writer.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the parts of the writer share: its state, and bytes on their way to the file. */
-#ifndef KP_WRITER_PARTS_H
-#define KP_WRITER_PARTS_H
+#ifndef KP_CORE_WRITER_INTERNAL_H
+#define KP_CORE_WRITER_INTERNAL_H
 
 #include "entry_list.h"
 #include "core/base/file.h"

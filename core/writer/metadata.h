@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The metadata map of an entry, written. */
-#ifndef KP_METADATA_H
-#define KP_METADATA_H
+#ifndef KP_CORE_WRITER_METADATA_H
+#define KP_CORE_WRITER_METADATA_H
 
 #include "core/archive/archive.h"
 #include "core/base/errors.h"

@@ -4,8 +4,8 @@
  * bytes are compared before anything is shared.
  * One thread at a time, except kp_store_equals.
  */
-#ifndef KP_STORE_H
-#define KP_STORE_H
+#ifndef KP_CORE_WRITER_STORE_H
+#define KP_CORE_WRITER_STORE_H
 
 #include "content_table.h"
 #include "core/base/errors.h"

@@ -5,8 +5,8 @@
  * appears under its name when it is published, whole or not at all.  Equal
  * calls give equal bytes.
  */
-#ifndef KP_WRITER_H
-#define KP_WRITER_H
+#ifndef KP_CORE_WRITER_WRITER_H
+#define KP_CORE_WRITER_WRITER_H
 
 #include "core/archive/archive.h"
 #include "core/base/errors.h"

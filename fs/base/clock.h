@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The time by which waiting is measured: nobody sets it. */
-#ifndef FS_CLOCK_H
-#define FS_CLOCK_H
+#ifndef FS_BASE_CLOCK_H
+#define FS_BASE_CLOCK_H
 
 #include <stdint.h>
 

@@ -3,8 +3,8 @@
  * The way into the background: fork, work, and leave the terminal when the work has begun
  * well. Until then the parent waits, so that its exit status is the outcome.
  */
-#ifndef FS_DAEMON_H
-#define FS_DAEMON_H
+#ifndef FS_BASE_DAEMON_H
+#define FS_BASE_DAEMON_H
 
 #include <stdbool.h>
 #include <sys/types.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Messages: "kpackfs: TEXT" on stderr, and to syslog once the daemon has no stderr. */
-#ifndef FS_LOG_H
-#define FS_LOG_H
+#ifndef FS_BASE_LOG_H
+#define FS_BASE_LOG_H
 
 #include <stdarg.h>
 #include <syslog.h>

@@ -4,8 +4,8 @@
  * after the other and whole, some with a descriptor.  Each side takes the other for an
  * enemy as far as lengths go.
  */
-#ifndef FS_LINK_H
-#define FS_LINK_H
+#ifndef FS_BASE_PROCESS_LINK_H
+#define FS_BASE_PROCESS_LINK_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
  * What mount(8) and mount.fuse3 make of a command line, and what fuse_opt would: mended
  * before it is parsed.
  */
-#ifndef FS_MOUNT_ARGS_H
-#define FS_MOUNT_ARGS_H
+#ifndef FS_CLI_MOUNT_ARGS_H
+#define FS_CLI_MOUNT_ARGS_H
 
 #include <stdbool.h>
 

@@ -3,8 +3,8 @@
  * The values of mount options.  OPTION is all of one, "NAME=VALUE".  What is wrong has been
  * logged when false is returned.
  */
-#ifndef FS_OPTION_VALUES_H
-#define FS_OPTION_VALUES_H
+#ifndef FS_CLI_OPTION_VALUES_H
+#define FS_CLI_OPTION_VALUES_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the command line says: options, sources, mount point. */
-#ifndef FS_SETTINGS_H
-#define FS_SETTINGS_H
+#ifndef FS_CLI_SETTINGS_H
+#define FS_CLI_SETTINGS_H
 
 #include <fuse_opt.h>
 #include "fs/tree/arch_filter.h"

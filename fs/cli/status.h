@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Looks at a mount from outside, for --status. */
-#ifndef FS_STATUS_H
-#define FS_STATUS_H
+#ifndef FS_CLI_STATUS_H
+#define FS_CLI_STATUS_H
 
 /*
  * Print what the mount at MOUNTPOINT says of itself.  0 when all is well with it; 1 when

@@ -4,8 +4,8 @@
  * enough; a few are kept when they are given back, because every fresh page
  * costs a fault and is cleared before it is written.  Thread-safe.
  */
-#ifndef BUFFER_H
-#define BUFFER_H
+#ifndef FS_CONTENT_BUFFER_H
+#define FS_CONTENT_BUFFER_H
 
 #include <pthread.h>
 #include <stdbool.h>

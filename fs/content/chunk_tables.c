@@ -8,7 +8,7 @@
 #define ROWS_MAX (1 << 20)
 
 /* Unlink what is too much; returns it. */
-static struct table *drop_old(struct tables *ts)
+static struct table *drop_old(struct chunk_tables *ts)
 {
 	struct table **at = &ts->first, *dropped = NULL;
 	unsigned count = 0;
@@ -41,7 +41,7 @@ static void close_all(struct table *t)
 	}
 }
 
-static struct table *pin(struct tables *ts, struct origin_entry what)
+static struct table *pin(struct chunk_tables *ts, struct origin_entry what)
 {
 	for (struct table **at = &ts->first; *at; at = &(*at)->next) {
 		struct table *t = *at;
@@ -76,8 +76,8 @@ static struct table *table_open(struct origin_entry what, struct kpackx_error *w
 }
 
 /* Two threads may open the same table at once: one of them is thrown away. */
-kpack_error_t tables_get(struct tables *ts, struct origin_entry what, struct table **out,
-			 struct kpackx_error *why)
+kpack_error_t chunk_tables_get(struct chunk_tables *ts, struct origin_entry what,
+			       struct table **out, struct kpackx_error *why)
 {
 	struct table *t, *dropped;
 
@@ -104,7 +104,7 @@ kpack_error_t tables_get(struct tables *ts, struct origin_entry what, struct tab
 	return KPACK_SUCCESS;
 }
 
-static void unlink_table(struct tables *ts, struct table *t)
+static void unlink_table(struct chunk_tables *ts, struct table *t)
 {
 	struct table **at = &ts->first;
 
@@ -114,7 +114,7 @@ static void unlink_table(struct tables *ts, struct table *t)
 	t->next = NULL;
 }
 
-void tables_put(struct tables *ts, struct table *t)
+void chunk_tables_put(struct chunk_tables *ts, struct table *t)
 {
 	struct table *dropped = NULL;
 
@@ -127,7 +127,7 @@ void tables_put(struct tables *ts, struct table *t)
 	close_all(dropped);
 }
 
-void tables_forget(struct tables *ts, const struct origin *o)
+void chunk_tables_forget(struct chunk_tables *ts, const struct origin *o)
 {
 	struct table *dropped = NULL;
 
@@ -147,13 +147,13 @@ void tables_forget(struct tables *ts, const struct origin *o)
 	close_all(dropped);
 }
 
-void tables_init(struct tables *ts)
+void chunk_tables_init(struct chunk_tables *ts)
 {
-	*ts = (struct tables){0};
+	*ts = (struct chunk_tables){0};
 	pthread_mutex_init(&ts->lock, NULL);
 }
 
-void tables_fini(struct tables *ts)
+void chunk_tables_fini(struct chunk_tables *ts)
 {
 	close_all(ts->first);
 	pthread_mutex_destroy(&ts->lock);

@@ -3,8 +3,8 @@
  * Open chunk tables of chunked entries: the most recently used stay open.
  * Thread-safe.
  */
-#ifndef FS_TABLES_H
-#define FS_TABLES_H
+#ifndef FS_CONTENT_CHUNK_TABLES_H
+#define FS_CONTENT_CHUNK_TABLES_H
 
 #include <pthread.h>
 #include "fs/tree/origin.h"
@@ -16,25 +16,25 @@ struct table {
 	struct kp_chunks *chunks;
 };
 
-struct tables {
+struct chunk_tables {
 	pthread_mutex_t lock;
 	struct table *first; /* most recently used first */
 };
 
-void tables_init(struct tables *ts);
+void chunk_tables_init(struct chunk_tables *ts);
 
 /* Close all.  Each must have been put back. */
-void tables_fini(struct tables *ts);
+void chunk_tables_fini(struct chunk_tables *ts);
 
 /*
  * The table of WHAT, open until it is put back.  OUT_OF_MEMORY, or why kp_chunks_open
  * failed.
  */
-kpack_error_t tables_get(struct tables *ts, struct origin_entry what, struct table **out,
-			 struct kpackx_error *why);
-void tables_put(struct tables *ts, struct table *t);
+kpack_error_t chunk_tables_get(struct chunk_tables *ts, struct origin_entry what,
+			       struct table **out, struct kpackx_error *why);
+void chunk_tables_put(struct chunk_tables *ts, struct table *t);
 
 /* Close the tables of O, which is idle; those in use are closed when they are put back. */
-void tables_forget(struct tables *ts, const struct origin *o);
+void chunk_tables_forget(struct chunk_tables *ts, const struct origin *o);
 
 #endif

@@ -19,7 +19,7 @@
 
 struct content {
 	struct content_options options;
-	struct maker maker;
+	struct decoding decoding;
 
 	unsigned n_threads;
 	pthread_t janitor;
@@ -33,7 +33,7 @@ struct content {
 static struct piece *piece_for(struct content *c, const struct request *r)
 {
 	uint64_t number = request_number(r), left = r->size - number * r->unit;
-	struct piece *p = pieces_add(&c->maker.pieces, request_key(r), r->unit, number,
+	struct piece *p = pieces_add(&c->decoding.pieces, request_key(r), r->unit, number,
 				     left < r->unit ? left : r->unit);
 
 	if (!p)
@@ -54,11 +54,11 @@ enum claim {
 /* Find the piece that has, or will have, the next bytes of R. */
 static enum claim claim(struct content *c, struct request *r, struct piece **out)
 {
-	struct piece *p =
-		pieces_find(&c->maker.pieces, request_key(r), r->unit, request_number(r));
+	struct piece *p = pieces_find(&c->decoding.pieces, request_key(r), r->unit,
+				      request_number(r));
 
 	if (p && request_fits(p, r)) {
-		request_ready(&c->maker.pieces, &c->maker.stats, r, p);
+		request_ready(&c->decoding.pieces, &c->decoding.stats, r, p);
 		return READY;
 	}
 	r->waited = true;
@@ -67,13 +67,13 @@ static enum claim claim(struct content *c, struct request *r, struct piece **out
 		if (!p)
 			return NO_MEMORY;
 		if (p->size <= INLINE_MAX && p->kind != PIECE_SEGMENT &&
-		    pieces_admit(&c->maker.pieces, p)) {
+		    pieces_admit(&c->decoding.pieces, p)) {
 			/* R leaves the stack only to wait again; nobody else sees it. */
 			p->parked = r;
 			*out = p;
 			return DECODE;
 		}
-		pieces_queue(&c->maker.pieces, p);
+		pieces_queue(&c->decoding.pieces, p);
 	}
 	return request_park(p, r) ? PARKED : NO_MEMORY;
 }
@@ -86,12 +86,12 @@ static struct request *serve(struct content *c, struct request *r)
 	bool more;
 
 	if (!r->ready) {
-		pieces_enter(&c->maker.pieces);
+		pieces_enter(&c->decoding.pieces);
 		claimed = claim(c, r, &p);
-		pieces_leave(&c->maker.pieces);
+		pieces_leave(&c->decoding.pieces);
 	}
 	if (claimed == DECODE)
-		return maker_produce(&c->maker, p);
+		return decoding_produce(&c->decoding, p);
 	if (claimed == NO_MEMORY) {
 		struct kpackx_error why = {0};
 
@@ -103,9 +103,9 @@ static struct request *serve(struct content *c, struct request *r)
 	p = r->ready;
 	r->ready = NULL;
 	more = request_give(r, p);
-	pieces_enter(&c->maker.pieces);
-	pieces_unpin(&c->maker.pieces, p);
-	pieces_leave(&c->maker.pieces);
+	pieces_enter(&c->decoding.pieces);
+	pieces_unpin(&c->decoding.pieces, p);
+	pieces_leave(&c->decoding.pieces);
 	return more ? r : NULL;
 }
 
@@ -133,7 +133,7 @@ void content_read(struct content *c, struct origin_entry what, uint64_t off, siz
  */
 static bool is_crowded(struct content *c, const struct request *r)
 {
-	struct pieces *ps = &c->maker.pieces;
+	struct pieces *ps = &c->decoding.pieces;
 	uint64_t key = request_key(r), number = r->off / SEGMENT;
 	bool crowded;
 
@@ -167,7 +167,8 @@ static void shape(struct content *c, struct request *r, uint64_t chunk)
 
 	r->kind = chunk ? PIECE_CHUNK : PIECE_WHOLE;
 	r->unit = chunk ? chunk : r->size;
-	fits = (r->unit < r->size ? r->unit : r->size) <= pieces_fair(&c->maker.pieces);
+	fits = (r->unit < r->size ? r->unit : r->size) <=
+	       pieces_fair(&c->decoding.pieces);
 	if (fits && (chunk || !is_crowded(c, r)))
 		return;
 	if (kp_pass_window(r->what.origin->archive, r->what.entry, &r->window, NULL))
@@ -181,7 +182,7 @@ static void shape(struct content *c, struct request *r, uint64_t chunk)
 static kpack_error_t check_shape(struct content *c, const struct request *r,
 				 uint64_t chunk, struct kpackx_error *why)
 {
-	uint64_t most = pieces_window(&c->maker.pieces);
+	uint64_t most = pieces_window(&c->decoding.pieces);
 
 	if (chunk && (chunk < KP_CHUNK_MIN || chunk > KP_CHUNK_MAX))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "chunk size %llu",
@@ -189,7 +190,7 @@ static kpack_error_t check_shape(struct content *c, const struct request *r,
 	if (r->kind != PIECE_SEGMENT || r->window <= most)
 		return KPACK_SUCCESS;
 	/* It may be that of other bytes. */
-	KP_TRY(maker_check(&c->maker, r->what.origin, why));
+	KP_TRY(decoding_check(&c->decoding, r->what.origin, why));
 	return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
 		       "frame has a window of %llu bytes, cache_size allows %llu",
 		       (unsigned long long)r->window, (unsigned long long)most);
@@ -197,9 +198,9 @@ static kpack_error_t check_shape(struct content *c, const struct request *r,
 
 static void refuse(struct content *c, struct request *r, const struct kpackx_error *why)
 {
-	pieces_enter(&c->maker.pieces);
-	tally_fault(&c->maker.stats, why, atomic_load(&r->what.origin->changed));
-	pieces_leave(&c->maker.pieces);
+	pieces_enter(&c->decoding.pieces);
+	counters_fault(&c->decoding.stats, why, atomic_load(&r->what.origin->changed));
+	pieces_leave(&c->decoding.pieces);
 	c->options.failure(c->options.user, r->what, why);
 	r->answer(r->token, NULL, 0, why);
 }
@@ -231,23 +232,23 @@ void content_read_to(struct content *c, struct origin_entry what, uint64_t off,
 
 void content_shrink(struct content *c, unsigned percent)
 {
-	pieces_shrink(&c->maker.pieces, percent);
+	pieces_shrink(&c->decoding.pieces, percent);
 	if (percent < 100)
 		malloc_trim(0);
 }
 
 void content_stats(struct content *c, struct content_stats *out)
 {
-	pieces_enter(&c->maker.pieces);
-	*out = c->maker.stats;
-	out->crowded_out = c->maker.pieces.n_crowded_out;
-	out->expired = c->maker.pieces.n_expired;
-	out->passes = c->maker.pieces.passes.begun;
-	out->restarts = c->maker.pieces.passes.restarts;
-	out->held = c->maker.pieces.held;
-	out->held_most = c->maker.pieces.held_most;
-	out->budget = c->maker.pieces.budget;
-	pieces_leave(&c->maker.pieces);
+	pieces_enter(&c->decoding.pieces);
+	*out = c->decoding.stats;
+	out->crowded_out = c->decoding.pieces.n_crowded_out;
+	out->expired = c->decoding.pieces.n_expired;
+	out->passes = c->decoding.pieces.passes.begun;
+	out->restarts = c->decoding.pieces.passes.restarts;
+	out->held = c->decoding.pieces.held;
+	out->held_most = c->decoding.pieces.held_most;
+	out->budget = c->decoding.pieces.budget;
+	pieces_leave(&c->decoding.pieces);
 }
 
 /* Threads. */
@@ -257,11 +258,11 @@ static void *decoder(void *arg)
 	struct content *c = arg;
 	struct piece *p;
 
-	while ((p = pieces_take(&c->maker.pieces)))
+	while ((p = pieces_take(&c->decoding.pieces)))
 		if (p->kind == PIECE_SEGMENT)
-			maker_drive(&c->maker, p);
+			decoding_drive(&c->decoding, p);
 		else
-			run(c, maker_produce(&c->maker, p));
+			run(c, decoding_produce(&c->decoding, p));
 	return NULL;
 }
 
@@ -279,7 +280,7 @@ static bool start(struct content *c)
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	ok = pthread_create(&c->janitor, NULL, janitor, &c->maker.pieces) == 0;
+	ok = pthread_create(&c->janitor, NULL, janitor, &c->decoding.pieces) == 0;
 	c->has_janitor = ok;
 	while (ok && c->n_threads < c->options.threads) {
 		ok = pthread_create(&c->threads[c->n_threads], NULL, decoder, c) == 0;
@@ -291,7 +292,7 @@ static bool start(struct content *c)
 
 void content_forget(struct content *c, const struct origin *o)
 {
-	maker_forget(&c->maker, o);
+	decoding_forget(&c->decoding, o);
 }
 
 kpack_error_t content_new(const struct content_options *options, struct content **out,
@@ -303,9 +304,9 @@ kpack_error_t content_new(const struct content_options *options, struct content 
 	if (!c)
 		return kp_fail_memory(why, size, "decoders");
 	c->options = *options;
-	maker_init(&c->maker, &c->options);
-	c->maker.run = run;
-	c->maker.content = c;
+	decoding_init(&c->decoding, &c->options);
+	c->decoding.run = run;
+	c->decoding.content = c;
 	if (!start(c)) {
 		content_free(c);
 		return kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY, "cannot start threads");
@@ -316,7 +317,7 @@ kpack_error_t content_new(const struct content_options *options, struct content 
 
 static void stop_threads(struct content *c)
 {
-	pieces_stop(&c->maker.pieces);
+	pieces_stop(&c->decoding.pieces);
 	if (c->has_janitor)
 		pthread_join(c->janitor, NULL);
 	for (unsigned i = 0; i < c->n_threads; i++)
@@ -332,10 +333,10 @@ void content_free(struct content *c)
 	stop_threads(c);
 	kp_fail(&why, KPACK_ERROR_IO_ERROR, "unmounted");
 	/* All decodes have ended: a request that still waits, waits for the queue. */
-	for (struct piece *p = c->maker.pieces.queue.first; p; p = p->next) {
+	for (struct piece *p = c->decoding.pieces.queue.first; p; p = p->next) {
 		requests_fail(p->parked, &why);
 		origin_unref(p->origin);
 	}
-	maker_fini(&c->maker);
+	decoding_fini(&c->decoding);
 	free(c);
 }

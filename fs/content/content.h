@@ -23,8 +23,8 @@
  *
  * Nothing is decoded from an archive that was written to since it was opened.
  */
-#ifndef FS_CONTENT_H
-#define FS_CONTENT_H
+#ifndef FS_CONTENT_CONTENT_H
+#define FS_CONTENT_CONTENT_H
 
 #include "fs/tree/origin.h"
 

@@ -13,7 +13,7 @@ const char *const content_fault_names[CONTENT_FAULTS] = {
 	[CONTENT_NO_MEMORY] = "memory",
 };
 
-uint64_t tally_now(void)
+uint64_t counters_now(void)
 {
 	struct timespec ts;
 
@@ -21,9 +21,9 @@ uint64_t tally_now(void)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
-void tally_decode(struct content_stats *s, uint64_t size, uint64_t since)
+void counters_decode(struct content_stats *s, uint64_t size, uint64_t since)
 {
-	double seconds = (double)(tally_now() - since) / 1e9;
+	double seconds = (double)(counters_now() - since) / 1e9;
 	size_t i = 0;
 
 	while (i < CONTENT_TIMES && seconds > content_time_bounds[i])
@@ -34,7 +34,7 @@ void tally_decode(struct content_stats *s, uint64_t size, uint64_t since)
 	s->decode_times[i]++;
 }
 
-void tally_fault(struct content_stats *s, const struct kpackx_error *why, bool changed)
+void counters_fault(struct content_stats *s, const struct kpackx_error *why, bool changed)
 {
 	enum content_fault fault = CONTENT_CORRUPT;
 

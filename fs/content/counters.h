@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* Counting for content_stats: how long decodes took, and why they failed. */
-#ifndef FS_TALLY_H
-#define FS_TALLY_H
+#ifndef FS_CONTENT_COUNTERS_H
+#define FS_CONTENT_COUNTERS_H
 
 #include <stdbool.h>
 #include "content.h"
 
 /* Nanoseconds of a clock that only goes forward. */
-uint64_t tally_now(void);
+uint64_t counters_now(void);
 
-/* SIZE bytes were decoded since SINCE, by tally_now. */
-void tally_decode(struct content_stats *s, uint64_t size, uint64_t since);
+/* SIZE bytes were decoded since SINCE, by counters_now. */
+void counters_decode(struct content_stats *s, uint64_t size, uint64_t since);
 
 /* A decode failed with WHY; CHANGED: because its archive was written to. */
-void tally_fault(struct content_stats *s, const struct kpackx_error *why, bool changed);
+void counters_fault(struct content_stats *s, const struct kpackx_error *why,
+		    bool changed);
 
 #endif

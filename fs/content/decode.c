@@ -14,7 +14,7 @@
 
 /* Archives that were written to. */
 
-static bool note_changed(struct maker *m, uint32_t serial)
+static bool note_changed(struct decoding *m, uint32_t serial)
 {
 	for (size_t i = 0; i < m->n_changed; i++)
 		if (m->changed[i] == serial)
@@ -24,14 +24,15 @@ static bool note_changed(struct maker *m, uint32_t serial)
 	return true;
 }
 
-static void forget_changed(struct maker *m, uint32_t serial)
+static void forget_changed(struct decoding *m, uint32_t serial)
 {
 	for (size_t i = 0; i < m->n_changed; i++)
 		if (m->changed[i] == serial)
 			m->changed[i--] = m->changed[--m->n_changed];
 }
 
-kpack_error_t maker_check(struct maker *m, struct origin *o, struct kpackx_error *why)
+kpack_error_t decoding_check(struct decoding *m, struct origin *o,
+			     struct kpackx_error *why)
 {
 	bool first;
 
@@ -53,16 +54,16 @@ static struct origin_entry piece_entry(const struct piece *p)
 	return (struct origin_entry){p->origin, (size_t)(p->entry & UINT32_MAX)};
 }
 
-static kpack_error_t decode_chunk(struct maker *m, struct piece *p,
+static kpack_error_t decode_chunk(struct decoding *m, struct piece *p,
 				  struct kpackx_error *why)
 {
 	struct table *t;
-	kpack_error_t err = tables_get(&m->tables, piece_entry(p), &t, why);
+	kpack_error_t err = chunk_tables_get(&m->tables, piece_entry(p), &t, why);
 
 	/* Core checked at open that the table agrees with the metadata and the size. */
 	if (!err) {
 		err = kp_chunks_read(t->chunks, p->number, p->buffer.data, why);
-		tables_put(&m->tables, t);
+		chunk_tables_put(&m->tables, t);
 	}
 	return err;
 }
@@ -78,13 +79,13 @@ static kpack_error_t read_plain(struct piece *p, struct origin_entry what,
 }
 
 /* Publish that READY bytes are decoded, and wake the requests that wait for them. */
-static kpack_error_t progress(struct maker *m, struct piece *p, uint64_t ready,
+static kpack_error_t progress(struct decoding *m, struct piece *p, uint64_t ready,
 			      struct kpackx_error *why)
 {
 	struct request *list;
 	bool stop;
 
-	KP_TRY(maker_check(m, p->origin, why));
+	KP_TRY(decoding_check(m, p->origin, why));
 	pieces_enter(&m->pieces);
 	p->ready = ready;
 	stop = m->pieces.stop;
@@ -94,7 +95,7 @@ static kpack_error_t progress(struct maker *m, struct piece *p, uint64_t ready,
 	return stop ? kp_fail(why, KPACK_ERROR_IO_ERROR, "unmounted") : KPACK_SUCCESS;
 }
 
-static kpack_error_t decode_stream(struct maker *m, struct piece *p,
+static kpack_error_t decode_stream(struct decoding *m, struct piece *p,
 				   struct origin_entry what, struct kpackx_error *why)
 {
 	struct kp_stream *s = NULL;
@@ -112,7 +113,7 @@ static kpack_error_t decode_stream(struct maker *m, struct piece *p,
 	return err;
 }
 
-static kpack_error_t decode_bytes(struct maker *m, struct piece *p,
+static kpack_error_t decode_bytes(struct decoding *m, struct piece *p,
 				  struct kpackx_error *why)
 {
 	struct origin_entry what = piece_entry(p);
@@ -128,18 +129,18 @@ static kpack_error_t decode_bytes(struct maker *m, struct piece *p,
 	return kp_archive_read(what.origin->archive, what.entry, p->buffer.data, why);
 }
 
-static kpack_error_t decode(struct maker *m, struct piece *p, struct kpackx_error *why)
+static kpack_error_t decode(struct decoding *m, struct piece *p, struct kpackx_error *why)
 {
 	kpack_error_t err, changed;
 
-	KP_TRY(maker_check(m, p->origin, why));
+	KP_TRY(decoding_check(m, p->origin, why));
 	err = decode_bytes(m, p, why);
-	changed = maker_check(m, p->origin, why); /* then that is why it failed */
+	changed = decoding_check(m, p->origin, why); /* then that is why it failed */
 	return changed ? changed : err;
 }
 
 /* A decode of P ended with WHY; the requests that waited for it get that error. */
-static struct request *give_up(struct maker *m, struct piece *p,
+static struct request *give_up(struct decoding *m, struct piece *p,
 			       const struct kpackx_error *why)
 {
 	struct request *failed = p->parked;
@@ -147,12 +148,12 @@ static struct request *give_up(struct maker *m, struct piece *p,
 	p->parked = NULL;
 	pieces_done(&m->pieces, p, true);
 	if (!m->pieces.stop)
-		tally_fault(&m->stats, why, atomic_load(&p->origin->changed));
+		counters_fault(&m->stats, why, atomic_load(&p->origin->changed));
 	return failed;
 }
 
 /* Not for what fails because all ends. */
-static void complain(struct maker *m, struct origin_entry what,
+static void complain(struct decoding *m, struct origin_entry what,
 		     const struct kpackx_error *why)
 {
 	bool stop;
@@ -164,10 +165,10 @@ static void complain(struct maker *m, struct origin_entry what,
 		m->options->failure(m->options->user, what, why);
 }
 
-struct request *maker_produce(struct maker *m, struct piece *p)
+struct request *decoding_produce(struct decoding *m, struct piece *p)
 {
 	struct kpackx_error why = {0};
-	uint64_t since = tally_now();
+	uint64_t since = counters_now();
 	kpack_error_t err = decode(m, p, &why);
 	struct origin_entry what = piece_entry(p);
 	struct request *failed = NULL, *woken = NULL;
@@ -177,7 +178,7 @@ struct request *maker_produce(struct maker *m, struct piece *p)
 		failed = give_up(m, p, &why);
 	} else {
 		pieces_done(&m->pieces, p, false);
-		tally_decode(&m->stats, p->size, since);
+		counters_decode(&m->stats, p->size, since);
 		woken = requests_take(&m->pieces, &m->stats, p);
 	}
 	p->origin = NULL;
@@ -194,7 +195,7 @@ struct request *maker_produce(struct maker *m, struct piece *p)
 
 /* One thread that drives a pass, until TARGET is decoded. */
 struct drive {
-	struct maker *m;
+	struct decoding *m;
 	struct pass *pass;
 	struct piece *target;
 	struct origin_entry what;
@@ -261,7 +262,7 @@ static kpack_error_t decode_segment(struct drive *d, uint64_t number, struct pie
 	if (!buf)
 		return kp_fail_memory(why, size, "decoded bytes");
 	err = kp_pass_next(d->pass->decoder, buf, size, why);
-	changed = maker_check(d->m, d->what.origin, why);
+	changed = decoding_check(d->m, d->what.origin, why);
 	return changed ? changed : err;
 }
 
@@ -276,7 +277,7 @@ static bool wants_more(const struct drive *d)
 static void settle(struct drive *d, struct piece *p, kpack_error_t err,
 		   const struct kpackx_error *why)
 {
-	struct maker *m = d->m;
+	struct decoding *m = d->m;
 	struct request *failed = NULL, *woken = NULL;
 
 	pieces_enter(&m->pieces);
@@ -306,8 +307,8 @@ static void settle(struct drive *d, struct piece *p, kpack_error_t err,
 /* Decode the segment the pass comes to. */
 static kpack_error_t advance(struct drive *d, struct kpackx_error *why)
 {
-	struct maker *m = d->m;
-	uint64_t since = tally_now(), number;
+	struct decoding *m = d->m;
+	uint64_t since = counters_now(), number;
 	struct piece *p;
 	kpack_error_t err;
 	bool stop;
@@ -321,7 +322,7 @@ static kpack_error_t advance(struct drive *d, struct kpackx_error *why)
 		   : decode_segment(d, number, p, why);
 	if (!err) {
 		pieces_enter(&m->pieces);
-		tally_decode(&m->stats, segment_size(d, number), since);
+		counters_decode(&m->stats, segment_size(d, number), since);
 		pieces_leave(&m->pieces);
 	}
 	if (p && p != d->target)
@@ -351,7 +352,7 @@ static bool may_go_on(const struct drive *d)
 
 static kpack_error_t reach(struct drive *d, struct kpackx_error *why)
 {
-	KP_TRY(maker_check(d->m, d->what.origin, why));
+	KP_TRY(decoding_check(d->m, d->what.origin, why));
 	KP_TRY(open_pass(d, why));
 	while (d->pass->at <= d->target->number)
 		KP_TRY(advance(d, why));
@@ -360,7 +361,7 @@ static kpack_error_t reach(struct drive *d, struct kpackx_error *why)
 
 static void end_drive(struct drive *d, kpack_error_t err, const struct kpackx_error *why)
 {
-	struct maker *m = d->m;
+	struct decoding *m = d->m;
 	struct request *failed = NULL;
 	bool again = err && wants_more(d);
 
@@ -389,7 +390,7 @@ static void end_drive(struct drive *d, kpack_error_t err, const struct kpackx_er
 /* The target has its bytes, and stays pinned while more are decoded. */
 static void serve_target(struct drive *d)
 {
-	struct maker *m = d->m;
+	struct decoding *m = d->m;
 	struct request *woken;
 
 	pieces_enter(&m->pieces);
@@ -399,7 +400,7 @@ static void serve_target(struct drive *d)
 	m->run(m->content, woken);
 }
 
-void maker_drive(struct maker *m, struct piece *p)
+void decoding_drive(struct decoding *m, struct piece *p)
 {
 	struct drive d = {.m = m, .pass = p->pass, .target = p, .what = piece_entry(p)};
 	struct kpackx_error why = {0};
@@ -421,23 +422,23 @@ void maker_drive(struct maker *m, struct piece *p)
 	end_drive(&d, err, &why);
 }
 
-void maker_init(struct maker *m, const struct content_options *options)
+void decoding_init(struct decoding *m, const struct content_options *options)
 {
-	*m = (struct maker){.options = options};
-	tables_init(&m->tables);
+	*m = (struct decoding){.options = options};
+	chunk_tables_init(&m->tables);
 	pieces_init(&m->pieces, options->budget);
 }
 
-void maker_fini(struct maker *m)
+void decoding_fini(struct decoding *m)
 {
 	pieces_fini(&m->pieces);
-	tables_fini(&m->tables);
+	chunk_tables_fini(&m->tables);
 	free(m->changed);
 }
 
-void maker_forget(struct maker *m, const struct origin *o)
+void decoding_forget(struct decoding *m, const struct origin *o)
 {
-	tables_forget(&m->tables, o);
+	chunk_tables_forget(&m->tables, o);
 	pieces_enter(&m->pieces);
 	pieces_forget(&m->pieces, o);
 	forget_changed(m, o->serial);

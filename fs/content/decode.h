@@ -3,8 +3,8 @@
  * Makes the bytes of pieces: decodes them whole, or by passes where they are segments,
  * and wakes the requests that wait for them. The caller holds no lock.
  */
-#ifndef FS_MAKER_H
-#define FS_MAKER_H
+#ifndef FS_CONTENT_DECODE_H
+#define FS_CONTENT_DECODE_H
 
 #include "content.h"
 #include "pieces.h"
@@ -14,9 +14,9 @@
 /* Bytes of a piece of an entry that is too large to be held. */
 #define SEGMENT (512 << 10)
 
-struct maker {
+struct decoding {
 	const struct content_options *options;
-	struct tables tables;
+	struct chunk_tables tables;
 	struct pieces pieces;
 	struct content_stats stats; /* guarded by the lock of pieces */
 	uint32_t *changed; /* serial numbers of origins that were written to, the same */
@@ -28,21 +28,22 @@ struct maker {
 };
 
 /* OPTIONS stay where they are. */
-void maker_init(struct maker *m, const struct content_options *options);
+void decoding_init(struct decoding *m, const struct content_options *options);
 
 /* No thread is in any call any more, and no request waits. */
-void maker_fini(struct maker *m);
+void decoding_fini(struct decoding *m);
 
 /* To be asked before and after a decode: what came between is good if both succeed. */
-kpack_error_t maker_check(struct maker *m, struct origin *o, struct kpackx_error *why);
+kpack_error_t decoding_check(struct decoding *m, struct origin *o,
+			     struct kpackx_error *why);
 
 /* Decode P, which was admitted; returns the requests that can go on. */
-struct request *maker_produce(struct maker *m, struct piece *p);
+struct request *decoding_produce(struct decoding *m, struct piece *p);
 
 /* Decode P, a segment that was taken from the queue, and some around it. */
-void maker_drive(struct maker *m, struct piece *p);
+void decoding_drive(struct decoding *m, struct piece *p);
 
 /* O will hardly be read any more: hold no reference to it longer than what runs. */
-void maker_forget(struct maker *m, const struct origin *o);
+void decoding_forget(struct decoding *m, const struct origin *o);
 
 #endif

@@ -6,8 +6,8 @@
  *
  * Whoever owns the list locks it; a busy pass is its runner's.
  */
-#ifndef FS_PASSES_H
-#define FS_PASSES_H
+#ifndef FS_CONTENT_PASSES_H
+#define FS_CONTENT_PASSES_H
 
 #include <stdbool.h>
 #include <time.h>

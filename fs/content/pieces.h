@@ -9,8 +9,8 @@
  * One lock guards all of it; pieces_enter takes it.  What is not said to be called
  * without it is called with it, by any thread.
  */
-#ifndef FS_PIECES_H
-#define FS_PIECES_H
+#ifndef FS_CONTENT_PIECES_H
+#define FS_CONTENT_PIECES_H
 
 #include <pthread.h>
 #include <stdatomic.h>

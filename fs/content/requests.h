@@ -3,8 +3,8 @@
  * Reads on their way: each goes from piece to piece until it has all its bytes, and is
  * parked at a piece whose bytes are not decoded yet.
  */
-#ifndef FS_REQUESTS_H
-#define FS_REQUESTS_H
+#ifndef FS_CONTENT_REQUESTS_H
+#define FS_CONTENT_REQUESTS_H
 
 #include "content.h"
 #include "pieces.h"

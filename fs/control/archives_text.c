@@ -32,7 +32,7 @@ static void put_arches(FILE *f, struct kpack_archive *a)
 }
 
 /* Path, scheme, architectures, entries, bytes; or path and why it is refused. */
-void served_put_archives(FILE *f, const struct edition *e)
+void archives_text_put(FILE *f, const struct edition *e)
 {
 	const struct holdings *h = &e->holdings;
 
@@ -75,7 +75,7 @@ static void put_faults(FILE *f, const struct kpack_archive *a)
 	put_more(f, kept, counted);
 }
 
-void served_put_conflicts(FILE *f, const struct edition *e)
+void archives_text_put_conflicts(FILE *f, const struct edition *e)
 {
 	const struct holdings *h = &e->holdings;
 	size_t kept, counted;
@@ -105,7 +105,7 @@ static size_t count_faults(const struct kpack_archive *a)
 	return n;
 }
 
-size_t served_count_conflicts(const struct edition *e)
+size_t archives_text_count_conflicts(const struct edition *e)
 {
 	size_t kept, n;
 

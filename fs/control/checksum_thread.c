@@ -30,7 +30,7 @@ struct step {
 	uint8_t bytes[STEP];
 };
 
-struct hasher {
+struct checksum_thread {
 	struct content *content;
 	content_answer *answer;
 	pthread_mutex_t lock; /* everything below, and the digests of all checksums */
@@ -44,7 +44,7 @@ struct hasher {
 
 #if KP_WITH_OPENSSL
 
-bool hasher_is_built(void)
+bool checksum_thread_is_built(void)
 {
 	return true;
 }
@@ -65,7 +65,7 @@ static void take_step(void *token, const void *data, size_t size,
 }
 
 /* Read the bytes at OFF; false: they cannot be read. */
-static bool read_step(struct hasher *h, struct origin_entry what, uint64_t off)
+static bool read_step(struct checksum_thread *h, struct origin_entry what, uint64_t off)
 {
 	struct step *s = &h->step;
 
@@ -78,7 +78,7 @@ static bool read_step(struct hasher *h, struct origin_entry what, uint64_t off)
 	return !s->failed;
 }
 
-static bool is_stopped(struct hasher *h)
+static bool is_stopped(struct checksum_thread *h)
 {
 	bool stop;
 
@@ -88,7 +88,8 @@ static bool is_stopped(struct hasher *h)
 	return stop;
 }
 
-static bool add_bytes(struct hasher *h, struct origin_entry what, EVP_MD_CTX *hash)
+static bool add_bytes(struct checksum_thread *h, struct origin_entry what,
+		      EVP_MD_CTX *hash)
 {
 	struct step *s = &h->step;
 	struct kp_entry_info info;
@@ -102,7 +103,7 @@ static bool add_bytes(struct hasher *h, struct origin_entry what, EVP_MD_CTX *ha
 }
 
 /* The digest of WHAT; zeros when it cannot be read. */
-static void digest(struct hasher *h, struct origin_entry what,
+static void digest(struct checksum_thread *h, struct origin_entry what,
 		   char digits[CHECKSUM_DIGITS + 1])
 {
 	EVP_MD_CTX *hash = EVP_MD_CTX_new();
@@ -117,7 +118,7 @@ static void digest(struct hasher *h, struct origin_entry what,
 }
 
 /* The oldest read, when it can be answered, else a line it needs; waits for a read. */
-static struct request *next_read(struct hasher *h, uint32_t *line, bool *ready)
+static struct request *next_read(struct checksum_thread *h, uint32_t *line, bool *ready)
 {
 	struct request *r;
 
@@ -135,14 +136,14 @@ static struct request *next_read(struct hasher *h, uint32_t *line, bool *ready)
 	return r;
 }
 
-static void reply(struct hasher *h, struct request *r)
+static void reply(struct checksum_thread *h, struct request *r)
 {
 	h->answer(r->token, checksums_text(r->sums) + r->off, r->len, NULL);
 	checksums_unref(r->sums);
 	free(r);
 }
 
-static void work(struct hasher *h)
+static void work(struct checksum_thread *h)
 {
 	char digits[CHECKSUM_DIGITS + 1];
 	struct request *r;
@@ -173,7 +174,7 @@ static void *run(void *arg)
 
 #else
 
-bool hasher_is_built(void)
+bool checksum_thread_is_built(void)
 {
 	return false;
 }
@@ -186,9 +187,10 @@ static void *run(void *arg)
 
 #endif
 
-struct hasher *hasher_new(struct content *content, content_answer *answer)
+struct checksum_thread *checksum_thread_new(struct content *content,
+					    content_answer *answer)
 {
-	struct hasher *h = calloc(1, sizeof(*h));
+	struct checksum_thread *h = calloc(1, sizeof(*h));
 
 	if (!h)
 		return NULL;
@@ -202,7 +204,8 @@ struct hasher *hasher_new(struct content *content, content_answer *answer)
 	return h;
 }
 
-static void fail(struct hasher *h, void *token, kpack_error_t code, const char *text)
+static void fail(struct checksum_thread *h, void *token, kpack_error_t code,
+		 const char *text)
 {
 	struct kpackx_error why = {0};
 
@@ -210,7 +213,7 @@ static void fail(struct hasher *h, void *token, kpack_error_t code, const char *
 	h->answer(token, NULL, 0, &why);
 }
 
-void hasher_free(struct hasher *h)
+void checksum_thread_free(struct checksum_thread *h)
 {
 	struct request *next;
 
@@ -236,7 +239,7 @@ void hasher_free(struct hasher *h)
 }
 
 /* Signals are for the thread that runs the loop. */
-static bool start(struct hasher *h)
+static bool start(struct checksum_thread *h)
 {
 	sigset_t all, old;
 
@@ -249,7 +252,7 @@ static bool start(struct hasher *h)
 	return h->running;
 }
 
-static bool park(struct hasher *h, struct checksums *s, uint64_t off, size_t len,
+static bool park(struct checksum_thread *h, struct checksums *s, uint64_t off, size_t len,
 		 void *token)
 {
 	struct request *r = start(h) ? malloc(sizeof(*r)) : NULL;
@@ -263,8 +266,8 @@ static bool park(struct hasher *h, struct checksums *s, uint64_t off, size_t len
 	return true;
 }
 
-void hasher_read(struct hasher *h, struct checksums *s, uint64_t off, size_t len,
-		 void *token)
+void checksum_thread_read(struct checksum_thread *h, struct checksums *s, uint64_t off,
+			  size_t len, void *token)
 {
 	uint32_t line;
 	bool ready, parked = false;

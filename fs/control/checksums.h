@@ -5,8 +5,8 @@
  * digests. References are counted by any thread; all other calls are for one thread at a
  * time.
  */
-#ifndef FS_CHECKSUMS_H
-#define FS_CHECKSUMS_H
+#ifndef FS_CONTROL_CHECKSUMS_H
+#define FS_CONTROL_CHECKSUMS_H
 
 #include "fs/tree/edition.h"
 

@@ -14,19 +14,19 @@ struct block {
 	size_t size;
 };
 
-struct folded {
+struct compressed_text {
 	struct block *blocks;
 	size_t n_blocks, cap;
 	uint64_t size;
 	char *last; /* what is no whole block, while it is written */
 };
 
-struct folded *folded_new(void)
+struct compressed_text *compressed_text_new(void)
 {
-	return calloc(1, sizeof(struct folded));
+	return calloc(1, sizeof(struct compressed_text));
 }
 
-void folded_free(struct folded *t)
+void compressed_text_free(struct compressed_text *t)
 {
 	if (!t)
 		return;
@@ -37,7 +37,7 @@ void folded_free(struct folded *t)
 	free(t);
 }
 
-uint64_t folded_size(const struct folded *t)
+uint64_t compressed_text_size(const struct compressed_text *t)
 {
 	return t->size;
 }
@@ -45,7 +45,7 @@ uint64_t folded_size(const struct folded *t)
 /* --- writing ---------------------------------------------------------------------- */
 
 /* Compress the SIZE bytes that were gathered, into no more than they need. */
-static bool add_block(struct folded *t, size_t size)
+static bool add_block(struct compressed_text *t, size_t size)
 {
 	size_t bound = ZSTD_compressBound(size), used;
 	void *room = malloc(bound), *fit;
@@ -67,7 +67,7 @@ static bool add_block(struct folded *t, size_t size)
 /* Returns what was taken; less than SIZE is a failure. */
 static ssize_t write_folded(void *cookie, const char *bytes, size_t size)
 {
-	struct folded *t = cookie;
+	struct compressed_text *t = cookie;
 	size_t done = 0;
 
 	while (done < size) {
@@ -85,7 +85,7 @@ static ssize_t write_folded(void *cookie, const char *bytes, size_t size)
 
 static int close_folded(void *cookie)
 {
-	struct folded *t = cookie;
+	struct compressed_text *t = cookie;
 	size_t rest = t->size % BLOCK;
 	bool ok = rest == 0 || add_block(t, rest);
 
@@ -94,7 +94,7 @@ static int close_folded(void *cookie)
 	return ok ? 0 : EOF;
 }
 
-FILE *folded_open(struct folded *t)
+FILE *compressed_text_open(struct compressed_text *t)
 {
 	t->last = malloc(BLOCK);
 	if (!t->last)
@@ -106,7 +106,7 @@ FILE *folded_open(struct folded *t)
 
 /* --- reading ---------------------------------------------------------------------- */
 
-static size_t block_size(const struct folded *t, size_t i)
+static size_t block_size(const struct compressed_text *t, size_t i)
 {
 	uint64_t left = t->size - (uint64_t)i * BLOCK;
 
@@ -114,7 +114,8 @@ static size_t block_size(const struct folded *t, size_t i)
 }
 
 /* ROOM has space for one block. */
-static bool copy(const struct folded *t, uint64_t off, char *buf, size_t len, char *room)
+static bool copy(const struct compressed_text *t, uint64_t off, char *buf, size_t len,
+		 char *room)
 {
 	while (len) {
 		size_t i = (size_t)(off / BLOCK), at = (size_t)(off % BLOCK);
@@ -131,7 +132,8 @@ static bool copy(const struct folded *t, uint64_t off, char *buf, size_t len, ch
 	return true;
 }
 
-bool folded_read(const struct folded *t, uint64_t off, void *buf, size_t len)
+bool compressed_text_read(const struct compressed_text *t, uint64_t off, void *buf,
+			  size_t len)
 {
 	char *room = malloc(BLOCK);
 	bool ok = room && copy(t, off, buf, len, room);

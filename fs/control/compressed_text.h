@@ -4,24 +4,25 @@
  * same, and are held as long as somebody has them open.  Written once, then immutable:
  * reading is thread-safe.
  */
-#ifndef FS_FOLDED_H
-#define FS_FOLDED_H
+#ifndef FS_CONTROL_COMPRESSED_TEXT_H
+#define FS_CONTROL_COMPRESSED_TEXT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
-struct folded;
+struct compressed_text;
 
-struct folded *folded_new(void);    /* NULL: no memory */
-void folded_free(struct folded *t); /* NULL is fine */
+struct compressed_text *compressed_text_new(void);    /* NULL: no memory */
+void compressed_text_free(struct compressed_text *t); /* NULL is fine */
 
 /* A stream that writes T; it is whole when closing it succeeded.  NULL: no memory. */
-FILE *folded_open(struct folded *t);
+FILE *compressed_text_open(struct compressed_text *t);
 
-uint64_t folded_size(const struct folded *t);
+uint64_t compressed_text_size(const struct compressed_text *t);
 
 /* Copy LEN bytes, which T has, from OFF to BUF.  false: no memory. */
-bool folded_read(const struct folded *t, uint64_t off, void *buf, size_t len);
+bool compressed_text_read(const struct compressed_text *t, uint64_t off, void *buf,
+			  size_t len);
 
 #endif

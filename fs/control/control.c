@@ -24,7 +24,7 @@ struct snapshot {
 struct control {
 	struct inodes *inodes;
 	struct texts *texts;
-	struct tidier *tidier; /* NULL: no name is taken back from the kernel */
+	struct forget_names *tidier; /* NULL: no name is taken back from the kernel */
 	struct timespec started;
 
 	pthread_mutex_t lock; /* everything below */
@@ -143,7 +143,7 @@ kpack_error_t control_new(const struct control_subject *about, struct control **
 	pthread_mutex_init(&c->lock, NULL);
 	c->texts = texts_new(about);
 	if (about->take_back)
-		c->tidier = tidier_new(about->take_back, about->user);
+		c->tidier = forget_names_new(about->take_back, about->user);
 	if (!c->texts || (about->take_back && !c->tidier)) {
 		control_free(c);
 		return kp_fail_memory(why, 0, KP_CONTROL_NAME);
@@ -165,7 +165,7 @@ void control_free(struct control *c)
 			snapshot_free(s);
 		}
 	}
-	tidier_free(c->tidier);
+	forget_names_free(c->tidier);
 	texts_free(c->texts);
 	pthread_mutex_destroy(&c->lock);
 	free(c);
@@ -197,7 +197,7 @@ int control_lookup(struct control *c, struct kp_span name, uint64_t *ino,
 	if (!s)
 		return ENOMEM;
 	if (c->tidier && text_size(s->text) >= LONG)
-		tidier_note(c->tidier, texts_name(i));
+		forget_names_note(c->tidier, texts_name(i));
 	pthread_mutex_lock(&c->lock);
 	add(c, s);
 	*ino = s->ino;

@@ -6,8 +6,8 @@
  * number; it is freed when the kernel has forgotten all look-ups of it.
  * Thread-safe.
  */
-#ifndef FS_CONTROL_H
-#define FS_CONTROL_H
+#ifndef FS_CONTROL_CONTROL_H
+#define FS_CONTROL_CONTROL_H
 
 #include <sys/stat.h>
 #include "fs/tree/arch_filter.h"

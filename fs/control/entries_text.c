@@ -7,26 +7,26 @@
 /* Metadata, and names in which each byte may become six. */
 #define LINE_MAX_BYTES (KP_JSON_MAX + 8 * 6 * KP_NAME_MAX)
 
-struct inventory {
+struct entries_text {
 	const struct edition *edition;
-	const struct claims *claims;
+	const struct path_owners *claims;
 	FILE *out;
 };
 
 /* The holder of a name, or another entry with the same content. */
-static struct claim holder(const struct inventory *in, uint32_t name)
+static struct claim holder(const struct entries_text *in, uint32_t name)
 {
 	struct kp_view_name n = kp_view_name(in->edition->view, name);
 	struct claim c;
 
-	if (!claims_holder(in->claims, name, &c))
+	if (!path_owners_holder(in->claims, name, &c))
 		c.archive = kp_view_entry(in->edition->view, n.index, &c.entry);
 	return c;
 }
 
 static bool put_line(void *user, struct kp_span path, uint32_t name)
 {
-	const struct inventory *in = user;
+	const struct entries_text *in = user;
 	struct claim c = holder(in, name);
 	struct kp_span line;
 	struct kp_json j;
@@ -45,14 +45,14 @@ static bool put_line(void *user, struct kp_span path, uint32_t name)
 	return ok && !ferror(in->out);
 }
 
-bool inventory_put(FILE *f, const struct edition *e, const struct arches *arches)
+bool entries_text_put(FILE *f, const struct edition *e, const struct arches *arches)
 {
-	struct inventory in = {.edition = e, .out = f};
-	struct claims *claims = claims_new(e, arches);
+	struct entries_text in = {.edition = e, .out = f};
+	struct path_owners *claims = path_owners_new(e, arches);
 	bool ok = claims != NULL;
 
 	in.claims = claims;
 	ok = ok && walk_files(e->view, e->tree, put_line, &in);
-	claims_free(claims);
+	path_owners_free(claims);
 	return ok;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The text of .kpackfs/entries.jsonl. */
-#ifndef FS_INVENTORY_H
-#define FS_INVENTORY_H
+#ifndef FS_CONTROL_ENTRIES_TEXT_H
+#define FS_CONTROL_ENTRIES_TEXT_H
 
 #include <stdio.h>
 #include "fs/tree/edition.h"
@@ -10,6 +10,6 @@
  * Write a line for each path of a file that E shows: a JSON object of the path, relative to the
  * mount point, and the facts of the entry that stands there.  false: no memory.
  */
-bool inventory_put(FILE *f, const struct edition *e, const struct arches *arches);
+bool entries_text_put(FILE *f, const struct edition *e, const struct arches *arches);
 
 #endif

@@ -11,8 +11,8 @@
 /* Seconds after a look-up: most programs have read the file by then. */
 #define MOMENT 1
 
-struct tidier {
-	tidier_tell *tell;
+struct forget_names {
+	forget_names_tell *tell;
 	void *user;
 	pthread_mutex_t lock; /* everything below */
 	pthread_cond_t wake;
@@ -23,7 +23,7 @@ struct tidier {
 };
 
 /* Wait until names were noted, and a moment more; false: stopped. */
-static bool await_names(struct tidier *t)
+static bool await_names(struct forget_names *t)
 {
 	struct timespec until;
 
@@ -38,7 +38,7 @@ static bool await_names(struct tidier *t)
 
 static void *run(void *arg)
 {
-	struct tidier *t = arg;
+	struct forget_names *t = arg;
 
 	pthread_mutex_lock(&t->lock);
 	while (await_names(t)) {
@@ -54,9 +54,9 @@ static void *run(void *arg)
 	return NULL;
 }
 
-struct tidier *tidier_new(tidier_tell *tell, void *user)
+struct forget_names *forget_names_new(forget_names_tell *tell, void *user)
 {
-	struct tidier *t = calloc(1, sizeof(*t));
+	struct forget_names *t = calloc(1, sizeof(*t));
 	pthread_condattr_t clock;
 
 	if (!t)
@@ -71,7 +71,7 @@ struct tidier *tidier_new(tidier_tell *tell, void *user)
 	return t;
 }
 
-void tidier_free(struct tidier *t)
+void forget_names_free(struct forget_names *t)
 {
 	if (!t)
 		return;
@@ -87,7 +87,7 @@ void tidier_free(struct tidier *t)
 }
 
 /* Signals are for the thread that runs the loop. */
-static void start(struct tidier *t)
+static void start(struct forget_names *t)
 {
 	sigset_t all, old;
 
@@ -99,7 +99,7 @@ static void start(struct tidier *t)
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
-void tidier_note(struct tidier *t, const char *name)
+void forget_names_note(struct forget_names *t, const char *name)
 {
 	size_t i = 0;
 

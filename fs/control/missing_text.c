@@ -8,7 +8,7 @@
 
 struct missing {
 	FILE *out;
-	struct claims *claims;
+	struct path_owners *claims;
 	char *chosen;       /* architectures, with commas between them */
 	const char *subdir; /* NULL: the whole tree */
 };
@@ -114,7 +114,7 @@ static void put_path(const struct missing *m, struct claim mine,
 	struct claim holder;
 	uint32_t name;
 
-	if (!claims_selects(m->claims, info->arch))
+	if (!path_owners_selects(m->claims, info->arch))
 		put_reason(m, path->text, "architecture %s is not for arch=%s",
 			   (const char *)info->arch.data, m->chosen);
 	else if (path->fault[0])
@@ -122,9 +122,9 @@ static void put_path(const struct missing *m, struct claim mine,
 			   path->fault);
 	else if (put_hidden(m, path->text))
 		return;
-	else if (!claims_find(m->claims, path->text, &name))
+	else if (!path_owners_find(m->claims, path->text, &name))
 		put_line(m, path->text, "no directory of the mount has it");
-	else if (!claims_holder(m->claims, name, &holder))
+	else if (!path_owners_holder(m->claims, name, &holder))
 		put_reason(m, path->text, "%s: a directory has this name",
 			   kp_archive_path(mine.archive));
 	else
@@ -204,7 +204,7 @@ bool missing_put(FILE *f, const struct edition *e, const struct arches *arches,
 {
 	struct missing m = {
 		.out = f,
-		.claims = claims_new(e, arches),
+		.claims = path_owners_new(e, arches),
 		.chosen = chosen_new(arches),
 		.subdir = subdir,
 	};
@@ -216,7 +216,7 @@ bool missing_put(FILE *f, const struct edition *e, const struct arches *arches,
 	}
 	for (size_t i = 0; ok && i < e->holdings.n_refused; i++)
 		put_refused(&m, &e->holdings.refused[i]);
-	claims_free(m.claims);
+	path_owners_free(m.claims);
 	free(m.chosen);
 	return ok;
 }

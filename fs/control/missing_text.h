@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The text of .kpackfs/missing. */
-#ifndef FS_MISSING_H
-#define FS_MISSING_H
+#ifndef FS_CONTROL_MISSING_TEXT_H
+#define FS_CONTROL_MISSING_TEXT_H
 
 #include <stdio.h>
 #include "fs/tree/edition.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The texts of .kpackfs/stats and .kpackfs/metrics: the same figures in two formats. */
-#ifndef FS_STATS_H
-#define FS_STATS_H
+#ifndef FS_CONTROL_STATS_TEXT_H
+#define FS_CONTROL_STATS_TEXT_H
 
 #include <stdio.h>
 #include "fs/content/content.h"

@@ -163,7 +163,7 @@ static void put_for(FILE *f, const struct stats *s)
 
 static void put_conflicts(FILE *f, const struct stats *s)
 {
-	size_t n = served_count_conflicts(s->edition);
+	size_t n = archives_text_count_conflicts(s->edition);
 
 	if (n)
 		fprintf(f, "%zu: see .kpackfs/conflicts", n);
@@ -229,7 +229,7 @@ static const struct line {
 	{"reloads", put_reloads}, {"sandbox", put_sandbox},
 };
 
-void summary_put(FILE *f, const struct stats *s)
+void status_text_put(FILE *f, const struct stats *s)
 {
 	put_state(f, s);
 	fputc('\n', f);

@@ -25,13 +25,13 @@ struct text {
 	unsigned refs;
 	struct timespec of; /* when its edition was made */
 	size_t size;
-	struct folded *lines; /* or: */
+	struct compressed_text *lines; /* or: */
 	struct checksums *sums;
 };
 
 struct texts {
 	struct control_subject about;
-	struct hasher *hasher;
+	struct checksum_thread *hasher;
 	struct timespec started, ticking; /* by the clock, and by one nobody sets */
 
 	/* One thread makes a text at a time; taken before the lock. */
@@ -73,7 +73,7 @@ static void take_stats(struct texts *t, const struct edition *e, struct stats *o
 static bool put_archives(struct texts *t, const struct edition *e, FILE *f)
 {
 	(void)t;
-	served_put_archives(f, e);
+	archives_text_put(f, e);
 	return true;
 }
 
@@ -87,13 +87,13 @@ static bool put_arches(struct texts *t, const struct edition *e, FILE *f)
 static bool put_conflicts(struct texts *t, const struct edition *e, FILE *f)
 {
 	(void)t;
-	served_put_conflicts(f, e);
+	archives_text_put_conflicts(f, e);
 	return true;
 }
 
 static bool put_entries(struct texts *t, const struct edition *e, FILE *f)
 {
-	return inventory_put(f, e, t->about.arches);
+	return entries_text_put(f, e, t->about.arches);
 }
 
 static bool put_metrics(struct texts *t, const struct edition *e, FILE *f)
@@ -124,7 +124,7 @@ static bool put_status(struct texts *t, const struct edition *e, FILE *f)
 	struct stats stats;
 
 	take_stats(t, e, &stats);
-	summary_put(f, &stats);
+	status_text_put(f, &stats);
 	return true;
 }
 
@@ -158,7 +158,8 @@ _Static_assert(N_ROWS <= TEXTS_MAX, "a place for each");
 
 const char *texts_name(size_t position)
 {
-	return position < N_ROWS - !hasher_is_built() ? rows[position].name : NULL;
+	return position < N_ROWS - !checksum_thread_is_built() ? rows[position].name
+							       : NULL;
 }
 
 /* --- making ----------------------------------------------------------------------- */
@@ -169,7 +170,7 @@ static void text_free(struct text *text)
 	bool is_long = text->size > LONG;
 
 	checksums_unref(text->sums);
-	folded_free(text->lines);
+	compressed_text_free(text->lines);
 	free(text);
 	if (is_long)
 		malloc_trim(0);
@@ -180,13 +181,13 @@ static bool write_lines(struct text *text, const struct row *row, const struct e
 	FILE *f;
 	bool ok;
 
-	text->lines = folded_new();
-	f = text->lines ? folded_open(text->lines) : NULL;
+	text->lines = compressed_text_new();
+	f = text->lines ? compressed_text_open(text->lines) : NULL;
 	if (!f)
 		return false;
 	ok = row->put(text->texts, e, f) && !ferror(f);
 	ok = !fclose(f) && ok;
-	text->size = (size_t)folded_size(text->lines);
+	text->size = (size_t)compressed_text_size(text->lines);
 	return ok;
 }
 
@@ -299,7 +300,7 @@ static void read_lines(const struct text *text, uint64_t off, size_t len, void *
 	struct kpackx_error why = {0};
 	char *bytes = malloc(len ? len : 1);
 
-	if (bytes && folded_read(text->lines, off, bytes, len)) {
+	if (bytes && compressed_text_read(text->lines, off, bytes, len)) {
 		answer(token, bytes, len, NULL);
 	} else {
 		kp_fail_memory(&why, len, KP_CONTROL_NAME);
@@ -313,7 +314,7 @@ void text_read(struct text *text, uint64_t off, size_t len, void *token)
 	struct texts *t = text->texts;
 
 	if (text->sums)
-		hasher_read(t->hasher, text->sums, off, len, token);
+		checksum_thread_read(t->hasher, text->sums, off, len, token);
 	else
 		read_lines(text, off, len, token);
 }
@@ -332,7 +333,7 @@ struct texts *texts_new(const struct control_subject *about)
 	for (size_t i = 0; i < TEXTS_MAX; i++)
 		pthread_mutex_init(&t->making[i], NULL);
 	pthread_mutex_init(&t->lock, NULL);
-	t->hasher = hasher_new(about->content, about->answer);
+	t->hasher = checksum_thread_new(about->content, about->answer);
 	if (t->hasher)
 		return t;
 	texts_free(t);
@@ -343,7 +344,7 @@ void texts_free(struct texts *t)
 {
 	if (!t)
 		return;
-	hasher_free(t->hasher);
+	checksum_thread_free(t->hasher);
 	pthread_mutex_destroy(&t->lock);
 	for (size_t i = 0; i < TEXTS_MAX; i++)
 		pthread_mutex_destroy(&t->making[i]);

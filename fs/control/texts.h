@@ -3,8 +3,8 @@
  * The texts of the files of .kpackfs. A text is made on request, and shared by all
  * readers as long as one of them holds it and it is true. Knows no FUSE. Thread-safe.
  */
-#ifndef FS_TEXTS_H
-#define FS_TEXTS_H
+#ifndef FS_CONTROL_TEXTS_H
+#define FS_CONTROL_TEXTS_H
 
 #include "control.h"
 

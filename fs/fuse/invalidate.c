@@ -10,7 +10,7 @@
  */
 #define NAMES_MAX 20000
 
-static bool take_all_back(struct notices *n)
+static bool take_all_back(struct invalidation *n)
 {
 #if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 18)
 	if (n->names > NAMES_MAX && !n->all)
@@ -20,7 +20,7 @@ static bool take_all_back(struct notices *n)
 }
 
 /* The name first: that waits for a listing which is being read, and may be kept. */
-static int tell(struct notices *n, const struct change *c)
+static int tell(struct invalidation *n, const struct change *c)
 {
 	switch (c->what) {
 	case CHANGED_NAME:
@@ -38,7 +38,7 @@ static int tell(struct notices *n, const struct change *c)
 	return 0;
 }
 
-void notices_tell(void *notices, const struct change *c)
+void invalidate_send(void *notices, const struct change *c)
 {
 	int err = tell(notices, c);
 

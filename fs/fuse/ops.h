@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* One function per FUSE request. */
-#ifndef FS_OPS_H
-#define FS_OPS_H
+#ifndef FS_FUSE_OPS_H
+#define FS_FUSE_OPS_H
 
 #include <fuse_lowlevel.h>
 #include <stdatomic.h>

@@ -4,8 +4,8 @@
  * is `ro`; these answers are for one that somebody else mounted, or mounted again, otherwise:
  * EROFS, where a request without a handler would be ENOSYS.
  */
-#ifndef FS_READONLY_H
-#define FS_READONLY_H
+#ifndef FS_FUSE_READONLY_H
+#define FS_FUSE_READONLY_H
 
 #include <fuse_lowlevel.h>
 

@@ -4,8 +4,8 @@
  * entry_facts.h that the entry has.  Of a file that is the content of several entries, the first's.
  * Directories and the files of .kpackfs have none.
  */
-#ifndef FS_XATTRS_H
-#define FS_XATTRS_H
+#ifndef FS_FUSE_XATTRS_H
+#define FS_FUSE_XATTRS_H
 
 #include <fuse_lowlevel.h>
 

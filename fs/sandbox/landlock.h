@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Landlock: files, networks and processes that are out of reach from now on. */
-#ifndef FS_LANDLOCK_H
-#define FS_LANDLOCK_H
+#ifndef FS_SANDBOX_LANDLOCK_H
+#define FS_SANDBOX_LANDLOCK_H
 
 /*
  * Refuse this thread, and those it starts later, to open or change any file but DEVICE

@@ -57,7 +57,7 @@ static bool is_on(const char *name);
  */
 static int restrict_calls(const struct sandbox_options *o)
 {
-	return filter_load(o->clone_fd && is_on("landlock"), o->io_uring);
+	return syscall_filter_load(o->clone_fd && is_on("landlock"), o->io_uring);
 }
 
 /* In this order: a process that can gain no privileges may use the last two. */

@@ -7,8 +7,8 @@
  * What goes on working: reading what is open, receiving descriptors, /dev/fuse, threads,
  * memory, and messages to syslog.
  */
-#ifndef FS_SANDBOX_H
-#define FS_SANDBOX_H
+#ifndef FS_SANDBOX_SANDBOX_H
+#define FS_SANDBOX_SANDBOX_H
 
 #include <stdbool.h>
 

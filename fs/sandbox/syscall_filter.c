@@ -243,7 +243,7 @@ static int add_all(scmp_filter_ctx ctx, bool open_device, bool rings)
  * behind stores, which decoding would feel.  No such code runs here.  Without the attribute
  * it only is slower there.
  */
-int filter_load(bool open_device, bool rings)
+int syscall_filter_load(bool open_device, bool rings)
 {
 	scmp_filter_ctx ctx = seccomp_init(REFUSE);
 	int r = -ENOMEM;
@@ -259,7 +259,7 @@ int filter_load(bool open_device, bool rings)
 
 #else
 
-int filter_load(bool open_device, bool rings)
+int syscall_filter_load(bool open_device, bool rings)
 {
 	(void)open_device;
 	(void)rings;

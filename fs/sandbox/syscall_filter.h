@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The system calls a server needs, and a filter that lets only them through. */
-#ifndef FS_FILTER_H
-#define FS_FILTER_H
+#ifndef FS_SANDBOX_SYSCALL_FILTER_H
+#define FS_SANDBOX_SYSCALL_FILTER_H
 
 #include <stdbool.h>
 
@@ -11,6 +11,6 @@
  * filter sees.  no_new_privs must be set.  0, or an errno: ENOSYS when it was not built
  * in, EINVAL where the kernel has no filters.
  */
-int filter_load(bool open_device, bool rings);
+int syscall_filter_load(bool open_device, bool rings);
 
 #endif

@@ -4,8 +4,8 @@
  * and what they use.  Files are opened once and read as often as asked, so that it goes on
  * where nothing may be opened any more.
  */
-#ifndef FS_CGROUP_H
-#define FS_CGROUP_H
+#ifndef FS_SERVER_CGROUP_H
+#define FS_SERVER_CGROUP_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  * Whether memory is short, here or in the cgroup of this process: then less of it is to be
  * kept for reading again.
  */
-#ifndef FS_PRESSURE_H
-#define FS_PRESSURE_H
+#ifndef FS_SERVER_MEMORY_PRESSURE_H
+#define FS_SERVER_MEMORY_PRESSURE_H
 
 #include <stdbool.h>
 #include <stdint.h>

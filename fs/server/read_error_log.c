@@ -14,7 +14,7 @@ static time_t now(void)
 }
 
 /* Where KEY stands, or would. */
-static uint64_t *slot_of(struct complaints *cs, uint64_t key)
+static uint64_t *slot_of(struct read_error_log *cs, uint64_t key)
 {
 	size_t n = sizeof(cs->known) / sizeof(*cs->known);
 	size_t i = (size_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 32) % n;
@@ -24,7 +24,7 @@ static uint64_t *slot_of(struct complaints *cs, uint64_t key)
 	return &cs->known[i];
 }
 
-static void remember(struct complaints *cs, uint64_t key)
+static void remember(struct read_error_log *cs, uint64_t key)
 {
 	if (cs->n_known == COMPLAINTS_KNOWN) {
 		memset(cs->known, 0, sizeof(cs->known));
@@ -34,14 +34,14 @@ static void remember(struct complaints *cs, uint64_t key)
 	cs->n_known++;
 }
 
-static void tell_more(struct complaints *cs)
+static void tell_more(struct read_error_log *cs)
 {
 	if (cs->more)
 		log_print(LOG_ERR, "and %" PRIu64 " more errors of reading", cs->more);
 	cs->more = 0;
 }
 
-static void begin_anew(struct complaints *cs)
+static void begin_anew(struct read_error_log *cs)
 {
 	tell_more(cs);
 	cs->since = now();
@@ -51,7 +51,7 @@ static void begin_anew(struct complaints *cs)
 /* Tell of what was not shown when its time is over. */
 static void *tell(void *complaints)
 {
-	struct complaints *cs = complaints;
+	struct read_error_log *cs = complaints;
 
 	pthread_mutex_lock(&cs->lock);
 	while (!cs->over) {
@@ -69,7 +69,7 @@ static void *tell(void *complaints)
 }
 
 /* Signals are for another thread. */
-static void wake_teller(struct complaints *cs)
+static void wake_teller(struct read_error_log *cs)
 {
 	sigset_t all, old;
 
@@ -83,7 +83,7 @@ static void wake_teller(struct complaints *cs)
 }
 
 /* Is a line of KEY to be shown?  What is not shown for want of room may be later. */
-static bool may_show(struct complaints *cs, uint64_t key)
+static bool may_show(struct read_error_log *cs, uint64_t key)
 {
 	if (*slot_of(cs, key))
 		return false;
@@ -113,8 +113,8 @@ static void show(struct origin_entry what, const struct kpackx_error *why)
 		  kp_text_escape(kp_span_str(why->text), text, sizeof(text)));
 }
 
-void complaints_add(struct complaints *cs, struct origin_entry what,
-		    const struct kpackx_error *why)
+void read_error_log_add(struct read_error_log *cs, struct origin_entry what,
+			const struct kpackx_error *why)
 {
 	uint64_t key = (uint64_t)what.origin->serial << 32 | what.entry;
 	bool shown;
@@ -126,11 +126,11 @@ void complaints_add(struct complaints *cs, struct origin_entry what,
 		show(what, why);
 }
 
-void complaints_init(struct complaints *cs, unsigned most, time_t seconds)
+void read_error_log_init(struct read_error_log *cs, unsigned most, time_t seconds)
 {
 	pthread_condattr_t monotonic;
 
-	*cs = (struct complaints){.most = most, .seconds = seconds};
+	*cs = (struct read_error_log){.most = most, .seconds = seconds};
 	cs->since = now();
 	pthread_mutex_init(&cs->lock, NULL);
 	pthread_condattr_init(&monotonic);
@@ -139,7 +139,7 @@ void complaints_init(struct complaints *cs, unsigned most, time_t seconds)
 	pthread_condattr_destroy(&monotonic);
 }
 
-void complaints_fini(struct complaints *cs)
+void read_error_log_fini(struct read_error_log *cs)
 {
 	pthread_mutex_lock(&cs->lock);
 	cs->over = true;

@@ -7,8 +7,8 @@
  *
  * Thread-safe.
  */
-#ifndef FS_COMPLAINTS_H
-#define FS_COMPLAINTS_H
+#ifndef FS_SERVER_READ_ERROR_LOG_H
+#define FS_SERVER_READ_ERROR_LOG_H
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -18,7 +18,7 @@
 /* Entries that are known to have been complained of; with more, it begins anew. */
 #define COMPLAINTS_KNOWN 4096
 
-struct complaints {
+struct read_error_log {
 	unsigned most;  /* lines in SECONDS */
 	time_t seconds; /* from the first of them */
 	pthread_mutex_t lock;
@@ -34,13 +34,13 @@ struct complaints {
 	pthread_cond_t wanted; /* there is a number to log, or the log ends */
 };
 
-void complaints_init(struct complaints *cs, unsigned most, time_t seconds);
+void read_error_log_init(struct read_error_log *cs, unsigned most, time_t seconds);
 
 /* Tell of what was not shown, and be of no more use. */
-void complaints_fini(struct complaints *cs);
+void read_error_log_fini(struct read_error_log *cs);
 
 /* WHAT cannot be read, and WHY: its archive, key and architecture, and the reason. */
-void complaints_add(struct complaints *cs, struct origin_entry what,
-		    const struct kpackx_error *why);
+void read_error_log_add(struct read_error_log *cs, struct origin_entry what,
+			const struct kpackx_error *why);
 
 #endif

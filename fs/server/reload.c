@@ -43,7 +43,7 @@ struct reload {
 	atomic_bool stopped;
 	struct list now;  /* by serial: what the supervisor said last */
 	struct list next; /* in order of precedence: the survey that is coming in */
-	struct warned warned;
+	struct logged_conflicts warned;
 	struct link_buffer room;
 };
 
@@ -382,7 +382,7 @@ void reload_free(struct reload *r)
 	close(r->o.link);
 	list_free(&r->now);
 	list_free(&r->next);
-	warned_fini(&r->warned);
+	logged_conflicts_fini(&r->warned);
 	free(r);
 }
 

@@ -21,7 +21,7 @@ struct session {
 	const struct settings *s;
 	struct fs fs;
 	struct fuse_session *se;
-	struct complaints complaints;
+	struct read_error_log complaints;
 	pthread_mutex_t reload_lock; /* for decoders, while the reloader goes */
 	struct reload *reload;
 	struct pressure *pressure;
@@ -51,9 +51,9 @@ static void let_go(void *user, const struct origin *o)
 static bool show(void *user, struct edition *next, size_t *names)
 {
 	struct session *session = user;
-	struct notices notices = {.session = session->se};
+	struct invalidation notices = {.session = session->se};
 
-	if (!inodes_swap(session->fs.inodes, next, notices_tell, &notices, names))
+	if (!inodes_swap(session->fs.inodes, next, invalidate_send, &notices, names))
 		return false;
 	control_renew(session->fs.control);
 	return true;
@@ -104,7 +104,7 @@ static void read_failed(void *user, struct origin_entry what,
 {
 	struct session *session = user;
 
-	complaints_add(&session->complaints, what, why);
+	read_error_log_add(&session->complaints, what, why);
 }
 
 static void archive_changed(void *user, struct origin *o)
@@ -137,11 +137,11 @@ static void shrink(void *content, unsigned percent)
 static void take_back(void *user, const char *name)
 {
 	const struct session *session = user;
-	struct notices notices = {.session = session->se};
+	struct invalidation notices = {.session = session->se};
 	struct change change = {.what = CHANGED_NAME, .ino = CONTROL_DIR};
 
 	snprintf(change.name, sizeof(change.name), "%s", name);
-	notices_tell(&notices, &change);
+	invalidate_send(&notices, &change);
 }
 
 static bool start(struct session *session)
@@ -373,7 +373,7 @@ enum end session_serve(struct settings *s, int link)
 	if (s->xattr)
 		xattrs_add(&chosen);
 	pthread_mutex_init(&session.reload_lock, NULL);
-	complaints_init(&session.complaints, COMPLAINTS, COMPLAINTS_SECONDS);
+	read_error_log_init(&session.complaints, COMPLAINTS, COMPLAINTS_SECONDS);
 	if (!prepare(&session))
 		goto out;
 	session.se = fuse_session_new(&s->args, &chosen, sizeof(chosen), &session.fs);
@@ -384,7 +384,7 @@ enum end session_serve(struct settings *s, int link)
 out:
 	reload_free(session.reload);
 	inodes_free(session.fs.inodes);
-	complaints_fini(&session.complaints);
+	read_error_log_fini(&session.complaints);
 	pthread_mutex_destroy(&session.reload_lock);
 	return end;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The server: mounts, gives up its rights, and answers requests until the mount ends. */
-#ifndef FS_SESSION_H
-#define FS_SESSION_H
+#ifndef FS_SERVER_SESSION_H
+#define FS_SERVER_SESSION_H
 
 #include "fs/cli/settings.h"
 

@@ -6,8 +6,8 @@
  * To be used in rounds, for directories come and go: begin, name all paths, end; then
  * look at what is there.  What changes after it was named is noticed.
  */
-#ifndef FS_WATCH_H
-#define FS_WATCH_H
+#ifndef FS_SUPERVISOR_INOTIFY_H
+#define FS_SUPERVISOR_INOTIFY_H
 
 #include <stdbool.h>
 

@@ -30,7 +30,7 @@ static void unescape(char *text)
 }
 
 /* A line of mountinfo: is it M's?  Sets *PATH to the mount point in it. */
-static bool parse_line(char *line, const struct mounted *m, char **path)
+static bool parse_line(char *line, const struct mount_point *m, char **path)
 {
 	char *fields[5], *at = line, *type = strstr(line, " - "), device[32];
 
@@ -50,14 +50,14 @@ static bool parse_line(char *line, const struct mounted *m, char **path)
 }
 
 /* The system ends the connection before it gives the device to somebody else. */
-static bool has_gone(const struct mounted *m)
+static bool has_gone(const struct mount_point *m)
 {
 	struct pollfd p = {.fd = m->connection};
 
 	return poll(&p, 1, 0) > 0 && p.revents & (POLLERR | POLLHUP | POLLNVAL);
 }
 
-static bool look_up(const struct mounted *m, char *path, size_t size)
+static bool look_up(const struct mount_point *m, char *path, size_t size)
 {
 	FILE *f = fopen("/proc/self/mountinfo", "re");
 	char *line = NULL, *at;
@@ -77,16 +77,16 @@ static bool look_up(const struct mounted *m, char *path, size_t size)
 	return found;
 }
 
-bool mounted_find(const struct mounted *m, char *path, size_t size)
+bool mount_point_find(const struct mount_point *m, char *path, size_t size)
 {
 	return look_up(m, path, size) && !has_gone(m);
 }
 
-bool mounted_is(const struct mounted *m)
+bool mount_point_is(const struct mount_point *m)
 {
 	char path[PATH_MAX];
 
-	return mounted_find(m, path, sizeof(path));
+	return mount_point_find(m, path, sizeof(path));
 }
 
 /* For ordinary users a set-user-ID program does it. */
@@ -122,11 +122,11 @@ static enum unmount outcome(void)
 	return errno == EBUSY ? UNMOUNT_BUSY : UNMOUNT_FAILED;
 }
 
-enum unmount mounted_unmount(const struct mounted *m, bool lazy)
+enum unmount mount_point_unmount(const struct mount_point *m, bool lazy)
 {
 	char path[PATH_MAX];
 
-	if (!mounted_find(m, path, sizeof(path)))
+	if (!mount_point_find(m, path, sizeof(path)))
 		return UNMOUNT_DONE;
 	if (umount2(path, UMOUNT_NOFOLLOW | (lazy ? MNT_DETACH : 0)) == 0)
 		return UNMOUNT_DONE;
@@ -135,11 +135,11 @@ enum unmount mounted_unmount(const struct mounted *m, bool lazy)
 	return outcome();
 }
 
-enum unmount mounted_expire(const struct mounted *m)
+enum unmount mount_point_expire(const struct mount_point *m)
 {
 	char path[PATH_MAX];
 
-	if (!mounted_find(m, path, sizeof(path)))
+	if (!mount_point_find(m, path, sizeof(path)))
 		return UNMOUNT_DONE;
 	if (umount2(path, UMOUNT_NOFOLLOW | MNT_EXPIRE) == 0)
 		return UNMOUNT_DONE;

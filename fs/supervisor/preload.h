@@ -3,8 +3,8 @@
  * Reads files of the mount before anybody asks for them, so that they are in the page
  * cache then: in a process of its own, which gives way to all others.
  */
-#ifndef FS_PRELOAD_H
-#define FS_PRELOAD_H
+#ifndef FS_SUPERVISOR_PRELOAD_H
+#define FS_SUPERVISOR_PRELOAD_H
 
 #include <stddef.h>
 #include <sys/types.h>

@@ -11,9 +11,9 @@
 #define PATIENCE 10000 /* but no later after the first event */
 #define BLIND 10000    /* between looks where events do not come */
 
-bool lookout_open(struct lookout *l, const struct strings *sources, unsigned poll)
+bool rescan_open(struct rescan *l, const struct strings *sources, unsigned poll)
 {
-	*l = (struct lookout){
+	*l = (struct rescan){
 		.sources = sources,
 		.poll = poll,
 		.watch = watch_new(),
@@ -24,10 +24,10 @@ bool lookout_open(struct lookout *l, const struct strings *sources, unsigned pol
 	return l->watch != NULL;
 }
 
-void lookout_close(struct lookout *l)
+void rescan_close(struct rescan *l)
 {
 	watch_free(l->watch);
-	survey_free(&l->survey);
+	source_list_free(&l->survey);
 }
 
 /* Looking. */
@@ -37,7 +37,7 @@ static void name_archive(void *user, const char *path)
 	watch_archive(user, path);
 }
 
-static void tell_blind(struct lookout *l)
+static void tell_blind(struct rescan *l)
 {
 	const char *why = watch_blind(l->watch);
 
@@ -49,7 +49,7 @@ static void tell_blind(struct lookout *l)
 		  why, BLIND / 1000);
 }
 
-static int64_t poll_interval(const struct lookout *l)
+static int64_t poll_interval(const struct rescan *l)
 {
 	if (l->poll)
 		return (int64_t)l->poll * 1000;
@@ -57,9 +57,9 @@ static int64_t poll_interval(const struct lookout *l)
 }
 
 /* Watch first, then look: what changes in between is looked at again. */
-bool lookout_look(struct lookout *l, bool first)
+bool rescan_look(struct rescan *l, bool first)
 {
-	const struct survey_options options = {
+	const struct source_list_options options = {
 		.sources = l->sources->list,
 		.count = l->sources->count,
 		.first = first,
@@ -72,7 +72,7 @@ bool lookout_look(struct lookout *l, bool first)
 	watch_begin(l->watch);
 	for (size_t i = 0; i < options.count; i++)
 		watch_source(l->watch, options.sources[i]);
-	ok = survey_run(&l->survey, &options, &changed);
+	ok = source_list_run(&l->survey, &options, &changed);
 	watch_end(l->watch);
 	tell_blind(l);
 	l->forced = false;
@@ -85,7 +85,7 @@ bool lookout_look(struct lookout *l, bool first)
 	return ok;
 }
 
-void lookout_note(struct lookout *l, bool forced)
+void rescan_note(struct rescan *l, bool forced)
 {
 	int64_t now = clock_ms();
 
@@ -97,13 +97,13 @@ void lookout_note(struct lookout *l, bool forced)
 		l->due = l->first + PATIENCE;
 }
 
-void lookout_force(struct lookout *l)
+void rescan_force(struct rescan *l)
 {
 	l->forced = true;
 	l->due = 0;
 }
 
-int64_t lookout_due(const struct lookout *l)
+int64_t rescan_due(const struct rescan *l)
 {
 	if (l->sending)
 		return CLOCK_NEVER;
@@ -112,7 +112,7 @@ int64_t lookout_due(const struct lookout *l)
 
 /* Sending what was seen. */
 
-static enum link_result send_item(int link, struct survey_item *item)
+static enum link_result send_item(int link, struct source_list_item *item)
 {
 	struct kpackx_error why = {0};
 	struct link_message m = {
@@ -127,7 +127,7 @@ static enum link_result send_item(int link, struct survey_item *item)
 	enum link_result r;
 
 	if (item->fresh) {
-		m.fd = survey_open(item, &why);
+		m.fd = source_list_open(item, &why);
 		m.text = why.text;
 	}
 	r = link_send(link, &m);
@@ -136,7 +136,7 @@ static enum link_result send_item(int link, struct survey_item *item)
 	return r;
 }
 
-static enum link_result send_next(struct lookout *l, int link)
+static enum link_result send_next(struct rescan *l, int link)
 {
 	struct link_message end = {
 		.word = LINK_SURVEYED,
@@ -150,7 +150,7 @@ static enum link_result send_next(struct lookout *l, int link)
 	return link_send(link, &end);
 }
 
-void lookout_send(struct lookout *l, int link)
+void rescan_send(struct rescan *l, int link)
 {
 	while (l->sending && send_next(l, link) == LINK_DONE)
 		l->sending = l->next++ < l->survey.count;

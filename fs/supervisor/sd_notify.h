@@ -3,8 +3,8 @@
  * Messages to the service manager, where it asked for them: the protocol of sd_notify(3).
  * Without a manager nothing happens.
  */
-#ifndef FS_NOTIFY_H
-#define FS_NOTIFY_H
+#ifndef FS_SUPERVISOR_SD_NOTIFY_H
+#define FS_SUPERVISOR_SD_NOTIFY_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -7,7 +7,7 @@
 #include "sources.h"
 #include "core/archive/find.h"
 
-static void free_items(struct survey_item *items, size_t count)
+static void free_items(struct source_list_item *items, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		free(items[i].path);
@@ -16,10 +16,10 @@ static void free_items(struct survey_item *items, size_t count)
 	free(items);
 }
 
-void survey_free(struct survey *s)
+void source_list_free(struct source_list *s)
 {
 	free_items(s->items, s->count);
-	*s = (struct survey){0};
+	*s = (struct source_list){0};
 }
 
 static bool fail_memory(void)
@@ -29,9 +29,9 @@ static bool fail_memory(void)
 }
 
 /* Takes PATH, which may be NULL, and copies ERROR, which may be. */
-static bool add(struct survey *s, char *path, const char *error, uint32_t source)
+static bool add(struct source_list *s, char *path, const char *error, uint32_t source)
 {
-	struct survey_item *list = s->items, *item;
+	struct source_list_item *list = s->items, *item;
 
 	if (path && (s->count & (s->count - 1)) == 0)
 		list = reallocarray(list, s->count ? 2 * s->count : 1, sizeof(*list));
@@ -41,14 +41,14 @@ static bool add(struct survey *s, char *path, const char *error, uint32_t source
 	}
 	s->items = list;
 	item = &list[s->count++];
-	*item = (struct survey_item){.path = path, .source = source};
+	*item = (struct source_list_item){.path = path, .source = source};
 	if (!error)
 		return true;
 	item->error = strdup(error);
 	return item->error || fail_memory();
 }
 
-static int compare(const struct survey_item *a, const struct survey_item *b)
+static int compare(const struct source_list_item *a, const struct source_list_item *b)
 {
 	if (a->source != b->source)
 		return a->source < b->source ? -1 : 1;
@@ -61,7 +61,8 @@ static int compare_keys(const void *key, const void *item)
 }
 
 /* Items are sorted: by source, and in a source by path. */
-static struct survey_item *find(const struct survey *s, const struct survey_item *item)
+static struct source_list_item *find(const struct source_list *s,
+				     const struct source_list_item *item)
 {
 	return s->count ? bsearch(item, s->items, s->count, sizeof(*item), compare_keys)
 			: NULL;
@@ -84,7 +85,7 @@ static bool same_file(const struct stat *a, const struct stat *b)
 }
 
 /* The error of an item that cannot be looked at; false: no memory. */
-static bool look_at(struct survey_item *item)
+static bool look_at(struct source_list_item *item)
 {
 	struct kpackx_error why = {0};
 
@@ -97,10 +98,10 @@ static bool look_at(struct survey_item *item)
 }
 
 /* The serial ITEM had, where it is what it was, or else a new one. */
-static void number(struct survey *now, struct survey_item *item,
-		   const struct survey *last, bool forced)
+static void number(struct source_list *now, struct source_list_item *item,
+		   const struct source_list *last, bool forced)
 {
-	const struct survey_item *old = find(last, item);
+	const struct source_list_item *old = find(last, item);
 
 	if (item->error)
 		return;
@@ -116,8 +117,8 @@ static void number(struct survey *now, struct survey_item *item,
 	}
 }
 
-static bool fill_item(struct survey *now, struct survey_item *item,
-		      const struct survey *last, const struct survey_options *o)
+static bool fill_item(struct source_list *now, struct source_list_item *item,
+		      const struct source_list *last, const struct source_list_options *o)
 {
 	if (o->hook && !item->error)
 		o->hook(o->user, item->path);
@@ -128,7 +129,7 @@ static bool fill_item(struct survey *now, struct survey_item *item,
 }
 
 /* Take the paths kp_archives_find gave. */
-static bool add_paths(struct survey *s, char **paths, size_t count, uint32_t source)
+static bool add_paths(struct source_list *s, char **paths, size_t count, uint32_t source)
 {
 	bool ok = true;
 
@@ -142,7 +143,8 @@ static bool add_paths(struct survey *s, char **paths, size_t count, uint32_t sou
 	return ok;
 }
 
-static bool list_source(struct survey *s, const struct survey_options *o, uint32_t source)
+static bool list_source(struct source_list *s, const struct source_list_options *o,
+			uint32_t source)
 {
 	const char *path = o->sources[source];
 	struct kpackx_error why = {0};
@@ -160,7 +162,7 @@ static bool list_source(struct survey *s, const struct survey_options *o, uint32
 	return add_paths(s, paths, count, source);
 }
 
-static bool differ(const struct survey_item *a, const struct survey_item *b)
+static bool differ(const struct source_list_item *a, const struct source_list_item *b)
 {
 	return a->serial != b->serial || compare(a, b) || !a->error != !b->error ||
 	       (a->error && strcmp(a->error, b->error) != 0);
@@ -173,7 +175,7 @@ static bool same_look(const struct stat *a, const struct stat *b)
 }
 
 /* The first source's look shows only where there is no archive. */
-static bool changes(const struct survey *a, const struct survey *b)
+static bool changes(const struct source_list *a, const struct source_list *b)
 {
 	if (a->count != b->count)
 		return true;
@@ -186,7 +188,7 @@ static bool changes(const struct survey *a, const struct survey *b)
 /*
  * What the directories of an empty mount look like; kept where nothing can be looked at.
  */
-static void look_at_sources(struct survey *s, const struct survey_options *o)
+static void look_at_sources(struct source_list *s, const struct source_list_options *o)
 {
 	struct stat st;
 
@@ -198,9 +200,10 @@ static void look_at_sources(struct survey *s, const struct survey_options *o)
 	}
 }
 
-bool survey_run(struct survey *s, const struct survey_options *o, bool *changed)
+bool source_list_run(struct source_list *s, const struct source_list_options *o,
+		     bool *changed)
 {
-	struct survey now = {.look = s->look, .last_serial = s->last_serial};
+	struct source_list now = {.look = s->look, .last_serial = s->last_serial};
 	bool ok = true;
 
 	look_at_sources(&now, o);
@@ -209,7 +212,7 @@ bool survey_run(struct survey *s, const struct survey_options *o, bool *changed)
 	for (size_t i = 0; ok && i < now.count; i++)
 		ok = fill_item(&now, &now.items[i], s, o);
 	if (!ok) {
-		survey_free(&now);
+		source_list_free(&now);
 		return false;
 	}
 	*changed = changes(s, &now);
@@ -218,14 +221,14 @@ bool survey_run(struct survey *s, const struct survey_options *o, bool *changed)
 	return true;
 }
 
-void survey_refuse(struct survey *s, uint32_t serial)
+void source_list_refuse(struct source_list *s, uint32_t serial)
 {
 	for (size_t i = 0; i < s->count; i++)
 		if (s->items[i].serial == serial)
 			s->items[i].refused = true;
 }
 
-int survey_open(struct survey_item *item, struct kpackx_error *why)
+int source_list_open(struct source_list_item *item, struct kpackx_error *why)
 {
 	struct stat st;
 	int fd;

@@ -23,13 +23,13 @@
 struct supervisor {
 	const struct supervisor_options *o;
 	struct supervised server;
-	struct mounted mounted;
+	struct mount_point mounted;
 	int signals;
 	enum { STARTING, SERVING, STOPPING } state;
 	bool served, lazy, over;
 	enum end end;
 
-	struct lookout lookout;
+	struct rescan lookout;
 	bool reloading; /* the manager waits for the end of a reload */
 
 	int64_t next_ping, next_expire;
@@ -93,12 +93,12 @@ static void kill_server(struct supervisor *s)
 /* Where it is now, or lazily: the name goes at once, the rest with the last use. */
 static bool unmount_once(struct supervisor *s)
 {
-	enum unmount u = mounted_unmount(&s->mounted, false);
+	enum unmount u = mount_point_unmount(&s->mounted, false);
 
 	if (u == UNMOUNT_BUSY) {
 		log_mount(s, LOG_WARNING,
 			  "busy: unmounted lazily, open files are served to the end");
-		u = mounted_unmount(&s->mounted, true);
+		u = mount_point_unmount(&s->mounted, true);
 		s->lazy = u == UNMOUNT_DONE;
 	}
 	if (u == UNMOUNT_DONE)
@@ -124,11 +124,11 @@ static void leave(struct supervisor *s)
 /* The server ends when the mount does, which may be bound to other places. */
 static void unmount(struct supervisor *s)
 {
-	bool there = mounted_is(&s->mounted), done = there;
+	bool there = mount_point_is(&s->mounted), done = there;
 
 	for (int i = 0; done && there && i < PLACES_MAX; i++) {
 		done = unmount_once(s);
-		there = mounted_is(&s->mounted);
+		there = mount_point_is(&s->mounted);
 	}
 	/*
 	 * Somebody was faster, and what is still open is not to hold us; or we may not.
@@ -169,7 +169,7 @@ static void reload_by_force(struct supervisor *s)
 		return;
 	s->reloading = true;
 	notify_reloading();
-	lookout_force(&s->lookout);
+	rescan_force(&s->lookout);
 }
 
 static void take_signal(struct supervisor *s, int number)
@@ -194,12 +194,12 @@ static void leave_connection(struct supervisor *s)
  */
 static void clean_up(struct supervisor *s, bool all)
 {
-	bool there = all && mounted_is(&s->mounted);
+	bool there = all && mount_point_is(&s->mounted);
 
 	leave_connection(s);
 	end_preload(s);
 	/* Without its connection a mount keeps its device until it is unmounted. */
-	if (there && mounted_unmount(&s->mounted, true) != UNMOUNT_DONE)
+	if (there && mount_point_unmount(&s->mounted, true) != UNMOUNT_DONE)
 		log_mount(s, LOG_ERR, "cannot unmount");
 }
 
@@ -331,10 +331,10 @@ static void take_message(struct supervisor *s, const struct link_message *m)
 			start_preload(s);
 		break;
 	case LINK_REFUSED:
-		survey_refuse(&s->lookout.survey, m->serial);
+		source_list_refuse(&s->lookout.survey, m->serial);
 		break;
 	case LINK_RESCAN:
-		lookout_note(&s->lookout, m->number != 0);
+		rescan_note(&s->lookout, m->number != 0);
 		break;
 	case LINK_SIGNAL:
 		take_signal(s, (int)m->number);
@@ -396,14 +396,14 @@ static void ping(struct supervisor *s)
 static void expire(struct supervisor *s)
 {
 	const int64_t idle = (int64_t)s->o->idle * 1000;
-	enum unmount u = mounted_expire(&s->mounted);
+	enum unmount u = mount_point_expire(&s->mounted);
 
 	s->next_expire = clock_ms() + idle;
 	if (u == UNMOUNT_FAILED && errno == EPERM) {
 		s->next_expire = clock_ms() + idle / 4;
 		if (clock_ms() - s->used < idle)
 			return;
-		u = mounted_unmount(&s->mounted, false);
+		u = mount_point_unmount(&s->mounted, false);
 	}
 	if (u != UNMOUNT_DONE)
 		return;
@@ -428,7 +428,7 @@ static void do_what_is_due(struct supervisor *s)
 	if (s->state != SERVING || s->over)
 		return;
 	begin_timers(s);
-	if (now >= lookout_due(&s->lookout) && !lookout_look(&s->lookout, false))
+	if (now >= rescan_due(&s->lookout) && !rescan_look(&s->lookout, false))
 		end_reload(s, "nothing: it failed");
 	if (now >= s->next_ping)
 		ping(s);
@@ -448,7 +448,7 @@ static int wait_time(const struct supervisor *s)
 	if (s->state != SERVING)
 		return -1;
 	next = earliest(s->next_ping, s->next_expire);
-	next = earliest(next, lookout_due(&s->lookout));
+	next = earliest(next, rescan_due(&s->lookout));
 	if (next == CLOCK_NEVER)
 		return -1;
 	return next <= now ? 0 : (int)earliest(next - now, 1 << 30);
@@ -471,19 +471,19 @@ static void step(struct supervisor *s)
 	if (p[0].revents)
 		read_signals(s);
 	if ((p[2].revents && watch_read(s->lookout.watch)) || p[3].revents)
-		lookout_note(&s->lookout, false);
+		rescan_note(&s->lookout, false);
 	do_what_is_due(s);
-	lookout_send(&s->lookout, s->server.link);
+	rescan_send(&s->lookout, s->server.link);
 }
 
 static bool begin(struct supervisor *s)
 {
 	s->signals = open_signals();
-	if (!lookout_open(&s->lookout, s->o->sources, s->o->poll) || s->signals < 0) {
+	if (!rescan_open(&s->lookout, s->o->sources, s->o->poll) || s->signals < 0) {
 		log_about(LOG_ERR, "supervisor", strerror(errno));
 		return false;
 	}
-	if (lookout_look(&s->lookout, true))
+	if (rescan_look(&s->lookout, true))
 		return true;
 	s->end = NO_MOUNT;
 	return false;
@@ -501,7 +501,7 @@ enum end supervise(const struct supervised *server, const struct supervisor_opti
 	};
 
 	if (begin(&s)) {
-		lookout_send(&s.lookout, s.server.link);
+		rescan_send(&s.lookout, s.server.link);
 		while (!s.over)
 			step(&s);
 	} else {
@@ -514,6 +514,6 @@ enum end supervise(const struct supervised *server, const struct supervisor_opti
 		close(s.server.link);
 	if (s.signals >= 0)
 		close(s.signals);
-	lookout_close(&s.lookout);
+	rescan_close(&s.lookout);
 	return s.end;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The GPUs whose code a mount shows: all, or what some GPUs can load. */
-#ifndef FS_ARCHES_H
-#define FS_ARCHES_H
+#ifndef FS_TREE_ARCH_FILTER_H
+#define FS_TREE_ARCH_FILTER_H
 
 #include <stdio.h>
 #include "core/target/target.h"

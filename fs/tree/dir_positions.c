@@ -67,7 +67,7 @@ void shifts_free(struct shift *list)
 }
 
 /* Forget the oldest swaps, if the others are enough. */
-static void trim(struct positions *p)
+static void trim(struct dir_positions *p)
 {
 	struct shift **at = &p->first;
 
@@ -80,7 +80,7 @@ static void trim(struct positions *p)
 	*at = NULL;
 }
 
-void positions_advance(struct positions *p, struct shift *list)
+void dir_positions_advance(struct dir_positions *p, struct shift *list)
 {
 	struct shift **end = &list;
 
@@ -92,12 +92,12 @@ void positions_advance(struct positions *p, struct shift *list)
 	trim(p);
 }
 
-uint64_t positions_tell(const struct positions *p, uint64_t index)
+uint64_t dir_positions_tell(const struct dir_positions *p, uint64_t index)
 {
 	return p->edition % EDITIONS << INDEX_BITS | index;
 }
 
-static uint64_t moved(const struct positions *p, uint64_t edition, uint64_t dir,
+static uint64_t moved(const struct dir_positions *p, uint64_t edition, uint64_t dir,
 		      uint64_t index)
 {
 	for (const struct shift *s = p->first; s; s = s->next)
@@ -106,7 +106,7 @@ static uint64_t moved(const struct positions *p, uint64_t edition, uint64_t dir,
 	return index;
 }
 
-uint64_t positions_find(const struct positions *p, uint64_t dir, uint64_t told)
+uint64_t dir_positions_find(const struct dir_positions *p, uint64_t dir, uint64_t told)
 {
 	uint64_t index = told & ((UINT64_C(1) << INDEX_BITS) - 1);
 	uint64_t age = (p->edition - (told >> INDEX_BITS)) % EDITIONS;
@@ -119,8 +119,8 @@ uint64_t positions_find(const struct positions *p, uint64_t dir, uint64_t told)
 	return index;
 }
 
-void positions_fini(struct positions *p)
+void dir_positions_fini(struct dir_positions *p)
 {
 	shifts_free(p->first);
-	*p = (struct positions){0};
+	*p = (struct dir_positions){0};
 }

@@ -7,14 +7,14 @@
  * notes where the names of each directory that changed went to; the last swaps are
  * remembered, and a position older than that is taken as it is.
  */
-#ifndef FS_POSITIONS_H
-#define FS_POSITIONS_H
+#ifndef FS_TREE_DIR_POSITIONS_H
+#define FS_TREE_DIR_POSITIONS_H
 
 #include "edition.h"
 
 struct shift;
 
-struct positions {
+struct dir_positions {
 	uint64_t edition;    /* number of the current one */
 	struct shift *first; /* the latest swap first */
 	size_t count;        /* names they are about */
@@ -28,17 +28,17 @@ struct shift *shift_joined(struct shift *s, struct shift *list);
 void shifts_free(struct shift *list);
 
 /* The next edition is the current one now.  Takes what the swap shifted. */
-void positions_advance(struct positions *p, struct shift *list);
+void dir_positions_advance(struct dir_positions *p, struct shift *list);
 
 /* For telldir: name number INDEX of a directory of the current edition. */
-uint64_t positions_tell(const struct positions *p, uint64_t index);
+uint64_t dir_positions_tell(const struct dir_positions *p, uint64_t index);
 
 /*
  * The present number of the name of directory DIR that had the given position, or of the
  * name after it.
  */
-uint64_t positions_find(const struct positions *p, uint64_t dir, uint64_t told);
+uint64_t dir_positions_find(const struct dir_positions *p, uint64_t dir, uint64_t told);
 
-void positions_fini(struct positions *p);
+void dir_positions_fini(struct dir_positions *p);
 
 #endif

@@ -126,7 +126,7 @@ static bool hide_empty_toc(struct kp_view *v)
 }
 
 struct telling {
-	struct warned *warned;
+	struct logged_conflicts *warned;
 	size_t lines; /* that may still be logged */
 	size_t more;  /* what was not */
 };
@@ -134,7 +134,7 @@ struct telling {
 /* Log TEXT, of an archive or of none, unless the edition before had it. */
 static void tell(struct telling *t, const struct origin *o, const char *text)
 {
-	if (warned_of(t->warned, o ? o->serial : 0, text))
+	if (logged_conflicts_of(t->warned, o ? o->serial : 0, text))
 		return;
 	if (t->lines == 0)
 		t->more++;
@@ -158,7 +158,7 @@ static size_t tell_refused(struct telling *t, const struct origin *o)
 }
 
 /* What is wrong inside archives that are served, in a few lines. */
-static void log_conflicts(const struct edition *e, struct warned *warned)
+static void log_conflicts(const struct edition *e, struct logged_conflicts *warned)
 {
 	struct telling t = {.warned = warned, .lines = CONFLICTS_LOGGED};
 	size_t kept, counted, textless = 0;
@@ -168,7 +168,7 @@ static void log_conflicts(const struct edition *e, struct warned *warned)
 		textless += tell_refused(&t, e->holdings.origins[i]);
 	for (size_t i = 0; i < kept; i++)
 		tell(&t, NULL, conflicts[i]);
-	t.more += warned_turn(warned, textless + counted - kept);
+	t.more += logged_conflicts_turn(warned, textless + counted - kept);
 	if (t.more)
 		log_print(LOG_WARNING, "and %zu more, see " KP_CONTROL_NAME "/conflicts",
 			  t.more);

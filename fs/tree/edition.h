@@ -4,8 +4,8 @@
  * and its inode numbers.  Immutable after edition_new, and shared: the last reference frees
  * it.
  */
-#ifndef FS_EDITION_H
-#define FS_EDITION_H
+#ifndef FS_TREE_EDITION_H
+#define FS_TREE_EDITION_H
 
 #include <stdatomic.h>
 #include "arch_filter.h"
@@ -47,7 +47,7 @@ struct edition_options {
 	const struct arches *arches;
 	const char *subdir; /* clean; NULL: the whole tree */
 	struct tree_options look;
-	struct warned *warned; /* conflicts of the edition before; or NULL */
+	struct logged_conflicts *warned; /* conflicts of the edition before; or NULL */
 	/* A subdir that no archive has is a failure, else an empty directory; and chosen
 	 * architectures that none has are warned of. */
 	bool first;

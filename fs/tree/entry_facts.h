@@ -4,8 +4,8 @@
  * extended attributes have for it: archive, key, arch, type, ordinal, size, compressed_size,
  * scheme, chunk, xxh3, metadata.
  */
-#ifndef FS_ENTRY_FACTS_H
-#define FS_ENTRY_FACTS_H
+#ifndef FS_TREE_ENTRY_FACTS_H
+#define FS_TREE_ENTRY_FACTS_H
 
 #include "core/archive/archive.h"
 #include "core/base/json.h"

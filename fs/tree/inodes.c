@@ -16,10 +16,10 @@ struct inodes {
 		swap; /* a thread that uses the edition holds it for reading; a swap, for writing */
 	struct edition *now;
 	atomic_uint_least64_t *lookups; /* by the position in its tree */
-	struct positions positions;
+	struct dir_positions positions;
 
 	pthread_mutex_t lock; /* taken after the former, for the fields below */
-	struct retired retired;
+	struct retired_inodes retired;
 };
 
 /* --- asking ----------------------------------------------------------------------- */
@@ -50,7 +50,7 @@ static bool find_retired(struct inodes *in, uint64_t ino, struct retired_inode *
 	const struct retired_inode *r;
 
 	pthread_mutex_lock(&in->lock);
-	r = retired_find(&in->retired, ino);
+	r = retired_inodes_find(&in->retired, ino);
 	if (r) {
 		*out = *r;
 		if (r->file.origin)
@@ -119,7 +119,7 @@ void inodes_count(struct inodes *in, uint64_t ino)
 	if (add_lookups(in, ino, 1))
 		return;
 	pthread_mutex_lock(&in->lock);
-	r = retired_find(&in->retired, ino);
+	r = retired_inodes_find(&in->retired, ino);
 	if (r)
 		r->lookups++;
 	pthread_mutex_unlock(&in->lock);
@@ -146,11 +146,11 @@ static struct origin *forget_retired(struct inodes *in, uint64_t ino, uint64_t n
 	struct origin *last = NULL;
 
 	pthread_mutex_lock(&in->lock);
-	r = retired_find(&in->retired, ino);
+	r = retired_inodes_find(&in->retired, ino);
 	if (r && r->lookups > n)
 		r->lookups -= n;
 	else if (r)
-		last = retired_remove(&in->retired, ino);
+		last = retired_inodes_remove(&in->retired, ino);
 	pthread_mutex_unlock(&in->lock);
 	return last;
 }
@@ -174,12 +174,12 @@ void inodes_forget(struct inodes *in, uint64_t ino, uint64_t n)
 
 uint64_t inodes_tell(const struct inodes *in, uint64_t index)
 {
-	return positions_tell(&in->positions, index);
+	return dir_positions_tell(&in->positions, index);
 }
 
 uint64_t inodes_position(const struct inodes *in, uint64_t dir, uint64_t told)
 {
-	return positions_find(&in->positions, dir, told);
+	return dir_positions_find(&in->positions, dir, told);
 }
 
 void inodes_retired(struct inodes *in, size_t *inodes, size_t *archives)
@@ -265,7 +265,7 @@ static bool retire(struct inodes *in, const struct swap *s, struct tree_node nod
 		r.id = kp_view_dir(s->last->view, node.index)->id;
 	else
 		r.file = edition_entry(s->last, node.index);
-	return retired_add(&in->retired, &r);
+	return retired_inodes_add(&in->retired, &r);
 }
 
 /* Count what the kernel knows of the last edition for this one, or retire it. */
@@ -303,7 +303,7 @@ static void revive(struct inodes *in, struct swap *s)
 			if (!tree_find(to, r->st.st_ino, &found))
 				continue;
 			in->lookups[tree_position(to, found)] += r->lookups;
-			o = retired_remove(&in->retired, r->st.st_ino);
+			o = retired_inodes_remove(&in->retired, r->st.st_ino);
 			if (o)
 				holdings_add(&s->revived, o);
 		}
@@ -339,7 +339,7 @@ static void exchange(struct inodes *in, struct edition *next,
 	*s = (struct swap){.last = in->now, .lookups = in->lookups};
 	in->now = next;
 	in->lookups = lookups;
-	positions_advance(&in->positions, shifts);
+	dir_positions_advance(&in->positions, shifts);
 	revive(in, s);
 	carry_over(in, s);
 	pthread_mutex_unlock(&in->lock);
@@ -553,8 +553,8 @@ void inodes_free(struct inodes *in)
 {
 	if (!in)
 		return;
-	retired_fini(&in->retired);
-	positions_fini(&in->positions);
+	retired_inodes_fini(&in->retired);
+	dir_positions_fini(&in->positions);
 	free_counts(in->lookups, in->now);
 	edition_unref(in->now);
 	pthread_mutex_destroy(&in->lock);

@@ -8,8 +8,8 @@
  * the answer was sent: when inodes_swap returns, no answer from the old edition
  * can come any more, and what it made the kernel believe can be taken back.
  */
-#ifndef FS_INODES_H
-#define FS_INODES_H
+#ifndef FS_TREE_INODES_H
+#define FS_TREE_INODES_H
 
 #include "edition.h"
 

@@ -13,7 +13,7 @@ static int by_hash(const void *a, const void *b)
 }
 
 /* Without memory for it, it will be logged again. */
-bool warned_of(struct warned *w, uint32_t serial, const char *text)
+bool logged_conflicts_of(struct logged_conflicts *w, uint32_t serial, const char *text)
 {
 	uint64_t hash = XXH3_64bits_withSeed(text, strlen(text), serial);
 
@@ -25,7 +25,7 @@ bool warned_of(struct warned *w, uint32_t serial, const char *text)
 	       bsearch(&hash, w->before, w->n_before, sizeof(hash), by_hash);
 }
 
-size_t warned_turn(struct warned *w, size_t more)
+size_t logged_conflicts_turn(struct logged_conflicts *w, size_t more)
 {
 	size_t fresh;
 
@@ -35,11 +35,12 @@ size_t warned_turn(struct warned *w, size_t more)
 	free(w->before);
 	if (w->n_now)
 		qsort(w->now, w->n_now, sizeof(*w->now), by_hash);
-	*w = (struct warned){.before = w->now, .n_before = w->n_now, .more = more};
+	*w = (struct logged_conflicts){
+		.before = w->now, .n_before = w->n_now, .more = more};
 	return fresh;
 }
 
-void warned_fini(struct warned *w)
+void logged_conflicts_fini(struct logged_conflicts *w)
 {
 	free(w->now);
 	free(w->before);

@@ -5,8 +5,8 @@
  * Shared by editions, by inodes that outlive theirs and by reads that run; the last one closes
  * the archive.  Thread-safe.
  */
-#ifndef FS_ORIGIN_H
-#define FS_ORIGIN_H
+#ifndef FS_TREE_ORIGIN_H
+#define FS_TREE_ORIGIN_H
 
 #include <stdatomic.h>
 #include "core/archive/archive.h"

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include "path_owners.h"
 
-struct claims {
+struct path_owners {
 	const struct edition *edition;
 	struct kp_view_options select;
 	uint64_t *holders; /* by name: archive in the upper half, entry below, plus one */
@@ -31,7 +31,7 @@ static uint32_t name_count(const struct kp_view *v)
 	return most;
 }
 
-bool claims_selects(struct claims *c, struct kp_span arch)
+bool path_owners_selects(struct path_owners *c, struct kp_span arch)
 {
 	if (c->arch != arch.data) {
 		c->arch = arch.data;
@@ -41,7 +41,7 @@ bool claims_selects(struct claims *c, struct kp_span arch)
 }
 
 /* Find the directory at PATH, unless it was the last one. */
-static bool find_dir(struct claims *c, struct kp_span path)
+static bool find_dir(struct path_owners *c, struct kp_span path)
 {
 	if (kp_span_eq(path, (struct kp_span){c->dir_path, c->dir_size}))
 		return c->dir_found;
@@ -51,7 +51,7 @@ static bool find_dir(struct claims *c, struct kp_span path)
 	return c->dir_found;
 }
 
-bool claims_find(struct claims *c, struct kp_span path, uint32_t *name)
+bool path_owners_find(struct path_owners *c, struct kp_span path, uint32_t *name)
 {
 	size_t cut = path.size;
 
@@ -64,17 +64,18 @@ bool claims_find(struct claims *c, struct kp_span path, uint32_t *name)
 }
 
 /* Of several entries that ask for a name the first has it, as in the view. */
-static void claim_path(struct claims *c, const struct kp_entry_path *p, uint64_t holder)
+static void claim_path(struct path_owners *c, const struct kp_entry_path *p,
+		       uint64_t holder)
 {
 	uint32_t name;
 
-	if (p->fault[0] || !claims_find(c, p->text, &name) || c->holders[name])
+	if (p->fault[0] || !path_owners_find(c, p->text, &name) || c->holders[name])
 		return;
 	if (kp_view_name(c->edition->view, name).kind != KP_VIEW_DIR)
 		c->holders[name] = holder + 1;
 }
 
-static void claim_archive(struct claims *c, size_t archive)
+static void claim_archive(struct path_owners *c, size_t archive)
 {
 	const struct kpack_archive *a = c->edition->archives[archive];
 	struct kp_entry_path paths[KP_ENTRY_PATHS];
@@ -85,7 +86,7 @@ static void claim_archive(struct claims *c, size_t archive)
 		size_t count;
 
 		kp_archive_entry(a, entry, &info);
-		if (!claims_selects(c, info.arch))
+		if (!path_owners_selects(c, info.arch))
 			continue;
 		count = kp_entry_paths(a, entry, paths);
 		for (size_t i = 0; i < count; i++)
@@ -93,9 +94,9 @@ static void claim_archive(struct claims *c, size_t archive)
 	}
 }
 
-struct claims *claims_new(const struct edition *e, const struct arches *arches)
+struct path_owners *path_owners_new(const struct edition *e, const struct arches *arches)
 {
-	struct claims *c = calloc(1, sizeof(*c));
+	struct path_owners *c = calloc(1, sizeof(*c));
 
 	if (!c)
 		return NULL;
@@ -105,7 +106,7 @@ struct claims *claims_new(const struct edition *e, const struct arches *arches)
 	c->dir_found = true; /* the root, whose path is empty */
 	c->holders = calloc((size_t)c->names + 1, sizeof(*c->holders));
 	if (!c->holders) {
-		claims_free(c);
+		path_owners_free(c);
 		return NULL;
 	}
 	for (size_t i = 0; i < e->holdings.count; i++)
@@ -113,7 +114,7 @@ struct claims *claims_new(const struct edition *e, const struct arches *arches)
 	return c;
 }
 
-void claims_free(struct claims *c)
+void path_owners_free(struct path_owners *c)
 {
 	if (!c)
 		return;
@@ -121,7 +122,7 @@ void claims_free(struct claims *c)
 	free(c);
 }
 
-bool claims_holder(const struct claims *c, uint32_t name, struct claim *out)
+bool path_owners_holder(const struct path_owners *c, uint32_t name, struct claim *out)
 {
 	uint64_t holder = name < c->names ? c->holders[name] : 0;
 

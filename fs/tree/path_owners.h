@@ -4,13 +4,13 @@
  * each content, whatever names it has; a reader of facts about a path wants the entry
  * that asked for that path. Made on request, because it takes a walk over all entries.
  */
-#ifndef FS_CLAIMS_H
-#define FS_CLAIMS_H
+#ifndef FS_TREE_PATH_OWNERS_H
+#define FS_TREE_PATH_OWNERS_H
 
 #include "edition.h"
 #include "core/view/entry_paths.h"
 
-struct claims;
+struct path_owners;
 
 /* An entry of one of the edition's archives. */
 struct claim {
@@ -19,19 +19,19 @@ struct claim {
 };
 
 /* E is borrowed, and so is what ARCHES has.  NULL: no memory. */
-struct claims *claims_new(const struct edition *e, const struct arches *arches);
-void claims_free(struct claims *c); /* NULL is fine */
+struct path_owners *path_owners_new(const struct edition *e, const struct arches *arches);
+void path_owners_free(struct path_owners *c); /* NULL is fine */
 
 /*
  * The entry that holds NAME, a number of the view; false: the name is a directory's, or
  * no entry's.
  */
-bool claims_holder(const struct claims *c, uint32_t name, struct claim *out);
+bool path_owners_holder(const struct path_owners *c, uint32_t name, struct claim *out);
 
 /* The number of the name at PATH of the view; false: there is none. */
-bool claims_find(struct claims *c, struct kp_span path, uint32_t *name);
+bool path_owners_find(struct path_owners *c, struct kp_span path, uint32_t *name);
 
 /* Are entries of that architecture shown? */
-bool claims_selects(struct claims *c, struct kp_span arch);
+bool path_owners_selects(struct path_owners *c, struct kp_span arch);
 
 #endif

@@ -2,13 +2,13 @@
 #include <stdlib.h>
 #include "retired_inodes.h"
 
-static struct retired_inode **bucket(const struct retired *r, uint64_t ino)
+static struct retired_inode **bucket(const struct retired_inodes *r, uint64_t ino)
 {
 	/* Numbers are hashes already; those that follow each other were moved aside. */
 	return &r->buckets[(ino ^ ino >> 32) & (r->size - 1)];
 }
 
-static struct retired_inode **place(const struct retired *r, uint64_t ino)
+static struct retired_inode **place(const struct retired_inodes *r, uint64_t ino)
 {
 	struct retired_inode **at = bucket(r, ino);
 
@@ -17,14 +17,14 @@ static struct retired_inode **place(const struct retired *r, uint64_t ino)
 	return at;
 }
 
-struct retired_inode *retired_find(const struct retired *r, uint64_t ino)
+struct retired_inode *retired_inodes_find(const struct retired_inodes *r, uint64_t ino)
 {
 	return r->count ? *place(r, ino) : NULL;
 }
 
-static bool grow(struct retired *r)
+static bool grow(struct retired_inodes *r)
 {
-	struct retired old = *r;
+	struct retired_inodes old = *r;
 
 	if (r->count < r->size)
 		return true;
@@ -49,7 +49,7 @@ static bool grow(struct retired *r)
 	return true;
 }
 
-bool retired_add(struct retired *r, const struct retired_inode *inode)
+bool retired_inodes_add(struct retired_inodes *r, const struct retired_inode *inode)
 {
 	struct retired_inode *n = malloc(sizeof(*n)), **at;
 
@@ -69,7 +69,7 @@ bool retired_add(struct retired *r, const struct retired_inode *inode)
 	return true;
 }
 
-struct origin *retired_remove(struct retired *r, uint64_t ino)
+struct origin *retired_inodes_remove(struct retired_inodes *r, uint64_t ino)
 {
 	struct retired_inode **at = place(r, ino), *n = *at;
 	struct origin *o = n->file.origin;
@@ -85,7 +85,7 @@ struct origin *retired_remove(struct retired *r, uint64_t ino)
 	return NULL;
 }
 
-void retired_fini(struct retired *r)
+void retired_inodes_fini(struct retired_inodes *r)
 {
 	for (size_t i = 0; i < r->size; i++) {
 		struct retired_inode *next;
@@ -97,5 +97,5 @@ void retired_fini(struct retired *r)
 		}
 	}
 	free(r->buckets);
-	*r = (struct retired){0};
+	*r = (struct retired_inodes){0};
 }

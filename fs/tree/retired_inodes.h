@@ -3,8 +3,8 @@
  * Inodes the kernel still holds though no name leads to them any more, by number.  Each
  * keeps its archive open.  Not thread-safe.
  */
-#ifndef FS_RETIRED_H
-#define FS_RETIRED_H
+#ifndef FS_TREE_RETIRED_INODES_H
+#define FS_TREE_RETIRED_INODES_H
 
 #include "origin.h"
 
@@ -16,7 +16,7 @@ struct retired_inode {
 	struct origin_entry file; /* of a file, with a reference */
 };
 
-struct retired {
+struct retired_inodes {
 	struct retired_inode **buckets;
 	size_t size; /* a power of two, or 0 */
 	size_t count;
@@ -24,17 +24,17 @@ struct retired {
 };
 
 /* NULL: there is none. */
-struct retired_inode *retired_find(const struct retired *r, uint64_t ino);
+struct retired_inode *retired_inodes_find(const struct retired_inodes *r, uint64_t ino);
 
 /* A copy of INODE, with a reference to its origin; no such number is there.  false: no memory. */
-bool retired_add(struct retired *r, const struct retired_inode *inode);
+bool retired_inodes_add(struct retired_inodes *r, const struct retired_inode *inode);
 
 /*
  * Take an inode out.  Returns its origin when it was the last one of it, with a reference, else
  * NULL.
  */
-struct origin *retired_remove(struct retired *r, uint64_t ino);
+struct origin *retired_inodes_remove(struct retired_inodes *r, uint64_t ino);
 
-void retired_fini(struct retired *r);
+void retired_inodes_fini(struct retired_inodes *r);
 
 #endif

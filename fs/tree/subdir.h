@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The directory of the tree that is the mount's root. */
-#ifndef FS_SUBDIR_H
-#define FS_SUBDIR_H
+#ifndef FS_TREE_SUBDIR_H
+#define FS_TREE_SUBDIR_H
 
 #include "edition.h"
 

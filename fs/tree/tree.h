@@ -7,8 +7,8 @@
  * order fixes which node comes first. Immutable after tree_new: every call may run
  * concurrently.
  */
-#ifndef FS_TREE_H
-#define FS_TREE_H
+#ifndef FS_TREE_TREE_H
+#define FS_TREE_TREE_H
 
 #include <sys/stat.h>
 #include "core/view/view.h"

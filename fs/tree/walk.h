@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The files a mount shows, one after another. */
-#ifndef FS_WALK_H
-#define FS_WALK_H
+#ifndef FS_TREE_WALK_H
+#define FS_TREE_WALK_H
 
 #include "tree.h"
 

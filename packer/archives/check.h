@@ -6,8 +6,8 @@
  * A fault is what one of the existing readers - AMD's C++ and Python ones, HRX,
  * ours - would misread or refuse.  A note is a rule only our writer keeps.
  */
-#ifndef CHECK_H
-#define CHECK_H
+#ifndef PACKER_ARCHIVES_CHECK_H
+#define PACKER_ARCHIVES_CHECK_H
 
 #include "core/archive/archive.h"
 #include "core/base/faults.h"

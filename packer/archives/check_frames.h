@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The rules of the frames of a zstd blob: their heads, and the index of them. */
-#ifndef FRAME_CHECK_H
-#define FRAME_CHECK_H
+#ifndef PACKER_ARCHIVES_CHECK_FRAMES_H
+#define PACKER_ARCHIVES_CHECK_FRAMES_H
 
 #include "check.h"
 #include "core/toc/toc.h"

@@ -3,8 +3,8 @@
  * The rules of a table of contents as it stands in the file, of which its parser keeps
  * nothing: keys, their order, and what entries say beside their bytes.
  */
-#ifndef RAW_CHECK_H
-#define RAW_CHECK_H
+#ifndef PACKER_ARCHIVES_CHECK_TOC_H
+#define PACKER_ARCHIVES_CHECK_TOC_H
 
 #include "check.h"
 

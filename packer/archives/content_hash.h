@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The XXH3-128 of bytes, wherever they are, to know whether they are the same. */
-#ifndef CONTENT_HASH_H
-#define CONTENT_HASH_H
+#ifndef PACKER_ARCHIVES_CONTENT_HASH_H
+#define PACKER_ARCHIVES_CONTENT_HASH_H
 
 #include "core/archive/archive.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Operands ARCHIVE|DIR... as opened archives in order, and --arch LIST as a filter. */
-#ifndef ARCHIVES_H
-#define ARCHIVES_H
+#ifndef PACKER_ARCHIVES_OPERANDS_H
+#define PACKER_ARCHIVES_OPERANDS_H
 
 #include <stddef.h>
 #include "core/archive/archive.h"

@@ -4,8 +4,8 @@
  * parallel, write in sequence, with bounded memory.  The result does not depend on
  * the number of threads.
  */
-#ifndef PIPELINE_H
-#define PIPELINE_H
+#ifndef PACKER_BASE_PIPELINE_H
+#define PACKER_BASE_PIPELINE_H
 
 #include <stddef.h>
 #include "core/base/errors.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SHA-256 of what was read, by libcrypto; built without it, nothing is known. */
-#ifndef SHA256_H
-#define SHA256_H
+#ifndef PACKER_BASE_SHA256_H
+#define PACKER_BASE_SHA256_H
 
 #include "core/base/errors.h"
 #include "core/base/span.h"

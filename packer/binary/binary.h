@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A host binary, and what a converted one carries: its marker and its layout. */
-#ifndef BINARY_H
-#define BINARY_H
+#ifndef PACKER_BINARY_BINARY_H
+#define PACKER_BINARY_BINARY_H
 
 #include <sys/stat.h>
 #include "core/convert/convert.h"

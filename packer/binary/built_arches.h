@@ -3,8 +3,8 @@
  * The architectures that a converted binary was built for, as its layout says, or that its
  * archives have where there is none; and which of them are installed for it.
  */
-#ifndef BUILT_ARCHES_H
-#define BUILT_ARCHES_H
+#ifndef PACKER_BINARY_BUILT_ARCHES_H
+#define PACKER_BINARY_BUILT_ARCHES_H
 
 #include "binary.h"
 #include "reachable_archives.h"

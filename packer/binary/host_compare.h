@@ -7,8 +7,8 @@
  * other bytes.  Such differences are none, as long as they say nothing but how far
  * something moved.
  */
-#ifndef HOST_COMPARE_H
-#define HOST_COMPARE_H
+#ifndef PACKER_BINARY_HOST_COMPARE_H
+#define PACKER_BINARY_HOST_COMPARE_H
 
 #include "binary.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a host binary says to the dynamic loader. */
-#ifndef HOST_DYNAMIC_H
-#define HOST_DYNAMIC_H
+#ifndef PACKER_BINARY_HOST_DYNAMIC_H
+#define PACKER_BINARY_HOST_DYNAMIC_H
 
 #include "host_compare.h"
 #include "host_sections.h"

@@ -3,8 +3,8 @@
  * The hash of file and command line that clang puts into names of HIP code, 16 hexadecimal
  * digits: of builds for different GPUs it differs, and nothing else in these names does.
  */
-#ifndef HOST_HASH_H
-#define HOST_HASH_H
+#ifndef PACKER_BINARY_HOST_HASH_H
+#define PACKER_BINARY_HOST_HASH_H
 
 #include "core/base/span.h"
 

@@ -3,8 +3,8 @@
  * How far the sections of one build stand from those of another, and whether bytes that
  * differ say nothing else.
  */
-#ifndef HOST_MOVES_H
-#define HOST_MOVES_H
+#ifndef PACKER_BINARY_HOST_MOVES_H
+#define PACKER_BINARY_HOST_MOVES_H
 
 #include "host_sections.h"
 

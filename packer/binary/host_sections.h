@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The sections of a host binary that are loaded, as comparing hosts needs them. */
-#ifndef HOST_SECTIONS_H
-#define HOST_SECTIONS_H
+#ifndef PACKER_BINARY_HOST_SECTIONS_H
+#define PACKER_BINARY_HOST_SECTIONS_H
 
 #include <elf.h>
 #include "binary.h"

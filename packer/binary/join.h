@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Builds of one binary for different GPUs, made one that finds the code of all. */
-#ifndef JOIN_BINARY_H
-#define JOIN_BINARY_H
+#ifndef PACKER_BINARY_JOIN_H
+#define PACKER_BINARY_JOIN_H
 
 #include "core/binary/marker.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A marker being made up from options. */
-#ifndef MARKER_EDIT_H
-#define MARKER_EDIT_H
+#ifndef PACKER_BINARY_MARKER_EDIT_H
+#define PACKER_BINARY_MARKER_EDIT_H
 
 #include "core/binary/marker.h"
 

@@ -3,8 +3,8 @@
  * The archives that markers lead to, each opened once however many binaries name it, and the
  * objects in them, each decoded once.
  */
-#ifndef INSTALLED_H
-#define INSTALLED_H
+#ifndef PACKER_BINARY_REACHABLE_ARCHIVES_H
+#define PACKER_BINARY_REACHABLE_ARCHIVES_H
 
 #include "core/archive/archive.h"
 #include "core/layout/layout.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A binary written anew: it appears whole, with the attributes of the old one, or not. */
-#ifndef REWRITE_H
-#define REWRITE_H
+#ifndef PACKER_BINARY_REWRITE_H
+#define PACKER_BINARY_REWRITE_H
 
 #include "binary.h"
 

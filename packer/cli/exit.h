@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Exit statuses of the program. */
-#ifndef EXIT_H
-#define EXIT_H
+#ifndef PACKER_CLI_EXIT_H
+#define PACKER_CLI_EXIT_H
 
 enum {
 	EXIT_OK = 0,    /* done */

@@ -10,8 +10,8 @@
  *	};
  *	status = option_put(&cmd_ls_help, row, &places[row], &args, o.arg);
  */
-#ifndef OPTION_PLACE_H
-#define OPTION_PLACE_H
+#ifndef PACKER_CLI_OPTION_PLACE_H
+#define PACKER_CLI_OPTION_PLACE_H
 
 #include <stddef.h>
 #include "options.h"

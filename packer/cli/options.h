@@ -18,8 +18,8 @@
  *		return o.status;
  *	operands: argv[optind] to argv[argc - 1]
  */
-#ifndef OPTIONS_H
-#define OPTIONS_H
+#ifndef PACKER_CLI_OPTIONS_H
+#define PACKER_CLI_OPTIONS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A progress bar on a terminal; nothing anywhere else. */
-#ifndef PROGRESS_H
-#define PROGRESS_H
+#ifndef PACKER_CLI_PROGRESS_H
+#define PACKER_CLI_PROGRESS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  * What the program says: messages on stderr, tables and JSON on stdout.
  * Names from archives and the command line never reach a terminal unescaped.
  */
-#ifndef REPORT_H
-#define REPORT_H
+#ifndef PACKER_CLI_REPORT_H
+#define PACKER_CLI_REPORT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -217,7 +217,7 @@ static bool wants_pair(const struct closure *c, const char *path, const char *mo
 	if (mode[6] == '+' || !tensile_gpu_of_name(path_last(kp_span_str(path)), gpu) ||
 	    strcmp(gpu, "gfx90a") == 0)
 		return true;
-	flags = code_places_get(&c->places, path_directory(path), gpu);
+	flags = tensile_places_get(&c->places, path_directory(path), gpu);
 	return flags & PLACE_XNACK_ON;
 }
 
@@ -323,13 +323,14 @@ static kpack_error_t check_kernel_table(struct closure *c, size_t file,
 static kpack_error_t check_extop(struct closure *c, size_t file, struct kpackx_error *why)
 {
 	const char *path = c->tree->items[file].path;
-	struct dat_file bytes = {0};
-	struct packed_names names = {0};
+	struct read_file bytes = {0};
+	struct msgpack_names names = {0};
 	struct kpackx_error fault = {0};
-	kpack_error_t err = dat_file_read(c->tree, file, &bytes, &fault);
+	kpack_error_t err = read_file_read(c->tree, file, &bytes, &fault);
 
 	if (!err)
-		err = packed_names_read(dat_file_span(&bytes), "co_path", &names, &fault);
+		err = msgpack_names_read(read_file_span(&bytes), "co_path", &names,
+					 &fault);
 	if (err)
 		err = closure_add_error(c, file, err, &fault, why);
 	for (size_t i = 0; i < names.count && !err; i++) {
@@ -344,8 +345,8 @@ static kpack_error_t check_extop(struct closure *c, size_t file, struct kpackx_e
 		if (!err && !found)
 			err = closure_add_missing(c, file, path, name, "", why);
 	}
-	packed_names_fini(&names);
-	dat_file_fini(&bytes);
+	msgpack_names_fini(&names);
+	read_file_fini(&bytes);
 	return err;
 }
 
@@ -462,7 +463,7 @@ static kpack_error_t check_all(struct closure *c, struct kpackx_error *why)
 	c->kinds = calloc(c->tree->count + 1, sizeof(*c->kinds));
 	if (!c->kinds)
 		return kp_fail_memory(why, c->tree->count, "the check");
-	KP_TRY(code_places_read(c->found, &c->places, why));
+	KP_TRY(tensile_places_read(c->found, &c->places, why));
 	return check_files(c, why);
 }
 
@@ -478,6 +479,6 @@ kpack_error_t closure_check(const struct library_found *found, closure_tell *tel
 		free_fault(&c.faults[i]);
 	free(c.faults);
 	free(c.kinds);
-	code_places_fini(&c.places);
+	tensile_places_fini(&c.places);
 	return err;
 }

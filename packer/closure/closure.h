@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Does every file of a library find those that its loader will want? */
-#ifndef CLOSURE_H
-#define CLOSURE_H
+#ifndef PACKER_CLOSURE_CLOSURE_H
+#define PACKER_CLOSURE_CLOSURE_H
 
 #include "packer/library/library.h"
 

@@ -59,7 +59,7 @@ static kpack_error_t hash_item(const struct file_tree_item *item,
 }
 
 /* One path cannot have the bytes of both. */
-static kpack_error_t compare(struct whole_tree *t, const struct file_tree_item *a,
+static kpack_error_t compare(struct install_tree *t, const struct file_tree_item *a,
 			     const struct file_tree_item *b, struct kpackx_error *why)
 {
 	struct kpackx_error fault = {0};
@@ -85,7 +85,7 @@ static kpack_error_t compare(struct whole_tree *t, const struct file_tree_item *
 }
 
 /* Add MORE; of equal paths the one that is there stays. */
-static kpack_error_t join(struct whole_tree *t, const struct whole_tree_of *of,
+static kpack_error_t join(struct install_tree *t, const struct install_tree_of *of,
 			  struct file_tree *more, struct kpackx_error *why)
 {
 	size_t file;
@@ -101,12 +101,12 @@ static kpack_error_t join(struct whole_tree *t, const struct whole_tree_of *of,
 
 /* Where the files of a tree that is being opened come from. */
 struct origin {
-	const struct whole_tree_of *of;
+	const struct install_tree_of *of;
 	struct sources sources;
 	struct file_tree links; /* to be followed when all files are known */
 };
 
-static kpack_error_t add_files(struct whole_tree *t, const char *root,
+static kpack_error_t add_files(struct install_tree *t, const char *root,
 			       struct origin *from, struct kpackx_error *why)
 {
 	struct plain_files plain = {.links = from->links};
@@ -133,7 +133,7 @@ static bool read_target(const struct file_tree_item *link, char *to, size_t size
 }
 
 /* Links to files that archives show. */
-static kpack_error_t add_links(struct whole_tree *t, const struct origin *from,
+static kpack_error_t add_links(struct install_tree *t, const struct origin *from,
 			       struct kpackx_error *why)
 {
 	const struct file_tree *links = &from->links;
@@ -182,8 +182,8 @@ static bool has_archives(const char *dir)
 	return count > 0;
 }
 
-static kpack_error_t add_root(struct whole_tree *t, const char *root, struct origin *from,
-			      struct kpackx_error *why)
+static kpack_error_t add_root(struct install_tree *t, const char *root,
+			      struct origin *from, struct kpackx_error *why)
 {
 	struct sources *sources = &from->sources;
 	size_t before = sources->count;
@@ -206,7 +206,7 @@ struct view_path {
 	size_t size;
 };
 
-static kpack_error_t add_entry(const struct whole_tree *t, const char *path,
+static kpack_error_t add_entry(const struct install_tree *t, const char *path,
 			       uint32_t file, struct file_tree *to,
 			       struct kpackx_error *why)
 {
@@ -223,7 +223,7 @@ static kpack_error_t add_entry(const struct whole_tree *t, const char *path,
 }
 
 /* Paths of a view are no longer and no deeper than names may be. */
-static kpack_error_t add_shown(const struct whole_tree *t, uint32_t dir,
+static kpack_error_t add_shown(const struct install_tree *t, uint32_t dir,
 			       struct view_path *path, struct file_tree *to,
 			       struct kpackx_error *why)
 {
@@ -255,7 +255,7 @@ static kpack_error_t add_shown(const struct whole_tree *t, uint32_t dir,
 	return err;
 }
 
-static void tell_conflicts(struct whole_tree *t)
+static void tell_conflicts(struct install_tree *t)
 {
 	size_t kept, counted;
 	const char *const *texts = kp_view_conflicts(t->view, &kept, &counted);
@@ -267,7 +267,7 @@ static void tell_conflicts(struct whole_tree *t)
 	t->n_faults += counted;
 }
 
-static kpack_error_t add_archives(struct whole_tree *t, struct origin *from,
+static kpack_error_t add_archives(struct install_tree *t, struct origin *from,
 				  struct kpackx_error *why)
 {
 	struct sources *sources = &from->sources;
@@ -324,7 +324,7 @@ static const char *known_library(const struct library_set *set, struct kp_span n
 }
 
 /* Believe the entries that say it; the others and plain files are to be ASKED about. */
-static kpack_error_t believe(struct whole_tree *t, const struct library_set *set,
+static kpack_error_t believe(struct install_tree *t, const struct library_set *set,
 			     struct file_tree *asked, struct kpackx_error *why)
 {
 	for (size_t i = 0; i < t->files.count; i++) {
@@ -360,7 +360,7 @@ static void tell_fault(void *arg, size_t file, const struct kpackx_error *why)
 		report_why(q->files.items[file].path, why);
 }
 
-static kpack_error_t ask(struct whole_tree *t, const struct library_set *set,
+static kpack_error_t ask(struct install_tree *t, const struct library_set *set,
 			 struct question *q, struct kpackx_error *why)
 {
 	struct library_found found = {0};
@@ -381,7 +381,8 @@ static kpack_error_t ask(struct whole_tree *t, const struct library_set *set,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t find_libraries(struct whole_tree *t, const struct whole_tree_of *of,
+static kpack_error_t find_libraries(struct install_tree *t,
+				    const struct install_tree_of *of,
 				    struct kpackx_error *why)
 {
 	struct question q = {.packing = of->packing};
@@ -400,13 +401,13 @@ static kpack_error_t find_libraries(struct whole_tree *t, const struct whole_tre
 	return err;
 }
 
-kpack_error_t whole_tree_open(const struct whole_tree_of *of, struct whole_tree *out,
-			      struct kpackx_error *why)
+kpack_error_t install_tree_open(const struct install_tree_of *of,
+				struct install_tree *out, struct kpackx_error *why)
 {
 	struct origin from = {.of = of};
 	kpack_error_t err = KPACK_SUCCESS;
 
-	*out = (struct whole_tree){0};
+	*out = (struct install_tree){0};
 	for (int i = 0; i < of->n_paths && !err; i++) {
 		err = add_root(out, of->paths[i], &from, why);
 		if (err)
@@ -423,12 +424,12 @@ kpack_error_t whole_tree_open(const struct whole_tree_of *of, struct whole_tree 
 	return err;
 }
 
-void whole_tree_close(struct whole_tree *tree)
+void install_tree_close(struct install_tree *tree)
 {
 	if (tree->found.objects)
 		library_found_fini(&tree->found);
 	file_tree_fini(&tree->files);
 	kp_view_free(tree->view);
 	archives_close(&tree->archives);
-	*tree = (struct whole_tree){0};
+	*tree = (struct install_tree){0};
 }

@@ -3,14 +3,14 @@
  * An install tree as programs see it: its files, and what its archives show, in one; and
  * whose the files of kernel databases are.
  */
-#ifndef WHOLE_TREE_H
-#define WHOLE_TREE_H
+#ifndef PACKER_CLOSURE_INSTALL_TREE_H
+#define PACKER_CLOSURE_INSTALL_TREE_H
 
 #include "packer/archives/operands.h"
 #include "packer/library/library.h"
 #include "core/view/view.h"
 
-struct whole_tree {
+struct install_tree {
 	struct file_tree files;
 	struct library_found found;
 	struct archives archives; /* of entries among the files */
@@ -20,7 +20,7 @@ struct whole_tree {
 };
 
 /* What is to be opened. */
-struct whole_tree_of {
+struct install_tree_of {
 	int n_paths;
 	char **paths;
 	const char *prefix; /* stands before the path of each plain file; "" */
@@ -39,8 +39,8 @@ struct whole_tree_of {
  * what the archives cannot show together, and paths with two contents are reported and
  * counted.  OUT must be closed in any case.
  */
-kpack_error_t whole_tree_open(const struct whole_tree_of *of, struct whole_tree *out,
-			      struct kpackx_error *why);
-void whole_tree_close(struct whole_tree *tree);
+kpack_error_t install_tree_open(const struct install_tree_of *of,
+				struct install_tree *out, struct kpackx_error *why);
+void install_tree_close(struct install_tree *tree);
 
 #endif

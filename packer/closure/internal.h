@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A check of a tree under way: what closure.c and closure_tensile.c share. */
-#ifndef CLOSURE_RUN_H
-#define CLOSURE_RUN_H
+#ifndef PACKER_CLOSURE_INTERNAL_H
+#define PACKER_CLOSURE_INTERNAL_H
 
 #include "closure.h"
 #include "tensile_places.h"
@@ -13,7 +13,7 @@ struct closure_fault {
 struct closure {
 	const struct library_found *found;
 	const struct file_tree *tree;
-	struct code_places places;
+	struct tensile_places places;
 	uint8_t *kinds; /* per file: what its solutions are, once it was read */
 	struct closure_fault *faults;
 	size_t n_faults, faults_cap;

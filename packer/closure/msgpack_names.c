@@ -8,13 +8,13 @@
 struct reader {
 	struct kp_mp m;
 	const char *key;
-	struct packed_names *out;
+	struct msgpack_names *out;
 	bool no_memory;
 };
 
 static bool add(struct reader *r, struct kp_span name)
 {
-	struct packed_names *x = r->out;
+	struct msgpack_names *x = r->out;
 
 	if (!kp_grow(&x->items, x->count, &x->cap, sizeof(*x->items))) {
 		r->no_memory = true;
@@ -53,12 +53,12 @@ static bool walk(struct reader *r, bool wanted, unsigned depth)
 	return !r->m.fault;
 }
 
-kpack_error_t packed_names_read(struct kp_span bytes, const char *key,
-				struct packed_names *out, struct kpackx_error *why)
+kpack_error_t msgpack_names_read(struct kp_span bytes, const char *key,
+				 struct msgpack_names *out, struct kpackx_error *why)
 {
 	struct reader r = {.m = kp_mp_over(bytes), .key = key, .out = out};
 
-	*out = (struct packed_names){0};
+	*out = (struct msgpack_names){0};
 	if (kp_mp_peek(&r.m) != KP_MP_MAP)
 		kp_mp_fault(&r.m, "not a map");
 	walk(&r, false, 0);
@@ -67,8 +67,8 @@ kpack_error_t packed_names_read(struct kp_span bytes, const char *key,
 	return r.m.fault ? kp_mp_fail(&r.m, key ? key : "the map", why) : KPACK_SUCCESS;
 }
 
-void packed_names_fini(struct packed_names *names)
+void msgpack_names_fini(struct msgpack_names *names)
 {
 	free(names->items);
-	*names = (struct packed_names){0};
+	*names = (struct msgpack_names){0};
 }

@@ -42,12 +42,12 @@ struct parent {
 
 /* OUT's spans point into BYTES. */
 static kpack_error_t read_index(const struct closure *c, size_t file,
-				struct dat_file *bytes, struct tensile_index *out,
+				struct read_file *bytes, struct tensile_index *out,
 				struct kpackx_error *why)
 {
 	*out = (struct tensile_index){0};
-	KP_TRY(dat_file_read(c->tree, file, bytes, why));
-	return tensile_index_read(dat_file_span(bytes), out, why);
+	KP_TRY(read_file_read(c->tree, file, bytes, why));
+	return tensile_index_read(read_file_span(bytes), out, why);
 }
 
 static unsigned all_kinds(const struct tensile_index *index)
@@ -63,7 +63,7 @@ static unsigned all_kinds(const struct tensile_index *index)
 static kpack_error_t kinds_of(struct closure *c, size_t file, unsigned *kinds,
 			      struct kpackx_error *why)
 {
-	struct dat_file bytes = {0};
+	struct read_file bytes = {0};
 	struct tensile_index index;
 	struct kpackx_error fault = {0};
 	kpack_error_t err = KPACK_SUCCESS;
@@ -72,7 +72,7 @@ static kpack_error_t kinds_of(struct closure *c, size_t file, unsigned *kinds,
 		err = read_index(c, file, &bytes, &index, &fault);
 		c->kinds[file] = (uint8_t)(KINDS_READ | all_kinds(&index));
 		tensile_index_fini(&index);
-		dat_file_fini(&bytes);
+		read_file_fini(&bytes);
 	}
 	*kinds = c->kinds[file] & ~(unsigned)KINDS_READ;
 	return err ? closure_add_error(c, file, err, &fault, why) : KPACK_SUCCESS;
@@ -138,14 +138,14 @@ static kpack_error_t add_no_code(struct closure *c, size_t of, struct kp_span st
 static kpack_error_t holds_kernel(struct closure *c, size_t child, size_t code,
 				  unsigned kind, bool *holds, struct kpackx_error *why)
 {
-	struct dat_file bytes = {0}, object = {0};
+	struct read_file bytes = {0}, object = {0};
 	struct tensile_index index;
 	struct kpackx_error ignored = {0};
 	kpack_error_t err = read_index(c, child, &bytes, &index, &ignored);
 
 	*holds = false;
 	if (!err)
-		err = dat_file_read(c->tree, code, &object, &ignored);
+		err = read_file_read(c->tree, code, &object, &ignored);
 	for (size_t i = 0; !err && i < index.n_kernels && !*holds; i++) {
 		struct kp_span name = kind == TENSILE_SOURCE ? index.kernels[i].source
 							     : index.kernels[i].assembly;
@@ -154,8 +154,8 @@ static kpack_error_t holds_kernel(struct closure *c, size_t child, size_t code,
 			 memmem(object.data, object.size, name.data, name.size);
 	}
 	tensile_index_fini(&index);
-	dat_file_fini(&bytes);
-	dat_file_fini(&object);
+	read_file_fini(&bytes);
+	read_file_fini(&object);
 	return err == KPACK_ERROR_OUT_OF_MEMORY ? kp_fail_memory(why, 0, "a library")
 						: KPACK_SUCCESS;
 }
@@ -326,8 +326,8 @@ static kpack_error_t check_merged(struct closure *c, const struct parent *p,
 				  const char *gpu, struct kpackx_error *why)
 {
 	struct kp_span dir = path_directory(p->path);
-	unsigned here = code_places_get(&c->places, dir, gpu);
-	unsigned all = code_places_get(&c->places, dir, "");
+	unsigned here = tensile_places_get(&c->places, dir, gpu);
+	unsigned all = tensile_places_get(&c->places, dir, "");
 	unsigned kinds = merged_kinds(&p->index, gpu);
 	bool any = here & (PLACE_CO | PLACE_HSACO), complete = true;
 
@@ -351,8 +351,8 @@ static kpack_error_t check_helper(struct closure *c, const struct parent *p,
 				  const char *gpu, struct kpackx_error *why)
 {
 	struct kp_span dir = path_directory(p->path);
-	unsigned here = code_places_get(&c->places, dir, gpu), needs = TENSILE_HELPER;
-	bool wanted = code_places_all(&c->places, dir) & PLACE_HELPER;
+	unsigned here = tensile_places_get(&c->places, dir, gpu), needs = TENSILE_HELPER;
+	bool wanted = tensile_places_all(&c->places, dir) & PLACE_HELPER;
 
 	if (strcmp(c->found->objects[p->file]->library, "rocblas") == 0)
 		needs |= TENSILE_SOURCE;
@@ -398,7 +398,7 @@ static kpack_error_t check_rows(struct closure *c, const struct parent *p,
 static kpack_error_t check_any_code(struct closure *c, const struct parent *p,
 				    struct kpackx_error *why)
 {
-	unsigned here = code_places_get(&c->places, path_directory(p->path), "");
+	unsigned here = tensile_places_get(&c->places, path_directory(p->path), "");
 
 	if (p->index.n_solutions == 0 || (here & (PLACE_CO | PLACE_HSACO)))
 		return KPACK_SUCCESS;
@@ -451,7 +451,7 @@ kpack_error_t closure_parent(struct closure *c, size_t file, struct kpackx_error
 {
 	struct parent p = {.file = file, .path = c->tree->items[file].path};
 	struct kp_span path = kp_span_str(p.path);
-	struct dat_file bytes = {0};
+	struct read_file bytes = {0};
 	struct kpackx_error fault = {0};
 	kpack_error_t err;
 
@@ -461,7 +461,7 @@ kpack_error_t closure_parent(struct closure *c, size_t file, struct kpackx_error
 	err = err ? closure_add_error(c, file, err, &fault, why)
 		  : check_index(c, &p, why);
 	tensile_index_fini(&p.index);
-	dat_file_fini(&bytes);
+	read_file_fini(&bytes);
 	return err;
 }
 
@@ -494,8 +494,8 @@ static kpack_error_t is_orphan(const struct closure *c, size_t file,
 
 	*orphan = false;
 	if (!tensile_gpu_of_name(path_last(kp_span_str(path)), gpu) ||
-	    (code_places_get(&c->places, dir, gpu) & PLACE_PARENT) ||
-	    !(rocblas || (code_places_all(&c->places, dir) & PLACE_PARENT)))
+	    (tensile_places_get(&c->places, dir, gpu) & PLACE_PARENT) ||
+	    !(rocblas || (tensile_places_all(&c->places, dir) & PLACE_PARENT)))
 		return KPACK_SUCCESS;
 	KP_TRY(has_whole(c, path, &whole, why));
 	*orphan = !whole;
@@ -543,7 +543,7 @@ static kpack_error_t check_prefix(struct closure *c, size_t file, struct kp_span
 
 	if (prefix.size > KP_NAME_MAX || !kp_span_starts(prefix, "TensileLibrary", 14) ||
 	    !tensile_gpu_of_name(prefix, gpu) ||
-	    !(code_places_get(&c->places, path_directory(path), gpu) & PLACE_PARENT))
+	    !(tensile_places_get(&c->places, path_directory(path), gpu) & PLACE_PARENT))
 		return KPACK_SUCCESS;
 	KP_TRY(find_child(c, path, prefix, &found, NULL, why));
 	return found ? KPACK_SUCCESS
@@ -556,18 +556,18 @@ static kpack_error_t check_prefix(struct closure *c, size_t file, struct kp_span
 
 kpack_error_t closure_mapping(struct closure *c, size_t file, struct kpackx_error *why)
 {
-	struct dat_file bytes = {0};
-	struct packed_names names = {0};
+	struct read_file bytes = {0};
+	struct msgpack_names names = {0};
 	struct kpackx_error fault = {0};
-	kpack_error_t err = dat_file_read(c->tree, file, &bytes, &fault);
+	kpack_error_t err = read_file_read(c->tree, file, &bytes, &fault);
 
 	if (!err)
-		err = packed_names_read(dat_file_span(&bytes), NULL, &names, &fault);
+		err = msgpack_names_read(read_file_span(&bytes), NULL, &names, &fault);
 	if (err)
 		err = closure_add_error(c, file, err, &fault, why);
 	for (size_t i = 0; i < names.count && !err; i++)
 		err = check_prefix(c, file, names.items[i], why);
-	packed_names_fini(&names);
-	dat_file_fini(&bytes);
+	msgpack_names_fini(&names);
+	read_file_fini(&bytes);
 	return err;
 }

@@ -125,7 +125,7 @@ static unsigned flags_of(struct kp_span name)
 	return flags;
 }
 
-static kpack_error_t add(struct code_places *p, const struct code_place *place,
+static kpack_error_t add(struct tensile_places *p, const struct code_place *place,
 			 struct kpackx_error *why)
 {
 	if (!kp_grow(&p->items, p->count, &p->cap, sizeof(*p->items)))
@@ -146,7 +146,7 @@ static struct kp_span root_of(struct kp_span dir)
 }
 
 /* The directory of a processor, of its parent, and of the library. */
-static kpack_error_t add_file(struct code_places *p, const char *path,
+static kpack_error_t add_file(struct tensile_places *p, const char *path,
 			      struct kpackx_error *why)
 {
 	struct code_place place = {.dir = path_directory(path)};
@@ -175,12 +175,12 @@ static int by_place(const void *a, const void *b)
 	return c ? c : strcmp(x->gpu, y->gpu);
 }
 
-kpack_error_t code_places_read(const struct library_found *found, struct code_places *out,
-			       struct kpackx_error *why)
+kpack_error_t tensile_places_read(const struct library_found *found,
+				  struct tensile_places *out, struct kpackx_error *why)
 {
 	size_t n = 0;
 
-	*out = (struct code_places){0};
+	*out = (struct tensile_places){0};
 	for (size_t i = 0; i < found->tree->count; i++)
 		if (tensile_is_library(found->objects[i]))
 			KP_TRY(add_file(out, found->tree->items[i].path, why));
@@ -197,13 +197,13 @@ kpack_error_t code_places_read(const struct library_found *found, struct code_pl
 	return KPACK_SUCCESS;
 }
 
-void code_places_fini(struct code_places *places)
+void tensile_places_fini(struct tensile_places *places)
 {
 	free(places->items);
-	*places = (struct code_places){0};
+	*places = (struct tensile_places){0};
 }
 
-static unsigned get(const struct code_places *places, const struct code_place *key)
+static unsigned get(const struct tensile_places *places, const struct code_place *key)
 {
 	const struct code_place *found = NULL;
 
@@ -213,8 +213,8 @@ static unsigned get(const struct code_places *places, const struct code_place *k
 	return found ? found->flags : 0;
 }
 
-unsigned code_places_get(const struct code_places *places, struct kp_span dir,
-			 const char *gpu)
+unsigned tensile_places_get(const struct tensile_places *places, struct kp_span dir,
+			    const char *gpu)
 {
 	struct code_place key = {.dir = dir};
 
@@ -224,7 +224,7 @@ unsigned code_places_get(const struct code_places *places, struct kp_span dir,
 	return get(places, &key);
 }
 
-unsigned code_places_all(const struct code_places *places, struct kp_span dir)
+unsigned tensile_places_all(const struct tensile_places *places, struct kp_span dir)
 {
 	return get(places, &(struct code_place){.dir = root_of(dir), .whole = true});
 }

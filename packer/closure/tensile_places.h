@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What Tensile's directories hold for each processor: one pass over a tree's files. */
-#ifndef CODE_PLACES_H
-#define CODE_PLACES_H
+#ifndef PACKER_CLOSURE_TENSILE_PLACES_H
+#define PACKER_CLOSURE_TENSILE_PLACES_H
 
 #include "packer/library/library.h"
 
@@ -23,21 +23,21 @@ struct code_place {
 };
 
 /* Sorted by dir, whole, gpu; spans point into the tree's paths. */
-struct code_places {
+struct tensile_places {
 	struct code_place *items;
 	size_t count, cap;
 };
 
 /* OUT must be finished in any case.  OUT_OF_MEMORY. */
-kpack_error_t code_places_read(const struct library_found *found, struct code_places *out,
-			       struct kpackx_error *why);
-void code_places_fini(struct code_places *places);
+kpack_error_t tensile_places_read(const struct library_found *found,
+				  struct tensile_places *out, struct kpackx_error *why);
+void tensile_places_fini(struct tensile_places *places);
 
 /* Flags of GPU ("" any) in DIR; 0 when nothing is there. */
-unsigned code_places_get(const struct code_places *places, struct kp_span dir,
-			 const char *gpu);
+unsigned tensile_places_get(const struct tensile_places *places, struct kp_span dir,
+			    const char *gpu);
 /* Flags of any GPU in all directories of the library that has a file in DIR. */
-unsigned code_places_all(const struct code_places *places, struct kp_span dir);
+unsigned tensile_places_all(const struct tensile_places *places, struct kp_span dir);
 
 /* --- names, which also others want to know ------------------------------------------- */
 

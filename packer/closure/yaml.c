@@ -178,18 +178,18 @@ kpack_error_t closure_yaml(struct closure *c, size_t file, struct kpackx_error *
 {
 	struct yaml_check y = {
 		.c = c, .file = file, .dir = path_directory(c->tree->items[file].path)};
-	struct dat_file bytes = {0};
+	struct read_file bytes = {0};
 	struct kpackx_error fault = {0};
-	kpack_error_t err = dat_file_read(c->tree, file, &bytes, &fault);
+	kpack_error_t err = read_file_read(c->tree, file, &bytes, &fault);
 
 	if (!err)
-		err = yaml_names_read(dat_file_span(&bytes), &y.names, &fault);
+		err = yaml_names_read(read_file_span(&bytes), &y.names, &fault);
 	err = err ? closure_add_error(c, file, err, &fault, why)
 		  : list_gpu_dirs(c, y.dir, &y.dirs, why);
 	for (size_t i = 0; i < y.names.count && !err; i++)
 		err = check_name(&y, &y.names.items[i], why);
 	free(y.dirs.items);
 	yaml_names_fini(&y.names);
-	dat_file_fini(&bytes);
+	read_file_fini(&bytes);
 	return err;
 }

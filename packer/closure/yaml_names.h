@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The files that a YAML file names. */
-#ifndef YAML_NAMES_H
-#define YAML_NAMES_H
+#ifndef PACKER_CLOSURE_YAML_NAMES_H
+#define PACKER_CLOSURE_YAML_NAMES_H
 
 #include <stdbool.h>
 #include "core/base/errors.h"

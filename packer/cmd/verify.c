@@ -285,10 +285,10 @@ static const char *tail(const char *path, unsigned n)
  * A directory of a tree is no root, and libraries know their files by the directories above:
  * with as many as it takes in front of the names.
  */
-static kpack_error_t open_tree(struct whole_tree_of *of, char *real,
-			       struct whole_tree *tree, struct kpackx_error *why)
+static kpack_error_t open_tree(struct install_tree_of *of, char *real,
+			       struct install_tree *tree, struct kpackx_error *why)
 {
-	kpack_error_t err = whole_tree_open(of, tree, why);
+	kpack_error_t err = install_tree_open(of, tree, why);
 
 	for (unsigned n = 1; real && n <= ABOVE_MAX + 1; n++) {
 		const char *above = n <= ABOVE_MAX ? tail(real, n) : "";
@@ -297,14 +297,14 @@ static kpack_error_t open_tree(struct whole_tree_of *of, char *real,
 			return err;
 		if (!above)
 			continue;
-		whole_tree_close(tree);
+		install_tree_close(tree);
 		of->prefix = above;
-		err = whole_tree_open(of, tree, why);
+		err = install_tree_open(of, tree, why);
 	}
 	return err;
 }
 
-static void tell_tree(const struct whole_tree *tree, size_t faults)
+static void tell_tree(const struct install_tree *tree, size_t faults)
 {
 	if (tree->n_databases == 0 && faults == 0)
 		report_error(NULL, "note: no file of a kernel database was found");
@@ -315,10 +315,10 @@ static void tell_tree(const struct whole_tree *tree, size_t faults)
 static int check_tree(const struct verify *v, int n, char **paths,
 		      const struct library_set *libraries)
 {
-	struct whole_tree_of of = {
+	struct install_tree_of of = {
 		.n_paths = n, .paths = paths, .prefix = "", .libraries = libraries};
 	char *real = n == 1 ? realpath(paths[0], NULL) : NULL;
-	struct whole_tree tree;
+	struct install_tree tree;
 	struct kpackx_error why = {0};
 	size_t faults = 0;
 	kpack_error_t err = open_tree(&of, real, &tree, &why);
@@ -330,7 +330,7 @@ static int check_tree(const struct verify *v, int n, char **paths,
 	faults += tree.n_faults;
 	if (!err && !v->quiet)
 		tell_tree(&tree, faults);
-	whole_tree_close(&tree);
+	install_tree_close(&tree);
 	free(real);
 	if (err == KPACK_ERROR_NOT_IMPLEMENTED && !faults)
 		return EXIT_USAGE;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a file has besides its bytes, given to the file that takes its place. */
-#ifndef ATTRIBUTES_H
-#define ATTRIBUTES_H
+#ifndef PACKER_FILES_ATTRIBUTES_H
+#define PACKER_FILES_ATTRIBUTES_H
 
 #include <sys/stat.h>
 #include "core/writer/store.h"

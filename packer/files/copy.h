@@ -4,8 +4,8 @@
  * TO is replaced at once; a directory there is an error.  Nothing is flushed: what was
  * copied can be copied again.
  */
-#ifndef COPY_H
-#define COPY_H
+#ifndef PACKER_FILES_COPY_H
+#define PACKER_FILES_COPY_H
 
 #include <stdbool.h>
 #include "core/base/errors.h"

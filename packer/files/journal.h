@@ -3,8 +3,8 @@
  * Which trees are about to get their names, written down beside them: a run that finds
  * only some of them can tell that the others are missing.
  */
-#ifndef JOURNAL_H
-#define JOURNAL_H
+#ifndef PACKER_FILES_JOURNAL_H
+#define PACKER_FILES_JOURNAL_H
 
 #include <stdbool.h>
 #include <stdint.h>

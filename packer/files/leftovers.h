@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What runs that were killed left in a tree: links and files under temporary names. */
-#ifndef LEFTOVERS_H
-#define LEFTOVERS_H
+#ifndef PACKER_FILES_LEFTOVERS_H
+#define PACKER_FILES_LEFTOVERS_H
 
 #include "core/base/errors.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The files of a directory that are no archives, as programs see them. */
-#ifndef PLAIN_FILES_H
-#define PLAIN_FILES_H
+#ifndef PACKER_FILES_PLAIN_FILES_H
+#define PACKER_FILES_PLAIN_FILES_H
 
 #include "file_tree.h"
 

@@ -12,10 +12,10 @@
 /* What an unpacked library begins with, before anything is known of its size. */
 #define FIRST_ROOM 65536
 
-void dat_file_fini(struct dat_file *dat)
+void read_file_fini(struct read_file *dat)
 {
 	free(dat->data);
-	*dat = (struct dat_file){0};
+	*dat = (struct read_file){0};
 }
 
 #if KP_WITH_ZLIB
@@ -31,7 +31,7 @@ static kpack_error_t fail_zlib(const z_stream *z, int code, struct kpackx_error 
 }
 
 /* Twice the room; it was all filled. */
-static kpack_error_t more_room(struct dat_file *out, size_t *room,
+static kpack_error_t more_room(struct read_file *out, size_t *room,
 			       struct kpackx_error *why)
 {
 	size_t larger = *room ? 2 * *room : FIRST_ROOM;
@@ -49,7 +49,7 @@ static kpack_error_t more_room(struct dat_file *out, size_t *room,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t unpack(z_stream *z, struct dat_file *out, struct kpackx_error *why)
+static kpack_error_t unpack(z_stream *z, struct read_file *out, struct kpackx_error *why)
 {
 	size_t room = 0;
 
@@ -69,14 +69,14 @@ static kpack_error_t unpack(z_stream *z, struct dat_file *out, struct kpackx_err
 	}
 }
 
-kpack_error_t dat_file_inflate(struct kp_span packed, struct dat_file *out,
-			       struct kpackx_error *why)
+kpack_error_t read_file_inflate(struct kp_span packed, struct read_file *out,
+				struct kpackx_error *why)
 {
 	z_stream z = {.next_in = (Bytef *)packed.data, .avail_in = (uInt)packed.size};
 	kpack_error_t err;
 	int code;
 
-	*out = (struct dat_file){0};
+	*out = (struct read_file){0};
 	if (packed.size > DAT_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%zu bytes, at most %llu",
 			       packed.size, (unsigned long long)DAT_MAX);
@@ -86,21 +86,21 @@ kpack_error_t dat_file_inflate(struct kp_span packed, struct dat_file *out,
 	err = unpack(&z, out, why);
 	inflateEnd(&z);
 	if (err)
-		dat_file_fini(out);
+		read_file_fini(out);
 	return err;
 }
 #else
-kpack_error_t dat_file_inflate(struct kp_span packed, struct dat_file *out,
-			       struct kpackx_error *why)
+kpack_error_t read_file_inflate(struct kp_span packed, struct read_file *out,
+				struct kpackx_error *why)
 {
 	(void)packed;
-	*out = (struct dat_file){0};
+	*out = (struct read_file){0};
 	return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 		       "cannot be checked: built without zlib");
 }
 #endif
 
-static kpack_error_t read_whole(const struct kp_source *source, struct dat_file *out,
+static kpack_error_t read_whole(const struct kp_source *source, struct read_file *out,
 				struct kpackx_error *why)
 {
 	kpack_error_t err;
@@ -109,28 +109,28 @@ static kpack_error_t read_whole(const struct kp_source *source, struct dat_file 
 		return kp_fail(
 			why, KPACK_ERROR_INVALID_FORMAT, "%llu bytes, at most %llu",
 			(unsigned long long)source->size, (unsigned long long)DAT_MAX);
-	*out = (struct dat_file){malloc((size_t)source->size + 1), (size_t)source->size};
+	*out = (struct read_file){malloc((size_t)source->size + 1), (size_t)source->size};
 	if (!out->data)
 		return kp_fail_memory(why, source->size, "a file");
 	err = kp_source_read(source, 0, out->data, out->size, why);
 	if (err)
-		dat_file_fini(out);
+		read_file_fini(out);
 	return err;
 }
 
-kpack_error_t dat_file_unpack(const struct kp_source *source, bool zlib,
-			      struct dat_file *out, struct kpackx_error *why)
+kpack_error_t read_file_unpack(const struct kp_source *source, bool zlib,
+			       struct read_file *out, struct kpackx_error *why)
 {
-	struct dat_file packed;
+	struct read_file packed;
 	kpack_error_t err;
 
-	*out = (struct dat_file){0};
+	*out = (struct read_file){0};
 	err = read_whole(source, out, why);
 	if (err || !zlib)
 		return err;
 	packed = *out;
-	err = dat_file_inflate(dat_file_span(&packed), out, why);
-	dat_file_fini(&packed);
+	err = read_file_inflate(read_file_span(&packed), out, why);
+	read_file_fini(&packed);
 	return err;
 }
 
@@ -141,13 +141,13 @@ static bool is_packed(const char *path)
 	return n > 5 && strcmp(path + n - 5, ".zlib") == 0;
 }
 
-kpack_error_t dat_file_read(const struct file_tree *tree, size_t file,
-			    struct dat_file *out, struct kpackx_error *why)
+kpack_error_t read_file_read(const struct file_tree *tree, size_t file,
+			     struct read_file *out, struct kpackx_error *why)
 {
 	struct file_bytes bytes = {.fd = -1};
 	kpack_error_t err;
 
-	*out = (struct dat_file){0};
+	*out = (struct read_file){0};
 	/* of an archive's entry this is what is decoded */
 	if (tree->items[file].size > DAT_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
@@ -155,7 +155,8 @@ kpack_error_t dat_file_read(const struct file_tree *tree, size_t file,
 			       (unsigned long long)tree->items[file].size,
 			       (unsigned long long)DAT_MAX);
 	KP_TRY(file_tree_open(tree, file, &bytes, why));
-	err = dat_file_unpack(&bytes.source, is_packed(tree->items[file].path), out, why);
+	err = read_file_unpack(&bytes.source, is_packed(tree->items[file].path), out,
+			       why);
 	file_bytes_close(&bytes);
 	return err;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The bytes of a file of a tree; of a .zlib file (RFC 1950), what it unpacks to. */
-#ifndef DAT_FILE_H
-#define DAT_FILE_H
+#ifndef PACKER_FILES_READ_FILE_H
+#define PACKER_FILES_READ_FILE_H
 
 #include "file_tree.h"
 
@@ -9,7 +9,7 @@
 #define KP_WITH_ZLIB 1
 #endif
 
-struct dat_file {
+struct read_file {
 	uint8_t *data;
 	size_t size;
 };
@@ -19,18 +19,18 @@ struct dat_file {
  * library is; DECOMPRESSION_FAILED: no whole zlib stream; NOT_IMPLEMENTED: one, and built
  * without zlib; IO_ERROR; OUT_OF_MEMORY.
  */
-kpack_error_t dat_file_read(const struct file_tree *tree, size_t file,
-			    struct dat_file *out, struct kpackx_error *why);
+kpack_error_t read_file_read(const struct file_tree *tree, size_t file,
+			     struct read_file *out, struct kpackx_error *why);
 /* The same of bytes that are no file's; ZLIB: unpack them. */
-kpack_error_t dat_file_unpack(const struct kp_source *source, bool zlib,
-			      struct dat_file *out, struct kpackx_error *why);
-void dat_file_fini(struct dat_file *dat);
+kpack_error_t read_file_unpack(const struct kp_source *source, bool zlib,
+			       struct read_file *out, struct kpackx_error *why);
+void read_file_fini(struct read_file *dat);
 
 /* For tests: unpack PACKED. */
-kpack_error_t dat_file_inflate(struct kp_span packed, struct dat_file *out,
-			       struct kpackx_error *why);
+kpack_error_t read_file_inflate(struct kp_span packed, struct read_file *out,
+				struct kpackx_error *why);
 
-static inline struct kp_span dat_file_span(const struct dat_file *dat)
+static inline struct kp_span read_file_span(const struct read_file *dat)
 {
 	return (struct kp_span){dat->data, dat->size};
 }

@@ -3,8 +3,8 @@
  * Something that is no regular file being written under a name that may be taken: made
  * under a temporary name, then renamed.
  */
-#ifndef PLACE_H
-#define PLACE_H
+#ifndef PACKER_FILES_REPLACE_H
+#define PACKER_FILES_REPLACE_H
 
 #include "core/base/errors.h"
 #include "core/base/file.h"

@@ -4,8 +4,8 @@
  * where they will stand, and get their names when all are whole.  What a killed run left
  * is removed by the next of that user that begins there; a run at work keeps its own.
  */
-#ifndef STAGING_H
-#define STAGING_H
+#ifndef PACKER_FILES_STAGING_H
+#define PACKER_FILES_STAGING_H
 
 #include "core/base/errors.h"
 

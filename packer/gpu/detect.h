@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What kpack detect found, and what it was asked. */
-#ifndef DETECT_H
-#define DETECT_H
+#ifndef PACKER_GPU_DETECT_H
+#define PACKER_GPU_DETECT_H
 
 #include "names.h"
 #include "served.h"

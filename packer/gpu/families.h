@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Architectures that go into one archive together. */
-#ifndef FAMILY_H
-#define FAMILY_H
+#ifndef PACKER_GPU_FAMILIES_H
+#define PACKER_GPU_FAMILIES_H
 
 #include "core/base/errors.h"
 #include "core/base/span.h"

@@ -3,8 +3,8 @@
  * AMD's hierarchy of GPUs, by which packages are named: a target (gfx1100) is of a
  * sub-family (gfx110x), and that of a family (gfx11).
  */
-#ifndef GPU_FAMILY_H
-#define GPU_FAMILY_H
+#ifndef PACKER_GPU_HIERARCHY_H
+#define PACKER_GPU_HIERARCHY_H
 
 #include "core/base/span.h"
 

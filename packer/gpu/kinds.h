@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The kinds of GPUs that something is for: this machine's, or chosen ones. */
-#ifndef GPU_KINDS_H
-#define GPU_KINDS_H
+#ifndef PACKER_GPU_KINDS_H
+#define PACKER_GPU_KINDS_H
 
 #include "hierarchy.h"
 #include "core/target/kfd.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the archive, the native package and the wheel of a kind of GPU are called. */
-#ifndef GPU_NAMES_H
-#define GPU_NAMES_H
+#ifndef PACKER_GPU_NAMES_H
+#define PACKER_GPU_NAMES_H
 
 #include "kinds.h"
 

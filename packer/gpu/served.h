@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which archives have code for a GPU, and which groups of archives have none. */
-#ifndef GPU_SERVED_H
-#define GPU_SERVED_H
+#ifndef PACKER_GPU_SERVED_H
+#define PACKER_GPU_SERVED_H
 
 #include "packer/archives/operands.h"
 #include "names.h"

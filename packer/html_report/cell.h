@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Cells of a page's tables; numbers carry the value they are sorted by. */
-#ifndef PAGE_CELL_H
-#define PAGE_CELL_H
+#ifndef PACKER_HTML_REPORT_CELL_H
+#define PACKER_HTML_REPORT_CELL_H
 
 #include <stdint.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which objects decode to the same bytes, across archives. */
-#ifndef PAGE_CONTENTS_H
-#define PAGE_CONTENTS_H
+#ifndef PACKER_HTML_REPORT_CONTENTS_H
+#define PACKER_HTML_REPORT_CONTENTS_H
 
 #include "figures.h"
 

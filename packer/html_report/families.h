@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What one archive for several architectures would cost, or save. */
-#ifndef PAGE_FAMILIES_H
-#define PAGE_FAMILIES_H
+#ifndef PACKER_HTML_REPORT_FAMILIES_H
+#define PACKER_HTML_REPORT_FAMILIES_H
 
 #include "figures.h"
 #include "core/target/target.h"

@@ -4,8 +4,8 @@
  * twice.  The stored bytes of an object count for the first of its entries, in order of key
  * and architecture; decoded bytes count for each.
  */
-#ifndef PAGE_FIGURES_H
-#define PAGE_FIGURES_H
+#ifndef PACKER_HTML_REPORT_FIGURES_H
+#define PACKER_HTML_REPORT_FIGURES_H
 
 #include "input.h"
 #include "packer/cli/progress.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A page that shows what is big: one HTML file that needs nothing else. */
-#ifndef PAGE_HTML_H
-#define PAGE_HTML_H
+#ifndef PACKER_HTML_REPORT_HTML_H
+#define PACKER_HTML_REPORT_HTML_H
 
 #include "tables.h"
 

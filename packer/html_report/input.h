@@ -3,8 +3,8 @@
  * What a page is about: archives, the files beside them, and device code that is not packed
  * yet, which is measured by packing it.
  */
-#ifndef PAGE_INPUT_H
-#define PAGE_INPUT_H
+#ifndef PACKER_HTML_REPORT_INPUT_H
+#define PACKER_HTML_REPORT_INPUT_H
 
 #include "core/archive/archive.h"
 #include "core/base/faults.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The figures of a page as JSON. */
-#ifndef PAGE_JSON_H
-#define PAGE_JSON_H
+#ifndef PACKER_HTML_REPORT_JSON_H
+#define PACKER_HTML_REPORT_JSON_H
 
 #include "tables.h"
 

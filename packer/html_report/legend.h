@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What distinguishes the architectures of a map: a colour, and a pattern over it. */
-#ifndef PAGE_LEGEND_H
-#define PAGE_LEGEND_H
+#ifndef PACKER_HTML_REPORT_LEGEND_H
+#define PACKER_HTML_REPORT_LEGEND_H
 
 #include <stdio.h>
 #include "figures.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The treemap of a page as SVG: libraries, and in each its architectures. */
-#ifndef PAGE_MAP_H
-#define PAGE_MAP_H
+#ifndef PACKER_HTML_REPORT_MAP_H
+#define PACKER_HTML_REPORT_MAP_H
 
 #include <stdio.h>
 #include "figures.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What device code that is not packed would be, packed: it is packed, and looked at. */
-#ifndef PAGE_MEASURE_H
-#define PAGE_MEASURE_H
+#ifndef PACKER_HTML_REPORT_MEASURE_H
+#define PACKER_HTML_REPORT_MEASURE_H
 
 #include "input.h"
 

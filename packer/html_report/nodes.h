@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The boxes of a map before they have a place: what each shows, and how much of it. */
-#ifndef PAGE_NODES_H
-#define PAGE_NODES_H
+#ifndef PACKER_HTML_REPORT_NODES_H
+#define PACKER_HTML_REPORT_NODES_H
 
 #include "figures.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a page may do: run its own script, nothing else. */
-#ifndef PAGE_POLICY_H
-#define PAGE_POLICY_H
+#ifndef PACKER_HTML_REPORT_POLICY_H
+#define PACKER_HTML_REPORT_POLICY_H
 
 #include <stdio.h>
 #include "core/base/errors.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The tables of a page.  Each is whole without a script; a script lets them be sorted. */
-#ifndef PAGE_TABLES_H
-#define PAGE_TABLES_H
+#ifndef PACKER_HTML_REPORT_TABLES_H
+#define PACKER_HTML_REPORT_TABLES_H
 
 #include <stdio.h>
 #include "families.h"

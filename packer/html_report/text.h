@@ -3,8 +3,8 @@
  * Pieces of a page: names and numbers as HTML.  Nothing that a name holds can end the
  * element or the attribute it stands in.
  */
-#ifndef PAGE_TEXT_H
-#define PAGE_TEXT_H
+#ifndef PACKER_HTML_REPORT_TEXT_H
+#define PACKER_HTML_REPORT_TEXT_H
 
 #include <stdio.h>
 #include "core/base/span.h"

@@ -4,8 +4,8 @@
  * as can be, so that they can be compared by eye.
  * Source of the method: Bruls, Huizing and van Wijk, "Squarified treemaps" (2000).
  */
-#ifndef TREEMAP_H
-#define TREEMAP_H
+#ifndef PACKER_HTML_REPORT_TREEMAP_H
+#define PACKER_HTML_REPORT_TREEMAP_H
 
 #include <stddef.h>
 #include <stdint.h>

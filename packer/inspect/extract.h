@@ -4,8 +4,8 @@
  * mount shows what is packed; further ones of one name in a container are ARCH@KIND, then
  * ARCH~K.
  */
-#ifndef INSPECT_EXTRACT_H
-#define INSPECT_EXTRACT_H
+#ifndef PACKER_INSPECT_EXTRACT_H
+#define PACKER_INSPECT_EXTRACT_H
 
 #include "packer/archives/operands.h"
 #include "file.h"

@@ -3,8 +3,8 @@
  * A file that kpack inspect explains: every container in it as a tree, in rows, with numbers
  * for those that hold images, and where the wrappers of a host binary lead.
  */
-#ifndef INSPECT_FILE_H
-#define INSPECT_FILE_H
+#ifndef PACKER_INSPECT_FILE_H
+#define PACKER_INSPECT_FILE_H
 
 #include "core/binary/elf_file.h"
 #include "core/format/nest.h"

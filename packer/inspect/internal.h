@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What inspect_file_open is made of. */
-#ifndef INSPECT_PARTS_H
-#define INSPECT_PARTS_H
+#ifndef PACKER_INSPECT_INTERNAL_H
+#define PACKER_INSPECT_INTERNAL_H
 
 #include "file.h"
 

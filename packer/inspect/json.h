@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What was found in a file, as one JSON object. */
-#ifndef INSPECT_JSON_H
-#define INSPECT_JSON_H
+#ifndef PACKER_INSPECT_JSON_H
+#define PACKER_INSPECT_JSON_H
 
 #include "look.h"
 

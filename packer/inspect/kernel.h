@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The numbers of a kernel, by what they are called. */
-#ifndef INSPECT_KERNEL_H
-#define INSPECT_KERNEL_H
+#ifndef PACKER_INSPECT_KERNEL_H
+#define PACKER_INSPECT_KERNEL_H
 
 #include "core/format/object.h"
 

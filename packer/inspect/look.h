@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What is found out about the leaves and the compressed containers of a file by reading them. */
-#ifndef INSPECT_LOOK_H
-#define INSPECT_LOOK_H
+#ifndef PACKER_INSPECT_LOOK_H
+#define PACKER_INSPECT_LOOK_H
 
 #include "core/format/object.h"
 #include "file.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A container's version, how it is compressed, and whether its content is what its hash says. */
-#ifndef INSPECT_PACKED_H
-#define INSPECT_PACKED_H
+#ifndef PACKER_INSPECT_PACKED_H
+#define PACKER_INSPECT_PACKED_H
 
 #include "core/format/format.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What was found in a file, for people: the tree, a line for every image. */
-#ifndef INSPECT_TEXT_H
-#define INSPECT_TEXT_H
+#ifndef PACKER_INSPECT_TEXT_H
+#define PACKER_INSPECT_TEXT_H
 
 #include "look.h"
 

@@ -3,8 +3,8 @@
  * All leaves of a file, each read once, on several threads and in bounded memory; what is
  * made of them is taken in the order of the rows.
  */
-#ifndef INSPECT_WALK_H
-#define INSPECT_WALK_H
+#ifndef PACKER_INSPECT_WALK_H
+#define PACKER_INSPECT_WALK_H
 
 #include "file.h"
 

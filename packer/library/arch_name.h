@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* For which GPU a file of a library is: by its directory, by its name, by its content. */
-#ifndef ARCH_NAME_H
-#define ARCH_NAME_H
+#ifndef PACKER_LIBRARY_ARCH_NAME_H
+#define PACKER_LIBRARY_ARCH_NAME_H
 
 #include "library.h"
 

@@ -17,8 +17,8 @@
  * Of a name that begins a signature and is not valid: symbol and error, which says where and
  * why.
  */
-#ifndef SIGNATURE_H
-#define SIGNATURE_H
+#ifndef PACKER_LIBRARY_CUTILE_SIGNATURE_H
+#define PACKER_LIBRARY_CUTILE_SIGNATURE_H
 
 #include <stdbool.h>
 #include "core/format/object.h"

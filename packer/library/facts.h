@@ -3,8 +3,8 @@
  * What the table of contents says about an entry besides where it is: pairs of a name and
  * a value, collected as MessagePack.  Small and descriptive: no loader reads them.
  */
-#ifndef FACTS_H
-#define FACTS_H
+#ifndef PACKER_LIBRARY_FACTS_H
+#define PACKER_LIBRARY_FACTS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
  * Needs no JSON library: it holds nothing, goes over the text once, and passes over
  * what it does not understand.
  */
-#ifndef JSON_MEMBERS_H
-#define JSON_MEMBERS_H
+#ifndef PACKER_LIBRARY_JSON_MEMBERS_H
+#define PACKER_LIBRARY_JSON_MEMBERS_H
 
 #include "core/base/span.h"
 

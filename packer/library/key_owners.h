@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The owner of a key that several files of a tree would get. */
-#ifndef KEY_OWNERS_H
-#define KEY_OWNERS_H
+#ifndef PACKER_LIBRARY_KEY_OWNERS_H
+#define PACKER_LIBRARY_KEY_OWNERS_H
 
 #include "library.h"
 

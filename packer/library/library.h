@@ -8,8 +8,8 @@
  * must be quick; then it looks into the file and describes it (check).  The first whose
  * check says yes has the file.
  */
-#ifndef LIBRARY_H
-#define LIBRARY_H
+#ifndef PACKER_LIBRARY_LIBRARY_H
+#define PACKER_LIBRARY_LIBRARY_H
 
 #include "packer/files/file_tree.h"
 #include "facts.h"

@@ -22,8 +22,8 @@
  * A line fits a file when directory and name do and the GPU stands where ARCH says.  The
  * libraries are asked in order of their first lines; of one the first line that fits counts.
  */
-#ifndef RULES_H
-#define RULES_H
+#ifndef PACKER_LIBRARY_RULES_H
+#define PACKER_LIBRARY_RULES_H
 
 #include "library.h"
 

@@ -39,7 +39,7 @@ struct check {
 	struct arch_filter filter;
 	bool verbose;
 	struct installed set;
-	struct absent absent;
+	struct missing_arches absent;
 	size_t n_binaries, n_fat, n_archives, n_objects;
 	struct mark_faults faults;
 };
@@ -118,8 +118,8 @@ static kpack_error_t keep_absent(struct subject *s, struct kpackx_error *why)
 {
 	for (size_t i = 0; i < s->arches.count; i++)
 		if (is_absent(s, i))
-			KP_TRY(absent_add(&s->check->absent, s->b.path,
-					  s->arches.items[i], why));
+			KP_TRY(missing_arches_add(&s->check->absent, s->b.path,
+						  s->arches.items[i], why));
 	return KPACK_SUCCESS;
 }
 
@@ -385,11 +385,11 @@ static void check_root(struct check *c, const char *root)
 
 static void check_absent(struct check *c)
 {
-	struct absent *list = &c->absent;
+	struct missing_arches *list = &c->absent;
 
-	absent_sort(list);
+	missing_arches_sort(list);
 	for (size_t i = 0; i < list->count; i++) {
-		struct absent_item *item = &list->items[i];
+		struct missing_arches_item *item = &list->items[i];
 
 		item->elsewhere = absent_begins(list, i)
 					  ? installed_has_arch(&c->set, item->arch)
@@ -401,14 +401,14 @@ static void check_absent(struct check *c)
 }
 
 /* What is installed for nobody: the next from I on, or the end. */
-static size_t next_absent(const struct absent *list, size_t i)
+static size_t next_absent(const struct missing_arches *list, size_t i)
 {
 	while (i < list->count && (list->items[i].elsewhere || !absent_begins(list, i)))
 		i++;
 	return i;
 }
 
-static void print_absent(const struct absent *list)
+static void print_absent(const struct missing_arches *list)
 {
 	size_t i = next_absent(list, 0);
 
@@ -423,7 +423,7 @@ static void print_absent(const struct absent *list)
 }
 
 #if KP_WITH_JSON
-static json_t *absent_json(const struct absent *list)
+static json_t *missing_arches_json(const struct missing_arches *list)
 {
 	json_t *arches = json_array();
 
@@ -438,8 +438,8 @@ static bool report_check(const struct check *c)
 	return report_json(json_pack(
 		"{sI sI sI sI so so}", "converted", (json_int_t)c->n_binaries, "fat",
 		(json_int_t)c->n_fat, "objects", (json_int_t)c->n_objects, "archives",
-		(json_int_t)c->n_archives, "not_installed", absent_json(&c->absent),
-		"faults", json_incref(c->faults.list)));
+		(json_int_t)c->n_archives, "not_installed",
+		missing_arches_json(&c->absent), "faults", json_incref(c->faults.list)));
 }
 #endif
 
@@ -471,7 +471,7 @@ static bool check_all(struct check *c, int n, char **roots)
 		told = report_check(c);
 	json_decref(c->faults.list);
 #endif
-	absent_fini(&c->absent);
+	missing_arches_fini(&c->absent);
 	installed_fini(&c->set);
 	return told && c->faults.count == 0;
 }

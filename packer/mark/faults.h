@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What kpack mark check finds wrong: told at once, or kept for a report as JSON. */
-#ifndef MARK_FAULTS_H
-#define MARK_FAULTS_H
+#ifndef PACKER_MARK_FAULTS_H
+#define PACKER_MARK_FAULTS_H
 
 #include <stdbool.h>
 #include <stddef.h>

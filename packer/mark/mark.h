@@ -3,8 +3,8 @@
  * The subcommands of `kpack mark`, in the manner of command.h: each gets its name as
  * argv[0] and returns the exit status.
  */
-#ifndef MARK_H
-#define MARK_H
+#ifndef PACKER_MARK_MARK_H
+#define PACKER_MARK_MARK_H
 
 #include "packer/cli/exit.h"
 #include "packer/cli/options.h"

@@ -3,33 +3,33 @@
  * Architectures that binaries were built for, and of which they reach no archive.  That is
  * right where nobody installed them, and a fault where others have theirs.
  */
-#ifndef ABSENT_H
-#define ABSENT_H
+#ifndef PACKER_MARK_MISSING_ARCHES_H
+#define PACKER_MARK_MISSING_ARCHES_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include "core/base/errors.h"
 
-struct absent_item {
+struct missing_arches_item {
 	char *file, *arch;
 	bool elsewhere; /* for the caller: other binaries have theirs */
 };
 
-struct absent {
-	struct absent_item *items;
+struct missing_arches {
+	struct missing_arches_item *items;
 	size_t count, cap;
 };
 
 /* FILE lacks ARCH; both are copied.  OUT_OF_MEMORY. */
-kpack_error_t absent_add(struct absent *list, const char *file, const char *arch,
-			 struct kpackx_error *why);
+kpack_error_t missing_arches_add(struct missing_arches *list, const char *file,
+				 const char *arch, struct kpackx_error *why);
 
 /* Order them by architecture, then by file. */
-void absent_sort(struct absent *list);
+void missing_arches_sort(struct missing_arches *list);
 
-/* Is item I the first of its architecture?  After absent_sort. */
-bool absent_begins(const struct absent *list, size_t i);
+/* Is item I the first of its architecture?  After missing_arches_sort. */
+bool absent_begins(const struct missing_arches *list, size_t i);
 
-void absent_fini(struct absent *list);
+void missing_arches_fini(struct missing_arches *list);
 
 #endif

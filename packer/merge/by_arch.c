@@ -13,7 +13,7 @@
 #define PARTS_MAX 1024
 
 /* An archive to be written. */
-struct part {
+struct arch_part {
 	struct parts *parts;
 	char *group, *arch, *file; /* owned */
 	unsigned volume;
@@ -30,11 +30,11 @@ struct parts {
 	size_t n_sources;
 	char **groups; /* per source, owned */
 	unsigned *volumes;
-	struct part **items; /* by file name once all are known */
+	struct arch_part **items; /* by file name once all are known */
 	size_t n, cap;
 };
 
-static void free_part(struct part *part)
+static void free_part(struct arch_part *part)
 {
 	if (!part)
 		return;
@@ -99,10 +99,11 @@ static kpack_error_t name_sources(struct parts *p, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-static struct part *find_part(const struct parts *p, size_t source, struct kp_span arch)
+static struct arch_part *find_part(const struct parts *p, size_t source,
+				   struct kp_span arch)
 {
 	for (size_t i = p->n; i > 0; i--) {
-		struct part *part = p->items[i - 1];
+		struct arch_part *part = p->items[i - 1];
 
 		if (part->volume == p->volumes[source] && kp_span_is(arch, part->arch) &&
 		    strcmp(part->group, p->groups[source]) == 0)
@@ -111,7 +112,7 @@ static struct part *find_part(const struct parts *p, size_t source, struct kp_sp
 	return NULL;
 }
 
-static kpack_error_t name_part(struct part *part, struct kpackx_error *why)
+static kpack_error_t name_part(struct arch_part *part, struct kpackx_error *why)
 {
 	char *stem = NULL, shown[160];
 
@@ -129,7 +130,7 @@ static kpack_error_t name_part(struct part *part, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t fill_part(struct part *part, size_t source, struct kp_span arch,
+static kpack_error_t fill_part(struct arch_part *part, size_t source, struct kp_span arch,
 			       struct kpackx_error *why)
 {
 	const struct parts *p = part->parts;
@@ -145,9 +146,9 @@ static kpack_error_t fill_part(struct part *part, size_t source, struct kp_span 
 }
 
 static kpack_error_t new_part(struct parts *p, size_t source, struct kp_span arch,
-			      struct part **out, struct kpackx_error *why)
+			      struct arch_part **out, struct kpackx_error *why)
 {
-	struct part *part;
+	struct arch_part *part;
 
 	if (p->n == PARTS_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
@@ -166,7 +167,7 @@ static kpack_error_t new_part(struct parts *p, size_t source, struct kp_span arc
 static kpack_error_t add_entry(struct parts *p, size_t source, struct kp_span arch,
 			       struct kpackx_error *why)
 {
-	struct part *part;
+	struct arch_part *part;
 
 	if (p->options->takes && !p->options->takes(p->options->takes_arg, arch))
 		return KPACK_SUCCESS;
@@ -182,7 +183,8 @@ static kpack_error_t add_entry(struct parts *p, size_t source, struct kp_span ar
 
 static int by_file(const void *a, const void *b)
 {
-	const struct part *x = *(struct part *const *)a, *y = *(struct part *const *)b;
+	const struct arch_part *x = *(struct arch_part *const *)a,
+			       *y = *(struct arch_part *const *)b;
 
 	return strcmp(x->file, y->file);
 }
@@ -224,7 +226,7 @@ static kpack_error_t list_parts(struct parts *p, struct kpackx_error *why)
 
 static bool is_of_part(const void *arg, size_t source, const struct kp_entry_info *entry)
 {
-	const struct part *part = arg;
+	const struct arch_part *part = arg;
 
 	(void)source;
 	return kp_span_is(entry->arch, part->arch);
@@ -248,7 +250,7 @@ static kpack_error_t check_free(const struct parts *p, const char *dir, const ch
 		     : KPACK_SUCCESS;
 }
 
-static kpack_error_t plan_part(const struct parts *p, struct part *part,
+static kpack_error_t plan_part(const struct parts *p, struct arch_part *part,
 			       struct kpackx_error *why)
 {
 	const struct archive_parts_options *o = p->options;
@@ -322,7 +324,7 @@ static kpack_error_t plan_parts(const struct parts *p, const char *dir,
 
 /* --- writing -------------------------------------------------------------------------- */
 
-static kpack_error_t publish(const struct parts *p, struct part *part,
+static kpack_error_t publish(const struct parts *p, struct arch_part *part,
 			     struct kpackx_error *why)
 {
 	struct archive_part done = {
@@ -343,7 +345,7 @@ static kpack_error_t write_some(const struct parts *p, size_t first, size_t end,
 				const char *dir, struct kpackx_error *why)
 {
 	for (size_t i = first; i < end; i++) {
-		struct part *part = p->items[i];
+		struct arch_part *part = p->items[i];
 		kpack_error_t err =
 			merge_plan_write(part->plan, dir, part->file, &part->writer, why);
 

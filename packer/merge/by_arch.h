@@ -6,8 +6,8 @@
  * to each of their archives.  A volume (`<group>.2_rdna.kpack`) gives the volumes of its
  * number (`<group>.2_gfx1100.kpack`), so that markers which name it stay true.
  */
-#ifndef ARCHIVE_PARTS_H
-#define ARCHIVE_PARTS_H
+#ifndef PACKER_MERGE_BY_ARCH_H
+#define PACKER_MERGE_BY_ARCH_H
 
 #include "merge.h"
 

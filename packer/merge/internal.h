@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the parts of joining archives share. */
-#ifndef MERGE_PARTS_H
-#define MERGE_PARTS_H
+#ifndef PACKER_MERGE_INTERNAL_H
+#define PACKER_MERGE_INTERNAL_H
 
 #include "core/base/file.h"
 #include "merge.h"

@@ -15,8 +15,8 @@
  *	kp_writer_close(writer);
  *	merge_plan_free(plan);
  */
-#ifndef MERGE_H
-#define MERGE_H
+#ifndef PACKER_MERGE_MERGE_H
+#define PACKER_MERGE_MERGE_H
 
 #include "core/archive/archive.h"
 #include "core/writer/writer.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What joining archives and taking them apart say: clashes, faults, progress. */
-#ifndef MERGE_REPORT_H
-#define MERGE_REPORT_H
+#ifndef PACKER_MERGE_REPORT_H
+#define PACKER_MERGE_REPORT_H
 
 #include "merge.h"
 #include "packer/cli/progress.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The command line of kpack pack. */
-#ifndef PACK_ARGS_H
-#define PACK_ARGS_H
+#ifndef PACKER_PACK_ARGS_H
+#define PACKER_PACK_ARGS_H
 
 #include "packer/archives/operands.h"
 #include "packer/gpu/families.h"

@@ -19,18 +19,18 @@ static kpack_error_t check_whole(const struct pack_args *args, size_t *faults,
 				 struct kpackx_error *why)
 {
 	char *paths[] = {(char *)args->input};
-	const struct whole_tree_of of = {.n_paths = 1,
-					 .paths = paths,
-					 .prefix = args->prefix,
-					 .libraries = &args->libraries,
-					 .packing = true};
-	struct whole_tree tree;
-	kpack_error_t err = whole_tree_open(&of, &tree, why);
+	const struct install_tree_of of = {.n_paths = 1,
+					   .paths = paths,
+					   .prefix = args->prefix,
+					   .libraries = &args->libraries,
+					   .packing = true};
+	struct install_tree tree;
+	kpack_error_t err = install_tree_open(&of, &tree, why);
 
 	if (!err)
 		err = closure_check(&tree.found, tell, NULL, faults, why);
 	*faults += tree.n_faults;
-	whole_tree_close(&tree);
+	install_tree_close(&tree);
 	return err;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* kpack pack --check: nothing is packed when files of a kernel database are missing. */
-#ifndef PACK_CHECK_H
-#define PACK_CHECK_H
+#ifndef PACKER_PACK_CHECK_H
+#define PACKER_PACK_CHECK_H
 
 #include "args.h"
 #include "packer/pack/scan/scan.h"

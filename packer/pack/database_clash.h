@@ -3,8 +3,8 @@
  * Files of kernel databases whose path has other bytes in the output already: two builds, each
  * for its GPUs, give files that every GPU needs the same name and not the same bytes.
  */
-#ifndef CLASH_H
-#define CLASH_H
+#ifndef PACKER_PACK_DATABASE_CLASH_H
+#define PACKER_PACK_DATABASE_CLASH_H
 
 #include "packer/archives/content_hash.h"
 #include "packer/pack/tree/outcome.h"

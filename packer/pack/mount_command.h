@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The command that brings all packed files of a tree on the disk back. */
-#ifndef MOUNT_LINE_H
-#define MOUNT_LINE_H
+#ifndef PACKER_PACK_MOUNT_COMMAND_H
+#define PACKER_PACK_MOUNT_COMMAND_H
 
 #include "packer/pack/scan/scan.h"
 

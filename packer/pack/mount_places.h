@@ -3,8 +3,8 @@
  * Where mounts bring the packed files of a tree back to their paths, and the command that
  * makes them.
  */
-#ifndef MOUNTS_H
-#define MOUNTS_H
+#ifndef PACKER_PACK_MOUNT_PLACES_H
+#define PACKER_PACK_MOUNT_PLACES_H
 
 #include "core/base/errors.h"
 

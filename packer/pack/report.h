@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What kpack pack did, as a table or as JSON. */
-#ifndef PACK_REPORT_H
-#define PACK_REPORT_H
+#ifndef PACKER_PACK_REPORT_H
+#define PACKER_PACK_REPORT_H
 
 #include "packer/pack/tree/outcome.h"
 #include "args.h"

@@ -266,8 +266,8 @@ static kpack_error_t prepare(struct packing *p, size_t *faults, struct kpackx_er
 	if (args->how.scheme != KPACK_COMPRESSION_NOOP)
 		chunks.at_random = PLAN_CHUNK;
 	if (args->split_rocfft || args->rows)
-		KP_TRY(caches_split(&p->scan, args->split_rocfft, args->rows, &p->parts,
-				    why));
+		KP_TRY(rocfft_caches_split(&p->scan, args->split_rocfft, args->rows,
+					   &p->parts, why));
 	if (args->mode != PACK_ARCHIVES)
 		KP_TRY(outcomes_open(&p->scan, args->mode == PACK_IN_PLACE, &p->outcomes,
 				     why));

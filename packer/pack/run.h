@@ -3,8 +3,8 @@
  * A run of packing: scan, plan, archives, then the binaries.  kpack pack is one; commands that
  * take a tree apart begin with one.
  */
-#ifndef PACKING_H
-#define PACKING_H
+#ifndef PACKER_PACK_RUN_H
+#define PACKER_PACK_RUN_H
 
 #include "packer/pack/scan/rocfft_caches.h"
 #include "packer/pack/tree/converter.h"

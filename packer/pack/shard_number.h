@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which of several machines that share a run this one is. */
-#ifndef SHARD_NUMBER_H
-#define SHARD_NUMBER_H
+#ifndef PACKER_PACK_SHARD_NUMBER_H
+#define PACKER_PACK_SHARD_NUMBER_H
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Carrying out a plan: read, hash, compress on many threads; store in order. */
-#ifndef PACK_H
-#define PACK_H
+#ifndef PACKER_PACK_STORE_H
+#define PACKER_PACK_STORE_H
 
 #include "packer/pack/plan/plan.h"
 #include "packer/cli/progress.h"

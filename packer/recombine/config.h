@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What `kpack recombine` is to make: AMD's configuration file. */
-#ifndef RECOMBINE_CONFIG_H
-#define RECOMBINE_CONFIG_H
+#ifndef PACKER_RECOMBINE_CONFIG_H
+#define PACKER_RECOMBINE_CONFIG_H
 
 #include "core/base/errors.h"
 #include "core/base/faults.h"

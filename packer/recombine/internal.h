@@ -7,8 +7,8 @@
  *	recombine_clash.c   code for one GPU that two archives have differently
  *	recombine_write.c   the trees
  */
-#ifndef RECOMBINE_PARTS_H
-#define RECOMBINE_PARTS_H
+#ifndef PACKER_RECOMBINE_INTERNAL_H
+#define PACKER_RECOMBINE_INTERNAL_H
 
 #include "core/archive/archive.h"
 #include "packer/library/library.h"

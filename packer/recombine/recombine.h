@@ -8,8 +8,8 @@
  *
  * What cannot be joined is reported, all of it, before anything is written.
  */
-#ifndef RECOMBINE_H
-#define RECOMBINE_H
+#ifndef PACKER_RECOMBINE_RECOMBINE_H
+#define PACKER_RECOMBINE_RECOMBINE_H
 
 #include "config.h"
 #include "packer/cli/report.h"

@@ -5,8 +5,8 @@
  *
  * Trees are walked without following symbolic links.
  */
-#ifndef SHARD_TREES_H
-#define SHARD_TREES_H
+#ifndef PACKER_RECOMBINE_TREES_H
+#define PACKER_RECOMBINE_TREES_H
 
 #include <stdbool.h>
 #include <sys/stat.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* All that is in one tree of a shard. */
-#ifndef SHARD_WALK_H
-#define SHARD_WALK_H
+#ifndef PACKER_RECOMBINE_WALK_H
+#define PACKER_RECOMBINE_WALK_H
 
 #include "trees.h"
 

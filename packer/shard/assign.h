@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* One of several machines that share a run: which of the paths are its own. */
-#ifndef SHARD_H
-#define SHARD_H
+#ifndef PACKER_SHARD_ASSIGN_H
+#define PACKER_SHARD_ASSIGN_H
 
 #include "packer/pack/plan/plan.h"
 #include "packer/pack/shard_number.h"

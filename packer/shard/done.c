@@ -65,13 +65,13 @@ static bool is_newer_than_input(const struct packing *p)
 bool shard_done(const struct packing *p, const uint8_t plan[16])
 {
 	struct kpackx_error ignored = {0};
-	struct part part;
+	struct shard_part part;
 	bool done;
 
 	if (!is_newer_than_input(p))
 		return false;
-	done = !part_open(p->args.output, &part, &ignored) &&
-	       is_of_run(p, plan, &part.record) && !part_check(&part, &ignored);
-	part_close(&part);
+	done = !shard_part_open(p->args.output, &part, &ignored) &&
+	       is_of_run(p, plan, &part.record) && !shard_part_check(&part, &ignored);
+	shard_part_close(&part);
 	return done;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Is a part that is there the one that a run would write? */
-#ifndef SHARD_DONE_H
-#define SHARD_DONE_H
+#ifndef PACKER_SHARD_DONE_H
+#define PACKER_SHARD_DONE_H
 
 #include "packer/pack/run.h"
 

@@ -125,8 +125,8 @@ static kpack_error_t look(const char *path, struct shard_item *item,
 					   : KPACK_SUCCESS;
 }
 
-kpack_error_t part_tree_look(const char *dir, const char *path, struct shard_item *item,
-			     struct kpackx_error *why)
+kpack_error_t shard_files_look(const char *dir, const char *path, struct shard_item *item,
+			       struct kpackx_error *why)
 {
 	kpack_error_t err;
 	char *full;
@@ -200,8 +200,8 @@ static kpack_error_t check(const char *path, const struct shard_item *item,
 		       : KPACK_SUCCESS;
 }
 
-kpack_error_t part_tree_check(const char *dir, const struct shard_item *item,
-			      struct kpackx_error *why)
+kpack_error_t shard_files_check(const char *dir, const struct shard_item *item,
+				struct kpackx_error *why)
 {
 	kpack_error_t err;
 	char *full;
@@ -315,14 +315,14 @@ static kpack_error_t apply(const char *dir, const struct shard_item *item,
 	return err;
 }
 
-kpack_error_t part_tree_copy(const char *dir, const struct shard_item *item,
-			     const char *out, struct kpackx_error *why)
+kpack_error_t shard_files_copy(const char *dir, const struct shard_item *item,
+			       const char *out, struct kpackx_error *why)
 {
 	return apply(dir, item, out, copy_one, why);
 }
 
-kpack_error_t part_tree_finish(const char *dir, const struct shard_item *item,
-			       const char *out, struct kpackx_error *why)
+kpack_error_t shard_files_finish(const char *dir, const struct shard_item *item,
+				 const char *out, struct kpackx_error *why)
 {
 	return apply(dir, item, out, finish, why);
 }

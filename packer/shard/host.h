@@ -4,8 +4,8 @@
  * for sure only when all shards are put together; then it is converted again, from this, to
  * the very bytes that one run would have written.
  */
-#ifndef SHARD_HOST_H
-#define SHARD_HOST_H
+#ifndef PACKER_SHARD_HOST_H
+#define PACKER_SHARD_HOST_H
 
 #include "packer/pack/scan/input.h"
 

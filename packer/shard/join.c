@@ -12,8 +12,9 @@
 
 /* --- what belongs together ----------------------------------------------------------- */
 
-static kpack_error_t differ(const struct part *a, const struct part *b, const char *what,
-			    const char *x, const char *y, struct kpackx_error *why)
+static kpack_error_t differ(const struct shard_part *a, const struct shard_part *b,
+			    const char *what, const char *x, const char *y,
+			    struct kpackx_error *why)
 {
 	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 		       "%s and %s are of different runs: %s: %s, and %s", a->dir, b->dir,
@@ -29,7 +30,8 @@ static int option_size(const char *options)
 }
 
 /* All of them would be too many to see which it is. */
-static kpack_error_t differ_in_option(const struct part *a, const struct part *b,
+static kpack_error_t differ_in_option(const struct shard_part *a,
+				      const struct shard_part *b,
 				      struct kpackx_error *why)
 {
 	const char *x = a->record.options, *y = b->record.options;
@@ -47,7 +49,7 @@ static kpack_error_t differ_in_option(const struct part *a, const struct part *b
 		       *y ? option_size(y) : 4, *y ? y : "none");
 }
 
-static kpack_error_t check_pair(const struct part *a, const struct part *b,
+static kpack_error_t check_pair(const struct shard_part *a, const struct shard_part *b,
 				struct kpackx_error *why)
 {
 	const struct shard_record *x = &a->record, *y = &b->record;
@@ -76,27 +78,27 @@ static kpack_error_t check_pair(const struct part *a, const struct part *b,
 
 static int by_index(const void *a, const void *b)
 {
-	const struct part *x = a, *y = b;
+	const struct shard_part *x = a, *y = b;
 
 	return (x->record.shard.index > y->record.shard.index) -
 	       (x->record.shard.index < y->record.shard.index);
 }
 
 /* Of two copies of one part the second is not needed. */
-static void drop_repeated(struct part_join *j)
+static void drop_repeated(struct shard_join *j)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < j->n_parts; i++) {
 		if (n && by_index(&j->parts[n - 1], &j->parts[i]) == 0)
-			part_close(&j->parts[i]);
+			shard_part_close(&j->parts[i]);
 		else
 			j->parts[n++] = j->parts[i];
 	}
 	j->n_parts = n;
 }
 
-static kpack_error_t check_missing(const struct part_join *j, struct kpackx_error *why)
+static kpack_error_t check_missing(const struct shard_join *j, struct kpackx_error *why)
 {
 	for (unsigned i = 0; i < j->parts[0].record.shard.count; i++)
 		if (i >= j->n_parts || j->parts[i].record.shard.index != i + 1)
@@ -106,7 +108,7 @@ static kpack_error_t check_missing(const struct part_join *j, struct kpackx_erro
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t check_parts(struct part_join *j, struct kpackx_error *why)
+static kpack_error_t check_parts(struct shard_join *j, struct kpackx_error *why)
 {
 	for (size_t i = 1; i < j->n_parts; i++)
 		KP_TRY(check_pair(&j->parts[0], &j->parts[i], why));
@@ -116,36 +118,36 @@ static kpack_error_t check_parts(struct part_join *j, struct kpackx_error *why)
 	drop_repeated(j);
 	KP_TRY(check_missing(j, why));
 	for (size_t i = 0; i < j->n_parts; i++)
-		KP_TRY(part_check(&j->parts[i], why));
+		KP_TRY(shard_part_check(&j->parts[i], why));
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t part_join_open(char *const *dirs, size_t n, struct part_join *out,
-			     struct kpackx_error *why)
+kpack_error_t shard_join_open(char *const *dirs, size_t n, struct shard_join *out,
+			      struct kpackx_error *why)
 {
-	*out = (struct part_join){.parts = calloc(n + 1, sizeof(*out->parts))};
+	*out = (struct shard_join){.parts = calloc(n + 1, sizeof(*out->parts))};
 	if (!out->parts)
 		return kp_fail_memory(why, n, "parts");
 	for (size_t i = 0; i < n; i++) {
 		out->n_parts++;
-		KP_TRY(part_open(dirs[i], &out->parts[i], why));
+		KP_TRY(shard_part_open(dirs[i], &out->parts[i], why));
 	}
 	KP_TRY(check_parts(out, why));
 	return replay_init(out->parts, out->n_parts, &out->replay, why);
 }
 
-void part_join_close(struct part_join *join)
+void shard_join_close(struct shard_join *join)
 {
 	archive_set_close(join->set);
 	replay_fini(&join->replay);
 	for (size_t i = 0; i < join->n_parts; i++)
-		part_close(&join->parts[i]);
+		shard_part_close(&join->parts[i]);
 	free(join->parts);
-	*join = (struct part_join){0};
+	*join = (struct shard_join){0};
 }
 
-kpack_error_t part_join_check(const struct part_join *join, const char *out,
-			      struct kpackx_error *why)
+kpack_error_t shard_join_check(const struct shard_join *join, const char *out,
+			       struct kpackx_error *why)
 {
 	for (size_t i = 0; i < join->n_parts; i++) {
 		kpack_error_t err = output_check(join->parts[i].dir, out, why);
@@ -162,7 +164,7 @@ kpack_error_t part_join_check(const struct part_join *join, const char *out,
 /* --- archives ------------------------------------------------------------------------ */
 
 /* Has the first part archives that INPUT had? */
-static bool inherits(const struct part *first)
+static bool inherits(const struct shard_part *first)
 {
 	const struct shard_record *r = &first->record;
 
@@ -174,7 +176,7 @@ static bool inherits(const struct part *first)
 	return false;
 }
 
-static kpack_error_t open_set(struct part_join *j, const char *dir, const char *inherit,
+static kpack_error_t open_set(struct shard_join *j, const char *dir, const char *inherit,
 			      struct kpackx_error *why)
 {
 	const struct shard_record *r = &j->parts[0].record;
@@ -192,7 +194,7 @@ static kpack_error_t open_set(struct part_join *j, const char *dir, const char *
 	return archive_set_open(&where, &j->set, why);
 }
 
-static kpack_error_t write_archives(struct part_join *j, const char *dir,
+static kpack_error_t write_archives(struct shard_join *j, const char *dir,
 				    const char *inherit, struct progress *progress,
 				    struct kpackx_error *why)
 {
@@ -204,7 +206,7 @@ static kpack_error_t write_archives(struct part_join *j, const char *dir,
 }
 
 /* The directories of a tree that was written before may forbid it. */
-static kpack_error_t make_root(const struct part_join *j, const char *out,
+static kpack_error_t make_root(const struct shard_join *j, const char *out,
 			       struct kpackx_error *why)
 {
 	kpack_error_t err;
@@ -220,10 +222,10 @@ static kpack_error_t make_root(const struct part_join *j, const char *out,
 	return err ? kp_fail_prefix(why, err, "%s", out) : err;
 }
 
-kpack_error_t part_join_archives(struct part_join *join, const char *out,
-				 struct progress *progress, struct kpackx_error *why)
+kpack_error_t shard_join_archives(struct shard_join *join, const char *out,
+				  struct progress *progress, struct kpackx_error *why)
 {
-	const struct part *first = &join->parts[0];
+	const struct shard_part *first = &join->parts[0];
 	char *dir = NULL, *inherit = NULL;
 	kpack_error_t err;
 
@@ -250,13 +252,13 @@ static bool is_late(const struct shard_item *item)
 }
 
 /* Directories are the same in all parts. */
-static kpack_error_t make_directories(const struct part *first, const char *out,
+static kpack_error_t make_directories(const struct shard_part *first, const char *out,
 				      struct kpackx_error *why)
 {
 	for (size_t i = 0; i < first->record.n_items; i++)
 		if (first->record.items[i].kind == SHARD_DIRECTORY)
-			KP_TRY(part_tree_copy(first->dir, &first->record.items[i], out,
-					      why));
+			KP_TRY(shard_files_copy(first->dir, &first->record.items[i], out,
+						why));
 	return KPACK_SUCCESS;
 }
 
@@ -313,7 +315,7 @@ static int by_path(const void *a, const void *b)
 	return strcmp(x->converted->path, y->converted->path);
 }
 
-static kpack_error_t find_moves(const struct part_join *j, const struct part *part,
+static kpack_error_t find_moves(const struct shard_join *j, const struct shard_part *part,
 				struct moves *out, struct kpackx_error *why)
 {
 	size_t n = part->record.n_converted;
@@ -335,19 +337,20 @@ static kpack_error_t find_moves(const struct part_join *j, const struct part *pa
 }
 
 /* No binary stands in OUT with a marker that is not right, not for a moment. */
-static kpack_error_t copy_item(const struct part *part, const struct shard_item *item,
-			       const struct moves *moves, const char *out,
-			       struct kpackx_error *why)
+static kpack_error_t copy_item(const struct shard_part *part,
+			       const struct shard_item *item, const struct moves *moves,
+			       const char *out, struct kpackx_error *why)
 {
 	struct shard_converted named = {.path = (char *)item->path};
 	const struct moved key = {.converted = &named}, *m = NULL;
 
 	if (item->kind == SHARD_FILE)
 		m = bsearch(&key, moves->items, moves->count, sizeof(*m), by_path);
-	return m ? convert_again(m, out, why) : part_tree_copy(part->dir, item, out, why);
+	return m ? convert_again(m, out, why)
+		 : shard_files_copy(part->dir, item, out, why);
 }
 
-static kpack_error_t copy_items(const struct part *part, const struct moves *moves,
+static kpack_error_t copy_items(const struct shard_part *part, const struct moves *moves,
 				bool late, const char *out, struct kpackx_error *why)
 {
 	for (size_t i = 0; i < part->record.n_items; i++) {
@@ -360,8 +363,9 @@ static kpack_error_t copy_items(const struct part *part, const struct moves *mov
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t copy_part(const struct part_join *join, const struct part *part,
-			       const char *out, struct kpackx_error *why)
+static kpack_error_t copy_part(const struct shard_join *join,
+			       const struct shard_part *part, const char *out,
+			       struct kpackx_error *why)
 {
 	struct moves moves;
 	kpack_error_t err = find_moves(join, part, &moves, why);
@@ -374,7 +378,7 @@ static kpack_error_t copy_part(const struct part_join *join, const struct part *
 	return err;
 }
 
-static kpack_error_t tidy_directories(const struct part *first, const char *out,
+static kpack_error_t tidy_directories(const struct shard_part *first, const char *out,
 				      struct kpackx_error *why)
 {
 	for (size_t i = 0; i < first->record.n_items; i++)
@@ -384,20 +388,20 @@ static kpack_error_t tidy_directories(const struct part *first, const char *out,
 }
 
 /* From the innermost, because a directory may forbid what is done in it. */
-static kpack_error_t finish_directories(const struct part *first, const char *out,
+static kpack_error_t finish_directories(const struct shard_part *first, const char *out,
 					struct kpackx_error *why)
 {
 	for (size_t i = first->record.n_items; i-- > 0;)
 		if (first->record.items[i].kind == SHARD_DIRECTORY)
-			KP_TRY(part_tree_finish(first->dir, &first->record.items[i], out,
-						why));
+			KP_TRY(shard_files_finish(first->dir, &first->record.items[i],
+						  out, why));
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t write_tree(const struct part_join *join, const char *out,
+static kpack_error_t write_tree(const struct shard_join *join, const char *out,
 				bool locked, struct kpackx_error *why)
 {
-	const struct part *first = &join->parts[0];
+	const struct shard_part *first = &join->parts[0];
 
 	KP_TRY(make_directories(first, out, why));
 	for (size_t i = 0; i < join->n_parts; i++)
@@ -407,8 +411,8 @@ static kpack_error_t write_tree(const struct part_join *join, const char *out,
 	return finish_directories(first, out, why);
 }
 
-kpack_error_t part_join_tree(const struct part_join *join, const char *out,
-			     struct kpackx_error *why)
+kpack_error_t shard_join_tree(const struct shard_join *join, const char *out,
+			      struct kpackx_error *why)
 {
 	int lock = leftovers_lock(out);
 	kpack_error_t err = write_tree(join, out, lock >= 0, why);

@@ -4,8 +4,8 @@
  * run: see shard_record.h for what becomes of it.  A fault of memory is kept and reported at the
  * end.  One thread at a time.
  */
-#ifndef SHARD_LOG_H
-#define SHARD_LOG_H
+#ifndef PACKER_SHARD_LOG_H
+#define PACKER_SHARD_LOG_H
 
 #include "packer/pack/args.h"
 #include "record.h"

@@ -20,7 +20,7 @@ bool shard_is_part(const char *dir)
 	return is;
 }
 
-static size_t count_files(const struct part_join *j)
+static size_t count_files(const struct shard_join *j)
 {
 	size_t n = 0;
 
@@ -35,7 +35,7 @@ static size_t count_files(const struct part_join *j)
 }
 
 #if KP_WITH_JSON
-static int report_as_json(const struct part_join *j, const char *out)
+static int report_as_json(const struct shard_join *j, const char *out)
 {
 	json_t *archives = json_array();
 	size_t n = 0;
@@ -53,7 +53,7 @@ static int report_as_json(const struct part_join *j, const char *out)
 }
 #endif
 
-static int report(const struct shard_merge_options *options, const struct part_join *j)
+static int report(const struct shard_merge_options *options, const struct shard_join *j)
 {
 	size_t n = 0;
 
@@ -71,27 +71,27 @@ static int report(const struct shard_merge_options *options, const struct part_j
 	return EXIT_OK;
 }
 
-static kpack_error_t join(const struct shard_merge_options *options, struct part_join *j,
+static kpack_error_t join(const struct shard_merge_options *options, struct shard_join *j,
 			  struct kpackx_error *why)
 {
 	struct progress progress;
 	kpack_error_t err;
 
-	KP_TRY(part_join_open(options->parts, options->n_parts, j, why));
-	KP_TRY(part_join_check(j, options->out, why));
+	KP_TRY(shard_join_open(options->parts, options->n_parts, j, why));
+	KP_TRY(shard_join_check(j, options->out, why));
 	progress_begin(&progress, "merging", j->replay.bytes,
 		       !options->quiet && !options->json);
-	err = part_join_archives(j, options->out, &progress, why);
+	err = shard_join_archives(j, options->out, &progress, why);
 	progress_end(&progress);
 	if (!err && !j->parts[0].record.archives_only)
-		err = part_join_tree(j, options->out, why);
+		err = shard_join_tree(j, options->out, why);
 	return err;
 }
 
 int shard_merge(const struct shard_merge_options *options)
 {
 	struct kpackx_error why = {0};
-	struct part_join j;
+	struct shard_join j;
 	int status;
 
 	if (join(options, &j, &why)) {
@@ -100,6 +100,6 @@ int shard_merge(const struct shard_merge_options *options)
 	} else {
 		status = report(options, &j);
 	}
-	part_join_close(&j);
+	shard_join_close(&j);
 	return status;
 }

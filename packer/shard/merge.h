@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Joining the parts that all shards of a run have written: the output of one run, bit by bit. */
-#ifndef SHARD_MERGE_H
-#define SHARD_MERGE_H
+#ifndef PACKER_SHARD_MERGE_H
+#define PACKER_SHARD_MERGE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -15,8 +15,8 @@
  * Strings are "bin" where names of files can be in them.  Nothing in it is believed: paths lead
  * nowhere but below the part, and everything is there that the kinds need.
  */
-#ifndef SHARD_RECORD_H
-#define SHARD_RECORD_H
+#ifndef PACKER_SHARD_RECORD_H
+#define PACKER_SHARD_RECORD_H
 
 #include "packer/pack/archives/archive_set.h"
 #include "core/base/msgpack_read.h"

@@ -152,7 +152,7 @@ static kpack_error_t check_numbers(const struct replay *r, struct kpackx_error *
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t replay_init(struct part *parts, size_t n, struct replay *out,
+kpack_error_t replay_init(struct shard_part *parts, size_t n, struct replay *out,
 			  struct kpackx_error *why)
 {
 	size_t count = 0;
@@ -192,7 +192,7 @@ void replay_fini(struct replay *replay)
 struct storing {
 	struct archive_set *set;
 	struct progress *progress;
-	struct part_frame frame;
+	struct shard_frame frame;
 	struct archive_object object; /* the last one */
 	char place[SHARD_NAME_MAX + 1];
 };

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* What all shards stored, stored again in the order of one run. */
-#ifndef PART_REPLAY_H
-#define PART_REPLAY_H
+#ifndef PACKER_SHARD_REPLAY_H
+#define PACKER_SHARD_REPLAY_H
 
 #include "shard_part.h"
 #include "packer/cli/progress.h"
 
 /* A binary of the whole plan. */
 struct replayed {
-	struct part *part;
+	struct shard_part *part;
 	struct shard_binary *binary;
 	unsigned volume; /* that it is in now */
 };
@@ -25,7 +25,7 @@ struct replay {
  * Gather what the N PARTS, which must stay, stored.  OUT must be finished in any case.
  * INVALID_FORMAT: two have a binary of one number.  OUT_OF_MEMORY.
  */
-kpack_error_t replay_init(struct part *parts, size_t n, struct replay *out,
+kpack_error_t replay_init(struct shard_part *parts, size_t n, struct replay *out,
 			  struct kpackx_error *why);
 void replay_fini(struct replay *replay);
 

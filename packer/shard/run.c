@@ -277,7 +277,7 @@ static kpack_error_t record_item(const struct packing *p, enum shard_kind kind,
 	kpack_error_t err;
 
 	err = kind == SHARD_ABSENT ? KPACK_SUCCESS
-				   : part_tree_look(dir, path, &item, why);
+				   : shard_files_look(dir, path, &item, why);
 	if (!err)
 		shard_log_item(run_of(p)->log, &item);
 	return err;

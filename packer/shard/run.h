@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Packing as one shard of several: what is not its own is taken out, the rest is recorded. */
-#ifndef SHARD_RUN_H
-#define SHARD_RUN_H
+#ifndef PACKER_SHARD_RUN_H
+#define PACKER_SHARD_RUN_H
 
 #include "log.h"
 #include "packer/pack/run.h"

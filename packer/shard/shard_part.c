@@ -10,7 +10,7 @@
 
 /* --- the record ---------------------------------------------------------------------- */
 
-static kpack_error_t no_record(const struct part *p, struct kpackx_error *why)
+static kpack_error_t no_record(const struct shard_part *p, struct kpackx_error *why)
 {
 	if (access(p->own, F_OK) < 0)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
@@ -19,7 +19,7 @@ static kpack_error_t no_record(const struct part *p, struct kpackx_error *why)
 		       "its shard was not finished: run it again");
 }
 
-static kpack_error_t read_record(struct part *p, const char *path, size_t *size,
+static kpack_error_t read_record(struct shard_part *p, const char *path, size_t *size,
 				 struct kpackx_error *why)
 {
 	kpack_error_t err;
@@ -41,7 +41,7 @@ static kpack_error_t read_record(struct part *p, const char *path, size_t *size,
 	return err;
 }
 
-static kpack_error_t open_record(struct part *p, struct kpackx_error *why)
+static kpack_error_t open_record(struct shard_part *p, struct kpackx_error *why)
 {
 	kpack_error_t err;
 	size_t size = 0;
@@ -62,16 +62,17 @@ static kpack_error_t open_record(struct part *p, struct kpackx_error *why)
 	return err;
 }
 
-kpack_error_t part_open(const char *dir, struct part *out, struct kpackx_error *why)
+kpack_error_t shard_part_open(const char *dir, struct shard_part *out,
+			      struct kpackx_error *why)
 {
 	kpack_error_t err;
 
-	*out = (struct part){.dir = dir};
+	*out = (struct shard_part){.dir = dir};
 	err = open_record(out, why);
 	return err ? kp_fail_prefix(why, err, "%s", dir) : err;
 }
 
-void part_close(struct part *part)
+void shard_part_close(struct shard_part *part)
 {
 	for (size_t i = 0; i < part->n_archives; i++) {
 		kp_archive_close(part->archives[i].archive);
@@ -82,7 +83,7 @@ void part_close(struct part *part)
 	free(part->archives);
 	free(part->own);
 	free(part->bytes);
-	*part = (struct part){0};
+	*part = (struct shard_part){0};
 }
 
 /* --- its files ----------------------------------------------------------------------- */
@@ -106,7 +107,8 @@ static bool has_parent(const char *path, const char **dirs, size_t n)
 }
 
 /* Every directory is made, so that nothing is written through a link. */
-static kpack_error_t check_parents(const struct part *part, struct kpackx_error *why)
+static kpack_error_t check_parents(const struct shard_part *part,
+				   struct kpackx_error *why)
 {
 	const struct shard_record *r = &part->record;
 	const char **dirs = calloc(r->n_items + 1, sizeof(*dirs));
@@ -129,7 +131,7 @@ static kpack_error_t check_parents(const struct part *part, struct kpackx_error 
 	return err;
 }
 
-kpack_error_t part_check(const struct part *part, struct kpackx_error *why)
+kpack_error_t shard_part_check(const struct shard_part *part, struct kpackx_error *why)
 {
 	const struct shard_record *r = &part->record;
 	kpack_error_t err = check_parents(part, why);
@@ -137,15 +139,15 @@ kpack_error_t part_check(const struct part *part, struct kpackx_error *why)
 	if (err)
 		return kp_fail_prefix(why, err, "%s", part->dir);
 	for (size_t i = 0; i < r->n_items; i++)
-		KP_TRY(part_tree_check(r->items[i].kind == SHARD_OWN ? part->own
-								     : part->dir,
-				       &r->items[i], why));
+		KP_TRY(shard_files_check(r->items[i].kind == SHARD_OWN ? part->own
+								       : part->dir,
+					 &r->items[i], why));
 	return KPACK_SUCCESS;
 }
 
 /* --- its archives -------------------------------------------------------------------- */
 
-static kpack_error_t list_ordinals(struct part_archive *a, struct kpackx_error *why)
+static kpack_error_t list_ordinals(struct shard_archive *a, struct kpackx_error *why)
 {
 	uint32_t n = kp_archive_ordinal_count(a->archive);
 	struct kp_entry_info info;
@@ -162,10 +164,10 @@ static kpack_error_t list_ordinals(struct part_archive *a, struct kpackx_error *
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t open_archive(struct part *part, const char *file,
-				  struct part_archive **out, struct kpackx_error *why)
+static kpack_error_t open_archive(struct shard_part *part, const char *file,
+				  struct shard_archive **out, struct kpackx_error *why)
 {
-	struct part_archive *bigger =
+	struct shard_archive *bigger =
 		reallocarray(part->archives, part->n_archives + 1, sizeof(*bigger));
 	char *path;
 	kpack_error_t err;
@@ -174,7 +176,7 @@ static kpack_error_t open_archive(struct part *part, const char *file,
 		return kp_fail_memory(why, sizeof(*bigger), "an archive");
 	part->archives = bigger;
 	*out = &bigger[part->n_archives++];
-	**out = (struct part_archive){.file = strdup(file)};
+	**out = (struct shard_archive){.file = strdup(file)};
 	if (!(*out)->file || asprintf(&path, "%s/%s", part->own, file) < 0)
 		return kp_fail_memory(why, strlen(file), "a path");
 	err = kp_archive_open(path, &(*out)->archive, why);
@@ -186,7 +188,8 @@ static kpack_error_t open_archive(struct part *part, const char *file,
 	return err;
 }
 
-static char *archive_name(const struct part *part, const char *place, unsigned volume)
+static char *archive_name(const struct shard_part *part, const char *place,
+			  unsigned volume)
 {
 	char *stem = families_stem(&part->record.families, place), *file = NULL;
 
@@ -196,8 +199,9 @@ static char *archive_name(const struct part *part, const char *place, unsigned v
 	return file;
 }
 
-static kpack_error_t find_archive(struct part *part, const char *place, unsigned volume,
-				  struct part_archive **out, struct kpackx_error *why)
+static kpack_error_t find_archive(struct shard_part *part, const char *place,
+				  unsigned volume, struct shard_archive **out,
+				  struct kpackx_error *why)
 {
 	char *file = archive_name(part, place, volume);
 	kpack_error_t err;
@@ -219,7 +223,7 @@ static kpack_error_t find_archive(struct part *part, const char *place, unsigned
 	return err;
 }
 
-static kpack_error_t read_frame(const struct kp_source *stored, struct part_frame *frame,
+static kpack_error_t read_frame(const struct kp_source *stored, struct shard_frame *frame,
 				struct kp_span *out, struct kpackx_error *why)
 {
 	size_t size = (size_t)stored->size;
@@ -235,11 +239,11 @@ static kpack_error_t read_frame(const struct kp_source *stored, struct part_fram
 	return kp_source_read(stored, 0, frame->bytes, size, why);
 }
 
-kpack_error_t part_read(struct part *part, const char *place, unsigned volume,
-			uint32_t ordinal, struct part_frame *frame, struct kp_span *out,
+kpack_error_t part_read(struct shard_part *part, const char *place, unsigned volume,
+			uint32_t ordinal, struct shard_frame *frame, struct kp_span *out,
 			struct kpackx_error *why)
 {
-	struct part_archive *a = NULL;
+	struct shard_archive *a = NULL;
 	struct kp_source stored;
 	kpack_error_t err;
 

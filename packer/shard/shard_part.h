@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /* The output of one shard, opened to be joined with the others. */
-#ifndef PART_H
-#define PART_H
+#ifndef PACKER_SHARD_SHARD_PART_H
+#define PACKER_SHARD_SHARD_PART_H
 
 #include "core/archive/archive.h"
 #include "record.h"
 
 /* One of its archives. */
-struct part_archive {
+struct shard_archive {
 	char *file; /* name in SHARD_DIR */
 	struct kpack_archive *archive;
 	uint32_t *entries; /* per ordinal: an entry that has it; UINT32_MAX: none */
 };
 
-struct part {
+struct shard_part {
 	const char *dir; /* as given */
 	char *own;       /* its SHARD_DIR */
 	uint8_t *bytes;  /* of the record */
 	struct shard_record record;
-	struct part_archive *archives; /* those that were asked for */
+	struct shard_archive *archives; /* those that were asked for */
 	size_t n_archives;
 };
 
@@ -27,22 +27,23 @@ struct part {
  * INVALID_FORMAT: DIR is no part, or one without a record: its run was not finished; errors of
  * shard_record_parse.
  */
-kpack_error_t part_open(const char *dir, struct part *out, struct kpackx_error *why);
-void part_close(struct part *part);
+kpack_error_t shard_part_open(const char *dir, struct shard_part *out,
+			      struct kpackx_error *why);
+void shard_part_close(struct shard_part *part);
 
 /* Is every file what the record says? */
-kpack_error_t part_check(const struct part *part, struct kpackx_error *why);
+kpack_error_t shard_part_check(const struct shard_part *part, struct kpackx_error *why);
 
 /*
  * The stored bytes of ORDINAL in the archive of PLACE and VOLUME, in a buffer that is kept from
  * one call to the next.  INVALID_FORMAT: there are none.
  */
-struct part_frame {
+struct shard_frame {
 	uint8_t *bytes;
 	size_t cap;
 };
-kpack_error_t part_read(struct part *part, const char *place, unsigned volume,
-			uint32_t ordinal, struct part_frame *frame, struct kp_span *out,
+kpack_error_t part_read(struct shard_part *part, const char *place, unsigned volume,
+			uint32_t ordinal, struct shard_frame *frame, struct kp_span *out,
 			struct kpackx_error *why);
 
 #endif

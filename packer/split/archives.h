@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* kpack split of archives: one archive for each architecture, frames as they are. */
-#ifndef SPLIT_ARCHIVES_H
-#define SPLIT_ARCHIVES_H
+#ifndef PACKER_SPLIT_ARCHIVES_H
+#define PACKER_SPLIT_ARCHIVES_H
 
 #include "args.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The command line of kpack split. */
-#ifndef SPLIT_ARGS_H
-#define SPLIT_ARGS_H
+#ifndef PACKER_SPLIT_ARGS_H
+#define PACKER_SPLIT_ARGS_H
 
 #include "packer/pack/args.h"
 

@@ -88,7 +88,7 @@ static struct expected expected_of(const struct split_prefix *i, size_t entry)
 static kpack_error_t expect_part(struct checker *c, const struct split_prefix *i,
 				 size_t number, struct kpackx_error *why)
 {
-	const struct part *part = &i->parts.items[number];
+	const struct split_part *part = &i->parts.items[number];
 	const struct split_tree *tree = split_tree_of(c->s, part->name);
 	const char *prefix = i->prefix->path;
 
@@ -401,7 +401,7 @@ static kpack_error_t check_contents(struct checker *c, struct kpackx_error *why)
 /* --- archives ------------------------------------------------------------------------ */
 
 static kpack_error_t check_archive(const struct split *s, const struct split_prefix *i,
-				   const struct part *part, const char *name,
+				   const struct split_part *part, const char *name,
 				   struct stored_check *stored, struct kpackx_error *why)
 {
 	char *relative, *path = NULL;
@@ -425,7 +425,7 @@ static kpack_error_t check_archives(const struct split *s, const struct split_pr
 	kpack_error_t err = stored_check_new(&i->packing, &stored, why);
 
 	for (size_t k = 0; k < i->parts.count; k++) {
-		const struct part *part = &i->parts.items[k];
+		const struct split_part *part = &i->parts.items[k];
 
 		for (size_t n = 0; n < part->n_archives && !err; n++)
 			err = check_archive(s, i, part, part->archives[n], stored, why);

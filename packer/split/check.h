@@ -5,8 +5,8 @@
  * with the same bytes, or converted; every object of a converted binary, and every file that
  * was packed, is in one archive under its key with its hash; nothing besides is there.
  */
-#ifndef SPLIT_CHECK_H
-#define SPLIT_CHECK_H
+#ifndef PACKER_SPLIT_CHECK_H
+#define PACKER_SPLIT_CHECK_H
 
 #include "split.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What --gpu-targets left out, counted by architecture. */
-#ifndef SPLIT_DROPPED_H
-#define SPLIT_DROPPED_H
+#ifndef PACKER_SPLIT_DROPPED_H
+#define PACKER_SPLIT_DROPPED_H
 
 #include "split.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* By which group the archives of each prefix are named: see split.h. */
-#ifndef SPLIT_GROUPS_H
-#define SPLIT_GROUPS_H
+#ifndef PACKER_SPLIT_GROUPS_H
+#define PACKER_SPLIT_GROUPS_H
 
 #include "split.h"
 

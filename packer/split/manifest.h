@@ -4,8 +4,8 @@
  * tree.  ARTIFACT_MANIFEST at the tree's root names them, one per line; blank lines and
  * spaces around a name do not count.
  */
-#ifndef PREFIXES_H
-#define PREFIXES_H
+#ifndef PACKER_SPLIT_MANIFEST_H
+#define PACKER_SPLIT_MANIFEST_H
 
 #include <stdio.h>
 #include "core/base/errors.h"

@@ -146,7 +146,7 @@ static kpack_error_t move_archive(struct move *m, const char *name,
 
 static kpack_error_t move_part(struct move *m, struct kpackx_error *why)
 {
-	const struct part *part = &m->i->parts.items[m->part];
+	const struct split_part *part = &m->i->parts.items[m->part];
 
 	for (size_t i = 0; i < part->n_entries; i++)
 		KP_TRY(move_entry(m, part->entries[i], why));
@@ -232,7 +232,7 @@ kpack_error_t split_move(const struct split *s, const struct split_prefix *i,
 bool split_contributes(const struct split_prefix *i, const char *part)
 {
 	size_t number = partition_find(&i->parts, part);
-	const struct part *p;
+	const struct split_part *p;
 
 	if (number == PARTITION_NONE)
 		return false;

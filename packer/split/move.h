@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* From the generic tree to those of architectures: renamed, not copied. */
-#ifndef SPLIT_MOVE_H
-#define SPLIT_MOVE_H
+#ifndef PACKER_SPLIT_MOVE_H
+#define PACKER_SPLIT_MOVE_H
 
 #include "split.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* An archive that a tree has before it is split: the architecture it belongs to. */
-#ifndef OLD_ARCHIVE_H
-#define OLD_ARCHIVE_H
+#ifndef PACKER_SPLIT_OLD_ARCHIVE_H
+#define PACKER_SPLIT_OLD_ARCHIVE_H
 
 #include "packer/archives/operands.h"
 #include "packer/gpu/families.h"

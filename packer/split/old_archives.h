@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Archives that a prefix has before it is split, and --gpu-targets. */
-#ifndef SPLIT_OLD_H
-#define SPLIT_OLD_H
+#ifndef PACKER_SPLIT_OLD_ARCHIVES_H
+#define PACKER_SPLIT_OLD_ARCHIVES_H
 
 #include "split.h"
 

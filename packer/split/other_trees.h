@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Trees of one name that a run did not make: an earlier one did, for other targets. */
-#ifndef OTHER_TREES_H
-#define OTHER_TREES_H
+#ifndef PACKER_SPLIT_OTHER_TREES_H
+#define PACKER_SPLIT_OTHER_TREES_H
 
 #include <stddef.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What an artifact has outside of all its prefixes: copied as it is. */
-#ifndef OUTSIDE_H
-#define OUTSIDE_H
+#ifndef PACKER_SPLIT_OUTSIDE_H
+#define PACKER_SPLIT_OUTSIDE_H
 
 #include <stdint.h>
 #include <sys/stat.h>

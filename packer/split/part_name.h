@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* By which architecture or family a part is called. */
-#ifndef PART_NAME_H
-#define PART_NAME_H
+#ifndef PACKER_SPLIT_PART_NAME_H
+#define PACKER_SPLIT_PART_NAME_H
 
 #include "packer/gpu/families.h"
 #include "packer/library/library.h"

@@ -13,7 +13,8 @@ struct builder {
 
 /* --- files --------------------------------------------------------------------------- */
 
-static kpack_error_t add_base_arches(struct part *part, const struct library_object *o,
+static kpack_error_t add_base_arches(struct split_part *part,
+				     const struct library_object *o,
 				     struct kpackx_error *why)
 {
 	char base[KP_TARGET_TEXT_MAX];
@@ -165,14 +166,15 @@ static int by_text(const void *a, const void *b)
 
 static int by_name(const void *a, const void *b)
 {
-	return strcmp(((const struct part *)a)->name, ((const struct part *)b)->name);
+	return strcmp(((const struct split_part *)a)->name,
+		      ((const struct split_part *)b)->name);
 }
 
 /* Sort what each part lists. */
 static void sort_lists(struct partition *out)
 {
 	for (size_t i = 0; i < out->count; i++) {
-		struct part *part = &out->items[i];
+		struct split_part *part = &out->items[i];
 
 		if (part->n_arches)
 			qsort(part->arches, part->n_arches, sizeof(char *), by_text);
@@ -205,7 +207,7 @@ static kpack_error_t sort_parts(struct builder *b, struct kpackx_error *why)
 }
 
 /* The part that lists ENTRY; or NULL. */
-static struct part *part_with(const struct builder *b, size_t entry)
+static struct split_part *part_with(const struct builder *b, size_t entry)
 {
 	size_t number = b->part_of[entry];
 
@@ -217,7 +219,7 @@ static struct part *part_with(const struct builder *b, size_t entry)
 static kpack_error_t list_entries(struct builder *b, struct kpackx_error *why)
 {
 	size_t n = b->p->scan.n_entries;
-	struct part *part;
+	struct split_part *part;
 
 	for (size_t i = 0; i < n; i++)
 		if ((part = part_with(b, i)))

@@ -10,15 +10,15 @@
  * for gfx120x).  An archive that the tree has already goes where its architectures are, or
  * their family.  One that suits every GPU, several, or a generic target is generic.
  */
-#ifndef PARTITION_H
-#define PARTITION_H
+#ifndef PACKER_SPLIT_PARTITION_H
+#define PACKER_SPLIT_PARTITION_H
 
 #include "packer/pack/run.h"
 
 /* The part of what is nowhere, or where what is in it is. */
 #define PARTITION_NONE SIZE_MAX
 
-struct part {
+struct split_part {
 	char *name;    /* "generic", "gfx90a:xnack+", a family's */
 	bool family;   /* of --family, or AOTriton's */
 	char **arches; /* of its code or files, canonical, sorted; none: generic */
@@ -32,7 +32,7 @@ struct part {
 };
 
 struct partition {
-	struct part *
+	struct split_part *
 		items; /* sorted by name; the generic one always, others with something */
 	size_t count;
 	size_t generic; /* its number */

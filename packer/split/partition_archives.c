@@ -16,7 +16,7 @@ static const char *written_name(const struct packing *p, const char *file)
 	return NULL;
 }
 
-static kpack_error_t add_name(struct part *part, const char *name,
+static kpack_error_t add_name(struct split_part *part, const char *name,
 			      struct kpackx_error *why)
 {
 	const char **bigger;

@@ -24,7 +24,7 @@ static kpack_error_t check_name(const char *name, struct kpackx_error *why)
 kpack_error_t partition_take(struct partition *out, const char *name, bool family,
 			     size_t *number, struct kpackx_error *why)
 {
-	struct part *bigger;
+	struct split_part *bigger;
 
 	*number = partition_find(out, name);
 	if (*number != PARTITION_NONE)
@@ -34,14 +34,14 @@ kpack_error_t partition_take(struct partition *out, const char *name, bool famil
 	if (!bigger)
 		return kp_fail_memory(why, sizeof(*bigger), "parts");
 	out->items = bigger;
-	bigger[out->count] = (struct part){.name = strdup(name), .family = family};
+	bigger[out->count] = (struct split_part){.name = strdup(name), .family = family};
 	if (!bigger[out->count].name)
 		return kp_fail_memory(why, strlen(name), "parts");
 	*number = out->count++;
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t partition_add_arch(struct part *part, const char *arch,
+kpack_error_t partition_add_arch(struct split_part *part, const char *arch,
 				 struct kpackx_error *why)
 {
 	char **bigger;
@@ -60,7 +60,7 @@ kpack_error_t partition_add_arch(struct part *part, const char *arch,
 	return KPACK_SUCCESS;
 }
 
-static void part_fini(struct part *part)
+static void part_fini(struct split_part *part)
 {
 	for (size_t i = 0; i < part->n_arches; i++)
 		free(part->arches[i]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What making a partition shares: its parts, and which archives go into each. */
-#ifndef PARTITION_PARTS_H
-#define PARTITION_PARTS_H
+#ifndef PACKER_SPLIT_PARTITION_INTERNAL_H
+#define PACKER_SPLIT_PARTITION_INTERNAL_H
 
 #include "partition.h"
 
@@ -10,7 +10,7 @@ kpack_error_t partition_take(struct partition *out, const char *name, bool famil
 			     size_t *number, struct kpackx_error *why);
 
 /* List ARCH in PART, once. */
-kpack_error_t partition_add_arch(struct part *part, const char *arch,
+kpack_error_t partition_add_arch(struct split_part *part, const char *arch,
 				 struct kpackx_error *why);
 
 /* Give each archive that P wrote to its part, and each part what it has code of. */

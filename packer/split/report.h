@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What kpack split did, as a table or as JSON. */
-#ifndef SPLIT_REPORT_H
-#define SPLIT_REPORT_H
+#ifndef PACKER_SPLIT_REPORT_H
+#define PACKER_SPLIT_REPORT_H
 
 #include "packer/cli/report.h"
 #include "split.h"

@@ -9,8 +9,8 @@
  * be installed into one root.  No group ends in a dot and digits, as volumes do: an "x" is added
  * then, and where another prefix has that group.
  */
-#ifndef SPLIT_H
-#define SPLIT_H
+#ifndef PACKER_SPLIT_SPLIT_H
+#define PACKER_SPLIT_SPLIT_H
 
 #include "outside.h"
 #include "partition.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Do the archives of a run hold what was planned, and nothing else?  Read back from them. */
-#ifndef STORED_CHECK_H
-#define STORED_CHECK_H
+#ifndef PACKER_SPLIT_STORED_CHECK_H
+#define PACKER_SPLIT_STORED_CHECK_H
 
 #include "packer/pack/run.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Names in the output of a split: of trees, "<component>_<target>", and of their manifest. */
-#ifndef TREE_NAME_H
-#define TREE_NAME_H
+#ifndef PACKER_SPLIT_TREE_NAME_H
+#define PACKER_SPLIT_TREE_NAME_H
 
 #include <stddef.h>
 

@@ -3,8 +3,8 @@
  * Kernels of AMDGPU code objects.
  * Source: LLVM's AMDGPU usage document (code object metadata, kernel descriptor).
  */
-#ifndef KP_AMDGPU_KERNELS_H
-#define KP_AMDGPU_KERNELS_H
+#ifndef KP_CORE_FORMAT_AMDGPU_KERNELS_H
+#define KP_CORE_FORMAT_AMDGPU_KERNELS_H
 
 #include "core/format/object.h"
 #include "core/format/sections.h"

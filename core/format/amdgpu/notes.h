@@ -3,8 +3,8 @@
  * Notes of AMDGPU code objects: which target they are for, and the metadata of their kernels.
  * Source: LLVM's AMDGPU usage document (note records).
  */
-#ifndef KP_AMDGPU_NOTES_H
-#define KP_AMDGPU_NOTES_H
+#ifndef KP_CORE_FORMAT_AMDGPU_NOTES_H
+#define KP_CORE_FORMAT_AMDGPU_NOTES_H
 
 #include "core/format/sections.h"
 

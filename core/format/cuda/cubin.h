@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The kernels of a cubin, for its describer. */
-#ifndef KP_CUBIN_H
-#define KP_CUBIN_H
+#ifndef KP_CORE_FORMAT_CUDA_CUBIN_H
+#define KP_CORE_FORMAT_CUDA_CUBIN_H
 
 #include "core/format/object.h"
 #include "core/format/sections.h"

@@ -11,8 +11,8 @@
  * The options record is u32 offset, u32 length.  Offsets are from the entry's beginning, and
  * what they lead to stands in its header.  NVIDIA publishes none of this.
  */
-#ifndef KP_CUDA_ENTRY_H
-#define KP_CUDA_ENTRY_H
+#ifndef KP_CORE_FORMAT_CUDA_ENTRY_H
+#define KP_CORE_FORMAT_CUDA_ENTRY_H
 
 #include "core/format/format.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A kernel of PTX: ".entry NAME (parameters) requirements { body }". */
-#ifndef KP_PTX_KERNEL_H
-#define KP_PTX_KERNEL_H
+#ifndef KP_CORE_FORMAT_CUDA_PTX_KERNEL_H
+#define KP_CORE_FORMAT_CUDA_PTX_KERNEL_H
 
 #include "core/format/object.h"
 #include "ptx_tokens.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The words of PTX, without comments and blanks. */
-#ifndef KP_PTX_TOKENS_H
-#define KP_PTX_TOKENS_H
+#ifndef KP_CORE_FORMAT_CUDA_PTX_TOKENS_H
+#define KP_CORE_FORMAT_CUDA_PTX_TOKENS_H
 
 #include "core/base/file.h"
 #include "core/base/bounds.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A module of TileIR bytecode while it is read. */
-#ifndef KP_TILEIR_H
-#define KP_TILEIR_H
+#ifndef KP_CORE_FORMAT_CUDA_TILEIR_H
+#define KP_CORE_FORMAT_CUDA_TILEIR_H
 
 #include "core/base/strbuf.h"
 #include "core/format/object.h"

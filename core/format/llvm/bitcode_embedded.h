@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Offload binaries in LLVM bitcode: constants of a host's module that is linked later. */
-#ifndef KP_BITCODE_EMBEDDED_H
-#define KP_BITCODE_EMBEDDED_H
+#ifndef KP_CORE_FORMAT_LLVM_BITCODE_EMBEDDED_H
+#define KP_CORE_FORMAT_LLVM_BITCODE_EMBEDDED_H
 
 #include "core/base/errors.h"
 #include "core/base/span.h"

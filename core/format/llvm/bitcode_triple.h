@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef KP_BITCODE_TRIPLE_H
-#define KP_BITCODE_TRIPLE_H
+#ifndef KP_CORE_FORMAT_LLVM_BITCODE_TRIPLE_H
+#define KP_CORE_FORMAT_LLVM_BITCODE_TRIPLE_H
 
 #include "core/base/file.h"
 

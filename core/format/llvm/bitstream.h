@@ -12,8 +12,8 @@
  * In VBRn a number is in pieces of n bits, low ones first; the highest bit of a piece says
  * that another follows.
  */
-#ifndef KP_BITSTREAM_H
-#define KP_BITSTREAM_H
+#ifndef KP_CORE_FORMAT_LLVM_BITSTREAM_H
+#define KP_CORE_FORMAT_LLVM_BITSTREAM_H
 
 #include "core/base/file.h"
 

@@ -3,8 +3,8 @@
  * The header of a plain offload bundle, for the two formats it begins: a
  * bundle in a file, and what a compressed bundle decodes to.
  */
-#ifndef KP_BUNDLE_H
-#define KP_BUNDLE_H
+#ifndef KP_CORE_FORMAT_LLVM_BUNDLE_H
+#define KP_CORE_FORMAT_LLVM_BUNDLE_H
 
 #include "core/format/format.h"
 

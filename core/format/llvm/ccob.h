@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Compressed bundles (ccob.c) made again: the same bytes, given the same encoder. */
-#ifndef KP_CCOB_H
-#define KP_CCOB_H
+#ifndef KP_CORE_FORMAT_LLVM_CCOB_H
+#define KP_CORE_FORMAT_LLVM_CCOB_H
 
 #include "core/format/format.h"
 

@@ -20,8 +20,8 @@
  * Offsets are from the magic.  Keys end with a NUL, and so do values of v1.  Of a compressed one
  * what follows the header is one zstd or zlib stream; offsets are those of the inflated one.
  */
-#ifndef KP_OFFLOAD_BINARY_H
-#define KP_OFFLOAD_BINARY_H
+#ifndef KP_CORE_FORMAT_LLVM_OFFLOAD_BINARY_H
+#define KP_CORE_FORMAT_LLVM_OFFLOAD_BINARY_H
 
 #include "core/base/sink.h"
 #include "core/format/format.h"

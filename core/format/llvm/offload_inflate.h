@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What follows the header of a compressed offload binary: zstd by its magic, else zlib. */
-#ifndef KP_OFFLOAD_INFLATE_H
-#define KP_OFFLOAD_INFLATE_H
+#ifndef KP_CORE_FORMAT_LLVM_OFFLOAD_INFLATE_H
+#define KP_CORE_FORMAT_LLVM_OFFLOAD_INFLATE_H
 
 #include "core/base/errors.h"
 #include "core/base/file.h"

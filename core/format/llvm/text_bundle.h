@@ -9,8 +9,8 @@
  *
  * so that contents keep or lack their last line feed.
  */
-#ifndef KP_TEXT_BUNDLE_H
-#define KP_TEXT_BUNDLE_H
+#ifndef KP_CORE_FORMAT_LLVM_TEXT_BUNDLE_H
+#define KP_CORE_FORMAT_LLVM_TEXT_BUNDLE_H
 
 #include "core/base/sink.h"
 #include "core/format/format.h"

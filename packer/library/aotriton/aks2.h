@@ -8,8 +8,8 @@
  * A record of the directory has five u32 and a name of at least its NUL.  Only what stands
  * before the stream is read, and whether the stream seems whole.
  */
-#ifndef AKS2_H
-#define AKS2_H
+#ifndef PACKER_LIBRARY_AOTRITON_AKS2_H
+#define PACKER_LIBRARY_AOTRITON_AKS2_H
 
 #include "core/base/file.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* AOTriton's "flatzip": an ordinary ZIP whose members are stored, without ZIP64. */
-#ifndef FLATZIP_H
-#define FLATZIP_H
+#ifndef PACKER_LIBRARY_AOTRITON_FLATZIP_H
+#define PACKER_LIBRARY_AOTRITON_FLATZIP_H
 
 #include "core/base/file.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* For which GPUs a pack of AOTriton is: "amd-gfx942", "amd-gfx11xx". */
-#ifndef AOTRITON_PACK_H
-#define AOTRITON_PACK_H
+#ifndef PACKER_LIBRARY_AOTRITON_PACK_H
+#define PACKER_LIBRARY_AOTRITON_PACK_H
 
 #include "packer/library/library.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Facts from the small JSON files beside Triton's kernels. */
-#ifndef TRITON_FACTS_H
-#define TRITON_FACTS_H
+#ifndef PACKER_LIBRARY_AOTRITON_TRITON_FACTS_H
+#define PACKER_LIBRARY_AOTRITON_TRITON_FACTS_H
 
 #include "packer/library/library.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* MIOpen's libraries of Composable Kernel: a fat host library for each GPU. */
-#ifndef CK_LIBRARY_H
-#define CK_LIBRARY_H
+#ifndef PACKER_LIBRARY_MIOPEN_CK_LIBRARY_H
+#define PACKER_LIBRARY_MIOPEN_CK_LIBRARY_H
 
 #include "packer/library/library.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* GPUs at the end of names of Composable Kernel's libraries. */
-#ifndef CK_NAME_H
-#define CK_NAME_H
+#ifndef PACKER_LIBRARY_MIOPEN_CK_NAME_H
+#define PACKER_LIBRARY_MIOPEN_CK_NAME_H
 
 #include "core/target/target.h"
 

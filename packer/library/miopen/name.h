@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What names of MIOpen's database files say. */
-#ifndef MIOPEN_NAME_H
-#define MIOPEN_NAME_H
+#ifndef PACKER_LIBRARY_MIOPEN_NAME_H
+#define PACKER_LIBRARY_MIOPEN_NAME_H
 
 #include "core/target/target.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What rows rocFFT's kernel cache has, read without touching the code in them. */
-#ifndef CACHE_SUMMARY_H
-#define CACHE_SUMMARY_H
+#ifndef PACKER_LIBRARY_ROCFFT_CACHE_SUMMARY_H
+#define PACKER_LIBRARY_ROCFFT_CACHE_SUMMARY_H
 
 #include "packer/library/facts.h"
 #include "packer/library/sqlite/file.h"

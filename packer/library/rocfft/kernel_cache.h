@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* rocFFT's kernel cache taken apart: a database per GPU, an object per kernel. */
-#ifndef KERNEL_CACHE_H
-#define KERNEL_CACHE_H
+#ifndef PACKER_LIBRARY_ROCFFT_KERNEL_CACHE_H
+#define PACKER_LIBRARY_ROCFFT_KERNEL_CACHE_H
 
 #include "core/base/file.h"
 #include "packer/library/library.h"

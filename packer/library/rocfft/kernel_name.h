@@ -3,8 +3,8 @@
  * rocFFT's names of kernels: words separated by '_' that say what was generated,
  * "fft_rtc_fwd_len100_factors_10_10_wgs_64_tpt_10_dim1_sp_ip_CI_unitstride_sbrr_dirReg".
  */
-#ifndef KERNEL_NAME_H
-#define KERNEL_NAME_H
+#ifndef PACKER_LIBRARY_ROCFFT_KERNEL_NAME_H
+#define PACKER_LIBRARY_ROCFFT_KERNEL_NAME_H
 
 #include "packer/library/facts.h"
 

@@ -3,8 +3,8 @@
  * A database of where kernels are: a table kernels(arch, length, precision, kernel_path)
  * with any further columns, a row for each code object beside it.
  */
-#ifndef KERNEL_PATHS_H
-#define KERNEL_PATHS_H
+#ifndef PACKER_LIBRARY_ROCFFT_KERNEL_PATHS_H
+#define PACKER_LIBRARY_ROCFFT_KERNEL_PATHS_H
 
 #include "packer/files/file_tree.h"
 #include "packer/library/facts.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The rows of rocFFT's kernel cache as objects of their own. */
-#ifndef KERNEL_ROWS_H
-#define KERNEL_ROWS_H
+#ifndef PACKER_LIBRARY_ROCFFT_KERNEL_ROWS_H
+#define PACKER_LIBRARY_ROCFFT_KERNEL_ROWS_H
 
 #include "kernel_cache.h"
 #include "packer/library/sqlite/file.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The keys of code objects that tables of kernel paths name. */
-#ifndef PATH_KEYS_H
-#define PATH_KEYS_H
+#ifndef PACKER_LIBRARY_ROCFFT_PATH_KEYS_H
+#define PACKER_LIBRARY_ROCFFT_PATH_KEYS_H
 
 #include "packer/library/library.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Rows of kernel caches whose keys are the same, told apart. */
-#ifndef ROW_NAMES_H
-#define ROW_NAMES_H
+#ifndef PACKER_LIBRARY_ROCFFT_ROW_NAMES_H
+#define PACKER_LIBRARY_ROCFFT_ROW_NAMES_H
 
 #include "kernel_cache.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A new database with some rows of another one. */
-#ifndef SQLITE_COPY_H
-#define SQLITE_COPY_H
+#ifndef PACKER_LIBRARY_SQLITE_COPY_H
+#define PACKER_LIBRARY_SQLITE_COPY_H
 
 #include "file.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* For those two that call SQLite: sqlite_file.c and sqlite_copy.c. */
-#ifndef SQLITE_ENGINE_H
-#define SQLITE_ENGINE_H
+#ifndef PACKER_LIBRARY_SQLITE_ENGINE_H
+#define PACKER_LIBRARY_SQLITE_ENGINE_H
 
 #include <sqlite3.h>
 #include "file.h"

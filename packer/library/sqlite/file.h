@@ -4,8 +4,8 @@
  * written, without journals, locks, views, triggers, virtual tables or extensions, and with
  * bounds on memory and work.  Nothing else in the packer knows whether SQLite is built in.
  */
-#ifndef SQLITE_FILE_H
-#define SQLITE_FILE_H
+#ifndef PACKER_LIBRARY_SQLITE_FILE_H
+#define PACKER_LIBRARY_SQLITE_FILE_H
 
 #include "core/base/file.h"
 

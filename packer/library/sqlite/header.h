@@ -3,8 +3,8 @@
  * The first 100 bytes of an SQLite database, read without SQLite: is it one, whole, and
  * can a loader open it where nothing can be written?
  */
-#ifndef SQLITE_HEADER_H
-#define SQLITE_HEADER_H
+#ifndef PACKER_LIBRARY_SQLITE_HEADER_H
+#define PACKER_LIBRARY_SQLITE_HEADER_H
 
 #include "core/base/file.h"
 

@@ -10,8 +10,8 @@
  * predicates, {"type": "Processor", "value": NAME}.  Newer files have "solutions_blob"
  * instead of "solutions": the same maps, one behind the other.
  */
-#ifndef TENSILE_INDEX_H
-#define TENSILE_INDEX_H
+#ifndef PACKER_LIBRARY_TENSILE_INDEX_H
+#define PACKER_LIBRARY_TENSILE_INDEX_H
 
 #include "core/base/errors.h"
 #include "core/base/span.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the names of Tensile's files say: the grammar of the BLAS libraries' databases. */
-#ifndef TENSILE_NAME_H
-#define TENSILE_NAME_H
+#ifndef PACKER_LIBRARY_TENSILE_NAME_H
+#define PACKER_LIBRARY_TENSILE_NAME_H
 
 #include "packer/library/facts.h"
 

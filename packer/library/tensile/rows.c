@@ -53,20 +53,20 @@ kpack_error_t tensile_rows_check(const struct library_question *q, const char *n
 {
 	bool zlib = strcmp(content_container(q), "zlib") == 0;
 	struct kpackx_error fault;
-	struct dat_file dat;
+	struct read_file dat;
 	kpack_error_t err;
 
 	if (q->source->size > PARENT_MAX ||
 	    (!zlib && strcmp(content_container(q), "msgpack") != 0))
 		return KPACK_SUCCESS;
-	err = dat_file_unpack(q->source, zlib, &dat, &fault);
+	err = read_file_unpack(q->source, zlib, &dat, &fault);
 	if (err == KPACK_ERROR_OUT_OF_MEMORY || err == KPACK_ERROR_IO_ERROR)
 		*why = fault;
 	else if (err)
 		err = KPACK_SUCCESS;
 	else {
-		err = compare(dat_file_span(&dat), named, out, why);
-		dat_file_fini(&dat);
+		err = compare(read_file_span(&dat), named, out, why);
+		read_file_fini(&dat);
 	}
 	return err;
 }

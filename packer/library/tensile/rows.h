@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* For which GPUs the rows of a Tensile parent are: what it says besides its name. */
-#ifndef TENSILE_ROWS_H
-#define TENSILE_ROWS_H
+#ifndef PACKER_LIBRARY_TENSILE_ROWS_H
+#define PACKER_LIBRARY_TENSILE_ROWS_H
 
 #include "packer/library/library.h"
 

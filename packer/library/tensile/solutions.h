@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How many kernels a Tensile database has, as far as its first bytes say it. */
-#ifndef SOLUTIONS_H
-#define SOLUTIONS_H
+#ifndef PACKER_LIBRARY_TENSILE_SOLUTIONS_H
+#define PACKER_LIBRARY_TENSILE_SOLUTIONS_H
 
 #include <stdbool.h>
 #include "core/base/span.h"

@@ -4,8 +4,8 @@
  * their directories "library", of every generation: one library for all, a file per kind of
  * problem, a directory per GPU, and mixtures of them.
  */
-#ifndef TENSILE_H
-#define TENSILE_H
+#ifndef PACKER_LIBRARY_TENSILE_TENSILE_H
+#define PACKER_LIBRARY_TENSILE_TENSILE_H
 
 #include "packer/library/library.h"
 

@@ -3,8 +3,8 @@
  * clang-offload-bundler: what its command line asks for, and the modes.  Functions that return
  * int return an exit status, after the message that goes with it.
  */
-#ifndef BUNDLER_H
-#define BUNDLER_H
+#ifndef PACKER_OFFLOAD_BUNDLER_BUNDLER_H
+#define PACKER_OFFLOAD_BUNDLER_BUNDLER_H
 
 #include "files.h"
 #include "core/format/llvm/ccob.h"

@@ -3,8 +3,8 @@
  * What a bundled file holds, by the type of its files: a text bundle; bundles, plain and
  * compressed, one after another; or an object with a section for each entry.
  */
-#ifndef BUNDLER_PARTS_H
-#define BUNDLER_PARTS_H
+#ifndef PACKER_OFFLOAD_BUNDLER_CONTENTS_H
+#define PACKER_OFFLOAD_BUNDLER_CONTENTS_H
 
 #include "bundler.h"
 #include "core/format/format.h"

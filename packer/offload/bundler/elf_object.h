@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Sections of little-endian ELF64 objects, added and removed without other programs. */
-#ifndef BUNDLER_ELF_H
-#define BUNDLER_ELF_H
+#ifndef PACKER_OFFLOAD_BUNDLER_ELF_OBJECT_H
+#define PACKER_OFFLOAD_BUNDLER_ELF_OBJECT_H
 
 #include "core/base/file.h"
 #include "core/base/sink.h"

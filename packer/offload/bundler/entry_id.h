@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Bundle entry IDs, "hip-amdgcn-amd-amdhsa--gfx90a:xnack+": reading, spelling, comparing. */
-#ifndef ENTRY_ID_H
-#define ENTRY_ID_H
+#ifndef PACKER_OFFLOAD_BUNDLER_ENTRY_ID_H
+#define PACKER_OFFLOAD_BUNDLER_ENTRY_ID_H
 
 #include "triple.h"
 

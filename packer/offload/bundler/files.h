@@ -4,8 +4,8 @@
  * when everything went well, but for what must stay the file it is - pipes, devices, "-", files
  * with other names or owners - which is written then.
  */
-#ifndef BUNDLER_FILES_H
-#define BUNDLER_FILES_H
+#ifndef PACKER_OFFLOAD_BUNDLER_FILES_H
+#define PACKER_OFFLOAD_BUNDLER_FILES_H
 
 #include "core/base/file.h"
 #include "core/format/ar_archive.h"

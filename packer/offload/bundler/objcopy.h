@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* llvm-objcopy: where it is, its command line, running it. */
-#ifndef OBJCOPY_H
-#define OBJCOPY_H
+#ifndef PACKER_OFFLOAD_BUNDLER_OBJCOPY_H
+#define PACKER_OFFLOAD_BUNDLER_OBJCOPY_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
  * Object mode: entries are sections of the host's object.  llvm-objcopy adds and removes them,
  * so that the bytes are those of clang's tool; where there is none we do it (bundler_elf.h).
  */
-#ifndef BUNDLER_OBJECT_H
-#define BUNDLER_OBJECT_H
+#ifndef PACKER_OFFLOAD_BUNDLER_OBJECT_H
+#define PACKER_OFFLOAD_BUNDLER_OBJECT_H
 
 #include "bundler.h"
 

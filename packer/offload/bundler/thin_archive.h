@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Thin archives, whose members are other files, as archives that have them. */
-#ifndef THIN_ARCHIVE_H
-#define THIN_ARCHIVE_H
+#ifndef PACKER_OFFLOAD_BUNDLER_THIN_ARCHIVE_H
+#define PACKER_OFFLOAD_BUNDLER_THIN_ARCHIVE_H
 
 #include "files.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Target triples, as LLVM spells and compares them: "amdgcn-amd-amdhsa-". */
-#ifndef TRIPLE_H
-#define TRIPLE_H
+#ifndef PACKER_OFFLOAD_BUNDLER_TRIPLE_H
+#define PACKER_OFFLOAD_BUNDLER_TRIPLE_H
 
 #include "core/base/span.h"
 

@@ -3,8 +3,8 @@
  * In which order LLVM's hash tables of strings give their keys: files that its tools write have
  * their strings in that order.
  */
-#ifndef LLVM_HASH_H
-#define LLVM_HASH_H
+#ifndef PACKER_OFFLOAD_LLVM_HASH_H
+#define PACKER_OFFLOAD_LLVM_HASH_H
 
 #include "core/base/errors.h"
 #include "core/base/span.h"

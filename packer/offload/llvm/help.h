@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a tool of LLVM's says of itself: --help in its four forms, and --version. */
-#ifndef LLVM_HELP_H
-#define LLVM_HELP_H
+#ifndef PACKER_OFFLOAD_LLVM_HELP_H
+#define PACKER_OFFLOAD_LLVM_HELP_H
 
 #include "options.h"
 

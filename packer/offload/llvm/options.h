@@ -5,8 +5,8 @@
  * --help-hidden, --help-list-hidden and --version are answered from the same table.  A tool
  * that is called as LLVM's prints and exits like it.
  */
-#ifndef LLVM_OPTIONS_H
-#define LLVM_OPTIONS_H
+#ifndef PACKER_OFFLOAD_LLVM_OPTIONS_H
+#define PACKER_OFFLOAD_LLVM_OPTIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Words of a command line, with @FILE replaced by the words in FILE. */
-#ifndef RESPONSE_FILE_H
-#define RESPONSE_FILE_H
+#ifndef PACKER_OFFLOAD_LLVM_RESPONSE_FILE_H
+#define PACKER_OFFLOAD_LLVM_RESPONSE_FILE_H
 
 #include "core/base/errors.h"
 

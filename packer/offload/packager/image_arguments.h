@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* --image=key=value,...: what an image is, or which are wanted. */
-#ifndef IMAGE_ARGUMENTS_H
-#define IMAGE_ARGUMENTS_H
+#ifndef PACKER_OFFLOAD_PACKAGER_IMAGE_ARGUMENTS_H
+#define PACKER_OFFLOAD_PACKAGER_IMAGE_ARGUMENTS_H
 
 #include "core/format/pairs.h"
 #include "packer/offload/llvm/hash.h"

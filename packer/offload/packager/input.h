@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The images of all offload binaries in a file, wherever they stand in it. */
-#ifndef PACKAGER_INPUT_H
-#define PACKAGER_INPUT_H
+#ifndef PACKER_OFFLOAD_PACKAGER_INPUT_H
+#define PACKER_OFFLOAD_PACKAGER_INPUT_H
 
 #include "packer/offload/bundler/files.h"
 #include "core/format/llvm/offload_binary.h"

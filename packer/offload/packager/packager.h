@@ -4,8 +4,8 @@
  * for, and the two ways it works.  Both return an exit status, after the message that goes
  * with it.
  */
-#ifndef PACKAGER_H
-#define PACKAGER_H
+#ifndef PACKER_OFFLOAD_PACKAGER_PACKAGER_H
+#define PACKER_OFFLOAD_PACKAGER_PACKAGER_H
 
 #include "core/format/llvm/offload_binary.h"
 #include "packer/offload/llvm/hash.h"

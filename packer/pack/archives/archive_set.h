@@ -6,8 +6,8 @@
  *
  * Calls are made by one thread at a time, except archive_set_shared.
  */
-#ifndef ARCHIVE_SET_H
-#define ARCHIVE_SET_H
+#ifndef PACKER_PACK_ARCHIVES_ARCHIVE_SET_H
+#define PACKER_PACK_ARCHIVES_ARCHIVE_SET_H
 
 #include <pthread.h>
 #include "stats.h"

@@ -3,8 +3,8 @@
  * The archives that stand in the output before a run: which are of its group, and what
  * will stay in them.
  */
-#ifndef EXISTING_H
-#define EXISTING_H
+#ifndef PACKER_PACK_ARCHIVES_EXISTING_ARCHIVES_H
+#define PACKER_PACK_ARCHIVES_EXISTING_ARCHIVES_H
 
 #include "core/base/errors.h"
 #include "core/base/span.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The archives that a tree has already, wanted in the tree that is made from it. */
-#ifndef INHERIT_H
-#define INHERIT_H
+#ifndef PACKER_PACK_ARCHIVES_INHERITED_ARCHIVES_H
+#define PACKER_PACK_ARCHIVES_INHERITED_ARCHIVES_H
 
 #include "core/base/errors.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a run stored, per architecture. */
-#ifndef ARCHIVE_STATS_H
-#define ARCHIVE_STATS_H
+#ifndef PACKER_PACK_ARCHIVES_STATS_H
+#define PACKER_PACK_ARCHIVES_STATS_H
 
 #include "core/base/errors.h"
 

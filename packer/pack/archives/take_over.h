@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Taking over into a new archive what an existing one holds and the run does not replace. */
-#ifndef CARRY_H
-#define CARRY_H
+#ifndef PACKER_PACK_ARCHIVES_TAKE_OVER_H
+#define PACKER_PACK_ARCHIVES_TAKE_OVER_H
 
 #include "core/archive/archive.h"
 #include "volume.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* One archive of a set, being written. */
-#ifndef VOLUME_H
-#define VOLUME_H
+#ifndef PACKER_PACK_ARCHIVES_VOLUME_H
+#define PACKER_PACK_ARCHIVES_VOLUME_H
 
 #include "core/writer/store.h"
 

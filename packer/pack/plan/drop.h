@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Taking objects out of a plan. */
-#ifndef PLAN_DROP_H
-#define PLAN_DROP_H
+#ifndef PACKER_PACK_PLAN_DROP_H
+#define PACKER_PACK_PLAN_DROP_H
 
 #include "plan.h"
 

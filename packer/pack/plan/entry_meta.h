@@ -3,8 +3,8 @@
  * The metadata of entries: what the archive says of an object besides where it is.  Small:
  * what is longer than the bounds in entry_meta.c is left out, no loader reads it.
  */
-#ifndef ENTRY_META_H
-#define ENTRY_META_H
+#ifndef PACKER_PACK_PLAN_ENTRY_META_H
+#define PACKER_PACK_PLAN_ENTRY_META_H
 
 #include "packer/pack/archives/archive_set.h"
 #include "packer/pack/scan/input.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How the objects of one container that are for the same architecture are told apart. */
-#ifndef KEY_SUFFIX_H
-#define KEY_SUFFIX_H
+#ifndef PACKER_PACK_PLAN_KEY_SUFFIX_H
+#define PACKER_PACK_PLAN_KEY_SUFFIX_H
 
 #include "core/base/errors.h"
 #include "core/base/span.h"

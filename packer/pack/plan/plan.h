@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which images of the scanned inputs are stored, under which keys, in which order. */
-#ifndef PLAN_H
-#define PLAN_H
+#ifndef PACKER_PACK_PLAN_PLAN_H
+#define PACKER_PACK_PLAN_PLAN_H
 
 #include "packer/pack/archives/archive_set.h"
 #include "packer/archives/operands.h"

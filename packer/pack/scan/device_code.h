@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which images of a file are device code that is packed, and for which architecture. */
-#ifndef DEVICE_CODE_H
-#define DEVICE_CODE_H
+#ifndef PACKER_PACK_SCAN_DEVICE_CODE_H
+#define PACKER_PACK_SCAN_DEVICE_CODE_H
 
 #include "core/binary/fatbin.h"
 #include "packer/library/library.h"

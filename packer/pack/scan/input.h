@@ -3,8 +3,8 @@
  * A file to be packed: what the scan found in it, and, while it is being packed, its
  * descriptor and the decoded payloads that several threads share.
  */
-#ifndef INPUT_H
-#define INPUT_H
+#ifndef PACKER_PACK_SCAN_INPUT_H
+#define PACKER_PACK_SCAN_INPUT_H
 
 #include <pthread.h>
 #include <sys/stat.h>

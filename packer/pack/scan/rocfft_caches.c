@@ -88,8 +88,8 @@ static kpack_error_t add_parts(struct scan *scan, size_t entry,
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t caches_split(struct scan *scan, bool databases, bool rows,
-			   struct cache_parts *parts, struct kpackx_error *why)
+kpack_error_t rocfft_caches_split(struct scan *scan, bool databases, bool rows,
+				  struct cache_parts *parts, struct kpackx_error *why)
 {
 	size_t n = scan->n_inputs;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* rocFFT's kernel caches as databases of single GPUs, and as single kernels. */
-#ifndef CACHES_H
-#define CACHES_H
+#ifndef PACKER_PACK_SCAN_ROCFFT_CACHES_H
+#define PACKER_PACK_SCAN_ROCFFT_CACHES_H
 
 #include "packer/library/rocfft/kernel_cache.h"
 #include "scan.h"
@@ -11,8 +11,8 @@
  * database for each (DATABASES); of every kernel cache, store also the single kernels (ROWS).
  * PARTS, which is zeroed, must outlive the scan.  What went wrong names its file.
  */
-kpack_error_t caches_split(struct scan *scan, bool databases, bool rows,
-			   struct cache_parts *parts, struct kpackx_error *why);
+kpack_error_t rocfft_caches_split(struct scan *scan, bool databases, bool rows,
+				  struct cache_parts *parts, struct kpackx_error *why);
 
 /*
  * Is PATH, which is not stored, a kernel cache that SCAN stores in the other form: the whole

@@ -4,8 +4,8 @@
  * device code, each file classified once.  Symlinks are not followed; of hard links the
  * bytewise first path counts, but in databases each does.
  */
-#ifndef SCAN_H
-#define SCAN_H
+#ifndef PACKER_PACK_SCAN_SCAN_H
+#define PACKER_PACK_SCAN_SCAN_H
 
 #include "input.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Files that look as if they were for one GPU, and that no library is known to have. */
-#ifndef UNRECOGNISED_H
-#define UNRECOGNISED_H
+#ifndef PACKER_PACK_SCAN_UNRECOGNISED_H
+#define PACKER_PACK_SCAN_UNRECOGNISED_H
 
 #include "scan.h"
 

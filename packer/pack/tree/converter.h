@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The binaries of a plan, written anew without their device code. */
-#ifndef CONVERTER_H
-#define CONVERTER_H
+#ifndef PACKER_PACK_TREE_CONVERTER_H
+#define PACKER_PACK_TREE_CONVERTER_H
 
 #include "outcome.h"
 #include "packer/pack/plan/plan.h"

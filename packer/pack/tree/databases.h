@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What becomes in a tree of the files of kernel databases, which archives have now. */
-#ifndef DATABASES_H
-#define DATABASES_H
+#ifndef PACKER_PACK_TREE_DATABASES_H
+#define PACKER_PACK_TREE_DATABASES_H
 
 #include "outcome.h"
 #include "packer/pack/plan/plan.h"

@@ -3,8 +3,8 @@
  * Converted binaries whose marker names the key of a binary that is packed: what a killed
  * run converted at some of its paths and at others did not, or what is in the way.
  */
-#ifndef RESUME_H
-#define RESUME_H
+#ifndef PACKER_PACK_TREE_INTERRUPTED_H
+#define PACKER_PACK_TREE_INTERRUPTED_H
 
 #include "converter.h"
 

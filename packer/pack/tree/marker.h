@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The marker of a binary: by which name its code is stored, and where. */
-#ifndef REFERENCE_H
-#define REFERENCE_H
+#ifndef PACKER_PACK_TREE_MARKER_H
+#define PACKER_PACK_TREE_MARKER_H
 
 #include "packer/pack/plan/plan.h"
 

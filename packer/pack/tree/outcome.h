@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What becomes of every path of a tree. */
-#ifndef OUTCOME_H
-#define OUTCOME_H
+#ifndef PACKER_PACK_TREE_OUTCOME_H
+#define PACKER_PACK_TREE_OUTCOME_H
 
 #include "packer/pack/scan/scan.h"
 

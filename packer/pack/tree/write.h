@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A whole tree, or a file by itself, copied with its binaries converted. */
-#ifndef OUTPUT_H
-#define OUTPUT_H
+#ifndef PACKER_PACK_TREE_WRITE_H
+#define PACKER_PACK_TREE_WRITE_H
 
 #include "converter.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Wheels that are unpacked: a directory as a wheel is, without its RECORD, and back. */
-#ifndef WHEEL_DIRECTORY_H
-#define WHEEL_DIRECTORY_H
+#ifndef PACKER_WHEEL_FILE_DIRECTORY_H
+#define PACKER_WHEEL_FILE_DIRECTORY_H
 
 #include "packer/wheel/metadata/name.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a wheel says of itself in its .dist-info directory. */
-#ifndef DIST_INFO_H
-#define DIST_INFO_H
+#ifndef PACKER_WHEEL_FILE_DIST_INFO_H
+#define PACKER_WHEEL_FILE_DIST_INFO_H
 
 #include "packer/wheel/metadata/text.h"
 #include "in.h"

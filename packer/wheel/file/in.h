@@ -8,8 +8,8 @@
  * special files, encrypted members, methods other than stored and deflated, more bytes than
  * the limits allow, members that overlap, and archives of several disks.
  */
-#ifndef WHEEL_IN_H
-#define WHEEL_IN_H
+#ifndef PACKER_WHEEL_FILE_IN_H
+#define PACKER_WHEEL_FILE_IN_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Members that were pressed, put together into a zip archive by libzip. */
-#ifndef WHEEL_JOIN_H
-#define WHEEL_JOIN_H
+#ifndef PACKER_WHEEL_FILE_JOIN_H
+#define PACKER_WHEEL_FILE_JOIN_H
 
 #include "packer/wheel/zip/dos_time.h"
 #include "core/base/file.h"

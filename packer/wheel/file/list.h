@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The members of a wheel that is read, and all that is asked of them before one is decoded. */
-#ifndef WHEEL_LIST_H
-#define WHEEL_LIST_H
+#ifndef PACKER_WHEEL_FILE_LIST_H
+#define PACKER_WHEEL_FILE_LIST_H
 
 #include <zip.h>
 #include "packer/wheel/zip/central.h"

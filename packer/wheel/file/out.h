@@ -8,8 +8,8 @@
  * what they become waits in a nameless temporary file in the wheel's directory.  No member
  * is ever held in memory.
  */
-#ifndef WHEEL_OUT_H
-#define WHEEL_OUT_H
+#ifndef PACKER_WHEEL_FILE_OUT_H
+#define PACKER_WHEEL_FILE_OUT_H
 
 #include "core/base/errors.h"
 #include "packer/wheel/metadata/record_hash.h"

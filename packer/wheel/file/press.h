@@ -3,8 +3,8 @@
  * Members of a wheel that is written: hashed and compressed on several threads, in pieces,
  * before libzip puts them together.  What is deflated is collected in one nameless file.
  */
-#ifndef WHEEL_PRESS_H
-#define WHEEL_PRESS_H
+#ifndef PACKER_WHEEL_FILE_PRESS_H
+#define PACKER_WHEEL_FILE_PRESS_H
 
 #include <stdbool.h>
 #include <time.h>

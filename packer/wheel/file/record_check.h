@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Does RECORD say of a wheel's members what is there? */
-#ifndef RECORD_CHECK_H
-#define RECORD_CHECK_H
+#ifndef PACKER_WHEEL_FILE_RECORD_CHECK_H
+#define PACKER_WHEEL_FILE_RECORD_CHECK_H
 
 #include "packer/wheel/metadata/record.h"
 #include "in.h"

@@ -3,8 +3,8 @@
  * A directory for what a run works on, which is gone when the run ends.  One that a killed run
  * left is removed by the next that makes one in the same place.
  */
-#ifndef WHEEL_TEMP_H
-#define WHEEL_TEMP_H
+#ifndef PACKER_WHEEL_FILE_TEMP_H
+#define PACKER_WHEEL_FILE_TEMP_H
 
 #include "core/base/errors.h"
 

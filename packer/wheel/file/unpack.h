@@ -3,8 +3,8 @@
  * A wheel into a directory, every member compared with RECORD on the way, whether it is
  * written or not.
  */
-#ifndef WHEEL_UNPACK_H
-#define WHEEL_UNPACK_H
+#ifndef PACKER_WHEEL_FILE_UNPACK_H
+#define PACKER_WHEEL_FILE_UNPACK_H
 
 #include "packer/wheel/metadata/record.h"
 #include "in.h"

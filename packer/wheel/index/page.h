@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The pages of a simple index: HTML (PEP 503, 658, 714) and JSON (PEP 691, 700). */
-#ifndef INDEX_PAGE_H
-#define INDEX_PAGE_H
+#ifndef PACKER_WHEEL_INDEX_PAGE_H
+#define PACKER_WHEEL_INDEX_PAGE_H
 
 #include <stdio.h>
 #include "wheel.h"

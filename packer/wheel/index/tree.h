@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A simple index as a directory that appears, or replaces another index, as a whole. */
-#ifndef INDEX_TREE_H
-#define INDEX_TREE_H
+#ifndef PACKER_WHEEL_INDEX_TREE_H
+#define PACKER_WHEEL_INDEX_TREE_H
 
 #include "wheel.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The index's file on the variants of a version (PEP 825): all wheels' variant.json in one. */
-#ifndef INDEX_VARIANTS_H
-#define INDEX_VARIANTS_H
+#ifndef PACKER_WHEEL_INDEX_VARIANTS_H
+#define PACKER_WHEEL_INDEX_VARIANTS_H
 
 #include "wheel.h"
 

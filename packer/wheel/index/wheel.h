@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A wheel as an index lists it. */
-#ifndef INDEX_WHEEL_H
-#define INDEX_WHEEL_H
+#ifndef PACKER_WHEEL_INDEX_WHEEL_H
+#define PACKER_WHEEL_INDEX_WHEEL_H
 
 #include "packer/wheel/file/dist_info.h"
 #include "packer/wheel/metadata/record_hash.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Rows of CSV, taken apart in place: fields may stand in quotes, quotes in them are doubled. */
-#ifndef CSV_ROW_H
-#define CSV_ROW_H
+#ifndef PACKER_WHEEL_METADATA_CSV_ROW_H
+#define PACKER_WHEEL_METADATA_CSV_ROW_H
 
 #include <stdbool.h>
 #include <stddef.h>

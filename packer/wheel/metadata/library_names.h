@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Names of libraries that several options and operands give, as one list with commas. */
-#ifndef LIBRARY_NAMES_H
-#define LIBRARY_NAMES_H
+#ifndef PACKER_WHEEL_METADATA_LIBRARY_NAMES_H
+#define PACKER_WHEEL_METADATA_LIBRARY_NAMES_H
 
 #include <stdbool.h>
 

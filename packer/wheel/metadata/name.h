@@ -3,8 +3,8 @@
  * Names of wheels: {dist}-{version}(-{build})?-{python}-{abi}-{platform}(-{variant})?.whl,
  * and names of distributions as indexes and wheels spell them.
  */
-#ifndef WHEEL_NAME_H
-#define WHEEL_NAME_H
+#ifndef PACKER_WHEEL_METADATA_NAME_H
+#define PACKER_WHEEL_METADATA_NAME_H
 
 #include <stdbool.h>
 #include "core/base/errors.h"

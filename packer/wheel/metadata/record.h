@@ -5,8 +5,8 @@
  * Hashes are sha256, sha384 or sha512 in urlsafe base64 without padding.  Wheels in the field
  * have hexadecimal SHA-256 instead; those are read and counted, never written.
  */
-#ifndef RECORD_H
-#define RECORD_H
+#ifndef PACKER_WHEEL_METADATA_RECORD_H
+#define PACKER_WHEEL_METADATA_RECORD_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The hashes RECORD may have, by libcrypto. */
-#ifndef RECORD_HASH_H
-#define RECORD_HASH_H
+#ifndef PACKER_WHEEL_METADATA_RECORD_HASH_H
+#define PACKER_WHEEL_METADATA_RECORD_HASH_H
 
 #include <stdbool.h>
 #include <stddef.h>

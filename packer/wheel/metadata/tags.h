@@ -4,8 +4,8 @@
  * own, and in the file's name, where "py2.py3-none-any" stands for two.  Installers go by the
  * name, and some, and checks after installing, by WHEEL.
  */
-#ifndef WHEEL_TAGS_H
-#define WHEEL_TAGS_H
+#ifndef PACKER_WHEEL_METADATA_TAGS_H
+#define PACKER_WHEEL_METADATA_TAGS_H
 
 #include <stdio.h>
 #include "text.h"

@@ -3,8 +3,8 @@
  * METADATA and WHEEL: lines "Name: value", continued by lines that begin with a blank, up to
  * the first empty line; behind it is a text.
  */
-#ifndef METADATA_TEXT_H
-#define METADATA_TEXT_H
+#ifndef PACKER_WHEEL_METADATA_TEXT_H
+#define PACKER_WHEEL_METADATA_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>

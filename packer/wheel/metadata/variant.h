@@ -7,8 +7,8 @@
  * any other "-" is "_".  gfx90a:sramecc+:xnack- is gfx90a.sramecc_on.xnack_off, and
  * gfx9-4-generic is gfx9_4_generic.
  */
-#ifndef VARIANT_H
-#define VARIANT_H
+#ifndef PACKER_WHEEL_METADATA_VARIANT_H
+#define PACKER_WHEEL_METADATA_VARIANT_H
 
 #include "core/base/errors.h"
 #include "core/target/target.h"

@@ -3,8 +3,8 @@
  * Before wheels get their names: together they have what the wheels they are made of have,
  * nothing twice and nothing less.
  */
-#ifndef WHEEL_CHECK_H
-#define WHEEL_CHECK_H
+#ifndef PACKER_WHEEL_SPLIT_CHECK_H
+#define PACKER_WHEEL_SPLIT_CHECK_H
 
 #include "write.h"
 

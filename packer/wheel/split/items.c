@@ -166,7 +166,7 @@ static bool is_asked(const struct families *families, const char *name)
 }
 
 /* A database's family: its members are those of its files. */
-static kpack_error_t find_family(struct wheel_parts *parts, const struct part *from,
+static kpack_error_t find_family(struct wheel_parts *parts, const struct split_part *from,
 				 struct wheel_part **out, struct kpackx_error *why)
 {
 	char(*arches)[KP_TARGET_TEXT_MAX] = calloc(from->n_arches + 1, sizeof(*arches));
@@ -181,7 +181,7 @@ static kpack_error_t find_family(struct wheel_parts *parts, const struct part *f
 	return err;
 }
 
-static kpack_error_t find_part(struct wheel_parts *parts, const struct part *from,
+static kpack_error_t find_part(struct wheel_parts *parts, const struct split_part *from,
 			       struct wheel_part **out, struct kpackx_error *why)
 {
 	if (!from->family)
@@ -193,7 +193,7 @@ static kpack_error_t find_part(struct wheel_parts *parts, const struct part *fro
 	return KPACK_SUCCESS;
 }
 
-static bool has_something(const struct part *part)
+static bool has_something(const struct split_part *part)
 {
 	return part->n_entries || part->n_archives;
 }

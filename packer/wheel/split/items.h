@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the wheels that are written will have, besides what is made for them anew. */
-#ifndef WHEEL_ITEMS_H
-#define WHEEL_ITEMS_H
+#ifndef PACKER_WHEEL_SPLIT_ITEMS_H
+#define PACKER_WHEEL_SPLIT_ITEMS_H
 
 #include "parts.h"
 #include "source.h"

@@ -7,8 +7,8 @@
  * and device-all.  An architecture without a wheel of its own has one, too, where wheels with
  * its features stated or for a generic target that covers it are what it can load.  Extras are written as they are compared: lower case, "-" for any mark.
  */
-#ifndef WHEEL_METADATA_H
-#define WHEEL_METADATA_H
+#ifndef PACKER_WHEEL_SPLIT_METADATA_H
+#define PACKER_WHEEL_SPLIT_METADATA_H
 
 #include "packer/wheel/file/dist_info.h"
 #include "parts.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The directory of a wheel in which all its device code is: where its archives go. */
-#ifndef WHEEL_OVERLAY_H
-#define WHEEL_OVERLAY_H
+#ifndef PACKER_WHEEL_SPLIT_OVERLAY_H
+#define PACKER_WHEEL_SPLIT_OVERLAY_H
 
 #include "packer/library/library.h"
 #include "packer/wheel/file/in.h"

@@ -7,8 +7,8 @@
  * may be asked for each - or for a family, when a database has files for all of a family, or
  * when the user said so.
  */
-#ifndef WHEEL_PARTS_H
-#define WHEEL_PARTS_H
+#ifndef PACKER_WHEEL_SPLIT_PARTS_H
+#define PACKER_WHEEL_SPLIT_PARTS_H
 
 #include "packer/gpu/families.h"
 #include "core/target/target.h"

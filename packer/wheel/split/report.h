@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What became of wheels, as a table or as JSON. */
-#ifndef WHEEL_REPORT_H
-#define WHEEL_REPORT_H
+#ifndef PACKER_WHEEL_SPLIT_REPORT_H
+#define PACKER_WHEEL_SPLIT_REPORT_H
 
 #include "write.h"
 

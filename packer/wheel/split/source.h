@@ -2,8 +2,8 @@
 /*
  * A wheel that is split: checked, unpacked, and its device code packed where it was unpacked.
  */
-#ifndef WHEEL_SOURCE_H
-#define WHEEL_SOURCE_H
+#ifndef PACKER_WHEEL_SPLIT_SOURCE_H
+#define PACKER_WHEEL_SPLIT_SOURCE_H
 
 #include "packer/split/partition.h"
 #include "packer/wheel/file/dist_info.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A whole run of kpack split-wheel. */
-#ifndef WHEEL_SPLIT_H
-#define WHEEL_SPLIT_H
+#ifndef PACKER_WHEEL_SPLIT_SPLIT_H
+#define PACKER_WHEEL_SPLIT_SPLIT_H
 
 #include "source.h"
 

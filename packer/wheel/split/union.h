@@ -3,8 +3,8 @@
  * Several wheels of one version, built for different GPUs, as one: what they have in common
  * once, what is for GPUs from all.
  */
-#ifndef WHEEL_UNION_H
-#define WHEEL_UNION_H
+#ifndef PACKER_WHEEL_SPLIT_UNION_H
+#define PACKER_WHEEL_SPLIT_UNION_H
 
 #include "items.h"
 

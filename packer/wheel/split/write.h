@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The wheels that a wheel is split into, written under the names they will have. */
-#ifndef WHEEL_WRITE_H
-#define WHEEL_WRITE_H
+#ifndef PACKER_WHEEL_SPLIT_WRITE_H
+#define PACKER_WHEEL_SPLIT_WRITE_H
 
 #include "packer/wheel/metadata/variant.h"
 #include "items.h"

@@ -3,8 +3,8 @@
  * What wheels need of optional libraries: libzip for the container, libcrypto for the hashes
  * in RECORD, zlib to compress ahead of libzip.  Without one of them only wheels_built is there.
  */
-#ifndef WHEEL_BUILT_H
-#define WHEEL_BUILT_H
+#ifndef PACKER_WHEEL_ZIP_BUILT_H
+#define PACKER_WHEEL_ZIP_BUILT_H
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A run of bytes, or a file, as a source of libzip's. */
-#ifndef ZIP_BYTES_H
-#define ZIP_BYTES_H
+#ifndef PACKER_WHEEL_ZIP_BYTES_H
+#define PACKER_WHEEL_ZIP_BYTES_H
 
 #include <zip.h>
 #include "core/base/errors.h"

@@ -4,8 +4,8 @@
  * take, which libzip does not tell.  Read first, so that libzip is given no more than it can
  * hold, and what it says can be compared.
  */
-#ifndef CENTRAL_H
-#define CENTRAL_H
+#ifndef PACKER_WHEEL_ZIP_CENTRAL_H
+#define PACKER_WHEEL_ZIP_CENTRAL_H
 
 #include "core/base/errors.h"
 #include "core/base/file.h"

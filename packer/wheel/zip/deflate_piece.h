@@ -4,8 +4,8 @@
  * stands before it as its dictionary, and ends at a byte, so that pieces put together are one
  * stream.
  */
-#ifndef DEFLATE_PIECE_H
-#define DEFLATE_PIECE_H
+#ifndef PACKER_WHEEL_ZIP_DEFLATE_PIECE_H
+#define PACKER_WHEEL_ZIP_DEFLATE_PIECE_H
 
 #include <stdbool.h>
 #include "core/base/errors.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The one time that members of a wheel have. */
-#ifndef DOS_TIME_H
-#define DOS_TIME_H
+#ifndef PACKER_WHEEL_ZIP_DOS_TIME_H
+#define PACKER_WHEEL_ZIP_DOS_TIME_H
 
 #include <stdint.h>
 #include "core/base/errors.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* libzip's failures in our words. */
-#ifndef ZIP_FAULT_H
-#define ZIP_FAULT_H
+#ifndef PACKER_WHEEL_ZIP_FAULT_H
+#define PACKER_WHEEL_ZIP_FAULT_H
 
 #include <zip.h>
 #include "core/base/errors.h"

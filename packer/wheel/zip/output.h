@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A file being written as what libzip writes an archive to. */
-#ifndef ZIP_OUTPUT_H
-#define ZIP_OUTPUT_H
+#ifndef PACKER_WHEEL_ZIP_OUTPUT_H
+#define PACKER_WHEEL_ZIP_OUTPUT_H
 
 #include <zip.h>
 #include "core/base/errors.h"

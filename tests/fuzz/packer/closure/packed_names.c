@@ -9,16 +9,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct kpackx_error why = {0};
 	static const char *const keys[] = {NULL, "co_path"};
-	struct packed_names names;
+	struct msgpack_names names;
 
 	for (int i = 0; i < 2; i++) {
 		why = (struct kpackx_error){0};
-		if (packed_names_read((struct kp_span){data, size}, keys[i], &names,
-				      &why))
+		if (msgpack_names_read((struct kp_span){data, size}, keys[i], &names,
+				       &why))
 			assert(why.text[0]);
 		for (size_t k = 0; k < names.count; k++)
 			assert(names.items[k].size <= size);
-		packed_names_fini(&names);
+		msgpack_names_fini(&names);
 	}
 	return 0;
 }

@@ -8,10 +8,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct kpackx_error why = {0};
-	struct dat_file dat;
+	struct read_file dat;
 
-	if (dat_file_inflate((struct kp_span){data, size}, &dat, &why))
+	if (read_file_inflate((struct kp_span){data, size}, &dat, &why))
 		assert(why.text[0] && !dat.data);
-	dat_file_fini(&dat);
+	read_file_fini(&dat);
 	return 0;
 }

@@ -69,13 +69,13 @@ static void on_answer(void *token, const void *data, size_t size,
 	sem_post(&r->answered);
 }
 
-static struct hasher *h;
+static struct checksum_thread *h;
 static struct checksums *sums;
 
 static void ask(struct read *r, uint64_t off, size_t len)
 {
 	sem_init(&r->answered, 0, 0);
-	hasher_read(h, sums, off, len, r);
+	checksum_thread_read(h, sums, off, len, r);
 }
 
 static void expect(uint64_t off, size_t len, const char *want)
@@ -102,7 +102,7 @@ static int setup(void **state)
 	fails = false;
 	gated = false;
 	sem_init(&gate, 0, 0);
-	h = hasher_new(NULL, on_answer);
+	h = checksum_thread_new(NULL, on_answer);
 	sums = checksums_new(e);
 	edition_unref(e);
 	return !h || !sums;
@@ -111,7 +111,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
-	hasher_free(h);
+	checksum_thread_free(h);
 	checksums_unref(sums);
 	return 0;
 }
@@ -172,7 +172,7 @@ static void test_stop(void **state)
 		sched_yield();
 	gated = false;
 	sem_post(&gate);
-	hasher_free(h);
+	checksum_thread_free(h);
 	h = NULL;
 	sem_wait(&first.answered);
 	sem_wait(&second.answered);
@@ -222,7 +222,7 @@ int main(void)
 	};
 
 	/* a build without libcrypto has none of it */
-	if (!hasher_is_built())
+	if (!checksum_thread_is_built())
 		return 0;
 	return cmocka_run_group_tests_name("hasher", tests, NULL, NULL);
 }

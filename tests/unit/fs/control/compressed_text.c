@@ -24,10 +24,10 @@ static char *bytes_new(size_t size)
 	return bytes;
 }
 
-static struct folded *written(const char *bytes, size_t size, size_t step)
+static struct compressed_text *written(const char *bytes, size_t size, size_t step)
 {
-	struct folded *t = folded_new();
-	FILE *f = folded_open(t);
+	struct compressed_text *t = compressed_text_new();
+	FILE *f = compressed_text_open(t);
 
 	assert_non_null(f);
 	for (size_t at = 0; at < size; at += step) {
@@ -36,16 +36,17 @@ static struct folded *written(const char *bytes, size_t size, size_t step)
 		assert_int_equal(fwrite(bytes + at, 1, n, f), n);
 	}
 	assert_int_equal(fclose(f), 0);
-	assert_int_equal(folded_size(t), size);
+	assert_int_equal(compressed_text_size(t), size);
 	return t;
 }
 
-static void expect(const struct folded *t, const char *want, size_t off, size_t len)
+static void expect(const struct compressed_text *t, const char *want, size_t off,
+		   size_t len)
 {
 	char *have = malloc(len + 1);
 
 	assert_non_null(have);
-	assert_true(folded_read(t, off, have, len));
+	assert_true(compressed_text_read(t, off, have, len));
 	assert_memory_equal(have, want + off, len);
 	free(have);
 }
@@ -60,10 +61,10 @@ static void test_sizes(void **state)
 		char *bytes = bytes_new(sizes[i]);
 
 		for (size_t k = 0; k < sizeof(steps) / sizeof(*steps); k++) {
-			struct folded *t = written(bytes, sizes[i], steps[k]);
+			struct compressed_text *t = written(bytes, sizes[i], steps[k]);
 
 			expect(t, bytes, 0, sizes[i]);
-			folded_free(t);
+			compressed_text_free(t);
 		}
 		free(bytes);
 	}
@@ -73,7 +74,7 @@ static void test_parts(void **state)
 {
 	const size_t size = 4 * BLOCK + 5;
 	char *bytes = bytes_new(size);
-	struct folded *t = written(bytes, size, 777);
+	struct compressed_text *t = written(bytes, size, 777);
 
 	(void)state;
 	for (size_t off = 0; off < size; off += 50001)
@@ -81,7 +82,7 @@ static void test_parts(void **state)
 	expect(t, bytes, BLOCK - 1, 2);
 	expect(t, bytes, size - 1, 1);
 	expect(t, bytes, size, 0);
-	folded_free(t);
+	compressed_text_free(t);
 	free(bytes);
 }
 

@@ -26,34 +26,34 @@ static unsigned count(unsigned *n)
 
 static void test_tell(void **state)
 {
-	struct tidier *t = tidier_new(tell, &told);
+	struct forget_names *t = forget_names_new(tell, &told);
 
 	(void)state;
 	for (int i = 0; i < 100; i++)
-		tidier_note(t, i % 2 ? one : two);
+		forget_names_note(t, i % 2 ? one : two);
 	sem_wait(&told);
 	sem_wait(&told);
 	assert_int_equal(count(&told_one), 1);
 	assert_int_equal(count(&told_two), 1);
-	tidier_note(t, two);
+	forget_names_note(t, two);
 	sem_wait(&told);
 	assert_int_equal(count(&told_two), 2);
-	tidier_free(t);
+	forget_names_free(t);
 	assert_int_equal(count(&told_one), 1);
 }
 
 /* The end does not wait for the moment. */
 static void test_end(void **state)
 {
-	struct tidier *t = tidier_new(tell, &told);
+	struct forget_names *t = forget_names_new(tell, &told);
 	unsigned before = count(&told_one);
 
 	(void)state;
-	tidier_free(tidier_new(tell, &told));
-	tidier_note(t, one);
-	tidier_free(t);
+	forget_names_free(forget_names_new(tell, &told));
+	forget_names_note(t, one);
+	forget_names_free(t);
 	assert_int_equal(count(&told_one), before);
-	tidier_free(NULL);
+	forget_names_free(NULL);
 }
 
 int main(void)

@@ -172,7 +172,7 @@ static void expect_entries(struct edition *e, const struct arches *arches,
 	FILE *f = open_memstream(&have, &size);
 
 	assert_non_null(f);
-	assert_true(inventory_put(f, e, arches));
+	assert_true(entries_text_put(f, e, arches));
 	fclose(f);
 	assert_string_equal(have, want);
 	free(have);

@@ -40,14 +40,14 @@ void kp_archive_entry(const struct kpack_archive *a, size_t entry,
 }
 
 static struct origin first = {.serial = 1}, second = {.serial = 2};
-static struct complaints cs;
+static struct read_error_log cs;
 
 static void add(struct origin *o, size_t entry)
 {
 	struct kpackx_error why = {0};
 
 	kp_fail(&why, KPACK_ERROR_IO_ERROR, "file: read error");
-	complaints_add(&cs, (struct origin_entry){o, entry}, &why);
+	read_error_log_add(&cs, (struct origin_entry){o, entry}, &why);
 }
 
 static int setup(void **state)
@@ -61,7 +61,7 @@ static int setup(void **state)
 static void one_line_for_each_entry(void **state)
 {
 	(void)state;
-	complaints_init(&cs, 20, 1000);
+	read_error_log_init(&cs, 20, 1000);
 	add(&first, 0);
 	assert_string_equal(
 		last, "/opt/a\\012.kpack: lib/x.so#0 gfx90a:xnack+: file: read error");
@@ -71,18 +71,18 @@ static void one_line_for_each_entry(void **state)
 	add(&first, 1);
 	add(&second, 0);
 	assert_int_equal(lines, 3);
-	complaints_fini(&cs);
+	read_error_log_fini(&cs);
 	assert_int_equal(lines, 3);
 }
 
 static void not_too_many_lines(void **state)
 {
 	(void)state;
-	complaints_init(&cs, 20, 1000);
+	read_error_log_init(&cs, 20, 1000);
 	for (size_t i = 0; i < 100; i++)
 		add(&first, i);
 	assert_int_equal(lines, 20);
-	complaints_fini(&cs);
+	read_error_log_fini(&cs);
 	assert_int_equal(lines, 21);
 	assert_string_equal(last, "and 80 more errors of reading");
 }
@@ -91,7 +91,7 @@ static void not_too_many_lines(void **state)
 static void after_the_time_it_goes_on(void **state)
 {
 	(void)state;
-	complaints_init(&cs, 1, 1000);
+	read_error_log_init(&cs, 1, 1000);
 	add(&first, 0);
 	add(&first, 1);
 	assert_int_equal(lines, 1);
@@ -102,7 +102,7 @@ static void after_the_time_it_goes_on(void **state)
 	assert_int_equal(lines, 3); /* the number, and what was not shown before */
 	add(&first, 1);
 	assert_int_equal(lines, 3);
-	complaints_fini(&cs);
+	read_error_log_fini(&cs);
 	assert_int_equal(lines, 3);
 }
 
@@ -122,26 +122,26 @@ static void the_number_comes_in_time(void **state)
 	const struct timespec pause = {.tv_nsec = 10000000};
 
 	(void)state;
-	complaints_init(&cs, 1, 1);
+	read_error_log_init(&cs, 1, 1);
 	for (size_t i = 0; i < 5; i++)
 		add(&first, i);
 	for (int i = 0; i < 1000 && lines_now() < 2; i++)
 		nanosleep(&pause, NULL);
 	assert_int_equal(lines_now(), 2);
-	complaints_fini(&cs);
+	read_error_log_fini(&cs);
 	assert_int_equal(lines, 2);
 }
 
 static void any_number_of_entries(void **state)
 {
 	(void)state;
-	complaints_init(&cs, UINT32_MAX, 1000);
+	read_error_log_init(&cs, UINT32_MAX, 1000);
 	for (size_t i = 0; i < 3 * COMPLAINTS_KNOWN; i++)
 		add(&first, i);
 	assert_int_equal(lines, 3 * COMPLAINTS_KNOWN);
 	add(&first, 3 * COMPLAINTS_KNOWN - 1);
 	assert_int_equal(lines, 3 * COMPLAINTS_KNOWN);
-	complaints_fini(&cs);
+	read_error_log_fini(&cs);
 }
 
 int main(void)

@@ -62,9 +62,9 @@ static void hook(void *user, const char *path)
 	hooked += path[0] == '/';
 }
 
-static bool look(struct survey *s, bool first, bool forced, bool *changed)
+static bool look(struct source_list *s, bool first, bool forced, bool *changed)
 {
-	const struct survey_options o = {
+	const struct source_list_options o = {
 		.sources = sources,
 		.count = 2,
 		.first = first,
@@ -73,11 +73,11 @@ static bool look(struct survey *s, bool first, bool forced, bool *changed)
 	};
 
 	*changed = false;
-	return survey_run(s, &o, changed);
+	return source_list_run(s, &o, changed);
 }
 
 /* Look, and say whether that changed anything. */
-static bool changes(struct survey *s)
+static bool changes(struct source_list *s)
 {
 	bool changed;
 
@@ -85,7 +85,7 @@ static bool changes(struct survey *s)
 	return changed;
 }
 
-static const char *name_of(const struct survey *s, size_t item)
+static const char *name_of(const struct source_list *s, size_t item)
 {
 	assert_true(item < s->count);
 	return s->items[item].path + strlen(dir) + 1;
@@ -93,7 +93,7 @@ static const char *name_of(const struct survey *s, size_t item)
 
 static void the_order_is_that_of_sources_then_names(void **state)
 {
-	struct survey s = {0};
+	struct source_list s = {0};
 	bool changed;
 
 	(void)state;
@@ -115,12 +115,12 @@ static void the_order_is_that_of_sources_then_names(void **state)
 		assert_true(s.items[i].fresh);
 	}
 	assert_true(S_ISDIR(s.look.st_mode));
-	survey_free(&s);
+	source_list_free(&s);
 }
 
 static void what_is_the_same_keeps_its_serial(void **state)
 {
-	struct survey s = {0};
+	struct source_list s = {0};
 
 	(void)state;
 	write_file("one/a.kpack", "a");
@@ -137,12 +137,12 @@ static void what_is_the_same_keeps_its_serial(void **state)
 	assert_true(s.items[1].fresh);
 	assert_int_equal(s.items[2].serial, 4);
 	assert_false(changes(&s));
-	survey_free(&s);
+	source_list_free(&s);
 }
 
 static void other_attributes_of_the_same_file(void **state)
 {
-	struct survey s = {0};
+	struct source_list s = {0};
 
 	(void)state;
 	write_file("one/a.kpack", "a");
@@ -158,12 +158,12 @@ static void other_attributes_of_the_same_file(void **state)
 	assert_true(changes(&s));
 	assert_int_equal(s.items[0].serial, 3);
 	assert_int_equal(s.items[0].was, 0);
-	survey_free(&s);
+	source_list_free(&s);
 }
 
 static void another_file_of_the_same_name_is_another(void **state)
 {
-	struct survey s = {0};
+	struct source_list s = {0};
 
 	(void)state;
 	write_file("one/a.kpack", "a");
@@ -171,12 +171,12 @@ static void another_file_of_the_same_name_is_another(void **state)
 	run("cp -p one/a.kpack x && mv x one/a.kpack");
 	assert_true(changes(&s));
 	assert_int_equal(s.items[0].serial, 2);
-	survey_free(&s);
+	source_list_free(&s);
 }
 
 static void what_is_removed_is_gone(void **state)
 {
-	struct survey s = {0};
+	struct source_list s = {0};
 
 	(void)state;
 	write_file("one/a.kpack", "a");
@@ -193,12 +193,12 @@ static void what_is_removed_is_gone(void **state)
 	/* now directories look like the first source */
 	run("chmod 700 one");
 	assert_true(changes(&s));
-	survey_free(&s);
+	source_list_free(&s);
 }
 
 static void a_source_that_is_not_there(void **state)
 {
-	struct survey s = {0};
+	struct source_list s = {0};
 	bool changed;
 
 	(void)state;
@@ -218,12 +218,12 @@ static void a_source_that_is_not_there(void **state)
 	assert_true(changes(&s));
 	assert_int_equal(s.count, 1);
 	assert_int_equal(s.items[0].serial, 1);
-	survey_free(&s);
+	source_list_free(&s);
 }
 
 static void dangling_links_are_items_with_an_error(void **state)
 {
-	struct survey s = {0};
+	struct source_list s = {0};
 
 	(void)state;
 	run("ln -s nowhere one/a.kpack");
@@ -235,20 +235,20 @@ static void dangling_links_are_items_with_an_error(void **state)
 	assert_true(changes(&s));
 	assert_null(s.items[0].error);
 	assert_int_equal(s.items[0].serial, 1);
-	survey_free(&s);
+	source_list_free(&s);
 }
 
 static void only_force_tries_again_what_was_refused(void **state)
 {
-	struct survey s = {0};
+	struct source_list s = {0};
 	bool changed;
 
 	(void)state;
 	write_file("one/a.kpack", "a");
 	write_file("one/b.kpack", "b");
 	assert_true(changes(&s));
-	survey_refuse(&s, 2);
-	survey_refuse(&s, 99);
+	source_list_refuse(&s, 2);
+	source_list_refuse(&s, 99);
 	assert_false(changes(&s));
 	assert_true(s.items[1].refused);
 	assert_true(look(&s, false, true, &changed));
@@ -256,29 +256,29 @@ static void only_force_tries_again_what_was_refused(void **state)
 	assert_int_equal(s.items[0].serial, 1);
 	assert_int_equal(s.items[1].serial, 3);
 	assert_false(s.items[1].refused);
-	survey_free(&s);
+	source_list_free(&s);
 }
 
 static void opening_says_why_not(void **state)
 {
 	struct kpackx_error why = {0};
-	struct survey s = {0};
+	struct source_list s = {0};
 	int fd;
 
 	(void)state;
 	write_file("one/a.kpack", "a");
 	run("mkfifo one/b.kpack");
 	assert_true(changes(&s));
-	fd = survey_open(&s.items[0], &why);
+	fd = source_list_open(&s.items[0], &why);
 	assert_true(fd >= 0);
 	assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
 	close(fd);
-	assert_int_equal(survey_open(&s.items[1], &why), -1);
+	assert_int_equal(source_list_open(&s.items[1], &why), -1);
 	assert_true(why.text[0]);
 	assert_true(s.items[1].refused);
 	/* and that is not tried at each look */
 	assert_false(changes(&s));
-	survey_free(&s);
+	source_list_free(&s);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)

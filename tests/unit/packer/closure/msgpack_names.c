@@ -18,12 +18,12 @@ static const char names[] = "\x81\xa6gfx942\x82\xa4"
 			    "co_path\x91\xa4"
 			    "c.co\xc0";
 
-static struct packed_names x;
+static struct msgpack_names x;
 static struct kpackx_error why;
 
 static kpack_error_t read_bytes(const void *bytes, size_t size, const char *key)
 {
-	return packed_names_read((struct kp_span){bytes, size}, key, &x, &why);
+	return msgpack_names_read((struct kp_span){bytes, size}, key, &x, &why);
 }
 
 static void test_key(void **state)
@@ -33,7 +33,7 @@ static void test_key(void **state)
 	/* a string in a list is the value of no key */
 	assert_int_equal(x.count, 1);
 	assert_true(kp_span_is(x.items[0], "a.co"));
-	packed_names_fini(&x);
+	msgpack_names_fini(&x);
 }
 
 static void test_all(void **state)
@@ -45,7 +45,7 @@ static void test_all(void **state)
 	assert_int_equal(x.count, COUNT(wanted));
 	for (size_t i = 0; i < COUNT(wanted); i++)
 		assert_true(kp_span_is(x.items[i], wanted[i]));
-	packed_names_fini(&x);
+	msgpack_names_fini(&x);
 }
 
 static void test_cut(void **state)
@@ -55,7 +55,7 @@ static void test_cut(void **state)
 	for (size_t n = 0; n < sizeof(names) - 2; n++) {
 		assert_int_equal(read_bytes(names, n, NULL),
 				 KPACK_ERROR_MSGPACK_PARSE_FAILED);
-		packed_names_fini(&x);
+		msgpack_names_fini(&x);
 	}
 }
 
@@ -71,14 +71,14 @@ static void test_hostile(void **state)
 	for (size_t i = 0; i < COUNT(bytes); i++) {
 		assert_int_equal(read_bytes(bytes[i], strlen(bytes[i]), NULL),
 				 KPACK_ERROR_MSGPACK_PARSE_FAILED);
-		packed_names_fini(&x);
+		msgpack_names_fini(&x);
 	}
 	memset(deep, 0x91, 100000);
 	memcpy(deep, "\x81\xa1x", 3);
 	assert_int_equal(read_bytes(deep, 100000, NULL),
 			 KPACK_ERROR_MSGPACK_PARSE_FAILED);
 	assert_non_null(strstr(why.text, "nested too deeply"));
-	packed_names_fini(&x);
+	msgpack_names_fini(&x);
 	free(deep);
 }
 

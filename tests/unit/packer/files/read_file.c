@@ -10,7 +10,7 @@
 #include <cmocka.h>
 #include <zlib.h>
 
-static struct dat_file x;
+static struct read_file x;
 static struct kpackx_error why;
 
 /* SIZE bytes of zeros with a count in between, packed. */
@@ -37,10 +37,10 @@ static void test_sizes(void **state)
 		uint8_t *plain;
 		struct kp_span packed = make_packed(sizes[i], &plain);
 
-		assert_int_equal(dat_file_inflate(packed, &x, &why), 0);
+		assert_int_equal(read_file_inflate(packed, &x, &why), 0);
 		assert_int_equal(x.size, sizes[i]);
 		assert_memory_equal(x.data, plain, sizes[i]);
-		dat_file_fini(&x);
+		read_file_fini(&x);
 		free(plain);
 		free((void *)packed.data);
 	}
@@ -54,10 +54,10 @@ static void test_damaged(void **state)
 	(void)state;
 	for (size_t n = 0; n < packed.size; n++)
 		assert_int_equal(
-			dat_file_inflate((struct kp_span){packed.data, n}, &x, &why),
+			read_file_inflate((struct kp_span){packed.data, n}, &x, &why),
 			KPACK_ERROR_DECOMPRESSION_FAILED);
 	((uint8_t *)packed.data)[packed.size / 2] ^= 0x55;
-	assert_int_equal(dat_file_inflate(packed, &x, &why),
+	assert_int_equal(read_file_inflate(packed, &x, &why),
 			 KPACK_ERROR_DECOMPRESSION_FAILED);
 	assert_null(x.data);
 	free(plain);
@@ -96,16 +96,16 @@ static void test_files(void **state)
 					       .size = packed.size},
 		      NULL);
 	for (size_t i = 0; i < 2; i++) {
-		assert_int_equal(dat_file_read(&tree, i, &x, &why), 0);
+		assert_int_equal(read_file_read(&tree, i, &x, &why), 0);
 		assert_int_equal(x.size, 3000);
 		assert_memory_equal(x.data, plain, 3000);
-		dat_file_fini(&x);
+		read_file_fini(&x);
 	}
 	unlink(plain_path);
-	assert_int_equal(dat_file_read(&tree, 0, &x, &why), KPACK_ERROR_FILE_NOT_FOUND);
+	assert_int_equal(read_file_read(&tree, 0, &x, &why), KPACK_ERROR_FILE_NOT_FOUND);
 	/* nothing is read of what is too large */
 	tree.items[1].size = UINT64_C(3) << 30;
-	assert_int_equal(dat_file_read(&tree, 1, &x, &why), KPACK_ERROR_INVALID_FORMAT);
+	assert_int_equal(read_file_read(&tree, 1, &x, &why), KPACK_ERROR_INVALID_FORMAT);
 	unlink(packed_path);
 	rmdir(dir);
 	file_tree_fini(&tree);
