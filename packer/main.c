@@ -46,7 +46,7 @@ static void print_commands(FILE *out)
 	for (size_t i = 0; i < N_COMMANDS; i++)
 		fprintf(out, "  %-17s %s\n", commands[i].help->name,
 			commands[i].help->summary);
-	fputs("\n'kpack COMMAND --help' tells a command's options.\n", out);
+	fputs("\n'kpack COMMAND --help' lists a command's options.\n", out);
 }
 
 static const struct command *find_command(const char *name)

@@ -30,7 +30,7 @@ static const struct {
 	const char *text;
 } meanings[] = {
 	{ENOTCONN, "its daemon is dead; fusermount3 -u, or umount, ends the mount"},
-	{EACCES, "only who mounted it may look: it has no allow_other"},
+	{EACCES, "only the user who mounted it may look: it has no allow_other"},
 	{ENOTDIR, "no kpackfs is mounted here"},
 	{ENOENT, "no kpackfs is mounted here"},
 };
@@ -138,7 +138,7 @@ int status_show(const char *mountpoint)
 	if (!print(ends[0]))
 		return complain(mountpoint, "does not answer");
 	if (waitpid(child, &status, 0) < 0 || !WIFEXITED(status))
-		return complain(mountpoint, "who asked was killed");
+		return complain(mountpoint, "the asking process was killed");
 	code = WEXITSTATUS(status);
 	if (code != WELL && code != NOT_WELL)
 		return complain(mountpoint, explain(code));

@@ -44,6 +44,6 @@ void invalidate_send(void *notices, const struct change *c)
 
 	/* ENOENT: the kernel does not know it. */
 	if (err && err != -ENOENT)
-		log_print(LOG_INFO, "the kernel was not told of a change: %s",
+		log_print(LOG_INFO, "the kernel was not notified of a change: %s",
 			  strerror(-err));
 }

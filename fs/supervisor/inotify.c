@@ -218,7 +218,7 @@ static bool is_remote(const char *dir)
 static void check_remote(struct watch *w, const char *dir)
 {
 	if (is_remote(dir))
-		be_blind(w, dir, "changes on this file system are not told");
+		be_blind(w, dir, "changes on this file system are not reported");
 }
 
 /* Paths. */

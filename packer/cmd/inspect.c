@@ -63,7 +63,7 @@ static void archive_text(const char *path, const struct kpack_archive *a)
 		fputs(i ? ", " : " ", stdout);
 		report_text(kp_archive_arch(a, i));
 	}
-	puts("\n'kpack ls' lists them, 'kpack info' tells more");
+	puts("\n'kpack ls' lists them, 'kpack info' prints more");
 }
 
 static int inspect_archive(const struct inspect *in)

@@ -37,7 +37,7 @@ static void print_commands(void)
 	for (size_t i = 0; i < N_COMMANDS; i++)
 		printf("  %-11s %s\n", own_name(commands[i].help),
 		       commands[i].help->summary);
-	fputs("\n'COMMAND --help' tells a command's options.\n", stdout);
+	fputs("\n'COMMAND --help' lists a command's options.\n", stdout);
 }
 
 /* Answer --help, or refuse the option that stands where a command should. */

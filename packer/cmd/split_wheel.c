@@ -85,7 +85,7 @@ static const struct option_help options[] = {
 			       "accepted: labels are made from targets"},
 	[OPT_CLANG_OFFLOAD_BUNDLER] = {0, "clang-offload-bundler", "PATH",
 				       "accepted: it is not needed"},
-	[OPT_VERBOSE] = {'v', "verbose", NULL, "accepted: every note is told"},
+	[OPT_VERBOSE] = {'v', "verbose", NULL, "accepted: every note is printed"},
 	{0},
 };
 

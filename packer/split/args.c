@@ -59,7 +59,7 @@ static const struct option_help options[] = {
 	[OPT_ARTIFACT_PREFIX] = {0, "artifact-prefix", "NAME", "same as --name"},
 	[OPT_SPLIT_DATABASES] = {0, "split-databases", "NAME...", "same as --libraries"},
 	[OPT_TMP_DIR] = {0, "tmp-dir", "DIR", "taken, and not used"},
-	[OPT_VERBOSE] = {0, "verbose", NULL, "taken: what is told is told anyway"},
+	[OPT_VERBOSE] = {0, "verbose", NULL, "accepted: every message is printed anyway"},
 	[OPT_BUNDLER] = {0, "clang-offload-bundler", "PATH", "taken, and not used"},
 	{0},
 };

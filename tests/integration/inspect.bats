@@ -317,7 +317,7 @@ assert image["size"] == os.stat(got["file"]).st_size'
 	for archive in out/.kpack/*.kpack; do
 		run -0 kpack inspect "$archive"
 		[[ "${lines[0]}" == "$archive: kpack archive, 3 entries for gfx"* ]]
-		[ "${lines[1]}" = "'kpack ls' lists them, 'kpack info' tells more" ]
+		[ "${lines[1]}" = "'kpack ls' lists them, 'kpack info' prints more" ]
 		kpack inspect --json "$archive" >got.json
 		check_json 'got["format"] == "kpack" and got["entries"] == 3 and len(got["arches"]) == 1' \
 			'images == tree == got["wrappers"] == []' 'got["converted"] is False'
