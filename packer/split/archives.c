@@ -13,7 +13,7 @@
 #include "core/target/target.h"
 
 struct run {
-	struct merge_report report; /* first: the calls get it as theirs */
+	struct merge_report report; /* first: merge's callbacks cast ARG to it */
 	const struct split_args *args;
 	struct archives set;
 	struct arch_filter filter;
@@ -39,7 +39,7 @@ static bool is_archive(const char *path)
 	return yes;
 }
 
-/* A directory of nothing else: files, not links, for nothing of it may be lost. */
+/* True if the directory contains only archives, as files: links would be lost. */
 static bool is_directory_of_archives(const char *path)
 {
 	DIR *d = opendir(path);
@@ -67,7 +67,7 @@ bool split_is_archives(const char *path)
 
 /* --- reporting --------------------------------------------------------------------- */
 
-static void begin(void *arg, uint64_t bytes)
+static void begin_progress(void *arg, uint64_t bytes)
 {
 	struct run *r = arg;
 
@@ -75,7 +75,7 @@ static void begin(void *arg, uint64_t bytes)
 		       !r->args->quiet && !r->args->json);
 }
 
-static void written(void *arg, const struct archive_part *part)
+static void report_written(void *arg, const struct archive_part *part)
 {
 	struct run *r = arg;
 
@@ -98,7 +98,7 @@ static void written(void *arg, const struct archive_part *part)
 
 /* --- the run ------------------------------------------------------------------------- */
 
-static bool takes(const void *arg, struct kp_span arch)
+static bool takes_arch(const void *arg, struct kp_span arch)
 {
 	return kp_span_is(arch, KP_ARCH_GENERIC) ||
 	       arch_filter_match((struct arch_filter *)arg, arch);
@@ -110,13 +110,13 @@ static kpack_error_t write_parts(struct run *r, struct kpackx_error *why)
 	const struct archive_parts_options options = {
 		.group = r->args->name,
 		.force = r->args->force,
-		.takes = r->args->targets ? takes : NULL,
+		.takes = r->args->targets ? takes_arch : NULL,
 		.takes_arg = &r->filter,
 		.clash = merge_report_clash,
 		.faulty = merge_report_faulty,
 		.progress = merge_report_progress,
-		.begin = begin,
-		.written = written,
+		.begin = begin_progress,
+		.written = report_written,
 		.arg = r,
 	};
 	kpack_error_t err;
@@ -132,7 +132,7 @@ static kpack_error_t write_parts(struct run *r, struct kpackx_error *why)
 	return err;
 }
 
-static int carry_out(struct run *r)
+static int write_archives(struct run *r)
 {
 	struct kpackx_error why = {0};
 
@@ -149,7 +149,7 @@ static int carry_out(struct run *r)
 	return EXIT_OK;
 }
 
-static int report(struct run *r)
+static int print_json(struct run *r)
 {
 	(void)r;
 #if KP_WITH_JSON
@@ -172,9 +172,9 @@ int split_archives(const struct split_args *args)
 #if KP_WITH_JSON
 	r.written = json_array();
 #endif
-	status = r.set.failed ? EXIT_FAULT : carry_out(&r);
+	status = r.set.failed ? EXIT_FAULT : write_archives(&r);
 	if (!status)
-		status = report(&r);
+		status = print_json(&r);
 #if KP_WITH_JSON
 	json_decref(r.written);
 #endif

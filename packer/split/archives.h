@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* kpack split of archives: one archive for each architecture, frames as they are. */
+/*
+ * kpack split of archives: write one archive per architecture, copying frames as they
+ * are.
+ */
 #ifndef PACKER_SPLIT_ARCHIVES_H
 #define PACKER_SPLIT_ARCHIVES_H
 
 #include "args.h"
 
 /*
- * Is PATH a file that is an archive, by its name or by how it begins, or a directory in which
- * there is nothing but files with such names?
+ * True if PATH is an archive, by its name or by its magic bytes, or a directory that
+ * contains nothing but files named like archives.
  */
 bool split_is_archives(const char *path);
 
 /*
- * Take the operands of ARGS apart into its output. Exit status, after reporting faults.
+ * Split the operands of ARGS into its output.  Returns the exit status; reports faults.
  */
 int split_archives(const struct split_args *args);
 

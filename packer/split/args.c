@@ -58,9 +58,10 @@ static const struct option_help options[] = {
 	[OPT_OUTPUT_DIR] = {0, "output-dir", "DIR", "same as OUTPUT"},
 	[OPT_ARTIFACT_PREFIX] = {0, "artifact-prefix", "NAME", "same as --name"},
 	[OPT_SPLIT_DATABASES] = {0, "split-databases", "NAME...", "same as --libraries"},
-	[OPT_TMP_DIR] = {0, "tmp-dir", "DIR", "taken, and not used"},
-	[OPT_VERBOSE] = {0, "verbose", NULL, "accepted: every message is printed anyway"},
-	[OPT_BUNDLER] = {0, "clang-offload-bundler", "PATH", "taken, and not used"},
+	[OPT_TMP_DIR] = {0, "tmp-dir", "DIR", "accepted and ignored"},
+	[OPT_VERBOSE] = {0, "verbose", NULL,
+			 "accepted and ignored: every message is printed"},
+	[OPT_BUNDLER] = {0, "clang-offload-bundler", "PATH", "accepted and ignored"},
 	{0},
 };
 
@@ -83,8 +84,8 @@ void split_args_fini(struct split_args *args)
 
 /* --- texts --------------------------------------------------------------------------- */
 
-/* LIST,MORE */
-static kpack_error_t join(char **list, const char *more, struct kpackx_error *why)
+/* Append ",MORE" to LIST. */
+static kpack_error_t join_list(char **list, const char *more, struct kpackx_error *why)
 {
 	char *joined;
 
@@ -95,7 +96,7 @@ static kpack_error_t join(char **list, const char *more, struct kpackx_error *wh
 	return KPACK_SUCCESS;
 }
 
-/* One target, without the features that it states, which nobody need have. */
+/* Add one target without its features: --gpu-targets ignores features. */
 static kpack_error_t add_target(struct split_args *args, struct kp_span text,
 				struct kpackx_error *why)
 {
@@ -108,7 +109,7 @@ static kpack_error_t add_target(struct split_args *args, struct kp_span text,
 	KP_TRY(kp_target_parse(text, &target, why));
 	target.sramecc = target.xnack = KP_FEATURE_ANY;
 	kp_target_format(&target, base);
-	return join(&args->targets, base, why);
+	return join_list(&args->targets, base, why);
 }
 
 static kpack_error_t add_targets(struct split_args *args, const char *list,
@@ -139,14 +140,15 @@ static int set_targets(struct split_args *args, const char *text)
 	return options_usage(&cmd_split_help, "--gpu-targets %s: %s", text, why.text);
 }
 
-/* A family's tree may not have the name of another. */
+/* A family's tree must not have the name of the generic tree or of a GPU's tree. */
 static int check_family(const char *text, const char *equals)
 {
 	struct kp_span name = {(const uint8_t *)text, (size_t)(equals - text)};
 
 	if (kp_span_is(name, KP_ARCH_GENERIC))
 		return options_usage(&cmd_split_help,
-				     "--family %s: the generic tree has that name", text);
+				     "--family %s: that is the name of the generic tree",
+				     text);
 	if (kp_processor_by_name(name))
 		return options_usage(&cmd_split_help,
 				     "--family %s: that is the name of a GPU", text);
@@ -186,7 +188,7 @@ static int add_library(struct split_args *args, const char *text)
 {
 	struct kpackx_error why = {0};
 
-	return join(&args->libraries, text, &why) ? out_of_memory() : EXIT_OK;
+	return join_list(&args->libraries, text, &why) ? out_of_memory() : EXIT_OK;
 }
 
 /* --- several words ------------------------------------------------------------------- */
@@ -208,7 +210,7 @@ static bool is_library(const char *word)
 	return yes;
 }
 
-/* The words behind an option's argument that can only be more of it. */
+/* Take the words that follow an option's argument as long as IS_MORE accepts them. */
 static int take_words(struct split_args *args, const struct options *o,
 		      bool (*is_more)(const char *word),
 		      int (*take)(struct split_args *args, const char *text))
@@ -220,9 +222,9 @@ static int take_words(struct split_args *args, const struct options *o,
 	return status;
 }
 
-static int ignore(const char *option)
+static int ignore_option(const char *option)
 {
-	report_error(NULL, "note: --%s is not used", option);
+	report_error(NULL, "note: --%s is ignored", option);
 	return EXIT_OK;
 }
 
@@ -271,7 +273,7 @@ static int set_option(struct split_args *args, const struct options *o, int row)
 		return set_databases(args, o->arg);
 	case OPT_TMP_DIR:
 	case OPT_BUNDLER:
-		return ignore(options[row].long_name);
+		return ignore_option(options[row].long_name);
 	default:
 		return option_put(&cmd_split_help, row, &places[row], args, o->arg);
 	}
@@ -279,7 +281,9 @@ static int set_option(struct split_args *args, const struct options *o, int row)
 
 /* --- all together -------------------------------------------------------------------- */
 
-/* The last operand is OUTPUT, unless an option said it; those before it INPUT. */
+/*
+ * The last operand is OUTPUT, unless an option set it; the operands before it are INPUT.
+ */
 static int set_operands(struct split_args *args, int argc, char **argv)
 {
 	int first = optind, end = argc;
@@ -309,11 +313,11 @@ static int check_name(const struct split_args *args)
 				     "--name: each artifact of a batch has its own");
 	if (kp_component_ok(name) && kp_text_ok(name) && name.data[0] != '.')
 		return EXIT_OK;
-	return options_usage(&cmd_split_help, "the name '%s' gives no file name",
-			     args->name);
+	return options_usage(&cmd_split_help,
+			     "the name '%s' cannot be part of a file name", args->name);
 }
 
-/* Faults of families and libraries are reported before anything is done. */
+/* Report faults of families and libraries before anything is done. */
 static int check_lists(const struct split_args *args)
 {
 	struct pack_args pack = {0};
@@ -414,7 +418,7 @@ char *split_args_name(const char *input)
 
 char *split_args_artifact(const char *name)
 {
-	static const char odd[] = "_gfx12_0"; /* the one target with that character */
+	static const char odd[] = "_gfx12_0"; /* the only target with an underscore */
 	size_t n = strlen(name), m = sizeof(odd) - 1;
 	const char *last = strrchr(name, '_');
 

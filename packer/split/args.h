@@ -7,11 +7,11 @@
 
 struct split_args {
 	const char *input, *output;
-	const char *batch; /* instead of input: split every artifact below it */
-	char *name;        /* of the trees; NULL: of the input */
-	bool manifest;     /* there must be one */
+	const char *batch; /* instead of input: split every artifact in this directory */
+	char *name;        /* of the trees; NULL: the input's name */
+	bool manifest;     /* the input must have a manifest */
 	bool force, json, quiet;
-	bool packed; /* files of databases go into archives, too */
+	bool packed; /* files of kernel databases also go into archives */
 	char *libraries;
 	const char *rules;
 	char *targets;         /* separated by commas, without features; NULL: all */
@@ -19,25 +19,27 @@ struct split_args {
 	size_t n_families;
 	int level;
 	unsigned jobs;
-	size_t n_operands; /* INPUT... of archives: all but the last */
+	size_t n_operands; /* archives, if several: all operands but the last */
 	char **operands;
 };
 
-/* Exit status, after reporting what is wrong; -1: --help was answered. */
+/* Returns the exit status, after reporting what is wrong; -1 when --help was printed. */
 int split_args_parse(struct split_args *args, int argc, char **argv);
 void split_args_fini(struct split_args *args);
 
-/* The args of one prefix's run of packing: INPUT and OUTPUT are borrowed. */
+/* Make the arguments for packing one prefix.  OUT borrows INPUT and OUTPUT. */
 kpack_error_t split_args_pack(const struct split_args *args, const char *input,
 			      const char *output, struct pack_args *out,
 			      struct kpackx_error *why);
 
-/* The name for INPUT: its directory's.  On the heap. */
+/*
+ * The default name of the trees: the last component of INPUT's real path.  On the heap.
+ */
 char *split_args_name(const char *input);
 
 /*
- * The name for an artifact's directory NAME: what stands before its target, "blas_lib" of
- * "blas_lib_gfx1100".  On the heap.
+ * The default name of the trees of an artifact in the directory NAME: NAME without its
+ * target, "blas_lib" for "blas_lib_gfx1100".  On the heap.
  */
 char *split_args_artifact(const char *name);
 

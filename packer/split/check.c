@@ -14,15 +14,15 @@
 #include "core/target/target.h"
 #include "tree_name.h"
 
-/* What a path of the trees has to be. */
+/* The kind of file that must exist at a path in the output trees. */
 enum expected_kind {
 	EXPECT_DIRECTORY,
 	EXPECT_ARCHIVE,
-	EXPECT_MANIFEST, /* one that was written */
+	EXPECT_MANIFEST, /* a manifest that split wrote */
 	EXPECT_FILE,     /* with the bytes of FROM */
-	EXPECT_LINK,     /* where FROM leads */
+	EXPECT_LINK,     /* with the target of FROM */
 	EXPECT_SPECIAL,
-	EXPECT_CONVERTED, /* which asks for KEY */
+	EXPECT_CONVERTED, /* whose marker names KEY */
 };
 
 struct expected {
@@ -40,11 +40,11 @@ struct checker {
 	size_t count, cap;
 };
 
-/* --- what there must be -------------------------------------------------------------- */
+/* --- expected paths ------------------------------------------------------------------ */
 
-static kpack_error_t expect(struct checker *c, const struct split_tree *tree,
-			    const char *prefix, const char *relative,
-			    struct expected item, struct kpackx_error *why)
+static kpack_error_t expect_path(struct checker *c, const struct split_tree *tree,
+				 const char *prefix, const char *relative,
+				 struct expected item, struct kpackx_error *why)
 {
 	size_t skip = strlen(c->s->staging.path) + 1;
 	char *path = split_path(c->s, tree, prefix, relative);
@@ -71,7 +71,7 @@ static struct expected expected_file(const char *from, mode_t mode)
 	};
 }
 
-/* A binary that was converted: all paths that it has. */
+/* All hard links of a converted binary are expected to be converted. */
 static struct expected expected_of(const struct split_prefix *i, size_t entry)
 {
 	const struct scan *scan = &i->packing.scan;
@@ -93,18 +93,18 @@ static kpack_error_t expect_part(struct checker *c, const struct split_prefix *i
 	const char *prefix = i->prefix->path;
 
 	for (size_t k = 0; k < part->n_entries; k++)
-		KP_TRY(expect(c, tree, prefix,
-			      i->packing.scan.entries[part->entries[k]].relative,
-			      expected_of(i, part->entries[k]), why));
+		KP_TRY(expect_path(c, tree, prefix,
+				   i->packing.scan.entries[part->entries[k]].relative,
+				   expected_of(i, part->entries[k]), why));
 	for (size_t k = 0; k < part->n_archives; k++) {
 		char *relative;
 		kpack_error_t err;
 
 		if (asprintf(&relative, KP_ARCHIVES_DIR "/%s", part->archives[k]) < 0)
 			return kp_fail_memory(why, 0, "a path");
-		err = expect(c, tree, prefix, relative,
-			     (struct expected){.kind = EXPECT_ARCHIVE, .type = S_IFREG},
-			     why);
+		err = expect_path(
+			c, tree, prefix, relative,
+			(struct expected){.kind = EXPECT_ARCHIVE, .type = S_IFREG}, why);
 		free(relative);
 		if (err)
 			return err;
@@ -123,10 +123,11 @@ static kpack_error_t expect_prefix(struct checker *c, const struct split_prefix 
 	for (size_t k = 0; k < scan->n_entries; k++)
 		if (S_ISDIR(scan->entries[k].mode) &&
 		    i->parts.part_of[k] == i->parts.generic)
-			KP_TRY(expect(c, generic, i->prefix->path,
-				      scan->entries[k].relative, expected_of(i, k), why));
-	return expect(c, generic, i->prefix->path, "", expected_file(i->input, S_IFDIR),
-		      why);
+			KP_TRY(expect_path(c, generic, i->prefix->path,
+					   scan->entries[k].relative, expected_of(i, k),
+					   why));
+	return expect_path(c, generic, i->prefix->path, "",
+			   expected_file(i->input, S_IFDIR), why);
 }
 
 static kpack_error_t expect_outside(struct checker *c, struct kpackx_error *why)
@@ -137,17 +138,17 @@ static kpack_error_t expect_outside(struct checker *c, struct kpackx_error *why)
 		const struct outside_entry *e = &c->s->outside.items[i];
 
 		if (!e->left)
-			KP_TRY(expect(c, generic, "", e->relative,
-				      expected_file(e->path, e->st.st_mode), why));
+			KP_TRY(expect_path(c, generic, "", e->relative,
+					   expected_file(e->path, e->st.st_mode), why));
 	}
 	for (size_t i = 0; i < c->s->n_trees; i++) {
 		const struct split_tree *tree = &c->s->trees[i];
 
 		if (c->s->prefixes.manifest && tree != generic)
-			KP_TRY(expect(c, tree, "", ARTIFACT_MANIFEST,
-				      (struct expected){.kind = EXPECT_MANIFEST,
-							.type = S_IFREG},
-				      why));
+			KP_TRY(expect_path(c, tree, "", ARTIFACT_MANIFEST,
+					   (struct expected){.kind = EXPECT_MANIFEST,
+							     .type = S_IFREG},
+					   why));
 	}
 	return KPACK_SUCCESS;
 }
@@ -158,7 +159,10 @@ static int by_path(const void *a, const void *b)
 		      ((const struct expected *)b)->path);
 }
 
-/* The directories that what is there stands in, most of them often. */
+/*
+ * Expect all parent directories of the expected paths; unite_directories drops
+ * duplicates.
+ */
 static kpack_error_t expect_parents(struct checker *c, struct kpackx_error *why)
 {
 	size_t n = c->count;
@@ -188,8 +192,8 @@ static kpack_error_t expect_parents(struct checker *c, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-/* A directory may be expected for several reasons; a file for one. */
-static kpack_error_t unite(struct checker *c, struct kpackx_error *why)
+/* Sort, and drop duplicates: only directories may be expected several times. */
+static kpack_error_t unite_directories(struct checker *c, struct kpackx_error *why)
 {
 	kpack_error_t err = KPACK_SUCCESS;
 	size_t n = 0;
@@ -219,12 +223,13 @@ static kpack_error_t expect_all(struct checker *c, struct kpackx_error *why)
 	KP_TRY(expect_outside(c, why));
 	qsort(c->items, c->count, sizeof(*c->items), by_path);
 	KP_TRY(expect_parents(c, why));
-	return unite(c, why);
+	return unite_directories(c, why);
 }
 
-/* --- what is there ------------------------------------------------------------------- */
+/* --- existing paths ------------------------------------------------------------------ */
 
-static kpack_error_t visit(struct checker *c, const FTSENT *e, struct kpackx_error *why)
+static kpack_error_t visit_path(struct checker *c, const FTSENT *e,
+				struct kpackx_error *why)
 {
 	const char *path = e->fts_path + strlen(c->s->staging.path);
 	struct expected name, *found;
@@ -245,16 +250,15 @@ static kpack_error_t visit(struct checker *c, const FTSENT *e, struct kpackx_err
 	found = bsearch(&name, c->items, c->count, sizeof(name), by_path);
 	if (!found)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "%s: is in no way from the input", name.path);
+			       "%s: does not come from the input", name.path);
 	if ((e->fts_statp->st_mode & S_IFMT) != found->type)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "%s: is another kind of file than in the input",
-			       name.path);
+			       "%s: has another file type than in the input", name.path);
 	found->seen = true;
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t walk(struct checker *c, struct kpackx_error *why)
+static kpack_error_t walk_trees(struct checker *c, struct kpackx_error *why)
 {
 	char *const roots[] = {c->s->staging.path, NULL};
 	FTS *fts = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
@@ -264,7 +268,7 @@ static kpack_error_t walk(struct checker *c, struct kpackx_error *why)
 	if (!fts)
 		return kp_fail_errno(why, errno, "%s", c->s->staging.path);
 	while (!err && (errno = 0, e = fts_read(fts)))
-		err = visit(c, e, why);
+		err = visit_path(c, e, why);
 	if (!err && errno)
 		err = kp_fail_errno(why, errno, "%s", c->s->staging.path);
 	fts_close(fts);
@@ -301,8 +305,8 @@ static kpack_error_t check_bytes(const struct expected *e, const char *path,
 	if (!err)
 		err = open_source(path, &y, &b, why);
 	if (!err && !kp_source_same(&a, &b))
-		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			      "%s: has other bytes than %s", e->path, e->from);
+		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%s: differs from %s",
+			      e->path, e->from);
 	if (x >= 0)
 		close(x);
 	if (y >= 0)
@@ -321,10 +325,10 @@ static kpack_error_t check_link(const struct expected *e, const char *path,
 	free(a);
 	return same ? KPACK_SUCCESS
 		    : kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			      "%s: leads elsewhere than %s", e->path, e->from);
+			      "%s: links to another target than %s", e->path, e->from);
 }
 
-/* No device code is left in it, and it asks for what was stored. */
+/* The binary must have no device code left, and its marker must name the stored key. */
 static kpack_error_t check_converted(const struct expected *e, const char *path,
 				     struct kpackx_error *why)
 {
@@ -337,14 +341,14 @@ static kpack_error_t check_converted(const struct expected *e, const char *path,
 		err = binary_read_marker(&b, why);
 	if (!err && (strcmp(b.marker.kernel_name, e->key) != 0 || b.fat.containers.count))
 		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			      "asks for %s, not %s, or has device code",
+			      "its marker names %s, not %s, or it still has device code",
 			      b.marker.kernel_name, e->key);
 	binary_close(&b);
 	return err ? kp_fail_prefix(why, err, "%s", e->path) : KPACK_SUCCESS;
 }
 
-static kpack_error_t check_one(void *arg, void *state, size_t job, void **result,
-			       struct kpackx_error *why)
+static kpack_error_t check_path(void *arg, void *state, size_t job, void **result,
+				struct kpackx_error *why)
 {
 	const struct checker *c = arg;
 	const struct expected *e = &c->items[job];
@@ -365,19 +369,20 @@ static kpack_error_t check_one(void *arg, void *state, size_t job, void **result
 	return err;
 }
 
-static uint64_t cost(void *arg, size_t job)
+static uint64_t job_cost(void *arg, size_t job)
 {
 	(void)arg, (void)job;
 	return 1;
 }
 
-static kpack_error_t commit(void *arg, size_t job, void *result, struct kpackx_error *why)
+static kpack_error_t commit_job(void *arg, size_t job, void *result,
+				struct kpackx_error *why)
 {
 	(void)arg, (void)job, (void)result, (void)why;
 	return KPACK_SUCCESS;
 }
 
-static void discard(void *arg, void *result)
+static void discard_result(void *arg, void *result)
 {
 	(void)arg, (void)result;
 }
@@ -389,10 +394,10 @@ static kpack_error_t check_contents(struct checker *c, struct kpackx_error *why)
 		.threads = c->s->args->jobs,
 		.budget = 256, /* files: two descriptors each */
 		.arg = c,
-		.cost = cost,
-		.work = check_one,
-		.commit = commit,
-		.discard = discard,
+		.cost = job_cost,
+		.work = check_path,
+		.commit = commit_job,
+		.discard = discard_result,
 	};
 
 	return pipeline_run(&pipeline, why);
@@ -442,7 +447,7 @@ kpack_error_t split_check(const struct split *s, struct kpackx_error *why)
 	kpack_error_t err = expect_all(&c, why);
 
 	if (!err)
-		err = walk(&c, why);
+		err = walk_trees(&c, why);
 	if (!err)
 		err = check_contents(&c, why);
 	for (size_t i = 0; i < s->n_items && !err; i++)

@@ -25,7 +25,7 @@ static kpack_error_t row_of(struct split *s, const char *arch, struct split_drop
 	return KPACK_SUCCESS;
 }
 
-/* Not one that only warns of what matched nothing: it is asked about what was left. */
+/* Unlike arch_filter_match, do not record a match: ARCH was left out. */
 static bool is_selected(const struct arch_filter *filter, const char *arch)
 {
 	struct kp_target target;
@@ -76,7 +76,7 @@ static kpack_error_t count_files(struct split *s, const struct split_prefix *i,
 	return KPACK_SUCCESS;
 }
 
-/* Archives that were there. */
+/* Count an existing archive. */
 static kpack_error_t count_archive(struct split *s, const struct split_prefix *i,
 				   const struct scan_entry *e, struct kpackx_error *why)
 {

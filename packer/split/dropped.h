@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What --gpu-targets left out, counted by architecture. */
+/* Count, per architecture, the code that --gpu-targets left out. */
 #ifndef PACKER_SPLIT_DROPPED_H
 #define PACKER_SPLIT_DROPPED_H
 
 #include "split.h"
 
-/* After the run.  OUT_OF_MEMORY. */
+/* Fill S's list of dropped code, after the run.  OUT_OF_MEMORY. */
 kpack_error_t split_count_dropped(struct split *s, struct kpackx_error *why);
 void split_free_dropped(struct split *s);
 

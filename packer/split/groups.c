@@ -12,8 +12,8 @@ bool split_has_code(const struct split_prefix *i)
 	return false;
 }
 
-/* Are there archives to name? */
-static bool stores(const struct split_prefix *i)
+/* True if packing writes archives for the prefix. */
+static bool stores_code(const struct split_prefix *i)
 {
 	for (size_t k = 0; k < i->packing.scan.n_inputs; k++)
 		if (i->packing.scan.inputs[k]->objects)
@@ -30,7 +30,7 @@ static bool is_taken(const struct split *s, const struct split_prefix *until,
 	return false;
 }
 
-/* "blas.2" would be taken for the second volume of "blas". */
+/* True for "blas.2", which would be mistaken for the second volume of "blas". */
 static bool ends_like_volume(const char *group)
 {
 	const char *dot = strrchr(group, '.');
@@ -58,8 +58,8 @@ static char *group_of(const struct split *s, const struct split_prefix *i)
 	return group;
 }
 
-static kpack_error_t choose(const struct split *s, struct split_prefix *i, bool first,
-			    struct kpackx_error *why)
+static kpack_error_t choose_group(const struct split *s, struct split_prefix *i,
+				  bool first, struct kpackx_error *why)
 {
 	char *group = first ? strdup(s->name) : group_of(s, i);
 
@@ -67,20 +67,22 @@ static kpack_error_t choose(const struct split *s, struct split_prefix *i, bool 
 	if (!group)
 		return kp_fail_memory(why, strlen(s->name), "a group");
 	if (!kp_component_ok(kp_span_str(group)) || !kp_text_ok(kp_span_str(group)))
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "the group '%s' gives no file name: give --name", group);
+		return kp_fail(
+			why, KPACK_ERROR_INVALID_ARGUMENT,
+			"the group '%s' cannot be part of a file name: give --name",
+			group);
 	return KPACK_SUCCESS;
 }
 
-/* What stores nothing names nothing. */
+/* A prefix that stores nothing does not use up the name of the trees. */
 kpack_error_t split_choose_groups(struct split *s, struct kpackx_error *why)
 {
 	bool first = true;
 
 	for (size_t i = 0; i < s->n_items; i++) {
-		bool any = stores(&s->items[i]);
+		bool any = stores_code(&s->items[i]);
 
-		KP_TRY(choose(s, &s->items[i], first || !any, why));
+		KP_TRY(choose_group(s, &s->items[i], first || !any, why));
 		first = first && !any;
 	}
 	return KPACK_SUCCESS;

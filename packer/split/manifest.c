@@ -9,7 +9,7 @@
 #include "core/base/text.h"
 #include "tree_name.h"
 
-/* A manifest is written by hand or a build: these are far beyond any. */
+/* Manifests are written by hand or by a build; these limits are far above real ones. */
 enum { MANIFEST_MAX = 4 << 20, PREFIXES_MAX = 65536 };
 
 /* --- the text ------------------------------------------------------------------------ */
@@ -19,7 +19,7 @@ static bool is_blank(uint8_t c)
 	return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
 }
 
-static struct kp_span trim(struct kp_span line)
+static struct kp_span trim_line(struct kp_span line)
 {
 	while (line.size && is_blank(line.data[0]))
 		line = (struct kp_span){line.data + 1, line.size - 1};
@@ -52,7 +52,9 @@ static kpack_error_t add_line(struct prefixes *p, struct kp_span line, size_t nu
 	return KPACK_SUCCESS;
 }
 
-/* With a slash behind both, what is inside a directory follows it at once. */
+/*
+ * Compare as if both ended in a slash, so that a directory's contents directly follow it.
+ */
 static int compare_dirs(const char *a, const char *b)
 {
 	size_t i = 0;
@@ -82,8 +84,8 @@ static int by_path(const void *a, const void *b, void *arg)
 	return strcmp(items[*(const size_t *)a].path, items[*(const size_t *)b].path);
 }
 
-static size_t *sorted(const struct prefixes *p,
-		      int (*by)(const void *, const void *, void *))
+static size_t *sort_prefixes(const struct prefixes *p,
+			     int (*by)(const void *, const void *, void *))
 {
 	size_t *order = malloc((p->count + 1) * sizeof(*order));
 
@@ -112,10 +114,10 @@ bool prefixes_has(const struct prefixes *p, const char *path)
 	return false;
 }
 
-/* A file in two prefixes would be in the outputs twice. */
+/* A file in two prefixes would be in the output twice. */
 static kpack_error_t check_apart(const struct prefixes *p, struct kpackx_error *why)
 {
-	size_t *order = sorted(p, by_dir);
+	size_t *order = sort_prefixes(p, by_dir);
 	kpack_error_t err = KPACK_SUCCESS;
 
 	if (!order)
@@ -126,7 +128,7 @@ static kpack_error_t check_apart(const struct prefixes *p, struct kpackx_error *
 
 		if (strcmp(a, b) == 0)
 			err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				      "%s: stands there twice", a);
+				      "%s: is listed twice", a);
 		else if (strncmp(a, b, n) == 0 && b[n] == '/')
 			err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 				      "%s: is inside another prefix, %s", b, a);
@@ -143,7 +145,7 @@ static kpack_error_t parse_lines(struct kp_span text, struct prefixes *out,
 	while (text.size) {
 		const uint8_t *end = memchr(text.data, '\n', text.size);
 		size_t n = end ? (size_t)(end - text.data) : text.size;
-		struct kp_span line = trim((struct kp_span){text.data, n});
+		struct kp_span line = trim_line((struct kp_span){text.data, n});
 
 		number++;
 		if (line.size)
@@ -153,7 +155,7 @@ static kpack_error_t parse_lines(struct kp_span text, struct prefixes *out,
 	}
 	if (out->count == 0)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "names no prefix");
-	out->sorted = sorted(out, by_path);
+	out->sorted = sort_prefixes(out, by_path);
 	return out->sorted ? check_apart(out, why)
 			   : kp_fail_memory(why, out->count, "prefixes");
 }
@@ -197,8 +199,9 @@ static kpack_error_t read_manifest(const char *path, struct prefixes *out,
 	return err;
 }
 
-/* No component of a prefix may lead out of the tree. */
-static kpack_error_t look(const char *root, struct prefix *p, struct kpackx_error *why)
+/* Check that no component of a prefix leads out of the tree; set P's absent. */
+static kpack_error_t check_prefix(const char *root, struct prefix *p,
+				  struct kpackx_error *why)
 {
 	size_t skip = strlen(root) + 1;
 	kpack_error_t err = KPACK_SUCCESS;
@@ -219,7 +222,7 @@ static kpack_error_t look(const char *root, struct prefix *p, struct kpackx_erro
 			err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%s: %s",
 				      path + skip,
 				      S_ISLNK(st.st_mode) ? "is a symbolic link"
-							  : "is no directory");
+							  : "is not a directory");
 		if (end)
 			*end++ = '/';
 	}
@@ -247,7 +250,7 @@ static kpack_error_t open_manifest(const char *root, const char *path, bool requ
 		return only_root(out, why);
 	KP_TRY(read_manifest(path, out, why));
 	for (size_t i = 0; i < out->count; i++)
-		KP_TRY(look(root, &out->items[i], why));
+		KP_TRY(check_prefix(root, &out->items[i], why));
 	return KPACK_SUCCESS;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The prefixes of a build artifact: directories of a tree that are each the root of an install
- * tree.  ARTIFACT_MANIFEST at the tree's root names them, one per line; blank lines and
- * spaces around a name do not count.
+ * The prefixes of a build artifact: the directories that are each the root of an install
+ * tree.  The file ARTIFACT_MANIFEST at the artifact's root names them, one per line;
+ * blank lines and spaces around a name are ignored.
  */
 #ifndef PACKER_SPLIT_MANIFEST_H
 #define PACKER_SPLIT_MANIFEST_H
@@ -13,34 +13,35 @@
 
 struct prefix {
 	char *path; /* relative to the tree's root; "" is the root itself */
-	bool absent; /* the manifest names it and it is not there: a shard made nothing of it */
+	bool absent; /* missing from the tree: a shard built nothing for it */
 };
 
 struct prefixes {
-	struct prefix *items; /* in the manifest's order; without one, just the root */
+	struct prefix *items; /* in the manifest's order; without one just the root */
 	size_t count;
-	size_t *sorted; /* their numbers by path, bytewise */
-	bool manifest;  /* there is one */
+	size_t *sorted; /* indices into items, by path, bytewise */
+	bool manifest;  /* the tree has a manifest */
 };
 
 /*
- * Parse a manifest.  INVALID_FORMAT names the line: no relative path inside the tree (one
- * with ".", "..", a leading slash, bytes that are no text), one that stands there twice, or
- * is inside another; no prefix at all; more than the limits of prefixes.c.  OUT_OF_MEMORY.
+ * Parse a manifest.  INVALID_FORMAT, naming the line: not a relative path inside the tree
+ * (it has ".", "..", a leading slash or bytes that are not text), or too many prefixes.
+ * INVALID_FORMAT: a prefix is listed twice or is inside another one; the manifest names
+ * no prefix.  The limits are in manifest.c.  OUT_OF_MEMORY.
  */
 kpack_error_t prefixes_parse(struct kp_span text, struct prefixes *out,
 			     struct kpackx_error *why);
 
 /*
- * The prefixes of the tree ROOT.  FILE_NOT_FOUND: no manifest, which is REQUIRED.
- * INVALID_FORMAT: as of prefixes_parse; or a prefix is no directory, or behind a symbolic
- * link.  IO_ERROR, OUT_OF_MEMORY.
+ * Read the prefixes of the tree ROOT.  FILE_NOT_FOUND: a manifest is REQUIRED, but
+ * missing.  INVALID_FORMAT: as prefixes_parse; or a prefix is not a directory, or is
+ * reached through a symbolic link.  IO_ERROR, OUT_OF_MEMORY.
  */
 kpack_error_t prefixes_open(const char *root, bool required, struct prefixes *out,
 			    struct kpackx_error *why);
 void prefixes_close(struct prefixes *p); /* accepts a zeroed one */
 
-/* Is PATH, relative to the root, one? */
+/* True if PATH, relative to the root, is a prefix. */
 bool prefixes_has(const struct prefixes *p, const char *path);
 
 #endif

@@ -9,13 +9,13 @@
 #include "core/target/target.h"
 #include "tree_name.h"
 
-/* What is moved of one prefix into one part. */
+/* Moving the files of one prefix into one output tree. */
 struct move {
 	const struct split *s;
 	const struct split_prefix *i;
 	const struct split_tree *generic, *tree;
 	size_t part;
-	char *dir; /* the last directory that was made; relative */
+	char *dir; /* the most recently made directory; relative */
 };
 
 static kpack_error_t no_path(struct kpackx_error *why)
@@ -23,11 +23,11 @@ static kpack_error_t no_path(struct kpackx_error *why)
 	return kp_fail_memory(why, 0, "a path");
 }
 
-/* Call FN with both places of RELATIVE. */
-static kpack_error_t both(const struct move *m, const char *relative,
-			  kpack_error_t (*fn)(const char *from, const char *to,
-					      struct kpackx_error *why),
-			  struct kpackx_error *why)
+/* Call FN with RELATIVE's path in the generic tree and in the target tree. */
+static kpack_error_t call_on_both(const struct move *m, const char *relative,
+				  kpack_error_t (*fn)(const char *from, const char *to,
+						      struct kpackx_error *why),
+				  struct kpackx_error *why)
 {
 	char *from = split_path(m->s, m->generic, m->i->prefix->path, relative);
 	char *to = split_path(m->s, m->tree, m->i->prefix->path, relative);
@@ -50,11 +50,11 @@ static kpack_error_t make_dir(const char *from, const char *to, struct kpackx_er
 	kpack_error_t err;
 
 	KP_TRY(kp_mkdirs(to, 0777, why));
-	err = copy_directory(from, why); /* may forbid that something leaves it */
+	err = copy_directory(from, why); /* it may lack write permission */
 	return err ? kp_fail_prefix(why, err, "%s", from) : KPACK_SUCCESS;
 }
 
-/* The directory of RELATIVE, in the part's tree. */
+/* Make the directory of RELATIVE in the target tree. */
 static kpack_error_t make_parent(struct move *m, const char *relative,
 				 struct kpackx_error *why)
 {
@@ -69,12 +69,12 @@ static kpack_error_t make_parent(struct move *m, const char *relative,
 	}
 	free(m->dir);
 	m->dir = dir;
-	return both(m, dir, make_dir, why);
+	return call_on_both(m, dir, make_dir, why);
 }
 
 /* --- files --------------------------------------------------------------------------- */
 
-/* The first of ENTRY's links that is in the part at hand. */
+/* The first of ENTRY's hard links that goes to the current output tree. */
 static size_t first_link(const struct move *m, size_t entry)
 {
 	const struct scan_entry *entries = m->i->packing.scan.entries;
@@ -85,8 +85,8 @@ static size_t first_link(const struct move *m, size_t entry)
 	return i;
 }
 
-static kpack_error_t relink(const struct move *m, size_t first, const char *to,
-			    struct kpackx_error *why)
+static kpack_error_t link_to_first(const struct move *m, size_t first, const char *to,
+				   struct kpackx_error *why)
 {
 	char *from = split_path(m->s, m->tree, m->i->prefix->path,
 				m->i->packing.scan.entries[first].relative);
@@ -96,7 +96,7 @@ static kpack_error_t relink(const struct move *m, size_t first, const char *to,
 	return err;
 }
 
-/* A link to what is in another part. */
+/* Copy a hard link whose file goes to another output tree. */
 static kpack_error_t copy_apart(const struct move *m, size_t entry,
 				struct kpackx_error *why)
 {
@@ -111,7 +111,7 @@ static kpack_error_t copy_apart(const struct move *m, size_t entry,
 	else if (first == entry)
 		err = copy_file(e->path, to, why);
 	else
-		err = relink(m, first, to, why);
+		err = link_to_first(m, first, to, why);
 	if (!err && unlink(from) < 0)
 		err = kp_fail_errno(why, errno, "%s: cannot remove", from);
 	free(from);
@@ -125,7 +125,7 @@ static kpack_error_t move_entry(struct move *m, size_t entry, struct kpackx_erro
 
 	KP_TRY(make_parent(m, e->relative, why));
 	if (m->i->parts.part_of[e->first] == m->part)
-		return both(m, e->relative, rename_one, why);
+		return call_on_both(m, e->relative, rename_one, why);
 	return copy_apart(m, entry, why);
 }
 
@@ -139,7 +139,7 @@ static kpack_error_t move_archive(struct move *m, const char *name,
 		return no_path(why);
 	err = make_parent(m, relative, why);
 	if (!err)
-		err = both(m, relative, rename_one, why);
+		err = call_on_both(m, relative, rename_one, why);
 	free(relative);
 	return err;
 }
@@ -155,7 +155,7 @@ static kpack_error_t move_part(struct move *m, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-/* --- what is left empty -------------------------------------------------------------- */
+/* --- emptied directories ------------------------------------------------------------- */
 
 static kpack_error_t remove_dir(const struct split *s, const struct split_prefix *i,
 				const char *relative, bool may_stay,
@@ -190,7 +190,7 @@ static kpack_error_t remove_emptied(const struct split *s, const struct split_pr
 			    : remove_dir(s, i, KP_ARCHIVES_DIR, true, why);
 }
 
-/* A directory in one that forbids it cannot be removed. */
+/* Make directories writable: nothing can be removed from a read-only directory. */
 static kpack_error_t open_dirs(const struct split *s, const struct split_prefix *i,
 			       struct kpackx_error *why)
 {
@@ -255,7 +255,7 @@ static kpack_error_t finish_dir(const char *from, char *to, struct kpackx_error 
 	return err;
 }
 
-/* From the innermost, because a directory may forbid what is done in it. */
+/* Innermost first, because the attributes may make a directory read-only. */
 static kpack_error_t finish_dirs(const struct split *s, const struct split_tree *tree,
 				 const struct split_prefix *i, struct kpackx_error *why)
 {
@@ -279,7 +279,7 @@ static kpack_error_t write_lines(const struct split *s, const struct split_tree 
 	return ferror(to) ? KPACK_ERROR_IO_ERROR : KPACK_SUCCESS;
 }
 
-/* Like the one of the input, which is the generic tree's. */
+/* Of a tree other than the generic one, which gets a copy of the input's manifest. */
 static kpack_error_t write_manifest(const struct split *s, const struct split_tree *tree,
 				    struct kpackx_error *why)
 {

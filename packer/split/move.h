@@ -1,22 +1,28 @@
 /* SPDX-License-Identifier: MIT */
-/* From the generic tree to those of architectures: renamed, not copied. */
+/* Move files from the generic tree to the trees of architectures, by renaming them. */
 #ifndef PACKER_SPLIT_MOVE_H
 #define PACKER_SPLIT_MOVE_H
 
 #include "split.h"
 
 /*
- * Move what the partition of I says, with the directories it stands in; one that is empty now,
- * and was not, is gone.  Hard links between parts become files of their own: a part is
- * installed alone.  What went wrong names its file.
+ * Move the files that I's partition assigns to other trees, and make their directories
+ * there.  Directories that become empty are removed.  Hard links between output trees
+ * become separate files, because each output tree can be installed alone.  Errors name
+ * the file.
  */
 kpack_error_t split_move(const struct split *s, const struct split_prefix *i,
 			 struct kpackx_error *why);
 
-/* When all is moved: the attributes of directories, and the manifests. */
+/*
+ * After everything is moved: set the attributes of directories and write the manifests.
+ */
 kpack_error_t split_finish(const struct split *s, struct kpackx_error *why);
 
-/* Has the part any file or archive of the prefix? */
+/*
+ * True if the output tree of PART gets a file or an archive from the prefix; always true
+ * for the generic one of a packed prefix.
+ */
 bool split_contributes(const struct split_prefix *i, const char *part);
 
 #endif

@@ -22,9 +22,9 @@ bool old_archive_is(const struct scan_entry *e)
 	       memcmp(start, dir, sizeof(dir) - 1) == 0;
 }
 
-/* That of --family which all architectures are in; or NULL. */
-static const struct family *chosen(const struct families *families,
-				   const struct old_archive *a)
+/* The --family that contains all architectures; or NULL. */
+static const struct family *chosen_family(const struct families *families,
+					  const struct old_archive *a)
 {
 	const struct family *family =
 		a->n_arches ? families_find(families, a->arches[0]) : NULL;
@@ -35,7 +35,7 @@ static const struct family *chosen(const struct families *families,
 	return family;
 }
 
-/* The name of the family it says it is of, which is no target's. */
+/* True if the archive states a usable family that is not the name of a target. */
 static bool own_family(const struct kpack_archive *archive, const struct old_archive *a,
 		       struct kp_span *out)
 {
@@ -48,7 +48,7 @@ static bool own_family(const struct kpack_archive *archive, const struct old_arc
 static char *choose_part(const struct kpack_archive *archive,
 			 const struct families *families, struct old_archive *a)
 {
-	const struct family *family = chosen(families, a);
+	const struct family *family = chosen_family(families, a);
 	struct kp_span own;
 	char *name, *part;
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* An archive that a tree has before it is split: the architecture it belongs to. */
+/*
+ * An archive that already exists in the tree before the split, and the tree it goes to.
+ */
 #ifndef PACKER_SPLIT_OLD_ARCHIVE_H
 #define PACKER_SPLIT_OLD_ARCHIVE_H
 
@@ -9,26 +11,33 @@
 
 struct old_archive {
 	/*
-	 * The part it belongs to: that of its one architecture, that of --family where all of
-	 * them are in one, or its own family's; else the generic one.
+	 * The output tree it goes to: that of the --family that contains all its
+	 * architectures, that of its own family, or that of its only architecture; else
+	 * the generic one.
 	 */
 	char *part;
-	bool family;
-	char **arches; /* canonical, as it declares them */
+	bool family;   /* PART is the name of a family */
+	char **arches; /* canonical, in the order in which the archive lists them */
 	size_t n_arches;
 };
 
 /*
- * Does ENTRY look like one: "*.kpack" in a directory ".kpack", at whatever depth, and not a
- * file of a kernel database? */
+ * True if E looks like an archive: "*.kpack" in a directory ".kpack", at any depth, and
+ * not a file of a kernel database.
+ */
 bool old_archive_is(const struct scan_entry *e);
 
-/* Look into the archive PATH.  Errors of kp_archive_open; OUT_OF_MEMORY. */
+/*
+ * Read the architectures of the archive PATH.  Errors of kp_archive_open; OUT_OF_MEMORY.
+ */
 kpack_error_t old_archive_open(const char *path, const struct families *families,
 			       struct old_archive *out, struct kpackx_error *why);
 void old_archive_close(struct old_archive *archive);
 
-/* Has it code that FILTER asks for, or that suits every GPU?  Remembers matches, too. */
+/*
+ * True if it has code that FILTER requests or that suits every GPU.  FILTER records
+ * matches.
+ */
 bool old_archive_wanted(const struct old_archive *archive, struct arch_filter *filter);
 
 #endif

@@ -40,8 +40,8 @@ static bool has_other(const struct old_archive *archive, const struct arch_filte
 	return false;
 }
 
-static kpack_error_t look(const struct split *s, struct split_prefix *i, size_t entry,
-			  struct kpackx_error *why)
+static kpack_error_t drop_if_unwanted(const struct split *s, struct split_prefix *i,
+				      size_t entry, struct kpackx_error *why)
 {
 	const struct scan_entry *e = &i->packing.scan.entries[entry];
 	struct arch_filter *filter = &i->packing.args.filter;
@@ -58,11 +58,11 @@ static kpack_error_t look(const struct split *s, struct split_prefix *i, size_t 
 	if (!old_archive_wanted(&archive, filter)) {
 		i->n_old_dropped++;
 		err = outcome_set(&i->packing.outcomes.items[entry], FATE_NOT_WANTED,
-				  "not for the targets asked for", why);
+				  "not for the requested targets", why);
 		if (!err)
 			err = remove_file(s, i, e->relative, why);
 	} else if (filter->count && has_other(&archive, filter) && !s->args->quiet) {
-		report_error(e->path, "note: has code for other targets, too, and stays "
+		report_error(e->path, "note: also has code for other targets; it stays "
 				      "as it is");
 	}
 	old_archive_close(&archive);
@@ -76,6 +76,6 @@ kpack_error_t split_old_drop(const struct split *s, struct split_prefix *i,
 
 	for (size_t k = 0; k < scan->n_entries; k++)
 		if (old_archive_is(&scan->entries[k]))
-			KP_TRY(look(s, i, k, why));
+			KP_TRY(drop_if_unwanted(s, i, k, why));
 	return KPACK_SUCCESS;
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Archives that a prefix has before it is split, and --gpu-targets. */
+/* Apply --gpu-targets to the archives that already exist in a prefix. */
 #ifndef PACKER_SPLIT_OLD_ARCHIVES_H
 #define PACKER_SPLIT_OLD_ARCHIVES_H
 
 #include "split.h"
 
 /*
- * After the packing, which copied them: remove those that are not asked for, whose outcome is
- * NOT_WANTED then, and count them.  What cannot be read is reported, and stays.
+ * Call it after packing, which copies the archives.  Removes the copies that are not
+ * requested, sets their outcome to NOT_WANTED, and counts them.  An unreadable archive is
+ * reported and stays in the generic tree.
  */
 kpack_error_t split_old_drop(const struct split *s, struct split_prefix *i,
 			     struct kpackx_error *why);

@@ -10,7 +10,7 @@
 #include "packer/cli/report.h"
 #include "tree_name.h"
 
-/* A stem may begin with another: "blas_test_generic" is not of "blas". */
+/* One stem may begin with another: "blas_test_generic" does not belong to "blas". */
 static bool is_of(const char *name, const char *stem)
 {
 	size_t n = strlen(stem);
@@ -27,7 +27,7 @@ static bool is_made(const char *name, const char *const *made, size_t n)
 	return false;
 }
 
-static void tell(const char *dir, const char *name)
+static void report_tree(const char *dir, const char *name)
 {
 	struct stat st;
 	char *path;
@@ -35,7 +35,7 @@ static void tell(const char *dir, const char *name)
 	if (asprintf(&path, "%s/%s", dir, name) < 0)
 		return;
 	if (lstat(path, &st) == 0 && S_ISDIR(st.st_mode))
-		report_error(path, "note: is not of this run, and stays");
+		report_error(path, "note: is not from this run; it stays");
 	free(path);
 }
 
@@ -47,7 +47,7 @@ void other_trees_tell(const char *dir, const char *stem, const char *const *made
 
 	for (int i = 0; i < count; i++) {
 		if (is_of(names[i]->d_name, stem) && !is_made(names[i]->d_name, made, n))
-			tell(dir, names[i]->d_name);
+			report_tree(dir, names[i]->d_name);
 		free(names[i]);
 	}
 	if (count >= 0)

@@ -16,8 +16,8 @@ static const char *relative_to(const char *path, size_t skip)
 	return path;
 }
 
-static kpack_error_t add(struct outside *out, const FTSENT *e, size_t skip,
-			 struct kpackx_error *why)
+static kpack_error_t add_entry(struct outside *out, const FTSENT *e, size_t skip,
+			       struct kpackx_error *why)
 {
 	struct outside_entry *entry;
 
@@ -33,8 +33,9 @@ static kpack_error_t add(struct outside *out, const FTSENT *e, size_t skip,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t visit(FTS *fts, FTSENT *e, const struct prefixes *prefixes,
-			   size_t skip, struct outside *out, struct kpackx_error *why)
+static kpack_error_t visit_path(FTS *fts, FTSENT *e, const struct prefixes *prefixes,
+				size_t skip, struct outside *out,
+				struct kpackx_error *why)
 {
 	switch (e->fts_info) {
 	case FTS_DNR:
@@ -51,7 +52,7 @@ static kpack_error_t visit(FTS *fts, FTSENT *e, const struct prefixes *prefixes,
 	if (e->fts_info == FTS_D &&
 	    prefixes_has(prefixes, relative_to(e->fts_path, skip)))
 		fts_set(fts, e, FTS_SKIP);
-	return add(out, e, skip, why);
+	return add_entry(out, e, skip, why);
 }
 
 static int by_path(const void *a, const void *b)
@@ -98,8 +99,8 @@ static kpack_error_t find_links(struct outside *out, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t walk(const char *root, const struct prefixes *prefixes,
-			  struct outside *out, struct kpackx_error *why)
+static kpack_error_t walk_tree(const char *root, const struct prefixes *prefixes,
+			       struct outside *out, struct kpackx_error *why)
 {
 	char *const roots[] = {(char *)root, NULL};
 	FTS *fts = fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, NULL);
@@ -109,7 +110,7 @@ static kpack_error_t walk(const char *root, const struct prefixes *prefixes,
 	if (!fts)
 		return kp_fail_errno(why, errno, "cannot walk it");
 	while (!err && (errno = 0, e = fts_read(fts)))
-		err = visit(fts, e, prefixes, strlen(root), out, why);
+		err = visit_path(fts, e, prefixes, strlen(root), out, why);
 	if (!err && errno)
 		err = kp_fail_errno(why, errno, "cannot walk it");
 	fts_close(fts);
@@ -126,7 +127,7 @@ kpack_error_t outside_open(const char *root, const struct prefixes *prefixes,
 	*out = (struct outside){0};
 	if (!prefixes->manifest)
 		return KPACK_SUCCESS;
-	err = walk(root, prefixes, out, why);
+	err = walk_tree(root, prefixes, out, why);
 	if (!err)
 		err = find_links(out, why);
 	if (err)
@@ -146,8 +147,8 @@ void outside_close(struct outside *o)
 
 /* --- copying ------------------------------------------------------------------------- */
 
-static kpack_error_t take_node(struct outside_entry *e, const char *to,
-			       struct kpackx_error *why)
+static kpack_error_t copy_special_file(struct outside_entry *e, const char *to,
+				       struct kpackx_error *why)
 {
 	struct kpackx_error fault = {0};
 	kpack_error_t err = copy_node(e->path, to, &fault);
@@ -164,8 +165,9 @@ static kpack_error_t take_node(struct outside_entry *e, const char *to,
 	return err;
 }
 
-static kpack_error_t take_link(const struct outside *o, struct outside_entry *e,
-			       const char *root, const char *to, struct kpackx_error *why)
+static kpack_error_t copy_hard_link(const struct outside *o, struct outside_entry *e,
+				    const char *root, const char *to,
+				    struct kpackx_error *why)
 {
 	const struct outside_entry *first = &o->items[e->link];
 	kpack_error_t err;
@@ -182,8 +184,8 @@ static kpack_error_t take_link(const struct outside *o, struct outside_entry *e,
 	return err;
 }
 
-static kpack_error_t take(const struct outside *o, struct outside_entry *e,
-			  const char *root, struct kpackx_error *why)
+static kpack_error_t copy_entry(const struct outside *o, struct outside_entry *e,
+				const char *root, struct kpackx_error *why)
 {
 	kpack_error_t err;
 	char *to;
@@ -193,11 +195,11 @@ static kpack_error_t take(const struct outside *o, struct outside_entry *e,
 	if (S_ISDIR(e->st.st_mode))
 		err = copy_directory(to, why);
 	else if (e->link != SIZE_MAX)
-		err = take_link(o, e, root, to, why);
+		err = copy_hard_link(o, e, root, to, why);
 	else if (S_ISREG(e->st.st_mode))
 		err = copy_file(e->path, to, why);
 	else
-		err = take_node(e, to, why);
+		err = copy_special_file(e, to, why);
 	free(to);
 	return err ? kp_fail_prefix(why, err, "%s", e->path) : KPACK_SUCCESS;
 }
@@ -205,12 +207,12 @@ static kpack_error_t take(const struct outside *o, struct outside_entry *e,
 kpack_error_t outside_copy(struct outside *o, const char *to, struct kpackx_error *why)
 {
 	for (size_t i = 0; i < o->count; i++)
-		KP_TRY(take(o, &o->items[i], to, why));
+		KP_TRY(copy_entry(o, &o->items[i], to, why));
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t finish(const char *from, const char *root, const char *relative,
-			    struct kpackx_error *why)
+static kpack_error_t finish_directory(const char *from, const char *root,
+				      const char *relative, struct kpackx_error *why)
 {
 	kpack_error_t err = KPACK_SUCCESS;
 	struct stat st;
@@ -229,6 +231,7 @@ kpack_error_t outside_finish(const struct outside *o, const char *root, const ch
 {
 	for (size_t i = o->count; i-- > 0;)
 		if (S_ISDIR(o->items[i].st.st_mode))
-			KP_TRY(finish(o->items[i].path, to, o->items[i].relative, why));
-	return o->count ? finish(root, to, "", why) : KPACK_SUCCESS;
+			KP_TRY(finish_directory(o->items[i].path, to,
+						o->items[i].relative, why));
+	return o->count ? finish_directory(root, to, "", why) : KPACK_SUCCESS;
 }

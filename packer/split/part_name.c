@@ -3,7 +3,7 @@
 #include "core/target/target.h"
 #include <string.h>
 
-/* AOTriton's families, as the trees of other splitters are named. */
+/* AOTriton's families, with the names that other splitters give their trees. */
 static const struct {
 	const char *family, *part;
 } renamed[] = {
@@ -38,7 +38,7 @@ void part_name_base(const struct library_object *o, size_t i,
 	kp_target_format(&target, out);
 }
 
-/* The family of --family that architecture I of O, or its base, is in. */
+/* The --family that contains architecture I of O, or its base; or NULL. */
 static const struct family *chosen_family(const struct families *families,
 					  const struct library_object *o, size_t i)
 {

@@ -8,7 +8,7 @@
 struct builder {
 	const struct packing *p;
 	struct partition *out;
-	size_t *part_of; /* before the parts are sorted */
+	size_t *part_of; /* indices of items before these are sorted */
 };
 
 /* --- files --------------------------------------------------------------------------- */
@@ -26,7 +26,7 @@ static kpack_error_t add_base_arches(struct split_part *part,
 	return KPACK_SUCCESS;
 }
 
-/* The part of a database's file. */
+/* Choose the output tree of a kernel database's file. */
 static kpack_error_t place_file(struct builder *b, const struct library_object *o,
 				size_t *number, struct kpackx_error *why)
 {
@@ -49,7 +49,7 @@ static kpack_error_t place_file(struct builder *b, const struct library_object *
 	return add_base_arches(&b->out->items[*number], o, why);
 }
 
-/* The part that a file of the written tree belongs to; or NULL. */
+/* Choose the output tree of each file of a kernel database that was written. */
 static kpack_error_t place_files(struct builder *b, struct kpackx_error *why)
 {
 	const struct scan *scan = &b->p->scan;
@@ -64,7 +64,7 @@ static kpack_error_t place_files(struct builder *b, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-/* --- archives that were there -------------------------------------------------------- */
+/* --- existing archives --------------------------------------------------------------- */
 
 static kpack_error_t place_old(struct builder *b, const struct old_archive *a,
 			       size_t *number, struct kpackx_error *why)
@@ -77,7 +77,7 @@ static kpack_error_t place_old(struct builder *b, const struct old_archive *a,
 	return KPACK_SUCCESS;
 }
 
-/* What cannot be read as an archive is a file like others. */
+/* A file that cannot be read as an archive is an ordinary file. */
 static kpack_error_t place_archives_there(struct builder *b, struct kpackx_error *why)
 {
 	const struct scan *scan = &b->p->scan;
@@ -102,7 +102,7 @@ static kpack_error_t place_archives_there(struct builder *b, struct kpackx_error
 static bool is_there(const struct packing *p, size_t entry)
 {
 	switch (p->outcomes.items[entry].fate) {
-	case FATE_NOTHING: /* in place, archives are none of its business */
+	case FATE_NOTHING: /* in place: packing leaves the archives alone */
 	case FATE_LEFT_OUT:
 	case FATE_NOT_WANTED:
 	case FATE_PACKED:
@@ -121,7 +121,7 @@ static bool is_inside(const char *path, const char *dir)
 	return strncmp(path, dir, n) == 0 && path[n] == '/';
 }
 
-/* What leaves a directory behind that is generic. */
+/* True if ENTRY makes the directory that contains it generic. */
 static bool leaves_directory(const struct builder *b, size_t entry)
 {
 	enum fate fate = b->p->outcomes.items[entry].fate;
@@ -130,7 +130,7 @@ static bool leaves_directory(const struct builder *b, size_t entry)
 	       fate == FATE_LEFT_OUT;
 }
 
-/* A directory is generic when it is empty or something in it is. */
+/* A directory is generic if it is empty or contains something generic. */
 static bool is_generic_dir(const struct builder *b, size_t dir)
 {
 	const struct scan *scan = &b->p->scan;
@@ -149,7 +149,7 @@ static bool is_generic_dir(const struct builder *b, size_t dir)
 	return empty;
 }
 
-/* From the innermost, so that a directory in one is decided before it. */
+/* Innermost first, so that a directory is decided after its subdirectories. */
 static void place_directories(struct builder *b)
 {
 	for (size_t i = b->p->scan.n_entries; i-- > 0;)
@@ -170,7 +170,7 @@ static int by_name(const void *a, const void *b)
 		      ((const struct split_part *)b)->name);
 }
 
-/* Sort what each part lists. */
+/* Sort the lists of each output tree. */
 static void sort_lists(struct partition *out)
 {
 	for (size_t i = 0; i < out->count; i++) {
@@ -183,7 +183,7 @@ static void sort_lists(struct partition *out)
 	}
 }
 
-/* Entries were placed by the number a part had before. */
+/* Sort the output trees by name, and update the indices in part_of. */
 static kpack_error_t sort_parts(struct builder *b, struct kpackx_error *why)
 {
 	struct partition *out = b->out;
@@ -206,7 +206,7 @@ static kpack_error_t sort_parts(struct builder *b, struct kpackx_error *why)
 	return ok ? KPACK_SUCCESS : kp_fail_memory(why, out->count, "parts");
 }
 
-/* The part that lists ENTRY; or NULL. */
+/* The output tree that lists ENTRY; or NULL. */
 static struct split_part *part_with(const struct builder *b, size_t entry)
 {
 	size_t number = b->part_of[entry];
@@ -237,7 +237,7 @@ static kpack_error_t list_entries(struct builder *b, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t build(struct builder *b, struct kpackx_error *why)
+static kpack_error_t build_partition(struct builder *b, struct kpackx_error *why)
 {
 	const struct scan *scan = &b->p->scan;
 
@@ -263,7 +263,7 @@ kpack_error_t partition_open(const struct packing *p, struct partition *out,
 	kpack_error_t err;
 
 	*out = (struct partition){0};
-	err = build(&b, why);
+	err = build_partition(&b, why);
 	if (err)
 		partition_close(out);
 	return err;

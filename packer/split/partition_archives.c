@@ -4,7 +4,7 @@
 #include "part_name.h"
 #include "packer/pack/archives/volume.h"
 
-/* As the set keeps it; NULL: it has none of that name. */
+/* The set's own copy of the name FILE; NULL: it wrote no such archive. */
 static const char *written_name(const struct packing *p, const char *file)
 {
 	size_t n;
@@ -32,7 +32,7 @@ static kpack_error_t add_name(struct split_part *part, const char *name,
 	return KPACK_SUCCESS;
 }
 
-/* The name of the archive that PLACE's code is in, in that volume, on the heap. */
+/* The name of the archive with PLACE's code of VOLUME.  On the heap. */
 static kpack_error_t archive_name(const struct packing *p, const char *place,
 				  unsigned volume, char **out, struct kpackx_error *why)
 {
@@ -75,7 +75,7 @@ static kpack_error_t place_archives(const struct packing *p, struct partition *o
 	return KPACK_SUCCESS;
 }
 
-/* ARCH is one that the part of PLACE, if there is one, has code of. */
+/* List ARCH in the output tree of PLACE, if that tree exists. */
 static kpack_error_t list_member(const struct packing *p, struct partition *out,
 				 const char *place, const char *arch,
 				 struct kpackx_error *why)

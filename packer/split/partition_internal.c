@@ -18,7 +18,7 @@ static kpack_error_t check_name(const char *name, struct kpackx_error *why)
 	if (kp_component_ok(s) && kp_text_ok(s))
 		return KPACK_SUCCESS;
 	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-		       "architecture %s gives no file name", name);
+		       "architecture %s cannot be part of a file name", name);
 }
 
 kpack_error_t partition_take(struct partition *out, const char *name, bool family,

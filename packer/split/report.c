@@ -7,7 +7,7 @@
 #include "core/archive/naming.h"
 #include "core/target/target.h"
 
-/* --- what is in a tree --------------------------------------------------------------- */
+/* --- contents of a tree -------------------------------------------------------------- */
 
 struct sums {
 	size_t files, archives;
@@ -21,7 +21,7 @@ static const struct split_part *part_in(const struct split_prefix *i, const char
 	return number == PARTITION_NONE ? NULL : &i->parts.items[number];
 }
 
-/* The size of an archive where it is now. */
+/* The size of an archive in its published tree. */
 static uint64_t archive_size(const struct split *s, const struct split_tree *tree,
 			     const struct split_prefix *i, const char *name)
 {
@@ -135,7 +135,7 @@ static void add_unique(json_t *list, char *const *texts, size_t n)
 	}
 }
 
-/* NAME of an archive, with its prefix. */
+/* The path of the archive NAME below the tree's root. */
 static json_t *json_archive(const struct split_prefix *i, const char *name)
 {
 	json_t *text;

@@ -25,7 +25,7 @@ const struct split_tree *split_tree_of(const struct split *s, const char *part)
 	return NULL;
 }
 
-/* Components that are not empty, with one slash between them. */
+/* Join the components that are not empty with one slash between them. */
 char *split_path(const struct split *s, const struct split_tree *tree, const char *prefix,
 		 const char *relative)
 {
@@ -41,8 +41,8 @@ static kpack_error_t check_tree_name(const char *name, struct kpackx_error *why)
 {
 	if (kp_component_ok(kp_span_str(name)))
 		return KPACK_SUCCESS;
-	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "%s: is no name for a tree",
-		       name);
+	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+		       "%s: cannot be the name of a tree", name);
 }
 
 static kpack_error_t add_tree(struct split *s, const char *part, bool family,
@@ -102,7 +102,7 @@ static kpack_error_t open_prefix(struct split *s, struct split_prefix *i,
 	return split_args_pack(s->args, i->input, i->output, &i->packing.args, why);
 }
 
-/* Those that are there, by path. */
+/* Open the prefixes that exist, by path. */
 static kpack_error_t open_prefixes(struct split *s, struct kpackx_error *why)
 {
 	KP_TRY(add_tree(s, KP_ARCH_GENERIC, false, why));
@@ -115,7 +115,7 @@ static kpack_error_t open_prefixes(struct split *s, struct kpackx_error *why)
 		if (!p->absent)
 			KP_TRY(open_prefix(s, &s->items[s->n_items++], p, why));
 		else if (!s->args->quiet)
-			report_error(s->input, "note: the prefix %s is not there",
+			report_error(s->input, "note: the prefix %s does not exist",
 				     p->path);
 	}
 	return KPACK_SUCCESS;
@@ -130,7 +130,7 @@ static int scan_prefixes(struct split *s)
 	return status;
 }
 
-/* What a tree is made of has a place above it: the packing makes only the last directory. */
+/* A tree's parent directory already exists; packing makes only the last directory. */
 static int pack_prefixes(struct split *s)
 {
 	int status = EXIT_OK;
@@ -151,7 +151,7 @@ static bool any_code(const struct split *s, bool stored)
 	return false;
 }
 
-/* Binaries that no GPU could run with any of the trees. */
+/* Fail if --gpu-targets leaves no device code for the converted binaries. */
 static kpack_error_t check_targets(const struct split *s, struct kpackx_error *why)
 {
 	bool had = any_code(s, false), has = any_code(s, true);
@@ -167,7 +167,7 @@ static kpack_error_t check_targets(const struct split *s, struct kpackx_error *w
 		       s->args->targets);
 }
 
-/* Is E the archive NAME of the tree's own? */
+/* True if E is the archive NAME in the tree's own archive directory. */
 static bool is_archive_called(const struct scan_entry *e, const char *name)
 {
 	static const char dir[] = KP_ARCHIVES_DIR "/";
@@ -176,7 +176,7 @@ static bool is_archive_called(const struct scan_entry *e, const char *name)
 	       strcmp(e->relative + sizeof(dir) - 1, name) == 0;
 }
 
-/* One that the input has would be added to, and its bytes be lost. */
+/* An archive of the input with the same name would be overwritten. */
 static kpack_error_t check_archives(const struct split_prefix *i,
 				    struct kpackx_error *why)
 {
@@ -206,7 +206,7 @@ static kpack_error_t check_names(const struct split *s, struct kpackx_error *why
 
 /* --- the run ------------------------------------------------------------------------- */
 
-static void tell_unmatched(const struct split *s)
+static void report_unmatched(const struct split *s)
 {
 	const struct arch_filter *all =
 		s->n_items ? &s->items[0].packing.args.filter : NULL;
@@ -223,8 +223,8 @@ static void tell_unmatched(const struct split *s)
 	}
 }
 
-/* Their targets may be spelled otherwise: code keeps the features that it states. */
-static void tell_empty_families(const struct split *s)
+/* The family's targets may be spelled differently: code keeps its stated features. */
+static void report_empty_families(const struct split *s)
 {
 	const struct families *all =
 		s->n_items ? &s->items[0].packing.args.families : NULL;
@@ -235,7 +235,7 @@ static void tell_empty_families(const struct split *s)
 				     all->items[i].name);
 }
 
-static kpack_error_t begin(struct split *s, struct kpackx_error *why)
+static kpack_error_t begin_split(struct split *s, struct kpackx_error *why)
 {
 	KP_TRY(output_check_beside(s->input, s->args->output, why));
 	KP_TRY(prefixes_open(s->input, s->args->manifest, &s->prefixes, why));
@@ -245,7 +245,7 @@ static kpack_error_t begin(struct split *s, struct kpackx_error *why)
 	return check_names(s, why);
 }
 
-static kpack_error_t take_apart(struct split *s, struct kpackx_error *why)
+static kpack_error_t split_trees(struct split *s, struct kpackx_error *why)
 {
 	char *generic = split_path(s, split_tree_of(s, KP_ARCH_GENERIC), "", "");
 	kpack_error_t err;
@@ -273,7 +273,7 @@ static kpack_error_t take_apart(struct split *s, struct kpackx_error *why)
 	return err ? err : split_finish(s, why);
 }
 
-static kpack_error_t publish(struct split *s, struct kpackx_error *why)
+static kpack_error_t publish_trees(struct split *s, struct kpackx_error *why)
 {
 	const char **names = malloc((s->n_trees + 1) * sizeof(*names));
 	kpack_error_t err;
@@ -289,16 +289,17 @@ static kpack_error_t publish(struct split *s, struct kpackx_error *why)
 	return err;
 }
 
-static kpack_error_t finish(struct split *s, struct kpackx_error *why)
+static kpack_error_t finish_split(struct split *s, struct kpackx_error *why)
 {
-	KP_TRY(take_apart(s, why));
+	KP_TRY(split_trees(s, why));
 	KP_TRY(check_targets(s, why));
 	KP_TRY(split_check(s, why));
 	KP_TRY(split_count_dropped(s, why));
-	return publish(s, why);
+	return publish_trees(s, why);
 }
 
-static int tell(const struct split *s, kpack_error_t err, const struct kpackx_error *why)
+static int report_status(const struct split *s, kpack_error_t err,
+			 const struct kpackx_error *why)
 {
 	if (!err)
 		return EXIT_OK;
@@ -315,19 +316,20 @@ int split_run(struct split *s, const struct split_args *args, const char *input,
 	*s = (struct split){.args = args, .input = input, .staging.fd = -1};
 	s->name = strdup(name);
 	if (!s->name)
-		return tell(s, kp_fail_memory(&why, strlen(name), "a name"), &why);
-	status = tell(s, begin(s, &why), &why);
+		return report_status(s, kp_fail_memory(&why, strlen(name), "a name"),
+				     &why);
+	status = report_status(s, begin_split(s, &why), &why);
 	if (!status)
 		status = scan_prefixes(s);
 	if (!status)
-		status = tell(s, split_choose_groups(s, &why), &why);
+		status = report_status(s, split_choose_groups(s, &why), &why);
 	if (!status)
 		status = pack_prefixes(s);
 	if (!status)
-		status = tell(s, finish(s, &why), &why);
+		status = report_status(s, finish_split(s, &why), &why);
 	if (!status) {
-		tell_unmatched(s);
-		tell_empty_families(s);
+		report_unmatched(s);
+		report_empty_families(s);
 	}
 	return status;
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A run of kpack split over one tree: each prefix is packed into the generic tree by itself,
- * then what is of one architecture moves to that one's tree.
+ * A run of kpack split over one tree: each prefix is packed separately into the generic
+ * tree, then the files of one architecture move to that architecture's tree.
  *
- * The archives of a prefix stand in its own .kpack, so that nothing has to be put together.
- * Their group is the name of the trees; where several prefixes have device code, it is that
- * of the first of them by path, and of each other NAME.PATH, with dots for slashes: all can
- * be installed into one root.  No group ends in a dot and digits, as volumes do: an "x" is added
- * then, and where another prefix has that group.
+ * The archives of a prefix are in its own .kpack, so nothing has to be merged.  Their
+ * group is NAME, the name of the trees.  If several prefixes have device code, the first
+ * one by path has the group NAME and each other one NAME.PATH, with dots for slashes, so
+ * that all prefixes can be installed into one root.  An "x" is appended if NAME.PATH ends
+ * in a dot and digits, like the name of a volume, or if another prefix already has that
+ * group.
  */
 #ifndef PACKER_SPLIT_SPLIT_H
 #define PACKER_SPLIT_SPLIT_H
@@ -17,24 +18,24 @@
 #include "args.h"
 #include "packer/files/staging.h"
 
-/* One prefix, if it is there. */
+/* One prefix that exists. */
 struct split_prefix {
 	const struct prefix *prefix;
 	char *input;  /* its directory */
-	char *output; /* in the generic tree that is made */
+	char *output; /* its directory in the generic tree, in the staging directory */
 	struct packing packing;
-	struct partition parts;      /* none: it was not packed */
-	size_t n_old, n_old_dropped; /* archives that it had; those not asked for */
+	struct partition parts;      /* empty: not packed yet */
+	size_t n_old, n_old_dropped; /* existing archives; unrequested ones */
 };
 
-/* A tree of the output. */
+/* An output tree. */
 struct split_tree {
 	const char *part; /* borrowed from a partition, or static */
 	char *name;       /* "NAME_PART" */
 	bool family;
 };
 
-/* What was not asked for, of one architecture. */
+/* Code and files of one architecture that --gpu-targets left out. */
 struct split_dropped {
 	char *arch;
 	size_t objects, files;
@@ -51,24 +52,24 @@ struct split {
 	struct outside outside;
 	struct staging staging;
 	struct split_tree
-		*trees; /* by part; the generic one is last: it is published last */
+		*trees; /* by part; the generic one is last: it gets its name last */
 	size_t n_trees;
 	struct split_dropped *dropped; /* by architecture */
 	size_t n_dropped;
 };
 
 /*
- * Split INPUT into trees NAME_*, which is copied.  Exit status, after reporting what went
- * wrong; then nothing stands in the output.
+ * Split INPUT into trees NAME_*; NAME is copied.  Returns the exit status, after
+ * reporting what went wrong; on failure nothing is left in the output.
  */
 int split_run(struct split *s, const struct split_args *args, const char *input,
 	      const char *name);
 void split_close(struct split *s); /* accepts a zeroed one with staging.fd -1 */
 
-/* Where RELATIVE of PREFIX ("" or one's path) stands in TREE while it is made; on the heap. */
+/* The path of PREFIX/RELATIVE (either may be "") in the staged TREE.  On the heap. */
 char *split_path(const struct split *s, const struct split_tree *tree, const char *prefix,
 		 const char *relative);
-/* The tree of PART. */
+/* The output tree of PART, or NULL. */
 const struct split_tree *split_tree_of(const struct split *s, const char *part);
 
 #endif

@@ -4,26 +4,26 @@
 #include "packer/archives/content_hash.h"
 #include "core/target/target.h"
 
-/* An entry that there must be. */
+/* An entry that must exist. */
 struct want {
 	const char *key;
-	uint32_t index; /* KEY#INDEX; or FILE: KEY itself */
+	uint32_t index; /* of KEY#INDEX; FILE_INDEX: the entry is KEY itself */
 	const char *arch;
 	const struct plan_object *object;
 	bool seen;
 };
 
-/* Larger than any wrapper's number (KP_WRAPPERS_MAX). */
+/* Larger than the index of any wrapper (KP_WRAPPERS_MAX). */
 enum { FILE_INDEX = UINT32_MAX };
 
 struct stored_check {
 	struct want *items; /* sorted */
 	size_t count;
-	const char *path; /* of the archive at hand */
+	const char *path; /* of the current archive */
 };
 
-static int compare(struct kp_span key, uint32_t index, struct kp_span arch,
-		   const struct want *w)
+static int compare_want(struct kp_span key, uint32_t index, struct kp_span arch,
+			const struct want *w)
 {
 	int c = kp_span_cmp(key, kp_span_str(w->key));
 
@@ -38,7 +38,7 @@ static int by_name(const void *a, const void *b)
 {
 	const struct want *x = a;
 
-	return compare(kp_span_str(x->key), x->index, kp_span_str(x->arch), b);
+	return compare_want(kp_span_str(x->key), x->index, kp_span_str(x->arch), b);
 }
 
 static void list_object(struct stored_check *c, const struct plan *plan,
@@ -85,7 +85,7 @@ void stored_check_free(struct stored_check *c)
 
 /* --- one entry ----------------------------------------------------------------------- */
 
-/* The first that is not before it. */
+/* The index of the first wanted entry that is not less than the given one. */
 static size_t lower_bound(const struct stored_check *c, struct kp_span key,
 			  uint32_t index, struct kp_span arch)
 {
@@ -94,7 +94,7 @@ static size_t lower_bound(const struct stored_check *c, struct kp_span key,
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
 
-		if (compare(key, index, arch, &c->items[mid]) > 0)
+		if (compare_want(key, index, arch, &c->items[mid]) > 0)
 			low = mid + 1;
 		else
 			high = mid;
@@ -112,14 +112,14 @@ static bool has_hash(const struct want *w, const struct content_hash *hash)
 
 enum found { FOUND_NONE, FOUND_OTHER, FOUND_TWICE, FOUND };
 
-/* Objects of one bundle for one architecture have one name here. */
-static enum found take(struct stored_check *c, struct kp_span key, uint32_t index,
-		       struct kp_span arch, const struct content_hash *hash)
+/* Several objects of one bundle for one architecture share one name. */
+static enum found take_want(struct stored_check *c, struct kp_span key, uint32_t index,
+			    struct kp_span arch, const struct content_hash *hash)
 {
 	enum found found = FOUND_NONE;
 
 	for (size_t i = lower_bound(c, key, index, arch);
-	     i < c->count && compare(key, index, arch, &c->items[i]) == 0; i++) {
+	     i < c->count && compare_want(key, index, arch, &c->items[i]) == 0; i++) {
 		struct want *w = &c->items[i];
 
 		if (!has_hash(w, hash)) {
@@ -151,23 +151,23 @@ static bool split_key(struct kp_span key, struct kp_span *path, uint32_t *index)
 	return true;
 }
 
-/* KEY, KEY#INDEX or KEY@KIND#INDEX. */
-static enum found find(struct stored_check *c, const struct kp_entry_info *info,
-		       const struct content_hash *hash)
+/* The entry's key has the form KEY, KEY#INDEX or KEY@KIND#INDEX. */
+static enum found find_want(struct stored_check *c, const struct kp_entry_info *info,
+			    const struct content_hash *hash)
 {
-	enum found found = take(c, info->key, FILE_INDEX, info->arch, hash);
+	enum found found = take_want(c, info->key, FILE_INDEX, info->arch, hash);
 	struct kp_span path;
 	const uint8_t *at;
 	uint32_t index;
 
 	if (found != FOUND_NONE || !split_key(info->key, &path, &index))
 		return found;
-	found = take(c, path, index, info->arch, hash);
+	found = take_want(c, path, index, info->arch, hash);
 	at = memrchr(path.data, '@', path.size);
 	if (found != FOUND_NONE || !at)
 		return found;
 	path.size = (size_t)(at - path.data);
-	return take(c, path, index, info->arch, hash);
+	return take_want(c, path, index, info->arch, hash);
 }
 
 static bool is_for(struct kp_span arch, char *const *arches, size_t n)
@@ -178,9 +178,9 @@ static bool is_for(struct kp_span arch, char *const *arches, size_t n)
 	return n == 0 && kp_span_is(arch, KP_ARCH_GENERIC);
 }
 
-static kpack_error_t refuse(const struct stored_check *c,
-			    const struct kp_entry_info *info, const char *text,
-			    struct kpackx_error *why)
+static kpack_error_t refuse_entry(const struct stored_check *c,
+				  const struct kp_entry_info *info, const char *text,
+				  struct kpackx_error *why)
 {
 	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%s: the entry %.*s for %.*s %s",
 		       c->path, (int)info->key.size, (const char *)info->key.data,
@@ -193,8 +193,8 @@ static kpack_error_t check_entry(struct stored_check *c, const struct kpack_arch
 {
 	static const char *const faults[] = {
 		[FOUND_NONE] = "was not planned",
-		[FOUND_OTHER] = "has other bytes than were packed",
-		[FOUND_TWICE] = "stands in another archive, too",
+		[FOUND_OTHER] = "differs from the bytes that were packed",
+		[FOUND_TWICE] = "is also in another archive",
 	};
 	struct content_hash hash;
 	struct kp_entry_info info;
@@ -202,10 +202,11 @@ static kpack_error_t check_entry(struct stored_check *c, const struct kpack_arch
 
 	kp_archive_entry(a, entry, &info);
 	if (!is_for(info.arch, arches, n))
-		return refuse(c, &info, "belongs to another tree", why);
+		return refuse_entry(c, &info, "belongs to another tree", why);
 	KP_TRY(content_hash_entry(a, entry, &hash, why));
-	found = find(c, &info, &hash);
-	return found == FOUND ? KPACK_SUCCESS : refuse(c, &info, faults[found], why);
+	found = find_want(c, &info, &hash);
+	return found == FOUND ? KPACK_SUCCESS
+			      : refuse_entry(c, &info, faults[found], why);
 }
 
 kpack_error_t stored_check_archive(struct stored_check *c, const char *path,
@@ -231,7 +232,7 @@ kpack_error_t stored_check_archive(struct stored_check *c, const char *path,
 
 /* --- all of them --------------------------------------------------------------------- */
 
-/* Is the same stored under this name by an equal object? */
+/* True if an equal object is stored under the same name. */
 static bool is_shared(const struct stored_check *c, const struct want *w)
 {
 	const struct input *in = w->object->input;
@@ -240,7 +241,7 @@ static bool is_shared(const struct stored_check *c, const struct want *w)
 
 	memcpy(hash.bytes, in->xxh3[w->object->image], sizeof(hash.bytes));
 	for (size_t i = lower_bound(c, key, w->index, arch);
-	     i < c->count && compare(key, w->index, arch, &c->items[i]) == 0; i++)
+	     i < c->count && compare_want(key, w->index, arch, &c->items[i]) == 0; i++)
 		if (c->items[i].seen && has_hash(&c->items[i], &hash))
 			return true;
 	return false;

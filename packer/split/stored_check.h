@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Do the archives of a run hold what was planned, and nothing else?  Read back from them. */
+/* Read the archives of a run back: they must hold what was planned, and nothing else. */
 #ifndef PACKER_SPLIT_STORED_CHECK_H
 #define PACKER_SPLIT_STORED_CHECK_H
 
@@ -7,21 +7,21 @@
 
 struct stored_check;
 
-/* What P, which was run, stored.  OUT_OF_MEMORY. */
+/* List the entries that P, which has run, must have stored.  OUT_OF_MEMORY. */
 kpack_error_t stored_check_new(const struct packing *p, struct stored_check **out,
 			       struct kpackx_error *why);
-void stored_check_free(struct stored_check *c); /* NULL is fine */
+void stored_check_free(struct stored_check *c); /* accepts NULL */
 
 /*
- * Look at the entries of the archive PATH, which is for ARCHES: N canonical ones, sorted; none:
- * it is for every GPU.  INVALID_FORMAT: it has one that was not planned, or has other bytes, or
- * stands in another archive, too, or is not for these.
+ * Check the entries of the archive PATH, which is for ARCHES: N canonical target IDs,
+ * sorted; with N 0 it is for every GPU.  INVALID_FORMAT: an entry was not planned, has
+ * the wrong bytes, is also in another archive, or is not for ARCHES.
  */
 kpack_error_t stored_check_archive(struct stored_check *c, const char *path,
 				   char *const *arches, size_t n,
 				   struct kpackx_error *why);
 
-/* After all archives: INVALID_FORMAT: an object is in none of them. */
+/* Call it after all archives.  INVALID_FORMAT: an object is in none of them. */
 kpack_error_t stored_check_end(const struct stored_check *c, struct kpackx_error *why);
 
 #endif

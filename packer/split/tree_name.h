@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names in the output of a split: of trees, "<component>_<target>", and of their manifest. */
+/* Names in the output of a split: trees ("<component>_<target>") and their manifest. */
 #ifndef PACKER_SPLIT_TREE_NAME_H
 #define PACKER_SPLIT_TREE_NAME_H
 
@@ -9,9 +9,9 @@
 #define ARTIFACT_MANIFEST "artifact_manifest.txt"
 
 /*
- * Take NAME, "<component>_<target>", apart: the target is "generic", or begins with the last
- * "gfx" and a digit behind an underscore ("aotriton_gfx12_0").  Returns the bytes of the
- * component; 0: it is no such name.
+ * The size of the component in NAME, "<component>_<target>"; 0: NAME has another form.
+ * The target is "generic", or begins with the last "gfx" that follows an underscore and
+ * precedes a digit ("aotriton_gfx12_0").
  */
 size_t tree_component_size(const char *name);
 

@@ -470,7 +470,7 @@ a.write('shards/a/blas_$arch/.kpack/blas_$arch.kpack')"
 	mkdir out/rocm_gfx90a out/rocm_other_gfx90a
 	touch out/rocm_gfx1030
 	recombine --force >said 2>err
-	[ "$(cat err)" = "kpack: out/rocm_gfx90a: note: is not of this run, and stays" ]
+	[ "$(cat err)" = "kpack: out/rocm_gfx90a: note: is not from this run; it stays" ]
 }
 
 @test "hostile trees" {

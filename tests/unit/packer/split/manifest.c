@@ -55,7 +55,7 @@ static void test_refused(void **state)
 	refuse("a\n../b\n", "line 2");
 	refuse("a/./b", "line 1");
 	refuse(".", "line 1");
-	refuse("a/\nb\na\n", "a: stands there twice");
+	refuse("a/\nb\na\n", "a: is listed twice");
 	refuse("a\na-b\na.c\na/b\n", "a/b: is inside another prefix, a");
 	refuse("\xff", "line 1");
 }
