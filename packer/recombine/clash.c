@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Code of one name for one GPU in two archives of one directory of the output, with other
- * bytes: which of them a program gets is left to chance.  Each prefix has a directory.
+ * Find entries with the same key and GPU but different bytes in two archives of one
+ * output directory: it would be undefined which of them a program gets.  Each prefix has
+ * its own directory of archives.
  */
 #include <stdlib.h>
 #include "packer/archives/content_hash.h"
@@ -13,7 +14,7 @@ struct place {
 	size_t entry;
 };
 
-static struct kp_span directory(const struct place *p)
+static struct kp_span directory_of(const struct place *p)
 {
 	const char *path = p->item->file->path, *slash = strrchr(path, '/');
 
@@ -24,7 +25,7 @@ static struct kp_span directory(const struct place *p)
 static int by_key(const void *a, const void *b)
 {
 	const struct place *x = a, *y = b;
-	int order = kp_span_cmp(directory(x), directory(y));
+	int order = kp_span_cmp(directory_of(x), directory_of(y));
 
 	if (!order)
 		order = kp_span_cmp(x->info.key, y->info.key);
@@ -37,13 +38,13 @@ static int by_key(const void *a, const void *b)
 
 static bool same_place(const struct place *a, const struct place *b)
 {
-	return kp_span_eq(directory(a), directory(b)) &&
+	return kp_span_eq(directory_of(a), directory_of(b)) &&
 	       kp_span_eq(a->info.key, b->info.key) &&
 	       kp_span_eq(a->info.arch, b->info.arch);
 }
 
-static kpack_error_t hash(const struct place *p, struct content_hash *out,
-			  struct kpackx_error *why)
+static kpack_error_t hash_entry(const struct place *p, struct content_hash *out,
+				struct kpackx_error *why)
 {
 	kpack_error_t err = content_hash_entry(p->item->archive, p->entry, out, why);
 
@@ -51,35 +52,35 @@ static kpack_error_t hash(const struct place *p, struct content_hash *out,
 		   : KPACK_SUCCESS;
 }
 
-static kpack_error_t compare(struct recombine_component *c, const struct place *a,
-			     const struct place *b, size_t *told,
-			     struct kpackx_error *why)
+static kpack_error_t compare_places(struct recombine_component *c, const struct place *a,
+				    const struct place *b, size_t *told,
+				    struct kpackx_error *why)
 {
 	struct content_hash x, y;
 	char p[512], q[512];
 
 	if (a->info.size == b->info.size) {
-		KP_TRY(hash(a, &x, why));
-		KP_TRY(hash(b, &y, why));
+		KP_TRY(hash_entry(a, &x, why));
+		KP_TRY(hash_entry(b, &y, why));
 		if (content_hash_eq(&x, &y))
 			return KPACK_SUCCESS;
 	}
 	if ((*told)++)
 		return KPACK_SUCCESS;
 	if (c->args->config->error_on_duplicate)
-		recombine_fault(c, "%s and %s: other code for %.*s %.*s",
+		recombine_fault(c, "%s and %s: different code for %.*s %.*s",
 				recombine_shown(a->item, p), recombine_shown(b->item, q),
 				(int)a->info.key.size, (const char *)a->info.key.data,
 				(int)a->info.arch.size, (const char *)a->info.arch.data);
 	else
-		recombine_note(c, "%s and %s: other code for %.*s %.*s",
+		recombine_note(c, "%s and %s: different code for %.*s %.*s",
 			       recombine_shown(a->item, p), recombine_shown(b->item, q),
 			       (int)a->info.key.size, (const char *)a->info.key.data,
 			       (int)a->info.arch.size, (const char *)a->info.arch.data);
 	return KPACK_SUCCESS;
 }
 
-static size_t count(const struct recombine_component *c)
+static size_t count_entries(const struct recombine_component *c)
 {
 	size_t n = 0;
 
@@ -89,7 +90,7 @@ static size_t count(const struct recombine_component *c)
 	return n;
 }
 
-static void fill(const struct recombine_component *c, struct place *places)
+static void list_entries(const struct recombine_component *c, struct place *places)
 {
 	size_t n = 0;
 
@@ -108,18 +109,18 @@ static void fill(const struct recombine_component *c, struct place *places)
 
 kpack_error_t recombine_clashes(struct recombine_component *c, struct kpackx_error *why)
 {
-	size_t n = count(c), told = 0;
+	size_t n = count_entries(c), told = 0;
 	struct place *places = calloc(n + 1, sizeof(*places));
 	kpack_error_t err = KPACK_SUCCESS;
 
 	if (!places)
 		return kp_fail_memory(why, n * sizeof(*places), "entries");
-	fill(c, places);
+	list_entries(c, places);
 	if (n)
 		qsort(places, n, sizeof(*places), by_key);
 	for (size_t i = 1; i < n && !err; i++)
 		if (same_place(&places[i - 1], &places[i]))
-			err = compare(c, &places[i - 1], &places[i], &told, why);
+			err = compare_places(c, &places[i - 1], &places[i], &told, why);
 	if (told > 1 && c->args->config->error_on_duplicate)
 		recombine_fault(c, "%zu more such clashes", told - 1);
 	free(places);

@@ -43,14 +43,14 @@ static const char *type_of(const json_t *value)
 	return names[json_typeof(value)];
 }
 
-/* Names of fields and values, for messages. */
-static const char *shown(const char *text, char out[80])
+/* Escape the name of a field or a value, for messages. */
+static const char *escape_name(const char *text, char out[80])
 {
 	return kp_text_escape(kp_span_str(text), out, 80);
 }
 
-static kpack_error_t wrong(struct kpackx_error *why, const char *field,
-			   const json_t *value, const char *wanted)
+static kpack_error_t refuse_value(struct kpackx_error *why, const char *field,
+				  const json_t *value, const char *wanted)
 {
 	return value ? kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "%s: is %s, not %s",
 			       field, type_of(value), wanted)
@@ -62,7 +62,7 @@ static kpack_error_t take_text(const json_t *value, const char *field, char **ou
 			       struct kpackx_error *why)
 {
 	if (!json_is_string(value))
-		return wrong(why, field, value, "a string");
+		return refuse_value(why, field, value, "a string");
 	if (strlen(json_string_value(value)) != json_string_length(value))
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "%s: has a NUL in it",
 			       field);
@@ -71,14 +71,14 @@ static kpack_error_t take_text(const json_t *value, const char *field, char **ou
 		    : kp_fail_memory(why, json_string_length(value), "a text");
 }
 
-/* --- names -------------------------------------------------------------------------------- */
+/* --- names ------------------------------------------------------------------------- */
 
 static bool is_gpu_name(const char *name)
 {
 	return strncmp(name, "gfx", 3) == 0 && name[3] >= '0' && name[3] <= '9';
 }
 
-/* It becomes part of a directory's name, which has to be taken apart again. */
+/* The name becomes part of a tree's name, which tree_component_size must parse. */
 static kpack_error_t check_group_name(const char *name, const char *field,
 				      struct kpackx_error *why)
 {
@@ -102,10 +102,10 @@ static kpack_error_t check_arch(const char *arch, const char *field,
 	if (!is_gpu_name(arch))
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "%s: '%s' does not begin with 'gfx' and a digit", field,
-			       shown(arch, text));
+			       escape_name(arch, text));
 	if (kp_target_parse(kp_span_str(arch), &target, &reason))
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "%s: '%s': %s", field,
-			       shown(arch, text), reason.text);
+			       escape_name(arch, text), reason.text);
 	return KPACK_SUCCESS;
 }
 
@@ -128,11 +128,12 @@ static kpack_error_t check_once(const struct recombine_config *config, const cha
 			if (same_arch(arch, config->groups[i].arches[j]))
 				return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 					       "%s: %s is in group %s already", field,
-					       arch, shown(config->groups[i].name, text));
+					       arch,
+					       escape_name(config->groups[i].name, text));
 	return KPACK_SUCCESS;
 }
 
-/* --- groups ------------------------------------------------------------------------------- */
+/* --- groups ------------------------------------------------------------------------ */
 
 static kpack_error_t take_arches(struct recombine_config *config,
 				 struct recombine_group *g, const json_t *list,
@@ -142,7 +143,7 @@ static kpack_error_t take_arches(struct recombine_config *config,
 	size_t n = json_array_size(list);
 
 	if (!json_is_array(list))
-		return wrong(why, field, list, "an array");
+		return refuse_value(why, field, list, "an array");
 	if (n == 0)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "%s: is empty", field);
 	g->arches = calloc(n, sizeof(*g->arches));
@@ -180,7 +181,7 @@ static void warn_unknown(struct recombine_config *config, const json_t *object,
 		if (!known[i])
 			kp_faults_add(&config->warnings, false,
 				      "%s%s: unknown field; ignored", field,
-				      shown(key, text));
+				      escape_name(key, text));
 	}
 }
 
@@ -191,9 +192,9 @@ static kpack_error_t take_group(struct recombine_config *config, const char *nam
 	struct recombine_group *g = &config->groups[config->n_groups];
 	char text[80], field[120], inner[160];
 
-	snprintf(field, sizeof(field), "architecture_groups.%s", shown(name, text));
+	snprintf(field, sizeof(field), "architecture_groups.%s", escape_name(name, text));
 	if (!json_is_object(value))
-		return wrong(why, field, value, "an object");
+		return refuse_value(why, field, value, "an object");
 	KP_TRY(check_group_name(name, field, why));
 	config->n_groups++;
 	g->name = strdup(name);
@@ -217,7 +218,7 @@ static kpack_error_t take_groups(struct recombine_config *config, const json_t *
 	void *at;
 
 	if (!json_is_object(groups))
-		return wrong(why, "architecture_groups", groups, "an object");
+		return refuse_value(why, "architecture_groups", groups, "an object");
 	if (n == 0)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "architecture_groups: is empty");
@@ -231,7 +232,7 @@ static kpack_error_t take_groups(struct recombine_config *config, const json_t *
 	return KPACK_SUCCESS;
 }
 
-/* --- the whole --------------------------------------------------------------------------- */
+/* --- the whole --------------------------------------------------------------------- */
 
 static kpack_error_t take_flag(const json_t *validation, const char *name, bool *out,
 			       struct kpackx_error *why)
@@ -243,7 +244,7 @@ static kpack_error_t take_flag(const json_t *validation, const char *name, bool 
 	if (!value)
 		return KPACK_SUCCESS;
 	if (!json_is_boolean(value))
-		return wrong(why, field, value, "true or false");
+		return refuse_value(why, field, value, "true or false");
 	*out = json_is_true(value);
 	return KPACK_SUCCESS;
 }
@@ -258,7 +259,7 @@ static kpack_error_t take_validation(struct recombine_config *config,
 	if (!validation)
 		return KPACK_SUCCESS;
 	if (!json_is_object(validation))
-		return wrong(why, "validation", validation, "an object");
+		return refuse_value(why, "validation", validation, "an object");
 	KP_TRY(take_flag(validation, known[0], &config->error_on_duplicate, why));
 	KP_TRY(take_flag(validation, known[1], &config->verify_generic, why));
 	KP_TRY(take_flag(validation, known[2], &config->error_on_missing, why));
@@ -279,7 +280,7 @@ static kpack_error_t take_all(struct recombine_config *config, const json_t *roo
 			 &config->primary, why));
 	if (!kp_component_ok(kp_span_str(config->primary)))
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "primary_shard: is no name of a directory");
+			       "primary_shard: cannot be the name of a directory");
 	KP_TRY(take_groups(config, json_object_get(root, "architecture_groups"), why));
 	KP_TRY(take_validation(config, json_object_get(root, "validation"), why));
 	warn_unknown(config, root, "", known);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inside recombining: what its steps share.  One component at a time:
+ * Shared by the steps of recombining, which handle one component at a time:
  *
- *	recombine_route.c   in which tree of the output each file goes
- *	recombine_settle.c  of files with one path: which one, and with what marker
- *	recombine_clash.c   code for one GPU that two archives have differently
- *	recombine_write.c   the trees
+ *	route.c   chooses the output tree of each file
+ *	settle.c  chooses among files with the same path, and the file's marker
+ *	clash.c   finds different code for the same GPU in two archives
+ *	write.c   writes the trees
  */
 #ifndef PACKER_RECOMBINE_INTERNAL_H
 #define PACKER_RECOMBINE_INTERNAL_H
@@ -17,20 +17,20 @@
 #include "trees.h"
 #include "packer/files/staging.h"
 
-/* Numbers of groups, and beside them: */
+/* Values of dest: a group's index, or one of these. */
 enum { DEST_GENERIC = -1, DEST_NONE = -2, DEST_DROPPED = -3 };
 
 struct recombine_item {
 	const struct shard_tree *tree;
 	const struct shard_file *file;
-	size_t shard; /* its number */
+	size_t shard; /* its index */
 	int dest;
-	struct kpack_archive *archive; /* owned; of an archive with code for GPUs */
+	struct kpack_archive *archive; /* owned; NULL: the file is not an archive */
 	bool database;                 /* a file of a kernel database */
 
-	/* once it is settled */
+	/* set by recombine_settle: */
 	bool chosen;
-	bool rewritten; /* with another marker */
+	bool rewritten; /* write it with MARKER instead of its own */
 	struct kp_marker marker;
 };
 
@@ -39,34 +39,34 @@ struct recombine_component {
 	const struct shard_trees *trees;
 	const struct library_set *libraries;
 	const char *name;
-	struct recombine_item *items; /* in the end by dest, path, shard */
+	struct recombine_item *items; /* sorted by dest, path, shard once settled */
 	size_t n_items;
-	bool *delivered; /* per architecture of all groups, in their order */
+	bool *delivered; /* per architecture of all groups, in the groups' order */
 	size_t n_arches;
 	size_t faults; /* each was reported */
 	size_t joined, notes;
 	size_t unwanted;
 };
 
-/* The path of an item's file, on the heap; NULL: out of memory. */
+/* The path to open an item's file, on the heap; NULL: out of memory. */
 char *recombine_path(const struct recombine_item *item);
 
-/* "SHARD/COMPONENT_TARGET/PATH" of an item, for messages. */
+/* Format "SHARD/COMPONENT_TARGET/PATH" of an item into OUT, for messages. */
 const char *recombine_shown(const struct recombine_item *item, char out[512]);
 
-/* Tell a fault, and count it. */
+/* Report a fault, and count it. */
 void recombine_fault(struct recombine_component *c, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-/* Tell what may be of interest, when asked for. */
+/* Count a note, and report it with --verbose. */
 void recombine_note(struct recombine_component *c, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Each returns only what stops everything: OUT_OF_MEMORY, IO_ERROR. */
+/* Each returns only the errors that stop the run (OUT_OF_MEMORY, IO_ERROR ...). */
 kpack_error_t recombine_route(struct recombine_component *c, struct kpackx_error *why);
 kpack_error_t recombine_settle(struct recombine_component *c, struct kpackx_error *why);
 kpack_error_t recombine_clashes(struct recombine_component *c, struct kpackx_error *why);
 
-/* A tree of the output. */
+/* An output tree. */
 struct recombine_tree {
 	char *name;
 	int dest;
@@ -74,7 +74,9 @@ struct recombine_tree {
 	uint64_t bytes;
 };
 
-/* Write the tree DEST of C into STAGING under its name; chosen items of it stand together. */
+/*
+ * Write C's chosen items for TREE's dest into STAGING, below TREE's name; set the counts.
+ */
 kpack_error_t recombine_write(const struct recombine_component *c,
 			      const struct staging *staging, struct recombine_tree *tree,
 			      struct kpackx_error *why);

@@ -11,7 +11,7 @@
 #include "internal.h"
 #include "core/target/target.h"
 
-/* --- what the steps share ------------------------------------------------------------------ */
+/* --- what the steps share ---------------------------------------------------------- */
 
 char *recombine_path(const struct recombine_item *item)
 {
@@ -29,7 +29,7 @@ const char *recombine_shown(const struct recombine_item *item, char out[512])
 }
 
 static void __attribute__((format(printf, 2, 0)))
-tell(const struct recombine_component *c, const char *fmt, va_list args)
+print_message(const struct recombine_component *c, const char *fmt, va_list args)
 {
 	char *text;
 
@@ -45,7 +45,7 @@ void recombine_fault(struct recombine_component *c, const char *fmt, ...)
 
 	c->faults++;
 	va_start(args, fmt);
-	tell(c, fmt, args);
+	print_message(c, fmt, args);
 	va_end(args);
 }
 
@@ -57,11 +57,11 @@ void recombine_note(struct recombine_component *c, const char *fmt, ...)
 	if (!c->args->verbose)
 		return;
 	va_start(args, fmt);
-	tell(c, fmt, args);
+	print_message(c, fmt, args);
 	va_end(args);
 }
 
-/* --- a run ---------------------------------------------------------------------------------- */
+/* --- a run ------------------------------------------------------------------------- */
 
 struct run {
 	const struct recombine_args *args;
@@ -70,7 +70,7 @@ struct run {
 	struct recombine_component *components;
 	size_t n_components;
 	struct recombine_tree *made; /* per component its groups, then the generic one */
-	size_t *owner;               /* per made: its component */
+	size_t *owner;               /* per output tree: its component's index */
 	size_t n_made;
 	struct staging staging;
 	size_t faults;
@@ -100,7 +100,7 @@ static void run_fini(struct run *r)
 	shard_trees_fini(&r->trees);
 }
 
-/* --- components ------------------------------------------------------------------------------ */
+/* --- components -------------------------------------------------------------------- */
 
 static bool is_known(const struct run *r, const char *name)
 {
@@ -153,7 +153,7 @@ static kpack_error_t find_components(struct run *r, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-/* Everything that is wrong with the request, before files are compared. */
+/* Report all faults of the request, before files are compared. */
 static void check_components(struct run *r)
 {
 	for (size_t i = 0; i < r->args->n_components; i++)
@@ -204,7 +204,7 @@ static kpack_error_t plan_component(struct run *r, struct recombine_component *c
 	return KPACK_SUCCESS;
 }
 
-/* --- trees of the output ------------------------------------------------------------------- */
+/* --- output trees ------------------------------------------------------------------ */
 
 static bool is_needed(const struct recombine_component *c, int dest)
 {
@@ -286,7 +286,7 @@ static kpack_error_t write_trees(struct run *r, struct kpackx_error *why)
 	return err;
 }
 
-/* The generic ones last: where they are, all others are. */
+/* Generic trees get their names last: if one exists, so do all other trees. */
 static kpack_error_t publish_trees(struct run *r, struct kpackx_error *why)
 {
 	const char **names = malloc((r->n_made + 1) * sizeof(*names));
@@ -308,7 +308,7 @@ static kpack_error_t publish_trees(struct run *r, struct kpackx_error *why)
 	return err;
 }
 
-/* --- the report ------------------------------------------------------------------------------ */
+/* --- the report -------------------------------------------------------------------- */
 
 static void print_trees(const struct run *r)
 {
@@ -368,9 +368,9 @@ static bool print_json(const struct run *r)
 }
 #endif
 
-/* --- all of it ------------------------------------------------------------------------------- */
+/* --- all of it --------------------------------------------------------------------- */
 
-static kpack_error_t plan(struct run *r, struct kpackx_error *why)
+static kpack_error_t plan_run(struct run *r, struct kpackx_error *why)
 {
 	const struct recombine_args *args = r->args;
 
@@ -389,7 +389,7 @@ static kpack_error_t plan(struct run *r, struct kpackx_error *why)
 	return name_trees(r, why);
 }
 
-static kpack_error_t carry_out(struct run *r, struct kpackx_error *why)
+static kpack_error_t write_run(struct run *r, struct kpackx_error *why)
 {
 	KP_TRY(staging_open(&r->staging, r->args->output, why));
 	check_there(r);
@@ -403,10 +403,10 @@ int recombine(const struct recombine_args *args)
 {
 	struct run r = {.args = args, .staging.fd = -1};
 	struct kpackx_error why = {0};
-	kpack_error_t err = plan(&r, &why);
+	kpack_error_t err = plan_run(&r, &why);
 
 	if (!err && r.faults == 0)
-		err = carry_out(&r, &why);
+		err = write_run(&r, &why);
 	if (err)
 		report_why(NULL, &why);
 	else if (r.faults)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The trees of several shards, each with the code of some GPUs, as one tree for all GPUs and
- * one for each group of them.
+ * Recombine the trees of several shards, each with the code of some GPUs, into one tree
+ * for all GPUs and one tree per group of GPUs.
  *
  *	shards/a/blas_generic   shards/a/blas_gfx1100   shards/b/blas_generic  ...
  *	-> output/blas_generic  output/blas_gfx110X ...
  *
- * What cannot be joined is reported, all of it, before anything is written.
+ * All files that cannot be joined are reported before anything is written.
  */
 #ifndef PACKER_RECOMBINE_RECOMBINE_H
 #define PACKER_RECOMBINE_RECOMBINE_H
@@ -20,11 +20,11 @@ struct recombine_args {
 	char **components; /* NULL: all */
 	size_t n_components;
 	const char *prefer; /* the shard that settles clashes; NULL: none */
-	bool force;         /* trees that are there are replaced */
+	bool force;         /* replace existing trees */
 	bool json, quiet, verbose;
 };
 
-/* Run it. The exit status; faults were reported. */
+/* Run kpack recombine.  Returns the exit status, after reporting faults. */
 int recombine(const struct recombine_args *args);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In which tree of the output each file goes.  A shard's tree for one GPU goes to the group of
- * that GPU, whatever its files are called.  Of a tree for several GPUs, archives and files of
- * kernel databases go where their own GPUs are.
+ * Choose the output tree of each file.  All files of a shard's tree for one GPU go to the
+ * group of that GPU, regardless of their names.  In a tree for several GPUs, each archive
+ * and each file of a kernel database goes to the group of its own GPUs.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "core/target/target.h"
 #include "core/base/text.h"
 
-/* Groups, and architectures of groups, that something is for. */
+/* The groups, and the architectures in groups, that a file or tree is for. */
 struct targets {
 	bool *groups, *arches;
 	size_t n_groups, n_arches;
@@ -43,9 +43,9 @@ static void targets_clear(struct targets *t)
 	memset(t->arches, 0, t->n_arches * sizeof(bool));
 }
 
-/* --- GPUs and groups ------------------------------------------------------------------------ */
+/* --- GPUs and groups --------------------------------------------------------------- */
 
-/* From the best to the worst: the first that says yes for anything counts. */
+/* True if NAME is for the target WANTED.  Of add_target's table the first hit counts. */
 typedef bool matches(const char *wanted, const char *name);
 
 static bool same_target(const char *wanted, const char *name)
@@ -66,7 +66,7 @@ static bool same_processor(const char *wanted, const char *name)
 	       strcmp(a.processor, b.processor) == 0;
 }
 
-/* gfx11-generic, for each GPU that runs it. */
+/* True if NAME is a generic target, like gfx11-generic, that WANTED runs. */
 static bool is_member(const char *wanted, const char *name)
 {
 	struct kp_target a, b;
@@ -79,7 +79,7 @@ static bool is_member(const char *wanted, const char *name)
 	return generic && strcmp(generic, b.processor) == 0;
 }
 
-/* gfx110X, gfx12_0, for each GPU of that family. */
+/* True if NAME is a family, like gfx110X or gfx12_0, that contains WANTED. */
 static bool is_of_family(const char *wanted, const char *name)
 {
 	const char *group = gpu_group_name(kp_span_str(name));
@@ -114,13 +114,13 @@ static void add_target(const struct recombine_component *c, const char *name,
 			return;
 }
 
-static void deliver(struct recombine_component *c, const struct targets *t)
+static void mark_delivered(struct recombine_component *c, const struct targets *t)
 {
 	for (size_t i = 0; i < t->n_arches; i++)
 		c->delivered[i] |= t->arches[i];
 }
 
-/* The only group of T; what several need goes where all have it. */
+/* The only group of T; a file for several groups goes into the generic tree. */
 static int dest_of(const struct targets *t)
 {
 	int dest = DEST_NONE;
@@ -134,14 +134,16 @@ static int dest_of(const struct targets *t)
 	return dest;
 }
 
-/* --- archives -------------------------------------------------------------------------------- */
+/* --- archives ---------------------------------------------------------------------- */
 
 static bool is_archive(const struct shard_file *file)
 {
 	return S_ISREG(file->mode) && kp_span_ends(kp_span_str(file->path), ".kpack");
 }
 
-/* AMD's former manifests of archives, which differ from shard to shard; nobody reads them. */
+/*
+ * True for AMD's former manifests of archives: they differ per shard and have no reader.
+ */
 static bool is_old_manifest(const struct shard_file *file)
 {
 	return kp_span_ends(kp_span_str(file->path), ".kpm") &&
@@ -177,9 +179,9 @@ static void add_archive(const struct recombine_component *c,
 		add_target(c, kp_archive_arch(a, i), t);
 }
 
-/* --- one tree of a shard ------------------------------------------------------------------- */
+/* --- one tree of a shard ----------------------------------------------------------- */
 
-/* The files of one shard's tree among the items. */
+/* The items of one tree of a shard. */
 struct routed {
 	struct recombine_component *c;
 	struct recombine_item *items;
@@ -265,11 +267,12 @@ static void route_alone(struct routed *r, struct recombine_item *item, struct ta
 		add_archive(r->c, item->archive, t);
 	else
 		add_object(r->c, object_of(r, item), t);
-	deliver(r->c, t);
+	mark_delivered(r->c, t);
 	item->dest = dest_of(t);
 	if (item->dest == DEST_GENERIC)
-		recombine_note(r->c, "%s: several groups need it; into the generic tree",
-			       recombine_shown(item, shown));
+		recombine_note(
+			r->c, "%s: several groups need it; it goes into the generic tree",
+			recombine_shown(item, shown));
 }
 
 static void route_generic(struct routed *r, struct targets *t)
@@ -279,7 +282,7 @@ static void route_generic(struct routed *r, struct targets *t)
 			route_alone(r, &r->items[i], t);
 }
 
-/* All of it goes to one group. */
+/* Route all items of the tree to one group. */
 static void route_tree(struct routed *r, int dest, struct targets *t)
 {
 	for (size_t i = 0; i < r->n; i++) {
@@ -289,11 +292,11 @@ static void route_tree(struct routed *r, int dest, struct targets *t)
 		targets_clear(t);
 		if (r->items[i].archive)
 			add_archive(r->c, r->items[i].archive, t);
-		deliver(r->c, t);
+		mark_delivered(r->c, t);
 	}
 }
 
-/* What says for no GPU goes where the rest of its tree goes. */
+/* Route items that name no GPU like the rest of their tree. */
 static void route_rest(struct routed *r, struct targets *all)
 {
 	int dest = dest_of(all);
@@ -322,7 +325,7 @@ static kpack_error_t route_family(struct routed *r, struct targets *t,
 	return KPACK_SUCCESS;
 }
 
-/* A GPU of any stepping and with any features. */
+/* True for the name of a GPU, with any stepping and features. */
 static bool is_gpu(const char *name)
 {
 	struct kp_target t;
@@ -331,7 +334,10 @@ static bool is_gpu(const char *name)
 	       kp_processor_by_name(kp_processor_model(kp_span_str(t.processor)));
 }
 
-/* A tree that is called like a group is that group's; one of a GPU goes where that is listed. */
+/*
+ * The group whose name is TARGET; NONE for a GPU's name, which is looked up in the
+ * groups.
+ */
 static int named_group(const struct recombine_config *config, const char *target)
 {
 	if (is_gpu(target))
@@ -351,7 +357,7 @@ static kpack_error_t route_device(struct routed *r, const char *target, struct t
 		add_target(r->c, target, t);
 		dest = dest_of(t);
 		if (dest >= 0 && r->n)
-			deliver(r->c, t);
+			mark_delivered(r->c, t);
 	}
 	if (dest < 0)
 		return route_family(r, t, why);
@@ -399,10 +405,10 @@ static kpack_error_t add_tree(struct recombine_component *c,
 	return err;
 }
 
-/* --- all of them ---------------------------------------------------------------------------- */
+/* --- all of them ------------------------------------------------------------------- */
 
-static void tell_unwanted(struct recombine_component *c, const struct shard_tree *tree,
-			  const struct recombine_item *items)
+static void report_unwanted(struct recombine_component *c, const struct shard_tree *tree,
+			    const struct recombine_item *items)
 {
 	size_t n = 0, first = 0;
 
@@ -457,7 +463,7 @@ kpack_error_t recombine_route(struct recombine_component *c, struct kpackx_error
 		if (strcmp(tree->component, c->name) != 0)
 			continue;
 		KP_TRY(add_tree(c, tree, why));
-		tell_unwanted(c, tree, items);
+		report_unwanted(c, tree, items);
 	}
 	check_missing(c);
 	return KPACK_SUCCESS;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files that would have one path in the output: which of them it is, and with what
- * marker.
+ * Choose among files that would have the same path in an output tree, and the marker that
+ * the chosen file gets.
  */
 #include <errno.h>
 #include <limits.h>
@@ -12,17 +12,17 @@
 #include "internal.h"
 #include "core/target/target.h"
 
-/* Items of one path, in the order of shards. */
+/* Items with the same path, in the order of shards. */
 struct run {
 	struct recombine_component *c;
 	struct recombine_item *items;
 	size_t n;
 	size_t chosen;
-	bool preferred; /* by --prefer: it settles every clash that can be settled */
+	bool preferred; /* chosen by --prefer, which settles all clashes it can */
 	char **paths;   /* to open them */
 };
 
-/* --- are two the same? ----------------------------------------------------------------------- */
+/* --- comparing --------------------------------------------------------------------- */
 
 static bool same_target(const char *a, const char *b)
 {
@@ -60,9 +60,9 @@ static mode_t type_of(const struct recombine_item *item)
 	return item->file->mode & S_IFMT;
 }
 
-/* For pipes and devices the type is all that is compared. */
-static kpack_error_t compare(const struct run *r, size_t i, bool *same,
-			     struct kpackx_error *why)
+/* Of pipes and devices only the type is compared. */
+static kpack_error_t compare_with_chosen(const struct run *r, size_t i, bool *same,
+					 struct kpackx_error *why)
 {
 	const struct recombine_item *a = &r->items[r->chosen], *b = &r->items[i];
 
@@ -78,9 +78,9 @@ static kpack_error_t compare(const struct run *r, size_t i, bool *same,
 		       : KPACK_SUCCESS;
 }
 
-/* --- what is done about it -------------------------------------------------------------------- */
+/* --- settling differences ---------------------------------------------------------- */
 
-static void tell_clash(const struct run *r, size_t other, const char *what)
+static void report_clash(const struct run *r, size_t other, const char *what)
 {
 	char a[512], b[512];
 
@@ -97,7 +97,7 @@ static void note_clash(const struct run *r, size_t other, const char *what)
 		       recombine_shown(&r->items[other], b), what);
 }
 
-/* Must a difference be settled by the user? */
+/* True if the user must settle a difference. */
 static bool is_fault(const struct run *r)
 {
 	const struct recombine_config *config = r->c->args->config;
@@ -113,7 +113,7 @@ static bool is_fault(const struct run *r)
 static void settle_files(const struct run *r, size_t other)
 {
 	if (is_fault(r))
-		tell_clash(r, other, "the contents differ; --prefer SHARD settles it");
+		report_clash(r, other, "the contents differ; --prefer SHARD settles it");
 	else
 		note_clash(r, other, "the contents differ");
 }
@@ -124,7 +124,7 @@ static void settle_join(const struct run *r, struct join *join)
 	bool impossible = join->relation == JOIN_WRAPPERS;
 
 	if (impossible || (join->relation != JOIN_SAME && !r->preferred)) {
-		tell_clash(r, join->other, join->text);
+		report_clash(r, join->other, join->text);
 		return;
 	}
 	if (join->relation != JOIN_SAME)
@@ -139,7 +139,7 @@ static void settle_join(const struct run *r, struct join *join)
 	join->marker = (struct kp_marker){0};
 }
 
-/* Regular files that differ, OTHER from the chosen one. */
+/* Settle regular files; OTHER differs from the chosen one. */
 static kpack_error_t settle_regular(const struct run *r, size_t other,
 				    struct kpackx_error *why)
 {
@@ -162,7 +162,7 @@ static kpack_error_t settle_differing(const struct run *r, size_t other,
 			continue;
 		if (S_ISDIR(r->items[i].file->mode) ||
 		    S_ISDIR(r->items[r->chosen].file->mode))
-			tell_clash(r, i, "one is a directory, the other not");
+			report_clash(r, i, "one is a directory, the other not");
 		else
 			settle_files(r, i);
 		return KPACK_SUCCESS;
@@ -174,9 +174,9 @@ static kpack_error_t settle_differing(const struct run *r, size_t other,
 	return settle_regular(r, other, why);
 }
 
-/* --- runs ------------------------------------------------------------------------------------ */
+/* --- runs -------------------------------------------------------------------------- */
 
-static void choose(struct run *r)
+static void choose_item(struct run *r)
 {
 	const char *prefer = r->c->args->prefer;
 
@@ -209,7 +209,7 @@ static kpack_error_t settle_several(struct run *r, struct kpackx_error *why)
 	for (size_t i = 0; i < r->n && same; i++) {
 		if (i == r->chosen)
 			continue;
-		KP_TRY(compare(r, i, &same, why));
+		KP_TRY(compare_with_chosen(r, i, &same, why));
 		if (!same)
 			return settle_differing(r, i, why);
 	}
@@ -218,11 +218,11 @@ static kpack_error_t settle_several(struct run *r, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t settle(struct run *r, struct kpackx_error *why)
+static kpack_error_t settle_run(struct run *r, struct kpackx_error *why)
 {
 	kpack_error_t err = KPACK_SUCCESS;
 
-	choose(r);
+	choose_item(r);
 	if (r->n > 1)
 		err = settle_several(r, why);
 	for (size_t i = 0; r->paths && i < r->n; i++)
@@ -231,7 +231,7 @@ static kpack_error_t settle(struct run *r, struct kpackx_error *why)
 	return err;
 }
 
-/* --- directories ---------------------------------------------------------------------------- */
+/* --- directories ------------------------------------------------------------------- */
 
 struct above {
 	const char *path;
@@ -250,7 +250,7 @@ static int find_above(const void *key, const void *element)
 	return order ? order : item->file->path[a->size] ? -1 : 0;
 }
 
-/* Is one of the directories above ITEM something else in another shard? */
+/* Report a fault if a parent directory of ITEM is not a directory in another shard. */
 static void check_above(struct recombine_component *c, const struct recombine_item *item)
 {
 	struct above key = {item->file->path, 0, item->dest};
@@ -263,7 +263,7 @@ static void check_above(struct recombine_component *c, const struct recombine_it
 		there = bsearch(&key, c->items, c->n_items, sizeof(*there), find_above);
 		if (!there || S_ISDIR(there->file->mode))
 			continue;
-		recombine_fault(c, "%s is no directory; %s is in one of that name",
+		recombine_fault(c, "%s is not a directory; %s needs one of that name",
 				recombine_shown(there, a), recombine_shown(item, b));
 		return;
 	}
@@ -276,9 +276,11 @@ static void check_directories(struct recombine_component *c)
 			check_above(c, &c->items[i]);
 }
 
-/* --- all of them ----------------------------------------------------------------------------- */
+/* --- all of them ------------------------------------------------------------------- */
 
-/* Must others say the same of the generic trees?  Then a file must be in all of them. */
+/*
+ * The number of the component's generic trees, each of which should have the same files.
+ */
 static size_t generic_trees(const struct recombine_component *c)
 {
 	size_t n = 0;
@@ -337,7 +339,7 @@ kpack_error_t recombine_settle(struct recombine_component *c, struct kpackx_erro
 		if (r.items->dest < DEST_GENERIC)
 			continue;
 		check_everywhere(&r, trees);
-		KP_TRY(settle(&r, why));
+		KP_TRY(settle_run(&r, why));
 	}
 	check_directories(c);
 	return KPACK_SUCCESS;

@@ -45,7 +45,7 @@ size_t shard_trees_number(const struct shard_trees *trees, const char *shard)
 	return i;
 }
 
-/* --- names in a directory ------------------------------------------------------------------ */
+/* --- names in a directory ---------------------------------------------------------- */
 
 struct listing {
 	struct dirent **names;
@@ -62,7 +62,8 @@ static int by_bytes(const struct dirent **a, const struct dirent **b)
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-static kpack_error_t list(const char *dir, struct listing *out, struct kpackx_error *why)
+static kpack_error_t list_directory(const char *dir, struct listing *out,
+				    struct kpackx_error *why)
 {
 	out->count = scandir(dir, &out->names, is_shown, by_bytes);
 	return out->count < 0 ? kp_fail_errno(why, errno, "%s: cannot list it", dir)
@@ -77,11 +78,11 @@ static void listing_fini(struct listing *l)
 }
 
 /*
- * Is DIR/NAME, whose path goes to *PATH, a directory?  A link to one could lead anywhere:
- * it is refused.
+ * Set *PATH to DIR/NAME and *IS_DIR to whether it is a directory.  A symbolic link to a
+ * directory is an error, because it could lead anywhere.
  */
-static kpack_error_t look(const char *dir, const char *name, char **path, bool *is_dir,
-			  struct kpackx_error *why)
+static kpack_error_t check_directory(const char *dir, const char *name, char **path,
+				     bool *is_dir, struct kpackx_error *why)
 {
 	struct stat st;
 
@@ -98,7 +99,7 @@ static kpack_error_t look(const char *dir, const char *name, char **path, bool *
 		       "%s: is a symbolic link to a directory; not followed", *path);
 }
 
-/* --- trees ---------------------------------------------------------------------------------- */
+/* --- trees ------------------------------------------------------------------------- */
 
 static bool is_wanted(const char *name, size_t size, char *const *components, size_t n)
 {
@@ -143,10 +144,10 @@ static kpack_error_t read_entry(const struct reading *r, const char *shard,
 	size_t size = tree_component_size(name);
 	char *path = NULL;
 	bool is_dir = false;
-	kpack_error_t err = look(dir, name, &path, &is_dir, why);
+	kpack_error_t err = check_directory(dir, name, &path, &is_dir, why);
 
 	if (!err && (size == 0 || !is_dir))
-		report_error(path, "is no tree <component>_<target>; left out");
+		report_error(path, "is not a tree named <component>_<target>; left out");
 	else if (!err && is_wanted(name, size, r->components, r->n_components))
 		err = add_tree(r->trees, shard, path, name, size, why);
 	free(path);
@@ -162,7 +163,7 @@ static kpack_error_t read_shard(const struct reading *r, const char *dir,
 
 	if (asprintf(&path, "%s/%s", dir, shard) < 0)
 		return kp_fail_memory(why, strlen(dir), "a path");
-	err = list(path, &l, why);
+	err = list_directory(path, &l, why);
 	for (int i = 0; i < l.count && !err; i++)
 		err = read_entry(r, shard, path, l.names[i]->d_name, why);
 	listing_fini(&l);
@@ -170,7 +171,7 @@ static kpack_error_t read_shard(const struct reading *r, const char *dir,
 	return err;
 }
 
-/* --- shards --------------------------------------------------------------------------------- */
+/* --- shards ------------------------------------------------------------------------ */
 
 static kpack_error_t add_shard(struct shard_trees *trees, const char *dir,
 			       const char *name, const char *primary,
@@ -178,7 +179,7 @@ static kpack_error_t add_shard(struct shard_trees *trees, const char *dir,
 {
 	char *path = NULL, *copy;
 	bool is_dir = false;
-	kpack_error_t err = look(dir, name, &path, &is_dir, why);
+	kpack_error_t err = check_directory(dir, name, &path, &is_dir, why);
 
 	if (!err && is_dir) {
 		size_t at = strcmp(name, primary) == 0 ? 0 : trees->n_shards;
@@ -191,7 +192,7 @@ static kpack_error_t add_shard(struct shard_trees *trees, const char *dir,
 		trees->shards[at] = copy;
 		trees->n_shards += copy != NULL;
 	} else if (!err) {
-		report_error(path, "is no directory of a shard; left out");
+		report_error(path, "is not the directory of a shard; left out");
 	}
 	free(path);
 	return err;
@@ -201,7 +202,7 @@ static kpack_error_t read_shards(struct shard_trees *trees, const char *dir,
 				 const char *primary, struct kpackx_error *why)
 {
 	struct listing l = {0};
-	kpack_error_t err = list(dir, &l, why);
+	kpack_error_t err = list_directory(dir, &l, why);
 
 	if (!err) {
 		trees->shards = calloc((size_t)l.count + 1, sizeof(*trees->shards));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the shards of a distributed build have: SHARDS/<shard>/<component>_<target>, each a
- * tree as `kpack split` writes it, where <target> is "generic" or names a GPU or several.
+ * The trees of the shards of a distributed build: SHARDS/<shard>/<component>_<target>,
+ * each a tree as `kpack split` writes it; <target> is "generic" or names one or several
+ * GPUs.
  *
  * Trees are walked without following symbolic links.
  */
@@ -12,18 +13,18 @@
 #include <sys/stat.h>
 #include "core/base/errors.h"
 
-/* Bytes of a manifest, which has a line for each prefix. */
+/* Size limit of a manifest in bytes. */
 #define SHARD_MANIFEST_MAX (1 << 20)
 
-/* Directories in one another. */
+/* Limit of nested directories. */
 #define SHARD_DEPTH_MAX 256
 
-/* Something in a tree; a directory only when nothing is in it. */
+/* A path in a tree; a directory is listed only if it is empty. */
 struct shard_file {
 	char *path; /* relative to the tree */
 	mode_t mode;
 	uint64_t size;
-	bool linked; /* it has other names: DEV and INO tell which */
+	bool linked; /* it has several hard links, which share DEV and INO */
 	dev_t dev;
 	ino_t ino;
 };
@@ -47,17 +48,18 @@ struct shard_trees {
 };
 
 /*
- * Read all shards below DIR; components: those of the list, NULL: all.  Files and directories
- * with other names are reported and left out.  OUT must be finished in any case.
- * INVALID_ARGUMENT: no shard PRIMARY; a tree or a shard is a symbolic link; a manifest that
- * is none; directories too deep.  IO_ERROR, OUT_OF_MEMORY.
+ * Read all shards below DIR, but only the given COMPONENTS (NULL: all).  Files and
+ * directories that are not named like trees are reported and left out.  The caller calls
+ * shard_trees_fini even after an error.
+ * INVALID_ARGUMENT: no shard PRIMARY; a tree or a shard is a symbolic link to a
+ * directory; an invalid manifest; directories too deep.  IO_ERROR, OUT_OF_MEMORY.
  */
 kpack_error_t shard_trees_read(const char *dir, const char *primary,
 			       char *const *components, size_t n_components,
 			       struct shard_trees *out, struct kpackx_error *why);
 void shard_trees_fini(struct shard_trees *trees);
 
-/* The number of a shard in the order; n_shards: there is none. */
+/* The index of SHARD in shards; n_shards if it does not exist. */
 size_t shard_trees_number(const struct shard_trees *trees, const char *shard);
 
 #endif

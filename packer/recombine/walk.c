@@ -10,7 +10,7 @@
 #include "core/base/text.h"
 #include "packer/split/tree_name.h"
 
-/* --- the manifest --------------------------------------------------------------------------- */
+/* --- the manifest ------------------------------------------------------------------ */
 
 static kpack_error_t add_prefix(struct shard_tree *t, struct kp_span line,
 				struct kpackx_error *why)
@@ -88,7 +88,7 @@ static kpack_error_t read_manifest(struct shard_tree *t, struct kpackx_error *wh
 	return err;
 }
 
-/* --- files ---------------------------------------------------------------------------------- */
+/* --- files ------------------------------------------------------------------------- */
 
 struct walk {
 	struct shard_tree *tree;
@@ -184,7 +184,7 @@ static kpack_error_t walk_directory(struct walk *w, int parent, const char *name
 	}
 	if (w->depth++ == SHARD_DEPTH_MAX)
 		err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			      "%s: more than %d directories in one another",
+			      "%s: directories are nested more than %d deep",
 			      w->tree->path, SHARD_DEPTH_MAX);
 	else
 		err = walk_entries(w, d, path, why);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* All that is in one tree of a shard. */
+/* List the files in one tree of a shard. */
 #ifndef PACKER_RECOMBINE_WALK_H
 #define PACKER_RECOMBINE_WALK_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One tree of the output. */
+/* Write one output tree. */
 #include <errno.h>
 #include <fcntl.h>
 #include <search.h>
@@ -12,12 +12,12 @@
 #include "internal.h"
 #include "packer/split/tree_name.h"
 
-/* A directory that was made, and the one it is made after. */
+/* A directory that was made, and the directory whose attributes it gets. */
 struct made {
 	char *from, *to;
 };
 
-/* A file with several names, by the first that was written. */
+/* The first written path of a file with several hard links. */
 struct written {
 	dev_t dev;
 	ino_t ino;
@@ -32,7 +32,7 @@ struct writing {
 	void *written; /* tree of struct written */
 };
 
-/* --- directories ---------------------------------------------------------------------------- */
+/* --- directories ------------------------------------------------------------------- */
 
 static kpack_error_t make_directory(struct writing *w, char *from, char *to,
 				    struct kpackx_error *why)
@@ -66,7 +66,7 @@ static char *join_path(const char *dir, const char *path, size_t size)
 	return asprintf(&out, "%s/%.*s", dir, (int)size, path) < 0 ? NULL : out;
 }
 
-/* The directories above PATH, like those of ITEM's tree. */
+/* Make the parent directories of ITEM; finish_directories copies their attributes. */
 static kpack_error_t make_parents(struct writing *w, const struct recombine_item *item,
 				  struct kpackx_error *why)
 {
@@ -82,7 +82,9 @@ static kpack_error_t make_parents(struct writing *w, const struct recombine_item
 	return KPACK_SUCCESS;
 }
 
-/* From the innermost: a file written later would change a directory's times. */
+/*
+ * Copy attributes last and innermost first, because writing changes a directory's times.
+ */
 static kpack_error_t finish_directories(struct writing *w, struct kpackx_error *why)
 {
 	for (size_t i = w->n_made; i-- > 0;) {
@@ -95,7 +97,7 @@ static kpack_error_t finish_directories(struct writing *w, struct kpackx_error *
 	return KPACK_SUCCESS;
 }
 
-/* --- files ------------------------------------------------------------------------------------ */
+/* --- files ------------------------------------------------------------------------- */
 
 static int by_inode(const void *a, const void *b)
 {
@@ -114,19 +116,20 @@ static void free_written(void *p)
 	free(one);
 }
 
-/* Remember where a file with several names went. */
-static void remember(struct writing *w, const struct shard_file *file, const char *to)
+/* Remember the written path of a file with several hard links. */
+static void remember_file(struct writing *w, const struct shard_file *file,
+			  const char *to)
 {
 	struct written *one = malloc(sizeof(*one));
 
 	if (!one)
-		return; /* its next name gets a copy */
+		return; /* its next path gets a copy */
 	*one = (struct written){file->dev, file->ino, strdup(to)};
 	if (!one->to || !tsearch(one, &w->written, by_inode))
 		free_written(one);
 }
 
-static const char *remembered(const struct writing *w, const struct shard_file *file)
+static const char *find_written(const struct writing *w, const struct shard_file *file)
 {
 	struct written key = {file->dev, file->ino, NULL};
 	struct written *const *there =
@@ -143,12 +146,12 @@ static kpack_error_t write_regular(struct writing *w, const struct recombine_ite
 
 	if (item->rewritten)
 		return join_write(from, to, &item->marker, why);
-	before = remembered(w, item->file);
+	before = find_written(w, item->file);
 	if (before)
 		return copy_link(before, to, why);
 	KP_TRY(copy_file(from, to, why));
 	if (item->file->linked)
-		remember(w, item->file, to);
+		remember_file(w, item->file, to);
 	return KPACK_SUCCESS;
 }
 
@@ -180,7 +183,7 @@ static kpack_error_t write_item(struct writing *w, const struct recombine_item *
 	return err;
 }
 
-/* --- the manifest ----------------------------------------------------------------------------- */
+/* --- the manifest ------------------------------------------------------------------ */
 
 static bool is_below(const char *path, const char *prefix)
 {
@@ -189,7 +192,9 @@ static bool is_below(const char *path, const char *prefix)
 	return strncmp(path, prefix, n) == 0 && (path[n] == '/' || !path[n]);
 }
 
-/* Does this tree of the output have a file below PREFIX?  The generic one lists all. */
+/*
+ * True if the output tree has a file below PREFIX; the generic tree lists all prefixes.
+ */
 static bool is_listed(const struct recombine_component *c, int dest, const char *prefix)
 {
 	for (size_t i = 0; i < c->n_items; i++)
@@ -204,8 +209,9 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The prefixes of all shards' manifests, sorted; *ANY: there is a manifest. */
-static const char **collect(const struct recombine_component *c, size_t *n, bool *any)
+/* The prefixes of all shards' manifests, sorted; sets *ANY if there is a manifest. */
+static const char **collect_prefixes(const struct recombine_component *c, size_t *n,
+				     bool *any)
 {
 	const char **list;
 	size_t most = 0;
@@ -266,7 +272,7 @@ static kpack_error_t write_manifest(const struct writing *w, int dest,
 {
 	size_t n;
 	bool any;
-	const char **list = collect(w->c, &n, &any);
+	const char **list = collect_prefixes(w->c, &n, &any);
 	kpack_error_t err = list ? KPACK_SUCCESS : kp_fail_memory(why, 1, "prefixes");
 
 	if (!err && any)
@@ -275,7 +281,7 @@ static kpack_error_t write_manifest(const struct writing *w, int dest,
 	return err;
 }
 
-/* --- the tree --------------------------------------------------------------------------------- */
+/* --- the tree ---------------------------------------------------------------------- */
 
 static kpack_error_t write_items(struct writing *w, struct recombine_tree *tree,
 				 struct kpackx_error *why)

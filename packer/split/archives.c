@@ -67,6 +67,7 @@ bool split_is_archives(const char *path)
 
 /* --- reporting --------------------------------------------------------------------- */
 
+
 static void begin_progress(void *arg, uint64_t bytes)
 {
 	struct run *r = arg;
@@ -96,7 +97,7 @@ static void report_written(void *arg, const struct archive_part *part)
 	       part->stats.bytes);
 }
 
-/* --- the run ------------------------------------------------------------------------- */
+/* --- the run ----------------------------------------------------------------------- */
 
 static bool takes_arch(const void *arg, struct kp_span arch)
 {

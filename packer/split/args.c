@@ -82,7 +82,7 @@ void split_args_fini(struct split_args *args)
 	free(args->families);
 }
 
-/* --- texts --------------------------------------------------------------------------- */
+/* --- texts ------------------------------------------------------------------------- */
 
 /* Append ",MORE" to LIST. */
 static kpack_error_t join_list(char **list, const char *more, struct kpackx_error *why)
@@ -191,7 +191,7 @@ static int add_library(struct split_args *args, const char *text)
 	return join_list(&args->libraries, text, &why) ? out_of_memory() : EXIT_OK;
 }
 
-/* --- several words ------------------------------------------------------------------- */
+/* --- several words ----------------------------------------------------------------- */
 
 static bool is_target(const char *word)
 {
@@ -228,7 +228,7 @@ static int ignore_option(const char *option)
 	return EXIT_OK;
 }
 
-/* --- options ------------------------------------------------------------------------- */
+/* --- options ----------------------------------------------------------------------- */
 
 static int set_words(struct split_args *args, const struct options *o, int row)
 {
@@ -279,7 +279,7 @@ static int set_option(struct split_args *args, const struct options *o, int row)
 	}
 }
 
-/* --- all together -------------------------------------------------------------------- */
+/* --- all together ------------------------------------------------------------------ */
 
 /*
  * The last operand is OUTPUT, unless an option set it; the operands before it are INPUT.
@@ -354,7 +354,7 @@ int split_args_parse(struct split_args *args, int argc, char **argv)
 	return status ? status : check_lists(args);
 }
 
-/* --- for a run ----------------------------------------------------------------------- */
+/* --- for a run --------------------------------------------------------------------- */
 
 static kpack_error_t pack_family(struct pack_args *out, const char *text,
 				 struct kpackx_error *why)

@@ -40,7 +40,7 @@ struct checker {
 	size_t count, cap;
 };
 
-/* --- expected paths ------------------------------------------------------------------ */
+/* --- expected paths ---------------------------------------------------------------- */
 
 static kpack_error_t expect_path(struct checker *c, const struct split_tree *tree,
 				 const char *prefix, const char *relative,
@@ -226,7 +226,7 @@ static kpack_error_t expect_all(struct checker *c, struct kpackx_error *why)
 	return unite_directories(c, why);
 }
 
-/* --- existing paths ------------------------------------------------------------------ */
+/* --- existing paths ---------------------------------------------------------------- */
 
 static kpack_error_t visit_path(struct checker *c, const FTSENT *e,
 				struct kpackx_error *why)
@@ -279,7 +279,7 @@ static kpack_error_t walk_trees(struct checker *c, struct kpackx_error *why)
 	return err;
 }
 
-/* --- bytes --------------------------------------------------------------------------- */
+/* --- bytes ------------------------------------------------------------------------- */
 
 static kpack_error_t open_source(const char *path, int *fd, struct kp_source *out,
 				 struct kpackx_error *why)
@@ -403,7 +403,7 @@ static kpack_error_t check_contents(struct checker *c, struct kpackx_error *why)
 	return pipeline_run(&pipeline, why);
 }
 
-/* --- archives ------------------------------------------------------------------------ */
+/* --- archives ---------------------------------------------------------------------- */
 
 static kpack_error_t check_archive(const struct split *s, const struct split_prefix *i,
 				   const struct split_part *part, const char *name,

@@ -12,7 +12,7 @@
 /* Manifests are written by hand or by a build; these limits are far above real ones. */
 enum { MANIFEST_MAX = 4 << 20, PREFIXES_MAX = 65536 };
 
-/* --- the text ------------------------------------------------------------------------ */
+/* --- the text ---------------------------------------------------------------------- */
 
 static bool is_blank(uint8_t c)
 {
@@ -172,7 +172,7 @@ kpack_error_t prefixes_parse(struct kp_span text, struct prefixes *out,
 	return err;
 }
 
-/* --- the tree ------------------------------------------------------------------------ */
+/* --- the tree ---------------------------------------------------------------------- */
 
 static kpack_error_t read_manifest(const char *path, struct prefixes *out,
 				   struct kpackx_error *why)

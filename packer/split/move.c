@@ -72,7 +72,7 @@ static kpack_error_t make_parent(struct move *m, const char *relative,
 	return call_on_both(m, dir, make_dir, why);
 }
 
-/* --- files --------------------------------------------------------------------------- */
+/* --- files ------------------------------------------------------------------------- */
 
 /* The first of ENTRY's hard links that goes to the current output tree. */
 static size_t first_link(const struct move *m, size_t entry)
@@ -155,7 +155,7 @@ static kpack_error_t move_part(struct move *m, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-/* --- emptied directories ------------------------------------------------------------- */
+/* --- emptied directories ----------------------------------------------------------- */
 
 static kpack_error_t remove_dir(const struct split *s, const struct split_prefix *i,
 				const char *relative, bool may_stay,
@@ -227,7 +227,7 @@ kpack_error_t split_move(const struct split *s, const struct split_prefix *i,
 	return err ? err : remove_emptied(s, i, why);
 }
 
-/* --- directories and manifests ------------------------------------------------------- */
+/* --- directories and manifests ----------------------------------------------------- */
 
 bool split_contributes(const struct split_prefix *i, const char *part)
 {

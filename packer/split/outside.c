@@ -6,7 +6,7 @@
 #include "packer/files/copy.h"
 #include "core/base/alloc.h"
 
-/* --- listing ------------------------------------------------------------------------- */
+/* --- listing ----------------------------------------------------------------------- */
 
 static const char *relative_to(const char *path, size_t skip)
 {
@@ -145,7 +145,7 @@ void outside_close(struct outside *o)
 	*o = (struct outside){0};
 }
 
-/* --- copying ------------------------------------------------------------------------- */
+/* --- copying ----------------------------------------------------------------------- */
 
 static kpack_error_t copy_special_file(struct outside_entry *e, const char *to,
 				       struct kpackx_error *why)

@@ -11,7 +11,7 @@ struct builder {
 	size_t *part_of; /* indices of items before these are sorted */
 };
 
-/* --- files --------------------------------------------------------------------------- */
+/* --- files ------------------------------------------------------------------------- */
 
 static kpack_error_t add_base_arches(struct split_part *part,
 				     const struct library_object *o,
@@ -64,7 +64,7 @@ static kpack_error_t place_files(struct builder *b, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-/* --- existing archives --------------------------------------------------------------- */
+/* --- existing archives ------------------------------------------------------------- */
 
 static kpack_error_t place_old(struct builder *b, const struct old_archive *a,
 			       size_t *number, struct kpackx_error *why)
@@ -112,7 +112,7 @@ static bool is_there(const struct packing *p, size_t entry)
 	}
 }
 
-/* --- directories --------------------------------------------------------------------- */
+/* --- directories ------------------------------------------------------------------- */
 
 static bool is_inside(const char *path, const char *dir)
 {
@@ -157,7 +157,7 @@ static void place_directories(struct builder *b)
 			b->part_of[i] = b->out->generic;
 }
 
-/* --- all of it ----------------------------------------------------------------------- */
+/* --- all of it --------------------------------------------------------------------- */
 
 static int by_text(const void *a, const void *b)
 {

@@ -7,7 +7,7 @@
 #include "core/archive/naming.h"
 #include "core/target/target.h"
 
-/* --- contents of a tree -------------------------------------------------------------- */
+/* --- contents of a tree ------------------------------------------------------------ */
 
 struct sums {
 	size_t files, archives;
@@ -74,7 +74,7 @@ static struct sums sum_up(const struct split *s, const struct split_tree *tree)
 	return sums;
 }
 
-/* --- text ---------------------------------------------------------------------------- */
+/* --- text -------------------------------------------------------------------------- */
 
 void split_report_notes(const struct split *s)
 {
@@ -118,7 +118,7 @@ void split_report(const struct split *s)
 	print_dropped(s);
 }
 
-/* --- JSON ---------------------------------------------------------------------------- */
+/* --- JSON -------------------------------------------------------------------------- */
 
 #if KP_WITH_JSON
 static void add_unique(json_t *list, char *const *texts, size_t n)

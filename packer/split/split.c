@@ -15,7 +15,7 @@
 #include "core/archive/naming.h"
 #include "core/target/target.h"
 
-/* --- trees --------------------------------------------------------------------------- */
+/* --- trees ------------------------------------------------------------------------- */
 
 const struct split_tree *split_tree_of(const struct split *s, const char *part)
 {
@@ -87,7 +87,7 @@ static kpack_error_t list_trees(struct split *s, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-/* --- prefixes ------------------------------------------------------------------------ */
+/* --- prefixes ---------------------------------------------------------------------- */
 
 static kpack_error_t open_prefix(struct split *s, struct split_prefix *i,
 				 const struct prefix *prefix, struct kpackx_error *why)
@@ -140,7 +140,7 @@ static int pack_prefixes(struct split *s)
 	return status;
 }
 
-/* --- checks -------------------------------------------------------------------------- */
+/* --- checks ------------------------------------------------------------------------ */
 
 static bool any_code(const struct split *s, bool stored)
 {
@@ -204,7 +204,7 @@ static kpack_error_t check_names(const struct split *s, struct kpackx_error *why
 	return KPACK_SUCCESS;
 }
 
-/* --- the run ------------------------------------------------------------------------- */
+/* --- the run ----------------------------------------------------------------------- */
 
 static void report_unmatched(const struct split *s)
 {

@@ -83,7 +83,7 @@ void stored_check_free(struct stored_check *c)
 	free(c);
 }
 
-/* --- one entry ----------------------------------------------------------------------- */
+/* --- one entry --------------------------------------------------------------------- */
 
 /* The index of the first wanted entry that is not less than the given one. */
 static size_t lower_bound(const struct stored_check *c, struct kp_span key,
@@ -230,7 +230,7 @@ kpack_error_t stored_check_archive(struct stored_check *c, const char *path,
 	return err;
 }
 
-/* --- all of them --------------------------------------------------------------------- */
+/* --- all of them ------------------------------------------------------------------- */
 
 /* True if an equal object is stored under the same name. */
 static bool is_shared(const struct stored_check *c, const struct want *w)

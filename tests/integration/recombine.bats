@@ -367,7 +367,7 @@ a.write('shards/a/blas_$arch/.kpack/blas_$arch.kpack')"
 	build b gfx110X=gfx1100,gfx1101 --seed other
 	mv shards/b/rocm_gfx110X/usr/.kpack/{rocm-gfx110X,more}.kpack
 	config
-	denied 1 'other code for lib/libfat.so#0 gfx1100'
+	denied 1 'different code for lib/libfat.so#0 gfx1100'
 	config '"error_on_duplicate_device_code": false'
 	recombine -q
 }
@@ -489,7 +489,7 @@ a.write('shards/a/blas_$arch/.kpack/blas_$arch.kpack')"
 	# a directory in one, a link in the other: nothing is written through it
 	mkdir -p shards/a/rocm_generic/usr/away
 	echo 1 >shards/a/rocm_generic/usr/away/file
-	denied 1 'is no directory; a/rocm_generic/usr/away/file is in one of that name'
+	denied 1 'is not a directory; a/rocm_generic/usr/away/file needs one of that name'
 	[ "$(cat outside/file)" = secret ]
 	rm -r shards/a/rocm_generic/usr/away
 	mv shards/b/rocm_gfx120X outside/

@@ -14,7 +14,7 @@
 #include "out.h"
 #include "unpack.h"
 
-/* --- the name ------------------------------------------------------------------------ */
+/* --- the name ---------------------------------------------------------------------- */
 
 enum { TAG_PARTS = 3 };
 
@@ -91,7 +91,7 @@ static kpack_error_t name_of(const struct dist_info *info, char out[WHEEL_NAME_M
 	return wheel_name_compose(&name, out, why);
 }
 
-/* --- packing ------------------------------------------------------------------------- */
+/* --- packing ----------------------------------------------------------------------- */
 
 static kpack_error_t read_text(const char *dir, const char *info, const char *file,
 			       char **out, size_t *size, struct kpackx_error *why)
@@ -218,7 +218,7 @@ kpack_error_t wheel_directory_pack(const char *dir, const char *to, unsigned job
 	return err;
 }
 
-/* --- unpacking ----------------------------------------------------------------------- */
+/* --- unpacking --------------------------------------------------------------------- */
 
 static kpack_error_t unpack(const struct wheel_in *w, const char *dir, unsigned jobs,
 			    struct kpackx_error *why)

@@ -45,7 +45,7 @@ bool variant_label_ok(const char *text)
 	return true;
 }
 
-/* --- escape -------------------------------------------------------------------------- */
+/* --- escape ------------------------------------------------------------------------ */
 
 static bool escape_char(struct writer *w, const char *p, bool feature)
 {
@@ -121,7 +121,7 @@ bool variant_unescape(const char *value, char out[KP_TARGET_TEXT_MAX])
 	return true;
 }
 
-/* --- files --------------------------------------------------------------------------- */
+/* --- files ------------------------------------------------------------------------- */
 
 #if KP_WITH_JSON
 

@@ -47,7 +47,7 @@ static void check_fini(struct check *c)
 	free(c->known);
 }
 
-/* --- reading what was written -------------------------------------------------------- */
+/* --- reading what was written ------------------------------------------------------ */
 
 static bool in_info(const char *path)
 {
@@ -121,7 +121,7 @@ static const struct written *find(const struct check *c, const char *path)
 			    : NULL;
 }
 
-/* --- members ------------------------------------------------------------------------- */
+/* --- members ----------------------------------------------------------------------- */
 
 static int item_order(const void *key, const void *item)
 {
@@ -212,7 +212,7 @@ static kpack_error_t check_origin(const struct check *c, struct kpackx_error *wh
 	return KPACK_SUCCESS;
 }
 
-/* --- code objects -------------------------------------------------------------------- */
+/* --- code objects ------------------------------------------------------------------ */
 
 static int by_hash(const void *a, const void *b)
 {
@@ -382,7 +382,7 @@ static kpack_error_t check_objects(struct check *c, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-/* --- all ----------------------------------------------------------------------------- */
+/* --- all --------------------------------------------------------------------------- */
 
 kpack_error_t wheel_check(const struct wheel_write *w, const struct wheel_files *files,
 			  const struct wheel_source *sources, size_t n,

@@ -39,7 +39,7 @@ static kpack_error_t add(struct wheel_items *list, const struct wheel_item *item
 		       : kp_fail_memory(why, strlen(item->path), "a path");
 }
 
-/* --- members ------------------------------------------------------------------------- */
+/* --- members ----------------------------------------------------------------------- */
 
 struct adder {
 	struct wheel_items *list;
@@ -116,7 +116,7 @@ static kpack_error_t add_members(struct adder *a, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-/* --- archives ------------------------------------------------------------------------ */
+/* --- archives ---------------------------------------------------------------------- */
 
 static kpack_error_t add_archive(struct adder *a, const char *name,
 				 const struct wheel_part *part, struct kpackx_error *why)
@@ -154,7 +154,7 @@ static kpack_error_t add_archives(struct adder *a, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-/* --- parts --------------------------------------------------------------------------- */
+/* --- parts ------------------------------------------------------------------------- */
 
 /* Is NAME a family of the user's? */
 static bool is_asked(const struct families *families, const char *name)
@@ -216,7 +216,7 @@ static kpack_error_t find_parts(struct adder *a, struct wheel_parts *parts,
 	return KPACK_SUCCESS;
 }
 
-/* --- all ----------------------------------------------------------------------------- */
+/* --- all --------------------------------------------------------------------------- */
 
 kpack_error_t wheel_items_add(struct wheel_items *list, struct wheel_source *source,
 			      struct wheel_parts *parts, struct kpackx_error *why)

@@ -15,7 +15,7 @@
 /* What stands for the target in a requirement. */
 #define PLACEHOLDER "@GFXARCH@"
 
-/* --- extras -------------------------------------------------------------------------- */
+/* --- extras ------------------------------------------------------------------------ */
 
 struct extras {
 	struct wheel_extra *items;
@@ -209,7 +209,7 @@ kpack_error_t wheel_extras(const struct wheel_metadata *m, struct wheel_extra **
 	return err;
 }
 
-/* --- texts --------------------------------------------------------------------------- */
+/* --- texts ------------------------------------------------------------------------- */
 
 /* The text that was written to F; F and the text are gone after a failure. */
 static kpack_error_t finish_text(FILE *f, char **out, struct kpackx_error *why)
@@ -349,7 +349,7 @@ kpack_error_t wheel_metadata_host(const struct wheel_metadata *m, char **out,
 	return err;
 }
 
-/* --- device wheels ------------------------------------------------------------------- */
+/* --- device wheels ----------------------------------------------------------------- */
 
 bool wheel_requirement_ok(const char *text)
 {

@@ -86,7 +86,7 @@ static kpack_error_t look(const struct overlay *o, take_device *take, void *arg,
 	return err;
 }
 
-/* --- the one that was given ---------------------------------------------------------- */
+/* --- the one that was given -------------------------------------------------------- */
 
 static kpack_error_t move(const struct overlay *o, const char *overlay, bool back,
 			  struct kpackx_error *why)
@@ -141,7 +141,7 @@ static kpack_error_t take_given(const struct overlay *o, const char *given,
 	return look(o, refuse_outside, *overlay, why);
 }
 
-/* --- the one that is found ----------------------------------------------------------- */
+/* --- the one that is found --------------------------------------------------------- */
 
 /* The top-level directory with the most bytes, on the heap; "" when there is none. */
 static char *biggest(const struct wheel_in *w)

@@ -17,7 +17,7 @@ void wheel_parts_fini(struct wheel_parts *parts)
 	*parts = (struct wheel_parts){0};
 }
 
-/* --- names --------------------------------------------------------------------------- */
+/* --- names ------------------------------------------------------------------------- */
 
 void wheel_parts_bundle(const char *arch, char out[KP_TARGET_TEXT_MAX])
 {
@@ -99,7 +99,7 @@ static kpack_error_t name_part(const struct wheel_parts *parts, struct wheel_par
 	return KPACK_SUCCESS;
 }
 
-/* --- making -------------------------------------------------------------------------- */
+/* --- making ------------------------------------------------------------------------ */
 
 static struct wheel_part *find(const struct wheel_parts *parts, enum wheel_part_kind kind,
 			       const char *name)
@@ -233,7 +233,7 @@ kpack_error_t wheel_parts_family(struct wheel_parts *parts, const char *family,
 	return KPACK_SUCCESS;
 }
 
-/* --- what needs what ----------------------------------------------------------------- */
+/* --- what needs what --------------------------------------------------------------- */
 
 static bool same_processor(const struct kp_target *a, const struct kp_target *b)
 {

@@ -14,7 +14,7 @@
 #include "packer/wheel/file/unpack.h"
 #include "core/archive/naming.h"
 
-/* --- opening ------------------------------------------------------------------------- */
+/* --- opening ----------------------------------------------------------------------- */
 
 static const char *base_name(const char *path)
 {
@@ -108,7 +108,7 @@ bool wheel_source_entry(const struct wheel_source *s, const char *inside, size_t
 	return false;
 }
 
-/* --- unpacking ----------------------------------------------------------------------- */
+/* --- unpacking --------------------------------------------------------------------- */
 
 static void advance(void *arg, uint64_t bytes)
 {
@@ -145,7 +145,7 @@ static kpack_error_t unpack(struct wheel_source *s, const char *tree,
 	return err;
 }
 
-/* --- packing ------------------------------------------------------------------------- */
+/* --- packing ----------------------------------------------------------------------- */
 
 kpack_error_t wheel_source_families(const struct wheel_split_args *args,
 				    struct families *out, struct kpackx_error *why)

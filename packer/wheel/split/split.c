@@ -51,7 +51,7 @@ static void split_fini(struct split *s)
 		rmdir(s->args->output); /* unless wheels are in it */
 }
 
-/* --- before the work ----------------------------------------------------------------- */
+/* --- before the work --------------------------------------------------------------- */
 
 static kpack_error_t open_places(struct split *s, struct kpackx_error *why)
 {
@@ -168,7 +168,7 @@ static kpack_error_t begin(struct split *s, struct kpackx_error *why)
 	return find_names(s, why);
 }
 
-/* --- wheels -------------------------------------------------------------------------- */
+/* --- wheels ------------------------------------------------------------------------ */
 
 static const struct wheel_source *preferred(const struct split *s)
 {
@@ -252,7 +252,7 @@ static kpack_error_t write_wheels(struct split *s, struct kpackx_error *why)
 	return wheel_check(&s->write, &s->files, s->sources, s->n_sources, why);
 }
 
-/* --- names --------------------------------------------------------------------------- */
+/* --- names ------------------------------------------------------------------------- */
 
 /* Unpack a wheel where it waits, under its name without ending. */
 static kpack_error_t make_directory(const struct split *s, const struct wheel_file *file,
@@ -351,7 +351,7 @@ static kpack_error_t publish_all(const struct split *s, struct kpackx_error *why
 	return err;
 }
 
-/* --- all ----------------------------------------------------------------------------- */
+/* --- all --------------------------------------------------------------------------- */
 
 static int fail(const struct kpackx_error *why)
 {

@@ -10,7 +10,7 @@
 #include "packer/merge/merge.h"
 #include "packer/cli/report.h"
 
-/* --- may they be joined? ------------------------------------------------------------- */
+/* --- may they be joined? ----------------------------------------------------------- */
 
 static kpack_error_t differ(const struct wheel_source *a, const struct wheel_source *b,
 			    const char *what, struct kpackx_error *why)
@@ -55,7 +55,7 @@ kpack_error_t wheel_union_check(const struct wheel_source *sources, size_t n,
 	return KPACK_SUCCESS;
 }
 
-/* --- joining ------------------------------------------------------------------------- */
+/* --- joining ----------------------------------------------------------------------- */
 
 struct joiner {
 	const struct wheel_source *sources;
@@ -166,7 +166,7 @@ static kpack_error_t join_binaries(struct joiner *j, struct same *g, size_t chos
 	return err;
 }
 
-/* --- archives ------------------------------------------------------------------------ */
+/* --- archives ---------------------------------------------------------------------- */
 
 static void close_sources(struct merge_source *sources, size_t n)
 {
@@ -261,7 +261,7 @@ static kpack_error_t join_archives(struct joiner *j, struct same *g, size_t chos
 	return KPACK_SUCCESS;
 }
 
-/* --- one path ------------------------------------------------------------------------ */
+/* --- one path ---------------------------------------------------------------------- */
 
 /* What is for the host alone is in every build. */
 static kpack_error_t check_everywhere(const struct joiner *j, const struct same *g,

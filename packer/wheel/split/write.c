@@ -12,7 +12,7 @@
 #include "core/base/file.h"
 #include "packer/wheel/file/out.h"
 
-/* --- names --------------------------------------------------------------------------- */
+/* --- names ------------------------------------------------------------------------- */
 
 static kpack_error_t add_file(struct wheel_files *files, enum wheel_file_kind kind,
 			      const struct wheel_part *part, struct wheel_file **out,
@@ -126,7 +126,7 @@ void wheel_files_fini(struct wheel_files *files)
 	*files = (struct wheel_files){0};
 }
 
-/* --- texts --------------------------------------------------------------------------- */
+/* --- texts ------------------------------------------------------------------------- */
 
 /* The texts of one .dist-info. */
 struct info {
@@ -258,7 +258,7 @@ static kpack_error_t add_host_info(const struct wheel_write *w, struct info *inf
 	return add_text(info, "METADATA", text, size, why);
 }
 
-/* --- wheels -------------------------------------------------------------------------- */
+/* --- wheels ------------------------------------------------------------------------ */
 
 static kpack_error_t add_item(const struct wheel_item *item, struct wheel_out *out,
 			      struct kpackx_error *why)

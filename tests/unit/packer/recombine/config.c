@@ -44,7 +44,7 @@ static void faults(void **state)
 		{"[]", "the file is an array, not an object"},
 		{"{\"primary_shard\": null}", "primary_shard: is null, not a string"},
 		{"{\"primary_shard\": \"../a\"}",
-		 "primary_shard: is no name of a directory"},
+		 "primary_shard: cannot be the name of a directory"},
 		{"{\"primary_shard\": \"a\"}", "architecture_groups: is missing"},
 		{"{\"primary_shard\": \"a\", \"architecture_groups\": {}}",
 		 "architecture_groups: is empty"},
