@@ -12,7 +12,7 @@
 #include "core/base/span.h"
 
 struct prefix {
-	char *path; /* relative to the tree's root; "" is the root itself */
+	char *path;  /* relative to the tree's root; "" is the root itself */
 	bool absent; /* missing from the tree: a shard built nothing for it */
 };
 

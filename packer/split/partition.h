@@ -35,8 +35,7 @@ struct split_part {
 };
 
 struct partition {
-	struct split_part *
-		items; /* sorted by name; only the generic one may be empty */
+	struct split_part *items; /* sorted by name; only the generic one may be empty */
 	size_t count;
 	size_t generic; /* index of the generic one */
 	/*

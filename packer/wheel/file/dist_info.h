@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a wheel says of itself in its .dist-info directory. */
+/* Read a wheel's .dist-info directory. */
 #ifndef PACKER_WHEEL_FILE_DIST_INFO_H
 #define PACKER_WHEEL_FILE_DIST_INFO_H
 
@@ -10,37 +10,39 @@
 
 struct dist_info {
 	char *dir;                        /* "torch-2.0.dist-info" */
-	char *metadata_file, *wheel_file; /* their texts */
+	char *metadata_file, *wheel_file; /* texts of METADATA and WHEEL */
 	struct metadata_text metadata, wheel;
 	char *name, *version;             /* as METADATA spells them */
-	char tag_fault[WHEEL_TAGS_FAULT]; /* unless "": the file's name has other tags */
+	char tag_fault[WHEEL_TAGS_FAULT]; /* not "": the file name has different tags */
 };
 
 /*
- * The one directory *.dist-info at the top among PATHS.  The caller frees *DIR.
+ * Find the only top-level directory *.dist-info among PATHS.  The caller frees *DIR.
  * INVALID_FORMAT: there are none or several.
  */
 kpack_error_t dist_info_find(const char *const *paths, size_t count, char **dir,
 			     struct kpackx_error *why);
 
 /*
- * Read that of W, and compare it with FILE_NAME unless that is NULL.
- * INVALID_FORMAT: not exactly one directory, METADATA or WHEEL missing or malformed, no Name,
- * Version, Wheel-Version or Tag, a Wheel-Version that is not 1.x, or W is another wheel than
- * its directory or its file's name say.  Freed by dist_info_fini in any case.
+ * Read the .dist-info of W, and compare it with FILE_NAME unless that is NULL.  The
+ * caller calls dist_info_fini even after an error.
+ * INVALID_FORMAT: not exactly one .dist-info; METADATA or WHEEL missing or malformed; no
+ * Name, Version, Wheel-Version or Tag; a Wheel-Version other than 1.x; METADATA
+ * contradicts the directory's or the file's name.
  */
 kpack_error_t dist_info_read(const struct wheel_in *w, struct wheel_reader *r,
 			     const struct wheel_name *file_name, struct dist_info *out,
 			     struct kpackx_error *why);
 
 /*
- * The same from texts in memory, which are taken (heap, freed also on failure), as DIR.
+ * As dist_info_read, from the texts METADATA and WHEEL of the directory DIR.  OUT takes
+ * both texts, which are on the heap and are freed even on failure.
  */
 kpack_error_t dist_info_parse(const char *dir, char *metadata, size_t metadata_size,
 			      char *wheel, size_t wheel_size,
 			      const struct wheel_name *file_name, struct dist_info *out,
 			      struct kpackx_error *why);
-void dist_info_fini(struct dist_info *info); /* a zeroed one is fine */
+void dist_info_fini(struct dist_info *info); /* accepts a zeroed one */
 
 /* DIR + "/" + FILE on the heap; NULL: out of memory. */
 char *dist_info_path(const struct dist_info *info, const char *file);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A wheel that is read: its members, looked through before anything is decoded, and their
+ * Read a wheel: its members, which are all checked before any is decoded, and their
  * bytes.
  *
- * Refused (INVALID_FORMAT; the text names the member) are wheels with names that are not
- * kp_path_ok, members that occur twice or stand below a member that is a file, links and
- * special files, encrypted members, methods other than stored and deflated, more bytes than
- * the limits allow, members that overlap, and archives of several disks.
+ * Wheels are refused (INVALID_FORMAT; the error names the member) that have names that
+ * are not kp_path_ok, duplicate members, members below a member that is a file, links or
+ * special files, encrypted members, methods other than stored and deflated, more bytes
+ * than the limits allow, overlapping members, or several disks.
  */
 #ifndef PACKER_WHEEL_FILE_IN_H
 #define PACKER_WHEEL_FILE_IN_H
@@ -24,20 +24,20 @@
 #define WHEEL_SIZE_MAX (UINT64_C(128) << 30)
 
 /*
- * Decoded bytes for one byte of the file, on the whole.  Single members of zeros reach
- * deflate's 1032; fat libraries padded with zeros have 20, and what is below the second
- * limit harms nobody.
+ * Decoded bytes per byte of the whole file.  Single members of zeros reach deflate's
+ * 1032; fat libraries padded with zeros reach 20.  Wheels with fewer decoded bytes than
+ * the second limit are harmless, and their ratio is not checked.
  */
 #define WHEEL_RATIO_MAX 100
 #define WHEEL_RATIO_FREE (UINT64_C(256) << 20)
 
 struct wheel_member {
-	const char *path;    /* kp_path_ok; of a directory without the final slash */
+	const char *path;    /* kp_path_ok; a directory's has no final slash */
 	uint64_t size;       /* decoded */
 	uint64_t compressed; /* in the wheel */
 	uint32_t crc;
 	uint16_t method; /* 0 stored, 8 deflated */
-	uint16_t mode;   /* permission bits; 0644 or 0755 where the wheel has none */
+	uint16_t mode;   /* permission bits; 0644 or 0755 if the wheel has none */
 	bool directory;
 };
 
@@ -46,40 +46,40 @@ struct wheel_in;
 /* Open PATH.  FILE_NOT_FOUND, IO_ERROR, INVALID_FORMAT, OUT_OF_MEMORY. */
 kpack_error_t wheel_in_open(const char *path, struct wheel_in **out,
 			    struct kpackx_error *why);
-void wheel_in_close(struct wheel_in *w); /* NULL is fine */
+void wheel_in_close(struct wheel_in *w); /* accepts NULL */
 
 const char *wheel_in_path(const struct wheel_in *w); /* as given */
 uint64_t wheel_in_file_size(const struct wheel_in *w);
 
-/* In the order of the wheel's directory; they stay until the wheel is closed. */
+/* The members in the order of the central directory, valid until the wheel is closed. */
 const struct wheel_member *wheel_in_members(const struct wheel_in *w, size_t *count);
 
-/* The number of the member PATH. */
+/* Find the index of the member PATH; false: it does not exist. */
 bool wheel_in_find(const struct wheel_in *w, const char *path, size_t *member);
 
-/* Members whose names differ in case only: two of them, or false. */
+/* Find two members whose names differ only in case; false: there are none. */
 bool wheel_in_case_clash(const struct wheel_in *w, size_t *a, size_t *b);
 
-/* What one thread reads members with.  The wheel outlives it; the caller frees *OUT. */
+/* A reader of members for one thread.  The wheel outlives it; the caller frees *OUT. */
 struct wheel_reader;
 
 kpack_error_t wheel_reader_new(const struct wheel_in *w, struct wheel_reader **out,
 			       struct kpackx_error *why);
-void wheel_reader_free(struct wheel_reader *r); /* NULL is fine */
+void wheel_reader_free(struct wheel_reader *r); /* accepts NULL */
 
-/* Takes the next bytes of a member; a failure ends the reading and is passed on. */
+/* Gets the next bytes of a member; an error ends the reading and is returned. */
 typedef kpack_error_t wheel_take(void *arg, struct kp_span data,
 				 struct kpackx_error *why);
 
 /*
- * Decode a member, piece by piece.  INVALID_FORMAT: it does not decode, to more or fewer
- * bytes than declared, or has another CRC; bytes were taken by then.
+ * Decode a member, piece by piece.  INVALID_FORMAT: it does not decode, has more or fewer
+ * bytes than declared, or another CRC; TAKE may already have been called by then.
  */
 kpack_error_t wheel_reader_read(struct wheel_reader *r, size_t member, wheel_take *take,
 				void *arg, struct kpackx_error *why);
 
 /*
- * A member in memory, with a NUL behind it.  The caller frees *TEXT.
+ * Read a member into memory, and append a NUL.  The caller frees *TEXT.
  * INVALID_FORMAT: it has more than MAX bytes.
  */
 kpack_error_t wheel_reader_text(struct wheel_reader *r, size_t member, size_t max,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Members that were pressed, put together into a zip archive by libzip. */
+/* Join compressed members into a zip archive, with libzip. */
 #ifndef PACKER_WHEEL_FILE_JOIN_H
 #define PACKER_WHEEL_FILE_JOIN_H
 
@@ -11,11 +11,14 @@ struct wheel_join {
 	const struct wheel_out_member *members;
 	size_t count;
 	struct dos_time time;
-	int collected; /* descriptor of what was deflated */
+	int collected; /* descriptor of the file with the deflated bytes */
 	struct kp_outfile *out;
 };
 
-/* Write the whole archive.  IO_ERROR, OUT_OF_MEMORY, INVALID_ARGUMENT: a file has changed. */
+/*
+ * Write the whole archive.  IO_ERROR, OUT_OF_MEMORY, INVALID_ARGUMENT: a file has
+ * changed.
+ */
 kpack_error_t wheel_join_run(const struct wheel_join *j, struct kpackx_error *why);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Members of a wheel that is written: hashed and compressed on several threads, in pieces,
- * before libzip puts them together.  What is deflated is collected in one nameless file.
+ * Hash and compress the members of an output wheel on several threads, in pieces, before
+ * libzip joins them.  The deflated bytes are collected in one unnamed file.
  */
 #ifndef PACKER_WHEEL_FILE_PRESS_H
 #define PACKER_WHEEL_FILE_PRESS_H
@@ -16,35 +16,35 @@ struct wheel_out_member {
 	char *path;
 	unsigned mode;
 	uint64_t size;
-	char *file;                  /* its bytes stand in that file; or */
-	uint8_t *bytes;              /* they are these; or */
-	const struct wheel_in *from; /* they are that wheel's member's */
+	char *file;                  /* the file with its bytes; or */
+	uint8_t *bytes;              /* its bytes; or */
+	const struct wheel_in *from; /* the wheel whose MEMBER is copied */
 	size_t member;
-	struct timespec changed; /* of the file */
+	struct timespec changed; /* modification time of FILE */
 	uint8_t digest[32];
-	/* Found while pressing. */
+	/* Set by wheel_press_run: */
 	bool deflated;
 	uint32_t crc;
-	uint64_t packed, packed_at; /* deflated bytes in the collection */
+	uint64_t packed, packed_at; /* size and offset in COLLECTED */
 };
 
 struct wheel_press {
-	struct wheel_out_member *members; /* borrowed; none is copied from a wheel */
+	struct wheel_out_member *members; /* borrowed */
 	size_t first, count;
 	unsigned threads;
 	int level;
-	struct kp_outfile *collected; /* where deflated bytes are written, from *END on */
+	struct kp_outfile *collected; /* gets deflated bytes from *END on */
 	uint64_t *end;
-	void (*progress)(void *arg, uint64_t bytes); /* NULL is fine */
+	void (*progress)(void *arg, uint64_t bytes); /* may be NULL */
 	void *arg;
 };
 
-/* Is what PATH names compressed already? */
+/* True if PATH has the suffix of a compressed format, so that it is stored. */
 bool wheel_press_stores(const char *path);
 
 /*
- * Hash and compress members [FIRST, COUNT) that are not copied.  A member that deflate does
- * not make smaller is stored.
+ * Hash and compress the members [FIRST, COUNT), except for those copied from a wheel.  A
+ * member that deflate does not make smaller is stored.
  * INVALID_ARGUMENT: a file has changed.  FILE_NOT_FOUND, IO_ERROR, OUT_OF_MEMORY.
  */
 kpack_error_t wheel_press_run(const struct wheel_press *p, struct kpackx_error *why);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A directory for what a run works on, which is gone when the run ends.  One that a killed run
- * left is removed by the next that makes one in the same place.
+ * A temporary work directory, which is removed when the run ends.  If a run is killed,
+ * the next run that makes one in the same place removes it.
  */
 #ifndef PACKER_WHEEL_FILE_TEMP_H
 #define PACKER_WHEEL_FILE_TEMP_H
@@ -10,15 +10,17 @@
 
 struct wheel_temp {
 	char *path;
-	int lock; /* says that its run lives */
+	int lock; /* descriptor whose lock shows that its run is alive */
 };
 
-/* Make one in BASE, which exists.  Closed by wheel_temp_close in any case. */
+/*
+ * Make one in the existing BASE.  The caller calls wheel_temp_close even after an error.
+ */
 kpack_error_t wheel_temp_open(const char *base, struct wheel_temp *out,
 			      struct kpackx_error *why);
-/* The directory NAME in it, made, on the heap. */
+/* Make the directory NAME in it; *OUT is its path, on the heap. */
 kpack_error_t wheel_temp_dir(const struct wheel_temp *t, const char *name, char **out,
 			     struct kpackx_error *why);
-void wheel_temp_close(struct wheel_temp *t); /* a zeroed one is fine */
+void wheel_temp_close(struct wheel_temp *t); /* accepts a zeroed one */
 
 #endif

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* The index's file on the variants of a version (PEP 825): all wheels' variant.json in one. */
+/*
+ * The index's file of a version's variants (PEP 825): it joins the wheels' variant.json.
+ */
 #ifndef PACKER_WHEEL_INDEX_VARIANTS_H
 #define PACKER_WHEEL_INDEX_VARIANTS_H
 
 #include "wheel.h"
 
 /*
- * WHEELS are those of one version.  *TEXT, the caller's to free, is NULL when none of them is
- * a variant.  INVALID_FORMAT: a variant.json is malformed, has not its wheel's label, or two
- * say different things of one label or of priorities.  NOT_IMPLEMENTED: there are variants,
- * and this was built without jansson.
+ * Make the file for WHEELS, the wheels of one version.  The caller frees *TEXT, which is
+ * NULL if none of them is a variant.  INVALID_FORMAT: a variant.json is malformed or
+ * lacks its wheel's label, or two contradict each other about a label or about
+ * priorities.  NOT_IMPLEMENTED: there are variants, but jansson is not built in.
  */
 kpack_error_t index_variants(const struct index_wheel *const *wheels, size_t count,
 			     char **text, struct kpackx_error *why);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A wheel as an index lists it. */
+/* The data of a wheel that an index lists. */
 #ifndef PACKER_WHEEL_INDEX_WHEEL_H
 #define PACKER_WHEEL_INDEX_WHEEL_H
 
@@ -23,9 +23,10 @@ struct index_wheel {
 };
 
 /*
- * Look through the wheel FILE of DIR, and write its METADATA beside it, FILE.metadata.
- * What wheel_in_open, dist_info_read and record_check refuse; PROGRESS gets the file's bytes.
- * Freed by index_wheel_fini in any case.
+ * Read the wheel FILE in DIR, and write its METADATA next to it, as FILE.metadata.
+ * PROGRESS gets the number of bytes of the file that were read.  The caller calls
+ * index_wheel_fini even after an error.  Errors of wheel_in_open, dist_info_read and
+ * record_check.
  */
 kpack_error_t index_wheel_read(const char *dir, const char *file,
 			       struct record_hash *hash,

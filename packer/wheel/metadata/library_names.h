@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of libraries that several options and operands give, as one list with commas. */
+/*
+ * Collect names of libraries from several options and operands in one list with commas.
+ */
 #ifndef PACKER_WHEEL_METADATA_LIBRARY_NAMES_H
 #define PACKER_WHEEL_METADATA_LIBRARY_NAMES_H
 
 #include <stdbool.h>
 
 /*
- * Add NAMES, which have commas between them, to *LIST, on the heap or NULL; what it has
- * already is not added again.  false: out of memory, *LIST is as it was or has some of them.
+ * Add NAMES, separated by commas, to *LIST, which is NULL or on the heap, except for
+ * names that it already has.  False: out of memory; *LIST may then have some of the
+ * names.
  */
 bool library_names_add(char **list, const char *names);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * RECORD: what a wheel says of its members, a line of CSV for each: path, hash, size.
+ * RECORD: a wheel's list of its members, one CSV line each: path, hash, size.
  *
- * Hashes are sha256, sha384 or sha512 in urlsafe base64 without padding.  Wheels in the field
- * have hexadecimal SHA-256 instead; those are read and counted, never written.
+ * Hashes are sha256, sha384 or sha512 in urlsafe base64 without padding.  Some real
+ * wheels have hexadecimal SHA-256 instead; these hashes are read and counted, but never
+ * written.
  */
 #ifndef PACKER_WHEEL_METADATA_RECORD_H
 #define PACKER_WHEEL_METADATA_RECORD_H
@@ -15,14 +16,14 @@
 #include "record_hash.h"
 #include "core/base/span.h"
 
-/* Bytes of RECORD, which is held whole: some 130 for each of WHEEL_MEMBERS_MAX. */
+/* Size limit of RECORD, which is held in memory: some 130 bytes per WHEEL_MEMBERS_MAX. */
 #define RECORD_SIZE_MAX (256 << 20)
 
 struct record_line {
 	const char *path; /* NUL-terminated, in the text of the record */
 	uint64_t size;
 	bool has_size;
-	bool hexadecimal; /* the digest was written so */
+	bool hexadecimal; /* the digest was hexadecimal, not base64 */
 	enum record_kind kind;
 	uint8_t digest[RECORD_DIGEST_MAX];
 };
@@ -35,18 +36,20 @@ struct record {
 };
 
 /*
- * Read RECORD's text, which is copied.  INVALID_FORMAT: no CSV of three columns, a hash that
- * is unknown, weak or no such text, a size that is no number, a path that is not kp_path_ok,
- * the same path twice; the text names the line.  Freed by record_fini in any case.
+ * Parse RECORD's TEXT, which is copied.  The caller calls record_fini even after an
+ * error.
+ * INVALID_FORMAT, naming the line: not CSV of three columns; an unknown, weak or
+ * malformed hash; a size that is not a number; a path that is not kp_path_ok; the same
+ * path twice.
  */
 kpack_error_t record_parse(struct kp_span text, struct record *out,
 			   struct kpackx_error *why);
-void record_fini(struct record *r); /* a zeroed one is fine */
+void record_fini(struct record *r); /* accepts a zeroed one */
 
-/* The line of PATH; NULL: there is none. */
+/* The line of PATH, or NULL. */
 const struct record_line *record_find(const struct record *r, const char *path);
 
-/* RECORD being written.  Begins zeroed. */
+/* A RECORD under construction.  Begins zeroed. */
 struct record_text {
 	char *text; /* owned */
 	size_t size, cap;
@@ -56,7 +59,7 @@ struct record_text {
 kpack_error_t record_text_add(struct record_text *t, const char *path,
 			      const uint8_t digest[32], uint64_t size,
 			      struct kpackx_error *why);
-/* Add RECORD itself, last: no hash, no size. */
+/* Add RECORD itself as the last line, without hash and size. */
 kpack_error_t record_text_end(struct record_text *t, const char *path,
 			      struct kpackx_error *why);
 void record_text_fini(struct record_text *t);

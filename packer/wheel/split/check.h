@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Before wheels get their names: together they have what the wheels they are made of have,
- * nothing twice and nothing less.
+ * Check output wheels before they get their names: together they must have everything
+ * that the sources have, and nothing twice.
  */
 #ifndef PACKER_WHEEL_SPLIT_CHECK_H
 #define PACKER_WHEEL_SPLIT_CHECK_H
@@ -9,10 +9,11 @@
 #include "write.h"
 
 /*
- * Read the FILES that W wrote.  Every member of each of the N SOURCES is in one of them, the
- * same where it was not converted; or was packed.  Each code object that was packed is in one
- * of their archives, with its hash, unless another source's is preferred.  Each other member is an archive, or in a .dist-info.
- * INVALID_FORMAT: it is not so; the text names what is missing.
+ * Read the FILES that W wrote.  Every member of each of the N SOURCES must be in one of
+ * them, with the same bytes unless it was converted; or it was packed.  Each packed code
+ * object must be in one of their archives with its hash, unless another source is
+ * preferred.  Any other member must be an archive or in a .dist-info.
+ * INVALID_FORMAT: the check fails; the error names the member.
  */
 kpack_error_t wheel_check(const struct wheel_write *w, const struct wheel_files *files,
 			  const struct wheel_source *sources, size_t n,

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What the wheels that are written will have, besides what is made for them anew. */
+/*
+ * The members of the output wheels, except for generated ones such as METADATA and
+ * RECORD.
+ */
 #ifndef PACKER_WHEEL_SPLIT_ITEMS_H
 #define PACKER_WHEEL_SPLIT_ITEMS_H
 
@@ -7,21 +10,21 @@
 #include "source.h"
 
 enum wheel_item_kind {
-	WHEEL_ITEM_MEMBER,  /* of a source, as it is */
+	WHEEL_ITEM_MEMBER,  /* of a source, unchanged */
 	WHEEL_ITEM_BINARY,  /* of a source, converted */
 	WHEEL_ITEM_ARCHIVE, /* with device code */
 };
 
 struct wheel_item {
 	enum wheel_item_kind kind;
-	char *path; /* in the wheel */
+	char *path; /* in the output wheel */
 	struct wheel_source *source;
-	size_t member; /* of SOURCE; not of an archive */
-	char *disk;    /* where the bytes are; NULL: in the source */
+	size_t member; /* its index in SOURCE; unused for an archive */
+	char *disk;    /* file with the bytes; NULL: they are in the source */
 	unsigned mode;
 	bool database;
-	bool last; /* in the wheel's .dist-info, which stands at the end */
-	const struct wheel_part *part; /* NULL: the host wheel */
+	bool last;                     /* in .dist-info, which wheels have at the end */
+	const struct wheel_part *part; /* the output wheel; NULL: the host wheel */
 };
 
 struct wheel_items {
@@ -30,19 +33,23 @@ struct wheel_items {
 };
 
 /*
- * Add what SOURCE, which was packed, has, in PARTS, which are made.  What is left out: RECORD,
- * its signatures and METADATA, and what only archives have now.
+ * Add the members of SOURCE, which has been packed, and its archives; add the device
+ * wheels that they need to PARTS.  Leaves out RECORD, its signatures and METADATA, and
+ * files whose bytes are now in archives only.
  */
 kpack_error_t wheel_items_add(struct wheel_items *list, struct wheel_source *source,
 			      struct wheel_parts *parts, struct kpackx_error *why);
-/* In the order in which they stand in wheels; equal paths in order of their sources. */
+/* Sort them as wheels have them; equal paths in the order of their sources. */
 void wheel_items_sort(struct wheel_items *list);
 void wheel_items_fini(struct wheel_items *list);
 
-/* Is it made anew for the host wheel, or dropped: RECORD, RECORD.jws, METADATA ...? */
+/*
+ * True if PATH is regenerated for the host wheel or dropped: METADATA, RECORD and its
+ * signatures.
+ */
 bool wheel_items_made(const struct dist_info *info, const char *path);
 
-/* The bytes of a member, or of the file. */
+/* The size of the item in bytes: of its file on disk or of the source's member. */
 kpack_error_t wheel_item_size(const struct wheel_item *item, uint64_t *size,
 			      struct kpackx_error *why);
 

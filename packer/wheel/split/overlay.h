@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The directory of a wheel in which all its device code is: where its archives go. */
+/*
+ * Find the overlay: the directory of a wheel that has all its device code and gets
+ * archives.
+ */
 #ifndef PACKER_WHEEL_SPLIT_OVERLAY_H
 #define PACKER_WHEEL_SPLIT_OVERLAY_H
 
@@ -7,11 +10,12 @@
 #include "packer/wheel/file/in.h"
 
 /*
- * TREE is the unpacked wheel W.  GIVEN is the overlay, or NULL: then it is the top-level
- * directory that has all, or else the wheel's root, which is "".  Unless it is that, it is
- * moved to MOVED.  The caller frees *OVERLAY.
- * INVALID_ARGUMENT: GIVEN is no directory of the wheel, or something is outside of it;
- * something is where an installer moves it.
+ * Find the overlay of W, which is unpacked into TREE.  GIVEN is the overlay; if it is
+ * NULL, the overlay is the top-level directory that has all device code, or else the
+ * wheel's root, "".  Unless it is the root, the overlay is moved to MOVED.  The caller
+ * frees *OVERLAY.
+ * INVALID_ARGUMENT: GIVEN is not a directory of the wheel, or device code is outside of
+ * it; device code is in a directory whose files an installer moves.
  */
 kpack_error_t wheel_overlay_find(const struct wheel_in *w, const char *tree,
 				 const char *given, const struct library_set *libraries,

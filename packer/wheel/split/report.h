@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What became of wheels, as a table or as JSON. */
+/* Report the output wheels as a table or as JSON. */
 #ifndef PACKER_WHEEL_SPLIT_REPORT_H
 #define PACKER_WHEEL_SPLIT_REPORT_H
 
 #include "write.h"
 
-/* Exit status. */
+/* Print the report on stdout.  Returns the exit status. */
 int wheel_report(const struct wheel_write *w, const struct wheel_files *files);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A wheel that is split: checked, unpacked, and its device code packed where it was unpacked.
+ * A source wheel: it is checked and unpacked, and its device code is packed in the
+ * unpacked tree.
  */
 #ifndef PACKER_WHEEL_SPLIT_SOURCE_H
 #define PACKER_WHEEL_SPLIT_SOURCE_H
@@ -10,11 +11,11 @@
 #include "packer/wheel/metadata/record.h"
 #include "packer/wheel/file/temp.h"
 
-/* How wheels are taken apart; all borrowed. */
+/* The arguments of a run; all borrowed. */
 struct wheel_split_args {
-	char **inputs; /* wheels, or unpacked ones */
+	char **inputs; /* wheels or directories with unpacked wheels */
 	size_t n_inputs;
-	const char *output;    /* directory of the wheels that are written */
+	const char *output;    /* directory for the output wheels */
 	const char *tmp_dir;   /* where wheels are unpacked; NULL: in OUTPUT */
 	const char *group;     /* of archives; NULL: from the distribution's name */
 	const char *overlay;   /* directory that gets the archives; NULL: found */
@@ -24,7 +25,7 @@ struct wheel_split_args {
 	const char **requires;
 	size_t n_requires;
 	const char *libraries; /* libraries whose databases are looked for; NULL: all */
-	const char *prefer;    /* the one of INPUTS that counts where files differ */
+	const char *prefer;    /* one of INPUTS, which wins where files differ */
 	enum pack_databases databases; /* PLAIN or PACKED */
 	kpack_compression_t scheme;
 	int level, zip_level;
@@ -36,44 +37,47 @@ struct wheel_source {
 	const struct wheel_split_args *args;
 	const char *path; /* as given */
 	bool unpacked;    /* PATH is a directory */
-	char *file; /* the wheel that is read: PATH, or one made from that directory */
+	char *file;       /* the wheel to read: PATH, or made from the directory PATH */
 	struct wheel_name name;
 	struct wheel_in *in;
 	struct wheel_reader *reader;
 	struct record record;
 	struct dist_info info;
 	uint8_t (*digests)[32]; /* SHA-256 of each member */
-	char *dir;              /* in which it is worked on */
-	char *overlay;          /* below the wheel's root; "": the root itself */
-	char *root;             /* where the overlay is on the disk */
-	char *rest;             /* where the wheel's root is */
+	char *dir;              /* its work directory */
+	char *overlay;          /* relative to the wheel's root; "": the root itself */
+	char *root;             /* the overlay's directory on disk */
+	char *rest;             /* the wheel root's directory on disk */
 	struct packing packing;
 	struct partition partition;
 };
 
 /*
- * Look at PATH, and read what the wheel says of itself.  A directory is made a wheel in DIR
- * first, which exists, and is the source's.  Closed by wheel_source_close in any case.
- * INVALID_FORMAT: it is none, or lies.
+ * Open PATH, and read the wheel's .dist-info.  If PATH is a directory, it is first made
+ * into a wheel in DIR.  OUT takes DIR, an existing directory.  The caller calls
+ * wheel_source_close even after an error.
+ * INVALID_FORMAT: PATH is not a valid wheel.
  */
 kpack_error_t wheel_source_open(const struct wheel_split_args *args, const char *path,
 				char *dir, struct wheel_source *out,
 				struct kpackx_error *why);
 
 /*
- * Unpack it, choose the overlay, and pack what is in that as GROUP.  Exit status, after
- * telling what is wrong.
+ * Unpack it, choose the overlay, and pack the overlay's device code as GROUP.  Returns
+ * the exit status, after reporting what is wrong.
  */
 int wheel_source_pack(struct wheel_source *s, const char *group);
-void wheel_source_close(struct wheel_source *s); /* a zeroed one is fine */
+void wheel_source_close(struct wheel_source *s); /* accepts a zeroed one */
 
-/* PATH as it is below the overlay; NULL: it is not in it. */
+/* PATH relative to the overlay; NULL: it is not inside it. */
 const char *wheel_source_inside(const struct wheel_source *s, const char *path);
 
-/* The number of what is there in the scan; false: it is not. */
+/*
+ * The scan's entry with the path INSIDE, relative to the overlay; false: there is none.
+ */
 bool wheel_source_entry(const struct wheel_source *s, const char *inside, size_t *entry);
 
-/* Put the families of ARGS into OUT; INVALID_ARGUMENT. */
+/* Add the families of ARGS to OUT.  INVALID_ARGUMENT. */
 kpack_error_t wheel_source_families(const struct wheel_split_args *args,
 				    struct families *out, struct kpackx_error *why);
 

@@ -5,7 +5,10 @@
 
 #include "source.h"
 
-/* Exit status, after reporting what went wrong; then no wheel has appeared. */
+/*
+ * Returns the exit status, after reporting what went wrong; on failure no wheel is
+ * output.
+ */
 int wheel_split_run(const struct wheel_split_args *args);
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The wheels that a wheel is split into, written under the names they will have. */
+/*
+ * Write the output wheels, under their final names but in the directory of struct
+ * wheel_write.
+ */
 #ifndef PACKER_WHEEL_SPLIT_WRITE_H
 #define PACKER_WHEEL_SPLIT_WRITE_H
 
@@ -14,36 +17,38 @@ enum wheel_file_kind {
 	WHEEL_FILE_HOST,
 };
 
-/* One of them. */
+/* One output wheel, or the index of variants. */
 struct wheel_file {
 	enum wheel_file_kind kind;
 	char name[WHEEL_NAME_MAX + 1];
-	const struct wheel_part *part; /* NULL: the host, or the index of variants */
-	char label[VARIANT_TEXT_MAX];  /* of a variant */
-	uint64_t size;                 /* once written */
+	const struct wheel_part *part; /* NULL: the host wheel or the index of variants */
+	char label[VARIANT_TEXT_MAX];  /* of a variant wheel */
+	uint64_t size;                 /* set by wheel_files_write */
 };
 
 struct wheel_files {
-	struct wheel_file *items; /* the host's last */
+	struct wheel_file *items; /* the host wheel is the last one */
 	size_t count;
 };
 
-/* What they are made of; borrowed. */
+/* The input of writing; borrowed. */
 struct wheel_write {
 	const struct wheel_split_args *args;
-	const struct wheel_source *host; /* the wheel whose names and texts count */
+	const struct wheel_source *host; /* the source whose names and texts are used */
 	const struct wheel_parts *parts; /* finished */
 	const struct wheel_items *items; /* sorted, no path twice */
 	struct wheel_metadata metadata;
-	const char *dir; /* where they are written */
+	const char *dir; /* the directory to write to */
 };
 
-/* What will be written.  INVALID_ARGUMENT: a name that cannot be had. */
+/*
+ * List the files to write.  INVALID_ARGUMENT: a file's name would be invalid or too long.
+ */
 kpack_error_t wheel_files_list(const struct wheel_write *w, struct wheel_files *out,
 			       struct kpackx_error *why);
 void wheel_files_fini(struct wheel_files *files);
 
-/* Write all, flushed. */
+/* Write and flush all FILES, and set their sizes. */
 kpack_error_t wheel_files_write(const struct wheel_write *w, struct wheel_files *files,
 				struct kpackx_error *why);
 

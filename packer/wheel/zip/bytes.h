@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A run of bytes, or a file, as a source of libzip's. */
+/* A libzip source that reads a run of bytes or a file. */
 #ifndef PACKER_WHEEL_ZIP_BYTES_H
 #define PACKER_WHEEL_ZIP_BYTES_H
 
@@ -8,19 +8,23 @@
 #include "core/base/file.h"
 
 struct zip_bytes {
-	struct kp_source
-		src;      /* FILE is NULL: the bytes, whose owner outlives the source */
-	const char *file; /* borrowed; opened while it is read */
-	uint64_t size;    /* of the bytes; what FILE has besides is an error */
-	/* For a compressed member: its CRC. Else 0, and libzip computes the CRC. */
+	struct kp_source src; /* if FILE is NULL: the bytes; they outlive the source */
+	const char *file;     /* borrowed; open only while it is read */
+	uint64_t size;        /* of the bytes; FILE must have exactly as many */
+	/*
+	 * For a compressed member, also its decoded size and CRC; else libzip computes
+	 * the CRC.
+	 */
 	bool deflated;
 	uint64_t decoded;
 	uint32_t crc;
-	size_t buffer;            /* bytes that are read at once */
+	size_t buffer;            /* size of one read in bytes */
 	struct kpackx_error *why; /* gets the reason of a failure; may be NULL */
 };
 
-/* NULL, and ERROR says why.  It belongs to the archive it is given to. */
+/*
+ * Returns NULL on failure, and ERROR says why.  The archive that gets the source owns it.
+ */
 zip_source_t *zip_bytes_new(const struct zip_bytes *bytes, zip_error_t *error);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Members compressed in pieces that do not wait for one another: each is deflated with what
- * stands before it as its dictionary, and ends at a byte, so that pieces put together are one
- * stream.
+ * Compress a member in independent pieces, in parallel: each piece is deflated with the
+ * bytes before it as its dictionary and ends at a byte boundary, so that the concatenated
+ * pieces are one stream.
  */
 #ifndef PACKER_WHEEL_ZIP_DEFLATE_PIECE_H
 #define PACKER_WHEEL_ZIP_DEFLATE_PIECE_H
@@ -11,20 +11,20 @@
 #include "core/base/errors.h"
 #include "core/base/span.h"
 
-/* Bytes of a piece: large enough that what each costs besides does not count. */
+/* Size of a piece in bytes: large enough that the overhead per piece does not matter. */
 #define DEFLATE_PIECE_MAX (1 << 20)
-/* Bytes before a piece that deflate can refer to. */
+/* Bytes before a piece to which deflate can refer: its window. */
 #define DEFLATE_BEFORE_MAX (32 << 10)
 
-/* What a thread keeps from piece to piece.  The caller frees *OUT. */
+/* The state that one thread reuses for its pieces. */
 struct deflate_piece;
 
-/* LEVEL is 1 to 9. */
+/* LEVEL is 1 to 9.  The caller frees *OUT with deflate_piece_free. */
 kpack_error_t deflate_piece_new(int level, struct deflate_piece **out,
 				struct kpackx_error *why);
-void deflate_piece_free(struct deflate_piece *d); /* NULL is fine */
+void deflate_piece_free(struct deflate_piece *d); /* accepts NULL */
 
-/* DATA, behind BEFORE; LAST ends the stream.  The caller frees *OUT. */
+/* Deflate DATA, which follows BEFORE; LAST ends the stream.  The caller frees *OUT. */
 kpack_error_t deflate_piece_run(struct deflate_piece *d, struct kp_span before,
 				struct kp_span data, bool last, uint8_t **out,
 				size_t *size, struct kpackx_error *why);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* libzip's failures in our words. */
+/* Convert libzip's errors to ours. */
 #ifndef PACKER_WHEEL_ZIP_FAULT_H
 #define PACKER_WHEEL_ZIP_FAULT_H
 
@@ -7,8 +7,8 @@
 #include "core/base/errors.h"
 
 /*
- * OUT_OF_MEMORY and IO_ERROR where libzip says so, else INVALID_FORMAT: "WHAT: reason".
- * WHAT is "" or text that may be printed.
+ * Returns OUT_OF_MEMORY or IO_ERROR for such errors of libzip, else INVALID_FORMAT.  The
+ * text is "WHAT: reason"; WHAT is printable text or "".
  */
 kpack_error_t zip_fault(struct kpackx_error *why, zip_error_t *error, const char *what);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A file being written as what libzip writes an archive to. */
+/* A libzip source that writes the archive to a kp_outfile. */
 #ifndef PACKER_WHEEL_ZIP_OUTPUT_H
 #define PACKER_WHEEL_ZIP_OUTPUT_H
 
@@ -8,8 +8,9 @@
 #include "core/base/file.h"
 
 /*
- * OUT and WHY outlive the source; WHY gets the reason of a failure.  NULL: ERROR says why.
- * It belongs to the archive it is given to; what was written is in OUT when that is closed.
+ * OUT and WHY must outlive the source; WHY gets the reason of a failure.  Returns NULL on
+ * failure, and ERROR says why.  The archive that gets the source owns it; closing the
+ * archive completes OUT.
  */
 zip_source_t *zip_output_new(struct kp_outfile *out, struct kpackx_error *why,
 			     zip_error_t *error);
