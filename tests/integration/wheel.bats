@@ -304,8 +304,8 @@ $HOST" ]
 	wheel d --version 2.11.0
 	wheel same --arches gfx942,gfx1100
 	refuses 1 "b/$HOST: lib/libc10_hip.so#0 for gfx942: other bytes than in a/$HOST" a/*.whl b/*.whl
-	refuses 1 "torch/__init__.py: other bytes in a/$HOST and c/$HOST" a/*.whl c/*.whl
-	refuses 1 "other versions" a/*.whl d/*.whl
+	refuses 1 "torch/__init__.py: different bytes in a/$HOST and c/$HOST" a/*.whl c/*.whl
+	refuses 1 "different versions" a/*.whl d/*.whl
 	refuses 2 "--prefer d: not one of the wheels" a/*.whl --prefer d
 	split a/*.whl b/*.whl -o b2 --prefer b/*.whl
 	split b/*.whl -o alone
@@ -364,7 +364,7 @@ $HOST" ]
 		echo Tag: cp313-cp313-linux_x86_64)
 	wheel signed --add torch-2.10.0+rocm7.1.dist-info/RECORD.jws=sig
 	kpack split-wheel signed/*.whl -o out >/dev/null 2>err
-	grep -q 'RECORD.jws signs what is changed' err
+	grep -q 'RECORD.jws is left out: it signs the old RECORD' err
 	! mkwheel list "out/$HOST" | grep jws || false
 }
 
@@ -373,7 +373,7 @@ $HOST" ]
 	name=torch-2.10.0+rocm7.1-py38.py3-none-manylinux_2_28_x86_64.whl
 	mv "in/$HOST" "in/$name"
 	kpack split-wheel in/*.whl -o dist 2>err >out
-	grep -qxF "kpack: in/$name: note: WHEEL has the tag $TAG, and the file's name has not; device wheels have those of the name" err
+	grep -qxF "kpack: in/$name: note: WHEEL has the tag $TAG, but the file name does not; device wheels get the tags of the file name" err
 	w=amd_torch_device_gfx942-2.10.0+rocm7.1
 	mkwheel cat "dist/$w-py38.py3-none-manylinux_2_28_x86_64.whl" $w.dist-info/WHEEL | grep ^Tag | diff - <(cat <<-'END'
 	Tag: py38-none-manylinux_2_28_x86_64
@@ -382,7 +382,7 @@ $HOST" ]
 	)
 	mkwheel cat "dist/$name" torch-2.10.0+rocm7.1.dist-info/WHEEL | grep -qx "Tag: $TAG"
 	kpack index dist 2>err
-	[ "$(cat err)" = "kpack: $name: note: WHEEL has the tag $TAG, and the file's name has not" ]
+	[ "$(cat err)" = "kpack: $name: note: WHEEL has the tag $TAG, but the file name does not" ]
 	[ -s dist/simple/torch/index.html ]
 	# -q means no notes
 	split in/*.whl -o quiet 2>err
@@ -399,7 +399,7 @@ $HOST" ]
 	wheel deep --root torch
 	refuses 1 "torch/_C.so: its device code is outside" --overlay-root torch/lib deep/*.whl
 	wheel data --add torch-2.10.0+rocm7.1.data/platlib/y.so=other.so
-	refuses 1 "device code where an installer moves it" data/*.whl
+	refuses 1 "device code in a directory that installers move" data/*.whl
 	wheel empty --no-code
 	refuses 1 "no device code" empty/*.whl
 	# what is said is said of the wheel, not of where it is unpacked

@@ -78,7 +78,7 @@ same_files() {
 	bad control 'x/da\033a.bin: it'
 	bad latin 'x/da\377a.bin: it'
 	bad nul 'can be read in two ways'
-	bad second-name 'another second name'
+	bad second-name 'second name differs'
 }
 
 @test "members that clash or are no files are refused" {
@@ -102,10 +102,10 @@ same_files() {
 }
 
 @test "what is no archive, or not all of one, is refused" {
-	bad nothing 'no zip archive'
-	bad text 'no zip archive'
-	bad cut 'no zip archive'
-	bad trailing 'no zip archive'
+	bad nothing 'not a zip archive'
+	bad text 'not a zip archive'
+	bad cut 'not a zip archive'
+	bad trailing 'not a zip archive'
 	bad leading 'directory:'
 	bad many '60000 members'
 	bad disks 'several disks'
@@ -113,9 +113,9 @@ same_files() {
 
 @test "a RECORD that lies is refused" {
 	bad unlisted 'x/data.bin: not listed'
-	bad listed 'x/gone.py: listed, and no file'
+	bad listed 'x/gone.py: listed, but not a file'
 	bad listed-twice 'x/data.bin is listed twice'
-	bad wrong-hash 'x/data.bin: the hash listed'
+	bad wrong-hash 'x/data.bin: its hash differs'
 	bad wrong-size 'x/data.bin: 7 bytes listed'
 	bad no-hash 'x/data.bin: no hash'
 	bad md5 'not sha256, sha384 or sha512'

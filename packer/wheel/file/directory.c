@@ -18,7 +18,7 @@
 
 enum { TAG_PARTS = 3 };
 
-/* Is ONE among the names in LIST, with "." between them? */
+/* True if ONE is in LIST, whose names are separated by ".". */
 static bool has_tag(const char *list, struct kp_span one)
 {
 	for (size_t n; *list; list += n + (list[n] == '.')) {
@@ -29,7 +29,7 @@ static bool has_tag(const char *list, struct kp_span one)
 	return false;
 }
 
-/* The different components of one kind in all tags, with "." between them. */
+/* Join the distinct components with the index PART of all tags with ".". */
 static kpack_error_t join_tags(const struct metadata_text *wheel, size_t part,
 			       char out[WHEEL_NAME_MAX + 1], struct kpackx_error *why)
 {
@@ -79,8 +79,8 @@ static kpack_error_t name_of(const struct dist_info *info, char out[WHEEL_NAME_M
 	if (!dist_name_normal(info->name, '_', dist) ||
 	    !dist_version_escape(info->version, version))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "METADATA: %s %s gives no file name", info->name,
-			       info->version);
+			       "METADATA: %s %s cannot be part of a file name",
+			       info->name, info->version);
 	name = (struct wheel_name){.dist = dist,
 				   .version = version,
 				   .build = build,
@@ -149,7 +149,7 @@ static kpack_error_t read_info(const char *dir, const struct scan *scan,
 	return err;
 }
 
-/* Signatures and sums of what was packed before are made anew, or lost. */
+/* True for RECORD, which is rewritten, and its signatures, which are dropped. */
 static bool is_record(const char *path, const char *info)
 {
 	size_t n = strlen(info);
@@ -220,8 +220,8 @@ kpack_error_t wheel_directory_pack(const char *dir, const char *to, unsigned job
 
 /* --- unpacking --------------------------------------------------------------------- */
 
-static kpack_error_t unpack(const struct wheel_in *w, const char *dir, unsigned jobs,
-			    struct kpackx_error *why)
+static kpack_error_t unpack_wheel(const struct wheel_in *w, const char *dir,
+				  unsigned jobs, struct kpackx_error *why)
 {
 	struct wheel_unpack how = {.dir = dir, .threads = jobs};
 	struct wheel_reader *reader = NULL;
@@ -250,7 +250,7 @@ kpack_error_t wheel_directory_unpack(const char *file, const char *dir, unsigned
 	if (!err)
 		err = wheel_in_open(file, &w, why);
 	if (!err)
-		err = unpack(w, dir, jobs, why);
+		err = unpack_wheel(w, dir, jobs, why);
 	wheel_in_close(w);
 	return err;
 }

@@ -40,7 +40,7 @@ kpack_error_t dist_info_find(const char *const *paths, size_t count, char **dir,
 	return *dir ? KPACK_SUCCESS : kp_fail_memory(why, found.size, "path");
 }
 
-/* A header that has to be there, once, on one line. */
+/* Get a header that must occur exactly once. */
 static kpack_error_t take_header(const struct metadata_text *m, const char *file,
 				 const char *name, char **out, struct kpackx_error *why)
 {
@@ -50,7 +50,7 @@ static kpack_error_t take_header(const struct metadata_text *m, const char *file
 	if (!metadata_text_next(m, name, &at, &value))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%s: no %s", file, name);
 	if (metadata_text_next(m, name, &at, &second))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%s: %s is there twice",
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%s: %s occurs twice",
 			       file, name);
 	*out = strndup((const char *)value.data, value.size);
 	return *out ? KPACK_SUCCESS : kp_fail_memory(why, value.size, name);
@@ -73,14 +73,15 @@ static kpack_error_t check_wheel(const struct metadata_text *m, struct kpackx_er
 	return KPACK_SUCCESS;
 }
 
-/* Is DIR named after Name and Version? */
+/* Check that DIR is named after Name and Version. */
 static kpack_error_t check_dir(const struct dist_info *info, struct kpackx_error *why)
 {
 	struct wheel_name name = {0};
 	char *dash;
 
 	if (strlen(info->dir) > WHEEL_NAME_MAX)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "the name of .dist-info");
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "the name of .dist-info is too long");
 	memcpy(name.text, info->dir, strlen(info->dir) - strlen(suffix));
 	dash = strchr(name.text, '-');
 	name.dist = name.text;
@@ -99,12 +100,13 @@ static kpack_error_t check_names(const struct dist_info *info,
 
 	if (!dist_name_ok(info->name))
 		return kp_fail(
-			why, KPACK_ERROR_INVALID_FORMAT, "METADATA: Name '%s' is no name",
+			why, KPACK_ERROR_INVALID_FORMAT,
+			"METADATA: Name '%s' is not a valid name",
 			kp_text_escape(kp_span_str(info->name), shown, sizeof(shown)));
 	if (!dist_version_ok(info->version))
 		return kp_fail(
 			why, KPACK_ERROR_INVALID_FORMAT,
-			"METADATA: Version '%s' is no version",
+			"METADATA: Version '%s' is not a valid version",
 			kp_text_escape(kp_span_str(info->version), shown, sizeof(shown)));
 	KP_TRY(check_dir(info, why));
 	return file_name ? wheel_name_check(file_name, info->name, info->version, why)
@@ -112,8 +114,8 @@ static kpack_error_t check_names(const struct dist_info *info,
 }
 
 /*
- * Real wheels are renamed without a change of WHEEL, and are installed: so this is only a
- * note.
+ * A difference is only a note: there are installable wheels that were renamed without
+ * changing WHEEL.
  */
 static kpack_error_t compare_tags(struct dist_info *info,
 				  const struct wheel_name *file_name,

@@ -23,11 +23,11 @@ struct wheel_in {
 struct wheel_reader {
 	const struct wheel_in *w;
 	zip_t *zip;
-	struct kpackx_error why; /* of the source */
+	struct kpackx_error why; /* error of the source */
 	uint8_t buf[128 << 10];
 };
 
-/* Bytes read at once: members are read in sequence, the directory jumps about. */
+/* Buffer sizes: members are read sequentially, the directory is read in random order. */
 enum { BUFFER_READ = 256 << 10, BUFFER_CHECK = 4 << 10 };
 
 static kpack_error_t open_zip(const struct wheel_in *w, int flags, size_t buffer,
@@ -57,7 +57,7 @@ static kpack_error_t open_zip(const struct wheel_in *w, int flags, size_t buffer
 	return err;
 }
 
-/* libzip's own checks compare the directory with what stands before each member. */
+/* Let libzip compare the central directory with each member's local header. */
 static kpack_error_t check_locals(const struct wheel_in *w, struct kpackx_error *why)
 {
 	struct kpackx_error told = {0};
@@ -68,8 +68,8 @@ static kpack_error_t check_locals(const struct wheel_in *w, struct kpackx_error 
 	return KPACK_SUCCESS;
 }
 
-/* The list first: libzip would refuse names that occur twice without naming them. */
-static kpack_error_t look_through(struct wheel_in *w, struct kpackx_error *why)
+/* List members before libzip's checks, which do not name duplicate members. */
+static kpack_error_t read_list(struct wheel_in *w, struct kpackx_error *why)
 {
 	struct kp_source src = kp_source_fd(w->fd, 0, w->size);
 	struct kpackx_error told = {0};
@@ -103,7 +103,7 @@ kpack_error_t wheel_in_open(const char *path, struct wheel_in **out,
 	if (err)
 		goto fail;
 	w->size = (uint64_t)st.st_size;
-	err = look_through(w, why);
+	err = read_list(w, why);
 	if (err)
 		goto fail;
 	*out = w;
@@ -188,9 +188,9 @@ static kpack_error_t decode_fault(struct wheel_reader *r, zip_error_t *error,
 	return kp_fail(why, r->why.code, "%s", r->why.text);
 }
 
-static kpack_error_t decode(struct wheel_reader *r, zip_file_t *file,
-			    const struct wheel_member *m, wheel_take *take, void *arg,
-			    struct kpackx_error *why)
+static kpack_error_t decode_member(struct wheel_reader *r, zip_file_t *file,
+				   const struct wheel_member *m, wheel_take *take,
+				   void *arg, struct kpackx_error *why)
 {
 	uint64_t done = 0;
 	zip_int64_t n;
@@ -212,7 +212,7 @@ static kpack_error_t decode(struct wheel_reader *r, zip_file_t *file,
 	return KPACK_SUCCESS;
 }
 
-/* The file may have been written to since it was looked through. */
+/* True if the member is as listed: the file may have changed since. */
 static bool is_same(struct wheel_reader *r, size_t member)
 {
 	const struct wheel_member *m = &r->w->list.members[member];
@@ -236,7 +236,7 @@ kpack_error_t wheel_reader_read(struct wheel_reader *r, size_t member, wheel_tak
 	file = zip_fopen_index(r->zip, member, 0);
 	if (!file)
 		return decode_fault(r, zip_get_error(r->zip), m->path, why);
-	err = decode(r, file, m, take, arg, why);
+	err = decode_member(r, file, m, take, arg, why);
 	zip_fclose(file);
 	return err;
 }
@@ -246,11 +246,11 @@ struct text {
 	size_t size;
 };
 
-static kpack_error_t append(void *arg, struct kp_span data, struct kpackx_error *why)
+static kpack_error_t append_text(void *arg, struct kp_span data, struct kpackx_error *why)
 {
 	struct text *t = arg;
 
-	(void)why; /* no more comes than the member has */
+	(void)why; /* never more than the member's size */
 	memcpy(t->bytes + t->size, data.data, data.size);
 	t->size += data.size;
 	return KPACK_SUCCESS;
@@ -270,7 +270,7 @@ kpack_error_t wheel_reader_text(struct wheel_reader *r, size_t member, size_t ma
 	t.bytes = malloc((size_t)m->size + 1);
 	if (!t.bytes)
 		return kp_fail_memory(why, m->size, m->path);
-	err = wheel_reader_read(r, member, append, &t, why);
+	err = wheel_reader_read(r, member, append_text, &t, why);
 	if (err) {
 		free(t.bytes);
 		return err;

@@ -12,7 +12,7 @@
 
 enum { BUFFER = 256 << 10 };
 
-/* A wheel members are copied from. */
+/* A wheel from which members are copied. */
 struct origin {
 	const struct wheel_in *wheel;
 	struct wheel_reader *reader;
@@ -23,7 +23,7 @@ struct joining {
 	zip_t *zip;
 	struct origin *origins;
 	size_t n_origins, cap_origins;
-	struct kpackx_error told; /* by sources */
+	struct kpackx_error told; /* error of a source */
 };
 
 static kpack_error_t find_reader(struct joining *x, const struct wheel_in *wheel,
@@ -41,14 +41,14 @@ static kpack_error_t find_reader(struct joining *x, const struct wheel_in *wheel
 	return KPACK_SUCCESS;
 }
 
-static zip_source_t *copied(struct joining *x, const struct wheel_out_member *m,
-			    struct wheel_reader *reader)
+static zip_source_t *copy_source(struct joining *x, const struct wheel_out_member *m,
+				 struct wheel_reader *reader)
 {
 	return zip_source_zip(x->zip, wheel_reader_zip(reader), m->member,
 			      ZIP_FL_COMPRESSED, 0, -1);
 }
 
-static zip_source_t *pressed(struct joining *x, const struct wheel_out_member *m)
+static zip_source_t *press_source(struct joining *x, const struct wheel_out_member *m)
 {
 	struct zip_bytes bytes = {.file = m->file,
 				  .src = kp_source_memory(m->bytes, (size_t)m->size),
@@ -76,8 +76,9 @@ static bool is_deflated(const struct wheel_out_member *m)
 		       : m->deflated;
 }
 
-static kpack_error_t describe(struct joining *x, zip_uint64_t i,
-			      const struct wheel_out_member *m, struct kpackx_error *why)
+static kpack_error_t set_attributes(struct joining *x, zip_uint64_t i,
+				    const struct wheel_out_member *m,
+				    struct kpackx_error *why)
 {
 	const struct dos_time *t = &x->j->time;
 	zip_int32_t method = is_deflated(m) ? ZIP_CM_DEFLATE : ZIP_CM_STORE;
@@ -90,8 +91,8 @@ static kpack_error_t describe(struct joining *x, zip_uint64_t i,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t add(struct joining *x, const struct wheel_out_member *m,
-			 struct kpackx_error *why)
+static kpack_error_t add_member(struct joining *x, const struct wheel_out_member *m,
+				struct kpackx_error *why)
 {
 	struct wheel_reader *reader;
 	zip_source_t *source;
@@ -99,9 +100,9 @@ static kpack_error_t add(struct joining *x, const struct wheel_out_member *m,
 
 	if (m->from) {
 		KP_TRY(find_reader(x, m->from, &reader, why));
-		source = copied(x, m, reader);
+		source = copy_source(x, m, reader);
 	} else {
-		source = pressed(x, m);
+		source = press_source(x, m);
 	}
 	if (!source)
 		return zip_fault(why, zip_get_error(x->zip), m->path);
@@ -110,10 +111,10 @@ static kpack_error_t add(struct joining *x, const struct wheel_out_member *m,
 		zip_source_free(source);
 		return zip_fault(why, zip_get_error(x->zip), m->path);
 	}
-	return describe(x, (zip_uint64_t)i, m, why);
+	return set_attributes(x, (zip_uint64_t)i, m, why);
 }
 
-static kpack_error_t begin(struct joining *x, struct kpackx_error *why)
+static kpack_error_t begin_archive(struct joining *x, struct kpackx_error *why)
 {
 	zip_error_t error;
 	zip_source_t *source;
@@ -132,7 +133,7 @@ static kpack_error_t begin(struct joining *x, struct kpackx_error *why)
 	return err;
 }
 
-static kpack_error_t finish(struct joining *x, struct kpackx_error *why)
+static kpack_error_t finish_archive(struct joining *x, struct kpackx_error *why)
 {
 	kpack_error_t err;
 
@@ -147,12 +148,12 @@ static kpack_error_t finish(struct joining *x, struct kpackx_error *why)
 kpack_error_t wheel_join_run(const struct wheel_join *j, struct kpackx_error *why)
 {
 	struct joining x = {.j = j};
-	kpack_error_t err = begin(&x, why);
+	kpack_error_t err = begin_archive(&x, why);
 
 	for (size_t i = 0; !err && i < j->count; i++)
-		err = add(&x, &j->members[i], why);
+		err = add_member(&x, &j->members[i], why);
 	if (!err)
-		err = finish(&x, why);
+		err = finish_archive(&x, why);
 	if (x.zip)
 		zip_discard(x.zip);
 	while (x.n_origins)

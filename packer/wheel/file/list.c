@@ -10,7 +10,8 @@
 #include "core/base/text.h"
 #include "packer/wheel/zip/fault.h"
 
-static kpack_error_t refuse(struct kpackx_error *why, const char *path, const char *text)
+static kpack_error_t refuse_member(struct kpackx_error *why, const char *path,
+				   const char *text)
 {
 	char shown[160];
 
@@ -18,7 +19,7 @@ static kpack_error_t refuse(struct kpackx_error *why, const char *path, const ch
 	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%s: %s", shown, text);
 }
 
-/* "C:": with it a path is absolute, or another drive's, where installers run on Windows. */
+/* True for a drive, "C:": on Windows such a path leaves the installation directory. */
 static bool has_drive(struct kp_span path)
 {
 	return path.size > 1 && isalpha(path.data[0]) && path.data[1] == ':';
@@ -30,15 +31,15 @@ static kpack_error_t check_name(const char *name, struct kp_span path,
 	const char *fault = kp_path_fault(path);
 
 	if (fault)
-		return refuse(why, name, fault);
+		return refuse_member(why, name, fault);
 	if (memchr(path.data, '\\', path.size))
-		return refuse(why, name, "it has a backslash");
+		return refuse_member(why, name, "it has a backslash");
 	if (has_drive(path))
-		return refuse(why, name, "it begins with a drive");
+		return refuse_member(why, name, "it begins with a drive");
 	return KPACK_SUCCESS;
 }
 
-/* Permission bits; whatever system the member claims to be from, installers use these. */
+/* Read permission bits; like installers, ignore the system that the member claims. */
 static kpack_error_t read_mode(struct wheel_member *m, zip_t *zip, size_t i,
 			       struct kpackx_error *why)
 {
@@ -50,9 +51,9 @@ static kpack_error_t read_mode(struct wheel_member *m, zip_t *zip, size_t i,
 	mode = attributes >> 16;
 	type = mode & S_IFMT;
 	if (S_ISLNK(mode))
-		return refuse(why, m->path, "a symbolic link");
+		return refuse_member(why, m->path, "a symbolic link");
 	if (type && type != (m->directory ? S_IFDIR : S_IFREG))
-		return refuse(why, m->path, "neither a file nor a directory");
+		return refuse_member(why, m->path, "neither a file nor a directory");
 	m->mode = mode & 0777;
 	if (m->mode == 0)
 		m->mode = m->directory ? 0755 : 0644;
@@ -63,14 +64,14 @@ static kpack_error_t check_data(const struct wheel_member *m, const zip_stat_t *
 				struct kpackx_error *why)
 {
 	if (st->encryption_method != ZIP_EM_NONE)
-		return refuse(why, m->path, "encrypted");
+		return refuse_member(why, m->path, "encrypted");
 	if (m->method != ZIP_CM_STORE && m->method != ZIP_CM_DEFLATE)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "%s: compression method %d", m->path, m->method);
 	if (m->method == ZIP_CM_STORE && m->size != m->compressed)
-		return refuse(why, m->path, "stored with another size");
+		return refuse_member(why, m->path, "stored with another size");
 	if (m->directory && m->size)
-		return refuse(why, m->path, "a directory with bytes");
+		return refuse_member(why, m->path, "a directory with bytes");
 	if (m->size / KP_ZLIB_RATIO_MAX > m->compressed)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "%s: %" PRIu64 " bytes cannot decode to %" PRIu64, m->path,
@@ -92,11 +93,11 @@ static kpack_error_t read_member(struct wheel_member *m, zip_t *zip, size_t i,
 	if (zip_stat_index(zip, i, ZIP_FL_ENC_RAW, &st))
 		return zip_fault(why, zip_get_error(zip), "member");
 	if ((st.valid & STAT_WANTED) != STAT_WANTED)
-		return refuse(why, "member", "size, method or CRC is missing");
+		return refuse_member(why, "member", "size, method or CRC is missing");
 	path = kp_span_str(st.name);
 	if (c->has_nul || c->name_size != path.size || c->size != st.size ||
 	    c->compressed != st.comp_size)
-		return refuse(why, st.name, "its entry can be read in two ways");
+		return refuse_member(why, st.name, "its entry can be read in two ways");
 	m->directory = path.size && path.data[path.size - 1] == '/';
 	path.size -= m->directory;
 	KP_TRY(check_name(st.name, path, why));
@@ -111,7 +112,7 @@ static kpack_error_t read_member(struct wheel_member *m, zip_t *zip, size_t i,
 	return read_mode(m, zip, i, why);
 }
 
-/* Subtraction forms: sizes are any 64 bits. */
+/* Subtract instead of adding: sizes can be any 64-bit number. */
 static kpack_error_t check_sum(const struct wheel_list *list, uint64_t file_size,
 			       struct kpackx_error *why)
 {
@@ -161,7 +162,7 @@ bool wheel_list_find(const struct wheel_list *list, struct kp_span path, size_t 
 	return false;
 }
 
-/* No directory above a member may be a file. */
+/* Check that no parent directory of a member is a file. */
 static kpack_error_t check_above(const struct wheel_list *list,
 				 const struct wheel_member *m, struct kpackx_error *why)
 {
@@ -172,7 +173,7 @@ static kpack_error_t check_above(const struct wheel_list *list,
 		struct kp_span dir = {(const uint8_t *)m->path, slash - m->path};
 
 		if (wheel_list_find(list, dir, &above) && !list->members[above].directory)
-			return refuse(why, m->path, "it stands below a file");
+			return refuse_member(why, m->path, "it stands below a file");
 		slash++;
 	}
 	return KPACK_SUCCESS;
@@ -193,7 +194,7 @@ static kpack_error_t check_clashes(struct wheel_list *list, struct kpackx_error 
 		const char *path = list->members[list->by_path[i]].path;
 
 		if (strcmp(path, list->members[list->by_path[i - 1]].path) == 0)
-			return refuse(why, path, "it occurs twice");
+			return refuse_member(why, path, "it occurs twice");
 	}
 	for (size_t i = 0; i < list->count; i++)
 		KP_TRY(check_above(list, &list->members[i], why));

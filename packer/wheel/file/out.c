@@ -74,9 +74,9 @@ void wheel_out_close(struct wheel_out *o)
 	free(o);
 }
 
-/* A new member, zeroed but for its name; *OUT stays until the next one. */
-static kpack_error_t add(struct wheel_out *o, const char *path, unsigned mode,
-			 struct wheel_out_member **out, struct kpackx_error *why)
+/* Add a member, zeroed except for path and mode; *OUT is valid until the next call. */
+static kpack_error_t add_member(struct wheel_out *o, const char *path, unsigned mode,
+				struct wheel_out_member **out, struct kpackx_error *why)
 {
 	const char *fault = kp_path_fault(kp_span_str(path));
 	struct wheel_out_member *m;
@@ -101,7 +101,7 @@ kpack_error_t wheel_out_add_bytes(struct wheel_out *o, const char *path, unsigne
 {
 	struct wheel_out_member *m;
 
-	KP_TRY(add(o, path, mode, &m, why));
+	KP_TRY(add_member(o, path, mode, &m, why));
 	m->bytes = malloc(bytes.size + 1);
 	if (!m->bytes)
 		return kp_fail_memory(why, bytes.size, path);
@@ -119,7 +119,7 @@ kpack_error_t wheel_out_add_file(struct wheel_out *o, const char *path, unsigned
 	struct stat st;
 	int fd;
 
-	KP_TRY(add(o, path, mode, &m, why));
+	KP_TRY(add_member(o, path, mode, &m, why));
 	KP_TRY(kp_file_open(file, &fd, &st, why));
 	close(fd);
 	m->file = strdup(file);
@@ -139,7 +139,7 @@ kpack_error_t wheel_out_add_copy(struct wheel_out *o, const char *path,
 	const struct wheel_member *from = &wheel_in_members(w, &count)[member];
 	struct wheel_out_member *m;
 
-	KP_TRY(add(o, path, from->mode, &m, why));
+	KP_TRY(add_member(o, path, from->mode, &m, why));
 	m->from = w;
 	m->member = member;
 	m->size = from->size;
@@ -179,8 +179,9 @@ static kpack_error_t check_twice(const struct wheel_out *o, struct kpackx_error 
 	return err;
 }
 
-/* Press what was added from FIRST on. */
-static kpack_error_t press(struct wheel_out *o, size_t first, struct kpackx_error *why)
+/* Hash and compress the members from FIRST on. */
+static kpack_error_t press_members(struct wheel_out *o, size_t first,
+				   struct kpackx_error *why)
 {
 	struct wheel_press p = {.members = o->members,
 				.first = first,
@@ -231,8 +232,8 @@ static kpack_error_t add_record(struct wheel_out *o, const char *dist_info,
 	return err ? err : check_twice(o, why);
 }
 
-/* Copies cost nothing before the wheel is put together. */
-static void tell_copies(const struct wheel_out *o)
+/* Report the progress of copied members, which are not pressed. */
+static void report_copies(const struct wheel_out *o)
 {
 	for (size_t i = 0; i < o->count && o->progress; i++)
 		if (o->members[i].from)
@@ -246,12 +247,12 @@ kpack_error_t wheel_out_finish(struct wheel_out *o, const char *dist_info,
 		.time = o->time, .collected = o->collected.fd, .out = &o->out};
 	size_t n = o->count;
 
-	KP_TRY(press(o, 0, why));
+	KP_TRY(press_members(o, 0, why));
 	KP_TRY(add_record(o, dist_info, why));
-	KP_TRY(press(o, n, why));
+	KP_TRY(press_members(o, n, why));
 	join.members = o->members;
 	join.count = o->count;
-	tell_copies(o);
+	report_copies(o);
 	KP_TRY(wheel_join_run(&join, why));
 	kp_outfile_close(&o->collected);
 	return kp_outfile_sync(&o->out, why);

@@ -11,23 +11,23 @@
 #include "packer/wheel/metadata/record_hash.h"
 #include "packer/base/pipeline.h"
 
-/* Pieces in memory for each thread: one at work, some waiting for their turn. */
+/* Pieces in memory per thread: one being compressed, others waiting for their turn. */
 enum { PIECES_PER_THREAD = 4 };
 
 struct piece {
 	uint32_t member;
-	uint32_t number; /* in the member */
+	uint32_t number; /* index in the member */
 };
 
 struct pressing {
 	const struct wheel_press *p;
 	struct piece *pieces;
 	size_t count, cap;
-	struct record_hash *hash; /* of the member with the pieces that are committed */
+	struct record_hash *hash; /* of the member whose pieces are being committed */
 };
 
 struct result {
-	uint8_t *plain; /* with what stands before it, for the dictionary */
+	uint8_t *plain; /* DATA, after the bytes before it for the dictionary */
 	struct kp_span data;
 	uint8_t *packed;
 	size_t packed_size;
@@ -72,7 +72,7 @@ static kpack_error_t open_bytes(const struct wheel_out_member *m, struct kp_sour
 	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "%s: it has changed", m->file);
 }
 
-/* The piece, and what deflate refers to before it. */
+/* Read the piece and the bytes before it that deflate refers to. */
 static kpack_error_t read_piece(const struct wheel_out_member *m, struct piece piece,
 				struct result *r, struct kp_span *before,
 				struct kpackx_error *why)
@@ -95,7 +95,7 @@ static kpack_error_t read_piece(const struct wheel_out_member *m, struct piece p
 	return err ? kp_fail_prefix(why, err, "%s", m->path) : KPACK_SUCCESS;
 }
 
-static void discard(void *arg, void *result)
+static void discard_result(void *arg, void *result)
 {
 	struct result *r = result;
 
@@ -107,8 +107,8 @@ static void discard(void *arg, void *result)
 	free(r);
 }
 
-static kpack_error_t work(void *arg, void *state, size_t job, void **result,
-			  struct kpackx_error *why)
+static kpack_error_t press_piece(void *arg, void *state, size_t job, void **result,
+				 struct kpackx_error *why)
 {
 	const struct pressing *pressing = arg;
 	struct piece piece = pressing->pieces[job];
@@ -127,15 +127,15 @@ static kpack_error_t work(void *arg, void *state, size_t job, void **result,
 						&r->packed, &r->packed_size, why);
 	}
 	if (err)
-		discard(arg, r);
+		discard_result(arg, r);
 	else
 		*result = r;
 	return err;
 }
 
-/* A member is complete. */
-static kpack_error_t settle(struct pressing *pressing, struct wheel_out_member *m,
-			    struct kpackx_error *why)
+/* Complete a member after its last piece. */
+static kpack_error_t finish_member(struct pressing *pressing, struct wheel_out_member *m,
+				   struct kpackx_error *why)
 {
 	uint8_t digest[RECORD_DIGEST_MAX];
 
@@ -148,8 +148,8 @@ static kpack_error_t settle(struct pressing *pressing, struct wheel_out_member *
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t take(struct pressing *pressing, struct piece piece,
-			  const struct result *r, struct kpackx_error *why)
+static kpack_error_t take_piece(struct pressing *pressing, struct piece piece,
+				const struct result *r, struct kpackx_error *why)
 {
 	const struct wheel_press *p = pressing->p;
 	struct wheel_out_member *m = &p->members[piece.member];
@@ -167,25 +167,26 @@ static kpack_error_t take(struct pressing *pressing, struct piece piece,
 	m->packed += r->packed_size;
 	if (p->progress)
 		p->progress(p->arg, r->data.size);
-	return is_last(m, piece) ? settle(pressing, m, why) : KPACK_SUCCESS;
+	return is_last(m, piece) ? finish_member(pressing, m, why) : KPACK_SUCCESS;
 }
 
-static kpack_error_t commit(void *arg, size_t job, void *result, struct kpackx_error *why)
+static kpack_error_t commit_piece(void *arg, size_t job, void *result,
+				  struct kpackx_error *why)
 {
 	struct pressing *pressing = arg;
-	kpack_error_t err = take(pressing, pressing->pieces[job], result, why);
+	kpack_error_t err = take_piece(pressing, pressing->pieces[job], result, why);
 
-	discard(arg, result);
+	discard_result(arg, result);
 	return err;
 }
 
-static uint64_t cost(void *arg, size_t job)
+static uint64_t piece_cost(void *arg, size_t job)
 {
 	(void)arg, (void)job;
 	return DEFLATE_PIECE_MAX;
 }
 
-static kpack_error_t begin(void *arg, void **state, struct kpackx_error *why)
+static kpack_error_t begin_thread(void *arg, void **state, struct kpackx_error *why)
 {
 	const struct pressing *pressing = arg;
 	struct deflate_piece *d = NULL;
@@ -196,12 +197,12 @@ static kpack_error_t begin(void *arg, void **state, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-static void end(void *state)
+static void end_thread(void *state)
 {
 	deflate_piece_free(state);
 }
 
-/* The pieces of all members; an empty one has one too. */
+/* List the pieces of all members; an empty member has one piece. */
 static kpack_error_t list_pieces(struct pressing *pressing, struct kpackx_error *why)
 {
 	const struct wheel_press *p = pressing->p;
@@ -231,12 +232,12 @@ kpack_error_t wheel_press_run(const struct wheel_press *p, struct kpackx_error *
 		.threads = p->threads,
 		.budget = (uint64_t)p->threads * PIECES_PER_THREAD * DEFLATE_PIECE_MAX,
 		.arg = &pressing,
-		.begin = begin,
-		.end = end,
-		.cost = cost,
-		.work = work,
-		.commit = commit,
-		.discard = discard,
+		.begin = begin_thread,
+		.end = end_thread,
+		.cost = piece_cost,
+		.work = press_piece,
+		.commit = commit_piece,
+		.discard = discard_result,
 	};
 	kpack_error_t err = record_hash_new(&pressing.hash, why);
 

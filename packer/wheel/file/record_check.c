@@ -7,7 +7,10 @@
 #include <stdlib.h>
 #include "core/base/text.h"
 
-/* RECORD cannot hold its own hash, and signatures are made of it. */
+/*
+ * True for RECORD, which cannot have its own hash, and its signatures, which depend on
+ * it.
+ */
 static bool is_exempt(const char *path, const char *dist_info)
 {
 	static const char *const files[] = {"RECORD", "RECORD.jws", "RECORD.p7s"};
@@ -21,7 +24,8 @@ static bool is_exempt(const char *path, const char *dist_info)
 	return false;
 }
 
-static kpack_error_t refuse(struct kpackx_error *why, const char *path, const char *text)
+static kpack_error_t refuse_member(struct kpackx_error *why, const char *path,
+				   const char *text)
 {
 	char shown[160];
 
@@ -39,15 +43,15 @@ static kpack_error_t check_listed(const struct record *record,
 	if (m->directory || (!l && exempt))
 		return KPACK_SUCCESS;
 	if (!l)
-		return refuse(why, m->path, "not listed");
+		return refuse_member(why, m->path, "not listed");
 	if (l->kind == RECORD_NONE && !exempt)
-		return refuse(why, m->path, "no hash");
+		return refuse_member(why, m->path, "no hash");
 	if (l->has_size && l->size != m->size) {
 		char text[100];
 
 		snprintf(text, sizeof(text),
-			 "%" PRIu64 " bytes listed, %" PRIu64 " there", l->size, m->size);
-		return refuse(why, m->path, text);
+			 "%" PRIu64 " bytes listed, %" PRIu64 " found", l->size, m->size);
+		return refuse_member(why, m->path, text);
 	}
 	return KPACK_SUCCESS;
 }
@@ -59,7 +63,7 @@ static kpack_error_t check_there(const struct wheel_in *w, const struct record_l
 
 	if (!wheel_in_find(w, l->path, &member) ||
 	    wheel_in_members(w, &count)[member].directory)
-		return refuse(why, l->path, "listed, and no file of the wheel");
+		return refuse_member(why, l->path, "listed, but not a file of the wheel");
 	return KPACK_SUCCESS;
 }
 
@@ -135,7 +139,8 @@ kpack_error_t record_check_member(const struct wheel_in *w, struct wheel_reader 
 		return KPACK_SUCCESS;
 	KP_TRY(record_hash_end(hash, digest, why));
 	if (memcmp(digest, l->digest, record_digest_size(l->kind)) != 0)
-		return refuse(why, m->path, "the hash listed is not its hash");
+		return refuse_member(why, m->path,
+				     "its hash differs from the listed one");
 	return KPACK_SUCCESS;
 }
 

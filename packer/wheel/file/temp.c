@@ -13,7 +13,7 @@
 
 #define PREFIX ".kpack-split-wheel."
 
-/* Descriptors that walking a tree may hold. */
+/* Limit of descriptors that nftw holds. */
 #define WALK_FDS 32
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
@@ -26,14 +26,14 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	return 0;
 }
 
-/* Wheels may have directories without permission to write: ours have it. */
+/* Ours are always writable: directories of wheels are unpacked with mode 0777. */
 static void remove_tree(const char *path)
 {
 	nftw(path, remove_one, WALK_FDS, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
-/* -1: somebody has it, or it is no directory of ours. */
-static int take(const char *path)
+/* Lock a directory.  -1: another run has locked it, or it is not a directory of ours. */
+static int lock_directory(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
@@ -53,7 +53,7 @@ static void remove_left(const char *base, const char *name)
 
 	if (asprintf(&path, "%s/%s", base, name) < 0)
 		return;
-	fd = take(path);
+	fd = lock_directory(path);
 	if (fd >= 0) {
 		remove_tree(path);
 		close(fd);
@@ -74,8 +74,8 @@ static void remove_all_left(const char *base)
 }
 
 /*
- * Between making and locking it another run may have taken it for one that was left, and
- * removed it: then what is locked has no name any more.
+ * Between our mkdtemp and flock another run may have removed the directory as a leftover:
+ * then the locked directory no longer has a name.
  */
 static bool is_ours(const struct wheel_temp *t)
 {
@@ -85,8 +85,8 @@ static bool is_ours(const struct wheel_temp *t)
 	       named.st_ino == held.st_ino && named.st_dev == held.st_dev;
 }
 
-static kpack_error_t make(const char *base, struct wheel_temp *out,
-			  struct kpackx_error *why)
+static kpack_error_t make_directory(const char *base, struct wheel_temp *out,
+				    struct kpackx_error *why)
 {
 	if (asprintf(&out->path, "%s/" PREFIX "XXXXXX", base) < 0) {
 		out->path = NULL;
@@ -99,7 +99,7 @@ static kpack_error_t make(const char *base, struct wheel_temp *out,
 		out->path = NULL;
 		return kp_fail_errno(why, error, "%s: cannot make a directory", base);
 	}
-	out->lock = take(out->path);
+	out->lock = lock_directory(out->path);
 	return KPACK_SUCCESS;
 }
 
@@ -109,13 +109,13 @@ kpack_error_t wheel_temp_open(const char *base, struct wheel_temp *out,
 	*out = (struct wheel_temp){.lock = -1};
 	remove_all_left(base);
 	for (int tries = 0; tries < 10; tries++) {
-		KP_TRY(make(base, out, why));
+		KP_TRY(make_directory(base, out, why));
 		if (is_ours(out))
 			return KPACK_SUCCESS;
 		wheel_temp_close(out);
 	}
-	return kp_fail(why, KPACK_ERROR_IO_ERROR,
-		       "%s: cannot keep a directory of one's own", base);
+	return kp_fail(why, KPACK_ERROR_IO_ERROR, "%s: cannot keep a temporary directory",
+		       base);
 }
 
 kpack_error_t wheel_temp_dir(const struct wheel_temp *t, const char *name, char **out,

@@ -17,21 +17,20 @@ struct unpacking {
 	const struct wheel_unpack *how;
 	const struct wheel_member *members;
 	size_t count;
-	uint32_t *
-		order; /* members, the largest first: no thread is left with one at the end */
+	uint32_t *order; /* members, largest first, so that threads end together */
 	int dir;
 	pthread_mutex_t lock; /* of progress */
 };
 
-/* What a thread has. */
+/* The state of one thread. */
 struct hands {
 	struct unpacking *u;
 	struct wheel_reader *reader;
 	struct record_hash *hash;   /* of RECORD's kind */
-	struct record_hash *sha256; /* where a digest is wanted that RECORD has not */
+	struct record_hash *sha256; /* for a wanted digest that RECORD lacks */
 };
 
-/* One member being written; fd -1: it is only looked at. */
+/* A member being written; with fd -1 it is only checked. */
 struct writing {
 	struct hands *hands;
 	const struct wheel_member *m;
@@ -54,7 +53,7 @@ static kpack_error_t write_all(int fd, struct kp_span data, const char *path,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t take(void *arg, struct kp_span data, struct kpackx_error *why)
+static kpack_error_t take_bytes(void *arg, struct kp_span data, struct kpackx_error *why)
 {
 	struct writing *writing = arg;
 	struct unpacking *u = writing->hands->u;
@@ -71,8 +70,8 @@ static kpack_error_t take(void *arg, struct kp_span data, struct kpackx_error *w
 	return KPACK_SUCCESS;
 }
 
-/* The directory NAME of DIR, which is closed; made when it is not there.  Links are not. */
-static int step(int dir, const char *name)
+/* Open or make the directory NAME in DIR, without following links; closes DIR. */
+static int enter_directory(int dir, const char *name)
 {
 	int next = -1, saved;
 
@@ -84,7 +83,7 @@ static int step(int dir, const char *name)
 	return next;
 }
 
-/* Open the directory PATH stands in; *NAME is its last component, in PATH's copy. */
+/* Open or make PATH's parent directory; *NAME is the last component, in PATH. */
 static int open_parent(int root, char *path, char **name)
 {
 	int dir = fcntl(root, F_DUPFD_CLOEXEC, 0);
@@ -92,20 +91,20 @@ static int open_parent(int root, char *path, char **name)
 
 	while (dir >= 0 && (slash = strchr(path, '/'))) {
 		*slash = '\0';
-		dir = step(dir, path);
+		dir = enter_directory(dir, path);
 		path = slash + 1;
 	}
 	*name = path;
 	return dir;
 }
 
-static int create(int root, const struct wheel_member *m)
+static int create_member(int root, const struct wheel_member *m)
 {
 	char *path = strdup(m->path), *name = NULL;
 	int dir = path ? open_parent(root, path, &name) : -1, fd = -1, saved;
 
 	if (dir >= 0 && m->directory) {
-		fd = step(dir, name);
+		fd = enter_directory(dir, name);
 	} else if (dir >= 0) {
 		fd = openat(dir, name,
 			    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -119,7 +118,7 @@ static int create(int root, const struct wheel_member *m)
 	return fd;
 }
 
-/* The member's SHA-256, from RECORD where that has it. */
+/* Keep the member's SHA-256, from RECORD if that has it. */
 static kpack_error_t keep_digest(struct hands *h, size_t member,
 				 const struct record_line *l, struct kpackx_error *why)
 {
@@ -146,8 +145,8 @@ static kpack_error_t read_file(struct hands *h, size_t member, int fd,
 	writing.digest = u->how->digests && !(l && l->kind == RECORD_SHA256);
 	if (writing.digest)
 		record_hash_begin(h->sha256, RECORD_SHA256);
-	KP_TRY(record_check_member(u->w, h->reader, u->record, h->hash, member, take,
-				   &writing, why));
+	KP_TRY(record_check_member(u->w, h->reader, u->record, h->hash, member,
+				   take_bytes, &writing, why));
 	KP_TRY(keep_digest(h, member, l, why));
 	if (fd >= 0 && fchmod(fd, m->mode))
 		return kp_fail_errno(why, errno, "%s", m->path);
@@ -165,7 +164,7 @@ static kpack_error_t unpack_member(void *arg, void *state, size_t job, void **re
 
 	*result = NULL;
 	if (!u->how->wanted || u->how->wanted(u->how->arg, m)) {
-		fd = create(u->dir, m);
+		fd = create_member(u->dir, m);
 		if (fd < 0)
 			return kp_fail_errno(why, errno, "%s", m->path);
 	}
@@ -176,7 +175,7 @@ static kpack_error_t unpack_member(void *arg, void *state, size_t job, void **re
 	return err;
 }
 
-static void end(void *state)
+static void end_thread(void *state)
 {
 	struct hands *h = state;
 
@@ -186,7 +185,7 @@ static void end(void *state)
 	free(h);
 }
 
-static kpack_error_t begin(void *arg, void **state, struct kpackx_error *why)
+static kpack_error_t begin_thread(void *arg, void **state, struct kpackx_error *why)
 {
 	struct hands *h = calloc(1, sizeof(*h));
 	kpack_error_t err;
@@ -200,25 +199,26 @@ static kpack_error_t begin(void *arg, void **state, struct kpackx_error *why)
 	if (!err)
 		err = record_hash_new(&h->sha256, why);
 	if (err)
-		end(h);
+		end_thread(h);
 	else
 		*state = h;
 	return err;
 }
 
-static uint64_t cost(void *arg, size_t job)
+static uint64_t job_cost(void *arg, size_t job)
 {
 	(void)arg, (void)job;
 	return 0;
 }
 
-static kpack_error_t commit(void *arg, size_t job, void *result, struct kpackx_error *why)
+static kpack_error_t commit_job(void *arg, size_t job, void *result,
+				struct kpackx_error *why)
 {
 	(void)arg, (void)job, (void)result, (void)why;
 	return KPACK_SUCCESS;
 }
 
-static void discard(void *arg, void *result)
+static void discard_result(void *arg, void *result)
 {
 	(void)arg, (void)result;
 }
@@ -233,18 +233,18 @@ static int by_size(const void *a, const void *b, void *arg)
 	return (x > y) - (x < y);
 }
 
-static kpack_error_t run(struct unpacking *u, struct kpackx_error *why)
+static kpack_error_t run_pipeline(struct unpacking *u, struct kpackx_error *why)
 {
 	struct pipeline p = {
 		.n_jobs = u->count,
 		.threads = u->how->threads,
 		.arg = u,
-		.begin = begin,
-		.end = end,
-		.cost = cost,
+		.begin = begin_thread,
+		.end = end_thread,
+		.cost = job_cost,
 		.work = unpack_member,
-		.commit = commit,
-		.discard = discard,
+		.commit = commit_job,
+		.discard = discard_result,
 	};
 
 	if (!p.threads)
@@ -271,7 +271,7 @@ kpack_error_t wheel_unpack(const struct wheel_in *w, const struct record *record
 	u.dir = open(how->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (u.dir < 0)
 		return kp_fail_errno(why, errno, "%s", how->dir);
-	err = run(&u, why);
+	err = run_pipeline(&u, why);
 	close(u.dir);
 	free(u.order);
 	pthread_mutex_destroy(&u.lock);

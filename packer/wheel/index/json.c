@@ -7,13 +7,13 @@
 
 #if KP_WITH_JSON
 
-static json_t *meta(void)
+static json_t *meta_json(void)
 {
 	return json_pack("{ss}", "api-version", "1.1");
 }
 
-/* Takes VALUE. */
-static kpack_error_t put(FILE *out, json_t *value, struct kpackx_error *why)
+/* Takes ownership of VALUE. */
+static kpack_error_t put_json(FILE *out, json_t *value, struct kpackx_error *why)
 {
 	int failed = !value || json_dumpf(value, out, JSON_INDENT(1)) ||
 		     fputc('\n', out) == EOF;
@@ -22,7 +22,7 @@ static kpack_error_t put(FILE *out, json_t *value, struct kpackx_error *why)
 	return failed ? kp_fail_memory(why, 0, "JSON") : KPACK_SUCCESS;
 }
 
-static json_t *url(const char *above, const char *file)
+static json_t *url_json(const char *above, const char *file)
 {
 	char *text = NULL;
 	size_t size;
@@ -46,7 +46,7 @@ static json_t *wheel_json(const struct index_wheel *w, const char *above)
 {
 	json_t *file =
 		json_pack("{ss so sI s{ss} s{ss}}", "filename", w->file, "url",
-			  url(above, w->file), "size", (json_int_t)w->size, "hashes",
+			  url_json(above, w->file), "size", (json_int_t)w->size, "hashes",
 			  "sha256", w->sha256, "core-metadata", "sha256", w->metadata);
 
 	if (file && w->requires_python)
@@ -55,7 +55,7 @@ static json_t *wheel_json(const struct index_wheel *w, const char *above)
 	return file;
 }
 
-static bool has(json_t *list, const char *text)
+static bool has_text(json_t *list, const char *text)
 {
 	for (size_t i = 0; i < json_array_size(list); i++)
 		if (strcmp(json_string_value(json_array_get(list, i)), text) == 0)
@@ -70,7 +70,7 @@ kpack_error_t index_json_project(FILE *out, const struct index_project *p,
 
 	for (size_t i = 0; i < p->count; i++) {
 		json_array_append_new(files, wheel_json(&p->wheels[i], above));
-		if (!has(versions, p->wheels[i].version))
+		if (!has_text(versions, p->wheels[i].version))
 			json_array_append_new(versions,
 					      json_string(p->wheels[i].version));
 	}
@@ -78,13 +78,14 @@ kpack_error_t index_json_project(FILE *out, const struct index_project *p,
 		json_array_append_new(files,
 				      json_pack("{ss so sI s{ss}}", "filename",
 						p->extras[i].file, "url",
-						url(NULL, p->extras[i].file), "size",
+						url_json(NULL, p->extras[i].file), "size",
 						(json_int_t)strlen(p->extras[i].text),
 						"hashes", "sha256", p->extras[i].sha256));
-	return put(out,
-		   json_pack("{so ss so so}", "meta", meta(), "name", p->wheels->project,
-			     "versions", versions, "files", files),
-		   why);
+	return put_json(out,
+			json_pack("{so ss so so}", "meta", meta_json(), "name",
+				  p->wheels->project, "versions", versions, "files",
+				  files),
+			why);
 }
 
 kpack_error_t index_json_root(FILE *out, const struct index_wheel *wheels, size_t count,
@@ -96,7 +97,9 @@ kpack_error_t index_json_root(FILE *out, const struct index_wheel *wheels, size_
 		if (i == 0 || strcmp(wheels[i].project, wheels[i - 1].project) != 0)
 			json_array_append_new(
 				projects, json_pack("{ss}", "name", wheels[i].project));
-	return put(out, json_pack("{so so}", "meta", meta(), "projects", projects), why);
+	return put_json(out,
+			json_pack("{so so}", "meta", meta_json(), "projects", projects),
+			why);
 }
 
 #else

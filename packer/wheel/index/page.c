@@ -40,7 +40,7 @@ static void put_escaped(FILE *out, const char *text)
 	}
 }
 
-static void begin(FILE *out, const char *title)
+static void begin_page(FILE *out, const char *title)
 {
 	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
 	      "<meta name=\"pypi:repository-version\" content=\"1.0\">\n"
@@ -50,7 +50,7 @@ static void begin(FILE *out, const char *title)
 	fputs("</title>\n</head>\n<body>\n", out);
 }
 
-static void end(FILE *out)
+static void end_page(FILE *out)
 {
 	fputs("</body>\n</html>\n", out);
 }
@@ -67,7 +67,7 @@ static void put_wheel(FILE *out, const struct index_wheel *w, const char *above)
 		put_escaped(out, w->requires_python);
 		fputc('"', out);
 	}
-	/* not its first name, data-dist-info-metadata: pip 22.3 to 23.0 fail on that */
+	/* not the older name, data-dist-info-metadata: pip 22.3 to 23.0 fail on it */
 	fprintf(out, " data-core-metadata=\"sha256=%s\">", w->metadata);
 	put_escaped(out, w->file);
 	fputs("</a><br>\n", out);
@@ -75,7 +75,7 @@ static void put_wheel(FILE *out, const struct index_wheel *w, const char *above)
 
 void index_page_project(FILE *out, const struct index_project *p, const char *above)
 {
-	begin(out, p->wheels->project);
+	begin_page(out, p->wheels->project);
 	for (size_t i = 0; i < p->count; i++)
 		put_wheel(out, &p->wheels[i], above);
 	for (size_t i = 0; i < p->n_extras; i++) {
@@ -85,17 +85,17 @@ void index_page_project(FILE *out, const struct index_project *p, const char *ab
 		put_escaped(out, p->extras[i].file);
 		fputs("</a><br>\n", out);
 	}
-	end(out);
+	end_page(out);
 }
 
 void index_page_root(FILE *out, const struct index_wheel *wheels, size_t count)
 {
-	begin(out, "Simple index");
+	begin_page(out, "Simple index");
 	for (size_t i = 0; i < count; i++)
 		if (i == 0 || strcmp(wheels[i].project, wheels[i - 1].project) != 0)
 			fprintf(out, "<a href=\"%s/\">%s</a><br>\n", wheels[i].project,
 				wheels[i].project);
-	end(out);
+	end_page(out);
 }
 
 #endif

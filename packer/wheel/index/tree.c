@@ -14,14 +14,14 @@
 #include "packer/cli/report.h"
 #include "packer/files/staging.h"
 
-/* What every page of ours has. */
+/* Every page that we write has this mark. */
 static const char mark[] = "<meta name=\"generator\" content=\"kpack index\">";
 
 enum { HEAD_MAX = 4096 };
 
 struct tree {
-	const char *root;  /* where pages are written */
-	const char *above; /* from a project's directory to the wheels */
+	const char *root;  /* the directory for the pages */
+	const char *above; /* relative path from a project's directory to the wheels */
 };
 
 typedef kpack_error_t write_page(FILE *out, const void *arg, struct kpackx_error *why);
@@ -81,7 +81,7 @@ static kpack_error_t project_json(FILE *out, const void *arg, struct kpackx_erro
 	return index_json_project(out, page->project, page->tree->above, why);
 }
 
-/* Wheels in order of projects. */
+/* All wheels, sorted by project. */
 struct all {
 	const struct index_wheel *wheels;
 	size_t count;
@@ -103,7 +103,7 @@ static kpack_error_t root_json(FILE *out, const void *arg, struct kpackx_error *
 	return index_json_root(out, all->wheels, all->count, why);
 }
 
-/* What indexes of ours have: JSON where jansson is built in. */
+/* Write the HTML page, and the JSON page if jansson is built in. */
 static kpack_error_t write_pages(const char *dir, write_page *html, write_page *json,
 				 const void *arg, struct kpackx_error *why)
 {
@@ -128,7 +128,7 @@ static kpack_error_t hash_text(struct index_extra *extra, struct kpackx_error *w
 	return err;
 }
 
-/* The file on the variants of the version of wheel I, when that is the version's first. */
+/* Add the file of variants for the version of wheel I, if I is the version's first. */
 static kpack_error_t add_variants(struct index_project *p, size_t i,
 				  const struct index_wheel **same,
 				  struct kpackx_error *why)
@@ -214,7 +214,7 @@ static kpack_error_t make_tree(const struct tree *tree, const struct all *all,
 	return write_pages(tree->root, root_html, root_json, all, why);
 }
 
-/* Nothing but an index may be replaced. */
+/* Fail unless OUT is missing, empty or an index that we wrote. */
 static kpack_error_t check_old(const char *out, struct kpackx_error *why)
 {
 	char *path, head[HEAD_MAX + 1] = "";
@@ -233,11 +233,11 @@ static kpack_error_t check_old(const char *out, struct kpackx_error *why)
 	return strstr(head, mark)
 		       ? KPACK_SUCCESS
 		       : kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-				 "%s: it is there, and is no index of kpack's", out);
+				 "%s: exists and is not an index that kpack wrote", out);
 }
 
-/* The way from the directory FROM/x to TO, both real paths, on the heap. */
-static char *way(const char *from, const char *to)
+/* The relative path from the directory FROM/x to TO, both real paths; on the heap. */
+static char *relative_path(const char *from, const char *to)
 {
 	size_t same = 0, size;
 	char *text = NULL;
@@ -263,7 +263,7 @@ static char *way(const char *from, const char *to)
 	return fclose(out) ? NULL : text;
 }
 
-/* BASE is where OUT will stand, NAME what it will be called. */
+/* Write the index as the directory NAME in the directory BASE. */
 static kpack_error_t write_in(const char *dir, const char *base, const char *name,
 			      const struct all *all, struct kpackx_error *why)
 {
@@ -275,7 +275,7 @@ static kpack_error_t write_in(const char *dir, const char *base, const char *nam
 	if (!err &&
 	    (!real_dir || !real_base || asprintf(&final, "%s/%s", real_base, name) < 0 ||
 	     asprintf(&root, "%s/%s", staging.path, name) < 0 ||
-	     !(above = way(final, real_dir))))
+	     !(above = relative_path(final, real_dir))))
 		err = kp_fail_memory(why, 0, "paths");
 	if (!err)
 		err = make_tree(&(struct tree){root, above}, all, why);

@@ -4,7 +4,7 @@
 #include "variants.h"
 #include "packer/cli/report.h"
 
-static bool any(const struct index_wheel *const *wheels, size_t count)
+static bool any_variant(const struct index_wheel *const *wheels, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		if (wheels[i]->variant)
@@ -14,15 +14,17 @@ static bool any(const struct index_wheel *const *wheels, size_t count)
 
 #if KP_WITH_JSON
 
-static kpack_error_t refuse(struct kpackx_error *why, const struct index_wheel *w,
-			    const char *text)
+static kpack_error_t refuse_wheel(struct kpackx_error *why, const struct index_wheel *w,
+				  const char *text)
 {
 	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%s: variant.json: %s", w->file,
 		       text);
 }
 
-/* Members of FROM that are not in TO; equal keys have to have equal values. */
-static bool join(json_t *to, json_t *from)
+/*
+ * Add the members of FROM to TO; false: a key of both has different values, or no memory.
+ */
+static bool join_object(json_t *to, json_t *from)
 {
 	const char *key;
 	json_t *value;
@@ -38,8 +40,8 @@ static bool join(json_t *to, json_t *from)
 	return true;
 }
 
-static kpack_error_t add(json_t *all, const struct index_wheel *w,
-			 struct kpackx_error *why)
+static kpack_error_t add_wheel(json_t *all, const struct index_wheel *w,
+			       struct kpackx_error *why)
 {
 	json_error_t error;
 	json_t *root = json_loads(w->variant, JSON_REJECT_DUPLICATES, &error);
@@ -48,17 +50,18 @@ static kpack_error_t add(json_t *all, const struct index_wheel *w,
 	kpack_error_t err = KPACK_SUCCESS;
 
 	if (!root)
-		return refuse(why, w, error.text);
+		return refuse_wheel(why, w, error.text);
 	if (!json_is_object(variants))
-		err = refuse(why, w, "no variants");
+		err = refuse_wheel(why, w, "no variants");
 	else if (*w->name.variant && !json_object_get(variants, w->name.variant))
-		err = refuse(why, w, "not the label of the wheel's name");
-	else if (known && !join(known, variants))
-		err = refuse(why, w, "a label means something else in another wheel");
+		err = refuse_wheel(why, w, "not the label of the wheel's name");
+	else if (known && !join_object(known, variants))
+		err = refuse_wheel(why, w,
+				   "a label has another meaning in another wheel");
 	if (!err && known)
 		json_object_set(root, "variants", known);
-	if (!err && !join(all, root))
-		err = refuse(why, w, "another wheel's says something else");
+	if (!err && !join_object(all, root))
+		err = refuse_wheel(why, w, "it contradicts that of another wheel");
 	json_decref(root);
 	return err;
 }
@@ -70,12 +73,12 @@ kpack_error_t index_variants(const struct index_wheel *const *wheels, size_t cou
 	kpack_error_t err = KPACK_SUCCESS;
 
 	*text = NULL;
-	if (!any(wheels, count))
+	if (!any_variant(wheels, count))
 		return KPACK_SUCCESS;
 	all = json_object();
 	for (size_t i = 0; !err && i < count; i++)
 		if (wheels[i]->variant)
-			err = add(all, wheels[i], why);
+			err = add_wheel(all, wheels[i], why);
 	if (!err) {
 		*text = json_dumps(all, JSON_INDENT(1) | JSON_SORT_KEYS);
 		if (!*text)
@@ -91,10 +94,10 @@ kpack_error_t index_variants(const struct index_wheel *const *wheels, size_t cou
 			     char **text, struct kpackx_error *why)
 {
 	*text = NULL;
-	return any(wheels, count) ? kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-					    "not built: variants need jansson "
-					    "(WITH_JSON)")
-				  : KPACK_SUCCESS;
+	return any_variant(wheels, count) ? kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+						    "not built: variants need jansson "
+						    "(WITH_JSON)")
+					  : KPACK_SUCCESS;
 }
 
 #endif

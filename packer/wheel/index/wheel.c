@@ -8,7 +8,7 @@
 #include "core/base/file.h"
 #include "packer/wheel/file/record_check.h"
 
-/* Bytes of variant.json: real ones have below 10,000. */
+/* VARIANT_SIZE_MAX limits variant.json: real ones have less than 10,000 bytes. */
 enum { VARIANT_SIZE_MAX = 1 << 20, READ_SIZE = 1 << 20 };
 
 static kpack_error_t end_hash(struct record_hash *hash, char out[INDEX_DIGEST_TEXT],

@@ -2,13 +2,15 @@
 #include "csv_row.h"
 #include <string.h>
 
-/* Ends a field or a row. */
+/* True for a character that ends a field or a row. */
 static bool is_end(char c)
 {
 	return c == '\0' || c == ',' || c == '\n' || c == '\r';
 }
 
-/* Take the quotes off; P is behind the first one.  Returns what follows, or NULL. */
+/*
+ * Unquote in place; P is behind the opening quote.  Returns the end, or NULL on a fault.
+ */
 static char *read_quoted(struct csv_row *row, char *p)
 {
 	char *to = p;
@@ -49,7 +51,7 @@ static char *read_field(struct csv_row *row, char *p)
 	return p;
 }
 
-/* Skip the line's end; P stands at it or at the text's. */
+/* Skip the line end at P, if the text does not end there. */
 static char *end_row(char *p)
 {
 	bool carriage = *p == '\r';

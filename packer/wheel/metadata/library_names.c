@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Is NAME, of N bytes, in LIST? */
+/* True if LIST has NAME, of N bytes. */
 static bool has_name(const char *list, const char *name, size_t n)
 {
 	for (; list; list = strchr(list, ',') ? strchr(list, ',') + 1 : NULL)

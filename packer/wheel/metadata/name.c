@@ -13,7 +13,7 @@ static const char suffix[] = ".whl";
 static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
 static const char capitals[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
-/* TEXT is not empty and has only lower-case letters, digits, capitals if ANY, and MORE. */
+/* True if TEXT is not empty and has only a-z, 0-9, A-Z if ANY, and characters of MORE. */
 static bool made_of(const char *text, bool any, const char *more)
 {
 	if (!*text)
@@ -25,7 +25,8 @@ static bool made_of(const char *text, bool any, const char *more)
 	return true;
 }
 
-static kpack_error_t refuse(struct kpackx_error *why, const char *name, const char *text)
+static kpack_error_t refuse_name(struct kpackx_error *why, const char *name,
+				 const char *text)
 {
 	char shown[WHEEL_NAME_MAX];
 
@@ -40,27 +41,27 @@ static kpack_error_t check_parts(const struct wheel_name *n, const char *shown,
 		const char *text, *more, *fault;
 		bool optional;
 	} parts[] = {
-		{n->dist, "._", "no wheel's name: distribution", false},
-		{n->version, "._+!", "no wheel's name: version", false},
-		{n->build, "._", "no wheel's name: build", true},
-		{n->python, "._", "no wheel's name: python tag", false},
-		{n->abi, "._", "no wheel's name: abi tag", false},
-		{n->platform, "._", "no wheel's name: platform tag", false},
+		{n->dist, "._", "not a wheel's name: distribution", false},
+		{n->version, "._+!", "not a wheel's name: version", false},
+		{n->build, "._", "not a wheel's name: build", true},
+		{n->python, "._", "not a wheel's name: python tag", false},
+		{n->abi, "._", "not a wheel's name: abi tag", false},
+		{n->platform, "._", "not a wheel's name: platform tag", false},
 	};
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		if (!(parts[i].optional && !*parts[i].text) &&
 		    !made_of(parts[i].text, true, parts[i].more))
-			return refuse(why, shown, parts[i].fault);
+			return refuse_name(why, shown, parts[i].fault);
 	if (*n->build && !isdigit((unsigned char)*n->build))
-		return refuse(why, shown, "no wheel's name: build has no number");
+		return refuse_name(why, shown, "not a wheel's name: build has no number");
 	if (*n->variant && !made_of(n->variant, false, "._"))
-		return refuse(why, shown, "no wheel's name: variant label");
+		return refuse_name(why, shown, "not a wheel's name: variant label");
 	return KPACK_SUCCESS;
 }
 
-/* Cut the name at its dashes.  Returns how many parts there are; more than fit too. */
-static size_t cut(char *text, const char *parts[PARTS_MAX])
+/* Cut the name at its dashes.  Returns the number of parts, even if more than fit. */
+static size_t cut_name(char *text, const char *parts[PARTS_MAX])
 {
 	size_t n = 0;
 
@@ -83,14 +84,16 @@ kpack_error_t wheel_name_parse(const char *file, struct wheel_name *out,
 	size_t size = strlen(file), n, at = 2;
 
 	if (size > WHEEL_NAME_MAX)
-		return refuse(why, file, "too long for a file name");
+		return refuse_name(why, file, "too long for a file name");
 	if (!kp_span_ends(kp_span_str(file), suffix))
-		return refuse(why, file, "no wheel's name: it does not end with .whl");
+		return refuse_name(why, file,
+				   "not a wheel's name: it does not end with .whl");
 	memcpy(out->text, file, size - strlen(suffix));
 	out->text[size - strlen(suffix)] = '\0';
-	n = cut(out->text, parts);
+	n = cut_name(out->text, parts);
 	if (n < PARTS_MIN || n > PARTS_MAX)
-		return refuse(why, file, "no wheel's name: not five, six or seven parts");
+		return refuse_name(why, file,
+				   "not a wheel's name: not five, six or seven parts");
 	out->dist = parts[0];
 	out->version = parts[1];
 	/* a build begins with a digit, and no python tag does */
@@ -98,13 +101,13 @@ kpack_error_t wheel_name_parse(const char *file, struct wheel_name *out,
 	if (n > PARTS_MIN && isdigit((unsigned char)parts[2][0]))
 		out->build = parts[at++];
 	if (n - at < 3 || n - at > 4)
-		return refuse(why, file, "no wheel's name: build has no number");
+		return refuse_name(why, file, "not a wheel's name: build has no number");
 	out->python = parts[at];
 	out->abi = parts[at + 1];
 	out->platform = parts[at + 2];
 	out->variant = n - at == 4 ? parts[at + 3] : "";
 	if (n - at == 4 && !*out->variant)
-		return refuse(why, file, "no wheel's name: variant label");
+		return refuse_name(why, file, "not a wheel's name: variant label");
 	return check_parts(out, file, why);
 }
 
@@ -119,7 +122,8 @@ kpack_error_t wheel_name_compose(const struct wheel_name *name,
 		     name->abi, name->platform, *name->variant ? "-" : "", name->variant,
 		     suffix);
 	if (n > WHEEL_NAME_MAX)
-		return refuse(why, name->dist, "the wheel's name is too long for a file");
+		return refuse_name(why, name->dist,
+				   "the wheel's name is too long for a file");
 	return KPACK_SUCCESS;
 }
 

@@ -16,7 +16,7 @@ enum { BASE64_MAX = 88, COLUMNS = 3 };
 static const char base64_url[] =
 	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/* false: not SIZE bytes in urlsafe base64 without padding. */
+/* False: not SIZE bytes in urlsafe base64 without padding. */
 static bool base64_decode(struct kp_span text, uint8_t *out, size_t size)
 {
 	uint32_t bits = 0;
@@ -37,7 +37,7 @@ static bool base64_decode(struct kp_span text, uint8_t *out, size_t size)
 			out[n++] = (uint8_t)(bits >> n_bits);
 		}
 	}
-	/* what is left over must be zero, or two texts would be one digest */
+	/* leftover bits must be zero, or two texts would be the same digest */
 	return (bits & ((1u << n_bits) - 1)) == 0;
 }
 
@@ -81,8 +81,8 @@ static bool hex_decode(struct kp_span text, uint8_t *out, size_t size)
 	return true;
 }
 
-static kpack_error_t refuse(struct kpackx_error *why, size_t line, const char *text,
-			    const char *value)
+static kpack_error_t refuse_line(struct kpackx_error *why, size_t line, const char *text,
+				 const char *value)
 {
 	char shown[120];
 
@@ -101,17 +101,18 @@ static kpack_error_t read_hash(struct record_line *l, const char *text, size_t l
 	if (!*text)
 		return KPACK_SUCCESS;
 	if (!is)
-		return refuse(why, line, "not a hash", text);
+		return refuse_line(why, line, "not a hash", text);
 	if (!record_kind_find((struct kp_span){(const uint8_t *)text, is - text},
 			      &l->kind))
-		return refuse(why, line, "not sha256, sha384 or sha512", text);
+		return refuse_line(why, line, "not sha256, sha384 or sha512", text);
 	digest = kp_span_str(is + 1);
 	size = record_digest_size(l->kind);
 	if (base64_decode(digest, l->digest, size))
 		return KPACK_SUCCESS;
 	l->hexadecimal = l->kind == RECORD_SHA256 && hex_decode(digest, l->digest, size);
-	return l->hexadecimal ? KPACK_SUCCESS
-			      : refuse(why, line, "not urlsafe base64 of its size", text);
+	return l->hexadecimal
+		       ? KPACK_SUCCESS
+		       : refuse_line(why, line, "not urlsafe base64 of its size", text);
 }
 
 static kpack_error_t read_size(struct record_line *l, const char *text, size_t line,
@@ -121,7 +122,7 @@ static kpack_error_t read_size(struct record_line *l, const char *text, size_t l
 		return KPACK_SUCCESS;
 	l->has_size = strspn(text, "0123456789") == strlen(text) &&
 		      options_number(text, 0, UINT64_MAX, &l->size);
-	return l->has_size ? KPACK_SUCCESS : refuse(why, line, "not a size", text);
+	return l->has_size ? KPACK_SUCCESS : refuse_line(why, line, "not a size", text);
 }
 
 static kpack_error_t read_line(struct record *r, struct csv_row *row,
@@ -131,9 +132,9 @@ static kpack_error_t read_line(struct record *r, struct csv_row *row,
 	const char *fault = kp_path_fault(kp_span_str(l.path));
 
 	if (row->count != COLUMNS)
-		return refuse(why, row->line, "not three columns", l.path);
+		return refuse_line(why, row->line, "not three columns", l.path);
 	if (fault)
-		return refuse(why, row->line, fault, l.path);
+		return refuse_line(why, row->line, fault, l.path);
 	KP_TRY(read_hash(&l, row->fields[1], row->line, why));
 	KP_TRY(read_size(&l, row->fields[2], row->line, why));
 	if (!kp_grow(&r->lines, r->count, &r->cap, sizeof(*r->lines)))
@@ -149,7 +150,7 @@ static int by_path(const void *a, const void *b)
 		      ((const struct record_line *)b)->path);
 }
 
-static kpack_error_t sort(struct record *r, struct kpackx_error *why)
+static kpack_error_t sort_lines(struct record *r, struct kpackx_error *why)
 {
 	if (r->count)
 		qsort(r->lines, r->count, sizeof(*r->lines), by_path);
@@ -189,7 +190,7 @@ kpack_error_t record_parse(struct kp_span text, struct record *out,
 	if (row.fault)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "RECORD: line %zu: %s",
 			       row.line, row.fault);
-	return sort(out, why);
+	return sort_lines(out, why);
 }
 
 void record_fini(struct record *r)

@@ -6,7 +6,7 @@
 
 enum { PYTHON, ABI, PLATFORM, COMPONENTS };
 
-/* What the tags of a name are made of, each "." between its choices. */
+/* The components of a name's tags; each is a list of choices separated by ".". */
 struct choices {
 	const char *texts[COMPONENTS];
 	size_t counts[COMPONENTS];
@@ -27,44 +27,47 @@ static struct choices choices_of(const struct wheel_name *name)
 	return c;
 }
 
-/* Number I of LIST. */
-static struct kp_span choice(const char *list, size_t i)
+/* Choice I of LIST. */
+static struct kp_span choice_at(const char *list, size_t i)
 {
 	for (; i; i--)
 		list += strcspn(list, ".") + 1;
 	return (struct kp_span){(const uint8_t *)list, strcspn(list, ".")};
 }
 
-static bool same(struct kp_span a, struct kp_span b)
+static bool same_text(struct kp_span a, struct kp_span b)
 {
 	return a.size == b.size &&
 	       strncasecmp((const char *)a.data, (const char *)b.data, a.size) == 0;
 }
 
-/* The first that is ONE; as many as there are: none is. */
-static size_t place(const struct choices *c, size_t component, struct kp_span one)
+/* The index of the first choice equal to ONE, or the number of choices. */
+static size_t find_choice(const struct choices *c, size_t component, struct kp_span one)
 {
 	size_t i = 0;
 
-	while (i < c->counts[component] && !same(choice(c->texts[component], i), one))
+	while (i < c->counts[component] &&
+	       !same_text(choice_at(c->texts[component], i), one))
 		i++;
 	return i;
 }
 
-/* Tag number AT of all that can be made: the platform changes fastest. */
+/* Tag AT of all combinations; the platform changes fastest. */
 static void tag_at(const struct choices *c, size_t at, struct kp_span out[COMPONENTS])
 {
 	for (size_t i = COMPONENTS; i--; at /= c->counts[i])
-		out[i] = choice(c->texts[i], at % c->counts[i]);
+		out[i] = choice_at(c->texts[i], at % c->counts[i]);
 }
 
-/* The number of the tag that is made of PARTS; false: the name has none. */
-static bool find(const struct choices *c, const struct kp_span parts[COMPONENTS],
-		 size_t *at)
+/*
+ * Find the index of the tag with the components PARTS; false: the name has no such tag.
+ */
+static bool find_tag(const struct choices *c, const struct kp_span parts[COMPONENTS],
+		     size_t *at)
 {
 	*at = 0;
 	for (size_t i = 0; i < COMPONENTS; i++) {
-		size_t k = place(c, i, parts[i]);
+		size_t k = find_choice(c, i, parts[i]);
 
 		if (k == c->counts[i])
 			return false;
@@ -73,8 +76,8 @@ static bool find(const struct choices *c, const struct kp_span parts[COMPONENTS]
 	return true;
 }
 
-/* TAG at its dashes; false: it has not three parts. */
-static bool cut(struct kp_span tag, struct kp_span out[COMPONENTS])
+/* Split TAG at its dashes; false: it does not have three components. */
+static bool cut_tag(struct kp_span tag, struct kp_span out[COMPONENTS])
 {
 	for (size_t i = 0; i < COMPONENTS; i++) {
 		const uint8_t *dash = tag.size ? memchr(tag.data, '-', tag.size) : NULL;
@@ -88,40 +91,40 @@ static bool cut(struct kp_span tag, struct kp_span out[COMPONENTS])
 	return true;
 }
 
-/* Mark the tags of WHEEL in SEEN; a tag that the name does not have is the fault. */
-static void look(const struct metadata_text *wheel, const struct choices *c, bool *seen,
-		 char fault[WHEEL_TAGS_FAULT])
+/* Mark the tags of WHEEL in SEEN; report the first one that the name does not have. */
+static void check_wheel_tags(const struct metadata_text *wheel, const struct choices *c,
+			     bool *seen, char fault[WHEEL_TAGS_FAULT])
 {
 	struct kp_span tag, parts[COMPONENTS];
 	char shown[WHEEL_TAGS_FAULT / 2];
 	size_t number;
 
 	for (size_t at = 0; metadata_text_next(wheel, "Tag", &at, &tag);) {
-		if (cut(tag, parts) && find(c, parts, &number)) {
+		if (cut_tag(tag, parts) && find_tag(c, parts, &number)) {
 			seen[number] = true;
 			continue;
 		}
 		snprintf(fault, WHEEL_TAGS_FAULT,
-			 "WHEEL has the tag %s, and the file's name has not",
+			 "WHEEL has the tag %s, but the file name does not",
 			 kp_text_escape(tag, shown, sizeof(shown)));
 		return;
 	}
 }
 
-/* One of the name's that is not in SEEN is the fault. */
-static void look_back(const struct choices *c, const bool *seen,
-		      char fault[WHEEL_TAGS_FAULT])
+/* Report the first tag of the name that is not in SEEN. */
+static void check_name_tags(const struct choices *c, const bool *seen,
+			    char fault[WHEEL_TAGS_FAULT])
 {
 	struct kp_span t[COMPONENTS];
 	size_t first;
 
 	for (size_t i = 0; i < c->product; i++) {
 		tag_at(c, i, t);
-		/* what the name says twice is its first one */
-		if (!find(c, t, &first) || seen[first])
+		/* a duplicate tag of the name counts as the first one */
+		if (!find_tag(c, t, &first) || seen[first])
 			continue;
 		snprintf(fault, WHEEL_TAGS_FAULT,
-			 "the file's name has the tag %.*s-%.*s-%.*s, and WHEEL has not",
+			 "the file name has the tag %.*s-%.*s-%.*s, but WHEEL does not",
 			 (int)t[PYTHON].size, (const char *)t[PYTHON].data,
 			 (int)t[ABI].size, (const char *)t[ABI].data,
 			 (int)t[PLATFORM].size, (const char *)t[PLATFORM].data);
@@ -139,9 +142,9 @@ kpack_error_t wheel_tags_compare(const struct metadata_text *wheel,
 	fault[0] = '\0';
 	if (!seen)
 		return kp_fail_memory(why, c.product, "tags");
-	look(wheel, &c, seen, fault);
+	check_wheel_tags(wheel, &c, seen, fault);
 	if (!*fault)
-		look_back(&c, seen, fault);
+		check_name_tags(&c, seen, fault);
 	free(seen);
 	return KPACK_SUCCESS;
 }

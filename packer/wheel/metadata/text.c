@@ -21,7 +21,7 @@ static size_t name_size(struct kp_span line)
 	return n < line.size && line.data[n] == ':' ? n : 0;
 }
 
-static struct kp_span trim(struct kp_span s)
+static struct kp_span trim_value(struct kp_span s)
 {
 	while (s.size && is_blank(s.data[0]))
 		s = kp_span_tail(s, 1);
@@ -31,7 +31,7 @@ static struct kp_span trim(struct kp_span s)
 	return s;
 }
 
-/* Bytes of the line at the start of TEXT, with its end; *CONTENT is without. */
+/* The size of TEXT's first line with its line end; *CONTENT is the line without it. */
 static size_t take_line(struct kp_span text, struct kp_span *content)
 {
 	const uint8_t *nl = memchr(text.data, '\n', text.size);
@@ -56,12 +56,12 @@ static bool is_utf8(struct kp_span s)
 	return true;
 }
 
-static kpack_error_t refuse(struct kpackx_error *why, size_t line, const char *text)
+static kpack_error_t refuse_line(struct kpackx_error *why, size_t line, const char *text)
 {
 	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "line %zu: %s", line, text);
 }
 
-/* LINE begins a header, or goes on with the last one. */
+/* Add LINE, which begins a header or continues the last one. */
 static kpack_error_t add_line(struct metadata_text *m, struct kp_span line, size_t number,
 			      struct kpackx_error *why)
 {
@@ -70,18 +70,18 @@ static kpack_error_t add_line(struct metadata_text *m, struct kp_span line, size
 
 	if (is_blank(line.data[0])) {
 		if (!last)
-			return refuse(why, number, "it continues nothing");
-		last->value = trim((struct kp_span){
+			return refuse_line(why, number, "it continues no header");
+		last->value = trim_value((struct kp_span){
 			last->value.data,
 			(size_t)(line.data + line.size - last->value.data)});
 		return KPACK_SUCCESS;
 	}
 	if (n == 0)
-		return refuse(why, number, "no header");
+		return refuse_line(why, number, "it is not a header");
 	if (!kp_grow(&m->headers, m->count, &m->cap, sizeof(*m->headers)))
 		return kp_fail_memory(why, m->count * sizeof(*m->headers), "headers");
 	m->headers[m->count++] = (struct metadata_header){
-		kp_span_head(line, n), trim(kp_span_tail(line, n + 1))};
+		kp_span_head(line, n), trim_value(kp_span_tail(line, n + 1))};
 	return KPACK_SUCCESS;
 }
 
@@ -92,7 +92,8 @@ kpack_error_t metadata_text_parse(struct kp_span text, struct metadata_text *out
 
 	*out = (struct metadata_text){.text = text};
 	if (!is_utf8(text))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "not UTF-8 without NUL");
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "not UTF-8, or with a NUL");
 	for (size_t number = 1; at < text.size; number++) {
 		struct kp_span line;
 		size_t n = take_line(kp_span_tail(text, at), &line);
@@ -102,11 +103,11 @@ kpack_error_t metadata_text_parse(struct kp_span text, struct metadata_text *out
 		if (line.size == 0)
 			break;
 		/*
-		 * Python's mail parser takes it for the end of a line, and it is
-		 * invisible
+		 * Python's mail parser treats it as a line end, and it is invisible
 		 */
 		if (memchr(line.data, '\r', line.size))
-			return refuse(why, number, "a carriage return inside");
+			return refuse_line(why, number,
+					   "it has a carriage return inside");
 		KP_TRY(add_line(out, line, number, why));
 		at += n;
 	}
@@ -126,8 +127,8 @@ static bool is_header(const struct metadata_header *h, const char *name)
 	       strncasecmp((const char *)h->name.data, name, h->name.size) == 0;
 }
 
-static const struct metadata_header *find(const struct metadata_text *m, const char *name,
-					  size_t from)
+static const struct metadata_header *find_header(const struct metadata_text *m,
+						 const char *name, size_t from)
 {
 	for (size_t i = from; i < m->count; i++)
 		if (is_header(&m->headers[i], name))
@@ -138,7 +139,7 @@ static const struct metadata_header *find(const struct metadata_text *m, const c
 bool metadata_text_next(const struct metadata_text *m, const char *name, size_t *at,
 			struct kp_span *value)
 {
-	const struct metadata_header *h = find(m, name, *at);
+	const struct metadata_header *h = find_header(m, name, *at);
 
 	if (!h)
 		return false;
@@ -155,7 +156,7 @@ bool metadata_text_get(const struct metadata_text *m, const char *name,
 	return metadata_text_next(m, name, &at, value);
 }
 
-/* LINES with the text's line ends; TO has room for twice their size. */
+/* Copy LINES with the text's line ends; TO has room for twice their size. */
 static size_t put_lines(const struct metadata_text *m, char *to, const char *lines)
 {
 	char *p = to;
@@ -168,10 +169,10 @@ static size_t put_lines(const struct metadata_text *m, char *to, const char *lin
 	return (size_t)(p - to);
 }
 
-/* The text with [FROM, END) of it replaced by LINES. */
-static kpack_error_t replace(const struct metadata_text *m, size_t from, size_t end,
-			     const char *lines, char **out, size_t *size,
-			     struct kpackx_error *why)
+/* Copy the text with the bytes [FROM, END) replaced by LINES. */
+static kpack_error_t replace_range(const struct metadata_text *m, size_t from, size_t end,
+				   const char *lines, char **out, size_t *size,
+				   struct kpackx_error *why)
 {
 	size_t room = m->text.size + 2 * strlen(lines) + 3, n;
 	char *text = malloc(room);
@@ -196,14 +197,14 @@ static kpack_error_t replace(const struct metadata_text *m, size_t from, size_t 
 kpack_error_t metadata_text_add(const struct metadata_text *m, const char *headers,
 				char **out, size_t *size, struct kpackx_error *why)
 {
-	return replace(m, m->headers_end, m->headers_end, headers, out, size, why);
+	return replace_range(m, m->headers_end, m->headers_end, headers, out, size, why);
 }
 
 kpack_error_t metadata_text_set(const struct metadata_text *m, const char *name,
 				const char *value, char **out, size_t *size,
 				struct kpackx_error *why)
 {
-	const struct metadata_header *h = find(m, name, 0);
+	const struct metadata_header *h = find_header(m, name, 0);
 	size_t from = m->headers_end, end = from, room = strlen(name) + strlen(value) + 4;
 	char *line = malloc(room);
 	kpack_error_t err;
@@ -217,7 +218,7 @@ kpack_error_t metadata_text_set(const struct metadata_text *m, const char *name,
 			      ? (size_t)(h[1].name.data - m->text.data)
 			      : m->headers_end;
 	}
-	err = replace(m, from, end, line, out, size, why);
+	err = replace_range(m, from, end, line, out, size, why);
 	free(line);
 	return err;
 }

@@ -10,12 +10,12 @@
 #define VARIANT_NAMESPACE "amd"
 #define VARIANT_FEATURE "gfx_arch"
 
-/* Text being written; what has no room is remembered. */
+/* A text being written into a buffer; writing fails if the buffer is too small. */
 struct writer {
 	char *at, *end;
 };
 
-static bool put(struct writer *w, const char *text, size_t size)
+static bool put_bytes(struct writer *w, const char *text, size_t size)
 {
 	if ((size_t)(w->end - w->at) <= size)
 		return false;
@@ -27,7 +27,7 @@ static bool put(struct writer *w, const char *text, size_t size)
 
 static bool put_text(struct writer *w, const char *text)
 {
-	return put(w, text, strlen(text));
+	return put_bytes(w, text, strlen(text));
 }
 
 static bool is_plain(char c)
@@ -52,7 +52,7 @@ static bool escape_char(struct writer *w, const char *p, bool feature)
 	bool last = p[1] == '\0' || p[1] == ':';
 
 	if (is_plain(*p))
-		return put(w, p, 1);
+		return put_bytes(w, p, 1);
 	if (*p == ':')
 		return put_text(w, ".");
 	if (feature && last && *p == '+')
@@ -77,26 +77,26 @@ bool variant_escape(const char *arch, char out[VARIANT_TEXT_MAX])
 	return variant_unescape(out, back) && strcmp(back, arch) == 0;
 }
 
-/* The name in front of the first ".": "_" was "-". */
+/* Unescape the name before the first ".": "_" becomes "-". */
 static bool unescape_name(struct writer *w, const char *text, size_t size)
 {
 	for (size_t i = 0; i < size; i++) {
 		if (!is_plain(text[i]) && text[i] != '_')
 			return false;
-		if (!put(w, text[i] == '_' ? "-" : text + i, 1))
+		if (!put_bytes(w, text[i] == '_' ? "-" : text + i, 1))
 			return false;
 	}
 	return size > 0;
 }
 
-/* "xnack_on" */
+/* Unescape a feature, like "xnack_on". */
 static bool unescape_feature(struct writer *w, const char *text, size_t size)
 {
 	size_t name = 0;
 
 	while (name < size && is_plain(text[name]))
 		name++;
-	if (name == 0 || !put_text(w, ":") || !put(w, text, name))
+	if (name == 0 || !put_text(w, ":") || !put_bytes(w, text, name))
 		return false;
 	if (size - name == 3 && memcmp(text + name, "_on", 3) == 0)
 		return put_text(w, "+");

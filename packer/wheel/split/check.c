@@ -10,15 +10,15 @@
 #include "core/archive/archive.h"
 #include "core/base/alloc.h"
 
-/* Objects of one architecture and kind in one container. */
+/* Limit of objects of one architecture and kind in one container. */
 #define SAME_KIND_MAX 64
 
-/* A member of a wheel that was written. */
+/* A member of an output wheel. */
 struct written {
 	const char *path, *file;
 	uint64_t size;
 	uint32_t crc;
-	bool info; /* in its .dist-info */
+	bool info; /* in the wheel's .dist-info */
 };
 
 struct check {
@@ -47,7 +47,7 @@ static void check_fini(struct check *c)
 	free(c->known);
 }
 
-/* --- reading what was written ------------------------------------------------------ */
+/* --- reading the output wheels ----------------------------------------------------- */
 
 static bool in_info(const char *path)
 {
@@ -92,7 +92,7 @@ static int by_path(const void *a, const void *b)
 		      ((const struct written *)b)->path);
 }
 
-/* Variants have what device wheels have, and are installed instead of them. */
+/* Skip variant wheels: they have the members of device wheels, and replace them. */
 static kpack_error_t read_wheels(struct check *c, struct kpackx_error *why)
 {
 	c->wheels = calloc(c->files->count + 1, sizeof(struct wheel_in *));
@@ -112,7 +112,7 @@ static kpack_error_t read_wheels(struct check *c, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-static const struct written *find(const struct check *c, const char *path)
+static const struct written *find_written(const struct check *c, const char *path)
 {
 	const struct written key = {.path = path};
 
@@ -147,7 +147,9 @@ static const struct wheel_item *find_item(const struct check *c,
 			    : NULL;
 }
 
-/* A file of a database that is gone from the tree: its bytes are in archives, see below. */
+/*
+ * True for a packed file of a kernel database: check_objects finds its bytes in archives.
+ */
 static bool was_packed(const struct wheel_source *s, const char *path)
 {
 	const struct packing *p = &s->packing;
@@ -161,7 +163,7 @@ static bool was_packed(const struct wheel_source *s, const char *path)
 static kpack_error_t check_member(const struct check *c, const struct wheel_source *s,
 				  const struct wheel_member *m, struct kpackx_error *why)
 {
-	const struct written *found = find(c, m->path);
+	const struct written *found = find_written(c, m->path);
 	const struct wheel_item *item = find_item(c, s, m->path);
 
 	if (m->directory || wheel_items_made(&s->info, m->path))
@@ -171,13 +173,13 @@ static kpack_error_t check_member(const struct check *c, const struct wheel_sour
 			       ? KPACK_SUCCESS
 			       : kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 					 "%s would be in no wheel", m->path);
-	/* of several sources another's may be preferred */
+	/* with several sources, another one's file may be preferred */
 	if (!item || item->kind != WHEEL_ITEM_MEMBER || item->source != s)
 		return KPACK_SUCCESS;
 	if (found->size == m->size && found->crc == m->crc)
 		return KPACK_SUCCESS;
-	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%s would have other bytes in %s",
-		       m->path, found->file);
+	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+		       "%s would have different bytes in %s", m->path, found->file);
 }
 
 static kpack_error_t check_members(const struct check *c, struct kpackx_error *why)
@@ -193,7 +195,7 @@ static kpack_error_t check_members(const struct check *c, struct kpackx_error *w
 	return KPACK_SUCCESS;
 }
 
-/* Nothing came from elsewhere. */
+/* Check that every output member comes from a source. */
 static kpack_error_t check_origin(const struct check *c, struct kpackx_error *why)
 {
 	size_t member;
@@ -207,7 +209,7 @@ static kpack_error_t check_origin(const struct check *c, struct kpackx_error *wh
 			known = wheel_in_find(c->sources[k].in, m->path, &member);
 		if (!known)
 			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				       "%s: nothing has %s", m->file, m->path);
+				       "%s: no input has %s", m->file, m->path);
 	}
 	return KPACK_SUCCESS;
 }
@@ -219,7 +221,7 @@ static int by_hash(const void *a, const void *b)
 	return memcmp(a, b, 16);
 }
 
-/* The hashes of the objects of the preferred wheel. */
+/* List the hashes of the preferred wheel's objects. */
 static kpack_error_t read_known(struct check *c, const struct plan *plan,
 				struct kpackx_error *why)
 {
@@ -255,7 +257,7 @@ static kpack_error_t open_archives(struct check *c, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-/* Does an object of another wheel have HASH?  Of several, one is preferred. */
+/* True if HASH is that of an object of the preferred wheel. */
 static bool is_anothers(const struct check *c, const uint8_t hash[16])
 {
 	const uint8_t(*known)[16] = c->known;
@@ -265,8 +267,8 @@ static bool is_anothers(const struct check *c, const uint8_t hash[16])
 }
 
 /*
- * How many archives have KEY of ARCH?  SAME: one has it with that HASH, or with one of the
- * preferred wheel's.
+ * Count the archives that have KEY of ARCH.  SAME: one has it with HASH, or with a hash
+ * of the preferred wheel.
  */
 static size_t count_entries(const struct check *c, const char *key, const char *arch,
 			    const uint8_t hash[16], bool *same)
@@ -287,7 +289,7 @@ static size_t count_entries(const struct check *c, const char *key, const char *
 	return n;
 }
 
-/* What is said where two objects of a container are for one architecture. */
+/* The kind as spelled in keys, which distinguishes objects for the same architecture. */
 static void kind_text(const char *kind, char out[32])
 {
 	size_t i = 0;
@@ -301,7 +303,7 @@ static void kind_text(const char *kind, char out[32])
 	out[i] = '\0';
 }
 
-/* KEY#INDEX, KEY@kind#INDEX, KEY@kind.2#INDEX ... */
+/* The key KEY#INDEX, KEY@kind#INDEX, KEY@kind.2#INDEX ... for NUMBER 0, 1, 2 ... */
 static kpack_error_t key_text(const char *key, const char *kind, unsigned number,
 			      uint32_t index, char **out, struct kpackx_error *why)
 {

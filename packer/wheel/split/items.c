@@ -24,8 +24,8 @@ bool wheel_items_made(const struct dist_info *info, const char *path)
 	return false;
 }
 
-static kpack_error_t add(struct wheel_items *list, const struct wheel_item *item,
-			 struct kpackx_error *why)
+static kpack_error_t add_item(struct wheel_items *list, const struct wheel_item *item,
+			      struct kpackx_error *why)
 {
 	if (!kp_grow(&list->items, list->count, &list->cap, sizeof(*list->items)))
 		return kp_fail_memory(why, list->count, "members");
@@ -44,10 +44,13 @@ static kpack_error_t add(struct wheel_items *list, const struct wheel_item *item
 struct adder {
 	struct wheel_items *list;
 	struct wheel_source *source;
-	const struct wheel_part **parts; /* per part of the partition */
+	const struct wheel_part *
+		*parts; /* output wheel per part of the partition; NULL: the host wheel */
 };
 
-/* What was a file from the beginning is compressed now: its wheel only stores it. */
+/*
+ * If the source was a directory, its temporary wheel only stores: compress the file now.
+ */
 static kpack_error_t add_member(struct adder *a, struct wheel_item *item,
 				struct kpackx_error *why)
 {
@@ -58,12 +61,12 @@ static kpack_error_t add_member(struct adder *a, struct wheel_item *item,
 	char *disk;
 
 	if (item->disk || !s->unpacked)
-		return add(a->list, item, why);
+		return add_item(a->list, item, why);
 	if (asprintf(&disk, "%s/%s", below ? s->root : s->rest,
 		     below ? inside : item->path) < 0)
 		return kp_fail_memory(why, strlen(item->path), "a path");
 	item->disk = disk;
-	err = add(a->list, item, why);
+	err = add_item(a->list, item, why);
 	free(disk);
 	return err;
 }
@@ -137,7 +140,7 @@ static kpack_error_t add_archive(struct adder *a, const char *name,
 		err = kp_fail_memory(why, strlen(name), "a path");
 	}
 	if (!err)
-		err = add(a->list, &item, why);
+		err = add_item(a->list, &item, why);
 	free(item.path);
 	free(item.disk);
 	return err;
@@ -154,9 +157,9 @@ static kpack_error_t add_archives(struct adder *a, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-/* --- parts ------------------------------------------------------------------------- */
+/* --- output wheels ----------------------------------------------------------------- */
 
-/* Is NAME a family of the user's? */
+/* True if NAME is a family of the user. */
 static bool is_asked(const struct families *families, const char *name)
 {
 	for (size_t i = 0; i < families->count; i++)
@@ -165,7 +168,10 @@ static bool is_asked(const struct families *families, const char *name)
 	return false;
 }
 
-/* A database's family: its members are those of its files. */
+/*
+ * Find the device wheel of a kernel database's family; its members are those of its
+ * files.
+ */
 static kpack_error_t find_family(struct wheel_parts *parts, const struct split_part *from,
 				 struct wheel_part **out, struct kpackx_error *why)
 {
@@ -205,7 +211,7 @@ static kpack_error_t find_parts(struct adder *a, struct wheel_parts *parts,
 
 	a->parts = calloc(partition->count + 1, sizeof(struct wheel_part *));
 	if (!a->parts)
-		return kp_fail_memory(why, partition->count, "parts");
+		return kp_fail_memory(why, partition->count, "device wheels");
 	for (size_t i = 0; i < partition->count; i++) {
 		struct wheel_part *part = NULL;
 
@@ -272,7 +278,7 @@ kpack_error_t wheel_item_size(const struct wheel_item *item, uint64_t *size,
 		return KPACK_SUCCESS;
 	}
 	if (stat(item->disk, &st) < 0)
-		return kp_fail_errno(why, errno, "%s: cannot be looked at", item->path);
+		return kp_fail_errno(why, errno, "%s: cannot stat", item->path);
 	*size = (uint64_t)st.st_size;
 	return KPACK_SUCCESS;
 }

@@ -12,7 +12,7 @@
 #define KP_VERSION "unknown"
 #endif
 
-/* What stands for the target in a requirement. */
+/* The placeholder for the target in a requirement. */
 #define PLACEHOLDER "@GFXARCH@"
 
 /* --- extras ------------------------------------------------------------------------ */
@@ -22,8 +22,8 @@ struct extras {
 	size_t count;
 };
 
-static kpack_error_t keep(struct extras *list, const struct wheel_extra *extra,
-			  struct kpackx_error *why)
+static kpack_error_t keep_extra(struct extras *list, const struct wheel_extra *extra,
+				struct kpackx_error *why)
 {
 	struct wheel_extra *items =
 		realloc(list->items, (list->count + 1) * sizeof(*items));
@@ -43,7 +43,7 @@ static kpack_error_t name_extra(struct wheel_extra *e, const char *prefix,
 	if (snprintf(text, sizeof(text), "%s%s", prefix, name) >= (int)sizeof(text) ||
 	    !dist_name_normal(text, '-', e->name))
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "'%s%s' is no name of an extra", prefix, name);
+			       "'%s%s' cannot be the name of an extra", prefix, name);
 	return KPACK_SUCCESS;
 }
 
@@ -53,7 +53,7 @@ static kpack_error_t add_extra(struct extras *list, const char *prefix, const ch
 	struct wheel_extra e = {.part = part};
 
 	KP_TRY(name_extra(&e, prefix, name, why));
-	return keep(list, &e, why);
+	return keep_extra(list, &e, why);
 }
 
 static kpack_error_t add_both(struct extras *list, const char *name,
@@ -63,7 +63,9 @@ static kpack_error_t add_both(struct extras *list, const char *name,
 	return add_extra(list, "", name, part, why);
 }
 
-/* Does only PART lead to what is in it, and not a wheel for one of its targets? */
+/*
+ * False if PART is a database's family that other device wheels need: it gets no extra.
+ */
 static bool is_asked_for(const struct wheel_parts *parts, const struct wheel_part *part)
 {
 	if (part->kind != WHEEL_PART_GROUP)
@@ -75,7 +77,7 @@ static bool is_asked_for(const struct wheel_parts *parts, const struct wheel_par
 	return true;
 }
 
-/* Has the host an extra NAME of its own, whatever its case and marks? */
+/* True if the host already has an extra NAME, ignoring case and marks. */
 static bool has_extra(const struct metadata_text *m, const char *name)
 {
 	char text[WHEEL_NAME_MAX + 1], normal[WHEEL_NAME_MAX + 1];
@@ -100,7 +102,7 @@ static bool is_taken(const struct extras *list, const char *name)
 	return false;
 }
 
-/* That of all parts GPU can load, unless something else has the name. */
+/* Add the extra of all device wheels that GPU can load, unless its name is taken. */
 static kpack_error_t add_gpu(struct extras *list, const struct wheel_metadata *m,
 			     const char *prefix, struct kp_span gpu,
 			     struct kpackx_error *why)
@@ -114,10 +116,10 @@ static kpack_error_t add_gpu(struct extras *list, const struct wheel_metadata *m
 	KP_TRY(name_extra(&e, prefix, suffix, why));
 	if (is_taken(list, e.name) || has_extra(&m->host->metadata, e.name))
 		return KPACK_SUCCESS;
-	return keep(list, &e, why);
+	return keep_extra(list, &e, why);
 }
 
-/* For ARCH; for its GPU as a driver names it, without features; and for what it covers. */
+/* Add extras for ARCH, for its GPU without features, and for the GPUs that it covers. */
 static kpack_error_t add_gpus(struct extras *list, const struct wheel_metadata *m,
 			      const char *prefix, const char *arch,
 			      struct kpackx_error *why)
@@ -149,7 +151,7 @@ static kpack_error_t check_twice(const struct extras *list, struct kpackx_error 
 	for (size_t i = 1; i < list->count; i++)
 		if (strcmp(list->items[i - 1].name, list->items[i].name) == 0)
 			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-				       "two parts would both be the extra '%s'",
+				       "two device wheels would both have the extra '%s'",
 				       list->items[i].name);
 	return KPACK_SUCCESS;
 }
@@ -164,7 +166,7 @@ static kpack_error_t add_parts(struct extras *list, const struct wheel_parts *pa
 	return KPACK_SUCCESS;
 }
 
-/* A GPU for which there are but files that a family shares is not served. */
+/* A GPU for which only shared files of a family exist gets no extra. */
 static kpack_error_t add_all_gpus(struct extras *list, const struct wheel_metadata *m,
 				  const char *prefix, struct kpackx_error *why)
 {
@@ -211,7 +213,7 @@ kpack_error_t wheel_extras(const struct wheel_metadata *m, struct wheel_extra **
 
 /* --- texts ------------------------------------------------------------------------- */
 
-/* The text that was written to F; F and the text are gone after a failure. */
+/* Close F, and complete *OUT; both are freed after a failure. */
 static kpack_error_t finish_text(FILE *f, char **out, struct kpackx_error *why)
 {
 	bool bad = ferror(f);
@@ -234,7 +236,7 @@ static FILE *begin_text(char **out, size_t *size, struct kpackx_error *why)
 	return f;
 }
 
-/* Is the host's version of the format below MAJOR.MINOR? */
+/* True if the host's Metadata-Version is below 2.MINOR. */
 static bool format_below(const struct metadata_text *m, unsigned minor)
 {
 	struct kp_span v;
@@ -272,7 +274,7 @@ static void put_extra(FILE *f, const struct wheel_metadata *m,
 			put_pin(f, m->parts->items[i]->dist, version, e->name);
 }
 
-/* The host must not mean something else by it. */
+/* Fail if the host already has an extra NAME, which may mean something else. */
 static kpack_error_t check_extra(const struct metadata_text *m, const char *name,
 				 struct kpackx_error *why)
 {
@@ -308,7 +310,7 @@ static kpack_error_t extras_text(const struct wheel_metadata *m, char **out,
 	return err;
 }
 
-/* Extras came with version 2.1 of the format. */
+/* Raise Metadata-Version to 2.1, the first that has extras. */
 static kpack_error_t raise_format(char **text, size_t *size, struct kpackx_error *why)
 {
 	struct metadata_text m = {0};
@@ -356,7 +358,7 @@ bool wheel_requirement_ok(const char *text)
 	return isalnum((unsigned char)*text) && kp_text_ok(kp_span_str(text));
 }
 
-/* TEXT with the target in its places; a family is no target: then those are left out. */
+/* Print TEXT with its placeholders replaced; for a family, skip a TEXT that has any. */
 static void put_requirement(FILE *f, const char *text, const struct wheel_part *part)
 {
 	const char *at = strstr(text, PLACEHOLDER);
@@ -371,7 +373,7 @@ static void put_requirement(FILE *f, const char *text, const struct wheel_part *
 	fprintf(f, "%s\n", text);
 }
 
-/* Headers of the host that hold for its parts, each as often as it stands there. */
+/* Copy headers of the host that also apply to device wheels. */
 static void put_inherited(FILE *f, const struct metadata_text *m)
 {
 	static const char *const names[] = {"License-Expression", "License",
@@ -380,7 +382,7 @@ static void put_inherited(FILE *f, const struct metadata_text *m)
 	struct kp_span value;
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		/* a text of many lines is not repeated */
+		/* do not repeat a value of several lines */
 		if (metadata_text_get(m, names[i], &value) &&
 		    !memchr(value.data, '\n', value.size))
 			fprintf(f, "%s: %.*s\n", names[i], (int)value.size,
@@ -426,7 +428,9 @@ kpack_error_t wheel_metadata_variant(const struct wheel_metadata *m,
 	return finish_text(f, out, why);
 }
 
-/* Parts go where the host goes: pure and other wheels may have different directories. */
+/*
+ * Root-Is-Purelib must be the host's: pure and other wheels may go to different places.
+ */
 static bool is_pure(const struct metadata_text *wheel)
 {
 	struct kp_span value;

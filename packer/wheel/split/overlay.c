@@ -16,31 +16,31 @@ struct overlay {
 	const struct library_set *libraries;
 };
 
-/* Bytes of the first component of PATH. */
+/* The size of PATH's first component in bytes. */
 static size_t top_size(const char *path)
 {
 	return strcspn(path, "/");
 }
 
-static bool ends(const char *path, size_t n, const char *text)
+static bool ends_with(const char *path, size_t n, const char *text)
 {
 	size_t size = strlen(text);
 
 	return n >= size && memcmp(path + n - size, text, size) == 0;
 }
 
-/* What is in there goes elsewhere when the wheel is installed. */
+/* True for *.data, whose files go elsewhere when the wheel is installed. */
 static bool is_data(const char *path)
 {
-	return ends(path, top_size(path), ".data");
+	return ends_with(path, top_size(path), ".data");
 }
 
 static bool is_special(const char *path)
 {
-	return is_data(path) || ends(path, top_size(path), ".dist-info");
+	return is_data(path) || ends_with(path, top_size(path), ".dist-info");
 }
 
-/* Is entry I something that a device wheel gets, or that is converted? */
+/* True if entry I goes into a device wheel or is converted. */
 static bool is_device(const struct scan *scan, const size_t *objects, size_t i)
 {
 	const struct scan_entry *e = &scan->entries[i];
@@ -54,7 +54,7 @@ static bool is_device(const struct scan *scan, const size_t *objects, size_t i)
 	return o && strcmp(o->arches[0], KP_ARCH_GENERIC) != 0;
 }
 
-/* Per entry of SCAN the number of its file, or SIZE_MAX; NULL: out of memory. */
+/* Per entry of SCAN the index of its file, or SIZE_MAX; NULL: out of memory. */
 static size_t *number_files(const struct scan *scan)
 {
 	size_t *files = malloc((scan->n_entries + 1) * sizeof(*files));
@@ -69,8 +69,8 @@ static size_t *number_files(const struct scan *scan)
 typedef kpack_error_t take_device(void *arg, const char *path, struct kpackx_error *why);
 
 /* Call TAKE with every path in the tree that has device code. */
-static kpack_error_t look(const struct overlay *o, take_device *take, void *arg,
-			  struct kpackx_error *why)
+static kpack_error_t visit_device_files(const struct overlay *o, take_device *take,
+					void *arg, struct kpackx_error *why)
 {
 	struct scan scan = {0};
 	size_t *files = NULL;
@@ -86,10 +86,10 @@ static kpack_error_t look(const struct overlay *o, take_device *take, void *arg,
 	return err;
 }
 
-/* --- the one that was given -------------------------------------------------------- */
+/* --- a given overlay --------------------------------------------------------------- */
 
-static kpack_error_t move(const struct overlay *o, const char *overlay, bool back,
-			  struct kpackx_error *why)
+static kpack_error_t move_overlay(const struct overlay *o, const char *overlay, bool back,
+				  struct kpackx_error *why)
 {
 	kpack_error_t err = KPACK_SUCCESS;
 	char *inside;
@@ -136,15 +136,16 @@ static kpack_error_t take_given(const struct overlay *o, const char *given,
 			       given);
 	if (is_special(*overlay))
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "Overlay root '%s' is no place for packages", given);
-	KP_TRY(move(o, *overlay, false, why));
-	return look(o, refuse_outside, *overlay, why);
+			       "Overlay root '%s' is a directory that installers move",
+			       given);
+	KP_TRY(move_overlay(o, *overlay, false, why));
+	return visit_device_files(o, refuse_outside, *overlay, why);
 }
 
-/* --- the one that is found --------------------------------------------------------- */
+/* --- finding the overlay ----------------------------------------------------------- */
 
-/* The top-level directory with the most bytes, on the heap; "" when there is none. */
-static char *biggest(const struct wheel_in *w)
+/* The top-level directory with the most bytes, on the heap; "" if there is none. */
+static char *find_biggest(const struct wheel_in *w)
 {
 	const char *best = "", *at = "";
 	uint64_t most = 0, bytes = 0;
@@ -191,7 +192,8 @@ static kpack_error_t add_top(void *arg, const char *path, struct kpackx_error *w
 
 	if (is_special(path))
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "%s: device code where an installer moves it", path);
+			       "%s: device code in a directory that installers move",
+			       path);
 	if (!tops->only)
 		tops->only = strndup(path, n);
 	else if (strlen(tops->only) != n || strncmp(tops->only, path, n) != 0)
@@ -203,7 +205,7 @@ static kpack_error_t find_tops(const struct overlay *o, char **overlay,
 			       struct kpackx_error *why)
 {
 	struct tops tops = {0};
-	kpack_error_t err = look(o, add_top, &tops, why);
+	kpack_error_t err = visit_device_files(o, add_top, &tops, why);
 
 	*overlay = tops.only;
 	if (!err && !tops.only && !(*overlay = strdup("")))
@@ -211,26 +213,29 @@ static kpack_error_t find_tops(const struct overlay *o, char **overlay,
 	return err;
 }
 
-/* Mostly one directory has nearly everything, and only the rest needs to be looked at twice. */
-static kpack_error_t find(const struct overlay *o, char **overlay,
-			  struct kpackx_error *why)
+/*
+ * Try the biggest directory first: usually it has all device code, and one scan is
+ * enough.
+ */
+static kpack_error_t find_overlay(const struct overlay *o, char **overlay,
+				  struct kpackx_error *why)
 {
 	size_t outside = 0;
 
-	*overlay = biggest(o->wheel);
+	*overlay = find_biggest(o->wheel);
 	if (!*overlay)
 		return kp_fail_memory(why, 1, "a path");
 	if (**overlay) {
-		KP_TRY(move(o, *overlay, false, why));
-		KP_TRY(look(o, count_outside, &outside, why));
+		KP_TRY(move_overlay(o, *overlay, false, why));
+		KP_TRY(visit_device_files(o, count_outside, &outside, why));
 		if (outside == 0)
 			return KPACK_SUCCESS;
-		KP_TRY(move(o, *overlay, true, why));
+		KP_TRY(move_overlay(o, *overlay, true, why));
 	}
 	free(*overlay);
 	*overlay = NULL;
 	KP_TRY(find_tops(o, overlay, why));
-	return **overlay ? move(o, *overlay, false, why) : KPACK_SUCCESS;
+	return **overlay ? move_overlay(o, *overlay, false, why) : KPACK_SUCCESS;
 }
 
 kpack_error_t wheel_overlay_find(const struct wheel_in *w, const char *tree,
@@ -241,7 +246,8 @@ kpack_error_t wheel_overlay_find(const struct wheel_in *w, const char *tree,
 	const struct overlay o = {w, tree, moved, libraries};
 
 	*overlay = NULL;
-	return given ? take_given(&o, given, overlay, why) : find(&o, overlay, why);
+	return given ? take_given(&o, given, overlay, why)
+		     : find_overlay(&o, overlay, why);
 }
 
 #endif

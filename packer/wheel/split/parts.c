@@ -31,8 +31,8 @@ void wheel_parts_bundle(const char *arch, char out[KP_TARGET_TEXT_MAX])
 	kp_target_format(&t, out);
 }
 
-/* One character of a name: a feature's sign is a word, any other mark a dash. */
-static const char *spell(const char *p, char one[2])
+/* Spell one character of a name: a feature's sign as a word, any other mark as a dash. */
+static const char *spell_char(const char *p, char one[2])
 {
 	bool last = p[1] == '\0' || p[1] == ':';
 
@@ -49,7 +49,7 @@ bool wheel_parts_suffix(const char *name, char out[WHEEL_NAME_MAX + 1])
 	char one[2];
 
 	for (const char *p = name; *p; p++) {
-		const char *text = spell(p, one);
+		const char *text = spell_char(p, one);
 		size_t n = strlen(text);
 
 		if (!strchr(":+-_.", *p) && !isalnum((unsigned char)*p))
@@ -63,7 +63,7 @@ bool wheel_parts_suffix(const char *name, char out[WHEEL_NAME_MAX + 1])
 	return dist_name_ok(out);
 }
 
-/* A name of a distribution as it begins a file's: marks are "_", capitals stay. */
+/* Spell a distribution's name as in file names: marks become "_", capitals stay. */
 static void file_of(const char *dist, char out[WHEEL_NAME_MAX + 1])
 {
 	size_t used = 0;
@@ -85,7 +85,8 @@ static kpack_error_t name_part(const struct wheel_parts *parts, struct wheel_par
 
 	if (!wheel_parts_suffix(part->name, part->suffix))
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "'%s' gives no name of a distribution", part->name);
+			       "'%s' cannot be part of a distribution's name",
+			       part->name);
 	if (parts->prefix && !asked)
 		n = snprintf(part->dist, sizeof(part->dist), "%s-%s", parts->prefix,
 			     part->suffix);
@@ -94,15 +95,16 @@ static kpack_error_t name_part(const struct wheel_parts *parts, struct wheel_par
 			     asked ? "" : "amd-", parts->host, part->suffix);
 	if (n < 0 || (size_t)n >= sizeof(part->dist) || !dist_name_ok(part->dist))
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "'%s' gives no name of a distribution", part->name);
+			       "'%s' cannot be part of a distribution's name",
+			       part->name);
 	file_of(part->dist, part->file);
 	return KPACK_SUCCESS;
 }
 
 /* --- making ------------------------------------------------------------------------ */
 
-static struct wheel_part *find(const struct wheel_parts *parts, enum wheel_part_kind kind,
-			       const char *name)
+static struct wheel_part *find_part(const struct wheel_parts *parts,
+				    enum wheel_part_kind kind, const char *name)
 {
 	for (size_t i = 0; i < parts->count; i++)
 		if (parts->items[i]->kind == kind &&
@@ -111,14 +113,14 @@ static struct wheel_part *find(const struct wheel_parts *parts, enum wheel_part_
 	return NULL;
 }
 
-static kpack_error_t keep(struct wheel_parts *parts, struct wheel_part *part,
-			  struct kpackx_error *why)
+static kpack_error_t keep_part(struct wheel_parts *parts, struct wheel_part *part,
+			       struct kpackx_error *why)
 {
 	struct wheel_part **items =
 		realloc(parts->items, (parts->count + 1) * sizeof(*items));
 
 	if (!items)
-		return kp_fail_memory(why, parts->count, "parts of a wheel");
+		return kp_fail_memory(why, parts->count, "device wheels");
 	parts->items = items;
 	items[parts->count++] = part;
 	return KPACK_SUCCESS;
@@ -128,7 +130,7 @@ static kpack_error_t part_of(struct wheel_parts *parts, enum wheel_part_kind kin
 			     const char *name, struct wheel_part **out,
 			     struct kpackx_error *why)
 {
-	struct wheel_part *part = find(parts, kind, name);
+	struct wheel_part *part = find_part(parts, kind, name);
 	kpack_error_t err;
 
 	*out = part;
@@ -136,7 +138,7 @@ static kpack_error_t part_of(struct wheel_parts *parts, enum wheel_part_kind kin
 		return KPACK_SUCCESS;
 	part = calloc(1, sizeof(*part));
 	if (!part)
-		return kp_fail_memory(why, sizeof(*part), "a part of a wheel");
+		return kp_fail_memory(why, sizeof(*part), "a device wheel");
 	part->kind = kind;
 	if (snprintf(part->name, sizeof(part->name), "%s", name) >=
 	    (int)sizeof(part->name))
@@ -145,7 +147,7 @@ static kpack_error_t part_of(struct wheel_parts *parts, enum wheel_part_kind kin
 	else
 		err = name_part(parts, part, why);
 	if (!err)
-		err = keep(parts, part, why);
+		err = keep_part(parts, part, why);
 	if (err)
 		free(part);
 	else
@@ -177,7 +179,7 @@ static kpack_error_t add_arch(struct wheel_part *part, const char *arch,
 	return KPACK_SUCCESS;
 }
 
-/* The user's family of ARCH, as it is or without xnack; or NULL. */
+/* The user's family that has ARCH, with or without its xnack; or NULL. */
 static const struct family *asked_for(const struct wheel_parts *parts, const char *arch)
 {
 	const struct family *f = families_find(parts->families, arch);
@@ -201,7 +203,9 @@ kpack_error_t wheel_parts_arch(struct wheel_parts *parts, const char *arch,
 	return add_arch(*out, arch, why);
 }
 
-/* The user's family that is the database's NAME, or has all its members; or NULL. */
+/*
+ * The user's family that equals a database's family NAME or has all its members; or NULL.
+ */
 static const struct family *asked_family(const struct wheel_parts *parts,
 					 const char *name,
 					 char (*arches)[KP_TARGET_TEXT_MAX], size_t n)
@@ -233,14 +237,14 @@ kpack_error_t wheel_parts_family(struct wheel_parts *parts, const char *family,
 	return KPACK_SUCCESS;
 }
 
-/* --- what needs what --------------------------------------------------------------- */
+/* --- needed device wheels ---------------------------------------------------------- */
 
 static bool same_processor(const struct kp_target *a, const struct kp_target *b)
 {
 	return strcmp(a->processor, b->processor) == 0;
 }
 
-/* Would a GPU of ARCH load code for OTHER, besides its own? */
+/* True if a GPU of ARCH can also load code for OTHER. */
 static bool arch_needs(const char *arch, const char *other)
 {
 	struct kp_target gpu, code;
@@ -285,7 +289,7 @@ static kpack_error_t find_needs(const struct wheel_parts *parts, struct wheel_pa
 	p->n_needs = 0;
 	p->needs = calloc(parts->count, sizeof(struct wheel_part *));
 	if (!p->needs)
-		return kp_fail_memory(why, parts->count, "parts of a wheel");
+		return kp_fail_memory(why, parts->count, "device wheels");
 	for (size_t i = 0; i < parts->count; i++)
 		if (part_needs(p, parts->items[i]))
 			p->needs[p->n_needs++] = parts->items[i];

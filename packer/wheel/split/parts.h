@@ -22,8 +22,7 @@ enum wheel_part_kind {
 
 struct wheel_part {
 	enum wheel_part_kind kind;
-	char name
-		[KP_TARGET_TEXT_MAX]; /* "gfx942", "gfx90a:sramecc+", "gfx11", "gfx110X" */
+	char name[KP_TARGET_TEXT_MAX];   /* "gfx90a:sramecc+", "gfx11", "gfx110X" */
 	char suffix[WHEEL_NAME_MAX + 1]; /* NAME as in distributions and extras */
 	char dist[WHEEL_NAME_MAX + 1];   /* "amd-torch-device-gfx942" */
 	char file[WHEEL_NAME_MAX + 1];   /* "amd_torch_device_gfx942" */

@@ -110,7 +110,7 @@ bool wheel_source_entry(const struct wheel_source *s, const char *inside, size_t
 
 /* --- unpacking --------------------------------------------------------------------- */
 
-static void advance(void *arg, uint64_t bytes)
+static void advance_progress(void *arg, uint64_t bytes)
 {
 	progress_add(arg, bytes);
 }
@@ -126,13 +126,13 @@ static uint64_t bytes_of(const struct wheel_in *w)
 	return bytes;
 }
 
-static kpack_error_t unpack(struct wheel_source *s, const char *tree,
-			    struct kpackx_error *why)
+static kpack_error_t unpack_source(struct wheel_source *s, const char *tree,
+				   struct kpackx_error *why)
 {
 	struct progress progress;
 	struct wheel_unpack how = {.dir = tree,
 				   .threads = s->args->jobs,
-				   .progress = advance,
+				   .progress = advance_progress,
 				   .arg = &progress,
 				   .digests = s->digests};
 	kpack_error_t err;
@@ -164,7 +164,7 @@ kpack_error_t wheel_source_families(const struct wheel_split_args *args,
 	return KPACK_SUCCESS;
 }
 
-/* Where archives go there must be none yet: these would be changed. */
+/* The overlay must not have archives yet, because they would be changed. */
 static kpack_error_t check_archives(const struct wheel_source *s,
 				    struct kpackx_error *why)
 {
@@ -210,9 +210,9 @@ static kpack_error_t set_args(struct wheel_source *s, const char *group,
 	return KPACK_SUCCESS;
 }
 
-/* DIR/tree is the wheel's root, DIR/overlay that of the overlay. */
-static kpack_error_t prepare(struct wheel_source *s, const char *group,
-			     struct kpackx_error *why)
+/* Unpack into DIR/tree, the wheel's root; the overlay is moved to DIR/overlay. */
+static kpack_error_t prepare_source(struct wheel_source *s, const char *group,
+				    struct kpackx_error *why)
 {
 	char *tree = NULL, *moved = NULL;
 	kpack_error_t err = KPACK_SUCCESS;
@@ -226,7 +226,7 @@ static kpack_error_t prepare(struct wheel_source *s, const char *group,
 	if (!err)
 		err = set_args(s, group, why);
 	if (!err)
-		err = unpack(s, tree, why);
+		err = unpack_source(s, tree, why);
 	if (!err)
 		err = wheel_overlay_find(s->in, tree, s->args->overlay,
 					 &s->packing.args.libraries, moved, &s->overlay,
@@ -244,7 +244,7 @@ static kpack_error_t prepare(struct wheel_source *s, const char *group,
 	return err;
 }
 
-/* What cannot be converted would stay fat. */
+/* Report binaries that cannot be converted: they would keep their device code. */
 static int check_refused(const struct wheel_source *s)
 {
 	const struct scan *scan = &s->packing.scan;
@@ -262,7 +262,7 @@ static int check_refused(const struct wheel_source *s)
 	return status;
 }
 
-static int pack(struct wheel_source *s)
+static int pack_overlay(struct wheel_source *s)
 {
 	struct kpackx_error why = {0};
 	int status;
@@ -279,7 +279,7 @@ static int pack(struct wheel_source *s)
 	return EXIT_FAULT;
 }
 
-/* What packing says of the unpacked tree is said of the wheel. */
+/* Pack; messages about the unpacked tree name the wheel instead. */
 static int pack_in_place(struct wheel_source *s, struct kpackx_error *why)
 {
 	char *shown;
@@ -291,7 +291,7 @@ static int pack_in_place(struct wheel_source *s, struct kpackx_error *why)
 		return EXIT_FAULT;
 	}
 	report_in_place(s->root, shown);
-	status = pack(s);
+	status = pack_overlay(s);
 	report_in_place(NULL, NULL);
 	free(shown);
 	return status;
@@ -301,7 +301,7 @@ int wheel_source_pack(struct wheel_source *s, const char *group)
 {
 	struct kpackx_error why = {0};
 
-	if (!prepare(s, group, &why))
+	if (!prepare_source(s, group, &why))
 		return pack_in_place(s, &why);
 	report_why(s->path, &why);
 	return EXIT_FAULT;

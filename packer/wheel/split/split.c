@@ -21,9 +21,9 @@
 
 struct split {
 	const struct wheel_split_args *args;
-	bool made;                 /* the output was made by this run */
-	struct wheel_temp staging; /* in the output */
-	struct wheel_temp work;    /* elsewhere, when that was asked for */
+	bool made;                 /* this run made the output directory */
+	struct wheel_temp staging; /* in the output directory */
+	struct wheel_temp work;    /* in --tmp-dir, if given */
 	struct wheel_source *sources;
 	size_t n_sources;
 	char group[WHEEL_NAME_MAX + 1], variants[WHEEL_NAME_MAX + 1];
@@ -32,7 +32,7 @@ struct split {
 	struct wheel_items items;
 	struct wheel_files files;
 	struct wheel_write write;
-	char *out; /* where wheels wait for their names */
+	char *out; /* directory of output wheels before they get their names */
 };
 
 static void split_fini(struct split *s)
@@ -82,7 +82,7 @@ static kpack_error_t open_source(struct split *s, size_t i, struct kpackx_error 
 	return err ? kp_fail_prefix(why, err, "%s", s->args->inputs[i]) : KPACK_SUCCESS;
 }
 
-/* FILE must not be there, or may be replaced, unless it is what is read. */
+/* Fail if FILE exists and must not be replaced, or is an input. */
 static kpack_error_t check_free(const struct split *s, const char *file,
 				struct kpackx_error *why)
 {
@@ -99,12 +99,12 @@ static kpack_error_t check_free(const struct split *s, const char *file,
 		if (stat(path, &st) == 0 && stat(s->sources[i].path, &in) == 0 &&
 		    st.st_ino == in.st_ino && st.st_dev == in.st_dev)
 			err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-				      "%s: is what is to be split", path);
+				      "%s: is an input; it is not replaced", path);
 	free(path);
 	return err;
 }
 
-/* The host's name is known before anything is done. */
+/* Check the host wheel's name early: it is known before anything is done. */
 static kpack_error_t check_host(const struct split *s, struct kpackx_error *why)
 {
 	char name[WHEEL_NAME_MAX + 1];
@@ -123,7 +123,7 @@ static kpack_error_t find_names(struct split *s, struct kpackx_error *why)
 		snprintf(s->group, sizeof(s->group), "%s", s->args->group);
 	else if (!dist_name_normal(dist, '_', s->group))
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "'%s' gives no group: give --group", dist);
+			       "'%s' cannot be the name of a group: give --group", dist);
 	if (s->args->prefix)
 		snprintf(s->variants, sizeof(s->variants), "%s", s->args->prefix);
 	else if (snprintf(s->variants, sizeof(s->variants), "amd-%s-device", dist) >=
@@ -133,7 +133,7 @@ static kpack_error_t find_names(struct split *s, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-/* What is written must not be a part of what is read. */
+/* The output must not be inside an input directory. */
 static kpack_error_t check_beside(const char *input, const char *dir,
 				  struct kpackx_error *why)
 {
@@ -146,12 +146,12 @@ static kpack_error_t check_beside(const char *input, const char *dir,
 	return err ? kp_fail_prefix(why, err, "%s: %s", input, dir) : KPACK_SUCCESS;
 }
 
-static kpack_error_t begin(struct split *s, struct kpackx_error *why)
+static kpack_error_t begin_split(struct split *s, struct kpackx_error *why)
 {
 	const struct wheel_split_args *args = s->args;
 	struct dos_time time;
 
-	/* writing would find it too late */
+	/* else the fault would only be found while writing */
 	KP_TRY(dos_time_read(getenv("SOURCE_DATE_EPOCH"), &time, why));
 	for (size_t i = 0; i < args->n_inputs; i++) {
 		KP_TRY(check_beside(args->inputs[i], args->output, why));
@@ -170,7 +170,7 @@ static kpack_error_t begin(struct split *s, struct kpackx_error *why)
 
 /* --- wheels ------------------------------------------------------------------------ */
 
-static const struct wheel_source *preferred(const struct split *s)
+static const struct wheel_source *preferred_source(const struct split *s)
 {
 	for (size_t i = 0; s->args->prefer && i < s->n_sources; i++)
 		if (strcmp(s->sources[i].path, s->args->prefer) == 0)
@@ -178,7 +178,7 @@ static const struct wheel_source *preferred(const struct split *s)
 	return NULL;
 }
 
-static kpack_error_t join(struct split *s, struct kpackx_error *why)
+static kpack_error_t join_items(struct split *s, struct kpackx_error *why)
 {
 	kpack_error_t err;
 	char *dir = NULL;
@@ -188,13 +188,13 @@ static kpack_error_t join(struct split *s, struct kpackx_error *why)
 		return KPACK_SUCCESS;
 	err = wheel_temp_dir(&s->staging, "joined", &dir, why);
 	if (!err)
-		err = wheel_union_join(&s->items, s->sources, s->n_sources, preferred(s),
-				       dir, why);
+		err = wheel_union_join(&s->items, s->sources, s->n_sources,
+				       preferred_source(s), dir, why);
 	free(dir);
 	return err;
 }
 
-static kpack_error_t collect(struct split *s, struct kpackx_error *why)
+static kpack_error_t collect_items(struct split *s, struct kpackx_error *why)
 {
 	KP_TRY(wheel_source_families(s->args, &s->families, why));
 	s->parts = (struct wheel_parts){.families = &s->families,
@@ -206,10 +206,10 @@ static kpack_error_t collect(struct split *s, struct kpackx_error *why)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "%s: no device code found", s->args->inputs[0]);
 	KP_TRY(wheel_parts_finish(&s->parts, why));
-	return join(s, why);
+	return join_items(s, why);
 }
 
-/* The name FILE has in the output: a directory's has no ending. */
+/* FILE's name in the output directory: that of an unpacked wheel has no suffix. */
 static void final_name(const struct split *s, const struct wheel_file *file,
 		       char out[WHEEL_NAME_MAX + 1])
 {
@@ -231,7 +231,7 @@ static kpack_error_t check_all_free(const struct split *s, struct kpackx_error *
 
 static kpack_error_t write_wheels(struct split *s, struct kpackx_error *why)
 {
-	const struct wheel_source *host = preferred(s);
+	const struct wheel_source *host = preferred_source(s);
 
 	host = host ? host : &s->sources[0];
 	s->write = (struct wheel_write){
@@ -254,7 +254,7 @@ static kpack_error_t write_wheels(struct split *s, struct kpackx_error *why)
 
 /* --- names ------------------------------------------------------------------------- */
 
-/* Unpack a wheel where it waits, under its name without ending. */
+/* Unpack a wheel next to itself, under its name without suffix. */
 static kpack_error_t make_directory(const struct split *s, const struct wheel_file *file,
 				    struct kpackx_error *why)
 {
@@ -283,7 +283,7 @@ static kpack_error_t make_directories(const struct split *s, struct kpackx_error
 	return KPACK_SUCCESS;
 }
 
-/* A directory that is in the way goes where everything is removed at the end. */
+/* Move an existing directory into the staging directory, which is removed at the end. */
 static kpack_error_t move_away(const struct split *s, const char *to, size_t number,
 			       struct kpackx_error *why)
 {
@@ -301,8 +301,8 @@ static kpack_error_t move_away(const struct split *s, const char *to, size_t num
 	return err;
 }
 
-static kpack_error_t publish(const struct split *s, size_t number,
-			     struct kpackx_error *why)
+static kpack_error_t publish_file(const struct split *s, size_t number,
+				  struct kpackx_error *why)
 {
 	char name[WHEEL_NAME_MAX + 1], *from = NULL, *to = NULL;
 	kpack_error_t err;
@@ -317,25 +317,26 @@ static kpack_error_t publish(const struct split *s, size_t number,
 	else
 		err = move_away(s, to, number, why);
 	if (!err && rename(from, to) < 0)
-		err = kp_fail_errno(why, errno, "%s: cannot be given its name", to);
+		err = kp_fail_errno(why, errno, "%s: cannot rename the output to this",
+				    to);
 	free(from);
 	free(to);
 	return err;
 }
 
-/* The host wheel comes last: an installer that finds it finds everything it needs. */
+/* The host wheel gets its name last: if it exists, everything that it needs exists. */
 static kpack_error_t publish_into(const struct split *s, int dir,
 				  struct kpackx_error *why)
 {
 	KP_TRY(check_all_free(s, why));
 	for (size_t i = 0; i < s->files.count; i++)
-		KP_TRY(publish(s, i, why));
+		KP_TRY(publish_file(s, i, why));
 	return kp_flush_dir(dir) < 0
 		       ? kp_fail_errno(why, errno, "%s: cannot flush", s->args->output)
 		       : KPACK_SUCCESS;
 }
 
-/* Two runs into one directory must not mix; where there are no locks, they can. */
+/* Lock out other runs into the same directory, if the file system has locks. */
 static kpack_error_t publish_all(const struct split *s, struct kpackx_error *why)
 {
 	kpack_error_t err;
@@ -353,20 +354,20 @@ static kpack_error_t publish_all(const struct split *s, struct kpackx_error *why
 
 /* --- all --------------------------------------------------------------------------- */
 
-static int fail(const struct kpackx_error *why)
+static int report_failure(const struct kpackx_error *why)
 {
 	report_why(NULL, why);
 	return EXIT_FAULT;
 }
 
-static kpack_error_t end(struct split *s, struct kpackx_error *why)
+static kpack_error_t end_split(struct split *s, struct kpackx_error *why)
 {
-	KP_TRY(collect(s, why));
+	KP_TRY(collect_items(s, why));
 	KP_TRY(write_wheels(s, why));
 	return publish_all(s, why);
 }
 
-static void tell_signatures(const struct wheel_source *source)
+static void report_signatures(const struct wheel_source *source)
 {
 	static const char *const names[] = {"RECORD.jws", "RECORD.p7s"};
 
@@ -376,44 +377,44 @@ static void tell_signatures(const struct wheel_source *source)
 
 		if (path && wheel_in_find(source->in, path, &member))
 			report_error(source->path,
-				     "note: %s signs what is changed and is left out",
+				     "note: %s is left out: it signs the old RECORD",
 				     path);
 		free(path);
 	}
 }
 
-static void tell_notes(const struct wheel_source *source)
+static void report_notes(const struct wheel_source *source)
 {
 	if (*source->info.tag_fault)
 		report_error(source->path,
-			     "note: %s; device wheels have those of the name",
+			     "note: %s; device wheels get the tags of the file name",
 			     source->info.tag_fault);
-	tell_signatures(source);
+	report_signatures(source);
 }
 
-static int run(struct split *s)
+static int run_split(struct split *s)
 {
 	struct kpackx_error why = {0};
 	int status;
 
-	if (begin(s, &why))
-		return fail(&why);
+	if (begin_split(s, &why))
+		return report_failure(&why);
 	for (size_t i = 0; i < s->n_sources; i++) {
 		if (!s->args->quiet)
-			tell_notes(&s->sources[i]);
+			report_notes(&s->sources[i]);
 		status = wheel_source_pack(&s->sources[i], s->group);
 		if (status)
 			return status;
 	}
-	if (end(s, &why))
-		return fail(&why);
+	if (end_split(s, &why))
+		return report_failure(&why);
 	return wheel_report(&s->write, &s->files);
 }
 
 int wheel_split_run(const struct wheel_split_args *args)
 {
 	struct split s = {.args = args, .staging = {.lock = -1}, .work = {.lock = -1}};
-	int status = run(&s);
+	int status = run_split(&s);
 
 	split_fini(&s);
 	return status;

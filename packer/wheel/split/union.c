@@ -10,13 +10,14 @@
 #include "packer/merge/merge.h"
 #include "packer/cli/report.h"
 
-/* --- may they be joined? ----------------------------------------------------------- */
+/* --- checking that wheels can be joined -------------------------------------------- */
 
-static kpack_error_t differ(const struct wheel_source *a, const struct wheel_source *b,
-			    const char *what, struct kpackx_error *why)
+static kpack_error_t refuse_pair(const struct wheel_source *a,
+				 const struct wheel_source *b, const char *what,
+				 struct kpackx_error *why)
 {
 	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-		       "%s and %s are not builds of one wheel: %s", a->path, b->path,
+		       "%s and %s are not builds of the same wheel: %s", a->path, b->path,
 		       what);
 }
 
@@ -34,16 +35,16 @@ static kpack_error_t check_pair(const struct wheel_source *a,
 
 	if (!dist_name_normal(a->info.name, '-', dist_a) ||
 	    !dist_name_normal(b->info.name, '-', dist_b) || strcmp(dist_a, dist_b) != 0)
-		return differ(a, b, "other distributions", why);
+		return refuse_pair(a, b, "different distributions", why);
 	if (strcmp(a->info.version, b->info.version) != 0)
-		return differ(a, b, "other versions", why);
+		return refuse_pair(a, b, "different versions", why);
 	if (strcmp(a->info.dir, b->info.dir) != 0)
-		return differ(a, b, "other directories of information", why);
+		return refuse_pair(a, b, "different .dist-info directories", why);
 	if (strcmp(x->build, y->build) != 0 || strcmp(x->python, y->python) != 0 ||
 	    strcmp(x->abi, y->abi) != 0 || strcmp(x->platform, y->platform) != 0)
-		return differ(a, b, "other tags", why);
+		return refuse_pair(a, b, "different tags", why);
 	if (!preferred && !same_span(a->info.metadata.text, b->info.metadata.text))
-		return differ(a, b, "other METADATA; --prefer settles it", why);
+		return refuse_pair(a, b, "different METADATA; --prefer settles it", why);
 	return KPACK_SUCCESS;
 }
 
@@ -62,16 +63,16 @@ struct joiner {
 	size_t n_sources;
 	const struct wheel_source *prefer;
 	const char *dir;
-	size_t n_made; /* files in DIR */
+	size_t n_made; /* number of files in DIR */
 };
 
-/* The items of one path. */
+/* The items with the same path. */
 struct same {
 	struct wheel_item *items;
 	size_t count;
 };
 
-/* The number of the item that counts where they differ. */
+/* The index of the item that wins where they differ. */
 static size_t chosen_of(const struct joiner *j, const struct same *g)
 {
 	for (size_t i = 0; i < g->count; i++)
@@ -80,7 +81,7 @@ static size_t chosen_of(const struct joiner *j, const struct same *g)
 	return 0;
 }
 
-/* A new file in the directory, which takes the place of the item's. */
+/* The path of a new file in the directory, which will replace the item's file. */
 static kpack_error_t new_file(struct joiner *j, char **out, struct kpackx_error *why)
 {
 	if (asprintf(out, "%s/%zu", j->dir, j->n_made++) >= 0)
@@ -89,8 +90,8 @@ static kpack_error_t new_file(struct joiner *j, char **out, struct kpackx_error 
 	return kp_fail_memory(why, strlen(j->dir), "a path");
 }
 
-static kpack_error_t clash(const struct same *g, size_t a, size_t b, const char *text,
-			   struct kpackx_error *why)
+static kpack_error_t refuse_clash(const struct same *g, size_t a, size_t b,
+				  const char *text, struct kpackx_error *why)
 {
 	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "%s: %s in %s and %s",
 		       g->items[a].path, text, g->items[a].source->path,
@@ -104,7 +105,7 @@ static kpack_error_t join_members(const struct joiner *j, const struct same *g,
 
 	for (size_t i = 0; i < g->count && !j->prefer; i++)
 		if (memcmp(digest, g->items[i].source->digests[g->items[i].member], 32))
-			return clash(g, chosen, i, "other bytes", why);
+			return refuse_clash(g, chosen, i, "different bytes", why);
 	return KPACK_SUCCESS;
 }
 
@@ -115,15 +116,15 @@ static kpack_error_t settle_binary(const struct joiner *j, const struct same *g,
 	static const char *const texts[] = {
 		[JOIN_NOTHING] = "no device code",
 		[JOIN_SAME] = NULL,
-		[JOIN_DIFFERS] = "other host code",
-		[JOIN_WRAPPERS] = "code that does not belong together",
-		[JOIN_KINDS] = "device code, and none,",
+		[JOIN_DIFFERS] = "different host code",
+		[JOIN_WRAPPERS] = "device code that does not match",
+		[JOIN_KINDS] = "one with and one without device code,",
 	};
 	kpack_error_t err;
 
 	if (join->relation == JOIN_SAME || (join->relation == JOIN_DIFFERS && j->prefer))
 		return KPACK_SUCCESS;
-	err = clash(g, chosen, join->other, texts[join->relation], why);
+	err = refuse_clash(g, chosen, join->other, texts[join->relation], why);
 	return *join->text ? kp_fail_prefix(why, err, "%s", join->text) : err;
 }
 
@@ -188,7 +189,7 @@ static kpack_error_t open_sources(const struct joiner *j, const struct same *g,
 	return KPACK_SUCCESS;
 }
 
-/* The wheel whose archive is at PATH. */
+/* The source wheel whose archive is at PATH. */
 static const char *wheel_of(const struct same *g, const char *path)
 {
 	for (size_t i = 0; i < g->count; i++)
@@ -197,7 +198,7 @@ static const char *wheel_of(const struct same *g, const char *path)
 	return path;
 }
 
-static void tell_clash(void *arg, const struct merge_clash *clash)
+static void report_clash(void *arg, const struct merge_clash *clash)
 {
 	const struct same *g = arg;
 
@@ -207,7 +208,7 @@ static void tell_clash(void *arg, const struct merge_clash *clash)
 		     wheel_of(g, clash->first));
 }
 
-/* The family that the first names, which is a string in it. */
+/* The family that the archive states, on the heap; "" if none. */
 static char *family_of(const struct kpack_archive *a)
 {
 	struct kp_span family = kp_archive_family(a);
@@ -215,11 +216,13 @@ static char *family_of(const struct kpack_archive *a)
 	return strndup(family.size ? (const char *)family.data : "", family.size);
 }
 
-static kpack_error_t merge(const struct merge_source *sources, struct same *g,
-			   const char *dir, const char *name, struct kpackx_error *why)
+static kpack_error_t merge_archives(const struct merge_source *sources, struct same *g,
+				    const char *dir, const char *name,
+				    struct kpackx_error *why)
 {
 	char *family = family_of(sources[0].archive);
-	struct merge_options options = {.family = family, .clash = tell_clash, .arg = g};
+	struct merge_options options = {
+		.family = family, .clash = report_clash, .arg = g};
 	struct merge_plan *plan = NULL;
 	struct kp_writer *writer = NULL;
 	kpack_error_t err;
@@ -250,7 +253,7 @@ static kpack_error_t join_archives(struct joiner *j, struct same *g, size_t chos
 	if (!err)
 		err = new_file(j, &file, why);
 	if (!err)
-		err = merge(sources, g, j->dir, strrchr(file, '/') + 1, why);
+		err = merge_archives(sources, g, j->dir, strrchr(file, '/') + 1, why);
 	close_sources(sources, g->count);
 	if (err) {
 		free(file);
@@ -263,7 +266,7 @@ static kpack_error_t join_archives(struct joiner *j, struct same *g, size_t chos
 
 /* --- one path ---------------------------------------------------------------------- */
 
-/* What is for the host alone is in every build. */
+/* A file for the host alone must be in every source. */
 static kpack_error_t check_everywhere(const struct joiner *j, const struct same *g,
 				      struct kpackx_error *why)
 {
@@ -289,9 +292,10 @@ static kpack_error_t check_kinds(const struct same *g, struct kpackx_error *why)
 {
 	for (size_t i = 1; i < g->count; i++) {
 		if (g->items[i].kind != g->items[0].kind)
-			return clash(g, 0, i, "device code, and none,", why);
+			return refuse_clash(g, 0, i,
+					    "one with and one without device code,", why);
 		if (g->items[i].part != g->items[0].part)
-			return clash(g, 0, i, "other architectures", why);
+			return refuse_clash(g, 0, i, "different architectures", why);
 	}
 	return KPACK_SUCCESS;
 }
@@ -314,7 +318,7 @@ static kpack_error_t join_same(struct joiner *j, struct same *g, size_t *chosen,
 	}
 }
 
-static void swap(struct wheel_item *a, struct wheel_item *b)
+static void swap_items(struct wheel_item *a, struct wheel_item *b)
 {
 	struct wheel_item c = *a;
 
@@ -347,7 +351,7 @@ kpack_error_t wheel_union_join(struct wheel_items *list,
 		end = end_of(list, i);
 		g.count = end - i;
 		KP_TRY(join_same(&j, &g, &chosen, why));
-		swap(&list->items[kept++], &list->items[i + chosen]);
+		swap_items(&list->items[kept++], &list->items[i + chosen]);
 	}
 	while (list->count > kept) {
 		list->count--;

@@ -29,10 +29,10 @@ static kpack_error_t add_file(struct wheel_files *files, enum wheel_file_kind ki
 	return KPACK_SUCCESS;
 }
 
-/* The host's name with other parts. */
-static kpack_error_t compose(const struct wheel_write *w, const char *dist,
-			     const char *label, char out[WHEEL_NAME_MAX + 1],
-			     struct kpackx_error *why)
+/* The host's file name with another distribution and variant label. */
+static kpack_error_t compose_name(const struct wheel_write *w, const char *dist,
+				  const char *label, char out[WHEEL_NAME_MAX + 1],
+				  struct kpackx_error *why)
 {
 	struct wheel_name name = w->host->name;
 
@@ -56,7 +56,7 @@ static kpack_error_t label_of(const struct wheel_part *part, char out[VARIANT_TE
 		       "%s cannot be spelled as a variant", part->name);
 }
 
-/* The distribution of variants as it begins names of files. */
+/* The distribution of variant wheels as spelled in file names. */
 static bool variants_file(const struct wheel_write *w, char out[WHEEL_NAME_MAX + 1])
 {
 	return dist_name_normal(w->metadata.variants, '_', out);
@@ -71,7 +71,7 @@ static kpack_error_t add_variant(const struct wheel_write *w, struct wheel_files
 	KP_TRY(add_file(files, WHEEL_FILE_VARIANT, part, &f, why));
 	KP_TRY(label_of(part, f->label, why));
 	variants_file(w, dist);
-	return compose(w, dist, f->label, f->name, why);
+	return compose_name(w, dist, f->label, f->name, why);
 }
 
 static kpack_error_t add_index(const struct wheel_write *w, struct wheel_files *files,
@@ -89,7 +89,7 @@ static kpack_error_t add_index(const struct wheel_write *w, struct wheel_files *
 	return KPACK_SUCCESS;
 }
 
-/* A database's family is no variant: several would be for one GPU. */
+/* A kernel database's family gets no variant: several variants would fit one GPU. */
 static bool has_variant(const struct wheel_write *w, const struct wheel_part *part)
 {
 	return w->metadata.variants && part->kind != WHEEL_PART_GROUP;
@@ -102,7 +102,7 @@ static kpack_error_t list_all(const struct wheel_write *w, struct wheel_files *o
 
 	for (size_t i = 0; i < w->parts->count; i++) {
 		KP_TRY(add_file(out, WHEEL_FILE_DEVICE, w->parts->items[i], &f, why));
-		KP_TRY(compose(w, w->parts->items[i]->file, "", f->name, why));
+		KP_TRY(compose_name(w, w->parts->items[i]->file, "", f->name, why));
 	}
 	for (size_t i = 0; i < w->parts->count; i++)
 		if (has_variant(w, w->parts->items[i]))
@@ -110,7 +110,7 @@ static kpack_error_t list_all(const struct wheel_write *w, struct wheel_files *o
 	if (w->metadata.variants)
 		KP_TRY(add_index(w, out, why));
 	KP_TRY(add_file(out, WHEEL_FILE_HOST, NULL, &f, why));
-	return compose(w, w->host->name.dist, "", f->name, why);
+	return compose_name(w, w->host->name.dist, "", f->name, why);
 }
 
 kpack_error_t wheel_files_list(const struct wheel_write *w, struct wheel_files *out,
@@ -128,13 +128,13 @@ void wheel_files_fini(struct wheel_files *files)
 
 /* --- texts ------------------------------------------------------------------------- */
 
-/* The texts of one .dist-info. */
+/* The .dist-info of one output wheel. */
 struct info {
 	struct wheel_out *out;
 	char dir[2 * WHEEL_NAME_MAX];
 };
 
-/* Takes TEXT. */
+/* Takes ownership of TEXT. */
 static kpack_error_t add_text(struct info *info, const char *name, char *text,
 			      size_t size, struct kpackx_error *why)
 {
@@ -166,7 +166,7 @@ static kpack_error_t add_top_level(const struct wheel_write *w, struct info *inf
 	return add_text(info, "top_level.txt", text, n + 1, why);
 }
 
-/* The values of a variant: the targets of its part, of which each has its spelling. */
+/* The values of a variant: the escaped targets of its device wheel. */
 struct values {
 	char (*texts)[VARIANT_TEXT_MAX];
 	const char **list;
@@ -269,8 +269,9 @@ static kpack_error_t add_item(const struct wheel_item *item, struct wheel_out *o
 				  item->source->digests[item->member], why);
 }
 
-static kpack_error_t fill(const struct wheel_write *w, const struct wheel_file *file,
-			  struct info *info, struct kpackx_error *why)
+static kpack_error_t fill_wheel(const struct wheel_write *w,
+				const struct wheel_file *file, struct info *info,
+				struct kpackx_error *why)
 {
 	const char *version = w->host->name.version;
 	char dist[WHEEL_NAME_MAX + 1];
@@ -290,18 +291,18 @@ static kpack_error_t fill(const struct wheel_write *w, const struct wheel_file *
 	return add_device_info(w, file, info, why);
 }
 
-static void advance(void *arg, uint64_t bytes)
+static void advance_progress(void *arg, uint64_t bytes)
 {
 	progress_add(arg, bytes);
 }
 
-static kpack_error_t finish(const struct wheel_write *w, const struct wheel_file *file,
-			    struct info *info, struct progress *progress,
-			    struct kpackx_error *why)
+static kpack_error_t finish_wheel(const struct wheel_write *w,
+				  const struct wheel_file *file, struct info *info,
+				  struct progress *progress, struct kpackx_error *why)
 {
 	kpack_error_t err;
 
-	KP_TRY(fill(w, file, info, why));
+	KP_TRY(fill_wheel(w, file, info, why));
 	progress_begin(progress, file->name, wheel_out_size(info->out),
 		       !w->args->quiet && !w->args->json);
 	err = wheel_out_finish(info->out, info->dir, why);
@@ -317,13 +318,13 @@ static kpack_error_t write_wheel(const struct wheel_write *w,
 					.name = file->name,
 					.threads = w->args->jobs,
 					.level = w->args->zip_level,
-					.progress = advance,
+					.progress = advance_progress,
 					.arg = &progress};
 	struct info info = {0};
 	kpack_error_t err = wheel_out_new(&how, &info.out, why);
 
 	if (!err)
-		err = finish(w, file, &info, &progress, why);
+		err = finish_wheel(w, file, &info, &progress, why);
 	wheel_out_close(info.out);
 	return err;
 }

@@ -14,7 +14,7 @@ struct reading {
 	size_t buf_size;
 };
 
-static zip_int64_t fail(struct reading *r, int code)
+static zip_int64_t set_error(struct reading *r, int code)
 {
 	zip_error_set(&r->error, code, 0);
 	return -1;
@@ -34,21 +34,21 @@ static kpack_error_t open_file(struct reading *r, struct kpackx_error *why)
 		       r->bytes.file);
 }
 
-static zip_int64_t begin(struct reading *r)
+static zip_int64_t begin_reading(struct reading *r)
 {
 	struct kpackx_error why = {0};
 
 	if (r->bytes.file && open_file(r, &why)) {
 		if (r->bytes.why)
 			*r->bytes.why = why;
-		return fail(r, ZIP_ER_OPEN);
+		return set_error(r, ZIP_ER_OPEN);
 	}
 	r->buf = malloc(r->bytes.buffer);
 	r->pos = r->buf_off = r->buf_size = 0;
-	return r->buf ? 0 : fail(r, ZIP_ER_MEMORY);
+	return r->buf ? 0 : set_error(r, ZIP_ER_MEMORY);
 }
 
-static void end(struct reading *r)
+static void end_reading(struct reading *r)
 {
 	if (r->bytes.file && r->bytes.src.fd >= 0) {
 		close(r->bytes.src.fd);
@@ -58,7 +58,7 @@ static void end(struct reading *r)
 	r->buf = NULL;
 }
 
-static bool fill(struct reading *r)
+static bool fill_buffer(struct reading *r)
 {
 	uint64_t rest = r->bytes.size - r->pos;
 	size_t n = rest < r->bytes.buffer ? (size_t)rest : r->bytes.buffer;
@@ -71,7 +71,7 @@ static bool fill(struct reading *r)
 	return true;
 }
 
-static zip_int64_t take(struct reading *r, void *data, uint64_t len)
+static zip_int64_t read_bytes(struct reading *r, void *data, uint64_t len)
 {
 	uint64_t done = 0;
 
@@ -79,8 +79,8 @@ static zip_int64_t take(struct reading *r, void *data, uint64_t len)
 		uint64_t at = r->pos - r->buf_off, n;
 
 		if (r->pos < r->buf_off || at >= r->buf_size) {
-			if (!fill(r))
-				return fail(r, ZIP_ER_READ);
+			if (!fill_buffer(r))
+				return set_error(r, ZIP_ER_READ);
 			at = 0;
 		}
 		n = r->buf_size - at < len - done ? r->buf_size - at : len - done;
@@ -91,7 +91,7 @@ static zip_int64_t take(struct reading *r, void *data, uint64_t len)
 	return (zip_int64_t)done;
 }
 
-static zip_int64_t tell_stat(const struct reading *r, zip_stat_t *st)
+static zip_int64_t put_stat(const struct reading *r, zip_stat_t *st)
 {
 	zip_stat_init(st);
 	st->size = r->bytes.deflated ? r->bytes.decoded : r->bytes.size;
@@ -105,7 +105,7 @@ static zip_int64_t tell_stat(const struct reading *r, zip_stat_t *st)
 	return sizeof(*st);
 }
 
-static zip_int64_t seek(struct reading *r, void *data, uint64_t len)
+static zip_int64_t seek_to(struct reading *r, void *data, uint64_t len)
 {
 	zip_int64_t pos = zip_source_seek_compute_offset(r->pos, r->bytes.size, data, len,
 							 &r->error);
@@ -115,34 +115,35 @@ static zip_int64_t seek(struct reading *r, void *data, uint64_t len)
 	return pos < 0 ? -1 : 0;
 }
 
-static zip_int64_t answer(void *arg, void *data, zip_uint64_t len, zip_source_cmd_t cmd)
+static zip_int64_t handle_command(void *arg, void *data, zip_uint64_t len,
+				  zip_source_cmd_t cmd)
 {
 	struct reading *r = arg;
 
 	switch (cmd) {
 	case ZIP_SOURCE_OPEN:
-		return begin(r);
+		return begin_reading(r);
 	case ZIP_SOURCE_READ:
-		return take(r, data, len);
+		return read_bytes(r, data, len);
 	case ZIP_SOURCE_CLOSE:
-		end(r);
+		end_reading(r);
 		return 0;
 	case ZIP_SOURCE_STAT:
-		return tell_stat(r, data);
+		return put_stat(r, data);
 	case ZIP_SOURCE_ERROR:
 		return zip_error_to_data(&r->error, data, len);
 	case ZIP_SOURCE_FREE:
-		end(r);
+		end_reading(r);
 		free(r);
 		return 0;
 	case ZIP_SOURCE_SEEK:
-		return seek(r, data, len);
+		return seek_to(r, data, len);
 	case ZIP_SOURCE_TELL:
 		return (zip_int64_t)r->pos;
 	case ZIP_SOURCE_SUPPORTS:
 		return ZIP_SOURCE_SUPPORTS_SEEKABLE;
 	default:
-		return fail(r, ZIP_ER_OPNOTSUPP);
+		return set_error(r, ZIP_ER_OPNOTSUPP);
 	}
 }
 
@@ -159,7 +160,7 @@ zip_source_t *zip_bytes_new(const struct zip_bytes *bytes, zip_error_t *error)
 	if (r->bytes.file)
 		r->bytes.src.fd = -1;
 	zip_error_init(&r->error);
-	source = zip_source_function_create(answer, r, error);
+	source = zip_source_function_create(handle_command, r, error);
 	if (!source)
 		free(r);
 	return source;

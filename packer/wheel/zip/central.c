@@ -14,7 +14,7 @@ enum {
 	LOCAL_SIZE = 30,
 	COMMENT_MAX = 65535,
 	EXTRA_ZIP64 = 1,
-	EXTRA_PATH = 0x7075, /* a second name, which some tools use instead */
+	EXTRA_PATH = 0x7075, /* a second name, which some tools use */
 	PATH_BEFORE = 5,
 };
 
@@ -23,18 +23,18 @@ enum {
 #define LOCATOR_MAGIC UINT32_C(0x07064b50)
 #define ENTRY_MAGIC UINT32_C(0x02014b50)
 
-/* What the records at the end say. */
+/* The content of the end records. */
 struct ending {
-	uint64_t at; /* where the directory has to end */
+	uint64_t at; /* where the directory must end */
 	uint64_t count, size, offset;
 };
 
-static kpack_error_t refuse(struct kpackx_error *why, const char *text)
+static kpack_error_t refuse_archive(struct kpackx_error *why, const char *text)
 {
 	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%s", text);
 }
 
-/* The last record whose comment ends with the file. */
+/* Find the last end record whose comment ends with the file. */
 static kpack_error_t find_end(const struct kp_source *src, uint8_t end[END_SIZE],
 			      uint64_t *at, struct kpackx_error *why)
 {
@@ -53,7 +53,7 @@ static kpack_error_t find_end(const struct kp_source *src, uint8_t end[END_SIZE]
 			break;
 	}
 	if (!err && i == 0)
-		err = refuse(why, "no zip archive, or one with bytes behind its end");
+		err = refuse_archive(why, "not a zip archive, or bytes follow its end");
 	if (!err) {
 		memcpy(end, tail + i - 1, END_SIZE);
 		*at = src->size - n + i - 1;
@@ -69,21 +69,21 @@ static kpack_error_t read_end64(const struct kp_source *src, struct ending *e,
 	uint64_t at;
 
 	if (e->at < LOCATOR_SIZE)
-		return refuse(why, "the zip64 record is missing");
+		return refuse_archive(why, "the zip64 record is missing");
 	KP_TRY(kp_source_read(src, e->at - LOCATOR_SIZE, locator, sizeof(locator), why));
 	at = kp_le64(locator + 8);
 	if (kp_le32(locator) != LOCATOR_MAGIC ||
 	    !kp_range_ok(e->at - LOCATOR_SIZE, at, END64_SIZE))
-		return refuse(why, "the zip64 record is missing");
+		return refuse_archive(why, "the zip64 record is missing");
 	if (kp_le32(locator + 4) || kp_le32(locator + 16) > 1)
-		return refuse(why, "an archive of several disks");
+		return refuse_archive(why, "an archive of several disks");
 	KP_TRY(kp_source_read(src, at, end, sizeof(end), why));
 	if (kp_le32(end) != END64_MAGIC || kp_le64(end + 4) < END64_SIZE - 12 ||
 	    kp_le64(end + 4) != e->at - LOCATOR_SIZE - at - 12)
-		return refuse(why, "the zip64 record is malformed");
+		return refuse_archive(why, "the zip64 record is malformed");
 	if (kp_le32(end + 16) || kp_le32(end + 20) ||
 	    kp_le64(end + 24) != kp_le64(end + 32))
-		return refuse(why, "an archive of several disks");
+		return refuse_archive(why, "an archive of several disks");
 	*e = (struct ending){at, kp_le64(end + 32), kp_le64(end + 40), kp_le64(end + 48)};
 	return KPACK_SUCCESS;
 }
@@ -100,7 +100,7 @@ static kpack_error_t read_end(const struct kp_source *src, struct ending *e,
 	if (e->count == UINT16_MAX || e->size == UINT32_MAX || e->offset == UINT32_MAX)
 		return read_end64(src, e, why);
 	if (kp_le16(end + 4) || kp_le16(end + 6) || kp_le16(end + 8) != e->count)
-		return refuse(why, "an archive of several disks");
+		return refuse_archive(why, "an archive of several disks");
 	return KPACK_SUCCESS;
 }
 
@@ -122,7 +122,7 @@ static kpack_error_t check_end(const struct ending *e, uint64_t max,
 	return KPACK_SUCCESS;
 }
 
-/* A field that is all ones stands in the zip64 field instead. */
+/* Read VALUE from the zip64 field if it is UNSET, all ones. */
 static bool take64(uint64_t *value, uint64_t unset, struct kp_span *field)
 {
 	if (*value != unset)
@@ -141,7 +141,7 @@ static bool apply64(struct central_entry *e, struct kp_span field)
 	       take64(&e->offset, UINT32_MAX, &field);
 }
 
-/* The zip64 field, SIZE bytes at OFF. */
+/* Read the zip64 field, SIZE bytes at OFF. */
 static kpack_error_t read_extra64(struct kp_window *w, uint64_t off, size_t size,
 				  struct central_entry *e, struct kpackx_error *why)
 {
@@ -151,10 +151,13 @@ static kpack_error_t read_extra64(struct kp_window *w, uint64_t off, size_t size
 	KP_TRY(kp_window_get(w, off, used, &p, why));
 	return apply64(e, (struct kp_span){p, used})
 		       ? KPACK_SUCCESS
-		       : refuse(why, "directory: a zip64 field is short");
+		       : refuse_archive(why, "directory: a zip64 field is short");
 }
 
-/* A second name, SIZE bytes at OFF with a version and a sum before it, for the one at NAME. */
+/*
+ * Check that the second name, SIZE bytes at OFF with version and CRC, equals the one at
+ * NAME.
+ */
 static kpack_error_t check_second(struct kp_window *w, uint64_t name, uint64_t off,
 				  size_t size, const struct central_entry *e,
 				  struct kpackx_error *why)
@@ -163,16 +166,16 @@ static kpack_error_t check_second(struct kp_window *w, uint64_t name, uint64_t o
 	const uint8_t *p;
 
 	if (size != PATH_BEFORE + e->name_size)
-		return refuse(why, "directory: a member has another second name");
+		return refuse_archive(why, "directory: a member's second name differs");
 	KP_TRY(kp_window_get(w, name, e->name_size, &p, why));
 	memcpy(first, p, e->name_size);
 	KP_TRY(kp_window_get(w, off + PATH_BEFORE, e->name_size, &p, why));
 	return memcmp(first, p, e->name_size) == 0
 		       ? KPACK_SUCCESS
-		       : refuse(why, "directory: a member has another second name");
+		       : refuse_archive(why, "directory: a member's second name differs");
 }
 
-/* SIZE bytes of extra fields at OFF, right behind the name. */
+/* Read SIZE bytes of extra fields at OFF, directly after the name. */
 static kpack_error_t read_extra(struct kp_window *w, uint64_t off, size_t size,
 				struct central_entry *e, struct kpackx_error *why)
 {
@@ -186,7 +189,8 @@ static kpack_error_t read_extra(struct kp_window *w, uint64_t off, size_t size,
 		id = kp_le16(p);
 		n = kp_le16(p + 2);
 		if (n > size - 4)
-			return refuse(why, "directory: an extra field is too long");
+			return refuse_archive(why,
+					      "directory: an extra field is too long");
 		if (id == EXTRA_PATH)
 			KP_TRY(check_second(w, name, off + 4, n, e, why));
 		if (id == EXTRA_ZIP64)
@@ -197,7 +201,7 @@ static kpack_error_t read_extra(struct kp_window *w, uint64_t off, size_t size,
 	return KPACK_SUCCESS;
 }
 
-/* The entry at *OFF, which moves behind it; END is where entries end. */
+/* Read the entry at *OFF, and move *OFF past it; entries end at END. */
 static kpack_error_t read_entry(struct kp_window *w, uint64_t *off, uint64_t end,
 				struct central_entry *e, struct kpackx_error *why)
 {
@@ -205,10 +209,11 @@ static kpack_error_t read_entry(struct kp_window *w, uint64_t *off, uint64_t end
 	const uint8_t *p;
 
 	if (!kp_range_ok(end, *off, ENTRY_SIZE))
-		return refuse(why, "directory: fewer members than its end says");
+		return refuse_archive(why, "directory: fewer members than its end says");
 	KP_TRY(kp_window_get(w, *off, ENTRY_SIZE, &p, why));
 	if (kp_le32(p) != ENTRY_MAGIC)
-		return refuse(why, "directory: an entry without its magic number");
+		return refuse_archive(why,
+				      "directory: an entry without its magic number");
 	e->compressed = kp_le32(p + 20);
 	e->size = kp_le32(p + 24);
 	e->name_size = kp_le16(p + 28);
@@ -216,10 +221,10 @@ static kpack_error_t read_entry(struct kp_window *w, uint64_t *off, uint64_t end
 	comment = kp_le16(p + 32);
 	e->offset = kp_le32(p + 42);
 	if (kp_le16(p + 34) != 0)
-		return refuse(why, "an archive of several disks");
+		return refuse_archive(why, "an archive of several disks");
 	*off += ENTRY_SIZE;
 	if (!kp_range_ok(end, *off, e->name_size + extra + comment))
-		return refuse(why, "directory: an entry is cut short");
+		return refuse_archive(why, "directory: an entry is cut short");
 	if (e->name_size > KP_NAME_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "directory: a name of %" PRIu32 " bytes", e->name_size);
@@ -259,7 +264,7 @@ static kpack_error_t check_overlap(const struct central *c, struct kpackx_error 
 	}
 	free(sorted);
 	return ok ? KPACK_SUCCESS
-		  : refuse(why, "members overlap, or reach into the directory");
+		  : refuse_archive(why, "members overlap, or reach into the directory");
 }
 
 kpack_error_t central_read(const struct kp_source *src, uint64_t max, struct central *out,
@@ -280,7 +285,7 @@ kpack_error_t central_read(const struct kp_source *src, uint64_t max, struct cen
 	for (; out->count < e.count; out->count++)
 		KP_TRY(read_entry(&w, &off, e.at, &out->entries[out->count], why));
 	if (off != e.at)
-		return refuse(why, "directory: more than its members");
+		return refuse_archive(why, "directory: more than its members");
 	return check_overlap(out, why);
 }
 

@@ -15,7 +15,7 @@ kpack_error_t deflate_piece_new(int level, struct deflate_piece **out,
 {
 	struct deflate_piece *d = calloc(1, sizeof(*d));
 
-	/* negative: no header around, as in zip */
+	/* negative: raw deflate without a header, as in zip */
 	if (d)
 		d->begun = deflateInit2(&d->z, level, Z_DEFLATED, -MAX_WBITS,
 					MAX_MEM_LEVEL, Z_DEFAULT_STRATEGY) == Z_OK;
@@ -38,7 +38,7 @@ kpack_error_t deflate_piece_run(struct deflate_piece *d, struct kp_span before,
 				struct kp_span data, bool last, uint8_t **out,
 				size_t *size, struct kpackx_error *why)
 {
-	/* the bound is of a whole stream; a flush adds an empty block of five bytes */
+	/* the bound is for a whole stream; a flush adds an empty block of five bytes */
 	size_t room = deflateBound(&d->z, (uLong)data.size) + 16;
 	uint8_t *packed = malloc(room);
 

@@ -19,7 +19,7 @@ kpack_error_t dos_time_read(const char *epoch, struct dos_time *out,
 	    (strspn(epoch, "0123456789") != strlen(epoch) ||
 	     !options_number(epoch, 0, INT64_MAX, &seconds)))
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "SOURCE_DATE_EPOCH is no number of seconds: '%.40s'",
+			       "SOURCE_DATE_EPOCH is not a number of seconds: '%.40s'",
 			       epoch);
 	clamped = seconds < DOS_FIRST  ? DOS_FIRST
 		  : seconds > DOS_LAST ? DOS_LAST

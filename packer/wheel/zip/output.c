@@ -8,19 +8,19 @@ struct output {
 	struct kp_outfile *out;
 	struct kpackx_error *why;
 	zip_error_t error;
-	uint64_t pos;  /* of what comes next */
-	uint64_t size; /* of all that was written */
-	size_t used;   /* bytes in the buffer, which end at POS */
+	uint64_t pos;  /* offset of the next byte */
+	uint64_t size; /* of the whole file */
+	size_t used;   /* bytes in the buffer, which ends at POS */
 	uint8_t buf[1 << 20];
 };
 
-static zip_int64_t fail(struct output *o, int code)
+static zip_int64_t set_error(struct output *o, int code)
 {
 	zip_error_set(&o->error, code, 0);
 	return -1;
 }
 
-static bool flush(struct output *o)
+static bool flush_buffer(struct output *o)
 {
 	size_t n = o->used;
 
@@ -28,7 +28,7 @@ static bool flush(struct output *o)
 	return n == 0 || !kp_outfile_pwrite(o->out, o->pos - n, o->buf, n, o->why);
 }
 
-static zip_int64_t put(struct output *o, const uint8_t *data, uint64_t len)
+static zip_int64_t write_bytes(struct output *o, const uint8_t *data, uint64_t len)
 {
 	for (uint64_t done = 0; done < len;) {
 		size_t room = sizeof(o->buf) - o->used;
@@ -38,28 +38,28 @@ static zip_int64_t put(struct output *o, const uint8_t *data, uint64_t len)
 		o->used += n;
 		o->pos += n;
 		done += n;
-		if (o->used == sizeof(o->buf) && !flush(o))
-			return fail(o, ZIP_ER_WRITE);
+		if (o->used == sizeof(o->buf) && !flush_buffer(o))
+			return set_error(o, ZIP_ER_WRITE);
 	}
 	if (o->pos > o->size)
 		o->size = o->pos;
 	return (zip_int64_t)len;
 }
 
-static zip_int64_t seek(struct output *o, void *data, uint64_t len)
+static zip_int64_t seek_to(struct output *o, void *data, uint64_t len)
 {
 	zip_int64_t pos =
 		zip_source_seek_compute_offset(o->pos, o->size, data, len, &o->error);
 
 	if (pos < 0)
 		return -1;
-	if (!flush(o))
-		return fail(o, ZIP_ER_WRITE);
+	if (!flush_buffer(o))
+		return set_error(o, ZIP_ER_WRITE);
 	o->pos = (uint64_t)pos;
 	return 0;
 }
 
-static zip_int64_t tell_stat(zip_stat_t *st)
+static zip_int64_t put_stat(zip_stat_t *st)
 {
 	zip_stat_init(st);
 	st->size = 0;
@@ -67,21 +67,22 @@ static zip_int64_t tell_stat(zip_stat_t *st)
 	return sizeof(*st);
 }
 
-static zip_int64_t answer(void *arg, void *data, zip_uint64_t len, zip_source_cmd_t cmd)
+static zip_int64_t handle_command(void *arg, void *data, zip_uint64_t len,
+				  zip_source_cmd_t cmd)
 {
 	struct output *o = arg;
 
 	switch (cmd) {
 	case ZIP_SOURCE_WRITE:
-		return put(o, data, len);
+		return write_bytes(o, data, len);
 	case ZIP_SOURCE_SEEK_WRITE:
-		return seek(o, data, len);
+		return seek_to(o, data, len);
 	case ZIP_SOURCE_TELL_WRITE:
 		return (zip_int64_t)o->pos;
 	case ZIP_SOURCE_COMMIT_WRITE:
-		return flush(o) ? 0 : fail(o, ZIP_ER_WRITE);
+		return flush_buffer(o) ? 0 : set_error(o, ZIP_ER_WRITE);
 	case ZIP_SOURCE_STAT:
-		return tell_stat(data);
+		return put_stat(data);
 	case ZIP_SOURCE_ERROR:
 		return zip_error_to_data(&o->error, data, len);
 	case ZIP_SOURCE_FREE:
@@ -91,14 +92,14 @@ static zip_int64_t answer(void *arg, void *data, zip_uint64_t len, zip_source_cm
 		return ZIP_SOURCE_SUPPORTS_WRITABLE;
 	case ZIP_SOURCE_BEGIN_WRITE:
 	case ZIP_SOURCE_ROLLBACK_WRITE:
-	case ZIP_SOURCE_OPEN: /* there is nothing to read yet */
+	case ZIP_SOURCE_OPEN: /* there is no old archive to read */
 	case ZIP_SOURCE_READ:
 	case ZIP_SOURCE_CLOSE:
 	case ZIP_SOURCE_SEEK:
 	case ZIP_SOURCE_TELL:
 		return 0;
 	default:
-		return fail(o, ZIP_ER_OPNOTSUPP);
+		return set_error(o, ZIP_ER_OPNOTSUPP);
 	}
 }
 
@@ -115,7 +116,7 @@ zip_source_t *zip_output_new(struct kp_outfile *out, struct kpackx_error *why,
 	o->out = out;
 	o->why = why;
 	zip_error_init(&o->error);
-	source = zip_source_function_create(answer, o, error);
+	source = zip_source_function_create(handle_command, o, error);
 	if (!source)
 		free(o);
 	return source;

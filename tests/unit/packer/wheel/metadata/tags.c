@@ -18,20 +18,20 @@ static const struct {
 	/* said twice is said */
 	{"Tag: a-b-c\nTag: a-b-c\n", "a.a-b-c.c", ""},
 	{"Tag: a-b-c\nTag: a-e-d\n", "a-b.e-c.d",
-	 "the file's name has the tag a-b-d, and WHEEL has not"},
+	 "the file name has the tag a-b-d, but WHEEL does not"},
 	{"Tag: py3-none-any\n", "py2.py3-none-any",
-	 "the file's name has the tag py2-none-any, and WHEEL has not"},
+	 "the file name has the tag py2-none-any, but WHEEL does not"},
 	{"Tag: a-b-c\nTag: a-b-d\n", "a-b-c",
-	 "WHEEL has the tag a-b-d, and the file's name has not"},
+	 "WHEEL has the tag a-b-d, but the file name does not"},
 	/* in WHEEL each stands alone */
 	{"Tag: py2.py3-none-any\n", "py2.py3-none-any",
-	 "WHEEL has the tag py2.py3-none-any, and the file's name has not"},
-	{"Tag: a-b\n", "a-b-c", "WHEEL has the tag a-b, and the file's name has not"},
+	 "WHEEL has the tag py2.py3-none-any, but the file name does not"},
+	{"Tag: a-b\n", "a-b-c", "WHEEL has the tag a-b, but the file name does not"},
 	{"Tag: a-b-c-d\n", "a-b-c",
-	 "WHEEL has the tag a-b-c-d, and the file's name has not"},
-	{"Tag:\n", "a-b-c", "WHEEL has the tag , and the file's name has not"},
+	 "WHEEL has the tag a-b-c-d, but the file name does not"},
+	{"Tag:\n", "a-b-c", "WHEEL has the tag , but the file name does not"},
 	{"Tag: \x1b-b-c\n", "a-b-c",
-	 "WHEEL has the tag \\033-b-c, and the file's name has not"},
+	 "WHEEL has the tag \\033-b-c, but the file name does not"},
 };
 
 static void name_of(const char *tags, struct wheel_name *name)
