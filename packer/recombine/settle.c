@@ -60,7 +60,7 @@ static mode_t type_of(const struct recombine_item *item)
 	return item->file->mode & S_IFMT;
 }
 
-/* Of pipes and devices only the type is compared. */
+/* Only the type of pipes and devices is compared. */
 static kpack_error_t compare_with_chosen(const struct run *r, size_t i, bool *same,
 					 struct kpackx_error *why)
 {

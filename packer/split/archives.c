@@ -67,7 +67,6 @@ bool split_is_archives(const char *path)
 
 /* --- reporting --------------------------------------------------------------------- */
 
-
 static void begin_progress(void *arg, uint64_t bytes)
 {
 	struct run *r = arg;

@@ -279,7 +279,7 @@ static kpack_error_t write_lines(const struct split *s, const struct split_tree 
 	return ferror(to) ? KPACK_ERROR_IO_ERROR : KPACK_SUCCESS;
 }
 
-/* Of a tree other than the generic one, which gets a copy of the input's manifest. */
+/* Write the manifest of an output tree; the generic one has a copy of the input's. */
 static kpack_error_t write_manifest(const struct split *s, const struct split_tree *tree,
 				    struct kpackx_error *why)
 {

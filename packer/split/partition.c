@@ -203,7 +203,7 @@ static kpack_error_t sort_parts(struct builder *b, struct kpackx_error *why)
 	free(now);
 	out->generic = partition_find(out, KP_ARCH_GENERIC);
 	sort_lists(out);
-	return ok ? KPACK_SUCCESS : kp_fail_memory(why, out->count, "parts");
+	return ok ? KPACK_SUCCESS : kp_fail_memory(why, out->count, "output trees");
 }
 
 /* The output tree that lists ENTRY; or NULL. */

@@ -20,7 +20,7 @@
 /* Not assigned to any output tree: see part_of. */
 #define PARTITION_NONE SIZE_MAX
 
-/* What one output tree gets from one prefix. */
+/* The files and archives of one prefix that go into one output tree. */
 struct split_part {
 	char *name;    /* "generic", "gfx90a:xnack+", or a family's name */
 	bool family;   /* of --family, of AOTriton, or of an archive */

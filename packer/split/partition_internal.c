@@ -32,11 +32,11 @@ kpack_error_t partition_take(struct partition *out, const char *name, bool famil
 	KP_TRY(check_name(name, why));
 	bigger = realloc(out->items, (out->count + 1) * sizeof(*bigger));
 	if (!bigger)
-		return kp_fail_memory(why, sizeof(*bigger), "parts");
+		return kp_fail_memory(why, sizeof(*bigger), "output trees");
 	out->items = bigger;
 	bigger[out->count] = (struct split_part){.name = strdup(name), .family = family};
 	if (!bigger[out->count].name)
-		return kp_fail_memory(why, strlen(name), "parts");
+		return kp_fail_memory(why, strlen(name), "output trees");
 	*number = out->count++;
 	return KPACK_SUCCESS;
 }

@@ -52,7 +52,7 @@ struct split {
 	struct outside outside;
 	struct staging staging;
 	struct split_tree
-		*trees; /* by part; the generic one is last: it gets its name last */
+		*trees; /* sorted; the generic one is last: it gets its name last */
 	size_t n_trees;
 	struct split_dropped *dropped; /* by architecture */
 	size_t n_dropped;

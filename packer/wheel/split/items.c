@@ -44,8 +44,8 @@ static kpack_error_t add_item(struct wheel_items *list, const struct wheel_item 
 struct adder {
 	struct wheel_items *list;
 	struct wheel_source *source;
-	const struct wheel_part *
-		*parts; /* output wheel per part of the partition; NULL: the host wheel */
+	/* Per item of the partition: its output wheel; NULL: the host wheel. */
+	const struct wheel_part **parts;
 };
 
 /*

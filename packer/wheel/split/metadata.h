@@ -32,7 +32,7 @@ struct wheel_metadata {
  */
 struct wheel_extra {
 	char name[WHEEL_NAME_MAX + 1];
-	const struct wheel_part *part; /* NULL: all */
+	const struct wheel_part *part; /* NULL: all device wheels, or see GPU */
 	char gpu[KP_TARGET_TEXT_MAX];  /* if not "": only what it can load */
 	bool variants;
 };

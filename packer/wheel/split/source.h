@@ -18,7 +18,7 @@ struct wheel_split_args {
 	const char *output;    /* directory for the output wheels */
 	const char *tmp_dir;   /* where wheels are unpacked; NULL: in OUTPUT */
 	const char *group;     /* of archives; NULL: from the distribution's name */
-	const char *overlay;   /* directory that gets the archives; NULL: found */
+	const char *overlay;   /* directory that gets the archives; NULL: detected */
 	const char *prefix;    /* of device distributions; NULL: amd-DIST-device */
 	const char **families; /* NAME=ARCH,... */
 	size_t n_families;
