@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The subcommands.  Each is a function that gets its name as argv[0] and
- * returns the exit status, and the description its options and help come from.
+ * The subcommands.  Each is a function, which gets its own name as argv[0] and returns
+ * the exit status, and a description for its options and help.
  */
 #ifndef PACKER_COMMAND_H
 #define PACKER_COMMAND_H
@@ -24,7 +24,7 @@ int cmd_split_wheel(int argc, char **argv);
 int cmd_index(int argc, char **argv);
 int cmd_detect(int argc, char **argv);
 int cmd_report(int argc, char **argv);
-/* Stand-ins of clang's tools: their options, messages and exit codes. */
+/* Replacements for clang's tools, with their options, messages and exit codes. */
 int cmd_offload_bundler(int argc, char **argv);
 int cmd_offload_packager(int argc, char **argv);
 

@@ -9,60 +9,64 @@
 #include "store.h"
 #include "shard_number.h"
 
-/* What becomes of the binaries. */
+/* How the binaries are treated. */
 enum pack_mode {
-	PACK_TREE,     /* they go to the output, converted, with everything else */
-	PACK_IN_PLACE, /* they are converted where they are */
-	PACK_ARCHIVES, /* nothing */
+	PACK_TREE,     /* convert them into the output, along with everything else */
+	PACK_IN_PLACE, /* convert them where they are */
+	PACK_ARCHIVES, /* leave them alone, and write archives only */
 };
 
-/* What becomes of the files of kernel databases. */
+/* How the files of kernel databases are treated. */
 enum pack_databases {
-	DATABASES_PACKED, /* they go into archives and leave the tree */
-	DATABASES_PLAIN,  /* they stay what they are */
-	DATABASES_BOTH,   /* they go into archives and stay */
+	DATABASES_PACKED, /* move them from the tree into archives */
+	DATABASES_PLAIN,  /* leave them in the tree */
+	DATABASES_BOTH,   /* copy them into archives and leave them in the tree */
 };
 
-/* Whose bytes count when a path has others already. */
+/* Which side wins when a path already has other bytes. */
 enum pack_prefer {
-	PREFER_NONE, /* it is a fault */
+	PREFER_NONE, /* neither: other bytes are a fault */
 	PREFER_INPUT,
 	PREFER_OUTPUT,
 };
 
 struct pack_args {
 	const char *input;
-	const char *output; /* where the archives go, too; in place: input */
+	const char *output; /* also where the archives go; in place: `input` */
 	enum pack_mode mode;
 	bool keep_device_code, force, json, quiet;
 	char *group, *prefix;
 	struct arch_filter filter;
 	struct families families;
 	struct pack_options how;
-	struct shard shard; /* count 0: the whole run */
+	struct shard shard; /* count 0: the run is not shared */
 	uint64_t volume_size;
-	struct library_set libraries; /* none with DATABASES_PLAIN, unless CHECK */
+	struct library_set libraries; /* they recognise files of databases */
 	enum pack_databases databases;
 	enum pack_prefer prefer;
-	bool identify; /* with DATABASES_PLAIN: find whose files are, all the same */
+	bool identify; /* with DATABASES_PLAIN: still find the owners of files */
 	/*
-	 * The archives go to packages of their own: code is stored only of binaries that are
-	 * converted, and these come out the same whatever FILTER selects, if it is nothing.
+	 * The archives go into packages of their own: only the code of converted binaries
+	 * is stored, and a converted binary is the same whatever `filter` selects, even
+	 * nothing.
 	 */
 	bool apart;
-	/* The archives are only looked at: OUTPUT is where there is room for them. */
+	/*
+	 * The archives are only inspected and get no name; `output` is a directory with
+	 * room for them.
+	 */
 	bool unnamed;
-	bool check;        /* look for missing files of databases first */
-	bool split_rocfft; /* a database for each GPU instead of the one for all */
-	bool rows;         /* also an entry for each of its rows */
+	bool check;        /* first look for files that databases miss */
+	bool split_rocfft; /* store a database per GPU instead of the one for all GPUs */
+	bool rows;         /* also store an entry for each row of that database */
 };
 
-/* What holds when no option says otherwise.  OUT must be finished in any case. */
+/* Set the defaults.  The caller must finish OUT in any case. */
 void pack_args_init(struct pack_args *out);
 
 /*
- * Exit status, after reporting what is wrong; -1: --help was answered.  ARGS must be
- * finished in any case.
+ * Parse the command line.  Returns an exit status, after reporting what is wrong, or -1
+ * after printing the help.  The caller must finish ARGS in any case.
  */
 int pack_args_parse(struct pack_args *args, int argc, char **argv);
 void pack_args_fini(struct pack_args *args);

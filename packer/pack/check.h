@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* kpack pack --check: nothing is packed when files of a kernel database are missing. */
+/* kpack pack --check: pack nothing when files of a kernel database are missing. */
 #ifndef PACKER_PACK_CHECK_H
 #define PACKER_PACK_CHECK_H
 
@@ -7,8 +7,9 @@
 #include "packer/pack/scan/scan.h"
 
 /*
- * Check what was found in the scanned tree (closure.h), before anything is written; each fault
- * is reported.  Returns the exit status: 0 when all is there, or ARGS do not want the check.
+ * Before anything is written, check that the scanned tree has every file that its kernel
+ * databases need (closure.h), and report each fault.  Returns an exit status: 0 when
+ * nothing is missing, or when ARGS do not ask for the check.
  */
 int pack_check(const struct pack_args *args, const struct scan *scan);
 

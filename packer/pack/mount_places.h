@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where mounts bring the packed files of a tree back to their paths, and the command that
- * makes them.
+ * Find where archives have to be mounted so that the packed files of a tree are at their
+ * paths again, and compose the command that mounts them.
  */
 #ifndef PACKER_PACK_MOUNT_PLACES_H
 #define PACKER_PACK_MOUNT_PLACES_H
@@ -9,8 +9,8 @@
 #include "core/base/errors.h"
 
 enum mounts_kind {
-	MOUNTS_KEPT, /* has to stay visible; of a directory: when nothing is below it */
-	MOUNTS_DIRECTORY, /* may be covered */
+	MOUNTS_KEPT, /* must stay visible; a directory only when nothing is below it */
+	MOUNTS_DIRECTORY, /* a directory that may be covered */
 	MOUNTS_PACKED,    /* a file that only archives have */
 };
 
@@ -25,35 +25,40 @@ struct mounts {
 	/* Directories that hold nothing but packed files: archives are mounted there. */
 	char **places;
 	size_t n_places;
-	/* Directories, "" the root, where packed files stand beside others: the mount becomes
-	 * the lower layer of an overlay there. */
+	/*
+	 * Directories ("" is the root) that hold both packed and other files: there the
+	 * mount becomes the lower layer of an overlay.
+	 */
 	char **overlays;
 	size_t n_overlays;
 };
 
-/* PATH, which is copied, below the root.  The same twice: the smaller kind counts. */
+/*
+ * Add PATH, which is copied and is relative to the root.  If a path is added twice, the
+ * smaller kind counts.
+ */
 kpack_error_t mounts_add(struct mounts *m, const char *path, enum mounts_kind kind,
 			 struct kpackx_error *why);
 
 /*
- * After all were added, decide.  A packed file counts when the directory that it stood in is
- * there.
+ * After all paths are added, find the places and overlays.  A packed file counts only if
+ * the directory that it was in exists.
  */
 kpack_error_t mounts_decide(struct mounts *m, struct kpackx_error *why);
 void mounts_fini(struct mounts *m);
 
 struct mounts_names {
 	const char *root;     /* of the tree, absolute */
-	const char *archives; /* their directory, absolute */
+	const char *archives; /* the archives' directory, absolute */
 	const char *group;
-	const char *prefix; /* what stands before every path in archives; "" */
+	const char *prefix; /* what precedes every path in archives, or "" */
 };
 
-/* The command for a shell, one line, on the heap; NULL: no mount is needed. */
+/* Set *COMMAND to a shell command of one line, on the heap; NULL: no mount is needed. */
 kpack_error_t mounts_command(const struct mounts *m, const struct mounts_names *names,
 			     char **command, struct kpackx_error *why);
 
-/* TEXT as one word of a shell's command line, on the heap; NULL: out of memory. */
+/* Returns TEXT as one word of a shell command, on the heap; NULL: out of memory. */
 char *mounts_quote(const char *text);
 
 #endif

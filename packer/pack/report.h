@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What kpack pack did, as a table or as JSON. */
+/* The report of kpack pack, as a table or as JSON. */
 #ifndef PACKER_PACK_REPORT_H
 #define PACKER_PACK_REPORT_H
 
@@ -10,16 +10,21 @@ struct pack_result {
 	const struct scan *scan;
 	const struct archive_set *set;   /* NULL: no archive was written */
 	const struct outcomes *outcomes; /* NULL: archives only */
-	bool done;         /* a part that existed before: nothing else is reported */
-	const char *mount; /* the command that brings packed files back; or NULL */
+	bool done;         /* the shard was already finished: nothing else is reported */
+	const char *mount; /* the command that makes packed files visible; or NULL */
 };
 
-/* Exit status. */
+/* Print the report.  Returns an exit status. */
 int pack_report(const struct pack_args *args, const struct pack_result *result);
 
-/* Notes about what has device code and is not packed, or seems to, and warnings. */
+/*
+ * Print warnings, and notes about files that have, or seem to have, device code and are
+ * not packed.
+ */
 void pack_report_notes(const struct pack_args *args, const struct scan *scan);
-/* And, when all is done, about what became of paths against expectation. */
+/*
+ * After the run, print notes about paths that were not converted or copied as expected.
+ */
 void pack_report_outcomes(const struct scan *scan, const struct outcomes *outcomes);
 
 #endif

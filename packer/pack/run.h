@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A run of packing: scan, plan, archives, then the binaries.  kpack pack is one; commands that
- * take a tree apart begin with one.
+ * A packing run: scan, plan, write the archives, then the binaries.  kpack pack is one
+ * run; commands that split a tree begin with one.
  */
 #ifndef PACKER_PACK_RUN_H
 #define PACKER_PACK_RUN_H
@@ -14,16 +14,19 @@
 struct packing;
 
 /*
- * What a run does besides when it is one of several machines' that share a run; P is the run,
- * ARG its own.  Each call may fail the run.
+ * Additional steps of a run that is one shard of several machines' run.  P is the run,
+ * `arg` is the hooks' own.  Each call may fail the run.
  */
 struct packing_hooks {
 	void *arg;
-	const char *dir; /* of the archives, below OUTPUT */
+	const char *dir; /* the archives' directory, below OUTPUT */
 	struct store_observer observer;
-	/* P is planned, and nothing is written; P's finished_before: nothing is to be. */
+	/*
+	 * P is planned and nothing is written.  Sets P's `finished_before` if nothing
+	 * needs to be.
+	 */
 	kpack_error_t (*begin)(struct packing *p, struct kpackx_error *why);
-	/* Everything is stored, and no archive has its name yet. */
+	/* All objects are stored, and no archive has its name yet. */
 	kpack_error_t (*join)(struct packing *p, struct kpackx_error *why);
 	/* The archives and the tree are complete. */
 	kpack_error_t (*end)(struct packing *p, struct kpackx_error *why);
@@ -34,24 +37,25 @@ struct packing {
 	struct scan scan;
 	struct cache_parts parts;
 	struct plan plan;
-	struct outcomes outcomes; /* none when only archives are written */
+	struct outcomes outcomes; /* empty when only archives are written */
 	struct archive_set *set;  /* NULL: there is nothing to store */
 	char *archives;           /* the archives' directory */
-	char *inherit;            /* the directory of those that INPUT has; or NULL */
+	char *inherit;            /* the directory of INPUT's own archives; or NULL */
 	struct converter converter;
 	struct packing_hooks *hooks; /* NULL: no other machine shares the run */
-	bool finished_before;        /* an earlier run of the same wrote everything */
+	bool finished_before;        /* an earlier run of this shard wrote everything */
 };
 
 /*
- * Carry out P's args, the rest being zeroed: scan, then write.  What is between the two may
- * look at what was found, and choose the group.  Exit status, after reporting what went wrong; then
- * nothing is half-written.  What was found and done stands in P until it is closed; the
- * archives' directory stays locked until then.
+ * Carry out the `args` of P, whose other members are zeroed: scan, then write.  A caller
+ * that makes the two calls itself may inspect the scan, and choose the group, between
+ * them.  Each returns an exit status, after reporting what went wrong; a failed run
+ * leaves nothing half-written.  P holds what was found and done until it is closed, and
+ * the archives' directory stays locked until then.
  */
 int packing_run(struct packing *p);
 int packing_scan(struct packing *p);
 int packing_write(struct packing *p);
-void packing_close(struct packing *p); /* ARGS too; accepts a zeroed one */
+void packing_close(struct packing *p); /* finishes `args`, too; accepts a zeroed P */
 
 #endif

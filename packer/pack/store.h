@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Carrying out a plan: read, hash, compress on many threads; store in order. */
+/* Carry out a plan: read, hash and compress on many threads; store in order. */
 #ifndef PACKER_PACK_STORE_H
 #define PACKER_PACK_STORE_H
 
 #include "packer/pack/plan/plan.h"
 #include "packer/cli/progress.h"
 
-/* Is called, with ARG, for what is stored, in order.  One thread at a time. */
+/* Callbacks for what is stored, called with `arg`, in order, by one thread at a time. */
 struct store_observer {
 	/* Binary NUMBER of the whole plan begins, in the volume that it has now. */
 	void (*binary)(void *arg, uint32_t number, const struct plan_binary *binary);
-	/* An object of it was stored, or was stored before. */
+	/* An object of that binary was stored, or is already stored. */
 	void (*object)(void *arg, const struct archive_object *object);
-	/* An entry of that object is written. */
+	/* An entry for that object is written. */
 	void (*entry)(void *arg, const char *arch, struct kp_span key,
 		      const struct kp_writer_entry *entry);
 	void *arg;
@@ -21,15 +21,14 @@ struct store_observer {
 struct pack_options {
 	kpack_compression_t scheme;
 	int level;
-	uint64_t
-		chunk; /* larger objects are cut into chunks; 0: only what is read at random */
+	uint64_t chunk; /* larger objects are cut; 0: only those read at random */
 	unsigned jobs;
 	const struct store_observer *observer; /* or NULL */
 };
 
 /*
- * Store all objects of PLAN into SET.  Then each binary's volume and the hashes of its
- * images are known.  What went wrong names its file.
+ * Store all objects of PLAN into SET.  Sets each binary's volume and the hashes of its
+ * images.  Errors name the file.
  */
 kpack_error_t pack_run(const struct plan *plan, const struct pack_options *options,
 		       struct archive_set *set, struct progress *progress,

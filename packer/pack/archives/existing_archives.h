@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The archives that stand in the output before a run: which are of its group, and what
+ * The archives that exist in the output before a run: which belong to its group, and what
  * will stay in them.
  */
 #ifndef PACKER_PACK_ARCHIVES_EXISTING_ARCHIVES_H
@@ -11,12 +11,12 @@
 
 struct existing_archive {
 	char *file;      /* name in the directory */
-	char *stem;      /* "_gfx942", "-rdna": what stands behind the group */
+	char *stem;      /* what follows the group: "_gfx942", "-rdna" */
 	unsigned number; /* of the volume, from 1 */
-	bool foreign;    /* of another group, whose name only begins alike */
+	bool foreign;    /* of another group, whose name begins alike */
 	uint64_t bytes;  /* stored bytes that stay, with their length words */
 	uint32_t frames; /* objects that stay */
-	char *moved;     /* an entry that the run stores in another archive, in words */
+	char *moved;     /* text: an entry that the run stores in another archive */
 };
 
 struct existing {
@@ -24,18 +24,18 @@ struct existing {
 	size_t count;
 };
 
-/* What a run does to an entry. */
+/* The fate of an existing entry. */
 enum existing_fate {
 	ENTRY_STAYS,
 	ENTRY_REPLACED,
-	ENTRY_MOVED, /* stored by the run, but in another archive than this */
+	ENTRY_MOVED, /* stored by the run, but in another archive */
 };
 typedef enum existing_fate existing_fate_fn(const void *arg,
 					    const struct existing_archive *archive,
 					    struct kp_span key, struct kp_span arch);
 
 /*
- * Look at the archives of GROUP in DIR, in order of name.  One that cannot be read counts as
+ * List the archives of GROUP in DIR, in order of name.  One that cannot be read counts as
  * one of the group, with all its bytes.
  */
 kpack_error_t existing_open(const char *dir, const char *group, existing_fate_fn *fate,
@@ -43,7 +43,7 @@ kpack_error_t existing_open(const char *dir, const char *group, existing_fate_fn
 			    struct kpackx_error *why);
 void existing_close(struct existing *list);
 
-/* The archive of that name, or NULL. */
+/* Returns the archive named FILE, or NULL. */
 const struct existing_archive *existing_find(const struct existing *list,
 					     const char *file);
 

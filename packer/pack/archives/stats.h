@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a run stored, per architecture. */
+/* Statistics of what a run stored, per architecture. */
 #ifndef PACKER_PACK_ARCHIVES_STATS_H
 #define PACKER_PACK_ARCHIVES_STATS_H
 
@@ -9,7 +9,7 @@ struct arch_stats {
 	char *arch;
 	size_t objects;      /* entries added by this run */
 	uint64_t bytes_in;   /* decoded, duplicates counted */
-	uint64_t bytes_out;  /* stored, duplicates not */
+	uint64_t bytes_out;  /* stored, duplicates not counted */
 	size_t deduplicated; /* objects that share the bytes of another */
 };
 
@@ -18,10 +18,10 @@ struct archive_stats {
 	size_t count;
 };
 
-/* The row of ARCH, made when it is not there; valid until the next call. */
+/* Set *OUT to the row of ARCH, which is added if missing; valid until the next call. */
 kpack_error_t archive_stats_of(struct archive_stats *stats, const char *arch,
 			       struct arch_stats **out, struct kpackx_error *why);
-/* By architecture. */
+/* Sort the rows by architecture. */
 void archive_stats_sort(struct archive_stats *stats);
 void archive_stats_fini(struct archive_stats *stats);
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Taking over into a new archive what an existing one holds and the run does not replace. */
+/*
+ * Copy into a new archive the entries of an existing one that the run does not replace.
+ */
 #ifndef PACKER_PACK_ARCHIVES_TAKE_OVER_H
 #define PACKER_PACK_ARCHIVES_TAKE_OVER_H
 
 #include "core/archive/archive.h"
 #include "volume.h"
 
-/* The entries a run has added. */
+/* The names of the entries that a run has added. */
 struct entry_names {
 	char **items; /* "key\0arch" */
 	size_t n, cap;
@@ -14,17 +16,17 @@ struct entry_names {
 
 kpack_error_t entry_names_add(struct entry_names *names, struct kp_span key,
 			      const char *arch, struct kpackx_error *why);
-/* Once, before they are looked up. */
+/* Call it once, before names are looked up. */
 void entry_names_sort(struct entry_names *names);
 void entry_names_fini(struct entry_names *names);
 
-/* Is any entry of OLD replaced by one of NAMES, which are sorted? */
+/* Whether any entry of OLD is replaced by one of NAMES, which are sorted. */
 bool carry_any_replaced(const struct kpack_archive *old, const struct entry_names *names);
 
 /*
- * Add to V the entries of OLD that are not among NAMES, in order of their frames; frames are
- * copied as they are.
- * INVALID_ARGUMENT: OLD has another scheme.  INVALID_FORMAT: it has faults.
+ * Add to V the entries of OLD that are not among NAMES, in the order of their frames,
+ * which are copied as they are.
+ * INVALID_ARGUMENT: OLD has another scheme.  INVALID_FORMAT: OLD has faults.
  */
 kpack_error_t carry(struct volume *v, const struct kpack_archive *old,
 		    const struct entry_names *names, struct kpackx_error *why);

@@ -15,13 +15,14 @@ struct volume {
 char *volume_file_name(const char *group, unsigned number, const char *stem);
 
 /*
- * Is NAME one of those of GROUP?  A stem begins with '_' before an architecture and with '-'
- * before a family; it is borrowed from NAME.
+ * Split NAME into the number of a volume and a stem; false: it is no archive of GROUP.
+ * The stem, which is borrowed from NAME, begins with '_' before an architecture and '-'
+ * before a family.
  */
 bool volume_split_name(const char *name, const char *group, unsigned *number,
 		       struct kp_span *stem);
 
-/* Free it; unpublished, it leaves nothing.  Accepts a half-made one. */
+/* Free V; an unpublished archive leaves nothing.  Accepts a half-made one. */
 void volume_fini(struct volume *v);
 
 #endif

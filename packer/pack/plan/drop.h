@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Taking objects out of a plan. */
+/* Remove objects from a plan. */
 #ifndef PACKER_PACK_PLAN_DROP_H
 #define PACKER_PACK_PLAN_DROP_H
 
 #include "plan.h"
 
-/* Store nothing of the objects of databases for which DROP has a flag. */
+/*
+ * Remove the objects whose flag in DROP is set, with their keys.  DROP has a flag per
+ * object.
+ */
 kpack_error_t plan_drop(struct plan *plan, const bool *drop, struct kpackx_error *why);
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* How the objects of one container that are for the same architecture are told apart. */
+/*
+ * Suffixes of keys that distinguish the objects of one container for the same
+ * architecture.
+ */
 #ifndef PACKER_PACK_PLAN_KEY_SUFFIX_H
 #define PACKER_PACK_PLAN_KEY_SUFFIX_H
 
@@ -8,7 +11,7 @@
 
 #define KEY_SUFFIX_MAX 64
 
-/* What was stored of the container at hand for one architecture.  Zero: nothing. */
+/* The objects stored from the current container for one architecture.  Zeroed: none. */
 struct key_suffixes {
 	const char *arch; /* borrowed */
 	struct suffix_seen *table;
@@ -17,19 +20,20 @@ struct key_suffixes {
 };
 
 /*
- * What follows the path in the key of an object: its architecture, its kind, and where it was
- * stored, which tells equal bytes.  The first object of an architecture has nothing; what
- * differs from it is "@kind", further ones of that kind "@kind.2" and so on.  Bytes of the
- * kind other than ASCII letters, digits, "+" and "-" are "_" there.
- * AGAIN: the very same object was there, so no other entry is needed.
- * Objects of one architecture come one after another.  OUT_OF_MEMORY.
+ * Choose what follows the path in the key of an object of ARCH and KIND that is stored
+ * under ORDINAL; equal bytes have equal ordinals.  The first object of an architecture
+ * has no suffix; an object that differs from it gets "@kind", further ones of that kind
+ * "@kind.2" and so on.  Bytes of the kind other than ASCII letters, digits, "_", "+" and
+ * "-" become "_".
+ * *AGAIN: the very same object was already named, so it needs no other entry.
+ * The objects of one architecture must come one after another.  OUT_OF_MEMORY.
  */
 kpack_error_t key_suffix_choose(struct key_suffixes *names, const char *arch,
 				struct kp_span kind, uint32_t ordinal,
 				char out[KEY_SUFFIX_MAX], bool *again,
 				struct kpackx_error *why);
 
-/* Forget all: another container begins. */
+/* Forget all objects: another container begins. */
 void key_suffixes_fini(struct key_suffixes *names);
 
 #endif

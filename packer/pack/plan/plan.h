@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Which images of the scanned inputs are stored, under which keys, in which order. */
+/*
+ * The plan of a run: which images of the scanned inputs are stored, under which keys, in
+ * which order.
+ */
 #ifndef PACKER_PACK_PLAN_PLAN_H
 #define PACKER_PACK_PLAN_PLAN_H
 
@@ -13,25 +16,28 @@ struct plan_object {
 	uint32_t image;
 	uint32_t container; /* number among all planned containers */
 	uint32_t binary;
-	uint64_t chunk; /* stored in chunks of that size; 0: whole */
-	/* of a database: its keys are [first_key, first_key + n_keys) */
+	uint64_t chunk; /* size of the chunks it is stored in; 0: stored whole */
+	/* an object of a database: its keys are [first_key, first_key + n_keys) */
 	uint32_t first_key, n_keys;
 };
 
 /* A key of an object of a database, for an architecture. */
 struct plan_key {
 	const char *key, *arch;
-	const struct facts *facts; /* what is said besides */
+	const struct facts *facts; /* further facts for its metadata */
 	uint32_t object;
 };
 
-/* The usual chunk: what a random read decodes, and little enough to lose little. */
+/*
+ * The usual chunk size: a random read decodes one chunk, so it is small enough to waste
+ * little.
+ */
 #define PLAN_CHUNK (128 << 10)
 
-/* What is stored in chunks, and of which size; 0: nothing. */
+/* Chunk sizes of objects that are stored in chunks; 0: none are. */
 struct plan_chunks {
-	uint64_t all;       /* every object larger than this */
-	uint64_t at_random; /* larger files that are read at random, or are huge */
+	uint64_t all;       /* of every object larger than this */
+	uint64_t at_random; /* of larger files that are read at random or are huge */
 };
 
 /* A container whose images are stored; the indices are the n of KEY#n. */
@@ -40,28 +46,28 @@ struct plan_container {
 	size_t n_indices;
 };
 
-/* An input, and what it needs of each architecture's archive. */
+/* An input, and what it needs in each architecture's archive. */
 struct plan_binary {
 	struct input *input;
 	struct archive_need *needs;
 	size_t n_needs;
-	unsigned volume; /* that it stood in, or 1; then that it was stored in */
+	unsigned volume; /* the one it was in, or 1; after storing the one it is in */
 };
 
-/* KEY#INDEX for an architecture. */
+/* The entry KEY#INDEX for an architecture. */
 struct plan_name {
 	uint32_t binary, index;
 	const char *arch;
 };
 
 /*
- * Objects in the order of frames: by key, index, then architecture; those of databases by
- * their file's path among them.
+ * Objects are in the order of frames: by key, index, then architecture; the objects of
+ * databases are among them, by their file's path.
  */
 struct plan {
 	struct plan_object *objects;
 	size_t n_objects;
-	struct plan_key *keys; /* in order of objects */
+	struct plan_key *keys; /* in the order of objects */
 	size_t n_keys;
 	uint32_t *by_key; /* numbers of keys, sorted by key, then architecture */
 	struct plan_container *containers;
@@ -75,8 +81,8 @@ struct plan {
 };
 
 /*
- * Plan to store the device images of SCAN that FILTER selects, and its files of databases for
- * those and for every architecture.  SCAN must outlive the plan.
+ * Plan to store the device images of SCAN that FILTER selects, and its files of databases
+ * that are for the selected targets or for every GPU.  SCAN must outlive the plan.
  * INVALID_ARGUMENT: two files of databases have the same key.
  */
 kpack_error_t plan_open(const struct scan *scan, struct arch_filter *filter,
@@ -84,13 +90,13 @@ kpack_error_t plan_open(const struct scan *scan, struct arch_filter *filter,
 			struct kpackx_error *why);
 void plan_close(struct plan *plan);
 
-/* The binary stored as KEY (without "#n"); false: there is none. */
+/* Find the binary whose key is KEY (without "#n"); false: there is none. */
 bool plan_find(const struct plan *plan, struct kp_span key, uint32_t *binary);
 
 /*
- * Will an entry KEY (with its "#n") be stored for ARCH, for which binary, and in which place
- * (see archive_set)?  A "@kind" in it is not looked at: whether an object gets one is known
- * when it is compared with the others.
+ * Whether an entry KEY (with its "#n") will be stored for ARCH; sets its binary and its
+ * place (see archive_set.h).  A "@kind" in KEY is ignored: whether an object gets one is
+ * known only when it is compared with the others.
  */
 bool plan_stores(const struct plan *plan, struct kp_span key, struct kp_span arch,
 		 uint32_t *binary, const char **place);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which images of a file are device code that is packed, and for which architecture. */
+/* Decide which images of a file are device code to pack, and for which architecture. */
 #ifndef PACKER_PACK_SCAN_DEVICE_CODE_H
 #define PACKER_PACK_SCAN_DEVICE_CODE_H
 
@@ -7,14 +7,16 @@
 #include "packer/library/library.h"
 
 /*
- * Set PACKED, one per image of FAT, and the architecture of each that is packed: what its
- * container says, else what it says of itself, else what is said around it, else, for
- * neutral code, KP_ARCH_GENERIC; PTX is "compute_NN" whatever the container calls it.
- * Not packed are the host's entries, what holds containers, and members and sections that
- * are no device code.  Containers of kind NESTED without an image to pack get no index.
- * NAME is the file's; IN_TREE: only what surely is code is taken, as device_code.c tells.
- * INVALID_FORMAT: nothing says for which architecture an image is, or no file can be named
- * after it.
+ * Set PACKED, a flag per image of FAT, and the architecture of each packed image: the one
+ * that its container states, else the one that it states itself, else that of what it is
+ * inside of, else, for target-neutral code, KP_ARCH_GENERIC.  PTX is "compute_NN"
+ * whatever its container calls it.
+ * The host's entries, images that hold containers, and members and sections that are no
+ * device code are not packed.  Containers of kind NESTED without an image to pack get no
+ * index.
+ * NAME is the file's name.  IN_TREE: only what surely is code is packed, as device_code.c
+ * says.
+ * INVALID_FORMAT: nothing states the architecture of an image, or it gives no file name.
  */
 kpack_error_t device_code_settle(struct kp_fatbin *fat, const char *name, bool in_tree,
 				 bool *packed, struct kpackx_error *why);

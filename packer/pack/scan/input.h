@@ -15,84 +15,88 @@ struct input_payload;
 
 struct input {
 	char *path;        /* to open it */
-	char *key;         /* path relative to the root, as it stands in keys */
-	const char *shown; /* its name in errors: PATH, or of what file it is a part */
-	size_t entry;      /* its number in the scan */
+	char *key;         /* path relative to the root, as keys have it */
+	const char *shown; /* its name in errors: `path`, or the file it is a part of */
+	size_t entry;      /* the number of its entry in the scan */
 	struct stat st;
 	struct kp_fatbin fat;
 	/*
-	 * What is stored of a file of a kernel database. FAT then has kind NONE and an
-	 * image for each in one container. NULL: a binary.
+	 * The objects that are stored of a file of a kernel database: `fat` then has kind
+	 * NONE, and an image for each in one container.  NULL: a binary.
 	 */
 	const struct library_object *objects;
 
-	bool *packed; /* per image: is it stored?  Of a database: all */
+	bool *packed; /* per image: whether it is stored; in a database all are */
 
-	/* Per image: XXH3-128 of its bytes, canonical, once it was packed. */
+	/*
+	 * Per image: XXH3-128 of its bytes, canonical, once it is packed, which `known`
+	 * says.
+	 */
 	uint8_t (*xxh3)[16];
 	bool *known;
 
 	pthread_mutex_t lock;
 	pthread_cond_t loaded;
 	int fd;                         /* -1: closed */
-	unsigned users;                 /* images to come, and holds; closed at zero */
+	unsigned users;                 /* images to be read, and holds; closed at zero */
 	struct input_payload *payloads; /* per container */
 };
 
-/* How a file is looked into. */
+/* How to look for device code in a file. */
 struct input_look {
-	bool in_tree;  /* what only seems to be code is not taken */
-	bool sections; /* of a host binary, not .hip_fatbin alone (kp_fatbin_nest) */
+	bool in_tree;  /* do not take what only seems to be code */
+	bool sections; /* look at all sections of a host binary (kp_fatbin_nest) */
 };
 
 /*
- * Look into the file.  PATH and KEY are copied.  Kind NONE, when no image is to be packed, is
- * a success.
+ * Look for device code in the file PATH.  PATH and KEY are copied.  Without an image to
+ * pack it succeeds, with kind NONE.
  */
 kpack_error_t input_open(const char *path, const char *key, const struct input_look *look,
 			 struct input *out, struct kpackx_error *why);
-/* The file of a kernel database, of which N OBJECTS are stored, which are borrowed. */
+/* Open a file of a kernel database.  The N OBJECTS that are stored of it are borrowed. */
 kpack_error_t input_open_database(const char *path, const char *key,
 				  const struct library_object *objects, size_t n,
 				  struct input *out, struct kpackx_error *why);
 void input_fini(struct input *in);
 
-/*
- * The archive in which an object of a database goes: of its family, else of its only
- * architecture.
- */
+/* The place of an object of a database: its family, else its only architecture. */
 const char *input_place(const struct library_object *object);
 
-/* Is it a host binary, which is converted when its code is packed? */
+/* Whether IN is a host binary, which is converted when its code is packed. */
 bool input_is_host(const struct input *in);
 
 /*
- * Bytes of an image.  The first use of a compressed container decodes it; the last
- * release of its images frees it.  Every image must be read exactly once.
+ * Read the bytes of an image.  The first use of a compressed container decodes it; the
+ * last release of its images frees it.  Every image must be read exactly once.
  * IO_ERROR: the file changed since it was scanned.
  */
 kpack_error_t input_read(struct input *in, size_t image, void *buf,
 			 struct kpackx_error *why);
 
 /*
- * The same in pieces: where an image's bytes are, until it is closed, which counts as having
- * read it, and is due only when opening it went well.
+ * As input_read, in pieces: OUT is where the image's bytes are until it is closed.
+ * Closing counts as having read the image; it is due only when opening succeeded.
  */
 kpack_error_t input_open_image(struct input *in, size_t image, struct kp_source *out,
 			       struct kpackx_error *why);
 void input_close_image(struct input *in, size_t image);
 
 /*
- * Keep the file open, for FD and for reading containers of FAT, until it is released.
+ * Keep the file open until it is released, for using FD and reading the containers of
+ * `fat`.
  * IO_ERROR: the file changed since it was scanned.
  */
 kpack_error_t input_hold(struct input *in, int *fd, struct kpackx_error *why);
 void input_release(struct input *in);
 
-/* Bytes that reading this image makes the input hold. */
+/* Returns the bytes of memory that reading IMAGE makes the input hold. */
 uint64_t input_cost(const struct input *in, size_t image);
 
-/* How many images of CONTAINER will be read, so that it is known when its payload can go. */
+/*
+ * Announce how many images of CONTAINER will be read, so that its payload can be freed
+ * after the last one.
+ */
 void input_expect(struct input *in, size_t container, unsigned images);
 
 #endif

@@ -1,39 +1,38 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Walk a file or a tree: every path in it, the files of kernel databases, and what else has
- * device code, each file classified once.  Symlinks are not followed; of hard links the
- * bytewise first path counts, but in databases each does.
+ * Scan a file or a tree: list every path in it, the files of kernel databases, and other
+ * files with device code.  Each file is classified once.  Symbolic links are not
+ * followed.  Of the hard links to a file the bytewise first path counts, but in databases
+ * each path does.
  */
 #ifndef PACKER_PACK_SCAN_SCAN_H
 #define PACKER_PACK_SCAN_SCAN_H
 
 #include "input.h"
 
-/* The directory of a tree that holds its archives. */
-
 /* Marks the end of a list of links. */
 #define SCAN_NO_LINK SIZE_MAX
 
 struct scan_entry {
 	char *path; /* to open it */
-	/* inside path: below the root; of a file given by itself, its name */
+	/* inside `path`: the path below the root; of a file given by itself, its name */
 	const char *relative;
 	dev_t dev;
 	ino_t ino;
 	nlink_t nlink;
 	mode_t mode;
 	uint64_t size;
-	size_t first;     /* number of the first path of the same file: mostly its own */
-	size_t next_link; /* its next path, or SCAN_NO_LINK */
+	size_t first;     /* number of the first path of the same file; usually its own */
+	size_t next_link; /* the file's next path, or SCAN_NO_LINK */
 
 	/* For the first path of a regular file: */
 	struct input *input; /* with device code to pack; or NULL */
 	const char *note; /* why it is left alone although it has device code; or NULL */
-	char *fault;      /* the note's words, when it cannot be read as what it seems */
-	bool converted;   /* that is because it is converted already */
+	char *fault;      /* the note's text, when it cannot be read as what it seems */
+	bool converted;   /* it is left alone because it is already converted */
 
-	bool database; /* a file of a kernel database; INPUT says what of it is packed, if it is */
-	bool faulty;   /* a library's file, and why it cannot be packed was reported */
+	bool database; /* a kernel database's file; if packed, `input` says what of it */
+	bool faulty;   /* a library's file that cannot be packed, as was reported */
 	bool leftover; /* a temporary file of a run that was killed */
 };
 
@@ -48,7 +47,7 @@ struct scan {
 	 * belong to.
 	 */
 	struct file_tree files;
-	struct library_found found; /* no objects: nobody was asked */
+	struct library_found found; /* no `objects`: no library was asked */
 	size_t *file_entries;       /* per file: number of the entry */
 
 	size_t n_files;  /* regular files looked at */
@@ -56,19 +55,20 @@ struct scan {
 	bool tolerant;
 };
 
-/* What is done with the files of databases. */
+/* How files of databases are treated. */
 enum scan_databases {
-	SCAN_FIND,     /* nothing: only the owners are known */
-	SCAN_IDENTIFY, /* they are files of databases, not binaries, and are not packed */
+	SCAN_FIND,     /* only find their owners */
+	SCAN_IDENTIFY, /* treat them as database files, not binaries; do not pack them */
 	SCAN_PACK,
 };
 
 /*
- * Scan ROOT.  PREFIX (may be "") stands before every key.  In a tree the files of LIBRARIES
- * are found, unless that is NULL; DATABASES says what for.  Of the rest fat binaries are
- * taken, and its archives are not looked into; a file given by itself may also be a bare
- * container.  Faults of single files are reported and counted; with TOLERANT, what is in a file
- * of a tree is no such fault: the file is left alone with the reason as its note.  An
+ * Scan ROOT.  PREFIX (may be "") precedes every key.  In a tree the files of LIBRARIES
+ * are found, unless that is NULL, and treated as DATABASES says.  Of the other files fat
+ * binaries are taken; the tree's own archives are not inspected.  A file given by itself
+ * may also be a bare container.
+ * Faults of single files are reported and counted.  With TOLERANT, bad content of a file
+ * in a tree is no such fault: the file is left alone, with the reason as its note.  An
  * error is returned when the walk itself fails.
  */
 kpack_error_t scan_open(const char *root, const char *prefix, bool tolerant,
@@ -78,22 +78,25 @@ kpack_error_t scan_open(const char *root, const char *prefix, bool tolerant,
 void scan_close(struct scan *scan);
 
 /*
- * Add an input of a database: N OBJECTS, which are borrowed, of the file PATH, as a part of what
- * ENTRY is; INPUT may be NULL.  To be ended with scan_sort.
- * INVALID_ARGUMENT: KEY cannot be a key; errors of input_open_database.
+ * Add an input of a database: N OBJECTS, which are borrowed, of the file PATH, as a part
+ * of ENTRY.  INPUT may be NULL.  Call scan_sort after the last one.
+ * INVALID_ARGUMENT: KEY cannot be a key.  Errors of input_open_database.
  */
 kpack_error_t scan_add_database(struct scan *scan, size_t entry, const char *path,
 				const char *key, const struct library_object *objects,
 				size_t n, struct input **input, struct kpackx_error *why);
-/* Let the inputs be in order again. */
+/* Sort the inputs by key again. */
 void scan_sort(struct scan *scan);
 
-/* The paths of the file whose first is ENTRY, in order, on the heap; NULL: out of memory. */
+/*
+ * Returns the numbers of all paths of the file whose first path is ENTRY, in order, on
+ * the heap; NULL: out of memory.
+ */
 size_t *scan_links(const struct scan *scan, size_t entry, size_t *n);
-/* Let these be the paths of one file from now on. */
+/* Make these N entries the paths of one file. */
 void scan_chain(struct scan *scan, const size_t *links, size_t n);
 
-/* Is it the directory of the tree's archives, or something in it? */
+/* Whether E is the directory of the tree's archives, or in it. */
 bool scan_in_archives(const struct scan_entry *e);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The binaries of a plan, written anew without their device code. */
+/* Convert the binaries of a plan: rewrite them without their device code. */
 #ifndef PACKER_PACK_TREE_CONVERTER_H
 #define PACKER_PACK_TREE_CONVERTER_H
 
@@ -19,19 +19,20 @@ struct converter {
 };
 
 /*
- * Before anything is written: which can be converted?  Those that cannot become REFUSED.
- * Faults - a binary that lies about itself; in place, one that cannot be replaced - are
- * told and counted in *FAULTS.
+ * Before anything is written, check which binaries can be converted; the others become
+ * REFUSED.  Faults (a binary that contradicts itself or, in place, one that cannot be
+ * replaced) are reported and counted in *FAULTS.
  */
 kpack_error_t converter_check(const struct converter *c, size_t *faults,
 			      struct kpackx_error *why);
 
 /*
- * After the archives were published: convert all that are not REFUSED, each to appear at
- * once with the attributes of the original.  In place, at every path it has, the first
- * last: so what a killed run leaves is packed by the same key again.  One that turns out not
- * to be convertible becomes REFUSED; a converted file among its paths (see resume.h) that
- * is not what comes out is left as it is.  What went wrong names its file.
+ * After the archives are published, convert all binaries that are not REFUSED.  Each
+ * appears complete, with the attributes of the original.  In place a binary is replaced
+ * at each of its paths, at the first one last, so that the next run packs what a killed
+ * run leaves under the same key.  A binary that turns out not to be convertible becomes
+ * REFUSED.  A converted file among the paths of a binary (see interrupted.h) that is not
+ * the result of its conversion is left as it is.  Errors name the file.
  */
 kpack_error_t converter_run(const struct converter *c, struct kpackx_error *why);
 

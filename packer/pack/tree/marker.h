@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* The marker of a binary: by which name its code is stored, and where. */
+/* The marker of a converted binary: the key and the archives of its code. */
 #ifndef PACKER_PACK_TREE_MARKER_H
 #define PACKER_PACK_TREE_MARKER_H
 
 #include "packer/pack/plan/plan.h"
 
 /*
- * The content of BINARY's marker (kp_marker_write) on the heap: its key, and the archives of
- * GROUP that the plan stored it in, or with ALL would have stored it in whatever was selected,
- * as they are seen from every path it has in SCAN.
- * Where one depth below the root differs from another, each has its own search paths.
+ * Write the content of BINARY's marker (kp_marker_write), on the heap: its key, and the
+ * archives of GROUP that the plan stored its code in or, with ALL, would store it in if
+ * every target were selected.  The archives are search paths from every path that the
+ * binary has in SCAN; paths at different depths below the root have their own.
  * INVALID_METADATA: more than a marker holds.  OUT_OF_MEMORY.
  */
 kpack_error_t reference_make(const struct scan *scan, const struct plan_binary *binary,
@@ -17,8 +17,8 @@ kpack_error_t reference_make(const struct scan *scan, const struct plan_binary *
 			     uint8_t **out, size_t *size, struct kpackx_error *why);
 
 /*
- * Does MARKER name all archives that the plan stores BINARY in?  Only file names are
- * compared.  OUT_OF_MEMORY.
+ * Set *AGREES to whether MARKER names all archives that the plan stores BINARY in.  Only
+ * file names are compared.  OUT_OF_MEMORY.
  */
 kpack_error_t reference_agrees(const struct kp_marker *marker,
 			       const struct plan_binary *binary, const char *group,

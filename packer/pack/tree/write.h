@@ -1,38 +1,46 @@
 /* SPDX-License-Identifier: MIT */
-/* A whole tree, or a file by itself, copied with its binaries converted. */
+/*
+ * Write the output: a copy of a tree, or of a file by itself, with its binaries
+ * converted.
+ */
 #ifndef PACKER_PACK_TREE_WRITE_H
 #define PACKER_PACK_TREE_WRITE_H
 
 #include "converter.h"
 
 /*
- * Could OUTPUT be made of INPUT?  INVALID_ARGUMENT: one is inside the other, or OUTPUT would
- * replace INPUT; with the reason.  IO_ERROR: INPUT cannot be looked at.
+ * Check that OUTPUT can be made from INPUT.  INVALID_ARGUMENT: one is inside the other,
+ * or OUTPUT would replace INPUT; WHY says which.  IO_ERROR: INPUT cannot be accessed.
  */
 kpack_error_t output_check(const char *input, const char *output,
 			   struct kpackx_error *why);
 
 /*
- * The same where OUTPUT only gets trees beside others: it may hold INPUT.
+ * As output_check, for an OUTPUT that only gets trees next to others: it may contain
+ * INPUT.
  */
 kpack_error_t output_check_beside(const char *input, const char *output,
 				  struct kpackx_error *why);
 
 /*
- * Before anything is written: is a directory of SCAN read-only in OUTPUT, as where archives
- * are mounted?  The first is reported, and counted.
+ * Before anything is written, check whether a directory of SCAN is read-only in OUTPUT,
+ * as where archives are mounted.  The first such directory is reported and counted in
+ * *FAULTS.
  */
 kpack_error_t output_check_mounts(const struct scan *scan, const char *output,
 				  size_t *faults, struct kpackx_error *why);
 
-/* Is it an archive of INPUT's own, which comes with the archives and is not copied? */
+/*
+ * Whether E is one of INPUT's own archives, which come with the archives and are not
+ * copied.
+ */
 bool output_is_inherited(const struct scan_entry *e);
 
 /*
- * Write the tree that C's scan saw in ROOT into C's output, or, in place, convert its
- * binaries.  The archives must be there, published.  C's outcomes say afterwards what
- * became of each path.  Nothing else in the output is touched, but for archives, which
- * were inherited.  What went wrong names its file.
+ * Write the tree that C's scan found in ROOT into C's output or, in place, convert its
+ * binaries.  The archives must be published.  Afterwards C's outcomes hold the outcome of
+ * each path.  Nothing else in the output is touched, except for inherited archives.
+ * Errors name the file.
  */
 kpack_error_t output_write(const struct converter *c, const char *root,
 			   struct kpackx_error *why);
