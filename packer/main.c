@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kpack: one program, a table of subcommands.  Called as kpack-NAME it is the
- * subcommand NAME, and called as one of clang's tools it stands in for that.
+ * kpack: one program, a table of subcommands.  Called as kpack-NAME it is the subcommand
+ * NAME, and called as one of clang's tools it replaces that tool.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -57,14 +57,17 @@ static const struct command *find_command(const char *name)
 	return NULL;
 }
 
-static int usage(const char *what, const char *text)
+static int usage_error(const char *what, const char *text)
 {
 	report_error(what, "%s", text);
 	print_commands(stderr);
 	return EXIT_USAGE;
 }
 
-/* Options before the subcommand; -1: go on with it. */
+/*
+ * Handle the options before the subcommand.  Returns an exit status, or -1 to go on with
+ * the subcommand.
+ */
 static int main_options(int argc, char **argv)
 {
 	static const struct option longs[] = {{"help", no_argument, NULL, 'h'},
@@ -79,7 +82,8 @@ static int main_options(int argc, char **argv)
 		else if (value == 'V')
 			printf("kpack %s\n", KP_VERSION);
 		else
-			return usage(argv[optind > 1 ? optind - 1 : 1], "unknown option");
+			return usage_error(argv[optind > 1 ? optind - 1 : 1],
+					   "unknown option");
 		return report_finish(EXIT_OK);
 	}
 	return -1;
@@ -92,7 +96,7 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* Does NAME, perhaps with a version behind ("-22"), say TOOL? */
+/* Whether NAME, perhaps with a version after it ("-22"), is TOOL. */
 static bool is_tool(const char *name, const char *tool)
 {
 	size_t n = strlen(tool);
@@ -102,7 +106,9 @@ static bool is_tool(const char *name, const char *tool)
 			     name[n + 1 + strspn(name + n + 1, "0123456789.")] == '\0'));
 }
 
-/* The command that a program of that name is; NULL: any, by its first argument. */
+/*
+ * Returns the command that a program of that name is; NULL: the first argument names it.
+ */
 static const struct command *named_command(const char *name)
 {
 	static const struct {
@@ -133,9 +139,9 @@ int main(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	if (optind >= argc)
-		return usage(NULL, "a command is missing");
+		return usage_error(NULL, "a command is missing");
 	c = find_command(argv[optind]);
 	if (!c)
-		return usage(argv[optind], "unknown command");
+		return usage_error(argv[optind], "unknown command");
 	return c->run(argc - optind, argv + optind);
 }

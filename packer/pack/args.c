@@ -97,7 +97,7 @@ const struct command_help cmd_pack_help = {
 	"device code in OUTPUT/.kpack.\n",
 };
 
-/* What is put together when all options were read. */
+/* Options that are combined after all were read. */
 struct parser {
 	struct pack_args args;
 	const char *family, *arches; /* --gfx-arch-family, --gfx-arches */
@@ -116,9 +116,9 @@ void pack_args_fini(struct pack_args *args)
 
 /* --- single options ------------------------------------------------------------------ */
 
-/* A usage fault, unless memory is what is missing. */
-static int refuse(const char *option, const char *text, kpack_error_t err,
-		  const struct kpackx_error *why)
+/* Report a usage error, or that memory ran out. */
+static int refuse_option(const char *option, const char *text, kpack_error_t err,
+			 const struct kpackx_error *why)
 {
 	if (err == KPACK_ERROR_OUT_OF_MEMORY) {
 		report_why(NULL, why);
@@ -127,7 +127,7 @@ static int refuse(const char *option, const char *text, kpack_error_t err,
 	return options_usage(&cmd_pack_help, "--%s %s: %s", option, text, why->text);
 }
 
-/* NAME=ARCH,ARCH */
+/* Parse NAME=ARCH,ARCH. */
 static int set_family(struct pack_args *args, const char *text)
 {
 	const char *equals = strchr(text, '=');
@@ -141,11 +141,14 @@ static int set_family(struct pack_args *args, const char *text)
 		&args->families,
 		(struct kp_span){(const uint8_t *)text, (size_t)(equals - text)},
 		equals + 1, &why);
-	return err ? refuse("family", text, err, &why) : EXIT_OK;
+	return err ? refuse_option("family", text, err, &why) : EXIT_OK;
 }
 
-/* The number of TEXT among the NAMES, which a NULL ends; -1: it is none, which was reported. */
-static int choose(const char *option, const char *text, const char *const *names)
+/*
+ * Returns the number of TEXT among NAMES, which a NULL ends; -1: it is none of them,
+ * which was reported.
+ */
+static int choose_name(const char *option, const char *text, const char *const *names)
 {
 	char known[128] = "";
 
@@ -165,7 +168,7 @@ static int choose(const char *option, const char *text, const char *const *names
 static int set_scheme(struct pack_args *args, const char *text)
 {
 	static const char *const names[] = {"none", "zstd-per-kernel", NULL};
-	int n = choose("scheme", text, names);
+	int n = choose_name("scheme", text, names);
 
 	args->how.scheme = (kpack_compression_t)n;
 	return n < 0 ? EXIT_USAGE : EXIT_OK;
@@ -174,7 +177,7 @@ static int set_scheme(struct pack_args *args, const char *text)
 static int set_databases(struct pack_args *args, const char *text)
 {
 	static const char *const names[] = {"packed", "plain", "both", NULL};
-	int n = choose("databases", text, names);
+	int n = choose_name("databases", text, names);
 
 	args->databases = (enum pack_databases)n;
 	return n < 0 ? EXIT_USAGE : EXIT_OK;
@@ -183,7 +186,7 @@ static int set_databases(struct pack_args *args, const char *text)
 static int set_prefer(struct pack_args *args, const char *text)
 {
 	static const char *const names[] = {"input", "output", NULL};
-	int n = choose("prefer", text, names);
+	int n = choose_name("prefer", text, names);
 
 	args->prefer = n ? PREFER_OUTPUT : PREFER_INPUT;
 	return n < 0 ? EXIT_USAGE : EXIT_OK;
@@ -258,8 +261,8 @@ static int set_option(struct parser *p, int row, const char *arg)
 
 /* --- all together -------------------------------------------------------------------- */
 
-/* One archive for these architectures, and only these. */
-static int set_paper_family(struct parser *p)
+/* The paper's options: one archive for these architectures, and only these. */
+static int set_gfx_arch_family(struct parser *p)
 {
 	struct kpackx_error why = {0};
 	kpack_error_t err;
@@ -272,7 +275,7 @@ static int set_paper_family(struct parser *p)
 			"--gfx-arch-family and --gfx-arches need each other");
 	err = families_add(&p->args.families, kp_span_str(p->family), p->arches, &why);
 	if (err)
-		return refuse("gfx-arch-family", p->family, err, &why);
+		return refuse_option("gfx-arch-family", p->family, err, &why);
 	return set_arch(&p->args, "gfx-arches", p->arches);
 }
 
@@ -295,7 +298,7 @@ static int set_libraries(struct parser *p)
 	return err == KPACK_ERROR_INVALID_ARGUMENT ? EXIT_USAGE : EXIT_FAULT;
 }
 
-/* Operands stand for what no option gave. */
+/* Take from the operands what no option gave. */
 static int set_operands(struct pack_args *args, int argc, char **argv)
 {
 	bool in_place = args->mode == PACK_IN_PLACE;
@@ -334,7 +337,9 @@ static int set_mode(struct parser *p)
 	return EXIT_OK;
 }
 
-/* A directory's name; a file's without "lib" and from the first dot on. */
+/*
+ * Returns a directory's name, or a file's name without "lib" and from the first dot on.
+ */
 static char *default_group(const char *input)
 {
 	char *path = realpath(input, NULL);
@@ -344,9 +349,9 @@ static char *default_group(const char *input)
 
 	if (!path || stat(path, &st) < 0) {
 		free(path);
-		return strdup("none"); /* the scan tells what is wrong with it */
+		return strdup("none"); /* the scan reports what is wrong with INPUT */
 	}
-	/* of a file the name that was given counts, not that of a link's target */
+	/* for a file, use the name that was given, not that of a link's target */
 	name = strrchr(S_ISDIR(st.st_mode) ? path : input, '/');
 	name = name ? name + 1 : input;
 	if (S_ISDIR(st.st_mode)) {
@@ -442,7 +447,7 @@ static int check_tree(const struct pack_args *args)
 		   : EXIT_OK;
 }
 
-static int check(struct pack_args *args)
+static int check_args(struct pack_args *args)
 {
 	int status;
 
@@ -455,7 +460,7 @@ static int check(struct pack_args *args)
 	if (args->how.chunk && args->how.scheme == KPACK_COMPRESSION_NOOP)
 		return options_usage(&cmd_pack_help,
 				     "--chunk needs --scheme zstd-per-kernel");
-	if (!args->volume_size) /* plain blobs have no bound of their own */
+	if (!args->volume_size) /* uncompressed blobs have no bound of their own */
 		args->volume_size = args->how.scheme == KPACK_COMPRESSION_NOOP
 					    ? UINT64_MAX
 					    : KP_ZSTD_BLOB_MAX;
@@ -477,7 +482,7 @@ void pack_args_init(struct pack_args *out)
 	};
 }
 
-static int parse(struct parser *p, int argc, char **argv)
+static int parse_args(struct parser *p, int argc, char **argv)
 {
 	struct options o = {.help = &cmd_pack_help, .argc = argc, .argv = argv};
 	int row, status;
@@ -489,14 +494,14 @@ static int parse(struct parser *p, int argc, char **argv)
 	}
 	if (row == OPTIONS_STOP)
 		return o.status ? o.status : -1;
-	status = set_paper_family(p);
+	status = set_gfx_arch_family(p);
 	if (!status)
 		status = set_libraries(p);
 	if (!status)
 		status = set_mode(p);
 	if (!status)
 		status = set_operands(&p->args, argc, argv);
-	return status ? status : check(&p->args);
+	return status ? status : check_args(&p->args);
 }
 
 int pack_args_parse(struct pack_args *args, int argc, char **argv)
@@ -505,8 +510,8 @@ int pack_args_parse(struct pack_args *args, int argc, char **argv)
 	int status;
 
 	pack_args_init(&p.args);
-	p.args.volume_size = 0; /* not said */
-	status = parse(&p, argc, argv);
+	p.args.volume_size = 0; /* not given */
+	status = parse_args(&p, argc, argv);
 	*args = p.args;
 	return status;
 }

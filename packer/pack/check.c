@@ -5,15 +5,15 @@
 #include "packer/cli/report.h"
 #include "packer/closure/install_tree.h"
 
-static void tell(void *arg, const char *path, const char *text)
+static void report_fault(void *arg, const char *path, const char *text)
 {
 	(void)arg;
 	report_error(path, "%s", text);
 }
 
 /*
- * What INPUT's archives have is there, too, and so is what links lead to; what is wrong with
- * single files the scan has told.
+ * Also sees what INPUT's archives hold and what links lead to.  The scan has already
+ * reported the faults of single files.
  */
 static kpack_error_t check_whole(const struct pack_args *args, size_t *faults,
 				 struct kpackx_error *why)
@@ -28,7 +28,7 @@ static kpack_error_t check_whole(const struct pack_args *args, size_t *faults,
 	kpack_error_t err = install_tree_open(&of, &tree, why);
 
 	if (!err)
-		err = closure_check(&tree.found, tell, NULL, faults, why);
+		err = closure_check(&tree.found, report_fault, NULL, faults, why);
 	*faults += tree.n_faults;
 	install_tree_close(&tree);
 	return err;

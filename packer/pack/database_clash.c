@@ -11,7 +11,7 @@
 #include "core/target/target.h"
 #include "core/archive/find.h"
 
-/* So many are told by name. */
+/* The number of differences that are reported one by one. */
 enum { TOLD_MAX = 20 };
 
 /* --- our files ----------------------------------------------------------------------- */
@@ -32,7 +32,7 @@ static kpack_error_t add_file(struct clash *c, const struct clash_file *file,
 	return KPACK_SUCCESS;
 }
 
-/* What is packed. */
+/* Add what is packed. */
 static kpack_error_t add_objects(struct clash *c, struct kpackx_error *why)
 {
 	for (size_t i = 0; i < c->run->plan->n_objects; i++) {
@@ -64,7 +64,10 @@ static bool is_probed(const struct library_set *set, const char *path)
 	return false;
 }
 
-/* The file or the link ENTRY of SIZE bytes, which stays one, if it may be a library's. */
+/*
+ * Add the file or link ENTRY of SIZE bytes, which is not packed, if it may be a
+ * library's.
+ */
 static kpack_error_t add_plain_file(struct clash *c, size_t entry, uint64_t size,
 				    struct kpackx_error *why)
 {
@@ -82,7 +85,7 @@ static kpack_error_t add_plain_file(struct clash *c, size_t entry, uint64_t size
 	return err;
 }
 
-/* What is copied as it is. */
+/* Add what is copied as it is. */
 static kpack_error_t add_plain(struct clash *c, struct kpackx_error *why)
 {
 	for (size_t i = 0; i < c->run->scan->n_entries; i++) {
@@ -94,7 +97,7 @@ static kpack_error_t add_plain(struct clash *c, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-/* Links are copied, too, and hide what archives have under their path. */
+/* Add the links: they are copied, too, and hide what archives have at their path. */
 static kpack_error_t add_links(struct clash *c, struct kpackx_error *why)
 {
 	for (size_t i = 0; c->run->outcomes && i < c->run->scan->n_entries; i++) {
@@ -154,11 +157,14 @@ static kpack_error_t same_bytes(struct clash_file *f, const struct kpack_archive
 	return KPACK_SUCCESS;
 }
 
-/* --- telling ------------------------------------------------------------------------- */
+/* --- reporting ----------------------------------------------------------------------- */
 
-/* In a tree whose archives have the path it is there all the same. */
-static kpack_error_t overrule(struct clash *c, struct clash_file *f,
-			      const struct clash_other *other, struct kpackx_error *why)
+/*
+ * Leave out the file F: the output is preferred.  A packed file whose path an archive has
+ * stays visible in the tree, so its outcome does not change.
+ */
+static kpack_error_t drop_file(struct clash *c, struct clash_file *f,
+			       const struct clash_other *other, struct kpackx_error *why)
 {
 	bool tree = c->run->args->mode == PACK_TREE;
 	struct outcome *o;
@@ -174,7 +180,8 @@ static kpack_error_t overrule(struct clash *c, struct clash_file *f,
 	return outcome_set(o, tree ? FATE_NOT_WANTED : FATE_LEFT_ALONE, reason, why);
 }
 
-static void tell_fault(struct clash *c, const char *path, const struct clash_other *other)
+static void report_fault(struct clash *c, const char *path,
+			 const struct clash_other *other)
 {
 	c->n_faults++;
 	if (++c->n_told > TOLD_MAX)
@@ -203,7 +210,7 @@ kpack_error_t clash_tell(struct clash *c, struct clash_file *file,
 			report_error(path,
 				     "note: left out, because %s (%s) has other bytes",
 				     other->path, other->arch);
-		return overrule(c, file, other, why);
+		return drop_file(c, file, other, why);
 	}
 	if (prefer == PREFER_INPUT && !other->fixed) {
 		if (!quiet)
@@ -211,13 +218,13 @@ kpack_error_t clash_tell(struct clash *c, struct clash_file *file,
 				     other->path, other->arch);
 		return KPACK_SUCCESS;
 	}
-	tell_fault(c, path, other);
+	report_fault(c, path, other);
 	return KPACK_SUCCESS;
 }
 
 /* --- archives ------------------------------------------------------------------------ */
 
-/* Will --force replace the archive as a whole? */
+/* Whether --force replaces the archive as a whole. */
 static bool is_replaced(const struct clash *c, const struct kpack_archive *a)
 {
 	const struct plan *plan = c->run->plan;
@@ -235,7 +242,7 @@ static bool is_replaced(const struct clash *c, const struct kpack_archive *a)
 	return false;
 }
 
-/* Will the run replace that entry? */
+/* Whether the run replaces that entry. */
 static bool is_stored(const struct clash *c, const struct kpack_archive *a,
 		      const struct kp_entry_info *e)
 {
@@ -246,9 +253,9 @@ static bool is_stored(const struct clash *c, const struct kpack_archive *a,
 	       plan_stores(c->run->plan, e->key, e->arch, &binary, &place);
 }
 
-/* Why what stands there cannot be replaced; NULL: it can. */
-static const char *what_hinders(const struct clash *c, const struct kpack_archive *a,
-				const struct clash_file *f, bool stored)
+/* Returns why the existing entry cannot be replaced; NULL: it can be. */
+static const char *obstacle_to(const struct clash *c, const struct kpack_archive *a,
+			       const struct clash_file *f, bool stored)
 {
 	if (stored)
 		return NULL;
@@ -261,8 +268,10 @@ static const char *what_hinders(const struct clash *c, const struct kpack_archiv
 		       : "it is another group's";
 }
 
-/* Nothing takes its place, but its loaders find both. */
-static void tell_kept(const struct clash *c, const struct kpack_archive *a,
+/*
+ * Note an old cache that stays because nothing replaces it: its loaders find both forms.
+ */
+static void note_kept(const struct clash *c, const struct kpack_archive *a,
 		      struct kp_span path)
 {
 	if (!c->run->args->quiet && caches_in_other_form(c->run->scan, path))
@@ -284,7 +293,7 @@ static kpack_error_t compare_entry(struct clash *c, const struct kpack_archive *
 	kp_archive_meta(a, entry, &meta);
 	f = clash_find(c, meta.path.size ? meta.path : info.key);
 	if (!f) {
-		tell_kept(c, a, meta.path);
+		note_kept(c, a, meta.path);
 		return KPACK_SUCCESS;
 	}
 	stored = is_stored(c, a, &info);
@@ -300,13 +309,16 @@ static kpack_error_t compare_entry(struct clash *c, const struct kpack_archive *
 			  &(struct clash_other){
 				  .path = kp_archive_path(a),
 				  .arch = arch,
-				  .fixed = what_hinders(c, a, f, stored),
+				  .fixed = obstacle_to(c, a, f, stored),
 			  },
 			  why);
 }
 
-/* It shows no path as long as it cannot be read; one that is to be added to is a fault. */
-static void tell_unread(const char *path, const struct kpackx_error *fault)
+/*
+ * Only warn about an unreadable archive: a mount shows none of its paths.  If the run has
+ * to add to it, that fails later.
+ */
+static void warn_unread(const char *path, const struct kpackx_error *fault)
 {
 	report_error(path, "warning: not compared with what is packed: %s",
 		     fault->text[0] ? fault->text : kpackx_error_name(fault->code));
@@ -322,7 +334,7 @@ static kpack_error_t compare_archive(struct clash *c, const char *path,
 	if (err == KPACK_ERROR_OUT_OF_MEMORY)
 		return kp_fail(why, err, "%s: %s", path, fault.text);
 	if (err) {
-		tell_unread(path, &fault);
+		warn_unread(path, &fault);
 		return KPACK_SUCCESS;
 	}
 	for (size_t i = 0; i < kp_archive_entry_count(a) && !err; i++) {
@@ -345,7 +357,7 @@ kpack_error_t clash_archives(struct clash *c, struct kpackx_error *why)
 
 	if (kp_archives_find(c->run->archives, &paths, &n, &fault)) {
 		if (fault.sys_errno != ENOENT)
-			tell_unread(c->run->archives, &fault);
+			warn_unread(c->run->archives, &fault);
 		return KPACK_SUCCESS;
 	}
 	for (size_t i = 0; i < n; i++) {
@@ -381,7 +393,8 @@ static kpack_error_t drop_objects(const struct clash *c, struct kpackx_error *wh
 	return err;
 }
 
-static kpack_error_t compare(struct clash *c, clash_side *side, struct kpackx_error *why)
+static kpack_error_t compare_files(struct clash *c, clash_side *side,
+				   struct kpackx_error *why)
 {
 	bool plain = c->run->args->databases == DATABASES_PLAIN;
 
@@ -404,7 +417,7 @@ kpack_error_t clash_check(const struct clash_run *run, clash_side *side,
 			  struct kpackx_error *why)
 {
 	struct clash c = {.run = run};
-	kpack_error_t err = compare(&c, side, why);
+	kpack_error_t err = compare_files(&c, side, why);
 
 	for (size_t i = 0; i < c.n_files; i++)
 		free(c.files[i].path);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Files of databases that stand in the output with other bytes. */
+/* Files of databases whose path has other bytes in the output's tree. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include "core/base/file.h"
 #include "core/target/target.h"
 
-/* Both sides of what differs, for the libraries to say what each is. */
+/* Both sides of the files that differ, for the libraries to identify them. */
 struct sides {
 	struct file_tree ours, theirs;
 	struct library_found our_found, their_found;
@@ -23,7 +23,7 @@ static void sides_fini(struct sides *s)
 	file_tree_fini(&s->theirs);
 }
 
-/* What cannot be read counts as other bytes. */
+/* Whether two files have the same bytes; an unreadable file differs. */
 static bool same_files(const char *a, const char *b)
 {
 	int x = -1, y = -1;
@@ -58,7 +58,7 @@ static kpack_error_t add_sides(struct sides *s, const struct clash_file *f,
 	return file_tree_add(&s->theirs, &theirs, why);
 }
 
-/* Where the file will stand in the output; NULL: out of memory. */
+/* Returns the file's path in the output; NULL: out of memory. */
 static char *destination(const struct clash *c, const struct clash_file *f)
 {
 	char *to;
@@ -69,7 +69,7 @@ static char *destination(const struct clash *c, const struct clash_file *f)
 	return to;
 }
 
-/* Parts of a file are no files of the tree. */
+/* Whether F is a whole file: parts of a file are not in the tree. */
 static bool is_whole(const struct clash *c, const struct clash_file *f)
 {
 	return strcmp(f->disk, c->run->scan->entries[f->entry].path) == 0;
@@ -90,7 +90,7 @@ static kpack_error_t find_different(const struct clash *c, struct sides *s,
 		to = destination(c, f);
 		if (!to)
 			return kp_fail_memory(why, strlen(f->path), "a path");
-		/* a link is replaced, too: with it what it leads to is gone from here */
+		/* a link is replaced, too, and what it leads to disappears from here */
 		if (stat(to, &st) == 0 && !S_ISDIR(st.st_mode) &&
 		    !same_files(f->disk, to))
 			err = add_sides(s, f, to, &st, why);
@@ -99,22 +99,23 @@ static kpack_error_t find_different(const struct clash *c, struct sides *s,
 	return err;
 }
 
-/* Whatever is wrong with a file, it differs. */
-static void ignore(void *arg, size_t file, const struct kpackx_error *why)
+/* Faults do not matter here: the file differs anyway. */
+static void ignore_fault(void *arg, size_t file, const struct kpackx_error *why)
 {
 	(void)arg, (void)file, (void)why;
 }
 
-static kpack_error_t recognise(const struct library_set *set, struct file_tree *tree,
-			       struct library_found *found, struct kpackx_error *why)
+static kpack_error_t recognise_files(const struct library_set *set,
+				     struct file_tree *tree, struct library_found *found,
+				     struct kpackx_error *why)
 {
 	size_t faults = 0;
 
 	KP_TRY(file_tree_sort(tree, why));
-	return library_find_all(set, tree, ignore, NULL, found, &faults, why);
+	return library_find_all(set, tree, ignore_fault, NULL, found, &faults, why);
 }
 
-/* Is one of them the other's new build, for the same GPUs? */
+/* Whether A is a rebuild of B, for the same GPUs. */
 static bool is_rebuilt(const struct library_object *a, const struct library_object *b)
 {
 	if (!b || a->n_arches != b->n_arches ||
@@ -126,8 +127,8 @@ static bool is_rebuilt(const struct library_object *a, const struct library_obje
 	return true;
 }
 
-static kpack_error_t tell_different(struct clash *c, const struct sides *s,
-				    struct kpackx_error *why)
+static kpack_error_t report_different(struct clash *c, const struct sides *s,
+				      struct kpackx_error *why)
 {
 	for (size_t i = 0; i < s->ours.count; i++) {
 		const struct library_object *a = s->our_found.objects[i],
@@ -153,11 +154,11 @@ kpack_error_t clash_tree(struct clash *c, struct kpackx_error *why)
 	kpack_error_t err = find_different(c, &s, why);
 
 	if (!err && s.ours.count) {
-		err = recognise(set, &s.ours, &s.our_found, why);
+		err = recognise_files(set, &s.ours, &s.our_found, why);
 		if (!err)
-			err = recognise(set, &s.theirs, &s.their_found, why);
+			err = recognise_files(set, &s.theirs, &s.their_found, why);
 		if (!err)
-			err = tell_different(c, &s, why);
+			err = report_different(c, &s, why);
 	}
 	sides_fini(&s);
 	return err;

@@ -11,7 +11,7 @@
 
 /* --- what is packed ------------------------------------------------------------------ */
 
-/* The part of PATH behind PREFIX and a slash; empty: it is not below it. */
+/* Returns the part of PATH after PREFIX and a slash; empty: PATH is not below PREFIX. */
 static struct kp_span below_prefix(struct kp_span path, const char *prefix)
 {
 	size_t n = strlen(prefix);
@@ -46,7 +46,7 @@ static kpack_error_t add_entries(const struct kpack_archive *a, const char *pref
 	return KPACK_SUCCESS;
 }
 
-/* One that cannot be read will not be mounted either. */
+/* Add an archive's entries; an unreadable archive will not be mounted either. */
 static kpack_error_t add_archive(const char *path, const char *prefix, struct mounts *m,
 				 struct kpackx_error *why)
 {
@@ -77,9 +77,9 @@ static kpack_error_t add_archives(const struct mount_tree *tree, struct mounts *
 	return err;
 }
 
-/* --- what is there ------------------------------------------------------------------- */
+/* --- what exists --------------------------------------------------------------------- */
 
-/* First entry of SCAN that is not before PATH and NEXT behind it. */
+/* Returns the first entry of SCAN that is not before PATH followed by NEXT. */
 static size_t lower_bound(const struct scan *scan, const char *path, char next)
 {
 	size_t low = 0, high = scan->n_entries, n = strlen(path);
@@ -97,7 +97,10 @@ static size_t lower_bound(const struct scan *scan, const char *path, char next)
 	return low;
 }
 
-/* A directory that lost its files may be covered; one that was empty has to be seen. */
+/*
+ * Whether DIR had files before packing: then it may be covered; an empty one must stay
+ * visible.
+ */
 static bool had_files(const struct scan *scan, const char *dir)
 {
 	size_t n = strlen(dir), at = lower_bound(scan, dir, '/');
@@ -106,8 +109,9 @@ static bool had_files(const struct scan *scan, const char *dir)
 	       scan->entries[at].relative[n] == '/';
 }
 
-static kpack_error_t add_there(const struct mount_tree *tree, FTS *fts, FTSENT *e,
-			       size_t skip, struct mounts *m, struct kpackx_error *why)
+static kpack_error_t add_tree_entry(const struct mount_tree *tree, FTS *fts, FTSENT *e,
+				    size_t skip, struct mounts *m,
+				    struct kpackx_error *why)
 {
 	const char *path = e->fts_path + skip;
 	bool open;
@@ -135,7 +139,7 @@ static kpack_error_t add_tree(const struct mount_tree *tree, const char *root,
 	if (!fts)
 		return kp_fail_errno(why, errno, "%s: cannot walk it", root);
 	while (!err && (errno = 0, e = fts_read(fts)))
-		err = add_there(tree, fts, e, strlen(root), m, why);
+		err = add_tree_entry(tree, fts, e, strlen(root), m, why);
 	if (!err && errno)
 		err = kp_fail_errno(why, errno, "%s: cannot walk it", root);
 	fts_close(fts);
@@ -144,8 +148,8 @@ static kpack_error_t add_tree(const struct mount_tree *tree, const char *root,
 
 /* --- together ------------------------------------------------------------------------ */
 
-static kpack_error_t decide(const struct mount_tree *tree, const char *root,
-			    struct mounts *m, struct kpackx_error *why)
+static kpack_error_t decide_mounts(const struct mount_tree *tree, const char *root,
+				   struct mounts *m, struct kpackx_error *why)
 {
 	KP_TRY(add_archives(tree, m, why));
 	if (m->n_paths == 0)
@@ -165,7 +169,7 @@ kpack_error_t mount_line(const struct mount_tree *tree, char **command,
 	if (!root)
 		return kp_fail_errno(why, errno, "%s", tree->root);
 	archives = realpath(tree->archives, NULL);
-	err = archives ? decide(tree, root, &m, why) : KPACK_SUCCESS;
+	err = archives ? decide_mounts(tree, root, &m, why) : KPACK_SUCCESS;
 	if (archives && !err) {
 		const struct mounts_names names = {root, archives, tree->group,
 						   tree->prefix};

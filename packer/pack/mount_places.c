@@ -38,8 +38,10 @@ void mounts_fini(struct mounts *m)
 
 /* --- order --------------------------------------------------------------------------- */
 
-/* A slash before everything else: what is below a directory follows it. */
-static int rank(char c)
+/*
+ * A slash sorts before every other character, so that a directory's content follows it.
+ */
+static int rank_of(char c)
 {
 	return c == '/' ? 1 : c ? (unsigned char)c + 1 : 0;
 }
@@ -48,7 +50,7 @@ static int cmp_path(const char *a, const char *b)
 {
 	while (*a && *a == *b)
 		a++, b++;
-	return rank(*a) - rank(*b);
+	return rank_of(*a) - rank_of(*b);
 }
 
 static int by_path(const void *a, const void *b)
@@ -66,13 +68,13 @@ static bool is_below(const char *path, const char *dir)
 	return strncmp(path, dir, n) == 0 && path[n] == '/';
 }
 
-/* Do A and B stand in the directory that is their first N bytes? */
+/* Whether A and B are both in the directory that is their first N bytes. */
 static bool is_beside(const char *a, const char *b, size_t n)
 {
 	return strncmp(a, b, n) == 0 && a[n] == '/' && !strchr(a + n + 1, '/');
 }
 
-/* Is the directory in which paths[AT] stands among the paths before it? */
+/* Whether the directory of paths[AT] is among the paths before it. */
 static bool has_parent(const struct mounts *m, size_t at)
 {
 	const char *path = m->paths[at].path, *slash = strrchr(path, '/');
@@ -83,7 +85,7 @@ static bool has_parent(const struct mounts *m, size_t at)
 
 		if (strncmp(other, path, n) == 0 && other[n] == '\0')
 			return m->paths[at].kind != MOUNTS_PACKED;
-		/* one beside it was asked before */
+		/* its neighbour was kept, so the directory exists */
 		if (m->paths[at].kind == MOUNTS_PACKED && is_beside(other, path, n))
 			return true;
 		if (strncmp(other, path, n) != 0 || other[n] != '/')
@@ -92,8 +94,8 @@ static bool has_parent(const struct mounts *m, size_t at)
 	return n == 0;
 }
 
-/* Each path once, and no packed one without a directory. */
-static void tidy(struct mounts *m)
+/* Keep each path once, and packed ones only where their directory exists. */
+static void tidy_paths(struct mounts *m)
 {
 	size_t kept = 0;
 
@@ -113,7 +115,7 @@ static void tidy(struct mounts *m)
 
 /* --- deciding ------------------------------------------------------------------------ */
 
-/* Behind what is below paths[AT]. */
+/* Returns the number of the first path after those below paths[AT]. */
 static size_t end_of(const struct mounts *m, size_t at)
 {
 	size_t end = at + 1;
@@ -130,7 +132,7 @@ static bool has_packed(const struct mounts *m, size_t first, size_t end)
 	return first < end;
 }
 
-/* Is anything there that a mount would hide? */
+/* Whether a mount would hide anything that must stay visible. */
 static bool has_kept(const struct mounts *m, size_t first, size_t end)
 {
 	for (; first < end; first++)
@@ -147,8 +149,8 @@ static bool has_text(char *const *texts, size_t n, const char *text)
 	return false;
 }
 
-static kpack_error_t append(char ***texts, size_t *n, const char *text, size_t size,
-			    struct kpackx_error *why)
+static kpack_error_t append_text(char ***texts, size_t *n, const char *text, size_t size,
+				 struct kpackx_error *why)
 {
 	char **bigger = realloc(*texts, (*n + 1) * sizeof(char *));
 	char *copy = strndup(text, size);
@@ -162,7 +164,10 @@ static kpack_error_t append(char ***texts, size_t *n, const char *text, size_t s
 	return KPACK_SUCCESS;
 }
 
-/* Loaders look into the directory of a GPU from the one above, which so is the library's. */
+/*
+ * Whether paths[AT] is a library's directory: it holds packed files, or directories of
+ * GPUs, which loaders look up from the directory above.
+ */
 static bool is_library_dir(const struct mounts *m, size_t at, size_t end)
 {
 	for (size_t i = at + 1; i < end; i = end_of(m, i))
@@ -172,7 +177,10 @@ static bool is_library_dir(const struct mounts *m, size_t at, size_t end)
 	return false;
 }
 
-/* All below is packed: mount where a library's files begin, and leave room above. */
+/*
+ * Everything below paths[AT] is packed: mount where a library's files begin, and leave
+ * room above.
+ */
 static kpack_error_t add_places(struct mounts *m, size_t at, struct kpackx_error *why)
 {
 	const char *path = m->paths[at].path;
@@ -181,13 +189,16 @@ static kpack_error_t add_places(struct mounts *m, size_t at, struct kpackx_error
 	if (!has_packed(m, at, end))
 		return KPACK_SUCCESS;
 	if (is_library_dir(m, at, end))
-		return append(&m->places, &m->n_places, path, strlen(path), why);
+		return append_text(&m->places, &m->n_places, path, strlen(path), why);
 	for (size_t i = at + 1; i < end; i = end_of(m, i))
 		KP_TRY(add_places(m, i, why));
 	return KPACK_SUCCESS;
 }
 
-/* In the directory of PATH, and no higher: where nobody else's files become read-only. */
+/*
+ * Add an overlay at the directory of PATH, and no higher, so that no other files become
+ * read-only.
+ */
 static kpack_error_t add_overlay(struct mounts *m, const char *path,
 				 struct kpackx_error *why)
 {
@@ -199,14 +210,14 @@ static kpack_error_t add_overlay(struct mounts *m, const char *path,
 	if (!dir)
 		return kp_fail_memory(why, n, "a path");
 	if (!has_text(m->overlays, m->n_overlays, dir))
-		err = append(&m->overlays, &m->n_overlays, dir, n, why);
+		err = append_text(&m->overlays, &m->n_overlays, dir, n, why);
 	free(dir);
 	return err;
 }
 
-/* Look at what stands in one directory. */
-static kpack_error_t visit(struct mounts *m, size_t first, size_t end,
-			   struct kpackx_error *why)
+/* Decide for the paths of one directory. */
+static kpack_error_t visit_dir(struct mounts *m, size_t first, size_t end,
+			       struct kpackx_error *why)
 {
 	size_t next;
 
@@ -217,14 +228,14 @@ static kpack_error_t visit(struct mounts *m, size_t first, size_t end,
 		else if (!has_packed(m, i, next))
 			continue;
 		else if (has_kept(m, i + 1, next))
-			KP_TRY(visit(m, i + 1, next, why));
+			KP_TRY(visit_dir(m, i + 1, next, why));
 		else
 			KP_TRY(add_places(m, i, why));
 	}
 	return KPACK_SUCCESS;
 }
 
-/* Is PLACE below an overlay, which shows everything there? */
+/* Whether PLACE is below an overlay, which shows everything there. */
 static bool is_covered(const struct mounts *m, const char *place)
 {
 	for (size_t i = 0; i < m->n_overlays; i++) {
@@ -236,7 +247,7 @@ static bool is_covered(const struct mounts *m, const char *place)
 	return false;
 }
 
-/* Take those away that an overlay covers.  All are looked at before any is freed. */
+/* Remove the TEXTS that an overlay covers.  All are checked before any is freed. */
 static kpack_error_t drop_covered(const struct mounts *m, char **texts, size_t *n,
 				  struct kpackx_error *why)
 {
@@ -262,15 +273,15 @@ kpack_error_t mounts_decide(struct mounts *m, struct kpackx_error *why)
 {
 	if (m->n_paths == 0)
 		return KPACK_SUCCESS;
-	tidy(m);
-	KP_TRY(visit(m, 0, m->n_paths, why));
+	tidy_paths(m);
+	KP_TRY(visit_dir(m, 0, m->n_paths, why));
 	KP_TRY(drop_covered(m, m->places, &m->n_places, why));
 	return drop_covered(m, m->overlays, &m->n_overlays, why);
 }
 
 /* --- the command --------------------------------------------------------------------- */
 
-/* What means nothing to a shell, nor to printf. */
+/* Characters that have no meaning for a shell or for printf. */
 static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 			   "0123456789_@+=:,./-";
 
@@ -279,7 +290,10 @@ static bool is_plain(const char *text)
 	return *text && text[strspn(text, safe)] == '\0';
 }
 
-/* As printf's octal numbers, which every shell has; it could not end with a newline. */
+/*
+ * Write TEXT as octal escapes of printf, which every shell has; TEXT must not end with a
+ * newline.
+ */
 static void put_escaped(FILE *f, const char *text)
 {
 	fputs("\"$(printf '", f);
@@ -305,7 +319,7 @@ static void put_quoted(FILE *f, const char *text)
 	fputc('\'', f);
 }
 
-/* What F wrote to *TEXT, which is closed; NULL: out of memory. */
+/* Close F and return what it wrote to *TEXT; NULL: out of memory. */
 static char *close_text(FILE *f, char **text)
 {
 	bool failed = ferror(f);
@@ -333,7 +347,10 @@ char *mounts_quote(const char *text)
 	return close_text(f, &out);
 }
 
-/* Parts of a path, each behind a slash but the first; empty ones are left out. */
+/*
+ * Write ROOT and BELOW, joined by a slash, without an empty one; characters in ESCAPE get
+ * a backslash.
+ */
 static void put_path(FILE *f, const char *root, const char *below, const char *escape)
 {
 	const char *parts[] = {root, below};
@@ -367,7 +384,7 @@ static bool word_begin(struct word *w)
 	return w->f != NULL;
 }
 
-/* Write it to OUT, behind a space. */
+/* Write the word to OUT, after a space. */
 static bool word_end(struct word *w, FILE *out)
 {
 	char *text = close_text(w->f, &w->text);
@@ -390,7 +407,7 @@ static bool put_word(FILE *out, const char *root, const char *below)
 	return word_end(&w, out);
 }
 
-/* Commas part options, and a backslash keeps them from it. */
+/* Commas in a path are escaped, because they separate options. */
 static bool put_place(FILE *out, const struct mounts_names *names, const char *place)
 {
 	struct word w;
@@ -431,7 +448,7 @@ static bool put_overlays(FILE *out, const struct mounts *m,
 	fputs("mkdir -p", out);
 	ok = put_word(out, mount, "");
 	fputs(" && kpackfs", out);
-	/* the directory toc/ of the mount is none of the tree's */
+	/* the mount's directory toc/ does not belong to the tree */
 	if (has_text(m->overlays, m->n_overlays, "") && !*names->prefix)
 		fputs(" -o subdir=.", out);
 	ok = ok && put_word(out, names->archives, "") && put_word(out, mount, "");

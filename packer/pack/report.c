@@ -7,13 +7,13 @@
 
 /* --- notes --------------------------------------------------------------------------- */
 
-/* Were libraries asked whose files there are? */
+/* Whether libraries were asked for their files. */
 static bool libraries_looked(const struct pack_args *args)
 {
 	return args->databases != DATABASES_PLAIN && args->libraries.count;
 }
 
-static void tell_warnings(const struct scan *scan, const struct input *in)
+static void report_warnings(const struct scan *scan, const struct input *in)
 {
 	for (size_t i = 0; in->objects && i < in->fat.containers.n_images; i++)
 		if (in->objects[i].warning)
@@ -24,7 +24,7 @@ static void tell_warnings(const struct scan *scan, const struct input *in)
 void pack_report_notes(const struct pack_args *args, const struct scan *scan)
 {
 	for (size_t i = 0; i < scan->n_inputs; i++)
-		tell_warnings(scan, scan->inputs[i]);
+		report_warnings(scan, scan->inputs[i]);
 	for (size_t i = 0; i < scan->n_entries; i++)
 		if (scan->entries[i].note)
 			report_error(scan->entries[i].path, "note: %s",
@@ -77,7 +77,7 @@ struct summary {
 	uint64_t before, after; /* of the converted */
 };
 
-static struct summary sum_up(const struct outcomes *outcomes)
+static struct summary sum_outcomes(const struct outcomes *outcomes)
 {
 	struct summary s = {0};
 
@@ -99,7 +99,7 @@ static struct summary sum_up(const struct outcomes *outcomes)
 
 static void print_summary(const struct outcomes *outcomes)
 {
-	struct summary s = sum_up(outcomes);
+	struct summary s = sum_outcomes(outcomes);
 
 	printf("%zu files, %zu converted, %" PRIu64 " -> %" PRIu64 " bytes", s.files,
 	       s.converted, s.before, s.after);
@@ -143,7 +143,7 @@ static json_t *json_names(const struct archive_set *set)
 	return list;
 }
 
-/* What archives say of the file of a database. */
+/* Add what archives say about the file of a database. */
 static void json_add_database(json_t *file, const struct input *in)
 {
 	const struct library_object *o = in->objects;
@@ -219,7 +219,7 @@ static json_t *json_outcomes(const struct scan *scan, const struct outcomes *out
 
 static json_t *json_summary(const struct outcomes *outcomes)
 {
-	struct summary s = sum_up(outcomes);
+	struct summary s = sum_outcomes(outcomes);
 
 	return json_pack("{sI sI sI sI sI sI}", "files", (json_int_t)s.files, "converted",
 			 (json_int_t)s.converted, "packed", (json_int_t)s.packed, "kept",

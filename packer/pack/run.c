@@ -17,8 +17,8 @@
 
 /* --- archives ------------------------------------------------------------------------ */
 
-static bool stores(const void *arg, struct kp_span key, struct kp_span arch,
-		   unsigned volume, const char **place)
+static bool plan_stores_entry(const void *arg, struct kp_span key, struct kp_span arch,
+			      unsigned volume, const char **place)
 {
 	const struct plan *plan = arg;
 	uint32_t binary;
@@ -42,14 +42,14 @@ static kpack_error_t open_set(struct packing *p, struct kpackx_error *why)
 		.unnamed = p->args.unnamed,
 		.families = &p->args.families,
 		.inherit = p->hooks ? NULL : p->inherit,
-		.stores = stores,
+		.stores = plan_stores_entry,
 		.stores_arg = &p->plan,
 	};
 
 	return archive_set_open(&where, &p->set, why);
 }
 
-/* Archives that are on the disk are lost all the same when their directory is not. */
+/* Flush the directory: without it archives that are on the disk would still be lost. */
 static kpack_error_t flush_directory(const char *path, struct kpackx_error *why)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -63,7 +63,10 @@ static kpack_error_t flush_directory(const char *path, struct kpackx_error *why)
 	return err;
 }
 
-/* The directories of a tree that was written before may forbid it. */
+/*
+ * Make the output's directories, and writable: those of an earlier output may be
+ * read-only.
+ */
 static kpack_error_t make_dirs(const struct packing *p, struct kpackx_error *why)
 {
 	kpack_error_t err;
@@ -83,7 +86,7 @@ static kpack_error_t make_dirs(const struct packing *p, struct kpackx_error *why
 					     : KPACK_SUCCESS;
 }
 
-static kpack_error_t store(struct packing *p, struct kpackx_error *why)
+static kpack_error_t store_objects(struct packing *p, struct kpackx_error *why)
 {
 	struct progress progress;
 	kpack_error_t err;
@@ -98,7 +101,10 @@ static kpack_error_t store(struct packing *p, struct kpackx_error *why)
 	return err ? err : archive_set_publish(p->set, why);
 }
 
-/* A temporary file in a tree that is changed may be that of a run at work: wait for it. */
+/*
+ * Whether another run may be at work in a tree that is converted in place: temporary
+ * files may be its own, so wait for it.
+ */
 static bool has_leftovers(const struct packing *p)
 {
 	for (size_t i = 0; i < p->scan.n_entries; i++)
@@ -121,7 +127,10 @@ static kpack_error_t check_clashes(struct packing *p, clash_side *side,
 	return clash_check(&run, side, why);
 }
 
-/* Clashes are those of the whole run: its output is a new one. */
+/*
+ * Write one shard's part.  Only INPUT's archives can clash: the output of the whole run
+ * is new.
+ */
 static kpack_error_t write_part(struct packing *p, struct kpackx_error *why)
 {
 	const struct clash_run run = {
@@ -139,7 +148,7 @@ static kpack_error_t write_part(struct packing *p, struct kpackx_error *why)
 	if (p->finished_before)
 		return KPACK_SUCCESS;
 	KP_TRY(open_set(p, why));
-	return store(p, why);
+	return store_objects(p, why);
 }
 
 static kpack_error_t write_unnamed(struct packing *p, struct kpackx_error *why)
@@ -147,10 +156,10 @@ static kpack_error_t write_unnamed(struct packing *p, struct kpackx_error *why)
 	if (p->plan.n_objects == 0)
 		return KPACK_SUCCESS;
 	KP_TRY(open_set(p, why));
-	return store(p, why);
+	return store_objects(p, why);
 }
 
-/* The set stays open while binaries are converted: it keeps other runs away. */
+/* The set stays open, and locked against other runs, while binaries are converted. */
 static kpack_error_t write_archives(struct packing *p, struct kpackx_error *why)
 {
 	if (p->hooks)
@@ -164,7 +173,7 @@ static kpack_error_t write_archives(struct packing *p, struct kpackx_error *why)
 	KP_TRY(make_dirs(p, why));
 	KP_TRY(open_set(p, why));
 	KP_TRY(check_clashes(p, clash_archives, why));
-	return store(p, why);
+	return store_objects(p, why);
 }
 
 /* --- the rest ------------------------------------------------------------------------ */
@@ -191,7 +200,7 @@ static kpack_error_t find_archives(struct packing *p, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-/* Of what is kept nothing may have been asked for: then it is a file like others. */
+/* A kept file none of whose targets were requested is an ordinary file. */
 static void find_unasked(struct packing *p)
 {
 	for (size_t i = 0; i < p->plan.n_binaries; i++) {
@@ -221,7 +230,7 @@ static struct converter converter_for(struct packing *p, const struct plan *plan
 	};
 }
 
-/* No code is taken out of these: let none be stored. */
+/* Store no code of files that are not converted. */
 static void leave_unconverted(struct packing *p)
 {
 	for (size_t i = 0; i < p->scan.n_inputs; i++) {
@@ -237,7 +246,7 @@ static void leave_unconverted(struct packing *p)
 	}
 }
 
-/* Find what cannot be converted before anything is planned. */
+/* Find the binaries that cannot be converted, before anything is planned. */
 static kpack_error_t leave_kept(struct packing *p, size_t *faults,
 				struct kpackx_error *why)
 {
@@ -258,7 +267,8 @@ static kpack_error_t leave_kept(struct packing *p, size_t *faults,
 	return err;
 }
 
-static kpack_error_t prepare(struct packing *p, size_t *faults, struct kpackx_error *why)
+static kpack_error_t prepare_plan(struct packing *p, size_t *faults,
+				  struct kpackx_error *why)
 {
 	struct pack_args *args = &p->args;
 	struct plan_chunks chunks = {.all = args->how.chunk};
@@ -291,7 +301,7 @@ static kpack_error_t prepare(struct packing *p, size_t *faults, struct kpackx_er
 	return args->apart ? KPACK_SUCCESS : converter_check(&p->converter, faults, why);
 }
 
-/* Why there is nothing to do; false: there is. */
+/* Whether there is nothing to do, which is reported. */
 static bool nothing_to_do(const struct packing *p, size_t faults)
 {
 	const struct pack_args *args = &p->args;
@@ -308,7 +318,7 @@ static bool nothing_to_do(const struct packing *p, size_t faults)
 	return true;
 }
 
-static void tell_none(const struct packing *p)
+static void note_none(const struct packing *p)
 {
 	if (p->scan.n_inputs == 0)
 		report_error(p->args.input,
@@ -316,7 +326,7 @@ static void tell_none(const struct packing *p)
 			     p->scan.n_files);
 }
 
-static void tell_unmatched(const struct packing *p)
+static void warn_unmatched(const struct packing *p)
 {
 	const struct arch_filter *filter = &p->args.filter;
 
@@ -330,7 +340,7 @@ static void tell_unmatched(const struct packing *p)
 	}
 }
 
-static void tell_not_asked(const struct packing *p)
+static void note_not_asked(const struct packing *p)
 {
 	size_t n;
 
@@ -343,13 +353,13 @@ static void tell_not_asked(const struct packing *p)
 }
 
 /* When splitting, the caller prints the report. */
-static void tell_before(const struct packing *p)
+static void report_before(const struct packing *p)
 {
 	if (p->args.apart)
 		return;
-	tell_none(p);
-	tell_unmatched(p);
-	tell_not_asked(p);
+	note_none(p);
+	warn_unmatched(p);
+	note_not_asked(p);
 }
 
 static kpack_error_t write_all(struct packing *p, struct kpackx_error *why)
@@ -362,7 +372,7 @@ static kpack_error_t write_all(struct packing *p, struct kpackx_error *why)
 	return p->hooks ? p->hooks->end(p, why) : KPACK_SUCCESS;
 }
 
-static int fail(const struct kpackx_error *why)
+static int report_failure(const struct kpackx_error *why)
 {
 	report_why(NULL, why);
 	return EXIT_FAULT;
@@ -379,16 +389,16 @@ int packing_write(struct packing *p)
 	status = pack_check(&p->args, &p->scan);
 	if (status)
 		return status;
-	if (prepare(p, &faults, &why))
-		return fail(&why);
+	if (prepare_plan(p, &faults, &why))
+		return report_failure(&why);
 	if (nothing_to_do(p, faults))
 		return EXIT_FAULT;
 	if (!p->args.quiet)
-		tell_before(p);
-	return write_all(p, &why) ? fail(&why) : EXIT_OK;
+		report_before(p);
+	return write_all(p, &why) ? report_failure(&why) : EXIT_OK;
 }
 
-/* Where databases stay as they are, they are looked at only to be checked. */
+/* Databases that stay as they are are only looked at to be checked or identified. */
 static const struct library_set *libraries_of(const struct pack_args *args)
 {
 	return args->databases == DATABASES_PLAIN && !args->check && !args->identify

@@ -7,7 +7,9 @@
 #include "packer/pack/plan/key_suffix.h"
 #include "packer/base/pipeline.h"
 
-/* Raw and compressed bytes of everything begun and not yet stored. */
+/*
+ * The bound of raw and compressed bytes of all objects that are begun and not yet stored.
+ */
 static const uint64_t BUDGET = 96 << 20;
 
 struct packer {
@@ -16,12 +18,12 @@ struct packer {
 	struct archive_set *set;
 	struct progress *progress;
 
-	/* what was stored of the container at hand: it may have an architecture twice */
+	/* objects of the current container, which may have an architecture twice */
 	uint32_t container;
 	struct key_suffixes names;
 };
 
-/* What a thread keeps. */
+/* A thread's own data. */
 struct worker {
 	struct kp_encoder *encoder;
 	struct kp_scratch scratch;
@@ -29,7 +31,7 @@ struct worker {
 	size_t raw_cap;
 };
 
-/* Characters of an entry's type. */
+/* The maximum length of an entry's type. */
 enum { TYPE_MAX = 16 };
 
 /* An object on its way from a thread to the archive. */
@@ -47,7 +49,7 @@ static const struct kp_image *image_of(const struct plan_object *o)
 
 /* --- on the threads ------------------------------------------------------------------ */
 
-static void end(void *state)
+static void end_worker(void *state)
 {
 	struct worker *w = state;
 
@@ -57,7 +59,7 @@ static void end(void *state)
 	free(w);
 }
 
-static kpack_error_t begin(void *arg, void **state, struct kpackx_error *why)
+static kpack_error_t begin_worker(void *arg, void **state, struct kpackx_error *why)
 {
 	const struct packer *p = arg;
 	struct worker *w = calloc(1, sizeof(*w));
@@ -67,18 +69,18 @@ static kpack_error_t begin(void *arg, void **state, struct kpackx_error *why)
 		return kp_fail_memory(why, sizeof(*w), "a thread");
 	err = kp_encoder_new(p->options->level, &w->encoder, why);
 	if (err)
-		end(w);
+		end_worker(w);
 	else
 		*state = w;
 	return err;
 }
 
-static uint64_t cost(void *arg, size_t job)
+static uint64_t cost_of_job(void *arg, size_t job)
 {
 	const struct packer *p = arg;
 	const struct plan_object *o = &p->plan->objects[job];
 
-	/* in chunks, only what is encoded is held */
+	/* of an object in chunks only the encoded bytes are held */
 	return (o->chunk ? 1 : 2) * image_of(o)->size + input_cost(o->input, o->image);
 }
 
@@ -88,7 +90,7 @@ static kpack_error_t read_raw(struct worker *w, const struct plan_object *o,
 	size_t size = (size_t)image_of(o)->size;
 
 	if (size > w->raw_cap || !w->raw) {
-		free(w->raw); /* nothing in it is needed: do not copy */
+		free(w->raw); /* the old content is not needed: do not copy it */
 		w->raw = malloc(size + 1);
 		w->raw_cap = w->raw ? size : 0;
 		if (!w->raw)
@@ -97,8 +99,8 @@ static kpack_error_t read_raw(struct worker *w, const struct plan_object *o,
 	return input_read(o->input, o->image, w->raw, why);
 }
 
-static kpack_error_t encode(const struct packer *p, struct worker *w, struct packed *out,
-			    struct kpackx_error *why)
+static kpack_error_t encode_object(const struct packer *p, struct worker *w,
+				   struct packed *out, struct kpackx_error *why)
 {
 	size_t size = (size_t)out->object.content.size, cap, used = size;
 	bool plain = p->options->scheme == KPACK_COMPRESSION_NOOP;
@@ -119,8 +121,8 @@ static kpack_error_t encode(const struct packer *p, struct worker *w, struct pac
 	return KPACK_SUCCESS;
 }
 
-/* The part of NAME behind its last dot, when it may be a type. */
-static bool ending(const char *name, size_t size, struct kp_span *out)
+/* Get the part of NAME after its last dot, if it may be a type. */
+static bool type_of_name(const char *name, size_t size, struct kp_span *out)
 {
 	const char *dot = memrchr(name, '.', size);
 	size_t n = dot ? size - (size_t)(dot + 1 - name) : 0;
@@ -131,7 +133,10 @@ static bool ending(const char *name, size_t size, struct kp_span *out)
 	return strspn(dot + 1, "abcdefghijklmnopqrstuvwxyz0123456789") >= n;
 }
 
-/* The ending of a file's name, "so" of libx.so.1; of device code what it is. */
+/*
+ * Find the type: of a file the ending of its name ("so" of libx.so.1), of device code its
+ * kind.
+ */
 static void find_type(const struct plan_object *o, struct kp_span head,
 		      char out[TYPE_MAX + 1])
 {
@@ -149,12 +154,12 @@ static void find_type(const struct plan_object *o, struct kp_span head,
 	size = strlen(name);
 	while (size && strchr(".0123456789", name[size - 1]) && strstr(name, ".so."))
 		size--;
-	ending(name, size, &type);
+	type_of_name(name, size, &type);
 	memcpy(out, type.data, type.size);
 	out[type.size] = 0;
 }
 
-/* What its bytes are is known. */
+/* Note the content of an object, now that its bytes were read. */
 static void note_content(const struct plan_object *o, struct packed *out,
 			 const struct kp_content *content)
 {
@@ -169,7 +174,10 @@ static void add_to_hash(void *hash, struct kp_span data)
 	kp_content_hash_add(hash, data);
 }
 
-/* Encode what is read meanwhile; whether it is stored already is found by the frames. */
+/*
+ * Hash and encode the object while reading it; comparing frames shows later whether it is
+ * already stored.
+ */
 static kpack_error_t encode_chunks(struct worker *w, const struct plan_object *o,
 				   const struct kp_source *source, struct packed *out,
 				   struct kpackx_error *why)
@@ -191,9 +199,10 @@ static kpack_error_t encode_chunks(struct worker *w, const struct plan_object *o
 	return KPACK_SUCCESS;
 }
 
-/* Its type, and what is said of it. */
-static kpack_error_t look_at(const struct plan_object *o, const struct kp_source *source,
-			     struct packed *out, struct kpackx_error *why)
+/* Find the object's type and the facts for its metadata. */
+static kpack_error_t describe_object(const struct plan_object *o,
+				     const struct kp_source *source, struct packed *out,
+				     struct kpackx_error *why)
 {
 	uint8_t bytes[KP_HEAD_SIZE];
 	struct kp_span head;
@@ -210,7 +219,7 @@ static kpack_error_t pack_chunks(struct worker *w, const struct plan_object *o,
 	kpack_error_t err;
 
 	KP_TRY(input_open_image(o->input, o->image, &source, why));
-	err = look_at(o, &source, out, why);
+	err = describe_object(o, &source, out, why);
 	if (!err)
 		err = encode_chunks(w, o, &source, out, why);
 	input_close_image(o->input, o->image);
@@ -228,15 +237,15 @@ static kpack_error_t pack_whole(const struct packer *p, struct worker *w,
 
 	KP_TRY(read_raw(w, o, why));
 	source = kp_source_memory(w->raw, size);
-	KP_TRY(look_at(o, &source, out, why));
+	KP_TRY(describe_object(o, &source, out, why));
 	content = kp_content_of((struct kp_span){w->raw, size}, 0);
 	note_content(o, out, &content);
 	KP_TRY(archive_set_shared(p->set, &out->object, w->raw, &w->scratch, &shared,
 				  why));
-	return shared ? KPACK_SUCCESS : encode(p, w, out, why);
+	return shared ? KPACK_SUCCESS : encode_object(p, w, out, why);
 }
 
-static void discard(void *arg, void *result)
+static void discard_packed(void *arg, void *result)
 {
 	struct packed *packed = result;
 
@@ -246,8 +255,8 @@ static void discard(void *arg, void *result)
 	free(packed);
 }
 
-static kpack_error_t work(void *arg, void *state, size_t job, void **result,
-			  struct kpackx_error *why)
+static kpack_error_t pack_job(void *arg, void *state, size_t job, void **result,
+			      struct kpackx_error *why)
 {
 	const struct packer *p = arg;
 	const struct plan_object *o = &p->plan->objects[job];
@@ -259,7 +268,7 @@ static kpack_error_t work(void *arg, void *state, size_t job, void **result,
 	err = o->chunk ? pack_chunks(state, o, packed, why)
 		       : pack_whole(p, state, o, packed, why);
 	if (err) {
-		discard(NULL, packed);
+		discard_packed(NULL, packed);
 		return kp_fail_prefix(why, err, "%s: container %zu", o->input->shown,
 				      image_of(o)->container);
 	}
@@ -278,7 +287,7 @@ static struct kp_span kind_of(const struct kp_image *img, const char *type)
 		return kp_span_str(type);
 	if (img->id && kp_entry_id_parse(kp_span_str(img->id), &id) &&
 	    kp_span_starts(id.kind, img->kind, strlen(img->kind)))
-		return id.kind; /* whole */
+		return id.kind; /* not cut */
 	return kp_span_str(img->kind);
 }
 
@@ -360,7 +369,7 @@ static kpack_error_t add_key(struct packer *p, const struct plan_object *o,
 	return err;
 }
 
-/* The keys of an object of a database. */
+/* Add the keys of a database's object. */
 static kpack_error_t add_keys(struct packer *p, const struct plan_object *o,
 			      const struct packed *packed, struct kpackx_error *why)
 {
@@ -379,7 +388,8 @@ static void begin_binary(struct packer *p, uint32_t number)
 		o->binary(o->arg, number, b);
 }
 
-static kpack_error_t commit(void *arg, size_t job, void *result, struct kpackx_error *why)
+static kpack_error_t commit_packed(void *arg, size_t job, void *result,
+				   struct kpackx_error *why)
 {
 	struct packer *p = arg;
 	const struct store_observer *observer = p->options->observer;
@@ -401,7 +411,7 @@ static kpack_error_t commit(void *arg, size_t job, void *result, struct kpackx_e
 	if (err)
 		kp_fail_prefix(why, err, "%s", o->input->shown);
 	progress_add(p->progress, image_of(o)->size);
-	discard(NULL, packed);
+	discard_packed(NULL, packed);
 	return err;
 }
 
@@ -416,12 +426,12 @@ kpack_error_t pack_run(const struct plan *plan, const struct pack_options *optio
 		.threads = options->jobs,
 		.budget = BUDGET,
 		.arg = &p,
-		.begin = begin,
-		.end = end,
-		.cost = cost,
-		.work = work,
-		.commit = commit,
-		.discard = discard,
+		.begin = begin_worker,
+		.end = end_worker,
+		.cost = cost_of_job,
+		.work = pack_job,
+		.commit = commit_packed,
+		.discard = discard_packed,
 	};
 	kpack_error_t err = pipeline_run(&pipeline, why);
 

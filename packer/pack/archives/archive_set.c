@@ -15,9 +15,9 @@
 #include "core/base/text.h"
 #include "volume.h"
 
-/* An architecture's, or a family's, archives. */
+/* The archives of an architecture or a family. */
 struct slot {
-	char *stem;         /* "_gfx942", "-gfx110X": what stands behind the group */
+	char *stem;         /* what follows the group: "_gfx942", "-gfx110X" */
 	const char *family; /* gfx_arch_family */
 	struct volume *volumes;
 	size_t n_volumes;
@@ -26,8 +26,8 @@ struct slot {
 
 struct archive_set {
 	struct archive_set_options options;
-	pthread_mutex_t lock; /* over the volumes: archive_set_shared comes any time */
-	unsigned volume;      /* at hand, from 1 */
+	pthread_mutex_t lock; /* of the volumes: archive_set_shared is called any time */
+	unsigned volume;      /* the current one, from 1 */
 	int dir_fd;           /* of the directory, locked against other runs */
 	struct existing there;
 	struct slot *slots;
@@ -39,7 +39,7 @@ struct archive_set {
 
 /* --- slots and volumes --------------------------------------------------------------- */
 
-/* Does STEM stand behind the group in the names of PLACE's archives? */
+/* Whether STEM follows the group in the names of PLACE's archives. */
 static bool is_stem(const struct archive_set *set, const char *place, const char *stem)
 {
 	const struct family *family = families_find(set->options.families, place);
@@ -56,7 +56,7 @@ static struct slot *find_slot(const struct archive_set *set, const char *place)
 	return NULL;
 }
 
-static kpack_error_t new_slot(struct archive_set *set, const char *place,
+static kpack_error_t add_slot(struct archive_set *set, const char *place,
 			      struct slot **out, struct kpackx_error *why)
 {
 	struct slot *bigger = realloc(set->slots, (set->n_slots + 1) * sizeof(*bigger));
@@ -130,14 +130,14 @@ static struct volume *find_volume(const struct slot *s, unsigned number)
 	return NULL;
 }
 
-/* The archive at hand for PLACE, begun when it is not there. */
+/* Get the current archive for PLACE, which is begun if missing. */
 static kpack_error_t current_volume(struct archive_set *set, const char *place,
 				    struct slot **slot, struct volume **volume,
 				    struct kpackx_error *why)
 {
 	*slot = find_slot(set, place);
 	if (!*slot)
-		KP_TRY(new_slot(set, place, slot, why));
+		KP_TRY(add_slot(set, place, slot, why));
 	*volume = find_volume(*slot, set->volume);
 	return *volume ? KPACK_SUCCESS : add_volume(set, *slot, set->volume, volume, why);
 }
@@ -156,7 +156,10 @@ static enum existing_fate fate_of(const void *arg, const struct existing_archive
 	return is_stem(set, place, archive->stem) ? ENTRY_REPLACED : ENTRY_MOVED;
 }
 
-/* Two archives with one key would contradict each other. */
+/*
+ * Check that no entry moves to another archive: two archives with one key would
+ * contradict each other.
+ */
 static kpack_error_t check_moved(const struct archive_set *set, struct kpackx_error *why)
 {
 	for (size_t i = 0; i < set->there.count && !set->options.force; i++) {
@@ -172,7 +175,10 @@ static kpack_error_t check_moved(const struct archive_set *set, struct kpackx_er
 	return KPACK_SUCCESS;
 }
 
-/* Wait for other runs on this directory; where files cannot be locked, go on without. */
+/*
+ * Wait for other runs in this directory; on a file system without locks, continue
+ * without.
+ */
 static kpack_error_t lock_dir(struct archive_set *set, struct kpackx_error *why)
 {
 	set->dir_fd = open(set->options.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -242,9 +248,11 @@ void archive_set_close(struct archive_set *set)
 
 /* --- objects ------------------------------------------------------------------------- */
 
-/* What stands under the name of PLACE's archive at hand, and will be taken over; or NULL. */
-static const struct existing_archive *there_for(const struct archive_set *set,
-						const char *place)
+/*
+ * Returns the existing archive that the current archive of PLACE will take over; or NULL.
+ */
+static const struct existing_archive *existing_for(const struct archive_set *set,
+						   const char *place)
 {
 	const struct existing_archive *a;
 
@@ -257,10 +265,13 @@ static const struct existing_archive *there_for(const struct archive_set *set,
 	return NULL;
 }
 
-/* Could this need make the archive at hand pass its bound?  An empty one never does. */
-static bool passes(const struct archive_set *set, const struct archive_need *need)
+/*
+ * Whether NEED could make the current archive pass its bound.  An empty archive never
+ * does.
+ */
+static bool passes_bound(const struct archive_set *set, const struct archive_need *need)
 {
-	const struct existing_archive *there = there_for(set, need->place);
+	const struct existing_archive *there = existing_for(set, need->place);
 	const struct slot *s = find_slot(set, need->place);
 	const struct volume *v = s ? find_volume(s, set->volume) : NULL;
 	uint64_t used = there ? there->bytes : 0, frames = there ? there->frames : 0;
@@ -285,7 +296,10 @@ static bool same_archive(const struct archive_set *set, const char *a, const cha
 	       (family && family == families_find(set->options.families, b));
 }
 
-/* The architectures of a family need their archive together. */
+/*
+ * Whether any need passes the bound; those of a family's architectures add up in one
+ * archive.
+ */
 static bool any_passes(const struct archive_set *set, const struct archive_need *needs,
 		       size_t n)
 {
@@ -298,7 +312,7 @@ static bool any_passes(const struct archive_set *set, const struct archive_need 
 			sum.bytes += needs[k].bytes;
 			sum.frames += needs[k].frames;
 		}
-		if (passes(set, &sum))
+		if (passes_bound(set, &sum))
 			return true;
 	}
 	return false;
@@ -346,17 +360,20 @@ kpack_error_t archive_set_shared(struct archive_set *set, struct archive_object 
 			       scratch, shared, why);
 }
 
-/* Found in a volume that was left meanwhile: bring its frame along. */
-static kpack_error_t bring_along(struct slot *s, struct archive_object *o,
-				 struct kp_scratch *scratch, struct kpackx_error *why)
+/*
+ * Copy the frame of an object that was found in an earlier volume than the current one.
+ */
+static kpack_error_t copy_frame(struct slot *s, struct archive_object *o,
+				struct kp_scratch *scratch, struct kpackx_error *why)
 {
 	struct volume *old = find_volume(s, o->volume);
 
 	return kp_store_read(&old->store, o->ordinal, scratch, &o->stored, why);
 }
 
-static kpack_error_t store_locked(struct archive_set *set, struct archive_object *o,
-				  bool *shared, struct kpackx_error *why)
+static kpack_error_t store_object_locked(struct archive_set *set,
+					 struct archive_object *o, bool *shared,
+					 struct kpackx_error *why)
 {
 	struct kp_scratch scratch = {0};
 	kpack_error_t err = KPACK_SUCCESS;
@@ -370,7 +387,7 @@ static kpack_error_t store_locked(struct archive_set *set, struct archive_object
 		return KPACK_SUCCESS;
 	}
 	if (!o->stored.data)
-		err = bring_along(s, o, &scratch, why);
+		err = copy_frame(s, o, &scratch, why);
 	if (!err)
 		err = kp_store_add(&v->store, &o->content, o->stored, &o->ordinal, shared,
 				   why);
@@ -387,7 +404,7 @@ kpack_error_t archive_set_store(struct archive_set *set, struct archive_object *
 
 	KP_TRY(archive_stats_of(&set->stats, object->place, &stats, why));
 	pthread_mutex_lock(&set->lock);
-	err = store_locked(set, object, &shared, why);
+	err = store_object_locked(set, object, &shared, why);
 	pthread_mutex_unlock(&set->lock);
 	if (err)
 		return err;
@@ -423,9 +440,9 @@ kpack_error_t archive_set_entry(struct archive_set *set, const char *place,
 	return err;
 }
 
-/* --- taking over what is there -------------------------------------------------------- */
+/* --- taking over existing archives --------------------------------------------------- */
 
-/* Bring the archive that stands under a volume's name into this run's. */
+/* Take over the existing archive THERE into the volume of its name. */
 static kpack_error_t take_over(struct archive_set *set, struct slot *s,
 			       const struct existing_archive *there,
 			       struct kpackx_error *why)
@@ -475,7 +492,7 @@ static bool is_written(const struct archive_set *set, const char *name)
 	return false;
 }
 
-/* Does what stood there contradict what was written, or did it lose its last entry? */
+/* Whether an existing archive contradicts what was written, or lost its last entry. */
 static bool is_obsolete(const struct archive_set *set, const struct existing_archive *a)
 {
 	if (a->foreign || is_written(set, a->file))
@@ -539,7 +556,7 @@ static kpack_error_t for_each_volume(struct archive_set *set,
 			struct volume *v = &set->slots[i].volumes[k];
 			kpack_error_t err = KPACK_SUCCESS;
 
-			/* one that stood there may have lost its last entry */
+			/* an archive that was taken over may have lost its last entry */
 			if (kp_writer_entry_count(v->store.writer))
 				err = fn(v->store.writer, why);
 			if (err)

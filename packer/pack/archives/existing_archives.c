@@ -7,7 +7,7 @@
 #include "core/archive/archive.h"
 #include "volume.h"
 
-static void fini(struct existing_archive *a)
+static void existing_archive_fini(struct existing_archive *a)
 {
 	free(a->file);
 	free(a->stem);
@@ -17,15 +17,16 @@ static void fini(struct existing_archive *a)
 void existing_close(struct existing *list)
 {
 	for (size_t i = 0; i < list->count; i++)
-		fini(&list->items[i]);
+		existing_archive_fini(&list->items[i]);
 	free(list->items);
 	*list = (struct existing){0};
 }
 
-/* What one entry means for the archive it stands in; STAYS has a flag per ordinal. */
-static kpack_error_t weigh(struct existing_archive *a,
-			   const struct kpack_archive *archive, size_t entry,
-			   enum existing_fate fate, bool *stays, struct kpackx_error *why)
+/* Count what one entry leaves in the archive; STAYS has a flag per ordinal. */
+static kpack_error_t weigh_entry(struct existing_archive *a,
+				 const struct kpack_archive *archive, size_t entry,
+				 enum existing_fate fate, bool *stays,
+				 struct kpackx_error *why)
 {
 	struct kp_entry_info info;
 
@@ -45,10 +46,10 @@ static kpack_error_t weigh(struct existing_archive *a,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t weigh_all(struct existing_archive *a,
-			       const struct kpack_archive *archive,
-			       existing_fate_fn *fate, const void *arg,
-			       struct kpackx_error *why)
+static kpack_error_t weigh_entries(struct existing_archive *a,
+				   const struct kpack_archive *archive,
+				   existing_fate_fn *fate, const void *arg,
+				   struct kpackx_error *why)
 {
 	bool *stays = calloc((size_t)kp_archive_ordinal_count(archive) + 1, 1);
 	kpack_error_t err = KPACK_SUCCESS;
@@ -58,15 +59,16 @@ static kpack_error_t weigh_all(struct existing_archive *a,
 		return kp_fail_memory(why, kp_archive_ordinal_count(archive), "objects");
 	for (size_t i = 0; i < kp_archive_entry_count(archive) && !err; i++) {
 		kp_archive_entry(archive, i, &info);
-		err = weigh(a, archive, i, fate(arg, a, info.key, info.arch), stays, why);
+		err = weigh_entry(a, archive, i, fate(arg, a, info.key, info.arch), stays,
+				  why);
 	}
 	free(stays);
 	return err;
 }
 
-static kpack_error_t look(struct existing_archive *a, const char *dir, const char *group,
-			  existing_fate_fn *fate, const void *arg,
-			  struct kpackx_error *why)
+static kpack_error_t look_at_archive(struct existing_archive *a, const char *dir,
+				     const char *group, existing_fate_fn *fate,
+				     const void *arg, struct kpackx_error *why)
 {
 	struct kpack_archive *archive = NULL;
 	kpack_error_t err = KPACK_SUCCESS;
@@ -82,15 +84,15 @@ static kpack_error_t look(struct existing_archive *a, const char *dir, const cha
 		   !kp_span_is(kp_archive_group(archive), group)) {
 		a->foreign = true;
 	} else {
-		err = weigh_all(a, archive, fate, arg, why);
+		err = weigh_entries(a, archive, fate, arg, why);
 	}
 	kp_archive_close(archive);
 	free(path);
 	return err;
 }
 
-static kpack_error_t add(struct existing *list, const char *name, unsigned number,
-			 struct kp_span stem, struct kpackx_error *why)
+static kpack_error_t add_archive(struct existing *list, const char *name, unsigned number,
+				 struct kp_span stem, struct kpackx_error *why)
 {
 	struct existing_archive *bigger =
 		realloc(list->items, (list->count + 1) * sizeof(*bigger));
@@ -127,7 +129,7 @@ static kpack_error_t list_names(const char *path, const char *group,
 		unsigned number;
 
 		if (volume_split_name(d->d_name, group, &number, &stem))
-			err = add(list, d->d_name, number, stem, why);
+			err = add_archive(list, d->d_name, number, stem, why);
 	}
 	closedir(dir);
 	if (list->count)
@@ -144,7 +146,7 @@ kpack_error_t existing_open(const char *dir, const char *group, existing_fate_fn
 	*out = (struct existing){0};
 	err = list_names(dir, group, out, why);
 	for (size_t i = 0; i < out->count && !err; i++)
-		err = look(&out->items[i], dir, group, fate, arg, why);
+		err = look_at_archive(&out->items[i], dir, group, fate, arg, why);
 	if (err)
 		existing_close(out);
 	return err;

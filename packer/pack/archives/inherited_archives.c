@@ -12,7 +12,7 @@
 #include "core/view/view.h"
 #include "core/archive/find.h"
 
-/* --- the same content? --------------------------------------------------------------- */
+/* --- comparing contents -------------------------------------------------------------- */
 
 static kpack_error_t same_object(const struct kpack_archive *a, size_t i,
 				 const struct kpack_archive *b, size_t k, bool *same,
@@ -32,7 +32,7 @@ static kpack_error_t same_object(const struct kpack_archive *a, size_t i,
 	return KPACK_SUCCESS;
 }
 
-/* Has B every entry of A? */
+/* Check that B has every entry of A. */
 static kpack_error_t check_has(const struct kpack_archive *a,
 			       const struct kpack_archive *b, struct kpackx_error *why)
 {
@@ -73,7 +73,7 @@ static kpack_error_t check_there(const char *from, const char *to,
 
 /* --- files of databases -------------------------------------------------------------- */
 
-/* A file that an archive has. */
+/* A file that an archive shows at a path. */
 struct shown {
 	struct kp_span path;
 	const struct kpack_archive *archive;
@@ -85,9 +85,9 @@ struct shown_list {
 	size_t n, cap;
 };
 
-/* The archives of DIR that can be read. */
-static kpack_error_t open_all(const char *dir, struct archives *set,
-			      struct kpackx_error *why)
+/* Open the archives of DIR that can be read. */
+static kpack_error_t open_archives(const char *dir, struct archives *set,
+				   struct kpackx_error *why)
 {
 	kpack_error_t err = KPACK_SUCCESS;
 	char **paths = NULL;
@@ -142,7 +142,10 @@ static const char *name_of(const struct kpack_archive *a)
 	return slash ? slash + 1 : kp_archive_path(a);
 }
 
-/* Archives of one name are compared as a whole. */
+/*
+ * Compare two files at one path, unless their archives have the same name: these are
+ * compared as a whole.
+ */
 static kpack_error_t compare_shown(const struct shown *x, const struct shown *y,
 				   struct kpackx_error *why)
 {
@@ -172,16 +175,16 @@ static kpack_error_t compare_all(const struct shown_list *a, const struct shown_
 	return KPACK_SUCCESS;
 }
 
-/* Would a file be shown twice, with different bytes? */
+/* Check that no file would be shown twice with different bytes. */
 static kpack_error_t check_shown(const char *from, const char *to,
 				 struct kpackx_error *why)
 {
 	struct archives theirs = {0}, ours = {0};
 	struct shown_list a = {0}, b = {0};
-	kpack_error_t err = open_all(from, &theirs, why);
+	kpack_error_t err = open_archives(from, &theirs, why);
 
 	if (!err)
-		err = open_all(to, &ours, why);
+		err = open_archives(to, &ours, why);
 	if (!err)
 		err = list_shown(&theirs, &a, why);
 	if (!err)
@@ -197,7 +200,8 @@ static kpack_error_t check_shown(const char *from, const char *to,
 
 /* --- the directory ------------------------------------------------------------------- */
 
-static kpack_error_t bring(const char *from, const char *to, struct kpackx_error *why)
+static kpack_error_t copy_archive(const char *from, const char *to,
+				  struct kpackx_error *why)
 {
 	struct stat st, there;
 
@@ -210,8 +214,8 @@ static kpack_error_t bring(const char *from, const char *to, struct kpackx_error
 	return S_ISLNK(st.st_mode) ? copy_node(from, to, why) : copy_file(from, to, why);
 }
 
-static kpack_error_t bring_name(const char *from, const char *to, const char *name,
-				struct kpackx_error *why)
+static kpack_error_t copy_named_archive(const char *from, const char *to,
+					const char *name, struct kpackx_error *why)
 {
 	char *a = NULL, *b = NULL;
 	kpack_error_t err;
@@ -221,7 +225,7 @@ static kpack_error_t bring_name(const char *from, const char *to, const char *na
 	if (asprintf(&b, "%s/%s", to, name) < 0)
 		b = NULL;
 	if (a && b)
-		err = bring(a, b, why);
+		err = copy_archive(a, b, why);
 	else
 		err = kp_fail_memory(why, strlen(name), "a path");
 	if (err && b)
@@ -249,7 +253,7 @@ kpack_error_t inherit_archives(const char *from, const char *to, struct kpackx_e
 	err = check_shown(from, to, why);
 	while (!err && (errno = 0, d = readdir(dir)))
 		if (inherit_is_archive(d->d_name))
-			err = bring_name(from, to, d->d_name, why);
+			err = copy_named_archive(from, to, d->d_name, why);
 	if (!err && errno)
 		err = kp_fail_errno(why, errno, "%s", from);
 	closedir(dir);

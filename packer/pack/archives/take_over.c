@@ -44,8 +44,8 @@ void entry_names_fini(struct entry_names *names)
 	*names = (struct entry_names){0};
 }
 
-/* Is this entry of an existing archive replaced by one of this run? */
-static bool replaced(const struct entry_names *names, const struct kp_entry_info *info)
+/* Whether an entry of an existing archive is replaced by one of this run. */
+static bool is_replaced(const struct entry_names *names, const struct kp_entry_info *info)
 {
 	char name[2 * (KP_NAME_MAX + 1)], *p = name;
 
@@ -92,7 +92,7 @@ static kpack_error_t check_old(const struct volume *v, const struct kpack_archiv
 	return KPACK_SUCCESS;
 }
 
-/* Copy the frame of an old entry, or find that this run stored the same. */
+/* Copy the frame of an old entry, unless this run stored the same content. */
 static kpack_error_t carry_object(struct volume *v, const struct kpack_archive *old,
 				  size_t entry, uint32_t *ordinal,
 				  struct kpackx_error *why)
@@ -138,7 +138,7 @@ static kpack_error_t carry_entries(const struct entry_names *names, struct volum
 		if (i == 0 || list[i].ordinal != list[i - 1].ordinal)
 			carried = false;
 		kp_archive_entry(old, list[i].entry, &info);
-		if (replaced(names, &info))
+		if (is_replaced(names, &info))
 			continue;
 		if (!carried)
 			KP_TRY(carry_object(v, old, list[i].entry, &ordinal, why));
@@ -182,7 +182,7 @@ bool carry_any_replaced(const struct kpack_archive *old, const struct entry_name
 
 	for (size_t i = 0; i < kp_archive_entry_count(old); i++) {
 		kp_archive_entry(old, i, &info);
-		if (replaced(names, &info))
+		if (is_replaced(names, &info))
 			return true;
 	}
 	return false;

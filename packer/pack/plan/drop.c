@@ -4,7 +4,7 @@
 
 enum { GONE = UINT32_MAX };
 
-/* Move the keys of an object down to the N that stay; MAP: where each key is now. */
+/* Move the keys of an object after the N keys that stay; MAP says where each key goes. */
 static void move_keys(struct plan *plan, struct plan_object *o, uint32_t number,
 		      uint32_t *map, size_t *n)
 {
@@ -18,7 +18,7 @@ static void move_keys(struct plan *plan, struct plan_object *o, uint32_t number,
 	}
 }
 
-static void move_all(struct plan *plan, const bool *drop, uint32_t *map)
+static void move_objects(struct plan *plan, const bool *drop, uint32_t *map)
 {
 	size_t objects = 0, keys = 0;
 
@@ -35,8 +35,8 @@ static void move_all(struct plan *plan, const bool *drop, uint32_t *map)
 	plan->n_objects = objects;
 }
 
-/* Their order stays. */
-static void renumber(struct plan *plan, const uint32_t *map)
+/* Keep the order of the keys that stay. */
+static void renumber_keys(struct plan *plan, const uint32_t *map)
 {
 	size_t n = 0;
 
@@ -54,8 +54,8 @@ kpack_error_t plan_drop(struct plan *plan, const bool *drop, struct kpackx_error
 		return kp_fail_memory(why, plan->n_keys, "keys");
 	for (size_t i = 0; i < plan->n_keys; i++)
 		map[i] = GONE;
-	move_all(plan, drop, map);
-	renumber(plan, map);
+	move_objects(plan, drop, map);
+	renumber_keys(plan, map);
 	free(map);
 	return KPACK_SUCCESS;
 }

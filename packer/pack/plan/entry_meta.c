@@ -6,7 +6,7 @@
 #include "packer/library/cutile_signature.h"
 #include "core/base/text.h"
 
-/* Real containers state some ten pairs of below a hundred bytes. */
+/* Bounds: real containers state about ten pairs of less than a hundred bytes. */
 enum { PAIRS_MAX = 64, NAME_MAX_BYTES = 64, VALUE_MAX = 1024, MAP_MAX = 16384 };
 
 /* --- what containers say ------------------------------------------------------------- */
@@ -31,7 +31,7 @@ static void add_pair(struct facts *map, const struct kp_pair *p)
 		facts_bytes(map, p->name, value);
 }
 
-/* Of equal names the last counts. */
+/* Whether no later pair has the same name: the last one counts. */
 static bool is_last(const struct kp_pairs *pairs, size_t number)
 {
 	for (size_t i = number + 1; i < pairs->count; i++)
@@ -40,7 +40,7 @@ static bool is_last(const struct kp_pairs *pairs, size_t number)
 	return true;
 }
 
-/* The kind of an offload binary's image is one of its keys, too. */
+/* Add the pairs of an image.  Its kind is one of the keys, too. */
 static void add_pairs(struct facts *f, const char *name, const struct kp_image *img)
 {
 	struct facts map = {0};
@@ -67,8 +67,8 @@ static void add_container(struct facts *f, const struct kp_format *format,
 
 /* --- what objects say ---------------------------------------------------------------- */
 
-/* Of what something is reported here; of others a look would be in vain. */
-static bool is_told(const char *type)
+/* Whether objects of TYPE say something that is recorded; others are not examined. */
+static bool is_described(const char *type)
 {
 	return strcmp(type, "cubin") == 0 || strcmp(type, "tileirbc") == 0 ||
 	       strcmp(type, "bc") == 0;
@@ -82,7 +82,7 @@ static void add_triple(struct facts *f, const struct kp_object *object)
 		facts_string(f, "triple", triple);
 }
 
-/* What cannot be read as what it is says nothing. */
+/* Add what an object says.  One that cannot be read as its type says nothing. */
 static kpack_error_t add_object(struct facts *f, const struct kp_source *src,
 				struct kpackx_error *why)
 {
@@ -113,7 +113,7 @@ kpack_error_t entry_meta_facts(const struct input *in, size_t image, const char 
 	if (in->objects)
 		return KPACK_SUCCESS;
 	add_container(f, list->items[img->container].format, img);
-	return is_told(type) ? add_object(f, src, why) : KPACK_SUCCESS;
+	return is_described(type) ? add_object(f, src, why) : KPACK_SUCCESS;
 }
 
 /* --- written ------------------------------------------------------------------------- */
@@ -136,7 +136,7 @@ static kpack_error_t write_map(const struct kp_meta *meta, const struct facts *f
 				: kp_metadata_write(meta, &more, map, size, why);
 }
 
-/* Names of members and sections are none. */
+/* Whether the ID of IMG is a bundle entry ID; names of members and sections are not. */
 static bool has_entry_id(const struct input *in, const struct kp_image *img)
 {
 	const struct kp_format *f = in->fat.containers.items[img->container].format;

@@ -4,14 +4,20 @@
 #include <stdlib.h>
 #include <xxhash.h>
 
-/* An ordinal that is taken, or a kind and how many objects have its name. */
+/*
+ * A row of the table: an ordinal that is named, or a kind and how many objects have it as
+ * suffix.
+ */
 struct suffix_seen {
 	uint64_t hash; /* 0: free */
 	uint32_t times;
 };
 
-/* An archive of bitcode may have thousands for one architecture. */
-static struct suffix_seen *find(const struct key_suffixes *n, uint64_t hash)
+/*
+ * Find the row of HASH, or the free row for it.  The table is hashed because an archive
+ * of bitcode may have thousands of objects for one architecture.
+ */
+static struct suffix_seen *find_row(const struct key_suffixes *n, uint64_t hash)
 {
 	size_t i = (size_t)hash & (n->cap - 1);
 
@@ -20,8 +26,8 @@ static struct suffix_seen *find(const struct key_suffixes *n, uint64_t hash)
 	return &n->table[i];
 }
 
-/* Have room for two more, with half of the table free. */
-static kpack_error_t reserve(struct key_suffixes *n, struct kpackx_error *why)
+/* Make room for two more rows, with half of the table free. */
+static kpack_error_t reserve_rows(struct key_suffixes *n, struct kpackx_error *why)
 {
 	struct key_suffixes bigger = *n;
 
@@ -34,16 +40,16 @@ static kpack_error_t reserve(struct key_suffixes *n, struct kpackx_error *why)
 				      "a container");
 	for (size_t i = 0; i < n->cap; i++)
 		if (n->table[i].hash)
-			*find(&bigger, n->table[i].hash) = n->table[i];
+			*find_row(&bigger, n->table[i].hash) = n->table[i];
 	free(n->table);
 	*n = bigger;
 	return KPACK_SUCCESS;
 }
 
-/* The row of HASH, which is added. */
-static struct suffix_seen *see(struct key_suffixes *n, uint64_t hash)
+/* Returns the row of HASH, which is added if missing. */
+static struct suffix_seen *add_row(struct key_suffixes *n, uint64_t hash)
 {
-	struct suffix_seen *row = find(n, hash);
+	struct suffix_seen *row = find_row(n, hash);
 
 	n->count += !row->hash;
 	row->hash = hash;
@@ -70,8 +76,8 @@ static bool is_plain(char c)
 }
 
 /*
- * KIND, cut, with nothing in it that keys cannot have or that means something in them, as
- * "/", "#" and, before a number, "." do.
+ * Write KIND, cut to KIND_MAX bytes.  Bytes that keys cannot have, or that have a meaning
+ * in keys ("/", "#", and "." before a number), become "_".
  */
 static size_t show_kind(struct kp_span kind, char out[KIND_MAX + 1])
 {
@@ -98,15 +104,15 @@ kpack_error_t key_suffix_choose(struct key_suffixes *n, const char *arch,
 	if (!n->arch || strcmp(n->arch, arch) != 0)
 		key_suffixes_fini(n);
 	n->arch = arch;
-	KP_TRY(reserve(n, why));
-	row = see(n, hash_of(&ordinal, sizeof(ordinal), 1));
+	KP_TRY(reserve_rows(n, why));
+	row = add_row(n, hash_of(&ordinal, sizeof(ordinal), 1));
 	*again = row->times++;
 	out[0] = 0;
 	/* the first object of the architecture has no suffix, whatever its kind */
 	if (*again || n->n_objects++ == 0)
 		return KPACK_SUCCESS;
 	size = show_kind(kind, shown);
-	row = see(n, hash_of(shown, size, 2));
+	row = add_row(n, hash_of(shown, size, 2));
 	if (++row->times == 1)
 		snprintf(out, KEY_SUFFIX_MAX, "@%s", shown);
 	else

@@ -14,7 +14,10 @@ struct planner {
 	size_t objects_cap, containers_cap, keys_cap;
 };
 
-/* What suits every GPU is for the selected targets, too. */
+/*
+ * Whether objects for ARCH are to be stored: the selected targets also need those for
+ * every GPU.
+ */
 static bool is_wanted(struct planner *p, const char *arch)
 {
 	return strcmp(arch, KP_ARCH_GENERIC) == 0 ||
@@ -45,10 +48,13 @@ static kpack_error_t add_need(struct planner *p, const struct kp_image *img,
 	return KPACK_SUCCESS;
 }
 
-/* Files larger than this are cut: a mount need not hold as much to show a part of it. */
+/*
+ * Larger files are stored in chunks, so that a mount need not hold them whole to show a
+ * part.
+ */
 static const uint64_t WHOLE_MAX = 1 << 30;
 
-/* An object is cut when it is more than a chunk. */
+/* Returns the chunk size of an object, or 0 if it is not larger than a chunk. */
 static uint64_t chunk_of(const struct planner *p, const struct input *in, size_t image)
 {
 	uint64_t chunk = p->chunks.all, size = in->fat.containers.images[image].size;
@@ -58,7 +64,7 @@ static uint64_t chunk_of(const struct planner *p, const struct input *in, size_t
 	return size > chunk ? chunk : 0;
 }
 
-/* What is larger nobody could read from the archive. */
+/* Check the sizes: larger objects could not be read from an archive. */
 static kpack_error_t check_sizes(const struct planner *p, const struct input *in,
 				 struct kpackx_error *why)
 {
@@ -108,7 +114,7 @@ static int by_arch(const void *a, const void *b, void *arg)
 	return c ? c : (x > y) - (x < y);
 }
 
-/* The selected device images of a container, by architecture, then as stored. */
+/* Add the selected device images of a container, by architecture, then as stored. */
 static kpack_error_t add_images(struct planner *p, struct input *in, size_t container,
 				struct kpackx_error *why)
 {
@@ -131,8 +137,8 @@ static kpack_error_t add_images(struct planner *p, struct input *in, size_t cont
 }
 
 /*
- * The indices of an input, ascending, and the container of each; containers chain
- * their indices, so that all of one are found without looking at the others.
+ * The indices of an input, ascending, and the container of each.  The indices of a
+ * container are chained, so that they are found without looking at others.
  */
 struct places {
 	uint32_t n;
@@ -215,7 +221,7 @@ static kpack_error_t add_container(struct planner *p, struct input *in,
 	return add_images(p, in, container, why);
 }
 
-/* A container's place in the order of frames is its first index. */
+/* Add the containers in order of frames: each at its first index. */
 static kpack_error_t add_containers(struct planner *p, struct input *in,
 				    struct kpackx_error *why)
 {
@@ -353,7 +359,7 @@ static int by_key(const void *a, const void *b, void *arg)
 	return c ? c : strcmp(x->arch, y->arch);
 }
 
-/* One entry cannot be two files. */
+/* Check that no two files give the same entry. */
 static kpack_error_t check_keys(const struct plan *plan, struct kpackx_error *why)
 {
 	for (size_t i = 1; i < plan->n_keys; i++) {
@@ -390,7 +396,7 @@ static int cmp_key(struct kp_span key, struct kp_span arch, const struct plan_ke
 	return c ? c : kp_span_cmp(arch, kp_span_str(k->arch));
 }
 
-/* The object of a database that has KEY for ARCH, or NULL. */
+/* Returns the database's object that has KEY for ARCH, or NULL. */
 static const struct plan_object *find_key(const struct plan *plan, struct kp_span key,
 					  struct kp_span arch)
 {
@@ -411,7 +417,7 @@ static const struct plan_object *find_key(const struct plan *plan, struct kp_spa
 	return NULL;
 }
 
-/* Binaries stand in order of their keys, as the inputs of the scan do. */
+/* Binaries are sorted by key, like the inputs of the scan. */
 bool plan_find(const struct plan *plan, struct kp_span key, uint32_t *binary)
 {
 	size_t low = 0, high = plan->n_binaries;
@@ -431,7 +437,7 @@ bool plan_find(const struct plan *plan, struct kp_span key, uint32_t *binary)
 	return false;
 }
 
-/* The path in KEY, and its index; false: there is no "#n" at its end. */
+/* Split KEY into path and index; false: it does not end with "#n". */
 static bool split_key(struct kp_span key, struct kp_span *path, uint32_t *index)
 {
 	const uint8_t *hash = memrchr(key.data, '#', key.size);
@@ -488,7 +494,7 @@ bool plan_stores(const struct plan *plan, struct kp_span key, struct kp_span arc
 	return true;
 }
 
-/* --- the calls ----------------------------------------------------------------------- */
+/* --- opening and closing ------------------------------------------------------------- */
 
 kpack_error_t plan_open(const struct scan *scan, struct arch_filter *filter,
 			const struct plan_chunks *chunks, struct plan *out,

@@ -11,13 +11,13 @@ struct settler {
 	const char *name;
 	bool in_tree;
 	bool *packed;
-	bool *read; /* per container: something in it must be looked at */
+	bool *read; /* per container: something in it must be read */
 	struct kpackx_error *why;
 };
 
-/* --- what is known without a look ---------------------------------------------------- */
+/* --- what is known without reading --------------------------------------------------- */
 
-/* Are all entries of such a container code, whatever their bytes are? */
+/* Whether all entries of such a container are code, whatever their bytes are. */
 static bool holds_code(const struct kp_format *f)
 {
 	return f->type || f == &kp_format_bundle || f == &kp_format_ccob ||
@@ -25,14 +25,20 @@ static bool holds_code(const struct kp_format *f)
 	       f == &kp_format_fatbin;
 }
 
-/* Does the container say that IMG is code?  Of a member or section its ID can. */
+/*
+ * Whether the container says that IMG is code.  For a member or section its ID can say
+ * so.
+ */
 static bool is_declared(const struct settler *s, const struct kp_image *img)
 {
 	return holds_code(s->fat->containers.items[img->container].format) ||
 	       img->kind[0];
 }
 
-/* Compilers bundle these, too: what a preprocessor wrote, and dependencies. */
+/*
+ * Whether NAME is that of preprocessed source or of dependencies, which compilers bundle,
+ * too.
+ */
 static bool is_source_name(const char *name)
 {
 	static const char *const ends[] = {".d", ".i", ".ii", ".cui", ".hipi"};
@@ -43,7 +49,7 @@ static bool is_source_name(const char *name)
 	return false;
 }
 
-/* May IMG be packed at all? */
+/* Whether IMG may be packed at all. */
 static bool may_pack(const struct settler *s, const struct kp_image *img)
 {
 	const struct kp_container *c = &s->fat->containers.items[img->container];
@@ -54,7 +60,9 @@ static bool may_pack(const struct settler *s, const struct kp_image *img)
 		 is_source_name(s->name));
 }
 
-/* Do only its bytes show whether it is packed, or for what? An "sm_" may be PTX. */
+/*
+ * Whether only the bytes of IMG show if it is packed, or for what.  An "sm_" may be PTX.
+ */
 static bool is_open(const struct settler *s, const struct kp_image *img)
 {
 	return !is_declared(s, img) || !*img->arch || strncmp(img->arch, "sm_", 3) == 0;
@@ -68,7 +76,10 @@ static bool is_neutral(const char *type)
 	       strcmp(type, "spv") == 0;
 }
 
-/* What is said of the entry that the image's container is a part of. */
+/*
+ * Returns the architecture of the nearest image around IMG's container that has one, or
+ * "".
+ */
 static const char *arch_around(const struct kp_containers *list,
 			       const struct kp_image *img)
 {
@@ -81,7 +92,7 @@ static const char *arch_around(const struct kp_containers *list,
 	return "";
 }
 
-/* PTX that its container calls sm_90a. */
+/* Rename the architecture of PTX: its container may call it sm_90a. */
 static void name_ptx(struct kp_image *img)
 {
 	char number[KP_TARGET_TEXT_MAX];
@@ -114,7 +125,9 @@ static kpack_error_t name_arch(struct settler *s, struct kp_image *img,
 	return KPACK_SUCCESS;
 }
 
-/* Bitcode that was compiled for a processor of the host: link-time optimisation. */
+/*
+ * Whether OBJECT is bitcode for a processor of the host, as for link-time optimisation.
+ */
 static bool is_for_host(const struct kp_object *object)
 {
 	static const char *const device[] = {"amdgcn", "amdgpu", "r600", "nvptx", "spir"};
@@ -128,7 +141,7 @@ static bool is_for_host(const struct kp_object *object)
 	return true;
 }
 
-/* Is it code of a kind that is known? */
+/* Whether OBJECT is code of a known kind. */
 static bool is_code(const struct settler *s, const struct kp_image *img,
 		    const struct kp_object *object)
 {
@@ -170,7 +183,10 @@ static kpack_error_t settle_image(struct settler *s, const struct kp_source *pay
 
 /* --- the walk ------------------------------------------------------------------------ */
 
-/* The scan decodes nested containers whole, but of a bare one its table alone. */
+/*
+ * Whether C must be read to find damage: the scan decodes nested containers completely,
+ * but of a bare one only its table.
+ */
 static bool may_be_damaged(const struct settler *s, const struct kp_container *c)
 {
 	return s->fat->kind == KP_FATBIN_BARE && c->inside == KP_NOWHERE &&
@@ -178,8 +194,9 @@ static bool may_be_damaged(const struct settler *s, const struct kp_container *c
 }
 
 /*
- * Containers follow what they are inside of: from the end, each tells those around it.
- * Damage must be found now, while nothing is written, and in a tree it is a note.
+ * Find the containers that must be read.  Containers follow what they are inside of, so
+ * the loop runs from the end, and each marks the one around it.  Damage must be found
+ * now, while nothing is written; in a tree it is a note.
  */
 static void find_open(struct settler *s)
 {
@@ -199,12 +216,15 @@ static void find_open(struct settler *s)
 	}
 }
 
-static kpack_error_t settle(struct settler *s, const struct kp_source *src,
-			    size_t number);
+static kpack_error_t settle_container(struct settler *s, const struct kp_source *src,
+				      size_t number);
 
-/* An image of a container that is loaded or not: itself, or the containers in it. */
-static kpack_error_t settle_one(struct settler *s, const struct kp_source *payload,
-				size_t number)
+/*
+ * Settle an image, or the containers in it.  The container is loaded if anything in it
+ * must be read.
+ */
+static kpack_error_t settle_or_descend(struct settler *s, const struct kp_source *payload,
+				       size_t number)
 {
 	const struct kp_containers *list = &s->fat->containers;
 	const struct kp_image *img = &list->images[number];
@@ -214,17 +234,18 @@ static kpack_error_t settle_one(struct settler *s, const struct kp_source *paylo
 		return settle_image(s, payload, number);
 	if (img->inside == KP_NOWHERE)
 		return KPACK_SUCCESS;
-	/* where nothing needs to be read there is no payload, and none is asked for */
+	/* where nothing must be read there is no payload, and none is needed */
 	if (payload->size && !kp_source_sub(payload, img->offset, img->size, &src))
 		return kp_fail(s->why, KPACK_ERROR_INVALID_FORMAT,
 			       "an image passes the end of its container");
 	for (size_t c = img->inside; c != KP_NOWHERE; c = list->items[c].next)
-		KP_TRY(settle(s, &src, c));
+		KP_TRY(settle_container(s, &src, c));
 	return KPACK_SUCCESS;
 }
 
-/* Container NUMBER in SRC; each is decoded once at most. */
-static kpack_error_t settle(struct settler *s, const struct kp_source *src, size_t number)
+/* Settle container NUMBER in SRC.  Each is decoded at most once. */
+static kpack_error_t settle_container(struct settler *s, const struct kp_source *src,
+				      size_t number)
 {
 	const struct kp_container *c = &s->fat->containers.items[number];
 	struct kp_payload payload = {.source = {.fd = -1}};
@@ -233,7 +254,7 @@ static kpack_error_t settle(struct settler *s, const struct kp_source *src, size
 	if (s->read[number])
 		err = kp_container_load(src, c, &payload, s->why);
 	for (size_t i = c->first_image; i < c->first_image + c->n_images && !err; i++)
-		err = settle_one(s, &payload.source, i);
+		err = settle_or_descend(s, &payload.source, i);
 	kp_payload_fini(&payload);
 	return err;
 }
@@ -241,8 +262,8 @@ static kpack_error_t settle(struct settler *s, const struct kp_source *src, size
 /* --- numbers ------------------------------------------------------------------------- */
 
 /*
- * In what stands in .hip_fatbin every container counts, with or without code, but for one
- * that only holds others.
+ * Find the containers that get an index: those with packed code, and every one in
+ * .hip_fatbin except for containers that only hold others.
  */
 static void find_counted(const struct settler *s, bool *count)
 {
@@ -284,7 +305,7 @@ static kpack_error_t settle_all(struct settler *s, bool *count)
 	find_open(s);
 	for (size_t c = 0; c < list->count; c++)
 		if (list->items[c].inside == KP_NOWHERE)
-			KP_TRY(settle(s, &s->fat->source, c));
+			KP_TRY(settle_container(s, &s->fat->source, c));
 	KP_TRY(check_names(s));
 	find_counted(s, count);
 	return kp_fatbin_number(s->fat, count, s->why);

@@ -9,9 +9,8 @@ enum payload_state { EMPTY, LOADING, LOADED, FAILED };
 
 struct input_payload {
 	enum payload_state state;
-	unsigned
-		expected; /* images still to be read, and containers in it that have some */
-	unsigned images; /* to be read, including containers in the image */
+	unsigned expected; /* images to be read, plus inner containers with such images */
+	unsigned images;   /* to be read in all, including inner containers */
 	struct kp_payload payload;
 	kpack_error_t err;
 	struct kpackx_error why;
@@ -49,7 +48,7 @@ static kpack_error_t make_tables(struct input *in, struct kpackx_error *why)
 		       : kp_fail_memory(why, list->count, "containers");
 }
 
-/* What a file of a database is made of: itself. */
+/* The format of a file of a database: the file itself. */
 static const struct kp_format whole_file = {.name = "file"};
 
 const char *input_place(const struct library_object *object)
@@ -57,7 +56,7 @@ const char *input_place(const struct library_object *object)
 	return *object->family ? object->family : object->arches[0];
 }
 
-/* One container, the file, with an image for each object. */
+/* Make one container, the file, with an image for each object. */
 static kpack_error_t list_objects(struct input *in, const struct library_object *objects,
 				  size_t n, struct kpackx_error *why)
 {
@@ -106,8 +105,8 @@ static kpack_error_t look_at_database(struct input *in,
 	return KPACK_SUCCESS;
 }
 
-/* Without an image to pack what was found is nothing. */
-static void forget_nothing(struct input *in)
+/* Set kind NONE if there is no image to pack. */
+static void forget_if_unpacked(struct input *in)
 {
 	const struct kp_containers *list = &in->fat.containers;
 	size_t n = 0;
@@ -128,11 +127,11 @@ static kpack_error_t look_at_file(struct input *in, const struct input_look *how
 	KP_TRY(device_code_settle(&in->fat, in->path, how->in_tree, in->packed, why));
 	if (in->fat.kind == KP_FATBIN_NESTED ||
 	    (in->fat.kind == KP_FATBIN_BARE && how->in_tree))
-		forget_nothing(in);
+		forget_if_unpacked(in);
 	return KPACK_SUCCESS;
 }
 
-/* OBJECTS NULL: a binary. */
+/* Open a binary, or, if OBJECTS is not NULL, a file of a database. */
 static kpack_error_t open_any(const char *path, const char *key,
 			      const struct input_look *how,
 			      const struct library_object *objects, size_t n,
@@ -185,8 +184,10 @@ void input_fini(struct input *in)
 	*in = (struct input){.fd = -1};
 }
 
-/* Open it again for packing; it must still be the file that was scanned.  Locked. */
-static kpack_error_t reopen(struct input *in, struct kpackx_error *why)
+/*
+ * Reopen the file for packing; it must still be the one that was scanned.  Called locked.
+ */
+static kpack_error_t reopen_file(struct input *in, struct kpackx_error *why)
 {
 	struct stat st;
 
@@ -202,8 +203,8 @@ static kpack_error_t reopen(struct input *in, struct kpackx_error *why)
 	return kp_fail(why, KPACK_ERROR_IO_ERROR, "the file changed while it was packed");
 }
 
-/* The container around CONTAINER, or KP_NOWHERE. */
-static size_t around(const struct input *in, size_t container)
+/* Returns the container around CONTAINER, or KP_NOWHERE. */
+static size_t container_around(const struct input *in, size_t container)
 {
 	const struct kp_containers *list = &in->fat.containers;
 	size_t inside = list->items[container].inside;
@@ -211,7 +212,10 @@ static size_t around(const struct input *in, size_t container)
 	return inside == KP_NOWHERE ? KP_NOWHERE : list->images[inside].container;
 }
 
-/* What the offset of CONTAINER refers to, when what is around it is loaded. */
+/*
+ * Get the source that the offset of CONTAINER refers to.  The container around it is
+ * loaded.
+ */
 static kpack_error_t source_of(const struct input *in, size_t container,
 			       struct kp_source *out, struct kpackx_error *why)
 {
@@ -230,18 +234,23 @@ static kpack_error_t source_of(const struct input *in, size_t container,
 		       "a container passes the end of what is around it");
 }
 
-/* Decode the container once, whoever comes first.  Locked, and unlocked while decoding. */
-static kpack_error_t load(struct input *in, size_t container, struct kpackx_error *why)
+/*
+ * Decode the container if no other thread has.  Called locked, and unlocked while
+ * decoding.
+ */
+static kpack_error_t load_container(struct input *in, size_t container,
+				    struct kpackx_error *why)
 {
 	struct input_payload *p = &in->payloads[container];
-	size_t outer = around(in, container);
+	size_t outer = container_around(in, container);
 	struct kp_source source;
 
 	while (p->state == LOADING)
 		pthread_cond_wait(&in->loaded, &in->lock);
 	if (p->state == EMPTY) {
 		p->state = LOADING;
-		p->err = outer == KP_NOWHERE ? KPACK_SUCCESS : load(in, outer, &p->why);
+		p->err = outer == KP_NOWHERE ? KPACK_SUCCESS
+					     : load_container(in, outer, &p->why);
 		pthread_mutex_unlock(&in->lock);
 		if (!p->err)
 			p->err = source_of(in, container, &source, &p->why);
@@ -258,10 +267,12 @@ static kpack_error_t load(struct input *in, size_t container, struct kpackx_erro
 	return p->err;
 }
 
-/* One use less to come; let go of what nobody needs any more.  Locked. */
-static void done_with(struct input *in, size_t container)
+/*
+ * Count down the uses of CONTAINER, and free what is not needed any more.  Called locked.
+ */
+static void end_use(struct input *in, size_t container)
 {
-	for (size_t c = container; c != KP_NOWHERE; c = around(in, c)) {
+	for (size_t c = container; c != KP_NOWHERE; c = container_around(in, c)) {
 		struct input_payload *p = &in->payloads[c];
 
 		if (--p->expected)
@@ -275,7 +286,7 @@ static void done_with(struct input *in, size_t container)
 void input_close_image(struct input *in, size_t image)
 {
 	pthread_mutex_lock(&in->lock);
-	done_with(in, in->fat.containers.images[image].container);
+	end_use(in, in->fat.containers.images[image].container);
 	pthread_mutex_unlock(&in->lock);
 }
 
@@ -287,9 +298,9 @@ kpack_error_t input_open_image(struct input *in, size_t image, struct kp_source 
 	kpack_error_t err;
 
 	pthread_mutex_lock(&in->lock);
-	err = reopen(in, why);
+	err = reopen_file(in, why);
 	if (!err)
-		err = load(in, img->container, why);
+		err = load_container(in, img->container, why);
 	payload = &in->payloads[img->container].payload.source;
 	if (!err && !kp_source_sub(payload, img->offset, img->size, out))
 		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
@@ -317,7 +328,7 @@ kpack_error_t input_hold(struct input *in, int *fd, struct kpackx_error *why)
 	kpack_error_t err;
 
 	pthread_mutex_lock(&in->lock);
-	err = reopen(in, why);
+	err = reopen_file(in, why);
 	if (!err)
 		in->users++;
 	*fd = in->fd;
@@ -338,13 +349,13 @@ bool input_is_host(const struct input *in)
 	return in->fat.kind == KP_FATBIN_ELF || in->fat.kind == KP_FATBIN_CONVERTED;
 }
 
-/* Compressed payloads are shared by what is in them. */
+/* The cost of a compressed payload is shared by the images in it. */
 uint64_t input_cost(const struct input *in, size_t image)
 {
 	uint64_t cost = 0;
 
 	for (size_t c = in->fat.containers.images[image].container; c != KP_NOWHERE;
-	     c = around(in, c)) {
+	     c = container_around(in, c)) {
 		const struct kp_container *item = &in->fat.containers.items[c];
 
 		if (item->format->load && in->payloads[c].images)
@@ -360,7 +371,7 @@ void input_expect(struct input *in, size_t container, unsigned images)
 	if (images == 0)
 		return;
 	in->users += images;
-	for (size_t c = container; c != KP_NOWHERE; c = around(in, c)) {
+	for (size_t c = container; c != KP_NOWHERE; c = container_around(in, c)) {
 		struct input_payload *p = &in->payloads[c];
 
 		p->images += images;

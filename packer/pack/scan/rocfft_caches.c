@@ -2,8 +2,8 @@
 #include "rocfft_caches.h"
 #include <stdlib.h>
 
-/* Where temporary files of any size may be. */
-static const char *temporary(void)
+/* Returns a directory for temporary files of any size. */
+static const char *temporary_dir(void)
 {
 	const char *dir = getenv("TMPDIR");
 
@@ -17,7 +17,7 @@ static bool is_cache(const struct input *in)
 	       strcmp(in->objects->role, "cache") == 0;
 }
 
-/* Is it the one of old, for all GPUs?  Those of the paper have other names. */
+/* Whether IN is the old cache for all GPUs; the paper's caches have other names. */
 static bool is_for_all(const struct input *in)
 {
 	const char *slash = strrchr(in->key, '/');
@@ -25,7 +25,7 @@ static bool is_for_all(const struct input *in)
 	return strcmp(slash ? slash + 1 : in->key, "rocfft_kernel_cache.db") == 0;
 }
 
-/* The file is known by its parts from now on. */
+/* Store nothing of the file itself: its parts are stored instead. */
 static void store_nothing(struct input *in)
 {
 	in->fat.containers.items[0].n_images = 0;
@@ -38,17 +38,20 @@ static kpack_error_t split_one(struct input *in, bool databases, bool rows,
 	size_t before;
 
 	if (rows)
-		KP_TRY(kernel_cache_rows(in->path, in->key, temporary(), parts, why));
+		KP_TRY(kernel_cache_rows(in->path, in->key, temporary_dir(), parts, why));
 	if (!databases || !is_for_all(in))
 		return KPACK_SUCCESS;
 	before = parts->count;
-	KP_TRY(kernel_cache_split(in->path, in->key, temporary(), parts, why));
-	if (parts->count > before) /* an empty one stays what it is */
+	KP_TRY(kernel_cache_split(in->path, in->key, temporary_dir(), parts, why));
+	if (parts->count > before) /* an empty cache is not split */
 		store_nothing(in);
 	return KPACK_SUCCESS;
 }
 
-/* The tree may have the database of one GPU besides that for all. */
+/*
+ * Find the file of a part in the tree, which may have a cache for one GPU besides that
+ * for all.
+ */
 static kpack_error_t find_file(const struct scan *scan, const struct cache_part *part,
 			       bool *found, struct kpackx_error *why)
 {

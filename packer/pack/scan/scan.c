@@ -11,7 +11,7 @@
 #include "core/archive/naming.h"
 #include "core/base/file.h"
 
-/* What only the walk needs. */
+/* Data of the walk only. */
 struct walk {
 	struct scan *scan;
 	size_t root_size;
@@ -54,7 +54,8 @@ static kpack_error_t add_entry(struct scan *scan, const char *path, size_t skip,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t visit(struct walk *w, const FTSENT *e, struct kpackx_error *why)
+static kpack_error_t visit_entry(struct walk *w, const FTSENT *e,
+				 struct kpackx_error *why)
 {
 	switch (e->fts_info) {
 	case FTS_DNR:
@@ -84,7 +85,7 @@ static kpack_error_t walk_tree(const char *root, struct walk *w, struct kpackx_e
 	if (!fts)
 		return kp_fail_errno(why, errno, "cannot walk it");
 	while (!err && (errno = 0, e = fts_read(fts)))
-		err = visit(w, e, why);
+		err = visit_entry(w, e, why);
 	if (!err && errno)
 		err = kp_fail_errno(why, errno, "cannot walk it");
 	fts_close(fts);
@@ -106,7 +107,7 @@ static int by_inode(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Find the paths of each file with several links. */
+/* Chain the paths of each file that has several links. */
 static kpack_error_t chain_links(struct scan *scan, struct kpackx_error *why)
 {
 	struct scan_entry **linked = malloc((scan->n_entries + 1) * sizeof(*linked));
@@ -167,7 +168,7 @@ bool scan_in_archives(const struct scan_entry *e)
 static const char only_in_archives[] =
 	"device code in other sections than .hip_fatbin is packed with --archives-only";
 
-/* Why a file that has to do with device code is left alone; NULL: it is packed. */
+/* Returns why a file with device code is left alone; NULL: it is packed. */
 static const char *left_alone(const struct input *in)
 {
 	const struct kp_fatbin *fat = &in->fat;
@@ -200,14 +201,16 @@ static char *make_key(const char *prefix, const char *relative)
 	return key;
 }
 
-/* Is ERR about what is in the file, and not about reading it? */
+/* Whether ERR is about the content of a file, and not about reading it. */
 static bool is_content(kpack_error_t err)
 {
 	return err != KPACK_ERROR_IO_ERROR && err != KPACK_ERROR_FILE_NOT_FOUND &&
 	       err != KPACK_ERROR_OUT_OF_MEMORY;
 }
 
-/* A file that cannot be packed: a note where that does no harm, else a fault. */
+/*
+ * Handle a file that cannot be packed: note it if that is HARMLESS, else report a fault.
+ */
 static kpack_error_t take_fault(struct scan *scan, struct scan_entry *e, bool harmless,
 				const struct kpackx_error *fault,
 				struct kpackx_error *why)
@@ -223,7 +226,7 @@ static kpack_error_t take_fault(struct scan *scan, struct scan_entry *e, bool ha
 			: kp_fail_memory(why, strlen(fault->text), "a note");
 }
 
-/* Keep IN when it has device code to pack; else it is freed. */
+/* Keep IN if it has device code to pack, else free it. */
 static kpack_error_t take_input(struct scan *scan, size_t entry, struct input *in,
 				bool alone, struct kpackx_error *why)
 {
@@ -251,7 +254,7 @@ static kpack_error_t take_input(struct scan *scan, size_t entry, struct input *i
 	return err;
 }
 
-/* A linked host binary? */
+/* Whether PATH is a linked host binary. */
 static bool is_binary(const char *path)
 {
 	uint8_t head[20];
@@ -267,9 +270,9 @@ static bool is_binary(const char *path)
 	return yes;
 }
 
-/* Look into one file and keep it when it has device code to pack. */
-static kpack_error_t classify(struct scan *scan, size_t entry, const char *key,
-			      bool alone, struct kpackx_error *why)
+/* Look for device code in one file, and keep it if there is some to pack. */
+static kpack_error_t classify_file(struct scan *scan, size_t entry, const char *key,
+				   bool alone, struct kpackx_error *why)
 {
 	struct scan_entry *e = &scan->entries[entry];
 	const struct input_look look = {.in_tree = !alone, .sections = !scan->tolerant};
@@ -282,14 +285,14 @@ static kpack_error_t classify(struct scan *scan, size_t entry, const char *key,
 	if (input_open(e->path, key, &look, in, &fault) == KPACK_SUCCESS)
 		return take_input(scan, entry, in, alone, why);
 	free(in);
-	/* what is no binary may only look like what it could be */
+	/* a file that is no binary may only look like one of the formats */
 	return take_fault(scan, e, !alone && (scan->tolerant || !is_binary(e->path)),
 			  &fault, why);
 }
 
 /* --- files of databases -------------------------------------------------------------- */
 
-/* The files that a library may have, under their keys. */
+/* List the files that a library may own, under their keys. */
 static kpack_error_t list_files(struct scan *scan, const char *prefix,
 				struct kpackx_error *why)
 {
@@ -314,7 +317,7 @@ static kpack_error_t list_files(struct scan *scan, const char *prefix,
 	return err ? err : file_tree_sort(&scan->files, why);
 }
 
-static void tell_fault(void *arg, size_t file, const struct kpackx_error *why)
+static void report_fault(void *arg, size_t file, const struct kpackx_error *why)
 {
 	struct scan *scan = arg;
 
@@ -352,7 +355,7 @@ kpack_error_t scan_add_database(struct scan *scan, size_t entry, const char *pat
 	return err;
 }
 
-/* A file of a database, to be packed. */
+/* Add a file of a database, to be packed. */
 static kpack_error_t take_database(struct scan *scan, size_t file,
 				   struct kpackx_error *why)
 {
@@ -389,7 +392,7 @@ static kpack_error_t find_databases(struct scan *scan, const char *prefix,
 				    struct kpackx_error *why)
 {
 	KP_TRY(list_files(scan, prefix, why));
-	KP_TRY(library_find_all(libraries, &scan->files, tell_fault, scan, &scan->found,
+	KP_TRY(library_find_all(libraries, &scan->files, report_fault, scan, &scan->found,
 				&scan->n_faults, why));
 	for (size_t i = 0; i < scan->files.count && databases != SCAN_FIND; i++) {
 		if (!scan->found.objects[i])
@@ -428,7 +431,7 @@ static kpack_error_t classify_all(struct scan *scan, const char *prefix,
 		    e->faulty || scan_in_archives(e))
 			continue;
 		key = make_key(prefix, e->relative);
-		err = key ? classify(scan, i, key, false, why)
+		err = key ? classify_file(scan, i, key, false, why)
 			  : kp_fail_memory(why, 0, "a key");
 		free(key);
 	}
@@ -460,7 +463,8 @@ static kpack_error_t scan_file(struct scan *scan, const char *path, const struct
 	KP_TRY(add_entry(scan, path, slash ? (size_t)(slash - path) : 0, st, why));
 	scan->entries[0].leftover = false;
 	key = make_key(prefix, scan->entries[0].relative);
-	err = key ? classify(scan, 0, key, true, why) : kp_fail_memory(why, 0, "a key");
+	err = key ? classify_file(scan, 0, key, true, why)
+		  : kp_fail_memory(why, 0, "a key");
 	free(key);
 	return err;
 }

@@ -4,10 +4,10 @@
 #include "packer/library/arch_name.h"
 #include "packer/cli/report.h"
 
-/* The number of files that are listed by name. */
+/* The number of files that are reported one by one. */
 enum { TOLD_MAX = 20 };
 
-/* The target ID in the name, else in the directory nearest to it. */
+/* Get the target ID in the file's name, else in the name of the nearest directory. */
 static void name_arch(const char *path, char out[KP_TARGET_TEXT_MAX])
 {
 	size_t end = strlen(path);

@@ -13,14 +13,14 @@
 #include "marker.h"
 #include "packer/cli/report.h"
 
-/* What conversions may hold in memory together. */
+/* The bound of memory that all conversions hold together. */
 static const uint64_t BUDGET = 256 << 20;
 
 /* A binary that is written but has no name yet. */
 struct written {
 	struct kp_outfile out;
 	uint64_t size;
-	char *refused; /* instead: why it cannot be converted */
+	char *refused; /* if it cannot be converted: why */
 };
 
 static struct input *input_of(const struct converter *c, size_t job)
@@ -47,14 +47,14 @@ static bool is_binary(const struct converter *c, size_t job)
 
 /* --- before -------------------------------------------------------------------------- */
 
-static void dir_name(const char *path, char **dir)
+static void copy_dir_name(const char *path, char **dir)
 {
 	const char *slash = strrchr(path, '/');
 
 	*dir = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
 }
 
-/* Can the file at this path be replaced by one like it? */
+/* Check that the file at E's path can be replaced by one with the same attributes. */
 static kpack_error_t check_replaceable(const struct scan_entry *e, const struct stat *st,
 				       struct kpackx_error *why)
 {
@@ -65,7 +65,7 @@ static kpack_error_t check_replaceable(const struct scan_entry *e, const struct 
 		return kp_fail(why, KPACK_ERROR_IO_ERROR,
 			       "belongs to user %u: only that one can replace it",
 			       (unsigned)st->st_uid);
-	dir_name(e->path, &dir);
+	copy_dir_name(e->path, &dir);
 	if (!dir)
 		return kp_fail_memory(why, strlen(e->path), "a path");
 	if (faccessat(AT_FDCWD, dir, W_OK | X_OK, AT_EACCESS) < 0)
@@ -133,12 +133,12 @@ kpack_error_t converter_check(const struct converter *c, size_t *faults,
 
 /* --- on the threads ------------------------------------------------------------------ */
 
-/* A compressed container is decoded and encoded again for the layout. */
-static uint64_t cost(void *arg, size_t job)
+/* For the layout a compressed container is decoded and encoded. */
+static uint64_t cost_of_job(void *arg, size_t job)
 {
 	const struct converter *c = arg;
 	const struct kp_containers *list = &input_of(c, job)->fat.containers;
-	uint64_t most = BUDGET / 64; /* and two descriptors */
+	uint64_t most = BUDGET / 64; /* besides memory each holds two descriptors */
 
 	if (!is_binary(c, job))
 		return 1;
@@ -161,8 +161,8 @@ static kpack_error_t open_output(const struct converter *c, size_t job,
 	else if (asprintf(&path, "%s/%s", c->output, e->relative) < 0)
 		path = NULL;
 	if (path)
-		dir_name(path, &dir);
-	/* nobody else reads it before it has its permissions */
+		copy_dir_name(path, &dir);
+	/* no other user may read it before it has its permissions */
 	if (dir)
 		err = kp_outfile_open(out, dir, name ? name + 1 : e->path, 0600, why);
 	else
@@ -172,9 +172,9 @@ static kpack_error_t open_output(const struct converter *c, size_t job,
 	return err;
 }
 
-static kpack_error_t convert(const struct converter *c, size_t job, int fd,
-			     struct kp_span marker, struct written *w,
-			     struct kpackx_error *why)
+static kpack_error_t convert_binary(const struct converter *c, size_t job, int fd,
+				    struct kp_span marker, struct written *w,
+				    struct kpackx_error *why)
 {
 	struct input *in = input_of(c, job);
 	struct kp_convert_options options = {.marker = marker,
@@ -194,7 +194,7 @@ static kpack_error_t convert(const struct converter *c, size_t job, int fd,
 	return err;
 }
 
-/* A file that is replaced may not become somebody else's. */
+/* A replaced file must keep its owner. */
 static kpack_error_t check_owner(const struct stat *st, const struct stat *now,
 				 struct kpackx_error *why)
 {
@@ -204,8 +204,8 @@ static kpack_error_t check_owner(const struct stat *st, const struct stat *now,
 		       (unsigned)st->st_uid, (unsigned)st->st_gid);
 }
 
-static kpack_error_t finish(const struct converter *c, const struct stat *st, int fd,
-			    struct written *w, struct kpackx_error *why)
+static kpack_error_t finish_binary(const struct converter *c, const struct stat *st,
+				   int fd, struct written *w, struct kpackx_error *why)
 {
 	struct stat now;
 
@@ -229,15 +229,15 @@ static kpack_error_t write_one(const struct converter *c, size_t job, struct wri
 	err = reference_make(c->scan, &c->plan->binaries[job], c->apart, c->group,
 			     c->families, &marker, &size, why);
 	if (!err)
-		err = convert(c, job, fd, (struct kp_span){marker, size}, w, why);
+		err = convert_binary(c, job, fd, (struct kp_span){marker, size}, w, why);
 	if (!err)
-		err = finish(c, &in->st, fd, w, why);
+		err = finish_binary(c, &in->st, fd, w, why);
 	input_release(in);
 	free(marker);
 	return err;
 }
 
-static void discard(void *arg, void *result)
+static void discard_written(void *arg, void *result)
 {
 	struct written *w = result;
 
@@ -247,8 +247,8 @@ static void discard(void *arg, void *result)
 	free(w);
 }
 
-static kpack_error_t work(void *arg, void *state, size_t job, void **result,
-			  struct kpackx_error *why)
+static kpack_error_t convert_job(void *arg, void *state, size_t job, void **result,
+				 struct kpackx_error *why)
 {
 	const struct converter *c = arg;
 	struct written *w = calloc(1, sizeof(*w));
@@ -269,7 +269,7 @@ static kpack_error_t work(void *arg, void *state, size_t job, void **result,
 	}
 	if (err) {
 		*result = NULL;
-		discard(NULL, w);
+		discard_written(NULL, w);
 		kp_fail_prefix(&fault, err, "%s", entry_of(c, job)->path);
 		if (why)
 			*why = fault;
@@ -279,7 +279,7 @@ static kpack_error_t work(void *arg, void *state, size_t job, void **result,
 
 /* --- in order ------------------------------------------------------------------------ */
 
-/* The file that is to be replaced must still be the one that was scanned. */
+/* Check that the file to be replaced is still the one that was scanned. */
 static kpack_error_t check_unchanged(const struct scan_entry *e, struct kpackx_error *why)
 {
 	struct stat st;
@@ -302,7 +302,7 @@ static int link_written(const struct place *p, void *arg)
 	return linkat(AT_FDCWD, proc, p->dir_fd, p->tmp_name, AT_SYMLINK_FOLLOW);
 }
 
-/* Replace what comes behind the first of LINKS, from the last. */
+/* Replace the paths after the first of LINKS, from the last one on. */
 static kpack_error_t replace_links(const struct converter *c, const size_t *links,
 				   size_t n, struct kp_outfile *out,
 				   struct kpackx_error *why)
@@ -331,9 +331,9 @@ static bool is_written(const char *path, const struct written *w)
 	return same;
 }
 
-/* The file that LINKS[AT] is a path of is another: part its paths from the rest. */
-static kpack_error_t part(const struct converter *c, size_t *links, size_t *n, size_t at,
-			  struct kpackx_error *why)
+/* LINKS[AT] is a path of another file: split that file's paths off. */
+static kpack_error_t split_links(const struct converter *c, size_t *links, size_t *n,
+				 size_t at, struct kpackx_error *why)
 {
 	const struct scan_entry *e = &c->scan->entries[links[at]];
 	size_t *others = malloc(*n * sizeof(*others)), n_others = 0, kept = 0;
@@ -356,7 +356,7 @@ static kpack_error_t part(const struct converter *c, size_t *links, size_t *n, s
 	return KPACK_SUCCESS;
 }
 
-/* Among the paths of converted files, only the files that this run wrote stay. */
+/* Of converted files among LINKS, keep only those that this run wrote. */
 static kpack_error_t settle_links(const struct converter *c, size_t *links, size_t *n,
 				  const struct written *w, struct kpackx_error *why)
 {
@@ -366,7 +366,7 @@ static kpack_error_t settle_links(const struct converter *c, size_t *links, size
 		const struct scan_entry *e = &c->scan->entries[links[i]];
 
 		if (e->converted && !is_written(e->path, w))
-			KP_TRY(part(c, links, n, i, why));
+			KP_TRY(split_links(c, links, n, i, why));
 		else
 			i++;
 	}
@@ -383,8 +383,8 @@ static kpack_error_t publish_in_place(const struct converter *c, const size_t *l
 	return kp_outfile_publish(&w->out, why);
 }
 
-static kpack_error_t publish(const struct converter *c, size_t job, struct written *w,
-			     struct kpackx_error *why)
+static kpack_error_t publish_binary(const struct converter *c, size_t job,
+				    struct written *w, struct kpackx_error *why)
 {
 	size_t n, *links = scan_links(c->scan, input_of(c, job)->entry, &n);
 	kpack_error_t err;
@@ -399,7 +399,8 @@ static kpack_error_t publish(const struct converter *c, size_t job, struct writt
 	return err;
 }
 
-static kpack_error_t commit(void *arg, size_t job, void *result, struct kpackx_error *why)
+static kpack_error_t commit_written(void *arg, size_t job, void *result,
+				    struct kpackx_error *why)
 {
 	const struct converter *c = arg;
 	struct outcome *o = outcome_of(c, job);
@@ -407,18 +408,18 @@ static kpack_error_t commit(void *arg, size_t job, void *result, struct kpackx_e
 	kpack_error_t err = KPACK_SUCCESS;
 
 	if (!is_binary(c, job)) {
-		discard(NULL, w);
+		discard_written(NULL, w);
 		return KPACK_SUCCESS;
 	}
 	if (w->refused)
 		err = outcome_set(o, FATE_REFUSED, w->refused, why);
 	else if (o->fate != FATE_REFUSED)
-		err = publish(c, job, w, why);
+		err = publish_binary(c, job, w, why);
 	if (err)
 		kp_fail_prefix(why, err, "%s", entry_of(c, job)->path);
 	o->before = (uint64_t)input_of(c, job)->st.st_size;
 	o->after = w->size;
-	discard(NULL, w);
+	discard_written(NULL, w);
 	return err;
 }
 
@@ -429,10 +430,10 @@ kpack_error_t converter_run(const struct converter *c, struct kpackx_error *why)
 		.threads = c->jobs,
 		.budget = BUDGET,
 		.arg = (void *)c,
-		.cost = cost,
-		.work = work,
-		.commit = commit,
-		.discard = discard,
+		.cost = cost_of_job,
+		.work = convert_job,
+		.commit = commit_written,
+		.discard = discard_written,
 	};
 
 	return pipeline_run(&pipeline, why);

@@ -26,8 +26,8 @@ kpack_error_t databases_not_asked(const struct scan *scan, const struct plan *pl
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t leave(const struct scan *scan, const struct plan *plan,
-			   struct outcomes *outcomes, struct kpackx_error *why)
+static kpack_error_t set_outcomes(const struct scan *scan, const struct plan *plan,
+				  struct outcomes *outcomes, struct kpackx_error *why)
 {
 	for (size_t i = 0; i < scan->n_entries; i++)
 		if (scan->entries[i].database)
@@ -43,7 +43,7 @@ static kpack_error_t leave(const struct scan *scan, const struct plan *plan,
 	return KPACK_SUCCESS;
 }
 
-/* What is for a generic target may be for one that is selected. */
+/* Whether a file is for a selected target.  A file for a generic target may be. */
 static bool is_selected(const struct library_object *o, struct arch_filter *filter)
 {
 	char target[KP_TARGET_TEXT_MAX];
@@ -90,7 +90,7 @@ static bool same_file(const struct scan_entry *a, const struct scan_entry *b)
 	return a->dev == b->dev && a->ino == b->ino;
 }
 
-/* Let paths of one file be links in the copy, too. */
+/* Make paths of one file hard links in the copy, too. */
 static kpack_error_t link_copies(struct scan *scan, struct outcomes *outcomes,
 				 struct kpackx_error *why)
 {
@@ -117,12 +117,13 @@ static kpack_error_t link_copies(struct scan *scan, struct outcomes *outcomes,
 kpack_error_t databases_decide(struct scan *scan, const struct plan *plan, bool keep,
 			       struct outcomes *outcomes, struct kpackx_error *why)
 {
-	return keep ? link_copies(scan, outcomes, why) : leave(scan, plan, outcomes, why);
+	return keep ? link_copies(scan, outcomes, why)
+		    : set_outcomes(scan, plan, outcomes, why);
 }
 
 /* --- in place ------------------------------------------------------------------------ */
 
-/* Bytes of PATH before the last component. */
+/* Returns the bytes of PATH before its last component. */
 static size_t dir_size(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -142,7 +143,9 @@ static char *dir_of(const char *path)
 	return n ? strndup(path, n) : strdup(".");
 }
 
-/* May files be removed from the directory of PATH? */
+/*
+ * Check that files may be removed from the directory of PATH, whose stat is put into ST.
+ */
 static kpack_error_t check_dir(const char *path, struct stat *st,
 			       struct kpackx_error *why)
 {
@@ -159,7 +162,9 @@ static kpack_error_t check_dir(const char *path, struct stat *st,
 	return err;
 }
 
-/* From a sticky directory only one's own may be. */
+/*
+ * From a sticky directory only the owner of the file or of the directory may remove it.
+ */
 static kpack_error_t check_owner(const struct stat *dir, const struct stat *st,
 				 struct kpackx_error *why)
 {
@@ -201,7 +206,7 @@ void databases_check(const struct scan *scan, const struct outcomes *outcomes,
 	}
 }
 
-static kpack_error_t flush(const char *path, struct kpackx_error *why)
+static kpack_error_t flush_dir(const char *path, struct kpackx_error *why)
 {
 	kpack_error_t err = KPACK_SUCCESS;
 	char *dir = dir_of(path);
@@ -217,7 +222,7 @@ static kpack_error_t flush(const char *path, struct kpackx_error *why)
 	return err;
 }
 
-/* What was written to it meanwhile is in no archive. */
+/* Remove the file unless it was changed meanwhile: no archive has the changes. */
 static kpack_error_t remove_one(const struct scan_entry *e, struct kpackx_error *why)
 {
 	const struct stat *was = &e->input->st;
@@ -246,9 +251,9 @@ kpack_error_t databases_remove(const struct scan *scan, const struct outcomes *o
 		if (outcomes->items[i].fate != FATE_PACKED)
 			continue;
 		if (last && !same_dir(last, e->path))
-			KP_TRY(flush(last, why));
+			KP_TRY(flush_dir(last, why));
 		last = e->path;
 		KP_TRY(remove_one(e, why));
 	}
-	return last ? flush(last, why) : KPACK_SUCCESS;
+	return last ? flush_dir(last, why) : KPACK_SUCCESS;
 }

@@ -4,7 +4,7 @@
 #include "packer/binary/binary.h"
 #include "marker.h"
 
-/* Does a search path lead to an archive GROUP_..., GROUP-... or GROUP.N_...? */
+/* Whether a search path leads to an archive GROUP_..., GROUP-... or GROUP.N_.... */
 static bool names_group(const struct kp_marker *marker, const char *group)
 {
 	size_t n = strlen(group);
@@ -38,7 +38,7 @@ static bool same_objects(const struct kp_layout *layout, const struct input *in)
 	return true;
 }
 
-/* Nothing of this is changed by converting. */
+/* Whether A and B have the attributes that converting preserves in common. */
 static bool same_attributes(const struct stat *a, const struct stat *b)
 {
 	return a->st_mode == b->st_mode && a->st_uid == b->st_uid &&
@@ -53,8 +53,8 @@ static int by_number(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-static kpack_error_t join(const struct converter *c, size_t head, size_t entry,
-			  struct kpackx_error *why)
+static kpack_error_t join_links(const struct converter *c, size_t head, size_t entry,
+				struct kpackx_error *why)
 {
 	size_t n, more, *links = scan_links(c->scan, head, &n), *bigger;
 	size_t *others = scan_links(c->scan, entry, &more);
@@ -74,8 +74,8 @@ static kpack_error_t join(const struct converter *c, size_t head, size_t entry,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t conflict(const struct input *in, const char *what,
-			      struct kpackx_error *why)
+static kpack_error_t fail_conflict(const struct input *in, const char *what,
+				   struct kpackx_error *why)
 {
 	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 		       "its marker names %s, whose %s: give another --group or a "
@@ -83,15 +83,15 @@ static kpack_error_t conflict(const struct input *in, const char *what,
 		       in->key, what);
 }
 
-static kpack_error_t look(const struct converter *c, size_t entry, struct binary *b,
-			  struct kpackx_error *why)
+static kpack_error_t look_at_binary(const struct converter *c, size_t entry,
+				    struct binary *b, struct kpackx_error *why)
 {
 	const struct plan_binary *binary;
 	const struct input *in;
 	uint32_t found;
 	bool agrees;
 
-	/* what is wrong with a marker is not found out here */
+	/* faults of a marker are not reported here */
 	if (binary_read_marker(b, NULL) || !names_group(&b->marker, c->group) ||
 	    !plan_find(c->plan, kp_span_str(b->marker.kernel_name), &found))
 		return KPACK_SUCCESS;
@@ -99,14 +99,14 @@ static kpack_error_t look(const struct converter *c, size_t entry, struct binary
 	in = binary->input;
 	if (binary_read_layout(b, NULL) || !b->has_layout ||
 	    !same_objects(&b->layout, in))
-		return conflict(in, "code now is another", why);
+		return fail_conflict(in, "code now is another", why);
 	KP_TRY(reference_agrees(&b->marker, binary, c->group, c->families, &agrees, why));
 	if (!agrees)
-		return conflict(in, "code would go to other archives now", why);
+		return fail_conflict(in, "code would go to other archives now", why);
 	/* the first path is converted last */
 	if (entry > in->entry && same_attributes(&b->st, &in->st) &&
 	    c->outcomes->items[in->entry].fate == FATE_CONVERTED)
-		return join(c, in->entry, entry, why);
+		return join_links(c, in->entry, entry, why);
 	return KPACK_SUCCESS;
 }
 
@@ -122,7 +122,7 @@ kpack_error_t resume_join(const struct converter *c, struct kpackx_error *why)
 			continue;
 		err = binary_open(path, &b, why);
 		if (!err)
-			err = look(c, i, &b, why);
+			err = look_at_binary(c, i, &b, why);
 		if (err)
 			kp_fail_prefix(why, err, "%s", path);
 		binary_close(&b);

@@ -7,7 +7,7 @@
 #include "packer/pack/archives/volume.h"
 #include "core/archive/naming.h"
 
-/* Texts, each once, in the order they came. */
+/* Texts without duplicates, in the order they were added. */
 struct list {
 	char **items;
 	size_t n, cap;
@@ -20,8 +20,8 @@ static void list_fini(struct list *list)
 	free(list->items);
 }
 
-/* Takes TEXT, which may be NULL: out of memory. */
-static kpack_error_t add(struct list *list, char *text, struct kpackx_error *why)
+/* Takes over TEXT, which may be NULL: out of memory. */
+static kpack_error_t add_text(struct list *list, char *text, struct kpackx_error *why)
 {
 	if (!text || !kp_grow(&list->items, list->n, &list->cap, sizeof(char *))) {
 		free(text);
@@ -36,7 +36,9 @@ static kpack_error_t add(struct list *list, char *text, struct kpackx_error *why
 	return KPACK_SUCCESS;
 }
 
-/* The archive an architecture's code is in. */
+/*
+ * Add the archive that has the code of FAMILY, or, if that is NULL, of an architecture.
+ */
 static kpack_error_t add_archive(struct list *files, const struct family *family,
 				 const char *group, unsigned volume,
 				 struct kpackx_error *why)
@@ -48,14 +50,14 @@ static kpack_error_t add_archive(struct list *files, const struct family *family
 		return kp_fail_memory(why, 0, "a marker");
 	file = volume_file_name(group, volume, stem);
 	free(stem);
-	return add(files, file, why);
+	return add_text(files, file, why);
 }
 
 static kpack_error_t list_archives(const struct plan_binary *b, const char *group,
 				   const struct families *families, struct list *files,
 				   struct kpackx_error *why)
 {
-	/* none of the targets asked for: another run may pack others */
+	/* no requested target: another run may pack others */
 	if (b->n_needs == 0)
 		return add_archive(files, NULL, group, b->volume, why);
 	for (size_t i = 0; i < b->n_needs; i++)
@@ -89,7 +91,7 @@ static int depth_of(const char *relative)
 	return depth;
 }
 
-/* FILE as seen from a binary at RELATIVE. */
+/* Returns the search path of FILE from a binary at RELATIVE. */
 static char *search_path(const char *relative, const char *file)
 {
 	int depth = depth_of(relative);
@@ -112,10 +114,10 @@ static kpack_error_t list_paths(const struct scan *scan, size_t entry,
 {
 	for (; entry != SCAN_NO_LINK; entry = scan->entries[entry].next_link)
 		for (size_t i = 0; i < files->n; i++)
-			KP_TRY(add(paths,
-				   search_path(scan->entries[entry].relative,
-					       files->items[i]),
-				   why));
+			KP_TRY(add_text(paths,
+					search_path(scan->entries[entry].relative,
+						    files->items[i]),
+					why));
 	return KPACK_SUCCESS;
 }
 

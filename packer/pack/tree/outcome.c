@@ -17,7 +17,7 @@ const char *outcome_name(enum fate fate)
 	return names[fate];
 }
 
-static enum fate expected(const struct scan *scan, size_t entry, bool in_place)
+static enum fate expected_fate(const struct scan *scan, size_t entry, bool in_place)
 {
 	const struct scan_entry *e = &scan->entries[entry];
 
@@ -68,7 +68,7 @@ kpack_error_t outcomes_open(const struct scan *scan, bool in_place, struct outco
 	if (!out->items)
 		return kp_fail_memory(why, scan->n_entries, "files");
 	for (size_t i = 0; i < scan->n_entries && !err; i++) {
-		enum fate fate = expected(scan, i, in_place);
+		enum fate fate = expected_fate(scan, i, in_place);
 
 		err = outcome_set(&out->items[i], fate,
 				  reason_of(&scan->entries[i], fate), why);

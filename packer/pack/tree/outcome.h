@@ -6,8 +6,7 @@
 #include "packer/pack/scan/scan.h"
 
 enum fate {
-	/* not counted: a directory, another shard's; in place, an archive */
-	FATE_NOTHING,
+	FATE_NOTHING, /* not counted: a directory; an archive in place; another shard's */
 	FATE_COPIED,
 	FATE_UNCHANGED, /* in place: nothing to do with device code */
 	FATE_LINKED,    /* a further path of a file that has several */

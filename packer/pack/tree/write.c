@@ -14,17 +14,17 @@
 /* --- where --------------------------------------------------------------------------- */
 
 /*
- * NAME in PARENT, a resolved path, of which not all exists yet.  One that is relative could
- * not be resolved, and nothing can be made in it.
+ * Append NAME to PARENT, a resolved path of which the end may not exist.  If PARENT is
+ * relative, it could not be resolved, and nothing can be made in it.
  */
-static char *append(const char *parent, const char *name)
+static char *append_name(const char *parent, const char *name)
 {
 	const char *slash = strrchr(parent, '/');
 	char *path;
 
 	if (!slash || strcmp(name, ".") == 0)
 		return strdup(parent);
-	/* what is missing will be a directory, not a link */
+	/* a missing component will be a directory, not a link */
 	if (strcmp(name, "..") == 0)
 		return slash > parent ? strndup(parent, (size_t)(slash - parent))
 				      : strdup("/");
@@ -33,8 +33,8 @@ static char *append(const char *parent, const char *name)
 	return path;
 }
 
-/* PATH resolved, what does not exist yet too; NULL: out of memory. */
-static char *resolve(const char *path)
+/* Resolve PATH, of which the end may not exist; NULL: out of memory. */
+static char *resolve_path(const char *path)
 {
 	char *real = realpath(path, NULL), *parent, *copy, *slash;
 
@@ -48,14 +48,14 @@ static char *resolve(const char *path)
 	}
 	if (slash)
 		*slash = 0;
-	parent = !copy ? NULL : resolve(!slash ? "." : slash == copy ? "/" : copy);
-	real = parent ? append(parent, slash ? slash + 1 : copy) : NULL;
+	parent = !copy ? NULL : resolve_path(!slash ? "." : slash == copy ? "/" : copy);
+	real = parent ? append_name(parent, slash ? slash + 1 : copy) : NULL;
 	free(parent);
 	free(copy);
 	return real;
 }
 
-/* Is PATH the directory DIR, or in it? */
+/* Whether PATH is the directory DIR or in it. */
 static bool is_inside(const char *path, const char *dir)
 {
 	size_t n = strlen(dir);
@@ -80,7 +80,7 @@ static kpack_error_t check_trees(const char *in, const char *out,
 		    : KPACK_SUCCESS;
 }
 
-/* INPUT is a file: it goes to OUTPUT under its name. */
+/* Check an INPUT that is a file: it goes to OUTPUT under its own name. */
 static kpack_error_t check_file(const char *input, const struct stat *st,
 				const char *output, struct kpackx_error *why)
 {
@@ -110,8 +110,8 @@ kpack_error_t output_check(const char *input, const char *output,
 		return kp_fail_errno(why, errno, "cannot look at it");
 	if (!S_ISDIR(st.st_mode))
 		return check_file(input, &st, output, why);
-	in = resolve(input);
-	out = resolve(output);
+	in = resolve_path(input);
+	out = resolve_path(output);
 	err = in && out ? check_trees(in, out, why)
 			: kp_fail_memory(why, strlen(output), "a path");
 	free(in);
@@ -122,7 +122,7 @@ kpack_error_t output_check(const char *input, const char *output,
 kpack_error_t output_check_beside(const char *input, const char *output,
 				  struct kpackx_error *why)
 {
-	char *in = resolve(input), *out = resolve(output);
+	char *in = resolve_path(input), *out = resolve_path(output);
 	kpack_error_t err = KPACK_SUCCESS;
 
 	if (!in || !out)
@@ -160,7 +160,7 @@ kpack_error_t output_check_mounts(const struct scan *scan, const char *output,
 
 /* --- in the output ------------------------------------------------------------------- */
 
-/* Archives of the root were brought before they were added to. */
+/* The archives of the root were copied before entries were added to them. */
 bool output_is_inherited(const struct scan_entry *e)
 {
 	size_t n = sizeof(KP_ARCHIVES_DIR) - 1;
@@ -182,7 +182,10 @@ static char *destination(const struct converter *c, size_t entry)
 	return path;
 }
 
-/* A device needs a privilege, and not every file system has sockets. */
+/*
+ * Making a device needs a privilege, and not every file system has sockets: then leave it
+ * out.
+ */
 static kpack_error_t copy_special(const char *from, const char *to, struct outcome *o,
 				  struct kpackx_error *why)
 {
@@ -196,7 +199,7 @@ static kpack_error_t copy_special(const char *from, const char *to, struct outco
 	return err;
 }
 
-/* What an earlier run copied. */
+/* Remove what an earlier run copied. */
 static kpack_error_t remove_copy(const char *to, struct kpackx_error *why)
 {
 	if (unlink(to) < 0 && errno != ENOENT)
@@ -239,7 +242,7 @@ static bool is_left_out(enum fate fate)
 	return fate == FATE_LEFT_OUT || fate == FATE_NOT_WANTED;
 }
 
-/* Where the file system has no hard links, a copy. */
+/* Make a hard link, or a copy where the file system has no hard links. */
 static kpack_error_t write_link(const struct converter *c, size_t entry, const char *to,
 				struct kpackx_error *why)
 {
@@ -286,8 +289,8 @@ static kpack_error_t finish_directory(const struct converter *c, size_t entry,
 typedef kpack_error_t write_fn(const struct converter *c, size_t entry, const char *to,
 			       struct kpackx_error *why);
 
-static kpack_error_t apply(const struct converter *c, size_t entry, write_fn *fn,
-			   struct kpackx_error *why)
+static kpack_error_t apply_to_entry(const struct converter *c, size_t entry, write_fn *fn,
+				    struct kpackx_error *why)
 {
 	char *to;
 	kpack_error_t err;
@@ -304,28 +307,31 @@ static kpack_error_t apply(const struct converter *c, size_t entry, write_fn *fn
 	return err;
 }
 
-static kpack_error_t for_each(const struct converter *c, write_fn *fn,
-			      struct kpackx_error *why)
+static kpack_error_t for_each_entry(const struct converter *c, write_fn *fn,
+				    struct kpackx_error *why)
 {
 	for (size_t i = 0; i < c->scan->n_entries; i++)
-		KP_TRY(apply(c, i, fn, why));
+		KP_TRY(apply_to_entry(c, i, fn, why));
 	return KPACK_SUCCESS;
 }
 
-/* From the innermost, because a directory may forbid what is done in it. */
+/*
+ * Set the attributes from the innermost directory on, because a directory may then forbid
+ * changes in it.
+ */
 static kpack_error_t finish_directories(const struct converter *c, const char *root,
 					struct kpackx_error *why)
 {
 	struct stat st;
 
 	for (size_t i = c->scan->n_entries; i-- > 0;)
-		KP_TRY(apply(c, i, finish_directory, why));
+		KP_TRY(apply_to_entry(c, i, finish_directory, why));
 	if (stat(root, &st) < 0 || !S_ISDIR(st.st_mode))
 		return KPACK_SUCCESS;
 	return copy_directory_attributes(root, c->output, why);
 }
 
-/* For a file given by itself OUTPUT is any directory: its attributes stay. */
+/* If INPUT is a file, OUTPUT is any directory and keeps its attributes. */
 static kpack_error_t tidy_directories(const struct converter *c, const char *root,
 				      struct kpackx_error *why)
 {
@@ -346,10 +352,10 @@ static kpack_error_t tidy_directories(const struct converter *c, const char *roo
 static kpack_error_t write_locked(const struct converter *c, const char *root, bool tidy,
 				  struct kpackx_error *why)
 {
-	KP_TRY(for_each(c, write_directory, why));
+	KP_TRY(for_each_entry(c, write_directory, why));
 	KP_TRY(converter_run(c, why));
-	KP_TRY(for_each(c, write_entry, why));
-	KP_TRY(for_each(c, write_link, why));
+	KP_TRY(for_each_entry(c, write_entry, why));
+	KP_TRY(for_each_entry(c, write_link, why));
 	if (tidy)
 		KP_TRY(tidy_directories(c, root, why));
 	return finish_directories(c, root, why);
