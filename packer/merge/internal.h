@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the parts of joining archives share. */
+/* Definitions that the files of the merge code share. */
 #ifndef PACKER_MERGE_INTERNAL_H
 #define PACKER_MERGE_INTERNAL_H
 
@@ -8,24 +8,24 @@
 
 #define MERGE_NONE UINT32_MAX
 
-/* An entry that is taken from a source.  By source, ordinal, entry. */
+/* An entry that is taken from a source.  Sorted by source, ordinal, entry. */
 struct merge_item {
 	uint32_t source, entry;
 	uint32_t object;
-	bool dropped; /* another source's stands for it */
+	bool dropped; /* the entry of another source stands for it */
 };
 
-/* A stored object that items have.  By source, ordinal. */
+/* A stored object that items name.  Sorted by source, ordinal. */
 struct merge_object {
 	struct kp_source stored;
 	uint64_t size; /* decoded, as its first item says */
 	uint64_t chunk;
-	uint8_t hash[16]; /* metadata.xxh3 where it has one */
+	uint8_t hash[16]; /* metadata.xxh3 where an item has one */
 	bool hashed;
-	bool split; /* entries that are not taken have it too */
+	bool split; /* entries that are not taken name it, too */
 	uint32_t source, ordinal;
-	uint32_t item;    /* its first that is not dropped */
-	uint32_t same;    /* the object that is stored for it; mostly itself */
+	uint32_t item;    /* its first item that is not dropped */
+	uint32_t same;    /* the object that is stored for it; usually itself */
 	uint32_t written; /* ordinal in the new archive */
 };
 
@@ -42,10 +42,10 @@ struct merge_plan {
 
 	struct merge_object *objects;
 	size_t n_objects, objects_cap;
-	uint32_t *order; /* the objects that are stored, as they are written */
+	uint32_t *order; /* the objects that are stored, in the order of writing */
 	size_t n_order;
 
-	/* what the new table says that is not known: pairs, and whose they are */
+	/* unknown map fields of the new table of contents, and the source of each */
 	struct kp_span *more;
 	size_t *more_sources;
 	size_t n_more, more_cap, more_sources_cap;
@@ -54,26 +54,26 @@ struct merge_plan {
 	struct merge_stats stats;
 };
 
-/* The path of a source, in messages. */
+/* Returns the path of a source, for messages. */
 const char *merge_source_name(const struct merge_plan *p, size_t source);
 
-/* What the item is, and its metadata unless META is NULL. */
+/* Get the entry of ITEM, and its metadata unless META is NULL. */
 void merge_item_entry(const struct merge_plan *p, const struct merge_item *item,
 		      struct kp_entry_info *info, struct kp_meta *meta);
 
-/* What it says that is not known. */
+/* Returns the unknown map fields of ITEM's entry. */
 struct kp_more merge_item_more(const struct merge_plan *p, const struct merge_item *item);
 
-/* Join what tables say as a whole that is not known. */
+/* Join the unknown map fields at the top of the sources' tables of contents. */
 kpack_error_t merge_more(struct merge_plan *p, struct kpackx_error *why);
 
 /* Make the items and objects of all sources. */
 kpack_error_t merge_gather(struct merge_plan *p, struct kpackx_error *why);
 
-/* Of items of one name drop all but one. */
+/* Drop all but one of the items that have the same name. */
 kpack_error_t merge_names(struct merge_plan *p, struct kpackx_error *why);
 
-/* Have two items the same bytes? */
+/* Set *SAME to whether two items have the same bytes. */
 kpack_error_t merge_same_bytes(const struct merge_plan *p, const struct merge_item *x,
 			       const struct merge_item *y, bool *same,
 			       struct kpackx_error *why);
@@ -81,7 +81,7 @@ kpack_error_t merge_same_bytes(const struct merge_plan *p, const struct merge_it
 /* Decide which objects are stored, and in which order. */
 kpack_error_t merge_order(struct merge_plan *p, struct kpackx_error *why);
 
-/* Let one object stand for all that are stored alike. */
+/* Let one object stand for all that are stored with equal bytes. */
 kpack_error_t merge_share(struct merge_plan *p, struct kpackx_error *why);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Joining archives into one.  Frames are copied as they are stored, in order of the
- * sources, then of their ordinals; contents that are stored alike are stored once.
- * First everything is planned and checked, then written.  Equal calls give equal bytes.
+ * Join archives into one.  Frames are copied as they are stored, in the order of the
+ * sources, then of their ordinals; frames with equal bytes are stored once.  First
+ * everything is planned and checked, then written.  Equal calls give equal bytes.
  *
  *	struct merge_plan *plan = NULL;
  *	struct kp_writer *writer = NULL;
@@ -24,69 +24,71 @@
 /* Everything is borrowed until the plan is freed. */
 struct merge_source {
 	const struct kpack_archive *archive;
-	/*
-	 * Of two sources with other bytes for one entry, the one of the greater number gives
-	 * it; equal numbers do not settle it.
-	 */
+	/* On conflict the higher `prefer` wins; a tie is an error. */
 	unsigned prefer;
 };
 
-/* One entry that two sources have differently. */
+/* An entry that two sources have differently. */
 struct merge_clash {
 	struct kp_span key, arch;
 	const char *first, *second; /* paths of the sources' archives */
 	const char *what;           /* "other bytes", "another path" */
 };
 
-/* What all sources must have the same, and two have not. */
+/* A property that must be the same in all sources, and differs in two. */
 struct merge_mismatch {
 	const char *what;           /* "scheme", "group" */
 	const char *first, *second; /* paths of the archives */
-	struct kp_span has, other;  /* what each has */
+	struct kp_span has, other;  /* the value of each */
 };
 
-/* All zero are the defaults.  Borrowed until the plan is freed. */
+/* All zero: the defaults.  Borrowed until the plan is freed. */
 struct merge_options {
-	const char *group;  /* group_name; NULL: the sources', which is the same in all */
+	const char *group;  /* group_name; NULL: the one that all sources have */
 	const char *family; /* gfx_arch_family; NULL: the only arch, or the group */
-	bool lazy;          /* flush nothing: the sources stay, it can be made again */
-	bool keep;          /* what stands under the name is not replaced, but an error */
+	bool lazy;          /* flush nothing: the sources stay, so it can be made again */
+	bool keep;          /* an existing file of that name is an error, not replaced */
 	bool skip_faulty;   /* leave out what cannot be read instead of failing */
-	bool verify;        /* decode everything that is taken */
+	bool verify;        /* decode everything that is taken, to check it */
 
-	/* Which entries to take; NULL: all.  SOURCE is its number. */
+	/* Whether to take an entry of source number SOURCE; NULL: take all. */
 	bool (*takes)(const void *arg, size_t source, const struct kp_entry_info *entry);
 	const void *takes_arg;
 
 	/*
-	 * Told of each clash, of each faulty source and of a mismatch, before planning fails;
-	 * NULL: nobody.
+	 * Called for each clash, for each faulty source and for a mismatch, before
+	 * planning fails; NULL: not called.
 	 */
 	void (*clash)(void *arg, const struct merge_clash *clash);
 	void (*faulty)(void *arg, const struct kpack_archive *archive);
 	void (*mismatch)(void *arg, const struct merge_mismatch *mismatch);
-	/* Stored bytes that were copied, as it goes on; NULL: nobody. */
+	/*
+	 * Called while copying, with the stored bytes that were copied since the last
+	 * call; NULL: not called.
+	 */
 	void (*progress)(void *arg, uint64_t bytes);
-	void *arg; /* of these */
+	void *arg; /* of these callbacks */
 };
 
 struct merge_stats {
 	uint64_t entries;    /* of the new archive */
 	uint64_t frames;     /* stored objects */
 	uint64_t bytes;      /* stored bytes, with length words */
-	uint64_t duplicates; /* entries that another source has the same */
+	uint64_t duplicates; /* entries that another source has, too */
 	uint64_t settled;    /* entries left out because another source is preferred */
-	uint64_t shared;     /* objects of which another is stored */
+	uint64_t shared;     /* objects for which another, equal one is stored */
 	uint64_t unused;     /* objects that no entry names */
 };
 
 struct merge_plan;
 
 /*
- * Look at all tables of contents, and at the bytes of entries that several sources have.
- * INVALID_ARGUMENT: no source, other schemes or groups, a clash (each is reported), more than one
- * archive can have.  INVALID_FORMAT: a source has faults.  IO_ERROR, OUT_OF_MEMORY; with
- * `verify` also DECOMPRESSION_FAILED.
+ * Plan the new archive: look at all tables of contents, and at the bytes of entries that
+ * several sources have.
+ * INVALID_ARGUMENT: no source, other schemes or groups, a clash (each is reported), or
+ * more than one archive can have.  INVALID_FORMAT: a source has faults.  NOT_IMPLEMENTED:
+ * a source has a version or fields of blobs that are unknown.  IO_ERROR, OUT_OF_MEMORY;
+ * with `verify` also DECOMPRESSION_FAILED.
  */
 kpack_error_t merge_plan_new(const struct merge_source *sources, size_t n,
 			     const struct merge_options *options, struct merge_plan **out,
@@ -94,9 +96,9 @@ kpack_error_t merge_plan_new(const struct merge_source *sources, size_t n,
 void merge_plan_stats(const struct merge_plan *plan, struct merge_stats *out);
 
 /*
- * Write it as NAME in DIR, whole and, unless lazy, flushed, but without its name: that is what
- * kp_writer_publish gives.  The caller closes *OUT, also when publishing failed.
- * Errors of the writer; INVALID_FORMAT: a frame's length word is not what it was.
+ * Write the archive NAME in DIR, whole and, unless `lazy`, flushed, but without its name,
+ * which kp_writer_publish gives it.  The caller closes *OUT, also when publishing failed.
+ * Errors of the writer; INVALID_FORMAT: a frame's length word has changed.
  */
 kpack_error_t merge_plan_write(struct merge_plan *plan, const char *dir, const char *name,
 			       struct kp_writer **out, struct kpackx_error *why);

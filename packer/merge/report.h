@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What joining archives and taking them apart say: clashes, faults, progress. */
+/* Messages of joining and splitting archives: clashes, faults, progress. */
 #ifndef PACKER_MERGE_REPORT_H
 #define PACKER_MERGE_REPORT_H
 
@@ -7,28 +7,28 @@
 #include "packer/cli/progress.h"
 #include "packer/cli/report.h"
 
-/* Clashes that are reported one by one; the rest is counted. */
+/* The number of clashes that are reported one by one; the rest is counted. */
 #define MERGE_CLASHES_TOLD 100
 
 struct merge_report {
 	struct progress progress;
 	size_t clashes; /* all of them */
 #if KP_WITH_JSON
-	json_t *list; /* of those told, as JSON too; NULL: not wanted.  The caller's */
+	json_t *list; /* the caller's: the reported clashes as JSON; NULL: not wanted */
 #endif
 };
 
-/* The calls of struct merge_options, whose argument is a struct merge_report. */
+/* Callbacks for struct merge_options, whose argument is a struct merge_report. */
 void merge_report_clash(void *arg, const struct merge_clash *clash);
 void merge_report_faulty(void *arg, const struct kpack_archive *archive);
 void merge_report_mismatch(void *arg, const struct merge_mismatch *mismatch);
 void merge_report_progress(void *arg, uint64_t bytes);
 
-/* Tell how many clashes were not told. */
+/* End the progress display, and report how many clashes were not reported one by one. */
 void merge_report_end(struct merge_report *r);
 
 #if KP_WITH_JSON
-/* Add the numbers to OBJECT; false: out of memory. */
+/* Add the statistics to OBJECT; false: out of memory. */
 bool merge_stats_json(const struct merge_stats *stats, json_t *object);
 #endif
 

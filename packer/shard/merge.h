@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: MIT */
-/* Joining the parts that all shards of a run have written: the output of one run, bit by bit. */
+/*
+ * Join the parts that all shards of a run have written; the result is the output of one
+ * run, bit by bit.
+ */
 #ifndef PACKER_SHARD_MERGE_H
 #define PACKER_SHARD_MERGE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Was DIR written by a shard, finished or not? */
+/* Whether a shard wrote DIR, finished or not. */
 bool shard_is_part(const char *dir);
 
 struct shard_merge_options {
-	char *const *parts; /* in any order; one may be there twice */
+	char *const *parts; /* in any order; a part may occur twice */
 	size_t n_parts;
 	const char *out; /* becomes what OUTPUT would be without --shard */
 	bool quiet, json;
 };
 
 /*
- * Check all parts, then write; they stay as they are.  Archives appear before the binaries that
- * name them, and what an interrupted run left is completed by another.  Exit status, after
- * telling what went wrong.
+ * Check all parts, then write; the parts stay as they are.  Archives appear before the
+ * binaries that name them, and another run completes what an interrupted one left.
+ * Returns an exit status, after reporting what went wrong.
  */
 int shard_merge(const struct shard_merge_options *options);
 

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The record of a part, .kpack/shard/record: MessagePack arrays one after another, each with
- * its kind first.
+ * The record of a part, .kpack/shard/record: a sequence of MessagePack arrays.  The first
+ * item of each is its kind.
  *
  *   ["kpack shard", 2, program's version, I, N, archives only, scheme, volume size, group,
  *    options in words, digest of the whole plan, ["NAME=ARCH,..." of each family]]
  *   ["b", number, key, volume, [[place, bytes, frames]...]]   a binary begins
- *   ["o", place, hash, size, chunk, ordinal]                  an object of it
- *   ["e", arch, key, type, metadata]                          an entry of that
+ *   ["o", place, hash, size, chunk, ordinal]                  an object of that binary
+ *   ["e", arch, key, type, metadata]                          an entry for that object
  *   ["c", number, path]                                       a converted binary
  *   ["i", kind, path, size, mode, seconds, nanoseconds, hash, attributes, first path]
  *   ["z", XXH3-128 of all bytes before]
  *
- * Strings are "bin" where names of files can be in them.  Nothing in it is believed: paths lead
- * nowhere but below the part, and everything is there that the kinds need.
+ * Strings that may hold file names are "bin".  The record is not trusted: no path may lead
+ * out of the part, and everything that the kinds need must be present.
  */
 #ifndef PACKER_SHARD_RECORD_H
 #define PACKER_SHARD_RECORD_H
@@ -24,17 +24,20 @@
 #include "core/archive/naming.h"
 #include "packer/pack/shard_number.h"
 
-/* Where a part has its record and its archives, and the record's name there. */
+/* The directory of a part's record and archives, and the record's name in it. */
 #define SHARD_DIR KP_ARCHIVES_DIR "/shard"
 #define SHARD_RECORD "record"
-/* There: what a binary was before, without its device code, and what INPUT had archived. */
+/*
+ * Names in that directory: the host part of a binary (host.h), and the directory of the
+ * archives that INPUT had.
+ */
 #define SHARD_HOST "host-%u"
 #define SHARD_INHERITED "inherited"
 
-/* Characters of an architecture, a family or a type. */
+/* The maximum length of an architecture, a family or a type. */
 #define SHARD_NAME_MAX 255
 
-/* Faults of the record's form. */
+/* The version of the record's format. */
 #define SHARD_RECORD_VERSION 2
 
 enum shard_kind {
@@ -43,15 +46,15 @@ enum shard_kind {
 	SHARD_SPECIAL,
 	SHARD_LINK, /* another path of a file of this part */
 	SHARD_DIRECTORY,
-	SHARD_ABSENT, /* it is in archives now */
-	SHARD_OWN,    /* a file in SHARD_DIR, where its path begins */
+	SHARD_ABSENT, /* not in the tree: it is packed */
+	SHARD_OWN,    /* a file in SHARD_DIR, to which its path is relative */
 	SHARD_KINDS,
 };
 
 struct shard_item {
 	enum shard_kind kind;
 	const char *path;  /* below the part; empty: its root */
-	const char *first; /* of LINK */
+	const char *first; /* of LINK: the file's first path */
 	uint64_t size;
 	uint64_t mode, seconds, nanoseconds; /* seconds: two's complement */
 	uint8_t hash[16];                    /* XXH3-128 of FILE, OWN, SYMLINK's target */
@@ -90,15 +93,15 @@ struct shard_record {
 };
 
 /*
- * Parse the BYTES, which must stay; OUT must be finished in any case.
- * INVALID_FORMAT, MSGPACK_PARSE_FAILED: no record, cut short, or one that contradicts itself.
- * UNSUPPORTED_VERSION.  OUT_OF_MEMORY.
+ * Parse BYTES, which must outlive OUT.  The caller must finish OUT in any case.
+ * INVALID_FORMAT, MSGPACK_PARSE_FAILED: BYTES are no record, are cut short, or contradict
+ * themselves.  UNSUPPORTED_VERSION.  OUT_OF_MEMORY.
  */
 kpack_error_t shard_record_parse(struct kp_span bytes, struct shard_record *out,
 				 struct kpackx_error *why);
 void shard_record_fini(struct shard_record *record);
 
-/* One of a binary's events; spans are borrowed. */
+/* An event of a binary; spans are borrowed. */
 struct shard_event {
 	bool is_entry;
 	char place[SHARD_NAME_MAX + 1]; /* of an object */
@@ -108,7 +111,7 @@ struct shard_event {
 	struct kp_span key, type, metadata;
 };
 
-/* The next of EVENTS, which were parsed once; false: there is none. */
+/* Get the next of EVENTS, which shard_record_parse has checked; false: there is none. */
 bool shard_event_next(struct kp_mp *events, struct shard_event *out);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What all shards stored, stored again in the order of one run. */
+/* Replay the logs of all shards: store what they stored in the order of one run. */
 #ifndef PACKER_SHARD_REPLAY_H
 #define PACKER_SHARD_REPLAY_H
 
@@ -10,7 +10,7 @@
 struct replayed {
 	struct shard_part *part;
 	struct shard_binary *binary;
-	unsigned volume; /* that it is in now */
+	unsigned volume; /* the one that it is in now */
 };
 
 struct replay {
@@ -22,21 +22,22 @@ struct replay {
 };
 
 /*
- * Gather what the N PARTS, which must stay, stored.  OUT must be finished in any case.
- * INVALID_FORMAT: two have a binary of one number.  OUT_OF_MEMORY.
+ * Gather what the N PARTS, which must outlive OUT, stored.  The caller must finish OUT in
+ * any case.
+ * INVALID_FORMAT: two parts have a binary of the same number.  OUT_OF_MEMORY.
  */
 kpack_error_t replay_init(struct shard_part *parts, size_t n, struct replay *out,
 			  struct kpackx_error *why);
 void replay_fini(struct replay *replay);
 
 /*
- * For archive_set_options.stores, with the replay as its argument: existing archives may move a
- * binary to a later volume.
+ * The `stores` of archive_set_options, with the replay as its argument.  Existing
+ * archives may move a binary to a later volume.
  */
 bool replay_stores(const void *arg, struct kp_span key, struct kp_span arch,
 		   unsigned volume, const char **place);
 
-/* Store it all into SET; then each binary's volume is known. */
+/* Store all of it into SET.  Sets each binary's volume. */
 kpack_error_t replay_run(struct replay *replay, struct archive_set *set,
 			 struct progress *progress, struct kpackx_error *why);
 

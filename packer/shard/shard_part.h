@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* The output of one shard, opened to be joined with the others. */
+/* The part that one shard wrote, opened to be joined with the others. */
 #ifndef PACKER_SHARD_SHARD_PART_H
 #define PACKER_SHARD_SHARD_PART_H
 
 #include "core/archive/archive.h"
 #include "record.h"
 
-/* One of its archives. */
+/* An archive of a part. */
 struct shard_archive {
 	char *file; /* name in SHARD_DIR */
 	struct kpack_archive *archive;
-	uint32_t *entries; /* per ordinal: an entry that has it; UINT32_MAX: none */
+	uint32_t *entries; /* per ordinal: an entry that names it; UINT32_MAX: none */
 };
 
 struct shard_part {
@@ -18,25 +18,27 @@ struct shard_part {
 	char *own;       /* its SHARD_DIR */
 	uint8_t *bytes;  /* of the record */
 	struct shard_record record;
-	struct shard_archive *archives; /* those that were asked for */
+	struct shard_archive *archives; /* those that part_read has opened */
 	size_t n_archives;
 };
 
 /*
- * Read the record of the part DIR, which is borrowed.  OUT must be closed in any case.
- * INVALID_FORMAT: DIR is no part, or one without a record: its run was not finished; errors of
- * shard_record_parse.
+ * Read the record of the part DIR, which is borrowed.  The caller must close OUT in any
+ * case.
+ * INVALID_FORMAT: DIR is no part, or has no record because its run was not finished.
+ * Errors of shard_record_parse.
  */
 kpack_error_t shard_part_open(const char *dir, struct shard_part *out,
 			      struct kpackx_error *why);
 void shard_part_close(struct shard_part *part);
 
-/* Is every file what the record says? */
+/* Check that every file is what the record says. */
 kpack_error_t shard_part_check(const struct shard_part *part, struct kpackx_error *why);
 
 /*
- * The stored bytes of ORDINAL in the archive of PLACE and VOLUME, in a buffer that is kept from
- * one call to the next.  INVALID_FORMAT: there are none.
+ * Read the stored bytes of ORDINAL in the archive of PLACE and VOLUME into FRAME, a
+ * buffer that is reused from one call to the next.  INVALID_FORMAT: no entry names that
+ * ordinal.
  */
 struct shard_frame {
 	uint8_t *bytes;
