@@ -9,7 +9,10 @@
 #include "core/base/text.h"
 #include "packer/pack/archives/volume.h"
 
-/* Architectures times volumes: all GPUs there are, ten times.  Each costs a look at all entries. */
+/*
+ * The maximum number of archives, ten times that of all GPUs.  Each costs a look at all
+ * entries.
+ */
 #define PARTS_MAX 1024
 
 /* An archive to be written. */
@@ -30,7 +33,7 @@ struct parts {
 	size_t n_sources;
 	char **groups; /* per source, owned */
 	unsigned *volumes;
-	struct arch_part **items; /* by file name once all are known */
+	struct arch_part **items; /* sorted by file name once all are known */
 	size_t n, cap;
 };
 
@@ -48,7 +51,7 @@ static void free_part(struct arch_part *part)
 	free(part);
 }
 
-static void fini(struct parts *p)
+static void parts_fini(struct parts *p)
 {
 	for (size_t i = 0; i < p->n; i++)
 		free_part(p->items[i]);
@@ -61,7 +64,7 @@ static void fini(struct parts *p)
 
 /* --- which archives there will be ----------------------------------------------------- */
 
-/* The volume that an archive is, as its name says. */
+/* Returns the volume that an archive is, by its name. */
 static unsigned volume_of(const char *path, struct kp_span group)
 {
 	const char *slash = strrchr(path, '/');
@@ -145,7 +148,7 @@ static kpack_error_t fill_part(struct arch_part *part, size_t source, struct kp_
 	return name_part(part, why);
 }
 
-static kpack_error_t new_part(struct parts *p, size_t source, struct kp_span arch,
+static kpack_error_t add_part(struct parts *p, size_t source, struct kp_span arch,
 			      struct arch_part **out, struct kpackx_error *why)
 {
 	struct arch_part *part;
@@ -173,7 +176,7 @@ static kpack_error_t add_entry(struct parts *p, size_t source, struct kp_span ar
 		return KPACK_SUCCESS;
 	part = find_part(p, source, arch);
 	if (!part)
-		KP_TRY(new_part(p, source, arch, &part, why));
+		KP_TRY(add_part(p, source, arch, &part, why));
 	if (part->n_sources && part->numbers[part->n_sources - 1] == source)
 		return KPACK_SUCCESS;
 	part->numbers[part->n_sources] = source;
@@ -189,7 +192,10 @@ static int by_file(const void *a, const void *b)
 	return strcmp(x->file, y->file);
 }
 
-/* A group "a.2" and the second volume of "a" have the same names. */
+/*
+ * Sort the parts by file name, and check that no two have the same: group "a.2" and the
+ * second volume of group "a" would.
+ */
 static kpack_error_t sort_parts(struct parts *p, struct kpackx_error *why)
 {
 	if (p->n == 0)
@@ -232,8 +238,8 @@ static bool is_of_part(const void *arg, size_t source, const struct kp_entry_inf
 	return kp_span_is(entry->arch, part->arch);
 }
 
-static kpack_error_t check_free(const struct parts *p, const char *dir, const char *file,
-				struct kpackx_error *why)
+static kpack_error_t check_not_existing(const struct parts *p, const char *dir,
+					const char *file, struct kpackx_error *why)
 {
 	struct stat st;
 	bool there;
@@ -271,7 +277,7 @@ static kpack_error_t plan_part(const struct parts *p, struct arch_part *part,
 	return merge_plan_new(part->sources, part->n_sources, &options, &part->plan, why);
 }
 
-/* Faults are of a whole source, not of a part. */
+/* Check the sources for faults, which concern a whole source, not a part. */
 static kpack_error_t check_faults(const struct parts *p, struct kpackx_error *why)
 {
 	const struct kpack_archive *faulty = NULL;
@@ -292,7 +298,7 @@ static kpack_error_t check_faults(const struct parts *p, struct kpackx_error *wh
 		       kp_archive_path(faulty));
 }
 
-/* Every part is planned, so that all clashes are reported. */
+/* Plan every part, so that all clashes are reported. */
 static kpack_error_t plan_parts(const struct parts *p, const char *dir,
 				struct kpackx_error *why)
 {
@@ -300,7 +306,7 @@ static kpack_error_t plan_parts(const struct parts *p, const char *dir,
 	uint64_t bytes = 0;
 
 	for (size_t i = 0; i < p->n && !err; i++)
-		err = check_free(p, dir, p->items[i]->file, why);
+		err = check_not_existing(p, dir, p->items[i]->file, why);
 	if (err)
 		return err;
 	for (size_t i = 0; i < p->n; i++) {
@@ -324,8 +330,8 @@ static kpack_error_t plan_parts(const struct parts *p, const char *dir,
 
 /* --- writing -------------------------------------------------------------------------- */
 
-static kpack_error_t publish(const struct parts *p, struct arch_part *part,
-			     struct kpackx_error *why)
+static kpack_error_t publish_part(const struct parts *p, struct arch_part *part,
+				  struct kpackx_error *why)
 {
 	struct archive_part done = {
 		part->file, part->group, part->arch, part->volume, {0}};
@@ -353,7 +359,7 @@ static kpack_error_t write_some(const struct parts *p, size_t first, size_t end,
 			return kp_fail_prefix(why, err, "%s", part->file);
 	}
 	for (size_t i = first; i < end; i++)
-		KP_TRY(publish(p, p->items[i], why));
+		KP_TRY(publish_part(p, p->items[i], why));
 	return KPACK_SUCCESS;
 }
 
@@ -381,6 +387,6 @@ kpack_error_t archive_parts(const struct merge_source *sources, size_t n, const 
 		err = plan_parts(&p, dir, why);
 	if (!err)
 		err = write_parts(&p, dir, why);
-	fini(&p);
+	parts_fini(&p);
 	return err;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What the sources of a merge have: their entries, and the objects these name. */
+/* Gather the entries of the sources of a merge, and the objects that they name. */
 #include <stdlib.h>
 #include "core/base/bounds.h"
 #include "core/base/alloc.h"
 #include "internal.h"
 
-/* An entry in order of its object. */
+/* An entry, to be sorted by its object. */
 struct ordered {
 	uint32_t ordinal, entry;
 };
@@ -38,9 +38,9 @@ static kpack_error_t add_object(struct merge_plan *p, size_t source, uint32_t or
 					 why);
 }
 
-/* What an object is, its entries say; those of one object agree where they are right. */
-static void describe(struct merge_plan *p, struct merge_object *o,
-		     const struct merge_item *item, bool first)
+/* Describe an object by its entries; those of one object agree if they are right. */
+static void describe_object(struct merge_plan *p, struct merge_object *o,
+			    const struct merge_item *item, bool first)
 {
 	struct kp_entry_info info;
 	struct kp_meta meta;
@@ -69,17 +69,17 @@ static kpack_error_t add_item(struct merge_plan *p, size_t source, uint32_t entr
 	item = &p->items[p->n_items++];
 	*item = (struct merge_item){(uint32_t)source, entry, (uint32_t)p->n_objects - 1,
 				    false};
-	describe(p, &p->objects[item->object], item, first);
+	describe_object(p, &p->objects[item->object], item, first);
 	return KPACK_SUCCESS;
 }
 
-static bool takes(const struct merge_plan *p, size_t source,
-		  const struct kp_entry_info *info)
+static bool takes_entry(const struct merge_plan *p, size_t source,
+			const struct kp_entry_info *info)
 {
 	return !p->options.takes || p->options.takes(p->options.takes_arg, source, info);
 }
 
-/* The N entries of one object.  *USED: any is taken. */
+/* Add those of the N entries of one object that are taken. */
 static kpack_error_t add_entries(struct merge_plan *p, size_t source,
 				 const struct ordered *list, size_t n,
 				 struct kpackx_error *why)
@@ -91,7 +91,7 @@ static kpack_error_t add_entries(struct merge_plan *p, size_t source,
 		struct kp_entry_info info;
 
 		kp_archive_entry(a, list[i].entry, &info);
-		if (!takes(p, source, &info))
+		if (!takes_entry(p, source, &info))
 			continue;
 		if (taken == 0)
 			KP_TRY(add_object(p, source, list[i].ordinal, why));

@@ -29,7 +29,7 @@ struct kp_more merge_item_more(const struct merge_plan *p, const struct merge_it
 	return kp_archive_entry_more(p->sources[item->source].archive, item->entry);
 }
 
-/* --- may they be joined? -------------------------------------------------------------- */
+/* --- can they be joined? -------------------------------------------------------------- */
 
 static kpack_error_t check_faults(const struct merge_plan *p, struct kpackx_error *why)
 {
@@ -51,7 +51,7 @@ static kpack_error_t check_faults(const struct merge_plan *p, struct kpackx_erro
 		       merge_source_name(p, last));
 }
 
-/* What is stored otherwise than we know cannot be written anew. */
+/* We cannot rewrite what we cannot parse. */
 static kpack_error_t check_known(const struct merge_plan *p, struct kpackx_error *why)
 {
 	for (size_t i = 0; i < p->n_sources; i++) {
@@ -71,9 +71,9 @@ static kpack_error_t check_known(const struct merge_plan *p, struct kpackx_error
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t mismatch(const struct merge_plan *p, const char *what, size_t second,
-			      struct kp_span has, struct kp_span other,
-			      struct kpackx_error *why)
+static kpack_error_t fail_mismatch(const struct merge_plan *p, const char *what,
+				   size_t second, struct kp_span has,
+				   struct kp_span other, struct kpackx_error *why)
 {
 	struct merge_mismatch m = {what, merge_source_name(p, 0),
 				   merge_source_name(p, second), has, other};
@@ -92,7 +92,8 @@ static kpack_error_t check_schemes(struct merge_plan *p, struct kpackx_error *wh
 		const char *other = kp_archive_scheme(p->sources[i].archive);
 
 		if (!kp_span_is(first, other))
-			return mismatch(p, "scheme", i, first, kp_span_str(other), why);
+			return fail_mismatch(p, "scheme", i, first, kp_span_str(other),
+					     why);
 	}
 	p->scheme = kp_span_is(first, "none") ? KPACK_COMPRESSION_NOOP
 					      : KPACK_COMPRESSION_ZSTD_PER_KERNEL;
@@ -106,7 +107,7 @@ static kpack_error_t check_groups(const struct merge_plan *p, struct kp_span fir
 		struct kp_span other = kp_archive_group(p->sources[i].archive);
 
 		if (!kp_span_eq(first, other))
-			return mismatch(p, "group", i, first, other, why);
+			return fail_mismatch(p, "group", i, first, other, why);
 	}
 	if (first.size == 0)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
@@ -180,20 +181,20 @@ static kpack_error_t check_toc(const struct merge_plan *p, struct kpackx_error *
 
 /* --- decoding what is taken ----------------------------------------------------------- */
 
-static kpack_error_t ignore(const void *data, size_t size, void *arg,
-			    struct kpackx_error *why)
+static kpack_error_t ignore_data(const void *data, size_t size, void *arg,
+				 struct kpackx_error *why)
 {
 	(void)data, (void)size, (void)arg, (void)why;
 	return KPACK_SUCCESS;
 }
 
-static void tell_progress(const struct merge_plan *p, uint64_t bytes)
+static void report_progress(const struct merge_plan *p, uint64_t bytes)
 {
 	if (p->options.progress)
 		p->options.progress(p->options.arg, bytes);
 }
 
-static kpack_error_t verify(const struct merge_plan *p, struct kpackx_error *why)
+static kpack_error_t verify_items(const struct merge_plan *p, struct kpackx_error *why)
 {
 	for (size_t i = 0; i < p->n_items; i++) {
 		const struct merge_item *item = &p->items[i];
@@ -206,7 +207,7 @@ static kpack_error_t verify(const struct merge_plan *p, struct kpackx_error *why
 		merge_item_entry(p, item, &info, NULL);
 		err = kp_archive_check_size(a, item->entry, why);
 		if (!err)
-			err = archive_decode(a, item->entry, ignore, NULL, why);
+			err = archive_decode(a, item->entry, ignore_data, NULL, why);
 		if (err)
 			return kp_fail_prefix(why, err, "%s: %.*s %.*s",
 					      kp_archive_path(a), (int)info.key.size,
@@ -233,7 +234,7 @@ static kpack_error_t make_plan(struct merge_plan *p, struct kpackx_error *why)
 	KP_TRY(merge_share(p, why));
 	KP_TRY(check_blob(p, why));
 	KP_TRY(check_toc(p, why));
-	return p->options.verify ? verify(p, why) : KPACK_SUCCESS;
+	return p->options.verify ? verify_items(p, why) : KPACK_SUCCESS;
 }
 
 kpack_error_t merge_plan_new(const struct merge_source *sources, size_t n,
@@ -278,7 +279,7 @@ void merge_plan_free(struct merge_plan *plan)
 
 /* --- writing -------------------------------------------------------------------------- */
 
-/* Objects in order from I on that stand behind one another in their source. */
+/* Returns how many objects from order I on follow one another in their source. */
 static uint32_t run_of(const struct merge_plan *p, size_t i)
 {
 	const struct merge_object *first = &p->objects[p->order[i]];
@@ -311,7 +312,7 @@ static kpack_error_t write_objects(struct merge_plan *p, struct kp_writer *w,
 					      merge_source_name(p, o->source));
 		for (; n; n--, i++)
 			p->objects[p->order[i]].written = ordinal++;
-		tell_progress(p, kp_writer_blob_size(w) - before);
+		report_progress(p, kp_writer_blob_size(w) - before);
 	}
 	return KPACK_SUCCESS;
 }

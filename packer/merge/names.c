@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Entries of one key and architecture in several sources: which of them stays. */
+/*
+ * Decide which entry stays of those with the same key and architecture in several
+ * sources.
+ */
 #include <stdlib.h>
 #include <xxhash.h>
 #include "internal.h"
 
-/* Items by the hash of their names: the one that stays of each name so far. */
+/* Items by the hash of their names: per name the one that stays so far. */
 struct names {
 	uint32_t *slots;  /* item + 1; 0 is free */
 	size_t n_slots;   /* a power of two */
@@ -30,7 +33,7 @@ static void names_fini(struct names *names)
 	free(names->hashes);
 }
 
-/* The slot of the item's name, or the free one where it would go. */
+/* Returns the slot of the item's name, or the free one where it would go. */
 static uint32_t *find_slot(const struct merge_plan *p, struct names *names, uint32_t item)
 {
 	struct kp_entry_info mine, theirs;
@@ -55,8 +58,8 @@ static uint32_t *find_slot(const struct merge_plan *p, struct names *names, uint
 	return &names->slots[at];
 }
 
-static void tell_clash(struct merge_plan *p, const struct merge_item *a,
-		       const struct merge_item *b, const char *what)
+static void report_clash(struct merge_plan *p, const struct merge_item *a,
+			 const struct merge_item *b, const char *what)
 {
 	struct merge_clash clash = {.what = what};
 	struct kp_entry_info info;
@@ -71,10 +74,11 @@ static void tell_clash(struct merge_plan *p, const struct merge_item *a,
 		p->options.clash(p->options.arg, &clash);
 }
 
-/* What keeps the two from being one entry; NULL: nothing. */
-static kpack_error_t difference(const struct merge_plan *p, const struct merge_item *a,
-				const struct merge_item *b, const char **what,
-				struct kpackx_error *why)
+/* Set *WHAT to what keeps the two from being one entry; NULL: nothing. */
+static kpack_error_t find_difference(const struct merge_plan *p,
+				     const struct merge_item *a,
+				     const struct merge_item *b, const char **what,
+				     struct kpackx_error *why)
 {
 	struct kp_more ma = merge_item_more(p, a), mb = merge_item_more(p, b);
 	struct kp_entry_info x, y;
@@ -96,8 +100,8 @@ static kpack_error_t difference(const struct merge_plan *p, const struct merge_i
 	return KPACK_SUCCESS;
 }
 
-/* How much an entry says beside its bytes. */
-static int says(const struct merge_plan *p, const struct merge_item *item)
+/* Returns a measure of how much an entry says besides its bytes. */
+static int weigh_facts(const struct merge_plan *p, const struct merge_item *item)
 {
 	const struct kpack_archive *a = p->sources[item->source].archive;
 
@@ -105,9 +109,12 @@ static int says(const struct merge_plan *p, const struct merge_item *item)
 	       (kp_archive_meta_raw(a, item->entry).size > 0);
 }
 
-/* ITEM has the name of *SLOT's, whose source is preferred or came before. */
-static kpack_error_t settle(struct merge_plan *p, uint32_t item, uint32_t *slot,
-			    struct kpackx_error *why)
+/*
+ * ITEM has the name of the item in *SLOT, whose source is preferred or came before:
+ * decide which of them stays.
+ */
+static kpack_error_t settle_clash(struct merge_plan *p, uint32_t item, uint32_t *slot,
+				  struct kpackx_error *why)
 {
 	struct merge_item *a = &p->items[*slot - 1], *b = &p->items[item];
 	const char *what;
@@ -117,11 +124,11 @@ static kpack_error_t settle(struct merge_plan *p, uint32_t item, uint32_t *slot,
 		p->stats.settled++;
 		return KPACK_SUCCESS;
 	}
-	KP_TRY(difference(p, a, b, &what, why));
+	KP_TRY(find_difference(p, a, b, &what, why));
 	if (what)
-		tell_clash(p, a, b, what);
+		report_clash(p, a, b, what);
 	p->stats.duplicates++;
-	a->dropped = says(p, a) < says(p, b);
+	a->dropped = weigh_facts(p, a) < weigh_facts(p, b);
 	b->dropped = !a->dropped;
 	if (a->dropped)
 		*slot = item + 1;
@@ -135,7 +142,7 @@ static kpack_error_t add_source(struct merge_plan *p, struct names *names, size_
 		uint32_t *slot = find_slot(p, names, (uint32_t)i);
 
 		if (*slot)
-			KP_TRY(settle(p, (uint32_t)i, slot, why));
+			KP_TRY(settle_clash(p, (uint32_t)i, slot, why));
 		else
 			*slot = (uint32_t)i + 1;
 	}

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The order of objects in the new archive: that of their source.  One exception: when only
- * some of a source's entries are taken, an object that others have too stands where the
- * first of those had it.  If all else of the source is in the order in which a run of
- * packing writes - by path, then index - such objects are put where that order has them:
- * then taking apart what was joined gives what there was.
+ * The order of objects in the new archive is that of their sources, with one exception.
+ * When only some entries of a source are taken, an object that other entries share may be
+ * where the first of those had it.  If all other objects of the source are in the order
+ * in which a packing run writes them (by path, then index), such shared objects are put
+ * where that order has them.  So splitting a joined archive gives the archives it was
+ * joined from.
  */
 #include <stdlib.h>
 #include "internal.h"
 #include "core/archive/naming.h"
 
-/* Where a run of packing would have an object. */
+/* The place of an object in the order of a packing run. */
 struct rank {
 	struct kp_span path;
 	uint32_t index;
@@ -33,7 +34,10 @@ static int cmp_rank(const void *a, const void *b)
 	return c ? c : (x->object > y->object) - (x->object < y->object);
 }
 
-/* The file an entry is from: its path, or its key without "@kind" and "#n". */
+/*
+ * Returns the rank of an entry by the file it is from: its path, or its key without
+ * "@kind" and "#n".
+ */
 static struct rank rank_of(const struct merge_plan *p, const struct merge_item *item)
 {
 	struct kp_entry_info info;
@@ -50,7 +54,7 @@ static struct rank rank_of(const struct merge_plan *p, const struct merge_item *
 	};
 }
 
-/* The first place of each of the source's objects. */
+/* Find the first place of each object of the source. */
 static void rank_objects(const struct merge_plan *p, size_t source, struct rank *ranks)
 {
 	size_t first = p->first_object[source];
@@ -66,7 +70,7 @@ static void rank_objects(const struct merge_plan *p, size_t source, struct rank 
 	}
 }
 
-/* Drop those that nothing names; returns how many remain. */
+/* Drop the objects that no entry names; returns how many remain. */
 static size_t keep_known(struct rank *ranks, size_t n)
 {
 	size_t kept = 0;
@@ -77,7 +81,7 @@ static size_t keep_known(struct rank *ranks, size_t n)
 	return kept;
 }
 
-/* Is anything displaced, and all else in the order of a run? */
+/* Whether an object is displaced and all others are in the order of a run. */
 static bool is_to_be_sorted(const struct merge_plan *p, const struct rank *ranks,
 			    size_t n)
 {

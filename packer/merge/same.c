@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Have two entries of different archives the same bytes? */
+/* Compare the bytes of two entries of different archives. */
 #include <stdlib.h>
 #include "packer/archives/operands.h"
 #include "internal.h"
 
-/* Decoded bytes of two chunked entries that are compared at a time. */
+/* The decoded bytes of two chunked entries that are compared at a time. */
 enum { PIECE = 4 << 20 };
 
-/* One entry, and what its archive says of it. */
+/* An entry, and what its archive says about it. */
 struct side {
 	const struct kpack_archive *archive;
 	size_t entry;
@@ -40,8 +40,8 @@ struct comparison {
 	bool same;
 };
 
-static kpack_error_t compare(const void *data, size_t size, void *arg,
-			     struct kpackx_error *why)
+static kpack_error_t compare_data(const void *data, size_t size, void *arg,
+				  struct kpackx_error *why)
 {
 	struct comparison *c = arg;
 
@@ -52,7 +52,10 @@ static kpack_error_t compare(const void *data, size_t size, void *arg,
 	return KPACK_SUCCESS;
 }
 
-/* HELD is decoded into memory, OTHER is compared as it comes. */
+/*
+ * Compare two entries: HELD is decoded into memory, OTHER is compared while it is
+ * decoded.
+ */
 static kpack_error_t compare_with(const struct side *held, const struct side *other,
 				  bool *same, struct kpackx_error *why)
 {
@@ -70,7 +73,7 @@ static kpack_error_t compare_with(const struct side *held, const struct side *ot
 	if (err) {
 		side_failed(held, err, why);
 	} else {
-		err = archive_decode(other->archive, other->entry, compare, &c, why);
+		err = archive_decode(other->archive, other->entry, compare_data, &c, why);
 		if (err)
 			side_failed(other, err, why);
 	}

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Objects that are stored alike, of which one is enough.  Equal sizes make candidates; where
- * all of those state the hash of their content it is believed to tell different ones apart,
- * else their stored bytes are hashed.  What is shared was compared.
+ * Objects with equal stored bytes, of which one is stored.  Equal sizes make candidates.
+ * If all candidates state the hash of their content, it is trusted to distinguish
+ * different ones; otherwise their stored bytes are hashed.  Objects are shared only after
+ * their bytes were compared.
  */
 #include <stdlib.h>
 #include <xxhash.h>
@@ -29,8 +30,9 @@ static int by_place(const void *a, const void *b, void *arg)
 }
 
 /*
- * Blobs that lie in one another are copied again and again: what an archive of a few bytes
- * could make of that is without end.  LIST is by place.
+ * Overlapping blobs are copied once for each: an archive of a few bytes could grow
+ * without bound, so refuse those that have more bytes in all than their file.  LIST is
+ * sorted by place.
  */
 static kpack_error_t check_sum(const struct merge_plan *p, const uint32_t *list, size_t n,
 			       struct kpackx_error *why)
@@ -118,7 +120,7 @@ static kpack_error_t hash_stored(struct merge_object *o, XXH3_state_t *state,
 	return KPACK_SUCCESS;
 }
 
-/* Give all objects of LIST hashes of one kind. */
+/* Give all objects of LIST hashes of the same kind. */
 static kpack_error_t hash_alike(struct merge_plan *p, const uint32_t *list, size_t n,
 				XXH3_state_t *state, struct kpackx_error *why)
 {
@@ -137,7 +139,7 @@ static kpack_error_t hash_alike(struct merge_plan *p, const uint32_t *list, size
 	return KPACK_SUCCESS;
 }
 
-/* LIST are objects of equal sizes. */
+/* Share equal objects in LIST, which all have the same sizes. */
 static kpack_error_t share_list(struct merge_plan *p, uint32_t *list, size_t n,
 				XXH3_state_t *state, struct kpackx_error *why)
 {
@@ -180,7 +182,7 @@ static kpack_error_t share_contents(struct merge_plan *p, uint32_t *list, size_t
 
 /* ------------------------------------------------------------------------------------- */
 
-/* Those of LIST that still stand for themselves; returns how many. */
+/* Keep the objects of LIST that still stand for themselves; returns how many. */
 static size_t keep_own(const struct merge_plan *p, uint32_t *list, size_t n)
 {
 	size_t kept = 0;
@@ -191,7 +193,8 @@ static size_t keep_own(const struct merge_plan *p, uint32_t *list, size_t n)
 	return kept;
 }
 
-static kpack_error_t share(struct merge_plan *p, uint32_t *list, struct kpackx_error *why)
+static kpack_error_t share_all(struct merge_plan *p, uint32_t *list,
+			       struct kpackx_error *why)
 {
 	size_t n = p->n_order;
 
@@ -217,7 +220,7 @@ kpack_error_t merge_share(struct merge_plan *p, struct kpackx_error *why)
 	if (!list)
 		return kp_fail_memory(why, p->n_order * sizeof(*list), "objects");
 	memcpy(list, p->order, p->n_order * sizeof(*list));
-	err = share(p, list, why);
+	err = share_all(p, list, why);
 	free(list);
 	return err;
 }

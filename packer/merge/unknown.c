@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* What tables say as a whole that is not known: each field of all sources, once. */
+/*
+ * The unknown map fields at the top of tables of contents: each field of all sources,
+ * once.
+ */
 #include "core/base/alloc.h"
 #include "internal.h"
 #include "core/base/msgpack_read.h"
 #include "core/base/text.h"
 
-/* A table has a few of them; more are no table's, and each is compared with all others. */
+/*
+ * The maximum number of unknown fields.  A real table has a few, and each is compared
+ * with all others.
+ */
 enum { FIELDS_MAX = 1000 };
 
-/* The name of a PAIR, and its value, as they are stored. */
+/* The name and the value of a PAIR, as they are stored. */
 static struct kp_span name_of(struct kp_span pair)
 {
 	struct kp_mp c = kp_mp_over(pair);
@@ -24,8 +30,8 @@ static struct kp_span value_of(struct kp_span pair)
 	return (struct kp_span){pair.data + name, pair.size - name};
 }
 
-/* For people: text as it is, the bytes of what is none. */
-static const char *words(struct kp_span stored, char text[80])
+/* Returns a value for messages: text as it is, or the bytes of anything else. */
+static const char *value_text(struct kp_span stored, char text[80])
 {
 	struct kp_mp c = kp_mp_over(stored);
 	struct kp_span s;
@@ -35,32 +41,32 @@ static const char *words(struct kp_span stored, char text[80])
 	return kp_text_escape(stored, text, 80);
 }
 
-static kpack_error_t differ(const struct merge_plan *p, size_t i, size_t source,
-			    struct kp_span pair, struct kpackx_error *why)
+static kpack_error_t fail_differing(const struct merge_plan *p, size_t i, size_t source,
+				    struct kp_span pair, struct kpackx_error *why)
 {
 	char name[80], has[80], other[80];
 
 	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 		       "%.150s: its \"%s\" is \"%s\", that of %.150s is \"%s\"",
-		       merge_source_name(p, source), words(name_of(pair), name),
-		       words(value_of(pair), other),
+		       merge_source_name(p, source), value_text(name_of(pair), name),
+		       value_text(value_of(pair), other),
 		       merge_source_name(p, p->more_sources[i]),
-		       words(value_of(p->more[i]), has));
+		       value_text(value_of(p->more[i]), has));
 }
 
-static kpack_error_t too_many(const struct merge_plan *p, size_t source,
-			      struct kpackx_error *why)
+static kpack_error_t fail_too_many(const struct merge_plan *p, size_t source,
+				   struct kpackx_error *why)
 {
 	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 		       "%s: more than %d fields that are not known",
 		       merge_source_name(p, source), FIELDS_MAX);
 }
 
-static kpack_error_t append(struct merge_plan *p, size_t source, struct kp_span pair,
-			    struct kpackx_error *why)
+static kpack_error_t append_field(struct merge_plan *p, size_t source,
+				  struct kp_span pair, struct kpackx_error *why)
 {
 	if (p->n_more >= FIELDS_MAX)
-		return too_many(p, source, why);
+		return fail_too_many(p, source, why);
 	if (!kp_grow(&p->more, p->n_more, &p->more_cap, sizeof(*p->more)) ||
 	    !kp_grow(&p->more_sources, p->n_more, &p->more_sources_cap,
 		     sizeof(*p->more_sources)))
@@ -70,9 +76,9 @@ static kpack_error_t append(struct merge_plan *p, size_t source, struct kp_span 
 	return KPACK_SUCCESS;
 }
 
-/* PAIR of SOURCE has the name of field I, and says something else. */
-static kpack_error_t settle(struct merge_plan *p, size_t i, size_t source,
-			    struct kp_span pair, struct kpackx_error *why)
+/* PAIR of SOURCE has the name of field I and another value: the preferred source wins. */
+static kpack_error_t settle_field(struct merge_plan *p, size_t i, size_t source,
+				  struct kp_span pair, struct kpackx_error *why)
 {
 	unsigned has = p->sources[p->more_sources[i]].prefer;
 	unsigned other = p->sources[source].prefer;
@@ -83,7 +89,7 @@ static kpack_error_t settle(struct merge_plan *p, size_t i, size_t source,
 	}
 	if (other != has)
 		return KPACK_SUCCESS;
-	return differ(p, i, source, pair, why);
+	return fail_differing(p, i, source, pair, why);
 }
 
 static kpack_error_t add_pair(struct merge_plan *p, size_t source, struct kp_span pair,
@@ -92,10 +98,11 @@ static kpack_error_t add_pair(struct merge_plan *p, size_t source, struct kp_spa
 	for (size_t i = 0; i < p->n_more; i++) {
 		if (!kp_span_eq(name_of(p->more[i]), name_of(pair)))
 			continue;
-		return kp_span_eq(p->more[i], pair) ? KPACK_SUCCESS
-						    : settle(p, i, source, pair, why);
+		return kp_span_eq(p->more[i], pair)
+			       ? KPACK_SUCCESS
+			       : settle_field(p, i, source, pair, why);
 	}
-	return append(p, source, pair, why);
+	return append_field(p, source, pair, why);
 }
 
 static kpack_error_t add_run(struct merge_plan *p, size_t source, struct kp_span run,
@@ -120,9 +127,9 @@ kpack_error_t merge_more(struct merge_plan *p, struct kpackx_error *why)
 		struct kp_more more = kp_archive_more(p->sources[i].archive);
 
 		if (p->options.takes && p->first_item[i] == p->first_item[i + 1])
-			continue; /* nothing of it is taken */
+			continue; /* no entry of it is taken */
 		if (kp_more_count(&more) > FIELDS_MAX)
-			return too_many(p, i, why);
+			return fail_too_many(p, i, why);
 		for (size_t run = 0; run < more.n_runs; run++)
 			KP_TRY(add_run(p, i, kp_more_run(&more, run), why));
 	}

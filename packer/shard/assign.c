@@ -25,8 +25,8 @@ static bool is_less(const struct load *a, const struct load *b)
 	return a->cost != b->cost ? a->cost < b->cost : a->index < b->index;
 }
 
-/* The load on top has grown. */
-static void sink(struct load *heap, unsigned count)
+/* Restore the heap after the load on top has grown. */
+static void sink_top(struct load *heap, unsigned count)
 {
 	unsigned at = 0;
 
@@ -63,7 +63,7 @@ kpack_error_t shard_spread(const uint64_t *costs, size_t n, unsigned count,
 	for (size_t i = 0; i < n; i++) {
 		owner[order[i]] = heap[0].index;
 		heap[0].cost += costs[order[i]];
-		sink(heap, count);
+		sink_top(heap, count);
 	}
 	free(order);
 	free(heap);
@@ -72,7 +72,7 @@ kpack_error_t shard_spread(const uint64_t *costs, size_t n, unsigned count,
 
 /* --- assigning ----------------------------------------------------------------------- */
 
-/* What making a file costs, however small it is: no shard shall get all empty ones. */
+/* The cost of making a file, however small, so that no shard gets all empty ones. */
 static const uint64_t FILE_COST = 4096;
 
 static void add_costs(const struct scan *scan, const struct plan *plan,

@@ -5,7 +5,7 @@
 #include "shard_part.h"
 #include "log.h"
 
-/* --- is it of this run? -------------------------------------------------------------- */
+/* --- is the record of this run? ------------------------------------------------------ */
 
 static bool is_of_run(const struct packing *p, const uint8_t plan[16],
 		      const struct shard_record *r)
@@ -27,7 +27,10 @@ static bool is_of_run(const struct packing *p, const uint8_t plan[16],
 
 /* --- is INPUT older? ----------------------------------------------------------------- */
 
-/* What a file has besides its bytes and times is in no plan, but changes this time. */
+/*
+ * Whether PATH was changed last before THAN.  The change time also covers what no plan
+ * has, such as attributes.
+ */
 static bool is_older(const char *path, const struct timespec *than)
 {
 	struct stat st;

@@ -10,11 +10,11 @@
 #include "packer/files/copy.h"
 #include "core/base/file.h"
 
-/* What is read of a file at a time. */
+/* Bytes of a file that are read at a time. */
 #define PIECE (1 << 20)
 
-static kpack_error_t join(const char *dir, const char *path, char **out,
-			  struct kpackx_error *why)
+static kpack_error_t join_path(const char *dir, const char *path, char **out,
+			       struct kpackx_error *why)
 {
 	if (asprintf(out, *path ? "%s/%s" : "%s", dir, path) < 0)
 		return kp_fail_memory(why, strlen(dir), "a path");
@@ -91,7 +91,7 @@ static kpack_error_t hash_attributes(const char *path, uint8_t out[16],
 	return err;
 }
 
-/* What of a STAT counts for an item of its kind. */
+/* Take from ST what counts for an item of its kind. */
 static void take_stat(const struct stat *st, struct shard_item *item)
 {
 	enum shard_kind kind = item->kind;
@@ -109,8 +109,8 @@ static void take_stat(const struct stat *st, struct shard_item *item)
 	item->nanoseconds = (uint64_t)st->st_mtim.tv_nsec;
 }
 
-static kpack_error_t look(const char *path, struct shard_item *item,
-			  struct kpackx_error *why)
+static kpack_error_t look_at_file(const char *path, struct shard_item *item,
+				  struct kpackx_error *why)
 {
 	struct stat st;
 
@@ -131,8 +131,8 @@ kpack_error_t shard_files_look(const char *dir, const char *path, struct shard_i
 	kpack_error_t err;
 	char *full;
 
-	KP_TRY(join(dir, path, &full, why));
-	err = look(full, item, why);
+	KP_TRY(join_path(dir, path, &full, why));
+	err = look_at_file(full, item, why);
 	if (err)
 		kp_fail_prefix(why, err, "%s", full);
 	free(full);
@@ -157,7 +157,10 @@ static bool is_type(const struct shard_item *item, const struct stat *st)
 	}
 }
 
-/* A directory gets what the record says: other things than the part may change it. */
+/*
+ * Returns what differs, or NULL.  A directory's mode and times may differ, because others
+ * may change it; the join sets what the record says.
+ */
 static const char *compare_stats(const struct shard_item *item,
 				 const struct shard_item *now)
 {
@@ -172,8 +175,8 @@ static const char *compare_stats(const struct shard_item *item,
 	return NULL;
 }
 
-static kpack_error_t check(const char *path, const struct shard_item *item,
-			   struct kpackx_error *why)
+static kpack_error_t check_file(const char *path, const struct shard_item *item,
+				struct kpackx_error *why)
 {
 	struct shard_item now = {.kind = item->kind};
 	const char *differs;
@@ -187,7 +190,7 @@ static kpack_error_t check(const char *path, const struct shard_item *item,
 	take_stat(&st, &now);
 	differs = compare_stats(item, &now);
 	if (!differs) {
-		KP_TRY(look(path, &now, why));
+		KP_TRY(look_at_file(path, &now, why));
 		if (memcmp(now.hash, item->hash, sizeof(now.hash)) != 0)
 			differs = "its content differs";
 		else if (memcmp(now.attributes, item->attributes,
@@ -208,8 +211,8 @@ kpack_error_t shard_files_check(const char *dir, const struct shard_item *item,
 
 	if (item->kind == SHARD_ABSENT)
 		return KPACK_SUCCESS;
-	KP_TRY(join(dir, item->path, &full, why));
-	err = check(full, item, why);
+	KP_TRY(join_path(dir, item->path, &full, why));
+	err = check_file(full, item, why);
 	if (err)
 		kp_fail_prefix(why, err, "%s", full);
 	free(full);
@@ -225,8 +228,8 @@ static kpack_error_t remove_old(const char *to, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t copy(const char *from, const struct shard_item *item, const char *to,
-			  struct kpackx_error *why)
+static kpack_error_t copy_item(const char *from, const struct shard_item *item,
+			       const char *to, struct kpackx_error *why)
 {
 	switch (item->kind) {
 	case SHARD_FILE:
@@ -243,7 +246,7 @@ static kpack_error_t copy(const char *from, const struct shard_item *item, const
 	}
 }
 
-/* Where the file system has no hard links, a copy. */
+/* Make a hard link, or a copy where the file system has no hard links. */
 static kpack_error_t link_to(const char *from, const char *first, const char *to,
 			     struct kpackx_error *why)
 {
@@ -273,16 +276,16 @@ static kpack_error_t copy_one(const char *from, const struct shard_item *item,
 	char *first;
 
 	if (item->kind != SHARD_LINK)
-		return copy(from, item, to, why);
-	KP_TRY(join(out, item->first, &first, why));
+		return copy_item(from, item, to, why);
+	KP_TRY(join_path(out, item->first, &first, why));
 	err = link_to(from, first, to, why);
 	free(first);
 	return err;
 }
 
-/* Attributes of a directory, when it is complete. */
-static kpack_error_t finish(const char *from, const struct shard_item *item,
-			    const char *out, const char *to, struct kpackx_error *why)
+/* Set the attributes of a complete directory. */
+static kpack_error_t finish_dir(const char *from, const struct shard_item *item,
+				const char *out, const char *to, struct kpackx_error *why)
 {
 	struct timespec times[2] = {
 		{.tv_nsec = UTIME_OMIT},
@@ -296,15 +299,15 @@ static kpack_error_t finish(const char *from, const struct shard_item *item,
 	return KPACK_SUCCESS;
 }
 
-/* Do FN for the item, from the part to OUT. */
-static kpack_error_t apply(const char *dir, const struct shard_item *item,
-			   const char *out, item_fn *fn, struct kpackx_error *why)
+/* Call FN for the item, from the part to OUT. */
+static kpack_error_t apply_to_item(const char *dir, const struct shard_item *item,
+				   const char *out, item_fn *fn, struct kpackx_error *why)
 {
 	kpack_error_t err;
 	char *from, *to;
 
-	KP_TRY(join(dir, item->path, &from, why));
-	err = join(out, item->path, &to, why);
+	KP_TRY(join_path(dir, item->path, &from, why));
+	err = join_path(out, item->path, &to, why);
 	if (!err) {
 		err = fn(from, item, out, to, why);
 		if (err)
@@ -318,11 +321,11 @@ static kpack_error_t apply(const char *dir, const struct shard_item *item,
 kpack_error_t shard_files_copy(const char *dir, const struct shard_item *item,
 			       const char *out, struct kpackx_error *why)
 {
-	return apply(dir, item, out, copy_one, why);
+	return apply_to_item(dir, item, out, copy_one, why);
 }
 
 kpack_error_t shard_files_finish(const char *dir, const struct shard_item *item,
 				 const char *out, struct kpackx_error *why)
 {
-	return apply(dir, item, out, finish, why);
+	return apply_to_item(dir, item, out, finish_dir, why);
 }

@@ -8,9 +8,9 @@
 #include "packer/binary/binary.h"
 #include "packer/pack/archives/volume.h"
 
-/* Begin PATH; its directory exists. */
-static kpack_error_t begin(const char *path, mode_t mode, struct kp_outfile *out,
-			   struct kpackx_error *why)
+/* Begin the file PATH, whose directory exists. */
+static kpack_error_t open_output(const char *path, mode_t mode, struct kp_outfile *out,
+				 struct kpackx_error *why)
 {
 	const char *slash = strrchr(path, '/');
 	char *dir = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
@@ -47,7 +47,7 @@ kpack_error_t shard_host_save(struct input *in, bool code, const char *path,
 	int fd;
 
 	KP_TRY(input_hold(in, &fd, why));
-	err = begin(path, 0666, &out, why);
+	err = open_output(path, 0666, &out, why);
 	if (!err)
 		err = copy_host(in, code, fd, &out, why);
 	kp_outfile_close(&out);
@@ -57,7 +57,7 @@ kpack_error_t shard_host_save(struct input *in, bool code, const char *path,
 
 /* --- converting again ---------------------------------------------------------------- */
 
-/* PATH with the other volume; NULL: out of memory. */
+/* Returns PATH with the other volume; NULL: out of memory. */
 static char *change_volume(const char *path, const char *group, unsigned old_volume,
 			   unsigned volume)
 {
@@ -105,7 +105,10 @@ static kpack_error_t make_marker(const struct kp_marker *old, const char *group,
 	return err;
 }
 
-/* What only looked like a wrapper was found out while its containers were there. */
+/*
+ * Keep only the wrappers that the first conversion found: whether one only looks like a
+ * wrapper shows only with its container, which HOST lacks.
+ */
 static void keep_wrappers(struct kp_elf *elf, const struct kp_elf *converted)
 {
 	size_t n = 0, at = 0;
@@ -150,9 +153,9 @@ static kpack_error_t write_again(int host, uint64_t size, const struct binary *f
 	return err;
 }
 
-static kpack_error_t convert(const char *host, const struct binary *from,
-			     struct kp_span marker, const char *to,
-			     struct kpackx_error *why)
+static kpack_error_t convert_host(const char *host, const struct binary *from,
+				  struct kp_span marker, const char *to,
+				  struct kpackx_error *why)
 {
 	struct kp_outfile out;
 	kpack_error_t err;
@@ -160,8 +163,8 @@ static kpack_error_t convert(const char *host, const struct binary *from,
 	int fd;
 
 	KP_TRY(kp_file_open(host, &fd, &st, why));
-	/* nobody else reads it before it has its permissions */
-	err = begin(to, 0600, &out, why);
+	/* no other user may read it before it has its permissions */
+	err = open_output(to, 0600, &out, why);
 	if (!err)
 		err = write_again(fd, (uint64_t)st.st_size, from, marker, &out, why);
 	if (!err)
@@ -188,7 +191,7 @@ kpack_error_t shard_host_convert(const char *host, const char *from, const char 
 		err = make_marker(&b.marker, group, old_volume, volume, &marker, &size,
 				  why);
 	if (!err)
-		err = convert(host, &b, (struct kp_span){marker, size}, to, why);
+		err = convert_host(host, &b, (struct kp_span){marker, size}, to, why);
 	free(marker);
 	binary_close(&b);
 	return err;

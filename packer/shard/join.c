@@ -12,16 +12,17 @@
 
 /* --- what belongs together ----------------------------------------------------------- */
 
-static kpack_error_t differ(const struct shard_part *a, const struct shard_part *b,
-			    const char *what, const char *x, const char *y,
-			    struct kpackx_error *why)
+static kpack_error_t fail_differing(const struct shard_part *a,
+				    const struct shard_part *b, const char *what,
+				    const char *x, const char *y,
+				    struct kpackx_error *why)
 {
 	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 		       "%s and %s are of different runs: %s: %s, and %s", a->dir, b->dir,
 		       what, x, y);
 }
 
-/* Bytes of the option that OPTIONS begin with. */
+/* Returns the bytes of the option that OPTIONS begin with. */
 static int option_size(const char *options)
 {
 	const char *end = strstr(options, " --");
@@ -29,10 +30,10 @@ static int option_size(const char *options)
 	return end ? (int)(end - options) : (int)strlen(options);
 }
 
-/* All of them would be too many to see which it is. */
-static kpack_error_t differ_in_option(const struct shard_part *a,
-				      const struct shard_part *b,
-				      struct kpackx_error *why)
+/* Name the first option that differs: with all of them it would be hard to see. */
+static kpack_error_t fail_differing_option(const struct shard_part *a,
+					   const struct shard_part *b,
+					   struct kpackx_error *why)
 {
 	const char *x = a->record.options, *y = b->record.options;
 
@@ -56,13 +57,14 @@ static kpack_error_t check_pair(const struct shard_part *a, const struct shard_p
 	char of_x[16], of_y[16];
 
 	if (strcmp(x->version, y->version) != 0)
-		return differ(a, b, "kpack's version", x->version, y->version, why);
+		return fail_differing(a, b, "kpack's version", x->version, y->version,
+				      why);
 	snprintf(of_x, sizeof(of_x), "%u", x->shard.count);
 	snprintf(of_y, sizeof(of_y), "%u", y->shard.count);
 	if (x->shard.count != y->shard.count)
-		return differ(a, b, "the number of shards", of_x, of_y, why);
+		return fail_differing(a, b, "the number of shards", of_x, of_y, why);
 	if (strcmp(x->options, y->options) != 0)
-		return differ_in_option(a, b, why);
+		return fail_differing_option(a, b, why);
 	if (memcmp(x->plan, y->plan, sizeof(x->plan)) != 0)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "%s and %s are of different runs: INPUT was another, or "
@@ -84,7 +86,7 @@ static int by_index(const void *a, const void *b)
 	       (x->record.shard.index < y->record.shard.index);
 }
 
-/* Of two copies of one part the second is not needed. */
+/* Drop the second copy of a part. */
 static void drop_repeated(struct shard_join *j)
 {
 	size_t n = 0;
@@ -163,8 +165,8 @@ kpack_error_t shard_join_check(const struct shard_join *join, const char *out,
 
 /* --- archives ------------------------------------------------------------------------ */
 
-/* Has the first part archives that INPUT had? */
-static bool inherits(const struct shard_part *first)
+/* Whether the first part has archives that INPUT had. */
+static bool has_inherited(const struct shard_part *first)
 {
 	const struct shard_record *r = &first->record;
 
@@ -205,7 +207,7 @@ static kpack_error_t write_archives(struct shard_join *j, const char *dir,
 	return leftovers_remove(dir, "", why);
 }
 
-/* The directories of a tree that was written before may forbid it. */
+/* Make the root of OUT, and writable: that of an earlier output may be read-only. */
 static kpack_error_t make_root(const struct shard_join *j, const char *out,
 			       struct kpackx_error *why)
 {
@@ -230,13 +232,13 @@ kpack_error_t shard_join_archives(struct shard_join *join, const char *out,
 	kpack_error_t err;
 
 	KP_TRY(make_root(join, out, why));
-	if (join->replay.n_binaries == 0 && !inherits(first))
+	if (join->replay.n_binaries == 0 && !has_inherited(first))
 		return KPACK_SUCCESS;
 	if (asprintf(&dir, "%s/" KP_ARCHIVES_DIR, out) < 0)
 		return kp_fail_memory(why, strlen(out), "a path");
 	if (asprintf(&inherit, "%s/" SHARD_INHERITED, first->own) < 0)
 		inherit = NULL;
-	err = inherit ? write_archives(join, dir, inherits(first) ? inherit : NULL,
+	err = inherit ? write_archives(join, dir, has_inherited(first) ? inherit : NULL,
 				       progress, why)
 		      : kp_fail_memory(why, strlen(out), "a path");
 	free(dir);
@@ -251,7 +253,7 @@ static bool is_late(const struct shard_item *item)
 	return item->kind == SHARD_LINK;
 }
 
-/* Directories are the same in all parts. */
+/* Make the directories, which are the same in all parts. */
 static kpack_error_t make_directories(const struct shard_part *first, const char *out,
 				      struct kpackx_error *why)
 {
@@ -262,7 +264,7 @@ static kpack_error_t make_directories(const struct shard_part *first, const char
 	return KPACK_SUCCESS;
 }
 
-/* A binary that is in another volume than its shard took for it. */
+/* A binary that is in another volume than its shard stored it in. */
 struct moved {
 	const struct shard_converted *converted;
 	const struct replayed *replayed;
@@ -281,7 +283,7 @@ static int by_number(const void *key, const void *item)
 	return (*number > r->binary->number) - (*number < r->binary->number);
 }
 
-/* Its marker has to say which volume it is. */
+/* Convert a binary again, because its marker must name the new volume. */
 static kpack_error_t convert_again(const struct moved *m, const char *out,
 				   struct kpackx_error *why)
 {
@@ -336,7 +338,10 @@ static kpack_error_t find_moves(const struct shard_join *j, const struct shard_p
 	return KPACK_SUCCESS;
 }
 
-/* No binary stands in OUT with a marker that is not right, not for a moment. */
+/*
+ * Copy an item.  A moved binary is never in OUT with the wrong marker, not even for a
+ * moment.
+ */
 static kpack_error_t copy_item(const struct shard_part *part,
 			       const struct shard_item *item, const struct moves *moves,
 			       const char *out, struct kpackx_error *why)
@@ -387,7 +392,10 @@ static kpack_error_t tidy_directories(const struct shard_part *first, const char
 	return KPACK_SUCCESS;
 }
 
-/* From the innermost, because a directory may forbid what is done in it. */
+/*
+ * Set the attributes from the innermost directory on, because a directory may then forbid
+ * changes in it.
+ */
 static kpack_error_t finish_directories(const struct shard_part *first, const char *out,
 					struct kpackx_error *why)
 {

@@ -223,10 +223,10 @@ static kpack_error_t put_head(struct shard_log *log, const struct pack_args *arg
 
 /* --- the file ------------------------------------------------------------------------ */
 
-/* The head, what happened, and the sum over both. */
-static kpack_error_t complete(struct shard_log *all, const struct shard_log *log,
-			      const struct pack_args *args, const uint8_t plan[16],
-			      struct kpackx_error *why)
+/* Put together the head, the events and the checksum of both. */
+static kpack_error_t complete_record(struct shard_log *all, const struct shard_log *log,
+				     const struct pack_args *args, const uint8_t plan[16],
+				     struct kpackx_error *why)
 {
 	struct kp_content sum;
 
@@ -266,7 +266,7 @@ kpack_error_t shard_log_write(struct shard_log *log, const struct pack_args *arg
 	kpack_error_t err;
 
 	KP_TRY(shard_log_new(&all, why));
-	err = complete(all, log, args, plan, why);
+	err = complete_record(all, log, args, plan, why);
 	if (!err)
 		err = write_file(all, dir, why);
 	shard_log_free(all);

@@ -53,7 +53,8 @@ static int report_as_json(const struct shard_join *j, const char *out)
 }
 #endif
 
-static int report(const struct shard_merge_options *options, const struct shard_join *j)
+static int print_report(const struct shard_merge_options *options,
+			const struct shard_join *j)
 {
 	size_t n = 0;
 
@@ -71,8 +72,8 @@ static int report(const struct shard_merge_options *options, const struct shard_
 	return EXIT_OK;
 }
 
-static kpack_error_t join(const struct shard_merge_options *options, struct shard_join *j,
-			  struct kpackx_error *why)
+static kpack_error_t join_parts(const struct shard_merge_options *options,
+				struct shard_join *j, struct kpackx_error *why)
 {
 	struct progress progress;
 	kpack_error_t err;
@@ -94,11 +95,11 @@ int shard_merge(const struct shard_merge_options *options)
 	struct shard_join j;
 	int status;
 
-	if (join(options, &j, &why)) {
+	if (join_parts(options, &j, &why)) {
 		report_why(NULL, &why);
 		status = EXIT_FAULT;
 	} else {
-		status = report(options, &j);
+		status = print_report(options, &j);
 	}
 	shard_join_close(&j);
 	return status;

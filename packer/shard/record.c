@@ -60,7 +60,7 @@ static bool get_text(struct kp_mp *c, size_t max, char **out)
 	return *out || kp_mp_fault(c, "out of memory");
 }
 
-/* The same into OUT, and not empty. */
+/* As get_text, into OUT, and not empty. */
 static bool get_name(struct kp_mp *c, char out[SHARD_NAME_MAX + 1])
 {
 	struct kp_span s = {0};
@@ -74,7 +74,7 @@ static bool get_name(struct kp_mp *c, char out[SHARD_NAME_MAX + 1])
 	return true;
 }
 
-/* Does it lead nowhere but below where it begins? */
+/* Whether PATH stays below where it begins. */
 static bool is_inside(const char *path)
 {
 	for (const char *end;; path = end + 1) {
@@ -233,8 +233,8 @@ static bool get_entry(struct kp_mp *c, struct shard_event *e)
 	       get_bytes(c, &e->metadata);
 }
 
-/* What belongs to the binary at hand. */
-static bool pass_event(struct parser *p, bool entry)
+/* Check an event of the current binary, and count it to its events. */
+static bool check_event(struct parser *p, bool entry)
 {
 	struct shard_event e;
 
@@ -298,9 +298,9 @@ static bool get_event(struct parser *p, struct kp_span kind, uint32_t n)
 	if (kp_span_is(kind, "b") && n == 5)
 		return get_binary(p);
 	if (kp_span_is(kind, "o") && n == 6)
-		return pass_event(p, false);
+		return check_event(p, false);
 	if (kp_span_is(kind, "e") && n == 5)
-		return pass_event(p, true);
+		return check_event(p, true);
 	if (kp_span_is(kind, "c") && n == 3)
 		return get_converted(p);
 	if (kp_span_is(kind, "i") && n == 10)
@@ -310,7 +310,10 @@ static bool get_event(struct parser *p, struct kp_span kind, uint32_t n)
 
 /* --- all together -------------------------------------------------------------------- */
 
-/* What is cut short, or has a bit changed, is no record. */
+/*
+ * Check the end and the checksum: a record that is cut short or has a changed bit is
+ * invalid.
+ */
 static kpack_error_t check_end(struct parser *p, struct kp_span bytes, size_t end,
 			       struct kpackx_error *why)
 {

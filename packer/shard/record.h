@@ -12,8 +12,8 @@
  *   ["i", kind, path, size, mode, seconds, nanoseconds, hash, attributes, first path]
  *   ["z", XXH3-128 of all bytes before]
  *
- * Strings that may hold file names are "bin".  The record is not trusted: no path may lead
- * out of the part, and everything that the kinds need must be present.
+ * Strings that may hold file names are "bin".  The record is not trusted: no path may
+ * lead out of the part, and everything that the kinds need must be present.
  */
 #ifndef PACKER_SHARD_RECORD_H
 #define PACKER_SHARD_RECORD_H

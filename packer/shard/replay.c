@@ -4,7 +4,7 @@
 #include "core/base/bounds.h"
 #include "core/base/alloc.h"
 
-/* An entry: KEY without the suffix that distinguishes objects of one container. */
+/* The name of an entry. */
 struct replay_name {
 	char *key;
 	const char *arch; /* behind the key */
@@ -14,7 +14,10 @@ struct replay_name {
 
 /* --- names --------------------------------------------------------------------------- */
 
-/* KEY without the "@kind" before its "#n"; SIZE of what is written. */
+/*
+ * Write KEY without the "@kind" before its "#n"; returns the bytes written, 0 if it has
+ * none.
+ */
 static size_t plain_key(struct kp_span key, char out[KP_NAME_MAX + 1])
 {
 	const uint8_t *hash = memrchr(key.data, '#', key.size);
@@ -53,7 +56,7 @@ static kpack_error_t add_name(struct replay *r, struct kp_span key, const char *
 	return KPACK_SUCCESS;
 }
 
-/* An entry stands under its own name, and one with "@kind" for those without it. */
+/* Add the name of an entry, and, if it has an "@kind", also the name without it. */
 static kpack_error_t add_entry(struct replay *r, const struct shard_event *e,
 			       const char *place, size_t binary, struct kpackx_error *why)
 {

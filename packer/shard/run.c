@@ -39,7 +39,10 @@ static void add_number(struct kp_content_hash *hash, uint64_t n)
 	kp_content_hash_add(hash, (struct kp_span){bytes, sizeof(bytes)});
 }
 
-/* When a directory was changed is nothing that an input is known by. */
+/*
+ * Add an entry to the digest.  The times of directories are left out: they do not
+ * identify an input.
+ */
 static kpack_error_t add_entry(struct kp_content_hash *hash, const struct scan_entry *e,
 			       struct kpackx_error *why)
 {
@@ -71,8 +74,8 @@ static void add_object(struct kp_content_hash *hash, const struct plan_object *o
 	add_text(hash, image->arch);
 }
 
-static kpack_error_t digest(const struct packing *p, uint8_t out[16],
-			    struct kpackx_error *why)
+static kpack_error_t digest_plan(const struct packing *p, uint8_t out[16],
+				 struct kpackx_error *why)
 {
 	struct kp_content_hash *hash = kp_content_hash_new();
 	kpack_error_t err = KPACK_SUCCESS;
@@ -96,9 +99,11 @@ static kpack_error_t digest(const struct packing *p, uint8_t out[16],
 	return err;
 }
 
-/* --- what is its own ----------------------------------------------------------------- */
+/* --- what the shard owns ------------------------------------------------------------- */
 
-/* Could it take more than one volume? Files that already exist could cause that, too. */
+/*
+ * Whether the run may need more than one volume.  Existing archives may cause that, too.
+ */
 static bool volumes_may_change(const struct packing *p)
 {
 	uint64_t bytes = 0, frames = 0;
@@ -150,8 +155,11 @@ static kpack_error_t remove_files(const char *dir, struct kpackx_error *why)
 		      : KPACK_SUCCESS;
 }
 
-/* Without its record a part counts for nothing. */
-static kpack_error_t clear(const char *dir, struct kpackx_error *why)
+/*
+ * Empty the part's directory, the record first: a part without its record counts for
+ * nothing.
+ */
+static kpack_error_t clear_part(const char *dir, struct kpackx_error *why)
 {
 	char *record, *inherited;
 	kpack_error_t err = KPACK_SUCCESS;
@@ -174,7 +182,7 @@ static kpack_error_t clear(const char *dir, struct kpackx_error *why)
 	return err;
 }
 
-static kpack_error_t lock(struct packing *p, struct kpackx_error *why)
+static kpack_error_t lock_part(struct packing *p, struct kpackx_error *why)
 {
 	struct shard_run *run = run_of(p);
 	char *path;
@@ -191,7 +199,7 @@ static kpack_error_t lock(struct packing *p, struct kpackx_error *why)
 	return err;
 }
 
-/* The first shard has the archives that INPUT has. */
+/* Copy the archives that INPUT has to the first shard's part. */
 static kpack_error_t bring_inherited(const struct packing *p, struct kpackx_error *why)
 {
 	char *to;
@@ -208,7 +216,7 @@ static kpack_error_t bring_inherited(const struct packing *p, struct kpackx_erro
 	return err;
 }
 
-/* The files of a part would be taken for files of this run. */
+/* Refuse an INPUT that is a part: its files would be taken for files of this run. */
 static kpack_error_t check_input(const struct packing *p, struct kpackx_error *why)
 {
 	char *path;
@@ -253,16 +261,16 @@ static kpack_error_t begin_shard(struct packing *p, struct kpackx_error *why)
 	KP_TRY(check_input(p, why));
 	KP_TRY(shard_log_new(&run->log, why));
 	run->hooks.observer.arg = run->log;
-	KP_TRY(digest(p, run->plan, why));
+	KP_TRY(digest_plan(p, run->plan, why));
 	run->hosts = p->args.mode == PACK_TREE && volumes_may_change(p);
 	KP_TRY(shard_assign(&p->scan, &p->plan, p->args.mode == PACK_ARCHIVES,
 			    &p->args.shard, &run->mine, why));
 	KP_TRY(drop_others(p, why));
-	KP_TRY(lock(p, why));
+	KP_TRY(lock_part(p, why));
 	p->finished_before = !p->args.force && shard_done(p, run->plan);
 	if (p->finished_before)
 		return KPACK_SUCCESS;
-	KP_TRY(clear(p->archives, why));
+	KP_TRY(clear_part(p->archives, why));
 	return bring_inherited(p, why);
 }
 
@@ -364,13 +372,16 @@ static int by_name(const struct dirent **a, const struct dirent **b)
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* Files of a killed run are hidden, and directories are recorded by themselves. */
+/*
+ * Whether a name in SHARD_DIR is recorded: temporary files of a killed run are hidden,
+ * and directories are recorded by themselves.
+ */
 static int is_own(const struct dirent *e)
 {
 	return e->d_name[0] != '.' && strcmp(e->d_name, SHARD_INHERITED) != 0;
 }
 
-/* The files of SHARD_DIR, or of the directory SUB in it. */
+/* Record the files of SHARD_DIR, or of the directory SUB in it. */
 static kpack_error_t record_own(const struct packing *p, const char *sub,
 				struct kpackx_error *why)
 {

@@ -10,7 +10,7 @@
 
 /* --- the record ---------------------------------------------------------------------- */
 
-static kpack_error_t no_record(const struct shard_part *p, struct kpackx_error *why)
+static kpack_error_t fail_no_record(const struct shard_part *p, struct kpackx_error *why)
 {
 	if (access(p->own, F_OK) < 0)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
@@ -27,7 +27,7 @@ static kpack_error_t read_record(struct shard_part *p, const char *path, size_t 
 	int fd;
 
 	if (access(path, F_OK) < 0 && errno == ENOENT)
-		return no_record(p, why);
+		return fail_no_record(p, why);
 	KP_TRY(kp_file_open(path, &fd, &st, why));
 	*size = (size_t)st.st_size;
 	if ((uint64_t)st.st_size > KP_TOC_SIZE_MAX)
@@ -93,7 +93,7 @@ static int cmp_path(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Is the directory that PATH is in among the N DIRS? */
+/* Whether the directory of PATH is among the N DIRS. */
 static bool has_parent(const char *path, const char **dirs, size_t n)
 {
 	const char *slash = strrchr(path, '/');
@@ -106,7 +106,10 @@ static bool has_parent(const char *path, const char **dirs, size_t n)
 	return bsearch(&p, dirs, n, sizeof(*dirs), cmp_path) != NULL;
 }
 
-/* Every directory is made, so that nothing is written through a link. */
+/*
+ * Check that the record has every parent directory: all of them are made, so that nothing
+ * is written through a link.
+ */
 static kpack_error_t check_parents(const struct shard_part *part,
 				   struct kpackx_error *why)
 {
