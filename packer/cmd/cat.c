@@ -49,7 +49,7 @@ static kpack_error_t to_file(const void *data, size_t size, void *arg,
 	return KPACK_SUCCESS;
 }
 
-/* The entry KEY, ARCH, exactly, or else KEY#0. */
+/* Find the entry KEY for ARCH exactly, else KEY#0. */
 static bool find_entry(const struct kpack_archive *a, const char *key, const char *arch,
 		       size_t *entry)
 {
@@ -86,8 +86,11 @@ static kpack_error_t write_file(const struct kpack_archive *a, size_t entry,
 	return err;
 }
 
-/* FILE that is no regular file - a pipe, /dev/null - is written to, not replaced. */
-static bool replaceable(const char *path)
+/*
+ * Whether PATH may be replaced.  A file that is not regular (a pipe, /dev/null) is
+ * written to instead.
+ */
+static bool is_replaceable(const char *path)
 {
 	struct stat st;
 
@@ -99,14 +102,15 @@ static kpack_error_t write_entry(const struct kpack_archive *a, size_t entry,
 {
 	if (!output)
 		return archive_decode(a, entry, to_stdout, NULL, why);
-	if (replaceable(output))
+	if (is_replaceable(output))
 		return write_file(a, entry, output, why);
 	if (!freopen(output, "w", stdout))
 		return kp_fail_errno(why, errno, "%s: cannot open", output);
 	return archive_decode(a, entry, to_stdout, NULL, why);
 }
 
-static int cat(const char *path, const char *key, const char *arch, const char *output)
+static int cat_entry(const char *path, const char *key, const char *arch,
+		     const char *output)
 {
 	struct kpackx_error why = {0};
 	struct kpack_archive *a = NULL;
@@ -125,7 +129,7 @@ static int cat(const char *path, const char *key, const char *arch, const char *
 		free(k);
 		free(t);
 	} else if (write_entry(a, entry, output, &why)) {
-		if (!ferror(stdout)) /* else report_finish reports it */
+		if (!ferror(stdout)) /* otherwise report_finish reports it */
 			report_why(path, &why);
 	} else {
 		status = EXIT_OK;
@@ -149,5 +153,5 @@ int cmd_cat(int argc, char **argv)
 	if (argc - optind != 3)
 		return options_usage(o.help, "ARCHIVE, KEY and ARCH are needed");
 	return report_finish(
-		cat(argv[optind], argv[optind + 1], argv[optind + 2], output));
+		cat_entry(argv[optind], argv[optind + 1], argv[optind + 2], output));
 }

@@ -39,7 +39,7 @@ const struct command_help cmd_detect_help = {
 	"the paper's family, generic target.  With archives: which of them it can use.",
 };
 
-/* --- what is there ---------------------------------------------------------------- */
+/* --- the GPUs --------------------------------------------------------------------- */
 
 static void read_gpus(struct detect *d)
 {
@@ -62,7 +62,10 @@ static void read_gpus(struct detect *d)
 	kp_gpus_fini(&gpus);
 }
 
-/* What stands for item I in names.  NULL: nothing, or an earlier one has it, too. */
+/*
+ * Returns the label of item I in names; NULL: it has none, or an earlier item has the
+ * same.
+ */
 static const char *new_label(struct detect *d, size_t i)
 {
 	const char *label = gpu_names_label(&d->names, &d->kinds.items[i]);
@@ -81,7 +84,7 @@ static const char *new_label(struct detect *d, size_t i)
 	return label;
 }
 
-/* Settings of features share an extra: has none before item I that of LABEL? */
+/* Whether no item before I has the extra of LABEL: settings of features share one. */
 static bool is_new_extra(const struct detect *d, size_t i, const char *label)
 {
 	char part[GPU_NAME_PART_MAX], other[GPU_NAME_PART_MAX];
@@ -135,7 +138,7 @@ static void print_kind(const struct gpu_kind *kind)
 	       s ? s->series : "-", generic ? generic : "-");
 }
 
-/* The archives that KIND can use; groups that have none are reported. */
+/* Print the archives that KIND can use, and report the groups that have none. */
 static void print_served(struct detect *d, const struct gpu_kind *kind)
 {
 	const struct gpu_served *served = &d->served;
@@ -225,7 +228,7 @@ static void print_all(struct detect *d)
 		print_each(d);
 }
 
-static int detect(struct detect *d, int n, char **operands)
+static int detect_gpus(struct detect *d, int n, char **operands)
 {
 	struct kpackx_error why = {0};
 
@@ -241,7 +244,7 @@ static int detect(struct detect *d, int n, char **operands)
 	return d->failed ? EXIT_FAULT : EXIT_OK;
 }
 
-/* Row with an argument; false, with the reason, where that is wrong. */
+/* Take an option with an argument; false, with the reason, if that is wrong. */
 static bool read_value(struct detect *d, int row, const char *arg,
 		       struct kpackx_error *why)
 {
@@ -257,7 +260,7 @@ static bool read_value(struct detect *d, int row, const char *arg,
 	return row != OPT_ARCH || !gpu_kinds_parse(&d->kinds, arg, why);
 }
 
-/* The exit status to leave with, or -1. */
+/* Returns an exit status, or -1 to go on. */
 static int check_options(const struct detect *d, const struct options *o)
 {
 	bool operands = optind < o->argc;
@@ -304,7 +307,7 @@ int cmd_detect(int argc, char **argv)
 	int status = read_options(&d, &o);
 
 	if (status < 0)
-		status = report_finish(detect(&d, argc - optind, argv + optind));
+		status = report_finish(detect_gpus(&d, argc - optind, argv + optind));
 	gpu_served_close(&d.served);
 	gpu_kinds_fini(&d.kinds);
 	return status;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kpack extract: the files of archives under a directory OUT.
+ * kpack extract: write the entries of archives as files below a directory OUT.
  *
- * Which names there are is decided by core's view, as for the mount.  Nothing is
- * written outside OUT, whatever names say and whatever stands in OUT: every directory is
- * opened from its parent without following symbolic links.  A file appears
- * under its name when it is whole.
+ * The view of core decides which names there are, as for the mount.  Nothing is written
+ * outside OUT, whatever names the archives have and whatever is in OUT: every directory
+ * is opened from its parent without following symbolic links.  A file gets its name when
+ * it is whole.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -48,7 +48,7 @@ struct extract {
 	bool full; /* the disk is full: stop */
 };
 
-/* A directory of the view on the way down; made and opened when its first file comes. */
+/* A directory of the view on the way down; it is made and opened for its first file. */
 struct level {
 	struct level *up; /* NULL: OUT itself */
 	struct kp_span name;
@@ -58,7 +58,7 @@ struct level {
 
 /* --- messages --------------------------------------------------------------------- */
 
-/* Path of NAME in LEVEL, escaped. */
+/* Returns the path of NAME in LEVEL, escaped; NULL: out of memory. */
 static char *path_text(const struct level *level, struct kp_span name)
 {
 	char *part = kp_text_escape_new(name), *path = NULL, *up;
@@ -74,8 +74,8 @@ static char *path_text(const struct level *level, struct kp_span name)
 }
 
 static void __attribute__((format(printf, 4, 5)))
-tell(struct extract *x, const struct level *level, struct kp_span name, const char *fmt,
-     ...)
+report_fault(struct extract *x, const struct level *level, struct kp_span name,
+	     const char *fmt, ...)
 {
 	char *out = kp_text_escape_new(kp_span_str(x->out));
 	char *path = path_text(level, name), text[400];
@@ -84,7 +84,7 @@ tell(struct extract *x, const struct level *level, struct kp_span name, const ch
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	/* the path is escaped already: it is text, not the file */
+	/* the path is already escaped, so it is given as text */
 	report_error(NULL, "%s/%s: %s", out ? out : "?", path ? path : "?", text);
 	free(out);
 	free(path);
@@ -93,7 +93,7 @@ tell(struct extract *x, const struct level *level, struct kp_span name, const ch
 
 /* --- directories ------------------------------------------------------------------ */
 
-/* A name of the view as a C string; names have at most 255 bytes. */
+/* Copy a name of the view, which has at most 255 bytes, to a C string. */
 static const char *c_name(struct kp_span s, char out[256])
 {
 	size_t n = s.size < 255 ? s.size : 255;
@@ -127,7 +127,7 @@ static int level_open(struct extract *x, struct level *level)
 			openat(up, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	level->failed = level->fd < 0;
 	if (level->failed)
-		tell(x, level->up, level->name, "%s", directory_fault(errno));
+		report_fault(x, level->up, level->name, "%s", directory_fault(errno));
 	return level->fd;
 }
 
@@ -156,7 +156,7 @@ static kpack_error_t write_all(const void *data, size_t size, void *arg,
 	return KPACK_SUCCESS;
 }
 
-/* A new file in DIR under a name nobody uses. */
+/* Open a new file in DIR under an unused temporary name. */
 static int open_temporary(int dir, char name[KP_TEMP_NAME_SIZE])
 {
 	int fd = -1;
@@ -172,7 +172,7 @@ static int open_temporary(int dir, char name[KP_TEMP_NAME_SIZE])
 	return fd;
 }
 
-/* Give the temporary file its name; unless forced, only when nothing has that name. */
+/* Give the temporary file its name; unless forced, only if that does not exist. */
 static int give_name(const struct extract *x, int dir, const char *temporary,
 		     const char *name)
 {
@@ -198,12 +198,13 @@ static mode_t file_mode(const struct extract *x, const struct kpack_archive *a,
 	struct kp_meta meta;
 
 	kp_archive_meta(a, entry, &meta);
-	/* never set-user-ID and the like: an archive is not trusted so far */
+	/* never set-user-ID and the like: an archive is not trusted that far */
 	return (meta.mode ? (meta.mode & 0777) : 0644) & ~x->umask;
 }
 
-static kpack_error_t fill(const struct extract *x, int fd, const struct kpack_archive *a,
-			  size_t entry, struct kpackx_error *why)
+static kpack_error_t fill_file(const struct extract *x, int fd,
+			       const struct kpack_archive *a, size_t entry,
+			       struct kpackx_error *why)
 {
 	struct file_sink sink = {fd};
 
@@ -223,7 +224,7 @@ static kpack_error_t write_file(const struct extract *x, int dir, const char *na
 
 	if (fd < 0)
 		return kp_fail_errno(why, errno, "create");
-	err = fill(x, fd, a, entry, why);
+	err = fill_file(x, fd, a, entry, why);
 	/* a network file system reports a full disk at close */
 	if (close(fd) != 0 && !err)
 		err = kp_fail_errno(why, errno, "close");
@@ -236,7 +237,7 @@ static kpack_error_t write_file(const struct extract *x, int dir, const char *na
 	return err;
 }
 
-static bool exists(int dir, const char *name)
+static bool name_exists(int dir, const char *name)
 {
 	struct stat st;
 
@@ -255,25 +256,26 @@ static void extract_file(struct extract *x, struct level *level,
 	if (dir < 0)
 		return;
 	c_name(name->text, text);
-	if (!x->force && exists(dir, text)) { /* before the work of decoding */
-		tell(x, level, name->text, "exists already (--force replaces it)");
+	if (!x->force && name_exists(dir, text)) { /* before decoding */
+		report_fault(x, level, name->text,
+			     "exists already (--force replaces it)");
 		return;
 	}
 	a = kp_view_entry(x->view, name->index, &entry);
 	if (write_file(x, dir, text, a, entry, &why) == KPACK_SUCCESS)
 		return;
-	tell(x, level, name->text, "%s",
-	     why.text[0] ? why.text : kpackx_error_name(why.code));
+	report_fault(x, level, name->text, "%s",
+		     why.text[0] ? why.text : kpackx_error_name(why.code));
 	x->full = why.sys_errno == ENOSPC || why.sys_errno == EDQUOT;
 }
 
 /* --- the tree --------------------------------------------------------------------- */
 
 /*
- * Every entry once: at its path if it has one, else below toc/.  The paper's legacy
- * paths are second names of files that are below toc/.
+ * Whether a name is extracted.  Every entry is written once: at its path if it has one,
+ * else below toc/.  The paper's legacy paths are second names of files below toc/.
  */
-static bool wanted(enum kp_view_kind kind)
+static bool is_wanted(enum kp_view_kind kind)
 {
 	return kind == KP_VIEW_TOC || kind == KP_VIEW_PATH;
 }
@@ -292,13 +294,13 @@ static void extract_dir(struct extract *x, uint32_t number, struct level *level)
 			extract_dir(x, name.index, &below);
 			if (below.fd >= 0)
 				close(below.fd);
-		} else if (wanted(name.kind)) {
+		} else if (is_wanted(name.kind)) {
 			extract_file(x, level, &name);
 		}
 	}
 }
 
-static void tell_conflicts(struct extract *x)
+static void report_conflicts(struct extract *x)
 {
 	size_t kept, counted;
 	const char *const *conflicts = kp_view_conflicts(x->view, &kept, &counted);
@@ -340,7 +342,7 @@ static int open_out(const struct extract *x)
 	return fd;
 }
 
-static int extract(struct extract *x, int n, char **operands)
+static int extract_entries(struct extract *x, int n, char **operands)
 {
 	struct level top = {.fd = -1};
 
@@ -351,14 +353,14 @@ static int extract(struct extract *x, int n, char **operands)
 	top.fd = build_view(x) ? open_out(x) : -1;
 	if (top.fd < 0)
 		return EXIT_FAULT;
-	tell_conflicts(x);
+	report_conflicts(x);
 	extract_dir(x, 0, &top);
 	close(top.fd);
 	arch_filter_warn(&x->filter, &x->set);
 	return x->failed ? EXIT_FAULT : EXIT_OK;
 }
 
-/* The exit status to leave with, or -1. */
+/* Returns an exit status, or -1 to go on. */
 static int read_options(struct extract *x, struct options *o)
 {
 	struct kpackx_error why = {0};
@@ -390,7 +392,7 @@ int cmd_extract(int argc, char **argv)
 	if (status < 0) {
 		x.umask = umask(0);
 		umask(x.umask);
-		status = report_finish(extract(&x, argc - optind, argv + optind));
+		status = report_finish(extract_entries(&x, argc - optind, argv + optind));
 	}
 	kp_view_free(x.view);
 	archives_close(&x.set);

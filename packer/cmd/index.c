@@ -45,7 +45,7 @@ struct indexing {
 	struct progress progress;
 };
 
-static void fini(struct indexing *x)
+static void indexing_fini(struct indexing *x)
 {
 	for (size_t i = 0; i < x->n_files; i++)
 		free(x->files[i]);
@@ -61,7 +61,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* "._x.whl" and the like are not meant for anybody. */
+/* Whether NAME is a wheel's.  Hidden files such as "._x.whl" are not meant for users. */
 static bool is_wheel(const char *name)
 {
 	size_t n = strlen(name);
@@ -69,7 +69,7 @@ static bool is_wheel(const char *name)
 	return n > 4 && name[0] != '.' && strcmp(name + n - 4, ".whl") == 0;
 }
 
-static kpack_error_t list(struct indexing *x, struct kpackx_error *why)
+static kpack_error_t list_wheels(struct indexing *x, struct kpackx_error *why)
 {
 	DIR *dir = opendir(x->dir);
 	const struct dirent *e;
@@ -124,8 +124,8 @@ static uint64_t total_size(const struct indexing *x)
 	return total;
 }
 
-/* Report every wheel that is refused; false: there were some. */
-static bool read_all(struct indexing *x)
+/* Read all wheels, and report every wheel that is refused; false: there were some. */
+static bool read_wheels(struct indexing *x)
 {
 	struct record_hash *hash = NULL;
 	struct kpackx_error why = {0};
@@ -153,7 +153,7 @@ static bool read_all(struct indexing *x)
 	return ok;
 }
 
-static void tell_notes(const struct indexing *x)
+static void report_notes(const struct indexing *x)
 {
 	for (size_t i = 0; i < x->count && !x->quiet; i++)
 		if (*x->wheels[i].tag_fault)
@@ -162,7 +162,7 @@ static void tell_notes(const struct indexing *x)
 }
 
 #if KP_WITH_JSON
-static bool tell_json(const struct indexing *x)
+static bool print_json(const struct indexing *x)
 {
 	struct report_array array = {0};
 
@@ -180,13 +180,13 @@ static bool tell_json(const struct indexing *x)
 }
 #endif
 
-static int tell(const struct indexing *x)
+static int print_result(const struct indexing *x)
 {
 	size_t projects = 0;
 
 #if KP_WITH_JSON
 	if (x->json)
-		return tell_json(x) ? EXIT_OK : EXIT_FAULT;
+		return print_json(x) ? EXIT_OK : EXIT_FAULT;
 #endif
 	if (x->quiet)
 		return EXIT_OK;
@@ -198,17 +198,17 @@ static int tell(const struct indexing *x)
 	return EXIT_OK;
 }
 
-static int run(struct indexing *x)
+static int run_index(struct indexing *x)
 {
 	struct kpackx_error why = {0};
 
-	if (list(x, &why)) {
+	if (list_wheels(x, &why)) {
 		report_why(x->dir, &why);
 		return EXIT_FAULT;
 	}
-	if (!read_all(x))
+	if (!read_wheels(x))
 		return EXIT_FAULT;
-	tell_notes(x);
+	report_notes(x);
 	if (x->count == 0) {
 		report_error(x->dir, "there are no wheels");
 		return EXIT_FAULT;
@@ -217,7 +217,7 @@ static int run(struct indexing *x)
 		report_why(x->out, &why);
 		return EXIT_FAULT;
 	}
-	return tell(x);
+	return print_result(x);
 }
 
 int cmd_index(int argc, char **argv)
@@ -244,8 +244,8 @@ int cmd_index(int argc, char **argv)
 			return EXIT_FAULT;
 		x.out = x.default_out;
 	}
-	status = run(&x);
-	fini(&x);
+	status = run_index(&x);
+	indexing_fini(&x);
 	return report_finish(status);
 }
 

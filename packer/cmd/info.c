@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* kpack info: what an archive is, in numbers. */
+/* kpack info: describe archives in numbers. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include "packer/archives/operands.h"
@@ -30,11 +30,11 @@ struct info {
 	size_t n_arches;
 	uint64_t decoded; /* bytes of all entries */
 	uint64_t stored;  /* bytes of the frames, each counted once */
-	uint32_t shared;  /* entries whose bytes an earlier entry has stored */
+	uint32_t shared;  /* entries that share the bytes of an earlier one */
 	size_t faults;
 };
 
-/* Count an entry for its architecture; there are few of those. */
+/* Count an entry for its architecture; there are few architectures. */
 static bool count_arch(struct info *info, const struct kp_entry_info *e)
 {
 	struct arch_count *arches;
@@ -57,7 +57,7 @@ static bool count_arch(struct info *info, const struct kp_entry_info *e)
 	return true;
 }
 
-static bool gather(const struct kpack_archive *a, struct info *info)
+static bool gather_info(const struct kpack_archive *a, struct info *info)
 {
 	size_t n = kp_archive_entry_count(a), kept;
 	bool *seen = calloc((size_t)kp_archive_ordinal_count(a) + 1, sizeof(*seen));
@@ -91,7 +91,7 @@ static size_t declared_count(struct kpack_archive *a)
 	return kpack_get_architecture_count(a, &n) == KPACK_SUCCESS ? n : 0;
 }
 
-static const char *declared(struct kpack_archive *a, size_t i)
+static const char *declared_arch(struct kpack_archive *a, size_t i)
 {
 	const char *arch = "?";
 
@@ -118,7 +118,7 @@ static void print_arches(struct kpack_archive *a, const struct info *info)
 	printf("  %-14s", "declared");
 	for (size_t i = 0; i < declared_count(a); i++) {
 		fputs(i ? " " : "", stdout);
-		report_text(declared(a, i));
+		report_text(declared_arch(a, i));
 	}
 	puts(declared_count(a) ? "" : "-");
 	for (size_t i = 0; i < info->n_arches; i++) {
@@ -159,7 +159,7 @@ static json_t *declared_json(struct kpack_archive *a)
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < declared_count(a); i++)
-		json_array_append_new(list, report_json_text(declared(a, i)));
+		json_array_append_new(list, report_json_text(declared_arch(a, i)));
 	return list;
 }
 
@@ -206,7 +206,7 @@ static json_t *info_json(struct kpack_archive *a, const struct info *info)
 }
 #endif
 
-static int tell_all(const struct archives *set, bool json)
+static int print_all(const struct archives *set, bool json)
 {
 	int status = set->failed ? EXIT_FAULT : EXIT_OK;
 #if KP_WITH_JSON
@@ -216,7 +216,7 @@ static int tell_all(const struct archives *set, bool json)
 	for (size_t i = 0; i < set->count; i++) {
 		struct info info = {0};
 
-		if (!gather(set->items[i], &info)) {
+		if (!gather_info(set->items[i], &info)) {
 			report_error(kp_archive_path(set->items[i]), "out of memory");
 			status = EXIT_FAULT;
 		} else if (!json) {
@@ -255,7 +255,7 @@ int cmd_info(int argc, char **argv)
 	if (json && !report_json_ok())
 		return EXIT_USAGE;
 	archives_open(&set, argc - optind, argv + optind);
-	status = report_finish(tell_all(&set, json));
+	status = report_finish(print_all(&set, json));
 	archives_close(&set);
 	return status;
 }

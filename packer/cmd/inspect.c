@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* kpack inspect: the device code inside any file, explained or taken out. */
+/* kpack inspect: explain or extract the device code in any file. */
 #include "core/archive/archive.h"
 #include "packer/command.h"
 #include "packer/inspect/extract.h"
@@ -102,8 +102,8 @@ static bool is_archive(const struct inspect_file *file)
 
 /* --- the command ------------------------------------------------------------------ */
 
-static kpack_error_t explain(struct inspect *in, struct inspect_file *file,
-			     struct kpackx_error *why)
+static kpack_error_t explain_file(struct inspect *in, struct inspect_file *file,
+				  struct kpackx_error *why)
 {
 	if (in->json)
 		return inspect_json_print(file, why);
@@ -127,7 +127,7 @@ static int inspect_opened(struct inspect *in, struct inspect_file *file)
 			report_error(in->path, "no device code in it");
 		return EXIT_FAULT;
 	}
-	if (explain(in, file, &why)) {
+	if (explain_file(in, file, &why)) {
 		report_why(in->path, &why);
 		return EXIT_FAULT;
 	}
@@ -137,7 +137,7 @@ static int inspect_opened(struct inspect *in, struct inspect_file *file)
 	return file->faults ? EXIT_FAULT : EXIT_OK;
 }
 
-static int inspect(struct inspect *in)
+static int inspect_path(struct inspect *in)
 {
 	struct inspect_file file;
 	struct kpackx_error why = {0};
@@ -155,7 +155,7 @@ static int inspect(struct inspect *in)
 	return status;
 }
 
-/* The exit status to leave with, or -1. */
+/* Returns an exit status, or -1 to go on. */
 static int read_options(struct inspect *in, struct options *o)
 {
 	struct inspect_extract *x = &in->extract;
@@ -190,7 +190,7 @@ int cmd_inspect(int argc, char **argv)
 
 	if (status < 0) {
 		in.path = argv[optind];
-		status = report_finish(inspect(&in));
+		status = report_finish(inspect_path(&in));
 	}
 	arch_filter_fini(&in.extract.filter);
 	return status;

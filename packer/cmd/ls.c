@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* kpack ls: a line, or a JSON object, for each entry. */
+/* kpack ls: print a line, or a JSON object, for each entry. */
 #include <inttypes.h>
 #include "packer/archives/operands.h"
 #include "packer/command.h"
@@ -50,7 +50,7 @@ static void print_line(const struct ls *ls, const struct kp_entry_info *info,
 }
 
 #if KP_WITH_JSON
-/* All of an entry's metadata; null: it has none, or none that is whole. */
+/* Returns all of an entry's metadata as JSON; null: it has none, or it is damaged. */
 static json_t *json_metadata(struct kp_span map)
 {
 	struct kp_mp c = kp_mp_over(map);
@@ -103,7 +103,7 @@ static void list_entry(struct ls *ls, const struct kpack_archive *a, size_t entr
 	print_line(ls, &info, &meta);
 }
 
-static int list(struct ls *ls, int n, char **operands)
+static int list_archives(struct ls *ls, int n, char **operands)
 {
 	struct archives set;
 	int status = EXIT_OK;
@@ -128,7 +128,7 @@ static int list(struct ls *ls, int n, char **operands)
 	return status;
 }
 
-/* The exit status to leave with, or -1. */
+/* Returns an exit status, or -1 to go on. */
 static int read_options(struct ls *ls, struct options *o)
 {
 	struct kpackx_error why = {0};
@@ -156,7 +156,7 @@ int cmd_ls(int argc, char **argv)
 	int status = read_options(&ls, &o);
 
 	if (status < 0)
-		status = report_finish(list(&ls, argc - optind, argv + optind));
+		status = report_finish(list_archives(&ls, argc - optind, argv + optind));
 	arch_filter_fini(&ls.filter);
 	return status;
 }

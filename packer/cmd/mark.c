@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* kpack mark: a table of subcommands of its own. */
+/* kpack mark: a command with a table of subcommands of its own. */
 #include <stdio.h>
 #include <string.h>
 #include "packer/mark/mark.h"
@@ -25,7 +25,7 @@ static const struct subcommand {
 
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
-/* The last word of "mark show". */
+/* Returns the last word of a name like "mark show". */
 static const char *own_name(const struct command_help *help)
 {
 	return strrchr(help->name, ' ') + 1;
@@ -40,7 +40,7 @@ static void print_commands(void)
 	fputs("\n'COMMAND --help' lists a command's options.\n", stdout);
 }
 
-/* Answer --help, or refuse the option that stands where a command should. */
+/* Print the help, or refuse an option in place of a command. */
 static int own_options(char **argv)
 {
 	struct options o = {.help = &cmd_mark_help, .argc = 2, .argv = argv};

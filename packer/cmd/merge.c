@@ -55,7 +55,7 @@ struct merge_run {
 	const char *given_family;
 	struct merge_options options;
 	struct archives set;
-	size_t *operands; /* per archive: which operand it is of */
+	size_t *operands; /* per archive: the operand that it is from */
 	struct merge_source *sources;
 	const char **prefer;
 	size_t n_prefer;
@@ -140,7 +140,7 @@ static bool open_operand(struct merge_run *m, int i, char **operand)
 	return ok;
 }
 
-/* The first that was named with --prefer settles the most. */
+/* Prefer the sources that NAME names.  The first --prefer has the highest rank. */
 static bool prefer_source(struct merge_run *m, const char *name, unsigned rank,
 			  char **operands)
 {
@@ -206,7 +206,7 @@ static bool split_name(struct merge_run *m)
 	return m->name && m->dir;
 }
 
-/* NAME of "<group>-<NAME>.kpack"; none: NULL. */
+/* Returns NAME of "<group>-<NAME>.kpack", or NULL. */
 static char *family_of_name(const char *name, struct kp_span group)
 {
 	size_t n = strlen(name), end = strlen(".kpack");
@@ -230,8 +230,8 @@ static void set_family(struct merge_run *m)
 }
 
 /*
- * May OUT be written?  What replaces something is on the disk first; a new archive can be
- * made again.
+ * Whether OUT may be written.  An archive that replaces one is flushed first; a new one
+ * can be made again.
  */
 static bool is_free(struct merge_run *m)
 {
@@ -262,8 +262,8 @@ static kpack_error_t write_archive(struct merge_run *m, struct merge_plan *plan,
 	return err;
 }
 
-/* Which file a failure is of, its words say. */
-static bool join(struct merge_run *m)
+/* Join the archives.  Error texts name the file. */
+static bool join_archives(struct merge_run *m)
 {
 	struct merge_plan *plan = NULL;
 	struct kpackx_error why = {0};
@@ -367,7 +367,7 @@ static int merge_archives(struct merge_run *m, int n, char **operands)
 	set_family(m);
 	if (!is_free(m))
 		return EXIT_FAULT;
-	done = join(m);
+	done = join_archives(m);
 	if (m->json && !print_json(m, done))
 		done = false;
 	else if (done && !m->json && !m->quiet)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The command line of clang-offload-bundler: its options, and what goes with what. */
+/*
+ * The command line of clang-offload-bundler: its options, and which of them go together.
+ */
 #include <stdio.h>
 #include <string.h>
 #include "packer/command.h"
@@ -154,7 +156,10 @@ int bundler_fail_parts(const struct bundler *b, const char *what, const char *na
 
 /* ---- from options to the job ---- */
 
-/* -input or the deprecated -inputs, and so of outputs; not both. */
+/*
+ * Take the files of -input or of the deprecated -inputs, not of both; likewise for
+ * outputs.
+ */
 static int take_files(const struct bundler *b, const struct llvm_option *one,
 		      const struct llvm_option *many, const char *const **files,
 		      size_t *n)
@@ -187,7 +192,7 @@ static void take_flags(struct bundler *b, const struct llvm_option *o)
 			   strcmp(o[OPT_DEBUG].values[i], "CodeObjectCompatibility") == 0;
 }
 
-/* The levels are those that LLVM has for each method where nothing is said. */
+/* The levels are LLVM's defaults for each method. */
 static const struct method {
 	const char *name;
 	struct kp_ccob_form form;
@@ -217,14 +222,14 @@ static int check_form(const struct bundler *b)
 	if (!kp_ccob_header_size(f->version))
 		return llvm_error(b->tool, "format version %u, known are 1 to 3",
 				  f->version);
-	/* zstd takes any */
+	/* zstd takes any level */
 	if (f->method == KP_CCOB_ZLIB && !kp_ccob_form_ok(f))
 		return llvm_error(b->tool, "compression level %d, zlib has 1 to 9",
 				  f->level);
 	return 0;
 }
 
-/* Options count more than the environment. */
+/* Options override the environment. */
 static int take_settings(struct bundler *b, const struct llvm_option *o)
 {
 	int status = take_method(b, &o[OPT_METHOD]);
@@ -307,7 +312,7 @@ static int check_files(const struct bundler *b, const struct llvm_option *o)
 
 /* ---- */
 
-static int work(struct bundler *b, const struct llvm_option *o)
+static int run_bundler(struct bundler *b, const struct llvm_option *o)
 {
 	int status;
 
@@ -328,7 +333,7 @@ static int work(struct bundler *b, const struct llvm_option *o)
 	return status;
 }
 
-static int run(const struct llvm_tool *tool, const char *program)
+static int run_tool(const struct llvm_tool *tool, const char *program)
 {
 	const struct llvm_option *o = tool->options;
 	struct bundler b = {.tool = tool, .program = program};
@@ -340,7 +345,7 @@ static int run(const struct llvm_tool *tool, const char *program)
 	if (!status)
 		status = take_files(&b, &o[OPT_OUTPUT], &o[OPT_OUTPUTS], &b.outputs,
 				    &b.n_outputs);
-	return status ? status : work(&b, o);
+	return status ? status : run_bundler(&b, o);
 }
 
 int cmd_offload_bundler(int argc, char **argv)
@@ -357,7 +362,7 @@ int cmd_offload_bundler(int argc, char **argv)
 	report_set_program(tool.name);
 	status = llvm_options_read(&tool, argc, argv);
 	if (status < 0)
-		status = run(&tool, argv[0]);
+		status = run_tool(&tool, argv[0]);
 	llvm_options_fini(&tool);
 	return report_finish(status);
 }

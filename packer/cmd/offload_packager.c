@@ -39,7 +39,7 @@ static const struct llvm_option table[N_OPTIONS] = {
 	[INPUT] = {.name = "", .kind = LLVM_TEXT, .text = "Extract from <file>."},
 };
 
-/* Under which heading the options stand: LLVM's tools name themselves there. */
+/* Returns the heading of the options: LLVM's tools name themselves there. */
 static const char *category(const char *name)
 {
 	if (strncmp(name, "clang-offload-packager", 22) == 0)
@@ -49,7 +49,7 @@ static const char *category(const char *name)
 	return "kpack offload-packager options";
 }
 
-/* A name that is empty counts as none. */
+/* Returns the name that an option gives; an empty one counts as none. */
 static const char *name_of(const struct llvm_option *o)
 {
 	return o->value && o->value[0] ? o->value : NULL;
@@ -85,7 +85,7 @@ int packager_fail(const struct packager *p, const char *file,
 	return llvm_error(p->tool, "'%s': %s", file, why->text);
 }
 
-static int work(const struct llvm_tool *tool)
+static int run_packager(const struct llvm_tool *tool)
 {
 	const struct llvm_option *o = tool->options;
 	struct packager p = {
@@ -128,7 +128,7 @@ int cmd_offload_packager(int argc, char **argv)
 	tool.category = category(tool.name);
 	status = llvm_options_read(&tool, argc, argv);
 	if (status < 0)
-		status = work(&tool);
+		status = run_packager(&tool);
 	llvm_options_fini(&tool);
 	return report_finish(status);
 }

@@ -8,7 +8,7 @@
 #include "packer/shard/run.h"
 #include "packer/cli/report.h"
 
-/* The command that brings packed files back, on the heap. */
+/* Find the command that makes packed files visible, on the heap. */
 static kpack_error_t find_mount(const struct packing *p, char **out,
 				struct kpackx_error *why)
 {
@@ -23,8 +23,8 @@ static kpack_error_t find_mount(const struct packing *p, char **out,
 	return mount_line(&tree, out, why);
 }
 
-/* The mount command is the last that is said. */
-static int report(const struct packing *p)
+/* Print the report; the mount command comes last. */
+static int print_report(const struct packing *p)
 {
 	struct pack_result result = {
 		.scan = &p->scan, .set = p->set, .done = p->finished_before};
@@ -58,7 +58,7 @@ int cmd_pack(int argc, char **argv)
 	if (!status)
 		status = packing_run(&p);
 	if (!status)
-		status = report(&p);
+		status = print_report(&p);
 	packing_close(&p);
 	shard_run_fini(&shard);
 	return report_finish(status < 0 ? EXIT_OK : status);

@@ -53,7 +53,7 @@ static bool take_component(struct recombine_args *args, char *name)
 	return true;
 }
 
-/* false: out of memory */
+/* Take an option; false: out of memory. */
 static bool take_option(struct recombine_args *args, const char **config, int row,
 			const char *arg)
 {
@@ -75,7 +75,10 @@ static bool take_option(struct recombine_args *args, const char **config, int ro
 	return true;
 }
 
-/* SHARDS and OUTPUT as operands, where no option names them; the exit status, or -1. */
+/*
+ * Take SHARDS and OUTPUT from the operands if no option named them.  Returns an exit
+ * status, or -1 to go on.
+ */
 static int take_operands(struct recombine_args *args, const char *config,
 			 const struct options *o)
 {
@@ -96,7 +99,7 @@ static int take_operands(struct recombine_args *args, const char *config,
 	return -1;
 }
 
-static int run(const struct recombine_args *args, const char *path)
+static int run_recombine(const struct recombine_args *args, const char *path)
 {
 	struct recombine_args all = *args;
 	struct recombine_config config = {0};
@@ -136,7 +139,7 @@ int cmd_recombine(int argc, char **argv)
 		status = EXIT_USAGE;
 	}
 	if (status < 0)
-		status = report_finish(run(&args, config));
+		status = report_finish(run_recombine(&args, config));
 	free(args.components);
 	return status;
 }

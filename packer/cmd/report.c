@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* kpack report: a page that shows what is big. */
+/* kpack report: write a page that shows what is big. */
 #include <errno.h>
 #include <libgen.h>
 #include <stdlib.h>
@@ -63,8 +63,11 @@ static kpack_error_t write_file(const char *path, const char *text, size_t size,
 	return err;
 }
 
-/* FILE that is no regular file - a pipe, /dev/null - is written to, not replaced. */
-static bool replaceable(const char *path)
+/*
+ * Whether PATH may be replaced.  A file that is not regular (a pipe, /dev/null) is
+ * written to instead.
+ */
+static bool is_replaceable(const char *path)
 {
 	struct stat st;
 
@@ -76,7 +79,7 @@ static kpack_error_t write_page(const char *path, const char *text, size_t size,
 {
 	bool standard = strcmp(path, "-") == 0;
 
-	if (!standard && replaceable(path))
+	if (!standard && is_replaceable(path))
 		return write_file(path, text, size, why);
 	if (!standard && !freopen(path, "w", stdout))
 		return kp_fail_errno(why, errno, "cannot open");
@@ -98,7 +101,7 @@ static kpack_error_t make_page(const struct page *page, char **text, size_t *siz
 	return err;
 }
 
-static int tell(const struct args *args, const struct page *page)
+static int output_page(const struct args *args, const struct page *page)
 {
 	struct kpackx_error why = {0};
 	char *text = NULL;
@@ -118,7 +121,9 @@ static int tell(const struct args *args, const struct page *page)
 
 /* --- looking ------------------------------------------------------------------------- */
 
-/* The last component of OPERAND's name; of "." that of the directory it is. */
+/*
+ * Returns the last component of OPERAND's name; for "." that of the directory that it is.
+ */
 static char *name_of(const char *operand)
 {
 	char *path = strdup(operand), *name = path ? basename(path) : NULL;
@@ -167,13 +172,13 @@ static int report_on(const struct args *args, struct page_input *in, const char 
 		page_figures_close(&figures);
 		return EXIT_FAULT;
 	}
-	status = tell(args, &page);
+	status = output_page(args, &page);
 	page_families_close(&families);
 	page_figures_close(&figures);
 	return status || in->faults.counted ? EXIT_FAULT : EXIT_OK;
 }
 
-static int run(const struct args *args)
+static int run_report(const struct args *args)
 {
 	struct kpackx_error why = {0};
 	struct page_input in = {0};
@@ -228,5 +233,5 @@ int cmd_report(int argc, char **argv)
 		return report_finish(EXIT_USAGE);
 	if (!args.json && (!args.output || !*args.output))
 		return options_usage(o.help, "-o FILE is needed");
-	return report_finish(run(&args));
+	return report_finish(run_report(&args));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* kpack split: take a tree, or archives, apart by architecture. */
+/* kpack split: split a tree, or archives, by architecture. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ struct teller {
 #endif
 };
 
-static int tell(struct teller *t, const struct split *s)
+static int report_split(struct teller *t, const struct split *s)
 {
 	split_report_notes(s);
 	if (!t->args->json) {
@@ -47,7 +47,7 @@ static int split_one(struct teller *t, const char *input, const char *name)
 	}
 	status = split_run(&s, t->args, input, name);
 	if (!status)
-		status = tell(t, &s);
+		status = report_split(t, &s);
 	split_close(&s);
 	return status;
 }
@@ -75,7 +75,7 @@ static int split_listed(struct teller *t, const char *name)
 	if (!manifest || !artifact)
 		report_error(name, "out of memory");
 	else if (stat(manifest, &st) < 0)
-		status = EXIT_OK; /* it is something else */
+		status = EXIT_OK; /* it is no artifact */
 	else
 		status = split_one(t, input, artifact);
 	free(manifest);
@@ -109,7 +109,7 @@ static int split_batch(struct teller *t)
 
 /* --- all ----------------------------------------------------------------------------- */
 
-static int carry_out(const struct split_args *args)
+static int run_split(const struct split_args *args)
 {
 	struct teller t = {.args = args, .batch = args->batch != NULL};
 	char *name;
@@ -135,7 +135,7 @@ int cmd_split(int argc, char **argv)
 	int status = split_args_parse(&args, argc, argv);
 
 	if (!status)
-		status = carry_out(&args);
+		status = run_split(&args);
 	split_args_fini(&args);
 	return report_finish(status < 0 ? EXIT_OK : status);
 }

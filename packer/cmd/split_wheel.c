@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* kpack split-wheel: take Python wheels apart by architecture. */
+/* kpack split-wheel: split Python wheels by architecture. */
 #include <stdlib.h>
 #include <string.h>
 #include "packer/command.h"
@@ -106,7 +106,7 @@ struct parser {
 	struct wheel_split_args *args;
 	char **inputs;   /* room for all of the command line */
 	char *libraries; /* of --databases NAME... */
-	bool names_open; /* --databases NAME: others may follow */
+	bool names_open; /* after --databases NAME: more names may follow */
 };
 
 /* --- single options ------------------------------------------------------------------ */
@@ -117,7 +117,7 @@ static int add_word(const char **list, size_t *n, const char *text)
 	return EXIT_OK;
 }
 
-/* FIRST or SECOND; *IS_SECOND says which. */
+/* Parse TEXT, which must be FIRST or SECOND; *IS_SECOND says which. */
 static int set_choice(const char *option, const char *text, const char *first,
 		      const char *second, bool *is_second)
 {
@@ -230,7 +230,7 @@ static int (*const setters[])(struct parser *p, const char *text) = {
 	[OPT_COUNT] = NULL,
 };
 
-/* What is in no table has no meaning here. */
+/* An option that is in neither table is accepted without effect. */
 static int set_option(struct parser *p, int row, const char *arg)
 {
 	if (setters[row])
@@ -240,7 +240,7 @@ static int set_option(struct parser *p, int row, const char *arg)
 
 /* --- all together -------------------------------------------------------------------- */
 
-/* Names of libraries may follow --databases as words of their own. */
+/* Take an operand.  Names of libraries may follow --databases as separate words. */
 static int set_operand(struct parser *p, char *text)
 {
 	struct library_set set = {0};
@@ -252,7 +252,7 @@ static int set_operand(struct parser *p, char *text)
 	return add_input(p, text);
 }
 
-/* What is said of families and libraries must be right before work begins. */
+/* Check the families and libraries before work begins. */
 static int check_lists(const struct wheel_split_args *args)
 {
 	struct families families = {0};
@@ -304,7 +304,7 @@ static bool is_input(const struct wheel_split_args *args, const char *path)
 	return false;
 }
 
-static int check(const struct wheel_split_args *args)
+static int check_args(const struct wheel_split_args *args)
 {
 	if (args->n_inputs == 0 || !args->output)
 		return options_usage(&cmd_split_wheel_help,
@@ -321,7 +321,7 @@ static int check(const struct wheel_split_args *args)
 	return check_names(args);
 }
 
-static int parse(struct parser *p, int argc, char **argv)
+static int parse_args(struct parser *p, int argc, char **argv)
 {
 	struct options o = {.help = &cmd_split_wheel_help, .argc = argc, .argv = argv};
 	int row, status;
@@ -338,11 +338,11 @@ static int parse(struct parser *p, int argc, char **argv)
 		if (status)
 			return status;
 	}
-	status = check(p->args);
+	status = check_args(p->args);
 	return status ? status : check_lists(p->args);
 }
 
-static int run(const struct wheel_split_args *args)
+static int run_split(const struct wheel_split_args *args)
 {
 #if WHEELS_BUILT
 	return wheel_split_run(args);
@@ -371,9 +371,9 @@ int cmd_split_wheel(int argc, char **argv)
 	if (!wheels_built("split-wheel"))
 		status = EXIT_USAGE;
 	else if (args.inputs && args.families && args.requires)
-		status = parse(&p, argc, argv);
+		status = parse_args(&p, argc, argv);
 	if (status == EXIT_OK)
-		status = run(&args);
+		status = run_split(&args);
 	free(args.inputs);
 	free(args.families);
 	free(args.requires);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kpack verify: the rules of check.h, then every entry decoded, on several threads.
- * What is reported does not depend on how many.  With --tree: the rules of closure.h.
+ * kpack verify: check the rules of check.h, then decode every entry, on several threads.
+ * The report does not depend on how many there are.  With --tree: check the rules of
+ * closure.h.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -40,7 +41,10 @@ const struct command_help cmd_verify_help = {
 
 #define JOBS_MAX 1024
 
-/* Directories above a library's own that name the library: "rocblas/library/gfx942". */
+/*
+ * The most directories above a library's own that identify the library, as in
+ * "rocblas/library/gfx942".
+ */
 #define ABOVE_MAX 4
 
 struct verify {
@@ -53,7 +57,7 @@ struct verify {
 
 /* --- decoding --------------------------------------------------------------------- */
 
-/* What decides whether decoding two entries is the same work. */
+/* An entry to decode, and what decides whether decoding two entries is the same work. */
 struct work {
 	size_t entry;
 	struct kp_entry_info info;
@@ -94,8 +98,8 @@ static int cmp_work(const void *a, const void *b)
 	return c ? c : cmp_number(x->entry, y->entry);
 }
 
-static kpack_error_t drop(const void *data, size_t size, void *arg,
-			  struct kpackx_error *why)
+static kpack_error_t drop_data(const void *data, size_t size, void *arg,
+			       struct kpackx_error *why)
 {
 	(void)data, (void)size, (void)arg, (void)why;
 	return KPACK_SUCCESS;
@@ -112,8 +116,8 @@ static void *decode_some(void *arg)
 		if (i >= d->count)
 			return NULL;
 		if (i && cmp_content(&d->work[i - 1], &d->work[i]) == 0)
-			continue; /* the one before stands for it */
-		if (archive_decode(d->a, d->work[i].entry, drop, NULL, &why))
+			continue; /* the entry before stands for it */
+		if (archive_decode(d->a, d->work[i].entry, drop_data, NULL, &why))
 			d->faults[i] = strdup(why.text[0] ? why.text
 							  : kpackx_error_name(why.code));
 	}
@@ -133,7 +137,7 @@ static void decode_all(struct decoding *d, uint64_t jobs)
 		pthread_join(threads[--started], NULL);
 }
 
-static bool plan(struct decoding *d)
+static bool plan_decoding(struct decoding *d)
 {
 	d->count = kp_archive_entry_count(d->a);
 	d->work = calloc(d->count + 1, sizeof(*d->work));
@@ -149,7 +153,7 @@ static bool plan(struct decoding *d)
 	return true;
 }
 
-static void tell_entry(const struct kpack_archive *a, size_t entry, const char *fault)
+static void report_entry(const struct kpack_archive *a, size_t entry, const char *fault)
 {
 	struct kp_entry_info info;
 	char *key, *arch;
@@ -164,8 +168,8 @@ static void tell_entry(const struct kpack_archive *a, size_t entry, const char *
 	free(arch);
 }
 
-/* Tell the faults in order of the entries.  Returns true when there is any. */
-static bool tell_decoding(const struct decoding *d)
+/* Report the faults in the order of the entries.  Returns whether there are any. */
+static bool report_decoding(const struct decoding *d)
 {
 	const char *fault = NULL, **of = calloc(d->count + 1, sizeof(*of));
 	bool any = false;
@@ -182,7 +186,7 @@ static bool tell_decoding(const struct decoding *d)
 	for (size_t e = 0; e < d->count; e++) {
 		if (!of[e])
 			continue;
-		tell_entry(d->a, e, of[e]);
+		report_entry(d->a, e, of[e]);
 		any = true;
 	}
 	free(of);
@@ -194,9 +198,9 @@ static bool decode_faults(const struct kpack_archive *a, uint64_t jobs)
 	struct decoding d = {.a = a};
 	bool any = true;
 
-	if (plan(&d)) {
+	if (plan_decoding(&d)) {
 		decode_all(&d, jobs);
-		any = tell_decoding(&d);
+		any = report_decoding(&d);
 	} else {
 		report_error(kp_archive_path(a), "out of memory");
 	}
@@ -209,8 +213,8 @@ static bool decode_faults(const struct kpack_archive *a, uint64_t jobs)
 
 /* --- reporting ------------------------------------------------------------------- */
 
-static bool tell_findings(const struct verify *v, const char *path,
-			  const struct check_findings *f)
+static bool report_findings(const struct verify *v, const char *path,
+			    const struct check_findings *f)
 {
 	for (size_t i = 0; i < f->faults.kept; i++)
 		report_error(path, "%s", f->faults.items[i].text);
@@ -224,7 +228,7 @@ static bool tell_findings(const struct verify *v, const char *path,
 	return f->faults.counted > 0;
 }
 
-static void tell_ok(const struct kpack_archive *a)
+static void print_ok(const struct kpack_archive *a)
 {
 	size_t n = kp_archive_entry_count(a);
 	uint64_t bytes = 0;
@@ -253,25 +257,25 @@ static void verify_one(const char *path, void *arg)
 		return;
 	}
 	check_archive(a, &findings);
-	faulty = tell_findings(v, path, &findings);
+	faulty = report_findings(v, path, &findings);
 	faulty |= decode_faults(a, v->jobs);
 	check_fini(&findings);
 	if (!faulty && !v->quiet)
-		tell_ok(a);
+		print_ok(a);
 	v->faulty |= faulty;
 	kp_archive_close(a);
 }
 
 /* --- trees ------------------------------------------------------------------------ */
 
-static void tell_missing(void *arg, const char *path, const char *text)
+static void report_missing(void *arg, const char *path, const char *text)
 {
 	(void)arg;
 	report_error(path, "%s", text);
 }
 
-/* The last N components of PATH; NULL: it has no more than these. */
-static const char *tail(const char *path, unsigned n)
+/* Returns the last N components of PATH; NULL: it has no more than these. */
+static const char *path_tail(const char *path, unsigned n)
 {
 	const char *at = path + strlen(path);
 
@@ -282,8 +286,9 @@ static const char *tail(const char *path, unsigned n)
 }
 
 /*
- * A directory of a tree is no root, and libraries know their files by the directories above:
- * with as many as it takes in front of the names.
+ * Open the tree.  Its path may be a directory inside a larger tree, and libraries know
+ * their files by the directories above: put as many of these before the names as it
+ * takes.
  */
 static kpack_error_t open_tree(struct install_tree_of *of, char *real,
 			       struct install_tree *tree, struct kpackx_error *why)
@@ -291,7 +296,7 @@ static kpack_error_t open_tree(struct install_tree_of *of, char *real,
 	kpack_error_t err = install_tree_open(of, tree, why);
 
 	for (unsigned n = 1; real && n <= ABOVE_MAX + 1; n++) {
-		const char *above = n <= ABOVE_MAX ? tail(real, n) : "";
+		const char *above = n <= ABOVE_MAX ? path_tail(real, n) : "";
 
 		if (err || tree->n_databases || tree->n_faults)
 			return err;
@@ -304,7 +309,7 @@ static kpack_error_t open_tree(struct install_tree_of *of, char *real,
 	return err;
 }
 
-static void tell_tree(const struct install_tree *tree, size_t faults)
+static void print_tree(const struct install_tree *tree, size_t faults)
 {
 	if (tree->n_databases == 0 && faults == 0)
 		report_error(NULL, "note: no file of a kernel database was found");
@@ -324,12 +329,12 @@ static int check_tree(const struct verify *v, int n, char **paths,
 	kpack_error_t err = open_tree(&of, real, &tree, &why);
 
 	if (!err)
-		err = closure_check(&tree.found, tell_missing, NULL, &faults, &why);
+		err = closure_check(&tree.found, report_missing, NULL, &faults, &why);
 	if (err)
 		report_why(NULL, &why);
 	faults += tree.n_faults;
 	if (!err && !v->quiet)
-		tell_tree(&tree, faults);
+		print_tree(&tree, faults);
 	install_tree_close(&tree);
 	free(real);
 	if (err == KPACK_ERROR_NOT_IMPLEMENTED && !faults)
@@ -357,14 +362,14 @@ static int verify_tree(const struct verify *v, int n, char **paths)
 
 /* --- the command ------------------------------------------------------------------ */
 
-static uint64_t cores(void)
+static uint64_t count_cores(void)
 {
 	long n = sysconf(_SC_NPROCESSORS_ONLN);
 
 	return n < 1 ? 1 : n > JOBS_MAX ? JOBS_MAX : (uint64_t)n;
 }
 
-/* Put an option into V; false: its argument is wrong. */
+/* Take an option; false: its argument is wrong. */
 static bool take_option(struct verify *v, int row, const char *arg)
 {
 	switch (row) {
@@ -388,7 +393,7 @@ static bool take_option(struct verify *v, int row, const char *arg)
 int cmd_verify(int argc, char **argv)
 {
 	struct options o = {.help = &cmd_verify_help, .argc = argc, .argv = argv};
-	struct verify v = {.jobs = cores()};
+	struct verify v = {.jobs = count_cores()};
 	int row;
 
 	while ((row = options_next(&o)) >= 0)
