@@ -22,7 +22,7 @@ const struct command_help cmd_cat_help = {
 	"[-o FILE] ARCHIVE KEY ARCH",
 	"write one decoded entry to standard output",
 	options,
-	"A KEY without '#' that is not there itself is also looked for as 'KEY#0'.",
+	"A KEY without '#' that is not found is also looked up as 'KEY#0'.",
 };
 
 static kpack_error_t to_stdout(const void *data, size_t size, void *arg,

@@ -22,7 +22,7 @@ static const struct option_help options[] = {
 	[OPT_ARCH] = {0, "arch", "LIST", "for these GPUs, not this machine's"},
 	[OPT_FAMILY] = {0, "family", NULL, "their families, such as gfx110X"},
 	[OPT_GROUP] = {0, "group", "NAME", "the archives of a group"},
-	[OPT_PACKAGE] = {0, "package", "NAME", "the packages beside a base package"},
+	[OPT_PACKAGE] = {0, "package", "NAME", "the packages for a base package"},
 	[OPT_DIST] = {0, "dist", "NAME", "the extras of a wheel"},
 	[OPT_PIP] = {0, "pip", NULL, "what pip installs, in one word (with --dist)"},
 	[OPT_APT] = {0, "apt", NULL, "what apt installs, in one line (with --package)"},
@@ -53,7 +53,7 @@ static void read_gpus(struct detect *d)
 	for (size_t i = 0; i < gpus.count && !err; i++)
 		err = gpu_kinds_add(&d->kinds, &gpus.list[i].target, &why);
 	if (err == KPACK_ERROR_FILE_NOT_FOUND)
-		report_error(place, "no GPU: the KFD driver is not there");
+		report_error(place, "no GPU: the KFD driver is missing");
 	else if (err)
 		report_why(place, &why);
 	else if (d->kinds.count == 0)

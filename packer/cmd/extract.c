@@ -106,7 +106,7 @@ static const char *c_name(struct kp_span s, char out[256])
 static const char *directory_fault(int error)
 {
 	if (error == ELOOP || error == ENOTDIR)
-		return "something else than a directory stands there";
+		return "something other than a directory has that name";
 	return strerror(error);
 }
 

@@ -235,7 +235,7 @@ int cmd_index(int argc, char **argv)
 	if (row == OPTIONS_STOP)
 		return o.status;
 	if (argc - optind != 1)
-		return options_usage(o.help, "one directory is wanted");
+		return options_usage(o.help, "one DIR is needed");
 	if (x.json && !report_json_ok())
 		return EXIT_USAGE;
 	x.dir = argv[optind];

@@ -15,7 +15,7 @@ static const struct option_help options[] = {
 };
 
 const struct command_help cmd_info_help = {
-	"info", "[--json] ARCHIVE|DIR...", "tell what archives are and hold", options,
+	"info", "[--json] ARCHIVE|DIR...", "print what archives are and hold", options,
 	NULL,
 };
 

@@ -22,7 +22,7 @@ static const struct option_help options[] = {
 const struct command_help cmd_inspect_help = {
 	"inspect",
 	"[--json] [--kernels] [--extract DIR [--arch LIST] [--force]] FILE",
-	"tell what device code a file holds",
+	"print what device code a file holds",
 	options,
 	"FILE is anything with device code in it: a host binary or object, a static "
 	"library, an\n"

@@ -36,7 +36,7 @@ static const struct option_help options[] = {
 	[OPT_VERIFY] = {0, "verify", NULL, "decode everything that is copied"},
 	[OPT_SYNC] = {0, "sync", NULL, "wait until OUT is on the disk"},
 	[OPT_JSON] = {0, "json", NULL, "print what was done as one JSON object"},
-	[OPT_QUIET] = {'q', "quiet", NULL, "only tell faults"},
+	[OPT_QUIET] = {'q', "quiet", NULL, "report only faults"},
 	{0},
 };
 
@@ -399,10 +399,9 @@ static int merge_parts(const struct merge_run *m, int n, char **operands)
 		return options_usage(&cmd_merge_help, "-o OUT is needed");
 	if (m->options.group || m->given_family || m->n_prefer || m->force ||
 	    m->options.skip_faulty || m->options.verify || m->sync)
-		return options_usage(
-			&cmd_merge_help,
-			"what becomes of parts their run's options say: only "
-			"--json and --quiet go with them");
+		return options_usage(&cmd_merge_help,
+				     "parts keep the options of their run: only "
+				     "--json and --quiet go with them");
 	return shard_merge(&join);
 }
 

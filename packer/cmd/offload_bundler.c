@@ -74,7 +74,7 @@ static const struct llvm_option options[N_OPTIONS] = {
 		{.name = "debug-only",
 		 .kind = LLVM_COMMAS,
 		 .arg = "string",
-		 .text = "Tell what was compared with what: CodeObjectCompatibility",
+		 .text = "Print what was compared with what: CodeObjectCompatibility",
 		 .hidden = true},
 	[OPT_VERSION] = {.name = "format-version",
 			 .kind = LLVM_UNSIGNED,

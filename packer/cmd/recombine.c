@@ -21,12 +21,13 @@ static const struct option_help options[] = {
 			"the groups, the primary shard, what to check"},
 	[OPT_SHARDS] = {0, "input-shards-dir", "DIR", "a directory for each shard"},
 	[OPT_OUTPUT] = {0, "output-dir", "DIR", "where the trees go"},
-	[OPT_COMPONENT] = {0, "component", "NAME", "only this one; may be repeated"},
-	[OPT_PREFER] = {0, "prefer", "SHARD", "whose files are taken where they differ"},
-	[OPT_FORCE] = {'f', "force", NULL, "replace trees that are there"},
+	[OPT_COMPONENT] = {0, "component", "NAME",
+			   "only this component; may be repeated"},
+	[OPT_PREFER] = {0, "prefer", "SHARD", "the shard that wins where files differ"},
+	[OPT_FORCE] = {'f', "force", NULL, "replace existing trees"},
 	[OPT_JSON] = {0, "json", NULL, "report as JSON"},
 	[OPT_QUIET] = {'q', "quiet", NULL, "print nothing but faults"},
-	[OPT_VERBOSE] = {'v', "verbose", NULL, "also tell what was decided, and why"},
+	[OPT_VERBOSE] = {'v', "verbose", NULL, "also report what was decided, and why"},
 	{0},
 };
 

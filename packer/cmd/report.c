@@ -228,7 +228,7 @@ int cmd_report(int argc, char **argv)
 	args.n = argc - optind;
 	args.operands = argv + optind;
 	if (args.n == 0)
-		return options_usage(o.help, "what to report on is needed");
+		return options_usage(o.help, "ARCHIVE, DIR, TREE or LIBRARY is needed");
 	if (args.json && !report_json_ok())
 		return report_finish(EXIT_USAGE);
 	if (!args.json && (!args.output || !*args.output))

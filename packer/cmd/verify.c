@@ -21,11 +21,11 @@ enum { OPT_JOBS, OPT_QUIET, OPT_TREE, OPT_LIBRARIES, OPT_LIBRARY_RULES };
 
 static const struct option_help options[] = {
 	[OPT_JOBS] = {'j', "jobs", "N", "decode on N threads (default: all cores)"},
-	[OPT_QUIET] = {'q', "quiet", NULL, "only tell faults"},
+	[OPT_QUIET] = {'q', "quiet", NULL, "report only faults"},
 	[OPT_TREE] = {0, "tree", NULL,
 		      "instead look for files that kernel databases miss"},
 	[OPT_LIBRARIES] = {0, "libraries", "LIST",
-			   "whose databases, in the order they are asked"},
+			   "the libraries to look for, in that order"},
 	[OPT_LIBRARY_RULES] = {0, "library-rules", "FILE",
 			       "more libraries, which FILE describes"},
 	{0},

@@ -42,7 +42,7 @@ static bool get_hash(struct kp_mp *c, uint8_t out[16])
 	if (!get_bytes(c, &s))
 		return false;
 	if (s.size != 16)
-		return kp_mp_fault(c, "a hash has not 16 bytes");
+		return kp_mp_fault(c, "a hash is not 16 bytes long");
 	memcpy(out, s.data, 16);
 	return true;
 }
@@ -115,7 +115,7 @@ static bool get_families(struct kp_mp *c, struct families *out)
 		ok = *equals && !families_add(out, name, equals + 1, NULL);
 		free(text);
 		if (!ok)
-			return kp_mp_fault(c, "a family is none");
+			return kp_mp_fault(c, "a family is not NAME=ARCH,...");
 	}
 	return true;
 }
@@ -137,8 +137,9 @@ static bool get_rest(struct kp_mp *c, struct shard_record *out)
 	out->archives_only = archives_only;
 	out->scheme = (kpack_compression_t)scheme;
 	if (index == 0 || index > count || out->volume_size == 0)
-		return kp_mp_fault(c, "a shard of no run");
-	return kp_component_ok(kp_span_str(out->group)) || kp_mp_fault(c, "no group");
+		return kp_mp_fault(c, "the shard or the volume size is not valid");
+	return kp_component_ok(kp_span_str(out->group)) ||
+	       kp_mp_fault(c, "the group gives no file name");
 }
 
 static kpack_error_t parse_head(struct kp_mp *c, struct shard_record *out,
@@ -324,7 +325,7 @@ static kpack_error_t check_end(struct parser *p, struct kp_span bytes, size_t en
 		return kp_mp_fail(&p->c, "record", why);
 	if (p->c.pos != p->c.end || memcmp(hash, sum.hash, sizeof(hash)) != 0)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "is damaged: its checksum is another");
+			       "is damaged: its checksum does not match");
 	memcpy(p->out->hash, hash, sizeof(hash));
 	return KPACK_SUCCESS;
 }

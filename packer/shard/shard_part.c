@@ -128,7 +128,7 @@ static kpack_error_t check_parents(const struct shard_part *part,
 		if (r->items[i].kind != SHARD_OWN &&
 		    !has_parent(r->items[i].path, dirs, n))
 			err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				      "%s: the record has not its directory",
+				      "%s: its directory is not in the record",
 				      r->items[i].path);
 	free(dirs);
 	return err;

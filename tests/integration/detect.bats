@@ -125,7 +125,7 @@ archive() { # FILE GROUP ARCH...
 		grep -qxF 'kpack: top: no GPU' err
 		# shellcheck disable=SC2086
 		detects 1 --topology nowhere $options </dev/null
-		grep -qxF 'kpack: nowhere: no GPU: the KFD driver is not there' err
+		grep -qxF 'kpack: nowhere: no GPU: the KFD driver is missing' err
 	done
 	[ "$(kpack detect --topology top --json 2>/dev/null | jq -c .)" = '[]' ]
 	touch file

@@ -453,7 +453,7 @@ refuses_entry() { # FILE TEXT
 	ln -s ../victim/file out/link
 	run kpack extract --force a.kpack -C out
 	[ "$status" -eq 1 ]
-	[[ "$output" == "kpack: out/dir: something else than a directory stands there" ]]
+	[[ "$output" == "kpack: out/dir: something other than a directory has that name" ]]
 	[ "$(cat victim/file)" = untouched ]
 	[ "$(ls victim)" = file ]
 	# the link itself was replaced, not what it leads to

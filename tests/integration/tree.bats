@@ -403,7 +403,7 @@ make_tree() { # DIR
 	# an archive that lacks something is in the way
 	rm out/.kpack/*.kpack
 	kpack pack -q --archives-only --group in in/lib/new.so out
-	fails "is there already, without the " in out
+	fails "already exists, without the " in out
 	# nor may it be replaced
 	usage "--force" --force in out
 	# what is not an archive cannot be added to

@@ -47,7 +47,7 @@ static kpack_error_t check_has(const struct kpack_archive *a,
 			KP_TRY(same_object(a, i, b, k, &same, why));
 		if (!same)
 			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-				       "is there already, without the %.*s %.*s of %s: "
+				       "already exists, without the %.*s %.*s of %s: "
 				       "remove it, or give another OUTPUT",
 				       (int)info.key.size, info.key.data,
 				       (int)info.arch.size, info.arch.data,
