@@ -55,9 +55,8 @@ static const struct option_help options[] = {
 	[OPT_DEVICE_PREFIX] = {0, "device-prefix", "NAME",
 			       "distributions of device wheels (amd-DIST-device)"},
 	[OPT_FAMILY] = {0, "family", "NAME=LIST", "one wheel for these targets"},
-	[OPT_DATABASES] =
-		{0, "databases", "WHAT",
-		 "plain: as files; packed: into archives; or names of libraries"},
+	[OPT_DATABASES] = {0, "databases", "WHAT",
+			   "plain: as files; packed: into archives; or library names"},
 	[OPT_REQUIRES] = {0, "requires", "REQUIREMENT",
 			  "what device wheels require; @GFXARCH@ is the target"},
 	[OPT_PREFER] = {0, "prefer", "WHEEL", "the wheel that wins where several differ"},

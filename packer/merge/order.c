@@ -2,10 +2,10 @@
 /*
  * The order of objects in the new archive is that of their sources, with one exception.
  * When only some entries of a source are taken, an object that other entries share may be
- * where the first of those had it.  If all other objects of the source are in the order
- * in which a packing run writes them (by path, then index), such shared objects are put
- * where that order has them.  So splitting a joined archive gives the archives it was
- * joined from.
+ * at the place of the first such entry.  If all other objects of the source are in the
+ * order in which a packing run writes them (by path, then index), the shared objects are
+ * moved to their place in that order.  So splitting a joined archive gives the archives
+ * it was joined from.
  */
 #include <stdlib.h>
 #include "internal.h"

@@ -356,7 +356,7 @@ static kpack_error_t split_links(const struct converter *c, size_t *links, size_
 	return KPACK_SUCCESS;
 }
 
-/* Of converted files among LINKS, keep only those that this run wrote. */
+/* Keep only those converted files among LINKS that this run wrote. */
 static kpack_error_t settle_links(const struct converter *c, size_t *links, size_t *n,
 				  const struct written *w, struct kpackx_error *why)
 {
