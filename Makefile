@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
 #
-# MODE picks the flags and the directory, so that modes never mix:
+# MODE selects the flags and the build directory, so that modes never mix:
 #   release  debug  asan (address + undefined)  tsan  fuzz (clang, libFuzzer)
-# core, fs and packer are components: every .c below one belongs to it.
+# core, fs and packer are components: every .c file below one of them belongs to it.
 #
 #   make                          build/release/{kpack,kpackfs,librocm_kpack.*}
 #   make debug                    build/debug/...; also asan, tsan
 #   make MODE=asan CC=clang       build/asan/...
-#   make WITH_JSON=0              without what needs jansson
+#   make WITH_JSON=0              without the features that need jansson
 #   make CFLAGS=-O3 V=1           user flags come last; V=1 shows the commands
 
 MAKEFLAGS += --no-builtin-rules
@@ -17,14 +17,14 @@ O      ?= build/$(MODE)
 PREFIX ?= /usr/local
 LIBDIR ?= lib# below PREFIX, or absolute
 VERSION := 0.1.0
-API_VERSION := 0.1.0# of AMD's library, whose interface ours has
+API_VERSION := 0.1.0# the version of AMD's library whose interface this one has
 
 modes := release debug asan tsan fuzz
 ifeq ($(filter $(MODE),$(modes)),)
 $(error MODE=$(MODE): one of $(modes))
 endif
 
-# Commands have these as they are: another word in one would be another file to remove.
+# Commands use these values unquoted: a second word in one of them would be another file to remove.
 places := $(DESTDIR)$(PREFIX)$(LIBDIR)
 ifneq ($(words .$(places).)$(strip $(foreach c,' " ` \ * ? [ & ; | < > ( ),$(findstring $c,$(places)))),1)
 $(error DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) LIBDIR=$(LIBDIR): no spaces, and nothing the shell reads)
@@ -35,7 +35,7 @@ WITH_ZLIB    ?= 1# read zlib-compressed bundles (old CCOB)
 WITH_LZ4     ?= 1# read LZ4-compressed entries of CUDA fatbins
 WITH_JSON    ?= 1# --json
 WITH_OPENSSL ?= 1# SHA-256 in `kpack inspect` and the checksums of a mount
-WITH_SQLITE  ?= 1# rocFFT's and MIOpen's databases looked into
+WITH_SQLITE  ?= 1# read rocFFT's and MIOpen's databases
 WITH_YAML    ?= 1# TensileLibrary.yaml
 WITH_ZIP     ?= 1# wheels: kpack split-wheel
 WITH_SECCOMP ?= 1# kpackfs makes only the system calls it needs
@@ -62,7 +62,7 @@ libs_fs     := $(call pkg_libs,$(pkgs_fs)) $(libs_core)
 libs_packer := $(call pkg_libs,$(pkgs_packer)) $(libs_core)
 libs_test   := -lcmocka $(call pkg_libs,$(pkgs_fs) $(pkgs_packer)) $(libs_core)
 
-# -isystem: the warnings below are for our own lines
+# -isystem: the warnings below are for our own code
 pkg_cflags := $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags $(filter-out $(missing),$(pkgs)) 2>/dev/null))
 
 cppflags := -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DFUSE_USE_VERSION=312 \
@@ -92,9 +92,9 @@ ldflags.fuzz     := -fsanitize=address,undefined
 compile = $(CC) $(cppflags) $(cppflags.$(MODE)) $(CPPFLAGS) $(cflags) $(cflags.$(MODE)) $(CFLAGS)
 link    = $(CC) $(cflags.$(MODE)) $(CFLAGS) $(ldflags) $(ldflags.$(MODE)) $(LDFLAGS)
 
-# ---- what there is ----------------------------------------------------------
+# ---- sources and products ---------------------------------------------------
 
-# $(call c_below,DIR...): every .c there; $(call objs,FILES): their objects
+# $(call c_below,DIR...): every .c file below DIR; $(call objs,FILES): the objects of FILES
 c_below = $(sort $(shell find $(1) -name '*.c'))
 objs = $(patsubst %.c,$(O)/%.o,$(1))
 
@@ -113,7 +113,7 @@ loaders := $(patsubst %.c,$(O)/%,$(wildcard tests/loaders/*.c))
 posix := $(patsubst %.c,$(O)/%,$(wildcard tests/posix/*.c))
 examples := $(addprefix $(O)/contrib/examples/,libamdhip64.so.5 library)
 
-# The names kpack has besides; those of clang's tools stand in a directory of their own, for
+# Further names of kpack; the names of clang's tools are in a directory of their own, for
 # clang's -B and for PATH.
 links := kpack-pack kpack-mark kpack-offload-bundler kpack-offload-packager
 clang_links := clang-offload-bundler clang-offload-packager llvm-offload-binary
@@ -125,17 +125,17 @@ library  := $(O)/librocm_kpack.a $(O)/librocm_kpack.so.0 $(O)/librocm_kpack.so
 
 say = $(if $(filter 1,$(V)),,@printf '  %-4s %s\n' $(1) $@;)
 
-all: $(programs) $(library) ## the programs and the library (default)
+all: $(programs) $(library) ## build the programs and the library (default)
 debug asan tsan: ## the same in MODE=debug, asan or tsan
 	@$(MAKE) --no-print-directory $(jobs) MODE=$@ all
-units: $(units) ## the unit tests
+units: $(units) ## build the unit tests
 stub: $(stub)
-loaders: $(loaders) ## what opens kernel databases as the libraries do
-posix: $(posix) ## what asks a mount as programs of any kind do
+loaders: $(loaders) ## build the programs that open kernel databases as the libraries do
+posix: $(posix) ## build the programs that use a mount in every way
 bench-programs: $(bench)
 examples: $(examples)
 
-# Everything compiled depends on the flags it was compiled with.
+# Every object depends on the flags that it was compiled with.
 flags := $(compile) | $(link) | $(libs_fs) $(libs_packer) | $(shell $(CC) --version 2>/dev/null | head -n 1)
 ifneq ($(strip $(flags)),$(strip $(file <$(O)/.flags)))
 $(O)/.flags: FORCE
@@ -148,8 +148,8 @@ $(O)/%.o: %.c $(O)/.flags Makefile
 	@mkdir -p $(@D)
 	$(call say,CC)$(compile) -MMD -MP -c -o $@ $<
 
-# Style and script of `kpack report`, as an array in C.  Indentation and lines that begin with a
-# comment stay out of it.
+# Style and script of `kpack report`, as a C array without indentation and without lines that
+# begin with a comment.
 embed = sed -e 's/^[[:space:]]*//' -e '/^\/[/*]/d' $< | od -An -v -td1 | sed 's/-*[0-9][0-9]*/&,/g'
 $(O)/packer/html_report/%.c: packer/html_report/% Makefile
 	@mkdir -p $(@D)
@@ -160,12 +160,12 @@ $(O)/packer/html_report/%.o: $(O)/packer/html_report/%.c $(O)/.flags
 	$(call say,CC)$(compile) -MMD -MP -c -o $@ $<
 .SECONDARY: $(O)/packer/html_report/report.css.c $(O)/packer/html_report/report.js.c
 
-# rm: members of files that are gone must go too
+# rm: removes members whose source file no longer exists
 $(O)/librocm_kpack.a: $(core)
 	@rm -f $@
 	$(call say,AR)ar qcs $@ $^
 
-# -Bsymbolic: where AMD's library is loaded before ours, ours still calls itself
+# -Bsymbolic: if AMD's library is loaded before ours, ours still calls its own functions
 $(O)/librocm_kpack.so.0: $(core) core/kpack.map
 	$(call say,LINK)$(link) -shared -Wl,-soname,librocm_kpack.so.0 -Wl,--version-script=core/kpack.map \
 		-Wl,-Bsymbolic \
@@ -174,7 +174,7 @@ $(O)/librocm_kpack.so.0: $(core) core/kpack.map
 $(O)/librocm_kpack.so: $(O)/librocm_kpack.so.0
 	@ln -sf librocm_kpack.so.0 $@
 
-# The components as archives, without their main, for unit tests.
+# The components as static libraries without their main function, for unit tests.
 $(O)/fs.a: $(filter-out $(O)/fs/main.o,$(fs))
 	@rm -f $@
 	$(call say,AR)ar qcs $@ $^
@@ -192,11 +192,11 @@ $(addprefix $(O)/clang/,$(clang_links)): $(O)/kpack
 	@mkdir -p $(@D)
 	@ln -sf ../kpack $@
 
-# A test links what it uses of the three components.
+# A test links the parts of the three components that it uses.
 $(O)/tests/unit/%: $(O)/tests/unit/%.o $(O)/fs.a $(O)/packer.a $(O)/librocm_kpack.a
 	$(call say,LINK)$(link) -o $@ $^ $(libs_test)
 
-# A fuzz target is libFuzzer's in MODE=fuzz, else a program that replays files.
+# In MODE=fuzz a fuzz target is linked with libFuzzer, otherwise it is a program that replays files.
 ifeq ($(MODE),fuzz)
 $(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $(O)/fs.a $(O)/packer.a $(O)/librocm_kpack.a
 	$(call say,LINK)$(link) -fsanitize=fuzzer -o $@ $^ $(libs_packer)
@@ -205,15 +205,15 @@ $(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/replay.o $(O)/fs.a $(O)/p
 	$(call say,LINK)$(link) -o $@ $^ $(libs_packer)
 endif
 
-# What opens kernel databases as the libraries do; it uses nothing of ours.
+# Programs that open kernel databases in the same way as the libraries; they use no code of ours.
 $(O)/tests/loaders/%: $(O)/tests/loaders/%.o
 	$(call say,LINK)$(link) -o $@ $^ -lsqlite3 -llzma -lbz2 -lz -lcrypto -ldl
 
-# What asks a mount as programs of any kind do; it uses nothing of ours either.
+# Programs that use a mount in all the ways that programs do; they use no code of ours either.
 $(O)/tests/posix/%: $(O)/tests/posix/%.o
 	$(call say,LINK)$(link) -o $@ $^ -lpthread
 
-# What loads converted binaries in tests: a HIP runtime of our own, and a program.
+# For tests that load converted binaries: a HIP runtime of our own, and a program.
 $(O)/tests/stub/libamdhip64.so.5: $(O)/tests/stub/hip.o $(O)/tests/stub/fat.o $(O)/librocm_kpack.so \
 		tests/stub/hip.map
 	$(call say,LINK)$(link) -shared -Wl,-soname,$(@F) -Wl,--version-script=tests/stub/hip.map \
@@ -221,38 +221,38 @@ $(O)/tests/stub/libamdhip64.so.5: $(O)/tests/stub/hip.o $(O)/tests/stub/fat.o $(
 		$(call pkg_libs,libzstd libxxhash)
 $(O)/tests/stub/load: $(O)/tests/stub/load.o
 	$(call say,LINK)$(link) -o $@ $^ -ldl
-# Writes archives through the public header alone.
+# Writes archives and uses only the public header.
 $(O)/tests/stub/write: $(O)/tests/stub/write.o $(O)/librocm_kpack.so
 	$(call say,LINK)$(link) -Wl,-rpath,'$$ORIGIN/../..' -o $@ $^
 
-# Says what it makes of names of cuTile's kernels, in words the library keeps to itself.
+# Prints how the library reads the names of cuTile's kernels, with internal functions.
 $(O)/tests/stub/cutile: $(O)/tests/stub/cutile.o $(O)/librocm_kpack.a
 	$(call say,LINK)$(link) -o $@ $^ $(libs_core)
 
-# Reads a wheel and writes it again.
+# Reads a wheel and rewrites it.
 $(O)/tests/stub/rewheel: $(O)/tests/stub/rewheel.o $(O)/packer.a $(O)/librocm_kpack.a
 	$(call say,LINK)$(link) -o $@ $^ $(libs_packer)
 
-# Enters the sandbox of kpackfs' server, and tries what it refuses.
+# Enters the sandbox of kpackfs' server, and tries the operations that it refuses.
 $(O)/tests/stub/sandbox: $(O)/tests/stub/sandbox.o $(O)/fs.a $(O)/librocm_kpack.a
 	$(call say,LINK)$(link) -o $@ $^ $(libs_fs)
 
-# A library in the place of AMD's, and a program that was linked with it.
+# A library that stands in for AMD's, and a program that is linked with it.
 $(O)/tests/stub/amd/librocm_kpack.so.0: $(O)/tests/stub/amd_kpack.o
 	@mkdir -p $(@D)
 	$(call say,LINK)$(link) -shared -Wl,-soname,$(@F) -o $@ $^
 $(O)/tests/stub/amd_client: $(O)/tests/stub/amd_client.o $(O)/tests/stub/amd/librocm_kpack.so.0
 	$(call say,LINK)$(link) -Wl,-rpath,'$$ORIGIN/amd' -o $@ $^
 
-# Lets calls of the program it is preloaded into fail.
+# When preloaded into a program, makes some of its calls fail.
 $(O)/tests/stub/faults.so: $(O)/tests/stub/faults.o
 	$(call say,LINK)$(link) -shared -o $@ $^ -ldl
 
-# Lets something else happen while a program walks over a tree.
+# When preloaded into a program, runs a command while the program walks over a tree.
 $(O)/tests/stub/moment.so: $(O)/tests/stub/moment.o
 	$(call say,LINK)$(link) -shared -o $@ $^ -ldl
 
-# The examples: public headers as <...>, and the library as others link it.
+# The examples: they include the public headers as <...>, and link the library as users do.
 $(O)/contrib/examples/%.o: cppflags := -D_GNU_SOURCE -idirafter core
 $(O)/contrib/examples/libamdhip64.so.5: $(O)/contrib/examples/runtime.o \
 		$(O)/librocm_kpack.so contrib/examples/runtime.map
@@ -271,24 +271,24 @@ comma := ,
 
 # ---- tests ------------------------------------------------------------------
 
-# -j for a make that was started without one
+# -j, if make was started without it
 jobs = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 
-# In CI the sanitizers run too.
+# In CI the sanitizer builds are tested too.
 sanitized := $(if $(filter true,$(CI)),$(if $(filter release,$(MODE)),asan tsan))
 
-# What sudo built belongs to who called sudo, or the next make without it cannot write there.
+# Files built with sudo go to the user who called it; otherwise make without sudo could not write.
 give_back := $(if $(SUDO_UID),; status=$$?; chown -R $(SUDO_UID):$(SUDO_GID) build; exit $$status)
 
-# tests/run ends in one prove over everything, whose summary is the last output.
+# tests/run ends with a single prove for everything, so that its summary is the last output.
 builds = $(foreach m,$(1),$(m)=$(if $(filter $(m),$(MODE)),$(O),build/$(m)))
 
-check: ## build and test everything; installs what is missing when root. MODE=asan, tsan too
+check: ## build and test everything; as root, install missing packages first. Also MODE=asan, tsan
 	@contrib/install-deps build test
 	@$(MAKE) --no-print-directory $(jobs) check-build $(give_back)
 	@tests/run $(call builds,$(MODE) $(sanitized)) $(give_back)
 
-check-sanitizers: ## the unit and integration tests in MODE=asan and MODE=tsan
+check-sanitizers: ## run the unit and integration tests in MODE=asan and MODE=tsan
 	@contrib/install-deps build test
 	@$(MAKE) --no-print-directory $(jobs) check-build-asan check-build-tsan
 	@tests/run $(call builds,asan tsan)
@@ -297,17 +297,17 @@ check-build: all $(units) $(fuzz) $(stub) $(loaders) $(posix) $(examples) $(fore
 check-build-%:
 	@$(MAKE) --no-print-directory MODE=$* check-build
 
-check-units: $(units) ## the unit tests only
+check-units: $(units) ## run only the unit tests
 	@CHECK_ONLY=unit tests/run $(MODE)=$(O)
-check-integration: all $(stub) $(loaders) $(posix) $(examples) ## the integration tests only
+check-integration: all $(stub) $(loaders) $(posix) $(examples) ## run only the integration tests
 	@CHECK_ONLY=bats tests/run $(MODE)=$(O)
-check-layering: all ## who includes whom, and what the library exports
+check-layering: all ## check includes between folders, and the library's exports
 	@CHECK_ONLY=layering tests/run $(MODE)=$(O)
-check-abi: all ## the library's interface and the recorded one, tests/abi.txt
+check-abi: all ## compare the library's interface with tests/abi.txt
 	@CHECK_ONLY=abi tests/run $(MODE)=$(O)
-check-help: all ## --help, manual pages and completions name the same options
+check-help: all ## compare the options in --help, manual pages and completions
 	@CHECK_ONLY=help tests/run $(MODE)=$(O)
-check-install: all ## install, then uninstall, and look at what is left
+check-install: all ## install and uninstall, and check that nothing is left
 	@CHECK_ONLY=install tests/run $(MODE)=$(O)
 check-switches: ## build with each optional library switched off
 	@CHECK_ONLY=switches tests/run $(MODE)=$(O)
@@ -317,7 +317,7 @@ fuzz: ## run every fuzz target for FUZZ_SECONDS (60) each
 	@$(MAKE) --no-print-directory $(jobs) MODE=fuzz CC=clang fuzz-build
 	@$(MAKE) --no-print-directory MODE=fuzz CC=clang fuzz-run
 fuzz-build: $(fuzz)
-# New inputs go to build/: what is worth keeping is copied to tests/fuzz/corpus by hand.
+# New inputs go to build/; copy those worth keeping to tests/fuzz/corpus by hand.
 fuzz-run:
 	@mkdir -p $(O)/artifacts; for f in $(fuzz); do t=$$(basename $$f); \
 		mkdir -p $(O)/corpus/$$t; corpus=$$(ls -d tests/fuzz/corpus/$$t 2>/dev/null); \
@@ -327,7 +327,7 @@ fuzz-run:
 			$(O)/corpus/$$t $$corpus || exit 1; \
 	done
 
-# ---- house keeping ----------------------------------------------------------
+# ---- housekeeping -----------------------------------------------------------
 
 c_files := $(sort $(shell find core fs packer tests contrib/bench contrib/examples -name '*.[ch]'))
 sources := $(call c_below,core fs packer)
@@ -339,13 +339,13 @@ scripts := .ci/run contrib/install-deps contrib/demo tests/run tests/run-one $(w
 fmt: ## format the C sources
 	clang-format -i $(c_files)
 
-# cppcheck does not see that memcpy(array, &block, ...) and "fit ? fit : old" keep the block.
+# cppcheck does not recognise that memcpy(array, &block, ...) and "fit ? fit : old" keep the block.
 cppcheck_wrong := $(addprefix --suppress=,memleak:core/base/alloc.c memleakOnRealloc:core/base/alloc.c memleak:core/codec/codec.c \
 	memleak:packer/pack/store.c memleak:packer/pack/plan/plan.c memleak:packer/pack/mount_places.c memleak:packer/html_report/input.c memleak:packer/recombine/walk.c \
 	memleak:packer/library/library.c memleak:fs/control/compressed_text.c ctunullpointer:core/base/errors.c \
 	arrayIndexOutOfBoundsCond:core/base/span.h)
 
-lint: ## formatting, cppcheck, shellcheck, manual pages, clang-tidy
+lint: ## check formatting, cppcheck, shellcheck, manual pages, clang-tidy
 	@contrib/install-deps build lint
 	clang-format --dry-run -Werror $(c_files)
 	cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 --enable=warning,portability \
@@ -356,14 +356,14 @@ lint: ## formatting, cppcheck, shellcheck, manual pages, clang-tidy
 	printf '%s\n' $(sources) | FLAGS='$(subst ',,$(cppflags))' xargs -P $(shell nproc) -n 2 \
 		sh -c 'clang-tidy --quiet "$$@" -- -std=c11 $$FLAGS 2>/dev/null' sh
 
-demo: ## the main job, shown step by step on a real library
+demo: ## show the main job step by step on a real library
 	@contrib/install-deps build demo
 	@$(MAKE) --no-print-directory $(jobs) MODE=release all $(give_back)
 	@contrib/demo build/release $(give_back)
 
 bindir  = $(DESTDIR)$(PREFIX)/bin
 sbindir = $(DESTDIR)$(PREFIX)/sbin
-# `clang -B` this directory
+# The directory for `clang -B`
 clangdir = $(DESTDIR)$(PREFIX)/libexec/kpackfs/clang
 man1dir = $(DESTDIR)$(PREFIX)/share/man/man1
 man3dir = $(DESTDIR)$(PREFIX)/share/man/man3
@@ -382,18 +382,18 @@ fish_completions := $(wildcard contrib/completion/*.fish)
 sharedir      = $(DESTDIR)$(PREFIX)/share/kpackfs
 mount_scripts := $(wildcard contrib/mount/*)
 units_systemd := $(wildcard contrib/systemd/*mount)
-# Services to be called by their name
+# Services that are started by name
 unitdir       = $(DESTDIR)$(PREFIX)/lib/systemd
 service       := kpackfs@.service
 
-# The library goes to a prefix of its own, where nobody who means AMD's finds it; with
+# The library goes to a prefix of its own, where programs that want AMD's do not find it; with
 # install-dropin it goes to the places of AMD's.
 private := kpackfs
 headers := $(wildcard core/rocm_kpack/*.h)
 cmake_package := rocm-kpack-config.cmake rocm-kpack-config-version.cmake
 modules       := rocm_kpack.pc rocm_kpack_static.pc
 
-# The names of the library's files, their directories last: $(call library_...,INCLUDE,LIB)
+# The library's files, and its directories: $(call library_...,INCLUDE,LIB)
 library_files = $(addprefix $(1)/rocm_kpack/,$(notdir $(headers))) \
 	$(addprefix $(2)/,librocm_kpack.so librocm_kpack.so.0 librocm_kpack.a) \
 	$(addprefix $(2)/cmake/rocm-kpack/,$(cmake_package))
@@ -403,7 +403,7 @@ static_libs = $(strip $(shell $(PKG_CONFIG) --static --libs $(pkgs_core)))
 empty :=
 semicolons = $(subst $(empty) $(empty),;,$(1))
 
-# What a template becomes: $(call fill,NAME,DIRECTORY,SED OPTIONS); whatever the umask
+# Fill in a template, with fixed permissions: $(call fill,NAME,DIRECTORY,SED OPTIONS)
 fill = sed -e 's|@VERSION@|$(API_VERSION)|' $(3) core/$(1).in >$(2)/$(1) && chmod 644 $(2)/$(1)
 
 define put_library
@@ -419,12 +419,12 @@ define put_library
 		-e "s|@INCLUDEDIR@|$$include|" -e "s|@POINTER@|$$pointer|") || exit 1; done
 endef
 
-# What is installed is what was built, by whoever may compile; root compiles nothing.
+# install uses files that an earlier make built, perhaps as another user; root compiles nothing.
 is_built = @for f in $(O)/kpack $(O)/kpackfs $(O)/librocm_kpack.so.0 $(O)/librocm_kpack.a; do [ -e $$f ] || { \
 	echo "$@: there is no $$f: run '$(if $(filter release,$(MODE)),make,make MODE=$(MODE))' first" >&2; exit 1; }; done
 
 # mount(8) looks for mount.TYPE in /sbin: PREFIX=/usr makes `mount -t kpackfs` work
-install: ## install what make built, the library privately: PREFIX=/usr/local LIBDIR=lib DESTDIR=
+install: ## install the built files, the library privately: PREFIX=/usr/local LIBDIR=lib DESTDIR=
 	$(is_built)
 	install -d $(bindir) $(sbindir) $(man1dir) $(man3dir) $(man8dir) $(pcdir)
 	install -m 755 $(O)/kpackfs $(O)/kpack $(bindir)
@@ -451,7 +451,7 @@ install: ## install what make built, the library privately: PREFIX=/usr/local LI
 	for f in $(modules); do $(call fill,$$f,$(pcdir), \
 		-e 's|@LIBS@|$(static_libs)|' -e 's|@LIBDIR@|$(runlib)/$(private)/lib|') || exit 1; done
 
-uninstall: ## remove what install put there
+uninstall: ## remove the installed files
 	rm -f $(bindir)/kpackfs $(bindir)/kpack $(addprefix $(bindir)/,$(links)) $(sbindir)/mount.kpackfs \
 		$(addprefix $(clangdir)/,$(clang_links)) \
 		$(addprefix $(man1dir)/,$(notdir $(pages))) $(addprefix $(man3dir)/,$(notdir $(pages3))) \
@@ -470,12 +470,12 @@ uninstall: ## remove what install put there
 
 dropin_files = $(call library_files,$(incdir),$(libdir))
 dropin_dirs  = $(call library_dirs,$(incdir),$(libdir))
-# Every file of ours names our calls, none of AMD's does.  Of links, what they lead to counts.
+# Every file of ours contains the names of our calls, and no file of AMD's does.  Links are followed.
 is_ours  = grep -qs kpackx_ "$$f"
 is_there = { [ -e "$$f" ] || [ -L "$$f" ]; }
 aside    = before-kpackfs
 
-install-dropin: ## install the library in the places of AMD's; FORCE=1 moves AMD's aside
+install-dropin: ## install the library in AMD's place; FORCE=1 moves AMD's files aside
 	$(is_built)
 	@set --; for f in $(dropin_files); do ! $(is_there) || $(is_ours) || set -- "$$@" "$$f"; done; \
 	[ $$# -eq 0 ] || [ '$(FORCE)' = 1 ] || { \
@@ -485,7 +485,7 @@ install-dropin: ## install the library in the places of AMD's; FORCE=1 moves AMD
 	for f; do mv -fv "$$f" "$$f.$(aside)" || exit 1; done
 	$(call put_library,$(incdir),$(libdir))
 
-uninstall-dropin: ## remove what install-dropin put there; what it moved aside comes back
+uninstall-dropin: ## remove the files of install-dropin, and move AMD's back
 	@for f in $(dropin_files); do \
 		if $(is_ours); then echo "rm $$f"; rm -f "$$f" || exit 1; fi; done
 	@for f in $(dropin_files); do g=$$f; f=$$g.$(aside); $(is_there) || continue; \
@@ -496,7 +496,7 @@ uninstall-dropin: ## remove what install-dropin put there; what it moved aside c
 clean: ## remove build/
 	rm -rf build
 
-help: ## this list
+help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' Makefile
 
 FORCE:
