@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* The time by which waiting is measured: nobody sets it. */
+/*
+ * A clock for measuring waits: monotonic, so setting the system's time does not affect
+ * it.
+ */
 #ifndef FS_BASE_CLOCK_H
 #define FS_BASE_CLOCK_H
 
 #include <stdint.h>
 
-/* A time that does not come. */
+/* A time that never comes. */
 #define CLOCK_NEVER INT64_MAX
 
-/* Milliseconds. */
+/* The time now, in milliseconds. */
 int64_t clock_ms(void);
 
 #endif

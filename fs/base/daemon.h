@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The way into the background: fork, work, and leave the terminal when the work has begun
- * well. Until then the parent waits, so that its exit status is the outcome.
+ * Puts the process into the background: it forks, and the child leaves the terminal when
+ * its work has begun well.  Until then the parent waits, so that its exit status is the
+ * outcome.
  */
 #ifndef FS_BASE_DAEMON_H
 #define FS_BASE_DAEMON_H
@@ -11,37 +12,38 @@
 
 struct daemon {
 	pid_t child; /* 0 in the child */
-	int ready;   /* a pipe's end: the child writes a byte, the parent waits for it */
+	int ready;   /* end of a pipe: the child writes a byte, the parent waits for it */
 };
 
 /*
- * Open what is closed of descriptors 0, 1 and 2: what is opened later must not become
- * one of them, because daemon_leave replaces them.
+ * Open /dev/null as each of the descriptors 0, 1 and 2 that is closed: no file that is
+ * opened later may get one of these numbers, because daemon_leave replaces them.  false:
+ * see errno.
  */
 bool daemon_reserve_fds(void);
 
 /*
- * Fork, before any thread is started: none would survive it.  The child has a session of
- * its own.  false: it was logged.
+ * Fork.  Call it before any thread is started: threads do not survive a fork.  The child
+ * has a session of its own.  false: it failed; logged.
  */
 bool daemon_fork(struct daemon *d);
 
 /*
  * In a process of the daemon: leave the terminal, and log to syslog.  In two steps, for a
- * process that may open no more files in between; false: it was logged.
+ * process that loses the right to open files between them.  false: it failed; logged.
  */
 bool daemon_open(int *null);
 void daemon_leave(int null);
 
 /*
- * In the child: leave the terminal, and report success to the parent. false: the parent
- * has gone.
+ * In the child: leave the terminal, and report success to the parent.  false: the parent
+ * has gone, or /dev/null cannot be opened; logged.
  */
 bool daemon_detach(struct daemon *d);
 
 /*
- * In the parent: wait until the child is detached, then 0, or has ended without, then its
- * exit code; -1 when it died of a signal, which was logged.
+ * In the parent: wait for the child.  0: it detached; -1: a signal killed it, which was
+ * logged, or waiting failed; else the exit code of a child that ended before it detached.
  */
 int daemon_await(struct daemon *d);
 

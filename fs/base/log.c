@@ -20,7 +20,7 @@ void log_to_syslog(void)
 
 void log_vprint(int priority, const char *fmt, va_list args)
 {
-	char line[8192]; /* a path and two archives' */
+	char line[8192]; /* enough for a path and the paths of two archives */
 
 	if (priority > shown)
 		return;

@@ -7,19 +7,21 @@
 #include <syslog.h>
 #include "core/base/span.h"
 
-/* Show messages up to PRIORITY (LOG_ERR, LOG_WARNING, LOG_INFO, ...); LOG_WARNING at
- * first. */
+/*
+ * Show messages up to PRIORITY (LOG_ERR, LOG_WARNING, LOG_INFO, ...).  Before the first
+ * call it is LOG_WARNING.
+ */
 void log_level(int priority);
 
-/* From now on to syslog.  Before any thread is started, or with all of them silent. */
+/* Send all later messages to syslog.  Call it while no other thread can log. */
 void log_to_syslog(void);
 
-/* One message of one line, without "\n".  Thread-safe. */
+/* Log one message of one line, without "\n".  Thread-safe. */
 void log_print(int priority, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void log_vprint(int priority, const char *fmt, va_list args)
 	__attribute__((format(printf, 2, 0)));
 
-/* "FILE: TEXT", FILE escaped for terminals. */
+/* Log "FILE: TEXT", both escaped for terminals. */
 void log_about(int priority, const char *file, const char *text);
 
 #endif

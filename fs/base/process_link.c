@@ -6,7 +6,7 @@
 #include <unistd.h>
 #include "process_link.h"
 
-/* A message as it is sent; then path and text, each with its NUL. */
+/* A message on the wire: this header, then path and text, each with its NUL. */
 struct header {
 	uint32_t word;
 	uint32_t serial;
@@ -43,7 +43,7 @@ static void attach(struct msghdr *msg, union control *c, int fd)
 	memcpy(CMSG_DATA(h), &fd, sizeof(fd));
 }
 
-/* What is too long for a message is cut: it is for people then. */
+/* The length of S, cut to fit a message: only text for people can be too long. */
 static uint32_t bounded(const char *s, size_t room)
 {
 	return (uint32_t)(s ? strnlen(s, room - 1) : 0);
@@ -87,7 +87,8 @@ enum link_result link_send_all(int end, const struct link_message *m)
 	while ((r = link_send(end, m)) == LINK_FULL) {
 		struct pollfd p = {.fd = end, .events = POLLOUT};
 
-		/* Without memory for messages the socket is ready all the same. */
+		/* If the kernel has no memory for the message, the socket is ready
+		 * nevertheless. */
 		if (poll(&p, 1, 1000) < 0 && errno != EINTR)
 			return LINK_OVER;
 		if (p.revents & (POLLHUP | POLLERR))
@@ -96,7 +97,10 @@ enum link_result link_send_all(int end, const struct link_message *m)
 	return r;
 }
 
-/* The descriptor that came; of several, which the room for one may hold, none. */
+/*
+ * The descriptor that came with a message, or -1.  Padding leaves room for more than one:
+ * if several come, all are closed.
+ */
 static int detach(struct msghdr *msg)
 {
 	const struct cmsghdr *h = msg->msg_controllen ? CMSG_FIRSTHDR(msg) : NULL;

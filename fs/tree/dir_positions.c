@@ -2,19 +2,22 @@
 #include <stdlib.h>
 #include "dir_positions.h"
 
-/* Bits of a position that say which name; above, which edition.  The first has none set. */
+/*
+ * The low INDEX_BITS of a position are the number of the name, the bits above are the
+ * edition, modulo EDITIONS.
+ */
 #define INDEX_BITS 40
 #define EDITIONS (UINT64_C(1) << 20)
-/* Names whose way is remembered, all swaps together. */
+/* Names whose moves are remembered, in all swaps together. */
 #define NAMES_MAX (1 << 20)
 
-/* One directory in one swap. */
+/* The moves of the names of one directory in one swap. */
 struct shift {
 	struct shift *next;
-	uint64_t edition; /* the directory */
-	uint64_t dir;
+	uint64_t edition; /* number of the edition before the swap */
+	uint64_t dir;     /* inode number of the directory */
 	uint32_t count;
-	uint32_t to[]; /* of each name, and of the end */
+	uint32_t to[]; /* the new number of each name, and of the end */
 };
 
 static struct kp_span text(const struct edition *e, uint32_t name)
@@ -66,7 +69,7 @@ void shifts_free(struct shift *list)
 	}
 }
 
-/* Forget the oldest swaps, if the others are enough. */
+/* Forget the oldest shifts, as far as all together have more than NAMES_MAX names. */
 static void trim(struct dir_positions *p)
 {
 	struct shift **at = &p->first;
@@ -111,7 +114,8 @@ uint64_t dir_positions_find(const struct dir_positions *p, uint64_t dir, uint64_
 	uint64_t index = told & ((UINT64_C(1) << INDEX_BITS) - 1);
 	uint64_t age = (p->edition - (told >> INDEX_BITS)) % EDITIONS;
 
-	/* The list is short, and empty where nothing ever changed. */
+	/* A list search is enough: the list is short, and empty until something
+	 * changes. */
 	if (!p->first || age > p->edition)
 		return index;
 	for (; age; age--)

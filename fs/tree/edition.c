@@ -8,7 +8,7 @@
 #include "logged_conflicts.h"
 #include "core/archive/naming.h"
 
-/* Conflicts of one edition that are logged, each in a line. */
+/* The most conflicts of one edition that are logged, each in a line. */
 #define CONFLICTS_LOGGED 20
 
 /* --- holdings --------------------------------------------------------------------- */
@@ -115,7 +115,7 @@ static bool list_archives(struct edition *e)
 	return true;
 }
 
-/* For chosen GPUs no directory is shown without a file, toc neither. */
+/* When GPUs were chosen, no directory without files is shown, not even toc. */
 static bool hide_empty_toc(struct kp_view *v)
 {
 	const struct kp_span name = kp_span_str("toc");
@@ -127,11 +127,11 @@ static bool hide_empty_toc(struct kp_view *v)
 
 struct telling {
 	struct logged_conflicts *warned;
-	size_t lines; /* that may still be logged */
-	size_t more;  /* what was not */
+	size_t lines; /* lines that may still be logged */
+	size_t more;  /* conflicts that were not logged */
 };
 
-/* Log TEXT, of an archive or of none, unless the edition before had it. */
+/* Log TEXT, about the archive O or about none (NULL), unless the last edition had it. */
 static void tell(struct telling *t, const struct origin *o, const char *text)
 {
 	if (logged_conflicts_of(t->warned, o ? o->serial : 0, text))
@@ -145,7 +145,7 @@ static void tell(struct telling *t, const struct origin *o, const char *text)
 	t->lines -= t->lines > 0;
 }
 
-/* Refused entries of the archive O.  Returns how many have no text. */
+/* Log the refused entries of the archive O.  Returns how many faults have no text. */
 static size_t tell_refused(struct telling *t, const struct origin *o)
 {
 	size_t n, all;
@@ -157,7 +157,9 @@ static size_t tell_refused(struct telling *t, const struct origin *o)
 	return all - n;
 }
 
-/* What is wrong inside archives that are served, in a few lines. */
+/*
+ * Log the refused entries and the conflicts of archives that are served, in a few lines.
+ */
 static void log_conflicts(const struct edition *e, struct logged_conflicts *warned)
 {
 	struct telling t = {.warned = warned, .lines = CONFLICTS_LOGGED};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the mount shows between two changes of its sources: the archives, their union,
- * and its inode numbers.  Immutable after edition_new, and shared: the last reference frees
- * it.
+ * An edition is the content of the mount between two changes of its sources: the
+ * archives, their union, and the inode numbers of the union.  Immutable after
+ * edition_new, and shared: releasing the last reference frees it.
  */
 #ifndef FS_TREE_EDITION_H
 #define FS_TREE_EDITION_H
@@ -18,13 +18,13 @@ struct refused {
 	char *text;
 };
 
-/* The archives an edition is made of. */
+/* The archives of an edition. */
 struct holdings {
-	struct origin **origins; /* in order of precedence, with a reference each */
+	struct origin **origins; /* in order of precedence; owns a reference to each */
 	size_t count;
 	struct refused *refused;
 	size_t n_refused;
-	/* Attributes of the first source, for directories that no archive has. */
+	/* Attributes of the first source, for directories when there is no archive. */
 	struct stat look;
 };
 
@@ -35,27 +35,28 @@ void holdings_fini(struct holdings *h);
 struct edition {
 	atomic_uint refs;
 	struct holdings holdings;
-	struct kpack_archive **archives; /* the origins', for the view */
+	struct kpack_archive **archives; /* the archives of the origins, for the view */
 	uint64_t bytes;                  /* sum of the archives' sizes */
 	struct kp_view *view;
 	struct tree *tree;
 	struct timespec made;
 };
 
-/* How editions of a mount look, whatever its sources have: borrowed. */
+/* Options of all editions of a mount; all pointers are borrowed. */
 struct edition_options {
 	const struct arches *arches;
 	const char *subdir; /* clean; NULL: the whole tree */
 	struct tree_options look;
-	struct logged_conflicts *warned; /* conflicts of the edition before; or NULL */
-	/* A subdir that no archive has is a failure, else an empty directory; and chosen
-	 * architectures that none has are warned of. */
+	struct logged_conflicts *warned; /* conflicts of the last edition; or NULL */
+	/* The first edition: a subdir that no archive has is a failure (later, it is an
+	 * empty directory), and chosen architectures that no archive has are warned
+	 * about. */
 	bool first;
 };
 
 /*
- * Takes what HOLDINGS has, in any case.  TAKEN is for tree_new.  NULL: what went wrong has
- * been logged.
+ * Make an edition of HOLDINGS, whose content is taken over even on failure.  TAKEN is for
+ * tree_new.  NULL: it failed; logged.
  */
 struct edition *edition_new(struct holdings *holdings,
 			    const struct edition_options *options,
@@ -64,7 +65,7 @@ struct edition *edition_new(struct holdings *holdings,
 struct edition *edition_ref(struct edition *e);
 void edition_unref(struct edition *e); /* NULL is fine */
 
-/* The archive and entry of a file of its view; borrowed. */
+/* The archive and entry of number FILE of the edition's view; borrowed. */
 struct origin_entry edition_entry(const struct edition *e, uint32_t file);
 
 #endif

@@ -16,7 +16,7 @@ struct subject {
 
 enum kind { NONE, TEXT, NUMBER, PACKED };
 
-/* TEXT and PACKED, which is MessagePack, have a span. */
+/* TEXT and PACKED (MessagePack) have a span. */
 struct value {
 	enum kind kind;
 	struct kp_span span;
@@ -124,7 +124,7 @@ const char *facts_name(size_t position)
 	return position < N_FACTS ? facts[position].name : NULL;
 }
 
-/* MessagePack as JSON on the heap; NULL: it is too large, or no memory. */
+/* Convert MessagePack to JSON on the heap; NULL: the JSON is too large, or no memory. */
 static char *json_new(struct kp_span packed)
 {
 	struct kp_mp c = kp_mp_over(packed);

@@ -13,12 +13,12 @@ struct inodes {
 	void *user;
 
 	pthread_rwlock_t
-		swap; /* a thread that uses the edition holds it for reading; a swap, for writing */
+		swap; /* held for reading to use the edition, for writing to swap it */
 	struct edition *now;
-	atomic_uint_least64_t *lookups; /* by the position in its tree */
+	atomic_uint_least64_t *lookups; /* by position in the tree of `now` */
 	struct dir_positions positions;
 
-	pthread_mutex_t lock; /* taken after the former, for the fields below */
+	pthread_mutex_t lock; /* taken after `swap`; guards the fields below */
 	struct retired_inodes retired;
 };
 
@@ -98,8 +98,8 @@ int inodes_file(struct inodes *in, uint64_t ino, struct origin_entry *out)
 }
 
 /*
- * Add N, or take it away, from the count of a node of the edition; false: no node has
- * that number.
+ * Add N (modulo 2^64, so a negative N subtracts) to the look-ups of the edition's node
+ * INO; false: the edition has no such node.
  */
 static bool add_lookups(struct inodes *in, uint64_t ino, uint64_t n)
 {
@@ -127,7 +127,8 @@ void inodes_count(struct inodes *in, uint64_t ino)
 
 void inodes_uncount(struct inodes *in, uint64_t ino)
 {
-	/* A retired inode is looked up by number only, so the kernel has it anyway. */
+	/* A retired inode keeps the count: requests find it only by its number, so the
+	 * kernel holds it anyway. */
 	add_lookups(in, ino, UINT64_MAX);
 }
 
@@ -139,7 +140,10 @@ static bool holds(const struct edition *e, const struct origin *o)
 	return false;
 }
 
-/* Returns an origin that nothing of is retired any more, with a reference, or NULL. */
+/*
+ * Forget N look-ups of the retired inode INO.  If its origin has no retired inode any
+ * more, returns the origin with a reference, else NULL.
+ */
 static struct origin *forget_retired(struct inodes *in, uint64_t ino, uint64_t n)
 {
 	struct retired_inode *r;
@@ -198,7 +202,7 @@ static bool same_content(struct origin_entry a, struct kpack_archive *b, size_t 
 	       kp_view_same_content(a.origin->archive, a.entry, b, in_b);
 }
 
-/* Is A, of edition E, what NODE of VIEW is? */
+/* True if node A of edition E is the same directory or file as NODE of VIEW. */
 static bool same_node(const struct edition *e, struct tree_node a,
 		      const struct kp_view *view, struct tree_node node)
 {
@@ -235,7 +239,7 @@ bool inodes_taken(void *inodes, uint64_t ino, const struct kp_view *view,
 	struct retired_inode r;
 	bool taken;
 
-	/* Only the thread that asks swaps editions. */
+	/* No lock is needed: only the calling thread swaps editions. */
 	if (tree_find(in->now->tree, ino, &known))
 		return !same_node(in->now, known, view, node);
 	if (!find_retired(in, ino, &r))
@@ -247,11 +251,11 @@ bool inodes_taken(void *inodes, uint64_t ino, const struct kp_view *view,
 
 /* --- swapping --------------------------------------------------------------------- */
 
-/* What a swap works on: the edition that was, and what the kernel knew of it. */
+/* A swap: the last edition, and what the kernel knows of it. */
 struct swap {
 	struct edition *last;
 	atomic_uint_least64_t *lookups;
-	struct holdings revived; /* archives of which the last retired inode came back */
+	struct holdings revived; /* archives whose last retired inode was revived */
 	bool no_memory;
 };
 
@@ -268,7 +272,10 @@ static bool retire(struct inodes *in, const struct swap *s, struct tree_node nod
 	return retired_inodes_add(&in->retired, &r);
 }
 
-/* Count what the kernel knows of the last edition for this one, or retire it. */
+/*
+ * For each node of the last edition that the kernel knows: carry its look-ups over to the
+ * new edition, or retire the node if the new edition does not have it.
+ */
 static void carry_over(struct inodes *in, struct swap *s)
 {
 	const struct tree *to = in->now->tree;
@@ -287,7 +294,7 @@ static void carry_over(struct inodes *in, struct swap *s)
 	}
 }
 
-/* A number that is the edition's again is not retired any more. */
+/* Take inodes that the new edition has out of the table of retired ones. */
 static void revive(struct inodes *in, struct swap *s)
 {
 	const struct tree *to = in->now->tree;
@@ -311,7 +318,7 @@ static void revive(struct inodes *in, struct swap *s)
 }
 
 /*
- * Positions in the directories that the kernel knows: only these can be in the middle of
+ * The shifts of the directories that the kernel knows: only these can be in the middle of
  * a listing.
  */
 static struct shift *find_shifts(struct inodes *in, const struct edition *next)
@@ -399,7 +406,9 @@ static uint64_t number_of(const struct walk *w)
 	return tree_named(w->e->tree, &w->name).ino;
 }
 
-/* Tell of the names that differ between directory A of the last edition and B of this. */
+/*
+ * Report the names that differ between directory A of the last edition and B of the new.
+ */
 static void compare_names(struct telling *t, struct tree_node a, struct tree_node b)
 {
 	struct walk old = walk_of(t->from, a), new = walk_of(t->to, b);
@@ -442,7 +451,10 @@ static void compare_node(struct telling *t, struct tree_node a, struct tree_node
 		t->tell(t->user, &(struct change){.what = CHANGED_STAT, .ino = a.ino});
 }
 
-/* The kernel can only hold something about nodes that it has looked up. */
+/*
+ * Report all changes.  Only nodes that the kernel has looked up matter: it can have
+ * cached nothing about other nodes.
+ */
 static void tell_all(struct telling *t, const atomic_uint_least64_t *lookups)
 {
 	const struct tree *from = t->from->tree;
@@ -456,7 +468,7 @@ static void tell_all(struct telling *t, const atomic_uint_least64_t *lookups)
 	}
 }
 
-/* Archives that neither this edition nor a retired inode needs. */
+/* Mark those archives of H as idle that neither the edition nor a retired inode needs. */
 static void let_go(struct inodes *in, const struct holdings *h)
 {
 	for (size_t i = 0; i < h->count; i++) {
@@ -480,7 +492,7 @@ static size_t counts_size(const struct edition *e)
 	return ((size_t)tree_size(e->tree) + 1) * sizeof(atomic_uint_least64_t);
 }
 
-/* In pages of their own: nodes that the kernel never asks for cost nothing. */
+/* Mapped, so that counts of nodes that the kernel never asks for take no memory. */
 static atomic_uint_least64_t *counts_for(const struct edition *e)
 {
 	void *counts = mmap(NULL, counts_size(e), PROT_READ | PROT_WRITE,
@@ -539,7 +551,8 @@ struct inodes *inodes_new(struct edition *first, inodes_idle *idle, void *user)
 	in->idle = idle;
 	in->user = user;
 	in->now = first;
-	/* Answers never end: a swap that waited for a moment without any would starve. */
+	/* Writers first: on a busy mount there is always a reader, and a swap that waited
+	 * for a moment without readers would starve. */
 	pthread_rwlockattr_init(&attr);
 	pthread_rwlockattr_setkind_np(&attr,
 				      PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);

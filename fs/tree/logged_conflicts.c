@@ -12,7 +12,7 @@ static int by_hash(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Without memory for it, it will be logged again. */
+/* Without memory the conflict is not noted, and the next edition logs it again. */
 bool logged_conflicts_of(struct logged_conflicts *w, uint32_t serial, const char *text)
 {
 	uint64_t hash = XXH3_64bits_withSeed(text, strlen(text), serial);

@@ -24,7 +24,8 @@ static bool same_file_now(struct origin *o)
 	    atomic_load(&o->verified) ==
 		    now.st_ctim.tv_sec * INT64_C(1000000000) + now.st_ctim.tv_nsec)
 		return true;
-	/* Renamed, unlinked, or written to by a program that then set the time back. */
+	/* The file was renamed or unlinked, or a program wrote to it and restored the
+	 * mtime. */
 	if (!kp_archive_same_toc(o->archive))
 		return false;
 	atomic_store(&o->verified,

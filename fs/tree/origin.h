@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An archive that is served, and whether its file is still what it was when it was opened.
+ * An archive that is served.  Detects that its file was changed after it was opened.
  *
- * Shared by editions, by inodes that outlive theirs and by reads that run; the last one closes
- * the archive.  Thread-safe.
+ * Shared by editions, by inodes that outlive their edition and by running reads;
+ * releasing the last reference closes the archive.  Thread-safe.
  */
 #ifndef FS_TREE_ORIGIN_H
 #define FS_TREE_ORIGIN_H
@@ -13,18 +13,19 @@
 
 struct origin {
 	struct kpack_archive *archive;
-	uint32_t serial; /* this daemon gives none twice */
+	uint32_t serial; /* unique during the life of the daemon */
 	atomic_uint refs;
 	atomic_bool changed; /* see origin_intact */
-	/* Time of its last change, in ns, for which the table of contents was compared. */
+	/* The file's ctime, in ns, for which the TOC was last compared and found
+	 * equal. */
 	_Atomic int64_t verified;
-	size_t retired;   /* inodes' */
+	size_t retired;   /* retired inodes of the archive */
 	atomic_bool idle; /* no edition and no inode has it: keep nothing open for it */
 };
 
 /*
- * Open the archive in FD, which is closed in any case, later or now; PATH is its name in
- * messages.  *OUT has one reference.  As kp_archive_open_fd.
+ * Open the archive in FD with kp_archive_open_fd, and return its errors.  Takes over FD,
+ * even on failure.  PATH is the archive's name in messages.  *OUT has one reference.
  */
 kpack_error_t origin_new(int fd, const char *path, struct origin **out,
 			 struct kpackx_error *why);
@@ -33,13 +34,13 @@ struct origin *origin_ref(struct origin *o);
 void origin_unref(struct origin *o); /* NULL is fine */
 
 /*
- * Is the file unchanged?  To be asked before and after reading it: what was read between
- * two answers yes is good.  Once no, always no: the file was written to, and its table of
- * contents is of no use any more.  Renaming and unlinking it change nothing.
+ * True if the file is unchanged.  Call it before and after reading the file: the bytes
+ * are good if both calls return true.  Once false, it stays false: the file was written
+ * to, and the TOC in memory no longer fits it.  Renaming or unlinking is no change.
  */
 bool origin_intact(struct origin *o);
 
-/* An entry of an archive: what is read. */
+/* An entry of an archive, to be read. */
 struct origin_entry {
 	struct origin *origin;
 	size_t entry;

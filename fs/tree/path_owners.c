@@ -5,11 +5,11 @@
 struct path_owners {
 	const struct edition *edition;
 	struct kp_view_options select;
-	uint64_t *holders; /* by name: archive in the upper half, entry below, plus one */
+	uint64_t *holders; /* by name: 0, or (archive << 32 | entry) + 1 */
 	uint32_t names;
 
-	/* entries are sorted by key: the next is often in the same directory, for the same
-	 * architecture */
+	/* The last directory and architecture.  Entries are sorted by key, so the next
+	 * one often has the same. */
 	uint8_t dir_path[KP_NAME_MAX + 512];
 	size_t dir_size;
 	uint32_t dir;
@@ -63,7 +63,10 @@ bool path_owners_find(struct path_owners *c, struct kp_span path, uint32_t *name
 	       kp_view_lookup(c->edition->view, c->dir, kp_span_tail(path, cut), name);
 }
 
-/* Of several entries that ask for a name the first has it, as in the view. */
+/*
+ * Give the name at P to HOLDER.  The first of several entries with a path wins, as in the
+ * view.
+ */
 static void claim_path(struct path_owners *c, const struct kp_entry_path *p,
 		       uint64_t holder)
 {

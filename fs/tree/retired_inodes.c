@@ -4,7 +4,8 @@
 
 static struct retired_inode **bucket(const struct retired_inodes *r, uint64_t ino)
 {
-	/* Numbers are hashes already; those that follow each other were moved aside. */
+	/* Most numbers are hashes; numbers that follow each other come from
+	 * collisions. */
 	return &r->buckets[(ino ^ ino >> 32) & (r->size - 1)];
 }
 

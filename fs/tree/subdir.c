@@ -32,7 +32,7 @@ static bool report(const struct kpackx_error *why)
 	return false;
 }
 
-/* Is PATH there when every architecture is shown? */
+/* FOUND: PATH exists when every architecture is shown.  false: it failed; logged. */
 static bool is_anywhere(const struct edition *e, const char *path, bool *found)
 {
 	struct kpackx_error why = {0};
@@ -46,7 +46,10 @@ static bool is_anywhere(const struct edition *e, const char *path, bool *found)
 	return true;
 }
 
-/* In a view of no archive, toc is an empty directory. */
+/*
+ * Replace *VIEW by a view without archives; *ROOT becomes its toc, which is an empty
+ * directory.
+ */
 static bool make_empty(struct kp_view **view, uint32_t *root)
 {
 	struct kpackx_error why = {0};

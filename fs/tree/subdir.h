@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* The directory of the tree that is the mount's root. */
+/* Option subdir=: the directory of the tree that is the mount's root. */
 #ifndef FS_TREE_SUBDIR_H
 #define FS_TREE_SUBDIR_H
 
 #include "edition.h"
 
 /*
- * Make TEXT, which may be changed, a path inside the tree: slashes around it, repeated ones
- * and "." go away.  NULL: it is good; else what is wrong with it.
+ * Clean TEXT in place: remove leading, trailing and repeated slashes, and "." components.
+ * Returns NULL if it is a path inside the tree, else what is wrong with it.
  */
 const char *subdir_clean(char *text);
 
 /*
- * Find PATH, which is clean, in E's view.  An empty one is the root, without toc.  A .kpackfs
- * of an archive there is hidden, with a warning: the mount has its own.  When PATH is only
- * there with all architectures shown, or not at all though it need not be, the view becomes
- * an empty one and ROOT an empty directory of it, with a warning.  false: no archive has such
- * a directory though it MUST_BE there, or no memory; logged.
+ * Find the directory PATH, which is clean, in E's view.  An empty PATH is the root
+ * without toc.  A .kpackfs that an archive has in PATH is hidden, with a warning: the
+ * mount has its own.  If PATH does not exist, or only for architectures that are not
+ * shown, the view is replaced by an empty one and ROOT is an empty directory in it, with
+ * a warning.  false: MUST_BE and PATH does not exist for any architecture, or no memory;
+ * logged.
  */
 bool subdir_find(struct edition *e, const char *path, bool must_be, uint32_t *root);
 

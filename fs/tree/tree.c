@@ -6,25 +6,26 @@
 
 /*
  * Nodes are numbered: directories of the view, then its files.  `slots` is an
- * open-addressing hash table of node number + 1, keyed by inode number.  In the bits that
- * no number needs stands a part of the hash: what belongs elsewhere is passed over unseen.
+ * open-addressing hash table of node number + 1, keyed by inode number.  The bits of a
+ * slot that no node number needs hold a part of the hash, the mark: a probe skips slots
+ * with another mark without reading their nodes.
  */
 struct tree {
 	const struct kp_view *view;
 	struct tree_options options;
-	const struct tree_taken *taken; /* while it is made */
+	const struct tree_taken *taken; /* NULL after tree_new */
 	uint32_t dirs, nodes;
-	uint32_t *links; /* of each file, names below the root; NULL: as in the view */
+	uint32_t *links; /* names of each file below the root; NULL: as in the view */
 	uint32_t shown_dirs, shown_files;
-	struct late *late; /* in order of their nodes */
+	struct late *late; /* sorted by node */
 	size_t n_late;
 	uint32_t *slots;
-	uint32_t mask;    /* of a slot, the bits of the node */
+	uint32_t mask;    /* the bits of a slot that are the node number */
 	unsigned shift;   /* 64 - log2(slots) */
 	uint64_t scatter; /* odd and random: nobody can craft long probes */
 };
 
-/* A node whose id another node has. */
+/* A node that cannot have its ID as its number, because it is taken or reserved. */
 struct late {
 	uint64_t ino;
 	uint32_t node;
@@ -67,7 +68,7 @@ static uint64_t slot_of(const struct tree *t, uint64_t ino)
 	return (ino * t->scatter) >> t->shift;
 }
 
-/* The part of the hash that stands in a slot. */
+/* The part of the hash that a slot holds. */
 static uint32_t mark_of(const struct tree *t, uint64_t ino)
 {
 	return (uint32_t)((ino * t->scatter) << (64 - t->shift) >> 32) & ~t->mask;
@@ -98,7 +99,7 @@ static struct tree_node node_at(const struct tree *t, uint32_t node)
 				  is_dir ? node : node - t->dirs};
 }
 
-/* The node of number INO, if it is in the tree. */
+/* Give NODE the number INO; false: the number is taken. */
 static bool insert(struct tree *t, uint32_t node, uint64_t ino)
 {
 	uint32_t *slot = slot_for(t, ino);
@@ -130,8 +131,8 @@ static struct late *late_of(const struct tree *t, uint32_t node)
 }
 
 /*
- * Give the nodes that came too late the next free numbers.  Sorted by id, so that many
- * equal ones, which only an attacker can make, do not probe the same numbers again.
+ * Give the late nodes the next free numbers.  They are sorted by ID, so that nodes with
+ * equal IDs, of which only an attacker can make many, do not all probe the same numbers.
  */
 static bool insert_late(struct tree *t)
 {
@@ -192,7 +193,7 @@ static uint64_t random_odd(void)
 	return r | 1;
 }
 
-/* Count the names of directory DIR, which is below the root, and mark those below it. */
+/* Count the names of DIR, a directory below the root, and mark its subdirectories. */
 static void count_names(struct tree *t, uint32_t dir, bool *inside)
 {
 	const struct kp_view_dir *d = kp_view_dir(t->view, dir);
@@ -208,7 +209,7 @@ static void count_names(struct tree *t, uint32_t dir, bool *inside)
 	}
 }
 
-/* Names that cannot be reached do not count. */
+/* Count the nodes and links below the root: names elsewhere cannot be reached. */
 static bool count_shown(struct tree *t)
 {
 	uint32_t files = t->nodes - t->dirs;

@@ -12,7 +12,7 @@ struct walk {
 
 static bool walk_dir(struct walk *w, uint32_t dir, size_t size);
 
-/* The first SIZE bytes of the path are the directory's, with a slash. */
+/* The first SIZE bytes of the path are the path of the name's directory, with a slash. */
 static bool walk_name(struct walk *w, uint32_t number, size_t size)
 {
 	struct kp_view_name name = kp_view_name(w->view, number);
@@ -27,7 +27,7 @@ static bool walk_name(struct walk *w, uint32_t number, size_t size)
 	return walk_dir(w, name.index, size);
 }
 
-/* As deep as paths may be, which the view bounds. */
+/* Recursive; the depth is bounded, because the view bounds the length of paths. */
 static bool walk_dir(struct walk *w, uint32_t dir, size_t size)
 {
 	const struct kp_view_dir *d = kp_view_dir(w->view, dir);
