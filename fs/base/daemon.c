@@ -64,7 +64,7 @@ bool daemon_detach(struct daemon *d)
 	told = write(d->ready, "", 1) == 1;
 	close(d->ready);
 	if (!told)
-		log_print(LOG_ERR, "nobody waits for the mount any more");
+		log_print(LOG_ERR, "the parent process ended before the mount was ready");
 	return told;
 }
 

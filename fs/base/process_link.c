@@ -27,7 +27,7 @@ bool link_pair(int ends[2])
 	return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0;
 }
 
-static void attach(struct msghdr *msg, union control *c, int fd)
+static void attach_descriptor(struct msghdr *msg, union control *c, int fd)
 {
 	struct cmsghdr *h;
 
@@ -44,7 +44,7 @@ static void attach(struct msghdr *msg, union control *c, int fd)
 }
 
 /* The length of S, cut to fit a message: only text for people can be too long. */
-static uint32_t bounded(const char *s, size_t room)
+static uint32_t bounded_size(const char *s, size_t room)
 {
 	return (uint32_t)(s ? strnlen(s, room - 1) : 0);
 }
@@ -57,8 +57,8 @@ enum link_result link_send(int end, const struct link_message *m)
 		.serial = m->serial,
 		.number = m->number,
 		.fresh = m->fresh,
-		.path_size = bounded(m->path, room) + 1,
-		.text_size = bounded(m->text, room) + 1,
+		.path_size = bounded_size(m->path, room) + 1,
+		.text_size = bounded_size(m->text, room) + 1,
 		.st = m->st,
 	};
 	struct iovec parts[] = {
@@ -69,7 +69,7 @@ enum link_result link_send(int end, const struct link_message *m)
 	struct msghdr msg = {.msg_iov = parts, .msg_iovlen = 5};
 	union control control;
 
-	attach(&msg, &control, m->fd);
+	attach_descriptor(&msg, &control, m->fd);
 	for (;;) {
 		if (sendmsg(end, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0)
 			return LINK_DONE;
@@ -101,7 +101,7 @@ enum link_result link_send_all(int end, const struct link_message *m)
  * The descriptor that came with a message, or -1.  Padding leaves room for more than one:
  * if several come, all are closed.
  */
-static int detach(struct msghdr *msg)
+static int detach_descriptor(struct msghdr *msg)
 {
 	const struct cmsghdr *h = msg->msg_controllen ? CMSG_FIRSTHDR(msg) : NULL;
 	size_t count;
@@ -118,7 +118,8 @@ static int detach(struct msghdr *msg)
 	return count == 1 ? fd : -1;
 }
 
-static bool parse(const struct link_buffer *room, size_t size, struct link_message *out)
+static bool parse_message(const struct link_buffer *room, size_t size,
+			  struct link_message *out)
 {
 	const char *text = room->bytes + sizeof(struct header);
 	struct header h;
@@ -168,8 +169,8 @@ enum link_result link_receive(int end, bool wait, struct link_buffer *room,
 		return errno == EAGAIN ? LINK_EMPTY : LINK_OVER;
 	if (n == 0)
 		return LINK_OVER;
-	out->fd = detach(&msg);
-	if (!(msg.msg_flags & MSG_TRUNC) && parse(room, (size_t)n, out) &&
+	out->fd = detach_descriptor(&msg);
+	if (!(msg.msg_flags & MSG_TRUNC) && parse_message(room, (size_t)n, out) &&
 	    (out->fd < 0 || has_descriptor(out->word)))
 		return LINK_DONE;
 	if (out->fd >= 0)

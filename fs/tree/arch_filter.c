@@ -5,7 +5,7 @@
 #include "core/target/kfd.h"
 #include "fs/base/log.h"
 
-static bool complain(const char *text)
+static bool fail_list(const char *text)
 {
 	log_about(LOG_ERR, "arch=", text);
 	return false;
@@ -20,13 +20,13 @@ static bool add_target(struct arches *a, const struct kp_target *t)
 			return true;
 	more = reallocarray(a->list, a->count + 1, sizeof(*more));
 	if (!more)
-		return complain("out of memory");
+		return fail_list("out of memory");
 	a->list = more;
 	more[a->count++] = *t;
 	return true;
 }
 
-static bool add(struct arches *a, struct kp_span name)
+static bool add_name(struct arches *a, struct kp_span name)
 {
 	struct kpackx_error why = {0};
 	struct kp_target target;
@@ -37,7 +37,7 @@ static bool add(struct arches *a, struct kp_span name)
 	if (kp_span_is(name, "auto"))
 		return a->find = true;
 	if (kp_target_parse(name, &target, &why))
-		return complain(why.text);
+		return fail_list(why.text);
 	return add_target(a, &target);
 }
 
@@ -46,7 +46,7 @@ bool arches_add(struct arches *a, const char *list)
 	for (;;) {
 		size_t n = strcspn(list, ",;");
 
-		if (!add(a, (struct kp_span){(const uint8_t *)list, n}))
+		if (!add_name(a, (struct kp_span){(const uint8_t *)list, n}))
 			return false;
 		a->named = a->count;
 		if (!list[n])
@@ -108,8 +108,8 @@ struct kp_view_options arches_view(const struct arches *a)
 	return (struct kp_view_options){a->list, a->count, true};
 }
 
-static void put_all(const struct arches *a, FILE *f, const char *between,
-		    const char *behind)
+static void put_targets(const struct arches *a, FILE *f, const char *between,
+			const char *behind)
 {
 	char text[KP_TARGET_TEXT_MAX];
 
@@ -125,7 +125,7 @@ static void put_all(const struct arches *a, FILE *f, const char *between,
 
 void arches_put(const struct arches *a, FILE *f)
 {
-	put_all(a, f, "\n", "\n");
+	put_targets(a, f, "\n", "\n");
 }
 
 char *arches_line_new(const struct arches *a, const char *separator)
@@ -136,7 +136,7 @@ char *arches_line_new(const struct arches *a, const char *separator)
 
 	if (!f)
 		return NULL;
-	put_all(a, f, separator, "");
+	put_targets(a, f, separator, "");
 	if (!fclose(f) && *text)
 		return text;
 	free(text);

@@ -20,7 +20,7 @@ struct shift {
 	uint32_t to[]; /* the new number of each name, and of the end */
 };
 
-static struct kp_span text(const struct edition *e, uint32_t name)
+static struct kp_span name_text(const struct edition *e, uint32_t name)
 {
 	return kp_view_name(e->view, name).text;
 }
@@ -38,8 +38,8 @@ struct shift *shift_new(const struct edition *from, struct tree_node a,
 		return NULL;
 	*s = (struct shift){.dir = a.ino, .count = old->count};
 	for (uint32_t i = 0; i < old->count; i++) {
-		while (k < new->count && kp_span_cmp(text(to, new->first + k),
-						     text(from, old->first + i)) < 0)
+		while (k < new->count && kp_span_cmp(name_text(to, new->first + k),
+						     name_text(from, old->first + i)) < 0)
 			k++;
 		s->to[i] = k;
 		moved = moved || k != i;
@@ -70,7 +70,7 @@ void shifts_free(struct shift *list)
 }
 
 /* Forget the oldest shifts, as far as all together have more than NAMES_MAX names. */
-static void trim(struct dir_positions *p)
+static void trim_swaps(struct dir_positions *p)
 {
 	struct shift **at = &p->first;
 
@@ -92,7 +92,7 @@ void dir_positions_advance(struct dir_positions *p, struct shift *list)
 	*end = p->first;
 	p->first = list;
 	p->edition++;
-	trim(p);
+	trim_swaps(p);
 }
 
 uint64_t dir_positions_tell(const struct dir_positions *p, uint64_t index)
@@ -100,8 +100,8 @@ uint64_t dir_positions_tell(const struct dir_positions *p, uint64_t index)
 	return p->edition % EDITIONS << INDEX_BITS | index;
 }
 
-static uint64_t moved(const struct dir_positions *p, uint64_t edition, uint64_t dir,
-		      uint64_t index)
+static uint64_t moved_index(const struct dir_positions *p, uint64_t edition, uint64_t dir,
+			    uint64_t index)
 {
 	for (const struct shift *s = p->first; s; s = s->next)
 		if (s->edition == edition && s->dir == dir)
@@ -119,7 +119,7 @@ uint64_t dir_positions_find(const struct dir_positions *p, uint64_t dir, uint64_
 	if (!p->first || age > p->edition)
 		return index;
 	for (; age; age--)
-		index = moved(p, p->edition - age, dir, index);
+		index = moved_index(p, p->edition - age, dir, index);
 	return index;
 }
 

@@ -19,14 +19,14 @@ static bool fail_memory(void)
 	return false;
 }
 
-static bool report(const struct kpackx_error *why)
+static bool report_error(const struct kpackx_error *why)
 {
 	log_print(LOG_ERR, "%s", why->text);
 	return false;
 }
 
 /* Grow ARRAY by one element, by doubling at powers of two. */
-static void *grown(void *array, size_t count, size_t element)
+static void *grown_array(void *array, size_t count, size_t element)
 {
 	if (count & (count - 1))
 		return array;
@@ -35,7 +35,7 @@ static void *grown(void *array, size_t count, size_t element)
 
 bool holdings_add(struct holdings *h, struct origin *o)
 {
-	struct origin **list = grown(h->origins, h->count, sizeof(struct origin *));
+	struct origin **list = grown_array(h->origins, h->count, sizeof(struct origin *));
 
 	if (!list) {
 		origin_unref(o);
@@ -49,7 +49,7 @@ bool holdings_add(struct holdings *h, struct origin *o)
 
 bool holdings_refuse(struct holdings *h, const char *path, const char *text)
 {
-	struct refused *list = grown(h->refused, h->n_refused, sizeof(*list));
+	struct refused *list = grown_array(h->refused, h->n_refused, sizeof(*list));
 	struct refused *r;
 
 	if (!list)
@@ -86,7 +86,7 @@ static bool newer(struct timespec a, struct timespec b)
  * Attributes for directories: read bits of all archives together, the owner of the first,
  * the newest times.
  */
-static struct stat blended(const struct edition *e)
+static struct stat blended_look(const struct edition *e)
 {
 	struct stat look = e->holdings.look;
 
@@ -132,7 +132,7 @@ struct telling {
 };
 
 /* Log TEXT, about the archive O or about none (NULL), unless the last edition had it. */
-static void tell(struct telling *t, const struct origin *o, const char *text)
+static void log_conflict(struct telling *t, const struct origin *o, const char *text)
 {
 	if (logged_conflicts_of(t->warned, o ? o->serial : 0, text))
 		return;
@@ -146,14 +146,14 @@ static void tell(struct telling *t, const struct origin *o, const char *text)
 }
 
 /* Log the refused entries of the archive O.  Returns how many faults have no text. */
-static size_t tell_refused(struct telling *t, const struct origin *o)
+static size_t log_refused(struct telling *t, const struct origin *o)
 {
 	size_t n, all;
 	const struct kp_fault *faults = kp_archive_faults(o->archive, &n, &all);
 
 	for (size_t i = 0; i < n; i++)
 		if (faults[i].refused)
-			tell(t, o, faults[i].text);
+			log_conflict(t, o, faults[i].text);
 	return all - n;
 }
 
@@ -167,17 +167,17 @@ static void log_conflicts(const struct edition *e, struct logged_conflicts *warn
 	const char *const *conflicts = kp_view_conflicts(e->view, &kept, &counted);
 
 	for (size_t i = 0; i < e->holdings.count; i++)
-		textless += tell_refused(&t, e->holdings.origins[i]);
+		textless += log_refused(&t, e->holdings.origins[i]);
 	for (size_t i = 0; i < kept; i++)
-		tell(&t, NULL, conflicts[i]);
+		log_conflict(&t, NULL, conflicts[i]);
 	t.more += logged_conflicts_turn(warned, textless + counted - kept);
 	if (t.more)
 		log_print(LOG_WARNING, "and %zu more, see " KP_CONTROL_NAME "/conflicts",
 			  t.more);
 }
 
-static bool build(struct edition *e, const struct edition_options *o,
-		  const struct tree_taken *taken)
+static bool build_edition(struct edition *e, const struct edition_options *o,
+			  const struct tree_taken *taken)
 {
 	struct kp_view_options select = arches_view(o->arches);
 	struct tree_options look = o->look;
@@ -186,13 +186,13 @@ static bool build(struct edition *e, const struct edition_options *o,
 	if (!list_archives(e))
 		return false;
 	if (kp_view_new(e->archives, e->holdings.count, &select, &e->view, &why))
-		return report(&why);
+		return report_error(&why);
 	if (o->subdir && !subdir_find(e, o->subdir, o->first, &look.root))
 		return false;
 	look.part = o->subdir || (select.loadable && hide_empty_toc(e->view));
-	look.look = blended(e);
+	look.look = blended_look(e);
 	if (tree_new(e->view, &look, taken, &e->tree, &why))
-		return report(&why);
+		return report_error(&why);
 	log_conflicts(e, o->warned);
 	if (o->first)
 		arches_warn(o->arches, e->archives, e->holdings.count);
@@ -214,7 +214,7 @@ struct edition *edition_new(struct holdings *holdings,
 	e->holdings = *holdings;
 	*holdings = (struct holdings){0};
 	clock_gettime(CLOCK_REALTIME, &e->made);
-	if (build(e, options, taken))
+	if (build_edition(e, options, taken))
 		return e;
 	edition_unref(e);
 	return NULL;

@@ -111,7 +111,7 @@ static const struct {
 
 #define N_FACTS (sizeof(facts) / sizeof(*facts))
 
-static void take(struct subject *s, const struct kpack_archive *a, size_t entry)
+static void read_subject(struct subject *s, const struct kpack_archive *a, size_t entry)
 {
 	s->archive = a;
 	kp_archive_entry(a, entry, &s->info);
@@ -170,7 +170,7 @@ void facts_put(struct kp_json *j, const struct kpack_archive *a, size_t entry)
 {
 	struct subject s;
 
-	take(&s, a, entry);
+	read_subject(&s, a, entry);
 	for (size_t i = 0; i < N_FACTS; i++) {
 		struct value v = facts[i].get(&s);
 
@@ -187,7 +187,7 @@ char *facts_text(const struct kpack_archive *a, size_t entry, size_t position)
 	struct value v;
 	char *out = NULL;
 
-	take(&s, a, entry);
+	read_subject(&s, a, entry);
 	v = facts[position].get(&s);
 	if (v.kind == TEXT)
 		return strndup((const char *)v.span.data, v.span.size);

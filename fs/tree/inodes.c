@@ -132,7 +132,7 @@ void inodes_uncount(struct inodes *in, uint64_t ino)
 	add_lookups(in, ino, UINT64_MAX);
 }
 
-static bool holds(const struct edition *e, const struct origin *o)
+static bool holds_origin(const struct edition *e, const struct origin *o)
 {
 	for (size_t i = 0; i < e->holdings.count; i++)
 		if (e->holdings.origins[i] == o)
@@ -167,7 +167,7 @@ void inodes_forget(struct inodes *in, uint64_t ino, uint64_t n)
 	inodes_enter(in);
 	if (!add_lookups(in, ino, -n))
 		last = forget_retired(in, ino, n);
-	idle = last && !holds(in->now, last);
+	idle = last && !holds_origin(in->now, last);
 	if (idle)
 		atomic_store(&last->idle, true);
 	inodes_leave(in);
@@ -259,8 +259,8 @@ struct swap {
 	bool no_memory;
 };
 
-static bool retire(struct inodes *in, const struct swap *s, struct tree_node node,
-		   uint64_t lookups)
+static bool retire_node(struct inodes *in, const struct swap *s, struct tree_node node,
+			uint64_t lookups)
 {
 	struct retired_inode r = {.lookups = lookups};
 
@@ -276,7 +276,7 @@ static bool retire(struct inodes *in, const struct swap *s, struct tree_node nod
  * For each node of the last edition that the kernel knows: carry its look-ups over to the
  * new edition, or retire the node if the new edition does not have it.
  */
-static void carry_over(struct inodes *in, struct swap *s)
+static void carry_over_lookups(struct inodes *in, struct swap *s)
 {
 	const struct tree *to = in->now->tree;
 
@@ -289,13 +289,13 @@ static void carry_over(struct inodes *in, struct swap *s)
 		node = tree_at(s->last->tree, i);
 		if (tree_find(to, node.ino, &found))
 			in->lookups[tree_position(to, found)] += n;
-		else if (!retire(in, s, node, n))
+		else if (!retire_node(in, s, node, n))
 			s->no_memory = true;
 	}
 }
 
 /* Take inodes that the new edition has out of the table of retired ones. */
-static void revive(struct inodes *in, struct swap *s)
+static void revive_inodes(struct inodes *in, struct swap *s)
 {
 	const struct tree *to = in->now->tree;
 
@@ -336,8 +336,8 @@ static struct shift *find_shifts(struct inodes *in, const struct edition *next)
 	return list;
 }
 
-static void exchange(struct inodes *in, struct edition *next,
-		     atomic_uint_least64_t *lookups, struct swap *s)
+static void exchange_editions(struct inodes *in, struct edition *next,
+			      atomic_uint_least64_t *lookups, struct swap *s)
 {
 	struct shift *shifts = find_shifts(in, next);
 
@@ -347,8 +347,8 @@ static void exchange(struct inodes *in, struct edition *next,
 	in->now = next;
 	in->lookups = lookups;
 	dir_positions_advance(&in->positions, shifts);
-	revive(in, s);
-	carry_over(in, s);
+	revive_inodes(in, s);
+	carry_over_lookups(in, s);
 	pthread_mutex_unlock(&in->lock);
 	pthread_rwlock_unlock(&in->swap);
 }
@@ -362,7 +362,7 @@ struct telling {
 	size_t names;
 };
 
-static void tell_name(struct telling *t, uint64_t dir, struct kp_span name)
+static void report_name(struct telling *t, uint64_t dir, struct kp_span name)
 {
 	struct change c = {.what = CHANGED_NAME, .ino = dir};
 
@@ -380,7 +380,7 @@ struct walk {
 	struct kp_view_name name; /* next < end */
 };
 
-static void look_at(struct walk *w)
+static void read_walk_name(struct walk *w)
 {
 	if (w->next < w->end)
 		w->name = kp_view_name(w->e->view, w->next);
@@ -391,14 +391,14 @@ static struct walk walk_of(const struct edition *e, struct tree_node dir)
 	const struct kp_view_dir *d = kp_view_dir(e->view, dir.index);
 	struct walk w = {.e = e, .next = d->first, .end = d->first + d->count};
 
-	look_at(&w);
+	read_walk_name(&w);
 	return w;
 }
 
-static void step(struct walk *w)
+static void step_walk(struct walk *w)
 {
 	w->next++;
-	look_at(w);
+	read_walk_name(w);
 }
 
 static uint64_t number_of(const struct walk *w)
@@ -420,11 +420,11 @@ static void compare_names(struct telling *t, struct tree_node a, struct tree_nod
 					      : kp_span_cmp(old.name.text, new.name.text);
 
 		if (c || number_of(&old) != number_of(&new))
-			tell_name(t, a.ino, c > 0 ? new.name.text : old.name.text);
+			report_name(t, a.ino, c > 0 ? new.name.text : old.name.text);
 		if (c <= 0)
-			step(&old);
+			step_walk(&old);
 		if (c >= 0)
-			step(&new);
+			step_walk(&new);
 	}
 	if (t->names > before)
 		t->tell(t->user, &(struct change){.what = CHANGED_NAMES, .ino = a.ino});
@@ -455,7 +455,7 @@ static void compare_node(struct telling *t, struct tree_node a, struct tree_node
  * Report all changes.  Only nodes that the kernel has looked up matter: it can have
  * cached nothing about other nodes.
  */
-static void tell_all(struct telling *t, const atomic_uint_least64_t *lookups)
+static void report_changes(struct telling *t, const atomic_uint_least64_t *lookups)
 {
 	const struct tree *from = t->from->tree;
 
@@ -469,7 +469,7 @@ static void tell_all(struct telling *t, const atomic_uint_least64_t *lookups)
 }
 
 /* Mark those archives of H as idle that neither the edition nor a retired inode needs. */
-static void let_go(struct inodes *in, const struct holdings *h)
+static void mark_idle_origins(struct inodes *in, const struct holdings *h)
 {
 	for (size_t i = 0; i < h->count; i++) {
 		struct origin *o = h->origins[i];
@@ -478,7 +478,7 @@ static void let_go(struct inodes *in, const struct holdings *h)
 		pthread_mutex_lock(&in->lock);
 		needed = o->retired;
 		pthread_mutex_unlock(&in->lock);
-		if (needed || holds(in->now, o))
+		if (needed || holds_origin(in->now, o))
 			continue;
 		atomic_store(&o->idle, true);
 		in->idle(in->user, o);
@@ -524,13 +524,13 @@ bool inodes_swap(struct inodes *in, struct edition *next,
 		edition_unref(next);
 		return false;
 	}
-	exchange(in, next, lookups, &s);
+	exchange_editions(in, next, lookups, &s);
 	if (s.no_memory)
-		log_print(LOG_ERR, "out of memory: files that are open may get lost");
+		log_print(LOG_ERR, "out of memory: some open files can no longer be read");
 	t.from = s.last;
-	tell_all(&t, s.lookups);
-	let_go(in, &s.last->holdings);
-	let_go(in, &s.revived);
+	report_changes(&t, s.lookups);
+	mark_idle_origins(in, &s.last->holdings);
+	mark_idle_origins(in, &s.revived);
 	holdings_fini(&s.revived);
 	free_counts(s.lookups, s.last);
 	edition_unref(s.last);

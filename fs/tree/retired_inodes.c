@@ -2,16 +2,16 @@
 #include <stdlib.h>
 #include "retired_inodes.h"
 
-static struct retired_inode **bucket(const struct retired_inodes *r, uint64_t ino)
+static struct retired_inode **bucket_of(const struct retired_inodes *r, uint64_t ino)
 {
 	/* Most numbers are hashes; numbers that follow each other come from
 	 * collisions. */
 	return &r->buckets[(ino ^ ino >> 32) & (r->size - 1)];
 }
 
-static struct retired_inode **place(const struct retired_inodes *r, uint64_t ino)
+static struct retired_inode **place_of(const struct retired_inodes *r, uint64_t ino)
 {
-	struct retired_inode **at = bucket(r, ino);
+	struct retired_inode **at = bucket_of(r, ino);
 
 	while (*at && (*at)->st.st_ino != ino)
 		at = &(*at)->next;
@@ -20,10 +20,10 @@ static struct retired_inode **place(const struct retired_inodes *r, uint64_t ino
 
 struct retired_inode *retired_inodes_find(const struct retired_inodes *r, uint64_t ino)
 {
-	return r->count ? *place(r, ino) : NULL;
+	return r->count ? *place_of(r, ino) : NULL;
 }
 
-static bool grow(struct retired_inodes *r)
+static bool grow_table(struct retired_inodes *r)
 {
 	struct retired_inodes old = *r;
 
@@ -39,7 +39,7 @@ static bool grow(struct retired_inodes *r)
 		struct retired_inode *next;
 
 		for (struct retired_inode *n = old.buckets[i]; n; n = next) {
-			struct retired_inode **at = bucket(r, n->st.st_ino);
+			struct retired_inode **at = bucket_of(r, n->st.st_ino);
 
 			next = n->next;
 			n->next = *at;
@@ -54,12 +54,12 @@ bool retired_inodes_add(struct retired_inodes *r, const struct retired_inode *in
 {
 	struct retired_inode *n = malloc(sizeof(*n)), **at;
 
-	if (!n || !grow(r)) {
+	if (!n || !grow_table(r)) {
 		free(n);
 		return false;
 	}
 	*n = *inode;
-	at = bucket(r, n->st.st_ino);
+	at = bucket_of(r, n->st.st_ino);
 	n->next = *at;
 	*at = n;
 	r->count++;
@@ -72,7 +72,7 @@ bool retired_inodes_add(struct retired_inodes *r, const struct retired_inode *in
 
 struct origin *retired_inodes_remove(struct retired_inodes *r, uint64_t ino)
 {
-	struct retired_inode **at = place(r, ino), *n = *at;
+	struct retired_inode **at = place_of(r, ino), *n = *at;
 	struct origin *o = n->file.origin;
 	bool last = o && --o->retired == 0;
 

@@ -8,7 +8,7 @@ const char *subdir_clean(char *text)
 	char *to = text;
 
 	if (!*text)
-		return "is empty; . is the root without toc";
+		return "is empty; use . for the root without toc";
 	for (const char *from = text; *from;) {
 		size_t n = strcspn(from, "/");
 
@@ -26,7 +26,7 @@ const char *subdir_clean(char *text)
 	return NULL;
 }
 
-static bool report(const struct kpackx_error *why)
+static bool report_error(const struct kpackx_error *why)
 {
 	log_print(LOG_ERR, "%s", why->text);
 	return false;
@@ -40,7 +40,7 @@ static bool is_anywhere(const struct edition *e, const char *path, bool *found)
 	uint32_t dir;
 
 	if (kp_view_new(e->archives, e->holdings.count, NULL, &all, &why))
-		return report(&why);
+		return report_error(&why);
 	*found = kp_view_find_dir(all, kp_span_str(path), &dir);
 	kp_view_free(all);
 	return true;
@@ -56,7 +56,7 @@ static bool make_empty(struct kp_view **view, uint32_t *root)
 	struct kp_view *empty;
 
 	if (kp_view_new(NULL, 0, NULL, &empty, &why))
-		return report(&why);
+		return report_error(&why);
 	kp_view_free(*view);
 	*view = empty;
 	return kp_view_find_dir(empty, kp_span_str("toc"), root);

@@ -100,7 +100,7 @@ static struct tree_node node_at(const struct tree *t, uint32_t node)
 }
 
 /* Give NODE the number INO; false: the number is taken. */
-static bool insert(struct tree *t, uint32_t node, uint64_t ino)
+static bool insert_node(struct tree *t, uint32_t node, uint64_t ino)
 {
 	uint32_t *slot = slot_for(t, ino);
 
@@ -152,7 +152,7 @@ static bool insert_late(struct tree *t)
 		do {
 			next = next < TREE_FIRST - 1 ? TREE_FIRST : next + 1;
 			late->ino = next;
-		} while (next < TREE_FIRST || !insert(t, late->node, next));
+		} while (next < TREE_FIRST || !insert_node(t, late->node, next));
 	}
 	free(nodes);
 	return true;
@@ -176,7 +176,7 @@ static bool number_nodes(struct tree *t)
 		if (n + AHEAD < t->nodes)
 			__builtin_prefetch(&t->slots[slot_of(t, view_id(t, n + AHEAD))],
 					   1);
-		if ((n == t->options.root || ino >= TREE_FIRST) && insert(t, n, ino))
+		if ((n == t->options.root || ino >= TREE_FIRST) && insert_node(t, n, ino))
 			continue;
 		if (!add_late(t, &cap, n))
 			return false;
