@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory for decoded bytes.  Large blocks are mapped, in huge pages where they are large
- * enough; a few are kept when they are given back, because every fresh page
- * costs a fault and is cleared before it is written.  Thread-safe.
+ * Memory for decoded bytes.  Large blocks are mapped, in huge pages if they are large
+ * enough.  A few returned blocks are kept for reuse, because every fresh page costs a
+ * fault and is cleared before it is written.  Thread-safe.
  */
 #ifndef FS_CONTENT_BUFFER_H
 #define FS_CONTENT_BUFFER_H
@@ -14,25 +14,25 @@
 
 struct buffer {
 	uint8_t *data;
-	size_t cap; /* bytes that may be used, at least those asked for */
+	size_t cap; /* usable bytes, at least as many as requested */
 };
 
 enum { BUFFERS_KEPT = 4 };
 
 struct buffers {
-	size_t keep_max; /* bytes of a block that may be kept */
+	size_t keep_max; /* size of the largest block that may be kept */
 	pthread_mutex_t lock;
 	struct buffer kept[BUFFERS_KEPT];
 };
 
-/* Blocks of more than KEEP_MAX bytes are not kept, nor large ones in any case. */
+/* Blocks of more than KEEP_MAX bytes are not kept; a fixed limit of 4 MiB holds, too. */
 void buffers_init(struct buffers *b, size_t keep_max);
 void buffers_fini(struct buffers *b);
 
 /* A block of SIZE bytes or more; false: out of memory. */
 bool buffers_get(struct buffers *b, uint64_t size, struct buffer *out);
 
-/* Give a block back.  data NULL is fine. */
+/* Return a block.  data NULL is fine. */
 void buffers_put(struct buffers *b, struct buffer block);
 
 /* Return the kept blocks to the system. */

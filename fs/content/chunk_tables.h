@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Open chunk tables of chunked entries: the most recently used stay open.
+ * A cache of open chunk tables of chunked entries: the most recently used stay open.
  * Thread-safe.
  */
 #ifndef FS_CONTENT_CHUNK_TABLES_H
@@ -23,18 +23,18 @@ struct chunk_tables {
 
 void chunk_tables_init(struct chunk_tables *ts);
 
-/* Close all.  Each must have been put back. */
+/* Close all tables.  Every chunk_tables_get must have had its chunk_tables_put. */
 void chunk_tables_fini(struct chunk_tables *ts);
 
 /*
- * The table of WHAT, open until it is put back.  OUT_OF_MEMORY, or why kp_chunks_open
- * failed.
+ * The table of WHAT, open until chunk_tables_put.  OUT_OF_MEMORY, or the error of
+ * kp_chunks_open.
  */
 kpack_error_t chunk_tables_get(struct chunk_tables *ts, struct origin_entry what,
 			       struct table **out, struct kpackx_error *why);
 void chunk_tables_put(struct chunk_tables *ts, struct table *t);
 
-/* Close the tables of O, which is idle; those in use are closed when they are put back. */
+/* Close the tables of O, which is idle; a table in use is closed by chunk_tables_put. */
 void chunk_tables_forget(struct chunk_tables *ts, const struct origin *o);
 
 #endif

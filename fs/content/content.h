@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decoded bytes of archives' entries.  Knows no FUSE.
+ * Serves the decoded bytes of archives' entries.  Knows no FUSE.
  *
- * A read is answered by a callback, exactly once: at once when the bytes are there,
- * else when they have been decoded, by whoever decoded them.  Nobody waits for anybody.
- * What is decoded is a piece: a chunk of a chunked entry, or a whole other entry.
- * Small pieces are decoded by the thread that first asks, larger ones by a pool,
- * and their first bytes are served before the last are there.  Many readers of one
- * piece cause one decode.
+ * A callback answers each read exactly once: at once if the bytes are decoded already,
+ * else when they are, on the thread that decodes them.  No thread waits for another.  The
+ * unit of decoding is a piece: a chunk of a chunked entry, or the whole of another entry.
+ * The thread that asks first decodes a small piece itself; a pool of threads decodes
+ * larger pieces, and serves their first bytes before the last are decoded.  Many readers
+ * of one piece cause one decode.
  *
- * Memory is bounded by a budget in bytes.  Pieces that were served whole go first, when
- * there are some megabytes of them or after two seconds: the kernel's page cache has
- * them by then.
+ * Memory is bounded by a budget in bytes.  Pieces that were served whole are dropped
+ * first, when there are some megabytes of them or after two seconds: the kernel's page
+ * cache has their bytes by then.
  *
- * Of an entry, or chunk, that would take most of the budget, or a large one's whose room
- * others are in the middle of reading, pieces are segments.  Where
- * its bytes are stored as they are, segments are read alone.  Else a pass decodes them in
- * order, as far as they are wanted and a little further, and rests; what was dropped and
- * is wanted again takes another pass from the start.  The xxh3 is compared at the end of
- * each: what is read of segments before it may be wrong, as what is served of a whole
- * entry before its last bytes.
+ * Pieces are segments, not whole entries or chunks, where one would take most of the
+ * budget, or where it is large and could only displace pieces that have readers in the
+ * middle of them.  If the entry is stored without compression, each segment is read on
+ * its own.  Else a pass decodes the segments in order, as far as they are wanted and a
+ * little further, and then rests; a segment that was dropped and is wanted again takes
+ * another pass from the start.  The xxh3 is compared at the end of each pass.  So bytes
+ * of segments before the end may be wrong, and so may bytes of a whole entry that are
+ * served before its last ones.
  *
  * Nothing is decoded from an archive that was written to since it was opened.
  */
@@ -37,85 +38,94 @@ struct content;
 typedef void content_answer(void *token, const void *data, size_t size,
 			    const struct kpackx_error *why);
 
-/* A decode of WHAT failed.  Called without locks, by any thread, once per decode. */
+/*
+ * Reports that a decode of WHAT failed.  Called without locks, by any thread, once per
+ * decode.
+ */
 typedef void content_failure(void *user, struct origin_entry what,
 			     const struct kpackx_error *why);
 
-/* O was written to.  Called without locks, by any thread, once for each origin. */
+/*
+ * Reports that O was written to.  Called without locks, by any thread, once for each
+ * origin.
+ */
 typedef void content_changed(void *user, struct origin *o);
 
 struct content_options {
-	uint64_t budget;  /* bytes; some MB more are used where they must */
+	uint64_t budget;  /* bytes; exceeded by some MB where unavoidable */
 	unsigned threads; /* decoders, at least 1 */
 	content_answer *answer;
 	content_failure *failure;
-	content_changed *changed; /* NULL: nobody wants to know */
+	content_changed *changed; /* NULL: not reported */
 	void *user;               /* for failure and changed */
 };
 
-/* Why decodes fail. */
+/* The reasons why decodes fail. */
 enum content_fault {
 	CONTENT_UNREADABLE, /* the archive cannot be read, or is shorter */
 	CONTENT_CORRUPT,
-	CONTENT_MISMATCH, /* decoded to other bytes than its xxh3 is of */
+	CONTENT_MISMATCH, /* the decoded bytes do not match the entry's xxh3 */
 	CONTENT_CHANGED,  /* the archive was written to */
 	CONTENT_NO_MEMORY,
 	CONTENT_FAULTS
 };
 extern const char *const content_fault_names[CONTENT_FAULTS]; /* one word each */
 
-/* Decodes are counted by how long they took: up to so many seconds, or longer. */
+/*
+ * Upper bounds, in seconds, of the classes by which decodes are counted; the last has
+ * none.
+ */
 #define CONTENT_TIMES 11
 extern const double content_time_bounds[CONTENT_TIMES];
 
 struct content_stats {
 	uint64_t reads; /* answered with bytes */
 	uint64_t bytes_served;
-	uint64_t hits; /* of the reads: without waiting for a decode; others are misses */
+	uint64_t hits; /* reads that did not wait for a decode; other reads are misses */
 	uint64_t decodes; /* of pieces */
 	uint64_t bytes_decoded;
-	double decode_seconds;                    /* sum over the decodes */
-	uint64_t decode_times[CONTENT_TIMES + 1]; /* each decode once, not cumulative */
-	uint64_t crowded_out; /* pieces dropped for want of room, before their time */
-	uint64_t expired;     /* pieces dropped as nobody asked for them */
-	uint64_t passes;      /* begun */
-	uint64_t restarts;    /* of these: over entries that had been passed or begun */
+	double decode_seconds;                    /* sum over all decodes */
+	uint64_t decode_times[CONTENT_TIMES + 1]; /* decodes by class, not cumulative */
+	uint64_t crowded_out; /* pieces dropped early, to make room */
+	uint64_t expired;     /* pieces dropped after a time without reads */
+	uint64_t passes;      /* passes begun */
+	uint64_t restarts;    /* passes over entries that had a pass shortly before */
 	uint64_t errors;      /* decodes that failed */
-	uint64_t faults[CONTENT_FAULTS]; /* the same by reason */
-	uint64_t held, held_most;        /* bytes of memory in use, now and ever */
-	uint64_t budget;                 /* now: see content_shrink */
+	uint64_t faults[CONTENT_FAULTS]; /* decodes that failed, by reason */
+	uint64_t held, held_most;        /* bytes of memory in use: now, at most */
+	uint64_t budget;                 /* the present one: see content_shrink */
 };
 
-/* Starts threads.  OUT_OF_MEMORY. */
+/* Starts threads.  OUT_OF_MEMORY is the only error. */
 kpack_error_t content_new(const struct content_options *options, struct content **out,
 			  struct kpackx_error *why);
 
 /*
- * Stop, answer what is still waiting with an error, free.  No read may be running or
- * begin.  NULL is fine.
+ * Stop the threads, answer the reads that still wait with an error, and free C.  No call
+ * may be running or begin.  NULL is fine.
  */
 void content_free(struct content *c);
 
 /*
- * Read up to LEN bytes of WHAT at OFF; at its end fewer or none.  The origin need not be
- * held after the call.
+ * Read up to LEN bytes of WHAT at OFF; at its end fewer or none.  The caller may release
+ * its reference to the origin after the call.
  */
 void content_read(struct content *c, struct origin_entry what, uint64_t off, size_t len,
 		  void *token);
 
-/* As content_read, with a callback of its own. */
+/* As content_read, with ANSWER as the callback. */
 void content_read_to(struct content *c, struct origin_entry what, uint64_t off,
 		     size_t len, content_answer *answer, void *token);
 
 /*
- * O will hardly be read any more: hold no reference to it longer than reads that run.
- * What is decoded of it stays as long as it would.
+ * O will hardly be read any more: hold no reference to it longer than running reads do.
+ * Pieces that are decoded already stay as long as without this call.
  */
 void content_forget(struct content *c, const struct origin *o);
 
 /*
- * Have no more than PERCENT of the budget from now on, and below 100 let go at once of
- * all that no read is using.
+ * Use no more than PERCENT of the budget from now on.  Below 100, free at once all memory
+ * that no read is using.
  */
 void content_shrink(struct content *c, unsigned percent);
 

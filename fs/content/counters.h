@@ -6,13 +6,13 @@
 #include <stdbool.h>
 #include "content.h"
 
-/* Nanoseconds of a clock that only goes forward. */
+/* Nanoseconds of a monotonic clock. */
 uint64_t counters_now(void);
 
-/* SIZE bytes were decoded since SINCE, by counters_now. */
+/* Count a decode of SIZE bytes that began at SINCE, a time of counters_now. */
 void counters_decode(struct content_stats *s, uint64_t size, uint64_t since);
 
-/* A decode failed with WHY; CHANGED: because its archive was written to. */
+/* Count a decode that failed with WHY; CHANGED: because its archive was written to. */
 void counters_fault(struct content_stats *s, const struct kpackx_error *why,
 		    bool changed);
 

@@ -2,9 +2,9 @@
 /*
  * Decoders of entries that are too large to be held decoded.  Such an entry can only be
  * decoded from its start, so a pass over it rests where it is until bytes behind that
- * place are wanted; what lies before needs another pass.
+ * place are wanted; bytes before that place need another pass.
  *
- * Whoever owns the list locks it; a busy pass is its runner's.
+ * The owner of the list locks it.  A busy pass belongs to the thread that runs it.
  */
 #ifndef FS_CONTENT_PASSES_H
 #define FS_CONTENT_PASSES_H
@@ -16,50 +16,54 @@
 
 struct pass {
 	struct pass *next;
-	uint64_t entry;          /* names origin and entry, as in struct piece */
+	uint64_t entry;          /* serial of the origin, number of the entry */
 	struct origin *origin;   /* with a reference */
 	struct kp_pass *decoder; /* NULL: not begun */
-	uint64_t window;         /* the widest it may use */
-	uint64_t at;             /* number of the segment it comes to next */
+	uint64_t window;         /* the widest window it may use */
+	uint64_t at;             /* number of the segment it decodes next */
 	bool busy;
-	bool ended; /* is of no more use: to be freed when it is no more busy */
+	bool ended; /* of no more use: freed as soon as it is not busy */
 	time_t used;
 };
 
 /*
- * Entries whose passes were dropped early, the last few: a new pass for one is a restart.
+ * The number of entries that are remembered because their passes were dropped early: a
+ * new pass over one of them is a restart.
  */
 #define PASSES_DROPPED 16
 
 struct passes {
 	struct pass *first; /* most recently used first */
-	uint64_t bytes;     /* of all */
+	uint64_t bytes;     /* memory of all passes */
 	uint64_t begun, restarts;
 	uint64_t dropped[PASSES_DROPPED];
 	unsigned n_dropped;
 };
 
-/* Bytes of memory of a pass. */
+/* Bytes of memory that a pass with WINDOW takes. */
 uint64_t pass_cost(uint64_t window);
 
-/* The nearest pass of ENTRY, busy or resting, that is not behind NUMBER; or NULL. */
+/*
+ * The pass over ENTRY, busy or resting as BUSY says, that is nearest to segment NUMBER
+ * and not behind it; or NULL.
+ */
 struct pass *passes_nearest(const struct passes *ps, uint64_t entry, uint64_t number,
 			    bool busy);
 
-/* A new, busy one at the start of an entry.  NULL: out of memory. */
+/* A new, busy pass at the start of ENTRY of O.  NULL: out of memory. */
 struct pass *passes_add(struct passes *ps, uint64_t entry, struct origin *o,
 			uint64_t window);
 
-/* The one that rests for longest, not counting EXCEPT; or NULL. */
+/* The pass that has rested longest, other than EXCEPT; or NULL. */
 struct pass *passes_oldest(const struct passes *ps, const struct pass *except);
 
 /* Let PASS rest, as the most recently used. */
 void passes_rest(struct passes *ps, struct pass *pass, time_t now);
 
-/* Take PASS out, to be freed. */
+/* Unlink PASS; the caller frees it. */
 void passes_remove(struct passes *ps, struct pass *pass);
 
-/* Without a lock. */
+/* Called without a lock. */
 void pass_free(struct pass *pass);
 
 #endif

@@ -2,12 +2,12 @@
 /*
  * Pieces of decoded bytes and the memory they share with passes.  Decodes nothing itself.
  *
- * A piece is made, then admitted, which charges it, or queued until it can be.  Who
- * decodes it and who copies from it pins it.  When the last pin goes it is kept as long
- * as budget and time allow; then it is freed.
+ * A new piece is admitted, which charges its memory to the budget, or queued until it can
+ * be admitted.  Its decoder and each request that copies from it pin it.  When the last
+ * pin goes the piece is kept as long as budget and time allow; then it is freed.
  *
- * One lock guards all of it; pieces_enter takes it.  What is not said to be called
- * without it is called with it, by any thread.
+ * One lock guards everything; pieces_enter takes it.  Any thread may call; it must hold
+ * the lock, except for calls whose comment says otherwise.
  */
 #ifndef FS_CONTENT_PIECES_H
 #define FS_CONTENT_PIECES_H
@@ -21,8 +21,9 @@
 #include "passes.h"
 
 /*
- * Up to here the first reader decodes a piece itself, faster than waking another thread,
- * and it is not kept when it was served whole, being cheap to decode again.
+ * The largest size in bytes at which the first reader decodes a piece itself, which is
+ * faster than waking another thread.  Such a piece is not kept once it was served whole,
+ * because it is cheap to decode again.
  */
 #define INLINE_MAX (256 << 10)
 #define BUCKETS_LOG2 12
@@ -31,21 +32,21 @@ struct request;
 
 enum piece_kind {
 	PIECE_WHOLE,   /* all of an entry */
-	PIECE_CHUNK,   /* of a chunked entry */
-	PIECE_PLAIN,   /* its entry is stored without compression */
-	PIECE_SEGMENT, /* of an entry that only a pass decodes */
+	PIECE_CHUNK,   /* a chunk of a chunked entry */
+	PIECE_PLAIN,   /* a part of an entry that is stored without compression */
+	PIECE_SEGMENT, /* a part of an entry that only a pass decodes */
 };
 
 struct piece {
 	struct piece *same_bucket;
-	struct piece_list *list; /* where it is linked, or NULL */
+	struct piece_list *list; /* the list it is in, or NULL */
 	struct piece *prev, *next;
 	bool failed; /* in no bucket; freed when the last pin goes */
 	bool charged;
-	uint64_t entry; /* serial number of the origin, number of the entry */
-	uint64_t unit;  /* bytes of the entry's pieces, but for the last */
+	uint64_t entry; /* serial of the origin, number of the entry */
+	uint64_t unit;  /* bytes of each piece of the entry but the last */
 	uint64_t number;
-	struct origin *origin; /* with a reference until it was decoded; the caller's */
+	struct origin *origin; /* the caller's; with a reference until it is decoded */
 	enum piece_kind kind;
 	uint64_t size, ready, served; /* bytes; served counts repeats */
 	struct buffer buffer;
@@ -53,9 +54,9 @@ struct piece {
 	time_t used;
 	struct request *parked; /* the caller's */
 
-	/* of a segment */
-	uint64_t window;   /* bytes that a pass needs */
-	struct pass *pass; /* busy: the pass that the piece was queued for */
+	/* segments only */
+	uint64_t window;   /* bytes of window that a pass needs */
+	struct pass *pass; /* the pass, busy, that is to decode the segment */
 };
 
 struct piece_list {
@@ -63,33 +64,33 @@ struct piece_list {
 };
 
 struct pieces {
-	uint64_t most;           /* the budget when there is no pressure */
-	_Atomic uint64_t budget; /* what it is now; written with the lock */
-	pthread_mutex_t lock;    /* everything below */
+	uint64_t most;           /* the budget when there is no memory pressure */
+	_Atomic uint64_t budget; /* the present one; written with the lock */
+	pthread_mutex_t lock;    /* guards everything below */
 	pthread_cond_t work;     /* the queue has a piece that may be admitted, or stop */
-	pthread_cond_t idle;     /* something rests, or stop */
+	pthread_cond_t idle;     /* a piece or pass rests, or stop */
 	bool stop;
-	bool starved;    /* the head of the queue waits for memory: nobody overtakes it */
-	unsigned active; /* pieces with pins: their memory cannot be had */
+	bool starved;    /* the head of the queue waits for memory; no other may pass */
+	unsigned active; /* pieces with pins: their memory cannot be freed */
 	uint64_t held;   /* bytes that are charged */
-	uint64_t held_most;                /* ever */
-	uint64_t n_crowded_out, n_expired; /* pieces that were dropped, and why */
+	uint64_t held_most;                /* the maximum of held so far */
+	uint64_t n_crowded_out, n_expired; /* dropped pieces, by reason */
 	struct piece *buckets[1 << BUCKETS_LOG2];
 	struct piece_list queue;
 	struct piece_list
-		joined; /* segments that wait for what a busy pass will come to */
+		joined; /* segments that wait for a busy pass to reach them */
 	struct piece_list spent, rested; /* unused pieces, least recently used first */
 	uint64_t spent_bytes;
 	struct passes passes;
 	struct piece *dead; /* to be freed when the lock is released */
 	struct pass *dead_passes;
 	struct buffers buffers; /* has its own lock */
-	bool keeping;           /* it may keep blocks */
+	bool keeping;           /* `buffers` may keep blocks */
 	time_t decoded;         /* when the last decode ended */
 };
 
 /*
- * Without the lock.  Of any budget more is used, up to 14 MB, where nothing could be
+ * Without the lock.  Up to 14 MB more than the budget are used where nothing could be
  * decoded otherwise.
  */
 void pieces_init(struct pieces *ps, uint64_t budget);
@@ -97,36 +98,40 @@ void pieces_init(struct pieces *ps, uint64_t budget);
 /* Without the lock: free all pieces.  No thread may be inside any more. */
 void pieces_fini(struct pieces *ps);
 
-/* Take and release the lock; what died meanwhile is freed then. */
+/* Take and release the lock; releasing it frees the dead pieces and passes. */
 void pieces_enter(struct pieces *ps);
 void pieces_leave(struct pieces *ps);
 
-/* The largest piece there is to be: others find room beside it.  No lock needed. */
+/* The size of the largest piece that leaves room for other pieces.  No lock needed. */
 uint64_t pieces_fair(const struct pieces *ps);
 
 /*
- * Would a piece of SIZE bytes find room only by dropping pieces that have readers in the
- * middle of them? Those readers would have them decoded again, and drop it in turn.
+ * True if a piece of SIZE bytes finds room only by dropping pieces that have readers in
+ * the middle of them.  Those readers would have the pieces decoded again, which would
+ * drop the new piece in turn.
  */
 bool pieces_is_crowded(const struct pieces *ps, uint64_t size);
 
-/* The largest window of a pass; no lock needed. */
+/* The largest window of a pass.  No lock needed. */
 uint64_t pieces_window(const struct pieces *ps);
 
+/* NULL: there is no such piece. */
 struct piece *pieces_find(struct pieces *ps, uint64_t entry, uint64_t unit,
 			  uint64_t number);
 
-/* A new piece, neither admitted nor queued, for pieces_find to find; NULL: no memory. */
+/* A new piece, neither admitted nor queued, that pieces_find finds; NULL: no memory. */
 struct piece *pieces_add(struct pieces *ps, uint64_t entry, uint64_t unit,
 			 uint64_t number, uint64_t size);
 
-/* Charge P and pin it for its decoder.  false: no room, or others wait for room. */
+/* Charge P and pin it for its decoder.  false: no room, or other pieces wait for room. */
 bool pieces_admit(struct pieces *ps, struct piece *p);
 
-/* Is there room that nobody needs: free, or of what was served whole? */
+/* True if SIZE bytes are spare: free, or taken only by pieces that were served whole. */
 bool pieces_has_spare(const struct pieces *ps, uint64_t size);
 
-/* A new piece that nobody asked for yet, admitted, if there is such room; else NULL. */
+/*
+ * A new, admitted piece for which no request exists, if SIZE bytes are spare; else NULL.
+ */
 struct piece *pieces_add_spare(struct pieces *ps, uint64_t entry, uint64_t unit,
 			       uint64_t number, uint64_t size);
 
@@ -134,41 +139,49 @@ struct piece *pieces_add_spare(struct pieces *ps, uint64_t entry, uint64_t unit,
 void pieces_queue(struct pieces *ps, struct piece *p);
 
 /*
- * Without the lock: wait for a piece of the queue and admit it.  NULL: stopped; what the
- * queue still has stays there.
+ * Without the lock: wait for a piece of the queue that can be admitted, and admit it.
+ * NULL: stopped; the queue keeps its pieces.
  */
 struct piece *pieces_take(struct pieces *ps);
 
 /*
- * Admit P if it is still queued; the calling pass will decode it. false: it is not
+ * Admit P if it is still queued; the caller's pass will decode it.  false: it is not
  * queued.
  */
 bool pieces_catch(struct pieces *ps, struct piece *p);
 
-/* Let P, a segment that was admitted, wait again, for a pass with another window. */
+/* Requeue P, a segment that was admitted, for a pass with another WINDOW. */
 void pieces_defer(struct pieces *ps, struct piece *p, uint64_t window);
 
 /*
- * PASS, busy, rests, or is freed if it ended; the requests that waited for it are queued.
+ * Let PASS, which is busy, rest, or free it if it ended; segments that waited for it are
+ * queued.
  */
 void pieces_release(struct pieces *ps, struct pass *pass);
 
-/* Without the lock: memory for the bytes of P, which was admitted.  false: none. */
+/*
+ * Without the lock: get memory for the bytes of P, which was admitted.  false: no memory.
+ */
 bool pieces_back(struct pieces *ps, struct piece *p);
 
-/* The decode of P, still pinned, ended; one that failed is not found any more. */
+/* End the decode of P, which is still pinned.  If it FAILED, P is not found any more. */
 void pieces_done(struct pieces *ps, struct piece *p, bool failed);
 
 void pieces_pin(struct pieces *ps, struct piece *p);
 void pieces_unpin(struct pieces *ps, struct piece *p); /* P may die */
 
-/* Without the lock: give memory back that nobody asks for, until stopped. */
+/* Without the lock: free unused memory when its time is over, until stopped. */
 void pieces_tend(struct pieces *ps);
 
-/* Without the lock: have PERCENT of the budget ; below 100, drop what rests. */
+/*
+ * Without the lock: use PERCENT of the budget; below 100, drop unused pieces and passes.
+ */
 void pieces_shrink(struct pieces *ps, unsigned percent);
 
-/* Have no pass over entries of O but those that run. */
+/*
+ * Drop the passes over entries of O that rest; those that are busy are dropped
+ * afterwards.
+ */
 void pieces_forget(struct pieces *ps, const struct origin *o);
 
 /* Without the lock: end pieces_take and pieces_tend, for good. */

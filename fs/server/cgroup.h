@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The memory cgroup of this process and those above it, version 1 or 2: what they allow
- * and what they use.  Files are opened once and read as often as asked, so that it goes on
- * where nothing may be opened any more.
+ * The limits and the usage of the memory cgroup of this process and of the cgroups above
+ * it, version 1 or 2.  Files are opened once and read at each call, so that it works in a
+ * sandbox where nothing may be opened any more.
  */
 #ifndef FS_SERVER_CGROUP_H
 #define FS_SERVER_CGROUP_H
@@ -14,19 +14,19 @@
 #define CGROUP_NO_LIMIT UINT64_MAX
 
 struct cgroup_level {
-	int limits[2]; /* the hard one; version 2's memory.high, else -1 */
+	int limits[2]; /* the hard limit; memory.high (version 2), else -1 */
 	int usage;
 	int stat;
 };
 
 struct cgroup {
-	struct cgroup_level levels[CGROUP_LEVELS]; /* its own first */
-	unsigned count;       /* 0: it is in none, or they cannot be read */
+	struct cgroup_level levels[CGROUP_LEVELS]; /* the process's own first */
+	unsigned count;       /* 0: no cgroup, or its files cannot be read */
 	const char *inactive; /* the name in stat of the page cache that is not in use */
-	int directory;        /* its own, or -1 */
+	int directory;        /* of the process's own cgroup, or -1 */
 };
 
-/* ROOT is put before all paths; "" but for tests. */
+/* ROOT is put before all paths; "" except in tests. */
 void cgroup_open(struct cgroup *c, const char *root);
 void cgroup_close(struct cgroup *c);
 
@@ -34,8 +34,8 @@ void cgroup_close(struct cgroup *c);
 uint64_t cgroup_limit(const struct cgroup *c);
 
 /*
- * Is some level's usage above PERCENT of its limit?  Page cache that nobody uses does not
- * count: the kernel drops it before it refuses anything.
+ * True if the usage of a level is above PERCENT of its limit.  Page cache that is not in
+ * use does not count: the kernel drops it before it refuses memory.
  */
 bool cgroup_is_full(const struct cgroup *c, unsigned percent);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Log lines about entries that cannot be read: one for each entry, however often it is
- * read, and a bounded number of lines in a period. A thread, begun with the first
- * suppressed line, logs the number of suppressed lines when the period is over. Without
- * the thread, the number stands in the next line.
+ * Logs entries that cannot be read: one line for each entry, however often it is read,
+ * and a bounded number of lines in a period.  A thread, started at the first suppressed
+ * line, logs the number of suppressed lines when the period is over.  If it cannot be
+ * started, the number is logged before the next line.
  *
  * Thread-safe.
  */
@@ -15,31 +15,34 @@
 #include <time.h>
 #include "fs/tree/origin.h"
 
-/* Entries that are known to have been complained of; with more, it begins anew. */
+/*
+ * The most entries that are remembered as logged; when they are exceeded, all are
+ * forgotten.
+ */
 #define COMPLAINTS_KNOWN 4096
 
 struct read_error_log {
-	unsigned most;  /* lines in SECONDS */
-	time_t seconds; /* from the first of them */
+	unsigned most;  /* lines in a period */
+	time_t seconds; /* length of a period */
 	pthread_mutex_t lock;
-	time_t since;
+	time_t since; /* start of the period */
 	unsigned lines;
-	uint64_t more;                        /* not shown */
+	uint64_t more;                        /* suppressed lines */
 	uint64_t known[2 * COMPLAINTS_KNOWN]; /* a hash table of entries; 0: free */
 	size_t n_known;
 
 	pthread_t teller;
 	bool has_teller;
-	bool over;             /* it is to end */
+	bool over;             /* the thread must end */
 	pthread_cond_t wanted; /* there is a number to log, or the log ends */
 };
 
 void read_error_log_init(struct read_error_log *cs, unsigned most, time_t seconds);
 
-/* Tell of what was not shown, and be of no more use. */
+/* Log the number of suppressed lines, end the thread, and release everything. */
 void read_error_log_fini(struct read_error_log *cs);
 
-/* WHAT cannot be read, and WHY: its archive, key and architecture, and the reason. */
+/* Log that WHAT cannot be read: its archive, key and architecture, and the reason WHY. */
 void read_error_log_add(struct read_error_log *cs, struct origin_entry what,
 			const struct kpackx_error *why);
 

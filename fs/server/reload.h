@@ -14,12 +14,12 @@ struct reload_options {
 	int link; /* the server's end; closed by reload_free */
 	struct edition_options look;
 	/*
-	 * Show NEXT from now on, taking over the caller's reference; NAMES is the number
-	 * of changed names. Called by the reload thread. false: it failed, which was
+	 * Show NEXT from now on, taking over the caller's reference; NAMES becomes the
+	 * number of changed names.  Called by the reload thread.  false: it failed;
 	 * logged.
 	 */
 	bool (*show)(void *user, struct edition *next, size_t *names);
-	/* How many requests there were so far. */
+	/* The number of requests so far. */
 	uint64_t (*requests)(void *user);
 	struct tree_taken taken; /* for editions after the first */
 	void *user;
@@ -28,17 +28,19 @@ struct reload_options {
 /* NULL: no memory; then the link is still open. */
 struct reload *reload_new(const struct reload_options *o);
 
-/* Wait for the first survey, and make the first edition of it.  NULL: it was logged. */
+/*
+ * Wait for the first survey, and make the first edition of it.  NULL: it failed; logged.
+ */
 struct edition *reload_first(struct reload *r);
 
-/* Start the thread that takes all that comes later.  false: it was logged. */
+/* Start the thread that receives all later messages.  false: it failed; logged. */
 bool reload_start(struct reload *r);
 
-/* End the thread, if there is one, and free.  NULL is fine. */
+/* End the thread, if it runs, and free R.  NULL is fine. */
 void reload_free(struct reload *r);
 
 /*
- * Ask for a survey: an archive is not what it was.  Any thread.
+ * Ask the supervisor for a survey, because an archive has changed.  For any thread.
  */
 void reload_rescan(const struct reload *r);
 

@@ -526,7 +526,7 @@ bool inodes_swap(struct inodes *in, struct edition *next,
 	}
 	exchange_editions(in, next, lookups, &s);
 	if (s.no_memory)
-		log_print(LOG_ERR, "out of memory: some open files can no longer be read");
+		log_print(LOG_ERR, "out of memory: some open files cannot be read now");
 	t.from = s.last;
 	report_changes(&t, s.lookups);
 	mark_idle_origins(in, &s.last->holdings);
