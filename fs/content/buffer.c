@@ -3,10 +3,10 @@
 #include <sys/mman.h>
 #include "buffer.h"
 
-/* Blocks from here on are mapped, and aligned for huge pages from HUGE on. */
+/* Blocks of MAP_MIN bytes or more are mapped; of HUGE or more, aligned for huge pages. */
 #define MAP_MIN (256 << 10)
 #define HUGE (2 << 20)
-/* Larger blocks are not kept: four of these are little beside any cache. */
+/* Larger blocks are not kept.  Four of this size are small next to any cache. */
 #define KEEP_MAX (4 << 20)
 #define PAGE 4096
 
@@ -15,7 +15,7 @@ static size_t page_up(uint64_t size)
 	return (size_t)((size + PAGE - 1) & ~(uint64_t)(PAGE - 1));
 }
 
-/* Map SIZE bytes at a multiple of HUGE, where a page fault brings 2 MiB. */
+/* Map SIZE bytes at a multiple of HUGE, so that one page fault maps 2 MiB. */
 static uint8_t *map_huge(size_t size)
 {
 	uint8_t *all = mmap(NULL, size + HUGE, PROT_READ | PROT_WRITE,
@@ -69,7 +69,7 @@ void buffers_fini(struct buffers *b)
 	pthread_mutex_destroy(&b->lock);
 }
 
-/* The smallest kept block that is large enough. */
+/* Take the smallest kept block that is large enough. */
 static bool take_kept(struct buffers *b, size_t size, struct buffer *out)
 {
 	struct buffer *best = NULL;
@@ -110,7 +110,7 @@ void buffers_put(struct buffers *b, struct buffer block)
 		free(block.data);
 		return;
 	}
-	if (block.cap <= b->keep_max) { /* keep it in place of the smallest */
+	if (block.cap <= b->keep_max) { /* replace the smallest kept block */
 		pthread_mutex_lock(&b->lock);
 		least = &b->kept[0];
 		for (int i = 1; i < BUFFERS_KEPT; i++)

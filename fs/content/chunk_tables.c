@@ -2,12 +2,12 @@
 #include <stdlib.h>
 #include "chunk_tables.h"
 
-/* Tables that are kept open though unused. */
+/* The most tables that are kept open although unused. */
 #define TABLES_MAX 32
-/* Rows of all of these, of 8 bytes. */
+/* The most rows, of 8 bytes, in all of these tables. */
 #define ROWS_MAX (1 << 20)
 
-/* Unlink what is too much; returns it. */
+/* Unlink unused tables in excess of the limits, and return them. */
 static struct table *drop_old(struct chunk_tables *ts)
 {
 	struct table **at = &ts->first, *dropped = NULL;
@@ -75,7 +75,7 @@ static struct table *table_open(struct origin_entry what, struct kpackx_error *w
 	return NULL;
 }
 
-/* Two threads may open the same table at once: one of them is thrown away. */
+/* Two threads may open the same table at once: then the second copy is closed. */
 kpack_error_t chunk_tables_get(struct chunk_tables *ts, struct origin_entry what,
 			       struct table **out, struct kpackx_error *why)
 {

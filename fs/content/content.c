@@ -10,10 +10,16 @@
 #include "requests.h"
 #include "counters.h"
 
-/* Bytes of a piece of an entry that is too large to be held, and stored as it is. */
+/*
+ * Bytes of a piece of an entry that is too large to be held, and stored without
+ * compression.
+ */
 #define PLAIN (256 << 10)
 
-/* What may be cut though it fits: from here on, and from this part of the budget on. */
+/*
+ * An entry may be cut although it fits the budget, if it has at least LARGE bytes and at
+ * least 1/LARGE_SHARE of the budget.
+ */
 #define LARGE (4 << 20)
 #define LARGE_SHARE 16
 
@@ -27,9 +33,9 @@ struct content {
 	pthread_t threads[];
 };
 
-/* Waiting. */
+/* Requests. */
 
-/* A piece for the next bytes of R. */
+/* A new piece for the next bytes of R. */
 static struct piece *piece_for(struct content *c, const struct request *r)
 {
 	uint64_t number = request_number(r), left = r->size - number * r->unit;
@@ -46,7 +52,7 @@ static struct piece *piece_for(struct content *c, const struct request *r)
 
 enum claim {
 	READY,  /* r->ready has the next bytes */
-	DECODE, /* the caller is to decode *out; R waits there */
+	DECODE, /* the caller must decode *out; R waits there */
 	PARKED, /* R waits for another thread */
 	NO_MEMORY,
 };
@@ -68,7 +74,8 @@ static enum claim claim(struct content *c, struct request *r, struct piece **out
 			return NO_MEMORY;
 		if (p->size <= INLINE_MAX && p->kind != PIECE_SEGMENT &&
 		    pieces_admit(&c->decoding.pieces, p)) {
-			/* R leaves the stack only to wait again; nobody else sees it. */
+			/* R can stay on the stack: no other thread sees it, and it moves
+			 * to the heap if it has to wait again. */
 			p->parked = r;
 			*out = p;
 			return DECODE;
@@ -78,7 +85,7 @@ static enum claim claim(struct content *c, struct request *r, struct piece **out
 	return request_park(p, r) ? PARKED : NO_MEMORY;
 }
 
-/* Bring R on by one piece; returns the requests that can go on now. */
+/* Advance R by one piece; returns the requests that can continue now. */
 static struct request *serve(struct content *c, struct request *r)
 {
 	struct piece *p = NULL;
@@ -128,8 +135,9 @@ void content_read(struct content *c, struct origin_entry what, uint64_t off, siz
 }
 
 /*
- * Is R's entry, which fits the budget as a whole, to be decoded by passes yet?  As there
- * is one that will come by, or as others are in the middle of theirs.
+ * True if R's entry is to be decoded by passes although it fits the budget as a whole: it
+ * has a pass that will reach R's offset, or room for all of it is taken by pieces that
+ * have readers in the middle of them.
  */
 static bool is_crowded(struct content *c, const struct request *r)
 {
@@ -148,7 +156,7 @@ static bool is_crowded(struct content *c, const struct request *r)
 	return crowded;
 }
 
-/* Let R's entry be decoded a little at a time. */
+/* Let R's entry be decoded in small pieces. */
 static void cut(struct request *r)
 {
 	if (strcmp(kp_archive_scheme(r->what.origin->archive), "none") == 0) {
@@ -160,7 +168,7 @@ static void cut(struct request *r)
 	}
 }
 
-/* How the bytes of R's entry come into being: as pieces of what kind. */
+/* Choose the kind and size of the pieces in which R's entry is decoded. */
 static void shape(struct content *c, struct request *r, uint64_t chunk)
 {
 	bool fits;
@@ -172,13 +180,16 @@ static void shape(struct content *c, struct request *r, uint64_t chunk)
 	if (fits && (chunk || !is_crowded(c, r)))
 		return;
 	if (kp_pass_window(r->what.origin->archive, r->what.entry, &r->window, NULL))
-		r->window = 0; /* the decoder finds out */
-	/* What would take more for its pass has to fit as a whole. */
+		r->window = 0; /* the decoder finds out what is wrong */
+	/* An entry that fits is cut only if a pass takes less than half of its memory. */
 	if (!fits || pass_cost(r->window) < r->size / 2)
 		cut(r);
 }
 
-/* Is R to be tried?  What takes more memory than there may be is not. */
+/*
+ * Fail if R cannot be decoded: its chunk size is invalid, or its window exceeds the
+ * budget.
+ */
 static kpack_error_t check_shape(struct content *c, const struct request *r,
 				 uint64_t chunk, struct kpackx_error *why)
 {
@@ -189,7 +200,7 @@ static kpack_error_t check_shape(struct content *c, const struct request *r,
 			       (unsigned long long)chunk);
 	if (r->kind != PIECE_SEGMENT || r->window <= most)
 		return KPACK_SUCCESS;
-	/* It may be that of other bytes. */
+	/* The window may be garbage, if the archive was changed: report that instead. */
 	KP_TRY(decoding_check(&c->decoding, r->what.origin, why));
 	return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
 		       "frame has a window of %llu bytes, cache_size allows %llu",
@@ -272,7 +283,9 @@ static void *janitor(void *arg)
 	return NULL;
 }
 
-/* Signals are for the thread that runs the loop. */
+/*
+ * Start the threads, with all signals blocked: the thread with the main loop takes them.
+ */
 static bool start(struct content *c)
 {
 	sigset_t all, old;
@@ -332,7 +345,8 @@ void content_free(struct content *c)
 		return;
 	stop_threads(c);
 	kp_fail(&why, KPACK_ERROR_IO_ERROR, "unmounted");
-	/* All decodes have ended: a request that still waits, waits for the queue. */
+	/* All decodes have ended: each request that still waits is parked at a queued
+	 * piece. */
 	for (struct piece *p = c->decoding.pieces.queue.first; p; p = p->next) {
 		requests_fail(p->parked, &why);
 		origin_unref(p->origin);

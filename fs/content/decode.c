@@ -5,10 +5,10 @@
 #include "core/base/alloc.h"
 #include "counters.h"
 
-/* Bytes between two looks for requests that can be answered. */
+/* Bytes that are decoded between two checks for requests that can be answered. */
 #define STEP (256 << 10)
 
-/* Segments that are kept, if there is room, of those before and behind what is wanted. */
+/* The most segments before and behind the target that are kept, if there is room. */
 #define KEEP_BEFORE 8
 #define KEEP_BEHIND 4
 
@@ -48,7 +48,7 @@ kpack_error_t decoding_check(struct decoding *m, struct origin *o,
 
 /* Pieces. */
 
-/* What P, not decoded yet, is a piece of. */
+/* The entry of P, which is not decoded yet. */
 static struct origin_entry piece_entry(const struct piece *p)
 {
 	return (struct origin_entry){p->origin, (size_t)(p->entry & UINT32_MAX)};
@@ -135,11 +135,11 @@ static kpack_error_t decode(struct decoding *m, struct piece *p, struct kpackx_e
 
 	KP_TRY(decoding_check(m, p->origin, why));
 	err = decode_bytes(m, p, why);
-	changed = decoding_check(m, p->origin, why); /* then that is why it failed */
+	changed = decoding_check(m, p->origin, why); /* if so, that is the cause */
 	return changed ? changed : err;
 }
 
-/* A decode of P ended with WHY; the requests that waited for it get that error. */
+/* The decode of P failed with WHY.  Returns the requests that waited, for that error. */
 static struct request *give_up(struct decoding *m, struct piece *p,
 			       const struct kpackx_error *why)
 {
@@ -152,7 +152,7 @@ static struct request *give_up(struct decoding *m, struct piece *p,
 	return failed;
 }
 
-/* Not for what fails because all ends. */
+/* Report a failure, unless its cause is that everything is being stopped. */
 static void complain(struct decoding *m, struct origin_entry what,
 		     const struct kpackx_error *why)
 {
@@ -193,14 +193,14 @@ struct request *decoding_produce(struct decoding *m, struct piece *p)
 
 /* Passes. */
 
-/* One thread that drives a pass, until TARGET is decoded. */
+/* A thread's run of a pass, until TARGET is decoded. */
 struct drive {
 	struct decoding *m;
 	struct pass *pass;
 	struct piece *target;
 	struct origin_entry what;
 	uint64_t size; /* of the entry */
-	bool failed;   /* the pass, behind the target */
+	bool failed;   /* the pass failed behind the target */
 	struct buffer scratch;
 };
 
@@ -221,7 +221,7 @@ static size_t segment_size(const struct drive *d, uint64_t number)
 	return left < SEGMENT ? (size_t)left : SEGMENT;
 }
 
-/* Where segment NUMBER is to be kept, admitted; NULL: nowhere. */
+/* An admitted piece that keeps segment NUMBER; NULL: the segment is not kept. */
 static struct piece *keeper(const struct drive *d, uint64_t number)
 {
 	struct pieces *ps = &d->m->pieces;
@@ -266,14 +266,17 @@ static kpack_error_t decode_segment(struct drive *d, uint64_t number, struct pie
 	return changed ? changed : err;
 }
 
-/* Only the first frame's window was asked for: is another wider, and may it be? */
+/*
+ * True if the pass failed because of a window wider than the first frame's, and the
+ * budget allows a pass with a wider window.
+ */
 static bool wants_more(const struct drive *d)
 {
 	return d->pass && d->pass->decoder && kp_pass_too_wide(d->pass->decoder) &&
 	       d->pass->window < pieces_window(&d->m->pieces);
 }
 
-/* P, which is not the target, was decoded, or failed with WHY. */
+/* P, which is not the target, was decoded, or failed with WHY: end its decode. */
 static void settle(struct drive *d, struct piece *p, kpack_error_t err,
 		   const struct kpackx_error *why)
 {
@@ -304,7 +307,7 @@ static void settle(struct drive *d, struct piece *p, kpack_error_t err,
 	m->run(m->content, woken);
 }
 
-/* Decode the segment the pass comes to. */
+/* Decode the next segment of the pass. */
 static kpack_error_t advance(struct drive *d, struct kpackx_error *why)
 {
 	struct decoding *m = d->m;
@@ -335,7 +338,9 @@ static bool at_end(const struct drive *d)
 	return d->pass->at * SEGMENT >= d->size;
 }
 
-/* Is there room for another segment behind the target? */
+/*
+ * True if the pass may decode another segment behind the target, for which there is room.
+ */
 static bool may_go_on(const struct drive *d)
 {
 	struct pieces *ps = &d->m->pieces;
@@ -387,7 +392,7 @@ static void end_drive(struct drive *d, kpack_error_t err, const struct kpackx_er
 		origin_unref(d->what.origin);
 }
 
-/* The target has its bytes, and stays pinned while more are decoded. */
+/* Serve the target, which is decoded; it stays pinned while more segments are decoded. */
 static void serve_target(struct drive *d)
 {
 	struct decoding *m = d->m;
@@ -413,8 +418,8 @@ void decoding_drive(struct decoding *m, struct piece *p)
 	if (!err) {
 		serve_target(&d);
 		/*
-		 * A failure concerns the requests for those bytes: with them it ends the
-		 * pass only.
+		 * A failure here is reported to the requests for those bytes; for the
+		 * target it only ends the pass.
 		 */
 		while (!d.failed && may_go_on(&d))
 			d.failed = advance(&d, &why) != KPACK_SUCCESS;

@@ -2,7 +2,7 @@
 #include "passes.h"
 #include <stdlib.h>
 
-/* What a decoder holds beside its window: blocks that come and go, tables. */
+/* Bytes that a decoder holds besides its window: temporary blocks, tables. */
 #define DECODER (512 << 10)
 
 uint64_t pass_cost(uint64_t window)

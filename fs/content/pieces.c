@@ -3,25 +3,32 @@
 #include <stdlib.h>
 
 #define PAGE 4096
-/* Seconds an unused piece stays when all its bytes were served, or not all. */
+/* Seconds that an unused piece is kept: if all its bytes were served, and if not. */
 #define SPENT_SECONDS 2
 #define IDLE_SECONDS 60
 /* Seconds without a read after which the reader of a part of a piece counts as gone. */
 #define READ_SECONDS 5
-/* Seconds a pass rests. */
+/* Seconds that a pass may rest before it is dropped. */
 #define PASS_SECONDS 60
-/* Bytes served whole that stay for readers close behind; then the first goes. */
+/*
+ * Bytes of pieces served whole that are kept for readers close behind; the oldest go
+ * first.
+ */
 #define SPENT_MAX (32 << 20)
-/* Seconds without a decode after which memory kept for the next one is given back. */
+/* Seconds without a decode after which blocks kept for the next one are freed. */
 #define KEEP_SECONDS 2
 
-/* What part of the budget a block may have to be kept for the next decode. */
+/* A block is kept for the next decode if it has at most 1/KEPT_SHARE of the budget. */
 #define KEPT_SHARE 16
-/* Segments for some readers: with less, neighbours would cost each other restarts. */
+/*
+ * Bytes for segments if passes take most of the memory: with fewer, readers of
+ * neighbouring segments would displace each other's and cause restarts.
+ */
 #define BESIDE (4 << 20)
-/* However little memory there is to be, pieces up to here are decoded alone. */
+/* Pieces of up to FAIR_MIN bytes are decoded whole, however small the budget is. */
 #define FAIR_MIN (1 << 20)
-/* Windows up to here are always held: what zstd's levels but the highest use. */
+/* Windows of up to WINDOW_MIN bytes are always allowed: zstd's levels use no larger one,
+ * except the highest levels. */
 #define WINDOW_MIN (8 << 20)
 
 /* Lists. */
@@ -54,7 +61,7 @@ static time_t now(void)
 	return ts.tv_sec;
 }
 
-/* The lock.  Buffers are given back to the system without it: that takes milliseconds. */
+/* The lock.  Buffers are freed without it, because that takes milliseconds. */
 
 void pieces_enter(struct pieces *ps)
 {
@@ -126,7 +133,7 @@ static void forget(struct pieces *ps, struct piece *p)
 	*at = p->same_bucket;
 }
 
-/* Memory.  A piece is charged when it is admitted and until it is buried. */
+/* Memory.  A piece is charged from its admission until it is buried. */
 
 static uint64_t round_up(uint64_t size)
 {
@@ -155,7 +162,7 @@ static void bury(struct pieces *ps, struct piece *p)
 		pthread_cond_signal(&ps->work);
 }
 
-/* Take P out of the list it is in. */
+/* Remove P from its list, if it is in one. */
 static void unlist(struct pieces *ps, struct piece *p)
 {
 	if (p->list == &ps->spent)
@@ -186,7 +193,10 @@ static void drop_pass(struct pieces *ps, struct pass *pass)
 		pthread_cond_signal(&ps->work);
 }
 
-/* Where passes take most of the memory, what they decode has some beside it. */
+/*
+ * The limit of held bytes.  If passes take most of the budget, segments get BESIDE bytes
+ * more.
+ */
 static uint64_t limit(const struct pieces *ps)
 {
 	uint64_t passes = ps->passes.bytes;
@@ -206,7 +216,7 @@ static bool fits(const struct pieces *ps, uint64_t more)
 	return within(ps, more, limit(ps));
 }
 
-/* Make room for MORE bytes among MOST; of passes that rest, KEPT stays. */
+/* Drop pieces and passes until MORE bytes fit in MOST; the pass KEPT is not dropped. */
 static bool make_room(struct pieces *ps, uint64_t more, uint64_t most,
 		      const struct pass *kept)
 {
@@ -227,7 +237,7 @@ static void begin(struct pieces *ps, struct piece *p)
 	p->pins++;
 }
 
-/* Charge P and let it run, if there is room or nothing else is in use. */
+/* Charge P and pin it, if there is room, or if no piece is in use. */
 static bool admit(struct pieces *ps, struct piece *p)
 {
 	if (!make_room(ps, cost(p), limit(ps), NULL) && ps->active)
@@ -381,7 +391,9 @@ void pieces_defer(struct pieces *ps, struct piece *p, uint64_t window)
 	pieces_queue(ps, p);
 }
 
-/* Passes have no more than half of the memory, unless there is but one. */
+/*
+ * Drop passes until MORE bytes fit in half of the budget, or all other passes are busy.
+ */
 static void limit_passes(struct pieces *ps, uint64_t more)
 {
 	struct pass *pass;
@@ -419,7 +431,10 @@ static bool resume_pass(struct pieces *ps, struct piece *p, struct pass *pass)
 
 enum start { STARTED, JOINED, NO_ROOM };
 
-/* A pass that rests before P, or one that will come by, or a new one. */
+/*
+ * Give P a pass that rests before it, or let it join one that will reach it, or begin
+ * one.
+ */
 static enum start start_segment(struct pieces *ps, struct piece *p)
 {
 	struct pass *busy = passes_nearest(&ps->passes, p->entry, p->number, true);
@@ -457,7 +472,9 @@ static struct piece *next_job(struct pieces *ps)
 	return p;
 }
 
-/* To the end of the queue: others waited for longer. */
+/*
+ * Move the joined segments of ENTRY to the end of the queue: other pieces waited longer.
+ */
 static void requeue_joined(struct pieces *ps, uint64_t entry)
 {
 	struct piece *p = ps->joined.first, *next;
@@ -492,7 +509,7 @@ struct piece *pieces_take(struct pieces *ps)
 			pthread_cond_wait(&ps->work, &ps->lock);
 			continue;
 		}
-		/* Free before waiting. */
+		/* pieces_leave frees dead pieces before the wait. */
 		pieces_leave(ps);
 		pieces_enter(ps);
 	}

@@ -48,7 +48,9 @@ uint64_t request_number(const struct request *r)
 	return (r->off + r->done) / r->unit;
 }
 
-/* Where in its piece the next byte of R stands, and how many of the piece it wants. */
+/*
+ * The offset in its piece of the next byte of R; next_len: how many bytes R wants there.
+ */
 static uint64_t next_start(const struct request *r)
 {
 	return (r->off + r->done) % r->unit;

@@ -10,10 +10,10 @@
 struct version {
 	const char *type, *option; /* in mountinfo; option NULL: any */
 	const char *inactive;
-	const char *files[4]; /* limits, usage, stat */
+	const char *files[4]; /* two limits, usage, stat */
 };
 
-/* Where there are both, memory is version 1's if that has it. */
+/* If both versions are mounted, version 1 manages memory if it has that controller. */
 static const struct version versions[] = {
 	{"cgroup",
 	 "memory",
@@ -34,7 +34,7 @@ static FILE *open_text(const char *root, const char *name)
 	return fopen(path, "re");
 }
 
-/* Is WORD in LIST, between commas? */
+/* True if WORD is in LIST, which is separated by commas. */
 static bool list_has(const char *list, const char *word)
 {
 	size_t n = strlen(word);
@@ -47,7 +47,7 @@ static bool list_has(const char *list, const char *word)
 	return false;
 }
 
-/* The part of PATH below BASE; "" when it is elsewhere, as in a container's own view. */
+/* The part of PATH below BASE; "" if PATH is elsewhere, as in a container's own view. */
 static const char *below(const char *path, const char *base)
 {
 	size_t n = strcmp(base, "/") == 0 ? 0 : strlen(base);
@@ -57,7 +57,7 @@ static const char *below(const char *path, const char *base)
 	return strcmp(path + n, "/") == 0 ? "" : path + n;
 }
 
-/* The path of this process in V's tree: "N:memory:PATH", or "0::PATH". */
+/* Find the path of this process in V's tree, from a line "N:memory:PATH" or "0::PATH". */
 static bool find_path(const char *root, const struct version *v, char path[PATH_MAX])
 {
 	FILE *f = open_text(root, "/proc/self/cgroup");
@@ -81,7 +81,7 @@ static bool find_path(const char *root, const struct version *v, char path[PATH_
 	return found;
 }
 
-/* Where V is mounted, and which of its directories. */
+/* Find the mount POINT of V, and BASE, the directory of V that is mounted there. */
 static bool find_mount(const char *root, const struct version *v, char point[PATH_MAX],
 		       char base[PATH_MAX])
 {
@@ -116,7 +116,7 @@ static void level_close(struct cgroup_level *l)
 			close(fds[i]);
 }
 
-/* The root of all has no limits, and is left out. */
+/* Add a level.  The root cgroup has no limits, and is left out. */
 static void add_level(struct cgroup *c, const struct version *v, int directory)
 {
 	struct cgroup_level l = {
@@ -132,7 +132,7 @@ static void add_level(struct cgroup *c, const struct version *v, int directory)
 		level_close(&l);
 }
 
-/* All levels from PATH up to its first LEAST bytes. */
+/* Add all levels from PATH up to the directory that is its first LEAST bytes. */
 static void add_levels(struct cgroup *c, const struct version *v, char *path,
 		       size_t least)
 {
@@ -177,7 +177,10 @@ void cgroup_close(struct cgroup *c)
 	*c = (struct cgroup){.directory = -1};
 }
 
-/* The number a file has; no limit: there is none, "max", or what version 1 says for it. */
+/*
+ * The number in a file.  CGROUP_NO_LIMIT: the file is absent or has no number, as "max",
+ * or has the huge number by which version 1 means no limit.
+ */
 static uint64_t read_number(int fd)
 {
 	char text[32];
@@ -230,7 +233,10 @@ uint64_t cgroup_limit(const struct cgroup *c)
 	return least;
 }
 
-/* The statistics cost the kernel some work, so they are the last to be read. */
+/*
+ * The statistics are read last, and only if needed, because they cost the kernel some
+ * work.
+ */
 static bool level_is_full(const struct cgroup_level *l, const char *inactive,
 			  unsigned percent)
 {

@@ -15,22 +15,25 @@
 #include "memory_pressure.h"
 
 /*
- * Somebody waited 150 ms of 2 s for memory.  Who is not root may ask for windows of
- * multiples of 2 s only.
+ * Fires when tasks waited for memory for 150 ms in 2 s.  A process without privileges may
+ * only ask for windows of multiples of 2 s.
  */
 static const char trigger[] = "some 150000 2000000";
 
 /* Above this share of a cgroup's limit the cache shrinks before the kernel reclaims. */
 #define FULL_PERCENT 85
 
-/* Each sign halves the budget, down to this. */
+/* Each sign of pressure halves the budget, down to this percentage. */
 #define LEAST_PERCENT 12
 
-/* Seconds: between two steps down, as long as the window; until all is well again. */
+/*
+ * Seconds between two steps down, as long as the trigger's window; seconds without a sign
+ * of pressure until the whole budget is used again.
+ */
 #define STEP 2
 #define CALM 30
 
-/* How much of a limit is for other things than decoded bytes: the index, threads. */
+/* The bytes of a limit that are reserved for the index, threads and the like. */
 #define OTHERS (32 << 20)
 #define BUDGET_MIN (4 << 20)
 
@@ -38,17 +41,17 @@ enum { STOP, SYSTEM_STALLS, CGROUP_STALLS, FDS };
 
 struct pressure {
 	struct cgroup cgroup;
-	struct pollfd fds[FDS]; /* -1: the system does not say */
+	struct pollfd fds[FDS]; /* -1: the system does not report it */
 	unsigned percent;
 	int64_t sign,
-		step; /* when there was the last one; when the last step was taken */
+		step; /* time of the last sign of pressure; of the last step down */
 	pressure_shrink *shrink;
 	void *user;
 	pthread_t thread;
 	bool started;
 };
 
-/* A descriptor that is ready when there was a stall, or -1. */
+/* Open a descriptor that becomes ready when there was a stall; or -1. */
 static int open_trigger(int directory, const char *path)
 {
 	int fd = openat(directory, path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
@@ -121,7 +124,10 @@ unsigned pressure_percent(struct pressure *p, int64_t now, bool stalled)
 	return p->percent;
 }
 
-/* Milliseconds: limits are looked at each second, and may be set at any time. */
+/*
+ * The milliseconds until the thread wakes next: a limit is checked each second; without
+ * one, the thread wakes at times, because a limit may be set later.
+ */
 static int patience(const struct pressure *p)
 {
 	if (cgroup_limit(&p->cgroup) != CGROUP_NO_LIMIT)
@@ -131,7 +137,9 @@ static int patience(const struct pressure *p)
 	return p->cgroup.count ? 10000 : -1;
 }
 
-/* Was there a stall? A trigger whose cgroup is gone will not fire any more. */
+/*
+ * True if there was a stall.  Closes a trigger whose cgroup has gone: it fires no more.
+ */
 static bool was_stalled(struct pollfd *f)
 {
 	bool stalled = f->revents & POLLPRI;

@@ -13,7 +13,7 @@ static time_t now(void)
 	return ts.tv_sec;
 }
 
-/* Where KEY stands, or would. */
+/* The slot that holds KEY, or the free one where it belongs. */
 static uint64_t *slot_of(struct read_error_log *cs, uint64_t key)
 {
 	size_t n = sizeof(cs->known) / sizeof(*cs->known);
@@ -48,7 +48,7 @@ static void begin_anew(struct read_error_log *cs)
 	cs->lines = 0;
 }
 
-/* Tell of what was not shown when its time is over. */
+/* The thread: logs the number of suppressed lines at the end of each period. */
 static void *tell(void *complaints)
 {
 	struct read_error_log *cs = complaints;
@@ -68,7 +68,7 @@ static void *tell(void *complaints)
 	return NULL;
 }
 
-/* Signals are for another thread. */
+/* Wake the thread, or start it, with all signals blocked: another thread takes them. */
 static void wake_teller(struct read_error_log *cs)
 {
 	sigset_t all, old;
@@ -82,7 +82,10 @@ static void wake_teller(struct read_error_log *cs)
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
-/* Is a line of KEY to be shown?  What is not shown for want of room may be later. */
+/*
+ * True if a line about KEY is to be shown.  A key that is suppressed because the period
+ * has its lines already is not remembered, and may be shown later.
+ */
 static bool may_show(struct read_error_log *cs, uint64_t key)
 {
 	if (*slot_of(cs, key))

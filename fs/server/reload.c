@@ -15,17 +15,19 @@
 #include "reload.h"
 #include "fs/tree/logged_conflicts.h"
 
-/* Seconds: a file that was written to since is likely to be written to again. */
+/*
+ * A file that was last written to less than this many seconds ago is likely being copied.
+ */
 #define YOUNG 10
 
-/* Descriptors that archives leave to threads, logs and watchers of memory. */
+/* Descriptors that archives must leave to threads, logs and memory pressure. */
 #define FDS_LEFT 64
 
-/* What a serial stands for: an archive, or why there is none. */
+/* The archive of a serial, or the reason why it is refused. */
 struct known {
 	uint32_t serial;
 	struct origin *origin; /* NULL: refused */
-	char *path, *text;     /* of what is refused */
+	char *path, *text;     /* refused: the path, and the reason */
 };
 
 struct list {
@@ -37,12 +39,12 @@ struct reload {
 	struct reload_options o;
 	pthread_t thread;
 	bool runs, first;
-	bool wanting; /* descriptors, for the survey that comes in */
-	bool again;   /* which is the one that was asked for then */
-	int fd_end;   /* archives have descriptors below; the rest is for all else */
+	bool wanting; /* the survey that is coming in lacks descriptors */
+	bool again;   /* that survey was asked for because the last one lacked some */
+	int fd_end;   /* archives use descriptors below this one only */
 	atomic_bool stopped;
-	struct list now;  /* by serial: what the supervisor said last */
-	struct list next; /* in order of precedence: the survey that is coming in */
+	struct list now;  /* the last survey, sorted by serial */
+	struct list next; /* the survey that is coming in, in order of precedence */
 	struct logged_conflicts warned;
 	struct link_buffer room;
 };
@@ -131,7 +133,7 @@ static bool refuse(struct reload *r, const struct link_message *m, const char *t
 	return keep(r, k) && ((k.path && k.text) || fail_memory());
 }
 
-/* A copy that goes on is no fault of the archive's. */
+/* True if the archive was written to just now: an unfinished copy is no fault. */
 static bool is_young(const struct link_message *m)
 {
 	struct stat st;
@@ -140,7 +142,7 @@ static bool is_young(const struct link_message *m)
 	       time(NULL) - st.st_mtim.tv_sec < YOUNG;
 }
 
-/* The origin of the same file, which is open already; NULL: there is none. */
+/* The intact origin of the same file, which is open already; or NULL. */
 static struct origin *still_served(const struct reload *r, const struct link_message *m)
 {
 	const struct known *old = m->number ? find(&r->now, (uint32_t)m->number) : NULL;
@@ -148,7 +150,10 @@ static struct origin *still_served(const struct reload *r, const struct link_mes
 	return old && old->origin && origin_intact(old->origin) ? old->origin : NULL;
 }
 
-/* What cannot be opened again for its new attributes stays, with the old ones. */
+/*
+ * Refuse a fresh archive.  But if the same file is served already, and just its
+ * attributes are new, it stays, with the old attributes.
+ */
 static bool refuse_fresh(struct reload *r, const struct link_message *m, bool young,
 			 const char *text)
 {
@@ -183,10 +188,10 @@ static bool take_fresh(struct reload *r, const struct link_message *m)
 	return keep(r, k);
 }
 
-/* As it was in the last survey. */
+/* Take over an archive as it was in the last survey. */
 static bool take_known(struct reload *r, const struct link_message *m)
 {
-	/* What has no serial says each time why. */
+	/* An item without a serial has its reason in each survey. */
 	const struct known *old = m->serial ? find(&r->now, m->serial) : NULL;
 
 	if (m->fd >= 0)
@@ -216,8 +221,9 @@ static bool list_holdings(const struct reload *r, struct holdings *h)
 }
 
 /*
- * Building takes and frees large blocks: they are used again, for the system clears new
- * ones. What building needed and serving does not is given back in the end.
+ * Building allocates and frees large blocks.  Meanwhile freed blocks are kept for reuse,
+ * because the system has to clear new ones.  Afterwards the unused memory is returned to
+ * the system.
  */
 static void keep_memory(bool building)
 {
@@ -246,7 +252,7 @@ static struct edition *make_edition(struct reload *r, const struct link_message 
 	return edition_new(&h, &look, r->first ? NULL : &r->o.taken);
 }
 
-/* What came in is what is known now, whatever became of it. */
+/* The survey that came in becomes the last one, even if its edition failed. */
 static void turn_over(struct reload *r)
 {
 	list_free(&r->now);
@@ -272,7 +278,10 @@ static void report(const struct reload *r, struct edition *e, size_t names)
 	link_send_all(r->o.link, &m);
 }
 
-/* What was let go meanwhile may be enough: that is tried once. */
+/*
+ * If descriptors were lacking, ask for one more survey, once: those that were closed
+ * meanwhile may be enough.
+ */
 static void ask_again(struct reload *r)
 {
 	const struct link_message m = {.word = LINK_RESCAN, .number = 1, .fd = -1};
@@ -312,7 +321,10 @@ static void answer_ping(struct reload *r)
 	link_send_all(r->o.link, &m);
 }
 
-/* What cannot be kept is missing in the next edition: better than none. */
+/*
+ * An archive for which there is no memory is missing in the next edition: better than
+ * none.
+ */
 static void take_message(struct reload *r, const struct link_message *m)
 {
 	if (m->word == LINK_ARCHIVE)

@@ -22,13 +22,15 @@ struct session {
 	struct fs fs;
 	struct fuse_session *se;
 	struct read_error_log complaints;
-	pthread_mutex_t reload_lock; /* for decoders, while the reloader goes */
+	pthread_mutex_t reload_lock; /* guards `reload`: decoders use it during its end */
 	struct reload *reload;
 	struct pressure *pressure;
 	int link;
 };
 
-/* Lines about files that cannot be read, in how many seconds. */
+/*
+ * The most lines about files that cannot be read, and the seconds in which they may come.
+ */
 #define COMPLAINTS 20
 #define COMPLAINTS_SECONDS 60
 
@@ -74,7 +76,7 @@ static bool is_taken(void *user, uint64_t ino, const struct kp_view *view,
 	return inodes_taken(session->fs.inodes, ino, view, node);
 }
 
-/* Everything before the mount: no thread runs yet. */
+/* Do everything that comes before the mount; no thread runs yet. */
 static bool prepare(struct session *session)
 {
 	const struct settings *s = session->s;
@@ -133,7 +135,7 @@ static void shrink(void *content, unsigned percent)
 	content_shrink(content, percent);
 }
 
-/* The kernel may keep a name of .kpackfs although its validity is zero. */
+/* Invalidate a name of .kpackfs: the kernel may keep it although its validity is zero. */
 static void take_back(void *user, const char *name)
 {
 	const struct session *session = user;
@@ -178,7 +180,8 @@ static bool start(struct session *session)
 /* The mount. */
 
 /*
- * The device of the mount whose connection FD is, without asking the mount; 0: unknown.
+ * The minor of the device of the mount with the connection FD, without asking the mount;
+ * 0: unknown.
  */
 static unsigned minor_of(int fd)
 {
@@ -209,7 +212,7 @@ static void tell_mounted(const struct session *session)
 	link_send_all(session->link, &m);
 }
 
-/* The first request is INIT: when it was answered, the mount works. */
+/* Answer the first request, which is INIT: then the mount works. */
 static bool answer_init(struct fuse_session *se)
 {
 	struct fuse_buf buf = {0};
@@ -255,8 +258,9 @@ static struct {
 } signalled;
 
 /*
- * The supervisor unmounts, which ends the loop.  What a terminal sends it has got itself.
- * When it has gone, there is nobody to unmount.
+ * Pass a signal on to the supervisor, which unmounts, and so ends the loop.  Signals from
+ * the terminal are not passed on: the supervisor gets them, too.  If the supervisor has
+ * gone, end the loop here.
  */
 static void pass_on(int number, siginfo_t *info, void *context)
 {
@@ -283,7 +287,7 @@ static void catch_signals(const struct session *session)
 	sigaction(SIGHUP, &action, NULL);
 }
 
-/* Only this thread takes them: it waits for the end of the loop, and they wake it. */
+/* Only this thread takes signals: it waits for the end of the loop, and they wake it. */
 static void let_signals_in(void)
 {
 	sigset_t none;
@@ -292,7 +296,7 @@ static void let_signals_in(void)
 	pthread_sigmask(SIG_SETMASK, &none, NULL);
 }
 
-/* The session ends: they have nothing to end any more. */
+/* The session ends already: signals have nothing to end any more. */
 static void keep_signals_out(void)
 {
 	sigset_t all;
@@ -327,7 +331,7 @@ static enum end serve_mount(struct session *session)
 	session->pressure = pressure_open("");
 	if (!session->pressure || (!s->foreground && !daemon_open(&null)))
 		return SYSTEM;
-	/* INIT may start threads of the library. */
+	/* The sandbox comes first: answering INIT may start threads of the library. */
 	if (!enter_sandbox(s) || !answer_init(session->se) || !start(session))
 		return SYSTEM;
 	catch_signals(session);
@@ -335,7 +339,7 @@ static enum end serve_mount(struct session *session)
 		daemon_leave(null);
 	tell_ready(session);
 	let_signals_in();
-	/* A signal ends the loop too, and that is no failure. */
+	/* If a signal ended the loop, that is no failure. */
 	return loop(session->se, s) >= 0 ? OK : SYSTEM;
 }
 
@@ -351,8 +355,8 @@ static enum end mount_and_serve(struct session *session)
 	end = serve_mount(session);
 	keep_signals_out();
 	/*
-	 * First the users of the rest: checksums and decoders answer requests of the
-	 * session.
+	 * Stop these before the session is destroyed: the checksum thread and the
+	 * decoders answer requests of the session.
 	 */
 	stop_reload(session);
 	control_free(session->fs.control);

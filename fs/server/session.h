@@ -6,7 +6,7 @@
 #include "fs/cli/settings.h"
 
 /*
- * Serve the surveys that come over LINK, which is closed in any case.  When the mount
+ * Serve the surveys that come over LINK, which this call closes.  When the mount
  * works, send the supervisor a message.  Signals that ask for an end or a reload are
  * passed on to the supervisor.
  */
