@@ -32,7 +32,7 @@ static uint8_t *map_huge(size_t size)
 	return all + before;
 }
 
-static uint8_t *map(size_t size)
+static uint8_t *map_block(size_t size)
 {
 	uint8_t *p;
 
@@ -96,7 +96,7 @@ bool buffers_get(struct buffers *b, uint64_t size, struct buffer *out)
 	}
 	if (take_kept(b, (size_t)size, out))
 		return true;
-	*out = (struct buffer){map(page_up(size)), page_up(size)};
+	*out = (struct buffer){map_block(page_up(size)), page_up(size)};
 	if (!out->data)
 		*out = (struct buffer){0};
 	return out->data != NULL;

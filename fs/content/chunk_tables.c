@@ -8,7 +8,7 @@
 #define ROWS_MAX (1 << 20)
 
 /* Unlink unused tables in excess of the limits, and return them. */
-static struct table *drop_old(struct chunk_tables *ts)
+static struct table *drop_old_tables(struct chunk_tables *ts)
 {
 	struct table **at = &ts->first, *dropped = NULL;
 	unsigned count = 0;
@@ -29,7 +29,7 @@ static struct table *drop_old(struct chunk_tables *ts)
 	return dropped;
 }
 
-static void close_all(struct table *t)
+static void close_tables(struct table *t)
 {
 	struct table *next;
 
@@ -41,7 +41,7 @@ static void close_all(struct table *t)
 	}
 }
 
-static struct table *pin(struct chunk_tables *ts, struct origin_entry what)
+static struct table *pin_table(struct chunk_tables *ts, struct origin_entry what)
 {
 	for (struct table **at = &ts->first; *at; at = &(*at)->next) {
 		struct table *t = *at;
@@ -82,7 +82,7 @@ kpack_error_t chunk_tables_get(struct chunk_tables *ts, struct origin_entry what
 	struct table *t, *dropped;
 
 	pthread_mutex_lock(&ts->lock);
-	*out = pin(ts, what);
+	*out = pin_table(ts, what);
 	pthread_mutex_unlock(&ts->lock);
 	if (*out)
 		return KPACK_SUCCESS;
@@ -90,17 +90,17 @@ kpack_error_t chunk_tables_get(struct chunk_tables *ts, struct origin_entry what
 	if (!t)
 		return why->code;
 	pthread_mutex_lock(&ts->lock);
-	*out = pin(ts, what);
+	*out = pin_table(ts, what);
 	if (*out) {
 		dropped = t;
 	} else {
 		*out = t;
 		t->next = ts->first;
 		ts->first = t;
-		dropped = drop_old(ts);
+		dropped = drop_old_tables(ts);
 	}
 	pthread_mutex_unlock(&ts->lock);
-	close_all(dropped);
+	close_tables(dropped);
 	return KPACK_SUCCESS;
 }
 
@@ -124,7 +124,7 @@ void chunk_tables_put(struct chunk_tables *ts, struct table *t)
 		dropped = t;
 	}
 	pthread_mutex_unlock(&ts->lock);
-	close_all(dropped);
+	close_tables(dropped);
 }
 
 void chunk_tables_forget(struct chunk_tables *ts, const struct origin *o)
@@ -144,7 +144,7 @@ void chunk_tables_forget(struct chunk_tables *ts, const struct origin *o)
 		dropped = t;
 	}
 	pthread_mutex_unlock(&ts->lock);
-	close_all(dropped);
+	close_tables(dropped);
 }
 
 void chunk_tables_init(struct chunk_tables *ts)
@@ -155,6 +155,6 @@ void chunk_tables_init(struct chunk_tables *ts)
 
 void chunk_tables_fini(struct chunk_tables *ts)
 {
-	close_all(ts->first);
+	close_tables(ts->first);
 	pthread_mutex_destroy(&ts->lock);
 }

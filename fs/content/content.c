@@ -58,7 +58,7 @@ enum claim {
 };
 
 /* Find the piece that has, or will have, the next bytes of R. */
-static enum claim claim(struct content *c, struct request *r, struct piece **out)
+static enum claim claim_piece(struct content *c, struct request *r, struct piece **out)
 {
 	struct piece *p = pieces_find(&c->decoding.pieces, request_key(r), r->unit,
 				      request_number(r));
@@ -86,7 +86,7 @@ static enum claim claim(struct content *c, struct request *r, struct piece **out
 }
 
 /* Advance R by one piece; returns the requests that can continue now. */
-static struct request *serve(struct content *c, struct request *r)
+static struct request *serve_request(struct content *c, struct request *r)
 {
 	struct piece *p = NULL;
 	enum claim claimed = READY;
@@ -94,7 +94,7 @@ static struct request *serve(struct content *c, struct request *r)
 
 	if (!r->ready) {
 		pieces_enter(&c->decoding.pieces);
-		claimed = claim(c, r, &p);
+		claimed = claim_piece(c, r, &p);
 		pieces_leave(&c->decoding.pieces);
 	}
 	if (claimed == DECODE)
@@ -117,14 +117,14 @@ static struct request *serve(struct content *c, struct request *r)
 }
 
 /* Serve all of LIST until each is answered or parked. */
-static void run(struct content *c, struct request *list)
+static void run_requests(struct content *c, struct request *list)
 {
 	while (list) {
 		struct request *r = list;
 
 		list = r->next;
 		r->next = NULL;
-		list = requests_join(serve(c, r), list);
+		list = requests_join(serve_request(c, r), list);
 	}
 }
 
@@ -157,7 +157,7 @@ static bool is_crowded(struct content *c, const struct request *r)
 }
 
 /* Let R's entry be decoded in small pieces. */
-static void cut(struct request *r)
+static void cut_entry(struct request *r)
 {
 	if (strcmp(kp_archive_scheme(r->what.origin->archive), "none") == 0) {
 		r->kind = PIECE_PLAIN;
@@ -169,7 +169,7 @@ static void cut(struct request *r)
 }
 
 /* Choose the kind and size of the pieces in which R's entry is decoded. */
-static void shape(struct content *c, struct request *r, uint64_t chunk)
+static void shape_request(struct content *c, struct request *r, uint64_t chunk)
 {
 	bool fits;
 
@@ -183,7 +183,7 @@ static void shape(struct content *c, struct request *r, uint64_t chunk)
 		r->window = 0; /* the decoder finds out what is wrong */
 	/* An entry that fits is cut only if a pass takes less than half of its memory. */
 	if (!fits || pass_cost(r->window) < r->size / 2)
-		cut(r);
+		cut_entry(r);
 }
 
 /*
@@ -207,7 +207,8 @@ static kpack_error_t check_shape(struct content *c, const struct request *r,
 		       (unsigned long long)r->window, (unsigned long long)most);
 }
 
-static void refuse(struct content *c, struct request *r, const struct kpackx_error *why)
+static void refuse_request(struct content *c, struct request *r,
+			   const struct kpackx_error *why)
 {
 	pieces_enter(&c->decoding.pieces);
 	counters_fault(&c->decoding.stats, why, atomic_load(&r->what.origin->changed));
@@ -232,13 +233,13 @@ void content_read_to(struct content *c, struct origin_entry what, uint64_t off,
 	}
 	r.size = info.size;
 	r.len = len < info.size - off ? len : (size_t)(info.size - off);
-	shape(c, &r, meta.chunk);
+	shape_request(c, &r, meta.chunk);
 	if (check_shape(c, &r, meta.chunk, &why)) {
-		refuse(c, &r, &why);
+		refuse_request(c, &r, &why);
 		return;
 	}
 	origin_ref(what.origin);
-	run(c, &r);
+	run_requests(c, &r);
 }
 
 void content_shrink(struct content *c, unsigned percent)
@@ -273,7 +274,7 @@ static void *decoder(void *arg)
 		if (p->kind == PIECE_SEGMENT)
 			decoding_drive(&c->decoding, p);
 		else
-			run(c, decoding_produce(&c->decoding, p));
+			run_requests(c, decoding_produce(&c->decoding, p));
 	return NULL;
 }
 
@@ -286,7 +287,7 @@ static void *janitor(void *arg)
 /*
  * Start the threads, with all signals blocked: the thread with the main loop takes them.
  */
-static bool start(struct content *c)
+static bool start_threads(struct content *c)
 {
 	sigset_t all, old;
 	bool ok;
@@ -318,9 +319,9 @@ kpack_error_t content_new(const struct content_options *options, struct content 
 		return kp_fail_memory(why, size, "decoders");
 	c->options = *options;
 	decoding_init(&c->decoding, &c->options);
-	c->decoding.run = run;
+	c->decoding.run = run_requests;
 	c->decoding.content = c;
-	if (!start(c)) {
+	if (!start_threads(c)) {
 		content_free(c);
 		return kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY, "cannot start threads");
 	}

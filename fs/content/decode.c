@@ -79,8 +79,8 @@ static kpack_error_t read_plain(struct piece *p, struct origin_entry what,
 }
 
 /* Publish that READY bytes are decoded, and wake the requests that wait for them. */
-static kpack_error_t progress(struct decoding *m, struct piece *p, uint64_t ready,
-			      struct kpackx_error *why)
+static kpack_error_t publish_progress(struct decoding *m, struct piece *p, uint64_t ready,
+				      struct kpackx_error *why)
 {
 	struct request *list;
 	bool stop;
@@ -107,7 +107,7 @@ static kpack_error_t decode_stream(struct decoding *m, struct piece *p,
 		err = kp_stream_step(s, STEP, &ready, why);
 		/* The last bytes are published when the piece is done. */
 		if (!err && ready < p->size)
-			err = progress(m, p, ready, why);
+			err = publish_progress(m, p, ready, why);
 	}
 	kp_stream_close(s);
 	return err;
@@ -129,7 +129,8 @@ static kpack_error_t decode_bytes(struct decoding *m, struct piece *p,
 	return kp_archive_read(what.origin->archive, what.entry, p->buffer.data, why);
 }
 
-static kpack_error_t decode(struct decoding *m, struct piece *p, struct kpackx_error *why)
+static kpack_error_t decode_piece(struct decoding *m, struct piece *p,
+				  struct kpackx_error *why)
 {
 	kpack_error_t err, changed;
 
@@ -140,8 +141,8 @@ static kpack_error_t decode(struct decoding *m, struct piece *p, struct kpackx_e
 }
 
 /* The decode of P failed with WHY.  Returns the requests that waited, for that error. */
-static struct request *give_up(struct decoding *m, struct piece *p,
-			       const struct kpackx_error *why)
+static struct request *fail_piece(struct decoding *m, struct piece *p,
+				  const struct kpackx_error *why)
 {
 	struct request *failed = p->parked;
 
@@ -153,8 +154,8 @@ static struct request *give_up(struct decoding *m, struct piece *p,
 }
 
 /* Report a failure, unless its cause is that everything is being stopped. */
-static void complain(struct decoding *m, struct origin_entry what,
-		     const struct kpackx_error *why)
+static void report_failure(struct decoding *m, struct origin_entry what,
+			   const struct kpackx_error *why)
 {
 	bool stop;
 
@@ -169,13 +170,13 @@ struct request *decoding_produce(struct decoding *m, struct piece *p)
 {
 	struct kpackx_error why = {0};
 	uint64_t since = counters_now();
-	kpack_error_t err = decode(m, p, &why);
+	kpack_error_t err = decode_piece(m, p, &why);
 	struct origin_entry what = piece_entry(p);
 	struct request *failed = NULL, *woken = NULL;
 
 	pieces_enter(&m->pieces);
 	if (err) {
-		failed = give_up(m, p, &why);
+		failed = fail_piece(m, p, &why);
 	} else {
 		pieces_done(&m->pieces, p, false);
 		counters_decode(&m->stats, p->size, since);
@@ -185,7 +186,7 @@ struct request *decoding_produce(struct decoding *m, struct piece *p)
 	pieces_unpin(&m->pieces, p);
 	pieces_leave(&m->pieces);
 	if (err)
-		complain(m, what, &why);
+		report_failure(m, what, &why);
 	requests_fail(failed, &why);
 	origin_unref(what.origin);
 	return woken;
@@ -277,8 +278,8 @@ static bool wants_more(const struct drive *d)
 }
 
 /* P, which is not the target, was decoded, or failed with WHY: end its decode. */
-static void settle(struct drive *d, struct piece *p, kpack_error_t err,
-		   const struct kpackx_error *why)
+static void settle_piece(struct drive *d, struct piece *p, kpack_error_t err,
+			 const struct kpackx_error *why)
 {
 	struct decoding *m = d->m;
 	struct request *failed = NULL, *woken = NULL;
@@ -290,7 +291,7 @@ static void settle(struct drive *d, struct piece *p, kpack_error_t err,
 		return;
 	}
 	if (err && p->parked) {
-		failed = give_up(m, p, why);
+		failed = fail_piece(m, p, why);
 	} else if (err) {
 		pieces_done(&m->pieces, p, true);
 	} else {
@@ -302,13 +303,13 @@ static void settle(struct drive *d, struct piece *p, kpack_error_t err,
 	pieces_unpin(&m->pieces, p);
 	pieces_leave(&m->pieces);
 	if (failed)
-		complain(m, d->what, why);
+		report_failure(m, d->what, why);
 	requests_fail(failed, why);
 	m->run(m->content, woken);
 }
 
 /* Decode the next segment of the pass. */
-static kpack_error_t advance(struct drive *d, struct kpackx_error *why)
+static kpack_error_t advance_pass(struct drive *d, struct kpackx_error *why)
 {
 	struct decoding *m = d->m;
 	uint64_t since = counters_now(), number;
@@ -329,7 +330,7 @@ static kpack_error_t advance(struct drive *d, struct kpackx_error *why)
 		pieces_leave(&m->pieces);
 	}
 	if (p && p != d->target)
-		settle(d, p, err, why);
+		settle_piece(d, p, err, why);
 	return err;
 }
 
@@ -355,12 +356,12 @@ static bool may_go_on(const struct drive *d)
 	return may;
 }
 
-static kpack_error_t reach(struct drive *d, struct kpackx_error *why)
+static kpack_error_t reach_target(struct drive *d, struct kpackx_error *why)
 {
 	KP_TRY(decoding_check(d->m, d->what.origin, why));
 	KP_TRY(open_pass(d, why));
 	while (d->pass->at <= d->target->number)
-		KP_TRY(advance(d, why));
+		KP_TRY(advance_pass(d, why));
 	return KPACK_SUCCESS;
 }
 
@@ -376,7 +377,7 @@ static void end_drive(struct drive *d, kpack_error_t err, const struct kpackx_er
 	if (again)
 		pieces_defer(&m->pieces, d->target, pieces_window(&m->pieces));
 	else if (err)
-		failed = give_up(m, d->target, why);
+		failed = fail_piece(m, d->target, why);
 	if (d->pass)
 		pieces_release(&m->pieces, d->pass);
 	if (!again) {
@@ -386,7 +387,7 @@ static void end_drive(struct drive *d, kpack_error_t err, const struct kpackx_er
 	pieces_leave(&m->pieces);
 	buffers_put(&m->pieces.buffers, d->scratch);
 	if (err && !again)
-		complain(m, d->what, why);
+		report_failure(m, d->what, why);
 	requests_fail(failed, why);
 	if (!again)
 		origin_unref(d->what.origin);
@@ -414,7 +415,7 @@ void decoding_drive(struct decoding *m, struct piece *p)
 
 	kp_archive_entry(d.what.origin->archive, d.what.entry, &info);
 	d.size = info.size;
-	err = reach(&d, &why);
+	err = reach_target(&d, &why);
 	if (!err) {
 		serve_target(&d);
 		/*
@@ -422,7 +423,7 @@ void decoding_drive(struct decoding *m, struct piece *p)
 		 * target it only ends the pass.
 		 */
 		while (!d.failed && may_go_on(&d))
-			d.failed = advance(&d, &why) != KPACK_SUCCESS;
+			d.failed = advance_pass(&d, &why) != KPACK_SUCCESS;
 	}
 	end_drive(&d, err, &why);
 }

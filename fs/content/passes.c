@@ -22,7 +22,7 @@ struct pass *passes_nearest(const struct passes *ps, uint64_t entry, uint64_t nu
 	return best;
 }
 
-static bool was_there(const struct passes *ps, uint64_t entry)
+static bool had_pass(const struct passes *ps, uint64_t entry)
 {
 	for (const struct pass *p = ps->first; p; p = p->next)
 		if (p->entry == entry)
@@ -41,7 +41,7 @@ struct pass *passes_add(struct passes *ps, uint64_t entry, struct origin *o,
 	if (!p)
 		return NULL;
 	ps->begun++;
-	ps->restarts += was_there(ps, entry);
+	ps->restarts += had_pass(ps, entry);
 	p->entry = entry;
 	p->origin = origin_ref(o);
 	p->window = window;

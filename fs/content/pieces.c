@@ -89,7 +89,7 @@ void pieces_leave(struct pieces *ps)
 
 /* The table of pieces. */
 
-static struct piece **bucket(struct pieces *ps, uint64_t entry, uint64_t number)
+static struct piece **bucket_of(struct pieces *ps, uint64_t entry, uint64_t number)
 {
 	uint64_t h = (entry + number * UINT64_C(0xff51afd7ed558ccd)) *
 		     UINT64_C(0x9e3779b97f4a7c15);
@@ -100,7 +100,7 @@ static struct piece **bucket(struct pieces *ps, uint64_t entry, uint64_t number)
 struct piece *pieces_find(struct pieces *ps, uint64_t entry, uint64_t unit,
 			  uint64_t number)
 {
-	struct piece *p = *bucket(ps, entry, number);
+	struct piece *p = *bucket_of(ps, entry, number);
 
 	while (p && (p->entry != entry || p->number != number || p->unit != unit))
 		p = p->same_bucket;
@@ -118,15 +118,15 @@ struct piece *pieces_add(struct pieces *ps, uint64_t entry, uint64_t unit,
 	p->unit = unit;
 	p->number = number;
 	p->size = size;
-	at = bucket(ps, entry, number);
+	at = bucket_of(ps, entry, number);
 	p->same_bucket = *at;
 	*at = p;
 	return p;
 }
 
-static void forget(struct pieces *ps, struct piece *p)
+static void forget_piece(struct pieces *ps, struct piece *p)
 {
-	struct piece **at = bucket(ps, p->entry, p->number);
+	struct piece **at = bucket_of(ps, p->entry, p->number);
 
 	while (*at != p)
 		at = &(*at)->same_bucket;
@@ -140,22 +140,22 @@ static uint64_t round_up(uint64_t size)
 	return (size + PAGE - 1) & ~(uint64_t)(PAGE - 1);
 }
 
-static uint64_t cost(const struct piece *p)
+static uint64_t piece_cost(const struct piece *p)
 {
 	return round_up(p->size);
 }
 
-static void charge(struct pieces *ps, uint64_t bytes)
+static void charge_bytes(struct pieces *ps, uint64_t bytes)
 {
 	ps->held += bytes;
 	if (ps->held > ps->held_most)
 		ps->held_most = ps->held;
 }
 
-static void bury(struct pieces *ps, struct piece *p)
+static void bury_piece(struct pieces *ps, struct piece *p)
 {
 	if (p->charged)
-		ps->held -= cost(p);
+		ps->held -= piece_cost(p);
 	p->next = ps->dead;
 	ps->dead = p;
 	if (ps->queue.first)
@@ -163,24 +163,24 @@ static void bury(struct pieces *ps, struct piece *p)
 }
 
 /* Remove P from its list, if it is in one. */
-static void unlist(struct pieces *ps, struct piece *p)
+static void unlist_piece(struct pieces *ps, struct piece *p)
 {
 	if (p->list == &ps->spent)
-		ps->spent_bytes -= cost(p);
+		ps->spent_bytes -= piece_cost(p);
 	list_remove(p);
 }
 
-static void evict(struct pieces *ps, struct piece *p)
+static void evict_piece(struct pieces *ps, struct piece *p)
 {
-	unlist(ps, p);
-	forget(ps, p);
-	bury(ps, p);
+	unlist_piece(ps, p);
+	forget_piece(ps, p);
+	bury_piece(ps, p);
 }
 
-static void crowd_out(struct pieces *ps, struct piece *p)
+static void crowd_out_piece(struct pieces *ps, struct piece *p)
 {
 	ps->n_crowded_out++;
-	evict(ps, p);
+	evict_piece(ps, p);
 }
 
 static void drop_pass(struct pieces *ps, struct pass *pass)
@@ -197,7 +197,7 @@ static void drop_pass(struct pieces *ps, struct pass *pass)
  * The limit of held bytes.  If passes take most of the budget, segments get BESIDE bytes
  * more.
  */
-static uint64_t limit(const struct pieces *ps)
+static uint64_t held_limit(const struct pieces *ps)
 {
 	uint64_t passes = ps->passes.bytes;
 
@@ -206,14 +206,14 @@ static uint64_t limit(const struct pieces *ps)
 	return (passes > ps->budget ? passes : ps->budget) + BESIDE;
 }
 
-static bool within(const struct pieces *ps, uint64_t more, uint64_t most)
+static bool is_within(const struct pieces *ps, uint64_t more, uint64_t most)
 {
 	return ps->held <= most && more <= most - ps->held;
 }
 
-static bool fits(const struct pieces *ps, uint64_t more)
+static bool has_room(const struct pieces *ps, uint64_t more)
 {
-	return within(ps, more, limit(ps));
+	return is_within(ps, more, held_limit(ps));
 }
 
 /* Drop pieces and passes until MORE bytes fit in MOST; the pass KEPT is not dropped. */
@@ -222,39 +222,39 @@ static bool make_room(struct pieces *ps, uint64_t more, uint64_t most,
 {
 	struct pass *pass;
 
-	while (!within(ps, more, most) && (ps->spent.first || ps->rested.first))
-		crowd_out(ps, ps->spent.first ? ps->spent.first : ps->rested.first);
-	while (!within(ps, more, most) && (pass = passes_oldest(&ps->passes, kept)))
+	while (!is_within(ps, more, most) && (ps->spent.first || ps->rested.first))
+		crowd_out_piece(ps, ps->spent.first ? ps->spent.first : ps->rested.first);
+	while (!is_within(ps, more, most) && (pass = passes_oldest(&ps->passes, kept)))
 		drop_pass(ps, pass);
-	return within(ps, more, most);
+	return is_within(ps, more, most);
 }
 
-static void begin(struct pieces *ps, struct piece *p)
+static void begin_piece(struct pieces *ps, struct piece *p)
 {
-	charge(ps, cost(p));
+	charge_bytes(ps, piece_cost(p));
 	p->charged = true;
 	ps->active++;
 	p->pins++;
 }
 
 /* Charge P and pin it, if there is room, or if no piece is in use. */
-static bool admit(struct pieces *ps, struct piece *p)
+static bool admit_piece(struct pieces *ps, struct piece *p)
 {
-	if (!make_room(ps, cost(p), limit(ps), NULL) && ps->active)
+	if (!make_room(ps, piece_cost(p), held_limit(ps), NULL) && ps->active)
 		return false;
-	begin(ps, p);
+	begin_piece(ps, p);
 	return true;
 }
 
 bool pieces_admit(struct pieces *ps, struct piece *p)
 {
-	return !ps->starved && admit(ps, p);
+	return !ps->starved && admit_piece(ps, p);
 }
 
 bool pieces_has_spare(const struct pieces *ps, uint64_t size)
 {
 	return !ps->queue.first &&
-	       ps->held + round_up(size) <= limit(ps) + ps->spent_bytes;
+	       ps->held + round_up(size) <= held_limit(ps) + ps->spent_bytes;
 }
 
 struct piece *pieces_add_spare(struct pieces *ps, uint64_t entry, uint64_t unit,
@@ -264,24 +264,24 @@ struct piece *pieces_add_spare(struct pieces *ps, uint64_t entry, uint64_t unit,
 
 	if (!pieces_has_spare(ps, size))
 		return NULL;
-	while (!fits(ps, round_up(size)))
-		crowd_out(ps, ps->spent.first);
+	while (!has_room(ps, round_up(size)))
+		crowd_out_piece(ps, ps->spent.first);
 	p = pieces_add(ps, entry, unit, number, size);
 	if (p)
-		begin(ps, p);
+		begin_piece(ps, p);
 	return p;
 }
 
 bool pieces_is_crowded(const struct pieces *ps, uint64_t size)
 {
-	uint64_t most = limit(ps), in_use = ps->held - ps->spent_bytes;
+	uint64_t most = held_limit(ps), in_use = ps->held - ps->spent_bytes;
 	time_t before = now() - READ_SECONDS;
 
 	if (round_up(size) > most)
 		return true;
 	for (const struct piece *p = ps->rested.first;
 	     p && p->used < before && in_use > most - round_up(size); p = p->next)
-		in_use -= cost(p);
+		in_use -= piece_cost(p);
 	return in_use > most - round_up(size);
 }
 
@@ -310,14 +310,14 @@ void pieces_done(struct pieces *ps, struct piece *p, bool failed)
 	ps->keeping = true;
 	p->failed = failed;
 	if (failed)
-		forget(ps, p);
+		forget_piece(ps, p);
 	else
 		p->ready = p->size;
 }
 
 /* Pins. */
 
-static void rest(struct pieces *ps, struct piece *p)
+static void rest_piece(struct pieces *ps, struct piece *p)
 {
 	bool first = !ps->spent.first && !ps->rested.first;
 	bool spent = p->served >= p->size;
@@ -328,9 +328,9 @@ static void rest(struct pieces *ps, struct piece *p)
 		pthread_cond_signal(&ps->idle);
 	if (!spent)
 		return;
-	ps->spent_bytes += cost(p);
+	ps->spent_bytes += piece_cost(p);
 	while (ps->spent_bytes > SPENT_MAX && ps->spent.first != p)
-		crowd_out(ps, ps->spent.first);
+		crowd_out_piece(ps, ps->spent.first);
 }
 
 static bool is_cheap(const struct piece *p)
@@ -340,7 +340,7 @@ static bool is_cheap(const struct piece *p)
 
 void pieces_pin(struct pieces *ps, struct piece *p)
 {
-	unlist(ps, p);
+	unlist_piece(ps, p);
 	ps->active += p->pins == 0;
 	p->pins++;
 }
@@ -351,11 +351,11 @@ void pieces_unpin(struct pieces *ps, struct piece *p)
 		return;
 	ps->active--;
 	if (p->failed)
-		bury(ps, p);
+		bury_piece(ps, p);
 	else if (p->served >= p->size && is_cheap(p))
-		evict(ps, p);
+		evict_piece(ps, p);
 	else
-		rest(ps, p);
+		rest_piece(ps, p);
 	if (ps->starved)
 		pthread_cond_signal(&ps->work);
 }
@@ -373,8 +373,8 @@ bool pieces_catch(struct pieces *ps, struct piece *p)
 	if (p->list != &ps->queue && p->list != &ps->joined)
 		return false;
 	list_remove(p);
-	make_room(ps, cost(p), limit(ps), NULL);
-	begin(ps, p);
+	make_room(ps, piece_cost(p), held_limit(ps), NULL);
+	begin_piece(ps, p);
 	return true;
 }
 
@@ -382,7 +382,7 @@ void pieces_defer(struct pieces *ps, struct piece *p, uint64_t window)
 {
 	buffers_put(&ps->buffers, p->buffer);
 	p->buffer = (struct buffer){0};
-	ps->held -= cost(p);
+	ps->held -= piece_cost(p);
 	p->charged = false;
 	p->window = window;
 	p->pass = NULL;
@@ -410,20 +410,20 @@ static bool begin_pass(struct pieces *ps, struct piece *p)
 	uint64_t more = pass_cost(window);
 
 	limit_passes(ps, more);
-	if (!make_room(ps, more + cost(p), ps->budget, NULL) && ps->active)
+	if (!make_room(ps, more + piece_cost(p), ps->budget, NULL) && ps->active)
 		return false;
 	p->pass = passes_add(&ps->passes, p->entry, p->origin, window);
 	if (p->pass)
-		charge(ps, more);
-	begin(ps, p);
+		charge_bytes(ps, more);
+	begin_piece(ps, p);
 	return true;
 }
 
 static bool resume_pass(struct pieces *ps, struct piece *p, struct pass *pass)
 {
-	if (!make_room(ps, cost(p), limit(ps), pass) && ps->active)
+	if (!make_room(ps, piece_cost(p), held_limit(ps), pass) && ps->active)
 		return false;
-	begin(ps, p);
+	begin_piece(ps, p);
 	pass->busy = true;
 	p->pass = pass;
 	return true;
@@ -448,11 +448,11 @@ static enum start start_segment(struct pieces *ps, struct piece *p)
 	return (idle ? resume_pass(ps, p, idle) : begin_pass(ps, p)) ? STARTED : NO_ROOM;
 }
 
-static enum start start(struct pieces *ps, struct piece *p)
+static enum start start_piece(struct pieces *ps, struct piece *p)
 {
 	if (p->kind == PIECE_SEGMENT)
 		return start_segment(ps, p);
-	return admit(ps, p) ? STARTED : NO_ROOM;
+	return admit_piece(ps, p) ? STARTED : NO_ROOM;
 }
 
 /* The next piece that may be decoded now, or NULL. */
@@ -461,7 +461,7 @@ static struct piece *next_job(struct pieces *ps)
 	struct piece *p = ps->queue.first;
 	enum start started = STARTED;
 
-	while (p && (started = start(ps, p)) == JOINED)
+	while (p && (started = start_piece(ps, p)) == JOINED)
 		p = ps->queue.first;
 	ps->starved = p && started == NO_ROOM;
 	if (!p || ps->starved)
@@ -519,10 +519,10 @@ struct piece *pieces_take(struct pieces *ps)
 
 /* Time. */
 
-static void expire(struct pieces *ps, struct piece_list *l, time_t before)
+static void expire_pieces(struct pieces *ps, struct piece_list *l, time_t before)
 {
 	for (; l->first && l->first->used <= before; ps->n_expired++)
-		evict(ps, l->first);
+		evict_piece(ps, l->first);
 }
 
 static void expire_passes(struct pieces *ps, time_t before)
@@ -551,8 +551,8 @@ void pieces_tend(struct pieces *ps)
 			continue;
 		}
 		pthread_cond_timedwait(&ps->idle, &ps->lock, &next);
-		expire(ps, &ps->spent, now() - SPENT_SECONDS);
-		expire(ps, &ps->rested, now() - IDLE_SECONDS);
+		expire_pieces(ps, &ps->spent, now() - SPENT_SECONDS);
+		expire_pieces(ps, &ps->rested, now() - IDLE_SECONDS);
 		expire_passes(ps, now() - PASS_SECONDS);
 		trim = ps->keeping && ps->decoded < now() - KEEP_SECONDS;
 		ps->keeping = ps->keeping && !trim;
@@ -572,7 +572,7 @@ void pieces_shrink(struct pieces *ps, unsigned percent)
 	pieces_enter(ps);
 	ps->budget = percent >= 100 ? ps->most : budget;
 	while (percent < 100 && (ps->spent.first || ps->rested.first))
-		crowd_out(ps, ps->spent.first ? ps->spent.first : ps->rested.first);
+		crowd_out_piece(ps, ps->spent.first ? ps->spent.first : ps->rested.first);
 	while (percent < 100 && (pass = passes_oldest(&ps->passes, NULL)))
 		drop_pass(ps, pass);
 	if (ps->queue.first)

@@ -48,7 +48,7 @@ static bool list_has(const char *list, const char *word)
 }
 
 /* The part of PATH below BASE; "" if PATH is elsewhere, as in a container's own view. */
-static const char *below(const char *path, const char *base)
+static const char *path_below(const char *path, const char *base)
 {
 	size_t n = strcmp(base, "/") == 0 ? 0 : strlen(base);
 
@@ -162,7 +162,8 @@ void cgroup_open(struct cgroup *c, const char *root)
 
 		if (!find_path(root, v, own) || !find_mount(root, v, point, base))
 			continue;
-		snprintf(path, sizeof(path), "%s%s%s", root, point, below(own, base));
+		snprintf(path, sizeof(path), "%s%s%s", root, point,
+			 path_below(own, base));
 		c->inactive = v->inactive;
 		add_levels(c, v, path, strlen(root) + strlen(point));
 	}

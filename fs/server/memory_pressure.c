@@ -43,8 +43,7 @@ struct pressure {
 	struct cgroup cgroup;
 	struct pollfd fds[FDS]; /* -1: the system does not report it */
 	unsigned percent;
-	int64_t sign,
-		step; /* time of the last sign of pressure; of the last step down */
+	int64_t sign, step; /* time of the last sign of pressure; of the last step down */
 	pressure_shrink *shrink;
 	void *user;
 	pthread_t thread;
@@ -128,7 +127,7 @@ unsigned pressure_percent(struct pressure *p, int64_t now, bool stalled)
  * The milliseconds until the thread wakes next: a limit is checked each second; without
  * one, the thread wakes at times, because a limit may be set later.
  */
-static int patience(const struct pressure *p)
+static int poll_timeout(const struct pressure *p)
 {
 	if (cgroup_limit(&p->cgroup) != CGROUP_NO_LIMIT)
 		return 1000;
@@ -160,7 +159,7 @@ static int64_t seconds(void)
 	return t.tv_sec;
 }
 
-static void *watch(void *pressure)
+static void *watch_pressure(void *pressure)
 {
 	struct pressure *p = pressure;
 	unsigned had = p->percent;
@@ -168,7 +167,7 @@ static void *watch(void *pressure)
 	for (;;) {
 		bool stalled = false;
 
-		if (poll(p->fds, FDS, patience(p)) < 0) {
+		if (poll(p->fds, FDS, poll_timeout(p)) < 0) {
 			if (errno == EINTR)
 				continue;
 			return NULL;
@@ -180,7 +179,7 @@ static void *watch(void *pressure)
 		if (pressure_percent(p, seconds(), stalled) == had)
 			continue;
 		log_print(LOG_INFO, "memory is %s: %u %% of the cache's budget",
-			  p->percent < had ? "short" : "there again", p->percent);
+			  p->percent < had ? "short" : "available again", p->percent);
 		had = p->percent;
 		p->shrink(p->user, had);
 	}
@@ -196,7 +195,7 @@ bool pressure_start(struct pressure *p, pressure_shrink *shrink, void *user)
 	if (p->fds[STOP].fd < 0)
 		error = errno;
 	if (!error)
-		error = pthread_create(&p->thread, NULL, watch, p);
+		error = pthread_create(&p->thread, NULL, watch_pressure, p);
 	p->started = !error;
 	if (error)
 		log_about(LOG_ERR, "memory pressure", strerror(error));

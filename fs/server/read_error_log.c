@@ -24,7 +24,7 @@ static uint64_t *slot_of(struct read_error_log *cs, uint64_t key)
 	return &cs->known[i];
 }
 
-static void remember(struct read_error_log *cs, uint64_t key)
+static void remember_key(struct read_error_log *cs, uint64_t key)
 {
 	if (cs->n_known == COMPLAINTS_KNOWN) {
 		memset(cs->known, 0, sizeof(cs->known));
@@ -34,22 +34,22 @@ static void remember(struct read_error_log *cs, uint64_t key)
 	cs->n_known++;
 }
 
-static void tell_more(struct read_error_log *cs)
+static void log_suppressed(struct read_error_log *cs)
 {
 	if (cs->more)
-		log_print(LOG_ERR, "and %" PRIu64 " more errors of reading", cs->more);
+		log_print(LOG_ERR, "and %" PRIu64 " more read errors", cs->more);
 	cs->more = 0;
 }
 
-static void begin_anew(struct read_error_log *cs)
+static void begin_period(struct read_error_log *cs)
 {
-	tell_more(cs);
+	log_suppressed(cs);
 	cs->since = now();
 	cs->lines = 0;
 }
 
 /* The thread: logs the number of suppressed lines at the end of each period. */
-static void *tell(void *complaints)
+static void *log_periods(void *complaints)
 {
 	struct read_error_log *cs = complaints;
 
@@ -60,7 +60,7 @@ static void *tell(void *complaints)
 		if (!cs->more)
 			pthread_cond_wait(&cs->wanted, &cs->lock);
 		else if (now() >= end.tv_sec)
-			begin_anew(cs);
+			begin_period(cs);
 		else
 			pthread_cond_timedwait(&cs->wanted, &cs->lock, &end);
 	}
@@ -78,7 +78,7 @@ static void wake_teller(struct read_error_log *cs)
 		return;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	cs->has_teller = pthread_create(&cs->teller, NULL, tell, cs) == 0;
+	cs->has_teller = pthread_create(&cs->teller, NULL, log_periods, cs) == 0;
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
@@ -91,18 +91,18 @@ static bool may_show(struct read_error_log *cs, uint64_t key)
 	if (*slot_of(cs, key))
 		return false;
 	if (now() - cs->since >= cs->seconds)
-		begin_anew(cs);
+		begin_period(cs);
 	if (cs->lines == cs->most) {
 		if (cs->more++ == 0)
 			wake_teller(cs);
 		return false;
 	}
 	cs->lines++;
-	remember(cs, key);
+	remember_key(cs, key);
 	return true;
 }
 
-static void show(struct origin_entry what, const struct kpackx_error *why)
+static void log_entry(struct origin_entry what, const struct kpackx_error *why)
 {
 	const struct kpack_archive *a = what.origin->archive;
 	struct kp_entry_info info;
@@ -126,7 +126,7 @@ void read_error_log_add(struct read_error_log *cs, struct origin_entry what,
 	shown = may_show(cs, key);
 	pthread_mutex_unlock(&cs->lock);
 	if (shown)
-		show(what, why);
+		log_entry(what, why);
 }
 
 void read_error_log_init(struct read_error_log *cs, unsigned most, time_t seconds)
@@ -150,7 +150,7 @@ void read_error_log_fini(struct read_error_log *cs)
 	pthread_mutex_unlock(&cs->lock);
 	if (cs->has_teller)
 		pthread_join(cs->teller, NULL);
-	tell_more(cs);
+	log_suppressed(cs);
 	pthread_cond_destroy(&cs->wanted);
 	pthread_mutex_destroy(&cs->lock);
 }

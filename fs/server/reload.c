@@ -99,7 +99,7 @@ static int by_serial(const void *a, const void *b)
 	return x->serial < y->serial ? -1 : x->serial > y->serial;
 }
 
-static const struct known *find(const struct list *l, uint32_t serial)
+static const struct known *find_known(const struct list *l, uint32_t serial)
 {
 	const struct known key = {.serial = serial};
 
@@ -107,7 +107,7 @@ static const struct known *find(const struct list *l, uint32_t serial)
 			: NULL;
 }
 
-static bool keep(struct reload *r, struct known k)
+static bool keep_known(struct reload *r, struct known k)
 {
 	struct list *l = &r->next;
 	struct known *items = l->items;
@@ -125,12 +125,13 @@ static bool keep(struct reload *r, struct known k)
 	return true;
 }
 
-static bool refuse(struct reload *r, const struct link_message *m, const char *text)
+static bool refuse_archive(struct reload *r, const struct link_message *m,
+			   const char *text)
 {
 	struct known k = {
 		.serial = m->serial, .path = strdup(m->path), .text = strdup(text)};
 
-	return keep(r, k) && ((k.path && k.text) || fail_memory());
+	return keep_known(r, k) && ((k.path && k.text) || fail_memory());
 }
 
 /* True if the archive was written to just now: an unfinished copy is no fault. */
@@ -145,7 +146,8 @@ static bool is_young(const struct link_message *m)
 /* The intact origin of the same file, which is open already; or NULL. */
 static struct origin *still_served(const struct reload *r, const struct link_message *m)
 {
-	const struct known *old = m->number ? find(&r->now, (uint32_t)m->number) : NULL;
+	const struct known *old =
+		m->number ? find_known(&r->now, (uint32_t)m->number) : NULL;
 
 	return old && old->origin && origin_intact(old->origin) ? old->origin : NULL;
 }
@@ -165,9 +167,9 @@ static bool refuse_fresh(struct reload *r, const struct link_message *m, bool yo
 	if (m->serial)
 		link_send_all(r->o.link, &answer);
 	if (served)
-		return keep(r, (struct known){.serial = m->serial,
-					      .origin = origin_ref(served)});
-	return refuse(r, m, text);
+		return keep_known(r, (struct known){.serial = m->serial,
+						    .origin = origin_ref(served)});
+	return refuse_archive(r, m, text);
 }
 
 static bool take_fresh(struct reload *r, const struct link_message *m)
@@ -185,21 +187,21 @@ static bool take_fresh(struct reload *r, const struct link_message *m)
 	}
 	if (origin_new(m->fd, m->path, &k.origin, &why))
 		return refuse_fresh(r, m, young, why.text);
-	return keep(r, k);
+	return keep_known(r, k);
 }
 
 /* Take over an archive as it was in the last survey. */
 static bool take_known(struct reload *r, const struct link_message *m)
 {
 	/* An item without a serial has its reason in each survey. */
-	const struct known *old = m->serial ? find(&r->now, m->serial) : NULL;
+	const struct known *old = m->serial ? find_known(&r->now, m->serial) : NULL;
 
 	if (m->fd >= 0)
 		close(m->fd);
 	if (old && old->origin)
-		return keep(r, (struct known){.serial = m->serial,
-					      .origin = origin_ref(old->origin)});
-	return refuse(r, m, old ? old->text : m->text);
+		return keep_known(r, (struct known){.serial = m->serial,
+						    .origin = origin_ref(old->origin)});
+	return refuse_archive(r, m, old ? old->text : m->text);
 }
 
 static bool take_archive(struct reload *r, const struct link_message *m)
@@ -253,7 +255,7 @@ static struct edition *make_edition(struct reload *r, const struct link_message 
 }
 
 /* The survey that came in becomes the last one, even if its edition failed. */
-static void turn_over(struct reload *r)
+static void turn_over_survey(struct reload *r)
 {
 	list_free(&r->now);
 	r->now = r->next;
@@ -264,7 +266,7 @@ static void turn_over(struct reload *r)
 
 /* The thread. */
 
-static void report(const struct reload *r, struct edition *e, size_t names)
+static void report_survey(const struct reload *r, struct edition *e, size_t names)
 {
 	char text[128];
 	const struct link_message m = {
@@ -274,7 +276,8 @@ static void report(const struct reload *r, struct edition *e, size_t names)
 		snprintf(text, sizeof(text), "%zu archives, %u files, %zu names changed",
 			 e->holdings.count, tree_file_count(e->tree), names);
 	else
-		snprintf(text, sizeof(text), "nothing: it failed");
+		snprintf(text, sizeof(text),
+			 "cannot show the changed sources; the mount stays as it was");
 	link_send_all(r->o.link, &m);
 }
 
@@ -282,7 +285,7 @@ static void report(const struct reload *r, struct edition *e, size_t names)
  * If descriptors were lacking, ask for one more survey, once: those that were closed
  * meanwhile may be enough.
  */
-static void ask_again(struct reload *r)
+static void retry_survey(struct reload *r)
 {
 	const struct link_message m = {.word = LINK_RESCAN, .number = 1, .fd = -1};
 
@@ -299,7 +302,7 @@ static void take_survey(struct reload *r, const struct link_message *m)
 
 	keep_memory(true);
 	e = make_edition(r, m);
-	turn_over(r);
+	turn_over_survey(r);
 	if (e) {
 		edition_ref(e);
 		if (!r->o.show(r->o.user, e, &names)) {
@@ -307,9 +310,9 @@ static void take_survey(struct reload *r, const struct link_message *m)
 			e = NULL;
 		}
 	}
-	report(r, e, names);
+	report_survey(r, e, names);
 	edition_unref(e);
-	ask_again(r);
+	retry_survey(r);
 	keep_memory(false);
 }
 
@@ -337,7 +340,7 @@ static void take_message(struct reload *r, const struct link_message *m)
 		atomic_store(&r->stopped, true);
 }
 
-static void *run(void *arg)
+static void *receive_messages(void *arg)
 {
 	struct reload *r = arg;
 	struct link_message m;
@@ -347,8 +350,9 @@ static void *run(void *arg)
 		if (got == LINK_DONE)
 			take_message(r, &m);
 	if (!atomic_load(&r->stopped))
-		log_print(LOG_ERR, "the supervisor has gone: changes of the sources are "
-				   "not noticed any more");
+		log_print(LOG_ERR,
+			  "the supervisor has gone: changes of the sources will "
+			  "not be noticed");
 	return NULL;
 }
 
@@ -367,7 +371,7 @@ struct edition *reload_first(struct reload *r)
 			return NULL;
 	} while (got != LINK_DONE || m.word != LINK_SURVEYED);
 	first = make_edition(r, &m);
-	turn_over(r);
+	turn_over_survey(r);
 	r->first = r->wanting = false;
 	keep_memory(false);
 	return first;
@@ -375,7 +379,7 @@ struct edition *reload_first(struct reload *r)
 
 bool reload_start(struct reload *r)
 {
-	int err = pthread_create(&r->thread, NULL, run, r);
+	int err = pthread_create(&r->thread, NULL, receive_messages, r);
 
 	if (err)
 		log_about(LOG_ERR, "thread", strerror(err));

@@ -34,7 +34,7 @@ struct session {
 #define COMPLAINTS 20
 #define COMPLAINTS_SECONDS 60
 
-static bool report(const struct kpackx_error *why)
+static bool report_error(const struct kpackx_error *why)
 {
 	log_print(LOG_ERR, "%s", why->text);
 	return false;
@@ -42,7 +42,7 @@ static bool report(const struct kpackx_error *why)
 
 /* Editions. */
 
-static void let_go(void *user, const struct origin *o)
+static void forget_origin(void *user, const struct origin *o)
 {
 	struct fs *fs = user;
 
@@ -50,7 +50,7 @@ static void let_go(void *user, const struct origin *o)
 		content_forget(fs->content, o);
 }
 
-static bool show(void *user, struct edition *next, size_t *names)
+static bool show_edition(void *user, struct edition *next, size_t *names)
 {
 	struct session *session = user;
 	struct invalidation notices = {.session = session->se};
@@ -61,7 +61,7 @@ static bool show(void *user, struct edition *next, size_t *names)
 	return true;
 }
 
-static uint64_t requests(void *user)
+static uint64_t count_requests(void *user)
 {
 	struct session *session = user;
 
@@ -77,14 +77,14 @@ static bool is_taken(void *user, uint64_t ino, const struct kp_view *view,
 }
 
 /* Do everything that comes before the mount; no thread runs yet. */
-static bool prepare(struct session *session)
+static bool prepare_edition(struct session *session)
 {
 	const struct settings *s = session->s;
 	const struct reload_options options = {
 		.link = session->link,
 		.look = {.arches = &s->arches, .subdir = s->subdir, .look = s->look},
-		.show = show,
-		.requests = requests,
+		.show = show_edition,
+		.requests = count_requests,
 		.taken = {is_taken, session},
 		.user = session,
 	};
@@ -94,7 +94,7 @@ static bool prepare(struct session *session)
 	first = session->reload ? reload_first(session->reload) : NULL;
 	if (!first)
 		return false;
-	session->fs.inodes = inodes_new(first, let_go, &session->fs);
+	session->fs.inodes = inodes_new(first, forget_origin, &session->fs);
 	session->fs.always_open = s->always_open;
 	return session->fs.inodes;
 }
@@ -130,13 +130,13 @@ static void stop_reload(struct session *session)
 	reload_free(reload);
 }
 
-static void shrink(void *content, unsigned percent)
+static void shrink_content(void *content, unsigned percent)
 {
 	content_shrink(content, percent);
 }
 
 /* Invalidate a name of .kpackfs: the kernel may keep it although its validity is zero. */
-static void take_back(void *user, const char *name)
+static void take_back_name(void *user, const char *name)
 {
 	const struct session *session = user;
 	struct invalidation notices = {.session = session->se};
@@ -146,7 +146,7 @@ static void take_back(void *user, const char *name)
 	invalidate_send(&notices, &change);
 }
 
-static bool start(struct session *session)
+static bool start_services(struct session *session)
 {
 	const struct settings *s = session->s;
 	struct fs *fs = &session->fs;
@@ -163,18 +163,18 @@ static bool start(struct session *session)
 		.subdir = s->subdir,
 		.inodes = fs->inodes,
 		.answer = op_read_answer,
-		.take_back = take_back,
+		.take_back = take_back_name,
 		.user = session,
 	};
 	struct kpackx_error why = {0};
 
 	if (content_new(&options, &fs->content, &why))
-		return report(&why);
+		return report_error(&why);
 	about.content = fs->content;
 	if (control_new(&about, &fs->control, &why))
-		return report(&why);
+		return report_error(&why);
 	return reload_start(session->reload) &&
-	       pressure_start(session->pressure, shrink, fs->content);
+	       pressure_start(session->pressure, shrink_content, fs->content);
 }
 
 /* The mount. */
@@ -200,7 +200,7 @@ static unsigned minor_of(int fd)
 	return (unsigned)(device & 0xfffff);
 }
 
-static void tell_mounted(const struct session *session)
+static void report_mounted(const struct session *session)
 {
 	const int connection = fuse_session_fd(session->se);
 	const struct link_message m = {
@@ -227,7 +227,7 @@ static bool answer_init(struct fuse_session *se)
 	return n > 0 && !fuse_session_exited(se);
 }
 
-static void tell_ready(const struct session *session)
+static void report_ready(const struct session *session)
 {
 	struct edition *e = inodes_edition(session->fs.inodes);
 	char *arches = arches_line_new(&session->s->arches, ","), text[1024];
@@ -262,7 +262,7 @@ static struct {
  * the terminal are not passed on: the supervisor gets them, too.  If the supervisor has
  * gone, end the loop here.
  */
-static void pass_on(int number, siginfo_t *info, void *context)
+static void pass_on_signal(int number, siginfo_t *info, void *context)
 {
 	const struct link_message m = {
 		.word = LINK_SIGNAL, .number = (uint64_t)number, .fd = -1};
@@ -277,7 +277,8 @@ static void pass_on(int number, siginfo_t *info, void *context)
 
 static void catch_signals(const struct session *session)
 {
-	struct sigaction action = {.sa_sigaction = pass_on, .sa_flags = SA_SIGINFO};
+	struct sigaction action = {.sa_sigaction = pass_on_signal,
+				   .sa_flags = SA_SIGINFO};
 
 	signalled.link = session->link;
 	signalled.se = session->se;
@@ -305,7 +306,7 @@ static void keep_signals_out(void)
 	pthread_sigmask(SIG_BLOCK, &all, NULL);
 }
 
-static int loop(struct fuse_session *se, const struct settings *s)
+static int run_loop(struct fuse_session *se, const struct settings *s)
 {
 	struct fuse_loop_config *config;
 	int err;
@@ -332,15 +333,15 @@ static enum end serve_mount(struct session *session)
 	if (!session->pressure || (!s->foreground && !daemon_open(&null)))
 		return SYSTEM;
 	/* The sandbox comes first: answering INIT may start threads of the library. */
-	if (!enter_sandbox(s) || !answer_init(session->se) || !start(session))
+	if (!enter_sandbox(s) || !answer_init(session->se) || !start_services(session))
 		return SYSTEM;
 	catch_signals(session);
 	if (!s->foreground)
 		daemon_leave(null);
-	tell_ready(session);
+	report_ready(session);
 	let_signals_in();
 	/* If a signal ended the loop, that is no failure. */
-	return loop(session->se, s) >= 0 ? OK : SYSTEM;
+	return run_loop(session->se, s) >= 0 ? OK : SYSTEM;
 }
 
 static enum end mount_and_serve(struct session *session)
@@ -351,7 +352,7 @@ static enum end mount_and_serve(struct session *session)
 		log_about(LOG_ERR, session->s->mountpoint, "cannot mount");
 		return NO_MOUNT;
 	}
-	tell_mounted(session);
+	report_mounted(session);
 	end = serve_mount(session);
 	keep_signals_out();
 	/*
@@ -378,7 +379,7 @@ enum end session_serve(struct settings *s, int link)
 		xattrs_add(&chosen);
 	pthread_mutex_init(&session.reload_lock, NULL);
 	read_error_log_init(&session.complaints, COMPLAINTS, COMPLAINTS_SECONDS);
-	if (!prepare(&session))
+	if (!prepare_edition(&session))
 		goto out;
 	session.se = fuse_session_new(&s->args, &chosen, sizeof(chosen), &session.fs);
 	if (!session.se)

@@ -287,7 +287,7 @@ static void begin_service(struct supervisor *s, const struct link_message *m)
 
 static void end_reload(struct supervisor *s, const char *text)
 {
-	log_print(LOG_INFO, "reloaded %s", text);
+	log_print(LOG_INFO, "reload: %s", text);
 	if (s->reloading)
 		notify_ready(text);
 	else
@@ -429,7 +429,7 @@ static void do_what_is_due(struct supervisor *s)
 		return;
 	begin_timers(s);
 	if (now >= rescan_due(&s->lookout) && !rescan_look(&s->lookout, false))
-		end_reload(s, "nothing: it failed");
+		end_reload(s, "cannot read the sources; the mount stays as it was");
 	if (now >= s->next_ping)
 		ping(s);
 	if (now >= s->next_expire)

@@ -509,7 +509,7 @@ wait_for() {
 	fusermount3 -u mnt
 	wait $supervisor
 	ended
-	run ! grep -v -e mounted -e reloaded log
+	run ! grep -v -e mounted -e reload: log
 }
 
 @test "in the background: the same, with one word of each process" {

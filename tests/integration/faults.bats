@@ -209,7 +209,7 @@ bad() {
 	cat mnt/toc/*/* 2>/dev/null || :
 	[ "$(complaints xxh3)" = 20 ]
 	finish
-	grep -qxE 'kpackfs: and [0-9]+ more errors of reading' log
+	grep -qxE 'kpackfs: and [0-9]+ more read errors' log
 	[ "$(wc -l <log)" = 21 ]
 }
 

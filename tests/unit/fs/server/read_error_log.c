@@ -84,7 +84,7 @@ static void not_too_many_lines(void **state)
 	assert_int_equal(lines, 20);
 	read_error_log_fini(&cs);
 	assert_int_equal(lines, 21);
-	assert_string_equal(last, "and 80 more errors of reading");
+	assert_string_equal(last, "and 80 more read errors");
 }
 
 /* With no time between them, each is the first of its time. */
