@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the server gives up when the mount works, so that whoever makes it misbehave by an
- * archive's bytes gains nothing: capabilities, privileges by execve, opening files,
- * programs, networks, other processes.
+ * The server's sandbox.  When the mount works the server drops its privileges, so that an
+ * attacker who takes it over by an archive's bytes gains nothing: it loses capabilities,
+ * privileges by execve, and access to files, programs, networks and other processes.
  *
- * What goes on working: reading what is open, receiving descriptors, /dev/fuse, threads,
- * memory, and messages to syslog.
+ * It can still read open files, receive descriptors, use /dev/fuse, threads and memory,
+ * and send messages to syslog.
  */
 #ifndef FS_SANDBOX_SANDBOX_H
 #define FS_SANDBOX_SANDBOX_H
@@ -13,9 +13,9 @@
 #include <stdbool.h>
 
 /*
- * At its end a sanitizer opens /proc/self/maps and the file of its report, and runs a
- * symbolizer; the leak checker also forks and traces.  Programs built with one keep what
- * that takes: they only lose their privileges.
+ * When the process ends, a sanitizer opens /proc/self/maps and its report file, and runs
+ * a symbolizer; the leak checker also forks and traces.  A program built with a sanitizer
+ * may still do all this: it only loses its privileges.
  */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANDBOX_WHOLE 0
@@ -28,20 +28,20 @@
 
 struct sandbox_options {
 	bool clone_fd; /* libfuse will open /dev/fuse for its threads */
-	bool io_uring; /* and take requests over rings */
+	bool io_uring; /* libfuse will take requests over io_uring */
 };
 
 /*
- * Give it up, for good.  To be called when the mount was made and before any thread is
- * started: only the calling thread, and what it starts later, is in the sandbox.  INIT is
- * answered inside, for a libfuse that uses io_uring starts threads then.
+ * Enter the sandbox, for good.  Call it after the mount is made and before any thread is
+ * started: only the calling thread, and threads it starts later, are in the sandbox.
+ * Answer INIT afterwards, because a libfuse that uses io_uring starts threads then.
  *
- * A part that this system does not have is left out, with a message; false when one that
- * it has failed, which was logged.
+ * A part that this system does not support is left out, with a message.  false: a
+ * supported part failed; logged.
  */
 bool sandbox_enter(const struct sandbox_options *o);
 
-/* The names of the parts that are on, then NULL. */
+/* The names of the parts that are in force, then NULL. */
 const char *const *sandbox_parts(void);
 
 #endif

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* The system calls a server needs, and a filter that lets only them through. */
+/* A filter that allows only the system calls that a server needs. */
 #ifndef FS_SANDBOX_SYSCALL_FILTER_H
 #define FS_SANDBOX_SYSCALL_FILTER_H
 
 #include <stdbool.h>
 
 /*
- * Let this thread, and those it starts later, make no other system calls; /dev/fuse is
- * opened once more with OPEN_DEVICE.  With RINGS io_uring may be used, whose requests no
- * filter sees.  no_new_privs must be set.  0, or an errno: ENOSYS when it was not built
- * in, EINVAL where the kernel has no filters.
+ * Forbid this thread, and threads it starts later, all other system calls.  OPEN_DEVICE:
+ * /dev/fuse may be opened.  RINGS: io_uring may be used, whose requests no filter sees.
+ * no_new_privs must be set.  0, or an errno: ENOSYS if this build has no filter, EINVAL
+ * if the kernel has none.
  */
 int syscall_filter_load(bool open_device, bool rings);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Notices that what paths stand for may have changed: every directory on the way to them
- * is watched, through symbolic links, and so is the mount table.
+ * Notices that the files at some paths may have changed: watches every directory on the
+ * way to the paths, through symbolic links, and the mount table.
  *
- * To be used in rounds, for directories come and go: begin, name all paths, end; then
- * look at what is there.  What changes after it was named is noticed.
+ * Used in rounds, because directories come and go: begin, name all paths, end; then read
+ * the files.  Every change after a path was named is noticed.
  */
 #ifndef FS_SUPERVISOR_INOTIFY_H
 #define FS_SUPERVISOR_INOTIFY_H
@@ -18,23 +18,26 @@ struct watch *watch_new(void);
 void watch_free(struct watch *w); /* NULL is fine */
 
 void watch_begin(struct watch *w);
-/* A source: a file, or a directory with *.kpack in it. */
+/* Name a source: a file, or a directory with *.kpack in it. */
 void watch_source(struct watch *w, const char *path);
-/* A file whose directory is watched already: it matters if it is a link. */
+/*
+ * Name a file whose directory is watched already; if it is a link, its target is watched,
+ * too.
+ */
 void watch_archive(struct watch *w, const char *path);
 void watch_end(struct watch *w);
 
 /*
- * Why something may change without being noticed, since the last watch_begin; NULL:
- * nothing may.  Who gets words should look at the sources now and then.
+ * The first reason, since the last watch_begin, why a change may go unnoticed; NULL:
+ * there is none.  If there is one, the caller should scan the sources at intervals.
  */
 const char *watch_blind(const struct watch *w);
 
-/* To be polled: for POLLIN, -1: there is none, and for POLLPRI, -1: there is none. */
+/* Descriptors to poll: events for POLLIN, mounts for POLLPRI; -1: not available. */
 int watch_events(const struct watch *w);
 int watch_mounts(const struct watch *w);
 
-/* Take all events; true: one of them matters. */
+/* Read all events; true: one of them matters. */
 bool watch_read(struct watch *w);
 
 #endif

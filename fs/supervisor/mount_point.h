@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A mount as the system has it: where it is now, and how it is taken away. */
+/* Finds the mount in the system's mount table, wherever it was moved, and unmounts it. */
 #ifndef FS_SUPERVISOR_MOUNT_POINT_H
 #define FS_SUPERVISOR_MOUNT_POINT_H
 
@@ -7,23 +7,23 @@
 #include <stddef.h>
 
 /*
- * What is mounted: known by its device, which moves with it, and which the system gives
- * to another mount as soon as this one has gone.
+ * A mount, identified by its device.  The device moves with the mount, but the system may
+ * give it to another mount as soon as this one has gone.
  */
 struct mount_point {
-	unsigned minor; /* 0: unknown, then by its path */
-	int connection; /* of /dev/fuse: once it is over, so is the mount; -1: unknown */
+	unsigned minor; /* of the device; 0: unknown, then the path identifies it */
+	int connection; /* of /dev/fuse: if it has ended, so has the mount; -1: unknown */
 	const char *path; /* where it was mounted; borrowed */
 };
 
-/* Where it is: at its path if it is there, else elsewhere; false: nowhere. */
+/* Find where M is mounted now, its own path first; false: nowhere. */
 bool mount_point_find(const struct mount_point *m, char *path, size_t size);
 
-/* Is it mounted? */
+/* True if M is mounted. */
 bool mount_point_is(const struct mount_point *m);
 
 /*
- * Unmount it, as root or with fusermount3, wherever it is. BUSY: files are in use, or the
+ * Unmount M wherever it is, as root or with fusermount3.  BUSY: files are in use, or the
  * system gives no reason.
  */
 enum unmount {
@@ -34,8 +34,8 @@ enum unmount {
 enum unmount mount_point_unmount(const struct mount_point *m, bool lazy);
 
 /*
- * Unmount it if nothing touched it since the last call: BUSY when something did.  FAILED
- * with EPERM: root only.
+ * Unmount M if it was not used since the last call, else return BUSY.  FAILED with EPERM:
+ * only root may do this.
  */
 enum unmount mount_point_expire(const struct mount_point *m);
 

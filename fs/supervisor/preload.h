@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads files of the mount before anybody asks for them, so that they are in the page
- * cache then: in a process of its own, which gives way to all others.
+ * Reads files of the mount in advance, so that they are in the page cache when a program
+ * asks for them.  This runs in a process of its own with the lowest priority.
  */
 #ifndef FS_SUPERVISOR_PRELOAD_H
 #define FS_SUPERVISOR_PRELOAD_H
@@ -10,10 +10,11 @@
 #include <sys/types.h>
 
 /*
- * Begin to read what matches one of N patterns: paths below ROOT, as fnmatch(3) does it,
- * with * and ? matching no slash.  A pattern that matches nothing is logged.
- * CLOSE_THESE, ends whose other sides would not notice else, are closed there.  Returns
- * the process, which ends by itself, or -1, which was logged.
+ * Start a process that reads the files whose paths below ROOT match one of N patterns, as
+ * in fnmatch(3), with * and ? matching no slash.  A pattern that matches no file is
+ * logged.  The process closes CLOSE_THESE, because the other sides of these connections
+ * would not notice their end otherwise.  Returns the process's ID; it ends by itself.
+ * -1: it failed; logged.
  */
 pid_t preload_start(const char *root, char *const *patterns, size_t n,
 		    const int close_these[2]);

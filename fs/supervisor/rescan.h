@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The supervisor's look at the sources: when one is due, for something may have changed,
- * what it sees, and that the server gets all of it.
+ * The supervisor's scans of the sources: decides when a scan is due, because something
+ * may have changed, keeps the result, and sends all of it to the server.
  */
 #ifndef FS_SUPERVISOR_RESCAN_H
 #define FS_SUPERVISOR_RESCAN_H
@@ -13,40 +13,41 @@
 
 struct rescan {
 	const struct strings *sources; /* absolute */
-	unsigned poll;                 /* seconds between looks; 0: at events */
+	unsigned poll;                 /* seconds between scans; 0: scan at events */
 	struct watch *watch;
-	bool told_blind;
+	bool told_blind; /* it was logged that changes may go unnoticed */
 	struct source_list survey;
-	size_t next;        /* item to be sent */
-	bool sending;       /* the survey, from that one */
-	bool forced;        /* what is due is one by force */
-	int64_t first, due; /* event that was not followed by a look; the look */
+	size_t next;        /* next item of the survey to send */
+	bool sending;       /* the survey is not sent completely */
+	bool forced;        /* the scan that is due includes refused archives */
+	int64_t first, due; /* time of the first event since the last scan; of the scan */
 	int64_t next_poll;
 };
 
-/* False: no memory.  It is closed in either case. */
+/* false: no memory, but rescan_close must be called all the same. */
 bool rescan_open(struct rescan *l, const struct strings *sources, unsigned poll);
 void rescan_close(struct rescan *l);
 
 /*
- * Look now; FIRST: a source that cannot be listed is a failure.  What changed, or is looked
- * at first or by force, begins to be sent.  False: it failed, and why was logged.
+ * Scan now; FIRST: a source that cannot be listed is a failure.  If something changed, or
+ * the scan is the first or a forced one, the survey is to be sent.  false: it failed;
+ * logged.
  */
 bool rescan_look(struct rescan *l, bool first);
 
 /*
- * Something may have changed: look when it is quiet again, or soon.  FORCED: also at what
- * was refused.
+ * Something may have changed: make a scan due when there are no more events, or after
+ * some seconds.  FORCED: the scan includes refused archives.
  */
 void rescan_note(struct rescan *l, bool forced);
 
-/* Look at once, also at what was refused. */
+/* Make a scan due at once that includes refused archives. */
 void rescan_force(struct rescan *l);
 
-/* When a look is due, in milliseconds of the clock; not before all of the last was sent. */
+/* When a scan is due, as clock_ms; CLOCK_NEVER until all of the last survey is sent. */
 int64_t rescan_due(const struct rescan *l);
 
-/* Send over LINK what it takes without waiting. */
+/* Send as much of the survey over LINK as possible without waiting. */
 void rescan_send(struct rescan *l, int link);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The archives of the sources: looks at them by name, as often as wanted, and finds out
- * which of them are new or replaced.
+ * The list of the sources' archives: each scan stats them by name, and finds out which of
+ * them are new or replaced.
  */
 #ifndef FS_SUPERVISOR_SOURCES_H
 #define FS_SUPERVISOR_SOURCES_H
@@ -15,47 +15,48 @@
 /* An archive, or a source that cannot be listed. */
 struct source_list_item {
 	char *path;
-	char *error;     /* why it cannot be looked at; NULL: it can */
+	char *error;     /* why stat failed; NULL: it succeeded */
 	uint32_t serial; /* the same as long as it is the same file, unchanged */
-	uint32_t was;    /* fresh: of the same file before, with other attributes; or 0 */
-	uint32_t source; /* number of the source it is of */
+	uint32_t was;    /* fresh: its last serial, if only attributes changed; or 0 */
+	uint32_t source; /* number of its source */
 	bool refused;    /* it cannot be served */
-	bool fresh;      /* its serial is new with this one */
+	bool fresh;      /* its serial is new in this list */
 	struct stat st;
 };
 
 struct source_list {
 	struct source_list_item *items; /* in order of precedence */
 	size_t count;
-	struct stat look;     /* of the first source that can be looked at */
-	uint32_t last_serial; /* given so far */
+	struct stat look;     /* attributes of the first source that stat can read */
+	uint32_t last_serial; /* the last serial that was given */
 };
 
-/* Called for each archive before it is looked at. */
+/* Called for each archive before stat. */
 typedef void source_list_hook(void *user, const char *path);
 
 struct source_list_options {
 	char *const *sources; /* absolute paths */
 	size_t count;
-	bool first;  /* a source that cannot be listed is a failure, else an item */
+	bool first;  /* a source that cannot be listed is a failure; else it is an item */
 	bool forced; /* archives that were refused get new serials */
 	source_list_hook *hook;
 	void *user;
 };
 
 /*
- * Replace S, all zeros at first, by what is there now.  false: it failed, which was
- * logged, and S stays what it was.
+ * Scan the sources and replace S, which is all zeros before the first call, by the
+ * result.  CHANGED: it differs.  false: it failed, and S is unchanged; logged.
  */
 bool source_list_run(struct source_list *s, const struct source_list_options *o,
 		     bool *changed);
 
-/* Serial's archive cannot be served: a forced one gives it another one. */
+/* Mark the archive SERIAL as refused: the next forced scan gives it another serial. */
 void source_list_refuse(struct source_list *s, uint32_t serial);
 
 /*
- * Open an item that is fresh, and take its look from the descriptor.  -1: it cannot be
- * served, and WHY says why.  The caller closes.
+ * Open a fresh item, and update its attributes from the descriptor, which the caller
+ * closes.
+ * -1: it cannot be served, for the reason WHY.
  */
 int source_list_open(struct source_list_item *item, struct kpackx_error *why);
 

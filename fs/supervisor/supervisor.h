@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The process that was started. It keeps its rights and does little with them: it opens
- * the archives for the server, which has no rights, watches the sources, takes signals,
- * unmounts, and reports to the service manager.
+ * The process that was started.  It keeps its privileges and does little with them: it
+ * opens the archives for the server, which has no privileges, watches the sources, takes
+ * signals, unmounts, and reports to the service manager.
  */
 #ifndef FS_SUPERVISOR_SUPERVISOR_H
 #define FS_SUPERVISOR_SUPERVISOR_H
@@ -17,24 +17,24 @@ struct supervisor_options {
 	const struct strings *sources; /* absolute */
 	const struct strings *preload; /* patterns */
 	const char *mountpoint;
-	unsigned poll;         /* seconds between looks at the sources; 0: at events */
+	unsigned poll;         /* seconds between scans of the sources; 0: at events */
 	unsigned idle;         /* seconds without use until it is unmounted; 0: never */
-	struct daemon *daemon; /* to be detached when the mount works; NULL: foreground */
+	struct daemon *daemon; /* detached when the mount works; NULL: foreground */
 };
 
-/* How a server can end is its exit status: an enum end. */
+/* A server process.  Its exit status is an enum end. */
 struct supervised {
 	pid_t pid;
 	int link; /* closed by supervise */
 };
 
 /*
- * Take SIGTERM, SIGINT, SIGHUP and SIGCHLD as messages from now on, and ignore SIGPIPE.
- * Before the server is forked, so that no signal is lost.
+ * Block SIGTERM, SIGINT, SIGHUP and SIGCHLD, which `supervise` reads, and ignore SIGPIPE.
+ * Call it before the server is forked, so that no signal is lost.
  */
 void supervisor_block_signals(void);
 
-/* Run until the server has ended.  What went wrong has been logged. */
+/* Run until the server has ended, or serves only open files still.  Logs every error. */
 enum end supervise(const struct supervised *server, const struct supervisor_options *o);
 
 #endif
