@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include "landlock.h"
 
-/* The system's header may be older than the kernel: what was added after version 1. */
+/* Constants of versions after 1: the system's header may be older than the kernel. */
 #define IOCTL_DEV (1 << 15)
 #define VERSIONS 7
 
@@ -17,7 +17,7 @@ struct rules {
 	uint64_t scope; /* abstract sockets, signals */
 };
 
-/* All that each version of the interface can refuse. */
+/* Everything that each version of the interface can forbid. */
 static const struct rules all_rules[VERSIONS + 1] = {
 	[1] = {(1 << 13) - 1, 0, 0}, [2] = {(1 << 14) - 1, 0, 0},
 	[3] = {(1 << 15) - 1, 0, 0}, [4] = {(1 << 15) - 1, 3, 0},
@@ -25,7 +25,7 @@ static const struct rules all_rules[VERSIONS + 1] = {
 	[7] = {(1 << 16) - 1, 3, 3},
 };
 
-/* An errno, or 0 with the index of what the kernel knows. */
+/* Find the index in all_rules of the kernel's version.  0, or an errno. */
 static int find_version(long *version)
 {
 	*version = syscall(SYS_landlock_create_ruleset, NULL, 0,
@@ -47,8 +47,8 @@ static int allow(int ruleset, const char *device, uint64_t files)
 	int error = 0;
 
 	/*
-	 * A user who mounted by a descriptor may have no device: then no thread will open
-	 * it either.
+	 * If the mount was made by a descriptor, there may be no device: then no thread
+	 * will open it either.
 	 */
 	if (rule.parent_fd < 0)
 		return 0;
@@ -67,7 +67,8 @@ int landlock_enter(const char *device)
 	if (error)
 		return error;
 	r = &all_rules[version];
-	/* Bytes that older kernels do not know are zero, so the size is one for all. */
+	/* The same size suits all kernels: fields that an older one does not know are
+	 * 0. */
 	ruleset = (int)syscall(SYS_landlock_create_ruleset, r, sizeof(*r), 0);
 	if (ruleset < 0)
 		return errno;

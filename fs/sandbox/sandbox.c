@@ -15,15 +15,16 @@
 struct part {
 	const char *name;
 	int (*enter)(const struct sandbox_options *o); /* 0, or an errno */
-	bool always;                                   /* a sanitizer can do with it */
+	bool always; /* also in programs built with a sanitizer */
 };
 
 /*
- * Capabilities of all sets. The bounding set goes first, because dropping from it takes a
- * capability; a user other than root has none to drop, and no_new_privs keeps that so.
+ * Drop the capabilities of all sets.  The bounding set goes first, because dropping from
+ * it takes a capability; a user other than root has none to drop, and no_new_privs keeps
+ * it so.
  *
- * The process stays dumpable: its memory holds the contents of files that its user can
- * read, and a core of a crash is worth having.
+ * The process stays dumpable: its memory holds only the contents of files that its user
+ * can read, and a core dump of a crash is worth having.
  */
 static int drop_capabilities(const struct sandbox_options *o)
 {
@@ -53,14 +54,15 @@ static int restrict_files(const struct sandbox_options *o)
 static bool is_on(const char *name);
 
 /*
- * libfuse goes on without clone_fd where the filter cannot tell the one open from others.
+ * Without Landlock the filter cannot distinguish an open of /dev/fuse from other opens,
+ * and forbids it: then libfuse continues without clone_fd.
  */
 static int restrict_calls(const struct sandbox_options *o)
 {
 	return syscall_filter_load(o->clone_fd && is_on("landlock"), o->io_uring);
 }
 
-/* In this order: a process that can gain no privileges may use the last two. */
+/* In this order, because the last two are only allowed if no_new_privs is set. */
 static const struct part parts[] = {
 	{"capabilities", drop_capabilities, true},
 	{"no_new_privs", refuse_privileges, true},
@@ -80,7 +82,7 @@ static bool is_on(const char *name)
 	return false;
 }
 
-/* The kernel lacks it, or refuses it to containers, or it was not built in. */
+/* True if the kernel lacks a part or forbids it to containers, or it was not built in. */
 static bool is_absent(int error)
 {
 	return error == ENOSYS || error == EOPNOTSUPP || error == EINVAL ||
@@ -107,11 +109,12 @@ static bool enter(const struct part *p, const struct sandbox_options *o)
 	return true;
 }
 
-/* What libc would open files for in the middle of its work. */
+/* Load now what libc would open files for later, when that is forbidden. */
 static void load_early(void)
 {
 	tzset();
-	/* pthread_cancel's, by which libfuse ends its threads; it stays loaded. */
+	/* Used by pthread_cancel, with which libfuse ends its threads; it stays
+	 * loaded. */
 	if (!dlopen("libgcc_s.so.1", RTLD_NOW))
 		log_print(LOG_INFO, "sandbox: no libgcc_s.so.1");
 }

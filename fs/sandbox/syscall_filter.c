@@ -15,12 +15,12 @@
 #include <unistd.h>
 
 /*
- * Calls that are refused answer EPERM and nothing dies: a newer libc may make another call
- * than this one does, and what is mounted must outlive it.
+ * Refused calls return EPERM and do not kill the process: a newer libc may make other
+ * calls than the present one, and the mount must survive that.
  */
 #define REFUSE SCMP_ACT_ERRNO(EPERM)
 
-/* These reach nothing that is not open, and nobody else. */
+/* Calls that reach only open files and this process. */
 static const int allowed[] = {
 	/* archives, /dev/fuse, the log */
 	SCMP_SYS(read), SCMP_SYS(readv), SCMP_SYS(pread64), SCMP_SYS(preadv),
@@ -51,7 +51,7 @@ static const int allowed[] = {
 	SCMP_SYS(rt_sigsuspend), SCMP_SYS(rt_sigtimedwait),
 	SCMP_SYS(rt_sigtimedwait_time64), SCMP_SYS(sigreturn), SCMP_SYS(sigaltstack),
 	SCMP_SYS(signalfd4),
-	/* what is the case */
+	/* queries */
 	SCMP_SYS(clock_gettime), SCMP_SYS(clock_gettime64), SCMP_SYS(clock_getres),
 	SCMP_SYS(clock_getres_time64), SCMP_SYS(gettimeofday), SCMP_SYS(time),
 	SCMP_SYS(times), SCMP_SYS(getrandom), SCMP_SYS(getrusage), SCMP_SYS(getrlimit),
@@ -61,17 +61,17 @@ static const int allowed[] = {
 	SCMP_SYS(getegid32)};
 
 /*
- * What libfuse takes for rings: one of each processor, in a thread and memory near it.
- * Landlock holds for what is asked through them too.
+ * The calls that libfuse makes for rings: each processor has one, with a thread and
+ * memory near it.  Landlock applies to requests through rings, too.
  */
 static const int ring_calls[] = {
 	/* rings */
 	SCMP_SYS(io_uring_setup), SCMP_SYS(io_uring_enter), SCMP_SYS(io_uring_register),
-	/* where they are */
+	/* placement of threads and memory */
 	SCMP_SYS(sched_setaffinity), SCMP_SYS(mbind), SCMP_SYS(get_mempolicy),
 	SCMP_SYS(set_mempolicy)};
 
-/* No library makes these for a program that did not ask: whoever does has broken in. */
+/* Calls that no library makes on its own: only an attacker makes them, so they kill. */
 static const int fatal[] = {
 	/* programs and processes */
 	SCMP_SYS(execve), SCMP_SYS(execveat), SCMP_SYS(ptrace),
@@ -89,17 +89,17 @@ static const int fatal[] = {
 	SCMP_SYS(setns), SCMP_SYS(swapon), SCMP_SYS(swapoff),
 	SCMP_SYS(open_by_handle_at)};
 
-/* Some numbers are not in an older libseccomp's lists; they are the same everywhere. */
+/* Calls that an older libseccomp does not know; their numbers are the same everywhere. */
 enum { FUTEX_WAKE_CALL = 454, FUTEX_REQUEUE_CALL = 456 };
 
 /*
- * clone3's flags are in memory, which filters do not see; libc then takes clone.  The
- * calls that come after these lists' are tried by a newer libc, which has another way
- * for kernels without them.
+ * These calls return ENOSYS.  clone3 does because its flags are in memory, which filters
+ * do not see; libc then uses clone.  Calls that are newer than the lists here do because
+ * a newer libc tries them, and falls back to older calls on kernels without them.
  */
 enum { FIRST_UNKNOWN = 470, LAST_UNKNOWN = 511 };
 
-/* A call that is let through when its argument N has VALUE in the bits of MASK. */
+/* A call that is allowed if its argument N has VALUE in the bits of MASK. */
 struct rule {
 	int call;
 	struct {
@@ -109,7 +109,7 @@ struct rule {
 	unsigned count;
 };
 
-/* The upper half of a register that holds an int may have anything. */
+/* The mask of an int argument: the upper half of its register is undefined. */
 #define INT UINT32_MAX
 
 #define NEW_NAMESPACES                                                                   \
@@ -122,19 +122,19 @@ struct rule {
 #define CLONE_FLAGS 0
 #endif
 
-/* Another descriptor of a mount: FUSE_DEV_IOC_CLONE of <linux/fuse.h>. */
+/* FUSE_DEV_IOC_CLONE of <linux/fuse.h>: makes another descriptor of a mount. */
 #define CLONE_DEVICE _IOR(229, 0, uint32_t)
 
 static const struct rule conditional[] = {
-	/* No new code */
+	/* no new code */
 	{SCMP_SYS(mmap), {{2, PROT_EXEC, 0}}, 1},
 	{SCMP_SYS(mmap2), {{2, PROT_EXEC, 0}}, 1},
 	{SCMP_SYS(mprotect), {{2, PROT_EXEC, 0}}, 1},
-	/* Threads, no processes */
+	/* threads, but no processes */
 	{SCMP_SYS(clone),
 	 {{CLONE_FLAGS, CLONE_THREAD | NEW_NAMESPACES, CLONE_THREAD}},
 	 1},
-	/* What is open, not what has a path */
+	/* open files, but no paths */
 	{SCMP_SYS(newfstatat), {{3, AT_EMPTY_PATH, AT_EMPTY_PATH}}, 1},
 	{SCMP_SYS(fstatat64), {{3, AT_EMPTY_PATH, AT_EMPTY_PATH}}, 1},
 	{SCMP_SYS(statx), {{2, AT_EMPTY_PATH, AT_EMPTY_PATH}}, 1},
@@ -145,7 +145,7 @@ static const struct rule conditional[] = {
 	{SCMP_SYS(fcntl), {{1, INT, F_DUPFD_CLOEXEC}}, 1},
 	{SCMP_SYS(fcntl64), {{1, INT, F_GETFL}}, 1},
 	{SCMP_SYS(fcntl64), {{1, INT, F_SETFL}}, 1},
-	/* syslog's; streams lead to services that do what root says */
+	/* sockets for syslog; no stream sockets, which reach services that obey root */
 	{SCMP_SYS(socket),
 	 {{0, INT, AF_UNIX}, {1, INT & ~(SOCK_CLOEXEC | SOCK_NONBLOCK), SOCK_DGRAM}},
 	 2},
@@ -154,7 +154,7 @@ static const struct rule conditional[] = {
 };
 
 static const struct rule device_rules[] = {
-	/* Which file is Landlock's matter. */
+	/* Landlock decides which file. */
 	{SCMP_SYS(openat), {{2, INT & ~O_LARGEFILE, O_RDWR | O_CLOEXEC}}, 1},
 	{SCMP_SYS(open), {{1, INT & ~O_LARGEFILE, O_RDWR | O_CLOEXEC}}, 1},
 	{SCMP_SYS(ioctl), {{1, INT, CLONE_DEVICE}}, 1},
@@ -200,7 +200,7 @@ static int add_rules(scmp_filter_ctx ctx, const struct rule *rules, size_t n)
 	return r;
 }
 
-/* Signals go to this process alone: abort and pthread_cancel send them. */
+/* Allow signals to this process only: abort and pthread_cancel send them. */
 static int add_signals(scmp_filter_ctx ctx)
 {
 	const uint64_t self = (uint64_t)getpid();
@@ -237,11 +237,12 @@ static int add_all(scmp_filter_ctx ctx, bool open_device, bool rings)
 }
 
 /*
- * seccomp_load's errors are the kernel's; what fails before has nothing to do with it.
+ * Only seccomp_load returns an error of the kernel; any error before it is reported as
+ * ENOMEM.
  *
- * Older kernels take filters for a sign of code that others wrote, and hold all loads back
- * behind stores, which decoding would feel.  No such code runs here.  Without the attribute
- * it only is slower there.
+ * Older kernels assume that a process with a filter runs untrusted code, and protect it
+ * by disabling speculative store bypass, which slows decoding down.  No untrusted code
+ * runs here, so SCMP_FLTATR_CTL_SSB is set.  Where that fails, decoding is just slower.
  */
 int syscall_filter_load(bool open_device, bool rings)
 {

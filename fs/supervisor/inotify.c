@@ -12,10 +12,10 @@
 #include "inotify.h"
 #include "core/archive/naming.h"
 
-#define LINKS_MAX 40 /* as the kernel */
-#define NAMES_MAX 64 /* more names of one directory that matter: then all do */
+#define LINKS_MAX 40 /* the kernel's limit */
+#define NAMES_MAX 64 /* if more names of a directory matter, all names do */
 
-/* What is to be known of a directory with names on the way, and of one with archives. */
+/* Events of a directory on the way to a path, and of a directory with archives. */
 #define NAMES_MASK                                                                       \
 	(IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF |          \
 	 IN_MOVE_SELF | IN_ATTRIB)
@@ -25,9 +25,9 @@ struct place {
 	int wd;
 	uint32_t mask;
 	unsigned round;
-	bool archives; /* *.kpack matter */
-	bool all;      /* all names do */
-	char **names;  /* these do */
+	bool archives; /* names *.kpack matter */
+	bool all;      /* all names matter */
+	char **names;  /* the names that matter besides */
 	size_t n_names;
 };
 
@@ -88,7 +88,7 @@ const char *watch_blind(const struct watch *w)
 	return w->blind[0] ? w->blind : NULL;
 }
 
-/* The first reason is the one that is reported. */
+/* Note why changes may go unnoticed; only the first reason of a round is kept. */
 static void be_blind(struct watch *w, const char *path, const char *why)
 {
 	if (!w->blind[0])
@@ -128,7 +128,9 @@ static struct place *place_of(struct watch *w, int wd)
 	return p;
 }
 
-/* Watch DIR in this round for MASK besides what is watched already. */
+/*
+ * Watch DIR in this round for the events of MASK, in addition to those watched already.
+ */
 static struct place *watch_dir(struct watch *w, const char *dir, uint32_t mask)
 {
 	const uint32_t how = IN_ONLYDIR | IN_EXCL_UNLINK;
@@ -137,7 +139,7 @@ static struct place *watch_dir(struct watch *w, const char *dir, uint32_t mask)
 
 	if (w->events < 0)
 		return NULL;
-	/* Adding and not replacing: it may be one of this round. */
+	/* Add to the mask, do not replace it: this round may have watched DIR already. */
 	wd = inotify_add_watch(w->events, dir, mask | how | IN_MASK_ADD);
 	p = wd < 0 ? NULL : place_of(w, wd);
 	if (!p) {
@@ -184,7 +186,10 @@ static void add_name(struct place *p, const char *name)
 		p->all = true;
 }
 
-/* File systems that other machines change without a notice to this kernel. */
+/*
+ * True if DIR is on a file system that other machines change without notice to this
+ * kernel.
+ */
 static bool is_remote(const char *dir)
 {
 	static const unsigned types[] = {
@@ -223,11 +228,11 @@ static void check_remote(struct watch *w, const char *dir)
 
 /* Paths. */
 
-/* On the way: where we are, without links, and what is to come. */
+/* A walk along a path: the path so far, without links, and the components to come. */
 struct way {
 	char here[PATH_MAX]; /* "" is the root */
 	char rest[2 * PATH_MAX];
-	unsigned links;
+	unsigned links; /* links that were followed */
 };
 
 static bool set_rest(struct way *way, const char *first, const char *then)
@@ -241,7 +246,7 @@ static bool set_rest(struct way *way, const char *first, const char *then)
 	return true;
 }
 
-/* Take the next component off; false: there is none. */
+/* Take the next component off the rest; false: the rest is empty. */
 static bool next_name(struct way *way, char name[NAME_MAX + 1])
 {
 	const char *from = way->rest + strspn(way->rest, "/");
@@ -260,7 +265,10 @@ static bool is_last(const struct way *way)
 	return way->rest[strspn(way->rest, "/")] == '\0';
 }
 
-/* Into NAME of where we are, which may be a link; false: no further. */
+/*
+ * Step to NAME in the present directory, following it if it is a link; false: not
+ * possible.
+ */
 static bool step(struct way *way, const char *name)
 {
 	size_t end = strlen(way->here);
@@ -289,8 +297,8 @@ static void step_up(struct way *way)
 }
 
 /*
- * Watch every directory on the way to PATH for the name that is taken there; true: the
- * end was reached, and WAY is there.
+ * Watch each directory on the way to PATH for the name that the path has there.  true:
+ * PATH exists, and WAY is at its end.
  */
 static bool watch_way(struct watch *w, const char *path, struct way *way)
 {
@@ -318,7 +326,7 @@ static bool watch_way(struct watch *w, const char *path, struct way *way)
 	return true;
 }
 
-/* The directory the file at PATH is in. */
+/* Check the directory of the file at the end of WAY. */
 static void check_file(struct watch *w, struct way *way)
 {
 	step_up(way);
@@ -382,7 +390,8 @@ static bool matters(const struct watch *w, const struct inotify_event *e)
 	p = find(w, e->wd);
 	if (!p)
 		return false;
-	/* The directory itself.  Its attributes are shown where it has the archives. */
+	/* An event of the directory itself.  Its attributes matter only if it has the
+	 * archives, because the mount shows them then. */
 	if (e->len == 0)
 		return !(e->mask & (IN_ATTRIB | IN_IGNORED)) || p->archives;
 	if (!(e->mask & (p->mask | IN_UNMOUNT)))

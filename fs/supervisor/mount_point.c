@@ -29,7 +29,7 @@ static void unescape(char *text)
 	*to = '\0';
 }
 
-/* A line of mountinfo: is it M's?  Sets *PATH to the mount point in it. */
+/* True if a line of mountinfo is M's.  Sets *PATH to the mount point in the line. */
 static bool parse_line(char *line, const struct mount_point *m, char **path)
 {
 	char *fields[5], *at = line, *type = strstr(line, " - "), device[32];
@@ -49,7 +49,10 @@ static bool parse_line(char *line, const struct mount_point *m, char **path)
 	return strcmp(fields[2], device) == 0;
 }
 
-/* The system ends the connection before it gives the device to somebody else. */
+/*
+ * True if M has gone.  Then the device may belong to another mount: the system ends the
+ * connection first.
+ */
 static bool has_gone(const struct mount_point *m)
 {
 	struct pollfd p = {.fd = m->connection};
@@ -89,7 +92,7 @@ bool mount_point_is(const struct mount_point *m)
 	return mount_point_find(m, path, sizeof(path));
 }
 
-/* For ordinary users a set-user-ID program does it. */
+/* Unmount with fusermount3, a set-user-ID program for ordinary users. */
 static bool run_fusermount(const char *path, bool lazy)
 {
 	const char *argv[] = {"fusermount3", "-q", lazy ? "-uz" : "-u", "--", path, NULL};

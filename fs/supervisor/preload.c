@@ -14,7 +14,7 @@
 
 #define STEP (128 << 10)
 
-/* Does a pattern match?  Marks those that did. */
+/* True if a pattern matches PATH; HAD marks the patterns that matched. */
 static bool wanted(const char *path, char *const *patterns, size_t n, bool *had)
 {
 	bool any = false;
@@ -28,7 +28,7 @@ static bool wanted(const char *path, char *const *patterns, size_t n, bool *had)
 	return any;
 }
 
-/* Read into the page cache. A failure to read was logged by the server. */
+/* Read a file into the page cache.  The server logs failures to read. */
 static void load(const char *path)
 {
 	static char bytes[STEP];
@@ -45,7 +45,7 @@ static void load(const char *path)
 
 static void walk(const char *root, char *const *patterns, size_t n, bool *had)
 {
-	char *roots[] = {strdup(root), NULL}; /* fts wants one it might write to */
+	char *roots[] = {strdup(root), NULL}; /* fts wants writable strings */
 	FTS *fts = roots[0] ? fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, NULL)
 			    : NULL;
 	size_t skip = strlen(root);
@@ -100,6 +100,6 @@ pid_t preload_start(const char *root, char *const *patterns, size_t n,
 	for (size_t i = 0; i < 2; i++)
 		close(close_these[i]);
 	preload(root, patterns, n);
-	/* What the parent has written by halves is not ours to write. */
+	/* _exit, so that unflushed output of the parent is not written twice. */
 	_exit(0);
 }

@@ -7,9 +7,9 @@
 #include "inotify.h"
 
 /* Milliseconds. */
-#define QUIET 100      /* without events, then the sources are looked at */
-#define PATIENCE 10000 /* but no later after the first event */
-#define BLIND 10000    /* between looks where events do not come */
+#define QUIET 100      /* a scan starts after this time without events */
+#define PATIENCE 10000 /* but no later than this time after the first event */
+#define BLIND 10000    /* between scans if changes may go unnoticed */
 
 bool rescan_open(struct rescan *l, const struct strings *sources, unsigned poll)
 {
@@ -30,7 +30,7 @@ void rescan_close(struct rescan *l)
 	source_list_free(&l->survey);
 }
 
-/* Looking. */
+/* Scanning. */
 
 static void name_archive(void *user, const char *path)
 {
@@ -56,7 +56,7 @@ static int64_t poll_interval(const struct rescan *l)
 	return watch_blind(l->watch) ? BLIND : 0;
 }
 
-/* Watch first, then look: what changes in between is looked at again. */
+/* Watches first, then scans: a change in between causes another scan. */
 bool rescan_look(struct rescan *l, bool first)
 {
 	const struct source_list_options options = {
@@ -110,7 +110,7 @@ int64_t rescan_due(const struct rescan *l)
 	return l->due < l->next_poll ? l->due : l->next_poll;
 }
 
-/* Sending what was seen. */
+/* Sending the survey. */
 
 static enum link_result send_item(int link, struct source_list_item *item)
 {

@@ -12,11 +12,11 @@
 
 static struct {
 	struct sockaddr_un address;
-	socklen_t size; /* 0: nobody wants to know */
+	socklen_t size; /* 0: there is no manager */
 	uint64_t watchdog;
 } manager;
 
-/* For another process, of which we are a child? */
+/* The watchdog's interval; 0: none, or it is meant for another process. */
 static uint64_t watchdog_asked(void)
 {
 	const char *usec = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
@@ -46,7 +46,7 @@ void notify_begin(void)
 	unsetenv("WATCHDOG_PID");
 }
 
-/* A manager that is not there is its own problem. */
+/* Send TEXT.  Errors are ignored: if the manager has gone, we cannot do anything. */
 static void tell(const char *text)
 {
 	int fd;
@@ -61,7 +61,7 @@ static void tell(const char *text)
 	close(fd);
 }
 
-/* A line is an assignment: no text makes two of one. */
+/* Each line is an assignment, so newlines in STATUS become spaces. */
 static void tell_status(const char *before, const char *status)
 {
 	char text[2048];

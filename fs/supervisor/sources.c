@@ -28,7 +28,7 @@ static bool fail_memory(void)
 	return false;
 }
 
-/* Takes PATH, which may be NULL, and copies ERROR, which may be. */
+/* Add an item.  Takes PATH (NULL: no memory), and copies ERROR, which may be NULL. */
 static bool add(struct source_list *s, char *path, const char *error, uint32_t source)
 {
 	struct source_list_item *list = s->items, *item;
@@ -60,7 +60,7 @@ static int compare_keys(const void *key, const void *item)
 	return compare(key, item);
 }
 
-/* Items are sorted: by source, and in a source by path. */
+/* Find the item with ITEM's source and path: items are sorted by source, then by path. */
 static struct source_list_item *find(const struct source_list *s,
 				     const struct source_list_item *item)
 {
@@ -84,7 +84,7 @@ static bool same_file(const struct stat *a, const struct stat *b)
 	return same_bytes(a, b) && same_time(a->st_ctim, b->st_ctim);
 }
 
-/* The error of an item that cannot be looked at; false: no memory. */
+/* Stat an item, and set its error if that fails; false: no memory. */
 static bool look_at(struct source_list_item *item)
 {
 	struct kpackx_error why = {0};
@@ -97,7 +97,7 @@ static bool look_at(struct source_list_item *item)
 	return item->error || fail_memory();
 }
 
-/* The serial ITEM had, where it is what it was, or else a new one. */
+/* Give ITEM the serial that it had, if the file is unchanged, or else a new one. */
 static void number(struct source_list *now, struct source_list_item *item,
 		   const struct source_list *last, bool forced)
 {
@@ -128,7 +128,7 @@ static bool fill_item(struct source_list *now, struct source_list_item *item,
 	return true;
 }
 
-/* Take the paths kp_archives_find gave. */
+/* Add the paths that kp_archives_find returned, and take them over. */
 static bool add_paths(struct source_list *s, char **paths, size_t count, uint32_t source)
 {
 	bool ok = true;
@@ -174,7 +174,10 @@ static bool same_look(const struct stat *a, const struct stat *b)
 	       a->st_gid == b->st_gid && same_time(a->st_mtim, b->st_mtim);
 }
 
-/* The first source's look shows only where there is no archive. */
+/*
+ * True if A and B differ.  The attributes of the first source matter only without
+ * archives.
+ */
 static bool changes(const struct source_list *a, const struct source_list *b)
 {
 	if (a->count != b->count)
@@ -186,7 +189,8 @@ static bool changes(const struct source_list *a, const struct source_list *b)
 }
 
 /*
- * What the directories of an empty mount look like; kept where nothing can be looked at.
+ * Take the attributes of the first source that stat can read, for the directories of an
+ * empty mount.  If there is no such source, the last attributes stay.
  */
 static void look_at_sources(struct source_list *s, const struct source_list_options *o)
 {

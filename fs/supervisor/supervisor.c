@@ -17,8 +17,8 @@
 #include "supervisor.h"
 #include "inotify.h"
 
-#define SAME 500      /* ms: signals that come together count as one */
-#define PLACES_MAX 64 /* of one mount */
+#define SAME 500      /* ms in which several signals to stop count as one */
+#define PLACES_MAX 64 /* the most places of one mount that are unmounted */
 
 struct supervisor {
 	const struct supervisor_options *o;
@@ -34,7 +34,7 @@ struct supervisor {
 
 	int64_t next_ping, next_expire;
 	uint64_t requests;
-	int64_t used;   /* when the last of them came */
+	int64_t used;   /* when their number last grew */
 	int64_t signal; /* when the first signal to stop came */
 	pid_t preload;  /* 0: none */
 	struct link_buffer room;
@@ -90,7 +90,10 @@ static void kill_server(struct supervisor *s)
 	kill(s->server.pid, SIGKILL);
 }
 
-/* Where it is now, or lazily: the name goes at once, the rest with the last use. */
+/*
+ * Unmount the mount at one place.  If it is busy, unmount lazily: the name goes at once,
+ * the mount itself when it is not used any more.
+ */
 static bool unmount_once(struct supervisor *s)
 {
 	enum unmount u = mount_point_unmount(&s->mounted, false);
@@ -109,8 +112,8 @@ static bool unmount_once(struct supervisor *s)
 }
 
 /*
- * A manager waits for this process, and kills it in the end: what is in use may be so for
- * days.
+ * Leave the server alone with the files that are in use, which may take days: a manager
+ * would wait for this process, and kill it in the end.
  */
 static void leave(struct supervisor *s)
 {
@@ -121,7 +124,7 @@ static void leave(struct supervisor *s)
 	s->end = OK;
 }
 
-/* The server ends when the mount does, which may be bound to other places. */
+/* Unmount all places, as the mount may be bound to several; then the server ends. */
 static void unmount(struct supervisor *s)
 {
 	bool there = mount_point_is(&s->mounted), done = there;
@@ -131,7 +134,8 @@ static void unmount(struct supervisor *s)
 		there = mount_point_is(&s->mounted);
 	}
 	/*
-	 * Somebody was faster, and what is still open is not to hold us; or we may not.
+	 * Either the mount was unmounted from outside, and files that are still open must
+	 * not keep us running; or we could not unmount it.
 	 */
 	if (!done)
 		kill_server(s);
@@ -152,8 +156,8 @@ static void begin_stop(struct supervisor *s)
 }
 
 /*
- * Terminals and service managers signal both processes, and the server passes its signal
- * on: that is one signal.  Another one ends what still goes on.
+ * Stop; a later signal kills the server.  Terminals and service managers signal both
+ * processes, and the server passes its signal on: two signals within SAME count as one.
  */
 static void stop(struct supervisor *s)
 {
@@ -180,7 +184,9 @@ static void take_signal(struct supervisor *s, int number)
 		stop(s);
 }
 
-/* As long as a process holds the connection, requests that nobody answers wait. */
+/*
+ * Close the connection: as long as a process holds it, unanswered requests keep waiting.
+ */
 static void leave_connection(struct supervisor *s)
 {
 	if (s->mounted.connection >= 0)
@@ -189,8 +195,8 @@ static void leave_connection(struct supervisor *s)
 }
 
 /*
- * No process answers requests any more: first release those that wait, those of the
- * preloader too.
+ * Clean up after the server has ended.  First release the requests that wait, which no
+ * process answers any more; the preloader's are among them.  ALL: also unmount.
  */
 static void clean_up(struct supervisor *s, bool all)
 {
@@ -204,9 +210,9 @@ static void clean_up(struct supervisor *s, bool all)
 }
 
 /*
- * The server has ended: the mount ends too, if it has not yet. A server that ended well
- * did so because the kernel reported the unmount: a mount that is at the path now belongs
- * to somebody else, and the system may have given it the same device number.
+ * The server has ended: unmount, if that is not done yet.  A server that ended with OK
+ * did so because the kernel reported the unmount: then a mount at the path is another
+ * one, even if the system gave it the same device number.
  */
 static void take_end(struct supervisor *s, int status)
 {
@@ -246,7 +252,8 @@ static void read_signals(struct supervisor *s)
 	while (read(s->signals, &info, sizeof(info)) == sizeof(info)) {
 		int number = (int)info.ssi_signo;
 
-		/* A terminal that is gone has no user who could want a reload. */
+		/* The kernel sends SIGHUP when the terminal has gone: then stop, as no
+		 * user asks for a reload. */
 		if (number == SIGHUP && info.ssi_code == SI_KERNEL)
 			number = SIGTERM;
 		if (number == SIGCHLD)
@@ -256,7 +263,7 @@ static void read_signals(struct supervisor *s)
 	}
 }
 
-/* What the server says. */
+/* Messages from the server. */
 
 static void start_preload(struct supervisor *s)
 {
@@ -352,7 +359,7 @@ static void read_link(struct supervisor *s)
 	struct link_message m;
 	enum link_result r;
 
-	/* A few at a time: signals are not to wait for a server that never stops. */
+	/* A few at a time: a server that never stops sending must not delay signals. */
 	for (int i = 0; i < 64; i++) {
 		r = link_receive(s->server.link, false, &s->room, &m);
 		if (r == LINK_DONE && (m.fd < 0 || m.word == LINK_MOUNTED))
@@ -369,7 +376,7 @@ static void read_link(struct supervisor *s)
 	}
 }
 
-/* What is due. */
+/* Timers. */
 
 static int64_t ping_interval(const struct supervisor *s)
 {
@@ -390,8 +397,8 @@ static void ping(struct supervisor *s)
 }
 
 /*
- * The kernel knows more of what is used than the server, which is not asked for what is
- * in caches; but only root may ask the kernel.
+ * Unmount if the mount is idle.  The kernel knows better than the server, which gets no
+ * requests for data in caches; but only root may ask the kernel.
  */
 static void expire(struct supervisor *s)
 {
