@@ -37,7 +37,7 @@ static int find_version(long *version)
 	return *version ? 0 : ENOSYS;
 }
 
-static int allow(int ruleset, const char *device, uint64_t files)
+static int allow_device(int ruleset, const char *device, uint64_t files)
 {
 	struct landlock_path_beneath_attr rule = {
 		.allowed_access = files & (LANDLOCK_ACCESS_FS_READ_FILE |
@@ -73,7 +73,7 @@ int landlock_enter(const char *device)
 	if (ruleset < 0)
 		return errno;
 	if (device)
-		error = allow(ruleset, device, r->files);
+		error = allow_device(ruleset, device, r->files);
 	if (!error && syscall(SYS_landlock_restrict_self, ruleset, 0))
 		error = errno;
 	close(ruleset);

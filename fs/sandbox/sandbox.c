@@ -89,14 +89,14 @@ static bool is_absent(int error)
 	       error == EPERM;
 }
 
-static bool enter(const struct part *p, const struct sandbox_options *o)
+static bool enter_part(const struct part *p, const struct sandbox_options *o)
 {
 	int error = p->enter(o);
 	size_t n = 0;
 
 	if (error && !is_absent(error)) {
-		log_print(LOG_ERR, "sandbox: %s: %s; -o no_sandbox goes without", p->name,
-			  strerror(error));
+		log_print(LOG_ERR, "sandbox: %s: %s; -o no_sandbox mounts without it",
+			  p->name, strerror(error));
 		return false;
 	}
 	if (error) {
@@ -123,7 +123,7 @@ bool sandbox_enter(const struct sandbox_options *o)
 {
 	load_early();
 	for (size_t i = 0; i < PARTS; i++)
-		if ((parts[i].always || SANDBOX_WHOLE) && !enter(&parts[i], o))
+		if ((parts[i].always || SANDBOX_WHOLE) && !enter_part(&parts[i], o))
 			return false;
 	return true;
 }

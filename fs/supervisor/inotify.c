@@ -89,7 +89,7 @@ const char *watch_blind(const struct watch *w)
 }
 
 /* Note why changes may go unnoticed; only the first reason of a round is kept. */
-static void be_blind(struct watch *w, const char *path, const char *why)
+static void note_blind(struct watch *w, const char *path, const char *why)
 {
 	if (!w->blind[0])
 		snprintf(w->blind, sizeof(w->blind), "%s: %s", path, why);
@@ -100,12 +100,12 @@ void watch_begin(struct watch *w)
 	w->round++;
 	w->blind[0] = '\0';
 	if (w->events < 0)
-		be_blind(w, "inotify", "there is none");
+		note_blind(w, "inotify", "not available");
 }
 
 /* Directories. */
 
-static struct place *find(const struct watch *w, int wd)
+static struct place *find_place(const struct watch *w, int wd)
 {
 	for (size_t i = 0; i < w->count; i++)
 		if (w->places[i].wd == wd)
@@ -115,7 +115,7 @@ static struct place *find(const struct watch *w, int wd)
 
 static struct place *place_of(struct watch *w, int wd)
 {
-	struct place *p = find(w, wd), *list;
+	struct place *p = find_place(w, wd), *list;
 
 	if (p)
 		return p;
@@ -144,10 +144,10 @@ static struct place *watch_dir(struct watch *w, const char *dir, uint32_t mask)
 	p = wd < 0 ? NULL : place_of(w, wd);
 	if (!p) {
 		if (errno != ENOENT && errno != ENOTDIR)
-			be_blind(w, dir,
-				 errno == ENOSPC
-					 ? "fs.inotify.max_user_watches is reached"
-					 : strerror(errno));
+			note_blind(w, dir,
+				   errno == ENOSPC
+					   ? "fs.inotify.max_user_watches is reached"
+					   : strerror(errno));
 		return NULL;
 	}
 	if (p->round != w->round) {
@@ -223,7 +223,7 @@ static bool is_remote(const char *dir)
 static void check_remote(struct watch *w, const char *dir)
 {
 	if (is_remote(dir))
-		be_blind(w, dir, "changes on this file system are not reported");
+		note_blind(w, dir, "changes on this file system are not reported");
 }
 
 /* Paths. */
@@ -269,7 +269,7 @@ static bool is_last(const struct way *way)
  * Step to NAME in the present directory, following it if it is a link; false: not
  * possible.
  */
-static bool step(struct way *way, const char *name)
+static bool step_into(struct way *way, const char *name)
 {
 	size_t end = strlen(way->here);
 	char target[PATH_MAX];
@@ -320,7 +320,7 @@ static bool watch_way(struct watch *w, const char *path, struct way *way)
 			      is_last(way) ? FILES_MASK : NAMES_MASK);
 		if (p)
 			add_name(p, name);
-		if (!step(way, name))
+		if (!step_into(way, name))
 			return false;
 	}
 	return true;
@@ -381,13 +381,13 @@ void watch_end(struct watch *w)
 
 /* Events. */
 
-static bool matters(const struct watch *w, const struct inotify_event *e)
+static bool event_matters(const struct watch *w, const struct inotify_event *e)
 {
 	const struct place *p;
 
 	if (e->mask & IN_Q_OVERFLOW)
 		return true;
-	p = find(w, e->wd);
+	p = find_place(w, e->wd);
 	if (!p)
 		return false;
 	/* An event of the directory itself.  Its attributes matter only if it has the
@@ -410,7 +410,7 @@ bool watch_read(struct watch *w)
 	while ((n = read(w->events, bytes, sizeof(bytes))) > 0) {
 		for (char *at = bytes; at < bytes + n; at += sizeof(*e) + e->len) {
 			e = (const struct inotify_event *)(void *)at;
-			any = any || matters(w, e);
+			any = any || event_matters(w, e);
 		}
 	}
 	return any;

@@ -13,7 +13,7 @@
 #include "mount_point.h"
 
 /* Undo the octal escapes of the mount table. */
-static void unescape(char *text)
+static void unescape_path(char *text)
 {
 	char *to = text;
 
@@ -42,7 +42,7 @@ static bool parse_line(char *line, const struct mount_point *m, char **path)
 	if (!type || strncmp(type, " - fuse", 7) != 0)
 		return false;
 	*path = fields[4];
-	unescape(*path);
+	unescape_path(*path);
 	if (!m->minor)
 		return strcmp(*path, m->path) == 0;
 	snprintf(device, sizeof(device), "0:%u", m->minor);
@@ -60,7 +60,7 @@ static bool has_gone(const struct mount_point *m)
 	return poll(&p, 1, 0) > 0 && p.revents & (POLLERR | POLLHUP | POLLNVAL);
 }
 
-static bool look_up(const struct mount_point *m, char *path, size_t size)
+static bool look_up_mount(const struct mount_point *m, char *path, size_t size)
 {
 	FILE *f = fopen("/proc/self/mountinfo", "re");
 	char *line = NULL, *at;
@@ -82,7 +82,7 @@ static bool look_up(const struct mount_point *m, char *path, size_t size)
 
 bool mount_point_find(const struct mount_point *m, char *path, size_t size)
 {
-	return look_up(m, path, size) && !has_gone(m);
+	return look_up_mount(m, path, size) && !has_gone(m);
 }
 
 bool mount_point_is(const struct mount_point *m)
@@ -120,7 +120,7 @@ static bool run_fusermount(const char *path, bool lazy)
 	return status == 0;
 }
 
-static enum unmount outcome(void)
+static enum unmount unmount_outcome(void)
 {
 	return errno == EBUSY ? UNMOUNT_BUSY : UNMOUNT_FAILED;
 }
@@ -135,7 +135,7 @@ enum unmount mount_point_unmount(const struct mount_point *m, bool lazy)
 		return UNMOUNT_DONE;
 	if (errno == EPERM && run_fusermount(path, lazy))
 		return UNMOUNT_DONE;
-	return outcome();
+	return unmount_outcome();
 }
 
 enum unmount mount_point_expire(const struct mount_point *m)
@@ -146,5 +146,5 @@ enum unmount mount_point_expire(const struct mount_point *m)
 		return UNMOUNT_DONE;
 	if (umount2(path, UMOUNT_NOFOLLOW | MNT_EXPIRE) == 0)
 		return UNMOUNT_DONE;
-	return errno == EAGAIN ? UNMOUNT_BUSY : outcome();
+	return errno == EAGAIN ? UNMOUNT_BUSY : unmount_outcome();
 }

@@ -15,7 +15,7 @@
 #define STEP (128 << 10)
 
 /* True if a pattern matches PATH; HAD marks the patterns that matched. */
-static bool wanted(const char *path, char *const *patterns, size_t n, bool *had)
+static bool is_wanted(const char *path, char *const *patterns, size_t n, bool *had)
 {
 	bool any = false;
 
@@ -29,7 +29,7 @@ static bool wanted(const char *path, char *const *patterns, size_t n, bool *had)
 }
 
 /* Read a file into the page cache.  The server logs failures to read. */
-static void load(const char *path)
+static void load_file(const char *path)
 {
 	static char bytes[STEP];
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -43,7 +43,7 @@ static void load(const char *path)
 	close(fd);
 }
 
-static void walk(const char *root, char *const *patterns, size_t n, bool *had)
+static void walk_mount(const char *root, char *const *patterns, size_t n, bool *had)
 {
 	char *roots[] = {strdup(root), NULL}; /* fts wants writable strings */
 	FTS *fts = roots[0] ? fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, NULL)
@@ -54,31 +54,31 @@ static void walk(const char *root, char *const *patterns, size_t n, bool *had)
 	while (fts && (e = fts_read(fts))) {
 		if (e->fts_info != FTS_F)
 			continue;
-		if (wanted(e->fts_path + skip + strspn(e->fts_path + skip, "/"), patterns,
-			   n, had))
-			load(e->fts_accpath);
+		if (is_wanted(e->fts_path + skip + strspn(e->fts_path + skip, "/"),
+			      patterns, n, had))
+			load_file(e->fts_accpath);
 	}
 	if (fts)
 		fts_close(fts);
 	free(roots[0]);
 }
 
-static void give_way(void)
+static void lower_priority(void)
 {
 	const struct sched_param lowest = {0};
 
 	if (nice(19) == -1 || sched_setscheduler(0, SCHED_IDLE, &lowest))
-		log_print(LOG_INFO, "preload: cannot give way to others");
+		log_print(LOG_INFO, "preload: cannot lower its priority");
 }
 
-static void preload(const char *root, char *const *patterns, size_t n)
+static void preload_files(const char *root, char *const *patterns, size_t n)
 {
 	bool *had = calloc(n, sizeof(*had));
 
-	give_way();
+	lower_priority();
 	if (!had)
 		return;
-	walk(root, patterns, n, had);
+	walk_mount(root, patterns, n, had);
 	for (size_t i = 0; i < n; i++)
 		if (!had[i])
 			log_about(LOG_WARNING, patterns[i], "preload: no file matches");
@@ -99,7 +99,7 @@ pid_t preload_start(const char *root, char *const *patterns, size_t n,
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	for (size_t i = 0; i < 2; i++)
 		close(close_these[i]);
-	preload(root, patterns, n);
+	preload_files(root, patterns, n);
 	/* _exit, so that unflushed output of the parent is not written twice. */
 	_exit(0);
 }

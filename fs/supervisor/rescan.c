@@ -37,7 +37,7 @@ static void name_archive(void *user, const char *path)
 	watch_archive(user, path);
 }
 
-static void tell_blind(struct rescan *l)
+static void log_blind(struct rescan *l)
 {
 	const char *why = watch_blind(l->watch);
 
@@ -74,7 +74,7 @@ bool rescan_look(struct rescan *l, bool first)
 		watch_source(l->watch, options.sources[i]);
 	ok = source_list_run(&l->survey, &options, &changed);
 	watch_end(l->watch);
-	tell_blind(l);
+	log_blind(l);
 	l->forced = false;
 	l->first = l->due = CLOCK_NEVER;
 	l->next_poll = poll_interval(l) ? clock_ms() + poll_interval(l) : CLOCK_NEVER;

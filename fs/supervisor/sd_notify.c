@@ -47,7 +47,7 @@ void notify_begin(void)
 }
 
 /* Send TEXT.  Errors are ignored: if the manager has gone, we cannot do anything. */
-static void tell(const char *text)
+static void send_text(const char *text)
 {
 	int fd;
 
@@ -62,7 +62,7 @@ static void tell(const char *text)
 }
 
 /* Each line is an assignment, so newlines in STATUS become spaces. */
-static void tell_status(const char *before, const char *status)
+static void send_status(const char *before, const char *status)
 {
 	char text[2048];
 	size_t n = (size_t)snprintf(text, sizeof(text), "%s", before);
@@ -72,7 +72,7 @@ static void tell_status(const char *before, const char *status)
 	for (char *c = text + n; *c; c++)
 		if (*c == '\n')
 			*c = ' ';
-	tell(text);
+	send_text(text);
 }
 
 bool notify_is_heard(void)
@@ -85,12 +85,12 @@ void notify_ready(const char *status)
 	char before[64];
 
 	snprintf(before, sizeof(before), "READY=1\nMAINPID=%ld\n", (long)getpid());
-	tell_status(before, status);
+	send_status(before, status);
 }
 
 void notify_status(const char *status)
 {
-	tell_status("", status);
+	send_status("", status);
 }
 
 void notify_reloading(void)
@@ -101,17 +101,17 @@ void notify_reloading(void)
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64 "\n",
 		 (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000);
-	tell(text);
+	send_text(text);
 }
 
 void notify_stopping(void)
 {
-	tell("STOPPING=1\nSTATUS=Unmounting\n");
+	send_text("STOPPING=1\nSTATUS=Unmounting\n");
 }
 
 void notify_watchdog(void)
 {
-	tell("WATCHDOG=1\n");
+	send_text("WATCHDOG=1\n");
 }
 
 uint64_t notify_watchdog_usec(void)

@@ -29,7 +29,8 @@ static bool fail_memory(void)
 }
 
 /* Add an item.  Takes PATH (NULL: no memory), and copies ERROR, which may be NULL. */
-static bool add(struct source_list *s, char *path, const char *error, uint32_t source)
+static bool add_item(struct source_list *s, char *path, const char *error,
+		     uint32_t source)
 {
 	struct source_list_item *list = s->items, *item;
 
@@ -48,7 +49,8 @@ static bool add(struct source_list *s, char *path, const char *error, uint32_t s
 	return item->error || fail_memory();
 }
 
-static int compare(const struct source_list_item *a, const struct source_list_item *b)
+static int compare_items(const struct source_list_item *a,
+			 const struct source_list_item *b)
 {
 	if (a->source != b->source)
 		return a->source < b->source ? -1 : 1;
@@ -57,12 +59,12 @@ static int compare(const struct source_list_item *a, const struct source_list_it
 
 static int compare_keys(const void *key, const void *item)
 {
-	return compare(key, item);
+	return compare_items(key, item);
 }
 
 /* Find the item with ITEM's source and path: items are sorted by source, then by path. */
-static struct source_list_item *find(const struct source_list *s,
-				     const struct source_list_item *item)
+static struct source_list_item *find_item(const struct source_list *s,
+					  const struct source_list_item *item)
 {
 	return s->count ? bsearch(item, s->items, s->count, sizeof(*item), compare_keys)
 			: NULL;
@@ -85,7 +87,7 @@ static bool same_file(const struct stat *a, const struct stat *b)
 }
 
 /* Stat an item, and set its error if that fails; false: no memory. */
-static bool look_at(struct source_list_item *item)
+static bool stat_item(struct source_list_item *item)
 {
 	struct kpackx_error why = {0};
 
@@ -98,10 +100,10 @@ static bool look_at(struct source_list_item *item)
 }
 
 /* Give ITEM the serial that it had, if the file is unchanged, or else a new one. */
-static void number(struct source_list *now, struct source_list_item *item,
-		   const struct source_list *last, bool forced)
+static void number_item(struct source_list *now, struct source_list_item *item,
+			const struct source_list *last, bool forced)
 {
-	const struct source_list_item *old = find(last, item);
+	const struct source_list_item *old = find_item(last, item);
 
 	if (item->error)
 		return;
@@ -122,9 +124,9 @@ static bool fill_item(struct source_list *now, struct source_list_item *item,
 {
 	if (o->hook && !item->error)
 		o->hook(o->user, item->path);
-	if (!look_at(item))
+	if (!stat_item(item))
 		return false;
-	number(now, item, last, o->forced);
+	number_item(now, item, last, o->forced);
 	return true;
 }
 
@@ -135,7 +137,7 @@ static bool add_paths(struct source_list *s, char **paths, size_t count, uint32_
 
 	for (size_t i = 0; i < count; i++) {
 		if (ok)
-			ok = add(s, paths[i], NULL, source);
+			ok = add_item(s, paths[i], NULL, source);
 		else
 			free(paths[i]);
 	}
@@ -153,7 +155,7 @@ static bool list_source(struct source_list *s, const struct source_list_options 
 
 	if (kp_archives_find(path, &paths, &count, &why)) {
 		if (!o->first)
-			return add(s, strdup(path), why.text, source);
+			return add_item(s, strdup(path), why.text, source);
 		log_about(LOG_ERR, path, why.text);
 		return false;
 	}
@@ -162,9 +164,10 @@ static bool list_source(struct source_list *s, const struct source_list_options 
 	return add_paths(s, paths, count, source);
 }
 
-static bool differ(const struct source_list_item *a, const struct source_list_item *b)
+static bool items_differ(const struct source_list_item *a,
+			 const struct source_list_item *b)
 {
-	return a->serial != b->serial || compare(a, b) || !a->error != !b->error ||
+	return a->serial != b->serial || compare_items(a, b) || !a->error != !b->error ||
 	       (a->error && strcmp(a->error, b->error) != 0);
 }
 
@@ -178,12 +181,12 @@ static bool same_look(const struct stat *a, const struct stat *b)
  * True if A and B differ.  The attributes of the first source matter only without
  * archives.
  */
-static bool changes(const struct source_list *a, const struct source_list *b)
+static bool lists_differ(const struct source_list *a, const struct source_list *b)
 {
 	if (a->count != b->count)
 		return true;
 	for (size_t i = 0; i < a->count; i++)
-		if (differ(&a->items[i], &b->items[i]))
+		if (items_differ(&a->items[i], &b->items[i]))
 			return true;
 	return a->count == 0 && !same_look(&a->look, &b->look);
 }
@@ -219,7 +222,7 @@ bool source_list_run(struct source_list *s, const struct source_list_options *o,
 		source_list_free(&now);
 		return false;
 	}
-	*changed = changes(s, &now);
+	*changed = lists_differ(s, &now);
 	free_items(s->items, s->count);
 	*s = now;
 	return true;

@@ -46,7 +46,7 @@ static void log_mount(const struct supervisor *s, int priority, const char *text
 }
 
 /* The signals that are messages. */
-static sigset_t messages(void)
+static sigset_t message_signals(void)
 {
 	sigset_t set;
 
@@ -60,7 +60,7 @@ static sigset_t messages(void)
 
 void supervisor_block_signals(void)
 {
-	sigset_t set = messages();
+	sigset_t set = message_signals();
 
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
@@ -68,7 +68,7 @@ void supervisor_block_signals(void)
 
 static int open_signals(void)
 {
-	sigset_t set = messages();
+	sigset_t set = message_signals();
 
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
@@ -100,14 +100,14 @@ static bool unmount_once(struct supervisor *s)
 
 	if (u == UNMOUNT_BUSY) {
 		log_mount(s, LOG_WARNING,
-			  "busy: unmounted lazily, open files are served to the end");
+			  "busy: unmounted lazily; open files are served until closed");
 		u = mount_point_unmount(&s->mounted, true);
 		s->lazy = u == UNMOUNT_DONE;
 	}
 	if (u == UNMOUNT_DONE)
 		return true;
-	log_print(LOG_ERR, "cannot unmount %s: %s; ending all the same", s->o->mountpoint,
-		  strerror(errno));
+	log_print(LOG_ERR, "cannot unmount %s: %s; ending the server anyway",
+		  s->o->mountpoint, strerror(errno));
 	return false;
 }
 
@@ -115,7 +115,7 @@ static bool unmount_once(struct supervisor *s)
  * Leave the server alone with the files that are in use, which may take days: a manager
  * would wait for this process, and kill it in the end.
  */
-static void leave(struct supervisor *s)
+static void leave_server(struct supervisor *s)
 {
 	const struct link_message m = {.word = LINK_LEAVING, .fd = -1};
 
@@ -125,7 +125,7 @@ static void leave(struct supervisor *s)
 }
 
 /* Unmount all places, as the mount may be bound to several; then the server ends. */
-static void unmount(struct supervisor *s)
+static void unmount_all(struct supervisor *s)
 {
 	bool there = mount_point_is(&s->mounted), done = there;
 
@@ -140,7 +140,7 @@ static void unmount(struct supervisor *s)
 	if (!done)
 		kill_server(s);
 	else if (s->lazy && notify_is_heard())
-		leave(s);
+		leave_server(s);
 }
 
 static void begin_stop(struct supervisor *s)
@@ -151,7 +151,7 @@ static void begin_stop(struct supervisor *s)
 	if (s->state == STARTING)
 		kill_server(s);
 	else
-		unmount(s);
+		unmount_all(s);
 	s->state = STOPPING;
 }
 
@@ -159,7 +159,7 @@ static void begin_stop(struct supervisor *s)
  * Stop; a later signal kills the server.  Terminals and service managers signal both
  * processes, and the server passes its signal on: two signals within SAME count as one.
  */
-static void stop(struct supervisor *s)
+static void stop_service(struct supervisor *s)
 {
 	if (s->state != STOPPING)
 		begin_stop(s);
@@ -181,7 +181,7 @@ static void take_signal(struct supervisor *s, int number)
 	if (number == SIGHUP)
 		reload_by_force(s);
 	else if (number == SIGTERM || number == SIGINT)
-		stop(s);
+		stop_service(s);
 }
 
 /*
@@ -198,7 +198,7 @@ static void leave_connection(struct supervisor *s)
  * Clean up after the server has ended.  First release the requests that wait, which no
  * process answers any more; the preloader's are among them.  ALL: also unmount.
  */
-static void clean_up(struct supervisor *s, bool all)
+static void clean_up_mount(struct supervisor *s, bool all)
 {
 	bool there = all && mount_point_is(&s->mounted);
 
@@ -229,7 +229,7 @@ static void take_end(struct supervisor *s, int status)
 		log_print(LOG_ERR, "the server ended with status %d",
 			  WEXITSTATUS(status));
 	}
-	clean_up(s, !gone && (s->mounted.minor || s->state != STARTING));
+	clean_up_mount(s, !gone && (s->mounted.minor || s->state != STARTING));
 }
 
 static void take_children(struct supervisor *s)
@@ -388,7 +388,7 @@ static int64_t ping_interval(const struct supervisor *s)
 	return watchdog ? watchdog : idle;
 }
 
-static void ping(struct supervisor *s)
+static void ping_server(struct supervisor *s)
 {
 	const struct link_message m = {.word = LINK_PING, .fd = -1};
 
@@ -400,7 +400,7 @@ static void ping(struct supervisor *s)
  * Unmount if the mount is idle.  The kernel knows better than the server, which gets no
  * requests for data in caches; but only root may ask the kernel.
  */
-static void expire(struct supervisor *s)
+static void expire_mount(struct supervisor *s)
 {
 	const int64_t idle = (int64_t)s->o->idle * 1000;
 	enum unmount u = mount_point_expire(&s->mounted);
@@ -438,9 +438,9 @@ static void do_what_is_due(struct supervisor *s)
 	if (now >= rescan_due(&s->lookout) && !rescan_look(&s->lookout, false))
 		end_reload(s, "cannot read the sources; the mount stays as it was");
 	if (now >= s->next_ping)
-		ping(s);
+		ping_server(s);
 	if (now >= s->next_expire)
-		expire(s);
+		expire_mount(s);
 }
 
 static int64_t earliest(int64_t a, int64_t b)
@@ -461,7 +461,7 @@ static int wait_time(const struct supervisor *s)
 	return next <= now ? 0 : (int)earliest(next - now, 1 << 30);
 }
 
-static void step(struct supervisor *s)
+static void handle_events(struct supervisor *s)
 {
 	struct pollfd p[] = {
 		{.fd = s->signals, .events = POLLIN},
@@ -483,7 +483,7 @@ static void step(struct supervisor *s)
 	rescan_send(&s->lookout, s->server.link);
 }
 
-static bool begin(struct supervisor *s)
+static bool begin_supervision(struct supervisor *s)
 {
 	s->signals = open_signals();
 	if (!rescan_open(&s->lookout, s->o->sources, s->o->poll) || s->signals < 0) {
@@ -507,10 +507,10 @@ enum end supervise(const struct supervised *server, const struct supervisor_opti
 		.next_expire = CLOCK_NEVER,
 	};
 
-	if (begin(&s)) {
+	if (begin_supervision(&s)) {
 		rescan_send(&s.lookout, s.server.link);
 		while (!s.over)
-			step(&s);
+			handle_events(&s);
 	} else {
 		kill_server(&s);
 		while (waitpid(s.server.pid, NULL, 0) < 0 && errno == EINTR)
