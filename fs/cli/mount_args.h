@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What mount(8) and mount.fuse3 make of a command line, and what fuse_opt would: mended
- * before it is parsed.
+ * Repairs a command line before it is parsed: undoes what mount(8) and mount.fuse3 add,
+ * and protects what fuse_opt would split.
  */
 #ifndef FS_CLI_MOUNT_ARGS_H
 #define FS_CLI_MOUNT_ARGS_H
@@ -9,8 +9,9 @@
 #include <stdbool.h>
 
 /*
- * Take out of ARGV, whose strings are changed, the rw that nobody wrote, and -t TYPE of a
- * HELPER of mount(8).  In arch=LIST the commas, which would end it, become semicolons.
+ * Repair ARGV, whose strings are changed: remove an rw that the user did not write, and the
+ * option -t TYPE if this is a HELPER of mount(8).  Commas in arch=LIST, which would end the
+ * option, become semicolons.
  */
 void mount_args_mend(int *argc, char **argv, bool helper);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The values of mount options.  OPTION is all of one, "NAME=VALUE".  What is wrong has been
- * logged when false is returned.
+ * The values of mount options.  OPTION is a whole option, "NAME=VALUE".  Calls that
+ * return false have logged what is wrong with it.
  */
 #ifndef FS_CLI_OPTION_VALUES_H
 #define FS_CLI_OPTION_VALUES_H
@@ -9,19 +9,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Logs TEXT about OPTION; false. */
+/* Log TEXT about OPTION.  Returns false. */
 bool option_wrong(const char *option, const char *text);
 
-/* What is empty would be taken for a path or a name by whoever gets it. */
+/*
+ * True if the value is not empty: the code that uses it would take "" for a path or a
+ * name.
+ */
 bool option_has_value(const char *option);
 
-/* A number in BASE with an optional suffix out of SUFFIXES, each 1024 times the last. */
+/*
+ * Parse a number in BASE with an optional suffix from SUFFIXES, each of which means 1024
+ * times the one before.
+ */
 bool option_number(const char *option, int base, const char *suffixes, uint64_t min,
 		   uint64_t max, uint64_t *out);
 bool option_unsigned(const char *option, int base, uint64_t min, uint64_t max,
 		     unsigned *out);
 
-/* A time of s, m or h; seconds where none is said. */
+/* Parse a time with a unit s, m or h; seconds without a unit. */
 bool option_seconds(const char *option, unsigned *out);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the command line says: options, sources, mount point. */
+/* The settings from the command line: options, sources, mount point. */
 #ifndef FS_CLI_SETTINGS_H
 #define FS_CLI_SETTINGS_H
 
@@ -7,7 +7,7 @@
 #include "fs/tree/arch_filter.h"
 #include "fs/tree/tree.h"
 
-/* How a run can end; main.c has the exit codes. */
+/* The outcomes of a run; main.c has their exit codes. */
 enum end { OK, USAGE, SYSTEM, NO_MOUNT };
 
 struct strings {
@@ -16,36 +16,36 @@ struct strings {
 };
 
 struct settings {
-	struct strings sources; /* then, until parsing is over, the mount point */
+	struct strings sources; /* during parsing, the mount point is the last */
 	struct strings more_sources;
 	struct strings preload; /* patterns */
 	char *mountpoint;
 	struct fuse_args args; /* for libfuse */
 	struct arches arches;
 	char *subdir;   /* clean; NULL: the whole tree */
-	char *topology; /* where GPUs are looked for; NULL: where the driver has them */
+	char *topology; /* directory to find GPUs in; NULL: the driver's */
 	struct tree_options look;
 	uint64_t cache_size;
 	unsigned threads, max_threads;
-	unsigned poll, idle_timeout; /* seconds; 0: not */
+	unsigned poll, idle_timeout; /* seconds; 0: off */
 	bool foreground, debug, single, clone_fd, always_open, io_uring, no_sandbox,
 		xattr;
 	bool has_fsname, has_subtype;
 	bool help, version;
-	bool status;       /* of the mount point; there are no sources */
-	bool helper, fake; /* called as mount.kpackfs; -f there */
+	bool status;       /* print the mount point's status; there are no sources */
+	bool helper, fake; /* called as mount.kpackfs; with -f as such */
 };
 
 /*
  * Fill S, which is all zeros, from a command line, whose strings may be changed.  Paths
- * become absolute.  With help or version there is no mount point.  OK or another end,
- * whose reason has been logged; the caller frees S in either case.  -v and -q take
- * effect at once.
+ * become absolute.  With help or version there is no mount point.  Returns OK, or another
+ * end, and has logged the reason; the caller frees S in any case.  -v and -q take effect
+ * at once.
  */
 enum end settings_parse(struct settings *s, int argc, char **argv);
 void settings_free(struct settings *s);
 
-/* Print what help or version asked for.  0, or 1 when it cannot be written. */
+/* Print the help or the versions.  0, or 1 if writing failed. */
 int settings_show(const struct settings *s);
 
 #endif

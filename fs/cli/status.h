@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Looks at a mount from outside, for --status. */
+/* Option --status: prints the status of a mount of another process. */
 #ifndef FS_CLI_STATUS_H
 #define FS_CLI_STATUS_H
 
 /*
- * Print what the mount at MOUNTPOINT says of itself.  0 when all is well with it; 1 when
- * something is not, or there is no mount of ours, or it does not answer, which is logged.
+ * Print the status text of the mount at MOUNTPOINT.  0: it is healthy; 1: it is not, or
+ * MOUNTPOINT is no mount of ours, or it does not answer; the last two are logged.
  */
 int status_show(const char *mountpoint);
 

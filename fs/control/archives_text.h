@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include "fs/tree/edition.h"
 
-/* A line for each archive: what it has; or why it is refused. */
+/* Write a line for each archive: its content, or why it is refused. */
 void archives_text_put(FILE *f, const struct edition *e);
 
-/* What is not shown of the archives, as far as it was noted, in lines. */
+/* Write a line for each recorded conflict, refused entry and refused archive. */
 void archives_text_put_conflicts(FILE *f, const struct edition *e);
 
-/* How much that is, refused archives apart. */
+/* The number of conflicts and refused entries, not counting refused archives. */
 size_t archives_text_count_conflicts(const struct edition *e);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A text that is kept compressed, in blocks: lines for a hundred thousand files say much the
- * same, and are held as long as somebody has them open.  Written once, then immutable:
+ * A text that is kept compressed, in blocks: lines for a hundred thousand files are much
+ * alike, and are held as long as a program has them open.  Written once, then immutable:
  * reading is thread-safe.
  */
 #ifndef FS_CONTROL_COMPRESSED_TEXT_H
@@ -16,12 +16,12 @@ struct compressed_text;
 struct compressed_text *compressed_text_new(void);    /* NULL: no memory */
 void compressed_text_free(struct compressed_text *t); /* NULL is fine */
 
-/* A stream that writes T; it is whole when closing it succeeded.  NULL: no memory. */
+/* A stream that writes T; T is complete if fclose succeeds.  NULL: no memory. */
 FILE *compressed_text_open(struct compressed_text *t);
 
 uint64_t compressed_text_size(const struct compressed_text *t);
 
-/* Copy LEN bytes, which T has, from OFF to BUF.  false: no memory. */
+/* Copy LEN bytes at OFF, a range that lies in T, to BUF.  false: no memory. */
 bool compressed_text_read(const struct compressed_text *t, uint64_t off, void *buf,
 			  size_t len);
 

@@ -7,8 +7,8 @@
 #include "fs/tree/edition.h"
 
 /*
- * Write a line for each path of a file that E shows: a JSON object of the path, relative to the
- * mount point, and the facts of the entry that stands there.  false: no memory.
+ * Write a line for each path of a file that E shows: a JSON object of the path, relative
+ * to the mount point, and the facts of the entry that owns the path.  false: no memory.
  */
 bool entries_text_put(FILE *f, const struct edition *e, const struct arches *arches);
 

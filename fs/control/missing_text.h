@@ -7,9 +7,9 @@
 #include "fs/tree/edition.h"
 
 /*
- * Write a line for each path of an entry, refused entry and refused archive that E does not
- * show: the path below the root of the whole tree, or the archive's, a tab, and the reason, both
- * escaped for terminals.  false: no memory.
+ * Write a line for each path of an entry that E does not show, each refused entry and
+ * each refused archive: the path below the root of the whole tree, or the archive's path,
+ * a tab, and the reason.  Path and reason are escaped for terminals.  false: no memory.
  */
 bool missing_put(FILE *f, const struct edition *e, const struct arches *arches,
 		 const char *subdir);

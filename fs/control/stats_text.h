@@ -14,16 +14,16 @@ struct stats {
 	struct content_stats content;
 	size_t retired_inodes, retired_archives;
 	uint64_t reloads;           /* editions before this one */
-	struct timespec started;    /* the mount */
-	struct timespec reloaded;   /* 0: never */
-	double uptime;              /* seconds, whatever was done to the clock */
-	const char *const *sandbox; /* names, then NULL */
+	struct timespec started;    /* when the mount was made */
+	struct timespec reloaded;   /* time of the last reload; 0: never */
+	double uptime;              /* seconds, by a clock that nobody can set */
+	const char *const *sandbox; /* names of the sandbox's parts, then NULL */
 };
 
-/* One JSON object, in one line. */
+/* Write one JSON object, in one line. */
 void stats_put_json(FILE *f, const struct stats *s);
 
-/* Prometheus' text format 0.0.4. */
+/* Write the metrics in Prometheus' text format 0.0.4. */
 void stats_put_metrics(FILE *f, const struct stats *s);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The texts of the files of .kpackfs. A text is made on request, and shared by all
- * readers as long as one of them holds it and it is true. Knows no FUSE. Thread-safe.
+ * The texts of the files of .kpackfs.  A text is made on request, and all readers share
+ * it as long as one of them holds it and it is up to date.  Knows no FUSE.  Thread-safe.
  */
 #ifndef FS_CONTROL_TEXTS_H
 #define FS_CONTROL_TEXTS_H
@@ -11,16 +11,19 @@
 struct texts;
 struct text;
 
-/* What ABOUT points to is borrowed.  NULL: no memory. */
+/* The pointers in ABOUT are borrowed.  NULL: no memory. */
 struct texts *texts_new(const struct control_subject *about);
 
-/* All texts were let go of, and no read may begin; those that wait fail.  NULL is fine. */
+/*
+ * All references to texts must have been released, and no read may begin; reads that wait
+ * fail.  NULL is fine.
+ */
 void texts_free(struct texts *t);
 
-/* Names of files by position; NULL after the last. */
+/* The name of the file at POSITION; NULL after the last. */
 const char *texts_name(size_t position);
 
-/* What is shown is another edition now. */
+/* Call it when the mount shows another edition. */
 void texts_renew(struct texts *t);
 
 /* The text of the file at POSITION, with a reference; NULL: no memory. */
@@ -31,8 +34,8 @@ void text_unref(struct text *text);
 size_t text_size(const struct text *text);
 
 /*
- * Read LEN bytes, which lie in TEXT, at OFF, for TOKEN: answered by the subject's function,
- * exactly once.
+ * Read LEN bytes of TEXT at OFF; the range must lie in TEXT.  The subject's `answer` is
+ * called with TOKEN exactly once.
  */
 void text_read(struct text *text, uint64_t off, size_t len, void *token);
 

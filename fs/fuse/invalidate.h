@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Telling the kernel what it must not believe any more.  From a thread that answers no
- * requests: the kernel may make us wait for an answer that is under way.
+ * Invalidates what the kernel has cached of the last edition.  Called from a thread that
+ * answers no requests, because the kernel may make it wait for a pending answer.
  */
 #ifndef FS_FUSE_INVALIDATE_H
 #define FS_FUSE_INVALIDATE_H
@@ -9,14 +9,16 @@
 #include <fuse_lowlevel.h>
 #include "fs/tree/inodes.h"
 
-/* The notices of one swap of editions; begin with zeros and the session. */
+/*
+ * The invalidations of one swap of editions; the caller zeroes it and sets the session.
+ */
 struct invalidation {
 	struct fuse_session *session;
 	size_t names;
-	bool all; /* the kernel asks for every name again: single names need not be invalidated */
+	bool all; /* all names have been invalidated: no more single ones are needed */
 };
 
-/* For inodes_swap, with a struct invalidation. */
+/* The callback TELL of inodes_swap; NOTICES is a struct invalidation. */
 void invalidate_send(void *notices, const struct change *c);
 
 #endif

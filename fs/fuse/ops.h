@@ -9,19 +9,19 @@
 #include "fs/control/control.h"
 #include "fs/tree/inodes.h"
 
-/* What the requests work on: the session's user data. */
+/* The state that requests use: the session's user data. */
 struct fs {
 	struct inodes *inodes;
 	struct content *content;
 	struct control *control;
-	bool always_open;          /* OPEN and OPENDIR are to be asked each time */
-	bool no_open, no_opendir;  /* the kernel takes ENOSYS for an answer */
-	_Atomic uint64_t requests; /* grows with each */
+	bool always_open;          /* the kernel must send each OPEN and OPENDIR */
+	bool no_open, no_opendir;  /* the kernel sends no more after an answer ENOSYS */
+	_Atomic uint64_t requests; /* the number of requests so far */
 };
 
 extern const struct fuse_lowlevel_ops ops;
 
-/* For content_options. */
+/* The callback `answer` of content_options: TOKEN is the request. */
 content_answer op_read_answer;
 
 #endif

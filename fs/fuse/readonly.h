@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests that would change the tree.  The kernel refuses them by itself on a mount that
- * is `ro`; these answers are for one that somebody else mounted, or mounted again, otherwise:
- * EROFS, where a request without a handler would be ENOSYS.
+ * Handlers of requests that would change the tree: all answer EROFS.  The kernel refuses
+ * such requests itself if the mount is `ro`, but it may have been mounted or remounted
+ * without.  Without a handler the answer would be ENOSYS.
  */
 #ifndef FS_FUSE_READONLY_H
 #define FS_FUSE_READONLY_H

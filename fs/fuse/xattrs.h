@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an archive says of a file, as extended attributes: user.kpack.NAME for each fact of
- * entry_facts.h that the entry has.  Of a file that is the content of several entries, the first's.
- * Directories and the files of .kpackfs have none.
+ * The facts that an archive states about a file, as extended attributes: user.kpack.NAME
+ * for each fact of entry_facts.h that the entry has.  If several entries share a file,
+ * its facts are those of the first.  Directories and the files of .kpackfs have no such
+ * attributes.
  */
 #ifndef FS_FUSE_XATTRS_H
 #define FS_FUSE_XATTRS_H
