@@ -16,7 +16,7 @@
 #include "fs/cli/status.h"
 #include "fs/supervisor/supervisor.h"
 
-/* For each end of a run: ours, and those mount(8) knows. */
+/* The exit codes of each enum end: our own, and those of mount(8). */
 static const int exit_codes[2][4] = {{0, 2, 1, 1}, {0, 1, 2, 32}};
 
 static int exit_code(const struct settings *s, enum end end)
@@ -24,7 +24,10 @@ static int exit_code(const struct settings *s, enum end end)
 	return exit_codes[s->helper][end];
 }
 
-/* What mount.fuse3 has opened is the server's: the mount is to end with it. */
+/*
+ * Close the connection that mount.fuse3 opened: only the server holds it, so that the
+ * mount ends with the server.
+ */
 static void leave_connection(const char *mountpoint)
 {
 	const char place[] = "/dev/fd/";
@@ -50,8 +53,8 @@ static enum end watch_over(const struct settings *s, struct supervised *server,
 }
 
 /*
- * The server is the child: whoever started us has to do with the process that lives
- * longer. Nothing was read so far, so the supervisor stays small.
+ * The server is the child, so that the program that started us deals with the supervisor,
+ * which lives longer.  Nothing was read before the fork, so the supervisor stays small.
  */
 static enum end run(struct settings *s, struct daemon *d)
 {
@@ -90,7 +93,7 @@ static int run_in_background(struct settings *s)
 	return code < 0 ? exit_code(s, SYSTEM) : code;
 }
 
-/* Every archive needs a descriptor. */
+/* Raise the limit of open files, because every archive needs a descriptor. */
 static void raise_file_limit(void)
 {
 	struct rlimit limit;
@@ -110,7 +113,7 @@ log_libfuse(enum fuse_log_level level, const char *fmt, va_list args)
 	end = strchr(line, '\n');
 	if (end)
 		*end = '\0';
-	/* Debug lines were asked for with -d. */
+	/* Debug lines only come with -d, so they are always shown. */
 	log_print(level > FUSE_LOG_WARNING ? LOG_WARNING : (int)level, "%s", line);
 }
 

@@ -4,8 +4,9 @@
 #include "core/target/target.h"
 
 /*
- * mount(8) begins its list of options with rw, whatever the user wrote; mount.fuse3 then
- * adds dev,suid. Only a user who wrote rw gets the warning.
+ * Replace an rw that the user did not write by ro: mount(8) begins its list of options
+ * with rw, whatever the user wrote, and mount.fuse3 then adds dev,suid.  Only an rw that
+ * the user wrote is refused later.
  */
 static void drop_default_rw(int argc, char **argv, bool helper)
 {
@@ -22,7 +23,7 @@ static void drop_default_rw(int argc, char **argv, bool helper)
 	}
 }
 
-/* Can TEXT, up to a comma, be one more architecture of a list? */
+/* True if TEXT, up to a comma, can be another architecture of a list. */
 static bool goes_on(const char *text)
 {
 	struct kp_span name = {(const uint8_t *)text, strcspn(text, ",")};
@@ -34,8 +35,8 @@ static bool goes_on(const char *text)
 }
 
 /*
- * Commas separate options, so arch=LIST would end at its first one: hide those with another
- * architecture behind them.
+ * Commas separate options, so arch=LIST would end at its first comma: replace each comma
+ * that has another architecture behind it.
  */
 static void join_arches(char *list)
 {
@@ -62,7 +63,7 @@ static void join_all_arches(int argc, char **argv)
 	}
 }
 
-/* mount(8) also passes -t TYPE to helpers. */
+/* Remove -t TYPE, which mount(8) passes to helpers. */
 static void drop_type(int *argc, char **argv)
 {
 	for (int i = 1; i + 1 < *argc; i++) {

@@ -99,7 +99,7 @@ enum key {
 	{                                                                                \
 		t, (unsigned)-1, key                                                     \
 	}
-/* Requests over io_uring, where the library that is built against can. */
+/* True if the libfuse of this build can take requests over io_uring. */
 #define HAS_IO_URING (FUSE_VERSION >= FUSE_MAKE_VERSION(3, 18))
 #define KEEP(t) OPTION(t, FUSE_OPT_KEY_KEEP)
 #define IGNORE(t) OPTION(t, FUSE_OPT_KEY_DISCARD)
@@ -136,7 +136,7 @@ static const struct fuse_opt option_table[] = {
 	OPTION("clone_fd", KEY_CLONE_FD),
 	OPTION("fsname=", KEY_FSNAME),
 	OPTION("subtype=", KEY_SUBTYPE),
-	/* libfuse's own */
+	/* options of libfuse */
 	KEEP("allow_other"),
 	KEEP("allow_root"),
 	KEEP("auto_unmount"),
@@ -145,17 +145,17 @@ static const struct fuse_opt option_table[] = {
 	KEEP("nodiratime"),
 	OPTION("io_uring", KEY_IO_URING),
 	OPTION("io_uring_q_depth=", KEY_IO_URING),
-	/* always so */
+	/* always in force */
 	IGNORE("-r"),
 	IGNORE("ro"),
 	IGNORE("nosuid"),
 	IGNORE("nodev"),
 	IGNORE("exec"),
 	IGNORE("default_permissions"),
-	/* mount.fuse3 asks for these two; there is no suid file and no device here */
+	/* mount.fuse3 adds these two; the mount has no suid files and no devices */
 	IGNORE("suid"),
 	IGNORE("dev"),
-	/* mount(8), fstab, and what means nothing on a read-only mount */
+	/* for mount(8) and fstab, or without meaning on a read-only mount */
 	IGNORE("-n"),
 	IGNORE("defaults"),
 	IGNORE("auto"),
@@ -216,7 +216,9 @@ static bool replace(char **string, const char *text)
 	return *string || option_wrong(text, "out of memory");
 }
 
-/* --- what each option means ---------------------------------------------------------- */
+/*
+ * --- the meaning of each option ------------------------------------------------------
+ */
 
 static const char *value_of(const char *arg)
 {
@@ -235,7 +237,7 @@ static bool take_debug(struct settings *s, const char *arg)
 	return s->debug = s->foreground = true;
 }
 
-/* mount(8)'s -s: tolerate options; we know which to ignore. */
+/* From mount(8), -s means to tolerate options; we know which to ignore. */
 static bool take_single(struct settings *s, const char *arg)
 {
 	(void)arg;
@@ -307,7 +309,7 @@ static bool take_io_uring(struct settings *s, const char *arg)
 static const struct meaning {
 	enum { OTHER, FLAG, NUMBER, SECONDS, STRINGS } kind;
 	bool (*take)(struct settings *s, const char *arg); /* OTHER */
-	size_t at;                                         /* where it goes, else */
+	size_t at; /* all other kinds: offset in struct settings */
 	int base;
 	unsigned min, max;
 } meanings[] = {
@@ -363,7 +365,7 @@ static bool take(struct settings *s, const struct meaning *m, const char *arg)
 	return m->take(s, arg);
 }
 
-/* fuse_opt's callback: 1 keeps the argument for libfuse, 0 takes it, -1 fails. */
+/* fuse_opt's callback: 1 keeps the argument for libfuse, 0 drops it, -1 fails. */
 static int parse_option(void *data, const char *arg, int key, struct fuse_args *args)
 {
 	struct settings *s = data;
@@ -393,7 +395,7 @@ static char *absolute(const char *path)
 	return full;
 }
 
-/* Take "." and what is of no use between slashes out; the meaning stays. */
+/* Remove "." components and repeated slashes; PATH stays the same file. */
 static void tidy(char *path)
 {
 	char *to = path;
@@ -414,7 +416,7 @@ static void tidy(char *path)
 	*to = '\0';
 }
 
-/* The absolute path of a source. Its links are followed anew at each look at it. */
+/* The absolute path of a source.  Links are kept: each scan follows them again. */
 static char *absolute_name(const char *path)
 {
 	char *here = path[0] == '/' ? strdup("") : getcwd(NULL, 0), *full = NULL;
@@ -443,7 +445,7 @@ static enum end take_mountpoint(struct settings *s)
 		return NO_MOUNT;
 	free(s->mountpoint);
 	s->mountpoint = full;
-	/* libfuse would mount on a file, and the kernel then refuse every request. */
+	/* libfuse would mount on a file, but then the kernel refuses every request. */
 	if (stat(full, &st) == 0 && !S_ISDIR(st.st_mode)) {
 		log_about(LOG_ERR, full, strerror(ENOTDIR));
 		return NO_MOUNT;
@@ -477,7 +479,7 @@ static enum end take_paths(struct settings *s)
 	return take_mountpoint(s);
 }
 
-/* For --status: the mount point is looked at with care, and not here. */
+/* For --status.  The mount point is not accessed here, because it may not answer. */
 static enum end take_mountpoint_alone(struct settings *s)
 {
 	struct strings *p = &s->sources;

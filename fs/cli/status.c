@@ -24,7 +24,7 @@ static int complain(const char *mountpoint, const char *why)
 	return 1;
 }
 
-/* What it means that a mount of ours cannot be looked at. */
+/* The reasons why the status of a mount cannot be read, by errno. */
 static const struct {
 	int err;
 	const char *text;
@@ -43,7 +43,7 @@ static const char *explain(int err)
 	return strerror(err);
 }
 
-/* Open its text, of a file system that is FUSE's.  -1 and errno. */
+/* Open the status text of the mount, if it is a FUSE file system.  -1: see errno. */
 static int open_text(const char *mountpoint)
 {
 	struct statfs fs;
@@ -60,10 +60,10 @@ static int open_text(const char *mountpoint)
 	return fd;
 }
 
-/* What the process that asks ends with, if not with an errno. */
+/* Exit statuses of the child; any other is an errno. */
 enum { WELL = 0, NOT_WELL = 255 };
 
-/* Copy the mount's text to OUT. */
+/* Copy the mount's status text to OUT.  Returns the exit status. */
 static int ask(const char *mountpoint, FILE *out)
 {
 	int fd = open_text(mountpoint);
@@ -85,8 +85,8 @@ static int ask(const char *mountpoint, FILE *out)
 }
 
 /*
- * It ends with its parent, or as soon as that is possible: meanwhile nobody shall wait for
- * what it holds of the caller's.
+ * Run the child.  It ends with its parent, or as soon as possible after it.  It closes
+ * all other descriptors, so that no program waits for those that it inherited.
  */
 static _Noreturn void be_child(const char *mountpoint, int out)
 {
@@ -96,7 +96,7 @@ static _Noreturn void be_child(const char *mountpoint, int out)
 	_exit(ask(mountpoint, fdopen(0, "w")));
 }
 
-/* Is there something to be read from FD, or its end, before the time END? */
+/* Wait until the time END for bytes from FD, or for its end; false: neither came. */
 static bool comes(int fd, int64_t end)
 {
 	struct pollfd p = {fd, POLLIN, 0};
@@ -107,7 +107,7 @@ static bool comes(int fd, int64_t end)
 	return p.revents != 0;
 }
 
-/* Print what comes from FD.  false: its end does not come. */
+/* Print the bytes that come from FD.  false: its end did not come in time. */
 static bool print(int fd)
 {
 	int64_t end = clock_ms() + PATIENCE;
@@ -120,8 +120,8 @@ static bool print(int fd)
 }
 
 /*
- * Whoever waits for a mount that does not answer can only be killed, and not even that
- * when its server stopped with the question in hand: a child asks.
+ * A child reads the status.  A process that waits for a mount that does not answer can
+ * only be killed, and not even that if the server has stopped while it had the request.
  */
 int status_show(const char *mountpoint)
 {

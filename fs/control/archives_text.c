@@ -31,7 +31,10 @@ static void put_arches(FILE *f, struct kpack_archive *a)
 	}
 }
 
-/* Path, scheme, architectures, entries, bytes; or path and why it is refused. */
+/*
+ * Columns: path, scheme, architectures, entries, bytes; or the path and the refusal's
+ * reason.
+ */
 void archives_text_put(FILE *f, const struct edition *e)
 {
 	const struct holdings *h = &e->holdings;

@@ -9,7 +9,7 @@
 #include <openssl/evp.h>
 #endif
 
-/* Bytes that are asked for at a time. */
+/* Bytes of content that are read at a time. */
 #define STEP (256 << 10)
 
 /* A read that waits for digests. */
@@ -33,13 +33,13 @@ struct step {
 struct checksum_thread {
 	struct content *content;
 	content_answer *answer;
-	pthread_mutex_t lock; /* everything below, and the digests of all checksums */
+	pthread_mutex_t lock; /* guards the fields below and all digests */
 	pthread_cond_t work;
 	struct request *first, **last;
 	pthread_t thread;
 	bool running, stop;
 
-	struct step step; /* the thread's */
+	struct step step; /* used by the thread only */
 };
 
 #if KP_WITH_OPENSSL
@@ -64,7 +64,7 @@ static void take_step(void *token, const void *data, size_t size,
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* Read the bytes at OFF; false: they cannot be read. */
+/* Read up to STEP bytes at OFF, and wait for them; false: they cannot be read. */
 static bool read_step(struct checksum_thread *h, struct origin_entry what, uint64_t off)
 {
 	struct step *s = &h->step;
@@ -102,7 +102,7 @@ static bool add_bytes(struct checksum_thread *h, struct origin_entry what,
 	return true;
 }
 
-/* The digest of WHAT; zeros when it cannot be read. */
+/* Compute the digest of WHAT; zeros if it cannot be read. */
 static void digest(struct checksum_thread *h, struct origin_entry what,
 		   char digits[CHECKSUM_DIGITS + 1])
 {
@@ -117,7 +117,10 @@ static void digest(struct checksum_thread *h, struct origin_entry what,
 		snprintf(digits + 2 * i, 3, "%02x", bytes[i]);
 }
 
-/* The oldest read, when it can be answered, else a line it needs; waits for a read. */
+/*
+ * Wait for the oldest read.  If all its digests are known, READY is set and the read is
+ * removed from the queue; else LINE is a line whose digest it needs.  NULL: stopped.
+ */
 static struct request *next_read(struct checksum_thread *h, uint32_t *line, bool *ready)
 {
 	struct request *r;
@@ -166,7 +169,7 @@ static void work(struct checksum_thread *h)
 
 static void *run(void *arg)
 {
-	/* its configuration would be a file, which may not be opened any more */
+	/* without its configuration file, because no file may be opened any more */
 	OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
 	work(arg);
 	return NULL;
@@ -238,7 +241,9 @@ void checksum_thread_free(struct checksum_thread *h)
 	free(h);
 }
 
-/* Signals are for the thread that runs the loop. */
+/*
+ * Start the thread, with all signals blocked: the thread with the main loop takes them.
+ */
 static bool start(struct checksum_thread *h)
 {
 	sigset_t all, old;

@@ -5,11 +5,14 @@
 #include "core/base/alloc.h"
 #include "fs/tree/walk.h"
 
-/* Bytes of a text from which on it is worth a while to give them back to the system. */
+/*
+ * Freeing a text of more bytes than this returns memory to the system, which takes a
+ * while.
+ */
 #define CHECKSUMS_LONG (1 << 20)
 
 struct line {
-	size_t at; /* of its digest in the text */
+	size_t at; /* offset of its digest in the text */
 	uint32_t file;
 	bool known;
 };
@@ -21,7 +24,7 @@ struct checksums {
 	size_t size, cap;
 	struct line *lines;
 	size_t n_lines, lines_cap;
-	uint32_t *known; /* by file: a line with its digest, plus one */
+	uint32_t *known; /* by file: 1 + number of a line with its digest, or 0 */
 };
 
 static bool put(struct checksums *s, const void *bytes, size_t n)
@@ -34,7 +37,10 @@ static bool put(struct checksums *s, const void *bytes, size_t n)
 	return true;
 }
 
-/* A backslash is doubled, and the line then begins with one; there are no newlines. */
+/*
+ * Write a path: backslashes are doubled, and the line begins with one then.  Paths have
+ * no newlines.
+ */
 static bool put_path(struct checksums *s, struct kp_span path)
 {
 	for (size_t i = 0; i < path.size; i++)
@@ -124,7 +130,9 @@ static size_t line_at(const struct checksums *s, uint64_t off)
 	return low;
 }
 
-/* Copy the digest from another line of the same file; false: there is none. */
+/*
+ * Copy the digest from another line of the same file, if needed; false: it is not known.
+ */
 static bool learn(struct checksums *s, struct line *line)
 {
 	uint32_t other = s->known[line->file];

@@ -6,7 +6,7 @@
 #include <zstd.h>
 #include "core/base/alloc.h"
 
-/* Bytes of a block's text: a read of the kernel has about as many. */
+/* Bytes of text in a block: about as many as the kernel reads at once. */
 #define BLOCK (128 << 10)
 
 struct block {
@@ -18,7 +18,7 @@ struct compressed_text {
 	struct block *blocks;
 	size_t n_blocks, cap;
 	uint64_t size;
-	char *last; /* what is no whole block, while it is written */
+	char *last; /* while writing: the bytes of the incomplete block */
 };
 
 struct compressed_text *compressed_text_new(void)
@@ -44,7 +44,9 @@ uint64_t compressed_text_size(const struct compressed_text *t)
 
 /* --- writing ---------------------------------------------------------------------- */
 
-/* Compress the SIZE bytes that were gathered, into no more than they need. */
+/*
+ * Compress SIZE bytes of the last block, and keep no more memory than the result needs.
+ */
 static bool add_block(struct compressed_text *t, size_t size)
 {
 	size_t bound = ZSTD_compressBound(size), used;
@@ -64,7 +66,7 @@ static bool add_block(struct compressed_text *t, size_t size)
 	return true;
 }
 
-/* Returns what was taken; less than SIZE is a failure. */
+/* Returns the number of bytes written; less than SIZE is a failure. */
 static ssize_t write_folded(void *cookie, const char *bytes, size_t size)
 {
 	struct compressed_text *t = cookie;
@@ -113,7 +115,7 @@ static size_t block_size(const struct compressed_text *t, size_t i)
 	return left < BLOCK ? (size_t)left : BLOCK;
 }
 
-/* ROOM has space for one block. */
+/* Copy LEN bytes at OFF to BUF.  ROOM has space for one block. */
 static bool copy(const struct compressed_text *t, uint64_t off, char *buf, size_t len,
 		 char *room)
 {

@@ -9,7 +9,7 @@
 
 #define BUCKETS 64
 
-/* Bytes of a text from which on the kernel is made to forget it. */
+/* The kernel is made to forget names whose text has at least this many bytes. */
 #define LONG 65536
 
 struct snapshot {
@@ -24,11 +24,11 @@ struct snapshot {
 struct control {
 	struct inodes *inodes;
 	struct texts *texts;
-	struct forget_names *tidier; /* NULL: no name is taken back from the kernel */
+	struct forget_names *tidier; /* NULL: the kernel is not made to forget names */
 	struct timespec started;
 
-	pthread_mutex_t lock; /* everything below */
-	struct stat look;     /* of the root */
+	pthread_mutex_t lock; /* guards everything below */
+	struct stat look;     /* attributes of the root */
 	uint64_t next_ino;
 	struct snapshot *buckets[BUCKETS];
 };
@@ -83,7 +83,7 @@ static void stat_snapshot(const struct control *c, const struct snapshot *s,
 	out->st_blocks = (out->st_size + 511) / 512;
 }
 
-/* A snapshot of TEXT of a file; takes over the caller's reference. */
+/* A snapshot of TEXT, the text of FILE; takes over the caller's reference. */
 static struct snapshot *snapshot_new(struct text *text, size_t file)
 {
 	struct snapshot *s = text ? calloc(1, sizeof(*s)) : NULL;
@@ -182,7 +182,7 @@ void control_renew(struct control *c)
 	texts_renew(c->texts);
 }
 
-/* The text is made without the lock: it may take a while. */
+/* The text is made without the lock, because that may take a while. */
 int control_lookup(struct control *c, struct kp_span name, uint64_t *ino,
 		   struct stat *out)
 {

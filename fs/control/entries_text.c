@@ -4,7 +4,7 @@
 #include "entries_text.h"
 #include "fs/tree/walk.h"
 
-/* Metadata, and names in which each byte may become six. */
+/* Room for the metadata, and for names in which each byte may become six in JSON. */
 #define LINE_MAX_BYTES (KP_JSON_MAX + 8 * 6 * KP_NAME_MAX)
 
 struct entries_text {
@@ -13,7 +13,7 @@ struct entries_text {
 	FILE *out;
 };
 
-/* The holder of a name, or another entry with the same content. */
+/* The entry that owns a name, or another entry with the same content. */
 static struct claim holder(const struct entries_text *in, uint32_t name)
 {
 	struct kp_view_name n = kp_view_name(in->edition->view, name);

@@ -8,21 +8,21 @@
 
 #define NAMES_MAX 16
 
-/* Seconds after a look-up: most programs have read the file by then. */
+/* Seconds to wait after a look-up: most programs have read the file by then. */
 #define MOMENT 1
 
 struct forget_names {
 	forget_names_tell *tell;
 	void *user;
-	pthread_mutex_t lock; /* everything below */
+	pthread_mutex_t lock; /* guards everything below */
 	pthread_cond_t wake;
-	const char *names[NAMES_MAX]; /* noted */
+	const char *names[NAMES_MAX]; /* names that were noted */
 	size_t count;
 	pthread_t thread;
 	bool running, stop;
 };
 
-/* Wait until names were noted, and a moment more; false: stopped. */
+/* Wait until a name is noted, and then for a moment; false: stopped. */
 static bool await_names(struct forget_names *t)
 {
 	struct timespec until;
@@ -86,7 +86,9 @@ void forget_names_free(struct forget_names *t)
 	free(t);
 }
 
-/* Signals are for the thread that runs the loop. */
+/*
+ * Start the thread, with all signals blocked: the thread with the main loop takes them.
+ */
 static void start(struct forget_names *t)
 {
 	sigset_t all, old;

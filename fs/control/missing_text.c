@@ -9,7 +9,7 @@
 struct missing {
 	FILE *out;
 	struct path_owners *claims;
-	char *chosen;       /* architectures, with commas between them */
+	char *chosen;       /* architectures, separated by commas */
 	const char *subdir; /* NULL: the whole tree */
 };
 
@@ -21,7 +21,7 @@ static void put_escaped(FILE *f, struct kp_span s)
 	free(text);
 }
 
-/* A line; REASON may have parts that are as hostile as a path. */
+/* Write a line.  REASON is escaped, too, because parts of it come from archives. */
 static void put_line(const struct missing *m, struct kp_span path, const char *reason)
 {
 	put_escaped(m->out, path);
@@ -45,7 +45,9 @@ put_reason(const struct missing *m, struct kp_span path, const char *format, ...
 		free(reason);
 }
 
-/* Has the content of X the same bytes as that of Y, as far as the archives record it? */
+/*
+ * True if the contents of X and Y have the same bytes, as far as the archives record it.
+ */
 static bool same_bytes(struct claim x, struct claim y)
 {
 	struct kp_entry_info x_info, y_info;
@@ -77,7 +79,7 @@ static void put_holder(const struct missing *m, struct kp_span path, struct clai
 		   (const char *)info.arch.data);
 }
 
-/* Is PATH below DIR, which may be the root? */
+/* True if PATH is below DIR, which may be the root. */
 static bool is_below(struct kp_span path, const char *dir)
 {
 	size_t n = strlen(dir);
@@ -86,7 +88,7 @@ static bool is_below(struct kp_span path, const char *dir)
 	       (kp_span_starts(path, dir, n) && path.size > n && path.data[n] == '/');
 }
 
-/* What the mount's root keeps out of sight; false: nothing. */
+/* Write a line if PATH is hidden because of subdir=; false: it is not. */
 static bool put_hidden(const struct missing *m, struct kp_span path)
 {
 	const char *dir = m->subdir;
@@ -147,7 +149,10 @@ static void put_entries(const struct missing *m, struct kpack_archive *a)
 	}
 }
 
-/* What a refused entry would be called: its type is not known, its key may be anything. */
+/*
+ * Write a line for a refused entry, with the path that it would have.  Its type is not
+ * known, and its key may be anything.
+ */
 static void put_fault(const struct missing *m, const struct kpack_archive *a,
 		      const struct kp_fault *fault)
 {
@@ -191,7 +196,7 @@ static void put_refused(const struct missing *m, const struct refused *r)
 	put_reason(m, kp_span_str(r->path), "refused: %s", r->text);
 }
 
-/* The chosen architectures, or that there are none; NULL: no memory. */
+/* The chosen architectures, or a text that says that there are none; NULL: no memory. */
 static char *chosen_new(const struct arches *arches)
 {
 	char *text = arches_line_new(arches, ",");

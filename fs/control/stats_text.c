@@ -7,7 +7,7 @@
 #include "stats_text.h"
 #include "core/base/text.h"
 
-/* Figures that are counted when they are asked for, and those that content counts. */
+/* The figures that are counted on request, and those that `content` counts. */
 struct figures {
 	uint64_t archives, refused_archives, entries, files, directories;
 	uint64_t reloads, edition, retired_inodes, retired_archives;
@@ -23,9 +23,9 @@ static const char *const type_names[] = {"gauge", "counter"};
 
 static const struct row {
 	const char *key;    /* in JSON */
-	const char *metric; /* for Prometheus; NULL: it is there by reason */
+	const char *metric; /* for Prometheus; NULL: written by reason elsewhere */
 	enum type type;
-	size_t at; /* a uint64_t of the figures */
+	size_t at; /* offset in struct figures, of a uint64_t */
 	const char *help;
 } rows[] = {
 	{"archives", "archives", GAUGE, AT(archives), "Archives that are served."},
@@ -98,7 +98,7 @@ static uint64_t figure(const struct figures *f, const struct row *row)
 	return n;
 }
 
-/* Decodes that took no longer than bound number I; of the last, any time. */
+/* The decodes that took no longer than bound number I; CONTENT_TIMES: all decodes. */
 static uint64_t decodes_within(const struct stats *s, size_t i)
 {
 	uint64_t n = 0;
@@ -108,7 +108,7 @@ static uint64_t decodes_within(const struct stats *s, size_t i)
 	return n;
 }
 
-/* The bound as text, which Prometheus and JSON's keys share. */
+/* Bound number I as text, for Prometheus and for JSON's keys. */
 static const char *bound_text(size_t i, char room[32])
 {
 	if (i == CONTENT_TIMES)
@@ -119,7 +119,7 @@ static const char *bound_text(size_t i, char room[32])
 
 /* --- JSON ------------------------------------------------------------------------- */
 
-/* A moment as RFC 3339 has it, or null for none. */
+/* Write a time in the format of RFC 3339, or null for 0. */
 static void put_moment(FILE *f, const char *key, struct timespec when)
 {
 	char text[64];
@@ -185,7 +185,7 @@ static void put_head(FILE *f, const char *metric, const char *type, const char *
 		type);
 }
 
-/* A label's value: UTF-8 in one line, with backslashes and quotes escaped. */
+/* Write a label's value: UTF-8 in one line, with backslashes and quotes escaped. */
 static void put_label(FILE *f, const char *value)
 {
 	char *text = kp_text_escape_new(kp_span_str(value));
@@ -206,7 +206,10 @@ static void put_labelled(FILE *f, const char *metric, const char *label,
 	fprintf(f, "\"} %" PRIu64 "\n", n);
 }
 
-/* An archive that two sources have is one series, not two. */
+/*
+ * True if no archive before has the same path: two sources with an archive make one
+ * series.
+ */
 static bool is_first(const struct edition *e, size_t archive)
 {
 	const char *path = kp_archive_path(e->archives[archive]);

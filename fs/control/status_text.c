@@ -98,8 +98,8 @@ static size_t directory_length(const char *path)
 }
 
 /*
- * Archives stand in the order of their sources: the archives of one source are
- * neighbours.
+ * True if A and B are in the same directory.  Archives are in the order of their sources,
+ * so comparing neighbours is enough.
  */
 static bool same_directory(const char *a, const char *b)
 {

@@ -16,33 +16,36 @@
 
 #define TEXTS_MAX 16
 
-/* Bytes of a text from which on it is worth a while to give them back. */
+/*
+ * Freeing a text of more bytes than this returns memory to the system, which takes a
+ * while.
+ */
 #define LONG (1 << 20)
 
 struct text {
 	struct texts *texts;
-	struct text **place; /* where it is found while it is true; NULL: nowhere */
+	struct text **place; /* its element of `shared`; NULL: it is not shared */
 	unsigned refs;
 	struct timespec of; /* when its edition was made */
 	size_t size;
-	struct compressed_text *lines; /* or: */
+	struct compressed_text *lines; /* either this or sums */
 	struct checksums *sums;
 };
 
 struct texts {
 	struct control_subject about;
 	struct checksum_thread *hasher;
-	struct timespec started, ticking; /* by the clock, and by one nobody sets */
+	struct timespec started, ticking; /* start: real-time and boot clock */
 
-	/* One thread makes a text at a time; taken before the lock. */
+	/* Only one thread at a time makes a text; taken before the lock. */
 	pthread_mutex_t making[TEXTS_MAX];
-	pthread_mutex_t lock; /* everything below, and references of texts */
+	pthread_mutex_t lock; /* guards everything below, and references of texts */
 	struct text *shared[TEXTS_MAX];
 	uint64_t reloads;
 	struct timespec reloaded;
 };
 
-/* --- what they say ---------------------------------------------------------------- */
+/* --- contents --------------------------------------------------------------------- */
 
 static double seconds_since(struct timespec begin)
 {
@@ -138,8 +141,9 @@ static bool put_version(struct texts *t, const struct edition *e, FILE *f)
 
 static const struct row {
 	const char *name;
-	bool (*put)(struct texts *t, const struct edition *e, FILE *f); /* or checksums */
-	bool changes; /* within an edition */
+	/* NULL: the text is struct checksums */
+	bool (*put)(struct texts *t, const struct edition *e, FILE *f);
+	bool changes; /* changes within an edition, so it cannot be shared */
 } rows[] = {
 	{"archives", put_archives, false},
 	{"arches", put_arches, false},
@@ -150,7 +154,7 @@ static const struct row {
 	{"stats", put_stats, true},
 	{"status", put_status, true},
 	{"version", put_version, false},
-	{"checksums", NULL, false}, /* the last, for builds that have none */
+	{"checksums", NULL, false}, /* the last, because some builds have none */
 };
 
 #define N_ROWS (sizeof(rows) / sizeof(*rows))
@@ -164,7 +168,9 @@ const char *texts_name(size_t position)
 
 /* --- making ----------------------------------------------------------------------- */
 
-/* What a long text took goes back to the system: it may not be wanted again for a year. */
+/*
+ * Memory of a long text is returned to the system: it may not be needed again for a year.
+ */
 static void text_free(struct text *text)
 {
 	bool is_long = text->size > LONG;
@@ -234,7 +240,7 @@ static struct text *find_shared(struct texts *t, size_t i, const struct edition 
 	return text;
 }
 
-/* Let TEXT be found, and no other before it. */
+/* Make TEXT the shared text of file number I, in place of an older text. */
 static void share(struct texts *t, size_t i, struct text *text)
 {
 	pthread_mutex_lock(&t->lock);
@@ -319,7 +325,7 @@ void text_read(struct text *text, uint64_t off, size_t len, void *token)
 		read_lines(text, off, len, token);
 }
 
-/* --- all of them ------------------------------------------------------------------ */
+/* --- the set of texts ------------------------------------------------------------- */
 
 struct texts *texts_new(const struct control_subject *about)
 {

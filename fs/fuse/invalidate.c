@@ -5,8 +5,9 @@
 #include "invalidate.h"
 
 /*
- * Names after which all are taken back at once, where library and kernel can.  Below, that
- * would cost more: what is not named any more loses its pages.
+ * If more names change, all names are invalidated at once, if library and kernel can do
+ * that.  For fewer names it costs more, because a file that loses its last name loses its
+ * pages.
  */
 #define NAMES_MAX 20000
 
@@ -19,7 +20,10 @@ static bool take_all_back(struct invalidation *n)
 	return n->all;
 }
 
-/* The name first: that waits for a listing which is being read, and may be kept. */
+/*
+ * A name comes before its listing: invalidating it waits for a listing that is being
+ * read.
+ */
 static int tell(struct invalidation *n, const struct change *c)
 {
 	switch (c->what) {
@@ -42,7 +46,7 @@ void invalidate_send(void *notices, const struct change *c)
 {
 	int err = tell(notices, c);
 
-	/* ENOENT: the kernel does not know it. */
+	/* ENOENT: the kernel does not know the name or inode. */
 	if (err && err != -ENOENT)
 		log_print(LOG_INFO, "the kernel was not notified of a change: %s",
 			  strerror(-err));

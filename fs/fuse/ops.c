@@ -7,7 +7,9 @@
 #include "readonly.h"
 #include "core/archive/naming.h"
 
-/* Seconds the kernel may believe an answer: what is mounted does not change. */
+/*
+ * Seconds that the kernel may cache an answer: changes are invalidated when they happen.
+ */
 #define FOREVER 1e9
 #define NAME_BYTES 255
 
@@ -59,8 +61,9 @@ static void op_init(void *user, struct fuse_conn_info *conn)
 	want(conn, FUSE_CAP_EXPORT_SUPPORT);
 	want(conn, FUSE_CAP_CACHE_SYMLINKS);
 	want(conn, FUSE_CAP_EXPLICIT_INVAL_DATA);
-	/* Content never changes under an inode.  Splicing costs more than copying.  What is
-	 * opened to be truncated must be refused, though nobody asks us to open it. */
+	/* Content never changes under an inode.  Splicing costs more than copying.  An
+	 * open with O_TRUNC must be refused, so the kernel must not merge it into OPEN,
+	 * which it may not send. */
 	conn->want &= ~(unsigned)(FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_SPLICE_READ |
 				  FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE |
 				  FUSE_CAP_ATOMIC_O_TRUNC);
@@ -101,7 +104,7 @@ static struct fuse_entry_param entry_of(const struct stat *st)
 	};
 }
 
-/* Inside the inodes. */
+/* Called between inodes_enter and inodes_leave. */
 static void reply_inode(fuse_req_t req, const struct stat *st)
 {
 	struct fuse_entry_param e = entry_of(st);
@@ -121,7 +124,7 @@ static void reply_node(fuse_req_t req, const struct edition *e, struct tree_node
 	reply_inode(req, &st);
 }
 
-/* A name that is not there: inode 0 with a timeout makes the kernel remember it. */
+/* The name does not exist: inode 0 with a timeout makes the kernel remember that. */
 static void reply_negative(fuse_req_t req)
 {
 	struct fuse_entry_param e = {.entry_timeout = FOREVER};
@@ -129,7 +132,10 @@ static void reply_negative(fuse_req_t req)
 	fuse_reply_entry(req, &e);
 }
 
-/* The number of the snapshots' attributes never changes, but their names do at once. */
+/*
+ * A snapshot's attributes never change, but its name stands for another at the next
+ * look-up.
+ */
 static void reply_control(fuse_req_t req, fuse_ino_t ino, const struct stat *st)
 {
 	struct fuse_entry_param e = {
@@ -177,7 +183,7 @@ static void lookup_control(fuse_req_t req, fuse_ino_t parent, const char *name)
 		reply_control(req, ino, &st);
 }
 
-/* "." and ".." are asked for by NFS servers, of inodes the kernel has forgotten. */
+/* NFS servers look up "." and ".." of inodes that the kernel has forgotten. */
 static void lookup_dir(fuse_req_t req, const struct edition *e, struct tree_node dir,
 		       const char *name)
 {
@@ -207,7 +213,7 @@ static void lookup_tree(fuse_req_t req, const struct edition *e, fuse_ino_t pare
 	else if (!inode.node.is_dir)
 		fuse_reply_err(req, ENOTDIR);
 	else if (inode.retired)
-		fuse_reply_err(req, ENOENT); /* it is empty now */
+		fuse_reply_err(req, ENOENT); /* a retired directory is empty */
 	else
 		lookup_dir(req, e, inode.node, name);
 }
@@ -280,7 +286,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	(void)ino;
 	if (fs_of(req)->no_open) {
-		/* From now on the kernel opens by itself, and keeps its pages. */
+		/* From now on the kernel opens files itself, and keeps their pages. */
 		fuse_reply_err(req, ENOSYS);
 		return;
 	}
@@ -316,8 +322,8 @@ static void read_tree(fuse_req_t req, fuse_ino_t ino, size_t size, uint64_t off)
 }
 
 /*
- * No interrupts: a read that is parked is answered soon, and EINTR for a page that was
- * touched through mmap while some timer's signal came would be a SIGBUS.
+ * Reads are not interrupted: a parked read is answered soon, and if a signal came while a
+ * page was touched through mmap, EINTR would cause a SIGBUS.
  */
 static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		    struct fuse_file_info *fi)
@@ -340,7 +346,7 @@ void op_read_answer(void *token, const void *data, size_t size,
 		fuse_reply_buf(token, data, size);
 }
 
-/* Directories.  A position is that of the next name; "." and ".." have 0 and 1. */
+/* Directories.  An offset is the position of the next name; "." and ".." have 0 and 1. */
 
 struct listing {
 	fuse_req_t req;
@@ -348,7 +354,7 @@ struct listing {
 	char *buf;
 	size_t size, used;
 	const struct edition *e;
-	uint32_t first, end; /* names that were added with a reference */
+	uint32_t first, end; /* the names that were added with a look-up */
 };
 
 /* Add a name; false when it does not fit. */
@@ -366,7 +372,10 @@ static bool list_add(struct listing *l, const char *name,
 	return true;
 }
 
-/* "." or "..", or a control file: without a reference, so that none must be forgotten. */
+/*
+ * Add ".", ".." or a control file, without a look-up, so that there is none to be
+ * forgotten.
+ */
 static bool list_plain(struct listing *l, const char *name, uint64_t ino, mode_t type,
 		       off_t next)
 {
@@ -417,7 +426,10 @@ static void list_tree(struct listing *l, struct tree_node node, off_t from)
 		l->end++;
 }
 
-/* What was listed with its attributes has been looked up. */
+/*
+ * Call COUNT for each name that was listed with its attributes, which counts as a
+ * look-up.
+ */
 static void list_count(struct listing *l, void (*count)(struct inodes *, uint64_t))
 {
 	struct inodes *inodes = fs_of(l->req)->inodes;
@@ -442,7 +454,7 @@ static void list_control(struct listing *l, off_t from)
 		i++;
 }
 
-/* Inside the inodes.  0 or an errno. */
+/* Called between inodes_enter and inodes_leave.  0 or an errno. */
 static int list_inode(struct listing *l, fuse_ino_t ino, off_t from)
 {
 	struct inode inode;
@@ -520,8 +532,9 @@ static void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t of
 }
 
 /*
- * What is not here is answered ENOSYS once and then never asked again.  That is
- * why extended attributes stand elsewhere: `ls -l` would ask for three of each file.
+ * A request without a handler is answered with ENOSYS once, and the kernel sends no more
+ * of that type.  That is why xattrs_add is separate: `ls -l` would ask for three extended
+ * attributes of each file.
  */
 const struct fuse_lowlevel_ops ops = {
 	.init = op_init,

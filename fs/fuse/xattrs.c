@@ -11,7 +11,7 @@ static const char prefix[] = "user.kpack.";
 
 #define PREFIX_SIZE (sizeof(prefix) - 1)
 
-/* The entry behind a file, with a reference to its origin; false: there is no entry. */
+/* The entry of a file, with a reference to its origin; false: it has none. */
 static bool find_entry(fuse_req_t req, fuse_ino_t ino, struct origin_entry *out)
 {
 	const struct fs *fs = fuse_req_userdata(req);
@@ -23,7 +23,7 @@ static bool find_entry(fuse_req_t req, fuse_ino_t ino, struct origin_entry *out)
 	return !err;
 }
 
-/* What is too long for an attribute is not there. */
+/* The fact at POSITION as text; NULL: no such fact, or too long for an attribute. */
 static char *fact_new(struct origin_entry what, size_t position)
 {
 	char *text = facts_text(what.origin->archive, what.entry, position);
@@ -51,7 +51,7 @@ static char *value_new(fuse_req_t req, fuse_ino_t ino, const char *name)
 	return value;
 }
 
-/* As getxattr(2) and listxattr(2) want it: no room at all asks for the size. */
+/* Reply as getxattr(2) and listxattr(2) specify: a request with no room gets the size. */
 static void reply(fuse_req_t req, const char *bytes, size_t used, size_t room)
 {
 	if (room == 0)
@@ -73,7 +73,7 @@ static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t
 	free(value);
 }
 
-/* Add the names of what the entry has, each with its NUL. */
+/* Write the names of the entry's attributes, each with its NUL. */
 static void put_names(FILE *f, struct origin_entry what)
 {
 	for (size_t i = 0; facts_name(i); i++) {
