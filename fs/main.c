@@ -36,8 +36,8 @@ static void leave_connection(const char *mountpoint)
 		close((int)strtol(mountpoint + strlen(place), NULL, 10));
 }
 
-static enum end watch_over(const struct settings *s, struct supervised *server,
-			   struct daemon *d)
+static enum end supervise_server(const struct settings *s, struct supervised *server,
+				 struct daemon *d)
 {
 	const struct supervisor_options options = {
 		.sources = &s->sources,
@@ -56,7 +56,7 @@ static enum end watch_over(const struct settings *s, struct supervised *server,
  * The server is the child, so that the program that started us deals with the supervisor,
  * which lives longer.  Nothing was read before the fork, so the supervisor stays small.
  */
-static enum end run(struct settings *s, struct daemon *d)
+static enum end run_processes(struct settings *s, struct daemon *d)
 {
 	struct supervised server;
 	enum end end;
@@ -71,7 +71,7 @@ static enum end run(struct settings *s, struct daemon *d)
 	close(ends[server.pid != 0]);
 	if (server.pid) {
 		server.link = ends[0];
-		return watch_over(s, &server, d);
+		return supervise_server(s, &server, d);
 	}
 	if (d)
 		close(d->ready);
@@ -88,7 +88,7 @@ static int run_in_background(struct settings *s)
 	if (!daemon_fork(&d))
 		return exit_code(s, SYSTEM);
 	if (d.child == 0)
-		return exit_code(s, run(s, &d));
+		return exit_code(s, run_processes(s, &d));
 	code = daemon_await(&d);
 	return code < 0 ? exit_code(s, SYSTEM) : code;
 }
@@ -136,7 +136,7 @@ int main(int argc, char **argv)
 	else if (s.status)
 		code = status_show(s.mountpoint);
 	else if (s.foreground)
-		code = exit_code(&s, run(&s, NULL));
+		code = exit_code(&s, run_processes(&s, NULL));
 	else
 		code = run_in_background(&s);
 out:

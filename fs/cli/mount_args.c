@@ -24,7 +24,7 @@ static void drop_default_rw(int argc, char **argv, bool helper)
 }
 
 /* True if TEXT, up to a comma, can be another architecture of a list. */
-static bool goes_on(const char *text)
+static bool is_architecture(const char *text)
 {
 	struct kp_span name = {(const uint8_t *)text, strcspn(text, ",")};
 	struct kp_target t;
@@ -43,7 +43,7 @@ static void join_arches(char *list)
 	bool inside = false;
 
 	for (;; list++) {
-		if (inside && goes_on(list))
+		if (inside && is_architecture(list))
 			list[-1] = ';';
 		else
 			inside = strncmp(list, "arch=", 5) == 0;

@@ -209,7 +209,7 @@ static void strings_free(struct strings *s)
 	free(s->list);
 }
 
-static bool replace(char **string, const char *text)
+static bool replace_string(char **string, const char *text)
 {
 	free(*string);
 	*string = strdup(text);
@@ -274,7 +274,7 @@ static bool take_subdir(struct settings *s, const char *arg)
 {
 	const char *wrong;
 
-	if (!replace(&s->subdir, value_of(arg)))
+	if (!replace_string(&s->subdir, value_of(arg)))
 		return false;
 	wrong = subdir_clean(s->subdir);
 	return !wrong || option_wrong("subdir=", wrong);
@@ -282,7 +282,7 @@ static bool take_subdir(struct settings *s, const char *arg)
 
 static bool take_topology(struct settings *s, const char *arg)
 {
-	return option_has_value(arg) && replace(&s->topology, value_of(arg));
+	return option_has_value(arg) && replace_string(&s->topology, value_of(arg));
 }
 
 static bool take_cache_size(struct settings *s, const char *arg)
@@ -346,7 +346,7 @@ static const struct meaning {
 #undef AT
 };
 
-static bool take(struct settings *s, const struct meaning *m, const char *arg)
+static bool take_option(struct settings *s, const struct meaning *m, const char *arg)
 {
 	void *slot = (char *)s + m->at;
 
@@ -380,13 +380,13 @@ static int parse_option(void *data, const char *arg, int key, struct fuse_args *
 		option_wrong(arg, "unknown option; kpackfs --help lists them");
 		return -1;
 	}
-	if (!take(s, &meanings[key], arg))
+	if (!take_option(s, &meanings[key], arg))
 		return -1;
 	return key == KEY_FSNAME || key == KEY_SUBTYPE || key == KEY_IO_URING;
 }
 
 /* Make PATH absolute; the working directory will change. */
-static char *absolute(const char *path)
+static char *absolute_path(const char *path)
 {
 	char *full = realpath(path, NULL);
 
@@ -396,7 +396,7 @@ static char *absolute(const char *path)
 }
 
 /* Remove "." components and repeated slashes; PATH stays the same file. */
-static void tidy(char *path)
+static void tidy_path(char *path)
 {
 	char *to = path;
 
@@ -428,7 +428,7 @@ static char *absolute_name(const char *path)
 		return NULL;
 	}
 	free(here);
-	tidy(full);
+	tidy_path(full);
 	return full;
 }
 
@@ -440,7 +440,7 @@ static enum end take_mountpoint(struct settings *s)
 	/* mount.fuse3 may have mounted already: /dev/fd/N is then its connection. */
 	if (strncmp(s->mountpoint, "/dev/fd/", 8) == 0)
 		return OK;
-	full = absolute(s->mountpoint);
+	full = absolute_path(s->mountpoint);
 	if (!full)
 		return NO_MOUNT;
 	free(s->mountpoint);

@@ -18,7 +18,7 @@
 
 #define PATIENCE 5000 /* milliseconds */
 
-static int complain(const char *mountpoint, const char *why)
+static int fail_status(const char *mountpoint, const char *why)
 {
 	log_about(LOG_ERR, mountpoint, why);
 	return 1;
@@ -35,7 +35,7 @@ static const struct {
 	{ENOENT, "no kpackfs is mounted here"},
 };
 
-static const char *explain(int err)
+static const char *explain_error(int err)
 {
 	for (size_t i = 0; i < sizeof(meanings) / sizeof(*meanings); i++)
 		if (meanings[i].err == err)
@@ -64,7 +64,7 @@ static int open_text(const char *mountpoint)
 enum { WELL = 0, NOT_WELL = 255 };
 
 /* Copy the mount's status text to OUT.  Returns the exit status. */
-static int ask(const char *mountpoint, FILE *out)
+static int copy_status(const char *mountpoint, FILE *out)
 {
 	int fd = open_text(mountpoint);
 	FILE *f = fd < 0 || !out ? NULL : fdopen(fd, "r");
@@ -88,16 +88,16 @@ static int ask(const char *mountpoint, FILE *out)
  * Run the child.  It ends with its parent, or as soon as possible after it.  It closes
  * all other descriptors, so that no program waits for those that it inherited.
  */
-static _Noreturn void be_child(const char *mountpoint, int out)
+static _Noreturn void run_child(const char *mountpoint, int out)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	dup2(out, 0);
 	close_range(1, ~0U, 0);
-	_exit(ask(mountpoint, fdopen(0, "w")));
+	_exit(copy_status(mountpoint, fdopen(0, "w")));
 }
 
 /* Wait until the time END for bytes from FD, or for its end; false: neither came. */
-static bool comes(int fd, int64_t end)
+static bool wait_for_input(int fd, int64_t end)
 {
 	struct pollfd p = {fd, POLLIN, 0};
 	int64_t left = end - clock_ms();
@@ -108,13 +108,13 @@ static bool comes(int fd, int64_t end)
 }
 
 /* Print the bytes that come from FD.  false: its end did not come in time. */
-static bool print(int fd)
+static bool print_output(int fd)
 {
 	int64_t end = clock_ms() + PATIENCE;
 	char text[4096];
 	ssize_t n = -1;
 
-	while (comes(fd, end) && (n = read(fd, text, sizeof(text))) > 0)
+	while (wait_for_input(fd, end) && (n = read(fd, text, sizeof(text))) > 0)
 		fwrite(text, 1, (size_t)n, stdout);
 	return n == 0;
 }
@@ -131,16 +131,16 @@ int status_show(const char *mountpoint)
 	/* The program's parent may have set SIGCHLD to be ignored. */
 	signal(SIGCHLD, SIG_DFL);
 	if (pipe2(ends, O_CLOEXEC) || (child = fork()) < 0)
-		return complain(mountpoint, strerror(errno));
+		return fail_status(mountpoint, strerror(errno));
 	if (child == 0)
-		be_child(mountpoint, ends[1]);
+		run_child(mountpoint, ends[1]);
 	close(ends[1]);
-	if (!print(ends[0]))
-		return complain(mountpoint, "does not answer");
+	if (!print_output(ends[0]))
+		return fail_status(mountpoint, "does not answer");
 	if (waitpid(child, &status, 0) < 0 || !WIFEXITED(status))
-		return complain(mountpoint, "the asking process was killed");
+		return fail_status(mountpoint, "the asking process was killed");
 	code = WEXITSTATUS(status);
 	if (code != WELL && code != NOT_WELL)
-		return complain(mountpoint, explain(code));
+		return fail_status(mountpoint, explain_error(code));
 	return fflush(stdout) || code == NOT_WELL;
 }

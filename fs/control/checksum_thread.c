@@ -103,8 +103,8 @@ static bool add_bytes(struct checksum_thread *h, struct origin_entry what,
 }
 
 /* Compute the digest of WHAT; zeros if it cannot be read. */
-static void digest(struct checksum_thread *h, struct origin_entry what,
-		   char digits[CHECKSUM_DIGITS + 1])
+static void compute_digest(struct checksum_thread *h, struct origin_entry what,
+			   char digits[CHECKSUM_DIGITS + 1])
 {
 	EVP_MD_CTX *hash = EVP_MD_CTX_new();
 	unsigned char bytes[CHECKSUM_DIGITS / 2] = {0};
@@ -139,14 +139,14 @@ static struct request *next_read(struct checksum_thread *h, uint32_t *line, bool
 	return r;
 }
 
-static void reply(struct checksum_thread *h, struct request *r)
+static void reply_read(struct checksum_thread *h, struct request *r)
 {
 	h->answer(r->token, checksums_text(r->sums) + r->off, r->len, NULL);
 	checksums_unref(r->sums);
 	free(r);
 }
 
-static void work(struct checksum_thread *h)
+static void answer_reads(struct checksum_thread *h)
 {
 	char digits[CHECKSUM_DIGITS + 1];
 	struct request *r;
@@ -157,9 +157,9 @@ static void work(struct checksum_thread *h)
 	while ((r = next_read(h, &line, &ready))) {
 		pthread_mutex_unlock(&h->lock);
 		if (ready)
-			reply(h, r);
+			reply_read(h, r);
 		else
-			digest(h, checksums_entry(r->sums, line), digits);
+			compute_digest(h, checksums_entry(r->sums, line), digits);
 		pthread_mutex_lock(&h->lock);
 		if (!ready && !h->stop)
 			checksums_set(r->sums, line, digits);
@@ -167,11 +167,11 @@ static void work(struct checksum_thread *h)
 	pthread_mutex_unlock(&h->lock);
 }
 
-static void *run(void *arg)
+static void *run_thread(void *arg)
 {
 	/* without its configuration file, because no file may be opened any more */
 	OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
-	work(arg);
+	answer_reads(arg);
 	return NULL;
 }
 
@@ -182,7 +182,7 @@ bool checksum_thread_is_built(void)
 	return false;
 }
 
-static void *run(void *arg)
+static void *run_thread(void *arg)
 {
 	(void)arg;
 	return NULL;
@@ -207,8 +207,8 @@ struct checksum_thread *checksum_thread_new(struct content *content,
 	return h;
 }
 
-static void fail(struct checksum_thread *h, void *token, kpack_error_t code,
-		 const char *text)
+static void fail_read(struct checksum_thread *h, void *token, kpack_error_t code,
+		      const char *text)
 {
 	struct kpackx_error why = {0};
 
@@ -230,7 +230,7 @@ void checksum_thread_free(struct checksum_thread *h)
 		pthread_join(h->thread, NULL);
 	for (struct request *r = h->first; r; r = next) {
 		next = r->next;
-		fail(h, r->token, KPACK_ERROR_IO_ERROR, "unmounted");
+		fail_read(h, r->token, KPACK_ERROR_IO_ERROR, "unmounted");
 		checksums_unref(r->sums);
 		free(r);
 	}
@@ -244,7 +244,7 @@ void checksum_thread_free(struct checksum_thread *h)
 /*
  * Start the thread, with all signals blocked: the thread with the main loop takes them.
  */
-static bool start(struct checksum_thread *h)
+static bool start_thread(struct checksum_thread *h)
 {
 	sigset_t all, old;
 
@@ -252,15 +252,15 @@ static bool start(struct checksum_thread *h)
 		return true;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	h->running = pthread_create(&h->thread, NULL, run, h) == 0;
+	h->running = pthread_create(&h->thread, NULL, run_thread, h) == 0;
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return h->running;
 }
 
-static bool park(struct checksum_thread *h, struct checksums *s, uint64_t off, size_t len,
-		 void *token)
+static bool park_read(struct checksum_thread *h, struct checksums *s, uint64_t off,
+		      size_t len, void *token)
 {
-	struct request *r = start(h) ? malloc(sizeof(*r)) : NULL;
+	struct request *r = start_thread(h) ? malloc(sizeof(*r)) : NULL;
 
 	if (!r)
 		return false;
@@ -280,10 +280,10 @@ void checksum_thread_read(struct checksum_thread *h, struct checksums *s, uint64
 	pthread_mutex_lock(&h->lock);
 	ready = !checksums_unknown(s, off, len, &line);
 	if (!ready)
-		parked = park(h, s, off, len, token);
+		parked = park_read(h, s, off, len, token);
 	pthread_mutex_unlock(&h->lock);
 	if (ready)
 		h->answer(token, checksums_text(s) + off, len, NULL);
 	else if (!parked)
-		fail(h, token, KPACK_ERROR_OUT_OF_MEMORY, "no memory for checksums");
+		fail_read(h, token, KPACK_ERROR_OUT_OF_MEMORY, "no memory for checksums");
 }

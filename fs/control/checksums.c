@@ -27,7 +27,7 @@ struct checksums {
 	uint32_t *known; /* by file: 1 + number of a line with its digest, or 0 */
 };
 
-static bool put(struct checksums *s, const void *bytes, size_t n)
+static bool put_bytes(struct checksums *s, const void *bytes, size_t n)
 {
 	while (s->cap - s->size < n)
 		if (!kp_grow(&s->text, s->cap, &s->cap, 1))
@@ -44,10 +44,10 @@ static bool put(struct checksums *s, const void *bytes, size_t n)
 static bool put_path(struct checksums *s, struct kp_span path)
 {
 	for (size_t i = 0; i < path.size; i++)
-		if ((path.data[i] == '\\' && !put(s, "\\", 1)) ||
-		    !put(s, &path.data[i], 1))
+		if ((path.data[i] == '\\' && !put_bytes(s, "\\", 1)) ||
+		    !put_bytes(s, &path.data[i], 1))
 			return false;
-	return put(s, "\n", 1);
+	return put_bytes(s, "\n", 1);
 }
 
 static bool add_line(void *user, struct kp_span path, uint32_t name)
@@ -57,14 +57,15 @@ static bool add_line(void *user, struct kp_span path, uint32_t name)
 
 	if (!kp_grow(&s->lines, s->n_lines, &s->lines_cap, sizeof(*s->lines)))
 		return false;
-	if (memchr(path.data, '\\', path.size) && !put(s, "\\", 1))
+	if (memchr(path.data, '\\', path.size) && !put_bytes(s, "\\", 1))
 		return false;
 	s->lines[s->n_lines++] = (struct line){
 		.at = s->size,
 		.file = kp_view_name(s->edition->view, name).index,
 	};
 	memset(zeros, '0', sizeof(zeros));
-	return put(s, zeros, sizeof(zeros)) && put(s, "  ", 2) && put_path(s, path);
+	return put_bytes(s, zeros, sizeof(zeros)) && put_bytes(s, "  ", 2) &&
+	       put_path(s, path);
 }
 
 struct checksums *checksums_new(struct edition *e)
@@ -133,7 +134,7 @@ static size_t line_at(const struct checksums *s, uint64_t off)
 /*
  * Copy the digest from another line of the same file, if needed; false: it is not known.
  */
-static bool learn(struct checksums *s, struct line *line)
+static bool learn_digest(struct checksums *s, struct line *line)
 {
 	uint32_t other = s->known[line->file];
 
@@ -150,7 +151,7 @@ bool checksums_unknown(struct checksums *s, uint64_t off, size_t len, uint32_t *
 	for (size_t i = line_at(s, off); i < s->n_lines; i++) {
 		if (s->lines[i].at >= off && s->lines[i].at - off >= len)
 			return false;
-		if (!learn(s, &s->lines[i])) {
+		if (!learn_digest(s, &s->lines[i])) {
 			*line = (uint32_t)i;
 			return true;
 		}

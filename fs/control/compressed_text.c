@@ -116,8 +116,8 @@ static size_t block_size(const struct compressed_text *t, size_t i)
 }
 
 /* Copy LEN bytes at OFF to BUF.  ROOM has space for one block. */
-static bool copy(const struct compressed_text *t, uint64_t off, char *buf, size_t len,
-		 char *room)
+static bool copy_bytes(const struct compressed_text *t, uint64_t off, char *buf,
+		       size_t len, char *room)
 {
 	while (len) {
 		size_t i = (size_t)(off / BLOCK), at = (size_t)(off % BLOCK);
@@ -138,7 +138,7 @@ bool compressed_text_read(const struct compressed_text *t, uint64_t off, void *b
 			  size_t len)
 {
 	char *room = malloc(BLOCK);
-	bool ok = room && copy(t, off, buf, len, room);
+	bool ok = room && copy_bytes(t, off, buf, len, room);
 
 	free(room);
 	return ok;

@@ -33,7 +33,7 @@ struct control {
 	struct snapshot *buckets[BUCKETS];
 };
 
-static struct snapshot **find(struct control *c, uint64_t ino)
+static struct snapshot **find_snapshot(struct control *c, uint64_t ino)
 {
 	struct snapshot **at = &c->buckets[ino % BUCKETS];
 
@@ -47,7 +47,7 @@ static uint64_t unused_ino(struct control *c)
 	do {
 		if (++c->next_ino >= CONTROL_END)
 			c->next_ino = CONTROL_FIRST;
-	} while (*find(c, c->next_ino));
+	} while (*find_snapshot(c, c->next_ino));
 	return c->next_ino;
 }
 
@@ -107,7 +107,7 @@ static void snapshot_free(struct snapshot *s)
 	free(s);
 }
 
-static void add(struct control *c, struct snapshot *s)
+static void add_snapshot(struct control *c, struct snapshot *s)
 {
 	struct snapshot **at;
 
@@ -199,7 +199,7 @@ int control_lookup(struct control *c, struct kp_span name, uint64_t *ino,
 	if (c->tidier && text_size(s->text) >= LONG)
 		forget_names_note(c->tidier, texts_name(i));
 	pthread_mutex_lock(&c->lock);
-	add(c, s);
+	add_snapshot(c, s);
 	*ino = s->ino;
 	stat_snapshot(c, s, out);
 	pthread_mutex_unlock(&c->lock);
@@ -213,7 +213,7 @@ bool control_stat(struct control *c, uint64_t ino, struct stat *out)
 	pthread_mutex_lock(&c->lock);
 	if (ino == CONTROL_DIR)
 		stat_dir(c, out);
-	else if ((s = *find(c, ino)))
+	else if ((s = *find_snapshot(c, ino)))
 		stat_snapshot(c, s, out);
 	pthread_mutex_unlock(&c->lock);
 	return ino == CONTROL_DIR || s;
@@ -226,7 +226,7 @@ bool control_again(struct control *c, uint64_t ino, struct stat *out)
 	if (ino == CONTROL_DIR)
 		return control_stat(c, ino, out);
 	pthread_mutex_lock(&c->lock);
-	s = *find(c, ino);
+	s = *find_snapshot(c, ino);
 	if (s) {
 		s->lookups++;
 		stat_snapshot(c, s, out);
@@ -240,7 +240,7 @@ void control_forget(struct control *c, uint64_t ino, uint64_t n)
 	struct snapshot **at, *gone = NULL;
 
 	pthread_mutex_lock(&c->lock);
-	at = find(c, ino);
+	at = find_snapshot(c, ino);
 	if (*at && (*at)->lookups > n) {
 		(*at)->lookups -= n;
 	} else if (*at) {
@@ -258,7 +258,7 @@ bool control_read(struct control *c, uint64_t ino, uint64_t off, size_t len, voi
 	uint64_t left;
 
 	pthread_mutex_lock(&c->lock);
-	s = *find(c, ino);
+	s = *find_snapshot(c, ino);
 	if (s)
 		text = text_ref(s->text);
 	pthread_mutex_unlock(&c->lock);

@@ -36,7 +36,7 @@ static bool await_names(struct forget_names *t)
 	return !t->stop;
 }
 
-static void *run(void *arg)
+static void *run_thread(void *arg)
 {
 	struct forget_names *t = arg;
 
@@ -89,7 +89,7 @@ void forget_names_free(struct forget_names *t)
 /*
  * Start the thread, with all signals blocked: the thread with the main loop takes them.
  */
-static void start(struct forget_names *t)
+static void start_thread(struct forget_names *t)
 {
 	sigset_t all, old;
 
@@ -97,7 +97,7 @@ static void start(struct forget_names *t)
 		return;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	t->running = pthread_create(&t->thread, NULL, run, t) == 0;
+	t->running = pthread_create(&t->thread, NULL, run_thread, t) == 0;
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
@@ -110,7 +110,7 @@ void forget_names_note(struct forget_names *t, const char *name)
 		i++;
 	if (i == t->count && i < NAMES_MAX) {
 		t->names[t->count++] = name;
-		start(t);
+		start_thread(t);
 		if (t->count == 1)
 			pthread_cond_signal(&t->wake);
 	}

@@ -69,7 +69,7 @@ static const struct row {
 
 #define N_ROWS (sizeof(rows) / sizeof(*rows))
 
-static void gather(const struct stats *s, struct figures *out)
+static void gather_figures(const struct stats *s, struct figures *out)
 {
 	const struct edition *e = s->edition;
 
@@ -162,7 +162,7 @@ void stats_put_json(FILE *f, const struct stats *s)
 {
 	struct figures figures;
 
-	gather(s, &figures);
+	gather_figures(s, &figures);
 	fprintf(f, "{\"version\": \"%s\", \"pid\": %ld", KP_VERSION, (long)getpid());
 	put_moment(f, "started", s->started);
 	fprintf(f, ", \"uptime_seconds\": %.3f", s->uptime);
@@ -293,7 +293,7 @@ void stats_put_metrics(FILE *f, const struct stats *s)
 {
 	struct figures figures;
 
-	gather(s, &figures);
+	gather_figures(s, &figures);
 	put_head(f, "build_info", "gauge", "The program's version.");
 	put_labelled(f, "build_info", "version", KP_VERSION, 1);
 	put_seconds(f, "start_time_seconds", s->started,

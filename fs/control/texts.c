@@ -241,7 +241,7 @@ static struct text *find_shared(struct texts *t, size_t i, const struct edition 
 }
 
 /* Make TEXT the shared text of file number I, in place of an older text. */
-static void share(struct texts *t, size_t i, struct text *text)
+static void share_text(struct texts *t, size_t i, struct text *text)
 {
 	pthread_mutex_lock(&t->lock);
 	if (t->shared[i])
@@ -266,7 +266,7 @@ struct text *texts_get(struct texts *t, size_t position)
 	if (!text) {
 		text = text_new(t, &rows[position], e);
 		if (text)
-			share(t, position, text);
+			share_text(t, position, text);
 	}
 	pthread_mutex_unlock(&t->making[position]);
 	edition_unref(e);

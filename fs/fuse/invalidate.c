@@ -24,7 +24,7 @@ static bool take_all_back(struct invalidation *n)
  * A name comes before its listing: invalidating it waits for a listing that is being
  * read.
  */
-static int tell(struct invalidation *n, const struct change *c)
+static int send_change(struct invalidation *n, const struct change *c)
 {
 	switch (c->what) {
 	case CHANGED_NAME:
@@ -44,7 +44,7 @@ static int tell(struct invalidation *n, const struct change *c)
 
 void invalidate_send(void *notices, const struct change *c)
 {
-	int err = tell(notices, c);
+	int err = send_change(notices, c);
 
 	/* ENOENT: the kernel does not know the name or inode. */
 	if (err && err != -ENOENT)

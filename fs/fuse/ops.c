@@ -49,7 +49,7 @@ static int to_errno(const struct kpackx_error *why)
 
 /* Session. */
 
-static void want(struct fuse_conn_info *conn, unsigned capability)
+static void want_capability(struct fuse_conn_info *conn, unsigned capability)
 {
 	conn->want |= conn->capable & capability;
 }
@@ -58,9 +58,9 @@ static void op_init(void *user, struct fuse_conn_info *conn)
 {
 	struct fs *fs = user;
 
-	want(conn, FUSE_CAP_EXPORT_SUPPORT);
-	want(conn, FUSE_CAP_CACHE_SYMLINKS);
-	want(conn, FUSE_CAP_EXPLICIT_INVAL_DATA);
+	want_capability(conn, FUSE_CAP_EXPORT_SUPPORT);
+	want_capability(conn, FUSE_CAP_CACHE_SYMLINKS);
+	want_capability(conn, FUSE_CAP_EXPLICIT_INVAL_DATA);
 	/* Content never changes under an inode.  Splicing costs more than copying.  An
 	 * open with O_TRUNC must be refused, so the kernel must not merge it into OPEN,
 	 * which it may not send. */
@@ -232,7 +232,7 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	}
 }
 
-static void forget(struct fs *fs, fuse_ino_t ino, uint64_t n)
+static void forget_inode(struct fs *fs, fuse_ino_t ino, uint64_t n)
 {
 	if (is_control(ino))
 		control_forget(fs->control, ino, n);
@@ -242,7 +242,7 @@ static void forget(struct fs *fs, fuse_ino_t ino, uint64_t n)
 
 static void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t n)
 {
-	forget(fs_of(req), ino, n);
+	forget_inode(fs_of(req), ino, n);
 	fuse_reply_none(req);
 }
 
@@ -250,7 +250,7 @@ static void op_forget_multi(fuse_req_t req, size_t count,
 			    struct fuse_forget_data *forgets)
 {
 	for (size_t i = 0; i < count; i++)
-		forget(fs_of(req), forgets[i].ino, forgets[i].nlookup);
+		forget_inode(fs_of(req), forgets[i].ino, forgets[i].nlookup);
 	fuse_reply_none(req);
 }
 
@@ -485,7 +485,8 @@ static void list_inodes(struct listing *l, fuse_ino_t ino, off_t from)
 	inodes_leave(inodes);
 }
 
-static void list(fuse_req_t req, fuse_ino_t ino, size_t size, off_t from, bool plus)
+static void list_directory(fuse_req_t req, fuse_ino_t ino, size_t size, off_t from,
+			   bool plus)
 {
 	struct listing l = {.req = req, .plus = plus, .size = size};
 
@@ -521,14 +522,14 @@ static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		       struct fuse_file_info *fi)
 {
 	(void)fi;
-	list(req, ino, size, off, false);
+	list_directory(req, ino, size, off, false);
 }
 
 static void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 			   struct fuse_file_info *fi)
 {
 	(void)fi;
-	list(req, ino, size, off, true);
+	list_directory(req, ino, size, off, true);
 }
 
 /*

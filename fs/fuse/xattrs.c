@@ -52,7 +52,7 @@ static char *value_new(fuse_req_t req, fuse_ino_t ino, const char *name)
 }
 
 /* Reply as getxattr(2) and listxattr(2) specify: a request with no room gets the size. */
-static void reply(fuse_req_t req, const char *bytes, size_t used, size_t room)
+static void reply_xattr(fuse_req_t req, const char *bytes, size_t used, size_t room)
 {
 	if (room == 0)
 		fuse_reply_xattr(req, used);
@@ -67,7 +67,7 @@ static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t
 	char *value = value_new(req, ino, name);
 
 	if (value)
-		reply(req, value, strlen(value), size);
+		reply_xattr(req, value, strlen(value), size);
 	else
 		fuse_reply_err(req, ENODATA);
 	free(value);
@@ -93,14 +93,14 @@ static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 	FILE *f;
 
 	if (!find_entry(req, ino, &what)) {
-		reply(req, NULL, 0, size);
+		reply_xattr(req, NULL, 0, size);
 		return;
 	}
 	f = open_memstream(&names, &used);
 	if (f)
 		put_names(f, what);
 	if (f && !fclose(f))
-		reply(req, names, used, size);
+		reply_xattr(req, names, used, size);
 	else
 		fuse_reply_err(req, ENOMEM);
 	free(names);
