@@ -15,8 +15,8 @@
 static const char usage_text[] =
 	"Usage: kpackfs [-dfqrsv] [-o opt[,opt]...] SOURCE... MOUNTPOINT\n"
 	"       kpackfs --status MOUNTPOINT\n"
-	"Mount kpack archives - files, or all *.kpack of a directory - as a tree to "
-	"read.\n"
+	"Mount kpack archives - files, or all *.kpack of a directory - as a read-only "
+	"tree.\n"
 	"\n"
 	"Options:\n"
 	"    -d                   foreground, and show every request\n"
@@ -27,13 +27,13 @@ static const char usage_text[] =
 	"    -q                   log errors only\n"
 	"    -r                   same as -o ro, which is always on\n"
 	"    -s                   answer requests in one thread\n"
-	"    --status             say how the mount at MOUNTPOINT is\n"
+	"    --status             print the status of the mount at MOUNTPOINT\n"
 	"    -v                   log more\n"
 	"    -V, --version        show versions\n"
 	"\n"
 	"Mount options:\n"
-	"    -o allow_other       let all users in\n"
-	"    -o allow_root        let root in\n"
+	"    -o allow_other       let all users access the mount\n"
+	"    -o allow_root        let root access the mount\n"
 	"    -o arch=LIST         show only what these GPUs can load; auto: those of "
 	"this\n"
 	"                         machine; all: everything (default)\n"
@@ -45,21 +45,21 @@ static const char usage_text[] =
 	"    -o default_permissions  let the kernel check modes (always on)\n"
 	"    -o fsname=NAME       name in the mount table (default: the first SOURCE)\n"
 	"    -o gid=N             group of all files\n"
-	"    -o idle_timeout=TIME  unmount when not used for that long, with s, m or h\n"
-	"    -o max_threads=N     threads that take requests (default 10)\n"
-	"    -o no_sandbox        keep rights that serving does not need\n"
-	"    -o open              ask the daemon at every open\n"
-	"    -o poll=TIME         look for changed archives that often, with s, m or h\n"
-	"    -o preload=GLOB      read these files at once; may be repeated\n"
+	"    -o idle_timeout=TIME  unmount after TIME without use, with s, m or h\n"
+	"    -o max_threads=N     threads that answer requests (default 10)\n"
+	"    -o no_sandbox        keep privileges that serving does not need\n"
+	"    -o open              send every open to the daemon\n"
+	"    -o poll=TIME         scan for changed archives every TIME, with s, m or h\n"
+	"    -o preload=GLOB      read matching files in advance; may be repeated\n"
 	"    -o ro                read-only (always on)\n"
-	"    -o source=PATH       one more source; may be repeated\n"
+	"    -o source=PATH       another source; may be repeated\n"
 	"    -o subdir=PATH       show only this directory of the tree\n"
 	"    -o subtype=TYPE      type in the mount table after \"fuse.\" (default "
 	"kpackfs)\n"
 	"    -o threads=N         threads that decode (default: one per processor)\n"
 	"    -o topology=DIR      where arch=auto looks for GPUs (default: sysfs)\n"
 	"    -o uid=N             owner of all files\n"
-	"    -o umask=OCTAL       permission bits to take away\n"
+	"    -o umask=OCTAL       permission bits to clear\n"
 	"    -o xattr             extended attributes user.kpack.*\n";
 
 enum key {
@@ -262,7 +262,7 @@ static bool take_quiet(struct settings *s, const char *arg)
 static bool refuse_rw(struct settings *s, const char *arg)
 {
 	(void)s;
-	return option_wrong(arg, "archives are only read: leave it out or say ro");
+	return option_wrong(arg, "the mount is always read-only: omit it or use ro");
 }
 
 static bool take_arches(struct settings *s, const char *arg)
@@ -485,7 +485,7 @@ static enum end take_mountpoint_alone(struct settings *s)
 	struct strings *p = &s->sources;
 
 	if (p->count != 1 || s->more_sources.count) {
-		log_print(LOG_ERR, "--status wants a mount point");
+		log_print(LOG_ERR, "--status needs one mount point, and no source");
 		return USAGE;
 	}
 	s->mountpoint = p->list[--p->count];

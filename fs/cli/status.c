@@ -29,8 +29,8 @@ static const struct {
 	int err;
 	const char *text;
 } meanings[] = {
-	{ENOTCONN, "its daemon is dead; fusermount3 -u, or umount, ends the mount"},
-	{EACCES, "only the user who mounted it may look: it has no allow_other"},
+	{ENOTCONN, "its daemon has died; unmount it with fusermount3 -u or umount"},
+	{EACCES, "only the user who mounted it has access: it has no allow_other"},
 	{ENOTDIR, "no kpackfs is mounted here"},
 	{ENOENT, "no kpackfs is mounted here"},
 };
@@ -138,7 +138,8 @@ int status_show(const char *mountpoint)
 	if (!print_output(ends[0]))
 		return fail_status(mountpoint, "does not answer");
 	if (waitpid(child, &status, 0) < 0 || !WIFEXITED(status))
-		return fail_status(mountpoint, "the asking process was killed");
+		return fail_status(mountpoint,
+				   "the process that reads the status was killed");
 	code = WEXITSTATUS(status);
 	if (code != WELL && code != NOT_WELL)
 		return fail_status(mountpoint, explain_error(code));

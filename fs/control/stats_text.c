@@ -36,17 +36,17 @@ static const struct row {
 	{"directories", "directories", GAUGE, AT(directories), "Directories."},
 	{"reads", "reads_total", COUNTER, AT(content.reads), "Reads that were answered."},
 	{"bytes_served", "served_bytes_total", COUNTER, AT(content.bytes_served),
-	 "Bytes that reads were answered with."},
+	 "Bytes that reads returned."},
 	{"decodes", "decodes_total", COUNTER, AT(content.decodes),
 	 "Pieces of content that were decoded."},
 	{"bytes_decoded", "decoded_bytes_total", COUNTER, AT(content.bytes_decoded),
 	 "Bytes that were decoded."},
 	{"cache_bytes", "cache_bytes", GAUGE, AT(content.held),
-	 "Memory that decoded bytes have."},
+	 "Memory in use for decoded bytes."},
 	{"cache_bytes_most", "cache_most_bytes", GAUGE, AT(content.held_most),
-	 "The most memory that decoded bytes had."},
+	 "The most memory used so far for decoded bytes."},
 	{"cache_budget", "cache_budget_bytes", GAUGE, AT(content.budget),
-	 "Memory that decoded bytes may have now."},
+	 "Memory that decoded bytes may use now."},
 	{"cache_hits", "cache_hits_total", COUNTER, AT(content.hits),
 	 "Reads that did not wait for a decode."},
 	{"cache_misses", "cache_misses_total", COUNTER, AT(misses),
@@ -55,12 +55,12 @@ static const struct row {
 	{"passes", "passes_total", COUNTER, AT(content.passes),
 	 "Times that an entry larger than the cache was decoded in order."},
 	{"restarts", "pass_restarts_total", COUNTER, AT(content.restarts),
-	 "Passes over entries that had been decoded, or begun, before."},
+	 "Passes over entries that had a pass shortly before."},
 	{"errors", NULL, COUNTER, AT(content.errors), NULL},
 	{"reloads", "reloads_total", COUNTER, AT(reloads),
-	 "Changes of the sources that changed what is shown."},
+	 "Reloads, each of which shows a new edition of the tree."},
 	{"edition", "edition", GAUGE, AT(edition),
-	 "Number of what is shown, one more with each reload."},
+	 "Number of the edition shown, one more with each reload."},
 	{"retired_inodes", "retired_inodes", GAUGE, AT(retired_inodes),
 	 "Files and directories in use that are not shown any more."},
 	{"retired_archives", "retired_archives", GAUGE, AT(retired_archives),
@@ -252,8 +252,8 @@ static void put_seconds(FILE *f, const char *metric, struct timespec when,
 static void put_counted_reasons(FILE *f, const struct stats *s)
 {
 	put_head(f, "cache_evictions_total", "counter",
-		 "Pieces that were dropped: for want of room, or as nobody asked for "
-		 "them.");
+		 "Pieces that were dropped: to make room, or after a time without "
+		 "reads.");
 	put_labelled(f, "cache_evictions_total", "reason", "room",
 		     s->content.crowded_out);
 	put_labelled(f, "cache_evictions_total", "reason", "age", s->content.expired);
@@ -297,12 +297,12 @@ void stats_put_metrics(FILE *f, const struct stats *s)
 	put_head(f, "build_info", "gauge", "The program's version.");
 	put_labelled(f, "build_info", "version", KP_VERSION, 1);
 	put_seconds(f, "start_time_seconds", s->started,
-		    "When the mount began, in Unix time.");
+		    "Time when the mount was made, in Unix time.");
 	put_rows(f, &figures);
 	put_counted_reasons(f, s);
 	put_histogram(f, s);
 	put_seconds(f, "last_reload_timestamp_seconds", s->reloaded,
-		    "When what is shown changed last, in Unix time; 0: never.");
+		    "Time of the last reload, in Unix time; 0: never.");
 	put_archives(f, s->edition, "archive_size_bytes", "Size of an archive's file.",
 		     archive_size);
 	put_archives(f, s->edition, "archive_entries", "Entries of an archive.",
