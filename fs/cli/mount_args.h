@@ -9,9 +9,9 @@
 #include <stdbool.h>
 
 /*
- * Repair ARGV, whose strings are changed: remove an rw that the user did not write, and the
- * option -t TYPE if this is a HELPER of mount(8).  Commas in arch=LIST, which would end the
- * option, become semicolons.
+ * Repair ARGV, whose strings are changed: remove an rw that the user did not write, and
+ * the option -t TYPE if this is a HELPER of mount(8).  Commas in arch=LIST, which would
+ * end the option, become semicolons.
  */
 void mount_args_mend(int *argc, char **argv, bool helper);
 
