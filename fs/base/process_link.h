@@ -24,7 +24,7 @@ enum link_word {
 	/* Sent by the server. */
 	LINK_MOUNTED, /* number: minor of the device, 0: unknown; fd: the connection */
 	LINK_READY,   /* requests are answered; text: for people */
-	LINK_TAKEN, /* a survey is shown; number: of changed names; text: for people */
+	LINK_TAKEN,   /* a survey is shown; number: of changed names; text: for people */
 	LINK_REFUSED, /* serial: of an archive that cannot be served */
 	LINK_RESCAN,  /* an archive has changed; number: 1: retry refused ones, too */
 	LINK_SIGNAL,  /* number: a signal meant for the supervisor */

@@ -86,11 +86,11 @@ struct content_stats {
 	uint64_t bytes_decoded;
 	double decode_seconds;                    /* sum over all decodes */
 	uint64_t decode_times[CONTENT_TIMES + 1]; /* decodes by class, not cumulative */
-	uint64_t crowded_out; /* pieces dropped early, to make room */
-	uint64_t expired;     /* pieces dropped after a time without reads */
-	uint64_t passes;      /* passes begun */
-	uint64_t restarts;    /* passes over entries that had a pass shortly before */
-	uint64_t errors;      /* decodes that failed */
+	uint64_t crowded_out;                     /* pieces dropped early, to make room */
+	uint64_t expired;  /* pieces dropped after a time without reads */
+	uint64_t passes;   /* passes begun */
+	uint64_t restarts; /* passes over entries that had a pass shortly before */
+	uint64_t errors;   /* decodes that failed */
 	uint64_t faults[CONTENT_FAULTS]; /* decodes that failed, by reason */
 	uint64_t held, held_most;        /* bytes of memory in use: now, at most */
 	uint64_t budget;                 /* the present one: see content_shrink */

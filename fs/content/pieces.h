@@ -77,8 +77,7 @@ struct pieces {
 	uint64_t n_crowded_out, n_expired; /* dropped pieces, by reason */
 	struct piece *buckets[1 << BUCKETS_LOG2];
 	struct piece_list queue;
-	struct piece_list
-		joined; /* segments that wait for a busy pass to reach them */
+	struct piece_list joined; /* segments that wait for a busy pass to reach them */
 	struct piece_list spent, rested; /* unused pieces, least recently used first */
 	uint64_t spent_bytes;
 	struct passes passes;

@@ -350,9 +350,8 @@ static void *receive_messages(void *arg)
 		if (got == LINK_DONE)
 			take_message(r, &m);
 	if (!atomic_load(&r->stopped))
-		log_print(LOG_ERR,
-			  "the supervisor has gone: changes of the sources will "
-			  "not be noticed");
+		log_print(LOG_ERR, "the supervisor has gone: changes of the sources will "
+				   "not be noticed");
 	return NULL;
 }
 
