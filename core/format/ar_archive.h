@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ar archives: those of GNU and of BSD are read, GNU's is written, byte by byte as LLVM's
+ * ar archives.  Reads GNU and BSD archives; writes GNU archives, byte for byte as LLVM's
  * tools write deterministic ones.
  */
 #ifndef KP_CORE_FORMAT_AR_ARCHIVE_H
@@ -11,10 +11,10 @@
 #include "core/base/sink.h"
 #include "core/base/span.h"
 
-/* A member, as it stands in the archive; symbol indexes and name tables are none. */
+/* A member, as stored; symbol indexes and name tables do not count as members. */
 struct kp_ar_member {
-	char *name;      /* of a thin archive: a path, from the archive's directory on */
-	uint64_t offset; /* of its bytes; of a thin archive: 0 */
+	char *name;      /* thin archive: a path relative to the archive's directory */
+	uint64_t offset; /* of its bytes; thin archive: 0 */
 	uint64_t size;
 };
 
@@ -24,17 +24,21 @@ struct kp_ar {
 	bool thin; /* members are other files */
 };
 
-/* Does an archive begin with HEAD?  Thin ones too. */
+/* True if HEAD is the beginning of an archive, thin or not. */
 bool kp_ar_probe(struct kp_span head);
 
 /*
- * Read the headers of the archive that is SRC, to its end.
+ * Read the headers of all members of the archive SRC.
  * NOT_IMPLEMENTED: a thin archive with a member of another archive.
- * INVALID_FORMAT: no archive; a header or a name that does not fit.  On failure OUT is empty.
+ * INVALID_FORMAT: SRC is not an archive, or a header or a name passes its end.  On
+ * failure OUT is empty.
  */
 kpack_error_t kp_ar_read(const struct kp_source *src, struct kp_ar *out,
 			 struct kpackx_error *why);
-/* The same, but on failure OUT keeps the members before what does not fit; free it, too. */
+/*
+ * As kp_ar_read, but on failure OUT holds the members before the damage; the caller frees
+ * OUT in either case.
+ */
 kpack_error_t kp_ar_salvage(const struct kp_source *src, struct kp_ar *out,
 			    struct kpackx_error *why);
 void kp_ar_fini(struct kp_ar *ar);
@@ -46,12 +50,14 @@ struct kp_ar_input {
 };
 
 /*
- * Write N members as an archive, as they are ordered: owner 0, time 0, mode 644.  There is an
- * index of the global symbols that members define, when any could: of little-endian
- * ELF64 members, and of bitcode by the symbol table that compilers append to it (LLVM's tools
- * read the module itself; the names and their order are the same).  Members that are neither,
- * or cannot be read, have no symbols.  No members make an archive of 8 bytes.
- * INVALID_ARGUMENT: a name that is empty or has a line feed, a member of more bytes than its header can tell.
+ * Write N members as an archive, in their order: owner 0, time 0, mode 644.  If any
+ * member can define symbols, the archive gets an index of global symbols.  They come from
+ * little-endian ELF64 members and from bitcode, through the symbol table that compilers
+ * append to it (LLVM's tools read the module itself; the names and their order are the
+ * same).  Other members, and members that cannot be read, have no symbols.  Without
+ * members the archive has 8 bytes.
+ * INVALID_ARGUMENT: a name is empty or has a line feed; a member's size does not fit into
+ * its header.
  */
 kpack_error_t kp_ar_write(const struct kp_ar_input *members, size_t n,
 			  struct kp_sink *sink, struct kpackx_error *why);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Section headers of an ELF64 anywhere in a source - a member of an archive, an image - where
- * libelf, which wants a file, cannot go.  Only reads; host binaries that are changed are
- * core/elf.h's.
+ * Section headers of an ELF64 anywhere in a source, such as an archive member or an
+ * image, which libelf cannot read because it needs a file.  Read only: core/convert
+ * changes host binaries.
  */
 #ifndef KP_CORE_FORMAT_SECTIONS_H
 #define KP_CORE_FORMAT_SECTIONS_H
@@ -12,42 +12,43 @@
 #include "core/base/file.h"
 
 struct kp_section {
-	const char *name; /* "" where it has none */
+	const char *name; /* "": none */
 	uint32_t type, link, info;
 	uint64_t flags, addr, offset, size, entsize;
 };
 
 struct kp_sections {
 	Elf64_Ehdr header;        /* decoded */
-	struct kp_section *items; /* by index; [0], where there are any, is SHT_NULL */
+	struct kp_section *items; /* by index; [0], if it exists, is SHT_NULL */
 	size_t count;
 	char *names; /* owned */
-	/* Where the ELF ends: behind its headers, its sections and its segments. */
+	/* Where the ELF ends: after its headers, its sections and its segments. */
 	uint64_t end;
 };
 
-/* Does a little-endian ELF64 begin with HEAD?  MACHINE (may be NULL) is its e_machine. */
+/* True if HEAD begins a little-endian ELF64; *MACHINE (may be NULL) becomes e_machine. */
 bool kp_elf_probe(struct kp_span head, uint16_t *machine);
 
 /*
- * Where the little-endian ELF64 that SRC begins with ends: behind its headers, its sections
- * and its segments, whatever stands in SRC behind it.  Allocates nothing.
- * INVALID_FORMAT: not such an ELF; what does not fit into SRC.
+ * Set *END to the end of the little-endian ELF64 at the beginning of SRC: after its
+ * headers, its sections and its segments.  SRC may have more bytes.  Allocates nothing.
+ * INVALID_FORMAT: not such an ELF, or a header, section or segment passes the end of SRC.
  */
 kpack_error_t kp_elf_extent(const struct kp_source *src, uint64_t *end,
 			    struct kpackx_error *why);
 
 /*
- * Read the headers of the little-endian ELF64 that SRC begins with.  Every section that has
- * bytes (not NULL, not NOBITS, nor what is like it in cubins) lies in SRC; segments of files
- * with split-off debugging information need not.
- * INVALID_FORMAT: what does not fit into SRC, names that do not end.  On failure OUT is empty.
+ * Read the headers of the little-endian ELF64 at the beginning of SRC.  Every section
+ * with bytes (neither NULL nor NOBITS, nor one of the types that mean NOBITS in cubins)
+ * must lie in SRC; segments need not, as in files with split-off debugging information.
+ * INVALID_FORMAT: a header or section passes the end of SRC, or the names do not end in a
+ * NUL.  On failure OUT is empty.
  */
 kpack_error_t kp_sections_read(const struct kp_source *src, struct kp_sections *out,
 			       struct kpackx_error *why);
 void kp_sections_fini(struct kp_sections *sections);
 
-/* The first section of that name, or NULL. */
+/* Return the first section named NAME, or NULL. */
 const struct kp_section *kp_sections_find(const struct kp_sections *sections,
 					  const char *name);
 

@@ -6,17 +6,17 @@
 #include "core/base/errors.h"
 #include "core/base/file.h"
 
-/* Names, each with a NUL behind it, of several objects. */
+/* Names of several objects, each followed by a NUL. */
 struct kp_symbols {
 	char *names;
 	size_t size, cap; /* bytes */
 	size_t count;
-	bool object; /* was one of them an object, even without names? */
+	bool object; /* true if at least one was an object, even one without names */
 };
 
 /*
- * Append the names that SRC defines, in its symbol table's order: a little-endian ELF64 or
- * LLVM bitcode.  Nothing is appended for other objects, and for those that cannot be read.
+ * Append the names that SRC, a little-endian ELF64 or LLVM bitcode, defines, in the order
+ * of its symbol table.  For other objects, and for unreadable ones, nothing is appended.
  * OUT_OF_MEMORY, IO_ERROR; INVALID_ARGUMENT: more than KP_INDEX_MAX bytes of names.
  */
 kpack_error_t kp_symbols_add(const struct kp_source *src, struct kp_symbols *out,
@@ -27,7 +27,7 @@ void kp_symbols_fini(struct kp_symbols *symbols);
 kpack_error_t kp_symbols_put(struct kp_symbols *out, struct kp_span name,
 			     struct kpackx_error *why);
 
-/* The same for bitcode alone; INVALID_FORMAT: it cannot be read. */
+/* As kp_symbols_add, for bitcode only; INVALID_FORMAT: SRC cannot be read. */
 kpack_error_t kp_bitcode_symbols(const struct kp_source *src, struct kp_symbols *out,
 				 struct kpackx_error *why);
 

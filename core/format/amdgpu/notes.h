@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Notes of AMDGPU code objects: which target they are for, and the metadata of their kernels.
+ * Notes of AMDGPU code objects: the target, and the metadata of the kernels.
  * Source: LLVM's AMDGPU usage document (note records).
  */
 #ifndef KP_CORE_FORMAT_AMDGPU_NOTES_H
@@ -9,11 +9,11 @@
 #include "core/format/sections.h"
 
 struct kp_amdgpu_notes {
-	/* NT_AMDGPU_METADATA: MessagePack, owned; NULL: there is none */
+	/* NT_AMDGPU_METADATA: MessagePack, owned; NULL: none */
 	uint8_t *metadata;
 	size_t metadata_size;
 
-	/* from code object v2; "" and false in later ones */
+	/* only in code object v2; "" and false for later versions */
 	bool has_version, has_isa;
 	uint32_t version[2]; /* major, minor */
 	uint32_t isa[3];     /* major, minor, stepping */
@@ -23,10 +23,10 @@ struct kp_amdgpu_notes {
 };
 
 /*
- * Read the notes of the code object SRC, of each type the first: those of its sections, or
- * where it has no sections of its segments.
- * INVALID_FORMAT: a note that passes the end; metadata above KP_METADATA_MAX.  On failure
- * OUT is empty.
+ * Read the first note of each type in the code object SRC: from its sections or, if it
+ * has no sections, from its segments.
+ * INVALID_FORMAT: a note passes the end; the metadata is larger than KP_METADATA_MAX.  On
+ * failure OUT is empty.
  */
 kpack_error_t kp_amdgpu_notes_read(const struct kp_source *src,
 				   const struct kp_sections *sections,

@@ -7,16 +7,16 @@
 #include "core/format/sections.h"
 
 struct kp_cubin {
-	struct kp_source src; /* the cubin alone */
+	struct kp_source src; /* the cubin and nothing else */
 	struct kp_sections sections;
-	bool old; /* flags as CUDA up to 12 has them */
+	bool old; /* e_flags as written by CUDA up to 12 */
 	unsigned sm;
 };
 
 /*
- * Append the kernels to OUT with what is stated of them.  A cubin without symbols has none;
- * what is damaged of a kernel's attributes is not stated.
- * INVALID_FORMAT: symbols that do not fit.
+ * Append the kernels to OUT, with the numbers that the cubin states.  A cubin without
+ * symbols has no kernels; damaged attributes of a kernel count as not stated.
+ * INVALID_FORMAT: the symbols or their names pass the end.
  */
 kpack_error_t kp_cubin_kernels(const struct kp_cubin *cubin, struct kp_object *out,
 			       struct kpackx_error *why);

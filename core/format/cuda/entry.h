@@ -6,10 +6,10 @@
  *   2 u16 0x0101         24 u16 version: minor             48 u64 identity (LTO-IR)
  *   4 u32 header bytes   26 u16          major             56 u64 decoded bytes
  *   8 u64 payload bytes  28 u32 SM number
- *  16 u32 compressed     32 u32 file name, 36 u32 its length
+ *  16 u32 compressed     32 u32 file name, 36 u32 name length
  *
- * The options record is u32 offset, u32 length.  Offsets are from the entry's beginning, and
- * what they lead to stands in its header.  NVIDIA publishes none of this.
+ * The options record is u32 offset, u32 length.  Offsets count from the entry's beginning
+ * and lead into its header.  NVIDIA does not publish this format.
  */
 #ifndef KP_CORE_FORMAT_CUDA_ENTRY_H
 #define KP_CORE_FORMAT_CUDA_ENTRY_H
@@ -27,31 +27,31 @@ enum kp_cuda_kind {
 struct kp_cuda_entry {
 	uint16_t kind, minor, major;
 	uint32_t sm;
-	uint64_t at;     /* where its header begins */
-	uint64_t header; /* bytes of the payload */
-	uint64_t room;   /* bytes behind it: the next entry follows them */
-	uint64_t stored; /* of these, the image's as they are stored */
-	uint64_t size;   /* the image's bytes, decoded */
+	uint64_t at;     /* offset of the header */
+	uint64_t header; /* bytes of the header */
+	uint64_t room;   /* bytes of the payload, after which the next entry begins */
+	uint64_t stored; /* bytes of the payload that the stored image takes */
+	uint64_t size;   /* bytes of the decoded image */
 	uint64_t flags, identity;
 	uint32_t options, name, name_size;
-	const struct kp_cuda_codec *codec; /* NULL: stored as it is */
+	const struct kp_cuda_codec *codec; /* NULL: not compressed */
 };
 
 /*
- * Read the entry at AT of SRC, a whole container.
- * INVALID_FORMAT: it does not fit, or cannot decode to as many bytes as it says.
+ * Read the entry at offset AT of SRC, a whole container.
+ * INVALID_FORMAT: the entry passes the end, or cannot decode to the size it states.
  */
 kpack_error_t kp_cuda_entry_read(const struct kp_source *src, uint64_t at,
 				 struct kp_cuda_entry *out, struct kpackx_error *why);
 
-/* Set IMAGE's kind, arch and pairs. */
+/* Set IMAGE's kind, arch and pairs from entry E. */
 kpack_error_t kp_cuda_entry_state(const struct kp_source *src,
 				  const struct kp_cuda_entry *e, struct kp_image *image,
 				  struct kpackx_error *why);
 
 /*
  * Write the image's SIZE bytes to OUT.
- * NOT_IMPLEMENTED: compressed by an unknown method, or one that is not built in.
+ * NOT_IMPLEMENTED: compressed by a method that is unknown or not built in.
  */
 kpack_error_t kp_cuda_entry_decode(const struct kp_source *src,
 				   const struct kp_cuda_entry *e, uint8_t *out,

@@ -7,9 +7,10 @@
 #include "ptx_tokens.h"
 
 /*
- * Read what follows ".entry", the last token of T, up to its body or the end of its
- * declaration; with a body it is appended to OUT and DEPTH grows by the brace.
- * INVALID_FORMAT: a name of more than KP_NAME_MAX bytes.
+ * Read a kernel after ".entry", which is the last token of T, up to its body or the end
+ * of its declaration.  A kernel with a body is appended to OUT, and *DEPTH grows by one
+ * for its opening brace.
+ * INVALID_FORMAT: the name has more than KP_NAME_MAX bytes.
  */
 kpack_error_t kp_ptx_kernel(struct kp_ptx_tokens *t, struct kp_object *out,
 			    uint64_t *depth, struct kpackx_error *why);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* A module of TileIR bytecode while it is read. */
+/* State while a module of TileIR bytecode is read. */
 #ifndef KP_CORE_FORMAT_CUDA_TILEIR_H
 #define KP_CORE_FORMAT_CUDA_TILEIR_H
 
 #include "core/base/strbuf.h"
 #include "core/format/object.h"
 
-/* Sections, by their numbers. */
+/* Section numbers. */
 enum {
 	KP_TILEIR_STRINGS = 1,
 	KP_TILEIR_FUNCTIONS = 2,
@@ -17,14 +17,14 @@ enum {
 	KP_TILEIR_SECTIONS,
 };
 
-/* A run of bytes being read. */
+/* The next byte to read, and the end of the range. */
 struct kp_tileir_cursor {
 	uint64_t pos, end;
 };
 
-/* Items that begin at offsets; the last ends with the section. */
+/* Items at increasing offsets; the last item ends with the section. */
 struct kp_tileir_table {
-	uint64_t count, offsets; /* where the offsets stand */
+	uint64_t count, offsets; /* OFFSETS: where the array of item offsets begins */
 	uint64_t data, data_size;
 	unsigned width; /* bytes of an offset */
 };
@@ -33,9 +33,9 @@ struct kp_tileir {
 	struct kp_window window;
 	uint8_t version[2];
 	uint16_t tag;
-	struct kp_tileir_cursor sections[KP_TILEIR_SECTIONS]; /* end 0: there is none */
+	struct kp_tileir_cursor sections[KP_TILEIR_SECTIONS]; /* end 0: absent */
 	struct kp_tileir_table strings, types, constants;
-	uint8_t *named; /* a bit for each string: a function has it */
+	uint8_t *named; /* one bit per string: set if it is the name of a function */
 	uint64_t size;
 	struct kp_object *out;
 	struct kp_compose hints; /* of one function */
@@ -44,31 +44,34 @@ struct kp_tileir {
 	struct kpackx_error *why;
 };
 
-/* What the sections are called in errors. */
+/* Names of the sections in error messages. */
 extern const char *const kp_tileir_sections[KP_TILEIR_SECTIONS];
 
-/* INVALID_FORMAT with words. */
+/* Fail with INVALID_FORMAT and a message. */
 #define KP_TILEIR_INVALID(m, ...)                                                        \
 	kp_fail((m)->why, KPACK_ERROR_INVALID_FORMAT, __VA_ARGS__)
 
-/* The next N bytes; they stay until the next call. */
+/* Get the next N bytes; they stay valid until the next call. */
 kpack_error_t kp_tileir_get(struct kp_tileir *m, struct kp_tileir_cursor *c, size_t n,
 			    const uint8_t **bytes);
 kpack_error_t kp_tileir_get_byte(struct kp_tileir *m, struct kp_tileir_cursor *c,
 				 uint8_t *out);
 kpack_error_t kp_tileir_get_varint(struct kp_tileir *m, struct kp_tileir_cursor *c,
 				   uint64_t *out);
-/* The number of a WHAT of which there are COUNT. */
+/* Read the index of a WHAT; INVALID_FORMAT unless it is less than COUNT. */
 kpack_error_t kp_tileir_get_index(struct kp_tileir *m, struct kp_tileir_cursor *c,
 				  uint64_t count, const char *what, uint64_t *out);
-/* A string's number, and the string, of at most MAX bytes; free() it, failure or not. */
+/* Read a string's index, then that string, as kp_tileir_read_string. */
 kpack_error_t kp_tileir_get_string(struct kp_tileir *m, struct kp_tileir_cursor *c,
 				   size_t max, char **out);
-/* String INDEX, which is there. */
+/*
+ * Read string INDEX, which exists, of at most MAX bytes.  The caller sets *OUT to NULL
+ * before and frees it after, on failure too.
+ */
 kpack_error_t kp_tileir_read_string(struct kp_tileir *m, uint64_t index, size_t max,
 				    char **out);
 
-/* Read the section of functions, and that of global variables, into m->out. */
+/* Read the functions section and the globals section into m->out. */
 kpack_error_t kp_tileir_functions(struct kp_tileir *m);
 kpack_error_t kp_tileir_globals(struct kp_tileir *m);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Offload binaries in LLVM bitcode: constants of a host's module that is linked later. */
+/* Offload binaries in LLVM bitcode: constants of a host module that is linked later. */
 #ifndef KP_CORE_FORMAT_LLVM_BITCODE_EMBEDDED_H
 #define KP_CORE_FORMAT_LLVM_BITCODE_EMBEDDED_H
 
@@ -7,10 +7,10 @@
 #include "core/base/span.h"
 
 /*
- * Give FOUND every array of bytes among the constants of the modules in CODE - bitcode, in a
- * wrapper or not - that begins like an offload binary, in their order; the bytes stay until it
- * returns.
- * INVALID_FORMAT: the bitcode is damaged.  What FOUND fails with.
+ * Call FOUND, in order, for each byte array among the constants of the modules in CODE -
+ * bitcode, in a wrapper or not - that begins like an offload binary.  The bytes stay
+ * valid until FOUND returns.
+ * INVALID_FORMAT: the bitcode is damaged.  Otherwise FOUND's error.
  */
 kpack_error_t kp_bitcode_embedded(struct kp_span code,
 				  kpack_error_t (*found)(void *arg, struct kp_span bytes,

@@ -7,8 +7,8 @@
 #define KP_TRIPLE_MAX 128
 
 /*
- * The target triple that the first module in the bitcode SRC states, which begins with
- * "BC" C0 DE.  false: none, none that is found, or it is damaged.
+ * Read the target triple of the first module in SRC, bitcode that begins with "BC" C0 DE.
+ * false: the triple is missing, not found, or damaged.
  */
 bool kp_bitcode_triple(const struct kp_source *src, char out[KP_TRIPLE_MAX]);
 

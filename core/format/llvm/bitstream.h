@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * LLVM's bitstreams: behind "BC" C0 DE a file is blocks, a block is blocks, definitions and
- * records.  Each begins with an ID whose width the block around it states, 2 for the file:
+ * LLVM's bitstreams.  After "BC" C0 DE a file consists of blocks; a block consists of
+ * blocks, definitions (LLVM: of abbreviations) and records.  Each begins with an ID,
+ * whose width in bits the enclosing block states; the width is 2 outside of all blocks:
  *
- *	0  the block's end, to the next word
- *	1  a block: number (VBR8), width of IDs (VBR4), to the next word; 32 bits: its words
+ *	0  the block's end, padded to a word
+ *	1  a block: number (VBR8), width of IDs (VBR4), padding to a word, u32 words
  *	2  a definition: number of operands (VBR5), operands
  *	3  a record: code (VBR6), number of values (VBR6), values (VBR6)
- *	4  and above: a record that is written as a definition says
+ *	4  and above: a record written according to a definition
  *
- * In VBRn a number is in pieces of n bits, low ones first; the highest bit of a piece says
- * that another follows.
+ * A word has 32 bits.  VBRn splits a number into pieces of n bits, the lowest first; the
+ * highest bit of a piece says that another piece follows.
  */
 #ifndef KP_CORE_FORMAT_LLVM_BITSTREAM_H
 #define KP_CORE_FORMAT_LLVM_BITSTREAM_H
@@ -25,73 +26,74 @@ enum {
 	KP_BITS_DEFINED /* the first definition's */
 };
 
-/* How an operand is written. */
+/* Encodings of an operand. */
 enum {
 	KP_BITS_LITERAL,
 	KP_BITS_FIXED,
 	KP_BITS_VBR,
-	KP_BITS_ARRAY, /* of the operand that follows */
+	KP_BITS_ARRAY, /* of elements as the next operand says */
 	KP_BITS_CHAR6,
 	KP_BITS_BLOB
 };
 
-/* Where one reads.  Once it is over, all that is taken is 0. */
+/* A reading position.  Once OVER is true, every read gives 0. */
 struct kp_bits {
 	struct kp_window window;
 	uint64_t pos;      /* in bits; may be set */
-	uint64_t left;     /* bits that may yet be read, whatever there is; may be set */
-	bool over;         /* more was asked for than there is; may be set */
-	kpack_error_t err; /* it is over because this happened as bytes were read */
+	uint64_t left;     /* at most so many bits may still be read; may be set */
+	bool over;         /* a read passed the end or the bound; may be set */
+	kpack_error_t err; /* the I/O error that set OVER, if any */
 	struct kpackx_error *why;
 };
 
 struct kp_bits_block {
 	uint64_t number, width;
-	uint64_t begin, end; /* of what is in it, in bits */
+	uint64_t begin, end; /* of its contents, in bits */
 };
 
 struct kp_bits_operand {
 	uint8_t encoding;
-	uint64_t value; /* the literal; a width */
+	uint64_t value; /* of a literal; else the width */
 };
 
 /*
- * Where the bitcode is in SRC: all of it, or what a wrapper says.  END: behind it.
- * INVALID_FORMAT: the wrapper lies.
+ * Set OUT to the bitcode in SRC: all of SRC, or the range that a wrapper states.  *END
+ * becomes the offset of its end in SRC.
+ * INVALID_FORMAT: the range that the wrapper states is not inside SRC.
  */
 kpack_error_t kp_bitcode_unwrap(const struct kp_source *src, struct kp_source *out,
 				uint64_t *end, struct kpackx_error *why);
 
-/* Read SRC from bit POS on; WHY (may be NULL) is kept for the errors of reading. */
+/* Begin to read SRC at bit POS; read errors are put into WHY (may be NULL). */
 void kp_bits_init(struct kp_bits *b, const struct kp_source *src, uint64_t pos,
 		  struct kpackx_error *why);
 
 /*
- * Read the bitcode in SRC, in a wrapper or not, from its first block on.
- * INVALID_FORMAT: it is none.
+ * Begin to read the bitcode in SRC, in a wrapper or not, at its first block.
+ * INVALID_FORMAT: SRC is not bitcode.
  */
 kpack_error_t kp_bits_open(struct kp_bits *b, const struct kp_source *src,
 			   struct kpackx_error *why);
 
-/* The next N bits, at most 64. */
+/* Read the next N bits, at most 64. */
 uint64_t kp_bits_take(struct kp_bits *b, unsigned n);
 
-/* The next number in pieces of N bits, of 2 to 64; of what is above 64 bits nothing is kept. */
+/* Read a VBR number in pieces of N bits, 2 to 64; bits above the 64th are dropped. */
 uint64_t kp_bits_vbr(struct kp_bits *b, unsigned n);
 
-/* Go to the next word. */
+/* Skip to the next multiple of 32 bits. */
 void kp_bits_align(struct kp_bits *b);
 
-/* Behind ENTER: go into the block.  Its width and its end are as stated: ask kp_bits_holds. */
+/* After ENTER: read the block's header, which may lie: check it with kp_bits_holds. */
 struct kp_bits_block kp_bits_enter(struct kp_bits *b);
 
-/* Is all of the block there? */
+/* True if BLOCK ends inside the source. */
 bool kp_bits_holds(const struct kp_bits *b, const struct kp_bits_block *block);
 
-/* The next operand of a definition, as stated: nothing says that there is such an encoding. */
+/* Read the next operand of a definition; its encoding may be unknown. */
 struct kp_bits_operand kp_bits_operand(struct kp_bits *b);
 
-/* Behind the code of a record: go to its blob, and give the bytes that it states. */
+/* After the code of a record: go to its blob, and return the stated size in bytes. */
 uint64_t kp_bits_blob(struct kp_bits *b);
 
 #endif

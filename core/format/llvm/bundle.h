@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The header of a plain offload bundle, for the two formats it begins: a
- * bundle in a file, and what a compressed bundle decodes to.
+ * The header of a plain offload bundle, for the two places where one occurs: a bundle in
+ * a file, and the decoded payload of a compressed bundle.
  */
 #ifndef KP_CORE_FORMAT_LLVM_BUNDLE_H
 #define KP_CORE_FORMAT_LLVM_BUNDLE_H
@@ -9,20 +9,21 @@
 #include "core/format/format.h"
 
 #define KP_BUNDLE_HEADER_MIN 32
-/* A row of it: u64 offset, size, length of the ID; the ID follows. */
+/* A row of the header: u64 offset, size, length of the ID; the ID follows. */
 #define KP_BUNDLE_ROW_SIZE 24
 
 /*
- * Append bytes [have, want) of the bundle at BUF + have.  WANT is never above the size
- * given to kp_bundle_list and only grows.
+ * Read bytes [HAVE, WANT) of the bundle to BUF + HAVE.  WANT grows with each call and is
+ * at most the size given to kp_bundle_list.
  */
 typedef kpack_error_t kp_bundle_more_fn(void *arg, uint8_t *buf, size_t have, size_t want,
 					struct kpackx_error *why);
 
 /*
- * List the entries of a bundle of which SIZE bytes exist, fetching its header and little
- * more through MORE.  END becomes the end of the last entry, or of the header.
- * INVALID_FORMAT: counts, lengths or ranges that do not fit into SIZE bytes.
+ * List the entries of a bundle of which SIZE bytes exist; MORE fetches its header and
+ * little more.  *END becomes the end of the last entry, or of the header if that is
+ * later.
+ * INVALID_FORMAT: counts, lengths or ranges do not fit into SIZE bytes.
  */
 kpack_error_t kp_bundle_list(kp_bundle_more_fn *more, void *arg, uint64_t size,
 			     struct kp_container *c, struct kp_containers *list,
@@ -30,11 +31,11 @@ kpack_error_t kp_bundle_list(kp_bundle_more_fn *more, void *arg, uint64_t size,
 
 bool kp_bundle_probe(struct kp_span head);
 
-/* A row of a header that is written. */
+/* A row of a header to write. */
 struct kp_bundle_row {
 	struct kp_span id;
 	uint64_t offset,
-		size; /* offset as in the file: an empty entry may lie anywhere */
+		size; /* the offset is written as given, also for an empty entry */
 };
 
 /* Write the header of N rows to OUT, which has room for kp_bundle_header_size bytes. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Compressed bundles (ccob.c) made again: the same bytes, given the same encoder. */
+/*
+ * Writing compressed bundles (ccob.c reads them): the same encoder gives the same bytes.
+ */
 #ifndef KP_CORE_FORMAT_LLVM_CCOB_H
 #define KP_CORE_FORMAT_LLVM_CCOB_H
 
@@ -9,7 +11,7 @@
 #define KP_CCOB_ZLIB 0
 #define KP_CCOB_ZSTD 1
 
-/* Bytes of the header; 0: no such version. */
+/* Return the bytes of the header; 0: unknown version. */
 static inline uint64_t kp_ccob_header_size(unsigned version)
 {
 	static const uint8_t sizes[] = {0, 20, 24, 32};
@@ -17,17 +19,17 @@ static inline uint64_t kp_ccob_header_size(unsigned version)
 	return version < sizeof(sizes) ? sizes[version] : 0;
 }
 
-/* How a compressed bundle is written, but for its sizes. */
+/* All parameters of a compressed bundle except its sizes. */
 struct kp_ccob_form {
 	unsigned version, method;
 	uint64_t hash;
-	int level;       /* of zstd or zlib; 0: not known */
+	int level;       /* of zstd or zlib; 0: unknown */
 	bool long_range; /* zstd's long-distance matching */
 };
 
 /*
- * Fill C - format, offset, size, payload_size - with the CCOB that begins at OFF of SRC, of
- * whatever payload; no image is listed.  For kp_container_load.
+ * Fill C (format, offset, size, payload_size) for the CCOB at offset OFF of SRC, so that
+ * kp_container_load can decode it.  The payload is not looked at and no image is listed.
  */
 kpack_error_t kp_ccob_measure(const struct kp_source *src, uint64_t off,
 			      struct kp_container *c, struct kpackx_error *why);
@@ -36,16 +38,16 @@ kpack_error_t kp_ccob_measure(const struct kp_source *src, uint64_t off,
 kpack_error_t kp_ccob_form_read(const struct kp_source *src, const struct kp_container *c,
 				struct kp_ccob_form *out, struct kpackx_error *why);
 
-/* May FORM be written: known version, method and level (0 too)? */
+/* True if FORM can be written: known version and method, and a possible level or 0. */
 bool kp_ccob_form_ok(const struct kp_ccob_form *form);
 
-/* Hash of a header whose payload is PAYLOAD. */
+/* Return the hash that a header states for PAYLOAD. */
 uint64_t kp_ccob_hash(struct kp_span payload);
 
 /*
- * How container NUMBER of LIST, a CCOB wherever in the scanned SRC it is, is written, and
- * does its hash FIT its decoded PAYLOAD?  One that does not is no failure: readers, LLVM's
- * too, take such files.
+ * Read FORM of container NUMBER of LIST, a CCOB at any depth of the scanned SRC.  *FITS
+ * becomes true if its hash is that of its decoded PAYLOAD.  A wrong hash is no failure,
+ * because readers, LLVM's too, accept such files.
  */
 kpack_error_t kp_ccob_check(const struct kp_source *src, const struct kp_containers *list,
 			    size_t number, const struct kp_payload *payload,
@@ -53,17 +55,17 @@ kpack_error_t kp_ccob_check(const struct kp_source *src, const struct kp_contain
 			    struct kpackx_error *why);
 
 /*
- * Bytes of payloads over which all levels of the containers of one file may be tried: what
- * compresses well is looked at to its end by each of them.
+ * Budget for one file: the sum of the payload bytes for which all levels may be tried.
+ * Each level reads a payload that compresses well to its end.
  */
 #define KP_CCOB_SEARCH_MAX (UINT64_C(512) << 20)
 
 /*
- * Find the level that makes container C of SRC out of its PAYLOAD, and set it in FORM;
- * where there is none, FORM's level becomes 0 and the answer is a success.  LIKE (or
- * NULL) is tried first, then what compilers do by default, and all others as long as
- * *SEARCH, which begins as KP_CCOB_SEARCH_MAX, has the bytes for it.  After a search in
- * vain it is 0: one file has one compiler.
+ * Find the level that compresses PAYLOAD to the bytes of container C of SRC, and set it
+ * in FORM; if there is none, succeed and set FORM's level to 0.  The level of LIKE (or
+ * NULL) is tried first, then the compilers' default, then all other levels as long as the
+ * budget *SEARCH, initially KP_CCOB_SEARCH_MAX, suffices.  A search without result sets
+ * *SEARCH to 0, because one file comes from one compiler.
  */
 kpack_error_t kp_ccob_find_level(const struct kp_source *src,
 				 const struct kp_container *c, struct kp_span payload,
@@ -71,9 +73,10 @@ kpack_error_t kp_ccob_find_level(const struct kp_source *src,
 				 struct kp_ccob_form *form, struct kpackx_error *why);
 
 /*
- * Write PAYLOAD (at most KP_CCOB_MAX bytes) as FORM says, a level of 0 as compilers do.
- * The caller frees *OUT.
- * NOT_IMPLEMENTED: built without the method; more bytes than the version can state.
+ * Compress PAYLOAD (at most KP_CCOB_MAX bytes) as FORM says; level 0 means the compilers'
+ * default.  The caller frees *OUT.
+ * NOT_IMPLEMENTED: built without the method, or the version's header cannot state the
+ * size.
  */
 kpack_error_t kp_ccob_encode(const struct kp_ccob_form *form, struct kp_span payload,
 			     uint8_t **out, size_t *size, struct kpackx_error *why);
