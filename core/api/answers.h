@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an archive was asked and answers alike each time, until it is closed: lists of
- * names, and metadata as JSON.  An answer is made when it is first asked for and published
- * by one compare-and-swap; of threads that make the same at once one wins, the others take
- * its answer.  No call waits.
+ * Answers of an archive that stay the same until it is closed: lists of names, and
+ * metadata as JSON.  An answer is made at the first request and published by one
+ * compare-and-swap; if several threads make the same answer at once, one wins and the
+ * others return its answer.  No call waits.
  */
 #ifndef KP_CORE_API_ANSWERS_H
 #define KP_CORE_API_ANSWERS_H
@@ -12,19 +12,19 @@
 #include "core/base/errors.h"
 #include "core/toc/toc.h"
 
-/* An answer, or NULL while nobody has asked for it. */
+/* An answer, or NULL before the first request. */
 typedef _Atomic(void *) kp_answer;
 
 struct kp_answers {
 	kp_answer arches; /* const char *[] */
-	/* A kp_answer for each entry, once one is asked for. */
+	/* Arrays with a kp_answer for each entry, made at the first request. */
 	kp_answer lists; /* chains of lists, by hash */
 	kp_answer texts; /* metadata of the entry */
 };
 
 struct kpack_archive;
 
-/* The architectures the archive declares, NULL behind them. */
+/* The architectures that the archive declares, followed by NULL. */
 kpack_error_t kp_answer_arches(struct kpack_archive *a, const char ***arches,
 			       struct kpackx_error *why);
 
@@ -33,7 +33,7 @@ kpack_error_t kp_answer_kernels(struct kpack_archive *a, struct kp_span name,
 				struct kp_span arch, const char ***names, size_t *count,
 				struct kpackx_error *why);
 
-/* As kpack_get_kernel_metadata, of the entry with that number. */
+/* As kpack_get_kernel_metadata, for entry number ENTRY. */
 kpack_error_t kp_answer_metadata(struct kpack_archive *a, size_t entry, const char **json,
 				 size_t *size, struct kpackx_error *why);
 

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an edited ELF file gets: a segment for the marker, and room for its program
- * headers, which are more than before.
+ * Additions to an edited ELF file: a segment for the marker, and room for the program
+ * headers, of which there are more than before.
  *
- * Inside kp_edit_place, in this order: plan, place when the offsets of all chunks are
- * known, settle when those of all PT_LOADs are.
+ * kp_edit_place calls kp_added_plan; then kp_added_place, when the offsets of all chunks
+ * are known; then kp_added_settle, when the offsets of all PT_LOADs are known.
  */
 #ifndef KP_CORE_CONVERT_EDIT_ADDED_H
 #define KP_CORE_CONVERT_EDIT_ADDED_H
 
 #include "edit.h"
 
+/* Places for the program headers; edit_added.c says when each is used. */
 enum kp_table_place {
 	KP_TABLE_IN_PLACE,
 	KP_TABLE_BEHIND,
@@ -18,12 +19,12 @@ enum kp_table_place {
 	KP_TABLE_SPARSE
 };
 
-/* What is added: a PT_LOAD for the marker and one for the program headers. */
+/* The additions: a PT_LOAD for the marker and one for the program headers. */
 struct kp_added {
 	enum kp_table_place table;
-	size_t marker_segment, table_segment; /* SIZE_MAX: there is none */
+	size_t marker_segment, table_segment; /* SIZE_MAX: none */
 	uint64_t marker_size, table_size;
-	uint64_t bias; /* address of an offset in the file, as Linux before 5.18 has it */
+	uint64_t bias; /* address - file offset, as Linux before 5.18 computes it */
 };
 
 static inline uint64_t kp_round_up(uint64_t n, uint64_t to)
@@ -36,15 +37,15 @@ static inline bool kp_is_mapped(const Elf64_Shdr *s)
 	return (s->sh_flags & SHF_ALLOC) != 0;
 }
 
-/* Choose where the program headers go, and add segments and sections for it. */
+/* Choose a place for the program headers, and add the segments and sections needed. */
 kpack_error_t kp_added_plan(struct kp_edit *ed, struct kp_added *a,
 			    struct kpackx_error *why);
 
-/* Place what is added behind *CUR of the file, which becomes its end. */
+/* Place the additions after file offset *CUR; *CUR becomes their end. */
 kpack_error_t kp_added_place(struct kp_edit *ed, struct kp_added *a, uint64_t *cur,
 			     struct kpackx_error *why);
 
-/* Extend the first segment over a page in front; PT_PHDR says where the headers are. */
+/* Extend the first segment over the page in front, if any, and set PT_PHDR. */
 void kp_added_settle(struct kp_edit *ed, const struct kp_added *a);
 
 #endif

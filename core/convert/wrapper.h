@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Making wrappers lead somewhere else. */
+/* Pointing wrappers to another address. */
 #ifndef KP_CORE_CONVERT_WRAPPER_H
 #define KP_CORE_CONVERT_WRAPPER_H
 
@@ -7,8 +7,8 @@
 #include "edit.h"
 
 /*
- * Patch W, and its relocation, so that it has MAGIC and INDEX and leads to the address
- * TARGET at run time.  The kind of relocation stays what it is.
+ * Patch W and its relocation: at run time W has MAGIC and INDEX and points to the address
+ * TARGET.  The relocation keeps its type.
  */
 kpack_error_t kp_wrapper_point(struct kp_edit *ed, const struct kp_elf_wrapper *w,
 			       uint32_t magic, uint64_t index, uint64_t target,

@@ -8,16 +8,16 @@
 
 struct kp_arena_block;
 
-/* All zero is an empty one. */
+/* A zeroed arena is empty. */
 struct kp_arena {
 	struct kp_arena_block *blocks; /* the newest first */
-	size_t left;                   /* bytes behind what is used of the newest */
+	size_t left;                   /* unused bytes at the end of the newest block */
 };
 
-/* SIZE zeroed bytes, aligned for any type; NULL: out of memory. */
+/* Allocate SIZE zeroed bytes, aligned for any type; NULL: out of memory. */
 void *kp_arena_alloc(struct kp_arena *a, size_t size);
 
-/* A copy of S with a NUL behind it; NULL: out of memory. */
+/* Copy S and append a NUL; NULL: out of memory. */
 char *kp_arena_copy(struct kp_arena *a, struct kp_span s);
 
 void kp_arena_fini(struct kp_arena *a);

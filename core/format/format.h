@@ -52,7 +52,7 @@ struct kp_image {
 	bool stream;  /* holds containers one after another, and nothing else */
 	bool damaged; /* cannot be decoded; set by kp_nest_salvage */
 	char kind
-		[16]; /* offload kind as in entry IDs: "hip", "openmp", "cuda" ...; or "" */
+		[16]; /* offload kind, as in IDs: "hip", "openmp", "cuda" ...; or "" */
 	char arch[KP_TARGET_TEXT_MAX]; /* canonical target ID, "" if not stated */
 	uint64_t offset;               /* in the container's payload */
 	uint64_t size;

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Open archives that threads share.  A file is known by inode, size and time of change,
- * so every path to it finds the one archive, and a file that was replaced is opened anew.
+ * Open archives that threads share.  A file is identified by device, inode, size and time
+ * of modification, so every path to it gives the same archive, and a replaced file is
+ * opened.
  *
- * Every call but init and fini may run concurrently.  No lock is held while a file is
- * looked at, opened or read: whoever wants an archive that is being opened waits for that
- * one only.
+ * Every call except init and fini may run concurrently.  No lock is held during stat,
+ * open or read: a thread that requests an archive which is being opened waits for that
+ * archive only.
  *
- * A child of fork() goes on with all caches, whatever the parent's other threads did at
- * that moment; what they used or opened just then is left to the child's exit.
+ * A child of fork() can use all caches, whatever the parent's other threads did at that
+ * moment; entries that those threads used or opened just then stay allocated until the
+ * child exits.
  */
 #ifndef KP_CORE_LOADER_ARCHIVE_CACHE_H
 #define KP_CORE_LOADER_ARCHIVE_CACHE_H
@@ -19,23 +21,24 @@
 struct kp_cached;
 
 struct kp_cache {
-	struct kp_cache *next; /* all caches that live, for fork() */
+	struct kp_cache *next; /* list of all caches, for fork() */
 	pthread_mutex_t lock;
-	pthread_cond_t opened;   /* an entry is not being opened any more */
-	struct kp_cached *first; /* a list */
+	pthread_cond_t opened;   /* signals that opening an entry has ended */
+	struct kp_cached *first; /* list of entries */
 };
 
 /* OUT_OF_MEMORY. */
 kpack_error_t kp_cache_init(struct kp_cache *c, struct kpackx_error *why);
-/* All archives must have been put back. */
+/* Every archive must have been given back with kp_cache_put. */
 void kp_cache_fini(struct kp_cache *c);
 
 /*
- * The archive at PATH, to be given to kp_cache_put.  It stays open until fini, unless
- * another file takes its place under PATH: then until the last put.  A file that is
- * missing and was opened under this PATH before, an absolute one, is still that archive:
- * who upgrades a system does not stop what runs.  Failures are not kept; threads that
- * waited share one.  Errors as for kp_archive_open.
+ * Get the archive at PATH; the caller gives it back with kp_cache_put.  It stays open
+ * until kp_cache_fini or, if another file replaces it at PATH, until the last
+ * kp_cache_put.  If the file is missing but was opened at this PATH before, and PATH is
+ * absolute, the call returns the open archive, so that a system upgrade does not stop
+ * running programs.  Failures are not cached, but threads that waited for the same
+ * opening share its failure.  Errors as for kp_archive_open.
  */
 kpack_error_t kp_cache_get(struct kp_cache *c, const char *path, struct kp_cached **out,
 			   struct kpackx_error *why);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the environment asks of the loader; kpack.h says what each variable means. */
+/* The loader's environment variables; kpack.h says what each variable means. */
 #ifndef KP_CORE_LOADER_ENVIRONMENT_H
 #define KP_CORE_LOADER_ENVIRONMENT_H
 
@@ -9,8 +9,8 @@
 
 /* A list of files and directories. */
 struct kp_path_list {
-	char *text;  /* the paths, each with its NUL */
-	size_t size; /* 0: no path */
+	char *text;  /* the paths, each followed by a NUL */
+	size_t size; /* bytes of TEXT; 0: no path */
 };
 
 struct kp_environment {
@@ -21,11 +21,11 @@ struct kp_environment {
 	bool trace;                  /* ROCM_KPACK_DEBUG */
 };
 
-/* Nothing is read in a set-user-ID program.  OUT_OF_MEMORY. */
+/* Read the variables; in a set-user-ID program they are ignored.  OUT_OF_MEMORY. */
 kpack_error_t kp_environment_read(struct kp_environment *out, struct kpackx_error *why);
 void kp_environment_fini(struct kp_environment *e); /* accepts a zeroed one */
 
-/* The path behind PATH, the first for NULL; NULL behind the last. */
+/* Return the path after PATH, or the first one if PATH is NULL; NULL after the last. */
 const char *kp_path_list_next(const struct kp_path_list *list, const char *path);
 
 #endif

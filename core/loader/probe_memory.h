@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading memory of which only the address is known: a marker's pointer comes without a
- * size.  The kernel copies, so that nothing faults where the mapping, or the file behind
- * it, ends.
+ * Reading memory of unknown size: a marker's pointer comes without a size.  The kernel
+ * copies the bytes, so that no fault occurs where the mapping or its file ends.
  */
 #ifndef KP_CORE_LOADER_PROBE_MEMORY_H
 #define KP_CORE_LOADER_PROBE_MEMORY_H
@@ -11,8 +10,8 @@
 #include "core/base/errors.h"
 
 /*
- * Copy up to SIZE bytes from AT; *got is how many are readable in a row, 0 for none.
- * Thread-safe.  IO_ERROR: the kernel offers no way.
+ * Copy up to SIZE bytes from AT; *GOT becomes the number of contiguous readable bytes,
+ * which may be 0.  Thread-safe.  IO_ERROR: the kernel forbids all ways to copy.
  */
 kpack_error_t kp_probe(const void *at, void *buf, size_t size, size_t *got,
 		       struct kpackx_error *why);
