@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An archive is 8 bytes "!<arch>\n" and members, each a header of 60 characters and its bytes,
- * followed by a line feed where they are odd:
+ * Reading ar archives.  An archive is 8 bytes "!<arch>\n" and members.  A member is a
+ * header of 60 characters and the member's bytes, padded to an even number with a line
+ * feed:
  *
  *	0   16  name
  *	16  12  time, 6 user, 6 group, 8 mode
  *	48  10  size, decimal
  *	58  2   "`\n"
  *
- * Fields are filled with blanks.  GNU ends names in "/" and puts those that do not fit into a
- * member "//", "/N" is then an offset in it; BSD writes "#1/N" and the name before the bytes.
- * A thin archive begins with "!<thin>\n", and has the bytes of "/" and "//" alone.
+ * Fields are filled with blanks.  GNU ends names with "/"; a name that does not fit is in
+ * a member "//" and the field is "/N", N being the offset in that member.  BSD writes
+ * "#1/N" and puts the N bytes of the name before the member's bytes.  A thin archive
+ * begins with "!<thin>\n", and has the bytes of "/" and "//" only.
  */
 #include "ar_archive.h"
 #include <inttypes.h>
@@ -44,14 +46,14 @@ bool kp_ar_probe(struct kp_span head)
 	       kp_span_starts(head, "!<thin>\n", MAGIC_SIZE);
 }
 
-/* Are the bytes of a member of that name in the archive? */
+/* True if the bytes of a member with that name field are in the archive. */
 static bool has_bytes(const struct reader *r, const uint8_t name[NAME_SIZE])
 {
 	return !r->ar->thin ||
 	       (name[0] == '/' && (name[1] == '/' || name[1] == ' ' || name[1] == 'S'));
 }
 
-/* Decimal digits, and blanks behind them up to the end of the field. */
+/* Parse decimal digits, followed by blanks up to the end of the field. */
 static bool parse_number(const uint8_t *field, size_t size, uint64_t *out)
 {
 	size_t i = 0;
@@ -112,7 +114,7 @@ static kpack_error_t add_member(struct reader *r, const struct header *h,
 	return KPACK_SUCCESS;
 }
 
-/* NAME up to its first NUL byte or line feed. */
+/* Return NAME up to its first NUL byte or line feed. */
 static struct kp_span cut_line(struct kp_span name)
 {
 	size_t n = 0;
@@ -129,7 +131,7 @@ static struct kp_span without_slash(struct kp_span name)
 		       : name;
 }
 
-/* Is it BSD's index of symbols?  GNU's names have a slash behind them. */
+/* True if NAME is BSD's symbol index; names of GNU archives end with a slash. */
 static bool is_bsd_index(struct kp_span name)
 {
 	static const char *const spellings[] = {"__.SYMDEF", "__.SYMDEF SORTED",
@@ -142,7 +144,7 @@ static bool is_bsd_index(struct kp_span name)
 	return false;
 }
 
-/* "#1/N": the name is the first N bytes, filled with NULs. */
+/* Take a member "#1/N": its name is the first N bytes, padded with NULs. */
 static kpack_error_t take_bsd(struct reader *r, struct header *h, uint64_t n,
 			      struct kpackx_error *why)
 {
@@ -161,7 +163,7 @@ static kpack_error_t take_bsd(struct reader *r, struct header *h, uint64_t n,
 	return is_bsd_index(name) ? KPACK_SUCCESS : add_member(r, h, name, why);
 }
 
-/* "/N": the name stands at N in the table. */
+/* Take a member "/N": its name is at offset N of "//". */
 static kpack_error_t take_long(struct reader *r, const struct header *h, uint64_t n,
 			       struct kpackx_error *why)
 {
@@ -183,7 +185,7 @@ static kpack_error_t take_long(struct reader *r, const struct header *h, uint64_
 	return add_member(r, h, without_slash(name), why);
 }
 
-/* GNU's special names, which begin with a slash. */
+/* Take a member with one of GNU's special names, which begin with a slash. */
 static kpack_error_t take_slash(struct reader *r, const struct header *h,
 				struct kpackx_error *why)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is written, in this order: "/" with the index - the number of symbols, the offset of
- * the header of each one's member, big-endian, and the names - or "/SYM64/" where an offset
- * needs 64 bits; "//" with names that do not fit into a header; the members.
+ * Writing ar archives.  The order is: "/" with the index, or "/SYM64/" if an offset needs
+ * 64 bits; "//" with the names that do not fit into a header; the members.  The index is
+ * the number of symbols, for each symbol the offset of its member's header, both
+ * big-endian, and the symbols' names.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,20 +17,20 @@
 #define MAGIC_SIZE 8
 #define HEADER_SIZE 60
 
-/* The longest name a header holds has 15 characters. */
+/* Maximum length of a name in a header. */
 #define SHORT_NAME_MAX 15
 
-/* The largest number of 10 digits */
+/* The largest size: a number of 10 digits. */
 #define MEMBER_MAX UINT64_C(9999999999)
 
-/* Zero bytes that LLVM writes for the names of an index without symbols. */
+/* Zero bytes that LLVM writes as the names of an index without symbols. */
 #define NO_NAMES_SIZE 3
 
-/* What is known of a member. */
+/* Data of a member. */
 struct row {
 	size_t defined;   /* number of its symbols */
-	size_t same_name; /* the first member with its name */
-	uint64_t name_at; /* of a long name, in "//" */
+	size_t same_name; /* index of the first member with its name */
+	uint64_t name_at; /* offset of a long name in "//" */
 };
 
 struct writer {
@@ -38,8 +39,8 @@ struct writer {
 	size_t n;
 	struct kp_sink *sink;
 	struct kp_symbols symbols;
-	uint64_t names_size; /* of "//", without its filling */
-	uint64_t index_size; /* of "/", with its filling; 0: none */
+	uint64_t names_size; /* of "//", without padding */
+	uint64_t index_size; /* of "/", with padding; 0: none */
 	unsigned width;      /* bytes of an offset in the index */
 	uint64_t first;      /* where the first member's header begins */
 };
@@ -99,7 +100,7 @@ static int by_name(const void *a, const void *b)
 	return c ? c : (x->member > y->member) - (x->member < y->member);
 }
 
-/* Find the members that have the name of one before them. */
+/* Set same_name of every member. */
 static kpack_error_t find_same_names(struct writer *w, struct kpackx_error *why)
 {
 	struct named *sorted = calloc(w->n + 1, sizeof(*sorted));
@@ -119,13 +120,13 @@ static kpack_error_t find_same_names(struct writer *w, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-/* Does "//" hold the name of member I for its own sake? */
+/* True if "//" gets the name of member I, not only that of a member before it. */
 static bool owns_name(const struct writer *w, size_t i)
 {
 	return is_long(w->members[i].name) && w->rows[i].same_name == i;
 }
 
-/* Long names in the order of members, each once. */
+/* Place long names in the order of members, each name once. */
 static void place_names(struct writer *w)
 {
 	for (size_t i = 0; i < w->n; i++) {
@@ -137,7 +138,7 @@ static void place_names(struct writer *w)
 	}
 }
 
-/* Set the size of the index with offsets of WIDTH bytes, and where members begin. */
+/* Set the size of an index with offsets of WIDTH bytes, and the offset of the members. */
 static void place(struct writer *w, unsigned width)
 {
 	uint64_t names = w->symbols.count ? w->symbols.size : NO_NAMES_SIZE;
@@ -152,7 +153,7 @@ static void place(struct writer *w, unsigned width)
 		w->first += HEADER_SIZE + even(w->names_size);
 }
 
-/* Offsets of 4 bytes, where the last member's header is within their reach. */
+/* Use offsets of 4 bytes, or of 8 if the last member's header needs them. */
 static void place_members(struct writer *w)
 {
 	uint64_t last = 0;
@@ -164,7 +165,7 @@ static void place_members(struct writer *w)
 		place(w, 8);
 }
 
-/* A header whose NAME fills its field; OWNER "" leaves the fields between blank. */
+/* Write a header; with OWNER "" the time, user and group are blank. */
 static kpack_error_t put_header(struct writer *w, const char *name, const char *owner,
 				const char *mode, uint64_t size, struct kpackx_error *why)
 {

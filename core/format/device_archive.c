@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ar archive: static libraries of objects with device code, heterogeneous device archives of
- * bundles, archives of device code of one target.  Its images are the members.
+ * ar archive as a container: static libraries of objects with device code, heterogeneous
+ * device archives of bundles, archives of device code for one target.  The images are the
+ * members.
  */
 #include "ar_archive.h"
 #include "format.h"
@@ -14,13 +15,13 @@ static kpack_error_t add_member(const struct kp_ar_member *m, struct kp_containe
 	KP_TRY(kp_containers_add_image(list, c, kp_span_str(m->name), m->offset, m->size,
 				       why));
 	image = &list->images[list->n_images - 1];
-	/* names are made of entry IDs, but are none */
+	/* a member's name contains an entry ID, but is not one */
 	image->host = false;
 	image->kind[0] = image->arch[0] = '\0';
 	return KPACK_SUCCESS;
 }
 
-/* C, which is all of SRC, has the members of AR. */
+/* Set C, which is all of SRC, to the members of AR. */
 static kpack_error_t take(const struct kp_source *src, const struct kp_ar *ar,
 			  struct kp_container *c, struct kp_containers *list,
 			  struct kpackx_error *why)
@@ -38,7 +39,10 @@ static kpack_error_t take(const struct kp_source *src, const struct kp_ar *ar,
 typedef kpack_error_t read_archive(const struct kp_source *src, struct kp_ar *out,
 				   struct kpackx_error *why);
 
-/* Read leaves the members before the damage, or none; without members it is nothing. */
+/*
+ * List the members that READ finds.  After a failure, members before the damage are
+ * listed.
+ */
 static kpack_error_t list_members(const struct kp_source *src, uint64_t off,
 				  read_archive *read, struct kp_container *c,
 				  struct kp_containers *list, struct kpackx_error *why)

@@ -5,14 +5,14 @@
 #include <stdlib.h>
 #include "core/base/bounds.h"
 
-/* Enough of the beginning of what stands in .hip_fatbin to know it. */
+/* Bytes at the beginning of a container in .hip_fatbin that suffice to recognise it. */
 #define HEAD_SIZE 64
 
-/* Padding is looked at in steps that grow: most of it ends within a page. */
+/* Padding is read in growing steps: most of it ends within a page. */
 #define PAD_STEP_MIN 4096
 #define PAD_STEP_MAX 65536
 
-/* Formats known by a longer magic first; text last. */
+/* Formats with a longer magic first; text formats last. */
 static const struct kp_format *const formats[] = {
 	&kp_format_bundle,      &kp_format_ccob,   &kp_format_offload_binary,
 	&kp_format_code_object, &kp_format_cubin,  &kp_format_host_elf,
@@ -31,7 +31,8 @@ const struct kp_format *kp_format_probe(struct kp_span head)
 }
 
 /*
- * Room for one more; capacities are powers of two, so the count alone gives the capacity.
+ * Make room for one more item.  Capacities are powers of two, so the count alone gives
+ * the capacity.
  */
 static kpack_error_t grow(void **items, size_t count, size_t size, const char *what,
 			  struct kpackx_error *why)
@@ -67,7 +68,7 @@ static kpack_error_t copy_id(struct kp_containers *list, struct kp_image *image,
 	return KPACK_SUCCESS;
 }
 
-/* Kind, architecture and host from the ID; an ID that cannot be split has none. */
+/* Set kind, arch and host from the ID, unless the ID cannot be split. */
 static void interpret_id(struct kp_image *image, struct kp_span id)
 {
 	struct kp_entry_id parts;
@@ -110,7 +111,7 @@ static bool all_zero(const uint8_t *p, size_t n)
 	return n == 0 || (p[0] == 0 && memcmp(p, p + 1, n - 1) == 0);
 }
 
-/* Move *POS to the next byte that is not zero, or to the end. */
+/* Move *POS to the next nonzero byte, or to the end. */
 kpack_error_t kp_skip_zeros(const struct kp_source *src, uint64_t *pos,
 			    struct kpackx_error *why)
 {
@@ -131,7 +132,7 @@ kpack_error_t kp_skip_zeros(const struct kp_source *src, uint64_t *pos,
 	return KPACK_SUCCESS;
 }
 
-/* Forget the images from FIRST on. */
+/* Remove the images from FIRST on. */
 static void drop_images(struct kp_containers *list, size_t first)
 {
 	for (size_t i = first; i < list->n_images; i++) {
@@ -201,7 +202,7 @@ kpack_error_t kp_containers_salvage(const struct kp_source *src, uint64_t off,
 	return add(src, off, format, true, inside, list, why);
 }
 
-/* Read the container at OFF, of a format that may stand in .hip_fatbin, and append it. */
+/* Read the container at OFF, whose format may occur in .hip_fatbin, and append it. */
 static kpack_error_t add_container(const struct kp_source *src, uint64_t off,
 				   struct kp_containers *list, struct kpackx_error *why)
 {
@@ -299,7 +300,7 @@ kpack_error_t kp_containers_load(const struct kp_source *src,
 			      "an image passes the end of its container");
 	if (!err)
 		err = kp_container_load(&image, c, out, why);
-	if (!err && !out->heap) { /* it is a part of what is around it */
+	if (!err && !out->heap) { /* OUT refers to the payload around it */
 		out->heap = around.heap;
 		around.heap = NULL;
 	}
@@ -325,7 +326,7 @@ const char *kp_image_type(const struct kp_image *image, struct kp_span head)
 	const struct kp_format *format = kp_format_probe(head);
 	const char *kind = kp_pairs_find(&image->pairs, KP_PAIR_IMAGE_KIND);
 
-	/* NVIDIA scrambles it */
+	/* NVIDIA scrambles LTO-IR, so that its bytes have no magic */
 	if (!format && kind && strcmp(kind, KP_LTO_IR) == 0)
 		return "ltoir";
 	return kp_object_type(head);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Host ELF: objects, programs and shared libraries with device code in their sections.  Its
- * images are sections: HIP's and CUDA's fat binaries, offload binaries (by the section's
- * type, the name is anybody's), and what clang-offload-bundler puts into objects, one section
- * for each entry.
+ * Host ELF: objects, programs and shared libraries with device code in their sections.
+ * Its images are sections: HIP's and CUDA's fat binaries, offload binaries (recognised by
+ * the section's type, with any name), and the sections that clang-offload-bundler adds to
+ * objects, one for each entry.
  */
 #include <inttypes.h>
 #include "core/base/bounds.h"
@@ -15,7 +15,7 @@
 
 static const char entry_prefix[] = "__CLANG_OFFLOAD_BUNDLE__";
 
-/* Sections of containers, one after another. */
+/* Sections that hold containers one after another. */
 static const struct {
 	const char *name, *kind;
 } streams[] = {
@@ -32,8 +32,8 @@ static bool probe(struct kp_span head)
 }
 
 /*
- * The offload kind of a section's containers, "" for any kind; NULL: the section is no
- * stream of containers.
+ * Return the offload kind of a section's containers, "" for any kind; NULL: the section
+ * is not a stream of containers.
  */
 static const char *stream_kind(const struct kp_section *s)
 {
@@ -54,14 +54,14 @@ static kpack_error_t add_stream(const struct kp_section *s, const char *kind,
 				       why));
 	image = &list->images[list->n_images - 1];
 	image->stream = true;
-	/* the name of a section is no entry ID, even if it reads like one */
+	/* a section's name is not an entry ID, even if it looks like one */
 	image->host = false;
 	image->arch[0] = '\0';
 	memcpy(image->kind, kind, strlen(kind) + 1);
 	return KPACK_SUCCESS;
 }
 
-/* Append what section S holds, if it is device code or its host's place. */
+/* Append section S as an image, if it holds device code or a bundle's host entry. */
 static kpack_error_t add_section(const struct kp_section *s, struct kp_container *c,
 				 struct kp_containers *list, struct kpackx_error *why)
 {

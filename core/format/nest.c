@@ -4,26 +4,26 @@
 #include "core/base/bounds.h"
 
 struct nest {
-	uint64_t work; /* bytes worked through so far */
-	uint64_t held; /* decoded bytes in memory, of what is around */
+	uint64_t work; /* bytes processed so far */
+	uint64_t held; /* decoded bytes in memory, of the containers around */
 	struct kp_containers *list;
 	kp_nest_fault *fault;
-	bool salvage; /* what is damaged in part */
+	bool salvage; /* keep the readable part of damaged containers */
 	void *arg;
 	struct kpackx_error *why;
 };
 
-/* Bytes that may hold containers: of an image, or of the scanned source. */
+/* Bytes that may hold containers: an image, or the scanned source. */
 struct place {
 	const struct kp_source *src;
 	size_t image; /* KP_NOWHERE: the source */
 	unsigned depth;
-	bool stream; /* holds nothing but containers, objects among them */
+	bool stream; /* holds nothing but containers and objects */
 };
 
 static kpack_error_t look_into(struct nest *n, const struct place *p);
 
-/* BYTES more are worked through; when there were too many, that is the end of the search. */
+/* Count BYTES more as processed.  Above the limit this fails and ends the search. */
 static kpack_error_t spend(struct nest *n, uint64_t bytes, struct kpackx_error *why)
 {
 	if (bytes > KP_NEST_WORK_MAX - n->work) {
@@ -37,7 +37,7 @@ static kpack_error_t spend(struct nest *n, uint64_t bytes, struct kpackx_error *
 	return KPACK_SUCCESS;
 }
 
-/* The images that are found to be damaged while their container is decoded. */
+/* A container being decoded, for marking its damaged images. */
 struct decoding {
 	struct nest *nest;
 	size_t first_image;
@@ -53,7 +53,7 @@ static bool mark_damaged(void *arg, size_t number, const struct kpackx_error *wh
 	return true;
 }
 
-/* Decode container C of PLACE, where that fits beside what it is inside of. */
+/* Decode container C of P, if it fits into memory with the containers around it. */
 static kpack_error_t load(struct nest *n, const struct place *p,
 			  const struct kp_container *c, struct kp_payload *out,
 			  struct kpackx_error *why)
@@ -75,8 +75,8 @@ static kpack_error_t load(struct nest *n, const struct place *p,
 }
 
 /*
- * ERR is a fault in PLACE: reported, and the search goes on, where the caller has a FAULT
- * function.
+ * Report FAULT in P to the caller's function, so that the search goes on.  Without such a
+ * function, and for errors that end the search, return ERR.
  */
 static kpack_error_t tell(struct nest *n, const struct place *p, kpack_error_t err,
 			  const struct kpackx_error *fault)
@@ -112,11 +112,11 @@ static kpack_error_t look_into_image(struct nest *n, const struct kp_payload *pa
 	return look_into(n, &p);
 }
 
-/* The images of container NUMBER of PLACE, each in turn. */
+/* Search each image of container NUMBER of P. */
 static kpack_error_t look_into_container(struct nest *n, const struct place *p,
 					 size_t number)
 {
-	/* the list moves while it grows */
+	/* a copy: the list is reallocated while it grows */
 	const struct kp_container c = n->list->items[number];
 	struct kp_payload payload;
 	struct kpackx_error fault = {0};
@@ -134,7 +134,7 @@ static kpack_error_t look_into_container(struct nest *n, const struct place *p,
 	return err;
 }
 
-/* Make container NUMBER, the newest, follow PREVIOUS among the bytes of PLACE. */
+/* Link container NUMBER, the newest, after PREVIOUS in P. */
 static void chain(struct nest *n, const struct place *p, size_t previous, size_t number)
 {
 	if (previous != KP_NOWHERE)
@@ -143,16 +143,16 @@ static void chain(struct nest *n, const struct place *p, size_t previous, size_t
 		n->list->images[p->image].inside = number;
 }
 
-/* Must a container stand behind PREVIOUS in PLACE, where there are bytes? */
+/* True if bytes after PREVIOUS in P must be a container. */
 static bool must_follow(const struct nest *n, const struct place *p, size_t previous)
 {
-	if (previous == KP_NOWHERE) /* a file may be anything */
+	if (previous == KP_NOWHERE) /* a file may have any contents */
 		return p->stream && p->image != KP_NOWHERE;
-	/* installers and signatures append bytes to programs, which no header mentions */
+	/* installers and signatures append bytes to programs that no header mentions */
 	return n->list->items[previous].format != &kp_format_host_elf;
 }
 
-/* Append the container at POS; of a damaged one what can be read, when that is wanted. */
+/* Append the container at POS; if salvaging, the readable part of a damaged one. */
 static kpack_error_t add(struct nest *n, const struct place *p, uint64_t pos,
 			 const struct kp_format *format, struct kpackx_error *fault)
 {
@@ -165,7 +165,9 @@ static kpack_error_t add(struct nest *n, const struct place *p, uint64_t pos,
 	return tell(n, p, err, fault);
 }
 
-/* The container at POS.  DONE: there is none, and need not be. */
+/*
+ * Append the container at POS.  *DONE becomes true if there is none and none is needed.
+ */
 static kpack_error_t step(struct nest *n, const struct place *p, uint64_t pos,
 			  size_t previous, bool *done, struct kpackx_error *fault)
 {
@@ -179,7 +181,7 @@ static kpack_error_t step(struct nest *n, const struct place *p, uint64_t pos,
 	if (!format && must_follow(n, p, previous))
 		return kp_fail(fault, KPACK_ERROR_INVALID_FORMAT,
 			       "offset %" PRIu64 ": no container begins there", pos);
-	/* an image that is one object is that object, and no container */
+	/* an image that is one object does not count as a container */
 	if (!format || (format->type && !p->stream && previous == KP_NOWHERE))
 		return KPACK_SUCCESS;
 	if (p->depth >= KP_NEST_MAX)
@@ -190,7 +192,7 @@ static kpack_error_t step(struct nest *n, const struct place *p, uint64_t pos,
 	return spend(n, n->list->items[n->list->count - 1].size, fault);
 }
 
-/* Containers stand behind zeros, except the only one of what is no stream. */
+/* Skip zeros before the next container; only streams may begin with zeros. */
 static kpack_error_t skip(struct nest *n, const struct place *p, size_t previous,
 			  uint64_t *pos, struct kpackx_error *fault)
 {

@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include "core/base/bounds.h"
 
-/* A walk through the headers; they may stand anywhere and be of any number. */
+/* A walk through the headers, which may be at any offset and of any number. */
 struct walk {
 	struct kp_window window;
 	Elf64_Ehdr header;
 	uint64_t n_sections, n_segments;
-	uint64_t end; /* of what was seen to belong to it */
+	uint64_t end; /* of the ELF, as far as its headers were read */
 };
 
 bool kp_elf_probe(struct kp_span head, uint16_t *machine)
@@ -22,6 +22,7 @@ bool kp_elf_probe(struct kp_span head, uint16_t *machine)
 	return true;
 }
 
+/* Extend W's end over [OFF, OFF + LEN), which must lie in the source. */
 static kpack_error_t reach(struct walk *w, const char *what, uint64_t i, uint64_t off,
 			   uint64_t len, struct kpackx_error *why)
 {
@@ -35,7 +36,7 @@ static kpack_error_t reach(struct walk *w, const char *what, uint64_t i, uint64_
 	return KPACK_SUCCESS;
 }
 
-/* A table of N rows of ROW bytes at OFF: does it fit? */
+/* Check a table of N rows of ROW bytes at OFF, and extend W's end over it. */
 static kpack_error_t reach_table(struct walk *w, const char *what, uint64_t off,
 				 uint64_t n, unsigned row, unsigned stated_row,
 				 struct kpackx_error *why)
@@ -73,7 +74,7 @@ static void decode_header(const uint8_t *p, Elf64_Ehdr *h)
 	h->e_shstrndx = FIELD(16, p, Elf64_Ehdr, e_shstrndx);
 }
 
-/* NAME is the offset of the name in the section of names. */
+/* *NAME becomes the offset of the name in the section of names. */
 static void decode_section(const uint8_t *p, struct kp_section *s, uint32_t *name)
 {
 	*name = FIELD(32, p, Elf64_Shdr, sh_name);
@@ -90,7 +91,9 @@ static void decode_section(const uint8_t *p, struct kp_section *s, uint32_t *nam
 	};
 }
 
-/* Relocatable cubins have types of their own for what NOBITS is elsewhere. */
+/*
+ * True if the section has bytes.  Relocatable cubins have other types instead of NOBITS.
+ */
 static bool has_bytes(uint16_t machine, uint32_t type)
 {
 	switch (machine == EM_CUDA ? type : SHT_NULL) {
@@ -100,7 +103,7 @@ static bool has_bytes(uint16_t machine, uint32_t type)
 	case SHT_LOPROC + 0x15: /* .nv.shared.reserved */
 		return false;
 	default:
-		/* row 0 is SHT_NULL: its size can be the number of sections */
+		/* row 0 is SHT_NULL: its sh_size can be the number of sections */
 		return type != SHT_NULL && type != SHT_NOBITS;
 	}
 }
@@ -118,7 +121,7 @@ static kpack_error_t get_section(struct walk *w, uint64_t i, struct kp_section *
 	return reach(w, "section", i, s->offset, s->size, why);
 }
 
-/* Numbers that do not fit into the ELF header stand in section header 0. */
+/* Read the numbers of sections and segments; large ones are in section header 0. */
 static kpack_error_t read_counts(struct walk *w, struct kpackx_error *why)
 {
 	const Elf64_Ehdr *h = &w->header;
@@ -136,7 +139,7 @@ static kpack_error_t read_counts(struct walk *w, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-/* Read the ELF header and see that both tables are there. */
+/* Read the ELF header and check that both tables lie in SRC. */
 static kpack_error_t begin(struct walk *w, const struct kp_source *src,
 			   struct kpackx_error *why)
 {
@@ -157,7 +160,10 @@ static kpack_error_t begin(struct walk *w, const struct kp_source *src,
 			   h->e_phentsize, why);
 }
 
-/* STRICT: segments that pass the end are a fault, else they are nothing. */
+/*
+ * Extend W's end over all segments.  STRICT: one that passes the source's end is an
+ * error; else it is ignored.
+ */
 static kpack_error_t reach_segments(struct walk *w, bool strict, struct kpackx_error *why)
 {
 	struct kpackx_error ignored;
@@ -222,7 +228,7 @@ static kpack_error_t read_names(struct walk *w, uint32_t index, struct kp_sectio
 	return KPACK_SUCCESS;
 }
 
-/* All rows; NAMES[i] becomes the offset of row i's name. */
+/* Read all rows; NAMES[i] becomes the offset of row i's name. */
 static kpack_error_t read_rows(struct walk *w, struct kp_sections *out, uint32_t *names,
 			       struct kpackx_error *why)
 {

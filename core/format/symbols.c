@@ -37,7 +37,7 @@ void kp_symbols_fini(struct kp_symbols *symbols)
 
 /* ---- ELF ---- */
 
-/* A table of symbols and the names in it. */
+/* A symbol table and its names. */
 struct table {
 	struct kp_window rows;
 	uint64_t offset, count;
@@ -54,7 +54,7 @@ static const struct kp_section *first_of_type(const struct kp_sections *s, uint3
 	return NULL;
 }
 
-/* Is row P of a table of symbols one that others can use? */
+/* True if row P of a symbol table is a symbol that other objects can use. */
 static bool is_defined(const uint8_t *p)
 {
 	unsigned info = p[offsetof(Elf64_Sym, st_info)];
@@ -80,7 +80,7 @@ static kpack_error_t put_row(const struct table *t, uint64_t i, const uint8_t *p
 	return kp_symbols_put(out, kp_span_str(t->names + name), why);
 }
 
-/* Row 0 is no symbol. */
+/* Append all rows except row 0, which is not a symbol. */
 static kpack_error_t put_rows(struct table *t, struct kp_symbols *out,
 			      struct kpackx_error *why)
 {
@@ -145,7 +145,7 @@ static kpack_error_t elf_symbols(const struct kp_source *src, struct kp_symbols 
 
 /* ---- any object ---- */
 
-/* As it is, and in a wrapper. */
+/* True if HEAD is bitcode, plain or in a wrapper. */
 static bool is_bitcode(struct kp_span head)
 {
 	return head.size >= 4 &&

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bare AMDGPU code object: an ELF64 whose machine is 224.  In a stream nothing
- * says how long it is, so it reaches as far as its headers do.
+ * Bare AMDGPU code object: an ELF64 whose machine is 224.  No field states its size, so
+ * in a stream it ends where its headers end it.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include "kernels.h"
 #include "notes.h"
 
-/* EI_OSABI: of HSA alone the ABI version counts code objects, from v2 on. */
+/* EI_OSABI.  Only with HSA the ABI version is the code object version, 0 being v2. */
 enum { OSABI_HSA = 64, OSABI_PAL = 65, OSABI_MESA = 66 };
 enum { ABI_V2 = 0, ABI_V3 = 1, ABI_V6 = 4 };
 
-/* The lowest EF_AMDGPU_MACH of a processor that has code objects. */
+/* The lowest EF_AMDGPU_MACH of a processor with code objects. */
 #define MACH_MIN 0x20
 
 static bool probe(struct kp_span head)
@@ -25,8 +25,9 @@ static bool probe(struct kp_span head)
 /* ---- target ---- */
 
 /*
- * What the header says.  The flags of v2 and of systems that count nothing are those of v3,
- * but older compilers of v2 left the processor to the notes.
+ * Set OUT to the target in the header's flags.  The flags of v2, and of systems without
+ * ABI versions, are those of v3, but older compilers of v2 put the processor only into
+ * the notes.
  */
 static bool target_of_flags(const uint8_t *ident, uint32_t flags, struct kp_target *out)
 {
@@ -37,12 +38,12 @@ static bool target_of_flags(const uint8_t *ident, uint32_t flags, struct kp_targ
 			return false;
 		abi = ABI_V3;
 	}
-	if ((flags & 0xff) == 0) /* of no processor */
+	if ((flags & 0xff) == 0) /* no processor */
 		return false;
 	return kp_target_from_elf_flags(abi, flags, out, NULL) == KPACK_SUCCESS;
 }
 
-/* "amdgcn-amd-amdhsa--gfx90a:xnack+": an entry ID but for the kind. */
+/* Parse "amdgcn-amd-amdhsa--gfx90a:xnack+": an entry ID without the kind. */
 static bool target_of_text(struct kp_span text, struct kp_target *out)
 {
 	struct kp_entry_id id;
@@ -55,7 +56,7 @@ static bool target_of_text(struct kp_span text, struct kp_target *out)
 	       kp_target_parse(id.target, out, NULL) == KPACK_SUCCESS;
 }
 
-/* Code object v2 had names of their own for some processors with xnack. */
+/* In code object v2 some processors with xnack have a name of their own. */
 static const struct {
 	const char *name, *target;
 } old_names[] = {
@@ -78,7 +79,7 @@ static bool target_of_isa(const uint32_t isa[3], struct kp_target *out)
 	return kp_target_parse(kp_span_str(text), out, NULL) == KPACK_SUCCESS;
 }
 
-/* What the notes say; METADATA is that of NOTES. */
+/* Set OUT to the target in NOTES, whose metadata is METADATA. */
 static bool target_of_notes(const struct kp_amdgpu_notes *notes,
 			    const struct kp_amdgpu_metadata *metadata,
 			    struct kp_target *out)
@@ -90,14 +91,16 @@ static bool target_of_notes(const struct kp_amdgpu_notes *notes,
 
 /* ---- describing ---- */
 
-/* One code object while it is described. */
+/* A code object being described. */
 struct subject {
 	struct kp_sections sections;
 	struct kp_amdgpu_notes notes;
 	struct kp_amdgpu_metadata metadata;
 };
 
-/* Kernels of the notes go to OUT; the caller frees S, after failures too. */
+/*
+ * Open S and append the kernels in its notes to OUT; the caller closes S, on failure too.
+ */
 static kpack_error_t open_subject(const struct kp_source *src, struct subject *s,
 				  struct kp_object *out, struct kpackx_error *why)
 {
@@ -129,7 +132,10 @@ static kpack_error_t tell_disagreement(const struct kp_target *flags,
 			      "the flags say %s, the note %s", a, b);
 }
 
-/* Flags are what loaders go by; of a processor that is not known the note has the name. */
+/*
+ * Find the target: from the flags, as loaders do; if their processor is unknown, from the
+ * notes.
+ */
 static kpack_error_t find_target(const struct subject *s, struct kp_object *out,
 				 struct kpackx_error *why)
 {
@@ -144,7 +150,7 @@ static kpack_error_t find_target(const struct subject *s, struct kp_object *out,
 		kp_target_format(&note, out->arch);
 	if (!by_flags || !by_note || !flags.known)
 		return KPACK_SUCCESS;
-	/* notes of v2 know no sramecc */
+	/* notes of v2 do not state sramecc */
 	if (s->metadata.target.size ? kp_target_eq(&flags, &note)
 				    : strcmp(flags.processor, note.processor) == 0)
 		return KPACK_SUCCESS;
@@ -215,7 +221,7 @@ static kpack_error_t describe(const struct kp_source *src, struct kp_object *out
 
 /* ---- parsing ---- */
 
-/* The target by the header, and where that names none that is known by the notes. */
+/* Set ARCH from the header; if that names no known processor, from the notes. */
 static kpack_error_t set_arch(const struct kp_source *src, char *arch,
 			      struct kpackx_error *why)
 {

@@ -21,7 +21,7 @@ static const struct {
 	{".max_flat_workgroup_size", offsetof(struct kp_kernel, threads)},
 };
 
-/* What was read of a kernel before it is known whether it has a name. */
+/* A kernel of the metadata, whose name may come after its numbers. */
 struct row {
 	struct kp_kernel numbers;
 	struct kp_span name, symbol;
@@ -73,7 +73,7 @@ static bool read_row(struct kp_mp *c, struct row *row)
 	return row->name.size || kp_mp_fault(c, "a kernel without a name");
 }
 
-/* The symbol SYMBOL (data NULL: none) is KERNEL's. */
+/* Set KERNEL's symbol to SYMBOL (data NULL: none). */
 static kpack_error_t set_symbol(struct kp_kernel *kernel, struct kp_span symbol,
 				struct kpackx_error *why)
 {
@@ -96,7 +96,7 @@ static kpack_error_t add_row(const struct row *row, struct kp_object *out,
 	return set_symbol(kernel, row->symbol, why);
 }
 
-/* A fault of the cursor is no error here. */
+/* Read the array of kernels; the caller checks for faults of the cursor. */
 static kpack_error_t read_rows(struct kp_mp *c, struct kp_object *out,
 			       struct kpackx_error *why)
 {
@@ -159,10 +159,10 @@ kpack_error_t kp_amdgpu_metadata_read(struct kp_span metadata,
 
 /* ---- symbols ---- */
 
-/* Type of a kernel's symbol in code object v2, where its descriptor is. */
+/* Type of a kernel's symbol in code object v2; its value is the descriptor's address. */
 #define STT_AMDGPU_HSA_KERNEL 10
 
-/* Where a descriptor has what: offset and bytes; 0 bytes: it does not say. */
+/* A field of a descriptor: offset and size in bytes; size 0: the field does not exist. */
 struct place {
 	uint8_t offset, bytes;
 };
@@ -173,13 +173,13 @@ struct layout {
 	int64_t (*wavefront)(const uint8_t *descriptor);
 };
 
-/* ENABLE_WAVEFRONT_SIZE32 of kernel_code_properties, never set before gfx10. */
+/* From ENABLE_WAVEFRONT_SIZE32 of kernel_code_properties, never set before gfx10. */
 static int64_t wavefront_v3(const uint8_t *descriptor)
 {
 	return kp_le16(descriptor + 56) & 1 << 10 ? 32 : 64;
 }
 
-/* A power of two. */
+/* The descriptor has the exponent of a power of two. */
 static int64_t wavefront_v2(const uint8_t *descriptor)
 {
 	return descriptor[103] < 16 ? 1 << descriptor[103] : KP_NOT_STATED;
@@ -207,10 +207,10 @@ struct symbols {
 	struct kp_source src;
 	const struct kp_sections *sections;
 	struct kp_object *out;
-	char *names; /* owned; a NUL stands behind its last byte */
+	char *names; /* owned; a NUL follows its last byte */
 	uint64_t names_size;
 	uint64_t copied; /* bytes of names, so far */
-	/* Sections where descriptors are: of v3, of v2; NULL: there is none. */
+	/* Sections that usually hold the descriptors of v3 and of v2; NULL: none. */
 	const struct kp_section *usual[2];
 };
 
@@ -233,7 +233,9 @@ static void describe_kernel(const struct layout *layout, const uint8_t *descript
 	k->wavefront = layout->wavefront(descriptor);
 }
 
-/* Where in SRC are LEN bytes at VALUE of section IN, or nowhere? */
+/*
+ * Find the offset in SRC of LEN bytes at address VALUE in section IN; false: not there.
+ */
 static bool place_in(const struct symbols *s, const struct kp_section *in, uint64_t value,
 		     size_t len, uint64_t *offset)
 {
@@ -249,8 +251,9 @@ static bool place_in(const struct symbols *s, const struct kp_section *in, uint6
 }
 
 /*
- * The descriptor SYMBOL leads to: in its section, or in the one where descriptors are, as
- * programs that remove sections do not renumber in symbols of loaders.  false: neither.
+ * Find the descriptor of SYMBOL: in SYMBOL's section, or in the usual section, because
+ * tools that remove sections do not renumber the sections of dynamic symbols.  false: in
+ * neither.
  */
 static bool find_descriptor(const struct symbols *s, const struct layout *layout,
 			    const uint8_t *symbol, uint64_t *offset)
@@ -266,13 +269,15 @@ static bool find_descriptor(const struct symbols *s, const struct layout *layout
 			 offset));
 }
 
-/* The name of a v3 kernel's symbol ends so. */
+/* True if NAME is a v3 kernel's symbol. */
 static bool is_descriptor(struct kp_span name)
 {
 	return name.size > 3 && kp_span_ends(name, ".kd");
 }
 
-/* Names may overlap: without a bound a small file asks for all memory. */
+/*
+ * Limit the bytes of names: they may overlap, so a small file could request all memory.
+ */
 static bool account(struct symbols *s, size_t size)
 {
 	s->copied += size;
@@ -363,7 +368,7 @@ static kpack_error_t walk(struct symbols *s, const struct kp_section *table,
 	return KPACK_SUCCESS;
 }
 
-/* What loaders look at, else what linkers do. */
+/* The symbol table that loaders use, or if there is none, that of linkers. */
 static const struct kp_section *find_table(const struct kp_sections *sections)
 {
 	static const uint32_t types[] = {SHT_DYNSYM, SHT_SYMTAB};

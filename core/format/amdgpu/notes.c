@@ -5,17 +5,19 @@
 #include <stdlib.h>
 #include "core/base/bounds.h"
 
-/* A note: sizes of owner and contents, type; owner and contents, each padded to 4 bytes. */
+/*
+ * A note is u32 owner size, contents size, type; owner, contents, each padded to 4 bytes.
+ */
 #define NOTE_SIZE 12
 
-/* Types of the owner "AMD" (code object v2) and "AMDGPU". */
+/* Types of notes with the owner "AMD" (code object v2) or "AMDGPU". */
 enum { CODE_OBJECT_VERSION = 1, ISA_VERSION = 3, ISA_NAME = 11, METADATA = 32 };
 
-/* Where notes are read from, and what they have cost so far. */
+/* The source of notes. */
 struct reader {
 	struct kp_source src;
 	struct kp_amdgpu_notes *out;
-	uint64_t walked;
+	uint64_t walked; /* bytes of notes read so far */
 };
 
 struct note {
@@ -27,7 +29,7 @@ struct note {
 typedef kpack_error_t note_fn(struct kp_amdgpu_notes *out, const struct note *note,
 			      struct kpackx_error *why);
 
-/* The first bytes of the contents, as many as there are and fit; the rest of BUF is 0. */
+/* Read the first SIZE bytes of the contents into BUF; missing bytes become 0. */
 static kpack_error_t get(const struct note *note, uint8_t *buf, size_t size,
 			 struct kpackx_error *why)
 {
@@ -49,7 +51,7 @@ static kpack_error_t take_version(struct kp_amdgpu_notes *out, const struct note
 	return KPACK_SUCCESS;
 }
 
-/* Copy SIZE bytes, which are a string or end one, from B of ROOM bytes. */
+/* Copy at most SIZE of the ROOM bytes at B, up to a NUL, to a string. */
 static void copy_text(char out[16], const uint8_t *b, size_t room, size_t size)
 {
 	size_t n = size < room ? size : room;
@@ -57,7 +59,7 @@ static void copy_text(char out[16], const uint8_t *b, size_t room, size_t size)
 	snprintf(out, 16, "%.*s", (int)(n < 15 ? n : 15), (const char *)b);
 }
 
-/* u16 bytes of the vendor, u16 bytes of the family, u32 major, minor, stepping, both names */
+/* u16 vendor size, u16 family size, u32 major, minor, stepping, vendor, family */
 static kpack_error_t take_isa(struct kp_amdgpu_notes *out, const struct note *note,
 			      struct kpackx_error *why)
 {
@@ -129,7 +131,7 @@ static uint64_t padded(uint64_t size)
 	return (size + 3) & ~UINT64_C(3);
 }
 
-/* The note at *POS of AREA; *POS moves behind it. */
+/* Read the note at *POS of AREA, and move *POS after it. */
 static kpack_error_t read_note(struct kp_window *area, uint64_t *pos, struct note *note,
 			       struct kpackx_error *why)
 {
@@ -153,7 +155,7 @@ static kpack_error_t read_note(struct kp_window *area, uint64_t *pos, struct not
 	return KPACK_SUCCESS;
 }
 
-/* The notes in [OFF, OFF+LEN). */
+/* Read the notes in [OFF, OFF + LEN). */
 static kpack_error_t walk(struct reader *r, uint64_t off, uint64_t len,
 			  struct kpackx_error *why)
 {
@@ -161,7 +163,7 @@ static kpack_error_t walk(struct reader *r, uint64_t off, uint64_t len,
 	struct kp_source src;
 	struct note note;
 
-	/* many headers over the same bytes would else cost time without end */
+	/* bounds the time: many headers may state the same bytes */
 	if (!kp_source_sub(&r->src, off, len, &src) || len > r->src.size - r->walked)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "notes of %" PRIu64 " bytes and more in a code object of "

@@ -8,7 +8,7 @@
  *   sm_NNa             e_flags 0x800       command line in .note.nv.tkinfo, .nv.compat
  *   toolkit            e_version           .note.nv.cuinfo
  *
- * CUDA 13 writes sm_NNf to the command line alone.
+ * CUDA 13 states sm_NNf only in the command line.
  */
 #include "cubin.h"
 #include <inttypes.h>
@@ -29,7 +29,10 @@ static bool probe(struct kp_span head)
 	return kp_elf_probe(head, &machine) && machine == EM_CUDA;
 }
 
-/* An unknown ABI is the one in whose place for it a GPU's number stands. */
+/*
+ * True for the old ABI; an unknown ABI is old if a GPU's number is where the old ABI has
+ * it.
+ */
 static bool is_old(const Elf64_Ehdr *h)
 {
 	unsigned low = h->e_flags & 0xff;
@@ -53,14 +56,14 @@ static kpack_error_t open_cubin(const struct kp_source *src, struct kp_cubin *ou
 
 /* --- notes ------------------------------------------------------------------------ */
 
-/* What notes say; spans are of the windows. */
+/* Contents of the notes; the spans point into the windows. */
 struct notes {
 	struct kp_window tools, cuda;
-	struct kp_span tool, version, options; /* .note.nv.tkinfo; or no data */
-	struct kp_span info;                   /* .note.nv.cuinfo: u16 each */
+	struct kp_span tool, version, options; /* .note.nv.tkinfo; data NULL: none */
+	struct kp_span info;                   /* .note.nv.cuinfo: an array of u16 */
 };
 
-/* The beginning of a section, as much of it as a window holds. */
+/* Return the beginning of a section, as much of it as a window holds. */
 static struct kp_span section_head(struct kp_window *w, const struct kp_cubin *cubin,
 				   const char *name)
 {
@@ -77,7 +80,10 @@ static struct kp_span section_head(struct kp_window *w, const struct kp_cubin *c
 	return head;
 }
 
-/* What the first note of SECTION, of that type, describes; nvlink adds those of its input. */
+/*
+ * Return the contents of SECTION's first note, if its type is TYPE; nvlink appends its
+ * inputs' notes.
+ */
 static struct kp_span first_note(struct kp_span section, uint32_t type)
 {
 	struct kp_span desc = {NULL, 0};
@@ -90,7 +96,7 @@ static struct kp_span first_note(struct kp_span section, uint32_t type)
 	return desc;
 }
 
-/* String NUMBER of a tkinfo note: u32 2, u32 offsets[5], strings. */
+/* Return string NUMBER of a tkinfo note: u32 2, u32 offsets[5], strings. */
 static struct kp_span tool_string(struct kp_span desc, unsigned number)
 {
 	struct kp_span strings, none = {NULL, 0}, s;
@@ -131,7 +137,10 @@ static bool in_name(uint8_t c)
 	       (c >= '0' && c <= '9') || c == '_';
 }
 
-/* The letter behind "sm_NN" in a command line, NN being SM; "": none, or no such word. */
+/*
+ * Return the letter after "sm_NN" in a command line, NN being SM; "": none, or no such
+ * word.
+ */
 static const char *variant_in(struct kp_span text, unsigned sm)
 {
 	char word[16];
@@ -149,7 +158,7 @@ static const char *variant_in(struct kp_span text, unsigned sm)
 	return "";
 }
 
-/* .nv.compat begins with 02 09 VV 00, where VV is 1 for sm_NNa alone. */
+/* .nv.compat begins with 02 09 VV 00, where VV is 1 only for sm_NNa. */
 static bool compat_specific(const struct kp_cubin *cubin)
 {
 	struct kp_window w;
@@ -202,7 +211,7 @@ static kpack_error_t parse(const struct kp_source *src, uint64_t off,
 
 /* --- description ------------------------------------------------------------------ */
 
-/* 130 is 13.0; 0 is not known. */
+/* Return the toolkit's version, 130 for 13.0; 0: unknown. */
 static unsigned toolkit(const struct kp_cubin *cubin, const struct notes *notes)
 {
 	if (notes->info.size)

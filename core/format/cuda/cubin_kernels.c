@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernels are functions whose st_other says that they are entries; where nothing is said of
- * functions, there is no .nv.info, all that others can see.  What kernels use stands in
- * sections of their names:
+ * Kernels are functions whose st_other marks them as entries or, in a cubin without
+ * .nv.info, all functions that are not local.  The resources of a kernel are stated in
+ * sections named after it:
  *
  *   .text.NAME        sh_info's top byte: registers, until sm_8x
- *   .nv.shared.NAME   its size: shared memory
- *   .nv.info          attributes of all: u32 symbol, u32 value
- *   .nv.info.NAME     attributes of one
+ *   .nv.shared.NAME   section size: shared memory
+ *   .nv.info          attributes of all kernels: u32 symbol, u32 value
+ *   .nv.info.NAME     attributes of one kernel
  *
- * An attribute is u8 format, u8 number, u16 value; with format 4 the value is the size of
- * what follows.
+ * An attribute is u8 format, u8 number, u16 value; with format 4 the value is the number
+ * of bytes that follow.
  */
 #include <stdlib.h>
 #include "core/base/bounds.h"
@@ -18,7 +18,7 @@
 
 #define STO_ENTRY 0x10
 
-#define SIZED 4 /* the format of attributes with bytes behind them */
+#define SIZED 4 /* the format of attributes followed by bytes */
 
 enum attribute {
 	MAX_THREADS = 0x05, /* u32 x, y, z */
@@ -30,7 +30,7 @@ enum attribute {
 	REGISTERS = 0x2f,
 };
 
-/* Since sm_90 the system has this much of a linked kernel's shared memory. */
+/* From sm_90 on the system uses so many bytes of a linked kernel's shared memory. */
 #define SYSTEM_SHARED 1024
 #define SYSTEM_SHARED_SM 90
 
@@ -112,7 +112,7 @@ static kpack_error_t find_symbols(struct reader *r, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-/* Until sm_8x the section of the code says how many registers it uses. */
+/* Up to sm_8x the code section states the number of registers. */
 static int64_t registers_of_text(const struct reader *r, uint16_t section)
 {
 	const struct kp_sections *all = &r->cubin->sections;
@@ -136,7 +136,7 @@ static kpack_error_t add_kernel(struct reader *r, uint64_t i, const struct symbo
 			       (unsigned long long)r->names_size);
 	KP_TRY(kp_object_add_kernel(r->out, name, &k, why));
 	k->vgprs = registers_of_text(r, s->section);
-	k->lds = 0; /* it has no section where it uses none */
+	k->lds = 0; /* a kernel without shared memory has no section for it */
 	r->kernels[i] = (uint32_t)r->out->n_kernels;
 	return KPACK_SUCCESS;
 }
@@ -163,11 +163,11 @@ static int64_t volume(const uint8_t *p)
 {
 	uint64_t xy = (uint64_t)kp_le32(p) * kp_le32(p + 4);
 
-	/* what no GPU has is no statement */
+	/* more threads than any GPU has count as not stated */
 	return xy > 1 << 20 ? KP_NOT_STATED : (int64_t)(xy * kp_le32(p + 8));
 }
 
-/* An attribute in the section of kernel K. */
+/* Take an attribute from the section of kernel K. */
 static void state_one(struct kp_kernel *k, unsigned attribute, uint16_t value,
 		      struct kp_span body)
 {
@@ -190,7 +190,7 @@ static void state_one(struct kp_kernel *k, unsigned attribute, uint16_t value,
 	}
 }
 
-/* An attribute of any kernel: its symbol stands in BODY. */
+/* Take an attribute of the kernel whose symbol is in BODY. */
 static void state_symbol(const struct reader *r, unsigned attribute, struct kp_span body)
 {
 	uint32_t symbol = body.size >= 8 ? kp_le32(body.data) : UINT32_MAX, value;
@@ -207,7 +207,10 @@ static void state_symbol(const struct reader *r, unsigned attribute, struct kp_s
 		k->scratch = value;
 }
 
-/* Attributes of section S, of kernel K or (NULL) of all; as far as they can be read. */
+/*
+ * Read the attributes of section S, of kernel K or (NULL) of all kernels, up to any
+ * damage.
+ */
 static void read_info(struct reader *r, const struct kp_section *s, struct kp_kernel *k)
 {
 	struct kpackx_error ignored;
@@ -224,7 +227,7 @@ static void read_info(struct reader *r, const struct kp_section *s, struct kp_ke
 		value = kp_le16(p + 2);
 		at += 4;
 		if (p[0] == SIZED) {
-			/* none of ours is longer */
+			/* no attribute that we use is longer */
 			body.size = value < 12 ? value : 12;
 			if (!kp_range_ok(s->size, at, value) ||
 			    kp_window_get(&r->window, s->offset + at, body.size,
@@ -261,7 +264,10 @@ static kpack_error_t sort_kernels(struct reader *r, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-/* The kernel whose section NAME is, with PREFIX before its own; or NULL. */
+/*
+ * Return the kernel whose section is NAME, which is PREFIX and the kernel's name; or
+ * NULL.
+ */
 static struct kp_kernel *kernel_of(const struct reader *r, const char *name,
 				   const char *prefix)
 {
@@ -284,7 +290,7 @@ static struct kp_kernel *kernel_of(const struct reader *r, const char *name,
 	return NULL;
 }
 
-/* Bytes of shared memory that are the kernel's own. */
+/* Return the bytes of shared memory without the system's. */
 static int64_t shared_size(const struct kp_cubin *cubin, const struct kp_section *s)
 {
 	if (s->type != SHT_NOBITS || s->size == 0 || cubin->sm < SYSTEM_SHARED_SM)
@@ -307,7 +313,7 @@ static void read_sections(struct reader *r)
 			k->lds = shared_size(r->cubin, s);
 		k = kernel_of(r, s->name, ".nv.info.");
 		if (k && k->kernarg == KP_NOT_STATED)
-			k->kernarg = 0; /* without parameters it says nothing of them */
+			k->kernarg = 0; /* not stated without parameters */
 		if ((k || strcmp(s->name, ".nv.info") == 0) && s->type != SHT_NOBITS)
 			read_info(r, s, k);
 	}

@@ -16,7 +16,7 @@
 /* Flags of an entry. */
 #define LZ4 UINT64_C(0x2000)
 #define ZSTD UINT64_C(0x8000)
-#define SCRAMBLED UINT64_C(0x10000) /* LTO-IR: for NVIDIA's linker alone */
+#define SCRAMBLED UINT64_C(0x10000) /* LTO-IR: only NVIDIA's linker can read it */
 #define ARCH_SPECIFIC UINT64_C(0x100000)
 #define FAMILY_SPECIFIC UINT64_C(0x200000)
 
@@ -34,7 +34,7 @@ static kpack_error_t decode_zstd(struct kp_span stored, uint8_t *out, size_t siz
 	return kp_zstd_decode(stored, out, size, why);
 }
 
-/* A raw block: neither size nor checksum stands in it. */
+/* Decode a raw LZ4 block, which has neither size nor checksum. */
 static kpack_error_t decode_lz4(struct kp_span stored, uint8_t *out, size_t size,
 				struct kpackx_error *why)
 {
@@ -85,7 +85,7 @@ static const struct kp_cuda_codec *find_codec(uint64_t flags)
 
 /* --- reading ---------------------------------------------------------------------- */
 
-/* How the image is stored: DECODED is what the header says of it. */
+/* Set the sizes and the codec of E; DECODED is the size that the header states. */
 static kpack_error_t find_sizes(struct kp_cuda_entry *e, uint64_t compressed,
 				uint64_t decoded, struct kpackx_error *why)
 {
@@ -180,7 +180,7 @@ static kpack_error_t state_kind(const struct kp_cuda_entry *e, struct kp_image *
 	return kp_pairs_print(&image->pairs, why, KP_PAIR_IMAGE_KIND, "0x%x", e->kind);
 }
 
-/* SIZE bytes at OFF of the header, or as many as are shown. */
+/* Read SIZE bytes at OFF of the header, at most KP_FATBIN_TEXT_MAX. */
 static kpack_error_t read_text(const struct kp_source *src, const struct kp_cuda_entry *e,
 			       const char *what, uint32_t off, uint32_t size,
 			       uint8_t text[KP_FATBIN_TEXT_MAX], struct kp_span *out,
@@ -206,7 +206,10 @@ static bool is_text(struct kp_span s)
 	return true;
 }
 
-/* Text without what fills it up; other bytes in hexadecimal, under a name that says so. */
+/*
+ * Add options: text without its padding, or other bytes in hexadecimal, as "options
+ * (hex)".
+ */
 static kpack_error_t add_options(struct kp_image *image, struct kp_span bytes,
 				 struct kpackx_error *why)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * CUDA fatbin: a header, then entries one after another (cuda_entry.h).
+ * CUDA fatbin: a header, then entries one after another (entry.h).
  *
  *   0 u32 0xBA55ED50   4 u16 version 1   6 u16 header bytes   8 u64 bytes that follow
  *
- * Containers follow each other directly, or with zeros between.  While no entry is compressed
- * the payload is the container itself; else it is all images one after another, decoded.
- * PTX images are the text, without the NULs that end it: that is what ptxas reads.
+ * Containers follow each other directly, or with zeros between.  If no entry is
+ * compressed, the payload is the container itself; otherwise it is all decoded images one
+ * after another.  A PTX image is the text without the final NULs, as ptxas reads it.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -27,8 +27,8 @@ struct walk {
 	uint64_t pos;         /* of the next entry */
 	size_t number;
 	struct kp_cuda_entry entry;
-	uint64_t sum;  /* of the sizes of the entries seen */
-	bool decoding; /* one of them is compressed */
+	uint64_t sum;  /* of the sizes of the entries read */
+	bool decoding; /* at least one of them is compressed */
 };
 
 static kpack_error_t begin(struct walk *w, const struct kp_source *src, uint64_t off,
@@ -57,7 +57,7 @@ static kpack_error_t begin(struct walk *w, const struct kp_source *src, uint64_t
 	return KPACK_SUCCESS;
 }
 
-/* Read the next entry; there is one. */
+/* Read the next entry, which must exist. */
 static kpack_error_t next(struct walk *w, struct kpackx_error *why)
 {
 	kpack_error_t err = kp_cuda_entry_read(&w->src, w->pos, &w->entry, why);
@@ -76,7 +76,7 @@ static kpack_error_t next(struct walk *w, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-/* SIZE becomes the bytes of SRC before the NULs it ends with. */
+/* *SIZE becomes the size of SRC without its final NULs. */
 static kpack_error_t trim(const struct kp_source *src, uint64_t *size,
 			  struct kpackx_error *why)
 {
@@ -96,7 +96,7 @@ static kpack_error_t trim(const struct kp_source *src, uint64_t *size,
 	return KPACK_SUCCESS;
 }
 
-/* Only decoding finds the end of the text of a compressed entry. */
+/* As trim for a compressed entry, whose text must be decoded to find its end. */
 static kpack_error_t trim_decoded(const struct kp_source *src,
 				  const struct kp_cuda_entry *e, uint64_t *size,
 				  struct kpackx_error *why)
@@ -115,7 +115,7 @@ static kpack_error_t trim_decoded(const struct kp_source *src,
 		return kp_fail_memory(why, e->size, "PTX");
 	*size = e->size;
 	decoded = kp_source_memory(text, (size_t)e->size);
-	/* what cannot be decoded is still listed, and fails when it is read */
+	/* an entry that cannot be decoded is still listed, and fails when it is read */
 	if (kp_cuda_entry_decode(src, e, text, &ignored) == KPACK_SUCCESS)
 		err = trim(&decoded, size, why);
 	free(text);
@@ -149,7 +149,7 @@ static kpack_error_t add_entry(struct walk *w, struct kp_container *c,
 	return kp_cuda_entry_state(&w->src, e, &list->images[list->n_images - 1], why);
 }
 
-/* The images as load() lays them: one after another. */
+/* Set the images' offsets in the decoded payload, one after another. */
 static kpack_error_t lay_out(const struct kp_source *src, uint64_t off,
 			     const struct kp_container *c, struct kp_containers *list,
 			     struct kpackx_error *why)
@@ -183,7 +183,7 @@ static kpack_error_t parse(const struct kp_source *src, uint64_t off,
 	return w.decoding ? lay_out(src, off, c, list, why) : KPACK_SUCCESS;
 }
 
-/* Called for entries that cannot be decoded; NULL: they are errors. */
+/* The function for entries that cannot be decoded; fault NULL: they are errors. */
 struct asked {
 	kp_image_fault *fault;
 	void *arg;
@@ -196,7 +196,7 @@ static bool is_left_out(const struct asked *asked, size_t number, kpack_error_t 
 	       err != KPACK_ERROR_IO_ERROR && asked->fault(asked->arg, number, why);
 }
 
-/* Decode the entry that W has read. */
+/* Decode the last entry that W read. */
 static kpack_error_t decode_entry(const struct walk *w, uint8_t *out,
 				  const struct asked *asked, struct kpackx_error *why)
 {
@@ -206,7 +206,7 @@ static kpack_error_t decode_entry(const struct walk *w, uint8_t *out,
 	if (!err)
 		return KPACK_SUCCESS;
 	if (is_left_out(asked, w->number - 1, err, &fault)) {
-		/* not what was decoded up to the damage */
+		/* zeros instead of the bytes before the damage */
 		memset(out, 0, (size_t)w->entry.size);
 		return KPACK_SUCCESS;
 	}
@@ -215,7 +215,7 @@ static kpack_error_t decode_entry(const struct walk *w, uint8_t *out,
 	return kp_fail_prefix(why, err, "entry %zu", w->number - 1);
 }
 
-/* Decode the entries of W, which stands before the first one. */
+/* Decode all entries of W, which is before its first entry. */
 static kpack_error_t decode_all(struct walk *w, uint8_t *heap, uint64_t size,
 				const struct asked *asked, struct kpackx_error *why)
 {
@@ -233,7 +233,7 @@ static kpack_error_t decode_all(struct walk *w, uint8_t *heap, uint64_t size,
 	return KPACK_SUCCESS;
 }
 
-/* Is an entry of the container compressed? */
+/* *OUT becomes true if an entry of the container is compressed. */
 static kpack_error_t see_compressed(struct walk w, bool *out, struct kpackx_error *why)
 {
 	while (w.pos < w.src.size && !w.decoding)

@@ -2,15 +2,15 @@
 #include "ptx_kernel.h"
 #include <stdlib.h>
 
-/* Bytes that a parameter's numbers may make of it: GPUs take 32 KiB of all. */
+/* Limit of the bytes of parameters; GPUs accept 32 KiB in all. */
 #define PARAMETERS_MAX (1 << 20)
 
-/* A .param as far as it was read. */
+/* A .param being read. */
 struct parameter {
-	uint64_t size;  /* of an element; 0: its type is not known */
-	uint64_t align; /* 0: as an element */
+	uint64_t size;  /* of an element; 0: unknown type */
+	uint64_t align; /* 0: that of an element */
 	uint64_t count;
-	bool pointer; /* .align is of what it points to */
+	bool pointer; /* then .align is that of the target */
 };
 
 static uint64_t number(const char *word)
@@ -21,7 +21,7 @@ static uint64_t number(const char *word)
 	return *end == '\0' || *end == 'U' ? n : UINT64_MAX;
 }
 
-/* Bytes of a type, ".u64"; 0: this is none. */
+/* Return the bytes of a type such as ".u64"; 0: not a type. */
 static uint64_t type_size(const char *word)
 {
 	static const struct {
@@ -45,7 +45,7 @@ static uint64_t type_size(const char *word)
 	return bits / 8;
 }
 
-/* A word of a parameter: attributes, the type, the name. */
+/* Read a word of a parameter: an attribute, the type, or the name. */
 static void read_attribute(struct kp_ptx_tokens *t, struct parameter *p)
 {
 	uint64_t size = type_size(t->word);
@@ -58,7 +58,7 @@ static void read_attribute(struct kp_ptx_tokens *t, struct parameter *p)
 		p->align = number(t->word);
 }
 
-/* Lay parameter P behind *END bytes; UINT64_MAX: that is not known. */
+/* Add parameter P at *END, and move *END after it; UINT64_MAX: unknown. */
 static void lay(const struct parameter *p, uint64_t *end)
 {
 	uint64_t align = p->align ? p->align : p->size;
@@ -70,7 +70,7 @@ static void lay(const struct parameter *p, uint64_t *end)
 		*end = (*end + align - 1) / align * align + p->size * p->count;
 }
 
-/* From "(" to ")"; gives the bytes of all, or KP_NOT_STATED. */
+/* Read from "(" to ")"; return the bytes of all parameters, or KP_NOT_STATED. */
 static int64_t read_parameters(struct kp_ptx_tokens *t)
 {
 	const struct parameter fresh = {.count = 1};
@@ -98,7 +98,7 @@ static int64_t read_parameters(struct kp_ptx_tokens *t)
 	return end > PARAMETERS_MAX ? KP_NOT_STATED : (int64_t)end;
 }
 
-/* "X [, Y [, Z]]"; the token behind is the last one then. */
+/* Read "X [, Y [, Z]]" and the token after it; return the product. */
 static int64_t read_threads(struct kp_ptx_tokens *t)
 {
 	uint64_t product = 1, n;
@@ -112,7 +112,7 @@ static int64_t read_threads(struct kp_ptx_tokens *t)
 	return (int64_t)product;
 }
 
-/* From the last token up to "{" or ";". */
+/* Read from the last token up to "{" or ";". */
 static void read_requirements(struct kp_ptx_tokens *t, int64_t *threads)
 {
 	while (t->kind != KP_PTX_END && !kp_ptx_is_sign(t, '{') &&

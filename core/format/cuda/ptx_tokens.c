@@ -15,7 +15,7 @@ void kp_ptx_tokens_init(struct kp_ptx_tokens *t, const struct kp_source *src)
 	t->err = KPACK_SUCCESS;
 }
 
-/* The next character, which stays. */
+/* Return the next character without taking it. */
 static int peek(struct kp_ptx_tokens *t)
 {
 	uint64_t left = t->window.src.size - t->pos;
@@ -62,7 +62,7 @@ static void skip_comment(struct kp_ptx_tokens *t)
 {
 	int before = 0, c;
 
-	take(t); /* the '*', which cannot be the last one's too */
+	take(t); /* the first '*', which cannot also end the comment */
 	while ((c = take(t)) != NO_MORE && !(before == '*' && c == '/'))
 		before = c;
 }
@@ -100,7 +100,10 @@ static void read_sign(struct kp_ptx_tokens *t, int c)
 	t->size = 1;
 }
 
-/* Pass blanks and comments; the character behind them is taken unless a word begins. */
+/*
+ * Skip blanks and comments; take and return the next character, but do not take it if a
+ * word begins.
+ */
 static int skip(struct kp_ptx_tokens *t)
 {
 	int c;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * TileIR bytecode, what cuTile's kernels are before NVIDIA's compiler makes a cubin of them.
+ * TileIR bytecode: the form of cuTile kernels from which NVIDIA's compiler makes a cubin.
  *
  *   0x7f "TileIR" 0, major, minor, u16 tag
- *   sections: id (with 0x80: aligned), varint length, varint alignment, fill, payload
+ *   sections: id (0x80 set: aligned), varint length, varint alignment, padding, payload
  *   0
  *
- * Fill reaches to the alignment in the file.  Varints have 7 bits a byte, the low ones first.
- * Functions name their strings and types by number; their bodies are not looked at.
+ * The alignment refers to file offsets.  Varints have 7 bits per byte, the low bits
+ * first.  Functions refer to strings and types by index; their bodies are not read.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -71,7 +71,7 @@ kpack_error_t kp_tileir_get_varint(struct kp_tileir *m, struct kp_tileir_cursor 
 				 begin);
 }
 
-/* A number below COUNT, of a WHAT. */
+/* Read the index of a WHAT, less than COUNT. */
 kpack_error_t kp_tileir_get_index(struct kp_tileir *m, struct kp_tileir_cursor *c,
 				  uint64_t count, const char *what, uint64_t *out)
 {
@@ -85,7 +85,7 @@ kpack_error_t kp_tileir_get_index(struct kp_tileir *m, struct kp_tileir_cursor *
 	return KPACK_SUCCESS;
 }
 
-/* Move to a multiple of ALIGNMENT from BASE. */
+/* Move the cursor to the next multiple of ALIGNMENT, counted from BASE. */
 static kpack_error_t align(struct kp_tileir *m, struct kp_tileir_cursor *c, uint64_t base,
 			   uint64_t alignment)
 {
@@ -150,7 +150,7 @@ static kpack_error_t read_section(struct kp_tileir *m, struct kp_tileir_cursor *
 	return KPACK_SUCCESS;
 }
 
-/* From the header to the end marker. */
+/* Read from the header to the end marker. */
 static kpack_error_t read_sections(struct kp_tileir *m)
 {
 	struct kp_tileir_cursor c = {0, m->window.src.size};
@@ -158,7 +158,7 @@ static kpack_error_t read_sections(struct kp_tileir *m)
 
 	KP_TRY(read_header(m, &c));
 	m->size = c.end;
-	if (!is_known(m)) /* what its sections are like is not known either */
+	if (!is_known(m)) /* the format of its sections is unknown too */
 		return KPACK_SUCCESS;
 	for (;;) {
 		KP_TRY(kp_tileir_get_byte(m, &c, &id));
@@ -181,7 +181,7 @@ static uint64_t offset_of(const struct kp_tileir_table *t, const uint8_t *bytes)
 	return t->width == 4 ? kp_le32(bytes) : kp_le64(bytes);
 }
 
-/* Items may be empty, but do not overlap: so all of them are no larger than the section. */
+/* Items may be empty but do not overlap, so that together they fit into the section. */
 static kpack_error_t check_offsets(struct kp_tileir *m, const struct kp_tileir_table *t,
 				   const char *what)
 {
@@ -223,7 +223,9 @@ static kpack_error_t read_table(struct kp_tileir *m, int id, unsigned width,
 	return check_offsets(m, t, kp_tileir_sections[id]);
 }
 
-/* Where string INDEX begins; strings are named in any order, so a window would not help. */
+/*
+ * Find where string INDEX begins.  Indexes come in any order, so a window would not help.
+ */
 static kpack_error_t find_string(struct kp_tileir *m, uint64_t index, uint64_t *out)
 {
 	const struct kp_tileir_table *t = &m->strings;
@@ -238,7 +240,7 @@ static kpack_error_t find_string(struct kp_tileir *m, uint64_t index, uint64_t *
 	return KPACK_SUCCESS;
 }
 
-/* Read string INDEX, which is there, of at most MAX bytes, for free(). */
+/* Read string INDEX, which exists, of at most MAX bytes, for free(). */
 kpack_error_t kp_tileir_read_string(struct kp_tileir *m, uint64_t index, size_t max,
 				    char **out)
 {
@@ -328,7 +330,7 @@ static kpack_error_t describe(const struct kp_source *src, struct kp_object *out
 	return err;
 }
 
-/* The target of a module that is valid, else "". */
+/* Set the arch of a valid module, else leave "". */
 static void copy_arch(const struct kp_source *module, struct kp_image *image)
 {
 	struct kp_object object = {0};

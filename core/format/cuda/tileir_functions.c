@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions of TileIR bytecode: kernels by name, and what they are tuned for. */
+/* Functions of TileIR bytecode: the kernels' names, and their optimisation hints. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include "core/base/bounds.h"
@@ -60,7 +60,7 @@ static kpack_error_t read_hint(struct kp_tileir *m, struct kp_tileir_cursor *c)
 	return err;
 }
 
-/* A target that is the only one is that of the object. */
+/* Set the object's arch to TARGET; m->many_targets says whether there were several. */
 static void note_target(struct kp_tileir *m, const char *target)
 {
 	char *arch = m->out->arch;
@@ -72,7 +72,7 @@ static void note_target(struct kp_tileir *m, const char *target)
 	strcpy(arch, target);
 }
 
-/* What would be too much is left out, and all that follows. */
+/* Drop hints that exceed the limit, and all hints after them. */
 static void trim(struct kp_tileir *m)
 {
 	if (m->hints.size <= m->hints_left)
@@ -137,7 +137,10 @@ static kpack_error_t add_hints(struct kp_tileir *m, const char *kernel)
 
 /* ---- functions ---- */
 
-/* Two functions of one name would be two symbols of one name. */
+/*
+ * Mark string INDEX as a function's name.  Two functions of one name would be two symbols
+ * of one name.
+ */
 static kpack_error_t claim_name(struct kp_tileir *m, uint64_t index)
 {
 	uint8_t *byte = &m->named[index / 8], bit = (uint8_t)(1 << index % 8);

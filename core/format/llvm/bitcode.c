@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* LLVM bitcode: "BC" C0 DE, or that behind a wrapper, which alone says where it ends. */
+/*
+ * LLVM bitcode: "BC" C0 DE, plain or in a wrapper; only a wrapper states where it ends.
+ */
 #include "bitcode_triple.h"
 #include "bitstream.h"
 #include "core/format/object.h"

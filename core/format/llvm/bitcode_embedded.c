@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bitcode is blocks of records (bitstream.h says how they begin).  How a record is written
- * is said by a definition: in the block, or before, for all blocks of a number, in block 0.  Its
- * values are literal, of fixed width, VBR, characters of 6 bits, an array of one of these, or
- * a blob.  Arrays of bytes are records 8 (its values), 9 (the same, and a zero) and 22 of the
- * block of constants.
+ * Bitcode consists of blocks of records (bitstream.h says how they begin).  A definition
+ * says how a record is written.  It is in the record's block or, for all later blocks
+ * with a given number, in block 0.  Values are literals, of fixed width, VBR, characters
+ * of 6 bits, an array of one of these, or a blob.  Byte arrays are records 8 (the bytes),
+ * 9 (the bytes without their final zero) and 22 in the block of constants.
  */
 #include "bitcode_embedded.h"
 #include <inttypes.h>
@@ -15,12 +15,12 @@ enum { BLOCK_INFO = 0, BLOCK_MODULE = 8, BLOCK_CONSTANTS = 11 };
 enum { INFO_SET_BLOCK = 1 };
 enum { CONSTANT_STRING = 8, CONSTANT_CSTRING = 9, CONSTANT_DATA = 22 };
 
-/* Blocks in blocks: the file, its modules, their constants. */
+/* Nesting of blocks: the file, its modules, their constants. */
 #define DEPTH_MAX 3
 
 static const uint8_t wanted[] = {0x10, 0xff, 0x10, 0xad};
 
-/* Definitions, each [ends[i - 1], ends[i]) of the operands. */
+/* Definitions; number i has operands [ends[i - 1], ends[i]). */
 struct definitions {
 	struct kp_bits_operand *operands;
 	size_t n_operands;
@@ -30,11 +30,11 @@ struct definitions {
 
 struct reader {
 	struct kp_bits bits;     /* over: the bitcode is damaged */
-	struct definitions info; /* of blocks of constants */
-	/* The record that is read. */
+	struct definitions info; /* for all blocks of constants */
+	/* The record being read. */
 	uint64_t code_number, n_values;
-	uint64_t first; /* of its values */
-	uint8_t *bytes; /* of its values, while they may be what is wanted */
+	uint64_t first; /* the first value */
+	uint8_t *bytes; /* the values, while they can be an offload binary */
 	size_t size, cap;
 	bool collect;
 	kpack_error_t (*found)(void *arg, struct kp_span bytes, struct kpackx_error *why);
@@ -83,7 +83,7 @@ static void end_definition(struct reader *r, struct definitions *d)
 	d->ends[d->count++] = d->n_operands;
 }
 
-/* Widths that would let a record go on without a bit being read are none. */
+/* Refuse widths with which a record could continue without reading bits. */
 static struct kp_bits_operand take_operand(struct reader *r)
 {
 	struct kp_bits_operand o = kp_bits_operand(&r->bits);
@@ -109,7 +109,7 @@ static void take_definition(struct reader *r, struct definitions *d)
 
 /* ---- records ---- */
 
-/* What is first is the code. */
+/* Begin a record; its first value will be the code. */
 static void begin_record(struct reader *r)
 {
 	r->code_number = 0;
@@ -144,7 +144,7 @@ static void add_value(struct reader *r, uint64_t value)
 	}
 	if (n == 1)
 		r->first = value;
-	/* all so far were the ones that are wanted, and this may be the next */
+	/* all values so far fit an offload binary, and this one may be the next */
 	if (r->collect && r->size == n - 1 && value <= UINT8_MAX &&
 	    (n > sizeof(wanted) || value == wanted[n - 1]))
 		keep(r, (uint8_t)value);
@@ -173,7 +173,7 @@ static void take_scalar(struct reader *r, const struct kp_bits_operand *o)
 	}
 }
 
-/* An array of literals has no bits, and could be of any length. */
+/* An array of literals is refused: it has no bits and could have any length. */
 static void take_array(struct reader *r, const struct kp_bits_operand *element)
 {
 	uint64_t n = kp_bits_vbr(&r->bits, 6);
@@ -209,7 +209,7 @@ static void take_operands(struct reader *r, const struct definitions *d, size_t 
 	}
 }
 
-/* Definitions for all blocks of constants are counted before the block's own. */
+/* Numbers of definitions for all blocks of constants precede those of the block's own. */
 static void take_defined(struct reader *r, const struct definitions *own, uint64_t block,
 			 uint64_t number)
 {
@@ -232,7 +232,7 @@ static void take_plain(struct reader *r)
 		add_value(r, kp_bits_vbr(&r->bits, 6));
 }
 
-/* Was it an array that begins as is wanted? */
+/* Report the record if it is an array that begins like an offload binary. */
 static void tell(struct reader *r)
 {
 	if (r->bits.over || r->size < sizeof(wanted) || r->size != r->n_values - 1)
@@ -251,7 +251,7 @@ static void tell(struct reader *r)
 
 static void read_block(struct reader *r, uint64_t number, unsigned width, unsigned depth);
 
-/* A block's header; blocks in which there is nothing for us are passed over. */
+/* Read a block's header, and then its contents if they can matter; else skip them. */
 static void enter(struct reader *r, uint64_t outer, unsigned depth)
 {
 	struct kp_bits_block b = kp_bits_enter(&r->bits);
@@ -313,7 +313,7 @@ kpack_error_t kp_bitcode_embedded(struct kp_span code,
 	struct reader r = {.found = found, .arg = arg, .why = why};
 
 	KP_TRY(kp_bits_open(&r.bits, &src, why));
-	/* at the end may be zeros that fill the last word */
+	/* zeros may pad the last word */
 	while (!r.bits.over && r.bits.window.src.size - r.bits.pos / 8 >= 8) {
 		if (kp_bits_take(&r.bits, 2) == KP_BITS_ENTER)
 			enter(&r, UINT64_MAX, 0);

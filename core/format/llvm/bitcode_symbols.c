@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The symbol table at the end of LLVM bitcode.  Block 25 holds one blob, the table, and block
- * 23 behind it another, the characters its names consist of.  The table begins with a header
- * of words; words 7 and 8 are offset and number of the symbols, each of 6 words: offset and
- * size of the name, the same of its name in the source, a number, and flags.
+ * The symbol table at the end of LLVM bitcode.  Block 25 holds one blob, the table; block
+ * 23 after it holds another blob, the characters of the names.  The table begins with a
+ * header of words; words 7 and 8 are the offset and the number of the symbols.  A symbol
+ * has 6 words: offset and size of its name, offset and size of its name in the source, a
+ * number, and flags.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@
 #define HEADER_WORDS 9
 #define SYMBOL_SIZE 24
 
-/* Bytes behind the last block, of any value, for which LLVM looks for no further one. */
+/* So many bytes of any value may follow the last block, as in LLVM. */
 #define PADDING_MAX 8
 
 /* Bits of a symbol's flags */
@@ -25,7 +26,7 @@
 #define GLOBAL (1u << 10)
 #define FORMAT_SPECIFIC (1u << 11)
 
-/* What is in a block. */
+/* The contents of a block. */
 struct part {
 	struct kp_source bytes;
 	unsigned width;
@@ -33,14 +34,14 @@ struct part {
 
 /* ---- blobs ---- */
 
-/* The definition of an abbreviation: is it a literal and a blob? */
+/* True if the next definition is a literal and a blob. */
 static bool is_blob(struct kp_bits *b)
 {
 	return kp_bits_vbr(b, 5) == 2 && kp_bits_operand(b).encoding == KP_BITS_LITERAL &&
 	       kp_bits_operand(b).encoding == KP_BITS_BLOB;
 }
 
-/* The blob that a block begins with, whose abbreviation is defined before it. */
+/* Go to the blob at the beginning of a block, after its definition. */
 static bool find_blob(struct kp_bits *b, unsigned width, uint64_t *size)
 {
 	if (kp_bits_take(b, width) != KP_BITS_DEFINITION || !is_blob(b) ||
@@ -51,7 +52,7 @@ static bool find_blob(struct kp_bits *b, unsigned width, uint64_t *size)
 	       kp_range_ok(b->window.src.size, b->pos / 8, *size);
 }
 
-/* The blob in PART, on the heap. */
+/* Read the blob in PART to the heap. */
 static kpack_error_t read_blob(const struct part *part, uint8_t **data, size_t *size,
 			       struct kpackx_error *why)
 {
@@ -109,7 +110,10 @@ static kpack_error_t put_table(struct kp_span table, struct kp_span strings,
 
 /* ---- blocks ---- */
 
-/* The next block, to behind it.  LLVM writes no numbers and widths in several pieces. */
+/*
+ * Read the next block's header and move after the block.  As LLVM writes them, its number
+ * and width are single pieces.
+ */
 static kpack_error_t read_block(struct kp_bits *b, struct kp_bits_block *block,
 				struct kpackx_error *why)
 {
@@ -134,7 +138,7 @@ static void take_part(const struct kp_bits *b, const struct kp_bits_block *block
 	out->width = (unsigned)block->width;
 }
 
-/* The first table, and the characters of the first block of names behind it. */
+/* Find the first symbol table, and the first block of characters after it. */
 static kpack_error_t find_blocks(struct kp_bits *b, struct part *symtab,
 				 struct part *strtab, struct kpackx_error *why)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The target triple in LLVM bitcode: block 8 is the module, and in it record 2 the triple, a
- * character a value; compilers write it plainly, before records of other widths.
+ * The target triple in LLVM bitcode: record 2 of block 8, the module, with one character
+ * per value.  Compilers write it without a definition, before records that use
+ * definitions.
  */
 #include "bitcode_triple.h"
 #include "bitstream.h"
@@ -9,7 +10,9 @@
 enum { BLOCK_MODULE = 8 };
 enum { RECORD_TRIPLE = 2 };
 
-/* What stands before the triple: a file of a million functions has some 100 KB. */
+/*
+ * Limit of the bits before the triple: a file with a million functions has some 100 KB.
+ */
 #define BITS_MAX (UINT64_C(8) << 20)
 
 static void skip_definition(struct kp_bits *b)
@@ -20,7 +23,7 @@ static void skip_definition(struct kp_bits *b)
 		kp_bits_operand(b);
 }
 
-/* A record; true: it was the triple, or the beginning of one that is too long. */
+/* Read a record; true: it is the triple, in OUT up to its maximum length. */
 static bool take_record(struct kp_bits *b, char out[KP_TRIPLE_MAX])
 {
 	uint64_t code = kp_bits_vbr(b, 6), n = kp_bits_vbr(b, 6), value;

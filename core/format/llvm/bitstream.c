@@ -65,7 +65,7 @@ kpack_error_t kp_bits_open(struct kp_bits *b, const struct kp_source *src,
 	return KPACK_SUCCESS;
 }
 
-/* The SIZE bytes at which it stands. */
+/* Get the SIZE bytes at the reading position. */
 static bool fetch(struct kp_bits *b, size_t size, const uint8_t **p)
 {
 	if (!kp_range_ok(b->window.src.size, b->pos / 8, size))

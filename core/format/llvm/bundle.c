@@ -6,15 +6,15 @@
  *   u64       number of entries
  *   per entry u64 offset from the magic, u64 size, u64 length of the ID, the ID
  *
- * and then the objects.  Nothing says where the bundle ends: it ends with the
- * object that ends last.
+ * and then the objects.  No field states the bundle's size: it ends with the object that
+ * ends last.
  */
 #include "bundle.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include "core/base/bounds.h"
 
-/* Header bytes fetched at first; every real one fits, the HIP runtime reads no more. */
+/* Header bytes fetched at first; real headers fit, and the HIP runtime reads no more. */
 #define FIRST_FETCH 4096
 
 static const char magic[24] = {'_', '_', 'C', 'L', 'A', 'N', 'G', '_',
@@ -42,8 +42,8 @@ static kpack_error_t check_count(uint64_t n, uint64_t size, struct kpackx_error 
 }
 
 /*
- * How many bytes the header needs, as far as HEAD tells: more than head.size while it is
- * incomplete, then its exact size.
+ * Set *NEED to the bytes that the header needs according to HEAD: more than head.size
+ * while HEAD is incomplete, then the exact size.
  */
 static kpack_error_t header_need(struct kp_span head, uint64_t size, uint64_t *need,
 				 struct kpackx_error *why)
@@ -75,7 +75,7 @@ static kpack_error_t header_need(struct kp_span head, uint64_t size, uint64_t *n
 	return KPACK_SUCCESS;
 }
 
-/* Fetch until the header is complete: more each time, so that few walks are repeated. */
+/* Fetch the header in growing steps, so that header_need runs only a few times. */
 static kpack_error_t fetch_header(kp_bundle_more_fn *more, void *arg, uint64_t size,
 				  uint8_t **buf, uint64_t *header_size,
 				  struct kpackx_error *why)
@@ -109,7 +109,7 @@ static kpack_error_t fetch_header(kp_bundle_more_fn *more, void *arg, uint64_t s
 	}
 }
 
-/* Where the object of an entry lies; an empty one may be said to lie anywhere. */
+/* Check the range of an entry's object; an empty one may state any offset. */
 static kpack_error_t check_range(uint64_t i, uint64_t offset, uint64_t len,
 				 uint64_t header_size, uint64_t size,
 				 struct kpackx_error *why)

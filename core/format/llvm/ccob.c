@@ -6,7 +6,7 @@
  *   "CCOB"     0      0      0
  *   version    4 u16  4 u16  4 u16
  *   method     6 u16  6 u16  6 u16    0 zlib, 1 zstd
- *   size       -      8 u32  8 u64    of all this, header included
+ *   size       -      8 u32  8 u64    of header and data
  *   decoded    8 u32  12 u32 16 u64
  *   hash       12 u64 16 u64 24 u64   MD5's first half: kp_ccob_check
  *   data       20     24     32
@@ -33,11 +33,11 @@
 
 struct method;
 
-/* The fields of a header, and where the data lies. */
+/* The fields of a header. */
 struct ccob {
 	const struct method *method;
 	uint64_t header_size;
-	uint64_t size; /* v1: 0 until it is measured */
+	uint64_t size; /* v1: 0 until measured */
 	uint64_t decoded;
 };
 
@@ -45,9 +45,9 @@ struct ccob {
 struct decoder {
 	const struct method *method;
 	struct kp_source src;
-	uint64_t fetched; /* bytes of src that went through IN */
-	uint64_t made;    /* bytes that came out */
-	bool ended;       /* the stream said so */
+	uint64_t fetched; /* bytes of SRC read into IN */
+	uint64_t made;    /* decoded bytes so far */
+	bool ended;       /* the stream's end was decoded */
 	ZSTD_DStream *zstd;
 #if KP_WITH_ZLIB
 	z_stream zlib;
@@ -60,15 +60,17 @@ struct decoder {
 struct method {
 	const char *name;
 	uint64_t ratio_max;
-	/* DECODED is what the header says; at least one byte is in IN unless src is empty
+	/*
+	 * Begin to decode; DECODED is the size that the header states.  IN has at least
+	 * one byte unless SRC is empty.
 	 */
 	kpack_error_t (*begin)(struct decoder *d, uint64_t decoded,
 			       struct kpackx_error *why);
-	/* take from IN, give up to LEN bytes; sets d->ended */
+	/* Decode bytes from IN to at most LEN bytes; sets d->ended. */
 	kpack_error_t (*step)(struct decoder *d, uint8_t *out, size_t len, size_t *made,
 			      struct kpackx_error *why);
 	void (*end)(struct decoder *d);
-	/* where the stream at the start of SRC ends; DECODED bounds the work */
+	/* Find where the stream at the start of SRC ends; DECODED bounds the work. */
 	kpack_error_t (*measure)(const struct kp_source *src, uint64_t decoded,
 				 uint64_t *size, struct kpackx_error *why);
 };
@@ -101,7 +103,7 @@ static kpack_error_t zstd_begin(struct decoder *d, uint64_t decoded,
 		return kp_fail_memory(why, ZSTD_DStreamInSize(), "a zstd decoder");
 	if (stated == ZSTD_CONTENTSIZE_UNKNOWN)
 		return KPACK_SUCCESS;
-	/* the window is then never larger than the content, which is bounded already */
+	/* the window is then at most as large as the content, whose size is checked */
 	code = ZSTD_DCtx_setParameter(
 		d->zstd, ZSTD_d_windowLogMax,
 		ZSTD_dParam_getBounds(ZSTD_d_windowLogMax).upperBound);
@@ -128,7 +130,9 @@ static void zstd_end(struct decoder *d)
 	ZSTD_freeDStream(d->zstd);
 }
 
-/* Frame header: magic, descriptor, and what the descriptor says follows. */
+/*
+ * Return the size of a frame header: magic, descriptor, and the fields that it announces.
+ */
 static uint64_t zstd_header_size(uint8_t descriptor)
 {
 	static const uint8_t dictionary[4] = {0, 1, 2, 4}, content[4] = {0, 2, 4, 8};
@@ -139,7 +143,7 @@ static uint64_t zstd_header_size(uint8_t descriptor)
 	return size + (single ? descriptor >> 6 == 0 : 1);
 }
 
-/* ZSTD_findFrameCompressedSize would want the whole frame in memory. */
+/* ZSTD_findFrameCompressedSize would need the whole frame in memory. */
 static kpack_error_t zstd_measure(const struct kp_source *src, uint64_t decoded,
 				  uint64_t *size, struct kpackx_error *why)
 {
@@ -160,7 +164,7 @@ static kpack_error_t zstd_measure(const struct kp_source *src, uint64_t decoded,
 	do {
 		KP_TRY(kp_window_get(&window, pos, 3, &p, why));
 		block = (uint32_t)(p[0] | p[1] << 8 | p[2] << 16);
-		/* an RLE block is one byte, whatever it stands for */
+		/* an RLE block has one byte, whatever its decoded size */
 		pos += 3 + ((block >> 1 & 3) == 1 ? 1 : block >> 3);
 	} while (!(block & 1));
 	*size = pos + (descriptor & 4 ? 4 : 0);
@@ -220,7 +224,7 @@ static kpack_error_t decoder_new(const struct method *method, const struct kp_so
 	return KPACK_SUCCESS;
 }
 
-/* LEN bytes, or fewer when the stream ends before. */
+/* Decode LEN bytes, or fewer if the stream ends before. */
 static kpack_error_t decoder_read(struct decoder *d, uint8_t *out, size_t len,
 				  size_t *got, struct kpackx_error *why)
 {
@@ -248,7 +252,7 @@ static uint64_t decoder_consumed(const struct decoder *d)
 	return d->fetched - (d->in_size - d->in_pos);
 }
 
-/* LEN bytes, all of them. */
+/* Decode exactly LEN bytes. */
 static kpack_error_t decoder_fill(struct decoder *d, uint8_t *out, size_t len,
 				  struct kpackx_error *why)
 {
@@ -262,7 +266,7 @@ static kpack_error_t decoder_fill(struct decoder *d, uint8_t *out, size_t len,
 	return KPACK_SUCCESS;
 }
 
-/* Is the stream over, and is it all there is? */
+/* Check that the stream ends here and that no bytes follow it. */
 static kpack_error_t decoder_finish(struct decoder *d, struct kpackx_error *why)
 {
 	uint8_t extra;
@@ -316,7 +320,7 @@ static kpack_error_t zlib_step(struct decoder *d, uint8_t *out, size_t len, size
 	d->zlib.next_out = out;
 	d->zlib.avail_out = (uInt)room;
 	code = inflate(&d->zlib, Z_NO_FLUSH);
-	/* Z_BUF_ERROR: no progress, which the caller sees */
+	/* Z_BUF_ERROR: no progress, which the caller detects */
 	if (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR)
 		return zlib_fail(d, code, why);
 	d->in_pos = d->in_size - d->zlib.avail_in;
@@ -331,7 +335,7 @@ static void zlib_end(struct decoder *d)
 		inflateEnd(&d->zlib);
 }
 
-/* Only decoding finds the end; nothing of it is kept. */
+/* Only decoding finds the end; the decoded bytes are discarded. */
 static kpack_error_t zlib_measure(const struct kp_source *src, uint64_t decoded,
 				  uint64_t *size, struct kpackx_error *why);
 
@@ -414,7 +418,9 @@ static kpack_error_t read_header(const struct kp_source *src, struct ccob *h,
 	return KPACK_SUCCESS;
 }
 
-/* Can this many bytes come out of it?  Asked before anything is allocated for them. */
+/*
+ * Check that COMPRESSED bytes can decode to the stated size, before allocating anything.
+ */
 static kpack_error_t check_decoded(const struct ccob *h, uint64_t compressed,
 				   struct kpackx_error *why)
 {
@@ -430,7 +436,9 @@ static kpack_error_t check_decoded(const struct ccob *h, uint64_t compressed,
 	return KPACK_SUCCESS;
 }
 
-/* Read and check the header of the CCOB that SRC begins with; DATA is what is compressed.
+/*
+ * Read and check the header of the CCOB at the beginning of SRC; DATA becomes the
+ * compressed part.
  */
 static kpack_error_t open_ccob(const struct kp_source *src, struct ccob *h,
 			       struct kp_source *data, struct kpackx_error *why)
@@ -457,7 +465,7 @@ static kpack_error_t more_from_decoder(void *arg, uint8_t *buf, size_t have, siz
 	return decoder_fill(arg, buf + have, want - have, why);
 }
 
-/* The same for one that begins at OFF. */
+/* As open_ccob, for a CCOB at offset OFF. */
 static kpack_error_t measure(const struct kp_source *src, uint64_t off, struct ccob *h,
 			     struct kp_source *data, struct kpackx_error *why)
 {
@@ -517,7 +525,7 @@ static kpack_error_t decode_all(const struct ccob *h, const struct kp_source *da
 	return err;
 }
 
-/* The whole header is read again: the file may have changed since it was listed. */
+/* Read the whole header again: the file may have changed since it was listed. */
 static kpack_error_t load(const struct kp_source *src, const struct kp_container *c,
 			  struct kp_payload *out, struct kpackx_error *why)
 {

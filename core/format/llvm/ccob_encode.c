@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Writing compressed bundles as LLVM does: ZSTD_compress2 or zlib's compress2 over the
- * whole payload, level and long-distance matching being all that is ever set.
+ * whole payload; the only parameters are the level and long-distance matching.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -18,20 +18,20 @@
 #endif
 
 /*
- * A wrong level shows in the first blocks, so that trying one costs only these: what
- * stands in the first HEAD bytes is compared, and zstd must have room for two blocks of
- * 128 KiB more to get that far.  All of zstd's take some 5 s for 19 MB (most of it the
- * tables of the levels above 19) where compressing it with each would take 200.
+ * A wrong level is noticed in the first blocks, so that a try costs only these blocks:
+ * the first HEAD bytes are compared, and zstd needs room for two more blocks of 128 KiB
+ * to write them.  Trying all zstd levels takes some 5 s for 19 MB, mostly for the tables
+ * of the levels above 19; compressing all of it with each level would take 200 s.
  */
 #define HEAD ((size_t)64 << 10)
 #define HEAD_ROOM (HEAD + ((size_t)256 << 10))
 
-/* Bytes of payload a search costs at least: those tables. */
+/* Minimum cost of a search, as bytes of payload: it stands for those tables. */
 #define SEARCH_MIN (UINT64_C(16) << 20)
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* The first is what compilers do when nobody says otherwise. */
+/* The first is the compilers' default. */
 static const int zstd_levels[] = {3,  5,  1,  2,  4,  6,  7,  8,  9,  10, 11,
 				  12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22};
 
@@ -41,8 +41,8 @@ struct coder {
 	unsigned n_ranges; /* 2: each level with and without long_range */
 	size_t (*bound)(size_t size);
 	/*
-	 * Compress PAYLOAD into OUT.  When CAP bytes are too few, *MADE is SIZE_MAX, and OUT
-	 * has been filled nearly to the end.
+	 * Compress PAYLOAD into OUT.  If CAP bytes are too few, *MADE is SIZE_MAX and OUT
+	 * is filled nearly to its end.
 	 */
 	kpack_error_t (*encode)(const struct kp_ccob_form *form, struct kp_span payload,
 				uint8_t *out, size_t cap, size_t *made,
@@ -95,7 +95,7 @@ static size_t zlib_bound(size_t size)
 	return compressBound(size);
 }
 
-/* zlib counts in 32 bits: at most that much is shown to it at a time. */
+/* Return the bytes to give to zlib at a time, because it counts in 32 bits. */
 static uInt portion(size_t left)
 {
 	return left < INT32_MAX ? (uInt)left : INT32_MAX;
@@ -187,7 +187,10 @@ uint64_t kp_ccob_hash(struct kp_span payload)
 	return kp_le64(digest);
 }
 
-/* A payload in memory, as decoded payloads are. */
+/*
+ * True if the hash in FORM is that of PAYLOAD, which is in memory as decoded payloads
+ * are.
+ */
 static bool hash_fits(const struct kp_ccob_form *form, const struct kp_payload *payload)
 {
 	struct kp_span bytes = {payload->source.mem, (size_t)payload->source.size};
@@ -287,14 +290,14 @@ kpack_error_t kp_ccob_encode(const struct kp_ccob_form *form, struct kp_span pay
 
 /* ---- finding the level ---- */
 
-/* What is compared with what. */
+/* A search for the level. */
 struct search {
 	const struct coder *coder;
-	struct kp_source data; /* the compressed bytes as they are */
+	struct kp_source data; /* the compressed bytes to reproduce */
 	struct kp_span payload;
-	uint8_t *head; /* the first of them */
+	uint8_t *head; /* the first bytes of DATA */
 	size_t head_size;
-	uint8_t *out; /* HEAD_ROOM */
+	uint8_t *out; /* HEAD_ROOM bytes for a try */
 };
 
 static kpack_error_t same_bytes(const struct kp_source *src, const uint8_t *bytes,
@@ -329,7 +332,7 @@ static kpack_error_t compare_whole(const struct search *s,
 	return err;
 }
 
-/* Does FORM's level make the same bytes? */
+/* *SAME becomes true if FORM's level gives the same bytes. */
 static kpack_error_t try_level(const struct search *s, const struct kp_ccob_form *form,
 			       bool *same, struct kpackx_error *why)
 {
@@ -345,7 +348,7 @@ static kpack_error_t try_level(const struct search *s, const struct kp_ccob_form
 	return made == SIZE_MAX ? compare_whole(s, form, same, why) : KPACK_SUCCESS;
 }
 
-/* Those in [FIRST, END) of the coder's list, until one makes the same. */
+/* Try the levels [FIRST, END) of the coder's list, until one gives the same bytes. */
 static kpack_error_t try_levels(const struct search *s, size_t first, size_t end,
 				struct kp_ccob_form *form, bool *same,
 				struct kpackx_error *why)

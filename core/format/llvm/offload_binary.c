@@ -10,7 +10,7 @@
 #define HEADER_V3 40
 #define ENTRY_SIZE 40
 
-/* Texts are looked through in steps of this. */
+/* The end of a text is searched in steps of so many bytes. */
 #define STEP 256
 
 static const uint8_t magic[4] = {0x10, 0xff, 0x10, 0xad};
@@ -18,17 +18,17 @@ static const uint8_t magic[4] = {0x10, 0xff, 0x10, 0xad};
 struct header {
 	unsigned version;
 	uint64_t size;
-	uint64_t entries; /* their offset */
+	uint64_t entries; /* offset of the entries */
 	uint64_t count;
 	uint64_t inflated; /* 0: not compressed */
 };
 
-/* Reads the tables and texts of one binary that is not compressed, or no longer. */
+/* Reads the tables and texts of one uncompressed or inflated binary. */
 struct reader {
 	struct kp_source src;
 	struct header h;
-	uint64_t records_left; /* of strings, in all: maps do not overlap */
-	uint64_t text_left;    /* bytes of keys and values in all */
+	uint64_t records_left; /* bound of further records: maps do not overlap */
+	uint64_t text_left;    /* bound of further bytes of keys and values */
 	struct kp_containers *list;
 	struct kp_container *c;
 	struct kpackx_error *why;
@@ -69,7 +69,7 @@ static kpack_error_t read_header(const struct kp_source *src, struct header *h,
 				 struct kpackx_error *why)
 {
 	uint8_t b[HEADER_V3];
-	uint64_t each; /* in version 1 */
+	uint64_t each; /* entry size, in version 1 */
 
 	*h = (struct header){0};
 	KP_TRY(kp_source_read(src, 0, b, HEADER_MIN, why));
@@ -103,7 +103,7 @@ static kpack_error_t fail_text(struct reader *r)
 		       r->h.size);
 }
 
-/* How long the text at OFF is, which a NUL ends. */
+/* *LENGTH becomes the length of the text at OFF, which a NUL ends. */
 static kpack_error_t text_length(struct reader *r, uint64_t off, uint64_t *length)
 {
 	const uint8_t *p, *end;
@@ -127,7 +127,7 @@ static kpack_error_t text_length(struct reader *r, uint64_t off, uint64_t *lengt
 		       off, r->h.size);
 }
 
-/* The LENGTH bytes at OFF; the caller frees them. */
+/* Read the LENGTH bytes at OFF; the caller frees them. */
 static kpack_error_t read_text(struct reader *r, uint64_t off, uint64_t length,
 			       struct kp_span *out)
 {
@@ -161,7 +161,7 @@ static kpack_error_t read_key(struct reader *r, uint64_t off, struct kp_span *ou
 	return read_text(r, off, length, out);
 }
 
-/* The pair whose record is at OFF. */
+/* Read the pair whose record is at OFF. */
 static kpack_error_t read_pair(struct reader *r, uint64_t off, uint64_t record_size,
 			       struct kp_pairs *pairs)
 {
@@ -241,7 +241,7 @@ size_t kp_offload_strings(const struct kp_image *image)
 {
 	size_t n = image->pairs.count - 1;
 
-	/* the last is ours in any case, and its name says whether there are two */
+	/* the last pair is ours; its name says whether we added two */
 	return strcmp(image->pairs.items[n].name, KP_OFFLOAD_FLAGS_NAME) == 0 ? n - 1 : n;
 }
 
@@ -316,7 +316,7 @@ static bool overlap(uint64_t a, uint64_t a_size, uint64_t b, uint64_t b_size)
 	return a < b + b_size && b < a + a_size;
 }
 
-/* An image that had the entries in it would be in itself. */
+/* Check the range of an image; one that contained the entries would contain itself. */
 static kpack_error_t check_image(const struct reader *r, uint64_t off, uint64_t size)
 {
 	uint64_t entries = r->h.count * ENTRY_SIZE;
@@ -376,8 +376,8 @@ static kpack_error_t add_entries(struct reader *r)
 /* ---- container ---- */
 
 /*
- * The binary at the beginning of SRC as it is without compression: as it is, or inflated and on
- * the heap, with a header that says so.
+ * Set OUT to the uncompressed form of the binary at the beginning of SRC: SRC itself, or
+ * the inflated binary on the heap, with its header changed accordingly.
  */
 static kpack_error_t inflate_all(const struct kp_source *src, const struct header *h,
 				 struct kp_payload *out, struct kpackx_error *why)
@@ -410,7 +410,7 @@ static kpack_error_t inflate_all(const struct kp_source *src, const struct heade
 	return KPACK_SUCCESS;
 }
 
-/* The source that begins at OFF, and its header. */
+/* Set REST to the source from OFF on, and read its header. */
 static kpack_error_t open_at(const struct kp_source *src, uint64_t off,
 			     struct kp_source *rest, struct header *h,
 			     struct kpackx_error *why)
@@ -457,7 +457,7 @@ static kpack_error_t parse(const struct kp_source *src, uint64_t off,
 	return err;
 }
 
-/* The header is read again: the file may have changed since it was listed. */
+/* Read the header again: the file may have changed since it was listed. */
 static kpack_error_t load(const struct kp_source *src, const struct kp_container *c,
 			  struct kp_payload *out, struct kpackx_error *why)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writing offload binaries: header, entries, records of strings, the strings, and from the
- * next multiple of 8 on the images one after another, padded to a multiple of 8.
+ * Writing offload binaries: the header, the entries, the string records, the table of
+ * strings, and from the next multiple of 8 on the images one after another, padded to a
+ * multiple of 8.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,22 +12,22 @@
 #define ENTRY_SIZE 40
 #define ALIGNMENT 8
 
-/* A key or a value, and where it stands in the table of strings. */
+/* A key or a value, and its offset in the table of strings. */
 struct text {
 	struct kp_span bytes;
 	uint64_t offset;
 };
 
-/* One binary that is being laid out. */
+/* A binary being laid out. */
 struct layout {
 	const struct kp_offload_image *images;
 	size_t n_images;
 	unsigned version;
-	struct text *texts;   /* key, value, key, value: of all images, in order */
-	struct text **sorted; /* the same, as the table has them */
+	struct text *texts;   /* key, value, key, value ... of all images, in order */
+	struct text **sorted; /* the same in the order of the table */
 	size_t n_texts;
-	uint64_t table; /* where the strings begin */
-	uint64_t data;  /* where the images begin */
+	uint64_t table; /* offset of the table of strings */
+	uint64_t data;  /* offset of the images */
 	uint64_t size;
 };
 
@@ -47,7 +48,10 @@ static uint64_t record_size(unsigned version)
 
 /* ---- the table of strings ---- */
 
-/* From their ends backwards, higher bytes first, and a text after what ends with it. */
+/*
+ * Compare from the end backwards, higher bytes first; a text follows those that end with
+ * it.
+ */
 static int by_end(const void *a, const void *b)
 {
 	struct kp_span x = (*(struct text *const *)a)->bytes;
@@ -66,7 +70,10 @@ static bool ends_with(struct kp_span s, struct kp_span end)
 	       memcmp(s.data + s.size - end.size, end.data, end.size) == 0;
 }
 
-/* A text that another ends with has no bytes of its own.  Returns the table's size. */
+/*
+ * Place the texts; one that is the end of another shares its bytes.  Returns the table's
+ * size.
+ */
 static uint64_t place_texts(struct layout *l)
 {
 	struct kp_span previous = {(const uint8_t *)"", 0};
@@ -76,7 +83,7 @@ static uint64_t place_texts(struct layout *l)
 	for (size_t i = 0; i < l->n_texts; i++) {
 		struct text *t = l->sorted[i];
 
-		/* the NUL that the table begins with is the empty text */
+		/* the NUL at the beginning of the table is the empty text */
 		if (ends_with(previous, t->bytes)) {
 			t->offset = t->bytes.size ? size - t->bytes.size - 1 : 0;
 			continue;
@@ -194,14 +201,14 @@ static kpack_error_t put_records(const struct layout *l, struct kp_sink *sink,
 	return KPACK_SUCCESS;
 }
 
-/* From where SINK had BEGIN bytes on, OFFSET bytes are to be there: the rest is zero. */
+/* Write zeros until OFFSET bytes follow byte BEGIN of SINK. */
 static kpack_error_t pad(struct kp_sink *sink, uint64_t begin, uint64_t offset,
 			 struct kpackx_error *why)
 {
 	return kp_sink_fill(sink, 0, offset - (sink->size - begin), why);
 }
 
-/* What follows the header; SINK's first byte of the binary was its byte BEGIN. */
+/* Write the part after the header; the binary began at byte BEGIN of SINK. */
 static kpack_error_t put_body(const struct layout *l, uint64_t begin,
 			      struct kp_sink *sink, struct kpackx_error *why)
 {

@@ -13,7 +13,7 @@
 #include <zlib.h>
 #endif
 
-/* What LLVM takes when nobody says otherwise. */
+/* LLVM's default levels. */
 #define ZSTD_LEVEL 5
 #define ZLIB_LEVEL 6
 
@@ -49,13 +49,13 @@ kpack_error_t kp_offload_inflate_check(const struct kp_source *body, uint64_t he
 }
 
 #if KP_WITH_ZLIB
-/* zlib counts in 32 bits: at most that much is shown to it at a time. */
+/* Return the bytes to give to zlib at a time, because it counts in 32 bits. */
 static uInt portion(size_t left)
 {
 	return left < INT32_MAX ? (uInt)left : INT32_MAX;
 }
 
-/* Z_OK: the stream ended, all of it was taken and SIZE bytes came out. */
+/* Z_OK: the stream ended, all of STORED was used, and SIZE bytes were decoded. */
 static int zlib_run(z_stream *z, struct kp_span stored, uint8_t *out, size_t size)
 {
 	size_t in = 0, made = 0;
@@ -81,7 +81,7 @@ static int zlib_run(z_stream *z, struct kp_span stored, uint8_t *out, size_t siz
 static kpack_error_t zlib_decode(struct kp_span stored, uint8_t *out, size_t size,
 				 struct kpackx_error *why)
 {
-	uint8_t none; /* zlib wants a place even for nothing */
+	uint8_t none; /* zlib needs an output buffer even for 0 bytes */
 	z_stream z = {0};
 	int code;
 

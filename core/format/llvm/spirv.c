@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * SPIR-V: words of 32 bits in the byte order of the magic.  A header of five - magic,
- * version, generator, bound, 0 - and instructions, each of which begins with its number of
- * words (upper half) and its opcode.
+ * SPIR-V: words of 32 bits in the byte order of the magic.  A header of five words -
+ * magic, version, generator, bound, 0 - precedes the instructions.  The first word of an
+ * instruction has its number of words (upper half) and its opcode.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,7 +15,9 @@
 enum { OP_ENTRY_POINT = 15, OP_FUNCTION = 54 };
 enum { MODEL_KERNEL = 6 };
 
-/* LLVM's SPIR-V for AMD GPUs has this as its generator, or as the version of none. */
+/*
+ * The generator of LLVM's SPIR-V for AMD GPUs, or the generator's version if that is 0.
+ */
 #define GENERATOR_AMD 0xffff
 
 /* A walk through the words. */
@@ -41,7 +43,7 @@ static kpack_error_t get(struct words *w, uint64_t number, uint32_t *word,
 	return KPACK_SUCCESS;
 }
 
-/* See that SRC has a header, and begin with it. */
+/* Check that SRC has a header, and begin to read it. */
 static kpack_error_t begin(struct words *w, const struct kp_source *src,
 			   struct kpackx_error *why)
 {
@@ -62,7 +64,7 @@ static bool is_amd(uint32_t generator)
 	return generator >> 16 == GENERATOR_AMD || generator == GENERATOR_AMD;
 }
 
-/* The vendor of the module gives its target, in one case. */
+/* Set ARCH if the generator implies the target, which only AMD's does. */
 static kpack_error_t set_arch(struct words *w, char arch[KP_TARGET_TEXT_MAX],
 			      struct kpackx_error *why)
 {
@@ -74,7 +76,7 @@ static kpack_error_t set_arch(struct words *w, char arch[KP_TARGET_TEXT_MAX],
 	return KPACK_SUCCESS;
 }
 
-/* Nothing in it says how long it is: what follows is its own. */
+/* No field states the size: the module extends to the end of SRC. */
 static kpack_error_t parse(const struct kp_source *src, uint64_t off,
 			   struct kp_container *c, struct kp_containers *list,
 			   struct kpackx_error *why)
@@ -91,7 +93,7 @@ static kpack_error_t parse(const struct kp_source *src, uint64_t off,
 	return set_arch(&w, list->images[list->n_images - 1].arch, why);
 }
 
-/* Names from the registry of generators, for those that make code for GPUs. */
+/* Return a generator's name from the registry, if it makes code for GPUs; or NULL. */
 static const char *generator_name(unsigned number)
 {
 	static const struct {
@@ -137,7 +139,7 @@ static kpack_error_t add_facts(struct words *w, struct kp_object *out,
 			      generator >> 16, generator & 0xffff);
 }
 
-/* The string in the words [FIRST, END) is a kernel's name; it ends with a NUL. */
+/* Add the kernel whose name, ending with a NUL, is in the words [FIRST, END). */
 static kpack_error_t add_kernel(struct words *w, struct kp_object *out, uint64_t first,
 				uint64_t end, struct kpackx_error *why)
 {
@@ -179,7 +181,7 @@ static kpack_error_t visit(struct words *w, struct kp_object *out, uint64_t at,
 	return add_kernel(w, out, at + 3, at + count, why);
 }
 
-/* Entry points stand before the first function. */
+/* Read the entry points, which precede the first function. */
 static kpack_error_t walk(struct words *w, struct kp_object *out,
 			  struct kpackx_error *why)
 {

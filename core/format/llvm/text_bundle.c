@@ -10,10 +10,10 @@
 #define START "START__ "
 #define END "END__ "
 
-/* Between the comment and the ID, at most. */
+/* Maximum size of a marker without its ID. */
 #define MARKER_MAX 64
 
-/* An ID with the line feed, or carriage return and line feed, behind it. */
+/* An ID followed by LF or CR LF. */
 #define LINE_MAX_SIZE (KP_ENTRY_ID_MAX + 2)
 
 static const struct {
@@ -34,21 +34,21 @@ const char *kp_text_bundle_comment(const char *type)
 
 /* ---- markers ---- */
 
-/* A search for markers, onward. */
+/* A forward search for markers. */
 struct search {
 	struct kp_window window;
-	char needle[MARKER_MAX]; /* what both markers begin with */
+	char needle[MARKER_MAX]; /* the common beginning of both markers */
 	size_t needle_size;
 };
 
 struct marker {
-	bool start;        /* or end */
+	bool start;        /* true: start marker; false: end marker */
 	bool whole;        /* its line ends, and the ID fits */
-	uint64_t line;     /* where its comment begins */
-	uint64_t contents; /* START: behind its line feed */
-	bool cr;           /* before that line feed stands a carriage return */
+	uint64_t line;     /* offset of its comment */
+	uint64_t contents; /* offset after its line feed */
+	bool cr;           /* a carriage return precedes that line feed */
 	size_t id_size;
-	uint8_t id[KP_ENTRY_ID_MAX]; /* as much of it as fits */
+	uint8_t id[KP_ENTRY_ID_MAX]; /* as much of the ID as fits */
 };
 
 static void search_init(struct search *s, const struct kp_source *src,
@@ -59,7 +59,9 @@ static void search_init(struct search *s, const struct kp_source *src,
 	s->needle_size = strlen(s->needle);
 }
 
-/* Where the needle stands next, at *POS or behind; or FOUND becomes false. */
+/*
+ * Move *POS to the next needle at *POS or after; *FOUND becomes false if there is none.
+ */
 static kpack_error_t find_needle(struct search *s, uint64_t *pos, bool *found,
 				 struct kpackx_error *why)
 {
@@ -80,7 +82,7 @@ static kpack_error_t find_needle(struct search *s, uint64_t *pos, bool *found,
 	return KPACK_SUCCESS;
 }
 
-/* Does the line of the needle at POS begin there? */
+/* *YES becomes true if the needle at POS begins its line. */
 static kpack_error_t begins_line(struct search *s, uint64_t pos, bool *yes,
 				 struct kpackx_error *why)
 {
@@ -94,7 +96,9 @@ static kpack_error_t begins_line(struct search *s, uint64_t pos, bool *yes,
 	return KPACK_SUCCESS;
 }
 
-/* What stands behind the needle at POS: the rest of its line, as far as it may reach. */
+/*
+ * Get the bytes after the needle at POS: at least the rest of its line, if that is valid.
+ */
 static kpack_error_t get_rest(struct search *s, uint64_t pos, struct kp_span *rest,
 			      struct kpackx_error *why)
 {
@@ -105,7 +109,7 @@ static kpack_error_t get_rest(struct search *s, uint64_t pos, struct kp_span *re
 	return kp_window_get(&s->window, from, rest->size, &rest->data, why);
 }
 
-/* The ID of a marker, which REST begins with, AT that offset. */
+/* Take a marker's ID from the beginning of REST, whose offset is AT. */
 static void take_id(struct marker *m, struct kp_span rest, uint64_t at)
 {
 	const uint8_t *lf = memchr(rest.data, '\n', rest.size);
@@ -120,7 +124,9 @@ static void take_id(struct marker *m, struct kp_span rest, uint64_t at)
 	memcpy(m->id, rest.data, m->id_size);
 }
 
-/* The next marker at *POS or behind, which then stands behind it; or FOUND becomes false. */
+/*
+ * Find the next marker at *POS or after, and move *POS to its ID; *FOUND: is there one.
+ */
 static kpack_error_t next_marker(struct search *s, uint64_t *pos, struct marker *m,
 				 bool *found, struct kpackx_error *why)
 {
@@ -150,7 +156,7 @@ static kpack_error_t next_marker(struct search *s, uint64_t *pos, struct marker 
 
 /* ---- reading ---- */
 
-/* The entry that is read. */
+/* The entry being read. */
 struct entry {
 	struct marker start;
 	bool open;
@@ -172,7 +178,7 @@ static bool same_id(const struct marker *a, const struct marker *b)
 	return a->id_size == b->id_size && memcmp(a->id, b->id, a->id_size) == 0;
 }
 
-/* The entry E ends with marker END; its line feed is not of the contents. */
+/* End entry E with marker END; the line feed before END is not part of the contents. */
 static kpack_error_t close_entry(struct search *s, struct entry *e,
 				 const struct marker *end, struct kp_container *c,
 				 struct kp_containers *list, struct kpackx_error *why)
@@ -183,7 +189,7 @@ static kpack_error_t close_entry(struct search *s, struct entry *e,
 
 	if (e->another && !same_id(&e->start, end))
 		return fail_entry(e, "another entry begins in it", why);
-	/* line ends became CR LF, the one before the marker too */
+	/* line ends were converted to CR LF, including the one before the marker */
 	if (e->start.cr && size) {
 		KP_TRY(kp_window_get(&s->window, end->line - 2, 1, &p, why));
 		size -= *p == '\r';
@@ -251,7 +257,10 @@ kpack_error_t kp_text_bundle_read(const struct kp_source *src, const char *comme
 
 /* ---- the format ---- */
 
-/* The comment of the start marker that HEAD begins with, a blank line before it or not. */
+/*
+ * Return the comment of the start marker at the beginning of HEAD, after at most one line
+ * end; or NULL.
+ */
 static const char *comment_of(struct kp_span head)
 {
 	static const char *const comments[] = {"//", "#", ";"};
@@ -310,7 +319,7 @@ static kpack_error_t refuse(struct kp_span id, const char *text, struct kpackx_e
 	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "entry %s: %s", shown, text);
 }
 
-/* Would a reader find ENTRY as it is? */
+/* Check that a reader would find ENTRY unchanged. */
 static kpack_error_t check_entry(const struct kp_text_entry *entry, const char *comment,
 				 struct kpackx_error *why)
 {
@@ -331,7 +340,7 @@ static kpack_error_t check_entry(const struct kp_text_entry *entry, const char *
 		KP_TRY(next_marker(&s, &pos, &m, &found, why));
 		if (!found)
 			return KPACK_SUCCESS;
-		/* a start marker is no fault: an end marker with our ID follows */
+		/* a start marker is allowed: an end marker with our ID follows */
 		if (!m.start && m.line > 0)
 			return refuse(entry->id, "an end marker is among its contents",
 				      why);
