@@ -7,18 +7,18 @@
 #include "core/base/bounds.h"
 #include "state.h"
 
-/* The names of one binary for one architecture; there is at least one. */
+/* The names of one binary for one architecture, at least one. */
 struct list {
 	struct list *next;
-	struct kp_span binary; /* asked for: borrowed from a key that begins with it */
+	struct kp_span binary; /* as requested; borrowed from a key that begins with it */
 	uint16_t arch;
 	size_t count;
-	const char *names[]; /* and a NULL */
+	const char *names[]; /* COUNT names and a NULL */
 };
 
 struct text {
 	size_t size;
-	char bytes[]; /* and a NUL */
+	char bytes[]; /* SIZE bytes and a NUL */
 };
 
 /* --- publishing ------------------------------------------------------------------- */
@@ -28,7 +28,9 @@ static void *published(kp_answer *answer)
 	return atomic_load_explicit(answer, memory_order_acquire);
 }
 
-/* Publish MADE, unless another was faster: then MADE is freed.  Returns what holds. */
+/*
+ * Publish MADE, or free it if another thread was faster.  Returns the published answer.
+ */
 static void *publish(kp_answer *answer, void *made)
 {
 	void *there = NULL;
@@ -40,7 +42,7 @@ static void *publish(kp_answer *answer, void *made)
 	return there;
 }
 
-/* Place NUMBER of a table of answers; NULL when there is no memory for it. */
+/* Return answer NUMBER of a table of N answers; NULL: no memory for the table. */
 static kp_answer *place(kp_answer *table, size_t n, size_t number)
 {
 	kp_answer *places = published(table);
@@ -86,7 +88,7 @@ static struct list *find_list(struct list *list, const struct list *end,
 	return NULL;
 }
 
-/* NULL in *OUT: there is no such kernel.  false: out of memory. */
+/* Make a list; *OUT becomes NULL if it would be empty.  false: out of memory. */
 static bool make_list(const struct kp_toc *toc, struct kp_span binary, uint16_t arch,
 		      struct list **out)
 {
@@ -109,7 +111,10 @@ static bool make_list(const struct kp_toc *toc, struct kp_span binary, uint16_t 
 	return list || !found.n;
 }
 
-/* Put LIST into its chain, unless an equal one came there meanwhile. */
+/*
+ * Put LIST into its chain, or free it if an equal list is there already.  Returns the
+ * list in the chain.
+ */
 static struct list *publish_list(kp_answer *chain, struct list *list)
 {
 	void *head = published(chain);
@@ -128,8 +133,8 @@ static struct list *publish_list(kp_answer *chain, struct list *list)
 }
 
 /*
- * What is listed begins at the first key that is not less than the name: lists of other
- * names and architectures that begin there too are few.
+ * Return the number of the chain for a list.  A list begins at the first key that is not
+ * less than BINARY; few other lists begin there too, so chains are short.
  */
 static size_t list_place(const struct kp_toc *toc, struct kp_span binary, uint16_t arch)
 {
@@ -147,7 +152,7 @@ static bool arch_number(const struct kp_toc *toc, struct kp_span arch, uint16_t 
 	return false;
 }
 
-/* The list, made now if need be; NULL when it would be empty. */
+/* Get the list, making it if necessary; *OUT becomes NULL if it would be empty. */
 static kpack_error_t get_list(struct kpack_archive *a, struct kp_span binary,
 			      uint16_t arch, struct list **out, struct kpackx_error *why)
 {

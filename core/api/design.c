@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include "core/rocm_kpack/kpack_design.h"
 
-/* What AMD's names mean outside of code that includes the header. */
+/* Here AMD's names mean the functions, as in code that does not include the header. */
 #undef kpack_get_kernel
 #undef kpack_free_kernel
 

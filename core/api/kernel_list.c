@@ -22,13 +22,13 @@ struct query {
 	struct kp_kernel_list *list;
 };
 
-/* Does KEY, which begins with "NAME#", number a code object of NAME? */
+/* True if KEY, which begins with "NAME#", is NAME with a number. */
 static bool numbers(struct kp_span key, struct kp_span name)
 {
 	return kp_key_split(key).binary.size == name.size;
 }
 
-/* Add the wanted binaries of those from LOW up to, not including, HIGH. */
+/* Add the wanted binaries among [LOW, HIGH). */
 static bool add_range(const struct query *q, size_t low, size_t high, bool numbered)
 {
 	struct kp_kernel_list *list = q->list;
@@ -46,8 +46,8 @@ static bool add_range(const struct query *q, size_t low, size_t high, bool numbe
 }
 
 /*
- * Keys that begin with NAME and the byte NEXT.  Bytewise "x-y" stands between "x#0" and
- * "x/y", and others between "x" and "x#0": each is a range of its own.
+ * Add the keys that begin with NAME and the byte NEXT.  Other keys are between these
+ * ranges: in byte order "x-y" is between "x#0" and "x/y", and "x!" between "x" and "x#0".
  */
 static bool add_behind(const struct query *q, char next)
 {
@@ -69,7 +69,7 @@ static bool add_all(const struct query *q)
 
 	if (q->name.size == 0)
 		return add_range(q, 0, q->toc->n_binaries, false);
-	if (q->name.size > KP_NAME_MAX) /* no key is as long */
+	if (q->name.size > KP_NAME_MAX) /* no key is so long */
 		return true;
 	is_key = at < q->toc->n_binaries && kp_span_eq(kp_toc_key(q->toc, at), q->name);
 	return add_range(q, at, at + is_key, false) && add_behind(q, '#') &&
@@ -87,7 +87,7 @@ static int cmp_number(const void *a, const void *b)
 	return c ? c : (x.size > y.size) - (x.size < y.size);
 }
 
-/* Bring "x#10" behind "x#2": only keys that begin alike up to the '#' change places. */
+/* Move "x#10" after "x#2": sort keys with the same beginning up to '#' by number. */
 static void order_numbers(struct kp_span *keys, size_t n)
 {
 	for (size_t i = 0, run; i < n; i += run) {

@@ -13,11 +13,11 @@ struct kp_thread_error {
 	char text[TEXT_SIZE];
 };
 
-/* What this thread keeps itself: its number, and what no archive keeps for it. */
+/* Thread-local state: the thread's number, and texts without a node. */
 static _Thread_local struct {
 	uint64_t number; /* 0: none yet */
 	char open[TEXT_SIZE];
-	uint64_t without_node; /* number of the lists without a node for it */
+	uint64_t without_node; /* number of the lists that TEXT belongs to */
 	char text[TEXT_SIZE];
 } own;
 
@@ -63,7 +63,7 @@ static struct kp_thread_error *find(const struct kp_last_errors *l, uint64_t thr
 	return e;
 }
 
-/* A node for this thread, which has none; NULL when there must not be more of them. */
+/* Add a node for this thread, which has none; NULL: too many nodes, or out of memory. */
 static struct kp_thread_error *add(struct kp_last_errors *l, uint64_t thread)
 {
 	_Atomic(struct kp_thread_error *) *list = &l->lists[thread % KP_LAST_ERROR_LISTS];

@@ -12,7 +12,7 @@ static struct kp_span without_triple(struct kp_span s)
 					    : s;
 }
 
-/* T for the generic processor NAME, which can state fewer features. */
+/* Change T to the generic processor NAME, which may have fewer features. */
 static kpack_error_t make_generic(const char *name, struct kp_target *t)
 {
 	struct kp_target generic;

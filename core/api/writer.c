@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The public writer: check what is given, encode it, and add it to a store. */
+/* The public writer: checks each object, encodes it, and adds it to a store. */
 #include <stdlib.h>
 #include <sys/stat.h>
 #include "core/codec/codec.h"
@@ -15,7 +15,7 @@ static const int LEVEL = 3, LEVEL_MAX = 22;
 struct kpackx_writer {
 	struct kp_store store;
 	struct kp_encoder *encoder; /* NULL for scheme none */
-	struct kpackx_error lost;   /* why nothing more can be added */
+	struct kpackx_error lost;   /* the failure after which nothing can be added */
 };
 
 #define INVALID(why, ...) kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, __VA_ARGS__)
@@ -25,7 +25,7 @@ static bool all_zero(const uint64_t reserved[4])
 	return !(reserved[0] | reserved[1] | reserved[2] | reserved[3]);
 }
 
-/* TEXT of at most KP_NAME_MAX bytes; a longer one is not read to its end. */
+/* Check TEXT, of at most KP_NAME_MAX bytes; a longer text is not read to its end. */
 static kpack_error_t check_text(const char *what, const char *text,
 				struct kpackx_error *why)
 {
@@ -49,7 +49,7 @@ static kpack_error_t check_name(const char *what, const char *text,
 
 /* --- opening ------------------------------------------------------------------------ */
 
-/* Where an archive goes. */
+/* The directory and the name of an archive. */
 struct place {
 	char *dir;
 	const char *name; /* borrowed from the path */
@@ -67,13 +67,13 @@ static kpack_error_t split_path(const char *path, struct place *out,
 			       S_ISDIR(st.st_mode) ? "a directory" : "no regular file");
 	if (!*out->name)
 		return INVALID(why, "names no file");
-	/* of "/name" the slash is the directory */
+	/* the directory of "/name" is "/" */
 	out->dir = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path))
 			 : strdup(".");
 	return out->dir ? KPACK_SUCCESS : kp_fail_memory(why, strlen(path), "a path");
 }
 
-/* The file's name without ".kpack", unless nothing would be left. */
+/* Return the file's name without ".kpack", unless that would be empty. */
 static char *default_group(const char *name)
 {
 	static const char suffix[] = ".kpack";
@@ -147,7 +147,7 @@ kpack_error_t kpackx_writer_open(const char *path,
 {
 	static const struct kpackx_writer_options none;
 	kpack_error_t err;
-	char shown[112]; /* with a directory and any reason behind it */
+	char shown[112]; /* leaves room for a directory and a reason */
 
 	if (!path || !writer)
 		return INVALID(why, "path or writer is NULL");
@@ -161,14 +161,14 @@ kpack_error_t kpackx_writer_open(const char *path,
 	return err;
 }
 
-/* --- what is added ------------------------------------------------------------------ */
+/* --- checking an object ------------------------------------------------------------- */
 
-/* An object that was checked, on its way into the archive. */
+/* A checked object that is being added. */
 struct addition {
 	const struct kpackx_object *object;
-	struct kp_span key, data; /* borrowed from it */
+	struct kp_span key, data; /* borrowed from OBJECT */
 	char canonical[KP_TARGET_TEXT_MAX];
-	const char *arch; /* the canonical spelling, or what is no target ID as it is */
+	const char *arch; /* canonical spelling; unchanged if not a target ID */
 	struct kpackx_text *texts; /* sorted by name */
 	struct kp_content content;
 	struct kp_writer_entry entry;
@@ -239,7 +239,7 @@ static kpack_error_t check_one_text(const struct kpackx_text *t, struct kpackx_e
 	return KPACK_SUCCESS;
 }
 
-/* The texts in order of name, so that theirs does not matter. */
+/* Sort the texts by name, so that the caller's order does not matter. */
 static kpack_error_t sort_texts(struct addition *a, struct kpackx_error *why)
 {
 	size_t n = a->object->n_texts;
@@ -272,7 +272,9 @@ static const char *canonical_arch(const char *arch, char out[KP_TARGET_TEXT_MAX]
 	return out;
 }
 
-/* Bytes per frame; an object that fits into one is no chunked one. */
+/*
+ * Return the bytes per frame; 0: not chunked, as for an object that fits into one frame.
+ */
 static uint64_t chunk_of(const struct kpackx_writer *w, const struct kpackx_object *o)
 {
 	bool plain = w->store.scheme == KPACK_COMPRESSION_NOOP;
@@ -301,7 +303,7 @@ static kpack_error_t make_metadata(struct addition *a, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-/* Everything that may be refused, before a byte is written. */
+/* Do all checks that may refuse the object, before anything is written. */
 static kpack_error_t prepare(struct kpackx_writer *w, const struct kpackx_object *o,
 			     struct addition *a, struct kpackx_error *why)
 {
@@ -333,7 +335,9 @@ static void addition_fini(struct addition *a)
 
 /* --- adding ------------------------------------------------------------------------- */
 
-/* Are the bytes stored already?  The encoder need not see those. */
+/*
+ * *FOUND becomes true if the bytes are stored already, so that they need not be encoded.
+ */
 static kpack_error_t find_stored(struct kpackx_writer *w, struct addition *a, bool *found,
 				 struct kpackx_error *why)
 {
@@ -399,7 +403,7 @@ static kpack_error_t add(struct kpackx_writer *w, const struct kpackx_object *o,
 	return err;
 }
 
-/* Put the object before the words: a build adds thousands. */
+/* Put the object's name before the message, because a build adds thousands of objects. */
 static void name_object(const struct kpackx_object *o, struct kpackx_error *why)
 {
 	char binary[112], arch[48];

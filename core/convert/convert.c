@@ -50,7 +50,7 @@ static kpack_error_t point_to_marker(struct kp_edit *ed, const struct kp_elf *el
 	return KPACK_SUCCESS;
 }
 
-/* Everything but writing. */
+/* All steps of a conversion except writing. */
 static kpack_error_t edit(struct kp_edit *ed, const struct kp_fatbin *fat,
 			  const struct kp_convert_options *o, struct kpackx_error *why)
 {
@@ -62,7 +62,7 @@ static kpack_error_t edit(struct kp_edit *ed, const struct kp_fatbin *fat,
 		KP_TRY(kp_stray_check(ed, section, &fat->elf, why));
 		KP_TRY(kp_edit_cut(ed, section, why));
 	}
-	/* of an earlier conversion, where restoring needed them */
+	/* restoring a file can have added a table of program headers */
 	if (kp_edit_find(ed, KP_TABLE_SECTION))
 		kp_edit_drop_table(ed);
 	KP_TRY(add_sections(ed, o, why));
@@ -98,7 +98,7 @@ kpack_error_t kp_convert_check(int fd, uint64_t size, const struct kp_fatbin *fa
 	return KPACK_SUCCESS;
 }
 
-/* ---- looking at what was written ---- */
+/* ---- checking the written file ---- */
 
 static kpack_error_t check_targets(const struct kp_elf *elf, uint64_t marker,
 				   struct kpackx_error *why)
@@ -153,7 +153,7 @@ kpack_error_t kp_converted_find(int fd, uint64_t size, const struct kp_fatbin *f
 	return err;
 }
 
-/* Read OUT as a stranger would: a fault of ours must not reach anybody. */
+/* Read OUT like any reader, so that no file with a fault of ours is published. */
 static kpack_error_t check_written(const struct kp_edit *ed, struct kp_outfile *out,
 				   struct kpackx_error *why)
 {
@@ -190,9 +190,9 @@ kpack_error_t kp_convert(int fd, uint64_t size, const struct kp_fatbin *fat,
 	return err;
 }
 
-/* ---- changing what is converted ---- */
+/* ---- changing a converted file ---- */
 
-/* A converted file without its marker; the marker's place is free. */
+/* Open a converted file and drop its marker, whose place is free then. */
 static kpack_error_t open_bare(int fd, uint64_t size, const struct kp_fatbin *fat,
 			       struct kp_edit *ed, struct kpackx_error *why)
 {
@@ -206,7 +206,7 @@ static kpack_error_t open_bare(int fd, uint64_t size, const struct kp_fatbin *fa
 	err = kp_edit_drop_block(ed, marker, why);
 	if (err)
 		kp_edit_close(ed);
-	else /* its number may be another now */
+	else /* its index may have changed */
 		kp_edit_drop_section(ed, kp_edit_find(ed, KP_MARKER_SECTION));
 	return err;
 }
@@ -230,7 +230,10 @@ kpack_error_t kp_convert_set(int fd, uint64_t size, const struct kp_fatbin *fat,
 	return err;
 }
 
-/* Must the program headers be put right?  Only the kernel's programs care. */
+/*
+ * *NORMAL becomes false if the program headers must move; this matters only for files
+ * that the kernel starts.
+ */
 static kpack_error_t is_normal(int fd, uint64_t size, bool *normal,
 			       struct kpackx_error *why)
 {

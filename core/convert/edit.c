@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include "core/base/alloc.h"
 
-/* ---- looking ---- */
+/* ---- queries ---- */
 
 size_t kp_edit_find(const struct kp_edit *ed, const char *name)
 {
@@ -140,7 +140,7 @@ void kp_edit_drop_section(struct kp_edit *ed, size_t number)
 		ed->names--;
 }
 
-/* ---- taking away what was added ---- */
+/* ---- removing additions ---- */
 
 static bool has_sections(const struct kp_edit *ed, const Elf64_Phdr *h, size_t but)
 {
@@ -165,7 +165,10 @@ static void drop_load(struct kp_edit *ed, size_t at)
 	kp_edit_remove_segment(ed, at);
 }
 
-/* Is the first page of the file one that place put in front of the old header? */
+/*
+ * True if an earlier kp_edit_place put the first page of the file in front of the old
+ * header.
+ */
 static bool has_head(const struct kp_edit *ed)
 {
 	uint8_t magic[SELFMAG];
@@ -199,7 +202,7 @@ static void drop_head(struct kp_edit *ed)
 	s->h.p_memsz -= ed->page;
 }
 
-/* A PT_PHDR that place had no use for. */
+/* Restore a PT_PHDR that an earlier kp_edit_place made a PT_NULL. */
 static void revive_table_segment(struct kp_edit *ed)
 {
 	for (size_t i = 0; i < ed->n_segments; i++) {
@@ -211,7 +214,7 @@ static void revive_table_segment(struct kp_edit *ed)
 	}
 }
 
-/* The section of the program headers, and its segment if it has one. */
+/* Drop the section of the program headers, and its segment if it has one. */
 static void drop_table_section(struct kp_edit *ed, size_t section)
 {
 	const Elf64_Shdr *s = &ed->sections[section].h;

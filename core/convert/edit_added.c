@@ -1,39 +1,41 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The program headers need more room than they had.  In the order of preference they go
+ * The program headers need more room than they had.  In the order of preference they go:
  *
- *   in place  behind the ELF header, when nothing stands there
- *   behind    libraries: in a segment of their own behind everything.  Nobody computes
- *             their address; ld.so searches the segments, and a PT_PHDR, which
+ *   in place  after the ELF header, if nothing else is there
+ *   behind    libraries: in a segment of their own after everything.  Nothing computes
+ *             their address, because ld.so searches the segments.  A PT_PHDR, which
  *             patchelf would get wrong, becomes a PT_NULL
- *   head      programs with fixed addresses: in place, on a page put in front of the
- *             first one
- *   sparse    position-independent programs begin at address 0, so there is nothing
- *             below, and Linux before 5.18 takes the file offset for the address
- *             (AT_PHDR): their segment moves that far behind, and a hole is in front of
- *             it.  Where that would be a large one, it goes into the addresses of the
- *             section that was cut instead, which becomes smaller
+ *   head      programs with fixed addresses: after the ELF header, on a page put in
+ *             front of the first page
+ *   sparse    position-independent programs: they begin at address 0, so no page is free
+ *             in front, and Linux before 5.18 uses the file offset as the address
+ *             (AT_PHDR).  So the file offset of the headers' segment is as large as its
+ *             address, with a hole in the file before it.  If the hole would be large,
+ *             the segment uses addresses of the section that was cut, which shrinks
  *
- * The marker has a segment in front of that.  Both begin on a page of the file:
- * ld.so takes the first segment whose pages of the file have the program headers, and
- * would else find them in the last page of the data, which .bss has overwritten.
- * In front of the program headers as much space again, and a page of addresses, are free:
- * GNU strip moves them there.
+ * The marker has a segment in front of that of the headers.  Both segments begin on a
+ * page of the file: ld.so uses the first segment whose pages of the file contain the
+ * program headers, and would otherwise find them in the last page of the data, which .bss
+ * has overwritten.  In front of the program headers, space of the same size and a page of
+ * addresses are free, because GNU strip moves the headers there.
  */
 #include "edit_added.h"
 #include <inttypes.h>
 #include "core/binary/elf_file.h"
 #include "core/base/bounds.h"
 
-/* Bytes of both segments, generously: a marker and some hundred program headers. */
+/*
+ * Upper bound of the bytes of both segments: a marker and some hundred program headers.
+ */
 #define BLOCK_MAX (16 * KP_MARKER_MAX)
 
-/* Bytes of a hole in the file that are not worth avoiding. */
+/* A hole in the file up to this size is accepted. */
 #define SPARSE_SMALL (UINT64_C(1) << 20)
 
 /*
- * Of the sections that are added: the one of the program headers, or the one with
- * content.
+ * Return the added mapped section of the program headers (TABLE), or the one with
+ * content; or NULL.
  */
 static struct kp_edit_section *block_section(const struct kp_edit *ed, bool table)
 {
@@ -50,7 +52,7 @@ static bool is_elsewhere(const struct kp_added *a)
 
 /* ---- the program headers ---- */
 
-/* Bytes behind the ELF header that nothing else uses. */
+/* Return the bytes after the ELF header that nothing else uses. */
 static uint64_t room(const struct kp_edit *ed)
 {
 	uint64_t end = ed->chunks[0].from == ed->old_head
@@ -83,7 +85,7 @@ static size_t find_segment(const struct kp_edit *ed, uint32_t type, bool last)
 	return found;
 }
 
-/* Is there a page below the first address of a program whose addresses are fixed? */
+/* True if a page is free below the first address of a program with fixed addresses. */
 static bool has_head_room(const struct kp_edit *ed)
 {
 	const Elf64_Phdr *first = &ed->segments[find_segment(ed, PT_LOAD, false)].h;
@@ -165,7 +167,7 @@ static uint64_t memory_end(const struct kp_edit *ed)
 		if (h->p_type == PT_LOAD && h->p_vaddr + h->p_memsz > end)
 			end = h->p_vaddr + h->p_memsz;
 	}
-	/* what is added must be nobody else's, mapped or not */
+	/* additions must not use addresses of any section, mapped or not */
 	for (size_t i = 1; i < ed->n_sections; i++) {
 		const Elf64_Shdr *h = &ed->sections[i].h;
 
@@ -175,7 +177,9 @@ static uint64_t memory_end(const struct kp_edit *ed)
 	return end;
 }
 
-/* The segment of the section that was cut, when that has one of its own; or SIZE_MAX. */
+/*
+ * Return the segment of the section that was cut, if it has one of its own; or SIZE_MAX.
+ */
 static size_t find_hole(const struct kp_edit *ed)
 {
 	const Elf64_Shdr *s = &ed->sections[kp_edit_find(ed, KP_FATBIN_SECTION)].h;
@@ -192,11 +196,11 @@ static size_t find_hole(const struct kp_edit *ed)
 }
 
 /*
- * File offsets from the marker's on, and the distance of both segments in memory: a page of
- * addresses is free between them.
+ * File offsets relative to the marker's, and the distance of both segments in memory,
+ * with a free page of addresses between them.
  */
 struct form {
-	uint64_t segment; /* of the program headers begins here */
+	uint64_t segment; /* beginning of the program headers' segment */
 	uint64_t table, end;
 	uint64_t distance;
 };
@@ -212,11 +216,14 @@ static struct form form_of(const struct kp_edit *ed, const struct kp_added *a)
 	return f;
 }
 
-/* The marker's address from FREE on that lets the program headers be behind CUR of the file. */
+/*
+ * Return a marker address from FREE on for which the program headers are after CUR in the
+ * file.
+ */
 static uint64_t biased_address(const struct kp_edit *ed, const struct kp_added *a,
 			       const struct form *f, uint64_t free, uint64_t cur)
 {
-	/* in a small file it is negative */
+	/* negative in a small file */
 	int64_t least = (int64_t)(kp_round_up(cur, ed->page) + a->bias -
 				  (f->distance - f->segment));
 
@@ -229,7 +236,7 @@ static uint64_t biased_offset(const struct kp_added *a, const struct form *f,
 	return address + (f->distance - f->segment) - a->bias;
 }
 
-/* Take addresses of the hole, behind CUR of the file, if there are enough; 0: not. */
+/* Use addresses of the hole whose file offset is after CUR; 0: there are not enough. */
 static uint64_t take_from_hole(struct kp_edit *ed, struct kp_added *a,
 			       const struct form *f, uint64_t cur)
 {
@@ -248,7 +255,7 @@ static uint64_t take_from_hole(struct kp_edit *ed, struct kp_added *a,
 	kp_edit_move_segment(ed, a->table_segment, at + 1);
 	a->table_segment = at + 1;
 	if (a->marker_segment != SIZE_MAX) {
-		/* it was in front of the other and is one behind where it was */
+		/* it was before the table's segment, so its index is one higher now */
 		kp_edit_move_segment(ed, a->marker_segment + 1, at + 1);
 		a->marker_segment = at + 1;
 		a->table_segment = at + 2;
@@ -256,13 +263,13 @@ static uint64_t take_from_hole(struct kp_edit *ed, struct kp_added *a,
 	return address;
 }
 
-/* The address of what is added, and *TO, its offset behind CUR. */
+/* Choose the *ADDRESS of the additions, and *TO, their offset after CUR. */
 static kpack_error_t choose_address(struct kp_edit *ed, struct kp_added *a,
 				    const struct form *f, uint64_t cur, uint64_t *address,
 				    uint64_t *to, struct kpackx_error *why)
 {
 	uint64_t free = kp_round_up(memory_end(ed), ed->page), inside = 0;
-	/* the marker ends where program headers can begin */
+	/* the marker ends at a multiple of 8, where program headers can begin */
 	uint64_t skip = -a->marker_size & 7;
 
 	if (!is_elsewhere(a)) {
@@ -278,7 +285,7 @@ static kpack_error_t choose_address(struct kp_edit *ed, struct kp_added *a,
 		*address = inside ? inside + skip : *address;
 		*to = biased_offset(a, f, *address);
 	}
-	/* with room for a marker to grow */
+	/* BLOCK_MAX leaves room for the marker to grow */
 	if (!kp_range_ok(KP_ADDRESS_MAX, *address, BLOCK_MAX) || *to > KP_SPARSE_MAX)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "elf: what is added would have to be at 0x%" PRIx64
@@ -330,7 +337,7 @@ kpack_error_t kp_added_place(struct kp_edit *ed, struct kp_added *a, uint64_t *c
 	return KPACK_SUCCESS;
 }
 
-/* ---- afterwards ---- */
+/* ---- after all PT_LOADs are placed ---- */
 
 static void place_head_section(struct kp_edit *ed, const struct kp_added *a,
 			       const Elf64_Phdr *head)
@@ -357,7 +364,7 @@ static void place_table_segment(const struct kp_edit *ed, const struct kp_added 
 	h->p_filesz = h->p_memsz = a->table_size;
 }
 
-/* The first segment begins a page earlier, with the ELF header. */
+/* Let the first segment begin a page earlier, with the ELF header. */
 static void extend_to_head(struct kp_edit *ed, const struct kp_added *a)
 {
 	Elf64_Phdr *h = &ed->segments[ed->chunks[0].segment].h;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Taking a section's bytes out of the file, and putting bytes back. */
+/* Removing a section's bytes from the file, and putting bytes back. */
 #include <inttypes.h>
 #include "edit.h"
 #include "core/base/bounds.h"
@@ -11,7 +11,7 @@ static kpack_error_t refuse(struct kpackx_error *why, const char *text)
 
 /* ---- cutting ---- */
 
-/* Does anything but SECTION claim bytes of the file in [FROM, FROM + SIZE)? */
+/* Check that nothing except SECTION uses its bytes of the file. */
 static kpack_error_t check_alone(const struct kp_edit *ed, size_t section,
 				 struct kpackx_error *why)
 {
@@ -46,7 +46,7 @@ static kpack_error_t check_alone(const struct kp_edit *ed, size_t section,
 	return KPACK_SUCCESS;
 }
 
-/* The chunk that holds all of S, or -1. */
+/* Return the chunk that holds all bytes of S, or -1. */
 static ptrdiff_t chunk_of(const struct kp_edit *ed, const Elf64_Shdr *s)
 {
 	for (size_t i = 0; i < ed->n_chunks; i++) {
@@ -60,7 +60,7 @@ static ptrdiff_t chunk_of(const struct kp_edit *ed, const Elf64_Shdr *s)
 	return -1;
 }
 
-/* Is there code in what the segment maps? */
+/* True if the segment maps code. */
 static bool has_code(const struct kp_edit *ed, const Elf64_Phdr *h)
 {
 	for (size_t i = 1; i < ed->n_sections; i++) {
@@ -73,7 +73,7 @@ static bool has_code(const struct kp_edit *ed, const Elf64_Phdr *h)
 	return false;
 }
 
-/* The part [SKIP, SKIP + SIZE) of segment OF, by itself. */
+/* Return the part [SKIP, SKIP + SIZE) of segment OF as a segment. */
 static struct kp_edit_segment part(const struct kp_edit *ed, size_t of, uint64_t skip,
 				   uint64_t size)
 {
@@ -91,7 +91,10 @@ static struct kp_edit_segment part(const struct kp_edit *ed, size_t of, uint64_t
 	return s;
 }
 
-/* Put SIZE bytes of memory at SKIP of segment AT behind what is before them. */
+/*
+ * Replace segment AT by its part before SKIP, if any, and a hole of SIZE bytes of
+ * memory.  Returns the hole.
+ */
 static size_t insert_hole(struct kp_edit *ed, size_t at, uint64_t skip, uint64_t size)
 {
 	struct kp_edit_segment before = part(ed, at, 0, skip);
@@ -105,9 +108,10 @@ static size_t insert_hole(struct kp_edit *ed, size_t at, uint64_t skip, uint64_t
 }
 
 /*
- * Segment AT becomes what is before [SKIP, SKIP + SIZE), that in memory only, and what is
- * after.  The kernel gives whole pages to a segment without bytes, so one that
- * does not begin with a page stays the end of what is before.  Returns the last of them.
+ * Split segment AT into the part before [SKIP, SKIP + SIZE), that range as memory without
+ * bytes, and the part after it.  The kernel gives whole pages to a segment without bytes,
+ * so a range that does not begin with a page stays the end of the part before it.
+ * Returns the last part.
  */
 static size_t split_segment(struct kp_edit *ed, size_t at, uint64_t skip, uint64_t size)
 {
@@ -127,8 +131,8 @@ static size_t split_segment(struct kp_edit *ed, size_t at, uint64_t skip, uint64
 }
 
 /*
- * Would what is before and what is after [SKIP, SKIP + SIZE) of a chunk share a page?  A page
- * comes from one place of the file: then the gap stays in it, as zeros.
+ * True if the bytes before and after [SKIP, SKIP + SIZE) of a chunk share a page.  A page
+ * comes from one place of the file, so the gap stays in the file then, as zeros.
  */
 static bool shares_page(const struct kp_edit *ed, const struct kp_edit_chunk *c,
 			uint64_t skip, uint64_t size)
@@ -139,7 +143,7 @@ static bool shares_page(const struct kp_edit *ed, const struct kp_edit_chunk *c,
 	       (c->vaddr + skip - 1) / page == (c->vaddr + skip + size) / page;
 }
 
-/* SIZE bytes from FROM on leave the chunk. */
+/* Remove SIZE bytes from FROM on from the chunk. */
 static void cut_chunk(struct kp_edit *ed, size_t chunk, uint64_t from, uint64_t size)
 {
 	struct kp_edit_chunk left = ed->chunks[chunk], right = left;
@@ -180,7 +184,7 @@ kpack_error_t kp_edit_cut(struct kp_edit *ed, size_t section, struct kpackx_erro
 
 /* ---- filling ---- */
 
-/* Are segments AT and AT + 1 parts of one? */
+/* True if segments AT and AT + 1 can be joined to one. */
 static bool can_join(const struct kp_edit *ed, size_t at)
 {
 	const Elf64_Phdr *a = &ed->segments[at].h, *b = &ed->segments[at + 1].h;
@@ -191,7 +195,10 @@ static bool can_join(const struct kp_edit *ed, size_t at)
 	       ((a->p_flags ^ b->p_flags) & ~(Elf64_Word)PF_X) == 0;
 }
 
-/* Offsets of sections without bytes count from their segment, which becomes AT. */
+/*
+ * Adjust offsets of sections without bytes: they count from their segment, which becomes
+ * AT.
+ */
 static void join_empty_sections(struct kp_edit *ed, size_t at)
 {
 	const struct kp_edit_segment *a = &ed->segments[at], *b = a + 1;
@@ -219,7 +226,7 @@ static void join(struct kp_edit *ed, size_t at)
 	kp_edit_remove_segment(ed, at + 1);
 }
 
-/* MADE takes its place in the middle of a chunk, where zeros stood for it. */
+/* Insert MADE in the middle of a chunk, where zeros kept its place. */
 static void fill_gap(struct kp_edit *ed, size_t chunk, struct kp_edit_chunk made)
 {
 	struct kp_edit_chunk *left = &ed->chunks[chunk], right = *left;
@@ -235,7 +242,7 @@ static void fill_gap(struct kp_edit *ed, size_t chunk, struct kp_edit_chunk made
 	kp_edit_insert_chunk(ed, chunk + 1, made);
 }
 
-/* MADE follows the file part of segment AT, and may close the gap to the next one. */
+/* Insert MADE after the bytes of segment AT; it may close the gap to the next segment. */
 static void fill_hole(struct kp_edit *ed, size_t at, struct kp_edit_chunk made)
 {
 	Elf64_Phdr *h = &ed->segments[at].h;
@@ -244,7 +251,9 @@ static void fill_hole(struct kp_edit *ed, size_t at, struct kp_edit_chunk made)
 	while (chunk < ed->n_chunks && ed->chunks[chunk].vaddr < made.vaddr)
 		chunk++;
 	made.segment = at;
-	/* between the file part and the section were zeros: they are file part now */
+	/*
+	 * memory between the bytes and the section was zero, and is part of the file now
+	 */
 	h->p_filesz = made.vaddr + made.size - h->p_vaddr;
 	kp_edit_insert_chunk(ed, chunk, made);
 	kp_edit_mark_moves(ed, chunk);
@@ -254,7 +263,7 @@ static void fill_hole(struct kp_edit *ed, size_t at, struct kp_edit_chunk made)
 		join(ed, at - 1);
 }
 
-/* The chunk that has the addresses of S, or -1. */
+/* Return the chunk that has the addresses of S, or -1. */
 static ptrdiff_t chunk_at(const struct kp_edit *ed, const Elf64_Shdr *s)
 {
 	for (size_t i = 0; i < ed->n_chunks; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading and checking what will be edited. */
+/* Reading and checking a file for editing. */
 #include "edit.h"
 #include <gelf.h>
 #include <inttypes.h>
@@ -7,12 +7,12 @@
 #include "core/base/bounds.h"
 #include "core/base/alloc.h"
 
-/* Segments and sections that we may add. */
+/* Room for segments and sections that are added. */
 #define SPARE 4
 
 static const struct machine {
 	uint16_t machine;
-	uint64_t page; /* the largest the kernel may use */
+	uint64_t page; /* the largest size that the kernel may use */
 } machines[] = {
 	{EM_X86_64, 4096},
 	{EM_AARCH64, 65536},
@@ -145,7 +145,7 @@ static kpack_error_t read_sections(struct kp_edit *ed, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-/* ---- what is mapped ---- */
+/* ---- mapped bytes ---- */
 
 static kpack_error_t check_load(const struct kp_edit *ed, const Elf64_Phdr *h,
 				const Elf64_Phdr *before, struct kpackx_error *why)
@@ -204,7 +204,7 @@ static void reach(uint64_t *end, uint64_t offset, uint64_t size)
 		*end = offset + size;
 }
 
-/* Bytes behind everything the tables name belong to somebody else: keep them. */
+/* Bytes after everything that the tables name are not ours to drop: keep them. */
 static void find_tail(struct kp_edit *ed)
 {
 	uint64_t end = sizeof(Elf64_Ehdr);

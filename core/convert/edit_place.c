@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where everything stands in the new file; what is added to it, elf_added.c decides. */
+/* Decides all places in the new file; edit_added.c decides those of the additions. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include "core/binary/elf_file.h"
@@ -7,10 +7,10 @@
 #include "edit.h"
 #include "core/base/bounds.h"
 
-/* Larger alignments of unmapped sections mean nothing. */
+/* Larger alignments of unmapped sections have no effect. */
 #define ALIGN_MAX 4096
 
-/* The first offset from CUR on that maps to VADDR. */
+/* Return the first offset from CUR on that can be mapped to VADDR. */
 static uint64_t congruent(uint64_t cur, uint64_t vaddr, uint64_t align)
 {
 	return cur + ((vaddr - cur) & (align - 1));
@@ -90,9 +90,9 @@ static kpack_error_t place_chunks(struct kp_edit *ed, const struct kp_added *a,
 	return KPACK_SUCCESS;
 }
 
-/* ---- program headers of what is mapped ---- */
+/* ---- program headers of mapped bytes ---- */
 
-/* Is it the address space of a section that was cut? */
+/* True if H is the address space of the section that was cut. */
 static bool is_hole(const struct kp_edit *ed, const Elf64_Phdr *h)
 {
 	const Elf64_Shdr *s = &ed->sections[kp_edit_find(ed, KP_FATBIN_SECTION)].h;
@@ -102,8 +102,9 @@ static bool is_hole(const struct kp_edit *ed, const Elf64_Phdr *h)
 }
 
 /*
- * A hole's offset is behind all bytes: where it was cut, tools would find other sections in
- * it.  But of one that begins inside a page ld.so maps that page, which must be there.
+ * Return the offset of a hole: after all bytes, because at its old offset tools would
+ * find other sections in it.  But if it begins inside a page, ld.so maps that page, so
+ * that the page must exist in the file.
  */
 static uint64_t hole_offset(const struct kp_edit *ed, size_t segment, uint64_t end)
 {
@@ -114,7 +115,7 @@ static uint64_t hole_offset(const struct kp_edit *ed, size_t segment, uint64_t e
 	return congruent(end, h->p_vaddr, h->p_align);
 }
 
-/* Memory without bytes has an offset too, which must be congruent. */
+/* Segments without bytes have an offset too, which must be congruent to the address. */
 static void place_empty_loads(struct kp_edit *ed, uint64_t end)
 {
 	uint64_t cur = 0;
@@ -140,7 +141,7 @@ static void place_loads(struct kp_edit *ed, uint64_t end)
 	place_empty_loads(ed, end);
 }
 
-/* The chunk that has [OFFSET, OFFSET + SIZE) of the input, or NULL. */
+/* Return the chunk that has [OFFSET, OFFSET + SIZE) of the input, or NULL. */
 static const struct kp_edit_chunk *chunk_with(const struct kp_edit *ed, uint64_t offset,
 					      uint64_t size)
 {
@@ -155,7 +156,7 @@ static const struct kp_edit_chunk *chunk_with(const struct kp_edit *ed, uint64_t
 	return NULL;
 }
 
-/* Where a segment begins in the file, without the page put in front of it. */
+/* Return where a segment begins in the file, without the page put in front of it. */
 static uint64_t old_start(const struct kp_edit *ed, size_t segment)
 {
 	const struct kp_edit_chunk *c = &ed->chunks[0];
@@ -163,16 +164,22 @@ static uint64_t old_start(const struct kp_edit *ed, size_t segment)
 	return c->segment == segment ? c->to : ed->segments[segment].h.p_offset;
 }
 
-/* What has no bytes keeps its distance from the file offset of its segment. */
+/*
+ * Move the offset of something without bytes: its distance from its segment's offset
+ * stays.
+ */
 static bool move_offset(const struct kp_edit *ed, uint64_t vaddr, uint64_t *offset)
 {
 	for (size_t i = ed->n_segments; i-- > 0;) {
 		const struct kp_edit_segment *s = &ed->segments[i];
 
-		/* from the last on: a boundary belongs to what begins there */
+		/*
+		 * from the last segment on: a boundary belongs to the segment that begins
+		 * there
+		 */
 		if (s->h.p_type == PT_LOAD && vaddr >= s->h.p_vaddr &&
 		    vaddr - s->h.p_vaddr <= s->h.p_memsz) {
-			/* below its segment it means nothing */
+			/* an offset below its segment has no meaning */
 			*offset -= *offset < s->from ? *offset : s->from;
 			*offset += old_start(ed, i);
 			return true;
@@ -181,7 +188,7 @@ static bool move_offset(const struct kp_edit *ed, uint64_t vaddr, uint64_t *offs
 	return false;
 }
 
-/* What ended where a section was cut goes on when that is there again. */
+/* Extend H, which ended where a section was cut, if that section is filled again. */
 static void reach_over_made(const struct kp_edit *ed, Elf64_Phdr *h)
 {
 	for (size_t i = 0; i < ed->n_chunks; i++)
@@ -189,7 +196,7 @@ static void reach_over_made(const struct kp_edit *ed, Elf64_Phdr *h)
 			h->p_filesz = h->p_memsz;
 }
 
-/* PT_GNU_RELRO may reach over what was cut. */
+/* Clip PT_GNU_RELRO to its PT_LOAD: it may extend over a cut section. */
 static void clip_to_load(const struct kp_edit *ed, Elf64_Phdr *h)
 {
 	ptrdiff_t i = kp_edit_load_of(ed, h->p_vaddr, 1);
@@ -245,7 +252,7 @@ static bool place_made(const struct kp_edit *ed, struct kp_edit_section *s)
 	return true;
 }
 
-/* A section in a chunk moves with it; true: that was one. */
+/* Move a section with its chunk or segment; false: it is not mapped. */
 static bool place_mapped(const struct kp_edit *ed, struct kp_edit_section *s)
 {
 	const struct kp_edit_chunk *c;
@@ -264,7 +271,7 @@ static bool place_mapped(const struct kp_edit *ed, struct kp_edit_section *s)
 	return c != NULL;
 }
 
-/* Does part of S, which no chunk holds whole, belong to one? */
+/* True if part of S, which is not inside a chunk, is in one. */
 static bool straddles(const struct kp_edit *ed, const struct kp_edit_section *s)
 {
 	for (size_t i = 0; i < ed->n_chunks; i++) {
@@ -297,7 +304,10 @@ static uint64_t alignment(const Elf64_Shdr *h)
 	return h->sh_addralign;
 }
 
-/* Bytes of the old names up to the last one in use; all, when symbols are named there too. */
+/*
+ * Return the bytes of the old names up to the last one in use, or all if another section
+ * uses them.
+ */
 static uint64_t names_in_use(const struct kp_edit *ed)
 {
 	uint64_t end = 1;
@@ -335,7 +345,7 @@ static kpack_error_t place_unmapped(struct kp_edit *ed, struct kp_edit_section *
 	for (size_t i = 1; i < ed->n_sections; i++) {
 		struct kp_edit_section *s = &ed->sections[i];
 
-		/* the names have grown: only the old ones say where they stood */
+		/* the section of names has grown, so no chunk has all of it */
 		if (i == ed->names || !place_mapped(ed, s))
 			order[n++] = s;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The placed file, as bytes. */
+/* Writes the placed file. */
 #include <errno.h>
 #include <gelf.h>
 #include <inttypes.h>
@@ -10,12 +10,12 @@
 struct writer {
 	const struct kp_edit *ed;
 	struct kp_outfile *out;
-	uint32_t *number; /* of a section: input -> output, 0 for those that are gone */
+	uint32_t *number; /* of a section: input -> output; 0: dropped */
 	size_t n_old;     /* sections in the input */
 	bool renumbered;
 };
 
-/* ---- sections get new numbers ---- */
+/* ---- new section numbers ---- */
 
 static kpack_error_t number_sections(struct writer *w, struct kpackx_error *why)
 {
@@ -39,7 +39,7 @@ static uint32_t renumber(const struct writer *w, uint32_t number)
 	return number < w->n_old ? w->number[number] : number;
 }
 
-/* sh_info is a section's number for relocations and where a flag says so, else a count. */
+/* sh_info is a section's number for relocations and if a flag says so, else a count. */
 static void renumber_links(const struct writer *w, Elf64_Shdr *h)
 {
 	h->sh_link = renumber(w, h->sh_link);
@@ -149,7 +149,7 @@ static kpack_error_t write_section(const struct writer *w, size_t i,
 
 	if (i == w->ed->names)
 		return write_names(w, s, why);
-	if (s->is_new) /* the program headers' section has no bytes of its own */
+	if (s->is_new) /* the section of program headers has no bytes of its own */
 		return kp_outfile_pwrite(w->out, s->h.sh_offset, s->bytes.data,
 					 s->bytes.size, why);
 	if (s->h.sh_type == SHT_NOBITS || s->h.sh_size == 0 || in_chunk(w->ed, s))
@@ -234,7 +234,7 @@ static kpack_error_t write_section_headers(const struct writer *w,
 	return KPACK_SUCCESS;
 }
 
-/* The old program headers, where nothing stands on them now. */
+/* Erase the old program headers, if nothing else is in their place now. */
 static kpack_error_t erase_table(const struct writer *w, struct kpackx_error *why)
 {
 	static const uint8_t zero[sizeof(Elf64_Phdr)];
@@ -267,7 +267,7 @@ static kpack_error_t write_all(struct writer *w, struct kpackx_error *why)
 	const struct kp_edit *ed = w->ed;
 
 	KP_TRY(number_sections(w, why));
-	/* gaps stay holes */
+	/* gaps become holes of a sparse file */
 	if (ftruncate(w->out->fd, (off_t)ed->out_size))
 		return kp_fail_errno(why, errno, "%s: cannot become %" PRIu64 " bytes",
 				     w->out->name, ed->out_size);

@@ -27,12 +27,12 @@ static kpack_error_t drop_ours(struct kp_edit *ed, struct kpackx_error *why)
 		kp_edit_drop_section(ed, layout);
 	marker = kp_edit_find(ed, KP_MARKER_SECTION);
 	KP_TRY(kp_edit_drop_block(ed, marker, why));
-	/* its number may be another now */
+	/* its index may have changed */
 	kp_edit_drop_section(ed, kp_edit_find(ed, KP_MARKER_SECTION));
 	return KPACK_SUCCESS;
 }
 
-/* The section's bytes, where it is or behind everything. */
+/* Fill .hip_fatbin, in its place or after all other segments. */
 static kpack_error_t fill(struct restorer *r, struct kpackx_error *why)
 {
 	struct kp_edit *ed = &r->ed;

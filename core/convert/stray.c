@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Does anything but the wrappers lead into .hip_fatbin?  A program that reads its device
- * code by itself must keep it.
+ * Checks that only the wrappers point into .hip_fatbin: a program that reads its device
+ * code itself must keep it.
  */
 #include <inttypes.h>
 #include "stray.h"
@@ -15,10 +15,12 @@ struct search {
 	const struct kp_elf *elf;
 	const Elf64_Shdr *fatbin;
 	uint32_t relative; /* relocation type */
-	/* symbols of the table at hand that lie in the section are among these */
+	/*
+	 * symbols of table symbols_of that lie in the section have indexes in this range
+	 */
 	uint32_t symbols_of, first_symbol, end_symbol;
 	uint64_t symbol_bytes; /* read so far */
-	uint64_t last_word;    /* of RELR */
+	uint64_t last_word;    /* address of the last RELR word */
 	struct kp_window words;
 };
 
@@ -54,7 +56,7 @@ static kpack_error_t refuse(uint64_t vaddr, const char *what, struct kpackx_erro
 		       vaddr, what);
 }
 
-/* The word at VADDR is relocated and leads to TARGET. */
+/* Check the word at VADDR, which is relocated to point to TARGET. */
 static kpack_error_t look(const struct search *s, uint64_t vaddr, uint64_t target,
 			  struct kpackx_error *why)
 {
@@ -65,7 +67,7 @@ static kpack_error_t look(const struct search *s, uint64_t vaddr, uint64_t targe
 	return KPACK_SUCCESS;
 }
 
-/* What is stored at VADDR; words without bytes in the file are zero. */
+/* Read the word at VADDR; words without bytes in the file are zero. */
 static kpack_error_t stored(struct search *s, uint64_t vaddr, uint64_t *word,
 			    struct kpackx_error *why)
 {
@@ -100,7 +102,7 @@ static kpack_error_t symbol_value(const struct search *s, const Elf64_Shdr *symb
 	return KPACK_SUCCESS;
 }
 
-/* Remember between which numbers the symbols inside the section are. */
+/* Find the range of indexes of the symbols inside the section. */
 static kpack_error_t read_symbols(struct search *s, const Elf64_Shdr *symbols,
 				  struct kpackx_error *why)
 {
@@ -110,7 +112,7 @@ static kpack_error_t read_symbols(struct search *s, const Elf64_Shdr *symbols,
 	const uint8_t *p;
 
 	s->first_symbol = s->end_symbol = 0;
-	/* many tables over the same bytes would cost time without end */
+	/* bounds the time: many tables may state the same bytes */
 	if (symbols->sh_size > s->ed->size - s->symbol_bytes)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "elf: more symbols than the file's %" PRIu64 " bytes hold",
@@ -182,7 +184,7 @@ static kpack_error_t look_at_word(struct search *s, uint64_t vaddr,
 {
 	uint64_t target;
 
-	/* ascending, as linkers write them: hostile tables cannot make us go back */
+	/* ascending, as linkers write them; this bounds the time for hostile tables */
 	if (vaddr <= s->last_word && s->last_word)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "elf: .relr.dyn is not in order at 0x%" PRIx64, vaddr);

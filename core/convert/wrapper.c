@@ -2,8 +2,8 @@
 #include "wrapper.h"
 
 /*
- * The word in the file.  What a RELA relocation overwrites is zero with lld and the
- * address with GNU ld: it stays the one or the other.
+ * Return the pointer's word in the file.  A word that a RELA relocation overwrites is
+ * zero with lld and the address with GNU ld; this is kept.
  */
 static uint64_t stored_pointer(const struct kp_elf_wrapper *w, uint64_t target)
 {
@@ -17,7 +17,7 @@ static kpack_error_t patch_addend(struct kp_edit *ed, const struct kp_elf_wrappe
 {
 	uint8_t addend[8];
 
-	/* a symbol stays the relocation's: tables sorted by kind stay sorted */
+	/* the relocation keeps its symbol, so that tables sorted by kind stay sorted */
 	kp_put_le64(addend, w->source == KP_POINTER_SYMBOL ? target - w->symbol : target);
 	return kp_edit_patch(ed, w->reloc_offset + offsetof(Elf64_Rela, r_addend), addend,
 			     sizeof(addend), why);

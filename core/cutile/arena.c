@@ -10,7 +10,7 @@ struct kp_arena_block {
 	_Alignas(max_align_t) uint8_t bytes[];
 };
 
-/* Large pieces take a block of their own size. */
+/* Add a block; a large piece gets a block of its own size. */
 static bool add_block(struct kp_arena *a, size_t size)
 {
 	struct kp_arena_block *block;

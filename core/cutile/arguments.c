@@ -6,7 +6,7 @@ struct filler {
 	struct kpackx_argument *items;
 	size_t count;
 	uint32_t parameter;
-	struct kp_compose path; /* of what is looked at: "p2[0]" */
+	struct kp_compose path; /* of the current constraint: "p2[0]" */
 	struct kp_arena *arena;
 };
 
@@ -20,11 +20,11 @@ size_t kp_cutile_argument_count(const struct kpackx_constraint *c)
 	case KPACKX_LIST:
 		return 2;
 	default:
-		return 0; /* constants, and what only its items have */
+		return 0; /* constants; tuples and dataclasses have only their items' */
 	}
 }
 
-/* Append an argument, called as the path is. */
+/* Append an argument; the current path is its name. */
 static struct kpackx_argument *add(struct filler *f, const char *type, uint32_t size,
 				   const char *meaning)
 {
@@ -40,7 +40,7 @@ static struct kpackx_argument *add(struct filler *f, const char *type, uint32_t 
 	return a;
 }
 
-/* One argument for each dimension. */
+/* Append one argument for each dimension. */
 static void add_extents(struct filler *f, const struct kpackx_constraint *c,
 			const char *what, const char *meaning)
 {

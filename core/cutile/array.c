@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads arrays and alias groups in the names of cuTile's kernels. */
+/* Reads arrays and alias groups in the names of cuTile kernels. */
 #include "reader.h"
 #include "core/base/bounds.h"
 #include "core/base/alloc.h"
@@ -42,7 +42,7 @@ kpack_error_t kp_cutile_read_groups(struct kp_cutile_reader *p,
 	return KPACK_SUCCESS;
 }
 
-/* The predicates of one group, and which of them it states. */
+/* The predicates that one group states, and its offset. */
 struct group {
 	size_t at;
 	struct kpackx_axis axis;
@@ -87,7 +87,7 @@ static kpack_error_t read_group_stride(struct kp_cutile_reader *p,
 	return KPACK_SUCCESS;
 }
 
-/* Add what GROUP states to dimension I. */
+/* Add GROUP's predicates to dimension I. */
 static kpack_error_t apply(struct kp_cutile_reader *p, const struct group *group,
 			   unsigned i, struct kpackx_axis *axis)
 {
@@ -103,7 +103,7 @@ static kpack_error_t apply(struct kp_cutile_reader *p, const struct group *group
 	axis->has_shape_constant |= g->has_shape_constant;
 	axis->has_stride_constant |= g->has_stride_constant;
 	axis->has_stride_lower_bound |= g->has_stride_lower_bound;
-	/* what one of the two does not state is 0 */
+	/* at most one of the two states a predicate; the other one has 0 */
 	axis->shape_constant += g->shape_constant;
 	axis->shape_divisible_by += g->shape_divisible_by;
 	axis->stride_constant += g->stride_constant;

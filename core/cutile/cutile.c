@@ -30,7 +30,7 @@ static const struct kp_cutile_dtype dtypes[] = {
 
 #define N_DTYPES (sizeof(dtypes) / sizeof(dtypes[0]))
 
-/* What a caller of kpackx_demangle has is the first member. */
+/* Callers of kpackx_demangle have a pointer to the first member. */
 struct held_signature {
 	struct kpackx_signature signature;
 	struct kp_arena arena;
@@ -62,7 +62,7 @@ bool kp_cutile_named(struct kp_span name)
 	return false;
 }
 
-/* A surrogate in the form that UTF-8 would give it. */
+/* True if S begins with a surrogate, encoded like UTF-8. */
 static bool is_surrogate(struct kp_span s)
 {
 	return s.size >= 3 && s.data[0] == 0xed && (s.data[1] & 0xe0) == 0xa0 &&
@@ -91,7 +91,7 @@ size_t kp_python_put(uint32_t character, uint8_t out[4])
 	return n;
 }
 
-/* That NAME is what SIGNATURE is called, or where it first is not. */
+/* Check that NAME is the name of SIGNATURE, or report where the two first differ. */
 static kpack_error_t check_canonical(struct kp_span name,
 				     const struct kpackx_signature *signature,
 				     struct kpackx_error *why)

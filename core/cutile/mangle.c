@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Writes the names of cuTile's kernels. */
+/* Writes the names of cuTile kernels. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@ struct writer {
 	struct kp_compose *name;
 	uint32_t convention;
 	uint32_t groups;  /* alias groups so far */
-	size_t arguments; /* of the launch, so far */
+	size_t arguments; /* launch arguments so far */
 	unsigned depth;
 	struct kpackx_error *why;
 };
@@ -82,12 +82,12 @@ static kpack_error_t put_string(struct writer *w, struct kpackx_string s,
 
 /* ---- arrays ---- */
 
-/* A predicate and the dimensions it holds for. */
+/* A predicate and the dimensions that it applies to. */
 struct predicate {
 	char letter;
 	int64_t value;
 	uint64_t mask;
-	size_t number; /* in order of the letters, then of the first dimension */
+	size_t number; /* in the order of letters, then of first dimensions */
 };
 
 enum { LETTERS = 5 };
@@ -95,7 +95,7 @@ enum { LETTERS = 5 };
 struct predicates {
 	struct predicate items[LETTERS * KP_CUTILE_NDIM_MAX];
 	size_t count;
-	size_t begin; /* first string of the current letter */
+	size_t begin; /* first predicate of the current letter */
 };
 
 static void add_predicate(struct predicates *all, char letter, int64_t value,
@@ -112,7 +112,7 @@ static void add_predicate(struct predicates *all, char letter, int64_t value,
 	p->mask |= UINT64_C(1) << dimension;
 }
 
-/* What dimension A states for LETTER, unless it is the default or redundant. */
+/* Get the value of dimension A for LETTER; false: not stated, default or redundant. */
 static bool stated(const struct kpackx_axis *a, char letter, int64_t *value)
 {
 	switch (letter) {
@@ -266,7 +266,7 @@ static kpack_error_t put_array(struct writer *w, const struct kpackx_constraint 
 	return put_extras(w, c);
 }
 
-/* ---- what holds constraints ---- */
+/* ---- constraints with items ---- */
 
 static kpack_error_t put_list(struct writer *w, const struct kpackx_constraint *c)
 {
@@ -382,7 +382,7 @@ static kpack_error_t put_enum(struct writer *w, const struct kpackx_constraint *
 
 static const struct {
 	const char *code;
-	uint32_t convention; /* the first that has it */
+	uint32_t convention; /* the first one with this kind */
 	kpack_error_t (*put)(struct writer *w, const struct kpackx_constraint *c);
 } kinds[] = {
 	[KPACKX_SCALAR] = {"S", 1, put_scalar},
@@ -399,7 +399,9 @@ static const struct {
 	[KPACKX_CONST_DTYPE] = {"Cd_", 3, put_scalar},
 };
 
-/* What grows with what is written: also ends trees that hold themselves. */
+/*
+ * Check the limits after each constraint, which also ends trees that contain themselves.
+ */
 static kpack_error_t check_size(struct writer *w)
 {
 	if (w->name->no_memory)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads the names of cuTile's kernels; arrays stand in cutile_array.c. */
+/* Reads the names of cuTile kernels; array.c reads arrays. */
 #include <stdlib.h>
 #include "reader.h"
 #include "core/base/bounds.h"
@@ -18,7 +18,7 @@ static kpack_error_t count_arguments(struct kp_cutile_reader *p, size_t at,
 	return KPACK_SUCCESS;
 }
 
-/* ---- what holds constraints ---- */
+/* ---- constraints with items ---- */
 
 static kpack_error_t read_list(struct kp_cutile_reader *p, struct kpackx_constraint *c)
 {
@@ -63,7 +63,7 @@ static kpack_error_t pop(struct kp_cutile_reader *p, size_t n,
 	return KPACK_SUCCESS;
 }
 
-/* A count and as many constraints. */
+/* Read a count and as many constraints. */
 static kpack_error_t read_tuple(struct kp_cutile_reader *p, struct kpackx_constraint *c)
 {
 	uint64_t count;
@@ -109,7 +109,7 @@ static kpack_error_t read_bool(struct kp_cutile_reader *p, struct kpackx_constra
 	return KPACK_SUCCESS;
 }
 
-/* A number of any size is kept as its digits. */
+/* Read a number of any size, which is kept as its digits. */
 static kpack_error_t read_int(struct kp_cutile_reader *p, struct kpackx_constraint *c)
 {
 	size_t at = p->pos;
@@ -154,7 +154,7 @@ static kpack_error_t read_enum(struct kp_cutile_reader *p, struct kpackx_constra
 
 static const struct {
 	const char *code;
-	uint32_t convention; /* the first that has it */
+	uint32_t convention; /* the first one with this kind */
 	kpackx_constraint_kind_t kind;
 	kpack_error_t (*read)(struct kp_cutile_reader *p, struct kpackx_constraint *c);
 } kinds[] = {
@@ -197,7 +197,7 @@ static kpack_error_t read_constraint(struct kp_cutile_reader *p,
 
 /* ---- the whole name ---- */
 
-/* Behind the last "_K"; 0: there is none. */
+/* Return the offset after the last "_K"; 0: none. */
 static size_t find_convention(struct kp_span name)
 {
 	for (size_t i = name.size; i-- > 1;)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Signatures of cuTile's kernels as Python programs state them. */
+/* Formats signatures of cuTile kernels as Python. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include "cutile.h"
@@ -20,7 +20,10 @@ static void put_bool(struct kp_compose *out, bool value)
 
 /* ---- floats, as repr() writes them ---- */
 
-/* DIGITS with the point behind the first POINT of them, which may be outside. */
+/*
+ * Write the N DIGITS with the point after the first POINT digits; POINT may be outside
+ * 0..N.
+ */
 static void put_decimal(struct kp_compose *out, const char *digits, int n, int point)
 {
 	if (point <= 0)
@@ -54,7 +57,7 @@ static void put_float(struct kp_compose *out, uint64_t bits)
 	if (magnitude > infinity) {
 		if (bits == (UINT64_C(0xfff) << 51))
 			kp_compose_str(out, "float(\"nan\")");
-		else /* another NaN is another constant */
+		else /* a NaN with other bits is another constant */
 			kp_compose_print(
 				out,
 				"struct.unpack(\">d\", bytes.fromhex(\"%016" PRIx64
@@ -112,7 +115,7 @@ static void put_string(struct kp_compose *out, struct kpackx_string s)
 	kp_compose_str(out, "'");
 }
 
-/* A dotted name; what cannot be one is escaped. */
+/* Write a dotted name, escaped if it is not valid text. */
 static void put_name(struct kp_compose *out, struct kpackx_string s)
 {
 	char *escaped =
@@ -134,13 +137,13 @@ static void put_class(struct kp_compose *out, const struct kpackx_constraint *c)
 
 /* ---- arrays ---- */
 
-/* What is stated of each dimension, under one name. */
+/* A keyword argument with a value for each dimension. */
 struct property {
 	const char *name;
-	bool (*get)(const struct kpackx_axis *a, int64_t *value); /* false: nothing */
-	/* For a dimension that has no stated value: may VALUE be written nevertheless? */
+	bool (*get)(const struct kpackx_axis *a, int64_t *value); /* false: none */
+	/* True if VALUE may be written for a dimension without a stated value. */
 	bool (*implied)(const struct kpackx_axis *a, int64_t value);
-	const char *none; /* as is written then */
+	const char *none; /* text for a dimension without a value */
 	bool scalar;      /* one value may stand for all dimensions */
 };
 
@@ -192,7 +195,7 @@ static bool above_bound(const struct kpackx_axis *a, int64_t value)
 static const struct property bound = {"stride_lower_bound_incl", lower_bound, above_bound,
 				      "None", true};
 
-/* Left out where nothing is stated of any dimension. */
+/* Left out if no dimension has a value. */
 static const struct property optional[] = {
 	{"stride_constant", stride_constant, NULL, "None", false},
 	{"shape_constant", shape_constant, NULL, "None", false},
@@ -200,7 +203,10 @@ static const struct property optional[] = {
 	{"shape_divisible_by", shape_divisor, shape_divides, "1", true},
 };
 
-/* Does one value say it all?  cuTile drops it where a constant makes it redundant. */
+/*
+ * True if VALUE can stand for all dimensions: cuTile drops it where a constant implies
+ * it.
+ */
 static bool is_uniform(const struct kpackx_constraint *c, const struct property *p,
 		       int64_t value)
 {
@@ -255,7 +261,7 @@ static void put_property(struct kp_compose *out, const struct kpackx_constraint 
 		put_sequence(out, c, p);
 }
 
-/* Their names are lost. */
+/* Write the alias groups with made-up names: a kernel's name does not keep theirs. */
 static void put_groups(struct kp_compose *out, const struct kpackx_constraint *c)
 {
 	kp_compose_str(out, ", alias_groups=[");

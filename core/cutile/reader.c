@@ -9,7 +9,7 @@ kpack_error_t kp_cutile_no_memory(struct kp_cutile_reader *p)
 	return kp_fail_memory(p->why, p->name.size, "a cuTile signature");
 }
 
-/* INVALID_FORMAT: at offset AT, WHAT was expected, and what stands there. */
+/* Fail with INVALID_FORMAT: WHAT is expected at offset AT, and what is there instead. */
 kpack_error_t kp_cutile_unexpected(struct kp_cutile_reader *p, size_t at,
 				   const char *what)
 {
@@ -63,7 +63,7 @@ static bool is_dtype(int c)
 	return kp_cutile_is_digit(c) || (c >= 'a' && c <= 'z');
 }
 
-/* The characters of a kind that stand at the cursor. */
+/* Read all characters of a KIND at the cursor. */
 static struct kp_span run(struct kp_cutile_reader *p, bool (*kind)(int))
 {
 	size_t begin = p->pos;
@@ -73,7 +73,7 @@ static struct kp_span run(struct kp_cutile_reader *p, bool (*kind)(int))
 	return (struct kp_span){p->name.data + begin, p->pos - begin};
 }
 
-/* Digits of a number without leading zeros. */
+/* Read the digits of a number without leading zeros. */
 kpack_error_t kp_cutile_read_digits(struct kp_cutile_reader *p, bool (*kind)(int),
 				    const char *what, struct kp_span *digits)
 {
@@ -92,7 +92,7 @@ static unsigned digit_value(uint8_t c)
 	return c <= '9' ? (unsigned)(c - '0') : (unsigned)(c - 'a' + 10);
 }
 
-/* A number of at most MAX. */
+/* Read a number of at most MAX. */
 kpack_error_t kp_cutile_read_number(struct kp_cutile_reader *p, unsigned base,
 				    uint64_t max, const char *what, uint64_t *out)
 {
@@ -163,7 +163,7 @@ static bool is_plain(int c)
 	       (c >= 'A' && c <= 'Z' && c != 'K');
 }
 
-/* N hexadecimal digits, in lower case. */
+/* Read N hexadecimal digits in lower case. */
 kpack_error_t kp_cutile_read_hex(struct kp_cutile_reader *p, unsigned n, uint64_t *out)
 {
 	*out = 0;
@@ -175,7 +175,7 @@ kpack_error_t kp_cutile_read_hex(struct kp_cutile_reader *p, unsigned n, uint64_
 	return KPACK_SUCCESS;
 }
 
-/* What follows a '_' that is not the end: each character has one way to be written. */
+/* Read an escape after its '_'; each character must have its shortest form. */
 static kpack_error_t read_escape(struct kp_cutile_reader *p, uint32_t *out)
 {
 	size_t at = p->pos - 1;

@@ -5,8 +5,8 @@
 
 struct kp_cached {
 	struct kp_cached *next;
-	char *path;     /* as asked for when it was opened */
-	struct stat st; /* what it is known by */
+	char *path;     /* as given when it was opened */
+	struct stat st; /* identifies the file */
 	unsigned users;
 	bool listed;
 	bool opening;
@@ -18,7 +18,7 @@ static void unlist(struct kp_cache *c, struct kp_cached *e);
 
 /* ---- fork ---- */
 
-/* Taken before any cache's own lock. */
+/* Locked before any cache's own lock. */
 static pthread_mutex_t living_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct kp_cache *living;
 
@@ -37,8 +37,9 @@ static void after_fork(void)
 }
 
 /*
- * Let go of what threads of the parent were opening: nobody here will end that.  It is not
- * freed: no other library promises that its allocator works in these handlers.
+ * In the child, remove the entries that threads of the parent were opening: no thread
+ * here will finish that.  They are not freed, because no allocator promises to work in
+ * these handlers.
  */
 static void settle(struct kp_cache *c)
 {
@@ -49,7 +50,7 @@ static void settle(struct kp_cache *c)
 		if (e->opening)
 			unlist(c, e);
 	}
-	/* a new one: the old one counts waiting threads that are not here */
+	/* initialise it: the old state counts waiting threads that do not exist here */
 	pthread_cond_init(&c->opened, NULL);
 }
 
@@ -63,8 +64,8 @@ static void after_fork_in_child(void)
 static int handlers_fault;
 
 /*
- * When the library is loaded, so that no thread can fork meanwhile; the C library takes
- * the handlers back when it unloads what holds this code.
+ * Runs when the library is loaded, so that no thread can fork meanwhile; the C library
+ * removes the handlers when it unloads this code.
  */
 __attribute__((constructor)) static void add_handlers(void)
 {
@@ -139,8 +140,9 @@ static bool same_file(const struct stat *a, const struct stat *b)
 }
 
 /*
- * ST is NULL when nothing is at PATH: what was opened there before.  A relative path may
- * have led elsewhere then.
+ * True if E is the file of ST or, if ST is NULL because nothing is at PATH, the file that
+ * was opened at PATH before.  A relative path may have led elsewhere then, so it never
+ * matches.
  */
 static bool is_meant(const struct kp_cached *e, const char *path, const struct stat *st)
 {
@@ -177,7 +179,10 @@ static void unlist(struct kp_cache *c, struct kp_cached *e)
 	e->listed = false;
 }
 
-/* Take out what PATH led to before it led to KEEP; gives one that nobody uses. */
+/*
+ * Unlist the entry that PATH led to before KEEP; return it to be freed, or NULL if it is
+ * in use.
+ */
 static struct kp_cached *retire(struct kp_cache *c, const char *path,
 				const struct kp_cached *keep)
 {
@@ -223,7 +228,7 @@ static void open_entry(struct kp_cache *c, struct kp_cached *e)
 		unlist(c, e);
 	} else {
 		e->archive = archive;
-		e->st = *kp_archive_stat(archive); /* another file may stand there now */
+		e->st = *kp_archive_stat(archive); /* may be another file than before */
 		old = retire(c, e->path, e);
 	}
 	pthread_cond_broadcast(&c->opened);
@@ -231,7 +236,7 @@ static void open_entry(struct kp_cache *c, struct kp_cached *e)
 	entry_free(old);
 }
 
-/* Use E, once it is opened or has failed. */
+/* Become a user of E, and wait until it is opened or has failed. */
 static void join(struct kp_cache *c, struct kp_cached *e)
 {
 	e->users++;
@@ -240,8 +245,9 @@ static void join(struct kp_cache *c, struct kp_cached *e)
 }
 
 /*
- * The entry of the file that ST tells of, or, ST being NULL, of what was at PATH.  *FRESH
- * when it is new and the caller's to open.  NULL: there is none, or no memory for one.
+ * Return the entry of the file with ST or, if ST is NULL, of the file that was at PATH.
+ * *FRESH becomes true if the entry is new; then the caller opens it.  NULL: no entry, or
+ * no memory for one.
  */
 static struct kp_cached *enter(struct kp_cache *c, const char *path,
 			       const struct stat *st, bool *fresh)
@@ -253,7 +259,7 @@ static struct kp_cached *enter(struct kp_cache *c, const char *path,
 	*fresh = !e;
 	if (e) {
 		join(c, e);
-		if (e->listed) /* it may have failed, or been replaced, meanwhile */
+		if (e->listed) /* E may have failed or been replaced meanwhile */
 			old = retire(c, path, e);
 	} else if (st && (e = entry_new(path, st))) {
 		list(c, e);
@@ -263,7 +269,7 @@ static struct kp_cached *enter(struct kp_cache *c, const char *path,
 	return e;
 }
 
-/* What is at PATH now. */
+/* Get the archive that is at PATH now. */
 static kpack_error_t get_present(struct kp_cache *c, const char *path,
 				 const struct stat *st, struct kp_cached **out,
 				 struct kpackx_error *why)
@@ -300,7 +306,7 @@ kpack_error_t kp_cache_get(struct kp_cache *c, const char *path, struct kp_cache
 		err = kp_fail_errno(&reason, errno, "cannot open");
 	else
 		err = get_present(c, path, &st, &e, &reason);
-	/* it may also go between the look and the opening */
+	/* the file may also disappear between stat and open */
 	if (missing || err == KPACK_ERROR_FILE_NOT_FOUND)
 		e = enter(c, path, NULL, &fresh);
 	if (e)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Code objects that still stand in the binary itself. */
+/* Code objects that are still in the binary itself. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 #include "core/binary/search_path.h"
 #include "core/base/text.h"
 
-/* What is asked for, and where. */
+/* A request, and what was found for it. */
 struct request {
 	int fd;
 	uint64_t size; /* of the file */
@@ -45,7 +45,7 @@ static kpack_error_t find_fat(struct request *r, struct kpackx_error *why)
 	return r->container ? KPACK_SUCCESS : no_wrapper(r, why);
 }
 
-/* A layout's faults are the binary's to the caller. */
+/* Return the error for a faulty layout, which the caller sees as a faulty binary. */
 static kpack_error_t layout_code(kpack_error_t err)
 {
 	switch (err) {
@@ -79,7 +79,10 @@ static kpack_error_t find_described(struct request *r, const struct kp_layout *l
 	return r->container ? KPACK_SUCCESS : no_wrapper(r, why);
 }
 
-/* Other converters number wrappers by the position of their code. */
+/*
+ * Without a layout, as from other converters, wrappers are numbered by their code's
+ * position.
+ */
 static kpack_error_t find_by_position(struct request *r, struct kpackx_error *why)
 {
 	const struct kp_containers *list = &r->fat.containers;
@@ -128,9 +131,9 @@ static kpack_error_t find_container(struct request *r, struct kpackx_error *why)
 	return fat->kind == KP_FATBIN_CONVERTED ? find_kept(r, why) : find_fat(r, why);
 }
 
-/* ---- one of its images ---- */
+/* ---- the image ---- */
 
-/* Made for HIP; a bundle may have the same architecture for OpenMP. */
+/* True if IMAGE is for HIP; a bundle may have the same architecture for OpenMP. */
 static bool is_hip(const struct kp_image *image)
 {
 	struct kp_entry_id id;
@@ -139,7 +142,9 @@ static bool is_hip(const struct kp_image *image)
 			      kp_span_starts(id.kind, "hip", 3));
 }
 
-/* Return false when there is one: no target after this is wanted. */
+/*
+ * Take the image for TARGET; false if there is one, so that no further target is tried.
+ */
 static bool take_image(struct kp_span target, void *arg)
 {
 	struct request *r = arg;
@@ -147,11 +152,11 @@ static bool take_image(struct kp_span target, void *arg)
 		&r->fat.containers.images[r->container->first_image];
 	char arch[KP_TARGET_TEXT_MAX];
 
-	if (target.size >= sizeof(arch)) /* no image's arch is so long */
+	if (target.size >= sizeof(arch)) /* longer than any image's arch */
 		return true;
 	kp_target_canonical(target, arch);
 	for (size_t i = 0; i < r->container->n_images; i++, image++) {
-		/* the host's has no arch */
+		/* the host's image has no arch */
 		if (image->size == 0 || strcmp(image->arch, arch) != 0)
 			continue;
 		if (!r->image || (is_hip(image) && !is_hip(r->image)))
@@ -201,7 +206,7 @@ static kpack_error_t choose(struct request *r, struct kpackx_error *why)
 	return r->image ? KPACK_SUCCESS : no_image(r, why);
 }
 
-/* ---- its bytes ---- */
+/* ---- the image's bytes ---- */
 
 static kpack_error_t copy(const struct kp_source *payload, const struct kp_image *image,
 			  void **data, size_t *size, struct kpackx_error *why)

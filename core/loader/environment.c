@@ -10,7 +10,7 @@ static bool is_on(const char *name)
 	return value && *value && *value != '0';
 }
 
-/* Split at colons; an escaped one, "\:", is part of a path. */
+/* Split at colons; an escaped colon, "\:", is part of a path. */
 static void split_paths(struct kp_path_list *list, const char *from)
 {
 	char *to = list->text;

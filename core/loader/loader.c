@@ -58,7 +58,7 @@ void kpack_cache_destroy(kpack_cache_t cache)
 	free(cache);
 }
 
-/* ---- which files ---- */
+/* ---- candidate files ---- */
 
 static kpack_error_t add_list(struct kp_lookup *l, const char *name,
 			      const struct kp_path_list *list, struct kpackx_error *why)
@@ -72,7 +72,7 @@ static kpack_error_t add_list(struct kp_lookup *l, const char *name,
 	return KPACK_SUCCESS;
 }
 
-/* A search path of a marker, to be resolved for each target. */
+/* A marker's search path, which is resolved for each target. */
 struct pattern {
 	struct kp_lookup *lookup;
 	struct kp_search_memo *memo;
@@ -89,7 +89,7 @@ static bool add_target(struct kp_span target, void *arg)
 
 	p->err = kp_search_resolve(p->text, target, p->binary, p->memo, &path, p->why);
 	if (p->err == KPACK_ERROR_INVALID_ARGUMENT) {
-		/* too long to be any file's */
+		/* too long for any file */
 		kp_trace_name(p->lookup->trace, "passed over", p->text, p->why->text);
 		p->err = KPACK_SUCCESS;
 	} else if (p->err == KPACK_SUCCESS) {
@@ -154,7 +154,7 @@ static kpack_error_t add_files(const struct kp_environment *env,
 
 /* ---- loading ---- */
 
-/* The marker in the SIZE bytes from AT that are readable; *CUT when more may be there. */
+/* Parse the marker in the readable bytes of [AT, AT + SIZE); *CUT: more may follow. */
 static kpack_error_t parse_marker(const void *at, uint8_t *buf, size_t size, bool *cut,
 				  struct kp_marker *out, struct kpackx_error *why)
 {
@@ -170,8 +170,8 @@ static kpack_error_t parse_marker(const void *at, uint8_t *buf, size_t size, boo
 }
 
 /*
- * The marker at AT. Nothing says how large it is, and reading behind it may have to wait
- * for the disk: so no more is asked for than markers mostly have.
+ * Read the marker at AT.  Its size is unknown, and reading past its end may have to wait
+ * for the disk, so at first only the usual size of markers is read.
  */
 static kpack_error_t read_marker(const void *at, struct kp_marker *out,
 				 struct kpackx_error *why)
@@ -188,7 +188,7 @@ static kpack_error_t read_marker(const void *at, struct kp_marker *out,
 		err = parse_marker(at, buf, KP_MARKER_MAX, &cut, out, &reason);
 		free(buf);
 	}
-	/* the caller has no table of contents: what no MessagePack is, is no marker */
+	/* here only the marker can be invalid MessagePack, so report it as metadata */
 	if (err == KPACK_ERROR_MSGPACK_PARSE_FAILED)
 		err = KPACK_ERROR_INVALID_METADATA;
 	return err ? kp_fail(why, err, "%s", reason.text) : KPACK_SUCCESS;
@@ -291,7 +291,7 @@ void kpack_free_code_object(void *code_object)
 	free(code_object);
 }
 
-/* ---- asking about files ---- */
+/* ---- queries about files ---- */
 
 kpack_error_t kpack_discover_binary_path(const void *address_in_binary, char *path_out,
 					 size_t path_out_size, size_t *offset_out)

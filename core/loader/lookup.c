@@ -48,7 +48,7 @@ drop:
 	return err;
 }
 
-/* A directory without archives is a candidate too, to be listed in the message. */
+/* Add a directory without archives as a candidate, so that the message lists it. */
 static kpack_error_t add_empty(struct kp_lookup *l, const char *dir,
 			       struct kpackx_error *why)
 {
@@ -68,7 +68,7 @@ static kpack_error_t add_empty(struct kp_lookup *l, const char *dir,
 	return KPACK_SUCCESS;
 }
 
-/* Add each, as long as that goes well; frees them. */
+/* Add each path until one fails.  Takes ownership of PATHS. */
 static kpack_error_t add_all(struct kp_lookup *l, char **paths, size_t n,
 			     struct kpackx_error *why)
 {
@@ -97,7 +97,7 @@ kpack_error_t kp_lookup_add_place(struct kp_lookup *l, const char *place,
 		return n ? KPACK_SUCCESS : add_empty(l, place, why);
 	case KPACK_ERROR_OUT_OF_MEMORY:
 		return kp_fail(why, reason.code, "%s", reason.text);
-	default: /* opening it says what is wrong, or finds what was there before */
+	default: /* opening it reports the fault, or finds an archive opened before */
 		path = strdup(place);
 		return path ? kp_lookup_add(l, path, why)
 			    : kp_fail_memory(why, strlen(place), "a path");
@@ -125,7 +125,10 @@ static void try_file(struct kp_lookup *l, struct kp_lookup_file *f,
 	kp_lookup_tell_tried(l, f, want);
 }
 
-/* The open one behind F, the first for NULL; the next ones are opened for that. */
+/*
+ * Return the open file after F, or the first one if F is NULL; opens further candidates
+ * as needed.
+ */
 static struct kp_lookup_file *next_open(struct kp_lookup *l, struct kp_lookup_file *f,
 					const struct kp_lookup_want *want)
 {
@@ -160,8 +163,8 @@ struct choice {
 	size_t *size;
 	bool any_arch; /* an archive declares a target */
 	bool found;
-	struct kpackx_error damage;  /* the first; none: code 0 */
-	struct kpackx_error refusal; /* the first; none: code 0 */
+	struct kpackx_error damage;  /* the first one; code 0: none */
+	struct kpackx_error refusal; /* the first one; code 0: none */
 };
 
 enum answer { ABSENT, DAMAGED, FOUND };
@@ -187,7 +190,7 @@ static enum answer decode(struct choice *c, const struct kp_lookup_file *f, size
 	return DAMAGED;
 }
 
-/* It lacks the entry, or refused it when it was opened. */
+/* Note that F lacks the entry, or refused it when it was opened. */
 static void note_absent(struct choice *c, const struct kp_lookup_file *f,
 			const char *target)
 {
@@ -232,7 +235,10 @@ static bool choose(struct kp_span target, void *arg)
 	return true;
 }
 
-/* What could not be opened for want of memory may have what is wanted. */
+/*
+ * An archive that could not be opened for lack of memory may have the object: report
+ * that.
+ */
 static void note_starved(struct choice *c)
 {
 	const struct kp_lookup_file *f = c->lookup->files, *end = f + c->lookup->n_files;
@@ -244,7 +250,7 @@ static void note_starved(struct choice *c)
 				kp_shown(f->path, path), f->why.text);
 }
 
-/* What it means that nothing has the key. */
+/* Return the error code when no archive has the key. */
 static kpack_error_t outcome(const struct choice *c)
 {
 	if (c->any_arch)

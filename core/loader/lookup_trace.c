@@ -5,7 +5,7 @@
 #include "core/base/text.h"
 #include "trace.h"
 
-/* Architectures of one archive, and of a request, that an error names. */
+/* Maximum number of architectures of an archive, and of a request, in a message. */
 enum { DECLARED_MAX = 8, WANTED_MAX = 4 };
 
 char *kp_shown(const char *s, char out[KP_SHOWN_MAX])
@@ -29,7 +29,7 @@ static void add_shown(struct kp_line *line, const char *s)
 	kp_line_add(line, "%s", kp_shown(s, text));
 }
 
-/* " gfx900 gfx906", MAX of them. */
+/* Add " gfx900 gfx906", at most MAX architectures. */
 static void add_declared(struct kp_line *line, const struct kpack_archive *a, size_t max)
 {
 	size_t n = kp_archive_arch_count(a);
@@ -75,7 +75,7 @@ static void say_missing(const struct kp_lookup_file *f, struct kp_line *line)
 	add_shown(line, f->path);
 }
 
-/* The files that were looked into, and what they offer; the most relevant first. */
+/* Add the files that were tried and what they offer, the most relevant first. */
 static void say_files(const struct kp_lookup *l, struct kp_line *line)
 {
 	static void (*const parts[])(const struct kp_lookup_file *, struct kp_line *) = {
@@ -118,9 +118,9 @@ kpack_error_t kp_lookup_fail(const struct kp_lookup *l, const struct kp_lookup_w
 	return kp_fail(why, code, "%s", line.text);
 }
 
-/* ---- what happens ---- */
+/* ---- trace lines ---- */
 
-/* Does any target that is wanted stand among what A declares? */
+/* A search for a wanted target among those that an archive declares. */
 struct search {
 	const struct kpack_archive *archive;
 	bool found;
@@ -167,7 +167,7 @@ void kp_lookup_tell_tried(const struct kp_lookup *l, const struct kp_lookup_file
 	kp_trace_line(&line);
 }
 
-/* "WHAT: PATH: KEY TARGET" */
+/* Begin a line with "WHAT: PATH: KEY TARGET". */
 static void begin(struct kp_line *line, const char *what, const struct kp_lookup_file *f,
 		  const char *key, const char *target)
 {

@@ -6,10 +6,10 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* No machine has smaller pages: what lies in one run of these is readable or not. */
+/* No machine has smaller pages, so that a run is readable as a whole or not at all. */
 enum { RUN = 4096, RUNS = 32 };
 
-/* Bytes from AT to the end of its run, LEFT at most. */
+/* Return the bytes from AT to the end of its run, at most LEFT. */
 static size_t run_size(const char *at, size_t left)
 {
 	size_t n = RUN - (uintptr_t)at % RUN;
@@ -18,8 +18,8 @@ static size_t run_size(const char *at, size_t left)
 }
 
 /*
- * One call copies many runs, each an element of its own: elements are copied whole or
- * not.  -1 and errno: EFAULT when nothing is readable.
+ * Copy many runs in one call, each run as one iovec element: the kernel copies an element
+ * whole or not at all.  Returns -1 and errno on failure; EFAULT: nothing is readable.
  */
 static ssize_t copy_direct(const char *at, void *buf, size_t size)
 {
@@ -36,7 +36,7 @@ static ssize_t copy_direct(const char *at, void *buf, size_t size)
 	return process_vm_readv(getpid(), &to, 1, from, n, 0);
 }
 
-/* The same through a pipe: where a sandbox forbids the call. */
+/* Copy one run through a pipe, for sandboxes that forbid process_vm_readv. */
 static ssize_t copy_piped(const char *at, void *buf, size_t size)
 {
 	ssize_t n;

@@ -12,10 +12,10 @@
 
 struct mapping {
 	uint64_t start, end, offset, inode;
-	char *name; /* in the line, "" for none */
+	char *name; /* points into the line; "": none */
 };
 
-/* A number of that base with END behind it. */
+/* Parse a number in BASE that is followed by END. */
 static bool take_number(char **at, int base, char end, uint64_t *out)
 {
 	char *stop;
@@ -33,7 +33,7 @@ static bool skip_word(char **at)
 	return *(*at)++ == ' ';
 }
 
-/* "55d0-55d8 r-xp 00002000 fd:01 1234   /usr/lib/libx.so" */
+/* Parse a line such as "55d0-55d8 r-xp 00002000 fd:01 1234   /usr/lib/libx.so". */
 static bool parse(char *line, struct mapping *m)
 {
 	line[strcspn(line, "\n")] = '\0';
@@ -80,7 +80,7 @@ static void strip(char *name)
 		name[n - suffix] = '\0';
 }
 
-/* The device is not compared: overlays and btrfs state another one than stat. */
+/* The device is not compared, because for overlays and btrfs stat gives another one. */
 static bool is_mapped(const char *name, uint64_t inode)
 {
 	struct stat st;
@@ -88,7 +88,10 @@ static bool is_mapped(const char *name, uint64_t inode)
 	return stat(name, &st) == 0 && st.st_ino == inode;
 }
 
-/* The spellings that NAME can stand for; the last is that of a file that is gone. */
+/*
+ * The ways to read a name in /proc/self/maps; the last one is used for a file that is
+ * gone.
+ */
 static const struct {
 	bool escaped, deleted;
 } spellings[] = {{false, false}, {true, false}, {false, true}, {true, true}};

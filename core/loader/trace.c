@@ -13,7 +13,7 @@ void kp_trace_line(const struct kp_line *line)
 		{"\n", 1},
 	};
 
-	/* a closed stderr is nobody's fault here */
+	/* a closed stderr is not an error */
 	if (writev(STDERR_FILENO, parts, 3) < 0)
 		return;
 }
