@@ -139,7 +139,7 @@ static void place_names(struct writer *w)
 }
 
 /* Set the size of an index with offsets of WIDTH bytes, and the offset of the members. */
-static void place(struct writer *w, unsigned width)
+static void place_index(struct writer *w, unsigned width)
 {
 	uint64_t names = w->symbols.count ? w->symbols.size : NO_NAMES_SIZE;
 
@@ -160,9 +160,9 @@ static void place_members(struct writer *w)
 
 	for (size_t i = 0; i + 1 < w->n; i++)
 		last += HEADER_SIZE + even(w->members[i].bytes.size);
-	place(w, 4);
+	place_index(w, 4);
 	if (w->first + last > UINT32_MAX)
-		place(w, 8);
+		place_index(w, 8);
 }
 
 /* Write a header; with OWNER "" the time, user and group are blank. */

@@ -22,9 +22,9 @@ static kpack_error_t add_member(const struct kp_ar_member *m, struct kp_containe
 }
 
 /* Set C, which is all of SRC, to the members of AR. */
-static kpack_error_t take(const struct kp_source *src, const struct kp_ar *ar,
-			  struct kp_container *c, struct kp_containers *list,
-			  struct kpackx_error *why)
+static kpack_error_t take_members(const struct kp_source *src, const struct kp_ar *ar,
+				  struct kp_container *c, struct kp_containers *list,
+				  struct kpackx_error *why)
 {
 	if (ar->thin)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
@@ -55,21 +55,21 @@ static kpack_error_t list_members(const struct kp_source *src, uint64_t off,
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "begins after the end");
 	err = read(&rest, &ar, why);
 	if (!err || ar.count)
-		err = take(&rest, &ar, c, list, why);
+		err = take_members(&rest, &ar, c, list, why);
 	kp_ar_fini(&ar);
 	return err;
 }
 
-static kpack_error_t parse(const struct kp_source *src, uint64_t off,
-			   struct kp_container *c, struct kp_containers *list,
-			   struct kpackx_error *why)
+static kpack_error_t parse_archive(const struct kp_source *src, uint64_t off,
+				   struct kp_container *c, struct kp_containers *list,
+				   struct kpackx_error *why)
 {
 	return list_members(src, off, kp_ar_read, c, list, why);
 }
 
-static kpack_error_t salvage(const struct kp_source *src, uint64_t off,
-			     struct kp_container *c, struct kp_containers *list,
-			     struct kpackx_error *why)
+static kpack_error_t salvage_archive(const struct kp_source *src, uint64_t off,
+				     struct kp_container *c, struct kp_containers *list,
+				     struct kpackx_error *why)
 {
 	return list_members(src, off, kp_ar_salvage, c, list, why);
 }
@@ -77,6 +77,6 @@ static kpack_error_t salvage(const struct kp_source *src, uint64_t off,
 const struct kp_format kp_format_archive = {
 	.name = "archive",
 	.probe = kp_ar_probe,
-	.parse = parse,
-	.salvage = salvage,
+	.parse = parse_archive,
+	.salvage = salvage_archive,
 };

@@ -34,8 +34,8 @@ const struct kp_format *kp_format_probe(struct kp_span head)
  * Make room for one more item.  Capacities are powers of two, so the count alone gives
  * the capacity.
  */
-static kpack_error_t grow(void **items, size_t count, size_t size, const char *what,
-			  struct kpackx_error *why)
+static kpack_error_t grow_items(void **items, size_t count, size_t size, const char *what,
+				struct kpackx_error *why)
 {
 	size_t room = count ? 2 * count : 1;
 	void *grown;
@@ -95,7 +95,8 @@ kpack_error_t kp_containers_add_image(struct kp_containers *list, struct kp_cont
 	if (list->n_images >= KP_IMAGES_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "more than %d entries in all", KP_IMAGES_MAX);
-	KP_TRY(grow(&items, list->n_images, sizeof(image), "the list of images", why));
+	KP_TRY(grow_items(&items, list->n_images, sizeof(image), "the list of images",
+			  why));
 	list->images = items;
 	if (id.data) {
 		KP_TRY(copy_id(list, &image, id, why));
@@ -155,9 +156,10 @@ static kpack_error_t fail_unknown(struct kp_span head, uint64_t off,
 		       "offset %" PRIu64 ": no container begins with%s", off, hex);
 }
 
-static kpack_error_t add(const struct kp_source *src, uint64_t off,
-			 const struct kp_format *format, bool salvage, size_t inside,
-			 struct kp_containers *list, struct kpackx_error *why)
+static kpack_error_t append_container(const struct kp_source *src, uint64_t off,
+				      const struct kp_format *format, bool salvage,
+				      size_t inside, struct kp_containers *list,
+				      struct kpackx_error *why)
 {
 	struct kp_container c = {.format = format,
 				 .inside = inside,
@@ -170,7 +172,7 @@ static kpack_error_t add(const struct kp_source *src, uint64_t off,
 	if (list->count >= KP_IMAGES_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "more than %d containers in all", KP_IMAGES_MAX);
-	KP_TRY(grow(&items, list->count, sizeof(c), "the list of containers", why));
+	KP_TRY(grow_items(&items, list->count, sizeof(c), "the list of containers", why));
 	list->items = items;
 	err = (salvage ? format->salvage : format->parse)(src, off, &c, list, why);
 	if (!err && (c.size == 0 || !kp_range_ok(src->size, off, c.size)))
@@ -189,7 +191,7 @@ kpack_error_t kp_containers_add(const struct kp_source *src, uint64_t off,
 				const struct kp_format *format, size_t inside,
 				struct kp_containers *list, struct kpackx_error *why)
 {
-	return add(src, off, format, false, inside, list, why);
+	return append_container(src, off, format, false, inside, list, why);
 }
 
 kpack_error_t kp_containers_salvage(const struct kp_source *src, uint64_t off,
@@ -199,7 +201,7 @@ kpack_error_t kp_containers_salvage(const struct kp_source *src, uint64_t off,
 	if (!format->salvage)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "a damaged %s is not read in part", format->name);
-	return add(src, off, format, true, inside, list, why);
+	return append_container(src, off, format, true, inside, list, why);
 }
 
 /* Read the container at OFF, whose format may occur in .hip_fatbin, and append it. */

@@ -24,7 +24,7 @@ static const struct {
 	{"__nv_relfatbin", "cuda"},
 };
 
-static bool probe(struct kp_span head)
+static bool probe_host_elf(struct kp_span head)
 {
 	uint16_t machine;
 
@@ -83,9 +83,9 @@ static kpack_error_t add_section(const struct kp_section *s, struct kp_container
 				       s->offset, s->size, why);
 }
 
-static kpack_error_t parse(const struct kp_source *src, uint64_t off,
-			   struct kp_container *c, struct kp_containers *list,
-			   struct kpackx_error *why)
+static kpack_error_t parse_host_elf(const struct kp_source *src, uint64_t off,
+				    struct kp_container *c, struct kp_containers *list,
+				    struct kpackx_error *why)
 {
 	kpack_error_t err = KPACK_SUCCESS;
 	struct kp_sections sections;
@@ -103,6 +103,6 @@ static kpack_error_t parse(const struct kp_source *src, uint64_t off,
 
 const struct kp_format kp_format_host_elf = {
 	.name = "elf",
-	.probe = probe,
-	.parse = parse,
+	.probe = probe_host_elf,
+	.parse = parse_host_elf,
 };

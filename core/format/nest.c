@@ -21,10 +21,10 @@ struct place {
 	bool stream; /* holds nothing but containers and objects */
 };
 
-static kpack_error_t look_into(struct nest *n, const struct place *p);
+static kpack_error_t look_into_place(struct nest *n, const struct place *p);
 
 /* Count BYTES more as processed.  Above the limit this fails and ends the search. */
-static kpack_error_t spend(struct nest *n, uint64_t bytes, struct kpackx_error *why)
+static kpack_error_t spend_work(struct nest *n, uint64_t bytes, struct kpackx_error *why)
 {
 	if (bytes > KP_NEST_WORK_MAX - n->work) {
 		n->work = KP_NEST_WORK_MAX;
@@ -54,14 +54,14 @@ static bool mark_damaged(void *arg, size_t number, const struct kpackx_error *wh
 }
 
 /* Decode container C of P, if it fits into memory with the containers around it. */
-static kpack_error_t load(struct nest *n, const struct place *p,
-			  const struct kp_container *c, struct kp_payload *out,
-			  struct kpackx_error *why)
+static kpack_error_t load_container(struct nest *n, const struct place *p,
+				    const struct kp_container *c, struct kp_payload *out,
+				    struct kpackx_error *why)
 {
 	uint64_t decoded = c->format->load ? c->payload_size : 0;
 	struct decoding d = {n, c->first_image};
 
-	KP_TRY(spend(n, decoded, why));
+	KP_TRY(spend_work(n, decoded, why));
 	if (decoded > KP_OBJECT_MAX - n->held)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "%s at offset %" PRIu64 ": %" PRIu64
@@ -78,8 +78,8 @@ static kpack_error_t load(struct nest *n, const struct place *p,
  * Report FAULT in P to the caller's function, so that the search goes on.  Without such a
  * function, and for errors that end the search, return ERR.
  */
-static kpack_error_t tell(struct nest *n, const struct place *p, kpack_error_t err,
-			  const struct kpackx_error *fault)
+static kpack_error_t report_fault(struct nest *n, const struct place *p,
+				  kpack_error_t err, const struct kpackx_error *fault)
 {
 	if (!n->fault || err == KPACK_ERROR_OUT_OF_MEMORY ||
 	    err == KPACK_ERROR_IO_ERROR || n->work == KP_NEST_WORK_MAX) {
@@ -103,13 +103,14 @@ static kpack_error_t look_into_image(struct nest *n, const struct kp_payload *pa
 	if (img->size == 0 || img->damaged)
 		return KPACK_SUCCESS;
 	if (!kp_source_sub(&payload->source, img->offset, img->size, &src))
-		return tell(n, &p,
-			    kp_fail(&fault, KPACK_ERROR_INVALID_FORMAT,
-				    "%" PRIu64 " bytes at %" PRIu64 " pass the end at "
-				    "%" PRIu64,
-				    img->size, img->offset, payload->source.size),
-			    &fault);
-	return look_into(n, &p);
+		return report_fault(n, &p,
+				    kp_fail(&fault, KPACK_ERROR_INVALID_FORMAT,
+					    "%" PRIu64 " bytes at %" PRIu64
+					    " pass the end at "
+					    "%" PRIu64,
+					    img->size, img->offset, payload->source.size),
+				    &fault);
+	return look_into_place(n, &p);
 }
 
 /* Search each image of container NUMBER of P. */
@@ -124,9 +125,9 @@ static kpack_error_t look_into_container(struct nest *n, const struct place *p,
 
 	if (c.format->type || c.n_images == 0)
 		return KPACK_SUCCESS;
-	err = load(n, p, &c, &payload, &fault);
+	err = load_container(n, p, &c, &payload, &fault);
 	if (err)
-		return tell(n, p, err, &fault);
+		return report_fault(n, p, err, &fault);
 	for (size_t i = 0; i < c.n_images && !err; i++)
 		err = look_into_image(n, &payload, c.first_image + i, p->depth + 1);
 	kp_payload_fini(&payload);
@@ -135,7 +136,8 @@ static kpack_error_t look_into_container(struct nest *n, const struct place *p,
 }
 
 /* Link container NUMBER, the newest, after PREVIOUS in P. */
-static void chain(struct nest *n, const struct place *p, size_t previous, size_t number)
+static void chain_container(struct nest *n, const struct place *p, size_t previous,
+			    size_t number)
 {
 	if (previous != KP_NOWHERE)
 		n->list->items[previous].next = number;
@@ -153,8 +155,9 @@ static bool must_follow(const struct nest *n, const struct place *p, size_t prev
 }
 
 /* Append the container at POS; if salvaging, the readable part of a damaged one. */
-static kpack_error_t add(struct nest *n, const struct place *p, uint64_t pos,
-			 const struct kp_format *format, struct kpackx_error *fault)
+static kpack_error_t add_container(struct nest *n, const struct place *p, uint64_t pos,
+				   const struct kp_format *format,
+				   struct kpackx_error *fault)
 {
 	kpack_error_t err =
 		kp_containers_add(p->src, pos, format, p->image, n->list, fault);
@@ -162,14 +165,14 @@ static kpack_error_t add(struct nest *n, const struct place *p, uint64_t pos,
 	if (!err || !n->salvage || err == KPACK_ERROR_OUT_OF_MEMORY ||
 	    kp_containers_salvage(p->src, pos, format, p->image, n->list, NULL))
 		return err;
-	return tell(n, p, err, fault);
+	return report_fault(n, p, err, fault);
 }
 
 /*
  * Append the container at POS.  *DONE becomes true if there is none and none is needed.
  */
-static kpack_error_t step(struct nest *n, const struct place *p, uint64_t pos,
-			  size_t previous, bool *done, struct kpackx_error *fault)
+static kpack_error_t add_next(struct nest *n, const struct place *p, uint64_t pos,
+			      size_t previous, bool *done, struct kpackx_error *fault)
 {
 	uint8_t bytes[KP_HEAD_SIZE];
 	const struct kp_format *format;
@@ -187,24 +190,24 @@ static kpack_error_t step(struct nest *n, const struct place *p, uint64_t pos,
 	if (p->depth >= KP_NEST_MAX)
 		return kp_fail(fault, KPACK_ERROR_INVALID_FORMAT,
 			       "containers are nested deeper than %d", KP_NEST_MAX);
-	KP_TRY(add(n, p, pos, format, fault));
+	KP_TRY(add_container(n, p, pos, format, fault));
 	*done = false;
-	return spend(n, n->list->items[n->list->count - 1].size, fault);
+	return spend_work(n, n->list->items[n->list->count - 1].size, fault);
 }
 
 /* Skip zeros before the next container; only streams may begin with zeros. */
-static kpack_error_t skip(struct nest *n, const struct place *p, size_t previous,
-			  uint64_t *pos, struct kpackx_error *fault)
+static kpack_error_t skip_padding(struct nest *n, const struct place *p, size_t previous,
+				  uint64_t *pos, struct kpackx_error *fault)
 {
 	uint64_t from = *pos;
 
 	if (!p->stream && previous == KP_NOWHERE)
 		return KPACK_SUCCESS;
 	KP_TRY(kp_skip_zeros(p->src, pos, fault));
-	return spend(n, *pos - from, fault);
+	return spend_work(n, *pos - from, fault);
 }
 
-static kpack_error_t look_into(struct nest *n, const struct place *p)
+static kpack_error_t look_into_place(struct nest *n, const struct place *p)
 {
 	size_t previous = KP_NOWHERE, number;
 	struct kpackx_error fault = {0};
@@ -213,30 +216,30 @@ static kpack_error_t look_into(struct nest *n, const struct place *p)
 	bool done;
 
 	for (;;) {
-		err = skip(n, p, previous, &pos, &fault);
+		err = skip_padding(n, p, previous, &pos, &fault);
 		if (!err && pos == p->src->size)
 			return KPACK_SUCCESS;
 		number = n->list->count;
 		if (!err)
-			err = step(n, p, pos, previous, &done, &fault);
+			err = add_next(n, p, pos, previous, &done, &fault);
 		if (err)
-			return tell(n, p, err, &fault);
+			return report_fault(n, p, err, &fault);
 		if (done)
 			return KPACK_SUCCESS;
-		chain(n, p, previous, number);
+		chain_container(n, p, previous, number);
 		pos += n->list->items[number].size;
 		previous = number;
 		KP_TRY(look_into_container(n, p, number));
 	}
 }
 
-static kpack_error_t scan(struct nest *n, const struct kp_source *src)
+static kpack_error_t scan_source(struct nest *n, const struct kp_source *src)
 {
 	struct place p = {.src = src, .image = KP_NOWHERE, .stream = true};
 	kpack_error_t err;
 
 	*n->list = (struct kp_containers){0};
-	err = look_into(n, &p);
+	err = look_into_place(n, &p);
 	if (err)
 		kp_containers_fini(n->list);
 	return err;
@@ -247,7 +250,7 @@ kpack_error_t kp_nest_scan(const struct kp_source *src, kp_nest_fault *fault, vo
 {
 	struct nest n = {.list = out, .fault = fault, .arg = arg, .why = why};
 
-	return scan(&n, src);
+	return scan_source(&n, src);
 }
 
 kpack_error_t kp_nest_salvage(const struct kp_source *src, kp_nest_fault *fault,
@@ -257,5 +260,5 @@ kpack_error_t kp_nest_salvage(const struct kp_source *src, kp_nest_fault *fault,
 	struct nest n = {
 		.list = out, .fault = fault, .salvage = true, .arg = arg, .why = why};
 
-	return scan(&n, src);
+	return scan_source(&n, src);
 }

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static char *copy(struct kp_span bytes)
+static char *copy_bytes(struct kp_span bytes)
 {
 	char *out = malloc(bytes.size + 1);
 
@@ -26,7 +26,7 @@ kpack_error_t kp_pairs_add(struct kp_pairs *pairs, struct kp_span name,
 	if (!grown)
 		return kp_fail_memory(why, (pairs->count + 1) * sizeof(*grown), "pairs");
 	pairs->items = grown;
-	pair = (struct kp_pair){copy(name), copy(value), value.size};
+	pair = (struct kp_pair){copy_bytes(name), copy_bytes(value), value.size};
 	if (!pair.name || !pair.value) {
 		free(pair.name);
 		free(pair.value);

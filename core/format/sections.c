@@ -23,8 +23,8 @@ bool kp_elf_probe(struct kp_span head, uint16_t *machine)
 }
 
 /* Extend W's end over [OFF, OFF + LEN), which must lie in the source. */
-static kpack_error_t reach(struct walk *w, const char *what, uint64_t i, uint64_t off,
-			   uint64_t len, struct kpackx_error *why)
+static kpack_error_t reach_range(struct walk *w, const char *what, uint64_t i,
+				 uint64_t off, uint64_t len, struct kpackx_error *why)
 {
 	if (!kp_range_ok(w->window.src.size, off, len))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
@@ -51,7 +51,7 @@ static kpack_error_t reach_table(struct walk *w, const char *what, uint64_t off,
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "%" PRIu64 " %s headers do not fit into %" PRIu64 " bytes",
 			       n, what, w->window.src.size);
-	return reach(w, what, 0, off, n * row, why);
+	return reach_range(w, what, 0, off, n * row, why);
 }
 
 #define FIELD(bits, p, type, member) kp_le##bits((p) + offsetof(type, member))
@@ -118,7 +118,7 @@ static kpack_error_t get_section(struct walk *w, uint64_t i, struct kp_section *
 	decode_section(p, s, name);
 	if (!has_bytes(w->header.e_machine, s->type))
 		return KPACK_SUCCESS;
-	return reach(w, "section", i, s->offset, s->size, why);
+	return reach_range(w, "section", i, s->offset, s->size, why);
 }
 
 /* Read the numbers of sections and segments; large ones are in section header 0. */
@@ -140,8 +140,8 @@ static kpack_error_t read_counts(struct walk *w, struct kpackx_error *why)
 }
 
 /* Read the ELF header and check that both tables lie in SRC. */
-static kpack_error_t begin(struct walk *w, const struct kp_source *src,
-			   struct kpackx_error *why)
+static kpack_error_t begin_walk(struct walk *w, const struct kp_source *src,
+				struct kpackx_error *why)
 {
 	const Elf64_Ehdr *h = &w->header;
 	const uint8_t *p;
@@ -174,10 +174,10 @@ static kpack_error_t reach_segments(struct walk *w, bool strict, struct kpackx_e
 				     w->header.e_phoff + i * sizeof(Elf64_Phdr),
 				     sizeof(Elf64_Phdr), &p, why));
 		uint64_t size = FIELD(64, p, Elf64_Phdr, p_filesz);
-		kpack_error_t err =
-			size ? reach(w, "segment", i, FIELD(64, p, Elf64_Phdr, p_offset),
-				     size, strict ? why : &ignored)
-			     : KPACK_SUCCESS;
+		kpack_error_t err = size ? reach_range(w, "segment", i,
+						       FIELD(64, p, Elf64_Phdr, p_offset),
+						       size, strict ? why : &ignored)
+					 : KPACK_SUCCESS;
 
 		if (err && strict)
 			return err;
@@ -192,7 +192,7 @@ kpack_error_t kp_elf_extent(const struct kp_source *src, uint64_t *end,
 	struct walk w;
 	uint32_t name;
 
-	KP_TRY(begin(&w, src, why));
+	KP_TRY(begin_walk(&w, src, why));
 	for (uint64_t i = 0; i < w.n_sections; i++)
 		KP_TRY(get_section(&w, i, &s, &name, why));
 	KP_TRY(reach_segments(&w, true, why));
@@ -284,7 +284,7 @@ kpack_error_t kp_sections_read(const struct kp_source *src, struct kp_sections *
 	struct walk w;
 
 	*out = (struct kp_sections){0};
-	KP_TRY(begin(&w, src, why));
+	KP_TRY(begin_walk(&w, src, why));
 	if (w.n_sections > KP_SECTIONS_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "%" PRIu64 " sections of at most %d", w.n_sections,

@@ -15,7 +15,7 @@ enum { ABI_V2 = 0, ABI_V3 = 1, ABI_V6 = 4 };
 /* The lowest EF_AMDGPU_MACH of a processor with code objects. */
 #define MACH_MIN 0x20
 
-static bool probe(struct kp_span head)
+static bool probe_code_object(struct kp_span head)
 {
 	uint16_t machine;
 
@@ -120,9 +120,9 @@ static void close_subject(struct subject *s)
 	kp_sections_fini(&s->sections);
 }
 
-static kpack_error_t tell_disagreement(const struct kp_target *flags,
-				       const struct kp_target *note,
-				       struct kp_object *out, struct kpackx_error *why)
+static kpack_error_t add_disagreement(const struct kp_target *flags,
+				      const struct kp_target *note, struct kp_object *out,
+				      struct kpackx_error *why)
 {
 	char a[KP_TARGET_TEXT_MAX], b[KP_TARGET_TEXT_MAX];
 
@@ -154,11 +154,11 @@ static kpack_error_t find_target(const struct subject *s, struct kp_object *out,
 	if (s->metadata.target.size ? kp_target_eq(&flags, &note)
 				    : strcmp(flags.processor, note.processor) == 0)
 		return KPACK_SUCCESS;
-	return tell_disagreement(&flags, &note, out, why);
+	return add_disagreement(&flags, &note, out, why);
 }
 
-static kpack_error_t tell_header(const Elf64_Ehdr *h, struct kp_pairs *facts,
-				 struct kpackx_error *why)
+static kpack_error_t add_header_facts(const Elf64_Ehdr *h, struct kp_pairs *facts,
+				      struct kpackx_error *why)
 {
 	unsigned abi = h->e_ident[EI_ABIVERSION], os = h->e_ident[EI_OSABI];
 
@@ -175,8 +175,8 @@ static kpack_error_t tell_header(const Elf64_Ehdr *h, struct kp_pairs *facts,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t tell_notes(const struct subject *s, struct kp_pairs *facts,
-				struct kpackx_error *why)
+static kpack_error_t add_note_facts(const struct subject *s, struct kp_pairs *facts,
+				    struct kpackx_error *why)
 {
 	const struct kp_amdgpu_notes *n = &s->notes;
 
@@ -199,16 +199,16 @@ static kpack_error_t describe_subject(const struct kp_source *src,
 				      const struct subject *s, struct kp_object *out,
 				      struct kpackx_error *why)
 {
-	KP_TRY(tell_header(&s->sections.header, &out->facts, why));
-	KP_TRY(tell_notes(s, &out->facts, why));
+	KP_TRY(add_header_facts(&s->sections.header, &out->facts, why));
+	KP_TRY(add_note_facts(s, &out->facts, why));
 	KP_TRY(find_target(s, out, why));
 	if (s->notes.metadata)
 		return KPACK_SUCCESS;
 	return kp_amdgpu_symbols_read(src, &s->sections, out, why);
 }
 
-static kpack_error_t describe(const struct kp_source *src, struct kp_object *out,
-			      struct kpackx_error *why)
+static kpack_error_t describe_code_object(const struct kp_source *src,
+					  struct kp_object *out, struct kpackx_error *why)
 {
 	struct subject s;
 	kpack_error_t err = open_subject(src, &s, out, why);
@@ -236,15 +236,15 @@ static kpack_error_t set_arch(const struct kp_source *src, char *arch,
 		if (target.known)
 			return KPACK_SUCCESS;
 	}
-	if (describe(src, &object, NULL) == KPACK_SUCCESS)
+	if (describe_code_object(src, &object, NULL) == KPACK_SUCCESS)
 		memcpy(arch, object.arch, KP_TARGET_TEXT_MAX);
 	kp_object_fini(&object);
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t parse(const struct kp_source *src, uint64_t off,
-			   struct kp_container *c, struct kp_containers *list,
-			   struct kpackx_error *why)
+static kpack_error_t parse_code_object(const struct kp_source *src, uint64_t off,
+				       struct kp_container *c, struct kp_containers *list,
+				       struct kpackx_error *why)
 {
 	struct kp_span none = {NULL, 0};
 	struct kp_source rest, own;
@@ -262,7 +262,7 @@ const struct kp_format kp_format_code_object = {
 	.name = "code-object",
 	.type = "hsaco",
 	.in_hip_fatbin = true,
-	.probe = probe,
-	.parse = parse,
-	.describe = describe,
+	.probe = probe_code_object,
+	.parse = parse_code_object,
+	.describe = describe_code_object,
 };

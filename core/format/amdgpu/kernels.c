@@ -278,7 +278,7 @@ static bool is_descriptor(struct kp_span name)
 /*
  * Limit the bytes of names: they may overlap, so a small file could request all memory.
  */
-static bool account(struct symbols *s, size_t size)
+static bool account_name(struct symbols *s, size_t size)
 {
 	s->copied += size;
 	return s->copied <= 4 * s->names_size;
@@ -293,7 +293,7 @@ static kpack_error_t add_kernel(struct symbols *s, const struct layout *layout,
 	uint8_t descriptor[104];
 	uint64_t offset;
 
-	if (!account(s, strlen(name)))
+	if (!account_name(s, strlen(name)))
 		return kp_fail(
 			why, KPACK_ERROR_INVALID_FORMAT,
 			"names of kernels have more bytes than all names, %" PRIu64,
@@ -307,8 +307,8 @@ static kpack_error_t add_kernel(struct symbols *s, const struct layout *layout,
 				      : set_symbol(kernel, kp_span_str(name), why);
 }
 
-static kpack_error_t visit(struct symbols *s, const uint8_t *symbol,
-			   struct kpackx_error *why)
+static kpack_error_t visit_symbol(struct symbols *s, const uint8_t *symbol,
+				  struct kpackx_error *why)
 {
 	uint32_t at = kp_le32(symbol + offsetof(Elf64_Sym, st_name));
 	unsigned type = ELF64_ST_TYPE(symbol[offsetof(Elf64_Sym, st_info)]);
@@ -352,8 +352,8 @@ static kpack_error_t read_names(struct symbols *s, const struct kp_section *tabl
 	return kp_source_read(&s->src, names->offset, s->names, (size_t)names->size, why);
 }
 
-static kpack_error_t walk(struct symbols *s, const struct kp_section *table,
-			  struct kpackx_error *why)
+static kpack_error_t walk_symbols(struct symbols *s, const struct kp_section *table,
+				  struct kpackx_error *why)
 {
 	struct kp_window window;
 	const uint8_t *p;
@@ -363,7 +363,7 @@ static kpack_error_t walk(struct symbols *s, const struct kp_section *table,
 	for (uint64_t i = 0; i < table->size / sizeof(Elf64_Sym); i++) {
 		KP_TRY(kp_window_get(&window, table->offset + i * sizeof(Elf64_Sym),
 				     sizeof(Elf64_Sym), &p, why));
-		KP_TRY(visit(s, p, why));
+		KP_TRY(visit_symbol(s, p, why));
 	}
 	return KPACK_SUCCESS;
 }
@@ -396,7 +396,7 @@ kpack_error_t kp_amdgpu_symbols_read(const struct kp_source *src,
 
 	if (!table)
 		return KPACK_SUCCESS;
-	err = walk(&s, table, why);
+	err = walk_symbols(&s, table, why);
 	free(s.names);
 	return err;
 }

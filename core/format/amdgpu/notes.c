@@ -30,8 +30,8 @@ typedef kpack_error_t note_fn(struct kp_amdgpu_notes *out, const struct note *no
 			      struct kpackx_error *why);
 
 /* Read the first SIZE bytes of the contents into BUF; missing bytes become 0. */
-static kpack_error_t get(const struct note *note, uint8_t *buf, size_t size,
-			 struct kpackx_error *why)
+static kpack_error_t get_contents(const struct note *note, uint8_t *buf, size_t size,
+				  struct kpackx_error *why)
 {
 	size_t n = note->contents.size < size ? (size_t)note->contents.size : size;
 
@@ -44,7 +44,7 @@ static kpack_error_t take_version(struct kp_amdgpu_notes *out, const struct note
 {
 	uint8_t b[8];
 
-	KP_TRY(get(note, b, sizeof(b), why));
+	KP_TRY(get_contents(note, b, sizeof(b), why));
 	out->has_version = true;
 	out->version[0] = kp_le32(b);
 	out->version[1] = kp_le32(b + 4);
@@ -66,7 +66,7 @@ static kpack_error_t take_isa(struct kp_amdgpu_notes *out, const struct note *no
 	uint8_t b[16 + 64];
 	size_t vendor;
 
-	KP_TRY(get(note, b, sizeof(b), why));
+	KP_TRY(get_contents(note, b, sizeof(b), why));
 	if (note->contents.size < 16)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "ISA note of %" PRIu64 " bytes", note->contents.size);
@@ -83,7 +83,7 @@ static kpack_error_t take_isa(struct kp_amdgpu_notes *out, const struct note *no
 static kpack_error_t take_isa_name(struct kp_amdgpu_notes *out, const struct note *note,
 				   struct kpackx_error *why)
 {
-	KP_TRY(get(note, (uint8_t *)out->isa_name, sizeof(out->isa_name), why));
+	KP_TRY(get_contents(note, (uint8_t *)out->isa_name, sizeof(out->isa_name), why));
 	out->isa_name[sizeof(out->isa_name) - 1] = '\0';
 	return KPACK_SUCCESS;
 }
@@ -117,8 +117,8 @@ static const struct {
 	{"AMD", ISA_NAME, take_isa_name},
 };
 
-static kpack_error_t take(struct kp_amdgpu_notes *out, const struct note *note,
-			  struct kpackx_error *why)
+static kpack_error_t take_note(struct kp_amdgpu_notes *out, const struct note *note,
+			       struct kpackx_error *why)
 {
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		if (kinds[i].type == note->type && !strcmp(kinds[i].owner, note->owner))
@@ -156,8 +156,8 @@ static kpack_error_t read_note(struct kp_window *area, uint64_t *pos, struct not
 }
 
 /* Read the notes in [OFF, OFF + LEN). */
-static kpack_error_t walk(struct reader *r, uint64_t off, uint64_t len,
-			  struct kpackx_error *why)
+static kpack_error_t walk_notes(struct reader *r, uint64_t off, uint64_t len,
+				struct kpackx_error *why)
 {
 	struct kp_window area;
 	struct kp_source src;
@@ -173,7 +173,7 @@ static kpack_error_t walk(struct reader *r, uint64_t off, uint64_t len,
 	kp_window_init(&area, &src);
 	for (uint64_t pos = 0; pos < src.size;) {
 		KP_TRY(read_note(&area, &pos, &note, why));
-		KP_TRY(take(r->out, &note, why));
+		KP_TRY(take_note(r->out, &note, why));
 	}
 	return KPACK_SUCCESS;
 }
@@ -185,7 +185,7 @@ static kpack_error_t walk_sections(struct reader *r, const struct kp_sections *s
 		const struct kp_section *s = &sections->items[i];
 
 		if (s->type == SHT_NOTE)
-			KP_TRY(walk(r, s->offset, s->size, why));
+			KP_TRY(walk_notes(r, s->offset, s->size, why));
 	}
 	return KPACK_SUCCESS;
 }
@@ -203,8 +203,9 @@ static kpack_error_t walk_segments(struct reader *r, const Elf64_Ehdr *header,
 		KP_TRY(kp_window_get(&window, header->e_phoff + i * sizeof(Elf64_Phdr),
 				     sizeof(Elf64_Phdr), &p, why));
 		if (kp_le32(p + offsetof(Elf64_Phdr, p_type)) == PT_NOTE)
-			KP_TRY(walk(r, kp_le64(p + offsetof(Elf64_Phdr, p_offset)),
-				    kp_le64(p + offsetof(Elf64_Phdr, p_filesz)), why));
+			KP_TRY(walk_notes(r, kp_le64(p + offsetof(Elf64_Phdr, p_offset)),
+					  kp_le64(p + offsetof(Elf64_Phdr, p_filesz)),
+					  why));
 	}
 	return KPACK_SUCCESS;
 }

@@ -22,7 +22,7 @@
 #define NOTE_CUINFO 1000
 #define NOTE_TKINFO 2000
 
-static bool probe(struct kp_span head)
+static bool probe_cubin(struct kp_span head)
 {
 	uint16_t machine;
 
@@ -184,9 +184,9 @@ static void set_arch(const struct kp_cubin *cubin, const struct notes *notes,
 	snprintf(arch, KP_TARGET_TEXT_MAX, "sm_%u%s", cubin->sm, variant);
 }
 
-static kpack_error_t parse(const struct kp_source *src, uint64_t off,
-			   struct kp_container *c, struct kp_containers *list,
-			   struct kpackx_error *why)
+static kpack_error_t parse_cubin(const struct kp_source *src, uint64_t off,
+				 struct kp_container *c, struct kp_containers *list,
+				 struct kpackx_error *why)
 {
 	struct kp_span none = {NULL, 0};
 	struct kpackx_error ignored;
@@ -256,8 +256,8 @@ static kpack_error_t add_facts(const struct kp_cubin *cubin, const struct notes 
 	return add_text(facts, "options", notes->options, why);
 }
 
-static kpack_error_t describe(const struct kp_source *src, struct kp_object *out,
-			      struct kpackx_error *why)
+static kpack_error_t describe_cubin(const struct kp_source *src, struct kp_object *out,
+				    struct kpackx_error *why)
 {
 	struct kp_cubin cubin;
 	struct notes notes;
@@ -276,7 +276,7 @@ static kpack_error_t describe(const struct kp_source *src, struct kp_object *out
 const struct kp_format kp_format_cubin = {
 	.name = "cubin",
 	.type = "cubin",
-	.probe = probe,
-	.parse = parse,
-	.describe = describe,
+	.probe = probe_cubin,
+	.parse = parse_cubin,
+	.describe = describe_cubin,
 };

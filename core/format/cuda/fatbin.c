@@ -16,7 +16,7 @@
 #define MAGIC 0xBA55ED50
 #define HEADER 16
 
-static bool probe(struct kp_span head)
+static bool probe_fatbin(struct kp_span head)
 {
 	return head.size >= 4 && kp_le32(head.data) == MAGIC;
 }
@@ -31,8 +31,8 @@ struct walk {
 	bool decoding; /* at least one of them is compressed */
 };
 
-static kpack_error_t begin(struct walk *w, const struct kp_source *src, uint64_t off,
-			   struct kpackx_error *why)
+static kpack_error_t begin_walk(struct walk *w, const struct kp_source *src, uint64_t off,
+				struct kpackx_error *why)
 {
 	uint64_t size, header;
 	struct kp_source rest;
@@ -58,7 +58,7 @@ static kpack_error_t begin(struct walk *w, const struct kp_source *src, uint64_t
 }
 
 /* Read the next entry, which must exist. */
-static kpack_error_t next(struct walk *w, struct kpackx_error *why)
+static kpack_error_t next_entry(struct walk *w, struct kpackx_error *why)
 {
 	kpack_error_t err = kp_cuda_entry_read(&w->src, w->pos, &w->entry, why);
 
@@ -77,8 +77,8 @@ static kpack_error_t next(struct walk *w, struct kpackx_error *why)
 }
 
 /* *SIZE becomes the size of SRC without its final NULs. */
-static kpack_error_t trim(const struct kp_source *src, uint64_t *size,
-			  struct kpackx_error *why)
+static kpack_error_t trim_nuls(const struct kp_source *src, uint64_t *size,
+			       struct kpackx_error *why)
 {
 	uint8_t buf[64];
 	size_t n;
@@ -96,10 +96,10 @@ static kpack_error_t trim(const struct kp_source *src, uint64_t *size,
 	return KPACK_SUCCESS;
 }
 
-/* As trim for a compressed entry, whose text must be decoded to find its end. */
-static kpack_error_t trim_decoded(const struct kp_source *src,
-				  const struct kp_cuda_entry *e, uint64_t *size,
-				  struct kpackx_error *why)
+/* As trim_nuls, for a compressed entry, whose text must be decoded to find its end. */
+static kpack_error_t trim_decoded_nuls(const struct kp_source *src,
+				       const struct kp_cuda_entry *e, uint64_t *size,
+				       struct kpackx_error *why)
 {
 	kpack_error_t err = KPACK_SUCCESS;
 	struct kpackx_error ignored;
@@ -117,7 +117,7 @@ static kpack_error_t trim_decoded(const struct kp_source *src,
 	decoded = kp_source_memory(text, (size_t)e->size);
 	/* an entry that cannot be decoded is still listed, and fails when it is read */
 	if (kp_cuda_entry_decode(src, e, text, &ignored) == KPACK_SUCCESS)
-		err = trim(&decoded, size, why);
+		err = trim_nuls(&decoded, size, why);
 	free(text);
 	return err;
 }
@@ -132,9 +132,9 @@ static kpack_error_t image_size(const struct kp_source *src,
 	if (e->kind != KP_CUDA_PTX)
 		return KPACK_SUCCESS;
 	if (e->codec)
-		return trim_decoded(src, e, size, why);
+		return trim_decoded_nuls(src, e, size, why);
 	kp_source_sub(src, e->at + e->header, e->size, &stored);
-	return trim(&stored, size, why);
+	return trim_nuls(&stored, size, why);
 }
 
 static kpack_error_t add_entry(struct walk *w, struct kp_container *c,
@@ -150,37 +150,37 @@ static kpack_error_t add_entry(struct walk *w, struct kp_container *c,
 }
 
 /* Set the images' offsets in the decoded payload, one after another. */
-static kpack_error_t lay_out(const struct kp_source *src, uint64_t off,
-			     const struct kp_container *c, struct kp_containers *list,
-			     struct kpackx_error *why)
+static kpack_error_t lay_out_images(const struct kp_source *src, uint64_t off,
+				    const struct kp_container *c,
+				    struct kp_containers *list, struct kpackx_error *why)
 {
 	struct walk w;
 
-	KP_TRY(begin(&w, src, off, why));
+	KP_TRY(begin_walk(&w, src, off, why));
 	for (size_t i = 0; i < c->n_images; i++) {
 		list->images[c->first_image + i].offset = w.sum;
-		KP_TRY(next(&w, why));
+		KP_TRY(next_entry(&w, why));
 	}
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t parse(const struct kp_source *src, uint64_t off,
-			   struct kp_container *c, struct kp_containers *list,
-			   struct kpackx_error *why)
+static kpack_error_t parse_fatbin(const struct kp_source *src, uint64_t off,
+				  struct kp_container *c, struct kp_containers *list,
+				  struct kpackx_error *why)
 {
 	kpack_error_t err;
 	struct walk w;
 
-	KP_TRY(begin(&w, src, off, why));
+	KP_TRY(begin_walk(&w, src, off, why));
 	while (w.pos < w.src.size) {
-		KP_TRY(next(&w, why));
+		KP_TRY(next_entry(&w, why));
 		err = add_entry(&w, c, list, why);
 		if (err)
 			return kp_fail_prefix(why, err, "entry %zu", w.number - 1);
 	}
 	c->size = w.src.size;
 	c->payload_size = w.decoding ? w.sum : c->size;
-	return w.decoding ? lay_out(src, off, c, list, why) : KPACK_SUCCESS;
+	return w.decoding ? lay_out_images(src, off, c, list, why) : KPACK_SUCCESS;
 }
 
 /* The function for entries that cannot be decoded; fault NULL: they are errors. */
@@ -222,7 +222,7 @@ static kpack_error_t decode_all(struct walk *w, uint8_t *heap, uint64_t size,
 	uint64_t at = 0;
 
 	while (w->pos < w->src.size) {
-		KP_TRY(next(w, why));
+		KP_TRY(next_entry(w, why));
 		if (!kp_range_ok(size, at, w->entry.size))
 			break;
 		KP_TRY(decode_entry(w, heap + at, asked, why));
@@ -237,21 +237,22 @@ static kpack_error_t decode_all(struct walk *w, uint8_t *heap, uint64_t size,
 static kpack_error_t see_compressed(struct walk w, bool *out, struct kpackx_error *why)
 {
 	while (w.pos < w.src.size && !w.decoding)
-		KP_TRY(next(&w, why));
+		KP_TRY(next_entry(&w, why));
 	*out = w.decoding;
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t load_most(const struct kp_source *src, const struct kp_container *c,
-			       kp_image_fault *fault, void *arg, struct kp_payload *out,
-			       struct kpackx_error *why)
+static kpack_error_t load_most_images(const struct kp_source *src,
+				      const struct kp_container *c, kp_image_fault *fault,
+				      void *arg, struct kp_payload *out,
+				      struct kpackx_error *why)
 {
 	const struct asked asked = {fault, arg};
 	kpack_error_t err;
 	bool compressed;
 	struct walk w;
 
-	KP_TRY(begin(&w, src, c->offset, why));
+	KP_TRY(begin_walk(&w, src, c->offset, why));
 	KP_TRY(see_compressed(w, &compressed, why));
 	if (!compressed) {
 		out->source = w.src;
@@ -271,16 +272,17 @@ static kpack_error_t load_most(const struct kp_source *src, const struct kp_cont
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t load(const struct kp_source *src, const struct kp_container *c,
-			  struct kp_payload *out, struct kpackx_error *why)
+static kpack_error_t load_fatbin(const struct kp_source *src,
+				 const struct kp_container *c, struct kp_payload *out,
+				 struct kpackx_error *why)
 {
-	return load_most(src, c, NULL, NULL, out, why);
+	return load_most_images(src, c, NULL, NULL, out, why);
 }
 
 const struct kp_format kp_format_fatbin = {
 	.name = "fatbin",
-	.probe = probe,
-	.parse = parse,
-	.load = load,
-	.load_most = load_most,
+	.probe = probe_fatbin,
+	.parse = parse_fatbin,
+	.load = load_fatbin,
+	.load_most = load_most_images,
 };

@@ -46,7 +46,7 @@ static bool probe_text(struct kp_ptx_tokens *t, struct kp_span head)
 			      : kp_ptx_is(t, ".target");
 }
 
-static bool probe(struct kp_span head)
+static bool probe_ptx(struct kp_span head)
 {
 	struct kp_ptx_tokens t;
 	struct kp_source src;
@@ -95,8 +95,8 @@ struct header {
 	char arch[KP_TARGET_TEXT_MAX];
 };
 
-static kpack_error_t expect(struct kp_ptx_tokens *t, bool found, const char *what,
-			    struct kpackx_error *why)
+static kpack_error_t expect_token(struct kp_ptx_tokens *t, bool found, const char *what,
+				  struct kpackx_error *why)
 {
 	if (found)
 		return KPACK_SUCCESS;
@@ -119,15 +119,15 @@ static kpack_error_t read_header(struct kp_ptx_tokens *t, struct header *h,
 {
 	const char *number;
 
-	KP_TRY(expect(t, kp_ptx_next(t) == KP_PTX_WORD && kp_ptx_is(t, ".version"),
-		      ".version", why));
-	KP_TRY(expect(t, kp_ptx_next(t) == KP_PTX_WORD && is_version(t->word),
-		      ".version and a number", why));
+	KP_TRY(expect_token(t, kp_ptx_next(t) == KP_PTX_WORD && kp_ptx_is(t, ".version"),
+			    ".version", why));
+	KP_TRY(expect_token(t, kp_ptx_next(t) == KP_PTX_WORD && is_version(t->word),
+			    ".version and a number", why));
 	snprintf(h->version, sizeof(h->version), "%.15s", t->word);
-	KP_TRY(expect(t, kp_ptx_next(t) == KP_PTX_WORD && kp_ptx_is(t, ".target"),
-		      ".version and .target", why));
-	KP_TRY(expect(t, kp_ptx_next(t) == KP_PTX_WORD && is_gpu(t->word),
-		      ".version and a .target sm_NN", why));
+	KP_TRY(expect_token(t, kp_ptx_next(t) == KP_PTX_WORD && kp_ptx_is(t, ".target"),
+			    ".version and .target", why));
+	KP_TRY(expect_token(t, kp_ptx_next(t) == KP_PTX_WORD && is_gpu(t->word),
+			    ".version and a .target sm_NN", why));
 	snprintf(h->target, sizeof(h->target), "%.63s", t->word);
 	number = strncmp(h->target, "sm_", 3) == 0 ? h->target + 3 : NULL;
 	snprintf(h->arch, sizeof(h->arch), "%s%.50s", number ? "compute_" : "",
@@ -135,9 +135,9 @@ static kpack_error_t read_header(struct kp_ptx_tokens *t, struct header *h,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t parse(const struct kp_source *src, uint64_t off,
-			   struct kp_container *c, struct kp_containers *list,
-			   struct kpackx_error *why)
+static kpack_error_t parse_ptx(const struct kp_source *src, uint64_t off,
+			       struct kp_container *c, struct kp_containers *list,
+			       struct kpackx_error *why)
 {
 	struct kp_span none = {NULL, 0};
 	struct kp_ptx_tokens t;
@@ -201,8 +201,8 @@ static kpack_error_t read_module(struct kp_ptx_tokens *t, struct kp_object *out,
 	return t->err;
 }
 
-static kpack_error_t describe(const struct kp_source *src, struct kp_object *out,
-			      struct kpackx_error *why)
+static kpack_error_t describe_ptx(const struct kp_source *src, struct kp_object *out,
+				  struct kpackx_error *why)
 {
 	struct kp_ptx_tokens t;
 	struct kp_source text;
@@ -223,7 +223,7 @@ static kpack_error_t describe(const struct kp_source *src, struct kp_object *out
 const struct kp_format kp_format_ptx = {
 	.name = "ptx",
 	.type = "ptx",
-	.probe = probe,
-	.parse = parse,
-	.describe = describe,
+	.probe = probe_ptx,
+	.parse = parse_ptx,
+	.describe = describe_ptx,
 };

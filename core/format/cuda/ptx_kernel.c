@@ -59,7 +59,7 @@ static void read_attribute(struct kp_ptx_tokens *t, struct parameter *p)
 }
 
 /* Add parameter P at *END, and move *END after it; UINT64_MAX: unknown. */
-static void lay(const struct parameter *p, uint64_t *end)
+static void lay_parameter(const struct parameter *p, uint64_t *end)
 {
 	uint64_t align = p->align ? p->align : p->size;
 
@@ -80,7 +80,7 @@ static int64_t read_parameters(struct kp_ptx_tokens *t)
 
 	while (kp_ptx_next(t) != KP_PTX_END && !kp_ptx_is_sign(t, ')')) {
 		if (kp_ptx_is_sign(t, ',')) {
-			lay(&p, &end);
+			lay_parameter(&p, &end);
 			p = fresh;
 		} else if (kp_ptx_is_sign(t, '[')) {
 			uint64_t n = kp_ptx_next(t) == KP_PTX_WORD ? number(t->word) : 0;
@@ -94,7 +94,7 @@ static int64_t read_parameters(struct kp_ptx_tokens *t)
 		}
 	}
 	if (some)
-		lay(&p, &end);
+		lay_parameter(&p, &end);
 	return end > PARAMETERS_MAX ? KP_NOT_STATED : (int64_t)end;
 }
 

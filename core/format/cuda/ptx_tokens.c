@@ -16,7 +16,7 @@ void kp_ptx_tokens_init(struct kp_ptx_tokens *t, const struct kp_source *src)
 }
 
 /* Return the next character without taking it. */
-static int peek(struct kp_ptx_tokens *t)
+static int peek_char(struct kp_ptx_tokens *t)
 {
 	uint64_t left = t->window.src.size - t->pos;
 	size_t n = left < sizeof(t->window.buf) ? (size_t)left : sizeof(t->window.buf);
@@ -35,9 +35,9 @@ static int peek(struct kp_ptx_tokens *t)
 	return *t->next;
 }
 
-static int take(struct kp_ptx_tokens *t)
+static int take_char(struct kp_ptx_tokens *t)
 {
-	int c = peek(t);
+	int c = peek_char(t);
 
 	if (c != NO_MORE)
 		t->next++;
@@ -52,29 +52,29 @@ static bool in_word(int c)
 
 static void skip_line(struct kp_ptx_tokens *t)
 {
-	int c = take(t);
+	int c = take_char(t);
 
 	while (c != '\n' && c != NO_MORE)
-		c = take(t);
+		c = take_char(t);
 }
 
 static void skip_comment(struct kp_ptx_tokens *t)
 {
 	int before = 0, c;
 
-	take(t); /* the first '*', which cannot also end the comment */
-	while ((c = take(t)) != NO_MORE && !(before == '*' && c == '/'))
+	take_char(t); /* the first '*', which cannot also end the comment */
+	while ((c = take_char(t)) != NO_MORE && !(before == '*' && c == '/'))
 		before = c;
 }
 
 static void read_string(struct kp_ptx_tokens *t)
 {
-	int c = take(t);
+	int c = take_char(t);
 
 	while (c != '"' && c != NO_MORE) {
 		if (c == '\\')
-			take(t);
-		c = take(t);
+			take_char(t);
+		c = take_char(t);
 	}
 	t->kind = KP_PTX_STRING;
 }
@@ -82,8 +82,8 @@ static void read_string(struct kp_ptx_tokens *t)
 static void read_word(struct kp_ptx_tokens *t)
 {
 	t->kind = KP_PTX_WORD;
-	while (in_word(peek(t))) {
-		int c = take(t);
+	while (in_word(peek_char(t))) {
+		int c = take_char(t);
 
 		if (t->size < KP_NAME_MAX)
 			t->word[t->size] = (char)c;
@@ -104,22 +104,22 @@ static void read_sign(struct kp_ptx_tokens *t, int c)
  * Skip blanks and comments; take and return the next character, but do not take it if a
  * word begins.
  */
-static int skip(struct kp_ptx_tokens *t)
+static int skip_blanks(struct kp_ptx_tokens *t)
 {
 	int c;
 
 	for (;;) {
-		c = peek(t);
+		c = peek_char(t);
 		if (c == NO_MORE || in_word(c))
 			return c;
-		take(t);
+		take_char(t);
 		if (kp_ptx_blank(c))
 			continue;
 		if (c != '/')
 			return c;
-		if (peek(t) == '/')
+		if (peek_char(t) == '/')
 			skip_line(t);
-		else if (peek(t) == '*')
+		else if (peek_char(t) == '*')
 			skip_comment(t);
 		else
 			return c;
@@ -128,7 +128,7 @@ static int skip(struct kp_ptx_tokens *t)
 
 enum kp_ptx_kind kp_ptx_next(struct kp_ptx_tokens *t)
 {
-	int c = skip(t);
+	int c = skip_blanks(t);
 
 	t->size = 0;
 	t->word[0] = '\0';
@@ -140,7 +140,7 @@ enum kp_ptx_kind kp_ptx_next(struct kp_ptx_tokens *t)
 		read_string(t);
 	else
 		read_sign(t, c);
-	t->touches_end = peek(t) == NO_MORE;
+	t->touches_end = peek_char(t) == NO_MORE;
 	return t->kind;
 }
 

@@ -23,7 +23,7 @@ const char *const kp_tileir_sections[KP_TILEIR_SECTIONS] = {
 	NULL, "string", "function", "debug", "constant", "type", "global",
 };
 
-static bool probe(struct kp_span head)
+static bool probe_tileir(struct kp_span head)
 {
 	return kp_span_starts(head, "\x7fTileIR", 8);
 }
@@ -86,8 +86,8 @@ kpack_error_t kp_tileir_get_index(struct kp_tileir *m, struct kp_tileir_cursor *
 }
 
 /* Move the cursor to the next multiple of ALIGNMENT, counted from BASE. */
-static kpack_error_t align(struct kp_tileir *m, struct kp_tileir_cursor *c, uint64_t base,
-			   uint64_t alignment)
+static kpack_error_t align_cursor(struct kp_tileir *m, struct kp_tileir_cursor *c,
+				  uint64_t base, uint64_t alignment)
 {
 	const uint64_t fill = (0 - (c->pos - base)) & (alignment - 1);
 
@@ -139,7 +139,7 @@ static kpack_error_t read_section(struct kp_tileir *m, struct kp_tileir_cursor *
 		return KP_TILEIR_INVALID(
 			m, "offset %" PRIu64 ": alignment %" PRIu64 " is no power of two",
 			begin, alignment);
-	KP_TRY(align(m, c, 0, alignment));
+	KP_TRY(align_cursor(m, c, 0, alignment));
 	if (!kp_range_ok(c->end, c->pos, length))
 		return KP_TILEIR_INVALID(m,
 					 "offset %" PRIu64 ": %s section of %" PRIu64
@@ -213,7 +213,7 @@ static kpack_error_t read_table(struct kp_tileir *m, int id, unsigned width,
 	KP_TRY(kp_tileir_get_varint(m, &c, &t->count));
 	if (t->count == 0)
 		return KPACK_SUCCESS;
-	KP_TRY(align(m, &c, begin, width));
+	KP_TRY(align_cursor(m, &c, begin, width));
 	if (t->count > (c.end - c.pos) / width)
 		return KP_TILEIR_INVALID(m, "%" PRIu64 " %ss in %" PRIu64 " bytes",
 					 t->count, kp_tileir_sections[id], c.end - c.pos);
@@ -315,8 +315,8 @@ static kpack_error_t read_module(struct kp_tileir *m)
 	return read_contents(m);
 }
 
-static kpack_error_t describe(const struct kp_source *src, struct kp_object *out,
-			      struct kpackx_error *why)
+static kpack_error_t describe_tileir(const struct kp_source *src, struct kp_object *out,
+				     struct kpackx_error *why)
 {
 	struct kp_tileir m = {.out = out, .hints_left = KP_TILEIR_HINTS_MAX, .why = why};
 	kpack_error_t err;
@@ -335,14 +335,14 @@ static void copy_arch(const struct kp_source *module, struct kp_image *image)
 {
 	struct kp_object object = {0};
 
-	if (describe(module, &object, NULL) == KPACK_SUCCESS)
+	if (describe_tileir(module, &object, NULL) == KPACK_SUCCESS)
 		memcpy(image->arch, object.arch, sizeof(image->arch));
 	kp_object_fini(&object);
 }
 
-static kpack_error_t parse(const struct kp_source *src, uint64_t off,
-			   struct kp_container *c, struct kp_containers *list,
-			   struct kpackx_error *why)
+static kpack_error_t parse_tileir(const struct kp_source *src, uint64_t off,
+				  struct kp_container *c, struct kp_containers *list,
+				  struct kpackx_error *why)
 {
 	struct kp_tileir m = {.why = why};
 	struct kp_source rest, module;
@@ -362,7 +362,7 @@ static kpack_error_t parse(const struct kp_source *src, uint64_t off,
 const struct kp_format kp_format_tileir = {
 	.name = "tileir",
 	.type = "tileirbc",
-	.probe = probe,
-	.parse = parse,
-	.describe = describe,
+	.probe = probe_tileir,
+	.parse = parse_tileir,
+	.describe = describe_tileir,
 };

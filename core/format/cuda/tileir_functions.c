@@ -73,7 +73,7 @@ static void note_target(struct kp_tileir *m, const char *target)
 }
 
 /* Drop hints that exceed the limit, and all hints after them. */
-static void trim(struct kp_tileir *m)
+static void trim_hints(struct kp_tileir *m)
 {
 	if (m->hints.size <= m->hints_left)
 		return;
@@ -97,7 +97,7 @@ static kpack_error_t read_target_hints(struct kp_tileir *m, struct kp_tileir_cur
 	KP_TRY(kp_tileir_get_varint(m, c, &count));
 	for (uint64_t i = 0; i < count; i++) {
 		KP_TRY(read_hint(m, c));
-		trim(m);
+		trim_hints(m);
 	}
 	return KPACK_SUCCESS;
 }
@@ -110,7 +110,7 @@ static kpack_error_t read_hints(struct kp_tileir *m, struct kp_tileir_cursor *c)
 	KP_TRY(kp_tileir_get_varint(m, c, &count));
 	for (uint64_t i = 0; i < count; i++) {
 		KP_TRY(read_target_hints(m, c));
-		trim(m);
+		trim_hints(m);
 	}
 	return KPACK_SUCCESS;
 }

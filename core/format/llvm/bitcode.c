@@ -9,15 +9,15 @@
 static const uint8_t raw_magic[] = {'B', 'C', 0xc0, 0xde};
 static const uint8_t wrapper_magic[] = {0xde, 0xc0, 0x17, 0x0b};
 
-static bool probe(struct kp_span head)
+static bool probe_bitcode(struct kp_span head)
 {
 	return kp_span_starts(head, raw_magic, sizeof(raw_magic)) ||
 	       kp_span_starts(head, wrapper_magic, sizeof(wrapper_magic));
 }
 
-static kpack_error_t parse(const struct kp_source *src, uint64_t off,
-			   struct kp_container *c, struct kp_containers *list,
-			   struct kpackx_error *why)
+static kpack_error_t parse_bitcode(const struct kp_source *src, uint64_t off,
+				   struct kp_container *c, struct kp_containers *list,
+				   struct kpackx_error *why)
 {
 	struct kp_span none = {NULL, 0};
 	struct kp_source rest, code;
@@ -29,8 +29,8 @@ static kpack_error_t parse(const struct kp_source *src, uint64_t off,
 	return kp_containers_add_image(list, c, none, 0, c->size, why);
 }
 
-static kpack_error_t describe(const struct kp_source *src, struct kp_object *out,
-			      struct kpackx_error *why)
+static kpack_error_t describe_bitcode(const struct kp_source *src, struct kp_object *out,
+				      struct kpackx_error *why)
 {
 	char triple[KP_TRIPLE_MAX];
 	struct kp_source code;
@@ -45,7 +45,7 @@ static kpack_error_t describe(const struct kp_source *src, struct kp_object *out
 const struct kp_format kp_format_bitcode = {
 	.name = "bitcode",
 	.type = "bc",
-	.probe = probe,
-	.parse = parse,
-	.describe = describe,
+	.probe = probe_bitcode,
+	.parse = parse_bitcode,
+	.describe = describe_bitcode,
 };

@@ -117,7 +117,7 @@ static void begin_record(struct reader *r)
 	r->size = 0;
 }
 
-static void keep(struct reader *r, uint8_t byte)
+static void keep_byte(struct reader *r, uint8_t byte)
 {
 	size_t cap = r->cap ? 2 * r->cap : 4096;
 	uint8_t *grown;
@@ -147,7 +147,7 @@ static void add_value(struct reader *r, uint64_t value)
 	/* all values so far fit an offload binary, and this one may be the next */
 	if (r->collect && r->size == n - 1 && value <= UINT8_MAX &&
 	    (n > sizeof(wanted) || value == wanted[n - 1]))
-		keep(r, (uint8_t)value);
+		keep_byte(r, (uint8_t)value);
 }
 
 static void take_scalar(struct reader *r, const struct kp_bits_operand *o)
@@ -233,12 +233,12 @@ static void take_plain(struct reader *r)
 }
 
 /* Report the record if it is an array that begins like an offload binary. */
-static void tell(struct reader *r)
+static void report_array(struct reader *r)
 {
 	if (r->bits.over || r->size < sizeof(wanted) || r->size != r->n_values - 1)
 		return;
 	if (r->code_number == CONSTANT_CSTRING)
-		keep(r, 0);
+		keep_byte(r, 0);
 	else if (r->code_number != CONSTANT_STRING && r->code_number != CONSTANT_DATA)
 		return;
 	if (r->bits.over)
@@ -252,7 +252,7 @@ static void tell(struct reader *r)
 static void read_block(struct reader *r, uint64_t number, unsigned width, unsigned depth);
 
 /* Read a block's header, and then its contents if they can matter; else skip them. */
-static void enter(struct reader *r, uint64_t outer, unsigned depth)
+static void enter_block(struct reader *r, uint64_t outer, unsigned depth)
 {
 	struct kp_bits_block b = kp_bits_enter(&r->bits);
 	bool ours = b.number == BLOCK_INFO || b.number == BLOCK_MODULE ||
@@ -277,7 +277,7 @@ static void read_record(struct reader *r, const struct definitions *own, uint64_
 	else
 		take_defined(r, own, block, id - KP_BITS_DEFINED);
 	if (r->collect)
-		tell(r);
+		report_array(r);
 }
 
 static void read_block(struct reader *r, uint64_t number, unsigned width, unsigned depth)
@@ -287,7 +287,7 @@ static void read_block(struct reader *r, uint64_t number, unsigned width, unsign
 
 	while (!r->bits.over && (id = kp_bits_take(&r->bits, width)) != KP_BITS_END) {
 		if (id == KP_BITS_ENTER) {
-			enter(r, number, depth + 1);
+			enter_block(r, number, depth + 1);
 		} else if (id == KP_BITS_DEFINITION) {
 			take_definition(r, number != BLOCK_INFO           ? &own
 					   : described == BLOCK_CONSTANTS ? &r->info
@@ -316,7 +316,7 @@ kpack_error_t kp_bitcode_embedded(struct kp_span code,
 	/* zeros may pad the last word */
 	while (!r.bits.over && r.bits.window.src.size - r.bits.pos / 8 >= 8) {
 		if (kp_bits_take(&r.bits, 2) == KP_BITS_ENTER)
-			enter(&r, UINT64_MAX, 0);
+			enter_block(&r, UINT64_MAX, 0);
 		else
 			break;
 	}

@@ -66,7 +66,7 @@ kpack_error_t kp_bits_open(struct kp_bits *b, const struct kp_source *src,
 }
 
 /* Get the SIZE bytes at the reading position. */
-static bool fetch(struct kp_bits *b, size_t size, const uint8_t **p)
+static bool fetch_bytes(struct kp_bits *b, size_t size, const uint8_t **p)
 {
 	if (!kp_range_ok(b->window.src.size, b->pos / 8, size))
 		return false;
@@ -84,7 +84,7 @@ uint64_t kp_bits_take(struct kp_bits *b, unsigned n)
 
 	if (n == 0)
 		return 0;
-	if (b->over || n > 64 || n > b->left || !fetch(b, size, &p)) {
+	if (b->over || n > 64 || n > b->left || !fetch_bytes(b, size, &p)) {
 		b->over = true;
 		return 0;
 	}

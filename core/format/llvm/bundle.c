@@ -207,9 +207,9 @@ static kpack_error_t more_from_source(void *arg, uint8_t *buf, size_t have, size
 	return kp_source_read(arg, have, buf + have, want - have, why);
 }
 
-static kpack_error_t parse(const struct kp_source *src, uint64_t off,
-			   struct kp_container *c, struct kp_containers *list,
-			   struct kpackx_error *why)
+static kpack_error_t parse_bundle(const struct kp_source *src, uint64_t off,
+				  struct kp_container *c, struct kp_containers *list,
+				  struct kpackx_error *why)
 {
 	struct kp_source rest;
 
@@ -225,5 +225,5 @@ const struct kp_format kp_format_bundle = {
 	.name = "bundle",
 	.in_hip_fatbin = true,
 	.probe = kp_bundle_probe,
-	.parse = parse,
+	.parse = parse_bundle,
 };

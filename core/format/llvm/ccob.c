@@ -182,7 +182,7 @@ static const struct method zstd_method = {
 
 /* ---- decoding ---- */
 
-static kpack_error_t refill(struct decoder *d, struct kpackx_error *why)
+static kpack_error_t refill_input(struct decoder *d, struct kpackx_error *why)
 {
 	uint64_t left = d->src.size - d->fetched;
 	size_t n = left < IN_SIZE ? (size_t)left : IN_SIZE;
@@ -213,7 +213,7 @@ static kpack_error_t decoder_new(const struct method *method, const struct kp_so
 		return kp_fail_memory(why, sizeof(*d), "a decoder");
 	d->method = method;
 	d->src = *src;
-	err = refill(d, why);
+	err = refill_input(d, why);
 	if (err == KPACK_SUCCESS)
 		err = method->begin(d, decoded, why);
 	if (err != KPACK_SUCCESS) {
@@ -233,7 +233,7 @@ static kpack_error_t decoder_read(struct decoder *d, uint8_t *out, size_t len,
 		size_t in_before, made = 0;
 
 		if (d->in_pos == d->in_size)
-			KP_TRY(refill(d, why));
+			KP_TRY(refill_input(d, why));
 		in_before = d->in_pos;
 		KP_TRY(d->method->step(d, out + *got, len - *got, &made, why));
 		if (!made && d->in_pos == in_before && !d->ended)
@@ -372,7 +372,7 @@ static kpack_error_t zlib_measure(const struct kp_source *src, uint64_t decoded,
 
 /* ---- container ---- */
 
-static bool probe(struct kp_span head)
+static bool probe_ccob(struct kp_span head)
 {
 	return kp_span_starts(head, "CCOB", 4);
 }
@@ -466,8 +466,9 @@ static kpack_error_t more_from_decoder(void *arg, uint8_t *buf, size_t have, siz
 }
 
 /* As open_ccob, for a CCOB at offset OFF. */
-static kpack_error_t measure(const struct kp_source *src, uint64_t off, struct ccob *h,
-			     struct kp_source *data, struct kpackx_error *why)
+static kpack_error_t measure_ccob(const struct kp_source *src, uint64_t off,
+				  struct ccob *h, struct kp_source *data,
+				  struct kpackx_error *why)
 {
 	struct kp_source rest;
 
@@ -482,7 +483,7 @@ kpack_error_t kp_ccob_measure(const struct kp_source *src, uint64_t off,
 	struct kp_source data;
 	struct ccob h;
 
-	KP_TRY(measure(src, off, &h, &data, why));
+	KP_TRY(measure_ccob(src, off, &h, &data, why));
 	*c = (struct kp_container){.format = &kp_format_ccob,
 				   .inside = KP_NOWHERE,
 				   .next = KP_NOWHERE,
@@ -492,9 +493,9 @@ kpack_error_t kp_ccob_measure(const struct kp_source *src, uint64_t off,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t parse(const struct kp_source *src, uint64_t off,
-			   struct kp_container *c, struct kp_containers *list,
-			   struct kpackx_error *why)
+static kpack_error_t parse_ccob(const struct kp_source *src, uint64_t off,
+				struct kp_container *c, struct kp_containers *list,
+				struct kpackx_error *why)
 {
 	struct kp_source data;
 	struct decoder *d;
@@ -502,7 +503,7 @@ static kpack_error_t parse(const struct kp_source *src, uint64_t off,
 	struct ccob h;
 	uint64_t end;
 
-	KP_TRY(measure(src, off, &h, &data, why));
+	KP_TRY(measure_ccob(src, off, &h, &data, why));
 	c->size = h.size;
 	c->payload_size = h.decoded;
 	KP_TRY(decoder_new(h.method, &data, h.decoded, &d, why));
@@ -526,8 +527,8 @@ static kpack_error_t decode_all(const struct ccob *h, const struct kp_source *da
 }
 
 /* Read the whole header again: the file may have changed since it was listed. */
-static kpack_error_t load(const struct kp_source *src, const struct kp_container *c,
-			  struct kp_payload *out, struct kpackx_error *why)
+static kpack_error_t load_ccob(const struct kp_source *src, const struct kp_container *c,
+			       struct kp_payload *out, struct kpackx_error *why)
 {
 	struct kp_source whole, data;
 	kpack_error_t err;
@@ -553,7 +554,7 @@ static kpack_error_t load(const struct kp_source *src, const struct kp_container
 const struct kp_format kp_format_ccob = {
 	.name = "ccob",
 	.in_hip_fatbin = true,
-	.probe = probe,
-	.parse = parse,
-	.load = load,
+	.probe = probe_ccob,
+	.parse = parse_ccob,
+	.load = load_ccob,
 };

@@ -37,7 +37,7 @@ struct reader {
 
 /* ---- header ---- */
 
-static bool probe(struct kp_span head)
+static bool probe_offload_binary(struct kp_span head)
 {
 	return kp_span_starts(head, magic, sizeof(magic));
 }
@@ -245,8 +245,8 @@ size_t kp_offload_strings(const struct kp_image *image)
 	return strcmp(image->pairs.items[n].name, KP_OFFLOAD_FLAGS_NAME) == 0 ? n - 1 : n;
 }
 
-static const struct kp_pair *last(const struct kp_pairs *pairs, size_t n,
-				  const char *name)
+static const struct kp_pair *last_pair(const struct kp_pairs *pairs, size_t n,
+				       const char *name)
 {
 	while (n--)
 		if (strcmp(pairs->items[n].name, name) == 0)
@@ -256,7 +256,7 @@ static const struct kp_pair *last(const struct kp_pairs *pairs, size_t n,
 
 const struct kp_pair *kp_offload_string(const struct kp_image *image, const char *name)
 {
-	return last(&image->pairs, kp_offload_strings(image), name);
+	return last_pair(&image->pairs, kp_offload_strings(image), name);
 }
 
 unsigned kp_offload_image_kind(const struct kp_image *image)
@@ -311,7 +311,7 @@ static kpack_error_t set_kinds(struct kp_image *image, unsigned image_kind, unsi
 		     : KPACK_SUCCESS;
 }
 
-static bool overlap(uint64_t a, uint64_t a_size, uint64_t b, uint64_t b_size)
+static bool ranges_overlap(uint64_t a, uint64_t a_size, uint64_t b, uint64_t b_size)
 {
 	return a < b + b_size && b < a + a_size;
 }
@@ -326,7 +326,8 @@ static kpack_error_t check_image(const struct reader *r, uint64_t off, uint64_t 
 			       "an image of %" PRIu64 " bytes at %" PRIu64
 			       " passes the end at %" PRIu64,
 			       size, off, r->h.size);
-	if (size && (off < HEADER_MIN || overlap(off, size, r->h.entries, entries)))
+	if (size &&
+	    (off < HEADER_MIN || ranges_overlap(off, size, r->h.entries, entries)))
 		return kp_fail(r->why, KPACK_ERROR_INVALID_FORMAT,
 			       "an image of %" PRIu64 " bytes at %" PRIu64
 			       " has the header or the entries in it",
@@ -348,7 +349,7 @@ static kpack_error_t add_entry(struct reader *r, uint64_t off)
 				       kp_le64(e + 24), kp_le64(e + 32), r->why));
 	image = &r->list->images[r->list->n_images - 1];
 	KP_TRY(read_pairs(r, kp_le64(e + 8), kp_le64(e + 16), &image->pairs));
-	arch = last(&image->pairs, image->pairs.count, "arch");
+	arch = last_pair(&image->pairs, image->pairs.count, "arch");
 	if (arch)
 		kp_target_canonical(kp_span_str(arch->value), image->arch);
 	return set_kinds(image, kp_le16(e), kp_le16(e + 2), kp_le32(e + 4), r->why);
@@ -439,9 +440,10 @@ static kpack_error_t list_images(const struct kp_source *src, struct kp_containe
 	return err;
 }
 
-static kpack_error_t parse(const struct kp_source *src, uint64_t off,
-			   struct kp_container *c, struct kp_containers *list,
-			   struct kpackx_error *why)
+static kpack_error_t parse_offload_binary(const struct kp_source *src, uint64_t off,
+					  struct kp_container *c,
+					  struct kp_containers *list,
+					  struct kpackx_error *why)
 {
 	struct kp_payload payload = {.source = {.fd = -1}};
 	struct kp_source rest;
@@ -458,8 +460,9 @@ static kpack_error_t parse(const struct kp_source *src, uint64_t off,
 }
 
 /* Read the header again: the file may have changed since it was listed. */
-static kpack_error_t load(const struct kp_source *src, const struct kp_container *c,
-			  struct kp_payload *out, struct kpackx_error *why)
+static kpack_error_t load_offload_binary(const struct kp_source *src,
+					 const struct kp_container *c,
+					 struct kp_payload *out, struct kpackx_error *why)
 {
 	struct kp_source rest;
 	struct header h;
@@ -490,7 +493,7 @@ kpack_error_t kp_offload_form_read(const struct kp_source *src,
 
 const struct kp_format kp_format_offload_binary = {
 	.name = "offload-binary",
-	.probe = probe,
-	.parse = parse,
-	.load = load,
+	.probe = probe_offload_binary,
+	.parse = parse_offload_binary,
+	.load = load_offload_binary,
 };

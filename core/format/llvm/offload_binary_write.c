@@ -31,7 +31,7 @@ struct layout {
 	uint64_t size;
 };
 
-static uint64_t align(uint64_t n)
+static uint64_t align_size(uint64_t n)
 {
 	return (n + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
@@ -131,12 +131,12 @@ static kpack_error_t collect_texts(struct layout *l, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t lay_out(struct layout *l, struct kpackx_error *why)
+static kpack_error_t lay_out_binary(struct layout *l, struct kpackx_error *why)
 {
 	KP_TRY(collect_texts(l, why));
 	l->table = header_size(l->version) + l->n_images * ENTRY_SIZE +
 		   l->n_texts / 2 * record_size(l->version);
-	l->data = align(l->table + place_texts(l));
+	l->data = align_size(l->table + place_texts(l));
 	l->size = l->data;
 	for (size_t i = 0; i < l->n_images; i++) {
 		if (l->images[i].bytes.size > INT64_MAX - l->size)
@@ -144,7 +144,7 @@ static kpack_error_t lay_out(struct layout *l, struct kpackx_error *why)
 				       "more bytes than 63 bits can count");
 		l->size += l->images[i].bytes.size;
 	}
-	l->size = align(l->size);
+	l->size = align_size(l->size);
 	return KPACK_SUCCESS;
 }
 
@@ -202,8 +202,8 @@ static kpack_error_t put_records(const struct layout *l, struct kp_sink *sink,
 }
 
 /* Write zeros until OFFSET bytes follow byte BEGIN of SINK. */
-static kpack_error_t pad(struct kp_sink *sink, uint64_t begin, uint64_t offset,
-			 struct kpackx_error *why)
+static kpack_error_t pad_to(struct kp_sink *sink, uint64_t begin, uint64_t offset,
+			    struct kpackx_error *why)
 {
 	return kp_sink_fill(sink, 0, offset - (sink->size - begin), why);
 }
@@ -226,10 +226,10 @@ static kpack_error_t put_body(const struct layout *l, uint64_t begin,
 		KP_TRY(kp_sink_fill(sink, 0, 1, why));
 		end += t->bytes.size + 1;
 	}
-	KP_TRY(pad(sink, begin, l->data, why));
+	KP_TRY(pad_to(sink, begin, l->data, why));
 	for (size_t i = 0; i < l->n_images; i++)
 		KP_TRY(kp_sink_copy(sink, &l->images[i].bytes, why));
-	return pad(sink, begin, l->size, why);
+	return pad_to(sink, begin, l->size, why);
 }
 
 /* ---- compressed ---- */
@@ -266,7 +266,7 @@ static kpack_error_t put_compressed_body(const struct layout *l, struct kp_span 
 	if (!err)
 		err = kp_sink_put(sink, made, size, why);
 	if (!err)
-		err = kp_sink_fill(sink, 0, align(stored) - stored, why);
+		err = kp_sink_fill(sink, 0, align_size(stored) - stored, why);
 	free(made);
 	return err;
 }
@@ -301,7 +301,7 @@ static kpack_error_t put_binary(const struct kp_offload_image *images, size_t n,
 	uint64_t begin = sink->size;
 	kpack_error_t err;
 
-	err = lay_out(&l, why);
+	err = lay_out_binary(&l, why);
 	if (!err && form->method != KP_OFFLOAD_PLAIN) {
 		err = put_compressed(&l, form, sink, why);
 	} else if (!err) {

@@ -28,13 +28,13 @@ struct words {
 
 static const uint8_t magics[][4] = {{0x03, 0x02, 0x23, 0x07}, {0x07, 0x23, 0x02, 0x03}};
 
-static bool probe(struct kp_span head)
+static bool probe_spirv(struct kp_span head)
 {
 	return kp_span_starts(head, magics[0], 4) || kp_span_starts(head, magics[1], 4);
 }
 
-static kpack_error_t get(struct words *w, uint64_t number, uint32_t *word,
-			 struct kpackx_error *why)
+static kpack_error_t get_word(struct words *w, uint64_t number, uint32_t *word,
+			      struct kpackx_error *why)
 {
 	const uint8_t *p;
 
@@ -44,8 +44,8 @@ static kpack_error_t get(struct words *w, uint64_t number, uint32_t *word,
 }
 
 /* Check that SRC has a header, and begin to read it. */
-static kpack_error_t begin(struct words *w, const struct kp_source *src,
-			   struct kpackx_error *why)
+static kpack_error_t begin_words(struct words *w, const struct kp_source *src,
+				 struct kpackx_error *why)
 {
 	uint32_t magic;
 
@@ -54,7 +54,7 @@ static kpack_error_t begin(struct words *w, const struct kp_source *src,
 			       "SPIR-V of %" PRIu64 " bytes has no header", src->size);
 	w->swapped = false;
 	kp_window_init(&w->window, src);
-	KP_TRY(get(w, 0, &magic, why));
+	KP_TRY(get_word(w, 0, &magic, why));
 	w->swapped = magic != MAGIC;
 	return KPACK_SUCCESS;
 }
@@ -70,16 +70,16 @@ static kpack_error_t set_arch(struct words *w, char arch[KP_TARGET_TEXT_MAX],
 {
 	uint32_t generator;
 
-	KP_TRY(get(w, 2, &generator, why));
+	KP_TRY(get_word(w, 2, &generator, why));
 	if (is_amd(generator))
 		snprintf(arch, KP_TARGET_TEXT_MAX, "amdgcnspirv");
 	return KPACK_SUCCESS;
 }
 
 /* No field states the size: the module extends to the end of SRC. */
-static kpack_error_t parse(const struct kp_source *src, uint64_t off,
-			   struct kp_container *c, struct kp_containers *list,
-			   struct kpackx_error *why)
+static kpack_error_t parse_spirv(const struct kp_source *src, uint64_t off,
+				 struct kp_container *c, struct kp_containers *list,
+				 struct kpackx_error *why)
 {
 	struct kp_span none = {NULL, 0};
 	struct kp_source rest;
@@ -87,7 +87,7 @@ static kpack_error_t parse(const struct kp_source *src, uint64_t off,
 
 	if (!kp_source_sub(src, off, src->size - off, &rest))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "begins after the end");
-	KP_TRY(begin(&w, &rest, why));
+	KP_TRY(begin_words(&w, &rest, why));
 	c->size = c->payload_size = rest.size;
 	KP_TRY(kp_containers_add_image(list, c, none, 0, c->size, why));
 	return set_arch(&w, list->images[list->n_images - 1].arch, why);
@@ -123,8 +123,8 @@ static kpack_error_t add_facts(struct words *w, struct kp_object *out,
 	uint32_t version, generator;
 	const char *name;
 
-	KP_TRY(get(w, 1, &version, why));
-	KP_TRY(get(w, 2, &generator, why));
+	KP_TRY(get_word(w, 1, &version, why));
+	KP_TRY(get_word(w, 2, &generator, why));
 	KP_TRY(kp_pairs_print(&out->facts, why, "SPIR-V", "%u.%u", version >> 16 & 0xff,
 			      version >> 8 & 0xff));
 	if (w->swapped)
@@ -152,7 +152,7 @@ static kpack_error_t add_kernel(struct words *w, struct kp_object *out, uint64_t
 	if (!text)
 		return kp_fail_memory(why, room, "a kernel's name");
 	for (uint64_t i = first; i < end && !err; i++) {
-		err = get(w, i, &word, why);
+		err = get_word(w, i, &word, why);
 		kp_put_le32(text + 4 * (i - first), err ? 0 : word);
 	}
 	if (!err && !memchr(text, '\0', room))
@@ -164,8 +164,9 @@ static kpack_error_t add_kernel(struct words *w, struct kp_object *out, uint64_t
 	return err;
 }
 
-static kpack_error_t visit(struct words *w, struct kp_object *out, uint64_t at,
-			   uint32_t head, struct kpackx_error *why)
+static kpack_error_t visit_instruction(struct words *w, struct kp_object *out,
+				       uint64_t at, uint32_t head,
+				       struct kpackx_error *why)
 {
 	uint32_t model, count = head >> 16;
 
@@ -175,21 +176,21 @@ static kpack_error_t visit(struct words *w, struct kp_object *out, uint64_t at,
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "word %" PRIu64 ": an entry point of %" PRIu32 " words",
 			       at, count);
-	KP_TRY(get(w, at + 1, &model, why));
+	KP_TRY(get_word(w, at + 1, &model, why));
 	if (model != MODEL_KERNEL)
 		return KPACK_SUCCESS;
 	return add_kernel(w, out, at + 3, at + count, why);
 }
 
 /* Read the entry points, which precede the first function. */
-static kpack_error_t walk(struct words *w, struct kp_object *out,
-			  struct kpackx_error *why)
+static kpack_error_t walk_instructions(struct words *w, struct kp_object *out,
+				       struct kpackx_error *why)
 {
 	uint64_t end = w->window.src.size / 4;
 	uint32_t head = 0;
 
 	for (uint64_t at = HEADER_WORDS; at < end; at += head >> 16) {
-		KP_TRY(get(w, at, &head, why));
+		KP_TRY(get_word(w, at, &head, why));
 		if ((head & 0xffff) == OP_FUNCTION)
 			break;
 		if (head >> 16 == 0 || head >> 16 > end - at)
@@ -197,26 +198,26 @@ static kpack_error_t walk(struct words *w, struct kp_object *out,
 				       "word %" PRIu64 ": an instruction of %" PRIu32
 				       " words, %" PRIu64 " are there",
 				       at, head >> 16, end - at);
-		KP_TRY(visit(w, out, at, head, why));
+		KP_TRY(visit_instruction(w, out, at, head, why));
 	}
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t describe(const struct kp_source *src, struct kp_object *out,
-			      struct kpackx_error *why)
+static kpack_error_t describe_spirv(const struct kp_source *src, struct kp_object *out,
+				    struct kpackx_error *why)
 {
 	struct words w;
 
-	KP_TRY(begin(&w, src, why));
+	KP_TRY(begin_words(&w, src, why));
 	KP_TRY(set_arch(&w, out->arch, why));
 	KP_TRY(add_facts(&w, out, why));
-	return walk(&w, out, why);
+	return walk_instructions(&w, out, why);
 }
 
 const struct kp_format kp_format_spirv = {
 	.name = "spirv",
 	.type = "spv",
-	.probe = probe,
-	.parse = parse,
-	.describe = describe,
+	.probe = probe_spirv,
+	.parse = parse_spirv,
+	.describe = describe_spirv,
 };

@@ -279,14 +279,14 @@ static const char *comment_of(struct kp_span head)
 	return NULL;
 }
 
-static bool probe(struct kp_span head)
+static bool probe_text_bundle(struct kp_span head)
 {
 	return comment_of(head) != NULL;
 }
 
-static kpack_error_t parse(const struct kp_source *src, uint64_t off,
-			   struct kp_container *c, struct kp_containers *list,
-			   struct kpackx_error *why)
+static kpack_error_t parse_text_bundle(const struct kp_source *src, uint64_t off,
+				       struct kp_container *c, struct kp_containers *list,
+				       struct kpackx_error *why)
 {
 	uint8_t bytes[MARKER_MAX];
 	struct kp_source rest;
@@ -305,13 +305,14 @@ static kpack_error_t parse(const struct kp_source *src, uint64_t off,
 
 const struct kp_format kp_format_text_bundle = {
 	.name = "text-bundle",
-	.probe = probe,
-	.parse = parse,
+	.probe = probe_text_bundle,
+	.parse = parse_text_bundle,
 };
 
 /* ---- writing ---- */
 
-static kpack_error_t refuse(struct kp_span id, const char *text, struct kpackx_error *why)
+static kpack_error_t refuse_entry(struct kp_span id, const char *text,
+				  struct kpackx_error *why)
 {
 	char shown[96];
 
@@ -329,11 +330,11 @@ static kpack_error_t check_entry(const struct kp_text_entry *entry, const char *
 	bool found;
 
 	if (entry->id.size > KP_ENTRY_ID_MAX)
-		return refuse(entry->id, "its ID is too long", why);
+		return refuse_entry(entry->id, "its ID is too long", why);
 	for (size_t i = 0; i < entry->id.size; i++) {
 		if (memchr("\0\r\n", entry->id.data[i], 3))
-			return refuse(entry->id, "its ID has a line end or a NUL byte",
-				      why);
+			return refuse_entry(entry->id,
+					    "its ID has a line end or a NUL byte", why);
 	}
 	search_init(&s, &entry->contents, comment);
 	for (;;) {
@@ -342,8 +343,8 @@ static kpack_error_t check_entry(const struct kp_text_entry *entry, const char *
 			return KPACK_SUCCESS;
 		/* a start marker is allowed: an end marker with our ID follows */
 		if (!m.start && m.line > 0)
-			return refuse(entry->id, "an end marker is among its contents",
-				      why);
+			return refuse_entry(entry->id,
+					    "an end marker is among its contents", why);
 	}
 }
 
