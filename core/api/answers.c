@@ -31,7 +31,7 @@ static void *published(kp_answer *answer)
 /*
  * Publish MADE, or free it if another thread was faster.  Returns the published answer.
  */
-static void *publish(kp_answer *answer, void *made)
+static void *publish_answer(kp_answer *answer, void *made)
 {
 	void *there = NULL;
 
@@ -43,7 +43,7 @@ static void *publish(kp_answer *answer, void *made)
 }
 
 /* Return answer NUMBER of a table of N answers; NULL: no memory for the table. */
-static kp_answer *place(kp_answer *table, size_t n, size_t number)
+static kp_answer *find_answer(kp_answer *table, size_t n, size_t number)
 {
 	kp_answer *places = published(table);
 
@@ -51,7 +51,7 @@ static kp_answer *place(kp_answer *table, size_t n, size_t number)
 		places = calloc(n, sizeof(*places));
 		if (!places)
 			return NULL;
-		places = publish(table, places);
+		places = publish_answer(table, places);
 	}
 	return &places[number];
 }
@@ -71,7 +71,7 @@ kpack_error_t kp_answer_arches(struct kpack_archive *a, const char ***arches,
 			return kp_fail_memory(why, n * sizeof(*made), "architectures");
 		for (size_t i = 0; i < n; i++)
 			made[i] = kp_archive_arch(a, i);
-		made = publish(answer, made);
+		made = publish_answer(answer, made);
 	}
 	*arches = made;
 	return KPACK_SUCCESS;
@@ -157,8 +157,8 @@ static kpack_error_t get_list(struct kpack_archive *a, struct kp_span binary,
 			      uint16_t arch, struct list **out, struct kpackx_error *why)
 {
 	const struct kp_toc *toc = kp_archive_toc(a);
-	kp_answer *chain = place(&kp_api_answers(a)->lists, toc->n_entries,
-				 list_place(toc, binary, arch));
+	kp_answer *chain = find_answer(&kp_api_answers(a)->lists, toc->n_entries,
+				       list_place(toc, binary, arch));
 
 	if (!chain)
 		return kp_fail_memory(why, toc->n_entries * sizeof(*chain), "lists");
@@ -250,7 +250,7 @@ kpack_error_t kp_answer_metadata(struct kpack_archive *a, size_t entry, const ch
 				 size_t *size, struct kpackx_error *why)
 {
 	size_t n = kp_archive_entry_count(a);
-	kp_answer *answer = place(&kp_api_answers(a)->texts, n, entry);
+	kp_answer *answer = find_answer(&kp_api_answers(a)->texts, n, entry);
 	struct text *text;
 
 	if (!answer)
@@ -258,7 +258,7 @@ kpack_error_t kp_answer_metadata(struct kpack_archive *a, size_t entry, const ch
 	text = published(answer);
 	if (!text) {
 		KP_TRY(make_text(a, entry, &text, why));
-		text = publish(answer, text);
+		text = publish_answer(answer, text);
 	}
 	*json = text->bytes;
 	*size = text->size;

@@ -20,7 +20,8 @@ static kpack_error_t check_entry(kpack_archive_t archive, size_t index,
 	return kp_call_index(index, kp_archive_entry_count(archive), "entry", reason);
 }
 
-static void describe(kpack_archive_t archive, size_t index, struct kpackx_entry *entry)
+static void describe_entry(kpack_archive_t archive, size_t index,
+			   struct kpackx_entry *entry)
 {
 	struct kp_span metadata = kp_archive_meta_raw(archive, index);
 	struct kp_entry_info info;
@@ -50,7 +51,7 @@ kpack_error_t kpackx_get_entry(kpack_archive_t archive, size_t index,
 	if (!err)
 		err = check_entry(archive, index, &reason);
 	if (!err)
-		describe(archive, index, entry);
+		describe_entry(archive, index, entry);
 	return kp_call_end(archive, err, &reason, NULL);
 }
 

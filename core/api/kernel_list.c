@@ -23,7 +23,7 @@ struct query {
 };
 
 /* True if KEY, which begins with "NAME#", is NAME with a number. */
-static bool numbers(struct kp_span key, struct kp_span name)
+static bool has_number(struct kp_span key, struct kp_span name)
 {
 	return kp_key_split(key).binary.size == name.size;
 }
@@ -36,7 +36,8 @@ static bool add_range(const struct query *q, size_t low, size_t high, bool numbe
 	for (size_t i = low; i < high; i++) {
 		struct kp_span key = kp_toc_key(q->toc, i);
 
-		if ((numbered && !numbers(key, q->name)) || !has_arch(q->toc, i, q->arch))
+		if ((numbered && !has_number(key, q->name)) ||
+		    !has_arch(q->toc, i, q->arch))
 			continue;
 		if (!kp_grow(&list->keys, list->n, &list->cap, sizeof(*list->keys)))
 			return false;

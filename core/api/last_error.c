@@ -53,7 +53,7 @@ void kp_last_errors_fini(struct kp_last_errors *l)
 	}
 }
 
-static struct kp_thread_error *find(const struct kp_last_errors *l, uint64_t thread)
+static struct kp_thread_error *find_node(const struct kp_last_errors *l, uint64_t thread)
 {
 	struct kp_thread_error *e = atomic_load_explicit(
 		&l->lists[thread % KP_LAST_ERROR_LISTS], memory_order_acquire);
@@ -64,7 +64,7 @@ static struct kp_thread_error *find(const struct kp_last_errors *l, uint64_t thr
 }
 
 /* Add a node for this thread, which has none; NULL: too many nodes, or out of memory. */
-static struct kp_thread_error *add(struct kp_last_errors *l, uint64_t thread)
+static struct kp_thread_error *add_node(struct kp_last_errors *l, uint64_t thread)
 {
 	_Atomic(struct kp_thread_error *) *list = &l->lists[thread % KP_LAST_ERROR_LISTS];
 	struct kp_thread_error *e = NULL;
@@ -91,9 +91,9 @@ void kp_last_errors_note(struct kp_last_errors *l, const char *text)
 		snprintf(own.open, sizeof(own.open), "%s", text);
 		return;
 	}
-	e = find(l, this_thread());
+	e = find_node(l, this_thread());
 	if (!e)
-		e = add(l, this_thread());
+		e = add_node(l, this_thread());
 	if (!e)
 		own.without_node = l->number;
 	snprintf(e ? e->text : own.text, TEXT_SIZE, "%s", text);
@@ -105,7 +105,7 @@ const char *kp_last_errors_text(const struct kp_last_errors *l)
 
 	if (!l)
 		return own.open;
-	e = find(l, this_thread());
+	e = find_node(l, this_thread());
 	if (e)
 		return e->text;
 	return own.without_node == l->number ? own.text : "";

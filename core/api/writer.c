@@ -96,9 +96,9 @@ static kpack_error_t check_options(const struct kpackx_writer_options *o,
 	return o->family ? check_text("family", o->family, why) : KPACK_SUCCESS;
 }
 
-static kpack_error_t begin(struct kpackx_writer *w, const struct place *place,
-			   const struct kpackx_writer_options *o,
-			   struct kpackx_error *why)
+static kpack_error_t begin_archive(struct kpackx_writer *w, const struct place *place,
+				   const struct kpackx_writer_options *o,
+				   struct kpackx_error *why)
 {
 	char *group = o->group ? strdup(o->group) : default_group(place->name);
 	kpack_error_t err;
@@ -132,7 +132,7 @@ static kpack_error_t open_writer(const char *path, const struct kpackx_writer_op
 		return kp_fail_memory(why, sizeof(*w), "an archive");
 	err = split_path(path, &place, why);
 	if (!err)
-		err = begin(w, &place, o, why);
+		err = begin_archive(w, &place, o, why);
 	free(place.dir);
 	if (err)
 		kpackx_writer_abort(w);
@@ -168,7 +168,7 @@ struct addition {
 	const struct kpackx_object *object;
 	struct kp_span key, data; /* borrowed from OBJECT */
 	char canonical[KP_TARGET_TEXT_MAX];
-	const char *arch; /* canonical spelling; unchanged if not a target ID */
+	const char *arch;          /* canonical spelling; unchanged if not a target ID */
 	struct kpackx_text *texts; /* sorted by name */
 	struct kp_content content;
 	struct kp_writer_entry entry;
@@ -304,8 +304,9 @@ static kpack_error_t make_metadata(struct addition *a, struct kpackx_error *why)
 }
 
 /* Do all checks that may refuse the object, before anything is written. */
-static kpack_error_t prepare(struct kpackx_writer *w, const struct kpackx_object *o,
-			     struct addition *a, struct kpackx_error *why)
+static kpack_error_t prepare_addition(struct kpackx_writer *w,
+				      const struct kpackx_object *o, struct addition *a,
+				      struct kpackx_error *why)
 {
 	uint64_t chunk;
 
@@ -374,8 +375,8 @@ static kpack_error_t store_encoded(struct kpackx_writer *w, struct addition *a,
 	return err;
 }
 
-static kpack_error_t store(struct kpackx_writer *w, struct addition *a,
-			   struct kpackx_error *why)
+static kpack_error_t store_content(struct kpackx_writer *w, struct addition *a,
+				   struct kpackx_error *why)
 {
 	bool found;
 
@@ -388,14 +389,14 @@ static kpack_error_t store(struct kpackx_writer *w, struct addition *a,
 			    why);
 }
 
-static kpack_error_t add(struct kpackx_writer *w, const struct kpackx_object *o,
-			 struct kpackx_error *why)
+static kpack_error_t add_object(struct kpackx_writer *w, const struct kpackx_object *o,
+				struct kpackx_error *why)
 {
 	struct addition a = {0};
-	kpack_error_t err = prepare(w, o, &a, why);
+	kpack_error_t err = prepare_addition(w, o, &a, why);
 
 	if (!err)
-		err = store(w, &a, why);
+		err = store_content(w, &a, why);
 	if (!err)
 		err = kp_writer_add_entry(w->store.writer, a.key, kp_span_str(a.arch),
 					  &a.entry, why);
@@ -415,7 +416,7 @@ static void name_object(const struct kpackx_object *o, struct kpackx_error *why)
 		kp_text_escape(kp_span_str(o->arch ? o->arch : "?"), arch, sizeof(arch)));
 }
 
-static kpack_error_t tell(const struct kpackx_error *what, struct kpackx_error *why)
+static kpack_error_t copy_error(const struct kpackx_error *what, struct kpackx_error *why)
 {
 	if (why)
 		*why = *what;
@@ -431,13 +432,13 @@ kpack_error_t kpackx_writer_add(kpackx_writer_t writer,
 	if (!writer || !object)
 		return INVALID(why, "writer or object is NULL");
 	if (writer->lost.code)
-		return tell(&writer->lost, why);
-	if (add(writer, object, &failure) == KPACK_SUCCESS)
+		return copy_error(&writer->lost, why);
+	if (add_object(writer, object, &failure) == KPACK_SUCCESS)
 		return KPACK_SUCCESS;
 	name_object(object, &failure);
 	if (failure.code != KPACK_ERROR_INVALID_ARGUMENT)
 		writer->lost = failure;
-	return tell(&failure, why);
+	return copy_error(&failure, why);
 }
 
 /* --- the end ------------------------------------------------------------------------ */
@@ -448,7 +449,7 @@ kpack_error_t kpackx_writer_finish(kpackx_writer_t writer, struct kpackx_error *
 
 	if (!writer)
 		return INVALID(why, "writer is NULL");
-	err = writer->lost.code ? tell(&writer->lost, why)
+	err = writer->lost.code ? copy_error(&writer->lost, why)
 				: kp_writer_finish(writer->store.writer, why);
 	if (!err)
 		err = kp_writer_publish(writer->store.writer, why);

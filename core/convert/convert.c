@@ -7,7 +7,7 @@
 #include "stray.h"
 #include "wrapper.h"
 
-static kpack_error_t refuse(struct kpackx_error *why, const char *text)
+static kpack_error_t refuse_file(struct kpackx_error *why, const char *text)
 {
 	return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED, "%s", text);
 }
@@ -17,11 +17,11 @@ static kpack_error_t refuse(struct kpackx_error *why, const char *text)
 static kpack_error_t check_kind(const struct kp_fatbin *fat, struct kpackx_error *why)
 {
 	if (fat->kind == KP_FATBIN_CONVERTED)
-		return refuse(why, "is converted already");
+		return refuse_file(why, "is converted already");
 	if (fat->kind != KP_FATBIN_ELF)
-		return refuse(why, "has no .hip_fatbin");
+		return refuse_file(why, "has no .hip_fatbin");
 	if (fat->elf.n_wrappers == 0)
-		return refuse(why, "no wrapper leads to its .hip_fatbin");
+		return refuse_file(why, "no wrapper leads to its .hip_fatbin");
 	for (size_t i = 0; i < fat->elf.n_wrappers; i++)
 		if (fat->elf.wrappers[i].fields.magic != KP_WRAPPER_HIPF)
 			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
@@ -51,13 +51,14 @@ static kpack_error_t point_to_marker(struct kp_edit *ed, const struct kp_elf *el
 }
 
 /* All steps of a conversion except writing. */
-static kpack_error_t edit(struct kp_edit *ed, const struct kp_fatbin *fat,
-			  const struct kp_convert_options *o, struct kpackx_error *why)
+static kpack_error_t edit_file(struct kp_edit *ed, const struct kp_fatbin *fat,
+			       const struct kp_convert_options *o,
+			       struct kpackx_error *why)
 {
 	size_t section = kp_edit_find(ed, KP_FATBIN_SECTION);
 
 	if (!section)
-		return refuse(why, "has no .hip_fatbin");
+		return refuse_file(why, "has no .hip_fatbin");
 	if (!o->keep_device_code) {
 		KP_TRY(kp_stray_check(ed, section, &fat->elf, why));
 		KP_TRY(kp_edit_cut(ed, section, why));
@@ -78,7 +79,7 @@ static kpack_error_t open_edited(int fd, uint64_t size, const struct kp_fatbin *
 
 	KP_TRY(check_kind(fat, why));
 	KP_TRY(kp_edit_open(fd, size, ed, why));
-	err = edit(ed, fat, o, why);
+	err = edit_file(ed, fat, o, why);
 	if (err)
 		kp_edit_close(ed);
 	return err;
@@ -116,8 +117,8 @@ static kpack_error_t check_targets(const struct kp_elf *elf, uint64_t marker,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t find(const struct kp_edit *ed, const struct kp_fatbin *fat,
-			  struct kp_converted *out, struct kpackx_error *why)
+static kpack_error_t find_sections(const struct kp_edit *ed, const struct kp_fatbin *fat,
+				   struct kp_converted *out, struct kpackx_error *why)
 {
 	size_t marker = kp_edit_find(ed, KP_MARKER_SECTION);
 	size_t layout = kp_edit_find(ed, KP_LAYOUT_SECTION);
@@ -146,9 +147,9 @@ kpack_error_t kp_converted_find(int fd, uint64_t size, const struct kp_fatbin *f
 	kpack_error_t err;
 
 	if (fat->kind != KP_FATBIN_CONVERTED)
-		return refuse(why, "is not converted");
+		return refuse_file(why, "is not converted");
 	KP_TRY(kp_edit_open(fd, size, &ed, why));
-	err = find(&ed, fat, out, why);
+	err = find_sections(&ed, fat, out, why);
 	kp_edit_close(&ed);
 	return err;
 }

@@ -80,9 +80,8 @@ kpack_error_t kp_convert_normalise(int fd, uint64_t size, const struct kp_fatbin
 
 /* The contents to restore in .hip_fatbin. */
 struct kp_restore_options {
-	uint64_t size; /* bytes; may be larger than the section was */
-	const uint64_t
-		*offsets; /* per wrapper: offset of its container in the section */
+	uint64_t size;           /* bytes; may be larger than the section was */
+	const uint64_t *offsets; /* per wrapper: offset of its container in the section */
 	/* Write SIZE bytes to OUT at OFFSET. */
 	kpack_error_t (*write)(void *arg, struct kp_outfile *out, uint64_t offset,
 			       struct kpackx_error *why);

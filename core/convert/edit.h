@@ -41,10 +41,10 @@ struct kp_edit_segment {
 struct kp_edit_section {
 	Elf64_Shdr h; /* sh_name and sh_offset are set by kp_edit_place */
 	const char *name;
-	size_t index; /* in the input; 0 for new sections and the null section */
+	size_t index;          /* in the input; 0 for new sections and the null section */
 	bool is_new, in_block; /* in_block: new and mapped */
-	struct kp_span bytes; /* content of a new section, borrowed */
-	uint64_t from;        /* sh_offset in the input */
+	struct kp_span bytes;  /* content of a new section, borrowed */
+	uint64_t from;         /* sh_offset in the input */
 };
 
 /*

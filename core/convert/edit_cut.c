@@ -4,7 +4,7 @@
 #include "edit.h"
 #include "core/base/bounds.h"
 
-static kpack_error_t refuse(struct kpackx_error *why, const char *text)
+static kpack_error_t refuse_edit(struct kpackx_error *why, const char *text)
 {
 	return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED, "elf: %s", text);
 }
@@ -42,7 +42,7 @@ static kpack_error_t check_alone(const struct kp_edit *ed, size_t section,
 	if ((ed->h.e_phoff < end &&
 	     ed->h.e_phoff + ed->n_segments * sizeof(Elf64_Phdr) > from) ||
 	    from < sizeof(Elf64_Ehdr))
-		return refuse(why, "headers stand inside the section");
+		return refuse_edit(why, "headers stand inside the section");
 	return KPACK_SUCCESS;
 }
 
@@ -212,7 +212,7 @@ static void join_empty_sections(struct kp_edit *ed, size_t at)
 	}
 }
 
-static void join(struct kp_edit *ed, size_t at)
+static void join_segments(struct kp_edit *ed, size_t at)
 {
 	Elf64_Phdr *a = &ed->segments[at].h, *b = &ed->segments[at + 1].h;
 
@@ -258,9 +258,9 @@ static void fill_hole(struct kp_edit *ed, size_t at, struct kp_edit_chunk made)
 	kp_edit_insert_chunk(ed, chunk, made);
 	kp_edit_mark_moves(ed, chunk);
 	if (can_join(ed, at))
-		join(ed, at);
+		join_segments(ed, at);
 	if (at && can_join(ed, at - 1))
-		join(ed, at - 1);
+		join_segments(ed, at - 1);
 }
 
 /* Return the chunk that has the addresses of S, or -1. */
@@ -341,7 +341,7 @@ kpack_error_t kp_edit_move_behind(struct kp_edit *ed, size_t section, uint64_t s
 	end = ed->segments[last].h.p_vaddr + ed->segments[last].h.p_memsz;
 	end = (end + ed->page - 1) / ed->page * ed->page;
 	if (!kp_range_ok(KP_ADDRESS_MAX, end, size))
-		return refuse(why, "no address is free behind the last segment");
+		return refuse_edit(why, "no address is free behind the last segment");
 	s.h = (Elf64_Phdr){.p_type = PT_LOAD,
 			   .p_flags = PF_R,
 			   .p_vaddr = end,

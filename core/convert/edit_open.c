@@ -18,12 +18,12 @@ static const struct machine {
 	{EM_AARCH64, 65536},
 };
 
-static kpack_error_t refuse(struct kpackx_error *why, const char *text)
+static kpack_error_t refuse_file(struct kpackx_error *why, const char *text)
 {
 	return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED, "elf: %s", text);
 }
 
-static kpack_error_t lies(struct kpackx_error *why, const char *what)
+static kpack_error_t fail_elf(struct kpackx_error *why, const char *what)
 {
 	const char *text = elf_errmsg(-1);
 
@@ -37,10 +37,10 @@ static kpack_error_t read_header(struct kp_edit *ed, struct kpackx_error *why)
 {
 	ed->libelf = elf_begin(ed->fd, ELF_C_READ, NULL);
 	if (!ed->libelf || !gelf_getehdr(ed->libelf, &ed->h))
-		return lies(why, "header");
+		return fail_elf(why, "header");
 	if (ed->h.e_ident[EI_CLASS] != ELFCLASS64 ||
 	    ed->h.e_ident[EI_DATA] != ELFDATA2LSB)
-		return refuse(why, "only 64-bit little-endian files are changed");
+		return refuse_file(why, "only 64-bit little-endian files are changed");
 	if (ed->h.e_type != ET_EXEC && ed->h.e_type != ET_DYN)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "elf: type %u: only programs and shared libraries are "
@@ -56,7 +56,7 @@ static kpack_error_t read_header(struct kp_edit *ed, struct kpackx_error *why)
 	if (ed->h.e_ehsize != sizeof(Elf64_Ehdr) ||
 	    ed->h.e_phentsize != sizeof(Elf64_Phdr) ||
 	    ed->h.e_shentsize != sizeof(Elf64_Shdr))
-		return refuse(why, "its headers have another size");
+		return refuse_file(why, "its headers have another size");
 	return KPACK_SUCCESS;
 }
 
@@ -65,7 +65,7 @@ static kpack_error_t read_segments(struct kp_edit *ed, struct kpackx_error *why)
 	size_t n;
 
 	if (elf_getphdrnum(ed->libelf, &n))
-		return lies(why, "program headers");
+		return fail_elf(why, "program headers");
 	if (n == 0 || n > KP_SEGMENTS_MAX)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "elf: %zu program headers", n);
@@ -81,7 +81,7 @@ static kpack_error_t read_segments(struct kp_edit *ed, struct kpackx_error *why)
 		struct kp_edit_segment *s = &ed->segments[ed->n_segments];
 
 		if (!gelf_getphdr(ed->libelf, (int)ed->n_segments, &s->h))
-			return lies(why, "program header");
+			return fail_elf(why, "program header");
 		s->from = s->h.p_offset;
 	}
 	return KPACK_SUCCESS;
@@ -92,7 +92,7 @@ static kpack_error_t check_section(const struct kp_edit *ed,
 				   struct kpackx_error *why)
 {
 	if (s->h.sh_type == SHT_GROUP)
-		return refuse(why, "section groups in a linked file");
+		return refuse_file(why, "section groups in a linked file");
 	if (s->h.sh_type != SHT_NOBITS &&
 	    !kp_range_ok(ed->size, s->h.sh_offset, s->h.sh_size))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
@@ -114,12 +114,12 @@ static kpack_error_t read_section(struct kp_edit *ed, size_t i, size_t names,
 	struct kp_edit_section *s = &ed->sections[i];
 
 	if (!gelf_getshdr(elf_getscn(ed->libelf, i), &s->h))
-		return lies(why, "section header");
+		return fail_elf(why, "section header");
 	s->index = i;
 	s->from = s->h.sh_offset;
 	s->name = elf_strptr(ed->libelf, names, s->h.sh_name);
 	if (!s->name)
-		return lies(why, "section name");
+		return fail_elf(why, "section name");
 	ed->n_sections++;
 	return i ? check_section(ed, s, why) : KPACK_SUCCESS;
 }
@@ -129,7 +129,7 @@ static kpack_error_t read_sections(struct kp_edit *ed, struct kpackx_error *why)
 	size_t n, names;
 
 	if (elf_getshdrnum(ed->libelf, &n) || elf_getshdrstrndx(ed->libelf, &names))
-		return lies(why, "section headers");
+		return fail_elf(why, "section headers");
 	if (n < 2 || n + SPARE >= SHN_LORESERVE || names == 0 || names >= n)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "elf: %zu sections, names in %zu", n, names);
@@ -139,7 +139,7 @@ static kpack_error_t read_sections(struct kp_edit *ed, struct kpackx_error *why)
 	for (size_t i = 0; i < n; i++)
 		KP_TRY(read_section(ed, i, names, why));
 	if (ed->sections[names].h.sh_flags & SHF_ALLOC)
-		return refuse(why, "the section names are mapped");
+		return refuse_file(why, "the section names are mapped");
 	ed->names = names;
 	ed->old_names = ed->sections[names].h.sh_size;
 	return KPACK_SUCCESS;
@@ -194,11 +194,11 @@ static kpack_error_t make_chunks(struct kp_edit *ed, struct kpackx_error *why)
 						       .segment = i};
 	}
 	if (ed->n_chunks == 0)
-		return refuse(why, "no segment has bytes in the file");
+		return refuse_file(why, "no segment has bytes in the file");
 	return KPACK_SUCCESS;
 }
 
-static void reach(uint64_t *end, uint64_t offset, uint64_t size)
+static void reach_range(uint64_t *end, uint64_t offset, uint64_t size)
 {
 	if (size && offset + size > *end)
 		*end = offset + size;
@@ -209,14 +209,14 @@ static void find_tail(struct kp_edit *ed)
 {
 	uint64_t end = sizeof(Elf64_Ehdr);
 
-	reach(&end, ed->h.e_phoff, ed->n_segments * sizeof(Elf64_Phdr));
-	reach(&end, ed->h.e_shoff, ed->n_sections * sizeof(Elf64_Shdr));
+	reach_range(&end, ed->h.e_phoff, ed->n_segments * sizeof(Elf64_Phdr));
+	reach_range(&end, ed->h.e_shoff, ed->n_sections * sizeof(Elf64_Shdr));
 	for (size_t i = 1; i < ed->n_sections; i++)
 		if (ed->sections[i].h.sh_type != SHT_NOBITS)
-			reach(&end, ed->sections[i].h.sh_offset,
-			      ed->sections[i].h.sh_size);
+			reach_range(&end, ed->sections[i].h.sh_offset,
+				    ed->sections[i].h.sh_size);
 	for (size_t i = 0; i < ed->n_chunks; i++)
-		reach(&end, ed->chunks[i].from, ed->chunks[i].size);
+		reach_range(&end, ed->chunks[i].from, ed->chunks[i].size);
 	ed->tail_from = end;
 	ed->tail_size = ed->size > end ? ed->size - end : 0;
 }

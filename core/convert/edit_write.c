@@ -34,7 +34,7 @@ static kpack_error_t number_sections(struct writer *w, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-static uint32_t renumber(const struct writer *w, uint32_t number)
+static uint32_t new_number(const struct writer *w, uint32_t number)
 {
 	return number < w->n_old ? w->number[number] : number;
 }
@@ -42,10 +42,10 @@ static uint32_t renumber(const struct writer *w, uint32_t number)
 /* sh_info is a section's number for relocations and if a flag says so, else a count. */
 static void renumber_links(const struct writer *w, Elf64_Shdr *h)
 {
-	h->sh_link = renumber(w, h->sh_link);
+	h->sh_link = new_number(w, h->sh_link);
 	if (h->sh_type == SHT_REL || h->sh_type == SHT_RELA ||
 	    (h->sh_flags & SHF_INFO_LINK))
-		h->sh_info = renumber(w, h->sh_info);
+		h->sh_info = new_number(w, h->sh_info);
 }
 
 /* ---- symbols ---- */
@@ -189,8 +189,8 @@ static kpack_error_t write_patches(const struct writer *w, struct kpackx_error *
 
 /* ---- tables ---- */
 
-static kpack_error_t encode(void *to, const void *from, size_t size, Elf_Type type,
-			    struct kpackx_error *why)
+static kpack_error_t encode_row(void *to, const void *from, size_t size, Elf_Type type,
+				struct kpackx_error *why)
 {
 	Elf_Data out = {.d_buf = to, .d_size = size, .d_version = EV_CURRENT};
 	Elf_Data in = {.d_buf = (void *)from,
@@ -210,7 +210,8 @@ static kpack_error_t write_segments(const struct writer *w, struct kpackx_error 
 	uint8_t bytes[sizeof(Elf64_Phdr)];
 
 	for (size_t i = 0; i < ed->n_segments; i++) {
-		KP_TRY(encode(bytes, &ed->segments[i].h, sizeof(bytes), ELF_T_PHDR, why));
+		KP_TRY(encode_row(bytes, &ed->segments[i].h, sizeof(bytes), ELF_T_PHDR,
+				  why));
 		KP_TRY(kp_outfile_pwrite(w->out, ed->h.e_phoff + i * sizeof(bytes), bytes,
 					 sizeof(bytes), why));
 	}
@@ -227,7 +228,7 @@ static kpack_error_t write_section_headers(const struct writer *w,
 		Elf64_Shdr h = ed->sections[i].h;
 
 		renumber_links(w, &h);
-		KP_TRY(encode(bytes, &h, sizeof(bytes), ELF_T_SHDR, why));
+		KP_TRY(encode_row(bytes, &h, sizeof(bytes), ELF_T_SHDR, why));
 		KP_TRY(kp_outfile_pwrite(w->out, ed->h.e_shoff + i * sizeof(bytes), bytes,
 					 sizeof(bytes), why));
 	}
@@ -256,7 +257,7 @@ static kpack_error_t write_tables(const struct writer *w, struct kpackx_error *w
 	uint8_t bytes[sizeof(Elf64_Ehdr)];
 
 	KP_TRY(erase_table(w, why));
-	KP_TRY(encode(bytes, &w->ed->h, sizeof(bytes), ELF_T_EHDR, why));
+	KP_TRY(encode_row(bytes, &w->ed->h, sizeof(bytes), ELF_T_EHDR, why));
 	KP_TRY(kp_outfile_pwrite(w->out, 0, bytes, sizeof(bytes), why));
 	KP_TRY(write_segments(w, why));
 	return write_section_headers(w, why);

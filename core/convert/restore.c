@@ -19,7 +19,7 @@ static kpack_error_t write_section(void *arg, struct kp_outfile *out, uint64_t o
 	return r->options->write(r->options->arg, out, offset, why);
 }
 
-static kpack_error_t drop_ours(struct kp_edit *ed, struct kpackx_error *why)
+static kpack_error_t drop_added_sections(struct kp_edit *ed, struct kpackx_error *why)
 {
 	size_t layout = kp_edit_find(ed, KP_LAYOUT_SECTION), marker;
 
@@ -33,7 +33,7 @@ static kpack_error_t drop_ours(struct kp_edit *ed, struct kpackx_error *why)
 }
 
 /* Fill .hip_fatbin, in its place or after all other segments. */
-static kpack_error_t fill(struct restorer *r, struct kpackx_error *why)
+static kpack_error_t fill_section(struct restorer *r, struct kpackx_error *why)
 {
 	struct kp_edit *ed = &r->ed;
 	size_t section = kp_edit_find(ed, KP_FATBIN_SECTION);
@@ -50,7 +50,7 @@ static kpack_error_t fill(struct restorer *r, struct kpackx_error *why)
 	return kp_edit_fill(ed, section, write_section, r, why);
 }
 
-static kpack_error_t point_back(struct restorer *r, struct kpackx_error *why)
+static kpack_error_t point_wrappers(struct restorer *r, struct kpackx_error *why)
 {
 	const struct kp_elf *elf = &r->fat->elf;
 	const Elf64_Shdr *h = &r->ed.sections[kp_edit_find(&r->ed, KP_FATBIN_SECTION)].h;
@@ -70,13 +70,13 @@ static kpack_error_t point_back(struct restorer *r, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t restore(struct restorer *r, struct kp_outfile *out,
-			     struct kpackx_error *why)
+static kpack_error_t restore_file(struct restorer *r, struct kp_outfile *out,
+				  struct kpackx_error *why)
 {
-	KP_TRY(drop_ours(&r->ed, why));
-	KP_TRY(fill(r, why));
+	KP_TRY(drop_added_sections(&r->ed, why));
+	KP_TRY(fill_section(r, why));
 	KP_TRY(kp_edit_place(&r->ed, why));
-	KP_TRY(point_back(r, why));
+	KP_TRY(point_wrappers(r, why));
 	return kp_edit_write(&r->ed, out, why);
 }
 
@@ -90,7 +90,7 @@ kpack_error_t kp_restore(int fd, uint64_t size, const struct kp_fatbin *fat,
 
 	KP_TRY(kp_converted_find(fd, size, fat, &found, why));
 	KP_TRY(kp_edit_open(fd, size, &r.ed, why));
-	err = restore(&r, out, why);
+	err = restore_file(&r, out, why);
 	kp_edit_close(&r.ed);
 	return err;
 }

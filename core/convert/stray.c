@@ -24,7 +24,7 @@ struct search {
 	struct kp_window words;
 };
 
-static bool inside(const struct search *s, uint64_t vaddr)
+static bool is_inside(const struct search *s, uint64_t vaddr)
 {
 	return vaddr >= s->fatbin->sh_addr &&
 	       vaddr - s->fatbin->sh_addr < s->fatbin->sh_size;
@@ -48,7 +48,8 @@ static bool is_wrapper_pointer(const struct kp_elf *elf, uint64_t vaddr)
 	return false;
 }
 
-static kpack_error_t refuse(uint64_t vaddr, const char *what, struct kpackx_error *why)
+static kpack_error_t refuse_word(uint64_t vaddr, const char *what,
+				 struct kpackx_error *why)
 {
 	return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 		       "elf: the word at 0x%" PRIx64
@@ -57,19 +58,19 @@ static kpack_error_t refuse(uint64_t vaddr, const char *what, struct kpackx_erro
 }
 
 /* Check the word at VADDR, which is relocated to point to TARGET. */
-static kpack_error_t look(const struct search *s, uint64_t vaddr, uint64_t target,
-			  struct kpackx_error *why)
+static kpack_error_t check_target(const struct search *s, uint64_t vaddr, uint64_t target,
+				  struct kpackx_error *why)
 {
-	if (inside(s, vaddr))
-		return refuse(vaddr, "is relocated inside", why);
-	if (inside(s, target) && !is_wrapper_pointer(s->elf, vaddr))
-		return refuse(vaddr, "leads into", why);
+	if (is_inside(s, vaddr))
+		return refuse_word(vaddr, "is relocated inside", why);
+	if (is_inside(s, target) && !is_wrapper_pointer(s->elf, vaddr))
+		return refuse_word(vaddr, "leads into", why);
 	return KPACK_SUCCESS;
 }
 
 /* Read the word at VADDR; words without bytes in the file are zero. */
-static kpack_error_t stored(struct search *s, uint64_t vaddr, uint64_t *word,
-			    struct kpackx_error *why)
+static kpack_error_t stored_word(struct search *s, uint64_t vaddr, uint64_t *word,
+				 struct kpackx_error *why)
 {
 	const uint8_t *p;
 
@@ -124,7 +125,7 @@ static kpack_error_t read_symbols(struct search *s, const Elf64_Shdr *symbols,
 		uint32_t index = (uint32_t)(off / sizeof(Elf64_Sym));
 
 		KP_TRY(kp_window_get(&window, off, sizeof(Elf64_Sym), &p, why));
-		if (!inside(s, kp_le64(p + offsetof(Elf64_Sym, st_value))))
+		if (!is_inside(s, kp_le64(p + offsetof(Elf64_Sym, st_value))))
 			continue;
 		if (s->end_symbol == 0)
 			s->first_symbol = index;
@@ -145,12 +146,12 @@ static kpack_error_t look_at_reloc(struct search *s, const Elf64_Shdr *h,
 	if (h->sh_type == SHT_RELA)
 		addend = kp_le64(p + offsetof(Elf64_Rela, r_addend));
 	else
-		KP_TRY(stored(s, vaddr, &addend, why));
+		KP_TRY(stored_word(s, vaddr, &addend, why));
 	if (ELF64_R_TYPE(info) == s->relative)
-		return look(s, vaddr, addend, why);
+		return check_target(s, vaddr, addend, why);
 	if (index >= s->first_symbol && index < s->end_symbol)
 		KP_TRY(symbol_value(s, symbols, index, &symbol, why));
-	return look(s, vaddr, symbol ? symbol + addend : 0, why);
+	return check_target(s, vaddr, symbol ? symbol + addend : 0, why);
 }
 
 static kpack_error_t look_at_relocs(struct search *s, const Elf64_Shdr *h,
@@ -189,8 +190,8 @@ static kpack_error_t look_at_word(struct search *s, uint64_t vaddr,
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "elf: .relr.dyn is not in order at 0x%" PRIx64, vaddr);
 	s->last_word = vaddr;
-	KP_TRY(stored(s, vaddr, &target, why));
-	return look(s, vaddr, target, why);
+	KP_TRY(stored_word(s, vaddr, &target, why));
+	return check_target(s, vaddr, target, why);
 }
 
 static kpack_error_t look_at_relr(struct search *s, const Elf64_Shdr *h,

@@ -25,8 +25,8 @@ size_t kp_cutile_argument_count(const struct kpackx_constraint *c)
 }
 
 /* Append an argument; the current path is its name. */
-static struct kpackx_argument *add(struct filler *f, const char *type, uint32_t size,
-				   const char *meaning)
+static struct kpackx_argument *add_argument(struct filler *f, const char *type,
+					    uint32_t size, const char *meaning)
 {
 	struct kpackx_argument *a = &f->items[f->count++];
 	struct kp_span name = {(const uint8_t *)f->path.text, f->path.size};
@@ -49,15 +49,15 @@ static void add_extents(struct filler *f, const struct kpackx_constraint *c,
 
 	for (uint32_t i = 0; i < c->ndim; i++) {
 		kp_compose_print(&f->path, ".%s[%u]", what, i);
-		add(f, index->c, index->size, meaning);
+		add_argument(f, index->c, index->size, meaning);
 		kp_compose_cut(&f->path, end);
 	}
 }
 
 static void add_array(struct filler *f, const struct kpackx_constraint *c)
 {
-	add(f, kp_cutile_dtype(c->dtype)->c_pointer, 8,
-	    "device pointer to the array's data");
+	add_argument(f, kp_cutile_dtype(c->dtype)->c_pointer, 8,
+		     "device pointer to the array's data");
 	add_extents(f, c, "shape", "elements in this dimension");
 	add_extents(f, c, "stride",
 		    "elements from one index of this dimension to the next");
@@ -67,13 +67,14 @@ static void add_list(struct filler *f, const struct kpackx_constraint *c)
 {
 	size_t end = f->path.size;
 
-	add(f, "int64_t *", 8,
-	    "device pointer to the list: for each array 64-bit words with a device "
-	    "pointer, "
-	    "the shape and the strides")
+	add_argument(
+		f, "int64_t *", 8,
+		"device pointer to the list: for each array 64-bit words with a device "
+		"pointer, "
+		"the shape and the strides")
 		->words = 1 + 2 * c->items->ndim;
 	kp_compose_str(&f->path, ".length");
-	add(f, "int32_t", 4, "arrays in the list");
+	add_argument(f, "int32_t", 4, "arrays in the list");
 	kp_compose_cut(&f->path, end);
 }
 
@@ -82,8 +83,8 @@ static void add_constraint(struct filler *f, const struct kpackx_constraint *c)
 	size_t end = f->path.size;
 
 	if (c->kind == KPACKX_SCALAR)
-		add(f, kp_cutile_dtype(c->dtype)->c, kp_cutile_dtype(c->dtype)->size,
-		    "value");
+		add_argument(f, kp_cutile_dtype(c->dtype)->c,
+			     kp_cutile_dtype(c->dtype)->size, "value");
 	else if (c->kind == KPACKX_ARRAY)
 		add_array(f, c);
 	else if (c->kind == KPACKX_LIST)

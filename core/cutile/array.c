@@ -88,8 +88,8 @@ static kpack_error_t read_group_stride(struct kp_cutile_reader *p,
 }
 
 /* Add GROUP's predicates to dimension I. */
-static kpack_error_t apply(struct kp_cutile_reader *p, const struct group *group,
-			   unsigned i, struct kpackx_axis *axis)
+static kpack_error_t apply_group(struct kp_cutile_reader *p, const struct group *group,
+				 unsigned i, struct kpackx_axis *axis)
 {
 	const struct kpackx_axis *g = &group->axis;
 
@@ -156,7 +156,7 @@ static kpack_error_t read_predicates(struct kp_cutile_reader *p, uint32_t ndim,
 			return kp_cutile_unexpected(p, begin, "a predicate (s i t v l)");
 		for (unsigned i = 0; i < ndim; i++)
 			if (mask >> i & 1)
-				KP_TRY(apply(p, &group, i, &axes[i]));
+				KP_TRY(apply_group(p, &group, i, &axes[i]));
 	}
 	return KPACK_SUCCESS;
 }

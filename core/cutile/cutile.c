@@ -116,8 +116,8 @@ static kpack_error_t check_canonical(struct kp_span name,
 	return err;
 }
 
-static kpack_error_t fill(struct kp_span name, struct held_signature *held,
-			  struct kpackx_error *why)
+static kpack_error_t fill_signature(struct kp_span name, struct held_signature *held,
+				    struct kpackx_error *why)
 {
 	KP_TRY(kp_cutile_parse(name, &held->arena, &held->signature, why));
 	KP_TRY(check_canonical(name, &held->signature, why));
@@ -132,7 +132,7 @@ kpack_error_t kp_cutile_demangle(struct kp_span name, struct kpackx_signature **
 
 	if (!held)
 		return kp_fail_memory(why, sizeof(*held), "a signature");
-	err = fill(name, held, why);
+	err = fill_signature(name, held, why);
 	if (err)
 		kpackx_signature_free(&held->signature);
 	else

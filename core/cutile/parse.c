@@ -37,7 +37,7 @@ static kpack_error_t read_list(struct kp_cutile_reader *p, struct kpackx_constra
 }
 
 /* Read one more constraint onto the stack. */
-static kpack_error_t push(struct kp_cutile_reader *p)
+static kpack_error_t push_constraint(struct kp_cutile_reader *p)
 {
 	struct kpackx_constraint c = {0};
 
@@ -49,8 +49,8 @@ static kpack_error_t push(struct kp_cutile_reader *p)
 }
 
 /* Take the newest N constraints off the stack. */
-static kpack_error_t pop(struct kp_cutile_reader *p, size_t n,
-			 const struct kpackx_constraint **out)
+static kpack_error_t pop_constraints(struct kp_cutile_reader *p, size_t n,
+				     const struct kpackx_constraint **out)
 {
 	struct kpackx_constraint *items = kp_arena_alloc(p->arena, n * sizeof(*items));
 
@@ -74,10 +74,10 @@ static kpack_error_t read_tuple(struct kp_cutile_reader *p, struct kpackx_constr
 	KP_TRY(kp_cutile_read_number(p, 10, p->name.size, "a count of items", &count));
 	p->depth++;
 	for (uint64_t i = 0; i < count; i++)
-		KP_TRY(push(p));
+		KP_TRY(push_constraint(p));
 	p->depth--;
 	c->n_items = (size_t)count;
-	return pop(p, c->n_items, &c->items);
+	return pop_constraints(p, c->n_items, &c->items);
 }
 
 static kpack_error_t read_class(struct kp_cutile_reader *p, struct kpackx_constraint *c)
@@ -228,7 +228,7 @@ static kpack_error_t read_parameters(struct kp_cutile_reader *p)
 	while (p->pos < p->name.size) {
 		if (!kp_cutile_take(p, '_'))
 			return kp_cutile_unexpected(p, p->pos, "_ or the end");
-		KP_TRY(push(p));
+		KP_TRY(push_constraint(p));
 	}
 	return KPACK_SUCCESS;
 }
@@ -250,7 +250,7 @@ static kpack_error_t read_name(struct kp_cutile_reader *p, struct kpackx_signatu
 		(struct kpackx_string){kp_arena_copy(p->arena, function), function.size};
 	if (!out->function.data)
 		return kp_cutile_no_memory(p);
-	return pop(p, p->n_stack, &out->parameters);
+	return pop_constraints(p, p->n_stack, &out->parameters);
 }
 
 static kpack_error_t check_bytes(struct kp_span name, struct kpackx_error *why)

@@ -64,7 +64,7 @@ static bool is_dtype(int c)
 }
 
 /* Read all characters of a KIND at the cursor. */
-static struct kp_span run(struct kp_cutile_reader *p, bool (*kind)(int))
+static struct kp_span read_run(struct kp_cutile_reader *p, bool (*kind)(int))
 {
 	size_t begin = p->pos;
 
@@ -79,7 +79,7 @@ kpack_error_t kp_cutile_read_digits(struct kp_cutile_reader *p, bool (*kind)(int
 {
 	size_t at = p->pos;
 
-	*digits = run(p, kind);
+	*digits = read_run(p, kind);
 	if (digits->size == 0)
 		return kp_cutile_unexpected(p, at, what);
 	if (digits->size > 1 && digits->data[0] == '0')
@@ -142,7 +142,7 @@ kpack_error_t kp_cutile_read_divisor(struct kp_cutile_reader *p, const char *wha
 kpack_error_t kp_cutile_read_dtype(struct kp_cutile_reader *p, kpackx_dtype_t *out)
 {
 	size_t at = p->pos;
-	struct kp_span code = run(p, is_dtype);
+	struct kp_span code = read_run(p, is_dtype);
 	const struct kp_cutile_dtype *dtype = kp_cutile_dtype_of(code);
 
 	if (code.size == 0)
@@ -215,7 +215,7 @@ kpack_error_t kp_cutile_read_string(struct kp_cutile_reader *p, struct kpackx_st
 	uint32_t c;
 
 	for (;;) {
-		struct kp_span plain = run(p, is_plain);
+		struct kp_span plain = read_run(p, is_plain);
 
 		if (plain.size)
 			memcpy(p->scratch + n, plain.data, plain.size);

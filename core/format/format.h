@@ -47,12 +47,11 @@ struct kp_container {
 /* One entry of a container. */
 struct kp_image {
 	size_t container; /* 0-based, in file order; nested ones follow their parent */
-	char *id; /* as stored: bundle entry ID, section name, member name; NULL: none */
-	bool host;    /* the host's entry */
-	bool stream;  /* holds containers one after another, and nothing else */
-	bool damaged; /* cannot be decoded; set by kp_nest_salvage */
-	char kind
-		[16]; /* offload kind, as in IDs: "hip", "openmp", "cuda" ...; or "" */
+	char *id;  /* as stored: bundle entry ID, section name, member name; NULL: none */
+	bool host; /* the host's entry */
+	bool stream;   /* holds containers one after another, and nothing else */
+	bool damaged;  /* cannot be decoded; set by kp_nest_salvage */
+	char kind[16]; /* offload kind, as in IDs: "hip", "openmp", "cuda" ...; or "" */
 	char arch[KP_TARGET_TEXT_MAX]; /* canonical target ID, "" if not stated */
 	uint64_t offset;               /* in the container's payload */
 	uint64_t size;

@@ -14,7 +14,7 @@ struct kp_cached {
 	struct kpackx_error why;       /* of the failure */
 };
 
-static void unlist(struct kp_cache *c, struct kp_cached *e);
+static void unlist_entry(struct kp_cache *c, struct kp_cached *e);
 
 /* ---- fork ---- */
 
@@ -38,17 +38,17 @@ static void after_fork(void)
 
 /*
  * In the child, remove the entries that threads of the parent were opening: no thread
- * here will finish that.  They are not freed, because no allocator promises to work in
- * these handlers.
+ * here will finish that.  They are not freed, because allocators other than the C
+ * library's do not promise to work in these handlers.
  */
-static void settle(struct kp_cache *c)
+static void settle_cache(struct kp_cache *c)
 {
 	struct kp_cached *next;
 
 	for (struct kp_cached *e = c->first; e; e = next) {
 		next = e->next;
 		if (e->opening)
-			unlist(c, e);
+			unlist_entry(c, e);
 	}
 	/* initialise it: the old state counts waiting threads that do not exist here */
 	pthread_cond_init(&c->opened, NULL);
@@ -57,7 +57,7 @@ static void settle(struct kp_cache *c)
 static void after_fork_in_child(void)
 {
 	for (struct kp_cache *c = living; c; c = c->next)
-		settle(c);
+		settle_cache(c);
 	after_fork();
 }
 
@@ -72,7 +72,7 @@ __attribute__((constructor)) static void add_handlers(void)
 	handlers_fault = pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }
 
-static void live(struct kp_cache *c)
+static void list_cache(struct kp_cache *c)
 {
 	pthread_mutex_lock(&living_lock);
 	c->next = living;
@@ -80,7 +80,7 @@ static void live(struct kp_cache *c)
 	pthread_mutex_unlock(&living_lock);
 }
 
-static void die(struct kp_cache *c)
+static void unlist_cache(struct kp_cache *c)
 {
 	struct kp_cache **at = &living;
 
@@ -104,7 +104,7 @@ kpack_error_t kp_cache_init(struct kp_cache *c, struct kpackx_error *why)
 		pthread_mutex_destroy(&c->lock);
 		return kp_fail_memory(why, sizeof(c->opened), "a condition");
 	}
-	live(c);
+	list_cache(c);
 	return KPACK_SUCCESS;
 }
 
@@ -119,7 +119,7 @@ static void entry_free(struct kp_cached *e)
 
 void kp_cache_fini(struct kp_cache *c)
 {
-	die(c);
+	unlist_cache(c);
 	while (c->first) {
 		struct kp_cached *e = c->first;
 
@@ -151,8 +151,8 @@ static bool is_meant(const struct kp_cached *e, const char *path, const struct s
 	return path[0] == '/' && !e->opening && strcmp(e->path, path) == 0;
 }
 
-static struct kp_cached *find(const struct kp_cache *c, const char *path,
-			      const struct stat *st)
+static struct kp_cached *find_entry(const struct kp_cache *c, const char *path,
+				    const struct stat *st)
 {
 	for (struct kp_cached *e = c->first; e; e = e->next)
 		if (is_meant(e, path, st))
@@ -160,14 +160,14 @@ static struct kp_cached *find(const struct kp_cache *c, const char *path,
 	return NULL;
 }
 
-static void list(struct kp_cache *c, struct kp_cached *e)
+static void list_entry(struct kp_cache *c, struct kp_cached *e)
 {
 	e->listed = true;
 	e->next = c->first;
 	c->first = e;
 }
 
-static void unlist(struct kp_cache *c, struct kp_cached *e)
+static void unlist_entry(struct kp_cache *c, struct kp_cached *e)
 {
 	struct kp_cached **at = &c->first;
 
@@ -183,13 +183,13 @@ static void unlist(struct kp_cache *c, struct kp_cached *e)
  * Unlist the entry that PATH led to before KEEP; return it to be freed, or NULL if it is
  * in use.
  */
-static struct kp_cached *retire(struct kp_cache *c, const char *path,
-				const struct kp_cached *keep)
+static struct kp_cached *retire_entry(struct kp_cache *c, const char *path,
+				      const struct kp_cached *keep)
 {
 	for (struct kp_cached *e = c->first; e; e = e->next) {
 		if (e == keep || e->opening || strcmp(e->path, path) != 0)
 			continue;
-		unlist(c, e);
+		unlist_entry(c, e);
 		return e->users ? NULL : e;
 	}
 	return NULL;
@@ -225,11 +225,11 @@ static void open_entry(struct kp_cache *c, struct kp_cached *e)
 	e->opening = false;
 	if (err) {
 		e->why = why;
-		unlist(c, e);
+		unlist_entry(c, e);
 	} else {
 		e->archive = archive;
 		e->st = *kp_archive_stat(archive); /* may be another file than before */
-		old = retire(c, e->path, e);
+		old = retire_entry(c, e->path, e);
 	}
 	pthread_cond_broadcast(&c->opened);
 	pthread_mutex_unlock(&c->lock);
@@ -237,7 +237,7 @@ static void open_entry(struct kp_cache *c, struct kp_cached *e)
 }
 
 /* Become a user of E, and wait until it is opened or has failed. */
-static void join(struct kp_cache *c, struct kp_cached *e)
+static void join_entry(struct kp_cache *c, struct kp_cached *e)
 {
 	e->users++;
 	while (e->opening)
@@ -249,20 +249,20 @@ static void join(struct kp_cache *c, struct kp_cached *e)
  * *FRESH becomes true if the entry is new; then the caller opens it.  NULL: no entry, or
  * no memory for one.
  */
-static struct kp_cached *enter(struct kp_cache *c, const char *path,
-			       const struct stat *st, bool *fresh)
+static struct kp_cached *enter_path(struct kp_cache *c, const char *path,
+				    const struct stat *st, bool *fresh)
 {
 	struct kp_cached *e, *old = NULL;
 
 	pthread_mutex_lock(&c->lock);
-	e = find(c, path, st);
+	e = find_entry(c, path, st);
 	*fresh = !e;
 	if (e) {
-		join(c, e);
+		join_entry(c, e);
 		if (e->listed) /* E may have failed or been replaced meanwhile */
-			old = retire(c, path, e);
+			old = retire_entry(c, path, e);
 	} else if (st && (e = entry_new(path, st))) {
-		list(c, e);
+		list_entry(c, e);
 	}
 	pthread_mutex_unlock(&c->lock);
 	entry_free(old);
@@ -276,7 +276,7 @@ static kpack_error_t get_present(struct kp_cache *c, const char *path,
 {
 	kpack_error_t err;
 	bool fresh;
-	struct kp_cached *e = enter(c, path, st, &fresh);
+	struct kp_cached *e = enter_path(c, path, st, &fresh);
 
 	if (!e)
 		return kp_fail_memory(why, sizeof(*e), "an open archive");
@@ -308,7 +308,7 @@ kpack_error_t kp_cache_get(struct kp_cache *c, const char *path, struct kp_cache
 		err = get_present(c, path, &st, &e, &reason);
 	/* the file may also disappear between stat and open */
 	if (missing || err == KPACK_ERROR_FILE_NOT_FOUND)
-		e = enter(c, path, NULL, &fresh);
+		e = enter_path(c, path, NULL, &fresh);
 	if (e)
 		*out = e;
 	else if (why)

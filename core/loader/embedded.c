@@ -198,7 +198,7 @@ static kpack_error_t no_image(const struct request *r, struct kpackx_error *why)
 		       has.used ? has.text : " none");
 }
 
-static kpack_error_t choose(struct request *r, struct kpackx_error *why)
+static kpack_error_t choose_image(struct request *r, struct kpackx_error *why)
 {
 	for (size_t i = 0; i < r->n_archs && !r->image; i++)
 		if (r->archs[i])
@@ -208,8 +208,9 @@ static kpack_error_t choose(struct request *r, struct kpackx_error *why)
 
 /* ---- the image's bytes ---- */
 
-static kpack_error_t copy(const struct kp_source *payload, const struct kp_image *image,
-			  void **data, size_t *size, struct kpackx_error *why)
+static kpack_error_t copy_image(const struct kp_source *payload,
+				const struct kp_image *image, void **data, size_t *size,
+				struct kpackx_error *why)
 {
 	struct kp_source bytes;
 	kpack_error_t err;
@@ -238,22 +239,22 @@ static kpack_error_t read_image(const struct request *r, void **data, size_t *si
 	kpack_error_t err;
 
 	KP_TRY(kp_container_load(&r->fat.source, r->container, &payload, why));
-	err = copy(&payload.source, r->image, data, size, why);
+	err = copy_image(&payload.source, r->image, data, size, why);
 	kp_payload_fini(&payload);
 	return err;
 }
 
 /* ---- the call ---- */
 
-static kpack_error_t load(struct request *r, void **data, size_t *size,
-			  struct kpackx_error *why)
+static kpack_error_t load_image(struct request *r, void **data, size_t *size,
+				struct kpackx_error *why)
 {
 	kpack_error_t err;
 
 	KP_TRY(kp_fatbin_open(r->fd, r->size, &r->fat, why));
 	err = find_container(r, why);
 	if (!err)
-		err = choose(r, why);
+		err = choose_image(r, why);
 	if (!err)
 		err = read_image(r, data, size, why);
 	kp_fatbin_fini(&r->fat);
@@ -275,7 +276,7 @@ kpack_error_t kpackx_load_embedded(const char *binary_path, uint32_t co_index,
 			       arch_count ? "an argument is NULL" : "no architectures");
 	KP_TRY(kp_file_open(binary_path, &r.fd, &st, why));
 	r.size = (uint64_t)st.st_size;
-	err = load(&r, code_object_out, code_object_size_out, why);
+	err = load_image(&r, code_object_out, code_object_size_out, why);
 	close(r.fd);
 	return err;
 }

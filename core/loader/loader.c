@@ -21,7 +21,7 @@ struct kpack_cache {
 
 /* ---- caches ---- */
 
-static void tell_settings(const struct kp_environment *e)
+static void trace_settings(const struct kp_environment *e)
 {
 	kp_trace(e->trace, "cache created%s%s%s%s",
 		 e->disabled ? ", ROCM_KPACK_DISABLE" : "",
@@ -44,7 +44,7 @@ kpack_error_t kpack_cache_create(kpack_cache_t *cache)
 		free(c);
 		return KPACK_ERROR_OUT_OF_MEMORY;
 	}
-	tell_settings(&c->env);
+	trace_settings(&c->env);
 	*cache = c;
 	return KPACK_SUCCESS;
 }
@@ -132,7 +132,7 @@ static kpack_error_t add_patterns(struct kp_lookup *l, const struct kp_marker *m
 	return err;
 }
 
-static void tell_replaced(const struct kp_lookup *l, const struct kp_marker *m)
+static void trace_replaced(const struct kp_lookup *l, const struct kp_marker *m)
 {
 	for (size_t i = 0; i < m->n_search_paths; i++)
 		kp_trace_name(l->trace, "search path", m->search_paths[i],
@@ -145,7 +145,7 @@ static kpack_error_t add_files(const struct kp_environment *env,
 			       struct kpackx_error *why)
 {
 	if (env->instead.size) {
-		tell_replaced(l, m);
+		trace_replaced(l, m);
 		return add_list(l, "ROCM_KPACK_PATH", &env->instead, why);
 	}
 	KP_TRY(add_list(l, "ROCM_KPACK_PATH_PREFIX", &env->before, why));
@@ -194,9 +194,9 @@ static kpack_error_t read_marker(const void *at, struct kp_marker *out,
 	return err ? kp_fail(why, err, "%s", reason.text) : KPACK_SUCCESS;
 }
 
-static kpack_error_t look_up(struct kpack_cache *c, const struct kp_marker *m,
-			     const char *binary, const struct kp_lookup_want *want,
-			     void **data, size_t *size, struct kpackx_error *why)
+static kpack_error_t look_up_object(struct kpack_cache *c, const struct kp_marker *m,
+				    const char *binary, const struct kp_lookup_want *want,
+				    void **data, size_t *size, struct kpackx_error *why)
 {
 	struct kp_lookup l = {
 		.cache = &c->archives, .strict = c->env.strict, .trace = c->env.trace};
@@ -210,9 +210,10 @@ static kpack_error_t look_up(struct kpack_cache *c, const struct kp_marker *m,
 	return err;
 }
 
-static kpack_error_t load(struct kpack_cache *c, const void *marker, const char *binary,
-			  uint32_t index, struct kp_lookup_want *want, void **data,
-			  size_t *size, struct kpackx_error *why)
+static kpack_error_t load_object(struct kpack_cache *c, const void *marker,
+				 const char *binary, uint32_t index,
+				 struct kp_lookup_want *want, void **data, size_t *size,
+				 struct kpackx_error *why)
 {
 	struct kp_marker m;
 	kpack_error_t err;
@@ -227,14 +228,14 @@ static kpack_error_t load(struct kpack_cache *c, const void *marker, const char 
 		return kp_fail_memory(why, KP_MARKER_MAX, "a key");
 	}
 	want->key = key;
-	err = look_up(c, &m, binary, want, data, size, why);
+	err = look_up_object(c, &m, binary, want, data, size, why);
 	free(key);
 	kp_marker_fini(&m);
 	return err;
 }
 
-static void tell_request(const struct kp_environment *env, const char *binary,
-			 const struct kp_lookup_want *want)
+static void trace_request(const struct kp_environment *env, const char *binary,
+			  const struct kp_lookup_want *want)
 {
 	struct kp_line line = {.used = 0};
 
@@ -265,9 +266,9 @@ kpack_error_t kpackx_load_code_object(kpack_cache_t cache, const void *hipk_meta
 	    !code_object_out || !code_object_size_out)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       arch_count ? "an argument is NULL" : "no architectures");
-	tell_request(&cache->env, binary_path, &want);
-	err = load(cache, hipk_metadata, binary_path, co_index, &want, code_object_out,
-		   code_object_size_out, &reason);
+	trace_request(&cache->env, binary_path, &want);
+	err = load_object(cache, hipk_metadata, binary_path, co_index, &want,
+			  code_object_out, code_object_size_out, &reason);
 	if (!err)
 		return KPACK_SUCCESS;
 	kp_trace(cache->env.trace, "%s: %s", kpackx_error_name(err), reason.text);

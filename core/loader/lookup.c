@@ -169,8 +169,8 @@ struct choice {
 
 enum answer { ABSENT, DAMAGED, FOUND };
 
-static enum answer decode(struct choice *c, const struct kp_lookup_file *f, size_t entry,
-			  const char *target)
+static enum answer decode_entry(struct choice *c, const struct kp_lookup_file *f,
+				size_t entry, const char *target)
 {
 	char path[KP_SHOWN_MAX], key[KP_SHOWN_MAX], arch[KP_SHOWN_MAX];
 	struct kpackx_error why = {0};
@@ -205,7 +205,8 @@ static void note_absent(struct choice *c, const struct kp_lookup_file *f,
 			kp_shown(f->path, path), refusal);
 }
 
-static enum answer ask(struct choice *c, struct kp_lookup_file *f, struct kp_span target)
+static enum answer ask_archive(struct choice *c, struct kp_lookup_file *f,
+			       struct kp_span target)
 {
 	const char *key = c->want->key, *arch = (const char *)target.data;
 	const struct kpack_archive *a = kp_cached_archive(f->held);
@@ -215,18 +216,18 @@ static enum answer ask(struct choice *c, struct kp_lookup_file *f, struct kp_spa
 		return ABSENT;
 	c->any_arch = true;
 	if (kp_archive_find_kernel(a, kp_span_str(key), target, &entry))
-		return decode(c, f, entry, arch);
+		return decode_entry(c, f, entry, arch);
 	note_absent(c, f, arch);
 	return ABSENT;
 }
 
-static bool choose(struct kp_span target, void *arg)
+static bool choose_archive(struct kp_span target, void *arg)
 {
 	struct choice *c = arg;
 	struct kp_lookup_file *f = NULL;
 
 	while ((f = next_open(c->lookup, f, c->want))) {
-		enum answer answer = ask(c, f, target);
+		enum answer answer = ask_archive(c, f, target);
 
 		c->found = answer == FOUND;
 		if (c->found || (answer == DAMAGED && c->lookup->strict))
@@ -268,7 +269,8 @@ kpack_error_t kp_lookup_load(struct kp_lookup *l, const struct kp_lookup_want *w
 
 	for (size_t i = 0; i < want->n_archs && !c.found; i++)
 		if (want->archs[i])
-			kp_search_targets(kp_span_str(want->archs[i]), choose, &c);
+			kp_search_targets(kp_span_str(want->archs[i]), choose_archive,
+					  &c);
 	if (c.found)
 		return KPACK_SUCCESS;
 	note_starved(&c);

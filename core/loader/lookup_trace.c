@@ -168,8 +168,9 @@ void kp_lookup_tell_tried(const struct kp_lookup *l, const struct kp_lookup_file
 }
 
 /* Begin a line with "WHAT: PATH: KEY TARGET". */
-static void begin(struct kp_line *line, const char *what, const struct kp_lookup_file *f,
-		  const char *key, const char *target)
+static void begin_line(struct kp_line *line, const char *what,
+		       const struct kp_lookup_file *f, const char *key,
+		       const char *target)
 {
 	line->used = 0;
 	kp_line_add(line, "%s: ", what);
@@ -187,7 +188,7 @@ void kp_lookup_tell_lacks(const struct kp_lookup *l, const struct kp_lookup_file
 
 	if (!l->trace)
 		return;
-	begin(&line, "passed over", f, key, target);
+	begin_line(&line, "passed over", f, key, target);
 	if (refusal)
 		kp_line_add(&line, ": refused: %s", refusal);
 	else
@@ -203,8 +204,9 @@ void kp_lookup_tell_damaged(const struct kp_lookup *l, const struct kp_lookup_fi
 
 	if (!l->trace)
 		return;
-	begin(&line, l->strict ? "damaged, final by ROCM_KPACK_STRICT" : "passed over", f,
-	      key, target);
+	begin_line(&line,
+		   l->strict ? "damaged, final by ROCM_KPACK_STRICT" : "passed over", f,
+		   key, target);
 	kp_line_add(&line, ": %s: %s", kpackx_error_name(why->code), why->text);
 	kp_trace_line(&line);
 }
@@ -216,7 +218,7 @@ void kp_lookup_tell_chosen(const struct kp_lookup *l, const struct kp_lookup_fil
 
 	if (!l->trace)
 		return;
-	begin(&line, "chosen", f, key, target);
+	begin_line(&line, "chosen", f, key, target);
 	kp_line_add(&line, ": %zu bytes", size);
 	kp_trace_line(&line);
 }

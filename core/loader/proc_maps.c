@@ -34,7 +34,7 @@ static bool skip_word(char **at)
 }
 
 /* Parse a line such as "55d0-55d8 r-xp 00002000 fd:01 1234   /usr/lib/libx.so". */
-static bool parse(char *line, struct mapping *m)
+static bool parse_line(char *line, struct mapping *m)
 {
 	line[strcspn(line, "\n")] = '\0';
 	if (!take_number(&line, 16, '-', &m->start) ||
@@ -52,14 +52,14 @@ static bool find_line(FILE *maps, uint64_t address, char **line, struct mapping 
 	size_t cap = 0;
 
 	while (getline(line, &cap, maps) > 0)
-		if (parse(*line, m) && address >= m->start && address < m->end)
+		if (parse_line(*line, m) && address >= m->start && address < m->end)
 			return true;
 	return false;
 }
 
 /* ---- the name of the file ---- */
 
-static void unescape(char *name)
+static void unescape_newlines(char *name)
 {
 	char *to = name;
 
@@ -72,7 +72,7 @@ static void unescape(char *name)
 	*to = '\0';
 }
 
-static void strip(char *name)
+static void strip_deleted(char *name)
 {
 	size_t n = strlen(name), suffix = strlen(DELETED);
 
@@ -107,9 +107,9 @@ static char *file_name(const struct mapping *m)
 		if (!name)
 			return NULL;
 		if (spellings[i].deleted)
-			strip(name);
+			strip_deleted(name);
 		if (spellings[i].escaped)
-			unescape(name);
+			unescape_newlines(name);
 		if (is_mapped(name, m->inode))
 			break;
 	}
