@@ -180,7 +180,7 @@ static kpack_error_t check_path(const char *path, struct kpackx_error *why)
 
 	return kp_path_ok(kp_span_str(path))
 		       ? KPACK_SUCCESS
-		       : INVALID(why, "path %s is none inside a mount",
+		       : INVALID(why, "path %s is not a path inside a mount",
 				 kp_text_escape(kp_span_str(path), shown, sizeof(shown)));
 }
 
@@ -235,7 +235,7 @@ static kpack_error_t check_one_text(const struct kpackx_text *t, struct kpackx_e
 	kp_text_escape(kp_span_str(t->name), shown, sizeof(shown));
 	KP_TRY(check_text(shown, t->text, why));
 	if (kp_metadata_is_field(t->name))
-		return INVALID(why, "%s has another meaning than a text", shown);
+		return INVALID(why, "%s is a reserved name, not one of a text", shown);
 	return KPACK_SUCCESS;
 }
 

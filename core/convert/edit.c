@@ -120,7 +120,7 @@ kpack_error_t kp_edit_add_section(struct kp_edit *ed, const char *name, bool all
 
 	if (kp_edit_find(ed, name))
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			       "elf: there is a section %s already", name);
+			       "elf: a section %s already exists", name);
 	*s = (struct kp_edit_section){
 		.name = name, .is_new = true, .in_block = alloc, .bytes = bytes};
 	s->h.sh_type = SHT_PROGBITS;

@@ -288,8 +288,8 @@ static kpack_error_t choose_address(struct kp_edit *ed, struct kp_added *a,
 	/* BLOCK_MAX leaves room for the marker to grow */
 	if (!kp_range_ok(KP_ADDRESS_MAX, *address, BLOCK_MAX) || *to > KP_SPARSE_MAX)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			       "elf: what is added would have to be at 0x%" PRIx64
-			       ", offset %" PRIu64,
+			       "elf: no room for the marker and program headers: address "
+			       "0x%" PRIx64 ", offset %" PRIu64,
 			       *address, *to);
 	return KPACK_SUCCESS;
 }

@@ -42,7 +42,7 @@ static kpack_error_t check_alone(const struct kp_edit *ed, size_t section,
 	if ((ed->h.e_phoff < end &&
 	     ed->h.e_phoff + ed->n_segments * sizeof(Elf64_Phdr) > from) ||
 	    from < sizeof(Elf64_Ehdr))
-		return refuse_edit(why, "headers stand inside the section");
+		return refuse_edit(why, "headers lie inside the section");
 	return KPACK_SUCCESS;
 }
 
@@ -341,7 +341,7 @@ kpack_error_t kp_edit_move_behind(struct kp_edit *ed, size_t section, uint64_t s
 	end = ed->segments[last].h.p_vaddr + ed->segments[last].h.p_memsz;
 	end = (end + ed->page - 1) / ed->page * ed->page;
 	if (!kp_range_ok(KP_ADDRESS_MAX, end, size))
-		return refuse_edit(why, "no address is free behind the last segment");
+		return refuse_edit(why, "no address is free after the last segment");
 	s.h = (Elf64_Phdr){.p_type = PT_LOAD,
 			   .p_flags = PF_R,
 			   .p_vaddr = end,

@@ -56,7 +56,7 @@ static kpack_error_t read_header(struct kp_edit *ed, struct kpackx_error *why)
 	if (ed->h.e_ehsize != sizeof(Elf64_Ehdr) ||
 	    ed->h.e_phentsize != sizeof(Elf64_Phdr) ||
 	    ed->h.e_shentsize != sizeof(Elf64_Shdr))
-		return refuse_file(why, "its headers have another size");
+		return refuse_file(why, "its headers have an unknown size");
 	return KPACK_SUCCESS;
 }
 

@@ -76,10 +76,10 @@ static kpack_error_t place_chunks(struct kp_edit *ed, const struct kp_added *a,
 		else
 			c->to = shift_chunk(ed, c, shift);
 		if (c->to < cur)
-			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-				       "elf: segment at 0x%" PRIx64
-				       " finds no place in the file",
-				       c->vaddr);
+			return kp_fail(
+				why, KPACK_ERROR_NOT_IMPLEMENTED,
+				"elf: no place in the file for the segment at 0x%" PRIx64,
+				c->vaddr);
 		cur = c->to + c->size;
 		if (c->page_after && (c->vaddr + c->size) % kp_edit_page(ed, c->segment))
 			cur = kp_round_up(cur, kp_edit_page(ed, c->segment));

@@ -53,7 +53,7 @@ static kpack_error_t refuse_word(uint64_t vaddr, const char *what,
 {
 	return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 		       "elf: the word at 0x%" PRIx64
-		       ", which is no wrapper's, %s " KP_FATBIN_SECTION,
+		       ", which is not part of a wrapper, %s " KP_FATBIN_SECTION,
 		       vaddr, what);
 }
 

@@ -108,8 +108,8 @@ static kpack_error_t check_canonical(struct kp_span name,
 			at++;
 		kp_text_escape(kp_span_tail(all, at), rest, 40);
 		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			      "offset %zu: cuTile names this signature otherwise, and "
-			      "goes on here with \"%s\"",
+			      "offset %zu: cuTile gives this signature another name, "
+			      "which continues here with \"%s\"",
 			      at, rest);
 	}
 	kp_compose_fini(&again);

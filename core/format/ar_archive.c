@@ -196,7 +196,7 @@ static kpack_error_t take_slash(struct reader *r, const struct header *h,
 	if (!has_bytes(r, h->name))
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "member at offset %" PRIu64
-			       ": of an archive in this thin one",
+			       ": member of another archive, in a thin archive",
 			       h->offset);
 	if (h->name[1] == '/') {
 		r->table_offset = h->offset;

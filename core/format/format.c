@@ -177,7 +177,7 @@ static kpack_error_t append_container(const struct kp_source *src, uint64_t off,
 	err = (salvage ? format->salvage : format->parse)(src, off, &c, list, why);
 	if (!err && (c.size == 0 || !kp_range_ok(src->size, off, c.size)))
 		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			      "it cannot have %" PRIu64 " bytes", c.size);
+			      "impossible size of %" PRIu64 " bytes", c.size);
 	if (err != KPACK_SUCCESS) {
 		drop_images(list, c.first_image);
 		return kp_fail_prefix(why, err, "%s at offset %" PRIu64, format->name,

@@ -88,10 +88,11 @@ static kpack_error_t find_by_position(struct request *r, struct kpackx_error *wh
 	const struct kp_containers *list = &r->fat.containers;
 
 	if (list->count != r->fat.elf.n_wrappers)
-		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			       "which of %zu containers belongs to wrapper %u of %zu "
-			       "stands nowhere",
-			       list->count, r->index, r->fat.elf.n_wrappers);
+		return kp_fail(
+			why, KPACK_ERROR_NOT_IMPLEMENTED,
+			"no layout says which of %zu containers belongs to wrapper "
+			"%u of %zu",
+			list->count, r->index, r->fat.elf.n_wrappers);
 	if (r->index >= list->count)
 		return no_wrapper(r, why);
 	r->container = &list->items[r->index];

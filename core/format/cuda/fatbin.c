@@ -50,7 +50,7 @@ static kpack_error_t begin_walk(struct walk *w, const struct kp_source *src, uin
 	if (header < HEADER || !kp_range_ok(rest.size, header, size))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "header of %" PRIu64 " and %" PRIu64
-			       " bytes behind it, of which %" PRIu64 " are there",
+			       " bytes after it, but only %" PRIu64 " bytes exist",
 			       header, size, rest.size);
 	w->pos = header;
 	kp_source_sub(&rest, 0, header + size, &w->src);

@@ -295,7 +295,7 @@ static kpack_error_t check_rest(struct kp_tileir *m)
 	KP_TRY(kp_skip_zeros(&m->window.src, &pos, m->why));
 	if (pos != m->window.src.size)
 		return KP_TILEIR_INVALID(
-			m, "offset %" PRIu64 ": bytes behind the end marker at %" PRIu64,
+			m, "offset %" PRIu64 ": bytes after the end marker at %" PRIu64,
 			pos, m->size - 1);
 	return KPACK_SUCCESS;
 }

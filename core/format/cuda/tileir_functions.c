@@ -146,8 +146,8 @@ static kpack_error_t claim_name(struct kp_tileir *m, uint64_t index)
 	uint8_t *byte = &m->named[index / 8], bit = (uint8_t)(1 << index % 8);
 
 	if (*byte & bit)
-		return KP_TILEIR_INVALID(m, "two functions are called as string %" PRIu64,
-					 index);
+		return KP_TILEIR_INVALID(
+			m, "two functions have the name in string %" PRIu64, index);
 	*byte |= bit;
 	return KPACK_SUCCESS;
 }

@@ -33,7 +33,7 @@ kpack_error_t kp_bitcode_unwrap(const struct kp_source *src, struct kp_source *o
 	if (offset < sizeof(b) || !kp_source_sub(src, offset, size, out))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "wrapper of bitcode: %" PRIu64 " bytes at offset %" PRIu64
-			       " are not behind it and before the end at %" PRIu64,
+			       " are not between the wrapper and the end at %" PRIu64,
 			       size, offset, src->size);
 	*end = offset + size;
 	return KPACK_SUCCESS;

@@ -99,7 +99,8 @@ static kpack_error_t read_header(const struct kp_source *src, struct header *h,
 static kpack_error_t fail_text(struct reader *r)
 {
 	return kp_fail(r->why, KPACK_ERROR_INVALID_FORMAT,
-		       "strings of more bytes in all than %" PRIu64 " can have meant",
+		       "its strings have more bytes in all than %" PRIu64
+		       " bytes can hold",
 		       r->h.size);
 }
 

@@ -119,7 +119,7 @@ static size_t zlib_bound(size_t size)
 static kpack_error_t without_zlib(struct kpackx_error *why)
 {
 	return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-		       "compressed with zlib, and built without it");
+		       "compressed with zlib: built without zlib");
 }
 
 static kpack_error_t zlib_decode(struct kp_span stored, uint8_t *out, size_t size,

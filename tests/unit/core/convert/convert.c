@@ -1961,7 +1961,7 @@ static void the_section_must_be_by_itself(void **state)
 	       8 * sizeof(Elf64_Phdr) - 160);
 	link_ehdr(&l)->e_phoff = offset + 304;
 	link_ehdr(&l)->e_phnum = 5;
-	refuse(&l, "elf: headers stand inside the section");
+	refuse(&l, "elf: headers lie inside the section");
 }
 
 static void parts_of_other_sections_are_not_split(void **state)
@@ -1994,7 +1994,7 @@ static void our_sections_must_not_be_there(void **state)
 		link_build(&more);
 		point_all(&more, RELATIVE);
 		bytes_free(&l.file);
-		snprintf(text, sizeof(text), "elf: there is a section %s already",
+		snprintf(text, sizeof(text), "elf: a section %s already exists",
 			 names[i]);
 		refuse(&more, text);
 	}
@@ -2010,23 +2010,23 @@ static void what_reads_its_device_code_keeps_it(void **state)
 	word = link_addr(&l, ".data.rel.ro");
 	fatbin = link_addr(&l, FATBIN);
 	write_reloc(&l, ".rela.dyn", 0, word, false, fatbin + 599);
-	refuse(&l, "which is no wrapper's, leads into .hip_fatbin");
+	refuse(&l, "which is not part of a wrapper, leads into .hip_fatbin");
 	l = library();
 	write_reloc(&l, ".rela.dyn", 0, word, true, 599);
-	refuse(&l, "which is no wrapper's, leads into .hip_fatbin");
+	refuse(&l, "which is not part of a wrapper, leads into .hip_fatbin");
 	l = library();
 	write_reloc(&l, ".rela.dyn", 0, fatbin + 8, false, word);
-	refuse(&l, "which is no wrapper's, is relocated inside .hip_fatbin");
+	refuse(&l, "which is not part of a wrapper, is relocated inside .hip_fatbin");
 	l = make(&(struct shape){"", .how = REL});
 	write_reloc(&l, ".rel.dyn", 0, link_addr(&l, ".data.rel.ro"), false, 0);
 	link_write64(&l, link_addr(&l, ".data.rel.ro"), link_addr(&l, FATBIN));
-	refuse(&l, "which is no wrapper's, leads into .hip_fatbin");
+	refuse(&l, "which is not part of a wrapper, leads into .hip_fatbin");
 	l = make(&(struct shape){"", .how = RELR});
 	word = link_addr(&l, ".relr.dyn");
 	/* the word behind the second wrapper's pointer too */
 	link_write64(&l, word + 8, 1 | 1 << 3 | 1 << 4 | 1 << 6);
 	link_write64(&l, link_addr(&l, wrappers) + 40, link_addr(&l, FATBIN));
-	refuse(&l, "which is no wrapper's, leads into .hip_fatbin");
+	refuse(&l, "which is not part of a wrapper, leads into .hip_fatbin");
 	l = make(&(struct shape){"", .how = RELR});
 	link_write64(&l, link_addr(&l, ".relr.dyn") + 8, link_addr(&l, ".data.rel.ro"));
 	refuse(&l, "elf: .relr.dyn is not in order at 0x");
@@ -2077,11 +2077,12 @@ static void some_programs_cannot_be_helped(void **state)
 	l = make(&(struct shape){"", .interp = true, .own = true});
 	last = phdr_of(&l, PT_LOAD, 3);
 	last->p_memsz = KP_SPARSE_MAX + 0x10000;
-	refuse(&l, "elf: what is added would have to be at 0x");
+	refuse(&l, "elf: no room for the marker and program headers: address 0x");
 	l = library();
 	last = phdr_of(&l, PT_LOAD, 3);
 	last->p_memsz = KP_ADDRESS_MAX - last->p_vaddr;
-	refuse(&l, "elf: what is added would have to be at 0x100000000000");
+	refuse(&l,
+	       "elf: no room for the marker and program headers: address 0x100000000000");
 }
 
 static void what_is_converted_is_not_converted_again(void **state)

@@ -187,8 +187,8 @@ static void other_classes_are_refused(void **state)
 		{EI_DATA, ELFDATA2MSB, "only 64-bit little-endian"},
 		{offsetof(Elf64_Ehdr, e_type), ET_REL, "elf: type 1: "},
 		{offsetof(Elf64_Ehdr, e_machine), EM_386, "elf: machine 3: "},
-		{offsetof(Elf64_Ehdr, e_ehsize), 65, "headers have another size"},
-		{offsetof(Elf64_Ehdr, e_phentsize), 57, "headers have another size"},
+		{offsetof(Elf64_Ehdr, e_ehsize), 65, "headers have an unknown size"},
+		{offsetof(Elf64_Ehdr, e_phentsize), 57, "headers have an unknown size"},
 		{offsetof(Elf64_Ehdr, e_phnum), 0, "0 program headers"},
 		{offsetof(Elf64_Ehdr, e_shstrndx), 0, "8 sections, names in 0"},
 		{offsetof(Elf64_Ehdr, e_shstrndx), 8, "8 sections, names in 8"},
@@ -346,9 +346,9 @@ static void sections_are_added_and_dropped(void **state)
 			 KPACK_SUCCESS);
 	assert_int_equal(kp_edit_find(ed, ".new"), 8);
 	assert_refused(kp_edit_add_section(ed, ".new", false, bytes, &why),
-		       KPACK_ERROR_NOT_IMPLEMENTED, "there is a section .new already");
+		       KPACK_ERROR_NOT_IMPLEMENTED, "a section .new already exists");
 	assert_refused(kp_edit_add_section(ed, ".data", true, bytes, &why),
-		       KPACK_ERROR_NOT_IMPLEMENTED, "there is a section .data already");
+		       KPACK_ERROR_NOT_IMPLEMENTED, "a section .data already exists");
 	kp_edit_drop_section(ed, kp_edit_find(ed, ".comment"));
 	assert_int_equal(ed->names, 6);
 	assert_int_equal(kp_edit_find(ed, ".shstrtab"), 6);
@@ -585,10 +585,10 @@ static void addresses_end_somewhere(void **state)
 	assert_int_equal(kp_edit_cut(ed, 2, &why), KPACK_SUCCESS);
 	assert_refused(kp_edit_move_behind(ed, 2, 8193, &why),
 		       KPACK_ERROR_NOT_IMPLEMENTED,
-		       "no address is free behind the last segment");
+		       "no address is free after the last segment");
 	assert_refused(kp_edit_move_behind(ed, 2, UINT64_MAX, &why),
 		       KPACK_ERROR_NOT_IMPLEMENTED,
-		       "no address is free behind the last segment");
+		       "no address is free after the last segment");
 	assert_int_equal(kp_edit_move_behind(ed, 2, 8192, &why), KPACK_SUCCESS);
 	edited_free(&e);
 }

@@ -302,8 +302,8 @@ static const struct {
 	{"a_Kt1_A2f32_1t1_3l0", "offset 16: dimension 0 has a constant stride and a"},
 	{"a_Kt1_A2f32_1t1v8", "offset 12: dimension 0 has a constant stride and a"},
 	{"a_Kt2_A2f32_1s8i8", "offset 12: dimension 0 has a constant shape and a div"},
-	{"a_Kt1_A2f32_1l0_2l0", "offset 12: cuTile names this signature otherwise, and "
-				"goes on here with \"3l0\""},
+	{"a_Kt1_A2f32_1l0_2l0", "offset 12: cuTile gives this signature another name, "
+				"which continues here with \"3l0\""},
 	{"a_Kt1_A2f32_x", "offset 12: an array's property"},
 	{"a_Kt1_A2f32_p1", "offset 13: a base address's divisor is 1"},
 	{"a_Kt1_A2f32_ip8", "offset 13: _ or the end"},

@@ -215,7 +215,7 @@ static void thin_archives_name_files(void **state)
 	b = archive(nested, COUNT(nested));
 	memcpy(b.data, "!<thin>\n", 8);
 	assert_refused(b.data, b.size, KPACK_ERROR_NOT_IMPLEMENTED,
-		       "of an archive in this thin one");
+		       "member of another archive, in a thin archive");
 	bytes_free(&b);
 }
 

@@ -400,7 +400,7 @@ static void test_same_name_refused(void **state)
 	put_body(&functions, 0);
 	put_header(&b, 13, 1, 0);
 	finish(&b, &functions);
-	check_refused(&b, "function 1: two functions are called as string 0");
+	check_refused(&b, "function 1: two functions have the name in string 0");
 }
 
 static void refused_section(const void *section, size_t size, const char *want)

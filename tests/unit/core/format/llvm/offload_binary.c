@@ -453,7 +453,8 @@ static void bounds_strings_in_all(void **state)
 		ob_put(&b, 32 + 40 * N + 24 * i + 8, 0, 8);
 		ob_put(&b, 32 + 40 * N + 24 * i + 16, b.size, 8);
 	}
-	assert_refused(&b, KPACK_ERROR_INVALID_FORMAT, "strings of more bytes in all");
+	assert_refused(&b, KPACK_ERROR_INVALID_FORMAT,
+		       "its strings have more bytes in all");
 }
 
 static void refuses_other_bytes_behind(void **state)
