@@ -27,7 +27,7 @@ struct kp_cutile_reader {
 /* Fail with INVALID_FORMAT; the offset AT precedes the message. */
 kpack_error_t kp_cutile_fail(struct kp_cutile_reader *p, size_t at, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* The same, with the message that WHAT is expected at AT, and what is there instead. */
+/* As kp_cutile_fail, with the message that WHAT is expected at AT. */
 kpack_error_t kp_cutile_unexpected(struct kp_cutile_reader *p, size_t at,
 				   const char *what);
 kpack_error_t kp_cutile_no_memory(struct kp_cutile_reader *p);

@@ -30,7 +30,7 @@ enum attribute {
 	REGISTERS = 0x2f,
 };
 
-/* From sm_90 on the system uses so many bytes of a linked kernel's shared memory. */
+/* Bytes of a linked kernel's shared memory that the system uses from sm_90 on. */
 #define SYSTEM_SHARED 1024
 #define SYSTEM_SHARED_SM 90
 

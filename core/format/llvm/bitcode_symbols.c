@@ -18,7 +18,7 @@
 #define HEADER_WORDS 9
 #define SYMBOL_SIZE 24
 
-/* So many bytes of any value may follow the last block, as in LLVM. */
+/* Maximum bytes, of any value, after the last block, as in LLVM. */
 #define PADDING_MAX 8
 
 /* Bits of a symbol's flags */

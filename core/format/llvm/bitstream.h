@@ -40,7 +40,7 @@ enum {
 struct kp_bits {
 	struct kp_window window;
 	uint64_t pos;      /* in bits; may be set */
-	uint64_t left;     /* at most so many bits may still be read; may be set */
+	uint64_t left;     /* limit of the bits still to be read; may be set */
 	bool over;         /* a read passed the end or the bound; may be set */
 	kpack_error_t err; /* the I/O error that set OVER, if any */
 	struct kpackx_error *why;

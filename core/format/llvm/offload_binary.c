@@ -10,7 +10,7 @@
 #define HEADER_V3 40
 #define ENTRY_SIZE 40
 
-/* The end of a text is searched in steps of so many bytes. */
+/* Bytes per step when searching the end of a text. */
 #define STEP 256
 
 static const uint8_t magic[4] = {0x10, 0xff, 0x10, 0xad};
