@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading kpack archives, and finding the code object a converted binary asks for: AMD's
- * rocm_kpack/kpack.h, same names, argument order, values and ABI.
+ * Reading kpack archives, and finding the code object that a converted binary needs.
+ * Compatible with AMD's rocm_kpack/kpack.h: same names, argument order, values and ABI.
  *
- * Ownership.  A string got from an archive is borrowed until kpack_close.
- * Kernel data is the caller's and is freed with kpack_free_kernel, a code object with
- * kpack_free_code_object.
+ * Ownership.  A string that an archive returns is borrowed until kpack_close.  The caller
+ * owns kernel data and frees it with kpack_free_kernel; it owns code objects and frees
+ * them with kpack_free_code_object.
  *
  * Threads.  An archive is immutable after kpack_open: every query and every
- * kpack_get_kernel may run concurrently on it, without a lock.  Only kpack_close needs
- * that nobody else still uses the archive.  Any number of threads may load through one
- * cache; only kpack_cache_destroy needs that nobody else still uses it.
+ * kpack_get_kernel may run concurrently on it, without a lock.  Only for kpack_close must
+ * no other thread still use the archive.  Any number of threads may load through one
+ * cache; only for kpack_cache_destroy must no other thread still use the cache.
  *
- * Errors.  Outputs are written on success only.  Why a call failed, in words, is told by
- * kpack_get_last_error, and by the kpackx_* variants in kpackx.h.
+ * Errors.  Outputs are written on success only.  kpack_get_last_error, and the kpackx_*
+ * variants in kpackx.h, say in words why a call failed.
  *
- * The last five calls are not in AMD's header: they are those of kpack's design paper that
- * fit beside it.  For those that do not, see kpack_design.h.
+ * The last five calls are not in AMD's header.  They come from kpack's design paper and
+ * do not conflict with AMD's calls; kpack_design.h has the paper's calls that do.
  */
 #ifndef ROCM_KPACK_KPACK_H
 #define ROCM_KPACK_KPACK_H
@@ -29,8 +29,8 @@ extern "C" {
 #endif
 
 /*
- * Open the archive at PATH.  Reads header, table of contents and frame index,
- * never a kernel.
+ * Open the archive at PATH.  Reads the header, the table of contents and the frame index,
+ * but no kernel.
  *
  * INVALID_ARGUMENT      path or archive is NULL
  * FILE_NOT_FOUND        no such file
@@ -43,11 +43,11 @@ extern "C" {
  */
 KPACK_API kpack_error_t kpack_open(const char *path, kpack_archive_t *archive);
 
-/* Close ARCHIVE and free all that was borrowed from it.  NULL is fine. */
+/* Close ARCHIVE and free everything borrowed from it.  NULL is allowed. */
 KPACK_API void kpack_close(kpack_archive_t archive);
 
 /*
- * The architectures the archive declares (gfx_arches), in stored order.
+ * The architectures that the archive declares (gfx_arches), in stored order.
  * INVALID_ARGUMENT: a NULL argument, or index >= count.
  */
 KPACK_API kpack_error_t kpack_get_architecture_count(kpack_archive_t archive,
@@ -56,7 +56,7 @@ KPACK_API kpack_error_t kpack_get_architecture(kpack_archive_t archive, size_t i
 					       const char **arch);
 
 /*
- * The binaries (keys of the table of contents), sorted bytewise.
+ * The names of the binaries (keys of the table of contents), sorted bytewise.
  * INVALID_ARGUMENT: a NULL argument, or index >= count.
  */
 KPACK_API kpack_error_t kpack_get_binary_count(kpack_archive_t archive, size_t *count);
@@ -64,10 +64,10 @@ KPACK_API kpack_error_t kpack_get_binary(kpack_archive_t archive, size_t index,
 					 const char **binary);
 
 /*
- * Decode the code object of BINARY_NAME for ARCH into memory of the caller's
- * (kpack_free_kernel).  Both must match exactly; but when there is no such entry, "x"
- * also stands for "x#0", and "x#0" for "x".  *size is in bytes; *data is not NULL even when
- * *size is 0.
+ * Decode the code object of BINARY_NAME for ARCH into newly allocated memory, which the
+ * caller frees with kpack_free_kernel.  Both names must match exactly, except that when
+ * no such entry exists, "x" also stands for "x#0", and "x#0" for "x".  *size is in bytes;
+ * *data is not NULL even when *size is 0.
  *
  * INVALID_ARGUMENT      a NULL argument
  * KERNEL_NOT_FOUND      no such entry
@@ -79,28 +79,31 @@ KPACK_API kpack_error_t kpack_get_binary(kpack_archive_t archive, size_t index,
 KPACK_API kpack_error_t kpack_get_kernel(kpack_archive_t archive, const char *binary_name,
 					 const char *arch, void **data, size_t *size);
 
-/* Free what kpack_get_kernel returned.  NULL is fine. */
+/* Free the data that kpack_get_kernel returned.  NULL is allowed. */
 KPACK_API void kpack_free_kernel(void *data);
 
 /*
- * Make a cache of open archives.  The environment is read here, once, and not at all in a
- * program that runs with more rights than its user (set-user-ID); no other thread may
- * change it meanwhile.
+ * Create a cache of open archives.  This call reads the environment, once; later changes
+ * have no effect.  No other thread may change the environment during the call.  A program
+ * that runs with more rights than its user (set-user-ID) does not read it at all.
  *
- * ROCM_KPACK_PATH         archives to look into instead of those a binary names
- * ROCM_KPACK_PATH_PREFIX  archives to look into before those; not used with the former
- * ROCM_KPACK_DISABLE      neither empty nor beginning with 0: loading is NOT_IMPLEMENTED
- * ROCM_KPACK_STRICT       likewise: what is damaged is not looked for elsewhere, see
+ * ROCM_KPACK_PATH         archives to search instead of those that a binary names
+ * ROCM_KPACK_PATH_PREFIX  archives to search before those that a binary names; ignored
+ *                         when ROCM_KPACK_PATH is set
+ * ROCM_KPACK_DISABLE      on: loading fails with NOT_IMPLEMENTED
+ * ROCM_KPACK_STRICT       on: no other copy of a damaged code object is searched for, see
  *                         kpack_load_code_object
- * ROCM_KPACK_DEBUG        likewise: what is done is reported on stderr, lines of "kpack: ":
- *                         what is looked for, each candidate, and why it was passed over
+ * ROCM_KPACK_DEBUG        on: each load prints lines "kpack: ..." on stderr: what it
+ *                         searches for, each candidate, and why it skipped a candidate
+ *
+ * The last three are on when their value is not empty and does not begin with 0.
  *
  * Both lists hold files and directories, separated by ':'.  A directory stands for the
- * archives in it: what is named *.kpack and not hidden, bytewise by name, nothing below;
- * it is listed anew at each load.  Relative paths start at the current directory.  A "\:"
- * is a colon of the path ("/k/torch_gfx90a\:xnack+.kpack"); a backslash before anything
- * else is itself.  Empty members are left out, and a list of nothing else counts as not
- * set.
+ * archives directly in it - files named *.kpack that are not hidden - in bytewise order
+ * of their names; every load lists the directory again.  Relative paths start at the
+ * current directory.  A "\:" is a colon of the path ("/k/torch_gfx90a\:xnack+.kpack"); a
+ * backslash before any other character is an ordinary character.  Empty members are
+ * ignored, and a list that has only empty members counts as not set.
  *
  * After fork() the child may use the cache, whatever other threads of the parent did.
  *
@@ -108,16 +111,17 @@ KPACK_API void kpack_free_kernel(void *data);
  */
 KPACK_API kpack_error_t kpack_cache_create(kpack_cache_t *cache);
 
-/* Close all archives of CACHE and free it.  NULL is fine. */
+/* Close all archives of CACHE and free it.  NULL is allowed. */
 KPACK_API void kpack_cache_destroy(kpack_cache_t cache);
 
 /*
- * The file that is mapped at ADDRESS_IN_BINARY, as a string in PATH_OUT, and which of
- * its bytes is at the address (OFFSET_OUT may be NULL).  Of a file that was deleted or
- * replaced since it was mapped the name it had, without the " (deleted)" of
- * /proc/self/maps: its archives are looked for beside that.
+ * Find the file that is mapped at ADDRESS_IN_BINARY.  PATH_OUT gets its path, at most
+ * PATH_OUT_SIZE bytes with the NUL; OFFSET_OUT, which may be NULL, gets the offset in the
+ * file, in bytes, of the byte at the address.  For a file that was deleted or replaced
+ * since it was mapped, PATH_OUT gets its former path, without the " (deleted)" of
+ * /proc/self/maps: its archives are searched for relative to that path.
  *
- * INVALID_ARGUMENT       a NULL argument, no room, or too little for the path and its NUL
+ * INVALID_ARGUMENT       a NULL argument, or PATH_OUT_SIZE is too small for path and NUL
  * PATH_DISCOVERY_FAILED  no file is mapped there, or /proc cannot be read
  * OUT_OF_MEMORY
  */
@@ -128,36 +132,38 @@ KPACK_API kpack_error_t kpack_discover_binary_path(const void *address_in_binary
 /*
  * Find and decode the code object of one wrapper of a converted binary.
  *
- * HIPK_METADATA is where the wrapper points: the marker, which needs no end; what lies
- * behind its mapping is never read.  BINARY_PATH is the binary's file, from which
- * relative search paths start, CO_INDEX the wrapper's reserved1.  ARCH_LIST names what
- * the device runs, best first, like "gfx90a:sramecc+:xnack-", also with
- * "amdgcn-amd-amdhsa--" in front; NULL members are left out.  An arch also runs objects
- * built for it with some of its features unstated; generic targets run only where they
- * are listed.
+ * HIPK_METADATA is the address that the wrapper points to, that of the marker.  The
+ * marker needs no terminator; bytes after its memory mapping are never read.  BINARY_PATH
+ * is the path of the binary's file, from which relative search paths start.  CO_INDEX is
+ * the wrapper's reserved1.  ARCH_LIST has ARCH_COUNT targets that the device runs, best
+ * first, like "gfx90a:sramecc+:xnack-", optionally with "amdgcn-amd-amdhsa--" in front;
+ * NULL members are ignored.  An arch also runs objects built for it with some of its
+ * features unstated; a generic target is used only if it is in the list.
  *
- * Archs come before archives: the first arch that any archive has the code object for
- * decides, then the most specific target, then the first archive.  An archive that lacks
- * the key, or in which the object is damaged, is passed over; a key without "#n" stands
- * for index 0.  If nothing answers and something was damaged, the error of the first such
- * object is the result.  With ROCM_KPACK_STRICT an object that is damaged is passed over
- * for the next arch of the list only: no copy of it elsewhere hides the damage.
+ * Archs take precedence over archives: the first arch for which any archive has the code
+ * object decides, then the most specific target, then the first archive.  An archive that
+ * lacks the key, or in which the object is damaged, is skipped; a key without "#n" stands
+ * for index 0.  If no archive provides the object and one was damaged, the call returns
+ * the error of the first damaged object.  With ROCM_KPACK_STRICT only the next arch of
+ * the list can replace a damaged object: no copy of it in another archive hides the
+ * damage.
  *
- * Archives stay open until the cache is destroyed.  Another file under the same path is
- * noticed and opened; files that are missing are looked for again each time.
+ * Archives stay open until the cache is destroyed.  If another file appears under the
+ * path of an open archive, the call opens that file.  Missing files are searched for
+ * again each time.
  *
- * *code_object_out is not NULL even when the size is 0; free it with
- * kpack_free_code_object.
+ * *code_object_size_out is in bytes.  *code_object_out is not NULL even when the size is
+ * 0; the caller frees it with kpack_free_code_object.
  *
- * INVALID_ARGUMENT      a NULL argument, no archs, more than 65536 archives to look into
- * NOT_IMPLEMENTED       ROCM_KPACK_DISABLE
- * INVALID_METADATA      HIPK_METADATA is not readable, or no map with kernel_name and
- *                       kpack_search_paths
+ * INVALID_ARGUMENT      a NULL argument, no archs, more than 65536 archives to search
+ * NOT_IMPLEMENTED       ROCM_KPACK_DISABLE is on
+ * INVALID_METADATA      HIPK_METADATA is not readable, or is not a map with kernel_name
+ *                       and kpack_search_paths
  * ARCHIVE_NOT_FOUND     none of the archives can be opened
- * ARCH_NOT_FOUND        none of them offers a target that an arch of the list runs
- * KERNEL_NOT_FOUND      some do, but not for this binary and index
+ * ARCH_NOT_FOUND        no archive has a target that an arch of the list runs
+ * KERNEL_NOT_FOUND      an archive has such a target, but not for this binary and index
  * DECOMPRESSION_FAILED, INVALID_FORMAT, IO_ERROR  as for kpack_get_kernel
- * OUT_OF_MEMORY         also when an archive could not be opened for want of it
+ * OUT_OF_MEMORY         also when there was too little memory to open an archive
  */
 KPACK_API kpack_error_t kpack_load_code_object(kpack_cache_t cache,
 					       const void *hipk_metadata,
@@ -166,13 +172,14 @@ KPACK_API kpack_error_t kpack_load_code_object(kpack_cache_t cache,
 					       size_t arch_count, void **code_object_out,
 					       size_t *code_object_size_out);
 
-/* Free what kpack_load_code_object returned.  NULL is fine. */
+/* Free a code object that kpack_load_code_object returned.  NULL is allowed. */
 KPACK_API void kpack_free_code_object(void *code_object);
 
 /*
  * Call CALLBACK with each architecture that the archive at ARCHIVE_PATH declares, in
- * stored order, until it returns false, which is no error.  The string is valid during
- * the call.  INVALID_ARGUMENT: a NULL argument, but USER_DATA; else as for kpack_open.
+ * stored order, until it returns false, which is not an error.  The string is valid only
+ * during the callback.  INVALID_ARGUMENT: a NULL argument other than USER_DATA; other
+ * errors as for kpack_open.
  */
 KPACK_API kpack_error_t kpack_enumerate_architectures(const char *archive_path,
 						      kpack_arch_callback_t callback,
@@ -181,40 +188,41 @@ KPACK_API kpack_error_t kpack_enumerate_architectures(const char *archive_path,
 /* ---- beyond AMD's header: the design paper's calls ---- */
 
 /*
- * What CODE means, in words: "no such file".  Static, never NULL, the same for every
- * locale.  Unknown codes: "unknown error".
+ * Describe CODE in words, such as "no such file"; an unknown code is "unknown error".
+ * The string is static, never NULL, and the same in every locale.
  */
 KPACK_API const char *kpack_error_string(kpack_error_t code);
 
 /*
- * Why the last call of this thread that failed on ARCHIVE did so: one line that names
- * object, field and value.  "" when none failed.  A call that succeeds does not change
- * it.  ARCHIVE NULL: the last kpack_open of this thread that failed.  UTF-8 without
- * control bytes.  For each archive the reasons of 4096 threads are kept; a thread beyond
- * them, or when memory is short, has only the last such reason, and "" for older ones.
+ * Return why this thread's most recent failed call on ARCHIVE failed: one line that names
+ * object, field and value, in UTF-8 without control bytes; "" when no call failed.  A
+ * call that succeeds does not change the text.  ARCHIVE NULL: this thread's most recent
+ * failed kpack_open.  Each archive keeps the texts of 4096 threads.  A thread beyond
+ * these, or one for which memory runs out, keeps only the text of its most recent such
+ * failure, and gets "" for its other archives.
  *
- * The text is this thread's alone, borrowed until its next call on ARCHIVE, and no longer
- * than until kpack_close.
+ * The text belongs to this thread.  It is borrowed until this thread's next call on
+ * ARCHIVE, and at most until kpack_close.
  */
 KPACK_API const char *kpack_get_last_error(kpack_archive_t archive);
 
 /*
- * All architectures the archive declares, in stored order: an array of *count strings and
- * a NULL behind them.  Borrowed until kpack_close, the same array each time.
+ * All architectures that the archive declares, in stored order: an array of *count
+ * strings followed by a NULL.  Borrowed until kpack_close; every call returns the same
+ * array.
  * INVALID_ARGUMENT: a NULL argument.  OUT_OF_MEMORY.
  */
 KPACK_API kpack_error_t kpack_get_architectures(kpack_archive_t archive,
 						const char ***arches, size_t *count);
 
 /*
- * The names under which kernels of BINARY_NAME for ARCH can be had from kpack_get_kernel:
- * the key BINARY_NAME itself, its indices ("BINARY_NAME#3") and what stands below it as a
- * directory ("BINARY_NAME/...").  "" as BINARY_NAME: every key with an entry for ARCH.
- * Bytewise, but "x#2" before "x#10"; an array of *count strings and a NULL behind them.
- * That there are none is no error.
+ * The names that kpack_get_kernel accepts for kernels of BINARY_NAME for ARCH: the key
+ * BINARY_NAME itself, its indices ("BINARY_NAME#3") and the keys below it as a directory
+ * ("BINARY_NAME/...").  "" as BINARY_NAME: every key with an entry for ARCH.  The names
+ * are in bytewise order, but "x#2" comes before "x#10"; *kernel_names is an array of
+ * *count strings followed by a NULL.  No name at all is not an error.
  *
- * Borrowed until kpack_close; asking the same again gives the same array, other threads
- * too.
+ * Borrowed until kpack_close; the same arguments give the same array, in every thread.
  * INVALID_ARGUMENT: a NULL argument.  OUT_OF_MEMORY.
  */
 KPACK_API kpack_error_t kpack_list_kernels(kpack_archive_t archive,
@@ -222,20 +230,20 @@ KPACK_API kpack_error_t kpack_list_kernels(kpack_archive_t archive,
 					   const char ***kernel_names, size_t *count);
 
 /*
- * What the table of contents says of a kernel, found as kpack_get_kernel finds it, as one
- * JSON object in UTF-8:
+ * The table of contents' record of a kernel as one JSON object in UTF-8.  The kernel is
+ * found as kpack_get_kernel finds it:
  *
  *   {"binary":"lib/libx.so#0","arch":"gfx942","type":"hsaco","ordinal":0,
  *    "original_size":7472,"stored_size":2113,"metadata":{"path":"..."}}
  *
- * "metadata" is there when the entry has some: byte strings as hexadecimal digits,
- * extensions as {"ext":5,"data":"00ff"}, integers exactly, NaN and infinities as null, what
- * is no UTF-8 as U+FFFD, keys that are no strings as their JSON text; of equal keys the
- * first.  *size counts bytes without the NUL.  Borrowed until kpack_close; asking again
- * gives the same, other threads too.
+ * "metadata" is present when the entry has metadata.  Byte strings become hexadecimal
+ * digits, extensions {"ext":5,"data":"00ff"}, NaN and infinities null, invalid UTF-8
+ * U+FFFD, and keys that are not strings their JSON text; integers are exact; the first of
+ * equal keys counts.  *size is in bytes, without the NUL.  Borrowed until kpack_close;
+ * the same arguments give the same text, in every thread.
  *
- * INVALID_ARGUMENT: a NULL argument.  KERNEL_NOT_FOUND.  OUT_OF_MEMORY, also for more than
- * 1 MiB of JSON.
+ * INVALID_ARGUMENT: a NULL argument.  KERNEL_NOT_FOUND: no such entry.  OUT_OF_MEMORY,
+ * also for more than 1 MiB of JSON.
  */
 KPACK_API kpack_error_t kpack_get_kernel_metadata(kpack_archive_t archive,
 						  const char *binary_name,

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Source compatibility with the C API of kpack's design paper.  Most of its calls are in
- * kpack.h; two have another shape there, because AMD's library gave them one.  Here they
- * have the paper's, under the paper's names.
+ * Source compatibility with the C API of kpack's design paper.  kpack.h has most of the
+ * paper's calls, but declares two of them with the parameters of AMD's library.  This
+ * header declares these two with the paper's parameters, under the paper's names.
  *
- * Include this in place of kpack.h, or beside it in any order.  Code that includes it
+ * Include this header instead of kpack.h, or with it in any order.  Code that includes it
  * cannot call AMD's kpack_get_kernel and kpack_free_kernel by name.
  */
 #ifndef ROCM_KPACK_KPACK_DESIGN_H
 #define ROCM_KPACK_KPACK_DESIGN_H
 
-#include "kpack.h" /* before its names are macros */
+#include "kpack.h" /* before its names become macros */
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Named by the paper, used by none of its calls. */
+/* The paper names this type, but none of its calls uses it. */
 typedef struct kpack_kernel *kpack_kernel_t;
 
 /*
- * kpack_get_kernel of kpack.h with a pointer to const bytes.  Free them with
- * kpackx_design_free_kernel; they stay when the archive is closed.
- * Errors as for kpack_get_kernel.
+ * As kpack_get_kernel of kpack.h, but *kernel_data points to const bytes.  The caller
+ * frees them with kpackx_design_free_kernel; they stay valid after the archive is closed.
+ * *kernel_size is in bytes.  Errors as for kpack_get_kernel.
  */
 KPACK_API kpack_error_t kpackx_design_get_kernel(kpack_archive_t archive,
 						 const char *binary_name,
@@ -30,7 +30,10 @@ KPACK_API kpack_error_t kpackx_design_get_kernel(kpack_archive_t archive,
 						 const void **kernel_data,
 						 size_t *kernel_size);
 
-/* Free them.  ARCHIVE is not looked at and may be closed; NULL data is fine. */
+/*
+ * Free the bytes that kpackx_design_get_kernel returned; NULL is allowed.  ARCHIVE is
+ * ignored and may already be closed.
+ */
 KPACK_API void kpackx_design_free_kernel(kpack_archive_t archive,
 					 const void *kernel_data);
 

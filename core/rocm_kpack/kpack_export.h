@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Symbol visibility of the public calls, kpack_* and kpackx_*.  ROCM_KPACK_STATIC is for
- * programs that contain the static library and shall not export it.  ROCM_KPACK_EXPORTS,
- * which builds of AMD's library define, makes no difference outside Windows.
+ * Symbol visibility of the public calls, kpack_* and kpackx_*.  Define ROCM_KPACK_STATIC
+ * in programs that link the static library and must not export its symbols.
+ * ROCM_KPACK_EXPORTS, which builds of AMD's library define, has no effect outside
+ * Windows.
  */
 #ifndef ROCM_KPACK_KPACK_EXPORT_H
 #define ROCM_KPACK_KPACK_EXPORT_H

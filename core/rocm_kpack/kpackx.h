@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What kpackfs adds to the kpack C API: reasons of failures in words, the entries of an
- * archive, reading into memory of the caller's, code objects that are still embedded, names
- * of cuTile's kernels, and writing archives.
+ * The additions of kpackfs to the kpack C API: failure messages, the entries of an
+ * archive, reading into the caller's memory, code objects that are still embedded in
+ * binaries, names of cuTile's kernels, and writing archives.
  *
- * Ownership and threads are as in kpack.h; of a writer, one thread at a time.  Members
- * called reserved are zero in what the library fills, and must be zero in what it is given.
+ * Ownership and threads are as in kpack.h; a writer is for one thread at a time.  Members
+ * called reserved are zero in structs that the library fills, and must be zero in structs
+ * that the caller passes.
  */
 #ifndef ROCM_KPACK_KPACKX_H
 #define ROCM_KPACK_KPACKX_H
@@ -18,32 +19,35 @@ extern "C" {
 #endif
 
 /*
- * Why a call failed.  The caller owns it, zeroes it, passes it in and reads it after a
- * failure; NULL may be passed instead.  Untouched on success.
+ * Why a call failed.  The caller owns the struct, zeroes it, passes it in and reads it
+ * after a failure; NULL may be passed instead.  Untouched on success.
  */
 struct kpackx_error {
 	kpack_error_t code;
-	int sys_errno;  /* errno, or 0 unless the system refused */
+	int sys_errno;  /* errno when a system call failed, else 0 */
 	char text[240]; /* one line: object, field, value, limit */
 };
 
-/* "KPACK_ERROR_IO_ERROR" and so on; "KPACK_ERROR_?" for an unknown code.  Static. */
+/*
+ * The name of CODE: "KPACK_ERROR_IO_ERROR" and so on; "KPACK_ERROR_?" for an unknown
+ * code.  The string is static.
+ */
 KPACK_API const char *kpackx_error_name(kpack_error_t code);
 
-/* kpack_open that says why. */
+/* As kpack_open; on failure WHY says why. */
 KPACK_API kpack_error_t kpackx_open(const char *path, kpack_archive_t *archive,
 				    struct kpackx_error *why);
 
-/* kpack_get_kernel that says why. */
+/* As kpack_get_kernel; on failure WHY says why. */
 KPACK_API kpack_error_t kpackx_get_kernel(kpack_archive_t archive,
 					  const char *binary_name, const char *arch,
 					  void **data, size_t *size,
 					  struct kpackx_error *why);
 
 /*
- * kpack_load_code_object that says why: which key or architecture is missing, then each
- * file that was looked into - the opened ones with the architectures they offer, those
- * that cannot be opened with the reason, the missing ones.  What exceeds the text is cut.
+ * As kpack_load_code_object; on failure WHY says which key or architecture is missing,
+ * then lists every file that was tried: opened files with the architectures they have,
+ * files that cannot be opened with the reason, and missing files.  A longer text is cut.
  */
 KPACK_API kpack_error_t kpackx_load_code_object(
 	kpack_cache_t cache, const void *hipk_metadata, const char *binary_path,
@@ -52,23 +56,24 @@ KPACK_API kpack_error_t kpackx_load_code_object(
 
 /* ---- entries ---- */
 
-/* What an archive says of one entry; strings and bytes are borrowed until kpack_close. */
+/* One entry of an archive; strings and bytes are borrowed until kpack_close. */
 struct kpackx_entry {
 	const char *binary;   /* key: "lib/libx.so#0" */
 	const char *arch;     /* "gfx90a:xnack+" */
 	const char *type;     /* "hsaco" */
 	uint64_t size;        /* decoded bytes */
-	uint64_t stored_size; /* bytes it takes in the archive; may be shared */
+	uint64_t stored_size; /* bytes in the archive; other entries may share them */
 	uint64_t chunk; /* decoded bytes per chunk, which decodes alone; 0: no chunks */
-	const void *metadata; /* a MessagePack map as stored; NULL: there is none */
-	size_t metadata_size; /* its bytes */
+	const void *metadata; /* a MessagePack map as stored; NULL: none */
+	size_t metadata_size; /* bytes of the map */
 	uint32_t ordinal;     /* equal for entries that share their bytes */
 	uint32_t reserved0;
 	uint64_t reserved[4];
 };
 
 /*
- * Entries are numbered from 0 in order of key, then architecture, bytewise.
+ * The number of entries, and one entry by its number.  Entries are numbered from 0 in
+ * bytewise order of key, then architecture.
  * INVALID_ARGUMENT: a NULL argument, or index >= count.
  */
 KPACK_API kpack_error_t kpackx_get_entry_count(kpack_archive_t archive, size_t *count);
@@ -76,17 +81,17 @@ KPACK_API kpack_error_t kpackx_get_entry(kpack_archive_t archive, size_t index,
 					 struct kpackx_entry *entry);
 
 /*
- * The number of the entry kpack_get_kernel would decode.
- * INVALID_ARGUMENT: a NULL argument.  KERNEL_NOT_FOUND.
+ * The number of the entry that kpack_get_kernel would decode.
+ * INVALID_ARGUMENT: a NULL argument.  KERNEL_NOT_FOUND: no such entry.
  */
 KPACK_API kpack_error_t kpackx_find_entry(kpack_archive_t archive,
 					  const char *binary_name, const char *arch,
 					  size_t *index);
 
 /*
- * Decode entry INDEX into BUF, which has room for BUF_SIZE bytes.  What is behind the
- * entry's size is not touched; after a failure what is before it is worthless.  BUF must
- * not be NULL, not even for an entry of no bytes.
+ * Decode entry INDEX into BUF, which has room for BUF_SIZE bytes.  Bytes of BUF after the
+ * entry's size are untouched; after a failure the bytes before it are undefined.  BUF
+ * must not be NULL, even for an empty entry.
  *
  * INVALID_ARGUMENT: a NULL argument, index >= count, BUF_SIZE less than the entry's size.
  * DECOMPRESSION_FAILED, INVALID_FORMAT, IO_ERROR, OUT_OF_MEMORY as for kpack_get_kernel.
@@ -96,15 +101,16 @@ KPACK_API kpack_error_t kpackx_read_entry(kpack_archive_t archive, size_t index,
 					  struct kpackx_error *why);
 
 /*
- * Decode SIZE bytes from OFFSET of entry INDEX into BUF; less at its end, and none behind
- * it: *got says how many.  Of plain and chunked entries what else there is is not looked
- * at, but for the rest of a chunk and the table of chunks.  Of others what stands before the
- * range is decoded and dropped, and the frame's window is held: 2 MiB from zstd's level 3,
- * 128 MiB at most.  Where the window is wider than that, or not smaller than the entry,
- * memory of the entry's size is taken instead.
+ * Decode SIZE bytes from OFFSET of entry INDEX into BUF.  *got is the number of decoded
+ * bytes: fewer than SIZE when the range passes the entry's end, 0 when it begins there or
+ * after it.  Of a plain entry the call reads only the range; of a chunked entry also the
+ * table of chunks and the rest of the chunks that the range touches.  Of any other entry
+ * it decodes and discards the bytes before the range, and needs memory for the frame's
+ * window: 2 MiB at zstd's level 3, at most 128 MiB.  If the window is larger than that,
+ * or not smaller than the entry, the call allocates memory of the entry's size instead.
  *
- * What stands behind the range is not decoded, so damage there is not found; a hash of the
- * entry is never checked.  Errors as for kpackx_read_entry.
+ * Bytes after the range are not decoded, so the call does not find damage there; it never
+ * checks the entry's hash.  Errors as for kpackx_read_entry.
  */
 KPACK_API kpack_error_t kpackx_read_range(kpack_archive_t archive, size_t index,
 					  uint64_t offset, void *buf, size_t size,
@@ -113,28 +119,33 @@ KPACK_API kpack_error_t kpackx_read_range(kpack_archive_t archive, size_t index,
 /* ---- targets and embedded code ---- */
 
 /*
- * The generic target whose code the GPU of TARGET runs too, with the features of TARGET
- * that the generic one can state: "gfx1100" -> "gfx11-generic", "gfx942:xnack+" ->
- * "gfx9-4-generic:xnack+".  An "amdgcn-amd-amdhsa--" in front is left out.  64 bytes are
- * always enough.  To be put behind TARGET in the list for kpack_load_code_object.
+ * Write to OUT, as a string, the generic target whose code the GPU of TARGET also runs,
+ * with the features of TARGET that the generic target can state: "gfx1100" ->
+ * "gfx11-generic", "gfx942:xnack+" -> "gfx9-4-generic:xnack+".  An "amdgcn-amd-amdhsa--"
+ * in front of TARGET is dropped.  An OUT_SIZE of 64 bytes is always enough.  Callers put
+ * the generic target after TARGET in the list for kpack_load_code_object.
  *
- * INVALID_ARGUMENT: a NULL argument, no target ID, or too little room.  ARCH_NOT_FOUND:
- * no generic target covers it.
+ * INVALID_ARGUMENT: a NULL argument, TARGET is no target ID, or OUT_SIZE is too small.
+ * ARCH_NOT_FOUND: no generic target covers TARGET.
  */
 KPACK_API kpack_error_t kpackx_generic_target(const char *target, char *out,
 					      size_t out_size);
 
 /*
- * The code object of wrapper CO_INDEX that stands in the file BINARY_PATH itself: of a fat
- * binary, or of a converted one that kept its device code.  Chosen from ARCH_LIST as
- * kpack_load_code_object does; free it with kpack_free_code_object.
+ * Load the code object of wrapper CO_INDEX that the file BINARY_PATH itself contains: a
+ * fat binary, or a converted binary that kept its device code.  The call chooses among
+ * the code objects by ARCH_LIST as kpack_load_code_object does.  *code_object_size_out is
+ * in bytes.  The caller frees *code_object_out with kpack_free_code_object.
  *
  * INVALID_ARGUMENT      a NULL argument, no architectures
- * FILE_NOT_FOUND, IO_ERROR
- * INVALID_FORMAT        no binary, or one that is damaged
- * KERNEL_NOT_FOUND      it has no such wrapper, or no device code any more
- * ARCH_NOT_FOUND        it has code, for none of the architectures
- * DECOMPRESSION_FAILED, NOT_IMPLEMENTED, OUT_OF_MEMORY
+ * FILE_NOT_FOUND        no such file
+ * IO_ERROR              the file could not be read
+ * INVALID_FORMAT        not a binary, or a damaged one
+ * KERNEL_NOT_FOUND      the binary has no such wrapper, or no longer has device code
+ * ARCH_NOT_FOUND        the binary has code, but for none of the architectures
+ * DECOMPRESSION_FAILED  the code is compressed and does not decode
+ * NOT_IMPLEMENTED       a format or compression method that is not supported
+ * OUT_OF_MEMORY
  */
 KPACK_API kpack_error_t kpackx_load_embedded(const char *binary_path, uint32_t co_index,
 					     const char *const *arch_list,
@@ -145,10 +156,11 @@ KPACK_API kpack_error_t kpackx_load_embedded(const char *binary_path, uint32_t c
 /* ---- names of cuTile's kernels ---- */
 
 /*
- * A kernel that NVIDIA's cuTile exports is named after its signature: what each parameter of
- * the Python function is, what was assumed of it, and the constants it was compiled for.
- * A signature is a tree of the structs below.  Zero is "not stated" everywhere, so that a
- * zeroed struct plus what is known is complete.
+ * The name of a kernel that NVIDIA's cuTile exports encodes its signature: the kind of
+ * each parameter of the Python function, what the compiler assumed about it, and the
+ * constants that the kernel was compiled for.  A signature is a tree of the structs
+ * below.  Zero means "not stated" everywhere: zero a struct, then set only the members
+ * that are known.
  */
 
 /* Data types: cuTile's name, and the type of a C launch argument. */
@@ -173,7 +185,7 @@ typedef enum {
 	KPACKX_DTYPE_FLOAT8_E8M0FNU = 17, /* float8_e8m0fnu: __nv_fp8_e8m0 */
 } kpackx_dtype_t;
 
-/* What a parameter is, and the members of struct kpackx_constraint it has. */
+/* The kind of a parameter, and the members of struct kpackx_constraint that it uses. */
 typedef enum {
 	KPACKX_SCALAR = 1,    /* dtype */
 	KPACKX_ARRAY = 2,     /* dtype, index_dtype, ndim, axes, base_addr_divisible_by,
@@ -181,53 +193,55 @@ typedef enum {
 	KPACKX_LIST = 3,      /* items: one array; alias_groups, may_alias */
 	KPACKX_TUPLE = 4,     /* items; convention 2 */
 	KPACKX_DATACLASS = 5, /* module, qualname, items: its fields; convention 3 */
-	/* constants, which are no launch arguments */
+	/* constants, which are not launch arguments */
 	KPACKX_CONST_BOOL = 6,   /* bits: 0 or 1 */
-	KPACKX_CONST_INT = 7,    /* text: decimal digits, a '-' in front; of any size */
+	KPACKX_CONST_INT = 7,    /* text: any number of decimal digits, '-' in front */
 	KPACKX_CONST_FLOAT = 8,  /* bits: of the IEEE double */
-	KPACKX_CONST_NONE = 9,   /* nothing; this and the next are of convention 3 */
+	KPACKX_CONST_NONE = 9,   /* no member; from this kind on: convention 3 */
 	KPACKX_CONST_STR = 10,   /* text */
 	KPACKX_CONST_ENUM = 11,  /* module, qualname: of the class; text: the member */
 	KPACKX_CONST_DTYPE = 12, /* dtype */
 } kpackx_constraint_kind_t;
 
 /*
- * Text as Python has it: UTF-8 that may contain NUL bytes, and surrogates, which take three
- * bytes.  A NUL that is not counted follows in what the library fills.
+ * A Python string: UTF-8 that may contain NUL bytes, and surrogates, which take three
+ * bytes each.  In strings that the library fills, a NUL follows, which size does not
+ * count.
  */
 struct kpackx_string {
 	const char *data; /* may be NULL when size is 0 */
 	size_t size;
 };
 
-/* What is assumed of one dimension of an array; in elements, not bytes. */
+/* The assumptions about one dimension of an array; in elements, not bytes. */
 struct kpackx_axis {
 	bool has_shape_constant; /* convention 2 */
 	bool has_stride_constant;
 	bool has_stride_lower_bound;
 	int64_t shape_constant;     /* not negative */
-	int64_t shape_divisible_by; /* 0 and 1: nothing is assumed */
+	int64_t shape_divisible_by; /* 0 and 1: no assumption */
 	int64_t stride_constant;
-	int64_t stride_divisible_by; /* the same */
+	int64_t stride_divisible_by; /* 0 and 1: no assumption */
 	int64_t stride_lower_bound;  /* inclusive */
 	uint64_t reserved[2];
 };
 
-/* A parameter, or a part of one: cuTile's "constraint". */
+/* A parameter, or a part of a parameter: cuTile's "constraint". */
 struct kpackx_constraint {
 	kpackx_constraint_kind_t kind;
 	kpackx_dtype_t dtype;
-	kpackx_dtype_t index_dtype; /* INT32, UINT32 or INT64; NONE is taken for INT32 */
+	kpackx_dtype_t index_dtype; /* INT32, UINT32 or INT64; NONE means INT32 */
 	uint32_t ndim;              /* at most 64 */
 	const struct kpackx_axis *axes;
-	int64_t base_addr_divisible_by; /* in bytes; 0 and 1: nothing is assumed */
+	int64_t base_addr_divisible_by; /* in bytes; 0 and 1: no assumption */
 	/*
 	 * Two arrays, or two lists, may overlap when they have a group in common.  Groups
-	 * are numbered from 0 in order of their first use in the signature, and ascend here.
+	 * are numbered from 0 in order of their first use in the signature; this array is
+	 * in ascending order.
 	 */
 	const uint32_t *alias_groups;
 	size_t n_alias_groups;
-	bool may_alias; /* an array: itself; the elements of a list: one another */
+	bool may_alias; /* an array may overlap itself; a list's elements one another */
 	const struct kpackx_constraint *items;
 	size_t n_items;
 	struct kpackx_string module;
@@ -240,13 +254,13 @@ struct kpackx_constraint {
 /* One argument of a launch, as for cuLaunchKernel. */
 struct kpackx_argument {
 	const char *name; /* "p0", "p0.shape[1]", "p2[0].stride[0]": of parameter 0, 2 */
-	const char *type; /* of C: "float *", "int32_t" */
+	const char *type; /* in C: "float *", "int32_t" */
 	const char *meaning; /* a line of English */
 	uint32_t size;       /* bytes */
-	uint32_t parameter;  /* its number, from 0 */
+	uint32_t parameter;  /* number of the parameter it belongs to, from 0 */
 	/*
-	 * Of a list's pointer: 64-bit words the 8-byte aligned buffer holds for each element,
-	 * 1 + 2n: a device pointer, n shapes, n strides.  Else 0.
+	 * For the pointer of a list: the 64-bit words that the 8-byte aligned buffer
+	 * holds for each element, 1 + 2n: a device pointer, n shapes, n strides.  Else 0.
 	 */
 	uint32_t words;
 	uint32_t reserved0;
@@ -261,41 +275,43 @@ struct kpackx_signature {
 	uint32_t reserved0;
 	const struct kpackx_constraint *parameters;
 	size_t n_parameters;
-	const struct kpackx_argument *arguments; /* in order; not looked at by mangle */
+	const struct kpackx_argument *arguments; /* in order; ignored by kpackx_mangle */
 	size_t n_arguments;
 	uint64_t reserved[4];
 };
 
 /*
- * Read the signature in SYMBOL.  All of *SIGNATURE is freed by kpackx_signature_free.  What
- * is accepted is what kpackx_mangle writes, byte for byte.
+ * Read the signature in SYMBOL.  The caller frees *SIGNATURE and everything in it with
+ * kpackx_signature_free.  Only names that kpackx_mangle writes, byte for byte, are
+ * accepted.
  *
  * INVALID_ARGUMENT     a NULL argument
- * INVALID_FORMAT       no such name; why->text says at which byte, from 0, and why
+ * INVALID_FORMAT       not such a name; why->text has the reason and the byte, from 0
  * UNSUPPORTED_VERSION  a calling convention that is not known
  * OUT_OF_MEMORY
  */
 KPACK_API kpack_error_t kpackx_demangle(const char *symbol,
 					struct kpackx_signature **signature,
 					struct kpackx_error *why);
-/* NULL is fine. */
+/* Free a signature that kpackx_demangle returned.  NULL is allowed. */
 KPACK_API void kpackx_signature_free(struct kpackx_signature *signature);
 
 /*
- * The name of a kernel with SIGNATURE; freed by kpackx_symbol_free.  What a constant of an
- * axis makes redundant, its divisor and its lower bound, is checked and left out, as cuTile
- * does.
+ * Write the name of a kernel with SIGNATURE as a string; the caller frees it with
+ * kpackx_symbol_free.  If an axis has a constant, its divisor and lower bound are
+ * redundant: they are checked and omitted, as cuTile does.
  *
- * INVALID_ARGUMENT     a NULL argument; a signature that is not as described above, which
- *                      why->text names: unknown kind or dtype, a member its convention does
- *                      not have, a constant below its bound, groups out of order, tuples
- *                      deeper than 32, more than 32764 arguments or 65536 bytes of name ...
+ * INVALID_ARGUMENT     a NULL argument, or a signature that is not as described above;
+ *                      why->text says where: unknown kind or dtype, a member that its
+ *                      convention does not have, a constant below its bound, groups out
+ *                      of order, tuples deeper than 32, more than 32764 arguments or
+ *                      65536 bytes of name ...
  * UNSUPPORTED_VERSION  a calling convention that is not known
  * OUT_OF_MEMORY
  */
 KPACK_API kpack_error_t kpackx_mangle(const struct kpackx_signature *signature,
 				      char **symbol, struct kpackx_error *why);
-/* NULL is fine. */
+/* Free a name that kpackx_mangle returned.  NULL is allowed. */
 KPACK_API void kpackx_symbol_free(char *symbol);
 
 /* ---- writing ---- */
@@ -303,25 +319,26 @@ KPACK_API void kpackx_symbol_free(char *symbol);
 /* An archive being written. */
 typedef struct kpackx_writer *kpackx_writer_t;
 
-/* All zero is a good choice. */
+/* Options of kpackx_writer_open.  Zero everything for the defaults. */
 struct kpackx_writer_options {
-	const char *group; /* group_name; NULL: the file's name without ".kpack" */
+	const char *group; /* group_name; NULL: the file name without ".kpack" */
 	const char
 		*family; /* gfx_arch_family; NULL: the arch if all have one, else group */
-	int level;       /* of zstd, 1 to 22; 0: 3 */
+	int level;       /* zstd level, 1 to 22; 0: 3 */
 	bool uncompressed; /* scheme "none" */
 	uint64_t reserved[4];
 };
 
 /*
- * Begin the archive PATH; options may be NULL.  Frames go to the disk as they are added,
- * only the table of contents is kept.  Nothing stands at PATH, or still what stood there,
- * until kpackx_writer_finish.
+ * Begin the archive PATH; OPTIONS may be NULL and is copied.  Frames are written to disk
+ * as they are added; only the table of contents stays in memory.  A file at PATH stays as
+ * it is, and no file appears there, until kpackx_writer_finish.  *WRITER is freed by
+ * kpackx_writer_finish or kpackx_writer_abort.
  *
- * INVALID_ARGUMENT: path or writer is NULL, path names no file, a level out of range, a group
- * or family (or the file's name in its place) that is no UTF-8 without control bytes or
- * longer than 4096 bytes, a reserved member that is not zero.  FILE_NOT_FOUND: no such
- * directory.  IO_ERROR: what stands at path is no regular file, or the system refused.
+ * INVALID_ARGUMENT: path or writer is NULL; path names no file; level is out of range;
+ * group or family (or the file name used instead) is not UTF-8 without control bytes, or
+ * is longer than 4096 bytes; a reserved member is not zero.  FILE_NOT_FOUND: no such
+ * directory.  IO_ERROR: PATH exists and is not a regular file, or a system call failed.
  * OUT_OF_MEMORY.
  */
 KPACK_API kpack_error_t kpackx_writer_open(const char *path,
@@ -329,65 +346,74 @@ KPACK_API kpack_error_t kpackx_writer_open(const char *path,
 					   kpackx_writer_t *writer,
 					   struct kpackx_error *why);
 
-/* A text in an entry's metadata; the order of several does not matter. */
+/* A named text in an entry's metadata; the order of the texts does not matter. */
 struct kpackx_text {
 	const char *name, *text; /* the name is not empty */
 };
 
-/* What is added; all is copied.  Zero what is not known. */
+/* An object to add.  The library copies it.  Zero the members that are not known. */
 struct kpackx_object {
 	const char *binary; /* key: "lib/libx.so#0"; must be set */
 	const char *arch;   /* "gfx90a:xnack+"; must be set */
-	const char *type;   /* NULL: "hsaco"; a file's extension in a mount */
+	const char *type;   /* NULL: "hsaco"; the file's extension in a mount */
 	const void *data;   /* may be NULL when size is 0 */
 	size_t size;
 	const char *path;   /* metadata.path: where the file belongs in a mount */
 	const char *target; /* metadata.target: bundle entry ID */
 	uint32_t mode;      /* metadata.mode: permission bits */
-	uint32_t chunk; /* bytes that shall be readable alone, 4096 to 64 MiB; 0: none.
-			   Plain archives, and objects that are not larger, need none. */
-	const struct kpackx_text *texts; /* more metadata, no name twice and none of
-					    path, target, xxh3, mode, chunk */
+	uint32_t chunk; /* bytes per chunk, which decodes alone, 4096 to 64 MiB; 0: none.
+			   Plain archives and objects that fit one chunk need none. */
+	const struct kpackx_text *texts; /* more metadata; names must differ and must not
+					    be path, target, xxh3, mode, chunk */
 	size_t n_texts;
 	uint64_t reserved[4];
 };
 
 /*
- * Add one object.  Equal bytes are stored once.  The bytes of the finished file depend on
- * the calls that succeeded alone.  A target ID is stored in its canonical spelling, so that
- * "gfx90a:xnack+:sramecc-" is "gfx90a:sramecc-:xnack+"; what is no target ID, as it is.
+ * Add one object.  Equal bytes are stored once.  The bytes of the finished file depend
+ * only on the calls that succeeded.  A target ID is stored in its canonical spelling:
+ * "gfx90a:xnack+:sramecc-" becomes "gfx90a:sramecc-:xnack+".  An arch that is not a
+ * target ID is stored as it is.
  *
- * AMD's C++ reader and HRX read chunks; AMD's Python tools take the first for the whole.
- * They do not find a key with a backslash, and HRX refuses objects of no bytes or of more
- * than 2 GiB.
+ * AMD's C++ reader and HRX read chunked entries; AMD's Python tools mistake the first
+ * chunk for the whole object.  The Python tools do not find a key with a backslash, and
+ * HRX refuses empty objects and objects of more than 2 GiB.
  *
- * After INVALID_ARGUMENT the archive is as before and more can be added.  After any other
- * failure it is lost: only kpackx_writer_abort and a failing kpackx_writer_finish are left.
+ * After INVALID_ARGUMENT the archive is unchanged and more objects can be added.  After
+ * any other failure the archive is lost: the caller can only call kpackx_writer_abort, or
+ * kpackx_writer_finish, which then fails.
  *
- * INVALID_ARGUMENT: a NULL argument or member that must be set; a string that is no UTF-8
- * without control bytes or longer than 4096 bytes; an empty one, but for the text of a
- * kpackx_text; a '/' in arch or type; a path that is absolute, has an empty, "." or ".."
- * component, one of more than 255 bytes, or more than 64; a mode, chunk, text or reserved
- * member that is not as above; a key and arch added before; more than 4 GiB in one object
- * that is not chunked; an archive that would pass what readers accept (4 GiB and
- * 1,048,576 different contents of AMD's when compressed; of ours 65,535 different archs and
- * types, and 1 GiB of names and metadata).  IO_ERROR, OUT_OF_MEMORY.
+ * INVALID_ARGUMENT, one of:
+ * - a required argument or member is NULL
+ * - a string is not UTF-8 without control bytes, or is longer than 4096 bytes, or is
+ *   empty (the text of a kpackx_text may be empty)
+ * - arch or type has a '/'
+ * - path is absolute, or has an empty, "." or ".." component, a component of more than
+ *   255 bytes, or more than 64 components
+ * - a mode, chunk, text or reserved member is not as described above
+ * - this key and arch were added before
+ * - an object that is not chunked has more than 4 GiB
+ * - the archive would exceed what readers accept: AMD's reader takes 4 GiB and 1,048,576
+ *   different contents in a compressed archive; ours takes 65,535 different archs and
+ *   types, and 1 GiB of names and metadata
+ * IO_ERROR: a system call failed.  OUT_OF_MEMORY.
  */
 KPACK_API kpack_error_t kpackx_writer_add(kpackx_writer_t writer,
 					  const struct kpackx_object *object,
 					  struct kpackx_error *why);
 
 /*
- * Write the table of contents, flush, and give the archive its name, replacing what stood
- * there, and not what a symbolic link there leads to.  WRITER is freed, success or not; after
- * a failure nothing is left of it, unless it was the directory that could not be flushed:
- * then it has its name.
- * INVALID_ARGUMENT: writer is NULL.  IO_ERROR, OUT_OF_MEMORY, and what adding met.
+ * Write the table of contents, flush to disk, and give the archive its name.  A file or a
+ * symbolic link of this name is replaced; the target of the link is not touched.  WRITER
+ * is freed on success and on failure.  A failure leaves no file behind, except that when
+ * only flushing the directory failed, the archive already has its name.
+ * INVALID_ARGUMENT: writer is NULL.  IO_ERROR, OUT_OF_MEMORY, and the error of an earlier
+ * kpackx_writer_add that lost the archive.
  */
 KPACK_API kpack_error_t kpackx_writer_finish(kpackx_writer_t writer,
 					     struct kpackx_error *why);
 
-/* Drop what was written and free WRITER.  NULL is fine. */
+/* Discard the unfinished archive and free WRITER.  NULL is allowed. */
 KPACK_API void kpackx_writer_abort(kpackx_writer_t writer);
 
 #ifdef __cplusplus
