@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* 4 * 2^53 * 10^340 has 1186 bits; the low words first. */
+/* Low words first.  The largest number, 4 * 2^53 * 10^340, has 1186 bits. */
 enum { WORDS = 40 };
 
 struct natural {
@@ -14,7 +14,7 @@ struct natural {
 	int used;
 };
 
-static void multiply(struct natural *n, uint32_t by)
+static void multiply_natural(struct natural *n, uint32_t by)
 {
 	uint64_t carry = 0;
 
@@ -27,23 +27,23 @@ static void multiply(struct natural *n, uint32_t by)
 		n->words[n->used++] = (uint32_t)carry;
 }
 
-/* N * 10^TENS * 2^TWOS; of a power below 0 nothing is multiplied. */
+/* N * 10^TENS * 2^TWOS; a negative exponent counts as 0. */
 static struct natural scaled(uint64_t n, int tens, int twos)
 {
 	struct natural out = {{(uint32_t)n, (uint32_t)(n >> 32)}, n >> 32 ? 2 : 1};
 
 	for (; tens >= 9; tens -= 9)
-		multiply(&out, 1000000000);
+		multiply_natural(&out, 1000000000);
 	for (; tens > 0; tens--)
-		multiply(&out, 10);
+		multiply_natural(&out, 10);
 	for (; twos >= 31; twos -= 31)
-		multiply(&out, UINT32_C(1) << 31);
+		multiply_natural(&out, UINT32_C(1) << 31);
 	if (twos > 0)
-		multiply(&out, UINT32_C(1) << twos);
+		multiply_natural(&out, UINT32_C(1) << twos);
 	return out;
 }
 
-static int compare(const struct natural *a, const struct natural *b)
+static int compare_naturals(const struct natural *a, const struct natural *b)
 {
 	if (a->used != b->used)
 		return a->used < b->used ? -1 : 1;
@@ -54,8 +54,8 @@ static int compare(const struct natural *a, const struct natural *b)
 }
 
 /*
- * Is N * 10^TENS read as MANTISSA * 2^TWOS: no farther from it than half way to its
- * neighbours, of which the lower one is nearer at a power of two?  All times 4.
+ * Whether N * 10^TENS reads as MANTISSA * 2^TWOS: it is at most half way to either
+ * neighbour.  At a power of two the lower neighbour is nearer.  All numbers are times 4.
  */
 static bool reads_as(uint64_t n, int tens, uint64_t mantissa, int twos)
 {
@@ -64,13 +64,13 @@ static bool reads_as(uint64_t n, int tens, uint64_t mantissa, int twos)
 	const struct natural text = scaled(4 * n, tens, -twos);
 	const struct natural low = scaled(4 * mantissa - (power ? 1 : 2), -tens, twos);
 	const struct natural high = scaled(4 * mantissa + 2, -tens, twos);
-	int above = compare(&text, &low), below = compare(&high, &text);
+	int above = compare_naturals(&text, &low), below = compare_naturals(&high, &text);
 
 	return even ? above >= 0 && below >= 0 : above > 0 && below > 0;
 }
 
-/* VALUE as a number of 53 bits at most, times a power of two. */
-static uint64_t split(double value, int *twos)
+/* Split VALUE into the returned number, of at most 53 bits, and a power of two. */
+static uint64_t split_double(double value, int *twos)
 {
 	uint64_t bits, mantissa;
 
@@ -89,14 +89,14 @@ size_t kp_decimal_digits(double value, char digits[KP_DECIMAL_MAX + 1], int *exp
 {
 	char text[40];
 	int twos;
-	const uint64_t mantissa = split(value, &twos);
+	const uint64_t mantissa = split_double(value, &twos);
 	size_t n = 0;
 
 	for (int precision = 0; precision < KP_DECIMAL_MAX; precision++) {
 		snprintf(text, sizeof(text), "%.*e", precision, value);
 		*exponent = (int)strtol(strchr(text, 'e') + 1, NULL, 10);
 		n = 0;
-		for (const char *p = text; *p != 'e'; p++) /* the point is the locale's */
+		for (const char *p = text; *p != 'e'; p++) /* skips the locale's point */
 			if (*p >= '0' && *p <= '9')
 				digits[n++] = *p;
 		digits[n] = '\0';

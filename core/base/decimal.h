@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers as decimal text that reads as the same number, whatever the locale. */
+/* Numbers as decimal text that reads back as the same number in every locale. */
 #ifndef KP_CORE_BASE_DECIMAL_H
 #define KP_CORE_BASE_DECIMAL_H
 
@@ -8,8 +8,8 @@
 enum { KP_DECIMAL_MAX = 17 };
 
 /*
- * The fewest significant digits that stand for VALUE alone, which is finite and above 0:
- * D.DDDD * 10^EXPONENT.  Returns how many there are; a NUL follows.
+ * Write to DIGITS the fewest significant digits that read back as VALUE, which is finite
+ * and above 0, and a NUL: VALUE is D.DDDD * 10^EXPONENT.  Returns the number of digits.
  */
 size_t kp_decimal_digits(double value, char digits[KP_DECIMAL_MAX + 1], int *exponent);
 

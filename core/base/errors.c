@@ -44,7 +44,7 @@ const char *kpack_error_string(kpack_error_t code)
 	return is_known(code) ? codes[code].text : "unknown error";
 }
 
-/* A text that did not fit may end within a character: leave that out. */
+/* A cut text may end in the middle of a character: remove that character. */
 static void end_at_character(char *text)
 {
 	size_t n = strlen(text), tail = 0;
@@ -61,8 +61,8 @@ static void end_at_character(char *text)
 }
 
 static void __attribute__((format(printf, 4, 0)))
-fill(struct kpackx_error *why, kpack_error_t code, int sys_errno, const char *fmt,
-     va_list ap)
+fill_error(struct kpackx_error *why, kpack_error_t code, int sys_errno, const char *fmt,
+	   va_list ap)
 {
 	why->code = code;
 	why->sys_errno = sys_errno;
@@ -77,7 +77,7 @@ kpack_error_t kp_fail(struct kpackx_error *why, kpack_error_t code, const char *
 	if (!why)
 		return code;
 	va_start(ap, fmt);
-	fill(why, code, 0, fmt, ap);
+	fill_error(why, code, 0, fmt, ap);
 	va_end(ap);
 	return code;
 }
@@ -87,14 +87,14 @@ kpack_error_t kp_fail_errno(struct kpackx_error *why, int sys_errno, const char 
 	kpack_error_t code = sys_errno == ENOENT   ? KPACK_ERROR_FILE_NOT_FOUND
 			     : sys_errno == ENOMEM ? KPACK_ERROR_OUT_OF_MEMORY
 						   : KPACK_ERROR_IO_ERROR;
-	const char *reason = strerrordesc_np(sys_errno); /* the same for every locale */
+	const char *reason = strerrordesc_np(sys_errno); /* the same in every locale */
 	va_list ap;
 	size_t used;
 
 	if (!why)
 		return code;
 	va_start(ap, fmt);
-	fill(why, code, sys_errno, fmt, ap);
+	fill_error(why, code, sys_errno, fmt, ap);
 	va_end(ap);
 	used = strlen(why->text);
 	snprintf(why->text + used, sizeof(why->text) - used, ": %s",
@@ -108,7 +108,7 @@ kpack_error_t kp_fail_memory(struct kpackx_error *why, uint64_t size, const char
 		       (unsigned long long)size, what);
 }
 
-/* The end of TEXT that is ROOM bytes or less, and begins with a character. */
+/* The last ROOM bytes of TEXT or fewer, beginning at a character. */
 static const char *text_end(const char *text, size_t room)
 {
 	size_t n = strlen(text);
@@ -120,7 +120,7 @@ static const char *text_end(const char *text, size_t room)
 	return text;
 }
 
-/* Append ": REASON"; of one that does not fit its end, where the words are that matter. */
+/* Append ": REASON"; if it does not fit, only its end, which has the important words. */
 static void append_reason(struct kpackx_error *why, const char *reason)
 {
 	size_t used = strlen(why->text), room = sizeof(why->text) - used;

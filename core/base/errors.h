@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Errors inside core: AMD's code is returned, the words go into a caller-owned
- * struct kpackx_error passed last (NULL is fine).  The function that finds the
- * fault writes the text - object, field, value, limit; lower case, one line -
- * and everybody above passes it on.
+ * Errors inside core: functions return AMD's error code and write the text into a
+ * caller-owned struct kpackx_error, the last argument (NULL is allowed).  The function
+ * that finds the fault writes the text - object, field, value, limit; lower case, one
+ * line - and its callers pass the text on.
  */
 #ifndef KP_CORE_BASE_ERRORS_H
 #define KP_CORE_BASE_ERRORS_H
@@ -15,24 +15,24 @@ kpack_error_t kp_fail(struct kpackx_error *why, kpack_error_t code, const char *
 	__attribute__((format(printf, 3, 4)));
 
 /*
- * The same for a system call that failed: ": " and strerror(sys_errno) are
- * appended, sys_errno is kept, and the code is FILE_NOT_FOUND for ENOENT,
- * OUT_OF_MEMORY for ENOMEM, else IO_ERROR.
+ * As kp_fail, for a system call that failed: append ": " and strerror(sys_errno), and
+ * store sys_errno.  The code is FILE_NOT_FOUND for ENOENT, OUT_OF_MEMORY for ENOMEM, else
+ * IO_ERROR.
  */
 kpack_error_t kp_fail_errno(struct kpackx_error *why, int sys_errno, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* OUT_OF_MEMORY for SIZE bytes wanted for WHAT. */
+/* Fail with OUT_OF_MEMORY: no SIZE bytes for WHAT. */
 kpack_error_t kp_fail_memory(struct kpackx_error *why, uint64_t size, const char *what);
 
 /*
- * Put "PREFIX: " before the text that is already in WHY, whose end is kept where both do not
- * fit; returns why's code.
+ * Put "PREFIX: " before the text that WHY already has; if both do not fit, the end of the
+ * text is kept.  Stores and returns CODE.
  */
 kpack_error_t kp_fail_prefix(struct kpackx_error *why, kpack_error_t code,
 			     const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* Return at once when EXPR fails; for functions that hold nothing yet. */
+/* Return at once when EXPR fails; for functions that have nothing to free yet. */
 #define KP_TRY(expr)                                                                     \
 	do {                                                                             \
 		kpack_error_t kp_try_ = (expr);                                          \

@@ -6,12 +6,12 @@
 #include "bounds.h"
 #include "text.h"
 
-static bool grow(struct kp_faults *list)
+static bool grow_list(struct kp_faults *list)
 {
 	struct kp_fault *items;
 
 	if (list->kept & (list->kept - 1))
-		return true; /* room up to the next power of two */
+		return true; /* the array has room up to the next power of two */
 	items = realloc(list->items, (list->kept ? 2 * list->kept : 1) * sizeof(*items));
 	if (items)
 		list->items = items;
@@ -25,7 +25,7 @@ void kp_faults_add(struct kp_faults *list, bool refused, const char *fmt, ...)
 	int n;
 
 	list->counted++;
-	if (list->kept == KP_FAULTS_MAX || !grow(list))
+	if (list->kept == KP_FAULTS_MAX || !grow_list(list))
 		return;
 	va_start(ap, fmt);
 	n = vasprintf(&text, fmt, ap);

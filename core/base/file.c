@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include "text.h"
 
-/* Names tried before an occupied directory is believed to be somebody's attack. */
+/* Names to try; if all exist, somebody creates them on purpose. */
 #define TMP_NAME_TRIES 100
 
 bool kp_source_sub(const struct kp_source *s, uint64_t off, uint64_t len,
@@ -85,7 +85,7 @@ kpack_error_t kp_window_get(struct kp_window *w, uint64_t off, size_t len,
 		if (off < w->src.size && w->src.size - off < want)
 			want = (size_t)(w->src.size - off);
 		w->size = 0;
-		/* a shorter run than asked for: let the read say so */
+		/* the run ends before LEN bytes: let kp_source_read report it */
 		KP_TRY(kp_source_read(&w->src, off, w->buf, want < len ? len : want,
 				      why));
 		w->off = off;
@@ -119,10 +119,10 @@ kpack_error_t kp_file_open(const char *path, int *fd, struct stat *st,
 	kpack_error_t err;
 	int opened;
 
-	/* O_NONBLOCK: a FIFO must not hang us before we know what it is */
+	/* O_NONBLOCK: opening a FIFO must not block before its type is known */
 	do
 		opened = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	while (opened < 0 && errno == EINTR); /* a mount may be slow */
+	while (opened < 0 && errno == EINTR); /* opening on a slow mount */
 	if (opened < 0)
 		return kp_fail_errno(why, errno, "cannot open");
 	err = kp_file_check(opened, st, why);
@@ -208,8 +208,8 @@ static void drop_tmp_name(struct kp_outfile *out)
 }
 
 /*
- * Without a name where that works: the file system knows O_TMPFILE, and /proc is there
- * to give the name later (AT_EMPTY_PATH would want a capability).
+ * Create a file without a name.  That needs a file system with O_TMPFILE, and /proc to
+ * give the name later (AT_EMPTY_PATH would need a capability).  -1: not possible.
  */
 static int open_nameless(const struct kp_outfile *out, mode_t mode, char proc[32])
 {
@@ -237,7 +237,7 @@ static kpack_error_t open_named(struct kp_outfile *out, mode_t mode,
 		if (errno != EEXIST)
 			break;
 	}
-	/* nothing of ours stands under that name */
+	/* the file under that name is not ours */
 	drop_tmp_name(out);
 	return kp_fail_errno(why, errno, "%s: cannot create", out->shown);
 }
@@ -271,7 +271,7 @@ kpack_error_t kp_outfile_open(struct kp_outfile *out, const char *dir, const cha
 		err = kp_fail_memory(why, strlen(name) + 1, "a file name");
 		goto fail;
 	}
-	/* a file without a name would learn that when it is written */
+	/* a nameless file would fail only when it is published */
 	if (faccessat(out->dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) &&
 	    errno == ENAMETOOLONG) {
 		err = kp_fail_errno(why, errno, "%s: cannot create", out->shown);
@@ -320,7 +320,7 @@ kpack_error_t kp_outfile_pwrite(struct kp_outfile *out, uint64_t off, const void
 	return KPACK_SUCCESS;
 }
 
-/* Through memory, a piece at a time. */
+/* Copy through memory, a piece at a time. */
 static kpack_error_t copy_by_hand(struct kp_outfile *out, uint64_t off, int from,
 				  uint64_t from_off, uint64_t len,
 				  struct kpackx_error *why)
@@ -355,7 +355,7 @@ kpack_error_t kp_outfile_copy(struct kp_outfile *out, uint64_t off, int from,
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n <= 0) /* other file systems, old kernels: the rest by hand */
+		if (n <= 0) /* different file systems or an old kernel */
 			return copy_by_hand(out, (uint64_t)to, from, (uint64_t)in, len,
 					    why);
 		len -= (uint64_t)n;
@@ -392,7 +392,7 @@ static kpack_error_t link_tmp_name(struct kp_outfile *out, struct kpackx_error *
 	return kp_fail_errno(why, errno, "%s: cannot name the finished file", out->shown);
 }
 
-/* The temporary name becomes the name, which nothing may have. */
+/* Rename the temporary name to the final name, which must not exist. */
 static int rename_fresh(const struct kp_outfile *out)
 {
 	if (renameat2(out->dir_fd, out->tmp_name, out->dir_fd, out->name,
@@ -400,7 +400,7 @@ static int rename_fresh(const struct kp_outfile *out)
 		return 0;
 	if (errno != EINVAL && errno != ENOSYS)
 		return -1;
-	/* a file system without NOREPLACE: look first */
+	/* the file system lacks RENAME_NOREPLACE: check first */
 	if (faccessat(out->dir_fd, out->name, F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
 		errno = EEXIST;
 		return -1;
@@ -432,11 +432,13 @@ static kpack_error_t give_name(struct kp_outfile *out, struct kpackx_error *why)
 
 int kp_flush_dir(int fd)
 {
-	/* file systems that cannot flush a directory say EINVAL */
+	/* a file system that cannot flush a directory reports EINVAL */
 	return fsync(fd) && errno != EINVAL ? -1 : 0;
 }
 
-/* A name that is free needs no temporary one before it. */
+/*
+ * Link the nameless file under its final name, without a temporary name; false: not free.
+ */
 static bool link_name(const struct kp_outfile *out)
 {
 	char proc[32];
@@ -463,7 +465,7 @@ kpack_error_t kp_outfile_publish(struct kp_outfile *out, struct kpackx_error *wh
 
 void kp_outfile_close(struct kp_outfile *out)
 {
-	/* a zeroed one: its descriptors are not ours */
+	/* OUT is zeroed: its descriptors 0 are not ours */
 	if (!out->name && out->fd <= 0 && out->dir_fd <= 0)
 		return;
 	kp_outfile_unname(out);
@@ -482,7 +484,7 @@ static bool is_directory(const char *path)
 	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* An existing directory can also answer EROFS or EACCES, so look before believing. */
+/* For an existing directory mkdir can also report EROFS or EACCES, so check first. */
 static kpack_error_t make_dir(const char *path, mode_t mode, struct kpackx_error *why)
 {
 	int sys_errno;
@@ -506,7 +508,7 @@ kpack_error_t kp_mkdirs(const char *path, mode_t mode, struct kpackx_error *why)
 		if (*p != '/' || p == copy || p[-1] == '/')
 			continue;
 		*p = '\0';
-		/* we must be able to go on inside */
+		/* we must be able to create the next directory in it */
 		err = make_dir(copy, mode | S_IWUSR | S_IXUSR, why);
 		*p = '/';
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files: opening and exact reads for input, atomic creation for output.
- * Input is read with pread, never mapped: a file that becomes shorter must be
- * an error, not a SIGBUS.
+ * Files: opening and exact reads for input, atomic creation for output.  Input is read
+ * with pread, never mapped: a file that becomes shorter must cause an error, not a
+ * SIGBUS.
  */
 #ifndef KP_CORE_BASE_FILE_H
 #define KP_CORE_BASE_FILE_H
@@ -13,8 +13,8 @@
 #include "span.h"
 
 /*
- * A bounded run of bytes to read from: part of a file, or memory.
- * Borrows the descriptor or the memory.  Reading is thread-safe.
+ * A bounded run of bytes to read from: a part of a file, or memory.  Borrows the
+ * descriptor or the memory.  Reading is thread-safe.
  */
 struct kp_source {
 	int fd;             /* -1: memory */
@@ -33,32 +33,32 @@ static inline struct kp_source kp_source_fd(int fd, uint64_t offset, uint64_t si
 	return (struct kp_source){.fd = fd, .offset = offset, .size = size};
 }
 
-/* The part [OFF, OFF+LEN) of S; false when it is not inside. */
+/* The part [OFF, OFF+LEN) of S; false when it is not inside S. */
 bool kp_source_sub(const struct kp_source *s, uint64_t off, uint64_t len,
 		   struct kp_source *out);
 
 /*
  * Read exactly LEN bytes at OFF into BUF.
- * INVALID_FORMAT: outside the run.
- * IO_ERROR: the system refused, or the file is shorter now.
+ * INVALID_FORMAT: the bytes are outside the run.
+ * IO_ERROR: a system call failed, or the file has become shorter.
  */
 kpack_error_t kp_source_read(const struct kp_source *s, uint64_t off, void *buf,
 			     size_t len, struct kpackx_error *why);
 
 /*
- * The bytes at OFF, as many as there are but at most ROOM, into BUF, which HEAD then spans.
- * OFF is at most the size.  Errors as for kp_source_read.
+ * Read up to ROOM bytes at OFF, fewer at the end of the run, into BUF; HEAD spans the
+ * bytes that were read.  OFF is at most the size.  Errors as for kp_source_read.
  */
 kpack_error_t kp_source_head(const struct kp_source *s, uint64_t off, uint8_t *buf,
 			     size_t room, struct kp_span *head, struct kpackx_error *why);
 
-/* Have both the same size and bytes?  What cannot be read has not. */
+/* Whether both have the same size and bytes; false when one cannot be read. */
 bool kp_source_same(const struct kp_source *a, const struct kp_source *b);
 
-/* Small reads through a buffer: walks tables of any length in bounded memory. */
+/* Small reads through a buffer, to walk tables of any length in bounded memory. */
 struct kp_window {
 	struct kp_source src;
-	uint64_t off; /* where in the run the buffer stands */
+	uint64_t off; /* offset in the run of the buffer's first byte */
 	size_t size;  /* bytes in the buffer */
 	uint8_t buf[16384];
 };
@@ -66,49 +66,49 @@ struct kp_window {
 void kp_window_init(struct kp_window *w, const struct kp_source *src);
 
 /*
- * LEN bytes (at most sizeof(buf)) at OFF; they stay until the next call.
+ * LEN bytes (at most sizeof(buf)) at OFF; they are valid until the next call.
  * Errors as for kp_source_read.
  */
 kpack_error_t kp_window_get(struct kp_window *w, uint64_t off, size_t len,
 			    const uint8_t **bytes, struct kpackx_error *why);
 
 /*
- * Open PATH for reading (O_CLOEXEC), give its descriptor and stat.
- * Only regular files: anything else is IO_ERROR, and a FIFO does not block.
+ * Open PATH for reading (O_CLOEXEC) and return its descriptor, which the caller closes,
+ * and its stat.  IO_ERROR also for anything but a regular file; a FIFO does not block.
  */
 kpack_error_t kp_file_open(const char *path, int *fd, struct stat *st,
 			   struct kpackx_error *why);
 
-/* Give the stat of an open descriptor.  IO_ERROR: it is no regular file. */
+/* Return the stat of an open descriptor.  IO_ERROR: it is not a regular file. */
 kpack_error_t kp_file_check(int fd, struct stat *st, struct kpackx_error *why);
 
-/* pread exactly LEN bytes, continuing after short reads and EINTR. */
+/* Read exactly LEN bytes with pread, continuing after short reads and EINTR. */
 kpack_error_t kp_file_pread(int fd, uint64_t off, void *buf, size_t len,
 			    struct kpackx_error *why);
 
 /*
- * A fresh hidden name for a file that is not whole yet; it does not look like an archive to
- * anybody who lists *.kpack.  false, with errno: the system gives no random bytes.
+ * Make a new hidden name for an unfinished file; a listing of *.kpack does not show it.
+ * false, with errno: the system gives no random bytes.
  */
 #define KP_TEMP_NAME_SIZE 32
 bool kp_temp_name(char out[KP_TEMP_NAME_SIZE]);
-/* Is NAME such a name?  A run that was killed leaves files with them. */
+/* Whether kp_temp_name made NAME.  A killed program leaves files with such names. */
 bool kp_is_temp_name(const char *name);
 
 /*
- * A file being written that appears under its name only when it is whole.
- * Where the file system can, it has no name until then (O_TMPFILE), so that a
- * killed program leaves nothing behind.
+ * A file being written, which appears under its name only when it is complete.  If the
+ * file system supports O_TMPFILE, the file has no name until then, so that a killed
+ * program leaves nothing behind.
  */
 struct kp_outfile {
 	int fd; /* -1 when closed; readable too */
 	int dir_fd;
 	char *name;     /* final name inside the directory */
-	char *tmp_name; /* temporary name, or NULL while there is none */
-	char shown[64]; /* the name in errors: escaped, and short */
-	/* Set after open: publish without flushing, for what can be made again. */
+	char *tmp_name; /* temporary name; NULL: none */
+	char shown[64]; /* the name in messages: escaped, and short */
+	/* Set after open: publish without flushing, for files that can be recreated. */
 	bool lazy;
-	/* Set after open: what stands under the name is not replaced, but an error. */
+	/* Set after open: an existing file is an error and is not replaced. */
 	bool keep;
 };
 
@@ -117,18 +117,18 @@ kpack_error_t kp_outfile_open(struct kp_outfile *out, const char *dir, const cha
 			      mode_t mode, struct kpackx_error *why);
 
 /*
- * Take its temporary name away, if it needed one: it can be written and read, but not be
- * published any more.
+ * Remove the file's temporary name, if it has one: the file can still be written and
+ * read, but no longer be published.
  */
 void kp_outfile_unname(struct kp_outfile *out);
 
-/* pwrite all of it. */
+/* Write all LEN bytes at OFF with pwrite. */
 kpack_error_t kp_outfile_pwrite(struct kp_outfile *out, uint64_t off, const void *buf,
 				size_t len, struct kpackx_error *why);
 
 /*
- * Copy LEN bytes from FROM_OFF of FROM, inside the kernel where the file systems can.
- * IO_ERROR: the system refused, or FROM is shorter.
+ * Copy LEN bytes at FROM_OFF of the descriptor FROM to OFF, inside the kernel if the file
+ * systems support that.  IO_ERROR: a system call failed, or FROM is shorter.
  */
 kpack_error_t kp_outfile_copy(struct kp_outfile *out, uint64_t off, int from,
 			      uint64_t from_off, uint64_t len, struct kpackx_error *why);
@@ -137,21 +137,21 @@ kpack_error_t kp_outfile_copy(struct kp_outfile *out, uint64_t off, int from,
 kpack_error_t kp_outfile_sync(struct kp_outfile *out, struct kpackx_error *why);
 
 /*
- * Give it its name, replacing what stood there, flush the directory, close.
- * IO_ERROR with EEXIST: something stood there that is to be kept.
+ * Give the file its name, replacing an existing file, flush the directory, and close.
+ * IO_ERROR with EEXIST: the name exists and `keep` is set.
  */
 kpack_error_t kp_outfile_publish(struct kp_outfile *out, struct kpackx_error *why);
 
-/* Close; unless published, nothing remains.  Accepts a zeroed or closed one. */
+/* Close; an unpublished file is deleted.  OUT may be zeroed or already closed. */
 void kp_outfile_close(struct kp_outfile *out);
 
 /*
- * Flush the directory open at FD; one whose file system cannot do that counts as flushed.
- * -1: the system refused, see errno.
+ * Flush the directory open at FD; if its file system cannot do that, it counts as
+ * flushed.  -1: the system call failed, see errno.
  */
 int kp_flush_dir(int fd);
 
-/* mkdir -p.  Existing directories are fine. */
+/* Create the directory PATH and its parents, as mkdir -p; they may already exist. */
 kpack_error_t kp_mkdirs(const char *path, mode_t mode, struct kpackx_error *why);
 
 #endif

@@ -23,36 +23,36 @@ void kp_json_fini(struct kp_json *j)
 
 /* --- bytes ------------------------------------------------------------------------ */
 
-static void fail(struct kp_json *j, kpack_error_t fault)
+static void set_fault(struct kp_json *j, kpack_error_t fault)
 {
 	if (!j->fault)
 		j->fault = fault;
 }
 
-static void append(struct kp_json *j, char c)
+static void append_char(struct kp_json *j, char c)
 {
 	if (j->written == j->limit || !kp_grow(&j->text, j->size, &j->cap, 1)) {
-		fail(j, KPACK_ERROR_OUT_OF_MEMORY);
+		set_fault(j, KPACK_ERROR_OUT_OF_MEMORY);
 		return;
 	}
 	j->text[j->size++] = c;
 	j->written++;
 }
 
-/* Within QUOTES strings, each of which escapes what stands in it. */
+/* Append C inside QUOTES nested strings, each of which escapes its content. */
 static void put_quoted(struct kp_json *j, char c, unsigned quotes)
 {
 	if (j->fault)
 		return;
 	if (quotes == 0 || (c != '"' && c != '\\')) {
-		append(j, c);
+		append_char(j, c);
 		return;
 	}
 	put_quoted(j, '\\', quotes - 1);
 	put_quoted(j, c, quotes - 1);
 }
 
-static void put(struct kp_json *j, char c)
+static void put_char(struct kp_json *j, char c)
 {
 	put_quoted(j, c, j->quotes);
 }
@@ -60,7 +60,7 @@ static void put(struct kp_json *j, char c)
 void kp_json_raw(struct kp_json *j, const char *text)
 {
 	for (; *text; text++)
-		put(j, *text);
+		put_char(j, *text);
 }
 
 static void put_bytes(struct kp_json *j, const void *bytes, size_t n)
@@ -68,7 +68,7 @@ static void put_bytes(struct kp_json *j, const void *bytes, size_t n)
 	const char *p = bytes;
 
 	for (; n; n--)
-		put(j, *p++);
+		put_char(j, *p++);
 }
 
 /* --- values ----------------------------------------------------------------------- */
@@ -78,20 +78,20 @@ static void put_character(struct kp_json *j, const uint8_t *p, size_t n, uint32_
 	char text[8];
 
 	if (n == 0) {
-		kp_json_raw(j, "\xef\xbf\xbd"); /* U+FFFD for a byte that is none */
+		kp_json_raw(j, "\xef\xbf\xbd"); /* U+FFFD for an invalid byte */
 	} else if (c < 0x20 || (c >= 0x7f && c <= 0x9f)) {
 		snprintf(text, sizeof(text), "\\u%04x", (unsigned)c);
 		kp_json_raw(j, text);
 	} else {
 		if (c == '"' || c == '\\')
-			put(j, '\\');
+			put_char(j, '\\');
 		put_bytes(j, p, n);
 	}
 }
 
 void kp_json_string(struct kp_json *j, struct kp_span s)
 {
-	put(j, '"');
+	put_char(j, '"');
 	for (size_t i = 0; i < s.size && !j->fault;) {
 		uint32_t c = 0;
 		size_t n = kp_text_char((struct kp_span){s.data + i, s.size - i}, &c);
@@ -99,19 +99,19 @@ void kp_json_string(struct kp_json *j, struct kp_span s)
 		put_character(j, s.data + i, n, c);
 		i += n ? n : 1;
 	}
-	put(j, '"');
+	put_char(j, '"');
 }
 
 static void put_hex(struct kp_json *j, struct kp_span s)
 {
 	static const char digits[] = "0123456789abcdef";
 
-	put(j, '"');
+	put_char(j, '"');
 	for (size_t i = 0; i < s.size && !j->fault; i++) {
-		put(j, digits[s.data[i] >> 4]);
-		put(j, digits[s.data[i] & 15]);
+		put_char(j, digits[s.data[i] >> 4]);
+		put_char(j, digits[s.data[i] & 15]);
 	}
-	put(j, '"');
+	put_char(j, '"');
 }
 
 void kp_json_uint(struct kp_json *j, uint64_t n)
@@ -130,7 +130,7 @@ static void put_int(struct kp_json *j, int64_t n)
 	kp_json_raw(j, text);
 }
 
-/* printf writes the locale's decimal point, of any number of bytes: it becomes '.'. */
+/* Write '.' for the locale's decimal point, which can have several bytes. */
 static void put_float(struct kp_json *j, double real)
 {
 	char text[64];
@@ -145,7 +145,7 @@ static void put_float(struct kp_json *j, double real)
 		bool digit = strchr("0123456789+-e", *p) != NULL;
 
 		if (digit || !point)
-			put(j, digit ? *p : '.');
+			put_char(j, digit ? *p : '.');
 		point |= !digit || *p == 'e';
 	}
 	if (!point)
@@ -158,7 +158,7 @@ static void put_ext(struct kp_json *j, struct kp_span s)
 	put_int(j, (int8_t)s.data[0]);
 	kp_json_raw(j, ",\"data\":");
 	put_hex(j, (struct kp_span){s.data + 1, s.size - 1});
-	put(j, '}');
+	put_char(j, '}');
 }
 
 /* --- keys ------------------------------------------------------------------------- */
@@ -170,8 +170,9 @@ static bool same_key(const struct kp_json *j, const struct kp_json_key *a,
 	       memcmp(j->text + a->at, j->text + b->at, a->size) == 0;
 }
 
-/* The place of KEY in the table, or the free one it belongs to. */
-static struct kp_json_key *place(const struct kp_json *j, const struct kp_json_key *key)
+/* The slot of KEY in the table, or the free slot where it belongs. */
+static struct kp_json_key *find_place(const struct kp_json *j,
+				      const struct kp_json_key *key)
 {
 	size_t i = key->hash & (j->keys_cap - 1);
 
@@ -192,24 +193,24 @@ static bool grow_keys(struct kp_json *j)
 		return false;
 	for (size_t i = 0; i < j->keys_cap; i++)
 		if (j->keys[i].map)
-			*place(&bigger, &j->keys[i]) = j->keys[i];
+			*find_place(&bigger, &j->keys[i]) = j->keys[i];
 	free(j->keys);
 	j->keys = bigger.keys;
 	j->keys_cap = bigger.keys_cap;
 	return true;
 }
 
-/* Is the key that stands from AT to the end new in map number MAP? */
+/* Whether the key from AT to the end of the text is new in map number MAP; adds it. */
 static bool is_new_key(struct kp_json *j, uint32_t map, size_t at)
 {
 	struct kp_json_key key = {map, (uint32_t)at, (uint32_t)(j->size - at), 0}, *p;
 
 	if (!grow_keys(j)) {
-		fail(j, KPACK_ERROR_OUT_OF_MEMORY);
+		set_fault(j, KPACK_ERROR_OUT_OF_MEMORY);
 		return false;
 	}
 	key.hash = (uint32_t)XXH3_64bits_withSeed(j->text + at, key.size, map);
-	p = place(j, &key);
+	p = find_place(j, &key);
 	if (p->map)
 		return false;
 	*p = key;
@@ -223,11 +224,11 @@ static void put_key(struct kp_json *j, struct kp_mp *c)
 		kp_json_value(j, c);
 		return;
 	}
-	put(j, '"');
+	put_char(j, '"');
 	j->quotes++;
 	kp_json_value(j, c);
 	j->quotes--;
-	put(j, '"');
+	put_char(j, '"');
 }
 
 /* --- containers ------------------------------------------------------------------- */
@@ -237,12 +238,12 @@ static void put_map(struct kp_json *j, struct kp_mp *c, uint64_t pairs)
 	uint32_t map = ++j->maps;
 	bool first = true;
 
-	put(j, '{');
+	put_char(j, '{');
 	for (; pairs && !j->fault; pairs--) {
 		size_t before = j->size, at;
 
 		if (!first)
-			put(j, ',');
+			put_char(j, ',');
 		at = j->size;
 		put_key(j, c);
 		if (j->fault)
@@ -250,31 +251,31 @@ static void put_map(struct kp_json *j, struct kp_mp *c, uint64_t pairs)
 		if (!is_new_key(j, map, at)) {
 			j->size = before;
 			if (!kp_mp_skip(c))
-				fail(j, KPACK_ERROR_MSGPACK_PARSE_FAILED);
+				set_fault(j, KPACK_ERROR_MSGPACK_PARSE_FAILED);
 			continue;
 		}
-		put(j, ':');
+		put_char(j, ':');
 		kp_json_value(j, c);
 		first = false;
 	}
-	put(j, '}');
+	put_char(j, '}');
 }
 
 static void put_array(struct kp_json *j, struct kp_mp *c, uint64_t n)
 {
-	put(j, '[');
+	put_char(j, '[');
 	for (uint64_t i = 0; i < n && !j->fault; i++) {
 		if (i)
-			put(j, ',');
+			put_char(j, ',');
 		kp_json_value(j, c);
 	}
-	put(j, ']');
+	put_char(j, ']');
 }
 
 static void put_container(struct kp_json *j, struct kp_mp *c, const struct kp_mp_value *v)
 {
 	if (j->depth > KP_MSGPACK_DEPTH_MAX) {
-		fail(j, KPACK_ERROR_MSGPACK_PARSE_FAILED);
+		set_fault(j, KPACK_ERROR_MSGPACK_PARSE_FAILED);
 		return;
 	}
 	j->depth++;
@@ -290,7 +291,7 @@ void kp_json_value(struct kp_json *j, struct kp_mp *c)
 	struct kp_mp_value v;
 
 	if (!kp_mp_next(c, &v)) {
-		fail(j, KPACK_ERROR_MSGPACK_PARSE_FAILED);
+		set_fault(j, KPACK_ERROR_MSGPACK_PARSE_FAILED);
 		return;
 	}
 	switch (v.type) {

@@ -3,7 +3,7 @@
 
 enum { BLOCK = 64 };
 
-/* The first 32 bits of |sin(i + 1)|'s fraction. */
+/* The first 32 bits of the fraction of |sin(i + 1)|. */
 static const uint32_t sines[64] = {
 	0xd76aa478, 0xe8c7b756, 0x242070db, 0xc1bdceee, 0xf57c0faf, 0x4787c62a,
 	0xa8304613, 0xfd469501, 0x698098d8, 0x8b44f7af, 0xffff5bb1, 0x895cd7be,
@@ -18,16 +18,16 @@ static const uint32_t sines[64] = {
 	0xf7537e82, 0xbd3af235, 0x2ad7d2bb, 0xeb86d391,
 };
 
-/* Rotations: four a round, used in turn. */
+/* Bits to rotate by: four per round, used in turn. */
 static const uint8_t turns[4][4] = {
 	{7, 12, 17, 22}, {5, 9, 14, 20}, {4, 11, 16, 23}, {6, 10, 15, 21}};
 
-static uint32_t rotate(uint32_t x, unsigned n)
+static uint32_t rotate_left(uint32_t x, unsigned n)
 {
 	return x << n | x >> (32 - n);
 }
 
-static uint32_t mix(unsigned round, uint32_t b, uint32_t c, uint32_t d)
+static uint32_t mix_words(unsigned round, uint32_t b, uint32_t c, uint32_t d)
 {
 	switch (round) {
 	case 0:
@@ -48,13 +48,13 @@ static void take_block(uint32_t state[4], const uint8_t *block)
 
 	for (unsigned i = 0; i < 64; i++) {
 		unsigned round = i / 16, word = (first[round] + step[round] * i) % 16;
-		uint32_t sum = a + mix(round, b, c, d) + sines[i] +
+		uint32_t sum = a + mix_words(round, b, c, d) + sines[i] +
 			       kp_le32(block + 4 * (size_t)word);
 
 		a = d;
 		d = c;
 		c = b;
-		b += rotate(sum, turns[round][i % 4]);
+		b += rotate_left(sum, turns[round][i % 4]);
 	}
 	state[0] += a;
 	state[1] += b;
@@ -62,7 +62,7 @@ static void take_block(uint32_t state[4], const uint8_t *block)
 	state[3] += d;
 }
 
-/* What is left, a one bit, zeros, and the length in bits: one block or two. */
+/* Process the last bytes, a one bit, zeros, and the length in bits: one or two blocks. */
 static void take_end(uint32_t state[4], struct kp_span rest, uint64_t size)
 {
 	uint8_t end[2 * BLOCK] = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* MD5 (RFC 1321), for formats that ask for it.  It protects nothing. */
+/* MD5 (RFC 1321), for formats that require it.  Not for security. */
 #ifndef KP_CORE_BASE_MD5_H
 #define KP_CORE_BASE_MD5_H
 

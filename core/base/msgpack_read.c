@@ -5,11 +5,11 @@
 static const uint8_t FIXMAP = 0x80, FIXARRAY = 0x90, FIXSTR = 0xa0, NIL = 0xc0;
 static const uint8_t NEGATIVE_FIXINT = 0xe0;
 
-/* How the heads 0xc0..0xdf are read: kind of value, bytes of the number behind the head. */
+/* How to read the heads 0xc0..0xdf: type of value, bytes of the number after the head. */
 struct head {
 	enum kp_mp_type type;
-	uint8_t number; /* bytes of the big-endian length, count or integer that follows */
-	uint8_t fixed; /* length of the bytes of a value, where its first byte implies it */
+	uint8_t number; /* bytes of the big-endian length, count or integer */
+	uint8_t fixed;  /* bytes of a value with a fixed length in its head */
 	bool is_signed;
 };
 
@@ -39,14 +39,14 @@ bool kp_mp_fault(struct kp_mp *c, const char *text)
 	return false;
 }
 
-static size_t left(const struct kp_mp *c)
+static size_t bytes_left(const struct kp_mp *c)
 {
 	return (size_t)(c->end - c->pos);
 }
 
-static bool take(struct kp_mp *c, size_t n, const uint8_t **p)
+static bool take_raw(struct kp_mp *c, size_t n, const uint8_t **p)
 {
-	if (n > left(c))
+	if (n > bytes_left(c))
 		return kp_mp_fault(c, "value runs past the end");
 	*p = c->pos;
 	c->pos += n;
@@ -58,14 +58,14 @@ static bool take_bytes(struct kp_mp *c, struct kp_mp_value *v, enum kp_mp_type t
 {
 	v->type = type;
 	v->span.size = size;
-	return take(c, size, &v->span.data);
+	return take_raw(c, size, &v->span.data);
 }
 
-/* Every element takes at least one byte, a pair two. */
+/* Every element takes at least one byte, a pair at least two. */
 static bool take_count(struct kp_mp *c, struct kp_mp_value *v, enum kp_mp_type type,
 		       uint64_t count)
 {
-	if (count > left(c) / (type == KP_MP_MAP ? 2 : 1))
+	if (count > bytes_left(c) / (type == KP_MP_MAP ? 2 : 1))
 		return kp_mp_fault(c, "count exceeds the bytes that remain");
 	v->type = type;
 	v->num = count;
@@ -77,7 +77,7 @@ static bool big_endian(struct kp_mp *c, size_t size, uint64_t *out)
 	const uint8_t *p;
 	uint64_t n = 0;
 
-	if (!take(c, size, &p))
+	if (!take_raw(c, size, &p))
 		return false;
 	for (size_t i = 0; i < size; i++)
 		n = n << 8 | p[i];
@@ -107,7 +107,7 @@ static void set_float(struct kp_mp_value *v, uint64_t n, size_t size)
 }
 
 /* Values whose head is 0xc0..0xdf. */
-static bool next_long(struct kp_mp *c, uint8_t head, struct kp_mp_value *v)
+static bool next_long_value(struct kp_mp *c, uint8_t head, struct kp_mp_value *v)
 {
 	const struct head *h = &heads[head - NIL];
 	uint64_t n = h->fixed;
@@ -118,7 +118,7 @@ static bool next_long(struct kp_mp *c, uint8_t head, struct kp_mp_value *v)
 	case KP_MP_STR:
 	case KP_MP_BIN:
 		return take_bytes(c, v, h->type, (size_t)n);
-	case KP_MP_EXT: /* one type byte more */
+	case KP_MP_EXT: /* plus the type byte */
 		return take_bytes(c, v, h->type, (size_t)n + 1);
 	case KP_MP_ARRAY:
 	case KP_MP_MAP:
@@ -142,7 +142,7 @@ static bool next_long(struct kp_mp *c, uint8_t head, struct kp_mp_value *v)
 	}
 }
 
-static bool next(struct kp_mp *c, struct kp_mp_value *v)
+static bool next_value(struct kp_mp *c, struct kp_mp_value *v)
 {
 	uint8_t head;
 
@@ -161,19 +161,21 @@ static bool next(struct kp_mp *c, struct kp_mp_value *v)
 		return take_count(c, v, KP_MP_ARRAY, head & 0x0f);
 	if (head < NIL)
 		return take_bytes(c, v, KP_MP_STR, head & 0x1f);
-	return next_long(c, head, v);
+	return next_long_value(c, head, v);
 }
 
 bool kp_mp_next(struct kp_mp *c, struct kp_mp_value *v)
 {
-	bool ok = next(c, v);
+	bool ok = next_value(c, v);
 
 	if (!ok)
 		v->type = KP_MP_BAD;
 	return ok;
 }
 
-/* An integer's sign is only known from its bytes: read the head of a copy. */
+/*
+ * Only its bytes show the sign of an integer: read the value with a copy of the cursor.
+ */
 enum kp_mp_type kp_mp_peek_long(const struct kp_mp *c)
 {
 	struct kp_mp copy = *c;
@@ -184,7 +186,7 @@ enum kp_mp_type kp_mp_peek_long(const struct kp_mp *c)
 
 bool kp_mp_skip(struct kp_mp *c)
 {
-	/* remaining[d]: values still to step over at depth d */
+	/* remaining[d]: values still to skip at depth d */
 	uint64_t remaining[KP_MSGPACK_DEPTH_MAX + 1];
 	int depth = 0;
 	struct kp_mp_value v;
@@ -196,7 +198,7 @@ bool kp_mp_skip(struct kp_mp *c)
 			continue;
 		}
 		remaining[depth]--;
-		if (!next(c, &v))
+		if (!next_value(c, &v))
 			return false;
 		if ((v.type != KP_MP_ARRAY && v.type != KP_MP_MAP) || v.num == 0)
 			continue;
@@ -207,12 +209,12 @@ bool kp_mp_skip(struct kp_mp *c)
 	return true;
 }
 
-static bool expect(struct kp_mp *c, enum kp_mp_type type, struct kp_mp_value *v,
-		   const char *fault)
+static bool expect_type(struct kp_mp *c, enum kp_mp_type type, struct kp_mp_value *v,
+			const char *fault)
 {
 	const uint8_t *at = c->pos;
 
-	if (!next(c, v))
+	if (!next_value(c, v))
 		return false;
 	if (v->type == type)
 		return true;
@@ -224,7 +226,7 @@ bool kp_mp_map_long(struct kp_mp *c, uint32_t *count)
 {
 	struct kp_mp_value v;
 
-	if (!expect(c, KP_MP_MAP, &v, "not a map"))
+	if (!expect_type(c, KP_MP_MAP, &v, "not a map"))
 		return false;
 	*count = (uint32_t)v.num;
 	return true;
@@ -234,7 +236,7 @@ bool kp_mp_array(struct kp_mp *c, uint32_t *count)
 {
 	struct kp_mp_value v;
 
-	if (!expect(c, KP_MP_ARRAY, &v, "not an array"))
+	if (!expect_type(c, KP_MP_ARRAY, &v, "not an array"))
 		return false;
 	*count = (uint32_t)v.num;
 	return true;
@@ -244,7 +246,7 @@ bool kp_mp_str_long(struct kp_mp *c, struct kp_span *s)
 {
 	struct kp_mp_value v;
 
-	if (!expect(c, KP_MP_STR, &v, "not a string"))
+	if (!expect_type(c, KP_MP_STR, &v, "not a string"))
 		return false;
 	*s = v.span;
 	return true;
@@ -254,7 +256,7 @@ bool kp_mp_uint(struct kp_mp *c, uint64_t *n)
 {
 	struct kp_mp_value v;
 
-	if (!expect(c, KP_MP_UINT, &v, "not a non-negative integer"))
+	if (!expect_type(c, KP_MP_UINT, &v, "not a non-negative integer"))
 		return false;
 	*n = v.num;
 	return true;

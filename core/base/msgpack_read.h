@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A bounded MessagePack cursor.  It reads forward over bytes it borrows, allocates
- * nothing, and is sticky: after a fault every call fails, so a sequence of
- * reads may be checked once.  A count is never believed before it was
- * compared with the bytes that remain.
+ * A bounded MessagePack cursor.  It reads forward over borrowed bytes and allocates
+ * nothing.  It is sticky: after a fault every call fails, so a sequence of reads may be
+ * checked once.  Every count is compared with the remaining bytes before it is used.
  *
  * Format: the MessagePack specification (github.com/msgpack/msgpack, spec.md).
  */
@@ -24,7 +23,7 @@ enum kp_mp_type {
 	KP_MP_ARRAY,
 	KP_MP_MAP,
 	KP_MP_EXT,
-	KP_MP_BAD, /* no value here: end of the bytes, or a fault */
+	KP_MP_BAD, /* no value: end of the bytes, or a fault */
 };
 
 struct kp_mp {
@@ -34,7 +33,7 @@ struct kp_mp {
 	const char *fault; /* static text of the first fault, or NULL */
 };
 
-/* One value's head.  Of a container only the head is consumed. */
+/* The head of one value.  Reading a map or array consumes only its head. */
 struct kp_mp_value {
 	enum kp_mp_type type;
 	uint64_t num; /* UINT, BOOL: value; INT: two's complement; ARRAY, MAP: count */
@@ -44,14 +43,14 @@ struct kp_mp_value {
 
 static inline struct kp_mp kp_mp_over(struct kp_span s)
 {
-	/* of an empty span there may be no address to add to */
+	/* an empty span may have a NULL address */
 	return (struct kp_mp){s.data, s.data, s.size ? s.data + s.size : s.data, NULL};
 }
 
-/* For kp_mp_peek: heads from 0xc0 to 0xdf. */
+/* The part of kp_mp_peek for heads from 0xc0 to 0xdf. */
 enum kp_mp_type kp_mp_peek_long(const struct kp_mp *c);
 
-/* Type of the next value, nothing consumed. */
+/* Type of the next value; consumes nothing. */
 static inline enum kp_mp_type kp_mp_peek(const struct kp_mp *c)
 {
 	uint8_t head;
@@ -71,16 +70,18 @@ static inline enum kp_mp_type kp_mp_peek(const struct kp_mp *c)
 /* Read the next head; false on a fault (type BAD). */
 bool kp_mp_next(struct kp_mp *c, struct kp_mp_value *v);
 
-/* Step over one whole value, nested ones included, at most KP_MSGPACK_DEPTH_MAX deep. */
+/*
+ * Skip one whole value with the values nested in it, at most KP_MSGPACK_DEPTH_MAX deep.
+ */
 bool kp_mp_skip(struct kp_mp *c);
 
-/* Read a value of that type; a value of another type is a fault. */
+/* Read a value of the type in the name; a value of another type is a fault. */
 bool kp_mp_map_long(struct kp_mp *c, uint32_t *count);
 bool kp_mp_array(struct kp_mp *c, uint32_t *count);
 bool kp_mp_str_long(struct kp_mp *c, struct kp_span *s);
 bool kp_mp_uint(struct kp_mp *c, uint64_t *n);
 
-/* Nearly every string of a table is short: its length stands in the head. */
+/* Nearly every string of a table is short: its length is in the head. */
 static inline bool kp_mp_str(struct kp_mp *c, struct kp_span *s)
 {
 	size_t left = (size_t)(c->end - c->pos), n;
@@ -95,7 +96,7 @@ static inline bool kp_mp_str(struct kp_mp *c, struct kp_span *s)
 	return true;
 }
 
-/* The map of an entry has a few pairs: their number stands in the head. */
+/* The map of an entry has few pairs: their number is in the head. */
 static inline bool kp_mp_map(struct kp_mp *c, uint32_t *count)
 {
 	size_t left = (size_t)(c->end - c->pos);
@@ -107,16 +108,16 @@ static inline bool kp_mp_map(struct kp_mp *c, uint32_t *count)
 	return true;
 }
 
-/* Make the cursor faulty; the first fault stays. */
+/* Set the cursor's fault, if it has none yet; returns false. */
 bool kp_mp_fault(struct kp_mp *c, const char *text);
 
-/* Offset of the cursor from where it began. */
+/* Offset of the cursor from its start. */
 static inline size_t kp_mp_offset(const struct kp_mp *c)
 {
 	return (size_t)(c->pos - c->start);
 }
 
-/* MSGPACK_PARSE_FAILED with the cursor's fault and offset. */
+/* Fail with MSGPACK_PARSE_FAILED and the cursor's fault and offset. */
 kpack_error_t kp_mp_fail(const struct kp_mp *c, const char *object,
 			 struct kpackx_error *why);
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Bounded bytes: the one range check, and little-endian fields read from bytes. */
+/*
+ * Bounded runs of bytes: the range check, and reading and writing little-endian fields.
+ */
 #ifndef KP_CORE_BASE_SPAN_H
 #define KP_CORE_BASE_SPAN_H
 
@@ -13,7 +15,7 @@ struct kp_span {
 	size_t size;
 };
 
-/* Do LEN bytes at OFF lie inside SIZE bytes?  In subtraction form: nothing wraps. */
+/* Whether LEN bytes at OFF lie inside SIZE bytes.  Subtracts, so that nothing wraps. */
 static inline bool kp_range_ok(uint64_t size, uint64_t off, uint64_t len)
 {
 	return off <= size && len <= size - off;
@@ -49,7 +51,7 @@ static inline uint64_t kp_le64(const uint8_t *p)
 	return (uint64_t)kp_le32(p) | (uint64_t)kp_le32(p + 4) << 32;
 }
 
-/* memcmp() == 0 without the call: what is compared a million times has a few bytes. */
+/* As memcmp() == 0, without the call: most strings compared here have few bytes. */
 static inline bool kp_bytes_eq(const uint8_t *a, const uint8_t *b, size_t n)
 {
 	if (n > 16)
@@ -75,7 +77,7 @@ static inline bool kp_span_is(struct kp_span a, const char *text)
 	return kp_span_eq(a, kp_span_str(text));
 }
 
-/* Bytewise order; a prefix sorts before what it begins. */
+/* Bytewise order; a prefix of a text sorts before the text. */
 static inline int kp_span_cmp(struct kp_span a, struct kp_span b)
 {
 	size_t n = a.size < b.size ? a.size : b.size;
@@ -96,7 +98,7 @@ static inline bool kp_span_ends(struct kp_span s, const char *end)
 	return s.size >= n && memcmp(s.data + s.size - n, end, n) == 0;
 }
 
-/* The first N bytes, and what stands behind them; N is at most the size. */
+/* The first N bytes, and the bytes after the first N; N is at most the size. */
 static inline struct kp_span kp_span_head(struct kp_span s, size_t n)
 {
 	return (struct kp_span){s.data, n};
@@ -104,7 +106,7 @@ static inline struct kp_span kp_span_head(struct kp_span s, size_t n)
 
 static inline struct kp_span kp_span_tail(struct kp_span s, size_t n)
 {
-	/* an empty span may have no address */
+	/* an empty span may have a NULL address */
 	return (struct kp_span){n ? s.data + n : s.data, s.size - n};
 }
 

@@ -6,7 +6,7 @@
 #include "alloc.h"
 
 /* Room for SIZE more bytes and a NUL. */
-static bool reserve(struct kp_compose *c, size_t size)
+static bool reserve_room(struct kp_compose *c, size_t size)
 {
 	if (!c->no_memory)
 		c->no_memory = size > SIZE_MAX / 2 - c->size ||
@@ -16,7 +16,7 @@ static bool reserve(struct kp_compose *c, size_t size)
 
 void kp_compose_span(struct kp_compose *c, struct kp_span s)
 {
-	if (!reserve(c, s.size))
+	if (!reserve_room(c, s.size))
 		return;
 	if (s.size)
 		memcpy(c->text + c->size, s.data, s.size);
@@ -39,7 +39,7 @@ void kp_compose_print(struct kp_compose *c, const char *fmt, ...)
 	va_end(ap);
 	if (n < 0)
 		c->no_memory = true;
-	if (n < 0 || !reserve(c, (size_t)n))
+	if (n < 0 || !reserve_room(c, (size_t)n))
 		return;
 	va_start(ap, fmt);
 	vsnprintf(c->text + c->size, (size_t)n + 1, fmt, ap);

@@ -3,10 +3,10 @@
 #include "bounds.h"
 #include <stdlib.h>
 
-/* Most a single character becomes: four bytes as \ooo. */
+/* Most bytes that a single character becomes: four bytes as \ooo. */
 #define ESCAPED_MAX 16
 
-/* Characters that end a line, take no room or reorder what stands around them. */
+/* Characters that end a line, have no width, or reorder the text around them. */
 static const struct {
 	uint32_t first, last;
 } deceptive[] = {
@@ -14,20 +14,22 @@ static const struct {
 	{0x2028, 0x202e}, {0x2066, 0x2069}, {0xfeff, 0xfeff},
 };
 
-static bool control(uint32_t c)
+static bool is_control(uint32_t c)
 {
 	return c < 0x20 || (c >= 0x7f && c <= 0x9f);
 }
 
-static bool printable(uint32_t c)
+static bool is_printable(uint32_t c)
 {
 	for (size_t i = 0; i < sizeof(deceptive) / sizeof(deceptive[0]); i++)
 		if (c >= deceptive[i].first && c <= deceptive[i].last)
 			return false;
-	return !control(c);
+	return !is_control(c);
 }
 
-/* Bytes of the character that LEAD begins, by its high bits; 0 when it begins none. */
+/*
+ * Bytes of the character that LEAD begins, by its high bits; 0: it begins no character.
+ */
 static size_t sequence_size(uint8_t lead)
 {
 	if (lead < 0x80)
@@ -81,7 +83,7 @@ bool kp_text_ok(struct kp_span s)
 
 	for (size_t i = plain_bytes(s), n; i < s.size; i += n) {
 		n = kp_text_char((struct kp_span){s.data + i, s.size - i}, &c);
-		if (n == 0 || control(c))
+		if (n == 0 || is_control(c))
 			return false;
 	}
 	return true;
@@ -94,13 +96,13 @@ bool kp_component_ok(struct kp_span s)
 	return !memchr(s.data, '/', s.size) && !memchr(s.data, '\0', s.size);
 }
 
-/* "." and ".." mean other directories. */
+/* Whether P is "." or "..", which name other directories. */
 static bool is_dots(const uint8_t *p, size_t size)
 {
 	return p[0] == '.' && (size == 1 || (size == 2 && p[1] == '.'));
 }
 
-/* What is wrong with the shape of a path; NULL: nothing. */
+/* Why S does not have the shape of a path; NULL: it has. */
 static const char *shape_fault(struct kp_span s)
 {
 	const uint8_t *p = s.data, *end = s.data + s.size;
@@ -143,13 +145,13 @@ const char *kp_path_fault(struct kp_span s)
 	return shape_fault(s);
 }
 
-/* Write the first character of S as it is printed; returns the bytes read. */
+/* Write the first character of S in its printed form; returns the bytes read. */
 static size_t escape_one(struct kp_span s, char out[ESCAPED_MAX], size_t *written)
 {
 	uint32_t c;
 	size_t n = kp_text_char(s, &c);
 
-	if (n && printable(c)) {
+	if (n && is_printable(c)) {
 		memcpy(out, s.data, n);
 		*written = n;
 		return n;
@@ -167,8 +169,8 @@ static size_t escape_one(struct kp_span s, char out[ESCAPED_MAX], size_t *writte
 }
 
 /*
- * Copy the bytes at the start of S that are printed as they are, at most MAX: most names
- * have no others, and each look-up that finds nothing tells two.
+ * Copy the bytes at the start of S that need no escape, at most MAX.  This is fast for
+ * most names, which have only such bytes; every failed look-up prints two names.
  */
 static size_t copy_plain(struct kp_span s, char *out, size_t max)
 {

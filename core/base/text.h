@@ -1,42 +1,51 @@
 /* SPDX-License-Identifier: MIT */
-/* Names: what may stand in an archive, what may be a file name, how to print one. */
+/* Names: which are valid in an archive, which are valid file names, how to print them. */
 #ifndef KP_CORE_BASE_TEXT_H
 #define KP_CORE_BASE_TEXT_H
 
 #include "span.h"
 
-/* Valid UTF-8 without control bytes (below 0x20, 0x7f, and U+0080..U+009F). */
+/*
+ * Whether S is valid UTF-8 without control bytes (below 0x20, 0x7f, and U+0080..U+009F).
+ */
 bool kp_text_ok(struct kp_span s);
 
 /*
- * Decode the character at the start of S, which is not empty.  Returns its bytes, or 0
- * when it is not valid: cut short, longer than needed, a surrogate, above U+10FFFF.
+ * Decode the character at the start of S, which is not empty.  Returns its number of
+ * bytes, or 0 when it is not valid: cut short, longer than needed, a surrogate, above
+ * U+10FFFF.
  */
 size_t kp_text_char(struct kp_span s, uint32_t *out);
 
-/* May S be one component of a path?  Not empty, ".", "..", no '/' or NUL, <= 255 bytes. */
+/*
+ * Whether S can be one component of a path: not empty, "." or "..", without '/' and NUL,
+ * at most 255 bytes.
+ */
 bool kp_component_ok(struct kp_span s);
 
 /*
- * May S be a path inside a root?  Relative, every component ok, kp_text_ok, at most
- * KP_NAME_MAX bytes and KP_PATH_DEPTH_MAX components.
+ * Whether S can be a path inside a root: relative, every component kp_component_ok,
+ * kp_text_ok, at most KP_NAME_MAX bytes and KP_PATH_DEPTH_MAX components.
  */
 bool kp_path_ok(struct kp_span s);
 
-/* The same for text that is known to be kp_text_ok. */
+/* As kp_path_ok, for text that is known to be kp_text_ok. */
 bool kp_path_shape_ok(struct kp_span s);
 
-/* Why S is not kp_path_ok: "it ...", static text; NULL: it is. */
+/* Why S is not kp_path_ok: static text, "it ..."; NULL: it is kp_path_ok. */
 const char *kp_path_fault(struct kp_span s);
 
 /*
- * S with every byte that could confuse a terminal - controls, a backslash, invalid UTF-8,
- * characters that reorder or end lines - as \ooo.  Writes at most CAP bytes with the
- * final NUL and returns OUT; what does not fit is cut at a character.
+ * Write S to OUT with every byte that could confuse a terminal - controls, a backslash,
+ * invalid UTF-8, characters that reorder or end lines - as \ooo.  Writes at most CAP
+ * bytes with the NUL and returns OUT; a longer text is cut between characters.
  */
 char *kp_text_escape(struct kp_span s, char *out, size_t cap);
 
-/* The same on the heap, whole; NULL when out of memory. */
+/*
+ * As kp_text_escape, but uncut and on the heap; the caller frees it.  NULL: out of
+ * memory.
+ */
 char *kp_text_escape_new(struct kp_span s);
 
 #endif

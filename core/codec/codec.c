@@ -107,8 +107,8 @@ size_t kp_encode_bound(size_t size, uint64_t chunk)
 }
 
 /*
- * Does the frame save something, but so little that it is not worth decoding whenever it is
- * read?  One that saves nothing has its blocks stored as they are already.
+ * Whether compression saves something, but too little to be worth decoding at every read.
+ * A frame that saves nothing already stores its blocks uncompressed.
  */
 static bool saves_little(size_t size, size_t encoded)
 {
@@ -132,7 +132,7 @@ static kpack_error_t encode_frame(struct kp_encoder *e, struct kp_span data, uin
 	return KPACK_SUCCESS;
 }
 
-/* Encoding in chunks what is read piece by piece. */
+/* The state of encoding a source in chunks. */
 struct chunk_writer {
 	struct kp_encoder *e;
 	const struct kp_source *source;
@@ -143,7 +143,7 @@ struct chunk_writer {
 	uint8_t *raw;
 	uint8_t *out;
 	size_t size, cap;
-	bool fixed; /* OUT is the caller's and has room */
+	bool fixed; /* the caller owns OUT, which has enough room */
 };
 
 static kpack_error_t make_room(struct chunk_writer *w, size_t size,
@@ -286,7 +286,7 @@ kpack_error_t kp_frame_index_check(struct kp_span index, uint64_t blob_size,
 	return KPACK_SUCCESS;
 }
 
-/* A window over the blob, so that hopping over small frames does not cost a read each. */
+/* A window over the blob, so that not every skipped small frame costs a read. */
 struct window {
 	const struct kp_source *blob;
 	uint8_t *buf;
@@ -297,7 +297,7 @@ struct window {
 
 static const size_t WINDOW_MIN = 4096, WINDOW_MAX = 1 << 20, NEAR = 16 << 10;
 
-/* What N frames are worth: reading few of them through takes few reads anyway. */
+/* Window size for N frames: few frames take few reads even with a small window. */
 static size_t window_size(uint32_t n)
 {
 	size_t size = 64 * (size_t)n;
@@ -305,7 +305,9 @@ static size_t window_size(uint32_t n)
 	return size < WINDOW_MIN ? WINDOW_MIN : size < WINDOW_MAX ? size : WINDOW_MAX;
 }
 
-/* Small frames are read through, large ones hopped over: then little is read at each. */
+/*
+ * Reads small frames in large steps; of each large frame, which it skips, reads little.
+ */
 static kpack_error_t window_word(struct window *w, uint64_t at, uint32_t *word,
 				 struct kpackx_error *why)
 {
@@ -328,8 +330,8 @@ static kpack_error_t window_word(struct window *w, uint64_t at, uint32_t *word,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t walk(struct window *w, uint8_t *index, uint32_t n,
-			  struct kpackx_error *why)
+static kpack_error_t walk_frames(struct window *w, uint8_t *index, uint32_t n,
+				 struct kpackx_error *why)
 {
 	uint64_t at = 4, size = w->blob->size;
 	uint32_t len = 0;
@@ -378,7 +380,7 @@ kpack_error_t kp_frame_index_walk(const struct kp_source *blob, uint8_t **index,
 	w.cap = window_size(n);
 	w.buf = malloc(w.cap);
 	table = kp_large_alloc(8 * ((size_t)n + 1));
-	err = w.buf && table ? walk(&w, table, n, why)
+	err = w.buf && table ? walk_frames(&w, table, n, why)
 			     : kp_fail_memory(why, 8 * ((uint64_t)n + 1), "frame index");
 	free(w.buf);
 	if (err) {

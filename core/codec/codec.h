@@ -11,49 +11,52 @@
 #include "core/base/span.h"
 
 /*
- * Decode all frames in STORED into exactly SIZE bytes at BUF.  Skippable frames (the seek table
- * of chunked entries) are passed over.
- * DECOMPRESSION_FAILED: corrupt, or another size.  OUT_OF_MEMORY.
+ * Decode all frames in STORED into exactly SIZE bytes at BUF.  Skippable frames (the seek
+ * table of chunked entries) are ignored.
+ * DECOMPRESSION_FAILED: STORED is corrupt, or decodes to another size.  OUT_OF_MEMORY.
  */
 kpack_error_t kp_zstd_decode(struct kp_span stored, void *buf, size_t size,
 			     struct kpackx_error *why);
 
-/* The failure that zstd's CODE is, of decoding into SIZE bytes. */
+/* Fail with the error for zstd's CODE, after decoding into SIZE bytes. */
 kpack_error_t kp_zstd_fail(size_t code, uint64_t size, struct kpackx_error *why);
 
-/* Decoded size that a frame's header states; false when it states none or is no frame. */
+/*
+ * Decoded size that a frame's header states; false: it states none, or HEAD is no frame.
+ */
 bool kp_zstd_content_size(struct kp_span head, uint64_t *size);
 
-/* Can STORED bytes of zstd stand for SIZE decoded ones at all? */
+/* Whether STORED bytes of zstd can decode to SIZE bytes at all. */
 bool kp_zstd_plausible(uint64_t stored, uint64_t size);
 
-/* Bytes of a frame's header that kp_zstd_content_size wants to see. */
+/* Bytes of a frame's header that kp_zstd_content_size needs. */
 #define KP_ZSTD_HEAD 18
 
 /*
- * A reusable encoder.  Frames carry their content size and a checksum and are the same
- * for the same bytes and level, whatever was encoded before.
+ * A reusable encoder.  Frames contain their content size and a checksum.  The same bytes
+ * and level give the same frame, whatever was encoded before.
  */
 struct kp_encoder;
 kpack_error_t kp_encoder_new(int level, struct kp_encoder **out,
 			     struct kpackx_error *why);
-void kp_encoder_free(struct kp_encoder *e); /* NULL is fine */
+void kp_encoder_free(struct kp_encoder *e); /* NULL is allowed */
 
-/* Most bytes kp_encode or kp_encode_chunked may write. */
+/* Most bytes that kp_encode or kp_encode_chunked may write. */
 size_t kp_encode_bound(size_t size, uint64_t chunk);
 
 /*
  * Encode DATA into OUT (kp_encode_bound bytes).  CHUNK 0: one frame.  Else the seekable
- * format: a frame for every CHUNK bytes and the seek table in a skippable frame.  What
- * saves less than 1/64 of a frame's bytes is left: they are stored as they are.
+ * format: a frame for every CHUNK bytes and the seek table in a skippable frame.  If
+ * compression saves less than 1/64 of a frame's bytes, the frame stores them
+ * uncompressed.
  */
 kpack_error_t kp_encode(struct kp_encoder *e, struct kp_span data, uint64_t chunk,
 			uint8_t *out, size_t cap, size_t *size, struct kpackx_error *why);
 
 /*
- * As kp_encode, in chunks of CHUNK bytes of SOURCE, of which at most one chunk is in
- * memory. SEEN, unless NULL, gets all bytes in order. The caller frees *OUT. IO_ERROR;
- * OUT_OF_MEMORY.
+ * As kp_encode, for SOURCE in chunks of CHUNK bytes, of which at most one is in memory.
+ * SEEN, unless NULL, is called with all bytes in order.  The caller frees *OUT.
+ * IO_ERROR; OUT_OF_MEMORY.
  */
 kpack_error_t kp_encode_source(struct kp_encoder *e, const struct kp_source *source,
 			       uint64_t chunk,
@@ -61,8 +64,9 @@ kpack_error_t kp_encode_source(struct kp_encoder *e, const struct kp_source *sou
 			       uint8_t **out, size_t *size, struct kpackx_error *why);
 
 /*
- * The frame index of a zstd blob: N+1 little-endian u64, the offset of each frame's
- * length word from the blob's start, first 4, strictly increasing, last = blob size.
+ * The frame index of a zstd blob: N+1 little-endian u64, the offsets of the frames'
+ * length words from the blob's start.  The first is 4, they strictly increase, and the
+ * last is the blob's size.
  */
 static inline uint64_t kp_frame_at(const uint8_t *index, uint32_t frame)
 {
@@ -70,8 +74,8 @@ static inline uint64_t kp_frame_at(const uint8_t *index, uint32_t frame)
 }
 
 /*
- * Check a stored index of a blob of BLOB_SIZE bytes against its own rules; COUNT becomes
- * the number of frames.  INVALID_FORMAT.
+ * Check the rules of a stored index of a blob of BLOB_SIZE bytes; *COUNT becomes the
+ * number of frames.  INVALID_FORMAT: a rule is broken.
  */
 kpack_error_t kp_frame_index_check(struct kp_span index, uint64_t blob_size,
 				   uint32_t *count, struct kpackx_error *why);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#define ZSTD_STATIC_LINKING_ONLY /* ZSTD_d_stableOutBuffer: decode without a window copy */
+#define ZSTD_STATIC_LINKING_ONLY /* ZSTD_d_stableOutBuffer: no copy of the window */
 #include "frames.h"
 #include <stdlib.h>
 #include <zstd.h>
@@ -7,7 +7,7 @@
 #include "codec.h"
 #include "core/base/bounds.h"
 
-/* Compressed bytes fed at a time: small enough that decoding pauses every few hundred KiB. */
+/* Compressed bytes per step: so few that a step decodes at most some hundred KiB. */
 enum { INPUT = 64 << 10 };
 
 struct kp_frames {
@@ -17,8 +17,8 @@ struct kp_frames {
 	uint64_t decoded;
 	ZSTD_DStream *zstd;
 	ZSTD_inBuffer in;
-	bool in_frame; /* began, did not end */
-	bool full;     /* the window may hold more: the buffer was too small for it */
+	bool in_frame; /* a frame began and did not end */
+	bool full;     /* the output buffer was too small: the window may hold more */
 	bool too_wide;
 	uint8_t *input;
 };
@@ -28,7 +28,7 @@ static size_t input_size(const struct kp_frames *f)
 	return f->stored.size < INPUT ? (size_t)f->stored.size : INPUT;
 }
 
-static kpack_error_t refill(struct kp_frames *f, struct kpackx_error *why)
+static kpack_error_t refill_input(struct kp_frames *f, struct kpackx_error *why)
 {
 	uint64_t left = f->stored.size - f->stored_at;
 	size_t n = left < INPUT ? (size_t)left : INPUT;
@@ -39,7 +39,7 @@ static kpack_error_t refill(struct kp_frames *f, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-/* The output is the window: none is too wide. */
+/* KP_FRAMES_WHOLE: the output is the window, so no window is too large. */
 static size_t set_window(ZSTD_DStream *zstd, enum kp_frames_into into)
 {
 	size_t err;
@@ -93,7 +93,7 @@ kpack_error_t kp_frames_open(const struct kp_source *stored, enum kp_frames_into
 
 void kp_frames_ignore_checksums(struct kp_frames *f)
 {
-	/* where it is refused they are compared: no harm */
+	/* if zstd refuses, it checks them, which does no harm */
 	(void)ZSTD_DCtx_setParameter(f->zstd, ZSTD_d_forceIgnoreChecksum,
 				     ZSTD_d_ignoreChecksum);
 }
@@ -111,7 +111,7 @@ kpack_error_t kp_frames_limit_window(struct kp_frames *f, uint64_t max,
 	return ZSTD_isError(err) ? not_set(err, why) : KPACK_SUCCESS;
 }
 
-/* Nothing is left to be read, or to be written of what was read. */
+/* Whether everything was read, and everything that was read was written. */
 static bool at_end(const struct kp_frames *f)
 {
 	return f->in.pos == f->in.size && f->stored_at == f->stored.size && !f->full;
@@ -137,7 +137,7 @@ kpack_error_t kp_frames_decode(struct kp_frames *f, void *buf, uint64_t size,
 		if (at_end(f))
 			return check_end(f, why);
 		if (f->in.pos == f->in.size && f->stored_at < f->stored.size)
-			KP_TRY(refill(f, why));
+			KP_TRY(refill_input(f, why));
 		n = ZSTD_decompressStream(f->zstd, &out, &f->in);
 		if (ZSTD_isError(n)) {
 			f->too_wide = ZSTD_getErrorCode(n) ==

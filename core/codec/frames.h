@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Decoding the zstd frames of an entry piece by piece, from where they are stored. */
+/* Decoding the stored zstd frames of an entry piece by piece. */
 #ifndef KP_CORE_CODEC_FRAMES_H
 #define KP_CORE_CODEC_FRAMES_H
 
@@ -8,36 +8,42 @@
 struct kp_frames;
 
 enum kp_frames_into {
-	KP_FRAMES_WHOLE,  /* one buffer for all bytes, which is the window too */
-	KP_FRAMES_PIECES, /* any buffers; a window of KP_WINDOW_LOG_MAX is held */
+	KP_FRAMES_WHOLE,  /* one buffer for all bytes, which is also the window */
+	KP_FRAMES_PIECES, /* any buffers; the decoder holds the window */
 };
 
-/* STORED is copied, what it borrows must stay. */
+/*
+ * Begin decoding STORED, which is copied; the descriptor or memory that it borrows must
+ * stay valid until close.  KP_FRAMES_PIECES: windows up to KP_WINDOW_LOG_MAX.
+ */
 kpack_error_t kp_frames_open(const struct kp_source *stored, enum kp_frames_into into,
 			     struct kp_frames **out, struct kpackx_error *why);
 
 /*
- * Decode into BUF, which has room for SIZE bytes and DONE of them already, until at least
- * UNTIL are there, or all frames have ended.  KP_FRAMES_WHOLE: BUF and SIZE are
- * the same each time.
+ * Decode into BUF, which has room for SIZE bytes and already has *DONE bytes, until it
+ * has at least UNTIL bytes, or all frames have ended; updates *DONE.  KP_FRAMES_WHOLE:
+ * BUF and SIZE must be the same in every call.
  * DECOMPRESSION_FAILED: corrupt, cut short, or more than SIZE bytes.
  */
 kpack_error_t kp_frames_decode(struct kp_frames *f, void *buf, uint64_t size,
 			       uint64_t until, uint64_t *done, struct kpackx_error *why);
 
 /*
- * KP_FRAMES_PIECES: hold no window of more than MAX bytes.  Below the least and above the
- * greatest there is, it is that one.
+ * KP_FRAMES_PIECES: refuse windows of more than MAX bytes.  MAX is clamped to zstd's
+ * smallest and largest window.
  */
 kpack_error_t kp_frames_limit_window(struct kp_frames *f, uint64_t max,
 				     struct kpackx_error *why);
 
-/* Did decoding fail because a frame's window is wider than what is held for pieces? */
+/*
+ * Whether decoding failed because a frame's window is larger than KP_FRAMES_PIECES
+ * allows.
+ */
 bool kp_frames_too_wide(const struct kp_frames *f);
 
-/* Do not compare the frames' checksums: for bytes that have a better one. */
+/* Do not check the frames' checksums: for bytes that have a better checksum. */
 void kp_frames_ignore_checksums(struct kp_frames *f);
 
-void kp_frames_close(struct kp_frames *f); /* NULL is fine */
+void kp_frames_close(struct kp_frames *f); /* NULL is allowed */
 
 #endif

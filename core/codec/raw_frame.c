@@ -5,15 +5,15 @@
 static const uint32_t MAGIC = 0xfd2fb528;
 enum { BLOCK = 128 << 10, MAGIC_SIZE = 4, BLOCK_HEAD = 3, CHECKSUM = 4 };
 
-/* Descriptor: the form of the size in bits 6 and 7, then these. */
+/* Descriptor: the form of the size in bits 6 and 7, and these flags. */
 enum { SINGLE_SEGMENT = 1 << 5, HAS_CHECKSUM = 1 << 2 };
 
-/* A window of 128 KiB: decoders refuse frames that want one as large as a large file. */
+/* A window of 128 KiB: decoders refuse windows of a large file's size. */
 static const uint8_t WINDOW = 7 << 3;
 
 /*
- * How the decoded size is written.  Up to a block the frame is one segment, which has no
- * window; its smallest form is one that frames with a window have no use for.
+ * How the decoded size is written.  Up to the size of a block the frame is a single
+ * segment, without a window; only single segments have the one-byte form.
  */
 static const struct form {
 	uint64_t max;      /* largest size */
@@ -36,7 +36,7 @@ static const struct form *form_of(uint64_t size)
 	return f;
 }
 
-/* Even nothing has a block: the last. */
+/* Even an empty frame has a block: the last one. */
 static size_t blocks(size_t size)
 {
 	return size ? (size - 1) / BLOCK + 1 : 1;

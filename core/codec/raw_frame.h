@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * zstd frames of bytes as they are: for what does not become smaller.  Any decoder reads
- * them, and reading them is copying.
+ * zstd frames of uncompressed bytes, for data that does not become smaller.  Every
+ * decoder reads them, just by copying.
  *
  *   u32 0xfd2fb528, u8 descriptor [, u8 window], decoded size (1, 2, 4 or 8 bytes)
  *   per 128 KiB: u24 size << 3 | raw << 1 | last, the bytes
@@ -14,10 +14,10 @@
 
 #include "core/base/span.h"
 
-/* Bytes of the frame of SIZE bytes. */
+/* Bytes of the frame for SIZE bytes of data. */
 size_t kp_raw_frame_size(size_t size);
 
-/* Write it to OUT, which must not overlap DATA. */
+/* Write the frame of DATA to OUT, which must not overlap DATA. */
 void kp_raw_frame_write(struct kp_span data, uint8_t *out);
 
 #endif

@@ -3,8 +3,8 @@
  * The zstd seekable format: independent frames, then a seek table in a skippable frame.
  *
  *   u32 0x184d2a5e, u32 bytes that follow
- *   per frame: u32 compressed bytes, u32 decoded bytes [, u32 checksum when descriptor & 0x80]
- *   u32 number of frames, u8 descriptor, u32 0x8f92eab1
+ *   per frame: u32 compressed bytes, u32 decoded bytes [, u32 checksum when descriptor &
+ *   0x80] u32 number of frames, u8 descriptor, u32 0x8f92eab1
  *
  * Source: zstd's contrib/seekable_format document.
  */
@@ -18,15 +18,15 @@ struct kp_seek_row {
 	uint32_t stored, size;
 };
 
-/* Bytes of a table of N frames without checksums. */
+/* Bytes of a table for N frames without checksums. */
 #define KP_SEEK_TABLE_SIZE(n) (8 + 8 * (size_t)(n) + 9)
 
 void kp_seek_table_write(const struct kp_seek_row *rows, uint32_t n, uint8_t *out);
 
 /*
  * Read the table at the end of STORED.  The caller frees *ROWS.  The compressed sizes add
- * up to exactly what stands before the table.
- * INVALID_FORMAT: no table, or one that contradicts the bytes around it.
+ * up to exactly the bytes before the table.
+ * INVALID_FORMAT: no table, or a table that contradicts the bytes around it.
  */
 kpack_error_t kp_seek_table_read(const struct kp_source *stored,
 				 struct kp_seek_row **rows, uint32_t *n,

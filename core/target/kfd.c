@@ -11,7 +11,7 @@
 #include "core/base/alloc.h"
 #include "core/base/text.h"
 
-/* The value of property NAME, digits up to the line's end; false when there is none. */
+/* The value of property NAME, the text up to the line's end; false: no such property. */
 static bool find_property(struct kp_span all, const char *name, struct kp_span *value)
 {
 	size_t n = strlen(name);
@@ -30,7 +30,7 @@ static bool find_property(struct kp_span all, const char *name, struct kp_span *
 	return false;
 }
 
-/* At most nine digits: more are no version. */
+/* Parse at most nine digits; no version has more. */
 static bool parse_number(struct kp_span digits, unsigned *out)
 {
 	unsigned n = 0;
@@ -53,7 +53,7 @@ static kpack_error_t make_target(unsigned version, struct kp_target *gpu,
 		 stepping = version % 100;
 	char name[32];
 
-	/* a name has one hexadecimal digit for each of the last two */
+	/* in a name, minor and stepping have one hexadecimal digit each */
 	if (major == 0 || minor > 15 || stepping > 15)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "gfx_target_version %u is no GPU's", version);
@@ -82,7 +82,7 @@ kpack_error_t kp_gpus_parse(struct kp_span properties, struct kp_target *gpu, bo
 	return KPACK_SUCCESS;
 }
 
-/* All that FD gives, at most CAP bytes: what sysfs says of sizes is not true. */
+/* Read FD to its end, at most CAP bytes: the sizes in sysfs are not true. */
 static kpack_error_t read_some(int fd, uint8_t *buf, size_t cap, size_t *size,
 			       struct kpackx_error *why)
 {
@@ -121,7 +121,7 @@ static kpack_error_t read_node(const char *path, struct kp_target *gpu, bool *fo
 	return err;
 }
 
-/* Add the GPU of a node, if it is one. */
+/* Add the GPU of a node, if the node is a GPU. */
 static kpack_error_t add_node(struct kp_gpus *g, const char *nodes, unsigned node,
 			      size_t *cap, struct kpackx_error *why)
 {
@@ -134,7 +134,7 @@ static kpack_error_t add_node(struct kp_gpus *g, const char *nodes, unsigned nod
 	if (asprintf(&path, "%s/%u/properties", nodes, node) < 0)
 		return kp_fail_memory(why, 0, "a path");
 	err = read_node(path, &gpu.target, &found, &reason);
-	/* the driver's way to hide GPUs from a container */
+	/* the driver hides GPUs from a container in this way */
 	if (err && reason.sys_errno != EPERM && reason.sys_errno != EACCES)
 		kp_faults_add(&g->faults, true, "%s: %s", path, reason.text);
 	free(path);
@@ -153,7 +153,7 @@ static int compare_nodes(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The numbers that are names in DIR; the caller frees them. */
+/* The entries of DIR whose names are numbers, sorted; the caller frees *OUT. */
 static kpack_error_t list_nodes(DIR *dir, unsigned **out, size_t *count,
 				struct kpackx_error *why)
 {
@@ -162,7 +162,7 @@ static kpack_error_t list_nodes(DIR *dir, unsigned **out, size_t *count,
 	unsigned node;
 
 	while ((e = readdir(dir))) {
-		/* "00" would be 0 again */
+		/* "00" would be node 0 twice */
 		if (!parse_number(kp_span_str(e->d_name), &node) ||
 		    (e->d_name[0] == '0' && e->d_name[1]))
 			continue;

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is known of processors: numbers, features, other names, generic targets.
- * A new processor is a new row here and nothing else.
+ * The processor tables: numbers, features, aliases, generic targets.  A new processor
+ * needs only new rows here.
  */
 #include "target.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* Features a target ID may state: xnack, sramecc. */
+/* Features that a target ID can state: xnack, sramecc. */
 #define NONE false, false
 #define XNACK true, false
 #define BOTH true, true
 
 /*
- * By number.  gfx125x and gfx12-5-generic set the feature bits of e_flags, yet no
- * compiler takes a feature for them: NONE.  0x27, 0x4d, 0x56, 0x60, 0x61 are reserved.
+ * By number.  gfx125x and gfx12-5-generic set the feature bits of e_flags, but no
+ * compiler accepts a feature for them: NONE.  0x27, 0x4d, 0x56, 0x60, 0x61 are reserved.
  */
 static const struct kp_processor processors[] = {
 	{"r600", 0x01, NONE},
@@ -99,7 +99,7 @@ static const struct kp_processor processors[] = {
 	{"gfx1250-strict", 0xeb, NONE},
 };
 
-/* Other names LLVM takes for a processor; never written. */
+/* Other names that LLVM accepts for a processor; we never write them. */
 static const struct {
 	const char *alias;
 	const char *name;

@@ -16,8 +16,8 @@ static const char *const xnack_text[] = {
 	[KP_FEATURE_ON] = ":xnack+",
 };
 
-static kpack_error_t reject(struct kp_span id, const char *reason, struct kp_span what,
-			    struct kpackx_error *why)
+static kpack_error_t reject_id(struct kp_span id, const char *reason, struct kp_span what,
+			       struct kpackx_error *why)
 {
 	char shown_id[96], shown[64];
 
@@ -42,8 +42,8 @@ static bool is_feature(struct kp_span name)
 }
 
 /*
- * Where the features begin.  Dashes are also part of names (gfx11-generic), so a dash
- * separates only when a feature follows it.
+ * Offset at which the features begin.  Names also have dashes (gfx11-generic), so a dash
+ * is a separator only if a feature follows it.
  */
 static size_t processor_size(struct kp_span id)
 {
@@ -65,8 +65,8 @@ static bool name_byte(uint8_t c)
 	       (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '-';
 }
 
-/* tolower asks the locale. */
-static uint8_t lower(uint8_t c)
+/* Not tolower, which depends on the locale. */
+static uint8_t lower_ascii(uint8_t c)
 {
 	return c >= 'A' && c <= 'Z' ? (uint8_t)(c - 'A' + 'a') : c;
 }
@@ -76,13 +76,13 @@ static bool same_but_for_case(const char *a, struct kp_span b)
 	if (strlen(a) != b.size)
 		return false;
 	for (size_t i = 0; i < b.size; i++)
-		if (lower((uint8_t)a[i]) != lower(b.data[i]))
+		if (lower_ascii((uint8_t)a[i]) != lower_ascii(b.data[i]))
 			return false;
 	return true;
 }
 
-/* A known name in the wrong case: a slip, not a processor of the future. */
-static bool miscased(struct kp_span name)
+/* Whether NAME is a known name in the wrong case: a typing error, not a new processor. */
+static bool is_miscased(struct kp_span name)
 {
 	size_t count;
 	const struct kp_processor *row = kp_processor_table(&count);
@@ -100,20 +100,20 @@ static kpack_error_t parse_processor(struct kp_span id, struct kp_span name,
 	if (t->known)
 		name = kp_span_str(t->known->name);
 	else if (name.size == 0)
-		return reject(id, "no processor in", id, why);
+		return reject_id(id, "no processor in", id, why);
 	else if (name.size >= sizeof(t->processor))
-		return reject(id, "too long (31 bytes at most)", name, why);
-	else if (miscased(name))
-		return reject(id, "not in lower case:", name, why);
+		return reject_id(id, "too long (31 bytes at most)", name, why);
+	else if (is_miscased(name))
+		return reject_id(id, "not in lower case:", name, why);
 
 	for (size_t i = 0; i < name.size; i++)
 		if (!name_byte(name.data[i]))
-			return reject(id, "not a processor name:", name, why);
+			return reject_id(id, "not a processor name:", name, why);
 	memcpy(t->processor, name.data, name.size);
 	return KPACK_SUCCESS;
 }
 
-/* Take one feature with its separator off the front of REST. */
+/* Remove one feature with its separator from the start of REST. */
 static kpack_error_t parse_feature(struct kp_span id, struct kp_span *rest,
 				   struct kp_target *t, struct kpackx_error *why)
 {
@@ -124,15 +124,15 @@ static kpack_error_t parse_feature(struct kp_span id, struct kp_span *rest,
 	enum kp_feature *state = sramecc ? &t->sramecc : &t->xnack;
 
 	if (rest->data[0] != ':' && rest->data[0] != '-')
-		return reject(id, "no ':' before", *rest, why);
+		return reject_id(id, "no ':' before", *rest, why);
 	if (!is_feature(name))
-		return reject(id, "unknown feature", name, why);
+		return reject_id(id, "unknown feature", name, why);
 	if (n == body.size || body.data[n] == ':')
-		return reject(id, "no '+' or '-' after", name, why);
+		return reject_id(id, "no '+' or '-' after", name, why);
 	if (*state != KP_FEATURE_ANY)
-		return reject(id, "repeated feature", name, why);
+		return reject_id(id, "repeated feature", name, why);
 	if (t->known && !(sramecc ? t->known->sramecc : t->known->xnack))
-		return reject(id, "the processor has no", name, why);
+		return reject_id(id, "the processor has no", name, why);
 	*state = body.data[n] == '+' ? KP_FEATURE_ON : KP_FEATURE_OFF;
 	*rest = kp_span_tail(body, n + 1);
 	return KPACK_SUCCESS;
@@ -178,16 +178,16 @@ bool kp_target_eq(const struct kp_target *a, const struct kp_target *b)
 	       a->xnack == b->xnack;
 }
 
-static bool granted(enum kp_feature asked, enum kp_feature given)
+static bool is_granted(enum kp_feature asked, enum kp_feature given)
 {
 	return asked == KP_FEATURE_ANY || asked == given;
 }
 
-/* Same processor, and all that A states B states too. */
+/* Whether A and B have the same processor, and B states all features that A states. */
 static bool covers(const struct kp_target *a, const struct kp_target *b)
 {
 	return strcmp(a->processor, b->processor) == 0 &&
-	       granted(a->sramecc, b->sramecc) && granted(a->xnack, b->xnack);
+	       is_granted(a->sramecc, b->sramecc) && is_granted(a->xnack, b->xnack);
 }
 
 bool kp_target_compatible(const struct kp_target *code, const struct kp_target *want)
@@ -219,7 +219,7 @@ struct kp_span kp_processor_model(struct kp_span processor)
 		       : processor;
 }
 
-/* Is code for the processor CODE made for GPU too? */
+/* Whether code for the processor CODE also runs on GPU. */
 static bool runs_on(const char *gpu, const char *code)
 {
 	struct kp_span model = kp_processor_model(kp_span_str(gpu));
@@ -246,7 +246,7 @@ static enum kp_feature feature_v3(uint32_t bit, bool certain)
 	return bit ? KP_FEATURE_ON : certain ? KP_FEATURE_OFF : KP_FEATURE_ANY;
 }
 
-/* Since v4 there are two: not supported, any, off, on. */
+/* Since v4 there are two bits per feature: not supported, any, off, on. */
 static enum kp_feature feature_v4(uint32_t bits)
 {
 	static const enum kp_feature states[] = {
@@ -276,8 +276,7 @@ kpack_error_t kp_target_from_elf_flags(uint8_t abi_version, uint32_t e_flags,
 	else
 		snprintf(t.processor, sizeof(t.processor), "mach-0x%02x",
 			 (unsigned)(e_flags & 0xff));
-	/* bits of a feature that a target ID cannot state would make an ID nobody takes
-	 */
+	/* an ID that states a feature the processor lacks would be refused everywhere */
 	if (!row || row->xnack)
 		t.xnack = abi_version == ABI_V3 ? feature_v3(e_flags & 0x100, row)
 						: feature_v4(e_flags >> 8);
@@ -288,7 +287,7 @@ kpack_error_t kp_target_from_elf_flags(uint8_t abi_version, uint32_t e_flags,
 	return KPACK_SUCCESS;
 }
 
-/* Is it a target ID that stands where a triple has its environment? */
+/* Whether S, at the place of a triple's environment, is a target ID instead. */
 static bool looks_like_target(struct kp_span s)
 {
 	static const char *const begins[] = {"gfx", "sm_", "compute_", "amdgcnspirv",
@@ -300,7 +299,7 @@ static bool looks_like_target(struct kp_span s)
 	return kp_processor_by_name(kp_span_head(s, find_any(s, ":"))) != NULL;
 }
 
-/* Offset behind the Nth next '-' at or after FROM, or size + 1 when there is none. */
+/* Offset after the Nth '-' at or after FROM, or size + 1 when there are fewer. */
 static size_t after_dash(struct kp_span s, size_t from, int n)
 {
 	for (; n && from <= s.size; n--)

@@ -2,7 +2,7 @@
 /*
  * Target IDs: a processor and its features, "gfx90a:sramecc+:xnack-".
  * Sources: LLVM's AMDGPU usage document (target IDs, EF_AMDGPU_MACH) and, for
- * the numbers beyond LLVM 22, its later ELF header tests.
+ * numbers newer than LLVM 22, LLVM's later ELF header tests.
  */
 #ifndef KP_CORE_TARGET_TARGET_H
 #define KP_CORE_TARGET_TARGET_H
@@ -11,7 +11,7 @@
 #include "core/base/span.h"
 
 enum kp_feature {
-	KP_FEATURE_ANY, /* not stated: runs with the feature on or off */
+	KP_FEATURE_ANY, /* unstated: runs with the feature on or off */
 	KP_FEATURE_OFF, /* "xnack-" */
 	KP_FEATURE_ON,  /* "xnack+" */
 };
@@ -20,7 +20,7 @@ enum kp_feature {
 struct kp_processor {
 	const char *name; /* primary name, "gfx90a" */
 	uint8_t mach;     /* EF_AMDGPU_MACH value */
-	bool xnack;       /* may a target ID state it? */
+	bool xnack;       /* a target ID can state xnack */
 	bool sramecc;
 };
 
@@ -35,9 +35,9 @@ struct kp_target {
 
 /*
  * Parse a target ID: processor name or alias, features in any order, each at most
- * once, each with its sign; also Tensile's "gfx90a-xnack+".  An unknown processor
- * is kept verbatim (with both features allowed) as long as its characters are
- * [A-Za-z0-9_.-] and it has at most 31; sm_NN and compute_NN and amdgcnspirv are such.
+ * once, each with its sign; also Tensile's "gfx90a-xnack+".  An unknown processor is kept
+ * verbatim, with both features allowed, if it has at most 31 characters, all of them
+ * [A-Za-z0-9_.-]; examples are sm_NN, compute_NN and amdgcnspirv.
  * INVALID_ARGUMENT, with the reason: an empty or too long name, a known name in another
  * case, an unknown or repeated feature, a missing sign, a feature the processor does not
  * have.
@@ -45,43 +45,47 @@ struct kp_target {
 kpack_error_t kp_target_parse(struct kp_span text, struct kp_target *out,
 			      struct kpackx_error *why);
 
-/* Canonical text: primary name, sramecc before xnack, unstated ones left out. */
+/* Canonical text: primary name, sramecc before xnack, unstated features omitted. */
 void kp_target_format(const struct kp_target *t, char out[KP_TARGET_TEXT_MAX]);
 
 /*
- * Canonical spelling of TEXT, or TEXT itself where it is no target ID.  Such a text is cut
- * at 63 bytes: where those may be longer, use kp_target_parse.
+ * Canonical spelling of TEXT, or TEXT itself, cut to 63 bytes, if it is no target ID.
+ * Callers with longer texts that are no target IDs use kp_target_parse.
  */
 void kp_target_canonical(struct kp_span text, char out[KP_TARGET_TEXT_MAX]);
 
 bool kp_target_eq(const struct kp_target *a, const struct kp_target *b);
 
 /*
- * May a code object built for CODE run where WANT is asked for?  Same processor, and
- * every feature CODE states is stated the same by WANT (LLVM's bundler rule).
+ * Whether a code object built for CODE can run where WANT is requested: same processor,
+ * and WANT states every feature that CODE states in the same way (LLVM's bundler rule).
  */
 bool kp_target_compatible(const struct kp_target *code, const struct kp_target *want);
 
-/* Does SELECT choose T?  Same processor, and the features SELECT states are equal. */
+/* Whether SELECT chooses T: same processor, and T has the features that SELECT states. */
 bool kp_target_selected(const struct kp_target *select, const struct kp_target *t);
 
-/* The architecture of what suits every GPU. */
+/* The architecture of files that suit every GPU. */
 #define KP_ARCH_GENERIC "generic"
 
-/* Is T what files that suit every GPU are listed under, "generic"? */
+/* Whether T is "generic", the architecture of files that suit every GPU. */
 bool kp_target_neutral(const struct kp_target *t);
 
 /*
- * May GPU, whose unstated features may be on or off, load code for CODE?  Its processor, of
- * any stepping (gfx1250-strict), or the generic one that covers it, and no feature that
- * both state is stated differently; or SPIR-V for AMD GPUs, or neutral.
+ * Whether GPU, whose unstated features may be on or off, can load code for CODE.  CODE is
+ * the GPU's processor, of any stepping (gfx1250-strict), or the generic target that
+ * covers it, and no feature that both state differs; or CODE is SPIR-V for AMD GPUs, or
+ * neutral.
  */
 bool kp_target_loadable(const struct kp_target *gpu, const struct kp_target *code);
 
-/* PROCESSOR without the word of a stepping: drivers call gfx1250-strict a gfx1250, too. */
+/*
+ * PROCESSOR without the suffix of a stepping: drivers call a gfx1250-strict a gfx1250,
+ * too.
+ */
 struct kp_span kp_processor_model(struct kp_span processor);
 
-/* Table rows by name or alias, by EF_AMDGPU_MACH; NULL when unknown. */
+/* The table row of a name or alias, or of an EF_AMDGPU_MACH value; NULL: unknown. */
 const struct kp_processor *kp_processor_by_name(struct kp_span name);
 const struct kp_processor *kp_processor_by_mach(unsigned mach);
 
@@ -89,19 +93,19 @@ const struct kp_processor *kp_processor_by_mach(unsigned mach);
 const struct kp_processor *kp_processor_table(size_t *count);
 
 /*
- * The generic target that covers a processor ("gfx1100" -> "gfx11-generic"), or NULL.
- * Membership is a list, never derived from digits.
+ * The generic target that covers a processor ("gfx1100" -> "gfx11-generic"); NULL: none.
+ * A table lists the members; they are never derived from digits.
  */
 const char *kp_processor_generic(struct kp_span processor);
 
-/* Members of a generic target, NULL-terminated; NULL when NAME is not a generic target. */
+/* Members of a generic target, NULL-terminated; NULL: NAME is not a generic target. */
 const char *const *kp_generic_members(struct kp_span name);
 
 /*
  * Target ID of an AMDGPU code object from its ELF header: EI_ABIVERSION (1 = code
  * object v3 ... 4 = v6) and e_flags.  An unknown mach is "mach-0xNN".
- * Feature bits a target ID cannot state for the processor are left out (gfx1250).
- * NOT_IMPLEMENTED: an ABI version that does not say (v2, or newer than known).
+ * Feature bits that a target ID cannot state for the processor are omitted (gfx1250).
+ * NOT_IMPLEMENTED: an ABI version without the processor in e_flags (v2), or a newer one.
  */
 kpack_error_t kp_target_from_elf_flags(uint8_t abi_version, uint32_t e_flags,
 				       struct kp_target *out, struct kpackx_error *why);
@@ -109,21 +113,20 @@ kpack_error_t kp_target_from_elf_flags(uint8_t abi_version, uint32_t e_flags,
 /* Parts of a bundle entry ID; spans borrow from the ID. */
 struct kp_entry_id {
 	struct kp_span kind;   /* host, hip, hipv4, openmp, ... kept verbatim */
-	struct kp_span triple; /* with the environment only where one is written */
+	struct kp_span triple; /* with the environment only if the ID has one */
 	struct kp_span target; /* target ID, may be empty */
 };
 
 /*
- * Split a bundle entry ID, all four spellings in the field:
+ * Split a bundle entry ID in any of the four spellings in use:
  *   hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+   hip-amdgcn-amd-amdhsa-gfx900
  *   hip-amdgcn-amd-amdhsa-unknown-gfx1100    host-x86_64-unknown-linux-gnu-
- * The triple of the third is amdgcn-amd-amdhsa-unknown; of the first two,
- * amdgcn-amd-amdhsa.
- * false: no '-' at all, or an empty kind.
+ * The triple of the third spelling is amdgcn-amd-amdhsa-unknown; that of the first two is
+ * amdgcn-amd-amdhsa.  false: no '-' at all, or an empty kind.
  */
 bool kp_entry_id_parse(struct kp_span id, struct kp_entry_id *out);
 
-/* Is it the host's entry? */
+/* Whether ID is that of the host's entry. */
 bool kp_entry_id_is_host(const struct kp_entry_id *id);
 
 #endif
