@@ -20,7 +20,9 @@ struct kpack_archive {
 	struct kp_toc toc;
 	uint64_t toc_hash;
 
-	/* scheme zstd-per-kernel: see kp_frame_at; borrowed from the table, or walked */
+	/*
+	 * scheme zstd-per-kernel: see kp_frame_at; borrowed from the table, or `walked`
+	 */
 	const uint8_t *frames;
 	uint8_t *walked;
 	uint32_t n_frames;
@@ -66,7 +68,7 @@ static kpack_error_t read_header(const struct kpack_archive *a, uint64_t *toc_of
 	return KPACK_SUCCESS;
 }
 
-/* Look at the first byte before believing that gigabytes are a table. */
+/* Check the first byte before reading what may be gigabytes. */
 static kpack_error_t check_toc_head(const struct kpack_archive *a, uint64_t offset,
 				    struct kpackx_error *why)
 {
@@ -104,7 +106,7 @@ static kpack_error_t read_toc(struct kpack_archive *a, struct kpackx_error *why)
 	return kp_toc_parse(bytes, (size_t)size, file_size(a), &a->toc, why);
 }
 
-/* The count at the start of the blob must be the index's. */
+/* The count at the start of the blob must equal that of the index. */
 static kpack_error_t check_frame_count(const struct kpack_archive *a,
 				       struct kpackx_error *why)
 {
@@ -165,7 +167,7 @@ static struct kp_span meta_map(const struct kp_toc *toc, const struct kp_toc_ent
 	return (struct kp_span){toc->bytes + e->meta, toc->used - e->meta};
 }
 
-/* Size of an entry that states none: that of its blob, or what its frame says. */
+/* Find the size of an entry that states none: from its blob, or its frame's header. */
 static bool find_size(const struct kpack_archive *a, struct kp_toc_entry *e,
 		      struct kp_toc_blob at)
 {
@@ -193,8 +195,8 @@ static uint64_t size_limit(const struct kp_toc *toc, const struct kp_toc_entry *
 	return meta.chunk ? KP_CHUNKED_MAX : KP_OBJECT_MAX;
 }
 
-/* Is the entry to be refused?  Notes why. */
-static bool refuse(struct kp_toc *toc, struct kp_toc_entry *e, void *arg)
+/* Whether the entry must be refused; adds the fault. */
+static bool refuse_entry(struct kp_toc *toc, struct kp_toc_entry *e, void *arg)
 {
 	const struct kpack_archive *a = arg;
 	bool none = toc->scheme == KPACK_COMPRESSION_NOOP;
@@ -234,7 +236,7 @@ static bool refuse(struct kp_toc *toc, struct kp_toc_entry *e, void *arg)
 	return false;
 }
 
-/* A->fd is open, or -1: then PATH is opened. */
+/* Open PATH, unless A->fd is already open (not -1), and read it. */
 static kpack_error_t open_file(struct kpack_archive *a, const char *path,
 			       struct kpackx_error *why)
 {
@@ -248,7 +250,7 @@ static kpack_error_t open_file(struct kpack_archive *a, const char *path,
 	KP_TRY(read_toc(a, why));
 	if (a->toc.scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL)
 		KP_TRY(index_frames(a, why));
-	kp_toc_filter(&a->toc, refuse, a);
+	kp_toc_filter(&a->toc, refuse_entry, a);
 	return KPACK_SUCCESS;
 }
 
@@ -362,7 +364,7 @@ bool kp_archive_find(const struct kpack_archive *a, struct kp_span key,
 	return kp_toc_find(&a->toc, key, arch, entry);
 }
 
-/* NAME with or without its "#0": what it is not itself.  BUF has KP_NAME_MAX + 2 bytes. */
+/* NAME without its "#0", or with "#0" added.  BUF has KP_NAME_MAX + 2 bytes. */
 static bool other_name(struct kp_span name, uint8_t *buf, struct kp_span *out)
 {
 	struct kp_key key = kp_key_split(name);
@@ -499,7 +501,7 @@ void kp_archive_meta(const struct kpack_archive *a, size_t entry, struct kp_meta
 {
 	kp_meta_parse(meta_map(&a->toc, &a->toc.entries[entry]), out);
 	if (a->toc.scheme == KPACK_COMPRESSION_NOOP)
-		out->chunk = 0; /* plain bytes: there are no frames */
+		out->chunk = 0; /* plain bytes have no frames */
 }
 
 struct kp_span kp_archive_meta_raw(const struct kpack_archive *a, size_t entry)

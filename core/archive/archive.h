@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An open archive.  The file, in plain words:
+ * An open archive.  The file consists of:
  *
  *   0   "KPAK", u32 version 1, u64 offset of the table of contents (all little-endian)
  *   16  48 zero bytes
- *   64  the blob.  Scheme "none": code objects, each where the table says.  Scheme
- *       "zstd-per-kernel": u32 count, then per frame u32 size and the frame;
- *       frame i is what entries call ordinal i.
+ *   64  the blob.  Scheme "none": code objects at the offsets that the table states.
+ *       Scheme "zstd-per-kernel": u32 count, then per frame u32 size and the frame;
+ *       frame i has ordinal i in entries.
  *   ... the table of contents: one MessagePack map, to the end of the file
  *
  * Immutable after open: every call may run concurrently, without a lock.
@@ -35,60 +35,70 @@ struct kp_entry_info {
 	uint64_t stored; /* bytes in the blob */
 };
 
+/* Errors as for kpack_open.  The caller closes *OUT with kp_archive_close. */
 kpack_error_t kp_archive_open(const char *path, struct kpack_archive **out,
 			      struct kpackx_error *why);
 /*
- * The same for an open descriptor, which is the archive's from now on and is closed with it,
- * on failure at once.  PATH is its name in messages.
+ * As kp_archive_open, for an open descriptor, which the archive then owns: it is closed
+ * with the archive, and on failure at once.  PATH is its name in messages.
  */
 kpack_error_t kp_archive_open_fd(int fd, const char *path, struct kpack_archive **out,
 				 struct kpackx_error *why);
-void kp_archive_close(struct kpack_archive *a); /* NULL is fine */
+void kp_archive_close(struct kpack_archive *a); /* NULL is allowed */
 
 /*
- * Keep in memory what kpackfs asks for only.  Right after open, before spans are borrowed;
- * from then on keys have no NUL behind them, and kp_archive_binary must not be called.
+ * Free everything that kpackfs does not need.  To be called right after open, before
+ * spans are borrowed; afterwards keys have no NUL after them, and kp_archive_binary must
+ * not be called.
  */
 void kp_archive_compact(struct kpack_archive *a);
 
-const char *kp_archive_path(const struct kpack_archive *a);        /* as given to open */
+const char *kp_archive_path(const struct kpack_archive *a);        /* as passed to open */
 const struct stat *kp_archive_stat(const struct kpack_archive *a); /* when opened */
 
 int kp_archive_fd(const struct kpack_archive *a);
 
-/* Has it an entry that GPU can load (kp_target_loadable), and not every one can? */
+/*
+ * Whether A has an entry that GPU can load (kp_target_loadable) and that is not neutral.
+ */
 bool kp_archive_serves(const struct kpack_archive *a, const struct kp_target *gpu);
 
-/* Has the file still the table of contents it had when it was opened?  Reads it again. */
+/*
+ * Whether the file still has the table of contents that it had at open.  Rereads the
+ * table.
+ */
 bool kp_archive_same_toc(const struct kpack_archive *a);
 
-/* Entries are numbered in order of key, then arch, bytewise. */
+/* Entries are numbered in bytewise order of key, then arch. */
 size_t kp_archive_entry_count(const struct kpack_archive *a);
 void kp_archive_entry(const struct kpack_archive *a, size_t entry,
 		      struct kp_entry_info *out);
-/* Number of the entry KEY, ARCH, exactly; false when there is none. */
+/* The number of the entry that is exactly KEY, ARCH; false: no such entry. */
 bool kp_archive_find(const struct kpack_archive *a, struct kp_span key,
 		     struct kp_span arch, size_t *entry);
 /*
- * The same, but a key without "#n" stands for index 0 and the other way round: "x" also
- * finds "x#0", and "x#0" also finds "x", which is how AMD's pack_tree wrote keys.
+ * As kp_archive_find, but a key without "#n" stands for index 0 and vice versa: "x" also
+ * finds "x#0", and "x#0" also finds "x", the form of key that AMD's pack_tree wrote.
  */
 bool kp_archive_find_kernel(const struct kpack_archive *a, struct kp_span name,
 			    struct kp_span arch, size_t *entry);
 /*
- * Why the entry of that name was refused at open: the text of its fault, borrowed until
- * close. NULL: no entry was refused, or the fault was one too many to be kept.
+ * Why the entry NAME, ARCH was refused at open: the text of its fault, borrowed until
+ * close.  NULL: no such entry was refused, or its fault exceeded KP_FAULTS_MAX and was
+ * not kept.
  */
 const char *kp_archive_refusal(const struct kpack_archive *a, struct kp_span name,
 			       struct kp_span arch);
 void kp_archive_meta(const struct kpack_archive *a, size_t entry, struct kp_meta *out);
-/* The metadata map as stored (MessagePack); empty when there is none. */
+/* The metadata map as stored (MessagePack); empty: none. */
 struct kp_span kp_archive_meta_raw(const struct kpack_archive *a, size_t entry);
 
-/* What an entry, and the archive as a whole, says that is not known; borrowed until close. */
+/* The unknown pairs of an entry, and of the archive itself; borrowed until close. */
 struct kp_more kp_archive_entry_more(const struct kpack_archive *a, size_t entry);
 struct kp_more kp_archive_more(const struct kpack_archive *a);
-/* Do its blobs say what is not known?  And its format_version; 0: it says none. */
+/*
+ * Whether the archive's blobs have unknown pairs; the archive's format_version, 0: none.
+ */
 bool kp_archive_blobs_more(const struct kpack_archive *a);
 uint64_t kp_archive_format_version(const struct kpack_archive *a);
 
@@ -98,94 +108,99 @@ const char *kp_archive_binary(const struct kpack_archive *a, size_t binary);
 size_t kp_archive_arch_count(const struct kpack_archive *a);
 const char *kp_archive_arch(const struct kpack_archive *a, size_t arch);
 
-/* "none" or "zstd-per-kernel"; group_name and gfx_arch_family, empty when absent. */
+/* "none" or "zstd-per-kernel"; group_name and gfx_arch_family, empty: absent. */
 const char *kp_archive_scheme(const struct kpack_archive *a);
 struct kp_span kp_archive_group(const struct kpack_archive *a);
 struct kp_span kp_archive_family(const struct kpack_archive *a);
 bool kp_archive_has_frame_index(const struct kpack_archive *a);
-/* Frames or blobs, and the bytes of the blob region. */
+/* The number of frames or blobs, and the bytes of the blob region. */
 uint32_t kp_archive_ordinal_count(const struct kpack_archive *a);
 uint64_t kp_archive_blob_size(const struct kpack_archive *a);
 
-/* Entries that were refused and rules that were broken, in file order; all are counted. */
+/*
+ * Refused entries and broken rules, in file order; *COUNTED, unless COUNTED is NULL, also
+ * counts those that were not kept.
+ */
 const struct kp_fault *kp_archive_faults(const struct kpack_archive *a, size_t *kept,
 					 size_t *counted);
 
 /*
- * Keep DATA with the archive; FREE_DATA frees it when the archive is closed, while its table
- * is still whole.  Once for an archive, before another thread uses it.
+ * Attach DATA to the archive; closing the archive calls FREE_DATA while its table is
+ * still valid.  At most once per archive, before another thread uses it.
  */
 void kp_archive_attach(struct kpack_archive *a, void *data,
 		       void (*free_data)(void *data));
-void *kp_archive_attached(const struct kpack_archive *a); /* NULL: nothing */
+void *kp_archive_attached(const struct kpack_archive *a); /* NULL: nothing attached */
 
-/* The table itself: for core. */
+/* The table of contents, for use in core. */
 struct kp_toc;
 const struct kp_toc *kp_archive_toc(const struct kpack_archive *a);
 
-/* 64 bits that name the content of the table of contents (XXH3). */
+/* The XXH3-64 of the table of contents. */
 uint64_t kp_archive_toc_hash(const struct kpack_archive *a);
 
 /*
- * Decode a whole entry into BUF (its size bytes), straight from the file.  The
- * xxh3 is checked where the metadata has one.  Thread-safe.
+ * Decode a whole entry into BUF (as many bytes as the entry's size), directly from the
+ * file.  Checks the xxh3 if the metadata has one.  Thread-safe.
  * DECOMPRESSION_FAILED, INVALID_FORMAT, IO_ERROR, OUT_OF_MEMORY.
  */
 kpack_error_t kp_archive_read(const struct kpack_archive *a, size_t entry, void *buf,
 			      struct kpackx_error *why);
 
 /*
- * As kp_archive_read, for callers that want the bytes and do not judge the archive: where
- * an entry has an xxh3, the checksums of its frames are not compared, because the xxh3
+ * As kp_archive_read, for callers that need only the bytes and do not verify the archive:
+ * if an entry has an xxh3, the checksums of its frames are not checked, because the xxh3
  * covers more.
  */
 kpack_error_t kp_archive_read_fast(const struct kpack_archive *a, size_t entry, void *buf,
 				   struct kpackx_error *why);
 
 /*
- * Compare an entry's size with the sizes in its frames' headers, where these have one:
- * for callers that allocate memory of that size. DECOMPRESSION_FAILED, INVALID_FORMAT,
- * IO_ERROR, OUT_OF_MEMORY.
+ * Compare an entry's size with the sizes in its frames' headers, if these state them; for
+ * callers that are about to allocate memory of that size.  DECOMPRESSION_FAILED,
+ * INVALID_FORMAT, IO_ERROR, OUT_OF_MEMORY.
  */
 kpack_error_t kp_archive_check_size(const struct kpack_archive *a, size_t entry,
 				    struct kpackx_error *why);
 
 /*
- * Decode SIZE bytes from OFFSET of an entry into BUF, fewer at its end; *GOT says how many.
- * As kpackx_read_range.  Thread-safe.
+ * Decode SIZE bytes from OFFSET of an entry into BUF, fewer at its end; *GOT is their
+ * number.  As kpackx_read_range.  Thread-safe.
  */
 kpack_error_t kp_archive_read_range(const struct kpack_archive *a, size_t entry,
 				    uint64_t offset, void *buf, size_t size, size_t *got,
 				    struct kpackx_error *why);
 
 /*
- * Where an entry's stored bytes are: kp_source_read gets them.  Borrowed until close.
+ * The stored bytes of an entry, for kp_source_read.  Borrowed until close.
  * INVALID_FORMAT: the frame's length word contradicts the frame index.
  */
 kpack_error_t kp_archive_source(const struct kpack_archive *a, size_t entry,
 				struct kp_source *out, struct kpackx_error *why);
-/* The same of the object ORDINAL, below the count, that an entry has. */
+/*
+ * As kp_archive_source, for the object ORDINAL, which is below kp_archive_ordinal_count.
+ */
 kpack_error_t kp_archive_ordinal_source(const struct kpack_archive *a, uint32_t ordinal,
 					struct kp_source *out, struct kpackx_error *why);
 
 /*
- * Decode an entry piece by piece into one buffer of its size, so that the first bytes
- * can be used before the last are there.  BUF is the caller's, stays valid and
- * unmoved until close.  A step decodes about STEP bytes; *ready is how many
- * bytes from the start may be used: it reaches the size only when the content
- * was checked (xxh3).  After a failed step only close is allowed.
+ * Decode an entry piece by piece into one buffer of the entry's size, so that the first
+ * bytes can be used before the last are decoded.  The caller owns BUF and keeps it valid
+ * until close.  A step decodes about STEP bytes; *ready is the number of bytes from the
+ * start that can be used.  It reaches the size only after the content was checked (xxh3).
+ * After a failed step only close is allowed.
  */
 struct kp_stream;
 kpack_error_t kp_stream_open(const struct kpack_archive *a, size_t entry, void *buf,
 			     struct kp_stream **out, struct kpackx_error *why);
 kpack_error_t kp_stream_step(struct kp_stream *s, uint64_t step, uint64_t *ready,
 			     struct kpackx_error *why);
-void kp_stream_close(struct kp_stream *s); /* NULL is fine */
+void kp_stream_close(struct kp_stream *s); /* NULL is allowed */
 
 /*
  * A chunked entry (zstd seekable format): chunk k holds the decoded bytes
- * [k * chunk, min((k + 1) * chunk, size)) and decodes alone.  The table is read and checked
- * at open.  Reading is thread-safe.
+ * [k * chunk, min((k + 1) * chunk, size)) and decodes alone.  Opening reads and checks
+ * the seek table.  Reading is thread-safe.
  */
 struct kp_chunks;
 kpack_error_t kp_chunks_open(const struct kpack_archive *a, size_t entry,
@@ -194,6 +209,6 @@ uint64_t kp_chunks_count(const struct kp_chunks *c);
 uint64_t kp_chunks_size(const struct kp_chunks *c); /* decoded bytes of a full chunk */
 kpack_error_t kp_chunks_read(const struct kp_chunks *c, uint64_t k, void *buf,
 			     struct kpackx_error *why);
-void kp_chunks_close(struct kp_chunks *c); /* NULL is fine */
+void kp_chunks_close(struct kp_chunks *c); /* NULL is allowed */
 
 #endif

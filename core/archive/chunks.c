@@ -7,7 +7,7 @@
 #include "core/base/bounds.h"
 #include "core/codec/seekable.h"
 
-/* Stored bytes of a chunk that are read at once; of more, some at a time. */
+/* Most stored bytes of a chunk to read at once; larger chunks are read in pieces. */
 static const size_t STORED_MAX = 256 << 10;
 
 struct kp_chunks {
@@ -24,7 +24,7 @@ static uint64_t chunk_size(const struct kp_chunks *c, uint64_t k)
 	return c->size - begin < c->chunk ? c->size - begin : c->chunk;
 }
 
-/* An empty entry still has one, empty, frame. */
+/* An empty entry has one empty frame. */
 static kpack_error_t check_shape(const struct kp_chunks *c, uint32_t rows,
 				 struct kpackx_error *why)
 {
@@ -112,13 +112,13 @@ uint64_t kp_chunks_size(const struct kp_chunks *c)
 	return c->chunk;
 }
 
-static kpack_error_t mismatch(struct kpackx_error *why)
+static kpack_error_t fail_mismatch(struct kpackx_error *why)
 {
 	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 		       "seek table: a row does not match its frame");
 }
 
-/* The row must describe exactly the one frame that stands there. */
+/* Decode a chunk whose stored bytes must be exactly one frame, as its row says. */
 static kpack_error_t decode_chunk(struct kp_span stored, void *buf, uint64_t size,
 				  struct kpackx_error *why)
 {
@@ -126,7 +126,7 @@ static kpack_error_t decode_chunk(struct kp_span stored, void *buf, uint64_t siz
 
 	if (ZSTD_findFrameCompressedSize(stored.data, stored.size) != stored.size ||
 	    !kp_zstd_content_size(stored, &stated) || stated != size)
-		return mismatch(why);
+		return fail_mismatch(why);
 	return kp_zstd_decode(stored, buf, (size_t)size, why);
 }
 
@@ -146,7 +146,7 @@ static kpack_error_t read_small(const struct kp_source *stored, void *buf, uint6
 	return err;
 }
 
-/* However much a frame takes, it is not held beside what it decodes to. */
+/* Decode without holding the stored bytes of a large frame in memory. */
 static kpack_error_t read_large(const struct kp_source *stored, void *buf, uint64_t size,
 				struct kpackx_error *why)
 {
@@ -158,11 +158,11 @@ static kpack_error_t read_large(const struct kp_source *stored, void *buf, uint6
 
 	KP_TRY(kp_source_head(stored, 0, room, sizeof(room), &head, why));
 	if (!kp_zstd_content_size(head, &stated) || stated != size)
-		return mismatch(why);
+		return fail_mismatch(why);
 	KP_TRY(kp_frames_open(stored, KP_FRAMES_WHOLE, &f, why));
 	err = kp_frames_decode(f, buf, size, UINT64_MAX, &done, why);
 	kp_frames_close(f);
-	return err || done == size ? err : mismatch(why);
+	return err || done == size ? err : fail_mismatch(why);
 }
 
 kpack_error_t kp_chunks_read(const struct kp_chunks *c, uint64_t k, void *buf,
@@ -172,7 +172,7 @@ kpack_error_t kp_chunks_read(const struct kp_chunks *c, uint64_t k, void *buf,
 	struct kp_source stored;
 
 	if (!kp_source_sub(&c->stored, at, n, &stored))
-		return mismatch(why);
+		return fail_mismatch(why);
 	if (n > STORED_MAX)
 		return read_large(&stored, buf, chunk_size(c, k), why);
 	return read_small(&stored, buf, chunk_size(c, k), why);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The xxh3 of an entry, compared with its bytes as they are decoded, in order. */
+/* Checking an entry's xxh3 against its bytes while they are decoded, in order. */
 #ifndef KP_CORE_ARCHIVE_DIGEST_H
 #define KP_CORE_ARCHIVE_DIGEST_H
 
@@ -7,21 +7,21 @@
 #include "core/toc/meta.h"
 
 struct kp_digest {
-	void *state; /* NULL: the entry has no xxh3, and any bytes are right */
+	void *state; /* NULL: the entry has no xxh3, and every check succeeds */
 	uint8_t want[16];
 };
 
-/* OUT_OF_MEMORY.  Accepts a zeroed one in fini. */
+/* OUT_OF_MEMORY.  kp_digest_fini also accepts a zeroed digest. */
 kpack_error_t kp_digest_init(struct kp_digest *d, const struct kp_meta *meta,
 			     struct kpackx_error *why);
 void kp_digest_fini(struct kp_digest *d);
 
 void kp_digest_add(struct kp_digest *d, const void *data, size_t size);
 
-/* Were that the bytes?  DECOMPRESSION_FAILED: no. */
+/* Check that the added bytes have the xxh3.  DECOMPRESSION_FAILED: they have not. */
 kpack_error_t kp_digest_check(const struct kp_digest *d, struct kpackx_error *why);
 
-/* Did kp_digest_check fail with WHY? */
+/* Whether WHY is a failure of kp_digest_check. */
 bool kp_digest_differed(const struct kpackx_error *why);
 
 #endif

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether the bytes of an entry can be as many as its table says, before memory is taken. */
+/* Checking the size of an entry before memory of that size is allocated. */
 #define ZSTD_STATIC_LINKING_ONLY /* ZSTD_findDecompressedSize */
 #include <stdlib.h>
 #include <zstd.h>
 #include "archive.h"
 #include "core/codec/codec.h"
 
-static kpack_error_t compare(uint64_t stated, uint64_t size, struct kpackx_error *why)
+static kpack_error_t compare_sizes(uint64_t stated, uint64_t size,
+				   struct kpackx_error *why)
 {
 	if (stated == size)
 		return KPACK_SUCCESS;
@@ -15,7 +16,7 @@ static kpack_error_t compare(uint64_t stated, uint64_t size, struct kpackx_error
 		       (unsigned long long)stated, (unsigned long long)size);
 }
 
-/* Several frames, or a false size: the headers of all frames decide. */
+/* There are several frames, or the size is false: add up the headers of all frames. */
 static kpack_error_t check_frames(const struct kp_source *stored, uint64_t size,
 				  struct kpackx_error *why)
 {
@@ -35,10 +36,10 @@ static kpack_error_t check_frames(const struct kp_source *stored, uint64_t size,
 	if (stated == ZSTD_CONTENTSIZE_ERROR)
 		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
 			       "frame: corrupt, or cut short");
-	return compare(stated, size, why);
+	return compare_sizes(stated, size, why);
 }
 
-/* Does its seek table, which is checked against the size, say so? */
+/* Whether the entry has a valid seek table; opening checks the table against the size. */
 static bool has_chunks(const struct kpack_archive *a, size_t entry)
 {
 	struct kp_chunks *c;
@@ -62,13 +63,13 @@ kpack_error_t kp_archive_check_size(const struct kpack_archive *a, size_t entry,
 
 	kp_archive_entry(a, entry, &info);
 	if (strcmp(kp_archive_scheme(a), "none") == 0)
-		return KPACK_SUCCESS; /* compared when the archive was opened */
+		return KPACK_SUCCESS; /* opening the archive compared the sizes */
 	KP_TRY(kp_archive_source(a, entry, &stored, why));
 	n = stored.size < sizeof(head) ? (size_t)stored.size : sizeof(head);
 	KP_TRY(kp_source_read(&stored, 0, head, n, why));
 	if (!kp_zstd_content_size((struct kp_span){head, n}, &stated))
-		return KPACK_SUCCESS; /* decoding finds out */
+		return KPACK_SUCCESS; /* decoding will find out */
 	if (stated < info.size && !has_chunks(a, entry))
 		return check_frames(&stored, info.size, why);
-	return stated < info.size ? KPACK_SUCCESS : compare(stated, info.size, why);
+	return stated < info.size ? KPACK_SUCCESS : compare_sizes(stated, info.size, why);
 }

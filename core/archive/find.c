@@ -41,8 +41,8 @@ static kpack_error_t one_file(const char *source, char ***paths, size_t *count,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t join(const char *dir, struct dirent **names, size_t n, char ***paths,
-			  struct kpackx_error *why)
+static kpack_error_t join_paths(const char *dir, struct dirent **names, size_t n,
+				char ***paths, struct kpackx_error *why)
 {
 	char **list = calloc(n + 1, sizeof(*list));
 
@@ -73,7 +73,7 @@ kpack_error_t kp_archives_find(const char *source, char ***paths, size_t *count,
 	n = scandir(source, &names, is_archive, by_bytes);
 	if (n < 0)
 		return kp_fail_errno(why, errno, "cannot list it");
-	err = join(source, names, (size_t)n, paths, why);
+	err = join_paths(source, names, (size_t)n, paths, why);
 	for (int i = 0; i < n; i++)
 		free(names[i]);
 	free(names);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The archives of a directory. */
+/* Finding the archives in a directory. */
 #ifndef KP_CORE_ARCHIVE_FIND_H
 #define KP_CORE_ARCHIVE_FIND_H
 
@@ -7,9 +7,9 @@
 #include "core/base/errors.h"
 
 /*
- * Archives of a source: SOURCE itself when it is a file, else every *.kpack of the directory,
- * sorted by name.  The caller frees each string and the array.  An empty
- * directory is a success with no archives.
+ * The archives of a source: SOURCE itself if it is a file, else every archive name in the
+ * directory (kp_is_archive_name), sorted bytewise.  The caller frees each string and the
+ * array.  A directory without archives is a success.
  */
 kpack_error_t kp_archives_find(const char *source, char ***paths, size_t *count,
 			       struct kpackx_error *why);

@@ -23,7 +23,7 @@ struct kp_key kp_key_split(struct kp_span key)
 		if (n > UINT32_MAX || scale > UINT64_C(10000000000))
 			return whole;
 	}
-	/* "#" with digits behind it, no needless zero, and something before it */
+	/* "#" must follow something and precede digits without a leading zero */
 	if (at == key.size || at < 2 || key.data[at - 1] != '#' ||
 	    (key.data[at] == '0' && key.size - at > 1))
 		return whole;
@@ -52,7 +52,7 @@ bool kp_toc_file_name(struct kp_span arch, uint32_t index, struct kp_span type,
 static const struct {
 	const char *library; /* first component of the key */
 	const char *before;  /* directory before the arch */
-	const char *after;   /* ending of the file */
+	const char *after;   /* suffix of the file */
 } layouts[] = {
 	{"rocblas/", "rocblas/library/", ".co"},
 	{"hipblaslt/", "hipblaslt/library/TensileLibrary/", ".co"},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names: of archives and the directories they stand in, and of single entries: what file
- * names a key, an arch and a type give.
+ * Names: of archives and their directories, and the file names that an entry's key, arch
+ * and type give.
  */
 #ifndef KP_CORE_ARCHIVE_NAMING_H
 #define KP_CORE_ARCHIVE_NAMING_H
@@ -9,18 +9,18 @@
 #include <stdbool.h>
 #include "core/base/span.h"
 
-/* The end of an archive's file name. */
+/* The suffix of an archive's file name. */
 #define KP_ARCHIVE_SUFFIX ".kpack"
-/* The directory of a tree's archives, at its root. */
+/* The directory for a tree's archives, in the tree's root. */
 #define KP_ARCHIVES_DIR ".kpack"
-/* The directory of a mount in which it says what it knows about itself. */
+/* The directory of a mount that describes the mount itself. */
 #define KP_CONTROL_NAME ".kpackfs"
-/* The directory of a mount that has the entries by their keys. */
+/* The directory of a mount that lists the entries by their keys. */
 #define KP_TOC_NAME "toc"
 
 /*
- * Is NAME, without directories, an archive's?  A name that begins with a dot is not: files
- * that are being written have such names.
+ * Whether NAME, without directories, is that of an archive.  A name that begins with a
+ * dot is not: unfinished files have such names.
  */
 bool kp_is_archive_name(const char *name);
 
@@ -34,22 +34,25 @@ struct kp_key kp_key_split(struct kp_span key);
 
 /*
  * The file name of an entry in its binary's directory under toc/:
- * "<arch>.<type>", "<arch>#<n>.<type>".  false: it is no file name.
+ * "<arch>.<type>", "<arch>#<n>.<type>".  false: the result is not a valid file name.
  */
 bool kp_toc_file_name(struct kp_span arch, uint32_t index, struct kp_span type,
 		      char out[256], size_t *size);
 
 /*
- * The path that the paper's layouts give an entry with the paper's key:
+ * The path of an entry whose key has a form of kpack's design paper, in the paper's
+ * layouts:
  *   rocblas/<arch>/<k>    rocblas/library/<arch>/<k>.co
  *   hipblaslt/<arch>/<k>  hipblaslt/library/TensileLibrary/<arch>/<k>.co
  *   aotriton/<arch>/<op>  aotriton/kernels/<arch>/<op>.hsaco
- * false: another key, or longer than OUT.
+ * false: KEY has another form, or the path needs more than CAP bytes.
  */
 bool kp_legacy_path(struct kp_span key, struct kp_span arch, char *out, size_t cap,
 		    size_t *size);
 
-/* Is PATH toc or .kpackfs, or below one of them?  No entry may ask for such a path. */
+/*
+ * Whether PATH is toc or .kpackfs, or below one of them; no entry may have such a path.
+ */
 bool kp_path_reserved(struct kp_span path);
 
 #endif

@@ -10,7 +10,7 @@
 
 struct kp_pass {
 	struct kp_source stored;
-	struct kp_frames *frames; /* NULL: the bytes are stored plainly */
+	struct kp_frames *frames; /* NULL: the bytes are stored uncompressed */
 	struct kp_digest digest;
 	uint64_t size, done; /* of the decoded bytes */
 };
@@ -33,7 +33,7 @@ kpack_error_t kp_pass_window(const struct kpack_archive *a, size_t entry,
 		return KPACK_SUCCESS;
 	KP_TRY(kp_archive_source(a, entry, &stored, why));
 	KP_TRY(kp_source_head(&stored, 0, buf, sizeof(buf), &head, why));
-	/* Where this says nothing, decoding will. */
+	/* if the header cannot be read, decoding will report it */
 	*window = UINT64_C(1) << KP_WINDOW_LOG_USUAL;
 	if (ZSTD_getFrameHeader(&h, head.data, head.size) == 0 &&
 	    h.frameType == ZSTD_frame)
@@ -84,7 +84,7 @@ static kpack_error_t wrong_size(const struct kp_pass *p, const char *how,
 		       (unsigned long long)p->size);
 }
 
-/* Behind the last byte a checksum may still come, but nothing else. */
+/* After the last byte only a checksum may follow. */
 static kpack_error_t check_end(struct kp_pass *p, struct kpackx_error *why)
 {
 	uint64_t more = 0;

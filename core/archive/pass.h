@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An entry decoded from its first byte to its last, some bytes at a time, into memory
- * that is the caller's to reuse: the decoder holds a window of what it decoded, and
- * nothing else. May rest as long as it likes between two calls.  One thread at a time.
+ * Decoding an entry from its first byte to its last, piece by piece, into memory that the
+ * caller can reuse: the decoder holds only its window.  There may be any time between two
+ * calls.  One thread at a time.
  */
 #ifndef KP_CORE_ARCHIVE_PASS_H
 #define KP_CORE_ARCHIVE_PASS_H
@@ -12,29 +12,31 @@
 struct kp_pass;
 
 /*
- * Bytes of the window that decoding an entry needs, as its first frame says; 0: none, as
- * its bytes are stored plainly.  Errors of kp_archive_source and kp_source_read.
+ * Bytes of the window that decoding an entry needs, as its first frame states; 0: none,
+ * because its bytes are stored uncompressed.  Errors of kp_archive_source and
+ * kp_source_read.
  */
 kpack_error_t kp_pass_window(const struct kpack_archive *a, size_t entry,
 			     uint64_t *window, struct kpackx_error *why);
 
-/* A pass that is to stand before the first byte.  No window is larger than WINDOW_MAX. */
+/* Begin a pass at the first byte.  Windows of more than WINDOW_MAX bytes are refused. */
 kpack_error_t kp_pass_open(const struct kpack_archive *a, size_t entry,
 			   uint64_t window_max, struct kp_pass **out,
 			   struct kpackx_error *why);
 
 /*
- * Decode the next SIZE bytes into BUF; there are as many.  Those that end the entry come
- * only if all was right: its frames end there, and its xxh3 is that of all bytes.
+ * Decode the next SIZE bytes into BUF; the entry must have that many left.  The call that
+ * reaches the entry's end succeeds only if its frames end there and all bytes have its
+ * xxh3.
  * DECOMPRESSION_FAILED, INVALID_FORMAT, IO_ERROR, OUT_OF_MEMORY; then only close is
  * allowed.
  */
 kpack_error_t kp_pass_next(struct kp_pass *p, void *buf, size_t size,
 			   struct kpackx_error *why);
 
-/* Did it fail because a frame has a window larger than WINDOW_MAX? */
+/* Whether the pass failed because a frame has a window of more than WINDOW_MAX bytes. */
 bool kp_pass_too_wide(const struct kp_pass *p);
 
-void kp_pass_close(struct kp_pass *p); /* NULL is fine */
+void kp_pass_close(struct kp_pass *p); /* NULL is allowed */
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading a part of an entry without holding the rest of it. */
+/* Reading a part of an entry without holding the rest in memory. */
 #define ZSTD_STATIC_LINKING_ONLY /* ZSTD_getFrameHeader */
 #include <stdlib.h>
 #include <zstd.h>
@@ -25,7 +25,7 @@ static size_t scratch_size(const struct range *r, const struct kp_chunks *c)
 	return (size_t)(r->size < chunk ? r->size : chunk);
 }
 
-/* Decode chunk K, and take what is in the range. */
+/* Decode chunk K, and copy the part of it that is in the range. */
 static kpack_error_t take_chunk(const struct range *r, const struct kp_chunks *c,
 				uint64_t k, uint8_t **scratch, struct kpackx_error *why)
 {
@@ -71,7 +71,7 @@ static kpack_error_t wrong_size(const struct range *r, bool more,
 		       (unsigned long long)r->size);
 }
 
-/* Decode N bytes into BUF, of which CAP bytes at a time are used again and again. */
+/* Decode N bytes into BUF, overwriting it after every CAP bytes. */
 static kpack_error_t next_bytes(const struct range *r, struct kp_frames *f, uint8_t *buf,
 				size_t cap, uint64_t n, struct kpackx_error *why)
 {
@@ -86,7 +86,7 @@ static kpack_error_t next_bytes(const struct range *r, struct kp_frames *f, uint
 	return KPACK_SUCCESS;
 }
 
-/* Behind the last byte the frames must end: a checksum may still come. */
+/* After the last byte the frames must end; only a checksum may follow. */
 static kpack_error_t expect_end(const struct range *r, struct kp_frames *f,
 				struct kpackx_error *why)
 {
@@ -99,7 +99,9 @@ static kpack_error_t expect_end(const struct range *r, struct kp_frames *f,
 	return done ? wrong_size(r, true, why) : KPACK_SUCCESS;
 }
 
-/* Through a window: what stands before the range goes into a small buffer, and away. */
+/*
+ * Decode through a window; bytes before the range go to a small buffer and are dropped.
+ */
 static kpack_error_t read_pieces(const struct range *r, struct kp_frames *f,
 				 struct kpackx_error *why)
 {
@@ -116,7 +118,7 @@ static kpack_error_t read_pieces(const struct range *r, struct kp_frames *f,
 	return err ? err : expect_end(r, f, why);
 }
 
-/* Into one buffer of the entry's size, as far as the range goes. */
+/* Decode into one buffer of the entry's size, up to the end of the range. */
 static kpack_error_t read_into(const struct range *r, struct kp_frames *f, uint8_t *whole,
 			       struct kpackx_error *why)
 {
@@ -145,9 +147,9 @@ static kpack_error_t read_whole(const struct range *r, struct kp_frames *f,
 	return err;
 }
 
-/* A window that is not smaller than the entry is no help: the entry itself is one. */
-static kpack_error_t choose(const struct range *r, const struct kp_source *stored,
-			    enum kp_frames_into *into, struct kpackx_error *why)
+/* A window saves memory only if it is smaller than the entry. */
+static kpack_error_t choose_into(const struct range *r, const struct kp_source *stored,
+				 enum kp_frames_into *into, struct kpackx_error *why)
 {
 	uint8_t head[KP_ZSTD_HEAD];
 	size_t n = stored->size < sizeof(head) ? (size_t)stored->size : sizeof(head);
@@ -158,7 +160,7 @@ static kpack_error_t choose(const struct range *r, const struct kp_source *store
 	if (r->begin == 0 && r->end == r->size)
 		*into = KP_FRAMES_WHOLE;
 	if (ZSTD_getFrameHeader(&h, head, n) != 0 || h.frameType != ZSTD_frame)
-		return KPACK_SUCCESS; /* decoding finds out */
+		return KPACK_SUCCESS; /* decoding will find out */
 	if (h.frameContentSize != ZSTD_CONTENTSIZE_UNKNOWN &&
 	    h.frameContentSize > r->size)
 		return wrong_size(r, true, why);
@@ -167,9 +169,9 @@ static kpack_error_t choose(const struct range *r, const struct kp_source *store
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t decode(const struct range *r, const struct kp_source *stored,
-			    enum kp_frames_into into, bool *too_wide,
-			    struct kpackx_error *why)
+static kpack_error_t decode_frames(const struct range *r, const struct kp_source *stored,
+				   enum kp_frames_into into, bool *too_wide,
+				   struct kpackx_error *why)
 {
 	struct kp_frames *f;
 	kpack_error_t err;
@@ -181,7 +183,7 @@ static kpack_error_t decode(const struct range *r, const struct kp_source *store
 	return err;
 }
 
-/* Any of the frames can have a window that is too wide to be held: it is met late. */
+/* Any frame can have too large a window, which only decoding shows: then decode again. */
 static kpack_error_t read_frames(const struct range *r, const struct kp_source *stored,
 				 struct kpackx_error *why)
 {
@@ -189,10 +191,10 @@ static kpack_error_t read_frames(const struct range *r, const struct kp_source *
 	bool too_wide = false;
 	kpack_error_t err;
 
-	KP_TRY(choose(r, stored, &into, why));
-	err = decode(r, stored, into, &too_wide, why);
+	KP_TRY(choose_into(r, stored, &into, why));
+	err = decode_frames(r, stored, into, &too_wide, why);
 	if (too_wide && into == KP_FRAMES_PIECES)
-		err = decode(r, stored, KP_FRAMES_WHOLE, &too_wide, why);
+		err = decode_frames(r, stored, KP_FRAMES_WHOLE, &too_wide, why);
 	return err;
 }
 

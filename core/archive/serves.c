@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The GPUs whose code is in an archive. */
+/* Whether an archive has code for a GPU. */
 #include "archive.h"
 
 bool kp_archive_serves(const struct kpack_archive *a, const struct kp_target *gpu)
 {
 	const uint8_t *last =
-		NULL; /* equal ones have one text, and are often neighbours */
+		NULL; /* equal archs share one text, and are often adjacent */
 	size_t n = kp_archive_entry_count(a);
 
 	for (size_t i = 0; i < n; i++) {

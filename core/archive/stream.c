@@ -4,7 +4,9 @@
 #include "digest.h"
 #include "core/codec/frames.h"
 
-/* Bytes decoded before they are hashed: they are in the cache of the processor still. */
+/*
+ * Bytes to decode before hashing them: few enough to be still in the processor's cache.
+ */
 static const uint64_t STEP = 256 << 10;
 
 struct kp_stream {
@@ -44,7 +46,7 @@ static kpack_error_t advance_chunks(struct kp_stream *s, uint64_t until,
 	return KPACK_SUCCESS;
 }
 
-/* The last bytes are not there before all frames ended: a checksum may still come. */
+/* The last bytes count only when all frames have ended: a checksum may still follow. */
 static kpack_error_t advance_frames(struct kp_stream *s, uint64_t until,
 				    struct kpackx_error *why)
 {
@@ -61,7 +63,7 @@ static kpack_error_t advance_frames(struct kp_stream *s, uint64_t until,
 	return KPACK_SUCCESS;
 }
 
-/* CHUNKS: a chunked entry is decoded by its table, not just frame by frame. */
+/* CHUNKS: decode a chunked entry by its seek table, not just frame by frame. */
 static kpack_error_t open_stream(struct kp_stream *s, bool chunks,
 				 struct kpackx_error *why)
 {
@@ -122,7 +124,7 @@ kpack_error_t kp_stream_step(struct kp_stream *s, uint64_t step, uint64_t *ready
 	return KPACK_SUCCESS;
 }
 
-static void fini(struct kp_stream *s)
+static void fini_stream(struct kp_stream *s)
 {
 	kp_chunks_close(s->chunks);
 	kp_frames_close(s->frames);
@@ -133,11 +135,12 @@ void kp_stream_close(struct kp_stream *s)
 {
 	if (!s)
 		return;
-	fini(s);
+	fini_stream(s);
 	free(s);
 }
 
-static kpack_error_t run(struct kp_stream *s, bool strict, struct kpackx_error *why)
+static kpack_error_t run_stream(struct kp_stream *s, bool strict,
+				struct kpackx_error *why)
 {
 	uint64_t ready;
 
@@ -155,9 +158,9 @@ static kpack_error_t read_entry(const struct kpack_archive *a, size_t entry, voi
 				bool strict, struct kpackx_error *why)
 {
 	struct kp_stream s = {.archive = a, .entry = entry, .out = buf};
-	kpack_error_t err = run(&s, strict, why);
+	kpack_error_t err = run_stream(&s, strict, why);
 
-	fini(&s);
+	fini_stream(&s);
 	return err;
 }
 

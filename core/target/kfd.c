@@ -56,7 +56,7 @@ static kpack_error_t make_target(unsigned version, struct kp_target *gpu,
 	/* in a name, minor and stepping have one hexadecimal digit each */
 	if (major == 0 || minor > 15 || stepping > 15)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "gfx_target_version %u is no GPU's", version);
+			       "gfx_target_version %u is not that of a GPU", version);
 	snprintf(name, sizeof(name), "gfx%u%x%x", major, minor, stepping);
 	return kp_target_parse(kp_span_str(name), gpu, why);
 }

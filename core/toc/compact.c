@@ -4,15 +4,15 @@
 #include "core/base/alloc.h"
 #include "core/base/msgpack_read.h"
 
-/* The bytes that stay, and how many there are so far. */
+/* The copy of the bytes to keep, and its size so far. */
 struct copy {
 	struct kp_toc *toc;
 	uint8_t *bytes;
 	size_t size;
 };
 
-/* Returns where S stands now. */
-static uint32_t put(struct copy *c, struct kp_span s)
+/* Append S; returns its new offset. */
+static uint32_t put_span(struct copy *c, struct kp_span s)
 {
 	uint32_t at = (uint32_t)c->size;
 
@@ -26,10 +26,10 @@ static void put_end(struct copy *c)
 	c->bytes[c->size++] = '\0';
 }
 
-static void move(struct copy *c, struct kp_span *s)
+static void move_span(struct copy *c, struct kp_span *s)
 {
 	if (s->data)
-		s->data = c->bytes + put(c, *s);
+		s->data = c->bytes + put_span(c, *s);
 }
 
 static struct kp_span meta_of(const struct kp_toc *toc, const struct kp_toc_entry *e)
@@ -37,11 +37,13 @@ static struct kp_span meta_of(const struct kp_toc *toc, const struct kp_toc_entr
 	struct kp_span rest = {toc->bytes + e->meta, toc->used - e->meta};
 	struct kp_mp c = kp_mp_over(rest);
 
-	kp_mp_skip(&c); /* was read before: a whole map */
+	kp_mp_skip(&c); /* cannot fail: the parser has read this map */
 	return (struct kp_span){rest.data, kp_mp_offset(&c)};
 }
 
-/* Where KEY stands in the metadata MAP of its entry as its first field, the path; 0: nowhere. */
+/*
+ * Offset of KEY in its entry's metadata MAP, whose first field is the path; 0: not there.
+ */
 static uint32_t path_in(struct kp_span map, struct kp_span key)
 {
 	struct kp_mp c = kp_mp_over(map);
@@ -72,14 +74,14 @@ static void move_binary(struct copy *c, size_t binary)
 			continue;
 		map = meta_of(toc, e);
 		in_map = found ? 0 : path_in(map, key);
-		e->meta = put(c, map);
+		e->meta = put_span(c, map);
 		if (in_map)
 			found = e->meta + in_map;
 	}
 	b->key = found;
 	if (found)
 		return;
-	b->key = put(c, key);
+	b->key = put_span(c, key);
 	put_end(c);
 }
 
@@ -87,26 +89,26 @@ static void move_all(struct copy *c)
 {
 	struct kp_toc *toc = c->toc;
 
-	put_end(c); /* no map begins at 0: that is none */
+	put_end(c); /* offset 0 means no map, so no map may begin there */
 	for (size_t i = 0; i < toc->n_binaries; i++)
 		move_binary(c, i);
 	for (size_t i = 0; i < toc->n_arches; i++) {
-		move(c, &toc->arches[i]);
+		move_span(c, &toc->arches[i]);
 		put_end(c);
 	}
-	move(c, &toc->group);
-	move(c, &toc->family);
-	move(c, &toc->frame_index);
+	move_span(c, &toc->group);
+	move_span(c, &toc->family);
+	move_span(c, &toc->frame_index);
 }
 
-static void rebase(struct kp_span *s, const uint8_t *from, const uint8_t *to)
+static void rebase_span(struct kp_span *s, const uint8_t *from, const uint8_t *to)
 {
 	if (s->data)
 		s->data = to + (s->data - from);
 }
 
-/* Take over the bytes, in a block of their size. */
-static void finish(struct copy *c)
+/* Replace the table's bytes by the copy, in a block of the copy's size. */
+static void finish_copy(struct copy *c)
 {
 	struct kp_toc *toc = c->toc;
 
@@ -117,10 +119,10 @@ static void finish(struct copy *c)
 	free(toc->entries_more.runs);
 	toc->more = toc->entries_more = (struct kp_toc_more){0};
 	for (size_t i = 0; i < toc->n_arches; i++)
-		rebase(&toc->arches[i], c->bytes, toc->bytes);
-	rebase(&toc->group, c->bytes, toc->bytes);
-	rebase(&toc->family, c->bytes, toc->bytes);
-	rebase(&toc->frame_index, c->bytes, toc->bytes);
+		rebase_span(&toc->arches[i], c->bytes, toc->bytes);
+	rebase_span(&toc->group, c->bytes, toc->bytes);
+	rebase_span(&toc->family, c->bytes, toc->bytes);
+	rebase_span(&toc->frame_index, c->bytes, toc->bytes);
 }
 
 void kp_toc_compact(struct kp_toc *toc)
@@ -129,10 +131,13 @@ void kp_toc_compact(struct kp_toc *toc)
 
 	if (toc->faults.counted)
 		return;
-	/* A string's NUL takes the place of a head; but for the last, and the first byte. */
+	/*
+	 * NULs take the place of the strings' heads; plus the last NUL, and the first
+	 * byte
+	 */
 	c.bytes = kp_large_alloc(toc->used + 2);
 	if (!c.bytes)
 		return;
 	move_all(&c);
-	finish(&c);
+	finish_copy(&c);
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Letting go of what nobody asks of a table of contents that is in order. */
+/* Freeing the parts of an indexed table of contents that are no longer needed. */
 #ifndef KP_CORE_TOC_COMPACT_H
 #define KP_CORE_TOC_COMPACT_H
 
 #include "toc.h"
 
 /*
- * Keep of the bytes only keys, metadata and what the table as a whole says: half of them.
- * Keys may lie within their metadata from then on, without a NUL behind them.  Before
- * anybody has borrowed anything.  A table with faults, which quote it, and one for
- * which there is no memory stay as they are.
+ * Keep only the bytes of keys, metadata and the table's own fields, about half of all
+ * bytes.  Afterwards a key may lie inside its metadata, without a NUL after it.  To be
+ * called before anything is borrowed from the table.  A table with faults, whose texts
+ * quote it, stays as it is, and so does the table when memory runs out.
  */
 void kp_toc_compact(struct kp_toc *toc);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The entries of a table of contents: what stands under its key "toc". */
+/* The entries of a table of contents: the value of its key "toc". */
 #include "core/base/bounds.h"
 #include "core/base/alloc.h"
 #include "core/base/text.h"
@@ -10,10 +10,10 @@
 struct raw_entry {
 	uint64_t ordinal, original_size, offset, size;
 	struct kp_span type;
-	size_t more; /* its first run of pairs that are not known */
+	size_t more; /* its first run of unknown pairs */
 	uint32_t meta;
 	unsigned seen; /* bits of enum field */
-	bool bad_type; /* "type" is no string */
+	bool bad_type; /* "type" is not a string */
 };
 
 enum field { ORDINAL, ORIGINAL_SIZE, OFFSET, SIZE, TYPE, METADATA, FIELDS };
@@ -38,8 +38,8 @@ static bool no_memory(struct kp_toc_parser *p)
 
 /* --- one entry -------------------------------------------------------------------- */
 
-static void fault(struct kp_toc_parser *p, struct kp_span key, struct kp_span arch,
-		  bool refused, const char *text)
+static void add_fault(struct kp_toc_parser *p, struct kp_span key, struct kp_span arch,
+		      bool refused, const char *text)
 {
 	kp_faults_add_entry(&p->toc->faults, key, arch, refused, text);
 }
@@ -60,7 +60,7 @@ bool kp_toc_integer(struct kp_toc_parser *p, uint64_t *out)
 	return true;
 }
 
-/* Names are told apart by their length, but for two, and then compared once. */
+/* The length distinguishes all names but two; then one comparison decides. */
 static enum field field_of(struct kp_span name)
 {
 	static const uint8_t by_size[] = {
@@ -101,13 +101,13 @@ static bool parse_field(struct kp_toc_parser *p, enum field field, struct raw_en
 	}
 }
 
-/* Is it one, with such a value as readers act on? */
+/* Whether FIELD is known, with a value of a type that readers use. */
 static bool is_known(const struct kp_toc_parser *p, enum field field)
 {
 	return field < METADATA || (field == METADATA && kp_mp_peek(&p->c) == KP_MP_MAP);
 }
 
-/* The rest of a pair of an entry that began at START. */
+/* Skip the value of an entry's unknown pair that began at START, and note the pair. */
 static bool skip_pair(struct kp_toc_parser *p, size_t start)
 {
 	const struct kp_more_run own = {
@@ -118,7 +118,7 @@ static bool skip_pair(struct kp_toc_parser *p, size_t start)
 	return kp_mp_skip(&p->c) && kp_toc_more_add(p, &p->toc->entries_more, own, start);
 }
 
-/* The pairs of an entry's map; PAIRS of them are left. */
+/* Parse the PAIRS pairs of an entry's map. */
 static bool parse_fields(struct kp_toc_parser *p, uint32_t pairs, struct raw_entry *r,
 			 struct kp_span key, struct kp_span arch)
 {
@@ -140,7 +140,7 @@ static bool parse_fields(struct kp_toc_parser *p, uint32_t pairs, struct raw_ent
 			return false;
 		field = field_of(name);
 		if (field < FIELDS && r->seen & 1u << field) {
-			fault(p, key, arch, false, "a field twice, the first counts");
+			add_fault(p, key, arch, false, "a field twice, the first counts");
 			if (!kp_mp_skip(&p->c))
 				return false;
 			continue;
@@ -164,7 +164,7 @@ static bool add_own_blob(struct kp_toc_parser *p, const struct raw_entry *r)
 	return true;
 }
 
-/* Why an entry that was read cannot be kept, or NULL. */
+/* Why a parsed entry cannot be kept; NULL: it can. */
 static const char *refusal(const struct kp_toc_parser *p, const struct raw_entry *r,
 			   bool own, const struct kp_toc_entry *e)
 {
@@ -182,8 +182,8 @@ static const char *refusal(const struct kp_toc_parser *p, const struct raw_entry
 	return NULL;
 }
 
-static bool number(struct kp_toc_parser *p, struct kp_string_chain *chain,
-		   struct kp_span text, uint16_t *out)
+static bool number_string(struct kp_toc_parser *p, struct kp_string_chain *chain,
+			  struct kp_span text, uint16_t *out)
 {
 	enum kp_strings_result result = kp_string_next(&p->strings, chain, text, out);
 
@@ -193,7 +193,9 @@ static bool number(struct kp_toc_parser *p, struct kp_string_chain *chain,
 	return result == KP_STRINGS_OK || no_memory(p);
 }
 
-/* The key at hand has an entry: it becomes a binary.  Keys without any take no room. */
+/*
+ * Add a binary for the current key, which has an entry.  Keys without entries get none.
+ */
 static bool add_binary(struct kp_toc_parser *p)
 {
 	struct kp_toc *toc = p->toc;
@@ -201,7 +203,7 @@ static bool add_binary(struct kp_toc_parser *p)
 
 	if (p->key_added)
 		return true;
-	/* one more: kp_toc_index puts a sentinel behind the last */
+	/* plus one: kp_toc_index adds a sentinel after the last binary */
 	if (!kp_grow(&toc->binaries, toc->n_binaries + 1, &p->binaries_cap,
 		     sizeof(*toc->binaries)))
 		return no_memory(p);
@@ -222,18 +224,18 @@ static bool add_entry(struct kp_toc_parser *p, struct kp_span key, struct kp_spa
 	struct kp_toc_entry e = {.size = KP_TOC_NO_SIZE, .meta = r->meta};
 	const char *why;
 
-	if (!number(p, &p->arch_chain, arch, &e.arch) ||
-	    !number(p, &p->type_chain, r->type, &e.type))
+	if (!number_string(p, &p->arch_chain, arch, &e.arch) ||
+	    !number_string(p, &p->type_chain, r->type, &e.type))
 		return false;
 	why = refusal(p, r, own, &e);
 	if (why) {
-		fault(p, key, arch, true, why);
+		add_fault(p, key, arch, true, why);
 		toc->entries_more.n = r->more;
 		return true;
 	}
 	for (size_t i = r->more; i < toc->entries_more.n; i++)
 		toc->entries_more.runs[i].arch = e.arch;
-	if (r->seen & 1u << ORIGINAL_SIZE) /* a negative one: beyond every limit */
+	if (r->seen & 1u << ORIGINAL_SIZE) /* a negative size exceeds every limit */
 		e.size = r->original_size == UINT64_MAX ? UINT64_MAX - 1
 							: r->original_size;
 	if (!add_binary(p))
@@ -258,7 +260,7 @@ static bool is_arch_name(struct kp_span s)
 	       kp_span_is(s, "amdgcnspirv");
 }
 
-/* The architecture that stands in a key: its first component that looks like one. */
+/* The architecture in a key: its first component that looks like an architecture. */
 static bool arch_in_key(struct kp_span key, struct kp_span *arch)
 {
 	size_t begin = 0;
@@ -275,8 +277,9 @@ static bool arch_in_key(struct kp_span key, struct kp_span *arch)
 }
 
 /*
- * Is the map at the cursor an entry itself, without the arch level?  It is when a field of
- * entries has a value that is no map; an architecture's value always is one.
+ * Whether the map at the cursor is itself an entry, without the arch level: one of its
+ * keys is a field of entries and has a value that is not a map.  An architecture's value
+ * is always a map.
  */
 static bool is_bare_entry(const struct kp_toc_parser *p, uint32_t pairs)
 {
@@ -310,7 +313,7 @@ static bool parse_bare_entry(struct kp_toc_parser *p, uint32_t pairs, struct kp_
 		return false;
 	if (arch_in_key(key, &arch))
 		return add_entry(p, key, arch, &r);
-	fault(p, key, arch, true, "no architecture, neither under the key nor in it");
+	add_fault(p, key, arch, true, "no architecture, neither under the key nor in it");
 	return true;
 }
 
@@ -325,7 +328,7 @@ static bool parse_arch(struct kp_toc_parser *p, struct kp_span key)
 	if (!kp_mp_str(&p->c, &arch))
 		return false;
 	if (kp_mp_peek(&p->c) != KP_MP_MAP) {
-		fault(p, key, arch, true, "entry is not a map");
+		add_fault(p, key, arch, true, "entry is not a map");
 		return kp_mp_skip(&p->c);
 	}
 	return kp_mp_map(&p->c, &pairs) && parse_fields(p, pairs, &r, key, arch) &&
@@ -342,20 +345,23 @@ bool kp_toc_parse_binary(struct kp_toc_parser *p)
 	if (!kp_mp_str(&p->c, &key))
 		return false;
 	if (key.size > KP_NAME_MAX || !kp_text_ok(key)) {
-		fault(p, key, (struct kp_span){0}, true,
-		      "key is not UTF-8 without control bytes, or longer than 4096 "
-		      "bytes");
+		add_fault(p, key, (struct kp_span){0}, true,
+			  "key is not UTF-8 without control bytes, or longer than 4096 "
+			  "bytes");
 		return kp_mp_skip(&p->c);
 	}
 	if (kp_mp_peek(&p->c) != KP_MP_MAP) {
-		fault(p, key, (struct kp_span){0}, true, "value is not a map");
+		add_fault(p, key, (struct kp_span){0}, true, "value is not a map");
 		return kp_mp_skip(&p->c);
 	}
 	if (!kp_mp_map(&p->c, &pairs))
 		return false;
 	p->key = key;
 	p->key_added = false;
-	/* The head of the map behind the key was read: its byte ends the key for C. */
+	/*
+	 * The parser has read the head of the map after the key; its byte becomes the
+	 * NUL.
+	 */
 	p->toc->bytes[key.data + key.size - p->toc->bytes] = 0;
 	if (is_bare_entry(p, pairs))
 		return parse_bare_entry(p, pairs, key);

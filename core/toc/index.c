@@ -15,7 +15,9 @@ static int cmp_string(const void *a, const void *b, void *arg)
 			   toc->strings[*(const uint16_t *)b]);
 }
 
-/* rank[n] is string n's place in bytewise order: entries compare by one number. */
+/*
+ * rank[n] is the position of string n in bytewise order, so that entries compare by it.
+ */
 static uint16_t *string_ranks(struct kp_toc *toc)
 {
 	size_t n = toc->n_strings;
@@ -45,18 +47,18 @@ static bool keys_ascend(const struct kp_toc *toc)
 }
 
 /*
- * Keys are long and begin alike, so comparing them as strings misses the cache again and
- * again.  Instead sort by eight bytes at a time: what all keys of a run have in
- * common is skipped, the next eight bytes are compared as one number, and equal ones are
- * sorted by what follows.
+ * Keys are long and have common prefixes, so string comparisons would cause many cache
+ * misses.  Instead the sort takes eight bytes at a time: it skips the prefix that all
+ * keys of a run share, compares the next eight bytes as one number, and sorts keys with
+ * equal numbers by the bytes that follow.
  */
 struct sort_key {
-	uint64_t bytes; /* eight bytes of the key, big-endian, zeros behind its end */
+	uint64_t bytes; /* eight bytes of the key, big-endian, zeros after its end */
 	uint32_t binary;
-	bool repeats; /* the key before it is the same */
+	bool repeats; /* the previous key is the same */
 };
 
-/* Before this many the counting of a radix sort costs more than it saves. */
+/* With fewer keys, counting for a radix sort costs more than it saves. */
 enum { RADIX_MIN = 256 };
 
 static int cmp_bytes(const void *a, const void *b)
@@ -68,7 +70,7 @@ static int cmp_bytes(const void *a, const void *b)
 	return (x->binary > y->binary) - (x->binary < y->binary);
 }
 
-/* How often each value of each byte occurs. */
+/* Count how often each value of each byte occurs. */
 static void count_bytes(const struct sort_key *run, size_t n, uint32_t counts[8][256])
 {
 	memset(counts, 0, 8 * 256 * sizeof(uint32_t));
@@ -77,7 +79,7 @@ static void count_bytes(const struct sort_key *run, size_t n, uint32_t counts[8]
 			counts[byte][run[i].bytes >> (8 * byte) & 0xff]++;
 }
 
-/* One stable pass over byte BYTE, from FROM to TO. */
+/* Sort FROM into TO by byte BYTE, stably. */
 static void radix_pass(const struct sort_key *from, struct sort_key *to, size_t n,
 		       int byte, const uint32_t counts[256])
 {
@@ -91,7 +93,7 @@ static void radix_pass(const struct sort_key *from, struct sort_key *to, size_t 
 		to[place[from[i].bytes >> (8 * byte) & 0xff]++] = from[i];
 }
 
-/* Sort by the eight bytes; SPARE has room for N.  Equal ones stay in order. */
+/* Sort by the eight bytes, stably; SPARE has room for N. */
 static void sort_bytes(struct sort_key *run, struct sort_key *spare, size_t n)
 {
 	uint32_t counts[8][256];
@@ -106,7 +108,7 @@ static void sort_bytes(struct sort_key *run, struct sort_key *spare, size_t n)
 		struct sort_key *sorted = to;
 
 		if (counts[byte][run[0].bytes >> (8 * byte) & 0xff] == n)
-			continue; /* all have the same: nothing to do */
+			continue; /* all keys have the same byte */
 		radix_pass(from, to, n, byte, counts[byte]);
 		to = from;
 		from = sorted;
@@ -124,7 +126,7 @@ static uint64_t eight_bytes(struct kp_span key, size_t at)
 	return __builtin_bswap64(kp_le64(buf));
 }
 
-/* Keys and entries lie anywhere in memory: fetch those that come soon. */
+/* Keys and entries are spread over memory: prefetch this many ahead. */
 enum { AHEAD = 12 };
 
 static void fetch_key(const struct kp_toc *toc, const struct sort_key *run, size_t n,
@@ -134,7 +136,7 @@ static void fetch_key(const struct kp_toc *toc, const struct sort_key *run, size
 		__builtin_prefetch(kp_toc_key(toc, run[i].binary).data + at);
 }
 
-/* Bytes from AT on that all keys of the run share. */
+/* Offset, AT or later, up to which all keys of the run are equal. */
 static size_t shared_bytes(const struct kp_toc *toc, const struct sort_key *run, size_t n,
 			   size_t at)
 {
@@ -171,7 +173,10 @@ static void sort_run(const struct kp_toc *toc, struct sort_key *run,
 	for (size_t i = 1; i <= n; i++) {
 		if (i < n && run[i].bytes == run[begin].bytes)
 			continue;
-		/* a zero ends the key, for names have none: the run repeats one key */
+		/*
+		 * names have no zeros, so a zero ends the key, and the run repeats one
+		 * key
+		 */
 		if (i - begin > 1 && (run[begin].bytes & 0xff))
 			sort_run(toc, run + begin, spare, i - begin, at + 8);
 		else
@@ -181,7 +186,7 @@ static void sort_run(const struct kp_toc *toc, struct sort_key *run,
 	}
 }
 
-/* Binaries in order of key, then of reading. */
+/* The binaries, sorted by key, then by position in the file. */
 static struct sort_key *order_binaries(const struct kp_toc *toc)
 {
 	struct sort_key *order = malloc((toc->n_binaries + 1) * sizeof(*order));
@@ -205,7 +210,7 @@ static uint32_t entry_end(const struct kp_toc *toc, uint32_t binary)
 					    : (uint32_t)toc->n_entries;
 }
 
-/* Bring binaries, and with them their entries, into order; merge equal keys. */
+/* Sort binaries, and their entries with them; merge equal keys. */
 static bool sort_binaries(struct kp_toc *toc)
 {
 	struct sort_key *order = order_binaries(toc);
@@ -253,7 +258,7 @@ static bool sort_binaries(struct kp_toc *toc)
 	return true;
 }
 
-/* What a sort of one binary's entries compares; POSITION keeps it stable. */
+/* The sort key of one binary's entries; POSITION makes the sort stable. */
 struct entry_key {
 	struct kp_toc_entry entry;
 	uint32_t rank;
@@ -269,7 +274,7 @@ static int cmp_entry(const void *a, const void *b)
 	return (x->position > y->position) - (x->position < y->position);
 }
 
-/* Sort N entries of one binary by arch, in place; of equal ones the last in the file stays. */
+/* Sort N entries of one binary by arch, in place; keep the last of equal ones. */
 static bool sort_arches(struct kp_toc *toc, struct kp_toc_entry *run, size_t n,
 			const uint16_t *rank, size_t *kept)
 {
@@ -301,7 +306,7 @@ static bool run_ascends(const struct kp_toc_entry *run, size_t n, const uint16_t
 	return true;
 }
 
-/* Bring each binary's entries into order; entries move together when some are dropped. */
+/* Sort each binary's entries, and close the gaps of dropped entries. */
 static bool sort_entries(struct kp_toc *toc, const uint16_t *rank)
 {
 	size_t begin = 0, to = 0;
@@ -324,7 +329,7 @@ static bool sort_entries(struct kp_toc *toc, const uint16_t *rank)
 	return true;
 }
 
-/* Where each binary's entries begin; entries are in order. */
+/* Set where each binary's entries begin; entries are sorted. */
 static void set_firsts(struct kp_toc *toc)
 {
 	size_t at = 0;
@@ -341,7 +346,7 @@ kpack_error_t kp_toc_index(struct kp_toc *toc, struct kpackx_error *why)
 	uint16_t *rank = string_ranks(toc);
 	bool ok = rank != NULL;
 
-	if (!toc->binaries) { /* room for the sentinel of an empty table */
+	if (!toc->binaries) { /* an empty table: room for the sentinel */
 		toc->binaries = calloc(1, sizeof(*toc->binaries));
 		ok = ok && toc->binaries;
 	}

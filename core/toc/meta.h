@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The metadata of an entry: the members that readers of archives act on. */
+/* The metadata of an entry: the fields that readers of archives use. */
 #ifndef KP_CORE_TOC_META_H
 #define KP_CORE_TOC_META_H
 
 #include "core/base/span.h"
 
-/* What an entry's metadata says; absent members are zero. */
+/* The known fields of an entry's metadata; absent fields are zero. */
 struct kp_meta {
-	struct kp_span path;   /* where the file stood in its tree; data NULL: not said */
+	struct kp_span path;   /* of the file in its tree; data NULL: absent */
 	struct kp_span target; /* bundle entry ID */
 	bool has_xxh3;
 	uint8_t xxh3
@@ -16,7 +16,7 @@ struct kp_meta {
 	uint64_t chunk; /* decoded bytes per frame of a chunked entry; 0: one frame */
 };
 
-/* Read MAP, as stored; of equal keys the first counts.  An empty span is no metadata. */
+/* Parse MAP, as stored; the first of equal keys counts.  An empty span: no metadata. */
 void kp_meta_parse(struct kp_span map, struct kp_meta *out);
 
 #endif

@@ -6,13 +6,13 @@
 #include "core/base/alloc.h"
 #include "core/base/text.h"
 
-static uint64_t hash(struct kp_span s)
+static uint64_t hash_string(struct kp_span s)
 {
 	return XXH3_64bits(s.data, s.size);
 }
 
-/* Double the slots and put every string where it belongs now. */
-static bool rehash(struct kp_string_table *t)
+/* Double the slots and move every string to its new slot. */
+static bool grow_slots(struct kp_string_table *t)
 {
 	size_t n = t->n_slots ? 2 * t->n_slots : 64;
 	uint32_t *slots = calloc(n, sizeof(*slots));
@@ -23,7 +23,7 @@ static bool rehash(struct kp_string_table *t)
 	t->slots = slots;
 	t->n_slots = n;
 	for (size_t i = 0; i < t->n; i++) {
-		size_t at = hash(t->texts[i]) & (n - 1);
+		size_t at = hash_string(t->texts[i]) & (n - 1);
 		while (slots[at])
 			at = (at + 1) & (n - 1);
 		slots[at] = (uint32_t)i + 1;
@@ -31,8 +31,8 @@ static bool rehash(struct kp_string_table *t)
 	return true;
 }
 
-static enum kp_strings_result add(struct kp_string_table *t, struct kp_span text,
-				  uint16_t *number)
+static enum kp_strings_result add_string(struct kp_string_table *t, struct kp_span text,
+					 uint16_t *number)
 {
 	if (t->n == KP_STRINGS_MAX)
 		return KP_STRINGS_FULL;
@@ -46,29 +46,29 @@ static enum kp_strings_result add(struct kp_string_table *t, struct kp_span text
 	return KP_STRINGS_OK;
 }
 
-/* The slot of TEXT, or the free one where it would go; slots are there. */
+/* The slot of TEXT, or the free slot where it belongs; the table has slots. */
 static uint32_t *find_slot(const struct kp_string_table *t, struct kp_span text)
 {
-	size_t at = hash(text) & (t->n_slots - 1);
+	size_t at = hash_string(text) & (t->n_slots - 1);
 
 	while (t->slots[at] && !kp_span_eq(t->texts[t->slots[at] - 1], text))
 		at = (at + 1) & (t->n_slots - 1);
 	return &t->slots[at];
 }
 
-static enum kp_strings_result find(struct kp_string_table *t, struct kp_span text,
-				   uint16_t *number)
+static enum kp_strings_result find_string(struct kp_string_table *t, struct kp_span text,
+					  uint16_t *number)
 {
 	enum kp_strings_result result = KP_STRINGS_OK;
 	uint32_t *slot;
 
-	if (2 * t->n >= t->n_slots && !rehash(t))
+	if (2 * t->n >= t->n_slots && !grow_slots(t))
 		return KP_STRINGS_NO_MEMORY;
 	slot = find_slot(t, text);
 	if (*slot)
 		*number = (uint16_t)(*slot - 1);
 	else
-		result = add(t, text, number);
+		result = add_string(t, text, number);
 	if (result == KP_STRINGS_OK)
 		*slot = (uint32_t)*number + 1;
 	return result;
@@ -92,7 +92,7 @@ enum kp_strings_result kp_string_next(struct kp_string_table *t,
 			return KP_STRINGS_OK;
 		}
 	}
-	result = find(t, text, number);
+	result = find_string(t, text, number);
 	if (result != KP_STRINGS_OK)
 		return result;
 	if (chain->begun)

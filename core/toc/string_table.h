@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Distinct strings by small numbers: a table of contents repeats a handful of architectures
- * and types a million times.  Texts are borrowed.
+ * A table of distinct strings that gives each a small number: a table of contents repeats
+ * a few architectures and types a million times.  Texts are borrowed.
  */
 #ifndef KP_CORE_TOC_STRING_TABLE_H
 #define KP_CORE_TOC_STRING_TABLE_H
@@ -12,15 +12,15 @@ struct kp_string_table {
 	struct kp_span *texts;
 	size_t n, cap;
 	struct kp_string_info {
-		uint16_t follows; /* the string that came after it last time */
-		bool is_name;     /* proper text, not empty, not too long */
+		uint16_t follows; /* the string that followed it last time */
+		bool is_name;     /* valid text, not empty, not too long */
 	} * info;
 	size_t info_cap;
 	uint32_t *slots; /* by hash: number + 1; 0 is free */
 	size_t n_slots;
 };
 
-/* Where a sequence of strings is: they come in the same order again and again. */
+/* The position in a sequence of strings, which often repeat in the same order. */
 struct kp_string_chain {
 	uint16_t last;
 	bool begun;
@@ -32,12 +32,15 @@ enum kp_strings_result {
 	KP_STRINGS_NO_MEMORY,
 };
 
-/* Number of TEXT, which is the next of CHAIN: what followed last time is tried first. */
+/*
+ * The number of TEXT, which is the next string of CHAIN; adds a new TEXT.  Tries the
+ * string that followed last time first.
+ */
 enum kp_strings_result kp_string_next(struct kp_string_table *t,
 				      struct kp_string_chain *chain, struct kp_span text,
 				      uint16_t *number);
 
-/* Has TEXT a number? */
+/* Whether TEXT has a number. */
 bool kp_string_known(const struct kp_string_table *t, struct kp_span text);
 
 void kp_string_table_fini(struct kp_string_table *t);

@@ -129,7 +129,7 @@ static bool parse_scheme(struct kp_toc_parser *p)
 	return kp_mp_fault(&p->c, "unknown scheme");
 }
 
-/* Text that only people read; another type is the absence of it. */
+/* Parse a text that only people read; a value of another type counts as absent. */
 static bool parse_text(struct kp_toc_parser *p, struct kp_span *out, bool *has)
 {
 	if (kp_mp_peek(&p->c) != KP_MP_STR)
@@ -200,7 +200,7 @@ static const struct {
 
 #define N_TOP (sizeof(top_fields) / sizeof(top_fields[0]))
 
-/* The rest of a pair that began at START. */
+/* Skip the value of an unknown pair that began at START, and note the pair. */
 static bool skip_pair(struct kp_toc_parser *p, size_t start)
 {
 	const struct kp_more_run whole = {0};
@@ -232,7 +232,10 @@ static bool parse_pair(struct kp_toc_parser *p, unsigned *seen)
 	return skip_pair(p, start);
 }
 
-/* An architecture's head was read: moved onto it, its NUL takes no room of what follows. */
+/*
+ * Move each architecture over its head, already read, which makes room for a NUL after
+ * it.
+ */
 static void end_arches(struct kp_toc *toc)
 {
 	for (size_t i = 0; i < toc->n_arches; i++) {
@@ -262,7 +265,7 @@ static bool parse_top(struct kp_toc_parser *p)
 
 /* --- blobs ------------------------------------------------------------------------ */
 
-/* Give the entries that carry their own place a blob, where there is no blobs array. */
+/* Without a blobs array: make blobs of the places that entries have themselves. */
 static kpack_error_t adopt_own_blobs(struct kp_toc_parser *p)
 {
 	struct kp_toc *toc = p->toc;
@@ -270,7 +273,7 @@ static kpack_error_t adopt_own_blobs(struct kp_toc_parser *p)
 
 	if (toc->scheme != KPACK_COMPRESSION_NOOP || toc->has_blobs) {
 		for (size_t i = 0; i < p->n_own;
-		     i++) /* of no use: refused as out of range */
+		     i++) /* unusable: refused later as out of range */
 			if (!p->own[i].has_ordinal)
 				toc->entries[p->own[i].entry].ordinal = UINT32_MAX;
 		return KPACK_SUCCESS;
@@ -281,7 +284,7 @@ static kpack_error_t adopt_own_blobs(struct kp_toc_parser *p)
 	if (!blobs)
 		return kp_fail_memory(p->why, p->n_own * sizeof(*blobs), "blobs");
 	toc->blobs = blobs;
-	/* without a place: no blob is theirs */
+	/* entries without a place get no blob */
 	for (size_t i = 0; i < toc->n_entries; i++)
 		toc->entries[i].ordinal = UINT32_MAX;
 	for (size_t i = 0; i < p->n_own; i++) {
@@ -297,7 +300,7 @@ static kpack_error_t check_blobs(const struct kp_toc_parser *p, uint64_t file_si
 	const struct kp_toc *toc = p->toc;
 
 	if (!toc->has_blobs)
-		return KPACK_SUCCESS; /* own places are checked with their entries */
+		return KPACK_SUCCESS; /* entries' own places are checked later */
 	for (uint32_t i = 0; i < toc->n_blobs; i++)
 		if (!kp_range_ok(file_size, toc->blobs[i].offset, toc->blobs[i].size))
 			return kp_fail(
@@ -310,8 +313,8 @@ static kpack_error_t check_blobs(const struct kp_toc_parser *p, uint64_t file_si
 }
 
 /*
- * The shortest entry is its architecture's and its map's head, "ordinal" and a number:
- * room for all there can be is taken at once, and what is not used is given back.
+ * Allocate room for the most entries there can be; unused memory is given back later.
+ * The shortest entry is its architecture's and its map's head, "ordinal" and a number.
  */
 static bool alloc_entries(struct kp_toc_parser *p)
 {
@@ -326,8 +329,8 @@ static bool alloc_entries(struct kp_toc_parser *p)
 /* --- strings ---------------------------------------------------------------------- */
 
 /*
- * Give the strings that entries have a NUL: an architecture that stands within a key has no
- * room for one there.  Longer ones are no names: no entry has them.
+ * Copy the strings and give each a NUL, for which an architecture inside a key has no
+ * room.  Strings that are too long for names are left out, since no entry has them.
  */
 static bool end_strings(struct kp_toc *toc)
 {
@@ -355,7 +358,7 @@ static bool end_strings(struct kp_toc *toc)
 
 /* --- the calls -------------------------------------------------------------------- */
 
-static kpack_error_t parse(struct kp_toc_parser *p, uint64_t file_size)
+static kpack_error_t parse_table(struct kp_toc_parser *p, uint64_t file_size)
 {
 	struct kpackx_error *why = p->why;
 	struct kpackx_error scheme = {0};
@@ -385,9 +388,9 @@ kpack_error_t kp_toc_parse(uint8_t *bytes, size_t size, uint64_t file_size,
 		.toc = &toc,
 		.why = why,
 	};
-	kpack_error_t err = parse(&p, file_size);
+	kpack_error_t err = parse_table(&p, file_size);
 
-	/* the texts outlive the table that found them */
+	/* the texts outlive the string table */
 	toc.strings = p.strings.texts;
 	toc.n_strings = p.strings.n;
 	p.strings.texts = NULL;

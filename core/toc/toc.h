@@ -7,13 +7,14 @@
  *     "toc": { key: { arch: entry } },
  *     "blobs": [ { "offset": n, "size": n } ],             scheme none
  *     "zstd_offset": n, "zstd_size": n,                    scheme zstd-per-kernel
- *     "frame_index": bin }                                 ours, optional
+ *     "frame_index": bin }                                 our addition, optional
  *   entry: { "type": str, "ordinal": n, "original_size": n, "metadata": map }
  *
- * Also read: entries of scheme none with their own "offset" and "size" instead of
- * blobs, entries directly under the key (the arch is then a part of the key),
- * a missing original_size or type.  Equal keys count as AMD's C++ reader counts
- * them: fields the first time, architectures the last, binaries merged.
+ * The parser also accepts: entries of scheme none with their own "offset" and "size"
+ * instead of blobs, entries directly under the key (the arch is then a part of the key),
+ * and a missing original_size or type.  It treats equal keys like AMD's C++ reader: the
+ * first of equal fields and the last of equal architectures count, and equal binaries are
+ * merged.
  */
 #ifndef KP_CORE_TOC_TOC_H
 #define KP_CORE_TOC_TOC_H
@@ -26,7 +27,7 @@
 #define KP_TOC_NO_SIZE UINT64_MAX
 
 struct kp_toc_entry {
-	uint64_t size;   /* decoded bytes, or KP_TOC_NO_SIZE when not stated */
+	uint64_t size;   /* decoded bytes, or KP_TOC_NO_SIZE: not stated */
 	uint32_t binary; /* number of its key */
 	uint32_t ordinal;
 	uint32_t meta; /* offset of the metadata map in the bytes; 0: none */
@@ -44,16 +45,16 @@ struct kp_toc_blob {
 	uint64_t offset, size;
 };
 
-/* Runs of pairs that are not known, in order of the file. */
+/* Runs of unknown pairs, in the order of the file. */
 struct kp_toc_more {
 	struct kp_more_run *runs;
 	size_t n, cap;
 };
 
 struct kp_toc {
-	uint8_t *bytes; /* owned; strings are borrowed from it */
+	uint8_t *bytes; /* owned; spans borrow from it */
 	size_t size;
-	size_t used; /* bytes of the map; what follows is not looked at */
+	size_t used; /* bytes of the map; bytes after it are ignored */
 
 	kpack_compression_t scheme;
 	bool has_scheme;
@@ -72,25 +73,25 @@ struct kp_toc {
 	bool has_zstd_offset, has_zstd_size;
 	struct kp_span frame_index; /* empty: absent */
 
-	/* sorted by key, then arch, bytewise; one sentinel binary after the last */
+	/* in bytewise order of key, then arch; a sentinel follows the last binary */
 	struct kp_toc_binary *binaries;
 	size_t n_binaries;
 	struct kp_toc_entry *entries;
 	size_t n_entries;
 	struct kp_span *strings; /* distinct architectures and types; NUL-terminated */
 	size_t n_strings;
-	uint8_t *texts; /* owned; of the strings */
+	uint8_t *texts; /* owned; the bytes of `strings` */
 
-	/* what is not known, of the whole and of entries; none once compacted */
+	/* unknown pairs of the table itself and of entries; none once compacted */
 	struct kp_toc_more more, entries_more;
-	bool blobs_more; /* blobs say something, too */
+	bool blobs_more; /* blobs have unknown pairs, too */
 
 	struct kp_faults faults;
 };
 
 /*
- * Parse BYTES, of which the table takes over the ownership, success or not; one byte more
- * than SIZE must be allocated.  FILE_SIZE bounds the blobs.
+ * Parse the SIZE bytes at BYTES, a heap block of at least SIZE + 1 bytes, whose ownership
+ * passes to this call on success and on failure.  Blobs must lie inside FILE_SIZE bytes.
  *
  * MSGPACK_PARSE_FAILED  not a map, or not MessagePack; a number of another type
  * INVALID_FORMAT        blobs outside the file
@@ -111,18 +112,18 @@ static inline struct kp_span kp_toc_key(const struct kp_toc *toc, size_t binary)
 /* Number of the first binary whose key is not less than KEY. */
 size_t kp_toc_lower_bound(const struct kp_toc *toc, struct kp_span key);
 
-/* Number of the entry KEY, ARCH; false when there is none. */
+/* The number of the entry KEY, ARCH; false: no such entry. */
 bool kp_toc_find(const struct kp_toc *toc, struct kp_span key, struct kp_span arch,
 		 size_t *entry);
 
-/* What an entry says that is not known. */
+/* The unknown pairs of an entry. */
 struct kp_more kp_toc_entry_more(const struct kp_toc *toc, const struct kp_toc_entry *e);
 
-/* Note a fault of an entry, naming its key and arch; refused: the caller removes it. */
+/* Add a fault of an entry, with its key and arch; REFUSED: the caller drops the entry. */
 void kp_toc_entry_fault(struct kp_toc *toc, const struct kp_toc_entry *e, bool refused,
 			const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
-/* Remove the entries for which DROP says so (it notes the fault itself). */
+/* Remove the entries for which DROP returns true; DROP adds the fault itself. */
 void kp_toc_filter(struct kp_toc *toc,
 		   bool (*drop)(struct kp_toc *toc, struct kp_toc_entry *e, void *arg),
 		   void *arg);

@@ -24,9 +24,9 @@ bool kp_toc_more_add(struct kp_toc_parser *p, struct kp_toc_more *list,
 	return true;
 }
 
-/* Runs stand in order of key, arch and place. */
-static int compare(const struct kp_more_run *run, uint32_t key, uint16_t arch,
-		   uint32_t at)
+/* Runs are sorted by key, arch and offset. */
+static int compare_run(const struct kp_more_run *run, uint32_t key, uint16_t arch,
+		       uint32_t at)
 {
 	if (run->key != key)
 		return run->key < key ? -1 : 1;
@@ -39,10 +39,10 @@ static int cmp_run(const void *a, const void *b)
 {
 	const struct kp_more_run *y = b;
 
-	return compare(a, y->key, y->arch, y->at);
+	return compare_run(a, y->key, y->arch, y->at);
 }
 
-/* Number of the binary whose key stands at KEY: it may be there twice, and be one then. */
+/* The number of the binary whose key is at offset KEY; equal keys have been merged. */
 static uint32_t binary_at(const struct kp_toc *toc, uint32_t key)
 {
 	const char *text = (const char *)toc->bytes + key;
@@ -66,7 +66,7 @@ void kp_toc_more_index(struct kp_toc *toc)
 		qsort(more->runs, more->n, sizeof(*more->runs), cmp_run);
 }
 
-/* The first run that is not before the end of what KEY and ARCH have. */
+/* The number of the first run after those of KEY and ARCH. */
 static size_t end_of(const struct kp_toc_more *more, uint32_t key, uint16_t arch)
 {
 	size_t low = 0, high = more->n;
@@ -74,7 +74,7 @@ static size_t end_of(const struct kp_toc_more *more, uint32_t key, uint16_t arch
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
 
-		if (compare(&more->runs[mid], key, arch, UINT32_MAX) < 0)
+		if (compare_run(&more->runs[mid], key, arch, UINT32_MAX) < 0)
 			low = mid + 1;
 		else
 			high = mid;
@@ -88,7 +88,7 @@ struct kp_more kp_toc_entry_more(const struct kp_toc *toc, const struct kp_toc_e
 	struct kp_more found = {.bytes = toc->bytes};
 	size_t end = end_of(more, e->binary, e->arch), begin = end;
 
-	/* An entry may be there twice: the last counts, and so does what it says. */
+	/* of a repeated entry, the last one counts, and only its pairs */
 	while (begin && more->runs[begin - 1].key == e->binary &&
 	       more->runs[begin - 1].arch == e->arch &&
 	       more->runs[begin - 1].entry == more->runs[end - 1].entry)

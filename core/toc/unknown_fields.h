@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pairs of MessagePack maps that this version does not know: what a later writer says of an
- * entry, or of an archive.  Nobody acts on them; whoever writes an archive anew carries them.
+ * Unknown pairs of MessagePack maps, which a later version wrote for an entry or for an
+ * archive.  We do not use them, but preserve them when rewriting an archive.
  */
 #ifndef KP_CORE_TOC_UNKNOWN_FIELDS_H
 #define KP_CORE_TOC_UNKNOWN_FIELDS_H
 
 #include "core/base/span.h"
 
-/* Pairs that stand behind one another in one map. */
+/* Adjacent unknown pairs of one map. */
 struct kp_more_run {
-	uint32_t at, size; /* in the bytes */
+	uint32_t at, size; /* offset and size in the table's bytes */
 	uint32_t count;    /* pairs */
-	/* owner of the fields, in a table: kp_toc_entry_more */
+	/* owner of the pairs in a table, see kp_toc_entry_more */
 	uint32_t key, entry;
 	uint16_t arch;
 };
 
-/* All of one map.  Borrowed; all zero is none. */
+/* All unknown pairs of one map.  Borrowed; all zero: none. */
 struct kp_more {
 	const uint8_t *bytes;
 	const struct kp_more_run *runs;
@@ -47,7 +47,7 @@ static inline size_t kp_more_size(const struct kp_more *p)
 	return size;
 }
 
-/* The same bytes, however they stand in runs? */
+/* Whether A and B have the same bytes, even in different runs. */
 static inline bool kp_more_same(const struct kp_more *a, const struct kp_more *b)
 {
 	struct kp_span x = {0}, y = {0};
@@ -67,7 +67,7 @@ static inline bool kp_more_same(const struct kp_more *a, const struct kp_more *b
 	return x.size == y.size;
 }
 
-/* Write them into TO, which has room for their size. */
+/* Copy the pairs to TO, which has room for kp_more_size bytes. */
 static inline void kp_more_copy(const struct kp_more *p, uint8_t *to)
 {
 	for (size_t i = 0; i < p->n_runs; i++) {

@@ -78,9 +78,9 @@ static void nonsense_is_named(void **state)
 		{"gfx_target_version 90402 \n", "\"90402 \" is no number"},
 		{"gfx_target_version 9040200000\n", "is no number"},
 		{"gfx_target_version 0x9\n", "is no number"},
-		{"gfx_target_version 402\n", "402 is no GPU's"},
-		{"gfx_target_version 91600\n", "91600 is no GPU's"},
-		{"gfx_target_version 90016\n", "90016 is no GPU's"},
+		{"gfx_target_version 402\n", "402 is not that of a GPU"},
+		{"gfx_target_version 91600\n", "91600 is not that of a GPU"},
+		{"gfx_target_version 90016\n", "90016 is not that of a GPU"},
 	};
 
 	(void)state;
