@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Inside a view: what it consists of, and what building it shares between its files. */
+/* Internals of a view: its data, and the state of building it, shared by these files. */
 #ifndef KP_CORE_VIEW_BUILDER_H
 #define KP_CORE_VIEW_BUILDER_H
 
@@ -8,11 +8,14 @@
 #include "core/archive/naming.h"
 #include "view.h"
 
-/* A name's node: kind in the upper bits, number of the directory or file below. */
+/*
+ * A name's node: kind in the upper bits, number of the directory or file in the lower
+ * bits.
+ */
 enum { KP_NODE_SHIFT = 29 };
 #define KP_NODE_MAX ((UINT32_C(1) << KP_NODE_SHIFT) - 1)
 
-/* TEXT is an offset into the arena, where a length byte and the bytes stand. */
+/* TEXT is the arena offset of a length byte, which the text's bytes follow. */
 struct kp_view_entry_name {
 	uint32_t text;
 	uint32_t node;
@@ -20,7 +23,7 @@ struct kp_view_entry_name {
 
 struct kp_view {
 	struct kpack_archive **archives;
-	uint32_t *bases; /* first entry number of each archive; one more at the end */
+	uint32_t *bases; /* first entry number of each archive, and the end of the last */
 	size_t n_archives;
 
 	uint8_t *arena;
@@ -35,13 +38,13 @@ struct kp_view {
 	const char **conflict_texts;
 };
 
-/* A name before names are sorted by directory. */
+/* A name, before names are sorted by directory. */
 struct kp_view_pending {
 	uint32_t parent;
 	struct kp_view_entry_name name;
 };
 
-/* An open-addressing set of numbers; 0 is free, numbers are stored plus one. */
+/* An open-addressing set of numbers, stored plus one; 0: free slot. */
 struct kp_view_set {
 	uint32_t *slots;
 	size_t size, used;
@@ -62,44 +65,46 @@ struct kp_view_builder {
 	struct kp_view_set file_set; /* by content identity */
 	struct kp_view_set text_set; /* arena offsets by text */
 
-	/* the path resolved last: keys are sorted, so the next shares most of it */
+	/* the last resolved path: keys are sorted, so the next path shares most of it */
 	uint8_t last[KP_NAME_MAX];
 	size_t last_size;
 	uint32_t last_root;
-	uint32_t chain[KP_NAME_MAX / 2 + 2]; /* directory behind each component */
+	uint32_t chain[KP_NAME_MAX / 2 + 2]; /* directory of each component */
 	size_t chain_ends[KP_NAME_MAX / 2 + 2];
 	size_t chain_size;
 
-	/* of the archive at hand: file of each ordinal (number + 1) */
+	/* the current archive: file of each ordinal (number + 1) */
 	uint32_t *ordinal_file;
 	size_t archive;
 	uint64_t archive_id;
 	bool has_twin; /* another archive has the same table of contents */
 
-	/* the key handled last: most keys have several architectures */
+	/* the last key: most keys have several architectures */
 	const uint8_t *key;
 	struct kp_key split;
 	bool key_ok;
-	uint32_t key_dir; /* KP_VIEW_ROOT: not looked for yet */
+	uint32_t key_dir; /* KP_VIEW_ROOT: not resolved yet */
 
-	/* file names under toc/ made lately: few, and each used under many keys */
+	/*
+	 * cache of file names under toc/: few distinct names, each used under many keys
+	 */
 	struct {
 		const uint8_t *arch, *type;
 		uint32_t index;
 		uint32_t text;
 	} toc_names[256];
 
-	/* is this architecture selected?  remembered by the address of its text */
+	/* cache: whether an architecture is selected, by the address of its text */
 	struct {
 		const uint8_t *arch;
 		bool selected;
 	} selected[64];
 };
 
-/* Directories that are always there. */
+/* Directories that always exist. */
 enum { KP_VIEW_ROOT = 0, KP_VIEW_TOC_DIR = 1 };
 
-/* A component's text. */
+/* The text of a component. */
 static inline struct kp_span kp_view_text(const struct kp_view *v, uint32_t offset)
 {
 	return (struct kp_span){v->arena + offset + 1, v->arena[offset]};
@@ -121,31 +126,33 @@ static inline bool kp_view_no_memory(struct kp_view_builder *b)
 	return false;
 }
 
-/* Hash of a path: that of its directory, and its last component. */
+/* Hash of a path, from the hash of its directory and its last component. */
 uint64_t kp_view_child_id(uint64_t parent, struct kp_span name);
 
 /*
- * Building; false always means out of memory.
+ * Building.  Every function returns false when out of memory.
  */
 
-/* Room in an empty set for N numbers without growing. */
+/* Make room in an empty set for N numbers without growing. */
 bool kp_view_set_reserve(struct kp_view_builder *b, struct kp_view_set *s, size_t n);
-/* Room in a set for one more number; HASH gives that of a number in it. */
+/* Make room in a set for one more number; HASH returns the hash of a number. */
 bool kp_view_set_grow(struct kp_view_builder *b, struct kp_view_set *s,
 		      uint64_t (*hash)(const struct kp_view_builder *b, uint32_t number));
-/* Arena offset of a component's text, each stored once. */
+/* Return the arena offset of a component's text; each text is stored once. */
 bool kp_view_intern(struct kp_view_builder *b, struct kp_span s, uint32_t *offset);
-/* Make the root and toc/. */
+/* Create the root and toc/. */
 bool kp_view_make_roots(struct kp_view_builder *b);
-/* The directory PATH below KP_VIEW_ROOT, made as needed.  PATH is kp_path_ok, or empty. */
+/*
+ * Return the directory PATH below ROOT, created as needed.  PATH is kp_path_ok, or empty.
+ */
 bool kp_view_resolve(struct kp_view_builder *b, uint32_t root, struct kp_span path,
 		     uint32_t *dir);
-/* A name in a directory, to be settled later. */
+/* Add a name to a directory; kp_view_settle sorts it later. */
 bool kp_view_add_pending(struct kp_view_builder *b, uint32_t parent, uint32_t text,
 			 enum kp_view_kind kind, uint32_t number);
-/* Note what is not shown. */
+/* Note that PATH is not shown, and the REASON. */
 void kp_view_conflict(struct kp_view_builder *b, struct kp_span path, const char *reason);
-/* All names of all entries of one archive. */
+/* Add all names of all entries of one archive. */
 bool kp_view_add_archive(struct kp_view_builder *b, size_t archive);
 /* Sort names, settle conflicts, number the files. */
 bool kp_view_settle(struct kp_view_builder *b);

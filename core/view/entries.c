@@ -9,16 +9,17 @@
 
 /* --- files ------------------------------------------------------------------------- */
 
-/* What makes two entries the same file. */
+/* The identity of a content: entries with equal identities are the same file. */
 struct identity {
 	uint64_t size;
-	uint64_t stored;     /* all ones when the archive and ordinal say it */
+	uint64_t stored;     /* all ones: CONTENT is archive and ordinal */
 	uint8_t content[16]; /* xxh3, or the archive and ordinal */
 };
 
 /*
- * An archive is known by its table, size and time: without compression a rebuilt one may have
- * the same table for other code, and a package unpacked twice has all three equal.
+ * The table, size and time identify an archive.  The table is not enough: without
+ * compression a rebuilt archive may have the same table but other code.  A package
+ * unpacked twice has all three equal.
  */
 static uint64_t archive_id(const struct kpack_archive *a)
 {
@@ -29,9 +30,9 @@ static uint64_t archive_id(const struct kpack_archive *a)
 	return XXH3_64bits(facts, sizeof(facts));
 }
 
-/* ID: that of the archive. */
-static void identify(struct kpack_archive *a, uint64_t id, size_t entry,
-		     struct identity *out)
+/* The identity of ENTRY; ID is the archive_id of A. */
+static void identify_entry(struct kpack_archive *a, uint64_t id, size_t entry,
+			   struct identity *out)
 {
 	struct kp_entry_info info;
 	struct kp_meta meta;
@@ -39,7 +40,9 @@ static void identify(struct kpack_archive *a, uint64_t id, size_t entry,
 	kp_archive_entry(a, entry, &info);
 	kp_archive_meta(a, entry, &meta);
 	*out = (struct identity){.size = info.size, .stored = UINT64_MAX};
-	/* of chunks read alone no hash is checked: do not trust what it says of others */
+	/*
+	 * reading single chunks checks no hash, so a chunked entry's hash is not trusted
+	 */
 	if (meta.has_xxh3 && !meta.chunk) {
 		out->stored = info.stored;
 		memcpy(out->content, meta.xxh3, sizeof(meta.xxh3));
@@ -51,7 +54,7 @@ static void identify(struct kpack_archive *a, uint64_t id, size_t entry,
 
 static uint64_t file_hash(const struct kp_view_builder *b, uint32_t file)
 {
-	return b->v->files[file].id; /* the identity's hash until the view is finished */
+	return b->v->files[file].id; /* until the view is finished, the identity's hash */
 }
 
 static bool same_content(const struct kp_view_builder *b, uint32_t file,
@@ -61,7 +64,7 @@ static bool same_content(const struct kp_view_builder *b, uint32_t file,
 	size_t entry;
 	struct kpack_archive *a = kp_view_entry(b->v, file, &entry);
 
-	identify(a, archive_id(a), entry, &have);
+	identify_entry(a, archive_id(a), entry, &have);
 	return memcmp(&have, want, sizeof(have)) == 0;
 }
 
@@ -70,8 +73,8 @@ bool kp_view_same_content(struct kpack_archive *a, size_t in_a, struct kpack_arc
 {
 	struct identity x, y;
 
-	identify(a, archive_id(a), in_a, &x);
-	identify(b, archive_id(b), in_b, &y);
+	identify_entry(a, archive_id(a), in_a, &x);
+	identify_entry(b, archive_id(b), in_b, &y);
 	return memcmp(&x, &y, sizeof(x)) == 0;
 }
 
@@ -88,7 +91,7 @@ static bool new_file(struct kp_view_builder *b, size_t entry, uint64_t hash,
 	return true;
 }
 
-/* The file with the content of ENTRY, made when it is not there. */
+/* Return the file with the content of ENTRY, created as needed. */
 static bool find_file(struct kp_view_builder *b, size_t entry, bool first, uint32_t *file)
 {
 	struct kp_view *v = b->v;
@@ -97,9 +100,9 @@ static bool find_file(struct kp_view_builder *b, size_t entry, bool first, uint3
 	uint64_t hash;
 	size_t at;
 
-	identify(v->archives[b->archive], b->archive_id, entry, &want);
+	identify_entry(v->archives[b->archive], b->archive_id, entry, &want);
 	hash = XXH3_64bits(&want, sizeof(want));
-	/* without a hash, content is only known by its archive and ordinal */
+	/* without a hash, only archive and ordinal identify the content */
 	if (want.stored == UINT64_MAX && first && !b->has_twin)
 		return new_file(b, entry, hash, file);
 	if (!kp_view_set_grow(b, s, file_hash))
@@ -116,7 +119,7 @@ static bool find_file(struct kp_view_builder *b, size_t entry, bool first, uint3
 	return true;
 }
 
-/* Entries of one ordinal are one file, unless they disagree about its size. */
+/* Return the file of ENTRY.  Entries of one ordinal and size are one file. */
 static bool file_of(struct kp_view_builder *b, size_t entry,
 		    const struct kp_entry_info *info, uint32_t *file)
 {
@@ -150,25 +153,25 @@ static bool add_name(struct kp_view_builder *b, uint32_t dir, struct kp_span tex
 	       kp_view_add_pending(b, dir, offset, kind, file);
 }
 
-/* Split the key, unless it is that of the entry before. */
+/* Split KEY, unless the previous entry had the same key. */
 static void take_key(struct kp_view_builder *b, struct kp_span key)
 {
 	if (b->key == key.data)
 		return;
 	b->key = key.data;
 	b->split = kp_key_split(key);
-	b->key_ok = kp_path_shape_ok(b->split.binary); /* keys are proper text */
+	b->key_ok = kp_path_shape_ok(b->split.binary); /* keys are valid text */
 	b->key_dir = KP_VIEW_ROOT;
 }
 
-/* The directory of the key taken last, made for the first file in it. */
+/* Resolve the directory of the current key, if that was not done yet. */
 static bool find_key_dir(struct kp_view_builder *b)
 {
 	return b->key_dir != KP_VIEW_ROOT ||
 	       kp_view_resolve(b, KP_VIEW_TOC_DIR, b->split.binary, &b->key_dir);
 }
 
-/* Arena offset of the file name under toc/; NO_NAME when it would be none. */
+/* Arena offset of the file name under toc/; NO_NAME: not a valid file name. */
 static const uint32_t NO_NAME = UINT32_MAX;
 
 static bool toc_name(struct kp_view_builder *b, const struct kp_entry_info *info,
@@ -198,7 +201,7 @@ static bool toc_name(struct kp_view_builder *b, const struct kp_entry_info *info
 	return true;
 }
 
-/* What the archive at hand calls an entry cannot be shown. */
+/* Note that NAME, of an entry of the current archive, cannot be shown. */
 static void refuse_name(struct kp_view_builder *b, struct kp_span name, const char *why)
 {
 	char *reason = NULL;
@@ -248,7 +251,7 @@ static bool add_path(struct kp_view_builder *b, struct kp_span path,
 			file);
 }
 
-/* An empty path names nothing, so the conflict is the key's. */
+/* Add a metadata.path; for an empty path the conflict names the key. */
 static bool add_own_path(struct kp_view_builder *b, const struct kp_entry_info *info,
 			 struct kp_span path, uint32_t file)
 {
@@ -315,7 +318,7 @@ bool kp_view_add_archive(struct kp_view_builder *b, size_t archive)
 	b->key = NULL;
 	b->archive_id = archive_id(a);
 	b->has_twin = has_twin(b->v, archive, b->archive_id);
-	memset(b->toc_names, 0, sizeof(b->toc_names)); /* pointers of another archive */
+	memset(b->toc_names, 0, sizeof(b->toc_names)); /* of another archive */
 	b->ordinal_file =
 		calloc((size_t)kp_archive_ordinal_count(a) + 1, sizeof(uint32_t));
 	if (!b->ordinal_file)

@@ -11,7 +11,7 @@ static void set_fault(struct kp_entry_path *p, struct kp_span text, const char *
 	snprintf(p->fault, sizeof(p->fault), "%s%s", what, fault);
 }
 
-/* "toc/", the key without its index, and the file's name. */
+/* Compose "toc/", the key without its index, and the file name. */
 static void toc_path(const struct kp_entry_info *info, struct kp_entry_path *p)
 {
 	struct kp_key key = kp_key_split(info->key);

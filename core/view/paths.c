@@ -5,9 +5,9 @@
 #include "core/base/text.h"
 #include "builder.h"
 
-/* kp_grow that remembers a failure. */
-static bool room(struct kp_view_builder *b, void *array, size_t count, size_t *cap,
-		 size_t item)
+/* As kp_grow, but notes a failure. */
+static bool make_room(struct kp_view_builder *b, void *array, size_t count, size_t *cap,
+		      size_t item)
 {
 	return kp_grow(array, count, cap, item) || kp_view_no_memory(b);
 }
@@ -23,7 +23,7 @@ bool kp_view_set_reserve(struct kp_view_builder *b, struct kp_view_set *s, size_
 	return s->slots || kp_view_no_memory(b);
 }
 
-/* Room for one more: at most half full. */
+/* Sets are at most half full. */
 bool kp_view_set_grow(struct kp_view_builder *b, struct kp_view_set *s,
 		      uint64_t (*hash)(const struct kp_view_builder *b, uint32_t number))
 {
@@ -58,7 +58,7 @@ static uint64_t text_hash(const struct kp_view_builder *b, uint32_t offset)
 	return XXH3_64bits(s.data, s.size);
 }
 
-/* Arena offset of a component's text, each stored once. */
+/* 256: the most bytes of a length byte and a text. */
 bool kp_view_intern(struct kp_view_builder *b, struct kp_span s, uint32_t *offset)
 {
 	struct kp_view *v = b->v;
@@ -73,7 +73,7 @@ bool kp_view_intern(struct kp_view_builder *b, struct kp_span s, uint32_t *offse
 			return true;
 	}
 	if (v->arena_size + 256 > UINT32_MAX ||
-	    !room(b, &v->arena, v->arena_size + 256, &b->arena_cap, 1))
+	    !make_room(b, &v->arena, v->arena_size + 256, &b->arena_cap, 1))
 		return kp_view_no_memory(b);
 	*offset = (uint32_t)v->arena_size;
 	v->arena[v->arena_size++] = (uint8_t)s.size;
@@ -85,7 +85,7 @@ bool kp_view_intern(struct kp_view_builder *b, struct kp_span s, uint32_t *offse
 	return true;
 }
 
-/* REASON quotes archives' file names, which may be as hostile as a path. */
+/* Escape REASON, too: it quotes file names of archives, which may be hostile. */
 void kp_view_conflict(struct kp_view_builder *b, struct kp_span path, const char *reason)
 {
 	struct kp_span begin = {path.data,
@@ -112,8 +112,8 @@ static uint64_t dir_hash(const struct kp_view_builder *b, uint32_t dir)
 bool kp_view_add_pending(struct kp_view_builder *b, uint32_t parent, uint32_t text,
 			 enum kp_view_kind kind, uint32_t number)
 {
-	if (number > KP_NODE_MAX ||
-	    !room(b, &b->pending, b->n_pending, &b->pending_cap, sizeof(*b->pending)))
+	if (number > KP_NODE_MAX || !make_room(b, &b->pending, b->n_pending,
+					       &b->pending_cap, sizeof(*b->pending)))
 		return kp_view_no_memory(b);
 	b->pending[b->n_pending++] = (struct kp_view_pending){
 		parent, {text, (uint32_t)kind << KP_NODE_SHIFT | number}};
@@ -127,8 +127,9 @@ static bool new_dir(struct kp_view_builder *b, uint32_t parent, struct kp_span n
 	uint32_t text = 0;
 
 	if (!kp_view_intern(b, name, &text) ||
-	    !room(b, &v->dirs, v->n_dirs, &b->dirs_cap, sizeof(*v->dirs)) ||
-	    !room(b, &b->dir_names, v->n_dirs, &b->dir_names_cap, sizeof(*b->dir_names)))
+	    !make_room(b, &v->dirs, v->n_dirs, &b->dirs_cap, sizeof(*v->dirs)) ||
+	    !make_room(b, &b->dir_names, v->n_dirs, &b->dir_names_cap,
+		       sizeof(*b->dir_names)))
 		return false;
 	*dir = v->n_dirs++;
 	v->dirs[*dir] = (struct kp_view_dir){.parent = parent, .id = id};
@@ -139,7 +140,7 @@ static bool new_dir(struct kp_view_builder *b, uint32_t parent, struct kp_span n
 	return kp_view_add_pending(b, parent, text, KP_VIEW_DIR, *dir);
 }
 
-/* The directory NAME in PARENT, made when it is not there. */
+/* Return the directory NAME in PARENT, created as needed. */
 static bool child_dir(struct kp_view_builder *b, uint32_t parent, struct kp_span name,
 		      uint32_t *dir)
 {
@@ -162,7 +163,7 @@ static bool child_dir(struct kp_view_builder *b, uint32_t parent, struct kp_span
 	return true;
 }
 
-/* How many components PATH shares with the path resolved last. */
+/* The number of leading components that PATH shares with the last resolved path. */
 static size_t shared_components(const struct kp_view_builder *b, uint32_t root,
 				struct kp_span path)
 {
@@ -181,7 +182,6 @@ static size_t shared_components(const struct kp_view_builder *b, uint32_t root,
 	return n;
 }
 
-/* The directory PATH below KP_VIEW_ROOT, made as needed.  PATH is kp_path_ok. */
 bool kp_view_resolve(struct kp_view_builder *b, uint32_t root, struct kp_span path,
 		     uint32_t *dir)
 {

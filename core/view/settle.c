@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The end of building a view: names are sorted, clashes decided, files numbered. */
+/* The end of building a view: sort the names, settle conflicts, number the files. */
 #include <stdio.h>
 #include <stdlib.h>
 #include "builder.h"
 
-/* Counting sort by directory: names of one directory side by side, in order of adding. */
-static bool gather(struct kp_view_builder *b)
+/*
+ * Sort names by directory (counting sort); names of a directory keep the order of adding.
+ */
+static bool gather_names(struct kp_view_builder *b)
 {
 	struct kp_view *v = b->v;
 	uint32_t at = 0;
@@ -29,7 +31,7 @@ static bool gather(struct kp_view_builder *b)
 	return true;
 }
 
-/* By text; directories before files; then in order of adding. */
+/* Sorted by text; directories before files; then in the order of adding. */
 struct sort_item {
 	struct kp_view_entry_name name;
 	uint32_t position;
@@ -79,7 +81,9 @@ static bool sort_names(struct kp_view_builder *b, struct kp_view_dir *dir)
 	return true;
 }
 
-/* The path of a name, "/"-separated, in BUF; cut when it is too long. */
+/*
+ * The path of a name, "/"-separated, in BUF; a path that is too long is cut at the front.
+ */
 static struct kp_span path_of(const struct kp_view_builder *b, uint32_t dir,
 			      uint32_t text, uint8_t *buf, size_t cap)
 {
@@ -101,18 +105,18 @@ static struct kp_span path_of(const struct kp_view_builder *b, uint32_t dir,
 }
 
 /* The archive that a name's file comes from. */
-static const char *origin(const struct kp_view_builder *b,
-			  const struct kp_view_entry_name *name)
+static const char *archive_of(const struct kp_view_builder *b,
+			      const struct kp_view_entry_name *name)
 {
 	size_t entry;
 
 	return kp_archive_path(kp_view_entry(b->v, kp_node_number(name->node), &entry));
 }
 
-/* Size and hash of a name's file, as its archive has them; false: it has no hash. */
-static bool promise(const struct kp_view_builder *b,
-		    const struct kp_view_entry_name *name, uint64_t *size,
-		    struct kp_meta *meta)
+/* Size and hash of a name's file, as its archive states them; false: no hash. */
+static bool stated_content(const struct kp_view_builder *b,
+			   const struct kp_view_entry_name *name, uint64_t *size,
+			   struct kp_meta *meta)
 {
 	struct kp_entry_info info;
 	size_t entry;
@@ -125,49 +129,51 @@ static bool promise(const struct kp_view_builder *b,
 }
 
 /*
- * Equal bytes that are stored otherwise, or in chunks, are two files, for a hash alone links
- * nothing; yet whose copy is shown does not matter.
+ * Whether size and hash of two files agree.  Such files are not linked, because the hash
+ * alone is not enough when the bytes are stored differently or in chunks; but which of
+ * the two files is shown does not matter, so they do not conflict.
  */
-static bool agree(const struct kp_view_builder *b, const struct kp_view_entry_name *x,
-		  const struct kp_view_entry_name *y)
+static bool files_agree(const struct kp_view_builder *b,
+			const struct kp_view_entry_name *x,
+			const struct kp_view_entry_name *y)
 {
 	struct kp_meta x_meta, y_meta;
 	uint64_t x_size, y_size;
 
-	return promise(b, x, &x_size, &x_meta) && promise(b, y, &y_size, &y_meta) &&
-	       x_size == y_size &&
+	return stated_content(b, x, &x_size, &x_meta) &&
+	       stated_content(b, y, &y_size, &y_meta) && x_size == y_size &&
 	       memcmp(x_meta.xxh3, y_meta.xxh3, sizeof(x_meta.xxh3)) == 0;
 }
 
-static void clash(struct kp_view_builder *b, uint32_t dir,
-		  const struct kp_view_entry_name *kept,
-		  const struct kp_view_entry_name *lost)
+static void note_clash(struct kp_view_builder *b, uint32_t dir,
+		       const struct kp_view_entry_name *kept,
+		       const struct kp_view_entry_name *lost)
 {
 	bool is_dir = kp_node_kind(kept->node) == KP_VIEW_DIR;
 	uint8_t buf[KP_NAME_MAX + 512];
 	char *reason = NULL;
 	int n;
 
-	/* the same content twice is no clash */
+	/* the same content twice is not a conflict */
 	if (kept->node == lost->node ||
 	    (!is_dir && (kp_node_number(kept->node) == kp_node_number(lost->node) ||
-			 agree(b, kept, lost))))
+			 files_agree(b, kept, lost))))
 		return;
 	if (is_dir)
 		n = asprintf(&reason,
 			     "a directory has this name; the file of %s is not shown",
-			     origin(b, lost));
+			     archive_of(b, lost));
 	else
 		n = asprintf(&reason, "%s comes first; other content of %s is not shown",
-			     origin(b, kept), origin(b, lost));
+			     archive_of(b, kept), archive_of(b, lost));
 	kp_view_conflict(b, path_of(b, dir, kept->text, buf, sizeof(buf)),
-			 n < 0 ? "is there twice" : reason);
+			 n < 0 ? "exists twice" : reason);
 	if (n >= 0)
 		free(reason);
 }
 
-/* Of equal names the first one stays. */
-static void settle(struct kp_view_builder *b, uint32_t d)
+/* Keep the first of equal names in directory D. */
+static void settle_names(struct kp_view_builder *b, uint32_t d)
 {
 	struct kp_view_dir *dir = &b->v->dirs[d];
 	struct kp_view_entry_name *n = b->v->names + dir->first;
@@ -175,14 +181,14 @@ static void settle(struct kp_view_builder *b, uint32_t d)
 
 	for (uint32_t i = 0; i < dir->count; i++) {
 		if (kept && n[kept - 1].text == n[i].text)
-			clash(b, d, &n[kept - 1], &n[i]);
+			note_clash(b, d, &n[kept - 1], &n[i]);
 		else
 			n[kept++] = n[i];
 	}
 	dir->count = kept;
 }
 
-/* Names are final: count each file's, and let its first path make its id. */
+/* Names are final: count those of each file, and mix its first path into its id. */
 static void number_files(struct kp_view *v)
 {
 	for (uint32_t d = 0; d < v->n_dirs; d++) {
@@ -205,14 +211,14 @@ bool kp_view_settle(struct kp_view_builder *b)
 {
 	struct kp_view *v = b->v;
 
-	if (!gather(b))
+	if (!gather_names(b))
 		return false;
 	for (uint32_t d = 0; d < v->n_dirs; d++) {
 		if (in_order(v, &v->dirs[d]))
 			continue;
 		if (!sort_names(b, &v->dirs[d]))
 			return false;
-		settle(b, d);
+		settle_names(b, d);
 	}
 	number_files(v);
 	v->conflict_texts = malloc((v->conflicts.kept + 1) * sizeof(*v->conflict_texts));

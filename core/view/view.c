@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a view is built: every entry adds its names to a list of (directory, text,
- * file) - view_entries.c; directories are found through a hash of (parent,
- * component) - view_paths.c.  The list is then sorted by directory (counting) and
- * within each by text, which puts names that clash side by side - view_settle.c.
+ * How a view is built: every entry adds its names to a list of (directory, text, file) -
+ * entries.c.  A hash table of (parent, component) finds the directories - paths.c.  The
+ * list is then sorted by directory (counting sort) and within each directory by text, so
+ * that conflicting names become adjacent - settle.c.
  */
 #include <stdlib.h>
 #include "builder.h"
@@ -31,8 +31,8 @@ static bool take_archives(struct kp_view_builder *b,
 }
 
 /*
- * Take room for one name and one file an entry, in large pages, and for one directory a key;
- * more grows.
+ * Allocate room, in huge pages, for one name and one file per entry and one directory per
+ * key; the arrays grow if there are more.
  */
 static bool reserve_room(struct kp_view_builder *b)
 {
@@ -57,8 +57,8 @@ static bool reserve_room(struct kp_view_builder *b)
 	       kp_view_no_memory(b);
 }
 
-static bool build(struct kp_view_builder *b, struct kpack_archive *const *archives,
-		  size_t n)
+static bool build_view(struct kp_view_builder *b, struct kpack_archive *const *archives,
+		       size_t n)
 {
 	if (!take_archives(b, archives, n) || !reserve_room(b))
 		return false;
@@ -70,8 +70,8 @@ static bool build(struct kp_view_builder *b, struct kpack_archive *const *archiv
 	return kp_view_settle(b);
 }
 
-/* Give back what doubling reserved and was not needed. */
-static void trim(struct kp_view *v)
+/* Free memory that was allocated but not used. */
+static void trim_view(struct kp_view *v)
 {
 	v->arena = kp_large_trim(v->arena, v->arena_size);
 	v->files = kp_large_trim(v->files, v->n_files * sizeof(*v->files));
@@ -90,7 +90,7 @@ kpack_error_t kp_view_new(struct kpack_archive *const *archives, size_t n,
 		b->v = v;
 		b->options = options;
 		b->last_root = UINT32_MAX;
-		ok = build(b, archives, n);
+		ok = build_view(b, archives, n);
 	}
 	if (b) {
 		free(b->pending);
@@ -105,7 +105,7 @@ kpack_error_t kp_view_new(struct kpack_archive *const *archives, size_t n,
 		kp_view_free(v);
 		return kp_fail_memory(why, 0, "the tree");
 	}
-	trim(v);
+	trim_view(v);
 	*out = v;
 	return KPACK_SUCCESS;
 }

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The naming policy: which paths an entry has, and the union of several archives
- * as one tree.  Used by the mount and by extract.
+ * The naming policy: the paths of an entry, and the union of several archives as one
+ * tree.  The mount and the extract program use it.
  *
  *   toc/<key without #n>/<arch>.<type>       index 0, and keys without #n
  *   toc/<key without #n>/<arch>#<n>.<type>   index n > 0
  *   <metadata.path>                          entries that are files of a tree
- *   the paper's legacy paths                 entries with the paper's keys and no path
+ *   the legacy paths of the design paper     entries with the paper's keys and no path
  *
- * The same path twice with the same content is one file; otherwise the first
- * archive in order wins.  A directory beats a file of the same name.  What is
- * not shown, and why, stands in the conflicts, but for content that is equal by size
- * and xxh3.
+ * If a path occurs twice with the same content, it is one file; otherwise the first
+ * archive in order wins.  A directory wins over a file of the same name.  The conflicts
+ * list every name that is not shown, with the reason, except where size and xxh3 are
+ * equal.
  *
- * All names of equal content are one file (hard links).  Content is identified by (size,
- * stored size, xxh3) where the entry has the hash and is one frame, else by its
- * archive (hash of the table of contents, size, time) and ordinal.
+ * All names of equal content are one file (hard links).  The identity of a content is
+ * (size, stored size, xxh3) if the entry has the hash and is one frame, else its archive
+ * (hash of the table of contents, size, time) and ordinal.
  *
  * Immutable after kp_view_new: every call may run concurrently.
  */
@@ -28,16 +28,18 @@
 struct kp_view;
 
 struct kp_view_options {
-	/* Show only entries whose arch one of these selects (kp_target_selected).
+	/* Show only entries whose arch a member selects (kp_target_selected).
 	 * n_select 0: all. */
 	const struct kp_target *select;
 	size_t n_select;
-	/* These are GPUs: show only what one of them can load (kp_target_loadable).
-	 * n_select 0: what suits every GPU. */
+	/* SELECT has GPUs: show only entries that one of the GPUs can load
+	 * (kp_target_loadable).  n_select 0: entries that suit every GPU. */
 	bool loadable;
 };
 
-/* A directory.  Directory 0 is the root; a parent has a smaller number than its children. */
+/*
+ * A directory.  Directory 0 is the root; a parent has a smaller number than its children.
+ */
 struct kp_view_dir {
 	uint32_t parent;
 	uint32_t first; /* its names are [first, first + count), sorted bytewise */
@@ -46,11 +48,11 @@ struct kp_view_dir {
 	uint64_t id; /* hash of its path: the same in every view */
 };
 
-/* A file: one content, however many names. */
+/* A file: one content with any number of names. */
 struct kp_view_file {
 	uint64_t id;     /* hash of content identity and first path */
 	uint32_t global; /* see kp_view_entry */
-	uint32_t nlink;  /* names */
+	uint32_t nlink;  /* number of names */
 };
 
 enum kp_view_kind {
@@ -69,17 +71,18 @@ struct kp_view_name {
 };
 
 /*
- * Build the view of N archives, in order of precedence.  They are borrowed and must stay
- * open.  OPTIONS may be NULL.  OUT_OF_MEMORY is the only error.
+ * Build the view of N archives, in order of precedence.  The archives are borrowed and
+ * must stay open.  OPTIONS may be NULL.  The only error is OUT_OF_MEMORY.
  */
 kpack_error_t kp_view_new(struct kpack_archive *const *archives, size_t n,
 			  const struct kp_view_options *options, struct kp_view **out,
 			  struct kpackx_error *why);
-void kp_view_free(struct kp_view *v); /* NULL is fine */
+void kp_view_free(struct kp_view *v); /* NULL is allowed */
 
 /*
- * Take NAME out of DIR; false: it is not there.  What is below stays, without a path, and
- * so do the links and ids of files.  Before the view is shared.
+ * Remove NAME from DIR; false: DIR has no such name.  Everything below NAME stays,
+ * without a path; link counts and ids of files do not change.  To be called before the
+ * view is shared.
  */
 bool kp_view_hide(struct kp_view *v, uint32_t dir, struct kp_span name);
 
@@ -89,26 +92,32 @@ const struct kp_view_dir *kp_view_dir(const struct kp_view *v, uint32_t dir);
 const struct kp_view_file *kp_view_file(const struct kp_view *v, uint32_t file);
 struct kp_view_name kp_view_name(const struct kp_view *v, uint32_t name);
 
-/* Number of the name TEXT in DIR; false when there is none. */
+/* The number of the name TEXT in DIR; false: no such name. */
 bool kp_view_lookup(const struct kp_view *v, uint32_t dir, struct kp_span text,
 		    uint32_t *name);
 
 /*
- * The directory at PATH, of components of any text with slashes between them, before and
- * behind; an empty one is the root.  false: there is none.
+ * The directory at PATH, whose components may have any text; slashes at its start and end
+ * are allowed.  An empty PATH is the root.  false: no such directory.
  */
 bool kp_view_find_dir(const struct kp_view *v, struct kp_span path, uint32_t *dir);
 
-/* The archive, or its position among those of the view, and entry that hold a file's content. */
+/*
+ * The archive that holds a file's content, or the archive's position in the view, and the
+ * number of the entry in it.
+ */
 struct kpack_archive *kp_view_entry(const struct kp_view *v, uint32_t file,
 				    size_t *entry);
 size_t kp_view_archive(const struct kp_view *v, uint32_t file, size_t *entry);
 
-/* Would a view take these entries for the same content? */
+/* Whether a view identifies the two entries as the same content. */
 bool kp_view_same_content(struct kpack_archive *a, size_t in_a, struct kpack_archive *b,
 			  size_t in_b);
 
-/* What is not shown, a line each: "PATH: REASON", escaped for terminals. */
+/*
+ * The names that are not shown, one line each: "PATH: REASON", escaped for terminals.
+ * *COUNTED, unless COUNTED is NULL, also counts conflicts that were not kept.
+ */
 const char *const *kp_view_conflicts(const struct kp_view *v, size_t *kept,
 				     size_t *counted);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which ordinal holds which content: a hash table for finding duplicates. */
+/* A hash table from contents to ordinals, for finding duplicates. */
 #ifndef KP_CORE_WRITER_CONTENT_TABLE_H
 #define KP_CORE_WRITER_CONTENT_TABLE_H
 
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What makes two objects candidates for sharing their stored bytes. */
+/* The key: objects with equal keys may share their stored bytes. */
 struct kp_content {
 	uint8_t hash[16]; /* XXH3-128 of the decoded bytes */
 	uint64_t size;
@@ -19,10 +19,10 @@ struct kp_content_table {
 	size_t size, used;
 };
 
-/* Ordinal of the first content added that equals C. */
+/* Find the ordinal of the first added content that equals C; false: none. */
 bool kp_content_table_find(const struct kp_content_table *t, const struct kp_content *c,
 			   uint32_t *ordinal);
-/* false: out of memory. */
+/* Add C, unless an equal content exists.  false: out of memory. */
 bool kp_content_table_add(struct kp_content_table *t, const struct kp_content *c,
 			  uint32_t ordinal);
 void kp_content_table_fini(struct kp_content_table *t);

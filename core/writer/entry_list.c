@@ -5,7 +5,9 @@
 #include "core/base/bounds.h"
 #include "core/base/alloc.h"
 
-/* --- architectures and types ---------------------------------------------------------- */
+/*
+ * --- architectures and types ----------------------------------------------------------
+ */
 
 static char *copy_text(struct kp_span s)
 {
@@ -18,10 +20,10 @@ static char *copy_text(struct kp_span s)
 	return copy;
 }
 
-/* The list's own copy of TEXT: there are few different ones. */
-static kpack_error_t intern(struct kp_entry_list *l, struct kp_string_chain *chain,
-			    struct kp_span text, const char **out,
-			    struct kpackx_error *why)
+/* Return the list's own copy of TEXT; there are few distinct texts. */
+static kpack_error_t intern_text(struct kp_entry_list *l, struct kp_string_chain *chain,
+				 struct kp_span text, const char **out,
+				 struct kpackx_error *why)
 {
 	struct kp_string_table *t = &l->strings;
 	size_t known = t->n;
@@ -38,7 +40,7 @@ static kpack_error_t intern(struct kp_entry_list *l, struct kp_string_chain *cha
 	case KP_STRINGS_OK:
 		break;
 	}
-	if (t->n > known) { /* until now it was the caller's */
+	if (t->n > known) { /* so far the table borrows the caller's text */
 		copy = copy_text(text);
 		t->texts[number] =
 			(struct kp_span){(uint8_t *)copy, copy ? text.size : 0};
@@ -58,7 +60,7 @@ static uint32_t hash_name(struct kp_span key, struct kp_span arch)
 	return (uint32_t)XXH3_64bits_withSeed(arch.data, arch.size, seed);
 }
 
-/* The slot of KEY and ARCH, or the free one where they would go; slots are there. */
+/* The slot of KEY and ARCH, or the free slot where they belong; the list has slots. */
 static uint32_t *find_slot(const struct kp_entry_list *l, uint32_t hash,
 			   struct kp_span key, struct kp_span arch)
 {
@@ -74,7 +76,7 @@ static uint32_t *find_slot(const struct kp_entry_list *l, uint32_t hash,
 	return &l->slots[at];
 }
 
-/* Room for one more entry, in the list and among the slots. */
+/* Make room for one more entry, in the list and in the slots. */
 static kpack_error_t grow_entries(struct kp_entry_list *l, struct kpackx_error *why)
 {
 	size_t n = l->n_slots ? 2 * l->n_slots : 256, at;
@@ -108,7 +110,7 @@ uint64_t kp_entry_list_bytes(struct kp_span key, struct kp_span arch,
 	       kp_more_size(&entry->more);
 }
 
-/* Would ARCH and TYPE be more different strings than readers accept? */
+/* Whether adding ARCH and TYPE gives more distinct strings than readers accept. */
 static bool strings_full(const struct kp_string_table *t, struct kp_span arch,
 			 struct kp_span type)
 {
@@ -147,8 +149,8 @@ static kpack_error_t fill_entry(struct kp_entry_list *l, struct kp_listed *e,
 		.ordinal = from->ordinal,
 		.hash = hash_name(key, arch),
 	};
-	KP_TRY(intern(l, &l->arch_chain, arch, &e->arch, why));
-	KP_TRY(intern(l, &l->type_chain, from->type, &e->type, why));
+	KP_TRY(intern_text(l, &l->arch_chain, arch, &e->arch, why));
+	KP_TRY(intern_text(l, &l->type_chain, from->type, &e->type, why));
 	e->key = malloc(key.size + 1 + from->metadata.size + more);
 	if (!e->key)
 		return kp_fail_memory(why, key.size + from->metadata.size + more,
@@ -164,7 +166,7 @@ static kpack_error_t fill_entry(struct kp_entry_list *l, struct kp_listed *e,
 	return KPACK_SUCCESS;
 }
 
-/* Append E, or let it replace the one of its name that has the same object. */
+/* Append E, or replace the entry of its name by E, if that has the same object. */
 static kpack_error_t place_entry(struct kp_entry_list *l, const struct kp_listed *e,
 				 struct kpackx_error *why)
 {
@@ -204,7 +206,7 @@ kpack_error_t kp_entry_list_add(struct kp_entry_list *l, struct kp_span key,
 
 /* --- the whole list ----------------------------------------------------------------- */
 
-/* strcmp orders bytes as unsigned: keys have no NUL. */
+/* Keys have no NUL, and strcmp compares bytes as unsigned. */
 static int cmp_entry(const void *a, const void *b)
 {
 	const struct kp_listed *x = a, *y = b;

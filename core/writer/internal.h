@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the parts of the writer share: its state, and bytes on their way to the file. */
+/* Internals of the writer, shared by its files: its state, and buffered output. */
 #ifndef KP_CORE_WRITER_INTERNAL_H
 #define KP_CORE_WRITER_INTERNAL_H
 
@@ -24,32 +24,35 @@ struct kp_writer {
 
 	struct kp_entry_list entries;
 
-	/* bytes on their way to the file: [buffered_at, buffered_at + buffered) */
+	/* bytes not yet written: [buffered_at, buffered_at + buffered) of the file */
 	uint8_t *buffer;
 	size_t buffered;
 	uint64_t buffered_at;
-	kpack_error_t failed;     /* of the first write that did */
+	kpack_error_t failed;     /* the error of the first failed write */
 	struct kpackx_error *why; /* for msgpack's callback */
 	bool finished;
 };
 
-/* Append to the file; END moves on.  After a failure bytes are missing: nothing else works. */
+/*
+ * Append to the file, and advance END.  After a failure bytes are missing, and every
+ * further call fails.
+ */
 kpack_error_t kp_writer_append(struct kp_writer *w, const void *data, size_t size,
 			       struct kpackx_error *why);
-/* The same of bytes of the file FROM. */
+/* As kp_writer_append, for SIZE bytes at OFFSET of the descriptor FROM. */
 kpack_error_t kp_writer_append_file(struct kp_writer *w, int from, uint64_t offset,
 				    uint64_t size, struct kpackx_error *why);
-/* Write what the buffer holds. */
+/* Write the buffered bytes. */
 kpack_error_t kp_writer_flush(struct kp_writer *w, struct kpackx_error *why);
 
 /*
- * Make the place of one more object of SIZE bytes, which is to be appended next; the caller
- * counts it then.  INVALID_ARGUMENT: there is no room for it.
+ * Record the offset and size of one more object of SIZE bytes.  The caller appends the
+ * object next, and then counts it.  INVALID_ARGUMENT: the archive has no room for it.
  */
 kpack_error_t kp_writer_place(struct kp_writer *w, uint64_t size,
 			      struct kpackx_error *why);
 
-/* Append the table of contents; entries are sorted. */
+/* Append the table of contents; the entries must be sorted. */
 kpack_error_t kp_writer_pack_toc(struct kp_writer *w, struct kpackx_error *why);
 
 #endif

@@ -2,7 +2,7 @@
 #include "metadata.h"
 #include <msgpack.h>
 
-/* In the order they are written. */
+/* In the order of writing. */
 enum { PATH, TARGET, XXH3, MODE, CHUNK, FIELDS };
 
 static const char *const names[FIELDS] = {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* The metadata map of an entry, written. */
+/* Writing the metadata map of an entry. */
 #ifndef KP_CORE_WRITER_METADATA_H
 #define KP_CORE_WRITER_METADATA_H
 
 #include "core/archive/archive.h"
 #include "core/base/errors.h"
 
-/* Is NAME one of the fields of struct kp_meta? */
+/* Whether NAME is the name of a field of struct kp_meta. */
 bool kp_metadata_is_field(const char *name);
 
-/* What is said besides. */
+/* Further pairs of a metadata map. */
 struct kp_metadata_more {
 	const struct kpackx_text *texts;
 	size_t n_texts;
@@ -18,8 +18,9 @@ struct kp_metadata_more {
 };
 
 /*
- * Write what META has - spans without an address and zeros are left out - and then MORE,
- * which may be NULL, as one MessagePack map, which the caller frees.
+ * Write the fields of META - spans without an address and zeros are omitted - and then
+ * MORE, which may be NULL, as one MessagePack map.  The caller frees *MAP.
+ * OUT_OF_MEMORY.
  */
 kpack_error_t kp_metadata_write(const struct kp_meta *meta,
 				const struct kp_metadata_more *more, uint8_t **map,

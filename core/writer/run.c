@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Objects of another archive, taken over as they are stored there. */
+/* Copying objects of another archive as they are stored there. */
 #include "internal.h"
 
-/* Bytes of a file that follow one another and are to be appended. */
+/* Contiguous bytes of a file that are to be appended. */
 struct stretch {
 	uint64_t offset, size;
 };
@@ -15,9 +15,9 @@ static kpack_error_t append_stretch(struct kp_writer *w, const struct kpack_arch
 	return KPACK_SUCCESS;
 }
 
-/* Places are made as if the stretch were appended already. */
-static kpack_error_t place(struct kp_writer *w, uint64_t waiting, uint64_t size,
-			   struct kpackx_error *why)
+/* Record a place as if the WAITING bytes of the stretch were already appended. */
+static kpack_error_t place_object(struct kp_writer *w, uint64_t waiting, uint64_t size,
+				  struct kpackx_error *why)
 {
 	kpack_error_t err;
 
@@ -27,8 +27,8 @@ static kpack_error_t place(struct kp_writer *w, uint64_t waiting, uint64_t size,
 	return err;
 }
 
-static kpack_error_t add_run(struct kp_writer *w, const struct kpack_archive *from,
-			     uint32_t first, uint32_t count, struct kpackx_error *why)
+static kpack_error_t copy_run(struct kp_writer *w, const struct kpack_archive *from,
+			      uint32_t first, uint32_t count, struct kpackx_error *why)
 {
 	uint64_t word = w->scheme == KPACK_COMPRESSION_NOOP ? 0 : 4;
 	uint64_t file_size = (uint64_t)kp_archive_stat(from)->st_size;
@@ -48,7 +48,7 @@ static kpack_error_t add_run(struct kp_writer *w, const struct kpack_archive *fr
 			KP_TRY(append_stretch(w, from, &s, why));
 		if (s.size == 0)
 			s.offset = at.offset - word;
-		KP_TRY(place(w, s.size, at.size, why));
+		KP_TRY(place_object(w, s.size, at.size, why));
 		s.size += word + at.size;
 		w->n_frames++;
 	}
@@ -70,7 +70,7 @@ kpack_error_t kp_writer_add_run(struct kp_writer *w, const struct kpack_archive 
 			       kp_archive_ordinal_count(from));
 	*ordinal = w->n_frames;
 	if (!w->failed)
-		w->failed = add_run(w, from, first, count, why);
+		w->failed = copy_run(w, from, first, count, why);
 	else
 		kp_fail(why, w->failed, "archive: an earlier write failed");
 	return w->failed;

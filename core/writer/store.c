@@ -4,8 +4,8 @@
 #include <xxhash.h>
 #include "core/codec/codec.h"
 
-static kpack_error_t reserve(uint8_t **buf, size_t *cap, uint64_t size,
-			     struct kpackx_error *why)
+static kpack_error_t reserve_scratch(uint8_t **buf, size_t *cap, uint64_t size,
+				     struct kpackx_error *why)
 {
 	uint8_t *bigger;
 
@@ -81,7 +81,7 @@ kpack_error_t kp_store_read(struct kp_store *s, uint32_t ordinal,
 {
 	uint64_t size = kp_writer_stored_size(s->writer, ordinal);
 
-	KP_TRY(reserve(&scratch->stored, &scratch->stored_cap, size, why));
+	KP_TRY(reserve_scratch(&scratch->stored, &scratch->stored_cap, size, why));
 	KP_TRY(kp_writer_read_stored(s->writer, ordinal, scratch->stored, why));
 	*out = (struct kp_span){scratch->stored, (size_t)size};
 	return KPACK_SUCCESS;
@@ -95,15 +95,15 @@ kpack_error_t kp_store_equals(kpack_compression_t scheme, struct kp_span stored,
 		*equal = kp_span_eq(stored, data);
 		return KPACK_SUCCESS;
 	}
-	KP_TRY(reserve(&scratch->decoded, &scratch->decoded_cap, data.size, why));
+	KP_TRY(reserve_scratch(&scratch->decoded, &scratch->decoded_cap, data.size, why));
 	KP_TRY(kp_zstd_decode(stored, scratch->decoded, data.size, why));
 	*equal = kp_span_eq((struct kp_span){scratch->decoded, data.size}, data);
 	return KPACK_SUCCESS;
 }
 
 /*
- * The encoder gives the same frame for the same bytes, so frames are compared as
- * they are.
+ * Find the same STORED bytes.  The encoder gives the same frame for the same bytes, so
+ * that frames can be compared without decoding.
  */
 static kpack_error_t find_same(struct kp_store *s, const struct kp_content *content,
 			       struct kp_span stored, uint32_t *ordinal, bool *same,

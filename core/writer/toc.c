@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of contents of an archive that is being written. */
+/* The table of contents of an archive being written. */
 #include <msgpack.h>
 #include <stdlib.h>
 #include "internal.h"
@@ -21,7 +21,7 @@ static void pack_text(msgpack_packer *pk, const char *text)
 	msgpack_pack_str_body(pk, text, n);
 }
 
-/* What is MessagePack already. */
+/* Write S, which already is MessagePack. */
 static void pack_raw(msgpack_packer *pk, struct kp_span s)
 {
 	pk->callback(pk->data, (const char *)s.data, s.size);
@@ -44,7 +44,7 @@ static void pack_entry(msgpack_packer *pk, const struct kp_listed *e)
 		pack_raw(pk, (struct kp_span){e->more, e->more_size});
 }
 
-/* Entries from I on that have the same key. */
+/* The number of entries from I on that have the key of I. */
 static size_t run_of_key(const struct kp_writer *w, size_t i)
 {
 	size_t n = 1;
@@ -149,6 +149,6 @@ kpack_error_t kp_writer_pack_toc(struct kp_writer *w, struct kpackx_error *why)
 		pack_frames(&pk, w, blob_size);
 	for (size_t i = 0; i < w->n_more; i++)
 		pack_raw(&pk, w->more[i]);
-	pack_toc(&pk, w); /* last: a reader need not step over it */
+	pack_toc(&pk, w); /* last, so that readers need not skip it */
 	return w->failed;
 }

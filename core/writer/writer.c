@@ -73,9 +73,9 @@ kpack_error_t kp_writer_append_file(struct kp_writer *w, int from, uint64_t offs
 
 /* --- opening ------------------------------------------------------------------------ */
 
-static kpack_error_t begin(struct kp_writer *w, const char *dir, const char *name,
-			   const struct kp_writer_options *options,
-			   struct kpackx_error *why)
+static kpack_error_t begin_archive(struct kp_writer *w, const char *dir, const char *name,
+				   const struct kp_writer_options *options,
+				   struct kpackx_error *why)
 {
 	static const uint8_t zeros[KP_WRITER_BLOB + 4];
 
@@ -108,7 +108,7 @@ kpack_error_t kp_writer_open(const char *dir, const char *name,
 	if (!w)
 		return kp_fail_memory(why, sizeof(*w), "an archive");
 	w->file.fd = w->file.dir_fd = -1;
-	err = begin(w, dir, name, options, why);
+	err = begin_archive(w, dir, name, options, why);
 	if (err)
 		kp_writer_close(w);
 	else
@@ -219,7 +219,7 @@ kpack_error_t kp_writer_check_entry(const struct kp_writer *w, struct kp_span ke
 				    const struct kp_writer_entry *entry,
 				    struct kpackx_error *why)
 {
-	/* besides the entries: a row of the blobs for each, the texts in front */
+	/* besides the entries: a row of `blobs` for each frame, and the texts in front */
 	uint64_t size = w->entries.bytes + 64 * ((uint64_t)w->n_frames + 1) +
 			kp_entry_list_bytes(key, arch, entry) + 4 * KP_NAME_MAX;
 
@@ -251,7 +251,9 @@ kpack_error_t kp_writer_add_entry(struct kp_writer *w, struct kp_span key,
 	return kp_entry_list_add(&w->entries, key, arch, entry, why);
 }
 
-/* --- the end ------------------------------------------------------------------------- */
+/*
+ * --- the end -------------------------------------------------------------------------
+ */
 
 static kpack_error_t write_header(struct kp_writer *w, uint64_t toc_offset,
 				  struct kpackx_error *why)
@@ -287,11 +289,11 @@ kpack_error_t kp_writer_finish(struct kp_writer *w, struct kpackx_error *why)
 	if (w->finished)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "archive: finished already");
-	KP_TRY(kp_writer_append(w, NULL, 0, why)); /* did all writes before succeed? */
+	KP_TRY(kp_writer_append(w, NULL, 0, why)); /* fails if an earlier write failed */
 	kp_entry_list_sort(&w->entries);
 	w->failed = write_end(w, why);
 	w->finished = !w->failed;
-	free(w->buffer); /* many may be waiting for their names */
+	free(w->buffer); /* many finished archives may wait for publishing */
 	w->buffer = NULL;
 	return w->failed;
 }

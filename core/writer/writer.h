@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Creating one archive.  Frames are written as they come; only the table of contents
- * stays in memory and is written at the end, sorted by key, then arch.  The file
- * appears under its name when it is published, whole or not at all.  Equal
- * calls give equal bytes.
+ * Creating one archive.  Frames are written when they are added; only the table of
+ * contents stays in memory, and is written at the end, sorted by key, then arch.
+ * Publishing gives the complete file its name; until then nothing appears under that
+ * name.  Equal calls give equal bytes.
  */
 #ifndef KP_CORE_WRITER_WRITER_H
 #define KP_CORE_WRITER_WRITER_H
@@ -18,55 +18,62 @@ struct kp_writer_options {
 	kpack_compression_t scheme;
 	const char *group;  /* group_name */
 	const char *family; /* gfx_arch_family; NULL: the only arch, or the group */
-	bool keep;    /* what stands under the name is not replaced: see kp_outfile */
-	bool lazy;    /* nothing is flushed: for what can be made again */
-	bool unnamed; /* it will not be published: see kp_writer_reopen */
-	/* What the table says besides: one MessagePack pair each.  Borrowed until finished. */
+	bool keep;          /* do not replace an existing file: see kp_outfile */
+	bool lazy;          /* do not flush: for archives that can be recreated */
+	bool unnamed;       /* it will not be published: see kp_writer_reopen */
+	/*
+	 * Further pairs of the table, in MessagePack, one per span.  Borrowed until
+	 * finish.
+	 */
 	const struct kp_span *more;
 	size_t n_more;
 };
 
-/* Begin NAME in directory DIR. */
+/*
+ * Begin the archive NAME in directory DIR.  The caller frees *OUT with kp_writer_close.
+ */
 kpack_error_t kp_writer_open(const char *dir, const char *name,
 			     const struct kp_writer_options *options,
 			     struct kp_writer **out, struct kpackx_error *why);
 
 /*
- * Store one object's bytes as they go into the blob (a zstd frame, or several for a chunked
- * entry; plain bytes for scheme none) and give its ordinal.
- * IO_ERROR; INVALID_ARGUMENT: the archive would pass KP_ZSTD_BLOB_MAX or KP_FRAMES_MAX.
+ * Store the encoded bytes of one object (a zstd frame, or several for a chunked entry;
+ * plain bytes for scheme none) in the blob; *ORDINAL becomes its ordinal.
+ * IO_ERROR; INVALID_ARGUMENT: the archive would exceed KP_ZSTD_BLOB_MAX or KP_FRAMES_MAX.
  */
 kpack_error_t kp_writer_add_stored(struct kp_writer *w, struct kp_span stored,
 				   uint32_t *ordinal, struct kpackx_error *why);
 
 /*
- * Store COUNT objects of the archive FROM, from its ordinal FIRST on, as they are stored there:
- * in long runs, inside the kernel where the file systems can, without looking at each.  They
- * get ordinals that follow one another; *ORDINAL is the first.
- * INVALID_ARGUMENT: of another scheme, or as for kp_writer_add_stored; INVALID_FORMAT: a length
- * word is not what FROM's frame index says; IO_ERROR.  Afterwards nothing else works.
+ * Copy COUNT objects of the archive FROM, from its ordinal FIRST on, as they are stored
+ * there: in long runs, inside the kernel if the file systems support that, without
+ * decoding them.  They get consecutive ordinals; *ORDINAL is the first.
+ * INVALID_ARGUMENT: FROM has another scheme, or as for kp_writer_add_stored;
+ * INVALID_FORMAT: a length word contradicts FROM's frame index; IO_ERROR.  After a
+ * failure every further call fails.
  */
 kpack_error_t kp_writer_add_run(struct kp_writer *w, const struct kpack_archive *from,
 				uint32_t first, uint32_t count, uint32_t *ordinal,
 				struct kpackx_error *why);
 
-/* Read back the stored bytes of an ordinal: their size, then the bytes. */
+/* The size of the stored bytes of an ordinal, and reading these bytes back into BUF. */
 uint64_t kp_writer_stored_size(const struct kp_writer *w, uint32_t ordinal);
 kpack_error_t kp_writer_read_stored(struct kp_writer *w, uint32_t ordinal, void *buf,
 				    struct kpackx_error *why);
 
-/* What an entry says besides key and arch.  Everything is copied. */
+/* The fields of an entry besides key and arch.  Everything is copied. */
 struct kp_writer_entry {
 	struct kp_span type;
 	uint32_t ordinal;
 	uint64_t size;           /* decoded bytes */
 	struct kp_span metadata; /* one MessagePack map, or empty */
-	struct kp_more more;     /* what it says that is not known */
+	struct kp_more more;     /* its unknown pairs */
 };
 
 /*
- * May KEY be added for ARCH, not having been added before?  All are proper names; the ordinal
- * may be unknown yet.  INVALID_ARGUMENT: it was added, or more than readers accept.
+ * Check that KEY can be added for ARCH as a new entry.  All names must be valid; the
+ * ordinal is not checked.  INVALID_ARGUMENT: the entry exists, or the archive would
+ * exceed what readers accept.
  */
 kpack_error_t kp_writer_check_entry(const struct kp_writer *w, struct kp_span key,
 				    struct kp_span arch,
@@ -74,9 +81,10 @@ kpack_error_t kp_writer_check_entry(const struct kp_writer *w, struct kp_span ke
 				    struct kpackx_error *why);
 
 /*
- * Add KEY for ARCH; what was added for the same ordinal before is replaced.
- * INVALID_ARGUMENT: not UTF-8 without control bytes, an ordinal that is not stored, added
- * before with another ordinal, more different architectures and types than readers accept.
+ * Add KEY for ARCH, or replace an earlier entry of this name that has the same ordinal.
+ * INVALID_ARGUMENT: a name is not UTF-8 without control bytes; the ordinal is not stored;
+ * an earlier entry of this name has another ordinal; more distinct architectures and
+ * types than readers accept.
  */
 kpack_error_t kp_writer_add_entry(struct kp_writer *w, struct kp_span key,
 				  struct kp_span arch,
@@ -88,19 +96,20 @@ uint32_t kp_writer_frame_count(const struct kp_writer *w);
 size_t kp_writer_entry_count(const struct kp_writer *w);
 
 /*
- * Write the table of contents and the header and flush to disk; not visible yet.
- * INVALID_ARGUMENT: the table is larger than readers accept.  Nothing can be added any more.
+ * Write the table of contents and the header, and flush to disk; the file has no name
+ * yet.  Afterwards nothing can be added.  INVALID_ARGUMENT: the table is larger than
+ * readers accept.
  */
 kpack_error_t kp_writer_finish(struct kp_writer *w, struct kpackx_error *why);
 /*
- * Read the finished archive, which may have no name, and never get one: *OUT stays when W is
- * closed.  NAME is that in messages.  Errors of kp_archive_open.
+ * Open the finished archive for reading, even if it has no name; *OUT stays valid after W
+ * is closed.  NAME is its name in messages.  Errors of kp_archive_open.
  */
 kpack_error_t kp_writer_reopen(const struct kp_writer *w, const char *name,
 			       struct kpack_archive **out, struct kpackx_error *why);
-/* Give the finished archive its name. */
+/* Give the finished archive its name.  Errors of kp_outfile_publish. */
 kpack_error_t kp_writer_publish(struct kp_writer *w, struct kpackx_error *why);
-/* Free; what was not published leaves nothing.  NULL is fine. */
+/* Free W; an unpublished archive leaves no file.  NULL is allowed. */
 void kp_writer_close(struct kp_writer *w);
 
 #endif
