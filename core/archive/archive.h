@@ -63,10 +63,7 @@ int kp_archive_fd(const struct kpack_archive *a);
  */
 bool kp_archive_serves(const struct kpack_archive *a, const struct kp_target *gpu);
 
-/*
- * Whether the file still has the table of contents that it had at open.  Rereads the
- * table.
- */
+/* Whether the file still has the table of contents it had at open; rereads it. */
 bool kp_archive_same_toc(const struct kpack_archive *a);
 
 /* Entries are numbered in bytewise order of key, then arch. */

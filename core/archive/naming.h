@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Names: of archives and their directories, and the file names that an entry's key, arch
- * and type give.
- */
+/* Names of archives and their directories, and the file names of entries. */
 #ifndef KP_CORE_ARCHIVE_NAMING_H
 #define KP_CORE_ARCHIVE_NAMING_H
 

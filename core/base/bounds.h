@@ -11,10 +11,7 @@
 /* Nesting of MessagePack values.  Real tables use 5 levels; HRX stops at 32 too. */
 #define KP_MSGPACK_DEPTH_MAX 32
 
-/*
- * Bytes of one table of contents.  A million entries take 74 MB; offsets in it are 32
- * bits.
- */
+/* Bytes of a table of contents: 74 MB for a million entries; offsets in it have 32 bits. */
 #define KP_TOC_SIZE_MAX (UINT64_C(1) << 30)
 
 /* Frames in one zstd archive: AMD's reader refuses more. */
@@ -99,10 +96,7 @@
 /* Bytes of all entry IDs and member names of one source: 128 for each image. */
 #define KP_IDS_MAX (128 << 20)
 
-/*
- * Sections of an ELF file: libelf allocates some 300 bytes for each when it opens the
- * file.
- */
+/* Sections of an ELF file: on opening, libelf allocates some 300 bytes for each. */
 #define KP_SECTIONS_MAX 262144
 
 /*
@@ -140,10 +134,7 @@
 /* Bytes of a marker: AMD's runtime passes 64 KiB to its parser. */
 #define KP_MARKER_MAX 65536
 
-/*
- * Bytes of a layout, which is held in memory: about 200 for each of KP_IMAGES_MAX
- * objects.
- */
+/* Bytes of a layout, held in memory: about 200 for each of KP_IMAGES_MAX objects. */
 #define KP_LAYOUT_MAX (UINT64_C(256) << 20)
 
 /*
@@ -223,10 +214,7 @@
 /* Dimensions of a cuTile array: NumPy and PyTorch have the same limit. */
 #define KP_CUTILE_NDIM_MAX 64
 
-/*
- * Nesting of tuples and dataclasses in a cuTile signature: programs use two or three
- * levels.
- */
+/* Nesting of tuples and dataclasses in a cuTile signature: real ones have 2 or 3 levels. */
 #define KP_CUTILE_DEPTH_MAX 32
 
 /* Arguments of one launch: CUDA accepts 32,764 bytes of arguments. */

@@ -42,10 +42,7 @@ const char *kp_path_fault(struct kp_span s);
  */
 char *kp_text_escape(struct kp_span s, char *out, size_t cap);
 
-/*
- * As kp_text_escape, but uncut and on the heap; the caller frees it.  NULL: out of
- * memory.
- */
+/* As kp_text_escape, uncut, on the heap; the caller frees it.  NULL: out of memory. */
 char *kp_text_escape_new(struct kp_span s);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libelf finds the sections; their contents are read with pread, so that
- * memory stays bounded whatever the headers claim.
+ * libelf finds the sections; we read their contents with pread, so that memory is bounded
+ * whatever the headers state.
  */
 #include "elf_file.h"
 #include <elf.h>
@@ -47,8 +47,8 @@ bool kp_elf_host_probe(struct kp_span head)
 }
 
 /*
- * libelf allocates for every section at once, and takes a table that is cut off for none:
- * look at it before.
+ * Check the section table before libelf does, which allocates memory for all sections at
+ * once, and treats a truncated table as no table.
  */
 static kpack_error_t check_section_table(const struct kp_source *src, const uint8_t *eh,
 					 struct kpackx_error *why)
@@ -99,7 +99,7 @@ static kpack_error_t open_libelf(struct kp_elf_reader *r, struct kpackx_error *w
 	size_t n;
 
 	pthread_once(&once, init_libelf);
-	/* READ and not READ_MMAP: a file that becomes shorter must not be a SIGBUS */
+	/* not READ_MMAP: a file that becomes shorter must not cause a SIGBUS */
 	r->elf = elf_begin(r->src.fd, ELF_C_READ, NULL);
 	if (!r->elf || elf_kind(r->elf) != ELF_K_ELF)
 		return libelf_fail(why, "header");
@@ -160,8 +160,8 @@ kpack_error_t kp_elf_each_section(struct kp_elf_reader *r, kp_elf_section_fn *fn
 	return KPACK_SUCCESS;
 }
 
-/* The place for the section NAME, or NULL. */
-static struct kp_elf_section *wanted(struct kp_elf_reader *r, const char *name)
+/* The member of R for the section NAME, or NULL. */
+static struct kp_elf_section *find_member(struct kp_elf_reader *r, const char *name)
 {
 	return strcmp(name, ".hip_fatbin") == 0         ? &r->fatbin
 	       : strcmp(name, ".hipFatBinSegment") == 0 ? &r->segment
@@ -169,9 +169,9 @@ static struct kp_elf_section *wanted(struct kp_elf_reader *r, const char *name)
 							: NULL;
 }
 
-static kpack_error_t keep(struct kp_elf_reader *r, struct kp_elf_section *section,
-			  const char *name, size_t index, const GElf_Shdr *sh,
-			  struct kpackx_error *why)
+static kpack_error_t keep_section(struct kp_elf_reader *r, struct kp_elf_section *section,
+				  const char *name, size_t index, const GElf_Shdr *sh,
+				  struct kpackx_error *why)
 {
 	if (section->index)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
@@ -191,11 +191,13 @@ static kpack_error_t take_section(struct kp_elf_reader *r, size_t index,
 
 	if (!name)
 		return libelf_fail(why, "section name");
-	section = wanted(r, name);
-	/* without bytes only .hip_fatbin says something: split debug info has them all */
+	section = find_member(r, name);
+	/*
+	 * of sections without bytes, which split debug info has, only .hip_fatbin counts
+	 */
 	if (!section || (sh->sh_type == SHT_NOBITS && section != &r->fatbin))
 		return KPACK_SUCCESS;
-	return keep(r, section, name, index, sh, why);
+	return keep_section(r, section, name, index, sh, why);
 }
 
 static void describe_fatbin(struct kp_elf_reader *r)
@@ -220,7 +222,7 @@ static kpack_error_t read_all(struct kp_elf_reader *r, struct kpackx_error *why)
 {
 	KP_TRY(read_header(r, why));
 	KP_TRY(open_libelf(r, why));
-	/* without section names there is nothing to find */
+	/* without section names no section can be found */
 	if (r->names == SHN_UNDEF)
 		return KPACK_SUCCESS;
 	KP_TRY(kp_elf_each_section(r, take_section, why));

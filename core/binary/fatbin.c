@@ -28,9 +28,9 @@ static kpack_error_t open_elf(int fd, uint64_t size, struct kp_fatbin *fat,
 	return KPACK_SUCCESS;
 }
 
-/* Know the kind of file, and where in it the containers are. */
-static kpack_error_t classify(int fd, uint64_t size, struct kp_fatbin *fat,
-			      struct kpackx_error *why)
+/* Find out the kind of file, and which part of it has the containers. */
+static kpack_error_t classify_file(int fd, uint64_t size, struct kp_fatbin *fat,
+				   struct kpackx_error *why)
 {
 	uint8_t bytes[HEAD_SIZE];
 	struct kp_span head = {bytes, size < HEAD_SIZE ? (size_t)size : HEAD_SIZE};
@@ -56,7 +56,7 @@ static int compare_offset(const void *key, const void *item)
 	return (offset > c->offset) - (offset < c->offset);
 }
 
-/* The container that begins at address VADDR, or -1. */
+/* The number of the container that begins at address VADDR, or -1. */
 static ptrdiff_t container_at(const struct kp_fatbin *fat, uint64_t vaddr)
 {
 	const struct kp_container *items = fat->containers.items, *found;
@@ -69,7 +69,7 @@ static ptrdiff_t container_at(const struct kp_fatbin *fat, uint64_t vaddr)
 	return found ? found - items : -1;
 }
 
-/* What was found by scanning is a wrapper only if its pointer leads to a container. */
+/* Drop words found by scanning whose pointer does not lead to a container. */
 static void drop_strays(struct kp_fatbin *fat)
 {
 	struct kp_elf *elf = &fat->elf;
@@ -84,7 +84,9 @@ static void drop_strays(struct kp_fatbin *fat)
 	elf->n_wrappers = n;
 }
 
-/* The containers are known: so are the wrappers, and what they make of the file. */
+/*
+ * Once the containers are known, settle which words are wrappers, and the kind of file.
+ */
 static void settle_wrappers(struct kp_fatbin *fat)
 {
 	if (fat->elf.wrappers_scanned)
@@ -156,7 +158,7 @@ kpack_error_t kp_fatbin_open(int fd, uint64_t size, struct kp_fatbin *out,
 	kpack_error_t err;
 
 	*out = (struct kp_fatbin){.source = {.fd = -1}};
-	err = classify(fd, size, out, why);
+	err = classify_file(fd, size, out, why);
 	if (err != KPACK_SUCCESS)
 		goto fail;
 	if (out->kind == KP_FATBIN_NONE)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Files with device code that are no fat binaries, or more than one. */
+/* Files with device code that are not just one fat binary. */
 #include <elf.h>
 #include <stdlib.h>
 #include "fatbin.h"
 #include "core/format/nest.h"
 
-/* Is it of the kinds that HIP's runtime takes for code objects, whatever they are? */
+/*
+ * Whether all entries of C have kinds that HIP's runtime always treats as code objects.
+ */
 static bool all_hip(const struct kp_fatbin *fat, const struct kp_container *c)
 {
 	for (size_t i = c->first_image; i < c->first_image + c->n_images; i++) {
@@ -17,7 +19,7 @@ static bool all_hip(const struct kp_fatbin *fat, const struct kp_container *c)
 	return true;
 }
 
-/* May there be containers in the images of a bare one?  Decoding it only to know is dear. */
+/* Whether images of a bare container may have containers; decoding to know is costly. */
 static bool may_nest(const struct kp_fatbin *fat)
 {
 	for (size_t i = 0; i < fat->containers.count; i++) {
@@ -29,7 +31,7 @@ static bool may_nest(const struct kp_fatbin *fat)
 	return false;
 }
 
-/* What cannot be read to its end as nested stays what it was. */
+/* Add nested containers; if they cannot be read to the end, FAT stays as it is. */
 static kpack_error_t nest_bare(struct kp_fatbin *fat, struct kpackx_error *why)
 {
 	struct kp_containers list;
@@ -65,9 +67,11 @@ static kpack_error_t nest_file(int fd, uint64_t size, struct kp_fatbin *fat,
 	return kp_fatbin_number(fat, NULL, why);
 }
 
-/* Append LIST, which is taken; it was found BASE bytes behind what A's offsets refer to. */
-static kpack_error_t join(struct kp_containers *a, struct kp_containers *list,
-			  uint64_t base, struct kpackx_error *why)
+/*
+ * Append LIST and take over its images; its offsets count from BASE, unlike those of A.
+ */
+static kpack_error_t join_containers(struct kp_containers *a, struct kp_containers *list,
+				     uint64_t base, struct kpackx_error *why)
 {
 	size_t n = a->count + list->count, m = a->n_images + list->n_images;
 	struct kp_container *items = realloc(a->items, (n + 1) * sizeof(*items));
@@ -96,7 +100,7 @@ static kpack_error_t join(struct kp_containers *a, struct kp_containers *list,
 	}
 	a->count = n;
 	a->n_images = m;
-	list->n_images = 0; /* what is in them has moved */
+	list->n_images = 0; /* their memory now belongs to A */
 	return KPACK_SUCCESS;
 }
 
@@ -113,19 +117,19 @@ static kpack_error_t add_section(struct kp_fatbin *fat, const struct kp_image *s
 	err = kp_nest_scan(&src, NULL, NULL, &list, why);
 	if (err)
 		return kp_fail_prefix(why, err, "section %s", section->id);
-	err = join(&fat->containers, &list, section->offset, why);
+	err = join_containers(&fat->containers, &list, section->offset, why);
 	kp_containers_fini(&list);
 	return err;
 }
 
-/* .hip_fatbin is known already. */
+/* Whether SECTION is not .hip_fatbin, whose containers are already listed. */
 static bool is_other(const struct kp_image *section)
 {
 	return section->size && section->id &&
 	       strcmp(section->id, KP_FATBIN_SECTION) != 0;
 }
 
-/* Make the file what the containers' offsets refer to, and add those of SECTIONS. */
+/* Let the containers' offsets count from the file's start, and add those of SECTIONS. */
 static kpack_error_t take_sections(int fd, uint64_t size, struct kp_fatbin *fat,
 				   const struct kp_containers *sections,
 				   struct kpackx_error *why)
@@ -145,7 +149,7 @@ static kpack_error_t take_sections(int fd, uint64_t size, struct kp_fatbin *fat,
 	return kp_fatbin_number(fat, NULL, why);
 }
 
-/* Look for sections with device code besides .hip_fatbin.  Nothing is said of damage. */
+/* Search for sections with device code besides .hip_fatbin.  Damage is not reported. */
 static kpack_error_t look_at_sections(int fd, uint64_t size, bool take,
 				      struct kp_fatbin *fat, struct kpackx_error *why)
 {
@@ -174,8 +178,8 @@ bool kp_fatbin_is_linked(struct kp_span head)
 	       kp_le16(head.data + offsetof(Elf64_Ehdr, e_type)) != ET_REL;
 }
 
-static kpack_error_t nest(int fd, uint64_t size, bool sections, struct kp_fatbin *fat,
-			  struct kpackx_error *why)
+static kpack_error_t nest_any(int fd, uint64_t size, bool sections, struct kp_fatbin *fat,
+			      struct kpackx_error *why)
 {
 	uint8_t bytes[KP_HEAD_SIZE];
 	struct kp_span head = {bytes,
@@ -204,7 +208,7 @@ kpack_error_t kp_fatbin_nest(int fd, uint64_t size, bool sections, struct kp_fat
 	kpack_error_t err;
 
 	*out = (struct kp_fatbin){.source = {.fd = -1}};
-	err = nest(fd, size, sections, out, why);
+	err = nest_any(fd, size, sections, out, why);
 	if (err)
 		kp_fatbin_fini(out);
 	return err;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Compilers put wrappers into .hipFatBinSegment, where nothing else may stand.  A linker
- * script can merge that section into another one; then every aligned word of data
- * may be a wrapper, and only its pointer says whether it is.  The pointer is
- * known after relocation, so what looks like a wrapper is kept until then:
- * at most KP_WRAPPERS_MAX words, found in one pass over the file.
+ * Compilers put wrappers into .hipFatBinSegment, which may have nothing else.  A linker
+ * script can merge that section into another one; then every aligned word of data may
+ * begin a wrapper, and only its pointer decides.  The pointer is known after relocation,
+ * so words that look like wrappers are kept until then: at most KP_WRAPPERS_MAX, found in
+ * one pass over the file.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -37,7 +37,7 @@ static kpack_error_t add_wrapper(struct kp_elf_reader *r, const GElf_Shdr *sh,
 	return KPACK_SUCCESS;
 }
 
-/* ---- the section for them ---- */
+/* ---- .hipFatBinSegment ---- */
 
 static kpack_error_t fail_word(uint64_t offset, const uint8_t *p, size_t n,
 			       struct kpackx_error *why)
@@ -51,7 +51,7 @@ static kpack_error_t fail_word(uint64_t offset, const uint8_t *p, size_t n,
 		       offset, hex);
 }
 
-/* Wrappers, and the zero words a sanitizer puts between them. */
+/* Read the wrappers, and skip zero words that a sanitizer puts between them. */
 static kpack_error_t read_segment(struct kp_elf_reader *r, struct kpackx_error *why)
 {
 	static const uint8_t zero[8];
@@ -79,9 +79,9 @@ static kpack_error_t read_segment(struct kp_elf_reader *r, struct kpackx_error *
 	return KPACK_SUCCESS;
 }
 
-/* ---- everywhere else ---- */
+/* ---- other sections ---- */
 
-/* Addresses mean nothing in an object; a file of debug information has no data. */
+/* Object files have no final addresses, and debug information files have no data. */
 static bool must_scan(const struct kp_elf_reader *r)
 {
 	return !r->relocatable &&
@@ -140,9 +140,9 @@ kpack_error_t kp_elf_find_wrappers(struct kp_elf_reader *r, struct kpackx_error 
 	return KPACK_SUCCESS;
 }
 
-/* ---- what they lead to ---- */
+/* ---- targets of the pointers ---- */
 
-static bool inside(uint64_t target, uint64_t vaddr, uint64_t size)
+static bool is_inside(uint64_t target, uint64_t vaddr, uint64_t size)
 {
 	return target >= vaddr && target - vaddr < size;
 }
@@ -156,14 +156,15 @@ static bool is_wrapper(const struct kp_elf_reader *r, const struct kp_elf_wrappe
 		return false;
 	if (w->fields.magic == KP_WRAPPER_HIPK)
 		return r->marker.index &&
-		       inside(w->target, marker->sh_addr, marker->sh_size);
-	return out->has_fatbin && inside(w->target, out->fatbin_vaddr, out->fatbin_size);
+		       is_inside(w->target, marker->sh_addr, marker->sh_size);
+	return out->has_fatbin &&
+	       is_inside(w->target, out->fatbin_vaddr, out->fatbin_size);
 }
 
 void kp_elf_drop_strays(struct kp_elf_reader *r)
 {
 	struct kp_elf *out = r->out;
-	uint64_t end = 0; /* of the last one that was kept: no two share bytes */
+	uint64_t end = 0; /* of the last wrapper kept; wrappers share no bytes */
 	size_t n = 0;
 
 	for (size_t i = 0; i < out->n_wrappers; i++) {

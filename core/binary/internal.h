@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inside the reader of host ELF files: what its parts share.
+ * Internals of the reader of host ELF files, shared by its files:
  *
- *	elf.c          headers and sections
- *	elf_wrapper.c  where the wrappers are
- *	elf_reloc.c    where their pointers lead
+ *	elf_file.c       headers and sections
+ *	find_wrappers.c  finds the wrappers
+ *	relocate.c       finds the targets of their pointers
  */
 #ifndef KP_CORE_BINARY_INTERNAL_H
 #define KP_CORE_BINARY_INTERNAL_H
@@ -14,19 +14,19 @@
 #include "core/base/file.h"
 
 struct kp_elf_section {
-	size_t index; /* 0: there is none */
+	size_t index; /* 0: the file has no such section */
 	GElf_Shdr header;
 };
 
-/* What is needed while one file is read. */
+/* The state of reading one file. */
 struct kp_elf_reader {
 	struct kp_source src;
 	Elf *elf;
 	struct kp_elf *out;
 	bool relocatable; /* ET_REL: addresses are offsets in their section */
-	size_t names;     /* index of the section of names */
+	size_t names;     /* index of the section with section names */
 
-	/* .hip_fatbin, of any type; .hipFatBinSegment and .rocm_kpack_ref with bytes */
+	/* .hip_fatbin of any type; .hipFatBinSegment and .rocm_kpack_ref with bytes */
 	struct kp_elf_section fatbin, segment, marker;
 
 	size_t wrappers_cap;
@@ -45,19 +45,22 @@ kpack_error_t kp_elf_check_section(const struct kp_elf_reader *r, const char *na
 				   const GElf_Shdr *sh, struct kpackx_error *why);
 
 /*
- * Add the size of SH, which was checked, to *TOTAL.  INVALID_FORMAT: more than the file
- * has.  Many headers over the same bytes would else cost time without end.
+ * Add the size of SH, which was checked, to *TOTAL.  INVALID_FORMAT: the total exceeds
+ * the file's size.  Otherwise many headers over the same bytes would cost unbounded time.
  */
 kpack_error_t kp_elf_account(const struct kp_elf_reader *r, const char *name,
 			     const GElf_Shdr *sh, uint64_t *total,
 			     struct kpackx_error *why);
 
-/* Fill OUT with the wrappers, or what may be ones, by address; none is resolved. */
+/*
+ * Fill R->out with the wrappers, or words that look like wrappers, by address; their
+ * pointers are not resolved yet.
+ */
 kpack_error_t kp_elf_find_wrappers(struct kp_elf_reader *r, struct kpackx_error *why);
 
 /*
- * Of wrappers that were found by scanning, keep those with a pointer that leads where it
- * must.
+ * Drop the wrappers found by scanning whose pointer does not lead into the section that
+ * it must point to.
  */
 void kp_elf_drop_strays(struct kp_elf_reader *r);
 

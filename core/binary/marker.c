@@ -22,12 +22,12 @@ bool kp_wrapper_decode(const uint8_t bytes[KP_WRAPPER_SIZE], struct kp_wrapper *
 	return true;
 }
 
-static kpack_error_t invalid(const char *reason, struct kpackx_error *why)
+static kpack_error_t fail_invalid(const char *reason, struct kpackx_error *why)
 {
 	return kp_fail(why, KPACK_ERROR_INVALID_METADATA, "marker: %s", reason);
 }
 
-static kpack_error_t broken(const struct kp_mp *c, struct kpackx_error *why)
+static kpack_error_t fail_broken(const struct kp_mp *c, struct kpackx_error *why)
 {
 	return kp_mp_fail(c, "marker", why);
 }
@@ -39,10 +39,10 @@ static kpack_error_t read_string(struct kp_mp *c, char **out, struct kpackx_erro
 	char *copy;
 
 	if (!kp_mp_str(c, &s))
-		return broken(c, why);
-	/* C would read another name than the one that is stored */
+		return fail_broken(c, why);
+	/* as a C string, the name would be cut */
 	if (s.size && memchr(s.data, '\0', s.size))
-		return invalid("a NUL inside a string", why);
+		return fail_invalid("a NUL inside a string", why);
 	copy = calloc(1, s.size + 1);
 	if (!copy)
 		return kp_fail_memory(why, s.size + 1, "a string of the marker");
@@ -58,7 +58,7 @@ static kpack_error_t read_name(struct kp_mp *c, struct kp_marker *m,
 	enum kp_mp_type type = kp_mp_peek(c);
 
 	if (type != KP_MP_STR && type != KP_MP_BAD)
-		return invalid("kernel_name: not a string", why);
+		return fail_invalid("kernel_name: not a string", why);
 	return read_string(c, &m->kernel_name, why);
 }
 
@@ -69,11 +69,11 @@ static kpack_error_t read_paths(struct kp_mp *c, struct kp_marker *m,
 	uint32_t count;
 
 	if (type != KP_MP_ARRAY && type != KP_MP_BAD)
-		return invalid("kpack_search_paths: not an array", why);
+		return fail_invalid("kpack_search_paths: not an array", why);
 	if (!kp_mp_array(c, &count))
-		return broken(c, why);
+		return fail_broken(c, why);
 	if (count == 0)
-		return invalid("kpack_search_paths: no string in it", why);
+		return fail_invalid("kpack_search_paths: no string in it", why);
 	m->search_paths = calloc(count, sizeof(*m->search_paths));
 	if (!m->search_paths)
 		return kp_fail_memory(why, count * sizeof(*m->search_paths),
@@ -83,15 +83,15 @@ static kpack_error_t read_paths(struct kp_mp *c, struct kp_marker *m,
 			KP_TRY(read_string(c, &m->search_paths[m->n_search_paths], why));
 			m->n_search_paths++;
 		} else if (!kp_mp_skip(c)) {
-			return broken(c, why);
+			return fail_broken(c, why);
 		}
 	}
 	if (m->n_search_paths == 0)
-		return invalid("kpack_search_paths: no string in it", why);
+		return fail_invalid("kpack_search_paths: no string in it", why);
 	return KPACK_SUCCESS;
 }
 
-/* Read one key and its value; of keys that come again, and of others, nothing is kept. */
+/* Read one key and its value; skip repeated and unknown keys. */
 static kpack_error_t read_pair(struct kp_mp *c, struct kp_marker *m,
 			       struct kpackx_error *why)
 {
@@ -105,7 +105,7 @@ static kpack_error_t read_pair(struct kp_mp *c, struct kp_marker *m,
 		return read_name(c, m, why);
 	if (!c->fault && kp_span_is(key, "kpack_search_paths") && !m->search_paths)
 		return read_paths(c, m, why);
-	return kp_mp_skip(c) ? KPACK_SUCCESS : broken(c, why);
+	return kp_mp_skip(c) ? KPACK_SUCCESS : fail_broken(c, why);
 }
 
 static kpack_error_t read_map(struct kp_mp *c, struct kp_marker *m,
@@ -115,15 +115,15 @@ static kpack_error_t read_map(struct kp_mp *c, struct kp_marker *m,
 	uint32_t pairs;
 
 	if (type != KP_MP_MAP && type != KP_MP_BAD)
-		return invalid("not a map", why);
+		return fail_invalid("not a map", why);
 	if (!kp_mp_map(c, &pairs))
-		return broken(c, why);
+		return fail_broken(c, why);
 	while (pairs--)
 		KP_TRY(read_pair(c, m, why));
 	if (!m->kernel_name)
-		return invalid("kernel_name: missing", why);
+		return fail_invalid("kernel_name: missing", why);
 	if (!m->search_paths)
-		return invalid("kpack_search_paths: missing", why);
+		return fail_invalid("kpack_search_paths: missing", why);
 	m->size = kp_mp_offset(c);
 	return KPACK_SUCCESS;
 }
@@ -167,7 +167,7 @@ static kpack_error_t check_string(const char *s, const char *what,
 
 	if (n == 0 || n > KP_NAME_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
-			       "marker: %s of %zu bytes; 1 to %d can be", what, n,
+			       "marker: %s of %zu bytes, not 1 to %d", what, n,
 			       KP_NAME_MAX);
 	return KPACK_SUCCESS;
 }
@@ -175,7 +175,7 @@ static kpack_error_t check_string(const char *s, const char *what,
 static kpack_error_t check_marker(const struct kp_marker *m, struct kpackx_error *why)
 {
 	if (m->n_search_paths == 0)
-		return invalid("no search path", why);
+		return fail_invalid("no search path", why);
 	for (size_t i = 0; i < m->n_search_paths; i++)
 		KP_TRY(check_string(m->search_paths[i], "a search path", why));
 	return check_string(m->kernel_name, "kernel_name", why);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What converted binaries carry: the MessagePack map in .rocm_kpack_ref that names the
- * kernel and the archives, and the 24-byte wrapper whose pointer leads to it.
+ * The marker of converted binaries, which is the MessagePack map in .rocm_kpack_ref that
+ * names the kernel and the archives; and the 24-byte wrapper whose pointer leads to it.
  *
  *   wrapper: u32 magic ("HIPF" fat, "HIPK" kpack), u32 version 1, u64 pointer, u64 index
  *   marker:  { "kpack_search_paths": [str...], "kernel_name": str }
@@ -27,7 +27,7 @@ struct kp_wrapper {
 	uint64_t index;   /* reserved1: wrapper index once converted */
 };
 
-/* Decode a wrapper; false when it has neither magic or another version. */
+/* Decode a wrapper; false: it has neither magic, or another version. */
 bool kp_wrapper_decode(const uint8_t bytes[KP_WRAPPER_SIZE], struct kp_wrapper *out);
 
 /* A parsed marker.  Owns its strings. */
@@ -35,24 +35,24 @@ struct kp_marker {
 	char *kernel_name;
 	char **search_paths;
 	size_t n_search_paths;
-	size_t size; /* bytes of the MessagePack map; what follows is not looked at */
+	size_t size; /* bytes of the MessagePack map; bytes after it are ignored */
 };
 
 /*
- * Parse the map at the start of BYTES, within KP_MARKER_MAX.  AMD's rules: the first of
- * equal keys counts, array members that are not strings are skipped.  OUT is untouched on
- * failure.
- * INVALID_METADATA: not a map, kernel_name missing or no string, kpack_search_paths
- * missing, no array, or without a string; a NUL inside a string.  MSGPACK_PARSE_FAILED:
- * no MessagePack, or cut short.  OUT_OF_MEMORY.
+ * Parse the map at the start of BYTES, of at most KP_MARKER_MAX bytes.  AMD's rules: the
+ * first of equal keys counts, and array members that are not strings are skipped.  OUT is
+ * untouched on failure.
+ * INVALID_METADATA: not a map; kernel_name is missing or not a string; kpack_search_paths
+ * is missing, not an array, or has no string; a NUL inside a string.
+ * MSGPACK_PARSE_FAILED: not MessagePack, or cut short.  OUT_OF_MEMORY.
  */
 kpack_error_t kp_marker_parse(struct kp_span bytes, struct kp_marker *out,
 			      struct kpackx_error *why);
 void kp_marker_fini(struct kp_marker *marker);
 
 /*
- * The map of MARKER (its size is not looked at) as AMD writes it: kpack_search_paths, then
- * kernel_name.  The caller frees *out.
+ * Write the map of MARKER (whose size member is ignored) as AMD does: kpack_search_paths,
+ * then kernel_name.  The caller frees *out.
  * INVALID_METADATA: no search path, an empty or too long string, or more than
  * KP_MARKER_MAX bytes in all.  OUT_OF_MEMORY.
  */

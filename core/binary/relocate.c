@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A wrapper's pointer is what the dynamic linker makes of it, which is seldom
- * what stands in the file: lld leaves zero where a RELA relocation will write,
- * GNU ld stores the address too, RELR needs it stored, and libraries made
- * with -fgpu-rdc go through a symbol.
+ * The dynamic linker sets a wrapper's pointer, so that the file seldom has its final
+ * value: lld stores zero where a RELA relocation will write, GNU ld stores the address
+ * too, RELR needs the stored address, and libraries compiled with -fgpu-rdc use a symbol.
  *
- * A library can have millions of relocations of which a hundred are ours, so none is
- * kept: each is looked up among the wrappers, which are ordered by address.
+ * A library can have millions of relocations, of which about a hundred are for wrappers.
+ * So none is kept in memory: each is looked up among the wrappers, which are sorted by
+ * address.
  */
 #include <elf.h>
 #include <inttypes.h>
@@ -23,9 +23,9 @@
 #define R_LARCH_RELATIVE 3
 #endif
 
-/* What a relocation does to the word it is for. */
+/* The value that a relocation writes. */
 enum action {
-	ACTION_OTHER,    /* something not known at build time */
+	ACTION_OTHER,    /* a value not known at build time */
 	ACTION_RELATIVE, /* load address + addend */
 	ACTION_SYMBOL,   /* symbol + addend */
 };
@@ -55,13 +55,13 @@ static enum action find_action(uint16_t machine, uint32_t type)
 
 /* ---- words ---- */
 
-/* Address of the pointer. */
+/* The virtual address of the wrapper's pointer. */
 static uint64_t pointer_word(const struct kp_elf_wrapper *w)
 {
 	return w->vaddr + 8;
 }
 
-/* Number of the first wrapper whose pointer is at VADDR or behind it. */
+/* Number of the first wrapper whose pointer is at VADDR or after it. */
 static size_t first_from(const struct kp_elf *elf, uint64_t vaddr)
 {
 	size_t low = 0, high = elf->n_wrappers;
@@ -101,7 +101,7 @@ static kpack_error_t check_unrelocated(const struct kp_elf_wrapper *w,
 
 /* ---- REL and RELA ---- */
 
-/* The value of a symbol defined in this file; KNOWN false when it is not. */
+/* Read the value of a symbol; KNOWN is false if this file does not define it. */
 static kpack_error_t read_symbol(struct kp_elf_reader *r, uint32_t table, uint32_t index,
 				 uint64_t *value, bool *known, struct kpackx_error *why)
 {
@@ -123,7 +123,9 @@ static kpack_error_t read_symbol(struct kp_elf_reader *r, uint32_t table, uint32
 	KP_TRY(kp_source_read(&r->src, sh.sh_offset + index * sizeof(sym), sym,
 			      sizeof(sym), why));
 	shndx = kp_le16(sym + offsetof(Elf64_Sym, st_shndx));
-	/* in an object the value counts from its section, so it must be the right one */
+	/*
+	 * in an object the value is an offset in its section, which must be .hip_fatbin
+	 */
 	*known = r->relocatable ? r->out->has_fatbin && shndx == r->fatbin.index
 				: shndx != SHN_UNDEF;
 	if (*known)
@@ -132,10 +134,10 @@ static kpack_error_t read_symbol(struct kp_elf_reader *r, uint32_t table, uint32
 	return KPACK_SUCCESS;
 }
 
-/* Relocate W as INFO says; what stays unresolved has no target. */
-static kpack_error_t relocate(struct kp_elf_reader *r, struct kp_elf_wrapper *w,
-			      uint32_t symbols, uint64_t info, uint64_t addend,
-			      struct kpackx_error *why)
+/* Relocate W as INFO says; an unresolved pointer has target 0. */
+static kpack_error_t relocate_wrapper(struct kp_elf_reader *r, struct kp_elf_wrapper *w,
+				      uint32_t symbols, uint64_t info, uint64_t addend,
+				      struct kpackx_error *why)
 {
 	enum action action = find_action(r->out->machine, (uint32_t)ELF64_R_TYPE(info));
 	bool known = action == ACTION_RELATIVE;
@@ -152,7 +154,9 @@ static kpack_error_t relocate(struct kp_elf_reader *r, struct kp_elf_wrapper *w,
 	return KPACK_SUCCESS;
 }
 
-/* The record P, at file offset AT: an Elf64_Rel, or an Elf64_Rela with its addend. */
+/*
+ * Apply the record P, at file offset AT: an Elf64_Rel, or an Elf64_Rela with an addend.
+ */
 static kpack_error_t take_reloc(struct kp_elf_reader *r, const GElf_Shdr *sh,
 				const uint8_t *p, uint64_t at, struct kpackx_error *why)
 {
@@ -171,7 +175,7 @@ static kpack_error_t take_reloc(struct kp_elf_reader *r, const GElf_Shdr *sh,
 	w->reloc_size = (unsigned)sh->sh_entsize;
 	addend = sh->sh_type == SHT_REL ? w->fields.pointer
 					: kp_le64(p + offsetof(Elf64_Rela, r_addend));
-	return relocate(r, w, sh->sh_link, info, addend, why);
+	return relocate_wrapper(r, w, sh->sh_link, info, addend, why);
 }
 
 static kpack_error_t take_relocs(struct kp_elf_reader *r, const GElf_Shdr *sh,
@@ -196,7 +200,9 @@ static kpack_error_t take_relocs(struct kp_elf_reader *r, const GElf_Shdr *sh,
 
 /* ---- RELR ---- */
 
-/* Bit I of BITS: the word at VADDR + 8 * I has the load address added. */
+/*
+ * If bit I of BITS is set, the loader adds the load address to the word at VADDR + 8 * I.
+ */
 static kpack_error_t take_relr_bits(struct kp_elf_reader *r, uint64_t vaddr,
 				    uint64_t bits, struct kpackx_error *why)
 {
@@ -248,8 +254,7 @@ static bool is_reloc_section(const struct kp_elf_reader *r, const GElf_Shdr *sh)
 {
 	if (sh->sh_type != SHT_REL && sh->sh_type != SHT_RELA && sh->sh_type != SHT_RELR)
 		return false;
-	/* a linked file can keep the linker's own relocations too (-q): not loaded, not
-	 * used */
+	/* ignore relocations that a linked file keeps but does not load (ld -q) */
 	return r->relocatable ? sh->sh_info == r->segment.index
 			      : (sh->sh_flags & SHF_ALLOC) != 0;
 }

@@ -7,7 +7,7 @@
 
 #define TRIPLE "amdgcn-amd-amdhsa--"
 
-/* One of a byte, its slash, and what is behind the last slash. */
+/* Each component has a byte and a slash, except the last. */
 enum { COMPONENTS_MAX = KP_NAME_MAX / 2 + 1 };
 
 bool kp_search_has_arch(const char *pattern)
@@ -17,7 +17,7 @@ bool kp_search_has_arch(const char *pattern)
 
 /* ---- canonical paths ---- */
 
-/* Does the path exist that ends before byte END? */
+/* Whether the first END bytes of PATH are the path of an existing file. */
 static bool exists_until(char *path, size_t end)
 {
 	char saved = path[end];
@@ -30,7 +30,7 @@ static bool exists_until(char *path, size_t end)
 	return there;
 }
 
-/* Where each component ends. */
+/* Find where each component ends; returns the number of components. */
 static size_t split_path(const char *path, uint16_t ends[COMPONENTS_MAX])
 {
 	size_t n = 0;
@@ -44,8 +44,8 @@ static size_t split_path(const char *path, uint16_t ends[COMPONENTS_MAX])
 }
 
 /*
- * Bytes of the leading components that exist, the kernel's way.  By halves: the kernel
- * walks each of a thousand components again for every one behind it.
+ * Bytes of the leading components that exist for the kernel.  A binary search, because
+ * every check of a path makes the kernel walk all components of the path.
  */
 static size_t existing_size(char *path)
 {
@@ -63,7 +63,9 @@ static size_t existing_size(char *path)
 	return good ? ends[good - 1] : 0;
 }
 
-/* Take the last component off the path of *SIZE bytes; false where ".." must stay. */
+/*
+ * Remove the last component from the path of *SIZE bytes; false: ".." must be appended.
+ */
 static bool step_up(const char *path, size_t *size)
 {
 	size_t at = *size;
@@ -78,7 +80,7 @@ static bool step_up(const char *path, size_t *size)
 	return true;
 }
 
-static void append(char *path, size_t *size, const char *name, size_t n)
+static void append_component(char *path, size_t *size, const char *name, size_t n)
 {
 	if (*size && path[*size - 1] != '/')
 		path[(*size)++] = '/';
@@ -86,7 +88,7 @@ static void append(char *path, size_t *size, const char *name, size_t n)
 	*size += n;
 }
 
-/* Put the components of REST behind PATH, which has room for them. */
+/* Append the components of REST to PATH, which has room for them. */
 static void append_normal(char *path, const char *rest)
 {
 	size_t size = strlen(path);
@@ -96,7 +98,7 @@ static void append_normal(char *path, const char *rest)
 		bool up = n == 2 && memcmp(rest, "..", 2) == 0;
 
 		if (!(n == 1 && *rest == '.') && !(up && step_up(path, &size)))
-			append(path, &size, rest, n);
+			append_component(path, &size, rest, n);
 		rest += n;
 	}
 	if (size == 0)
@@ -125,8 +127,8 @@ static char *real_until(char *path, size_t end)
 }
 
 /*
- * The real path of the first *SIZE bytes, or of as many components as still exist:
- * an archive may be replaced between two looks.
+ * The real path of the first *SIZE bytes, or of as many components as still exist: files
+ * may have been removed since the last check.
  */
 static char *real_start(char *path, size_t *size)
 {
@@ -170,7 +172,7 @@ void kp_search_memo_fini(struct kp_search_memo *memo)
 	*memo = (struct kp_search_memo){0};
 }
 
-/* The real path of DIR, the memo's. */
+/* The real path of DIR, borrowed from the memo. */
 static const char *real_dir(struct kp_search_memo *memo, const char *dir)
 {
 	if (memo->dir && strcmp(memo->dir, dir) == 0)
@@ -184,7 +186,7 @@ static const char *real_dir(struct kp_search_memo *memo, const char *dir)
 	return memo->real;
 }
 
-/* PATH in the real path of its directory. */
+/* PATH with its directory replaced by the directory's real path. */
 static char *in_real_dir(struct kp_search_memo *memo, char *path, char *slash)
 {
 	const char *dir, *name = slash + 1;
@@ -198,12 +200,12 @@ static char *in_real_dir(struct kp_search_memo *memo, char *path, char *slash)
 		return NULL;
 	size = strcmp(dir, ".") == 0 ? 0 : strlen(dir);
 	memcpy(out, dir, size);
-	append(out, &size, name, strlen(name));
+	append_component(out, &size, name, strlen(name));
 	out[size] = '\0';
 	return out;
 }
 
-static char *resolve(struct kp_search_memo *memo, char *path)
+static char *resolve_path(struct kp_search_memo *memo, char *path)
 {
 	struct kp_search_memo none = {0};
 	char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *out;
@@ -218,7 +220,7 @@ static char *resolve(struct kp_search_memo *memo, char *path)
 
 /* ---- patterns ---- */
 
-/* Bytes of BINARY's directory with its slash; 0 for the current one. */
+/* Bytes of BINARY's directory with its slash; 0: the current directory. */
 static size_t directory_size(const char *binary)
 {
 	const char *slash = strrchr(binary, '/');
@@ -226,9 +228,10 @@ static size_t directory_size(const char *binary)
 	return slash ? (size_t)(slash - binary) + 1 : 0;
 }
 
-/* BINARY's directory, unless PATTERN is absolute, and PATTERN with ARCH in it. */
-static kpack_error_t join(const char *pattern, struct kp_span arch, const char *binary,
-			  char **out, struct kpackx_error *why)
+/* Join BINARY's directory, unless PATTERN is absolute, and PATTERN with ARCH inserted. */
+static kpack_error_t join_pattern(const char *pattern, struct kp_span arch,
+				  const char *binary, char **out,
+				  struct kpackx_error *why)
 {
 	const char *place = strstr(pattern, KP_SEARCH_ARCH);
 	size_t dir = pattern[0] == '/' ? 0 : directory_size(binary);
@@ -260,12 +263,12 @@ kpack_error_t kp_search_resolve(const char *pattern, struct kp_span arch,
 {
 	char *joined = NULL, *path;
 
-	KP_TRY(join(pattern, arch, binary, &joined, why));
+	KP_TRY(join_pattern(pattern, arch, binary, &joined, why));
 	if (pattern[0] == '/') {
 		*out = joined;
 		return KPACK_SUCCESS;
 	}
-	path = resolve(memo, joined);
+	path = resolve_path(memo, joined);
 	free(joined);
 	if (!path)
 		return kp_fail_memory(why, KP_NAME_MAX, "a search path");
@@ -281,7 +284,7 @@ struct target {
 	unsigned n_features;
 };
 
-/* Take what stands before the next colon off the front of REST. */
+/* Remove and return the part of REST before the next colon. */
 static struct kp_span next_part(struct kp_span *rest)
 {
 	const uint8_t *colon = rest->size ? memchr(rest->data, ':', rest->size) : NULL;
@@ -294,7 +297,7 @@ static struct kp_span next_part(struct kp_span *rest)
 	return part;
 }
 
-static struct target split(struct kp_span arch)
+static struct target split_target(struct kp_span arch)
 {
 	struct target t = {0};
 
@@ -310,9 +313,9 @@ static struct target split(struct kp_span arch)
 	return t;
 }
 
-/* The target of the features in SUBSET, whose highest bit is the first one's. */
-static struct kp_span format(const struct target *t, unsigned subset,
-			     char out[KP_NAME_MAX + 1])
+/* The target with the features in SUBSET, whose highest bit is the first feature. */
+static struct kp_span format_target(const struct target *t, unsigned subset,
+				    char out[KP_NAME_MAX + 1])
 {
 	size_t n = t->processor.size;
 
@@ -336,10 +339,10 @@ void kp_search_targets(struct kp_span arch, bool (*fn)(struct kp_span target, vo
 
 	if (arch.size == 0 || arch.size > KP_NAME_MAX)
 		return;
-	t = split(arch);
+	t = split_target(arch);
 	if (t.processor.size == 0)
 		return;
 	for (unsigned subset = 1u << t.n_features; subset-- > 0;)
-		if (!fn(format(&t, subset, text), arg))
+		if (!fn(format_target(&t, subset, text), arg))
 			return;
 }

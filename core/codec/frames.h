@@ -35,10 +35,7 @@ kpack_error_t kp_frames_decode(struct kp_frames *f, void *buf, uint64_t size,
 kpack_error_t kp_frames_limit_window(struct kp_frames *f, uint64_t max,
 				     struct kpackx_error *why);
 
-/*
- * Whether decoding failed because a frame's window is larger than KP_FRAMES_PIECES
- * allows.
- */
+/* Whether decoding failed because of a window larger than KP_FRAMES_PIECES allows. */
 bool kp_frames_too_wide(const struct kp_frames *f);
 
 /* Do not check the frames' checksums: for bytes that have a better checksum. */

@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a layout keeps of each container, for those who make, read and apply it.
+ * The format of a layout, and its data in memory, shared by the files that make, parse
+ * and apply it.
  *
  *   { "version": 1, "size": u64,
- *     "targets": [ [id or nil, arch, host] ... ],     every kind of entry once
+ *     "targets": [ [id or nil, arch, host] ... ],     every distinct kind of entry
  *     "wrappers": [ container ... ],
  *     "containers": [ {
  *       "format": "bundle" | "ccob" | "code-object", "offset": gap, "size": gap,
  *       "entries": [ [target, gap, size, content] ... ],
- *       "bytes": [ [offset, bin] ... ],         what is not zero between entries
+ *       "bytes": [ [offset, bin] ... ],         bytes between entries that are not zero
  *       "ccob": { "version", "method", "hash", "payload", "level", "long", "xxh3" }
  *     } ... ],
  *     "xxh3": bin }                          KP_LAYOUT_HASH bytes for each object
  *
- * Gaps are small numbers where things are as usual, modulo 2^64.  That of an entry or a
- * container counts from the next page behind the one before (or the header); the size
- * of a container from the end of its last entry, unless it is compressed.  The content is
- * true for an object, whose hash is next in "xxh3"; the bytes of a host entry; or nil:
- * empty, or not packed.  "level" (0: none makes the same bytes), "long" and "xxh3" (of
- * the whole container) say how it was compressed.
+ * Gaps are modulo 2^64, and small numbers in usual files.  The gap of an entry or
+ * container counts from the page boundary after the end of the previous one (or of the
+ * header); the gap of a container's size counts from the end of its last entry, unless
+ * the container is compressed.  The content is true for an object, whose hash is the next
+ * one in "xxh3"; the bytes of a host entry; or nil: empty, or not packed.  "level" (0: no
+ * level gives the same bytes), "long" and "xxh3" (of the whole container) say how it was
+ * compressed.
  */
 #ifndef KP_CORE_LAYOUT_INTERNAL_H
 #define KP_CORE_LAYOUT_INTERNAL_H
@@ -29,7 +31,7 @@
 
 #define KP_LAYOUT_VERSION 1
 
-/* What keeping one run of bytes between entries costs beside the bytes. */
+/* Bytes that one run of bytes between entries costs besides its own bytes. */
 #define KP_LAYOUT_PIECE_COST 16
 #define KP_LAYOUT_PIECES_MAX (KP_LAYOUT_INLINE_MAX / KP_LAYOUT_PIECE_COST)
 
@@ -42,12 +44,12 @@ struct kp_layout_piece {
 struct kp_layout_container {
 	const struct kp_format *format;
 	uint64_t offset, size; /* in the section */
-	uint64_t payload_size; /* size, unless compressed */
+	uint64_t payload_size; /* equals size, unless compressed */
 	size_t first_image, n_images;
 	size_t first_piece, n_pieces;
 	uint32_t index; /* kp_layout_index */
 	struct kp_ccob_form form;
-	uint8_t xxh3[16]; /* of the compressed container, when form.level is not 0 */
+	uint8_t xxh3[16]; /* of the compressed container, if form.level is not 0 */
 };
 
 struct kp_layout_target {
@@ -58,30 +60,30 @@ struct kp_layout_target {
 
 struct kp_layout_heap {
 	uint8_t *bytes; /* of host entries and pieces */
-	size_t n_bytes; /* used of KP_LAYOUT_INLINE_MAX, where they are collected */
+	size_t n_bytes; /* while making a layout: used of KP_LAYOUT_INLINE_MAX */
 	struct kp_layout_target *targets;
 	struct kp_layout_piece *pieces;
 	size_t n_targets, n_pieces;
 	size_t containers_cap, images_cap, targets_cap, pieces_cap;
 };
 
-/* From where a gap counts. */
+/* The offset from which a gap counts, after an END. */
 static inline uint64_t kp_layout_expected(uint64_t end)
 {
 	return (end + 4095) & ~UINT64_C(4095);
 }
 
-/* What will stand where a container was. */
+/* The planned bytes of a container. */
 struct kp_layout_place {
-	uint64_t size; /* 0: nothing */
+	uint64_t size; /* 0: the container is not written */
 	bool whole;    /* no image is missing */
 	bool encoded;  /* a CCOB, not its payload */
 };
 
-/* A heap for LAYOUT, which is zeroed. */
+/* Allocate the heap of LAYOUT, which must be zeroed. */
 kpack_error_t kp_layout_begin(struct kp_layout *layout, struct kpackx_error *why);
 
-/* Append one to the list, zeroed; NULL: out of memory. */
+/* Append a zeroed member to the list; NULL: out of memory. */
 struct kp_layout_container *kp_layout_add_container(struct kp_layout *layout);
 struct kp_layout_image *kp_layout_add_image(struct kp_layout *layout);
 struct kp_layout_piece *kp_layout_add_piece(struct kp_layout *layout);
@@ -90,10 +92,10 @@ struct kp_layout_piece *kp_layout_add_piece(struct kp_layout *layout);
 uint64_t kp_layout_header_size(const struct kp_layout *layout,
 			       const struct kp_layout_container *c);
 
-/* Number the containers as archives do: wrappers first, then those without one. */
+/* Number the containers as archives do: by wrapper, then containers without a wrapper. */
 void kp_layout_number(struct kp_layout *layout);
 
-/* The MessagePack of LAYOUT.  NOT_IMPLEMENTED: more than KP_LAYOUT_MAX bytes. */
+/* Encode LAYOUT as MessagePack.  NOT_IMPLEMENTED: more than KP_LAYOUT_MAX bytes. */
 kpack_error_t kp_layout_encode(const struct kp_layout *layout,
 			       struct kp_layout_bytes *out, struct kpackx_error *why);
 

@@ -6,7 +6,7 @@
 #include "core/base/bounds.h"
 #include "core/base/alloc.h"
 
-/* Bytes that the slowest level of zstd takes in no time. */
+/* Most bytes for which a slow level of zstd is still fast enough. */
 #define SLOW_MAX (1 << 20)
 
 kpack_error_t kp_layout_begin(struct kp_layout *layout, struct kpackx_error *why)
@@ -14,7 +14,7 @@ kpack_error_t kp_layout_begin(struct kp_layout *layout, struct kpackx_error *why
 	struct kp_layout_heap *heap = calloc(1, sizeof(*heap));
 
 	layout->heap = heap;
-	/* lists are never NULL: where a container's part of an empty one begins is computed */
+	/* lists are never NULL, since pointers into empty lists are computed, too */
 	if (!heap ||
 	    !kp_grow(&layout->images, 0, &heap->images_cap, sizeof(*layout->images)) ||
 	    !kp_grow(&heap->pieces, 0, &heap->pieces_cap, sizeof(*heap->pieces)))
@@ -177,7 +177,7 @@ static int by_target(const void *a, const void *b)
 			  *(const struct kp_layout_image *const *)b);
 }
 
-/* Number the distinct kinds of entries. */
+/* Number the distinct targets of entries. */
 static kpack_error_t number_targets(struct encoder *e, struct kpackx_error *why)
 {
 	const struct kp_layout *l = e->layout;
@@ -237,7 +237,7 @@ static void put_gap(struct encoder *e, uint64_t gap)
 	e->failed |= msgpack_pack_int64(&e->pk, (int64_t)gap) != 0;
 }
 
-/* Returns the end of the last one. */
+/* Returns the end of the last entry. */
 static uint64_t put_entries(struct encoder *e, const struct kp_layout_container *c)
 {
 	uint64_t end = kp_layout_header_size(e->layout, c);
@@ -326,7 +326,7 @@ static void put_containers(struct encoder *e)
 	}
 }
 
-/* Together, and last: they do not compress. */
+/* All hashes together, and last, because they do not compress. */
 static void put_hashes(struct encoder *e)
 {
 	const struct kp_layout *l = e->layout;
@@ -355,9 +355,9 @@ static void put_layout(struct encoder *e)
 	put_hashes(e);
 }
 
-/* A section is read seldom and shipped often. */
-static kpack_error_t compress(const struct encoder *e, struct kp_layout_bytes *out,
-			      struct kpackx_error *why)
+/* Compress the layout: the section is seldom read and often copied. */
+static kpack_error_t compress_layout(const struct encoder *e, struct kp_layout_bytes *out,
+				     struct kpackx_error *why)
 {
 	size_t room = ZSTD_compressBound(e->buf.size), size;
 	uint8_t *data = malloc(room);
@@ -375,8 +375,8 @@ static kpack_error_t compress(const struct encoder *e, struct kp_layout_bytes *o
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t finish(struct encoder *e, struct kp_layout_bytes *out,
-			    struct kpackx_error *why)
+static kpack_error_t finish_layout(struct encoder *e, struct kp_layout_bytes *out,
+				   struct kpackx_error *why)
 {
 	if (e->failed)
 		return kp_fail_memory(why, e->buf.size, "a layout");
@@ -384,7 +384,7 @@ static kpack_error_t finish(struct encoder *e, struct kp_layout_bytes *out,
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "%zu bytes, at most %llu", e->buf.size,
 			       (unsigned long long)KP_LAYOUT_MAX);
-	return compress(e, out, why);
+	return compress_layout(e, out, why);
 }
 
 kpack_error_t kp_layout_encode(const struct kp_layout *layout,
@@ -397,7 +397,7 @@ kpack_error_t kp_layout_encode(const struct kp_layout *layout,
 	msgpack_packer_init(&e.pk, &e.buf, msgpack_sbuffer_write);
 	if (!err) {
 		put_layout(&e);
-		err = finish(&e, out, why);
+		err = finish_layout(&e, out, why);
 	}
 	msgpack_sbuffer_destroy(&e.buf);
 	free(e.targets);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The content of .rocm_kpack_layout: how .hip_fatbin was made up, so that it can be made
- * again from the archives, and the hash of every object, which ties a binary to them.
+ * The content of .rocm_kpack_layout: the structure of .hip_fatbin, so that the section
+ * can be rebuilt from the archives, and the hash of every object, which ties the binary
+ * to them.
  *
- * It is one MessagePack map (layout_record.h), compressed with zstd or not; unknown keys
+ * It is one MessagePack map (internal.h), optionally compressed with zstd; unknown keys
  * are skipped.
  */
 #ifndef KP_CORE_LAYOUT_LAYOUT_H
@@ -13,25 +14,25 @@
 #include "core/base/file.h"
 
 /*
- * Bytes of an XXH3-128, in canonical order, that are kept of each object: enough to tell
- * one build from another, which is all they are for; whole ones would be most of the section.
+ * Bytes of an object's XXH3-128, in canonical order, that are kept: enough to distinguish
+ * builds, which is their only purpose.  Whole hashes would be most of the section.
  */
 #define KP_LAYOUT_HASH 6
 
-/* An entry of a container as it was. */
+/* An entry of an original container. */
 struct kp_layout_image {
 	uint32_t container;
 	const char *id; /* bundle entry ID; NULL: bare code object */
 	bool host;      /* its bytes are in the layout, not in an archive */
 	char arch[KP_TARGET_TEXT_MAX]; /* canonical, as in the archive; "" for the host */
-	uint64_t offset; /* in the container's payload; of an empty one, what it says */
+	uint64_t offset; /* in the container's payload; empty entry: as stated there */
 	uint64_t size;
-	const uint8_t *bytes; /* host: size of them, or NULL when there are none */
+	const uint8_t *bytes; /* host entry: its size bytes; NULL: none */
 	bool has_xxh3;
 	uint8_t xxh3[KP_LAYOUT_HASH];
 };
 
-struct kp_layout_container; /* layout_record.h: kind, place, how it was compressed */
+struct kp_layout_container; /* internal.h: format, place, how it was compressed */
 
 struct kp_layout {
 	uint64_t size; /* bytes of .hip_fatbin */
@@ -41,51 +42,52 @@ struct kp_layout {
 	size_t n_images;
 	uint32_t *wrapper_container; /* per wrapper */
 	size_t n_wrappers;
-	struct kp_layout_heap *heap; /* owned: what the pointers above lead to */
+	struct kp_layout_heap *heap; /* owned; the pointers in images point into it */
 };
 
-/* Encoded bytes on the heap; free() them. */
+/* Encoded bytes on the heap; the caller frees DATA with free(). */
 struct kp_layout_bytes {
 	uint8_t *data;
 	size_t size;
 };
 
 /*
- * Describe FAT (kind ELF).  XXH3 may be NULL or has 16 bytes per image of
- * FAT->containers; KNOWN says which are set.  What is not is left out when COMPUTE is
- * false (an image that is not packed), else read and hashed here.
- * Compressed containers are decoded and encoded again to find whether that gives the
- * same bytes.  Of plain ones whose hashes are known only what lies between the images is
+ * Describe FAT (kind ELF).  XXH3 is NULL or has 16 bytes per image of FAT->containers;
+ * KNOWN says which images have a hash there.  If COMPUTE is true, images without one are
+ * read and hashed here; otherwise they get no hash (images that are not packed).
+ * Compressed containers are decoded and re-encoded, to find out whether that gives the
+ * same bytes.  Of plain containers with known hashes only the bytes between images are
  * read.
- * NOT_IMPLEMENTED: what cannot be described - a wrapper that leads to no container, more
- * than KP_LAYOUT_INLINE_MAX bytes that no archive has, more than KP_LAYOUT_SECTION_MAX in
- * all, where what several entries share counts for each.  INVALID_FORMAT, DECOMPRESSION_FAILED: a compressed container that is broken.
- * IO_ERROR: the file changed, or cannot be read.  OUT_OF_MEMORY.
+ * NOT_IMPLEMENTED: FAT cannot be described: a wrapper leads to no container, more than
+ * KP_LAYOUT_INLINE_MAX bytes are in no archive, or more than KP_LAYOUT_SECTION_MAX bytes
+ * in all, where bytes that entries share count for each.  INVALID_FORMAT,
+ * DECOMPRESSION_FAILED: a compressed container is damaged.  IO_ERROR: the file changed,
+ * or cannot be read.  OUT_OF_MEMORY.
  */
 kpack_error_t kp_layout_make(const struct kp_fatbin *fat, const uint8_t (*xxh3)[16],
 			     const bool *known, bool compute, struct kp_layout_bytes *out,
 			     struct kpackx_error *why);
 
 /*
- * Read it back; BYTES are not needed afterwards.  OUT is untouched on failure.
- * MSGPACK_PARSE_FAILED: no MessagePack, or cut short.  INVALID_METADATA: what cannot be.
- * UNSUPPORTED_VERSION: a newer version; NOT_IMPLEMENTED: a format or a method we do not
- * know.
+ * Parse an encoded layout; BYTES are not needed afterwards.  OUT is untouched on failure.
+ * MSGPACK_PARSE_FAILED: not MessagePack, or cut short.  INVALID_METADATA: an impossible
+ * layout.  UNSUPPORTED_VERSION: a newer version.  NOT_IMPLEMENTED: an unknown container
+ * format or compression method.  OUT_OF_MEMORY.
  */
 kpack_error_t kp_layout_parse(struct kp_span bytes, struct kp_layout *out,
 			      struct kpackx_error *why);
-/* The same from a file: all of SECTION.  IO_ERROR too. */
+/* As kp_layout_parse, for all bytes of SECTION.  Also IO_ERROR. */
 kpack_error_t kp_layout_read(const struct kp_source *section, struct kp_layout *out,
 			     struct kpackx_error *why);
 void kp_layout_fini(struct kp_layout *layout);
 
-/* Indices (the n of KEY#n) whose objects are those of CONTAINER: the first one. */
+/* The first index (the n of KEY#n) whose objects are those of CONTAINER. */
 uint32_t kp_layout_index(const struct kp_layout *layout, uint32_t container);
 
 /*
- * Making the section again.  Objects come from the caller: HAVE says per image whether it
- * can be had, READ gives its bytes (image->size of them), which are compared with the
- * image's xxh3.
+ * Rebuilding the section.  The caller provides the objects: HAVE says for each image
+ * whether it is available, and READ writes its bytes (image->size) to BUF.  They are
+ * compared with the image's xxh3.
  */
 struct kp_layout_source {
 	const bool *have; /* per image; host and empty images need not be set */
@@ -94,32 +96,31 @@ struct kp_layout_source {
 	void *arg;
 };
 
-/* Where a container is that is not: a bare code object that could not be had. */
+/* The offset of a container that is not written: a bare code object that is missing. */
 #define KP_LAYOUT_NOWHERE UINT64_MAX
 
-/* What will be written. */
+/* The section to be written. */
 struct kp_layout_plan {
-	uint64_t size; /* bytes of the section */
-	uint64_t
-		*wrapper_offset; /* per wrapper; KP_LAYOUT_NOWHERE: it can lead nowhere */
+	uint64_t size;              /* bytes of the section */
+	uint64_t *wrapper_offset;   /* per wrapper; KP_LAYOUT_NOWHERE: no container */
 	uint64_t *container_offset; /* per container; or KP_LAYOUT_NOWHERE */
-	size_t n_dropped;           /* images that could not be had */
-	size_t n_unpacked; /* compressed containers that become plain bundles, because encoding
-			      them again does not give the same bytes */
-	bool exact;        /* the section will be what it was, bit for bit */
+	size_t n_dropped;           /* missing images */
+	size_t n_unpacked; /* compressed containers that become plain bundles, because
+			      re-encoding them does not give the same bytes */
+	bool exact;        /* the section will equal the original bit for bit */
 	struct kp_layout_place *places; /* per container */
 };
 
 /*
- * Decide.  Containers stay where they were, unless one needs more room than there is:
- * then all are laid out anew, aligned as they were, and the section may grow.  A bundle
- * some of whose images are not there is made anew without them; unless it is compressed,
- * it never needs more room.
- * Whether a bare code object that is missing may be left out (KP_LAYOUT_NOWHERE) is the
- * caller's business.  OUT is untouched on failure.
- * INVALID_METADATA: an image N is not the object that was packed.  OUT_OF_MEMORY, and
- * what READ returns (a compressed container must be encoded to know whether it comes out
- * the same).
+ * Plan the section.  Containers keep their offsets, unless one needs more room than it
+ * had: then all containers get new offsets with the original alignment, and the section
+ * may grow.  A bundle with missing images is rebuilt without them; unless it is
+ * compressed, it never needs more room.
+ * The caller decides whether a missing bare code object may be omitted
+ * (KP_LAYOUT_NOWHERE).  OUT is untouched on failure.
+ * INVALID_METADATA: an image is not the object that was packed.  OUT_OF_MEMORY, and the
+ * errors of READ, which is called here for compressed containers: only encoding them
+ * shows whether they get the same bytes.
  */
 kpack_error_t kp_layout_plan(const struct kp_layout *layout,
 			     const struct kp_layout_source *source,
@@ -128,11 +129,11 @@ void kp_layout_plan_fini(struct kp_layout_plan *plan);
 
 /*
  * Write the section to OUT at OFFSET as planned, never outside
- * [OFFSET, OFFSET + plan->size).  Between what is described nothing is written but the
- * last byte: OUT must have nothing there yet.
+ * [OFFSET, OFFSET + plan->size).  Bytes between the described parts are not written,
+ * except the section's last byte, so OUT must have no data there yet.
  * One object is in memory at a time, or one compressed container.
- * INVALID_METADATA, OUT_OF_MEMORY, and what READ and writing return; IO_ERROR: encoding
- * gave another size than when it was planned.
+ * INVALID_METADATA, OUT_OF_MEMORY, and the errors of READ and of writing; IO_ERROR also
+ * if encoding gives another size than planned.
  */
 kpack_error_t kp_layout_write(const struct kp_layout *layout,
 			      const struct kp_layout_plan *plan,

@@ -5,7 +5,7 @@
 #include "internal.h"
 #include "core/base/bounds.h"
 
-/* Bytes read at a time, to hash them or to look for what is not zero. */
+/* Bytes to read at a time for hashing, or for finding bytes that are not zero. */
 enum { PIECE = 256 << 10 };
 
 struct maker {
@@ -16,12 +16,12 @@ struct maker {
 	struct kp_layout l;
 	uint8_t *buf; /* PIECE */
 	XXH3_state_t *hash;
-	struct kp_ccob_form like; /* of the last container with a known level */
+	struct kp_ccob_form like; /* form of the last container with a known level */
 	uint64_t search;          /* for kp_ccob_find_level */
 	struct kpackx_error *why;
 };
 
-/* A run of a payload that is described otherwise. */
+/* A part of a payload that an image describes. */
 struct range {
 	uint64_t begin, end;
 };
@@ -31,7 +31,7 @@ static kpack_error_t no_memory(const struct maker *m)
 	return kp_fail_memory(m->why, PIECE, "a layout");
 }
 
-/* Keep bytes in the layout itself: room for SIZE, to be filled by the caller. */
+/* Get room for SIZE bytes in the layout itself, which the caller fills. */
 static kpack_error_t take_room(struct maker *m, uint64_t size, uint8_t **room)
 {
 	struct kp_layout_heap *heap = m->l.heap;
@@ -79,7 +79,7 @@ static kpack_error_t hash_image(struct maker *m, const struct kp_source *payload
 	return KPACK_SUCCESS;
 }
 
-/* What an image is: bytes of the host, or an object that has a hash. */
+/* Describe the content of an image: bytes of the host, or an object with a hash. */
 static kpack_error_t describe_content(struct maker *m, const struct kp_source *payload,
 				      size_t i, struct kp_layout_image *image)
 {
@@ -132,8 +132,9 @@ static kpack_error_t describe_images(struct maker *m, const struct kp_container 
 /* ---- the header of a bundle ---- */
 
 /*
- * Where empty entries are said to lie stands only in the header.  Everything else in it
- * is known: what is written from that must be what is there.
+ * Take the offsets of empty entries from the header, which alone has them.  Everything
+ * else in the header is known, so that a header written from it must equal the one in the
+ * file.
  */
 static kpack_error_t compare_header(struct maker *m, struct kp_layout_container *c,
 				    const uint8_t *header, uint8_t *again,
@@ -176,7 +177,7 @@ static kpack_error_t describe_header(struct maker *m, struct kp_layout_container
 	return err;
 }
 
-/* ---- what lies between entries ---- */
+/* ---- bytes between entries ---- */
 
 static kpack_error_t add_piece(struct maker *m, struct kp_layout_container *c,
 			       uint64_t off, struct kp_span bytes)
@@ -319,7 +320,7 @@ static kpack_error_t describe_wrappers(struct maker *m)
 	return KPACK_SUCCESS;
 }
 
-/* Entries may share bytes, so that both are counted: those there are, and those meant. */
+/* Entries may share bytes, so both are limited: the payloads' bytes, and the entries'. */
 static bool is_too_much(const struct kp_containers *list)
 {
 	uint64_t decoded = 0, meant = 0;
@@ -331,7 +332,7 @@ static bool is_too_much(const struct kp_containers *list)
 	return decoded > KP_LAYOUT_SECTION_MAX || meant > KP_LAYOUT_SECTION_MAX;
 }
 
-/* What is written must be readable: kp_layout_parse has the same bounds. */
+/* kp_layout_parse has the same limits, so that it can read everything we write. */
 static kpack_error_t check_bounds(const struct maker *m)
 {
 	const struct kp_containers *list = &m->fat->containers;
@@ -347,7 +348,7 @@ static kpack_error_t check_bounds(const struct maker *m)
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t describe(struct maker *m)
+static kpack_error_t describe_fatbin(struct maker *m)
 {
 	m->buf = malloc(PIECE);
 	m->hash = XXH3_createState();
@@ -374,7 +375,7 @@ kpack_error_t kp_layout_make(const struct kp_fatbin *fat, const uint8_t (*xxh3)[
 		.search = KP_CCOB_SEARCH_MAX,
 		.why = why,
 	};
-	kpack_error_t err = describe(&m);
+	kpack_error_t err = describe_fatbin(&m);
 
 	if (!err)
 		err = kp_layout_encode(&m.l, out, why);

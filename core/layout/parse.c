@@ -11,9 +11,9 @@
 struct parser {
 	struct kp_mp c;
 	struct kp_layout l;
-	struct kp_layout_container *now; /* the one being read */
+	struct kp_layout_container *now; /* the container being read */
 	struct kp_span hashes;
-	uint64_t meant; /* bytes of all entries, which may share them */
+	uint64_t meant; /* sum of the entries' sizes; they may share bytes */
 	struct kpackx_error *why;
 };
 
@@ -26,7 +26,7 @@ struct field {
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-static kpack_error_t broken(struct parser *p)
+static kpack_error_t fail_broken(struct parser *p)
 {
 	return kp_mp_fail(&p->c, "layout", p->why);
 }
@@ -36,7 +36,7 @@ static kpack_error_t no_memory(struct parser *p)
 	return kp_fail_memory(p->why, (uint64_t)(p->c.end - p->c.start), "a layout");
 }
 
-static kpack_error_t invalid(struct parser *p, const char *reason)
+static kpack_error_t fail_invalid(struct parser *p, const char *reason)
 {
 	return kp_fail(p->why, KPACK_ERROR_INVALID_METADATA, "layout: byte %zu: %s",
 		       kp_mp_offset(&p->c), reason);
@@ -49,9 +49,9 @@ static kpack_error_t read_uint(struct parser *p, uint64_t most, uint64_t *n)
 	enum kp_mp_type type = kp_mp_peek(&p->c);
 
 	if (type != KP_MP_UINT && type != KP_MP_BAD)
-		return invalid(p, "not a number");
+		return fail_invalid(p, "not a number");
 	if (!kp_mp_uint(&p->c, n))
-		return broken(p);
+		return fail_broken(p);
 	if (*n > most)
 		return kp_fail(p->why, KPACK_ERROR_INVALID_METADATA,
 			       "layout: byte %zu: %" PRIu64 ", at most %" PRIu64,
@@ -59,15 +59,15 @@ static kpack_error_t read_uint(struct parser *p, uint64_t most, uint64_t *n)
 	return KPACK_SUCCESS;
 }
 
-/* A number modulo 2^64: either sign. */
+/* Read a number modulo 2^64, of either sign. */
 static kpack_error_t read_gap(struct parser *p, uint64_t *n)
 {
 	struct kp_mp_value v;
 
 	if (!kp_mp_next(&p->c, &v))
-		return broken(p);
+		return fail_broken(p);
 	if (v.type != KP_MP_UINT && v.type != KP_MP_INT)
-		return invalid(p, "not a number");
+		return fail_invalid(p, "not a number");
 	*n = v.num;
 	return KPACK_SUCCESS;
 }
@@ -77,9 +77,9 @@ static kpack_error_t read_bool(struct parser *p, bool *b)
 	struct kp_mp_value v;
 
 	if (!kp_mp_next(&p->c, &v))
-		return broken(p);
+		return fail_broken(p);
 	if (v.type != KP_MP_BOOL)
-		return invalid(p, "neither true nor false");
+		return fail_invalid(p, "neither true nor false");
 	*b = v.num != 0;
 	return KPACK_SUCCESS;
 }
@@ -89,19 +89,19 @@ static kpack_error_t read_array(struct parser *p, uint32_t most, uint32_t *n)
 	enum kp_mp_type type = kp_mp_peek(&p->c);
 
 	if (type != KP_MP_ARRAY && type != KP_MP_BAD)
-		return invalid(p, "not an array");
+		return fail_invalid(p, "not an array");
 	if (!kp_mp_array(&p->c, n))
-		return broken(p);
-	return *n <= most ? KPACK_SUCCESS : invalid(p, "too many members");
+		return fail_broken(p);
+	return *n <= most ? KPACK_SUCCESS : fail_invalid(p, "too many members");
 }
 
-/* The head of an array of exactly N. */
+/* Read the head of an array of exactly N members. */
 static kpack_error_t read_tuple(struct parser *p, uint32_t n)
 {
 	uint32_t count;
 
 	KP_TRY(read_array(p, n, &count));
-	return count == n ? KPACK_SUCCESS : invalid(p, "members are missing");
+	return count == n ? KPACK_SUCCESS : fail_invalid(p, "members are missing");
 }
 
 static kpack_error_t read_bin(struct parser *p, struct kp_span *bytes)
@@ -109,9 +109,9 @@ static kpack_error_t read_bin(struct parser *p, struct kp_span *bytes)
 	struct kp_mp_value v;
 
 	if (!kp_mp_next(&p->c, &v))
-		return broken(p);
+		return fail_broken(p);
 	if (v.type != KP_MP_BIN)
-		return invalid(p, "not bytes");
+		return fail_invalid(p, "not bytes");
 	*bytes = v.span;
 	return KPACK_SUCCESS;
 }
@@ -122,24 +122,24 @@ static kpack_error_t read_hash(struct parser *p, uint8_t hash[16])
 
 	KP_TRY(read_bin(p, &bytes));
 	if (bytes.size != 16)
-		return invalid(p, "an xxh3 has 16 bytes");
+		return fail_invalid(p, "an xxh3 has 16 bytes");
 	memcpy(hash, bytes.data, 16);
 	return KPACK_SUCCESS;
 }
 
-/* Text of at most MOST bytes that C can hold. */
+/* Read a text of at most MOST bytes without a NUL. */
 static kpack_error_t read_text(struct parser *p, size_t most, struct kp_span *text)
 {
 	enum kp_mp_type type = kp_mp_peek(&p->c);
 
 	if (type != KP_MP_STR && type != KP_MP_BAD)
-		return invalid(p, "not a string");
+		return fail_invalid(p, "not a string");
 	if (!kp_mp_str(&p->c, text))
-		return broken(p);
+		return fail_broken(p);
 	if (text->size > most)
-		return invalid(p, "a string that is too long");
+		return fail_invalid(p, "a string that is too long");
 	if (text->size && memchr(text->data, '\0', text->size))
-		return invalid(p, "a NUL inside a string");
+		return fail_invalid(p, "a NUL inside a string");
 	return KPACK_SUCCESS;
 }
 
@@ -155,7 +155,7 @@ static const struct field *find_field(const struct field *fields, size_t n,
 	return NULL;
 }
 
-/* One key and its value; SEEN has a bit for each field. */
+/* Read one key and its value; SEEN has a bit for each field. */
 static kpack_error_t read_pair(struct parser *p, const struct field *fields, size_t n,
 			       unsigned *seen)
 {
@@ -168,10 +168,10 @@ static kpack_error_t read_pair(struct parser *p, const struct field *fields, siz
 	else
 		kp_mp_skip(&p->c);
 	if (p->c.fault)
-		return broken(p);
+		return fail_broken(p);
 	field = find_field(fields, n, key);
 	if (!field)
-		return kp_mp_skip(&p->c) ? KPACK_SUCCESS : broken(p);
+		return kp_mp_skip(&p->c) ? KPACK_SUCCESS : fail_broken(p);
 	bit = 1u << (field - fields);
 	if (*seen & bit)
 		return kp_fail(p->why, KPACK_ERROR_INVALID_METADATA,
@@ -188,9 +188,9 @@ static kpack_error_t read_map(struct parser *p, const struct field *fields, size
 	uint32_t pairs;
 
 	if (type != KP_MP_MAP && type != KP_MP_BAD)
-		return invalid(p, "not a map");
+		return fail_invalid(p, "not a map");
 	if (!kp_mp_map(&p->c, &pairs))
-		return broken(p);
+		return fail_broken(p);
 	while (pairs--)
 		KP_TRY(read_pair(p, fields, n, &seen));
 	for (size_t i = 0; i < n; i++) {
@@ -304,30 +304,32 @@ static kpack_error_t read_extent(struct parser *p)
 	return read_gap(p, &p->now->size);
 }
 
-/* What an image is: the host's bytes, an object's hash, or nothing. */
+/* Read the content of an image: the host's bytes, an object's hash, or nothing. */
 static kpack_error_t read_content(struct parser *p, struct kp_layout_image *image)
 {
 	struct kp_span bytes;
 
 	if (kp_mp_peek(&p->c) == KP_MP_NIL) {
 		kp_mp_skip(&p->c);
-		return image->host && image->size ? invalid(p, "a host entry without its "
-							       "bytes")
-						  : KPACK_SUCCESS;
+		return image->host && image->size
+			       ? fail_invalid(p, "a host entry without its "
+						 "bytes")
+			       : KPACK_SUCCESS;
 	}
 	if (!image->host) {
 		KP_TRY(read_bool(p, &image->has_xxh3));
-		return image->has_xxh3 ? KPACK_SUCCESS
-				       : invalid(p, "neither an object nor nothing");
+		return image->has_xxh3
+			       ? KPACK_SUCCESS
+			       : fail_invalid(p, "the content is neither true nor nil");
 	}
 	KP_TRY(read_bin(p, &bytes));
 	if (bytes.size != image->size)
-		return invalid(p, "a host entry with other than its bytes");
+		return fail_invalid(p, "a host entry's bytes do not have its size");
 	image->bytes = bytes.data;
 	return KPACK_SUCCESS;
 }
 
-/* The offset is a gap until the container is settled. */
+/* Read an entry, whose offset is a gap until the container is settled. */
 static kpack_error_t read_entry(struct parser *p)
 {
 	struct kp_layout_image *image = kp_layout_add_image(&p->l);
@@ -341,7 +343,7 @@ static kpack_error_t read_entry(struct parser *p)
 	KP_TRY(read_tuple(p, 4));
 	KP_TRY(read_uint(p, UINT32_MAX, &n));
 	if (n >= p->l.heap->n_targets)
-		return invalid(p, "a target that was not listed before");
+		return fail_invalid(p, "a target that was not listed before");
 	target = &p->l.heap->targets[n];
 	image->id = target->id;
 	image->host = target->host;
@@ -350,7 +352,7 @@ static kpack_error_t read_entry(struct parser *p)
 	KP_TRY(read_uint(p, KP_OBJECT_MAX, &image->size));
 	p->meant += image->size;
 	if (p->meant > KP_LAYOUT_SECTION_MAX)
-		return invalid(p, "too many bytes of entries in all");
+		return fail_invalid(p, "too many bytes of entries in all");
 	return read_content(p, image);
 }
 
@@ -360,7 +362,7 @@ static kpack_error_t read_entries(struct parser *p)
 
 	KP_TRY(read_array(p, KP_BUNDLE_ENTRIES_MAX, &n));
 	if (n > KP_IMAGES_MAX - p->l.n_images)
-		return invalid(p, "too many entries in all");
+		return fail_invalid(p, "too many entries in all");
 	while (n--)
 		KP_TRY(read_entry(p));
 	return KPACK_SUCCESS;
@@ -373,7 +375,7 @@ static kpack_error_t read_pieces(struct parser *p)
 
 	KP_TRY(read_array(p, KP_LAYOUT_PIECES_MAX, &n));
 	if (n > KP_LAYOUT_PIECES_MAX - p->l.heap->n_pieces)
-		return invalid(p, "too many runs of bytes in all");
+		return fail_invalid(p, "too many runs of bytes in all");
 	while (n--) {
 		piece = kp_layout_add_piece(&p->l);
 		if (!piece)
@@ -407,7 +409,7 @@ static kpack_error_t read_version(struct parser *p)
 	KP_TRY(read_uint(p, UINT64_MAX, &n));
 	if (n != KP_LAYOUT_VERSION)
 		return kp_fail(p->why, KPACK_ERROR_UNSUPPORTED_VERSION,
-			       "layout: version %" PRIu64 ", known is %d", n,
+			       "layout: version %" PRIu64 ", only %d is supported", n,
 			       KP_LAYOUT_VERSION);
 	return KPACK_SUCCESS;
 }
@@ -497,14 +499,15 @@ static kpack_error_t read_layout(struct parser *p)
 
 /* ---- its bytes ---- */
 
-/* The map, decompressed: what it points to is ours, and the caller's bytes may go. */
-static kpack_error_t decompress(struct parser *p, struct kp_span bytes, size_t *size)
+/* Decompress the map into memory of the layout, which does not need BYTES afterwards. */
+static kpack_error_t decompress_map(struct parser *p, struct kp_span bytes, size_t *size)
 {
 	unsigned long long n = ZSTD_getFrameContentSize(bytes.data, bytes.size);
 
 	if (n > KP_LAYOUT_MAX || n / KP_ZSTD_RATIO_MAX > bytes.size)
 		return kp_fail(p->why, KPACK_ERROR_INVALID_METADATA,
-			       "layout: %zu bytes that state to be %llu", bytes.size, n);
+			       "layout: %zu bytes that state a size of %llu", bytes.size,
+			       n);
 	p->l.heap->bytes = malloc((size_t)n + 1);
 	if (!p->l.heap->bytes)
 		return kp_fail_memory(p->why, n, "a layout");
@@ -516,7 +519,7 @@ static kpack_error_t decompress(struct parser *p, struct kp_span bytes, size_t *
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t copy(struct parser *p, struct kp_span bytes, size_t *size)
+static kpack_error_t copy_map(struct parser *p, struct kp_span bytes, size_t *size)
 {
 	p->l.heap->bytes = malloc(bytes.size);
 	if (!p->l.heap->bytes)
@@ -538,8 +541,8 @@ static kpack_error_t open_parser(struct parser *p, struct kp_span bytes)
 			       "layout: %zu bytes, at most %llu", bytes.size,
 			       (unsigned long long)KP_LAYOUT_MAX);
 	KP_TRY(kp_layout_begin(&p->l, p->why));
-	KP_TRY(kp_span_starts(bytes, zstd, sizeof(zstd)) ? decompress(p, bytes, &size)
-							 : copy(p, bytes, &size));
+	KP_TRY(kp_span_starts(bytes, zstd, sizeof(zstd)) ? decompress_map(p, bytes, &size)
+							 : copy_map(p, bytes, &size));
 	p->c = kp_mp_over((struct kp_span){p->l.heap->bytes, size});
 	return KPACK_SUCCESS;
 }

@@ -6,10 +6,10 @@
 #include "core/base/bounds.h"
 #include "core/base/text.h"
 
-/* Code objects are aligned to a page at most. */
+/* Code objects need at most the alignment of a page. */
 #define ALIGN_MAX 4096
 
-/* ---- where images go ---- */
+/* ---- offsets of images ---- */
 
 static bool is_there(const struct kp_layout_payload *p, size_t i)
 {
@@ -42,8 +42,8 @@ static int by_offset(const void *a, const void *b)
 	return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-/* What all of N offsets are multiples of: a power of two. */
-static uint64_t alignment(struct kp_bundle_row *const *rows, size_t n)
+/* The largest power of two, up to ALIGN_MAX, that divides all N offsets. */
+static uint64_t common_alignment(struct kp_bundle_row *const *rows, size_t n)
 {
 	uint64_t all = ALIGN_MAX;
 
@@ -53,13 +53,14 @@ static uint64_t alignment(struct kp_bundle_row *const *rows, size_t n)
 }
 
 /*
- * Move what is there together, in the order it had.  What overlaps moves as one, so that
- * nothing grows: each run begins no later than it did.
+ * Move the available images together, in their original order.  Overlapping images move
+ * as one run, so that nothing grows: no run begins later than before.
  */
 static void move_together(struct kp_layout_payload *p, struct kp_bundle_row **sorted,
 			  size_t n)
 {
-	uint64_t align = alignment(sorted, n), pos, run_old = 0, run_new = 0, run_end = 0;
+	uint64_t align = common_alignment(sorted, n), pos, run_old = 0, run_new = 0,
+		 run_end = 0;
 
 	pos = kp_bundle_header_size(p->rows, p->n_rows);
 	for (size_t i = 0; i < n; i++) {
@@ -77,7 +78,7 @@ static void move_together(struct kp_layout_payload *p, struct kp_bundle_row **so
 	p->size = pos;
 }
 
-/* Empty entries lie where the first object does; LLVM stops reading at an offset of 0. */
+/* Give empty entries the first object's offset; LLVM stops reading at an offset of 0. */
 static void move_empty(struct kp_layout_payload *p)
 {
 	uint64_t first = p->size;
@@ -153,7 +154,7 @@ void kp_layout_payload_fini(struct kp_layout_payload *p)
 
 /* ---- its bytes ---- */
 
-/* Where they go: memory, or a file; [0, room) of it. */
+/* The output: [0, room) of memory, or of a file from OFFSET on. */
 struct sink {
 	uint8_t *memory; /* NULL: the file */
 	struct kp_outfile *file;
@@ -171,8 +172,8 @@ static kpack_error_t check_room(const struct sink *s, uint64_t off, uint64_t siz
 		       size, off, s->room);
 }
 
-static kpack_error_t put(const struct sink *s, uint64_t off, const void *data,
-			 size_t size, struct kpackx_error *why)
+static kpack_error_t put_bytes(const struct sink *s, uint64_t off, const void *data,
+			       size_t size, struct kpackx_error *why)
 {
 	KP_TRY(check_room(s, off, size, why));
 	if (!s->memory)
@@ -204,7 +205,7 @@ static kpack_error_t read_object(const struct kp_layout_payload *p, size_t i, vo
 	return check_object(&p->layout->images[i], i, buf, why);
 }
 
-/* Through memory of its own, unless it has its place in memory already. */
+/* Write an object: read it directly into the sink's memory, or through a buffer. */
 static kpack_error_t put_object(const struct kp_layout_payload *p, size_t i,
 				const struct sink *s, uint64_t off,
 				struct kpackx_error *why)
@@ -221,7 +222,7 @@ static kpack_error_t put_object(const struct kp_layout_payload *p, size_t i,
 		return kp_fail_memory(why, size, "a code object");
 	err = read_object(p, i, buf, why);
 	if (!err)
-		err = put(s, off, buf, (size_t)size, why);
+		err = put_bytes(s, off, buf, (size_t)size, why);
 	free(buf);
 	return err;
 }
@@ -239,12 +240,12 @@ static kpack_error_t put_header(const struct kp_layout_payload *p, const struct 
 	if (!header)
 		return kp_fail_memory(why, size, "a bundle header");
 	kp_bundle_header_write(p->rows, p->n_rows, header);
-	err = put(s, 0, header, size, why);
+	err = put_bytes(s, 0, header, size, why);
 	free(header);
 	return err;
 }
 
-/* What was between entries has no place once one of them is gone. */
+/* Write the bytes between entries; if an image is missing, they have no place. */
 static kpack_error_t put_pieces(const struct kp_layout_payload *p, const struct sink *s,
 				struct kpackx_error *why)
 {
@@ -252,7 +253,8 @@ static kpack_error_t put_pieces(const struct kp_layout_payload *p, const struct 
 		const struct kp_layout_piece *piece =
 			&p->layout->heap->pieces[p->container->first_piece + i];
 
-		KP_TRY(put(s, piece->offset, piece->bytes.data, piece->bytes.size, why));
+		KP_TRY(put_bytes(s, piece->offset, piece->bytes.data, piece->bytes.size,
+				 why));
 	}
 	return KPACK_SUCCESS;
 }
@@ -266,8 +268,8 @@ static kpack_error_t put_images(const struct kp_layout_payload *p, const struct 
 		if (image->size == 0)
 			continue;
 		if (image->host)
-			KP_TRY(put(s, p->rows[k].offset, image->bytes,
-				   (size_t)image->size, why));
+			KP_TRY(put_bytes(s, p->rows[k].offset, image->bytes,
+					 (size_t)image->size, why));
 		else
 			KP_TRY(put_object(p, p->images[k], s, p->rows[k].offset, why));
 	}

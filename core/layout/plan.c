@@ -4,17 +4,17 @@
 #include <xxhash.h>
 #include "payload.h"
 
-/* Containers stand at page boundaries, or closer. */
+/* Containers need at most the alignment of a page. */
 #define ALIGN_MAX 4096
 
 /* ---- compressed containers ---- */
 
 /*
- * P compressed, as it was where nothing is missing, else with a hash of its own.  *OUT
- * stays NULL when it cannot be encoded.
+ * Compress P: with the original hash if no image is missing, else with a new hash.  *OUT
+ * stays NULL if P cannot be encoded.
  */
-static kpack_error_t encode(const struct kp_layout_payload *p, uint8_t **out,
-			    size_t *size, struct kpackx_error *why)
+static kpack_error_t encode_payload(const struct kp_layout_payload *p, uint8_t **out,
+				    size_t *size, struct kpackx_error *why)
 {
 	struct kp_ccob_form form = p->container->form;
 	struct kp_span bytes = {NULL, (size_t)p->size};
@@ -42,8 +42,9 @@ static bool same_as_before(const struct kp_layout_container *c, const uint8_t *d
 }
 
 /*
- * Does P compress to what it was?  One that lost images cannot, and is taken as it comes.
- * What cannot be encoded at all becomes plain.
+ * Find out whether P compresses to its original bytes.  A container without some images
+ * cannot, and any encoding of it is accepted.  A container that cannot be encoded becomes
+ * plain.
  */
 static kpack_error_t try_encoding(const struct kp_layout_payload *p,
 				  struct kp_layout_place *place, struct kpackx_error *why)
@@ -53,7 +54,7 @@ static kpack_error_t try_encoding(const struct kp_layout_payload *p,
 
 	if (p->whole && p->container->form.level == 0)
 		return KPACK_SUCCESS;
-	KP_TRY(encode(p, &data, &size, why));
+	KP_TRY(encode_payload(p, &data, &size, why));
 	if (data && (!p->whole || same_as_before(p->container, data, size))) {
 		place->encoded = true;
 		place->size = size;
@@ -64,7 +65,7 @@ static kpack_error_t try_encoding(const struct kp_layout_payload *p,
 
 /* ---- planning ---- */
 
-static bool exact_of(const struct kp_layout_payload *p)
+static bool is_exact(const struct kp_layout_payload *p)
 {
 	for (size_t k = 0; k < p->n_rows; k++) {
 		const struct kp_layout_image *image = &p->layout->images[p->images[k]];
@@ -84,7 +85,7 @@ static kpack_error_t plan_container(const struct kp_layout_payload *p,
 	place->whole = p->whole;
 	place->size = p->size;
 	plan->n_dropped += p->container->n_images - p->n_rows;
-	plan->exact = plan->exact && exact_of(p);
+	plan->exact = plan->exact && is_exact(p);
 	if (!compressed)
 		return KPACK_SUCCESS;
 	KP_TRY(try_encoding(p, place, why));
@@ -115,7 +116,7 @@ static kpack_error_t plan_containers(const struct kp_layout *layout,
 
 /* ---- places ---- */
 
-static bool fits(const struct kp_layout *layout, const struct kp_layout_plan *plan)
+static bool all_fit(const struct kp_layout *layout, const struct kp_layout_plan *plan)
 {
 	for (size_t i = 0; i < layout->n_containers; i++) {
 		uint64_t next = i + 1 < layout->n_containers
@@ -128,7 +129,7 @@ static bool fits(const struct kp_layout *layout, const struct kp_layout_plan *pl
 	return true;
 }
 
-static uint64_t alignment(const struct kp_layout *layout)
+static uint64_t common_alignment(const struct kp_layout *layout)
 {
 	uint64_t all = ALIGN_MAX;
 
@@ -137,10 +138,10 @@ static uint64_t alignment(const struct kp_layout *layout)
 	return all & -all;
 }
 
-/* One behind the other. */
-static void place_anew(const struct kp_layout *layout, struct kp_layout_plan *plan)
+/* Place the containers one after the other. */
+static void place_in_order(const struct kp_layout *layout, struct kp_layout_plan *plan)
 {
-	uint64_t align = alignment(layout), pos = 0;
+	uint64_t align = common_alignment(layout), pos = 0;
 
 	for (size_t i = 0; i < layout->n_containers; i++) {
 		pos = (pos + align - 1) & -align;
@@ -154,11 +155,11 @@ static void place_anew(const struct kp_layout *layout, struct kp_layout_plan *pl
 static void place_containers(const struct kp_layout *layout, struct kp_layout_plan *plan)
 {
 	plan->size = layout->size;
-	if (fits(layout, plan)) {
+	if (all_fit(layout, plan)) {
 		for (size_t i = 0; i < layout->n_containers; i++)
 			plan->container_offset[i] = layout->containers[i].offset;
 	} else {
-		place_anew(layout, plan);
+		place_in_order(layout, plan);
 	}
 	for (size_t i = 0; i < layout->n_containers; i++) {
 		if (plan->places[i].size == 0)
@@ -223,7 +224,7 @@ static kpack_error_t write_encoded(const struct kp_layout_payload *p,
 	size_t size = 0;
 	kpack_error_t err;
 
-	KP_TRY(encode(p, &data, &size, why));
+	KP_TRY(encode_payload(p, &data, &size, why));
 	if (data && size == place->size)
 		err = kp_outfile_pwrite(out, offset, data, size, why);
 	else
@@ -264,7 +265,7 @@ kpack_error_t kp_layout_write(const struct kp_layout *layout,
 			      struct kp_outfile *out, uint64_t offset,
 			      struct kpackx_error *why)
 {
-	/* a file ends where it was written last */
+	/* writing the last byte gives the file its size */
 	if (plan->size)
 		KP_TRY(kp_outfile_pwrite(out, offset + plan->size - 1, "", 1, why));
 	for (size_t i = 0; i < layout->n_containers; i++) {

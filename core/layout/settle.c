@@ -5,19 +5,19 @@
 
 struct settling {
 	struct kp_layout *l;
-	struct kp_layout_container *now; /* the one at hand */
-	uint64_t end;                    /* of the one before */
+	struct kp_layout_container *now; /* the current container */
+	uint64_t end;                    /* of the previous container */
 	struct kpackx_error *why;
 };
 
-/* A fault of the container at hand. */
-static kpack_error_t wrong(struct settling *s, const char *reason)
+/* Fail with a fault of the current container. */
+static kpack_error_t fail_container(struct settling *s, const char *reason)
 {
 	return kp_fail(s->why, KPACK_ERROR_INVALID_METADATA, "layout: container %zu: %s",
 		       (size_t)(s->now - s->l->containers), reason);
 }
 
-/* Gaps become offsets.  Returns the end of the last one. */
+/* Turn gaps into offsets.  Returns the end of the last entry. */
 static uint64_t place_images(struct settling *s, uint64_t header_size)
 {
 	struct kp_layout_image *image = s->l->images + s->now->first_image;
@@ -38,7 +38,7 @@ static kpack_error_t check_images(struct settling *s, uint64_t header_size)
 		if (image->size &&
 		    (image->offset < header_size ||
 		     !kp_range_ok(s->now->payload_size, image->offset, image->size)))
-			return wrong(s, "an entry outside");
+			return fail_container(s, "an entry lies outside it");
 	}
 	return KPACK_SUCCESS;
 }
@@ -51,7 +51,7 @@ static kpack_error_t check_pieces(struct settling *s, uint64_t header_size)
 
 		if (piece->offset < header_size ||
 		    !kp_range_ok(s->now->payload_size, piece->offset, piece->bytes.size))
-			return wrong(s, "bytes outside");
+			return fail_container(s, "bytes lie outside it");
 	}
 	return KPACK_SUCCESS;
 }
@@ -64,7 +64,8 @@ static kpack_error_t check_named(struct settling *s)
 
 	for (size_t i = 0; i < s->now->n_images; i++) {
 		if (bare != !image[i].id)
-			return wrong(s, "an ID is missing, or should be");
+			return fail_container(s, "a bundle entry without an ID, or a "
+						 "code object with one");
 	}
 	return KPACK_SUCCESS;
 }
@@ -76,7 +77,7 @@ static kpack_error_t check_bare(struct settling *s)
 
 	if (bare && (s->now->n_images != 1 || image->host || image->offset != 0 ||
 		     image->size != s->now->size || s->now->n_pieces))
-		return wrong(s, "more than a code object");
+		return fail_container(s, "more than a code object");
 	return KPACK_SUCCESS;
 }
 
@@ -87,16 +88,16 @@ static kpack_error_t check_compressed(struct settling *s)
 		c->form.method == KP_CCOB_ZSTD ? KP_ZSTD_RATIO_MAX : KP_ZLIB_RATIO_MAX;
 
 	if (c->size <= kp_ccob_header_size(c->form.version))
-		return wrong(s, "is smaller than its header");
+		return fail_container(s, "is smaller than its header");
 	if (c->payload_size / ratio > c->size)
-		return wrong(s, "cannot stand for that many bytes");
+		return fail_container(s, "cannot stand for that many bytes");
 	if ((c->form.version < 3 && c->payload_size > UINT32_MAX) ||
 	    (c->form.version == 2 && c->size > UINT32_MAX))
-		return wrong(s, "is larger than its version can state");
+		return fail_container(s, "is larger than its version can state");
 	return KPACK_SUCCESS;
 }
 
-/* Sizes and offsets are known; do they fit? */
+/* Check the sizes and offsets of the current container. */
 static kpack_error_t check_container(struct settling *s, uint64_t header_size)
 {
 	struct kp_layout_container *c = s->now;
@@ -105,7 +106,7 @@ static kpack_error_t check_container(struct settling *s, uint64_t header_size)
 		KP_TRY(check_compressed(s));
 	KP_TRY(check_bare(s));
 	if (header_size > c->payload_size)
-		return wrong(s, "is smaller than its entries");
+		return fail_container(s, "is smaller than its entries");
 	KP_TRY(check_images(s, header_size));
 	return check_pieces(s, header_size);
 }
@@ -117,7 +118,7 @@ static kpack_error_t settle_container(struct settling *s, uint64_t expected)
 	uint64_t header_size = 0, end;
 
 	if (compressed != (c->form.version != 0))
-		return wrong(s, "compressed, or should be");
+		return fail_container(s, "its format and \"ccob\" contradict each other");
 	KP_TRY(check_named(s));
 	header_size = kp_layout_header_size(s->l, c);
 	end = place_images(s, header_size);
@@ -126,7 +127,8 @@ static kpack_error_t settle_container(struct settling *s, uint64_t expected)
 		c->payload_size = c->size += end;
 	if (c->size == 0 || c->offset < s->end ||
 	    !kp_range_ok(s->l->size, c->offset, c->size))
-		return wrong(s, "empty, outside, or in the one before");
+		return fail_container(
+			s, "is empty, passes the end, or overlaps the one before");
 	s->end = c->offset + c->size;
 	return check_container(s, header_size);
 }
@@ -159,7 +161,7 @@ static kpack_error_t settle_containers(struct settling *s)
 		KP_TRY(settle_container(s, kp_layout_expected(s->end)));
 		decoded += s->now->payload_size;
 		if (decoded > KP_LAYOUT_SECTION_MAX)
-			return wrong(s, "too many bytes in all");
+			return fail_container(s, "too many bytes in all");
 	}
 	return KPACK_SUCCESS;
 }

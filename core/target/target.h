@@ -79,10 +79,7 @@ bool kp_target_neutral(const struct kp_target *t);
  */
 bool kp_target_loadable(const struct kp_target *gpu, const struct kp_target *code);
 
-/*
- * PROCESSOR without the suffix of a stepping: drivers call a gfx1250-strict a gfx1250,
- * too.
- */
+/* PROCESSOR without a stepping's suffix: drivers call gfx1250-strict gfx1250, too. */
 struct kp_span kp_processor_model(struct kp_span processor);
 
 /* The table row of a name or alias, or of an EF_AMDGPU_MACH value; NULL: unknown. */

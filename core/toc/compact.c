@@ -131,10 +131,7 @@ void kp_toc_compact(struct kp_toc *toc)
 
 	if (toc->faults.counted)
 		return;
-	/*
-	 * NULs take the place of the strings' heads; plus the last NUL, and the first
-	 * byte
-	 */
+	/* NULs replace the strings' heads; plus the last NUL and the first byte */
 	c.bytes = kp_large_alloc(toc->used + 2);
 	if (!c.bytes)
 		return;

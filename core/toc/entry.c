@@ -174,7 +174,7 @@ static const char *refusal(const struct kp_toc_parser *p, const struct raw_entry
 		return "architecture is not UTF-8 without control bytes, or empty, or "
 		       "too long";
 	if (r->bad_type || !p->strings.info[e->type].is_name)
-		return "type is no proper name";
+		return "type is not a valid name";
 	if (!own && !has_ordinal)
 		return "no ordinal";
 	if (has_ordinal && r->ordinal > UINT32_MAX)
@@ -358,10 +358,7 @@ bool kp_toc_parse_binary(struct kp_toc_parser *p)
 		return false;
 	p->key = key;
 	p->key_added = false;
-	/*
-	 * The parser has read the head of the map after the key; its byte becomes the
-	 * NUL.
-	 */
+	/* The head of the map after the key has been read: its byte becomes the NUL. */
 	p->toc->bytes[key.data + key.size - p->toc->bytes] = 0;
 	if (is_bare_entry(p, pairs))
 		return parse_bare_entry(p, pairs, key);

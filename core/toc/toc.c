@@ -232,10 +232,7 @@ static bool parse_pair(struct kp_toc_parser *p, unsigned *seen)
 	return skip_pair(p, start);
 }
 
-/*
- * Move each architecture over its head, already read, which makes room for a NUL after
- * it.
- */
+/* Move each architecture over its head, already read, to make room for a NUL. */
 static void end_arches(struct kp_toc *toc)
 {
 	for (size_t i = 0; i < toc->n_arches; i++) {

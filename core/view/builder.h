@@ -8,10 +8,7 @@
 #include "core/archive/naming.h"
 #include "view.h"
 
-/*
- * A name's node: kind in the upper bits, number of the directory or file in the lower
- * bits.
- */
+/* A name's node: kind in the upper bits, directory or file number in the lower bits. */
 enum { KP_NODE_SHIFT = 29 };
 #define KP_NODE_MAX ((UINT32_C(1) << KP_NODE_SHIFT) - 1)
 

@@ -66,8 +66,8 @@ kpack_error_t kp_writer_add_run(struct kp_writer *w, const struct kpack_archive 
 			       "archive: its scheme is not %s", kp_archive_scheme(from));
 	if (!kp_range_ok(kp_archive_ordinal_count(from), first, count))
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "archive: ordinals %u and %u more, of %u", first, count,
-			       kp_archive_ordinal_count(from));
+			       "archive: from ordinal %u on %u objects, of %u", first,
+			       count, kp_archive_ordinal_count(from));
 	*ordinal = w->n_frames;
 	if (!w->failed)
 		w->failed = copy_run(w, from, first, count, why);

@@ -22,8 +22,7 @@ struct kp_writer_options {
 	bool lazy;          /* do not flush: for archives that can be recreated */
 	bool unnamed;       /* it will not be published: see kp_writer_reopen */
 	/*
-	 * Further pairs of the table, in MessagePack, one per span.  Borrowed until
-	 * finish.
+	 * Further pairs of the table, one MessagePack pair each.  Borrowed until finish.
 	 */
 	const struct kp_span *more;
 	size_t n_more;
