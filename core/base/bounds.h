@@ -11,7 +11,7 @@
 /* Nesting of MessagePack values.  Real tables use 5 levels; HRX stops at 32 too. */
 #define KP_MSGPACK_DEPTH_MAX 32
 
-/* Bytes of a table of contents: 74 MB for a million entries; offsets in it have 32 bits. */
+/* Bytes of a table of contents: 74 MB for a million entries; its offsets have 32 bits. */
 #define KP_TOC_SIZE_MAX (UINT64_C(1) << 30)
 
 /* Frames in one zstd archive: AMD's reader refuses more. */
@@ -214,7 +214,7 @@
 /* Dimensions of a cuTile array: NumPy and PyTorch have the same limit. */
 #define KP_CUTILE_NDIM_MAX 64
 
-/* Nesting of tuples and dataclasses in a cuTile signature: real ones have 2 or 3 levels. */
+/* Nesting of tuples and dataclasses in a cuTile signature: programs use 2 or 3. */
 #define KP_CUTILE_DEPTH_MAX 32
 
 /* Arguments of one launch: CUDA accepts 32,764 bytes of arguments. */

@@ -37,7 +37,7 @@ static const struct form *form_of(uint64_t size)
 }
 
 /* Even an empty frame has a block: the last one. */
-static size_t blocks(size_t size)
+static size_t block_count(size_t size)
 {
 	return size ? (size - 1) / BLOCK + 1 : 1;
 }
@@ -46,8 +46,8 @@ size_t kp_raw_frame_size(size_t size)
 {
 	const struct form *f = form_of(size);
 
-	return MAGIC_SIZE + 1 + !f->single + f->bytes + BLOCK_HEAD * blocks(size) + size +
-	       CHECKSUM;
+	return MAGIC_SIZE + 1 + !f->single + f->bytes + BLOCK_HEAD * block_count(size) +
+	       size + CHECKSUM;
 }
 
 static uint8_t *put_head(uint64_t size, uint8_t *out)

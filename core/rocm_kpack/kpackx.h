@@ -270,8 +270,7 @@ struct kpackx_argument {
 /* The signature of a kernel. */
 struct kpackx_signature {
 	struct kpackx_string function; /* name of the Python function */
-	uint32_t
-		convention; /* cutile_python_v1, _v2 or, in development, _v3: the number */
+	uint32_t convention; /* the N of cutile_python_vN: 1, 2 or, in development, 3 */
 	uint32_t reserved0;
 	const struct kpackx_constraint *parameters;
 	size_t n_parameters;

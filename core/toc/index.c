@@ -173,7 +173,7 @@ static void sort_run(const struct kp_toc *toc, struct sort_key *run,
 	for (size_t i = 1; i <= n; i++) {
 		if (i < n && run[i].bytes == run[begin].bytes)
 			continue;
-		/* names have no zeros: a zero ends the key, and the run repeats one key */
+		/* a zero ends the key, since names have none: the run repeats one key */
 		if (i - begin > 1 && (run[begin].bytes & 0xff))
 			sort_run(toc, run + begin, spare, i - begin, at + 8);
 		else
