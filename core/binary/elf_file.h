@@ -54,7 +54,7 @@ struct kp_elf {
 	bool wrappers_scanned; /* the wrappers were found by scanning */
 };
 
-/* Whether HEAD (at least 20 bytes) begins a little-endian ELF64 not for AMDGPU or CUDA. */
+/* Whether HEAD (at least 20 bytes) begins an ELF64 little-endian, not AMDGPU or CUDA. */
 bool kp_elf_host_probe(struct kp_span head);
 
 /*

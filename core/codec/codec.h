@@ -41,7 +41,7 @@ kpack_error_t kp_encoder_new(int level, struct kp_encoder **out,
 			     struct kpackx_error *why);
 void kp_encoder_free(struct kp_encoder *e); /* NULL is allowed */
 
-/* Most bytes that kp_encode or kp_encode_chunked may write. */
+/* Most bytes that kp_encode may write. */
 size_t kp_encode_bound(size_t size, uint64_t chunk);
 
 /*
