@@ -1,82 +1,81 @@
 /* SPDX-License-Identifier: MIT */
-/* For which GPU a file of a library is: by its directory, by its name, by its content. */
+/* Decide which GPU a library's file is for: from its directory, its name, its content. */
 #ifndef PACKER_LIBRARY_ARCH_NAME_H
 #define PACKER_LIBRARY_ARCH_NAME_H
 
 #include "library.h"
 
 /*
- * The canonical target ID that a whole directory name is: gfx942, gfx90a-xnack+,
- * gfx9-4-generic; of a stepping's directory (gfx1250-strict, gfx1250v0) that of the
- * processor, with *VARIANT set.  VARIANT may be NULL.  false: it is none.
+ * Read a whole directory name as a target ID (gfx942, gfx90a-xnack+, gfx9-4-generic) and
+ * give its canonical form.  For a stepping's directory (gfx1250-strict, gfx1250v0) OUT is
+ * the processor's ID, and *VARIANT is set.  VARIANT may be NULL.  false: no target ID.
  */
 bool arch_of_directory(struct kp_span name, char out[KP_TARGET_TEXT_MAX], bool *variant);
 
 /*
- * The target ID in a file's name: the last that stands there between characters that are no
- * letters or digits, with all the features that follow it.  A number that goes on (gfx942130,
- * gfx90a68) and a family (gfx11xx) are none.  false: there is none.
+ * Find the last target ID in a file's name, with all features that follow it.  It must be
+ * delimited by characters other than letters and digits.  A number with further digits
+ * (gfx942130, gfx90a68) and a family (gfx11xx) are not target IDs.  false: none found.
  */
 bool arch_of_name(struct kp_span name, char out[KP_TARGET_TEXT_MAX]);
 
-/* Does the path look like that of a file for one GPU: gfx and a digit in some component? */
+/* Whether the path looks like that of a file for one GPU: it contains gfx and a digit. */
 bool arch_in_path(const char *path);
 
 /*
- * May what is named A be code for B?  The same processor, or one the generic target of the
- * other, and no feature stated with both signs.  Both canonical.
+ * Whether a file named for A may hold code for B: the processors are equal, or one is the
+ * generic target of the other, and no feature is on in one and off in the other.  Both
+ * IDs are canonical.
  */
 bool arch_agrees(const char *a, const char *b);
 
-/*
- * What two canonical IDs that agree say together: the one that says more.
- */
+/* The more specific of two canonical IDs that agree. */
 const char *arch_more_exact(const char *a, const char *b);
 
-/* What stands behind the directories DIR ("rocblas/library") of PATH, wherever those stand in
- * it; the first time they do.  false: nowhere, or nothing behind. */
+/* Give the part of PATH after the first occurrence of the directories DIR
+ * ("rocblas/library").  false: PATH does not contain DIR, or ends with it. */
 bool path_below(const char *path, const char *dir, struct kp_span *rest);
-/* The Nth component, from 0; empty: there is none. */
+/* The Nth component, counted from 0; empty if there are not so many. */
 struct kp_span path_component(struct kp_span rest, size_t n);
 size_t path_depth(struct kp_span rest);     /* components */
 struct kp_span path_name(const char *path); /* the last component */
 
-/* What a file's bytes are, and the targets that they state. */
+/* The kind of a file's bytes, and the targets that they state. */
 struct content {
 	/* "elf" (AMDGPU), "host-elf", "ccob", "bundle", "msgpack", "zlib", "aks2", "zip",
 	 * "sqlite", "text"; "" when empty or unknown */
 	const char *container;
 	char (*arches)[KP_TARGET_TEXT_MAX]; /* of code objects: sorted, each once */
 	size_t n_arches;
-	/* A code object or bundle that ends early or is not well-formed: nothing of
-	 * it is believed, and FAULT says what is wrong. */
+	/* The code object or bundle ends early or is malformed: no part of it is
+	 * trusted, and FAULT says what is wrong. */
 	bool damaged;
 	struct kpackx_error fault;
 };
 
-/* Look at the content.  IO_ERROR, OUT_OF_MEMORY. */
+/* Inspect the content.  IO_ERROR, OUT_OF_MEMORY. */
 kpack_error_t content_look(const struct library_question *q, struct content *out,
 			   struct kpackx_error *why);
 void content_fini(struct content *c);
 
-/* The container alone, from the question's first bytes. */
+/* The container only, recognised by the question's first bytes. */
 const char *content_container(const struct library_question *q);
 
 /*
- * What DIRECTORY, a canonical ID ("" none), and the name at the end of PATH say together, into
- * NAMED ("" nothing).  Where they contradict each other the directory counts, which becomes
- * OUT's warning.  OUT_OF_MEMORY.
+ * Combine DIRECTORY, a canonical ID ("": none), with the file name at the end of PATH,
+ * and write the result to NAMED ("": neither names a target).  If they contradict each
+ * other, the directory wins and OUT gets a warning.  OUT_OF_MEMORY.
  */
 kpack_error_t arch_named(const char *path, const char *directory,
 			 char named[KP_TARGET_TEXT_MAX], struct library_object *out,
 			 struct kpackx_error *why);
 
 /*
- * Decide for which GPUs the file is and put that into OUT: NAMED is what directory or name
- * say, canonical ("" nothing).  What code objects state is authoritative; that they contradict
- * the name, or are damaged, becomes OUT's warning.  A bundle for several GPUs is for
- * the one that is named, else neutral.  Without anything the file is neutral.
- * Adds the fact "container".
+ * Decide which GPUs the file is for, and store that in OUT.  NAMED is the canonical ID
+ * from the directory or the name ("": none).  The targets that code objects state are
+ * authoritative; OUT gets a warning if they contradict the name or are damaged.  A bundle
+ * for several GPUs is for the named one, or neutral if none of its GPUs is named.
+ * Without any evidence the file is neutral.  Adds the fact "container".
  */
 kpack_error_t arch_decide(const struct library_question *q, const char *named,
 			  struct library_object *out, struct kpackx_error *why);

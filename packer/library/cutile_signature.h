@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Signatures of cuTile's kernels, which their names state (kpackx_demangle): for people, as
- * JSON, and as facts in an archive's metadata.
+ * The signatures that names of cuTile kernels encode (kpackx_demangle): printed for
+ * people, as JSON, and as facts in an archive's metadata.
  *
- * Data has one shape everywhere, a map:
+ * JSON and facts have the same form, a map:
  *   symbol       the kernel's name
  *   function     name of the Python function
  *   convention   "cutile_python_v1" ...
  *   python       KernelSignature([...], CallingConvention....) in one line
  *   parameters   array of maps: "kind" ("scalar", "array", "list", "tuple", "dataclass",
- *                "constant") and what the kind has, defaults left out; integers beyond 64
- *                bits are text, floats have "bits" besides, and no "value" if not finite
+ *                "constant") and the kind's own members, without defaults; integers
+ *                beyond 64 bits are text; floats also have "bits", and no "value" if not
+ *                finite
  *   arguments    array of maps, in order of the launch: "name", "type" (of C), "bytes",
- *                "meaning", "parameter" (its number), and of a list's buffer "words":
- *                what the 64-bit words of each element hold, in order
- * Of a name that begins a signature and is not valid: symbol and error, which says where and
- * why.
+ *                "meaning", "parameter" (its number), and for a list's buffer "words":
+ *                the contents of each element's 64-bit words, in order
+ * For a name that begins like a signature and is invalid, the map has "symbol", and
+ * "error" with the place and the reason.
  */
 #ifndef PACKER_LIBRARY_CUTILE_SIGNATURE_H
 #define PACKER_LIBRARY_CUTILE_SIGNATURE_H
@@ -25,25 +26,27 @@
 #include "facts.h"
 #include "packer/cli/report.h"
 
-/* Is KERNEL named like one of cuTile's, "name_Kt1..."? */
+/* Whether KERNEL's name is that of a cuTile kernel, "name_Kt1...". */
 bool signature_named(const char *kernel);
 
 /*
- * Print the signature on stdout, each line after MARGIN: the Python text, one parameter a
- * line, then the C arguments; or why the name is rejected.  Nothing for other kernels.
+ * Print the signature on stdout with MARGIN before each line: the Python text, one
+ * parameter per line, then the C arguments; or the reason why the name is rejected.
+ * Print nothing for kernels that are not cuTile's.
  */
 void signature_print(const char *kernel, const char *margin);
 
-/* Add "signatures", an array of the maps above, when OBJECT has kernels of cuTile's. */
+/* Add "signatures", an array of the maps above, if OBJECT has cuTile kernels. */
 void signature_facts(struct facts *f, const struct kp_object *object);
 
 #if KP_WITH_JSON
-/* Bytes of JSON that the signatures of one object may take; real ones take some thousand. */
+/* Limit of JSON bytes for the signatures of one object; real ones take some thousand. */
 #define SIGNATURE_JSON_MAX (16 << 20)
 
 /*
- * The map above; NULL: no kernel of cuTile's, or out of memory.  Its bytes are taken from
- * *LEFT; when they are more, nothing is left, and the map holds symbol and error.
+ * The map above; NULL: not a cuTile kernel, or out of memory.  Its size is subtracted
+ * from *LEFT.  If it is larger than that, *LEFT becomes 0 and the map has "symbol" and
+ * "error".
  */
 json_t *signature_json(const char *kernel, size_t *left);
 #endif

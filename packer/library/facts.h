@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the table of contents says about an entry besides where it is: pairs of a name and
- * a value, collected as MessagePack.  Small and descriptive: no loader reads them.
+ * Facts: the name-value pairs that the TOC holds about an entry besides its location,
+ * collected as MessagePack.  They are small and only describe: no loader reads them.
  */
 #ifndef PACKER_LIBRARY_FACTS_H
 #define PACKER_LIBRARY_FACTS_H
@@ -15,10 +15,10 @@ struct facts {
 	uint8_t *pairs; /* name, value, name, value ... */
 	size_t size, cap;
 	size_t count;   /* pairs */
-	bool no_memory; /* something was left out: the user of the facts must fail */
+	bool no_memory; /* a pair was left out: the user of the facts must fail */
 };
 
-/* Add a pair.  A name is added once.  What has no value is simply not added. */
+/* Add a pair.  The caller adds each name once, and adds no pair that has no value. */
 void facts_text(struct facts *f, const char *name, struct kp_span text);
 void facts_string(struct facts *f, const char *name, const char *text);
 void facts_number(struct facts *f, const char *name, uint64_t number);
@@ -36,10 +36,10 @@ void facts_maps(struct facts *f, const char *name, const struct facts *maps, siz
 /* Add all pairs of OTHER. */
 void facts_join(struct facts *f, const struct facts *other);
 
-/* Does NAME exist already? */
+/* Whether a pair NAME exists already. */
 bool facts_has(const struct facts *f, const char *name);
 
-/* An equal set, on its own memory. */
+/* A copy in its own memory. */
 struct facts facts_copy(const struct facts *f);
 void facts_fini(struct facts *f);
 

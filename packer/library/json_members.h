@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The members of a JSON object, for the few facts that small files beside kernels tell.
- * Needs no JSON library: it holds nothing, goes over the text once, and passes over
+ * The members of a JSON object, for the few facts in small files next to kernels.
+ * Needs no JSON library: it allocates nothing, reads the text once, and skips
  * what it does not understand.
  */
 #ifndef PACKER_LIBRARY_JSON_MEMBERS_H
@@ -10,7 +10,7 @@
 #include "core/base/span.h"
 
 enum member_kind {
-	MEMBER_TEXT, /* a string without escapes; the value is what stands in the quotes */
+	MEMBER_TEXT, /* a string without escapes; the value is without the quotes */
 	MEMBER_NUMBER, /* as it is written */
 	MEMBER_OBJECT, /* with its braces */
 	MEMBER_OTHER,
@@ -22,12 +22,12 @@ struct json_member {
 };
 
 /*
- * The next member of the object that REST stands in, which moves behind it; a REST that
- * begins with '{' stands before the first.  false: there is none, or the text ends early.
+ * Read the next member of an object and move REST past it.  To read the first member,
+ * REST begins with the object's '{'.  false: no more members, or the text ends early.
  */
 bool member_next(struct kp_span *rest, struct json_member *out);
 
-/* The number as an integer; false: it is none, or has more than 18 digits. */
+/* Read the number as an integer; false: not an integer, or more than 18 digits. */
 bool member_integer(struct kp_span number, int64_t *out);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The owner of a key that several files of a tree would get. */
+/* Decide which file of a tree keeps a key that several files would get. */
 #ifndef PACKER_LIBRARY_KEY_OWNERS_H
 #define PACKER_LIBRARY_KEY_OWNERS_H
 
 #include "library.h"
 
 /*
- * Two trees of one library in one install tree give their files the same keys besides the
- * paths.  For each architecture the first path keeps a key; of the others, which all keep
- * their path, it becomes a warning.  OUT_OF_MEMORY.
+ * When an install tree holds two trees of one library, their files get equal keys besides
+ * their paths.  For each architecture the file with the first path keeps the key.  The
+ * other files lose the key, keep their paths, and get a warning.  OUT_OF_MEMORY.
  */
 kpack_error_t key_owners_settle(struct library_found *found, struct kpackx_error *why);
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Kernel databases: files of an install tree that a library opens by name at run time.
- * Whose a file is, for which GPUs, and what the table of contents says about it.
+ * Finds the library that a file belongs to, the GPUs it is for, and the facts for the
+ * TOC.
  *
- * One file per library behind one table (library.c): adding a library is adding a file and a
- * row.  Libraries are asked in order.  One is first asked by the path alone (probe), which
- * must be quick; then it looks into the file and describes it (check).  The first whose
- * check says yes has the file.
+ * Each library has a source file and a row of one table (library.c): to add a library,
+ * add a file and a row.  Libraries are asked in order.  A library first judges by the
+ * path alone (probe), which must be quick; then it looks into the file and describes it
+ * (check).  The file belongs to the first library whose check accepts it.
  */
 #ifndef PACKER_LIBRARY_LIBRARY_H
 #define PACKER_LIBRARY_LIBRARY_H
@@ -15,24 +16,25 @@
 #include "facts.h"
 #include "core/target/target.h"
 
-/* The architecture of files that every GPU needs. */
-
-/* A run of bytes that is stored as one object, and all that is said about it. */
+/* A run of bytes that is stored as one object, and its description. */
 struct library_object {
-	const char *library;   /* name of its library; as long as the set of libraries */
+	const char *library;   /* name of its library; lives as long as the library_set */
 	const char *role;      /* "parent", "code" ...: static */
 	uint64_t offset, size; /* in its file */
 
-	/* Canonical target IDs, sorted; or just KP_ARCH_GENERIC.  Never empty after check. */
+	/*
+	 * Canonical target IDs, sorted; or just KP_ARCH_GENERIC.  Never empty after
+	 * check.
+	 */
 	char (*arches)[KP_TARGET_TEXT_MAX];
 	size_t n_arches;
-	/* Several arches: the name of their family ("gfx11xx"), and of the archive; or "". */
+	/* Several arches: name of their family ("gfx11xx") and its archive; or "". */
 	char family[KP_TARGET_TEXT_MAX];
 
 	char *path; /* of the file, also in the mount; NULL: not a file of the mount */
-	char **keys; /* more keys of the same bytes (the paper's); without a path the only */
+	char **keys; /* more keys of the same bytes (the paper's); if no path, all keys */
 	size_t n_keys;
-	/* Per key: what is said of it instead of FACTS, when that is anything. */
+	/* Per key: facts that replace FACTS for it, unless empty. */
 	struct facts *key_facts;
 	mode_t mode;
 	bool at_random; /* read at random by its loader: stored in chunks */
@@ -43,30 +45,31 @@ struct library_object {
 void library_object_fini(struct library_object *o);
 
 /*
- * Its architecture I with the stepping that its path names: gfx1250-strict.  Files of one are
- * read by every gfx1250, for drivers tell no difference, but trees keep them apart.
+ * The object's architecture I, with the stepping that the object's path names:
+ * gfx1250-strict.  Drivers make no difference between steppings, so every gfx1250 reads
+ * the files of each of them, but trees keep these files apart.
  */
 void library_object_target(const struct library_object *o, size_t i,
 			   char out[KP_TARGET_TEXT_MAX]);
 
 /* Building an object; OUT_OF_MEMORY. */
 kpack_error_t library_add_arch(struct library_object *o, const char *arch,
-			       struct kpackx_error *why); /* canonical; twice is once */
+			       struct kpackx_error *why); /* canonical; adds it once */
 kpack_error_t library_add_key(struct library_object *o, struct kpackx_error *why,
 			      const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* Let FACTS, which become O's, be the facts of the key that was added last. */
+/* Give FACTS to the key that was added last.  O takes them over. */
 kpack_error_t library_key_facts(struct library_object *o, struct facts *facts,
 				struct kpackx_error *why);
 kpack_error_t library_warn(struct library_object *o, struct kpackx_error *why,
 			   const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* What a library is asked about. */
+/* The file that a library is asked about. */
 struct library_question {
 	const struct file_tree *tree; /* to look for other files */
 	size_t file;
-	const char *path;               /* of the file: the root's, with '/' */
+	const char *path;               /* of the file, relative to the root */
 	const struct kp_source *source; /* its bytes; NULL in probe */
-	bool plain; /* it stays a file: whether its contents are whole is not asked */
+	bool plain; /* the file stays a file: do not check that its content is whole */
 	uint8_t head[512]; /* its first bytes, zeros behind its end; check only */
 	size_t head_size;
 };
@@ -74,26 +77,28 @@ struct library_question {
 /* Every file of a tree, and the library that it belongs to. */
 struct library_found {
 	const struct file_tree *tree;
-	struct library_object **objects; /* per file; NULL: nobody's */
+	struct library_object **objects; /* per file; NULL: of no library */
 };
 
 struct library {
 	const char *name; /* as --libraries takes it, and as metadata.library says */
 	bool (*probe)(const struct library *self, const struct library_question *q);
 	/*
-	 * Is it really its file?  Then describe it in OUT, in which path, size and mode stand
-	 * already.  An error is a fault of the file that keeps it from being packed.
+	 * Set *MINE if the file is the library's, and describe it in OUT, which has path,
+	 * size and mode already.  An error is a fault of the file, which then is not
+	 * packed.
 	 */
 	kpack_error_t (*check)(const struct library *self,
 			       const struct library_question *q, bool *mine,
 			       struct library_object *out, struct kpackx_error *why);
 	/*
-	 * Once, after all files were asked about: what its files say of others.  May describe files
-	 * that are nobody's yet, and add keys to its own.  NULL: nothing.
+	 * Called once after all files were checked, to use what the library's files say
+	 * about other files.  May claim and describe files that belong to no library yet,
+	 * and add keys to the library's own files.  NULL: nothing to do.
 	 */
 	kpack_error_t (*finish)(const struct library *self, struct library_found *found,
 				struct kpackx_error *why);
-	const void *data; /* of rows that share their functions */
+	const void *data; /* for libraries that share their functions */
 };
 
 /* Each in its own file. */
@@ -108,26 +113,27 @@ struct rules; /* library/rules.h */
 struct library_set {
 	const struct library **items;
 	size_t count;
-	struct rules *rules; /* owned: libraries that a file of rules describes */
+	struct rules *rules; /* owned: libraries that a rules file describes */
 	bool plain;          /* files stay files: see struct library_question */
 };
 
 /*
- * The libraries that LIST names, separated by commas; NULL: all, those of RULES first;
- * "none": none.  RULES is the path of a file of rules, or NULL.
- * INVALID_ARGUMENT: an unknown name, the known ones being told; the same name twice; and
- * whatever rules_read says.
+ * Open the libraries of the comma-separated LIST; NULL: all libraries, those of RULES
+ * first; "none": none.  RULES is the path of a rules file, or NULL.
+ * INVALID_ARGUMENT: an unknown name (the message lists the known ones), or a name given
+ * twice; also the errors of rules_read.
  */
 kpack_error_t library_set_open(const char *list, const char *rules,
 			       struct library_set *out, struct kpackx_error *why);
 void library_set_close(struct library_set *set);
 
-/* Tell a fault of a file, by its number in the tree. */
+/* Report a fault of a file, given by its number in the tree. */
 typedef void library_tell(void *arg, size_t file, const struct kpackx_error *why);
 
 /*
- * Whose is each file of TREE, which must outlive what was found?  Faults of files are reported and
- * counted; a file with one is nobody's.  OUT_OF_MEMORY is the only error.
+ * Find the library of each file of TREE, which must outlive OUT.  Faults of files are
+ * passed to TELL and added to *FAULTS; a file with a fault belongs to no library.
+ * OUT_OF_MEMORY is the only error.
  */
 kpack_error_t library_find_all(const struct library_set *set,
 			       const struct file_tree *tree, library_tell *tell,
@@ -135,7 +141,7 @@ kpack_error_t library_find_all(const struct library_set *set,
 			       struct kpackx_error *why);
 void library_found_fini(struct library_found *found);
 
-/* For finish: describe FILE, which is nobody's, as SELF's, with what check gets. */
+/* For finish: make FILE, which is of no library, SELF's.  *OUT is as check gets it. */
 kpack_error_t library_claim(const struct library *self, struct library_found *found,
 			    size_t file, struct library_object **out,
 			    struct kpackx_error *why);

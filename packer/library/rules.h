@@ -1,26 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Libraries whose files are told by rules: where they stand, what they are called, and what
- * tells their GPU.  A file can add some without recompiling.  A line of it:
+ * Libraries whose files are recognised by rules: by directory, by file name, and by where
+ * the GPU is named.  A rules file adds libraries without recompiling.  Each of its lines
+ * is:
  *
  *	LIBRARY DIRECTORY NAME ARCH [ROLE]
  *
- * separated by blanks or tabs; # begins a comment at the begin of a line or behind a
- * blank, and empty lines are passed over.
+ * separated by blanks or tabs.  # at the start of a line or after a blank begins a
+ * comment; empty lines are skipped.
  *
- *   LIBRARY    its name, [A-Za-z0-9_.-], not "none"; lines of the same name belong together.  A
- *              name that kpack knows replaces what kpack knows of it.
- *   DIRECTORY  components that stand together anywhere in the path, "lib/foo/kernels"; files at any
- *              depth below it are meant; "." for the root
- *   NAME       a glob(7) pattern of the file's name
- *   ARCH       where the GPU stands: "directory" (the component behind DIRECTORY), "below" (the
- *              first component behind DIRECTORY that names a GPU, at any depth), "name" (the
- *              file's name), "content" (what the code object says), "generic" (every
- *              GPU needs it), or a target ID itself
- *   ROLE       metadata.role, [a-z0-9_-]; "file" when it is not given
+ *   LIBRARY    the library's name, [A-Za-z0-9_.-], not "none"; lines with the same name
+ *              form one library.  A library of a name that kpack knows replaces kpack's
+ *              own.
+ *   DIRECTORY  consecutive components anywhere in the path, "lib/foo/kernels"; the rule
+ *              covers files at any depth below it; "." for the root
+ *   NAME       a glob(7) pattern for the file's name
+ *   ARCH       where the GPU is named: "directory" (the component after DIRECTORY),
+ *              "below" (the first component after DIRECTORY that names a GPU, at any
+ *              depth), "name" (the file's name), "content" (the code object's target),
+ *              "generic" (every GPU needs the file), or a target ID itself
+ *   ROLE       metadata.role, [a-z0-9_-]; "file" if omitted
  *
- * A line fits a file when directory and name do and the GPU stands where ARCH says.  The
- * libraries are asked in order of their first lines; of one the first line that fits counts.
+ * A line matches a file if directory and name match and the GPU is named where ARCH says.
+ * Libraries are asked in the order of their first lines; a library's first matching line
+ * applies.
  */
 #ifndef PACKER_LIBRARY_RULES_H
 #define PACKER_LIBRARY_RULES_H
@@ -40,15 +43,15 @@ struct rule {
 	const char *directory; /* "" is the root */
 	const char *name;
 	enum rule_where where;
-	const char *target; /* canonical; of RULE_TARGET */
+	const char *target; /* canonical; for RULE_TARGET */
 	const char *role;
 };
 
-/* The data of a library that has rules_probe and rules_check. */
+/* The data of a library that uses rules_probe and rules_check. */
 struct rule_list {
 	const struct rule *items;
 	size_t count;
-	bool host_files; /* host ELF files are its own, too: somebody wrote a rule for them */
+	bool host_files; /* also accept host ELF files: a user wrote a rule for them */
 };
 
 bool rules_probe(const struct library *self, const struct library_question *q);
@@ -59,16 +62,16 @@ kpack_error_t rules_check(const struct library *self, const struct library_quest
 struct rules;
 
 /*
- * Read PATH.  INVALID_ARGUMENT: the line, the word and what it should be are reported.
+ * Read PATH.  INVALID_ARGUMENT: WHY names the line, the word and what it should be.
  * FILE_NOT_FOUND, IO_ERROR, OUT_OF_MEMORY.
  */
 kpack_error_t rules_read(const char *path, struct rules **out, struct kpackx_error *why);
-/* The same of the bytes of a file. */
+/* As rules_read, from the bytes of a file. */
 kpack_error_t rules_parse(struct kp_span text, struct rules **out,
 			  struct kpackx_error *why);
 void rules_free(struct rules *rules); /* NULL is fine */
 
-/* Its libraries, in order of their first lines. */
+/* The libraries of RULES, in the order of their first lines. */
 size_t rules_count(const struct rules *rules); /* NULL: none */
 const struct library *rules_library(const struct rules *rules, size_t i);
 

@@ -5,8 +5,8 @@
  *   "AKS2", u32 decoded size, u32 number of kernels, u32 size of the directory
  *   one xz stream (or older LZMA), which decodes to the directory and the images
  *
- * A record of the directory has five u32 and a name of at least its NUL.  Only what stands
- * before the stream is read, and whether the stream seems whole.
+ * A directory record has five u32 and a NUL-terminated name.  The functions here read
+ * only the header, and check whether the stream seems whole.
  */
 #ifndef PACKER_LIBRARY_AOTRITON_AKS2_H
 #define PACKER_LIBRARY_AOTRITON_AKS2_H
@@ -20,8 +20,8 @@ struct aks2 {
 };
 
 /*
- * Read the header of SOURCE.  INVALID_FORMAT: it is no such container, its numbers contradict
- * each other, or its stream is cut short.  IO_ERROR.
+ * Read the header of SOURCE.  INVALID_FORMAT: not an AKS2 container, its numbers
+ * contradict each other, or its stream is cut short.  IO_ERROR.
  */
 kpack_error_t aks2_read(const struct kp_source *source, struct aks2 *out,
 			struct kpackx_error *why);

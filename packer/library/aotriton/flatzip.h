@@ -6,9 +6,9 @@
 #include "core/base/file.h"
 
 /*
- * Find the end record of SOURCE as its loader does, in the last 65,558 bytes.  MEMBERS: how
- * many the central directory states.  INVALID_FORMAT: no end record, or its directory is
- * not in front of it.  IO_ERROR, OUT_OF_MEMORY.
+ * Find the end record of SOURCE as AOTriton's loader does, in the last 65,558 bytes, and
+ * set *MEMBERS to the number of members that it states.  INVALID_FORMAT: no end record,
+ * or the central directory is not before it.  IO_ERROR, OUT_OF_MEMORY.
  */
 kpack_error_t flatzip_read(const struct kp_source *source, unsigned *members,
 			   struct kpackx_error *why);

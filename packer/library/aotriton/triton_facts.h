@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* Facts from the small JSON files beside Triton's kernels. */
+/* Facts from the small JSON files next to Triton's kernels. */
 #ifndef PACKER_LIBRARY_AOTRITON_TRITON_FACTS_H
 #define PACKER_LIBRARY_AOTRITON_TRITON_FACTS_H
 
 #include "packer/library/library.h"
 
 /*
- * The versions in a "__signature__" of a pack, under the names they have there.  What is no
- * such file has none.  IO_ERROR, OUT_OF_MEMORY.
+ * Add the versions in a pack's "__signature__" file, under the names they have there.  A
+ * file of any other form adds no facts.  IO_ERROR, OUT_OF_MEMORY.
  */
 kpack_error_t triton_versions(const struct kp_source *source, struct facts *out,
 			      struct kpackx_error *why);
 
 /*
- * Signature and tuning parameters of the kernel that Q asks about, from the file of its name
- * with .json in the place of .hsaco.  Where that is not, or tells none, there are none.
+ * Add the signature and tuning parameters of Q's kernel, from the file of the same name
+ * with .json instead of .hsaco.  Adds nothing if that file is missing or has none.
  */
 kpack_error_t triton_kernel(const struct library_question *q, struct facts *out,
 			    struct kpackx_error *why);
 
-/* The same from the text of that file. */
+/* As triton_kernel, from the text of the .json file. */
 void triton_kernel_facts(struct kp_span json, struct facts *out);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* MIOpen's libraries of Composable Kernel: a fat host library for each GPU. */
+/* MIOpen's Composable Kernel libraries: a fat host library for each GPU. */
 #ifndef PACKER_LIBRARY_MIOPEN_CK_LIBRARY_H
 #define PACKER_LIBRARY_MIOPEN_CK_LIBRARY_H
 
@@ -10,13 +10,13 @@ struct ck_library_name {
 	struct kp_span variant;        /* "gfx1250-strict"; or empty */
 };
 
-/* Is NAME one: [lib]MIOpenCK<word>_<arch>.so, .so.1 or .dll? */
+/* Whether NAME is such a library's: [lib]MIOpenCK<word>_<arch>.so, .so.1 or .dll. */
 bool ck_library_name(struct kp_span name, struct ck_library_name *out);
 
 /*
- * Describe the file, when it really is a library.  It stays whole, its code inside: MIOpen loads
- * the one of its GPU with dlopen.  That the code is for other GPUs than NAME says, or that it
- * cannot be read, is a warning.
+ * Describe the file if it really is a library.  It is stored whole, with its code inside,
+ * because MIOpen loads the library of its GPU with dlopen.  If the code is for other GPUs
+ * than NAME says, or cannot be read, OUT gets a warning.
  */
 kpack_error_t ck_library_check(const struct library_question *q,
 			       const struct ck_library_name *name, bool *mine,

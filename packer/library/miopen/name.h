@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What names of MIOpen's database files say. */
+/* Parse the names of MIOpen's database files. */
 #ifndef PACKER_LIBRARY_MIOPEN_NAME_H
 #define PACKER_LIBRARY_MIOPEN_NAME_H
 
 #include "core/target/target.h"
 
 struct miopen_name {
-	char arch[KP_TARGET_TEXT_MAX]; /* canonical; "" where there is none */
+	char arch[KP_TARGET_TEXT_MAX]; /* canonical; or "" */
 	struct kp_span db_id;          /* "gfx906_nosramecc"; or empty */
 	struct kp_span variant;        /* "gfx1250-strict"; or empty */
 	unsigned cu_count;             /* 0: not stated */
@@ -15,7 +15,7 @@ struct miopen_name {
 };
 
 /*
- * Take NAME apart, whose bytes are borrowed:
+ * Parse NAME, whose bytes are borrowed:
  *
  *   gfx942130.db.txt             gfx942, 0x130 = 304 compute units
  *   gfx90878.HIP.fdb.txt         gfx908, 0x78 = 120

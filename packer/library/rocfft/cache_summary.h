@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What rows rocFFT's kernel cache has, read without touching the code in them. */
+/* A summary of the rows of rocFFT's kernel cache, read without touching their code. */
 #ifndef PACKER_LIBRARY_ROCFFT_CACHE_SUMMARY_H
 #define PACKER_LIBRARY_ROCFFT_CACHE_SUMMARY_H
 
@@ -7,11 +7,11 @@
 #include "packer/library/sqlite/file.h"
 #include "core/target/target.h"
 
-/* Architectures in one cache: far above every GPU there is. */
+/* Limit of architectures in one cache: far more than exist. */
 #define CACHE_ARCHES_MAX 256
 
 struct cache_arch {
-	char text[KP_TARGET_TEXT_MAX]; /* as it stands in the rows */
+	char text[KP_TARGET_TEXT_MAX]; /* as spelled in the rows */
 	char canonical[KP_TARGET_TEXT_MAX];
 	uint64_t rows;
 };
@@ -21,24 +21,29 @@ struct cache_summary {
 	size_t n_arches;
 	int64_t hip_versions[8]; /* sorted */
 	size_t n_hip_versions;
-	bool more_hip_versions; /* than these */
+	bool more_hip_versions; /* than fit in hip_versions */
 	uint64_t rows;
-	/* Rows whose arch is NULL, no text, or no target ID of a GPU, and one of those. */
+	/*
+	 * Rows whose arch is NULL, not text, or no GPU's target ID; the first such arch
+	 */
 	uint64_t n_strange;
 	char strange[KP_TARGET_TEXT_MAX];
 };
 
-/* Is there a table cache_v1 with rocFFT's columns? */
+/* Whether a table cache_v1 with rocFFT's columns exists. */
 kpack_error_t cache_is_there(struct sqlite_file *f, bool *is, struct kpackx_error *why);
 
 /* INVALID_FORMAT: damaged, or more arches than CACHE_ARCHES_MAX. */
 kpack_error_t cache_summary_read(struct sqlite_file *f, struct cache_summary *out,
 				 struct kpackx_error *why);
 
-/* Is TEXT a target ID of a GPU, for which there can be kernels?  Gives the canonical one. */
+/*
+ * Whether TEXT is the target ID of a GPU (not SPIR-V and the like).  Gives the canonical
+ * ID.
+ */
 bool cache_arch_ok(struct kp_span text, char canonical[KP_TARGET_TEXT_MAX]);
 
-/* Add kernel_count; rows (of each arch) and hip_version where these are few. */
+/* Add kernel_count; if they are few, also rows (per arch) and hip_version. */
 void cache_summary_facts(const struct cache_summary *s, struct facts *facts);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A database of where kernels are: a table kernels(arch, length, precision, kernel_path)
- * with any further columns, a row for each code object beside it.
+ * A database of kernel paths: a table kernels(arch, length, precision, kernel_path), with
+ * any further columns, that has a row for each code object next to the database.
  */
 #ifndef PACKER_LIBRARY_ROCFFT_KERNEL_PATHS_H
 #define PACKER_LIBRARY_ROCFFT_KERNEL_PATHS_H
@@ -10,36 +10,40 @@
 #include "packer/library/facts.h"
 #include "packer/library/sqlite/file.h"
 
-/* Rows of one database. */
+/* Limit of rows in one database. */
 #define KERNEL_PATHS_MAX (1 << 20)
 
 struct kernel_path {
-	uint64_t row; /* from 1 */
-	/* As text, empty for NULL; as long as the row */
+	uint64_t row; /* counted from 1 */
+	/* As text, empty for NULL; valid as long as the row */
 	struct kp_span arch, length, precision, path;
 	bool exists;
-	size_t file;         /* exists: in the tree */
-	struct facts *facts; /* length, precision, factors, batch ...: to be taken over */
+	size_t file;         /* if it exists: its number in the tree */
+	struct facts *facts; /* length, precision, factors, batch; USE may take them */
 };
 
 typedef kpack_error_t kernel_path_use(void *arg, struct kernel_path *path,
 				      struct kpackx_error *why);
 
-/* Is there such a table? */
+/* Whether such a table exists. */
 kpack_error_t kernel_paths_are_there(struct sqlite_file *f, bool *are,
 				     struct kpackx_error *why);
 
 /*
- * Use each row of the database FILE of TREE, in order; none when it has no such table.  A path
- * is looked for in the database's directory, then from the root; of one that is absolute
- * the longest end that is there counts.  Nothing outside the tree is found.
+ * Call USE for each row of the database FILE of TREE, in order; never, if it has no such
+ * table.  Paths are resolved as kernel_path_find does.
  * INVALID_FORMAT: damaged; NOT_IMPLEMENTED: built without SQLite; whatever USE returns.
  */
 kpack_error_t kernel_paths_each(const struct file_tree *tree, size_t file,
 				kernel_path_use *use, void *arg,
 				struct kpackx_error *why);
 
-/* The file that PATH names in a database that is at DATABASE.  false: none. */
+/*
+ * Find the file that PATH, in a row of the database DATABASE, names.  PATH is tried in
+ * the database's directory, then from the root; of an absolute path, the longest end that
+ * exists in the tree is taken.  Files outside the tree are never found.  false: no such
+ * file.
+ */
 bool kernel_path_find(const struct file_tree *tree, const char *database,
 		      struct kp_span path, size_t *file);
 

@@ -6,13 +6,13 @@
 #include "kernel_cache.h"
 #include "packer/library/sqlite/file.h"
 
-/* Rows taken from one cache: what one archive can hold. */
+/* Limit of rows taken from one cache: as many as one archive can hold. */
 #define KERNEL_ROWS_MAX KP_FRAMES_MAX
 
 /*
- * Write the code of all rows of cache_v1 to PART's file (CALLED in errors) one after another,
- * and give PART their objects, also after an error.  Rows that differ in what the key does not
- * tell have the same key.
+ * Write the code of all rows of cache_v1 to PART's file (CALLED in errors), one after
+ * another, and give PART their objects, also after an error.  Rows that differ only in
+ * columns that are not part of the key get equal keys.
  */
 kpack_error_t kernel_rows_write(struct sqlite_file *f, const char *called,
 				struct cache_part *part, struct kpackx_error *why);

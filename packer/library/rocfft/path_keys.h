@@ -6,11 +6,12 @@
 #include "packer/library/library.h"
 
 /*
- * For each row of the databases that are SELF's: the code object gets the key
- * fft/<arch>/<length>/<precision>/kernel with what the row says as metadata; the file's path has what
- * all rows that name it agree on.  Later rows of the same arch, length and precision are kernel#1, kernel#2 ...,
- * in order of databases and rows.  A code object that is nobody's becomes SELF's.
- * What cannot be done is the database's warning.  OUT_OF_MEMORY, and IO_ERROR.
+ * Add a key for each row of SELF's databases: the code object that the row names gets the
+ * key fft/<arch>/<length>/<precision>/kernel, with the row's columns as metadata.  The
+ * metadata of the file's path is what all rows that name the file agree on.  Further rows
+ * of the same arch, length and precision get kernel#1, kernel#2 ..., in order of
+ * databases and rows.  A code object that belongs to no library becomes SELF's.  A row
+ * that cannot be used gives its database a warning.  OUT_OF_MEMORY, and IO_ERROR.
  */
 kpack_error_t path_keys_add(const struct library *self, struct library_found *found,
 			    struct kpackx_error *why);

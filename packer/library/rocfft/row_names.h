@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of kernel caches whose keys are the same, told apart. */
+/* Make the keys of rows from kernel caches unique. */
 #ifndef PACKER_LIBRARY_ROCFFT_ROW_NAMES_H
 #define PACKER_LIBRARY_ROCFFT_ROW_NAMES_H
 
 #include "kernel_cache.h"
 
-/* Rows of one key, each of another version or generator: caches of users have a few. */
+/*
+ * Limit of rows with one key, which differ in version or generator: real caches have few.
+ */
 #define ROW_NAMES_SAME_MAX 1000
 
 /*
- * Of the rows of one key in all PARTS the first keeps it, and those of the last part that follow
- * are named after their hip_version.  What the last part has of another with all that
- * is said about it is left out of it.
- * INVALID_FORMAT: but with other code, both files named; or more than ROW_NAMES_SAME_MAX.
+ * If rows in PARTS have equal keys, the first row keeps its key, and further rows of the
+ * last part are named after their hip_version.  A row of the last part that another part
+ * has with the same metadata is removed from the last part.
+ * INVALID_FORMAT: such a row has other code than the other part's (WHY names both files);
+ * or more than ROW_NAMES_SAME_MAX rows have one key.
  */
 kpack_error_t row_names_tell_apart(struct cache_parts *parts, struct kpackx_error *why);
 

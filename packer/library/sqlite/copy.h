@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* A new database with some rows of another one. */
+/* Make a database with some rows of another database. */
 #ifndef PACKER_LIBRARY_SQLITE_COPY_H
 #define PACKER_LIBRARY_SQLITE_COPY_H
 
 #include "file.h"
 
 /*
- * Fill TO, an empty file, with a database of FROM's page size, encoding, versions and schema,
- * word for word: of TABLE the rows in whose column COLUMN the text VALUE stands, of
- * others all, in their order.  Equal input gives equal bytes.
- * INVALID_FORMAT: FROM is damaged, or has what cannot be copied; IO_ERROR, with CALLED before
- * it where that is TO's.
+ * Fill TO, an empty file, with a database of FROM's page size, encoding, versions and
+ * schema, word for word.  Of TABLE, copy the rows whose column COLUMN is the text VALUE;
+ * of other tables, copy all rows; both in their order.  Equal input gives equal bytes.
+ * INVALID_FORMAT: FROM is damaged, or has something that cannot be copied; IO_ERROR,
+ * whose message begins with CALLED if the failing file is TO.
  */
 kpack_error_t sqlite_copy(struct sqlite_file *from, struct kp_outfile *to,
 			  const char *called, const char *table, const char *column,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* For those two that call SQLite: sqlite_file.c and sqlite_copy.c. */
+/* Shared by the two files that call SQLite: file.c and copy.c. */
 #ifndef PACKER_LIBRARY_SQLITE_ENGINE_H
 #define PACKER_LIBRARY_SQLITE_ENGINE_H
 
@@ -11,9 +11,9 @@ struct sqlite_file {
 	sqlite3_vfs vfs; /* this file's own, which reads SOURCE */
 	char name[40];   /* of vfs */
 	struct kp_source source;
-	struct kp_outfile *to;  /* is written; NULL: only read */
-	struct kpackx_error io; /* why reading failed last */
-	int64_t work;           /* steps that are left to the query, in thousands */
+	struct kp_outfile *to;  /* the file to write; NULL: only read */
+	struct kpackx_error io; /* the last reading or writing error */
+	int64_t work;           /* steps left to the query, in thousands */
 };
 
 struct sqlite_rows {
@@ -22,16 +22,16 @@ struct sqlite_rows {
 };
 
 /*
- * Begin a database in TO, which is empty and borrowed.  What cannot be written is reported as IO,
- * and DB's error is SQLITE_IOERR.
+ * Begin a database in TO, which is empty and borrowed.  After a write error, IO holds the
+ * reason and DB's error is SQLITE_IOERR.
  */
 kpack_error_t sqlite_file_create(struct kp_outfile *to, struct sqlite_file **out,
 				 struct kpackx_error *why);
 
-/* Forbid DB all that a schema could do besides holding tables and indexes. */
+/* Forbid DB everything that a schema could do besides holding tables and indexes. */
 int sqlite_confine(sqlite3 *db);
 
-/* Say why DB failed last, on the way to READING F. */
+/* Fill WHY with the reason why DB, the connection to F, failed last. */
 kpack_error_t sqlite_fail(const struct sqlite_file *f, sqlite3 *db,
 			  struct kpackx_error *why);
 

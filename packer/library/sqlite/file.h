@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An SQLite database that nobody vouches for, open for reading: from any run of bytes, never
- * written, without journals, locks, views, triggers, virtual tables or extensions, and with
- * bounds on memory and work.  Nothing else in the packer knows whether SQLite is built in.
+ * An untrusted SQLite database, open for reading from any run of bytes.  It is never
+ * written, has no journals, locks, views, triggers, virtual tables or extensions, and
+ * memory and work are bounded.  No other part of the packer depends on whether SQLite is
+ * built in.
  */
 #ifndef PACKER_LIBRARY_SQLITE_FILE_H
 #define PACKER_LIBRARY_SQLITE_FILE_H
@@ -12,7 +13,8 @@
 struct sqlite_file;
 struct sqlite_rows;
 
-/* Bytes of one value: what is held of a row.  Code objects in databases have some 10 kB. */
+/* Limit of bytes of one value, which are held in memory.  Code objects in databases have
+ * some 10 kB. */
 #define SQLITE_VALUE_MAX (256 << 20)
 
 enum sqlite_type { /* SQLite's own numbers */
@@ -26,7 +28,7 @@ enum sqlite_type { /* SQLite's own numbers */
 bool sqlite_built(void);
 
 /*
- * Open SOURCE, whose header is known to be good; its bytes are borrowed.
+ * Open SOURCE, whose header was checked (sqlite_header_check); its bytes are borrowed.
  * NOT_IMPLEMENTED: built without SQLite.
  */
 kpack_error_t sqlite_file_open(const struct kp_source *source, struct sqlite_file **out,
@@ -34,16 +36,16 @@ kpack_error_t sqlite_file_open(const struct kp_source *source, struct sqlite_fil
 void sqlite_file_close(struct sqlite_file *f); /* NULL is fine */
 
 /*
- * Does it have the ordinary table TABLE with at least COLUMNS (up to a NULL), none of them
- * computed?  INVALID_FORMAT: its schema cannot be read.
+ * Whether F has the ordinary table TABLE with at least COLUMNS (ended by NULL), none of
+ * them computed.  INVALID_FORMAT: its schema cannot be read.
  */
 kpack_error_t sqlite_file_has(struct sqlite_file *f, const char *table,
 			      const char *const *columns, bool *has,
 			      struct kpackx_error *why);
 
 /*
- * The rows of a query.  What a row holds stays until the next one.
- * INVALID_FORMAT: the database is damaged, or asks for more than its size can justify;
+ * The rows of a query.  The values of a row are valid until the next row is read.
+ * INVALID_FORMAT: the database is damaged, or needs more work than its size can justify;
  * IO_ERROR: it cannot be read.
  */
 kpack_error_t sqlite_rows_open(struct sqlite_file *f, const char *sql,

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a Tensile library file (.dat, MessagePack) says of other files: which files of its
- * directory it loads later, for which processors, and what kind of kernels it has.
+ * The references of a Tensile library file (.dat, MessagePack) to other files: which
+ * files of its directory it loads later, for which processors, and the kinds of its
+ * kernels.
  *
  *	{ "solutions": [ {"name", "hardwarePredicate", "sizeMapping": {"sourceKernel", ...}} ],
  *	  "library": {"type": "Hardware", "rows": [ {"predicate", "library"} ]} }
  *
- * Somewhere in "library" stand nodes {"type": "Placeholder", "value": PREFIX}; in
- * predicates, {"type": "Processor", "value": NAME}.  Newer files have "solutions_blob"
- * instead of "solutions": the same maps, one behind the other.
+ * "library" contains nodes {"type": "Placeholder", "value": PREFIX} at any depth, and
+ * predicates contain {"type": "Processor", "value": NAME}.  Newer files have
+ * "solutions_blob" instead of "solutions": the same maps, concatenated.
  */
 #ifndef PACKER_LIBRARY_TENSILE_INDEX_H
 #define PACKER_LIBRARY_TENSILE_INDEX_H
@@ -18,28 +19,28 @@
 
 /* Kinds of kernels. */
 enum {
-	TENSILE_ASSEMBLY = 1, /* they stand in .co */
-	TENSILE_SOURCE = 2,   /* they stand in .hsaco */
+	TENSILE_ASSEMBLY = 1, /* in .co files */
+	TENSILE_SOURCE = 2,   /* in .hsaco files */
 	TENSILE_UNSTATED = 4,
-	TENSILE_HELPER = 8, /* they need kernels that prepare or sum up */
+	TENSILE_HELPER = 8, /* need helper kernels that prepare or sum up */
 };
 
-/* A file that is loaded when a problem needs it; its name without an ending. */
+/* A file that is loaded when a problem needs it. */
 struct tensile_placeholder {
-	struct kp_span value;
-	size_t gpu, n_gpus; /* processors of its row: a part of gpus; none: any */
+	struct kp_span value; /* its name without an ending */
+	size_t gpu, n_gpus; /* processors of its row, a range of gpus; none: any */
 };
 
 /* The solutions for one processor. */
 struct tensile_kernels {
 	struct kp_span gpu; /* empty: any */
 	unsigned kinds;
-	struct kp_span assembly, source; /* name of the first of the kind; or empty */
+	struct kp_span assembly, source; /* name of the kind's first solution; or empty */
 };
 
 /* Spans point into the bytes that were read. */
 struct tensile_index {
-	struct kp_span *gpus; /* in order of the rows, may repeat */
+	struct kp_span *gpus; /* in order of the rows, with repetitions */
 	size_t n_gpus, gpus_cap;
 	struct tensile_placeholder *placeholders;
 	size_t n_placeholders, placeholders_cap;
@@ -50,8 +51,9 @@ struct tensile_index {
 };
 
 /*
- * Read BYTES; what follows the first value is not looked at, as loaders do.  OUT must be
- * finished in any case.  MSGPACK_PARSE_FAILED: no such map; field and offset are reported.
+ * Read BYTES.  Like the loaders, ignore bytes after the first value.  The caller must
+ * finish OUT in any case.  MSGPACK_PARSE_FAILED: not such a map; WHY names field and
+ * offset.
  * OUT_OF_MEMORY.
  */
 kpack_error_t tensile_index_read(struct kp_span bytes, struct tensile_index *out,

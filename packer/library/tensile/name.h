@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* What the names of Tensile's files say: the grammar of the BLAS libraries' databases. */
+/* The grammar of the names of Tensile's files, the databases of the BLAS libraries. */
 #ifndef PACKER_LIBRARY_TENSILE_NAME_H
 #define PACKER_LIBRARY_TENSILE_NAME_H
 
 #include "packer/library/facts.h"
 
-/* A file's name taken apart; the spans are parts of it. */
+/* A parsed file name; the spans point into it. */
 struct tensile_name {
-	/* without endings and without "-xnack+" or "-xnack-": what a library asks for */
+	/*
+	 * without endings and "-xnack+" or "-xnack-": the name that a library looks for
+	 */
 	struct kp_span stem;
-	/* the ending, without one of compression: "dat" of .dat.zlib; or empty */
+	/* the ending before that of compression: "dat" of .dat.zlib; or empty */
 	struct kp_span ending;
 	bool compressed; /* .zlib */
 	/*
-	 * parent    which children there are for a GPU, or the only .dat of all
+	 * parent    lists the children for a GPU, or is the only .dat
 	 * child     the kernels of one kind of problem
-	 * code      their code objects
-	 * helper    kernels for conversion and the like, of no problem
-	 * fallback  what serves a GPU that has nothing better: .dat and code
+	 * code      the code objects of a child
+	 * helper    kernels for conversion and the like, of no kind of problem
+	 * fallback  .dat and code for GPUs that have nothing better
 	 * extop mapping transform manifest
 	 * file      anything else
 	 */
@@ -26,12 +28,12 @@ struct tensile_name {
 
 struct tensile_name tensile_name_split(struct kp_span name);
 
-/* Is it a code object by its whole ending? */
+/* Whether the whole ending is that of a code object. */
 bool tensile_name_is_code(const struct tensile_name *name);
 
 /*
- * Add what a stem says, in this order: problem types datatype hpa options operation
- * transpose_a transpose_b conjugate_a conjugate_b M N K cu_count apu.
+ * Add the facts that a stem states, in this order: problem types datatype hpa options
+ * operation transpose_a transpose_b conjugate_a conjugate_b M N K cu_count apu.
  */
 void tensile_name_facts(struct kp_span stem, struct facts *facts);
 

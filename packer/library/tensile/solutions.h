@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How many kernels a Tensile database has, as far as its first bytes say it. */
+/* The number of kernels in a Tensile database, if its first bytes state it. */
 #ifndef PACKER_LIBRARY_TENSILE_SOLUTIONS_H
 #define PACKER_LIBRARY_TENSILE_SOLUTIONS_H
 
@@ -8,12 +8,12 @@
 
 /*
  * HEAD is the beginning of a MessagePack map with the array "solutions", or with
- * "solutions_index" of three numbers for each.  A map is followed as long as its values lie
- * inside HEAD.  false: HEAD does not say it.
+ * "solutions_index", which has three numbers per solution.  The map is followed as long
+ * as its values lie inside HEAD.  false: HEAD does not state the number.
  */
 bool solutions_count(struct kp_span head, uint64_t *count);
 
-/* The same of a zlib stream (.dat.zlib).  Always false without zlib. */
+/* As solutions_count, for a zlib stream (.dat.zlib).  Built without zlib: false. */
 bool solutions_count_zlib(struct kp_span head, uint64_t *count);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The databases of Tensile and TensileLite: what rocBLAS, hipBLASLt and hipSPARSELt have in
- * their directories "library", of every generation: one library for all, a file per kind of
- * problem, a directory per GPU, and mixtures of them.
+ * The databases of Tensile and TensileLite, which rocBLAS, hipBLASLt and hipSPARSELt keep
+ * in their directories "library".  All generations are covered: one library for all, a
+ * file per kind of problem, a directory per GPU, and mixtures of these.
  */
 #ifndef PACKER_LIBRARY_TENSILE_TENSILE_H
 #define PACKER_LIBRARY_TENSILE_TENSILE_H
@@ -11,13 +11,14 @@
 
 /* What library.data points to. */
 struct tensile {
-	const char *directory; /* components: all files below are its */
+	const char *directory; /* components: all files below belong to the library */
 	/*
-	 * Where the GPUs' directories of a tree as the paper draws it stand below that, with
-	 * '/' behind it; "": right in it.  NULL: the paper draws none.
+	 * In a tree as the paper draws it: the path below DIRECTORY, with a '/' at its
+	 * end, that holds the GPUs' directories; "": DIRECTORY itself.  NULL: the paper
+	 * draws none.
 	 */
 	const char *drawn_in;
-	const char *drawn_with; /* the file that tells such a tree; NULL: nothing must */
+	const char *drawn_with; /* a file that such a tree must have; NULL: none */
 };
 
 bool tensile_probe(const struct library *self, const struct library_question *q);
