@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a file's bytes are.  Code objects and bundles are listed, never decoded. */
+/* Recognise a file's content.  Code objects and bundles are listed, never decoded. */
 #include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,10 @@
 #include "core/format/format.h"
 #include "core/target/target.h"
 
-/* --- the container ------------------------------------------------------------------------ */
+/*
+ * --- the container
+ * ------------------------------------------------------------------------
+ */
 
 static const struct {
 	const char *name, *magic;
@@ -18,7 +21,10 @@ static const struct {
 	{"zip", "PK\5\6", 4}, {"sqlite", "SQLite format 3", 16},
 };
 
-/* An ELF header whose fields are possible: a magic alone is not enough to turn a file away. */
+/*
+ * Check that an ELF header's fields are valid: the magic alone must not decide about a
+ * file.
+ */
 static const char *elf_kind(struct kp_span s)
 {
 	if (s.size < 20 || s.data[EI_VERSION] != EV_CURRENT ||
@@ -46,7 +52,7 @@ static bool is_control(uint8_t c)
 	return (c < 0x20 && !strchr("\t\n\v\f\r\033", c)) || c == 0 || c == 0x7f;
 }
 
-/* UTF-8 text without control bytes; the last character may be cut off. */
+/* Whether S is UTF-8 text without control bytes; its last character may be cut off. */
 static bool is_text(struct kp_span s)
 {
 	for (size_t i = 0; i < s.size;) {
@@ -61,14 +67,16 @@ static bool is_text(struct kp_span s)
 	return s.size > 0;
 }
 
-/* RFC 1950: deflate, a window of at most 32 KiB, a check of the two bytes, no dictionary. */
+/*
+ * RFC 1950: deflate, a window of at most 32 KiB, a valid header checksum, no dictionary.
+ */
 static bool is_zlib(struct kp_span s)
 {
 	return s.size > 2 && (s.data[0] & 0x0f) == 8 && s.data[0] >> 4 <= 7 &&
 	       (s.data[0] << 8 | s.data[1]) % 31 == 0 && !(s.data[1] & 0x20);
 }
 
-/* A map or an array of more than one thing: what databases begin with. */
+/* Whether S begins with a map or an array, as MessagePack databases do. */
 static bool is_msgpack(struct kp_span s)
 {
 	return s.size > 1 && ((s.data[0] >= 0x80 && s.data[0] <= 0x9f) ||
@@ -87,9 +95,15 @@ const char *content_container(const struct library_question *q)
 	return is_text(s) ? "text" : is_zlib(s) ? "zlib" : is_msgpack(s) ? "msgpack" : "";
 }
 
-/* --- the targets -------------------------------------------------------------------------- */
+/*
+ * --- the targets
+ * --------------------------------------------------------------------------
+ */
 
-/* There are some 60 processors, some with features: more is no bundle that anybody made. */
+/*
+ * Some 60 processors exist, some with features: no real bundle has more targets than
+ * this.
+ */
 enum { TARGETS_MAX = 256 };
 
 static int by_text(const void *a, const void *b)
@@ -97,7 +111,7 @@ static int by_text(const void *a, const void *b)
 	return strcmp(a, b);
 }
 
-/* GPUs with a name: not SPIR-V, not numbers of future processors, no garbage. */
+/* Add ARCH if it names a GPU: not SPIR-V, not the mere number of a future processor. */
 static kpack_error_t add_arch(struct content *c, const char *arch,
 			      struct kpackx_error *why)
 {
@@ -121,7 +135,7 @@ static kpack_error_t add_arch(struct content *c, const char *arch,
 	return KPACK_SUCCESS;
 }
 
-/* Bytes behind a code object do no harm: only its own headers are looked at. */
+/* Bytes after a code object do no harm: only its own headers are read. */
 static kpack_error_t scan_code_object(const struct kp_source *src,
 				      struct kp_containers *list,
 				      struct kpackx_error *why)
@@ -162,7 +176,7 @@ kpack_error_t content_look(const struct library_question *q, struct content *out
 		content_fini(out);
 		return err;
 	}
-	/* what this build cannot read is not damaged */
+	/* a container that this build cannot read is not damaged */
 	out->damaged = err && err != KPACK_ERROR_NOT_IMPLEMENTED;
 	if (err)
 		out->n_arches = 0;
@@ -178,7 +192,10 @@ void content_fini(struct content *c)
 	c->n_arches = 0;
 }
 
-/* --- the decision -------------------------------------------------------------------------- */
+/*
+ * --- the decision
+ * --------------------------------------------------------------------------
+ */
 
 kpack_error_t arch_named(const char *path, const char *directory,
 			 char named[KP_TARGET_TEXT_MAX], struct library_object *out,

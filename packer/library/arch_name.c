@@ -28,15 +28,17 @@ static size_t count_digits(struct kp_span s, size_t from)
 	return n;
 }
 
-/* Does a word end at byte N of S? */
+/* Whether a word ends at byte N of S. */
 static bool ends_at(struct kp_span s, size_t n)
 {
 	return n == s.size || (n < s.size && !is_word(s.data[n]));
 }
 
-/* --- a target ID at the start of a text ------------------------------------------------ */
+/*
+ * --- a target ID at the start of a text ------------------------------------------------
+ */
 
-/* Bytes of "gfx9-generic" or "gfx10-3-generic" at the start of S, or 0. */
+/* Size of "gfx9-generic" or "gfx10-3-generic" at the start of S, or 0. */
 static size_t generic_size(struct kp_span s)
 {
 	static const char word[] = "-generic";
@@ -55,7 +57,7 @@ static size_t generic_size(struct kp_span s)
 	return ends_at(s, n) ? n : 0;
 }
 
-/* Bytes of "gfx1100" or "gfx90a" at the start of S, whatever comes then; or 0. */
+/* Size of "gfx1100" or "gfx90a" at the start of S, whatever follows it; or 0. */
 static size_t number_size(struct kp_span s)
 {
 	size_t digits = count_digits(s, 3), n = 3 + digits;
@@ -67,7 +69,7 @@ static size_t number_size(struct kp_span s)
 	return digits + letter >= NUMBER_MIN && digits <= NUMBER_MAX ? n : 0;
 }
 
-/* Bytes of "v0" and the like that names a stepping, behind N bytes of S; or 0. */
+/* Size of a stepping's name, such as "v0", after N bytes of S; or 0. */
 static size_t stepping_size(struct kp_span s, size_t n)
 {
 	size_t digits = n < s.size && s.data[n] == 'v' ? count_digits(s, n + 1) : 0;
@@ -75,7 +77,7 @@ static size_t stepping_size(struct kp_span s, size_t n)
 	return digits && ends_at(s, n + 1 + digits) ? 1 + digits : 0;
 }
 
-/* Bytes of "-xnack+" or ":sramecc-" behind N bytes of S; or 0. */
+/* Size of "-xnack+" or ":sramecc-" after N bytes of S; or 0. */
 static size_t feature_size(struct kp_span s, size_t n)
 {
 	static const char *const names[] = {"xnack", "sramecc"};
@@ -106,8 +108,8 @@ static bool format(struct kp_span id, char out[KP_TARGET_TEXT_MAX])
 }
 
 /*
- * The target ID that S begins with: its bytes, or 0.  Features that the processor has not, or
- * that stand there twice, are not part of it.
+ * Read the target ID at the start of S: returns its size, or 0.  It ends before a feature
+ * that the processor does not have, or that is repeated.
  */
 static size_t take_target(struct kp_span s, char out[KP_TARGET_TEXT_MAX])
 {
@@ -132,9 +134,15 @@ static size_t take_target(struct kp_span s, char out[KP_TARGET_TEXT_MAX])
 	return n;
 }
 
-/* --- names ------------------------------------------------------------------------------ */
+/*
+ * --- names
+ * ------------------------------------------------------------------------------
+ */
 
-/* "-strict" behind a processor: a word of letters and digits. */
+/*
+ * Whether S is a suffix such as "-strict": '-' and a word of lower-case letters and
+ * digits.
+ */
 static bool is_variant_word(struct kp_span s)
 {
 	if (s.size < 2 || s.data[0] != '-' || !is_lower(s.data[1]))
@@ -178,7 +186,10 @@ bool arch_in_path(const char *path)
 	return false;
 }
 
-/* --- paths ------------------------------------------------------------------------------ */
+/*
+ * --- paths
+ * ------------------------------------------------------------------------------
+ */
 
 bool path_below(const char *path, const char *dir, struct kp_span *rest)
 {
@@ -223,9 +234,12 @@ struct kp_span path_name(const char *path)
 	return kp_span_str(slash ? slash + 1 : path);
 }
 
-/* --- do two agree? ------------------------------------------------------------------------ */
+/*
+ * --- agreement of two IDs
+ * -----------------------------------------------------------------
+ */
 
-/* The processor without the word of its stepping: gfx1250-strict is a gfx1250. */
+/* Remove the stepping's word from the processor: gfx1250-strict becomes gfx1250. */
 static void drop_stepping(struct kp_target *t)
 {
 	char *dash = strchr(t->processor, '-');

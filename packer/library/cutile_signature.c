@@ -10,8 +10,8 @@
 #include "core/base/text.h"
 
 /*
- * Bytes of signatures in the facts of one object: readers of metadata take 1 MiB of JSON.
- * One takes about 1 KiB.
+ * Limit of bytes of signatures in the facts of one object: readers of metadata accept 1
+ * MiB of JSON.  One signature takes about 1 KiB.
  */
 #define FACTS_MAX (256 << 10)
 
@@ -24,7 +24,7 @@ bool signature_named(const char *kernel)
 
 static void put_constraint(struct facts *f, const struct kpackx_constraint *c);
 
-/* Text that may hold anything, as others can read it. */
+/* Add text that may hold any bytes; they are escaped so that readers can print it. */
 static void put_text(struct facts *f, const char *name, struct kpackx_string s)
 {
 	char *shown =
@@ -69,7 +69,7 @@ static void put_axis(struct facts *f, const struct kpackx_axis *a)
 		facts_signed(f, "stride_lower_bound_incl", a->stride_lower_bound);
 }
 
-/* N maps called NAME, of which FILL makes the one that ITEM points to. */
+/* Add an array NAME of N maps; FILL makes the map of each item. */
 static void put_maps(struct facts *f, const char *name, const void *items, size_t n,
 		     size_t size, void (*fill)(struct facts *map, const void *item))
 {
@@ -155,7 +155,10 @@ static void put_bool(struct facts *f, const struct kpackx_constraint *c)
 	facts_flag(f, "value", c->bits);
 }
 
-/* Integers beyond 64 bits as text: MessagePack and most of JSON's readers end there. */
+/*
+ * Integers beyond 64 bits are text: MessagePack and most JSON readers have no larger
+ * ones.
+ */
 static void put_int(struct facts *f, const struct kpackx_constraint *c)
 {
 	long long value;
@@ -168,7 +171,7 @@ static void put_int(struct facts *f, const struct kpackx_constraint *c)
 		facts_signed(f, "value", value);
 }
 
-/* The bits too: NaN and infinities have no number in JSON. */
+/* Add the bits too: JSON has no numbers for NaN and infinities. */
 static void put_float(struct facts *f, const struct kpackx_constraint *c)
 {
 	char bits[17];
@@ -205,7 +208,7 @@ static void put_type(struct facts *f, const struct kpackx_constraint *c)
 
 static const struct {
 	const char *kind;
-	const char *type; /* of a constant */
+	const char *type; /* for a constant */
 	void (*put)(struct facts *f, const struct kpackx_constraint *c);
 } kinds[] = {
 	[KPACKX_SCALAR] = {"scalar", NULL, put_scalar},
@@ -230,7 +233,7 @@ static void put_constraint(struct facts *f, const struct kpackx_constraint *c)
 	kinds[c->kind].put(f, c);
 }
 
-/* What the words of each element of a list's buffer hold: a pointer, shapes, strides. */
+/* Name the words of each element of a list's buffer: a pointer, shapes, strides. */
 static void put_words(struct facts *f, uint32_t words)
 {
 	struct kp_span texts[1 + 2 * KP_CUTILE_NDIM_MAX];
@@ -276,7 +279,7 @@ static void put_signature(struct facts *f, const struct kpackx_signature *s)
 		 fill_argument);
 }
 
-/* What KERNEL's name states, or why it states nothing. */
+/* Describe the signature in KERNEL's name, or say why it is invalid. */
 static struct facts describe(const char *kernel)
 {
 	struct kpackx_signature *s = NULL;
@@ -300,7 +303,7 @@ static struct facts describe(const char *kernel)
 
 /* ---- in archives ---- */
 
-/* The signatures of an object; those that are too many are counted. */
+/* The signatures of an object; LEFT_OUT counts those beyond the limit. */
 struct list {
 	struct facts *maps;
 	size_t count, size, left_out;
@@ -359,7 +362,7 @@ static void print_valid(const struct kpackx_signature *s, const char *margin)
 
 	if (kp_cutile_python(s, margin, &python, NULL) != KPACK_SUCCESS)
 		return;
-	printf("%s%s\n", margin, python); /* core has escaped what is no name */
+	printf("%s%s\n", margin, python); /* core has escaped strings in it */
 	free(python);
 	printf("%slaunch arguments:%s\n", margin, s->n_arguments ? "" : " none");
 	for (size_t i = 0; i < s->n_arguments; i++)
@@ -393,7 +396,7 @@ static json_t *too_large(const char *kernel)
 	return map;
 }
 
-/* The facts as MessagePack, as core turns it into JSON. */
+/* Convert the facts from MessagePack to JSON, by core's conversion. */
 static json_t *to_json(const struct facts *f, const char *kernel, size_t *left)
 {
 	struct facts outer = {0};

@@ -30,7 +30,7 @@ static void pack_text(msgpack_packer *pk, struct kp_span text)
 				   text.size);
 }
 
-/* Begin a pair: its name; the value follows. */
+/* Begin a pair: write its name; the caller writes the value. */
 static msgpack_packer begin(struct facts *f, const char *name)
 {
 	msgpack_packer pk;
@@ -142,7 +142,7 @@ void facts_join(struct facts *f, const struct facts *other)
 	f->no_memory |= other->no_memory;
 }
 
-/* What was written is known to be whole: walk over it by the types used above. */
+/* The functions above wrote the pairs, so they are well-formed. */
 bool facts_has(const struct facts *f, const char *name)
 {
 	msgpack_unpacked value;

@@ -24,7 +24,7 @@ static bool take(struct kp_span *s, char c)
 	return true;
 }
 
-/* A string; PLAIN: no backslash is in it. */
+/* Take a string.  *PLAIN: it contains no backslash. */
 static bool take_string(struct kp_span *s, struct kp_span *text, bool *plain)
 {
 	size_t n = 0;
@@ -45,7 +45,7 @@ static bool take_string(struct kp_span *s, struct kp_span *text, bool *plain)
 	return true;
 }
 
-/* An object or an array, whatever is in it. */
+/* Skip an object or an array with everything in it. */
 static bool skip_container(struct kp_span *s)
 {
 	size_t depth = 0;

@@ -2,7 +2,7 @@
 #include "key_owners.h"
 #include <stdlib.h>
 
-/* A key, and the file it was given to. */
+/* A key, and the file that has it. */
 struct claim {
 	const char *key;
 	size_t file;
@@ -28,7 +28,7 @@ static void list_claims(const struct library_found *found, struct claim *claims)
 	}
 }
 
-/* Files stand in order of their paths. */
+/* Equal keys are sorted by file number, which is the order of paths. */
 static int by_key(const void *a, const void *b)
 {
 	const struct claim *x = a, *y = b;
@@ -61,7 +61,9 @@ static void drop_key(struct library_object *o, const char *key)
 	}
 }
 
-/* LOSER gives its key to an earlier claim of the N before it that has it already. */
+/*
+ * LOSER loses its key if one of the N earlier claims shares an architecture and keeps it.
+ */
 static kpack_error_t settle_one(struct library_found *found, const struct claim *group,
 				size_t n, struct claim *loser, struct kpackx_error *why)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Does a rule fit a file?  How rules are read from a file stands in rules_file.c. */
+/* Match rules against files.  rules_file.c reads rules from a file. */
 #include "rules.h"
 #include <fnmatch.h>
 #include <stdio.h>
 #include "arch_name.h"
 #include "core/target/target.h"
 
-/* What a rule says of a file: its GPU, "" where only the content tells. */
+/* A rule's result for a file. */
 struct answer {
-	char arch[KP_TARGET_TEXT_MAX];
+	char arch[KP_TARGET_TEXT_MAX]; /* its GPU; "" if only the content can say */
 	struct kp_span variant; /* name of a stepping's directory; or empty */
 };
 
@@ -24,7 +24,7 @@ static bool from_component(struct kp_span rest, size_t n, struct answer *out)
 	return true;
 }
 
-/* The last component is the file: no directory. */
+/* Look for a GPU in the directories; the last component is the file itself. */
 static bool from_directories(struct kp_span rest, bool deep, struct answer *out)
 {
 	size_t n = path_depth(rest) - 1;
@@ -79,7 +79,10 @@ bool rules_probe(const struct library *self, const struct library_question *q)
 	return false;
 }
 
-/* --- the content ------------------------------------------------------------------------ */
+/*
+ * --- the content
+ * ------------------------------------------------------------------------
+ */
 
 static kpack_error_t states_arch(const struct library_question *q, bool *yes,
 				 struct kpackx_error *why)

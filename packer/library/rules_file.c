@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A file of rules: words of lines, checked one by one. */
+/* Read a rules file, and check each word of its lines. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,15 +8,17 @@
 #include "rules.h"
 #include "core/base/text.h"
 
-/* Of a file that somebody writes by hand; all libraries that kpack knows need 30 lines. */
+/*
+ * Limits of a file that is written by hand; all libraries that kpack knows need 30 lines.
+ */
 enum { TEXT_MAX = 1 << 20, RULES_MAX = 1000 };
 
-/* Bytes of one word: names of files have at most 255. */
+/* Limits of bytes in one word: names of files have at most 255. */
 enum { NAME_MAX_BYTES = 64, PATTERN_MAX = 255 };
 
 enum { LIBRARY, DIRECTORY, NAME, ARCH, ROLE, WORDS };
 
-/* A library, and what it was made of. */
+/* A library, and its rules. */
 struct described {
 	struct library library;
 	struct rule_list list;
@@ -24,7 +26,7 @@ struct described {
 };
 
 struct rules {
-	char *text; /* the file; words are cut out of it in place */
+	char *text; /* the file; words are NUL-terminated in place */
 	struct described **libraries;
 	size_t count, n_rules;
 };
@@ -35,7 +37,10 @@ struct line {
 	size_t count;
 };
 
-/* --- words ------------------------------------------------------------------------------ */
+/*
+ * --- words
+ * ------------------------------------------------------------------------------
+ */
 
 static kpack_error_t fail_word(const struct line *l, const char *word, const char *is,
 			       struct kpackx_error *why)
@@ -101,7 +106,7 @@ static kpack_error_t take_name(const struct line *l, struct rule *r,
 	return KPACK_SUCCESS;
 }
 
-/* A target ID in its canonical spelling, which is no longer than what was written. */
+/* Replace WORD, a target ID, by its canonical spelling, which must not be longer. */
 static bool take_target(char *word, struct rule *r)
 {
 	char canonical[KP_TARGET_TEXT_MAX];
@@ -151,9 +156,12 @@ static kpack_error_t take_role(const struct line *l, struct rule *r,
 	return fail_word(l, r->role, "is no role: [a-z0-9_-], at most 64", why);
 }
 
-/* --- lines ------------------------------------------------------------------------------ */
+/*
+ * --- lines
+ * ------------------------------------------------------------------------------
+ */
 
-/* Cut LINE into words; a '#' that begins one ends them. */
+/* Cut LINE into words, up to a word that begins with '#'. */
 static kpack_error_t cut(char *line, struct line *l, struct kpackx_error *why)
 {
 	char *save = NULL;
@@ -235,7 +243,7 @@ static kpack_error_t take_line(struct rules *rules, char *text, unsigned number,
 	return append(library, &rule, why);
 }
 
-/* A line may hold what names of files hold: UTF-8 without control bytes, and tabs. */
+/* Like names of files, a line is UTF-8 without control bytes; it may also have tabs. */
 static kpack_error_t check_text(struct kp_span line, unsigned number,
 				struct kpackx_error *why)
 {
@@ -272,7 +280,10 @@ static kpack_error_t take_lines(struct rules *rules, size_t size,
 	return KPACK_SUCCESS;
 }
 
-/* --- files ------------------------------------------------------------------------------ */
+/*
+ * --- files
+ * ------------------------------------------------------------------------------
+ */
 
 static kpack_error_t fill(struct rules *rules, const struct kp_source *source,
 			  struct kpackx_error *why)

@@ -19,7 +19,7 @@ static kpack_error_t check_numbers(const struct aks2 *a, struct kpackx_error *wh
 	return KPACK_SUCCESS;
 }
 
-/* Zeros in groups of four may follow the last block of an xz file: a few are passed over. */
+/* Zeros in groups of four may follow an xz stream: skip those in the last TAIL bytes. */
 static kpack_error_t check_foot(const struct kp_source *source, struct kpackx_error *why)
 {
 	uint8_t tail[TAIL];
@@ -43,7 +43,7 @@ static kpack_error_t check_stream(const struct kp_source *source, const uint8_t 
 		   "7zXZ",
 		   6) == 0)
 		return check_foot(source, why);
-	/* LZMA alone says nothing of its end */
+	/* older LZMA has no mark of its end */
 	if (stream[0] == 0x5d && stream[1] == 0 && stream[2] == 0)
 		return KPACK_SUCCESS;
 	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,

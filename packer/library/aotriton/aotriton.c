@@ -7,7 +7,7 @@
  *   aotriton.images/amd-<pack>/__signature__
  *
  * The loader keeps the directory open and opens files below it by name; it lists nothing.
- * Trees with a directory of code objects for each GPU have keys, too:
+ * In trees with a directory of code objects for each GPU, files also get keys:
  *
  *   aotriton/kernels/<arch>/<operation>.hsaco -> aotriton/<arch>/<operation>
  */
@@ -20,7 +20,7 @@
 
 static const char IMAGES[] = "aotriton.images", KERNELS[] = "aotriton/kernels";
 
-/* Behind the first PREFIX bytes and before the last SUFFIX. */
+/* S without its first PREFIX and its last SUFFIX bytes. */
 static struct kp_span inner(struct kp_span s, size_t prefix, size_t suffix)
 {
 	return (struct kp_span){s.data + prefix, s.size - prefix - suffix};
@@ -41,16 +41,19 @@ static bool probe(const struct library *self, const struct library_question *q)
 	return path_below(q->path, IMAGES, &rest) || in_kernels(q->path, &rest, arch);
 }
 
-/* --- aotriton.images -------------------------------------------------------------------- */
+/*
+ * --- aotriton.images
+ * --------------------------------------------------------------------
+ */
 
-/* Text that is short and can be printed. */
+/* Add TEXT if it is short and printable. */
 static void add_text(struct library_object *out, const char *name, struct kp_span text)
 {
 	if (text.size && text.size <= 200 && kp_text_ok(text))
 		facts_text(&out->facts, name, text);
 }
 
-/* "FONLY__*bf16@16_256_F_F_3_0": behind the type and "@" stand alignment and choices. */
+/* "FONLY__*bf16@16_256_F_F_3_0": alignment and choices follow the type and "@". */
 static void add_choices(struct library_object *out, struct kp_span signature)
 {
 	enum { CHOICES_MAX = 16 };
@@ -74,7 +77,7 @@ static void add_choices(struct library_object *out, struct kp_span signature)
 		facts_texts(&out->facts, "tuning_params", choices, n);
 }
 
-/* The type stands between a star - '^', or U+FF0A since 0.10 - and "@". */
+/* The type is between a star ('^', or U+FF0A since 0.10) and "@". */
 static void add_datatype(struct library_object *out, struct kp_span signature)
 {
 	static const char *const stars[] = {"\xef\xbc\x8a", "^", "*"};
@@ -93,7 +96,7 @@ static void add_datatype(struct library_object *out, struct kp_span signature)
 	}
 }
 
-/* What stands behind "___" in the name of an .aks2 file: a pack, or a product; or empty. */
+/* The part after "___" in the name of an .aks2 file: a pack or a product; or empty. */
 static struct kp_span device_of(const char *path)
 {
 	struct kp_span stem = inner(path_name(path), 0, strlen(".aks2"));
@@ -187,7 +190,10 @@ static kpack_error_t take_kind(const struct library_question *q, struct kp_span 
 	return KPACK_SUCCESS;
 }
 
-/* All members, unless the content states one GPU itself, as code objects do. */
+/*
+ * The file is for all GPUs of the family, unless its content states a GPU, as code
+ * objects do.
+ */
 static kpack_error_t take_family(const struct library_question *q,
 				 const struct aotriton_pack *pack,
 				 struct library_object *out, struct kpackx_error *why)
@@ -208,7 +214,10 @@ static kpack_error_t take_family(const struct library_question *q,
 	return KPACK_SUCCESS;
 }
 
-/* Since 0.10 a kernel's name ends with its pack. */
+/*
+ * Since 0.10 a kernel's name ends with its pack's name: warn if the directory is
+ * another's.
+ */
 static kpack_error_t compare_device(const struct library_question *q,
 				    const struct aotriton_pack *pack,
 				    struct library_object *out, struct kpackx_error *why)
@@ -245,7 +254,10 @@ static kpack_error_t take_image(const struct library_question *q, struct kp_span
 	return take_kind(q, rest, out, why);
 }
 
-/* --- aotriton/kernels ------------------------------------------------------------------- */
+/*
+ * --- aotriton/kernels
+ * -------------------------------------------------------------------
+ */
 
 static kpack_error_t take_kernel(const struct library_question *q, struct kp_span rest,
 				 const char *arch, struct library_object *out,

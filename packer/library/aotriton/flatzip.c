@@ -2,10 +2,10 @@
 #include "flatzip.h"
 #include <stdlib.h>
 
-/* The end record and the longest comment behind it: what AOTriton reads, too. */
+/* The end record and the longest comment after it, as many bytes as AOTriton reads. */
 enum { END = 22, TAIL = END + 65536 };
 
-/* The last end record whose comment reaches to the end; NULL: none. */
+/* Find the last end record whose comment ends with the file; NULL: none. */
 static const uint8_t *find_end(struct kp_span tail)
 {
 	for (size_t at = tail.size; at-- > 0;)

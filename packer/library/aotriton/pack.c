@@ -4,8 +4,8 @@
 #include "packer/library/arch_name.h"
 
 /*
- * Families by what AOTriton builds them for, which its x's do not tell: gfx11xx came to be
- * when there were no gfx1154 and gfx117x.
+ * The GPUs that AOTriton builds each family for.  The x's in a name do not say that:
+ * gfx11xx is older than gfx1154 and gfx117x, and does not include them.
  */
 static const struct {
 	const char *name;
@@ -39,7 +39,7 @@ static bool add_known_family(struct aotriton_pack *p, struct kp_span name)
 	return false;
 }
 
-/* Does the processor's name fit a family's, in which an x stands for any character? */
+/* Whether PROCESSOR matches FAMILY, in which an x stands for any character. */
 static bool fits(const char *processor, struct kp_span family)
 {
 	if (strlen(processor) != family.size || strchr(processor, '-'))
@@ -51,7 +51,7 @@ static bool fits(const char *processor, struct kp_span family)
 	return true;
 }
 
-/* A family that is newer than this table: the GPUs whose names fit. */
+/* For a family that the table above does not have: add the GPUs whose names match. */
 static void add_fitting(struct aotriton_pack *p, struct kp_span name)
 {
 	size_t n;
@@ -83,7 +83,10 @@ static void name_members(struct aotriton_pack *p, struct kp_span name)
 			 (const char *)name.data);
 }
 
-/* Packs for a part of a GPU's compute units: gfx942_mod0 is for gfx942. */
+/*
+ * Strip the suffix of a pack for a part of a GPU's compute units: gfx942_mod0 is for
+ * gfx942.
+ */
 static struct kp_span without_mod(struct kp_span name)
 {
 	const uint8_t *mod = memmem(name.data, name.size, "_mod", 4);

@@ -4,10 +4,12 @@
 #include "packer/library/json_members.h"
 #include "core/base/text.h"
 
-/* Bytes of a file that are looked at: Triton's have some kilobytes. */
+/* Limit of bytes read of a file: Triton's files have some kilobytes. */
 enum { JSON_MAX = 64 << 10 };
 
-/* Facts are small: bytes of a text, and parameters of a kernel. */
+/*
+ * Facts are small: limits of a text's bytes, a kernel's parameters, and a name's bytes.
+ */
 enum { TEXT_MAX = 200, PARAMS_MAX = 24, NAME_MAX_BYTES = 32 };
 
 static bool is_short(struct kp_span s, size_t max)
@@ -29,7 +31,10 @@ static const char *keep(struct kp_span name, char out[NAME_MAX_BYTES + 1])
 	return out;
 }
 
-/* --- versions --------------------------------------------------------------------------- */
+/*
+ * --- versions
+ * ---------------------------------------------------------------------------
+ */
 
 static void add_versions(struct kp_span json, struct facts *out)
 {
@@ -46,7 +51,10 @@ static void add_versions(struct kp_span json, struct facts *out)
 	}
 }
 
-/* --- kernels ---------------------------------------------------------------------------- */
+/*
+ * --- kernels
+ * ----------------------------------------------------------------------------
+ */
 
 static void add_param(const struct json_member *m, struct facts *params)
 {
@@ -72,7 +80,7 @@ static void add_params(struct kp_span object, struct facts *params)
 		add_param(&m, params);
 }
 
-/* Triton's own is an object, the type of each argument by its name. */
+/* Triton's own signature is an object that maps each argument's name to its type. */
 static void add_signature(const struct json_member *m, struct facts *out)
 {
 	struct kp_span rest = m->value;
@@ -126,7 +134,10 @@ void triton_kernel_facts(struct kp_span json, struct facts *out)
 	facts_fini(&params);
 }
 
-/* --- files ------------------------------------------------------------------------------ */
+/*
+ * --- files
+ * ------------------------------------------------------------------------------
+ */
 
 static kpack_error_t with_text(const struct kp_source *source, struct facts *out,
 			       void (*add)(struct kp_span json, struct facts *out),

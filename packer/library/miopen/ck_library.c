@@ -5,9 +5,12 @@
 #include "core/binary/fatbin.h"
 #include "core/target/target.h"
 
-/* --- names ------------------------------------------------------------------------------ */
+/*
+ * --- names
+ * ------------------------------------------------------------------------------
+ */
 
-/* Is it ".so" and the numbers of a version? */
+/* Whether ENDING is ".so", with or without version numbers. */
 static bool is_so(struct kp_span ending)
 {
 	if (!kp_span_starts(ending, ".so", 3))
@@ -55,12 +58,15 @@ bool ck_library_name(struct kp_span name, struct ck_library_name *out)
 	return true;
 }
 
-/* --- content ---------------------------------------------------------------------------- */
+/*
+ * --- content
+ * ----------------------------------------------------------------------------
+ */
 
-/* What the code of a library says of the name's GPU. */
+/* The targets of a library's code, compared with the GPU in its name. */
 struct stated {
-	const char *other; /* the first target that does not agree */
-	const char *only;  /* the target of all code; NULL: there are several */
+	const char *other; /* the first target that does not agree; or NULL */
+	const char *only;  /* the only target of all code; NULL: none, or several */
 	size_t images, agreeing;
 };
 
@@ -108,7 +114,9 @@ static kpack_error_t look_inside(const struct library_question *q, const char *n
 	struct kp_fatbin fat;
 	kpack_error_t err;
 
-	/* of an archive's entry there is no file to look into: it was looked at before */
+	/*
+	 * an archive's entry is no file to look into; it was checked when it was packed
+	 */
 	if (q->source->fd < 0 || q->source->offset != 0)
 		return library_add_arch(out, named, why);
 	err = kp_fatbin_open(q->source->fd, q->source->size, &fat, &fault);

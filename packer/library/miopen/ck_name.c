@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "ck_name.h"
 
-/* What can still be taken from the text. */
+/* Take WORD from the start of the rest of the text. */
 static bool take(struct kp_span *rest, const char *word)
 {
 	size_t n = strlen(word);
@@ -13,7 +13,7 @@ static bool take(struct kp_span *rest, const char *word)
 	return true;
 }
 
-/* A separator and WORD behind it. */
+/* Take a separator and WORD after it. */
 static bool take_part(struct kp_span *rest, const char *word)
 {
 	struct kp_span next = *rest;
@@ -27,8 +27,8 @@ static bool take_part(struct kp_span *rest, const char *word)
 }
 
 /*
- * The processor that is the longest beginning, where '_' is '-': gfx9_4_generic.  Names that
- * kpack does not know are none: what would be part of them is not known either.
+ * Take the longest known processor at the start, with '_' read as '-': gfx9_4_generic.
+ * An unknown processor is not accepted, because nothing says where its name would end.
  */
 static const struct kp_processor *take_processor(struct kp_span *rest)
 {
@@ -49,7 +49,9 @@ static const struct kp_processor *take_processor(struct kp_span *rest)
 	return p;
 }
 
-/* CMake makes 'p' of '+', and '_' of '-' and ':'.  Without a sign the feature is on. */
+/*
+ * CMake replaces '+' by 'p', and '-' and ':' by '_'.  Without a sign the feature is on.
+ */
 static enum kp_feature take_sign(struct kp_span *rest)
 {
 	if (take(rest, "-") || take(rest, "_"))

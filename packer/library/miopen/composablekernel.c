@@ -23,8 +23,8 @@ static bool cut_ending(struct kp_span *name)
 }
 
 /*
- * The GPU that the file's name states behind its last word; ID is what the name calls it.
- * false: the name is no library's, or has none: such a library is for all.
+ * Find the GPU at the end of the file's name; ID is its spelling there.  false: not the
+ * name of such a library, or without a GPU: that library is for all GPUs.
  */
 static bool named(const char *path, char arch[KP_TARGET_TEXT_MAX], struct kp_span *id,
 		  bool *variant)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Small databases that are told by their directories alone: the engines of hipDNN, aiter's
- * assembly kernels, and rocjitsu's translations.
+ * Small databases that are recognised by their directories alone: the engines of hipDNN,
+ * aiter's assembly kernels, and rocjitsu's translations.
  *
- * hipDNN's engines keep files of a GPU in a directory of its own, some levels below their
- * own; what they share stands beside these and stays where it is.
+ * hipDNN's engines keep the files of each GPU in a directory of its own, some levels
+ * below the engine's directory.  Files that GPUs share are next to these directories, and
+ * are not part of the database.
  */
 #include "packer/library/rules.h"
 
@@ -20,7 +21,7 @@ static const struct rule aiter_rules[] = {
 	{"aiter_meta/hsa", "*", RULE_BELOW, NULL, "file"},
 };
 
-/* A domain's name is that of a stepping; what it is for stands nowhere else. */
+/* The directory names a pair of steppings; the GPU is stated nowhere else. */
 static const struct rule translation_rules[] = {
 	{"share/rocjitsu/translations/gfx1250-b0-a0/v1", "*.man", RULE_TARGET, "gfx1250",
 	 "manifest"},

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * MIOpen: everything below miopen/db, and its libraries of Composable Kernel for one GPU,
- * wherever they stand.
+ * MIOpen: everything below miopen/db, and its Composable Kernel libraries for one GPU,
+ * anywhere in the tree.
  *
- * MIOpen looks for a file of its GPU and number of compute units by name, else reads the
- * whole directory for the nearest number.
+ * MIOpen looks for the file with its GPU and number of compute units in the name; if
+ * there is none, it searches the whole directory for the nearest number.
  */
 #include "packer/library/arch_name.h"
 #include "ck_library.h"
@@ -13,7 +13,7 @@
 
 static const char DB[] = "miopen/db";
 
-/* MIOpen passes over a kernel database with less. */
+/* Smallest size of a kernel database: MIOpen ignores smaller ones. */
 enum { KDB_MIN = 512 };
 
 static bool probe(const struct library *self, const struct library_question *q)

@@ -11,9 +11,9 @@ static const struct {
 };
 
 /*
- * A DbId's words.  MIOpen adds "_nosramecc" where GPUs have sramecc on by default and this one
- * has not, "_sramecc" on others that have it on, "_xnack" where it is on.  Without a
- * word it is the default's, which is what target IDs say nothing of.
+ * The words of a DbId.  MIOpen adds "_nosramecc" if sramecc is on by default for the
+ * processor but off, "_sramecc" if it is off by default but on, and "_xnack" if xnack is
+ * on.  Without a word the feature has its default, for which a target ID states nothing.
  */
 static const struct {
 	const char *word;
@@ -28,7 +28,7 @@ static const struct {
 
 enum { DIGITS_MAX = 4 };
 
-/* Bytes of the longest processor at the start of S, or 0; steppings are taken apart. */
+/* Size of the longest processor at the start of S, or 0; without a stepping. */
 static size_t processor_size(struct kp_span s)
 {
 	size_t best = 0, n;
@@ -67,7 +67,10 @@ static int digit(uint8_t c, unsigned base)
 	return base == 16 && c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* "_60" is decimal, "130" right behind the DbId hexadecimal; both end the base name. */
+/*
+ * "_60" is decimal, "130" right after the DbId is hexadecimal; '.' or the end must
+ * follow.
+ */
 static unsigned cu_count(struct kp_span rest)
 {
 	bool decimal = rest.size && rest.data[0] == '_';
@@ -84,7 +87,7 @@ static unsigned cu_count(struct kp_span rest)
 	return n < rest.size && rest.data[n] != '.' ? 0 : count;
 }
 
-/* A feature that a target ID cannot state for the processor is left to the DbId. */
+/* Leave out a feature that the processor's target IDs cannot state; the DbId keeps it. */
 static void format_arch(struct kp_target *t, char out[KP_TARGET_TEXT_MAX])
 {
 	if (!t->known->sramecc)

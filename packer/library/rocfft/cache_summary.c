@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include "core/base/text.h"
 
-/* Arches that are reported with their rows: more would be no short metadata. */
+/* Limit of arches whose rows are reported, to keep the metadata short. */
 #define TOLD_ARCHES_MAX 24
 
 kpack_error_t cache_is_there(struct sqlite_file *f, bool *is, struct kpackx_error *why)
@@ -90,7 +90,7 @@ static int by_number(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* Both columns stand in the index of the primary key, which is little beside the table. */
+/* Both columns are in the primary key's index, which is much smaller than the table. */
 kpack_error_t cache_summary_read(struct sqlite_file *f, struct cache_summary *out,
 				 struct kpackx_error *why)
 {

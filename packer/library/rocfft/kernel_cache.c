@@ -13,7 +13,9 @@
 
 #define NAME "rocfft_kernel_cache"
 
-/* --- where it is ---------------------------------------------------------------------- */
+/*
+ * --- paths of caches ------------------------------------------------------------------
+ */
 
 static bool is_place(const char *name, size_t size)
 {
@@ -25,7 +27,8 @@ static bool is_place(const char *name, size_t size)
 	return false;
 }
 
-/* Beside the library or in rocfft/, or one directory below, as lib/x86_64-linux-gnu is. */
+/* Whether PATH is next to the library, in rocfft/, or one directory below one of these,
+ * as lib/x86_64-linux-gnu is. */
 static bool stands_right(const char *path, const char *name)
 {
 	const char *end = name;
@@ -60,7 +63,9 @@ bool kernel_cache_named(const char *path, char arch[KP_TARGET_TEXT_MAX])
 			arch));
 }
 
-/* --- parts ---------------------------------------------------------------------------- */
+/*
+ * --- parts ----------------------------------------------------------------------------
+ */
 
 static void fini_part(struct cache_part *part)
 {
@@ -81,7 +86,7 @@ void cache_parts_fini(struct cache_parts *parts)
 	*parts = (struct cache_parts){0};
 }
 
-/* Its path; a file without a name is found among those that this program has open. */
+/* A path that opens FILE; if it has no name, that of its descriptor in /proc/self/fd. */
 static char *path_of(const struct kp_outfile *file, const char *dir)
 {
 	char *path;
@@ -91,7 +96,7 @@ static char *path_of(const struct kp_outfile *file, const char *dir)
 	return n < 0 ? NULL : path;
 }
 
-/* A part of CACHE with an empty file in the directory TMP; KEY is taken over. */
+/* Add a part of CACHE with an empty file in the directory TMP; takes over KEY. */
 static kpack_error_t new_part(struct cache_parts *parts, const char *tmp,
 			      const char *cache, char *key, struct cache_part **out,
 			      struct kpackx_error *why)
@@ -114,7 +119,9 @@ static kpack_error_t new_part(struct cache_parts *parts, const char *tmp,
 	return part->disk ? KPACK_SUCCESS : kp_fail_memory(why, strlen(tmp), "a path");
 }
 
-/* --- the cache, open ------------------------------------------------------------------ */
+/*
+ * --- the cache, open ------------------------------------------------------------------
+ */
 
 struct cache {
 	const char *path; /* in the tree */
@@ -180,7 +187,9 @@ static kpack_error_t cache_open(const char *disk, const char *path, struct cache
 	return KPACK_SUCCESS;
 }
 
-/* --- a database for each arch --------------------------------------------------------- */
+/*
+ * --- a database for each arch ---------------------------------------------------------
+ */
 
 static char *path_beside(const char *path, const char *arch)
 {
@@ -217,7 +226,7 @@ static kpack_error_t describe(const struct cache *c, const struct cache_arch *ar
 	own.arches[0] = *arch;
 	own.n_arches = 1;
 	own.rows = arch->rows;
-	/* which of the versions are this arch's is not known */
+	/* the summary does not say which of the versions are this arch's */
 	own.more_hip_versions |= own.n_hip_versions > 1;
 	facts_string(&o->facts, "container", "sqlite");
 	cache_summary_facts(&own, &o->facts);
@@ -251,7 +260,9 @@ kpack_error_t kernel_cache_split(const char *disk, const char *path, const char 
 	return err;
 }
 
-/* --- an object for each row ----------------------------------------------------------- */
+/*
+ * --- an object for each row -----------------------------------------------------------
+ */
 
 static char *rows_key(const char *path)
 {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include "core/base/text.h"
 
-/* Words, and what they say. */
+/* Words and their meanings. */
 static const struct word {
 	const char *word, *meaning;
 	size_t field;
@@ -66,7 +66,7 @@ static bool is_length(struct kp_span s)
 	return digit && s.size < sizeof(((struct kernel_name *)0)->length);
 }
 
-/* What follows PREFIX in WORD, or the next word where nothing does: len100, len_100. */
+/* The part of WORD after PREFIX, or if that is empty, the next word: len100, len_100. */
 static bool value_of(struct kp_span word, const char *prefix, struct kp_span rest,
 		     struct kp_span *value)
 {
@@ -78,7 +78,7 @@ static bool value_of(struct kp_span word, const char *prefix, struct kp_span res
 	return value->size > 0 || next_word(&rest, value);
 }
 
-/* Some of what other words mean depends on the word before. */
+/* Parse a length or a batch; "parent_len..." is not this kernel's length. */
 static void parse_value(struct kp_span before, struct kp_span word, struct kp_span rest,
 			struct kernel_name *out)
 {
@@ -104,7 +104,7 @@ static void parse_word(struct kp_span word, struct kernel_name *out)
 	}
 }
 
-/* factors_8_8, factors_8_8_x_4_4: all numbers that follow. */
+/* Parse the numbers after "factors": factors_8_8, factors_8_8_x_4_4. */
 static void parse_factors(struct kp_span rest, struct kernel_name *out)
 {
 	struct kp_span word;
@@ -175,7 +175,7 @@ void kernel_name_facts(const struct kernel_name *name, struct facts *facts)
 	add_text(facts, "direction", name->direction);
 }
 
-/* Bytes at the start of S that can stand as they are; 0: the first one cannot. */
+/* Size of the first character of S if it needs no escape; 0: escape its first byte. */
 static size_t plain_bytes(struct kp_span s, bool dots)
 {
 	uint32_t c;

@@ -7,9 +7,11 @@
 #include "packer/library/sqlite/header.h"
 #include "core/base/text.h"
 
-/* --- paths ---------------------------------------------------------------------------- */
+/*
+ * --- paths ----------------------------------------------------------------------------
+ */
 
-/* A path being put together, without empty components, "." and "..". */
+/* A path being built, without empty components, "." and "..". */
 struct whole {
 	char text[KP_NAME_MAX + 1];
 	size_t size, depth;
@@ -90,7 +92,7 @@ bool kernel_path_find(const struct file_tree *tree, const char *database,
 		return false;
 	if (path.data[0] != '/')
 		return find_from(tree, dir, path, file);
-	/* an absolute one: its ".." first, so that no end begins with one */
+	/* absolute: resolve ".." first, so that no tail of the path begins with ".." */
 	if (!enter_all(&w, path))
 		return false;
 	path = (struct kp_span){(uint8_t *)w.text, w.size};
@@ -100,9 +102,11 @@ bool kernel_path_find(const struct file_tree *tree, const char *database,
 	return false;
 }
 
-/* --- facts ---------------------------------------------------------------------------- */
+/*
+ * --- facts ----------------------------------------------------------------------------
+ */
 
-/* Further columns that are reported, and the bytes of a text that still is a fact. */
+/* Limits of further columns that become facts, and of a text's bytes. */
 enum { COLUMNS_MAX = 12, TEXT_MAX = 200 };
 
 static bool is_name(const char *name)
@@ -114,7 +118,7 @@ static bool is_name(const char *name)
 	return strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == n;
 }
 
-/* Names that mean something else in an entry, or stand in the key already. */
+/* Names that mean something else in an entry, or that the key states already. */
 static bool is_taken(const char *name)
 {
 	static const char *const taken[] = {
@@ -128,7 +132,7 @@ static bool is_taken(const char *name)
 	return false;
 }
 
-/* "2,2,2", "2 2 2", "2x2x2", "[2, 2, 2]": the numbers in it. */
+/* Read the numbers in "2,2,2", "2 2 2", "2x2x2", "[2, 2, 2]". */
 static size_t numbers_in(struct kp_span text, uint64_t *out, size_t cap)
 {
 	size_t n = 0;
@@ -180,7 +184,7 @@ static void add_value(const struct sqlite_rows *row, int column, struct facts *f
 		facts_text(facts, name, text);
 }
 
-/* The columns as the query has them; those of SELECT * follow. */
+/* The columns in the order of the query; those of its * follow. */
 enum { ARCH, LENGTH, PRECISION, PATH, REST };
 
 static int find_column(const struct sqlite_rows *row, const char *name)
@@ -213,7 +217,9 @@ static void add_facts(const struct sqlite_rows *row, const struct kernel_path *p
 	}
 }
 
-/* --- rows ----------------------------------------------------------------------------- */
+/*
+ * --- rows -----------------------------------------------------------------------------
+ */
 
 kpack_error_t kernel_paths_are_there(struct sqlite_file *f, bool *are,
 				     struct kpackx_error *why)

@@ -8,7 +8,7 @@
 #include "core/base/alloc.h"
 #include "core/target/target.h"
 
-/* The columns, as the query below has them. */
+/* The columns in the order of the query below. */
 enum { NAME, ARCH, HIP_VERSION, GENERATOR_SUM, TIMESTAMP, CODE };
 
 static const char query[] =
@@ -66,7 +66,7 @@ static kpack_error_t describe(struct library_object *o, const struct sqlite_rows
 	if (!component)
 		return kp_fail_memory(why, name.size, "a key");
 	kernel_name_parse(name, &parsed);
-	/* the summary has checked all of them */
+	/* the summary has checked the arch of every row */
 	if (!cache_arch_ok(sqlite_rows_bytes(row, ARCH), arch))
 		strcpy(arch, KP_ARCH_GENERIC);
 	add_facts(row, &parsed, &o->facts);
@@ -92,7 +92,7 @@ static kpack_error_t check_row(const struct writer *w, const struct sqlite_rows 
 	name = sqlite_rows_bytes(row, NAME);
 	if (name.size == 0)
 		return fail_row(w, why, "kernel_name: empty");
-	/* escaped, it may have three times the bytes; the rest of the key is short */
+	/* escaping may triple the name; the rest of the key is short */
 	if (name.size > KP_NAME_MAX / 4)
 		return fail_row(w, why, "kernel_name: too long for a key");
 	if (sqlite_rows_type(row, GENERATOR_SUM) == SQLITE_TYPE_BLOB &&
@@ -126,7 +126,9 @@ static kpack_error_t add_row(struct writer *w, const struct sqlite_rows *row,
 	return write_code(w, code, why);
 }
 
-/* --- all ------------------------------------------------------------------------------ */
+/*
+ * --- all ------------------------------------------------------------------------------
+ */
 
 static kpack_error_t add_rows(struct writer *w, struct sqlite_rows *rows,
 			      struct kpackx_error *why)

@@ -16,12 +16,12 @@ struct row {
 	char *key; /* without #n */
 	char arch[KP_TARGET_TEXT_MAX];
 	size_t file, database;
-	size_t place; /* among all */
-	size_t n;     /* rows of that key before it */
+	size_t place; /* its number among all rows */
+	size_t n;     /* rows before it with the same key */
 	struct facts facts;
 };
 
-/* What is wrong with rows of one database: the first, and how many. */
+/* Faults in the rows of one database: the text of the first, and their number. */
 struct complaints {
 	char first[240];
 	size_t count;
@@ -32,7 +32,7 @@ struct keys {
 	struct library_found *found;
 	struct row *rows;
 	size_t n_rows, cap;
-	size_t database; /* that is being read */
+	size_t database; /* the one being read */
 	struct complaints complaints;
 };
 
@@ -60,9 +60,11 @@ static kpack_error_t warn(struct library_object *o, const struct complaints *c,
 			    c->count - 1);
 }
 
-/* --- reading -------------------------------------------------------------------------- */
+/*
+ * --- reading --------------------------------------------------------------------------
+ */
 
-/* Can it be a part of the key, and one that a reader will find? */
+/* Whether S can be a component of the key that readers find again. */
 static bool part_ok(struct kp_span s)
 {
 	return kp_component_ok(s) && kp_text_ok(s) && !memchr(s.data, '#', s.size);
@@ -103,7 +105,10 @@ static kpack_error_t add_row(void *arg, struct kernel_path *p, struct kpackx_err
 	return KPACK_SUCCESS;
 }
 
-/* It was open already: what is wrong now came up in between, or in the rows. */
+/*
+ * The database could be opened before, so an error now is from a later change or from
+ * rows.
+ */
 static kpack_error_t read_database(struct keys *k, size_t file, struct kpackx_error *why)
 {
 	struct kpackx_error fault = {0};
@@ -131,7 +136,9 @@ static bool is_database(const struct keys *k, size_t file)
 	       strcmp(o->role, "cache") == 0;
 }
 
-/* --- numbering ------------------------------------------------------------------------ */
+/*
+ * --- numbering ------------------------------------------------------------------------
+ */
 
 static int by_key(const void *a, const void *b)
 {
@@ -161,9 +168,11 @@ static void number_rows(struct keys *k)
 	qsort(k->rows, k->n_rows, sizeof(*k->rows), by_file);
 }
 
-/* --- facts of several rows ------------------------------------------------------------ */
+/*
+ * --- facts of several rows ------------------------------------------------------------
+ */
 
-/* The next pair of the cursor; false: that was all. */
+/* Read the next pair of the cursor; false: no more pairs. */
 static bool next_pair(struct kp_mp *c, struct kp_span *pair, struct kp_span *name)
 {
 	struct kp_mp_value head;
@@ -187,7 +196,7 @@ static bool has_pair(const struct facts *f, struct kp_span wanted)
 	return false;
 }
 
-/* Leave in F what OTHER says too. */
+/* Remove from F all pairs that OTHER does not have. */
 static void keep_common(struct facts *f, const struct facts *other)
 {
 	struct kp_mp c = kp_mp_over((struct kp_span){f->pairs, f->size});
@@ -205,7 +214,7 @@ static void keep_common(struct facts *f, const struct facts *other)
 	f->size = size;
 }
 
-/* Add to TO what it does not name yet. */
+/* Add to TO the pairs of FROM whose names TO does not have yet. */
 static void add_new(struct facts *to, const struct facts *from)
 {
 	struct kp_mp c = kp_mp_over((struct kp_span){from->pairs, from->size});
@@ -223,7 +232,9 @@ static void add_new(struct facts *to, const struct facts *from)
 	}
 }
 
-/* --- claiming ------------------------------------------------------------------------- */
+/*
+ * --- claiming -------------------------------------------------------------------------
+ */
 
 static kpack_error_t ask(struct keys *k, size_t file, struct library_question *q,
 			 struct file_bytes *bytes, struct kpackx_error *why)
@@ -238,7 +249,7 @@ static kpack_error_t ask(struct keys *k, size_t file, struct library_question *q
 	return kp_source_read(&bytes->source, 0, q->head, q->head_size, why);
 }
 
-/* A table can name any file; what is no code stays where it is. */
+/* Whether Q's file is code.  A table can name any file; other files are not claimed. */
 static bool is_code(const struct library_question *q)
 {
 	static const char *const yes[] = {"elf", "ccob", "bundle"};
@@ -271,7 +282,7 @@ static kpack_error_t claim(struct keys *k, const struct row *row,
 	return err;
 }
 
-/* Give a file back that could not be described. */
+/* Undo the claim of a file that could not be described. */
 static void let_go(struct library_object **slot)
 {
 	if (*slot) {
@@ -281,7 +292,9 @@ static void let_go(struct library_object **slot)
 	*slot = NULL;
 }
 
-/* Claim the file of ROW, or say why not; only want of memory is an error. */
+/*
+ * Claim the file of ROW, or give its database a warning; only OUT_OF_MEMORY is an error.
+ */
 static kpack_error_t try_claim(struct keys *k, const struct row *row, size_t rows,
 			       struct library_object **out, struct kpackx_error *why)
 {
@@ -315,7 +328,7 @@ static bool agrees(const struct library_object *o, const char *arch)
 	return false;
 }
 
-/* BASE: what was known of the file before any row. */
+/* Add the key of ROW to O.  BASE: the file's facts before any row. */
 static kpack_error_t add_key(struct library_object *o, const struct row *row,
 			     const struct facts *base, struct kpackx_error *why)
 {
@@ -336,7 +349,7 @@ static kpack_error_t add_key(struct library_object *o, const struct row *row,
 			    row->key, row->arch);
 }
 
-/* N rows that name one file. */
+/* Add the keys of N rows that name one file. */
 static kpack_error_t add_file(struct keys *k, struct row *rows, size_t n,
 			      struct kpackx_error *why)
 {
@@ -362,7 +375,9 @@ static kpack_error_t add_file(struct keys *k, struct row *rows, size_t n,
 	return KPACK_SUCCESS;
 }
 
-/* --- all ------------------------------------------------------------------------------ */
+/*
+ * --- all ------------------------------------------------------------------------------
+ */
 
 static kpack_error_t add_files(struct keys *k, struct kpackx_error *why)
 {

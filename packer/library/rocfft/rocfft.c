@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rocFFT: its kernel caches, SQLite databases with the code in them; and databases whose
- * table kernels says where the code objects are.
+ * rocFFT: its kernel caches, which are SQLite databases that contain code; and databases
+ * whose table "kernels" has the paths of code objects.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,10 @@ static bool is_database_name(const char *path)
 	       ends_with(path, ".sqlite3");
 }
 
-/* Below a directory in which a database that is none is a fault, and not just another file? */
+/*
+ * Whether PATH is below a directory in which an invalid database is a fault, not another
+ * file.
+ */
 static bool is_in_fft(const char *path)
 {
 	static const char *const dirs[] = {"rocfft", "hipfft", "fft"};
@@ -43,11 +46,13 @@ static bool probe(const struct library *self, const struct library_question *q)
 	return is_database_name(q->path) || is_in_fft(q->path);
 }
 
-/* --- kernel caches -------------------------------------------------------------------- */
+/*
+ * --- kernel caches --------------------------------------------------------------------
+ */
 
 /*
- * A change that was begun and not ended: only with the journal is the database whole, and from
- * a read-only mount nobody can play it back.
+ * Refuse a database with the journal of an unfinished change: it is only whole together
+ * with the journal, which cannot be played back on a read-only mount.
  */
 static kpack_error_t check_journal(const struct library_question *q,
 				   struct kpackx_error *why)
@@ -77,7 +82,10 @@ static kpack_error_t check_journal(const struct library_question *q,
 	return err;
 }
 
-/* Rows for another GPU than the one in the name: nobody will look for them there. */
+/*
+ * Warn of rows for another GPU than the one in the name: rocFFT will not look for them
+ * there.
+ */
 static kpack_error_t compare_arches(const struct cache_summary *s, const char *named,
 				    struct library_object *out, struct kpackx_error *why)
 {
@@ -114,9 +122,11 @@ static kpack_error_t describe_cache(struct sqlite_file *f, const char *named,
 	return err;
 }
 
-/* --- either kind ---------------------------------------------------------------------- */
+/*
+ * --- either kind ----------------------------------------------------------------------
+ */
 
-/* What tables it has; NAMED: the cache's arch, NULL when it is not called like a cache. */
+/* Look at its tables.  NAMED: the cache's arch; NULL: its name is not that of a cache. */
 static kpack_error_t look_inside(const struct library_question *q, const char *named,
 				 bool *mine, struct library_object *out,
 				 struct kpackx_error *why)

@@ -7,18 +7,20 @@ struct named {
 	struct library_object *object;
 	const struct cache_part *part;
 	int64_t hip_version;
-	size_t place; /* among all */
+	size_t place; /* its number among all rows */
 };
 
 struct names {
 	struct named *items;
 	size_t count;
-	const struct cache_part *last; /* whose rows have no names yet */
+	const struct cache_part *last; /* the part whose rows are not renamed yet */
 };
 
-/* --- keys ----------------------------------------------------------------------------- */
+/*
+ * --- keys -----------------------------------------------------------------------------
+ */
 
-/* The key as it was made: an '@' comes with a name that tells rows apart. */
+/* The row's key before renaming, which appends '@' and a version. */
 static struct kp_span first_key(const struct named *row)
 {
 	const char *key = row->object->keys[0];
@@ -34,7 +36,7 @@ static int by_key(const void *a, const void *b)
 	return c ? c : (x->place > y->place) - (x->place < y->place);
 }
 
-/* How many of the N rows before S[N], which have its key, are named after its version? */
+/* Count the rows before S[N], which share its key, that are named after its version. */
 static size_t count_version(const struct named *s, size_t n)
 {
 	size_t count = 0;
@@ -60,7 +62,9 @@ static kpack_error_t rename_row(const struct named *s, size_t n, struct kpackx_e
 	return KPACK_SUCCESS;
 }
 
-/* --- rows of several caches ----------------------------------------------------------- */
+/*
+ * --- rows of several caches -----------------------------------------------------------
+ */
 
 static bool same_facts(const struct named *a, const struct named *b)
 {
@@ -79,7 +83,7 @@ static bool same_code(const struct named *a, const struct named *b)
 	return kp_source_same(&x, &y);
 }
 
-/* Is S[N] a row of another cache, too?  Then it is let go. */
+/* Whether S[N] is also a row of another cache; if so, remove S[N]. */
 static kpack_error_t find_twin(struct named *s, size_t n, bool *found,
 			       struct kpackx_error *why)
 {
@@ -99,9 +103,11 @@ static kpack_error_t find_twin(struct named *s, size_t n, bool *found,
 	return KPACK_SUCCESS;
 }
 
-/* --- all ------------------------------------------------------------------------------ */
+/*
+ * --- all ------------------------------------------------------------------------------
+ */
 
-/* N rows of one key. */
+/* Name N rows with one key. */
 static kpack_error_t name_group(const struct names *names, struct named *s, size_t n,
 				struct kpackx_error *why)
 {
@@ -137,7 +143,7 @@ static kpack_error_t name_all(const struct names *names, struct kpackx_error *wh
 	return err;
 }
 
-/* Close the gaps that those leave that were let go. */
+/* Close the gaps of removed rows. */
 static void close_gaps(struct cache_part *part)
 {
 	size_t n = 0;

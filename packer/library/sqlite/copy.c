@@ -38,7 +38,9 @@ static kpack_error_t run(const struct copy *c, const char *sql, struct kpackx_er
 							      : KPACK_SUCCESS;
 }
 
-/* --- the schema ----------------------------------------------------------------------- */
+/*
+ * --- the schema -----------------------------------------------------------------------
+ */
 
 static kpack_error_t read_setting(struct sqlite_file *f, const char *name, char *out,
 				  size_t cap, struct kpackx_error *why)
@@ -58,7 +60,10 @@ static kpack_error_t read_setting(struct sqlite_file *f, const char *name, char 
 	return err;
 }
 
-/* What a database keeps besides its schema; the first three only as long as it is empty. */
+/*
+ * Copy the settings that are not in the schema; the first three only work while TO is
+ * empty.
+ */
 static kpack_error_t copy_settings(const struct copy *c, struct kpackx_error *why)
 {
 	static const char *const names[] = {"page_size", "encoding", "auto_vacuum",
@@ -74,7 +79,7 @@ static kpack_error_t copy_settings(const struct copy *c, struct kpackx_error *wh
 	return KPACK_SUCCESS;
 }
 
-/* One statement of the schema, and no other behind it. */
+/* Run one CREATE statement of the schema; SQL after it is ignored. */
 static kpack_error_t make(const struct copy *c, const char *sql, struct kpackx_error *why)
 {
 	sqlite3_stmt *stmt = NULL;
@@ -91,7 +96,7 @@ static kpack_error_t make(const struct copy *c, const char *sql, struct kpackx_e
 	return sqlite3_finalize(stmt) || code ? fail_writing(c, why) : KPACK_SUCCESS;
 }
 
-/* Names that begin so are SQLite's own, and come by themselves. */
+/* Names with this prefix are SQLite's own; SQLite creates them itself. */
 #define SCHEMA                                                                           \
 	"FROM main.sqlite_master WHERE sql IS NOT NULL AND "                             \
 	"lower(substr(name, 1, 7)) <> 'sqlite_'"
@@ -112,11 +117,13 @@ static kpack_error_t copy_schema(const struct copy *c, struct kpackx_error *why)
 	return err;
 }
 
-/* --- rows ----------------------------------------------------------------------------- */
+/*
+ * --- rows -----------------------------------------------------------------------------
+ */
 
 /*
- * NOT INDEXED: in the order of the table itself.  As blobs: whatever collation the column
- * has, a row goes to one copy.
+ * NOT INDEXED keeps the order of the table itself.  Values are compared as blobs, so that
+ * each row goes to exactly one copy, whatever collation the column has.
  */
 static char *select_of(const struct copy *c, const char *table)
 {
@@ -181,7 +188,7 @@ static kpack_error_t copy_rows(const struct copy *c, const char *table,
 	return err;
 }
 
-/* The names are taken from the copy, where only what was made is a table. */
+/* The names come from the copy, which has only the tables that copy_schema made. */
 static kpack_error_t copy_tables(const struct copy *c, struct kpackx_error *why)
 {
 	kpack_error_t err = KPACK_SUCCESS;
@@ -200,11 +207,13 @@ static kpack_error_t copy_tables(const struct copy *c, struct kpackx_error *why)
 	return err;
 }
 
-/* --- the copy ------------------------------------------------------------------------- */
+/*
+ * --- the copy -------------------------------------------------------------------------
+ */
 
 /*
- * A copy that fails is thrown away: nothing is flushed.  Freed bytes are zeroed, so that no bytes
- * depend on what memory held before.
+ * Nothing is flushed, because a failed copy is discarded.  Freed bytes are zeroed, so
+ * that the result does not depend on earlier contents of memory.
  */
 static const char begin[] =
 	"PRAGMA journal_mode=MEMORY; PRAGMA synchronous=OFF; PRAGMA "

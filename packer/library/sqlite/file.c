@@ -14,7 +14,9 @@ bool sqlite_built(void)
 	return true;
 }
 
-/* --- a file system of one file -------------------------------------------------------- */
+/*
+ * --- a file system of one file --------------------------------------------------------
+ */
 
 struct opened {
 	sqlite3_file base;
@@ -61,7 +63,7 @@ static int cut(sqlite3_file *base, sqlite3_int64 size)
 	return SQLITE_OK;
 }
 
-/* Whoever uses what was written flushes it. */
+/* Does nothing: the user of the written file flushes it. */
 static int flush(sqlite3_file *base, int flags)
 {
 	(void)base, (void)flags;
@@ -105,7 +107,7 @@ static int sector_size(sqlite3_file *base)
 	return 4096;
 }
 
-/* What is read never changes. */
+/* A file that is only read never changes. */
 static int nature(sqlite3_file *base)
 {
 	return file_of(base)->to ? 0 : SQLITE_IOCAP_IMMUTABLE;
@@ -210,7 +212,9 @@ static void make_vfs(struct sqlite_file *f)
 	};
 }
 
-/* --- errors and bounds ---------------------------------------------------------------- */
+/*
+ * --- errors and bounds ----------------------------------------------------------------
+ */
 
 kpack_error_t sqlite_fail(const struct sqlite_file *f, sqlite3 *db,
 			  struct kpackx_error *why)
@@ -235,8 +239,8 @@ kpack_error_t sqlite_fail(const struct sqlite_file *f, sqlite3 *db,
 }
 
 /*
- * A page that is its own child, or the child of many, makes a small file endless.  An honest
- * query takes some ten steps a row, and a row has some ten bytes.
+ * A page that is its own child, or the child of many pages, makes reading a small file
+ * endless.  An honest query takes some ten steps per row, and a row has some ten bytes.
  */
 void sqlite_allow_work(struct sqlite_file *f)
 {
@@ -288,7 +292,9 @@ int sqlite_confine(sqlite3 *db)
 	return code;
 }
 
-/* --- opening -------------------------------------------------------------------------- */
+/*
+ * --- opening --------------------------------------------------------------------------
+ */
 
 static kpack_error_t open_any(const struct kp_source *source, struct kp_outfile *to,
 			      struct sqlite_file **out, struct kpackx_error *why)
@@ -346,7 +352,9 @@ void sqlite_file_close(struct sqlite_file *f)
 	free(f);
 }
 
-/* --- queries -------------------------------------------------------------------------- */
+/*
+ * --- queries --------------------------------------------------------------------------
+ */
 
 kpack_error_t sqlite_rows_open(struct sqlite_file *f, const char *sql,
 			       struct sqlite_rows **out, struct kpackx_error *why)
@@ -405,7 +413,7 @@ int64_t sqlite_rows_integer(const struct sqlite_rows *rows, int column)
 	return sqlite3_column_int64(rows->stmt, column);
 }
 
-/* Never both of SQLite's two views of a value: the later one may move the first. */
+/* Call only one of SQLite's two accessors: the second may move the first one's bytes. */
 struct kp_span sqlite_rows_bytes(const struct sqlite_rows *rows, int column)
 {
 	bool blob = sqlite3_column_type(rows->stmt, column) == SQLITE_BLOB;
@@ -417,9 +425,11 @@ struct kp_span sqlite_rows_bytes(const struct sqlite_rows *rows, int column)
 	return (struct kp_span){data, (size_t)sqlite3_column_bytes(rows->stmt, column)};
 }
 
-/* --- what there is -------------------------------------------------------------------- */
+/*
+ * --- tables and columns ---------------------------------------------------------------
+ */
 
-/* Tick off the column that the row describes. */
+/* Mark in SEEN the column that the row describes. */
 static void see_column(const struct sqlite_rows *rows, const char *const *columns,
 		       uint32_t *seen)
 {
@@ -462,7 +472,7 @@ static kpack_error_t query_one(struct sqlite_file *f, const char *format,
 	return err;
 }
 
-/* Views have no page of their own; virtual tables have none, and no module either. */
+/* rootpage > 0 excludes views and virtual tables, which have no page of their own. */
 static kpack_error_t is_table(struct sqlite_file *f, const char *table, bool *is,
 			      struct kpackx_error *why)
 {
@@ -511,7 +521,7 @@ kpack_error_t sqlite_file_open(const struct kp_source *source, struct sqlite_fil
 		       "SQLite is not built in (WITH_SQLITE=1)");
 }
 
-/* Nothing is ever open, so nobody calls these. */
+/* Without SQLite nothing is ever open, so the functions below are never called. */
 
 void sqlite_file_close(struct sqlite_file *f)
 {

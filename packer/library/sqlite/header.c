@@ -103,8 +103,8 @@ static kpack_error_t check_fields(const uint8_t *head, uint32_t page_size,
 }
 
 /*
- * The page count is the file's only when the last writer knew of it: SQLite before 3.7 wrote
- * none.  More bytes than it says are allowed: SQLite does not read them.
+ * The page count is valid only if the last writer set it: SQLite before 3.7 did not.  A
+ * file may have more bytes than the count says: SQLite does not read them.
  */
 static kpack_error_t check_size(const struct kp_source *source, const uint8_t *head,
 				uint32_t page_size, struct kpackx_error *why)

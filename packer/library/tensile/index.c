@@ -5,10 +5,10 @@
 #include "core/base/alloc.h"
 #include "core/base/msgpack_read.h"
 
-/* Nesting of library nodes and predicates: real trees have about 20 levels. */
+/* Limit of nesting of library nodes and predicates: real trees have about 20 levels. */
 #define DEPTH_MAX 64
 
-/* Processors whose solutions stand in one file: AMD has made some 60. */
+/* Limit of processors with solutions in one file: AMD has made some 60. */
 #define GPUS_MAX 256
 
 struct reader {
@@ -24,12 +24,14 @@ static bool out_of_memory(struct reader *r)
 	return kp_mp_fault(&r->m, "out of memory");
 }
 
-/* --- the tree of libraries ----------------------------------------------------------- */
+/*
+ * --- the tree of libraries -----------------------------------------------------------
+ */
 
 /* A map of the tree, as far as it was read. */
 struct node {
 	struct kp_span type, value;
-	size_t placeholders; /* how many there were before it */
+	size_t placeholders; /* number of placeholders before it */
 	size_t gpu, n_gpus;  /* of its predicate */
 };
 
@@ -58,7 +60,8 @@ static bool add_placeholder(struct reader *r, struct kp_span value)
 	return true;
 }
 
-/* The row's predicate may stand behind its library. */
+/* Assign the node's GPUs to its placeholders when the node ends: a row's predicate may
+ * follow its library. */
 static void give_gpus(struct tensile_index *x, const struct node *n)
 {
 	for (size_t i = n->placeholders; n->n_gpus && i < x->n_placeholders; i++) {
@@ -133,7 +136,9 @@ static bool walk(struct reader *r, unsigned depth)
 	return !r->m.fault;
 }
 
-/* --- solutions ----------------------------------------------------------------------- */
+/*
+ * --- solutions -----------------------------------------------------------------------
+ */
 
 struct solution {
 	struct kp_span name;
@@ -152,7 +157,7 @@ static bool read_number(struct reader *r, uint64_t *number)
 	return !r->m.fault;
 }
 
-/* A kernel that shares the work of one result leaves sums to add up. */
+/* Kernels that split the work of one result need a helper that adds up their sums. */
 static bool read_mapping(struct reader *r, struct solution *s)
 {
 	uint32_t pairs = 0;
@@ -193,7 +198,7 @@ static bool read_solution_pair(struct reader *r, struct solution *s)
 	return kp_mp_skip(&r->m);
 }
 
-/* The row of GPU, added when there is none. */
+/* The row of GPU; it is added if it does not exist. */
 static struct tensile_kernels *kernels_of(struct reader *r, struct kp_span gpu)
 {
 	struct tensile_index *x = r->out;
@@ -227,7 +232,10 @@ static bool note(struct reader *r, struct kp_span gpu, const struct solution *s)
 	return true;
 }
 
-/* What stands in its predicate is its own: it is no part of the library. */
+/*
+ * GPUs and placeholders in a solution's predicate are removed: they are not the
+ * library's.
+ */
 static bool read_solution(struct reader *r)
 {
 	struct tensile_index *x = r->out;
@@ -270,7 +278,7 @@ static bool read_blob(struct reader *r)
 	kp_mp_next(&r->m, &v);
 	if (r->m.fault)
 		return false;
-	/* offsets in messages stay those of the file */
+	/* moving the cursor keeps offsets in messages relative to the file */
 	after = r->m;
 	r->m.pos = v.span.data;
 	r->m.end = v.span.data + v.span.size;
@@ -281,7 +289,9 @@ static bool read_blob(struct reader *r)
 	return !r->m.fault;
 }
 
-/* --- the file ------------------------------------------------------------------------ */
+/*
+ * --- the file ------------------------------------------------------------------------
+ */
 
 static bool read_library(struct reader *r)
 {

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
+ * The grammar of names:
+ *
  * TensileLibrary[_PROBLEM][_Type_TYPES[_OPTION]..._Contraction_l_Ailk_Bljk_Cijk_Dijk]
  *	[_CU80][_APU|_XPU][_fallback][_ARCH].dat
  *
- * of a kernel alone, Cijk_Ailk_Bljk_HBH_MT64x64x16_SE_gfx900.co, and of libraries that number
- * or describe their kernels themselves, gemm_4096x4096x4096_FP16_NT.co.
+ * Other forms are the name of a single kernel,
+ * Cijk_Ailk_Bljk_HBH_MT64x64x16_SE_gfx900.co, and names in libraries that number or
+ * describe their kernels in their own way, gemm_4096x4096x4096_FP16_NT.co.
  */
 #include <stdio.h>
 #include <strings.h>
@@ -26,7 +29,7 @@ static ptrdiff_t find(struct kp_span s, const char *text)
 	return at ? at - s.data : -1;
 }
 
-/* Is it one of the words of LIST, which blanks separate? */
+/* Whether S is one of the words of LIST, which blanks separate. */
 static bool is_one_of(struct kp_span s, const char *list)
 {
 	while (*list) {
@@ -39,7 +42,10 @@ static bool is_one_of(struct kp_span s, const char *list)
 	return false;
 }
 
-/* --- what the name is ---------------------------------------------------------------------- */
+/*
+ * --- the role of a name
+ * --------------------------------------------------------------------
+ */
 
 static const char endings[] = "dat yaml yml co hsaco txt csv json";
 
@@ -61,7 +67,7 @@ static void cut_end(struct kp_span *name, const char *text)
 		*name = kp_span_head(*name, name->size - strlen(text));
 }
 
-/* TensileLibrary, TensileLibrary_lazy, and either with a GPU. */
+/* Whether STEM is TensileLibrary or TensileLibrary_lazy, with or without a GPU. */
 static bool is_parent(struct kp_span stem)
 {
 	char arch[KP_TARGET_TEXT_MAX];
@@ -120,7 +126,10 @@ bool tensile_name_is_code(const struct tensile_name *name)
 	return !name->compressed && is_one_of(name->ending, "co hsaco");
 }
 
-/* --- what it says ---------------------------------------------------------------------------- */
+/*
+ * --- the facts in a name
+ * ---------------------------------------------------------------------
+ */
 
 enum { M, N, K, DIMENSIONS };
 
@@ -128,16 +137,18 @@ struct said {
 	struct kp_span problem, types, options, operation;
 	const char *datatype;
 	bool hpa;
-	bool tensile; /* its words are Tensile's: M, N and K are none of them */
+	bool tensile; /* Tensile's grammar, which has no words for M, N and K */
 	bool told_a, told_b, transpose_a, transpose_b, conjugate_a, conjugate_b;
-	uint64_t size[DIMENSIONS]; /* 0: not told */
-	size_t run;                /* numbers that stood before this word */
-	uint64_t *label;           /* the dimension that was this word: "M" */
+	uint64_t size[DIMENSIONS]; /* 0: not stated */
+	size_t run;                /* how many numbers are right before this word */
+	uint64_t *label;           /* the dimension that the word before named: "M" */
 	uint64_t cu_count;
 	bool told_apu, apu;
 };
 
-/* Up to nine digits at the start of S; moves S behind them.  false: none, or more. */
+/*
+ * Read up to nine digits at the start of S, and move S past them.  false: none, or more.
+ */
 static bool take_number(struct kp_span *s, uint64_t *out)
 {
 	size_t n = 0;
@@ -149,7 +160,7 @@ static bool take_number(struct kp_span *s, uint64_t *out)
 	return n > 0 && n < 10;
 }
 
-/* The words of a name stand between these. */
+/* Take the next word of a name; these characters separate words. */
 static struct kp_span next_word(struct kp_span *rest)
 {
 	size_t n = 0;
@@ -168,7 +179,7 @@ static struct kp_span between(struct kp_span s, size_t from, size_t to)
 			 : (struct kp_span){NULL, 0};
 }
 
-/* Of matrix A, B, C or D: "Ailk", "BjlkC" with the last for the conjugate. */
+/* Whether WORD lists the indices of MATRIX (A to D): "Ailk"; "BjlkC" is conjugated. */
 static bool is_form(struct kp_span word, uint8_t matrix)
 {
 	size_t n = word.size;
@@ -182,7 +193,7 @@ static bool is_form(struct kp_span word, uint8_t matrix)
 	return n >= 3;
 }
 
-/* Which of two indices stands first?  false: not both are there. */
+/* Set *IN_ORDER if index FIRST is before SECOND.  false: WORD does not have both. */
 static bool index_order(struct kp_span word, int first, int second, bool *in_order)
 {
 	const uint8_t *a = memchr(word.data, first, word.size);
@@ -192,7 +203,7 @@ static bool index_order(struct kp_span word, int first, int second, bool *in_ord
 	return a && b;
 }
 
-/* The summation index l first makes A transposed, and B not. */
+/* If the summation index l comes first, A is transposed, and B is not. */
 static void hear_form(struct said *said, struct kp_span word)
 {
 	bool conjugate = word.size && word.data[word.size - 1] == 'C';
@@ -243,7 +254,7 @@ static const char *datatype_of_word(struct kp_span word)
 	return NULL;
 }
 
-/* The type of A, of which Tensile has a letter or two. */
+/* The type of A, which Tensile abbreviates to a letter or two. */
 static const char *datatype_of_types(struct kp_span types)
 {
 	static const struct {
@@ -369,7 +380,7 @@ static void hear_words(struct said *said, struct kp_span stem)
 		hear_run(said, (struct kp_span){NULL, 0}, run);
 }
 
-/* "Contraction_l_Ailk_Bljk_Cijk_Dijk" at the start of S: its bytes. */
+/* Size of "Contraction_l_Ailk_Bljk_Cijk_Dijk" at the start of S. */
 static size_t operation_size(struct kp_span s)
 {
 	struct kp_span rest = kp_span_tail(s, strlen("Contraction"));
@@ -390,7 +401,9 @@ static size_t operation_size(struct kp_span s)
 	return n;
 }
 
-/* TYPES and the options behind it, and what stands before the operation. */
+/*
+ * S is the part between "_Type_" and the operation: read TYPES and the options after it.
+ */
 static void hear_types(struct said *said, struct kp_span s)
 {
 	struct kp_span rest = s;
@@ -405,7 +418,7 @@ static void hear_types(struct said *said, struct kp_span s)
 		said->options.size--;
 }
 
-/* Behind the matrices stands the type: Cijk_Ailk_Bljk_HBH_MT64x64x16. */
+/* The type follows the matrices: Cijk_Ailk_Bljk_HBH_MT64x64x16. */
 static const char *datatype_of_kernel(struct kp_span stem)
 {
 	struct kp_span rest = stem, word;
@@ -416,7 +429,9 @@ static const char *datatype_of_kernel(struct kp_span stem)
 	return datatype_of_types(word);
 }
 
-/* What hipBLASLt and hipSPARSELt put before it, up to the first word of another kind. */
+/*
+ * Size of PROBLEM, which hipBLASLt and hipSPARSELt write, up to a word of another kind.
+ */
 static size_t problem_size(struct kp_span s)
 {
 	struct kp_span rest = s;
@@ -461,7 +476,7 @@ static void hear_grammar(struct said *said, struct kp_span stem)
 
 static void add_text(struct facts *facts, const char *name, struct kp_span text)
 {
-	/* what no library would write is not repeated in every table of contents */
+	/* no library writes longer ones: keep them out of the TOC */
 	if (text.size && text.size <= 64)
 		facts_text(facts, name, text);
 }

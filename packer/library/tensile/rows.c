@@ -4,10 +4,12 @@
 #include "index.h"
 #include "packer/library/arch_name.h"
 
-/* Parents have some 500 KiB at most; a merged library, which may be large, is not read. */
+/*
+ * Parents have at most some 500 KiB; merged libraries, which may be larger, are not read.
+ */
 enum { PARENT_MAX = 16 << 20 };
 
-/* The first GPU of the rows, where none agrees with NAMED; else empty. */
+/* The first GPU of the rows, if no row's GPU agrees with NAMED; else empty. */
 static struct kp_span find_other(const struct tensile_index *index, const char *named)
 {
 	struct kp_span other = {NULL, 0};
@@ -15,7 +17,7 @@ static struct kp_span find_other(const struct tensile_index *index, const char *
 	for (size_t i = 0; i < index->n_gpus; i++) {
 		char arch[KP_TARGET_TEXT_MAX];
 
-		/* numbers and words that stand for a device are no GPU's name */
+		/* rows may also name a device by a number or a word */
 		if (!arch_of_directory(index->gpus[i], arch, NULL))
 			continue;
 		if (arch_agrees(named, arch))

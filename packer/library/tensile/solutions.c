@@ -9,12 +9,12 @@
 #include <zlib.h>
 #endif
 
-/* Decoded bytes of a compressed beginning: as many as a plain one has. */
+/* Bytes decoded from a compressed file: as many as the head of a plain file has. */
 enum { DECODED_MAX = 512 };
 
 /*
- * The length of an array whose elements may lie behind the end of what is there, so that the
- * cursor, which believes no such length, cannot read it.
+ * Read the length of an array whose elements may lie beyond the end of the bytes.  The
+ * cursor cannot read it, because it rejects such lengths.
  */
 static bool array_length(const struct kp_mp *c, uint64_t *length)
 {
@@ -75,7 +75,7 @@ bool solutions_count_zlib(struct kp_span head, uint64_t *count)
 
 	if (head.size > UINT32_MAX || inflateInit(&z) != Z_OK)
 		return false;
-	inflate(&z, Z_SYNC_FLUSH); /* what came out counts, whatever it says */
+	inflate(&z, Z_SYNC_FLUSH); /* its output is used, whatever it returns */
 	out.size = sizeof(decoded) - z.avail_out;
 	inflateEnd(&z);
 	return solutions_count(out, count);

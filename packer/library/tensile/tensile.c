@@ -9,11 +9,11 @@
 #include "rows.h"
 #include "core/target/target.h"
 
-/* A file below the directory, as its path has it. */
+/* A file below the library's directory, as its path describes it. */
 struct place {
-	struct kp_span rest;           /* behind the directory */
-	struct kp_span directory;      /* the GPU's, or empty */
-	char arch[KP_TARGET_TEXT_MAX]; /* of that, or "" */
+	struct kp_span rest;           /* the path after the library's directory */
+	struct kp_span directory;      /* name of the GPU's directory; or empty */
+	char arch[KP_TARGET_TEXT_MAX]; /* target ID of that directory; or "" */
 	bool variant;
 	struct tensile_name name;
 };
@@ -30,7 +30,7 @@ bool tensile_probe(const struct library *self, const struct library_question *q)
 	return path_below(q->path, row(self)->directory, &rest);
 }
 
-/* The first directory that is named like a GPU. */
+/* Find the first directory that is named after a GPU. */
 static void find_directory(struct place *place)
 {
 	size_t depth = path_depth(place->rest);
@@ -52,7 +52,10 @@ static void place_read(const char *path, struct kp_span rest, struct place *plac
 	find_directory(place);
 }
 
-/* --- what is said about it ---------------------------------------------------------------- */
+/*
+ * --- facts
+ * --------------------------------------------------------------------------------
+ */
 
 static bool has_stem(const char *role)
 {
@@ -102,9 +105,12 @@ static void add_facts(const struct library_question *q, const struct place *plac
 		add_kernel_count(q, facts);
 }
 
-/* --- the paper's keys ---------------------------------------------------------------------- */
+/*
+ * --- the paper's keys
+ * ----------------------------------------------------------------------
+ */
 
-/* Is there a file whose path is the first SIZE bytes of PATH and then NAME? */
+/* Whether a file exists whose path is the first SIZE bytes of Q's path, and NAME. */
 static bool has_file(const struct library_question *q, size_t size, const char *name)
 {
 	size_t ignored;
@@ -118,7 +124,7 @@ static bool has_file(const struct library_question *q, size_t size, const char *
 	return found;
 }
 
-/* Does the file stand as the paper draws it: gfx1100/kernel_1.co? */
+/* Whether the file's path is as the paper draws it: gfx1100/kernel_1.co. */
 static bool is_drawn(const struct tensile *t, const struct library_question *q,
 		     const struct place *place)
 {
@@ -134,7 +140,7 @@ static bool is_drawn(const struct tensile *t, const struct library_question *q,
 	       (!t->drawn_with || has_file(q, before, t->drawn_with));
 }
 
-/* The key has no ending: of x.co and x.hsaco it is the first one's. */
+/* The key has no ending: if x.co and x.hsaco both exist, only x.co gets it. */
 static kpack_error_t add_key(const struct library *self, const struct library_question *q,
 			     const struct place *place, struct library_object *out,
 			     struct kpackx_error *why)
@@ -150,8 +156,8 @@ static kpack_error_t add_key(const struct library *self, const struct library_qu
 }
 
 /*
- * A file that every GPU's library opens by this name stays one for all GPUs, also where a
- * build has the code of only one: builds that differ in it must meet.
+ * A file that the library opens by the same name for every GPU is stored for all GPUs,
+ * even if a build has code for only one: builds that differ in this file must conflict.
  */
 static bool is_for_all(const char *role)
 {
