@@ -32,7 +32,9 @@ static void fail(struct run *r, kpack_error_t err, const struct kpackx_error *wh
 	pthread_cond_broadcast(&r->changed);
 }
 
-/* Wait for a job that fits into the budget.  Locked; false: nothing left to do. */
+/*
+ * Wait for a job that fits into the budget.  Locked; false: no jobs left, or a failure.
+ */
 static bool take_job(struct run *r, size_t *job)
 {
 	const struct pipeline *p = r->p;
@@ -51,7 +53,7 @@ static bool take_job(struct run *r, size_t *job)
 	return false;
 }
 
-/* Commit what is finished at the head, unless another thread is at it.  Locked. */
+/* Commit finished jobs at the head, unless another thread is committing.  Locked. */
 static void commit_ready(struct run *r)
 {
 	const struct pipeline *p = r->p;
@@ -124,7 +126,7 @@ static void run_threads(struct run *r, pthread_t *threads, unsigned n)
 {
 	unsigned started = 0;
 
-	/* this thread works too, so one that cannot be started is no loss */
+	/* this thread works too, so a thread that cannot be started is no failure */
 	while (started + 1 < n &&
 	       !pthread_create(&threads[started], NULL, thread_main, r))
 		started++;

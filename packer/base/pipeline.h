@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Jobs done on several threads whose results are taken in order: read, compress in
- * parallel, write in sequence, with bounded memory.  The result does not depend on
- * the number of threads.
+ * Do jobs on several threads, and take their results in order: read and compress in
+ * parallel, write in sequence, with bounded memory.  The result does not depend on the
+ * number of threads.
  */
 #ifndef PACKER_BASE_PIPELINE_H
 #define PACKER_BASE_PIPELINE_H
@@ -14,10 +14,10 @@ struct pipeline {
 	size_t n_jobs;
 	unsigned threads;
 	uint64_t
-		budget; /* bytes that jobs begun and not yet committed may cost together */
+		budget; /* limit of the total cost of jobs begun but not committed */
 	void *arg;      /* for the functions */
 
-	/* What a thread keeps from job to job; both NULL: nothing. */
+	/* Make and free the state that a thread keeps from job to job; NULL: none. */
 	kpack_error_t (*begin)(void *arg, void **state, struct kpackx_error *why);
 	void (*end)(void *state);
 
@@ -28,7 +28,7 @@ struct pipeline {
 	kpack_error_t (*work)(void *arg, void *state, size_t job, void **result,
 			      struct kpackx_error *why);
 
-	/* Take the result, which is the callee's now; jobs come in order, one at a time. */
+	/* Take over the result; called in the order of jobs, one at a time. */
 	kpack_error_t (*commit)(void *arg, size_t job, void *result,
 				struct kpackx_error *why);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What kpack detect found, and what it was asked. */
+/* Options and results of kpack detect. */
 #ifndef PACKER_GPU_DETECT_H
 #define PACKER_GPU_DETECT_H
 
@@ -16,7 +16,9 @@ struct detect {
 	struct gpu_served served;
 };
 
-/* Print it as a JSON array; nothing where that is not built.  What goes wrong is reported. */
+/*
+ * Print the results as a JSON array, and report errors.  Built without JSON: do nothing.
+ */
 void detect_json(struct detect *d);
 
 #endif

@@ -4,7 +4,7 @@
 #include "packer/cli/report.h"
 
 #if KP_WITH_JSON
-/* Takes TEXT, which is on the heap. */
+/* Make a JSON string of TEXT, which is on the heap, and free TEXT. */
 static json_t *take_text(char *text)
 {
 	json_t *value = text ? json_string(text) : NULL;

@@ -18,18 +18,20 @@ struct families {
 };
 
 /*
- * Add a family NAME of LIST, architectures separated by commas.  INVALID_ARGUMENT: NAME
- * gives no file name, an item is no target ID, or it is in a family already.
+ * Add a family NAME of the architectures in the comma-separated LIST.  INVALID_ARGUMENT:
+ * NAME cannot be part of a file name, or an item is not a target ID, or is in a family
+ * already.
  * OUT_OF_MEMORY.
  */
 kpack_error_t families_add(struct families *families, struct kp_span name,
 			   const char *list, struct kpackx_error *why);
 void families_fini(struct families *families);
 
-/* The family ARCH is in, or NULL. */
+/* The family that contains ARCH, or NULL. */
 const struct family *families_find(const struct families *families, const char *arch);
 
-/* Behind the group in names of ARCH's archives: "_gfx942", "-rdna".  On the heap, or NULL. */
+/* The part after the group in names of ARCH's archives: "_gfx942", "-rdna".  On the heap;
+ * NULL: out of memory. */
 char *families_stem(const struct families *families, const char *arch);
 
 #endif

@@ -6,7 +6,7 @@
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 /*
- * AMD's packages know gfx9 to gfx12; what is older or newer, and gfx117x, is named by the
+ * AMD's packages have gfx9 to gfx12; older and newer ones, and gfx117x, are named by the
  * same rule.
  */
 static const struct gpu_subfamily table[] = {
@@ -35,7 +35,7 @@ static const struct gpu_subfamily table[] = {
 	{"gfx13_1", "gfx13", "gfx131X", {"gfx1310"}},
 };
 
-/* Names that were given up. */
+/* Former names. */
 static const struct {
 	const char *alias;
 	const char *name;
@@ -78,14 +78,14 @@ const struct gpu_subfamily *gpu_subfamily_of(struct kp_span target)
 	return NULL;
 }
 
-/* Is NAME the TEXT, but for its case: "gfx120x" is "gfx120X"? */
+/* Whether NAME equals TEXT, ignoring case: "gfx120x" equals "gfx120X". */
 static bool is_spelled(struct kp_span name, const char *text)
 {
 	return name.size == strlen(text) &&
 	       strncasecmp((const char *)name.data, text, name.size) == 0;
 }
 
-/* Is NAME the FAMILY, or written like "gfx11xx"? */
+/* Whether NAME is FAMILY, or FAMILY and "xx": "gfx11xx". */
 static bool is_family(struct kp_span name, const char *family)
 {
 	size_t n = strlen(family);
@@ -96,7 +96,7 @@ static bool is_family(struct kp_span name, const char *family)
 	       is_spelled((struct kp_span){name.data + n, 2}, "xx");
 }
 
-/* The first row that has the family's name gives it. */
+/* The family's name in the first row that has it, so that equal names are one pointer. */
 static const char *same_family(const char *family)
 {
 	for (size_t i = 0; i < COUNT(table); i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The kinds of GPUs that something is for: this machine's, or chosen ones. */
+/* Kinds of GPUs: those of this machine, or chosen ones. */
 #ifndef PACKER_GPU_KINDS_H
 #define PACKER_GPU_KINDS_H
 
@@ -9,19 +9,19 @@
 struct gpu_kind {
 	struct kp_target target;
 	char arch[KP_TARGET_TEXT_MAX];
-	const struct gpu_subfamily *subfamily; /* NULL: not known */
+	const struct gpu_subfamily *subfamily; /* NULL: unknown */
 };
 
 struct gpu_kinds {
-	struct gpu_kind *items; /* no two are equal; in the order of their nodes */
+	struct gpu_kind *items; /* all different, in the order of their nodes */
 	size_t count, cap;
 };
 
-/* Add T if it is not there.  OUT_OF_MEMORY. */
+/* Add T unless it exists already.  OUT_OF_MEMORY. */
 kpack_error_t gpu_kinds_add(struct gpu_kinds *kinds, const struct kp_target *t,
 			    struct kpackx_error *why);
 
-/* Add the targets of LIST, separated by commas.  INVALID_ARGUMENT, OUT_OF_MEMORY. */
+/* Add the targets of the comma-separated LIST.  INVALID_ARGUMENT, OUT_OF_MEMORY. */
 kpack_error_t gpu_kinds_parse(struct gpu_kinds *kinds, const char *list,
 			      struct kpackx_error *why);
 void gpu_kinds_fini(struct gpu_kinds *kinds);

@@ -9,7 +9,7 @@
 #define UPPER "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define DIGITS "0123456789"
 
-/* Is TEXT made of ALLOWED, and its first byte of FIRST? */
+/* Whether TEXT consists of characters in ALLOWED, and begins with one in FIRST. */
 static bool made_of(const char *text, const char *first, const char *allowed)
 {
 	return *text && strchr(first, *text) && text[strspn(text, allowed)] == '\0';
@@ -64,7 +64,7 @@ const char *gpu_names_label(const struct gpu_names *names, const struct gpu_kind
 	return kind->subfamily ? kind->subfamily->series : NULL;
 }
 
-/* Does a feature's name end before SIGN, the last of its part? */
+/* Whether SIGN is the sign of a feature, at the end of its part of LABEL. */
 static bool is_sign(const char *label, const char *sign)
 {
 	return (sign[1] == '\0' || sign[1] == ':') && strchr(label, ':') &&

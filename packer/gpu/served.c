@@ -2,7 +2,7 @@
 #include "served.h"
 #include <stdlib.h>
 
-/* The group of A; where it says none, its file's name. */
+/* The group of A; if it states none, its file's name. */
 static struct kp_span group_of(const struct kpack_archive *a)
 {
 	struct kp_span group = kp_archive_group(a);
@@ -11,7 +11,7 @@ static struct kp_span group_of(const struct kpack_archive *a)
 	return group.size ? group : kp_span_str(slash ? slash + 1 : path);
 }
 
-/* Has it more than what suits every GPU? */
+/* Whether A has entries that are not for every GPU. */
 static bool has_code(const struct kpack_archive *a)
 {
 	struct kp_target t;
@@ -58,7 +58,7 @@ kpack_error_t gpu_served_open(struct gpu_served *served, int n, char **operands,
 	if (!served->groups)
 		return kp_fail_memory(why, set->count * sizeof(*served->groups),
 				      "groups of archives");
-	/* a group that was asked for by name is missed where it has no archive at all */
+	/* a group that was requested by name counts even if it has no archive */
 	if (group)
 		served->groups[served->n_groups++] = kp_span_str(group);
 	for (size_t i = 0; i < set->count; i++)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Which archives have code for a GPU, and which groups of archives have none. */
+/*
+ * Find the archives that have code for a GPU, and the groups of archives that have none.
+ */
 #ifndef PACKER_GPU_SERVED_H
 #define PACKER_GPU_SERVED_H
 
@@ -8,23 +10,24 @@
 
 struct gpu_served {
 	struct archives archives;
-	struct kp_span *groups; /* that have code for some architecture; borrowed */
+	struct kp_span *groups; /* those that have code for some architecture; borrowed */
 	size_t n_groups;
 };
 
 /*
- * Open the archives of the operands; only those of GROUP, where it is not NULL.  What
- * cannot be opened is reported and makes archives.failed true.  OUT_OF_MEMORY.
+ * Open the archives of the operands; unless GROUP is NULL, only those of GROUP.  An
+ * archive that cannot be opened is reported and makes archives.failed true.
+ * OUT_OF_MEMORY.
  */
 kpack_error_t gpu_served_open(struct gpu_served *served, int n, char **operands,
 			      const char *group, struct kpackx_error *why);
 void gpu_served_close(struct gpu_served *served);
 
-/* Has archive I code for KIND? */
+/* Whether archive I has code for KIND. */
 bool gpu_served_by(const struct gpu_served *served, size_t i,
 		   const struct gpu_kind *kind);
 
-/* Has an archive of group G code for KIND? */
+/* Whether an archive of group G has code for KIND. */
 bool gpu_served_group(const struct gpu_served *served, size_t g,
 		      const struct gpu_kind *kind);
 
