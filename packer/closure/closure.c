@@ -14,13 +14,15 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* Faults that are kept in words: a directory of kernels has some thousand files. */
+/* Limit of faults whose text is kept: a directory of kernels has some thousand files. */
 #define FAULTS_MAX 65536
 
-/* MIOpen takes no database of kernels that is smaller. */
+/* Smallest size of a kernel database: MIOpen ignores smaller ones. */
 #define KDB_MIN 512
 
-/* --- faults -------------------------------------------------------------------------- */
+/*
+ * --- faults --------------------------------------------------------------------------
+ */
 
 static int by_path(const void *a, const void *b)
 {
@@ -36,7 +38,7 @@ static void free_fault(struct closure_fault *fault)
 	free(fault->text);
 }
 
-/* FAULT, which becomes C's; the same once more, as of rows that repeat, is none. */
+/* Take over FAULT.  A repetition of the last fault, as from repeated rows, is dropped. */
 static kpack_error_t keep(struct closure *c, struct closure_fault *fault,
 			  struct kpackx_error *why)
 {
@@ -85,7 +87,7 @@ kpack_error_t closure_add_error(struct closure *c, size_t file, kpack_error_t er
 	return closure_add(c, why, path, "%s", text);
 }
 
-/* Several libraries may want the same file for the same one. */
+/* Report the faults, each once: several libraries may report the same one. */
 static void tell_all(struct closure *c, closure_tell *tell, void *arg, size_t *faults)
 {
 	char more[64];
@@ -105,7 +107,9 @@ static void tell_all(struct closure *c, closure_tell *tell, void *arg, size_t *f
 	*faults += c->more_faults;
 }
 
-/* --- files beside -------------------------------------------------------------------- */
+/*
+ * --- neighbouring files --------------------------------------------------------------
+ */
 
 char *closure_beside(const char *path, struct kp_span name, const char *ending)
 {
@@ -176,7 +180,9 @@ bool closure_is_stale(const struct closure *c, size_t file)
 	return stale;
 }
 
-/* --- single files -------------------------------------------------------------------- */
+/*
+ * --- single files --------------------------------------------------------------------
+ */
 
 static kpack_error_t check_stale(struct closure *c, size_t file, struct kpackx_error *why)
 {
@@ -187,7 +193,7 @@ static kpack_error_t check_stale(struct closure *c, size_t file, struct kpackx_e
 	return closure_add(c, why, path, "is stale: its .dat.zlib stands beside it");
 }
 
-/* Where "-xnack+" or "-xnack-" stands before the ending of a name. */
+/* Find "-xnack+" or "-xnack-" before the ending of the file's name; or NULL. */
 static const char *find_mode(const char *path)
 {
 	const char *on = strstr(path, "-xnack+."), *off = strstr(path, "-xnack-.");
@@ -197,7 +203,7 @@ static const char *find_mode(const char *path)
 	return on && (!slash || on > slash) ? on : NULL;
 }
 
-/* Is the directory itself for one mode? */
+/* Whether the directory itself is for one mode. */
 static bool in_mode_directory(const char *path)
 {
 	struct kp_span dir = path_last(path_directory(path));
@@ -206,8 +212,8 @@ static bool in_mode_directory(const char *path)
 }
 
 /*
- * Builds for gfx90a have both modes; those for others may have just -xnack-, but then
- * none of their files has the other.
+ * Builds for gfx90a have both modes.  Builds for other GPUs may have only -xnack-, but
+ * then none of their files is for -xnack+.
  */
 static bool wants_pair(const struct closure *c, const char *path, const char *mode)
 {
@@ -239,7 +245,7 @@ static kpack_error_t check_pair(struct closure *c, size_t file, struct kpackx_er
 		err = kp_fail_memory(why, strlen(path), "a path");
 	else if (!file_tree_find(c->tree, kp_span_str(other), &ignored))
 		err = closure_add(c, why, path,
-				  "needs %s, the other of the pair, which is missing",
+				  "needs %s, the other xnack mode, which is missing",
 				  shown);
 	free(shown);
 	free(other);
@@ -281,7 +287,7 @@ static kpack_error_t check_kernel_path(void *arg, struct kernel_path *path,
 	return err;
 }
 
-/* A kernel cache has its kernels in itself, and may be large. */
+/* Kernel caches are excluded: they contain their kernels, and may be large. */
 static bool is_kernel_table(struct kp_span name)
 {
 	return (name_ends(name, ".db") || name_ends(name, ".sqlite") ||
@@ -289,7 +295,10 @@ static bool is_kernel_table(struct kp_span name)
 	       !kp_span_starts(name, "rocfft_kernel_cache", 19);
 }
 
-/* Without SQLite nobody knows whether a database of nobody's names kernels. */
+/*
+ * Without SQLite, a database that belongs to no library cannot be checked for kernel
+ * paths.
+ */
 static kpack_error_t check_unknown(struct closure *c, size_t file,
 				   struct kpackx_error *why)
 {
@@ -319,7 +328,9 @@ static kpack_error_t check_kernel_table(struct closure *c, size_t file,
 	return err ? closure_add_error(c, file, err, &fault, why) : KPACK_SUCCESS;
 }
 
-/* An absolute path is one of the machine that built it. */
+/*
+ * An absolute path is from the machine that built the file: only its last part is used.
+ */
 static kpack_error_t check_extop(struct closure *c, size_t file, struct kpackx_error *why)
 {
 	const char *path = c->tree->items[file].path;
@@ -350,7 +361,9 @@ static kpack_error_t check_extop(struct closure *c, size_t file, struct kpackx_e
 	return err;
 }
 
-/* --- all of them --------------------------------------------------------------------- */
+/*
+ * --- all files -----------------------------------------------------------------------
+ */
 
 static bool is_dat(struct kp_span name)
 {
@@ -395,7 +408,7 @@ static bool is_merged(struct kp_span name)
 	return tensile_merged_gpu(name, gpu);
 }
 
-/* The check of a file: the first that fits. */
+/* The checks of a file: the first one whose name matches applies. */
 static const struct {
 	bool (*fits)(struct kp_span name);
 	kpack_error_t (*check)(struct closure *c, size_t file, struct kpackx_error *why);
@@ -440,7 +453,7 @@ static kpack_error_t check_file(struct closure *c, size_t file, struct kpackx_er
 	return KPACK_SUCCESS;
 }
 
-/* What cannot be checked keeps nobody from checking the rest. */
+/* After a file that cannot be checked (NOT_IMPLEMENTED), still check the rest. */
 static kpack_error_t check_files(struct closure *c, struct kpackx_error *why)
 {
 	kpack_error_t not_built = KPACK_SUCCESS;
@@ -473,7 +486,7 @@ kpack_error_t closure_check(const struct library_found *found, closure_tell *tel
 	struct closure c = {.found = found, .tree = found->tree};
 	kpack_error_t err = check_all(&c, why);
 
-	/* what was found until it failed helps, too */
+	/* also report the faults that were found before an error */
 	tell_all(&c, tell, arg, faults);
 	for (size_t i = 0; i < c.n_faults; i++)
 		free_fault(&c.faults[i]);

@@ -14,9 +14,7 @@
 #include "core/archive/naming.h"
 #include "core/archive/find.h"
 
-/* At the root of a view: no files of the tree. */
-
-/* Where archives are: paths on the heap. */
+/* Places of archives: paths on the heap. */
 struct sources {
 	char **items;
 	size_t count, cap;
@@ -41,7 +39,9 @@ static void sources_fini(struct sources *s)
 	free(s->items);
 }
 
-/* --- together ------------------------------------------------------------------------ */
+/*
+ * --- merging -------------------------------------------------------------------------
+ */
 
 static const char *place_of(const struct file_tree_item *item)
 {
@@ -58,7 +58,7 @@ static kpack_error_t hash_item(const struct file_tree_item *item,
 	return err ? kp_fail_prefix(why, err, "%s", place_of(item)) : KPACK_SUCCESS;
 }
 
-/* One path cannot have the bytes of both. */
+/* Report A and B, which have the same path, if their bytes differ. */
 static kpack_error_t compare(struct install_tree *t, const struct file_tree_item *a,
 			     const struct file_tree_item *b, struct kpackx_error *why)
 {
@@ -84,7 +84,7 @@ static kpack_error_t compare(struct install_tree *t, const struct file_tree_item
 	return KPACK_SUCCESS;
 }
 
-/* Add MORE; of equal paths the one that is there stays. */
+/* Add MORE; if a path exists already, the existing file stays. */
 static kpack_error_t join(struct install_tree *t, const struct install_tree_of *of,
 			  struct file_tree *more, struct kpackx_error *why)
 {
@@ -99,11 +99,11 @@ static kpack_error_t join(struct install_tree *t, const struct install_tree_of *
 	return file_tree_sort(&t->files, why);
 }
 
-/* Where the files of a tree that is being opened come from. */
+/* The origin of the files of a tree that is being opened. */
 struct origin {
 	const struct install_tree_of *of;
 	struct sources sources;
-	struct file_tree links; /* to be followed when all files are known */
+	struct file_tree links; /* followed when all files are known */
 };
 
 static kpack_error_t add_files(struct install_tree *t, const char *root,
@@ -121,7 +121,7 @@ static kpack_error_t add_files(struct install_tree *t, const char *root,
 	return err;
 }
 
-/* What it leads to, from LINK's directory; false: it is no link, or too long a one. */
+/* Read the target of LINK, relative to its directory; false: not a link, or too long. */
 static bool read_target(const struct file_tree_item *link, char *to, size_t size)
 {
 	ssize_t n = readlink(link->disk, to, size);
@@ -132,7 +132,7 @@ static bool read_target(const struct file_tree_item *link, char *to, size_t size
 	return true;
 }
 
-/* Links to files that archives show. */
+/* Add symbolic links to files that archives show. */
 static kpack_error_t add_links(struct install_tree *t, const struct origin *from,
 			       struct kpackx_error *why)
 {
@@ -159,7 +159,9 @@ static kpack_error_t add_links(struct install_tree *t, const struct origin *from
 	return err;
 }
 
-/* --- where archives are -------------------------------------------------------------- */
+/*
+ * --- places of archives --------------------------------------------------------------
+ */
 
 static bool is_dir(const char *path)
 {
@@ -198,9 +200,11 @@ static kpack_error_t add_root(struct install_tree *t, const char *root,
 	return add_files(t, root, from, why);
 }
 
-/* --- what archives show -------------------------------------------------------------- */
+/*
+ * --- files that archives show --------------------------------------------------------
+ */
 
-/* A path of the view under construction. */
+/* A path in the view, being built. */
 struct view_path {
 	char text[KP_NAME_MAX + 1];
 	size_t size;
@@ -222,7 +226,10 @@ static kpack_error_t add_entry(const struct install_tree *t, const char *path,
 	return file_tree_add(to, &item, why);
 }
 
-/* Paths of a view are no longer and no deeper than names may be. */
+/*
+ * Add the files of a directory of the view, but not the TOC at its root.  A view limits
+ * the length and depth of its paths, so recursion is bounded.
+ */
 static kpack_error_t add_shown(const struct install_tree *t, uint32_t dir,
 			       struct view_path *path, struct file_tree *to,
 			       struct kpackx_error *why)
@@ -290,7 +297,7 @@ static kpack_error_t add_archives(struct install_tree *t, struct origin *from,
 
 /* --- owners ------------------------------------------------------------------------ */
 
-/* The text of the member NAME of an entry's metadata; empty: there is none. */
+/* The text of the member NAME of an entry's metadata; empty if it has none. */
 static struct kp_span meta_text(const struct file_tree_item *item, const char *name)
 {
 	struct kp_mp m = kp_mp_over(kp_archive_meta_raw(item->archive, item->entry));
@@ -323,7 +330,7 @@ static const char *known_library(const struct library_set *set, struct kp_span n
 	return NULL;
 }
 
-/* Believe the entries that say it; the others and plain files are to be ASKED about. */
+/* Take the library from entries that name it; add all other files to ASKED. */
 static kpack_error_t believe(struct install_tree *t, const struct library_set *set,
 			     struct file_tree *asked, struct kpackx_error *why)
 {
@@ -346,7 +353,7 @@ static kpack_error_t believe(struct install_tree *t, const struct library_set *s
 	return file_tree_sort(asked, why);
 }
 
-/* Files that libraries are asked about. */
+/* The files that libraries are asked about. */
 struct question {
 	struct file_tree files;
 	bool packing;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A check of a tree under way: what closure.c and closure_tensile.c share. */
+/* The state of a check, which closure.c, tensile.c and yaml.c share. */
 #ifndef PACKER_CLOSURE_INTERNAL_H
 #define PACKER_CLOSURE_INTERNAL_H
 
@@ -14,10 +14,10 @@ struct closure {
 	const struct library_found *found;
 	const struct file_tree *tree;
 	struct tensile_places places;
-	uint8_t *kinds; /* per file: what its solutions are, once it was read */
+	uint8_t *kinds; /* per file: kinds of its solutions; 0 until it is read */
 	struct closure_fault *faults;
 	size_t n_faults, faults_cap;
-	size_t more_faults; /* that are not kept in words */
+	size_t more_faults; /* faults whose text is not kept */
 };
 
 /* Remember a fault of PATH.  OUT_OF_MEMORY. */
@@ -25,31 +25,33 @@ kpack_error_t closure_add(struct closure *c, struct kpackx_error *why, const cha
 			  const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
 /*
- * ERR is what reading FILE ended with, FAULT its words: a fault of the file, unless it is
- * for the caller to fail with.
+ * Handle the error ERR, with the text FAULT, of reading FILE: remember it as a fault of
+ * the file.  OUT_OF_MEMORY and NOT_IMPLEMENTED are returned instead, for the caller to
+ * fail with.
  */
 kpack_error_t closure_add_error(struct closure *c, size_t file, kpack_error_t err,
 				const struct kpackx_error *fault,
 				struct kpackx_error *why);
 
-/* On the heap: the path of NAME and ENDING in the directory of PATH. */
+/* The path of the file NAME+ENDING in the directory of PATH, on the heap. */
 char *closure_beside(const char *path, struct kp_span name, const char *ending);
 
-/* Is there the file NAME and ENDING in the directory of PATH?  FILE may be NULL. */
+/* Whether the file NAME+ENDING exists in the directory of PATH.  FILE may be NULL. */
 kpack_error_t closure_find(const struct closure *c, const char *path, struct kp_span name,
 			   const char *ending, bool *found, size_t *file,
 			   struct kpackx_error *why);
 
-/* The fault that NAME and ENDING is not in the directory of PATH, for the file OF. */
+/* Add the fault that the file OF needs NAME+ENDING in the directory of PATH. */
 kpack_error_t closure_add_missing(struct closure *c, size_t of, const char *path,
 				  struct kp_span name, const char *ending,
 				  struct kpackx_error *why);
 
-/* Is it a .dat beside which its .dat.zlib stands, so that no loader reads it? */
+/* Whether FILE is a .dat with its .dat.zlib next to it, so that no loader reads it. */
 bool closure_is_stale(const struct closure *c, size_t file);
 
-/* A library and its children, their code, and the helpers; a child and its library. */
+/* Check a library: its children, their code, and the helpers exist. */
 kpack_error_t closure_parent(struct closure *c, size_t file, struct kpackx_error *why);
+/* Check that the library of a child, or of the code of all solutions, exists. */
 kpack_error_t closure_child(struct closure *c, size_t file, struct kpackx_error *why);
 kpack_error_t closure_merged(struct closure *c, size_t file, struct kpackx_error *why);
 /* Check a solution index: every child that it names exists. */

@@ -24,7 +24,7 @@ static bool add(struct reader *r, struct kp_span name)
 	return true;
 }
 
-/* WANTED: a string here is a name. */
+/* Walk a value.  WANTED: if it is a string, it is a name. */
 static bool walk(struct reader *r, bool wanted, unsigned depth)
 {
 	enum kp_mp_type type = kp_mp_peek(&r->m);

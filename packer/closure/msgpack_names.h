@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of files in a MessagePack file whose shape does not matter. */
+/* Find names of files in a MessagePack file of any structure. */
 #ifndef PACKER_CLOSURE_MSGPACK_NAMES_H
 #define PACKER_CLOSURE_MSGPACK_NAMES_H
 
@@ -13,9 +13,10 @@ struct msgpack_names {
 };
 
 /*
- * Every string that is the value of a key KEY, at any depth; with NULL, every string that
- * is no key.  What follows the first value is not looked at.  OUT must be finished in
- * any case.  MSGPACK_PARSE_FAILED: no map, or not a whole one; OUT_OF_MEMORY.
+ * Collect every string that is the value of a key KEY, at any depth; if KEY is NULL,
+ * every string that is not a key.  Bytes after the first value are ignored.  The caller
+ * must finish OUT in any case.  MSGPACK_PARSE_FAILED: not a map, or cut short;
+ * OUT_OF_MEMORY.
  */
 kpack_error_t msgpack_names_read(struct kp_span bytes, const char *key,
 				 struct msgpack_names *out, struct kpackx_error *why);

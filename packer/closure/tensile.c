@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tensile's libraries as their loaders walk them: parent, children, code objects.
+ * Check Tensile's libraries as their loaders walk them: parent, children, code objects.
  *
- *   PREFIX of a placeholder    PREFIX.dat (or .dat.zlib) beside the parent
- *   its code                   PREFIX.co of assembly, PREFIX.hsaco of source; of a
+ *   PREFIX of a placeholder    PREFIX.dat (or .dat.zlib) next to the parent
+ *   its code                   PREFIX.co for assembly, PREFIX.hsaco for source; for a
  *                              fallback PREFIX_<gpu>.hsaco; also with -xnack- or -xnack+
  *   helpers                    Kernels.so-000-<gpu>.hsaco
  *   without placeholders       all *<gpu>*co of the directory
@@ -19,10 +19,10 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* In closure.kinds: it was read, and reported if it cannot be. */
+/* In closure.kinds: the file was read; if that failed, the fault was added. */
 #define KINDS_READ 128
 
-/* Code objects that one library may lead to: real ones have less than 65536. */
+/* Limit of code objects of one library: real ones have less than 65536. */
 #define CODE_MAX (1 << 18)
 
 static const char *const modes[] = {"", "-xnack-", "-xnack+"};
@@ -32,13 +32,15 @@ struct parent {
 	size_t file;
 	const char *path;
 	const char *dat;              /* ending of its children */
-	char gpu[KP_TARGET_TEXT_MAX]; /* that its name says; or "" */
+	char gpu[KP_TARGET_TEXT_MAX]; /* the GPU in its name; or "" */
 	struct tensile_index index;
 	unsigned kinds; /* of all its children */
-	size_t n_code;  /* looked for so far: children times GPUs */
+	size_t n_code;  /* code objects checked so far: children times GPUs */
 };
 
-/* --- reading ------------------------------------------------------------------------- */
+/*
+ * --- reading -------------------------------------------------------------------------
+ */
 
 /* OUT's spans point into BYTES. */
 static kpack_error_t read_index(const struct closure *c, size_t file,
@@ -59,7 +61,7 @@ static unsigned all_kinds(const struct tensile_index *index)
 	return kinds;
 }
 
-/* What a child's solutions are; read once, however many libraries name it. */
+/* The kinds of a child's solutions; it is read once, however many libraries name it. */
 static kpack_error_t kinds_of(struct closure *c, size_t file, unsigned *kinds,
 			      struct kpackx_error *why)
 {
@@ -78,7 +80,9 @@ static kpack_error_t kinds_of(struct closure *c, size_t file, unsigned *kinds,
 	return err ? closure_add_error(c, file, err, &fault, why) : KPACK_SUCCESS;
 }
 
-/* --- code objects -------------------------------------------------------------------- */
+/*
+ * --- code objects --------------------------------------------------------------------
+ */
 
 static kpack_error_t find_code(const struct closure *c, const char *path,
 			       struct kp_span stem, const char *ending, bool *found,
@@ -94,7 +98,7 @@ static kpack_error_t find_code(const struct closure *c, const char *path,
 	return KPACK_SUCCESS;
 }
 
-/* Are both modes of xnack built for a processor? */
+/* Whether both xnack modes are built for a processor. */
 static bool has_modes(const char *gpu)
 {
 	const struct kp_processor *p = kp_processor_by_name(kp_span_str(gpu));
@@ -103,8 +107,8 @@ static bool has_modes(const char *gpu)
 }
 
 /*
- * The fault that OF finds no code STEM and ENDING, and what names may be where they may say
- * the mode of xnack.
+ * Add the fault that OF finds no code STEM+ENDING.  If the name may state an xnack mode,
+ * the text also has those names.
  */
 static kpack_error_t add_no_code(struct closure *c, size_t of, struct kp_span stem,
 				 const char *gpu, const char *ending,
@@ -134,7 +138,9 @@ static kpack_error_t add_no_code(struct closure *c, size_t of, struct kp_span st
 	return err;
 }
 
-/* Does the code object CODE have the kernel that NAME of the child's solutions is? */
+/*
+ * Whether the code object CODE contains a kernel of the child's solutions, of that kind.
+ */
 static kpack_error_t holds_kernel(struct closure *c, size_t child, size_t code,
 				  unsigned kind, bool *holds, struct kpackx_error *why)
 {
@@ -160,7 +166,9 @@ static kpack_error_t holds_kernel(struct closure *c, size_t child, size_t code,
 						: KPACK_SUCCESS;
 }
 
-/* Code of one kind; an object of the other kind that has the kernels will do. */
+/*
+ * Require code of one kind; an object of the other kind that has the kernels is enough.
+ */
 static kpack_error_t need_kind(struct closure *c, size_t child, struct kp_span stem,
 			       const char *gpu, unsigned kind, struct kpackx_error *why)
 {
@@ -179,7 +187,7 @@ static kpack_error_t need_kind(struct closure *c, size_t child, struct kp_span s
 	return found ? KPACK_SUCCESS : add_no_code(c, child, stem, gpu, mine, why);
 }
 
-/* Its library does not say what its kernels are: any code object will do. */
+/* If the library does not state the kinds of its kernels, any code object is enough. */
 static kpack_error_t need_any(struct closure *c, size_t child, struct kp_span stem,
 			      const char *gpu, struct kpackx_error *why)
 {
@@ -192,7 +200,7 @@ static kpack_error_t need_any(struct closure *c, size_t child, struct kp_span st
 	return found ? KPACK_SUCCESS : add_no_code(c, child, stem, gpu, ".co", why);
 }
 
-/* A fallback's library may be for any GPU; its code never is. */
+/* A fallback's library may be for any GPU; its code is always for one GPU. */
 static kpack_error_t need_fallback(struct closure *c, size_t child, struct kp_span stem,
 				   const char *gpu, struct kpackx_error *why)
 {
@@ -229,7 +237,9 @@ static kpack_error_t need_code(struct closure *c, size_t child, struct kp_span s
 	return KPACK_SUCCESS;
 }
 
-/* --- children ------------------------------------------------------------------------ */
+/*
+ * --- children ------------------------------------------------------------------------
+ */
 
 /* The processor that a predicate names, without features. */
 static void row_gpu(struct kp_span text, char out[KP_TARGET_TEXT_MAX])
@@ -255,8 +265,8 @@ static kpack_error_t need_code_of(struct closure *c, struct parent *p, size_t ch
 		return KPACK_SUCCESS;
 	if (p->n_code++ == CODE_MAX)
 		return closure_add(c, why, p->path,
-				   "leads to more than %d code objects, of which no more "
-				   "are looked for",
+				   "leads to more than %d code objects; the rest is not "
+				   "checked",
 				   CODE_MAX);
 	return need_code(c, child, stem, gpu, kinds, why);
 }
@@ -292,7 +302,9 @@ static kpack_error_t check_placeholder(struct closure *c, struct parent *p,
 	return KPACK_SUCCESS;
 }
 
-/* --- libraries without placeholders -------------------------------------------------- */
+/*
+ * --- libraries without placeholders --------------------------------------------------
+ */
 
 static unsigned merged_kinds(const struct tensile_index *index, const char *gpu)
 {
@@ -319,8 +331,9 @@ static kpack_error_t add_no_file(struct closure *c, const struct parent *p,
 }
 
 /*
- * Loaders take whatever code there is.  Kernels of all solutions stand in one file, or
- * each in its own; where another GPU has that one file, it is meant here, too.
+ * Loaders use all code that exists.  The kernels of all solutions are in one file, or
+ * each kernel is in its own.  If another GPU has the one file, this GPU must have it,
+ * too.
  */
 static kpack_error_t check_merged(struct closure *c, const struct parent *p,
 				  const char *gpu, struct kpackx_error *why)
@@ -340,12 +353,14 @@ static kpack_error_t check_merged(struct closure *c, const struct parent *p,
 	return KPACK_SUCCESS;
 }
 
-/* --- a library ----------------------------------------------------------------------- */
+/*
+ * --- a library -----------------------------------------------------------------------
+ */
 
 /*
- * Helpers: loaders want them, and go on without.  They are missing where a kernel
- * cannot do without, where rocBLAS has kernels from source, which are built together with
- * them, and where another GPU of the library has them.
+ * Loaders open helpers, but go on without them.  That a helper is missing is a fault if a
+ * kernel needs it, if rocBLAS has kernels from source, which are built together with it,
+ * or if another GPU of the library has it.
  */
 static kpack_error_t check_helper(struct closure *c, const struct parent *p,
 				  const char *gpu, struct kpackx_error *why)
@@ -376,7 +391,10 @@ static bool is_generic(const char *gpu)
 	return kp_generic_members(kp_span_str(gpu)) != NULL;
 }
 
-/* Rows for other processors only: there is nothing for the one it is named after. */
+/*
+ * Check that the library's rows are not all for other processors than the one in its
+ * name.
+ */
 static kpack_error_t check_rows(struct closure *c, const struct parent *p,
 				struct kpackx_error *why)
 {
@@ -394,7 +412,7 @@ static kpack_error_t check_rows(struct closure *c, const struct parent *p,
 			   p->gpu, gpu);
 }
 
-/* Solutions for an unknown GPU: there must be code for some GPU. */
+/* A library whose solutions name no GPU: code for some GPU must exist. */
 static kpack_error_t check_any_code(struct closure *c, const struct parent *p,
 				    struct kpackx_error *why)
 {
@@ -407,7 +425,7 @@ static kpack_error_t check_any_code(struct closure *c, const struct parent *p,
 			   "none is beside it");
 }
 
-/* A library that is named after no GPU: those that its rows or its solutions name. */
+/* A library without a GPU in its name: check the GPUs that its rows or solutions name. */
 static kpack_error_t check_named(struct closure *c, const struct parent *p,
 				 struct kpackx_error *why)
 {
@@ -465,9 +483,11 @@ kpack_error_t closure_parent(struct closure *c, size_t file, struct kpackx_error
 	return err;
 }
 
-/* --- files that something should lead to --------------------------------------------- */
+/*
+ * --- files that a library must lead to -----------------------------------------------
+ */
 
-/* Is there one library for all GPUs in the directory of PATH? */
+/* Whether a library for all GPUs exists in the directory of PATH. */
 static kpack_error_t has_whole(const struct closure *c, const char *path, bool *has,
 			       struct kpackx_error *why)
 {
@@ -481,8 +501,9 @@ static kpack_error_t has_whole(const struct closure *c, const char *path, bool *
 }
 
 /*
- * Does a library lead to the file, which is for GPU?  rocBLAS ends the program when it
- * finds none.  Of others it is only certain where another GPU's stands there.
+ * Whether no library leads to the file; GPU is the GPU that it is for.  rocBLAS ends the
+ * program if it finds no library.  For other libraries it is only certain that one is
+ * missing if another GPU has one.
  */
 static kpack_error_t is_orphan(const struct closure *c, size_t file,
 			       char gpu[KP_TARGET_TEXT_MAX], bool *orphan,
@@ -517,7 +538,8 @@ kpack_error_t closure_child(struct closure *c, size_t file, struct kpackx_error 
 	missing = closure_beside(path, kp_span_str(lazy), ending);
 	if (!missing)
 		return kp_fail_memory(why, strlen(path), "a path");
-	err = closure_add(c, why, missing, "is missing, and what it leads to is there");
+	err = closure_add(c, why, missing,
+			  "is missing, but files that it must lead to exist");
 	free(missing);
 	return err;
 }
@@ -533,7 +555,8 @@ kpack_error_t closure_merged(struct closure *c, size_t file, struct kpackx_error
 		      : KPACK_SUCCESS;
 }
 
-/* A child for a GPU whose library is here; files of other builds may name others. */
+/* Require a child only if its GPU's library is here: the file may come from another
+ * build, with more GPUs. */
 static kpack_error_t check_prefix(struct closure *c, size_t file, struct kp_span prefix,
 				  struct kpackx_error *why)
 {

@@ -6,7 +6,9 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* --- names --------------------------------------------------------------------------- */
+/*
+ * --- names ---------------------------------------------------------------------------
+ */
 
 struct kp_span path_directory(const char *path)
 {
@@ -102,7 +104,9 @@ bool tensile_merged_gpu(struct kp_span name, char gpu[KP_TARGET_TEXT_MAX])
 	       arch_of_directory(name, gpu, NULL);
 }
 
-/* --- the pass ------------------------------------------------------------------------ */
+/*
+ * --- the pass ------------------------------------------------------------------------
+ */
 
 static unsigned flags_of(struct kp_span name)
 {
@@ -134,7 +138,7 @@ static kpack_error_t add(struct tensile_places *p, const struct code_place *plac
 	return KPACK_SUCCESS;
 }
 
-/* DIR, or the directory above that of a GPU. */
+/* DIR, or if it is a GPU's directory, the directory above it. */
 static struct kp_span root_of(struct kp_span dir)
 {
 	struct kp_span name = path_last(dir);
@@ -145,7 +149,7 @@ static struct kp_span root_of(struct kp_span dir)
 	return dir;
 }
 
-/* The directory of a processor, of its parent, and of the library. */
+/* Add a file for all of its directory, for its processor, and for the whole library. */
 static kpack_error_t add_file(struct tensile_places *p, const char *path,
 			      struct kpackx_error *why)
 {

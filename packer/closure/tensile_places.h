@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What Tensile's directories hold for each processor: one pass over a tree's files. */
+/*
+ * Index what Tensile's directories hold for each processor, in one pass over the files.
+ */
 #ifndef PACKER_CLOSURE_TENSILE_PLACES_H
 #define PACKER_CLOSURE_TENSILE_PLACES_H
 
@@ -10,15 +12,15 @@ enum {
 	PLACE_HSACO = 2,     /* a .hsaco */
 	PLACE_MERGED = 4,    /* TensileLibrary_<gpu>.co */
 	PLACE_HELPER = 8,    /* Kernels.so-000-<gpu>.hsaco */
-	PLACE_HELPERS = 16,  /* the same in several, Kernels1.so-000-<gpu>.hsaco ... */
+	PLACE_HELPERS = 16,  /* helper files Kernels1.so-000-<gpu>.hsaco ... */
 	PLACE_PARENT = 32,   /* TensileLibrary_lazy_<gpu>.dat and the like */
 	PLACE_XNACK_ON = 64, /* a code object with -xnack+ */
 };
 
 struct code_place {
 	struct kp_span dir;
-	char gpu[KP_TARGET_TEXT_MAX]; /* a processor; "" stands for all of the directory */
-	bool whole; /* what is in directories of GPUs below dir counts, too */
+	char gpu[KP_TARGET_TEXT_MAX]; /* a processor; "": all of the directory */
+	bool whole; /* includes the directories of GPUs below dir */
 	unsigned flags;
 };
 
@@ -28,35 +30,39 @@ struct tensile_places {
 	size_t count, cap;
 };
 
-/* OUT must be finished in any case.  OUT_OF_MEMORY. */
+/* The caller must finish OUT in any case.  OUT_OF_MEMORY. */
 kpack_error_t tensile_places_read(const struct library_found *found,
 				  struct tensile_places *out, struct kpackx_error *why);
 void tensile_places_fini(struct tensile_places *places);
 
-/* Flags of GPU ("" any) in DIR; 0 when nothing is there. */
+/* Flags of GPU ("": any) in DIR; 0 if it has nothing there. */
 unsigned tensile_places_get(const struct tensile_places *places, struct kp_span dir,
 			    const char *gpu);
 /* Flags of any GPU in all directories of the library that has a file in DIR. */
 unsigned tensile_places_all(const struct tensile_places *places, struct kp_span dir);
 
-/* --- names, which also others want to know ------------------------------------------- */
+/*
+ * --- names, also for the other checks ------------------------------------------------
+ */
 
-/* rocBLAS, hipBLASLt, hipSPARSELt: is the object of one of these? */
+/* Whether the object is rocBLAS's, hipBLASLt's or hipSPARSELt's. */
 bool tensile_is_library(const struct library_object *object);
 
-/* The processor at the end of NAME, without its features; false: there is none. */
+/* The last processor in NAME, without its features; false: NAME has none. */
 bool tensile_gpu_of_name(struct kp_span name, char out[KP_TARGET_TEXT_MAX]);
 
 /*
- * Is NAME that of a library that loaders open first, with one of the endings .dat,
- * .dat.zlib or .yaml?  GPU is the processor that it names, or "".
+ * Whether NAME is that of a library that loaders open first, with the ending .dat,
+ * .dat.zlib or .yaml.  GPU is the processor that it names, or "".
  */
 bool tensile_is_parent(struct kp_span name, char gpu[KP_TARGET_TEXT_MAX]);
 
-/* Is NAME that of the code of all solutions for one GPU, TensileLibrary_<gpu>.co? */
+/*
+ * Whether NAME is that of the code of all solutions for one GPU, TensileLibrary_<gpu>.co.
+ */
 bool tensile_merged_gpu(struct kp_span name, char gpu[KP_TARGET_TEXT_MAX]);
 
-/* Everything before the last '/', and what comes behind it. */
+/* The parts of PATH before and after its last '/'. */
 struct kp_span path_directory(const char *path);
 struct kp_span path_last(struct kp_span path);
 

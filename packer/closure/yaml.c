@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The files that TensileLibrary.yaml names: beside it, or in a directory of a GPU there.
- * Where it says for which GPU, in that one's; where it only tells of GPUs, in each of
- * theirs.
+ * Check that the files exist that TensileLibrary.yaml names: next to it, or in a GPU's
+ * directory there.  If the file's GPU is stated, it must be in that GPU's directory; if
+ * the YAML file only mentions GPUs, in the directory of each of them.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "core/base/text.h"
 #include "yaml_names.h"
 
-/* "a/./b/../c" and the like, in place; false: it leaves the root. */
+/* Resolve "a/./b/../c" and the like, in place; false: the path leaves the root. */
 static bool normalise(char *path)
 {
 	size_t size = 0;
@@ -39,7 +39,7 @@ static bool normalise(char *path)
 	return true;
 }
 
-/* Is NAME in DIR/SUB, which is DIR when SUB is ""? */
+/* Whether NAME exists in DIR/SUB, or in DIR if SUB is "". */
 static kpack_error_t find_in(const struct closure *c, struct kp_span dir,
 			     struct kp_span sub, const char *name, bool *found,
 			     struct kpackx_error *why)
@@ -55,7 +55,7 @@ static kpack_error_t find_in(const struct closure *c, struct kp_span dir,
 	return KPACK_SUCCESS;
 }
 
-/* The directories of GPUs in that of the YAML file. */
+/* The GPUs' directories in the YAML file's directory. */
 struct gpu_dirs {
 	struct kp_span *items;
 	size_t count, cap;
@@ -95,7 +95,7 @@ struct yaml_check {
 	struct yaml_names names;
 };
 
-/* In the directory of GPU; "": anywhere. */
+/* Add the fault that NAME is missing in the directory of GPU; "": in all directories. */
 static kpack_error_t add_missing(const struct yaml_check *y, struct kp_span gpu,
 				 const char *name, struct kpackx_error *why)
 {
@@ -125,7 +125,7 @@ static bool tells_of(const struct yaml_names *names, struct kp_span gpu)
 	return false;
 }
 
-/* In each directory of a GPU that the file tells of; *ANY: there are such. */
+/* Check each directory of a GPU that the file mentions; *ANY: such a directory exists. */
 static kpack_error_t check_told(const struct yaml_check *y, const char *name, bool *any,
 				struct kpackx_error *why)
 {
@@ -153,7 +153,9 @@ static kpack_error_t check_any(const struct yaml_check *y, const char *name,
 	return found ? KPACK_SUCCESS : add_missing(y, (struct kp_span){0}, name, why);
 }
 
-/* An absolute path is one of the machine that built it. */
+/*
+ * An absolute path is from the machine that built the file: only its last part is used.
+ */
 static kpack_error_t check_name(const struct yaml_check *y, const struct yaml_name *name,
 				struct kpackx_error *why)
 {

@@ -7,27 +7,29 @@
 #if KP_WITH_YAML
 #include <yaml.h>
 
-/* Bytes of a file: libyaml reads some 20 MB a second, and such files are small. */
+/*
+ * Limit of a file's bytes: libyaml reads some 20 MB per second, and real files are small.
+ */
 #define BYTES_MAX (256 << 20)
 
-/* Nesting of collections: each open one makes libyaml's work for a token larger. */
+/* Limit of nested collections: each open one makes libyaml slower per token. */
 #define DEPTH_MAX 64
 
-/* Aliases of a file: none of the known ones has any. */
+/* Limit of aliases in a file: no known file has any. */
 #define ALIASES_MAX 65536
 
-/* Bytes of a name of a GPU, and how many are remembered: AMD has made some 60. */
+/* Limits of bytes of a GPU's name, and of remembered GPUs: AMD has made some 60. */
 #define GPU_MAX 64
 #define GPUS_MAX 256
 
 /* A collection that is open. */
 struct level {
 	bool map, at_value;
-	bool placeholder; /* its "type" is that */
+	bool placeholder; /* its "type" is "Placeholder" */
 	char *key;        /* the last key */
-	char *gpu;        /* what an "arch" of it says */
-	char *value;      /* of a "value" */
-	size_t names;     /* how many there were before it */
+	char *gpu;        /* the value of its "arch" */
+	char *value;      /* the value of its "value" */
+	size_t names;     /* number of names before it */
 };
 
 struct reader {
@@ -51,7 +53,8 @@ static bool ends_as(struct kp_span s, const char *ending)
 	return s.size > n && memcmp(s.data + s.size - n, ending, n) == 0;
 }
 
-/* A file's name has an ending, and nothing that only sentences and patterns have. */
+/* Whether S is a file's name: it has a known ending, and no character that indicates a
+ * sentence or a pattern. */
 static bool is_file_name(struct kp_span s)
 {
 	bool known = false;
@@ -124,7 +127,7 @@ static kpack_error_t keep(char **slot, const char *text, struct kpackx_error *wh
 	return *slot ? KPACK_SUCCESS : no_memory(why);
 }
 
-/* A value of a map; TEXT has no NUL in it. */
+/* Remember a value of a map; TEXT has no NUL in it. */
 static kpack_error_t note_value(struct level *l, const char *text,
 				struct kpackx_error *why)
 {
@@ -172,7 +175,7 @@ static kpack_error_t read_scalar(struct reader *r, const char *text, size_t size
 	return is_key ? keep(&l->key, text, why) : note_value(l, text, why);
 }
 
-/* A value of the collection that is open is complete. */
+/* A node of the open collection is complete: in a map, a value follows a key. */
 static void next_place(struct reader *r)
 {
 	struct level *l = r->depth ? &r->levels[r->depth - 1] : NULL;
@@ -198,7 +201,7 @@ static void free_level(struct level *l)
 	free(l->value);
 }
 
-/* What an "arch" says is said of all names beside it. */
+/* Give the GPU of an "arch" to all names in the same map. */
 static kpack_error_t give_gpu(struct reader *r, const struct level *l,
 			      struct kpackx_error *why)
 {
@@ -286,8 +289,8 @@ kpack_error_t yaml_names_read(struct kp_span bytes, struct yaml_names *out,
 	*out = (struct yaml_names){0};
 	if (bytes.size > BYTES_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "%zu bytes, of YAML at most %d are read", bytes.size,
-			       BYTES_MAX);
+			       "%zu bytes: at most %d bytes of YAML are read",
+			       bytes.size, BYTES_MAX);
 	r = calloc(1, sizeof(*r));
 	if (!r || !yaml_parser_initialize(&r->parser)) {
 		free(r);

@@ -11,10 +11,10 @@
 #define KP_WITH_YAML 1
 #endif
 
-/* A scalar that ends as the name of a file does. */
+/* A scalar that ends like the name of a file. */
 struct yaml_name {
 	char *text;
-	char *gpu; /* it stands below a key, or beside an "arch", of this name; or NULL */
+	char *gpu; /* named by a key above it, or by an "arch" next to it; or NULL */
 };
 
 struct yaml_names {
@@ -25,10 +25,11 @@ struct yaml_names {
 };
 
 /*
- * Every scalar of BYTES that names a .co, .hsaco, .dat or .yaml, and Tensile's
- * placeholders, which name PREFIX.yaml.  Aliases are not followed: what they stand for
- * is read where it is.  OUT must be finished in any case.  INVALID_FORMAT: no YAML, with
- * the line, or more than is read; NOT_IMPLEMENTED: built without libyaml; OUT_OF_MEMORY.
+ * Collect every scalar of BYTES that names a .co, .hsaco, .dat or .yaml, and Tensile's
+ * placeholders, which name PREFIX.yaml.  Aliases are not followed: their target is read
+ * where it is defined.  The caller must finish OUT in any case.  INVALID_FORMAT: not YAML
+ * (WHY names the line), or beyond a limit; NOT_IMPLEMENTED: built without libyaml;
+ * OUT_OF_MEMORY.
  */
 kpack_error_t yaml_names_read(struct kp_span bytes, struct yaml_names *out,
 			      struct kpackx_error *why);

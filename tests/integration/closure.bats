@@ -301,7 +301,7 @@ yaml() { # makes t/rocblas/library/TensileLibrary.yaml of stdin, code for two GP
 	rm out/.kpack/*_gfx90a?xnack+.kpack
 	run kpack verify -q --tree out
 	[ "$status" -eq 1 ]
-	[[ "$output" == *"needs $ROC/gfx90a/Kernels.so-000-gfx90a-xnack+.hsaco, the other of the pair"* ]]
+	[[ "$output" == *"needs $ROC/gfx90a/Kernels.so-000-gfx90a-xnack+.hsaco, the other xnack mode"* ]]
 	packed rocblas-flat
 	cp -a "$F/rocblas-flat.out" flat
 	rm flat/.kpack/*_generic.kpack
