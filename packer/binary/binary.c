@@ -32,7 +32,7 @@ void binary_close(struct binary *b)
 	*b = (struct binary){.path = b->path, .fd = -1};
 }
 
-/* Bytes of the file on the heap; free() them. */
+/* Read bytes of the file to the heap; the caller frees them. */
 static kpack_error_t read_bytes(const struct binary *b, uint64_t offset, uint64_t size,
 				uint8_t **out, struct kpackx_error *why)
 {
@@ -57,7 +57,7 @@ kpack_error_t binary_read_marker(struct binary *b, struct kpackx_error *why)
 	kpack_error_t err;
 
 	KP_TRY(kp_converted_find(b->fd, b->size, &b->fat, &b->where, why));
-	/* more is not looked at */
+	/* bytes beyond that limit are ignored */
 	size = b->where.marker_size < KP_MARKER_MAX ? b->where.marker_size
 						    : KP_MARKER_MAX;
 	KP_TRY(read_bytes(b, b->where.marker_offset, size, &bytes, why));

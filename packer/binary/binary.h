@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A host binary, and what a converted one carries: its marker and its layout. */
+/* A host binary; if it is converted, with its marker and its layout. */
 #ifndef PACKER_BINARY_BINARY_H
 #define PACKER_BINARY_BINARY_H
 
@@ -22,20 +22,25 @@ struct binary {
 	struct kp_layout layout;
 };
 
-/* Open PATH, which is borrowed, and look at it.  Any kind of file is a success. */
+/*
+ * Open PATH, which is borrowed, and find out its kind.  Files of any kind are a success.
+ */
 kpack_error_t binary_open(const char *path, struct binary *out, struct kpackx_error *why);
-void binary_close(struct binary *b); /* accepts one that was not opened */
+void binary_close(struct binary *b); /* does nothing if fd is -1 */
 
 /*
- * Read the marker of a converted one, and know where its layout is.  INVALID_FORMAT,
- * INVALID_METADATA and whatever else kp_converted_find and kp_marker_parse say.
+ * Read the marker of a converted binary, and find its layout.  INVALID_FORMAT,
+ * INVALID_METADATA, and all errors of kp_converted_find and kp_marker_parse.
  */
 kpack_error_t binary_read_marker(struct binary *b, struct kpackx_error *why);
 
-/* Then its layout, where it has one.  INVALID_METADATA: it is of another binary. */
+/*
+ * After binary_read_marker: read the layout, if the binary has one.
+ * INVALID_METADATA: the layout is that of another binary.
+ */
 kpack_error_t binary_read_layout(struct binary *b, struct kpackx_error *why);
 
-/* The index a wrapper asks for: the runtime uses 32 bits. */
+/* The index that a wrapper asks for, of which the runtime uses 32 bits. */
 uint32_t binary_index(const struct binary *b, size_t wrapper);
 
 /* The kind in words: "converted", "fat" ... */

@@ -28,7 +28,7 @@ static kpack_error_t add_layout(struct built_arches *a, size_t *cap,
 	return KPACK_SUCCESS;
 }
 
-/* Files of kernel databases that are for no GPU in particular. */
+/* Whether ARCH is that of database files that are for no particular GPU. */
 static bool is_neutral(const char *arch)
 {
 	return strcmp(arch, KP_ARCH_GENERIC) == 0;
@@ -98,7 +98,8 @@ bool built_arches_installed(const struct built_arches *a, const char *arch)
 	return found && a->installed[found - a->items];
 }
 
-/* Does a GPU called GPU run code for ARCH: with fewer features, or of its generic target? */
+/* Whether GPU runs code for ARCH: for the same processor with fewer features stated, or
+ * for its generic target. */
 static bool runs(const struct kp_target *gpu, const char *arch)
 {
 	const char *generic = kp_processor_generic(kp_span_str(gpu->processor));

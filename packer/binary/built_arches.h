@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The architectures that a converted binary was built for, as its layout says, or that its
- * archives have where there is none; and which of them are installed for it.
+ * The architectures that a converted binary was built for, from its layout, or if it has
+ * no layout, from its archives; and which of them are installed for it.
  */
 #ifndef PACKER_BINARY_BUILT_ARCHES_H
 #define PACKER_BINARY_BUILT_ARCHES_H
@@ -10,14 +10,14 @@
 #include "reachable_archives.h"
 
 struct built_arches {
-	const char **items; /* sorted; of the layout and the archives */
+	const char **items; /* sorted; strings belong to the layout or the archives */
 	size_t count;
 	bool *installed; /* per item */
 };
 
 /*
- * The architectures of B with the archives in REACH. A must be zeros, and finished in any
- * case.
+ * Find the architectures of B, which reaches the archives in REACH.  The caller passes A
+ * as zeros, and must finish it in any case.
  */
 kpack_error_t built_arches_find(const struct binary *b, const struct reach *reach,
 				struct built_arches *a, struct kpackx_error *why);
@@ -25,7 +25,7 @@ void built_arches_fini(struct built_arches *a);
 
 bool built_arches_installed(const struct built_arches *a, const char *arch);
 
-/* Does GPU run any code of the binary, or any that is INSTALLED? */
+/* Whether GPU can run any code of the binary; INSTALLED: only count installed code. */
 bool built_arches_run(const struct built_arches *a, const struct kp_target *gpu,
 		      bool installed);
 

@@ -7,7 +7,7 @@
 #include "host_moves.h"
 #include "core/base/text.h"
 
-/* Bytes that are compared at once, and what is seen around them. */
+/* Bytes that are compared at once, and bytes of context around them. */
 #define PIECE 65536
 #define MARGIN (HOST_HASH_PREFIX_MAX + HOST_HASH_SIZE + 1)
 
@@ -24,9 +24,13 @@ struct hosts {
 	struct host_verdict *out;
 };
 
-/* --- one section ---------------------------------------------------------------------------- */
+/*
+ * --- one section
+ * ----------------------------------------------------------------------------
+ */
 
-/* Where in SHOWN the first difference without an explanation is, from FROM to END. */
+/* Find the first difference in SHOWN between FROM and END that host_moves_explain cannot
+ * explain. */
 static bool find_difference(const struct hosts *h, const struct host_bytes *shown,
 			    size_t from, size_t end, size_t *at)
 {
@@ -78,7 +82,8 @@ static kpack_error_t compare_bytes(struct hosts *h, size_t i, struct kpackx_erro
 }
 
 /*
- * What host_dynamic_compare compared, or depends on the order of symbols; and wrappers, which were counted.
+ * Whether the bytes of section S are not compared here: host_dynamic_compare compared
+ * them, or they depend on the order of symbols, or they are wrappers, which were counted.
  */
 static bool is_compared_otherwise(const struct hosts *h, const struct host_section *s)
 {
@@ -97,7 +102,10 @@ static bool is_compared_otherwise(const struct hosts *h, const struct host_secti
 	       strcmp(s->name, ".hipFatBinSegment") == 0;
 }
 
-/* --- all of them ---------------------------------------------------------------------------- */
+/*
+ * --- all sections
+ * ---------------------------------------------------------------------------
+ */
 
 static void compare_header(struct hosts *h, const struct host_section *a,
 			   const struct host_section *b)
@@ -118,7 +126,7 @@ static void compare_header(struct hosts *h, const struct host_section *a,
 static void compare_headers(struct hosts *h)
 {
 	if (h->a.stack_executable != h->b.stack_executable)
-		host_differs(h->out, "only one wants a stack that can be executed");
+		host_differs(h->out, "only one needs an executable stack");
 	for (size_t i = 0; i < h->a.count && i < h->b.count; i++)
 		compare_header(h, &h->a.items[i], &h->b.items[i]);
 	if (h->a.count != h->b.count)

@@ -7,7 +7,7 @@
 #include "host_hash.h"
 #include "core/base/text.h"
 
-/* Types of relocations are told apart by as many bits: AArch64's end at 1040. */
+/* Limit of relocation types that are distinguished: AArch64's end at 1040. */
 #define TYPES 2048
 
 void host_differs(struct host_verdict *out, const char *fmt, ...)
@@ -39,7 +39,10 @@ struct dynamic {
 	size_t count;
 };
 
-/* --- reading -------------------------------------------------------------------------------- */
+/*
+ * --- reading
+ * --------------------------------------------------------------------------------
+ */
 
 static size_t section_size(const struct host_section *s)
 {
@@ -55,7 +58,7 @@ static kpack_error_t load(struct dynamic *d, const char *name, uint8_t **out,
 	return host_section_load(d->sections, s, out, why);
 }
 
-/* The text at AT of .dynstr, which has a NUL behind its end. */
+/* The text at offset AT of .dynstr, which has a NUL after its end. */
 static struct kp_span text_at(const struct dynamic *d, uint64_t at)
 {
 	return at < d->names_size ? kp_span_str((const char *)d->names + at)
@@ -107,7 +110,10 @@ static void fini(struct dynamic *d)
 	free(d->symbols);
 }
 
-/* --- symbols -------------------------------------------------------------------------------- */
+/*
+ * --- symbols
+ * --------------------------------------------------------------------------------
+ */
 
 static int by_name(const void *a, const void *b)
 {
@@ -165,7 +171,10 @@ static void compare_symbols(struct dynamic *a, struct dynamic *b,
 		host_differs(out, "%zu dynamic symbols, and %zu", a->count, b->count);
 }
 
-/* --- the dynamic section ------------------------------------------------------------------------ */
+/*
+ * --- the dynamic section
+ * ------------------------------------------------------------------------
+ */
 
 enum value { NUMBER, ADDRESS, TEXT };
 
@@ -244,9 +253,12 @@ static void compare_tables(const struct dynamic *a, const struct dynamic *b,
 	}
 }
 
-/* --- relocations -------------------------------------------------------------------------------- */
+/*
+ * --- relocations
+ * --------------------------------------------------------------------------------
+ */
 
-/* How many relocations RELR's bitmaps stand for. */
+/* Count the relocations in RELR's bitmaps. */
 static uint64_t count_relr(const uint8_t *bytes, size_t size)
 {
 	uint64_t n = 0;

@@ -68,9 +68,12 @@ void host_moves_fini(struct host_moves *m)
 	*m = (struct host_moves){0};
 }
 
-/* --- what explains a difference ---------------------------------------------------------- */
+/*
+ * --- explanations of a difference
+ * --------------------------------------------------------
+ */
 
-/* A 64-bit address, aligned. */
+/* Whether the difference is in an aligned 64-bit address of something that moved. */
 static bool is_address(const struct host_moves *m, const struct host_bytes *s, size_t at,
 		       size_t *end)
 {
@@ -85,8 +88,9 @@ static bool is_address(const struct host_moves *m, const struct host_bytes *s, s
 }
 
 /*
- * A 32-bit distance or address, at any place.  The lowest bytes of what it changed by may
- * be zero, so the difference can begin in the middle.
+ * Whether the difference is in a 32-bit distance or address, aligned or not.  The lowest
+ * bytes of the change may be zero, so the difference can begin in the middle of the
+ * value.
  */
 static bool is_distance(const struct host_moves *m, const struct host_bytes *s, size_t at,
 			size_t *end)
@@ -105,7 +109,9 @@ static bool is_distance(const struct host_moves *m, const struct host_bytes *s, 
 	return false;
 }
 
-/* Instructions of AArch64 whose operand is a part of an address, and where it stands. */
+/*
+ * AArch64 instructions that have a part of an address as operand, and the operand's bits.
+ */
 static const struct {
 	uint32_t mask, value, operand;
 } aarch64[] = {
@@ -145,7 +151,7 @@ static bool is_hash(const struct host_bytes *s, size_t at, size_t *end)
 bool host_moves_explain(const struct host_moves *m, const struct host_bytes *bytes,
 			size_t at, size_t *end)
 {
-	/* where nothing moved, only a hash may differ */
+	/* if nothing moved, only a hash may differ */
 	if (m->count > 1) {
 		if (is_address(m, bytes, at, end) || is_distance(m, bytes, at, end))
 			return true;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include "core/base/bounds.h"
 
-/* What conversion makes, or depends on the device code alone. */
+/* Whether conversion makes the section, or it depends on the device code only. */
 static bool is_left_out(const char *name)
 {
 	static const char *const names[] = {
@@ -59,7 +59,7 @@ static kpack_error_t read_sections(struct host_sections *s, struct kpackx_error 
 {
 	size_t n, names;
 
-	/* binary_open looked at the size of the table */
+	/* binary_open has checked the size of the table */
 	if (elf_getshdrnum(s->libelf, &n) || elf_getshdrstrndx(s->libelf, &names))
 		return lies(why, "section headers");
 	s->items = calloc(n + 1, sizeof(*s->items));
@@ -78,7 +78,7 @@ static kpack_error_t read_sections(struct host_sections *s, struct kpackx_error 
 	return KPACK_SUCCESS;
 }
 
-/* Without a word about it a stack is executable. */
+/* Without a PT_GNU_STACK segment the stack is executable. */
 static kpack_error_t read_stack(struct host_sections *s, struct kpackx_error *why)
 {
 	GElf_Phdr h;

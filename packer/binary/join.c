@@ -22,7 +22,7 @@ static void set(struct join *out, enum join_relation relation, size_t other,
 	snprintf(out->text, sizeof(out->text), "%s", text);
 }
 
-/* The names are the keys of the code: code under two of them is not found by one. */
+/* The kernel_name is part of the code's keys, so one name cannot find code of both. */
 static void compare_names(const struct binary *a, const struct binary *b, size_t other,
 			  struct join *out)
 {
@@ -80,7 +80,7 @@ static kpack_error_t join_all(const struct binary *list, size_t n, size_t chosen
 	return KPACK_SUCCESS;
 }
 
-/* Are all of the kind of the chosen one, and that converted? */
+/* Whether all are converted; if not, OUT says why. */
 static bool compare_kinds(const struct binary *list, size_t n, size_t chosen,
 			  struct join *out)
 {

@@ -11,12 +11,12 @@
 #include "core/target/target.h"
 #include "core/base/text.h"
 
-/* What decoding an ordinal gave.  Entries that share it may lie about its size. */
+/* The result of decoding an ordinal.  Entries that share it may state different sizes. */
 struct installed_decoded {
 	enum { UNKNOWN, GOOD, BAD } state;
 	uint64_t size, chunk;
 	uint8_t hash[16];
-	struct kpackx_error *why; /* BAD, unless memory was short */
+	struct kpackx_error *why; /* if BAD; NULL if that was out of memory */
 };
 
 /* --- archives --------------------------------------------------------------------- */
@@ -57,7 +57,7 @@ static struct installed_archive *known_archive(const struct installed *set,
 	return NULL;
 }
 
-/* The archive at PATH, whose stat is ST; one that cannot be opened is kept with the reason. */
+/* Open the archive PATH with the stat ST; if that fails, it is kept with the reason. */
 static kpack_error_t open_archive(struct installed *set, const char *path,
 				  const struct stat *st, struct installed_archive **out,
 				  struct kpackx_error *why)
@@ -85,7 +85,7 @@ static kpack_error_t open_archive(struct installed *set, const char *path,
 	return KPACK_SUCCESS;
 }
 
-/* --- what a binary reaches -------------------------------------------------------- */
+/* --- archives that a binary reaches ----------------------------------------------- */
 
 struct among {
 	const char *arch;
@@ -100,7 +100,7 @@ static bool is_it(struct kp_span target, void *arg)
 	return !among->found;
 }
 
-/* Does the runtime look under the name TARGET for a GPU called ARCH? */
+/* Whether the runtime tries the name TARGET for a GPU with the target ID ARCH. */
 static bool asks_for(const char *arch, const char *target)
 {
 	struct among among = {.arch = target};
@@ -154,7 +154,7 @@ bool installed_has_arch(const struct installed *set, const char *arch)
 	return false;
 }
 
-/* Is there anything in it that a GPU called ARCH may ask for? */
+/* Whether A has an architecture for which the runtime tries the name ARCH. */
 static bool serves(const struct kpack_archive *a, const char *arch)
 {
 	for (size_t i = 0; i < kp_archive_arch_count(a); i++)
@@ -195,8 +195,9 @@ void reach_fini(struct reach *reach)
 }
 
 /*
- * Take the file at PATH, if there is one.  "rand_x_gfx942.kpack" fits "rand_@GFXARCH@.kpack"
- * too, but no GPU is called "x_gfx942": it belongs to others.
+ * Add the file PATH if it exists.  "rand_x_gfx942.kpack" also matches
+ * "rand_@GFXARCH@.kpack", but no GPU is called "x_gfx942": that archive belongs to other
+ * binaries.
  */
 static kpack_error_t reach_file(struct installed *set, const char *path, const char *arch,
 				struct reach *out, struct kpackx_error *why)
@@ -212,7 +213,7 @@ static kpack_error_t reach_file(struct installed *set, const char *path, const c
 	return add_reached(out, a, arch, why);
 }
 
-/* A resolved path around its placeholder: "DIR/" "BEFORE" arch "AFTER" "/REST". */
+/* A resolved path split at its placeholder: "DIR/" "BEFORE" arch "AFTER" "/REST". */
 struct pattern {
 	char *dir; /* with its slash */
 	struct kp_span before, after;
@@ -237,7 +238,7 @@ static kpack_error_t read_pattern(const char *path, struct pattern *p,
 	return KPACK_SUCCESS;
 }
 
-/* The part of NAME that stands for the placeholder; NULL: it does not fit. */
+/* The part of NAME for the placeholder; NULL: NAME does not match. */
 static char *arch_of(const struct pattern *p, const char *name)
 {
 	size_t size = strlen(name), around = p->before.size + p->after.size;
@@ -281,7 +282,7 @@ static kpack_error_t cannot_list(const char *dir, int error, struct kpackx_error
 	return kp_fail_errno(why, error, "%s: cannot read the directory", text);
 }
 
-/* Names looked at for one binary: a thousand directories of hundreds of archives. */
+/* Limit of names read for one binary: a thousand directories of hundreds of archives. */
 #define NAMES_MAX (1 << 18)
 
 static kpack_error_t count_names(struct reach *out, int n, struct kpackx_error *why)
@@ -328,7 +329,7 @@ kpack_error_t installed_reach(struct installed *set, const struct kp_marker *mar
 		const char *pattern = marker->search_paths[i];
 		char *path;
 
-		/* a placeholder is put in its own place, to be found again */
+		/* replace the placeholder by itself, to find it in the resolved path */
 		KP_TRY(kp_search_resolve(pattern, kp_span_str(KP_SEARCH_ARCH), binary,
 					 NULL, &path, why));
 		err = kp_search_has_arch(pattern) && kp_search_has_arch(path)
@@ -366,10 +367,10 @@ struct kp_span wanted_kind(const struct kp_layout_image *img)
 	return kp_span_str("co");
 }
 
-/* What the runtime would ask for; NUMBER counts the keys of one container and arch. */
+/* The key that the packer gives; NUMBER counts the keys of one container and arch. */
 static char *make_key(const struct wanted_object *want, unsigned number)
 {
-	/* as the packer cuts it */
+	/* the packer cuts it in the same way */
 	int kind = (int)(want->kind.size < 40 ? want->kind.size : 40), n;
 	char *key;
 
@@ -399,12 +400,14 @@ static bool is_wanted(struct installed_archive *a, size_t entry,
 	kp_archive_meta(a->archive, entry, &meta);
 	if (meta.has_xxh3)
 		return memcmp(meta.xxh3, want->xxh3, KP_LAYOUT_HASH) == 0;
-	/* an entry that cannot be decoded may be the one: the caller reports why */
+	/*
+	 * an entry that cannot be decoded may be the wanted one: the caller reports why
+	 */
 	return installed_decode(a, entry, hash, NULL) ||
 	       memcmp(hash, want->xxh3, KP_LAYOUT_HASH) == 0;
 }
 
-/* Try the keys one after the other until one is missing; true: found. */
+/* Try the keys in order until one is missing; true: the wanted object was found. */
 static bool find_in(struct installed_archive *a, const struct wanted_object *want,
 		    struct found_object *out, bool *no_memory)
 {
@@ -418,7 +421,7 @@ static bool find_in(struct installed_archive *a, const struct wanted_object *wan
 					       kp_span_str(want->arch), &entry);
 		free(key);
 		if (!there && number == 0 && key)
-			continue; /* its first object may have been replaced */
+			continue; /* the first object may have been replaced */
 		if (!there)
 			return false;
 		if (is_wanted(a, entry, want)) {

@@ -30,7 +30,7 @@ static kpack_error_t split(struct rewrite *r, const char *path, struct kpackx_er
 				 : kp_fail_memory(why, strlen(path), "a path");
 }
 
-/* Where the file really is, so that the rename replaces it and no link to it. */
+/* Resolve PATH, so that the rename replaces the file and not a link to it. */
 static kpack_error_t split_real(struct rewrite *r, const char *path,
 				struct kpackx_error *why)
 {
@@ -76,7 +76,7 @@ kpack_error_t rewrite_open(struct rewrite *r, const struct binary *from, const c
 
 	*r = (struct rewrite){.from = from, .out = {.fd = -1, .dir_fd = -1}};
 	err = find_place(r, path, why);
-	/* nobody else reads it before it has its permissions */
+	/* no other user can read it before it has its permissions */
 	if (!err)
 		err = kp_outfile_open(&r->out, r->dir, r->name, 0600, why);
 	if (err)
@@ -92,7 +92,7 @@ static bool same_content(const struct stat *a, const struct stat *b)
 	       a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
-/* Is it still the file that was read, under the name that will be replaced? */
+/* Check that FROM is unchanged, and still has the name that will be replaced. */
 static kpack_error_t check_unchanged(const struct rewrite *r, struct kpackx_error *why)
 {
 	struct stat open_now, named;
@@ -107,7 +107,10 @@ static kpack_error_t check_unchanged(const struct rewrite *r, struct kpackx_erro
 	return kp_fail(why, KPACK_ERROR_IO_ERROR, "was changed meanwhile");
 }
 
-/* A file that is replaced may not become somebody else's, nor leave its links behind. */
+/*
+ * A replaced file must keep its owner, and must not have other links with the old
+ * content.
+ */
 static kpack_error_t check_replaced(const struct rewrite *r, struct kpackx_error *why)
 {
 	const struct stat *st = &r->from->st;

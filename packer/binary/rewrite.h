@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A binary written anew: it appears whole, with the attributes of the old one, or not. */
+/*
+ * Rewrite a binary: the new file appears whole, with the old attributes, or not at all.
+ */
 #ifndef PACKER_BINARY_REWRITE_H
 #define PACKER_BINARY_REWRITE_H
 
@@ -8,29 +10,34 @@
 struct rewrite {
 	const struct binary *from;
 	bool in_place;
-	char *dir, *name;      /* where it goes */
-	struct kp_outfile out; /* to be written by the caller */
+	char *dir, *name;      /* the place of the new file */
+	struct kp_outfile out; /* the caller writes it */
 };
 
-/* Is PATH the file FROM is, under whatever name? */
+/* Whether PATH is the file FROM, under any name. */
 bool rewrite_is_same(const struct binary *from, const char *path);
 
 /*
- * Begin to write PATH from FROM, which stays open until the end.  A file that is there will
- * be replaced, FROM's own one too; a symbolic link to it stays one.
- * IO_ERROR (also for anything there that is no regular file), FILE_NOT_FOUND, OUT_OF_MEMORY.
+ * Begin to write PATH from FROM, which must stay open until the end.  An existing file
+ * will be replaced, also FROM's own file; if PATH is a symbolic link, the file it leads
+ * to is replaced.  IO_ERROR (also if PATH exists and is no regular file), FILE_NOT_FOUND,
+ * OUT_OF_MEMORY.
  */
 kpack_error_t rewrite_open(struct rewrite *r, const struct binary *from, const char *path,
 			   struct kpackx_error *why);
 
 /*
- * Give it FROM's attributes and its name.  IO_ERROR: FROM was changed meanwhile, or in
- * place the owner cannot be kept.  NOT_IMPLEMENTED: in place it has other hard links,
- * which would keep the old content.
+ * Give the new file FROM's attributes and its name.  IO_ERROR: FROM was changed
+ * meanwhile; or FROM's own file is replaced and the owner cannot be kept.
+ * NOT_IMPLEMENTED: FROM's own file is replaced and has other hard links, which would keep
+ * the old content.
  */
 kpack_error_t rewrite_publish(struct rewrite *r, struct kpackx_error *why);
 
-/* Unless published, nothing happened.  Accepts a zeroed or failed one. */
+/*
+ * Clean up; without rewrite_publish, nothing was changed.  R may be zeroed, or its open
+ * may have failed.
+ */
 void rewrite_close(struct rewrite *r);
 
 #endif
