@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Places of options: where the argument of each goes, for those that mean no more than
- * that.  A table beside the one of struct option_help, with the same rows.
+ * Places of options: the variable that the argument of an option goes to, for options
+ * that only set a variable.  The table has the same rows as that of struct option_help.
  *
  *	static const struct option_place places[] = {
  *		[OPT_LONG] = OPTION_PLACE(struct args, is_long),
@@ -17,10 +17,10 @@
 #include "options.h"
 
 enum option_kind {
-	OPTION_NOWHERE, /* a row that the table leaves out: it has no place */
+	OPTION_NOWHERE, /* a row that the table omits: the option has no place */
 	OPTION_FLAG,    /* bool, which becomes true */
 	OPTION_WORD,    /* const char *: the argument itself */
-	OPTION_TEXT,    /* char *: a copy of it, in place of the one before */
+	OPTION_TEXT,    /* char *: a copy of the argument; frees an earlier one */
 	OPTION_INT,
 	OPTION_UNSIGNED,
 	OPTION_U64,
@@ -28,11 +28,11 @@ enum option_kind {
 
 struct option_place {
 	enum option_kind kind;
-	size_t at;          /* in the struct of the command's arguments */
-	uint64_t low, high; /* of a number */
+	size_t at;          /* offset in the struct of the command's arguments */
+	uint64_t low, high; /* range of a number */
 };
 
-/* The kind follows from what MEMBER is, so that the two cannot differ. */
+/* The kind follows from the type of MEMBER, so that the two cannot differ. */
 /* clang-format off */
 #define OPTION_KIND(type, member)                  \
 	_Generic(((type *)NULL)->member,           \
@@ -50,13 +50,13 @@ struct option_place {
 #define OPTION_JOBS(type, member) OPTION_NUMBER(type, member, 1, 1024)
 
 /*
- * Put ARG, of the option that is ROW of HELP's table, at PLACE of ARGS: exit status, after
- * telling what is wrong.
+ * Store ARG, the argument of the option in row ROW of HELP's table, at PLACE in ARGS.
+ * Errors are reported.  Returns the exit status.
  */
 int option_put(const struct command_help *help, int row, const struct option_place *place,
 	       void *args, const char *arg);
 
-/* What --jobs is when nobody says: a thread for each core. */
+/* The default of --jobs: a thread for each core. */
 unsigned option_jobs(void);
 
 #endif

@@ -10,13 +10,13 @@
 #include "exit.h"
 #include "report.h"
 
-/* getopt's value of row N: above every character. */
+/* getopt's value for row N: above every character. */
 #define ROW_VALUE(n) (0x100 + (n))
 
 static const struct option_help help_row = {'h', "help", NULL,
 					    "print this text and exit"};
 
-/* Column at which the texts begin. */
+/* The column at which texts begin. */
 #define TEXT_COLUMN 26
 
 static void print_row(FILE *out, const struct option_help *row)
@@ -26,7 +26,7 @@ static void print_row(FILE *out, const struct option_help *row)
 	snprintf(left, sizeof(left), "  %c%c%s--%s%s%s", row->short_name ? '-' : ' ',
 		 row->short_name ? row->short_name : ' ', row->short_name ? ", " : "  ",
 		 row->long_name, row->arg ? " " : "", row->arg ? row->arg : "");
-	if (strlen(left) > TEXT_COLUMN - 2) { /* too long to stand beside its text */
+	if (strlen(left) > TEXT_COLUMN - 2) { /* too long for its text to follow it */
 		fprintf(out, "%s\n", left);
 		left[0] = '\0';
 	}
@@ -37,7 +37,7 @@ static void print_usage(FILE *out, const struct command_help *help)
 {
 	const char *rest = strchr(help->name, ' ');
 
-	/* called as kpack-pack the program is the command */
+	/* if called as kpack-pack, the program's name is the command */
 	if (strcmp(report_program(), "kpack") == 0)
 		fprintf(out, "usage: kpack %s %s\n", help->name, help->operands);
 	else
@@ -96,7 +96,7 @@ static size_t fill_tables(struct getopt_tables *t, const struct option_help *tab
 
 	memset(t, 0, sizeof(*t));
 	t->end = t->shorts;
-	*t->end++ = ':'; /* tell a missing argument from an unknown option */
+	*t->end++ = ':'; /* distinguish a missing argument from an unknown option */
 	for (; table && table[rows].long_name; rows++)
 		add_row(t, &table[rows], ROW_VALUE((int)rows));
 	add_row(t, &help_row, 'h');
@@ -113,7 +113,7 @@ static int row_of(const struct option_help *table, size_t rows, int value)
 	return OPTIONS_STOP;
 }
 
-/* The option getopt stopped at, as the user wrote it. */
+/* The option at which getopt stopped, as the user wrote it. */
 static const char *culprit(const struct options *o, char small[3])
 {
 	const char *word = o->argv[optind > 0 ? optind - 1 : 0];

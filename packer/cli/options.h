@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Options of a subcommand: one table from which both getopt's and the help text
+ * Options of a subcommand: one table from which both getopt's tables and the help text
  * are made, so that they cannot differ.
  *
  *	enum { OPT_LONG, OPT_ARCH };
@@ -31,12 +31,12 @@
 struct option_help {
 	char short_name;       /* 0: none */
 	const char *long_name; /* NULL ends the table */
-	const char *arg;       /* what its argument is called; NULL: it takes none */
+	const char *arg;       /* name of its argument in the help; NULL: it takes none */
 	const char *text;
 };
 
 struct command_help {
-	const char *name;     /* "ls"; "mark show" of a subcommand with subcommands */
+	const char *name;     /* "ls"; "mark show" for one with subcommands */
 	const char *operands; /* "[-l] [--arch LIST] ARCHIVE|DIR..." */
 	const char *summary;  /* one line, for `kpack --help` */
 	const struct option_help *options;
@@ -48,7 +48,7 @@ struct options {
 	int argc;
 	char **argv;
 	const char *arg; /* argument of the option that was just read */
-	int status;      /* exit status to leave with after OPTIONS_STOP */
+	int status;      /* exit status after OPTIONS_STOP */
 	bool begun;
 };
 
@@ -58,20 +58,23 @@ enum {
 };
 
 /*
- * The row of the next option.  --help (-h) is understood in every table.  Options may
- * stand after operands; "--" ends them.
+ * Returns the row of the next option.  Every table also has --help (-h).  Options may
+ * follow operands; "--" ends them.
  */
 int options_next(struct options *o);
 
-/* Usage fault: "PROGRAM: NAME: TEXT", then the usage on stderr.  Returns exit status 2.
- */
+/* Report a usage fault on stderr: "PROGRAM: NAME: TEXT", then the usage.  Returns 2. */
 int options_usage(const struct command_help *help, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Parse TEXT, a decimal number in [LOW, HIGH], with an optional suffix K, M, G (1024). */
+/*
+ * Parse a decimal number in [LOW, HIGH], with an optional suffix K, M, G (powers of
+ * 1024).
+ */
 bool options_number(const char *text, uint64_t low, uint64_t high, uint64_t *out);
 
-/* The same of the argument TEXT of --OPTION: 0, or a usage fault, which was reported. */
+/* As options_number, for the argument TEXT of --OPTION.  Returns 0, or 2 after reporting
+ * a usage fault. */
 int options_take_number(const struct command_help *help, const char *option,
 			const char *text, uint64_t low, uint64_t high, uint64_t *out);
 

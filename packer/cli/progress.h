@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A progress bar on a terminal; nothing anywhere else. */
+/* A progress bar, drawn only on a terminal. */
 #ifndef PACKER_CLI_PROGRESS_H
 #define PACKER_CLI_PROGRESS_H
 
@@ -14,7 +14,7 @@ struct progress {
 	bool on;
 };
 
-/* Begin; WANTED false, or stderr no terminal: nothing is ever drawn. */
+/* Begin.  If WANTED is false, or stderr is not a terminal, nothing is ever drawn. */
 void progress_begin(struct progress *p, const char *what, uint64_t total, bool wanted);
 void progress_add(struct progress *p, uint64_t bytes);
 /* Remove the bar. */

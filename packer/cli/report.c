@@ -31,7 +31,7 @@ static void print_escaped(FILE *out, struct kp_span s)
 	char small[256];
 	char *text;
 
-	/* four bytes for each byte at most */
+	/* each byte becomes at most four bytes */
 	if (s.size < sizeof(small) / 4) {
 		fputs(kp_text_escape(s, small, sizeof(small)), out);
 		return;
@@ -41,7 +41,7 @@ static void print_escaped(FILE *out, struct kp_span s)
 	free(text);
 }
 
-/* Escape all but backslashes, so that escaped names stay as they are. */
+/* Escape all but backslashes, so that names in TEXT are not escaped twice. */
 static void print_message(FILE *out, const char *text)
 {
 	for (;;) {
@@ -162,7 +162,7 @@ void report_array_add(struct report_array *array, json_t *element)
 	}
 	fputs(array->begun ? ",\n" : "[\n", stdout);
 	array->begun = true;
-	/* a failed write is seen by report_finish */
+	/* report_finish reports a failed write */
 	if (json_dumpf(element, stdout, JSON_COMPACT) != 0 && !ferror(stdout))
 		array->failed = true;
 	json_decref(element);
