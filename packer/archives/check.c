@@ -23,7 +23,7 @@ struct check {
 	uint8_t header[BLOB_START];
 	uint64_t toc_offset;
 	struct kp_toc toc;
-	bool *used; /* per ordinal: does an entry refer to it? */
+	bool *used; /* per ordinal: whether an entry refers to it */
 };
 
 #define FAULT(c, ...) CHECK_FAULT((c)->out, __VA_ARGS__)
@@ -50,7 +50,7 @@ static kpack_error_t read_header(struct check *c, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-/* First and last byte of the blob region. */
+/* Begin and end of the blob region. */
 static void blob_bounds(const struct kp_toc *toc, uint64_t *begin, uint64_t *end)
 {
 	if (toc->scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL) {
@@ -102,9 +102,9 @@ static void check_layout(struct check *c)
 		FAULT(c, "toc: %zu bytes follow it", c->toc.size - c->toc.used);
 }
 
-/* --- the table -------------------------------------------------------------------- */
+/* --- the TOC ---------------------------------------------------------------------- */
 
-/* Reads the table, walks it raw, then parses it: parsing changes the bytes. */
+/* Read the TOC, check its raw bytes, then parse it, which changes the bytes. */
 static kpack_error_t read_toc(struct check *c, struct kpackx_error *why)
 {
 	uint64_t size;
@@ -149,7 +149,7 @@ static void check_fields(struct check *c)
 	else if (toc->format_version != 1)
 		FAULT(c, "toc: format_version is %llu, not 1", (ull)toc->format_version);
 	if (!toc->has_scheme)
-		NOTE(c, "toc: compression_scheme is missing, none is meant");
+		NOTE(c, "toc: compression_scheme is missing: readers assume none");
 	if (toc->scheme == KPACK_COMPRESSION_NOOP && !toc->has_blobs && toc->n_entries)
 		FAULT(c, "toc: blobs is missing: other readers find no bytes");
 	if (toc->scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL && !toc->frame_index.size)
@@ -181,8 +181,8 @@ static void check_arch(struct check *c, struct kp_span arch)
 	}
 	kp_target_format(&t, canonical);
 	if (!kp_span_is(arch, canonical))
-		NOTE(c, "toc: architecture %s is spelled %s otherwise", show(arch, &name),
-		     canonical);
+		NOTE(c, "toc: architecture %s: its canonical spelling is %s",
+		     show(arch, &name), canonical);
 }
 
 static void check_declared(struct check *c, const bool *present)

@@ -3,8 +3,9 @@
  * The rules of an archive that opening it does not check: layout, table of
  * contents, frames, metadata, names.
  *
- * A fault is what one of the existing readers - AMD's C++ and Python ones, HRX,
- * ours - would misread or refuse.  A note is a rule only our writer keeps.
+ * A fault is something that one of the existing readers (AMD's C++ and Python readers,
+ * HRX, ours) would misread or refuse.  A note is a violation of a rule that only our
+ * writer keeps.
  */
 #ifndef PACKER_ARCHIVES_CHECK_H
 #define PACKER_ARCHIVES_CHECK_H
@@ -16,11 +17,11 @@ struct check_findings {
 	struct kp_faults faults, notes; /* .refused means nothing here */
 };
 
-/* For the checks: report one more fault, in printf's words. */
+/* For the checks: add a fault or a note, formatted as by printf. */
 #define CHECK_FAULT(findings, ...) kp_faults_add(&(findings)->faults, false, __VA_ARGS__)
 #define CHECK_NOTE(findings, ...) kp_faults_add(&(findings)->notes, false, __VA_ARGS__)
 
-/* Check all but the content of the entries.  The caller frees with check_fini. */
+/* Check all but the content of the entries.  The caller frees OUT with check_fini. */
 void check_archive(struct kpack_archive *a, struct check_findings *out);
 void check_fini(struct check_findings *findings);
 

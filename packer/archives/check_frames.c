@@ -9,10 +9,10 @@
 
 typedef unsigned long long ull;
 
-/* A walk of a zstd blob, and what it counts. */
+/* A walk of a zstd blob, and its counters. */
 struct frames {
 	struct check_findings *out;
-	struct kp_span index; /* empty: there is none */
+	struct kp_span index; /* empty: no index */
 	uint32_t count, sizeless, unchecked, foreign;
 	uint32_t first_sizeless;
 };
@@ -63,7 +63,7 @@ static bool check_index(const struct frames *f, uint32_t frame, uint64_t at)
 	return stated == at;
 }
 
-/* Walk the length words and heads of all frames; AT is where the last one ends. */
+/* Walk the length words and headers of all frames; AT is the end of the last frame. */
 static kpack_error_t walk_frames(struct frames *f, struct kp_window *w, uint64_t *at,
 				 struct kpackx_error *why)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The rules of the frames of a zstd blob: their heads, and the index of them. */
+/* The rules for the frames of a zstd blob: their headers and their index. */
 #ifndef PACKER_ARCHIVES_CHECK_FRAMES_H
 #define PACKER_ARCHIVES_CHECK_FRAMES_H
 
 #include "check.h"
 #include "core/toc/toc.h"
 
-/* Check the frames of the archive FILE with the table TOC. */
+/* Check the frames of the archive FILE, whose TOC is TOC. */
 void frame_check(const struct kp_source *file, const struct kp_toc *toc,
 		 struct check_findings *out);
 

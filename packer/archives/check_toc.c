@@ -5,13 +5,13 @@
 
 /* --- keys ------------------------------------------------------------------------- */
 
-/* What a walk of the raw table finds; each finding is reported once. */
+/* A walk of the raw TOC; each kind of finding is reported once. */
 struct walk {
 	struct check_findings *out;
 	bool foreign_key, disorder;
 };
 
-/* The next key of a map; false when it is no string (its value is skipped too). */
+/* Read the next key of a map; false: not a string (its value is skipped, too). */
 static bool next_key(struct walk *w, struct kp_mp *m, struct kp_span *key)
 {
 	if (kp_mp_peek(m) == KP_MP_STR)

@@ -140,7 +140,7 @@ bool arch_filter_add(struct arch_filter *filter, const char *list,
 	}
 }
 
-/* Is ARCH, which is no target ID, spelled as T? */
+/* Whether ARCH, which is not a target ID, is spelled like T. */
 static bool same_text(const struct kp_target *t, struct kp_span arch)
 {
 	char text[KP_TARGET_TEXT_MAX];

@@ -266,7 +266,7 @@ setup() {
 	for text in "format_version is missing" "no frame_index" "gfx900 has no entries" \
 		"not in bytewise order: a after z" "3 of 3 frames without a checksum" \
 		"no entry refers to 1 of 3 frames (the first is 2)" "7 unused bytes" \
-		"gfx90a:xnack+:sramecc+ is spelled gfx90a:sramecc+:xnack+ otherwise" \
+		"gfx90a:xnack+:sramecc+: its canonical spelling is gfx90a:sramecc+:xnack+" \
 		"2 of 2 entries without xxh3"; do
 		[[ "$output" == *"note: "*"$text"* ]] || { echo "not told: $text"; false; }
 	done
