@@ -9,12 +9,14 @@
 
 #define ACL "system.posix_acl_access"
 
-/* Bytes of a list of names, and of one value: what Linux allows. */
+/* Most bytes of a list of names, and of one value, that Linux allows. */
 #define XATTR_MAX 65536
 
-/* --- copying ------------------------------------------------------------------------- */
+/*
+ * --- copying -------------------------------------------------------------------------
+ */
 
-/* False: not permitted. */
+/* Copy the owner.  false: not permitted, or *ERR is set. */
 static bool copy_owner(int to, const struct stat *st, kpack_error_t *err,
 		       struct kpackx_error *why)
 {
@@ -25,7 +27,7 @@ static bool copy_owner(int to, const struct stat *st, kpack_error_t *err,
 		*err = kp_fail_errno(why, errno, "cannot keep its owner");
 		return false;
 	}
-	/* the group alone, which a member may choose */
+	/* the group alone: a member of it may set it */
 	if (fchown(to, (uid_t)-1, st->st_gid) < 0 && errno != EPERM)
 		*err = kp_fail_errno(why, errno, "cannot keep its group");
 	return false;
@@ -41,7 +43,7 @@ static kpack_error_t copy_owner_and_mode(int to, const struct stat *st, bool *ow
 	if (!*owned)
 		mode &= (mode_t) ~(S_ISUID | S_ISGID);
 	KP_TRY(err);
-	/* one that the directory gave to new files */
+	/* remove the ACL that the directory gives to new files */
 	if (fremovexattr(to, ACL) < 0 && errno != ENODATA && errno != ENOTSUP)
 		return kp_fail_errno(why, errno, "cannot remove an ACL");
 	if (fchmod(to, mode) < 0)
@@ -55,8 +57,8 @@ static bool is_signature(const char *name)
 }
 
 /*
- * May this one be lost?  A label comes from the policy where it cannot be set;
- * capabilities are, like set-ID bits, not for another owner's file.
+ * Whether an attribute may be lost.  If a label cannot be set, it comes from the policy;
+ * capabilities, like set-ID bits, must not go to another owner's file.
  */
 static bool may_fail(const char *name, bool owned, int error)
 {
@@ -73,7 +75,7 @@ static kpack_error_t copy_xattr(int from, int to, const char *name, bool owned, 
 	ssize_t n = fgetxattr(from, name, buf, XATTR_MAX);
 
 	if (n < 0 && errno == ENODATA)
-		return KPACK_SUCCESS; /* taken away meanwhile */
+		return KPACK_SUCCESS; /* removed meanwhile */
 	if (n >= 0 && fsetxattr(to, name, buf, (size_t)n, 0) == 0)
 		return KPACK_SUCCESS;
 	if (may_fail(name, owned, errno))
@@ -108,7 +110,7 @@ kpack_error_t attributes_copy(int from, int to, const struct stat *st,
 		err = kp_fail_memory(why, XATTR_MAX, "attributes");
 	else
 		err = copy_owner_and_mode(to, st, &owned, why);
-	/* after the owner, whose change takes capabilities away */
+	/* after the owner, because changing it removes capabilities */
 	if (!err)
 		err = copy_xattrs(from, to, owned, names, buf, why);
 	if (!err && futimens(to, times) < 0)
@@ -118,7 +120,9 @@ kpack_error_t attributes_copy(int from, int to, const struct stat *st,
 	return err;
 }
 
-/* --- hashing ------------------------------------------------------------------------- */
+/*
+ * --- hashing -------------------------------------------------------------------------
+ */
 
 static bool is_hashed(const char *name)
 {
@@ -139,7 +143,7 @@ static kpack_error_t hash_xattr(const char *path, const char *name, uint8_t *buf
 	uint8_t size[8];
 
 	if (n < 0 && errno == ENODATA)
-		return KPACK_SUCCESS; /* taken away meanwhile */
+		return KPACK_SUCCESS; /* removed meanwhile */
 	if (n < 0)
 		return kp_fail_errno(why, errno, "cannot read its attribute %s", name);
 	kp_put_le64(size, (uint64_t)n);
@@ -150,7 +154,7 @@ static kpack_error_t hash_xattr(const char *path, const char *name, uint8_t *buf
 	return KPACK_SUCCESS;
 }
 
-/* File systems list names in any order. */
+/* Hash the attributes in order of names, because file systems list them in any order. */
 static kpack_error_t hash_listed(const char *path, const char *list, size_t size,
 				 struct kp_content_hash *hash, struct kpackx_error *why)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a file has besides its bytes, given to the file that takes its place. */
+/* Copy a file's attributes, all but its bytes, to the file that replaces it. */
 #ifndef PACKER_FILES_ATTRIBUTES_H
 #define PACKER_FILES_ATTRIBUTES_H
 
@@ -9,19 +9,21 @@
 
 /*
  * Give the file open at TO the owner, permissions, ACL, capabilities, extended attributes
- * and times of the one open at FROM, whose stat is ST.  Nothing may be written to TO
+ * and times of the file open at FROM, whose stat is ST.  The caller must not write to TO
  * afterwards.  Signatures of the content (IMA, EVM) are left out: they would be wrong.
  *
- * Who may not give files away keeps them, and then set-user-ID and set-group-ID bits
- * are not set, nor capabilities without the privilege to; a caller to whom that matters looks at the owner afterwards.
+ * If the process may not change the owner, TO keeps its own owner; then set-user-ID and
+ * set-group-ID bits are not set, nor capabilities without the privilege for that.  A
+ * caller that needs the owner must check it afterwards.
  * IO_ERROR: another attribute cannot be kept.  OUT_OF_MEMORY.
  */
 kpack_error_t attributes_copy(int from, int to, const struct stat *st,
 			      struct kpackx_error *why);
 
 /*
- * Add what PATH, which is not followed, has of these and a machine does not choose by itself:
- * ACLs, capabilities and attributes of users, not labels, signatures or owners.
+ * Add those attributes of PATH to HASH that the machine does not choose itself: ACLs,
+ * capabilities and user attributes, but not labels, signatures or owners.  A symbolic
+ * link is not followed.
  * IO_ERROR, OUT_OF_MEMORY.
  */
 kpack_error_t attributes_hash(const char *path, struct kp_content_hash *hash,

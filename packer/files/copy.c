@@ -15,12 +15,14 @@
 
 #define ACL_DEFAULT "system.posix_acl_default"
 
-/* Bytes of a list of names, and of one value: what Linux allows. */
+/* Most bytes of a list of names, and of one value, that Linux allows. */
 #define XATTR_MAX 65536
 
-/* --- regular files ------------------------------------------------------------------- */
+/*
+ * --- regular files -------------------------------------------------------------------
+ */
 
-/* The next run of bytes at or behind *START; false: only a hole is left. */
+/* Find the next run of data at or after *START; false: only a hole is left. */
 static bool next_data(int fd, uint64_t size, uint64_t *start, uint64_t *end)
 {
 	off_t data = lseek(fd, (off_t)*start, SEEK_DATA), hole;
@@ -28,7 +30,7 @@ static bool next_data(int fd, uint64_t size, uint64_t *start, uint64_t *end)
 	if (data < 0 && errno == ENXIO)
 		return false;
 	*end = size;
-	if (data < 0) /* the file system does not say */
+	if (data < 0) /* the file system does not report holes */
 		return *start < size;
 	*start = (uint64_t)data;
 	hole = lseek(fd, data, SEEK_HOLE);
@@ -52,8 +54,8 @@ static kpack_error_t copy_bytes(int from, uint64_t size, struct kp_outfile *out,
 }
 
 /*
- * The bytes are the same, so their signatures hold; a user who may not set a signature
- * goes without.
+ * Copy signatures, which stay valid because the bytes are the same.  If the user may not
+ * set them, the copy has none.
  */
 static void copy_signatures(int from, int to)
 {
@@ -77,7 +79,7 @@ static kpack_error_t begin(const char *to, struct kp_outfile *out,
 
 	if (!dir)
 		return kp_fail_memory(why, strlen(to), "a path");
-	/* nobody else reads it before it has its permissions */
+	/* no other user can read it before it has its permissions */
 	err = kp_outfile_open(out, dir, slash ? slash + 1 : to, 0600, why);
 	free(dir);
 	return err;
@@ -107,7 +109,9 @@ kpack_error_t copy_file(const char *from, const char *to, struct kpackx_error *w
 	return err;
 }
 
-/* --- other things -------------------------------------------------------------------- */
+/*
+ * --- other kinds of files ------------------------------------------------------------
+ */
 
 struct node {
 	const char *from;
@@ -138,13 +142,13 @@ static int keep_owner(const struct node *n, const struct place *p)
 		       : -1;
 }
 
-/* Where what was made is, for the calls that take a path. */
+/* The path of the file that was made, for calls that need a path. */
 static void proc_path(const struct place *p, char out[96])
 {
 	snprintf(out, 96, "/proc/self/fd/%d/%s", p->dir_fd, p->tmp_name);
 }
 
-/* Mostly labels: what cannot be set comes from the policy. */
+/* These are mostly labels; a label that cannot be set comes from the policy. */
 static void keep_xattrs(const struct node *n, const struct place *p)
 {
 	char *names = malloc(XATTR_MAX), *value = malloc(XATTR_MAX), to[96];
@@ -211,7 +215,9 @@ kpack_error_t copy_link(const char *from, const char *to, struct kpackx_error *w
 	return place(to, make_link, (void *)from, false, why);
 }
 
-/* --- directories --------------------------------------------------------------------- */
+/*
+ * --- directories ---------------------------------------------------------------------
+ */
 
 kpack_error_t copy_directory(const char *to, struct kpackx_error *why)
 {
@@ -226,7 +232,7 @@ kpack_error_t copy_directory(const char *to, struct kpackx_error *why)
 	/* a link there could lead out of the tree */
 	if (!S_ISDIR(st.st_mode))
 		return kp_fail(why, KPACK_ERROR_IO_ERROR,
-			       "stands where a directory has to be");
+			       "is not a directory, but must be one");
 	if ((st.st_mode & 0700) != 0700 && st.st_uid == geteuid() &&
 	    chmod(to, (st.st_mode & 07777) | 0700) < 0)
 		return kp_fail_errno(why, errno, "cannot be made writable");
@@ -247,7 +253,7 @@ kpack_error_t copy_directory_attributes(const char *from, const char *to,
 
 	if (a < 0 || b < 0 || fstat(a, &st) < 0)
 		err = kp_fail_errno(why, errno, "cannot open the directory");
-	/* one that it inherited */
+	/* remove the default ACL that it inherited */
 	if (!err && fremovexattr(b, ACL_DEFAULT) < 0 && errno != ENODATA &&
 	    errno != ENOTSUP)
 		err = kp_fail_errno(why, errno, "cannot remove an ACL");

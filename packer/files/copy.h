@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Copies of single files, with all that they have besides their bytes: see attributes.h.
- * TO is replaced at once; a directory there is an error.  Nothing is flushed: what was
- * copied can be copied again.
+ * Copy single files with their attributes (see attributes.h).  An existing TO is replaced
+ * atomically; a directory TO is an error.  Nothing is flushed: a copy can be made again.
  */
 #ifndef PACKER_FILES_COPY_H
 #define PACKER_FILES_COPY_H
@@ -14,18 +13,20 @@
 kpack_error_t copy_file(const char *from, const char *to, struct kpackx_error *why);
 
 /*
- * A symbolic link, FIFO, device or socket, itself.  An IO_ERROR with EPERM: not everybody may
- * make such a thing, or not there.
+ * Copy a symbolic link, FIFO, device or socket itself.  IO_ERROR with EPERM: the user may
+ * not make such a file, or not there.
  */
 kpack_error_t copy_node(const char *from, const char *to, struct kpackx_error *why);
 
-/* Another hard link to FROM. */
+/* Make another hard link to FROM. */
 kpack_error_t copy_link(const char *from, const char *to, struct kpackx_error *why);
 
-/* A directory without what is in it: that it is there and can be written into. */
+/*
+ * Make the directory TO, if it does not exist, and make it writable; copies no contents.
+ */
 kpack_error_t copy_directory(const char *to, struct kpackx_error *why);
 
-/* What FROM, a directory, has besides its content, when that is complete. */
+/* Copy the attributes of FROM, a directory; call it when TO's content is complete. */
 kpack_error_t copy_directory_attributes(const char *from, const char *to,
 					struct kpackx_error *why);
 

@@ -109,7 +109,7 @@ static bool is_below(const char *path, struct kp_span dir)
 				 path[dir.size] == '/');
 }
 
-/* Behind "dir" come "dir-x" and "dir.x", and only then "dir/x". */
+/* "dir-x" and "dir.x" come after "dir" and before "dir/x", so search for "dir/". */
 bool file_tree_has_dir(const struct file_tree *t, struct kp_span path, size_t *first)
 {
 	uint8_t *prefix = malloc(path.size + 1);

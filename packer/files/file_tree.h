@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The regular files of an install tree by path, wherever their bytes are: on the disk, or
- * in archives, as the mount would show them.
+ * The regular files of an install tree by path, with their bytes on the disk, or in
+ * archives, as the mount would show them.
  */
 #ifndef PACKER_FILES_FILE_TREE_H
 #define PACKER_FILES_FILE_TREE_H
@@ -12,14 +12,14 @@
 
 struct file_tree_item {
 	char *path;                    /* relative to the root */
-	char *disk;                    /* to open it; NULL: it is an entry */
+	char *disk;                    /* path to open; NULL: it is an entry */
 	struct kpack_archive *archive; /* borrowed */
 	size_t entry;
 	uint64_t size;
 	mode_t mode;
 };
 
-/* Sorted bytewise by path; no path stands there twice. */
+/* Sorted bytewise by path; each path is unique. */
 struct file_tree {
 	struct file_tree_item *items;
 	size_t count, cap;
@@ -28,25 +28,26 @@ struct file_tree {
 /* A file's bytes, open for reading. */
 struct file_bytes {
 	struct kp_source source;
-	int fd;        /* -1: not on the disk */
+	int fd;        /* -1: an entry */
 	uint8_t *heap; /* decoded bytes of an entry; or NULL */
 };
 
 /* Add a file; paths are copied.  OUT_OF_MEMORY. */
 kpack_error_t file_tree_add(struct file_tree *t, const struct file_tree_item *item,
 			    struct kpackx_error *why);
-/* After the last was added: sort them.  Of equal paths the one added first stays. */
+/* Sort the files after the last was added.  Of equal paths, the first added stays. */
 kpack_error_t file_tree_sort(struct file_tree *t, struct kpackx_error *why);
 void file_tree_fini(struct file_tree *t);
 
-/* Number of the file PATH; false: there is none. */
+/* Find the number of the file PATH; false: no such file. */
 bool file_tree_find(const struct file_tree *t, struct kp_span path, size_t *file);
-/* Is any file below the directory PATH ("" is the root)?  FIRST: the number of the first. */
+/* Whether a file is below the directory PATH ("": the root).  FIRST, unless NULL, gets
+ * the number of the first one. */
 bool file_tree_has_dir(const struct file_tree *t, struct kp_span path, size_t *first);
 
-/* Open a file's bytes.  IO_ERROR, and what decoding an entry says. */
+/* Open a file's bytes.  IO_ERROR, and the errors of decoding an entry. */
 kpack_error_t file_tree_open(const struct file_tree *t, size_t file,
 			     struct file_bytes *out, struct kpackx_error *why);
-void file_bytes_close(struct file_bytes *bytes); /* accepts a zeroed one with fd -1 */
+void file_bytes_close(struct file_bytes *bytes); /* zeros with fd -1 are fine */
 
 #endif

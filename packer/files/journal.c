@@ -9,12 +9,13 @@
 #include <unistd.h>
 #include "core/base/text.h"
 
-/* No run makes more trees than that. */
+/* Limit of trees: no run makes more. */
 #define NAMES_MAX 65536
-/* Nor is a whole journal larger: each name has at most 255 bytes and its end. */
+/* Limit of a journal's size: each name has at most 255 bytes and a NUL. */
 #define SIZE_LIMIT ((off_t)(NAMES_MAX * (256 + sizeof(struct identity))))
 
-/* A directory, whatever it is called: numbers of removed ones are given again. */
+/* Identifies a directory independently of its name.  The inode number is not enough,
+ * because the numbers of removed directories are reused. */
 struct identity {
 	uint64_t ino;
 	int64_t born;
@@ -45,9 +46,14 @@ bool journal_given(const struct journal_name *name, int to)
 	       there.born == name->born && there.born_ns == name->born_ns;
 }
 
-/* --- writing ------------------------------------------------------------------------- */
+/*
+ * --- writing -------------------------------------------------------------------------
+ */
 
-/* The number of names; then of each what its tree is, and the name with its end. */
+/*
+ * Write the number of names; then for each the identity of its tree, and the name with a
+ * NUL.
+ */
 static bool put(FILE *to, int dir, const char *const *names, size_t n)
 {
 	uint64_t count = n;
@@ -85,7 +91,9 @@ kpack_error_t journal_write(int dir, const char *const *names, size_t n,
 		  : kp_fail_errno(why, errno, "cannot write the names of the trees");
 }
 
-/* --- reading ------------------------------------------------------------------------- */
+/*
+ * --- reading -------------------------------------------------------------------------
+ */
 
 static bool get_name(FILE *from, struct journal_name *out)
 {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* What runs that were killed left in a tree: links and files under temporary names. */
+/* Remove what killed runs left in a tree: links and files under temporary names. */
 #ifndef PACKER_FILES_LEFTOVERS_H
 #define PACKER_FILES_LEFTOVERS_H
 
 #include "core/base/errors.h"
 
 /*
- * Wait until no other run writes the tree ROOT, a directory, and keep them away until the
- * result is closed.  -1: it cannot be locked.
+ * Wait until no other run writes the tree ROOT, a directory, and lock it.  The caller
+ * closes the result to unlock it.  -1: it cannot be locked.
  */
 int leftovers_lock(const char *root);
 
-/* Remove those in ROOT's directory PATH ("": ROOT itself), which is locked. */
+/* Remove leftovers in the directory PATH of ROOT ("": ROOT itself), which is locked. */
 kpack_error_t leftovers_remove(const char *root, const char *path,
 			       struct kpackx_error *why);
 

@@ -8,14 +8,14 @@
 #include "packer/cli/report.h"
 #include "core/archive/naming.h"
 
-/* Names at the root of a mount that are no files of the tree. */
+/* A directory at the root of a mount that is not part of the tree. */
 #define MOUNT_TOC "toc"
 
-/* A root that is walked. */
+/* The walk of a root. */
 struct walk {
 	struct plain_files *out;
 	const char *prefix;
-	size_t skip; /* bytes of the root in paths */
+	size_t skip; /* bytes of the root at the start of paths */
 	bool mounted;
 };
 
@@ -39,7 +39,10 @@ static kpack_error_t add_file(const struct walk *w, struct file_tree *to, const 
 	return err;
 }
 
-/* Loaders follow it; where it leads to a packed file, that is known later. */
+/*
+ * Loaders follow links.  A link to nothing may lead to a packed file, which the caller
+ * finds.
+ */
 static kpack_error_t add_link(struct walk *w, const FTSENT *e, struct kpackx_error *why)
 {
 	struct stat st;
@@ -50,14 +53,14 @@ static kpack_error_t add_link(struct walk *w, const FTSENT *e, struct kpackx_err
 				   : KPACK_SUCCESS;
 }
 
-/* Archives at the root are looked into instead. */
+/* Whether E is an archive at the root, whose contents are read instead. */
 static bool is_archive(const FTSENT *e)
 {
 	return e->fts_level == 1 && e->fts_namelen > 6 &&
 	       strcmp(e->fts_name + e->fts_namelen - 6, ".kpack") == 0;
 }
 
-/* Is it one of the directories that are not of the tree itself? */
+/* Whether E is a directory that is not part of the tree. */
 static bool is_special(const FTSENT *e, bool mounted)
 {
 	return e->fts_level == 1 && (strcmp(e->fts_name, KP_ARCHIVES_DIR) == 0 ||
@@ -87,7 +90,7 @@ static kpack_error_t visit(struct walk *w, FTS *fts, FTSENT *e, struct kpackx_er
 	}
 }
 
-/* The names of a mount are in its control directory even when it lists none. */
+/* Whether ROOT is a mount: it has a control directory, even if it does not list it. */
 static bool is_mount(const char *root)
 {
 	struct stat st;
@@ -111,11 +114,11 @@ kpack_error_t plain_files_read(const char *root, const char *prefix,
 	FTSENT *e;
 
 	if (!fts)
-		return kp_fail_errno(why, errno, "cannot walk it");
+		return kp_fail_errno(why, errno, "cannot read the directory tree");
 	while (!err && (errno = 0, e = fts_read(fts)))
 		err = visit(&w, fts, e, why);
 	if (!err && errno)
-		err = kp_fail_errno(why, errno, "cannot walk it");
+		err = kp_fail_errno(why, errno, "cannot read the directory tree");
 	fts_close(fts);
 	return err;
 }

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* The files of a directory that are no archives, as programs see them. */
+/* The files of a directory that are not archives, as programs see them. */
 #ifndef PACKER_FILES_PLAIN_FILES_H
 #define PACKER_FILES_PLAIN_FILES_H
 
 #include "file_tree.h"
 
 struct plain_files {
-	struct file_tree files; /* regular ones, and symbolic links to such */
-	struct file_tree links; /* symbolic ones that lead to nothing on the disk */
+	struct file_tree files; /* regular files, and symbolic links to them */
+	struct file_tree links; /* symbolic links that lead to nothing on the disk */
 	size_t n_faults;        /* directories that cannot be read; each was reported */
 };
 
 /*
- * Walk ROOT, which may be a mount: without the archives at its top and in .kpack, and, of
- * a mount, without toc.  PREFIX (may be "") and a slash stand before each path.  Neither tree is sorted.  OUT begins as zeros and must be
- * finished in any case.  IO_ERROR, OUT_OF_MEMORY.
+ * Walk ROOT, which may be a mount.  Skips the archives at its top and in .kpack, and in a
+ * mount, toc.  Each path gets PREFIX and a slash before it, unless PREFIX is "".  The
+ * trees are not sorted.  The caller passes OUT as zeros, and must finish it in any case.
+ * IO_ERROR,
+ * OUT_OF_MEMORY.
  */
 kpack_error_t plain_files_read(const char *root, const char *prefix,
 			       struct plain_files *out, struct kpackx_error *why);

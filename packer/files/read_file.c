@@ -6,10 +6,10 @@
 #include <zlib.h>
 #endif
 
-/* Bytes of a library, unpacked: the largest known ones have some 150 MiB. */
+/* Limit of a library's unpacked bytes: the largest known ones have some 150 MiB. */
 #define DAT_MAX (UINT64_C(1) << 30)
 
-/* What an unpacked library begins with, before anything is known of its size. */
+/* The first buffer for an unpacked library, whose size is not known. */
 #define FIRST_ROOM 65536
 
 void read_file_fini(struct read_file *dat)
@@ -30,7 +30,7 @@ static kpack_error_t fail_zlib(const z_stream *z, int code, struct kpackx_error 
 		       z->total_in, z->msg ? z->msg : zError(code));
 }
 
-/* Twice the room; it was all filled. */
+/* Double the buffer, which is full. */
 static kpack_error_t more_room(struct read_file *out, size_t *room,
 			       struct kpackx_error *why)
 {
@@ -148,7 +148,7 @@ kpack_error_t read_file_read(const struct file_tree *tree, size_t file,
 	kpack_error_t err;
 
 	*out = (struct read_file){0};
-	/* of an archive's entry this is what is decoded */
+	/* for an archive's entry, check this before decoding it */
 	if (tree->items[file].size > DAT_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "%llu bytes, at most %llu",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The bytes of a file of a tree; of a .zlib file (RFC 1950), what it unpacks to. */
+/* Read the bytes of a file of a tree; a .zlib file (RFC 1950) is unpacked. */
 #ifndef PACKER_FILES_READ_FILE_H
 #define PACKER_FILES_READ_FILE_H
 
@@ -15,13 +15,13 @@ struct read_file {
 };
 
 /*
- * Read a file; OUT must be finished when this succeeds.  INVALID_FORMAT: longer than any
- * library is; DECOMPRESSION_FAILED: no whole zlib stream; NOT_IMPLEMENTED: one, and built
- * without zlib; IO_ERROR; OUT_OF_MEMORY.
+ * Read a file; the caller must finish OUT if this succeeds.  INVALID_FORMAT: longer than
+ * any library is; DECOMPRESSION_FAILED: not a whole zlib stream; NOT_IMPLEMENTED: a .zlib
+ * file, and built without zlib; IO_ERROR; OUT_OF_MEMORY.
  */
 kpack_error_t read_file_read(const struct file_tree *tree, size_t file,
 			     struct read_file *out, struct kpackx_error *why);
-/* The same of bytes that are no file's; ZLIB: unpack them. */
+/* As read_file_read, from SOURCE; ZLIB: unpack it. */
 kpack_error_t read_file_unpack(const struct kp_source *source, bool zlib,
 			       struct read_file *out, struct kpackx_error *why);
 void read_file_fini(struct read_file *dat);

@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include "core/base/file.h"
 
-/* Names tried before an occupied directory is believed to be somebody's attack. */
+/* Limit of names to try: if all of them exist, it is likely an attack. */
 #define TRIES 100
 
 static int pick_name(struct place *p)
@@ -48,7 +48,10 @@ static int move(const struct place *p, bool durable)
 	int sys_errno;
 
 	if (renameat(p->dir_fd, p->tmp_name, p->dir_fd, p->name) == 0) {
-		/* both names of one file: rename did nothing */
+		/*
+		 * if both are names of one file, rename did nothing: remove the temporary
+		 * one
+		 */
 		unlinkat(p->dir_fd, p->tmp_name, 0);
 		return durable ? kp_flush_dir(p->dir_fd) : 0;
 	}

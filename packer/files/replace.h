@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Something that is no regular file being written under a name that may be taken: made
- * under a temporary name, then renamed.
+ * Make something other than a regular file under a name that may exist already: it is
+ * made under a temporary name, then renamed.
  */
 #ifndef PACKER_FILES_REPLACE_H
 #define PACKER_FILES_REPLACE_H
@@ -12,13 +12,13 @@
 struct place {
 	int dir_fd;
 	const char *name;                 /* inside the path */
-	char tmp_name[KP_TEMP_NAME_SIZE]; /* under which make is to make it */
+	char tmp_name[KP_TEMP_NAME_SIZE]; /* MAKE makes it under this name */
 };
 
 /*
- * Call MAKE, which returns 0, or -1 and errno; EEXIST makes it be called again with another
- * name.  Then what was made takes PATH's place.  DURABLE: and the directory is
- * flushed.  The errno that it failed with is in WHY.
+ * Call MAKE, which returns 0, or -1 and errno; after EEXIST it is called again with
+ * another name.  Then rename its result to PATH.  DURABLE: also flush the directory.  On
+ * failure WHY has the errno.
  */
 kpack_error_t place(const char *path, int (*make)(const struct place *p, void *arg),
 		    void *arg, bool durable, struct kpackx_error *why);

@@ -15,9 +15,14 @@
 
 #define STAGING_NAME ".kpack-staging-"
 
-/* --- renaming ------------------------------------------------------------------------ */
+/*
+ * --- renaming ------------------------------------------------------------------------
+ */
 
-/* Where what had a name waits, where two cannot change places at once. */
+/*
+ * Size of the name to which the old tree is moved, if two trees cannot be exchanged
+ * atomically.
+ */
 #define ASIDE_MAX 280
 
 static void name_aside(const char *name, char out[ASIDE_MAX])
@@ -25,7 +30,10 @@ static void name_aside(const char *name, char out[ASIDE_MAX])
 	snprintf(out, ASIDE_MAX, "%s.", name);
 }
 
-/* What has the name changes places with the tree, where the file system can do that. */
+/*
+ * Exchange the tree with the owner of its name, atomically if the file system can do
+ * that.
+ */
 static int swap(int from, int to, const char *name)
 {
 	char aside[ASIDE_MAX];
@@ -49,13 +57,13 @@ static int rename_new(int from, int to, const char *name)
 		return 0;
 	if (errno != EINVAL && errno != ENOSYS)
 		return -1;
-	/* a directory with something in it is never replaced */
+	/* rename never replaces a directory that is not empty */
 	return renameat(from, name, to, name);
 }
 
 /*
- * A user other than root cannot move a directory that forbids writing. The mode it had;
- * 0: it does not forbid it.
+ * Make a directory writable, because only root can move one that is not.  Returns its old
+ * mode; 0: it is unchanged.
  */
 static mode_t loosen(int dir, const char *name)
 {
@@ -69,7 +77,7 @@ static mode_t loosen(int dir, const char *name)
 
 static void tighten(int dir, const char *name, mode_t mode)
 {
-	/* what was changed a moment ago can be changed back */
+	/* cannot fail in practice: the mode was changed a moment ago */
 	if (mode && fchmodat(dir, name, mode & 07777, 0) < 0)
 		return;
 }
@@ -86,7 +94,9 @@ static int exchange(int from, int to, const char *name, bool swapped)
 	return status;
 }
 
-/* --- sets that were not finished ------------------------------------------------------ */
+/*
+ * --- recovery of unfinished sets ------------------------------------------------------
+ */
 
 static bool is_there_at(int dir, const char *name)
 {
@@ -106,7 +116,7 @@ static void recover_one(int from, int to, const struct journal_name *n)
 		renameat(from, old, to, n->name);
 }
 
-/* Where some trees of a set got their names and others not, none keeps it. */
+/* If only some trees of a set got their names, take these names back. */
 static void recover(int from, int to)
 {
 	struct journal journal;
@@ -121,9 +131,11 @@ static void recover(int from, int to)
 	journal_fini(&journal);
 }
 
-/* --- removing ------------------------------------------------------------------------ */
+/*
+ * --- removing ------------------------------------------------------------------------
+ */
 
-/* A directory may forbid it.  Best effort: what cannot be removed stays. */
+/* Remove a tree, also from read-only directories.  Files that cannot be removed stay. */
 static void remove_tree(const char *path)
 {
 	char *const roots[] = {(char *)path, NULL};
@@ -156,7 +168,10 @@ static int open_dir(const char *path)
 	return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* What another user put there is not to be believed, nor removed. */
+/*
+ * Whether FD is the user's own: directories of other users are neither trusted nor
+ * removed.
+ */
 static bool is_own(int fd)
 {
 	struct stat st;
@@ -164,7 +179,9 @@ static bool is_own(int fd)
 	return fstat(fd, &st) == 0 && st.st_uid == geteuid();
 }
 
-/* Whoever works in it has it locked. */
+/*
+ * Recover and remove the staging directory NAME, unless a run that uses it has it locked.
+ */
 static void remove_if_left(const char *dir, int to, const char *name)
 {
 	char *path;
@@ -196,9 +213,12 @@ static void remove_left(const char *dir)
 		closedir(d);
 }
 
-/* --- beginning ----------------------------------------------------------------------- */
+/*
+ * --- beginning -----------------------------------------------------------------------
+ */
 
-/* Another run may have taken it for left, between its making and its lock. */
+/* Check that the staging directory still exists: another run may have removed it as a
+ * leftover before it was locked. */
 static bool is_there(const struct staging *s)
 {
 	struct stat a, b;
@@ -227,7 +247,7 @@ static kpack_error_t make(struct staging *s, struct kpackx_error *why)
 		s->fd = open_dir(s->path);
 		if (s->fd < 0 && errno != ENOENT)
 			return kp_fail_errno(why, errno, "%s", s->path);
-		if (s->fd >= 0) /* where nothing can be locked, it goes without */
+		if (s->fd >= 0) /* if the file system has no locks, go on without one */
 			lock(s->fd, LOCK_EX);
 	} while (s->fd < 0 || !is_there(s));
 	return KPACK_SUCCESS;
@@ -256,7 +276,9 @@ void staging_close(struct staging *s)
 	*s = (struct staging){.fd = -1};
 }
 
-/* --- names --------------------------------------------------------------------------- */
+/*
+ * --- names ---------------------------------------------------------------------------
+ */
 
 static kpack_error_t open_parent(const struct staging *s, int *fd,
 				 struct kpackx_error *why)
@@ -279,12 +301,12 @@ kpack_error_t staging_check(const struct staging *s, const char *name, bool repl
 	close(fd);
 	if (!replace)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "%s/%s: is there already: --force replaces it", s->dir,
+			       "%s/%s: already exists: --force replaces it", s->dir,
 			       name);
 	if (!S_ISDIR(st.st_mode))
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "%s/%s: is no directory, which could be replaced", s->dir,
-			       name);
+			       "%s/%s: is not a directory; only directories are replaced",
+			       s->dir, name);
 	return KPACK_SUCCESS;
 }
 
@@ -314,7 +336,7 @@ static kpack_error_t give_names(const struct staging *s, int to, const char *con
 		return kp_fail_memory(why, n, "trees");
 	for (; i < n && !err; i++)
 		if (give_name(s->fd, to, names[i], replace, &swapped[i]) < 0)
-			err = kp_fail_errno(why, errno, "%s/%s: cannot get its name",
+			err = kp_fail_errno(why, errno, "%s/%s: cannot rename the tree",
 					    s->dir, names[i]);
 	if (!err && kp_flush_dir(to))
 		err = kp_fail_errno(why, errno, "%s: cannot flush", s->dir);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Trees that appear together: they are made in a directory of their own inside the directory
- * where they will stand, and get their names when all are whole.  What a killed run left
- * is removed by the next of that user that begins there; a run at work keeps its own.
+ * Trees that appear together: they are made in a staging directory inside their final
+ * directory, and get their names when all are complete.  The same user's next run in that
+ * directory removes what a killed run left, but not what a running one uses.
  */
 #ifndef PACKER_FILES_STAGING_H
 #define PACKER_FILES_STAGING_H
@@ -10,28 +10,28 @@
 #include "core/base/errors.h"
 
 struct staging {
-	const char *dir; /* where the trees will stand; borrowed */
-	char *path;      /* of the directory they are made in */
-	int fd;          /* of it: locked as long as the run lasts; -1: none */
+	const char *dir; /* the trees' final directory; borrowed */
+	char *path;      /* path of the staging directory */
+	int fd;          /* the staging directory, locked while the run lasts; -1: none */
 };
 
 /*
- * Make DIR, if it is missing, and a directory to work in.  What goes wrong with what others
- * left is reported nowhere: it stays.
+ * Make DIR, if it is missing, and a staging directory in it.  Leftovers of killed runs
+ * that cannot be removed stay, and are not reported.
  */
 kpack_error_t staging_open(struct staging *s, const char *dir, struct kpackx_error *why);
-/* Remove all that has not got its name.  Accepts a zeroed one with fd -1. */
+/* Remove all trees that have not got their names.  Accepts zeros with fd -1. */
 void staging_close(struct staging *s);
 
-/* Is NAME free?  INVALID_ARGUMENT: something has it, and it is not to be replaced. */
+/* Check that NAME is free or can be REPLACEd.  INVALID_ARGUMENT: it exists and cannot. */
 kpack_error_t staging_check(const struct staging *s, const char *name, bool replace,
 			    struct kpackx_error *why);
 
 /*
  * Flush all, then give the N trees NAMES their names in this order, REPLACEing trees that
- * have them.  On failure those that got theirs lose them again, and what they replaced is
- * back.  A killed run may leave the first of them: the next staging_open in that directory
- * takes them back, and puts what they replaced where it was.
+ * have these names.  On failure the trees that got names lose them again, and the trees
+ * that they replaced are restored.  If the run is killed, the first trees may have names;
+ * the next staging_open in that directory then undoes this in the same way.
  */
 kpack_error_t staging_publish(struct staging *s, const char *const *names, size_t n,
 			      bool replace, struct kpackx_error *why);

@@ -462,7 +462,7 @@ a.write('shards/a/blas_$arch/.kpack/blas_$arch.kpack')"
 	status=0
 	recombine 2>err || status=$?
 	[ $status = 1 ]
-	grep -q 'out/rocm_generic: is there already: --force replaces it' err
+	grep -q 'out/rocm_generic: already exists: --force replaces it' err
 	[ -e out/rocm_generic/mine ]
 	recombine -q --force
 	[ ! -e out/rocm_generic/mine ]

@@ -367,7 +367,7 @@ install_over() { # ROOT TREE...
 	status=0
 	kpack split in out 2>err || status=$?
 	[ "$status" = 1 ]
-	grep -qF "out/in_generic: is there already" err
+	grep -qF "out/in_generic: already exists" err
 	[ "$(find out | sort | paste -sd ' ')" = "out out/in_generic out/in_generic/mine" ]
 	split --force in out
 	splitcheck in out in
@@ -529,7 +529,7 @@ meanwhile() {
 	for n in 1 2 3; do
 		killed $n --force
 		! split in out 2>err || false
-		grep -qF "is there already" err
+		grep -qF "already exists" err
 		diff -r before out
 	done
 	# names that somebody gave to other trees meanwhile are theirs

@@ -101,7 +101,7 @@ make_tree() { # DIR
 	rm -r out/dangling out/lib/deep out/text
 	mkdir out/dangling
 	ln -s / out/lib/deep
-	fails "out/lib/deep: stands where a directory has to be" in out
+	fails "out/lib/deep: is not a directory, but must be one" in out
 	rm out/lib/deep
 	fails "out/dangling: cannot make it: Is a directory" in out
 	rmdir out/dangling
