@@ -192,7 +192,7 @@ static kpack_error_t append(struct library_set *set, const struct library *libra
 	for (size_t i = 0; i < set->count; i++)
 		if (set->items[i] == library)
 			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-				       "%s stands there twice", library->name);
+				       "%s is listed twice", library->name);
 	bigger = realloc(set->items, (set->count + 1) * sizeof(*bigger));
 	if (!bigger)
 		return kp_fail_memory(why, sizeof(*bigger), "a library");

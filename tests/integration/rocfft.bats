@@ -140,7 +140,7 @@ DB=lib/rocfft/rocfft_kernel_cache.db
 	fails 'text/lib/rocfft/rocfft_kernel_cache_gfx90a.db: not an SQLite database' -q text out
 	fails "none/$DB: SQLite header: the file has 0 of its 100 bytes" -q none out
 	fails 'paths/lib/fft/any.db: SQLite header: page count (byte 28) is 2' -q paths out
-	fails "journal/$DB: beside it is a journal" -q journal out
+	fails "journal/$DB: next to it is the journal of an unfinished change" -q journal out
 	for t in wal cut text none paths journal; do
 		[ ! -e out/.kpack ] || [ -z "$(ls out/.kpack)" ]
 	done

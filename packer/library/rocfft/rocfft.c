@@ -77,8 +77,8 @@ static kpack_error_t check_journal(const struct library_question *q,
 	file_bytes_close(&bytes);
 	if (!err && memcmp(head, magic, sizeof(head)) == 0)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "beside it is a journal of a change that was not ended; "
-			       "open it once with sqlite3 to undo that");
+			       "next to it is the journal of an unfinished change; "
+			       "open it once with sqlite3 to undo the change");
 	return err;
 }
 
