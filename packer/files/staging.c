@@ -31,8 +31,8 @@ static void name_aside(const char *name, char out[ASIDE_MAX])
 }
 
 /*
- * Exchange the tree with the owner of its name, atomically if the file system can do
- * that.
+ * Exchange the tree with the tree that has its name; atomically, if the file system can
+ * do that.
  */
 static int swap(int from, int to, const char *name)
 {
