@@ -34,7 +34,7 @@ struct name {
 	char text[512];
 };
 
-static const char *show(struct kp_span s, struct name *out)
+static const char *show_span(struct kp_span s, struct name *out)
 {
 	return kp_text_escape(s, out->text, sizeof(out->text));
 }
@@ -174,15 +174,15 @@ static void check_arch(struct check *c, struct kp_span arch)
 
 	if (c->toc.has_arches && !declared(&c->toc, arch))
 		FAULT(c, "toc: gfx_arches: %s has entries, but is not listed",
-		      show(arch, &name));
+		      show_span(arch, &name));
 	if (kp_target_parse(arch, &t, NULL)) {
-		NOTE(c, "toc: architecture %s is no target ID", show(arch, &name));
+		NOTE(c, "toc: architecture %s is no target ID", show_span(arch, &name));
 		return;
 	}
 	kp_target_format(&t, canonical);
 	if (!kp_span_is(arch, canonical))
 		NOTE(c, "toc: architecture %s: its canonical spelling is %s",
-		     show(arch, &name), canonical);
+		     show_span(arch, &name), canonical);
 }
 
 static void check_declared(struct check *c, const bool *present)
@@ -197,7 +197,7 @@ static void check_declared(struct check *c, const bool *present)
 			found = present[s] && kp_span_eq(toc->strings[s], toc->arches[i]);
 		if (!found)
 			NOTE(c, "toc: gfx_arches: %s has no entries",
-			     show(toc->arches[i], &name));
+			     show_span(toc->arches[i], &name));
 	}
 }
 
@@ -251,7 +251,8 @@ static const char *show_entry(const struct kp_entry_info *info, char out[1100])
 {
 	struct name key, arch;
 
-	snprintf(out, 1100, "%s %s", show(info->key, &key), show(info->arch, &arch));
+	snprintf(out, 1100, "%s %s", show_span(info->key, &key),
+		 show_span(info->arch, &arch));
 	return out;
 }
 
@@ -281,8 +282,8 @@ static void check_entries(struct check *c)
 		if (c->toc.entries[i].size != KP_TOC_NO_SIZE)
 			continue;
 		FAULT(c, "toc: %s: original_size is missing",
-		      show(kp_toc_key(&c->toc, c->toc.entries[i].binary),
-			   &(struct name){0}));
+		      show_span(kp_toc_key(&c->toc, c->toc.entries[i].binary),
+				&(struct name){0}));
 	}
 }
 
@@ -316,7 +317,7 @@ static void add_known_faults(struct check *c)
 	c->out->faults.counted += counted - kept;
 }
 
-static kpack_error_t run(struct check *c, struct kpackx_error *why)
+static kpack_error_t run_checks(struct check *c, struct kpackx_error *why)
 {
 	c->used = calloc((size_t)kp_archive_ordinal_count(c->a) + 1, sizeof(*c->used));
 	if (!c->used)
@@ -346,7 +347,7 @@ void check_archive(struct kpack_archive *a, struct check_findings *out)
 		return;
 	}
 	c.file = kp_source_fd(fd, 0, (uint64_t)st.st_size);
-	if (run(&c, &why))
+	if (run_checks(&c, &why))
 		FAULT(&c, "%s", why.text);
 	kp_toc_fini(&c.toc);
 	free(c.used);

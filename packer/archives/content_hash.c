@@ -11,8 +11,8 @@ bool content_hash_eq(const struct content_hash *a, const struct content_hash *b)
 	return memcmp(a->bytes, b->bytes, sizeof(a->bytes)) == 0;
 }
 
-static kpack_error_t update(const void *data, size_t size, void *arg,
-			    struct kpackx_error *why)
+static kpack_error_t update_hash(const void *data, size_t size, void *arg,
+				 struct kpackx_error *why)
 {
 	(void)why;
 	XXH3_128bits_update(arg, data, size);
@@ -34,7 +34,7 @@ static kpack_error_t read_all(int fd, uint64_t offset, uint64_t size, XXH3_state
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t begin(XXH3_state_t **state, struct kpackx_error *why)
+static kpack_error_t begin_hash(XXH3_state_t **state, struct kpackx_error *why)
 {
 	*state = XXH3_createState();
 	if (!*state)
@@ -43,7 +43,7 @@ static kpack_error_t begin(XXH3_state_t **state, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-static void end(XXH3_state_t *state, struct content_hash *out)
+static void end_hash(XXH3_state_t *state, struct content_hash *out)
 {
 	XXH128_canonical_t hash;
 
@@ -61,10 +61,10 @@ kpack_error_t content_hash_file(const char *disk, uint64_t offset, uint64_t size
 	int fd;
 
 	KP_TRY(kp_file_open(disk, &fd, &st, why));
-	err = begin(&state, why);
+	err = begin_hash(&state, why);
 	if (!err) {
 		err = read_all(fd, offset, size, state, why);
-		end(state, out);
+		end_hash(state, out);
 	}
 	close(fd);
 	return err;
@@ -82,8 +82,8 @@ kpack_error_t content_hash_entry(const struct kpack_archive *a, size_t entry,
 		memcpy(out->bytes, meta.xxh3, sizeof(out->bytes));
 		return KPACK_SUCCESS;
 	}
-	KP_TRY(begin(&state, why));
-	err = archive_decode(a, entry, update, state, why);
-	end(state, out);
+	KP_TRY(begin_hash(&state, why));
+	err = archive_decode(a, entry, update_hash, state, why);
+	end_hash(state, out);
 	return err;
 }

@@ -23,7 +23,7 @@ struct run {
 };
 
 /* Remember the first failure.  Locked. */
-static void fail(struct run *r, kpack_error_t err, const struct kpackx_error *why)
+static void fail_run(struct run *r, kpack_error_t err, const struct kpackx_error *why)
 {
 	if (!r->failed) {
 		r->failed = err;
@@ -74,12 +74,12 @@ static void commit_ready(struct run *r)
 		r->held -= slot->cost;
 		r->turn++;
 		if (err)
-			fail(r, err, &why);
+			fail_run(r, err, &why);
 		pthread_cond_broadcast(&r->changed);
 	}
 }
 
-static void work(struct run *r, void *state)
+static void work_jobs(struct run *r, void *state)
 {
 	const struct pipeline *p = r->p;
 	size_t job;
@@ -96,7 +96,7 @@ static void work(struct run *r, void *state)
 		r->slots[job].result = result;
 		r->slots[job].done = !err;
 		if (err)
-			fail(r, err, &why);
+			fail_run(r, err, &why);
 		commit_ready(r);
 	}
 	pthread_mutex_unlock(&r->lock);
@@ -112,11 +112,11 @@ static void *thread_main(void *arg)
 
 	if (err) {
 		pthread_mutex_lock(&r->lock);
-		fail(r, err, &why);
+		fail_run(r, err, &why);
 		pthread_mutex_unlock(&r->lock);
 		return NULL;
 	}
-	work(r, state);
+	work_jobs(r, state);
 	if (r->p->end)
 		r->p->end(state);
 	return NULL;

@@ -13,9 +13,8 @@
 struct pipeline {
 	size_t n_jobs;
 	unsigned threads;
-	uint64_t
-		budget; /* limit of the total cost of jobs begun but not committed */
-	void *arg;      /* for the functions */
+	uint64_t budget; /* limit of the total cost of jobs begun but not committed */
+	void *arg;       /* for the functions */
 
 	/* Make and free the state that a thread keeps from job to job; NULL: none. */
 	kpack_error_t (*begin)(void *arg, void **state, struct kpackx_error *why);

@@ -53,7 +53,7 @@ static kpack_error_t add_archives(struct built_arches *a, size_t *cap,
 	return KPACK_SUCCESS;
 }
 
-static void sort(struct built_arches *a)
+static void sort_arches(struct built_arches *a)
 {
 	size_t n = 0;
 
@@ -74,7 +74,7 @@ kpack_error_t built_arches_find(const struct binary *b, const struct reach *reac
 		KP_TRY(add_layout(a, &cap, &b->layout, why));
 	else
 		KP_TRY(add_archives(a, &cap, reach, why));
-	sort(a);
+	sort_arches(a);
 	a->installed = calloc(a->count + 1, sizeof(*a->installed));
 	if (!a->installed)
 		return kp_fail_memory(why, a->count, "architectures");
@@ -100,7 +100,7 @@ bool built_arches_installed(const struct built_arches *a, const char *arch)
 
 /* Whether GPU runs code for ARCH: for the same processor with fewer features stated, or
  * for its generic target. */
-static bool runs(const struct kp_target *gpu, const char *arch)
+static bool runs_arch(const struct kp_target *gpu, const char *arch)
 {
 	const char *generic = kp_processor_generic(kp_span_str(gpu->processor));
 	struct kp_target code;
@@ -114,7 +114,7 @@ bool built_arches_run(const struct built_arches *a, const struct kp_target *gpu,
 		      bool installed)
 {
 	for (size_t k = 0; k < a->count; k++)
-		if ((!installed || a->installed[k]) && runs(gpu, a->items[k]))
+		if ((!installed || a->installed[k]) && runs_arch(gpu, a->items[k]))
 			return true;
 	return false;
 }

@@ -49,8 +49,8 @@ static size_t section_size(const struct host_section *s)
 	return s && s->h.sh_type != SHT_NOBITS ? (size_t)s->h.sh_size : 0;
 }
 
-static kpack_error_t load(struct dynamic *d, const char *name, uint8_t **out,
-			  size_t *size, struct kpackx_error *why)
+static kpack_error_t load_section(struct dynamic *d, const char *name, uint8_t **out,
+				  size_t *size, struct kpackx_error *why)
 {
 	const struct host_section *s = host_sections_find(d->sections, name);
 
@@ -88,10 +88,10 @@ static kpack_error_t read_dynamic(const struct host_sections *s, struct dynamic 
 	size_t symbols, versions;
 
 	out->sections = s;
-	KP_TRY(load(out, ".dynsym", &out->bytes, &symbols, why));
-	KP_TRY(load(out, ".dynstr", &out->names, &out->names_size, why));
-	KP_TRY(load(out, ".gnu.version", &out->versions, &versions, why));
-	KP_TRY(load(out, ".dynamic", &out->table, &out->table_size, why));
+	KP_TRY(load_section(out, ".dynsym", &out->bytes, &symbols, why));
+	KP_TRY(load_section(out, ".dynstr", &out->names, &out->names_size, why));
+	KP_TRY(load_section(out, ".gnu.version", &out->versions, &versions, why));
+	KP_TRY(load_section(out, ".dynamic", &out->table, &out->table_size, why));
 	out->count = symbols / sizeof(Elf64_Sym);
 	out->symbols = calloc(out->count + 1, sizeof(*out->symbols));
 	if (!out->symbols)
@@ -101,7 +101,7 @@ static kpack_error_t read_dynamic(const struct host_sections *s, struct dynamic 
 	return KPACK_SUCCESS;
 }
 
-static void fini(struct dynamic *d)
+static void fini_dynamic(struct dynamic *d)
 {
 	free(d->bytes);
 	free(d->names);
@@ -332,7 +332,7 @@ kpack_error_t host_dynamic_compare(const struct host_sections *a,
 		compare_symbols(&x, &y, out);
 		err = compare_relocs(a, b, out, why);
 	}
-	fini(&x);
-	fini(&y);
+	fini_dynamic(&x);
+	fini_dynamic(&y);
 	return err;
 }

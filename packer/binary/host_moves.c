@@ -10,16 +10,16 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static bool has(const int64_t *list, size_t n, int64_t value)
+static bool has_value(const int64_t *list, size_t n, int64_t value)
 {
 	return bsearch(&value, list, n, sizeof(*list), by_value) != NULL;
 }
 
-static bool add(struct host_moves *m, uint64_t a, uint64_t b)
+static bool add_move(struct host_moves *m, uint64_t a, uint64_t b)
 {
 	int64_t by = (int64_t)(b - a);
 
-	if (has(m->by, m->count, by))
+	if (has_value(m->by, m->count, by))
 		return true;
 	if (m->count == HOST_MOVES_MAX)
 		return false;
@@ -28,15 +28,16 @@ static bool add(struct host_moves *m, uint64_t a, uint64_t b)
 	return true;
 }
 
-static bool add_all(struct host_moves *m, const struct host_sections *a,
-		    const struct host_sections *b)
+static bool add_moves(struct host_moves *m, const struct host_sections *a,
+		      const struct host_sections *b)
 {
-	bool ok = add(m, 0, 0) && add(m, a->fatbin_address, b->fatbin_address) &&
-		  add(m, a->marker_address, b->marker_address);
+	bool ok = add_move(m, 0, 0) &&
+		  add_move(m, a->fatbin_address, b->fatbin_address) &&
+		  add_move(m, a->marker_address, b->marker_address);
 
 	for (size_t i = 0; ok && i < a->count; i++)
 		if (a->items[i].h.sh_flags & SHF_ALLOC)
-			ok = add(m, a->items[i].h.sh_addr, b->items[i].h.sh_addr);
+			ok = add_move(m, a->items[i].h.sh_addr, b->items[i].h.sh_addr);
 	return ok;
 }
 
@@ -58,7 +59,7 @@ kpack_error_t host_moves_make(const struct host_sections *a,
 			      bool *many, struct kpackx_error *why)
 {
 	*out = (struct host_moves){.machine = a->binary->fat.elf.machine};
-	*many = !add_all(out, a, b);
+	*many = !add_moves(out, a, b);
 	return *many ? KPACK_SUCCESS : find_between(out, why);
 }
 
@@ -83,8 +84,9 @@ static bool is_address(const struct host_moves *m, const struct host_bytes *s, s
 	if (back > at || !kp_range_ok(s->a.size, from, 8))
 		return false;
 	*end = from + 8;
-	return has(m->by, m->count,
-		   (int64_t)(kp_le64(s->b.data + from) - kp_le64(s->a.data + from)));
+	return has_value(
+		m->by, m->count,
+		(int64_t)(kp_le64(s->b.data + from) - kp_le64(s->a.data + from)));
 }
 
 /*
@@ -103,7 +105,7 @@ static bool is_distance(const struct host_moves *m, const struct host_bytes *s, 
 			continue;
 		by = kp_le32(s->b.data + from) - kp_le32(s->a.data + from);
 		*end = from + 4;
-		if (has(m->between, m->n_between, (int32_t)by))
+		if (has_value(m->between, m->n_between, (int32_t)by))
 			return true;
 	}
 	return false;

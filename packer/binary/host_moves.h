@@ -34,8 +34,8 @@ void host_moves_fini(struct host_moves *m);
 /* Bytes of both builds around a difference. */
 struct host_bytes {
 	struct kp_span a, b; /* of equal size */
-	uint64_t base; /* offset of their first byte in the section */
-	bool code; /* the section contains code */
+	uint64_t base;       /* offset of their first byte in the section */
+	bool code;           /* the section contains code */
 };
 
 /*

@@ -20,7 +20,7 @@ static bool is_left_out(const char *name)
 	return false;
 }
 
-static kpack_error_t lies(struct kpackx_error *why, const char *what)
+static kpack_error_t fail_elf(struct kpackx_error *why, const char *what)
 {
 	const char *text = elf_errmsg(-1);
 
@@ -34,8 +34,9 @@ static bool is_compared(const struct host_section *s)
 					   : strcmp(s->name, ".comment") == 0;
 }
 
-static kpack_error_t add(struct host_sections *s, size_t number,
-			 const struct host_section *section, struct kpackx_error *why)
+static kpack_error_t add_section(struct host_sections *s, size_t number,
+				 const struct host_section *section,
+				 struct kpackx_error *why)
 {
 	if (section->h.sh_type != SHT_NOBITS &&
 	    !kp_range_ok(s->binary->size, section->h.sh_offset, section->h.sh_size))
@@ -61,7 +62,7 @@ static kpack_error_t read_sections(struct host_sections *s, struct kpackx_error 
 
 	/* binary_open has checked the size of the table */
 	if (elf_getshdrnum(s->libelf, &n) || elf_getshdrstrndx(s->libelf, &names))
-		return lies(why, "section headers");
+		return fail_elf(why, "section headers");
 	s->items = calloc(n + 1, sizeof(*s->items));
 	if (!s->items)
 		return kp_fail_memory(why, n * sizeof(*s->items), "sections");
@@ -69,11 +70,11 @@ static kpack_error_t read_sections(struct host_sections *s, struct kpackx_error 
 		struct host_section section;
 
 		if (!gelf_getshdr(elf_getscn(s->libelf, i), &section.h))
-			return lies(why, "section header");
+			return fail_elf(why, "section header");
 		section.name = elf_strptr(s->libelf, names, section.h.sh_name);
 		if (!section.name)
-			return lies(why, "section name");
-		KP_TRY(add(s, i, &section, why));
+			return fail_elf(why, "section name");
+		KP_TRY(add_section(s, i, &section, why));
 	}
 	return KPACK_SUCCESS;
 }
@@ -85,11 +86,11 @@ static kpack_error_t read_stack(struct host_sections *s, struct kpackx_error *wh
 	size_t n;
 
 	if (elf_getphdrnum(s->libelf, &n) || n > KP_SEGMENTS_MAX)
-		return lies(why, "program headers");
+		return fail_elf(why, "program headers");
 	s->stack_executable = true;
 	for (size_t i = 0; i < n; i++) {
 		if (!gelf_getphdr(s->libelf, (int)i, &h))
-			return lies(why, "program header");
+			return fail_elf(why, "program header");
 		if (h.p_type == PT_GNU_STACK)
 			s->stack_executable = h.p_flags & PF_X;
 	}
@@ -103,7 +104,7 @@ kpack_error_t host_sections_read(const struct binary *b, struct host_sections *o
 
 	*out = (struct host_sections){.binary = b};
 	out->libelf = elf_begin(b->fd, ELF_C_READ, NULL);
-	err = out->libelf ? read_sections(out, why) : lies(why, "header");
+	err = out->libelf ? read_sections(out, why) : fail_elf(why, "header");
 	if (!err)
 		err = read_stack(out, why);
 	if (err)

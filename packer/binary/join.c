@@ -14,8 +14,8 @@ void join_fini(struct join *join)
 	*join = (struct join){0};
 }
 
-static void set(struct join *out, enum join_relation relation, size_t other,
-		const char *text)
+static void set_relation(struct join *out, enum join_relation relation, size_t other,
+			 const char *text)
 {
 	out->relation = relation;
 	out->other = other;
@@ -33,7 +33,7 @@ static void compare_names(const struct binary *a, const struct binary *b, size_t
 	kp_text_escape(kp_span_str(a->marker.kernel_name), x, sizeof(x));
 	kp_text_escape(kp_span_str(b->marker.kernel_name), y, sizeof(y));
 	snprintf(text, sizeof(text), "kernel_name %s, and %s", x, y);
-	set(out, JOIN_WRAPPERS, other, text);
+	set_relation(out, JOIN_WRAPPERS, other, text);
 }
 
 static kpack_error_t add_paths(struct join *out, const struct kp_marker *from,
@@ -51,28 +51,28 @@ static kpack_error_t add_paths(struct join *out, const struct kp_marker *from,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t compare(const struct binary *chosen, const struct binary *b,
-			     size_t other, struct join *out, struct kpackx_error *why)
+static kpack_error_t compare_one(const struct binary *chosen, const struct binary *b,
+				 size_t other, struct join *out, struct kpackx_error *why)
 {
 	struct host_verdict verdict;
 
 	KP_TRY(host_compare(chosen, b, &verdict, why));
 	if (verdict.relation == HOST_WRAPPERS)
-		set(out, JOIN_WRAPPERS, other, verdict.text);
+		set_relation(out, JOIN_WRAPPERS, other, verdict.text);
 	else
 		compare_names(chosen, b, other, out);
 	if (verdict.relation == HOST_DIFFERS && out->relation == JOIN_SAME)
-		set(out, JOIN_DIFFERS, other, verdict.text);
+		set_relation(out, JOIN_DIFFERS, other, verdict.text);
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t join_all(const struct binary *list, size_t n, size_t chosen,
-			      struct join *out, struct kpackx_error *why)
+static kpack_error_t join_binaries(const struct binary *list, size_t n, size_t chosen,
+				   struct join *out, struct kpackx_error *why)
 {
 	out->relation = JOIN_SAME;
 	for (size_t i = 0; i < n && out->relation != JOIN_WRAPPERS; i++)
 		if (i != chosen)
-			KP_TRY(compare(&list[chosen], &list[i], i, out, why));
+			KP_TRY(compare_one(&list[chosen], &list[i], i, out, why));
 	KP_TRY(marker_set_name(&out->marker, list[chosen].marker.kernel_name, why));
 	for (size_t i = 0; i < n; i++)
 		KP_TRY(add_paths(out, &list[i].marker, why));
@@ -93,7 +93,7 @@ static bool compare_kinds(const struct binary *list, size_t n, size_t chosen,
 			continue;
 		snprintf(text, sizeof(text), "one is %s, the other %s",
 			 binary_kind(&list[chosen]), binary_kind(&list[i]));
-		set(out, JOIN_KINDS, i, text);
+		set_relation(out, JOIN_KINDS, i, text);
 	}
 	if (any && list[chosen].fat.kind != KP_FATBIN_CONVERTED)
 		out->other = chosen ? 0 : 1;
@@ -126,7 +126,7 @@ kpack_error_t join_look(char *const *paths, size_t n, size_t chosen, struct join
 	for (size_t i = 0; i < n && !err; i++)
 		err = open_one(paths[i], &list[i], why);
 	if (!err && compare_kinds(list, n, chosen, out))
-		err = join_all(list, n, chosen, out, why);
+		err = join_binaries(list, n, chosen, out, why);
 	for (size_t i = 0; i < n; i++)
 		binary_close(&list[i]);
 	free(list);

@@ -114,7 +114,7 @@ bool reached_by(const struct reached *r, const char *arch)
 	return !r->arch || asks_for(arch, r->arch);
 }
 
-static bool declares(const struct kpack_archive *a, const char *arch)
+static bool declares_arch(const struct kpack_archive *a, const char *arch)
 {
 	for (size_t i = 0; i < kp_archive_arch_count(a); i++)
 		if (strcmp(kp_archive_arch(a, i), arch) == 0)
@@ -128,7 +128,7 @@ bool reach_has_arch(const struct reach *reach, const char *arch)
 		const struct reached *r = &reach->items[i];
 
 		if (r->archive->archive && reached_by(r, arch) &&
-		    declares(r->archive->archive, arch))
+		    declares_arch(r->archive->archive, arch))
 			return true;
 	}
 	return false;
@@ -148,14 +148,14 @@ bool installed_has_arch(const struct installed *set, const char *arch)
 	for (size_t i = 0; i < set->count; i++) {
 		const struct installed_archive *a = set->archives[i];
 
-		if (a->reached && a->archive && declares(a->archive, arch))
+		if (a->reached && a->archive && declares_arch(a->archive, arch))
 			return true;
 	}
 	return false;
 }
 
 /* Whether A has an architecture for which the runtime tries the name ARCH. */
-static bool serves(const struct kpack_archive *a, const char *arch)
+static bool serves_arch(const struct kpack_archive *a, const char *arch)
 {
 	for (size_t i = 0; i < kp_archive_arch_count(a); i++)
 		if (asks_for(kp_archive_arch(a, i), arch))
@@ -174,7 +174,7 @@ static kpack_error_t add_reached(struct reach *out, struct installed_archive *a,
 				 const char *arch, struct kpackx_error *why)
 {
 	char *copy = arch ? strdup(arch) : NULL;
-	bool misnamed = arch && a->archive && !serves(a->archive, arch);
+	bool misnamed = arch && a->archive && !serves_arch(a->archive, arch);
 
 	if ((arch && !copy) ||
 	    !kp_grow(&out->items, out->count, &out->cap, sizeof(*out->items))) {
@@ -208,7 +208,7 @@ static kpack_error_t reach_file(struct installed *set, const char *path, const c
 	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode))
 		return KPACK_SUCCESS;
 	KP_TRY(open_archive(set, path, &st, &a, why));
-	if (arch && !is_processor(arch) && !(a->archive && serves(a->archive, arch)))
+	if (arch && !is_processor(arch) && !(a->archive && serves_arch(a->archive, arch)))
 		return KPACK_SUCCESS;
 	return add_reached(out, a, arch, why);
 }
@@ -460,8 +460,8 @@ static kpack_error_t hash_piece(const void *data, size_t size, void *arg,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t decode(const struct kpack_archive *a, size_t entry, uint8_t hash[16],
-			    struct kpackx_error *why)
+static kpack_error_t decode_entry(const struct kpack_archive *a, size_t entry,
+				  uint8_t hash[16], struct kpackx_error *why)
 {
 	XXH3_state_t *state = XXH3_createState();
 	XXH128_canonical_t digest;
@@ -477,8 +477,8 @@ static kpack_error_t decode(const struct kpack_archive *a, size_t entry, uint8_t
 	return err;
 }
 
-static void remember(struct installed_decoded *d, const struct kp_entry_info *info,
-		     const struct kp_meta *meta, const struct kpackx_error *fault)
+static void remember_result(struct installed_decoded *d, const struct kp_entry_info *info,
+			    const struct kp_meta *meta, const struct kpackx_error *fault)
 {
 	d->state = fault ? BAD : GOOD;
 	d->size = info->size;
@@ -489,8 +489,8 @@ static void remember(struct installed_decoded *d, const struct kp_entry_info *in
 		*d->why = *fault;
 }
 
-static kpack_error_t recall(const struct installed_decoded *d, uint8_t hash[16],
-			    struct kpackx_error *why)
+static kpack_error_t recall_result(const struct installed_decoded *d, uint8_t hash[16],
+				   struct kpackx_error *why)
 {
 	if (d->state == GOOD) {
 		if (hash)
@@ -522,11 +522,12 @@ kpack_error_t installed_decode(struct installed_archive *a, size_t entry,
 	kp_archive_meta(a->archive, entry, &meta);
 	d = &a->decoded[info.ordinal];
 	if (d->state == UNKNOWN || d->size != info.size || d->chunk != meta.chunk)
-		remember(d, &info, &meta,
-			 decode(a->archive, entry, d->hash, &fault) ? &fault : NULL);
+		remember_result(d, &info, &meta,
+				decode_entry(a->archive, entry, d->hash, &fault) ? &fault
+										 : NULL);
 	if (d->state == GOOD && meta.has_xxh3 &&
 	    memcmp(meta.xxh3, d->hash, sizeof(d->hash)) != 0)
 		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
 			       "the content does not match its xxh3");
-	return recall(d, hash, why);
+	return recall_result(d, hash, why);
 }

@@ -18,7 +18,8 @@ bool rewrite_is_same(const struct binary *from, const char *path)
 	return stat(path, &there) == 0 && same_file(&there, &from->st);
 }
 
-static kpack_error_t split(struct rewrite *r, const char *path, struct kpackx_error *why)
+static kpack_error_t split_path(struct rewrite *r, const char *path,
+				struct kpackx_error *why)
 {
 	const char *slash = strrchr(path, '/');
 
@@ -39,7 +40,7 @@ static kpack_error_t split_real(struct rewrite *r, const char *path,
 
 	if (!real)
 		return kp_fail_errno(why, errno, "cannot find where it is");
-	err = split(r, real, why);
+	err = split_path(r, real, why);
 	free(real);
 	return err;
 }
@@ -66,7 +67,7 @@ static kpack_error_t find_place(struct rewrite *r, const char *path,
 	}
 	if (lstat(path, &there) == 0)
 		return no_place(path, "is a link that leads nowhere", why);
-	return split(r, path, why);
+	return split_path(r, path, why);
 }
 
 kpack_error_t rewrite_open(struct rewrite *r, const struct binary *from, const char *path,

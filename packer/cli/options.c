@@ -126,7 +126,7 @@ static const char *culprit(const struct options *o, char small[3])
 	return small;
 }
 
-static int refuse(struct options *o, const char *what)
+static int refuse_option(struct options *o, const char *what)
 {
 	char small[3];
 
@@ -149,9 +149,9 @@ int options_next(struct options *o)
 	if (value == -1)
 		return OPTIONS_END;
 	if (value == '?')
-		return refuse(o, "unknown option");
+		return refuse_option(o, "unknown option");
 	if (value == ':')
-		return refuse(o, "an argument is missing");
+		return refuse_option(o, "an argument is missing");
 	if (value == 'h') {
 		print_help(o->help);
 		o->status = report_finish(0);

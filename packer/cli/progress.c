@@ -6,7 +6,7 @@
 
 enum { WIDTH = 30, INTERVAL_MS = 100 };
 
-static void draw(const struct progress *p)
+static void draw_bar(const struct progress *p)
 {
 	char done[24], total[24], bar[WIDTH + 1];
 	double part = p->total ? (double)p->done / (double)p->total : 1.0;
@@ -24,7 +24,7 @@ void progress_begin(struct progress *p, const char *what, uint64_t total, bool w
 	*p = (struct progress){.what = what, .total = total};
 	p->on = wanted && isatty(STDERR_FILENO);
 	if (p->on)
-		draw(p);
+		draw_bar(p);
 }
 
 void progress_add(struct progress *p, uint64_t bytes)
@@ -40,7 +40,7 @@ void progress_add(struct progress *p, uint64_t bytes)
 	    INTERVAL_MS)
 		return;
 	p->shown = now;
-	draw(p);
+	draw_bar(p);
 }
 
 void progress_end(struct progress *p)

@@ -39,8 +39,8 @@ static void free_fault(struct closure_fault *fault)
 }
 
 /* Take over FAULT.  A repetition of the last fault, as from repeated rows, is dropped. */
-static kpack_error_t keep(struct closure *c, struct closure_fault *fault,
-			  struct kpackx_error *why)
+static kpack_error_t keep_fault(struct closure *c, struct closure_fault *fault,
+				struct kpackx_error *why)
 {
 	bool again = c->n_faults && by_path(&c->faults[c->n_faults - 1], fault) == 0;
 
@@ -70,7 +70,7 @@ kpack_error_t closure_add(struct closure *c, struct kpackx_error *why, const cha
 	if (n < 0)
 		fault.text = NULL;
 	if (fault.path && fault.text)
-		return keep(c, &fault, why);
+		return keep_fault(c, &fault, why);
 	free_fault(&fault);
 	return kp_fail_memory(why, strlen(path), "a fault");
 }

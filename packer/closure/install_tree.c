@@ -59,8 +59,9 @@ static kpack_error_t hash_item(const struct file_tree_item *item,
 }
 
 /* Report A and B, which have the same path, if their bytes differ. */
-static kpack_error_t compare(struct install_tree *t, const struct file_tree_item *a,
-			     const struct file_tree_item *b, struct kpackx_error *why)
+static kpack_error_t compare_items(struct install_tree *t, const struct file_tree_item *a,
+				   const struct file_tree_item *b,
+				   struct kpackx_error *why)
 {
 	struct kpackx_error fault = {0};
 	struct content_hash x, y;
@@ -85,15 +86,16 @@ static kpack_error_t compare(struct install_tree *t, const struct file_tree_item
 }
 
 /* Add MORE; if a path exists already, the existing file stays. */
-static kpack_error_t join(struct install_tree *t, const struct install_tree_of *of,
-			  struct file_tree *more, struct kpackx_error *why)
+static kpack_error_t join_files(struct install_tree *t, const struct install_tree_of *of,
+				struct file_tree *more, struct kpackx_error *why)
 {
 	size_t file;
 
 	KP_TRY(file_tree_sort(more, why));
 	for (size_t i = 0; i < more->count && !of->packing; i++)
 		if (file_tree_find(&t->files, kp_span_str(more->items[i].path), &file))
-			KP_TRY(compare(t, &t->files.items[file], &more->items[i], why));
+			KP_TRY(compare_items(t, &t->files.items[file], &more->items[i],
+					     why));
 	for (size_t i = 0; i < more->count; i++)
 		KP_TRY(file_tree_add(&t->files, &more->items[i], why));
 	return file_tree_sort(&t->files, why);
@@ -116,7 +118,7 @@ static kpack_error_t add_files(struct install_tree *t, const char *root,
 	from->links = plain.links;
 	plain.links = (struct file_tree){0};
 	if (!err)
-		err = join(t, from->of, &plain.files, why);
+		err = join_files(t, from->of, &plain.files, why);
 	plain_files_fini(&plain);
 	return err;
 }
@@ -154,7 +156,7 @@ static kpack_error_t add_links(struct install_tree *t, const struct origin *from
 		err = file_tree_add(&found, &item, why);
 	}
 	if (!err)
-		err = join(t, from->of, &found, why);
+		err = join_files(t, from->of, &found, why);
 	file_tree_fini(&found);
 	return err;
 }
@@ -290,7 +292,7 @@ static kpack_error_t add_archives(struct install_tree *t, struct origin *from,
 	tell_conflicts(t);
 	err = add_shown(t, 0, &path, &shown, why);
 	if (!err)
-		err = join(t, from->of, &shown, why);
+		err = join_files(t, from->of, &shown, why);
 	file_tree_fini(&shown);
 	return err;
 }
@@ -331,8 +333,8 @@ static const char *known_library(const struct library_set *set, struct kp_span n
 }
 
 /* Take the library from entries that name it; add all other files to ASKED. */
-static kpack_error_t believe(struct install_tree *t, const struct library_set *set,
-			     struct file_tree *asked, struct kpackx_error *why)
+static kpack_error_t trust_entries(struct install_tree *t, const struct library_set *set,
+				   struct file_tree *asked, struct kpackx_error *why)
 {
 	for (size_t i = 0; i < t->files.count; i++) {
 		const struct file_tree_item *item = &t->files.items[i];
@@ -367,8 +369,8 @@ static void tell_fault(void *arg, size_t file, const struct kpackx_error *why)
 		report_why(q->files.items[file].path, why);
 }
 
-static kpack_error_t ask(struct install_tree *t, const struct library_set *set,
-			 struct question *q, struct kpackx_error *why)
+static kpack_error_t ask_libraries(struct install_tree *t, const struct library_set *set,
+				   struct question *q, struct kpackx_error *why)
 {
 	struct library_found found = {0};
 
@@ -399,9 +401,9 @@ static kpack_error_t find_libraries(struct install_tree *t,
 					  calloc(t->files.count + 1, sizeof(void *))};
 	if (!t->found.objects)
 		return kp_fail_memory(why, t->files.count * sizeof(void *), "files");
-	err = believe(t, of->libraries, &q.files, why);
+	err = trust_entries(t, of->libraries, &q.files, why);
 	if (!err)
-		err = ask(t, of->libraries, &q, why);
+		err = ask_libraries(t, of->libraries, &q, why);
 	file_tree_fini(&q.files);
 	for (size_t i = 0; i < t->files.count; i++)
 		t->n_databases += t->found.objects[i] != NULL;

@@ -12,7 +12,7 @@ struct reader {
 	bool no_memory;
 };
 
-static bool add(struct reader *r, struct kp_span name)
+static bool add_name(struct reader *r, struct kp_span name)
 {
 	struct msgpack_names *x = r->out;
 
@@ -25,14 +25,14 @@ static bool add(struct reader *r, struct kp_span name)
 }
 
 /* Walk a value.  WANTED: if it is a string, it is a name. */
-static bool walk(struct reader *r, bool wanted, unsigned depth)
+static bool walk_value(struct reader *r, bool wanted, unsigned depth)
 {
 	enum kp_mp_type type = kp_mp_peek(&r->m);
 	struct kp_mp_value v;
 	struct kp_span name;
 
 	if (type == KP_MP_STR && wanted)
-		return kp_mp_str(&r->m, &name) && add(r, name);
+		return kp_mp_str(&r->m, &name) && add_name(r, name);
 	if (type != KP_MP_MAP && type != KP_MP_ARRAY)
 		return kp_mp_skip(&r->m);
 	if (depth == KP_MSGPACK_DEPTH_MAX)
@@ -48,7 +48,7 @@ static bool walk(struct reader *r, bool wanted, unsigned depth)
 		} else if (type == KP_MP_MAP) {
 			kp_mp_skip(&r->m);
 		}
-		walk(r, mine, depth + 1);
+		walk_value(r, mine, depth + 1);
 	}
 	return !r->m.fault;
 }
@@ -61,7 +61,7 @@ kpack_error_t msgpack_names_read(struct kp_span bytes, const char *key,
 	*out = (struct msgpack_names){0};
 	if (kp_mp_peek(&r.m) != KP_MP_MAP)
 		kp_mp_fault(&r.m, "not a map");
-	walk(&r, false, 0);
+	walk_value(&r, false, 0);
 	if (r.no_memory)
 		return kp_fail_memory(why, bytes.size, "names");
 	return r.m.fault ? kp_mp_fail(&r.m, key ? key : "the map", why) : KPACK_SUCCESS;

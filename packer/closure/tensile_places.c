@@ -129,8 +129,8 @@ static unsigned flags_of(struct kp_span name)
 	return flags;
 }
 
-static kpack_error_t add(struct tensile_places *p, const struct code_place *place,
-			 struct kpackx_error *why)
+static kpack_error_t add_place(struct tensile_places *p, const struct code_place *place,
+			       struct kpackx_error *why)
 {
 	if (!kp_grow(&p->items, p->count, &p->cap, sizeof(*p->items)))
 		return kp_fail_memory(why, p->count * sizeof(*p->items), "directories");
@@ -159,14 +159,14 @@ static kpack_error_t add_file(struct tensile_places *p, const char *path,
 	place.flags = flags_of(name);
 	if (!place.flags)
 		return KPACK_SUCCESS;
-	KP_TRY(add(p, &place, why));
+	KP_TRY(add_place(p, &place, why));
 	if (tensile_is_parent(name, place.gpu) ? place.gpu[0] != '\0'
 					       : tensile_gpu_of_name(name, place.gpu))
-		KP_TRY(add(p, &place, why));
+		KP_TRY(add_place(p, &place, why));
 	place.whole = true;
 	place.gpu[0] = '\0';
 	place.dir = root_of(place.dir);
-	return add(p, &place, why);
+	return add_place(p, &place, why);
 }
 
 static int by_place(const void *a, const void *b)
@@ -207,7 +207,8 @@ void tensile_places_fini(struct tensile_places *places)
 	*places = (struct tensile_places){0};
 }
 
-static unsigned get(const struct tensile_places *places, const struct code_place *key)
+static unsigned get_flags(const struct tensile_places *places,
+			  const struct code_place *key)
 {
 	const struct code_place *found = NULL;
 
@@ -225,10 +226,11 @@ unsigned tensile_places_get(const struct tensile_places *places, struct kp_span 
 	if (strlen(gpu) >= sizeof(key.gpu))
 		return 0;
 	strcpy(key.gpu, gpu);
-	return get(places, &key);
+	return get_flags(places, &key);
 }
 
 unsigned tensile_places_all(const struct tensile_places *places, struct kp_span dir)
 {
-	return get(places, &(struct code_place){.dir = root_of(dir), .whole = true});
+	return get_flags(places,
+			 &(struct code_place){.dir = root_of(dir), .whole = true});
 }

@@ -20,7 +20,7 @@ enum {
 struct code_place {
 	struct kp_span dir;
 	char gpu[KP_TARGET_TEXT_MAX]; /* a processor; "": all of the directory */
-	bool whole; /* includes the directories of GPUs below dir */
+	bool whole;                   /* includes the directories of GPUs below dir */
 	unsigned flags;
 };
 

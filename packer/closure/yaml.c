@@ -13,7 +13,7 @@
 #include "yaml_names.h"
 
 /* Resolve "a/./b/../c" and the like, in place; false: the path leaves the root. */
-static bool normalise(char *path)
+static bool normalise_path(char *path)
 {
 	size_t size = 0;
 
@@ -50,7 +50,8 @@ static kpack_error_t find_in(const struct closure *c, struct kp_span dir,
 	if (asprintf(&path, "%.*s/%.*s/%s", (int)dir.size, (const char *)dir.data,
 		     (int)sub.size, (const char *)sub.data, name) < 0)
 		return kp_fail_memory(why, strlen(name), "a path");
-	*found = normalise(path) && file_tree_find(c->tree, kp_span_str(path), &file);
+	*found =
+		normalise_path(path) && file_tree_find(c->tree, kp_span_str(path), &file);
 	free(path);
 	return KPACK_SUCCESS;
 }

@@ -120,7 +120,7 @@ static kpack_error_t add_name(struct reader *r, struct kp_span text, const char 
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t keep(char **slot, const char *text, struct kpackx_error *why)
+static kpack_error_t keep_text(char **slot, const char *text, struct kpackx_error *why)
 {
 	free(*slot);
 	*slot = strdup(text);
@@ -132,11 +132,11 @@ static kpack_error_t note_value(struct level *l, const char *text,
 				struct kpackx_error *why)
 {
 	if (is_gpu_key(l->key) && is_gpu(text))
-		KP_TRY(keep(&l->gpu, text, why));
+		KP_TRY(keep_text(&l->gpu, text, why));
 	if (l->key && strcmp(l->key, "type") == 0)
 		l->placeholder = strcmp(text, "Placeholder") == 0;
 	if (l->key && strcmp(l->key, "value") == 0 && strlen(text) <= KP_NAME_MAX)
-		KP_TRY(keep(&l->value, text, why));
+		KP_TRY(keep_text(&l->value, text, why));
 	return KPACK_SUCCESS;
 }
 
@@ -172,7 +172,7 @@ static kpack_error_t read_scalar(struct reader *r, const char *text, size_t size
 	KP_TRY(note_gpu(r->out, text, why));
 	if (!l || !l->map)
 		return KPACK_SUCCESS;
-	return is_key ? keep(&l->key, text, why) : note_value(l, text, why);
+	return is_key ? keep_text(&l->key, text, why) : note_value(l, text, why);
 }
 
 /* A node of the open collection is complete: in a map, a value follows a key. */
@@ -207,7 +207,7 @@ static kpack_error_t give_gpu(struct reader *r, const struct level *l,
 {
 	for (size_t i = l->names; l->gpu && i < r->out->count; i++)
 		if (!r->out->items[i].gpu)
-			KP_TRY(keep(&r->out->items[i].gpu, l->gpu, why));
+			KP_TRY(keep_text(&r->out->items[i].gpu, l->gpu, why));
 	return KPACK_SUCCESS;
 }
 
@@ -289,8 +289,8 @@ kpack_error_t yaml_names_read(struct kp_span bytes, struct yaml_names *out,
 	*out = (struct yaml_names){0};
 	if (bytes.size > BYTES_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "%zu bytes: at most %d bytes of YAML are read",
-			       bytes.size, BYTES_MAX);
+			       "%zu bytes: at most %d bytes of YAML are read", bytes.size,
+			       BYTES_MAX);
 	r = calloc(1, sizeof(*r));
 	if (!r || !yaml_parser_initialize(&r->parser)) {
 		free(r);

@@ -70,8 +70,8 @@ static void copy_signatures(int from, int to)
 	}
 }
 
-static kpack_error_t begin(const char *to, struct kp_outfile *out,
-			   struct kpackx_error *why)
+static kpack_error_t begin_copy(const char *to, struct kp_outfile *out,
+				struct kpackx_error *why)
 {
 	const char *slash = strrchr(to, '/');
 	char *dir = slash ? strndup(to, (size_t)(slash - to) + 1) : strdup(".");
@@ -93,7 +93,7 @@ kpack_error_t copy_file(const char *from, const char *to, struct kpackx_error *w
 	int fd;
 
 	KP_TRY(kp_file_open(from, &fd, &st, why));
-	err = begin(to, &out, why);
+	err = begin_copy(to, &out, why);
 	if (!err) {
 		out.lazy = true;
 		err = copy_bytes(fd, (uint64_t)st.st_size, &out, why);

@@ -22,7 +22,7 @@ struct identity {
 	uint64_t born_ns;
 };
 
-static bool identify(int dir, const char *name, struct identity *out)
+static bool identify_directory(int dir, const char *name, struct identity *out)
 {
 	struct statx st;
 
@@ -42,7 +42,7 @@ bool journal_given(const struct journal_name *name, int to)
 {
 	struct identity there;
 
-	return identify(to, name->name, &there) && there.ino == name->ino &&
+	return identify_directory(to, name->name, &there) && there.ino == name->ino &&
 	       there.born == name->born && there.born_ns == name->born_ns;
 }
 
@@ -54,14 +54,14 @@ bool journal_given(const struct journal_name *name, int to)
  * Write the number of names; then for each the identity of its tree, and the name with a
  * NUL.
  */
-static bool put(FILE *to, int dir, const char *const *names, size_t n)
+static bool put_names(FILE *to, int dir, const char *const *names, size_t n)
 {
 	uint64_t count = n;
 	struct identity id;
 
 	fwrite(&count, sizeof(count), 1, to);
 	for (size_t i = 0; i < n; i++) {
-		if (!identify(dir, names[i], &id))
+		if (!identify_directory(dir, names[i], &id))
 			return false;
 		fwrite(&id, sizeof(id), 1, to);
 		fwrite(names[i], strlen(names[i]) + 1, 1, to);
@@ -83,7 +83,7 @@ kpack_error_t journal_write(int dir, const char *const *names, size_t n,
 			    struct kpackx_error *why)
 {
 	FILE *to = open_in(dir, O_WRONLY | O_CREAT | O_EXCL, "w");
-	bool ok = to && put(to, dir, names, n);
+	bool ok = to && put_names(to, dir, names, n);
 
 	if (to && fclose(to) != 0)
 		ok = false;
@@ -111,7 +111,7 @@ static bool get_name(FILE *from, struct journal_name *out)
 	return n > 0 && !out->name[n - 1] && kp_component_ok(kp_span_str(out->name));
 }
 
-static bool get(FILE *from, struct journal *out)
+static bool get_names(FILE *from, struct journal *out)
 {
 	uint64_t count = 0;
 
@@ -134,7 +134,7 @@ bool journal_read(struct journal *out, int dir)
 	if (!from)
 		return false;
 	ok = fstat(fileno(from), &st) == 0 && S_ISREG(st.st_mode) &&
-	     st.st_size <= SIZE_LIMIT && get(from, out);
+	     st.st_size <= SIZE_LIMIT && get_names(from, out);
 	fclose(from);
 	if (!ok)
 		journal_fini(out);

@@ -67,7 +67,8 @@ static bool is_special(const FTSENT *e, bool mounted)
 				     (mounted && strcmp(e->fts_name, MOUNT_TOC) == 0));
 }
 
-static kpack_error_t visit(struct walk *w, FTS *fts, FTSENT *e, struct kpackx_error *why)
+static kpack_error_t visit_entry(struct walk *w, FTS *fts, FTSENT *e,
+				 struct kpackx_error *why)
 {
 	switch (e->fts_info) {
 	case FTS_D:
@@ -116,7 +117,7 @@ kpack_error_t plain_files_read(const char *root, const char *prefix,
 	if (!fts)
 		return kp_fail_errno(why, errno, "cannot read the directory tree");
 	while (!err && (errno = 0, e = fts_read(fts)))
-		err = visit(&w, fts, e, why);
+		err = visit_entry(&w, fts, e, why);
 	if (!err && errno)
 		err = kp_fail_errno(why, errno, "cannot read the directory tree");
 	fts_close(fts);

@@ -49,7 +49,8 @@ static kpack_error_t more_room(struct read_file *out, size_t *room,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t unpack(z_stream *z, struct read_file *out, struct kpackx_error *why)
+static kpack_error_t unpack_stream(z_stream *z, struct read_file *out,
+				   struct kpackx_error *why)
 {
 	size_t room = 0;
 
@@ -83,7 +84,7 @@ kpack_error_t read_file_inflate(struct kp_span packed, struct read_file *out,
 	code = inflateInit(&z);
 	if (code != Z_OK)
 		return fail_zlib(&z, code, why);
-	err = unpack(&z, out, why);
+	err = unpack_stream(&z, out, why);
 	inflateEnd(&z);
 	if (err)
 		read_file_fini(out);

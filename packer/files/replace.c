@@ -43,7 +43,7 @@ static int make_somewhere(struct place *p, int (*make)(const struct place *p, vo
 	return -1;
 }
 
-static int move(const struct place *p, bool durable)
+static int move_into_place(const struct place *p, bool durable)
 {
 	int sys_errno;
 
@@ -68,7 +68,7 @@ kpack_error_t place(const char *path, int (*make)(const struct place *p, void *a
 	kpack_error_t err = KPACK_SUCCESS;
 
 	if (open_dir(path, &p) < 0 || make_somewhere(&p, make, arg) < 0 ||
-	    move(&p, durable) < 0)
+	    move_into_place(&p, durable) < 0)
 		err = kp_fail_errno(why, errno, "cannot make it");
 	if (p.dir_fd >= 0)
 		close(p.dir_fd);

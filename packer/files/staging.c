@@ -34,7 +34,7 @@ static void name_aside(const char *name, char out[ASIDE_MAX])
  * Exchange the tree with the tree that has its name; atomically, if the file system can
  * do that.
  */
-static int swap(int from, int to, const char *name)
+static int swap_trees(int from, int to, const char *name)
 {
 	char aside[ASIDE_MAX];
 
@@ -65,7 +65,7 @@ static int rename_new(int from, int to, const char *name)
  * Make a directory writable, because only root can move one that is not.  Returns its old
  * mode; 0: it is unchanged.
  */
-static mode_t loosen(int dir, const char *name)
+static mode_t make_writable(int dir, const char *name)
 {
 	struct stat st;
 
@@ -75,21 +75,22 @@ static mode_t loosen(int dir, const char *name)
 	return st.st_mode;
 }
 
-static void tighten(int dir, const char *name, mode_t mode)
+static void restore_mode(int dir, const char *name, mode_t mode)
 {
 	/* cannot fail in practice: the mode was changed a moment ago */
 	if (mode && fchmodat(dir, name, mode & 07777, 0) < 0)
 		return;
 }
 
-static int exchange(int from, int to, const char *name, bool swapped)
+static int exchange_trees(int from, int to, const char *name, bool swapped)
 {
-	mode_t here = loosen(from, name), there = swapped ? loosen(to, name) : 0;
-	int status = swapped ? swap(from, to, name) : rename_new(from, to, name);
+	mode_t here = make_writable(from, name),
+	       there = swapped ? make_writable(to, name) : 0;
+	int status = swapped ? swap_trees(from, to, name) : rename_new(from, to, name);
 	int error = errno;
 
-	tighten(status ? from : to, name, here);
-	tighten(status ? to : from, name, there);
+	restore_mode(status ? from : to, name, here);
+	restore_mode(status ? to : from, name, there);
 	errno = error;
 	return status;
 }
@@ -110,14 +111,14 @@ static void recover_one(int from, int to, const struct journal_name *n)
 	char old[ASIDE_MAX];
 
 	if (journal_given(n, to))
-		exchange(to, from, n->name, is_there_at(from, n->name));
+		exchange_trees(to, from, n->name, is_there_at(from, n->name));
 	name_aside(n->name, old);
 	if (is_there_at(from, old) && !is_there_at(to, n->name))
 		renameat(from, old, to, n->name);
 }
 
 /* If only some trees of a set got their names, take these names back. */
-static void recover(int from, int to)
+static void recover_trees(int from, int to)
 {
 	struct journal journal;
 	size_t given = 0;
@@ -154,7 +155,7 @@ static void remove_tree(const char *path)
 		fts_close(fts);
 }
 
-static int lock(int fd, int how)
+static int lock_directory(int fd, int how)
 {
 	int status;
 
@@ -190,8 +191,8 @@ static void remove_if_left(const char *dir, int to, const char *name)
 	if (asprintf(&path, "%s/%s", dir, name) < 0)
 		return;
 	fd = open_dir(path);
-	if (fd >= 0 && is_own(fd) && lock(fd, LOCK_EX | LOCK_NB) == 0) {
-		recover(fd, to);
+	if (fd >= 0 && is_own(fd) && lock_directory(fd, LOCK_EX | LOCK_NB) == 0) {
+		recover_trees(fd, to);
 		remove_tree(path);
 	}
 	if (fd >= 0)
@@ -227,7 +228,7 @@ static bool is_there(const struct staging *s)
 	       a.st_ino == b.st_ino;
 }
 
-static kpack_error_t make(struct staging *s, struct kpackx_error *why)
+static kpack_error_t make_staging(struct staging *s, struct kpackx_error *why)
 {
 	do {
 		if (s->fd >= 0)
@@ -248,7 +249,7 @@ static kpack_error_t make(struct staging *s, struct kpackx_error *why)
 		if (s->fd < 0 && errno != ENOENT)
 			return kp_fail_errno(why, errno, "%s", s->path);
 		if (s->fd >= 0) /* if the file system has no locks, go on without one */
-			lock(s->fd, LOCK_EX);
+			lock_directory(s->fd, LOCK_EX);
 	} while (s->fd < 0 || !is_there(s));
 	return KPACK_SUCCESS;
 }
@@ -260,7 +261,7 @@ kpack_error_t staging_open(struct staging *s, const char *dir, struct kpackx_err
 	*s = (struct staging){.dir = dir, .fd = -1};
 	KP_TRY(kp_mkdirs(dir, 0777, why));
 	remove_left(dir);
-	err = make(s, why);
+	err = make_staging(s, why);
 	if (err)
 		staging_close(s);
 	return err;
@@ -315,14 +316,14 @@ static int give_name(int from, int to, const char *name, bool replace, bool *swa
 	struct stat st;
 
 	*swapped = replace && fstatat(to, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
-	return exchange(from, to, name, *swapped);
+	return exchange_trees(from, to, name, *swapped);
 }
 
 static void take_back(int from, int to, const char *const *names, const bool *swapped,
 		      size_t n)
 {
 	while (n-- > 0)
-		exchange(to, from, names[n], swapped[n]);
+		exchange_trees(to, from, names[n], swapped[n]);
 }
 
 static kpack_error_t give_names(const struct staging *s, int to, const char *const *names,

@@ -71,7 +71,7 @@ static bool is_sign(const char *label, const char *sign)
 	       strchr(label, ':') < sign;
 }
 
-static void spell(const char *label, char out[GPU_NAME_PART_MAX])
+static void spell_label(const char *label, char out[GPU_NAME_PART_MAX])
 {
 	size_t n = 0;
 
@@ -86,7 +86,7 @@ static void spell(const char *label, char out[GPU_NAME_PART_MAX])
 
 void gpu_package_part(const char *label, char out[GPU_NAME_PART_MAX])
 {
-	spell(label, out);
+	spell_label(label, out);
 	for (char *s = out; *s; s++)
 		if (*s >= 'A' && *s <= 'Z')
 			*s = (char)(*s - 'A' + 'a');
@@ -99,7 +99,7 @@ void gpu_extra_part(const char *label, char out[GPU_NAME_PART_MAX])
 	char text[KP_TARGET_TEXT_MAX];
 
 	snprintf(text, sizeof(text), "%.*s", (int)model.size, (const char *)model.data);
-	spell(text, out);
+	spell_label(text, out);
 }
 
 __attribute__((format(printf, 1, 2))) static char *print_new(const char *fmt, ...)

@@ -97,7 +97,7 @@ static size_t feature_size(struct kp_span s, size_t n)
 	return 0;
 }
 
-static bool format(struct kp_span id, char out[KP_TARGET_TEXT_MAX])
+static bool format_target(struct kp_span id, char out[KP_TARGET_TEXT_MAX])
 {
 	struct kp_target target;
 
@@ -122,14 +122,15 @@ static size_t take_target(struct kp_span s, char out[KP_TARGET_TEXT_MAX])
 		n = number_size(s);
 		stepping = n ? stepping_size(s, n) : 0;
 		if (n == 0 || !(stepping || ends_at(s, n)) ||
-		    !format(kp_span_head(s, n), out))
+		    !format_target(kp_span_head(s, n), out))
 			return 0;
 		if (stepping)
 			return n + stepping;
-	} else if (!format(kp_span_head(s, n), out)) {
+	} else if (!format_target(kp_span_head(s, n), out)) {
 		return 0;
 	}
-	while ((more = feature_size(s, n)) && format(kp_span_head(s, n + more), out))
+	while ((more = feature_size(s, n)) &&
+	       format_target(kp_span_head(s, n + more), out))
 		n += more;
 	return n;
 }

@@ -280,7 +280,7 @@ static void put_signature(struct facts *f, const struct kpackx_signature *s)
 }
 
 /* Describe the signature in KERNEL's name, or say why it is invalid. */
-static struct facts describe(const char *kernel)
+static struct facts describe_kernel(const char *kernel)
 {
 	struct kpackx_signature *s = NULL;
 	struct kpackx_error why = {0};
@@ -315,7 +315,7 @@ static void add_kernel(struct list *list, const char *kernel)
 
 	if (!signature_named(kernel))
 		return;
-	*map = describe(kernel);
+	*map = describe_kernel(kernel);
 	if (!map->no_memory && list->size + map->size > FACTS_MAX) {
 		facts_fini(map);
 		list->left_out++;
@@ -397,7 +397,7 @@ static json_t *too_large(const char *kernel)
 }
 
 /* Convert the facts from MessagePack to JSON, by core's conversion. */
-static json_t *to_json(const struct facts *f, const char *kernel, size_t *left)
+static json_t *facts_to_json(const struct facts *f, const char *kernel, size_t *left)
 {
 	struct facts outer = {0};
 	struct kp_json text;
@@ -436,8 +436,8 @@ json_t *signature_json(const char *kernel, size_t *left)
 		return NULL;
 	if (*left == 0)
 		return too_large(kernel);
-	f = describe(kernel);
-	out = to_json(&f, kernel, left);
+	f = describe_kernel(kernel);
+	out = facts_to_json(&f, kernel, left);
 	facts_fini(&f);
 	return out;
 }

@@ -3,7 +3,7 @@
 #include <msgpack.h>
 #include <stdlib.h>
 
-static int append(void *data, const char *bytes, size_t size)
+static int append_bytes(void *data, const char *bytes, size_t size)
 {
 	struct facts *f = data;
 
@@ -31,11 +31,11 @@ static void pack_text(msgpack_packer *pk, struct kp_span text)
 }
 
 /* Begin a pair: write its name; the caller writes the value. */
-static msgpack_packer begin(struct facts *f, const char *name)
+static msgpack_packer begin_pair(struct facts *f, const char *name)
 {
 	msgpack_packer pk;
 
-	msgpack_packer_init(&pk, f, append);
+	msgpack_packer_init(&pk, f, append_bytes);
 	pack_text(&pk, kp_span_str(name));
 	f->count++;
 	return pk;
@@ -43,7 +43,7 @@ static msgpack_packer begin(struct facts *f, const char *name)
 
 void facts_text(struct facts *f, const char *name, struct kp_span text)
 {
-	msgpack_packer pk = begin(f, name);
+	msgpack_packer pk = begin_pair(f, name);
 
 	pack_text(&pk, text);
 }
@@ -55,28 +55,28 @@ void facts_string(struct facts *f, const char *name, const char *text)
 
 void facts_number(struct facts *f, const char *name, uint64_t number)
 {
-	msgpack_packer pk = begin(f, name);
+	msgpack_packer pk = begin_pair(f, name);
 
 	msgpack_pack_uint64(&pk, number);
 }
 
 void facts_signed(struct facts *f, const char *name, int64_t number)
 {
-	msgpack_packer pk = begin(f, name);
+	msgpack_packer pk = begin_pair(f, name);
 
 	msgpack_pack_int64(&pk, number);
 }
 
 void facts_real(struct facts *f, const char *name, double number)
 {
-	msgpack_packer pk = begin(f, name);
+	msgpack_packer pk = begin_pair(f, name);
 
 	msgpack_pack_double(&pk, number);
 }
 
 void facts_flag(struct facts *f, const char *name, bool flag)
 {
-	msgpack_packer pk = begin(f, name);
+	msgpack_packer pk = begin_pair(f, name);
 
 	if (flag)
 		msgpack_pack_true(&pk);
@@ -86,7 +86,7 @@ void facts_flag(struct facts *f, const char *name, bool flag)
 
 void facts_bytes(struct facts *f, const char *name, struct kp_span bytes)
 {
-	msgpack_packer pk = begin(f, name);
+	msgpack_packer pk = begin_pair(f, name);
 
 	msgpack_pack_bin_with_body(&pk, bytes.data ? (const void *)bytes.data : "",
 				   bytes.size);
@@ -94,7 +94,7 @@ void facts_bytes(struct facts *f, const char *name, struct kp_span bytes)
 
 void facts_numbers(struct facts *f, const char *name, const uint64_t *numbers, size_t n)
 {
-	msgpack_packer pk = begin(f, name);
+	msgpack_packer pk = begin_pair(f, name);
 
 	msgpack_pack_array(&pk, n);
 	for (size_t i = 0; i < n; i++)
@@ -103,7 +103,7 @@ void facts_numbers(struct facts *f, const char *name, const uint64_t *numbers, s
 
 void facts_texts(struct facts *f, const char *name, const struct kp_span *texts, size_t n)
 {
-	msgpack_packer pk = begin(f, name);
+	msgpack_packer pk = begin_pair(f, name);
 
 	msgpack_pack_array(&pk, n);
 	for (size_t i = 0; i < n; i++)
@@ -114,20 +114,20 @@ static void pack_map(msgpack_packer *pk, struct facts *f, const struct facts *ma
 {
 	msgpack_pack_map(pk, map->count);
 	if (map->size)
-		append(f, (const char *)map->pairs, map->size);
+		append_bytes(f, (const char *)map->pairs, map->size);
 	f->no_memory |= map->no_memory;
 }
 
 void facts_map(struct facts *f, const char *name, const struct facts *map)
 {
-	msgpack_packer pk = begin(f, name);
+	msgpack_packer pk = begin_pair(f, name);
 
 	pack_map(&pk, f, map);
 }
 
 void facts_maps(struct facts *f, const char *name, const struct facts *maps, size_t n)
 {
-	msgpack_packer pk = begin(f, name);
+	msgpack_packer pk = begin_pair(f, name);
 
 	msgpack_pack_array(&pk, n);
 	for (size_t i = 0; i < n; i++)
@@ -137,7 +137,7 @@ void facts_maps(struct facts *f, const char *name, const struct facts *maps, siz
 void facts_join(struct facts *f, const struct facts *other)
 {
 	if (other->size)
-		append(f, (const char *)other->pairs, other->size);
+		append_bytes(f, (const char *)other->pairs, other->size);
 	f->count += other->count;
 	f->no_memory |= other->no_memory;
 }
@@ -169,7 +169,7 @@ struct facts facts_copy(const struct facts *f)
 	struct facts copy = {.count = f->count, .no_memory = f->no_memory};
 
 	if (f->size)
-		append(&copy, (const char *)f->pairs, f->size);
+		append_bytes(&copy, (const char *)f->pairs, f->size);
 	return copy;
 }
 

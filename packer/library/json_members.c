@@ -3,7 +3,7 @@
 
 enum { DIGITS_MAX = 18 };
 
-static void step(struct kp_span *s, size_t n)
+static void skip_bytes(struct kp_span *s, size_t n)
 {
 	s->data += n;
 	s->size -= n;
@@ -12,15 +12,15 @@ static void step(struct kp_span *s, size_t n)
 static void skip_space(struct kp_span *s)
 {
 	while (s->size && memchr(" \t\r\n", s->data[0], 4))
-		step(s, 1);
+		skip_bytes(s, 1);
 }
 
-static bool take(struct kp_span *s, char c)
+static bool take_char(struct kp_span *s, char c)
 {
 	skip_space(s);
 	if (!s->size || s->data[0] != (uint8_t)c)
 		return false;
-	step(s, 1);
+	skip_bytes(s, 1);
 	return true;
 }
 
@@ -29,7 +29,7 @@ static bool take_string(struct kp_span *s, struct kp_span *text, bool *plain)
 {
 	size_t n = 0;
 
-	if (!take(s, '"'))
+	if (!take_char(s, '"'))
 		return false;
 	*plain = true;
 	while (n < s->size && s->data[n] != '"') {
@@ -41,7 +41,7 @@ static bool take_string(struct kp_span *s, struct kp_span *text, bool *plain)
 	if (n >= s->size)
 		return false;
 	*text = (struct kp_span){s->data, n};
-	step(s, n + 1);
+	skip_bytes(s, n + 1);
 	return true;
 }
 
@@ -63,7 +63,7 @@ static bool skip_container(struct kp_span *s)
 		}
 		depth += s->data[0] == '{' || s->data[0] == '[';
 		depth -= s->data[0] == '}' || s->data[0] == ']';
-		step(s, 1);
+		skip_bytes(s, 1);
 	} while (depth);
 	return true;
 }
@@ -71,7 +71,7 @@ static bool skip_container(struct kp_span *s)
 static void skip_word(struct kp_span *s)
 {
 	while (s->size && !memchr(",]} \t\r\n", s->data[0], 7))
-		step(s, 1);
+		skip_bytes(s, 1);
 }
 
 static bool is_number(struct kp_span s)
@@ -108,9 +108,9 @@ bool member_next(struct kp_span *rest, struct json_member *out)
 {
 	bool plain;
 
-	if (!take(rest, '{') && !take(rest, ','))
+	if (!take_char(rest, '{') && !take_char(rest, ','))
 		return false;
-	return take_string(rest, &out->name, &plain) && take(rest, ':') &&
+	return take_string(rest, &out->name, &plain) && take_char(rest, ':') &&
 	       take_value(rest, out);
 }
 
@@ -120,7 +120,7 @@ bool member_integer(struct kp_span number, int64_t *out)
 	int64_t n = 0;
 
 	if (minus)
-		step(&number, 1);
+		skip_bytes(&number, 1);
 	if (!number.size || number.size > DIGITS_MAX)
 		return false;
 	for (size_t i = 0; i < number.size; i++) {

@@ -10,7 +10,7 @@
 #include "core/base/span.h"
 
 enum member_kind {
-	MEMBER_TEXT, /* a string without escapes; the value is without the quotes */
+	MEMBER_TEXT,   /* a string without escapes; the value is without the quotes */
 	MEMBER_NUMBER, /* as it is written */
 	MEMBER_OBJECT, /* with its braces */
 	MEMBER_OTHER,

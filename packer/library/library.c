@@ -184,8 +184,9 @@ static kpack_error_t fail_unknown(const struct rules *rules, struct kp_span name
 		       (const char *)name.data, known);
 }
 
-static kpack_error_t append(struct library_set *set, const struct library *library,
-			    struct kpackx_error *why)
+static kpack_error_t append_library(struct library_set *set,
+				    const struct library *library,
+				    struct kpackx_error *why)
 {
 	const struct library **bigger;
 
@@ -204,10 +205,10 @@ static kpack_error_t append(struct library_set *set, const struct library *libra
 static kpack_error_t add_all(struct library_set *set, struct kpackx_error *why)
 {
 	for (size_t i = 0; i < rules_count(set->rules); i++)
-		KP_TRY(append(set, rules_library(set->rules, i), why));
+		KP_TRY(append_library(set, rules_library(set->rules, i), why));
 	for (size_t i = 0; i < TABLE_SIZE; i++)
 		if (find_by_name(set->rules, kp_span_str(table[i]->name)) == table[i])
-			KP_TRY(append(set, table[i], why));
+			KP_TRY(append_library(set, table[i], why));
 	return KPACK_SUCCESS;
 }
 
@@ -227,7 +228,7 @@ static kpack_error_t add_list(struct library_set *set, const char *list,
 		library = find_by_name(set->rules, name);
 		if (!library)
 			return fail_unknown(set->rules, name, why);
-		KP_TRY(append(set, library, why));
+		KP_TRY(append_library(set, library, why));
 	}
 	return KPACK_SUCCESS;
 }
@@ -262,8 +263,8 @@ void library_set_close(struct library_set *set)
  */
 
 /* Open the question's file and read its first bytes, unless done already. */
-static kpack_error_t look(struct library_question *q, struct file_bytes *bytes,
-			  struct kpackx_error *why)
+static kpack_error_t open_question(struct library_question *q, struct file_bytes *bytes,
+				   struct kpackx_error *why)
 {
 	if (q->source)
 		return KPACK_SUCCESS;
@@ -291,9 +292,10 @@ static kpack_error_t begin_object(const struct library *library,
 			 : kp_fail_memory(why, strlen(item->path), "a path");
 }
 
-static kpack_error_t ask(const struct library_set *set, struct library_question *q,
-			 struct file_bytes *bytes, bool *found,
-			 struct library_object *out, struct kpackx_error *why)
+static kpack_error_t ask_libraries(const struct library_set *set,
+				   struct library_question *q, struct file_bytes *bytes,
+				   bool *found, struct library_object *out,
+				   struct kpackx_error *why)
 {
 	for (size_t i = 0; i < set->count && !*found; i++) {
 		const struct library *library = set->items[i];
@@ -301,7 +303,7 @@ static kpack_error_t ask(const struct library_set *set, struct library_question 
 
 		if (!library->probe(library, q))
 			continue;
-		KP_TRY(look(q, bytes, why));
+		KP_TRY(open_question(q, bytes, why));
 		err = begin_object(library, q, out, why);
 		if (!err)
 			err = library->check(library, q, found, out, why);
@@ -317,9 +319,10 @@ static kpack_error_t ask(const struct library_set *set, struct library_question 
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t recognise(const struct library_set *set,
-			       const struct file_tree *tree, size_t file,
-			       struct library_object **slot, struct kpackx_error *why)
+static kpack_error_t recognise_file(const struct library_set *set,
+				    const struct file_tree *tree, size_t file,
+				    struct library_object **slot,
+				    struct kpackx_error *why)
 {
 	struct library_question q = {.tree = tree,
 				     .file = file,
@@ -328,7 +331,7 @@ static kpack_error_t recognise(const struct library_set *set,
 	struct file_bytes bytes = {.fd = -1};
 	struct library_object object = {0};
 	bool found = false;
-	kpack_error_t err = ask(set, &q, &bytes, &found, &object, why);
+	kpack_error_t err = ask_libraries(set, &q, &bytes, &found, &object, why);
 
 	file_bytes_close(&bytes);
 	if (err || !found)
@@ -342,8 +345,9 @@ static kpack_error_t recognise(const struct library_set *set,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t finish(const struct library_set *set, struct library_found *found,
-			    struct kpackx_error *why)
+static kpack_error_t finish_libraries(const struct library_set *set,
+				      struct library_found *found,
+				      struct kpackx_error *why)
 {
 	for (size_t i = 0; i < set->count; i++)
 		if (set->items[i]->finish)
@@ -364,7 +368,7 @@ kpack_error_t library_find_all(const struct library_set *set,
 	for (size_t i = 0; i < tree->count && err != KPACK_ERROR_OUT_OF_MEMORY; i++) {
 		struct kpackx_error fault = {0};
 
-		err = recognise(set, tree, i, &out->objects[i], &fault);
+		err = recognise_file(set, tree, i, &out->objects[i], &fault);
 		if (err == KPACK_ERROR_OUT_OF_MEMORY && why)
 			*why = fault;
 		if (!err || err == KPACK_ERROR_OUT_OF_MEMORY)
@@ -373,7 +377,7 @@ kpack_error_t library_find_all(const struct library_set *set,
 		++*faults;
 	}
 	if (err != KPACK_ERROR_OUT_OF_MEMORY)
-		err = finish(set, out, why);
+		err = finish_libraries(set, out, why);
 	if (err)
 		library_found_fini(out);
 	return err;
@@ -402,7 +406,7 @@ kpack_error_t library_claim(const struct library *self, struct library_found *fo
 
 	if (!object)
 		return kp_fail_memory(why, sizeof(*object), "a file");
-	err = look(&q, &bytes, why);
+	err = open_question(&q, &bytes, why);
 	if (!err)
 		err = begin_object(self, &q, object, why);
 	file_bytes_close(&bytes);

@@ -31,7 +31,7 @@ struct library_object {
 	/* Several arches: name of their family ("gfx11xx") and its archive; or "". */
 	char family[KP_TARGET_TEXT_MAX];
 
-	char *path; /* of the file, also in the mount; NULL: not a file of the mount */
+	char *path;  /* of the file, also in the mount; NULL: not a file of the mount */
 	char **keys; /* more keys of the same bytes (the paper's); if no path, all keys */
 	size_t n_keys;
 	/* Per key: facts that replace FACTS for it, unless empty. */

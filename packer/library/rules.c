@@ -9,7 +9,7 @@
 /* A rule's result for a file. */
 struct answer {
 	char arch[KP_TARGET_TEXT_MAX]; /* its GPU; "" if only the content can say */
-	struct kp_span variant; /* name of a stepping's directory; or empty */
+	struct kp_span variant;        /* name of a stepping's directory; or empty */
 };
 
 static bool from_component(struct kp_span rest, size_t n, struct answer *out)
@@ -43,8 +43,8 @@ static bool find_rest(const struct rule *r, const char *path, struct kp_span *re
 	return true;
 }
 
-static bool fits(const struct rule *r, const struct library_question *q,
-		 struct answer *out)
+static bool match_rule(const struct rule *r, const struct library_question *q,
+		       struct answer *out)
 {
 	struct kp_span rest, name = path_name(q->path);
 
@@ -74,7 +74,7 @@ bool rules_probe(const struct library *self, const struct library_question *q)
 	struct answer answer;
 
 	for (size_t i = 0; i < list->count; i++)
-		if (fits(&list->items[i], q, &answer))
+		if (match_rule(&list->items[i], q, &answer))
 			return true;
 	return false;
 }
@@ -95,9 +95,9 @@ static kpack_error_t states_arch(const struct library_question *q, bool *yes,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t describe(const struct rule *r, const struct answer *answer,
-			      const struct library_question *q,
-			      struct library_object *out, struct kpackx_error *why)
+static kpack_error_t describe_file(const struct rule *r, const struct answer *answer,
+				   const struct library_question *q,
+				   struct library_object *out, struct kpackx_error *why)
 {
 	const char *container = content_container(q);
 	char named[KP_TARGET_TEXT_MAX];
@@ -130,14 +130,14 @@ kpack_error_t rules_check(const struct library *self, const struct library_quest
 	for (size_t i = 0; i < list->count; i++) {
 		const struct rule *r = &list->items[i];
 		struct answer answer;
-		bool fit = fits(r, q, &answer);
+		bool fit = match_rule(r, q, &answer);
 
 		if (fit && r->where == RULE_CONTENT)
 			KP_TRY(states_arch(q, &fit, why));
 		if (!fit)
 			continue;
 		*mine = true;
-		return describe(r, &answer, q, out, why);
+		return describe_file(r, &answer, q, out, why);
 	}
 	return KPACK_SUCCESS;
 }

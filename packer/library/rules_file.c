@@ -162,7 +162,7 @@ static kpack_error_t take_role(const struct line *l, struct rule *r,
  */
 
 /* Cut LINE into words, up to a word that begins with '#'. */
-static kpack_error_t cut(char *line, struct line *l, struct kpackx_error *why)
+static kpack_error_t cut_words(char *line, struct line *l, struct kpackx_error *why)
 {
 	char *save = NULL;
 
@@ -208,8 +208,8 @@ static kpack_error_t find_library(struct rules *rules, const char *name,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t append(struct described *d, const struct rule *rule,
-			    struct kpackx_error *why)
+static kpack_error_t append_rule(struct described *d, const struct rule *rule,
+				 struct kpackx_error *why)
 {
 	struct rule *bigger = realloc(d->rules, (d->list.count + 1) * sizeof(*bigger));
 
@@ -228,7 +228,7 @@ static kpack_error_t take_line(struct rules *rules, char *text, unsigned number,
 	struct described *library;
 	struct rule rule = {0};
 
-	KP_TRY(cut(text, &l, why));
+	KP_TRY(cut_words(text, &l, why));
 	if (l.count == 0)
 		return KPACK_SUCCESS;
 	if (rules->n_rules++ == RULES_MAX)
@@ -240,7 +240,7 @@ static kpack_error_t take_line(struct rules *rules, char *text, unsigned number,
 	KP_TRY(take_arch(&l, &rule, why));
 	KP_TRY(take_role(&l, &rule, why));
 	KP_TRY(find_library(rules, l.words[LIBRARY], &library, why));
-	return append(library, &rule, why);
+	return append_rule(library, &rule, why);
 }
 
 /* Like names of files, a line is UTF-8 without control bytes; it may also have tabs. */
@@ -285,8 +285,8 @@ static kpack_error_t take_lines(struct rules *rules, size_t size,
  * ------------------------------------------------------------------------------
  */
 
-static kpack_error_t fill(struct rules *rules, const struct kp_source *source,
-			  struct kpackx_error *why)
+static kpack_error_t fill_rules(struct rules *rules, const struct kp_source *source,
+				struct kpackx_error *why)
 {
 	if (source->size > TEXT_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
@@ -299,15 +299,15 @@ static kpack_error_t fill(struct rules *rules, const struct kp_source *source,
 	return take_lines(rules, (size_t)source->size, why);
 }
 
-static kpack_error_t parse(const struct kp_source *source, struct rules **out,
-			   struct kpackx_error *why)
+static kpack_error_t parse_source(const struct kp_source *source, struct rules **out,
+				  struct kpackx_error *why)
 {
 	struct rules *rules = calloc(1, sizeof(*rules));
 	kpack_error_t err;
 
 	if (!rules)
 		return kp_fail_memory(why, sizeof(*rules), "rules");
-	err = fill(rules, source, why);
+	err = fill_rules(rules, source, why);
 	if (err)
 		rules_free(rules);
 	else
@@ -320,7 +320,7 @@ kpack_error_t rules_parse(struct kp_span text, struct rules **out,
 {
 	struct kp_source source = kp_source_memory(text.data, text.size);
 
-	return parse(&source, out, why);
+	return parse_source(&source, out, why);
 }
 
 kpack_error_t rules_read(const char *path, struct rules **out, struct kpackx_error *why)
@@ -332,7 +332,7 @@ kpack_error_t rules_read(const char *path, struct rules **out, struct kpackx_err
 
 	KP_TRY(kp_file_open(path, &fd, &st, why));
 	source = kp_source_fd(fd, 0, (uint64_t)st.st_size);
-	err = parse(&source, out, why);
+	err = parse_source(&source, out, why);
 	close(fd);
 	return err;
 }

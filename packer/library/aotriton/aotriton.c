@@ -32,7 +32,7 @@ static bool in_kernels(const char *path, struct kp_span *rest, char *arch)
 	       arch_of_directory(path_component(*rest, 0), arch, NULL);
 }
 
-static bool probe(const struct library *self, const struct library_question *q)
+static bool probe_file(const struct library *self, const struct library_question *q)
 {
 	char arch[KP_TARGET_TEXT_MAX];
 	struct kp_span rest;
@@ -281,9 +281,9 @@ static kpack_error_t take_kernel(const struct library_question *q, struct kp_spa
 	return triton_kernel(q, &out->facts, why);
 }
 
-static kpack_error_t check(const struct library *self, const struct library_question *q,
-			   bool *mine, struct library_object *out,
-			   struct kpackx_error *why)
+static kpack_error_t check_file(const struct library *self,
+				const struct library_question *q, bool *mine,
+				struct library_object *out, struct kpackx_error *why)
 {
 	char arch[KP_TARGET_TEXT_MAX];
 	struct kp_span rest;
@@ -300,6 +300,6 @@ static kpack_error_t check(const struct library *self, const struct library_ques
 
 const struct library library_aotriton = {
 	.name = "aotriton",
-	.probe = probe,
-	.check = check,
+	.probe = probe_file,
+	.check = check_file,
 };

@@ -19,7 +19,7 @@ static const struct {
 	{"gfx120x", {"gfx1200", "gfx1201"}},
 };
 
-static void add(struct aotriton_pack *p, const char *arch)
+static void add_arch(struct aotriton_pack *p, const char *arch)
 {
 	if (p->n_arches < PACK_MEMBERS_MAX)
 		snprintf(p->arches[p->n_arches++], sizeof(p->arches[0]), "%s", arch);
@@ -33,14 +33,14 @@ static bool add_known_family(struct aotriton_pack *p, struct kp_span name)
 		if (!kp_span_is(name, families[i].name))
 			continue;
 		for (; *m; m++)
-			add(p, *m);
+			add_arch(p, *m);
 		return true;
 	}
 	return false;
 }
 
 /* Whether PROCESSOR matches FAMILY, in which an x stands for any character. */
-static bool fits(const char *processor, struct kp_span family)
+static bool fits_family(const char *processor, struct kp_span family)
 {
 	if (strlen(processor) != family.size || strchr(processor, '-'))
 		return false;
@@ -58,8 +58,8 @@ static void add_fitting(struct aotriton_pack *p, struct kp_span name)
 	const struct kp_processor *table = kp_processor_table(&n);
 
 	for (size_t i = 0; i < n; i++)
-		if (fits(table[i].name, name))
-			add(p, table[i].name);
+		if (fits_family(table[i].name, name))
+			add_arch(p, table[i].name);
 }
 
 static bool has_x(struct kp_span name)
@@ -73,7 +73,7 @@ static void name_members(struct aotriton_pack *p, struct kp_span name)
 	char arch[KP_TARGET_TEXT_MAX];
 
 	if (arch_of_directory(name, arch, NULL)) {
-		add(p, arch);
+		add_arch(p, arch);
 		return;
 	}
 	if (has_x(name) && !add_known_family(p, name))

@@ -24,7 +24,7 @@ static bool is_one_of(struct kp_span name, const char *const *names)
 	return *names;
 }
 
-static const char *keep(struct kp_span name, char out[NAME_MAX_BYTES + 1])
+static const char *keep_name(struct kp_span name, char out[NAME_MAX_BYTES + 1])
 {
 	memcpy(out, name.data, name.size);
 	out[name.size] = '\0';
@@ -46,7 +46,8 @@ static void add_versions(struct kp_span json, struct facts *out)
 		char name[NAME_MAX_BYTES + 1];
 
 		if (m.kind == MEMBER_TEXT && is_one_of(m.name, names) &&
-		    is_short(m.value, TEXT_MAX) && !facts_has(out, keep(m.name, name)))
+		    is_short(m.value, TEXT_MAX) &&
+		    !facts_has(out, keep_name(m.name, name)))
 			facts_text(out, name, m.value);
 	}
 }
@@ -62,7 +63,7 @@ static void add_param(const struct json_member *m, struct facts *params)
 	int64_t number;
 
 	if (params->count >= PARAMS_MAX || !is_short(m->name, NAME_MAX_BYTES) ||
-	    facts_has(params, keep(m->name, name)))
+	    facts_has(params, keep_name(m->name, name)))
 		return;
 	if (m->kind == MEMBER_NUMBER && member_integer(m->value, &number))
 		facts_signed(params, name, number);

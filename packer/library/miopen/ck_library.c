@@ -70,7 +70,7 @@ struct stated {
 	size_t images, agreeing;
 };
 
-static struct stated compare(const struct kp_containers *list, const char *named)
+static struct stated compare_images(const struct kp_containers *list, const char *named)
 {
 	struct stated s = {0};
 
@@ -91,10 +91,10 @@ static struct stated compare(const struct kp_containers *list, const char *named
 	return s;
 }
 
-static kpack_error_t decide(const struct kp_containers *list, const char *named,
-			    struct library_object *out, struct kpackx_error *why)
+static kpack_error_t decide_arch(const struct kp_containers *list, const char *named,
+				 struct library_object *out, struct kpackx_error *why)
 {
-	struct stated s = compare(list, named);
+	struct stated s = compare_images(list, named);
 	const char *arch = s.only ? s.only : named;
 
 	if (s.images && !s.only && !s.agreeing)
@@ -129,7 +129,7 @@ static kpack_error_t look_inside(const struct library_question *q, const char *n
 		KP_TRY(library_add_arch(out, named, why));
 		return library_warn(out, why, "packed as it is: %s", fault.text);
 	}
-	err = decide(&fat.containers, named, out, why);
+	err = decide_arch(&fat.containers, named, out, why);
 	kp_fatbin_fini(&fat);
 	return err;
 }

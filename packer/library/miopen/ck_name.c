@@ -2,7 +2,7 @@
 #include "ck_name.h"
 
 /* Take WORD from the start of the rest of the text. */
-static bool take(struct kp_span *rest, const char *word)
+static bool take_word(struct kp_span *rest, const char *word)
 {
 	size_t n = strlen(word);
 
@@ -18,9 +18,9 @@ static bool take_part(struct kp_span *rest, const char *word)
 {
 	struct kp_span next = *rest;
 
-	if (!take(&next, "-") && !take(&next, "_") && !take(&next, ":"))
+	if (!take_word(&next, "-") && !take_word(&next, "_") && !take_word(&next, ":"))
 		return false;
-	if (!take(&next, word))
+	if (!take_word(&next, word))
 		return false;
 	*rest = next;
 	return true;
@@ -54,10 +54,10 @@ static const struct kp_processor *take_processor(struct kp_span *rest)
  */
 static enum kp_feature take_sign(struct kp_span *rest)
 {
-	if (take(rest, "-") || take(rest, "_"))
+	if (take_word(rest, "-") || take_word(rest, "_"))
 		return KP_FEATURE_OFF;
-	if (!take(rest, "+"))
-		take(rest, "p");
+	if (!take_word(rest, "+"))
+		take_word(rest, "p");
 	return KP_FEATURE_ON;
 }
 

@@ -26,8 +26,8 @@ static bool cut_ending(struct kp_span *name)
  * Find the GPU at the end of the file's name; ID is its spelling there.  false: not the
  * name of such a library, or without a GPU: that library is for all GPUs.
  */
-static bool named(const char *path, char arch[KP_TARGET_TEXT_MAX], struct kp_span *id,
-		  bool *variant)
+static bool parse_name(const char *path, char arch[KP_TARGET_TEXT_MAX],
+		       struct kp_span *id, bool *variant)
 {
 	static const char *const prefixes[] = {"device_conv_operations_", "MIOpenCK"};
 	struct kp_span name = path_name(path);
@@ -50,19 +50,19 @@ static bool named(const char *path, char arch[KP_TARGET_TEXT_MAX], struct kp_spa
 	return false;
 }
 
-static bool probe(const struct library *self, const struct library_question *q)
+static bool probe_file(const struct library *self, const struct library_question *q)
 {
 	char arch[KP_TARGET_TEXT_MAX];
 	struct kp_span id;
 	bool variant;
 
 	(void)self;
-	return named(q->path, arch, &id, &variant);
+	return parse_name(q->path, arch, &id, &variant);
 }
 
-static kpack_error_t check(const struct library *self, const struct library_question *q,
-			   bool *mine, struct library_object *out,
-			   struct kpackx_error *why)
+static kpack_error_t check_file(const struct library *self,
+				const struct library_question *q, bool *mine,
+				struct library_object *out, struct kpackx_error *why)
 {
 	static const char magic[] = "!<arch>\n";
 	char arch[KP_TARGET_TEXT_MAX];
@@ -72,7 +72,7 @@ static kpack_error_t check(const struct library *self, const struct library_ques
 	(void)self;
 	if (q->head_size < sizeof(magic) - 1 ||
 	    memcmp(q->head, magic, sizeof(magic) - 1) != 0 ||
-	    !named(q->path, arch, &id, &variant))
+	    !parse_name(q->path, arch, &id, &variant))
 		return KPACK_SUCCESS;
 	*mine = true;
 	out->role = "archive";
@@ -84,6 +84,6 @@ static kpack_error_t check(const struct library *self, const struct library_ques
 
 const struct library library_composablekernel = {
 	.name = "composablekernel",
-	.probe = probe,
-	.check = check,
+	.probe = probe_file,
+	.check = check_file,
 };

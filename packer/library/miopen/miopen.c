@@ -16,7 +16,7 @@ static const char DB[] = "miopen/db";
 /* Smallest size of a kernel database: MIOpen ignores smaller ones. */
 enum { KDB_MIN = 512 };
 
-static bool probe(const struct library *self, const struct library_question *q)
+static bool probe_file(const struct library *self, const struct library_question *q)
 {
 	struct ck_library_name ck;
 	struct kp_span rest;
@@ -43,9 +43,9 @@ static kpack_error_t check_database(const struct library_question *q,
 	return sqlite_header_check(q->source, q->head, q->head_size, why);
 }
 
-static kpack_error_t decide(const struct library_question *q, struct kp_span rest,
-			    const struct miopen_name *name, struct library_object *out,
-			    struct kpackx_error *why)
+static kpack_error_t decide_arch(const struct library_question *q, struct kp_span rest,
+				 const struct miopen_name *name,
+				 struct library_object *out, struct kpackx_error *why)
 {
 	char named[KP_TARGET_TEXT_MAX] = "";
 	bool known = *name->arch || arch_of_name(path_name(q->path), named);
@@ -87,14 +87,14 @@ static kpack_error_t take_file(const struct library_question *q, struct kp_span 
 			KP_TRY(check_database(q, &name, why));
 		out->at_random = true;
 	}
-	KP_TRY(decide(q, rest, &name, out, why));
+	KP_TRY(decide_arch(q, rest, &name, out, why));
 	add_facts(&name, out);
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t check(const struct library *self, const struct library_question *q,
-			   bool *mine, struct library_object *out,
-			   struct kpackx_error *why)
+static kpack_error_t check_file(const struct library *self,
+				const struct library_question *q, bool *mine,
+				struct library_object *out, struct kpackx_error *why)
 {
 	struct ck_library_name ck;
 	struct kp_span rest;
@@ -109,4 +109,5 @@ static kpack_error_t check(const struct library *self, const struct library_ques
 	return take_file(q, rest, out, why);
 }
 
-const struct library library_miopen = {.name = "miopen", .probe = probe, .check = check};
+const struct library library_miopen = {
+	.name = "miopen", .probe = probe_file, .check = check_file};

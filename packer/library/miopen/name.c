@@ -60,7 +60,7 @@ static bool take_feature(struct kp_span *rest, struct kp_target *t)
 	return false;
 }
 
-static int digit(uint8_t c, unsigned base)
+static int digit_value(uint8_t c, unsigned base)
 {
 	if (c >= '0' && c <= '9')
 		return c - '0';
@@ -71,7 +71,7 @@ static int digit(uint8_t c, unsigned base)
  * "_60" is decimal, "130" right after the DbId is hexadecimal; '.' or the end must
  * follow.
  */
-static unsigned cu_count(struct kp_span rest)
+static unsigned parse_cu_count(struct kp_span rest)
 {
 	bool decimal = rest.size && rest.data[0] == '_';
 	unsigned base = decimal ? 10 : 16, count = 0;
@@ -79,10 +79,10 @@ static unsigned cu_count(struct kp_span rest)
 
 	if (decimal)
 		rest = kp_span_tail(rest, 1);
-	for (; n < rest.size && digit(rest.data[n], base) >= 0; n++) {
+	for (; n < rest.size && digit_value(rest.data[n], base) >= 0; n++) {
 		if (n == DIGITS_MAX)
 			return 0;
-		count = count * base + (unsigned)digit(rest.data[n], base);
+		count = count * base + (unsigned)digit_value(rest.data[n], base);
 	}
 	return n < rest.size && rest.data[n] != '.' ? 0 : count;
 }
@@ -118,7 +118,7 @@ static void take_base(struct kp_span base, struct miopen_name *out)
 		continue;
 	format_arch(&t, out->arch);
 	out->db_id = (struct kp_span){base.data, (size_t)(rest.data - base.data)};
-	out->cu_count = cu_count(rest);
+	out->cu_count = parse_cu_count(rest);
 }
 
 struct miopen_name miopen_name(struct kp_span name)

@@ -34,7 +34,7 @@ static void add_strange(struct cache_summary *s, struct kp_span text, bool null)
 	kp_text_escape(null ? kp_span_str("NULL") : text, s->strange, sizeof(s->strange));
 }
 
-static struct cache_arch *find(struct cache_summary *s, struct kp_span text)
+static struct cache_arch *find_arch(struct cache_summary *s, struct kp_span text)
 {
 	for (size_t i = 0; i < s->n_arches; i++)
 		if (kp_span_is(text, s->arches[i].text))
@@ -47,7 +47,7 @@ static kpack_error_t add_arch(struct cache_summary *s, const struct sqlite_rows 
 {
 	bool is_text = sqlite_rows_type(rows, 0) == SQLITE_TYPE_TEXT;
 	struct kp_span text = sqlite_rows_bytes(rows, 0);
-	struct cache_arch *arch = is_text ? find(s, text) : NULL, made = {.rows = 1};
+	struct cache_arch *arch = is_text ? find_arch(s, text) : NULL, made = {.rows = 1};
 
 	if (arch) {
 		arch->rows++;

@@ -200,8 +200,8 @@ static char *path_beside(const char *path, const char *arch)
 	return asprintf(&out, "%.*s" NAME "_%s.db", dir, path, arch) < 0 ? NULL : out;
 }
 
-static kpack_error_t describe(const struct cache *c, const struct cache_arch *arch,
-			      struct cache_part *part, struct kpackx_error *why)
+static kpack_error_t describe_part(const struct cache *c, const struct cache_arch *arch,
+				   struct cache_part *part, struct kpackx_error *why)
 {
 	struct cache_summary own = c->summary;
 	struct library_object *o = calloc(1, sizeof(*o));
@@ -245,7 +245,7 @@ static kpack_error_t split_off(const struct cache *c, const struct cache_arch *a
 			why));
 	KP_TRY(sqlite_copy(c->file, &part->file, parts->called, "cache_v1", "arch",
 			   arch->text, why));
-	return describe(c, arch, part, why);
+	return describe_part(c, arch, part, why);
 }
 
 kpack_error_t kernel_cache_split(const char *disk, const char *path, const char *tmp,

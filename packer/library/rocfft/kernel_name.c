@@ -42,7 +42,7 @@ static bool is_digit(uint8_t c)
 	return c >= '0' && c <= '9';
 }
 
-static bool number(struct kp_span text, uint64_t *out)
+static bool parse_number(struct kp_span text, uint64_t *out)
 {
 	*out = 0;
 	for (size_t i = 0; i < text.size; i++) {
@@ -89,7 +89,7 @@ static void parse_value(struct kp_span before, struct kp_span word, struct kp_sp
 		snprintf(out->length, sizeof(out->length), "%.*s", (int)value.size,
 			 (const char *)value.data);
 	if (!out->batch && value_of(word, "batch", rest, &value) &&
-	    !number(value, &out->batch))
+	    !parse_number(value, &out->batch))
 		out->batch = 0;
 }
 
@@ -114,7 +114,7 @@ static void parse_factors(struct kp_span rest, struct kernel_name *out)
 	while (next_word(&rest, &word)) {
 		if (row == 0 && out->n_factors[0] && kp_span_is(word, "x"))
 			row = 1;
-		else if (number(word, &factor) &&
+		else if (parse_number(word, &factor) &&
 			 out->n_factors[row] < KERNEL_NAME_FACTORS_MAX)
 			out->factors[row][out->n_factors[row]++] = factor;
 		else
@@ -144,7 +144,7 @@ void kernel_name_length_fact(struct kp_span length, struct facts *facts)
 {
 	uint64_t n;
 
-	if (number(length, &n))
+	if (parse_number(length, &n))
 		facts_number(facts, "length", n);
 	else
 		facts_text(facts, "length", length);

@@ -17,7 +17,7 @@ struct whole {
 	size_t size, depth;
 };
 
-static bool leave(struct whole *w)
+static bool leave_directory(struct whole *w)
 {
 	if (w->size == 0)
 		return false;
@@ -27,12 +27,12 @@ static bool leave(struct whole *w)
 	return true;
 }
 
-static bool enter(struct whole *w, struct kp_span name)
+static bool enter_component(struct whole *w, struct kp_span name)
 {
 	if (name.size == 0 || kp_span_is(name, "."))
 		return true;
 	if (kp_span_is(name, ".."))
-		return leave(w);
+		return leave_directory(w);
 	if (w->size + name.size + 1 > KP_NAME_MAX || w->depth == KP_PATH_DEPTH_MAX ||
 	    memchr(name.data, 0, name.size))
 		return false;
@@ -56,10 +56,10 @@ static struct kp_span cut_name(struct kp_span *path)
 	return name;
 }
 
-static bool enter_all(struct whole *w, struct kp_span path)
+static bool enter_path(struct whole *w, struct kp_span path)
 {
 	while (path.size)
-		if (!enter(w, cut_name(&path)))
+		if (!enter_component(w, cut_name(&path)))
 			return false;
 	return true;
 }
@@ -69,7 +69,7 @@ static bool find_below(const struct file_tree *tree, struct kp_span dir,
 {
 	struct whole w = {.size = 0};
 
-	return enter_all(&w, dir) && enter_all(&w, path) && w.size > 0 &&
+	return enter_path(&w, dir) && enter_path(&w, path) && w.size > 0 &&
 	       file_tree_find(tree, (struct kp_span){(uint8_t *)w.text, w.size}, file);
 }
 
@@ -93,7 +93,7 @@ bool kernel_path_find(const struct file_tree *tree, const char *database,
 	if (path.data[0] != '/')
 		return find_from(tree, dir, path, file);
 	/* absolute: resolve ".." first, so that no tail of the path begins with ".." */
-	if (!enter_all(&w, path))
+	if (!enter_path(&w, path))
 		return false;
 	path = (struct kp_span){(uint8_t *)w.text, w.size};
 	for (; path.size; cut_name(&path))

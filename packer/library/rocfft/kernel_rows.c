@@ -54,8 +54,8 @@ static void add_facts(const struct sqlite_rows *row, const struct kernel_name *p
 		facts_signed(facts, "timestamp", sqlite_rows_integer(row, TIMESTAMP));
 }
 
-static kpack_error_t describe(struct library_object *o, const struct sqlite_rows *row,
-			      struct kpackx_error *why)
+static kpack_error_t describe_row(struct library_object *o, const struct sqlite_rows *row,
+				  struct kpackx_error *why)
 {
 	struct kp_span name = sqlite_rows_bytes(row, NAME);
 	char arch[KP_TARGET_TEXT_MAX];
@@ -122,7 +122,7 @@ static kpack_error_t add_row(struct writer *w, const struct sqlite_rows *row,
 		.offset = w->off,
 		.size = code.size,
 	};
-	KP_TRY(describe(o, row, why));
+	KP_TRY(describe_row(o, row, why));
 	return write_code(w, code, why);
 }
 

@@ -36,8 +36,8 @@ struct keys {
 	struct complaints complaints;
 };
 
-static void complain(struct keys *k, uint64_t row, const char *column,
-		     struct kp_span value, const char *what)
+static void add_complaint(struct keys *k, uint64_t row, const char *column,
+			  struct kp_span value, const char *what)
 {
 	char text[100];
 
@@ -49,8 +49,8 @@ static void complain(struct keys *k, uint64_t row, const char *column,
 		 what);
 }
 
-static kpack_error_t warn(struct library_object *o, const struct complaints *c,
-			  struct kpackx_error *why)
+static kpack_error_t warn_of_rows(struct library_object *o, const struct complaints *c,
+				  struct kpackx_error *why)
 {
 	if (c->count == 0 || o->warning)
 		return KPACK_SUCCESS;
@@ -74,13 +74,13 @@ static bool row_ok(struct keys *k, const struct kernel_path *p,
 		   char arch[KP_TARGET_TEXT_MAX])
 {
 	if (!cache_arch_ok(p->arch, arch))
-		complain(k, p->row, "arch", p->arch, "is no GPU");
+		add_complaint(k, p->row, "arch", p->arch, "is no GPU");
 	else if (!part_ok(p->length))
-		complain(k, p->row, "length", p->length, "cannot be in a key");
+		add_complaint(k, p->row, "length", p->length, "cannot be in a key");
 	else if (!part_ok(p->precision))
-		complain(k, p->row, "precision", p->precision, "cannot be in a key");
+		add_complaint(k, p->row, "precision", p->precision, "cannot be in a key");
 	else if (!p->exists)
-		complain(k, p->row, "kernel_path", p->path, "is not there");
+		add_complaint(k, p->row, "kernel_path", p->path, "is not there");
 	else
 		return true;
 	return false;
@@ -125,7 +125,7 @@ static kpack_error_t read_database(struct keys *k, size_t file, struct kpackx_er
 	if (err)
 		return library_warn(k->found->objects[file], why,
 				    "its kernel paths cannot be read: %s", fault.text);
-	return warn(k->found->objects[file], &k->complaints, why);
+	return warn_of_rows(k->found->objects[file], &k->complaints, why);
 }
 
 static bool is_database(const struct keys *k, size_t file)
@@ -236,8 +236,9 @@ static void add_new(struct facts *to, const struct facts *from)
  * --- claiming -------------------------------------------------------------------------
  */
 
-static kpack_error_t ask(struct keys *k, size_t file, struct library_question *q,
-			 struct file_bytes *bytes, struct kpackx_error *why)
+static kpack_error_t open_question(struct keys *k, size_t file,
+				   struct library_question *q, struct file_bytes *bytes,
+				   struct kpackx_error *why)
 {
 	*q = (struct library_question){.tree = k->found->tree,
 				       .file = file,
@@ -262,12 +263,12 @@ static bool is_code(const struct library_question *q)
 	       (strcmp(dot, ".co") == 0 || strcmp(dot, ".hsaco") == 0);
 }
 
-static kpack_error_t claim(struct keys *k, const struct row *row,
-			   struct library_object **out, struct kpackx_error *why)
+static kpack_error_t claim_file(struct keys *k, const struct row *row,
+				struct library_object **out, struct kpackx_error *why)
 {
 	struct file_bytes bytes = {.fd = -1};
 	struct library_question q;
-	kpack_error_t err = ask(k, row->file, &q, &bytes, why);
+	kpack_error_t err = open_question(k, row->file, &q, &bytes, why);
 
 	if (!err && is_code(&q)) {
 		err = library_claim(k->self, k->found, row->file, out, why);
@@ -283,7 +284,7 @@ static kpack_error_t claim(struct keys *k, const struct row *row,
 }
 
 /* Undo the claim of a file that could not be described. */
-static void let_go(struct library_object **slot)
+static void release_file(struct library_object **slot)
 {
 	if (*slot) {
 		library_object_fini(*slot);
@@ -295,18 +296,18 @@ static void let_go(struct library_object **slot)
 /*
  * Claim the file of ROW, or give its database a warning; only OUT_OF_MEMORY is an error.
  */
-static kpack_error_t try_claim(struct keys *k, const struct row *row, size_t rows,
-			       struct library_object **out, struct kpackx_error *why)
+static kpack_error_t try_claim_file(struct keys *k, const struct row *row, size_t rows,
+				    struct library_object **out, struct kpackx_error *why)
 {
 	struct complaints c = {.count = rows};
 	struct kpackx_error fault = {0};
-	kpack_error_t err = claim(k, row, out, &fault);
+	kpack_error_t err = claim_file(k, row, out, &fault);
 
 	if (err == KPACK_SUCCESS && *out)
 		return KPACK_SUCCESS;
 	if (err) {
 		*out = NULL;
-		let_go(&k->found->objects[row->file]);
+		release_file(&k->found->objects[row->file]);
 	}
 	if (err == KPACK_ERROR_OUT_OF_MEMORY) {
 		if (why)
@@ -316,10 +317,10 @@ static kpack_error_t try_claim(struct keys *k, const struct row *row, size_t row
 	snprintf(c.first, sizeof(c.first), "kernels: %.100s %s%.80s",
 		 k->found->tree->items[row->file].path,
 		 err ? "cannot be read: " : "is no code object", fault.text);
-	return warn(k->found->objects[row->database], &c, why);
+	return warn_of_rows(k->found->objects[row->database], &c, why);
 }
 
-static bool agrees(const struct library_object *o, const char *arch)
+static bool agrees_with_arch(const struct library_object *o, const char *arch)
 {
 	for (size_t i = 0; i < o->n_arches; i++)
 		if (strcmp(o->arches[i], KP_ARCH_GENERIC) == 0 ||
@@ -343,7 +344,7 @@ static kpack_error_t add_key(struct library_object *o, const struct row *row,
 	facts_fini(&facts);
 	if (err)
 		return err;
-	if (o->warning || agrees(o, row->arch))
+	if (o->warning || agrees_with_arch(o, row->arch))
 		return KPACK_SUCCESS;
 	return library_warn(o, why, "it is for %s, but %s says %s", o->arches[0],
 			    row->key, row->arch);
@@ -358,7 +359,7 @@ static kpack_error_t add_file(struct keys *k, struct row *rows, size_t n,
 	kpack_error_t err = KPACK_SUCCESS;
 
 	if (!o)
-		KP_TRY(try_claim(k, &rows[0], n, &o, why));
+		KP_TRY(try_claim_file(k, &rows[0], n, &o, why));
 	if (!o)
 		return KPACK_SUCCESS;
 	base = facts_copy(&o->facts);
@@ -390,7 +391,7 @@ static kpack_error_t add_files(struct keys *k, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-static void fini(struct keys *k)
+static void fini_keys(struct keys *k)
 {
 	for (size_t i = 0; i < k->n_rows; i++) {
 		free(k->rows[i].key);
@@ -412,6 +413,6 @@ kpack_error_t path_keys_add(const struct library *self, struct library_found *fo
 		number_rows(&k);
 		err = add_files(&k, why);
 	}
-	fini(&k);
+	fini_keys(&k);
 	return err;
 }

@@ -40,7 +40,7 @@ static bool is_in_fft(const char *path)
 	return false;
 }
 
-static bool probe(const struct library *self, const struct library_question *q)
+static bool probe_file(const struct library *self, const struct library_question *q)
 {
 	(void)self;
 	return is_database_name(q->path) || is_in_fft(q->path);
@@ -144,9 +144,10 @@ static kpack_error_t look_inside(const struct library_question *q, const char *n
 	return err;
 }
 
-static kpack_error_t describe(const struct library_question *q, const char *named,
-			      bool *mine, struct library_object *out,
-			      struct kpackx_error *why)
+static kpack_error_t describe_database(const struct library_question *q,
+				       const char *named, bool *mine,
+				       struct library_object *out,
+				       struct kpackx_error *why)
 {
 	facts_string(&out->facts, "container", "sqlite");
 	out->role = "cache";
@@ -164,9 +165,9 @@ static bool is_damage(kpack_error_t err)
 	return err == KPACK_ERROR_INVALID_FORMAT;
 }
 
-static kpack_error_t check(const struct library *self, const struct library_question *q,
-			   bool *mine, struct library_object *out,
-			   struct kpackx_error *why)
+static kpack_error_t check_file(const struct library *self,
+				const struct library_question *q, bool *mine,
+				struct library_object *out, struct kpackx_error *why)
 {
 	char arch[KP_TARGET_TEXT_MAX];
 	const char *named = kernel_cache_named(q->path, arch) ? arch : NULL;
@@ -184,7 +185,7 @@ static kpack_error_t check(const struct library *self, const struct library_ques
 				       : KPACK_SUCCESS;
 	}
 	if (!err)
-		err = describe(q, named, mine, out, why);
+		err = describe_database(q, named, mine, out, why);
 	if (!err && *mine && !q->plain)
 		err = check_journal(q, why);
 	if (is_damage(err) && !expected && !*mine)
@@ -192,11 +193,13 @@ static kpack_error_t check(const struct library *self, const struct library_ques
 	return err;
 }
 
-static kpack_error_t finish(const struct library *self, struct library_found *found,
-			    struct kpackx_error *why)
+static kpack_error_t add_path_keys(const struct library *self,
+				   struct library_found *found, struct kpackx_error *why)
 {
 	return sqlite_built() ? path_keys_add(self, found, why) : KPACK_SUCCESS;
 }
 
-const struct library library_rocfft = {
-	.name = "rocfft", .probe = probe, .check = check, .finish = finish};
+const struct library library_rocfft = {.name = "rocfft",
+				       .probe = probe_file,
+				       .check = check_file,
+				       .finish = add_path_keys};

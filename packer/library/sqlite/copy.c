@@ -32,7 +32,8 @@ static kpack_error_t fail_writing(const struct copy *c, struct kpackx_error *why
 	return kp_fail_prefix(why, c->to->io.code, "%s", c->called);
 }
 
-static kpack_error_t run(const struct copy *c, const char *sql, struct kpackx_error *why)
+static kpack_error_t run_sql(const struct copy *c, const char *sql,
+			     struct kpackx_error *why)
 {
 	return sqlite3_exec(c->to->db, sql, NULL, NULL, NULL) ? fail_writing(c, why)
 							      : KPACK_SUCCESS;
@@ -74,13 +75,14 @@ static kpack_error_t copy_settings(const struct copy *c, struct kpackx_error *wh
 
 		KP_TRY(read_setting(c->from, names[i], value, sizeof(value), why));
 		snprintf(sql, sizeof(sql), "PRAGMA main.%s='%s'", names[i], value);
-		KP_TRY(run(c, sql, why));
+		KP_TRY(run_sql(c, sql, why));
 	}
 	return KPACK_SUCCESS;
 }
 
 /* Run one CREATE statement of the schema; SQL after it is ignored. */
-static kpack_error_t make(const struct copy *c, const char *sql, struct kpackx_error *why)
+static kpack_error_t make_item(const struct copy *c, const char *sql,
+			       struct kpackx_error *why)
 {
 	sqlite3_stmt *stmt = NULL;
 	int code;
@@ -111,7 +113,8 @@ static kpack_error_t copy_schema(const struct copy *c, struct kpackx_error *why)
 	while (!err && more) {
 		err = sqlite_rows_next(rows, &more, why);
 		if (!err && more)
-			err = make(c, (const char *)sqlite_rows_bytes(rows, 0).data, why);
+			err = make_item(c, (const char *)sqlite_rows_bytes(rows, 0).data,
+					why);
 	}
 	sqlite_rows_close(rows);
 	return err;
@@ -221,15 +224,15 @@ static const char begin[] =
 	"PRAGMA secure_delete=ON; PRAGMA ignore_check_constraints=ON; "
 	"PRAGMA cache_size=-8000";
 
-static kpack_error_t fill(const struct copy *c, struct kpackx_error *why)
+static kpack_error_t fill_copy(const struct copy *c, struct kpackx_error *why)
 {
 	sqlite3_progress_handler(c->to->db, SQLITE_WORK_STEP, sqlite_count_work, c->from);
-	KP_TRY(run(c, begin, why));
+	KP_TRY(run_sql(c, begin, why));
 	KP_TRY(copy_settings(c, why));
-	KP_TRY(run(c, "BEGIN", why));
+	KP_TRY(run_sql(c, "BEGIN", why));
 	KP_TRY(copy_schema(c, why));
 	KP_TRY(copy_tables(c, why));
-	return run(c, "COMMIT", why);
+	return run_sql(c, "COMMIT", why);
 }
 
 kpack_error_t sqlite_copy(struct sqlite_file *from, struct kp_outfile *to,
@@ -240,7 +243,7 @@ kpack_error_t sqlite_copy(struct sqlite_file *from, struct kp_outfile *to,
 	kpack_error_t err;
 
 	KP_TRY(sqlite_file_create(to, &c.to, why));
-	err = fill(&c, why);
+	err = fill_copy(&c, why);
 	sqlite_file_close(c.to);
 	return err;
 }

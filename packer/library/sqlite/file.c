@@ -53,7 +53,7 @@ static int write_at(sqlite3_file *base, const void *buf, int size, sqlite3_int64
 	return SQLITE_OK;
 }
 
-static int cut(sqlite3_file *base, sqlite3_int64 size)
+static int truncate_file(sqlite3_file *base, sqlite3_int64 size)
 {
 	struct sqlite_file *f = file_of(base);
 
@@ -64,7 +64,7 @@ static int cut(sqlite3_file *base, sqlite3_int64 size)
 }
 
 /* Does nothing: the user of the written file flushes it. */
-static int flush(sqlite3_file *base, int flags)
+static int flush_file(sqlite3_file *base, int flags)
 {
 	(void)base, (void)flags;
 	return SQLITE_OK;
@@ -76,26 +76,26 @@ static int file_size(sqlite3_file *base, sqlite3_int64 *size)
 	return SQLITE_OK;
 }
 
-static int nothing(sqlite3_file *base)
+static int close_file(sqlite3_file *base)
 {
 	(void)base;
 	return SQLITE_OK;
 }
 
-static int lock(sqlite3_file *base, int level)
+static int lock_file(sqlite3_file *base, int level)
 {
 	(void)base, (void)level;
 	return SQLITE_OK;
 }
 
-static int reserved(sqlite3_file *base, int *out)
+static int check_reserved_lock(sqlite3_file *base, int *out)
 {
 	(void)base;
 	*out = 0;
 	return SQLITE_OK;
 }
 
-static int control(sqlite3_file *base, int op, void *arg)
+static int control_file(sqlite3_file *base, int op, void *arg)
 {
 	(void)base, (void)op, (void)arg;
 	return SQLITE_NOTFOUND;
@@ -108,25 +108,25 @@ static int sector_size(sqlite3_file *base)
 }
 
 /* A file that is only read never changes. */
-static int nature(sqlite3_file *base)
+static int device_characteristics(sqlite3_file *base)
 {
 	return file_of(base)->to ? 0 : SQLITE_IOCAP_IMMUTABLE;
 }
 
 static const sqlite3_io_methods methods = {
 	.iVersion = 1,
-	.xClose = nothing,
+	.xClose = close_file,
 	.xRead = read_at,
 	.xWrite = write_at,
-	.xTruncate = cut,
-	.xSync = flush,
+	.xTruncate = truncate_file,
+	.xSync = flush_file,
 	.xFileSize = file_size,
-	.xLock = lock,
-	.xUnlock = lock,
-	.xCheckReservedLock = reserved,
-	.xFileControl = control,
+	.xLock = lock_file,
+	.xUnlock = lock_file,
+	.xCheckReservedLock = check_reserved_lock,
+	.xFileControl = control_file,
 	.xSectorSize = sector_size,
-	.xDeviceCharacteristics = nature,
+	.xDeviceCharacteristics = device_characteristics,
 };
 
 static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *base, int flags,

@@ -35,7 +35,7 @@ struct node {
 	size_t gpu, n_gpus;  /* of its predicate */
 };
 
-static bool walk(struct reader *r, unsigned depth);
+static bool walk_node(struct reader *r, unsigned depth);
 
 static bool add_gpu(struct reader *r, struct kp_span name)
 {
@@ -91,7 +91,7 @@ static bool walk_pair(struct reader *r, struct node *n, unsigned depth)
 
 	/* keys of a ProblemMap may be numbers */
 	if (kp_mp_peek(&r->m) != KP_MP_STR)
-		return kp_mp_skip(&r->m) && walk(r, depth + 1);
+		return kp_mp_skip(&r->m) && walk_node(r, depth + 1);
 	if (!kp_mp_str(&r->m, &key))
 		return false;
 	text = kp_mp_peek(&r->m) == KP_MP_STR;
@@ -100,9 +100,9 @@ static bool walk_pair(struct reader *r, struct node *n, unsigned depth)
 	if (text && kp_span_is(key, "value"))
 		return kp_mp_str(&r->m, &n->value);
 	if (!kp_span_is(key, "predicate"))
-		return walk(r, depth + 1);
+		return walk_node(r, depth + 1);
 	n->gpu = r->out->n_gpus;
-	if (!walk(r, depth + 1))
+	if (!walk_node(r, depth + 1))
 		return false;
 	n->n_gpus = r->out->n_gpus - n->gpu;
 	return true;
@@ -119,7 +119,7 @@ static bool walk_map(struct reader *r, unsigned depth)
 	return !r->m.fault && end_node(r, &n);
 }
 
-static bool walk(struct reader *r, unsigned depth)
+static bool walk_node(struct reader *r, unsigned depth)
 {
 	enum kp_mp_type type = kp_mp_peek(&r->m);
 	uint32_t n = 0;
@@ -132,7 +132,7 @@ static bool walk(struct reader *r, unsigned depth)
 		return walk_map(r, depth);
 	kp_mp_array(&r->m, &n);
 	for (; n && !r->m.fault; n--)
-		walk(r, depth + 1);
+		walk_node(r, depth + 1);
 	return !r->m.fault;
 }
 
@@ -192,7 +192,7 @@ static bool read_solution_pair(struct reader *r, struct solution *s)
 	if (kp_span_is(key, "name") && kp_mp_peek(&r->m) == KP_MP_STR)
 		return kp_mp_str(&r->m, &s->name);
 	if (kp_span_is(key, "hardwarePredicate"))
-		return walk(r, 0);
+		return walk_node(r, 0);
 	if (kp_span_is(key, "sizeMapping") && kp_mp_peek(&r->m) == KP_MP_MAP)
 		return read_mapping(r, s);
 	return kp_mp_skip(&r->m);
@@ -218,7 +218,7 @@ static struct tensile_kernels *kernels_of(struct reader *r, struct kp_span gpu)
 	return &x->kernels[x->n_kernels++];
 }
 
-static bool note(struct reader *r, struct kp_span gpu, const struct solution *s)
+static bool note_solution(struct reader *r, struct kp_span gpu, const struct solution *s)
 {
 	struct tensile_kernels *k = kernels_of(r, gpu);
 
@@ -248,9 +248,9 @@ static bool read_solution(struct reader *r)
 	if (!(s.kinds & (TENSILE_ASSEMBLY | TENSILE_SOURCE)))
 		s.kinds |= TENSILE_UNSTATED;
 	if (!r->m.fault && x->n_gpus == gpus)
-		note(r, (struct kp_span){0}, &s);
+		note_solution(r, (struct kp_span){0}, &s);
 	for (size_t i = gpus; i < x->n_gpus && !r->m.fault; i++)
-		note(r, x->gpus[i], &s);
+		note_solution(r, x->gpus[i], &s);
 	x->n_gpus = gpus;
 	x->n_placeholders = placeholders;
 	x->n_solutions++;
@@ -296,7 +296,7 @@ static bool read_blob(struct reader *r)
 static bool read_library(struct reader *r)
 {
 	r->out->has_library = kp_mp_peek(&r->m) == KP_MP_MAP;
-	return walk(r, 0);
+	return walk_node(r, 0);
 }
 
 static const struct field {

@@ -28,7 +28,7 @@ enum {
 /* A file that is loaded when a problem needs it. */
 struct tensile_placeholder {
 	struct kp_span value; /* its name without an ending */
-	size_t gpu, n_gpus; /* processors of its row, a range of gpus; none: any */
+	size_t gpu, n_gpus;   /* processors of its row, a range of gpus; none: any */
 };
 
 /* The solutions for one processor. */

@@ -22,7 +22,7 @@ static bool begins(struct kp_span s, const char *text)
 }
 
 /* Offset of TEXT in S, or -1. */
-static ptrdiff_t find(struct kp_span s, const char *text)
+static ptrdiff_t find_text(struct kp_span s, const char *text)
 {
 	const uint8_t *at = s.size ? memmem(s.data, s.size, text, strlen(text)) : NULL;
 
@@ -74,7 +74,7 @@ static bool is_parent(struct kp_span stem)
 
 	if (!begins(stem, "TensileLibrary") && !begins(stem, "TensileLiteLibrary"))
 		return false;
-	stem = kp_span_tail(stem, (size_t)find(stem, "Library") + strlen("Library"));
+	stem = kp_span_tail(stem, (size_t)find_text(stem, "Library") + strlen("Library"));
 	if (begins(stem, "_lazy"))
 		stem = kp_span_tail(stem, strlen("_lazy"));
 	return stem.size == 0 || (stem.data[0] == '_' &&
@@ -102,7 +102,7 @@ static const char *role_of(const struct tensile_name *name)
 		return "parent";
 	for (size_t i = 0; i < COUNT(roles); i++)
 		if (begins(name->stem, roles[i].begins) &&
-		    find(name->stem, roles[i].has) >= 0 &&
+		    find_text(name->stem, roles[i].has) >= 0 &&
 		    is_one_of(name->ending, roles[i].endings))
 			return roles[i].role;
 	return "file";
@@ -410,7 +410,7 @@ static void hear_types(struct said *said, struct kp_span s)
 
 	said->types = next_word(&rest);
 	said->datatype = datatype_of_types(said->types);
-	said->hpa = find(s, "_HPA_") >= 0;
+	said->hpa = find_text(s, "_HPA_") >= 0;
 	if (begins(rest, "HPA_"))
 		next_word(&rest);
 	said->options = rest;
@@ -454,7 +454,8 @@ static size_t problem_size(struct kp_span s)
 static void hear_grammar(struct said *said, struct kp_span stem)
 {
 	static const char library[] = "TensileLibrary_", type[] = "_Type_";
-	ptrdiff_t types = find(stem, type), operation = find(stem, "Contraction_");
+	ptrdiff_t types = find_text(stem, type),
+		  operation = find_text(stem, "Contraction_");
 
 	said->tensile =
 		begins(stem, "Tensile") || begins(stem, "Cijk_") || operation >= 0;

@@ -28,8 +28,8 @@ static struct kp_span find_other(const struct tensile_index *index, const char *
 	return other;
 }
 
-static kpack_error_t compare(struct kp_span bytes, const char *named,
-			     struct library_object *out, struct kpackx_error *why)
+static kpack_error_t compare_rows(struct kp_span bytes, const char *named,
+				  struct library_object *out, struct kpackx_error *why)
 {
 	struct kpackx_error fault;
 	struct tensile_index index;
@@ -67,7 +67,7 @@ kpack_error_t tensile_rows_check(const struct library_question *q, const char *n
 	else if (err)
 		err = KPACK_SUCCESS;
 	else {
-		err = compare(read_file_span(&dat), named, out, why);
+		err = compare_rows(read_file_span(&dat), named, out, why);
 		read_file_fini(&dat);
 	}
 	return err;
