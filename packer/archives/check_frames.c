@@ -31,7 +31,7 @@ static void check_frame(struct frames *f, uint32_t number, struct kp_span head)
 		f->unchecked++;
 }
 
-static void tell_frames(const struct frames *f)
+static void report_frames(const struct frames *f)
 {
 	if (f->sizeless)
 		CHECK_FAULT(f->out,
@@ -114,6 +114,6 @@ void frame_check(const struct kp_source *file, const struct kp_toc *toc,
 	else if (end < blob.size)
 		CHECK_NOTE(out, "blob: %llu bytes after the last frame",
 			   (ull)(blob.size - end));
-	tell_frames(&f);
+	report_frames(&f);
 	free(w);
 }

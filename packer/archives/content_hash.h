@@ -11,9 +11,7 @@ struct content_hash {
 
 bool content_hash_eq(const struct content_hash *a, const struct content_hash *b);
 
-/*
- * Hash SIZE bytes at OFFSET of the file DISK.  IO_ERROR, also if the file is shorter.
- */
+/* Hash SIZE bytes at OFFSET of the file DISK.  IO_ERROR, also if it is shorter. */
 kpack_error_t content_hash_file(const char *disk, uint64_t offset, uint64_t size,
 				struct content_hash *out, struct kpackx_error *why);
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Open the operands ARCHIVE|DIR... as archives in order; and use --arch LIST as a filter.
- */
+/* Open the operands ARCHIVE|DIR... as archives in order; filter them by --arch LIST. */
 #ifndef PACKER_ARCHIVES_OPERANDS_H
 #define PACKER_ARCHIVES_OPERANDS_H
 
@@ -26,9 +24,7 @@ bool archives_paths(int n, char **operands, void (*fn)(const char *path, void *a
 /* Raise the limit of open files to the maximum: each open archive has a descriptor. */
 void archives_allow_many(void);
 
-/*
- * Open the archives of all operands.  One that cannot be opened is reported and left out.
- */
+/* Open all archives.  One that cannot be opened is reported and left out. */
 void archives_open(struct archives *set, int n, char **operands);
 void archives_close(struct archives *set);
 
@@ -49,10 +45,7 @@ bool arch_filter_add(struct arch_filter *filter, const char *list,
 bool arch_filter_match(struct arch_filter *filter, struct kp_span arch);
 /* Match every entry of the archives, then warn of targets that selected nothing. */
 void arch_filter_warn(struct arch_filter *filter, const struct archives *set);
-/*
- * Warn of targets that selected nothing so far; WHAT is the noun for the message:
- * "entry".
- */
+/* Warn of targets that selected nothing so far; WHAT is the message's noun: "entry". */
 void arch_filter_unmatched(const struct arch_filter *filter, const char *what);
 void arch_filter_fini(struct arch_filter *filter);
 

@@ -32,9 +32,7 @@ static void fail_run(struct run *r, kpack_error_t err, const struct kpackx_error
 	pthread_cond_broadcast(&r->changed);
 }
 
-/*
- * Wait for a job that fits into the budget.  Locked; false: no jobs left, or a failure.
- */
+/* Wait for a job that fits into the budget.  Locked; false: no jobs left, or failed. */
 static bool take_job(struct run *r, size_t *job)
 {
 	const struct pipeline *p = r->p;

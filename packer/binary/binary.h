@@ -22,9 +22,7 @@ struct binary {
 	struct kp_layout layout;
 };
 
-/*
- * Open PATH, which is borrowed, and find out its kind.  Files of any kind are a success.
- */
+/* Open PATH, which is borrowed, and find out its kind.  Any kind is a success. */
 kpack_error_t binary_open(const char *path, struct binary *out, struct kpackx_error *why);
 void binary_close(struct binary *b); /* does nothing if fd is -1 */
 

@@ -24,10 +24,7 @@ struct hosts {
 	struct host_verdict *out;
 };
 
-/*
- * --- one section
- * ----------------------------------------------------------------------------
- */
+/* --- one section ---------------------------------------------------------------------------- */
 
 /* Find the first difference in SHOWN between FROM and END that host_moves_explain cannot
  * explain. */
@@ -102,10 +99,7 @@ static bool is_compared_otherwise(const struct hosts *h, const struct host_secti
 	       strcmp(s->name, ".hipFatBinSegment") == 0;
 }
 
-/*
- * --- all sections
- * ---------------------------------------------------------------------------
- */
+/* --- all sections --------------------------------------------------------------------------- */
 
 static void compare_header(struct hosts *h, const struct host_section *a,
 			   const struct host_section *b)

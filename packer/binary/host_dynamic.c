@@ -39,10 +39,7 @@ struct dynamic {
 	size_t count;
 };
 
-/*
- * --- reading
- * --------------------------------------------------------------------------------
- */
+/* --- reading -------------------------------------------------------------------------------- */
 
 static size_t section_size(const struct host_section *s)
 {
@@ -110,10 +107,7 @@ static void fini_dynamic(struct dynamic *d)
 	free(d->symbols);
 }
 
-/*
- * --- symbols
- * --------------------------------------------------------------------------------
- */
+/* --- symbols -------------------------------------------------------------------------------- */
 
 static int by_name(const void *a, const void *b)
 {
@@ -135,7 +129,8 @@ static bool same_order(const struct dynamic *a, const struct dynamic *b)
 	return a->count == b->count;
 }
 
-static void tell_name(struct host_verdict *out, struct kp_span name, const char *what)
+static void add_difference(struct host_verdict *out, struct kp_span name,
+			   const char *what)
 {
 	char shown[120];
 
@@ -149,15 +144,15 @@ static void compare_symbol(const struct symbol *a, const struct symbol *b,
 	int order = host_name_cmp(a->name, b->name);
 
 	if (order != 0)
-		tell_name(out, order < 0 ? a->name : b->name, "only one has it");
+		add_difference(out, order < 0 ? a->name : b->name, "only one has it");
 	else if (a->info != b->info || a->other != b->other)
-		tell_name(out, a->name, "its type, binding or visibility differs");
+		add_difference(out, a->name, "its type, binding or visibility differs");
 	else if (a->defined != b->defined)
-		tell_name(out, a->name, "only one defines it");
+		add_difference(out, a->name, "only one defines it");
 	else if (a->size != b->size)
-		tell_name(out, a->name, "its size differs");
+		add_difference(out, a->name, "its size differs");
 	else if (a->version != b->version)
-		tell_name(out, a->name, "its version differs");
+		add_difference(out, a->name, "its version differs");
 }
 
 static void compare_symbols(struct dynamic *a, struct dynamic *b,
@@ -171,10 +166,7 @@ static void compare_symbols(struct dynamic *a, struct dynamic *b,
 		host_differs(out, "%zu dynamic symbols, and %zu", a->count, b->count);
 }
 
-/*
- * --- the dynamic section
- * ------------------------------------------------------------------------
- */
+/* --- the dynamic section ------------------------------------------------------------------------ */
 
 enum value { NUMBER, ADDRESS, TEXT };
 
@@ -253,10 +245,7 @@ static void compare_tables(const struct dynamic *a, const struct dynamic *b,
 	}
 }
 
-/*
- * --- relocations
- * --------------------------------------------------------------------------------
- */
+/* --- relocations -------------------------------------------------------------------------------- */
 
 /* Count the relocations in RELR's bitmaps. */
 static uint64_t count_relr(const uint8_t *bytes, size_t size)

@@ -13,9 +13,7 @@
 #define HOST_HASH_PREFIX_MAX 20
 #define HOST_HASH_SIZE 16
 
-/*
- * Whether such a hash begins at AT of TEXT, after a prefix that clang writes before it.
- */
+/* Whether such a hash begins at AT of TEXT, after one of clang's prefixes. */
 bool host_hash_at(struct kp_span text, size_t at);
 
 /* Whether the byte AT of TEXT is part of a hash, which begins at *BEGIN. */

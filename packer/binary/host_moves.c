@@ -69,10 +69,7 @@ void host_moves_fini(struct host_moves *m)
 	*m = (struct host_moves){0};
 }
 
-/*
- * --- explanations of a difference
- * --------------------------------------------------------
- */
+/* --- explanations of a difference -------------------------------------------------------- */
 
 /* Whether the difference is in an aligned 64-bit address of something that moved. */
 static bool is_address(const struct host_moves *m, const struct host_bytes *s, size_t at,
@@ -111,9 +108,7 @@ static bool is_distance(const struct host_moves *m, const struct host_bytes *s, 
 	return false;
 }
 
-/*
- * AArch64 instructions that have a part of an address as operand, and the operand's bits.
- */
+/* AArch64 instructions with a part of an address as operand, and the operand's bits. */
 static const struct {
 	uint32_t mask, value, operand;
 } aarch64[] = {

@@ -31,10 +31,7 @@ kpack_error_t join_look(char *const *paths, size_t n, size_t chosen, struct join
 			struct kpackx_error *why);
 void join_fini(struct join *join);
 
-/*
- * Write TO, which does not exist, from the converted FROM, with MARKER and FROM's
- * attributes.
- */
+/* Write TO, a new file, from the converted FROM, with MARKER and FROM's attributes. */
 kpack_error_t join_write(const char *from, const char *to, const struct kp_marker *marker,
 			 struct kpackx_error *why);
 

@@ -5,10 +5,7 @@
 
 #include "core/binary/marker.h"
 
-/*
- * Whether TEXT can be a name or a path: text that archives accept, in MessagePack's
- * UTF-8.
- */
+/* Whether TEXT can be a name or a path, for archives and as MessagePack's UTF-8. */
 bool marker_text_ok(const char *text);
 
 /* Replace the name, or add a path; the strings are copied.  OUT_OF_MEMORY. */

@@ -400,9 +400,7 @@ static bool is_wanted(struct installed_archive *a, size_t entry,
 	kp_archive_meta(a->archive, entry, &meta);
 	if (meta.has_xxh3)
 		return memcmp(meta.xxh3, want->xxh3, KP_LAYOUT_HASH) == 0;
-	/*
-	 * an entry that cannot be decoded may be the wanted one: the caller reports why
-	 */
+	/* one that cannot be decoded may be the wanted one: the caller reports it */
 	return installed_decode(a, entry, hash, NULL) ||
 	       memcmp(hash, want->xxh3, KP_LAYOUT_HASH) == 0;
 }

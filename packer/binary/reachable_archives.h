@@ -104,10 +104,7 @@ struct found_object {
 kpack_error_t installed_find(const struct reach *reach, const struct wanted_object *want,
 			     struct found_object *out, struct kpackx_error *why);
 
-/*
- * Decode an entry, or return the remembered result.  HASH, unless NULL, gets its
- * XXH3-128.
- */
+/* Decode an entry, or recall the result.  HASH, unless NULL, gets its XXH3-128. */
 kpack_error_t installed_decode(struct installed_archive *a, size_t entry,
 			       uint8_t hash[16], struct kpackx_error *why);
 

@@ -108,10 +108,7 @@ static kpack_error_t check_unchanged(const struct rewrite *r, struct kpackx_erro
 	return kp_fail(why, KPACK_ERROR_IO_ERROR, "was changed meanwhile");
 }
 
-/*
- * A replaced file must keep its owner, and must not have other links with the old
- * content.
- */
+/* A replaced file must keep its owner, and leave no other links with the old content. */
 static kpack_error_t check_replaced(const struct rewrite *r, struct kpackx_error *why)
 {
 	const struct stat *st = &r->from->st;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Rewrite a binary: the new file appears whole, with the old attributes, or not at all.
- */
+/* Rewrite a binary: the new file appears whole, with the old attributes, or not. */
 #ifndef PACKER_BINARY_REWRITE_H
 #define PACKER_BINARY_REWRITE_H
 

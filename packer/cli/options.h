@@ -67,10 +67,7 @@ int options_next(struct options *o);
 int options_usage(const struct command_help *help, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/*
- * Parse a decimal number in [LOW, HIGH], with an optional suffix K, M, G (powers of
- * 1024).
- */
+/* Parse a decimal number in [LOW, HIGH]; its optional suffix is K, M or G (1024). */
 bool options_number(const char *text, uint64_t low, uint64_t high, uint64_t *out);
 
 /* As options_number, for the argument TEXT of --OPTION.  Returns 0, or 2 after reporting

@@ -52,9 +52,7 @@ int report_finish(int status);
 /* 1536 -> "1.5 KiB". */
 const char *report_size(uint64_t bytes, char out[24]);
 
-/*
- * Whether --json is built in; if not, reports that.  The caller then exits with status 2.
- */
+/* Whether --json is built in; if not, reports that.  The exit status is then 2. */
 bool report_json_ok(void);
 
 #if KP_WITH_JSON

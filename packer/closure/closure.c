@@ -20,9 +20,7 @@
 /* Smallest size of a kernel database: MIOpen ignores smaller ones. */
 #define KDB_MIN 512
 
-/*
- * --- faults --------------------------------------------------------------------------
- */
+/* --- faults -------------------------------------------------------------------------- */
 
 static int by_path(const void *a, const void *b)
 {
@@ -88,7 +86,7 @@ kpack_error_t closure_add_error(struct closure *c, size_t file, kpack_error_t er
 }
 
 /* Report the faults, each once: several libraries may report the same one. */
-static void tell_all(struct closure *c, closure_tell *tell, void *arg, size_t *faults)
+static void report_all(struct closure *c, closure_tell *tell, void *arg, size_t *faults)
 {
 	char more[64];
 
@@ -107,9 +105,7 @@ static void tell_all(struct closure *c, closure_tell *tell, void *arg, size_t *f
 	*faults += c->more_faults;
 }
 
-/*
- * --- neighbouring files --------------------------------------------------------------
- */
+/* --- neighbouring files -------------------------------------------------------------- */
 
 char *closure_beside(const char *path, struct kp_span name, const char *ending)
 {
@@ -180,9 +176,7 @@ bool closure_is_stale(const struct closure *c, size_t file)
 	return stale;
 }
 
-/*
- * --- single files --------------------------------------------------------------------
- */
+/* --- single files -------------------------------------------------------------------- */
 
 static kpack_error_t check_stale(struct closure *c, size_t file, struct kpackx_error *why)
 {
@@ -295,10 +289,7 @@ static bool is_kernel_table(struct kp_span name)
 	       !kp_span_starts(name, "rocfft_kernel_cache", 19);
 }
 
-/*
- * Without SQLite, a database that belongs to no library cannot be checked for kernel
- * paths.
- */
+/* Without SQLite, a database of no library cannot be checked for kernel paths. */
 static kpack_error_t check_unknown(struct closure *c, size_t file,
 				   struct kpackx_error *why)
 {
@@ -328,9 +319,7 @@ static kpack_error_t check_kernel_table(struct closure *c, size_t file,
 	return err ? closure_add_error(c, file, err, &fault, why) : KPACK_SUCCESS;
 }
 
-/*
- * An absolute path is from the machine that built the file: only its last part is used.
- */
+/* An absolute path is that of the machine that built it: only its last part is used. */
 static kpack_error_t check_extop(struct closure *c, size_t file, struct kpackx_error *why)
 {
 	const char *path = c->tree->items[file].path;
@@ -361,9 +350,7 @@ static kpack_error_t check_extop(struct closure *c, size_t file, struct kpackx_e
 	return err;
 }
 
-/*
- * --- all files -----------------------------------------------------------------------
- */
+/* --- all files ----------------------------------------------------------------------- */
 
 static bool is_dat(struct kp_span name)
 {
@@ -487,7 +474,7 @@ kpack_error_t closure_check(const struct library_found *found, closure_tell *tel
 	kpack_error_t err = check_all(&c, why);
 
 	/* also report the faults that were found before an error */
-	tell_all(&c, tell, arg, faults);
+	report_all(&c, tell, arg, faults);
 	for (size_t i = 0; i < c.n_faults; i++)
 		free_fault(&c.faults[i]);
 	free(c.faults);

@@ -39,9 +39,7 @@ static void sources_fini(struct sources *s)
 	free(s->items);
 }
 
-/*
- * --- merging -------------------------------------------------------------------------
- */
+/* --- merging ------------------------------------------------------------------------- */
 
 static const char *place_of(const struct file_tree_item *item)
 {
@@ -161,9 +159,7 @@ static kpack_error_t add_links(struct install_tree *t, const struct origin *from
 	return err;
 }
 
-/*
- * --- places of archives --------------------------------------------------------------
- */
+/* --- places of archives -------------------------------------------------------------- */
 
 static bool is_dir(const char *path)
 {
@@ -202,9 +198,7 @@ static kpack_error_t add_root(struct install_tree *t, const char *root,
 	return add_files(t, root, from, why);
 }
 
-/*
- * --- files that archives show --------------------------------------------------------
- */
+/* --- files that archives show -------------------------------------------------------- */
 
 /* A path in the view, being built. */
 struct view_path {
@@ -264,7 +258,7 @@ static kpack_error_t add_shown(const struct install_tree *t, uint32_t dir,
 	return err;
 }
 
-static void tell_conflicts(struct install_tree *t)
+static void report_conflicts(struct install_tree *t)
 {
 	size_t kept, counted;
 	const char *const *texts = kp_view_conflicts(t->view, &kept, &counted);
@@ -289,7 +283,7 @@ static kpack_error_t add_archives(struct install_tree *t, struct origin *from,
 	archives_open(&t->archives, (int)sources->count, sources->items);
 	t->n_faults += t->archives.failed;
 	KP_TRY(kp_view_new(t->archives.items, t->archives.count, NULL, &t->view, why));
-	tell_conflicts(t);
+	report_conflicts(t);
 	err = add_shown(t, 0, &path, &shown, why);
 	if (!err)
 		err = join_files(t, from->of, &shown, why);
@@ -361,7 +355,7 @@ struct question {
 	bool packing;
 };
 
-static void tell_fault(void *arg, size_t file, const struct kpackx_error *why)
+static void report_fault(void *arg, size_t file, const struct kpackx_error *why)
 {
 	const struct question *q = arg;
 
@@ -374,7 +368,7 @@ static kpack_error_t ask_libraries(struct install_tree *t, const struct library_
 {
 	struct library_found found = {0};
 
-	KP_TRY(library_find_all(set, &q->files, tell_fault, q, &found, &t->n_faults,
+	KP_TRY(library_find_all(set, &q->files, report_fault, q, &found, &t->n_faults,
 				why));
 	for (size_t i = 0; i < q->files.count; i++) {
 		const char *path = q->files.items[i].path;

@@ -19,7 +19,7 @@ struct install_tree {
 	size_t n_faults;    /* faults; each was reported */
 };
 
-/* What to open. */
+/* The trees and archives to open. */
 struct install_tree_of {
 	int n_paths;
 	char **paths;

@@ -38,9 +38,7 @@ struct parent {
 	size_t n_code;  /* code objects checked so far: children times GPUs */
 };
 
-/*
- * --- reading -------------------------------------------------------------------------
- */
+/* --- reading ------------------------------------------------------------------------- */
 
 /* OUT's spans point into BYTES. */
 static kpack_error_t read_index(const struct closure *c, size_t file,
@@ -80,9 +78,7 @@ static kpack_error_t kinds_of(struct closure *c, size_t file, unsigned *kinds,
 	return err ? closure_add_error(c, file, err, &fault, why) : KPACK_SUCCESS;
 }
 
-/*
- * --- code objects --------------------------------------------------------------------
- */
+/* --- code objects -------------------------------------------------------------------- */
 
 static kpack_error_t find_code(const struct closure *c, const char *path,
 			       struct kp_span stem, const char *ending, bool *found,
@@ -138,9 +134,7 @@ static kpack_error_t add_no_code(struct closure *c, size_t of, struct kp_span st
 	return err;
 }
 
-/*
- * Whether the code object CODE contains a kernel of the child's solutions, of that kind.
- */
+/* Whether the code object CODE has a kernel of that kind of the child's solutions. */
 static kpack_error_t holds_kernel(struct closure *c, size_t child, size_t code,
 				  unsigned kind, bool *holds, struct kpackx_error *why)
 {
@@ -166,9 +160,7 @@ static kpack_error_t holds_kernel(struct closure *c, size_t child, size_t code,
 						: KPACK_SUCCESS;
 }
 
-/*
- * Require code of one kind; an object of the other kind that has the kernels is enough.
- */
+/* Require code of one kind, or an object of the other kind that has the kernels. */
 static kpack_error_t need_kind(struct closure *c, size_t child, struct kp_span stem,
 			       const char *gpu, unsigned kind, struct kpackx_error *why)
 {
@@ -237,9 +229,7 @@ static kpack_error_t need_code(struct closure *c, size_t child, struct kp_span s
 	return KPACK_SUCCESS;
 }
 
-/*
- * --- children ------------------------------------------------------------------------
- */
+/* --- children ------------------------------------------------------------------------ */
 
 /* The processor that a predicate names, without features. */
 static void row_gpu(struct kp_span text, char out[KP_TARGET_TEXT_MAX])
@@ -302,9 +292,7 @@ static kpack_error_t check_placeholder(struct closure *c, struct parent *p,
 	return KPACK_SUCCESS;
 }
 
-/*
- * --- libraries without placeholders --------------------------------------------------
- */
+/* --- libraries without placeholders -------------------------------------------------- */
 
 static unsigned merged_kinds(const struct tensile_index *index, const char *gpu)
 {
@@ -353,9 +341,7 @@ static kpack_error_t check_merged(struct closure *c, const struct parent *p,
 	return KPACK_SUCCESS;
 }
 
-/*
- * --- a library -----------------------------------------------------------------------
- */
+/* --- a library ----------------------------------------------------------------------- */
 
 /*
  * Loaders open helpers, but go on without them.  That a helper is missing is a fault if a
@@ -391,10 +377,7 @@ static bool is_generic(const char *gpu)
 	return kp_generic_members(kp_span_str(gpu)) != NULL;
 }
 
-/*
- * Check that the library's rows are not all for other processors than the one in its
- * name.
- */
+/* Check that some row is for the processor in the library's name. */
 static kpack_error_t check_rows(struct closure *c, const struct parent *p,
 				struct kpackx_error *why)
 {
@@ -483,9 +466,7 @@ kpack_error_t closure_parent(struct closure *c, size_t file, struct kpackx_error
 	return err;
 }
 
-/*
- * --- files that a library must lead to -----------------------------------------------
- */
+/* --- files that a library must lead to ----------------------------------------------- */
 
 /* Whether a library for all GPUs exists in the directory of PATH. */
 static kpack_error_t has_whole(const struct closure *c, const char *path, bool *has,

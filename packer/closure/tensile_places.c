@@ -6,9 +6,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/*
- * --- names ---------------------------------------------------------------------------
- */
+/* --- names --------------------------------------------------------------------------- */
 
 struct kp_span path_directory(const char *path)
 {
@@ -104,9 +102,7 @@ bool tensile_merged_gpu(struct kp_span name, char gpu[KP_TARGET_TEXT_MAX])
 	       arch_of_directory(name, gpu, NULL);
 }
 
-/*
- * --- the pass ------------------------------------------------------------------------
- */
+/* --- the pass ------------------------------------------------------------------------ */
 
 static unsigned flags_of(struct kp_span name)
 {

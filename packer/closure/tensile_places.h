@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Index what Tensile's directories hold for each processor, in one pass over the files.
- */
+/* Index what Tensile's directories hold for each processor, in one pass. */
 #ifndef PACKER_CLOSURE_TENSILE_PLACES_H
 #define PACKER_CLOSURE_TENSILE_PLACES_H
 
@@ -41,9 +39,7 @@ unsigned tensile_places_get(const struct tensile_places *places, struct kp_span 
 /* Flags of any GPU in all directories of the library that has a file in DIR. */
 unsigned tensile_places_all(const struct tensile_places *places, struct kp_span dir);
 
-/*
- * --- names, also for the other checks ------------------------------------------------
- */
+/* --- names, also for the other checks ------------------------------------------------ */
 
 /* Whether the object is rocBLAS's, hipBLASLt's or hipSPARSELt's. */
 bool tensile_is_library(const struct library_object *object);
@@ -57,9 +53,7 @@ bool tensile_gpu_of_name(struct kp_span name, char out[KP_TARGET_TEXT_MAX]);
  */
 bool tensile_is_parent(struct kp_span name, char gpu[KP_TARGET_TEXT_MAX]);
 
-/*
- * Whether NAME is that of the code of all solutions for one GPU, TensileLibrary_<gpu>.co.
- */
+/* Whether NAME is the code of all solutions for one GPU, TensileLibrary_<gpu>.co. */
 bool tensile_merged_gpu(struct kp_span name, char gpu[KP_TARGET_TEXT_MAX]);
 
 /* The parts of PATH before and after its last '/'. */

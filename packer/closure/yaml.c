@@ -118,7 +118,7 @@ static kpack_error_t add_missing(const struct yaml_check *y, struct kp_span gpu,
 	return err;
 }
 
-static bool tells_of(const struct yaml_names *names, struct kp_span gpu)
+static bool mentions_gpu(const struct yaml_names *names, struct kp_span gpu)
 {
 	for (size_t i = 0; i < names->n_gpus; i++)
 		if (kp_span_is(gpu, names->gpus[i]))
@@ -127,14 +127,14 @@ static bool tells_of(const struct yaml_names *names, struct kp_span gpu)
 }
 
 /* Check each directory of a GPU that the file mentions; *ANY: such a directory exists. */
-static kpack_error_t check_told(const struct yaml_check *y, const char *name, bool *any,
-				struct kpackx_error *why)
+static kpack_error_t check_mentioned(const struct yaml_check *y, const char *name,
+				     bool *any, struct kpackx_error *why)
 {
 	*any = false;
 	for (size_t i = 0; i < y->dirs.count; i++) {
 		bool found;
 
-		if (!tells_of(&y->names, y->dirs.items[i]))
+		if (!mentions_gpu(&y->names, y->dirs.items[i]))
 			continue;
 		*any = true;
 		KP_TRY(find_in(y->c, y->dir, y->dirs.items[i], name, &found, why));
@@ -154,9 +154,7 @@ static kpack_error_t check_any(const struct yaml_check *y, const char *name,
 	return found ? KPACK_SUCCESS : add_missing(y, (struct kp_span){0}, name, why);
 }
 
-/*
- * An absolute path is from the machine that built the file: only its last part is used.
- */
+/* An absolute path is that of the machine that built it: only its last part is used. */
 static kpack_error_t check_name(const struct yaml_check *y, const struct yaml_name *name,
 				struct kpackx_error *why)
 {
@@ -173,7 +171,7 @@ static kpack_error_t check_name(const struct yaml_check *y, const struct yaml_na
 		return done ? KPACK_SUCCESS : add_missing(y, gpu, text, why);
 	}
 	if (!done && !strchr(text, '/'))
-		KP_TRY(check_told(y, text, &done, why));
+		KP_TRY(check_mentioned(y, text, &done, why));
 	return done ? KPACK_SUCCESS : check_any(y, text, why);
 }
 

@@ -7,9 +7,7 @@
 #if KP_WITH_YAML
 #include <yaml.h>
 
-/*
- * Limit of a file's bytes: libyaml reads some 20 MB per second, and real files are small.
- */
+/* Limit of a file's bytes: libyaml reads some 20 MB/s, and real files are small. */
 #define BYTES_MAX (256 << 20)
 
 /* Limit of nested collections: each open one makes libyaml slower per token. */

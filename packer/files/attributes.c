@@ -12,9 +12,7 @@
 /* Most bytes of a list of names, and of one value, that Linux allows. */
 #define XATTR_MAX 65536
 
-/*
- * --- copying -------------------------------------------------------------------------
- */
+/* --- copying ------------------------------------------------------------------------- */
 
 /* Copy the owner.  false: not permitted, or *ERR is set. */
 static bool copy_owner(int to, const struct stat *st, kpack_error_t *err,
@@ -120,9 +118,7 @@ kpack_error_t attributes_copy(int from, int to, const struct stat *st,
 	return err;
 }
 
-/*
- * --- hashing -------------------------------------------------------------------------
- */
+/* --- hashing ------------------------------------------------------------------------- */
 
 static bool is_hashed(const char *name)
 {

@@ -18,9 +18,7 @@
 /* Most bytes of a list of names, and of one value, that Linux allows. */
 #define XATTR_MAX 65536
 
-/*
- * --- regular files -------------------------------------------------------------------
- */
+/* --- regular files ------------------------------------------------------------------- */
 
 /* Find the next run of data at or after *START; false: only a hole is left. */
 static bool next_data(int fd, uint64_t size, uint64_t *start, uint64_t *end)
@@ -109,9 +107,7 @@ kpack_error_t copy_file(const char *from, const char *to, struct kpackx_error *w
 	return err;
 }
 
-/*
- * --- other kinds of files ------------------------------------------------------------
- */
+/* --- other kinds of files ------------------------------------------------------------ */
 
 struct node {
 	const char *from;
@@ -215,9 +211,7 @@ kpack_error_t copy_link(const char *from, const char *to, struct kpackx_error *w
 	return place(to, make_link, (void *)from, false, why);
 }
 
-/*
- * --- directories ---------------------------------------------------------------------
- */
+/* --- directories --------------------------------------------------------------------- */
 
 kpack_error_t copy_directory(const char *to, struct kpackx_error *why)
 {

@@ -21,9 +21,7 @@ kpack_error_t copy_node(const char *from, const char *to, struct kpackx_error *w
 /* Make another hard link to FROM. */
 kpack_error_t copy_link(const char *from, const char *to, struct kpackx_error *why);
 
-/*
- * Make the directory TO, if it does not exist, and make it writable; copies no contents.
- */
+/* Make the directory TO unless it exists, and make it writable; copies no contents. */
 kpack_error_t copy_directory(const char *to, struct kpackx_error *why);
 
 /* Copy the attributes of FROM, a directory; call it when TO's content is complete. */

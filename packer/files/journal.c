@@ -46,14 +46,9 @@ bool journal_given(const struct journal_name *name, int to)
 	       there.born == name->born && there.born_ns == name->born_ns;
 }
 
-/*
- * --- writing -------------------------------------------------------------------------
- */
+/* --- writing ------------------------------------------------------------------------- */
 
-/*
- * Write the number of names; then for each the identity of its tree, and the name with a
- * NUL.
- */
+/* Write the number of names; then for each its tree's identity, and the name with NUL. */
 static bool put_names(FILE *to, int dir, const char *const *names, size_t n)
 {
 	uint64_t count = n;
@@ -91,9 +86,7 @@ kpack_error_t journal_write(int dir, const char *const *names, size_t n,
 		  : kp_fail_errno(why, errno, "cannot write the names of the trees");
 }
 
-/*
- * --- reading -------------------------------------------------------------------------
- */
+/* --- reading ------------------------------------------------------------------------- */
 
 static bool get_name(FILE *from, struct journal_name *out)
 {

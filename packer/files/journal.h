@@ -29,9 +29,7 @@ struct journal {
 kpack_error_t journal_write(int dir, const char *const *names, size_t n,
 			    struct kpackx_error *why);
 
-/*
- * Read the journal of DIR.  false: none, or it is incomplete: then no tree got its name.
- */
+/* Read DIR's journal.  false: none, or it is incomplete: then no tree got its name. */
 bool journal_read(struct journal *out, int dir);
 void journal_fini(struct journal *journal);
 

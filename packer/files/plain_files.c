@@ -39,10 +39,7 @@ static kpack_error_t add_file(const struct walk *w, struct file_tree *to, const 
 	return err;
 }
 
-/*
- * Loaders follow links.  A link to nothing may lead to a packed file, which the caller
- * finds.
- */
+/* Loaders follow links; the caller finds out whether a dangling one leads to an entry. */
 static kpack_error_t add_link(struct walk *w, const FTSENT *e, struct kpackx_error *why)
 {
 	struct stat st;

@@ -48,10 +48,7 @@ static int move_into_place(const struct place *p, bool durable)
 	int sys_errno;
 
 	if (renameat(p->dir_fd, p->tmp_name, p->dir_fd, p->name) == 0) {
-		/*
-		 * if both are names of one file, rename did nothing: remove the temporary
-		 * one
-		 */
+		/* both are names of one file: rename did nothing */
 		unlinkat(p->dir_fd, p->tmp_name, 0);
 		return durable ? kp_flush_dir(p->dir_fd) : 0;
 	}

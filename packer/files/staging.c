@@ -15,14 +15,9 @@
 
 #define STAGING_NAME ".kpack-staging-"
 
-/*
- * --- renaming ------------------------------------------------------------------------
- */
+/* --- renaming ------------------------------------------------------------------------ */
 
-/*
- * Size of the name to which the old tree is moved, if two trees cannot be exchanged
- * atomically.
- */
+/* Size of the old tree's new name, if trees cannot be exchanged atomically. */
 #define ASIDE_MAX 280
 
 static void name_aside(const char *name, char out[ASIDE_MAX])
@@ -30,10 +25,7 @@ static void name_aside(const char *name, char out[ASIDE_MAX])
 	snprintf(out, ASIDE_MAX, "%s.", name);
 }
 
-/*
- * Exchange the tree with the tree that has its name; atomically, if the file system can
- * do that.
- */
+/* Exchange the tree with the one of that name, atomically if the file system can. */
 static int swap_trees(int from, int to, const char *name)
 {
 	char aside[ASIDE_MAX];
@@ -95,9 +87,7 @@ static int exchange_trees(int from, int to, const char *name, bool swapped)
 	return status;
 }
 
-/*
- * --- recovery of unfinished sets ------------------------------------------------------
- */
+/* --- recovery of unfinished sets ------------------------------------------------------ */
 
 static bool is_there_at(int dir, const char *name)
 {
@@ -132,9 +122,7 @@ static void recover_trees(int from, int to)
 	journal_fini(&journal);
 }
 
-/*
- * --- removing ------------------------------------------------------------------------
- */
+/* --- removing ------------------------------------------------------------------------ */
 
 /* Remove a tree, also from read-only directories.  Files that cannot be removed stay. */
 static void remove_tree(const char *path)
@@ -169,10 +157,7 @@ static int open_dir(const char *path)
 	return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/*
- * Whether FD is the user's own: directories of other users are neither trusted nor
- * removed.
- */
+/* Whether the user owns FD: other users' are neither trusted nor removed. */
 static bool is_own(int fd)
 {
 	struct stat st;
@@ -180,9 +165,7 @@ static bool is_own(int fd)
 	return fstat(fd, &st) == 0 && st.st_uid == geteuid();
 }
 
-/*
- * Recover and remove the staging directory NAME, unless a run that uses it has it locked.
- */
+/* Recover and remove the staging directory NAME, unless a running run has it locked. */
 static void remove_if_left(const char *dir, int to, const char *name)
 {
 	char *path;
@@ -214,9 +197,7 @@ static void remove_left(const char *dir)
 		closedir(d);
 }
 
-/*
- * --- beginning -----------------------------------------------------------------------
- */
+/* --- beginning ----------------------------------------------------------------------- */
 
 /* Check that the staging directory still exists: another run may have removed it as a
  * leftover before it was locked. */
@@ -277,9 +258,7 @@ void staging_close(struct staging *s)
 	*s = (struct staging){.fd = -1};
 }
 
-/*
- * --- names ---------------------------------------------------------------------------
- */
+/* --- names --------------------------------------------------------------------------- */
 
 static kpack_error_t open_parent(const struct staging *s, int *fd,
 				 struct kpackx_error *why)

@@ -5,10 +5,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/*
- * AMD's packages have gfx9 to gfx12; older and newer ones, and gfx117x, are named by the
- * same rule.
- */
+/* AMD's packages have gfx9 to gfx12; other ones, and gfx117x, follow the same rule. */
 static const struct gpu_subfamily table[] = {
 	{"gfx8_0", "gfx8", "gfx80X", {"gfx801", "gfx802", "gfx803", "gfx805"}},
 	{"gfx8_1", "gfx8", "gfx81X", {"gfx810"}},

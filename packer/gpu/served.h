@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Find the archives that have code for a GPU, and the groups of archives that have none.
- */
+/* Find the archives that have code for a GPU, and the groups that have none. */
 #ifndef PACKER_GPU_SERVED_H
 #define PACKER_GPU_SERVED_H
 

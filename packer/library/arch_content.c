@@ -7,10 +7,7 @@
 #include "core/format/format.h"
 #include "core/target/target.h"
 
-/*
- * --- the container
- * ------------------------------------------------------------------------
- */
+/* --- the container ------------------------------------------------------------------------ */
 
 static const struct {
 	const char *name, *magic;
@@ -21,10 +18,7 @@ static const struct {
 	{"zip", "PK\5\6", 4}, {"sqlite", "SQLite format 3", 16},
 };
 
-/*
- * Check that an ELF header's fields are valid: the magic alone must not decide about a
- * file.
- */
+/* Check that an ELF header's fields are valid: a magic alone must not decide. */
 static const char *elf_kind(struct kp_span s)
 {
 	if (s.size < 20 || s.data[EI_VERSION] != EV_CURRENT ||
@@ -67,9 +61,7 @@ static bool is_text(struct kp_span s)
 	return s.size > 0;
 }
 
-/*
- * RFC 1950: deflate, a window of at most 32 KiB, a valid header checksum, no dictionary.
- */
+/* RFC 1950: deflate, a window of at most 32 KiB, a valid checksum, no dictionary. */
 static bool is_zlib(struct kp_span s)
 {
 	return s.size > 2 && (s.data[0] & 0x0f) == 8 && s.data[0] >> 4 <= 7 &&
@@ -95,15 +87,9 @@ const char *content_container(const struct library_question *q)
 	return is_text(s) ? "text" : is_zlib(s) ? "zlib" : is_msgpack(s) ? "msgpack" : "";
 }
 
-/*
- * --- the targets
- * --------------------------------------------------------------------------
- */
+/* --- the targets -------------------------------------------------------------------------- */
 
-/*
- * Some 60 processors exist, some with features: no real bundle has more targets than
- * this.
- */
+/* Some 60 processors exist, some with features: no real bundle has more targets. */
 enum { TARGETS_MAX = 256 };
 
 static int by_text(const void *a, const void *b)
@@ -192,10 +178,7 @@ void content_fini(struct content *c)
 	c->n_arches = 0;
 }
 
-/*
- * --- the decision
- * --------------------------------------------------------------------------
- */
+/* --- the decision -------------------------------------------------------------------------- */
 
 kpack_error_t arch_named(const char *path, const char *directory,
 			 char named[KP_TARGET_TEXT_MAX], struct library_object *out,

@@ -34,9 +34,7 @@ static bool ends_at(struct kp_span s, size_t n)
 	return n == s.size || (n < s.size && !is_word(s.data[n]));
 }
 
-/*
- * --- a target ID at the start of a text ------------------------------------------------
- */
+/* --- a target ID at the start of a text ------------------------------------------------ */
 
 /* Size of "gfx9-generic" or "gfx10-3-generic" at the start of S, or 0. */
 static size_t generic_size(struct kp_span s)
@@ -135,15 +133,9 @@ static size_t take_target(struct kp_span s, char out[KP_TARGET_TEXT_MAX])
 	return n;
 }
 
-/*
- * --- names
- * ------------------------------------------------------------------------------
- */
+/* --- names ------------------------------------------------------------------------------ */
 
-/*
- * Whether S is a suffix such as "-strict": '-' and a word of lower-case letters and
- * digits.
- */
+/* Whether S is like "-strict": '-' and a word of lower-case letters and digits. */
 static bool is_variant_word(struct kp_span s)
 {
 	if (s.size < 2 || s.data[0] != '-' || !is_lower(s.data[1]))
@@ -187,10 +179,7 @@ bool arch_in_path(const char *path)
 	return false;
 }
 
-/*
- * --- paths
- * ------------------------------------------------------------------------------
- */
+/* --- paths ------------------------------------------------------------------------------ */
 
 bool path_below(const char *path, const char *dir, struct kp_span *rest)
 {
@@ -235,10 +224,7 @@ struct kp_span path_name(const char *path)
 	return kp_span_str(slash ? slash + 1 : path);
 }
 
-/*
- * --- agreement of two IDs
- * -----------------------------------------------------------------
- */
+/* --- agreement of two IDs ----------------------------------------------------------------- */
 
 /* Remove the stepping's word from the processor: gfx1250-strict becomes gfx1250. */
 static void drop_stepping(struct kp_target *t)

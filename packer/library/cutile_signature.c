@@ -155,10 +155,7 @@ static void put_bool(struct facts *f, const struct kpackx_constraint *c)
 	facts_flag(f, "value", c->bits);
 }
 
-/*
- * Integers beyond 64 bits are text: MessagePack and most JSON readers have no larger
- * ones.
- */
+/* Integers beyond 64 bits are text: MessagePack and most JSON readers have none. */
 static void put_int(struct facts *f, const struct kpackx_constraint *c)
 {
 	long long value;

@@ -61,9 +61,7 @@ static void drop_key(struct library_object *o, const char *key)
 	}
 }
 
-/*
- * LOSER loses its key if one of the N earlier claims shares an architecture and keeps it.
- */
+/* LOSER loses its key if one of the N claims before it has it for a common GPU. */
 static kpack_error_t settle_one(struct library_found *found, const struct claim *group,
 				size_t n, struct claim *loser, struct kpackx_error *why)
 {

@@ -23,9 +23,7 @@ static const struct library *const table[] = {
 };
 #define TABLE_SIZE (sizeof(table) / sizeof(table[0]))
 
-/*
- * --- objects -------------------------------------------------------------------------
- */
+/* --- objects ------------------------------------------------------------------------- */
 
 void library_object_fini(struct library_object *o)
 {
@@ -47,10 +45,7 @@ static int by_text(const void *a, const void *b)
 	return strcmp(a, b);
 }
 
-/*
- * Whether PATH has the word PROCESSOR-strict or PROCESSOR_strict.  A number may follow
- * it.
- */
+/* Whether PATH has the word PROCESSOR-strict or PROCESSOR_strict, or with a number. */
 static bool names_strict(const char *path, const char *processor)
 {
 	size_t n = strlen(processor);
@@ -148,9 +143,7 @@ kpack_error_t library_warn(struct library_object *o, struct kpackx_error *why,
 	return kp_fail_memory(why, strlen(fmt), "a warning");
 }
 
-/*
- * --- the libraries of a run ------------------------------------------------------------
- */
+/* --- the libraries of a run ------------------------------------------------------------ */
 
 static const struct library *find_by_name(const struct rules *rules, struct kp_span name)
 {
@@ -258,9 +251,7 @@ void library_set_close(struct library_set *set)
 	*set = (struct library_set){0};
 }
 
-/*
- * --- finding ---------------------------------------------------------------------------
- */
+/* --- finding --------------------------------------------------------------------------- */
 
 /* Open the question's file and read its first bytes, unless done already. */
 static kpack_error_t open_question(struct library_question *q, struct file_bytes *bytes,

@@ -22,10 +22,7 @@ struct library_object {
 	const char *role;      /* "parent", "code" ...: static */
 	uint64_t offset, size; /* in its file */
 
-	/*
-	 * Canonical target IDs, sorted; or just KP_ARCH_GENERIC.  Never empty after
-	 * check.
-	 */
+	/* Canonical target IDs, sorted; or KP_ARCH_GENERIC alone; not empty after check. */
 	char (*arches)[KP_TARGET_TEXT_MAX];
 	size_t n_arches;
 	/* Several arches: name of their family ("gfx11xx") and its archive; or "". */
@@ -70,7 +67,7 @@ struct library_question {
 	const char *path;               /* of the file, relative to the root */
 	const struct kp_source *source; /* its bytes; NULL in probe */
 	bool plain; /* the file stays a file: do not check that its content is whole */
-	uint8_t head[512]; /* its first bytes, zeros behind its end; check only */
+	uint8_t head[512]; /* its first bytes, zeros after its end; check only */
 	size_t head_size;
 };
 

@@ -79,10 +79,7 @@ bool rules_probe(const struct library *self, const struct library_question *q)
 	return false;
 }
 
-/*
- * --- the content
- * ------------------------------------------------------------------------
- */
+/* --- the content ------------------------------------------------------------------------ */
 
 static kpack_error_t states_arch(const struct library_question *q, bool *yes,
 				 struct kpackx_error *why)

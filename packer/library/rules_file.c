@@ -8,9 +8,7 @@
 #include "rules.h"
 #include "core/base/text.h"
 
-/*
- * Limits of a file that is written by hand; all libraries that kpack knows need 30 lines.
- */
+/* Limits of a file written by hand; all libraries that kpack knows need 30 lines. */
 enum { TEXT_MAX = 1 << 20, RULES_MAX = 1000 };
 
 /* Limits of bytes in one word: names of files have at most 255. */
@@ -37,10 +35,7 @@ struct line {
 	size_t count;
 };
 
-/*
- * --- words
- * ------------------------------------------------------------------------------
- */
+/* --- words ------------------------------------------------------------------------------ */
 
 static kpack_error_t fail_word(const struct line *l, const char *word, const char *is,
 			       struct kpackx_error *why)
@@ -156,10 +151,7 @@ static kpack_error_t take_role(const struct line *l, struct rule *r,
 	return fail_word(l, r->role, "is no role: [a-z0-9_-], at most 64", why);
 }
 
-/*
- * --- lines
- * ------------------------------------------------------------------------------
- */
+/* --- lines ------------------------------------------------------------------------------ */
 
 /* Cut LINE into words, up to a word that begins with '#'. */
 static kpack_error_t cut_words(char *line, struct line *l, struct kpackx_error *why)
@@ -280,10 +272,7 @@ static kpack_error_t take_lines(struct rules *rules, size_t size,
 	return KPACK_SUCCESS;
 }
 
-/*
- * --- files
- * ------------------------------------------------------------------------------
- */
+/* --- files ------------------------------------------------------------------------------ */
 
 static kpack_error_t fill_rules(struct rules *rules, const struct kp_source *source,
 				struct kpackx_error *why)

@@ -41,10 +41,7 @@ static bool probe_file(const struct library *self, const struct library_question
 	return path_below(q->path, IMAGES, &rest) || in_kernels(q->path, &rest, arch);
 }
 
-/*
- * --- aotriton.images
- * --------------------------------------------------------------------
- */
+/* --- aotriton.images -------------------------------------------------------------------- */
 
 /* Add TEXT if it is short and printable. */
 static void add_text(struct library_object *out, const char *name, struct kp_span text)
@@ -190,10 +187,7 @@ static kpack_error_t take_kind(const struct library_question *q, struct kp_span 
 	return KPACK_SUCCESS;
 }
 
-/*
- * The file is for all GPUs of the family, unless its content states a GPU, as code
- * objects do.
- */
+/* It is for all GPUs of the family, unless its content (a code object) states GPUs. */
 static kpack_error_t take_family(const struct library_question *q,
 				 const struct aotriton_pack *pack,
 				 struct library_object *out, struct kpackx_error *why)
@@ -214,10 +208,7 @@ static kpack_error_t take_family(const struct library_question *q,
 	return KPACK_SUCCESS;
 }
 
-/*
- * Since 0.10 a kernel's name ends with its pack's name: warn if the directory is
- * another's.
- */
+/* Since 0.10 a kernel's name ends with its pack: warn if it is not the directory's. */
 static kpack_error_t compare_device(const struct library_question *q,
 				    const struct aotriton_pack *pack,
 				    struct library_object *out, struct kpackx_error *why)
@@ -254,10 +245,7 @@ static kpack_error_t take_image(const struct library_question *q, struct kp_span
 	return take_kind(q, rest, out, why);
 }
 
-/*
- * --- aotriton/kernels
- * -------------------------------------------------------------------
- */
+/* --- aotriton/kernels ------------------------------------------------------------------- */
 
 static kpack_error_t take_kernel(const struct library_question *q, struct kp_span rest,
 				 const char *arch, struct library_object *out,

@@ -83,10 +83,7 @@ static void name_members(struct aotriton_pack *p, struct kp_span name)
 			 (const char *)name.data);
 }
 
-/*
- * Strip the suffix of a pack for a part of a GPU's compute units: gfx942_mod0 is for
- * gfx942.
- */
+/* Strip the suffix for a part of a GPU's compute units: gfx942_mod0 is for gfx942. */
 static struct kp_span without_mod(struct kp_span name)
 {
 	const uint8_t *mod = memmem(name.data, name.size, "_mod", 4);

@@ -7,9 +7,7 @@
 /* Limit of bytes read of a file: Triton's files have some kilobytes. */
 enum { JSON_MAX = 64 << 10 };
 
-/*
- * Facts are small: limits of a text's bytes, a kernel's parameters, and a name's bytes.
- */
+/* Facts are small: limits of text bytes, of a kernel's parameters, of name bytes. */
 enum { TEXT_MAX = 200, PARAMS_MAX = 24, NAME_MAX_BYTES = 32 };
 
 static bool is_short(struct kp_span s, size_t max)
@@ -31,10 +29,7 @@ static const char *keep_name(struct kp_span name, char out[NAME_MAX_BYTES + 1])
 	return out;
 }
 
-/*
- * --- versions
- * ---------------------------------------------------------------------------
- */
+/* --- versions --------------------------------------------------------------------------- */
 
 static void add_versions(struct kp_span json, struct facts *out)
 {
@@ -52,10 +47,7 @@ static void add_versions(struct kp_span json, struct facts *out)
 	}
 }
 
-/*
- * --- kernels
- * ----------------------------------------------------------------------------
- */
+/* --- kernels ---------------------------------------------------------------------------- */
 
 static void add_param(const struct json_member *m, struct facts *params)
 {
@@ -135,10 +127,7 @@ void triton_kernel_facts(struct kp_span json, struct facts *out)
 	facts_fini(&params);
 }
 
-/*
- * --- files
- * ------------------------------------------------------------------------------
- */
+/* --- files ------------------------------------------------------------------------------ */
 
 static kpack_error_t with_text(const struct kp_source *source, struct facts *out,
 			       void (*add)(struct kp_span json, struct facts *out),

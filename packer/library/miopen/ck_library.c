@@ -5,10 +5,7 @@
 #include "core/binary/fatbin.h"
 #include "core/target/target.h"
 
-/*
- * --- names
- * ------------------------------------------------------------------------------
- */
+/* --- names ------------------------------------------------------------------------------ */
 
 /* Whether ENDING is ".so", with or without version numbers. */
 static bool is_so(struct kp_span ending)
@@ -58,10 +55,7 @@ bool ck_library_name(struct kp_span name, struct ck_library_name *out)
 	return true;
 }
 
-/*
- * --- content
- * ----------------------------------------------------------------------------
- */
+/* --- content ---------------------------------------------------------------------------- */
 
 /* The targets of a library's code, compared with the GPU in its name. */
 struct stated {
@@ -114,9 +108,7 @@ static kpack_error_t look_inside(const struct library_question *q, const char *n
 	struct kp_fatbin fat;
 	kpack_error_t err;
 
-	/*
-	 * an archive's entry is no file to look into; it was checked when it was packed
-	 */
+	/* an archive's entry is not a file; it was checked when packed */
 	if (q->source->fd < 0 || q->source->offset != 0)
 		return library_add_arch(out, named, why);
 	err = kp_fatbin_open(q->source->fd, q->source->size, &fat, &fault);

@@ -49,9 +49,7 @@ static const struct kp_processor *take_processor(struct kp_span *rest)
 	return p;
 }
 
-/*
- * CMake replaces '+' by 'p', and '-' and ':' by '_'.  Without a sign the feature is on.
- */
+/* CMake replaces '+' by 'p', '-' and ':' by '_'.  Without a sign the feature is on. */
 static enum kp_feature take_sign(struct kp_span *rest)
 {
 	if (take_word(rest, "-") || take_word(rest, "_"))

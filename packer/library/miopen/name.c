@@ -67,10 +67,7 @@ static int digit_value(uint8_t c, unsigned base)
 	return base == 16 && c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/*
- * "_60" is decimal, "130" right after the DbId is hexadecimal; '.' or the end must
- * follow.
- */
+/* "_60" is decimal, "130" right after the DbId is hexadecimal; then '.' or the end. */
 static unsigned parse_cu_count(struct kp_span rest)
 {
 	bool decimal = rest.size && rest.data[0] == '_';

@@ -23,9 +23,7 @@ struct cache_summary {
 	size_t n_hip_versions;
 	bool more_hip_versions; /* than fit in hip_versions */
 	uint64_t rows;
-	/*
-	 * Rows whose arch is NULL, not text, or no GPU's target ID; the first such arch
-	 */
+	/* Rows whose arch is no GPU's target ID, or not text; the first such arch */
 	uint64_t n_strange;
 	char strange[KP_TARGET_TEXT_MAX];
 };
@@ -37,10 +35,7 @@ kpack_error_t cache_is_there(struct sqlite_file *f, bool *is, struct kpackx_erro
 kpack_error_t cache_summary_read(struct sqlite_file *f, struct cache_summary *out,
 				 struct kpackx_error *why);
 
-/*
- * Whether TEXT is the target ID of a GPU (not SPIR-V and the like).  Gives the canonical
- * ID.
- */
+/* Whether TEXT is the target ID of a GPU.  CANONICAL gets its canonical form. */
 bool cache_arch_ok(struct kp_span text, char canonical[KP_TARGET_TEXT_MAX]);
 
 /* Add kernel_count; if they are few, also rows (per arch) and hip_version. */

@@ -13,11 +13,9 @@
 
 #define NAME "rocfft_kernel_cache"
 
-/*
- * --- paths of caches ------------------------------------------------------------------
- */
+/* --- paths of caches ------------------------------------------------------------------ */
 
-static bool is_place(const char *name, size_t size)
+static bool is_place_name(const char *name, size_t size)
 {
 	static const char *const places[] = {"rocfft", "lib", "lib64", "bin"};
 
@@ -29,7 +27,7 @@ static bool is_place(const char *name, size_t size)
 
 /* Whether PATH is next to the library, in rocfft/, or one directory below one of these,
  * as lib/x86_64-linux-gnu is. */
-static bool stands_right(const char *path, const char *name)
+static bool is_in_place(const char *path, const char *name)
 {
 	const char *end = name;
 
@@ -40,7 +38,7 @@ static bool stands_right(const char *path, const char *name)
 
 		while (begin > path && begin[-1] != '/')
 			begin--;
-		if (is_place(begin, (size_t)(end - begin)))
+		if (is_place_name(begin, (size_t)(end - begin)))
 			return true;
 		end = begin;
 	}
@@ -53,7 +51,7 @@ bool kernel_cache_named(const char *path, char arch[KP_TARGET_TEXT_MAX])
 	size_t size = strlen(name), n = strlen(NAME);
 
 	if (size < n + 3 || strncmp(name, NAME, n) != 0 ||
-	    strcmp(name + size - 3, ".db") != 0 || !stands_right(path, name))
+	    strcmp(name + size - 3, ".db") != 0 || !is_in_place(path, name))
 		return false;
 	arch[0] = 0;
 	return size == n + 3 ||
@@ -63,9 +61,7 @@ bool kernel_cache_named(const char *path, char arch[KP_TARGET_TEXT_MAX])
 			arch));
 }
 
-/*
- * --- parts ----------------------------------------------------------------------------
- */
+/* --- parts ---------------------------------------------------------------------------- */
 
 static void fini_part(struct cache_part *part)
 {
@@ -119,9 +115,7 @@ static kpack_error_t new_part(struct cache_parts *parts, const char *tmp,
 	return part->disk ? KPACK_SUCCESS : kp_fail_memory(why, strlen(tmp), "a path");
 }
 
-/*
- * --- the cache, open ------------------------------------------------------------------
- */
+/* --- the cache, open ------------------------------------------------------------------ */
 
 struct cache {
 	const char *path; /* in the tree */
@@ -187,9 +181,7 @@ static kpack_error_t cache_open(const char *disk, const char *path, struct cache
 	return KPACK_SUCCESS;
 }
 
-/*
- * --- a database for each arch ---------------------------------------------------------
- */
+/* --- a database for each arch --------------------------------------------------------- */
 
 static char *path_beside(const char *path, const char *arch)
 {
@@ -260,9 +252,7 @@ kpack_error_t kernel_cache_split(const char *disk, const char *path, const char 
 	return err;
 }
 
-/*
- * --- an object for each row -----------------------------------------------------------
- */
+/* --- an object for each row ----------------------------------------------------------- */
 
 static char *rows_key(const char *path)
 {

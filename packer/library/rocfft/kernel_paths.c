@@ -7,9 +7,7 @@
 #include "packer/library/sqlite/header.h"
 #include "core/base/text.h"
 
-/*
- * --- paths ----------------------------------------------------------------------------
- */
+/* --- paths ---------------------------------------------------------------------------- */
 
 /* A path being built, without empty components, "." and "..". */
 struct whole {
@@ -102,9 +100,7 @@ bool kernel_path_find(const struct file_tree *tree, const char *database,
 	return false;
 }
 
-/*
- * --- facts ----------------------------------------------------------------------------
- */
+/* --- facts ---------------------------------------------------------------------------- */
 
 /* Limits of further columns that become facts, and of a text's bytes. */
 enum { COLUMNS_MAX = 12, TEXT_MAX = 200 };
@@ -217,9 +213,7 @@ static void add_facts(const struct sqlite_rows *row, const struct kernel_path *p
 	}
 }
 
-/*
- * --- rows -----------------------------------------------------------------------------
- */
+/* --- rows ----------------------------------------------------------------------------- */
 
 kpack_error_t kernel_paths_are_there(struct sqlite_file *f, bool *are,
 				     struct kpackx_error *why)

@@ -126,9 +126,7 @@ static kpack_error_t add_row(struct writer *w, const struct sqlite_rows *row,
 	return write_code(w, code, why);
 }
 
-/*
- * --- all ------------------------------------------------------------------------------
- */
+/* --- all ------------------------------------------------------------------------------ */
 
 static kpack_error_t add_rows(struct writer *w, struct sqlite_rows *rows,
 			      struct kpackx_error *why)

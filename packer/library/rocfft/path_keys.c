@@ -60,9 +60,7 @@ static kpack_error_t warn_of_rows(struct library_object *o, const struct complai
 			    c->count - 1);
 }
 
-/*
- * --- reading --------------------------------------------------------------------------
- */
+/* --- reading -------------------------------------------------------------------------- */
 
 /* Whether S can be a component of the key that readers find again. */
 static bool part_ok(struct kp_span s)
@@ -105,10 +103,7 @@ static kpack_error_t add_row(void *arg, struct kernel_path *p, struct kpackx_err
 	return KPACK_SUCCESS;
 }
 
-/*
- * The database could be opened before, so an error now is from a later change or from
- * rows.
- */
+/* The file was open before: an error is from a later change, or from the rows. */
 static kpack_error_t read_database(struct keys *k, size_t file, struct kpackx_error *why)
 {
 	struct kpackx_error fault = {0};
@@ -136,9 +131,7 @@ static bool is_database(const struct keys *k, size_t file)
 	       strcmp(o->role, "cache") == 0;
 }
 
-/*
- * --- numbering ------------------------------------------------------------------------
- */
+/* --- numbering ------------------------------------------------------------------------ */
 
 static int by_key(const void *a, const void *b)
 {
@@ -168,9 +161,7 @@ static void number_rows(struct keys *k)
 	qsort(k->rows, k->n_rows, sizeof(*k->rows), by_file);
 }
 
-/*
- * --- facts of several rows ------------------------------------------------------------
- */
+/* --- facts of several rows ------------------------------------------------------------ */
 
 /* Read the next pair of the cursor; false: no more pairs. */
 static bool next_pair(struct kp_mp *c, struct kp_span *pair, struct kp_span *name)
@@ -232,9 +223,7 @@ static void add_new(struct facts *to, const struct facts *from)
 	}
 }
 
-/*
- * --- claiming -------------------------------------------------------------------------
- */
+/* --- claiming ------------------------------------------------------------------------- */
 
 static kpack_error_t open_question(struct keys *k, size_t file,
 				   struct library_question *q, struct file_bytes *bytes,
@@ -293,9 +282,7 @@ static void release_file(struct library_object **slot)
 	*slot = NULL;
 }
 
-/*
- * Claim the file of ROW, or give its database a warning; only OUT_OF_MEMORY is an error.
- */
+/* Claim ROW's file, or warn in its database; only OUT_OF_MEMORY is an error. */
 static kpack_error_t try_claim_file(struct keys *k, const struct row *row, size_t rows,
 				    struct library_object **out, struct kpackx_error *why)
 {
@@ -376,9 +363,7 @@ static kpack_error_t add_file(struct keys *k, struct row *rows, size_t n,
 	return KPACK_SUCCESS;
 }
 
-/*
- * --- all ------------------------------------------------------------------------------
- */
+/* --- all ------------------------------------------------------------------------------ */
 
 static kpack_error_t add_files(struct keys *k, struct kpackx_error *why)
 {

@@ -25,10 +25,7 @@ static bool is_database_name(const char *path)
 	       ends_with(path, ".sqlite3");
 }
 
-/*
- * Whether PATH is below a directory in which an invalid database is a fault, not another
- * file.
- */
+/* Whether PATH is below a directory in which an invalid database is a fault. */
 static bool is_in_fft(const char *path)
 {
 	static const char *const dirs[] = {"rocfft", "hipfft", "fft"};
@@ -46,9 +43,7 @@ static bool probe_file(const struct library *self, const struct library_question
 	return is_database_name(q->path) || is_in_fft(q->path);
 }
 
-/*
- * --- kernel caches --------------------------------------------------------------------
- */
+/* --- kernel caches -------------------------------------------------------------------- */
 
 /*
  * Refuse a database with the journal of an unfinished change: it is only whole together
@@ -82,10 +77,7 @@ static kpack_error_t check_journal(const struct library_question *q,
 	return err;
 }
 
-/*
- * Warn of rows for another GPU than the one in the name: rocFFT will not look for them
- * there.
- */
+/* Warn of rows for another GPU than the name's: rocFFT does not look for them there. */
 static kpack_error_t compare_arches(const struct cache_summary *s, const char *named,
 				    struct library_object *out, struct kpackx_error *why)
 {
@@ -122,9 +114,7 @@ static kpack_error_t describe_cache(struct sqlite_file *f, const char *named,
 	return err;
 }
 
-/*
- * --- either kind ----------------------------------------------------------------------
- */
+/* --- either kind ---------------------------------------------------------------------- */
 
 /* Look at its tables.  NAMED: the cache's arch; NULL: its name is not that of a cache. */
 static kpack_error_t look_inside(const struct library_question *q, const char *named,

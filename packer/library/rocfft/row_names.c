@@ -16,9 +16,7 @@ struct names {
 	const struct cache_part *last; /* the part whose rows are not renamed yet */
 };
 
-/*
- * --- keys -----------------------------------------------------------------------------
- */
+/* --- keys ----------------------------------------------------------------------------- */
 
 /* The row's key before renaming, which appends '@' and a version. */
 static struct kp_span first_key(const struct named *row)
@@ -62,9 +60,7 @@ static kpack_error_t rename_row(const struct named *s, size_t n, struct kpackx_e
 	return KPACK_SUCCESS;
 }
 
-/*
- * --- rows of several caches -----------------------------------------------------------
- */
+/* --- rows of several caches ----------------------------------------------------------- */
 
 static bool same_facts(const struct named *a, const struct named *b)
 {
@@ -103,9 +99,7 @@ static kpack_error_t find_twin(struct named *s, size_t n, bool *found,
 	return KPACK_SUCCESS;
 }
 
-/*
- * --- all ------------------------------------------------------------------------------
- */
+/* --- all ------------------------------------------------------------------------------ */
 
 /* Name N rows with one key. */
 static kpack_error_t name_group(const struct names *names, struct named *s, size_t n,

@@ -5,9 +5,7 @@
 
 #include "kernel_cache.h"
 
-/*
- * Limit of rows with one key, which differ in version or generator: real caches have few.
- */
+/* Limit of rows with one key, of other versions or generators: real caches have few. */
 #define ROW_NAMES_SAME_MAX 1000
 
 /*

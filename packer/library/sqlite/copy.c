@@ -39,9 +39,7 @@ static kpack_error_t run_sql(const struct copy *c, const char *sql,
 							      : KPACK_SUCCESS;
 }
 
-/*
- * --- the schema -----------------------------------------------------------------------
- */
+/* --- the schema ----------------------------------------------------------------------- */
 
 static kpack_error_t read_setting(struct sqlite_file *f, const char *name, char *out,
 				  size_t cap, struct kpackx_error *why)
@@ -61,10 +59,7 @@ static kpack_error_t read_setting(struct sqlite_file *f, const char *name, char 
 	return err;
 }
 
-/*
- * Copy the settings that are not in the schema; the first three only work while TO is
- * empty.
- */
+/* Copy settings besides the schema; the first three only work while TO is empty. */
 static kpack_error_t copy_settings(const struct copy *c, struct kpackx_error *why)
 {
 	static const char *const names[] = {"page_size", "encoding", "auto_vacuum",
@@ -120,9 +115,7 @@ static kpack_error_t copy_schema(const struct copy *c, struct kpackx_error *why)
 	return err;
 }
 
-/*
- * --- rows -----------------------------------------------------------------------------
- */
+/* --- rows ----------------------------------------------------------------------------- */
 
 /*
  * NOT INDEXED keeps the order of the table itself.  Values are compared as blobs, so that
@@ -210,9 +203,7 @@ static kpack_error_t copy_tables(const struct copy *c, struct kpackx_error *why)
 	return err;
 }
 
-/*
- * --- the copy -------------------------------------------------------------------------
- */
+/* --- the copy ------------------------------------------------------------------------- */
 
 /*
  * Nothing is flushed, because a failed copy is discarded.  Freed bytes are zeroed, so

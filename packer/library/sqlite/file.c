@@ -14,9 +14,7 @@ bool sqlite_built(void)
 	return true;
 }
 
-/*
- * --- a file system of one file --------------------------------------------------------
- */
+/* --- a file system of one file -------------------------------------------------------- */
 
 struct opened {
 	sqlite3_file base;
@@ -212,9 +210,7 @@ static void make_vfs(struct sqlite_file *f)
 	};
 }
 
-/*
- * --- errors and bounds ----------------------------------------------------------------
- */
+/* --- errors and bounds ---------------------------------------------------------------- */
 
 kpack_error_t sqlite_fail(const struct sqlite_file *f, sqlite3 *db,
 			  struct kpackx_error *why)
@@ -292,9 +288,7 @@ int sqlite_confine(sqlite3 *db)
 	return code;
 }
 
-/*
- * --- opening --------------------------------------------------------------------------
- */
+/* --- opening -------------------------------------------------------------------------- */
 
 static kpack_error_t open_any(const struct kp_source *source, struct kp_outfile *to,
 			      struct sqlite_file **out, struct kpackx_error *why)
@@ -352,9 +346,7 @@ void sqlite_file_close(struct sqlite_file *f)
 	free(f);
 }
 
-/*
- * --- queries --------------------------------------------------------------------------
- */
+/* --- queries -------------------------------------------------------------------------- */
 
 kpack_error_t sqlite_rows_open(struct sqlite_file *f, const char *sql,
 			       struct sqlite_rows **out, struct kpackx_error *why)
@@ -425,9 +417,7 @@ struct kp_span sqlite_rows_bytes(const struct sqlite_rows *rows, int column)
 	return (struct kp_span){data, (size_t)sqlite3_column_bytes(rows->stmt, column)};
 }
 
-/*
- * --- tables and columns ---------------------------------------------------------------
- */
+/* --- tables and columns --------------------------------------------------------------- */
 
 /* Mark in SEEN the column that the row describes. */
 static void see_column(const struct sqlite_rows *rows, const char *const *columns,

@@ -24,9 +24,7 @@ static bool out_of_memory(struct reader *r)
 	return kp_mp_fault(&r->m, "out of memory");
 }
 
-/*
- * --- the tree of libraries -----------------------------------------------------------
- */
+/* --- the tree of libraries ----------------------------------------------------------- */
 
 /* A map of the tree, as far as it was read. */
 struct node {
@@ -136,9 +134,7 @@ static bool walk_node(struct reader *r, unsigned depth)
 	return !r->m.fault;
 }
 
-/*
- * --- solutions -----------------------------------------------------------------------
- */
+/* --- solutions ----------------------------------------------------------------------- */
 
 struct solution {
 	struct kp_span name;
@@ -232,10 +228,7 @@ static bool note_solution(struct reader *r, struct kp_span gpu, const struct sol
 	return true;
 }
 
-/*
- * GPUs and placeholders in a solution's predicate are removed: they are not the
- * library's.
- */
+/* Drop GPUs and placeholders of a solution's predicate: they are not the library's. */
 static bool read_solution(struct reader *r)
 {
 	struct tensile_index *x = r->out;
@@ -289,9 +282,7 @@ static bool read_blob(struct reader *r)
 	return !r->m.fault;
 }
 
-/*
- * --- the file ------------------------------------------------------------------------
- */
+/* --- the file ------------------------------------------------------------------------ */
 
 static bool read_library(struct reader *r)
 {

@@ -42,10 +42,7 @@ static bool is_one_of(struct kp_span s, const char *list)
 	return false;
 }
 
-/*
- * --- the role of a name
- * --------------------------------------------------------------------
- */
+/* --- the role of a name -------------------------------------------------------------------- */
 
 static const char endings[] = "dat yaml yml co hsaco txt csv json";
 
@@ -126,10 +123,7 @@ bool tensile_name_is_code(const struct tensile_name *name)
 	return !name->compressed && is_one_of(name->ending, "co hsaco");
 }
 
-/*
- * --- the facts in a name
- * ---------------------------------------------------------------------
- */
+/* --- the facts in a name --------------------------------------------------------------------- */
 
 enum { M, N, K, DIMENSIONS };
 
@@ -146,9 +140,7 @@ struct said {
 	bool told_apu, apu;
 };
 
-/*
- * Read up to nine digits at the start of S, and move S past them.  false: none, or more.
- */
+/* Read one to nine digits at the start of S and move S past them.  false: not so many. */
 static bool take_number(struct kp_span *s, uint64_t *out)
 {
 	size_t n = 0;
@@ -204,7 +196,7 @@ static bool index_order(struct kp_span word, int first, int second, bool *in_ord
 }
 
 /* If the summation index l comes first, A is transposed, and B is not. */
-static void hear_form(struct said *said, struct kp_span word)
+static void parse_form(struct said *said, struct kp_span word)
 {
 	bool conjugate = word.size && word.data[word.size - 1] == 'C';
 
@@ -217,7 +209,7 @@ static void hear_form(struct said *said, struct kp_span word)
 	}
 }
 
-static void hear_transposes(struct said *said, struct kp_span word)
+static void parse_transposes(struct said *said, struct kp_span word)
 {
 	bool told = word.size == 2 && !said->tensile && !said->told_a;
 
@@ -305,7 +297,7 @@ static bool take_labelled(struct kp_span word, uint64_t size[DIMENSIONS])
 }
 
 /* _4096_4096_512_: exactly three numbers in a row. */
-static void hear_run(struct said *said, struct kp_span word, uint64_t run[4])
+static void parse_run(struct said *said, struct kp_span word, uint64_t run[4])
 {
 	uint64_t number;
 	bool all = word.size && take_number(&word, &number) && word.size == 0 && number;
@@ -320,7 +312,7 @@ static void hear_run(struct said *said, struct kp_span word, uint64_t run[4])
 }
 
 /* M_4096, M=4096 */
-static void hear_label(struct said *said, struct kp_span word)
+static void parse_label(struct said *said, struct kp_span word)
 {
 	static const char labels[] = "mnk";
 	const char *at = word.size == 1 && word.data[0]
@@ -333,7 +325,7 @@ static void hear_label(struct said *said, struct kp_span word)
 	said->label = at ? &said->size[at - labels] : NULL;
 }
 
-static void hear_size(struct said *said, struct kp_span word)
+static void parse_size(struct said *said, struct kp_span word)
 {
 	uint64_t product[DIMENSIONS], labelled[DIMENSIONS];
 
@@ -345,7 +337,7 @@ static void hear_size(struct said *said, struct kp_span word)
 }
 
 /* CU80, APU, XPU */
-static void hear_hardware(struct said *said, struct kp_span word)
+static void parse_hardware(struct said *said, struct kp_span word)
 {
 	struct kp_span rest = word.size > 2 ? kp_span_tail(word, 2) : word;
 	uint64_t n;
@@ -358,26 +350,26 @@ static void hear_hardware(struct said *said, struct kp_span word)
 	said->apu = word.data[0] == 'A';
 }
 
-static void hear_words(struct said *said, struct kp_span stem)
+static void parse_words(struct said *said, struct kp_span stem)
 {
 	uint64_t run[4];
 
 	for (struct kp_span rest = stem; rest.size;) {
 		struct kp_span word = next_word(&rest);
 
-		hear_form(said, word);
-		hear_transposes(said, word);
-		hear_hardware(said, word);
+		parse_form(said, word);
+		parse_transposes(said, word);
+		parse_hardware(said, word);
 		if (said->tensile)
 			continue;
-		hear_size(said, word);
-		hear_label(said, word);
-		hear_run(said, word, run);
+		parse_size(said, word);
+		parse_label(said, word);
+		parse_run(said, word, run);
 		if (!said->datatype)
 			said->datatype = datatype_of_word(word);
 	}
 	if (!said->tensile)
-		hear_run(said, (struct kp_span){NULL, 0}, run);
+		parse_run(said, (struct kp_span){NULL, 0}, run);
 }
 
 /* Size of "Contraction_l_Ailk_Bljk_Cijk_Dijk" at the start of S. */
@@ -401,10 +393,8 @@ static size_t operation_size(struct kp_span s)
 	return n;
 }
 
-/*
- * S is the part between "_Type_" and the operation: read TYPES and the options after it.
- */
-static void hear_types(struct said *said, struct kp_span s)
+/* S is between "_Type_" and the operation: read TYPES and the options after it. */
+static void parse_types(struct said *said, struct kp_span s)
 {
 	struct kp_span rest = s;
 
@@ -429,9 +419,7 @@ static const char *datatype_of_kernel(struct kp_span stem)
 	return datatype_of_types(word);
 }
 
-/*
- * Size of PROBLEM, which hipBLASLt and hipSPARSELt write, up to a word of another kind.
- */
+/* Size of hipBLASLt's and hipSPARSELt's PROBLEM, up to a word of another kind. */
 static size_t problem_size(struct kp_span s)
 {
 	struct kp_span rest = s;
@@ -451,7 +439,7 @@ static size_t problem_size(struct kp_span s)
 	return n;
 }
 
-static void hear_grammar(struct said *said, struct kp_span stem)
+static void parse_grammar(struct said *said, struct kp_span stem)
 {
 	static const char library[] = "TensileLibrary_", type[] = "_Type_";
 	ptrdiff_t types = find_text(stem, type),
@@ -471,8 +459,8 @@ static void hear_grammar(struct said *said, struct kp_span stem)
 	if (begins(stem, "Cijk_"))
 		said->datatype = datatype_of_kernel(stem);
 	if (types >= 0 && operation > types)
-		hear_types(said, between(stem, (size_t)types + sizeof(type) - 1,
-					 (size_t)operation));
+		parse_types(said, between(stem, (size_t)types + sizeof(type) - 1,
+					  (size_t)operation));
 }
 
 static void add_text(struct facts *facts, const char *name, struct kp_span text)
@@ -507,8 +495,8 @@ void tensile_name_facts(struct kp_span stem, struct facts *facts)
 {
 	struct said said = {0};
 
-	hear_grammar(&said, stem);
-	hear_words(&said, stem);
+	parse_grammar(&said, stem);
+	parse_words(&said, stem);
 	add_text(facts, "problem", said.problem);
 	add_text(facts, "types", said.types);
 	if (said.datatype)

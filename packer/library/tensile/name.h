@@ -7,9 +7,7 @@
 
 /* A parsed file name; the spans point into it. */
 struct tensile_name {
-	/*
-	 * without endings and "-xnack+" or "-xnack-": the name that a library looks for
-	 */
+	/* without endings and "-xnack+" or "-xnack-": libraries look for it */
 	struct kp_span stem;
 	/* the ending before that of compression: "dat" of .dat.zlib; or empty */
 	struct kp_span ending;

@@ -4,9 +4,7 @@
 #include "index.h"
 #include "packer/library/arch_name.h"
 
-/*
- * Parents have at most some 500 KiB; merged libraries, which may be larger, are not read.
- */
+/* Parents have at most some 500 KiB; larger merged libraries are not read. */
 enum { PARENT_MAX = 16 << 20 };
 
 /* The first GPU of the rows, if no row's GPU agrees with NAMED; else empty. */

@@ -52,10 +52,7 @@ static void place_read(const char *path, struct kp_span rest, struct place *plac
 	find_directory(place);
 }
 
-/*
- * --- facts
- * --------------------------------------------------------------------------------
- */
+/* --- facts -------------------------------------------------------------------------------- */
 
 static bool has_stem(const char *role)
 {
@@ -105,10 +102,7 @@ static void add_facts(const struct library_question *q, const struct place *plac
 		add_kernel_count(q, facts);
 }
 
-/*
- * --- the paper's keys
- * ----------------------------------------------------------------------
- */
+/* --- the paper's keys ---------------------------------------------------------------------- */
 
 /* Whether a file exists whose path is the first SIZE bytes of Q's path, and NAME. */
 static bool has_file(const struct library_question *q, size_t size, const char *name)

@@ -9,7 +9,7 @@
 
 #include "packer/library/library.h"
 
-/* What library.data points to. */
+/* The structure that library.data points to. */
 struct tensile {
 	const char *directory; /* components: all files below belong to the library */
 	/*
