@@ -22,7 +22,7 @@ struct library_object {
 	const char *role;      /* "parent", "code" ...: static */
 	uint64_t offset, size; /* in its file */
 
-	/* Canonical target IDs, sorted; or KP_ARCH_GENERIC alone; not empty after check. */
+	/* Sorted canonical target IDs, or KP_ARCH_GENERIC; never empty after check. */
 	char (*arches)[KP_TARGET_TEXT_MAX];
 	size_t n_arches;
 	/* Several arches: name of their family ("gfx11xx") and its archive; or "". */

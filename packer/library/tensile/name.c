@@ -140,7 +140,7 @@ struct said {
 	bool told_apu, apu;
 };
 
-/* Read one to nine digits at the start of S and move S past them.  false: not so many. */
+/* Read the digits at the start of S, and move S past them.  false: none, or over nine. */
 static bool take_number(struct kp_span *s, uint64_t *out)
 {
 	size_t n = 0;
