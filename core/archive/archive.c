@@ -2,7 +2,6 @@
 #include "archive.h"
 #include <stdlib.h>
 #include <unistd.h>
-#include <xxhash.h>
 #include "core/codec/codec.h"
 #include "core/base/bounds.h"
 #include "core/base/alloc.h"
@@ -10,6 +9,7 @@
 #include "naming.h"
 #include "core/toc/toc.h"
 #include "core/toc/compact.h"
+#include "core/base/hash.h"
 
 enum { HEADER_SIZE = 16, VERSION = 1 };
 
@@ -102,7 +102,7 @@ static kpack_error_t read_toc(struct kpack_archive *a, struct kpackx_error *why)
 		free(bytes);
 		return err;
 	}
-	a->toc_hash = XXH3_64bits(bytes, (size_t)size);
+	a->toc_hash = kp_hash64(bytes, (size_t)size, 0);
 	return kp_toc_parse(bytes, (size_t)size, file_size(a), &a->toc, why);
 }
 
@@ -333,7 +333,7 @@ bool kp_archive_same_toc(const struct kpack_archive *a)
 	size = file_size(&now) - offset;
 	bytes = size <= KP_TOC_SIZE_MAX ? malloc((size_t)size) : NULL;
 	if (bytes && !kp_file_pread(a->fd, offset, bytes, (size_t)size, NULL))
-		same = XXH3_64bits(bytes, (size_t)size) == a->toc_hash;
+		same = kp_hash64(bytes, (size_t)size, 0) == a->toc_hash;
 	free(bytes);
 	return same;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "digest.h"
 #include <string.h>
-#include <xxhash.h>
+#include "core/base/hash.h"
 
 static const char DIFFERS[] = "content does not match its xxh3";
 
@@ -12,32 +12,29 @@ kpack_error_t kp_digest_init(struct kp_digest *d, const struct kp_meta *meta,
 	if (!meta->has_xxh3)
 		return KPACK_SUCCESS;
 	memcpy(d->want, meta->xxh3, sizeof(d->want));
-	d->state = XXH3_createState();
-	if (!d->state)
-		return kp_fail_memory(why, 0, "hashing");
-	XXH3_128bits_reset(d->state);
-	return KPACK_SUCCESS;
+	d->hash = kp_hasher_new();
+	return d->hash ? KPACK_SUCCESS : kp_fail_memory(why, 0, "hashing");
 }
 
 void kp_digest_fini(struct kp_digest *d)
 {
-	XXH3_freeState(d->state);
+	kp_hasher_free(d->hash);
 }
 
 void kp_digest_add(struct kp_digest *d, const void *data, size_t size)
 {
-	if (d->state)
-		XXH3_128bits_update(d->state, data, size);
+	if (d->hash)
+		kp_hasher_add(d->hash, data, size);
 }
 
 kpack_error_t kp_digest_check(const struct kp_digest *d, struct kpackx_error *why)
 {
-	XXH128_canonical_t have;
+	struct kp_hash have;
 
-	if (!d->state)
+	if (!d->hash)
 		return KPACK_SUCCESS;
-	XXH128_canonicalFromHash(&have, XXH3_128bits_digest(d->state));
-	if (memcmp(have.digest, d->want, sizeof(d->want)) != 0)
+	have = kp_hasher_value(d->hash);
+	if (!kp_hash_is(&have, d->want))
 		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED, "%s", DIFFERS);
 	return KPACK_SUCCESS;
 }

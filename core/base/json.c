@@ -4,10 +4,10 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <xxhash.h>
 #include "bounds.h"
 #include "alloc.h"
 #include "text.h"
+#include "hash.h"
 
 void kp_json_init(struct kp_json *j, size_t limit)
 {
@@ -209,7 +209,7 @@ static bool is_new_key(struct kp_json *j, uint32_t map, size_t at)
 		set_fault(j, KPACK_ERROR_OUT_OF_MEMORY);
 		return false;
 	}
-	key.hash = (uint32_t)XXH3_64bits_withSeed(j->text + at, key.size, map);
+	key.hash = (uint32_t)kp_hash64(j->text + at, key.size, map);
 	p = find_place(j, &key);
 	if (p->map)
 		return false;

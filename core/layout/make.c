@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <xxhash.h>
 #include "internal.h"
 #include "core/base/bounds.h"
+#include "core/base/hash.h"
 
 /* Bytes to read at a time for hashing, or for finding bytes that are not zero. */
 enum { PIECE = 256 << 10 };
@@ -15,7 +15,7 @@ struct maker {
 	bool compute;
 	struct kp_layout l;
 	uint8_t *buf; /* PIECE */
-	XXH3_state_t *hash;
+	struct kp_hasher *hash;
 	struct kp_ccob_form like; /* form of the last container with a known level */
 	uint64_t search;          /* for kp_ccob_find_level */
 	struct kpackx_error *why;
@@ -53,17 +53,17 @@ static kpack_error_t take_room(struct maker *m, uint64_t size, uint8_t **room)
 static kpack_error_t hash_range(struct maker *m, const struct kp_source *src,
 				uint64_t off, uint64_t size, uint8_t out[16])
 {
-	XXH128_canonical_t canonical;
+	struct kp_hash hash;
 	size_t n;
 
-	XXH3_128bits_reset(m->hash);
+	kp_hasher_reset(m->hash);
 	for (; size; size -= n, off += n) {
 		n = size < PIECE ? (size_t)size : PIECE;
 		KP_TRY(kp_source_read(src, off, m->buf, n, m->why));
-		XXH3_128bits_update(m->hash, m->buf, n);
+		kp_hasher_add(m->hash, m->buf, n);
 	}
-	XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(m->hash));
-	memcpy(out, canonical.digest, sizeof(canonical.digest));
+	hash = kp_hasher_value(m->hash);
+	memcpy(out, hash.bytes, sizeof(hash.bytes));
 	return KPACK_SUCCESS;
 }
 
@@ -351,7 +351,7 @@ static kpack_error_t check_bounds(const struct maker *m)
 static kpack_error_t describe_fatbin(struct maker *m)
 {
 	m->buf = malloc(PIECE);
-	m->hash = XXH3_createState();
+	m->hash = kp_hasher_new();
 	if (!m->buf || !m->hash)
 		return no_memory(m);
 	m->l.size = m->fat->source.size;
@@ -382,7 +382,7 @@ kpack_error_t kp_layout_make(const struct kp_fatbin *fat, const uint8_t (*xxh3)[
 	if (err)
 		kp_fail_prefix(why, err, "layout");
 	kp_layout_fini(&m.l);
-	XXH3_freeState(m.hash);
+	kp_hasher_free(m.hash);
 	free(m.buf);
 	return err;
 }

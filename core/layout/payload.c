@@ -2,9 +2,9 @@
 #include "payload.h"
 #include <inttypes.h>
 #include <stdlib.h>
-#include <xxhash.h>
 #include "core/base/bounds.h"
 #include "core/base/text.h"
+#include "core/base/hash.h"
 
 /* Code objects need at most the alignment of a page. */
 #define ALIGN_MAX 4096
@@ -186,12 +186,11 @@ static kpack_error_t put_bytes(const struct sink *s, uint64_t off, const void *d
 static kpack_error_t check_object(const struct kp_layout_image *image, size_t i,
 				  const void *data, struct kpackx_error *why)
 {
-	XXH128_canonical_t have;
+	struct kp_hash have = kp_hash_of(data, (size_t)image->size);
 	char arch[2 * KP_TARGET_TEXT_MAX];
 
-	XXH128_canonicalFromHash(&have, XXH3_128bits(data, (size_t)image->size));
 	if (!image->has_xxh3 ||
-	    memcmp(have.digest, image->xxh3, sizeof(image->xxh3)) == 0)
+	    memcmp(have.bytes, image->xxh3, sizeof(image->xxh3)) == 0)
 		return KPACK_SUCCESS;
 	return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
 		       "layout: image %zu %s: not the object that was packed", i,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <xxhash.h>
 #include "payload.h"
+#include "core/base/hash.h"
 
 /* Containers need at most the alignment of a page. */
 #define ALIGN_MAX 4096
@@ -33,12 +33,12 @@ static kpack_error_t encode_payload(const struct kp_layout_payload *p, uint8_t *
 static bool same_as_before(const struct kp_layout_container *c, const uint8_t *data,
 			   size_t size)
 {
-	XXH128_canonical_t have;
+	struct kp_hash have;
 
 	if (size != c->size)
 		return false;
-	XXH128_canonicalFromHash(&have, XXH3_128bits(data, size));
-	return memcmp(have.digest, c->xxh3, sizeof(c->xxh3)) == 0;
+	have = kp_hash_of(data, size);
+	return kp_hash_is(&have, c->xxh3);
 }
 
 /*

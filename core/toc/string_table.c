@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "string_table.h"
 #include <stdlib.h>
-#include <xxhash.h>
 #include "core/base/bounds.h"
 #include "core/base/alloc.h"
 #include "core/base/text.h"
+#include "core/base/hash.h"
 
 static uint64_t hash_string(struct kp_span s)
 {
-	return XXH3_64bits(s.data, s.size);
+	return kp_hash64(s.data, s.size, 0);
 }
 
 /* Double the slots and move every string to its new slot. */

@@ -2,10 +2,10 @@
 /* Entries of archives as files and names of a view under construction. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <xxhash.h>
 #include "entry_paths.h"
 #include "core/base/text.h"
 #include "builder.h"
+#include "core/base/hash.h"
 
 /* --- files ------------------------------------------------------------------------- */
 
@@ -27,7 +27,7 @@ static uint64_t archive_id(const struct kpack_archive *a)
 	uint64_t facts[4] = {kp_archive_toc_hash(a), (uint64_t)st->st_size,
 			     (uint64_t)st->st_mtim.tv_sec, (uint64_t)st->st_mtim.tv_nsec};
 
-	return XXH3_64bits(facts, sizeof(facts));
+	return kp_hash64(facts, sizeof(facts), 0);
 }
 
 /* The identity of ENTRY; ID is the archive_id of A. */
@@ -101,7 +101,7 @@ static bool find_file(struct kp_view_builder *b, size_t entry, bool first, uint3
 	size_t at;
 
 	identify_entry(v->archives[b->archive], b->archive_id, entry, &want);
-	hash = XXH3_64bits(&want, sizeof(want));
+	hash = kp_hash64(&want, sizeof(want), 0);
 	/* without a hash, only archive and ordinal identify the content */
 	if (want.stored == UINT64_MAX && first && !b->has_twin)
 		return new_file(b, entry, hash, file);

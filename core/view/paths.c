@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Texts and directories of a view under construction. */
 #include <stdlib.h>
-#include <xxhash.h>
 #include "core/base/text.h"
 #include "builder.h"
+#include "core/base/hash.h"
 
 /* As kp_grow, but notes a failure. */
 static bool make_room(struct kp_view_builder *b, void *array, size_t count, size_t *cap,
@@ -55,7 +55,7 @@ static uint64_t text_hash(const struct kp_view_builder *b, uint32_t offset)
 {
 	struct kp_span s = kp_view_text(b->v, offset);
 
-	return XXH3_64bits(s.data, s.size);
+	return kp_hash64(s.data, s.size, 0);
 }
 
 /* 256: the most bytes of a length byte and a text. */
@@ -66,7 +66,7 @@ bool kp_view_intern(struct kp_view_builder *b, struct kp_span s, uint32_t *offse
 
 	if (!kp_view_set_grow(b, &b->text_set, text_hash))
 		return false;
-	at = XXH3_64bits(s.data, s.size) & (b->text_set.size - 1);
+	at = kp_hash64(s.data, s.size, 0) & (b->text_set.size - 1);
 	for (; b->text_set.slots[at]; at = (at + 1) & (b->text_set.size - 1)) {
 		*offset = b->text_set.slots[at] - 1;
 		if (kp_span_eq(kp_view_text(v, *offset), s))
@@ -101,7 +101,7 @@ void kp_view_conflict(struct kp_view_builder *b, struct kp_span path, const char
 
 uint64_t kp_view_child_id(uint64_t parent, struct kp_span name)
 {
-	return XXH3_64bits_withSeed(name.data, name.size, parent);
+	return kp_hash64(name.data, name.size, parent);
 }
 
 static uint64_t dir_hash(const struct kp_view_builder *b, uint32_t dir)

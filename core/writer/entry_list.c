@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "entry_list.h"
 #include <stdlib.h>
-#include <xxhash.h>
 #include "core/base/bounds.h"
 #include "core/base/alloc.h"
+#include "core/base/hash.h"
 
 /*
  * --- architectures and types ----------------------------------------------------------
@@ -55,9 +55,9 @@ static kpack_error_t intern_text(struct kp_entry_list *l, struct kp_string_chain
 
 static uint32_t hash_name(struct kp_span key, struct kp_span arch)
 {
-	XXH64_hash_t seed = XXH3_64bits(key.data, key.size);
+	uint64_t seed = kp_hash64(key.data, key.size, 0);
 
-	return (uint32_t)XXH3_64bits_withSeed(arch.data, arch.size, seed);
+	return (uint32_t)kp_hash64(arch.data, arch.size, seed);
 }
 
 /* The slot of KEY and ARCH, or the free slot where they belong; the list has slots. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "store.h"
 #include <stdlib.h>
-#include <xxhash.h>
 #include "core/codec/codec.h"
 
 static kpack_error_t reserve_scratch(uint8_t **buf, size_t *cap, uint64_t size,
@@ -28,37 +27,17 @@ void kp_scratch_fini(struct kp_scratch *s)
 
 struct kp_content kp_content_of(struct kp_span data, uint64_t chunk)
 {
-	struct kp_content c = {.size = data.size, .chunk = chunk};
-	XXH128_canonical_t hash;
+	struct kp_hash hash = kp_hash_of(data.data, data.size);
 
-	XXH128_canonicalFromHash(&hash, XXH3_128bits(data.data, data.size));
-	memcpy(c.hash, hash.digest, sizeof(c.hash));
-	return c;
+	return kp_content_make(&hash, data.size, chunk);
 }
 
-struct kp_content_hash *kp_content_hash_new(void)
-{
-	XXH3_state_t *state = XXH3_createState();
-
-	if (state)
-		XXH3_128bits_reset(state);
-	return (struct kp_content_hash *)state;
-}
-
-void kp_content_hash_add(struct kp_content_hash *hash, struct kp_span data)
-{
-	XXH3_128bits_update((XXH3_state_t *)hash, data.data, data.size);
-}
-
-struct kp_content kp_content_hash_end(struct kp_content_hash *hash, uint64_t size,
-				      uint64_t chunk)
+struct kp_content kp_content_make(const struct kp_hash *hash, uint64_t size,
+				  uint64_t chunk)
 {
 	struct kp_content c = {.size = size, .chunk = chunk};
-	XXH128_canonical_t digest;
 
-	XXH128_canonicalFromHash(&digest, XXH3_128bits_digest((XXH3_state_t *)hash));
-	memcpy(c.hash, digest.digest, sizeof(c.hash));
-	XXH3_freeState((XXH3_state_t *)hash);
+	memcpy(c.hash, hash->bytes, sizeof(c.hash));
 	return c;
 }
 

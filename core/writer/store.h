@@ -9,6 +9,7 @@
 
 #include "content_table.h"
 #include "core/base/errors.h"
+#include "core/base/hash.h"
 #include "core/base/span.h"
 #include "writer.h"
 
@@ -28,13 +29,9 @@ void kp_scratch_fini(struct kp_scratch *s);
 /* The content key of DATA, stored in chunks of CHUNK bytes (0: in one piece). */
 struct kp_content kp_content_of(struct kp_span data, uint64_t chunk);
 
-/* As kp_content_of, for data that comes in pieces. */
-struct kp_content_hash;
-struct kp_content_hash *kp_content_hash_new(void); /* NULL: out of memory */
-void kp_content_hash_add(struct kp_content_hash *hash, struct kp_span data);
-/* Return the content key of the SIZE added bytes; frees HASH. */
-struct kp_content kp_content_hash_end(struct kp_content_hash *hash, uint64_t size,
-				      uint64_t chunk);
+/* The content key of SIZE bytes whose hash is HASH. */
+struct kp_content kp_content_make(const struct kp_hash *hash, uint64_t size,
+				  uint64_t chunk);
 
 /* Free S; an unpublished archive leaves no file.  S may be zeroed. */
 void kp_store_fini(struct kp_store *s);

@@ -2,8 +2,8 @@
 #include "logged_conflicts.h"
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 #include "core/base/alloc.h"
+#include "core/base/hash.h"
 
 static int by_hash(const void *a, const void *b)
 {
@@ -15,7 +15,7 @@ static int by_hash(const void *a, const void *b)
 /* Without memory the conflict is not noted, and the next edition logs it again. */
 bool logged_conflicts_of(struct logged_conflicts *w, uint32_t serial, const char *text)
 {
-	uint64_t hash = XXH3_64bits_withSeed(text, strlen(text), serial);
+	uint64_t hash = kp_hash64(text, strlen(text), serial);
 
 	if (!w)
 		return false;

@@ -4,22 +4,17 @@
 #define PACKER_ARCHIVES_CONTENT_HASH_H
 
 #include "core/archive/archive.h"
-
-struct content_hash {
-	uint8_t bytes[16]; /* canonical, as in metadata.xxh3 */
-};
-
-bool content_hash_eq(const struct content_hash *a, const struct content_hash *b);
+#include "core/base/hash.h"
 
 /* Hash SIZE bytes at OFFSET of the file DISK.  IO_ERROR, also if it is shorter. */
 kpack_error_t content_hash_file(const char *disk, uint64_t offset, uint64_t size,
-				struct content_hash *out, struct kpackx_error *why);
+				struct kp_hash *out, struct kpackx_error *why);
 
 /*
  * The hash of an entry: taken from its metadata, which is trusted; if it has none, the
  * entry is decoded.
  */
 kpack_error_t content_hash_entry(const struct kpack_archive *a, size_t entry,
-				 struct content_hash *out, struct kpackx_error *why);
+				 struct kp_hash *out, struct kpackx_error *why);
 
 #endif

@@ -2,10 +2,10 @@
 #include "operands.h"
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <xxhash.h>
 #include "packer/cli/report.h"
 #include "core/view/view.h"
 #include "core/archive/find.h"
+#include "core/base/hash.h"
 
 /* --- operands --------------------------------------------------------------------- */
 
@@ -223,20 +223,19 @@ static kpack_error_t decode_whole(const struct kpack_archive *a, size_t entry,
 	return err;
 }
 
-static kpack_error_t check_hash(XXH3_state_t *state, const struct kp_meta *meta,
+static kpack_error_t check_hash(const struct kp_hasher *hash, const struct kp_meta *meta,
 				struct kpackx_error *why)
 {
-	XXH128_canonical_t digest;
+	struct kp_hash have = kp_hasher_value(hash);
 
-	XXH128_canonicalFromHash(&digest, XXH3_128bits_digest(state));
-	if (memcmp(digest.digest, meta->xxh3, sizeof(meta->xxh3)) != 0)
+	if (!kp_hash_is(&have, meta->xxh3))
 		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
 			       "the content does not match its xxh3");
 	return KPACK_SUCCESS;
 }
 
 static kpack_error_t decode_chunks(const struct kp_chunks *chunks, uint64_t size,
-				   void *buf, XXH3_state_t *state, sink_fn *sink,
+				   void *buf, struct kp_hasher *hash, sink_fn *sink,
 				   void *arg, struct kpackx_error *why)
 {
 	uint64_t full = kp_chunks_size(chunks), count = kp_chunks_count(chunks);
@@ -246,8 +245,8 @@ static kpack_error_t decode_chunks(const struct kp_chunks *chunks, uint64_t size
 		size_t n = (size_t)(left < full ? left : full);
 
 		KP_TRY(kp_chunks_read(chunks, k, buf, why));
-		if (state)
-			XXH3_128bits_update(state, buf, n);
+		if (hash)
+			kp_hasher_add(hash, buf, n);
 		KP_TRY(sink(buf, n, arg, why));
 	}
 	return KPACK_SUCCESS;
@@ -258,26 +257,24 @@ static kpack_error_t decode_chunked(const struct kpack_archive *a, size_t entry,
 				    sink_fn *sink, void *arg, struct kpackx_error *why)
 {
 	struct kp_chunks *chunks = NULL;
-	XXH3_state_t *state = NULL;
+	struct kp_hasher *hash = NULL;
 	void *buf = NULL;
 	kpack_error_t err = kp_chunks_open(a, entry, &chunks, why);
 
 	if (err)
 		return err;
 	buf = malloc(kp_chunks_size(chunks));
-	state = meta->has_xxh3 ? XXH3_createState() : NULL;
-	if (!buf || (meta->has_xxh3 && !state)) {
+	hash = meta->has_xxh3 ? kp_hasher_new() : NULL;
+	if (!buf || (meta->has_xxh3 && !hash)) {
 		err = kp_fail_memory(why, kp_chunks_size(chunks), "a chunk");
 		goto out;
 	}
-	if (state)
-		XXH3_128bits_reset(state);
-	err = decode_chunks(chunks, size, buf, state, sink, arg, why);
-	if (!err && state)
-		err = check_hash(state, meta, why);
+	err = decode_chunks(chunks, size, buf, hash, sink, arg, why);
+	if (!err && hash)
+		err = check_hash(hash, meta, why);
 out:
 	free(buf);
-	XXH3_freeState(state);
+	kp_hasher_free(hash);
 	kp_chunks_close(chunks);
 	return err;
 }

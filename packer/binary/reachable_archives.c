@@ -4,12 +4,12 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <xxhash.h>
 #include "packer/archives/operands.h"
 #include "core/base/alloc.h"
 #include "core/binary/search_path.h"
 #include "core/target/target.h"
 #include "core/base/text.h"
+#include "core/base/hash.h"
 
 /* The result of decoding an ordinal.  Entries that share it may state different sizes. */
 struct installed_decoded {
@@ -454,24 +454,23 @@ static kpack_error_t hash_piece(const void *data, size_t size, void *arg,
 				struct kpackx_error *why)
 {
 	(void)why;
-	XXH3_128bits_update(arg, data, size);
+	kp_hasher_add(arg, data, size);
 	return KPACK_SUCCESS;
 }
 
 static kpack_error_t decode_entry(const struct kpack_archive *a, size_t entry,
 				  uint8_t hash[16], struct kpackx_error *why)
 {
-	XXH3_state_t *state = XXH3_createState();
-	XXH128_canonical_t digest;
+	struct kp_hasher *hasher = kp_hasher_new();
+	struct kp_hash value;
 	kpack_error_t err;
 
-	if (!state)
+	if (!hasher)
 		return kp_fail_memory(why, 576, "hashing");
-	XXH3_128bits_reset(state);
-	err = archive_decode(a, entry, hash_piece, state, why);
-	XXH128_canonicalFromHash(&digest, XXH3_128bits_digest(state));
-	memcpy(hash, digest.digest, sizeof(digest.digest));
-	XXH3_freeState(state);
+	err = archive_decode(a, entry, hash_piece, hasher, why);
+	value = kp_hasher_value(hasher);
+	memcpy(hash, value.bytes, sizeof(value.bytes));
+	kp_hasher_free(hasher);
 	return err;
 }
 

@@ -46,8 +46,8 @@ static const char *place_of(const struct file_tree_item *item)
 	return item->disk ? item->disk : kp_archive_path(item->archive);
 }
 
-static kpack_error_t hash_item(const struct file_tree_item *item,
-			       struct content_hash *out, struct kpackx_error *why)
+static kpack_error_t hash_item(const struct file_tree_item *item, struct kp_hash *out,
+			       struct kpackx_error *why)
 {
 	kpack_error_t err =
 		item->disk ? content_hash_file(item->disk, 0, item->size, out, why)
@@ -62,7 +62,7 @@ static kpack_error_t compare_items(struct install_tree *t, const struct file_tre
 				   struct kpackx_error *why)
 {
 	struct kpackx_error fault = {0};
-	struct content_hash x, y;
+	struct kp_hash x, y;
 	bool same = a->size == b->size;
 	kpack_error_t err = KPACK_SUCCESS;
 
@@ -72,7 +72,7 @@ static kpack_error_t compare_items(struct install_tree *t, const struct file_tre
 		err = hash_item(b, &y, &fault);
 	if (err == KPACK_ERROR_OUT_OF_MEMORY)
 		return kp_fail(why, err, "%s", fault.text);
-	if (same && !err && content_hash_eq(&x, &y))
+	if (same && !err && kp_hash_is(&x, y.bytes))
 		return KPACK_SUCCESS;
 	t->n_faults++;
 	if (err)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/xattr.h>
 #include <unistd.h>
+#include "core/base/span.h"
 
 #define ACL "system.posix_acl_access"
 
@@ -133,7 +134,7 @@ static int by_text(const void *a, const void *b)
 }
 
 static kpack_error_t hash_xattr(const char *path, const char *name, uint8_t *buf,
-				struct kp_content_hash *hash, struct kpackx_error *why)
+				struct kp_hasher *hash, struct kpackx_error *why)
 {
 	ssize_t n = lgetxattr(path, name, buf, XATTR_MAX);
 	uint8_t size[8];
@@ -143,16 +144,15 @@ static kpack_error_t hash_xattr(const char *path, const char *name, uint8_t *buf
 	if (n < 0)
 		return kp_fail_errno(why, errno, "cannot read its attribute %s", name);
 	kp_put_le64(size, (uint64_t)n);
-	kp_content_hash_add(hash,
-			    (struct kp_span){(const uint8_t *)name, strlen(name) + 1});
-	kp_content_hash_add(hash, (struct kp_span){size, sizeof(size)});
-	kp_content_hash_add(hash, (struct kp_span){buf, (size_t)n});
+	kp_hasher_add(hash, name, strlen(name) + 1);
+	kp_hasher_add(hash, size, sizeof(size));
+	kp_hasher_add(hash, buf, (size_t)n);
 	return KPACK_SUCCESS;
 }
 
 /* Hash the attributes in order of names, because file systems list them in any order. */
 static kpack_error_t hash_listed(const char *path, const char *list, size_t size,
-				 struct kp_content_hash *hash, struct kpackx_error *why)
+				 struct kp_hasher *hash, struct kpackx_error *why)
 {
 	const char **names = malloc((size + 1) * sizeof(*names));
 	uint8_t *buf = malloc(XATTR_MAX);
@@ -173,7 +173,7 @@ static kpack_error_t hash_listed(const char *path, const char *list, size_t size
 	return err;
 }
 
-kpack_error_t attributes_hash(const char *path, struct kp_content_hash *hash,
+kpack_error_t attributes_hash(const char *path, struct kp_hasher *hash,
 			      struct kpackx_error *why)
 {
 	ssize_t size = llistxattr(path, NULL, 0);

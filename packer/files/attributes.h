@@ -4,7 +4,7 @@
 #define PACKER_FILES_ATTRIBUTES_H
 
 #include <sys/stat.h>
-#include "core/writer/store.h"
+#include "core/base/hash.h"
 #include "core/base/errors.h"
 
 /*
@@ -26,7 +26,7 @@ kpack_error_t attributes_copy(int from, int to, const struct stat *st,
  * link is not followed.
  * IO_ERROR, OUT_OF_MEMORY.
  */
-kpack_error_t attributes_hash(const char *path, struct kp_content_hash *hash,
+kpack_error_t attributes_hash(const char *path, struct kp_hasher *hash,
 			      struct kpackx_error *why);
 
 #endif

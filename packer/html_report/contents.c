@@ -18,26 +18,27 @@ static kpack_error_t hash_piece(const void *data, size_t size, void *arg,
 				struct kpackx_error *why)
 {
 	(void)why;
-	kp_content_hash_add(arg, (struct kp_span){data, size});
+	kp_hasher_add(arg, data, size);
 	return KPACK_SUCCESS;
 }
 
 static kpack_error_t hash_object(const struct kpack_archive *a, struct page_object *o,
 				 struct kpackx_error *why)
 {
-	struct kp_content_hash *hash;
-	struct kp_content content;
+	struct kp_hasher *hash;
+	struct kp_hash value;
 	kpack_error_t err;
 
 	KP_TRY(kp_archive_check_size(a, o->entry, why));
-	hash = kp_content_hash_new();
+	hash = kp_hasher_new();
 	if (!hash)
 		return kp_fail_memory(why, 1, "a hash");
 	err = archive_decode(a, o->entry, hash_piece, hash, why);
-	content = kp_content_hash_end(hash, o->size, 0);
+	value = kp_hasher_value(hash);
+	kp_hasher_free(hash);
 	if (err)
 		return err;
-	memcpy(o->hash, content.hash, sizeof(o->hash));
+	memcpy(o->hash, value.bytes, sizeof(o->hash));
 	o->hashed = true;
 	return KPACK_SUCCESS;
 }

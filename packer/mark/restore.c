@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* kpack mark restore: a converted binary and its archives become a fat binary again. */
 #include <stdlib.h>
-#include <xxhash.h>
 #include "packer/archives/operands.h"
 #include "packer/binary/binary.h"
 #include "packer/binary/reachable_archives.h"
 #include "mark.h"
 #include "packer/cli/report.h"
 #include "packer/binary/rewrite.h"
+#include "core/base/hash.h"
 
 enum { OPT_OUTPUT, OPT_ARCHIVE, OPT_ALLOW_MISSING };
 
@@ -216,16 +216,16 @@ static kpack_error_t read_object(void *arg, size_t image, void *buf,
 	const struct kp_layout_image *img = &r->b.layout.images[image];
 	const struct found_object *found = &r->found[image];
 	struct buffer b = {buf, (size_t)img->size, 0};
-	XXH128_canonical_t hash;
+	struct kp_hash hash;
 	kpack_error_t err;
 
 	err = archive_decode(found->archive->archive, found->entry, append, &b, why);
 	if (err)
 		return kp_fail_prefix(why, err, "%s: container %u", img->arch,
 				      img->container);
-	XXH128_canonicalFromHash(&hash, XXH3_128bits(buf, b.used));
+	hash = kp_hash_of(buf, b.used);
 	if (b.used != b.size ||
-	    (img->has_xxh3 && memcmp(hash.digest, img->xxh3, sizeof(img->xxh3)) != 0))
+	    (img->has_xxh3 && memcmp(hash.bytes, img->xxh3, sizeof(img->xxh3)) != 0))
 		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
 			       "%s: container %u: the object is not what it was",
 			       img->arch, img->container);

@@ -4,8 +4,8 @@
  * sources.
  */
 #include <stdlib.h>
-#include <xxhash.h>
 #include "internal.h"
+#include "core/base/hash.h"
 
 /* Items by the hash of their names: per name the one that stays so far. */
 struct names {
@@ -37,13 +37,12 @@ static void names_fini(struct names *names)
 static uint32_t *find_slot(const struct merge_plan *p, struct names *names, uint32_t item)
 {
 	struct kp_entry_info mine, theirs;
-	XXH64_hash_t seed;
+	uint64_t seed;
 	size_t at;
 
 	merge_item_entry(p, &p->items[item], &mine, NULL);
-	seed = XXH3_64bits(mine.key.data, mine.key.size);
-	names->hashes[item] =
-		(uint32_t)XXH3_64bits_withSeed(mine.arch.data, mine.arch.size, seed);
+	seed = kp_hash64(mine.key.data, mine.key.size, 0);
+	names->hashes[item] = (uint32_t)kp_hash64(mine.arch.data, mine.arch.size, seed);
 	at = names->hashes[item] & (names->n_slots - 1);
 	for (; names->slots[at]; at = (at + 1) & (names->n_slots - 1)) {
 		uint32_t other = names->slots[at] - 1;

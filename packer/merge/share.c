@@ -6,8 +6,8 @@
  * their bytes were compared.
  */
 #include <stdlib.h>
-#include <xxhash.h>
 #include "internal.h"
+#include "core/base/hash.h"
 
 static int cmp_number(uint64_t a, uint64_t b)
 {
@@ -101,28 +101,28 @@ static int by_hash(const void *a, const void *b, void *arg)
 	return c ? c : cmp_number(x, y);
 }
 
-static kpack_error_t hash_stored(struct merge_object *o, XXH3_state_t *state,
+static kpack_error_t hash_stored(struct merge_object *o, struct kp_hasher *hasher,
 				 struct kpackx_error *why)
 {
-	XXH128_canonical_t hash;
+	struct kp_hash hash;
 	uint8_t buf[65536];
 	size_t n = sizeof(buf);
 
-	XXH3_128bits_reset(state);
+	kp_hasher_reset(hasher);
 	for (uint64_t at = 0; at < o->stored.size; at += n) {
 		if (n > o->stored.size - at)
 			n = (size_t)(o->stored.size - at);
 		KP_TRY(kp_source_read(&o->stored, at, buf, n, why));
-		XXH3_128bits_update(state, buf, n);
+		kp_hasher_add(hasher, buf, n);
 	}
-	XXH128_canonicalFromHash(&hash, XXH3_128bits_digest(state));
-	memcpy(o->hash, hash.digest, sizeof(o->hash));
+	hash = kp_hasher_value(hasher);
+	memcpy(o->hash, hash.bytes, sizeof(o->hash));
 	return KPACK_SUCCESS;
 }
 
 /* Give all objects of LIST hashes of the same kind. */
 static kpack_error_t hash_alike(struct merge_plan *p, const uint32_t *list, size_t n,
-				XXH3_state_t *state, struct kpackx_error *why)
+				struct kp_hasher *hasher, struct kpackx_error *why)
 {
 	bool all = true;
 
@@ -130,7 +130,7 @@ static kpack_error_t hash_alike(struct merge_plan *p, const uint32_t *list, size
 		all = all && p->objects[list[i]].hashed;
 	for (size_t i = 0; i < n && !all; i++) {
 		struct merge_object *o = &p->objects[list[i]];
-		kpack_error_t err = hash_stored(o, state, why);
+		kpack_error_t err = hash_stored(o, hasher, why);
 
 		if (err)
 			return kp_fail_prefix(why, err, "%s",
@@ -141,13 +141,13 @@ static kpack_error_t hash_alike(struct merge_plan *p, const uint32_t *list, size
 
 /* Share equal objects in LIST, which all have the same sizes. */
 static kpack_error_t share_list(struct merge_plan *p, uint32_t *list, size_t n,
-				XXH3_state_t *state, struct kpackx_error *why)
+				struct kp_hasher *hasher, struct kpackx_error *why)
 {
 	size_t first = 0;
 
 	if (n < 2)
 		return KPACK_SUCCESS;
-	KP_TRY(hash_alike(p, list, n, state, why));
+	KP_TRY(hash_alike(p, list, n, hasher, why));
 	qsort_r(list, n, sizeof(*list), by_hash, p->objects);
 	for (size_t i = 1; i < n; i++) {
 		struct merge_object *a = &p->objects[list[first]],
@@ -164,19 +164,19 @@ static kpack_error_t share_list(struct merge_plan *p, uint32_t *list, size_t n,
 static kpack_error_t share_contents(struct merge_plan *p, uint32_t *list, size_t n,
 				    struct kpackx_error *why)
 {
-	XXH3_state_t *state = XXH3_createState();
+	struct kp_hasher *hasher = kp_hasher_new();
 	kpack_error_t err = KPACK_SUCCESS;
 
-	if (!state)
+	if (!hasher)
 		return kp_fail_memory(why, 1, "a hash");
 	qsort_r(list, n, sizeof(*list), by_sizes, p->objects);
 	for (size_t i = 0, run; i < n && !err; i += run) {
 		for (run = 1; i + run < n && cmp_sizes(&p->objects[list[i]],
 						       &p->objects[list[i + run]]) == 0;)
 			run++;
-		err = share_list(p, list + i, run, state, why);
+		err = share_list(p, list + i, run, hasher, why);
 	}
-	XXH3_freeState(state);
+	kp_hasher_free(hasher);
 	return err;
 }
 

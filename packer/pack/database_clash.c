@@ -141,7 +141,7 @@ struct clash_file *clash_find(const struct clash *c, struct kp_span path)
 static kpack_error_t same_bytes(struct clash_file *f, const struct kpack_archive *a,
 				size_t entry, bool *same, struct kpackx_error *why)
 {
-	struct content_hash theirs;
+	struct kp_hash theirs;
 
 	*same = false;
 	if (!f->hashed) {
@@ -153,7 +153,7 @@ static kpack_error_t same_bytes(struct clash_file *f, const struct kpack_archive
 		f->hashed = true;
 	}
 	KP_TRY(content_hash_entry(a, entry, &theirs, why));
-	*same = content_hash_eq(&f->hash, &theirs);
+	*same = kp_hash_is(&f->hash, theirs.bytes);
 	return KPACK_SUCCESS;
 }
 

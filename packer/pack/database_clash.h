@@ -30,7 +30,7 @@ struct clash_file {
 	bool stored; /* the plan stores it */
 	bool link;   /* it is a symbolic link */
 	bool hashed;
-	struct content_hash hash;
+	struct kp_hash hash;
 	bool dropped; /* the output's file or entry is preferred */
 };
 

@@ -171,7 +171,7 @@ static void note_content(const struct plan_object *o, struct packed *out,
 
 static void add_to_hash(void *hash, struct kp_span data)
 {
-	kp_content_hash_add(hash, data);
+	kp_hasher_add(hash, data.data, data.size);
 }
 
 /*
@@ -182,8 +182,9 @@ static kpack_error_t encode_chunks(struct worker *w, const struct plan_object *o
 				   const struct kp_source *source, struct packed *out,
 				   struct kpackx_error *why)
 {
-	struct kp_content_hash *hash = kp_content_hash_new();
+	struct kp_hasher *hash = kp_hasher_new();
 	struct kp_content content;
+	struct kp_hash value;
 	size_t size = 0;
 	kpack_error_t err;
 
@@ -191,7 +192,9 @@ static kpack_error_t encode_chunks(struct worker *w, const struct plan_object *o
 		return kp_fail_memory(why, 0, "a hash");
 	err = kp_encode_source(w->encoder, source, o->chunk, add_to_hash, hash,
 			       &out->stored, &size, why);
-	content = kp_content_hash_end(hash, source->size, o->chunk);
+	value = kp_hasher_value(hash);
+	kp_hasher_free(hash);
+	content = kp_content_make(&value, source->size, o->chunk);
 	if (err)
 		return err;
 	note_content(o, out, &content);

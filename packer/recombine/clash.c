@@ -43,7 +43,7 @@ static bool same_place(const struct place *a, const struct place *b)
 	       kp_span_eq(a->info.arch, b->info.arch);
 }
 
-static kpack_error_t hash_entry(const struct place *p, struct content_hash *out,
+static kpack_error_t hash_entry(const struct place *p, struct kp_hash *out,
 				struct kpackx_error *why)
 {
 	kpack_error_t err = content_hash_entry(p->item->archive, p->entry, out, why);
@@ -56,13 +56,13 @@ static kpack_error_t compare_places(struct recombine_component *c, const struct 
 				    const struct place *b, size_t *told,
 				    struct kpackx_error *why)
 {
-	struct content_hash x, y;
+	struct kp_hash x, y;
 	char p[512], q[512];
 
 	if (a->info.size == b->info.size) {
 		KP_TRY(hash_entry(a, &x, why));
 		KP_TRY(hash_entry(b, &y, why));
-		if (content_hash_eq(&x, &y))
+		if (kp_hash_is(&x, y.bytes))
 			return KPACK_SUCCESS;
 	}
 	if ((*told)++)

@@ -23,7 +23,7 @@ static kpack_error_t join_path(const char *dir, const char *path, char **out,
 
 /* --- looking ------------------------------------------------------------------------- */
 
-static kpack_error_t add_file(int fd, uint64_t size, struct kp_content_hash *hash,
+static kpack_error_t add_file(int fd, uint64_t size, struct kp_hasher *hash,
 			      struct kpackx_error *why)
 {
 	uint8_t *piece = malloc(PIECE);
@@ -34,30 +34,36 @@ static kpack_error_t add_file(int fd, uint64_t size, struct kp_content_hash *has
 
 		err = kp_file_pread(fd, at, piece, n, why);
 		if (!err)
-			kp_content_hash_add(hash, (struct kp_span){piece, n});
+			kp_hasher_add(hash, piece, n);
 		at += n;
 	}
 	free(piece);
 	return err;
 }
 
+/* Frees HASH. */
+static void take_hash(struct kp_hasher *hash, uint8_t out[16])
+{
+	struct kp_hash value = kp_hasher_value(hash);
+
+	memcpy(out, value.bytes, sizeof(value.bytes));
+	kp_hasher_free(hash);
+}
+
 static kpack_error_t hash_file(const char *path, uint8_t out[16],
 			       struct kpackx_error *why)
 {
-	struct kp_content_hash *hash;
-	struct kp_content sum;
+	struct kp_hasher *hash;
 	kpack_error_t err;
 	struct stat st;
 	int fd;
 
 	KP_TRY(kp_file_open(path, &fd, &st, why));
-	hash = kp_content_hash_new();
+	hash = kp_hasher_new();
 	err = hash ? add_file(fd, (uint64_t)st.st_size, hash, why)
 		   : kp_fail_memory(why, 0, "a hash");
-	if (hash) {
-		sum = kp_content_hash_end(hash, 0, 0);
-		memcpy(out, sum.hash, sizeof(sum.hash));
-	}
+	if (hash)
+		take_hash(hash, out);
 	close(fd);
 	return err;
 }
@@ -67,27 +73,25 @@ static kpack_error_t hash_target(const char *path, uint8_t out[16],
 {
 	char target[PATH_MAX];
 	ssize_t size = readlink(path, target, sizeof(target));
-	struct kp_content sum;
+	struct kp_hash hash;
 
 	if (size < 0)
 		return kp_fail_errno(why, errno, "cannot read the link");
-	sum = kp_content_of((struct kp_span){(uint8_t *)target, (size_t)size}, 0);
-	memcpy(out, sum.hash, sizeof(sum.hash));
+	hash = kp_hash_of(target, (size_t)size);
+	memcpy(out, hash.bytes, sizeof(hash.bytes));
 	return KPACK_SUCCESS;
 }
 
 static kpack_error_t hash_attributes(const char *path, uint8_t out[16],
 				     struct kpackx_error *why)
 {
-	struct kp_content_hash *hash = kp_content_hash_new();
-	struct kp_content sum;
+	struct kp_hasher *hash = kp_hasher_new();
 	kpack_error_t err;
 
 	if (!hash)
 		return kp_fail_memory(why, 0, "a hash");
 	err = attributes_hash(path, hash, why);
-	sum = kp_content_hash_end(hash, 0, 0);
-	memcpy(out, sum.hash, sizeof(sum.hash));
+	take_hash(hash, out);
 	return err;
 }
 

@@ -228,7 +228,7 @@ static kpack_error_t complete_record(struct shard_log *all, const struct shard_l
 				     const struct pack_args *args, const uint8_t plan[16],
 				     struct kpackx_error *why)
 {
-	struct kp_content sum;
+	struct kp_hash sum;
 
 	KP_TRY(put_head(all, args, plan, why));
 	if (log->buf.size)
@@ -236,10 +236,9 @@ static kpack_error_t complete_record(struct shard_log *all, const struct shard_l
 			msgpack_sbuffer_write(&all->buf, log->buf.data, log->buf.size);
 	if (all->failed || log->failed)
 		return kp_fail_memory(why, all->buf.size, "a record");
-	sum = kp_content_of(
-		(struct kp_span){(const uint8_t *)all->buf.data, all->buf.size}, 0);
+	sum = kp_hash_of(all->buf.data, all->buf.size);
 	put_kind(all, "z", 2);
-	put_bytes(all, sum.hash, sizeof(sum.hash));
+	put_bytes(all, sum.bytes, sizeof(sum.bytes));
 	return all->failed ? kp_fail_memory(why, all->buf.size, "a record")
 			   : KPACK_SUCCESS;
 }

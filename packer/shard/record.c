@@ -318,12 +318,12 @@ static bool get_event(struct parser *p, struct kp_span kind, uint32_t n)
 static kpack_error_t check_end(struct parser *p, struct kp_span bytes, size_t end,
 			       struct kpackx_error *why)
 {
-	struct kp_content sum = kp_content_of(kp_span_head(bytes, end), 0);
+	struct kp_hash sum = kp_hash_of(bytes.data, end);
 	uint8_t hash[16];
 
 	if (!get_hash(&p->c, hash))
 		return kp_mp_fail(&p->c, "record", why);
-	if (p->c.pos != p->c.end || memcmp(hash, sum.hash, sizeof(hash)) != 0)
+	if (p->c.pos != p->c.end || !kp_hash_is(&sum, hash))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "is damaged: its checksum does not match");
 	memcpy(p->out->hash, hash, sizeof(hash));

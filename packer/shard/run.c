@@ -25,25 +25,24 @@ static struct shard_run *run_of(const struct packing *p)
 
 /* --- the digest of the plan ---------------------------------------------------------- */
 
-static void add_text(struct kp_content_hash *hash, const char *text)
+static void add_text(struct kp_hasher *hash, const char *text)
 {
-	kp_content_hash_add(hash,
-			    (struct kp_span){(const uint8_t *)text, strlen(text) + 1});
+	kp_hasher_add(hash, text, strlen(text) + 1);
 }
 
-static void add_number(struct kp_content_hash *hash, uint64_t n)
+static void add_number(struct kp_hasher *hash, uint64_t n)
 {
 	uint8_t bytes[8];
 
 	kp_put_le64(bytes, n);
-	kp_content_hash_add(hash, (struct kp_span){bytes, sizeof(bytes)});
+	kp_hasher_add(hash, bytes, sizeof(bytes));
 }
 
 /*
  * Add an entry to the digest.  The times of directories are left out: they do not
  * identify an input.
  */
-static kpack_error_t add_entry(struct kp_content_hash *hash, const struct scan_entry *e,
+static kpack_error_t add_entry(struct kp_hasher *hash, const struct scan_entry *e,
 			       struct kpackx_error *why)
 {
 	kpack_error_t err;
@@ -63,7 +62,7 @@ static kpack_error_t add_entry(struct kp_content_hash *hash, const struct scan_e
 	return KPACK_SUCCESS;
 }
 
-static void add_object(struct kp_content_hash *hash, const struct plan_object *o)
+static void add_object(struct kp_hasher *hash, const struct plan_object *o)
 {
 	const struct kp_image *image = &o->input->fat.containers.images[o->image];
 
@@ -77,9 +76,9 @@ static void add_object(struct kp_content_hash *hash, const struct plan_object *o
 static kpack_error_t digest_plan(const struct packing *p, uint8_t out[16],
 				 struct kpackx_error *why)
 {
-	struct kp_content_hash *hash = kp_content_hash_new();
+	struct kp_hasher *hash = kp_hasher_new();
 	kpack_error_t err = KPACK_SUCCESS;
-	struct kp_content sum;
+	struct kp_hash sum;
 
 	if (!hash)
 		return kp_fail_memory(why, 0, "a hash");
@@ -94,8 +93,9 @@ static kpack_error_t digest_plan(const struct packing *p, uint8_t out[16],
 		add_text(hash, p->plan.keys[i].key);
 		add_text(hash, p->plan.keys[i].arch);
 	}
-	sum = kp_content_hash_end(hash, 0, 0);
-	memcpy(out, sum.hash, sizeof(sum.hash));
+	sum = kp_hasher_value(hash);
+	memcpy(out, sum.bytes, sizeof(sum.bytes));
+	kp_hasher_free(hash);
 	return err;
 }
 

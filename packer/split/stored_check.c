@@ -102,19 +102,19 @@ static size_t lower_bound(const struct stored_check *c, struct kp_span key,
 	return low;
 }
 
-static bool has_hash(const struct want *w, const struct content_hash *hash)
+static bool has_hash(const struct want *w, const struct kp_hash *hash)
 {
 	const struct input *in = w->object->input;
 
 	return in->known[w->object->image] &&
-	       memcmp(in->xxh3[w->object->image], hash->bytes, sizeof(hash->bytes)) == 0;
+	       kp_hash_is(hash, in->xxh3[w->object->image]);
 }
 
 enum found { FOUND_NONE, FOUND_OTHER, FOUND_TWICE, FOUND };
 
 /* Several objects of one bundle for one architecture share one name. */
 static enum found take_want(struct stored_check *c, struct kp_span key, uint32_t index,
-			    struct kp_span arch, const struct content_hash *hash)
+			    struct kp_span arch, const struct kp_hash *hash)
 {
 	enum found found = FOUND_NONE;
 
@@ -153,7 +153,7 @@ static bool split_key(struct kp_span key, struct kp_span *path, uint32_t *index)
 
 /* The entry's key has the form KEY, KEY#INDEX or KEY@KIND#INDEX. */
 static enum found find_want(struct stored_check *c, const struct kp_entry_info *info,
-			    const struct content_hash *hash)
+			    const struct kp_hash *hash)
 {
 	enum found found = take_want(c, info->key, FILE_INDEX, info->arch, hash);
 	struct kp_span path;
@@ -196,7 +196,7 @@ static kpack_error_t check_entry(struct stored_check *c, const struct kpack_arch
 		[FOUND_OTHER] = "differs from the bytes that were packed",
 		[FOUND_TWICE] = "is also in another archive",
 	};
-	struct content_hash hash;
+	struct kp_hash hash;
 	struct kp_entry_info info;
 	enum found found;
 
@@ -237,7 +237,7 @@ static bool is_shared(const struct stored_check *c, const struct want *w)
 {
 	const struct input *in = w->object->input;
 	struct kp_span key = kp_span_str(w->key), arch = kp_span_str(w->arch);
-	struct content_hash hash;
+	struct kp_hash hash;
 
 	memcpy(hash.bytes, in->xxh3[w->object->image], sizeof(hash.bytes));
 	for (size_t i = lower_bound(c, key, w->index, arch);

@@ -5,7 +5,7 @@
  */
 #include "hash.h"
 #include <stdlib.h>
-#include <xxhash.h>
+#include "core/base/hash.h"
 
 #define SEED UINT64_C(0xff51afd7ed558ccd)
 #define BUCKETS_MIN 64
@@ -108,7 +108,7 @@ static uint64_t city(struct kp_span key)
 static uint64_t hash_key(enum llvm_hash hash, struct kp_span key)
 {
 	return hash == LLVM_HASH_CITY ? city(key)
-				      : XXH3_64bits(key.data, key.size) ^ SEED;
+				      : kp_hash64(key.data, key.size, 0) ^ SEED;
 }
 
 /* ---- the table ---- */

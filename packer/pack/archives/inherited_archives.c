@@ -18,7 +18,7 @@ static kpack_error_t same_object(const struct kpack_archive *a, size_t i,
 				 const struct kpack_archive *b, size_t k, bool *same,
 				 struct kpackx_error *why)
 {
-	struct content_hash theirs, ours;
+	struct kp_hash theirs, ours;
 	struct kp_entry_info x, y;
 
 	kp_archive_entry(a, i, &x);
@@ -28,7 +28,7 @@ static kpack_error_t same_object(const struct kpack_archive *a, size_t i,
 		return KPACK_SUCCESS;
 	KP_TRY(content_hash_entry(a, i, &theirs, why));
 	KP_TRY(content_hash_entry(b, k, &ours, why));
-	*same = content_hash_eq(&theirs, &ours);
+	*same = kp_hash_is(&theirs, ours.bytes);
 	return KPACK_SUCCESS;
 }
 

@@ -2,7 +2,7 @@
 #include "key_suffix.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include <xxhash.h>
+#include "core/base/hash.h"
 
 /*
  * A row of the table: an ordinal that is named, or a kind and how many objects have it as
@@ -58,7 +58,7 @@ static struct suffix_seen *add_row(struct key_suffixes *n, uint64_t hash)
 
 static uint64_t hash_of(const void *data, size_t size, uint64_t seed)
 {
-	return XXH3_64bits_withSeed(data, size, seed) | 1;
+	return kp_hash64(data, size, seed) | 1;
 }
 
 void key_suffixes_fini(struct key_suffixes *n)

@@ -28,13 +28,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const uint8_t end[] = {0x92, 0xa1, 'z', 0xc4, 16};
 	uint8_t *bytes = malloc(size + sizeof(end) + 16);
 	struct kpackx_error why = {0};
-	struct kp_content sum = kp_content_of((struct kp_span){data, size}, 0);
+	struct kp_hash sum = kp_hash_of(data, size);
 	struct shard_record r;
 
 	assert(bytes);
 	memcpy(bytes, data, size);
 	memcpy(bytes + size, end, sizeof(end));
-	memcpy(bytes + size + sizeof(end), sum.hash, sizeof(sum.hash));
+	memcpy(bytes + size + sizeof(end), sum.bytes, sizeof(sum.bytes));
 	if (shard_record_parse((struct kp_span){bytes, size + sizeof(end) + 16}, &r,
 			       &why))
 		assert(why.text[0]);

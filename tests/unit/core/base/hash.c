@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/* The hash of contents: xxhsum's values, and pieces that give the hash of the whole. */
+#include "core/base/hash.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+/* As `xxhsum -H2` prints them. */
+static void values_of_xxhsum(void **state)
+{
+	static const struct {
+		const char *data, *sum;
+	} known[] = {
+		{"", "99aa06d3014798d86001c324468d497f"},
+		{"kpack", "14703b40e5e6c486c298848f6d424739"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		struct kp_hash hash = kp_hash_of(known[i].data, strlen(known[i].data));
+		char text[33];
+
+		for (size_t k = 0; k < sizeof(hash.bytes); k++)
+			snprintf(text + 2 * k, 3, "%02x", hash.bytes[k]);
+		assert_string_equal(text, known[i].sum);
+	}
+}
+
+static void pieces_give_the_hash_of_the_whole(void **state)
+{
+	static uint8_t data[100003];
+	struct kp_hasher *hasher = kp_hasher_new();
+	struct kp_hash whole, pieces;
+
+	(void)state;
+	assert_non_null(hasher);
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)(i * i >> 3);
+	whole = kp_hash_of(data, sizeof(data));
+	for (size_t round = 0; round < 2; round++) {
+		for (size_t at = 0, n; at < sizeof(data); at += n) {
+			n = at % 1021 + 1;
+			if (n > sizeof(data) - at)
+				n = sizeof(data) - at;
+			kp_hasher_add(hasher, data + at, n);
+		}
+		pieces = kp_hasher_value(hasher);
+		assert_true(kp_hash_is(&pieces, whole.bytes));
+		kp_hasher_reset(hasher);
+	}
+	pieces = kp_hasher_value(hasher);
+	assert_false(kp_hash_is(&pieces, whole.bytes));
+	kp_hasher_free(hasher);
+	kp_hasher_free(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(values_of_xxhsum),
+		cmocka_unit_test(pieces_give_the_hash_of_the_whole),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
