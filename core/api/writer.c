@@ -9,6 +9,7 @@
 #include "core/writer/store.h"
 #include "core/target/target.h"
 #include "core/base/text.h"
+#include "core/archive/naming.h"
 
 static const int LEVEL = 3, LEVEL_MAX = 22;
 
@@ -76,12 +77,9 @@ static kpack_error_t split_path(const char *path, struct place *out,
 /* Return the file's name without ".kpack", unless that would be empty. */
 static char *default_group(const char *name)
 {
-	static const char suffix[] = ".kpack";
-	size_t n = strlen(name), cut = sizeof(suffix) - 1;
+	size_t stem = kp_archive_stem(kp_span_str(name));
 
-	if (n > cut && strcmp(name + n - cut, suffix) == 0)
-		n -= cut;
-	return strndup(name, n);
+	return strndup(name, stem ? stem : strlen(name));
 }
 
 static kpack_error_t check_options(const struct kpackx_writer_options *o,

@@ -1,14 +1,56 @@
 /* SPDX-License-Identifier: MIT */
 #include "naming.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include "core/base/text.h"
 
-bool kp_is_archive_name(const char *name)
+size_t kp_archive_stem(struct kp_span name)
 {
-	size_t n = strlen(name), suffix = sizeof(KP_ARCHIVE_SUFFIX) - 1;
+	return kp_span_ends(name, KP_ARCHIVE_SUFFIX)
+		       ? name.size - (sizeof(KP_ARCHIVE_SUFFIX) - 1)
+		       : 0;
+}
 
-	return name[0] != '.' && n > suffix &&
-	       strcmp(name + n - suffix, KP_ARCHIVE_SUFFIX) == 0;
+bool kp_is_archive_name(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+
+	return name[0] != '.' && kp_archive_stem(kp_span_str(name)) > 0;
+}
+
+char *kp_archive_file_name(const char *group, unsigned volume, const char *stem)
+{
+	char number[16] = "", *file;
+
+	if (volume > 1)
+		snprintf(number, sizeof(number), ".%u", volume);
+	return asprintf(&file, "%s%s%s" KP_ARCHIVE_SUFFIX, group, number, stem) < 0
+		       ? NULL
+		       : file;
+}
+
+bool kp_archive_name_split(const char *name, const char *group, unsigned *volume,
+			   struct kp_span *stem)
+{
+	size_t n = strlen(group), size = kp_archive_stem(kp_span_str(name));
+	unsigned long long number = 1;
+	char *end;
+
+	if (size <= n || strncmp(name, group, n) != 0)
+		return false;
+	if (name[n] == '.') {
+		if (name[n + 1] < '1' || name[n + 1] > '9')
+			return false;
+		number = strtoull(name + n + 1, &end, 10);
+		if (number < 2 || number > UINT32_MAX)
+			return false;
+		n = (size_t)(end - name);
+	}
+	if (name[n] != '_' && name[n] != '-')
+		return false;
+	*volume = (unsigned)number;
+	*stem = (struct kp_span){(const uint8_t *)name + n, size - n};
+	return true;
 }
 
 struct kp_key kp_key_split(struct kp_span key)

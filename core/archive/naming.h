@@ -15,11 +15,27 @@
 /* The directory of a mount that lists the entries by their keys. */
 #define KP_TOC_NAME "toc"
 
+/* Bytes of NAME before ".kpack"; 0: NAME has another ending, or nothing before it. */
+size_t kp_archive_stem(struct kp_span name);
+
 /*
- * Whether NAME, without directories, is that of an archive.  A name that begins with a
+ * Whether PATH's last component is the name of an archive.  A name that begins with a
  * dot is not: unfinished files have such names.
  */
-bool kp_is_archive_name(const char *name);
+bool kp_is_archive_name(const char *path);
+
+/*
+ * "GROUP[.VOLUME]STEM.kpack" on the heap, or NULL; volume 1 has no number.  STEM is "_" and an
+ * architecture, or "-" and a family.
+ */
+char *kp_archive_file_name(const char *group, unsigned volume, const char *stem);
+
+/*
+ * The reverse, for an archive of GROUP: its volume and its stem, which points into NAME.
+ * false: NAME is no archive's of GROUP.
+ */
+bool kp_archive_name_split(const char *name, const char *group, unsigned *volume,
+			   struct kp_span *stem);
 
 /* A key "lib/x.so#12" is binary "lib/x.so", index 12; a key without "#n" has index 0. */
 struct kp_key {

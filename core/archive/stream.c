@@ -145,10 +145,10 @@ static kpack_error_t run_stream(struct kp_stream *s, bool strict,
 	uint64_t ready;
 
 	KP_TRY(open_stream(s, false, why));
-	if (s->digest.state && s->frames && !strict)
+	if (s->digest.hash && s->frames && !strict)
 		kp_frames_ignore_checksums(s->frames);
 	do
-		KP_TRY(kp_stream_step(s, s->digest.state ? STEP : UINT64_MAX, &ready,
+		KP_TRY(kp_stream_step(s, s->digest.hash ? STEP : UINT64_MAX, &ready,
 				      why));
 	while (ready < s->size);
 	return KPACK_SUCCESS;

@@ -163,7 +163,7 @@ kpack_error_t kp_file_pread(int fd, uint64_t off, void *buf, size_t len,
 	return KPACK_SUCCESS;
 }
 
-static const char TEMP_BEGIN[] = ".kpack-", TEMP_END[] = ".tmp";
+static const char TEMP_BEGIN[] = KP_TEMP_FILE, TEMP_END[] = ".tmp";
 enum { TEMP_DIGITS = 16 };
 
 bool kp_temp_name(char out[KP_TEMP_NAME_SIZE])

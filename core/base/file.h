@@ -87,6 +87,14 @@ kpack_error_t kp_file_pread(int fd, uint64_t off, void *buf, size_t len,
 			    struct kpackx_error *why);
 
 /*
+ * Temporary names begin with these and end in random characters: a file (kp_temp_name), a
+ * directory that packer/files/staging publishes from, a directory of unpacked wheels.
+ */
+#define KP_TEMP_FILE ".kpack-"
+#define KP_TEMP_STAGING ".kpack-staging-"
+#define KP_TEMP_WHEEL ".kpack-split-wheel."
+
+/*
  * Make a new hidden name for an unfinished file; a listing of *.kpack does not show it.
  * false, with errno: the system gives no random bytes.
  */

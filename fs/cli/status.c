@@ -15,6 +15,7 @@
 #include "fs/base/log.h"
 #include "status.h"
 #include "fs/control/status_text.h"
+#include "core/archive/naming.h"
 
 #define PATIENCE 5000 /* milliseconds */
 
@@ -53,7 +54,7 @@ static int open_text(const char *mountpoint)
 	if (dir >= 0 && fstatfs(dir, &fs) == 0) {
 		errno = ENOTDIR;
 		if (fs.f_type == FUSE_SUPER_MAGIC)
-			fd = openat(dir, ".kpackfs/status", O_RDONLY | O_CLOEXEC);
+			fd = openat(dir, KP_CONTROL_NAME "/status", O_RDONLY | O_CLOEXEC);
 	}
 	if (dir >= 0)
 		close(dir);

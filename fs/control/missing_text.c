@@ -103,7 +103,8 @@ static bool put_hidden(const struct missing *m, struct kp_span path)
 	below = kp_span_tail(path, *dir ? strlen(dir) + 1 : 0);
 	if (!*dir && kp_span_starts(below, "toc/", 4))
 		put_line(m, path, "subdir=. has no toc");
-	else if (kp_span_is(below, ".kpackfs") || kp_span_starts(below, ".kpackfs/", 9))
+	else if (kp_span_is(below, KP_CONTROL_NAME) ||
+		 kp_span_starts(below, KP_CONTROL_NAME "/", sizeof(KP_CONTROL_NAME)))
 		put_reason(m, path, "subdir=%s has the mount's own .kpackfs", dir);
 	else
 		return false;

@@ -10,6 +10,7 @@
 #include "packer/merge/report.h"
 #include "packer/cli/report.h"
 #include "packer/shard/merge.h"
+#include "core/archive/naming.h"
 
 enum {
 	OPT_OUTPUT,
@@ -209,12 +210,12 @@ static bool split_name(struct merge_run *m)
 /* Returns NAME of "<group>-<NAME>.kpack", or NULL. */
 static char *family_of_name(const char *name, struct kp_span group)
 {
-	size_t n = strlen(name), end = strlen(".kpack");
+	size_t stem = kp_archive_stem(kp_span_str(name));
 
-	if (n < group.size + 1 + end + 1 || strcmp(name + n - end, ".kpack") != 0 ||
-	    memcmp(name, group.data, group.size) != 0 || name[group.size] != '-')
+	if (stem < group.size + 2 || memcmp(name, group.data, group.size) != 0 ||
+	    name[group.size] != '-')
 		return NULL;
-	return strndup(name + group.size + 1, n - end - group.size - 1);
+	return strndup(name + group.size + 1, stem - group.size - 1);
 }
 
 static void set_family(struct merge_run *m)

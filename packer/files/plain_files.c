@@ -53,8 +53,7 @@ static kpack_error_t add_link(struct walk *w, const FTSENT *e, struct kpackx_err
 /* Whether E is an archive at the root, whose contents are read instead. */
 static bool is_archive(const FTSENT *e)
 {
-	return e->fts_level == 1 && e->fts_namelen > 6 &&
-	       strcmp(e->fts_name + e->fts_namelen - 6, ".kpack") == 0;
+	return e->fts_level == 1 && kp_is_archive_name(e->fts_name);
 }
 
 /* Whether E is a directory that is not part of the tree. */

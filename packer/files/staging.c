@@ -13,8 +13,6 @@
 #include "core/base/file.h"
 #include "journal.h"
 
-#define STAGING_NAME ".kpack-staging-"
-
 /* --- renaming ------------------------------------------------------------------------ */
 
 /* Size of the old tree's new name, if trees cannot be exchanged atomically. */
@@ -185,12 +183,12 @@ static void remove_if_left(const char *dir, int to, const char *name)
 
 static void remove_left(const char *dir)
 {
-	size_t n = strlen(STAGING_NAME);
+	size_t n = strlen(KP_TEMP_STAGING);
 	DIR *d = opendir(dir);
 	struct dirent *e;
 
 	while (d && (e = readdir(d)))
-		if (strncmp(e->d_name, STAGING_NAME, n) == 0 &&
+		if (strncmp(e->d_name, KP_TEMP_STAGING, n) == 0 &&
 		    strlen(e->d_name) == n + 6)
 			remove_if_left(dir, dirfd(d), e->d_name);
 	if (d)
@@ -216,7 +214,7 @@ static kpack_error_t make_staging(struct staging *s, struct kpackx_error *why)
 			close(s->fd);
 		free(s->path);
 		s->fd = -1;
-		if (asprintf(&s->path, "%s/" STAGING_NAME "XXXXXX", s->dir) < 0) {
+		if (asprintf(&s->path, "%s/" KP_TEMP_STAGING "XXXXXX", s->dir) < 0) {
 			s->path = NULL;
 			return kp_fail_memory(why, strlen(s->dir), "a path");
 		}

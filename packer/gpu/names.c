@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "core/base/text.h"
+#include "core/archive/naming.h"
 
 #define LOWER "abcdefghijklmnopqrstuvwxyz"
 #define UPPER "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -116,7 +117,8 @@ __attribute__((format(printf, 1, 2))) static char *print_new(const char *fmt, ..
 
 char *gpu_archive_name(const struct gpu_names *names, const char *label)
 {
-	return print_new("%s%c%s.kpack", names->group, names->family ? '-' : '_', label);
+	return print_new("%s%c%s" KP_ARCHIVE_SUFFIX, names->group,
+			 names->family ? '-' : '_', label);
 }
 
 char *gpu_package_name(const struct gpu_names *names, const char *label)

@@ -9,6 +9,7 @@
 #include "measure.h"
 #include "packer/cli/report.h"
 #include "core/base/text.h"
+#include "core/archive/naming.h"
 
 void page_input_fault(struct page_input *in, const char *name, const char *text)
 {
@@ -152,7 +153,7 @@ static void visit(struct walk *w, const FTSENT *e)
 
 	switch (e->fts_info) {
 	case FTS_F:
-		if (kp_span_ends(kp_span_str(e->fts_name), ".kpack")) {
+		if (kp_is_archive_name(e->fts_name)) {
 			open_archive(w->in, e->fts_path, name);
 			w->n_archives++;
 		} else {
@@ -226,7 +227,7 @@ static bool is_archive(const char *path)
 
 	if (fd >= 0)
 		close(fd);
-	return yes || kp_span_ends(kp_span_str(path), ".kpack");
+	return yes || kp_is_archive_name(path);
 }
 
 static void look_at(struct page_input *in, const char *operand, bool quiet)

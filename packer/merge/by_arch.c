@@ -8,6 +8,7 @@
 #include "core/base/alloc.h"
 #include "core/base/text.h"
 #include "packer/pack/archives/volume.h"
+#include "core/archive/naming.h"
 
 /*
  * The maximum number of archives, ten times that of all GPUs.  Each costs a look at all
@@ -72,7 +73,8 @@ static unsigned volume_of(const char *path, struct kp_span group)
 	struct kp_span stem;
 	unsigned number = 1;
 
-	if (!text || !volume_split_name(slash ? slash + 1 : path, text, &number, &stem))
+	if (!text ||
+	    !kp_archive_name_split(slash ? slash + 1 : path, text, &number, &stem))
 		number = 1;
 	free(text);
 	return number;
@@ -121,7 +123,7 @@ static kpack_error_t name_part(struct arch_part *part, struct kpackx_error *why)
 
 	if (asprintf(&stem, "_%s", part->arch) < 0)
 		return kp_fail_memory(why, strlen(part->arch), "a name");
-	part->file = volume_file_name(part->group, part->volume, stem);
+	part->file = kp_archive_file_name(part->group, part->volume, stem);
 	free(stem);
 	if (!part->file)
 		return kp_fail_memory(why, strlen(part->arch), "a name");

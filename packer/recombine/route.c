@@ -10,6 +10,7 @@
 #include "internal.h"
 #include "core/target/target.h"
 #include "core/base/text.h"
+#include "core/archive/naming.h"
 
 /* The groups, and the architectures in groups, that a file or tree is for. */
 struct targets {
@@ -138,7 +139,7 @@ static int dest_of(const struct targets *t)
 
 static bool is_archive(const struct shard_file *file)
 {
-	return S_ISREG(file->mode) && kp_span_ends(kp_span_str(file->path), ".kpack");
+	return S_ISREG(file->mode) && kp_is_archive_name(file->path);
 }
 
 /*
@@ -147,7 +148,7 @@ static bool is_archive(const struct shard_file *file)
 static bool is_old_manifest(const struct shard_file *file)
 {
 	return kp_span_ends(kp_span_str(file->path), ".kpm") &&
-	       strstr(file->path, ".kpack/");
+	       strstr(file->path, KP_ARCHIVES_DIR "/");
 }
 
 static bool is_neutral(const struct kpack_archive *a)

@@ -7,6 +7,7 @@
 #include "packer/files/attributes.h"
 #include "packer/binary/binary.h"
 #include "packer/pack/archives/volume.h"
+#include "core/archive/naming.h"
 
 /* Begin the file PATH, whose directory exists. */
 static kpack_error_t open_output(const char *path, mode_t mode, struct kp_outfile *out,
@@ -62,13 +63,15 @@ static char *change_volume(const char *path, const char *group, unsigned old_vol
 			   unsigned volume)
 {
 	const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
-	char *begin = volume_file_name(group, old_volume, ""), *name = NULL, *out;
-	size_t n = begin ? strlen(begin) - strlen(".kpack") : 0, end = strlen(file);
+	char *begin = kp_archive_file_name(group, old_volume, ""), *name = NULL, *out;
+	size_t n = begin ? strlen(begin) - strlen(KP_ARCHIVE_SUFFIX) : 0,
+	       end = strlen(file);
 
-	if (begin && strncmp(file, begin, n) == 0 && end >= n + strlen(".kpack")) {
-		char *stem = strndup(file + n, end - n - strlen(".kpack"));
+	if (begin && strncmp(file, begin, n) == 0 &&
+	    end >= n + strlen(KP_ARCHIVE_SUFFIX)) {
+		char *stem = strndup(file + n, end - n - strlen(KP_ARCHIVE_SUFFIX));
 
-		name = stem ? volume_file_name(group, volume, stem) : NULL;
+		name = stem ? kp_archive_file_name(group, volume, stem) : NULL;
 		free(stem);
 	} else if (begin) {
 		name = strdup(file);

@@ -7,6 +7,7 @@
 #include "core/base/bounds.h"
 #include "files.h"
 #include "packer/pack/archives/volume.h"
+#include "core/archive/naming.h"
 
 /* --- the record ---------------------------------------------------------------------- */
 
@@ -197,7 +198,7 @@ static char *archive_name(const struct shard_part *part, const char *place,
 	char *stem = families_stem(&part->record.families, place), *file = NULL;
 
 	if (stem)
-		file = volume_file_name(part->record.group, volume, stem);
+		file = kp_archive_file_name(part->record.group, volume, stem);
 	free(stem);
 	return file;
 }

@@ -11,6 +11,7 @@
 #include "packer/pack/archives/inherited_archives.h"
 #include "packer/merge/report.h"
 #include "core/target/target.h"
+#include "core/archive/naming.h"
 
 struct run {
 	struct merge_report report; /* first: merge's callbacks cast ARG to it */
@@ -24,7 +25,6 @@ struct run {
 
 static bool is_archive(const char *path)
 {
-	size_t n = strlen(path);
 	struct stat st;
 	char magic[4];
 	bool yes;
@@ -32,7 +32,7 @@ static bool is_archive(const char *path)
 
 	if (kp_file_open(path, &fd, &st, NULL))
 		return false;
-	yes = (n > 6 && strcmp(path + n - 6, ".kpack") == 0) ||
+	yes = kp_is_archive_name(path) ||
 	      (!kp_file_pread(fd, 0, magic, sizeof(magic), NULL) &&
 	       memcmp(magic, "KPAK", sizeof(magic)) == 0);
 	close(fd);
@@ -51,7 +51,7 @@ static bool is_directory_of_archives(const char *path)
 		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
 			continue;
 		any = true;
-		only = inherit_is_archive(e->d_name) &&
+		only = kp_is_archive_name(e->d_name) &&
 		       fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 		       S_ISREG(st.st_mode);
 	}

@@ -14,7 +14,7 @@ bool old_archive_is(const struct scan_entry *e)
 	const char *slash = strrchr(e->relative, '/'), *start = slash;
 
 	if (!S_ISREG(e->mode) || e->leftover || e->database || !slash ||
-	    !inherit_is_archive(slash + 1))
+	    !kp_is_archive_name(slash + 1))
 		return false;
 	while (start > e->relative && start[-1] != '/')
 		start--;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include "part_name.h"
 #include "packer/pack/archives/volume.h"
+#include "core/archive/naming.h"
 
 /* The set's own copy of the name FILE; NULL: it wrote no such archive. */
 static const char *written_name(const struct packing *p, const char *file)
@@ -40,7 +41,7 @@ static kpack_error_t archive_name(const struct packing *p, const char *place,
 
 	*out = NULL;
 	if (stem)
-		*out = volume_file_name(p->args.group, volume, stem);
+		*out = kp_archive_file_name(p->args.group, volume, stem);
 	free(stem);
 	return *out ? KPACK_SUCCESS : kp_fail_memory(why, strlen(place), "a name");
 }

@@ -14,6 +14,7 @@
 #include "core/target/target.h"
 #include "core/base/text.h"
 #include "volume.h"
+#include "core/archive/naming.h"
 
 /* The archives of an architecture or a family. */
 struct slot {
@@ -87,7 +88,7 @@ static kpack_error_t open_volume(struct archive_set *set, struct slot *s,
 	};
 	const struct existing_archive *there;
 
-	v->file = volume_file_name(set->options.group, v->number, s->stem);
+	v->file = kp_archive_file_name(set->options.group, v->number, s->stem);
 	if (!v->file)
 		return kp_fail_memory(why, strlen(s->stem), "a name");
 	if (!kp_component_ok(kp_span_str(v->file)))

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include "core/archive/archive.h"
 #include "volume.h"
+#include "core/archive/naming.h"
 
 static void existing_archive_fini(struct existing_archive *a)
 {
@@ -128,7 +129,7 @@ static kpack_error_t list_names(const char *path, const char *group,
 		struct kp_span stem;
 		unsigned number;
 
-		if (volume_split_name(d->d_name, group, &number, &stem))
+		if (kp_archive_name_split(d->d_name, group, &number, &stem))
 			err = add_archive(list, d->d_name, number, stem, why);
 	}
 	closedir(dir);

@@ -11,6 +11,7 @@
 #include "core/base/alloc.h"
 #include "core/view/view.h"
 #include "core/archive/find.h"
+#include "core/archive/naming.h"
 
 /* --- comparing contents -------------------------------------------------------------- */
 
@@ -235,13 +236,6 @@ static kpack_error_t copy_named_archive(const char *from, const char *to,
 	return err;
 }
 
-bool inherit_is_archive(const char *name)
-{
-	size_t n = strlen(name);
-
-	return n > 6 && strcmp(name + n - 6, ".kpack") == 0;
-}
-
 kpack_error_t inherit_archives(const char *from, const char *to, struct kpackx_error *why)
 {
 	kpack_error_t err = KPACK_SUCCESS;
@@ -252,7 +246,7 @@ kpack_error_t inherit_archives(const char *from, const char *to, struct kpackx_e
 		return kp_fail_errno(why, errno, "%s", from);
 	err = check_shown(from, to, why);
 	while (!err && (errno = 0, d = readdir(dir)))
-		if (inherit_is_archive(d->d_name))
+		if (kp_is_archive_name(d->d_name))
 			err = copy_named_archive(from, to, d->d_name, why);
 	if (!err && errno)
 		err = kp_fail_errno(why, errno, "%s", from);

@@ -15,7 +15,4 @@
 kpack_error_t inherit_archives(const char *from, const char *to,
 			       struct kpackx_error *why);
 
-/* Whether NAME is an archive's (*.kpack). */
-bool inherit_is_archive(const char *name);
-
 #endif

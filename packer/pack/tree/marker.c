@@ -48,7 +48,7 @@ static kpack_error_t add_archive(struct list *files, const struct family *family
 	if (asprintf(&stem, "%s%s", family ? "-" : "_",
 		     family ? family->name : KP_SEARCH_ARCH) < 0)
 		return kp_fail_memory(why, 0, "a marker");
-	file = volume_file_name(group, volume, stem);
+	file = kp_archive_file_name(group, volume, stem);
 	free(stem);
 	return add_text(files, file, why);
 }

@@ -170,7 +170,7 @@ bool output_is_inherited(const struct scan_entry *e)
 	if (e->relative[n] == '\0')
 		return !S_ISDIR(e->mode);
 	return !strchr(e->relative + n + 1, '/') && !S_ISDIR(e->mode) &&
-	       inherit_is_archive(e->relative + n + 1);
+	       kp_is_archive_name(e->relative + n + 1);
 }
 
 static char *destination(const struct converter *c, size_t entry)

@@ -10,8 +10,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define PREFIX ".kpack-split-wheel."
+#include "core/base/file.h"
 
 /* Limit of descriptors that nftw holds. */
 #define WALK_FDS 32
@@ -67,7 +66,7 @@ static void remove_all_left(const char *base)
 	const struct dirent *e;
 
 	while (dir && (e = readdir(dir)))
-		if (strncmp(e->d_name, PREFIX, strlen(PREFIX)) == 0)
+		if (strncmp(e->d_name, KP_TEMP_WHEEL, strlen(KP_TEMP_WHEEL)) == 0)
 			remove_left(base, e->d_name);
 	if (dir)
 		closedir(dir);
@@ -88,7 +87,7 @@ static bool is_ours(const struct wheel_temp *t)
 static kpack_error_t make_directory(const char *base, struct wheel_temp *out,
 				    struct kpackx_error *why)
 {
-	if (asprintf(&out->path, "%s/" PREFIX "XXXXXX", base) < 0) {
+	if (asprintf(&out->path, "%s/" KP_TEMP_WHEEL "XXXXXX", base) < 0) {
 		out->path = NULL;
 		return kp_fail_memory(why, strlen(base), "a path");
 	}

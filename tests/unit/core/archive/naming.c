@@ -6,9 +6,65 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <cmocka.h>
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static void archives_are_named_and_recognised(void **state)
+{
+	static const struct {
+		const char *name, *group;
+		unsigned volume; /* 0: no archive of the group */
+		const char *stem;
+	} names[] = {
+		{"rocm_gfx942.kpack", "rocm", 1, "_gfx942"},
+		{"rocm_gfx90a:xnack+.kpack", "rocm", 1, "_gfx90a:xnack+"},
+		{"rocm-gfx11.kpack", "rocm", 1, "-gfx11"},
+		{"rocm.2_gfx942.kpack", "rocm", 2, "_gfx942"},
+		{"rocm.4294967295_x.kpack", "rocm", UINT32_MAX, "_x"},
+		{"rocm.4294967296_x.kpack", "rocm", 0, NULL},
+		{"rocm.1_gfx942.kpack", "rocm", 0, NULL},
+		{"rocm.02_gfx942.kpack", "rocm", 0, NULL},
+		{"rocm.kpack", "rocm", 0, NULL},
+		{"rocm.2.kpack", "rocm", 0, NULL},
+		{"rocm2_gfx942.kpack", "rocm", 0, NULL},
+		{"rocm_gfx942.kpac", "rocm", 0, NULL},
+		{"roc", "rocm", 0, NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(names); i++) {
+		struct kp_span stem;
+		unsigned volume;
+		char *again, *text;
+
+		if (!names[i].volume) {
+			assert_false(kp_archive_name_split(names[i].name, names[i].group,
+							   &volume, &stem));
+			continue;
+		}
+		assert_true(kp_archive_name_split(names[i].name, names[i].group, &volume,
+						  &stem));
+		assert_int_equal(volume, names[i].volume);
+		assert_true(kp_span_is(stem, names[i].stem));
+		text = strndup((const char *)stem.data, stem.size);
+		again = kp_archive_file_name(names[i].group, volume, text);
+		assert_string_equal(again, names[i].name);
+		free(again);
+		free(text);
+	}
+	assert_true(kp_is_archive_name("a.kpack"));
+	assert_true(kp_is_archive_name(".kpack/a.kpack"));
+	assert_false(kp_is_archive_name(".kpack"));
+	assert_false(kp_is_archive_name(".kpack/.a.kpack"));
+	assert_false(kp_is_archive_name(".a.kpack"));
+	assert_false(kp_is_archive_name("a.kpack.tmp"));
+	assert_int_equal(kp_archive_stem(kp_span_str("a.kpack")), 1);
+	assert_int_equal(kp_archive_stem(kp_span_str(".kpack")), 0);
+	assert_int_equal(kp_archive_stem(kp_span_str("kpack")), 0);
+}
 
 static void keys_are_split(void **state)
 {
@@ -148,6 +204,7 @@ static void the_papers_keys_have_paths(void **state)
 int main(void)
 {
 	const struct CMUnitTest naming[] = {
+		cmocka_unit_test(archives_are_named_and_recognised),
 		cmocka_unit_test(keys_are_split),
 		cmocka_unit_test(entries_have_file_names),
 		cmocka_unit_test(file_names_have_at_most_255_bytes),
