@@ -283,15 +283,20 @@ give_back := $(if $(SUDO_UID),; status=$$?; chown -R $(SUDO_UID):$(SUDO_GID) bui
 # tests/run ends with a single prove for everything, so that its summary is the last output.
 builds = $(foreach m,$(1),$(m)=$(if $(filter $(m),$(MODE)),$(O),build/$(m)))
 
-check: ## build and test everything; as root, install missing packages first. Also MODE=asan, tsan
+check: ## build and test; as root, install missing packages first. Also MODE=asan, tsan
 	@contrib/install-deps build test
 	@$(MAKE) --no-print-directory $(jobs) check-build $(give_back)
 	@tests/run $(call builds,$(MODE) $(sanitized)) $(give_back)
 
+check-all: ## check, and the tests that take long or need large packages (LLVM 22, Chromium, Slurm)
+	@contrib/install-deps build test test-all
+	@$(MAKE) --no-print-directory $(jobs) check-build $(give_back)
+	@CHECK_ALL=1 tests/run $(call builds,$(MODE) $(sanitized)) $(give_back)
+
 check-sanitizers: ## run the unit and integration tests in MODE=asan and MODE=tsan
-	@contrib/install-deps build test
+	@contrib/install-deps build test test-all
 	@$(MAKE) --no-print-directory $(jobs) check-build-asan check-build-tsan
-	@tests/run $(call builds,asan tsan)
+	@CHECK_ALL=1 tests/run $(call builds,asan tsan)
 
 check-build: all $(units) $(fuzz) $(stub) $(loaders) $(posix) $(examples) $(foreach m,$(sanitized),check-build-$(m))
 check-build-%:
@@ -299,8 +304,8 @@ check-build-%:
 
 check-units: $(units) ## run only the unit tests
 	@CHECK_ONLY=unit tests/run $(MODE)=$(O)
-check-integration: all $(stub) $(loaders) $(posix) $(examples) ## run only the integration tests
-	@CHECK_ONLY=bats tests/run $(MODE)=$(O)
+check-integration: all $(stub) $(loaders) $(posix) $(examples) ## run only the integration tests, all of them
+	@CHECK_ALL=1 CHECK_ONLY=bats tests/run $(MODE)=$(O)
 check-layering: all ## check includes between folders, and the library's exports
 	@CHECK_ONLY=layering tests/run $(MODE)=$(O)
 check-abi: all ## compare the library's interface with tests/abi.txt
@@ -314,6 +319,7 @@ check-switches: ## build with each optional library switched off
 
 FUZZ_SECONDS ?= 60
 fuzz: ## run every fuzz target for FUZZ_SECONDS (60) each
+	@contrib/install-deps build fuzz
 	@$(MAKE) --no-print-directory $(jobs) MODE=fuzz CC=clang fuzz-build
 	@$(MAKE) --no-print-directory MODE=fuzz CC=clang fuzz-run
 fuzz-build: $(fuzz)
@@ -500,7 +506,7 @@ help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' Makefile
 
 FORCE:
-.PHONY: all units stub loaders posix bench-programs examples check check-sanitizers check-build check-units \
+.PHONY: all units stub loaders posix bench-programs examples check check-all check-sanitizers check-build check-units \
 	check-integration check-layering check-abi check-help check-install check-switches fuzz fuzz-build \
 	fuzz-run fmt lint demo install install-files uninstall install-dropin install-dropin-files \
 	uninstall-dropin clean help FORCE

@@ -3,6 +3,8 @@
 # alike must leave the same files, exit alike and say the same.  Where clang's tool is wrong, what
 # is right is computed here.
 
+# bats file_tags=all
+
 bats_require_minimum_version 1.5.0
 
 python=/usr/bin/python3

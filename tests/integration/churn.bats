@@ -2,6 +2,8 @@
 # A mount used in every way while its archives are added, replaced, removed, rewritten in place
 # and moved: contrib/bench/churn, for a minute.
 
+# bats file_tags=all
+
 bats_require_minimum_version 1.5.0
 
 bench=$BATS_TEST_DIRNAME/../../contrib/bench

@@ -3,6 +3,8 @@
 # that clang's own tools take out, where these tools are right: clang-offload-bundler on the
 # section of one object file, llvm-objdump on linked files whose bundles are not compressed.
 
+# bats file_tags=all
+
 python=/usr/bin/python3
 tools=$BATS_TEST_DIRNAME
 export PYTHONDONTWRITEBYTECODE=1

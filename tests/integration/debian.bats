@@ -30,7 +30,7 @@ teardown() {
 	done
 }
 
-# bats test_tags=slow
+# bats test_tags=slow, all
 @test "the packages are built, lintian finds nothing, and what is in them works" {
 	command -v dpkg-buildpackage dh lintian || skip "no dpkg-dev, debhelper and lintian"
 	export DEB_BUILD_OPTIONS='nocheck parallel=2'

@@ -4,7 +4,7 @@
 
 load packing.bash
 
-# bats file_tags=plain
+# bats file_tags=plain, all
 
 recipes=$BATS_TEST_DIRNAME/../../contrib/distributed
 

@@ -3,6 +3,8 @@
 # line, with the inputs they name: what ours make is what LLVM's make.  Where a line cannot work
 # with any bundler of today its words are kept for the error, and what works stands after it.
 
+# bats file_tags=all
+
 load proof.bash
 load dropin.bash
 

@@ -2,6 +2,8 @@
 # clang-22 compiles and links HIP with our bundler and packager in the place of LLVM's: nothing
 # fails, and a runtime gets the same code objects.
 
+# bats file_tags=all
+
 load proof.bash
 load dropin.bash
 

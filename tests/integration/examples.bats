@@ -150,6 +150,7 @@ loads() { # LIBRARY FROM OPTION...
 	loads out/libx.so "an archive" --then 'test ! -e out/.kpack && mv away out/.kpack'
 }
 
+# bats test_tags=all
 @test "runtime: nothing is opened while a library is loaded" {
 	need_clang
 	command -v strace >/dev/null || skip "no strace"

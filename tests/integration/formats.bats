@@ -452,6 +452,7 @@ check_archives() { # DIR PREFIX FILE...
 	fusermount3 -u mnt
 }
 
+# bats test_tags=all
 @test "host binaries with CUDA's code: noted, and packed with --archives-only" {
 	have || skip "no clang-22"
 	mkdir -p in
@@ -507,6 +508,7 @@ check_archives() { # DIR PREFIX FILE...
 	END
 }
 
+# bats test_tags=all
 @test "what clang makes: objects, static libraries, bitcode of device and host" {
 	have || skip "no clang-22, clang-tools-22 or llvm-22"
 	cat >k.hip <<-'END'

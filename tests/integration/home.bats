@@ -314,6 +314,7 @@ offered() {
 	[ "$(offered 'kpackfs --status mn')" = mnt ]
 }
 
+# bats test_tags=all
 @test "fish does" {
 	command -v fish >/dev/null || skip "no fish"
 	# asked for LINE
@@ -326,6 +327,7 @@ offered() {
 	[ "$(fishing 'kpackfs --st')" = --status ]
 }
 
+# bats test_tags=all
 @test "zsh does" {
 	command -v zsh >/dev/null || skip "no zsh"
 	# pressed LINE PATTERN: what appears behind the line after a tab has PATTERN

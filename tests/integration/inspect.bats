@@ -453,6 +453,7 @@ assert image["size"] == os.stat(got["file"]).st_size'
 	[ -z "$(ls out)" ]
 }
 
+# bats test_tags=all
 @test "kernels: listed where they are few, with what they use" {
 	command -v clang-22 >/dev/null || skip "no clang-22"
 	for n in $(seq 120); do
@@ -528,6 +529,7 @@ assert image["size"] == os.stat(got["file"]).st_size'
 	cmp two.tileirbc out/generic.tileirbc
 }
 
+# bats test_tags=all
 @test "what clang's tools nest: taken out the same as by them" {
 	command -v clang-22 >/dev/null || skip "no clang-22"
 	command -v clang-offload-bundler-22 >/dev/null || skip "no clang-offload-bundler-22"
@@ -644,6 +646,7 @@ assert image["size"] == os.stat(got["file"]).st_size'
 	done
 }
 
+# bats test_tags=all
 @test "what clang makes" {
 	command -v clang-22 >/dev/null || skip "no clang-22"
 	command -v clang-offload-bundler-22 >/dev/null || skip "no clang-offload-bundler-22"

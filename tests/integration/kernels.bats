@@ -2,6 +2,8 @@
 # What kpack inspect says of code objects that clang-22 makes, for every processor: what
 # llvm-readelf-22 says of their flags and notes.
 
+# bats file_tags=all
+
 load proof.bash
 
 setup() {

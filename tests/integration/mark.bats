@@ -594,6 +594,7 @@ old_kernel_starts() { # PROGRAM
 	END
 }
 
+# bats test_tags=all
 @test "strip-safe: a stripped program" {
 	command -v clang-22 >/dev/null && command -v strip >/dev/null || skip "no clang-22 or binutils"
 	cat >a.hip <<-'END'

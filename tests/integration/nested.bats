@@ -3,6 +3,8 @@
 # object, text bundles, archives of other tools.  What inspect finds must be what LLVM's own
 # tools take out of the single files; archives of device code must be theirs byte by byte.
 
+# bats file_tags=all
+
 python=/usr/bin/python3
 bundler=clang-offload-bundler-22
 

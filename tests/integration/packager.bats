@@ -2,6 +2,8 @@
 # kpack as clang-offload-packager and llvm-offload-binary: the same command lines for it and for
 # LLVM 22's, of which the same files must come, the same output and exit statuses.
 
+# bats file_tags=all
+
 python=/usr/bin/python3
 
 have() {

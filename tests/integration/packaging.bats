@@ -144,6 +144,7 @@ fails_with() {
 	[ -z "$(dpkg-deb -c out/rocm-blas_8.0.0_amd64.deb | awk '$2 != "root/root"')" ]
 }
 
+# bats test_tags=all
 @test "Debian: lintian has no errors but for where the files go" {
 	needs dpkg-deb lintian
 	plain_tree gfx1100
@@ -188,6 +189,7 @@ fails_with() {
 	[ "$(stat -c %a $generic/run $generic/private | paste -sd ' ')" = "777 700" ]
 }
 
+# bats test_tags=all
 @test "a prefix that is a symbolic link" {
 	needs dpkg-deb rpmbuild
 	plain_tree gfx1100
@@ -393,6 +395,7 @@ fails_with() {
 	diff -r a b
 }
 
+# bats test_tags=all
 @test "rpm: one spec, a subpackage for each architecture" {
 	needs rpmbuild
 	split_tree
@@ -427,6 +430,7 @@ fails_with() {
 	cmp split/blas_generic/lib/libblas.so.1 root/opt/rocm/lib/libblas.so.1
 }
 
+# bats test_tags=all
 @test "rpm: names, modes and links; --build; a release and an epoch" {
 	needs rpmbuild
 	plain_tree gfx1100
@@ -471,6 +475,7 @@ fails_with() {
 	[ "$(ls -A out | wc -l)" = 2 ]
 }
 
+# bats test_tags=all
 @test "nobody reads what was made, no TMPDIR, and names with blanks" {
 	needs dpkg-deb
 	plain_tree gfx1100 gfx942

@@ -48,6 +48,7 @@ teardown() {
 	[ "$(stat -c %s out/librocsparse.so.*)" -lt 20000000 ]
 }
 
+# bats test_tags=all
 @test "shared libraries" {
 	need_clang
 	for ld in $(linkers); do
@@ -58,6 +59,7 @@ teardown() {
 	done
 }
 
+# bats test_tags=all
 @test "programs, position-independent or not" {
 	need_clang
 	for name in a b; do
@@ -73,6 +75,7 @@ teardown() {
 	done
 }
 
+# bats test_tags=all
 @test "RELR" {
 	need_clang
 	link -shared -fuse-ld=bfd -Wl,-z,pack-relative-relocs a.o b.o c.o -o libbfd.so
@@ -90,6 +93,7 @@ teardown() {
 	elfcheck libpacked.so out/libpacked.so
 }
 
+# bats test_tags=all
 @test "-fgpu-rdc: several wrappers for one bundle, through symbols" {
 	need_clang
 	rdc=(--no-offload-new-driver -fgpu-rdc)
@@ -111,6 +115,7 @@ teardown() {
 	done
 }
 
+# bats test_tags=all
 @test "the new driver" {
 	need_clang
 	for name in a b; do
@@ -126,6 +131,7 @@ teardown() {
 	proves librdc.so
 }
 
+# bats test_tags=all
 @test "compressed, and compressed beside plain" {
 	need_clang
 	hip -fPIC --offload-compress -c a.hip -o a.o
@@ -136,6 +142,7 @@ teardown() {
 	done
 }
 
+# bats test_tags=all
 @test "a tree: a program, its libraries, links, other places" {
 	need_clang
 	mkdir -p fat/bin fat/lib/deep/er
@@ -163,6 +170,7 @@ teardown() {
 	[ "$(awk 'NF == 5' two | wc -l)" = 5 ]
 }
 
+# bats test_tags=all
 @test "kpack mark convert, by hand" {
 	need_clang
 	link -pie -fuse-ld=lld a.o c.o main.o -o prog
@@ -198,6 +206,7 @@ teardown() {
 }
 
 # KPACK_SEEDS=FIRST-LAST tries others
+# bats test_tags=all
 @test "random hosts" {
 	need_clang
 	range=${KPACK_SEEDS:-1-40}
@@ -208,6 +217,7 @@ teardown() {
 	done
 }
 
+# bats test_tags=all
 @test "random hosts of AArch64, which are not run" {
 	need_clang
 	for seed in $(seq 1 12); do

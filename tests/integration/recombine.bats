@@ -157,6 +157,7 @@ absent() {
 	[ "$(grep -c " $1 none" log)" = 3 ]
 }
 
+# bats test_tags=all
 @test "the joined library finds the code of each family that is installed" {
 	need_clang
 	sources
@@ -177,6 +178,7 @@ absent() {
 	done
 }
 
+# bats test_tags=all
 @test "a host that is really another is found, where addresses moved too" {
 	need_clang
 	sources

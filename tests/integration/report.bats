@@ -384,7 +384,7 @@ make_tree() {
 	grep -q 'other libraries' page.html
 }
 
-# bats test_tags=plain
+# bats test_tags=plain, all
 @test "in a browser: tables sort, libraries zoom, nothing is loaded, nobody complains" {
 	make_tree
 	report -q -o page.html tree
@@ -437,7 +437,7 @@ make_tree() {
 	EOF
 }
 
-# bats test_tags=plain
+# bats test_tags=plain, all
 @test "in a browser: an address opens a table sorted" {
 	make_tree
 	report -q -o page.html tree
@@ -454,7 +454,7 @@ make_tree() {
 	EOF
 }
 
-# bats test_tags=plain
+# bats test_tags=plain, all
 @test "in a browser: without JavaScript the same is there" {
 	make_tree
 	report -q -o page.html tree
@@ -484,7 +484,7 @@ make_tree() {
 	EOF
 }
 
-# bats test_tags=plain
+# bats test_tags=plain, all
 @test "in a browser: it is not blank, in the light and in the dark" {
 	make_tree
 	report -q -o page.html tree
@@ -511,7 +511,7 @@ make_tree() {
 	EOF
 }
 
-# bats test_tags=plain
+# bats test_tags=plain, all
 @test "in a browser: what hostile names say is not done" {
 	py <<-'EOF'
 	from mkarchive import Archive, noise

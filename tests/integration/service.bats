@@ -244,7 +244,7 @@ calls_of() { # @SET|CALL...
 	done
 }
 
-# bats test_tags=plain
+# bats test_tags=plain, all
 @test "the service's filter lets every system call of a whole life through" {
 	needs_root
 	command -v systemd-analyze strace >/dev/null || skip "no systemd-analyze and strace"
@@ -271,6 +271,7 @@ calls_of() { # @SET|CALL...
 		"$units"/kpackfs@.service "$units"/user/kpackfs@.service || false
 }
 
+# bats test_tags=all
 @test "systemd takes the services and the automount" {
 	command -v systemd-analyze >/dev/null || skip "no systemd-analyze"
 	cp "$units"/*mount .

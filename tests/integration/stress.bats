@@ -32,6 +32,7 @@ all_end_well() { # PID...
 	for p; do wait "$p"; done
 }
 
+# bats test_tags=all
 @test "fio: blocks with checksums that were written before packing, read in every way" {
 	mkdir files
 	cat >write.fio <<-END
@@ -123,6 +124,7 @@ jobs() {
 	done
 }
 
+# bats test_tags=all
 @test "fio: several jobs in one file, of odd blocks, mapped and read" {
 	make_files 40
 	big=$(find_largest)
@@ -344,6 +346,7 @@ overlay() { # OPTION...
 	check_sums
 }
 
+# bats test_tags=all
 @test "stress-ng above the mount, and readers below" {
 	must_be_root
 	make_files 60

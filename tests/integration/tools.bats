@@ -2,6 +2,8 @@
 # What others do to binaries afterwards: each converted file must survive it, still load, and
 # still give the same code.  Tools may complain of what they complained of before.
 
+# bats file_tags=all
+
 load proof.bash
 
 # NAMES of files: fat/NAME and out/NAME

@@ -2,6 +2,8 @@
 # Wrappers where clang and the linkers leave them: in their section, or merged into other data as a
 # linker script can do it; for every machine there is.
 
+# bats file_tags=all
+
 archs=(--offload-arch=gfx1100)
 
 have() {
