@@ -5,7 +5,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include "core/base/bounds.h"
-#include "decode.h"
+#include "drive.h"
+#include "serve.h"
 #include "core/base/alloc.h"
 #include "requests.h"
 #include "counters.h"
@@ -32,101 +33,6 @@ struct content {
 	bool has_janitor;
 	pthread_t threads[];
 };
-
-/* Requests. */
-
-/* A new piece for the next bytes of R. */
-static struct piece *piece_for(struct content *c, const struct request *r)
-{
-	uint64_t number = request_number(r), left = r->size - number * r->unit;
-	struct piece *p = pieces_add(&c->decoding.pieces, request_key(r), r->unit, number,
-				     left < r->unit ? left : r->unit);
-
-	if (!p)
-		return NULL;
-	p->kind = r->kind;
-	p->window = r->window;
-	p->origin = origin_ref(r->what.origin);
-	return p;
-}
-
-enum claim {
-	READY,  /* r->ready has the next bytes */
-	DECODE, /* the caller must decode *out; R waits there */
-	PARKED, /* R waits for another thread */
-	NO_MEMORY,
-};
-
-/* Find the piece that has, or will have, the next bytes of R. */
-static enum claim claim_piece(struct content *c, struct request *r, struct piece **out)
-{
-	struct piece *p = pieces_find(&c->decoding.pieces, request_key(r), r->unit,
-				      request_number(r));
-
-	if (p && request_fits(p, r)) {
-		request_ready(&c->decoding.pieces, &c->decoding.stats, r, p);
-		return READY;
-	}
-	r->waited = true;
-	if (!p) {
-		p = piece_for(c, r);
-		if (!p)
-			return NO_MEMORY;
-		if (p->size <= INLINE_MAX && p->kind != PIECE_SEGMENT &&
-		    pieces_admit(&c->decoding.pieces, p)) {
-			/* R can stay on the stack: no other thread sees it, and it moves
-			 * to the heap if it has to wait again. */
-			p->parked = r;
-			*out = p;
-			return DECODE;
-		}
-		pieces_queue(&c->decoding.pieces, p);
-	}
-	return request_park(p, r) ? PARKED : NO_MEMORY;
-}
-
-/* Advance R by one piece; returns the requests that can continue now. */
-static struct request *serve_request(struct content *c, struct request *r)
-{
-	struct piece *p = NULL;
-	enum claim claimed = READY;
-	bool more;
-
-	if (!r->ready) {
-		pieces_enter(&c->decoding.pieces);
-		claimed = claim_piece(c, r, &p);
-		pieces_leave(&c->decoding.pieces);
-	}
-	if (claimed == DECODE)
-		return decoding_produce(&c->decoding, p);
-	if (claimed == NO_MEMORY) {
-		struct kpackx_error why = {0};
-
-		kp_fail_memory(&why, sizeof(*p), "a read");
-		request_fail(r, &why);
-	}
-	if (claimed != READY)
-		return NULL;
-	p = r->ready;
-	r->ready = NULL;
-	more = request_give(r, p);
-	pieces_enter(&c->decoding.pieces);
-	pieces_unpin(&c->decoding.pieces, p);
-	pieces_leave(&c->decoding.pieces);
-	return more ? r : NULL;
-}
-
-/* Serve all of LIST until each is answered or parked. */
-static void run_requests(struct content *c, struct request *list)
-{
-	while (list) {
-		struct request *r = list;
-
-		list = r->next;
-		r->next = NULL;
-		list = requests_join(serve_request(c, r), list);
-	}
-}
 
 void content_read(struct content *c, struct origin_entry what, uint64_t off, size_t len,
 		  void *token)
@@ -239,7 +145,7 @@ void content_read_to(struct content *c, struct origin_entry what, uint64_t off,
 		return;
 	}
 	origin_ref(what.origin);
-	run_requests(c, &r);
+	requests_serve(&c->decoding, &r);
 }
 
 void content_shrink(struct content *c, unsigned percent)
@@ -271,10 +177,7 @@ static void *decoder(void *arg)
 	struct piece *p;
 
 	while ((p = pieces_take(&c->decoding.pieces)))
-		if (p->kind == PIECE_SEGMENT)
-			decoding_drive(&c->decoding, p);
-		else
-			run_requests(c, decoding_produce(&c->decoding, p));
+		drive_piece(&c->decoding, p);
 	return NULL;
 }
 
@@ -319,8 +222,6 @@ kpack_error_t content_new(const struct content_options *options, struct content 
 		return kp_fail_memory(why, size, "decoders");
 	c->options = *options;
 	decoding_init(&c->decoding, &c->options);
-	c->decoding.run = run_requests;
-	c->decoding.content = c;
 	if (!start_threads(c)) {
 		content_free(c);
 		return kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY, "cannot start threads");

@@ -5,13 +5,6 @@
 #include "core/base/alloc.h"
 #include "counters.h"
 
-/* Bytes that are decoded between two checks for requests that can be answered. */
-#define STEP (256 << 10)
-
-/* The most segments before and behind the target that are kept, if there is room. */
-#define KEEP_BEFORE 8
-#define KEEP_BEHIND 4
-
 /* Archives that were written to. */
 
 static bool note_changed(struct decoding *m, uint32_t serial)
@@ -48,8 +41,7 @@ kpack_error_t decoding_check(struct decoding *m, struct origin *o,
 
 /* Pieces. */
 
-/* The entry of P, which is not decoded yet. */
-static struct origin_entry piece_entry(const struct piece *p)
+struct origin_entry decoding_entry(const struct piece *p)
 {
 	return (struct origin_entry){p->origin, (size_t)(p->entry & UINT32_MAX)};
 }
@@ -58,7 +50,7 @@ static kpack_error_t decode_chunk(struct decoding *m, struct piece *p,
 				  struct kpackx_error *why)
 {
 	struct table *t;
-	kpack_error_t err = chunk_tables_get(&m->tables, piece_entry(p), &t, why);
+	kpack_error_t err = chunk_tables_get(&m->tables, decoding_entry(p), &t, why);
 
 	/* Core checked at open that the table agrees with the metadata and the size. */
 	if (!err) {
@@ -78,45 +70,10 @@ static kpack_error_t read_plain(struct piece *p, struct origin_entry what,
 				     &got, why);
 }
 
-/* Publish that READY bytes are decoded, and wake the requests that wait for them. */
-static kpack_error_t publish_progress(struct decoding *m, struct piece *p, uint64_t ready,
-				      struct kpackx_error *why)
-{
-	struct request *list;
-	bool stop;
-
-	KP_TRY(decoding_check(m, p->origin, why));
-	pieces_enter(&m->pieces);
-	p->ready = ready;
-	stop = m->pieces.stop;
-	list = requests_take(&m->pieces, &m->stats, p);
-	pieces_leave(&m->pieces);
-	m->run(m->content, list);
-	return stop ? kp_fail(why, KPACK_ERROR_IO_ERROR, "unmounted") : KPACK_SUCCESS;
-}
-
-static kpack_error_t decode_stream(struct decoding *m, struct piece *p,
-				   struct origin_entry what, struct kpackx_error *why)
-{
-	struct kp_stream *s = NULL;
-	uint64_t ready = 0;
-	kpack_error_t err =
-		kp_stream_open(what.origin->archive, what.entry, p->buffer.data, &s, why);
-
-	while (!err && ready < p->size) {
-		err = kp_stream_step(s, STEP, &ready, why);
-		/* The last bytes are published when the piece is done. */
-		if (!err && ready < p->size)
-			err = publish_progress(m, p, ready, why);
-	}
-	kp_stream_close(s);
-	return err;
-}
-
 static kpack_error_t decode_bytes(struct decoding *m, struct piece *p,
 				  struct kpackx_error *why)
 {
-	struct origin_entry what = piece_entry(p);
+	struct origin_entry what = decoding_entry(p);
 
 	if (!pieces_back(&m->pieces, p))
 		return kp_fail_memory(why, p->size, "decoded bytes");
@@ -124,8 +81,6 @@ static kpack_error_t decode_bytes(struct decoding *m, struct piece *p,
 		return decode_chunk(m, p, why);
 	if (p->kind == PIECE_PLAIN)
 		return read_plain(p, what, why);
-	if (p->size > INLINE_MAX)
-		return decode_stream(m, p, what, why);
 	return kp_archive_read(what.origin->archive, what.entry, p->buffer.data, why);
 }
 
@@ -140,9 +95,8 @@ static kpack_error_t decode_piece(struct decoding *m, struct piece *p,
 	return changed ? changed : err;
 }
 
-/* The decode of P failed with WHY.  Returns the requests that waited, for that error. */
-static struct request *fail_piece(struct decoding *m, struct piece *p,
-				  const struct kpackx_error *why)
+struct request *decoding_fail(struct decoding *m, struct piece *p,
+			      const struct kpackx_error *why)
 {
 	struct request *failed = p->parked;
 
@@ -153,9 +107,8 @@ static struct request *fail_piece(struct decoding *m, struct piece *p,
 	return failed;
 }
 
-/* Report a failure, unless its cause is that everything is being stopped. */
-static void report_failure(struct decoding *m, struct origin_entry what,
-			   const struct kpackx_error *why)
+void decoding_report(struct decoding *m, struct origin_entry what,
+		     const struct kpackx_error *why)
 {
 	bool stop;
 
@@ -166,17 +119,15 @@ static void report_failure(struct decoding *m, struct origin_entry what,
 		m->options->failure(m->options->user, what, why);
 }
 
-struct request *decoding_produce(struct decoding *m, struct piece *p)
+struct request *decoding_finish(struct decoding *m, struct piece *p, uint64_t since,
+				kpack_error_t err, const struct kpackx_error *why)
 {
-	struct kpackx_error why = {0};
-	uint64_t since = counters_now();
-	kpack_error_t err = decode_piece(m, p, &why);
-	struct origin_entry what = piece_entry(p);
+	struct origin_entry what = decoding_entry(p);
 	struct request *failed = NULL, *woken = NULL;
 
 	pieces_enter(&m->pieces);
 	if (err) {
-		failed = fail_piece(m, p, &why);
+		failed = decoding_fail(m, p, why);
 	} else {
 		pieces_done(&m->pieces, p, false);
 		counters_decode(&m->stats, p->size, since);
@@ -186,246 +137,19 @@ struct request *decoding_produce(struct decoding *m, struct piece *p)
 	pieces_unpin(&m->pieces, p);
 	pieces_leave(&m->pieces);
 	if (err)
-		report_failure(m, what, &why);
-	requests_fail(failed, &why);
+		decoding_report(m, what, why);
+	requests_fail(failed, why);
 	origin_unref(what.origin);
 	return woken;
 }
 
-/* Passes. */
-
-/* A thread's run of a pass, until TARGET is decoded. */
-struct drive {
-	struct decoding *m;
-	struct pass *pass;
-	struct piece *target;
-	struct origin_entry what;
-	uint64_t size; /* of the entry */
-	bool failed;   /* the pass failed behind the target */
-	struct buffer scratch;
-};
-
-static kpack_error_t open_pass(struct drive *d, struct kpackx_error *why)
+struct request *decoding_produce(struct decoding *m, struct piece *p)
 {
-	if (!d->pass)
-		return kp_fail_memory(why, sizeof(*d->pass), "a decoder");
-	if (d->pass->decoder)
-		return KPACK_SUCCESS;
-	return kp_pass_open(d->what.origin->archive, d->what.entry, d->pass->window,
-			    &d->pass->decoder, why);
-}
-
-static size_t segment_size(const struct drive *d, uint64_t number)
-{
-	uint64_t left = d->size - number * SEGMENT;
-
-	return left < SEGMENT ? (size_t)left : SEGMENT;
-}
-
-/* An admitted piece that keeps segment NUMBER; NULL: the segment is not kept. */
-static struct piece *keeper(const struct drive *d, uint64_t number)
-{
-	struct pieces *ps = &d->m->pieces;
-	const struct piece *target = d->target;
-	struct piece *p = pieces_find(ps, target->entry, SEGMENT, number);
-
-	if (p)
-		return p == target || pieces_catch(ps, p) ? p : NULL;
-	if (number + KEEP_BEFORE < target->number)
-		return NULL;
-	p = pieces_add_spare(ps, target->entry, SEGMENT, number, segment_size(d, number));
-	if (p) {
-		p->kind = PIECE_SEGMENT;
-		p->window = target->window;
-		p->origin = origin_ref(d->what.origin);
-	}
-	return p;
-}
-
-static uint8_t *segment_buffer(struct drive *d, struct piece *p)
-{
-	struct buffers *buffers = &d->m->pieces.buffers;
-
-	if (p)
-		return pieces_back(&d->m->pieces, p) ? p->buffer.data : NULL;
-	if (!d->scratch.data && !buffers_get(buffers, SEGMENT, &d->scratch))
-		return NULL;
-	return d->scratch.data;
-}
-
-static kpack_error_t decode_segment(struct drive *d, uint64_t number, struct piece *p,
-				    struct kpackx_error *why)
-{
-	uint8_t *buf = segment_buffer(d, p);
-	size_t size = segment_size(d, number);
-	kpack_error_t err, changed;
-
-	if (!buf)
-		return kp_fail_memory(why, size, "decoded bytes");
-	err = kp_pass_next(d->pass->decoder, buf, size, why);
-	changed = decoding_check(d->m, d->what.origin, why);
-	return changed ? changed : err;
-}
-
-/*
- * True if the pass failed because of a window wider than the first frame's, and the
- * budget allows a pass with a wider window.
- */
-static bool wants_more(const struct drive *d)
-{
-	return d->pass && d->pass->decoder && kp_pass_too_wide(d->pass->decoder) &&
-	       d->pass->window < pieces_window(&d->m->pieces);
-}
-
-/* P, which is not the target, was decoded, or failed with WHY: end its decode. */
-static void settle_piece(struct drive *d, struct piece *p, kpack_error_t err,
-			 const struct kpackx_error *why)
-{
-	struct decoding *m = d->m;
-	struct request *failed = NULL, *woken = NULL;
-
-	pieces_enter(&m->pieces);
-	if (err && p->parked && wants_more(d)) {
-		pieces_defer(&m->pieces, p, pieces_window(&m->pieces));
-		pieces_leave(&m->pieces);
-		return;
-	}
-	if (err && p->parked) {
-		failed = fail_piece(m, p, why);
-	} else if (err) {
-		pieces_done(&m->pieces, p, true);
-	} else {
-		pieces_done(&m->pieces, p, false);
-		woken = requests_take(&m->pieces, &m->stats, p);
-	}
-	origin_unref(p->origin); /* the pass has another reference */
-	p->origin = NULL;
-	pieces_unpin(&m->pieces, p);
-	pieces_leave(&m->pieces);
-	if (failed)
-		report_failure(m, d->what, why);
-	requests_fail(failed, why);
-	m->run(m->content, woken);
-}
-
-/* Decode the next segment of the pass. */
-static kpack_error_t advance_pass(struct drive *d, struct kpackx_error *why)
-{
-	struct decoding *m = d->m;
-	uint64_t since = counters_now(), number;
-	struct piece *p;
-	kpack_error_t err;
-	bool stop;
-
-	pieces_enter(&m->pieces);
-	stop = m->pieces.stop;
-	number = d->pass->at++;
-	p = keeper(d, number);
-	pieces_leave(&m->pieces);
-	err = stop ? kp_fail(why, KPACK_ERROR_IO_ERROR, "unmounted")
-		   : decode_segment(d, number, p, why);
-	if (!err) {
-		pieces_enter(&m->pieces);
-		counters_decode(&m->stats, segment_size(d, number), since);
-		pieces_leave(&m->pieces);
-	}
-	if (p && p != d->target)
-		settle_piece(d, p, err, why);
-	return err;
-}
-
-static bool at_end(const struct drive *d)
-{
-	return d->pass->at * SEGMENT >= d->size;
-}
-
-/*
- * True if the pass may decode another segment behind the target, for which there is room.
- */
-static bool may_go_on(const struct drive *d)
-{
-	struct pieces *ps = &d->m->pieces;
-	bool may;
-
-	if (at_end(d) || d->pass->at > d->target->number + KEEP_BEHIND)
-		return false;
-	pieces_enter(ps);
-	may = !ps->stop && pieces_has_spare(ps, SEGMENT) &&
-	      !pieces_find(ps, d->target->entry, SEGMENT, d->pass->at);
-	pieces_leave(ps);
-	return may;
-}
-
-static kpack_error_t reach_target(struct drive *d, struct kpackx_error *why)
-{
-	KP_TRY(decoding_check(d->m, d->what.origin, why));
-	KP_TRY(open_pass(d, why));
-	while (d->pass->at <= d->target->number)
-		KP_TRY(advance_pass(d, why));
-	return KPACK_SUCCESS;
-}
-
-static void end_drive(struct drive *d, kpack_error_t err, const struct kpackx_error *why)
-{
-	struct decoding *m = d->m;
-	struct request *failed = NULL;
-	bool again = err && wants_more(d);
-
-	pieces_enter(&m->pieces);
-	if (d->pass)
-		d->pass->ended |= err || d->failed || at_end(d);
-	if (again)
-		pieces_defer(&m->pieces, d->target, pieces_window(&m->pieces));
-	else if (err)
-		failed = fail_piece(m, d->target, why);
-	if (d->pass)
-		pieces_release(&m->pieces, d->pass);
-	if (!again) {
-		d->target->origin = NULL;
-		pieces_unpin(&m->pieces, d->target);
-	}
-	pieces_leave(&m->pieces);
-	buffers_put(&m->pieces.buffers, d->scratch);
-	if (err && !again)
-		report_failure(m, d->what, why);
-	requests_fail(failed, why);
-	if (!again)
-		origin_unref(d->what.origin);
-}
-
-/* Serve the target, which is decoded; it stays pinned while more segments are decoded. */
-static void serve_target(struct drive *d)
-{
-	struct decoding *m = d->m;
-	struct request *woken;
-
-	pieces_enter(&m->pieces);
-	pieces_done(&m->pieces, d->target, false);
-	woken = requests_take(&m->pieces, &m->stats, d->target);
-	pieces_leave(&m->pieces);
-	m->run(m->content, woken);
-}
-
-void decoding_drive(struct decoding *m, struct piece *p)
-{
-	struct drive d = {.m = m, .pass = p->pass, .target = p, .what = piece_entry(p)};
 	struct kpackx_error why = {0};
-	struct kp_entry_info info;
-	kpack_error_t err;
+	uint64_t since = counters_now();
+	kpack_error_t err = decode_piece(m, p, &why);
 
-	kp_archive_entry(d.what.origin->archive, d.what.entry, &info);
-	d.size = info.size;
-	err = reach_target(&d, &why);
-	if (!err) {
-		serve_target(&d);
-		/*
-		 * A failure here is reported to the requests for those bytes; for the
-		 * target it only ends the pass.
-		 */
-		while (!d.failed && may_go_on(&d))
-			d.failed = advance_pass(&d, &why) != KPACK_SUCCESS;
-	}
-	end_drive(&d, err, &why);
+	return decoding_finish(m, p, since, err, &why);
 }
 
 void decoding_init(struct decoding *m, const struct content_options *options)

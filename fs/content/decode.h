@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Produces the bytes of pieces: decodes each whole, or by a pass if it is a segment, and
- * wakes the requests that wait for the bytes.  The caller holds no lock.
+ * Decodes a piece at once, and what all decodes share: the pieces, the counters, the
+ * archives that were written to.  Serves no request: that is serve.h's, and drive.h
+ * decodes pieces that take longer.  The caller holds no lock unless a call says so.
  */
 #ifndef FS_CONTENT_DECODE_H
 #define FS_CONTENT_DECODE_H
@@ -11,9 +12,6 @@
 #include "requests.h"
 #include "chunk_tables.h"
 
-/* Bytes of a segment. */
-#define SEGMENT (512 << 10)
-
 struct decoding {
 	const struct content_options *options;
 	struct chunk_tables tables;
@@ -21,10 +19,6 @@ struct decoding {
 	struct content_stats stats; /* guarded by the lock of pieces */
 	uint32_t *changed; /* serials of origins that were written to; the same lock */
 	size_t n_changed, cap_changed;
-
-	/* Serves the requests of LIST, which can continue. */
-	void (*run)(struct content *content, struct request *list);
-	struct content *content;
 };
 
 /* OPTIONS are borrowed. */
@@ -40,11 +34,29 @@ void decoding_fini(struct decoding *m);
 kpack_error_t decoding_check(struct decoding *m, struct origin *o,
 			     struct kpackx_error *why);
 
+/* The entry of P, which is not decoded yet. */
+struct origin_entry decoding_entry(const struct piece *p);
+
 /* Decode P, which was admitted; returns the requests that can continue. */
 struct request *decoding_produce(struct decoding *m, struct piece *p);
 
-/* Decode P, a segment that was taken from the queue, and some segments around it. */
-void decoding_drive(struct decoding *m, struct piece *p);
+/*
+ * End the decode of P, which began at SINCE (counters_now): it has its bytes, or ERR and WHY
+ * say why not.  The requests that waited for it are failed, or returned: they can continue.
+ */
+struct request *decoding_finish(struct decoding *m, struct piece *p, uint64_t since,
+				kpack_error_t err, const struct kpackx_error *why);
+
+/*
+ * With the lock of the pieces: the decode of P failed with WHY.  Returns the requests that
+ * waited, for that error.
+ */
+struct request *decoding_fail(struct decoding *m, struct piece *p,
+			      const struct kpackx_error *why);
+
+/* Report a failure, unless its cause is that everything is being stopped. */
+void decoding_report(struct decoding *m, struct origin_entry what,
+		     const struct kpackx_error *why);
 
 /*
  * O will hardly be read any more: hold no reference to it longer than running decodes do.
