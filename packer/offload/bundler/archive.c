@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A heterogeneous device archive becomes an archive for each target: every entry of every
- * member that serves the target, named by the member and the entry.
+ * Split a heterogeneous device archive into an archive for each target.  The target's
+ * archive has every entry of every member that serves the target, named by the member and
+ * the entry.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -23,12 +24,14 @@ struct job {
 	struct bundler_input in;
 	struct kp_ar ar;
 	struct collection *collections; /* by target */
-	/* Entries that are not in the input as they are stand there until they are written. */
+	/*
+	 * Holds entries that the input does not contain verbatim until they are written.
+	 */
 	struct kp_outfile spool;
 	struct kp_sink spooled;
 };
 
-/* A member being taken apart. */
+/* A member that is being split into its entries. */
 struct member {
 	const char *name;
 	struct kp_source src;
@@ -53,7 +56,9 @@ static const char *extension(const struct entry_id *id, const char *dot)
 	return dot ? dot : "";
 }
 
-/* "func_1.o" -> "func_1-hip-amdgcn-amd-amdhsa--gfx906_xnack+func_1.bc"; NULL: no memory. */
+/*
+ * "func_1.o" -> "func_1-hip-amdgcn-amd-amdhsa--gfx906_xnack+func_1.bc"; NULL: no memory.
+ */
 static char *member_name(const char *name, const struct entry_id *id)
 {
 	const char *file = file_name(name), *dot = strrchr(file, '.');
@@ -76,7 +81,7 @@ static int out_of_memory(const struct job *j)
 	return llvm_error(j->b->tool, "out of memory");
 }
 
-/* On the disk where that works: archives can be large. */
+/* Put the spool on disk if possible: archives can be large. */
 static int open_spool(struct job *j)
 {
 	int fd = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -88,13 +93,16 @@ static int open_spool(struct job *j)
 	return fd < 0 ? llvm_error(j->b->tool, "cannot make a temporary file") : 0;
 }
 
-/* What was put there since BEFORE. */
+/* The bytes spooled since the spool had BEFORE bytes. */
 static struct kp_source spooled_since(const struct job *j, uint64_t before)
 {
 	return kp_source_fd(j->spool.fd, before, j->spooled.size - before);
 }
 
-/* The bytes of IMAGE, which stay: those of the archive themselves, or spooled. */
+/*
+ * Set OUT to bytes of IMAGE that stay valid: those in the archive itself, or spooled
+ * ones.
+ */
 static int fetch(struct job *j, struct member *m, size_t image, struct kp_source *out)
 {
 	struct kpackx_error why = {0};
@@ -108,7 +116,7 @@ static int fetch(struct job *j, struct member *m, size_t image, struct kp_source
 	}
 	if (bundler_parts_open(&m->parts, image, out, &why))
 		return bundler_fail_file(j->b, m->name, &why);
-	/* the archive stays open: what is in it, need not be copied */
+	/* the archive stays open: bytes in it need not be copied */
 	if (out->fd == j->in.fd && out->fd >= 0)
 		return 0;
 	if (kp_sink_copy(&j->spooled, out, &why))
@@ -173,7 +181,7 @@ static int take_entries(struct job *j, struct member *m)
 
 /* ---- -check-input-archive ---- */
 
-/* One states a feature that the other leaves open. */
+/* Whether one of the IDs states a feature that the other leaves open. */
 static bool conflict(const char *a, const char *b)
 {
 	struct entry_id x, y;
@@ -206,7 +214,7 @@ static int check_member(struct job *j, struct member *m)
 
 /* ---- members ---- */
 
-/* Read M's entries; SKIP: none can be read there, which is reported. */
+/* Read M's entries.  *SKIP: they cannot be read; a warning has been printed. */
 static int open_member(struct job *j, struct member *m, bool *skip)
 {
 	struct kpackx_error why = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Bundling: a text bundle, a plain or a compressed one, or an object with sections. */
+/* Write a bundle: text, plain, compressed, or an object with sections. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ struct job {
 	struct bundler_output *out;
 };
 
-/* ---- what is written ---- */
+/* ---- contents ---- */
 
 static kpack_error_t write_text(const struct job *j, struct kp_sink *sink,
 				struct kpackx_error *why)
@@ -38,7 +38,9 @@ static kpack_error_t write_text(const struct job *j, struct kp_sink *sink,
 	return err;
 }
 
-/* The next place for an object; false: no file is that long. */
+/*
+ * Place the next code object of SIZE bytes at *OFFSET; false: no file can be that long.
+ */
 static bool place(uint64_t *pos, unsigned align, uint64_t size, uint64_t *offset)
 {
 	uint64_t over = *pos % align;
@@ -83,7 +85,7 @@ static kpack_error_t write_header(const struct kp_bundle_row *rows, size_t n,
 	return err;
 }
 
-/* A file need not be reported of zeros. */
+/* Fill SINK with zeros up to offset TO.  In a file this is a hole. */
 static kpack_error_t advance(struct kp_sink *sink, uint64_t to, struct kpackx_error *why)
 {
 	if (!sink->out)
@@ -199,7 +201,7 @@ static kpack_error_t write_compressed(const struct job *j, struct kpackx_error *
 
 /* ---- the job ---- */
 
-/* Are entries to become sections of the host's object? */
+/* Whether the entries become sections of the host's object. */
 static bool is_object(const struct job *j)
 {
 	return strcmp(j->b->type, "o") == 0 && j->b->host != SIZE_MAX &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * clang-offload-bundler: what its command line asks for, and the modes.  Functions that return
- * int return an exit status, after the message that goes with it.
+ * clang-offload-bundler: its command line, read, and its modes.  Functions that return
+ * int return an exit status; on failure they have printed the message.
  */
 #ifndef PACKER_OFFLOAD_BUNDLER_BUNDLER_H
 #define PACKER_OFFLOAD_BUNDLER_BUNDLER_H
@@ -12,9 +12,9 @@
 #include "core/base/errors.h"
 #include "packer/offload/llvm/options.h"
 
-/* A target asked for, or the one an input is bundled for. */
+/* A target: the one to extract, or the one that an input is bundled for. */
 struct bundler_target {
-	const char *text;   /* as asked for */
+	const char *text;   /* as given in -targets */
 	char *name;         /* its ID in normal form */
 	struct entry_id id; /* of NAME */
 };
@@ -33,37 +33,37 @@ struct bundler {
 	bool allow_missing, check_archive, hip_openmp;
 	bool print_commands; /* -### */
 	bool compress, verbose;
-	bool debug; /* print what was compared with what */
+	bool debug; /* print each comparison of two IDs */
 	struct kp_ccob_form form;
 };
 
-/* A way to work. */
+/* The modes. */
 int bundler_bundle(const struct bundler *b);
 int bundler_unbundle(const struct bundler *b);
 int bundler_unbundle_archive(const struct bundler *b);
 int bundler_list(const struct bundler *b);
 
-/* The variables of the environment that stand for options. */
+/* Apply the environment variables that stand for options. */
 void bundler_environment(struct bundler *b);
 
-/* Take and check the N texts of -targets. */
+/* Parse and check the N texts of -targets. */
 int bundler_targets_read(struct bundler *b, const char *const *texts, size_t n);
 void bundler_targets_free(struct bundler *b);
 
 /* "error: 'FILE': TEXT" */
 int bundler_fail_file(const struct bundler *b, const char *file,
 		      const struct kpackx_error *why);
-/* What is wrong with the bundles in SRC, the WHAT ("input") called NAME. */
+/* Print WHY the bundles in SRC cannot be read; messages call SRC WHAT ("input") NAME. */
 int bundler_fail_parts(const struct bundler *b, const char *what, const char *name,
 		       const struct kp_source *src, const struct kpackx_error *why);
 /* "error: TEXT" */
 int bundler_fail(const struct bundler *b, const struct kpackx_error *why);
 
-/* Compare, and tell of it where -debug-only asks. */
+/* Compare CODE with TARGET; with -debug-only also print the verdict. */
 enum entry_verdict bundler_compare(const struct bundler *b, const struct entry_id *code,
 				   const struct bundler_target *target);
 
-/* With -verbose: what compressing or decompressing did, SECONDS long. */
+/* With -verbose: print the sizes and the speed of a (de)compression that took SECONDS. */
 void bundler_tell_compressed(const struct bundler *b, uint64_t size, uint64_t decoded,
 			     double seconds);
 void bundler_tell_decompressed(const struct bundler *b, const struct kp_ccob_form *form,

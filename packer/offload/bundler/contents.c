@@ -10,7 +10,7 @@
 #include "core/format/llvm/text_bundle.h"
 #include "core/base/bounds.h"
 
-/* Sections of entries are called so, and their ID. */
+/* The section of an entry is named this, followed by the entry's ID. */
 #define SECTION_PREFIX "__CLANG_OFFLOAD_BUNDLE__"
 
 bool bundler_type_known(const char *type)
@@ -49,7 +49,7 @@ static bool is_ccob(struct kp_span head)
 	return kp_span_starts(head, "CCOB", 4);
 }
 
-/* The fields that decide whether it can be decoded at all. */
+/* Check the fields without which a CCOB cannot be decoded at all. */
 static kpack_error_t check_ccob(struct kp_span head, struct kpackx_error *why)
 {
 	unsigned version = head.size < 8 ? 0 : kp_le16(head.data + 4);
@@ -75,7 +75,7 @@ static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* Decode C; tells of it with -verbose. */
+/* Decode C; with -verbose print its figures. */
 static kpack_error_t load_ccob(const struct bundler *b, const struct kp_source *src,
 			       const struct kp_container *c, struct kp_payload *out,
 			       struct kpackx_error *why)
@@ -96,7 +96,7 @@ static kpack_error_t load_ccob(const struct bundler *b, const struct kp_source *
 
 /* ---- text ---- */
 
-/* Append what C decodes to. */
+/* Append the decoded bytes of C to TEXT. */
 static kpack_error_t append_text(const struct bundler *b, const struct kp_source *src,
 				 const struct kp_container *c, struct kp_payload *text,
 				 struct kpackx_error *why)
@@ -119,7 +119,7 @@ static kpack_error_t append_text(const struct bundler *b, const struct kp_source
 	return grown ? KPACK_SUCCESS : kp_fail_memory(why, size, "a text bundle");
 }
 
-/* SRC is one CCOB or several, and zeros between and after them. */
+/* Decode SRC: one or more CCOBs, with zeros between and after them. */
 static kpack_error_t decode_text(const struct bundler *b, const struct kp_source *src,
 				 struct kp_payload *text, struct kpackx_error *why)
 {
@@ -195,7 +195,10 @@ bool bundler_parts_is_mark(struct bundler_parts *p, size_t number)
 
 /* ---- bundles ---- */
 
-/* What may stand there.  Code objects do between bundles, in what was cut out of a library. */
+/*
+ * The format at HEAD; NULL: nothing that belongs there.  Code objects may stand between
+ * bundles in data that was cut out of a library, but not FIRST.
+ */
 static const struct kp_format *format_of(struct kp_span head, bool first)
 {
 	const struct kp_format *format = kp_format_probe(head);
@@ -258,7 +261,7 @@ static kpack_error_t read_binary(const struct bundler *b, struct bundler_parts *
 	return KPACK_SUCCESS;
 }
 
-/* ---- all of them ---- */
+/* ---- all forms ---- */
 
 static kpack_error_t read_parts(const struct bundler *b, struct bundler_parts *p,
 				struct kpackx_error *why)
@@ -295,7 +298,9 @@ void bundler_parts_free(struct bundler_parts *p)
 	kp_payload_fini(&p->loaded);
 }
 
-/* The payload of container NUMBER; a decoded one is kept, the last. */
+/*
+ * Set OUT to the payload of container NUMBER; P keeps the payload that was decoded last.
+ */
 static kpack_error_t open_container(struct bundler_parts *p, size_t number,
 				    struct kp_source *out, struct kpackx_error *why)
 {
@@ -323,7 +328,7 @@ kpack_error_t bundler_parts_open(struct bundler_parts *p, size_t number,
 
 	if (p->binary)
 		KP_TRY(open_container(p, image->container, &whole, why));
-	/* an empty one may be said to lie anywhere */
+	/* an empty entry may state any offset */
 	if (!kp_source_sub(&whole, image->size ? image->offset : 0, image->size, out))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "entry %s: %" PRIu64 " bytes at offset %" PRIu64

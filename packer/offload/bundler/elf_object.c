@@ -6,13 +6,13 @@
 
 #define ROW sizeof(Elf64_Shdr)
 
-/* An object being rewritten: its section headers, decoded and as they are. */
+/* An object being rewritten: its section headers, decoded (SECTIONS) and raw (ROWS). */
 struct edit {
 	const struct kp_source *object;
 	struct kp_sink *sink;
 	struct kp_sections sections;
 	uint8_t header[sizeof(Elf64_Ehdr)];
-	uint8_t *rows; /* with room for those that are added */
+	uint8_t *rows; /* with room for the added sections */
 	size_t n_rows;
 };
 
@@ -58,7 +58,7 @@ static kpack_error_t align(struct kp_sink *sink, uint64_t to, struct kpackx_erro
 	return kp_sink_fill(sink, 0, over ? to - over : 0, why);
 }
 
-/* The table of headers, and in the file's header where it is. */
+/* Write the table of section headers, and its offset into the ELF header. */
 static kpack_error_t put_table(struct edit *e, struct kpackx_error *why)
 {
 	KP_TRY(align(e->sink, 8, why));
@@ -73,7 +73,7 @@ static kpack_error_t put_table(struct edit *e, struct kpackx_error *why)
 
 /* ---- adding ---- */
 
-/* The names there are, and those of the new sections behind them. */
+/* Write the existing section names, and the names of the new sections behind them. */
 static kpack_error_t put_names(struct edit *e, const struct bundler_section *sections,
 			       size_t n, struct kpackx_error *why)
 {
@@ -138,7 +138,10 @@ kpack_error_t bundler_elf_add(const struct kp_source *object,
 
 /* ---- removing ---- */
 
-/* The names of the others stay, whatever their section is called. */
+/*
+ * Whether section I is removed.  The section with the names stays, whatever its own name
+ * is.
+ */
 static bool is_removed(const struct edit *e, size_t i, const char *prefix)
 {
 	return strncmp(e->sections.items[i].name, prefix, strlen(prefix)) == 0 &&
@@ -158,7 +161,7 @@ static int by_offset(const void *a, const void *b)
 	return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-/* Copy S where it is, or next in the sink; its row says where. */
+/* Copy S to the next place in the sink, and put its new offset into its row. */
 static kpack_error_t keep_section(struct edit *e, const struct kp_section *s,
 				  struct kpackx_error *why)
 {
@@ -170,7 +173,7 @@ static kpack_error_t keep_section(struct edit *e, const struct kp_section *s,
 	if (!kp_source_sub(e->object, s->offset, s->size, &bytes))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "section %s passes the end", s->name);
-	/* no object needs more, and a damaged one may say anything */
+	/* no object needs more than 4096, and a damaged object may state any alignment */
 	KP_TRY(align(e->sink, align_to > 4096 ? 4096 : align_to, why));
 	PUT(e->rows + index * ROW, sh_offset, e->sink->size);
 	return kp_sink_copy(e->sink, &bytes, why);
@@ -210,7 +213,7 @@ static kpack_error_t remove_all(struct edit *e, const char *prefix,
 	const struct kp_section **order;
 	kpack_error_t err;
 
-	/* addresses tie segments to where they stand in the file */
+	/* addresses tie segments to their offsets in the file */
 	if (e->sections.header.e_phnum)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "it has segments: sections can be removed from objects "

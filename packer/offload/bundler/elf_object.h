@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sections of little-endian ELF64 objects, added and removed without other programs. */
+/* Add sections to little-endian ELF64 objects and remove them, without other programs. */
 #ifndef PACKER_OFFLOAD_BUNDLER_ELF_OBJECT_H
 #define PACKER_OFFLOAD_BUNDLER_ELF_OBJECT_H
 
@@ -12,16 +12,16 @@ struct bundler_section {
 };
 
 /*
- * Write OBJECT with N more sections, which linkers leave out (SHF_EXCLUDE).  All it had stays
- * where it was.
+ * Write OBJECT with N more sections, which linkers leave out (SHF_EXCLUDE).  The existing
+ * content keeps its offsets.
  */
 kpack_error_t bundler_elf_add(const struct kp_source *object,
 			      const struct bundler_section *sections, size_t n,
 			      struct kp_sink *sink, struct kpackx_error *why);
 
 /*
- * Write OBJECT without the sections whose names begin with PREFIX.  Numbers of other sections
- * stay: a removed one in front of them becomes SHT_NULL.
+ * Write OBJECT without the sections whose names begin with PREFIX.  The other sections
+ * keep their numbers: a removed section in front of them becomes SHT_NULL.
  */
 kpack_error_t bundler_elf_remove(const struct kp_source *object, const char *prefix,
 				 struct kp_sink *sink, struct kpackx_error *why);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include "core/target/target.h"
 
-/* Feature texts ("xnack+") that a target ID can have; more are not told apart. */
+/* Feature texts ("xnack+") that we read from a target ID; further ones are ignored. */
 #define FEATURES_MAX 16
 
 struct features {
@@ -29,7 +29,7 @@ static unsigned dashes(struct kp_span s)
 	return n;
 }
 
-/* "openmp-amdgcn-amdhsa-gfx906": AMD's HSA needs no vendor to be known. */
+/* Parse "openmp-amdgcn-amdhsa-gfx906": AMD's HSA implies the vendor. */
 static bool parse_vendorless(struct kp_span text, struct entry_id *id)
 {
 	struct kp_span rest;
@@ -66,7 +66,7 @@ bool entry_id_parse(struct kp_span text, struct entry_id *out)
 	id.kind = parts.kind;
 	id.triple = triple_split(parts.triple);
 	id.no_environment = dashes(text) == 3;
-	/* a host has no target ID, whatever stands there */
+	/* a host has no target ID, whatever the text has in its place */
 	if (!kp_entry_id_is_host(&parts))
 		id.target = parts.target;
 	*out = id;
@@ -126,7 +126,7 @@ static unsigned n_features(const struct kp_target *t)
 	return (t->sramecc != KP_FEATURE_ANY) + (t->xnack != KP_FEATURE_ANY);
 }
 
-/* Of features that the code states; ENTRY_SERVES: nothing is wrong with this one. */
+/* Compare one feature.  ENTRY_SERVES: the code leaves it open, or both state the same. */
 static enum entry_verdict compare_feature(enum kp_feature code, enum kp_feature want)
 {
 	if (code == KP_FEATURE_ANY || code == want)
@@ -158,7 +158,7 @@ enum entry_verdict entry_id_compare(const struct entry_id *code,
 		return ENTRY_SAME;
 	if (!triples || !kinds_compatible(code, want, hip_openmp))
 		return ENTRY_OTHER_KIND;
-	/* without any target ID on both sides there is nothing else to compare */
+	/* if both sides have no target ID, there is nothing else to compare */
 	if (code->target.size == 0 && want->target.size == 0)
 		return ENTRY_SERVES;
 	return compare_targets(code->target, want->target);
@@ -186,7 +186,7 @@ const char *entry_verdict_text(enum entry_verdict verdict)
 
 /* ---- conflicts ---- */
 
-/* Processor and features as they are written, known or not; false: no target ID at all. */
+/* Split TARGET into processor and features, known or not; false: it is no target ID. */
 static bool split_target(struct kp_span target, struct features *out)
 {
 	size_t n = span_find(target, ':');

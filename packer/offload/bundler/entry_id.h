@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Bundle entry IDs, "hip-amdgcn-amd-amdhsa--gfx90a:xnack+": reading, spelling, comparing. */
+/* Parse, spell and compare bundle entry IDs: "hip-amdgcn-amd-amdhsa--gfx90a:xnack+". */
 #ifndef PACKER_OFFLOAD_BUNDLER_ENTRY_ID_H
 #define PACKER_OFFLOAD_BUNDLER_ENTRY_ID_H
 
@@ -11,39 +11,39 @@ struct entry_id {
 	struct triple triple;
 	struct kp_span
 		target;      /* target ID as written, unknown processors too; or empty */
-	bool no_environment; /* older compilers wrote none: any will do */
+	bool no_environment; /* older compilers wrote none: any environment matches */
 };
 
 /*
- * Take TEXT apart, whichever of the four spellings it has (target.h).
- * false: no kind, or no triple of an architecture, a vendor and a system; only AMD's may lack
- * its vendor before a target ID, "openmp-amdgcn-amdhsa-gfx906".
+ * Parse TEXT, in any of the four spellings (target.h).
+ * false: there is no kind, or the triple lacks its architecture, vendor or system.  Only
+ * AMD's triple may lack the vendor before a target ID: "openmp-amdgcn-amdhsa-gfx906".
  */
 bool entry_id_parse(struct kp_span text, struct entry_id *out);
 
-/* As bundles are written; the caller frees it; NULL: no memory. */
+/* ID as it is written into bundles; the caller frees it; NULL: out of memory. */
 char *entry_id_normal(const struct entry_id *id);
 
 bool entry_id_is_host(const struct entry_id *id);
 
-/* May entries of that kind be bundled: host, openmp, hip, hipv4? */
+/* Whether entries of the kind can be bundled: host, openmp, hip, hipv4. */
 bool entry_id_kind_known(const struct entry_id *id);
 bool entry_id_is_hip(const struct entry_id *id);
 
 enum entry_verdict {
 	ENTRY_SAME, /* the same ID, or another spelling of it */
 	ENTRY_SERVES,
-	ENTRY_OTHER_KIND, /* or triple; this and what follows: does not serve */
+	ENTRY_OTHER_KIND, /* or triple; from here on the code does not serve the target */
 	ENTRY_OTHER_PROCESSOR,
 	ENTRY_MORE_FEATURES,
 	ENTRY_FEATURE_ANY,   /* the code states a feature that the target leaves open */
-	ENTRY_FEATURE_VALUE, /* ... states otherwise */
+	ENTRY_FEATURE_VALUE, /* the code and the target state different values */
 };
 
 /*
- * Does the entry CODE serve where WANT is asked for?  The same kind (hip and hipv4 are one;
- * with HIP_OPENMP openmp is that, too), a compatible triple, the same processor, and no
- * feature stated that WANT does not state the same.
+ * Whether the entry CODE serves the target WANT.  It needs the same kind (hip and hipv4
+ * are the same; with HIP_OPENMP so is openmp), a compatible triple, the same processor,
+ * and WANT must state every feature that CODE states, with the same value.
  */
 enum entry_verdict entry_id_compare(const struct entry_id *code,
 				    const struct entry_id *want, bool hip_openmp);
@@ -56,10 +56,10 @@ static inline bool entry_serves(enum entry_verdict verdict)
 /* "Compatible: Exact match: " and so on.  Static. */
 const char *entry_verdict_text(enum entry_verdict verdict);
 
-/* Are both for one processor, of one kind and triple? */
+/* Whether A and B have the same kind, triple and processor. */
 bool entry_ids_akin(const struct entry_id *a, const struct entry_id *b);
 
-/* Does A, akin to B, state a feature that B leaves open? */
+/* Whether A, akin to B, states a feature that B leaves open. */
 bool entry_id_states_more(const struct entry_id *a, const struct entry_id *b);
 
 #endif

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* The variables of the environment that stand for options. */
+/* Environment variables that stand for options. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include "bundler.h"
 
-/* A decimal number, nothing else; false: not one that fits into an int. */
+/*
+ * Parse a decimal number that is the whole TEXT; false: it is none, or does not fit an
+ * int.
+ */
 static bool number(const char *text, int *out)
 {
 	char *end;

@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include "core/base/bounds.h"
 
-/* Bytes of a pipe fetched at first; twice as many each time. */
+/* The first size of a pipe's buffer in bytes; it doubles when it is full. */
 #define STREAM_FIRST 65536
 
 static bool is_dash(const char *path)
@@ -16,7 +16,7 @@ static bool is_dash(const char *path)
 	return strcmp(path, "-") == 0;
 }
 
-/* errno's text alone, as LLVM's tools tell it. */
+/* Set WHY to errno's text alone, as LLVM's tools print it. */
 static kpack_error_t fail_system(struct kpackx_error *why, int sys_errno)
 {
 	kpack_error_t code = kp_fail_errno(why, sys_errno, "file");
@@ -93,7 +93,7 @@ void bundler_input_close(struct bundler_input *in)
 	*in = (struct bundler_input){.fd = -1};
 }
 
-/* A name in a file: whoever wrote that could have it lead to a device. */
+/* Open only a regular file: NAME comes from ARCHIVE, which may name a device. */
 static kpack_error_t open_beside_archive(struct bundler_input *in, const char *archive,
 					 const char *name, struct kpackx_error *why)
 {
@@ -140,7 +140,10 @@ kpack_error_t bundler_outputs_new(struct bundler_outputs *outputs, size_t n,
 					       "the list of outputs");
 }
 
-/* Written to memory first, and where it belongs when all the others are done. */
+/*
+ * Write OUT to memory first; publishing copies it to its path when all outputs are
+ * complete.
+ */
 static kpack_error_t open_in_place(struct bundler_output *out, struct kpackx_error *why)
 {
 	out->in_place = true;
@@ -165,7 +168,7 @@ static kpack_error_t open_beside(struct bundler_output *out, const char *path,
 	return err;
 }
 
-/* The name of a link is that of the file it leads to. */
+/* Open OUT to replace the file at its path; for a symbolic link, the file it leads to. */
 static kpack_error_t open_file(struct bundler_output *out, struct kpackx_error *why)
 {
 	char *real = realpath(out->path, NULL);
@@ -177,14 +180,16 @@ static kpack_error_t open_file(struct bundler_output *out, struct kpackx_error *
 	return err;
 }
 
-/* Where another file would not do: more names lead to this one, or it is not ours. */
+/*
+ * Whether the file must not be replaced by a new one: it has more names, or is not ours.
+ */
 static bool stays(const struct stat *st)
 {
 	return !S_ISREG(st->st_mode) || st->st_nlink > 1 || st->st_uid != geteuid() ||
 	       st->st_gid != getegid();
 }
 
-/* A link that leads nowhere stays, too: what it leads to is made. */
+/* A dangling symbolic link stays: opening it in place creates the file that it names. */
 static kpack_error_t open_new(struct bundler_output *out, struct kpackx_error *why)
 {
 	struct stat st;
@@ -207,7 +212,7 @@ static kpack_error_t open_output(struct bundler_output *out, struct kpackx_error
 	if (stays(&st))
 		return open_in_place(out, why);
 	out->keep = st.st_mode & 0777;
-	/* a directory where nothing can be created: into the file that is there */
+	/* if nothing can be created in the directory, write into the existing file */
 	return open_file(out, why) ? open_in_place(out, why) : KPACK_SUCCESS;
 }
 
@@ -277,13 +282,19 @@ static kpack_error_t publish(struct bundler_output *o, struct kpackx_error *why)
 		return publish_in_place(o, why);
 	if (o->keep && fchmod(o->file.fd, o->keep))
 		return fail_system(why, errno);
-	/* file systems flush what is renamed over another file, which takes longer than all */
+	/*
+	 * unlink first: file systems flush a file that is renamed over another, which
+	 * takes longer than everything else
+	 */
 	if (o->keep)
 		unlinkat(o->file.dir_fd, o->file.name, 0);
 	return kp_outfile_publish(&o->file, why);
 }
 
-/* Those in place first: they can fail half way, and the others then do not appear. */
+/*
+ * Outputs in place go first: they can fail half way, and then the other outputs do not
+ * appear.
+ */
 kpack_error_t bundler_outputs_publish(struct bundler_outputs *outputs,
 				      const char **failed, struct kpackx_error *why)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files of the bundler: inputs are files, pipes, devices or "-"; outputs appear all together
- * when everything went well, but for what must stay the file it is - pipes, devices, "-", files
- * with other names or owners - which is written then.
+ * Files of the bundler.  Inputs are files, pipes, devices or "-".  Outputs appear all
+ * together, after everything has succeeded, by replacing existing files.  An output that
+ * must remain the same file (a pipe, a device, "-", a file with other names or owners) is
+ * written in place then.
  */
 #ifndef PACKER_OFFLOAD_BUNDLER_FILES_H
 #define PACKER_OFFLOAD_BUNDLER_FILES_H
@@ -13,19 +14,19 @@
 
 struct bundler_input {
 	int fd;       /* -1: none is open */
-	void *heap;   /* what is no regular file is read to its end */
-	bool regular; /* others can open it by its name */
+	void *heap;   /* owned; content of an input that is not a regular file */
+	bool regular; /* other programs can open it by its name */
 	struct kp_source src;
 };
 
-/* WHY is without the name of the file. */
+/* WHY does not name the file. */
 kpack_error_t bundler_input_open(struct bundler_input *in, const char *path,
 				 struct kpackx_error *why);
 void bundler_input_close(struct bundler_input *in);
 
 /*
- * Open member NUMBER of AR, the archive SRC at PATH: of a thin one a file beside it.
- * WHY is without the name of the member.
+ * Open member NUMBER of AR, the archive SRC at PATH.  The member of a thin archive is a
+ * file next to the archive.  WHY does not name the member.
  */
 kpack_error_t bundler_member_open(struct bundler_input *in, const struct kp_ar *ar,
 				  size_t number, const struct kp_source *src,
@@ -34,8 +35,8 @@ kpack_error_t bundler_member_open(struct bundler_input *in, const struct kp_ar *
 struct bundler_output {
 	const char *path; /* borrowed */
 	struct kp_outfile file;
-	struct kp_sink sink; /* what is written goes there */
-	bool in_place;       /* FILE has no name, and is copied in the end */
+	struct kp_sink sink; /* writes into FILE */
+	bool in_place;       /* FILE has no name; publishing copies it into PATH */
 	mode_t keep;         /* mode of the file that is replaced, or 0 */
 };
 
@@ -44,21 +45,21 @@ struct bundler_outputs {
 	size_t count;
 };
 
-/* N outputs at most; they are added one after another. */
+/* Make room for at most N outputs; bundler_outputs_add adds one. */
 kpack_error_t bundler_outputs_new(struct bundler_outputs *outputs, size_t n,
 				  struct kpackx_error *why);
 kpack_error_t bundler_outputs_add(struct bundler_outputs *outputs, const char *path,
 				  struct bundler_output **out, struct kpackx_error *why);
 
-/* Give all their names.  FAILED is the one that could not get it. */
+/* Give all outputs their names.  On failure *FAILED is the path of the failing output. */
 kpack_error_t bundler_outputs_publish(struct bundler_outputs *outputs,
 				      const char **failed, struct kpackx_error *why);
-/* What is not published leaves nothing behind. */
+/* Close all outputs; those that are not published leave nothing behind. */
 void bundler_outputs_close(struct bundler_outputs *outputs);
 
 /*
- * A temporary file "clang-offload-bundler-XXXXXX.tmp" holding SRC, for other programs; the
- * caller unlinks it and frees its name.
+ * Make a temporary file "clang-offload-bundler-XXXXXX.tmp" with the bytes of SRC, for
+ * other programs; the caller unlinks it and frees its name.
  */
 kpack_error_t bundler_temporary(const struct kp_source *src, char **name,
 				struct kpackx_error *why);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Listing: every entry ID as it is stored, in the order of the file. */
+/* List every entry ID as it is stored, in the order of the file. */
 #include <stdio.h>
 #include "packer/cli/report.h"
 #include "contents.h"
@@ -46,7 +46,7 @@ static int list_member(const struct bundler *b, const struct kp_source *src,
 	return status;
 }
 
-/* Members one after another; what is damaged is reported, and the others are listed. */
+/* List the members in order.  A damaged member is reported, and the rest is listed. */
 static int list_archive(const struct bundler *b, const struct kp_source *src)
 {
 	struct kpackx_error why = {0};

@@ -32,7 +32,7 @@ static bool is_program(const char *path)
 	       access(path, X_OK) == 0;
 }
 
-/* DIR/NAME when that can be run; the caller frees it. */
+/* DIR/NAME if it can be run, else NULL; the caller frees it. */
 static char *program_in(const char *dir, size_t dir_size, const char *name)
 {
 	char *path = join(dir, dir_size, name);
@@ -43,7 +43,9 @@ static char *program_in(const char *dir, size_t dir_size, const char *name)
 	return NULL;
 }
 
-/* Where the bundler was called, or where it is when only its name was said. */
+/*
+ * llvm-objcopy next to PROGRAM, or next to this executable if PROGRAM has no directory.
+ */
 static char *beside(const char *program)
 {
 	const char *slash = strrchr(program, '/');
@@ -58,7 +60,7 @@ static char *beside(const char *program)
 	return n > 1 ? program_in(self, (size_t)n - 1, OBJCOPY) : NULL;
 }
 
-/* The version in "llvm-objcopy-22"; 0: another name. */
+/* The version in "llvm-objcopy-22", where TOOL is "llvm-objcopy"; 0: another name. */
 static unsigned long version_of(const char *name, const char *tool)
 {
 	size_t n = strlen(tool);
@@ -77,7 +79,10 @@ static bool is_better(unsigned long v, unsigned long than, unsigned long wanted)
 	return v == wanted || ((than != wanted || wanted == 0) && v > than);
 }
 
-/* In DIR: the one of version WANTED, else the newest, else the one without a version. */
+/*
+ * llvm-objcopy in DIR: of version WANTED, else the newest, else without a version, else
+ * NULL.
+ */
 static char *best_in(const char *dir, size_t dir_size, unsigned long wanted)
 {
 	char *path = strndup(dir, dir_size), *best = NULL, *found;
@@ -103,8 +108,8 @@ static char *best_in(const char *dir, size_t dir_size, unsigned long wanted)
 }
 
 /*
- * In the first directory of PATH that has any.  The plain name is often that of an older LLVM,
- * whose bytes are not those that the newest writes.
+ * The best llvm-objcopy in the first directory of PATH that has any.  The name without a
+ * version is often an older LLVM's, which does not write the same bytes as the newest.
  */
 static char *in_path(unsigned long wanted)
 {
@@ -131,6 +136,7 @@ char *objcopy_find(const char *program)
 
 /* ---- running it ---- */
 
+/* Append WORD, which C owns from now on; NULL: it could not be allocated. */
 static void add(struct objcopy *c, char *word)
 {
 	if (c->n + 1 >= c->room) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* llvm-objcopy: where it is, its command line, running it. */
+/* Find llvm-objcopy, build its command line, and run it. */
 #ifndef PACKER_OFFLOAD_BUNDLER_OBJCOPY_H
 #define PACKER_OFFLOAD_BUNDLER_OBJCOPY_H
 
@@ -7,9 +7,10 @@
 #include <stddef.h>
 
 /*
- * Its path: next to PROGRAM; or in the first directory of PATH that has one, there
- * llvm-objcopy-NN of the version in PROGRAM's name, the newest, or the one without a version.
- * NULL: there is none.  The caller frees it.
+ * The path of llvm-objcopy: next to PROGRAM, else in the first directory of PATH that has
+ * any.  In that directory the order of preference is llvm-objcopy-NN with the version in
+ * PROGRAM's name, then the newest, then the one without a version.
+ * NULL: none was found.  The caller frees it.
  */
 char *objcopy_find(const char *program);
 
@@ -25,10 +26,10 @@ void objcopy_print_word(struct objcopy *c, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 void objcopy_fini(struct objcopy *c);
 
-/* Show it on stderr, as -### does; PROGRAM may be NULL. */
+/* Print the command line on stderr, as -### does; PROGRAM may be NULL. */
 void objcopy_tell(const char *program, const struct objcopy *c);
 
-/* Run it to its end; false: it could not be run, or failed. */
+/* Run the command and wait for it; false: it could not be run, or failed. */
 bool objcopy_run(const char *program, const struct objcopy *c);
 
 #endif

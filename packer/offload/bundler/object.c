@@ -7,15 +7,16 @@
 #include "objcopy.h"
 
 #define MAGIC "__CLANG_OFFLOAD_BUNDLE__"
+
 /* ---- temporary files ---- */
 
-/* Files for it, which are gone in the end. */
+/* Temporary files for llvm-objcopy; scratch_fini removes them. */
 struct scratch {
 	char **names;
 	size_t n;
 };
 
-/* A new one with the bytes of SRC; NULL after a message. */
+/* The name of a new temporary file with the bytes of SRC; NULL after a message. */
 static const char *scratch_add(const struct bundler *b, struct scratch *s,
 			       const struct kp_source *src)
 {
@@ -43,7 +44,10 @@ static void scratch_fini(struct scratch *s)
 	free(s->names);
 }
 
-/* What the program wrote to NAME goes to SINK; MODE (or NULL) is how it may be used. */
+/*
+ * Copy the file NAME, which the program wrote, to SINK; MODE (or NULL) gets its
+ * permissions.
+ */
 static int take_result(const struct bundler *b, const char *name, struct kp_sink *sink,
 		       mode_t *mode)
 {
@@ -76,7 +80,10 @@ static int run(const struct bundler *b, const char *program, const struct objcop
 
 /* ---- adding sections ---- */
 
-/* The host's entry is a mark: the object is the host's. */
+/*
+ * The bytes of entry I: one NUL byte for the host, whose code is the object itself; else
+ * IN.
+ */
 static struct kp_source mark_or(const struct bundler *b, size_t i,
 				const struct bundler_input *in)
 {
@@ -85,7 +92,7 @@ static struct kp_source mark_or(const struct bundler *b, size_t i,
 	return i == b->host ? kp_source_memory(&zero, 1) : in->src;
 }
 
-/* A name for input I that another program can open. */
+/* A name by which another program can open input I; NULL after a message. */
 static const char *input_name(const struct bundler *b, struct scratch *s, size_t i,
 			      const struct bundler_input *in)
 {
@@ -178,7 +185,7 @@ int bundler_object_add(const struct bundler *b, const struct bundler_input *inpu
 	return status;
 }
 
-/* ---- removing them ---- */
+/* ---- removing sections ---- */
 
 static int strip_by(const struct bundler *b, const char *program,
 		    const struct kp_source *object, const char *path,

@@ -11,7 +11,10 @@ static struct kp_span cut_at(struct kp_span s, char c)
 	return at ? kp_span_head(s, (size_t)(at - s.data)) : s;
 }
 
-/* Five fields at least, as bundles of today have, or an older spelling with a target ID. */
+/*
+ * Whether TEXT has five fields, as in today's bundles, or is an older form with a target
+ * ID.
+ */
 static bool has_fields(const char *text, const struct entry_id *id)
 {
 	unsigned dashes = 0;
@@ -33,7 +36,7 @@ static int fail_format(const struct bundler *b)
 static int fail_invalid(const struct bundler *b, const char *text,
 			const struct entry_id *id)
 {
-	/* the triple as it stands there: four fields behind the kind */
+	/* the triple as written: four fields behind the kind */
 	struct kp_span triple = kp_span_tail(kp_span_str(text), id->kind.size + 1);
 	struct triple t = triple_split(triple);
 	size_t size = triple.size - t.part[TRIPLE_ENV].size +
@@ -55,7 +58,7 @@ static int fail_memory(const struct bundler *b)
 
 static bool is_repeated(const struct bundler *b, const struct bundler_target *t)
 {
-	/* of hosts check_hosts() tells */
+	/* check_hosts() reports repeated hosts */
 	bool host = entry_id_is_host(&t->id);
 
 	for (size_t i = 0; i < b->n_targets; i++)
@@ -65,7 +68,7 @@ static bool is_repeated(const struct bundler *b, const struct bundler_target *t)
 	return false;
 }
 
-/* The same one spelt otherwise is a duplicate, too. */
+/* Add the target TEXT.  Another spelling of an existing target is a duplicate, too. */
 static int add_target(struct bundler *b, const char *text)
 {
 	struct bundler_target *t = &b->targets[b->n_targets];
@@ -93,7 +96,7 @@ static bool precedes(const struct bundler_target *a, const struct bundler_target
 	return kp_span_cmp(a->id.target, b->id.target) < 0;
 }
 
-/* What T is compared with: the first by text of those for its processor. */
+/* The target to compare T with: of the targets for its processor, the first by text. */
 static const struct bundler_target *first_akin(const struct bundler *b,
 					       const struct bundler_target *t)
 {
@@ -132,7 +135,10 @@ static int check_hosts(struct bundler *b)
 		}
 		hip_only = hip_only && entry_id_is_hip(&b->targets[i].id);
 	}
-	/* HIP's device code alone may be bundled; what is unbundled need not have a host */
+	/*
+	 * HIP's device code may be bundled without a host, and anything be unbundled
+	 * without one
+	 */
 	if (hosts > 1 || (hosts == 0 && !hip_only && !b->unbundle))
 		return llvm_error(b->tool,
 				  "expecting exactly one host target but got %zu", hosts);

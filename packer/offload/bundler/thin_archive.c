@@ -4,7 +4,7 @@
 #include <string.h>
 #include "core/format/ar_archive.h"
 
-/* An archive being made, and what it is made of. */
+/* An archive being made (DATA), and the members it is made of. */
 struct gathering {
 	struct kp_ar ar;
 	struct kp_ar_input *members;
@@ -39,7 +39,9 @@ static kpack_error_t append(void *arg, const void *data, size_t size,
 	return KPACK_SUCCESS;
 }
 
-/* Read member NUMBER whole: there may be more of them than a process can have open. */
+/*
+ * Read member NUMBER into memory: there may be more members than a process can have open.
+ */
 static kpack_error_t read_member(struct gathering *g, size_t number,
 				 const struct kp_source *src, const char *path,
 				 struct kpackx_error *why)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * LLVM knows the parts of a triple by their names or by how they begin, and puts them where
- * they belong when they stand elsewhere: "x86_64-linux-gnu" is x86_64-unknown-linux-gnu.
+ * LLVM recognizes the parts of a triple by their names or by how the names begin, and
+ * moves them to their places: "x86_64-linux-gnu" is x86_64-unknown-linux-gnu.
  */
 #include "triple.h"
 #include <stdio.h>
@@ -9,10 +9,10 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* A part that is pushed off the end goes on behind it. */
+/* Places for parts: a part that is pushed off the end moves to the places behind it. */
 #define ROOM (2 * TRIPLE_PARTS + 1)
 
-/* Architectures; the names of one line are the same. */
+/* Architectures; the names in one line mean the same. */
 static const char *const archs[] = {
 	"amdgcn",
 	"x86_64 amd64 x86_64h",
@@ -85,7 +85,9 @@ static const char *const archs[] = {
 	"dxil",
 };
 
-/* Versions of architectures: a name that begins so, and a digit. */
+/*
+ * Architectures with versions: a name begins with one of these and goes on with a digit.
+ */
 static const char *const versioned_archs[] = {
 	"armv",     "armebv",   "thumbv", "thumbebv", "kalimba",
 	"spirv32v", "spirv64v", "spirv1", "dxilv",
@@ -96,7 +98,9 @@ static const char *const vendors[] = {
 	"nvidia", "csr", "amd",      "mesa", "suse", "oe",  "intel",
 };
 
-/* Systems and environments are known by how they begin; a longer name goes first. */
+/*
+ * Systems and environments are recognized by their beginnings; longer names come first.
+ */
 static const char *const systems[] = {
 	"darwin",      "dragonfly",
 	"freebsd",     "fuchsia",
@@ -139,7 +143,7 @@ static bool starts(struct kp_span s, const char *with)
 	return kp_span_starts(s, with, strlen(with));
 }
 
-/* Is NAME - or, when WHOLE is false, its beginning - one of the words of LINE? */
+/* Whether NAME (or, if WHOLE is false, its beginning) is one of the words of LINE. */
 static bool in_line(struct kp_span name, const char *line, bool whole)
 {
 	size_t n;
@@ -152,7 +156,7 @@ static bool in_line(struct kp_span name, const char *line, bool whole)
 	return false;
 }
 
-/* The number of the line that has NAME, from 1; 0: none. */
+/* The number of the line that has NAME, counted from 1; 0: none. */
 static size_t find(struct kp_span name, const char *const *lines, size_t n, bool whole)
 {
 	for (size_t i = 0; i < n; i++)
@@ -173,7 +177,9 @@ static bool is_versioned_arch(struct kp_span name)
 	return false;
 }
 
-/* What NAME is as part number PART; 0: not known there. */
+/*
+ * A number for NAME as part PART, equal for names that mean the same; 0: unknown as PART.
+ */
 static size_t number(int part, struct kp_span name)
 {
 	switch (part) {
@@ -214,7 +220,7 @@ bool triple_known(const struct triple *t)
 
 /* ---- normal form ---- */
 
-/* Parts on their way to their places; those that are FIXED have arrived. */
+/* Parts on their way to their places; a part that is FIXED has arrived. */
 struct order {
 	struct kp_span part[ROOM];
 	bool fixed[ROOM];
@@ -235,7 +241,7 @@ static size_t next_free(const struct order *o, size_t i)
 	return i;
 }
 
-/* Put S at AT and push what stood there to the right, until a place is empty. */
+/* Put S at AT and push the parts from there to the right, until a place is empty. */
 static void push(struct order *o, size_t at, struct kp_span s)
 {
 	for (at = next_free(o, at); at < ROOM; at = next_free(o, at + 1)) {
@@ -260,7 +266,7 @@ static void move(struct order *o, size_t from, size_t to)
 	}
 }
 
-/* Of an environment it is enough that it names a format of objects. */
+/* Whether S ends with a format of objects, which is enough for an environment. */
 static bool names_format(struct kp_span s)
 {
 	static const char *const formats[] = {"coff",  "elf",  "goff",
@@ -292,7 +298,9 @@ static void sort(struct order *o)
 	}
 }
 
-/* Spellings of the environment that stand for others; OUT has room for its text. */
+/*
+ * Replace spellings of the environment that stand for another; OUT is room for a new one.
+ */
 static void settle_environment(struct order *o, char *out, size_t cap)
 {
 	struct kp_span *os = &o->part[TRIPLE_OS], *env = &o->part[TRIPLE_ENV];
@@ -329,7 +337,7 @@ char *triple_normal(const struct triple *t)
 
 	memcpy(o.part, t->part, sizeof(t->part));
 	sort(&o);
-	/* bare metal names no vendor, and no system either */
+	/* "none" on bare metal is the system, not the vendor */
 	if (o.fixed[TRIPLE_ARCH] && !o.fixed[TRIPLE_VENDOR] && !o.fixed[TRIPLE_OS] &&
 	    o.fixed[TRIPLE_ENV] && kp_span_is(o.part[TRIPLE_VENDOR], "none") &&
 	    o.part[TRIPLE_OS].size == 0)
@@ -364,7 +372,9 @@ static bool same(int part, const struct triple *a, const struct triple *b)
 
 bool triple_compatible(const struct triple *a, const struct triple *b)
 {
-	/* compilers for MinGW disagree about the vendor; Apple's versions do not matter */
+	/*
+	 * compilers for MinGW disagree about the vendor; Apple's versions do not matter
+	 */
 	bool mingw = starts(a->part[TRIPLE_OS], "windows") &&
 		     starts(a->part[TRIPLE_ENV], "gnu");
 	bool apple = kp_span_is(a->part[TRIPLE_VENDOR], "apple");

@@ -12,19 +12,20 @@ struct triple {
 	struct kp_span part[TRIPLE_PARTS];
 };
 
-/* TEXT at its dashes; the fourth part has the rest. */
+/* Split TEXT at its dashes; the fourth part has the rest. */
 struct triple triple_split(struct kp_span text);
 
-/* Is the architecture one that LLVM knows? */
+/* Whether LLVM knows the architecture. */
 bool triple_known(const struct triple *t);
 
 /*
- * The spelling that bundles have: parts in their places, what is missing is "unknown"; on
- * AMD's HSA there is no environment, but its dash.  The caller frees it; NULL: no memory.
+ * The spelling that bundles have: every part in its place, a missing part is "unknown".
+ * On AMD's HSA the environment is empty, and its dash stays.  The caller frees it; NULL:
+ * out of memory.
  */
 char *triple_normal(const struct triple *t);
 
-/* The same architecture, vendor, system and environment, by any of their names? */
+/* Whether architecture, vendor, system and environment agree, by any of their names. */
 bool triple_compatible(const struct triple *a, const struct triple *b);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Unbundling: which entry goes to which target is decided before anything is written.  Entries
- * are taken in the order of the file, each by the target of its ID, else by the first one that
- * has none yet and that it serves.
+ * Unbundle: all entries are assigned to targets before anything is written.  In the order
+ * of the file each entry goes to the target with its ID, else to the first target that
+ * has no entry yet and that it serves.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,13 +17,13 @@ struct job {
 	struct bundler_input in;
 	struct bundler_parts parts;
 	size_t *taken;   /* by target: an image, or NONE */
-	size_t n_open;   /* targets that have none */
-	size_t repeated; /* entries whose ID another one had before */
+	size_t n_open;   /* targets that have no entry yet */
+	size_t repeated; /* entries with the ID of an earlier entry */
 };
 
 /* ---- choosing ---- */
 
-/* The target that an entry with that ID was given to, or NONE. */
+/* The target that got an entry with the ID, or NONE. */
 static size_t given_to(const struct job *j, const char *id)
 {
 	for (size_t t = 0; t < j->b->n_targets; t++)
@@ -33,7 +33,10 @@ static size_t given_to(const struct job *j, const char *id)
 	return NONE;
 }
 
-/* An entry with the ID of that in *TAKEN.  Of one binary bundle LLVM takes the last. */
+/*
+ * IMAGE has the ID of *TAKEN.  From one binary bundle the last such entry is taken, as in
+ * LLVM; otherwise the first.
+ */
 static void repeat(struct job *j, size_t image, size_t *taken)
 {
 	const struct kp_image *images = j->parts.list.images;
@@ -43,7 +46,7 @@ static void repeat(struct job *j, size_t image, size_t *taken)
 		*taken = image;
 }
 
-/* The target for an entry; NONE: it serves no open one. */
+/* The target for an entry; NONE: it serves no target that is still open. */
 static size_t target_of(const struct job *j, const struct entry_id *id)
 {
 	enum entry_verdict verdict;
@@ -153,7 +156,7 @@ static void warn(const struct job *j)
 
 /* ---- writing ---- */
 
-/* What was not bundled is the host's, decompressed. */
+/* Copy an input that has none of the targets: it is the host's file, decompressed. */
 static kpack_error_t copy_input(struct job *j, struct kp_sink *sink,
 				struct kpackx_error *why)
 {

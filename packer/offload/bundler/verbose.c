@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What -verbose tells, line by line as clang-offload-bundler does. */
+/* The output of -verbose, line by line as clang-offload-bundler's. */
 #include <inttypes.h>
 #include <stdio.h>
 #include "bundler.h"

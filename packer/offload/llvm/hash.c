@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The hash is CityHash's for up to 64 bytes, with a seed; the table has open addressing with
- * quadratic probing, 64 buckets at first, and doubles before it is three quarters full.
+ * The hash up to LLVM 22 is CityHash's for up to 64 bytes, with a seed; later it is XXH3.
+ * The table uses open addressing with quadratic probing; it has 64 buckets at first, and
+ * doubles before it is three quarters full.
  */
 #include "hash.h"
 #include <stdlib.h>
@@ -65,7 +66,7 @@ static uint64_t hash_to_32(const uint8_t *p, size_t n)
 			 a + rotate(b ^ K3, 20) - c + n + SEED);
 }
 
-/* Half of 33 to 64 bytes: 32 of them, of which FIRST weighs otherwise. */
+/* Hash half of 33 to 64 bytes: 32 bytes, of which FIRST is weighted differently. */
 static void hash_half(uint64_t first, uint64_t p8, uint64_t p16, uint64_t p24,
 		      uint64_t *sum, uint64_t *turned)
 {
@@ -128,7 +129,7 @@ static void insert(struct table *t, size_t number)
 	t->buckets[at] = number;
 }
 
-/* What was in the old table goes to the new one in the old one's order. */
+/* Move the keys to a table of N_BUCKETS, in the order of the old table. */
 static kpack_error_t resize(struct table *t, size_t n_buckets, struct kpackx_error *why)
 {
 	struct table old = *t;

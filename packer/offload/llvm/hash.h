@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In which order LLVM's hash tables of strings give their keys: files that its tools write have
- * their strings in that order.
+ * The iteration order of LLVM's hash tables of strings: files that LLVM's tools write
+ * have their strings in this order.
  */
 #ifndef PACKER_OFFLOAD_LLVM_HASH_H
 #define PACKER_OFFLOAD_LLVM_HASH_H
@@ -10,13 +10,13 @@
 #include "core/base/span.h"
 
 enum llvm_hash {
-	LLVM_HASH_CITY, /* up to LLVM 22; keys of at most 64 bytes are ordered as there */
-	LLVM_HASH_XXH3, /* from 23 on */
+	LLVM_HASH_CITY, /* up to LLVM 22; exact for keys of at most 64 bytes */
+	LLVM_HASH_XXH3, /* from LLVM 23 on */
 };
 
 /*
- * ORDER, which has N members, becomes the numbers of KEYS, which all differ and were inserted as
- * they stand, in the order of the table.  OUT_OF_MEMORY.
+ * Fill ORDER, which has room for N, with the indexes of KEYS in the order of a table into
+ * which the keys were inserted as listed.  All KEYS differ.  OUT_OF_MEMORY.
  */
 kpack_error_t llvm_hash_order(enum llvm_hash hash, const struct kp_span *keys, size_t n,
 			      size_t *order, struct kpackx_error *why);

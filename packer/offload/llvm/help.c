@@ -43,7 +43,7 @@ const char *llvm_dashes(const char *name)
 	return strlen(name) == 1 ? "-" : "--";
 }
 
-/* "<file>" of an option that wants a value; NULL: none is shown. */
+/* The name of the option's value in help: "<file>"; NULL: it takes no value. */
 static const char *value_name(const struct llvm_option *o)
 {
 	static const char *const names[] = {
@@ -55,7 +55,7 @@ static const char *value_name(const struct llvm_option *o)
 	return o->arg ? o->arg : names[o->kind];
 }
 
-/* "--type=<string>", "-o <file>"; returns its width. */
+/* Print "--type=<string>" or "-o <file>" to OUT, if not NULL; returns the width. */
 static int print_name(FILE *out, const struct llvm_option *o)
 {
 	const char *value = value_name(o);

@@ -10,7 +10,7 @@
 #include "help.h"
 #include "response_file.h"
 
-/* Exit status of everything that goes wrong. */
+/* The exit status after any error. */
 #define FAILED 1
 #define GO_ON (-1)
 
@@ -24,12 +24,12 @@ struct reader {
 	int status; /* of --help and --version; else GO_ON */
 };
 
-/* A word taken apart: "--NAME=VALUE". */
+/* A word split into its parts: "--NAME=VALUE". */
 struct word {
 	const char *whole;
 	const char *name;
 	size_t name_size;
-	const char *value; /* behind '='; NULL: there is none */
+	const char *value; /* behind '='; NULL: the word has no '=' */
 };
 
 /* ---- messages ---- */
@@ -49,7 +49,7 @@ int llvm_error(const struct llvm_tool *tool, const char *fmt, ...)
 {
 	va_list ap;
 
-	(void)tool; /* whose name is the program's */
+	(void)tool; /* report_error prints its name */
 	va_start(ap, fmt);
 	say("error", fmt, ap);
 	va_end(ap);
@@ -111,7 +111,7 @@ static void set_list(struct reader *r, struct llvm_option *o, const char *value)
 		fail_option(r, o->name, "out of memory");
 }
 
-/* The words are ours: commas become their ends. */
+/* Split VALUE at its commas, in place: the words are ours. */
 static void set_commas(struct reader *r, struct llvm_option *o, const char *value)
 {
 	char *comma;
@@ -149,7 +149,7 @@ static void set_flag(struct reader *r, struct llvm_option *o, const char *value)
 		    value);
 }
 
-/* A number with LLVM's prefixes: 0x, 0b, 0o, 0. */
+/* Parse a number with LLVM's prefixes: 0x, 0b, 0o, 0. */
 static bool parse_number(const char *text, long long low, long long high, long long *out)
 {
 	static const struct {
@@ -200,7 +200,9 @@ static const struct {
 	[LLVM_LIST] = {true, set_list},     [LLVM_COMMAS] = {true, set_commas},
 };
 
-/* VALUE of option O, or the next word; NULL: none was given. */
+/*
+ * Give option O its VALUE; NULL: none was given with '=', so the next word is the value.
+ */
 static void provide(struct reader *r, struct llvm_option *o, const char *value)
 {
 	if (!value && kinds[o->kind].wants_value) {
@@ -232,7 +234,7 @@ static void answer(struct reader *r, enum llvm_generic which, const struct word 
 	r->status = report_finish(0);
 }
 
-/* Was it such an option? */
+/* Handle W if it is an option that every tool has; false: it is not. */
 static bool try_generic(struct reader *r, const struct word *w)
 {
 	const struct llvm_option *o;
@@ -265,7 +267,7 @@ static struct llvm_option *find(struct llvm_tool *tool, const char *name, size_t
 	return NULL;
 }
 
-/* How many bytes must be added, removed or changed to make B of A. */
+/* The number of bytes to add, remove or change to turn A into B. */
 static size_t distance(const char *a, size_t a_size, const char *b, size_t b_size)
 {
 	size_t row[65], left, above;
@@ -289,7 +291,7 @@ static size_t distance(const char *a, size_t a_size, const char *b, size_t b_siz
 	return row[b_size];
 }
 
-/* The option whose name is most like W's; among equals the first by name. */
+/* The option whose name is closest to W's; of equally close ones the first by name. */
 static const struct llvm_option *nearest(struct llvm_tool *tool, const struct word *w)
 {
 	const struct llvm_option *best = NULL, *o;
@@ -309,7 +311,7 @@ static const struct llvm_option *nearest(struct llvm_tool *tool, const struct wo
 	return best;
 }
 
-/* LLVM counts the value when it chooses between one dash and two. */
+/* Suggest NAME.  With a value LLVM always prints two dashes. */
 static void suggest(struct reader *r, const char *name, const char *value)
 {
 	if (value)
@@ -339,7 +341,7 @@ static void take_apart(const char *text, struct word *w)
 			   equals ? equals + 1 : NULL};
 }
 
-/* "-ab" is "-a -b", where these take no value. */
+/* Handle "-ab" as "-a -b" if these take no value; false: W is not such a group. */
 static bool try_group(struct reader *r, const struct word *w)
 {
 	struct llvm_option *o;

@@ -7,10 +7,13 @@
 #include <unistd.h>
 #include "core/base/file.h"
 
-/* Files in files.  LLVM's tools have no bound but that none may stand in itself. */
+/* Depth of response files in response files.  LLVM's tools only forbid recursion. */
 #define DEPTH_MAX 32
 
-/* Bytes of files in all, each longer than it is: a link of a million objects has less. */
+/*
+ * Bytes of all response files, each counted as BYTES_PER_FILE more than it has: a link of
+ * a million objects needs less.
+ */
 #define BYTES_MAX ((uint64_t)256 << 20)
 #define BYTES_PER_FILE 16384
 
@@ -21,14 +24,14 @@ struct words {
 	struct kpackx_error *why;
 };
 
-/* The files that are being read. */
+/* A response file that is being read, and the files that include it. */
 struct frame {
 	const struct frame *outer;
 	unsigned depth;
 	struct stat st;
 };
 
-/* Takes WORD; NULL: there was no memory for it. */
+/* Append WORD and take ownership of it; NULL: it could not be allocated. */
 static kpack_error_t add_word(struct words *w, char *word)
 {
 	size_t cap = w->cap ? 2 * w->cap : 64;
@@ -54,7 +57,7 @@ static bool is_space(char c)
 	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/* The next word of *TEXT, unquoted into OUT, which has room for all of the text. */
+/* Copy the next word of *TEXT, unquoted, to OUT, which has room for the whole text. */
 static size_t next_word(const char **text, char *out)
 {
 	const char *p = *text;
@@ -107,7 +110,7 @@ static bool is_open(const struct frame *in, const struct stat *st)
 	return false;
 }
 
-/* The words of the file open at FD. */
+/* Append the words of the file open at FD. */
 static kpack_error_t add_file(struct words *w, const char *path, int fd,
 			      const struct frame *in)
 {
@@ -141,7 +144,7 @@ static kpack_error_t add_expanded(struct words *w, const char *word,
 	kpack_error_t err;
 	int fd;
 
-	/* "@x" without a file x is a word like others */
+	/* "@x" without a file x is an ordinary word */
 	if (word[0] != '@' || access(word + 1, F_OK) < 0)
 		return add_word(w, strdup(word));
 	err = kp_file_open(word + 1, &fd, &frame.st, w->why);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Words of a command line, with @FILE replaced by the words in FILE. */
+/* The words of a command line, with @FILE replaced by the words in FILE. */
 #ifndef PACKER_OFFLOAD_LLVM_RESPONSE_FILE_H
 #define PACKER_OFFLOAD_LLVM_RESPONSE_FILE_H
 
 #include "core/base/errors.h"
 
 /*
- * The words ARGV[1] to ARGV[ARGC - 1]; where one is "@FILE" and there is such a file, its words
- * stand in its place, @FILE among them again.  In files words are separated by white space;
- * quotes, single and double, keep it, and a backslash keeps the next byte, in quotes too.
- * INVALID_ARGUMENT: a file that has itself among its words, or far too many.
- * The caller frees what it gets, with response_words_free, in any case.
+ * Copy the words ARGV[1] to ARGV[ARGC - 1].  A word "@FILE" whose file exists is replaced
+ * by the words in FILE, recursively.  In files white space separates words; single and
+ * double quotes keep white space, and a backslash keeps the next byte, inside quotes too.
+ * INVALID_ARGUMENT: a file includes itself, or the files are far too long.
+ * The caller frees the words with response_words_free, after a failure too.
  */
 kpack_error_t response_words(int argc, char **argv, char ***words, size_t *n_words,
 			     struct kpackx_error *why);

@@ -12,15 +12,15 @@
 struct extraction {
 	const struct packager *p;
 	struct packager_input in;
-	/* The container that was opened last. */
+	/* The container that was loaded last. */
 	struct kp_payload loaded;
 	size_t loaded_unit, loaded_number; /* KP_NOWHERE: none */
-	/* Images that are asked for, in the order of the input. */
+	/* Images that one --image selects, in the order of the input. */
 	struct packager_image *matches;
 	size_t n_matches;
 };
 
-/* ---- what is asked for ---- */
+/* ---- selecting images ---- */
 
 static bool string_is(const struct kp_image *image, const char *name,
 		      const struct kp_pair *want)
@@ -40,7 +40,7 @@ static bool kind_is(const struct kp_image *image, const char *name)
 	return strcmp(image->kind, wanted) == 0;
 }
 
-/* As in newer tools, "member" names that of the archive, where images have no such key. */
+/* As in newer tools, "member" also matches the archive's member that has the image. */
 static bool is_from(const struct extraction *x, struct packager_image ref,
 		    const struct kp_pair *want)
 {
@@ -100,7 +100,9 @@ static kpack_error_t bytes_of(const struct extraction *x, struct packager_image 
 	return KPACK_SUCCESS;
 }
 
-/* The bytes of an image; they stay until another container's are asked for. */
+/*
+ * Set OUT to the bytes of an image, valid until an image of another container is opened.
+ */
 static kpack_error_t open_image(struct extraction *x, struct packager_image ref,
 				struct kp_source *out, struct kpackx_error *why)
 {
@@ -116,7 +118,7 @@ static kpack_error_t open_image(struct extraction *x, struct packager_image ref,
 	return bytes_of(x, ref, &x->loaded, out, why);
 }
 
-/* A file that WRITE fills. */
+/* Create the file PATH with the content that WRITE writes. */
 static int write_file(struct extraction *x, const char *path,
 		      kpack_error_t (*write)(struct extraction *x, void *arg,
 					     struct kp_sink *sink,
@@ -149,7 +151,7 @@ static kpack_error_t copy_image(struct extraction *x, void *arg, struct kp_sink 
 
 /* ---- names ---- */
 
-/* The input's last component without its extension. */
+/* The last component of PATH without its extension, on the heap. */
 static char *stem(const char *path)
 {
 	const char *slash = strrchr(path, '/'), *dot;
@@ -191,7 +193,7 @@ static int extract_generated(struct extraction *x, struct packager_image ref,
 
 	if (!name)
 		return llvm_error(x->p->tool, "out of memory");
-	/* what the input says must not lead anywhere else */
+	/* the input's strings must not lead to another directory */
 	if (kp_component_ok(kp_span_str(name)))
 		status = write_file(x, name, copy_image, &ref);
 	else
@@ -205,7 +207,9 @@ static int extract_generated(struct extraction *x, struct packager_image ref,
 	return status;
 }
 
-/* Is IMAGE nothing but offload binaries, the last with or without what aligns it? */
+/*
+ * Whether IMAGE consists of offload binaries, with or without alignment after the last.
+ */
 static bool is_binaries(const struct kp_containers *list, const struct kp_image *image)
 {
 	uint64_t end = 0;
@@ -218,7 +222,7 @@ static bool is_binaries(const struct kp_containers *list, const struct kp_image 
 	return end && (image->size == end || image->size == (end + 7) / 8 * 8);
 }
 
-/* An image that is offload binaries stands for their images. */
+/* Extract REF; if it consists of offload binaries, extract their images instead. */
 static int extract_all(struct extraction *x, struct packager_image ref, size_t *index)
 {
 	const struct kp_containers *list = &x->in.units[ref.unit].list;
@@ -240,7 +244,9 @@ static int extract_all(struct extraction *x, struct packager_image ref, size_t *
 
 /* ---- archives ---- */
 
-/* What the matches are in, each container once: they stand in its order. */
+/*
+ * Members of the archive to write, and each of their containers once, in the same order.
+ */
 struct members {
 	struct kp_ar_input *items;
 	struct kp_payload *payloads;
@@ -289,7 +295,7 @@ static kpack_error_t fill_archive(struct extraction *x, void *arg, struct kp_sin
 	return err;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole job ---- */
 
 static int extract_to(struct extraction *x, const char *path)
 {

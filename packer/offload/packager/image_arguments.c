@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The parts as they stand in the text; KEY's values are those of the parts with it. */
+/* The parts in the order of the text; a key may occur in several of them. */
 struct parts {
 	struct kp_span *keys, *values;
 	size_t count;
@@ -42,7 +42,10 @@ static bool is_first(const struct parts *parts, size_t number)
 	return true;
 }
 
-/* All values of the key that part FIRST is the first with. */
+/*
+ * Add the key of part FIRST, its first occurrence, with the key's values joined by
+ * commas.
+ */
 static kpack_error_t add_joined(const struct parts *parts, size_t first,
 				struct kp_pairs *out, struct kpackx_error *why)
 {
@@ -69,7 +72,7 @@ static kpack_error_t add_joined(const struct parts *parts, size_t first,
 	return err;
 }
 
-/* The parts that are first with their keys become the pairs. */
+/* Add a pair to OUT for each key, in the order of LLVM's table. */
 static kpack_error_t add_all(const struct parts *parts, enum llvm_hash hash,
 			     struct kp_pairs *out, struct kpackx_error *why)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* --image=key=value,...: what an image is, or which are wanted. */
+/* Parse --image=key=value,...: it describes an image, or selects images. */
 #ifndef PACKER_OFFLOAD_PACKAGER_IMAGE_ARGUMENTS_H
 #define PACKER_OFFLOAD_PACKAGER_IMAGE_ARGUMENTS_H
 
@@ -7,8 +7,8 @@
 #include "packer/offload/llvm/hash.h"
 
 /*
- * Take TEXT apart.  Every key stands once in OUT, with its values joined by commas, in the order
- * of LLVM's table; a part without '=' is a key without a value.  On failure OUT is empty.
+ * Parse TEXT.  OUT has every key once, with its values joined by commas, in the order of
+ * LLVM's table; a part without '=' is a key without a value.  On failure OUT is empty.
  */
 kpack_error_t image_arguments_read(const char *text, enum llvm_hash hash,
 				   struct kp_pairs *out, struct kpackx_error *why);

@@ -10,7 +10,7 @@
 
 struct scan {
 	const struct kp_source *src;
-	bool looked_into; /* can the source have binaries in it? */
+	bool looked_into; /* the source can have binaries in it */
 	bool failed;
 	struct kpackx_error why; /* the first fault that matters */
 };
@@ -26,7 +26,9 @@ static const struct kp_format *format_at(const struct kp_source *src, uint64_t o
 	return kp_format_probe(head);
 }
 
-/* LLVM knows binaries, ELF, bitcode and archives; of any other file it asks nothing. */
+/*
+ * LLVM looks into offload binaries, ELF, bitcode and archives; it ignores any other file.
+ */
 static bool is_looked_into(const struct kp_source *src)
 {
 	static const struct kp_format *const others[] = {
@@ -42,7 +44,7 @@ static bool is_looked_into(const struct kp_source *src)
 	return true;
 }
 
-/* Is IMAGE a member that begins as an offload binary? */
+/* Whether IMAGE is a member that begins as an offload binary. */
 static bool is_binary_member(const struct scan *s, const struct kp_containers *list,
 			     size_t image)
 {
@@ -54,7 +56,9 @@ static bool is_binary_member(const struct scan *s, const struct kp_containers *l
 	       format_at(s->src, c->offset + img->offset) == &kp_format_offload_binary;
 }
 
-/* Is IMAGE a place for offload binaries: the whole input, a member, a section for them? */
+/*
+ * Whether IMAGE can hold offload binaries: the whole input, a member, or their section.
+ */
 static bool is_ours(const struct scan *s, const struct kp_containers *list, size_t image)
 {
 	if (image == KP_NOWHERE)
@@ -108,7 +112,7 @@ struct blob {
 	size_t size;
 };
 
-/* One after another, as linkers would put them. */
+/* Append BYTES at the next multiple of 8, as linkers do. */
 static kpack_error_t append(void *arg, struct kp_span bytes, struct kpackx_error *why)
 {
 	struct blob *b = arg;
@@ -156,7 +160,10 @@ static kpack_error_t add_embedded(struct packager_input *in, size_t image,
 	return add_unit(in, unit, why);
 }
 
-/* Look into image NUMBER of the file, of what PAYLOAD has, if it is bitcode. */
+/*
+ * If image NUMBER of the file, whose bytes are in PAYLOAD, is bitcode, add its embedded
+ * data.
+ */
 static kpack_error_t look_into(struct packager_input *in, size_t number,
 			       const struct kp_payload *payload, struct kpackx_error *why)
 {
@@ -174,13 +181,13 @@ static kpack_error_t look_into(struct packager_input *in, size_t number,
 	return add_embedded(in, number, &src, why);
 }
 
-/* Bitcode stands for itself, or is the member of a static library. */
+/* Look into bitcode: the whole file, or members of a static library. */
 static kpack_error_t look_for_bitcode(struct packager_input *in, struct kpackx_error *why)
 {
 	kpack_error_t err = KPACK_SUCCESS;
 
 	for (size_t i = 0; i < in->units[0].list.count && !err; i++) {
-		/* the list of units moves */
+		/* a copy, because the list of units moves */
 		const struct kp_container c = in->units[0].list.items[i];
 		struct kp_payload payload;
 
@@ -199,7 +206,7 @@ static kpack_error_t look_for_bitcode(struct packager_input *in, struct kpackx_e
 
 static void list_container(struct packager_input *in, size_t unit, size_t number);
 
-/* What image NUMBER of UNIT holds. */
+/* List the images inside image NUMBER of UNIT. */
 static void list_inside(struct packager_input *in, size_t unit, size_t number)
 {
 	const struct kp_containers *list = &in->units[unit].list;
@@ -258,7 +265,7 @@ const char *packager_image_member(const struct packager_input *in,
 	return NULL;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole input ---- */
 
 static kpack_error_t find_all(struct packager_input *in, struct kpackx_error *why)
 {

@@ -8,12 +8,12 @@
 /* Images that are not written yet. */
 struct pending {
 	struct kp_offload_image *images;
-	struct kp_pairs *strings; /* of each */
+	struct kp_pairs *strings; /* of each image */
 	struct bundler_input *inputs;
 	size_t count;
 };
 
-/* Bitcode as it is, and in a wrapper. */
+/* Whether SRC is bitcode, plain or in a wrapper. */
 static bool is_bitcode(const struct kp_source *src)
 {
 	uint8_t b[4];
@@ -22,7 +22,7 @@ static bool is_bitcode(const struct kp_source *src)
 	       (kp_le32(b) == 0xdec04342 || kp_le32(b) == 0x0b17c0de);
 }
 
-/* ".." and "." have no extension. */
+/* The extension of PATH, or ""; "." and ".." have none. */
 static const char *extension(const char *path)
 {
 	const char *slash = strrchr(path, '/'), *dot;
@@ -32,7 +32,9 @@ static const char *extension(const char *path)
 	return dot && strcmp(path, ".") != 0 && strcmp(path, "..") != 0 ? dot + 1 : "";
 }
 
-/* The files of version 1 come from tools that do not know SPIR-V. */
+/*
+ * The kind of an image.  Version 1 has no kind for SPIR-V: its tools do not know SPIR-V.
+ */
 static uint16_t image_kind(const struct packager *p, const char *path,
 			   const struct kp_source *src)
 {
@@ -46,7 +48,7 @@ static uint16_t image_kind(const struct packager *p, const char *path,
 	return (uint16_t)kind;
 }
 
-/* All but what says where the image is and whose it is. */
+/* Copy all arguments but "file" and "kind". */
 static kpack_error_t copy_strings(const struct kp_pairs *arguments, struct kp_pairs *out,
 				  struct kpackx_error *why)
 {
@@ -106,7 +108,7 @@ static kpack_error_t add_file(const struct packager *p, const char *path,
 static kpack_error_t write_pending(const struct packager *p, struct pending *q,
 				   struct kp_sink *sink, struct kpackx_error *why)
 {
-	/* the list of strings has moved while it grew */
+	/* the list of strings moved while it grew */
 	for (size_t i = 0; i < q->count; i++)
 		q->images[i].strings = &q->strings[i];
 	return kp_offload_write(q->images, q->count, &p->form, sink, why);
@@ -121,7 +123,10 @@ static void drop_pending(struct pending *q)
 	q->count = 0;
 }
 
-/* A file of --image; in version 1 each stands for itself, and need not be kept open. */
+/*
+ * Add a file of --image.  In version 1 it is written and closed at once, as its own
+ * binary.
+ */
 static int pack_file(const struct packager *p, const char *path,
 		     const struct kp_pairs *arguments, struct pending *q,
 		     struct kp_sink *sink)

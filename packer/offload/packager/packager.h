@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * clang-offload-packager, which newer LLVM calls llvm-offload-binary: what its command line asks
- * for, and the two ways it works.  Both return an exit status, after the message that goes
- * with it.
+ * clang-offload-packager, which newer LLVM calls llvm-offload-binary: its command line,
+ * read, and its two modes.  Both return an exit status; on failure they have printed the
+ * message.
  */
 #ifndef PACKER_OFFLOAD_PACKAGER_PACKAGER_H
 #define PACKER_OFFLOAD_PACKAGER_PACKAGER_H
@@ -13,21 +13,21 @@
 
 struct packager {
 	const struct llvm_tool *tool;
-	const char *input, *output; /* one of both is NULL */
-	const char *const *images;  /* what --image says */
+	const char *input, *output; /* one of the two is NULL */
+	const char *const *images;  /* the values of --image */
 	size_t n_images;
 	bool archive;
 	struct kp_offload_form form;
 	enum llvm_hash hash;
 };
 
-/* Make an offload binary of the files that the images name. */
+/* Make an offload binary of the files that --image names. */
 int packager_pack(const struct packager *p);
 
-/* Write the images of the input that are asked for; all when none is. */
+/* Write the images of the input that --image selects; without --image, all of them. */
 int packager_extract(const struct packager *p);
 
-/* "error: 'FILE': TEXT" on stderr; returns 1. */
+/* Print "error: 'FILE': TEXT" on stderr; returns 1. */
 int packager_fail(const struct packager *p, const char *file,
 		  const struct kpackx_error *why);
 
