@@ -103,7 +103,8 @@ static struct kp_source spooled_since(const struct job *j, uint64_t before)
  * Set OUT to bytes of IMAGE that stay valid: those in the archive itself, or spooled
  * ones.
  */
-static int fetch(struct job *j, struct member *m, size_t image, struct kp_source *out)
+static int fetch_entry(struct job *j, struct member *m, size_t image,
+		       struct kp_source *out)
 {
 	struct kpackx_error why = {0};
 	uint64_t before = j->spooled.size;
@@ -151,7 +152,7 @@ static int take_entry(struct job *j, struct member *m, size_t image,
 	for (size_t t = 0; t < j->b->n_targets; t++) {
 		if (!entry_serves(bundler_compare(j->b, id, &j->b->targets[t])))
 			continue;
-		if (!fetched && fetch(j, m, image, &bytes))
+		if (!fetched && fetch_entry(j, m, image, &bytes))
 			return 1;
 		fetched = true;
 		if (add_member(j, &j->collections[t], m, id, &bytes))
@@ -182,7 +183,7 @@ static int take_entries(struct job *j, struct member *m)
 /* ---- -check-input-archive ---- */
 
 /* Whether one of the IDs states a feature that the other leaves open. */
-static bool conflict(const char *a, const char *b)
+static bool ids_conflict(const char *a, const char *b)
 {
 	struct entry_id x, y;
 
@@ -200,7 +201,7 @@ static int check_member(struct job *j, struct member *m)
 			const char *a = list->images[k].id, *b = list->images[i].id;
 			bool swap;
 
-			if (!conflict(a, b))
+			if (!ids_conflict(a, b))
 				continue;
 			swap = strcmp(a, b) > 0;
 			return llvm_error(
@@ -307,7 +308,7 @@ static int write_archives(struct job *j)
 	return status;
 }
 
-static int unbundle(struct job *j)
+static int unbundle_archive(struct job *j)
 {
 	struct kpackx_error why = {0};
 	int status;
@@ -347,7 +348,7 @@ int bundler_unbundle_archive(const struct bundler *b)
 	if (bundler_input_open(&j.in, j.input, &why))
 		return bundler_fail_file(b, j.input, &why);
 	j.collections = calloc(b->n_targets, sizeof(*j.collections));
-	status = j.collections ? unbundle(&j) : out_of_memory(&j);
+	status = j.collections ? unbundle_archive(&j) : out_of_memory(&j);
 	free_collections(&j);
 	kp_outfile_close(&j.spool);
 	bundler_input_close(&j.in);

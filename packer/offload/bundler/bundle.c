@@ -41,7 +41,7 @@ static kpack_error_t write_text(const struct job *j, struct kp_sink *sink,
 /*
  * Place the next code object of SIZE bytes at *OFFSET; false: no file can be that long.
  */
-static bool place(uint64_t *pos, unsigned align, uint64_t size, uint64_t *offset)
+static bool place_object(uint64_t *pos, unsigned align, uint64_t size, uint64_t *offset)
 {
 	uint64_t over = *pos % align;
 
@@ -52,8 +52,8 @@ static bool place(uint64_t *pos, unsigned align, uint64_t size, uint64_t *offset
 	return *pos <= INT64_MAX && size <= INT64_MAX;
 }
 
-static kpack_error_t lay_out(const struct job *j, struct kp_bundle_row *rows,
-			     struct kpackx_error *why)
+static kpack_error_t lay_out_rows(const struct job *j, struct kp_bundle_row *rows,
+				  struct kpackx_error *why)
 {
 	uint64_t pos;
 
@@ -62,7 +62,7 @@ static kpack_error_t lay_out(const struct job *j, struct kp_bundle_row *rows,
 	pos = kp_bundle_header_size(rows, j->b->n_targets);
 	for (size_t i = 0; i < j->b->n_targets; i++) {
 		rows[i].size = j->inputs[i].src.size;
-		if (!place(&pos, j->b->align, rows[i].size, &rows[i].offset))
+		if (!place_object(&pos, j->b->align, rows[i].size, &rows[i].offset))
 			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 				       "bundle of more than %" PRId64 " bytes",
 				       INT64_MAX);
@@ -86,7 +86,8 @@ static kpack_error_t write_header(const struct kp_bundle_row *rows, size_t n,
 }
 
 /* Fill SINK with zeros up to offset TO.  In a file this is a hole. */
-static kpack_error_t advance(struct kp_sink *sink, uint64_t to, struct kpackx_error *why)
+static kpack_error_t advance_sink(struct kp_sink *sink, uint64_t to,
+				  struct kpackx_error *why)
 {
 	if (!sink->out)
 		return kp_sink_fill(sink, 0, to - sink->size, why);
@@ -99,11 +100,11 @@ static kpack_error_t advance(struct kp_sink *sink, uint64_t to, struct kpackx_er
 static kpack_error_t write_rows(const struct job *j, struct kp_bundle_row *rows,
 				struct kp_sink *sink, struct kpackx_error *why)
 {
-	KP_TRY(lay_out(j, rows, why));
+	KP_TRY(lay_out_rows(j, rows, why));
 	KP_TRY(write_header(rows, j->b->n_targets, sink, why));
 	for (size_t i = 0; i < j->b->n_targets; i++) {
 		if (sink->size < rows[i].offset)
-			KP_TRY(advance(sink, rows[i].offset, why));
+			KP_TRY(advance_sink(sink, rows[i].offset, why));
 		KP_TRY(kp_sink_copy(sink, &j->inputs[i].src, why));
 	}
 	return KPACK_SUCCESS;
@@ -137,8 +138,8 @@ struct buffer {
 	size_t size, room;
 };
 
-static kpack_error_t append(void *arg, const void *data, size_t size,
-			    struct kpackx_error *why)
+static kpack_error_t append_bytes(void *arg, const void *data, size_t size,
+				  struct kpackx_error *why)
 {
 	struct buffer *buf = arg;
 	size_t room = buf->room ? buf->room : 65536;
@@ -162,7 +163,7 @@ static kpack_error_t append(void *arg, const void *data, size_t size,
 	return KPACK_SUCCESS;
 }
 
-static double now(void)
+static double seconds_now(void)
 {
 	struct timespec t;
 
@@ -170,18 +171,18 @@ static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-static kpack_error_t encode(const struct job *j, struct kp_span payload,
-			    struct kpackx_error *why)
+static kpack_error_t encode_bundle(const struct job *j, struct kp_span payload,
+				   struct kpackx_error *why)
 {
 	struct bundler told = *j->b;
-	double begin = now();
+	double begin = seconds_now();
 	kpack_error_t err;
 	uint8_t *made;
 	size_t size;
 
 	told.form.hash = kp_ccob_hash(payload);
 	KP_TRY(kp_ccob_encode(&told.form, payload, &made, &size, why));
-	bundler_tell_compressed(&told, size, payload.size, now() - begin);
+	bundler_tell_compressed(&told, size, payload.size, seconds_now() - begin);
 	err = kp_sink_put(&j->out->sink, made, size, why);
 	free(made);
 	return err;
@@ -190,11 +191,11 @@ static kpack_error_t encode(const struct job *j, struct kp_span payload,
 static kpack_error_t write_compressed(const struct job *j, struct kpackx_error *why)
 {
 	struct buffer buf = {0};
-	struct kp_sink sink = {.write = append, .arg = &buf};
+	struct kp_sink sink = {.write = append_bytes, .arg = &buf};
 	kpack_error_t err = write_bundle(j, &sink, why);
 
 	if (!err)
-		err = encode(j, (struct kp_span){buf.data, buf.size}, why);
+		err = encode_bundle(j, (struct kp_span){buf.data, buf.size}, why);
 	free(buf.data);
 	return err;
 }

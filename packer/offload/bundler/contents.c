@@ -67,7 +67,7 @@ static kpack_error_t check_ccob(struct kp_span head, struct kpackx_error *why)
 
 static const char decode_fault[] = "Could not decompress embedded file contents";
 
-static double now(void)
+static double seconds_now(void)
 {
 	struct timespec t;
 
@@ -81,7 +81,7 @@ static kpack_error_t load_ccob(const struct bundler *b, const struct kp_source *
 			       struct kpackx_error *why)
 {
 	struct kp_ccob_form form;
-	double begin = now();
+	double begin = seconds_now();
 	kpack_error_t err = kp_container_load(src, c, out, why);
 
 	if (err)
@@ -90,7 +90,7 @@ static kpack_error_t load_ccob(const struct bundler *b, const struct kp_source *
 		bundler_tell_decompressed(
 			b, &form, c->size,
 			(struct kp_span){out->source.mem, (size_t)out->source.size},
-			now() - begin);
+			seconds_now() - begin);
 	return KPACK_SUCCESS;
 }
 

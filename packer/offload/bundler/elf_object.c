@@ -51,7 +51,8 @@ static void edit_fini(struct edit *e)
 	free(e->rows);
 }
 
-static kpack_error_t align(struct kp_sink *sink, uint64_t to, struct kpackx_error *why)
+static kpack_error_t align_sink(struct kp_sink *sink, uint64_t to,
+				struct kpackx_error *why)
 {
 	uint64_t over = to > 1 ? sink->size % to : 0;
 
@@ -61,7 +62,7 @@ static kpack_error_t align(struct kp_sink *sink, uint64_t to, struct kpackx_erro
 /* Write the table of section headers, and its offset into the ELF header. */
 static kpack_error_t put_table(struct edit *e, struct kpackx_error *why)
 {
-	KP_TRY(align(e->sink, 8, why));
+	KP_TRY(align_sink(e->sink, 8, why));
 	kp_put_le64(e->header + offsetof(Elf64_Ehdr, e_shoff),
 		    e->n_rows ? e->sink->size : 0);
 	e->header[offsetof(Elf64_Ehdr, e_shnum)] = (uint8_t)e->n_rows;
@@ -174,7 +175,7 @@ static kpack_error_t keep_section(struct edit *e, const struct kp_section *s,
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "section %s passes the end", s->name);
 	/* no object needs more than 4096, and a damaged object may state any alignment */
-	KP_TRY(align(e->sink, align_to > 4096 ? 4096 : align_to, why));
+	KP_TRY(align_sink(e->sink, align_to > 4096 ? 4096 : align_to, why));
 	PUT(e->rows + index * ROW, sh_offset, e->sink->size);
 	return kp_sink_copy(e->sink, &bytes, why);
 }

@@ -10,7 +10,7 @@
  * Parse a decimal number that is the whole TEXT; false: it is none, or does not fit an
  * int.
  */
-static bool number(const char *text, int *out)
+static bool parse_number(const char *text, int *out)
 {
 	char *end;
 	long n;
@@ -36,7 +36,7 @@ static void read_level(struct bundler *b)
 {
 	const char *text = getenv("OFFLOAD_BUNDLER_COMPRESSION_LEVEL");
 
-	if (text && !number(text, &b->form.level))
+	if (text && !parse_number(text, &b->form.level))
 		fprintf(stderr,
 			"Warning: Invalid value for OFFLOAD_BUNDLER_COMPRESSION_LEVEL: "
 			"%s. Ignoring it.\n",
@@ -50,7 +50,7 @@ static void read_version(struct bundler *b)
 
 	if (!text)
 		return;
-	if (!number(text, &version) || version < 0 || version > UINT16_MAX)
+	if (!parse_number(text, &version) || version < 0 || version > UINT16_MAX)
 		fprintf(stderr,
 			"Warning: Invalid value for COMPRESSED_BUNDLE_FORMAT_VERSION: "
 			"%s. Using default version %u.\n",

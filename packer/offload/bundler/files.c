@@ -183,7 +183,7 @@ static kpack_error_t open_file(struct bundler_output *out, struct kpackx_error *
 /*
  * Whether the file must not be replaced by a new one: it has more names, or is not ours.
  */
-static bool stays(const struct stat *st)
+static bool must_stay(const struct stat *st)
 {
 	return !S_ISREG(st->st_mode) || st->st_nlink > 1 || st->st_uid != geteuid() ||
 	       st->st_gid != getegid();
@@ -209,7 +209,7 @@ static kpack_error_t open_output(struct bundler_output *out, struct kpackx_error
 		return fail_system(why, EISDIR);
 	if (access(out->path, W_OK))
 		return fail_system(why, errno);
-	if (stays(&st))
+	if (must_stay(&st))
 		return open_in_place(out, why);
 	out->keep = st.st_mode & 0777;
 	/* if nothing can be created in the directory, write into the existing file */
@@ -276,7 +276,7 @@ static kpack_error_t publish_in_place(struct bundler_output *o, struct kpackx_er
 	return err;
 }
 
-static kpack_error_t publish(struct bundler_output *o, struct kpackx_error *why)
+static kpack_error_t publish_output(struct bundler_output *o, struct kpackx_error *why)
 {
 	if (o->in_place)
 		return publish_in_place(o, why);
@@ -304,7 +304,7 @@ kpack_error_t bundler_outputs_publish(struct bundler_outputs *outputs,
 
 		if (o->in_place != (i < outputs->count))
 			continue;
-		err = publish(o, why);
+		err = publish_output(o, why);
 		if (err) {
 			*failed = o->path;
 			return err;

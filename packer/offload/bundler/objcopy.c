@@ -17,7 +17,7 @@ extern char **environ;
 
 /* ---- finding the program ---- */
 
-static char *join(const char *dir, size_t dir_size, const char *name)
+static char *join_path(const char *dir, size_t dir_size, const char *name)
 {
 	char *path;
 
@@ -35,7 +35,7 @@ static bool is_program(const char *path)
 /* DIR/NAME if it can be run, else NULL; the caller frees it. */
 static char *program_in(const char *dir, size_t dir_size, const char *name)
 {
-	char *path = join(dir, dir_size, name);
+	char *path = join_path(dir, dir_size, name);
 
 	if (is_program(path))
 		return path;
@@ -46,7 +46,7 @@ static char *program_in(const char *dir, size_t dir_size, const char *name)
 /*
  * llvm-objcopy next to PROGRAM, or next to this executable if PROGRAM has no directory.
  */
-static char *beside(const char *program)
+static char *find_beside(const char *program)
 {
 	const char *slash = strrchr(program, '/');
 	char self[4096];
@@ -83,7 +83,7 @@ static bool is_better(unsigned long v, unsigned long than, unsigned long wanted)
  * llvm-objcopy in DIR: of version WANTED, else the newest, else without a version, else
  * NULL.
  */
-static char *best_in(const char *dir, size_t dir_size, unsigned long wanted)
+static char *find_best(const char *dir, size_t dir_size, unsigned long wanted)
 {
 	char *path = strndup(dir, dir_size), *best = NULL, *found;
 	DIR *d = path ? opendir(path) : NULL;
@@ -111,7 +111,7 @@ static char *best_in(const char *dir, size_t dir_size, unsigned long wanted)
  * The best llvm-objcopy in the first directory of PATH that has any.  The name without a
  * version is often an older LLVM's, which does not write the same bytes as the newest.
  */
-static char *in_path(unsigned long wanted)
+static char *find_in_path(unsigned long wanted)
 {
 	const char *path = getenv("PATH");
 	char *found = NULL;
@@ -119,7 +119,7 @@ static char *in_path(unsigned long wanted)
 
 	for (const char *p = path; p && *p && !found; p += n + (p[n] == ':')) {
 		n = strcspn(p, ":");
-		found = n ? best_in(p, n, wanted) : NULL;
+		found = n ? find_best(p, n, wanted) : NULL;
 	}
 	return found;
 }
@@ -127,17 +127,17 @@ static char *in_path(unsigned long wanted)
 char *objcopy_find(const char *program)
 {
 	const char *slash = strrchr(program, '/');
-	char *found = beside(program);
+	char *found = find_beside(program);
 
 	return found ? found
-		     : in_path(version_of(slash ? slash + 1 : program,
-					  "clang-offload-bundler"));
+		     : find_in_path(version_of(slash ? slash + 1 : program,
+					       "clang-offload-bundler"));
 }
 
 /* ---- running it ---- */
 
 /* Append WORD, which C owns from now on; NULL: it could not be allocated. */
-static void add(struct objcopy *c, char *word)
+static void add_word(struct objcopy *c, char *word)
 {
 	if (c->n + 1 >= c->room) {
 		size_t room = c->room ? 2 * c->room : 16;
@@ -159,7 +159,7 @@ static void add(struct objcopy *c, char *word)
 
 void objcopy_word(struct objcopy *c, const char *word)
 {
-	add(c, strdup(word));
+	add_word(c, strdup(word));
 }
 
 void objcopy_print_word(struct objcopy *c, const char *fmt, ...)
@@ -171,7 +171,7 @@ void objcopy_print_word(struct objcopy *c, const char *fmt, ...)
 	if (vasprintf(&word, fmt, ap) < 0)
 		word = NULL;
 	va_end(ap);
-	add(c, word);
+	add_word(c, word);
 }
 
 void objcopy_fini(struct objcopy *c)

@@ -71,7 +71,8 @@ static int take_result(const struct bundler *b, const char *name, struct kp_sink
 
 static const struct kp_source empty = {.fd = -1};
 
-static int run(const struct bundler *b, const char *program, const struct objcopy *c)
+static int run_objcopy(const struct bundler *b, const char *program,
+		       const struct objcopy *c)
 {
 	return objcopy_run(program, c)
 		       ? 0
@@ -119,9 +120,9 @@ static int add_sections(const struct bundler *b, const struct bundler_input *inp
 	return 0;
 }
 
-static int add_by(const struct bundler *b, const char *program,
-		  const struct bundler_input *inputs, struct bundler_output *out,
-		  struct objcopy *c, struct scratch *s)
+static int add_by_objcopy(const struct bundler *b, const char *program,
+			  const struct bundler_input *inputs, struct bundler_output *out,
+			  struct objcopy *c, struct scratch *s)
 {
 	const char *host, *result = NULL;
 	int status;
@@ -140,7 +141,7 @@ static int add_by(const struct bundler *b, const char *program,
 		objcopy_tell(program, c);
 		return 0;
 	}
-	status = run(b, program, c);
+	status = run_objcopy(b, program, c);
 	return status ? status : take_result(b, result, &out->sink, &out->keep);
 }
 
@@ -177,8 +178,9 @@ int bundler_object_add(const struct bundler *b, const struct bundler_input *inpu
 	struct scratch s = {0};
 	int status;
 
-	status = program || b->print_commands ? add_by(b, program, inputs, out, &c, &s)
-					      : add_ourselves(b, inputs, out);
+	status = program || b->print_commands
+			 ? add_by_objcopy(b, program, inputs, out, &c, &s)
+			 : add_ourselves(b, inputs, out);
 	objcopy_fini(&c);
 	scratch_fini(&s);
 	free(program);
@@ -187,9 +189,9 @@ int bundler_object_add(const struct bundler *b, const struct bundler_input *inpu
 
 /* ---- removing sections ---- */
 
-static int strip_by(const struct bundler *b, const char *program,
-		    const struct kp_source *object, const char *path,
-		    struct kp_sink *sink, struct objcopy *c, struct scratch *s)
+static int strip_by_objcopy(const struct bundler *b, const char *program,
+			    const struct kp_source *object, const char *path,
+			    struct kp_sink *sink, struct objcopy *c, struct scratch *s)
 {
 	const char *from = path ? path : scratch_add(b, s, object);
 	const char *to = from ? scratch_add(b, s, &empty) : NULL;
@@ -207,7 +209,7 @@ static int strip_by(const struct bundler *b, const char *program,
 		objcopy_tell(program, c);
 		return 0;
 	}
-	status = run(b, program, c);
+	status = run_objcopy(b, program, c);
 	return status ? status : take_result(b, to, sink, NULL);
 }
 
@@ -230,7 +232,7 @@ int bundler_object_strip(const struct bundler *b, const struct kp_source *object
 	int status;
 
 	status = program || b->print_commands
-			 ? strip_by(b, program, object, path, sink, &c, &s)
+			 ? strip_by_objcopy(b, program, object, path, sink, &c, &s)
 			 : strip_ourselves(b, object, sink);
 	objcopy_fini(&c);
 	scratch_fini(&s);

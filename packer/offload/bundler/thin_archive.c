@@ -21,8 +21,8 @@ static bool is_thin(const struct kp_source *src)
 	       memcmp(magic, "!<thin>\n", sizeof(magic)) == 0;
 }
 
-static kpack_error_t append(void *arg, const void *data, size_t size,
-			    struct kpackx_error *why)
+static kpack_error_t append_bytes(void *arg, const void *data, size_t size,
+				  struct kpackx_error *why)
 {
 	struct gathering *g = arg;
 	uint8_t *grown;
@@ -61,10 +61,10 @@ static kpack_error_t read_member(struct gathering *g, size_t number,
 	return err;
 }
 
-static kpack_error_t gather(struct gathering *g, const struct kp_source *src,
-			    const char *path, struct kpackx_error *why)
+static kpack_error_t gather_members(struct gathering *g, const struct kp_source *src,
+				    const char *path, struct kpackx_error *why)
 {
-	struct kp_sink sink = {.write = append, .arg = g};
+	struct kp_sink sink = {.write = append_bytes, .arg = g};
 	kpack_error_t err = KPACK_SUCCESS;
 
 	KP_TRY(kp_ar_read(src, &g->ar, why));
@@ -87,7 +87,7 @@ kpack_error_t thin_archive_gather(struct bundler_input *in, const char *path,
 
 	if (!is_thin(&in->src))
 		return KPACK_SUCCESS;
-	err = gather(&g, &in->src, path, why);
+	err = gather_members(&g, &in->src, path, why);
 	for (size_t i = 0; g.members && i < g.ar.count; i++)
 		free((void *)g.members[i].bytes.mem);
 	free(g.members);

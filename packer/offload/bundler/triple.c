@@ -157,7 +157,8 @@ static bool in_line(struct kp_span name, const char *line, bool whole)
 }
 
 /* The number of the line that has NAME, counted from 1; 0: none. */
-static size_t find(struct kp_span name, const char *const *lines, size_t n, bool whole)
+static size_t find_line(struct kp_span name, const char *const *lines, size_t n,
+			bool whole)
 {
 	for (size_t i = 0; i < n; i++)
 		if (in_line(name, lines[i], whole))
@@ -180,18 +181,19 @@ static bool is_versioned_arch(struct kp_span name)
 /*
  * A number for NAME as part PART, equal for names that mean the same; 0: unknown as PART.
  */
-static size_t number(int part, struct kp_span name)
+static size_t part_number(int part, struct kp_span name)
 {
 	switch (part) {
 	case TRIPLE_ARCH:
-		return is_versioned_arch(name) ? COUNT(archs) + 1
-					       : find(name, archs, COUNT(archs), true);
+		return is_versioned_arch(name)
+			       ? COUNT(archs) + 1
+			       : find_line(name, archs, COUNT(archs), true);
 	case TRIPLE_VENDOR:
-		return find(name, vendors, COUNT(vendors), true);
+		return find_line(name, vendors, COUNT(vendors), true);
 	case TRIPLE_OS:
-		return find(name, systems, COUNT(systems), false);
+		return find_line(name, systems, COUNT(systems), false);
 	default:
-		return find(name, environments, COUNT(environments), false);
+		return find_line(name, environments, COUNT(environments), false);
 	}
 }
 
@@ -215,7 +217,7 @@ struct triple triple_split(struct kp_span text)
 
 bool triple_known(const struct triple *t)
 {
-	return number(TRIPLE_ARCH, t->part[TRIPLE_ARCH]) != 0;
+	return part_number(TRIPLE_ARCH, t->part[TRIPLE_ARCH]) != 0;
 }
 
 /* ---- normal form ---- */
@@ -226,7 +228,7 @@ struct order {
 	bool fixed[ROOM];
 };
 
-static struct kp_span swap(struct kp_span *place, struct kp_span s)
+static struct kp_span swap_part(struct kp_span *place, struct kp_span s)
 {
 	struct kp_span before = *place;
 
@@ -242,26 +244,26 @@ static size_t next_free(const struct order *o, size_t i)
 }
 
 /* Put S at AT and push the parts from there to the right, until a place is empty. */
-static void push(struct order *o, size_t at, struct kp_span s)
+static void push_part(struct order *o, size_t at, struct kp_span s)
 {
 	for (at = next_free(o, at); at < ROOM; at = next_free(o, at + 1)) {
-		s = swap(&o->part[at], s);
+		s = swap_part(&o->part[at], s);
 		if (s.size == 0 || at + 1 == ROOM)
 			return;
 	}
 }
 
 /* Move the part at FROM to TO. */
-static void move(struct order *o, size_t from, size_t to)
+static void move_part(struct order *o, size_t from, size_t to)
 {
 	struct kp_span none = {NULL, 0};
 
 	if (to < from) {
-		push(o, to, swap(&o->part[from], none));
+		push_part(o, to, swap_part(&o->part[from], none));
 		return;
 	}
 	while (from < to) {
-		push(o, from, none);
+		push_part(o, from, none);
 		from = next_free(o, from + 1);
 	}
 }
@@ -278,21 +280,21 @@ static bool names_format(struct kp_span s)
 	return false;
 }
 
-static bool fits(int part, struct kp_span s)
+static bool fits_part(int part, struct kp_span s)
 {
-	return number(part, s) != 0 || (part == TRIPLE_ENV && names_format(s));
+	return part_number(part, s) != 0 || (part == TRIPLE_ENV && names_format(s));
 }
 
-static void sort(struct order *o)
+static void sort_parts(struct order *o)
 {
 	for (int to = 0; to < TRIPLE_PARTS; to++)
-		o->fixed[to] = number(to, o->part[to]) != 0;
+		o->fixed[to] = part_number(to, o->part[to]) != 0;
 	for (int to = 0; to < TRIPLE_PARTS; to++) {
 		for (size_t from = 0; from + 1 < ROOM && !o->fixed[to]; from++) {
 			if ((from < TRIPLE_PARTS && o->fixed[from]) ||
-			    !fits(to, o->part[from]))
+			    !fits_part(to, o->part[from]))
 				continue;
-			move(o, from, (size_t)to);
+			move_part(o, from, (size_t)to);
 			o->fixed[to] = true;
 		}
 	}
@@ -318,7 +320,7 @@ static void settle_environment(struct order *o, char *out, size_t cap)
 	else if (starts(*os, "cygwin"))
 		*env = kp_span_str("cygnus");
 	else if (starts(*os, "win") &&
-		 (!fits(TRIPLE_ENV, *env) || kp_span_ends(*env, "coff")))
+		 (!fits_part(TRIPLE_ENV, *env) || kp_span_ends(*env, "coff")))
 		*env = kp_span_str("msvc");
 	if (in_line(*os, "win32 windows mingw cygwin", false))
 		*os = kp_span_str("windows");
@@ -336,12 +338,13 @@ char *triple_normal(const struct triple *t)
 	int n;
 
 	memcpy(o.part, t->part, sizeof(t->part));
-	sort(&o);
+	sort_parts(&o);
 	/* "none" on bare metal is the system, not the vendor */
 	if (o.fixed[TRIPLE_ARCH] && !o.fixed[TRIPLE_VENDOR] && !o.fixed[TRIPLE_OS] &&
 	    o.fixed[TRIPLE_ENV] && kp_span_is(o.part[TRIPLE_VENDOR], "none") &&
 	    o.part[TRIPLE_OS].size == 0)
-		o.part[TRIPLE_VENDOR] = swap(&o.part[TRIPLE_OS], o.part[TRIPLE_VENDOR]);
+		o.part[TRIPLE_VENDOR] =
+			swap_part(&o.part[TRIPLE_OS], o.part[TRIPLE_VENDOR]);
 	settle_environment(&o, environment, sizeof(environment));
 	for (int i = 0; i < TRIPLE_PARTS; i++)
 		if (o.part[i].size == 0)
@@ -362,12 +365,12 @@ static bool same_arch(struct kp_span a, struct kp_span b)
 {
 	return is_versioned_arch(a) || is_versioned_arch(b)
 		       ? kp_span_eq(a, b)
-		       : number(TRIPLE_ARCH, a) == number(TRIPLE_ARCH, b);
+		       : part_number(TRIPLE_ARCH, a) == part_number(TRIPLE_ARCH, b);
 }
 
-static bool same(int part, const struct triple *a, const struct triple *b)
+static bool same_part(int part, const struct triple *a, const struct triple *b)
 {
-	return number(part, a->part[part]) == number(part, b->part[part]);
+	return part_number(part, a->part[part]) == part_number(part, b->part[part]);
 }
 
 bool triple_compatible(const struct triple *a, const struct triple *b)
@@ -380,6 +383,6 @@ bool triple_compatible(const struct triple *a, const struct triple *b)
 	bool apple = kp_span_is(a->part[TRIPLE_VENDOR], "apple");
 
 	return same_arch(a->part[TRIPLE_ARCH], b->part[TRIPLE_ARCH]) &&
-	       (mingw || same(TRIPLE_VENDOR, a, b)) && same(TRIPLE_OS, a, b) &&
-	       (apple || same(TRIPLE_ENV, a, b));
+	       (mingw || same_part(TRIPLE_VENDOR, a, b)) && same_part(TRIPLE_OS, a, b) &&
+	       (apple || same_part(TRIPLE_ENV, a, b));
 }

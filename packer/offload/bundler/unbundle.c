@@ -37,7 +37,7 @@ static size_t given_to(const struct job *j, const char *id)
  * IMAGE has the ID of *TAKEN.  From one binary bundle the last such entry is taken, as in
  * LLVM; otherwise the first.
  */
-static void repeat(struct job *j, size_t image, size_t *taken)
+static void note_repeated(struct job *j, size_t image, size_t *taken)
 {
 	const struct kp_image *images = j->parts.list.images;
 
@@ -64,7 +64,7 @@ static size_t target_of(const struct job *j, const struct entry_id *id)
 	return first;
 }
 
-static void offer(struct job *j, size_t image, const struct entry_id *id)
+static void offer_entry(struct job *j, size_t image, const struct entry_id *id)
 {
 	size_t t = target_of(j, id);
 
@@ -74,7 +74,7 @@ static void offer(struct job *j, size_t image, const struct entry_id *id)
 	j->n_open--;
 }
 
-static int choose(struct job *j)
+static int choose_entries(struct job *j)
 {
 	const struct kp_containers *list = &j->parts.list;
 	struct entry_id id;
@@ -85,7 +85,7 @@ static int choose(struct job *j)
 			continue;
 		t = given_to(j, list->images[i].id);
 		if (t != NONE) {
-			repeat(j, i, &j->taken[t]);
+			note_repeated(j, i, &j->taken[t]);
 			continue;
 		}
 		if (j->n_open == 0)
@@ -94,7 +94,7 @@ static int choose(struct job *j)
 			return llvm_error(j->b->tool,
 					  "invalid bundle id read from the bundle: '%s'",
 					  list->images[i].id);
-		offer(j, i, &id);
+		offer_entry(j, i, &id);
 	}
 	return 0;
 }
@@ -107,7 +107,7 @@ static int by_name(const void *a, const void *b)
 }
 
 /* "A", "A and B", "A, B, and C" */
-static char *enumerate(const char *const *names, size_t n)
+static char *enumerate_names(const char *const *names, size_t n)
 {
 	char *text = NULL;
 	size_t size = 0;
@@ -132,14 +132,14 @@ static int fail_missing(const struct job *j)
 			names[n++] = j->b->targets[t].name;
 	if (names)
 		qsort(names, n, sizeof(*names), by_name);
-	text = names ? enumerate(names, n) : NULL;
+	text = names ? enumerate_names(names, n) : NULL;
 	llvm_error(j->b->tool, "Can't find bundles for %s", text ? text : "all targets");
 	free(text);
 	free(names);
 	return 1;
 }
 
-static void warn(const struct job *j)
+static void print_warnings(const struct job *j)
 {
 	if (j->parts.ignored)
 		llvm_warning(j->b->tool, "'%s': the last %llu bytes are no bundle",
@@ -223,13 +223,13 @@ static int choose_and_write(struct job *j)
 {
 	struct bundler_outputs outputs;
 	struct kpackx_error why = {0};
-	int status = choose(j);
+	int status = choose_entries(j);
 
 	if (status)
 		return status;
 	if (j->n_open && !j->b->allow_missing)
 		return fail_missing(j);
-	warn(j);
+	print_warnings(j);
 	if (bundler_outputs_new(&outputs, j->b->n_targets, &why))
 		return bundler_fail(j->b, &why);
 	status = write_outputs(j, &outputs);

@@ -93,7 +93,7 @@ static uint64_t hash_to_64(const uint8_t *p, size_t n)
 	       K2;
 }
 
-static uint64_t city(struct kp_span key)
+static uint64_t city_hash(struct kp_span key)
 {
 	size_t n = key.size < HASHED_MAX ? key.size : HASHED_MAX;
 
@@ -108,7 +108,7 @@ static uint64_t city(struct kp_span key)
 
 static uint64_t hash_key(enum llvm_hash hash, struct kp_span key)
 {
-	return hash == LLVM_HASH_CITY ? city(key)
+	return hash == LLVM_HASH_CITY ? city_hash(key)
 				      : kp_hash64(key.data, key.size, 0) ^ SEED;
 }
 
@@ -120,7 +120,7 @@ struct table {
 	const uint64_t *hashes;
 };
 
-static void insert(struct table *t, size_t number)
+static void insert_key(struct table *t, size_t number)
 {
 	size_t mask = t->n_buckets - 1, at = (uint32_t)t->hashes[number] & mask;
 
@@ -130,7 +130,8 @@ static void insert(struct table *t, size_t number)
 }
 
 /* Move the keys to a table of N_BUCKETS, in the order of the old table. */
-static kpack_error_t resize(struct table *t, size_t n_buckets, struct kpackx_error *why)
+static kpack_error_t resize_table(struct table *t, size_t n_buckets,
+				  struct kpackx_error *why)
 {
 	struct table old = *t;
 
@@ -144,18 +145,18 @@ static kpack_error_t resize(struct table *t, size_t n_buckets, struct kpackx_err
 		t->buckets[i] = EMPTY;
 	for (size_t i = 0; i < old.n_buckets; i++)
 		if (old.buckets[i] != EMPTY)
-			insert(t, old.buckets[i]);
+			insert_key(t, old.buckets[i]);
 	free(old.buckets);
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t fill(struct table *t, size_t n, struct kpackx_error *why)
+static kpack_error_t fill_table(struct table *t, size_t n, struct kpackx_error *why)
 {
-	KP_TRY(resize(t, BUCKETS_MIN, why));
+	KP_TRY(resize_table(t, BUCKETS_MIN, why));
 	for (size_t i = 0; i < n; i++) {
 		if (4 * (i + 1) >= 3 * t->n_buckets)
-			KP_TRY(resize(t, 2 * t->n_buckets, why));
-		insert(t, i);
+			KP_TRY(resize_table(t, 2 * t->n_buckets, why));
+		insert_key(t, i);
 	}
 	return KPACK_SUCCESS;
 }
@@ -171,7 +172,7 @@ kpack_error_t llvm_hash_order(enum llvm_hash hash, const struct kp_span *keys, s
 		return kp_fail_memory(why, n * sizeof(*hashes), "hashes");
 	for (size_t i = 0; i < n; i++)
 		hashes[i] = hash_key(hash, keys[i]);
-	err = fill(&t, n, why);
+	err = fill_table(&t, n, why);
 	for (size_t i = 0; i < t.n_buckets && !err; i++)
 		if (t.buckets[i] != EMPTY)
 			*order++ = t.buckets[i];

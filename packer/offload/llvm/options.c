@@ -34,8 +34,8 @@ struct word {
 
 /* ---- messages ---- */
 
-__attribute__((format(printf, 2, 0))) static void say(const char *what, const char *fmt,
-						      va_list ap)
+__attribute__((format(printf, 2, 0))) static void
+print_message(const char *what, const char *fmt, va_list ap)
 {
 	char *text;
 
@@ -51,7 +51,7 @@ int llvm_error(const struct llvm_tool *tool, const char *fmt, ...)
 
 	(void)tool; /* report_error prints its name */
 	va_start(ap, fmt);
-	say("error", fmt, ap);
+	print_message("error", fmt, ap);
 	va_end(ap);
 	return FAILED;
 }
@@ -62,23 +62,23 @@ void llvm_warning(const struct llvm_tool *tool, const char *fmt, ...)
 
 	(void)tool;
 	va_start(ap, fmt);
-	say("warning", fmt, ap);
+	print_message("warning", fmt, ap);
 	va_end(ap);
 }
 
-__attribute__((format(printf, 2, 3))) static void fail(struct reader *r, const char *fmt,
-						       ...)
+__attribute__((format(printf, 2, 3))) static void fail_usage(struct reader *r,
+							     const char *fmt, ...)
 {
 	va_list ap;
 
 	va_start(ap, fmt);
-	say(NULL, fmt, ap);
+	print_message(NULL, fmt, ap);
 	va_end(ap);
 	r->failed = true;
 }
 
 #define fail_option(r, name, fmt, ...)                                                   \
-	fail(r, "for the %s%s option: " fmt, llvm_dashes(name), name, ##__VA_ARGS__)
+	fail_usage(r, "for the %s%s option: " fmt, llvm_dashes(name), name, ##__VA_ARGS__)
 
 const char *llvm_tool_name(const char *argv0)
 {
@@ -203,7 +203,7 @@ static const struct {
 /*
  * Give option O its VALUE; NULL: none was given with '=', so the next word is the value.
  */
-static void provide(struct reader *r, struct llvm_option *o, const char *value)
+static void provide_value(struct reader *r, struct llvm_option *o, const char *value)
 {
 	if (!value && kinds[o->kind].wants_value) {
 		if (r->next == r->tool->n_words) {
@@ -218,7 +218,8 @@ static void provide(struct reader *r, struct llvm_option *o, const char *value)
 
 /* ---- options of every tool ---- */
 
-static void answer(struct reader *r, enum llvm_generic which, const struct word *w)
+static void answer_generic(struct reader *r, enum llvm_generic which,
+			   const struct word *w)
 {
 	if (which == LLVM_PRINT_OPTIONS || which == LLVM_PRINT_ALL_OPTIONS)
 		return;
@@ -242,7 +243,7 @@ static bool try_generic(struct reader *r, const struct word *w)
 	for (size_t i = 0; (o = llvm_generic_option(i)); i++) {
 		if (strlen(o->name) == w->name_size &&
 		    memcmp(o->name, w->name, w->name_size) == 0) {
-			answer(r, (enum llvm_generic)i, w);
+			answer_generic(r, (enum llvm_generic)i, w);
 			return true;
 		}
 	}
@@ -256,7 +257,8 @@ static bool is_name(const char *name, const char *text, size_t size)
 	return name && *name && strlen(name) == size && memcmp(name, text, size) == 0;
 }
 
-static struct llvm_option *find(struct llvm_tool *tool, const char *name, size_t size)
+static struct llvm_option *find_option(struct llvm_tool *tool, const char *name,
+				       size_t size)
 {
 	for (size_t i = 0; i < tool->n_options; i++) {
 		struct llvm_option *o = &tool->options[i];
@@ -268,7 +270,7 @@ static struct llvm_option *find(struct llvm_tool *tool, const char *name, size_t
 }
 
 /* The number of bytes to add, remove or change to turn A into B. */
-static size_t distance(const char *a, size_t a_size, const char *b, size_t b_size)
+static size_t edit_distance(const char *a, size_t a_size, const char *b, size_t b_size)
 {
 	size_t row[65], left, above;
 
@@ -292,7 +294,8 @@ static size_t distance(const char *a, size_t a_size, const char *b, size_t b_siz
 }
 
 /* The option whose name is closest to W's; of equally close ones the first by name. */
-static const struct llvm_option *nearest(struct llvm_tool *tool, const struct word *w)
+static const struct llvm_option *nearest_option(struct llvm_tool *tool,
+						const struct word *w)
 {
 	const struct llvm_option *best = NULL, *o;
 	size_t least = SIZE_MAX, d;
@@ -302,7 +305,7 @@ static const struct llvm_option *nearest(struct llvm_tool *tool, const struct wo
 					: llvm_generic_option(i - tool->n_options);
 		if (!o->name[0])
 			continue;
-		d = distance(w->name, w->name_size, o->name, strlen(o->name));
+		d = edit_distance(w->name, w->name_size, o->name, strlen(o->name));
 		if (d < least || (d == least && strcmp(o->name, best->name) < 0)) {
 			best = o;
 			least = d;
@@ -312,28 +315,28 @@ static const struct llvm_option *nearest(struct llvm_tool *tool, const struct wo
 }
 
 /* Suggest NAME.  With a value LLVM always prints two dashes. */
-static void suggest(struct reader *r, const char *name, const char *value)
+static void suggest_option(struct reader *r, const char *name, const char *value)
 {
 	if (value)
-		fail(r, "Did you mean '--%s=%s'?", name, value);
+		fail_usage(r, "Did you mean '--%s=%s'?", name, value);
 	else
-		fail(r, "Did you mean '%s%s'?", llvm_dashes(name), name);
+		fail_usage(r, "Did you mean '%s%s'?", llvm_dashes(name), name);
 }
 
 static void fail_unknown(struct reader *r, const struct word *w)
 {
 	bool is_command = strchr(r->tool->name, ' ');
-	const struct llvm_option *near = w->name ? nearest(r->tool, w) : NULL;
+	const struct llvm_option *near = w->name ? nearest_option(r->tool, w) : NULL;
 
-	fail(r, "Unknown command line argument '%s'.  Try: '%s --help'", w->whole,
-	     is_command ? r->tool->name : r->argv0);
+	fail_usage(r, "Unknown command line argument '%s'.  Try: '%s --help'", w->whole,
+		   is_command ? r->tool->name : r->argv0);
 	if (near)
-		suggest(r, near->name, w->value && *w->value ? w->value : NULL);
+		suggest_option(r, near->name, w->value && *w->value ? w->value : NULL);
 }
 
 /* ---- words ---- */
 
-static void take_apart(const char *text, struct word *w)
+static void split_word(const char *text, struct word *w)
 {
 	const char *name = text + 1 + (text[1] == '-'), *equals = strchr(name, '=');
 
@@ -347,14 +350,14 @@ static bool try_group(struct reader *r, const struct word *w)
 	struct llvm_option *o;
 
 	for (size_t i = 0; i < w->name_size; i++) {
-		o = find(r->tool, w->name + i, 1);
+		o = find_option(r->tool, w->name + i, 1);
 		if (!o || w->name_size == 1)
 			return false;
 		if (kinds[o->kind].wants_value) {
 			fail_option(r, o->name, "may not occur within a group!");
 			return false;
 		}
-		provide(r, o, i + 1 == w->name_size ? w->value : NULL);
+		provide_value(r, o, i + 1 == w->name_size ? w->value : NULL);
 	}
 	return w->name_size > 1;
 }
@@ -364,10 +367,10 @@ static void read_option(struct reader *r, const char *text)
 	struct llvm_option *o;
 	struct word w;
 
-	take_apart(text, &w);
-	o = find(r->tool, w.name, w.name_size);
+	split_word(text, &w);
+	o = find_option(r->tool, w.name, w.name_size);
 	if (o)
-		provide(r, o, w.value);
+		provide_value(r, o, w.value);
 	else if (!try_generic(r, &w) && !try_group(r, &w))
 		fail_unknown(r, &w);
 }
@@ -381,7 +384,7 @@ static void read_operand(struct reader *r, const char *text)
 			continue;
 		r->operands_max = o->kind == LLVM_LIST ? SIZE_MAX : 1;
 		if (r->operands++ < r->operands_max)
-			provide(r, o, text);
+			provide_value(r, o, text);
 		return;
 	}
 	fail_unknown(r, &(struct word){.whole = text});
@@ -400,10 +403,10 @@ static void read_word(struct reader *r, const char *text)
 static void check_all(struct reader *r)
 {
 	if (r->operands > r->operands_max)
-		fail(r,
-		     "Too many positional arguments specified! "
-		     "Can specify at most %zu positional arguments: See: %s --help",
-		     r->operands_max, r->argv0);
+		fail_usage(r,
+			   "Too many positional arguments specified! "
+			   "Can specify at most %zu positional arguments: See: %s --help",
+			   r->operands_max, r->argv0);
 	for (size_t i = 0; i < r->tool->n_options; i++) {
 		const struct llvm_option *o = &r->tool->options[i];
 

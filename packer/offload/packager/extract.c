@@ -49,8 +49,8 @@ static bool is_from(const struct extraction *x, struct packager_image ref,
 	return member && strcmp(member, want->value) == 0;
 }
 
-static bool matches(const struct extraction *x, struct packager_image ref,
-		    const struct kp_pairs *arguments)
+static bool image_matches(const struct extraction *x, struct packager_image ref,
+			  const struct kp_pairs *arguments)
 {
 	const struct kp_image *image = packager_image(&x->in, ref);
 
@@ -70,18 +70,18 @@ static bool matches(const struct extraction *x, struct packager_image ref,
 	return true;
 }
 
-static void match(struct extraction *x, const struct kp_pairs *arguments)
+static void match_images(struct extraction *x, const struct kp_pairs *arguments)
 {
 	x->n_matches = 0;
 	for (size_t i = 0; i < x->in.n_images; i++)
-		if (matches(x, x->in.images[i], arguments))
+		if (image_matches(x, x->in.images[i], arguments))
 			x->matches[x->n_matches++] = x->in.images[i];
 }
 
 /* ---- writing ---- */
 
-static kpack_error_t load(const struct extraction *x, struct packager_image ref,
-			  struct kp_payload *out, struct kpackx_error *why)
+static kpack_error_t load_container(const struct extraction *x, struct packager_image ref,
+				    struct kp_payload *out, struct kpackx_error *why)
 {
 	const struct packager_unit *unit = &x->in.units[ref.unit];
 
@@ -89,9 +89,9 @@ static kpack_error_t load(const struct extraction *x, struct packager_image ref,
 				  packager_image(&x->in, ref)->container, out, why);
 }
 
-static kpack_error_t bytes_of(const struct extraction *x, struct packager_image ref,
-			      const struct kp_payload *payload, struct kp_source *out,
-			      struct kpackx_error *why)
+static kpack_error_t find_bytes(const struct extraction *x, struct packager_image ref,
+				const struct kp_payload *payload, struct kp_source *out,
+				struct kpackx_error *why)
 {
 	const struct kp_image *image = packager_image(&x->in, ref);
 
@@ -111,11 +111,11 @@ static kpack_error_t open_image(struct extraction *x, struct packager_image ref,
 	if (x->loaded_unit != ref.unit || x->loaded_number != number) {
 		kp_payload_fini(&x->loaded);
 		x->loaded_number = KP_NOWHERE;
-		KP_TRY(load(x, ref, &x->loaded, why));
+		KP_TRY(load_container(x, ref, &x->loaded, why));
 		x->loaded_unit = ref.unit;
 		x->loaded_number = number;
 	}
-	return bytes_of(x, ref, &x->loaded, out, why);
+	return find_bytes(x, ref, &x->loaded, out, why);
 }
 
 /* Create the file PATH with the content that WRITE writes. */
@@ -267,11 +267,12 @@ static kpack_error_t add_member(struct extraction *x, size_t i, struct members *
 	const char *name = packager_image_member(&x->in, ref);
 
 	if (i == 0 || !same_container(x, x->matches[i - 1], ref)) {
-		KP_TRY(load(x, ref, &m->payloads[m->n_payloads], why));
+		KP_TRY(load_container(x, ref, &m->payloads[m->n_payloads], why));
 		m->n_payloads++;
 	}
 	m->items[i].name = kp_span_str(name ? name : x->p->input);
-	return bytes_of(x, ref, &m->payloads[m->n_payloads - 1], &m->items[i].bytes, why);
+	return find_bytes(x, ref, &m->payloads[m->n_payloads - 1], &m->items[i].bytes,
+			  why);
 }
 
 static kpack_error_t fill_archive(struct extraction *x, void *arg, struct kp_sink *sink,
@@ -311,7 +312,7 @@ static int extract_matches(struct extraction *x, const struct kp_pairs *argument
 	size_t index = 0;
 	int status = 0;
 
-	match(x, arguments);
+	match_images(x, arguments);
 	if (x->n_matches == 0)
 		return 0;
 	if (x->p->archive && x->p->n_images)

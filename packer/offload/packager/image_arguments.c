@@ -19,7 +19,7 @@ static size_t count_parts(const char *text)
 	return n;
 }
 
-static void take_apart(const char *text, struct parts *parts)
+static void split_parts(const char *text, struct parts *parts)
 {
 	for (;;) {
 		size_t n = strcspn(text, ","), key = strcspn(text, "=");
@@ -109,7 +109,7 @@ kpack_error_t image_arguments_read(const char *text, enum llvm_hash hash,
 
 	*out = (struct kp_pairs){0};
 	if (parts.keys && parts.values) {
-		take_apart(text, &parts);
+		split_parts(text, &parts);
 		err = add_all(&parts, hash, out, why);
 	} else {
 		err = kp_fail_memory(why, n, "keys");

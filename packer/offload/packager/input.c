@@ -68,8 +68,8 @@ static bool is_ours(const struct scan *s, const struct kp_containers *list, size
 	return is_binary_member(s, list, image);
 }
 
-static void fault(void *arg, const struct kp_containers *list, size_t image,
-		  const struct kpackx_error *why)
+static void note_fault(void *arg, const struct kp_containers *list, size_t image,
+		       const struct kpackx_error *why)
 {
 	struct scan *s = arg;
 
@@ -83,7 +83,7 @@ static kpack_error_t scan_unit(struct packager_unit *unit, struct kpackx_error *
 {
 	struct scan s = {.src = &unit->src, .looked_into = is_looked_into(&unit->src)};
 
-	KP_TRY(kp_nest_scan(&unit->src, fault, &s, &unit->list, why));
+	KP_TRY(kp_nest_scan(&unit->src, note_fault, &s, &unit->list, why));
 	if (!s.failed)
 		return KPACK_SUCCESS;
 	*why = s.why;
@@ -113,7 +113,8 @@ struct blob {
 };
 
 /* Append BYTES at the next multiple of 8, as linkers do. */
-static kpack_error_t append(void *arg, struct kp_span bytes, struct kpackx_error *why)
+static kpack_error_t append_blob(void *arg, struct kp_span bytes,
+				 struct kpackx_error *why)
 {
 	struct blob *b = arg;
 	size_t size = (b->size + bytes.size + 7) / 8 * 8;
@@ -139,7 +140,7 @@ static kpack_error_t find_embedded(const struct kp_source *src, struct blob *out
 	err = kp_source_read(src, 0, code, (size_t)src->size, why);
 	if (!err)
 		err = kp_bitcode_embedded((struct kp_span){code, (size_t)src->size},
-					  append, out, why);
+					  append_blob, out, why);
 	free(code);
 	return err;
 }

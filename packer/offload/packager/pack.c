@@ -63,7 +63,7 @@ static kpack_error_t copy_strings(const struct kp_pairs *arguments, struct kp_pa
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t grow(struct pending *q, struct kpackx_error *why)
+static kpack_error_t grow_pending(struct pending *q, struct kpackx_error *why)
 {
 	size_t n = q->count + 1;
 	struct kp_offload_image *images = realloc(q->images, n * sizeof(*images));
@@ -92,7 +92,7 @@ static kpack_error_t add_file(const struct packager *p, const char *path,
 	struct kp_offload_image *image;
 	struct bundler_input *in;
 
-	KP_TRY(grow(q, why));
+	KP_TRY(grow_pending(q, why));
 	image = &q->images[q->count];
 	in = &q->inputs[q->count];
 	KP_TRY(bundler_input_open(in, path, why));
