@@ -12,16 +12,16 @@
 #include "walk.h"
 #include "packer/cli/report.h"
 
-/* Arch, type and the two numbers. */
+/* Room for the architecture, the type and the two numbers. */
 #define NAME_SIZE (KP_TARGET_TEXT_MAX + 64)
 
 /*
- * Files that were not written and are reported one by one: a second run may find them all
- * in its way.
+ * Report at most this many unwritten files one by one: for a second run all files may
+ * exist already.
  */
 #define TOLD_MAX 20
 
-/* A name that images of one container have, and how many of them. */
+/* A name, and how many images of one container have it. */
 struct used {
 	char name[NAME_SIZE];
 	size_t count;
@@ -31,16 +31,16 @@ struct extract {
 	struct inspect_extract *x;
 	struct inspect_file *file;
 	pthread_mutex_t lock;
-	char **names; /* per image; NULL: not chosen */
-	bool *named;  /* per image: is that decided? */
+	char **names; /* per image; NULL: not selected */
+	bool *named;  /* per image: NAMES is decided */
 	void **used;  /* per container: a tree of struct used, one thread's at a time */
-	bool stop;    /* nothing more can be written */
+	bool stop;    /* no further file can be written */
 	size_t failed;
 };
 
 /* --- names ------------------------------------------------------------------------ */
 
-/* TEXT as a part of a file name: only what target IDs and types are written with. */
+/* Make TEXT fit for a file name: keep only bytes that target IDs and types consist of. */
 static void clean(char *text)
 {
 	static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -56,7 +56,9 @@ static int compare_used(const void *a, const void *b)
 	return strcmp(((const struct used *)a)->name, ((const struct used *)b)->name);
 }
 
-/* How many images of CONTAINER had that name before; -1: out of memory. */
+/*
+ * Count NAME, and return how many images of CONTAINER had it before; -1: out of memory.
+ */
 static long count_use(struct extract *e, size_t container, const char *name)
 {
 	struct used *own = calloc(1, sizeof(*own));
@@ -71,7 +73,7 @@ static long count_use(struct extract *e, size_t container, const char *name)
 	return found ? (long)(*found)->count++ : -1;
 }
 
-/* The name of IMAGE's file: ARCH, and TYPE by its first bytes. */
+/* Make the name of IMAGE's file, of ARCH and TYPE. */
 static kpack_error_t make_name(struct extract *e, size_t image, const char *arch,
 			       const char *type, char **out, struct kpackx_error *why)
 {
@@ -95,7 +97,7 @@ static kpack_error_t make_name(struct extract *e, size_t image, const char *arch
 	return KPACK_SUCCESS;
 }
 
-/* An image without a target: bytecode suits all GPUs. */
+/* The architecture in the name of an image that states none: bytecode suits all GPUs. */
 static const char *untold(const char *type)
 {
 	static const char *const neutral[] = {"bc", "spv", "tileirbc"};
@@ -106,7 +108,9 @@ static const char *untold(const char *type)
 	return "unknown";
 }
 
-/* What IMAGE is packed for; of PTX that is compute_NN, whatever its container calls it. */
+/*
+ * Find the architecture of IMAGE; for PTX it is compute_NN, whatever its container says.
+ */
 static void find_arch(const struct kp_containers *list, const struct kp_image *image,
 		      const struct kp_source *src, const char *type,
 		      char arch[KP_TARGET_TEXT_MAX])
@@ -114,7 +118,7 @@ static void find_arch(const struct kp_containers *list, const struct kp_image *i
 	struct kp_object object = {0};
 	const char *found;
 
-	/* the object need not be read where its container knows it */
+	/* if the container states the architecture, the object need not be read */
 	if (!image->host && !image->arch[0])
 		kp_object_describe(src, &object, NULL);
 	found = inspect_arch(list, image, object.arch);
@@ -140,7 +144,7 @@ static bool is_chosen(struct extract *e, const struct kp_image *image, const cha
 	return chosen;
 }
 
-/* Give IMAGE a name, if it has bytes and is chosen. */
+/* Give IMAGE a name if it has bytes and is selected. */
 static kpack_error_t name_image(struct extract *e, size_t image,
 				const struct kp_source *src, struct kpackx_error *why)
 {
@@ -156,7 +160,7 @@ static kpack_error_t name_image(struct extract *e, size_t image,
 	KP_TRY(kp_source_head(src, 0, bytes, sizeof(bytes), &head, why));
 	type = kp_image_type(img, head);
 	find_arch(&e->file->list, img, src, type, arch);
-	/* names do not depend on what is chosen */
+	/* count unselected images too: names do not depend on the selection */
 	KP_TRY(make_name(e, image, arch, type, &e->names[image], why));
 	if (!is_chosen(e, img, arch)) {
 		free(e->names[image]);
@@ -166,8 +170,8 @@ static kpack_error_t name_image(struct extract *e, size_t image,
 }
 
 /*
- * Name what stands in the file as it is, in order: its threads are many.  What must be decoded is
- * named by the one thread that does so.
+ * Name the images that need no decoding, in order, before the threads take them.  The
+ * images of a container that must be decoded are named by the one thread that decodes it.
  */
 static kpack_error_t name_all(struct extract *e, struct kpackx_error *why)
 {
@@ -206,7 +210,7 @@ static kpack_error_t write_file(const struct inspect_extract *x, const char *nam
 	KP_TRY(kp_outfile_open(&out, x->dir, name, 0666, why));
 	out.lazy = true;
 	out.keep = !x->force;
-	/* before the work of copying */
+	/* check before copying, which is work */
 	if (out.keep && faccessat(out.dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		err = fail_exists(why, name);
 	else
@@ -219,7 +223,7 @@ static kpack_error_t write_file(const struct inspect_extract *x, const char *nam
 	return err;
 }
 
-/* A file was written, or ERR says why not. */
+/* Count a file that was written, or report ERR. */
 static void count_written(struct extract *e, kpack_error_t err,
 			  const struct kpackx_error *why)
 {
@@ -228,7 +232,7 @@ static void count_written(struct extract *e, kpack_error_t err,
 	e->failed += err != KPACK_SUCCESS;
 	if (err && e->failed <= TOLD_MAX)
 		report_why(e->x->dir, why);
-	/* what exists is a fault of one file, all else of the disk or the input */
+	/* an existing file concerns one image; any other error the disk or the input */
 	e->stop |= err && err != KPACK_ERROR_INVALID_ARGUMENT;
 	pthread_mutex_unlock(&e->lock);
 }
@@ -266,7 +270,7 @@ static kpack_error_t decoded(void *arg, size_t container, const struct kp_source
 				   why);
 }
 
-/* --- all of it -------------------------------------------------------------------- */
+/* --- the whole file --------------------------------------------------------------- */
 
 static kpack_error_t run(struct extract *e, struct kpackx_error *why)
 {

@@ -9,7 +9,7 @@
 #include "packer/cli/report.h"
 #include "core/base/text.h"
 
-/* "TEXT: MORE" in place of TEXT, which is freed; NULL: out of memory. */
+/* "TEXT: MORE", or MORE if TEXT is NULL; frees TEXT.  NULL: out of memory. */
 static char *join(char *text, const char *more)
 {
 	char *both = NULL;
@@ -22,14 +22,14 @@ static char *join(char *text, const char *more)
 	return both;
 }
 
-/* Do the names of the images in C make a note about C itself unnecessary? */
+/* Whether the names of the images in C make the name of C itself unnecessary. */
 static bool names_suffice(const struct kp_container *c)
 {
 	return c->format->type || c->format == &kp_format_host_elf ||
 	       c->format == &kp_format_archive;
 }
 
-/* Where IMAGE is, by the names of all that is around it; NULL for the file itself. */
+/* The place of IMAGE: the names of all that encloses it; NULL for the file itself. */
 static char *place_text(const struct kp_containers *list, size_t image)
 {
 	const struct kp_image *img;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What inspect_file_open is made of. */
+/* The steps of inspect_file_open. */
 #ifndef PACKER_INSPECT_INTERNAL_H
 #define PACKER_INSPECT_INTERNAL_H
 
@@ -11,7 +11,7 @@ kpack_error_t inspect_tree_build(struct inspect_file *file, struct kpackx_error 
 /* Read the wrappers of FILE, a host ELF, and match them with its numbers. */
 kpack_error_t inspect_wrappers_read(struct inspect_file *file, struct kpackx_error *why);
 
-/* Is IMAGE a host ELF's .hip_fatbin, with what wrappers lead to? */
+/* Whether IMAGE is the .hip_fatbin of a host ELF, into which wrappers lead. */
 static inline bool inspect_is_fatbin(const struct kp_containers *list, size_t image)
 {
 	const struct kp_image *img = &list->images[image];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Images are made into text by the threads that read them, so that little is held of files
- * with many kernels; the tree, at the end, refers to them by number.
+ * The threads that read images also turn them into text, so that files with many kernels
+ * need little memory.  The tree follows at the end and refers to images by number.
  */
 #include "json.h"
 #include "packer/cli/report.h"
@@ -16,8 +16,8 @@
 struct writer {
 	struct inspect_file *file;
 	struct inspect_look look;
-	size_t row;        /* next one to print */
-	size_t printed;    /* images */
+	size_t row;        /* the next row to print */
+	size_t printed;    /* images printed so far */
 	size_t *positions; /* per image: its number in "images", or KP_NOWHERE */
 	bool no_memory;
 };
@@ -34,7 +34,9 @@ static json_t *number(uint64_t n)
 
 /* --- an image --------------------------------------------------------------------- */
 
-/* Of equal names the last counts, as LLVM's tools see strings of offload binaries. */
+/*
+ * Of equal names the last counts, as for LLVM's tools in the strings of offload binaries.
+ */
 static json_t *pairs_json(const struct kp_pairs *pairs)
 {
 	json_t *object = json_object();
@@ -128,7 +130,7 @@ static void print_image(struct writer *w, size_t image)
 {
 	struct inspect_seen *seen = &w->look.seen[image];
 
-	/* one that could not be read was never finished */
+	/* an image that could not be read has not been finished yet */
 	if (!seen->text && finish(&w->look, image, NULL))
 		w->no_memory = true;
 	printf("%s\n  %s", w->printed ? "," : "", seen->text ? seen->text : "null");
@@ -149,7 +151,7 @@ static void done(struct inspect_look *look, const struct inspect_job *job)
 	print_rows(look->arg, job->end_row);
 }
 
-/* Print VALUE, which is taken. */
+/* Print VALUE and release it. */
 static void print_value(struct writer *w, json_t *value)
 {
 	if (!value ||
@@ -243,7 +245,7 @@ static void print_containers(struct writer *w, size_t first)
 	putchar(']');
 }
 
-/* --- all of it -------------------------------------------------------------------- */
+/* --- the whole file --------------------------------------------------------------- */
 
 static kpack_error_t print_all(struct writer *w, struct kpackx_error *why)
 {

@@ -3,7 +3,7 @@
 
 static const struct number {
 	const char *label, *cuda, *key;
-	size_t at; /* in struct kp_kernel */
+	size_t at; /* offset in struct kp_kernel */
 } numbers[] = {
 	{"VGPRs", "registers", "vgprs", offsetof(struct kp_kernel, vgprs)},
 	{"AGPRs", "AGPRs", "agprs", offsetof(struct kp_kernel, agprs)},

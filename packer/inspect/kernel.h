@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The numbers of a kernel, by what they are called. */
+/* The numbers of a kernel (registers, memory, ...) and their names. */
 #ifndef PACKER_INSPECT_KERNEL_H
 #define PACKER_INSPECT_KERNEL_H
 
@@ -7,7 +7,10 @@
 
 extern const size_t inspect_kernel_numbers;
 
-/* Number I of KERNEL, or KP_NOT_STATED; what people, AMD's or CUDA's, and JSON call it. */
+/*
+ * Number I of KERNEL, or KP_NOT_STATED; its label for people (AMD's or CUDA's); its JSON
+ * key.
+ */
 int64_t inspect_kernel_number(const struct kp_kernel *kernel, size_t i);
 const char *inspect_kernel_label(size_t i, bool cuda);
 const char *inspect_kernel_key(size_t i);

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include "walk.h"
 
-/* Images up to this are held, so that they are read once; of others a part is read again. */
+/*
+ * Images up to this size are held in memory and read once; larger ones are partly reread.
+ */
 #define HOLD_MAX (64 << 20)
 #define PIECE (1 << 20)
 
@@ -16,7 +18,7 @@ void inspect_seen_drop(struct inspect_seen *seen)
 	seen->object = NULL;
 }
 
-/* SHA-256 of SRC, which is too long to be held. */
+/* Compute the SHA-256 of SRC, which is too long to hold in memory. */
 static kpack_error_t hash_pieces(struct inspect_thread *thread,
 				 const struct kp_source *src, char out[SHA256_TEXT],
 				 struct kpackx_error *why)
@@ -37,7 +39,7 @@ static kpack_error_t hash_pieces(struct inspect_thread *thread,
 	return KPACK_SUCCESS;
 }
 
-/* SRC in memory, and its SHA-256. */
+/* Read SRC into memory and compute its SHA-256. */
 static kpack_error_t hash_whole(struct inspect_thread *thread, struct kp_source *src,
 				char out[SHA256_TEXT], struct kpackx_error *why)
 {
@@ -68,7 +70,7 @@ static kpack_error_t describe(const struct kp_source *src, struct inspect_seen *
 	return KPACK_SUCCESS;
 }
 
-/* The type by the first bytes, of an object that cannot be described, too. */
+/* Find the type by the first bytes, so that undescribable objects have one, too. */
 static kpack_error_t find_type(const struct kp_image *image, const struct kp_source *src,
 			       struct inspect_seen *seen, struct kpackx_error *why)
 {
@@ -141,7 +143,7 @@ kpack_error_t inspect_look_run(struct inspect_look *look, struct kpackx_error *w
 	if (!look->seen || !look->packed)
 		return kp_fail_memory(why, list->n_images * sizeof(*look->seen),
 				      "images");
-	/* if nothing better comes */
+	/* the default until an image is read */
 	for (size_t i = 0; i < list->n_images; i++)
 		memcpy(look->seen[i].arch, list->images[i].arch,
 		       sizeof(look->seen[i].arch));

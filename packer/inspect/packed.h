@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A container's version, how it is compressed, and whether its content is what its hash says. */
+/* A container's version, its compression, and whether its content matches its hash. */
 #ifndef PACKER_INSPECT_PACKED_H
 #define PACKER_INSPECT_PACKED_H
 
@@ -14,8 +14,9 @@ struct inspect_packed {
 };
 
 /*
- * C, whose offset refers to SRC, was decoded to PAYLOAD.  Of formats without versions nothing is
- * known.  INVALID_FORMAT: the hash is another; OUT is filled all the same.
+ * Fill OUT for container C in SRC, which was decoded to PAYLOAD.  For formats without
+ * versions OUT stays as it is.  INVALID_FORMAT: the hash differs; OUT is filled
+ * nevertheless.
  */
 kpack_error_t inspect_packed_read(const struct kp_source *src,
 				  const struct kp_container *c,

@@ -8,16 +8,19 @@
 #include "packer/library/cutile_signature.h"
 #include "core/base/text.h"
 
-/* Files with more images than this, and objects with more kernels, have them counted. */
+/*
+ * Beyond these limits kernels are counted and not listed: images of a file, kernels of an
+ * object.
+ */
 #define IMAGES_MAX 16
 #define KERNELS_MAX 100
 
 struct text {
 	struct inspect_file *file;
 	struct inspect_look look;
-	bool all;     /* every kernel */
-	bool details; /* what objects say of themselves, and kernels where they are few */
-	size_t row;   /* next one to print */
+	bool all;      /* list every kernel */
+	bool details;  /* print facts about objects, and kernels if they are few */
+	size_t row;    /* the next row to print */
 	size_t hidden; /* kernels that were only counted */
 	int width;     /* of the first column */
 };
@@ -131,7 +134,7 @@ static void print_kernel(const struct kp_object *object, const struct kp_kernel 
 	signature_print(k->name, indent);
 }
 
-/* PTX for compute_90 is listed under sm_90, too. */
+/* Whether A and B name the same architecture; compute_90 is also sm_90. */
 static bool same_arch(const char *a, const char *b)
 {
 	const char *x = strchr(a, '_'), *y = strchr(b, '_');
@@ -139,7 +142,7 @@ static bool same_arch(const char *a, const char *b)
 	return strcmp(x && y ? x : a, x && y ? y : b) == 0;
 }
 
-/* What the object says of itself besides, where it is not what its container says. */
+/* Print the object's facts, and its architecture if it differs from the container's. */
 static void print_object(const struct text *t, const struct kp_image *image,
 			 const struct kp_object *object, int margin)
 {
@@ -155,7 +158,7 @@ static void print_object(const struct text *t, const struct kp_image *image,
 		print_kernel(object, &object->kernels[i], margin);
 }
 
-/* TEXT escaped, and spaces up to WIDTH. */
+/* Print TEXT escaped, and pad it to WIDTH. */
 static void print_padded(const char *text, int width)
 {
 	char escaped[4 * KP_TARGET_TEXT_MAX];
@@ -178,7 +181,7 @@ static void print_columns(const struct inspect_seen *seen, const struct kp_image
 	else
 		printf("%7s  ", "-");
 	printf("%-64s  ", seen->sha256[0] ? seen->sha256 : "-");
-	/* without an ID the kind is what there is */
+	/* without an ID, print the kind */
 	report_text(image->id ? image->id : image->kind[0] ? image->kind : "-");
 	putchar('\n');
 }
@@ -200,7 +203,7 @@ static void print_image(struct text *t, const struct inspect_row *row)
 	inspect_seen_drop(seen);
 }
 
-/* --- all of it -------------------------------------------------------------------- */
+/* --- the whole file --------------------------------------------------------------- */
 
 static void print_rows(struct text *t, size_t end)
 {

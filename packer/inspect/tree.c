@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The rows, the jobs and the numbers of a file's containers. */
+/* Make the rows, the jobs and the numbers of a file's containers. */
 #include <stdlib.h>
 #include "internal.h"
 #include "core/base/alloc.h"
@@ -16,7 +16,7 @@ static kpack_error_t add_row(struct tree *t, struct inspect_row row)
 	if (!kp_grow(&f->rows, f->n_rows, &f->rows_cap, sizeof(row)))
 		return kp_fail_memory(t->why, f->n_rows * sizeof(row), "rows");
 	f->rows[f->n_rows++] = row;
-	/* archives, and host ELF in them, may have none */
+	/* archives, and host ELF in them, may have no device code */
 	f->device |=
 		row.kind != INSPECT_CONTAINER || f->numbers[row.container] != KP_NOWHERE;
 	if (row.depth > f->depth)
@@ -34,7 +34,7 @@ static kpack_error_t add_job(struct tree *t, struct inspect_job job)
 	return KPACK_SUCCESS;
 }
 
-/* Bytes that are in the file as they are; NULL: they come out of a decoder. */
+/* Bytes that are plain in the file; NULL: they come out of a decoder. */
 typedef const struct kp_source place_source;
 
 static kpack_error_t add_place(struct tree *t, size_t first, place_source *src,
@@ -42,7 +42,7 @@ static kpack_error_t add_place(struct tree *t, size_t first, place_source *src,
 static kpack_error_t add_container(struct tree *t, size_t number, size_t image,
 				   place_source *around, unsigned depth);
 
-/* The bytes of IMAGE in PAYLOAD; an empty one may lie anywhere. */
+/* An empty image may state any offset. */
 bool inspect_image_source(const struct kp_image *image, const struct kp_source *payload,
 			  struct kp_source *out)
 {
@@ -68,7 +68,7 @@ const char *inspect_arch(const struct kp_containers *list, const struct kp_image
 	return "";
 }
 
-/* May IMAGE be device code?  A member of an archive can be anything. */
+/* Whether IMAGE may be device code: an archive's member can be anything. */
 static bool counts(const struct kp_containers *list, const struct kp_image *image,
 		   place_source *src)
 {
@@ -120,7 +120,10 @@ static kpack_error_t add_image(struct tree *t, size_t image, place_source *paylo
 	return add_place(t, img->inside, own, depth + 1);
 }
 
-/* All images of CONTAINER, those in .hip_fatbin first; PAYLOAD is where it is in the file. */
+/*
+ * Add all images of CONTAINER, the .hip_fatbin first; PAYLOAD is the container's in the
+ * file.
+ */
 static kpack_error_t add_images(struct tree *t, size_t container, place_source *payload,
 				unsigned depth)
 {
@@ -134,7 +137,7 @@ static kpack_error_t add_images(struct tree *t, size_t container, place_source *
 	return KPACK_SUCCESS;
 }
 
-/* CONTAINER, decoded by a job of its own. */
+/* Add CONTAINER, which a job of its own decodes. */
 static kpack_error_t add_decoded(struct tree *t, size_t container, place_source *around,
 				 unsigned depth)
 {
@@ -156,8 +159,8 @@ static kpack_error_t add_container(struct tree *t, size_t number, size_t image,
 	struct kp_source payload;
 	bool host = c->format == &kp_format_host_elf;
 	/*
-	 * an object is its image; the head shows a file's host ELF, other containers may
-	 * be bare
+	 * these have no row of their own: an object is its image, and the head line shows
+	 * a file's host ELF
 	 */
 	bool plain = c->format->type ||
 		     (host && (c->inside == KP_NOWHERE || c->n_images == 0));
@@ -176,7 +179,7 @@ static kpack_error_t add_container(struct tree *t, size_t number, size_t image,
 	return add_images(t, number, NULL, depth);
 }
 
-/* The containers from FIRST on, which stand in SRC. */
+/* Add the containers from FIRST on, which are in SRC. */
 static kpack_error_t add_place(struct tree *t, size_t first, place_source *src,
 			       unsigned depth)
 {

@@ -8,14 +8,17 @@
 
 /* Decoded bytes held at once, unless one container has more. */
 #define BUDGET (UINT64_C(128) << 20)
-/* Above this the threads wait for the disk and for memory, not for each other. */
+/* With more threads they would only wait for the disk and for memory. */
 #define THREADS_MAX 8
 
-/* Bytes read in all: so many times what there is, decoded, and this for small files. */
+/*
+ * Bytes to read at most: WORK_RATIO times the decoded size of the file, and WORK_MIN
+ * more.
+ */
 #define WORK_RATIO 16
 #define WORK_MIN (UINT64_C(1) << 30)
 
-/* Faults of one job, reported when its turn comes. */
+/* A fault of a job; it is reported when the job is committed, in order. */
 struct note {
 	struct note *next;
 	size_t image;
@@ -44,7 +47,7 @@ static kpack_error_t visit_container(struct walker *w, size_t container,
 				     const struct kp_source *around,
 				     struct kpackx_error *why);
 
-/* ERR is about IMAGE: noted, unless it ends everything. */
+/* Note the fault ERR of IMAGE; returns an error only if it ends the walk. */
 static kpack_error_t judge(struct walker *w, size_t image, kpack_error_t err,
 			   const struct kpackx_error *fault, struct kpackx_error *why)
 {
@@ -73,7 +76,7 @@ static kpack_error_t visit_image(struct walker *w, size_t image,
 	const struct kp_image *img = &list->images[image];
 	struct kp_source src;
 
-	/* what is damaged or passes the end was reported when it was found */
+	/* a damaged image, or one that passes the end, was reported when it was found */
 	if (img->damaged || !inspect_image_source(img, payload, &src))
 		return KPACK_SUCCESS;
 	if (inspect_leaf(img))
@@ -110,7 +113,7 @@ static kpack_error_t visit_payload(struct walker *w, size_t container,
 	return KPACK_SUCCESS;
 }
 
-/* Images found to be damaged are left out; others have changed since. */
+/* Whether image NUMBER is known to be damaged; if not, the file has changed since. */
 static bool was_damaged(void *arg, size_t number, const struct kpackx_error *why)
 {
 	const struct kp_image *images = arg;
@@ -224,7 +227,7 @@ static kpack_error_t commit(void *arg, size_t number, void *result,
 	return KPACK_SUCCESS;
 }
 
-/* Images may lie over each other, and hostile ones do so a thousand times. */
+/* Refuse files whose images overlap so often that reading them takes too long. */
 static kpack_error_t check_work(const struct inspect_file *file, struct kpackx_error *why)
 {
 	uint64_t there = WORK_MIN / WORK_RATIO + file->source.size, wanted = 0;
@@ -240,8 +243,9 @@ static kpack_error_t check_work(const struct inspect_file *file, struct kpackx_e
 	if (wanted / WORK_RATIO <= there)
 		return KPACK_SUCCESS;
 	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-		       "its images have %" PRIu64 " bytes in all, in %" PRIu64, wanted,
-		       there);
+		       "its images overlap: they have %" PRIu64
+		       " bytes in all, in %" PRIu64,
+		       wanted, there);
 }
 
 kpack_error_t inspect_walk_run(const struct inspect_walk *walk, struct kpackx_error *why)

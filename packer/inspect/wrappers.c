@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The wrappers of a host binary, and the numbers of the containers they lead to. */
+/* Find the wrappers of a host binary and the numbers of the containers they lead to. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include "internal.h"
 
-/* The section of the host ELF that the wrappers lead into, or KP_NOWHERE. */
+/*
+ * The image that is the host ELF's section into which the wrappers lead, or KP_NOWHERE.
+ */
 static size_t fatbin_image(const struct inspect_file *f)
 {
 	const struct kp_container *c = &f->list.items[0];
@@ -17,7 +19,7 @@ static size_t fatbin_image(const struct inspect_file *f)
 	return KP_NOWHERE;
 }
 
-/* Number of the container that begins at OFFSET of .hip_fatbin, or -1. */
+/* The number of the container that begins at OFFSET of .hip_fatbin, or -1. */
 static ptrdiff_t number_at(const struct inspect_file *f, const size_t *order, size_t n,
 			   uint64_t offset)
 {
@@ -36,7 +38,7 @@ static ptrdiff_t number_at(const struct inspect_file *f, const size_t *order, si
 		       : -1;
 }
 
-/* The containers of .hip_fatbin, which stand in the order of their offsets. */
+/* The containers of .hip_fatbin in the order of their offsets, on the heap. */
 static size_t *fatbin_containers(const struct inspect_file *f, size_t *count)
 {
 	size_t image = fatbin_image(f), n = 0;
@@ -66,7 +68,7 @@ static void tell_wrapper(struct inspect_file *f, size_t i, const struct kp_elf_w
 	inspect_fault(f, KP_NOWHERE, text);
 }
 
-/* What only looked like a wrapper is forgotten. */
+/* Give wrappers their container numbers; drop bytes that only look like a wrapper. */
 static void match_wrappers(struct inspect_file *f, const size_t *order, size_t n)
 {
 	struct kp_elf *elf = &f->elf;
@@ -111,7 +113,9 @@ kpack_error_t inspect_wrappers_read(struct inspect_file *f, struct kpackx_error 
 		inspect_fault(f, KP_NOWHERE, fault.text);
 		return KPACK_SUCCESS;
 	}
-	/* objects whose device code is linked later have wrappers that lead nowhere yet */
+	/*
+	 * objects whose device code is linked later have wrappers that lead nowhere yet
+	 */
 	if (!f->elf.has_fatbin && !any_hipk(&f->elf))
 		f->elf.n_wrappers = 0;
 	order = fatbin_containers(f, &n);

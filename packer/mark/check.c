@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kpack mark check: whether converted binaries find in the archives what they will ask for.
+ * kpack mark check: check that converted binaries will find their objects in archives.
  *
- * A binary asks for NAME#index on a GPU.  Which GPUs count is what the archives that its
- * search paths lead to say; which objects there must be, and their hashes, is what its
- * layout says.  Without a layout every wrapper is expected to have an object
- * for each of these architectures.
+ * A binary asks for NAME#index on a GPU.  The architectures that count are those of the
+ * archives that its search paths lead to.  Its layout states which objects must exist,
+ * and their hashes.  Without a layout every wrapper must have an object for each of these
+ * architectures.
  */
 #include <errno.h>
 #include <fts.h>
@@ -21,9 +21,9 @@
 enum { OPT_ARCH, OPT_JSON, OPT_VERBOSE };
 
 static const struct option_help options[] = {
-	[OPT_ARCH] = {0, "arch", "LIST", "these targets must be there too"},
+	[OPT_ARCH] = {0, "arch", "LIST", "these targets must be installed, too"},
 	[OPT_JSON] = {0, "json", NULL, "print one JSON object"},
-	[OPT_VERBOSE] = {'v', "verbose", NULL, "also tell binaries without fault"},
+	[OPT_VERBOSE] = {'v', "verbose", NULL, "also report binaries without faults"},
 	{0},
 };
 
@@ -32,7 +32,7 @@ const struct command_help mark_check_help = {
 	"[--arch LIST] [--json] [-v] ROOT...",
 	"check that converted binaries find their objects",
 	options,
-	"ROOT is a tree or a file.  Binaries that are not converted are no fault.",
+	"ROOT is a tree or a file.  A binary that is not converted is not a fault.",
 };
 
 struct check {
@@ -44,7 +44,7 @@ struct check {
 	struct mark_faults faults;
 };
 
-/* The binary at hand. */
+/* The binary that is being checked. */
 struct subject {
 	struct check *check;
 	struct binary b;
@@ -54,7 +54,7 @@ struct subject {
 
 /* --- architectures ---------------------------------------------------------------- */
 
-/* Is ARCH chosen by target number I of --arch? */
+/* Whether target I of --arch selects ARCH. */
 static bool chosen_by(const struct arch_filter *filter, size_t i, const char *arch)
 {
 	struct arch_filter one = {&filter->targets[i], &filter->matched[i], 1};
@@ -62,7 +62,10 @@ static bool chosen_by(const struct arch_filter *filter, size_t i, const char *ar
 	return arch_filter_match(&one, kp_span_str(arch));
 }
 
-/* All that was built for target number I of --arch must be there.  False: nothing was. */
+/*
+ * Check that every architecture that target I of --arch selects has an archive.  False:
+ * it selects none that the binary was built for.
+ */
 static bool check_chosen(struct subject *s, size_t i)
 {
 	struct check *c = s->check;
@@ -79,7 +82,9 @@ static bool check_chosen(struct subject *s, size_t i)
 	return any;
 }
 
-/* What --arch asks for must have been built, and be there. */
+/*
+ * Check that the binary was built for each target of --arch, and that archives have it.
+ */
 static void check_demanded(struct subject *s)
 {
 	struct check *c = s->check;
@@ -106,14 +111,14 @@ static bool is_demanded(struct subject *s, const char *arch)
 	return false;
 }
 
-/* Is it told by nothing else that ARCH is not here? */
+/* Whether ARCH is not installed and no other check reports that. */
 static bool is_absent(struct subject *s, size_t arch)
 {
 	return !s->arches.installed[arch] && !is_demanded(s, s->arches.items[arch]) &&
 	       !reach_has_broken(&s->reach, s->arches.items[arch]);
 }
 
-/* It may be installed for other binaries: that is known in the end. */
+/* Keep the missing architectures: check_absent decides at the end if they are faults. */
 static kpack_error_t keep_absent(struct subject *s, struct kpackx_error *why)
 {
 	for (size_t i = 0; i < s->arches.count; i++)
@@ -172,7 +177,7 @@ static void check_image(struct subject *s, size_t wrapper,
 		check_object(s, wrapper, &want);
 }
 
-/* First image of CONTAINER; they stand by container. */
+/* The first image of CONTAINER: images are sorted by container. */
 static size_t first_image(const struct kp_layout *layout, uint32_t container)
 {
 	size_t low = 0, high = layout->n_images;
@@ -215,7 +220,7 @@ static void check_by_archives(struct subject *s, size_t wrapper)
 
 /* --- a binary --------------------------------------------------------------------- */
 
-/* An archive under another's name is found by those who cannot use it, and by no one else. */
+/* A misnamed archive is found only by programs on GPUs that cannot use it. */
 static void check_archive(struct check *c, const struct reached *r)
 {
 	struct installed_archive *a = r->archive;
@@ -225,10 +230,10 @@ static void check_archive(struct check *c, const struct reached *r)
 		mark_fault_why(&c->faults, a->path, &a->why);
 	else if (r->misnamed)
 		mark_fault(&c->faults, a->path, MARK_NO_WRAPPER, r->arch,
-			   "it is named so, but nothing in it is for that");
+			   "the archive is named for it, but has no code for it");
 }
 
-/* Each archive once.  Returns how many can be used. */
+/* Check each archive once over all binaries.  Returns how many in REACH can be used. */
 static size_t check_archives(struct check *c, const struct reach *reach)
 {
 	size_t usable = 0;
@@ -353,7 +358,7 @@ static void visit(struct check *c, const FTSENT *e)
 	case FTS_D:
 	case FTS_DP:
 		break;
-	default: /* links, devices and the like, unless asked for */
+	default: /* links, devices and so on are a fault only as operands */
 		if (e->fts_level == FTS_ROOTLEVEL)
 			mark_fault(&c->faults, e->fts_path, MARK_NO_WRAPPER, NULL,
 				   "leads to no file and no directory");
@@ -400,7 +405,7 @@ static void check_absent(struct check *c)
 	}
 }
 
-/* What is installed for nobody: the next from I on, or the end. */
+/* The next architecture from item I on that is installed for no binary, or the end. */
 static size_t next_absent(const struct missing_arches *list, size_t i)
 {
 	while (i < list->count && (list->items[i].elsewhere || !absent_begins(list, i)))

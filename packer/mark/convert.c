@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* kpack mark convert: a fat binary without its device code, but with a marker. */
+/* kpack mark convert: remove the device code from a fat binary and add a marker. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include "mark.h"
@@ -13,7 +13,7 @@ static const struct option_help options[] = {
 	[OPT_KERNEL_NAME] = {0, "kernel-name", "NAME",
 			     "key of its objects in the archives, without #n"},
 	[OPT_SEARCH_PATH] = {0, "search-path", "PATH",
-			     "where an archive is, from OUT's directory; may be "
+			     "path of an archive, relative to OUT's directory; may be "
 			     "repeated"},
 	[OPT_KEEP] = {0, "keep-device-code", NULL, "leave the device code in the file"},
 	{0},
@@ -62,7 +62,7 @@ static kpack_error_t write_converted(const struct convert *c, const struct binar
 	return err;
 }
 
-/* Copy what is converted already to OUT, unless that is the same file. */
+/* Copy an already converted binary to OUT. */
 static kpack_error_t copy(const struct binary *b, struct rewrite *r,
 			  struct kpackx_error *why)
 {
@@ -116,7 +116,7 @@ static int run(const struct convert *c)
 	return err ? EXIT_FAULT : EXIT_OK;
 }
 
-/* The exit status to leave with, or -1. */
+/* Returns the exit status to leave with, or -1. */
 static int read_options(struct convert *c, struct options *o)
 {
 	struct kpackx_error why = {0};

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What kpack mark check finds wrong: told at once, or kept for a report as JSON. */
+/*
+ * The faults that kpack mark check finds: printed at once, or kept for a report as JSON.
+ */
 #ifndef PACKER_MARK_FAULTS_H
 #define PACKER_MARK_FAULTS_H
 
@@ -12,14 +14,14 @@
 #define MARK_NO_WRAPPER SIZE_MAX
 
 struct mark_faults {
-	bool json; /* keep them */
+	bool json; /* keep the faults in LIST; false: print them */
 	size_t count;
 #if KP_WITH_JSON
 	json_t *list;
 #endif
 };
 
-/* A fault of FILE; ARCH may be NULL.  Names in the text are escaped already. */
+/* Record a fault of FILE; ARCH may be NULL.  The caller has escaped names in the text. */
 void mark_fault(struct mark_faults *f, const char *file, size_t wrapper, const char *arch,
 		const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 void mark_fault_why(struct mark_faults *f, const char *file,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The subcommands of `kpack mark`, in the manner of command.h: each gets its name as
- * argv[0] and returns the exit status.
+ * The subcommands of `kpack mark`, as in command.h: each gets its name as argv[0] and
+ * returns the exit status.
  */
 #ifndef PACKER_MARK_MARK_H
 #define PACKER_MARK_MARK_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Architectures that binaries were built for, and of which they reach no archive.  That is
- * right where nobody installed them, and a fault where others have theirs.
+ * Architectures that binaries were built for without reaching an archive for them.  That
+ * is right if the architecture is not installed at all, and a fault if other binaries
+ * have archives for it.
  */
 #ifndef PACKER_MARK_MISSING_ARCHES_H
 #define PACKER_MARK_MISSING_ARCHES_H
@@ -12,7 +13,7 @@
 
 struct missing_arches_item {
 	char *file, *arch;
-	bool elsewhere; /* for the caller: other binaries have theirs */
+	bool elsewhere; /* for the caller: other binaries have an archive for ARCH */
 };
 
 struct missing_arches {
@@ -20,14 +21,14 @@ struct missing_arches {
 	size_t count, cap;
 };
 
-/* FILE lacks ARCH; both are copied.  OUT_OF_MEMORY. */
+/* Record that FILE lacks ARCH; both are copied.  OUT_OF_MEMORY. */
 kpack_error_t missing_arches_add(struct missing_arches *list, const char *file,
 				 const char *arch, struct kpackx_error *why);
 
-/* Order them by architecture, then by file. */
+/* Sort the items by architecture, then by file. */
 void missing_arches_sort(struct missing_arches *list);
 
-/* Is item I the first of its architecture?  After missing_arches_sort. */
+/* Whether item I is the first of its architecture; call after missing_arches_sort. */
 bool absent_begins(const struct missing_arches *list, size_t i);
 
 void missing_arches_fini(struct missing_arches *list);

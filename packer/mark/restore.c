@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* kpack mark restore: a converted binary and its archives become a fat binary again. */
+/* kpack mark restore: make a fat binary of a converted binary and its archives. */
 #include <stdlib.h>
 #include "packer/archives/operands.h"
 #include "packer/binary/binary.h"
@@ -14,7 +14,7 @@ enum { OPT_OUTPUT, OPT_ARCHIVE, OPT_ALLOW_MISSING };
 static const struct option_help options[] = {
 	[OPT_OUTPUT] = {'o', "output", "OUT", "write OUT, and leave FILE as it is"},
 	[OPT_ARCHIVE] = {0, "archive", "ARCHIVE|DIR",
-			 "take objects from here, not from where FILE looks; may be "
+			 "take objects from here, not from FILE's search paths; may be "
 			 "repeated"},
 	[OPT_ALLOW_MISSING] = {0, "allow-missing", NULL,
 			       "leave out objects that are in no archive"},
@@ -29,7 +29,7 @@ const struct command_help mark_restore_help = {
 	"Without -o, FILE itself is replaced.",
 };
 
-/* An object that is in no archive, or differs there. */
+/* An object that is in no archive, or differs in the archives. */
 struct missing {
 	const char *arch;
 	bool differs;
@@ -46,9 +46,9 @@ struct restore {
 	struct reach reach;
 	struct found_object *found; /* per image of the layout */
 	bool *have;
-	struct missing *missing; /* by architecture */
+	struct missing *missing; /* sorted by architecture */
 	size_t n_missing;
-	bool failed; /* it was reported already */
+	bool failed; /* the failure has been reported */
 
 	struct kp_layout_source source;
 	struct kp_layout_plan plan;
@@ -67,7 +67,7 @@ static void add_archive(const char *path, void *arg)
 	r->failed = true;
 }
 
-/* Also tells which archives cannot be opened. */
+/* Find the archives, and report those that cannot be opened. */
 static kpack_error_t find_archives(struct restore *r, struct kpackx_error *why)
 {
 	if (r->n_archives) {
@@ -128,7 +128,7 @@ static kpack_error_t find_objects(struct restore *r, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-/* A line for each architecture. */
+/* Report missing objects, with a line for each architecture. */
 static void tell_missing(const struct restore *r, const char *what)
 {
 	for (size_t i = 0, end; i < r->n_missing; i = end) {
@@ -138,13 +138,13 @@ static void tell_missing(const struct restore *r, const char *what)
 			if (by_arch(first, &r->missing[end]) != 0)
 				break;
 		report_error(r->file, "%s: %zu objects are %s%s", first->arch, end - i,
-			     first->differs ? "there from another build only"
+			     first->differs ? "in archives from another build only"
 					    : "in no archive",
 			     what);
 	}
 }
 
-/* --- what the layout does not know ------------------------------------------------- */
+/* --- code that the layout does not list -------------------------------------------- */
 
 static bool in_layout(const struct kp_layout *layout, const char *arch)
 {
@@ -171,7 +171,10 @@ static bool has_any(const struct restore *r, const struct kpack_archive *a,
 	return found;
 }
 
-/* Several builds may have been joined; the layout is that of one. */
+/*
+ * Warn about further architectures in the archives: they may be from several joined
+ * builds.
+ */
 static void tell_unknown(const struct restore *r)
 {
 	for (size_t i = 0; i < r->reach.count; i++) {
@@ -227,7 +230,7 @@ static kpack_error_t read_object(void *arg, size_t image, void *buf,
 	if (b.used != b.size ||
 	    (img->has_xxh3 && memcmp(hash.bytes, img->xxh3, sizeof(img->xxh3)) != 0))
 		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
-			       "%s: container %u: the object is not what it was",
+			       "%s: container %u: the object is not the packed one",
 			       img->arch, img->container);
 	return KPACK_SUCCESS;
 }
@@ -266,7 +269,7 @@ static void tell_done(const struct restore *r)
 		tell_missing(r, "; left out");
 	tell_unknown(r);
 	if (r->plan.n_unpacked)
-		report_error(r->file, "%zu compressed bundles are plain now",
+		report_error(r->file, "%zu compressed bundles are now uncompressed",
 			     r->plan.n_unpacked);
 	report_text(r->out);
 	printf(": restored%s\n", r->plan.exact ? ", its device code is bit-identical"
@@ -292,7 +295,7 @@ static kpack_error_t restore_from_archives(struct restore *r, struct kpackx_erro
 	return KPACK_SUCCESS;
 }
 
-/* The device code is there: wrappers only have to lead to it again. */
+/* Restore a binary that kept its device code: only let the wrappers lead to it again. */
 static kpack_error_t restore_kept(struct restore *r, struct kpackx_error *why)
 {
 	const struct kp_layout *layout = &r->b.layout;
@@ -330,7 +333,7 @@ static kpack_error_t restore(struct restore *r, struct kpackx_error *why)
 	if (!r->b.has_layout)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "has no " KP_LAYOUT_SECTION
-			       ": how its device code was made up is not known");
+			       ", without which it cannot be restored");
 	return r->b.where.has_device_code ? restore_kept(r, why)
 					  : restore_from_archives(r, why);
 }
@@ -366,7 +369,7 @@ static bool take_archive(struct restore *r, char *operand)
 	return true;
 }
 
-/* The exit status to leave with, or -1. */
+/* Returns the exit status to leave with, or -1. */
 static int read_options(struct restore *r, struct options *o)
 {
 	int row;

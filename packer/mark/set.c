@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* kpack mark set: another marker for converted binaries, in place. */
+/* kpack mark set: change the marker of converted binaries, in place. */
 #include <stdlib.h>
 #include "mark.h"
 #include "packer/binary/marker_edit.h"
@@ -9,9 +9,9 @@
 enum { OPT_KERNEL_NAME, OPT_SEARCH_PATH };
 
 static const struct option_help options[] = {
-	[OPT_KERNEL_NAME] = {0, "kernel-name", "NAME", "the name to have"},
+	[OPT_KERNEL_NAME] = {0, "kernel-name", "NAME", "the new name"},
 	[OPT_SEARCH_PATH] = {0, "search-path", "PATH",
-			     "the paths to have instead of all others; may be repeated"},
+			     "a new path, in place of all old ones; may be repeated"},
 	{0},
 };
 
@@ -20,7 +20,7 @@ const struct command_help mark_set_help = {
 	"[--kernel-name NAME] [--search-path PATH]... FILE...",
 	"change the marker of converted binaries",
 	options,
-	"A file that has what is asked for already is not touched.",
+	"A file that already has the name and the paths is not touched.",
 };
 
 static kpack_error_t replace(const struct binary *b, const struct kp_marker *marker,
@@ -77,7 +77,7 @@ static int set_all(const struct kp_marker *changes, int n, char **files)
 	return status;
 }
 
-/* The exit status to leave with, or -1. */
+/* Returns the exit status to leave with, or -1. */
 static int read_options(struct kp_marker *changes, struct options *o)
 {
 	struct kpackx_error why = {0};

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* kpack mark show: what a file carries - marker, wrappers, layout - or that it has none. */
+/*
+ * kpack mark show: print the marker, the wrappers and the layout that files carry, if
+ * any.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include "packer/binary/binary.h"
@@ -16,7 +19,7 @@ static const struct option_help options[] = {
 const struct command_help mark_show_help = {
 	"mark show",
 	"[--json] FILE...",
-	"tell what files carry: marker, wrappers, layout",
+	"print what files carry: marker, wrappers, layout",
 	options,
 	NULL,
 };
@@ -60,7 +63,10 @@ static void tell(struct show *s, const struct kpackx_error *why)
 	s->failed = true;
 }
 
-/* What cannot be read is reported, and the rest shown. */
+/*
+ * Read the marker and the layout.  Parts that cannot be read are reported, the rest is
+ * shown.
+ */
 static void look(struct show *s)
 {
 	struct kpackx_error why = {0};
@@ -73,7 +79,7 @@ static void look(struct show *s)
 		tell(s, &why);
 }
 
-/* Bytes of device code that the file has, or had. */
+/* Bytes of device code that the file has, or had before it was converted. */
 static uint64_t section_size(const struct binary *b)
 {
 	return b->has_layout ? b->layout.size : b->fat.source.size;
@@ -122,13 +128,16 @@ static void print_marker(const struct show *s)
 		print_line("layout", "-");
 }
 
-/* The container wrapper I leads to, or -1. */
+/* The container that wrapper I leads to, or -1. */
 static ptrdiff_t container_of(const struct binary *b, size_t i)
 {
 	return b->fat.wrapper_container ? b->fat.wrapper_container[i] : -1;
 }
 
-/* INDEX: what it asks for at run time.  LEADS TO: an address, and what is there. */
+/*
+ * Print a row.  INDEX: the object it asks for at run time.  LEADS TO: an address, and its
+ * content.
+ */
 static void print_wrapper(const struct binary *b, size_t i)
 {
 	const struct kp_elf_wrapper *w = &b->fat.elf.wrappers[i];

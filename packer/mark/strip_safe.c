@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kpack mark strip-safe: converted programs whose program headers another tool moved
- * get them back where every kernel finds them.
+ * kpack mark strip-safe: in converted programs whose program headers another tool moved,
+ * move them back to where every kernel finds them.
  */
 #include "mark.h"
 #include "packer/cli/report.h"

@@ -448,7 +448,7 @@ assert image["size"] == os.stat(got["file"]).st_size'
 	open("over", "wb").write(b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", len(ids)) + rows + data)
 	END
 	run -1 --separate-stderr kpack inspect over
-	[[ "$stderr" == "kpack: over: its images have 33554432000 bytes in all, in "* ]]
+	[[ "$stderr" == "kpack: over: its images overlap: they have 33554432000 bytes in all, in "* ]]
 	run -1 kpack inspect --extract out over
 	[ -z "$(ls out)" ]
 }

@@ -269,7 +269,7 @@ everything_of() { # FILE: attributes and times, without the bytes
 	mv g_gfx1100.kpack g_gfx1030.kpack
 	mv x g_gfx1100.kpack
 	cd ../..
-	ends 1 "root/.kpack/g_gfx1030.kpack: gfx1030: it is named so, but nothing in it is for that" mark check root
+	ends 1 "root/.kpack/g_gfx1030.kpack: gfx1030: the archive is named for it, but has no code for it" mark check root
 	[[ "$output" == *"g_gfx1100.kpack: gfx1100: it is named so"* ]]
 	[[ "$output" == *" 2 faults" ]]
 	forget_layout root/lib/x.so
@@ -394,7 +394,7 @@ foreign() { # ARCH [OTHER]
 	foreign gfx1030 gfx1100
 	ends 1 "x.so: wrapper 1: gfx1030: lib/x.so#1 in $PWD/root/.kpack/g_gfx1030.kpack is from another build" mark check root
 	[[ "$output" == *" 3 faults" ]]
-	ends 1 "gfx1030: 3 objects are there from another build only" mark restore root/lib/x.so
+	ends 1 "gfx1030: 3 objects are in archives from another build only" mark restore root/lib/x.so
 	forget_layout root/lib/x.so
 	ends 0 "9 objects in 3 archives, 0 faults" mark check root
 	damage root/.kpack/g_gfx1100.kpack
@@ -531,9 +531,9 @@ foreign() { # ARCH [OTHER]
 	mkdir -p other/lib
 	mkfat --seed two other/lib/x.so
 	kpack pack -q --archives-only --group g other other
-	ends 1 "gfx1030: 3 objects are there from another build only" mark restore --archive other/.kpack -o no.so root/lib/x.so
+	ends 1 "gfx1030: 3 objects are in archives from another build only" mark restore --archive other/.kpack -o no.so root/lib/x.so
 	ends 1 "gfx1100: 3 objects are in no archive" mark restore --archive other/.kpack/g_gfx1030.kpack -o no.so root/lib/x.so
-	ends 0 "gfx1030: 3 objects are there from another build only; left out" mark restore --allow-missing \
+	ends 0 "gfx1030: 3 objects are in archives from another build only; left out" mark restore --allow-missing \
 		--archive other/.kpack/g_gfx1030.kpack --archive k/g_gfx1100.kpack -o part.so root/lib/x.so
 	forget_layout root/lib/x.so
 	ends 1 "has no .rocm_kpack_layout" mark restore --archive k -o no.so root/lib/x.so
