@@ -41,7 +41,7 @@ struct extract {
 /* --- names ------------------------------------------------------------------------ */
 
 /* Make TEXT fit for a file name: keep only bytes that target IDs and types consist of. */
-static void clean(char *text)
+static void clean_name(char *text)
 {
 	static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				   "0123456789_:+-.";
@@ -83,7 +83,7 @@ static kpack_error_t make_name(struct extract *e, size_t image, const char *arch
 	long before;
 
 	snprintf(clean_arch, sizeof(clean_arch), "%s", arch);
-	clean(clean_arch);
+	clean_name(clean_arch);
 	snprintf(base, sizeof(base), "%s.%s", clean_arch, type);
 	before = count_use(e, container, base);
 	if (before > 0)
@@ -98,7 +98,7 @@ static kpack_error_t make_name(struct extract *e, size_t image, const char *arch
 }
 
 /* The architecture in the name of an image that states none: bytecode suits all GPUs. */
-static const char *untold(const char *type)
+static const char *default_arch(const char *type)
 {
 	static const char *const neutral[] = {"bc", "spv", "tileirbc"};
 
@@ -128,7 +128,7 @@ static void find_arch(const struct kp_containers *list, const struct kp_image *i
 		snprintf(arch, KP_TARGET_TEXT_MAX, "%s",
 			 image->host ? "host"
 			 : *found    ? found
-				     : untold(type));
+				     : default_arch(type));
 	kp_object_fini(&object);
 }
 
@@ -173,7 +173,7 @@ static kpack_error_t name_image(struct extract *e, size_t image,
  * Name the images that need no decoding, in order, before the threads take them.  The
  * images of a container that must be decoded are named by the one thread that decodes it.
  */
-static kpack_error_t name_all(struct extract *e, struct kpackx_error *why)
+static kpack_error_t name_images(struct extract *e, struct kpackx_error *why)
 {
 	for (size_t i = 0; i < e->file->n_jobs; i++) {
 		const struct inspect_job *job = &e->file->jobs[i];
@@ -186,8 +186,8 @@ static kpack_error_t name_all(struct extract *e, struct kpackx_error *why)
 
 /* --- files ------------------------------------------------------------------------ */
 
-static kpack_error_t fill(struct kp_outfile *out, const struct kp_source *src,
-			  struct kpackx_error *why)
+static kpack_error_t fill_file(struct kp_outfile *out, const struct kp_source *src,
+			       struct kpackx_error *why)
 {
 	if (src->fd >= 0)
 		return kp_outfile_copy(out, 0, src->fd, src->offset, src->size, why);
@@ -214,7 +214,7 @@ static kpack_error_t write_file(const struct inspect_extract *x, const char *nam
 	if (out.keep && faccessat(out.dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		err = fail_exists(why, name);
 	else
-		err = fill(&out, src, why);
+		err = fill_file(&out, src, why);
 	if (!err)
 		err = kp_outfile_publish(&out, why);
 	if (err && why->sys_errno == EEXIST)
@@ -237,8 +237,8 @@ static void count_written(struct extract *e, kpack_error_t err,
 	pthread_mutex_unlock(&e->lock);
 }
 
-static kpack_error_t take(void *arg, struct inspect_thread *thread, size_t image,
-			  const struct kp_source *src, struct kpackx_error *why)
+static kpack_error_t extract_leaf(void *arg, struct inspect_thread *thread, size_t image,
+				  const struct kp_source *src, struct kpackx_error *why)
 {
 	struct extract *e = arg;
 	struct kpackx_error fault = {0};
@@ -260,8 +260,10 @@ static kpack_error_t take(void *arg, struct inspect_thread *thread, size_t image
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t decoded(void *arg, size_t container, const struct kp_source *src,
-			     const struct kp_payload *payload, struct kpackx_error *why)
+static kpack_error_t check_decoded(void *arg, size_t container,
+				   const struct kp_source *src,
+				   const struct kp_payload *payload,
+				   struct kpackx_error *why)
 {
 	const struct extract *e = arg;
 	struct inspect_packed packed;
@@ -272,10 +274,12 @@ static kpack_error_t decoded(void *arg, size_t container, const struct kp_source
 
 /* --- the whole file --------------------------------------------------------------- */
 
-static kpack_error_t run(struct extract *e, struct kpackx_error *why)
+static kpack_error_t extract_all(struct extract *e, struct kpackx_error *why)
 {
-	const struct inspect_walk walk = {
-		.file = e->file, .arg = e, .leaf = take, .decoded = decoded};
+	const struct inspect_walk walk = {.file = e->file,
+					  .arg = e,
+					  .leaf = extract_leaf,
+					  .decoded = check_decoded};
 	const struct kp_containers *list = &e->file->list;
 
 	e->names = calloc(list->n_images + 1, sizeof(*e->names));
@@ -284,7 +288,7 @@ static kpack_error_t run(struct extract *e, struct kpackx_error *why)
 	if (!e->names || !e->named || !e->used)
 		return kp_fail_memory(why, list->n_images * sizeof(*e->names), "names");
 	KP_TRY(kp_mkdirs(e->x->dir, 0777, why));
-	KP_TRY(name_all(e, why));
+	KP_TRY(name_images(e, why));
 	KP_TRY(inspect_walk_run(&walk, why));
 	arch_filter_unmatched(&e->x->filter, "image");
 	if (e->failed > TOLD_MAX)
@@ -298,7 +302,7 @@ kpack_error_t inspect_extract_run(struct inspect_extract *x, struct inspect_file
 				  struct kpackx_error *why)
 {
 	struct extract e = {.x = x, .file = file, .lock = PTHREAD_MUTEX_INITIALIZER};
-	kpack_error_t err = run(&e, why);
+	kpack_error_t err = extract_all(&e, why);
 
 	for (size_t i = 0; e.names && i < file->list.n_images; i++)
 		free(e.names[i]);

@@ -10,7 +10,7 @@
 #include "core/base/text.h"
 
 /* "TEXT: MORE", or MORE if TEXT is NULL; frees TEXT.  NULL: out of memory. */
-static char *join(char *text, const char *more)
+static char *join_texts(char *text, const char *more)
 {
 	char *both = NULL;
 
@@ -44,18 +44,18 @@ static char *place_text(const struct kp_containers *list, size_t image)
 	if (!names_suffice(c)) {
 		snprintf(own, sizeof(own), "%s at offset %" PRIu64, c->format->name,
 			 c->offset);
-		text = join(text, own);
+		text = join_texts(text, own);
 	}
 	if (c->format->type)
 		return text;
 	snprintf(own, sizeof(own), "image %zu", image - c->first_image);
 	id = img->id ? kp_text_escape_new(kp_span_str(img->id)) : NULL;
-	text = join(text, id ? id : own);
+	text = join_texts(text, id ? id : own);
 	free(id);
 	return text;
 }
 
-static bool was_told(const struct inspect_file *file, const char *text)
+static bool was_reported(const struct inspect_file *file, const char *text)
 {
 	for (size_t i = 0; i < file->n_told; i++)
 		if (strcmp(file->told[i], text) == 0)
@@ -65,9 +65,9 @@ static bool was_told(const struct inspect_file *file, const char *text)
 
 void inspect_fault(struct inspect_file *file, size_t image, const char *text)
 {
-	char *whole = join(place_text(&file->list, image), text);
+	char *whole = join_texts(place_text(&file->list, image), text);
 
-	if (whole && was_told(file, whole)) {
+	if (whole && was_reported(file, whole)) {
 		free(whole);
 		return;
 	}

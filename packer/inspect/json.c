@@ -27,7 +27,7 @@ static json_t *text_or_null(const char *s)
 	return s && *s ? report_json_text(s) : json_null();
 }
 
-static json_t *number(uint64_t n)
+static json_t *number_json(uint64_t n)
 {
 	return json_integer((json_int_t)n);
 }
@@ -94,15 +94,15 @@ static json_t *image_json(const struct inspect_look *look, size_t number_of)
 	json_t *json = json_object();
 
 	json_object_set_new(json, "container",
-			    number(look->file->numbers[image->container]));
+			    number_json(look->file->numbers[image->container]));
 	json_object_set_new(json, "format", text_or_null(seen->type));
 	json_object_set_new(json, "target",
 			    image->id ? report_json_text(image->id) : json_null());
 	json_object_set_new(json, "kind", text_or_null(image->kind));
 	json_object_set_new(json, "arch", text_or_null(seen->arch));
-	json_object_set_new(json, "size", number(image->size));
+	json_object_set_new(json, "size", number_json(image->size));
 	json_object_set_new(json, "offset",
-			    seen->in_file ? number(seen->offset) : json_null());
+			    seen->in_file ? number_json(seen->offset) : json_null());
 	json_object_set_new(json, "sha256", text_or_null(seen->sha256));
 	json_object_set_new(json, "pairs", pairs_json(&image->pairs));
 	if (seen->object)
@@ -110,8 +110,8 @@ static json_t *image_json(const struct inspect_look *look, size_t number_of)
 	return json;
 }
 
-static kpack_error_t finish(struct inspect_look *look, size_t image,
-			    struct kpackx_error *why)
+static kpack_error_t finish_image(struct inspect_look *look, size_t image,
+				  struct kpackx_error *why)
 {
 	struct inspect_seen *seen = &look->seen[image];
 	json_t *json = image_json(look, image);
@@ -131,7 +131,7 @@ static void print_image(struct writer *w, size_t image)
 	struct inspect_seen *seen = &w->look.seen[image];
 
 	/* an image that could not be read has not been finished yet */
-	if (!seen->text && finish(&w->look, image, NULL))
+	if (!seen->text && finish_image(&w->look, image, NULL))
 		w->no_memory = true;
 	printf("%s\n  %s", w->printed ? "," : "", seen->text ? seen->text : "null");
 	w->positions[image] = w->printed++;
@@ -146,7 +146,7 @@ static void print_rows(struct writer *w, size_t end)
 			print_image(w, w->file->rows[w->row].image);
 }
 
-static void done(struct inspect_look *look, const struct inspect_job *job)
+static void job_done(struct inspect_look *look, const struct inspect_job *job)
 {
 	print_rows(look->arg, job->end_row);
 }
@@ -273,7 +273,10 @@ kpack_error_t inspect_json_print(struct inspect_file *file, struct kpackx_error 
 {
 	struct writer w = {
 		.file = file,
-		.look = {.file = file, .finish = finish, .done = done, .arg = &w},
+		.look = {.file = file,
+			 .finish = finish_image,
+			 .done = job_done,
+			 .arg = &w},
 	};
 	kpack_error_t err;
 

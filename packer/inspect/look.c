@@ -59,8 +59,8 @@ static kpack_error_t hash_whole(struct inspect_thread *thread, struct kp_source 
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t describe(const struct kp_source *src, struct inspect_seen *seen,
-			      struct kpackx_error *why)
+static kpack_error_t describe_image(const struct kp_source *src,
+				    struct inspect_seen *seen, struct kpackx_error *why)
 {
 	seen->object = calloc(1, sizeof(*seen->object));
 	if (!seen->object)
@@ -97,14 +97,14 @@ static kpack_error_t look_at(struct inspect_look *look, struct inspect_thread *t
 	else
 		KP_TRY(hash_pieces(thread, src, seen->sha256, why));
 	KP_TRY(find_type(img, &own, seen, why));
-	KP_TRY(describe(&own, seen, why));
+	KP_TRY(describe_image(&own, seen, why));
 	snprintf(seen->arch, sizeof(seen->arch), "%s",
 		 inspect_arch(&look->file->list, img, seen->object->arch));
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t leaf(void *arg, struct inspect_thread *thread, size_t image,
-			  const struct kp_source *src, struct kpackx_error *why)
+static kpack_error_t look_at_leaf(void *arg, struct inspect_thread *thread, size_t image,
+				  const struct kp_source *src, struct kpackx_error *why)
 {
 	struct inspect_look *look = arg;
 	kpack_error_t err = look_at(look, thread, image, src, why), finished;
@@ -113,8 +113,9 @@ static kpack_error_t leaf(void *arg, struct inspect_thread *thread, size_t image
 	return err ? err : finished;
 }
 
-static kpack_error_t decoded(void *arg, size_t container, const struct kp_source *src,
-			     const struct kp_payload *payload, struct kpackx_error *why)
+static kpack_error_t read_packed(void *arg, size_t container, const struct kp_source *src,
+				 const struct kp_payload *payload,
+				 struct kpackx_error *why)
 {
 	struct inspect_look *look = arg;
 
@@ -122,7 +123,7 @@ static kpack_error_t decoded(void *arg, size_t container, const struct kp_source
 				   &look->packed[container], why);
 }
 
-static void done(void *arg, const struct inspect_job *job)
+static void job_done(void *arg, const struct inspect_job *job)
 {
 	struct inspect_look *look = arg;
 
@@ -133,9 +134,9 @@ kpack_error_t inspect_look_run(struct inspect_look *look, struct kpackx_error *w
 {
 	const struct inspect_walk walk = {.file = look->file,
 					  .arg = look,
-					  .leaf = leaf,
-					  .decoded = decoded,
-					  .done = done};
+					  .leaf = look_at_leaf,
+					  .decoded = read_packed,
+					  .done = job_done};
 	const struct kp_containers *list = &look->file->list;
 
 	look->seen = calloc(list->n_images + 1, sizeof(*look->seen));

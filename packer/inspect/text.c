@@ -30,8 +30,8 @@ static bool lists_kernels(const struct text *t, size_t n)
 	return t->all || (t->details && n <= KERNELS_MAX);
 }
 
-static kpack_error_t finish(struct inspect_look *look, size_t image,
-			    struct kpackx_error *why)
+static kpack_error_t finish_image(struct inspect_look *look, size_t image,
+				  struct kpackx_error *why)
 {
 	const struct text *t = look->arg;
 
@@ -219,7 +219,7 @@ static void print_rows(struct text *t, size_t end)
 	}
 }
 
-static void done(struct inspect_look *look, const struct inspect_job *job)
+static void job_done(struct inspect_look *look, const struct inspect_job *job)
 {
 	print_rows(look->arg, job->end_row);
 }
@@ -262,7 +262,10 @@ kpack_error_t inspect_text_print(struct inspect_file *file, bool all,
 {
 	struct text t = {
 		.file = file,
-		.look = {.file = file, .finish = finish, .done = done, .arg = &t},
+		.look = {.file = file,
+			 .finish = finish_image,
+			 .done = job_done,
+			 .arg = &t},
 		.all = all,
 		.details = all || file->n_leaves <= IMAGES_MAX,
 		.width = (int)(2 * file->depth) + 8,

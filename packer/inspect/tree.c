@@ -69,8 +69,8 @@ const char *inspect_arch(const struct kp_containers *list, const struct kp_image
 }
 
 /* Whether IMAGE may be device code: an archive's member can be anything. */
-static bool counts(const struct kp_containers *list, const struct kp_image *image,
-		   place_source *src)
+static bool may_be_code(const struct kp_containers *list, const struct kp_image *image,
+			place_source *src)
 {
 	uint8_t bytes[KP_HEAD_SIZE];
 	struct kp_span head;
@@ -110,8 +110,8 @@ static kpack_error_t add_image(struct tree *t, size_t image, place_source *paylo
 		payload && inspect_image_source(img, payload, &src) ? &src : NULL;
 
 	if (inspect_leaf(img))
-		return counts(list, img, own) ? add_leaf(t, image, payload, depth)
-					      : KPACK_SUCCESS;
+		return may_be_code(list, img, own) ? add_leaf(t, image, payload, depth)
+						   : KPACK_SUCCESS;
 	/* a container that is all of the image has no line of its own */
 	if (!img->stream && list->items[img->inside].next == KP_NOWHERE)
 		return add_container(t, img->inside, image, own, depth);

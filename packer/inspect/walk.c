@@ -48,8 +48,9 @@ static kpack_error_t visit_container(struct walker *w, size_t container,
 				     struct kpackx_error *why);
 
 /* Note the fault ERR of IMAGE; returns an error only if it ends the walk. */
-static kpack_error_t judge(struct walker *w, size_t image, kpack_error_t err,
-			   const struct kpackx_error *fault, struct kpackx_error *why)
+static kpack_error_t judge_fault(struct walker *w, size_t image, kpack_error_t err,
+				 const struct kpackx_error *fault,
+				 struct kpackx_error *why)
 {
 	if (!err)
 		return KPACK_SUCCESS;
@@ -65,7 +66,7 @@ static kpack_error_t visit_leaf(struct walker *w, size_t image,
 	struct kpackx_error fault = {0};
 	kpack_error_t err = w->walk->leaf(w->walk->arg, w->thread, image, src, &fault);
 
-	return judge(w, image, err, &fault, why);
+	return judge_fault(w, image, err, &fault, why);
 }
 
 static kpack_error_t visit_image(struct walker *w, size_t image,
@@ -86,16 +87,16 @@ static kpack_error_t visit_image(struct walker *w, size_t image,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t tell_decoded(struct walker *w, size_t container,
-				  const struct kp_source *around,
-				  const struct kp_payload *payload,
-				  struct kpackx_error *why)
+static kpack_error_t report_decoded(struct walker *w, size_t container,
+				    const struct kp_source *around,
+				    const struct kp_payload *payload,
+				    struct kpackx_error *why)
 {
 	const struct inspect_walk *walk = w->walk;
 	struct kpackx_error fault = {0};
 	kpack_error_t err = walk->decoded(walk->arg, container, around, payload, &fault);
 
-	return judge(w, walk->file->list.items[container].inside, err, &fault, why);
+	return judge_fault(w, walk->file->list.items[container].inside, err, &fault, why);
 }
 
 static kpack_error_t visit_payload(struct walker *w, size_t container,
@@ -107,7 +108,7 @@ static kpack_error_t visit_payload(struct walker *w, size_t container,
 	const struct kp_container *c = &walk->file->list.items[container];
 
 	if (walk->decoded && c->format->load)
-		KP_TRY(tell_decoded(w, container, around, payload, why));
+		KP_TRY(report_decoded(w, container, around, payload, why));
 	for (size_t i = c->first_image; i < c->first_image + c->n_images; i++)
 		KP_TRY(visit_image(w, i, &payload->source, why));
 	return KPACK_SUCCESS;
@@ -134,7 +135,7 @@ static kpack_error_t visit_container(struct walker *w, size_t container,
 		&payload, &fault);
 
 	if (err)
-		return judge(w, c->inside, err, &fault, why);
+		return judge_fault(w, c->inside, err, &fault, why);
 	err = visit_payload(w, container, around, &payload, why);
 	kp_payload_fini(&payload);
 	return err;
@@ -178,7 +179,7 @@ static kpack_error_t begin_thread(void *arg, void **state, struct kpackx_error *
 	return KPACK_SUCCESS;
 }
 
-static uint64_t cost(void *arg, size_t number)
+static uint64_t job_cost(void *arg, size_t number)
 {
 	const struct inspect_walk *walk = arg;
 	const struct inspect_job *job = &walk->file->jobs[number];
@@ -188,8 +189,8 @@ static uint64_t cost(void *arg, size_t number)
 		       : walk->file->list.items[job->container].payload_size;
 }
 
-static kpack_error_t work(void *arg, void *state, size_t number, void **result,
-			  struct kpackx_error *why)
+static kpack_error_t do_job(void *arg, void *state, size_t number, void **result,
+			    struct kpackx_error *why)
 {
 	struct walker w = {.walk = arg, .thread = state};
 	const struct inspect_job *job = &w.walk->file->jobs[number];
@@ -213,8 +214,8 @@ static void free_notes(void *arg, void *result)
 	}
 }
 
-static kpack_error_t commit(void *arg, size_t number, void *result,
-			    struct kpackx_error *why)
+static kpack_error_t commit_job(void *arg, size_t number, void *result,
+				struct kpackx_error *why)
 {
 	const struct inspect_walk *walk = arg;
 
@@ -260,9 +261,9 @@ kpack_error_t inspect_walk_run(const struct inspect_walk *walk, struct kpackx_er
 		.arg = (void *)walk,
 		.begin = begin_thread,
 		.end = end_thread,
-		.cost = cost,
-		.work = work,
-		.commit = commit,
+		.cost = job_cost,
+		.work = do_job,
+		.commit = commit_job,
 		.discard = free_notes,
 	};
 

@@ -54,7 +54,8 @@ static size_t *fatbin_containers(const struct inspect_file *f, size_t *count)
 	return order;
 }
 
-static void tell_wrapper(struct inspect_file *f, size_t i, const struct kp_elf_wrapper *w)
+static void report_wrapper(struct inspect_file *f, size_t i,
+			   const struct kp_elf_wrapper *w)
 {
 	char text[160];
 
@@ -87,7 +88,7 @@ static void match_wrappers(struct inspect_file *f, const size_t *order, size_t n
 		if (fat && number < 0 && elf->wrappers_scanned)
 			continue;
 		if (fat && number < 0)
-			tell_wrapper(f, i, &w);
+			report_wrapper(f, i, &w);
 		f->converted &= !fat;
 		f->wrapper_number[kept] = number;
 		elf->wrappers[kept++] = w;

@@ -289,7 +289,7 @@ static const struct kp_elf_wrapper *converted_wrapper(const struct kp_elf *elf)
 	return NULL;
 }
 
-static void note(const struct check *c, const char *path, const char *text)
+static void print_note(const struct check *c, const char *path, const char *text)
 {
 	if (!c->verbose || c->faults.json)
 		return;
@@ -306,7 +306,7 @@ static void check_fat(struct check *c, const struct binary *b)
 		mark_fault(&c->faults, b->path, (size_t)(w - b->fat.elf.wrappers), NULL,
 			   "is converted, others are not");
 	else
-		note(c, b->path, "note: not converted");
+		print_note(c, b->path, "note: not converted");
 }
 
 static void check_binary(struct check *c, struct subject *s)
@@ -320,7 +320,7 @@ static void check_binary(struct check *c, struct subject *s)
 		mark_fault_why(&c->faults, s->b.path, &why);
 	snprintf(text, sizeof(text), "ok, %zu objects", c->n_objects - objects);
 	if (c->faults.count == before)
-		note(c, s->b.path, text);
+		print_note(c, s->b.path, text);
 	reach_fini(&s->reach);
 	built_arches_fini(&s->arches);
 }
@@ -343,7 +343,7 @@ static void check_file(struct check *c, const char *path)
 
 /* --- trees ------------------------------------------------------------------------ */
 
-static void visit(struct check *c, const FTSENT *e)
+static void visit_entry(struct check *c, const FTSENT *e)
 {
 	switch (e->fts_info) {
 	case FTS_F:
@@ -378,7 +378,7 @@ static void check_root(struct check *c, const char *root)
 	FTSENT *e;
 
 	while (fts && (errno = 0, e = fts_read(fts)))
-		visit(c, e);
+		visit_entry(c, e);
 	if (errno)
 		mark_fault(&c->faults, root, MARK_NO_WRAPPER, NULL, "cannot walk it: %s",
 			   strerror(errno));

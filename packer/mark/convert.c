@@ -33,7 +33,7 @@ struct convert {
 	const char *in, *out;
 };
 
-static void tell_done(const struct convert *c, uint64_t before, uint64_t after)
+static void print_done(const struct convert *c, uint64_t before, uint64_t after)
 {
 	char a[24], b[24];
 
@@ -63,15 +63,15 @@ static kpack_error_t write_converted(const struct convert *c, const struct binar
 }
 
 /* Copy an already converted binary to OUT. */
-static kpack_error_t copy(const struct binary *b, struct rewrite *r,
-			  struct kpackx_error *why)
+static kpack_error_t copy_binary(const struct binary *b, struct rewrite *r,
+				 struct kpackx_error *why)
 {
 	KP_TRY(kp_outfile_copy(&r->out, 0, b->fd, 0, b->size, why));
 	return rewrite_publish(r, why);
 }
 
-static kpack_error_t convert(const struct convert *c, const struct binary *b,
-			     struct rewrite *r, struct kpackx_error *why)
+static kpack_error_t convert_binary(const struct convert *c, const struct binary *b,
+				    struct rewrite *r, struct kpackx_error *why)
 {
 	struct stat st;
 
@@ -79,12 +79,12 @@ static kpack_error_t convert(const struct convert *c, const struct binary *b,
 	if (fstat(r->out.fd, &st) < 0)
 		st.st_size = 0;
 	KP_TRY(rewrite_publish(r, why));
-	tell_done(c, b->size, (uint64_t)st.st_size);
+	print_done(c, b->size, (uint64_t)st.st_size);
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t run_open(const struct convert *c, const struct binary *b,
-			      struct kpackx_error *why)
+static kpack_error_t convert_open(const struct convert *c, const struct binary *b,
+				  struct kpackx_error *why)
 {
 	bool converted = b->fat.kind == KP_FATBIN_CONVERTED;
 	struct rewrite r;
@@ -97,19 +97,19 @@ static kpack_error_t run_open(const struct convert *c, const struct binary *b,
 	if (converted && rewrite_is_same(b, c->out))
 		return KPACK_SUCCESS;
 	KP_TRY(rewrite_open(&r, b, c->out, why));
-	err = converted ? copy(b, &r, why) : convert(c, b, &r, why);
+	err = converted ? copy_binary(b, &r, why) : convert_binary(c, b, &r, why);
 	rewrite_close(&r);
 	return err;
 }
 
-static int run(const struct convert *c)
+static int convert_file(const struct convert *c)
 {
 	struct kpackx_error why = {0};
 	struct binary b;
 	kpack_error_t err = binary_open(c->in, &b, &why);
 
 	if (!err)
-		err = run_open(c, &b, &why);
+		err = convert_open(c, &b, &why);
 	if (err)
 		report_why(c->in, &why);
 	binary_close(&b);
@@ -159,7 +159,7 @@ int mark_convert(int argc, char **argv)
 	int status = read_options(&c, &o);
 
 	if (status < 0)
-		status = report_finish(run(&c));
+		status = report_finish(convert_file(&c));
 	kp_marker_fini(&c.marker);
 	return status;
 }

@@ -129,7 +129,7 @@ static kpack_error_t find_objects(struct restore *r, struct kpackx_error *why)
 }
 
 /* Report missing objects, with a line for each architecture. */
-static void tell_missing(const struct restore *r, const char *what)
+static void report_missing(const struct restore *r, const char *what)
 {
 	for (size_t i = 0, end; i < r->n_missing; i = end) {
 		const struct missing *first = &r->missing[i];
@@ -175,7 +175,7 @@ static bool has_any(const struct restore *r, const struct kpack_archive *a,
  * Warn about further architectures in the archives: they may be from several joined
  * builds.
  */
-static void tell_unknown(const struct restore *r)
+static void report_unknown(const struct restore *r)
 {
 	for (size_t i = 0; i < r->reach.count; i++) {
 		const struct kpack_archive *a = r->reach.items[i].archive->archive;
@@ -199,8 +199,8 @@ struct buffer {
 	size_t size, used;
 };
 
-static kpack_error_t append(const void *data, size_t size, void *arg,
-			    struct kpackx_error *why)
+static kpack_error_t append_bytes(const void *data, size_t size, void *arg,
+				  struct kpackx_error *why)
 {
 	struct buffer *b = arg;
 
@@ -222,7 +222,8 @@ static kpack_error_t read_object(void *arg, size_t image, void *buf,
 	struct kp_hash hash;
 	kpack_error_t err;
 
-	err = archive_decode(found->archive->archive, found->entry, append, &b, why);
+	err = archive_decode(found->archive->archive, found->entry, append_bytes, &b,
+			     why);
 	if (err)
 		return kp_fail_prefix(why, err, "%s: container %u", img->arch,
 				      img->container);
@@ -263,11 +264,11 @@ static kpack_error_t write_binary(struct restore *r, const uint64_t *offsets,
 	return err;
 }
 
-static void tell_done(const struct restore *r)
+static void print_done(const struct restore *r)
 {
 	if (r->allow_missing)
-		tell_missing(r, "; left out");
-	tell_unknown(r);
+		report_missing(r, "; left out");
+	report_unknown(r);
 	if (r->plan.n_unpacked)
 		report_error(r->file, "%zu compressed bundles are now uncompressed",
 			     r->plan.n_unpacked);
@@ -283,7 +284,7 @@ static kpack_error_t restore_from_archives(struct restore *r, struct kpackx_erro
 	KP_TRY(find_archives(r, why));
 	KP_TRY(find_objects(r, why));
 	if (r->n_missing && !r->allow_missing) {
-		tell_missing(r, "");
+		report_missing(r, "");
 		r->failed = true;
 	}
 	if (r->failed)
@@ -291,7 +292,7 @@ static kpack_error_t restore_from_archives(struct restore *r, struct kpackx_erro
 	r->source = (struct kp_layout_source){r->have, read_object, r};
 	KP_TRY(kp_layout_plan(&r->b.layout, &r->source, &r->plan, why));
 	KP_TRY(write_binary(r, r->plan.wrapper_offset, why));
-	tell_done(r);
+	print_done(r);
 	return KPACK_SUCCESS;
 }
 
@@ -318,14 +319,14 @@ static kpack_error_t restore_kept(struct restore *r, struct kpackx_error *why)
 	if (!err)
 		err = write_binary(r, offsets, why);
 	if (!err)
-		tell_done(r);
+		print_done(r);
 	free(offsets);
 	return err;
 }
 
 /* --- the command ------------------------------------------------------------------ */
 
-static kpack_error_t restore(struct restore *r, struct kpackx_error *why)
+static kpack_error_t restore_file(struct restore *r, struct kpackx_error *why)
 {
 	KP_TRY(binary_open(r->file, &r->b, why));
 	KP_TRY(binary_read_marker(&r->b, why));
@@ -338,12 +339,12 @@ static kpack_error_t restore(struct restore *r, struct kpackx_error *why)
 					  : restore_from_archives(r, why);
 }
 
-static int run(struct restore *r)
+static int run_restore(struct restore *r)
 {
 	struct kpackx_error why = {0};
 
 	installed_init(&r->set);
-	if (restore(r, &why)) {
+	if (restore_file(r, &why)) {
 		report_why(r->file, &why);
 		r->failed = true;
 	}
@@ -357,7 +358,7 @@ static int run(struct restore *r)
 	return r->failed ? EXIT_FAULT : EXIT_OK;
 }
 
-static bool take_archive(struct restore *r, char *operand)
+static bool add_operand(struct restore *r, char *operand)
 {
 	char **bigger =
 		reallocarray(r->archives, (size_t)r->n_archives + 1, sizeof(*bigger));
@@ -379,7 +380,7 @@ static int read_options(struct restore *r, struct options *o)
 			r->out = o->arg;
 		} else if (row == OPT_ALLOW_MISSING) {
 			r->allow_missing = true;
-		} else if (!take_archive(r, (char *)o->arg)) {
+		} else if (!add_operand(r, (char *)o->arg)) {
 			report_error(NULL, "out of memory");
 			return EXIT_FAULT;
 		}
@@ -401,7 +402,7 @@ int mark_restore(int argc, char **argv)
 	int status = read_options(&r, &o);
 
 	if (status < 0)
-		status = report_finish(run(&r));
+		status = report_finish(run_restore(&r));
 	free(r.archives);
 	return status;
 }

@@ -23,8 +23,9 @@ const struct command_help mark_set_help = {
 	"A file that already has the name and the paths is not touched.",
 };
 
-static kpack_error_t replace(const struct binary *b, const struct kp_marker *marker,
-			     struct rewrite *r, struct kpackx_error *why)
+static kpack_error_t replace_marker(const struct binary *b,
+				    const struct kp_marker *marker, struct rewrite *r,
+				    struct kpackx_error *why)
 {
 	uint8_t *bytes;
 	size_t size;
@@ -37,8 +38,8 @@ static kpack_error_t replace(const struct binary *b, const struct kp_marker *mar
 	return err ? err : rewrite_publish(r, why);
 }
 
-static kpack_error_t set(struct binary *b, const struct kp_marker *changes,
-			 struct kpackx_error *why)
+static kpack_error_t set_marker(struct binary *b, const struct kp_marker *changes,
+				struct kpackx_error *why)
 {
 	struct kp_marker marker;
 	struct rewrite r = {0};
@@ -51,7 +52,7 @@ static kpack_error_t set(struct binary *b, const struct kp_marker *changes,
 	if (!same)
 		err = rewrite_open(&r, b, b->path, why);
 	if (!same && !err)
-		err = replace(b, &marker, &r, why);
+		err = replace_marker(b, &marker, &r, why);
 	rewrite_close(&r);
 	kp_marker_fini(&marker);
 	return err;
@@ -67,7 +68,7 @@ static int set_all(const struct kp_marker *changes, int n, char **files)
 		kpack_error_t err = binary_open(files[i], &b, &why);
 
 		if (!err)
-			err = set(&b, changes, &why);
+			err = set_marker(&b, changes, &why);
 		binary_close(&b);
 		if (!err)
 			continue;

@@ -57,7 +57,7 @@ static kpack_error_t gather_arches(struct show *s, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-static void tell(struct show *s, const struct kpackx_error *why)
+static void report_fault(struct show *s, const struct kpackx_error *why)
 {
 	report_why(s->b.path, why);
 	s->failed = true;
@@ -67,16 +67,16 @@ static void tell(struct show *s, const struct kpackx_error *why)
  * Read the marker and the layout.  Parts that cannot be read are reported, the rest is
  * shown.
  */
-static void look(struct show *s)
+static void read_binary(struct show *s)
 {
 	struct kpackx_error why = {0};
 
 	if (s->b.fat.kind != KP_FATBIN_CONVERTED)
 		return;
 	if (binary_read_marker(&s->b, &why) || binary_read_layout(&s->b, &why))
-		tell(s, &why);
+		report_fault(s, &why);
 	if (s->b.has_layout && gather_arches(s, &why))
-		tell(s, &why);
+		report_fault(s, &why);
 }
 
 /* Bytes of device code that the file has, or had before it was converted. */
@@ -248,9 +248,9 @@ static int show_all(int n, char **files, bool json)
 		struct show s = {.b = {.fd = -1}};
 
 		if (binary_open(files[i], &s.b, &why)) {
-			tell(&s, &why);
+			report_fault(&s, &why);
 		} else {
-			look(&s);
+			read_binary(&s);
 			if (!json)
 				print_text(&s);
 #if KP_WITH_JSON

@@ -15,7 +15,8 @@ const struct command_help mark_strip_safe_help = {
 	"Linux before 5.18 does not start a program whose program headers were moved.",
 };
 
-static kpack_error_t normalise(struct binary *b, bool *changed, struct kpackx_error *why)
+static kpack_error_t normalise_file(struct binary *b, bool *changed,
+				    struct kpackx_error *why)
 {
 	struct rewrite r;
 	kpack_error_t err;
@@ -28,7 +29,7 @@ static kpack_error_t normalise(struct binary *b, bool *changed, struct kpackx_er
 	return err;
 }
 
-static bool repair(const char *path)
+static bool repair_file(const char *path)
 {
 	struct kpackx_error why = {0};
 	struct binary b;
@@ -36,7 +37,7 @@ static bool repair(const char *path)
 	kpack_error_t err = binary_open(path, &b, &why);
 
 	if (!err)
-		err = normalise(&b, &changed, &why);
+		err = normalise_file(&b, &changed, &why);
 	binary_close(&b);
 	if (err) {
 		report_why(path, &why);
@@ -57,7 +58,7 @@ int mark_strip_safe(int argc, char **argv)
 	if (optind == argc)
 		return options_usage(o.help, "a file is missing");
 	for (int i = optind; i < argc; i++)
-		if (!repair(argv[i]))
+		if (!repair_file(argv[i]))
 			status = EXIT_FAULT;
 	return report_finish(status);
 }
