@@ -7,12 +7,14 @@
 #include "core/base/text.h"
 
 /*
- * Bytes that are decoded for comparing them: all of ROCm has 30 GB, a hostile archive can
- * state any number of gigabytes.
+ * The most bytes to decode for comparison: all of ROCm has 30 GB, but a hostile archive
+ * can state any number of gigabytes.
  */
 #define COMPARE_MAX (UINT64_C(256) << 30)
 
-/* --- hashes -------------------------------------------------------------------------- */
+/*
+ * --- hashes --------------------------------------------------------------------------
+ */
 
 static kpack_error_t hash_piece(const void *data, size_t size, void *arg,
 				struct kpackx_error *why)
@@ -59,7 +61,7 @@ static void tell_unread(struct page_input *in, const struct page_object *o,
 	free(key);
 }
 
-/* Objects of one size: where one of several has no hash, all need one. */
+/* Hash the N objects in ORDER, which have one size, unless there is only one. */
 static void hash_run(struct page_figures *f, struct page_input *in, const uint32_t *order,
 		     size_t n, struct progress *progress)
 {
@@ -81,7 +83,7 @@ static void take_hashes(struct page_figures *f, const struct page_input *in)
 		struct page_object *o = &f->objects[i];
 		struct kp_meta meta;
 
-		if (o->size == 0) { /* nothing equals nothing */
+		if (o->size == 0) { /* empty objects are equal */
 			o->hashed = true;
 			continue;
 		}
@@ -123,12 +125,15 @@ static void hash_all(struct page_figures *f, struct page_input *in, uint32_t *or
 	progress_end(&progress);
 	if (progress.done > COMPARE_MAX)
 		page_input_fault(in, in->archives[0].name,
-				 "too much without hashes: duplicates are not all found");
+				 "too many bytes without hashes: some duplicates may be "
+				 "missing");
 }
 
-/* --- contents ------------------------------------------------------------------------ */
+/*
+ * --- contents ------------------------------------------------------------------------
+ */
 
-/* Objects without a hash are alone of their size, or unread. */
+/* Objects without a hash are the only ones of their size, or could not be read. */
 static int by_content(const struct page_object *a, const struct page_object *b)
 {
 	if (a->size != b->size)

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include "packer/gpu/hierarchy.h"
 
-/* --- which there are ----------------------------------------------------------------- */
+/*
+ * --- finding families ----------------------------------------------------------------
+ */
 
 static const char *generic_of(struct kp_span arch, char *text)
 {
@@ -53,7 +55,10 @@ static const char *every_gpu(struct kp_span arch, char *text)
 
 #define EVERY_KIND "all"
 
-/* What architectures are grouped by; NAME may write into TEXT. */
+/*
+ * The ways to group architectures; NAME returns the group's name, and may put it into
+ * TEXT.
+ */
 static const struct {
 	const char *kind;
 	const char *(*name)(struct kp_span arch, char text[KP_TARGET_TEXT_MAX]);
@@ -128,7 +133,7 @@ static kpack_error_t add_kind(const struct page_figures *f, size_t kind,
 	return KPACK_SUCCESS;
 }
 
-/* The family before number N that has the same members. */
+/* A family before number N that has the same members as FAMILY, or NULL. */
 static struct page_family *same_before(struct page_families *all, size_t n,
 				       const struct page_family *family)
 {
@@ -146,8 +151,8 @@ static void add_name(struct page_family *to, const char *name)
 }
 
 /*
- * Families of one member show nothing; families with the same members are one with
- * several names.
+ * Drop families of one member, which show nothing; join families with the same members
+ * into one with several names.
  */
 static void join_equal(struct page_families *all)
 {
@@ -167,12 +172,14 @@ static void join_equal(struct page_families *all)
 	all->count = n;
 }
 
-/* --- what they cost ------------------------------------------------------------------ */
+/*
+ * --- sizes ---------------------------------------------------------------------------
+ */
 
 /* Entries by architecture, and room to mark contents. */
 struct index {
 	uint32_t *items; /* sorted by row of the architecture */
-	size_t *first;   /* per row, and the end */
+	size_t *first;   /* per row its first item; last the end */
 	uint32_t *marks; /* per content: the family that counted it last; 0: none */
 	uint32_t mark;
 };
@@ -205,7 +212,9 @@ static kpack_error_t index_init(const struct page_figures *f, struct index *x,
 	return KPACK_SUCCESS;
 }
 
-/* Bytes of the contents of an architecture that were not counted under this mark. */
+/*
+ * Bytes of an architecture's contents that were not counted under the current mark yet.
+ */
 static uint64_t count_arch(const struct page_figures *f, struct index *x, uint32_t row)
 {
 	uint64_t sum = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What one archive for several architectures would cost, or save. */
+/* The sizes of one archive for several architectures and of an archive for each. */
 #ifndef PACKER_HTML_REPORT_FAMILIES_H
 #define PACKER_HTML_REPORT_FAMILIES_H
 
@@ -7,24 +7,25 @@
 #include "core/target/target.h"
 
 struct page_family {
-	char name[4 * KP_TARGET_TEXT_MAX]; /* several, where they have the same members */
-	const char *kind;  /* by what it is one; of several names the first's */
-	bool all;          /* of every GPU */
-	uint32_t *members; /* rows of arches in the figures */
+	char name[4 *
+		  KP_TARGET_TEXT_MAX]; /* all names of families with the same members */
+	const char *kind;  /* "features", "family", ...; for several names the first's */
+	bool all;          /* the family of every GPU */
+	uint32_t *members; /* rows of the figures' ARCHES */
 	size_t n_members;
-	uint64_t apart;       /* an archive for each: the sum */
-	uint64_t together;    /* one archive: every content once */
-	uint64_t least, most; /* of the archives apart: what a user downloads now */
+	uint64_t apart;       /* sum over an archive for each member */
+	uint64_t together;    /* one archive, which has every content once */
+	uint64_t least, most; /* size of a separate archive: a user's download now */
 };
 
 struct page_families {
-	struct page_family *items; /* by what they save, most first */
+	struct page_family *items; /* sorted by saving, most first */
 	size_t count;
 };
 
 /*
- * The families of which F has two architectures or more; that of what suits every GPU is
- * in none.  OUT_OF_MEMORY.
+ * Find the families of which F has two architectures or more.  The architecture of code
+ * that suits every GPU is in no family.  OUT_OF_MEMORY.
  */
 kpack_error_t page_families_open(const struct page_figures *f, struct page_families *out,
 				 struct kpackx_error *why);

@@ -11,9 +11,14 @@ void page_add(uint64_t *sum, uint64_t value)
 		*sum = UINT64_MAX;
 }
 
-/* --- entries ------------------------------------------------------------------------- */
+/*
+ * --- entries -------------------------------------------------------------------------
+ */
 
-/* The values of "library" and "role" in the metadata MAP; of equal keys the first counts. */
+/*
+ * Read "library" and "role" of the metadata MAP into ITEM; of equal keys the first
+ * counts.
+ */
 static void read_database(struct kp_span map, struct page_item *item)
 {
 	struct kp_mp c = kp_mp_over(map);
@@ -39,7 +44,9 @@ static void read_database(struct kp_span map, struct page_item *item)
 	item->database = true;
 }
 
-/* KEY without "#n", and without the "@kind" that tells two objects of a bundle apart. */
+/*
+ * KEY without "#n", and without the "@kind" that distinguishes two objects of a bundle.
+ */
 static struct kp_span binary_of(struct kp_span key)
 {
 	const uint8_t *hash = memrchr(key.data, '#', key.size);
@@ -49,7 +56,7 @@ static struct kp_span binary_of(struct kp_span key)
 	return at ? kp_span_head(name, (size_t)(at - name.data)) : name;
 }
 
-/* FIRST: number of the object of the archive's ordinal 0. */
+/* Count ENTRY of archive A; FIRST is the number of the object of A's ordinal 0. */
 static void take_entry(struct page_figures *f, const struct kpack_archive *a,
 		       uint32_t archive, size_t entry, size_t first)
 {
@@ -84,14 +91,14 @@ static void take_entry(struct page_figures *f, const struct kpack_archive *a,
 	};
 }
 
-/* Ordinals that no entry has are no objects. */
+/* Drop the objects of ordinals that no entry refers to. */
 static void drop_unused(struct page_figures *f)
 {
 	uint32_t *numbers = malloc((f->n_objects + 1) * sizeof(*numbers));
 	size_t n = 0;
 
 	if (!numbers)
-		return; /* they stay, and have no bytes */
+		return; /* the unused objects stay, and have no bytes */
 	for (size_t i = 0; i < f->n_objects; i++) {
 		numbers[i] = (uint32_t)n;
 		if (f->objects[i].entries)
@@ -130,7 +137,9 @@ static kpack_error_t take_entries(struct page_figures *f, const struct page_inpu
 	return KPACK_SUCCESS;
 }
 
-/* --- sums ---------------------------------------------------------------------------- */
+/*
+ * --- sums ----------------------------------------------------------------------------
+ */
 
 static int by_arch(const void *pa, const void *pb, void *arg)
 {
@@ -165,11 +174,11 @@ static int by_role(const void *pa, const void *pb, void *arg)
 	return c ? c : kp_span_cmp(items[*a].role, items[*b].role);
 }
 
-/* A way to sum up: entries of which ORDER makes no difference are one row. */
+/* A way to sum up: entries that ORDER finds equal are one row. */
 struct tally {
 	int (*order)(const void *, const void *, void *);
-	size_t name, second; /* where in an item its names are; 0: nowhere */
-	bool databases;      /* only these */
+	size_t name, second; /* offsets of the row's names in an item; 0: it has none */
+	bool databases;      /* count only entries of databases */
 };
 
 #define AT(member) offsetof(struct page_item, member)
@@ -273,7 +282,7 @@ static void count_names(struct page_figures *f)
 				   !kp_target_neutral(&t);
 }
 
-/* Give each item the number of its architecture's row; ORDER is by architecture. */
+/* Give each item the row of its architecture.  PLACES has the rows sorted by name. */
 static void number_items(struct page_figures *f, uint32_t *order, const uint32_t *places)
 {
 	uint32_t row = 0;
@@ -314,7 +323,9 @@ static kpack_error_t number_arches(struct page_figures *f, struct kpackx_error *
 		    : kp_fail_memory(why, f->n_items * sizeof(*order), "an order");
 }
 
-/* --- whole --------------------------------------------------------------------------- */
+/*
+ * --- whole ---------------------------------------------------------------------------
+ */
 
 static kpack_error_t count(struct page_figures *f, struct page_input *in, bool progress,
 			   struct kpackx_error *why)

@@ -6,7 +6,9 @@
 #include "style.h"
 #include "text.h"
 
-/* --- figures ------------------------------------------------------------------------- */
+/*
+ * --- figures -------------------------------------------------------------------------
+ */
 
 static void begin_figure(FILE *out, const char *name)
 {
@@ -40,7 +42,7 @@ static void figure_ratio(FILE *out, const struct page_figures *f)
 	end_figure(out, "decoded to stored");
 }
 
-/* Is some of it packed, and some not? */
+/* Whether a part of the input is packed and another is not. */
 static bool is_mixed(const struct page_input *in)
 {
 	return in->measured && in->archive_bytes > in->measured_bytes;
@@ -77,7 +79,9 @@ static void print_figures(FILE *out, const struct page *page)
 	fputs("</dl>\n", out);
 }
 
-/* --- sentences ----------------------------------------------------------------------- */
+/*
+ * --- sentences -----------------------------------------------------------------------
+ */
 
 static void say_summary(FILE *out, const struct page *page)
 {
@@ -93,7 +97,7 @@ static void say_summary(FILE *out, const struct page *page)
 	page_number(out, f->arches.count);
 	fprintf(out, " architecture%s, stored in ", f->arches.count == 1 ? "" : "s");
 	page_size_exact(out, f->stored);
-	fputs(". The most is ", out);
+	fputs(". The largest part is ", out);
 	page_text(out, f->libraries.items[0].name, PAGE_LABEL);
 	fputs(" with ", out);
 	page_share(out, f->libraries.items[0].stored, f->stored);
@@ -113,12 +117,12 @@ static void say_measured(FILE *out, const struct page *page)
 	if (is_mixed(in)) {
 		fputs("<p>Not all of it is packed yet: ", out);
 		page_number(out, in->coded_files);
-		fprintf(out, " file%s measured by packing. Beside archives of ",
+		fprintf(out, " file%s measured by packing. Besides archives of ",
 			in->coded_files == 1 ? " was" : "s were");
 		page_size_exact(out, in->archive_bytes - in->measured_bytes);
 		fputs(" files take ", out);
 	} else {
-		fputs("<p>It is not packed yet; what is said here was measured by "
+		fputs("<p>It is not packed yet; these figures were measured by "
 		      "packing it. Its files take ",
 		      out);
 	}
@@ -132,7 +136,7 @@ static void say_measured(FILE *out, const struct page *page)
 	fputs(" of archives.</p>\n", out);
 }
 
-/* The one that saves the most; that of all GPUs only where there is no smaller one. */
+/* The family that saves the most; the family of all GPUs only if there is no other. */
 static const struct page_family *best_family(const struct page_families *all)
 {
 	const struct page_family *best = NULL;
@@ -165,7 +169,7 @@ static void say_family(FILE *out, const struct page *page)
 	page_size_exact(out, f->apart);
 	fputs(": the distribution saves ", out);
 	page_size_exact(out, f->apart - f->together);
-	fputs(", and whoever has one of these GPUs downloads ", out);
+	fputs(", and a user with one of these GPUs downloads ", out);
 	page_size_exact(out, f->together);
 	fputs(" instead of ", out);
 	page_size_exact(out, f->most);
@@ -194,9 +198,11 @@ static void print_faults(FILE *out, const struct page_input *in)
 	fputs("</ul></section>\n", out);
 }
 
-/* --- maps ---------------------------------------------------------------------------- */
+/*
+ * --- maps ----------------------------------------------------------------------------
+ */
 
-/* For wide and for narrow screens; what is small there is shown together. */
+/* Maps for wide and for narrow screens; small boxes are shown as one. */
 static const struct page_map maps[] = {
 	{"stored-wide", false, 1200, 640, 1.0 / 1200},
 	{"stored-tall", false, 400, 640, 1.0 / 300},
@@ -226,7 +232,9 @@ static kpack_error_t print_maps(FILE *out, const struct page *page,
 	return KPACK_SUCCESS;
 }
 
-/* --- page ---------------------------------------------------------------------------- */
+/*
+ * --- page ----------------------------------------------------------------------------
+ */
 
 static kpack_error_t print_head(FILE *out, const struct page *page,
 				struct kpackx_error *why)

@@ -20,9 +20,11 @@ void page_input_fault(struct page_input *in, const char *name, const char *text)
 		      kp_text_escape(kp_span_str(name), shown, sizeof(shown)), text);
 }
 
-/* --- archives ------------------------------------------------------------------------ */
+/*
+ * --- archives ------------------------------------------------------------------------
+ */
 
-/* The same file under another name, or given twice, counts once. */
+/* Whether IN has the file already: under another name or given twice, it counts once. */
 static bool is_known(const struct page_input *in, const struct stat *st)
 {
 	for (size_t i = 0; i < in->count; i++) {
@@ -50,7 +52,7 @@ static void take_faults(struct page_input *in, const struct kpack_archive *a,
 	page_input_fault(in, name, more);
 }
 
-/* Takes A, unless there is no memory for it. */
+/* Add A and take ownership of it; false: out of memory, and A stays the caller's. */
 static bool keep(struct page_input *in, struct kpack_archive *a, const char *name)
 {
 	struct page_archive *items =
@@ -92,7 +94,9 @@ static void open_archive(struct page_input *in, const char *path, const char *na
 		page_input_take(in, a, name);
 }
 
-/* --- trees --------------------------------------------------------------------------- */
+/*
+ * --- trees ---------------------------------------------------------------------------
+ */
 
 /* A file with several names. */
 struct linked {
@@ -103,7 +107,7 @@ struct linked {
 
 struct walk {
 	struct page_input *in;
-	size_t skip; /* bytes of paths before the name that is shown */
+	size_t skip; /* bytes of paths before the part that is shown */
 	struct linked *links;
 	size_t n_links;
 	uint64_t n_archives;
@@ -118,7 +122,10 @@ static int by_file(const void *pa, const void *pb)
 	return (a->ino > b->ino) - (a->ino < b->ino);
 }
 
-/* Count the names that files have besides their first, later, when all are known. */
+/*
+ * Remember a file with several names; uncount_links corrects the counts when all are
+ * known.
+ */
 static bool note_link(struct walk *w, const struct stat *st)
 {
 	struct linked *links;
@@ -175,7 +182,7 @@ static int by_name(const FTSENT **a, const FTSENT **b)
 	return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
-/* Take back what was counted once more for each further name. */
+/* Subtract what was counted for further names of a file. */
 static void uncount_links(struct walk *w)
 {
 	if (w->n_links)
@@ -188,7 +195,7 @@ static void uncount_links(struct walk *w)
 	}
 }
 
-/* The number of archives in it. */
+/* Read the tree ROOT; returns the number of archives in it. */
 static uint64_t walk(struct page_input *in, const char *root)
 {
 	struct walk w = {.in = in, .skip = strlen(root)};
@@ -209,7 +216,9 @@ static uint64_t walk(struct page_input *in, const char *root)
 	return w.n_archives;
 }
 
-/* --- operands ------------------------------------------------------------------------ */
+/*
+ * --- operands ------------------------------------------------------------------------
+ */
 
 const char *page_name(const char *operand)
 {
@@ -254,7 +263,7 @@ static void look_at(struct page_input *in, const char *operand, bool quiet)
 	}
 }
 
-/* "tree/" and "tree" are the same, also where a name is printed. */
+/* OPERAND without slashes at its end: "tree/" and "tree" are shown alike. */
 static char *without_slashes(const char *operand)
 {
 	size_t n = strlen(operand);

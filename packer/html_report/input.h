@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a page is about: archives, the files beside them, and device code that is not packed
- * yet, which is measured by packing it.
+ * The input of a page: archives, the files next to them, and device code that is not
+ * packed yet, which is measured by packing it.
  */
 #ifndef PACKER_HTML_REPORT_INPUT_H
 #define PACKER_HTML_REPORT_INPUT_H
@@ -11,7 +11,7 @@
 
 struct page_archive {
 	struct kpack_archive *archive;
-	char *name; /* inside its operand */
+	char *name; /* path inside the operand */
 	uint64_t bytes;
 };
 
@@ -20,38 +20,38 @@ struct page_input {
 	size_t count;
 	uint64_t archive_bytes;
 
-	/* The other regular files, each once whatever its links. */
+	/* The other regular files; a file with several links counts once. */
 	uint64_t host_files, host_bytes;
-	bool trees; /* directories were given: the figures above mean something */
+	bool trees; /* an operand is not an archive: the two numbers above are known */
 
-	/* Of files that were not packed yet: */
+	/* Files that were not packed yet: */
 	bool measured;
-	uint64_t coded_files;    /* that have device code */
-	uint64_t coded_bytes;    /* that packing takes out of them */
-	uint64_t measured_bytes; /* of ARCHIVE_BYTES: what packing makes of them */
+	uint64_t coded_files;    /* files with device code */
+	uint64_t coded_bytes;    /* bytes that packing takes out of the files */
+	uint64_t measured_bytes; /* the part of ARCHIVE_BYTES that packing made of them */
 
 	struct kp_faults faults;
 };
 
 /*
- * Look at N OPERANDS: archives, directories, or files with device code.  What cannot be read
- * is reported, and a fault of OUT.
+ * Read N OPERANDS: archives, directories, or files with device code.  Anything unreadable
+ * is reported, and is a fault of OUT.
  * OUT_OF_MEMORY is the only error.
  */
 kpack_error_t page_input_open(int n, char **operands, bool quiet, struct page_input *out,
 			      struct kpackx_error *why);
-/* The last component of an operand: what a page may say of where it was. */
+/* The last component of OPERAND: a page must not reveal more of its path. */
 const char *page_name(const char *operand);
 
 void page_input_close(struct page_input *in);
 
 /*
- * Add the archive A, which is shown as NAME, and IN's from now on; one that is there is closed.
- * Its faults become IN's.
+ * Add the archive A, which is shown as NAME.  IN owns A from now on; if IN already has
+ * the same file, A is closed.  A's faults become IN's.
  */
 void page_input_take(struct page_input *in, struct kpack_archive *a, const char *name);
 
-/* Tell a fault of NAME and keep it for the page. */
+/* Report a fault of NAME and keep it for the page. */
 void page_input_fault(struct page_input *in, const char *name, const char *text);
 
 #endif

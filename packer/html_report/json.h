@@ -5,7 +5,7 @@
 
 #include "tables.h"
 
-/* Print it on stdout; false, after an error message: it could not be made. */
+/* Print PAGE on stdout; false: that failed, after an error message. */
 bool page_json(const struct page *page);
 
 #endif

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include "text.h"
 
-/* Colours, and the patterns over each. */
+/* The number of colours, and of patterns over each. */
 enum { COLOURS = 8, PATTERNS = PAGE_KEYS / COLOURS };
 
 void page_legend_patterns(FILE *out)
@@ -47,7 +47,9 @@ void page_legend(FILE *out, const struct page_figures *f)
 	fputs("</ul>\n", out);
 }
 
-/* --- keys ---------------------------------------------------------------------------- */
+/*
+ * --- keys ----------------------------------------------------------------------------
+ */
 
 static int by_name(const void *pa, const void *pb, void *arg)
 {

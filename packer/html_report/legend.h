@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* What distinguishes the architectures of a map: a colour, and a pattern over it. */
+/* The look of the architectures of a map: a colour, and a pattern over it. */
 #ifndef PACKER_HTML_REPORT_LEGEND_H
 #define PACKER_HTML_REPORT_LEGEND_H
 
 #include <stdio.h>
 #include "figures.h"
 
-/* Architectures, by their place among them, with a look of their own; further ones are grey. */
+/* The first architectures have a look of their own; further ones are grey. */
 enum { PAGE_KEYS = 32 };
 
-/* The patterns, once for all maps. */
+/* Print the patterns, once for all maps. */
 void page_legend_patterns(FILE *out);
-/* Which is which. */
+/* Print the legend: the look of each architecture. */
 void page_legend(FILE *out, const struct page_figures *f);
 
-/* Per cell the number of its architecture, its place among them, on the heap; NULL: no memory. */
+/* For each cell the row of its architecture, on the heap; NULL: out of memory. */
 uint32_t *page_legend_keys(const struct page_figures *f);
 
 #endif

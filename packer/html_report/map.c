@@ -7,16 +7,18 @@
 #include "text.h"
 #include "treemap.h"
 
-/* Sizes of letters, for what fits into a box. */
+/* Sizes of letters, to find out what fits into a box. */
 enum { LETTER = 7, LINE = 15, MARGIN = 6, LEAST = 10 };
 
-/* --- drawing ------------------------------------------------------------------------- */
+/*
+ * --- drawing -------------------------------------------------------------------------
+ */
 
 struct drawing {
 	FILE *out;
 	const struct page_figures *f;
 	const struct page_map *map;
-	const uint32_t *keys;    /* per cell: its architecture's number */
+	const uint32_t *keys;    /* per cell: the row of its architecture */
 	struct page_node *nodes; /* room for the cells of any library */
 	uint64_t *sizes;
 	struct treemap_box *boxes;
@@ -50,7 +52,7 @@ static size_t letters(double width)
 	return width > 2 * MARGIN ? (size_t)((width - 2 * MARGIN) / LETTER) : 0;
 }
 
-/* Bytes of the first MOST characters. */
+/* The number of bytes of the first MOST characters. */
 static size_t head_of(const char *text, size_t most)
 {
 	size_t n = 0;
@@ -61,7 +63,7 @@ static size_t head_of(const char *text, size_t most)
 	return n;
 }
 
-/* NAME as far as there is room; of a path rather its end. */
+/* Print as much of NAME as there is room for; for a path prefer its last component. */
 static void print_label(FILE *out, struct kp_span name, size_t room)
 {
 	char *text = page_shortened(name, PAGE_LABEL);
@@ -91,13 +93,15 @@ static void begin_text(FILE *out, const char *class, double x, double y)
 	fprintf(out, "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\">", class, x, y);
 }
 
-/* Is there room for the name, or for a part of it long enough to be recognised? */
+/* Whether there is room for the name, or for a recognisable part of it. */
 static bool fits(const struct page_node *n, size_t room)
 {
 	return room >= LEAST || (room >= 4 && (!n->row || n->row->second.size <= room));
 }
 
-/* The architecture's name and size, at the bottom: the library's name is on top. */
+/*
+ * Draw the architecture's name and size at the bottom: the library's name is at the top.
+ */
 static void draw_cell_label(struct drawing *d, const struct page_node *n,
 			    const struct treemap_box *b, bool below_name)
 {
@@ -142,7 +146,7 @@ static void draw_cell(struct drawing *d, const struct page_node *library,
 	fputs("</title></rect>\n", out);
 }
 
-/* Is there room for the name of a library? */
+/* Whether there is room for the name of a library. */
 static bool named(const struct treemap_box *b)
 {
 	return letters(b->w) >= 5 && b->h >= LINE + 6;

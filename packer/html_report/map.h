@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* The treemap of a page as SVG: libraries, and in each its architectures. */
+/* The treemap of a page as SVG: libraries, and inside each its architectures. */
 #ifndef PACKER_HTML_REPORT_MAP_H
 #define PACKER_HTML_REPORT_MAP_H
 
 #include <stdio.h>
 #include "figures.h"
 
-/* What the area of a box stands for, and the shape of the map. */
+/* The meaning of a box's area, and the shape of the map. */
 struct page_map {
 	const char *id;
-	bool decoded; /* decoded bytes; false: stored ones */
+	bool decoded; /* areas are decoded bytes; false: stored bytes */
 	double width, height;
-	double least; /* boxes below this part of all are shown together */
+	double least; /* boxes with a smaller part of the total are shown as one */
 };
 
 kpack_error_t page_map(FILE *out, const struct page_figures *f,

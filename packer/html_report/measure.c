@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include "packer/pack/run.h"
 
-/* The group of archives that nobody sees. */
+/* The group name of the archives; nobody sees it. */
 #define GROUP "measured"
 
-/* Where there is room for archives of any size. */
+/* A directory with room for archives of any size. */
 static const char *temporary(void)
 {
 	const char *dir = getenv("TMPDIR");
@@ -31,7 +31,10 @@ static void take_archives(struct page_input *in, const struct packing *p)
 	}
 }
 
-/* A binary loses its section; anything else, the whole file. */
+/*
+ * Count what packing takes out of files: a binary's section; of anything else the whole
+ * file.
+ */
 static void count_inputs(struct page_input *in, const struct scan *scan)
 {
 	for (size_t i = 0; i < scan->n_inputs; i++) {
@@ -44,7 +47,9 @@ static void count_inputs(struct page_input *in, const struct scan *scan)
 	}
 }
 
-/* Leave out what cannot be packed, after reporting it: was there any? */
+/*
+ * Report files that cannot be packed and leave them out.  Returns whether there were any.
+ */
 static bool leave_faults(struct page_input *in, struct scan *scan, const char *name)
 {
 	size_t before = in->faults.counted;
@@ -75,13 +80,14 @@ static void measure(struct page_input *in, struct packing *p, const char *name)
 	count_inputs(in, &p->scan);
 	take_archives(in, p);
 	in->measured_bytes += in->archive_bytes - archives;
-	/* a tree without device code is no fault: there is nothing to measure */
+	/* a tree without device code is not a fault: there is nothing to measure */
 	if (status && p->scan.n_inputs)
 		page_input_fault(in, name, "its device code could not be measured");
 }
 
 /*
- * In a tree with archives, files of databases may be in the archives and stay on purpose.
+ * Scan the input and measure it.  In a tree with archives, database files are not
+ * measured: they may be in the archives and stay on purpose.
  */
 static void look(struct page_input *in, struct packing *p, const char *name,
 		 enum page_measured what)

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* What device code that is not packed would be, packed: it is packed, and looked at. */
+/* Measure the packed size of device code that is not packed yet, by packing it. */
 #ifndef PACKER_HTML_REPORT_MEASURE_H
 #define PACKER_HTML_REPORT_MEASURE_H
 
 #include "input.h"
 
-/* What ROOT is. */
+/* The kind of ROOT. */
 enum page_measured {
 	PAGE_FILE,
 	PAGE_TREE, /* without archives */
-	PAGE_REST, /* a tree with archives: binaries in it may be not packed */
+	PAGE_REST, /* a tree with archives, in which some binaries may not be packed */
 };
 
 /*
- * Pack ROOT as kpack pack does by default, into files without a name ($TMPDIR, or /var/tmp
- * has room for them), and add the archives to IN.  What goes wrong is reported, and a fault of IN;
- * what is faulty in a tree is left out.
+ * Pack ROOT as kpack pack does by default, into unnamed files in $TMPDIR or /var/tmp, and
+ * add the archives to IN.  Failures are reported and are faults of IN; faulty files of a
+ * tree are left out.
  */
 void page_measure(struct page_input *in, const char *root, const char *name,
 		  enum page_measured what, bool quiet);

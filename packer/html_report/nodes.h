@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* The boxes of a map before they have a place: what each shows, and how much of it. */
+/* The boxes of a map before they are laid out: the content of each, and its size. */
 #ifndef PACKER_HTML_REPORT_NODES_H
 #define PACKER_HTML_REPORT_NODES_H
 
 #include "figures.h"
 
-/* A box to be: what it shows, and how much. */
+/* The content and the size of a future box. */
 struct page_node {
-	const struct page_row *row; /* NULL: OTHERS small ones together */
+	const struct page_row *row; /* NULL: OTHERS small nodes as one */
 	size_t others;
-	size_t first, count; /* of a library: its cells */
+	size_t first, count; /* for a library: its cells */
 	uint64_t size;
 	uint64_t decoded, stored;
 };
@@ -20,14 +20,17 @@ struct page_nodes {
 	uint64_t total;
 };
 
-/* ROW by itself; its size is that of decoded bytes, or of stored ones. */
+/* A node for ROW; its size is the decoded bytes, or the stored bytes. */
 struct page_node page_node_of(const struct page_row *row, bool decoded);
 
-/* A node for each library of F, with its cells; OUT has room for as many as there are cells. */
+/*
+ * Fill OUT with a node for each library of F, with its cells.  OUT has room for F's
+ * cells.
+ */
 void page_nodes_libraries(const struct page_figures *f, bool decoded,
 			  struct page_nodes *out);
 
-/* Put those below LEAST together, then sort them by size. */
+/* Join the nodes smaller than LEAST into one, then sort the nodes by size. */
 void page_nodes_settle(struct page_nodes *nodes, double least);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a page may do: run its own script, nothing else. */
+/* The content security policy of a page: it may run its own script and nothing else. */
 #ifndef PACKER_HTML_REPORT_POLICY_H
 #define PACKER_HTML_REPORT_POLICY_H
 
@@ -7,8 +7,9 @@
 #include "core/base/errors.h"
 
 /*
- * The meta element with the content security policy that lets STYLE and SCRIPT in and nothing
- * from outside.  Where SHA-256 is not built they are let in as any inline ones.
+ * Print the meta element with a content security policy that allows STYLE and SCRIPT by
+ * their hashes, and nothing from outside.  Without SHA-256 in the build it allows any
+ * inline style and script.
  */
 kpack_error_t page_policy(FILE *out, const char *style, const char *script,
 			  struct kpackx_error *why);

@@ -3,7 +3,9 @@
 #include "cell.h"
 #include "text.h"
 
-/* --- tables -------------------------------------------------------------------------- */
+/*
+ * --- tables --------------------------------------------------------------------------
+ */
 
 struct column {
 	const char *name;
@@ -12,12 +14,12 @@ struct column {
 
 struct table {
 	const char *id, *title;
-	const char *text; /* a sentence */
+	const char *text; /* a sentence below the title */
 	const struct column *columns;
 	int n_columns, sorted; /* SORTED: the column it is sorted by */
 	size_t (*count)(const struct page *page);
 	void (*row)(FILE *out, const struct page *page, size_t i);
-	/* The rows from I on as one; NULL: their number alone. */
+	/* Print the rows from I on as one; NULL: only their number is printed. */
 	void (*rest)(FILE *out, const struct page *page, size_t i);
 	size_t most;
 };
@@ -71,7 +73,9 @@ static void print_table(FILE *out, const struct page *page, const struct table *
 	fputs("</table></div></section>\n", out);
 }
 
-/* --- sums ---------------------------------------------------------------------------- */
+/*
+ * --- sums ----------------------------------------------------------------------------
+ */
 
 static void sum_cells(FILE *out, const struct page *page, const struct page_row *r)
 {
@@ -162,7 +166,9 @@ static void databases_rest(FILE *out, const struct page *page, size_t i)
 	sum_cells(out, page, &sum);
 }
 
-/* --- objects ------------------------------------------------------------------------- */
+/*
+ * --- objects -------------------------------------------------------------------------
+ */
 
 static void first_entry(const struct page *page, const struct page_object *o,
 			struct kp_entry_info *e)
@@ -211,7 +217,9 @@ static void twice_row(FILE *out, const struct page *page, size_t i)
 	page_cell_size(out, t->saving);
 }
 
-/* --- families ------------------------------------------------------------------------ */
+/*
+ * --- families ------------------------------------------------------------------------
+ */
 
 static size_t families_count(const struct page *page)
 {
@@ -248,7 +256,9 @@ static void families_row(FILE *out, const struct page *page, size_t i)
 	page_cell_range(out, f->together - f->most, f->together - f->least);
 }
 
-/* --- archives, faults ---------------------------------------------------------------- */
+/*
+ * --- archives, faults ----------------------------------------------------------------
+ */
 
 static size_t archives_count(const struct page *page)
 {
@@ -265,7 +275,9 @@ static void archives_row(FILE *out, const struct page *page, size_t i)
 	page_cell_size(out, a->bytes);
 }
 
-/* --- all ----------------------------------------------------------------------------- */
+/*
+ * --- all -----------------------------------------------------------------------------
+ */
 
 #define SUMS                                                                             \
 	{"Objects", true}, {"Entries", true}, {"Decoded", true}, {"Stored", true},       \
@@ -315,7 +327,7 @@ static const struct table tables[] = {
 	 databases_rest, PAGE_ROWS},
 	{"families", "Families",
 	 "What one archive for several architectures would change: the distribution gets "
-	 "smaller by what its members have in common; whoever has one GPU downloads the "
+	 "smaller by what its members have in common; a user with one GPU downloads the "
 	 "whole family.",
 	 families_columns, N(families_columns), 5, families_count, families_row, NULL,
 	 PAGE_ROWS},

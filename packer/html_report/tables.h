@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The tables of a page.  Each is whole without a script; a script lets them be sorted. */
+/* The tables of a page.  They are complete without the script, which only sorts them. */
 #ifndef PACKER_HTML_REPORT_TABLES_H
 #define PACKER_HTML_REPORT_TABLES_H
 
@@ -17,7 +17,7 @@ struct page {
 
 void page_tables(FILE *out, const struct page *page);
 
-/* Rows of a table that are shown; the rest is one row. */
+/* The number of rows that a table shows; the rest is one row. */
 enum { PAGE_ROWS = 300, PAGE_LARGEST = 100 };
 
 #endif

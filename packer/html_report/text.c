@@ -10,7 +10,7 @@ static bool inside_character(char c)
 	return ((unsigned char)c & 0xc0) == 0x80;
 }
 
-/* The two ends of a name distinguish it more than its middle. */
+/* Drop the middle of TEXT: the two ends of a name distinguish it better. */
 static char *shorten(char *text, size_t most)
 {
 	size_t n = strlen(text), head = most / 2, tail = n - most / 2;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "treemap.h"
 
-/* How far from square the worst box is, in a row along SIDE with areas SUM in all. */
+/* The worst aspect ratio of a row along SIDE whose areas are SUM in all. */
 static double worst(double sum, double largest, double smallest, double side)
 {
 	double wide = side * side * largest / (sum * sum);
@@ -10,7 +10,7 @@ static double worst(double sum, double largest, double smallest, double side)
 	return wide > high ? wide : high;
 }
 
-/* How many boxes, from the first on, make the row that is nearest to squares. */
+/* The number of boxes, from the first on, that make the row nearest to squares. */
 static size_t row_length(const uint64_t *sizes, size_t n, double scale, double side,
 			 double *sum)
 {
@@ -31,7 +31,7 @@ static size_t row_length(const uint64_t *sizes, size_t n, double scale, double s
 	return i;
 }
 
-/* Lay a row along the shorter side of LEFT and take it away from there. */
+/* Lay a row along the shorter side of LEFT, and remove its area from LEFT. */
 static void lay_row(const uint64_t *sizes, size_t n, double scale, double sum,
 		    struct treemap_box *left, struct treemap_box *out)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A squarified treemap: a box divided in proportion to sizes, into boxes that are as square
- * as can be, so that they can be compared by eye.
+ * A squarified treemap: a box divided in proportion to sizes into boxes that are as
+ * square as possible, so that they can be compared by eye.
  * Source of the method: Bruls, Huizing and van Wijk, "Squarified treemaps" (2000).
  */
 #ifndef PACKER_HTML_REPORT_TREEMAP_H
@@ -15,7 +15,7 @@ struct treemap_box {
 };
 
 /*
- * Divide IN among N SIZES, the largest first, into OUT.  What has size 0 gets a box without
+ * Divide IN among N SIZES, the largest first, into OUT.  A size of 0 gets a box without
  * an area.
  */
 void treemap_layout(const uint64_t *sizes, size_t n, const struct treemap_box *in,
