@@ -45,8 +45,8 @@ static kpack_error_t hash_object(const struct kpack_archive *a, struct page_obje
 	return KPACK_SUCCESS;
 }
 
-static void tell_unread(struct page_input *in, const struct page_object *o,
-			const struct kpackx_error *why)
+static void report_unread(struct page_input *in, const struct page_object *o,
+			  const struct kpackx_error *why)
 {
 	const struct page_archive *from = &in->archives[o->archive];
 	struct kp_entry_info e;
@@ -72,7 +72,7 @@ static void hash_run(struct page_figures *f, struct page_input *in, const uint32
 		if (o->hashed || progress->done > COMPARE_MAX)
 			continue;
 		if (hash_object(in->archives[o->archive].archive, o, &why))
-			tell_unread(in, o, &why);
+			report_unread(in, o, &why);
 		progress_add(progress, o->size);
 	}
 }
@@ -152,7 +152,7 @@ static int by_content_then_order(const void *pa, const void *pb, void *arg)
 	return c ? c : (a > b) - (a < b);
 }
 
-static bool same(const struct page_object *a, const struct page_object *b)
+static bool same_content(const struct page_object *a, const struct page_object *b)
 {
 	return a->hashed && by_content(a, b) == 0;
 }
@@ -177,7 +177,7 @@ static kpack_error_t find_twice(struct page_figures *f, uint32_t *order,
 		struct page_object *o = &f->objects[order[i]];
 		struct page_twice *t = &f->twice[f->n_contents ? f->n_contents - 1 : 0];
 
-		if (i && same(&f->objects[order[i - 1]], o)) {
+		if (i && same_content(&f->objects[order[i - 1]], o)) {
 			t->copies++;
 			page_add(&t->saving, o->stored);
 			page_add(&f->saving, o->stored);

@@ -73,8 +73,8 @@ static bool same_members(const struct page_family *a, const struct page_family *
 	       memcmp(a->members, b->members, a->n_members * sizeof(*a->members)) == 0;
 }
 
-static struct page_family *find(const struct page_families *all, size_t from,
-				const char *name)
+static struct page_family *find_family(const struct page_families *all, size_t from,
+				       const char *name)
 {
 	for (size_t i = from; i < all->count; i++)
 		if (strcmp(all->items[i].name, name) == 0)
@@ -122,7 +122,7 @@ static kpack_error_t add_kind(const struct page_figures *f, size_t kind,
 
 	for (size_t i = 0; i < f->arches.count; i++) {
 		const char *name = kinds[kind].name(f->arches.items[i].name, text);
-		struct page_family *family = name ? find(out, from, name) : NULL;
+		struct page_family *family = name ? find_family(out, from, name) : NULL;
 
 		if (!name)
 			continue;

@@ -7,8 +7,8 @@
 #include "core/target/target.h"
 
 struct page_family {
-	char name[4 *
-		  KP_TARGET_TEXT_MAX]; /* all names of families with the same members */
+	/* for several families with the same members, their names joined by " / " */
+	char name[4 * KP_TARGET_TEXT_MAX];
 	const char *kind;  /* "features", "family", ...; for several names the first's */
 	bool all;          /* the family of every GPU */
 	uint32_t *members; /* rows of the figures' ARCHES */

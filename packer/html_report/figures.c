@@ -201,9 +201,9 @@ static void add_item(struct page_row *row, const struct page_item *item)
 	page_add(&row->stored, item->stored);
 }
 
-static kpack_error_t sum_up(const struct page_figures *f, const struct tally *t,
-			    uint32_t *order, struct page_rows *out,
-			    struct kpackx_error *why)
+static kpack_error_t sum_rows(const struct page_figures *f, const struct tally *t,
+			      uint32_t *order, struct page_rows *out,
+			      struct kpackx_error *why)
 {
 	size_t n = 0, rows = 0;
 
@@ -257,13 +257,13 @@ static kpack_error_t sum_all(struct page_figures *f, struct kpackx_error *why)
 
 	if (!order)
 		return kp_fail_memory(why, f->n_items * sizeof(*order), "an order");
-	err = sum_up(f, &tally_arches, order, &f->arches, why);
+	err = sum_rows(f, &tally_arches, order, &f->arches, why);
 	if (!err)
-		err = sum_up(f, &tally_libraries, order, &f->libraries, why);
+		err = sum_rows(f, &tally_libraries, order, &f->libraries, why);
 	if (!err)
-		err = sum_up(f, &tally_cells, order, &f->cells, why);
+		err = sum_rows(f, &tally_cells, order, &f->cells, why);
 	if (!err)
-		err = sum_up(f, &tally_roles, order, &f->databases, why);
+		err = sum_rows(f, &tally_roles, order, &f->databases, why);
 	free(order);
 	sort_rows(&f->arches);
 	sort_rows(&f->libraries);
@@ -327,8 +327,8 @@ static kpack_error_t number_arches(struct page_figures *f, struct kpackx_error *
  * --- whole ---------------------------------------------------------------------------
  */
 
-static kpack_error_t count(struct page_figures *f, struct page_input *in, bool progress,
-			   struct kpackx_error *why)
+static kpack_error_t count_entries(struct page_figures *f, struct page_input *in,
+				   bool progress, struct kpackx_error *why)
 {
 	KP_TRY(take_entries(f, in, why));
 	KP_TRY(sum_all(f, why));
@@ -343,7 +343,7 @@ kpack_error_t page_figures_open(struct page_input *in, bool progress,
 	kpack_error_t err;
 
 	*out = (struct page_figures){0};
-	err = count(out, in, progress, why);
+	err = count_entries(out, in, progress, why);
 	if (err)
 		page_figures_close(out);
 	return err;

@@ -53,7 +53,7 @@ static void take_faults(struct page_input *in, const struct kpack_archive *a,
 }
 
 /* Add A and take ownership of it; false: out of memory, and A stays the caller's. */
-static bool keep(struct page_input *in, struct kpack_archive *a, const char *name)
+static bool keep_archive(struct page_input *in, struct kpack_archive *a, const char *name)
 {
 	struct page_archive *items =
 		reallocarray(in->archives, in->count + 1, sizeof(*items));
@@ -75,7 +75,7 @@ void page_input_take(struct page_input *in, struct kpack_archive *a, const char 
 {
 	if (is_known(in, kp_archive_stat(a))) {
 		kp_archive_close(a);
-	} else if (!keep(in, a, name)) {
+	} else if (!keep_archive(in, a, name)) {
 		page_input_fault(in, name, "out of memory");
 		kp_archive_close(a);
 	} else {
@@ -154,7 +154,7 @@ static void count_file(struct walk *w, const FTSENT *e)
 	in->host_bytes += (uint64_t)e->fts_statp->st_size;
 }
 
-static void visit(struct walk *w, const FTSENT *e)
+static void visit_entry(struct walk *w, const FTSENT *e)
 {
 	const char *name = e->fts_path + w->skip;
 
@@ -196,7 +196,7 @@ static void uncount_links(struct walk *w)
 }
 
 /* Read the tree ROOT; returns the number of archives in it. */
-static uint64_t walk(struct page_input *in, const char *root)
+static uint64_t walk_tree(struct page_input *in, const char *root)
 {
 	struct walk w = {.in = in, .skip = strlen(root)};
 	char *const roots[] = {(char *)root, NULL};
@@ -206,7 +206,7 @@ static uint64_t walk(struct page_input *in, const char *root)
 	if (w.skip == 0 || root[w.skip - 1] != '/')
 		w.skip++;
 	while (fts && (errno = 0, e = fts_read(fts)))
-		visit(&w, e);
+		visit_entry(&w, e);
 	if (errno)
 		page_input_fault(in, page_name(root), strerror(errno));
 	if (fts)
@@ -239,7 +239,7 @@ static bool is_archive(const char *path)
 	return yes || kp_is_archive_name(path);
 }
 
-static void look_at(struct page_input *in, const char *operand, bool quiet)
+static void read_operand(struct page_input *in, const char *operand, bool quiet)
 {
 	const char *name = page_name(operand);
 	uint64_t files = in->host_files, archives;
@@ -249,7 +249,7 @@ static void look_at(struct page_input *in, const char *operand, bool quiet)
 		page_input_fault(in, name, strerror(errno));
 	} else if (S_ISDIR(st.st_mode)) {
 		in->trees = true;
-		archives = walk(in, operand);
+		archives = walk_tree(in, operand);
 		if (in->host_files > files)
 			page_measure(in, operand, name, archives ? PAGE_REST : PAGE_TREE,
 				     quiet);
@@ -283,7 +283,7 @@ kpack_error_t page_input_open(int n, char **operands, bool quiet, struct page_in
 
 		if (!operand)
 			return kp_fail_memory(why, strlen(operands[i]), "a path");
-		look_at(out, operand, quiet);
+		read_operand(out, operand, quiet);
 		free(operand);
 	}
 	return KPACK_SUCCESS;

@@ -94,7 +94,7 @@ static void begin_text(FILE *out, const char *class, double x, double y)
 }
 
 /* Whether there is room for the name, or for a recognisable part of it. */
-static bool fits(const struct page_node *n, size_t room)
+static bool label_fits(const struct page_node *n, size_t room)
 {
 	return room >= LEAST || (room >= 4 && (!n->row || n->row->second.size <= room));
 }
@@ -108,7 +108,7 @@ static void draw_cell_label(struct drawing *d, const struct page_node *n,
 	size_t room = letters(b->w);
 	double high = b->h - (below_name ? LINE + 4 : 0);
 
-	if (high < LINE + 4 || !fits(n, room))
+	if (high < LINE + 4 || !label_fits(n, room))
 		return;
 	if (high >= 2 * LINE + 4 && room >= 8) {
 		begin_text(d->out, "s", b->x + MARGIN, b->y + b->h - MARGIN);
@@ -147,7 +147,7 @@ static void draw_cell(struct drawing *d, const struct page_node *library,
 }
 
 /* Whether there is room for the name of a library. */
-static bool named(const struct treemap_box *b)
+static bool name_fits(const struct treemap_box *b)
 {
 	return letters(b->w) >= 5 && b->h >= LINE + 6;
 }
@@ -155,7 +155,7 @@ static bool named(const struct treemap_box *b)
 static void draw_name(struct drawing *d, const struct page_node *n,
 		      const struct treemap_box *b)
 {
-	if (!named(b))
+	if (!name_fits(b))
 		return;
 	begin_text(d->out, "l", b->x + MARGIN, b->y + LINE);
 	if (n->row)
@@ -165,8 +165,9 @@ static void draw_name(struct drawing *d, const struct page_node *n,
 	fputs("</text>\n", d->out);
 }
 
-static void layout(const struct page_node *nodes, size_t n, const struct treemap_box *in,
-		   uint64_t *sizes, struct treemap_box *boxes)
+static void lay_out_nodes(const struct page_node *nodes, size_t n,
+			  const struct treemap_box *in, uint64_t *sizes,
+			  struct treemap_box *boxes)
 {
 	for (size_t i = 0; i < n; i++)
 		sizes[i] = nodes[i].size;
@@ -182,13 +183,13 @@ static void draw_cells(struct drawing *d, const struct page_node *library,
 		cells.items[i] = page_node_of(&d->f->cells.items[library->first + i],
 					      d->map->decoded);
 	page_nodes_settle(&cells, d->least);
-	layout(cells.items, cells.count, box, d->sizes, d->boxes);
+	lay_out_nodes(cells.items, cells.count, box, d->sizes, d->boxes);
 	for (size_t i = 0; i < cells.count; i++)
 		if (cells.items[i].size)
 			draw_cell(d, library, &cells.items[i], &d->boxes[i]);
 	for (size_t i = 0; i < cells.count; i++)
 		draw_cell_label(d, &cells.items[i], &d->boxes[i],
-				named(box) && d->boxes[i].y - box->y < 1);
+				name_fits(box) && d->boxes[i].y - box->y < 1);
 }
 
 static void draw_rest(struct drawing *d, const struct page_node *n,
@@ -239,14 +240,14 @@ static void draw_head(const struct drawing *d, const struct page_nodes *librarie
 	fputs(". The tables below say the same in numbers.</desc>\n", d->out);
 }
 
-static void draw(struct drawing *d, struct page_nodes *libraries,
-		 struct treemap_box *boxes, uint64_t *sizes)
+static void draw_map(struct drawing *d, struct page_nodes *libraries,
+		     struct treemap_box *boxes, uint64_t *sizes)
 {
 	struct treemap_box all = {0, 0, d->map->width, d->map->height};
 
 	d->least = d->map->least * (double)libraries->total;
 	page_nodes_settle(libraries, d->least);
-	layout(libraries->items, libraries->count, &all, sizes, boxes);
+	lay_out_nodes(libraries->items, libraries->count, &all, sizes, boxes);
 	draw_head(d, libraries);
 	for (size_t i = 0; i < libraries->count; i++)
 		draw_library(d, &libraries->items[i], &boxes[i]);
@@ -269,7 +270,7 @@ kpack_error_t page_map(FILE *out, const struct page_figures *f,
 		d.sizes = sizes + n;
 		d.boxes = boxes + n;
 		page_nodes_libraries(f, map->decoded, &libraries);
-		draw(&d, &libraries, boxes, sizes);
+		draw_map(&d, &libraries, boxes, sizes);
 	} else {
 		err = kp_fail_memory(why, n * sizeof(*nodes), "a map");
 	}

@@ -8,7 +8,7 @@
 #define GROUP "measured"
 
 /* A directory with room for archives of any size. */
-static const char *temporary(void)
+static const char *temporary_dir(void)
 {
 	const char *dir = getenv("TMPDIR");
 
@@ -72,7 +72,7 @@ static bool leave_faults(struct page_input *in, struct scan *scan, const char *n
 	return in->faults.counted > before;
 }
 
-static void measure(struct page_input *in, struct packing *p, const char *name)
+static void measure_inputs(struct page_input *in, struct packing *p, const char *name)
 {
 	uint64_t archives = in->archive_bytes;
 	int status = packing_write(p);
@@ -89,8 +89,8 @@ static void measure(struct page_input *in, struct packing *p, const char *name)
  * Scan the input and measure it.  In a tree with archives, database files are not
  * measured: they may be in the archives and stay on purpose.
  */
-static void look(struct page_input *in, struct packing *p, const char *name,
-		 enum page_measured what)
+static void scan_and_measure(struct page_input *in, struct packing *p, const char *name,
+			     enum page_measured what)
 {
 	struct kpackx_error why = {0};
 	const struct library_set *libraries =
@@ -108,7 +108,7 @@ static void look(struct page_input *in, struct packing *p, const char *name,
 	faulty = leave_faults(in, &p->scan, name);
 	in->measured |= what != PAGE_REST || p->scan.n_inputs;
 	if (p->scan.n_inputs || (what != PAGE_REST && !faulty))
-		measure(in, p, name);
+		measure_inputs(in, p, name);
 }
 
 void page_measure(struct page_input *in, const char *root, const char *name,
@@ -118,14 +118,14 @@ void page_measure(struct page_input *in, const char *root, const char *name,
 
 	pack_args_init(&p.args);
 	p.args.input = root;
-	p.args.output = temporary();
+	p.args.output = temporary_dir();
 	p.args.mode = PACK_ARCHIVES;
 	p.args.unnamed = true;
 	p.args.quiet = quiet;
 	p.args.group = strdup(GROUP);
 	p.args.prefix = strdup("");
 	if (p.args.group && p.args.prefix)
-		look(in, &p, name, what);
+		scan_and_measure(in, &p, name, what);
 	else
 		page_input_fault(in, name, "out of memory");
 	packing_close(&p);

@@ -13,7 +13,7 @@ static int by_size(const void *pa, const void *pb)
 	return a->row < b->row ? -1 : a->row > b->row;
 }
 
-static void add(struct page_node *to, const struct page_node *n)
+static void add_node(struct page_node *to, const struct page_node *n)
 {
 	page_add(&to->size, n->size);
 	page_add(&to->decoded, n->decoded);
@@ -31,7 +31,7 @@ void page_nodes_settle(struct page_nodes *nodes, double least)
 			continue;
 		}
 		alone = nodes->items[i];
-		add(&others, &alone);
+		add_node(&others, &alone);
 		others.others++;
 	}
 	if (others.others)
@@ -66,7 +66,7 @@ void page_nodes_libraries(const struct page_figures *f, bool decoded,
 
 		page_add(&out->total, n.size);
 		if (out->count && same_library(last->row, n.row)) {
-			add(last, &n);
+			add_node(last, &n);
 			last->count++;
 		} else {
 			n.first = i;

@@ -11,7 +11,7 @@ static bool inside_character(char c)
 }
 
 /* Drop the middle of TEXT: the two ends of a name distinguish it better. */
-static char *shorten(char *text, size_t most)
+static char *shorten_text(char *text, size_t most)
 {
 	size_t n = strlen(text), head = most / 2, tail = n - most / 2;
 	char *out;
@@ -32,7 +32,7 @@ char *page_shortened(struct kp_span name, size_t most)
 {
 	char *text = kp_text_escape_new(name);
 
-	return text ? shorten(text, most) : NULL;
+	return text ? shorten_text(text, most) : NULL;
 }
 
 static const char *entity(char c)

@@ -2,7 +2,7 @@
 #include "treemap.h"
 
 /* The worst aspect ratio of a row along SIDE whose areas are SUM in all. */
-static double worst(double sum, double largest, double smallest, double side)
+static double worst_ratio(double sum, double largest, double smallest, double side)
 {
 	double wide = side * side * largest / (sum * sum);
 	double high = sum * sum / (side * side * smallest);
@@ -18,10 +18,10 @@ static size_t row_length(const uint64_t *sizes, size_t n, double scale, double s
 	size_t i;
 
 	*sum = first;
-	best = worst(first, first, first, side);
+	best = worst_ratio(first, first, first, side);
 	for (i = 1; i < n && sizes[i]; i++) {
 		double area = (double)sizes[i] * scale;
-		double next = worst(*sum + area, first, area, side);
+		double next = worst_ratio(*sum + area, first, area, side);
 
 		if (next > best)
 			break;
