@@ -1,4 +1,4 @@
-"""What the scripts of this directory share: inputs, timing, medians, the table."""
+"""Shared by the scripts of this directory: inputs, timing, medians, the table."""
 import glob, json, os, platform, resource, shutil, statistics, subprocess, sys, time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -9,13 +9,13 @@ KPACK, KPACKFS = os.path.join(BIN, "kpack"), os.path.join(BIN, "kpackfs")
 
 
 def install(group):
-    """What is missing of a group of contrib/install-deps."""
+    """The missing packages of a group of contrib/install-deps."""
     subprocess.check_call([os.path.join(ROOT, "contrib", "install-deps"), group],
                           stdout=subprocess.DEVNULL)
 
 
 def build():
-    """The release programs, and the small ones of this directory; none with KPACK_BIN."""
+    """Build the release programs, and this directory's small ones; nothing with KPACK_BIN."""
     if "KPACK_BIN" not in os.environ:
         subprocess.check_call(["make", "-s", "-C", ROOT, "-j%d" % os.cpu_count(), "MODE=release",
                                "all", "bench-programs"])
@@ -36,11 +36,11 @@ def input_file(name):
     for directory, _, files in os.walk(where):
         if name in files:
             return os.path.join(directory, name)
-    sys.exit("%s: no %s below it" % (where, name))
+    sys.exit("%s: has no %s" % (where, name))
 
 
 def run(*argv, **kwargs):
-    """Run to the end: (seconds, peak RSS in MiB, CPU seconds).  A failure ends the benchmark."""
+    """Run a program: (seconds, peak RSS in MiB, CPU seconds).  A failure ends the benchmark."""
     start = time.monotonic()
     child = subprocess.Popen(argv, stdout=kwargs.pop("stdout", subprocess.DEVNULL), **kwargs)
     _, status, usage = os.wait4(child.pid, 0)
@@ -52,7 +52,7 @@ def run(*argv, **kwargs):
 
 
 def output(*argv):
-    """Standard output of a program, as lines."""
+    """The standard output of a program, as lines."""
     return subprocess.check_output(argv, text=True).splitlines()
 
 
@@ -82,7 +82,7 @@ def empty(name):
 
 
 def warm(*paths):
-    """Into the page cache."""
+    """Read into the page cache."""
     for path in paths:
         with open(path, "rb") as f:
             while f.read(1 << 22):
@@ -96,7 +96,7 @@ def drop_caches():
 
 
 def status_of(pid, field):
-    """A field of /proc/PID/status in MiB; 0 where there is none."""
+    """A field of /proc/PID/status in MiB; 0 if it is missing."""
     try:
         with open("/proc/%d/status" % pid) as f:
             for line in f:
@@ -123,10 +123,10 @@ def children_of(pid):
 
 
 class Daemon:
-    """A program that mounts, in the foreground: its processes are then ours to look at.
+    """A program that mounts, run in the foreground, so that its processes can be observed.
 
-    `with Daemon(argv, where) as d`: d.path, d.pids(): the one that was started first.  HOW: as
-    for Popen.
+    `with Daemon(argv, where) as d`: d.path, d.pids(), the first process first.  HOW: as for
+    Popen.
     """
 
     def __init__(self, argv, where=None, **how):
@@ -147,7 +147,7 @@ class Daemon:
         return [self.child.pid, *children_of(self.child.pid)]
 
     def server(self):
-        """The process that answers requests: the child, where there are two."""
+        """The process that answers requests: the child, if there are two processes."""
         return self.pids()[-1]
 
     def status(self, field):
@@ -157,7 +157,7 @@ class Daemon:
         return sum(cpu_of(pid) for pid in self.pids())
 
     def peaks(self):
-        """Peak memory in MiB of the server, then of the process above it if there is one."""
+        """Peak memory in MiB of the server, then of its parent process if it has one."""
         return [status_of(pid, "VmHWM") for pid in reversed(self.pids())]
 
     def unmount(self, *how):
@@ -178,13 +178,13 @@ class Daemon:
 
 
 class Mount(Daemon):
-    """A kpackfs mount: `with Mount(sources) as m`; OPTIONS as after -o."""
+    """A kpackfs mount: `with Mount(sources) as m`; OPTIONS are those of -o."""
 
     def __init__(self, *sources, options=None, before=()):
         super().__init__([*before, KPACKFS, "-f", *(["-o", options] if options else []), *sources])
 
     def stats(self):
-        """.kpackfs/stats as it is now."""
+        """The current .kpackfs/stats."""
         with open(os.path.join(self.path, ".kpackfs", "stats")) as f:
             return json.load(f)
 
@@ -197,7 +197,7 @@ def machine():
 
 
 def table(title, rows, how="interleaved"):
-    """rows: (what, value, peer, ratio or remark).  HOW the rounds of ours and the peer were taken."""
+    """ROWS: (what, value, peer, ratio or remark).  HOW: the order of our rounds and the peer's."""
     print("\n### %s\n\n%s; median of %d, %s\n" % (title, machine(), RUNS, how))
     print("| what | ours | peer | ratio |\n| --- | --- | --- | --- |")
     for row in rows:

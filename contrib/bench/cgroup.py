@@ -1,4 +1,4 @@
-"""A memory cgroup of a given limit, version 1 or 2, where one can be made."""
+"""A memory cgroup with a limit, version 1 or 2, if one can be made."""
 import os, time
 
 V1, V2 = "/sys/fs/cgroup/memory", "/sys/fs/cgroup"
@@ -18,7 +18,7 @@ def write(path, text):
 
 
 class Cgroup:
-    """`with Cgroup(limit, name) as g`: g.before starts a program in it.  None: no limit, or no way."""
+    """`with Cgroup(limit, name) as g`: g.before starts a program in it.  None: no limit, or no cgroup."""
 
     def __init__(self, limit, name):
         self.limit, self.name, self.path = limit, "%s-%d" % (name, os.getpid()), None
@@ -45,11 +45,11 @@ class Cgroup:
 
     @property
     def before(self):
-        """In front of a command."""
+        """The words to put before a command."""
         return ["sh", "-c", 'echo $$ >"$0/cgroup.procs" && exec "$@"', self.path]
 
     def kills(self):
-        """Processes that were killed for want of memory."""
+        """The number of processes that were killed for lack of memory."""
         text = read(os.path.join(self.path, "memory.oom_control"))
         text += read(os.path.join(self.path, "memory.events"))
         return sum(int(line.split()[1]) for line in text.splitlines()

@@ -1,4 +1,4 @@
-"""What contrib/bench/churn does to the archives under the mount, and what must then be shown.
+"""The changes that contrib/bench/churn makes to archives under the mount, and the expected view.
 
 Three sources: a directory `one` of archives that come, go and are replaced; a symbolic link that
 leads to directory `a` or `b`, each with its own archive of the same name; and a single archive, by
@@ -13,7 +13,7 @@ PACKS = IN_ONE + 2
 
 
 class Changer:
-    """Makes one change after another; see tables at the end for what they are."""
+    """Makes one change after another; the tables at the end list the changes."""
 
     def __init__(self, work, shared, seed, patience):
         self.work, self.shared, self.patience = work, shared, patience
@@ -21,10 +21,10 @@ class Changer:
         self.packs = [Pack("pack%02d" % i, huge=i == 0) for i in range(IN_ONE)]
         self.packs += [Pack("linked"), Pack("alone")]
         self.linked, self.alone = IN_ONE, IN_ONE + 1
-        self.shown = {}  # pack's number: generation; absent: not there
+        self.shown = {}  # pack's number: generation; no key: the pack does not exist
         self.other = {}  # generation of the linked pack in a and b
         self.counts = {}
-        self.latest = collections.deque(maxlen=15)  # what was done, for who must find out why
+        self.latest = collections.deque(maxlen=15)  # the latest changes, to debug a failure
         self.generation = 0
         self.at = "a"
 
@@ -50,14 +50,14 @@ class Changer:
         return data, self.generation
 
     def put(self, path, data):
-        """DATA at PATH at once, as a packer puts it there."""
+        """Put DATA at PATH atomically, as a packer does."""
         new = os.path.join(os.path.dirname(path), ".new-%d" % self.rng.getrandbits(32))
         with open(new, "wb") as f:
             f.write(data)
         os.rename(new, path)
 
     def begin(self):
-        """What is there when it is mounted."""
+        """Create the archives that exist at the time of mounting."""
         for name in ("one", "a", "b"):
             os.makedirs(self.place(name))
         os.symlink("a", self.place("link"))
@@ -70,20 +70,20 @@ class Changer:
             self.put(self.place(name, self.packs[self.linked].name + ".kpack"), data)
         self.shown[self.linked] = self.other["a"]
 
-    # What may be seen meanwhile.
+    # The states that readers may see meanwhile.
 
     def gone(self, number):
-        """From now on it may be absent."""
+        """From now on the pack may be absent."""
         self.latest.append("%s may be absent" % self.packs[number].name)
         self.shared.absent[number] |= 1
 
     def soiled(self, number):
-        """From now on reading it may fail."""
+        """From now on reading the pack may fail."""
         self.latest.append("%s is changed in place" % self.packs[number].name)
         self.shared.dirty[number] |= 1
 
     def clean(self):
-        """All is shown as it is: what is there is there for certain, and can be read."""
+        """The mount shows the current state: existing packs must be shown, and be readable."""
         self.latest.append("all was shown as it is")
         for number in self.shown:
             for counter in (self.shared.absent, self.shared.dirty):
@@ -130,7 +130,7 @@ class Changer:
             self.shown[number] = generation
 
     def grow(self, path, data):
-        """Write DATA bit by bit."""
+        """Write DATA piece by piece."""
         with open(path, "r+b" if os.path.exists(path) else "wb") as f:
             at = 0
             while at < len(data):
@@ -142,7 +142,7 @@ class Changer:
             f.truncate(len(data))
 
     def half(self):
-        """An archive that is written where all can see it."""
+        """Write an archive in place, visible to all while it grows."""
         number = self.any_absent()
         if number is None:
             return
@@ -150,7 +150,7 @@ class Changer:
         path = self.file_of(number)
         self.grow(path, data[:self.rng.randrange(len(data))])
         if self.rng.random() < 0.3:
-            self.settle()  # it is still none
+            self.settle()  # it is not an archive yet
         if self.rng.random() < 0.5:
             os.unlink(path)
             return
@@ -158,7 +158,7 @@ class Changer:
         self.shown[number] = generation
 
     def rewrite(self):
-        """Other bytes in the same file: cut first, as cp does it, or not, as rsync --inplace."""
+        """Write other bytes into the same file: truncated first, as by cp, or not, as by rsync --inplace."""
         number = self.any_present()
         self.gone(number)
         self.soiled(number)
@@ -169,10 +169,10 @@ class Changer:
         self.shown[number] = generation
 
     def spoil(self):
-        """Wrong bytes in the same file, which can no longer be opened; then a new one.
+        """Write wrong bytes into the same file, so that it cannot be opened; then a new file.
 
-        Opened again it would be an archive as good as any until its checksums say no, which is
-        after the first bytes of a large file have been handed over.
+        If it could be reopened, it would count as a good archive until its checksums fail, which
+        is after the first bytes of a large file have been handed over.
         """
         number = self.any_present()
         self.gone(number)
@@ -201,14 +201,14 @@ class Changer:
         self.shown[self.linked] = self.other[self.at]
 
     def beside(self):
-        """Replace the archive the link leads to, or the one it does not."""
+        """Replace the archive that the link leads to, or the other one."""
         name = self.rng.choice("ab")
         data, self.other[name] = self.next_bytes(self.linked)
         self.put(self.place(name, self.packs[self.linked].name + ".kpack"), data)
         self.shown[self.linked] = self.other[self.at]
 
     def move(self):
-        """Another directory of the same name, with other archives."""
+        """Put another directory with other archives under the same name."""
         for number in self.present():
             self.gone(number)
         os.mkdir(self.place("two"))
@@ -227,7 +227,7 @@ class Changer:
         os.kill(self.daemon.child.pid, signal.SIGHUP)
 
     def forget(self, what=2):
-        """The kernel forgets what it can: 1 pages, 2 inodes, 3 both.  Only root can ask for it."""
+        """Drop the kernel's caches: 1 pages, 2 inodes, 3 both.  Needs root."""
         try:
             with open("/proc/sys/vm/drop_caches", "w") as f:
                 f.write("%d\n" % what)
@@ -245,7 +245,7 @@ class Changer:
                ("spoil", 2), ("touch", 2), ("flip", 3), ("beside", 3), ("move", 1), ("hangup", 1)]
 
     def step(self, replacing):
-        """One change, and sometimes a look at whether it is shown."""
+        """Make one change, and sometimes check that the mount shows it."""
         table = self.ALWAYS + (self.CHANGES if replacing else [])
         name, = self.rng.choices([n for n, _ in table], [w for _, w in table])
         self.latest.append("%.2f: %s" % (time.monotonic() % 1000, name))
@@ -255,10 +255,10 @@ class Changer:
             self.settle()
         time.sleep(self.rng.random() * 0.15)
 
-    # What must be shown once there is peace.
+    # The state that the mount must show after the changes.
 
     def settle(self):
-        """Wait until the mount shows what there is."""
+        """Wait until the mount shows the current state."""
         end = time.monotonic() + self.patience
         while True:
             problem = self.problem()
@@ -296,7 +296,7 @@ class Changer:
         return None
 
     def generation_of(self, path):
-        """Of a file that is read whole; None of an empty one."""
+        """The generation of a file that is read whole; None if it is empty."""
         with open(os.path.join(self.daemon.path, path), "rb", buffering=0) as f:
             size = os.fstat(f.fileno()).st_size
             head = f.read(HEAD.size)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * decode THREADS ARCHIVE...: decode every ordinal once on THREADS threads, from memory into
- * memory, and print the seconds and the bytes.  What reading through the mount would
- * cost if nothing but the decompressor were there.
+ * decode THREADS ARCHIVE...: decode every ordinal once on THREADS threads, from memory
+ * into memory, and print the seconds and the bytes.  This is what reading through the
+ * mount would cost if only the decompressor took time.
  */
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,8 +1,8 @@
-"""Files whose bytes say which generation they are of, and archives of them.
+"""Files whose bytes state their generation, and archives of such files.
 
-Each page of 4 KiB starts with a head: the file's name hashed, its generation, the page's number,
-the file's size.  What a reader got is then compared with what this generation has there; two
-generations in one file, a wrong size or another file's bytes show.
+Each page of 4 KiB starts with a head: a hash of the file's name, its generation, the page's
+number, the file's size.  A reader compares its bytes with those of the stated generation; so two
+generations in one file, a wrong size or another file's bytes are detected.
 """
 import functools, os, random, struct, sys, zlib
 
@@ -21,12 +21,12 @@ KIB, MIB = 1 << 10, 1 << 20
 KINDS = [("empty.dat", 0, 0, 0), ("tiny.dat", 64, 900, 0), ("small.dat", 2000, 9000, 0),
          ("middle0.dat", 40 * KIB, 200 * KIB, 0), ("middle1.dat", 100 * KIB, 700 * KIB, 0),
          ("large.dat", 1 * MIB, 4 * MIB, 0), ("chunked.dat", 300 * KIB, 2 * MIB, 64 * KIB)]
-HUGE = ("huge.dat", 18 * MIB, 22 * MIB, 0)  # more than the cache has room for
-SHARED = ROOT + "/shared.dat"  # in all of them: the first one wins
+HUGE = ("huge.dat", 18 * MIB, 22 * MIB, 0)  # larger than the cache
+SHARED = ROOT + "/shared.dat"  # in all archives: the first one wins
 
 
 class Wrong(Exception):
-    """Bytes that cannot be."""
+    """Bytes that no generation has."""
 
 
 @functools.lru_cache(maxsize=24)
@@ -58,7 +58,7 @@ def compare(path, generation, size, offset, data):
 
 
 class Pack:
-    """What archives of one name have in them, whatever their generation."""
+    """The files that archives of one name contain in every generation."""
 
     def __init__(self, name, huge=False):
         self.name = name
@@ -70,7 +70,7 @@ class Pack:
         return "%s/%s" % (self.directory, name)
 
     def extra(self, generation):
-        """A file that only this generation has."""
+        """The file that only this generation has."""
         return self.path("extra-%08d.dat" % generation)
 
     def bytes(self, generation):

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * latency ROUNDS: microseconds of open, read of 4 KiB at the start, close: for each file named
- * on standard input, ROUNDS times, after one round that does not count.  Prints the median,
- * the 95th percentile and the mean.
+ * latency ROUNDS: measure the microseconds of open, read of 4 KiB at the start, and
+ * close, for each file named on standard input, ROUNDS times, after one round that does
+ * not count.  Prints the median, the 95th percentile and the mean.
  */
 #include <fcntl.h>
 #include <stdio.h>

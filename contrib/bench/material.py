@@ -1,10 +1,10 @@
-"""What contrib/bench/read reads: the same files as archives, plain, and as squashfs images.
+"""The inputs of contrib/bench/read: the same files as archives, plain, and as squashfs images.
 
-Written once into build/bench.  A material has
-  sources   for kpackfs
+They are written once into build/bench.  A material has
+  sources   archives for kpackfs
   plain     a directory of the same files
-  image     squashfs of it: zstd level 3, blocks of 1 MiB
-  below     where in the mount of SOURCES the files of PLAIN are
+  image     a squashfs image of it: zstd level 3, blocks of 1 MiB
+  below     the path of PLAIN's files in the mount of SOURCES
 """
 import os, random, struct, subprocess, sys
 from collections import namedtuple
@@ -33,7 +33,7 @@ def squash(plain, image):
 
 
 def once(name, make):
-    """WORK/NAME.squashfs, whose last step it is; MAKE writes what belongs to it before."""
+    """WORK/NAME.squashfs, which is made last; MAKE writes the rest of the material before."""
     image = place(name + ".squashfs")
     if not os.path.exists(image):
         make()
@@ -65,7 +65,7 @@ def objects():
 
 
 def write_archive(path, files, chunk=0):
-    """An archive of FILES, (path, bytes), as a packer of a kernel database writes it."""
+    """An archive of FILES, (path, bytes), as packers of kernel databases write it."""
     import mkarchive
     archive = mkarchive.Archive()
     for name, data in files:
@@ -99,7 +99,7 @@ def small():
 
 
 def big():
-    """One file of 200 MB, of the bytes of genuine code objects; in one frame, and in chunks."""
+    """One file of 200 MB, made of genuine code objects; in one frame, and in chunks."""
 
     def make():
         data, sources = bytearray(), objects().plain
@@ -123,7 +123,7 @@ def big():
 
 
 def nothing():
-    """An archive with one small file: what a mount costs that has next to nothing."""
+    """An archive with one small file, for the cost of a mount that is almost empty."""
     path = os.path.join(place("nothing-archives"), "nothing.kpack")
     if not os.path.exists(path):
         empty("nothing-archives")

@@ -1,6 +1,6 @@
 """Archives of 1,000,000 entries: 250,000 keys for 4 architectures, zstd-per-kernel.
 
-Written once, with msgpack and zstandard, into build/bench; fields in the order of AMD's writer.
+Written once into build/bench, with msgpack and zstandard; fields in the order of AMD's writer.
 """
 import os, struct
 
@@ -42,7 +42,7 @@ def make(path, ordered):
 
 
 def archive(ordered):
-    """Path of the one whose keys are in order, or are not."""
+    """The path of the archive whose keys are in order, or of the other one."""
     path = os.path.join(bench.WORK, "million-%s.kpack" % ("ordered" if ordered else "scattered"))
     if not os.path.exists(path):
         make(path, ordered)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The names on standard input, a line each, for programs that visit files. */
+/* Read names from standard input, one per line, for programs that visit files. */
 #ifndef BENCH_NAMES_H
 #define BENCH_NAMES_H
 

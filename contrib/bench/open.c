@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* open ARCHIVE: milliseconds of kpack_open, and what memory an entry then costs. */
+/* open ARCHIVE: measure the milliseconds of kpack_open, and the memory per entry. */
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>

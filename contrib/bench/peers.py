@@ -1,7 +1,7 @@
-"""The file systems that are measured side by side: kpackfs, and what else shows the same files.
+"""The file systems that are compared: kpackfs, and others that show the same files.
 
-`with Kpackfs(material) as m`: a fresh mount; m.root is where its files are.  m.chill() drops all
-caches and m.warm() takes what is behind the mount (archive, image) into the page cache again.
+`with Kpackfs(material) as m`: a fresh mount; m.root is the directory of its files.  m.chill() drops
+all caches; m.warm() reads what the mount is made of (archive, image) into the page cache again.
 """
 import os, shutil, subprocess
 
@@ -10,9 +10,9 @@ from bench import Daemon, Mount
 
 
 class Plain:
-    """The files themselves, where build/bench is."""
+    """The files themselves, on the file system of build/bench."""
     name = "ext4"
-    before = 0  # CPU seconds until it was mounted
+    before = 0  # CPU seconds that mounting took
 
     def __init__(self, material):
         self.material, self.root = material, material.plain
@@ -27,7 +27,7 @@ class Plain:
         bench.drop_caches()
 
     def warm(self):
-        """Nothing is behind them: what is read cold comes from the disk."""
+        """Nothing to do: plain files have no archive or image, and cold reads come from the disk."""
 
     def cpu(self):
         return 0
@@ -37,7 +37,7 @@ class Plain:
 
 
 class Squashfs(Plain):
-    """The kernel's; on a new loop device each time, whose cache must not survive."""
+    """The kernel's squashfs, each time on a new loop device, whose cache must not survive."""
     name = "squashfs"
 
     def __init__(self, material):
@@ -70,7 +70,7 @@ class WithDaemon(Plain):
         self.daemon.__exit__()
 
     def cpu(self):
-        """Seconds since the mount."""
+        """CPU seconds since the mount."""
         return self.daemon.cpu() - self.before
 
     def peaks(self):
@@ -109,7 +109,7 @@ ALL = [peer for peer in (Kpackfs, Plain, Squashfs, Squashfuse)
 
 
 def files_of(root):
-    """One name of every file below ROOT, in the order of their names."""
+    """One name of every file below ROOT, sorted."""
     seen, files = set(), []
     for directory, below, names in os.walk(root):
         below.sort()

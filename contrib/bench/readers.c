@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Read files in several ways, and print the seconds it took and the bytes that were read.
+ * Read files in one of several ways, and print the seconds and the bytes read.
  *
- *   readers threads N          the files named on standard input, a name a line, by N threads
- *                              that take the next one until none is left
- *   readers processes N        N processes, each of which reads all of them in this order
- *   readers map N FILE         N processes that map FILE and touch each page of it
+ *   readers threads N          N threads read the files named on standard input, one name
+ *   per
+ *                              line; each thread takes the next file until none is left
+ *   readers processes N        N processes, each of which reads all of these files in
+ *   order readers map N FILE         N processes that map FILE and touch each page of it
  *   readers at OFFSET FILE     4 KiB at OFFSET; before the end if it is negative
  */
 #include <fcntl.h>
@@ -108,7 +109,7 @@ static void touch(const char *name)
 	atomic_fetch_add(total, (size_t)st.st_size);
 }
 
-/* Each in a process of its own, all at once. */
+/* Run N processes at once. */
 static void in_processes(long n, const char *name, void (*one)(const char *name))
 {
 	bool failed = false;

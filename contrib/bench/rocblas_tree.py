@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""A large tree like rocBLAS's: as many files, as large, and they compress as its do.
+"""A large tree like rocBLAS's, with the same number, sizes and compressibility of files.
 
 Per GPU, in the proportions of a real build for gfx1100: half of the files are code from source
-(.hsaco, nine tenths of the bytes), a third are MessagePack, the others assembled code (.co, one
-in eight a compressed bundle).  Code is put together from functions that clang made for that
+(.hsaco, nine tenths of the bytes), a third are MessagePack, the rest is assembled code (.co, one
+in eight a compressed bundle).  Code is put together from functions that clang compiled for the
 GPU, with numbers between them, so that it compresses about 13 to 1.
 """
 import os, random, shutil, struct, sys
@@ -20,7 +20,7 @@ FORMS = ("Ailk_Bljk", "Ailk_Bjlk", "Alik_Bljk", "Alik_Bjlk")
 
 
 def text_of(code):
-    """.text of a code object: its largest section of instructions."""
+    """The .text of a code object: its largest section of instructions."""
     shoff, = struct.unpack_from("<Q", code, 40)
     count, = struct.unpack_from("<H", code, 60)
     sections = [struct.unpack_from("<IIQQQQ", code, shoff + 64 * i) for i in range(count)]
@@ -53,7 +53,7 @@ class Code:
 
 
 def library(rng, name, rows):
-    """A child whose table has measured numbers."""
+    """A child library whose table has measured numbers."""
     n = max(20, rows // 8)
     names = tensile.kernel_names(name, tensile.NN, n)
     node = tensile.matching(n, 0)
@@ -66,14 +66,14 @@ def library(rng, name, rows):
 
 
 def stems(gpu, n):
-    """Names of N children."""
+    """Names of N child libraries."""
     types = ("HH", "HH_HPA", "SS", "DD", "BB_HPA", "BS_HPA", "4xi8I_HPA", "CC", "ZZ", "I8I_HPA")
     return ["TensileLibrary_Type_%s_Contraction_l_%s_Cijk_Dijk%s_%s" % (
         types[i % 10], FORMS[i // 10 % 4], "_CU%d" % i if i >= 40 else "", gpu) for i in range(n)]
 
 
 def fill(root, files, size):
-    """FILES files of SIZE bytes in all, about."""
+    """FILES files of about SIZE bytes in all."""
     t = Tree(root, Objects(os.path.join(bench.WORK, "objects")))
     per_gpu = files // len(GPUS)
     n_dat, n_co = per_gpu * 31 // 100, per_gpu * 18 // 100
@@ -97,7 +97,7 @@ def fill(root, files, size):
 
 
 def loadable(t):
-    """What a program loads of it: for one GPU a library with its children and their code."""
+    """The part that a program loads: for one GPU a library with its children and their code."""
     objects, where, gpu = t.objects, rocblas.DIR, "gfx1201"
     rows = []
     for types, form in (("HH_HPA", tensile.NN), ("SS", tensile.NN), ("SS", tensile.NT)):
@@ -111,7 +111,7 @@ def loadable(t):
 
 
 def tree(name, files, size):
-    """The tree build/bench/NAME; made once."""
+    """The tree build/bench/NAME, which is made once."""
     root = os.path.join(bench.WORK, name)
     if not os.path.isdir(root):
         shutil.rmtree(root + ".tmp", ignore_errors=True)

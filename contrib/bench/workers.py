@@ -1,8 +1,7 @@
-"""Those who use the mount while contrib/bench/churn changes what is under it.
+"""Processes that use the mount while contrib/bench/churn changes the archives under it.
 
-Each is a process.  What may go wrong for a while, archives that are not there or are being
-written to, stands in counters that are odd for that time: an error is one unless the counter was
-odd, or has changed since.
+Archives may be absent or in the middle of a write for a while; counters are odd for that time.  A
+failure counts as an error unless its counter was odd, or has changed since.
 """
 import ctypes, errno, json, mmap, multiprocessing, os, random, signal, time, traceback
 
@@ -16,8 +15,8 @@ class Shared:
 
     def __init__(self, packs, workers):
         array = multiprocessing.RawArray
-        self.absent = array(ctypes.c_uint64, packs)  # odd: not there for certain
-        self.dirty = array(ctypes.c_uint64, packs)  # odd: changed in place
+        self.absent = array(ctypes.c_uint64, packs)  # odd: may be absent
+        self.dirty = array(ctypes.c_uint64, packs)  # odd: being changed in place
         self.newest = multiprocessing.RawValue(ctypes.c_uint64, 0)
         self.resting = multiprocessing.RawValue(ctypes.c_bool, False)
         self.ending = multiprocessing.RawValue(ctypes.c_bool, False)
@@ -28,7 +27,7 @@ class Shared:
 
 
 class Excuse:
-    """What is known of a pack when something is begun."""
+    """The counters of a pack when an action begins."""
 
     def __init__(self, shared, pack):
         self.shared, self.pack = shared, pack
@@ -44,7 +43,7 @@ class Excuse:
 
 
 class Held:
-    """An open file, of which one generation is seen from beginning to end."""
+    """An open file, which must show one generation from beginning to end."""
 
     def __init__(self, root, path):
         self.path, self.fd = path, os.open(os.path.join(root, path), os.O_RDONLY)
@@ -52,7 +51,7 @@ class Held:
         self.generation = None
 
     def read(self, offset, length):
-        """Compare LENGTH bytes at OFFSET; how many there were."""
+        """Compare LENGTH bytes at OFFSET; returns how many were read."""
         # the last page may be too short for a head
         page = min(offset, self.size - HEAD.size) // PAGE
         head = self.pread(page * PAGE, min(32, self.size - page * PAGE))
@@ -65,7 +64,7 @@ class Held:
         return len(data)
 
     def pread(self, offset, length):
-        """LENGTH bytes; asked for again where there were fewer, to be told why."""
+        """Read LENGTH bytes; if fewer come, read again to get the error."""
         data = b""
         while len(data) < length:
             more = os.pread(self.fd, length - len(data), offset + len(data))
@@ -91,7 +90,7 @@ class Worker:
         self.rng = random.Random("%d %s %d" % (seed, type(self).__name__, number))
 
     def run(self):
-        """The process: until the end, or the first failure."""
+        """Run the process until the end, or the first failure."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         parent = os.getppid()
         try:
@@ -119,12 +118,12 @@ class Worker:
         """Close everything."""
 
     def any_path(self):
-        """A pack's number and one of its files."""
+        """The number of a pack, and one of its files."""
         pack = self.rng.randrange(len(self.packs))
         return pack, self.rng.choice(self.packs[pack].paths)
 
     def excusing(self, pack, act):
-        """ACT(); None where it failed for a reason that is known."""
+        """ACT(); None if it failed for a known reason."""
         excuse = Excuse(self.shared, pack)
         try:
             return act()
@@ -135,11 +134,11 @@ class Worker:
 
 
 class Reader(Worker):
-    """Whole files, random pieces, files held open over their replacement, names not there yet."""
+    """Reads whole files, random pieces, files held open over their replacement, and names to come."""
 
     def __init__(self, *args):
         super().__init__(*args)
-        self.held = []  # of (excuse at its opening, file)
+        self.held = []  # (excuse at its opening, file)
 
     def step(self):
         self.rng.choice([self.whole, self.hold, self.look_again, self.look_again, self.early,
@@ -174,12 +173,12 @@ class Reader(Worker):
             if f.size:
                 f.read(self.rng.randrange(f.size), self.rng.randint(1, 300000))
         except OSError as e:
-            # it is open: being gone is no excuse
+            # the file is open: that its archive is gone is no excuse
             if e.errno != errno.EIO or not excuse.holds(e.errno):
                 raise
 
     def early(self):
-        """A file of a generation that may not be there yet: that it is not is remembered."""
+        """Look for a file of a generation that may not exist yet; its absence gets cached."""
         pack = self.packs[self.rng.randrange(len(self.packs))]
         path = pack.extra(self.shared.newest.value + self.rng.randrange(3))
         try:
@@ -189,7 +188,7 @@ class Reader(Worker):
                 raise
 
     def contested(self):
-        """The file that all packs have."""
+        """Read the file that all packs have."""
         try:
             self.with_file(SHARED, lambda f: f.read_all(1 << 16))
         except OSError as e:
@@ -243,7 +242,7 @@ class Mapper(Worker):
         generation = parse(path, m[:32], 0, size)
         self.wait(how % 0.5 * 4)
         if private and size > 2 * PAGE:
-            m[PAGE] = 255  # ours alone: nobody else sees it
+            m[PAGE] = 255  # a private mapping: no other process sees it
             m[PAGE] = MAGIC[0]
         compare(path, generation, size, 0, m[:])
 
@@ -254,7 +253,7 @@ class Mapper(Worker):
 
 
 class Lister(Worker):
-    """Lists all directories and looks at what is in them."""
+    """Lists all directories and gets the attributes of their entries."""
 
     def step(self):
         for number, pack in enumerate(self.packs):
@@ -279,7 +278,7 @@ class Lister(Worker):
 
 
 class Asker(Worker):
-    """Reads what the mount says of itself."""
+    """Reads the mount's own files, in .kpackfs."""
     NAMES = ["stats", "metrics", "archives", "conflicts", "missing", "entries.jsonl", "arches"]
 
     def __init__(self, *args):

@@ -49,7 +49,7 @@ _kpackfs_options() # KIND
 	esac
 }
 
-# What may stand for the last part of LIST, options with commas between them
+# Print candidates for the last option of LIST, in which commas separate options
 _kpackfs_parts() # LIST
 {
 	local part=${1##*,} before=${1%"${1##*,}"}

@@ -43,7 +43,7 @@ function __kpackfs_arches
 	# end
 end
 
-# What may stand for the last option of a list, with those before it
+# Print candidates for the last option of a list, each with the options before it
 function __kpackfs_list
 	set -l token (string replace -r '^-o' '' -- (commandline -ct))
 	# no word at all would make none of what is put together with it

@@ -3,16 +3,16 @@
 #
 #	make -k -j 5 -f contrib/distributed/shards.mk INPUT=rocm OUT=packed N=5
 #
-# N        how many shards (as many as there are processors)
+# N        number of shards (the number of processors)
 # OPTIONS  more options of kpack pack: OPTIONS="--group rocm --volume-size 1G"
-# PARTS    where the parts go (OUT.parts); removed when they are joined, but with KEEP=1
+# PARTS    directory of the parts (OUT.parts); removed when they are joined, unless KEEP=1
 # JOBS     threads of each shard (1)
-# RUN      put before each shard's command: RUN="srun -n1", or what else finds a machine
+# RUN      put before each shard's command, to pick a machine: RUN="srun -n1"
 # KPACK    the program (kpack)
 #
-# A shard that failed or was killed is done by the next make with the same words.  Those that
-# were finished end at once, unless INPUT or OPTIONS changed.  Paths may hold spaces: they reach the commands through
-# the environment.
+# After a failure call make with the same arguments again: finished shards end at once,
+# unless INPUT or OPTIONS changed.  Paths may contain spaces: they reach the commands
+# through the environment.
 KPACK ?= kpack
 N ?= $(shell nproc)
 JOBS ?= 1
@@ -41,6 +41,6 @@ all: $(shards)
 $(shards): shard-%:
 	$(RUN) "$$KPACK" pack -q --shard $*/$(N) --jobs $(JOBS) $(OPTIONS) "$$INPUT" "$$PARTS/$*"
 
-# Forget the parts.
+# Remove the parts.
 clean:
 	[ ! -d "$$PARTS" ] || { chmod -R u+rwX "$$PARTS" && rm -rf "$$PARTS"; }

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A library that has a kernel for each problem, in the manner of rocFFT: how one uses
- * librocm_kpack for its kernels.
+ * How a library with a kernel for each problem, such as rocFFT, uses librocm_kpack for
+ * its kernels.
  *
  *  - At its start it opens the archives for the device and for the generic target that
  *    covers it, and loads the kernels that are marked as common.
  *  - The kernel of a plan is looked up by its key, for the device, then for the generic
- *    target.  On any error of an archive its file is read, as before there were archives:
- *    `kpackfs` shows what archives hold as such files.
- *  - Loaded kernels are kept; the one that was not used for longest makes room.
+ *    target.  On any error of an archive the kernel's file is read, as without archives:
+ *    `kpackfs` shows the contents of archives as such files.
+ *  - Loaded kernels are kept; the least recently used one makes room.
  *
- *   cc -std=c11 -D_GNU_SOURCE library.c -o library $(pkg-config --cflags --libs rocm_kpack)
- *   library --device gfx942 --archives /opt/rocm/.kpack --legacy /mnt/kernels \
+ *   cc -std=c11 -D_GNU_SOURCE library.c -o library $(pkg-config --cflags --libs
+ *   rocm_kpack) library --device gfx942 --archives /opt/rocm/.kpack --legacy /mnt/kernels
+ *   \
  *           --cache 2 256/single 512/double 256/single
  *
- * A plan is LENGTH/PRECISION.  Its kernel has the key rocfft/ARCH/LENGTH/PRECISION/kernel,
- * in rocfft_ARCH.kpack or else in any archive, and is the file
- * lib/rocfft/ARCH/LENGTH_PRECISION.hsaco below --legacy.  There is no GPU: what would be
- * loaded into one is printed.
+ * A plan is LENGTH/PRECISION.  Its kernel has the key rocfft/ARCH/LENGTH/PRECISION/kernel
+ * in rocfft_ARCH.kpack, or else in any archive; its file is
+ * lib/rocfft/ARCH/LENGTH_PRECISION.hsaco below --legacy.  No GPU is used: the program
+ * prints what it would load into one.
  */
 #include <dirent.h>
 #include <fnmatch.h>
@@ -35,7 +36,7 @@
 /* A kernel in the GPU. */
 struct kernel {
 	char plan[NAME_SIZE]; /* "": this place is free */
-	const char *arch;     /* it was built for */
+	const char *arch;     /* the architecture that it was built for */
 	size_t size;
 	uint32_t crc;
 	unsigned long used; /* number of the plan that used it last */
@@ -44,25 +45,27 @@ struct kernel {
 /* An architecture that the device runs. */
 struct arch {
 	char name[NAME_SIZE];
-	kpack_archive_t archive; /* NULL: there is none */
+	kpack_archive_t archive; /* NULL: none was found */
 };
 
 /*
- * All the library knows.  Archives may be asked by many threads at once; for the cache,
- * a library that many threads call needs a lock.
+ * The state of the library.  Many threads may use an archive at once; the cache would
+ * need a lock in a library that many threads call.
  */
 struct library {
 	const char *archives, *legacy;
 	struct arch archs[2]; /* the device's own, and the generic one */
 	size_t n_archs;
 	struct kernel cache[CACHE_MAX];
-	size_t room; /* places in it */
+	size_t room; /* number of places in CACHE */
 	unsigned long n_plans;
 };
 
-/* ---- the GPU, and what is in it ----------------------------------------------------- */
+/*
+ * ---- the GPU, and what is in it -----------------------------------------------------
+ */
 
-/* zlib's, so that anybody can compare. */
+/* The same as zlib's, so that results can be compared. */
 static uint32_t crc32(const uint8_t *p, size_t n)
 {
 	uint32_t crc = UINT32_MAX;
@@ -83,14 +86,14 @@ static struct kernel *find_loaded(struct library *l, const char *plan)
 	return NULL;
 }
 
-/* hipModuleUnload would be here. */
+/* A real library would call hipModuleUnload here. */
 static void unload(struct kernel *k, const char *why)
 {
 	printf("%s: %s\n", k->plan, why);
 	*k = (struct kernel){0};
 }
 
-/* A free place, or that of the kernel that was not used for longest. */
+/* A free place, or the place of the least recently used kernel. */
 static struct kernel *make_room(struct library *l)
 {
 	struct kernel *oldest = &l->cache[0];
@@ -105,7 +108,9 @@ static struct kernel *make_room(struct library *l)
 	return oldest;
 }
 
-/* hipModuleLoadData would be here; then DATA is not needed any more. */
+/*
+ * A real library would call hipModuleLoadData here; after that DATA is no longer needed.
+ */
 static struct kernel *load(struct library *l, const char *plan, const struct arch *a,
 			   const void *data, size_t size)
 {
@@ -125,7 +130,9 @@ static void tell(const struct kernel *k, const char *from)
 	       k->size, k->crc);
 }
 
-/* ---- where kernels come from -------------------------------------------------------- */
+/*
+ * ---- where kernels come from --------------------------------------------------------
+ */
 
 static struct kernel *load_archived(struct library *l, const struct arch *a,
 				    const char *plan)
@@ -140,7 +147,7 @@ static struct kernel *load_archived(struct library *l, const struct arch *a,
 		return NULL;
 	snprintf(key, sizeof(key), "rocfft/%s/%s/kernel", a->name, plan);
 	if (kpackx_get_kernel(a->archive, key, a->name, &data, &size, &why)) {
-		/* that there is none is no fault */
+		/* a missing kernel is not a fault of the archive */
 		if (why.code != KPACK_ERROR_KERNEL_NOT_FOUND)
 			fprintf(stderr, "library: %s: %s\n", key, why.text);
 		return NULL;
@@ -150,7 +157,7 @@ static struct kernel *load_archived(struct library *l, const struct arch *a,
 	return k;
 }
 
-/* All of the file, to be freed; NULL: it cannot be read. */
+/* The content of the file, which the caller frees; NULL: it cannot be read. */
 static void *read_file(const char *path, size_t *size)
 {
 	FILE *f = fopen(path, "re");
@@ -188,7 +195,9 @@ static struct kernel *load_file(struct library *l, const struct arch *a, const c
 	return k;
 }
 
-/* ---- start and end ------------------------------------------------------------------ */
+/*
+ * ---- start and end ------------------------------------------------------------------
+ */
 
 /* The keys of A's kernels, borrowed from its archive. */
 static size_t list(const struct arch *a, const char ***keys)
@@ -229,7 +238,7 @@ static int is_archive(const struct dirent *entry)
 	return fnmatch("*.kpack", entry->d_name, 0) == 0;
 }
 
-/* The archive of that name; else the first that has what is needed. */
+/* Open the archive named for A, or else the first archive that has A's kernels. */
 static void find_archive(struct arch *a, const char *dir)
 {
 	char name[sizeof("rocfft_.kpack") + NAME_SIZE];
@@ -269,7 +278,10 @@ static bool plan_of(const char *key, const struct arch *a, char plan[NAME_SIZE])
 	return is_plan(plan);
 }
 
-/* To look for the text of {"role": "common"} is enough here; others parse the JSON. */
+/*
+ * Searching for the text {"role":"common"} is enough here; a real library parses the
+ * JSON.
+ */
 static bool is_common(const struct arch *a, const char *key)
 {
 	const char *json;
@@ -302,14 +314,14 @@ static void initialise(struct library *l, const char *device)
 {
 	struct arch *own = &l->archs[0], *generic = &l->archs[1];
 
-	/* these kernels are the same with and without XNACK: the processor is all */
+	/* these kernels are the same with and without XNACK: only the processor counts */
 	snprintf(own->name, sizeof(own->name), "%.*s", (int)strcspn(device, ":"), device);
 	l->n_archs = 1;
 	if (!kpackx_generic_target(own->name, generic->name, sizeof(generic->name)))
 		l->n_archs = 2;
 	for (size_t i = 0; i < l->n_archs; i++)
 		find_archive(&l->archs[i], l->archives);
-	/* not generic ones where the device may have its own */
+	/* no generic kernels if the device may have its own */
 	if (own->archive || generic->archive)
 		preload(l, own->archive ? own : generic);
 }
@@ -323,7 +335,9 @@ static void clean_up(struct library *l)
 		kpack_close(l->archs[i].archive);
 }
 
-/* ---- plans -------------------------------------------------------------------------- */
+/*
+ * ---- plans --------------------------------------------------------------------------
+ */
 
 static bool execute(struct library *l, const char *plan)
 {

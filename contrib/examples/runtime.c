@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A HIP runtime in small: how a real one loads code objects with librocm_kpack.
+ * A small HIP runtime, which shows how a real one loads code objects with librocm_kpack.
  *
- *  - A library registers its wrappers while it is loaded; nothing is read then.
+ *  - A library registers its wrappers while it is loaded; nothing is read at that time.
  *  - The first launch on a device loads the code object of the kernel's wrapper from an
  *    archive: for the device, or else for the generic target that covers it.
- *  - Where that fails, code that still stands in the library is taken.
- *  - What is loaded stays, once per wrapper and device, whichever thread came first.
+ *  - If that fails, code that is still embedded in the library is loaded.
+ *  - A code object is loaded once per wrapper and device, by whichever thread comes
+ *  first, and
+ *    stays loaded.
  *
- * Wrappers that were not converted are refused here; a real runtime goes on as ever.
- * There is no GPU: loading prints a line, launching does no more, and device memory is the
- * host's.  It takes the place of libamdhip64.so.5 for programs that need no more than this:
+ * Wrappers that were not converted are refused here; a real runtime handles them as
+ * before.  No GPU is used: loading prints a line, launching does nothing more, and device
+ * memory is the host's.  It replaces libamdhip64.so.5 for programs that need no more than
+ * this:
  *
  *   cc -std=c11 -D_GNU_SOURCE -shared -fPIC -pthread runtime.c -o libamdhip64.so.5 \
  *      -Wl,-soname,libamdhip64.so.5 -Wl,--version-script=runtime.map \
@@ -39,20 +42,22 @@ enum hip_error {
 	HIP_NO_BINARY_FOR_GPU = 209,
 };
 
-/* ---- devices ------------------------------------------------------------------------ */
+/*
+ * ---- devices ------------------------------------------------------------------------
+ */
 
 static struct device {
-	const char *archs[2]; /* what it runs, best first */
+	const char *archs[2]; /* the architectures that it runs, best first */
 	size_t n_archs;
 	char generic[64];
 } devices[DEVICES_MAX];
 static int n_devices;
 static _Thread_local int current_device;
 
-static kpack_cache_t cache; /* keeps archives open, also for libraries yet to come */
+static kpack_cache_t cache; /* keeps archives open, also for libraries loaded later */
 static pthread_once_t started = PTHREAD_ONCE_INIT;
 
-/* Not while libraries are loaded: nothing of it is needed before the first launch. */
+/* Called at the first launch or hipSetDevice: loading libraries needs none of this. */
 static void start(void)
 {
 	const char *list = getenv("EXAMPLE_DEVICES");
@@ -65,24 +70,29 @@ static void start(void)
 			continue;
 		n_devices++;
 		d->archs[d->n_archs++] = name;
-		/* the library takes generic code only where the list names it */
+		/*
+		 * librocm_kpack takes generic code only if the list names the generic
+		 * target
+		 */
 		if (!kpackx_generic_target(name, d->generic, sizeof(d->generic)))
 			d->archs[d->n_archs++] = d->generic;
 	}
 	if (kpack_cache_create(&cache))
-		cache = NULL; /* every look-up fails: embedded code is left */
+		cache = NULL; /* every look-up fails, and only embedded code is loaded */
 }
 
-/* ---- finding a code object ---------------------------------------------------------- */
+/*
+ * ---- finding a code object ----------------------------------------------------------
+ */
 
-/* What the compiler leaves in .hipFatBinSegment for each bundle of code objects. */
+/* The compiler puts one into .hipFatBinSegment for each bundle of code objects. */
 struct wrapper {
 	uint32_t magic, version;
 	const void *binary; /* the marker, which names archives */
 	uint64_t index;     /* of the wrapper in its file */
 };
 
-#define HIPK UINT32_C(0x4b504948) /* converted; "HIPF" is a fat binary's */
+#define HIPK UINT32_C(0x4b504948) /* a converted wrapper; a fat binary's has "HIPF" */
 
 struct code {
 	char path[PATH_MAX]; /* the file of the wrapper */
@@ -92,7 +102,10 @@ struct code {
 	const char *from;
 };
 
-/* WHY says what was wrong with the archives, also where there is embedded code. */
+/*
+ * Find the code; WHY says what was wrong with the archives, even if embedded code was
+ * found.
+ */
 static kpack_error_t find_code(const struct wrapper *w, const struct device *d,
 			       struct code *code, struct kpackx_error *why)
 {
@@ -100,7 +113,7 @@ static kpack_error_t find_code(const struct wrapper *w, const struct device *d,
 
 	/* the marker's search paths are relative to the file */
 	if (kpack_discover_binary_path(w, code->path, sizeof(code->path), NULL)) {
-		snprintf(why->text, sizeof(why->text), "cannot tell whose wrapper it is");
+		snprintf(why->text, sizeof(why->text), "cannot find the wrapper's file");
 		return KPACK_ERROR_PATH_DISCOVERY_FAILED;
 	}
 	code->index = (uint32_t)w->index;
@@ -116,9 +129,11 @@ static kpack_error_t find_code(const struct wrapper *w, const struct device *d,
 	return err;
 }
 
-/* ---- loading it --------------------------------------------------------------------- */
+/*
+ * ---- loading a code object ----------------------------------------------------------
+ */
 
-/* zlib's, so that anybody can compare. */
+/* The same as zlib's, so that results can be compared. */
 static uint32_t crc32(const uint8_t *p, size_t n)
 {
 	uint32_t crc = UINT32_MAX;
@@ -139,7 +154,9 @@ static void say(const struct code *code, int device, const char *what, const cha
 		slash ? slash + 1 : code->path, code->index, what, text);
 }
 
-/* A real runtime hands the bytes to its driver here, and then needs them no more. */
+/*
+ * A real runtime hands the bytes to its driver here, and after that no longer needs them.
+ */
 static void load_to_gpu(struct code *code, int device)
 {
 	char text[80];
@@ -165,9 +182,11 @@ static enum hip_error load(const struct wrapper *w, int device)
 	return err ? HIP_INVALID_IMAGE : HIP_SUCCESS;
 }
 
-/* ---- what compiled code calls ------------------------------------------------------- */
+/*
+ * ---- functions that compiled code calls ---------------------------------------------
+ */
 
-/* A registered wrapper, and where it is loaded. */
+/* A registered wrapper, and the devices on which it is loaded. */
 struct module {
 	const struct wrapper *wrapper;
 	struct {
@@ -177,7 +196,7 @@ struct module {
 };
 
 struct function {
-	const void *host; /* by which programs call the kernel */
+	const void *host; /* the host function by which programs call the kernel */
 	struct module *module;
 	struct function *next;
 };
@@ -200,7 +219,10 @@ API int hipMemcpy(void *to, const void *from, size_t size);
 API int __hipPushCallConfiguration(void);
 API int __hipPopCallConfiguration(void);
 
-/* In a library's constructor: remember, and leave even the marker alone. */
+/*
+ * Called in a library's constructor: only remember the wrapper, and do not even read its
+ * marker.
+ */
 struct module *__hipRegisterFatBinary(const struct wrapper *wrapper)
 {
 	struct module *m;
@@ -216,7 +238,7 @@ struct module *__hipRegisterFatBinary(const struct wrapper *wrapper)
 	return m;
 }
 
-/* Of its further arguments, names and sizes, nothing matters here. */
+/* The further arguments, names and sizes, do not matter here. */
 void __hipRegisterFunction(struct module *module, const void *host)
 {
 	struct function *f = malloc(sizeof(*f));
@@ -268,7 +290,10 @@ int hipSetDevice(int device)
 	return HIP_SUCCESS;
 }
 
-/* Other wrappers and devices do not wait.  A failure is not kept: archives may appear. */
+/*
+ * Other wrappers and devices do not wait.  A failure is not remembered: archives may
+ * appear.
+ */
 static enum hip_error load_once(struct module *m, int device)
 {
 	enum hip_error error = HIP_SUCCESS;
@@ -297,7 +322,7 @@ int hipLaunchKernel(const void *host)
 	return result(m ? load_once(m, current_device) : HIP_INVALID_DEVICE_FUNCTION);
 }
 
-/* The size of the grid is no matter without a GPU. */
+/* Without a GPU the size of the grid does not matter. */
 int __hipPushCallConfiguration(void)
 {
 	return HIP_SUCCESS;

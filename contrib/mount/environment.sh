@@ -1,16 +1,16 @@
 #!/bin/sh
 # environment.sh [-u] [MOUNT]
 #
-# Print shell commands that set the variables with which libraries find their kernels below
-# MOUNT (default: /mnt/kernels), where `kpackfs ARCHIVES MOUNT` has the whole tree.
+# Print shell commands that set the variables by which libraries find their kernels below
+# MOUNT (default: /mnt/kernels), where `kpackfs ARCHIVES MOUNT` shows the whole tree.
 # For all logins, in /etc/profile.d/kpackfs.sh:
 #
 #   eval "$(environment.sh /mnt/kernels)"
 #
-# A variable that is set already stays.  AOTriton, and hipBLASLt's Transform kernels, take
+# A variable that is already set stays.  AOTriton, and hipBLASLt's Transform kernels, have
 # no variable: use in-place or overlay for them.
 #
-#   -u   print commands that take the variables away that point below MOUNT
+#   -u   print commands that unset the variables that point below MOUNT
 #
 # Exit status: 0; 1 nothing to set there; 2 usage.
 set -u
@@ -39,7 +39,7 @@ quoted() # TEXT: as one word of a shell
 	printf "'%s'" "$(printf '%s' "$1" | sed "s/'/'\\\\''/g")"
 }
 
-# The mount may be gone already.
+# -u works without the mount, which may be gone already.
 if [ -n "$undo" ]; then
 	for variable in ROCBLAS_TENSILE_LIBPATH HIPBLASLT_TENSILE_LIBPATH HIPBLASLT_EXT_OP_LIBRARY_PATH \
 		ROCSPARSELT_TENSILE_LIBPATH ROCSPARSELT_SPMM_LIBPATH ROCFFT_RTC_SYS_CACHE_PATH \
@@ -51,7 +51,7 @@ if [ -n "$undo" ]; then
 fi
 
 found=''
-# say VARIABLE VALUE: a command for it, unless the user has set it
+# say VARIABLE VALUE: print a command that sets VARIABLE unless it is set
 say()
 {
 	found=1
@@ -59,7 +59,7 @@ say()
 	printf '[ -n "${%s-}" ] || export %s=%s\n' "$1" "$1" "$(quoted "$2")"
 }
 
-# The first PATH below MOUNT that exists, or nothing
+# first PATH...: print the first PATH that exists below MOUNT, or nothing
 first()
 {
 	for path; do
@@ -67,7 +67,8 @@ first()
 	done
 }
 
-# tensile DIRECTORY: where the indexes are: there, or in the only directory per GPU
+# tensile DIRECTORY: print the directory of the indexes: DIRECTORY, or its only GPU's
+# directory
 tensile()
 {
 	for index in "$1"/TensileLibrary*; do
@@ -77,15 +78,15 @@ tensile()
 	! [ -d "$1" ] || [ $# -gt 1 ] || printf '%s' "${1%/}"
 }
 
-set_tensile() # LIBRARY VARIABLE...: hipBLASLt looks into no directory per GPU of it
+set_tensile() # LIBRARY VARIABLE...: such libraries do not look into a GPU's directory themselves
 {
 	directory=$(first "lib/$1/library" "lib64/$1/library")
 	[ -n "$directory" ] || return 0
 	value=$(tensile "$directory")
 	shift
 	if [ -z "$value" ] && [ -n "$(find "$directory" -maxdepth 1 -type d -name 'gfx*')" ]; then
-		echo "environment.sh: $directory has several GPUs' directories, and no variable" \
-			"for them: mount with -o arch=auto, or use in-place or overlay" >&2
+		echo "environment.sh: $directory has several GPUs' directories, which no variable" \
+			"can name: mount with -o arch=auto, or use in-place or overlay" >&2
 		return 0
 	elif [ -z "$value" ]; then
 		echo "environment.sh: $directory has no kernels that a GPU shown there could use" >&2

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
-# What make-deb, make-rpm and make-tarball share: their options, and the output of `kpack split`
-# as parts, of which part 0 is the base and each other one an architecture's.
+# Shared by make-deb, make-rpm and make-tarball: their options, and the output of `kpack
+# split` as parts.  Part 0 is the base, every further part is an architecture's.
 #
 #   part_label[i]     "generic", "gfx1100"
 #   part_package[i]   "rocm-blas", "rocm-blas-gfx1100"
 #   $work/i.sources   directories whose content goes below the prefix, each ended by a NUL
-#   $work/i.files     what is in them and no directory, relative, sorted, each ended by a NUL
-#   $work/i.dirs      directories
+#   $work/i.files     the files and links in them: relative, sorted, each ended by a NUL
+#   $work/i.dirs      the directories in them, likewise
 #   $work/stage/i     a copy below the prefix, ready to be packed
 set -euo pipefail
 export LC_ALL=C
@@ -26,27 +26,28 @@ usage_error() # TEXT...
 	printf "Try '%s --help'.\n" "$program" >&2
 	exit 2
 }
-# The text between the first line and the first that is no comment.
+# Print the comment at the top of the program.
 help()
 {
 	sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"
 	exit 0
 }
 
-# shellcheck disable=SC2034 # each program uses some
+# shellcheck disable=SC2034 # each program uses some of them
 name='' version='' prefix=/opt/rocm maintainer='' depends='' description='' license='' copyright='' \
 	architecture='' compression='' build='' monolithic=''
 split='' outdir='' made='' work=''
 part_label=() part_package=()
 
-# Options of the one line that goes into control files and specs as it is.
+# Check a value that goes into control files and specs unchanged: it must be one line of
+# text.
 one_line() # OPTION VALUE
 {
 	[[ $2 != *[[:cntrl:]]* && $2 != *%* && $2 =~ [^[:space:]] ]] ||
 		usage_error "$1: not one line of text without '%': $(printf %q "$2")"
 }
 
-# read_options ALLOWED ARGUMENT...: ALLOWED are words, "name=" takes a value
+# read_options ALLOWED ARGUMENT...: ALLOWED are option names; "name=" takes a value
 read_options()
 {
 	local allowed=" $1 " key value
@@ -111,7 +112,7 @@ clean_up()
 	[ -z "$made" ] || rmdir --ignore-fail-on-non-empty "$made"
 }
 
-# Remove what runs that were killed left: a run that lives holds a lock.
+# Remove leftovers of killed runs: a live run holds a lock.
 remove_leftovers()
 {
 	local left lock
@@ -127,7 +128,7 @@ remove_leftovers()
 	done
 }
 
-# A directory on OUTDIR's file system for everything that is not done yet.
+# Make $work, a directory on OUTDIR's file system for unfinished files.
 begin()
 {
 	split=$(realpath -e -- "$split")
@@ -140,36 +141,37 @@ begin()
 	trap 'exit 1' INT TERM HUP
 	export TMPDIR=$work
 	exec {work_lock}<"$work"
-	flock "$work_lock" || true # where there are no locks, nobody gets one
+	flock "$work_lock" || true # on a file system without locks no run gets one
 	mkdir "$work/stage" "$work/done"
 	remove_leftovers
 }
 
-# Everything was made: each file gets its name at once.
+# Everything was made: give all files their names together.
 publish()
 {
 	local files=("$work/done"/*)
 	sync "${files[@]}"
 	mv -f "${files[@]}" "$outdir/"
-	# whoever does not read this has the files all the same
+	# the files are in place even if printing fails
 	printf '%s\n' "${files[@]/#"$work/done"/"$outdir"}"
 }
 
-# An architecture as a part of a package's name.  "_" and ":" are "-", a feature's sign is "-on"
-# or "-off", and capitals are small: gfx90a:xnack+ is gfx90a-xnack-on, gfx12_0 is gfx12-0.
+# Print an architecture as a part of a package's name: in lower case, with "-" for "_" and
+# ":", and "-on" or "-off" for a feature's sign: gfx90a:xnack+ is gfx90a-xnack-on, gfx12_0
+# is gfx12-0.
 package_part() # ARCH
 {
 	local features=
 	[[ $1 == *:* ]] && features=:${1#*:}
 	features=${features//+/-on}
-	# a "-" that ends a feature, but not that of "-on"
+	# a "-" that ends a feature, but not the "-" of "-on"
 	features=$(sed -E 's/-(:|$)/-off\1/g' <<<"$features")
 	local part=${1%%:*}$features
 	part=${part//[_:]/-}
 	printf %s "${part,,}"
 }
 
-# The longest artifact whose "_generic" is there and that directory NAME begins with.
+# Print the longest artifact that directory NAME begins with and whose "_generic" exists.
 artifact_of() # NAME
 {
 	local artifact=$1
@@ -182,7 +184,7 @@ artifact_of() # NAME
 	done
 }
 
-part_of() # LABEL: its index, a new one where there is none yet
+part_of() # LABEL: set "part" to its index, which is new if LABEL has none yet
 {
 	local i
 	for i in "${!part_label[@]}"; do
@@ -207,7 +209,7 @@ part_of() # LABEL: its index, a new one where there is none yet
 	part_package+=("$package")
 }
 
-# The directories of artifact DIR whose content is to be installed.
+# Add the directories of artifact DIR whose content is installed.
 add_sources() # DIR
 {
 	local manifest=$1/artifact_manifest.txt line all=0 listed=1 prefixes=()
@@ -244,14 +246,14 @@ read_split()
 		[ -d "$dir" ] || die "$(printf %q "$dir"): not a directory; is this what kpack split wrote?"
 		artifact=$(artifact_of "$base")
 		[ -n "$artifact" ] ||
-			die "$(printf %q "$dir"): there is no directory NAME_generic beside it that it belongs to"
+			die "$(printf %q "$dir"): it belongs to no directory NAME_generic next to it"
 		[ -e "$dir/artifact_manifest.txt" ] || [ ! -e "$split/${artifact}_generic/artifact_manifest.txt" ] ||
 			die "$(printf %q "$dir"): it has no artifact_manifest.txt, and ${artifact}_generic has"
 		part_of "${base#"${artifact}"_}"
 		add_sources "$dir"
 	done
-	[ -s "$work/0.sources" ] || die "$split: there is nothing to pack in a directory NAME_generic"
-	[ ${#part_label[@]} -gt 1 ] || die "$split: no architecture: only NAME_generic is there"
+	[ -s "$work/0.sources" ] || die "$split: nothing to pack in a directory NAME_generic"
+	[ ${#part_label[@]} -gt 1 ] || die "$split: no architecture: only NAME_generic exists"
 }
 
 refuse_first() # WHAT: names on stdin, each ended by a NUL
@@ -288,7 +290,7 @@ list_part() # INDEX
 	refuse_first "in two prefixes of ${part_label[i]}" < <(uniq -zd "$work/$i.files")
 }
 
-# No file may be in two parts, nor be a directory elsewhere.
+# Check that no file is in two parts, or is a directory in another part.
 check_parts()
 {
 	local i twice owners=''
@@ -305,7 +307,7 @@ check_parts()
 		< <(comm -z12 <(sort -zu "$work"/*.files) <(sort -zu "$work"/*.dirs))
 }
 
-# The time of everything that is packed.
+# Set SOURCE_DATE_EPOCH, the time of everything that is packed.
 find_time()
 {
 	[ -n "${SOURCE_DATE_EPOCH-}" ] ||
@@ -313,7 +315,8 @@ find_time()
 	export SOURCE_DATE_EPOCH
 }
 
-# Copies: permissions as they are, but that only the owner may write; directories for all.
+# Copy the parts.  Permissions stay, except that only the owner may write; all can read
+# directories.
 stage_parts()
 {
 	local i source sources

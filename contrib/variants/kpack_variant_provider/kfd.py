@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""GPUs as the kernel's KFD driver tells of them.
+"""GPUs as the kernel's KFD driver reports them.
 
 A directory per node has a file "properties" with a line "gfx_target_version N", which is
-major * 10000 + minor * 100 + stepping, and 0 for a CPU.  Nothing here raises: what cannot be
-read, or makes no sense, is not there.
+major * 10000 + minor * 100 + stepping, and 0 for a CPU.  Nothing here raises: nodes that cannot
+be read, or are invalid, are ignored.
 """
 import os
 import re
@@ -11,7 +11,7 @@ import stat
 
 TOPOLOGY = "/sys/class/kfd/kfd/topology"
 
-# as many as the driver can have, and far more than a file of it holds
+# at least as many nodes as the driver can have, and far more bytes than such a file has
 NODES_MAX = 4096
 PROPERTIES_MAX = 64 * 1024
 
@@ -20,7 +20,7 @@ _NODE = re.compile(r"0|[1-9][0-9]{0,8}")
 
 
 def processor(version):
-    """The processor of a gfx_target_version: 90010 is "gfx90a".  None: it is no GPU's."""
+    """The processor of a gfx_target_version: 90010 is "gfx90a".  None: it is not a GPU's."""
     major, minor, stepping = version // 10000, version // 100 % 100, version % 100
     if major == 0 or minor > 15 or stepping > 15:
         return None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The provider of properties "amd :: gfx_arch :: ...".
 
-It has what installers ask of a provider by those names and needs nothing of theirs.
+It has the members that installers use, and imports nothing of theirs.
 """
 import os
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ class VariantFeatureConfig:
 
 
 def _chosen():
-    """Targets that the environment names instead of this machine's; None: it names none."""
+    """Targets that the environment sets in place of this machine's; None: it sets none."""
     if os.environ.get("ROCM_BOOTSTRAP_DISABLE_DETECTION") == "1":
         return []
     for name in ("KPACK_VARIANT_GFX_ARCH", "ROCM_BOOTSTRAP_FORCE_GFX_ARCH"):
@@ -29,7 +29,7 @@ def _chosen():
 
 
 def _with_xnack(processor):
-    """PROCESSOR, after what HSA_XNACK says that it runs as."""
+    """PROCESSOR, preceded by PROCESSOR with the XNACK mode that HSA_XNACK sets, if any."""
     sign = {"1": "+", "0": "-"}.get(os.environ.get("HSA_XNACK", ""))
     if sign and "xnack" in targets.PROCESSORS.get(processor, ()):
         return [f"{processor}:xnack{sign}", processor]
@@ -54,7 +54,7 @@ def _escaped(ids):
         try:
             values.append(targets.escape(target))
         except ValueError:
-            pass  # the environment may say anything
+            pass  # the environment may have any text
     return values
 
 
@@ -62,18 +62,18 @@ class KfdVariantPlugin:
     """AMD's GPUs, found without a GPU runtime."""
 
     namespace = "amd"
-    is_aot_plugin = False  # its answer is this machine's, and asked for when installing
-    dynamic = False  # of the API before get_all_configs: the answer depends on no package
+    is_aot_plugin = False  # the answer depends on this machine, and is needed at installation
+    dynamic = False  # for the API before get_all_configs: the answer depends on no package
 
     @classmethod
     def get_supported_configs(cls, known_properties=None):
-        """What this machine's GPUs can run; an empty list where there is none."""
+        """The values that this machine's GPUs can run; an empty list without a GPU."""
         values = _escaped(_supported())
         return [VariantFeatureConfig(FEATURE, values, True)] if values else []
 
     @classmethod
     def get_all_configs(cls, known_properties=None):
-        """Every value there is, on any machine."""
+        """All values that exist, on any machine."""
         ids = [t for name, features in targets.PROCESSORS.items()
                for t in targets.stated(name, features)]
         ids += [t for name, (_, features) in targets.GENERICS.items()
@@ -82,7 +82,7 @@ class KfdVariantPlugin:
 
     @classmethod
     def validate_property(cls, variant_property):
-        """Of the API before get_all_configs: is it one of those?"""
+        """Whether the property is one of all values; for the API before get_all_configs."""
         return (variant_property.namespace == cls.namespace
                 and variant_property.feature == FEATURE
                 and variant_property.value in cls.get_all_configs()[0].values)

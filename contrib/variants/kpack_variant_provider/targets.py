@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Names of AMD's GPUs: as values of a variant property, and their families."""
+"""Names of AMD GPUs as values of a variant property, and their families."""
 import re
 
 from . import kfd
 
-# Processors of ROCm, and the features that a target ID of theirs may state.
+# Processors of ROCm, and the features that their target IDs may state.
 PROCESSORS = {
     "gfx900": ("xnack",), "gfx902": ("xnack",), "gfx904": ("xnack",),
     "gfx906": ("sramecc", "xnack"), "gfx908": ("sramecc", "xnack"),
@@ -21,7 +21,7 @@ PROCESSORS = {
     "gfx1200": (), "gfx1201": (), "gfx1250": (), "gfx1250-strict": (), "gfx1251": (), "gfx1310": (),
 }
 
-# What else a GPU runs: code that is for one stepping.
+# Further code that a GPU runs: code for one stepping.
 STRICT = {"gfx1250": "gfx1250-strict"}
 
 # Generic targets: members, and features.
@@ -39,19 +39,19 @@ GENERICS = {
     "gfx13-generic": (("gfx1310",), ()),
 }
 
-# "_" and "." could not be told from what "-" and ":" become
+# no "_" and ".": they could not be distinguished from the replacements of "-" and ":"
 _TARGET = re.compile(r"([a-z0-9-]+)((?::[a-z0-9]+[+-])*)")
 
 
 def escape(target):
     """A target ID as a value, which may only have [a-z0-9_.].
 
-    ":" becomes ".", a feature's "+" "_on" and its "-" "_off", any other "-" "_".
-    ValueError: TARGET is no target ID in lower case, or has "_" or ".".
+    ":" becomes ".", a feature's "+" becomes "_on" and its "-" "_off", any other "-" becomes "_".
+    ValueError: TARGET is not a target ID in lower case, or has "_" or ".".
     """
     found = _TARGET.fullmatch(target)
     if not found:
-        raise ValueError(f"{target!r} is no target ID")
+        raise ValueError(f"{target!r} is not a target ID")
     name, features = found.groups()
     features = features.replace(":", ".").replace("+", "_on").replace("-", "_off")
     return name.replace("-", "_") + features
@@ -66,7 +66,7 @@ def generic(processor):
 
 
 def stated(name, features):
-    """NAME with every choice of FEATURES, the most exact ones first."""
+    """NAME with every choice of FEATURES, the most exact first."""
     choices = [""]
     for feature in features:
         choices = [c + f":{feature}{sign}" for sign in "+-" for c in choices] + choices
@@ -74,13 +74,13 @@ def stated(name, features):
 
 
 def family(processor):
-    """The family of PROCESSOR as the kpack paper writes it, "gfx110X"; None: not known."""
+    """The family of PROCESSOR as the kpack paper writes it, "gfx110X"; None: unknown."""
     known = processor in PROCESSORS and "-" not in processor
     return processor[:-1] + "X" if known else None
 
 
 def get_arch_family():
-    """The extra of this machine's first GPU, "device-gfx110X"; None: no GPU, or not known."""
+    """The extra for this machine's first known GPU, "device-gfx110X"; None: there is none."""
     for processor in kfd.gpus():
         name = family(processor)
         if name:
