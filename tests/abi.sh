@@ -1,11 +1,11 @@
 #!/bin/sh
-# The interface of the library and what is recorded of it in tests/abi.txt are the same, and
-# AMD's part of it is AMD's.  Prints TAP.
+# Check that the library's interface is the one recorded in tests/abi.txt, and that AMD's
+# part of it equals AMD's.  Prints TAP.
 #
-#   tests/abi.sh --record     write tests/abi.txt, after a change that is meant
+#   tests/abi.sh --record     write tests/abi.txt, after an intended change
 #
-# A line of tests/abi.txt that goes or changes breaks programs that exist: then the soname
-# must change too, and the library is no stand-in for AMD's any more.
+# A line of tests/abi.txt that disappears or changes breaks existing programs: then the
+# soname must change, too, and the library can no longer stand in for AMD's.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 bin=${KPACK_BIN:-build/release}
@@ -16,7 +16,7 @@ trap 'rm -rf "$work"' EXIT
 
 n=0
 failed=0
-# check DESCRIPTION OFFENDERS: passes when there are none
+# check DESCRIPTION OFFENDERS: passes if OFFENDERS is empty
 check()
 {
 	n=$((n + 1))
@@ -29,7 +29,8 @@ check()
 	fi
 }
 
-# What the headers declare, in lines; or, with "c", a program that prints values and layout.
+# Print the headers' declarations, one per line; with "c", a program that prints values
+# and layout.
 declared() # lines|c
 {
 	cat core/rocm_kpack/*.h | perl -0777 -e '
@@ -92,14 +93,15 @@ if [ "${1-}" = --record ]; then
 fi
 
 describe >"$work/now" 2>"$work/err"
-check "the interface can be read off" "$(cat "$work/err")"
+check "the interface can be read" "$(cat "$work/err")"
 for kind in soname export call define type value size member; do
 	check "as recorded: $kind" "$(grep "^$kind " $record | LC_ALL=C sort >"$work/want"
 		grep "^$kind " "$work/now" | LC_ALL=C sort | diff -U 0 --label $record --label now "$work/want" -
 		[ -s "$work/want" ] || echo "nothing is recorded")"
 done
 
-# Each header alone, all of them in any order; of plain C and C++, without extensions
+# Compile each header alone, and all of them in any order, as plain C and C++ without
+# extensions
 compiles() # NAME INCLUDE...
 {
 	name=$1
@@ -120,7 +122,7 @@ done
 check "the paper's header goes before AMD's" "$(compiles before kpack_design.h kpack.h kpackx.h)"
 check "and behind" "$(compiles behind kpack.h kpackx.h kpack_design.h)"
 
-# AMD's declarations after ours: another type of a function is an error of the compiler.
+# AMD's declarations after ours: the compiler rejects a function with another type.
 amd=tests/stub/amd_kpack.h
 {
 	echo '#include "rocm_kpack/kpack.h"'
@@ -128,16 +130,16 @@ amd=tests/stub/amd_kpack.h
 	sed -n '/^AMD_API /,/;/p' $amd
 	sed -nE 's/^\t(KPACK_[A-Z_]+) = ([0-9]+),?$/_Static_assert(\1 == \2, "\1");/p' $amd
 } >"$work/amd.c"
-check "fourteen functions of AMD's are looked at" \
+check "fourteen functions of AMD's are checked" \
 	"$([ "$(grep -c '^AMD_API ' "$work/amd.c")" = 14 ] || grep '^AMD_API ' "$work/amd.c")"
-check "fifteen results of AMD's are looked at" \
+check "fifteen results of AMD's are checked" \
 	"$([ "$(grep -c '^_Static_assert' "$work/amd.c")" = 15 ] || cat "$work/amd.c")"
 check "AMD's functions and values are ours" \
 	"$("${CC:-cc}" -std=c11 -Icore -fsyntax-only "$work/amd.c" 2>&1)"
 for name in $(sed -n '/^AMD_API /p' $amd | grep -oE 'kpack_[a-z_]+\(' | tr -d '('); do
-	check "exported: $name" "$(exported | grep -qx "export $name" || echo "$name is not")"
+	check "exported: $name" "$(exported | grep -qx "export $name" || echo "$name is not exported")"
 done
 
-[ $failed = 0 ] || echo "# a change that is meant is recorded by tests/abi.sh --record"
+[ $failed = 0 ] || echo "# if the change is intended, record it with tests/abi.sh --record"
 echo "1..$n"
 exit $failed

@@ -1,15 +1,19 @@
 #!/bin/sh
-# What --help, the manual pages and the completions name is the same, and so are what the
-# library's headers declare and what its page describes.  Prints TAP.
+# Check that --help, the manual pages and the completions have the same options and
+# commands, and that the library's page describes everything its headers declare.  Prints
+# TAP.
 #
-# Where an option is found:
-#   --help        a line of two or more spaces, then "-x, --long" or "--long"; mount options
-#                 as "-o name" or "-o name=VALUE"; kpack's global ones in its usage line
+# The places of an option:
+#   --help        a line of two or more spaces, then "-x, --long" or "--long"; mount
+#   options
+#                 as "-o name" or "-o name=VALUE"; kpack's global options in its usage
+#                 line
 #   kpackfs.1     ".It Fl -long"; mount options as ".It Fl o Cm name" or ".It Cm name"
-#   kpack.1       the same below ".Ss NAME", a section per subcommand; a section that refers
-#                 to kpack-NAME(1) leaves its options to that page.  Global options stand
+#   kpack.1       the same below ".Ss NAME", a section per subcommand; a section that
+#   refers
+#                 to kpack-NAME(1) leaves its options to that page.  Global options are
 #                 outside these sections.
-#   kpack-NAME.1  the whole page; where NAME has subcommands of its own, a section for each
+#   kpack-NAME.1  the whole page; if NAME has subcommands of its own, a section for each
 #   completions   bash, zsh: between "NAME)" and ";;" ("global)": without a subcommand;
 #                 "mark-show)": mark's subcommand show)
 #                 fish: "-l long" on lines that name the subcommand, or none
@@ -29,9 +33,9 @@ same()
 		return
 	fi
 	echo "not ok $n - $1"
-	[ -n "$2" ] || echo "# --help names none"
+	[ -n "$2" ] || echo "# --help has none"
 	for word in $2; do
-		echo "$3" | grep -qxF -e "$word" || echo "#   not there: $word"
+		echo "$3" | grep -qxF -e "$word" || echo "#   missing: $word"
 	done
 	for word in $3; do
 		echo "$2" | grep -qxF -e "$word" || echo "#   not in --help: $word"
@@ -45,7 +49,7 @@ help_options() # PROGRAM...
 		sed -nE 's/^ {2,}(-[[:alnum:]], )?(--[[:alnum:]][[:alnum:]-]*).*/\2/p' | sort -u
 }
 
-# Options of the page on stdin.
+# Print the options of the page on stdin.
 page_options()
 {
 	grep '^\.It ' | grep -oE 'Fl -[[:alnum:]][[:alnum:]-]*' | sed 's/^Fl /-/' | sort -u
@@ -88,7 +92,7 @@ want=$("$bin/kpackfs" --help 2>/dev/null |
 	sed -nE 's/^ {2,}-o ([a-z][a-z_0-9]*).*/\1/p' | sort -u)
 same "kpackfs -o: kpackfs.1" "$want" "$(grep -E '^\.It (Fl o )?Cm ' kpackfs.1 |
 	sed -E 's/^\.It (Fl o )?Cm ([a-z][a-z_0-9]*).*/\2/' | sort -u)"
-# the completions keep the names in one list, "name" or "name="
+# the completions have the names in one list, as "name" or "name="
 list_names()
 {
 	sed -n '/# mount options/,/# end/p' "$1" 2>/dev/null |
@@ -111,7 +115,7 @@ for file in kpack.bash _kpack kpack.fish; do
 			sed -nE "s/^[[:space:]]*(echo |')?([a-z-]+)(:.*)?\$/\2/p" | sort -u)"
 done
 
-# the usage line names them, "[--help]"
+# the usage line has them, as "[--help]"
 want=$("$bin/kpack" --help 2>/dev/null | sed -n '1s/^usage: //p' | grep -oE -e '--[a-z-]+' | sort -u)
 outside=$(echo "$page" | awk '/^\.S[hs] / { inside = /^\.Ss / } !inside')
 same "kpack: global options in kpack.1" "$want" "$(echo "$outside" | page_options)"
@@ -145,7 +149,7 @@ for name in $commands; do
 		same "kpack $name $sub: kpack-$name.1" "$want" "$(echo "$page" | page_section "$sub" | page_options)"
 		same "kpack $name $sub: kpack.bash" "$want" "$(case_options "$name-$sub" $comp/kpack.bash)"
 		same "kpack $name $sub: _kpack" "$want" "$(case_options "$name-$sub" $comp/_kpack)"
-		# --help stands with the command itself
+		# --help belongs to the command itself
 		same "kpack $name $sub: kpack.fish" "$want" "$({
 			fish_options kpack "$sub" $comp/kpack.fish
 			echo --help

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Install into an empty root, try what is there, uninstall, and see that nothing stays.
-# Prints TAP.  The root holds a file of somebody else, which must survive.
+# Install into an empty root, try the installed files, uninstall, and check that nothing
+# is left.  Prints TAP.  The root has a file of another owner, which must survive.
 #
-# Programs are built with the installed library as README.md and rocm_kpack(3) say, from
-# the root as it stands: no package of it was made, no LD_LIBRARY_PATH is set.
+# Programs are built with the installed library as README.md and rocm_kpack(3) say,
+# directly from the root: no package was made of it, no LD_LIBRARY_PATH is set.
 # shellcheck disable=SC2317 # t calls them
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -57,7 +57,7 @@ right() { "$1" "$work/x.kpack" lib/x.so#1 gfx942 "$work/want"; }
 
 module=rocm_kpack
 kpack_config() { PKG_CONFIG_PATH=$pc pkg-config "$@" "$module"; }
-build_c() # OUT FILE OPTION...; with what pkg-config says
+build_c() # OUT FILE OPTION...; with the flags of pkg-config
 {
 	out=$1
 	source=$2
@@ -99,7 +99,7 @@ cmake_finds_none()
 	! cmake -S tests/link -B "$work/none" -DCMAKE_PREFIX_PATH="$1" >"$work/none.out" 2>&1 &&
 		grep 'rocm-kpack' "$work/none.out"
 }
-# A library that contains ours, called from a process where AMD's was loaded before
+# Call a library that contains ours from a process that loaded AMD's before
 beside_amd() # LIBRARY
 {
 	! nm -D --defined-only "$1" | grep kpack &&
@@ -128,7 +128,7 @@ no_cmake_version() # VERSION: is refused
 		endif()' >"$work/version/CMakeLists.txt"
 	cmake -S "$work/version" -B "$work/version/b" -DCMAKE_PREFIX_PATH="$usr/lib/kpackfs"
 }
-uses() # PROGRAM LIBRARY: it is that file
+uses() # PROGRAM LIBRARY: PROGRAM loads this file
 {
 	ldd "$1" | awk '/librocm_kpack/ { print $3 }' | xargs realpath | tee /dev/stderr | grep -qxF "$2"
 }
@@ -222,7 +222,7 @@ readme_builds()
 }
 t "the commands of README.md build programs" readme_builds
 
-# AMD's is installed in the places where linkers look, and is not taken.
+# AMD's library is installed in the places where linkers look, and is not used.
 cc -shared -fPIC -o "$usr/lib/librocm_kpack.so.0" -Wl,-soname,librocm_kpack.so.0 tests/stub/amd_kpack.c
 ln -s librocm_kpack.so.0 "$usr/lib/librocm_kpack.so"
 beside_theirs()
@@ -263,9 +263,9 @@ t "make uninstall" in_root uninstall
 t "nothing stays, and nothing else went" only_theirs
 t "the private directory is gone" gone "$own"
 
-# ---- in the places of AMD's ----
+# ---- installed in place of AMD's ----
 
-amd_client() # its program, linked with what is in usr/lib now
+amd_client() # AMD's program, linked with the library that is in usr/lib now
 {
 	cc -o "$work/amd_client" tests/stub/amd_client.c "-L$usr/$1" "-Wl,-rpath,$usr/$1" -lrocm_kpack
 }
@@ -306,7 +306,8 @@ t "the program still works" "$work/amd_client" "$work"
 t "make uninstall-dropin" in_root uninstall-dropin
 t "AMD's files are as they were" as_before
 
-# Another release of AMD's comes while ours stands in: no call of ours touches it.
+# Another release of AMD's is installed while ours stands in: none of our commands touches
+# it.
 reinstalled()
 {
 	in_root install-dropin FORCE=1 && rm "$usr/lib/librocm_kpack.so.0" &&
@@ -343,7 +344,8 @@ t "holds the library" soname "$root/relative/usr/lib/kpackfs/lib/librocm_kpack.s
 t "uninstall" relative uninstall
 t "the private directory is gone" gone "$root/relative/usr/lib/kpackfs"
 
-# A command that took the words one by one would remove the file of the first.
+# A command that splits the path into words would remove the file that the first word
+# names.
 echo theirs >"$root/two"
 two_words()
 {

@@ -1,18 +1,18 @@
 #!/bin/sh
-# Which folder may include which, what core must not do, and what the library exports.
-# Prints TAP.
+# Check which folder includes which, that core keeps its restrictions, and the library's
+# exports.  Prints TAP.
 #
 #   tests/layers.txt is the graph: fs/ and packer/ use core/, never each other.
-#   core/ knows no FUSE, never prints, never ends the process, changes nothing of it, and
-#   leaves no file open to the programs it starts.
-#   In fs/ only the programs' edge knows FUSE, so the rest can be tested without a mount.
+#   core/ does not use FUSE, never prints, never ends the process or changes its state,
+#   and leaves no file open to the programs it starts.
+#   In fs/ only the outermost folders use FUSE, so the rest can be tested without a mount.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 bin=${KPACK_BIN:-build/release}
 
 n=0
 failed=0
-# check DESCRIPTION OFFENDERS: passes when there are none
+# check DESCRIPTION OFFENDERS: passes if OFFENDERS is empty
 check()
 {
 	n=$((n + 1))
@@ -25,19 +25,21 @@ check()
 	fi
 }
 
-# lines FILES... whose code (comments removed, line numbers kept) matches $pattern
+# lines FILES...: print lines whose code (without comments, with line numbers) matches
+# $pattern
 code()
 {
 	for f; do
 		[ -e "$f" ] || continue
-		# a block comment becomes its newlines; strings stay, they hold no calls
+		# a block comment becomes its newlines; strings stay, because they contain
+		# no calls
 		perl -0pe 's{/\*.*?\*/}{my $c = $&; $c =~ tr/\n//cd; $c}gse; s{//[^\n]*}{}g' "$f" |
 			grep -nE "$pattern" | sed "s|^|$f:|"
 	done
 }
 
 includes='^[[:space:]]*#[[:space:]]*include[[:space:]]*[<"]'
-# the C files of a component; their names have no spaces
+# print the C files of components; their names have no spaces
 below()
 {
 	find "$@" -name '*.[ch]' | sort
@@ -48,7 +50,7 @@ in_code()
 	code $(below "$@")
 }
 
-# The folders and who may include whom: tests/layers.txt.
+# The folders, and which of them each may include: tests/layers.txt.
 check "tests/layers.txt has each folder once, names only folders, and has no cycle" "$(awk '
 	/^#/ || !NF { next }
 	{
@@ -59,7 +61,7 @@ check "tests/layers.txt has each folder once, names only folders, and has no cyc
 		for (i = 2; i <= NF; i++)
 			uses[$1, ++n[$1]] = $i
 	}
-	# a folder stands above each folder that it uses, so no way leads back to it
+	# a folder is listed above each folder that it uses, so the graph has no cycles
 	END {
 		for (d in line)
 			for (i = 1; i <= n[d]; i++) {
@@ -130,7 +132,7 @@ check "core changes nothing of the process" "$(in_code core)"
 pattern='(^|[^[:alnum:]_])((set|new|use|free|dup)locale|localeconv|strerror|strcoll|strxfrm|is(alpha|alnum|upper|lower|space|print|graph|punct|cntrl)|to(lower|upper)|strn?casecmp|strtod|strtof|strtold|atof)[[:space:]]*\('
 check "core knows no locale" "$(in_code core)"
 
-# Calls that make a descriptor, over as many lines as they take, without a flag that closes it
+# Find calls that make a descriptor without a close-on-exec flag, over any number of lines
 inherited()
 {
 	for f; do
@@ -155,7 +157,7 @@ exported=$(nm -D --defined-only "$lib" 2>&1 | awk '{ print $NF }')
 check "the library exports only kpack_ and kpackx_" \
 	"$(echo "$exported" | sed 's/@.*//' | grep -vE '^kpackx?_')"
 check "what it exports has no version, as AMD's" "$(echo "$exported" | grep @)"
-# every name the public headers declare is there
+# every name that the public headers declare is exported
 declared=$(cat core/rocm_kpack/*.h | tr '\n' ' ' |
 	grep -oE 'KPACK_API[^;]*;' | grep -oE 'kpackx?_[a-z0-9_]+[[:space:]]*\(' | tr -d ' \t(' | sort -u)
 missing=
@@ -166,7 +168,8 @@ done
 check "the library exports all that the public headers declare" "$missing"
 check "a soname is set" "$(readelf -d "$lib" 2>&1 |
 	grep -q 'SONAME.*librocm_kpack\.so\.0' || echo "no SONAME librocm_kpack.so.0")"
-# Where AMD's library is loaded first, a name is AMD's; ours must not call itself by name.
+# If AMD's library is loaded first, its names win, so ours must not call itself by
+# exported names.
 check "the library calls itself directly" "$(readelf -rW "$lib" 2>&1 | grep -E ' kpackx?_')"
 check "the library needs what core needs" "$(readelf -d "$lib" 2>&1 | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' |
 	grep -vE '^(libzstd|libelf|libxxhash|libmsgpack-?c|libz|liblz4|libpthread|libc|ld-linux[a-z0-9-]*)\.so\.[0-9]+$')"

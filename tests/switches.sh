@@ -1,6 +1,6 @@
 #!/bin/sh
-# Build with each optional library switched off, and with all of them off; what is
-# not built must say so and exit 2.  Prints TAP.
+# Build with each optional library switched off, and with all of them off; functions that
+# are not built must say so and exit with 2.  Prints TAP.
 # shellcheck disable=SC2317 # t calls them
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -24,7 +24,7 @@ t() # DESCRIPTION COMMAND...
 	fi
 }
 
-# -O0 without debug information: only compiling and linking is of interest
+# -O0 without debug information: only compiling and linking matter
 build() # NAME SWITCH...
 {
 	name=$1
@@ -40,7 +40,7 @@ not_built() # COMMAND...: exits 2 and says "not built"
 	*) echo "says: $said"; return 1 ;;
 	esac
 }
-not_checked() # KPACK TREE: verify --tree exits 2 and says that something is not built in
+not_checked() # KPACK TREE: verify --tree exits 2 and says that something is not built
 {
 	said=$("$1" verify --tree "$2" 2>&1 >/dev/null)
 	[ $? -eq 2 ] || { echo "not exit 2: $said"; return 1; }
@@ -49,7 +49,7 @@ not_checked() # KPACK TREE: verify --tree exits 2 and says that something is not
 	*) echo "says: $said"; return 1 ;;
 	esac
 }
-without() # LIBRARY FILE: not linked
+without() # LIBRARY FILE: FILE is not linked with LIBRARY
 {
 	! ldd "$2" | grep "$1"
 }

@@ -61,9 +61,7 @@ struct library {
 	unsigned long n_plans;
 };
 
-/*
- * ---- the GPU, and what is in it -----------------------------------------------------
- */
+/* ---- the GPU, and what is in it ---------------------------------------------------- */
 
 /* The same as zlib's, so that results can be compared. */
 static uint32_t crc32(const uint8_t *p, size_t n)
@@ -130,9 +128,7 @@ static void tell(const struct kernel *k, const char *from)
 	       k->size, k->crc);
 }
 
-/*
- * ---- where kernels come from --------------------------------------------------------
- */
+/* ---- where kernels come from ------------------------------------------------------- */
 
 static struct kernel *load_archived(struct library *l, const struct arch *a,
 				    const char *plan)
@@ -195,9 +191,7 @@ static struct kernel *load_file(struct library *l, const struct arch *a, const c
 	return k;
 }
 
-/*
- * ---- start and end ------------------------------------------------------------------
- */
+/* ---- start and end ----------------------------------------------------------------- */
 
 /* The keys of A's kernels, borrowed from its archive. */
 static size_t list(const struct arch *a, const char ***keys)
@@ -335,9 +329,7 @@ static void clean_up(struct library *l)
 		kpack_close(l->archs[i].archive);
 }
 
-/*
- * ---- plans --------------------------------------------------------------------------
- */
+/* ---- plans ------------------------------------------------------------------------- */
 
 static bool execute(struct library *l, const char *plan)
 {

@@ -42,9 +42,7 @@ enum hip_error {
 	HIP_NO_BINARY_FOR_GPU = 209,
 };
 
-/*
- * ---- devices ------------------------------------------------------------------------
- */
+/* ---- devices ----------------------------------------------------------------------- */
 
 static struct device {
 	const char *archs[2]; /* the architectures that it runs, best first */
@@ -81,9 +79,7 @@ static void start(void)
 		cache = NULL; /* every look-up fails, and only embedded code is loaded */
 }
 
-/*
- * ---- finding a code object ----------------------------------------------------------
- */
+/* ---- finding a code object --------------------------------------------------------- */
 
 /* The compiler puts one into .hipFatBinSegment for each bundle of code objects. */
 struct wrapper {
@@ -129,9 +125,7 @@ static kpack_error_t find_code(const struct wrapper *w, const struct device *d,
 	return err;
 }
 
-/*
- * ---- loading a code object ----------------------------------------------------------
- */
+/* ---- loading a code object --------------------------------------------------------- */
 
 /* The same as zlib's, so that results can be compared. */
 static uint32_t crc32(const uint8_t *p, size_t n)
@@ -182,9 +176,7 @@ static enum hip_error load(const struct wrapper *w, int device)
 	return err ? HIP_INVALID_IMAGE : HIP_SUCCESS;
 }
 
-/*
- * ---- functions that compiled code calls ---------------------------------------------
- */
+/* ---- functions that compiled code calls -------------------------------------------- */
 
 /* A registered wrapper, and the devices on which it is loaded. */
 struct module {

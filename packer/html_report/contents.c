@@ -12,9 +12,7 @@
  */
 #define COMPARE_MAX (UINT64_C(256) << 30)
 
-/*
- * --- hashes --------------------------------------------------------------------------
- */
+/* --- hashes ------------------------------------------------------------------------- */
 
 static kpack_error_t hash_piece(const void *data, size_t size, void *arg,
 				struct kpackx_error *why)
@@ -129,9 +127,7 @@ static void hash_all(struct page_figures *f, struct page_input *in, uint32_t *or
 				 "missing");
 }
 
-/*
- * --- contents ------------------------------------------------------------------------
- */
+/* --- contents ----------------------------------------------------------------------- */
 
 /* Objects without a hash are the only ones of their size, or could not be read. */
 static int by_content(const struct page_object *a, const struct page_object *b)

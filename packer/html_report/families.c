@@ -4,9 +4,7 @@
 #include <stdlib.h>
 #include "packer/gpu/hierarchy.h"
 
-/*
- * --- finding families ----------------------------------------------------------------
- */
+/* --- finding families --------------------------------------------------------------- */
 
 static const char *generic_of(struct kp_span arch, char *text)
 {
@@ -172,9 +170,7 @@ static void join_equal(struct page_families *all)
 	all->count = n;
 }
 
-/*
- * --- sizes ---------------------------------------------------------------------------
- */
+/* --- sizes -------------------------------------------------------------------------- */
 
 /* Entries by architecture, and room to mark contents. */
 struct index {

@@ -11,9 +11,7 @@ void page_add(uint64_t *sum, uint64_t value)
 		*sum = UINT64_MAX;
 }
 
-/*
- * --- entries -------------------------------------------------------------------------
- */
+/* --- entries ------------------------------------------------------------------------ */
 
 /*
  * Read "library" and "role" of the metadata MAP into ITEM; of equal keys the first
@@ -137,9 +135,7 @@ static kpack_error_t take_entries(struct page_figures *f, const struct page_inpu
 	return KPACK_SUCCESS;
 }
 
-/*
- * --- sums ----------------------------------------------------------------------------
- */
+/* --- sums --------------------------------------------------------------------------- */
 
 static int by_arch(const void *pa, const void *pb, void *arg)
 {
@@ -323,9 +319,7 @@ static kpack_error_t number_arches(struct page_figures *f, struct kpackx_error *
 		    : kp_fail_memory(why, f->n_items * sizeof(*order), "an order");
 }
 
-/*
- * --- whole ---------------------------------------------------------------------------
- */
+/* --- whole -------------------------------------------------------------------------- */
 
 static kpack_error_t count_entries(struct page_figures *f, struct page_input *in,
 				   bool progress, struct kpackx_error *why)

@@ -6,9 +6,7 @@
 #include "style.h"
 #include "text.h"
 
-/*
- * --- figures -------------------------------------------------------------------------
- */
+/* --- figures ------------------------------------------------------------------------ */
 
 static void begin_figure(FILE *out, const char *name)
 {
@@ -79,9 +77,7 @@ static void print_figures(FILE *out, const struct page *page)
 	fputs("</dl>\n", out);
 }
 
-/*
- * --- sentences -----------------------------------------------------------------------
- */
+/* --- sentences ---------------------------------------------------------------------- */
 
 static void say_summary(FILE *out, const struct page *page)
 {
@@ -198,9 +194,7 @@ static void print_faults(FILE *out, const struct page_input *in)
 	fputs("</ul></section>\n", out);
 }
 
-/*
- * --- maps ----------------------------------------------------------------------------
- */
+/* --- maps --------------------------------------------------------------------------- */
 
 /* Maps for wide and for narrow screens; small boxes are shown as one. */
 static const struct page_map maps[] = {
@@ -232,9 +226,7 @@ static kpack_error_t print_maps(FILE *out, const struct page *page,
 	return KPACK_SUCCESS;
 }
 
-/*
- * --- page ----------------------------------------------------------------------------
- */
+/* --- page --------------------------------------------------------------------------- */
 
 static kpack_error_t print_head(FILE *out, const struct page *page,
 				struct kpackx_error *why)

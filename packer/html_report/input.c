@@ -20,9 +20,7 @@ void page_input_fault(struct page_input *in, const char *name, const char *text)
 		      kp_text_escape(kp_span_str(name), shown, sizeof(shown)), text);
 }
 
-/*
- * --- archives ------------------------------------------------------------------------
- */
+/* --- archives ----------------------------------------------------------------------- */
 
 /* Whether IN has the file already: under another name or given twice, it counts once. */
 static bool is_known(const struct page_input *in, const struct stat *st)
@@ -94,9 +92,7 @@ static void open_archive(struct page_input *in, const char *path, const char *na
 		page_input_take(in, a, name);
 }
 
-/*
- * --- trees ---------------------------------------------------------------------------
- */
+/* --- trees -------------------------------------------------------------------------- */
 
 /* A file with several names. */
 struct linked {
@@ -216,9 +212,7 @@ static uint64_t walk_tree(struct page_input *in, const char *root)
 	return w.n_archives;
 }
 
-/*
- * --- operands ------------------------------------------------------------------------
- */
+/* --- operands ----------------------------------------------------------------------- */
 
 const char *page_name(const char *operand)
 {

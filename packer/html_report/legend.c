@@ -47,9 +47,7 @@ void page_legend(FILE *out, const struct page_figures *f)
 	fputs("</ul>\n", out);
 }
 
-/*
- * --- keys ----------------------------------------------------------------------------
- */
+/* --- keys --------------------------------------------------------------------------- */
 
 static int by_name(const void *pa, const void *pb, void *arg)
 {

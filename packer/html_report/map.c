@@ -10,9 +10,7 @@
 /* Sizes of letters, to find out what fits into a box. */
 enum { LETTER = 7, LINE = 15, MARGIN = 6, LEAST = 10 };
 
-/*
- * --- drawing -------------------------------------------------------------------------
- */
+/* --- drawing ------------------------------------------------------------------------ */
 
 struct drawing {
 	FILE *out;

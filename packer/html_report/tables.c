@@ -3,9 +3,7 @@
 #include "cell.h"
 #include "text.h"
 
-/*
- * --- tables --------------------------------------------------------------------------
- */
+/* --- tables ------------------------------------------------------------------------- */
 
 struct column {
 	const char *name;
@@ -73,9 +71,7 @@ static void print_table(FILE *out, const struct page *page, const struct table *
 	fputs("</table></div></section>\n", out);
 }
 
-/*
- * --- sums ----------------------------------------------------------------------------
- */
+/* --- sums --------------------------------------------------------------------------- */
 
 static void sum_cells(FILE *out, const struct page *page, const struct page_row *r)
 {
@@ -166,9 +162,7 @@ static void databases_rest(FILE *out, const struct page *page, size_t i)
 	sum_cells(out, page, &sum);
 }
 
-/*
- * --- objects -------------------------------------------------------------------------
- */
+/* --- objects ------------------------------------------------------------------------ */
 
 static void first_entry(const struct page *page, const struct page_object *o,
 			struct kp_entry_info *e)
@@ -217,9 +211,7 @@ static void twice_row(FILE *out, const struct page *page, size_t i)
 	page_cell_size(out, t->saving);
 }
 
-/*
- * --- families ------------------------------------------------------------------------
- */
+/* --- families ----------------------------------------------------------------------- */
 
 static size_t families_count(const struct page *page)
 {
@@ -256,9 +248,7 @@ static void families_row(FILE *out, const struct page *page, size_t i)
 	page_cell_range(out, f->together - f->most, f->together - f->least);
 }
 
-/*
- * --- archives, faults ----------------------------------------------------------------
- */
+/* --- archives, faults --------------------------------------------------------------- */
 
 static size_t archives_count(const struct page *page)
 {
@@ -275,9 +265,7 @@ static void archives_row(FILE *out, const struct page *page, size_t i)
 	page_cell_size(out, a->bytes);
 }
 
-/*
- * --- all -----------------------------------------------------------------------------
- */
+/* --- all ---------------------------------------------------------------------------- */
 
 #define SUMS                                                                             \
 	{"Objects", true}, {"Entries", true}, {"Decoded", true}, {"Stored", true},       \

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# A mount whose archives come, go and change, and whose processes are signalled and killed.
+# A mount whose archives appear, disappear and change, and whose processes get signals and
+# are killed.
 
 bats_require_minimum_version 1.5.0
 

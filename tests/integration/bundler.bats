@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
-# kpack offload-bundler against clang-offload-bundler: the same command lines in two directories
-# alike must leave the same files, exit alike and say the same.  Where clang's tool is wrong, what
-# is right is computed here.
+# kpack offload-bundler against clang-offload-bundler: the same command lines in two
+# identical directories must leave the same files, and give the same exit status and
+# output.  Where clang's tool is wrong, the right result is computed here.
 
 # bats file_tags=all
 

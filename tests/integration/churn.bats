@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# A mount used in every way while its archives are added, replaced, removed, rewritten in place
-# and moved: contrib/bench/churn, for a minute.
+# A mount used in all ways while its archives are added, replaced, removed, rewritten in
+# place and moved: contrib/bench/churn, for a minute.
 
 # bats file_tags=all
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# kpack verify --tree and kpack pack --check: what files of kernel databases need is there,
-# in trees of every kind, and is named when it is not.
+# kpack verify --tree and kpack pack --check: the files that files of kernel databases
+# need exist, or are reported as missing, in trees of every kind.
 
 load databases.bash
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
-# kpack pack on what clang and the linkers really make.  The objects in the archives must be those
-# that clang's own tools take out, where these tools are right: clang-offload-bundler on the
-# section of one object file, llvm-objdump on linked files whose bundles are not compressed.
+# kpack pack on the real output of clang and the linkers.  The objects in the archives
+# must be those that clang's own tools extract, where these tools are right:
+# clang-offload-bundler on the section of one object file, llvm-objdump on linked files
+# whose bundles are not compressed.
 
 # bats file_tags=all
 

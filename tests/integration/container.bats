@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Mounts in containers, and mounts of the host in containers.  A container is here what it is to
-# the kernel: name spaces, made with unshare(1).
+# Mounts in containers, and mounts of the host in containers.  A container here is what
+# the kernel sees: namespaces, made with unshare(1).
 
 bats_require_minimum_version 1.5.0
 

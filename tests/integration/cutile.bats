@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# Names of cuTile's kernels, and TileIR bytecode, as written from their descriptions alone.
+# Names of cuTile's kernels, and TileIR bytecode, made from their descriptions alone.
 
 setup()
 {

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-# What the tests of kernel databases share: fixture trees, made once and packed once; mounts.
+# Shared by the tests of kernel databases: fixture trees, made once and packed once;
+# mounts.
 
 load packing.bash
 

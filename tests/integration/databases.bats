@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Kernel databases packed: what a tree holds is what the mount shows, and archives say
-# what each file is.  Trees come from mkdb.py, what must be said from dbcheck.py.
+# Packed kernel databases: the mount shows the contents of a tree, and archives state what
+# each file is.  mkdb.py makes the trees, dbcheck.py computes the expected entries.
 
 load databases.bash
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# Debian's packages: built from a copy of the tree, judged by lintian, and what is in them used.
+# Debian packages: built from a copy of the tree, checked by lintian, and their contents
+# used.
 
 bats_require_minimum_version 1.5.0
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# contrib/demo, which `make demo` runs: on Debian's library where it can be had, and on what
-# it makes itself.
+# contrib/demo, which `make demo` runs: on Debian's library if it is available, and on a
+# library that the demo makes up.
 
 setup() {
 	cd "$KPACK_SRC"

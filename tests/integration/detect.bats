@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# The GPUs of a machine, the names of what they need, and which archives they can use.
+# The GPUs of a machine, the names of the packages and archives they need, and the
+# archives they can use.
 
 load packing
 

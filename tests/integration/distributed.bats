@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# contrib/distributed: every recipe, run by its engine, gives what one run gives; what failed is
-# run again.
+# contrib/distributed: every recipe, run by its engine, gives the result of a single run;
+# failed shards are rerun.
 
 load packing.bash
 

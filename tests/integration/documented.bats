@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
-# The examples in LLVM's documents of clang-offload-bundler and clang-offload-packager, line by
-# line, with the inputs they name: what ours make is what LLVM's make.  Where a line cannot work
-# with any bundler of today its words are kept for the error, and what works stands after it.
+# The examples in LLVM's documents of clang-offload-bundler and clang-offload-packager,
+# line by line, with the inputs they name: our tools must make what LLVM's make.  If a
+# line cannot work with any current bundler, its error is tested, and a working line
+# follows it.
 
 # bats file_tags=all
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-# clang-22 with LLVM's own bundler and packager, and with others in their place.
+# clang-22 with LLVM's own bundler and packager, and with stand-ins for them.
 
-# The stand-ins; tests of the tests set it to a directory of LLVM's tools.
+# The directory of the stand-ins; tests of the tests set it to a directory of LLVM's
+# tools.
 standins=${DROPIN_TOOLS-$KPACK_BIN/clang}
 llvm=$(dirname "$(readlink -f "$(command -v clang-22)")")
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# clang-22 compiles and links HIP with our bundler and packager in the place of LLVM's: nothing
-# fails, and a runtime gets the same code objects.
+# clang-22 compiles and links HIP with our bundler and packager in place of LLVM's:
+# nothing fails, and a runtime gets the same code objects.
 
 # bats file_tags=all
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# The example programs of contrib/examples: what they load is what was packed, wherever it comes
-# from.  What is expected comes from the files that mkfat.py and mkarchive.py wrote, and
+# The example programs of contrib/examples load exactly what was packed, from wherever it
+# comes.  The expectations come from the files that mkfat.py and mkarchive.py wrote, and
 # from an independent reader.
 
 load proof.bash

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# What a mount makes of archives that cannot be read, of memory, threads and descriptors that
-# are not to be had, and how much memory it takes for entries larger than its cache.
+# The behaviour of a mount with unreadable archives and without memory, threads or
+# descriptors, and its memory use for entries larger than its cache.
 
 bats_require_minimum_version 1.5.0
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Packing device code of every format: as INPUT, in a tree, nested in each other.  The inputs are
-# made by Python and by clang, and read back from archives by Python.
+# Packing device code of every format: as INPUT, in a tree, nested in each other.  The
+# inputs are made by Python and by clang, and read back from archives by Python.
 
 load packing.bash
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# The public headers in every order of two, and what they promise to code of either kind.
+# The public headers in every order of two, and their promises to C and C++ code.
 
 setup()
 {

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# kpackfs called by mount(8) and its helpers: exit codes, options, mounts made by others.
+# kpackfs called by mount(8) and its helpers: exit codes, options, and mounts made by
+# other programs.
 
 bats_require_minimum_version 1.5.0
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# At home in the system: mount(8), fstab and its helpers, options as users of libfuse expect them,
-# what completions offer, and --status.
+# Integration into the system: mount(8), fstab and its helpers, options as users of
+# libfuse expect them, completions, and --status.
 
 bats_require_minimum_version 1.5.0
 

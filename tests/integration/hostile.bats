@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Archives that lie.  Whatever they say: no crash, no hang, clear words, exit 1, and nothing
-# written outside OUT.
+# Archives that lie.  Whatever they state: no crash, no hang, a clear message, exit 1, and
+# nothing written outside OUT.
 
 python=/usr/bin/python3
 tools=$BATS_TEST_DIRNAME

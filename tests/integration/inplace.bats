@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# kpack pack --in-place TREE: again, with more in it, and killed at any moment.
+# kpack pack --in-place TREE: repeated, with more files in it, and killed at any moment.
 
 load packing.bash
 

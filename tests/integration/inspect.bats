@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# kpack inspect against containers made in Python and, where it is installed, by clang; what it
-# takes out against the tools that do so.
+# kpack inspect against containers made in Python and, if it is installed, by clang; its
+# extracted images against those of the usual tools.
 
 bats_require_minimum_version 1.5.0
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# What kpack inspect says of code objects that clang-22 makes, for every processor: what
-# llvm-readelf-22 says of their flags and notes.
+# The output of kpack inspect for code objects that clang-22 makes, for every processor,
+# against what llvm-readelf-22 prints about their flags and notes.
 
 # bats file_tags=all
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# Libraries that a file of rules describes, and databases with files that their loaders could
-# not read.  Archives are read by readkpack.py.
+# Libraries described by a file of rules, and databases with files that their loaders
+# cannot read.  readkpack.py reads the archives.
 
 load packing.bash
 

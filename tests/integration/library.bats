@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
-# A program that was built for AMD's library, and never saw a header of ours, runs on ours.
-# tests/stub/amd_client calls all that AMD's header declares and was linked with a library
-# in the place of AMD's, of which every function refuses.
+# A program that was built for AMD's library, without any of our headers, runs on ours.
+# tests/stub/amd_client calls everything that AMD's header declares.  It was linked with a
+# stand-in for AMD's library whose functions all fail.
 
 bats_require_minimum_version 1.5.0
 load packing

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# What finds and opens kernel databases as the real libraries do (tests/loaders): on the tree
-# as it was installed and on the mount it decides the same and gets the same bytes.
+# tests/loaders, which find and open kernel databases as the real libraries do, decide the
+# same and get the same bytes from the installed tree and from the mount.
 
 load databases.bash
 

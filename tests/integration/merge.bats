@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# kpack merge of archives, and kpack split of them: what comes out is judged by a reader in
+# kpack merge of archives, and kpack split of them: the results are checked by a reader in
 # Python and by comparing bytes.
 
 bats_require_minimum_version 1.5.0

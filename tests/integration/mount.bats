@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# kpackfs as its users meet it: mounted, read, asked for nonsense, unmounted.
-# Archives come from a writer that shares no line with ours.
+# kpackfs as its users meet it: mounted, read, asked for nonsense, unmounted.  The
+# archives come from a writer that shares no code with ours.
 
 bats_require_minimum_version 1.5.0
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# The mount as libraries that load kernels use it: part of the tree, for some GPUs, and
-# what their loaders ask of a file system.
+# The mount as libraries that load kernels use it: a part of the tree, for some GPUs, and
+# the file system calls of their loaders.
 
 bats_require_minimum_version 1.5.0
 

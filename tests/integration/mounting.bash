@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# What tests of the mount share: a directory for each test, the mount, and its end.
+# Shared by the tests of the mount: a directory for each test, the mount, and its end.
 
 python=/usr/bin/python3
 posix=$KPACK_BIN/tests/posix

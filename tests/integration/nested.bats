@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
-# Device code wherever compilers and archivers put it: static libraries of every kind of fat
-# object, text bundles, archives of other tools.  What inspect finds must be what LLVM's own
-# tools take out of the single files; archives of device code must be theirs byte by byte.
+# Device code wherever compilers and archivers put it: static libraries of every kind of
+# fat object, text bundles, archives of other tools.  inspect must find what LLVM's own
+# tools extract from the single files; archives of device code must equal LLVM's byte for
+# byte.
 
 # bats file_tags=all
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What a mount tells of itself: the files of .kpackfs, and extended attributes.
+# What a mount reports about itself: the files of .kpackfs, and extended attributes.
 
 bats_require_minimum_version 1.5.0
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# kpack pack as a packager uses it: options, names, adding, volumes, faults, and what is left
-# behind when it goes wrong.  That the objects are the right ones is roundtrip.bats' business.
+# kpack pack as a packager uses it: options, names, adding, volumes, faults, and leftovers
+# after a failure.  roundtrip.bats checks that the objects are right.
 
 load packing.bash
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# kpack as clang-offload-packager and llvm-offload-binary: the same command lines for it and for
-# LLVM 22's, of which the same files must come, the same output and exit statuses.
+# kpack as clang-offload-packager and llvm-offload-binary: the same command lines for it
+# and for LLVM 22's tools must give the same files, output and exit statuses.
 
 # bats file_tags=all
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Packages of trees that were split: installed into roots of their own by dpkg, rpm and tar, and
+# Packages of split trees: installed into roots of their own by dpkg, rpm and tar, and
 # loaded from there by a runtime.
 # bats file_tags=plain
 

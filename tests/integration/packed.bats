@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# What becomes in the output of the files of kernel databases: --databases, the command that
-# mounts them where they were, two builds that do not agree, what no library is known for.
+# Files of kernel databases in the output: --databases, the command that mounts them at
+# their old places, two builds that conflict, files of unknown libraries.
 
 load databases.bash
 

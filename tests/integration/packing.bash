@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# What the tests of packing share: tools, a directory for each test, refusals.
+# Shared by the tests of packing: tools, a directory for each test, refusals.
 
 python=/usr/bin/python3
 tools=$BATS_TEST_DIRNAME

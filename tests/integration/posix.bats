@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Directories, file handles, descriptors: what careful programs rely on.
+# Directories, file handles and descriptors: guarantees that careful programs rely on.
 
 bats_require_minimum_version 1.5.0
 

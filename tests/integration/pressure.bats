@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# How much memory the cache takes where there is little.
+# The memory use of the cache when memory is scarce.
 
 bats_require_minimum_version 1.5.0
 

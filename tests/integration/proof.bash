@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# What proof.bats and tools.bats share: convert, load, compare.
+# Shared by proof.bats and tools.bats: convert, load, compare.
 
 python=/usr/bin/python3
 tools=$BATS_TEST_DIRNAME

@@ -1,8 +1,9 @@
 #!/usr/bin/env bats
-# Converted binaries, proved by loading them: a HIP runtime of our own (tests/stub) registers the
-# fat file and the converted one, and every wrapper must give the same code object for every
-# architecture, byte for byte.  The fat side is read by the stub itself, the converted one
-# by librocm_kpack, as a real runtime would.  Beside that elfcheck.py compares the files.
+# Converted binaries, proved by loading them: a HIP runtime of our own (tests/stub)
+# registers the fat file and the converted one, and every wrapper must give the same code
+# object for every architecture, byte for byte.  The stub itself reads the fat file;
+# librocm_kpack reads the converted one, as in a real runtime.  elfcheck.py also compares
+# the files.
 
 load proof.bash
 

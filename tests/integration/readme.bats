@@ -1,9 +1,10 @@
 #!/usr/bin/env bats
-# What README.md shows is what happens.
+# README.md shows what really happens.
 #
-# In its ```console blocks a line after "$ " is a command and the lines up to the next one are
-# its output, both streams.  "..." in the output stands for anything.  All of them run in one
-# shell, in order.  Other blocks of commands name the file that covers them: covered-by=FILE.
+# In its ```console blocks a line after "$ " is a command and the lines up to the next one
+# are its output, both streams.  "..." in the output stands for anything.  All of them run
+# in one shell, in order.  Other blocks of commands name the file that covers them:
+# covered-by=FILE.
 
 bats_require_minimum_version 1.5.0
 

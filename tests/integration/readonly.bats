@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# What would change a file system is answered as other file systems answer that are mounted
-# read-only: call by call, whatever the name, whoever asks.
+# Calls that would change a file system fail as on other file systems that are mounted
+# read-only: call by call, for any name and any caller.
 
 bats_require_minimum_version 1.5.0
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env bats
-# Genuine libraries: Debian's librocrand and librocsparse, packed; every code object must come
-# back identical through the mount, kpack cat, an independent reader, and kpack extract, against
-# an independent parse of the library.  They are fetched with contrib/install-deps --inputs and
-# kept in build/inputs; without a network this is skipped, except in CI.
+# Genuine libraries: Debian's librocrand and librocsparse, packed.  Every code object must
+# come back identical through the mount, kpack cat, an independent reader, and kpack
+# extract, compared with an independent parse of the library.  contrib/install-deps
+# --inputs fetches them; they are kept in build/inputs.  Without a network the tests are
+# skipped, except in CI.
 
 python=/usr/bin/python3
 tools=$BATS_TEST_DIRNAME

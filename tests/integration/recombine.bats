@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # kpack recombine: trees of several shards become one generic tree and one for each group.
-# The stub of HIP's runtime judges the joined binaries.
+# The stub of HIP's runtime checks the joined binaries.
 
 load packing
 load proof.bash

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# kpack report: figures, tables and maps, counted again by another program; and the page as a
-# browser shows it.
+# kpack report: figures, tables and maps, checked by another program that counts itself;
+# and the page as a browser shows it.
 
 load packing
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# rocFFT's databases: recognised, refused, split, taken apart by row; and tables of kernel paths.
-# The oracle is Python's sqlite3.
+# rocFFT's databases: recognised, refused, split, packed by row; and tables of kernel
+# paths.  Python's sqlite3 gives the expected results.
 
 load packing.bash
 

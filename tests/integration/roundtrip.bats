@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
-# What goes in comes out: fat binaries of every make, packed, against the objects they were made
-# of and an independent parse (fatparse.py), through an independent reader (readkpack.py), kpack
-# cat and kpack extract.
+# Everything that is packed comes back: packed fat binaries of every kind, against the
+# objects they were made of and an independent parse (fatparse.py), through an independent
+# reader (readkpack.py), kpack cat and kpack extract.
 
 python=/usr/bin/python3
 tools=$BATS_TEST_DIRNAME

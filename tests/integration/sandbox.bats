@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What the process that answers requests can still do: serve, and nothing else.
+# The process that answers requests can serve files, and nothing else.
 
 bats_require_minimum_version 1.5.0
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# As a service, and from fstab: what systemd makes of our units, and what they make of us.  No
-# systemd runs here; service.py does with a unit what it would do.
+# kpackfs as a service and from fstab: how systemd runs our units, and how kpackfs reacts.
+# No systemd runs here; service.py does with a unit what systemd would do.
 
 bats_require_minimum_version 1.5.0
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# kpack pack --shard I/N: the parts joined are what one run writes, bit by bit.  That one run is
-# right is the business of tree.bats and its neighbours; here it is the judge.
+# kpack pack --shard I/N: the joined parts equal the output of one run, bit by bit.
+# tree.bats and similar tests check that one run is right; here it is the reference.
 
 load packing.bash
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
-# A tree taken apart: nothing lost and nothing twice by an independent judge (splitcheck.py), each
-# part installed over the generic one, artifacts of several prefixes, and what goes wrong.
+# A split tree: an independent checker (splitcheck.py) finds nothing lost and nothing
+# twice; each part is installed over the generic one; artifacts with several prefixes;
+# failures.
 
 load packing
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Many at once, from which the caches and the daemon are taken away.
+# Many concurrent readers while the caches are dropped and the daemon is killed.
 
 bats_require_minimum_version 1.5.0
 

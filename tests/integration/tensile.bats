@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# Databases of rocBLAS, hipBLASLt and hipSPARSELt in archives: for which GPU each file is and
-# what the table of contents says of it.  Code objects are clang's, bundles
-# clang-offload-bundler's, databases Python's msgpack and zlib.
+# Databases of rocBLAS, hipBLASLt and hipSPARSELt in archives: the GPU of each file, and
+# its entry in the TOC.  clang makes the code objects, clang-offload-bundler the bundles,
+# Python's msgpack and zlib the databases.
 
 load packing.bash
 

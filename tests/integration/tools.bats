@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
-# What others do to binaries afterwards: each converted file must survive it, still load, and
-# still give the same code.  Tools may complain of what they complained of before.
+# Other tools change binaries afterwards: each converted file must survive that, still
+# load, and still give the same code.  The tools may print complaints only if they did
+# before.
 
 # bats file_tags=all
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# kpack pack INPUT OUTPUT: the whole tree, with its binaries converted and the rest copied.
-# That converted binaries load is proof.bats' business.
+# kpack pack INPUT OUTPUT: the whole tree, with its binaries converted and the rest
+# copied.  proof.bats checks that converted binaries load.
 
 load packing.bash
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Whole trees, as programs others wrote see them: what is mounted is what was packed.
+# Whole trees, as other programs see them: the mount shows what was packed.
 
 bats_require_minimum_version 1.5.0
 

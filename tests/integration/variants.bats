@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# The variant provider: Python of its own, that must say what kpack detect says.
+# The variant provider, an independent Python program, must agree with kpack detect.
 
 load packing
 

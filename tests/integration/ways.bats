@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # The ways to put a mount where libraries look for their kernels: variables, mounts in
-# place, an overlay; as scripts and as systemd's units.
+# place, an overlay; as scripts and as systemd units.
 
 bats_require_minimum_version 1.5.0
 

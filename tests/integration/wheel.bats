@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Wheels taken apart by architecture: by Python's zipfile, pip and a runtime.
+# Wheels split by architecture, checked by Python's zipfile, pip and a runtime.
 
 load packing
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# The container of wheels: what is read, what is refused, and what is written.
+# The container of wheels: reading, refusing and writing zip files.
 
 load packing
 

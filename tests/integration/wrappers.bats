@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Wrappers where clang and the linkers leave them: in their section, or merged into other data as a
-# linker script can do it; for every machine there is.
+# Wrappers where clang and the linkers put them: in their section, or merged into other
+# data, as a linker script can do; for every supported machine.
 
 # bats file_tags=all
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
-# kpackx_writer_*, as a compiler that links the library would use it (tests/stub/write): what
-# other readers find in its archives, that it writes what kpack pack writes, and what is left
-# behind when it is killed or the disk is full.
+# kpackx_writer_*, as a compiler that links the library would use it (tests/stub/write):
+# other readers can read its archives, it writes what kpack pack writes, and it leaves
+# nothing behind when it is killed or the disk is full.
 
 load packing
 
