@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""A headless Chromium, spoken to over a pipe: its DevTools protocol, no other program.
+"""Control a headless Chromium over a pipe, by its DevTools protocol, without other programs.
 
     with Browser(DIRECTORY, OPTION...) as b:
         b.open("page.html")

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Names of cuTile's kernels, read and written from their description alone, against kpack's.
+"""Read and write names of cuTile's kernels from their description alone, and compare with kpack.
 
-cutile_names.py PROGRAM COUNT: PROGRAM (tests/stub/cutile.c) reads names and says what it
-makes of them.  COUNT random signatures, and names that are almost right, must come out the
-same here and there; and what it writes as Python must be Python for the same name.
+cutile_names.py PROGRAM COUNT: PROGRAM (tests/stub/cutile.c) reads names and prints its
+results.  For COUNT random signatures, and for names that are almost right, its results must be
+the same as ours; and its Python text must be Python for the same name.
 """
 import ast
 import random

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""What a packed tree of kernel databases must be, worked out without any of our code.
+"""Check a packed tree of kernel databases against expectations made without any of our code.
 
-dbcheck.py split TREE DB HOST     links of TREE's files: of databases in DB, others in HOST
-dbcheck.py entries TREE ARCHIVES  do archives say of each file what its path and bytes say?
-dbcheck.py same TREE MOUNT        names, sizes, bytes, x bits: the same in both directions
+dbcheck.py split TREE DB HOST     link TREE's files: files of databases into DB, the rest into HOST
+dbcheck.py entries TREE ARCHIVES  archives state for each file what its path and bytes imply
+dbcheck.py same TREE MOUNT        names, sizes, bytes and x bits are the same, in both directions
 
-TREE is as mkdb.py makes it.  "toc" at the mount's root is not of the tree.
+mkdb.py makes TREE.  "toc" at the mount's root does not belong to the tree.
 """
 import filecmp, os, re, struct, sys
 

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Hold a converted binary against the fat one it was made from, with a reader of its own.
+"""Compare a converted binary with the fat one it was made from, with a reader of its own.
 
 elfcheck.py [--stripped] FAT CONVERTED     one line per fault, exit status 1 if there is any
-elfcheck.py --alone FILE                   only what any ELF file must keep
+elfcheck.py --alone FILE                   check only rules for every ELF file
 
-  --stripped   a tool has been over CONVERTED since: sections that are not loaded, their
-               headers' order and the place of the program headers are its business
+  --stripped   a tool has changed CONVERTED since: unloaded sections, the order of section
+               headers and the place of the program headers may differ
 """
 import argparse, os, random, struct, sys
 

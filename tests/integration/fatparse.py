@@ -3,12 +3,12 @@
 """An independent reader of fat binaries: struct and zstandard, none of our code.
 
 fatparse.py ls FILE             "[@kind#]index<TAB>arch<TAB>kind<TAB>size" of every code object
-fatparse.py sums FILE KEY       "sha256  key  arch" of every entry that packing FILE gives
-                                when KEY stands before the #, sorted
+fatparse.py sums FILE KEY       "sha256  key  arch" of every entry that packing FILE makes
+                                with KEY before the #, sorted
 fatparse.py shape FILE          "wrappers N bundles N relocations KIND..." of the file
 
-FILE is a host ELF of x86-64 or AArch64 with .hip_fatbin.  Wrappers are resolved as the
-dynamic linker does it: RELATIVE, RELR, symbols, or in place.
+FILE is a host ELF of x86-64 or AArch64 with .hip_fatbin.  Wrappers are resolved as by the
+dynamic linker: RELATIVE, RELR, symbols, or in place.
 """
 import hashlib
 import struct

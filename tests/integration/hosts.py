@@ -4,13 +4,13 @@
 
 hosts.py [--aarch64] SEED DIR STUB [KEY=VALUE...]
 
-Writes DIR/host and says on stdout how it was made.  One seed gives one host, as long as the
-compilers are the same.  The host registers its wrappers with the HIP runtime (directory STUB),
-launches a kernel, and checks what its sections hold: int answer(void *, long) returns 42 when
-all is well, and a program's exit status is 0 then.
-With --aarch64 it is made of assembly alone, by lld, and cannot be run here.
+Writes DIR/host and prints on stdout how it was made.  A seed always gives the same host, as long
+as the compilers are the same.  The host registers its wrappers with the HIP runtime (directory
+STUB), launches a kernel, and checks the content of its sections: if all is well, int
+answer(void *, long) returns 42, or a program's exit status is 0.
+With --aarch64 it is made only of assembly, by lld, and cannot be run here.
 
-Instead of by chance:
+Properties to set, instead of random ones:
   kind=shared|pie|no-pie   linker=bfd|gold|lld   zones=0|1 (padding between wrappers)
   size=BYTES               one small bundle, and zeros up to that size
   place=WHERE              INSERT of a linker script for .hip_fatbin, such as "AFTER .data"

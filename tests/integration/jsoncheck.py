@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Metadata as JSON, judged by another: random MessagePack, and what it must become.
+"""An independent check of metadata as JSON: random MessagePack, and the JSON it must become.
 
-    jsoncheck.py make SEED COUNT FILE     COUNT values into FILE, each behind its u32 length
-    jsoncheck.py check SEED COUNT FILE    FILE has a line of JSON for each of them
+    jsoncheck.py make SEED COUNT FILE     write COUNT values to FILE, each after its u32 length
+    jsoncheck.py check SEED COUNT FILE    check FILE, which has a line of JSON for each value
 
-Values are hostile: strings that are no UTF-8, equal keys, keys that are no strings, in every
-encoding MessagePack has.  Run it with /usr/bin/python3: msgpack is only there.
+Values are hostile: strings that are not UTF-8, equal keys, keys that are not strings, in all of
+MessagePack's encodings.  Run it with /usr/bin/python3: only that one has msgpack.
 """
 import json
 import math

@@ -1,14 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Launch kernels of a library that mkfat.py made, as its own code would if it had any.
+"""Launch kernels of a library that mkfat.py made, as code in the library would do.
 
 launch.py [options] LIBRARY
 
-  --wrappers N   that are in it (1)
-  --devices N    to launch on (1)
-  --threads N    each launches all there is (1)
-  --then COMMAND run when the wrappers are registered and nothing was launched yet
-  --rounds N     register, launch and unregister so often (1)
+  --wrappers N   number of wrappers in it (1)
+  --devices N    number of devices to launch on (1)
+  --threads N    number of threads, each of which launches all kernels (1)
+  --then COMMAND command to run after the wrappers are registered, before the first launch
+  --rounds N     how often to register, launch and unregister (1)
 
 For each launch of the first thread a line "wrapper N device N: RESULT" is printed.  The
 runtime is the libamdhip64.so.5 that LD_LIBRARY_PATH leads to.

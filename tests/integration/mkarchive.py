@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Write archives, right and wrong ones, without a line of ours: msgpack and zstandard.
+"""Write correct and faulty archives without any of our code: msgpack and zstandard.
 
     mkarchive.py FILE.kpack [DESCRIPTION.json]      (or the description on stdin)
 
@@ -12,23 +12,23 @@ The description is an object:
     data         text, or {"size": N, "seed": S} for bytes that compress to a quarter,
                  or {"file": PATH}
     metadata     map, stored as it is; an "xxh3" in hex becomes bytes, true the real hash
-    chunk        store as independent frames of so many bytes with a seek table,
-                 and say so in the metadata
+    chunk        store as independent frames of this many bytes with a seek table,
+                 and state that in the metadata
     same_as      index of an earlier entry whose ordinal is shared
     corrupt      true: flip bytes in the middle of the stored object
-    original_size, ordinal   lies, stored instead of the truth
-  toc          members merged into the table of contents (lies)
-  drop         names of members left out of the table of contents
-  sort         false: keys and arches stay in the order given
-  truncate     cut so many bytes off the end
+    original_size, ordinal   false values to store instead of the true ones
+  toc          members to merge into the table of contents (lies)
+  drop         names of members to leave out of the table of contents
+  sort         false: keys and arches stay in the given order
+  truncate     number of bytes to cut off the end
 
-As a module, for what JSON cannot say:
+As a module, for archives that JSON cannot describe:
 
   a = Archive(scheme="none")
   a.add("lib/x.so#0", "gfx1100", b"...", path="a/b", entry={"original_size": 7})
   a.write("out.kpack", top={"group_name": 5}, drop=["toc"], tail=b"x")
 
-Run it with /usr/bin/python3: Debian's modules are only there.
+Run it with /usr/bin/python3: only that one has Debian's modules.
 """
 import ctypes
 import json

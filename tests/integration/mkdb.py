@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Make a tree of kernel databases as the libraries install them, the same each time.
+"""Make a tree of kernel databases as the libraries install them, always with the same content.
 
 mkdb.py [--cache DIR] KIND DIR     make it in DIR, which must be empty or absent
-mkdb.py --list                     the kinds
+mkdb.py --list                     print the kinds
 
-  --cache DIR   where code objects are kept for the next time (DIR/../.objects)
+  --cache DIR   directory that keeps code objects for the next run (DIR/../.objects)
 
-Run it with /usr/bin/python3: Debian's msgpack is only there.
+Run it with /usr/bin/python3: only that one has Debian's msgpack.
 """
 import argparse, os, sys
 

@@ -5,26 +5,26 @@ mkfat.py [options] OUT
 
   --bundles N         bundles in it (3)
   --arches A,B,...    target IDs of each bundle (gfx90a:xnack+,gfx1030,gfx1100)
-  --size BYTES        size of one code object, about (5000; every object differs a little)
-  --seed TEXT         other contents (0)
+  --size BYTES        approximate size of a code object (5000; every object differs a little)
+  --seed TEXT         another seed gives other contents (0)
   --align N           alignment of bundles, and of objects in a bundle (4096)
   --ragged            bundle i lacks the i-th arch: wrapper and arch counts differ
-  --same              every bundle has the contents of the first
+  --same              all bundles have the contents of the first
   --share N           N wrappers per bundle (1)
   --reverse           the wrappers lead to the bundles from the last to the first
   --loose N           no wrapper leads to the last N bundles (0)
   --no-pie            a fixed address, pointers in place, no relocations; not for dlopen()
   --twice ARCH        each bundle has ARCH twice, the second of kind openmp
   --ccob none|all|odd which bundles are compressed (none)
-  --ccob-version 2|3  of the compressed ones (3)
+  --ccob-version 2|3  version of the compressed bundles (3)
   --bare              only the bundles, as a file (the bytes of .hip_fatbin)
-  --objects DIR       write every code object to DIR/<bundle>-<arch> too
+  --objects DIR       also write every code object to DIR/<bundle>-<arch>
 
-OUT is an x86-64 shared library that dlopen() takes: .hip_fatbin, a .hipFatBinSegment of
-24-byte wrappers whose pointers are RELATIVE relocations only (zero in the file, as
-lld makes them), and the symbols answer (a function that returns 42) and wrappers.
-The code objects are AMDGPU ELF headers (code object v6) before bytes that compress about
-three to one.
+OUT is an x86-64 shared library that dlopen() accepts: .hip_fatbin, a .hipFatBinSegment of
+24-byte wrappers whose pointers are only RELATIVE relocations (zero in the file, as from
+lld), and the symbols answer (a function that returns 42) and wrappers.
+The code objects are AMDGPU ELF headers (code object v6) followed by bytes that compress
+about three to one.
 """
 import argparse, hashlib, os, struct
 

@@ -1,7 +1,7 @@
-"""Bytes of offload formats, written from their descriptions and with none of our code.
+"""Bytes of offload formats, written from their descriptions without any of our code.
 
-Everything nests: what one function returns may go into another.  Code objects and bundles of HIP
-libraries are mkfat.py's.
+Everything nests: the result of one function may be an argument of another.  mkfat.py makes code
+objects and bundles of HIP libraries.
 """
 import hashlib
 import struct

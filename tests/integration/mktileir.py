@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Writes TileIR bytecode from the description of its container; nothing of kpack's is used.
+"""Write TileIR bytecode from the description of its container, without any of kpack's code.
 
 mktileir.py write FILE VERSION TARGET SYMBOL...   a module with these kernels; TARGET "-": none
-mktileir.py check KPACK DIR COUNT                 random modules as `kpack inspect` sees them
+mktileir.py check KPACK DIR COUNT                 check `kpack inspect` on random modules
 """
 import json
 import random

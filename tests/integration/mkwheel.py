@@ -1,20 +1,20 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Make a wheel as torch's for ROCm are, the same each time; check wheels; unpack them.
+"""Make a wheel like torch's for ROCm, always with the same content; check, list, unpack wheels.
 
 mkwheel.py make [options] DIR        prints the path of the wheel
-  --dist NAME        of the distribution (torch)
+  --dist NAME        name of the distribution (torch)
   --version V        (2.10.0+rocm7.1)
   --tags T,T         (cp313-cp313-manylinux_2_28_x86_64)
   --arches A,B       of the fat libraries (gfx90a:xnack+,gfx90a:xnack-,gfx942,gfx1100)
-  --seed TEXT        other host files (0)
-  --device-seed TEXT other device code (0)
-  --databases DIR    also the tree that mkdb.py made there, below the package
+  --seed TEXT        another seed gives other host files (0)
+  --device-seed TEXT another seed gives other device code (0)
+  --databases DIR    also add the tree that mkdb.py made in DIR, below the package
   --root DIR         the package (torch)
-  --metadata FILE    instead of a METADATA of its own
+  --metadata FILE    METADATA to use instead of a generated one
   --add PATH=FILE    another member; may be repeated
   --no-code          no fat libraries
-mkwheel.py check WHEEL...            RECORD, names and order by their own lights; exits 1
+mkwheel.py check WHEEL...            check RECORD, names and order; exits 1 on a fault
 mkwheel.py list WHEEL                mode, size and name of each member, in order
 mkwheel.py cat WHEEL MEMBER
 mkwheel.py pack DIR WHEEL            zip a directory with a new RECORD

@@ -1,14 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""What programs do that load librocm_kpack.
+"""Act like programs that load librocm_kpack.
 
 process.py constructor LIBRARY USER
-                              dlopen USER, whose constructor loads
+                              dlopen USER, whose constructor loads an object
 process.py unloaded LIBRARY   dlopen it, make a cache, destroy it, dlclose it, then fork
-process.py left LIBRARY       the same, but the cache is not destroyed
+process.py left LIBRARY       the same without destroying the cache
 process.py forked LIBRARY ARCHIVE KEY ARCH
                               threads load an object through one cache, and so do processes
-                              that are made meanwhile
+                              that are forked meanwhile
 """
 
 import _ctypes

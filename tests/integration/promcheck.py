@@ -4,9 +4,9 @@
 
 promcheck.py FILE      prints each sample as a line of JSON: [name, {label: value}, value]
 
-Exit code 1 and a message for anything the format does not allow, or its conventions advise
-against: samples without HELP and TYPE, families in pieces, a series twice, counters that
-do not end in _total, units that are no base units, histograms that do not add up.
+Prints a message and exits with 1 on anything that the format forbids or its conventions advise
+against: samples without HELP and TYPE, families in pieces, a series twice, counters that do not
+end in _total, units that are not base units, histograms that do not add up.
 """
 import json
 import math

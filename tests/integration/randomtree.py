@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Make a random tree twice: as plain files, and as archives that a mount shows as that tree.
+"""Make a random tree twice: as plain files, and as archives that a mount shows as this tree.
 
     randomtree.py SEED DIR ARCHIVES
 
-DIR gets the files, what stands below toc/ too, with their modes, times and hard links;
-ARCHIVES one archive or some.
+DIR gets the files, those below toc/ too, with their modes, times and hard links; ARCHIVES gets
+one or more archives.
 """
 import os, random, sys
 import mkarchive

@@ -6,8 +6,8 @@ readkpack.py cat FILE KEY ARCH    the object's bytes on standard output
 readkpack.py sums FILE            "sha256  key  arch" of every object, sorted
 readkpack.py toc FILE             the table of contents as JSON
 
-Run it with /usr/bin/python3: Debian's modules are only there.  Anything that is not as the
-format says is an exception and exit code 1.
+Run it with /usr/bin/python3: only that one has Debian's modules.  Any violation of the format is
+an exception and exit code 1.
 """
 import hashlib, io, json, struct, sys
 import msgpack, zstandard

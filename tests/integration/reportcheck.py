@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""An independent judge of `kpack report`: it counts archives itself.
+"""An independent check of `kpack report`, which counts archives itself.
 
 reportcheck.py PAGE.html FIGURES.json DIRECTORY|ARCHIVE...
 
-PAGE and FIGURES are what kpack report wrote and printed; they must say what the archives
-say, to the byte.  Then the page is looked at: its maps, and that it loads nothing.
+PAGE and FIGURES are the page and the figures that kpack report wrote; they must agree with the
+archives to the byte.  The page's maps are checked, too, and that it loads nothing.
 """
 import hashlib
 import html.parser

@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""What systemd does with a service, as far as ours asks for it.
+"""Run a service as systemd does, with the features that our units use.
 
-service.py UNIT INSTANCE: start the unit, say on stdout what happens, one line an event.
+service.py UNIT INSTANCE: start the unit and print what happens on stdout, one line per event.
 SIGTERM stops the service, SIGHUP reloads it.  Events:
 
-    started PID         of ExecStart
-    told NAME=VALUE     by sd_notify, from the main process alone
-    ready               READY=1 came first
-    ended CODE          the main process; -9: by that signal
-    gave up             it is not to be restarted
-    stopped             nothing more is done
+    started PID         ExecStart runs as PID
+    told NAME=VALUE     the main process sent this by sd_notify
+    ready               the first READY=1 came
+    ended CODE          the main process ended; -9: killed by this signal
+    gave up             the service must not be restarted
+    stopped             the service has stopped for good
 
-Ours asks for: Type=notify, KillMode=process, TimeoutStopSec=, Restart=on-failure,
+Our units use Type=notify, KillMode=process, TimeoutStopSec=, Restart=on-failure,
 RestartPreventExitStatus=, Environment=, EnvironmentFile=, ExecStartPre=, ExecReload=, %f, %i, %E,
 $$, ${V} and $V.
-Times are a tenth of what the unit says.
+Times are a tenth of the unit's.
 """
 import os
 import re

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""An independent judge of split trees: none of our code.
+"""An independent check of split trees, without any of our code.
 
 splitcheck.py [--only ARCH,...] INPUT OUTPUT NAME
 
 Every file, link and directory of INPUT must be in exactly one of OUTPUT/NAME_*, with the same
-bytes, mode and target; or, of a fat library, in NAME_generic without its code, each object of
-which stands in exactly one archive of the right tree.  Nothing else may be there, but
-manifests.  With --only what is for other architectures is in none of them.
+bytes, mode and target.  A fat library must be in NAME_generic without its code, and each of its
+objects in exactly one archive of the right tree.  Apart from manifests nothing else may exist.
+With --only no tree may have anything for other architectures.
 """
 import argparse, hashlib, os, re, stat, sys
 

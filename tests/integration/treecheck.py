@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Compare a tree with the one kpack pack made of it.  Uses none of our code.
+"""Compare a tree with the one that kpack pack made of it, without any of our code.
 
-treecheck.py same OLD NEW [PATH...]   everything is as it was, but for the bytes of converted
+treecheck.py same OLD NEW [PATH...]   everything is the same, except the bytes of converted
                                       binaries, the root's .kpack, and the PATHs
-treecheck.py code OLD NEW             all code of every fat binary of OLD is to be had in NEW:
-                                      it is fat still, or the archives its marker leads to
-                                      from there have each object
-treecheck.py list NEW                 "fat|converted PATH" of what has device code
+treecheck.py code OLD NEW             NEW has all code of every fat binary of OLD: the binary
+                                      is still fat, or the archives that its marker leads to
+                                      have every object
+treecheck.py list NEW                 "fat|converted PATH" for each file with device code
 """
 import glob, hashlib, os, stat, sys
 import msgpack

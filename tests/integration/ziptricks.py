@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """
-Wheels made with Python's zipfile, good ones and ones that lie: ziptricks.py TRICK OUT.whl
+Make correct and lying wheels with Python's zipfile: ziptricks.py TRICK OUT.whl
 """
 import base64
 import hashlib

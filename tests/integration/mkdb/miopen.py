@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""MIOpen's directory, and libraries beside it: Composable Kernel's, hipDNN's provider's."""
+"""MIOpen's directory, and those of libraries next to it: Composable Kernel, hipDNN's provider."""
 import json
 
 from .objects import noise

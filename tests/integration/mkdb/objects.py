@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Code objects, bundles of them and host libraries; made once, then taken from a cache.
+"""Code objects, bundles of them and host libraries; made once and kept in a cache.
 
-With clang-22 they are real; without it they are headers, symbol tables and noise by hand.
+With clang-22 they are real; without it they are made of headers, symbol tables and noise.
 """
 import hashlib, os, shutil, struct, subprocess, tempfile
 

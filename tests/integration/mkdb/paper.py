@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Trees as the system's design paper draws them."""
+"""Trees as in the design paper's figures."""
 import sqlite3
 
 ARCHES = ("gfx1100", "gfx90a")

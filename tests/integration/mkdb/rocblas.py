@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""rocBLAS's directory in its generations."""
+"""rocBLAS's directory, in the layouts of several generations."""
 from . import tensile
 from .tensile import NN, NT, operation, stem
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What Tensile and TensileLite write: solutions, libraries of them, placeholders."""
+"""Files that Tensile and TensileLite write: solutions, libraries of solutions, placeholders."""
 import zlib
 
 import msgpack

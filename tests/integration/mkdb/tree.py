@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A directory that fills up."""
+"""A directory that is filled file by file."""
 import os
 
 
