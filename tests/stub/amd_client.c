@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that knows AMD's header alone, and calls all it declares:
+ * A program that uses only AMD's header, and calls every function that it declares:
  *
  *	amd_client DIRECTORY
  *
- * DIRECTORY/x.kpack holds "lib/x.so#1" for gfx942 and gfx90a:xnack+, each "code for ARCH",
- * and declares them in this order.  Prints "ok FUNCTION" or "not ok FUNCTION"; exit 1 if
- * any is not.
+ * DIRECTORY/x.kpack holds "lib/x.so#1" for gfx942 and gfx90a:xnack+, each "code for
+ * ARCH", and declares them in this order.  Prints "ok FUNCTION" or "not ok FUNCTION";
+ * exits with 1 if any is not ok.
  */
 #include "amd_kpack.h"
 #include <stdio.h>

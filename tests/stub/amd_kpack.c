@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In the place of AMD's library: its soname and its functions, each of which refuses.
- * What runs on it and succeeds was not using it.
+ * A stand-in for AMD's library: its soname and its functions, which all fail.  So a
+ * program that succeeds with it installed does not use it.
  */
 #include "amd_kpack.h"
 

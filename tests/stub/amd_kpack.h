@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a program knows that was compiled against AMD's library: its fourteen functions,
- * three types and fifteen results, and nothing of ours.
+ * The declarations for a program that is compiled against AMD's library: its fourteen
+ * functions, three types and fifteen results, and nothing of ours.
  */
 #ifndef AMD_KPACK_H
 #define AMD_KPACK_H

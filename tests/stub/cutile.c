@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names of cuTile's kernels on standard input, one a line; for each a line of Python's:
- * (function in hexadecimal, convention, parameters, arguments, name again, Python text), or
- * the text why it is rejected.  tests/integration/cutile_names.py reads them.
+ * Read names of cuTile's kernels from standard input, one per line, and print a Python
+ * tuple for each: (function in hexadecimal, convention, parameters, arguments, rewritten
+ * name, Python text), or the reason why it is rejected.
+ * tests/integration/cutile_names.py reads the output.
  */
 #include <inttypes.h>
 #include <stdio.h>

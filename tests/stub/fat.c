@@ -24,7 +24,7 @@ static uint64_t u64(const uint8_t *p)
 	return n;
 }
 
-/* --- names of targets ---------------------------------------------------------------- */
+/* --- names of targets --------------------------------------------------------------- */
 
 struct target {
 	char text[FAT_ARCH_MAX]; /* cut at the colons */
@@ -43,7 +43,10 @@ static void target_split(struct target *t, const char *text)
 		}
 }
 
-/* The processor with those features whose bit is set; the first feature has the highest. */
+/*
+ * The processor with the features whose bits are set; the first feature has the highest
+ * bit.
+ */
 static void target_join(const struct target *t, unsigned mask, char out[FAT_ARCH_MAX])
 {
 	int at = snprintf(out, FAT_ARCH_MAX, "%s", t->text);
@@ -83,11 +86,11 @@ const struct fat_object *fat_find(const struct fat *fat, const char *arch)
 	return NULL;
 }
 
-/* --- bundles ------------------------------------------------------------------------- */
+/* --- bundles ------------------------------------------------------------------------ */
 
 static const char bundle_magic[] = "__CLANG_OFFLOAD_BUNDLE__";
 
-/* The entry ID's target ID, which all spellings have at the end. */
+/* The target ID of an entry ID, which is at the end in all spellings. */
 static bool id_target(const char *id, char out[FAT_ARCH_MAX])
 {
 	const char *target = strstr(id, "gfx");
@@ -138,7 +141,7 @@ static bool ccob_read(const uint8_t *c, struct fat *out)
 	return bundle_read(out->unpacked, out);
 }
 
-/* --- bare code objects --------------------------------------------------------------- */
+/* --- bare code objects -------------------------------------------------------------- */
 
 static const struct {
 	unsigned mach;
@@ -206,7 +209,7 @@ static bool elf_read(const uint8_t *e, struct fat *out)
 	return true;
 }
 
-/* --- containers ---------------------------------------------------------------------- */
+/* --- containers --------------------------------------------------------------------- */
 
 static const struct {
 	const char *magic;

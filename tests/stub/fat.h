@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Code objects at the address a wrapper leads to, as a HIP runtime finds them: a plain
- * bundle, a compressed one (CCOB 2 and 3, zstd), or one bare AMDGPU ELF.
+ * Find the code objects at the address that a wrapper leads to, as a HIP runtime does: in
+ * a plain bundle, a compressed one (CCOB 2 and 3, zstd), or one bare AMDGPU ELF.
  *
- * This is the control for what core reads: it shares no line with it.  Like a runtime
- * it has an address and no size, and trusts the bytes.
+ * This is an independent check of core's reading: it shares no code with it.  Like a
+ * runtime it has an address and no size, and trusts the bytes.
  */
 #ifndef STUB_FAT_H
 #define STUB_FAT_H
@@ -22,18 +22,18 @@ struct fat_object {
 };
 
 struct fat {
-	struct fat_object *objects; /* of the GPUs, in stored order */
+	struct fat_object *objects; /* for GPUs, in stored order */
 	size_t n_objects;
-	void *unpacked; /* of a compressed bundle; the objects point into it */
+	void *unpacked; /* bytes of a compressed bundle; the objects point into them */
 };
 
-/* Read what begins at ADDRESS.  False: it is nothing a runtime knows. */
+/* Read the container at ADDRESS.  False: no runtime knows its format. */
 bool fat_read(const void *address, struct fat *out);
 void fat_fini(struct fat *fat);
 
 /*
- * The object an agent called ARCH gets: the first that has all of its features, else
- * one with fewer of them, the last ones dropped first.  NULL: none.
+ * The object for an agent ARCH: the first that has all of its features, else one with
+ * fewer features, the last ones dropped first.  NULL: none.
  */
 const struct fat_object *fat_find(const struct fat *fat, const char *arch);
 

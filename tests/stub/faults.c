@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Preloaded into a program, this lets its calls fail as long as bytes of a file say so,
- * which FAULTS names and which may be changed at any time:
+ * Preloaded into a program, this lets its calls fail as set by the bytes of the file that
+ * FAULTS names, which may change at any time:
  *
- *   byte 0  pread of files: 'e' fails, 's' gives half, 'z' meets the end, 'i' is interrupted
- *           every other time
+ *   byte 0  pread of files: 'e' fails, 's' gives half, 'z' returns end of file, 'i' is
+ *           interrupted every other time
  *   byte 1  'm': blocks of memory from 16 KiB on are refused
  *   byte 2  't': no thread starts
  */
@@ -38,7 +38,7 @@ static void __attribute__((constructor)) map_faults(void)
 	close(fd);
 }
 
-/* What the kernel tells of itself has no size, and is not meant. */
+/* Files of /proc and /sys have no size, and are exempt. */
 static bool is_file(int fd)
 {
 	struct stat st;
@@ -68,7 +68,7 @@ static ssize_t faulty_read(int fd, void *buf, size_t size, off_t off)
 	return syscall(SYS_pread64, fd, buf, size, off);
 }
 
-/* All names it goes by: this is pread64 in truth. */
+/* All names of this function, which is really pread64. */
 SHOWN ssize_t pread(int fd, void *buf, size_t size, off_t off)
 {
 	return faulty_read(fd, buf, size, off);
@@ -101,10 +101,10 @@ SHOWN int pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 	return real(thread, attr, run, arg);
 }
 
-/* Sanitizers have their own. */
+/* Sanitizers have a malloc of their own. */
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
-/* libfuse ends when it gets no memory for a request: that is not what is tried. */
+/* libfuse exits if it gets no memory for a request, which is not under test. */
 static bool refused(size_t size)
 {
 	bool request = size > 1 << 20 && size <= (1 << 20) + 65536;

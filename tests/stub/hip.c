@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A stand-in for the HIP runtime, libamdhip64.so.5: it registers fat and converted
- * binaries as the real one does, and writes down which code object each of their wrappers
- * gives for each architecture.  Two files that give the same lines are the same to a
- * program.  It knows no GPU: what would use one fails.
+ * binaries as the real one does, and logs the code object that each of their wrappers
+ * gives for each architecture.  Two files that give the same lines are equal for a
+ * program.  It uses no GPU: calls that need one fail.
  *
- *   STUB_LOG      file the lines are appended to
- *   STUB_ARCHES   agents to ask for, separated by spaces; unset: what the bundle has
+ *   STUB_LOG      file to append the lines to
+ *   STUB_ARCHES   agents to load for, separated by spaces; unset: those of the bundle
  *
  *   FILE NUMBER ARCH SIZE XXH3       a code object
  *   FILE NUMBER ARCH none            no code for this agent
@@ -55,7 +55,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static FILE *log_file;
 static struct function *functions;
 
-/* --- the log ------------------------------------------------------------------------- */
+/* --- the log ------------------------------------------------------------------------ */
 
 __attribute__((format(printf, 2, 3))) static void note(const struct module *m,
 						       const char *format, ...)
@@ -88,9 +88,9 @@ __attribute__((destructor)) static void close_log(void)
 		fclose(log_file);
 }
 
-/* --- what agents get ----------------------------------------------------------------- */
+/* --- code for agents ---------------------------------------------------------------- */
 
-/* Cut STUB_ARCHES; the arches point into BUF. */
+/* Split STUB_ARCHES; the arches point into BUF. */
 static size_t asked(char *buf, size_t size, const char *arches[ARCHES_MAX])
 {
 	const char *list = getenv("STUB_ARCHES");
@@ -195,7 +195,7 @@ static void record(const struct module *m, const struct wrapper *w)
 		note(m, "fault magic %08x", w->magic);
 }
 
-/* --- the runtime --------------------------------------------------------------------- */
+/* --- the runtime -------------------------------------------------------------------- */
 
 static unsigned next_number(const char *file)
 {
@@ -209,7 +209,7 @@ static unsigned next_number(const char *file)
 	return seen[i].number++;
 }
 
-/* They stay for good: a launch after unregistering would be a fault of the caller's. */
+/* Registrations are kept: a launch after unregistering would be the caller's fault. */
 static struct module *module_new(const void *address)
 {
 	struct module *m = calloc(1, sizeof(*m));
@@ -246,7 +246,7 @@ struct module *__hipRegisterFatBinary(const struct wrapper *w)
 	return m;
 }
 
-/* The kernel's name is what comes third; of the rest nothing matters here. */
+/* The third argument is the kernel's name; the others do not matter here. */
 void __hipRegisterFunction(const struct module *m, const void *host, const char *name)
 {
 	struct function *f = calloc(1, sizeof(*f));
@@ -260,7 +260,7 @@ void __hipRegisterFunction(const struct module *m, const void *host, const char 
 	pthread_mutex_unlock(&lock);
 }
 
-/* Which kernel it would be. */
+/* Log the kernel that would be launched. */
 int hipLaunchKernel(const void *host)
 {
 	const struct function *f;
@@ -290,7 +290,7 @@ RETURNS(0, __hipPushCallConfiguration)
 RETURNS(0, __hipPopCallConfiguration)
 RETURNS(0, hipGetLastError)
 
-/* What needs a GPU. */
+/* Calls that need a GPU. */
 RETURNS(HIP_NO_DEVICE, hipFree)
 RETURNS(HIP_NO_DEVICE, hipGetDevice)
 RETURNS(HIP_NO_DEVICE, hipGetDeviceProperties)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * load [-c FUNCTION[=N]] FILE...: dlopen() each FILE, read all memory it says it has, call
- * FUNCTION of the last as int FUNCTION(void *out, long N) and print what it returns,
- * and dlclose() them.
+ * load [-c FUNCTION[=N]] FILE...: dlopen() each FILE, read all memory that its program
+ * headers state, call FUNCTION of the last as int FUNCTION(void *out, long N), print its
+ * result, and dlclose() the files.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@ static void die(const char *what, const char *text)
 	exit(1);
 }
 
-/* All memory, red zones too. */
+/* Read all memory, including red zones. */
 __attribute__((no_sanitize("address"), no_sanitize("thread"))) static void
 read_segment(uintptr_t start, size_t size)
 {
@@ -34,7 +34,7 @@ read_segment(uintptr_t start, size_t size)
 	(void)sum;
 }
 
-/* What the loader takes for the table of program headers must be the file's. */
+/* Check that the loader's table of program headers equals the file's. */
 static void check_table(const struct dl_phdr_info *info, const char *path)
 {
 	static ElfW(Phdr) table[256];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Preloaded into a program, this runs the shell command MOMENT_DO when the program begins to
- * walk over a tree whose path has MOMENT_PATH in it: what else happens just then.
+ * Preloaded into a program, this runs the shell command MOMENT_DO when the program begins
+ * to walk over a tree whose path contains MOMENT_PATH, to test changes at this moment.
  */
 #include <dlfcn.h>
 #include <fts.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads a wheel and writes it again, the way wheels are taken apart: rewheel [-t THREADS]
- * [-l LEVEL] [-c] WHEEL TREE OUT.whl.  Everything is unpacked to TREE and checked; members are
- * added from there, or copied as they are (-c).
+ * Read a wheel and rewrite it with the calls that splitting uses: rewheel [-t THREADS]
+ * [-l LEVEL] [-c] WHEEL TREE OUT.whl.  Everything is unpacked to TREE and checked;
+ * members are added from there, or copied unchanged (-c).
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sandbox [clone_fd] [run|trace]: enter the sandbox of kpackfs' server by the server's own function,
- * try what it refuses, and print a line for each attempt: its name, and the name of the error,
- * or "ok".  With "run" or "trace", run a program or trace a process instead, which the sandbox
- * answers with SIGSYS.
+ * sandbox [clone_fd] [run|trace]: enter the sandbox of kpackfs's server by the server's
+ * own function, try forbidden calls, and print a line for each attempt: its name, and the
+ * name of the error, or "ok".  With "run" or "trace", run a program or trace a process
+ * instead, which the sandbox answers with SIGSYS.
  *
- * /etc/passwd is opened once before, so that reading what is open is tried as well.
+ * /etc/passwd is opened before, to test reading an open file, too.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -47,7 +47,7 @@ static void try_processes(void)
 	print_result("setuid", setuid(1));
 }
 
-/* What the sandbox refuses to a thread that is started inside. */
+/* Attempts that the sandbox refuses to a thread that is started inside. */
 static void *try_in_thread(void *arg)
 {
 	(void)arg;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * write [-g GROUP] [-f FAMILY] [-l LEVEL] [-s BYTES] [-u] OUT: write an archive as a compiler
- * would, with the public headers alone.  -u is for scheme none; -s lets files have no more
- * than BYTES, as a full disk would.
+ * write [-g GROUP] [-f FAMILY] [-l LEVEL] [-s BYTES] [-u] OUT: write an archive as a
+ * compiler would, with only the public headers.  -u selects scheme none; -s limits files
+ * to BYTES, as a full disk would.
  *
  * A line of standard input is one object, its members separated by tabs:
- *   binary=KEY arch=ARCH file=DATA [type= path= target= mode=OCTAL chunk=N text:NAME=TEXT...]
- * What came of each is printed at once: "added", or the code and the words.  A line "abort"
- * ends the program without an archive, as does a failure to finish.
+ *   binary=KEY arch=ARCH file=DATA [type= path= target= mode=OCTAL chunk=N
+ *   text:NAME=TEXT...]
+ * The result of each is printed at once: "added", or the code and the message.  A line
+ * "abort" ends the program without an archive, as does a failure to finish.
  */
 #include <errno.h>
 #include <signal.h>
@@ -20,7 +21,7 @@
 
 #define TEXTS 16
 
-/* An object, and what is the program's own of it. */
+/* An object, and the program's own data about it. */
 struct line {
 	struct kpackx_object object;
 	struct kpackx_text texts[TEXTS];
@@ -110,7 +111,7 @@ static void add_line(kpackx_writer_t w, char *text)
 	free(l.data);
 }
 
-/* false: to be aborted. */
+/* Returns false if the program must abort. */
 static bool add_lines(kpackx_writer_t w)
 {
 	char *text = NULL;

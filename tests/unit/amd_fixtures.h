@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the tests of AMD's list share: its archives, made again from what is known of
- * them (names, architectures, sizes, first bytes), and a foreign program's way to ask for
- * code.  Of the library only the public headers are seen here.
+ * Shared by the tests of AMD's list: its archives, rebuilt from their known properties
+ * (names, architectures, sizes, first bytes), and look-ups as a foreign program makes
+ * them.  Only the library's public headers are used here.
  */
 #ifndef AMD_FIXTURES_H
 #define AMD_FIXTURES_H
@@ -24,7 +24,7 @@
 
 /* ---- archives ---- */
 
-/* An object: TEXT, then FILL up to SIZE bytes.  FX_DAMAGED as FILL: no proper frame. */
+/* An object: TEXT, then FILL up to SIZE bytes.  FX_DAMAGED as FILL: an invalid frame. */
 struct fx_object {
 	const char *key, *arch, *text;
 	size_t size;
@@ -72,7 +72,7 @@ static inline char *fx_path(const char *name, char out[FX_PATH])
 	return out;
 }
 
-/* Put a file of those bytes under its name, in place of what was there. */
+/* Put a file with these bytes under its name, replacing any existing file. */
 static inline void fx_write(const char *name, const void *data, size_t size)
 {
 	char path[FX_PATH], tmp[FX_PATH];
@@ -116,7 +116,7 @@ __attribute__((format(printf, 3, 4))) static inline void fx_say(char *text, size
 
 enum { FX_TEXT = 1 << 16 };
 
-/* The value of "toc"; objects of one key stand together. */
+/* The value of "toc"; objects of one key are together. */
 static inline void fx_toc(const struct fx_object *o, char out[FX_TEXT])
 {
 	out[0] = 0;
@@ -201,7 +201,7 @@ static inline void fx_unset_environment(void)
 	unsetenv("ROCM_KPACK_STRICT");
 }
 
-/* Of a group of tests: the directory with AMD's four archives. */
+/* Set up a group of tests: the directory with AMD's four archives. */
 static inline int fx_make(void **state)
 {
 	struct ab noop = fx_plain("gfx900X", "'gfx900', 'gfx906'", fx_noop);
@@ -238,7 +238,7 @@ static inline void fx_set_list(const char *name, const char *first, const char *
 	setenv(name, value, 1);
 }
 
-/* Of one test: nothing of an environment it set remains, even when it failed. */
+/* Tear down a test: unset all variables that it set, even if it failed. */
 static inline int fx_after(void **state)
 {
 	(void)state;
@@ -256,7 +256,7 @@ static inline kpack_archive_t fx_open(const char *name)
 	return archive;
 }
 
-/* What opening those bytes gives, which must leave the handle NULL when it fails. */
+/* The result of opening these bytes; a failure must leave the handle NULL. */
 static inline kpack_error_t fx_open_bytes(const struct ab *a, kpack_archive_t *archive)
 {
 	char path[FX_PATH];
@@ -286,7 +286,7 @@ static inline kpack_archive_t fx_accepted(struct ab *a)
 	return archive;
 }
 
-/* Is what was read the object? */
+/* Whether the bytes read are the object. */
 static inline bool fx_is(const void *data, size_t size, const struct fx_object *want)
 {
 	uint8_t *bytes = fx_bytes(want);
@@ -317,7 +317,7 @@ static inline void fx_check_no_kernel(kpack_archive_t archive, const char *key,
 	assert_true(!data && size == 7);
 }
 
-/* How many descriptors of this process lead below the directory. */
+/* The number of this process's descriptors that lead below the directory. */
 static inline size_t fx_open_files(void)
 {
 	DIR *fds = opendir("/proc/self/fd");
@@ -338,7 +338,7 @@ static inline size_t fx_open_files(void)
 
 /* ---- loading ---- */
 
-/* Bytes at the end of readable memory: whoever reads on is killed. */
+/* Bytes at the end of readable memory: reading past them kills the process. */
 struct fx_marker {
 	char *pages, *at;
 	size_t size, mapped;
@@ -380,7 +380,7 @@ static inline void fx_marker_free(struct fx_marker *m)
 	munmap(m->pages, m->mapped);
 }
 
-/* The marker of a binary NAME with search PATHS, a space between. */
+/* The marker of a binary NAME with search PATHS, separated by spaces. */
 static inline struct fx_marker fx_marker_of(const char *name, const char *paths)
 {
 	char text[4096] = "", path[FX_PATH];
@@ -402,14 +402,14 @@ static inline kpack_cache_t fx_cache(void)
 	return cache;
 }
 
-/* A look-up: of NAME#INDEX for ARCHS, in PATHS as its marker has them, spaces between. */
+/* A look-up of NAME#INDEX for ARCHS, in its marker's PATHS; spaces separate both. */
 struct fx_ask {
 	const char *name;
 	uint32_t index;
 	const char *archs, *paths;
 };
 
-/* Of a binary that stands in the directory.  May be called by any thread. */
+/* Look up for a binary in the directory.  May be called by any thread. */
 static inline kpack_error_t fx_load(kpack_cache_t cache, const struct fx_ask *q,
 				    void **data, size_t *size)
 {
@@ -449,7 +449,7 @@ static inline void fx_check_no_load(kpack_cache_t cache, const struct fx_ask *q,
 	assert_true(!data && size == 7);
 }
 
-/* The same with a cache of its own, made in the environment as it is now. */
+/* The same with a cache of its own, made in the current environment. */
 static inline void fx_loads(const struct fx_ask *q, const struct fx_object *want)
 {
 	kpack_cache_t cache = fx_cache();

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Archives for tests, made without a line of core.  The table of contents is
- * written down as text and packed by msgpack-c, so every field, order and lie is
- * visible in the test:
+ * Archives for tests, made without any of core's code.  The TOC is written as text and
+ * packed by msgpack-c, so every field, order and lie is visible in the test:
  *
  *   {'toc': {'lib/x.so#0': {'gfx1100': {'ordinal': 0, 'original_size': 4}}}}
  *
@@ -36,7 +35,7 @@ static inline const char *mp_space(const char *p)
 
 static inline const char *mp_pack_value(msgpack_packer *pk, const char *p);
 
-/* Values up to CLOSE; their number becomes *COUNT. */
+/* Pack values up to CLOSE; *COUNT gets their number. */
 static inline const char *mp_pack_values(msgpack_packer *pk, const char *p, char close,
 					 size_t *count)
 {
@@ -206,7 +205,7 @@ static inline size_t ab_put_frame(struct ab *a, const void *data, size_t size)
 	return n;
 }
 
-/* Append stored bytes with their length word; gives the ordinal. */
+/* Append stored bytes with their length word; returns the ordinal. */
 static inline uint32_t ab_stored(struct ab *a, const void *data, size_t size)
 {
 	ab_put32(a, (uint32_t)size);
@@ -226,7 +225,9 @@ static inline uint32_t ab_frame(struct ab *a, const void *data, size_t size)
 	return ordinal;
 }
 
-/* A seekable entry: frames of CHUNK bytes and the table, 12 bytes a row with CHECKSUMS. */
+/*
+ * A seekable entry: frames of CHUNK bytes and the table, 12 bytes a row with CHECKSUMS.
+ */
 static inline struct ab ab_seekable(const void *data, size_t size, size_t chunk,
 				    bool checksums)
 {
@@ -252,7 +253,7 @@ static inline struct ab ab_seekable(const void *data, size_t size, size_t chunk,
 	return out;
 }
 
-/* Pack the text at the end and let the header point there. */
+/* Pack the text at the end and set its offset in the header. */
 static inline void ab_toc_text(struct ab *a, const char *text)
 {
 	msgpack_sbuffer out;
@@ -283,7 +284,7 @@ __attribute__((format(printf, 2, 3))) static inline void ab_toc(struct ab *a,
 	free(text);
 }
 
-/* Bytes in hex, for x'..'; freed by the caller. */
+/* Bytes in hex, for x'..'; the caller frees them. */
 static inline char *ab_hex(const void *data, size_t size)
 {
 	char *text = malloc(2 * size + 1);
@@ -326,7 +327,7 @@ static inline char *ab_frame_index(const struct ab *a)
 	return hex;
 }
 
-/* Bytes that compress somewhat, the same for the same seed. */
+/* Bytes that compress somewhat, equal for equal seeds. */
 static inline uint8_t *ab_data(size_t size, uint32_t seed)
 {
 	uint8_t *data = malloc(size + 1);

@@ -119,7 +119,7 @@ static inline struct bytes zstd_frame(struct kp_span plain)
 	return out;
 }
 
-/* A CCOB header that says what it is told. */
+/* A CCOB header with the given values. */
 static inline void put_ccob_header(struct bytes *b, unsigned version, unsigned method,
 				   uint64_t size, uint64_t decoded)
 {

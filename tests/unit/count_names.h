@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* What a directory holds, for tests that nothing is left behind; after <cmocka.h>. */
+/*
+ * Count names in a directory, to test that nothing is left behind; include after
+ * <cmocka.h>.
+ */
 #ifndef COUNT_NAMES_H
 #define COUNT_NAMES_H
 
 #include <dirent.h>
 
-/* Names in DIR, hidden ones too. */
+/* The number of names in DIR, including hidden ones. */
 static int count_names(const char *dir)
 {
 	DIR *d = opendir(dir);

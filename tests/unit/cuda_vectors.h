@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/data/cuda, and scans of what is in memory, for tests. */
+/* Read tests/data/cuda, and scan bytes in memory, for tests. */
 #ifndef CUDA_VECTORS_H
 #define CUDA_VECTORS_H
 
@@ -69,7 +69,7 @@ static inline void assert_why(const char *text)
 		fail_msg("\"%s\" is not in \"%s\"", text, why.text);
 }
 
-/* The bytes of image NUMBER of what is in B; the caller frees them. */
+/* The bytes of image NUMBER of B's containers; the caller frees them. */
 static inline struct bytes load_image(const struct bytes *b,
 				      const struct kp_containers *list, size_t number)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Editions of archives whose tables a test writes down. */
+/* Editions of archives whose TOCs a test writes down. */
 #ifndef EDITION_BUILDER_H
 #define EDITION_BUILDER_H
 

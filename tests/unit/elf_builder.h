@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Handcrafted 64-bit little-endian ELF files for tests; any field can lie afterwards. */
+/*
+ * Build 64-bit little-endian ELF files for tests, which can falsify any field afterwards.
+ */
 #ifndef ELF_BUILDER_H
 #define ELF_BUILDER_H
 
@@ -8,7 +10,7 @@
 #include <unistd.h>
 #include "bundle_builder.h"
 
-/* Section number I+1 of the file; sh_offset is chosen, everything else is as told. */
+/* Section number I+1 of the file; sh_offset is computed, all other fields are given. */
 struct section {
 	const char *name;
 	uint32_t type;

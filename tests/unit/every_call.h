@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every public call on one open archive, for unit tests and for the fuzzer: what holds of
- * any archive that opens is checked with EVERY_CALL_CHECK, which is defined before this is
- * included.
+ * Make every public call on one open archive, for unit tests and for the fuzzer.
+ * Properties of all archives that open are checked with EVERY_CALL_CHECK, which must be
+ * defined before this is included.
  */
 #ifndef EVERY_CALL_H
 #define EVERY_CALL_H
@@ -21,7 +21,7 @@
 /* Larger entries are not read whole: inputs may state gigabytes. */
 enum { EVERY_CALL_LARGE = 1 << 20, EVERY_CALL_PART = 4096 };
 
-/* ERR is what a call on A returned: a failure has words, which can be shown. */
+/* Check ERR, which a call on A returned: a failure has a printable message. */
 static inline bool every_call_failed(kpack_archive_t a, kpack_error_t err)
 {
 	const char *text = kpack_get_last_error(a);
@@ -48,7 +48,7 @@ static inline void every_call_names(kpack_archive_t a)
 	EVERY_CALL_CHECK(every_call_failed(a, kpack_get_binary(a, n, &name)));
 }
 
-/* The list of NAME holds every key that NAME must find. */
+/* Check that the list of NAME has every key that NAME must find. */
 static inline void every_call_list(kpack_archive_t a, const char *name, const char *arch,
 				   const char *member)
 {
@@ -89,7 +89,7 @@ static inline void every_call_parts(kpack_archive_t a, size_t index,
 	free(buf);
 }
 
-/* Three ways to have it whole, and its parts. */
+/* Read an entry as a whole in three ways, and in parts. */
 static inline void every_call_read(kpack_archive_t a, size_t index,
 				   const struct kpackx_entry *e)
 {

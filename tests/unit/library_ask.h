@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Ask a library about a file that is made up: for tests of packer/library. */
+/* Query a library about a made-up file, for tests of packer/library. */
 #ifndef LIBRARY_ASK_H
 #define LIBRARY_ASK_H
 
@@ -53,7 +53,7 @@ static inline void asked_fini(struct asked *a)
 	library_object_fini(&a->object);
 }
 
-/* "gfx1100 gfx1101"; at most 400 bytes, which stay until the next call. */
+/* "gfx1100 gfx1101"; at most 400 bytes, valid until the next call. */
 static inline const char *asked_arches(const struct asked *a)
 {
 	static char text[400];
@@ -66,7 +66,7 @@ static inline const char *asked_arches(const struct asked *a)
 	return text;
 }
 
-/* The facts as JSON, which the caller frees. */
+/* The facts as JSON; the caller frees the text. */
 static inline char *facts_json(const struct facts *f)
 {
 	struct facts whole = {0};

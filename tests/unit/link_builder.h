@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Linked 64-bit ELF files for tests: sections in segments, with the addresses and offsets
- * that a linker would give them.  Say what there is, link_build() it, then write what
- * depends on addresses; any field can lie afterwards.
+ * that a linker would choose.  Describe the file, call link_build(), then write contents
+ * that depend on addresses; any field can be falsified afterwards.
  */
 #ifndef LINK_BUILDER_H
 #define LINK_BUILDER_H
@@ -21,9 +21,9 @@ struct link_section {
 	const char *name;
 	uint32_t type;
 	uint64_t flags;
-	size_t segment; /* number of the PT_LOAD it is in, or LINK_UNMAPPED */
+	size_t segment; /* number of the PT_LOAD that has the section, or LINK_UNMAPPED */
 	size_t size;
-	const void *content; /* NULL: bytes like no other section's */
+	const void *content; /* NULL: bytes that differ from any other section's */
 	uint64_t align;
 	uint64_t entsize;
 	const char *link;      /* name of the section that sh_link is for */
@@ -39,19 +39,19 @@ struct link_segment {
 	uint64_t file_size, memory_size;
 };
 
-/* A program header that is no PT_LOAD: for the sections from FIRST to LAST. */
+/* A program header other than PT_LOAD, for the sections from FIRST to LAST. */
 struct link_header {
 	uint32_t type, flags;
-	const char *first, *last; /* NULL: for nothing, or PT_PHDR */
+	const char *first, *last; /* NULL: no sections, or PT_PHDR */
 	uint64_t align;
-	bool to_page; /* its memory goes on to the end of the page */
+	bool to_page; /* its memory extends to the end of the page */
 };
 
 struct link {
 	uint16_t type, machine;
 	uint64_t base; /* address of the ELF header */
 	uint64_t page; /* p_align */
-	size_t spare;  /* bytes free behind the program headers */
+	size_t spare;  /* free bytes behind the program headers */
 	struct link_segment segments[LINK_SEGMENTS_MAX];
 	size_t n_segments;
 	struct link_header headers[LINK_HEADERS_MAX];
@@ -132,7 +132,10 @@ static inline void link_put_content(struct link *l, size_t i)
 		put_number(&l->file, 1 + ((i * 2654435761u + k * 40503u) >> 8) % 255, 1);
 }
 
-/* Section I at *VADDR or behind it; the first one of a segment says where that begins. */
+/*
+ * Place section I at *VADDR or behind it; the first section of a segment sets its
+ * beginning.
+ */
 static inline void link_place_mapped(struct link *l, size_t i, uint64_t *vaddr,
 				     bool is_first)
 {
@@ -342,7 +345,7 @@ static inline void link_write_ehdr(struct link *l)
 	memcpy(l->file.data, &h, sizeof(h));
 }
 
-/* The names come last of the sections, as .shstrtab. */
+/* The section names come last, as .shstrtab. */
 static inline void link_build(struct link *l)
 {
 	uint64_t vaddr;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* For tests of the loader: archives in a directory of their own, requests, and answers. */
+/*
+ * For tests of the loader: archives in a directory of their own, requests, and results.
+ */
 #ifndef LOADING_H
 #define LOADING_H
 
@@ -19,7 +21,7 @@
 
 static char dir[] = "/tmp/kpack-loader-XXXXXX";
 
-/* ---- what is looked into ---- */
+/* ---- archives ---- */
 
 struct object {
 	const char *key, *arch, *data; /* data NULL: a frame that does not decode */
@@ -46,7 +48,7 @@ static inline void text_add(char *text, size_t cap, const char *fmt, ...)
 	va_end(ap);
 }
 
-/* A file of those bytes in the directory, under its name at once. */
+/* Write a file with these bytes into the directory, atomically. */
 static inline void write_file(const char *name, const void *data, size_t size)
 {
 	char path[128], tmp[128];
@@ -61,7 +63,7 @@ static inline void write_file(const char *name, const void *data, size_t size)
 	assert_int_equal(rename(tmp, path), 0);
 }
 
-/* GFX_ARCHES as in the table of contents: "'a', 'b'". */
+/* GFX_ARCHES as in the TOC: "'a', 'b'". */
 static inline void write_archive(const char *name, const char *gfx_arches,
 				 const struct object *objects)
 {
@@ -109,9 +111,9 @@ static inline int remove_dir(void **state)
 	return system(command);
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
-/* What an archive builder's text packs to, at the end of readable memory. */
+/* Pack an archive builder's text, at the end of readable memory. */
 struct marker {
 	char *pages, *at;
 };
@@ -142,7 +144,7 @@ static inline void marker_free(struct marker *m)
 	munmap(m->pages, 2 * (size_t)sysconf(_SC_PAGESIZE));
 }
 
-/* A marker of NAME and the search paths in PATHS, a space between. */
+/* A marker of NAME and the search paths in PATHS, separated by spaces. */
 static inline struct marker marker_of(const char *name, const char *paths)
 {
 	char text[1024] = "", path[256];
@@ -167,7 +169,7 @@ static inline kpack_cache_t new_cache(void)
 struct request {
 	const char *name;
 	uint32_t index;
-	const char *archs; /* a space between */
+	const char *archs; /* separated by spaces */
 	const char *paths;
 	const char *data; /* NULL: CODE */
 	kpack_error_t code;
@@ -222,7 +224,7 @@ static inline void check_alone(const struct request *r)
 	kpack_cache_destroy(cache);
 }
 
-/* What NAME=VALUE makes of a request; @ in VALUE is the directory. */
+/* Apply NAME=VALUE to a request; @ in VALUE is the directory. */
 static inline void check_with(const char *name, const char *value,
 			      const struct request *r)
 {
@@ -239,7 +241,7 @@ static inline void check_with(const char *name, const char *value,
 	unsetenv(name);
 }
 
-/* The reason of a failure, word by word; @ is the directory with its slash. */
+/* Check the exact message of a failure; @ is the directory with its slash. */
 static inline void check_text(const struct request *r, const char *fmt)
 {
 	kpack_cache_t cache = new_cache();
@@ -257,7 +259,7 @@ static inline void check_text(const struct request *r, const char *fmt)
 	kpack_cache_destroy(cache);
 }
 
-/* N different files that are not there, each twice. */
+/* N different files that do not exist, each twice. */
 static inline char *missing_files(int n)
 {
 	char *list = NULL;
@@ -273,7 +275,10 @@ static inline char *missing_files(int n)
 
 /* ---- open files ---- */
 
-/* Descriptors of this process that lead to NAME in the directory; none goes to others. */
+/*
+ * The number of descriptors that lead to NAME in the directory; none may lead to other
+ * files.
+ */
 static inline size_t count_open(const char *name)
 {
 	DIR *fds = opendir("/proc/self/fd");

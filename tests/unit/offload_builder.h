@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Offload binaries byte by byte, as the format's description has them: nothing here is the
- * writer's.  Strings stand as they come, without sharing.
+ * Build offload binaries byte by byte, from the format's description, without our writer.
+ * Strings are written in order, without sharing.
  */
 #ifndef OFFLOAD_BUILDER_H
 #define OFFLOAD_BUILDER_H
@@ -62,7 +62,7 @@ static inline void ob_strings(struct ob *b, size_t at, const struct ob_entry *e,
 	}
 }
 
-/* One binary with N entries behind what is in B. */
+/* Append one binary with N entries to B. */
 static inline void ob_build(struct ob *b, unsigned version,
 			    const struct ob_entry *entries, size_t n)
 {
