@@ -110,9 +110,7 @@ struct parser {
 	bool names_open; /* after --databases NAME: more names may follow */
 };
 
-/*
- * --- single options ------------------------------------------------------------------
- */
+/* --- single options ------------------------------------------------------------------ */
 
 static int add_word(const char **list, size_t *n, const char *text)
 {
@@ -241,9 +239,7 @@ static int set_option(struct parser *p, int row, const char *arg)
 	return option_put(&cmd_split_wheel_help, row, &places[row], p->args, arg);
 }
 
-/*
- * --- all together --------------------------------------------------------------------
- */
+/* --- all together -------------------------------------------------------------------- */
 
 /* Take an operand.  Names of libraries may follow --databases as separate words. */
 static int set_operand(struct parser *p, char *text)
