@@ -233,7 +233,7 @@ static kpack_error_t check_one_text(const struct kpackx_text *t, struct kpackx_e
 	kp_text_escape(kp_span_str(t->name), shown, sizeof(shown));
 	KP_TRY(check_text(shown, t->text, why));
 	if (kp_metadata_is_field(t->name))
-		return INVALID(why, "%s is a reserved name, not one of a text", shown);
+		return INVALID(why, "%s: a field of the format has this name", shown);
 	return KPACK_SUCCESS;
 }
 

@@ -5,9 +5,7 @@
 #include "core/base/alloc.h"
 #include "core/base/hash.h"
 
-/*
- * --- architectures and types ----------------------------------------------------------
- */
+/* --- architectures and types -------------------------------------------------------- */
 
 static char *copy_text(struct kp_span s)
 {

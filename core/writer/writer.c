@@ -251,9 +251,7 @@ kpack_error_t kp_writer_add_entry(struct kp_writer *w, struct kp_span key,
 	return kp_entry_list_add(&w->entries, key, arch, entry, why);
 }
 
-/*
- * --- the end -------------------------------------------------------------------------
- */
+/* --- the end ------------------------------------------------------------------------ */
 
 static kpack_error_t write_header(struct kp_writer *w, uint64_t toc_offset,
 				  struct kpackx_error *why)

@@ -216,9 +216,7 @@ static bool replace_string(char **string, const char *text)
 	return *string || option_wrong(text, "out of memory");
 }
 
-/*
- * --- the meaning of each option ------------------------------------------------------
- */
+/* --- the meaning of each option ----------------------------------------------------- */
 
 static const char *value_of(const char *arg)
 {
