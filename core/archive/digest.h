@@ -7,7 +7,8 @@
 #include "core/toc/meta.h"
 
 struct kp_digest {
-	struct kp_hasher *hash; /* NULL: the entry has no xxh3, and every check succeeds */
+	struct kp_hasher
+		*hash; /* NULL: the entry has no xxh3, and every check succeeds */
 	uint8_t want[16];
 };
 

@@ -189,8 +189,7 @@ static kpack_error_t check_object(const struct kp_layout_image *image, size_t i,
 	struct kp_hash have = kp_hash_of(data, (size_t)image->size);
 	char arch[2 * KP_TARGET_TEXT_MAX];
 
-	if (!image->has_xxh3 ||
-	    memcmp(have.bytes, image->xxh3, sizeof(image->xxh3)) == 0)
+	if (!image->has_xxh3 || memcmp(have.bytes, image->xxh3, sizeof(image->xxh3)) == 0)
 		return KPACK_SUCCESS;
 	return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
 		       "layout: image %zu %s: not the object that was packed", i,

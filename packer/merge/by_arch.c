@@ -14,11 +14,11 @@
  * The maximum number of archives, ten times that of all GPUs.  Each costs a look at all
  * entries.
  */
-#define PARTS_MAX 1024
+#define OUTPUTS_MAX 1024
 
 /* An archive to be written. */
-struct arch_part {
-	struct parts *parts;
+struct arch_output {
+	struct arch_outputs *parts;
 	char *group, *arch, *file; /* owned */
 	unsigned volume;
 	size_t *numbers; /* of the sources */
@@ -28,17 +28,17 @@ struct arch_part {
 	struct kp_writer *writer;
 };
 
-struct parts {
-	const struct archive_parts_options *options;
+struct arch_outputs {
+	const struct merge_by_arch_options *options;
 	const struct merge_source *sources;
 	size_t n_sources;
 	char **groups; /* per source, owned */
 	unsigned *volumes;
-	struct arch_part **items; /* sorted by file name once all are known */
+	struct arch_output **items; /* sorted by file name once all are known */
 	size_t n, cap;
 };
 
-static void free_part(struct arch_part *part)
+static void free_part(struct arch_output *part)
 {
 	if (!part)
 		return;
@@ -52,7 +52,7 @@ static void free_part(struct arch_part *part)
 	free(part);
 }
 
-static void parts_fini(struct parts *p)
+static void parts_fini(struct arch_outputs *p)
 {
 	for (size_t i = 0; i < p->n; i++)
 		free_part(p->items[i]);
@@ -80,7 +80,7 @@ static unsigned volume_of(const char *path, struct kp_span group)
 	return number;
 }
 
-static kpack_error_t name_sources(struct parts *p, struct kpackx_error *why)
+static kpack_error_t name_sources(struct arch_outputs *p, struct kpackx_error *why)
 {
 	p->groups = calloc(p->n_sources + 1, sizeof(*p->groups));
 	p->volumes = calloc(p->n_sources + 1, sizeof(*p->volumes));
@@ -104,11 +104,11 @@ static kpack_error_t name_sources(struct parts *p, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-static struct arch_part *find_part(const struct parts *p, size_t source,
-				   struct kp_span arch)
+static struct arch_output *find_part(const struct arch_outputs *p, size_t source,
+				     struct kp_span arch)
 {
 	for (size_t i = p->n; i > 0; i--) {
-		struct arch_part *part = p->items[i - 1];
+		struct arch_output *part = p->items[i - 1];
 
 		if (part->volume == p->volumes[source] && kp_span_is(arch, part->arch) &&
 		    strcmp(part->group, p->groups[source]) == 0)
@@ -117,7 +117,7 @@ static struct arch_part *find_part(const struct parts *p, size_t source,
 	return NULL;
 }
 
-static kpack_error_t name_part(struct arch_part *part, struct kpackx_error *why)
+static kpack_error_t name_part(struct arch_output *part, struct kpackx_error *why)
 {
 	char *stem = NULL, shown[160];
 
@@ -135,10 +135,10 @@ static kpack_error_t name_part(struct arch_part *part, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t fill_part(struct arch_part *part, size_t source, struct kp_span arch,
-			       struct kpackx_error *why)
+static kpack_error_t fill_part(struct arch_output *part, size_t source,
+			       struct kp_span arch, struct kpackx_error *why)
 {
-	const struct parts *p = part->parts;
+	const struct arch_outputs *p = part->parts;
 
 	part->volume = p->volumes[source];
 	part->group = strdup(p->groups[source]);
@@ -150,14 +150,14 @@ static kpack_error_t fill_part(struct arch_part *part, size_t source, struct kp_
 	return name_part(part, why);
 }
 
-static kpack_error_t add_part(struct parts *p, size_t source, struct kp_span arch,
-			      struct arch_part **out, struct kpackx_error *why)
+static kpack_error_t add_part(struct arch_outputs *p, size_t source, struct kp_span arch,
+			      struct arch_output **out, struct kpackx_error *why)
 {
-	struct arch_part *part;
+	struct arch_output *part;
 
-	if (p->n == PARTS_MAX)
+	if (p->n == OUTPUTS_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "more than %d architectures", PARTS_MAX);
+			       "more than %d architectures", OUTPUTS_MAX);
 	if (!kp_grow(&p->items, p->n, &p->cap, sizeof(*p->items)))
 		return kp_fail_memory(why, p->n, "parts");
 	part = p->items[p->n] = calloc(1, sizeof(*part));
@@ -169,10 +169,10 @@ static kpack_error_t add_part(struct parts *p, size_t source, struct kp_span arc
 	return fill_part(part, source, arch, why);
 }
 
-static kpack_error_t add_entry(struct parts *p, size_t source, struct kp_span arch,
+static kpack_error_t add_entry(struct arch_outputs *p, size_t source, struct kp_span arch,
 			       struct kpackx_error *why)
 {
-	struct arch_part *part;
+	struct arch_output *part;
 
 	if (p->options->takes && !p->options->takes(p->options->takes_arg, arch))
 		return KPACK_SUCCESS;
@@ -188,8 +188,8 @@ static kpack_error_t add_entry(struct parts *p, size_t source, struct kp_span ar
 
 static int by_file(const void *a, const void *b)
 {
-	const struct arch_part *x = *(struct arch_part *const *)a,
-			       *y = *(struct arch_part *const *)b;
+	const struct arch_output *x = *(struct arch_output *const *)a,
+				 *y = *(struct arch_output *const *)b;
 
 	return strcmp(x->file, y->file);
 }
@@ -198,7 +198,7 @@ static int by_file(const void *a, const void *b)
  * Sort the parts by file name, and check that no two have the same: group "a.2" and the
  * second volume of group "a" would.
  */
-static kpack_error_t sort_parts(struct parts *p, struct kpackx_error *why)
+static kpack_error_t sort_parts(struct arch_outputs *p, struct kpackx_error *why)
 {
 	if (p->n == 0)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "no entries to take");
@@ -213,7 +213,7 @@ static kpack_error_t sort_parts(struct parts *p, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t list_parts(struct parts *p, struct kpackx_error *why)
+static kpack_error_t list_parts(struct arch_outputs *p, struct kpackx_error *why)
 {
 	KP_TRY(name_sources(p, why));
 	for (size_t i = 0; i < p->n_sources; i++) {
@@ -234,13 +234,13 @@ static kpack_error_t list_parts(struct parts *p, struct kpackx_error *why)
 
 static bool is_of_part(const void *arg, size_t source, const struct kp_entry_info *entry)
 {
-	const struct arch_part *part = arg;
+	const struct arch_output *part = arg;
 
 	(void)source;
 	return kp_span_is(entry->arch, part->arch);
 }
 
-static kpack_error_t check_not_existing(const struct parts *p, const char *dir,
+static kpack_error_t check_not_existing(const struct arch_outputs *p, const char *dir,
 					const char *file, struct kpackx_error *why)
 {
 	struct stat st;
@@ -258,10 +258,10 @@ static kpack_error_t check_not_existing(const struct parts *p, const char *dir,
 		     : KPACK_SUCCESS;
 }
 
-static kpack_error_t plan_part(const struct parts *p, struct arch_part *part,
+static kpack_error_t plan_part(const struct arch_outputs *p, struct arch_output *part,
 			       struct kpackx_error *why)
 {
-	const struct archive_parts_options *o = p->options;
+	const struct merge_by_arch_options *o = p->options;
 	struct merge_options options = {
 		.group = part->group,
 		.lazy = o->lazy,
@@ -280,7 +280,7 @@ static kpack_error_t plan_part(const struct parts *p, struct arch_part *part,
 }
 
 /* Check the sources for faults, which concern a whole source, not a part. */
-static kpack_error_t check_faults(const struct parts *p, struct kpackx_error *why)
+static kpack_error_t check_faults(const struct arch_outputs *p, struct kpackx_error *why)
 {
 	const struct kpack_archive *faulty = NULL;
 	size_t kept, counted;
@@ -301,7 +301,7 @@ static kpack_error_t check_faults(const struct parts *p, struct kpackx_error *wh
 }
 
 /* Plan every part, so that all clashes are reported. */
-static kpack_error_t plan_parts(const struct parts *p, const char *dir,
+static kpack_error_t plan_parts(const struct arch_outputs *p, const char *dir,
 				struct kpackx_error *why)
 {
 	kpack_error_t err = check_faults(p, why);
@@ -332,10 +332,10 @@ static kpack_error_t plan_parts(const struct parts *p, const char *dir,
 
 /* --- writing -------------------------------------------------------------------------- */
 
-static kpack_error_t publish_part(const struct parts *p, struct arch_part *part,
+static kpack_error_t publish_part(const struct arch_outputs *p, struct arch_output *part,
 				  struct kpackx_error *why)
 {
-	struct archive_part done = {
+	struct written_archive done = {
 		part->file, part->group, part->arch, part->volume, {0}};
 	kpack_error_t err = kp_writer_publish(part->writer, why);
 
@@ -349,11 +349,11 @@ static kpack_error_t publish_part(const struct parts *p, struct arch_part *part,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t write_some(const struct parts *p, size_t first, size_t end,
+static kpack_error_t write_some(const struct arch_outputs *p, size_t first, size_t end,
 				const char *dir, struct kpackx_error *why)
 {
 	for (size_t i = first; i < end; i++) {
-		struct arch_part *part = p->items[i];
+		struct arch_output *part = p->items[i];
 		kpack_error_t err =
 			merge_plan_write(part->plan, dir, part->file, &part->writer, why);
 
@@ -365,24 +365,24 @@ static kpack_error_t write_some(const struct parts *p, size_t first, size_t end,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t write_parts(const struct parts *p, const char *dir,
+static kpack_error_t write_parts(const struct arch_outputs *p, const char *dir,
 				 struct kpackx_error *why)
 {
 	KP_TRY(kp_mkdirs(dir, 0777, why));
-	for (size_t i = 0; i < p->n; i += ARCHIVE_PARTS_AT_ONCE) {
+	for (size_t i = 0; i < p->n; i += BY_ARCH_AT_ONCE) {
 		size_t left = p->n - i;
-		size_t n = left < ARCHIVE_PARTS_AT_ONCE ? left : ARCHIVE_PARTS_AT_ONCE;
+		size_t n = left < BY_ARCH_AT_ONCE ? left : BY_ARCH_AT_ONCE;
 
 		KP_TRY(write_some(p, i, i + n, dir, why));
 	}
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t archive_parts(const struct merge_source *sources, size_t n, const char *dir,
-			    const struct archive_parts_options *options,
+kpack_error_t merge_by_arch(const struct merge_source *sources, size_t n, const char *dir,
+			    const struct merge_by_arch_options *options,
 			    struct kpackx_error *why)
 {
-	struct parts p = {.options = options, .sources = sources, .n_sources = n};
+	struct arch_outputs p = {.options = options, .sources = sources, .n_sources = n};
 	kpack_error_t err = list_parts(&p, why);
 
 	if (!err)

@@ -12,7 +12,7 @@
 #include "merge.h"
 
 /* One archive that was written. */
-struct archive_part {
+struct written_archive {
 	const char *file; /* its name in the directory */
 	const char *group, *arch;
 	unsigned volume; /* from 1 */
@@ -20,7 +20,7 @@ struct archive_part {
 };
 
 /* All zero: the defaults. */
-struct archive_parts_options {
+struct merge_by_arch_options {
 	const char *group; /* group_name; NULL: the sources' own */
 	bool force;        /* replace existing archives */
 	bool lazy;         /* as in struct merge_options */
@@ -39,24 +39,24 @@ struct archive_parts_options {
 	/* Called before the first byte is copied, with the number of bytes in all. */
 	void (*begin)(void *arg, uint64_t bytes);
 	/* Called for each archive that has its name now, in order of names. */
-	void (*written)(void *arg, const struct archive_part *part);
+	void (*written)(void *arg, const struct written_archive *part);
 	void *arg;
 };
 
 /*
  * Write the archives of SOURCES, split, into the directory DIR, which is made if missing.
  * Everything is checked before anything is written, and no archive gets its name before
- * all are written (if there are more than ARCHIVE_PARTS_AT_ONCE: that many at a time).
+ * all are written (if there are more than BY_ARCH_AT_ONCE: that many at a time).
  * Errors of merge_plan_new and merge_plan_write; INVALID_ARGUMENT: a name already exists,
  * or an architecture gives no file name.
  */
-kpack_error_t archive_parts(const struct merge_source *sources, size_t n, const char *dir,
-			    const struct archive_parts_options *options,
+kpack_error_t merge_by_arch(const struct merge_source *sources, size_t n, const char *dir,
+			    const struct merge_by_arch_options *options,
 			    struct kpackx_error *why);
 
 /*
  * The number of archives that wait for their names at a time: each has two descriptors.
  */
-#define ARCHIVE_PARTS_AT_ONCE 200
+#define BY_ARCH_AT_ONCE 200
 
 #endif

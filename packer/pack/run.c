@@ -435,7 +435,7 @@ void packing_close(struct packing *p)
 	outcomes_close(&p->outcomes);
 	plan_close(&p->plan);
 	scan_close(&p->scan);
-	cache_parts_fini(&p->parts);
+	cache_files_fini(&p->parts);
 	free(p->archives);
 	free(p->inherit);
 	pack_args_fini(&p->args);

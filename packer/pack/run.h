@@ -35,7 +35,7 @@ struct packing_hooks {
 struct packing {
 	struct pack_args args;
 	struct scan scan;
-	struct cache_parts parts;
+	struct cache_files parts;
 	struct plan plan;
 	struct outcomes outcomes; /* empty when only archives are written */
 	struct archive_set *set;  /* NULL: there is nothing to store */

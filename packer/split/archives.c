@@ -75,7 +75,7 @@ static void begin_progress(void *arg, uint64_t bytes)
 		       !r->args->quiet && !r->args->json);
 }
 
-static void report_written(void *arg, const struct archive_part *part)
+static void report_written(void *arg, const struct written_archive *part)
 {
 	struct run *r = arg;
 
@@ -107,7 +107,7 @@ static bool takes_arch(const void *arg, struct kp_span arch)
 static kpack_error_t write_parts(struct run *r, struct kpackx_error *why)
 {
 	struct merge_source *sources = calloc(r->set.count + 1, sizeof(*sources));
-	const struct archive_parts_options options = {
+	const struct merge_by_arch_options options = {
 		.group = r->args->name,
 		.force = r->args->force,
 		.takes = r->args->targets ? takes_arch : NULL,
@@ -125,7 +125,7 @@ static kpack_error_t write_parts(struct run *r, struct kpackx_error *why)
 		return kp_fail_memory(why, r->set.count, "archives");
 	for (size_t i = 0; i < r->set.count; i++)
 		sources[i].archive = r->set.items[i];
-	err = archive_parts(sources, r->set.count, r->args->output, &options, why);
+	err = merge_by_arch(sources, r->set.count, r->args->output, &options, why);
 	progress_end(&r->report.progress);
 	merge_report_end(&r->report);
 	free(sources);

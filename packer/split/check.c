@@ -88,7 +88,7 @@ static struct expected expected_of(const struct split_prefix *i, size_t entry)
 static kpack_error_t expect_part(struct checker *c, const struct split_prefix *i,
 				 size_t number, struct kpackx_error *why)
 {
-	const struct split_part *part = &i->parts.items[number];
+	const struct output_tree *part = &i->parts.items[number];
 	const struct split_tree *tree = split_tree_of(c->s, part->name);
 	const char *prefix = i->prefix->path;
 
@@ -122,7 +122,7 @@ static kpack_error_t expect_prefix(struct checker *c, const struct split_prefix 
 		KP_TRY(expect_part(c, i, k, why));
 	for (size_t k = 0; k < scan->n_entries; k++)
 		if (S_ISDIR(scan->entries[k].mode) &&
-		    i->parts.part_of[k] == i->parts.generic)
+		    i->parts.tree_of[k] == i->parts.generic)
 			KP_TRY(expect_path(c, generic, i->prefix->path,
 					   scan->entries[k].relative, expected_of(i, k),
 					   why));
@@ -406,7 +406,7 @@ static kpack_error_t check_contents(struct checker *c, struct kpackx_error *why)
 /* --- archives ---------------------------------------------------------------------- */
 
 static kpack_error_t check_archive(const struct split *s, const struct split_prefix *i,
-				   const struct split_part *part, const char *name,
+				   const struct output_tree *part, const char *name,
 				   struct stored_check *stored, struct kpackx_error *why)
 {
 	char *relative, *path = NULL;
@@ -430,7 +430,7 @@ static kpack_error_t check_archives(const struct split *s, const struct split_pr
 	kpack_error_t err = stored_check_new(&i->packing, &stored, why);
 
 	for (size_t k = 0; k < i->parts.count; k++) {
-		const struct split_part *part = &i->parts.items[k];
+		const struct output_tree *part = &i->parts.items[k];
 
 		for (size_t n = 0; n < part->n_archives && !err; n++)
 			err = check_archive(s, i, part, part->archives[n], stored, why);

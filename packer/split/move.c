@@ -80,7 +80,7 @@ static size_t first_link(const struct move *m, size_t entry)
 	const struct scan_entry *entries = m->i->packing.scan.entries;
 	size_t i = entries[entry].first;
 
-	while (i != entry && m->i->parts.part_of[i] != m->part)
+	while (i != entry && m->i->parts.tree_of[i] != m->part)
 		i = entries[i].next_link;
 	return i;
 }
@@ -124,7 +124,7 @@ static kpack_error_t move_entry(struct move *m, size_t entry, struct kpackx_erro
 	const struct scan_entry *e = &m->i->packing.scan.entries[entry];
 
 	KP_TRY(make_parent(m, e->relative, why));
-	if (m->i->parts.part_of[e->first] == m->part)
+	if (m->i->parts.tree_of[e->first] == m->part)
 		return call_on_both(m, e->relative, rename_one, why);
 	return copy_apart(m, entry, why);
 }
@@ -146,7 +146,7 @@ static kpack_error_t move_archive(struct move *m, const char *name,
 
 static kpack_error_t move_part(struct move *m, struct kpackx_error *why)
 {
-	const struct split_part *part = &m->i->parts.items[m->part];
+	const struct output_tree *part = &m->i->parts.items[m->part];
 
 	for (size_t i = 0; i < part->n_entries; i++)
 		KP_TRY(move_entry(m, part->entries[i], why));
@@ -183,7 +183,7 @@ static kpack_error_t remove_emptied(const struct split *s, const struct split_pr
 		const struct scan_entry *e = &scan->entries[k];
 
 		had_archives |= strcmp(e->relative, KP_ARCHIVES_DIR) == 0;
-		if (S_ISDIR(e->mode) && i->parts.part_of[k] == PARTITION_NONE)
+		if (S_ISDIR(e->mode) && i->parts.tree_of[k] == PARTITION_NONE)
 			KP_TRY(remove_dir(s, i, e->relative, false, why));
 	}
 	return had_archives ? KPACK_SUCCESS
@@ -232,7 +232,7 @@ kpack_error_t split_move(const struct split *s, const struct split_prefix *i,
 bool split_contributes(const struct split_prefix *i, const char *part)
 {
 	size_t number = partition_find(&i->parts, part);
-	const struct split_part *p;
+	const struct output_tree *p;
 
 	if (number == PARTITION_NONE)
 		return false;

@@ -2,7 +2,7 @@
 #include "old_archive.h"
 #include <stdlib.h>
 #include "packer/pack/archives/inherited_archives.h"
-#include "part_name.h"
+#include "output_name.h"
 #include "partition.h"
 #include "core/base/text.h"
 #include "core/archive/naming.h"
@@ -57,12 +57,12 @@ static char *choose_part(const struct kpack_archive *archive,
 		return strdup(family->name);
 	if (own_family(archive, a, &own)) {
 		name = strndup((const char *)own.data, own.size);
-		part = name ? strdup(part_name_of_code(families, name)) : NULL;
+		part = name ? strdup(output_name_of_code(families, name)) : NULL;
 		free(name);
 		return part;
 	}
 	a->family = false;
-	return strdup(a->n_arches == 1 ? part_name_of_code(families, a->arches[0])
+	return strdup(a->n_arches == 1 ? output_name_of_code(families, a->arches[0])
 				       : KP_ARCH_GENERIC);
 }
 

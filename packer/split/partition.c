@@ -2,25 +2,25 @@
 #include "partition_internal.h"
 #include <stdlib.h>
 #include "old_archive.h"
-#include "part_name.h"
+#include "output_name.h"
 #include "core/target/target.h"
 
 struct builder {
 	const struct packing *p;
 	struct partition *out;
-	size_t *part_of; /* indices of items before these are sorted */
+	size_t *tree_of; /* indices of items before these are sorted */
 };
 
 /* --- files ------------------------------------------------------------------------- */
 
-static kpack_error_t add_base_arches(struct split_part *part,
+static kpack_error_t add_base_arches(struct output_tree *part,
 				     const struct library_object *o,
 				     struct kpackx_error *why)
 {
 	char base[KP_TARGET_TEXT_MAX];
 
 	for (size_t i = 0; i < o->n_arches; i++) {
-		part_name_base(o, i, base);
+		output_name_base(o, i, base);
 		KP_TRY(partition_add_arch(part, base, why));
 	}
 	return KPACK_SUCCESS;
@@ -30,7 +30,7 @@ static kpack_error_t add_base_arches(struct split_part *part,
 static kpack_error_t place_file(struct builder *b, const struct library_object *o,
 				size_t *number, struct kpackx_error *why)
 {
-	const struct family *family = part_name_family(&b->p->args.families, o);
+	const struct family *family = output_name_family(&b->p->args.families, o);
 	char base[KP_TARGET_TEXT_MAX];
 	const char *name;
 
@@ -40,8 +40,8 @@ static kpack_error_t place_file(struct builder *b, const struct library_object *
 	if (family)
 		name = family->name;
 	else if (*o->family)
-		name = part_name_known(o->family);
-	else if (part_name_common(o, base))
+		name = output_name_known(o->family);
+	else if (output_name_common(o, base))
 		name = base;
 	else
 		return KPACK_SUCCESS;
@@ -58,8 +58,8 @@ static kpack_error_t place_files(struct builder *b, struct kpackx_error *why)
 		const struct library_object *o = scan->found.objects[i];
 		size_t entry = scan->file_entries[i];
 
-		if (o && b->part_of[entry] != PARTITION_NONE)
-			KP_TRY(place_file(b, o, &b->part_of[entry], why));
+		if (o && b->tree_of[entry] != PARTITION_NONE)
+			KP_TRY(place_file(b, o, &b->tree_of[entry], why));
 	}
 	return KPACK_SUCCESS;
 }
@@ -86,12 +86,12 @@ static kpack_error_t place_archives_there(struct builder *b, struct kpackx_error
 		struct old_archive archive;
 		kpack_error_t err;
 
-		if (b->part_of[i] != b->out->generic ||
+		if (b->tree_of[i] != b->out->generic ||
 		    !old_archive_is(&scan->entries[i]) ||
 		    old_archive_open(scan->entries[i].path, &b->p->args.families,
 				     &archive, NULL))
 			continue;
-		err = place_old(b, &archive, &b->part_of[i], why);
+		err = place_old(b, &archive, &b->tree_of[i], why);
 		old_archive_close(&archive);
 		if (err)
 			return err;
@@ -126,7 +126,7 @@ static bool leaves_directory(const struct builder *b, size_t entry)
 {
 	enum fate fate = b->p->outcomes.items[entry].fate;
 
-	return b->part_of[entry] == b->out->generic || fate == FATE_PACKED ||
+	return b->tree_of[entry] == b->out->generic || fate == FATE_PACKED ||
 	       fate == FATE_LEFT_OUT;
 }
 
@@ -154,7 +154,7 @@ static void place_directories(struct builder *b)
 {
 	for (size_t i = b->p->scan.n_entries; i-- > 0;)
 		if (S_ISDIR(b->p->scan.entries[i].mode) && is_generic_dir(b, i))
-			b->part_of[i] = b->out->generic;
+			b->tree_of[i] = b->out->generic;
 }
 
 /* --- all of it --------------------------------------------------------------------- */
@@ -166,15 +166,15 @@ static int by_text(const void *a, const void *b)
 
 static int by_name(const void *a, const void *b)
 {
-	return strcmp(((const struct split_part *)a)->name,
-		      ((const struct split_part *)b)->name);
+	return strcmp(((const struct output_tree *)a)->name,
+		      ((const struct output_tree *)b)->name);
 }
 
 /* Sort the lists of each output tree. */
 static void sort_lists(struct partition *out)
 {
 	for (size_t i = 0; i < out->count; i++) {
-		struct split_part *part = &out->items[i];
+		struct output_tree *part = &out->items[i];
 
 		if (part->n_arches)
 			qsort(part->arches, part->n_arches, sizeof(char *), by_text);
@@ -183,7 +183,7 @@ static void sort_lists(struct partition *out)
 	}
 }
 
-/* Sort the output trees by name, and update the indices in part_of. */
+/* Sort the output trees by name, and update the indices in tree_of. */
 static kpack_error_t sort_parts(struct builder *b, struct kpackx_error *why)
 {
 	struct partition *out = b->out;
@@ -197,8 +197,8 @@ static kpack_error_t sort_parts(struct builder *b, struct kpackx_error *why)
 	for (size_t i = 0; ok && i < out->count; i++)
 		now[i] = partition_find(out, before[i]);
 	for (size_t i = 0; ok && i < n; i++)
-		if (b->part_of[i] != PARTITION_NONE)
-			b->part_of[i] = now[b->part_of[i]];
+		if (b->tree_of[i] != PARTITION_NONE)
+			b->tree_of[i] = now[b->tree_of[i]];
 	free(before);
 	free(now);
 	out->generic = partition_find(out, KP_ARCH_GENERIC);
@@ -207,9 +207,9 @@ static kpack_error_t sort_parts(struct builder *b, struct kpackx_error *why)
 }
 
 /* The output tree that lists ENTRY; or NULL. */
-static struct split_part *part_with(const struct builder *b, size_t entry)
+static struct output_tree *part_with(const struct builder *b, size_t entry)
 {
-	size_t number = b->part_of[entry];
+	size_t number = b->tree_of[entry];
 
 	return number == PARTITION_NONE || S_ISDIR(b->p->scan.entries[entry].mode)
 		       ? NULL
@@ -219,7 +219,7 @@ static struct split_part *part_with(const struct builder *b, size_t entry)
 static kpack_error_t list_entries(struct builder *b, struct kpackx_error *why)
 {
 	size_t n = b->p->scan.n_entries;
-	struct split_part *part;
+	struct output_tree *part;
 
 	for (size_t i = 0; i < n; i++)
 		if ((part = part_with(b, i)))
@@ -241,13 +241,13 @@ static kpack_error_t build_partition(struct builder *b, struct kpackx_error *why
 {
 	const struct scan *scan = &b->p->scan;
 
-	b->part_of = malloc((scan->n_entries + 1) * sizeof(*b->part_of));
-	b->out->part_of = b->part_of;
-	if (!b->part_of)
+	b->tree_of = malloc((scan->n_entries + 1) * sizeof(*b->tree_of));
+	b->out->tree_of = b->tree_of;
+	if (!b->tree_of)
 		return kp_fail_memory(why, scan->n_entries, "files");
 	KP_TRY(partition_take(b->out, KP_ARCH_GENERIC, false, &b->out->generic, why));
 	for (size_t i = 0; i < scan->n_entries; i++)
-		b->part_of[i] = is_there(b->p, i) ? b->out->generic : PARTITION_NONE;
+		b->tree_of[i] = is_there(b->p, i) ? b->out->generic : PARTITION_NONE;
 	KP_TRY(place_files(b, why));
 	KP_TRY(place_archives_there(b, why));
 	place_directories(b);

@@ -17,11 +17,11 @@
 
 #include "packer/pack/run.h"
 
-/* Not assigned to any output tree: see part_of. */
+/* Not assigned to any output tree: see tree_of. */
 #define PARTITION_NONE SIZE_MAX
 
 /* The files and archives of one prefix that go into one output tree. */
-struct split_part {
+struct output_tree {
 	char *name;    /* "generic", "gfx90a:xnack+", or a family's name */
 	bool family;   /* of --family, of AOTriton, or of an archive */
 	char **arches; /* of its code or files, canonical, sorted; empty for generic */
@@ -35,7 +35,7 @@ struct split_part {
 };
 
 struct partition {
-	struct split_part *items; /* sorted by name; only the generic one may be empty */
+	struct output_tree *items; /* sorted by name; only the generic one may be empty */
 	size_t count;
 	size_t generic; /* index of the generic one */
 	/*
@@ -43,7 +43,7 @@ struct partition {
 	 * packed, or a directory whose contents all go to other output trees, which make
 	 * it themselves).
 	 */
-	size_t *part_of;
+	size_t *tree_of;
 };
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "partition_internal.h"
 #include <stdlib.h>
-#include "part_name.h"
+#include "output_name.h"
 #include "packer/pack/archives/volume.h"
 #include "core/archive/naming.h"
 
@@ -17,7 +17,7 @@ static const char *written_name(const struct packing *p, const char *file)
 	return NULL;
 }
 
-static kpack_error_t add_name(struct split_part *part, const char *name,
+static kpack_error_t add_name(struct output_tree *part, const char *name,
 			      struct kpackx_error *why)
 {
 	const char **bigger;
@@ -50,7 +50,7 @@ static kpack_error_t place_archive(const struct packing *p, struct partition *ou
 				   const char *place, unsigned volume,
 				   struct kpackx_error *why)
 {
-	const char *part = part_name_of_code(&p->args.families, place), *name;
+	const char *part = output_name_of_code(&p->args.families, place), *name;
 	bool family = part != place;
 	size_t number;
 	char *file;
@@ -81,7 +81,7 @@ static kpack_error_t list_member(const struct packing *p, struct partition *out,
 				 const char *place, const char *arch,
 				 struct kpackx_error *why)
 {
-	const char *name = part_name_of_code(&p->args.families, place);
+	const char *name = output_name_of_code(&p->args.families, place);
 	size_t number = partition_find(out, name);
 
 	if (number == PARTITION_NONE || number == out->generic)

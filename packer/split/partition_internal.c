@@ -24,7 +24,7 @@ static kpack_error_t check_name(const char *name, struct kpackx_error *why)
 kpack_error_t partition_take(struct partition *out, const char *name, bool family,
 			     size_t *number, struct kpackx_error *why)
 {
-	struct split_part *bigger;
+	struct output_tree *bigger;
 
 	*number = partition_find(out, name);
 	if (*number != PARTITION_NONE)
@@ -34,14 +34,14 @@ kpack_error_t partition_take(struct partition *out, const char *name, bool famil
 	if (!bigger)
 		return kp_fail_memory(why, sizeof(*bigger), "output trees");
 	out->items = bigger;
-	bigger[out->count] = (struct split_part){.name = strdup(name), .family = family};
+	bigger[out->count] = (struct output_tree){.name = strdup(name), .family = family};
 	if (!bigger[out->count].name)
 		return kp_fail_memory(why, strlen(name), "output trees");
 	*number = out->count++;
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t partition_add_arch(struct split_part *part, const char *arch,
+kpack_error_t partition_add_arch(struct output_tree *part, const char *arch,
 				 struct kpackx_error *why)
 {
 	char **bigger;
@@ -60,7 +60,7 @@ kpack_error_t partition_add_arch(struct split_part *part, const char *arch,
 	return KPACK_SUCCESS;
 }
 
-static void part_fini(struct split_part *part)
+static void part_fini(struct output_tree *part)
 {
 	for (size_t i = 0; i < part->n_arches; i++)
 		free(part->arches[i]);
@@ -75,6 +75,6 @@ void partition_close(struct partition *partition)
 	for (size_t i = 0; i < partition->count; i++)
 		part_fini(&partition->items[i]);
 	free(partition->items);
-	free(partition->part_of);
+	free(partition->tree_of);
 	*partition = (struct partition){0};
 }

@@ -14,7 +14,7 @@ struct sums {
 	uint64_t bytes;
 };
 
-static const struct split_part *part_in(const struct split_prefix *i, const char *name)
+static const struct output_tree *part_in(const struct split_prefix *i, const char *name)
 {
 	size_t number = partition_find(&i->parts, name);
 
@@ -53,7 +53,7 @@ static struct sums sum_up(const struct split *s, const struct split_tree *tree)
 
 	for (size_t i = 0; i < s->n_items; i++) {
 		const struct split_prefix *prefix = &s->items[i];
-		const struct split_part *part = part_in(prefix, tree->part);
+		const struct output_tree *part = part_in(prefix, tree->part);
 
 		for (size_t k = 0; part && k < part->n_entries; k++)
 			sums.bytes += entry_size(prefix, part->entries[k]);
@@ -156,7 +156,7 @@ static json_t *json_tree(const struct split *s, const struct split_tree *tree)
 
 	for (size_t i = 0; i < s->n_items; i++) {
 		const struct split_prefix *prefix = &s->items[i];
-		const struct split_part *part = part_in(prefix, tree->part);
+		const struct output_tree *part = part_in(prefix, tree->part);
 
 		if (!part || !split_contributes(prefix, tree->part))
 			continue;

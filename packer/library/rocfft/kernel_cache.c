@@ -63,7 +63,7 @@ bool kernel_cache_named(const char *path, char arch[KP_TARGET_TEXT_MAX])
 
 /* --- parts ---------------------------------------------------------------------------- */
 
-static void fini_part(struct cache_part *part)
+static void fini_part(struct cache_file *part)
 {
 	kp_outfile_close(&part->file);
 	for (size_t i = 0; i < part->n_objects; i++)
@@ -74,12 +74,12 @@ static void fini_part(struct cache_part *part)
 	free(part->key);
 }
 
-void cache_parts_fini(struct cache_parts *parts)
+void cache_files_fini(struct cache_files *parts)
 {
 	for (size_t i = 0; i < parts->count; i++)
 		fini_part(&parts->items[i]);
 	free(parts->items);
-	*parts = (struct cache_parts){0};
+	*parts = (struct cache_files){0};
 }
 
 /* A path that opens FILE; if it has no name, that of its descriptor in /proc/self/fd. */
@@ -93,11 +93,11 @@ static char *path_of(const struct kp_outfile *file, const char *dir)
 }
 
 /* Add a part of CACHE with an empty file in the directory TMP; takes over KEY. */
-static kpack_error_t new_part(struct cache_parts *parts, const char *tmp,
-			      const char *cache, char *key, struct cache_part **out,
+static kpack_error_t new_part(struct cache_files *parts, const char *tmp,
+			      const char *cache, char *key, struct cache_file **out,
 			      struct kpackx_error *why)
 {
-	struct cache_part *part;
+	struct cache_file *part;
 	kpack_error_t err;
 
 	if (!key || !kp_grow(&parts->items, parts->count, &parts->cap, sizeof(*part))) {
@@ -105,7 +105,7 @@ static kpack_error_t new_part(struct cache_parts *parts, const char *tmp,
 		return kp_fail_memory(why, sizeof(*part), "a file");
 	}
 	part = &parts->items[parts->count++];
-	*part = (struct cache_part){.key = key, .cache = cache};
+	*part = (struct cache_file){.key = key, .cache = cache};
 	snprintf(parts->called, sizeof(parts->called), "a temporary file in %.400s", tmp);
 	err = kp_outfile_open(&part->file, tmp, "kernels", 0600, why);
 	if (err)
@@ -193,7 +193,7 @@ static char *path_beside(const char *path, const char *arch)
 }
 
 static kpack_error_t describe_part(const struct cache *c, const struct cache_arch *arch,
-				   struct cache_part *part, struct kpackx_error *why)
+				   struct cache_file *part, struct kpackx_error *why)
 {
 	struct cache_summary own = c->summary;
 	struct library_object *o = calloc(1, sizeof(*o));
@@ -228,10 +228,10 @@ static kpack_error_t describe_part(const struct cache *c, const struct cache_arc
 }
 
 static kpack_error_t split_off(const struct cache *c, const struct cache_arch *arch,
-			       const char *tmp, struct cache_parts *parts,
+			       const char *tmp, struct cache_files *parts,
 			       struct kpackx_error *why)
 {
-	struct cache_part *part;
+	struct cache_file *part;
 
 	KP_TRY(new_part(parts, tmp, c->path, path_beside(c->path, arch->text), &part,
 			why));
@@ -241,7 +241,7 @@ static kpack_error_t split_off(const struct cache *c, const struct cache_arch *a
 }
 
 kpack_error_t kernel_cache_split(const char *disk, const char *path, const char *tmp,
-				 struct cache_parts *parts, struct kpackx_error *why)
+				 struct cache_files *parts, struct kpackx_error *why)
 {
 	struct cache *c = NULL;
 	kpack_error_t err = cache_open(disk, path, &c, why);
@@ -261,10 +261,10 @@ static char *rows_key(const char *path)
 	return asprintf(&key, "%s@rows", path) < 0 ? NULL : key;
 }
 
-static kpack_error_t add_rows(struct cache *c, const char *tmp, struct cache_parts *parts,
+static kpack_error_t add_rows(struct cache *c, const char *tmp, struct cache_files *parts,
 			      struct kpackx_error *why)
 {
-	struct cache_part *part;
+	struct cache_file *part;
 
 	KP_TRY(new_part(parts, tmp, c->path, rows_key(c->path), &part, why));
 	KP_TRY(kernel_rows_write(c->file, parts->called, part, why));
@@ -275,7 +275,7 @@ static kpack_error_t add_rows(struct cache *c, const char *tmp, struct cache_par
 }
 
 kpack_error_t kernel_cache_rows(const char *disk, const char *path, const char *tmp,
-				struct cache_parts *parts, struct kpackx_error *why)
+				struct cache_files *parts, struct kpackx_error *why)
 {
 	struct cache *c = NULL;
 	kpack_error_t err = cache_open(disk, path, &c, why);

@@ -7,9 +7,9 @@
 #include "packer/library/library.h"
 
 /* A file made from a kernel cache, and the objects of it to store. */
-struct cache_part {
+struct cache_file {
 	struct kp_outfile file; /* temporary: never published */
-	char *disk;             /* to open it, until cache_parts_fini */
+	char *disk;             /* to open it, until cache_files_fini */
 	char *key;              /* the path by which it is ordered among files */
 	const char *cache;      /* path of the cache; borrowed */
 	int64_t *hip_versions;  /* per object, if objects are rows; else NULL */
@@ -17,13 +17,13 @@ struct cache_part {
 	size_t n_objects;
 };
 
-struct cache_parts {
-	struct cache_part *items;
+struct cache_files {
+	struct cache_file *items;
 	size_t count, cap;
 	char called[440]; /* what error messages call any of their files */
 };
 
-void cache_parts_fini(struct cache_parts *parts);
+void cache_files_fini(struct cache_files *parts);
 
 /* Whether PATH has the name of a rocFFT kernel cache, and a directory where one is
  * expected.  ARCH: the canonical target ID in the name; "" for the cache of all GPUs. */
@@ -39,7 +39,7 @@ bool kernel_cache_named(const char *path, char arch[KP_TARGET_TEXT_MAX]);
  * SQLite.  The caller must finish PARTS in any case.
  */
 kpack_error_t kernel_cache_split(const char *disk, const char *path, const char *tmp,
-				 struct cache_parts *parts, struct kpackx_error *why);
+				 struct cache_files *parts, struct kpackx_error *why);
 
 /*
  * Add one part with the code of all rows.  Each row is an object with the key
@@ -52,6 +52,6 @@ kpack_error_t kernel_cache_split(const char *disk, const char *path, const char 
  * row without a name or code, or with other code than a part has for it.
  */
 kpack_error_t kernel_cache_rows(const char *disk, const char *path, const char *tmp,
-				struct cache_parts *parts, struct kpackx_error *why);
+				struct cache_files *parts, struct kpackx_error *why);
 
 #endif

@@ -142,7 +142,7 @@ static kpack_error_t add_rows(struct writer *w, struct sqlite_rows *rows,
 }
 
 kpack_error_t kernel_rows_write(struct sqlite_file *f, const char *called,
-				struct cache_part *part, struct kpackx_error *why)
+				struct cache_file *part, struct kpackx_error *why)
 {
 	struct writer w = {.file = &part->file, .called = called};
 	struct sqlite_rows *rows = NULL;

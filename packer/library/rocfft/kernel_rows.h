@@ -15,6 +15,6 @@
  * columns that are not part of the key get equal keys.
  */
 kpack_error_t kernel_rows_write(struct sqlite_file *f, const char *called,
-				struct cache_part *part, struct kpackx_error *why);
+				struct cache_file *part, struct kpackx_error *why);
 
 #endif

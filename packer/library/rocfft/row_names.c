@@ -5,7 +5,7 @@
 
 struct named {
 	struct library_object *object;
-	const struct cache_part *part;
+	const struct cache_file *part;
 	int64_t hip_version;
 	size_t place; /* its number among all rows */
 };
@@ -13,7 +13,7 @@ struct named {
 struct names {
 	struct named *items;
 	size_t count;
-	const struct cache_part *last; /* the part whose rows are not renamed yet */
+	const struct cache_file *last; /* the part whose rows are not renamed yet */
 };
 
 /* --- keys ----------------------------------------------------------------------------- */
@@ -138,7 +138,7 @@ static kpack_error_t name_all(const struct names *names, struct kpackx_error *wh
 }
 
 /* Close the gaps of removed rows. */
-static void close_gaps(struct cache_part *part)
+static void close_gaps(struct cache_file *part)
 {
 	size_t n = 0;
 
@@ -150,7 +150,7 @@ static void close_gaps(struct cache_part *part)
 	part->n_objects = n;
 }
 
-static void list_part(struct names *names, const struct cache_part *part)
+static void list_part(struct names *names, const struct cache_file *part)
 {
 	for (size_t i = 0; part->hip_versions && i < part->n_objects; i++) {
 		names->items[names->count] = (struct named){
@@ -159,9 +159,9 @@ static void list_part(struct names *names, const struct cache_part *part)
 	}
 }
 
-kpack_error_t row_names_tell_apart(struct cache_parts *parts, struct kpackx_error *why)
+kpack_error_t row_names_tell_apart(struct cache_files *parts, struct kpackx_error *why)
 {
-	struct cache_part *last = &parts->items[parts->count - 1];
+	struct cache_file *last = &parts->items[parts->count - 1];
 	struct names names = {.last = last};
 	kpack_error_t err;
 	size_t n = 1;

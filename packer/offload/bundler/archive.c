@@ -35,7 +35,7 @@ struct job {
 struct member {
 	const char *name;
 	struct kp_source src;
-	struct bundler_parts parts;
+	struct bundler_contents parts;
 };
 
 /* ---- names ---- */
@@ -109,13 +109,13 @@ static int fetch_entry(struct job *j, struct member *m, size_t image,
 	struct kpackx_error why = {0};
 	uint64_t before = j->spooled.size;
 
-	if (bundler_parts_is_mark(&m->parts, image)) {
+	if (bundler_contents_is_mark(&m->parts, image)) {
 		if (bundler_object_strip(j->b, &m->src, NULL, &j->spooled))
 			return 1;
 		*out = spooled_since(j, before);
 		return 0;
 	}
-	if (bundler_parts_open(&m->parts, image, out, &why))
+	if (bundler_contents_open(&m->parts, image, out, &why))
 		return bundler_fail_file(j->b, m->name, &why);
 	/* the archive stays open: bytes in it need not be copied */
 	if (out->fd == j->in.fd && out->fd >= 0)
@@ -219,7 +219,7 @@ static int check_member(struct job *j, struct member *m)
 static int open_member(struct job *j, struct member *m, bool *skip)
 {
 	struct kpackx_error why = {0};
-	kpack_error_t err = bundler_parts_read(j->b, &m->src, &m->parts, &why);
+	kpack_error_t err = bundler_contents_read(j->b, &m->src, &m->parts, &why);
 
 	*skip = err == KPACK_ERROR_NOT_IMPLEMENTED && bundler_is_object(&m->src);
 	if (*skip)
@@ -238,7 +238,7 @@ static int visit_member(struct job *j, struct member *m,
 	if (status || skip)
 		return status;
 	status = visit(j, m);
-	bundler_parts_free(&m->parts);
+	bundler_contents_free(&m->parts);
 	return status;
 }
 

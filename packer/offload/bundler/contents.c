@@ -145,7 +145,7 @@ static kpack_error_t decode_text(const struct bundler *b, const struct kp_source
 }
 
 static kpack_error_t read_text(const struct bundler *b, bool compressed,
-			       struct bundler_parts *p, struct kpackx_error *why)
+			       struct bundler_contents *p, struct kpackx_error *why)
 {
 	if (compressed) {
 		KP_TRY(decode_text(b, &p->src, &p->loaded, why));
@@ -157,7 +157,7 @@ static kpack_error_t read_text(const struct bundler *b, bool compressed,
 
 /* ---- objects ---- */
 
-static kpack_error_t read_object(struct bundler_parts *p, struct kpackx_error *why)
+static kpack_error_t read_object(struct bundler_contents *p, struct kpackx_error *why)
 {
 	size_t n = strlen(SECTION_PREFIX);
 	kpack_error_t err = KPACK_SUCCESS;
@@ -184,7 +184,7 @@ static kpack_error_t read_object(struct bundler_parts *p, struct kpackx_error *w
 	return err;
 }
 
-bool bundler_parts_is_mark(struct bundler_parts *p, size_t number)
+bool bundler_contents_is_mark(struct bundler_contents *p, size_t number)
 {
 	const struct kp_image *image = &p->list.images[number];
 	uint8_t byte;
@@ -210,7 +210,7 @@ static const struct kp_format *format_of(struct kp_span head, bool first)
 	return !first && format && format->in_hip_fatbin ? format : NULL;
 }
 
-static kpack_error_t tell_ccob(const struct bundler *b, struct bundler_parts *p,
+static kpack_error_t tell_ccob(const struct bundler *b, struct bundler_contents *p,
 			       const struct kp_container *c, struct kpackx_error *why)
 {
 	struct kp_payload payload;
@@ -222,7 +222,7 @@ static kpack_error_t tell_ccob(const struct bundler *b, struct bundler_parts *p,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t add_bundle(const struct bundler *b, struct bundler_parts *p,
+static kpack_error_t add_bundle(const struct bundler *b, struct bundler_contents *p,
 				uint64_t pos, struct kp_span head,
 				const struct kp_format *format, struct kpackx_error *why)
 {
@@ -238,7 +238,7 @@ static kpack_error_t add_bundle(const struct bundler *b, struct bundler_parts *p
 	return tell_ccob(b, p, &p->list.items[p->list.count - 1], why);
 }
 
-static kpack_error_t read_binary(const struct bundler *b, struct bundler_parts *p,
+static kpack_error_t read_binary(const struct bundler *b, struct bundler_contents *p,
 				 struct kpackx_error *why)
 {
 	const struct kp_format *format;
@@ -263,7 +263,7 @@ static kpack_error_t read_binary(const struct bundler *b, struct bundler_parts *
 
 /* ---- all forms ---- */
 
-static kpack_error_t read_parts(const struct bundler *b, struct bundler_parts *p,
+static kpack_error_t read_parts(const struct bundler *b, struct bundler_contents *p,
 				struct kpackx_error *why)
 {
 	bool objects = strcmp(b->type, "o") == 0 || strcmp(b->type, "a") == 0;
@@ -279,20 +279,21 @@ static kpack_error_t read_parts(const struct bundler *b, struct bundler_parts *p
 						     : read_binary(b, p, why);
 }
 
-kpack_error_t bundler_parts_read(const struct bundler *b, const struct kp_source *src,
-				 struct bundler_parts *out, struct kpackx_error *why)
+kpack_error_t bundler_contents_read(const struct bundler *b, const struct kp_source *src,
+				    struct bundler_contents *out,
+				    struct kpackx_error *why)
 {
 	kpack_error_t err;
 
-	*out = (struct bundler_parts){.src = *src, .loaded_number = KP_NOWHERE};
+	*out = (struct bundler_contents){.src = *src, .loaded_number = KP_NOWHERE};
 	out->loaded.source = kp_source_memory(NULL, 0);
 	err = read_parts(b, out, why);
 	if (err)
-		bundler_parts_free(out);
+		bundler_contents_free(out);
 	return err;
 }
 
-void bundler_parts_free(struct bundler_parts *p)
+void bundler_contents_free(struct bundler_contents *p)
 {
 	kp_containers_fini(&p->list);
 	kp_payload_fini(&p->loaded);
@@ -301,7 +302,7 @@ void bundler_parts_free(struct bundler_parts *p)
 /*
  * Set OUT to the payload of container NUMBER; P keeps the payload that was decoded last.
  */
-static kpack_error_t open_container(struct bundler_parts *p, size_t number,
+static kpack_error_t open_container(struct bundler_contents *p, size_t number,
 				    struct kp_source *out, struct kpackx_error *why)
 {
 	const struct kp_container *c = &p->list.items[number];
@@ -320,8 +321,8 @@ static kpack_error_t open_container(struct bundler_parts *p, size_t number,
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t bundler_parts_open(struct bundler_parts *p, size_t number,
-				 struct kp_source *out, struct kpackx_error *why)
+kpack_error_t bundler_contents_open(struct bundler_contents *p, size_t number,
+				    struct kp_source *out, struct kpackx_error *why)
 {
 	const struct kp_image *image = &p->list.images[number];
 	struct kp_source whole = p->src;

@@ -9,7 +9,7 @@
 #include "bundler.h"
 #include "core/format/format.h"
 
-struct bundler_parts {
+struct bundler_contents {
 	struct kp_source src; /* what the images' or the containers' offsets refer to */
 	struct kp_containers list; /* images with an ID are the entries */
 	bool object;               /* entries are sections */
@@ -32,15 +32,16 @@ bool bundler_is_object(const struct kp_source *src);
  * NOT_IMPLEMENTED: an object of a kind whose sections are not read.  On failure OUT is
  * empty.
  */
-kpack_error_t bundler_parts_read(const struct bundler *b, const struct kp_source *src,
-				 struct bundler_parts *out, struct kpackx_error *why);
-void bundler_parts_free(struct bundler_parts *parts);
+kpack_error_t bundler_contents_read(const struct bundler *b, const struct kp_source *src,
+				    struct bundler_contents *out,
+				    struct kpackx_error *why);
+void bundler_contents_free(struct bundler_contents *parts);
 
 /* Set OUT to the bytes of image NUMBER, valid until the next call. */
-kpack_error_t bundler_parts_open(struct bundler_parts *parts, size_t number,
-				 struct kp_source *out, struct kpackx_error *why);
+kpack_error_t bundler_contents_open(struct bundler_contents *parts, size_t number,
+				    struct kp_source *out, struct kpackx_error *why);
 
 /* Whether image NUMBER of an object is one NUL byte: it stands for the object itself. */
-bool bundler_parts_is_mark(struct bundler_parts *parts, size_t number);
+bool bundler_contents_is_mark(struct bundler_contents *parts, size_t number);
 
 #endif

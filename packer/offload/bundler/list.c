@@ -5,7 +5,7 @@
 #include "contents.h"
 #include "core/format/ar_archive.h"
 
-static void print_ids(const struct bundler_parts *parts)
+static void print_ids(const struct bundler_contents *parts)
 {
 	for (size_t i = 0; i < parts->list.n_images; i++) {
 		if (!parts->list.images[i].id)
@@ -18,16 +18,16 @@ static void print_ids(const struct bundler_parts *parts)
 static int list_bundle(const struct bundler *b, const char *name,
 		       const struct kp_source *src)
 {
-	struct bundler_parts parts;
+	struct bundler_contents parts;
 	struct kpackx_error why = {0};
 
-	if (bundler_parts_read(b, src, &parts, &why))
+	if (bundler_contents_read(b, src, &parts, &why))
 		return bundler_fail_parts(b, "input", name, src, &why);
 	print_ids(&parts);
 	if (parts.ignored)
 		llvm_warning(b->tool, "'%s': the last %llu bytes are no bundle", name,
 			     (unsigned long long)parts.ignored);
-	bundler_parts_free(&parts);
+	bundler_contents_free(&parts);
 	return 0;
 }
 

@@ -15,7 +15,7 @@ struct job {
 	const struct bundler *b;
 	const char *input;
 	struct bundler_input in;
-	struct bundler_parts parts;
+	struct bundler_contents parts;
 	size_t *taken;   /* by target: an image, or NONE */
 	size_t n_open;   /* targets that have no entry yet */
 	size_t repeated; /* entries with the ID of an earlier entry */
@@ -181,10 +181,10 @@ static int write_entry(struct job *j, size_t image, struct kp_sink *sink)
 	struct kpackx_error why = {0};
 	struct kp_source bytes;
 
-	if (bundler_parts_is_mark(&j->parts, image))
+	if (bundler_contents_is_mark(&j->parts, image))
 		return bundler_object_strip(j->b, &j->parts.src,
 					    j->in.regular ? j->input : NULL, sink);
-	if (bundler_parts_open(&j->parts, image, &bytes, &why) ||
+	if (bundler_contents_open(&j->parts, image, &bytes, &why) ||
 	    kp_sink_copy(sink, &bytes, &why))
 		return bundler_fail_file(j->b, j->input, &why);
 	return 0;
@@ -247,10 +247,10 @@ static int read_and_go_on(struct job *j)
 	if (!bundler_type_known(j->b->type))
 		return llvm_error(j->b->tool, "'%s': invalid file type specified",
 				  j->b->type);
-	if (bundler_parts_read(j->b, &j->in.src, &j->parts, &why))
+	if (bundler_contents_read(j->b, &j->in.src, &j->parts, &why))
 		return bundler_fail_parts(j->b, "input", j->input, &j->in.src, &why);
 	status = choose_and_write(j);
-	bundler_parts_free(&j->parts);
+	bundler_contents_free(&j->parts);
 	return status;
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* The parts in the order of the text; a key may occur in several of them. */
-struct parts {
+struct fields {
 	struct kp_span *keys, *values;
 	size_t count;
 };
@@ -19,7 +19,7 @@ static size_t count_parts(const char *text)
 	return n;
 }
 
-static void split_parts(const char *text, struct parts *parts)
+static void split_parts(const char *text, struct fields *parts)
 {
 	for (;;) {
 		size_t n = strcspn(text, ","), key = strcspn(text, "=");
@@ -34,7 +34,7 @@ static void split_parts(const char *text, struct parts *parts)
 	}
 }
 
-static bool is_first(const struct parts *parts, size_t number)
+static bool is_first(const struct fields *parts, size_t number)
 {
 	for (size_t i = 0; i < number; i++)
 		if (kp_span_eq(parts->keys[i], parts->keys[number]))
@@ -46,7 +46,7 @@ static bool is_first(const struct parts *parts, size_t number)
  * Add the key of part FIRST, its first occurrence, with the key's values joined by
  * commas.
  */
-static kpack_error_t add_joined(const struct parts *parts, size_t first,
+static kpack_error_t add_joined(const struct fields *parts, size_t first,
 				struct kp_pairs *out, struct kpackx_error *why)
 {
 	kpack_error_t err;
@@ -73,7 +73,7 @@ static kpack_error_t add_joined(const struct parts *parts, size_t first,
 }
 
 /* Add a pair to OUT for each key, in the order of LLVM's table. */
-static kpack_error_t add_all(const struct parts *parts, enum llvm_hash hash,
+static kpack_error_t add_all(const struct fields *parts, enum llvm_hash hash,
 			     struct kp_pairs *out, struct kpackx_error *why)
 {
 	struct kp_span *keys = calloc(parts->count, sizeof(*keys));
@@ -103,8 +103,8 @@ kpack_error_t image_arguments_read(const char *text, enum llvm_hash hash,
 				   struct kp_pairs *out, struct kpackx_error *why)
 {
 	size_t n = count_parts(text);
-	struct parts parts = {.keys = calloc(n, sizeof(*parts.keys)),
-			      .values = calloc(n, sizeof(*parts.values))};
+	struct fields parts = {.keys = calloc(n, sizeof(*parts.keys)),
+			       .values = calloc(n, sizeof(*parts.values))};
 	kpack_error_t err;
 
 	*out = (struct kp_pairs){0};

@@ -33,7 +33,7 @@ static void store_nothing(struct input *in)
 }
 
 static kpack_error_t split_one(struct input *in, bool databases, bool rows,
-			       struct cache_parts *parts, struct kpackx_error *why)
+			       struct cache_files *parts, struct kpackx_error *why)
 {
 	size_t before;
 
@@ -52,7 +52,7 @@ static kpack_error_t split_one(struct input *in, bool databases, bool rows,
  * Find the file of a part in the tree, which may have a cache for one GPU besides that
  * for all.
  */
-static kpack_error_t find_file(const struct scan *scan, const struct cache_part *part,
+static kpack_error_t find_file(const struct scan *scan, const struct cache_file *part,
 			       bool *found, struct kpackx_error *why)
 {
 	struct kp_source ours =
@@ -75,11 +75,11 @@ static kpack_error_t find_file(const struct scan *scan, const struct cache_part 
 }
 
 static kpack_error_t add_parts(struct scan *scan, size_t entry,
-			       const struct cache_parts *parts, size_t first,
+			       const struct cache_files *parts, size_t first,
 			       struct kpackx_error *why)
 {
 	for (size_t i = first; i < parts->count; i++) {
-		const struct cache_part *part = &parts->items[i];
+		const struct cache_file *part = &parts->items[i];
 		bool found;
 
 		KP_TRY(find_file(scan, part, &found, why));
@@ -92,7 +92,7 @@ static kpack_error_t add_parts(struct scan *scan, size_t entry,
 }
 
 kpack_error_t rocfft_caches_split(struct scan *scan, bool databases, bool rows,
-				  struct cache_parts *parts, struct kpackx_error *why)
+				  struct cache_files *parts, struct kpackx_error *why)
 {
 	size_t n = scan->n_inputs;
 

@@ -12,7 +12,7 @@
  * cache.  PARTS, which is zeroed, must outlive the scan.  Errors name the file.
  */
 kpack_error_t rocfft_caches_split(struct scan *scan, bool databases, bool rows,
-				  struct cache_parts *parts, struct kpackx_error *why);
+				  struct cache_files *parts, struct kpackx_error *why);
 
 /*
  * Whether PATH, which is not stored, is a kernel cache that SCAN stores in the other

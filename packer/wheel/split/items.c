@@ -45,7 +45,7 @@ struct adder {
 	struct wheel_items *list;
 	struct wheel_source *source;
 	/* Per item of the partition: its output wheel; NULL: the host wheel. */
-	const struct wheel_part **parts;
+	const struct device_wheel **devices;
 };
 
 /*
@@ -76,15 +76,15 @@ static kpack_error_t add_inside(struct adder *a, struct wheel_item *item,
 				const char *inside, struct kpackx_error *why)
 {
 	const struct packing *p = &a->source->packing;
-	size_t entry, part;
+	size_t entry, device;
 
 	if (!wheel_source_entry(a->source, inside, &entry))
 		return kp_fail(why, KPACK_ERROR_IO_ERROR, "%s: it disappeared",
 			       item->path);
-	part = a->source->partition.part_of[entry];
-	if (part == PARTITION_NONE)
+	device = a->source->partition.tree_of[entry];
+	if (device == PARTITION_NONE)
 		return KPACK_SUCCESS;
-	item->part = a->parts[part];
+	item->device = a->devices[device];
 	item->database = p->scan.entries[entry].database;
 	if (p->outcomes.items[entry].fate == FATE_CONVERTED) {
 		item->kind = WHEEL_ITEM_BINARY;
@@ -122,13 +122,14 @@ static kpack_error_t add_members(struct adder *a, struct kpackx_error *why)
 /* --- archives ---------------------------------------------------------------------- */
 
 static kpack_error_t add_archive(struct adder *a, const char *name,
-				 const struct wheel_part *part, struct kpackx_error *why)
+				 const struct device_wheel *device,
+				 struct kpackx_error *why)
 {
 	const char *overlay = a->source->overlay;
 	struct wheel_item item = {.kind = WHEEL_ITEM_ARCHIVE,
 				  .source = a->source,
 				  .mode = 0644,
-				  .part = part};
+				  .device = device};
 	kpack_error_t err = KPACK_SUCCESS;
 
 	if (asprintf(&item.path, "%s%s" KP_ARCHIVES_DIR "/%s", overlay,
@@ -153,7 +154,7 @@ static kpack_error_t add_archives(struct adder *a, struct kpackx_error *why)
 	for (size_t i = 0; i < partition->count; i++)
 		for (size_t k = 0; k < partition->items[i].n_archives; k++)
 			KP_TRY(add_archive(a, partition->items[i].archives[k],
-					   a->parts[i], why));
+					   a->devices[i], why));
 	return KPACK_SUCCESS;
 }
 
@@ -172,8 +173,9 @@ static bool is_asked(const struct families *families, const char *name)
  * Find the device wheel of a kernel database's family; its members are those of its
  * files.
  */
-static kpack_error_t find_family(struct wheel_parts *parts, const struct split_part *from,
-				 struct wheel_part **out, struct kpackx_error *why)
+static kpack_error_t find_family(struct device_wheels *devices,
+				 const struct output_tree *from,
+				 struct device_wheel **out, struct kpackx_error *why)
 {
 	char(*arches)[KP_TARGET_TEXT_MAX] = calloc(from->n_arches + 1, sizeof(*arches));
 	kpack_error_t err;
@@ -182,42 +184,43 @@ static kpack_error_t find_family(struct wheel_parts *parts, const struct split_p
 		return kp_fail_memory(why, from->n_arches, "architectures");
 	for (size_t i = 0; i < from->n_arches; i++)
 		snprintf(arches[i], sizeof(arches[i]), "%s", from->arches[i]);
-	err = wheel_parts_family(parts, from->name, arches, from->n_arches, out, why);
+	err = device_wheels_family(devices, from->name, arches, from->n_arches, out, why);
 	free(arches);
 	return err;
 }
 
-static kpack_error_t find_part(struct wheel_parts *parts, const struct split_part *from,
-			       struct wheel_part **out, struct kpackx_error *why)
+static kpack_error_t find_part(struct device_wheels *devices,
+			       const struct output_tree *from, struct device_wheel **out,
+			       struct kpackx_error *why)
 {
 	if (!from->family)
-		return wheel_parts_arch(parts, from->name, out, why);
-	if (!is_asked(parts->families, from->name))
-		return find_family(parts, from, out, why);
+		return device_wheels_arch(devices, from->name, out, why);
+	if (!is_asked(devices->families, from->name))
+		return find_family(devices, from, out, why);
 	for (size_t i = 0; i < from->n_arches; i++)
-		KP_TRY(wheel_parts_arch(parts, from->arches[i], out, why));
+		KP_TRY(device_wheels_arch(devices, from->arches[i], out, why));
 	return KPACK_SUCCESS;
 }
 
-static bool has_something(const struct split_part *part)
+static bool has_something(const struct output_tree *device)
 {
-	return part->n_entries || part->n_archives;
+	return device->n_entries || device->n_archives;
 }
 
-static kpack_error_t find_parts(struct adder *a, struct wheel_parts *parts,
+static kpack_error_t find_parts(struct adder *a, struct device_wheels *devices,
 				struct kpackx_error *why)
 {
 	const struct partition *partition = &a->source->partition;
 
-	a->parts = calloc(partition->count + 1, sizeof(struct wheel_part *));
-	if (!a->parts)
+	a->devices = calloc(partition->count + 1, sizeof(struct device_wheel *));
+	if (!a->devices)
 		return kp_fail_memory(why, partition->count, "device wheels");
 	for (size_t i = 0; i < partition->count; i++) {
-		struct wheel_part *part = NULL;
+		struct device_wheel *device = NULL;
 
 		if (i != partition->generic && has_something(&partition->items[i]))
-			KP_TRY(find_part(parts, &partition->items[i], &part, why));
-		a->parts[i] = part;
+			KP_TRY(find_part(devices, &partition->items[i], &device, why));
+		a->devices[i] = device;
 	}
 	return KPACK_SUCCESS;
 }
@@ -225,16 +228,16 @@ static kpack_error_t find_parts(struct adder *a, struct wheel_parts *parts,
 /* --- all --------------------------------------------------------------------------- */
 
 kpack_error_t wheel_items_add(struct wheel_items *list, struct wheel_source *source,
-			      struct wheel_parts *parts, struct kpackx_error *why)
+			      struct device_wheels *devices, struct kpackx_error *why)
 {
 	struct adder a = {.list = list, .source = source};
-	kpack_error_t err = find_parts(&a, parts, why);
+	kpack_error_t err = find_parts(&a, devices, why);
 
 	if (!err)
 		err = add_members(&a, why);
 	if (!err)
 		err = add_archives(&a, why);
-	free(a.parts);
+	free(a.devices);
 	return err;
 }
 

@@ -6,7 +6,7 @@
 #ifndef PACKER_WHEEL_SPLIT_ITEMS_H
 #define PACKER_WHEEL_SPLIT_ITEMS_H
 
-#include "parts.h"
+#include "device_wheels.h"
 #include "source.h"
 
 enum wheel_item_kind {
@@ -23,8 +23,8 @@ struct wheel_item {
 	char *disk;    /* file with the bytes; NULL: they are in the source */
 	unsigned mode;
 	bool database;
-	bool last;                     /* in .dist-info, which wheels have at the end */
-	const struct wheel_part *part; /* the output wheel; NULL: the host wheel */
+	bool last; /* in .dist-info, which wheels have at the end */
+	const struct device_wheel *device; /* the output wheel; NULL: the host wheel */
 };
 
 struct wheel_items {
@@ -38,7 +38,7 @@ struct wheel_items {
  * files whose bytes are now in archives only.
  */
 kpack_error_t wheel_items_add(struct wheel_items *list, struct wheel_source *source,
-			      struct wheel_parts *parts, struct kpackx_error *why);
+			      struct device_wheels *devices, struct kpackx_error *why);
 /* Sort them as wheels have them; equal paths in the order of their sources. */
 void wheel_items_sort(struct wheel_items *list);
 void wheel_items_fini(struct wheel_items *list);

@@ -48,31 +48,33 @@ static kpack_error_t name_extra(struct wheel_extra *e, const char *prefix,
 }
 
 static kpack_error_t add_extra(struct extras *list, const char *prefix, const char *name,
-			       const struct wheel_part *part, struct kpackx_error *why)
+			       const struct device_wheel *device,
+			       struct kpackx_error *why)
 {
-	struct wheel_extra e = {.part = part};
+	struct wheel_extra e = {.device = device};
 
 	KP_TRY(name_extra(&e, prefix, name, why));
 	return keep_extra(list, &e, why);
 }
 
 static kpack_error_t add_both(struct extras *list, const char *name,
-			      const struct wheel_part *part, struct kpackx_error *why)
+			      const struct device_wheel *device, struct kpackx_error *why)
 {
-	KP_TRY(add_extra(list, "device-", name, part, why));
-	return add_extra(list, "", name, part, why);
+	KP_TRY(add_extra(list, "device-", name, device, why));
+	return add_extra(list, "", name, device, why);
 }
 
 /*
  * False if PART is a database's family that other device wheels need: it gets no extra.
  */
-static bool is_asked_for(const struct wheel_parts *parts, const struct wheel_part *part)
+static bool is_asked_for(const struct device_wheels *devices,
+			 const struct device_wheel *device)
 {
-	if (part->kind != WHEEL_PART_GROUP)
+	if (device->kind != DEVICE_WHEEL_GROUP)
 		return true;
-	for (size_t i = 0; i < parts->count; i++)
-		for (size_t k = 0; k < parts->items[i]->n_needs; k++)
-			if (parts->items[i]->needs[k] == part)
+	for (size_t i = 0; i < devices->count; i++)
+		for (size_t k = 0; k < devices->items[i]->n_needs; k++)
+			if (devices->items[i]->needs[k] == device)
 				return false;
 	return true;
 }
@@ -111,7 +113,7 @@ static kpack_error_t add_gpu(struct extras *list, const struct wheel_metadata *m
 	struct wheel_extra e = {0};
 
 	snprintf(e.gpu, sizeof(e.gpu), "%.*s", (int)gpu.size, (const char *)gpu.data);
-	if (!wheel_parts_suffix(e.gpu, suffix))
+	if (!device_wheels_suffix(e.gpu, suffix))
 		return KPACK_SUCCESS;
 	KP_TRY(name_extra(&e, prefix, suffix, why));
 	if (is_taken(list, e.name) || has_extra(&m->host->metadata, e.name))
@@ -156,13 +158,13 @@ static kpack_error_t check_twice(const struct extras *list, struct kpackx_error 
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t add_parts(struct extras *list, const struct wheel_parts *parts,
+static kpack_error_t add_parts(struct extras *list, const struct device_wheels *devices,
 			       struct kpackx_error *why)
 {
-	for (size_t i = 0; i < parts->count; i++)
-		if (is_asked_for(parts, parts->items[i]))
-			KP_TRY(add_both(list, parts->items[i]->suffix, parts->items[i],
-					why));
+	for (size_t i = 0; i < devices->count; i++)
+		if (is_asked_for(devices, devices->items[i]))
+			KP_TRY(add_both(list, devices->items[i]->suffix,
+					devices->items[i], why));
 	return KPACK_SUCCESS;
 }
 
@@ -170,12 +172,12 @@ static kpack_error_t add_parts(struct extras *list, const struct wheel_parts *pa
 static kpack_error_t add_all_gpus(struct extras *list, const struct wheel_metadata *m,
 				  const char *prefix, struct kpackx_error *why)
 {
-	for (size_t i = 0; i < m->parts->count; i++) {
-		const struct wheel_part *part = m->parts->items[i];
+	for (size_t i = 0; i < m->devices->count; i++) {
+		const struct device_wheel *device = m->devices->items[i];
 
-		for (size_t k = 0; is_asked_for(m->parts, part) && k < part->n_arches;
-		     k++)
-			KP_TRY(add_gpus(list, m, prefix, part->arches[k], why));
+		for (size_t k = 0;
+		     is_asked_for(m->devices, device) && k < device->n_arches; k++)
+			KP_TRY(add_gpus(list, m, prefix, device->arches[k], why));
 	}
 	return KPACK_SUCCESS;
 }
@@ -184,7 +186,7 @@ static kpack_error_t all_extras(const struct wheel_metadata *m, struct extras *l
 				struct kpackx_error *why)
 {
 	KP_TRY(add_extra(list, "", "device-all", NULL, why));
-	KP_TRY(add_parts(list, m->parts, why));
+	KP_TRY(add_parts(list, m->devices, why));
 	if (m->variants) {
 		KP_TRY(add_extra(list, "", "device", NULL, why));
 		list->items[list->count - 1].variants = true;
@@ -263,15 +265,15 @@ static void put_extra(FILE *f, const struct wheel_metadata *m,
 		put_pin(f, m->variants, version, e->name);
 		return;
 	}
-	if (e->part) {
-		put_pin(f, e->part->dist, version, e->name);
-		for (size_t i = 0; i < e->part->n_needs; i++)
-			put_pin(f, e->part->needs[i]->dist, version, e->name);
+	if (e->device) {
+		put_pin(f, e->device->dist, version, e->name);
+		for (size_t i = 0; i < e->device->n_needs; i++)
+			put_pin(f, e->device->needs[i]->dist, version, e->name);
 		return;
 	}
-	for (size_t i = 0; i < m->parts->count; i++)
-		if (!*e->gpu || wheel_part_serves(m->parts->items[i], e->gpu))
-			put_pin(f, m->parts->items[i]->dist, version, e->name);
+	for (size_t i = 0; i < m->devices->count; i++)
+		if (!*e->gpu || device_wheel_serves(m->devices->items[i], e->gpu))
+			put_pin(f, m->devices->items[i]->dist, version, e->name);
 }
 
 /* Fail if the host already has an extra NAME, which may mean something else. */
@@ -359,15 +361,15 @@ bool wheel_requirement_ok(const char *text)
 }
 
 /* Print TEXT with its placeholders replaced; for a family, skip a TEXT that has any. */
-static void put_requirement(FILE *f, const char *text, const struct wheel_part *part)
+static void put_requirement(FILE *f, const char *text, const struct device_wheel *device)
 {
 	const char *at = strstr(text, PLACEHOLDER);
 
-	if (at && part->kind != WHEEL_PART_TARGET)
+	if (at && device->kind != DEVICE_WHEEL_TARGET)
 		return;
 	fputs("Requires-Dist: ", f);
 	for (; at; at = strstr(text, PLACEHOLDER)) {
-		fprintf(f, "%.*s%s", (int)(at - text), text, part->suffix);
+		fprintf(f, "%.*s%s", (int)(at - text), text, device->suffix);
 		text = at + strlen(PLACEHOLDER);
 	}
 	fprintf(f, "%s\n", text);
@@ -390,41 +392,41 @@ static void put_inherited(FILE *f, const struct metadata_text *m)
 }
 
 static void put_device(FILE *f, const struct wheel_metadata *m, const char *dist,
-		       const struct wheel_part *part)
+		       const struct device_wheel *device)
 {
 	const struct dist_info *host = m->host;
 
 	fprintf(f, "Metadata-Version: 2.4\nName: %s\nVersion: %s\n", dist, host->version);
-	fprintf(f, "Summary: GPU code of %s for %s\n", host->name, part->name);
+	fprintf(f, "Summary: GPU code of %s for %s\n", host->name, device->name);
 	put_inherited(f, &host->metadata);
 	put_pin(f, host->name, host->version, NULL);
-	for (size_t i = 0; i < part->n_needs; i++)
-		put_pin(f, part->needs[i]->dist, host->version, NULL);
+	for (size_t i = 0; i < device->n_needs; i++)
+		put_pin(f, device->needs[i]->dist, host->version, NULL);
 	for (size_t i = 0; i < m->n_requires; i++)
-		put_requirement(f, m->requires[i], part);
+		put_requirement(f, m->requires[i], device);
 }
 
 kpack_error_t wheel_metadata_device(const struct wheel_metadata *m,
-				    const struct wheel_part *part, char **out,
+				    const struct device_wheel *device, char **out,
 				    size_t *size, struct kpackx_error *why)
 {
 	FILE *f = begin_text(out, size, why);
 
 	if (!f)
 		return KPACK_ERROR_OUT_OF_MEMORY;
-	put_device(f, m, part->dist, part);
+	put_device(f, m, device->dist, device);
 	return finish_text(f, out, why);
 }
 
 kpack_error_t wheel_metadata_variant(const struct wheel_metadata *m,
-				     const struct wheel_part *part, char **out,
+				     const struct device_wheel *device, char **out,
 				     size_t *size, struct kpackx_error *why)
 {
 	FILE *f = begin_text(out, size, why);
 
 	if (!f)
 		return KPACK_ERROR_OUT_OF_MEMORY;
-	put_device(f, m, m->variants, part);
+	put_device(f, m, m->variants, device);
 	return finish_text(f, out, why);
 }
 

@@ -13,12 +13,12 @@
 #define PACKER_WHEEL_SPLIT_METADATA_H
 
 #include "packer/wheel/file/dist_info.h"
-#include "parts.h"
+#include "device_wheels.h"
 
 /* The input of the texts; all borrowed. */
 struct wheel_metadata {
 	const struct dist_info *host;
-	const struct wheel_parts *parts; /* finished */
+	const struct device_wheels *devices; /* finished */
 	const char *const
 		*requires; /* of device wheels; "@GFXARCH@" becomes the target */
 	size_t n_requires;
@@ -32,8 +32,8 @@ struct wheel_metadata {
  */
 struct wheel_extra {
 	char name[WHEEL_NAME_MAX + 1];
-	const struct wheel_part *part; /* NULL: all device wheels, or see GPU */
-	char gpu[KP_TARGET_TEXT_MAX];  /* if not "": only what it can load */
+	const struct device_wheel *device; /* NULL: all device wheels, or see GPU */
+	char gpu[KP_TARGET_TEXT_MAX];      /* if not "": only what it can load */
 	bool variants;
 };
 
@@ -48,11 +48,11 @@ kpack_error_t wheel_extras(const struct wheel_metadata *m, struct wheel_extra **
 kpack_error_t wheel_metadata_host(const struct wheel_metadata *m, char **out,
 				  size_t *size, struct kpackx_error *why);
 kpack_error_t wheel_metadata_device(const struct wheel_metadata *m,
-				    const struct wheel_part *part, char **out,
+				    const struct device_wheel *device, char **out,
 				    size_t *size, struct kpackx_error *why);
 /* As wheel_metadata_device, for the variant wheel of PART. */
 kpack_error_t wheel_metadata_variant(const struct wheel_metadata *m,
-				     const struct wheel_part *part, char **out,
+				     const struct device_wheel *device, char **out,
 				     size_t *size, struct kpackx_error *why);
 /*
  * Make WHEEL of a device wheel: with the tags of the host's WHEEL, or those of its file

@@ -21,21 +21,21 @@ static const char *kind_name(enum wheel_file_kind kind)
 
 #if KP_WITH_JSON
 
-static json_t *arches_json(const struct wheel_part *part)
+static json_t *arches_json(const struct device_wheel *device)
 {
 	json_t *list = json_array();
 
-	for (size_t i = 0; part && i < part->n_arches; i++)
-		json_array_append_new(list, report_json_text(part->arches[i]));
+	for (size_t i = 0; device && i < device->n_arches; i++)
+		json_array_append_new(list, report_json_text(device->arches[i]));
 	return list;
 }
 
-static json_t *needs_json(const struct wheel_part *part)
+static json_t *needs_json(const struct device_wheel *device)
 {
 	json_t *list = json_array();
 
-	for (size_t i = 0; i < part->n_needs; i++)
-		json_array_append_new(list, report_json_text(part->needs[i]->dist));
+	for (size_t i = 0; i < device->n_needs; i++)
+		json_array_append_new(list, report_json_text(device->needs[i]->dist));
 	return list;
 }
 
@@ -44,15 +44,15 @@ static json_t *file_json(const struct wheel_file *f)
 	json_t *o = json_pack("{s:o, s:s, s:I}", "file", report_json_text(f->name),
 			      "kind", kind_name(f->kind), "size", (json_int_t)f->size);
 
-	if (!f->part)
+	if (!f->device)
 		return o;
-	json_object_set_new(o, "part", report_json_text(f->part->name));
-	json_object_set_new(o, "arches", arches_json(f->part));
-	json_object_set_new(o, "requires", needs_json(f->part));
+	json_object_set_new(o, "part", report_json_text(f->device->name));
+	json_object_set_new(o, "arches", arches_json(f->device));
+	json_object_set_new(o, "requires", needs_json(f->device));
 	if (f->kind == WHEEL_FILE_VARIANT)
 		json_object_set_new(o, "label", report_json_text(f->label));
 	else
-		json_object_set_new(o, "distribution", report_json_text(f->part->dist));
+		json_object_set_new(o, "distribution", report_json_text(f->device->dist));
 	return o;
 }
 

@@ -28,7 +28,7 @@ struct split {
 	size_t n_sources;
 	char group[WHEEL_NAME_MAX + 1], variants[WHEEL_NAME_MAX + 1];
 	struct families families;
-	struct wheel_parts parts;
+	struct device_wheels devices;
 	struct wheel_items items;
 	struct wheel_files files;
 	struct wheel_write write;
@@ -39,7 +39,7 @@ static void split_fini(struct split *s)
 {
 	wheel_files_fini(&s->files);
 	wheel_items_fini(&s->items);
-	wheel_parts_fini(&s->parts);
+	device_wheels_fini(&s->devices);
 	families_fini(&s->families);
 	for (size_t i = 0; s->sources && i < s->n_sources; i++)
 		wheel_source_close(&s->sources[i]);
@@ -197,15 +197,15 @@ static kpack_error_t join_items(struct split *s, struct kpackx_error *why)
 static kpack_error_t collect_items(struct split *s, struct kpackx_error *why)
 {
 	KP_TRY(wheel_source_families(s->args, &s->families, why));
-	s->parts = (struct wheel_parts){.families = &s->families,
-					.host = s->sources[0].info.name,
-					.prefix = s->args->prefix};
+	s->devices = (struct device_wheels){.families = &s->families,
+					    .host = s->sources[0].info.name,
+					    .prefix = s->args->prefix};
 	for (size_t i = 0; i < s->n_sources; i++)
-		KP_TRY(wheel_items_add(&s->items, &s->sources[i], &s->parts, why));
-	if (s->parts.count == 0)
+		KP_TRY(wheel_items_add(&s->items, &s->sources[i], &s->devices, why));
+	if (s->devices.count == 0)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "%s: no device code found", s->args->inputs[0]);
-	KP_TRY(wheel_parts_finish(&s->parts, why));
+	KP_TRY(device_wheels_finish(&s->devices, why));
 	return join_items(s, why);
 }
 
@@ -237,10 +237,10 @@ static kpack_error_t write_wheels(struct split *s, struct kpackx_error *why)
 	s->write = (struct wheel_write){
 		.args = s->args,
 		.host = host,
-		.parts = &s->parts,
+		.devices = &s->devices,
 		.items = &s->items,
 		.metadata = {.host = &host->info,
-			     .parts = &s->parts,
+			     .devices = &s->devices,
 			     .requires = s->args->requires,
 			     .n_requires = s->args->n_requires,
 			     .variants = s->args->variants ? s->variants : NULL},

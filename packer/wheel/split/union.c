@@ -272,7 +272,7 @@ static kpack_error_t check_everywhere(const struct joiner *j, const struct same 
 {
 	const struct wheel_item *first = &g->items[0];
 
-	if (first->part || first->database || first->kind == WHEEL_ITEM_ARCHIVE ||
+	if (first->device || first->database || first->kind == WHEEL_ITEM_ARCHIVE ||
 	    j->prefer || g->count == j->n_sources)
 		return KPACK_SUCCESS;
 	for (size_t i = 0; i < j->n_sources; i++) {
@@ -294,7 +294,7 @@ static kpack_error_t check_kinds(const struct same *g, struct kpackx_error *why)
 		if (g->items[i].kind != g->items[0].kind)
 			return refuse_clash(g, 0, i,
 					    "one with and one without device code,", why);
-		if (g->items[i].part != g->items[0].part)
+		if (g->items[i].device != g->items[0].device)
 			return refuse_clash(g, 0, i, "different architectures", why);
 	}
 	return KPACK_SUCCESS;

@@ -15,7 +15,7 @@
 /* --- names ------------------------------------------------------------------------- */
 
 static kpack_error_t add_file(struct wheel_files *files, enum wheel_file_kind kind,
-			      const struct wheel_part *part, struct wheel_file **out,
+			      const struct device_wheel *device, struct wheel_file **out,
 			      struct kpackx_error *why)
 {
 	struct wheel_file *items =
@@ -25,7 +25,7 @@ static kpack_error_t add_file(struct wheel_files *files, enum wheel_file_kind ki
 		return kp_fail_memory(why, files->count, "wheels");
 	files->items = items;
 	*out = &items[files->count++];
-	**out = (struct wheel_file){.kind = kind, .part = part};
+	**out = (struct wheel_file){.kind = kind, .device = device};
 	return KPACK_SUCCESS;
 }
 
@@ -41,19 +41,20 @@ static kpack_error_t compose_name(const struct wheel_write *w, const char *dist,
 	return wheel_name_compose(&name, out, why);
 }
 
-static kpack_error_t label_of(const struct wheel_part *part, char out[VARIANT_TEXT_MAX],
-			      struct kpackx_error *why)
+static kpack_error_t label_of(const struct device_wheel *device,
+			      char out[VARIANT_TEXT_MAX], struct kpackx_error *why)
 {
-	bool ok = part->kind == WHEEL_PART_TARGET ? variant_escape(part->name, out)
-						  : strlen(part->name) < VARIANT_TEXT_MAX;
+	bool ok = device->kind == DEVICE_WHEEL_TARGET
+			  ? variant_escape(device->name, out)
+			  : strlen(device->name) < VARIANT_TEXT_MAX;
 
-	if (ok && part->kind != WHEEL_PART_TARGET)
-		for (size_t i = 0; i <= strlen(part->name); i++)
-			out[i] = (char)tolower((unsigned char)part->name[i]);
+	if (ok && device->kind != DEVICE_WHEEL_TARGET)
+		for (size_t i = 0; i <= strlen(device->name); i++)
+			out[i] = (char)tolower((unsigned char)device->name[i]);
 	if (ok && variant_label_ok(out))
 		return KPACK_SUCCESS;
 	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-		       "%s cannot be spelled as a variant", part->name);
+		       "%s cannot be spelled as a variant", device->name);
 }
 
 /* The distribution of variant wheels as spelled in file names. */
@@ -63,13 +64,14 @@ static bool variants_file(const struct wheel_write *w, char out[WHEEL_NAME_MAX +
 }
 
 static kpack_error_t add_variant(const struct wheel_write *w, struct wheel_files *files,
-				 const struct wheel_part *part, struct kpackx_error *why)
+				 const struct device_wheel *device,
+				 struct kpackx_error *why)
 {
 	char dist[WHEEL_NAME_MAX + 1];
 	struct wheel_file *f;
 
-	KP_TRY(add_file(files, WHEEL_FILE_VARIANT, part, &f, why));
-	KP_TRY(label_of(part, f->label, why));
+	KP_TRY(add_file(files, WHEEL_FILE_VARIANT, device, &f, why));
+	KP_TRY(label_of(device, f->label, why));
 	variants_file(w, dist);
 	return compose_name(w, dist, f->label, f->name, why);
 }
@@ -90,9 +92,9 @@ static kpack_error_t add_index(const struct wheel_write *w, struct wheel_files *
 }
 
 /* A kernel database's family gets no variant: several variants would fit one GPU. */
-static bool has_variant(const struct wheel_write *w, const struct wheel_part *part)
+static bool has_variant(const struct wheel_write *w, const struct device_wheel *device)
 {
-	return w->metadata.variants && part->kind != WHEEL_PART_GROUP;
+	return w->metadata.variants && device->kind != DEVICE_WHEEL_GROUP;
 }
 
 static kpack_error_t list_all(const struct wheel_write *w, struct wheel_files *out,
@@ -100,13 +102,13 @@ static kpack_error_t list_all(const struct wheel_write *w, struct wheel_files *o
 {
 	struct wheel_file *f;
 
-	for (size_t i = 0; i < w->parts->count; i++) {
-		KP_TRY(add_file(out, WHEEL_FILE_DEVICE, w->parts->items[i], &f, why));
-		KP_TRY(compose_name(w, w->parts->items[i]->file, "", f->name, why));
+	for (size_t i = 0; i < w->devices->count; i++) {
+		KP_TRY(add_file(out, WHEEL_FILE_DEVICE, w->devices->items[i], &f, why));
+		KP_TRY(compose_name(w, w->devices->items[i]->file, "", f->name, why));
 	}
-	for (size_t i = 0; i < w->parts->count; i++)
-		if (has_variant(w, w->parts->items[i]))
-			KP_TRY(add_variant(w, out, w->parts->items[i], why));
+	for (size_t i = 0; i < w->devices->count; i++)
+		if (has_variant(w, w->devices->items[i]))
+			KP_TRY(add_variant(w, out, w->devices->items[i], why));
 	if (w->metadata.variants)
 		KP_TRY(add_index(w, out, why));
 	KP_TRY(add_file(out, WHEEL_FILE_HOST, NULL, &f, why));
@@ -179,21 +181,21 @@ static void values_fini(struct values *v)
 	free(v->list);
 }
 
-static kpack_error_t values_of(const struct wheel_part *part, struct values *out,
+static kpack_error_t values_of(const struct device_wheel *device, struct values *out,
 			       struct kpackx_error *why)
 {
-	out->texts = calloc(part->n_arches + 1, sizeof(*out->texts));
-	out->list = calloc(part->n_arches + 1, sizeof(*out->list));
+	out->texts = calloc(device->n_arches + 1, sizeof(*out->texts));
+	out->list = calloc(device->n_arches + 1, sizeof(*out->list));
 	if (!out->texts || !out->list)
-		return kp_fail_memory(why, part->n_arches, "values");
-	for (size_t i = 0; i < part->n_arches; i++) {
-		if (!variant_escape(part->arches[i], out->texts[i]))
+		return kp_fail_memory(why, device->n_arches, "values");
+	for (size_t i = 0; i < device->n_arches; i++) {
+		if (!variant_escape(device->arches[i], out->texts[i]))
 			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 				       "%s cannot be spelled as a variant's value",
-				       part->arches[i]);
+				       device->arches[i]);
 		out->list[i] = out->texts[i];
 	}
-	out->count = part->n_arches;
+	out->count = device->n_arches;
 	return KPACK_SUCCESS;
 }
 
@@ -210,7 +212,7 @@ static kpack_error_t variants_text(const struct wheel_file *files, size_t n, cha
 	for (size_t i = 0; !err && i < n; i++) {
 		if (files[i].kind != WHEEL_FILE_VARIANT)
 			continue;
-		err = values_of(files[i].part, &values[count], why);
+		err = values_of(files[i].device, &values[count], why);
 		list[count] = (struct variant){files[i].label, values[count].list,
 					       values[count].count};
 		count++;
@@ -233,10 +235,10 @@ static kpack_error_t add_device_info(const struct wheel_write *w,
 	char *text;
 
 	if (variant)
-		KP_TRY(wheel_metadata_variant(&w->metadata, file->part, &text, &size,
+		KP_TRY(wheel_metadata_variant(&w->metadata, file->device, &text, &size,
 					      why));
 	else
-		KP_TRY(wheel_metadata_device(&w->metadata, file->part, &text, &size,
+		KP_TRY(wheel_metadata_device(&w->metadata, file->device, &text, &size,
 					     why));
 	KP_TRY(add_text(info, "METADATA", text, size, why));
 	KP_TRY(wheel_metadata_wheel(&w->host->info, &w->host->name, &text, &size, why));
@@ -277,7 +279,7 @@ static kpack_error_t fill_wheel(const struct wheel_write *w,
 	char dist[WHEEL_NAME_MAX + 1];
 
 	for (size_t i = 0; i < w->items->count; i++)
-		if (w->items->items[i].part == file->part)
+		if (w->items->items[i].device == file->device)
 			KP_TRY(add_item(&w->items->items[i], info->out, why));
 	if (file->kind == WHEEL_FILE_HOST) {
 		snprintf(info->dir, sizeof(info->dir), "%s", w->host->info.dir);
@@ -286,7 +288,7 @@ static kpack_error_t fill_wheel(const struct wheel_write *w,
 	if (file->kind == WHEEL_FILE_VARIANT)
 		variants_file(w, dist);
 	else
-		memcpy(dist, file->part->file, sizeof(dist));
+		memcpy(dist, file->device->file, sizeof(dist));
 	snprintf(info->dir, sizeof(info->dir), "%s-%s.dist-info", dist, version);
 	return add_device_info(w, file, info, why);
 }

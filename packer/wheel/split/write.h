@@ -21,9 +21,10 @@ enum wheel_file_kind {
 struct wheel_file {
 	enum wheel_file_kind kind;
 	char name[WHEEL_NAME_MAX + 1];
-	const struct wheel_part *part; /* NULL: the host wheel or the index of variants */
-	char label[VARIANT_TEXT_MAX];  /* of a variant wheel */
-	uint64_t size;                 /* set by wheel_files_write */
+	const struct device_wheel
+		*device;              /* NULL: the host wheel or the index of variants */
+	char label[VARIANT_TEXT_MAX]; /* of a variant wheel */
+	uint64_t size;                /* set by wheel_files_write */
 };
 
 struct wheel_files {
@@ -35,8 +36,8 @@ struct wheel_files {
 struct wheel_write {
 	const struct wheel_split_args *args;
 	const struct wheel_source *host; /* the source whose names and texts are used */
-	const struct wheel_parts *parts; /* finished */
-	const struct wheel_items *items; /* sorted, no path twice */
+	const struct device_wheels *devices; /* finished */
+	const struct wheel_items *items;     /* sorted, no path twice */
 	struct wheel_metadata metadata;
 	const char *dir; /* the directory to write to */
 };

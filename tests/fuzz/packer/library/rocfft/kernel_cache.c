@@ -21,7 +21,7 @@ static kpack_error_t use(void *arg, struct kernel_path *p, struct kpackx_error *
 	return KPACK_SUCCESS;
 }
 
-static void check_parts(const struct cache_parts *parts)
+static void check_parts(const struct cache_files *parts)
 {
 	for (size_t i = 0; i < parts->count; i++)
 		for (size_t k = 0; k < parts->items[i].n_objects; k++) {
@@ -34,17 +34,17 @@ static void check_parts(const struct cache_parts *parts)
 
 static void take_apart(const char *disk)
 {
-	struct cache_parts parts = {0};
+	struct cache_files parts = {0};
 	struct kpackx_error why = {0};
 
 	if (kernel_cache_split(disk, path, "/dev/shm", &parts, &why) == KPACK_SUCCESS)
 		check_parts(&parts);
 	else
 		assert(why.text[0]);
-	cache_parts_fini(&parts);
+	cache_files_fini(&parts);
 	if (kernel_cache_rows(disk, path, "/dev/shm", &parts, &why) == KPACK_SUCCESS)
 		check_parts(&parts);
-	cache_parts_fini(&parts);
+	cache_files_fini(&parts);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -107,7 +107,7 @@ static uint8_t *read_whole(const char *path, size_t *size)
 }
 
 /* Run SQL on the database that PART is. */
-static void ask(const struct cache_part *part, const char *sql)
+static void ask(const struct cache_file *part, const char *sql)
 {
 	size_t size;
 	uint8_t *bytes = read_whole(part->disk, &size);
@@ -144,7 +144,7 @@ static char *disk_in(const char *dir)
 static void databases_for_each_arch_hold_its_rows(void **state)
 {
 	char *disk = disk_in(*state);
-	struct cache_parts parts = {0};
+	struct cache_files parts = {0};
 
 	make(disk, CACHE(ROWS));
 	if (kernel_cache_split(disk, in_tree, *state, &parts, &why))
@@ -165,7 +165,7 @@ static void databases_for_each_arch_hold_its_rows(void **state)
 		      : "CREATE TEMP TABLE ok (i CHECK (i = 10)); INSERT INTO ok SELECT "
 			"count(*) FROM cache_v1 WHERE arch = 'gfx1100'");
 	}
-	cache_parts_fini(&parts);
+	cache_files_fini(&parts);
 	unlink(disk);
 	free(disk);
 }
@@ -173,7 +173,7 @@ static void databases_for_each_arch_hold_its_rows(void **state)
 static void rows_follow_each_other(void **state)
 {
 	char *disk = disk_in(*state);
-	struct cache_parts parts = {0};
+	struct cache_files parts = {0};
 	uint64_t off = 0;
 
 	make(disk, CACHE(ROWS));
@@ -193,7 +193,7 @@ static void rows_follow_each_other(void **state)
 		assert_int_equal(o->size, i * 97);
 		off += o->size;
 	}
-	cache_parts_fini(&parts);
+	cache_files_fini(&parts);
 	unlink(disk);
 	free(disk);
 }
@@ -202,7 +202,7 @@ static void rows_follow_each_other(void **state)
 static void files_have_no_names(void **state)
 {
 	char *disk = disk_in(*state);
-	struct cache_parts parts = {0};
+	struct cache_files parts = {0};
 	int fd = open(*state, O_TMPFILE | O_RDWR, 0600);
 
 	make(disk, CACHE(ROWS));
@@ -216,7 +216,7 @@ static void files_have_no_names(void **state)
 	unlink(disk);
 	assert_true(fd < 0 || close(fd) == 0);
 	assert_true(fd < 0 || rmdir(*state) == 0);
-	cache_parts_fini(&parts);
+	cache_files_fini(&parts);
 	assert_true(fd < 0 || mkdir(*state, 0700) == 0);
 	free(disk);
 }
@@ -248,7 +248,7 @@ static void what_is_no_cache_is_left_or_refused(void **state)
 	char *disk = disk_in(*state);
 
 	for (size_t i = 0; i < COUNT(odd); i++) {
-		struct cache_parts parts = {0};
+		struct cache_files parts = {0};
 		kpack_error_t wanted =
 			odd[i].says ? KPACK_ERROR_INVALID_FORMAT : KPACK_SUCCESS;
 
@@ -260,7 +260,7 @@ static void what_is_no_cache_is_left_or_refused(void **state)
 		if (odd[i].says && !strstr(why.text, odd[i].says))
 			fail_msg("no '%s': %s", odd[i].says, why.text);
 		assert_int_equal(parts.count, 0);
-		cache_parts_fini(&parts);
+		cache_files_fini(&parts);
 		unlink(disk);
 	}
 	free(disk);
@@ -270,7 +270,7 @@ static void what_is_no_cache_is_left_or_refused(void **state)
 static void schemas_do_nothing(void **state)
 {
 	char *disk = disk_in(*state);
-	struct cache_parts parts = {0};
+	struct cache_files parts = {0};
 
 	make(disk,
 	     CACHE(ROWS) "; CREATE TABLE log (a); CREATE TRIGGER t AFTER INSERT ON "
@@ -285,7 +285,7 @@ static void schemas_do_nothing(void **state)
 	ask(&parts.items[0], "CREATE TEMP TABLE ok (i CHECK (i = 2)); INSERT INTO ok "
 			     "SELECT count(*) FROM sqlite_master WHERE name IN "
 			     "('t', 'v')");
-	cache_parts_fini(&parts);
+	cache_files_fini(&parts);
 	unlink(disk);
 	free(disk);
 }
@@ -293,7 +293,7 @@ static void schemas_do_nothing(void **state)
 static void try_damaged(const char *dir, const char *disk, const uint8_t *bytes,
 			size_t size)
 {
-	struct cache_parts parts = {0};
+	struct cache_files parts = {0};
 	FILE *f = fopen(disk, "wb");
 
 	assert_non_null(f);
@@ -302,10 +302,10 @@ static void try_damaged(const char *dir, const char *disk, const uint8_t *bytes,
 	why.text[0] = 0;
 	if (kernel_cache_split(disk, in_tree, dir, &parts, &why))
 		assert_true(why.text[0]);
-	cache_parts_fini(&parts);
+	cache_files_fini(&parts);
 	if (kernel_cache_rows(disk, in_tree, dir, &parts, &why))
 		assert_true(why.text[0]);
-	cache_parts_fini(&parts);
+	cache_files_fini(&parts);
 }
 
 static void damage_anywhere_ends_well(void **state)
@@ -325,12 +325,12 @@ static void damage_anywhere_ends_well(void **state)
 			bytes[i] ^= (uint8_t)flip;
 		}
 	for (size_t cut = 0; cut < size; cut += 100) {
-		struct cache_parts parts = {0};
+		struct cache_files parts = {0};
 
 		try_damaged(*state, disk, bytes, cut);
 		assert_int_equal(kernel_cache_rows(disk, in_tree, *state, &parts, &why),
 				 KPACK_ERROR_INVALID_FORMAT);
-		cache_parts_fini(&parts);
+		cache_files_fini(&parts);
 	}
 	unlink(disk);
 	free(bytes);
@@ -340,13 +340,13 @@ static void damage_anywhere_ends_well(void **state)
 static void a_place_that_is_not_there_is_told(void **state)
 {
 	char *disk = disk_in(*state);
-	struct cache_parts parts = {0};
+	struct cache_files parts = {0};
 
 	make(disk, CACHE(ROWS));
 	assert_int_equal(kernel_cache_split(disk, in_tree, "/nonexistent", &parts, &why),
 			 KPACK_ERROR_FILE_NOT_FOUND);
 	assert_non_null(strstr(why.text, "a temporary file in /nonexistent"));
-	cache_parts_fini(&parts);
+	cache_files_fini(&parts);
 	unlink(disk);
 	free(disk);
 	assert_int_equal(kernel_cache_rows("/nonexistent", in_tree, *state, &parts, &why),
@@ -376,7 +376,7 @@ static void without_sqlite_that_is_said(void **state)
 	/* a header, an empty schema */
 	static const uint8_t database[512] =
 		"SQLite format 3\0\2\0\1\1\0\100\040\040\0\0\0\1\0\0\0\1";
-	struct cache_parts parts = {0};
+	struct cache_files parts = {0};
 	char *disk;
 	FILE *f;
 

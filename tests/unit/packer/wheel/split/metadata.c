@@ -17,29 +17,30 @@
 
 struct fixture {
 	struct families families;
-	struct wheel_parts parts;
+	struct device_wheels devices;
 	struct dist_info info;
 	struct wheel_metadata m;
 };
 
 static void open_with(struct fixture *f, const char *metadata, const char *arch)
 {
-	struct wheel_part *part;
+	struct device_wheel *device;
 
 	*f = (struct fixture){0};
-	f->parts = (struct wheel_parts){.families = &f->families, .host = "My.Torch"};
+	f->devices = (struct device_wheels){.families = &f->families, .host = "My.Torch"};
 	assert_int_equal(dist_info_parse("my_torch-1.0+x.dist-info", strdup(metadata),
 					 strlen(metadata), strdup(WHEEL), strlen(WHEEL),
 					 NULL, &f->info, NULL),
 			 KPACK_SUCCESS);
-	assert_int_equal(wheel_parts_arch(&f->parts, arch, &part, NULL), KPACK_SUCCESS);
-	assert_int_equal(wheel_parts_finish(&f->parts, NULL), KPACK_SUCCESS);
-	f->m = (struct wheel_metadata){.host = &f->info, .parts = &f->parts};
+	assert_int_equal(device_wheels_arch(&f->devices, arch, &device, NULL),
+			 KPACK_SUCCESS);
+	assert_int_equal(device_wheels_finish(&f->devices, NULL), KPACK_SUCCESS);
+	f->m = (struct wheel_metadata){.host = &f->info, .devices = &f->devices};
 }
 
 static void close_it(struct fixture *f)
 {
-	wheel_parts_fini(&f->parts);
+	device_wheels_fini(&f->devices);
 	dist_info_fini(&f->info);
 }
 
@@ -97,7 +98,7 @@ static void device(void **state)
 	f.m.requires = requires;
 	f.m.n_requires = 2;
 	assert_int_equal(
-		wheel_metadata_device(&f.m, f.parts.items[0], &text, &size, NULL),
+		wheel_metadata_device(&f.m, f.devices.items[0], &text, &size, NULL),
 		KPACK_SUCCESS);
 	assert_string_equal(text, "Metadata-Version: 2.4\n"
 				  "Name: amd-My.Torch-device-gfx942\nVersion: 1.0+x\n"

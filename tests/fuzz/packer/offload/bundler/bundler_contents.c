@@ -10,19 +10,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void read_all(const char *type, const struct kp_source *src)
 {
 	struct bundler b = {.type = type};
-	struct bundler_parts parts;
+	struct bundler_contents parts;
 	struct kp_source bytes;
 	uint8_t byte;
 
-	if (bundler_parts_read(&b, src, &parts, NULL))
+	if (bundler_contents_read(&b, src, &parts, NULL))
 		return;
 	for (size_t i = 0; i < parts.list.n_images; i++) {
-		bundler_parts_is_mark(&parts, i);
-		if (bundler_parts_open(&parts, i, &bytes, NULL) == KPACK_SUCCESS &&
+		bundler_contents_is_mark(&parts, i);
+		if (bundler_contents_open(&parts, i, &bytes, NULL) == KPACK_SUCCESS &&
 		    bytes.size && kp_source_read(&bytes, bytes.size - 1, &byte, 1, NULL))
 			__builtin_trap();
 	}
-	bundler_parts_free(&parts);
+	bundler_contents_free(&parts);
 }
 
 /* What is written can be read, and has the sections it should. */
@@ -32,17 +32,17 @@ static void rewrite(const struct kp_source *src)
 	struct kp_sink sink = {.out = &file};
 	struct bundler_section s = {"__CLANG_OFFLOAD_BUNDLE__x", *src};
 	struct bundler b = {.type = "o"};
-	struct bundler_parts parts;
+	struct bundler_contents parts;
 	struct kp_source made;
 
 	if (bundler_elf_remove(src, "__CLANG_OFFLOAD_BUNDLE__", &sink, NULL) ==
 	    KPACK_SUCCESS) {
 		made = kp_source_fd(file.fd, 0, sink.size);
 		/* but for the section of names, which may be called anything */
-		if (bundler_parts_read(&b, &made, &parts, NULL) ||
+		if (bundler_contents_read(&b, &made, &parts, NULL) ||
 		    parts.list.n_images > 1)
 			__builtin_trap();
-		bundler_parts_free(&parts);
+		bundler_contents_free(&parts);
 	}
 	sink = (struct kp_sink){.out = &file};
 	bundler_elf_add(src, &s, 1, &sink, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "part_name.h"
+#include "output_name.h"
 #include "core/target/target.h"
 #include <string.h>
 
@@ -11,7 +11,7 @@ static const struct {
 	{"gfx120x", "gfx12_0"},
 };
 
-const char *part_name_known(const char *family)
+const char *output_name_known(const char *family)
 {
 	for (size_t i = 0; i < sizeof(renamed) / sizeof(*renamed); i++)
 		if (strcmp(family, renamed[i].family) == 0)
@@ -19,15 +19,15 @@ const char *part_name_known(const char *family)
 	return family;
 }
 
-const char *part_name_of_code(const struct families *families, const char *arch)
+const char *output_name_of_code(const struct families *families, const char *arch)
 {
 	const struct family *family = families_find(families, arch);
 
-	return family ? family->name : part_name_known(arch);
+	return family ? family->name : output_name_known(arch);
 }
 
-void part_name_base(const struct library_object *o, size_t i,
-		    char out[KP_TARGET_TEXT_MAX])
+void output_name_base(const struct library_object *o, size_t i,
+		      char out[KP_TARGET_TEXT_MAX])
 {
 	struct kp_target target;
 
@@ -46,13 +46,13 @@ static const struct family *chosen_family(const struct families *families,
 	const struct family *family;
 
 	library_object_target(o, i, target);
-	part_name_base(o, i, base);
+	output_name_base(o, i, base);
 	family = families_find(families, target);
 	return family ? family : families_find(families, base);
 }
 
-const struct family *part_name_family(const struct families *families,
-				      const struct library_object *o)
+const struct family *output_name_family(const struct families *families,
+					const struct library_object *o)
 {
 	const struct family *family = chosen_family(families, o, 0);
 
@@ -62,15 +62,15 @@ const struct family *part_name_family(const struct families *families,
 	return family;
 }
 
-bool part_name_common(const struct library_object *o, char out[KP_TARGET_TEXT_MAX])
+bool output_name_common(const struct library_object *o, char out[KP_TARGET_TEXT_MAX])
 {
 	char other[KP_TARGET_TEXT_MAX];
 
-	part_name_base(o, 0, out);
+	output_name_base(o, 0, out);
 	if (strcmp(out, KP_ARCH_GENERIC) == 0 || kp_generic_members(kp_span_str(out)))
 		return false;
 	for (size_t i = 1; i < o->n_arches; i++) {
-		part_name_base(o, i, other);
+		output_name_base(o, i, other);
 		if (strcmp(out, other) != 0)
 			return false;
 	}
