@@ -105,6 +105,26 @@ check "each include stands in tests/layers.txt, from the root; inside a folder i
 			else if (to != from && !((from, to) in may))
 				print file " includes \"" $2 "\": " from " may not use " to
 		}' tests/layers.txt -)"
+# `x/y.c` names a file whose path ends so, `x/` and `x/{y,z}/` folders.
+check "the files and folders that ARCHITECTURE.md names exist" "$(
+	find core fs packer tests contrib -type f -o -type d | perl -e '
+		my @paths = map { chomp; "/$_" } <STDIN>;
+		open my $page, "<", "ARCHITECTURE.md" or die;
+		local $/;
+		for my $name (<$page> =~ /`([^`]+)`/g) {
+			next unless $name =~ m{^(?=.*(?:/|\.[ch]$))[\w./{},-]+$} and $name !~ /^\.|NAME|\.1$/;
+			my ($begin, $list, $end) = $name =~ /^([^{]*)\{([^}]*)\}(.*)$/;
+			for my $one ($list ? map { "$begin$_$end" } split /,/, $list : $name) {
+				(my $path = $one) =~ s{/$}{};
+				print "no $one\n" unless grep { substr("$_", -length("/$path")) eq "/$path" } @paths;
+			}
+		}'
+)"
+check "each folder of core, fs and packer is in ARCHITECTURE.md" "$(
+	sed -n 's/^\([^#:]*\):.*/\1/p' tests/layers.txt | while read -r dir; do
+		case $dir in */*) ;; *) continue ;; esac
+		grep -qE "[\`{,/]${dir##*/}[/,}]" ARCHITECTURE.md || echo "$dir"
+	done)"
 check "no folder has more than 40 C files" "$(below core fs packer | sed 's|/[^/]*$||' | sort | uniq -c |
 	awk '$1 > 40 { print $2 ": " $1 " files" }')"
 check "no header is called like a system header" "$(below core fs packer | grep '\.h$' | while read -r f; do

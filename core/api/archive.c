@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The public calls of kpack.h on archives: check arguments, forward, keep the reason. */
 #include <stdlib.h>
-#include "answers.h"
+#include "cached_results.h"
 #include "core/archive/archive.h"
 #include "call.h"
 #include "last_error.h"
@@ -115,7 +115,7 @@ kpack_error_t kpack_get_architectures(kpack_archive_t archive, const char ***arc
 	kpack_error_t err = kp_call_args(archive && arches && count, &reason);
 
 	if (!err)
-		err = kp_answer_arches(archive, arches, &reason);
+		err = kp_cached_arches(archive, arches, &reason);
 	if (!err)
 		*count = kp_archive_arch_count(archive);
 	return kp_call_end(archive, err, &reason, NULL);
@@ -184,7 +184,7 @@ kpack_error_t kpack_list_kernels(kpack_archive_t archive, const char *binary_nam
 		archive && binary_name && arch && kernel_names && count, &reason);
 
 	if (!err)
-		err = kp_answer_kernels(archive, kp_span_str(binary_name),
+		err = kp_cached_kernels(archive, kp_span_str(binary_name),
 					kp_span_str(arch), kernel_names, count, &reason);
 	return kp_call_end(archive, err, &reason, NULL);
 }
@@ -203,7 +203,7 @@ kpack_error_t kpack_get_kernel_metadata(kpack_archive_t archive, const char *bin
 	if (!err)
 		err = kp_call_name(
 			archive, entry,
-			kp_answer_metadata(archive, entry, metadata_json, size, &reason),
+			kp_cached_metadata(archive, entry, metadata_json, size, &reason),
 			&reason);
 	return kp_call_end(archive, err, &reason, NULL);
 }

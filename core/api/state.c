@@ -6,7 +6,7 @@
 
 struct state {
 	struct kp_last_errors errors;
-	struct kp_answers answers;
+	struct kp_cached_results answers;
 	size_t n_entries;
 };
 
@@ -15,7 +15,7 @@ static void free_state(void *data)
 	struct state *s = data;
 
 	kp_last_errors_fini(&s->errors);
-	kp_answers_fini(&s->answers, s->n_entries);
+	kp_cached_results_fini(&s->answers, s->n_entries);
 	free(s);
 }
 
@@ -38,7 +38,7 @@ struct kp_last_errors *kp_api_errors(const struct kpack_archive *a)
 	return &s->errors;
 }
 
-struct kp_answers *kp_api_answers(const struct kpack_archive *a)
+struct kp_cached_results *kp_api_answers(const struct kpack_archive *a)
 {
 	struct state *s = kp_archive_attached(a);
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include "edit.h"
 #include "core/base/bounds.h"
-#include "stray.h"
+#include "dangling.h"
 #include "wrapper.h"
 
 static kpack_error_t refuse_file(struct kpackx_error *why, const char *text)
@@ -60,7 +60,7 @@ static kpack_error_t edit_file(struct kp_edit *ed, const struct kp_fatbin *fat,
 	if (!section)
 		return refuse_file(why, "has no .hip_fatbin");
 	if (!o->keep_device_code) {
-		KP_TRY(kp_stray_check(ed, section, &fat->elf, why));
+		KP_TRY(kp_dangling_check(ed, section, &fat->elf, why));
 		KP_TRY(kp_edit_cut(ed, section, why));
 	}
 	/* restoring a file can have added a table of program headers */

@@ -38,9 +38,9 @@ static int print_report(const struct packing *p)
 			return EXIT_FAULT;
 		}
 		result.mount = mount;
-		result.outcomes = &p->outcomes;
+		result.dispositions = &p->dispositions;
 		if (!p->args.quiet && !p->finished_before)
-			pack_report_outcomes(&p->scan, &p->outcomes);
+			pack_report_dispositions(&p->scan, &p->dispositions);
 	}
 	status = pack_report(&p->args, &result);
 	free(mount);

@@ -100,7 +100,7 @@ static kpack_error_t add_plain(struct clash *c, struct kpackx_error *why)
 /* Add the links: they are copied, too, and hide what archives have at their path. */
 static kpack_error_t add_links(struct clash *c, struct kpackx_error *why)
 {
-	for (size_t i = 0; c->run->outcomes && i < c->run->scan->n_entries; i++) {
+	for (size_t i = 0; c->run->dispositions && i < c->run->scan->n_entries; i++) {
 		const struct scan_entry *e = &c->run->scan->entries[i];
 		struct stat st;
 
@@ -161,23 +161,23 @@ static kpack_error_t same_bytes(struct clash_file *f, const struct kpack_archive
 
 /*
  * Leave out the file F: the output is preferred.  A packed file whose path an archive has
- * stays visible in the tree, so its outcome does not change.
+ * stays visible in the tree, so its disposition does not change.
  */
 static kpack_error_t drop_file(struct clash *c, struct clash_file *f,
 			       const struct clash_other *other, struct kpackx_error *why)
 {
 	bool tree = c->run->args->mode == PACK_TREE;
-	struct outcome *o;
+	struct disposition *o;
 	char reason[400];
 
 	f->dropped = true;
-	if (!c->run->outcomes)
+	if (!c->run->dispositions)
 		return KPACK_SUCCESS;
-	o = &c->run->outcomes->items[f->entry];
+	o = &c->run->dispositions->items[f->entry];
 	if (o->fate == FATE_PACKED && tree && !other->is_file)
 		return KPACK_SUCCESS;
 	snprintf(reason, sizeof(reason), "%.360s has other bytes", other->path);
-	return outcome_set(o, tree ? FATE_NOT_WANTED : FATE_LEFT_ALONE, reason, why);
+	return disposition_set(o, tree ? FATE_NOT_WANTED : FATE_LEFT_ALONE, reason, why);
 }
 
 static void report_fault(struct clash *c, const char *path,

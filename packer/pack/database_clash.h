@@ -8,7 +8,7 @@
 #define PACKER_PACK_DATABASE_CLASH_H
 
 #include "packer/archives/content_hash.h"
-#include "packer/pack/tree/outcome.h"
+#include "packer/pack/tree/disposition.h"
 #include "args.h"
 #include "packer/pack/plan/plan.h"
 
@@ -17,8 +17,8 @@ struct clash_run {
 	const struct pack_args *args;
 	const struct scan *scan;
 	struct plan *plan;
-	struct outcomes *outcomes; /* NULL: no tree is written */
-	const char *archives;      /* the archives' directory */
+	struct dispositions *dispositions; /* NULL: no tree is written */
+	const char *archives;              /* the archives' directory */
 };
 
 /* A file of a database, or a link in its place, that is to be packed or copied. */
@@ -50,7 +50,7 @@ clash_side clash_tree;     /* files of the output */
  * Compare the run's files of databases with SIDE.  A file for one GPU replaces the one in
  * its group's archive or in the tree, which is being rebuilt; every other difference is
  * reported as a fault, or, with a preference, as a note.  Where the output is preferred,
- * PLAN does not store our file, and the file's outcome is set.
+ * PLAN does not store our file, and the file's disposition is set.
  * INVALID_ARGUMENT: there were faults.
  */
 kpack_error_t clash_check(const struct clash_run *run, clash_side *side,

@@ -33,10 +33,11 @@ void pack_report_notes(const struct pack_args *args, const struct scan *scan)
 		unrecognised_tell(scan);
 }
 
-void pack_report_outcomes(const struct scan *scan, const struct outcomes *outcomes)
+void pack_report_dispositions(const struct scan *scan,
+			      const struct dispositions *dispositions)
 {
-	for (size_t i = 0; i < outcomes->count; i++) {
-		const struct outcome *o = &outcomes->items[i];
+	for (size_t i = 0; i < dispositions->count; i++) {
+		const struct disposition *o = &dispositions->items[i];
 		const char *path = scan->entries[i].path;
 
 		if (o->fate == FATE_REFUSED)
@@ -77,12 +78,12 @@ struct summary {
 	uint64_t before, after; /* of the converted */
 };
 
-static struct summary sum_outcomes(const struct outcomes *outcomes)
+static struct summary sum_dispositions(const struct dispositions *dispositions)
 {
 	struct summary s = {0};
 
-	for (size_t i = 0; i < outcomes->count; i++) {
-		const struct outcome *o = &outcomes->items[i];
+	for (size_t i = 0; i < dispositions->count; i++) {
+		const struct disposition *o = &dispositions->items[i];
 
 		s.files += o->fate != FATE_NOTHING && o->fate != FATE_LEFT_OUT &&
 			   o->fate != FATE_NOT_WANTED;
@@ -97,9 +98,9 @@ static struct summary sum_outcomes(const struct outcomes *outcomes)
 	return s;
 }
 
-static void print_summary(const struct outcomes *outcomes)
+static void print_summary(const struct dispositions *dispositions)
 {
-	struct summary s = sum_outcomes(outcomes);
+	struct summary s = sum_dispositions(dispositions);
 
 	printf("%zu files, %zu converted, %" PRIu64 " -> %" PRIu64 " bytes", s.files,
 	       s.converted, s.before, s.after);
@@ -182,11 +183,12 @@ static json_t *json_packed(const struct scan *scan)
 	return list;
 }
 
-static json_t *json_outcome(const struct scan *scan, const struct outcome *o, size_t i)
+static json_t *json_disposition(const struct scan *scan, const struct disposition *o,
+				size_t i)
 {
 	const struct scan_entry *e = &scan->entries[i];
 	json_t *file = json_pack("{so ss}", "path", report_json_text(e->relative),
-				 "status", outcome_name(o->fate));
+				 "status", disposition_name(o->fate));
 
 	if (e->input)
 		json_object_set_new(file, "key", report_json_text(e->input->key));
@@ -206,20 +208,21 @@ static json_t *json_outcome(const struct scan *scan, const struct outcome *o, si
 	return file;
 }
 
-static json_t *json_outcomes(const struct scan *scan, const struct outcomes *outcomes)
+static json_t *json_dispositions(const struct scan *scan,
+				 const struct dispositions *dispositions)
 {
 	json_t *list = json_array();
 
-	for (size_t i = 0; i < outcomes->count; i++)
-		if (outcomes->items[i].fate != FATE_NOTHING)
-			json_array_append_new(list,
-					      json_outcome(scan, &outcomes->items[i], i));
+	for (size_t i = 0; i < dispositions->count; i++)
+		if (dispositions->items[i].fate != FATE_NOTHING)
+			json_array_append_new(
+				list, json_disposition(scan, &dispositions->items[i], i));
 	return list;
 }
 
-static json_t *json_summary(const struct outcomes *outcomes)
+static json_t *json_summary(const struct dispositions *dispositions)
 {
-	struct summary s = sum_outcomes(outcomes);
+	struct summary s = sum_dispositions(dispositions);
 
 	return json_pack("{sI sI sI sI sI sI}", "files", (json_int_t)s.files, "converted",
 			 (json_int_t)s.converted, "packed", (json_int_t)s.packed, "kept",
@@ -243,7 +246,8 @@ static json_t *json_files(const struct pack_result *r)
 {
 	if (r->done)
 		return json_array();
-	return r->outcomes ? json_outcomes(r->scan, r->outcomes) : json_packed(r->scan);
+	return r->dispositions ? json_dispositions(r->scan, r->dispositions)
+			       : json_packed(r->scan);
 }
 
 static int print_json(const struct pack_args *args, const struct pack_result *r)
@@ -255,8 +259,8 @@ static int print_json(const struct pack_args *args, const struct pack_result *r)
 		json_unrecognised(args, r->scan), "mount",
 		r->mount ? report_json_text(r->mount) : json_null());
 
-	if (r->outcomes && !r->done)
-		json_object_set_new(all, "summary", json_summary(r->outcomes));
+	if (r->dispositions && !r->done)
+		json_object_set_new(all, "summary", json_summary(r->dispositions));
 	if (args->shard.count)
 		json_object_set_new(all, "finished_already", json_boolean(r->done));
 	return report_json(all) ? EXIT_OK : EXIT_FAULT;
@@ -283,8 +287,8 @@ int pack_report(const struct pack_args *args, const struct pack_result *r)
 	}
 	if (r->set)
 		print_table(archive_set_stats(r->set));
-	if (r->outcomes)
-		print_summary(r->outcomes);
+	if (r->dispositions)
+		print_summary(r->dispositions);
 	if (r->mount)
 		puts(r->mount);
 	return EXIT_OK;

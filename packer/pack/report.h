@@ -3,13 +3,13 @@
 #ifndef PACKER_PACK_REPORT_H
 #define PACKER_PACK_REPORT_H
 
-#include "packer/pack/tree/outcome.h"
+#include "packer/pack/tree/disposition.h"
 #include "args.h"
 
 struct pack_result {
 	const struct scan *scan;
-	const struct archive_set *set;   /* NULL: no archive was written */
-	const struct outcomes *outcomes; /* NULL: archives only */
+	const struct archive_set *set;           /* NULL: no archive was written */
+	const struct dispositions *dispositions; /* NULL: archives only */
 	bool done;         /* the shard was already finished: nothing else is reported */
 	const char *mount; /* the command that makes packed files visible; or NULL */
 };
@@ -25,6 +25,7 @@ void pack_report_notes(const struct pack_args *args, const struct scan *scan);
 /*
  * After the run, print notes about paths that were not converted or copied as expected.
  */
-void pack_report_outcomes(const struct scan *scan, const struct outcomes *outcomes);
+void pack_report_dispositions(const struct scan *scan,
+			      const struct dispositions *dispositions);
 
 #endif

@@ -120,7 +120,7 @@ static kpack_error_t check_clashes(struct packing *p, clash_side *side,
 		.args = &p->args,
 		.scan = &p->scan,
 		.plan = &p->plan,
-		.outcomes = p->args.mode == PACK_ARCHIVES ? NULL : &p->outcomes,
+		.dispositions = p->args.mode == PACK_ARCHIVES ? NULL : &p->dispositions,
 		.archives = p->archives,
 	};
 
@@ -137,7 +137,7 @@ static kpack_error_t write_part(struct packing *p, struct kpackx_error *why)
 		.args = &p->args,
 		.scan = &p->scan,
 		.plan = &p->plan,
-		.outcomes = p->args.mode == PACK_ARCHIVES ? NULL : &p->outcomes,
+		.dispositions = p->args.mode == PACK_ARCHIVES ? NULL : &p->dispositions,
 		.archives = p->inherit,
 	};
 
@@ -205,7 +205,7 @@ static void find_unasked(struct packing *p)
 {
 	for (size_t i = 0; i < p->plan.n_binaries; i++) {
 		const struct plan_binary *b = &p->plan.binaries[i];
-		struct outcome *o = &p->outcomes.items[b->input->entry];
+		struct disposition *o = &p->dispositions.items[b->input->entry];
 
 		if (o->fate == FATE_KEPT && b->n_needs == 0)
 			o->fate = p->args.mode == PACK_IN_PLACE ? FATE_UNCHANGED
@@ -220,7 +220,7 @@ static struct converter converter_for(struct packing *p, const struct plan *plan
 	return (struct converter){
 		.scan = &p->scan,
 		.plan = plan,
-		.outcomes = &p->outcomes,
+		.dispositions = &p->dispositions,
 		.output = args->mode == PACK_TREE ? args->output : NULL,
 		.group = args->group,
 		.families = &args->families,
@@ -235,7 +235,7 @@ static void leave_unconverted(struct packing *p)
 {
 	for (size_t i = 0; i < p->scan.n_inputs; i++) {
 		struct input *in = p->scan.inputs[i];
-		struct outcome *o = &p->outcomes.items[in->entry];
+		struct disposition *o = &p->dispositions.items[in->entry];
 
 		if (in->objects || (o->fate != FATE_REFUSED && o->fate != FATE_KEPT))
 			continue;
@@ -279,8 +279,8 @@ static kpack_error_t prepare_plan(struct packing *p, size_t *faults,
 		KP_TRY(rocfft_caches_split(&p->scan, args->split_rocfft, args->rows,
 					   &p->parts, why));
 	if (args->mode != PACK_ARCHIVES)
-		KP_TRY(outcomes_open(&p->scan, args->mode == PACK_IN_PLACE, &p->outcomes,
-				     why));
+		KP_TRY(dispositions_open(&p->scan, args->mode == PACK_IN_PLACE,
+					 &p->dispositions, why));
 	if (args->apart)
 		KP_TRY(leave_kept(p, faults, why));
 	KP_TRY(plan_open(&p->scan, &args->filter, &chunks, &p->plan, why));
@@ -290,11 +290,12 @@ static kpack_error_t prepare_plan(struct packing *p, size_t *faults,
 		return KPACK_SUCCESS;
 	find_unasked(p);
 	if (args->identify)
-		KP_TRY(databases_leave_out(&p->scan, &args->filter, &p->outcomes, why));
+		KP_TRY(databases_leave_out(&p->scan, &args->filter, &p->dispositions,
+					   why));
 	KP_TRY(databases_decide(&p->scan, &p->plan, args->databases != DATABASES_PACKED,
-				&p->outcomes, why));
+				&p->dispositions, why));
 	if (args->mode == PACK_IN_PLACE)
-		databases_check(&p->scan, &p->outcomes, faults);
+		databases_check(&p->scan, &p->dispositions, faults);
 	else
 		KP_TRY(output_check_mounts(&p->scan, args->output, faults, why));
 	p->converter = converter_for(p, &p->plan);
@@ -432,7 +433,7 @@ int packing_run(struct packing *p)
 void packing_close(struct packing *p)
 {
 	archive_set_close(p->set);
-	outcomes_close(&p->outcomes);
+	dispositions_close(&p->dispositions);
 	plan_close(&p->plan);
 	scan_close(&p->scan);
 	cache_files_fini(&p->parts);

@@ -37,10 +37,10 @@ struct packing {
 	struct scan scan;
 	struct cache_files parts;
 	struct plan plan;
-	struct outcomes outcomes; /* empty when only archives are written */
-	struct archive_set *set;  /* NULL: there is nothing to store */
-	char *archives;           /* the archives' directory */
-	char *inherit;            /* the directory of INPUT's own archives; or NULL */
+	struct dispositions dispositions; /* empty when only archives are written */
+	struct archive_set *set;          /* NULL: there is nothing to store */
+	char *archives;                   /* the archives' directory */
+	char *inherit; /* the directory of INPUT's own archives; or NULL */
 	struct converter converter;
 	struct packing_hooks *hooks; /* NULL: no other machine shares the run */
 	bool finished_before;        /* an earlier run of this shard wrote everything */

@@ -128,9 +128,9 @@ static kpack_error_t drop_others(struct packing *p, struct kpackx_error *why)
 		drop[i] = !run->mine[p->plan.objects[i].input->entry];
 	err = plan_drop(&p->plan, drop, why);
 	free(drop);
-	for (size_t i = 0; i < p->outcomes.count; i++)
+	for (size_t i = 0; i < p->dispositions.count; i++)
 		if (!run->mine[i] && !S_ISDIR(p->scan.entries[i].mode))
-			p->outcomes.items[i].fate = FATE_NOTHING;
+			p->dispositions.items[i].fate = FATE_NOTHING;
 	return err;
 }
 
@@ -232,7 +232,7 @@ static kpack_error_t check_input(const struct packing *p, struct kpackx_error *w
 		    : KPACK_SUCCESS;
 }
 
-static size_t count_linked(const struct outcomes *list)
+static size_t count_linked(const struct dispositions *list)
 {
 	size_t n = 0;
 
@@ -243,10 +243,10 @@ static size_t count_linked(const struct outcomes *list)
 
 static kpack_error_t join_converted(struct packing *p, struct kpackx_error *why)
 {
-	size_t linked = count_linked(&p->outcomes);
+	size_t linked = count_linked(&p->dispositions);
 
 	KP_TRY(resume_join(&p->converter, why));
-	if (count_linked(&p->outcomes) == linked)
+	if (count_linked(&p->dispositions) == linked)
 		return KPACK_SUCCESS;
 	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 		       "%s: a run of --in-place was interrupted in it: end that first",
@@ -307,7 +307,7 @@ static kpack_error_t record_entry(const struct packing *p, size_t entry,
 				  struct kpackx_error *why)
 {
 	const struct scan_entry *e = &p->scan.entries[entry];
-	enum fate fate = p->outcomes.items[entry].fate;
+	enum fate fate = p->dispositions.items[entry].fate;
 	const char *first = NULL;
 	enum shard_kind kind;
 	struct stat st;
@@ -338,7 +338,8 @@ static kpack_error_t record_converted(const struct packing *p, uint32_t number,
 	char *path;
 	kpack_error_t err = KPACK_SUCCESS;
 
-	if (!input_is_host(in) || p->outcomes.items[in->entry].fate != FATE_CONVERTED ||
+	if (!input_is_host(in) ||
+	    p->dispositions.items[in->entry].fate != FATE_CONVERTED ||
 	    p->plan.binaries[number].n_needs == 0)
 		return KPACK_SUCCESS;
 	shard_log_converted(run_of(p)->log, number, p->scan.entries[in->entry].relative);

@@ -78,7 +78,7 @@ static struct expected expected_of(const struct split_prefix *i, size_t entry)
 	const struct scan_entry *e = &scan->entries[entry];
 	struct expected item = expected_file(e->path, e->mode);
 
-	if (i->packing.outcomes.items[e->first].fate == FATE_CONVERTED) {
+	if (i->packing.dispositions.items[e->first].fate == FATE_CONVERTED) {
 		item.kind = EXPECT_CONVERTED;
 		item.key = scan->entries[e->first].input->key;
 	}

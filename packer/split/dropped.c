@@ -66,7 +66,7 @@ static kpack_error_t count_files(struct split *s, const struct split_prefix *i,
 		const struct library_object *o = scan->found.objects[k];
 		size_t entry = scan->file_entries[k];
 
-		if (!o || i->packing.outcomes.items[entry].fate != FATE_NOT_WANTED)
+		if (!o || i->packing.dispositions.items[entry].fate != FATE_NOT_WANTED)
 			continue;
 		library_object_target(o, 0, target);
 		KP_TRY(row_of(s, *o->family ? o->family : target, &row, why));
@@ -102,7 +102,7 @@ static kpack_error_t count_archives(struct split *s, const struct split_prefix *
 	const struct scan *scan = &i->packing.scan;
 
 	for (size_t k = 0; k < scan->n_entries; k++)
-		if (i->packing.outcomes.items[k].fate == FATE_NOT_WANTED &&
+		if (i->packing.dispositions.items[k].fate == FATE_NOT_WANTED &&
 		    old_archive_is(&scan->entries[k]))
 			KP_TRY(count_archive(s, i, &scan->entries[k], why));
 	return KPACK_SUCCESS;

@@ -7,7 +7,7 @@
 
 /*
  * Call it after packing, which copies the archives.  Removes the copies that are not
- * requested, sets their outcome to NOT_WANTED, and counts them.  An unreadable archive is
+ * requested, sets their disposition to NOT_WANTED, and counts them.  An unreadable archive is
  * reported and stays in the generic tree.
  */
 kpack_error_t split_old_drop(const struct split *s, struct split_prefix *i,

@@ -101,7 +101,7 @@ static kpack_error_t place_archives_there(struct builder *b, struct kpackx_error
 
 static bool is_there(const struct packing *p, size_t entry)
 {
-	switch (p->outcomes.items[entry].fate) {
+	switch (p->dispositions.items[entry].fate) {
 	case FATE_NOTHING: /* in place: packing leaves the archives alone */
 	case FATE_LEFT_OUT:
 	case FATE_NOT_WANTED:
@@ -124,7 +124,7 @@ static bool is_inside(const char *path, const char *dir)
 /* True if ENTRY makes the directory that contains it generic. */
 static bool leaves_directory(const struct builder *b, size_t entry)
 {
-	enum fate fate = b->p->outcomes.items[entry].fate;
+	enum fate fate = b->p->dispositions.items[entry].fate;
 
 	return b->tree_of[entry] == b->out->generic || fate == FATE_PACKED ||
 	       fate == FATE_LEFT_OUT;

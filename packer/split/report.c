@@ -40,7 +40,7 @@ static uint64_t archive_size(const struct split *s, const struct split_tree *tre
 static uint64_t entry_size(const struct split_prefix *i, size_t entry)
 {
 	const struct scan_entry *e = &i->packing.scan.entries[entry];
-	const struct outcome *o = &i->packing.outcomes.items[entry];
+	const struct disposition *o = &i->packing.dispositions.items[entry];
 
 	if (!S_ISREG(e->mode) || o->fate == FATE_LINKED)
 		return 0;
@@ -81,8 +81,8 @@ void split_report_notes(const struct split *s)
 	if (s->args->quiet)
 		return;
 	for (size_t i = 0; i < s->n_items; i++)
-		pack_report_outcomes(&s->items[i].packing.scan,
-				     &s->items[i].packing.outcomes);
+		pack_report_dispositions(&s->items[i].packing.scan,
+					 &s->items[i].packing.dispositions);
 	for (size_t i = 0; i < s->outside.count; i++)
 		if (s->outside.items[i].left)
 			report_error(s->outside.items[i].path, "note: left out: %s",
@@ -195,7 +195,7 @@ static json_t *json_left(const struct split *s)
 		const struct packing *p = &s->items[i].packing;
 
 		for (size_t k = 0; k < p->scan.n_entries; k++)
-			if (p->outcomes.items[k].fate == FATE_LEFT_OUT)
+			if (p->dispositions.items[k].fate == FATE_LEFT_OUT)
 				json_array_append_new(
 					list, report_json_text(p->scan.entries[k].path));
 	}

@@ -33,16 +33,16 @@ static const struct scan_entry *entry_of(const struct converter *c, size_t job)
 	return &c->scan->entries[input_of(c, job)->entry];
 }
 
-static struct outcome *outcome_of(const struct converter *c, size_t job)
+static struct disposition *disposition_of(const struct converter *c, size_t job)
 {
-	return &c->outcomes->items[input_of(c, job)->entry];
+	return &c->dispositions->items[input_of(c, job)->entry];
 }
 
 /* Only host binaries of this shard are converted. */
 static bool is_binary(const struct converter *c, size_t job)
 {
 	return input_is_host(input_of(c, job)) &&
-	       outcome_of(c, job)->fate != FATE_NOTHING;
+	       disposition_of(c, job)->fate != FATE_NOTHING;
 }
 
 /* --- before -------------------------------------------------------------------------- */
@@ -112,7 +112,8 @@ static kpack_error_t check_one(const struct converter *c, size_t job, size_t *fa
 		input_release(in);
 	}
 	if (err == KPACK_ERROR_NOT_IMPLEMENTED)
-		return outcome_set(outcome_of(c, job), FATE_REFUSED, fault.text, why);
+		return disposition_set(disposition_of(c, job), FATE_REFUSED, fault.text,
+				       why);
 	if (err) {
 		report_why(in->path, &fault);
 		++*faults;
@@ -260,7 +261,7 @@ static kpack_error_t convert_job(void *arg, void *state, size_t job, void **resu
 		return kp_fail_memory(why, sizeof(*w), "a binary");
 	w->out = (struct kp_outfile){.fd = -1, .dir_fd = -1};
 	*result = w;
-	if (is_binary(c, job) && outcome_of(c, job)->fate != FATE_REFUSED)
+	if (is_binary(c, job) && disposition_of(c, job)->fate != FATE_REFUSED)
 		err = write_one(c, job, w, &fault);
 	if (err == KPACK_ERROR_NOT_IMPLEMENTED) {
 		kp_outfile_close(&w->out);
@@ -350,7 +351,7 @@ static kpack_error_t split_links(const struct converter *c, size_t *links, size_
 	}
 	scan_chain(c->scan, links, kept);
 	scan_chain(c->scan, others, n_others);
-	c->outcomes->items[others[0]].fate = FATE_ALREADY_CONVERTED;
+	c->dispositions->items[others[0]].fate = FATE_ALREADY_CONVERTED;
 	free(others);
 	*n = kept;
 	return KPACK_SUCCESS;
@@ -403,7 +404,7 @@ static kpack_error_t commit_written(void *arg, size_t job, void *result,
 				    struct kpackx_error *why)
 {
 	const struct converter *c = arg;
-	struct outcome *o = outcome_of(c, job);
+	struct disposition *o = disposition_of(c, job);
 	struct written *w = result;
 	kpack_error_t err = KPACK_SUCCESS;
 
@@ -412,7 +413,7 @@ static kpack_error_t commit_written(void *arg, size_t job, void *result,
 		return KPACK_SUCCESS;
 	}
 	if (w->refused)
-		err = outcome_set(o, FATE_REFUSED, w->refused, why);
+		err = disposition_set(o, FATE_REFUSED, w->refused, why);
 	else if (o->fate != FATE_REFUSED)
 		err = publish_binary(c, job, w, why);
 	if (err)

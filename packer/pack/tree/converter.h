@@ -3,13 +3,13 @@
 #ifndef PACKER_PACK_TREE_CONVERTER_H
 #define PACKER_PACK_TREE_CONVERTER_H
 
-#include "outcome.h"
+#include "disposition.h"
 #include "packer/pack/plan/plan.h"
 
 struct converter {
 	struct scan *scan;
 	const struct plan *plan;
-	struct outcomes *outcomes;
+	struct dispositions *dispositions;
 	const char *output; /* root of the tree that is written; NULL: in place */
 	const char *group;
 	const struct families *families;

@@ -8,7 +8,7 @@
 #include "packer/cli/report.h"
 #include "core/target/target.h"
 
-/* --- outcomes ------------------------------------------------------------------------ */
+/* --- dispositions ------------------------------------------------------------------------ */
 
 kpack_error_t databases_not_asked(const struct scan *scan, const struct plan *plan,
 				  size_t *n, struct kpackx_error *why)
@@ -27,18 +27,19 @@ kpack_error_t databases_not_asked(const struct scan *scan, const struct plan *pl
 }
 
 static kpack_error_t set_outcomes(const struct scan *scan, const struct plan *plan,
-				  struct outcomes *outcomes, struct kpackx_error *why)
+				  struct dispositions *dispositions,
+				  struct kpackx_error *why)
 {
 	for (size_t i = 0; i < scan->n_entries; i++)
 		if (scan->entries[i].database)
-			KP_TRY(outcome_set(&outcomes->items[i], FATE_NOT_WANTED,
-					   "not for the targets asked for", why));
+			KP_TRY(disposition_set(&dispositions->items[i], FATE_NOT_WANTED,
+					       "not for the targets asked for", why));
 	for (size_t i = 0; i < plan->n_objects; i++) {
 		size_t entry = plan->objects[i].input->entry;
 
 		if (scan->entries[entry].database)
-			KP_TRY(outcome_set(&outcomes->items[entry], FATE_PACKED, NULL,
-					   why));
+			KP_TRY(disposition_set(&dispositions->items[entry], FATE_PACKED,
+					       NULL, why));
 	}
 	return KPACK_SUCCESS;
 }
@@ -59,15 +60,16 @@ static bool is_selected(const struct library_object *o, struct arch_filter *filt
 }
 
 kpack_error_t databases_leave_out(const struct scan *scan, struct arch_filter *filter,
-				  struct outcomes *outcomes, struct kpackx_error *why)
+				  struct dispositions *dispositions,
+				  struct kpackx_error *why)
 {
 	for (size_t i = 0; i < scan->files.count; i++) {
 		const struct library_object *o = scan->found.objects[i];
 
 		if (o && !is_selected(o, filter))
-			KP_TRY(outcome_set(&outcomes->items[scan->file_entries[i]],
-					   FATE_NOT_WANTED,
-					   "not for the targets asked for", why));
+			KP_TRY(disposition_set(
+				&dispositions->items[scan->file_entries[i]],
+				FATE_NOT_WANTED, "not for the targets asked for", why));
 	}
 	return KPACK_SUCCESS;
 }
@@ -91,7 +93,7 @@ static bool same_file(const struct scan_entry *a, const struct scan_entry *b)
 }
 
 /* Make paths of one file hard links in the copy, too. */
-static kpack_error_t link_copies(struct scan *scan, struct outcomes *outcomes,
+static kpack_error_t link_copies(struct scan *scan, struct dispositions *dispositions,
 				 struct kpackx_error *why)
 {
 	size_t *links = malloc((scan->n_entries + 1) * sizeof(*links)), n = 0, end;
@@ -100,14 +102,14 @@ static kpack_error_t link_copies(struct scan *scan, struct outcomes *outcomes,
 		return kp_fail_memory(why, scan->n_entries, "hard links");
 	for (size_t i = 0; i < scan->n_entries; i++)
 		if (scan->entries[i].database && scan->entries[i].nlink > 1 &&
-		    outcomes->items[i].fate != FATE_NOT_WANTED)
+		    dispositions->items[i].fate != FATE_NOT_WANTED)
 			links[n++] = i;
 	qsort_r(links, n, sizeof(*links), by_inode, scan->entries);
 	for (size_t i = 0; i < n; i = end) {
 		for (end = i + 1; end < n && same_file(&scan->entries[links[i]],
 						       &scan->entries[links[end]]);
 		     end++)
-			outcomes->items[links[end]].fate = FATE_LINKED;
+			dispositions->items[links[end]].fate = FATE_LINKED;
 		scan_chain(scan, links + i, end - i);
 	}
 	free(links);
@@ -115,10 +117,11 @@ static kpack_error_t link_copies(struct scan *scan, struct outcomes *outcomes,
 }
 
 kpack_error_t databases_decide(struct scan *scan, const struct plan *plan, bool keep,
-			       struct outcomes *outcomes, struct kpackx_error *why)
+			       struct dispositions *dispositions,
+			       struct kpackx_error *why)
 {
-	return keep ? link_copies(scan, outcomes, why)
-		    : set_outcomes(scan, plan, outcomes, why);
+	return keep ? link_copies(scan, dispositions, why)
+		    : set_outcomes(scan, plan, dispositions, why);
 }
 
 /* --- in place ------------------------------------------------------------------------ */
@@ -178,7 +181,7 @@ static kpack_error_t check_owner(const struct stat *dir, const struct stat *st,
 		       (unsigned)st->st_uid);
 }
 
-void databases_check(const struct scan *scan, const struct outcomes *outcomes,
+void databases_check(const struct scan *scan, const struct dispositions *dispositions,
 		     size_t *faults)
 {
 	const char *last = NULL;
@@ -190,7 +193,7 @@ void databases_check(const struct scan *scan, const struct outcomes *outcomes,
 		struct kpackx_error fault = {0};
 		kpack_error_t err = KPACK_SUCCESS;
 
-		if (outcomes->items[i].fate != FATE_PACKED)
+		if (dispositions->items[i].fate != FATE_PACKED)
 			continue;
 		if (!same_dir(last, e->path)) {
 			err = check_dir(e->path, &dir, &fault);
@@ -240,7 +243,8 @@ static kpack_error_t remove_one(const struct scan_entry *e, struct kpackx_error 
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t databases_remove(const struct scan *scan, const struct outcomes *outcomes,
+kpack_error_t databases_remove(const struct scan *scan,
+			       const struct dispositions *dispositions,
 			       struct kpackx_error *why)
 {
 	const char *last = NULL;
@@ -248,7 +252,7 @@ kpack_error_t databases_remove(const struct scan *scan, const struct outcomes *o
 	for (size_t i = 0; i < scan->n_entries; i++) {
 		const struct scan_entry *e = &scan->entries[i];
 
-		if (outcomes->items[i].fate != FATE_PACKED)
+		if (dispositions->items[i].fate != FATE_PACKED)
 			continue;
 		if (last && !same_dir(last, e->path))
 			KP_TRY(flush_dir(last, why));

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The files of kernel databases in a tree: their outcomes, and, in place, their removal.
+ * The files of kernel databases in a tree: their dispositions, and, in place, their removal.
  */
 #ifndef PACKER_PACK_TREE_DATABASES_H
 #define PACKER_PACK_TREE_DATABASES_H
 
-#include "outcome.h"
+#include "disposition.h"
 #include "packer/pack/plan/plan.h"
 
 /* Count the files of databases of which PLAN stores nothing. */
@@ -18,28 +18,31 @@ kpack_error_t databases_not_asked(const struct scan *scan, const struct plan *pl
  * databases_decide.
  */
 kpack_error_t databases_leave_out(const struct scan *scan, struct arch_filter *filter,
-				  struct outcomes *outcomes, struct kpackx_error *why);
+				  struct dispositions *dispositions,
+				  struct kpackx_error *why);
 
 /*
- * Set the outcomes of files of databases: PACKED when PLAN stores something of the file,
- * else NOT_WANTED.  With KEEP they stay as outcomes_open set them, except that hard links
+ * Set the dispositions of files of databases: PACKED when PLAN stores something of the file,
+ * else NOT_WANTED.  With KEEP they stay as dispositions_open set them, except that hard links
  * to one file become LINKED.
  */
 kpack_error_t databases_decide(struct scan *scan, const struct plan *plan, bool keep,
-			       struct outcomes *outcomes, struct kpackx_error *why);
+			       struct dispositions *dispositions,
+			       struct kpackx_error *why);
 
 /*
  * Before anything is written, report and count the files that could not be removed in
  * place; only the first one in a directory that forbids it.
  */
-void databases_check(const struct scan *scan, const struct outcomes *outcomes,
+void databases_check(const struct scan *scan, const struct dispositions *dispositions,
 		     size_t *faults);
 
 /*
  * After the archives are on the disk, remove each PACKED file in place and flush its
  * directory.  A file that is not what was packed is an error.
  */
-kpack_error_t databases_remove(const struct scan *scan, const struct outcomes *outcomes,
+kpack_error_t databases_remove(const struct scan *scan,
+			       const struct dispositions *dispositions,
 			       struct kpackx_error *why);
 
 #endif

@@ -68,7 +68,7 @@ static kpack_error_t join_links(const struct converter *c, size_t head, size_t e
 	memcpy(bigger + n, others, more * sizeof(*others));
 	qsort(bigger, n + more, sizeof(*bigger), by_number);
 	scan_chain(c->scan, bigger, n + more);
-	c->outcomes->items[entry].fate = FATE_LINKED;
+	c->dispositions->items[entry].fate = FATE_LINKED;
 	free(bigger);
 	free(others);
 	return KPACK_SUCCESS;
@@ -105,7 +105,7 @@ static kpack_error_t look_at_binary(const struct converter *c, size_t entry,
 		return fail_conflict(in, "code would go to other archives now", why);
 	/* the first path is converted last */
 	if (entry > in->entry && same_attributes(&b->st, &in->st) &&
-	    c->outcomes->items[in->entry].fate == FATE_CONVERTED)
+	    c->dispositions->items[in->entry].fate == FATE_CONVERTED)
 		return join_links(c, in->entry, entry, why);
 	return KPACK_SUCCESS;
 }

@@ -186,14 +186,14 @@ static char *destination(const struct converter *c, size_t entry)
  * Making a device needs a privilege, and not every file system has sockets: then leave it
  * out.
  */
-static kpack_error_t copy_special(const char *from, const char *to, struct outcome *o,
+static kpack_error_t copy_special(const char *from, const char *to, struct disposition *o,
 				  struct kpackx_error *why)
 {
 	struct kpackx_error fault = {0};
 	kpack_error_t err = copy_node(from, to, &fault);
 
 	if (err && (fault.sys_errno == EPERM || fault.sys_errno == EOPNOTSUPP))
-		return outcome_set(o, FATE_LEFT_OUT, fault.text, why);
+		return disposition_set(o, FATE_LEFT_OUT, fault.text, why);
 	if (err && why)
 		*why = fault;
 	return err;
@@ -211,7 +211,7 @@ static kpack_error_t write_entry(const struct converter *c, size_t entry, const 
 				 struct kpackx_error *why)
 {
 	const struct scan_entry *e = &c->scan->entries[entry];
-	struct outcome *o = &c->outcomes->items[entry];
+	struct disposition *o = &c->dispositions->items[entry];
 
 	switch (o->fate) {
 	case FATE_COPIED:
@@ -247,16 +247,16 @@ static kpack_error_t write_link(const struct converter *c, size_t entry, const c
 				struct kpackx_error *why)
 {
 	size_t first = c->scan->entries[entry].first;
-	struct outcome *o = &c->outcomes->items[entry];
+	struct disposition *o = &c->dispositions->items[entry];
 	struct kpackx_error fault = {0};
 	kpack_error_t err;
 	char *from;
 
 	if (o->fate != FATE_LINKED)
 		return KPACK_SUCCESS;
-	if (is_left_out(c->outcomes->items[first].fate))
-		return outcome_set(o, c->outcomes->items[first].fate,
-				   c->outcomes->items[first].reason, why);
+	if (is_left_out(c->dispositions->items[first].fate))
+		return disposition_set(o, c->dispositions->items[first].fate,
+				       c->dispositions->items[first].reason, why);
 	from = destination(c, first);
 	if (!from)
 		return kp_fail_memory(why, strlen(to), "a path");
@@ -395,5 +395,5 @@ kpack_error_t output_write(const struct converter *c, const char *root,
 		return write_output(c, root, why);
 	KP_TRY(remove_leftovers(c->scan, why));
 	KP_TRY(converter_run(c, why));
-	return databases_remove(c->scan, c->outcomes, why);
+	return databases_remove(c->scan, c->dispositions, why);
 }

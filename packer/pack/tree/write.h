@@ -38,7 +38,7 @@ bool output_is_inherited(const struct scan_entry *e);
 
 /*
  * Write the tree that C's scan found in ROOT into C's output or, in place, convert its
- * binaries.  The archives must be published.  Afterwards C's outcomes hold the outcome of
+ * binaries.  The archives must be published.  Afterwards C's dispositions hold the disposition of
  * each path.  Nothing else in the output is touched, except for inherited archives.
  * Errors name the file.
  */

@@ -157,7 +157,7 @@ static bool was_packed(const struct wheel_source *s, const char *path)
 	size_t entry;
 
 	return inside && wheel_source_entry(s, inside, &entry) &&
-	       p->outcomes.items[entry].fate == FATE_PACKED;
+	       p->dispositions.items[entry].fate == FATE_PACKED;
 }
 
 static kpack_error_t check_member(const struct check *c, const struct wheel_source *s,

@@ -86,7 +86,7 @@ static kpack_error_t add_inside(struct adder *a, struct wheel_item *item,
 		return KPACK_SUCCESS;
 	item->device = a->devices[device];
 	item->database = p->scan.entries[entry].database;
-	if (p->outcomes.items[entry].fate == FATE_CONVERTED) {
+	if (p->dispositions.items[entry].fate == FATE_CONVERTED) {
 		item->kind = WHEEL_ITEM_BINARY;
 		item->disk = p->scan.entries[entry].path;
 	}

@@ -250,8 +250,8 @@ static int check_refused(const struct wheel_source *s)
 	const struct scan *scan = &s->packing.scan;
 	int status = EXIT_OK;
 
-	for (size_t i = 0; i < s->packing.outcomes.count; i++) {
-		const struct outcome *o = &s->packing.outcomes.items[i];
+	for (size_t i = 0; i < s->packing.dispositions.count; i++) {
+		const struct disposition *o = &s->packing.dispositions.items[i];
 
 		if (o->fate != FATE_REFUSED)
 			continue;

@@ -48,7 +48,7 @@ struct run {
 	struct pack_args args;
 	struct scan scan;
 	struct plan plan;
-	struct outcomes outcomes;
+	struct dispositions dispositions;
 	struct clash_run clash;
 };
 
@@ -74,8 +74,9 @@ static int begin(void **state)
 	assert_int_equal(plan_open(&r->scan, &r->args.filter, &chunks, &r->plan, NULL),
 			 0);
 	assert_int_equal(r->plan.n_objects, 2);
-	assert_int_equal(outcomes_open(&r->scan, false, &r->outcomes, NULL), 0);
-	r->clash = (struct clash_run){&r->args, &r->scan, &r->plan, &r->outcomes, "a"};
+	assert_int_equal(dispositions_open(&r->scan, false, &r->dispositions, NULL), 0);
+	r->clash =
+		(struct clash_run){&r->args, &r->scan, &r->plan, &r->dispositions, "a"};
 	*state = r;
 	return 0;
 }
@@ -84,7 +85,7 @@ static int end(void **state)
 {
 	struct run *r = *state;
 
-	outcomes_close(&r->outcomes);
+	dispositions_close(&r->dispositions);
 	plan_close(&r->plan);
 	scan_close(&r->scan);
 	pack_args_fini(&r->args);

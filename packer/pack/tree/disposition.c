@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "outcome.h"
+#include "disposition.h"
 #include <stdlib.h>
 
 static const char *const names[] = {
@@ -12,7 +12,7 @@ static const char *const names[] = {
 	[FATE_KEPT] = "kept",           [FATE_NOT_WANTED] = "left out",
 };
 
-const char *outcome_name(enum fate fate)
+const char *disposition_name(enum fate fate)
 {
 	return names[fate];
 }
@@ -47,8 +47,8 @@ static const char *reason_of(const struct scan_entry *e, enum fate fate)
 	return fate == FATE_LEFT_ALONE ? e->note : NULL;
 }
 
-kpack_error_t outcome_set(struct outcome *o, enum fate fate, const char *reason,
-			  struct kpackx_error *why)
+kpack_error_t disposition_set(struct disposition *o, enum fate fate, const char *reason,
+			      struct kpackx_error *why)
 {
 	free(o->reason);
 	o->reason = reason ? strdup(reason) : NULL;
@@ -57,31 +57,31 @@ kpack_error_t outcome_set(struct outcome *o, enum fate fate, const char *reason,
 				    : KPACK_SUCCESS;
 }
 
-kpack_error_t outcomes_open(const struct scan *scan, bool in_place, struct outcomes *out,
-			    struct kpackx_error *why)
+kpack_error_t dispositions_open(const struct scan *scan, bool in_place,
+				struct dispositions *out, struct kpackx_error *why)
 {
 	kpack_error_t err = KPACK_SUCCESS;
 
-	*out = (struct outcomes){.items =
-					 calloc(scan->n_entries + 1, sizeof(*out->items)),
-				 .count = scan->n_entries};
+	*out = (struct dispositions){
+		.items = calloc(scan->n_entries + 1, sizeof(*out->items)),
+		.count = scan->n_entries};
 	if (!out->items)
 		return kp_fail_memory(why, scan->n_entries, "files");
 	for (size_t i = 0; i < scan->n_entries && !err; i++) {
 		enum fate fate = expected_fate(scan, i, in_place);
 
-		err = outcome_set(&out->items[i], fate,
-				  reason_of(&scan->entries[i], fate), why);
+		err = disposition_set(&out->items[i], fate,
+				      reason_of(&scan->entries[i], fate), why);
 	}
 	if (err)
-		outcomes_close(out);
+		dispositions_close(out);
 	return err;
 }
 
-void outcomes_close(struct outcomes *list)
+void dispositions_close(struct dispositions *list)
 {
 	for (size_t i = 0; list->items && i < list->count; i++)
 		free(list->items[i].reason);
 	free(list->items);
-	*list = (struct outcomes){0};
+	*list = (struct dispositions){0};
 }

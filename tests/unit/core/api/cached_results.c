@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Lists of architectures and kernels, and metadata: what an archive answers alike each time. */
-#include "core/api/answers.h"
+#include "core/api/cached_results.h"
 #include "tests/unit/archive_builder.h"
 #include "core/base/bounds.h"
 #include "core/rocm_kpack/kpack.h"

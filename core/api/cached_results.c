@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "answers.h"
+#include "cached_results.h"
 #include <stdlib.h>
 #include "core/archive/archive.h"
 #include "core/base/json.h"
@@ -23,7 +23,7 @@ struct text {
 
 /* --- publishing ------------------------------------------------------------------- */
 
-static void *published(kp_answer *answer)
+static void *published(kp_cached *answer)
 {
 	return atomic_load_explicit(answer, memory_order_acquire);
 }
@@ -31,7 +31,7 @@ static void *published(kp_answer *answer)
 /*
  * Publish MADE, or free it if another thread was faster.  Returns the published answer.
  */
-static void *publish_answer(kp_answer *answer, void *made)
+static void *publish_answer(kp_cached *answer, void *made)
 {
 	void *there = NULL;
 
@@ -43,9 +43,9 @@ static void *publish_answer(kp_answer *answer, void *made)
 }
 
 /* Return answer NUMBER of a table of N answers; NULL: no memory for the table. */
-static kp_answer *find_answer(kp_answer *table, size_t n, size_t number)
+static kp_cached *find_answer(kp_cached *table, size_t n, size_t number)
 {
-	kp_answer *places = published(table);
+	kp_cached *places = published(table);
 
 	if (!places) {
 		places = calloc(n, sizeof(*places));
@@ -58,10 +58,10 @@ static kp_answer *find_answer(kp_answer *table, size_t n, size_t number)
 
 /* --- architectures ---------------------------------------------------------------- */
 
-kpack_error_t kp_answer_arches(struct kpack_archive *a, const char ***arches,
+kpack_error_t kp_cached_arches(struct kpack_archive *a, const char ***arches,
 			       struct kpackx_error *why)
 {
-	kp_answer *answer = &kp_api_answers(a)->arches;
+	kp_cached *answer = &kp_api_answers(a)->arches;
 	size_t n = kp_archive_arch_count(a);
 	const char **made = published(answer);
 
@@ -115,7 +115,7 @@ static bool make_list(const struct kp_toc *toc, struct kp_span binary, uint16_t 
  * Put LIST into its chain, or free it if an equal list is there already.  Returns the
  * list in the chain.
  */
-static struct list *publish_list(kp_answer *chain, struct list *list)
+static struct list *publish_list(kp_cached *chain, struct list *list)
 {
 	void *head = published(chain);
 	struct list *seen = NULL, *there;
@@ -157,7 +157,7 @@ static kpack_error_t get_list(struct kpack_archive *a, struct kp_span binary,
 			      uint16_t arch, struct list **out, struct kpackx_error *why)
 {
 	const struct kp_toc *toc = kp_archive_toc(a);
-	kp_answer *chain = find_answer(&kp_api_answers(a)->lists, toc->n_entries,
+	kp_cached *chain = find_answer(&kp_api_answers(a)->lists, toc->n_entries,
 				       list_place(toc, binary, arch));
 
 	if (!chain)
@@ -172,7 +172,7 @@ static kpack_error_t get_list(struct kpack_archive *a, struct kp_span binary,
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t kp_answer_kernels(struct kpack_archive *a, struct kp_span name,
+kpack_error_t kp_cached_kernels(struct kpack_archive *a, struct kp_span name,
 				struct kp_span arch, const char ***names, size_t *count,
 				struct kpackx_error *why)
 {
@@ -246,11 +246,11 @@ static kpack_error_t make_text(const struct kpack_archive *a, size_t entry,
 	return err;
 }
 
-kpack_error_t kp_answer_metadata(struct kpack_archive *a, size_t entry, const char **json,
+kpack_error_t kp_cached_metadata(struct kpack_archive *a, size_t entry, const char **json,
 				 size_t *size, struct kpackx_error *why)
 {
 	size_t n = kp_archive_entry_count(a);
-	kp_answer *answer = find_answer(&kp_api_answers(a)->texts, n, entry);
+	kp_cached *answer = find_answer(&kp_api_answers(a)->texts, n, entry);
 	struct text *text;
 
 	if (!answer)
@@ -277,10 +277,10 @@ static void free_chain(struct list *list)
 	}
 }
 
-void kp_answers_fini(struct kp_answers *answers, size_t entries)
+void kp_cached_results_fini(struct kp_cached_results *answers, size_t entries)
 {
-	kp_answer *lists = published(&answers->lists);
-	kp_answer *texts = published(&answers->texts);
+	kp_cached *lists = published(&answers->lists);
+	kp_cached *texts = published(&answers->texts);
 
 	for (size_t i = 0; lists && i < entries; i++)
 		free_chain(published(&lists[i]));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Pointers into .hip_fatbin that would dangle once its bytes are gone. */
-#ifndef KP_CORE_CONVERT_STRAY_H
-#define KP_CORE_CONVERT_STRAY_H
+#ifndef KP_CORE_CONVERT_DANGLING_H
+#define KP_CORE_CONVERT_DANGLING_H
 
 #include "core/binary/elf_file.h"
 #include "edit.h"
@@ -11,7 +11,7 @@
  * into section FATBIN, or change a word in it.  Addresses that a program computes, or
  * that are part of code with fixed addresses, are not detected.
  */
-kpack_error_t kp_stray_check(const struct kp_edit *ed, size_t fatbin,
-			     const struct kp_elf *elf, struct kpackx_error *why);
+kpack_error_t kp_dangling_check(const struct kp_edit *ed, size_t fatbin,
+				const struct kp_elf *elf, struct kpackx_error *why);
 
 #endif

@@ -4,7 +4,7 @@
  * code itself must keep it.
  */
 #include <inttypes.h>
-#include "stray.h"
+#include "dangling.h"
 
 #ifndef SHT_RELR
 #define SHT_RELR 19
@@ -233,8 +233,8 @@ static kpack_error_t look_at_section(struct search *s, const Elf64_Shdr *h,
 	return h->sh_type == SHT_RELR ? look_at_relr(s, h, why) : KPACK_SUCCESS;
 }
 
-kpack_error_t kp_stray_check(const struct kp_edit *ed, size_t fatbin,
-			     const struct kp_elf *elf, struct kpackx_error *why)
+kpack_error_t kp_dangling_check(const struct kp_edit *ed, size_t fatbin,
+				const struct kp_elf *elf, struct kpackx_error *why)
 {
 	struct kp_source all = kp_source_fd(ed->fd, 0, ed->size);
 	struct search s = {.ed = ed,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The outcome of every path of a tree. */
-#ifndef PACKER_PACK_TREE_OUTCOME_H
-#define PACKER_PACK_TREE_OUTCOME_H
+/* The disposition of every path of a tree. */
+#ifndef PACKER_PACK_TREE_DISPOSITION_H
+#define PACKER_PACK_TREE_DISPOSITION_H
 
 #include "packer/pack/scan/scan.h"
 
@@ -22,30 +22,30 @@ enum fate {
 	FATE_NOT_WANTED, /* a file of a database that is left out, which was reported */
 };
 
-struct outcome {
+struct disposition {
 	enum fate fate;
 	char *reason; /* of REFUSED, LEFT_ALONE, LEFT_OUT, NOT_WANTED; else NULL */
 	uint64_t before, after; /* of CONVERTED: its sizes */
 };
 
 /*
- * An outcome per entry of the scan: what is expected when nothing intervenes.
- * outcomes_open treats files of databases like other files; see databases.h.
+ * An disposition per entry of the scan: what is expected when nothing intervenes.
+ * dispositions_open treats files of databases like other files; see databases.h.
  */
-struct outcomes {
-	struct outcome *items;
+struct dispositions {
+	struct disposition *items;
 	size_t count;
 };
 
-kpack_error_t outcomes_open(const struct scan *scan, bool in_place, struct outcomes *out,
-			    struct kpackx_error *why);
-void outcomes_close(struct outcomes *list);
+kpack_error_t dispositions_open(const struct scan *scan, bool in_place,
+				struct dispositions *out, struct kpackx_error *why);
+void dispositions_close(struct dispositions *list);
 
-/* Change an outcome.  REASON is copied, or NULL. */
-kpack_error_t outcome_set(struct outcome *o, enum fate fate, const char *reason,
-			  struct kpackx_error *why);
+/* Change an disposition.  REASON is copied, or NULL. */
+kpack_error_t disposition_set(struct disposition *o, enum fate fate, const char *reason,
+			      struct kpackx_error *why);
 
 /* The name of FATE: "converted", "copied" ... */
-const char *outcome_name(enum fate fate);
+const char *disposition_name(enum fate fate);
 
 #endif
