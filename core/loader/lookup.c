@@ -122,7 +122,7 @@ static void try_file(struct kp_lookup *l, struct kp_lookup_file *f,
 		return;
 	f->tried = true;
 	kp_cache_get(l->cache, f->path, &f->held, &f->why);
-	kp_lookup_tell_tried(l, f, want);
+	kp_lookup_trace_tried(l, f, want);
 }
 
 /*
@@ -178,10 +178,10 @@ static enum answer decode_entry(struct choice *c, const struct kp_lookup_file *f
 		kp_call_decode(kp_cached_archive(f->held), entry, c->data, c->size, &why);
 
 	if (!err) {
-		kp_lookup_tell_chosen(c->lookup, f, c->want->key, target, *c->size);
+		kp_lookup_trace_chosen(c->lookup, f, c->want->key, target, *c->size);
 		return FOUND;
 	}
-	kp_lookup_tell_damaged(c->lookup, f, c->want->key, target, &why);
+	kp_lookup_trace_damaged(c->lookup, f, c->want->key, target, &why);
 	if (!c->damage.code) {
 		c->damage = why;
 		kp_fail_prefix(&c->damage, err, "%s: %s %s", kp_shown(f->path, path),
@@ -199,7 +199,7 @@ static void note_absent(struct choice *c, const struct kp_lookup_file *f,
 				   kp_span_str(target));
 	char path[KP_SHOWN_MAX];
 
-	kp_lookup_tell_lacks(c->lookup, f, c->want->key, target, refusal);
+	kp_lookup_trace_lacks(c->lookup, f, c->want->key, target, refusal);
 	if (refusal && !c->refusal.code)
 		kp_fail(&c->refusal, KPACK_ERROR_KERNEL_NOT_FOUND, "%s: refused: %s",
 			kp_shown(f->path, path), refusal);

@@ -144,8 +144,8 @@ static bool declares_any(const struct kpack_archive *a, const struct kp_lookup_w
 	return s.found;
 }
 
-void kp_lookup_tell_tried(const struct kp_lookup *l, const struct kp_lookup_file *f,
-			  const struct kp_lookup_want *want)
+void kp_lookup_trace_tried(const struct kp_lookup *l, const struct kp_lookup_file *f,
+			   const struct kp_lookup_want *want)
 {
 	struct kp_line line;
 	const struct kpack_archive *a;
@@ -181,8 +181,8 @@ static void begin_line(struct kp_line *line, const char *what,
 	kp_line_add_name(line, target);
 }
 
-void kp_lookup_tell_lacks(const struct kp_lookup *l, const struct kp_lookup_file *f,
-			  const char *key, const char *target, const char *refusal)
+void kp_lookup_trace_lacks(const struct kp_lookup *l, const struct kp_lookup_file *f,
+			   const char *key, const char *target, const char *refusal)
 {
 	struct kp_line line;
 
@@ -196,9 +196,9 @@ void kp_lookup_tell_lacks(const struct kp_lookup *l, const struct kp_lookup_file
 	kp_trace_line(&line);
 }
 
-void kp_lookup_tell_damaged(const struct kp_lookup *l, const struct kp_lookup_file *f,
-			    const char *key, const char *target,
-			    const struct kpackx_error *why)
+void kp_lookup_trace_damaged(const struct kp_lookup *l, const struct kp_lookup_file *f,
+			     const char *key, const char *target,
+			     const struct kpackx_error *why)
 {
 	struct kp_line line;
 
@@ -211,8 +211,8 @@ void kp_lookup_tell_damaged(const struct kp_lookup *l, const struct kp_lookup_fi
 	kp_trace_line(&line);
 }
 
-void kp_lookup_tell_chosen(const struct kp_lookup *l, const struct kp_lookup_file *f,
-			   const char *key, const char *target, size_t size)
+void kp_lookup_trace_chosen(const struct kp_lookup *l, const struct kp_lookup_file *f,
+			    const char *key, const char *target, size_t size)
 {
 	struct kp_line line;
 

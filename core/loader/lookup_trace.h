@@ -22,17 +22,17 @@ kpack_error_t kp_lookup_fail(const struct kp_lookup *l, const struct kp_lookup_w
 /* ---- trace lines; they print nothing unless the look-up is traced ---- */
 
 /* F was tried: it was opened or not, and declares a wanted target or not. */
-void kp_lookup_tell_tried(const struct kp_lookup *l, const struct kp_lookup_file *f,
-			  const struct kp_lookup_want *want);
+void kp_lookup_trace_tried(const struct kp_lookup *l, const struct kp_lookup_file *f,
+			   const struct kp_lookup_want *want);
 /* F declares TARGET, but has no entry for it; REFUSAL, unless NULL, says why. */
-void kp_lookup_tell_lacks(const struct kp_lookup *l, const struct kp_lookup_file *f,
-			  const char *key, const char *target, const char *refusal);
+void kp_lookup_trace_lacks(const struct kp_lookup *l, const struct kp_lookup_file *f,
+			   const char *key, const char *target, const char *refusal);
 /* F has an entry, but it cannot be decoded. */
-void kp_lookup_tell_damaged(const struct kp_lookup *l, const struct kp_lookup_file *f,
-			    const char *key, const char *target,
-			    const struct kpackx_error *why);
+void kp_lookup_trace_damaged(const struct kp_lookup *l, const struct kp_lookup_file *f,
+			     const char *key, const char *target,
+			     const struct kpackx_error *why);
 /* The entry of F was decoded, and has SIZE bytes. */
-void kp_lookup_tell_chosen(const struct kp_lookup *l, const struct kp_lookup_file *f,
-			   const char *key, const char *target, size_t size);
+void kp_lookup_trace_chosen(const struct kp_lookup *l, const struct kp_lookup_file *f,
+			    const char *key, const char *target, size_t size);
 
 #endif

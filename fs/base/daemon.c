@@ -56,16 +56,16 @@ void daemon_leave(int null)
 bool daemon_detach(struct daemon *d)
 {
 	int null;
-	bool told;
+	bool notified;
 
 	if (!daemon_open(&null))
 		return false;
 	daemon_leave(null);
-	told = write(d->ready, "", 1) == 1;
+	notified = write(d->ready, "", 1) == 1;
 	close(d->ready);
-	if (!told)
+	if (!notified)
 		log_print(LOG_ERR, "the parent process ended before the mount was ready");
-	return told;
+	return notified;
 }
 
 int daemon_await(struct daemon *d)

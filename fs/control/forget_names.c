@@ -12,7 +12,7 @@
 #define MOMENT 1
 
 struct forget_names {
-	forget_names_tell *tell;
+	forget_names_notify *notify;
 	void *user;
 	pthread_mutex_t lock; /* guards everything below */
 	pthread_cond_t wake;
@@ -46,7 +46,7 @@ static void *run_thread(void *arg)
 			const char *name = t->names[--t->count];
 
 			pthread_mutex_unlock(&t->lock);
-			t->tell(t->user, name);
+			t->notify(t->user, name);
 			pthread_mutex_lock(&t->lock);
 		}
 	}
@@ -54,14 +54,14 @@ static void *run_thread(void *arg)
 	return NULL;
 }
 
-struct forget_names *forget_names_new(forget_names_tell *tell, void *user)
+struct forget_names *forget_names_new(forget_names_notify *notify, void *user)
 {
 	struct forget_names *t = calloc(1, sizeof(*t));
 	pthread_condattr_t clock;
 
 	if (!t)
 		return NULL;
-	t->tell = tell;
+	t->notify = notify;
 	t->user = user;
 	pthread_mutex_init(&t->lock, NULL);
 	pthread_condattr_init(&clock);

@@ -15,10 +15,10 @@ struct forget_names;
  * A callback that makes the kernel forget NAME.  May have to wait for answers to
  * requests.
  */
-typedef void forget_names_tell(void *user, const char *name);
+typedef void forget_names_notify(void *user, const char *name);
 
 /* NULL: no memory. */
-struct forget_names *forget_names_new(forget_names_tell *tell, void *user);
+struct forget_names *forget_names_new(forget_names_notify *notify, void *user);
 void forget_names_free(struct forget_names *t); /* NULL is fine */
 
 /* NAME was looked up: make the kernel forget it after a moment.  There may be only a few

@@ -18,7 +18,7 @@ struct invalidation {
 	bool all; /* all names have been invalidated: no more single ones are needed */
 };
 
-/* The callback TELL of inodes_swap; NOTICES is a struct invalidation. */
+/* The callback NOTIFY of inodes_swap; NOTICES is a struct invalidation. */
 void invalidate_send(void *notices, const struct change *c);
 
 #endif

@@ -422,7 +422,7 @@ static void list_tree(struct listing *l, struct tree_node node, off_t from)
 	i = i < dir->count ? i : dir->count;
 	l->first = l->end = dir->first + (uint32_t)i;
 	while (i < dir->count &&
-	       list_name(l, l->end, (off_t)inodes_tell(inodes, ++i) + 2))
+	       list_name(l, l->end, (off_t)inodes_encode_position(inodes, ++i) + 2))
 		l->end++;
 }
 

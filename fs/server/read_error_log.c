@@ -69,16 +69,16 @@ static void *log_periods(void *complaints)
 }
 
 /* Wake the thread, or start it, with all signals blocked: another thread takes them. */
-static void wake_teller(struct read_error_log *cs)
+static void wake_thread(struct read_error_log *cs)
 {
 	sigset_t all, old;
 
 	pthread_cond_signal(&cs->wanted);
-	if (cs->has_teller)
+	if (cs->has_thread)
 		return;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	cs->has_teller = pthread_create(&cs->teller, NULL, log_periods, cs) == 0;
+	cs->has_thread = pthread_create(&cs->thread, NULL, log_periods, cs) == 0;
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
@@ -94,7 +94,7 @@ static bool may_show(struct read_error_log *cs, uint64_t key)
 		begin_period(cs);
 	if (cs->lines == cs->most) {
 		if (cs->more++ == 0)
-			wake_teller(cs);
+			wake_thread(cs);
 		return false;
 	}
 	cs->lines++;
@@ -148,8 +148,8 @@ void read_error_log_fini(struct read_error_log *cs)
 	cs->over = true;
 	pthread_cond_signal(&cs->wanted);
 	pthread_mutex_unlock(&cs->lock);
-	if (cs->has_teller)
-		pthread_join(cs->teller, NULL);
+	if (cs->has_thread)
+		pthread_join(cs->thread, NULL);
 	log_suppressed(cs);
 	pthread_cond_destroy(&cs->wanted);
 	pthread_mutex_destroy(&cs->lock);

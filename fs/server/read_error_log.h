@@ -31,8 +31,8 @@ struct read_error_log {
 	uint64_t known[2 * COMPLAINTS_KNOWN]; /* a hash table of entries; 0: free */
 	size_t n_known;
 
-	pthread_t teller;
-	bool has_teller;
+	pthread_t thread;
+	bool has_thread;
 	bool over;             /* the thread must end */
 	pthread_cond_t wanted; /* there is a number to log, or the log ends */
 };

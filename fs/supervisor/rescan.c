@@ -41,9 +41,9 @@ static void log_blind(struct rescan *l)
 {
 	const char *why = watch_blind(l->watch);
 
-	if (!why || l->poll || l->told_blind)
+	if (!why || l->poll || l->logged_blind)
 		return;
-	l->told_blind = true;
+	l->logged_blind = true;
 	log_print(LOG_WARNING,
 		  "%s: the sources are looked at every %d seconds, see -o poll=SECONDS",
 		  why, BLIND / 1000);

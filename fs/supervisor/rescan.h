@@ -15,7 +15,7 @@ struct rescan {
 	const struct strings *sources; /* absolute */
 	unsigned poll;                 /* seconds between scans; 0: scan at events */
 	struct watch *watch;
-	bool told_blind; /* it was logged that changes may go unnoticed */
+	bool logged_blind; /* it was logged that changes may go unnoticed */
 	struct source_list survey;
 	size_t next;        /* next item of the survey to send */
 	bool sending;       /* the survey is not sent completely */

@@ -95,7 +95,7 @@ void dir_positions_advance(struct dir_positions *p, struct shift *list)
 	trim_swaps(p);
 }
 
-uint64_t dir_positions_tell(const struct dir_positions *p, uint64_t index)
+uint64_t dir_positions_encode(const struct dir_positions *p, uint64_t index)
 {
 	return p->edition % EDITIONS << INDEX_BITS | index;
 }
@@ -109,10 +109,11 @@ static uint64_t moved_index(const struct dir_positions *p, uint64_t edition, uin
 	return index;
 }
 
-uint64_t dir_positions_find(const struct dir_positions *p, uint64_t dir, uint64_t told)
+uint64_t dir_positions_find(const struct dir_positions *p, uint64_t dir,
+			    uint64_t position)
 {
-	uint64_t index = told & ((UINT64_C(1) << INDEX_BITS) - 1);
-	uint64_t age = (p->edition - (told >> INDEX_BITS)) % EDITIONS;
+	uint64_t index = position & ((UINT64_C(1) << INDEX_BITS) - 1);
+	uint64_t age = (p->edition - (position >> INDEX_BITS)) % EDITIONS;
 
 	/* A list search is enough: the list is short, and empty until something
 	 * changes. */

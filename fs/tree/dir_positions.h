@@ -37,13 +37,14 @@ void dir_positions_advance(struct dir_positions *p, struct shift *list);
 /*
  * The position of name number INDEX of a directory of the current edition, for telldir.
  */
-uint64_t dir_positions_tell(const struct dir_positions *p, uint64_t index);
+uint64_t dir_positions_encode(const struct dir_positions *p, uint64_t index);
 
 /*
- * The present number of the name in directory DIR that has the position TOLD; if that
- * name has gone, the number of the next name.
+ * The present number of the name at POSITION in directory DIR; if that name has gone, the
+ * number of the next name.
  */
-uint64_t dir_positions_find(const struct dir_positions *p, uint64_t dir, uint64_t told);
+uint64_t dir_positions_find(const struct dir_positions *p, uint64_t dir,
+			    uint64_t position);
 
 void dir_positions_fini(struct dir_positions *p);
 

@@ -125,35 +125,35 @@ static bool hide_empty_toc(struct kp_view *v)
 	       kp_view_hide(v, 0, name);
 }
 
-struct telling {
+struct conflict_log {
 	struct logged_conflicts *warned;
 	size_t lines; /* lines that may still be logged */
 	size_t more;  /* conflicts that were not logged */
 };
 
 /* Log TEXT, about the archive O or about none (NULL), unless the last edition had it. */
-static void log_conflict(struct telling *t, const struct origin *o, const char *text)
+static void log_conflict(struct conflict_log *l, const struct origin *o, const char *text)
 {
-	if (logged_conflicts_of(t->warned, o ? o->serial : 0, text))
+	if (logged_conflicts_of(l->warned, o ? o->serial : 0, text))
 		return;
-	if (t->lines == 0)
-		t->more++;
+	if (l->lines == 0)
+		l->more++;
 	else if (o)
 		log_about(LOG_WARNING, kp_archive_path(o->archive), text);
 	else
 		log_print(LOG_WARNING, "%s", text);
-	t->lines -= t->lines > 0;
+	l->lines -= l->lines > 0;
 }
 
 /* Log the refused entries of the archive O.  Returns how many faults have no text. */
-static size_t log_refused(struct telling *t, const struct origin *o)
+static size_t log_refused(struct conflict_log *l, const struct origin *o)
 {
 	size_t n, all;
 	const struct kp_fault *faults = kp_archive_faults(o->archive, &n, &all);
 
 	for (size_t i = 0; i < n; i++)
 		if (faults[i].refused)
-			log_conflict(t, o, faults[i].text);
+			log_conflict(l, o, faults[i].text);
 	return all - n;
 }
 
@@ -162,18 +162,18 @@ static size_t log_refused(struct telling *t, const struct origin *o)
  */
 static void log_conflicts(const struct edition *e, struct logged_conflicts *warned)
 {
-	struct telling t = {.warned = warned, .lines = CONFLICTS_LOGGED};
+	struct conflict_log l = {.warned = warned, .lines = CONFLICTS_LOGGED};
 	size_t kept, counted, textless = 0;
 	const char *const *conflicts = kp_view_conflicts(e->view, &kept, &counted);
 
 	for (size_t i = 0; i < e->holdings.count; i++)
-		textless += log_refused(&t, e->holdings.origins[i]);
+		textless += log_refused(&l, e->holdings.origins[i]);
 	for (size_t i = 0; i < kept; i++)
-		log_conflict(&t, NULL, conflicts[i]);
-	t.more += logged_conflicts_turn(warned, textless + counted - kept);
-	if (t.more)
+		log_conflict(&l, NULL, conflicts[i]);
+	l.more += logged_conflicts_turn(warned, textless + counted - kept);
+	if (l.more)
 		log_print(LOG_WARNING, "and %zu more, see " KP_CONTROL_NAME "/conflicts",
-			  t.more);
+			  l.more);
 }
 
 static bool build_edition(struct edition *e, const struct edition_options *o,

@@ -176,14 +176,14 @@ void inodes_forget(struct inodes *in, uint64_t ino, uint64_t n)
 	origin_unref(last);
 }
 
-uint64_t inodes_tell(const struct inodes *in, uint64_t index)
+uint64_t inodes_encode_position(const struct inodes *in, uint64_t index)
 {
-	return dir_positions_tell(&in->positions, index);
+	return dir_positions_encode(&in->positions, index);
 }
 
-uint64_t inodes_position(const struct inodes *in, uint64_t dir, uint64_t told)
+uint64_t inodes_position(const struct inodes *in, uint64_t dir, uint64_t position)
 {
-	return dir_positions_find(&in->positions, dir, told);
+	return dir_positions_find(&in->positions, dir, position);
 }
 
 void inodes_retired(struct inodes *in, size_t *inodes, size_t *archives)
@@ -355,22 +355,22 @@ static void exchange_editions(struct inodes *in, struct edition *next,
 
 /* --- reporting what changed -------------------------------------------------------- */
 
-struct telling {
+struct notifier {
 	const struct edition *from, *to;
-	void (*tell)(void *user, const struct change *c);
+	void (*notify)(void *user, const struct change *c);
 	void *user;
 	size_t names;
 };
 
-static void report_name(struct telling *t, uint64_t dir, struct kp_span name)
+static void report_name(struct notifier *n, uint64_t dir, struct kp_span name)
 {
 	struct change c = {.what = CHANGED_NAME, .ino = dir};
 
 	if (name.size >= sizeof(c.name))
 		return;
 	memcpy(c.name, name.data, name.size);
-	t->names++;
-	t->tell(t->user, &c);
+	n->names++;
+	n->notify(n->user, &c);
 }
 
 /* The names of a directory of one edition, one after the other, in bytewise order. */
@@ -409,10 +409,10 @@ static uint64_t number_of(const struct walk *w)
 /*
  * Report the names that differ between directory A of the last edition and B of the new.
  */
-static void compare_names(struct telling *t, struct tree_node a, struct tree_node b)
+static void compare_names(struct notifier *n, struct tree_node a, struct tree_node b)
 {
-	struct walk old = walk_of(t->from, a), new = walk_of(t->to, b);
-	size_t before = t->names;
+	struct walk old = walk_of(n->from, a), new = walk_of(n->to, b);
+	size_t before = n->names;
 
 	while (old.next < old.end || new.next < new.end) {
 		int c = old.next == old.end   ? 1
@@ -420,14 +420,14 @@ static void compare_names(struct telling *t, struct tree_node a, struct tree_nod
 					      : kp_span_cmp(old.name.text, new.name.text);
 
 		if (c || number_of(&old) != number_of(&new))
-			report_name(t, a.ino, c > 0 ? new.name.text : old.name.text);
+			report_name(n, a.ino, c > 0 ? new.name.text : old.name.text);
 		if (c <= 0)
 			step_walk(&old);
 		if (c >= 0)
 			step_walk(&new);
 	}
-	if (t->names > before)
-		t->tell(t->user, &(struct change){.what = CHANGED_NAMES, .ino = a.ino});
+	if (n->names > before)
+		n->notify(n->user, &(struct change){.what = CHANGED_NAMES, .ino = a.ino});
 }
 
 static bool same_look(const struct stat *a, const struct stat *b)
@@ -439,32 +439,32 @@ static bool same_look(const struct stat *a, const struct stat *b)
 	       a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-static void compare_node(struct telling *t, struct tree_node a, struct tree_node b)
+static void compare_node(struct notifier *n, struct tree_node a, struct tree_node b)
 {
 	struct stat x, y;
 
 	if (a.is_dir)
-		compare_names(t, a, b);
-	tree_stat(t->from->tree, a, &x);
-	tree_stat(t->to->tree, b, &y);
+		compare_names(n, a, b);
+	tree_stat(n->from->tree, a, &x);
+	tree_stat(n->to->tree, b, &y);
 	if (!same_look(&x, &y))
-		t->tell(t->user, &(struct change){.what = CHANGED_STAT, .ino = a.ino});
+		n->notify(n->user, &(struct change){.what = CHANGED_STAT, .ino = a.ino});
 }
 
 /*
  * Report all changes.  Only nodes that the kernel has looked up matter: it can have
  * cached nothing about other nodes.
  */
-static void report_changes(struct telling *t, const atomic_uint_least64_t *lookups)
+static void report_changes(struct notifier *n, const atomic_uint_least64_t *lookups)
 {
-	const struct tree *from = t->from->tree;
+	const struct tree *from = n->from->tree;
 
 	for (uint32_t i = 0; i < tree_size(from); i++) {
 		struct tree_node a = tree_at(from, i), b;
 
 		if ((lookups[i] || a.ino == TREE_ROOT) &&
-		    tree_find(t->to->tree, a.ino, &b))
-			compare_node(t, a, b);
+		    tree_find(n->to->tree, a.ino, &b))
+			compare_node(n, a, b);
 	}
 }
 
@@ -512,10 +512,10 @@ static void free_counts(atomic_uint_least64_t *counts, const struct edition *e)
 /* --- the calls -------------------------------------------------------------------- */
 
 bool inodes_swap(struct inodes *in, struct edition *next,
-		 void (*tell)(void *user, const struct change *c), void *user,
+		 void (*notify)(void *user, const struct change *c), void *user,
 		 size_t *names)
 {
-	struct telling t = {.to = next, .tell = tell, .user = user};
+	struct notifier n = {.to = next, .notify = notify, .user = user};
 	atomic_uint_least64_t *lookups = counts_for(next);
 	struct swap s;
 
@@ -527,14 +527,14 @@ bool inodes_swap(struct inodes *in, struct edition *next,
 	exchange_editions(in, next, lookups, &s);
 	if (s.no_memory)
 		log_print(LOG_ERR, "out of memory: some open files cannot be read now");
-	t.from = s.last;
-	report_changes(&t, s.lookups);
+	n.from = s.last;
+	report_changes(&n, s.lookups);
 	mark_idle_origins(in, &s.last->holdings);
 	mark_idle_origins(in, &s.revived);
 	holdings_fini(&s.revived);
 	free_counts(s.lookups, s.last);
 	edition_unref(s.last);
-	*names = t.names;
+	*names = n.names;
 	return true;
 }
 

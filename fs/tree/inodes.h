@@ -59,8 +59,8 @@ void inodes_uncount(struct inodes *in, uint64_t ino);
  * Inside: a name's position in a directory, and the name at a position; see
  * dir_positions.h.
  */
-uint64_t inodes_tell(const struct inodes *in, uint64_t index);
-uint64_t inodes_position(const struct inodes *in, uint64_t dir, uint64_t told);
+uint64_t inodes_encode_position(const struct inodes *in, uint64_t index);
+uint64_t inodes_position(const struct inodes *in, uint64_t dir, uint64_t position);
 
 /* Outside: the kernel forgets N look-ups of INO. */
 void inodes_forget(struct inodes *in, uint64_t ino, uint64_t n);
@@ -85,13 +85,13 @@ struct change {
 };
 
 /*
- * Make NEXT the current edition, taking over the caller's reference.  TELL is called,
+ * Make NEXT the current edition, taking over the caller's reference.  NOTIFY is called,
  * outside of enter and leave, for each change of something that the kernel may have
  * cached; NAMES becomes the number of changed names.  For one thread at a time.  false:
  * no memory, nothing changed; logged.
  */
 bool inodes_swap(struct inodes *in, struct edition *next,
-		 void (*tell)(void *user, const struct change *c), void *user,
+		 void (*notify)(void *user, const struct change *c), void *user,
 		 size_t *names);
 
 /* The number of retired inodes, and of the archives that they keep open. */

@@ -20,7 +20,7 @@ struct installed_archive {
 	struct kpack_archive *archive;     /* NULL: cannot be opened */
 	struct kpackx_error why;           /* if so: the reason */
 	bool reached;                      /* by a binary, and not misnamed */
-	bool told;                         /* for the caller: it was reported */
+	bool reported;                     /* for the caller: it was reported */
 	struct installed_decoded *decoded; /* per ordinal */
 };
 

@@ -86,7 +86,8 @@ kpack_error_t closure_add_error(struct closure *c, size_t file, kpack_error_t er
 }
 
 /* Report the faults, each once: several libraries may report the same one. */
-static void report_all(struct closure *c, closure_tell *tell, void *arg, size_t *faults)
+static void report_all(struct closure *c, closure_report *report, void *arg,
+		       size_t *faults)
 {
 	char more[64];
 
@@ -95,13 +96,13 @@ static void report_all(struct closure *c, closure_tell *tell, void *arg, size_t 
 	for (size_t i = 0; i < c->n_faults; i++) {
 		if (i && by_path(&c->faults[i - 1], &c->faults[i]) == 0)
 			continue;
-		tell(arg, c->faults[i].path, c->faults[i].text);
+		report(arg, c->faults[i].path, c->faults[i].text);
 		++*faults;
 	}
 	if (!c->more_faults)
 		return;
 	snprintf(more, sizeof(more), "and %zu faults more", c->more_faults);
-	tell(arg, c->faults[c->n_faults - 1].path, more);
+	report(arg, c->faults[c->n_faults - 1].path, more);
 	*faults += c->more_faults;
 }
 
@@ -467,14 +468,14 @@ static kpack_error_t check_all(struct closure *c, struct kpackx_error *why)
 	return check_files(c, why);
 }
 
-kpack_error_t closure_check(const struct library_found *found, closure_tell *tell,
+kpack_error_t closure_check(const struct library_found *found, closure_report *report,
 			    void *arg, size_t *faults, struct kpackx_error *why)
 {
 	struct closure c = {.found = found, .tree = found->tree};
 	kpack_error_t err = check_all(&c, why);
 
 	/* also report the faults that were found before an error */
-	report_all(&c, tell, arg, faults);
+	report_all(&c, report, arg, faults);
 	for (size_t i = 0; i < c.n_faults; i++)
 		free_fault(&c.faults[i]);
 	free(c.faults);

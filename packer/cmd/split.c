@@ -12,7 +12,7 @@
 #include "packer/split/tree_name.h"
 
 /* The report at the end. */
-struct teller {
+struct reporter {
 	const struct split_args *args;
 	bool batch;
 #if KP_WITH_JSON
@@ -20,23 +20,23 @@ struct teller {
 #endif
 };
 
-static int report_split(struct teller *t, const struct split *s)
+static int report_split(struct reporter *r, const struct split *s)
 {
 	split_report_notes(s);
-	if (!t->args->json) {
+	if (!r->args->json) {
 		split_report(s);
 		return EXIT_OK;
 	}
 #if KP_WITH_JSON
-	if (t->batch)
-		report_array_add(&t->array, split_report_json(s));
+	if (r->batch)
+		report_array_add(&r->array, split_report_json(s));
 	else if (!report_json(split_report_json(s)))
 		return EXIT_FAULT;
 #endif
 	return EXIT_OK;
 }
 
-static int split_one(struct teller *t, const char *input, const char *name)
+static int split_one(struct reporter *r, const char *input, const char *name)
 {
 	struct split s;
 	int status;
@@ -45,9 +45,9 @@ static int split_one(struct teller *t, const char *input, const char *name)
 		report_error(input, "%s", strerror(errno));
 		return EXIT_FAULT;
 	}
-	status = split_run(&s, t->args, input, name);
+	status = split_run(&s, r->args, input, name);
 	if (!status)
-		status = report_split(t, &s);
+		status = report_split(r, &s);
 	split_close(&s);
 	return status;
 }
@@ -62,13 +62,13 @@ static int is_artifact(const struct dirent *e)
 	return e->d_name[0] != '.' && (n < m || strcmp(e->d_name + n - m, generic) != 0);
 }
 
-static int split_listed(struct teller *t, const char *name)
+static int split_listed(struct reporter *r, const char *name)
 {
 	char *input = NULL, *manifest = NULL, *artifact = split_args_artifact(name);
 	int status = EXIT_FAULT;
 	struct stat st;
 
-	if (asprintf(&input, "%s/%s", t->args->batch, name) < 0)
+	if (asprintf(&input, "%s/%s", r->args->batch, name) < 0)
 		input = NULL;
 	if (!input || asprintf(&manifest, "%s/" ARTIFACT_MANIFEST, input) < 0)
 		manifest = NULL;
@@ -77,31 +77,31 @@ static int split_listed(struct teller *t, const char *name)
 	else if (stat(manifest, &st) < 0)
 		status = EXIT_OK; /* it is no artifact */
 	else
-		status = split_one(t, input, artifact);
+		status = split_one(r, input, artifact);
 	free(manifest);
 	free(input);
 	free(artifact);
 	return status;
 }
 
-static int split_batch(struct teller *t)
+static int split_batch(struct reporter *r)
 {
 	struct dirent **names;
-	int status = EXIT_OK, n = scandir(t->args->batch, &names, is_artifact, alphasort);
+	int status = EXIT_OK, n = scandir(r->args->batch, &names, is_artifact, alphasort);
 
 	if (n < 0) {
-		report_error(t->args->batch, "%s", strerror(errno));
+		report_error(r->args->batch, "%s", strerror(errno));
 		return EXIT_FAULT;
 	}
 	for (int i = 0; i < n; i++) {
-		int one = split_listed(t, names[i]->d_name);
+		int one = split_listed(r, names[i]->d_name);
 
 		status = status ? status : one;
 		free(names[i]);
 	}
 	free(names);
 #if KP_WITH_JSON
-	if (t->args->json && !report_array_end(&t->array))
+	if (r->args->json && !report_array_end(&r->array))
 		status = EXIT_FAULT;
 #endif
 	return status;
@@ -111,12 +111,12 @@ static int split_batch(struct teller *t)
 
 static int run_split(const struct split_args *args)
 {
-	struct teller t = {.args = args, .batch = args->batch != NULL};
+	struct reporter r = {.args = args, .batch = args->batch != NULL};
 	char *name;
 	int status;
 
 	if (args->batch)
-		return split_batch(&t);
+		return split_batch(&r);
 	if (split_is_archives(args->input))
 		return split_archives(args);
 	if (args->n_operands > 1)
@@ -124,7 +124,7 @@ static int run_split(const struct split_args *args)
 				     "one INPUT is needed, unless all are archives");
 	errno = 0;
 	name = args->name ? strdup(args->name) : split_args_name(args->input);
-	status = split_one(&t, args->input, name);
+	status = split_one(&r, args->input, name);
 	free(name);
 	return status;
 }

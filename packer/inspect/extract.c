@@ -19,7 +19,7 @@
  * Report at most this many unwritten files one by one: for a second run all files may
  * exist already.
  */
-#define TOLD_MAX 20
+#define REPORTED_MAX 20
 
 /* A name, and how many images of one container have it. */
 struct used {
@@ -230,7 +230,7 @@ static void count_written(struct extract *e, kpack_error_t err,
 	pthread_mutex_lock(&e->lock);
 	e->x->written += !err;
 	e->failed += err != KPACK_SUCCESS;
-	if (err && e->failed <= TOLD_MAX)
+	if (err && e->failed <= REPORTED_MAX)
 		report_why(e->x->dir, why);
 	/* an existing file concerns one image; any other error the disk or the input */
 	e->stop |= err && err != KPACK_ERROR_INVALID_ARGUMENT;
@@ -291,8 +291,8 @@ static kpack_error_t extract_all(struct extract *e, struct kpackx_error *why)
 	KP_TRY(name_images(e, why));
 	KP_TRY(inspect_walk_run(&walk, why));
 	arch_filter_unmatched(&e->x->filter, "image");
-	if (e->failed > TOLD_MAX)
-		report_error(e->x->dir, "and %zu files more", e->failed - TOLD_MAX);
+	if (e->failed > REPORTED_MAX)
+		report_error(e->x->dir, "and %zu files more", e->failed - REPORTED_MAX);
 	if (e->failed)
 		return kp_fail(why, KPACK_ERROR_IO_ERROR, "not everything was written");
 	return KPACK_SUCCESS;

@@ -57,8 +57,8 @@ static char *place_text(const struct kp_containers *list, size_t image)
 
 static bool was_reported(const struct inspect_file *file, const char *text)
 {
-	for (size_t i = 0; i < file->n_told; i++)
-		if (strcmp(file->told[i], text) == 0)
+	for (size_t i = 0; i < file->n_reported; i++)
+		if (strcmp(file->reported[i], text) == 0)
 			return true;
 	return false;
 }
@@ -72,11 +72,12 @@ void inspect_fault(struct inspect_file *file, size_t image, const char *text)
 		return;
 	}
 	file->faults++;
-	if (file->n_told < KP_FAULTS_MAX)
+	if (file->n_reported < KP_FAULTS_MAX)
 		report_error(file->path, "%s", whole ? whole : text);
-	if (whole && file->n_told < KP_FAULTS_MAX &&
-	    kp_grow(&file->told, file->n_told, &file->told_cap, sizeof(*file->told)))
-		file->told[file->n_told++] = whole;
+	if (whole && file->n_reported < KP_FAULTS_MAX &&
+	    kp_grow(&file->reported, file->n_reported, &file->reported_cap,
+		    sizeof(*file->reported)))
+		file->reported[file->n_reported++] = whole;
 	else
 		free(whole);
 }
@@ -108,9 +109,9 @@ kpack_error_t inspect_file_open(struct inspect_file *f, const char *path,
 
 void inspect_file_close(struct inspect_file *f)
 {
-	for (size_t i = 0; i < f->n_told; i++)
-		free(f->told[i]);
-	free(f->told);
+	for (size_t i = 0; i < f->n_reported; i++)
+		free(f->reported[i]);
+	free(f->reported);
 	free(f->rows);
 	free(f->jobs);
 	free(f->numbers);

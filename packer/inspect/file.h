@@ -59,8 +59,8 @@ struct inspect_file {
 	bool converted;            /* its wrappers lead to archives */
 	ptrdiff_t *wrapper_number; /* per wrapper: number of its container, or -1 */
 
-	char **told; /* faults that were reported */
-	size_t n_told, told_cap, faults;
+	char **reported; /* faults that were reported */
+	size_t n_reported, reported_cap, faults;
 };
 
 /*

@@ -347,7 +347,7 @@ static kpack_error_t finish_libraries(const struct library_set *set,
 }
 
 kpack_error_t library_find_all(const struct library_set *set,
-			       const struct file_tree *tree, library_tell *tell,
+			       const struct file_tree *tree, library_report *report,
 			       void *arg, struct library_found *out, size_t *faults,
 			       struct kpackx_error *why)
 {
@@ -364,7 +364,7 @@ kpack_error_t library_find_all(const struct library_set *set,
 			*why = fault;
 		if (!err || err == KPACK_ERROR_OUT_OF_MEMORY)
 			continue;
-		tell(arg, i, &fault);
+		report(arg, i, &fault);
 		++*faults;
 	}
 	if (err != KPACK_ERROR_OUT_OF_MEMORY)

@@ -125,15 +125,15 @@ kpack_error_t library_set_open(const char *list, const char *rules,
 void library_set_close(struct library_set *set);
 
 /* Report a fault of a file, given by its number in the tree. */
-typedef void library_tell(void *arg, size_t file, const struct kpackx_error *why);
+typedef void library_report(void *arg, size_t file, const struct kpackx_error *why);
 
 /*
  * Find the library of each file of TREE, which must outlive OUT.  Faults of files are
- * passed to TELL and added to *FAULTS; a file with a fault belongs to no library.
+ * passed to REPORT and added to *FAULTS; a file with a fault belongs to no library.
  * OUT_OF_MEMORY is the only error.
  */
 kpack_error_t library_find_all(const struct library_set *set,
-			       const struct file_tree *tree, library_tell *tell,
+			       const struct file_tree *tree, library_report *report,
 			       void *arg, struct library_found *out, size_t *faults,
 			       struct kpackx_error *why);
 void library_found_fini(struct library_found *found);

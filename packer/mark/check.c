@@ -242,9 +242,9 @@ static size_t check_archives(struct check *c, const struct reach *reach)
 		struct installed_archive *a = reach->items[i].archive;
 
 		usable += a->archive != NULL;
-		if (!a->told)
+		if (!a->reported)
 			check_archive(c, &reach->items[i]);
-		a->told = true;
+		a->reported = true;
 	}
 	return usable;
 }
@@ -460,7 +460,7 @@ static void print_summary(const struct check *c)
 
 static bool check_all(struct check *c, int n, char **roots)
 {
-	bool told = true;
+	bool printed = true;
 
 	installed_init(&c->set);
 #if KP_WITH_JSON
@@ -473,12 +473,12 @@ static bool check_all(struct check *c, int n, char **roots)
 		print_summary(c);
 #if KP_WITH_JSON
 	else
-		told = report_check(c);
+		printed = report_check(c);
 	json_decref(c->faults.list);
 #endif
 	missing_arches_fini(&c->absent);
 	installed_fini(&c->set);
-	return told && c->faults.count == 0;
+	return printed && c->faults.count == 0;
 }
 
 /* The exit status to leave with, or -1. */

@@ -26,7 +26,7 @@ void merge_report_clash(void *arg, const struct merge_clash *clash)
 	struct merge_report *r = arg;
 	char key[512], arch[160];
 
-	if (r->clashes++ >= MERGE_CLASHES_TOLD)
+	if (r->clashes++ >= MERGE_CLASHES_REPORTED)
 		return;
 	report_error(clash->second, "%s %s: %s than in %s",
 		     kp_text_escape(clash->key, key, sizeof(key)),
@@ -68,9 +68,9 @@ void merge_report_progress(void *arg, uint64_t bytes)
 void merge_report_end(struct merge_report *r)
 {
 	progress_end(&r->progress);
-	if (r->clashes > MERGE_CLASHES_TOLD)
+	if (r->clashes > MERGE_CLASHES_REPORTED)
 		report_error(NULL, "and %zu entries more that differ",
-			     r->clashes - MERGE_CLASHES_TOLD);
+			     r->clashes - MERGE_CLASHES_REPORTED);
 }
 
 #if KP_WITH_JSON

@@ -8,7 +8,7 @@
 #include "packer/cli/report.h"
 
 /* The number of clashes that are reported one by one; the rest is counted. */
-#define MERGE_CLASHES_TOLD 100
+#define MERGE_CLASHES_REPORTED 100
 
 struct merge_report {
 	struct progress progress;

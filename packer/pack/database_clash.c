@@ -12,7 +12,7 @@
 #include "core/archive/find.h"
 
 /* The number of differences that are reported one by one. */
-enum { TOLD_MAX = 20 };
+enum { REPORTED_MAX = 20 };
 
 /* --- our files ----------------------------------------------------------------------- */
 
@@ -184,7 +184,7 @@ static void report_fault(struct clash *c, const char *path,
 			 const struct clash_other *other)
 {
 	c->n_faults++;
-	if (++c->n_told > TOLD_MAX)
+	if (++c->n_reported > REPORTED_MAX)
 		return;
 	if (other->fixed && c->run->args->prefer == PREFER_INPUT)
 		report_error(path,
@@ -198,8 +198,8 @@ static void report_fault(struct clash *c, const char *path,
 			     other->path, other->arch);
 }
 
-kpack_error_t clash_tell(struct clash *c, struct clash_file *file,
-			 const struct clash_other *other, struct kpackx_error *why)
+kpack_error_t clash_report(struct clash *c, struct clash_file *file,
+			   const struct clash_other *other, struct kpackx_error *why)
 {
 	const char *path = c->run->scan->entries[file->entry].path;
 	enum pack_prefer prefer = c->run->args->prefer;
@@ -264,7 +264,7 @@ static const char *obstacle_to(const struct clash *c, const struct kpack_archive
 	if (!f->stored)
 		return "archives are not changed when databases stay plain";
 	return kp_span_is(kp_archive_group(a), c->run->args->group)
-		       ? "it is there for another architecture"
+		       ? "an entry for another architecture exists"
 		       : "it is another group's";
 }
 
@@ -305,13 +305,13 @@ static kpack_error_t compare_entry(struct clash *c, const struct kpack_archive *
 	if (same)
 		return KPACK_SUCCESS;
 	snprintf(arch, sizeof(arch), "%.*s", (int)info.arch.size, info.arch.data);
-	return clash_tell(c, f,
-			  &(struct clash_other){
-				  .path = kp_archive_path(a),
-				  .arch = arch,
-				  .fixed = obstacle_to(c, a, f, stored),
-			  },
-			  why);
+	return clash_report(c, f,
+			    &(struct clash_other){
+				    .path = kp_archive_path(a),
+				    .arch = arch,
+				    .fixed = obstacle_to(c, a, f, stored),
+			    },
+			    why);
 }
 
 /*
@@ -404,9 +404,9 @@ static kpack_error_t compare_files(struct clash *c, clash_side *side,
 		return KPACK_SUCCESS;
 	qsort(c->files, c->n_files, sizeof(*c->files), by_path);
 	KP_TRY(side(c, why));
-	if (c->n_told > TOLD_MAX)
+	if (c->n_reported > REPORTED_MAX)
 		report_error(NULL, "and %zu files more have other bytes there",
-			     c->n_told - TOLD_MAX);
+			     c->n_reported - REPORTED_MAX);
 	if (c->n_faults)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "nothing was packed because of the faults above");

@@ -38,7 +38,7 @@ struct clash {
 	const struct clash_run *run;
 	struct clash_file *files; /* sorted by path */
 	size_t n_files, files_cap;
-	size_t n_told, n_faults;
+	size_t n_reported, n_faults;
 };
 
 /* Compare all files with one side of the output, and report those that differ. */
@@ -68,6 +68,6 @@ struct clash_other {
 	const char *fixed; /* why it cannot be replaced; NULL: it can */
 };
 /* Report that FILE and OTHER differ, as clash_check says, and apply the preference. */
-kpack_error_t clash_tell(struct clash *c, struct clash_file *file,
-			 const struct clash_other *other, struct kpackx_error *why);
+kpack_error_t clash_report(struct clash *c, struct clash_file *file,
+			   const struct clash_other *other, struct kpackx_error *why);
 #endif

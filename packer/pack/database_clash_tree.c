@@ -136,13 +136,13 @@ static kpack_error_t report_different(struct clash *c, const struct sides *s,
 		struct clash_file *f = clash_find(c, kp_span_str(s->ours.items[i].path));
 
 		if (a && f && !is_rebuilt(a, b))
-			KP_TRY(clash_tell(c, f,
-					  &(struct clash_other){
-						  .path = s->theirs.items[i].disk,
-						  .arch = b ? b->arches[0] : "damaged",
-						  .is_file = true,
-					  },
-					  why));
+			KP_TRY(clash_report(c, f,
+					    &(struct clash_other){
+						    .path = s->theirs.items[i].disk,
+						    .arch = b ? b->arches[0] : "damaged",
+						    .is_file = true,
+					    },
+					    why));
 	}
 	return KPACK_SUCCESS;
 }

@@ -30,7 +30,7 @@ void pack_report_notes(const struct pack_args *args, const struct scan *scan)
 			report_error(scan->entries[i].path, "note: %s",
 				     scan->entries[i].note);
 	if (libraries_looked(args))
-		unrecognised_tell(scan);
+		unrecognised_report(scan);
 }
 
 void pack_report_dispositions(const struct scan *scan,

@@ -53,7 +53,7 @@ static kpack_error_t hash_entry(const struct place *p, struct kp_hash *out,
 }
 
 static kpack_error_t compare_places(struct recombine_component *c, const struct place *a,
-				    const struct place *b, size_t *told,
+				    const struct place *b, size_t *reported,
 				    struct kpackx_error *why)
 {
 	struct kp_hash x, y;
@@ -65,7 +65,7 @@ static kpack_error_t compare_places(struct recombine_component *c, const struct 
 		if (kp_hash_is(&x, y.bytes))
 			return KPACK_SUCCESS;
 	}
-	if ((*told)++)
+	if ((*reported)++)
 		return KPACK_SUCCESS;
 	if (c->args->config->error_on_duplicate)
 		recombine_fault(c, "%s and %s: different code for %.*s %.*s",
@@ -109,7 +109,7 @@ static void list_entries(const struct recombine_component *c, struct place *plac
 
 kpack_error_t recombine_clashes(struct recombine_component *c, struct kpackx_error *why)
 {
-	size_t n = count_entries(c), told = 0;
+	size_t n = count_entries(c), reported = 0;
 	struct place *places = calloc(n + 1, sizeof(*places));
 	kpack_error_t err = KPACK_SUCCESS;
 
@@ -120,9 +120,10 @@ kpack_error_t recombine_clashes(struct recombine_component *c, struct kpackx_err
 		qsort(places, n, sizeof(*places), by_key);
 	for (size_t i = 1; i < n && !err; i++)
 		if (same_place(&places[i - 1], &places[i]))
-			err = compare_places(c, &places[i - 1], &places[i], &told, why);
-	if (told > 1 && c->args->config->error_on_duplicate)
-		recombine_fault(c, "%zu more such clashes", told - 1);
+			err = compare_places(c, &places[i - 1], &places[i], &reported,
+					     why);
+	if (reported > 1 && c->args->config->error_on_duplicate)
+		recombine_fault(c, "%zu more such clashes", reported - 1);
 	free(places);
 	return err;
 }

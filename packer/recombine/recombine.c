@@ -302,8 +302,8 @@ static kpack_error_t publish_trees(struct run *r, struct kpackx_error *why)
 	err = staging_publish(&r->staging, names, n, r->args->force, why);
 	for (size_t i = 0; i < r->n_components && !err; i++)
 		if (r->args->force && !r->args->quiet)
-			other_trees_tell(r->args->output, r->components[i].name, names,
-					 n);
+			other_trees_report(r->args->output, r->components[i].name, names,
+					   n);
 	free(names);
 	return err;
 }

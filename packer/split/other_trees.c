@@ -39,8 +39,8 @@ static void report_tree(const char *dir, const char *name)
 	free(path);
 }
 
-void other_trees_tell(const char *dir, const char *stem, const char *const *made,
-		      size_t n)
+void other_trees_report(const char *dir, const char *stem, const char *const *made,
+			size_t n)
 {
 	struct dirent **names;
 	int count = scandir(dir, &names, NULL, alphasort);

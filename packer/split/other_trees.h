@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 /* Report every directory STEM_TARGET in DIR that is not one of the N trees in MADE. */
-void other_trees_tell(const char *dir, const char *stem, const char *const *made,
-		      size_t n);
+void other_trees_report(const char *dir, const char *stem, const char *const *made,
+			size_t n);
 
 #endif

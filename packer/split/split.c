@@ -284,7 +284,7 @@ static kpack_error_t publish_trees(struct split *s, struct kpackx_error *why)
 		names[i] = s->trees[i].name;
 	err = staging_publish(&s->staging, names, s->n_trees, s->args->force, why);
 	if (!err && s->args->force && !s->args->quiet)
-		other_trees_tell(s->args->output, s->name, names, s->n_trees);
+		other_trees_report(s->args->output, s->name, names, s->n_trees);
 	free(names);
 	return err;
 }

@@ -12,7 +12,7 @@ import sys
 
 import make_corpus_archive as parts
 
-PATHS, PREFIX, CUT, TOLD = 1, 2, 4, 8
+PATHS, PREFIX, CUT, TRACE = 1, 2, 4, 8
 NAME = "lib/x.so"
 
 
@@ -59,13 +59,13 @@ SEEDS = {
     "good-path-file": request(marker("no"), ["gfx900"], X, b"", PATHS,
                               paths="/no\\:such::\1/a.kpack:"),
     "good-prefix": request(marker(A), ["gfx900"], DAMAGED, X, PREFIX, prefix="\1:\1/many/"),
-    "good-told": request(marker(A, B), ["gfx900"], DAMAGED, X, TOLD | PREFIX, prefix="\1/lib"),
+    "good-told": request(marker(A, B), ["gfx900"], DAMAGED, X, TRACE | PREFIX, prefix="\1/lib"),
     "good-cut": request(marker(A, B), ["gfx900"], X, X, CUT),
     "good-paper": request(marker(A), ["gfx1100", "gfx90a:xnack+"], parts.zstd(parts.TOC)),
-    "bad-damaged": request(marker(A, B), ["gfx900", "gfx900"], DAMAGED, LACKING, TOLD),
-    "bad-lacking": request(marker(A, B), ["gfx900"], LACKING, LACKING, TOLD),
-    "bad-arch": request(marker(A), ["gfx9999", ":", TRIPLE], X, flags=TOLD),
-    "bad-missing": request(marker("x/../../none", "/none@GFXARCH@"), ["a:b:c:d:e"], flags=TOLD),
+    "bad-damaged": request(marker(A, B), ["gfx900", "gfx900"], DAMAGED, LACKING, TRACE),
+    "bad-lacking": request(marker(A, B), ["gfx900"], LACKING, LACKING, TRACE),
+    "bad-arch": request(marker(A), ["gfx9999", ":", TRIPLE], X, flags=TRACE),
+    "bad-missing": request(marker("x/../../none", "/none@GFXARCH@"), ["a:b:c:d:e"], flags=TRACE),
     "bad-archive": request(marker(A, B), ["gfx900"], X[:-5], b"text"),
     "bad-marker": request(b"\x82\xa1a", ["gfx900"], X),
     "bad-no-paths": request(marker(), ["gfx900"], X),

@@ -27,7 +27,7 @@ static uint32_t u32_at(const uint8_t *p)
 
 /* ---- AKS2 ----------------------------------------------------------------------------------- */
 
-static void tell_images(const struct bytes *plain, uint32_t count)
+static void print_images(const struct bytes *plain, uint32_t count)
 {
 	size_t at = 0;
 
@@ -51,7 +51,7 @@ static void tell_images(const struct bytes *plain, uint32_t count)
 		else if (!is_elf(&image))
 			die("image %s is no code object", record + 20);
 		else
-			tell_bytes("image", (const char *)record + 20, image.data, size);
+			print_bytes("image", (const char *)record + 20, image.data, size);
 		at += 20 + length;
 	}
 }
@@ -88,8 +88,8 @@ static void end(struct inflator *z, lzma_ret last, const char *name)
 	if (last != LZMA_STREAM_END || z->stream.avail_out)
 		die("%s: lzma says %d, %zu bytes are missing", name, last,
 		    z->stream.avail_out);
-	tell_bytes("unpacked", name, z->plain.data, z->plain.size);
-	tell_images(&z->plain, z->count);
+	print_bytes("unpacked", name, z->plain.data, z->plain.size);
+	print_images(&z->plain, z->count);
 	free(z->plain.data);
 	lzma_end(&z->stream);
 }
@@ -185,11 +185,11 @@ static void open_name(int dir, const char *name)
 	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0) {
-		tell_absent("open", name);
+		print_absent("open", name);
 		return;
 	}
 	if (read_pieces(dir, name, PIECE, &bytes))
-		tell_bytes("read", name, bytes.data, bytes.size);
+		print_bytes("read", name, bytes.data, bytes.size);
 	free(bytes.data);
 	if (ends_with(name, ".aks2"))
 		read_aks2(fd, name);

@@ -26,6 +26,6 @@ int main(int argc, char **argv)
 		die("%s", dlerror());
 	printf("dlopen: %s, %d\n", arch, answer());
 	if (read_whole(argv[1], &bytes))
-		tell_bytes("file", strrchr(argv[1], '/') + 1, bytes.data, bytes.size);
+		print_bytes("file", strrchr(argv[1], '/') + 1, bytes.data, bytes.size);
 	return 0;
 }

@@ -81,7 +81,7 @@ static inline uint64_t find_symbol(const struct bytes *b, const char *name)
 }
 
 /* hipModuleGetFunction: the kernel and its descriptor. */
-static inline void tell_kernel(const struct bytes *b, const char *name)
+static inline void print_kernel(const struct bytes *b, const char *name)
 {
 	char *descriptor = text("%s.kd", name);
 

@@ -50,7 +50,7 @@ static const struct bytes *map_module(const char *path, const char *name)
 	struct stat st;
 
 	if (fd < 0) {
-		tell_absent("module", name);
+		print_absent("module", name);
 		return NULL;
 	}
 	if (fstat(fd, &st) != 0)
@@ -66,7 +66,7 @@ static const struct bytes *map_module(const char *path, const char *name)
 	m->bytes.data = mmap(NULL, m->bytes.size, PROT_READ, MAP_SHARED, fd, 0);
 	if (m->bytes.data == MAP_FAILED)
 		die("%s: mmap: %s", path, strerror(errno));
-	tell_bytes("module", name, m->bytes.data, m->bytes.size);
+	print_bytes("module", name, m->bytes.data, m->bytes.size);
 	return &m->bytes;
 }
 
@@ -89,11 +89,11 @@ static void drop_pages(void)
 	}
 }
 
-static void tell_modules(void)
+static void print_modules(void)
 {
 	for (size_t i = 0; i < n_modules; i++)
-		tell_bytes("still", modules[i].name, modules[i].bytes.data,
-			   modules[i].bytes.size);
+		print_bytes("still", modules[i].name, modules[i].bytes.data,
+			    modules[i].bytes.size);
 }
 
 static void hold(void)
@@ -104,7 +104,7 @@ static void hold(void)
 	fflush(stdout);
 	while (fgets(line, sizeof(line), stdin)) {
 		drop_pages();
-		tell_modules();
+		print_modules();
 		printf("held %zu\n", n_modules);
 		fflush(stdout);
 	}
@@ -163,7 +163,7 @@ static struct value unpack_file(const char *name, const char *path)
 
 	if (!read_pieces(AT_FDCWD, path, PIECE, &bytes))
 		die("%s: %s", path, strerror(errno));
-	tell_bytes("read", name, bytes.data, bytes.size);
+	print_bytes("read", name, bytes.data, bytes.size);
 	if (strlen(name) < 5 || strcmp(name + strlen(name) - 5, ".zlib") != 0)
 		return unpack_all(&bytes);
 	z.next_in = bytes.data;
@@ -180,7 +180,7 @@ static struct value unpack_file(const char *name, const char *path)
 	if (status != Z_STREAM_END)
 		die("%s: inflate: %d", name, status);
 	inflateEnd(&z);
-	tell_bytes("inflated", name, plain.data, plain.size);
+	print_bytes("inflated", name, plain.data, plain.size);
 	return unpack_all(&plain);
 }
 
@@ -226,8 +226,8 @@ static void load_extops(const struct library *l, const struct value *index)
 			if (!module)
 				module = load_module(l, file);
 			if (module)
-				tell_kernel(module, value_text(value_of(&row->items[0],
-									"func_name")));
+				print_kernel(module, value_text(value_of(&row->items[0],
+									 "func_name")));
 			free(file);
 		}
 }
@@ -309,7 +309,7 @@ static void load_child(void *arg, const char *stem)
 	       (uintmax_t)choose_solution(&child, problem));
 	module = load_module(l, co);
 	for (uint64_t i = 0; module && i < solutions.n; i++)
-		tell_kernel(module, value_text(value_of(&solutions.items[i], "name")));
+		print_kernel(module, value_text(value_of(&solutions.items[i], "name")));
 	free(dat);
 	free(co);
 }

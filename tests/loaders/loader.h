@@ -76,10 +76,10 @@ static inline double milliseconds(void)
 	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-/* ---- telling ---------------------------------------------------------------------------- */
+/* ---- printing --------------------------------------------------------------------------- */
 
-static inline void tell_bytes(const char *what, const char *name, const void *data,
-			      size_t size)
+static inline void print_bytes(const char *what, const char *name, const void *data,
+			       size_t size)
 {
 	unsigned char hash[SHA256_DIGEST_LENGTH];
 
@@ -90,7 +90,7 @@ static inline void tell_bytes(const char *what, const char *name, const void *da
 	putchar('\n');
 }
 
-static inline void tell_absent(const char *what, const char *name)
+static inline void print_absent(const char *what, const char *name)
 {
 	printf("%s %s: %s\n", what, name, strerrorname_np(errno));
 }
@@ -104,7 +104,7 @@ static inline bool is_there(const char *dir, const char *name)
 	if (there)
 		printf("access %s: yes\n", name);
 	else
-		tell_absent("access", name);
+		print_absent("access", name);
 	free(path);
 	return there;
 }

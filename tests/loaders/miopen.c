@@ -145,8 +145,8 @@ static void open_text(const struct databases *d, const char *ending)
 
 /* ---- kernels ---------------------------------------------------------------------------------- */
 
-static void tell_kernel(const char *name, const void *blob, size_t size,
-			const char *wanted, unsigned unpacked)
+static void print_kernel(const char *name, const void *blob, size_t size,
+			 const char *wanted, unsigned unpacked)
 {
 	unsigned char md5[16];
 	char hex[33];
@@ -164,7 +164,7 @@ static void tell_kernel(const char *name, const void *blob, size_t size,
 	EVP_Digest(plain, n, md5, NULL, EVP_md5(), NULL);
 	for (size_t i = 0; i < sizeof(md5); i++)
 		snprintf(hex + 2 * i, 3, "%02x", md5[i]);
-	tell_bytes("kernel", name, plain, n);
+	print_bytes("kernel", name, plain, n);
 	printf("hash %s: %s\n", name, strcmp(hex, wanted) == 0 ? "right" : "WRONG");
 	free(plain);
 }
@@ -181,16 +181,16 @@ static void ask(sqlite3 *db, const char *name, const char *arguments)
 	sqlite3_bind_text(s, 1, name, -1, SQLITE_STATIC);
 	sqlite3_bind_text(s, 2, arguments, -1, SQLITE_STATIC);
 	if (sqlite3_step(s) == SQLITE_ROW)
-		tell_kernel(name, sqlite3_column_blob(s, 0),
-			    (size_t)sqlite3_column_bytes(s, 0),
-			    (const char *)sqlite3_column_text(s, 1),
-			    (unsigned)sqlite3_column_int(s, 2));
+		print_kernel(name, sqlite3_column_blob(s, 0),
+			     (size_t)sqlite3_column_bytes(s, 0),
+			     (const char *)sqlite3_column_text(s, 1),
+			     (unsigned)sqlite3_column_int(s, 2));
 	else
 		printf("kernel %s: compile\n", name);
 	sqlite3_finalize(s);
 }
 
-static void tell_columns(sqlite3 *db)
+static void print_columns(sqlite3 *db)
 {
 	sqlite3_stmt *s;
 
@@ -214,7 +214,7 @@ static sqlite3 *open_kernels(const struct databases *d)
 		sqlite3 *db;
 
 		if (stat(path, &st) != 0) {
-			tell_absent("stat", names[i]);
+			print_absent("stat", names[i]);
 			continue;
 		}
 		printf("kdb %s: %jd bytes\n", names[i], (intmax_t)st.st_size);
@@ -259,7 +259,7 @@ int main(int argc, char **argv)
 	db = open_kernels(&d);
 	if (!db)
 		return 0;
-	tell_columns(db);
+	print_columns(db);
 	for (size_t i = 0; i < n_kernels; i++)
 		ask(db, kernels[i][0], kernels[i][1]);
 	sqlite3_close(db);

@@ -72,10 +72,10 @@ static bool read_library(const struct library *l, const char *name, struct value
 	struct bytes bytes;
 
 	if (!read_pieces(AT_FDCWD, path, PIECE, &bytes)) {
-		tell_absent("read", name);
+		print_absent("read", name);
 		return false;
 	}
-	tell_bytes("read", name, bytes.data, bytes.size);
+	print_bytes("read", name, bytes.data, bytes.size);
 	*out = unpack_all(&bytes);
 	free(path);
 	return true;
@@ -89,10 +89,10 @@ static bool load_module(const struct library *l, const char *name, struct bytes 
 
 	free(path);
 	if (!there) {
-		tell_absent("module", name);
+		print_absent("module", name);
 		return false;
 	}
-	tell_bytes("module", name, out->data, out->size);
+	print_bytes("module", name, out->data, out->size);
 	if (takes_xnack(out, l->gpu.xnack))
 		return true;
 	printf("module %s: refused, for the other xnack mode\n", name);
@@ -146,8 +146,8 @@ static void load_child(void *arg, const char *stem)
 	    load_first(l, prefix, from_source(&solutions.items[0]) ? "hsaco" : "co",
 		       &code))
 		for (uint64_t i = 0; i < solutions.n; i++)
-			tell_kernel(&code,
-				    value_text(value_of(&solutions.items[i], "name")));
+			print_kernel(&code,
+				     value_text(value_of(&solutions.items[i], "name")));
 	free(prefix);
 	free(file);
 }

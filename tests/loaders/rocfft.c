@@ -99,8 +99,8 @@ static void ask(struct cache *c, const char *name)
 	sqlite3_bind_blob(c->get, 4, c->generator, sizeof(c->generator), SQLITE_STATIC);
 	switch (sqlite3_step(c->get)) {
 	case SQLITE_ROW:
-		tell_bytes("code", name, sqlite3_column_blob(c->get, 0),
-			   (size_t)sqlite3_column_bytes(c->get, 0));
+		print_bytes("code", name, sqlite3_column_blob(c->get, 0),
+			    (size_t)sqlite3_column_bytes(c->get, 0));
 		break;
 	case SQLITE_DONE:
 		printf("compile %s\n", name);

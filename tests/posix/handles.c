@@ -60,7 +60,7 @@ static int sum_names(int fd, uint64_t *sum)
 	return 0;
 }
 
-static void tell(const char *path, int fd)
+static void print_file(const char *path, int fd)
 {
 	struct stat st;
 	uint64_t sum;
@@ -110,9 +110,9 @@ static void look(char *line, int mount)
 	char *path = parse(line, &h);
 
 	if (mount < 0)
-		tell(path, open(path, O_RDONLY));
+		print_file(path, open(path, O_RDONLY));
 	else
-		tell(path, open_by_handle_at(mount, &h.head, O_RDONLY));
+		print_file(path, open_by_handle_at(mount, &h.head, O_RDONLY));
 }
 
 int main(int argc, char **argv)

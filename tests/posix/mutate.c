@@ -539,7 +539,8 @@ static const char *shown(const char *name)
 	return strlen(name) > NAME_MAX ? "(long)" : *name == '/' ? "(outside)" : name;
 }
 
-static void tell(const char *call, const char *name, const char *partner, int result)
+static void print_result(const char *call, const char *name, const char *partner,
+			 int result)
 {
 	const char *error = result < 0 ? strerrorname_np(errno) : "ok";
 
@@ -553,7 +554,7 @@ static void try_opens(const char *name)
 
 	for (size_t i = 0; i < COUNT(opens); i++) {
 		snprintf(call, sizeof(call), "open %s", opens[i].name);
-		tell(call, name, "", closed(open(name, opens[i].flags, 0644)));
+		print_result(call, name, "", closed(open(name, opens[i].flags, 0644)));
 	}
 }
 
@@ -564,7 +565,7 @@ static void try_descriptor(const char *name)
 
 		if (fd < 0)
 			return;
-		tell(descriptor[i].name, name, "", descriptor[i].call(fd));
+		print_result(descriptor[i].name, name, "", descriptor[i].call(fd));
 		close(fd);
 	}
 }
@@ -572,14 +573,14 @@ static void try_descriptor(const char *name)
 static void try_pair(const char *from, const char *to)
 {
 	for (size_t i = 0; i < COUNT(two_names); i++)
-		tell(two_names[i].name, from, to, two_names[i].call(from, to));
+		print_result(two_names[i].name, from, to, two_names[i].call(from, to));
 }
 
 static void try_name(const char *name)
 {
 	try_opens(name);
 	for (size_t i = 0; i < COUNT(one_name); i++)
-		tell(one_name[i].name, name, "", one_name[i].call(name));
+		print_result(one_name[i].name, name, "", one_name[i].call(name));
 	try_descriptor(name);
 }
 

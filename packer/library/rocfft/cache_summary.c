@@ -5,7 +5,7 @@
 #include "core/base/text.h"
 
 /* Limit of arches whose rows are reported, to keep the metadata short. */
-#define TOLD_ARCHES_MAX 24
+#define REPORTED_ARCHES_MAX 24
 
 kpack_error_t cache_is_there(struct sqlite_file *f, bool *is, struct kpackx_error *why)
 {
@@ -125,7 +125,7 @@ void cache_summary_facts(const struct cache_summary *s, struct facts *facts)
 	facts_number(facts, "kernel_count", s->rows);
 	for (size_t i = 0; i < s->n_arches; i++)
 		facts_number(&rows, s->arches[i].text, s->arches[i].rows);
-	if (s->n_arches && s->n_arches <= TOLD_ARCHES_MAX)
+	if (s->n_arches && s->n_arches <= REPORTED_ARCHES_MAX)
 		facts_map(facts, "rows", &rows);
 	facts->no_memory |= rows.no_memory;
 	facts_fini(&rows);

@@ -268,7 +268,7 @@ static kpack_error_t add_rows(struct cache *c, const char *tmp, struct cache_fil
 
 	KP_TRY(new_part(parts, tmp, c->path, rows_key(c->path), &part, why));
 	KP_TRY(kernel_rows_write(c->file, parts->called, part, why));
-	KP_TRY(row_names_tell_apart(parts, why));
+	KP_TRY(row_names_make_unique(parts, why));
 	if (part->n_objects == 0)
 		fini_part(&parts->items[--parts->count]);
 	return KPACK_SUCCESS;

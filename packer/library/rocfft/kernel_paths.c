@@ -194,7 +194,7 @@ static int find_column(const struct sqlite_rows *row, const char *name)
 static void add_facts(const struct sqlite_rows *row, const struct kernel_path *p,
 		      struct facts *facts)
 {
-	int factors = find_column(row, "factors"), told = 0;
+	int factors = find_column(row, "factors"), added = 0;
 
 	if (p->length.size && kp_text_ok(p->length) && p->length.size <= TEXT_MAX)
 		kernel_name_length_fact(p->length, facts);
@@ -203,13 +203,13 @@ static void add_facts(const struct sqlite_rows *row, const struct kernel_path *p
 		facts_text(facts, "precision", p->precision);
 	if (factors >= 0)
 		add_factors(row, factors, facts);
-	for (int i = REST; i < sqlite_rows_count(row) && told < COLUMNS_MAX; i++) {
+	for (int i = REST; i < sqlite_rows_count(row) && added < COLUMNS_MAX; i++) {
 		const char *name = sqlite_rows_name(row, i);
 
 		if (!is_name(name) || is_taken(name) || facts_has(facts, name))
 			continue;
 		add_value(row, i, facts);
-		told++;
+		added++;
 	}
 }
 

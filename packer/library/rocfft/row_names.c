@@ -159,7 +159,7 @@ static void list_part(struct names *names, const struct cache_file *part)
 	}
 }
 
-kpack_error_t row_names_tell_apart(struct cache_files *parts, struct kpackx_error *why)
+kpack_error_t row_names_make_unique(struct cache_files *parts, struct kpackx_error *why)
 {
 	struct cache_file *last = &parts->items[parts->count - 1];
 	struct names names = {.last = last};

@@ -15,6 +15,6 @@
  * INVALID_FORMAT: such a row has other code than the other part's (WHY names both files);
  * or more than ROW_NAMES_SAME_MAX rows have one key.
  */
-kpack_error_t row_names_tell_apart(struct cache_files *parts, struct kpackx_error *why);
+kpack_error_t row_names_make_unique(struct cache_files *parts, struct kpackx_error *why);
 
 #endif

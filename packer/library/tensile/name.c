@@ -132,12 +132,12 @@ struct said {
 	const char *datatype;
 	bool hpa;
 	bool tensile; /* Tensile's grammar, which has no words for M, N and K */
-	bool told_a, told_b, transpose_a, transpose_b, conjugate_a, conjugate_b;
+	bool stated_a, stated_b, transpose_a, transpose_b, conjugate_a, conjugate_b;
 	uint64_t size[DIMENSIONS]; /* 0: not stated */
 	size_t run;                /* how many numbers are right before this word */
 	uint64_t *label;           /* the dimension that the word before named: "M" */
 	uint64_t cu_count;
-	bool told_apu, apu;
+	bool stated_apu, apu;
 };
 
 /* Read the digits at the start of S, and move S past them.  false: none, or over nine. */
@@ -201,23 +201,23 @@ static void parse_form(struct said *said, struct kp_span word)
 	bool conjugate = word.size && word.data[word.size - 1] == 'C';
 
 	if (is_form(word, 'A')) {
-		said->told_a = index_order(word, 'l', 'i', &said->transpose_a);
+		said->stated_a = index_order(word, 'l', 'i', &said->transpose_a);
 		said->conjugate_a = conjugate;
 	} else if (is_form(word, 'B')) {
-		said->told_b = index_order(word, 'j', 'l', &said->transpose_b);
+		said->stated_b = index_order(word, 'j', 'l', &said->transpose_b);
 		said->conjugate_b = conjugate;
 	}
 }
 
 static void parse_transposes(struct said *said, struct kp_span word)
 {
-	bool told = word.size == 2 && !said->tensile && !said->told_a;
+	bool valid = word.size == 2 && !said->tensile && !said->stated_a;
 
-	for (size_t i = 0; i < 2 && told; i++)
-		told = strchr("nNtT", word.data[i]) && word.data[i];
-	if (!told)
+	for (size_t i = 0; i < 2 && valid; i++)
+		valid = strchr("nNtT", word.data[i]) && word.data[i];
+	if (!valid)
 		return;
-	said->told_a = said->told_b = true;
+	said->stated_a = said->stated_b = true;
 	said->transpose_a = (word.data[0] | 0x20) == 't';
 	said->transpose_b = (word.data[1] | 0x20) == 't';
 }
@@ -346,7 +346,7 @@ static void parse_hardware(struct said *said, struct kp_span word)
 		said->cu_count = n;
 	if (!kp_span_is(word, "APU") && !kp_span_is(word, "XPU"))
 		return;
-	said->told_apu = true;
+	said->stated_apu = true;
 	said->apu = word.data[0] == 'A';
 }
 
@@ -472,9 +472,9 @@ static void add_text(struct facts *facts, const char *name, struct kp_span text)
 
 static void add_transposes(const struct said *said, struct facts *facts)
 {
-	if (said->told_a)
+	if (said->stated_a)
 		facts_flag(facts, "transpose_a", said->transpose_a);
-	if (said->told_b)
+	if (said->stated_b)
 		facts_flag(facts, "transpose_b", said->transpose_b);
 	if (said->conjugate_a)
 		facts_flag(facts, "conjugate_a", true);
@@ -509,6 +509,6 @@ void tensile_name_facts(struct kp_span stem, struct facts *facts)
 	add_size(&said, facts);
 	if (said.cu_count)
 		facts_number(facts, "cu_count", said.cu_count);
-	if (said.told_apu)
+	if (said.stated_apu)
 		facts_flag(facts, "apu", said.apu);
 }

@@ -51,10 +51,10 @@ bool solutions_count(struct kp_span head, uint64_t *count)
 		if (kp_span_is(key, "solutions"))
 			return array_length(&c, count);
 		if (kp_span_is(key, "solutions_index")) {
-			bool told = array_length(&c, count);
+			bool counted = array_length(&c, count);
 
 			*count /= 3;
-			return told;
+			return counted;
 		}
 		kp_mp_skip(&c);
 	}

@@ -174,15 +174,15 @@ static double seconds_now(void)
 static kpack_error_t encode_bundle(const struct job *j, struct kp_span payload,
 				   struct kpackx_error *why)
 {
-	struct bundler told = *j->b;
+	struct bundler hashed = *j->b;
 	double begin = seconds_now();
 	kpack_error_t err;
 	uint8_t *made;
 	size_t size;
 
-	told.form.hash = kp_ccob_hash(payload);
-	KP_TRY(kp_ccob_encode(&told.form, payload, &made, &size, why));
-	bundler_tell_compressed(&told, size, payload.size, seconds_now() - begin);
+	hashed.form.hash = kp_ccob_hash(payload);
+	KP_TRY(kp_ccob_encode(&hashed.form, payload, &made, &size, why));
+	bundler_print_compressed(&hashed, size, payload.size, seconds_now() - begin);
 	err = kp_sink_put(&j->out->sink, made, size, why);
 	free(made);
 	return err;

@@ -64,9 +64,9 @@ enum entry_verdict bundler_compare(const struct bundler *b, const struct entry_i
 				   const struct bundler_target *target);
 
 /* With -verbose: print the sizes and the speed of a (de)compression that took SECONDS. */
-void bundler_tell_compressed(const struct bundler *b, uint64_t size, uint64_t decoded,
-			     double seconds);
-void bundler_tell_decompressed(const struct bundler *b, const struct kp_ccob_form *form,
-			       uint64_t size, struct kp_span payload, double seconds);
+void bundler_print_compressed(const struct bundler *b, uint64_t size, uint64_t decoded,
+			      double seconds);
+void bundler_print_decompressed(const struct bundler *b, const struct kp_ccob_form *form,
+				uint64_t size, struct kp_span payload, double seconds);
 
 #endif

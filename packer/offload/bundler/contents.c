@@ -87,7 +87,7 @@ static kpack_error_t load_ccob(const struct bundler *b, const struct kp_source *
 	if (err)
 		return kp_fail_prefix(why, err, "%s", decode_fault);
 	if (kp_ccob_form_read(src, c, &form, NULL) == KPACK_SUCCESS)
-		bundler_tell_decompressed(
+		bundler_print_decompressed(
 			b, &form, c->size,
 			(struct kp_span){out->source.mem, (size_t)out->source.size},
 			seconds_now() - begin);
@@ -210,8 +210,8 @@ static const struct kp_format *format_of(struct kp_span head, bool first)
 	return !first && format && format->in_hip_fatbin ? format : NULL;
 }
 
-static kpack_error_t tell_ccob(const struct bundler *b, struct bundler_contents *p,
-			       const struct kp_container *c, struct kpackx_error *why)
+static kpack_error_t print_ccob(const struct bundler *b, struct bundler_contents *p,
+				const struct kp_container *c, struct kpackx_error *why)
 {
 	struct kp_payload payload;
 
@@ -235,7 +235,7 @@ static kpack_error_t add_bundle(const struct bundler *b, struct bundler_contents
 		return format == &kp_format_ccob
 			       ? kp_fail_prefix(why, err, "%s", decode_fault)
 			       : err;
-	return tell_ccob(b, p, &p->list.items[p->list.count - 1], why);
+	return print_ccob(b, p, &p->list.items[p->list.count - 1], why);
 }
 
 static kpack_error_t read_binary(const struct bundler *b, struct bundler_contents *p,

@@ -181,7 +181,7 @@ void objcopy_fini(struct objcopy *c)
 	free(c->argv);
 }
 
-void objcopy_tell(const char *program, const struct objcopy *c)
+void objcopy_print_command(const char *program, const struct objcopy *c)
 {
 	fflush(stdout);
 	fprintf(stderr, "\"%s\"", program ? program : OBJCOPY);

@@ -27,7 +27,7 @@ void objcopy_print_word(struct objcopy *c, const char *fmt, ...)
 void objcopy_fini(struct objcopy *c);
 
 /* Print the command line on stderr, as -### does; PROGRAM may be NULL. */
-void objcopy_tell(const char *program, const struct objcopy *c);
+void objcopy_print_command(const char *program, const struct objcopy *c);
 
 /* Run the command and wait for it; false: it could not be run, or failed. */
 bool objcopy_run(const char *program, const struct objcopy *c);

@@ -138,7 +138,7 @@ static int add_by_objcopy(const struct bundler *b, const char *program,
 	objcopy_word(c, host);
 	objcopy_word(c, result ? result : out->path);
 	if (b->print_commands) {
-		objcopy_tell(program, c);
+		objcopy_print_command(program, c);
 		return 0;
 	}
 	status = run_objcopy(b, program, c);
@@ -206,7 +206,7 @@ static int strip_by_objcopy(const struct bundler *b, const char *program,
 	objcopy_word(c, from);
 	objcopy_word(c, to);
 	if (b->print_commands) {
-		objcopy_tell(program, c);
+		objcopy_print_command(program, c);
 		return 0;
 	}
 	status = run_objcopy(b, program, c);

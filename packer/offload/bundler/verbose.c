@@ -29,7 +29,7 @@ static double megabytes(uint64_t size, double seconds)
 	return (double)size / (1024.0 * 1024.0) / seconds;
 }
 
-static void tell_rate(uint64_t size, uint64_t decoded)
+static void print_rate(uint64_t size, uint64_t decoded)
 {
 	double rate = (double)decoded / (double)size;
 
@@ -37,8 +37,8 @@ static void tell_rate(uint64_t size, uint64_t decoded)
 		100.0 / rate);
 }
 
-void bundler_tell_compressed(const struct bundler *b, uint64_t size, uint64_t decoded,
-			     double seconds)
+void bundler_print_compressed(const struct bundler *b, uint64_t size, uint64_t decoded,
+			      double seconds)
 {
 	uint64_t data = size - kp_ccob_header_size(b->form.version);
 	char text[32];
@@ -54,13 +54,13 @@ void bundler_tell_compressed(const struct bundler *b, uint64_t size, uint64_t de
 		with_commas(decoded, text));
 	fprintf(stderr, "Binary size after compression: %s bytes\n",
 		with_commas(data, text));
-	tell_rate(data, decoded);
+	print_rate(data, decoded);
 	fprintf(stderr, "Compression speed: %.2f MB/s\n", megabytes(decoded, seconds));
 	fprintf(stderr, "Truncated MD5 hash: 0x%014" PRIx64 "\n", b->form.hash);
 }
 
-void bundler_tell_decompressed(const struct bundler *b, const struct kp_ccob_form *form,
-			       uint64_t size, struct kp_span payload, double seconds)
+void bundler_print_decompressed(const struct bundler *b, const struct kp_ccob_form *form,
+				uint64_t size, struct kp_span payload, double seconds)
 {
 	uint64_t data = size - kp_ccob_header_size(form->version);
 	uint64_t hash;
@@ -77,7 +77,7 @@ void bundler_tell_decompressed(const struct bundler *b, const struct kp_ccob_for
 	fprintf(stderr, "Size before decompression: %s bytes\n", with_commas(data, text));
 	fprintf(stderr, "Size after decompression: %s bytes\n",
 		with_commas(payload.size, text));
-	tell_rate(data, payload.size);
+	print_rate(data, payload.size);
 	fprintf(stderr, "Decompression speed: %.2f MB/s\n",
 		megabytes(payload.size, seconds));
 	fprintf(stderr, "Stored hash: 0x%014" PRIx64 "\n", form->hash);

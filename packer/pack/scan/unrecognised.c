@@ -5,7 +5,7 @@
 #include "packer/cli/report.h"
 
 /* The number of files that are reported one by one. */
-enum { TOLD_MAX = 20 };
+enum { REPORTED_MAX = 20 };
 
 /* Get the target ID in the file's name, else in the name of the nearest directory. */
 static void name_arch(const char *path, char out[KP_TARGET_TEXT_MAX])
@@ -37,19 +37,19 @@ bool unrecognised(const struct scan *scan, size_t entry, char out[KP_TARGET_TEXT
 	return true;
 }
 
-void unrecognised_tell(const struct scan *scan)
+void unrecognised_report(const struct scan *scan)
 {
 	char arch[KP_TARGET_TEXT_MAX];
 	size_t n = 0;
 
 	for (size_t i = 0; i < scan->n_entries; i++)
-		if (unrecognised(scan, i, arch) && ++n <= TOLD_MAX)
+		if (unrecognised(scan, i, arch) && ++n <= REPORTED_MAX)
 			report_error(scan->entries[i].path,
 				     "note: looks like a file for %s, no library is "
 				     "known for it; it stays as it is",
 				     arch);
-	if (n > TOLD_MAX)
+	if (n > REPORTED_MAX)
 		report_error(NULL,
 			     "note: and %zu files more look like that; --json lists all",
-			     n - TOLD_MAX);
+			     n - REPORTED_MAX);
 }

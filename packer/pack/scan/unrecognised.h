@@ -12,6 +12,6 @@
 bool unrecognised(const struct scan *scan, size_t entry, char out[KP_TARGET_TEXT_MAX]);
 
 /* Report each as a note; after the first 20, only how many more there are. */
-void unrecognised_tell(const struct scan *scan);
+void unrecognised_report(const struct scan *scan);
 
 #endif

@@ -31,13 +31,13 @@ struct wheel_reader {
 enum { BUFFER_READ = 256 << 10, BUFFER_CHECK = 4 << 10 };
 
 static kpack_error_t open_zip(const struct wheel_in *w, int flags, size_t buffer,
-			      struct kpackx_error *told, zip_t **out,
+			      struct kpackx_error *source_error, zip_t **out,
 			      struct kpackx_error *why)
 {
 	struct zip_bytes bytes = {.src = kp_source_fd(w->fd, 0, w->size),
 				  .size = w->size,
 				  .buffer = buffer,
-				  .why = told};
+				  .why = source_error};
 	zip_error_t error;
 	zip_source_t *source;
 	kpack_error_t err;
@@ -51,8 +51,9 @@ static kpack_error_t open_zip(const struct wheel_in *w, int flags, size_t buffer
 	}
 	if (source)
 		zip_source_free(source);
-	err = told->code ? kp_fail(why, told->code, "%s", told->text)
-			 : zip_fault(why, &error, "");
+	err = source_error->code
+		      ? kp_fail(why, source_error->code, "%s", source_error->text)
+		      : zip_fault(why, &error, "");
 	zip_error_fini(&error);
 	return err;
 }
@@ -60,10 +61,10 @@ static kpack_error_t open_zip(const struct wheel_in *w, int flags, size_t buffer
 /* Let libzip compare the central directory with each member's local header. */
 static kpack_error_t check_locals(const struct wheel_in *w, struct kpackx_error *why)
 {
-	struct kpackx_error told = {0};
+	struct kpackx_error source_error = {0};
 	zip_t *zip;
 
-	KP_TRY(open_zip(w, ZIP_CHECKCONS, BUFFER_CHECK, &told, &zip, why));
+	KP_TRY(open_zip(w, ZIP_CHECKCONS, BUFFER_CHECK, &source_error, &zip, why));
 	zip_discard(zip);
 	return KPACK_SUCCESS;
 }
@@ -72,13 +73,13 @@ static kpack_error_t check_locals(const struct wheel_in *w, struct kpackx_error 
 static kpack_error_t read_list(struct wheel_in *w, struct kpackx_error *why)
 {
 	struct kp_source src = kp_source_fd(w->fd, 0, w->size);
-	struct kpackx_error told = {0};
+	struct kpackx_error source_error = {0};
 	struct central central;
 	zip_t *zip = NULL;
 	kpack_error_t err = central_read(&src, WHEEL_MEMBERS_MAX, &central, why);
 
 	if (!err)
-		err = open_zip(w, 0, BUFFER_CHECK, &told, &zip, why);
+		err = open_zip(w, 0, BUFFER_CHECK, &source_error, &zip, why);
 	if (!err)
 		err = wheel_list_read(&w->list, zip, &central, w->size, why);
 	if (zip)

@@ -23,7 +23,7 @@ struct joining {
 	zip_t *zip;
 	struct origin *origins;
 	size_t n_origins, cap_origins;
-	struct kpackx_error told; /* error of a source */
+	struct kpackx_error source_error; /* error of a source */
 };
 
 static kpack_error_t find_reader(struct joining *x, const struct wheel_in *wheel,
@@ -54,7 +54,7 @@ static zip_source_t *press_source(struct joining *x, const struct wheel_out_memb
 				  .src = kp_source_memory(m->bytes, (size_t)m->size),
 				  .size = m->size,
 				  .buffer = BUFFER,
-				  .why = &x->told};
+				  .why = &x->source_error};
 
 	if (m->deflated) {
 		bytes.file = NULL;
@@ -121,7 +121,7 @@ static kpack_error_t begin_archive(struct joining *x, struct kpackx_error *why)
 	kpack_error_t err = KPACK_SUCCESS;
 
 	zip_error_init(&error);
-	source = zip_output_new(x->j->out, &x->told, &error);
+	source = zip_output_new(x->j->out, &x->source_error, &error);
 	if (source)
 		x->zip = zip_open_from_source(source, ZIP_CREATE | ZIP_TRUNCATE, &error);
 	if (!x->zip) {
@@ -142,7 +142,9 @@ static kpack_error_t finish_archive(struct joining *x, struct kpackx_error *why)
 		return KPACK_SUCCESS;
 	}
 	err = zip_fault(why, zip_get_error(x->zip), "");
-	return x->told.code ? kp_fail(why, x->told.code, "%s", x->told.text) : err;
+	return x->source_error.code
+		       ? kp_fail(why, x->source_error.code, "%s", x->source_error.text)
+		       : err;
 }
 
 kpack_error_t wheel_join_run(const struct wheel_join *j, struct kpackx_error *why)

@@ -130,16 +130,17 @@ kpack_error_t wheel_name_compose(const struct wheel_name *name,
 kpack_error_t wheel_name_check(const struct wheel_name *name, const char *dist,
 			       const char *version, struct kpackx_error *why)
 {
-	char in_name[WHEEL_NAME_MAX + 1], told[WHEEL_NAME_MAX + 1];
+	char in_name[WHEEL_NAME_MAX + 1], in_metadata[WHEEL_NAME_MAX + 1];
 
-	if (!dist_name_normal(dist, '-', told) ||
-	    !dist_name_normal(name->dist, '-', in_name) || strcmp(told, in_name) != 0)
+	if (!dist_name_normal(dist, '-', in_metadata) ||
+	    !dist_name_normal(name->dist, '-', in_name) ||
+	    strcmp(in_metadata, in_name) != 0)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "METADATA: Name is '%.60s', the wheel's is '%.60s'", dist,
 			       name->dist);
-	if (!dist_version_escape(version, told) ||
+	if (!dist_version_escape(version, in_metadata) ||
 	    !dist_version_escape(name->version, in_name) ||
-	    strcasecmp(told, in_name) != 0)
+	    strcasecmp(in_metadata, in_name) != 0)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "METADATA: Version is '%.60s', the wheel's is '%.60s'",
 			       version, name->version);

@@ -4,7 +4,7 @@
  * lengths - marker, ROCM_KPACK_PATH, ROCM_KPACK_PATH_PREFIX, archs with a newline between,
  * archive many/b.kpack - and archive a.kpack, which is the rest.  \1 in a list is the
  * directory of both; the binary is lib/x.so in it.  Flags: 1 the first list is set, 2 the
- * second, 4 a.kpack is cut in the end, 8 lines are told.
+ * second, 4 a.kpack is cut in the end, 8 ROCM_KPACK_DEBUG is set.
  */
 #include "core/rocm_kpack/kpack.h"
 #include "core/rocm_kpack/kpackx.h"
@@ -20,7 +20,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { ARCHS_MAX = 64, PATHS = 1, PREFIX = 2, CUT = 4, TOLD = 8 };
+enum { ARCHS_MAX = 64, PATHS = 1, PREFIX = 2, CUT = 4, TRACE = 8 };
 
 /* Room for a marker, with nothing readable behind it. */
 enum { MARKER_ROOM = 1 << 16, GUARD = 1 << 16 };
@@ -230,8 +230,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	set("ROCM_KPACK_PATH", in.paths, in.flags & PATHS);
 	set("ROCM_KPACK_PATH_PREFIX", in.prefix, in.flags & PREFIX);
 	set("ROCM_KPACK_DEBUG", (struct kp_span){(const uint8_t *)"1", 1},
-	    in.flags & TOLD);
-	if (in.flags & TOLD) {
+	    in.flags & TRACE);
+	if (in.flags & TRACE) {
 		saved = dup(STDERR_FILENO);
 		assert(saved >= 0 && dup2(null_fd, STDERR_FILENO) >= 0);
 	}

@@ -260,7 +260,7 @@ static void a_frame_that_leaves_the_blob_is_refused(void **state)
 }
 
 /* .ZstdFrameCorruptedDataLoss */
-static void a_damaged_frame_is_told(void **state)
+static void a_damaged_frame_is_reported(void **state)
 {
 	struct ab head = packed(PACKED, 0), block = packed(PACKED, 0);
 
@@ -272,7 +272,7 @@ static void a_damaged_frame_is_told(void **state)
 }
 
 /* .ZstdOriginalSizeMismatchDataLoss */
-static void a_wrong_size_is_told(void **state)
+static void a_wrong_size_is_reported(void **state)
 {
 	(void)state;
 	check_get(packed("'ordinal': 0, 'original_size': 999", 0),
@@ -343,8 +343,8 @@ int main(void)
 		cmocka_unit_test(a_blob_behind_the_file_is_refused),
 		cmocka_unit_test(a_compressed_kernel_is_got),
 		cmocka_unit_test(a_frame_that_leaves_the_blob_is_refused),
-		cmocka_unit_test(a_damaged_frame_is_told),
-		cmocka_unit_test(a_wrong_size_is_told),
+		cmocka_unit_test(a_damaged_frame_is_reported),
+		cmocka_unit_test(a_wrong_size_is_reported),
 		cmocka_unit_test(an_ordinal_behind_the_frames_is_not_found),
 		cmocka_unit_test(too_many_frames_are_refused),
 		cmocka_unit_test(a_huge_size_is_not_believed),

@@ -34,7 +34,7 @@ static kpack_archive_t opened(void)
 
 /* --- one thread ----------------------------------------------------------------------- */
 
-static void nothing_is_told_before_a_failure(void **state)
+static void nothing_is_reported_before_a_failure(void **state)
 {
 	kpack_archive_t a = opened(), b = opened();
 	size_t n;
@@ -54,7 +54,7 @@ static void nothing_is_told_before_a_failure(void **state)
 }
 
 /* An entry that is there, but of no use, is not merely "no entry". */
-static void what_was_refused_is_told(void **state)
+static void what_was_refused_is_reported(void **state)
 {
 	static const struct {
 		const char *name, *arch, *text;
@@ -426,8 +426,8 @@ static void children_of_a_fork_go_on(void **state)
 int main(void)
 {
 	const struct CMUnitTest last_error[] = {
-		cmocka_unit_test(nothing_is_told_before_a_failure),
-		cmocka_unit_test(what_was_refused_is_told),
+		cmocka_unit_test(nothing_is_reported_before_a_failure),
+		cmocka_unit_test(what_was_refused_is_reported),
 		cmocka_unit_test(the_entry_that_cannot_be_read_is_named),
 		cmocka_unit_test(a_success_changes_nothing),
 		cmocka_unit_test(opening_has_a_reason_of_its_own),

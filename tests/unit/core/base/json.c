@@ -199,7 +199,7 @@ static void keys_are_strings_and_there_once(void **state)
 	      "{\"a\":{\"a\":1},\"b\":{\"a\":2}}");
 }
 
-static void many_keys_are_told_apart(void **state)
+static void many_keys_are_distinguished(void **state)
 {
 	enum { KEYS = 5000 };
 	uint8_t *bytes = malloc(3 + 4 * 2 * KEYS);
@@ -369,7 +369,7 @@ int main(void)
 		cmocka_unit_test(floats_keep_their_value),
 		cmocka_unit_test(the_locale_has_no_say),
 		cmocka_unit_test(keys_are_strings_and_there_once),
-		cmocka_unit_test(many_keys_are_told_apart),
+		cmocka_unit_test(many_keys_are_distinguished),
 		cmocka_unit_test(what_is_cut_is_refused),
 		cmocka_unit_test(nesting_is_bounded),
 		cmocka_unit_test(length_is_bounded),

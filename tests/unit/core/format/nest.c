@@ -414,7 +414,7 @@ static void bytes_behind_a_program_are_nobodys(void **state)
 
 /* ---- damage ---- */
 
-static void damage_is_told_and_the_rest_is_read(void **state)
+static void damage_is_reported_and_the_rest_is_read(void **state)
 {
 	struct bytes co = code_object(), b = bundle(GFX("gfx1100"), bytes_span(&co));
 	struct bytes stream = {0}, bad, ar = empty_archive();
@@ -448,7 +448,7 @@ static void damage_is_told_and_the_rest_is_read(void **state)
 	bytes_free(&ar);
 }
 
-static void thin_archives_are_told(void **state)
+static void thin_archives_are_reported(void **state)
 {
 	struct bytes b = {0};
 
@@ -577,8 +577,8 @@ int main(void)
 		cmocka_unit_test(objects_stand_alone),
 		cmocka_unit_test(other_files_have_none),
 		cmocka_unit_test(bytes_behind_a_program_are_nobodys),
-		cmocka_unit_test(damage_is_told_and_the_rest_is_read),
-		cmocka_unit_test(thin_archives_are_told),
+		cmocka_unit_test(damage_is_reported_and_the_rest_is_read),
+		cmocka_unit_test(thin_archives_are_reported),
 		cmocka_unit_test(depth_is_bounded),
 		cmocka_unit_test(work_is_bounded),
 		cmocka_unit_test(memory_is_bounded),

@@ -89,7 +89,7 @@ static void sections_are_read(void **state)
 }
 
 /* What stands behind the ELF is not of it. */
-static void the_end_is_what_headers_tell(void **state)
+static void the_end_is_what_headers_say(void **state)
 {
 	struct elf_file f = example();
 	size_t size = f.bytes.size;
@@ -271,7 +271,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sections_are_read),
-		cmocka_unit_test(the_end_is_what_headers_tell),
+		cmocka_unit_test(the_end_is_what_headers_say),
 		cmocka_unit_test(segments_count_where_they_are),
 		cmocka_unit_test(numbers_may_stand_in_section_0),
 		cmocka_unit_test(no_sections_are_fine),

@@ -207,7 +207,7 @@ static void null_arguments_are_refused(void **state)
 }
 
 /* KpackAPITest.FileNotFound */
-static void a_missing_file_is_told_apart(void **state)
+static void a_missing_file_has_its_own_error(void **state)
 {
 	kpack_archive_t archive = NULL;
 	char path[FX_PATH];
@@ -463,7 +463,7 @@ int main(void)
 		cmocka_unit_test(another_get_leaves_the_data_of_the_first),
 		cmocka_unit_test(eight_threads_get_fifty_times_each),
 		cmocka_unit_test(null_arguments_are_refused),
-		cmocka_unit_test(a_missing_file_is_told_apart),
+		cmocka_unit_test(a_missing_file_has_its_own_error),
 		cmocka_unit_test(closing_null_does_nothing),
 		cmocka_unit_test(freeing_a_null_kernel_does_nothing),
 		cmocka_unit_test(a_binary_of_no_archive_is_refused),

@@ -313,7 +313,7 @@ static void enumerating_for_nobody_is_refused(void **state)
 }
 
 /* .EnumerateArchitectures_FileNotFound */
-static void enumerating_a_missing_file_tells_so(void **state)
+static void enumerating_a_missing_file_says_so(void **state)
 {
 	struct seen s = {.n = 0};
 
@@ -371,7 +371,7 @@ int main(void)
 		test(metadata_is_read_as_amd_reads_it),
 		test(enumerating_no_file_is_refused),
 		test(enumerating_for_nobody_is_refused),
-		test(enumerating_a_missing_file_tells_so),
+		test(enumerating_a_missing_file_says_so),
 		test(all_archs_are_enumerated_in_order),
 		test(a_callback_that_stops_is_no_error),
 	};

@@ -151,7 +151,7 @@ static void damage_is_passed_over(void **state)
 }
 
 /* ... and is the result when there is nothing else. */
-static void damage_alone_is_told(void **state)
+static void damage_alone_is_reported(void **state)
 {
 	(void)state;
 	fx_loads_not(ASK("lib/twice.so", 0, "gfx900", "damaged"),
@@ -222,7 +222,7 @@ int main(void)
 		test(a_missing_module_is_no_missing_arch),
 		test(strictly_a_duplicate_does_not_hide_damage),
 		test(damage_is_passed_over),
-		test(damage_alone_is_told),
+		test(damage_alone_is_reported),
 		test(an_arch_that_is_not_declared_is_not_offered),
 		test(files_that_cannot_be_opened_are_skipped),
 		test(a_placeholder_stands_for_every_target),

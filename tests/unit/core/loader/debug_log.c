@@ -88,7 +88,7 @@ static void read_stderr(const struct request *r, char *out, size_t cap)
 }
 
 /* LINES without their "kpack: ", the directory written %, the damage ^. */
-static void check_told(const struct request *r, const char *lines)
+static void expect_log(const struct request *r, const char *lines)
 {
 	char got[8192], want[8192] = "";
 
@@ -119,10 +119,10 @@ static void set(const char *name, const char *value)
 	setenv(name, text, 1);
 }
 
-static void what_is_chosen_is_told(void **state)
+static void what_is_chosen_is_logged(void **state)
 {
 	(void)state;
-	check_told(
+	expect_log(
 		&(struct request){"lib/x.so", 0, "gfx906 gfx900", "a.kpack", "FIRST", 0},
 		"cache created\n"
 		"load: %/fake.so: for gfx906, gfx900\n"
@@ -135,10 +135,10 @@ static void what_is_chosen_is_told(void **state)
 		"chosen: %/a.kpack: lib/x.so#0 gfx900: 5 bytes\n");
 }
 
-static void every_candidate_is_told_with_the_reason(void **state)
+static void every_candidate_is_logged_with_the_reason(void **state)
 {
 	(void)state;
-	check_told(&(struct request){"lib/x.so", 0, "gfx900",
+	expect_log(&(struct request){"lib/x.so", 0, "gfx900",
 				     "no.kpack text.kpack none.kpack other.kpack "
 				     "damaged.kpack a.kpack",
 				     "FIRST", 0},
@@ -171,13 +171,13 @@ static void every_candidate_is_told_with_the_reason(void **state)
 }
 
 /* What is refused is there, for a reason; what is not there is not refused. */
-static void entries_that_were_refused_are_told(void **state)
+static void entries_that_were_refused_are_logged(void **state)
 {
 	struct request r = {"lib/x.so",       1,    "gfx900",
 			    "refusing.kpack", NULL, KPACK_ERROR_KERNEL_NOT_FOUND};
 
 	(void)state;
-	check_told(&r, "cache created\n"
+	expect_log(&r, "cache created\n"
 		       "load: %/fake.so: for gfx900\n"
 		       "key: lib/x.so#1\n"
 		       "search path: refusing.kpack\n"
@@ -204,10 +204,10 @@ static void entries_that_were_refused_are_told(void **state)
 	check_alone(&r);
 }
 
-static void files_that_are_named_again_are_told(void **state)
+static void files_that_are_named_again_are_logged(void **state)
 {
 	(void)state;
-	check_told(&(struct request){"lib/x.so", 0, "gfx900 gfx900",
+	expect_log(&(struct request){"lib/x.so", 0, "gfx900 gfx900",
 				     "a.kpack ./no/../a.kpack", "FIRST", 0},
 		   "cache created\n"
 		   "load: %/fake.so: for gfx900, gfx900\n"
@@ -220,10 +220,10 @@ static void files_that_are_named_again_are_told(void **state)
 		   "chosen: %/a.kpack: lib/x.so#0 gfx900: 5 bytes\n");
 }
 
-static void placeholders_are_told_as_they_are_filled(void **state)
+static void placeholders_are_logged_as_they_are_filled(void **state)
 {
 	(void)state;
-	check_told(&(struct request){"lib/x.so", 3, "amdgcn-amd-amdhsa--gfx90a:xnack-",
+	expect_log(&(struct request){"lib/x.so", 3, "amdgcn-amd-amdhsa--gfx90a:xnack-",
 				     "x_@GFXARCH@.kpack", "GFX90A", 0},
 		   "cache created\n"
 		   "load: %/fake.so: for amdgcn-amd-amdhsa--gfx90a:xnack-\n"
@@ -237,13 +237,13 @@ static void placeholders_are_told_as_they_are_filled(void **state)
 		   "chosen: %/x_gfx90a.kpack: lib/x.so#3 gfx90a: 6 bytes\n");
 }
 
-static void lists_are_told_with_what_they_replace(void **state)
+static void lists_are_logged_with_what_they_replace(void **state)
 {
 	static const struct request r = {"lib/x.so", 0, "gfx900", "a.kpack", "SECOND", 0};
 
 	(void)state;
 	set("ROCM_KPACK_PATH", "%/empty:%/many:/no/such");
-	check_told(&r, "cache created, ROCM_KPACK_PATH\n"
+	expect_log(&r, "cache created, ROCM_KPACK_PATH\n"
 		       "load: %/fake.so: for gfx900\n"
 		       "key: lib/x.so#0\n"
 		       "search path: a.kpack: replaced by ROCM_KPACK_PATH\n"
@@ -262,7 +262,7 @@ static void lists_are_told_with_what_they_replace(void **state)
 		       "chosen: %/many/2.kpack: lib/x.so#0 gfx900: 6 bytes\n");
 	unsetenv("ROCM_KPACK_PATH");
 	set("ROCM_KPACK_PATH_PREFIX", "%/many");
-	check_told(&r, "cache created, ROCM_KPACK_PATH_PREFIX\n"
+	expect_log(&r, "cache created, ROCM_KPACK_PATH_PREFIX\n"
 		       "load: %/fake.so: for gfx900\n"
 		       "key: lib/x.so#0\n"
 		       "ROCM_KPACK_PATH_PREFIX: %/many\n"
@@ -278,7 +278,7 @@ static void lists_are_told_with_what_they_replace(void **state)
 	unsetenv("ROCM_KPACK_PATH_PREFIX");
 }
 
-static void search_paths_that_are_too_long_are_told(void **state)
+static void search_paths_that_are_too_long_are_logged(void **state)
 {
 	char arch[KP_NAME_MAX], text[3 * KP_NAME_MAX], binary[64];
 	const char *archs[] = {arch};
@@ -312,10 +312,10 @@ static void search_paths_that_are_too_long_are_told(void **state)
 	marker_free(&m);
 }
 
-static void failures_are_told(void **state)
+static void failures_are_logged(void **state)
 {
 	(void)state;
-	check_told(&(struct request){"lib/x.so", 0, "gfx9999", "other.kpack", NULL,
+	expect_log(&(struct request){"lib/x.so", 0, "gfx9999", "other.kpack", NULL,
 				     KPACK_ERROR_ARCH_NOT_FOUND},
 		   "cache created\n"
 		   "load: %/fake.so: for gfx9999\n"
@@ -327,7 +327,7 @@ static void failures_are_told(void **state)
 		   "KPACK_ERROR_ARCH_NOT_FOUND: no archive offers gfx9999; %/other.kpack "
 		   "offers gfx1100 gfx1101\n");
 	setenv("ROCM_KPACK_STRICT", "1", 1);
-	check_told(&(struct request){"lib/x.so", 0, "gfx900", "damaged.kpack a.kpack",
+	expect_log(&(struct request){"lib/x.so", 0, "gfx900", "damaged.kpack a.kpack",
 				     NULL, KPACK_ERROR_DECOMPRESSION_FAILED},
 		   "cache created, ROCM_KPACK_STRICT\n"
 		   "load: %/fake.so: for gfx900\n"
@@ -343,7 +343,7 @@ static void failures_are_told(void **state)
 		   "gfx900: ^\n");
 	unsetenv("ROCM_KPACK_STRICT");
 	setenv("ROCM_KPACK_DISABLE", "1", 1);
-	check_told(&(struct request){"lib/x.so", 0, "gfx900", "a.kpack", NULL,
+	expect_log(&(struct request){"lib/x.so", 0, "gfx900", "a.kpack", NULL,
 				     KPACK_ERROR_NOT_IMPLEMENTED},
 		   "cache created, ROCM_KPACK_DISABLE\n"
 		   "load: %/fake.so: for gfx900\n"
@@ -355,7 +355,7 @@ static void names_cannot_confuse_a_terminal(void **state)
 {
 	(void)state;
 	setenv("ROCM_KPACK_PATH", "/no/\033[2Jx\ny", 1);
-	check_told(&(struct request){"a\033b", 0, "gfx9\n00", "no\\such", NULL,
+	expect_log(&(struct request){"a\033b", 0, "gfx9\n00", "no\\such", NULL,
 				     KPACK_ERROR_ARCHIVE_NOT_FOUND},
 		   "cache created, ROCM_KPACK_PATH\n"
 		   "load: %/fake.so: for gfx9, 00\n"
@@ -370,7 +370,7 @@ static void names_cannot_confuse_a_terminal(void **state)
 	unsetenv("ROCM_KPACK_PATH");
 }
 
-static void nothing_is_told_unless_asked(void **state)
+static void nothing_is_logged_unless_asked(void **state)
 {
 	static const char *const off[] = {"0", "", "0yes"};
 	static const struct request r = {"lib/x.so", 0,
@@ -434,16 +434,16 @@ static void a_closed_stderr_is_no_failure(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_chosen_is_told),
-		cmocka_unit_test(every_candidate_is_told_with_the_reason),
-		cmocka_unit_test(entries_that_were_refused_are_told),
-		cmocka_unit_test(files_that_are_named_again_are_told),
-		cmocka_unit_test(placeholders_are_told_as_they_are_filled),
-		cmocka_unit_test(lists_are_told_with_what_they_replace),
-		cmocka_unit_test(search_paths_that_are_too_long_are_told),
-		cmocka_unit_test(failures_are_told),
+		cmocka_unit_test(what_is_chosen_is_logged),
+		cmocka_unit_test(every_candidate_is_logged_with_the_reason),
+		cmocka_unit_test(entries_that_were_refused_are_logged),
+		cmocka_unit_test(files_that_are_named_again_are_logged),
+		cmocka_unit_test(placeholders_are_logged_as_they_are_filled),
+		cmocka_unit_test(lists_are_logged_with_what_they_replace),
+		cmocka_unit_test(search_paths_that_are_too_long_are_logged),
+		cmocka_unit_test(failures_are_logged),
 		cmocka_unit_test(names_cannot_confuse_a_terminal),
-		cmocka_unit_test(nothing_is_told_unless_asked),
+		cmocka_unit_test(nothing_is_logged_unless_asked),
 		cmocka_unit_test(long_lines_are_cut),
 		cmocka_unit_test(a_closed_stderr_is_no_failure),
 	};

@@ -403,7 +403,7 @@ static void the_environment_switches_off(void **state)
 }
 
 /* .InvalidMetadata */
-static void bad_metadata_is_told(void **state)
+static void bad_metadata_is_reported(void **state)
 {
 	(void)state;
 	check_marker(fx_marker_bytes("\xc1", 1), KPACK_ERROR_INVALID_METADATA);
@@ -522,7 +522,7 @@ int main(void)
 		test(a_path_from_the_environment_replaces),
 		test(a_prefix_from_the_environment_adds),
 		test(the_environment_switches_off),
-		test(bad_metadata_is_told),
+		test(bad_metadata_is_reported),
 		test(a_wrapper_leads_to_its_code),
 		test(a_wrapper_without_code_for_the_device_is_not_found),
 	};

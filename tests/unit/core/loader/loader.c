@@ -564,7 +564,7 @@ static void the_reason_of_damage_names_the_archive(void **state)
 	kpack_cache_destroy(cache);
 }
 
-static void of_long_names_the_end_is_told(void **state)
+static void of_long_names_the_end_is_shown(void **state)
 {
 	kpack_cache_t cache = new_cache();
 	struct request r = {
@@ -830,7 +830,7 @@ int main(void)
 		cmocka_unit_test(the_environment_is_read_once),
 		cmocka_unit_test(the_reason_names_what_is_missing_and_where),
 		cmocka_unit_test(the_reason_of_damage_names_the_archive),
-		cmocka_unit_test(of_long_names_the_end_is_told),
+		cmocka_unit_test(of_long_names_the_end_is_shown),
 		cmocka_unit_test(archives_stay_open_until_the_end),
 		cmocka_unit_test(archives_that_are_not_needed_are_not_opened),
 		cmocka_unit_test(archives_that_come_or_change_are_noticed),

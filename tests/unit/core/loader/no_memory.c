@@ -143,7 +143,7 @@ static kpack_error_t mangle(void **out, size_t *size)
 /* Every allocation of CALL fails once. */
 static void check_call(kpack_error_t (*call)(void **out, size_t *size))
 {
-	long n = 1, told = 0, before;
+	long n = 1, failed = 0, before;
 
 	for (long i = -1; i < n; i++) {
 		void *out = NULL;
@@ -161,7 +161,7 @@ static void check_call(kpack_error_t (*call)(void **out, size_t *size))
 		if (err && (err != KPACK_ERROR_OUT_OF_MEMORY || i < 0))
 			fail_msg("allocation %ld of %ld: %s", i, n,
 				 kpackx_error_name(err));
-		told += err != KPACK_SUCCESS;
+		failed += err != KPACK_SUCCESS;
 		if (err)
 			assert_true(!out && size == 0);
 		else
@@ -171,7 +171,7 @@ static void check_call(kpack_error_t (*call)(void **out, size_t *size))
 			fail_msg("allocation %ld of %ld: %ld are left", i, n,
 				 live - before);
 	}
-	assert_true(told > 5 || !MALLOC_FAILS);
+	assert_true(failed > 5 || !MALLOC_FAILS);
 }
 
 static void loading_says_so(void **state)

@@ -87,7 +87,7 @@ static void files_are_found_by_any_of_their_addresses(void **state)
 	munmap(pages + page, page);
 }
 
-static void names_are_told_as_they_are(void **state)
+static void names_are_reported_as_they_are(void **state)
 {
 	static const char *const names[] = {
 		"b c",
@@ -144,7 +144,7 @@ static void of_files_that_are_gone_the_name_they_had(void **state)
 	munmap(pages, 3 * page);
 }
 
-static void long_paths_are_told_whole(void **state)
+static void long_paths_are_reported_whole(void **state)
 {
 	enum { DEPTH = 30, SIZE = 200 };
 	char name[SIZE + 1], *pages, *path;
@@ -189,9 +189,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(files_are_found_by_any_of_their_addresses),
-		cmocka_unit_test(names_are_told_as_they_are),
+		cmocka_unit_test(names_are_reported_as_they_are),
 		cmocka_unit_test(of_files_that_are_gone_the_name_they_had),
-		cmocka_unit_test(long_paths_are_told_whole),
+		cmocka_unit_test(long_paths_are_reported_whole),
 		cmocka_unit_test(memory_that_is_no_file_is_refused),
 	};
 

@@ -171,7 +171,7 @@ static void endless_properties_end(void **state)
 	kp_gpus_fini(&gpus);
 }
 
-static void no_driver_is_told(void **state)
+static void no_driver_is_reported(void **state)
 {
 	struct kpackx_error why = {0};
 	struct kp_gpus gpus;
@@ -194,7 +194,7 @@ int main(void)
 		cmocka_unit_test(nonsense_is_named),
 		cmocka_unit_test(nodes_are_read_in_order),
 		cmocka_unit_test(endless_properties_end),
-		cmocka_unit_test(no_driver_is_told),
+		cmocka_unit_test(no_driver_is_reported),
 	};
 
 	return cmocka_run_group_tests(tests, enter_dir, leave_dir);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Names are told once for all look-ups of a moment, again after more, and never after the end. */
+/*
+ * Each name is reported once for all look-ups of a moment, once more after further
+ * look-ups, and never after the end.
+ */
 #include "fs/control/forget_names.h"
 #include <semaphore.h>
 #include <setjmp.h>
@@ -9,14 +12,15 @@
 #include <cmocka.h>
 
 static const char one[] = "one", two[] = "two";
-static unsigned told_one, told_two;
-static sem_t told;
+static unsigned notified_one, notified_two;
+static sem_t notified;
 
-static void tell(void *user, const char *name)
+static void notify(void *user, const char *name)
 {
-	assert_ptr_equal(user, &told);
-	__atomic_add_fetch(name == one ? &told_one : &told_two, 1, __ATOMIC_RELAXED);
-	sem_post(&told);
+	assert_ptr_equal(user, &notified);
+	__atomic_add_fetch(name == one ? &notified_one : &notified_two, 1,
+			   __ATOMIC_RELAXED);
+	sem_post(&notified);
 }
 
 static unsigned count(unsigned *n)
@@ -24,45 +28,45 @@ static unsigned count(unsigned *n)
 	return __atomic_load_n(n, __ATOMIC_RELAXED);
 }
 
-static void test_tell(void **state)
+static void test_notify(void **state)
 {
-	struct forget_names *t = forget_names_new(tell, &told);
+	struct forget_names *t = forget_names_new(notify, &notified);
 
 	(void)state;
 	for (int i = 0; i < 100; i++)
 		forget_names_note(t, i % 2 ? one : two);
-	sem_wait(&told);
-	sem_wait(&told);
-	assert_int_equal(count(&told_one), 1);
-	assert_int_equal(count(&told_two), 1);
+	sem_wait(&notified);
+	sem_wait(&notified);
+	assert_int_equal(count(&notified_one), 1);
+	assert_int_equal(count(&notified_two), 1);
 	forget_names_note(t, two);
-	sem_wait(&told);
-	assert_int_equal(count(&told_two), 2);
+	sem_wait(&notified);
+	assert_int_equal(count(&notified_two), 2);
 	forget_names_free(t);
-	assert_int_equal(count(&told_one), 1);
+	assert_int_equal(count(&notified_one), 1);
 }
 
 /* The end does not wait for the moment. */
 static void test_end(void **state)
 {
-	struct forget_names *t = forget_names_new(tell, &told);
-	unsigned before = count(&told_one);
+	struct forget_names *t = forget_names_new(notify, &notified);
+	unsigned before = count(&notified_one);
 
 	(void)state;
-	forget_names_free(forget_names_new(tell, &told));
+	forget_names_free(forget_names_new(notify, &notified));
 	forget_names_note(t, one);
 	forget_names_free(t);
-	assert_int_equal(count(&told_one), before);
+	assert_int_equal(count(&notified_one), before);
 	forget_names_free(NULL);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tell),
+		cmocka_unit_test(test_notify),
 		cmocka_unit_test(test_end),
 	};
 
-	sem_init(&told, 0, 0);
+	sem_init(&notified, 0, 0);
 	return cmocka_run_group_tests_name("tidier", tests, NULL, NULL);
 }

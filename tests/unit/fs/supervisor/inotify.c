@@ -232,7 +232,7 @@ static void too_many_events_are_one_that_matters(void **state)
 	watch_free(w);
 }
 
-static void file_systems_that_tell_nothing_are_named(void **state)
+static void file_systems_without_events_are_named(void **state)
 {
 	struct watch *w = watch_new();
 
@@ -273,7 +273,7 @@ int main(void)
 		TEST(links_may_be_absolute),
 		TEST(of_many_names_all_matter),
 		TEST(too_many_events_are_one_that_matters),
-		TEST(file_systems_that_tell_nothing_are_named),
+		TEST(file_systems_without_events_are_named),
 		TEST(the_mount_table_can_be_polled),
 	};
 

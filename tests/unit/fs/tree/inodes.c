@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Swapping editions: what numbers stand for before and after, and what the kernel is told. */
+/*
+ * Swapping editions: what numbers stand for before and after, and which changes the
+ * kernel is notified of.
+ */
 #include "fs/tree/inodes.h"
 #include "tests/unit/archive_builder.h"
 #include <errno.h>
@@ -13,7 +16,7 @@
 
 static struct kpackx_error why;
 static const struct arches every_arch;
-static char told[4096];
+static char notified[4096];
 static struct inodes *in;
 static const struct origin *idle[16];
 static size_t n_idle;
@@ -101,7 +104,7 @@ static uint64_t look_up(const char *path)
 	return at.ino;
 }
 
-static void tell(void *user, const struct change *c)
+static void notify(void *user, const struct change *c)
 {
 	static const char *const words[] = {"name", "names", "stat"};
 	struct inode inode;
@@ -114,15 +117,15 @@ static void tell(void *user, const struct change *c)
 	inodes_leave(in);
 	snprintf(line, sizeof(line), "%s%s%s%s; ", words[c->what],
 		 c->ino == TREE_ROOT ? " of the root" : "", *c->name ? " " : "", c->name);
-	strncat(told, line, sizeof(told) - strlen(told) - 1);
+	strncat(notified, line, sizeof(notified) - strlen(notified) - 1);
 }
 
 static size_t swap(struct edition *e)
 {
 	size_t names = 0;
 
-	told[0] = '\0';
-	assert_true(inodes_swap(in, e, tell, NULL, &names));
+	notified[0] = '\0';
+	assert_true(inodes_swap(in, e, notify, NULL, &names));
 	return names;
 }
 
@@ -169,7 +172,7 @@ static void the_same_again(void **state)
 	begin(edition(true, origin_ref(o), NULL));
 	ino = look_up("toc/x/gfx90a.co");
 	assert_int_equal(swap(edition(false, o, NULL)), 0);
-	assert_string_equal(told, "");
+	assert_string_equal(notified, "");
 	assert_int_equal(look_up("toc/x/gfx90a.co"), ino);
 	assert_int_equal(retired(&(size_t){0}), 0);
 	assert_int_equal(n_idle, 0);
@@ -185,7 +188,7 @@ static void an_equal_one(void **state)
 	begin(edition(true, archive("{'x': " ENTRY(0) "}"), NULL));
 	ino = look_up("toc/x/gfx90a.co");
 	assert_int_equal(swap(edition(false, archive("{'x': " ENTRY(0) "}"), NULL)), 0);
-	assert_string_equal(told, "");
+	assert_string_equal(notified, "");
 	expect_bytes(ino, "aaaa");
 	assert_int_equal(retired(&(size_t){0}), 0);
 	assert_int_equal(n_idle, 1);
@@ -201,7 +204,7 @@ static void other_bytes_have_another_number(void **state)
 	begin(edition(true, archive("{'x': " ENTRY(0) "}"), NULL));
 	old = look_up("toc/x/gfx90a.co");
 	assert_int_equal(swap(edition(false, archive("{'x': " ENTRY(1) "}"), NULL)), 1);
-	assert_string_equal(told, "name gfx90a.co; names; ");
+	assert_string_equal(notified, "name gfx90a.co; names; ");
 	new = look_up("toc/x/gfx90a.co");
 	assert_int_not_equal(new, old);
 	expect_bytes(old, "aaaa");
@@ -286,18 +289,18 @@ static void names_that_come_and_go(void **state)
 				      NULL)),
 			 4);
 	/* m has another archive's table now: its content may be another one */
-	assert_string_equal(told, "name a; name q; name z; names; stat; "
-				  "name gfx90a.co; names; ");
+	assert_string_equal(notified, "name a; name q; name z; names; stat; "
+				      "name gfx90a.co; names; ");
 	end();
 }
 
 /* The kernel believes nothing of what it never asked about. */
-static void what_is_not_known_is_not_told(void **state)
+static void what_is_not_known_is_not_reported(void **state)
 {
 	(void)state;
 	begin(edition(true, archive("{'x': " ENTRY(0) "}"), NULL));
 	assert_int_equal(swap(edition(false, archive("{'x': " ENTRY(1) "}"), NULL)), 0);
-	assert_string_equal(told, "");
+	assert_string_equal(notified, "");
 	assert_int_equal(retired(&(size_t){0}), 0);
 	end();
 }
@@ -313,13 +316,13 @@ static void listing_goes_on(void **state)
 		archive("{'b': " ENTRY(0) ", 'd': " ENTRY(1) ", 'f': " ENTRY(2) "}"),
 		NULL));
 	dir = look_up("toc");
-	at = inodes_tell(in, 1); /* before d */
+	at = inodes_encode_position(in, 1); /* before d */
 	swap(edition(false,
 		     archive("{'a': " ENTRY(0) ", 'b': " ENTRY(0) ", 'c': " ENTRY(
 			     0) ", 'd': " ENTRY(1) ", 'f': " ENTRY(2) "}"),
 		     NULL));
 	assert_int_equal(inodes_position(in, dir, at), 3);
-	assert_int_equal(inodes_position(in, dir, inodes_tell(in, 4)), 4);
+	assert_int_equal(inodes_position(in, dir, inodes_encode_position(in, 4)), 4);
 	assert_int_equal(inodes_position(in, dir, 3), 5); /* the end */
 	assert_int_equal(inodes_position(in, TREE_ROOT, 1), 1);
 	swap(edition(false, archive("{'c': " ENTRY(0) ", 'f': " ENTRY(2) "}"), NULL));
@@ -365,7 +368,7 @@ int main(void)
 		cmocka_unit_test(back_of_another_archive),
 		cmocka_unit_test(hidden_and_forgotten),
 		cmocka_unit_test(names_that_come_and_go),
-		cmocka_unit_test(what_is_not_known_is_not_told),
+		cmocka_unit_test(what_is_not_known_is_not_reported),
 		cmocka_unit_test(listing_goes_on),
 		cmocka_unit_test(many_retired),
 	};

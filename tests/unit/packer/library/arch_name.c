@@ -12,7 +12,7 @@
 
 /* --- names ------------------------------------------------------------------------------ */
 
-static void names_tell_the_target(void **state)
+static void names_give_the_target(void **state)
 {
 	static const struct {
 		const char *name, *arch; /* NULL: none */
@@ -87,10 +87,11 @@ static void names_tell_the_target(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(names); i++) {
-		bool told = arch_of_name(kp_span_str(names[i].name), arch);
+		bool found = arch_of_name(kp_span_str(names[i].name), arch);
 
-		if (told != !!names[i].arch || (told && strcmp(arch, names[i].arch) != 0))
-			fail_msg("%s: %s", names[i].name, told ? arch : "none");
+		if (found != !!names[i].arch ||
+		    (found && strcmp(arch, names[i].arch) != 0))
+			fail_msg("%s: %s", names[i].name, found ? arch : "none");
 	}
 }
 
@@ -126,12 +127,13 @@ static void directories_are_whole_targets(void **state)
 	(void)state;
 	for (size_t i = 0; i < COUNT(names); i++) {
 		bool variant = false;
-		bool told = arch_of_directory(kp_span_str(names[i].name), arch, &variant);
+		bool found =
+			arch_of_directory(kp_span_str(names[i].name), arch, &variant);
 
-		if (told != !!names[i].arch ||
-		    (told &&
+		if (found != !!names[i].arch ||
+		    (found &&
 		     (strcmp(arch, names[i].arch) != 0 || variant != names[i].variant)))
-			fail_msg("%s: %s%s", names[i].name, told ? arch : "none",
+			fail_msg("%s: %s%s", names[i].name, found ? arch : "none",
 				 variant ? ", variant" : "");
 	}
 }
@@ -411,7 +413,7 @@ static void bundles_are_for_the_named_one_or_neutral(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_tell_the_target),
+		cmocka_unit_test(names_give_the_target),
 		cmocka_unit_test(directories_are_whole_targets),
 		cmocka_unit_test(hostile_names_do_no_harm),
 		cmocka_unit_test(paths_are_taken_apart),

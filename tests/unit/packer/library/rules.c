@@ -211,7 +211,7 @@ static void the_content_of_code_objects_counts(void **state)
 	rules_free(rules);
 }
 
-static void names_that_contradict_directories_are_told(void **state)
+static void names_that_contradict_directories_are_reported(void **state)
 {
 	static const struct {
 		const char *name, *arch;
@@ -299,7 +299,7 @@ static void libraries_of_rules_know_their_files(void **state)
 		    (struct kp_span){elf, sizeof(elf)}, "nobody's");
 }
 
-static void a_steppings_directory_is_told(void **state)
+static void a_steppings_directory_is_reported(void **state)
 {
 	struct asked a = ask(&library_hipkernelprovider,
 			     "engines/arch_content/gfx1250-strict/m.json", "{}", 2);
@@ -320,10 +320,10 @@ int main(void)
 		cmocka_unit_test(rules_come_from_a_file),
 		cmocka_unit_test(rules_fit_files),
 		cmocka_unit_test(the_content_of_code_objects_counts),
-		cmocka_unit_test(names_that_contradict_directories_are_told),
+		cmocka_unit_test(names_that_contradict_directories_are_reported),
 		cmocka_unit_test(databases_of_rules_are_read_at_random),
 		cmocka_unit_test(libraries_of_rules_know_their_files),
-		cmocka_unit_test(a_steppings_directory_is_told),
+		cmocka_unit_test(a_steppings_directory_is_reported),
 	};
 
 	return cmocka_run_group_tests(rules, NULL, NULL);

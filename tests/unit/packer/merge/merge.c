@@ -122,20 +122,20 @@ static void clashes_are_counted_and_settled(void **state)
 	static const struct object one[] = {{"a", "x", "A"}, {"b", "x", "B"}};
 	static const struct object two[] = {{"a", "x", "a"}, {"b", "x", "b"}};
 	struct merge_source s[] = {{archive(one, 2), 0}, {archive(two, 2), 0}};
-	int told = 0;
-	struct merge_options options = {.clash = count_clash, .arg = &told};
+	int reported = 0;
+	struct merge_options options = {.clash = count_clash, .arg = &reported};
 	struct merge_plan *plan = NULL;
 	struct merge_stats stats;
 
 	(void)state;
 	assert_int_equal(merge_plan_new(s, 2, &options, &plan, &why),
 			 KPACK_ERROR_INVALID_ARGUMENT);
-	assert_int_equal(told, 2);
+	assert_int_equal(reported, 2);
 	s[1].prefer = 1;
 	assert_int_equal(merge_plan_new(s, 2, &options, &plan, &why), KPACK_SUCCESS);
 	merge_plan_stats(plan, &stats);
 	assert_int_equal(stats.settled, 2);
-	assert_int_equal(told, 2);
+	assert_int_equal(reported, 2);
 	assert_stored(plan, "ab");
 	kp_archive_close((struct kpack_archive *)s[0].archive);
 	kp_archive_close((struct kpack_archive *)s[1].archive);

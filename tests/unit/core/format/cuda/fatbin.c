@@ -343,7 +343,7 @@ static void sizes_must_be_true(void **state)
 	}
 }
 
-struct told {
+struct noted_fault {
 	size_t count, image;
 	struct kpackx_error why;
 };
@@ -351,12 +351,12 @@ struct told {
 static void note_fault(void *arg, const struct kp_containers *list, size_t image,
 		       const struct kpackx_error *fault)
 {
-	struct told *told = arg;
+	struct noted_fault *noted = arg;
 
 	assert_true(list->images[image].damaged);
-	told->count++;
-	told->image = image;
-	told->why = *fault;
+	noted->count++;
+	noted->image = image;
+	noted->why = *fault;
 }
 
 /* Who was told of the damage leaves these images out, and no others. */
@@ -373,14 +373,14 @@ static void assert_salvaged(const struct bytes *b, const char *reason)
 	struct kp_source src = exact_copy(span_of(b));
 	struct kp_payload payload;
 	struct kp_containers list;
-	struct told told = {0};
+	struct noted_fault noted = {0};
 
-	assert_int_equal(kp_nest_salvage(&src, note_fault, &told, &list, &why),
+	assert_int_equal(kp_nest_salvage(&src, note_fault, &noted, &list, &why),
 			 KPACK_SUCCESS);
 	assert_int_equal(list.n_images, 3);
-	assert_int_equal(told.count, 1);
-	assert_int_equal(told.image, 1);
-	assert_non_null(strstr(told.why.text, reason));
+	assert_int_equal(noted.count, 1);
+	assert_int_equal(noted.image, 1);
+	assert_non_null(strstr(noted.why.text, reason));
 	assert_int_equal(kp_container_load_most(&src, &list.items[0], is_damaged, &list,
 						&payload, &why),
 			 KPACK_SUCCESS);

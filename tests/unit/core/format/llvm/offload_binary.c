@@ -204,7 +204,7 @@ static void names_kinds(void **state)
 }
 
 /* Keys of files that are called as our own pairs do not pass for these. */
-static void tells_keys_from_its_own(void **state)
+static void distinguishes_keys_from_its_own(void **state)
 {
 	static const struct ob_string strings[] = {{"image kind", "mine", 0},
 						   {"image flags", "too", 0}};
@@ -649,7 +649,7 @@ int main(void)
 		cmocka_unit_test(reads_several_entries),
 		cmocka_unit_test(reads_one_after_another),
 		cmocka_unit_test(names_kinds),
-		cmocka_unit_test(tells_keys_from_its_own),
+		cmocka_unit_test(distinguishes_keys_from_its_own),
 		cmocka_unit_test(finds_nested_ones),
 		cmocka_unit_test(inflates_zstd),
 		cmocka_unit_test(inflates_zlib),

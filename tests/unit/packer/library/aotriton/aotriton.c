@@ -113,7 +113,7 @@ static void aks2_headers_are_read(void **state)
 	assert_int_equal(read_aks2(bytes, 30, &a), KPACK_SUCCESS);
 }
 
-static void wrong_aks2_headers_are_told(void **state)
+static void wrong_aks2_headers_are_reported(void **state)
 {
 	static const uint32_t numbers[][3] = {
 		{1000, 3, 1001},
@@ -192,7 +192,7 @@ static void zips_have_an_end_record(void **state)
 
 /* --- JSON ------------------------------------------------------------------------------- */
 
-static void members_of_objects_are_told(void **state)
+static void members_of_objects_are_listed(void **state)
 {
 	static const char text[] = " {\"a\" : \"x\\\"y\", "
 				   "\"b\":[1,{\"c\":\"]\"}],\"d\":-12 ,\"e\":{\"f\":{}},"
@@ -330,7 +330,7 @@ static void images_are_their_packs(void **state)
 	}
 }
 
-static void names_of_other_packs_are_told(void **state)
+static void names_of_other_packs_are_reported(void **state)
 {
 	static const struct {
 		const char *path;
@@ -375,7 +375,7 @@ static void zips_are_read_at_random(void **state)
 	free(z);
 }
 
-static void signatures_tell_versions(void **state)
+static void signatures_give_versions(void **state)
 {
 	static const char json[] =
 		"{\n  \"AOTRITON_GIT_SHA1\": \"30ae\",\n \"other\": \"x\",\n"
@@ -397,7 +397,7 @@ static void signatures_tell_versions(void **state)
 }
 
 /* What AOTriton would not read is packed all the same, and told. */
-static void damaged_images_are_told(void **state)
+static void damaged_images_are_reported(void **state)
 {
 	static const char *const paths[] = {
 		IMAGES "amd-gfx942/flash/a/x.aks2",
@@ -505,16 +505,16 @@ int main(void)
 	const struct CMUnitTest aotriton[] = {
 		cmocka_unit_test(packs_are_gpus_or_families),
 		cmocka_unit_test(aks2_headers_are_read),
-		cmocka_unit_test(wrong_aks2_headers_are_told),
+		cmocka_unit_test(wrong_aks2_headers_are_reported),
 		cmocka_unit_test(zips_have_an_end_record),
-		cmocka_unit_test(members_of_objects_are_told),
+		cmocka_unit_test(members_of_objects_are_listed),
 		cmocka_unit_test(integers_are_whole),
 		cmocka_unit_test(tuning_parameters_are_facts),
 		cmocka_unit_test(images_are_their_packs),
-		cmocka_unit_test(names_of_other_packs_are_told),
+		cmocka_unit_test(names_of_other_packs_are_reported),
 		cmocka_unit_test(zips_are_read_at_random),
-		cmocka_unit_test(signatures_tell_versions),
-		cmocka_unit_test(damaged_images_are_told),
+		cmocka_unit_test(signatures_give_versions),
+		cmocka_unit_test(damaged_images_are_reported),
 		cmocka_unit_test(other_files_are_not_aotritons),
 		cmocka_unit_test(kernels_have_keys_and_facts),
 	};

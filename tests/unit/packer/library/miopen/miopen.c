@@ -9,7 +9,7 @@ static const char TEXT[] = "key=ConvAsm1x1U:1,8\n";
 
 /* --- names ------------------------------------------------------------------------------ */
 
-static void names_tell_gpu_and_compute_units(void **state)
+static void names_give_gpu_and_compute_units(void **state)
 {
 	static const struct {
 		const char *name, *arch, *db_id;
@@ -89,7 +89,7 @@ static void names_tell_gpu_and_compute_units(void **state)
 	}
 }
 
-static void names_of_ck_tell_the_target(void **state)
+static void names_of_ck_give_the_target(void **state)
 {
 	static const struct {
 		const char *text, *arch; /* NULL: none */
@@ -227,7 +227,7 @@ static void other_files_are_not(void **state)
 	asked_fini(&a);
 }
 
-static void a_gpu_that_nobody_knows_is_told(void **state)
+static void an_unknown_gpu_is_reported(void **state)
 {
 	struct asked a = ask(&library_miopen, "miopen/db/gfx77130.db.txt", TEXT, 10);
 
@@ -333,7 +333,7 @@ static void ck_libraries_stay_whole(void **state)
 }
 
 /* A library that cannot be read is packed as it is. */
-static void damaged_ck_libraries_are_told(void **state)
+static void damaged_ck_libraries_are_reported(void **state)
 {
 	static const struct file_tree none;
 	char name[] = "/tmp/kpack-miopen-XXXXXX";
@@ -395,16 +395,16 @@ static void archives_of_ck(void **state)
 int main(void)
 {
 	const struct CMUnitTest miopen[] = {
-		cmocka_unit_test(names_tell_gpu_and_compute_units),
-		cmocka_unit_test(names_of_ck_tell_the_target),
+		cmocka_unit_test(names_give_gpu_and_compute_units),
+		cmocka_unit_test(names_of_ck_give_the_target),
 		cmocka_unit_test(names_of_ck_libraries),
 		cmocka_unit_test(files_below_the_directory_are_miopens),
 		cmocka_unit_test(other_files_are_not),
-		cmocka_unit_test(a_gpu_that_nobody_knows_is_told),
+		cmocka_unit_test(an_unknown_gpu_is_reported),
 		cmocka_unit_test(databases_are_read_at_random),
 		cmocka_unit_test(databases_that_no_loader_opens_are_faults),
 		cmocka_unit_test(ck_libraries_stay_whole),
-		cmocka_unit_test(damaged_ck_libraries_are_told),
+		cmocka_unit_test(damaged_ck_libraries_are_reported),
 		cmocka_unit_test(archives_of_ck),
 	};
 

@@ -337,7 +337,7 @@ static void damage_anywhere_ends_well(void **state)
 	free(disk);
 }
 
-static void a_place_that_is_not_there_is_told(void **state)
+static void a_missing_directory_is_reported(void **state)
 {
 	char *disk = disk_in(*state);
 	struct cache_files parts = {0};
@@ -363,7 +363,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_cache_is_left_or_refused),
 		cmocka_unit_test(schemas_do_nothing),
 		cmocka_unit_test(damage_anywhere_ends_well),
-		cmocka_unit_test(a_place_that_is_not_there_is_told),
+		cmocka_unit_test(a_missing_directory_is_reported),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

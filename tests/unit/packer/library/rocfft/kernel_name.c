@@ -21,7 +21,7 @@ static struct kernel_name parsed(const char *name)
 }
 
 /* ["length precision direction placement scheme batch factors x factors"] */
-static char *told(const char *name, char out[256])
+static char *described(const char *name, char out[256])
 {
 	struct kernel_name n = parsed(name);
 	int at =
@@ -38,7 +38,7 @@ static char *told(const char *name, char out[256])
 }
 
 static const struct {
-	const char *name, *told;
+	const char *name, *description;
 } names[] = {
 	{REAL, "100 single fwd ip sbrr 0 10 10"},
 	{"fft_rtc_back_len168_dp_op_CI_CI_sbcc_twdbase8_2step_dirReg",
@@ -74,7 +74,7 @@ static void names_are_taken_apart(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(names); i++)
-		assert_string_equal(told(names[i].name, text), names[i].told);
+		assert_string_equal(described(names[i].name, text), names[i].description);
 }
 
 static void more_factors_than_there_can_be_end_the_list(void **state)
@@ -87,7 +87,7 @@ static void more_factors_than_there_can_be_end_the_list(void **state)
 	assert_int_equal(parsed(name).n_factors[0], KERNEL_NAME_FACTORS_MAX);
 }
 
-static void what_is_told_becomes_facts(void **state)
+static void what_a_name_states_becomes_facts(void **state)
 {
 	static const char *const all[] = {"length", "precision", "factors",   "factors2",
 					  "batch",  "placement", "direction", "scheme"};
@@ -159,7 +159,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_are_taken_apart),
 		cmocka_unit_test(more_factors_than_there_can_be_end_the_list),
-		cmocka_unit_test(what_is_told_becomes_facts),
+		cmocka_unit_test(what_a_name_states_becomes_facts),
 		cmocka_unit_test(lengths_are_numbers_where_they_can_be),
 		cmocka_unit_test(names_become_parts_of_keys),
 	};

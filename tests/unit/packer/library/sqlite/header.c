@@ -83,7 +83,7 @@ static void each_field_is_looked_at(void **state)
 	}
 }
 
-static void wal_mode_tells_how_to_leave_it(void **state)
+static void wal_mode_error_says_how_to_leave_it(void **state)
 {
 	uint8_t bytes[4096];
 	size_t size = good(bytes);
@@ -129,7 +129,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_field_is_looked_at),
-		cmocka_unit_test(wal_mode_tells_how_to_leave_it),
+		cmocka_unit_test(wal_mode_error_says_how_to_leave_it),
 		cmocka_unit_test(shorter_files_are_cut_short),
 		cmocka_unit_test(reserved_bytes_must_leave_something),
 	};

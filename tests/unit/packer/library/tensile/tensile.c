@@ -502,12 +502,12 @@ static void parents_with_rows_of_others_are_warned_of(void **state)
 	}
 }
 
-static void kernels_are_counted_where_the_first_bytes_tell(void **state)
+static void kernels_are_counted_where_the_first_bytes_say(void **state)
 {
 	static const struct {
 		const char *head;
 		size_t size;
-		const char *count; /* "": not told */
+		const char *count; /* "": not stated */
 	} files[] = {
 		{"\x82\xa9solutions\x93\x01\x02\x03", 14, "3"},
 		{"\x82\xa9solutions\xdc\x01\x00", 14, "256"},
@@ -612,7 +612,7 @@ int main(void)
 		cmocka_unit_test(host_libraries_are_nobodys),
 		cmocka_unit_test(names_that_contradict_are_warned_of),
 		cmocka_unit_test(parents_with_rows_of_others_are_warned_of),
-		cmocka_unit_test(kernels_are_counted_where_the_first_bytes_tell),
+		cmocka_unit_test(kernels_are_counted_where_the_first_bytes_say),
 		cmocka_unit_test(trees_as_the_paper_draws_them_have_its_keys),
 	};
 

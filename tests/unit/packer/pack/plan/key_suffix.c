@@ -20,7 +20,7 @@ static void check(const char *arch, const char *kind, uint32_t ordinal, const ch
 	assert_string_equal(got, want ? want : "");
 }
 
-static void kinds_and_numbers_tell_objects_apart(void **state)
+static void kinds_and_numbers_distinguish_objects(void **state)
 {
 	(void)state;
 	check("sm_80", "cuda", 3, "");
@@ -84,7 +84,7 @@ static void numbers_go_on(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(kinds_and_numbers_tell_objects_apart),
+		cmocka_unit_test(kinds_and_numbers_distinguish_objects),
 		cmocka_unit_test(long_kinds_are_cut),
 		cmocka_unit_test(what_means_something_in_keys_is_replaced),
 		cmocka_unit_test(numbers_go_on),

@@ -169,7 +169,7 @@ static void part_of_it_needs_less(void **state)
 }
 
 /* The file changes behind the scan: each image fails, and all is let go. */
-static void damage_is_told_of_each_image(void **state)
+static void damage_is_reported_for_each_image(void **state)
 {
 	struct bytes b = nested();
 	struct input in;
@@ -239,7 +239,7 @@ int main(void)
 		cmocka_unit_test(what_holds_code_is_numbered_and_read),
 		cmocka_unit_test(payloads_cost_what_their_images_share),
 		cmocka_unit_test(part_of_it_needs_less),
-		cmocka_unit_test(damage_is_told_of_each_image),
+		cmocka_unit_test(damage_is_reported_for_each_image),
 		cmocka_unit_test(hip_entries_are_objects_whatever_they_are),
 	};
 
