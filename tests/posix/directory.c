@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Looks at directories as careful programs do; any wrong answer ends it.
+ * Reads directories in the ways careful programs do; any wrong answer ends the program.
  *
- *   directory positions DIR BYTES   every position of a listing through a buffer of BYTES
- *                                   can be returned to, and the end stays the end
- *   directory streams DIR           telldir, seekdir and rewinddir say the same
- *   directory kinds DIR             d_type and d_ino are what lstat says, everywhere below
- *   directory together DIR SECONDS  threads list with one descriptor, and with one each
+ *   directory positions DIR BYTES   seeks to positions of a listing that is read
+ *                                   through a buffer of BYTES; the end stays the end
+ *   directory streams DIR           checks telldir, seekdir and rewinddir likewise
+ *   directory kinds DIR             compares d_type and d_ino with lstat, recursively
+ *   directory together DIR SECONDS  lists in threads that share one descriptor, and at the
+ *                                   same time in threads with a descriptor each
  */
 #include <dirent.h>
 #include <errno.h>
@@ -23,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* d_off of a record is the position behind it. */
+/* d_off of a record is the position after that record. */
 struct record {
 	uint64_t ino;
 	int64_t next;
@@ -242,7 +243,7 @@ static size_t kinds(int fd, bool top)
 	while ((e = readdir(d))) {
 		bool up = strcmp(e->d_name, "..") == 0;
 
-		/* above a mount's root is another file system */
+		/* ".." of a mount's root belongs to another file system */
 		if (top && up)
 			continue;
 		check_kind(fd, e, st.st_dev);
@@ -261,7 +262,7 @@ enum { THREADS = 6 };
 
 struct together {
 	const char *path;
-	int fd; /* of all threads */
+	int fd; /* shared by all threads */
 	struct listing names;
 	time_t until;
 	atomic_ulong rounds;
@@ -285,7 +286,10 @@ static void check_known(const struct together *t, const char *buf, long n)
 	}
 }
 
-/* One descriptor: who reads what is chance, but all that is read is whole. */
+/*
+ * Read through the shared descriptor: which thread gets which record is chance, but every
+ * record is intact.
+ */
 static void *share(void *user)
 {
 	struct together *t = user;
@@ -306,13 +310,13 @@ static void *share(void *user)
 	return NULL;
 }
 
-/* A descriptor each: every listing is the whole one. */
+/* Read through a descriptor of its own: every listing is complete. */
 static void *alone(void *user)
 {
 	struct together *t = user;
 	char buf[4096] __attribute__((aligned(8)));
 
-	/* once at least, however slow the machine is */
+	/* at least once, however slow the machine is */
 	do {
 		int fd = open_dir(t->path);
 		struct listing l;

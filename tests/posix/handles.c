@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * File handles, as NFS servers keep them: names in a file system that are no paths.
+ * Takes and opens file handles, which NFS servers use as names instead of paths.
  *
- *   handles take <PATHS           a line for each path of a line: its handle and the path
- *   handles open MOUNT <HANDLES   opens them in the file system of MOUNT and says of each
- *                                 path what is there: kind, inode, size and a sum of the
- *                                 bytes (of a directory: of the names); or the error
- *   handles look <HANDLES         says the same of what the paths lead to
+ *   handles take <PATHS           reads one path per line; prints its handle and the path
+ *   handles open MOUNT <HANDLES   opens each handle in the file system of MOUNT and prints
+ *                                 for its path: kind, inode, size and a checksum of the
+ *                                 bytes (for a directory: of the names); or the error
+ *   handles look <HANDLES         prints the same for the files that the paths lead to
  */
 #include <dirent.h>
 #include <errno.h>
@@ -46,7 +46,7 @@ static int sum_file(int fd, uint64_t *sum)
 	return n < 0 ? -1 : 0;
 }
 
-/* The order of names does not matter. */
+/* The sum does not depend on the order of the names. */
 static int sum_names(int fd, uint64_t *sum)
 {
 	DIR *d = fdopendir(dup(fd));
@@ -92,7 +92,7 @@ static int take(char *path)
 	return 0;
 }
 
-/* LINE as take writes it; the path in it. */
+/* Parse a LINE that `take` wrote; returns the path in it. */
 static char *parse(char *line, struct handle *h)
 {
 	char *hex = strchr(line, ' ') + 1, *path = strchr(hex, ' ') + 1;
@@ -103,7 +103,10 @@ static char *parse(char *line, struct handle *h)
 	return path;
 }
 
-/* What LINE's handle leads to in MOUNT; without one, what its path leads to. */
+/*
+ * Describe the file that LINE's handle leads to in MOUNT; if MOUNT is negative, the file
+ * at LINE's path.
+ */
 static void look(char *line, int mount)
 {
 	struct handle h;

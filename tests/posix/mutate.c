@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tries every call that would change a file system, and says what each one answered.
+ * Makes every call that would change a file system, and prints the result of each.
  *
  *   mutate DIR OUTSIDE NAME...
  *
- * Each call is made in DIR with each NAME, and those that take two names with each pair of
- * them; OUTSIDE, a file of another file system, is the partner too.  A line for each:
- * call, name, the error's name or "ok".  Nothing that worked is undone.
+ * Each call is made in DIR with each NAME.  Calls with two names are made with each pair
+ * of names, and with OUTSIDE, a file of another file system, as the second name.  Prints
+ * one line per call: call, name, and the error's name or "ok".  Does not undo calls that
+ * worked.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +35,7 @@ static int closed(int fd)
 	return fd < 0 ? -1 : close(fd);
 }
 
-/* ---- by name ---- */
+/* ---- calls on a name ---- */
 
 static const struct {
 	const char *name;
@@ -165,7 +166,7 @@ static int do_utimens_link(const char *name)
 			 AT_SYMLINK_NOFOLLOW);
 }
 
-/* Neither time is changed: nothing is to be done. */
+/* Neither time changes, so there is nothing to do. */
 static int do_utimens_omit(const char *name)
 {
 	return utimensat(AT, name, (struct timespec[2]){{0, UTIME_OMIT}, {0, UTIME_OMIT}},
@@ -268,7 +269,7 @@ static const struct {
 	{"readlink", do_readlink},
 };
 
-/* ---- of a descriptor that was opened for reading ---- */
+/* ---- calls on a descriptor opened for reading ---- */
 
 static int do_write(int fd)
 {
@@ -448,7 +449,7 @@ static const struct {
 	{"linkat", do_link_fd},
 };
 
-/* ---- of two names ---- */
+/* ---- calls on two names ---- */
 
 static int rename_with(const char *from, const char *to, unsigned flags)
 {
@@ -470,7 +471,7 @@ static int do_whiteout(const char *from, const char *to)
 	return rename_with(from, to, RENAME_WHITEOUT);
 }
 
-/* Both are opened for reading: a name that cannot be is no partner. */
+/* Opens both names for reading; a name that cannot be opened fails the call. */
 static int between(const char *from, const char *to, int (*call)(int from, int to))
 {
 	int in = open(from, O_RDONLY), out = in < 0 ? -1 : open(to, O_RDONLY);
@@ -532,7 +533,7 @@ static const struct {
 	{"FICLONE", do_clone_into},
 };
 
-/* ---- all of them ---- */
+/* ---- all calls ---- */
 
 static const char *shown(const char *name)
 {
