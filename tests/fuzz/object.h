@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Bytes as an object of one format: where it ends, and what it says of itself. */
+/* Bytes as an object of one format: find its end and describe it. */
 #ifndef FUZZ_OBJECT_H
 #define FUZZ_OBJECT_H
 

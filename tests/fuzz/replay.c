@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs a fuzz target over files, without a fuzzer: every file named on the command line, and
- * every file of every directory named.  Prints TAP, a test per argument.
- * What fails is a crash, as under the fuzzer.
+ * Runs a fuzz target without a fuzzer over every file named on the command line, and
+ * every file of every directory named.  Prints TAP, one test per argument.  A failure is
+ * a crash, as under the fuzzer.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -14,7 +14,10 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Run one file; its name goes to stderr first, which is where a crash leaves it. */
+/*
+ * Run one file; prints its name to stderr first, so that it is the last line before a
+ * crash.
+ */
 static int run_file(const char *path)
 {
 	FILE *f = fopen(path, "rb");
@@ -27,7 +30,7 @@ static int run_file(const char *path)
 	if (fstat(fileno(f), &st) != 0)
 		goto out;
 	size = (size_t)st.st_size;
-	/* exactly its size, so that the sanitizer sees one byte too many */
+	/* allocated at the exact size, so that a sanitizer detects reads past the end */
 	data = malloc(size ? size : 1);
 	if (!data || fread(data, 1, size, f) != size)
 		goto out;
@@ -45,7 +48,7 @@ static int skip_dots(const struct dirent *d)
 	return d->d_name[0] != '.';
 }
 
-/* Number of files run, or -1. */
+/* Returns the number of files run, or -1. */
 static int run_dir(const char *dir)
 {
 	struct dirent **names;

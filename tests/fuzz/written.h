@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is written, in memory: the other end of a kp_sink. */
+/* A kp_sink that collects the written bytes in memory. */
 #ifndef FUZZ_WRITTEN_H
 #define FUZZ_WRITTEN_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A whole archive: every entry is described, read in all ways, and shown in a view; and
- * every public call is made.
+ * A whole archive: describe every entry, read it in every way, show it in a view, and
+ * make every public call.
  */
 #include "core/archive/archive.h"
 #include "core/rocm_kpack/kpackx.h"
@@ -63,7 +63,7 @@ static bool use_stream(const struct kpack_archive *a, size_t entry, uint8_t *buf
 	return !err;
 }
 
-/* Do the frames decode to SIZE bytes for zstd's streaming decoder? */
+/* Whether zstd's streaming decoder decodes the frames to SIZE bytes. */
 static bool stream_decodes(const uint8_t *frames, size_t frames_size, uint8_t *buf,
 			   size_t size)
 {
@@ -81,8 +81,8 @@ static bool stream_decodes(const uint8_t *frames, size_t frames_size, uint8_t *b
 }
 
 /*
- * What ZSTD_decompress makes of the frames at once is what reading them in steps gives; but
- * it refuses compressed blocks of no bytes, which the streaming decoder takes.
+ * Check that ZSTD_decompress on all frames gives the bytes that stepwise reading gives.
+ * ZSTD_decompress refuses empty compressed blocks, which the streaming decoder accepts.
  */
 static void use_frames(const struct kpack_archive *a, size_t entry, const uint8_t *want)
 {
@@ -126,7 +126,7 @@ static void use_entry(const struct kpack_archive *a, size_t entry)
 	streamed = malloc((size_t)info.size + 1);
 	assert(data && streamed);
 	read = kp_archive_read(a, entry, data, NULL) == KPACK_SUCCESS;
-	/* chunks are stricter than the frames are as such */
+	/* reading by chunks is stricter than decoding the frames */
 	if (use_stream(a, entry, streamed))
 		assert(read && memcmp(data, streamed, (size_t)info.size) == 0);
 	else
@@ -137,7 +137,9 @@ static void use_entry(const struct kpack_archive *a, size_t entry)
 	free(streamed);
 }
 
-/* Two names for the archive: the second's paths all clash, and are all the same. */
+/*
+ * Show the archive under two names: all paths of the second clash, with the same content.
+ */
 static void use_view(struct kpack_archive *a)
 {
 	struct kpack_archive *twice[] = {a, a};

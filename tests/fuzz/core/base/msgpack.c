@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The MessagePack cursor: heads one by one, whole values, and both agree. */
+/* The MessagePack cursor: reading heads one by one agrees with skipping whole values. */
 #include "core/base/msgpack_read.h"
 #include "core/base/bounds.h"
 #include <assert.h>

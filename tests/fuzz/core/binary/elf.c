@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Host binaries: sections, relocations, wrappers, and the containers they lead to. */
+/*
+ * Host binaries: sections, relocations, wrappers, and the containers that wrappers point
+ * to.
+ */
 #include "core/binary/fatbin.h"
 #include <sys/mman.h>
 #include <unistd.h>

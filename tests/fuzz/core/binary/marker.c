@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The marker's map; and the wrapper, from the same bytes. */
+/* The marker's map, and a wrapper, from the same bytes. */
 #include "core/base/bounds.h"
 #include "core/binary/marker.h"
 #include <assert.h>
@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	assert(m.size <= size && m.size <= KP_MARKER_MAX);
 	assert(m.kernel_name && m.n_search_paths > 0);
-	/* the size is where the map ends: these bytes alone say the same */
+	/* m.size is the end of the map: the bytes up to it parse to the same marker */
 	assert(kp_marker_parse((struct kp_span){data, m.size}, &again, &why) ==
 	       KPACK_SUCCESS);
 	assert(again.size == m.size && strcmp(again.kernel_name, m.kernel_name) == 0);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Seek tables, and the two ways to an index of frames. */
+/*
+ * Seek tables, and both sources of a frame index: walking the frames and a stored index.
+ */
 #include "core/codec/codec.h"
 #include "core/base/bounds.h"
 #include "core/codec/seekable.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Changing host binaries: what is converted must be readable, take another marker, become
- * normal, and be restored with wrappers that lead into the section again.
+ * Changing host binaries: a converted file must be readable, accept another marker,
+ * normalise, and be restored with wrappers that point into the section again.
  */
 #include "core/convert/convert.h"
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Bytes of a restored section that are worth writing. */
+/* Larger restored sections are not worth the time to write. */
 #define SECTION_MAX (1 << 20)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -73,7 +73,10 @@ static void restore(int fd, const struct kp_fatbin *fat, uint64_t size)
 
 	if (!offsets)
 		abort();
-	/* zeros are no containers, and a merged wrapper of them would be lost */
+	/*
+	 * The restored section is zeros and has no containers, so a scan finds no merged
+	 * wrappers.
+	 */
 	if (kp_restore(fd, size_of(fd), fat, &options, &out, &why) == KPACK_SUCCESS &&
 	    !fat->elf.wrappers_scanned)
 		check_restored(out.fd, fat->elf.n_wrappers);
@@ -88,7 +91,7 @@ static void change(int fd, uint64_t section)
 	struct kp_fatbin fat;
 	bool changed;
 
-	/* kp_convert has read it: it cannot fail now */
+	/* kp_convert has read it, so opening cannot fail */
 	if (kp_fatbin_open(fd, size_of(fd), &fat, &why) ||
 	    fat.kind != KP_FATBIN_CONVERTED)
 		abort();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of cuTile's kernels from any text: what is accepted is written the same again. */
+/* Names of cuTile kernels from any text: an accepted name is written back unchanged. */
 #include "core/cutile/cutile.h"
 #include <assert.h>
 #include <stdlib.h>

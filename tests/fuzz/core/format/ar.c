@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Archives: members are listed, and an archive written of them has the same ones. */
+/* Ar archives: list the members; an archive written from them has the same members. */
 #include "core/format/ar_archive.h"
 #include "tests/fuzz/written.h"
 

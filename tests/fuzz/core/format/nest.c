@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Anything, of any format: all containers in it are found, and loaded where they nest. */
+/* Input of any format: find all containers in it, and load the nested ones. */
 #include "core/format/nest.h"
 
-/* Containers that are loaded, and their decoded bytes: what is around them is decoded again. */
+/*
+ * Limits on containers to load and on their decoded bytes: loading a nested container
+ * decodes the containers around it again.
+ */
 #define LOADS 32
 #define LOADED_MAX (16 << 20)
 

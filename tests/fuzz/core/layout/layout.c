@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Layouts; what they describe is made from objects that are anything. */
+/* Layouts: rebuild what they describe from objects with arbitrary bytes. */
 #include "core/layout/layout.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include "core/layout/internal.h"
 
-/* Sections and payloads of more are not worth the time. */
+/* Larger sections and payloads are not worth the time. */
 #define BYTES_MAX (16 << 20)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -50,7 +50,7 @@ static void apply(struct kp_layout *l, const struct kp_layout_source *source)
 	close(out.fd);
 }
 
-/* What was read is written as it was, if it is written as we do. */
+/* Encoding is stable: an encoded layout parses and encodes to the same bytes. */
 static void encode_again(const struct kp_layout *l)
 {
 	struct kp_layout_bytes once, twice;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A whole load: a byte of flags, one of the index, five strings with 16-bit little-endian
- * lengths - marker, ROCM_KPACK_PATH, ROCM_KPACK_PATH_PREFIX, archs with a newline between,
- * archive many/b.kpack - and archive a.kpack, which is the rest.  \1 in a list is the
- * directory of both; the binary is lib/x.so in it.  Flags: 1 the first list is set, 2 the
- * second, 4 a.kpack is cut in the end, 8 ROCM_KPACK_DEBUG is set.
+ * A whole load.  The input is a byte of flags, a byte for the index, five strings with
+ * 16-bit little-endian lengths (marker, ROCM_KPACK_PATH, ROCM_KPACK_PATH_PREFIX, archs
+ * separated by newlines, archive many/b.kpack), and archive a.kpack as the rest.  \1 in
+ * a list stands for the directory of both archives; the binary is lib/x.so in it.
+ * Flags: 1 the first list is set, 2 the second is set, 4 a.kpack is truncated at the
+ * end, 8 debug lines are printed.
  */
 #include "core/rocm_kpack/kpack.h"
 #include "core/rocm_kpack/kpackx.h"
@@ -22,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { ARCHS_MAX = 64, PATHS = 1, PREFIX = 2, CUT = 4, TRACE = 8 };
 
-/* Room for a marker, with nothing readable behind it. */
+/* Room for a marker, followed by unreadable memory. */
 enum { MARKER_ROOM = 1 << 16, GUARD = 1 << 16 };
 
 static char dir[] = "/tmp/kpack-fuzz-XXXXXX";
@@ -30,7 +31,7 @@ static char binary[64], archive[64], other[64];
 static char *marker_end;
 static int null_fd;
 
-/* ---- what stays ---- */
+/* ---- state kept between inputs ---- */
 
 static void remove_dir(void)
 {
@@ -72,7 +73,7 @@ static void prepare(void)
 	assert(null_fd >= 0);
 }
 
-/* ---- what an input says ---- */
+/* ---- parsing an input ---- */
 
 struct input {
 	uint8_t flags, index;
@@ -111,7 +112,7 @@ static bool split(struct kp_span all, struct input *in)
 	return true;
 }
 
-/* As a string; \1 becomes the directory. */
+/* S as a string, with \1 replaced by the directory. */
 static char *expand(struct kp_span s)
 {
 	char *out = malloc(s.size * sizeof(dir) + 1), *to = out;
@@ -184,7 +185,10 @@ static bool same(const struct answer *a, const struct answer *b)
 	       (a->err || (a->size == b->size && memcmp(a->data, b->data, a->size) == 0));
 }
 
-/* With STRICT as the environment has it; the second time all is open already. */
+/*
+ * Load twice with ROCM_KPACK_STRICT set to STRICT; the second load finds all archives
+ * open.
+ */
 static struct answer load_twice(const char *strict, const struct input *in)
 {
 	struct answer first, second;
@@ -209,7 +213,7 @@ static void load_both_ways(const struct input *in)
 {
 	struct answer lenient = load_twice("0", in), strict = load_twice("1", in);
 
-	/* what is strict stops earlier: it finds no more, and meets the same damage first */
+	/* a strict load stops earlier: it finds no more, and fails at the same damage */
 	if (lenient.err)
 		assert(strict.err == lenient.err);
 	free(lenient.data);

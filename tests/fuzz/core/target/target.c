@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Target IDs and entry IDs from any text, targets from any ELF header. */
+/* Target IDs and bundle entry IDs from any text, targets from any ELF header. */
 #include "core/target/target.h"
 #include <assert.h>
 
@@ -38,7 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				 KPACK_SUCCESS)
 		check(&t);
 
-	/* what holds a NUL is cut there, and may then be another ID */
+	/* an ID with a NUL is cut there, which may make it another ID */
 	kp_target_canonical(all, once);
 	kp_target_canonical(kp_span_str(once), twice);
 	assert((size && memchr(data, '\0', size)) || strcmp(once, twice) == 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A table of contents alone: what was read is sorted, found again, and can be dropped. */
+/* A TOC alone: its entries are sorted, can be found, and can be dropped. */
 #include "core/toc/toc.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static bool drop_odd(struct kp_toc *toc, struct kp_toc_entry *e, void *arg)
 	return e->ordinal & 1;
 }
 
-/* Whole pairs of this table. */
+/* Check that each run of unknown fields is whole pairs within this TOC. */
 static void check_more(const struct kp_toc *toc, const struct kp_more *more)
 {
 	for (size_t i = 0; i < more->n_runs; i++) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bytes choose options and objects for the public writer.  What it takes is there once, and
- * comes back: the finished archive opens without a fault and every object is as it was given.
+ * Bytes choose options and objects for the public writer.  Each object it accepts is in
+ * the finished archive exactly once: the archive opens without a fault and every object
+ * is as given.
  */
 #include "core/archive/archive.h"
 #include "core/rocm_kpack/kpackx.h"
@@ -15,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { OBJECTS = 32, TEXTS = 4, NAME = 40 };
 
-/* What is left of the input; zeros behind its end. */
+/* The rest of the input; reads past its end give zeros. */
 struct input {
 	const uint8_t *at, *end;
 };
@@ -25,7 +26,7 @@ static uint8_t byte(struct input *in)
 	return in->at < in->end ? *in->at++ : 0;
 }
 
-/* One of the usual names, or bytes as they come; or NULL. */
+/* One of the usual names, arbitrary bytes, or NULL. */
 static const char *name(struct input *in, const char *const usual[8], char buf[NAME])
 {
 	uint8_t choice = byte(in);
@@ -113,11 +114,11 @@ static void add(kpackx_writer_t w, struct object *x)
 	assert(err == KPACK_SUCCESS ||
 	       (err == KPACK_ERROR_INVALID_ARGUMENT && why.code == err && why.text[0]));
 	x->added = !err;
-	/* a second time it never is */
+	/* adding it a second time always fails */
 	assert(kpackx_writer_add(w, &x->o, NULL) == KPACK_ERROR_INVALID_ARGUMENT);
 }
 
-/* Whatever the spelling of the architecture: the objects of a key have different ones. */
+/* Ignores the spelling of the architecture: the objects of a key differ anyway. */
 static bool is_entry(const struct kpack_archive *a, size_t entry, const struct object *x)
 {
 	struct kp_entry_info info;
@@ -164,7 +165,7 @@ static void check(const char *path, const struct object *objects, size_t n)
 	kp_archive_close(a);
 }
 
-/* One file for all runs: on memory where there is such a directory. */
+/* The one file that all runs write; in memory if /dev/shm exists. */
 static const char *place(void)
 {
 	static char path[64];

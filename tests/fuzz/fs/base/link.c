@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A message of a server that was taken over, as the supervisor receives it. */
+/* A message from a compromised server, as the supervisor receives it. */
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>

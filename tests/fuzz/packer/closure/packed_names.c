@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of files in MessagePack. */
+/* File names in MessagePack. */
 #include "packer/closure/msgpack_names.h"
 #include <assert.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of files in YAML. */
+/* File names in YAML. */
 #include "packer/closure/yaml_names.h"
 #include <assert.h>
 

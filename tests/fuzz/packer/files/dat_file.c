@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Libraries that zlib packed. */
+/* Libraries that were compressed with zlib. */
 #include "packer/files/read_file.h"
 #include <assert.h>
 

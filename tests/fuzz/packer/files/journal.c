@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The names of trees that a killed run was about to give. */
+/* Journals of a killed run that was about to rename its trees. */
 #include "packer/files/journal.h"
 #include "core/base/text.h"
 #include <assert.h>

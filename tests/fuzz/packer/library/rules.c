@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Files of rules, and what they say of some files. */
+/* Rules files, applied to some files. */
 #include "packer/library/rules.h"
 #include <assert.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The configuration of kpack recombine. */
+/* The configuration file of kpack recombine. */
 #include "packer/recombine/config.h"
 #include <assert.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Records of parts, with the checksum put right: else nothing behind it would be reached. */
+/* Shard records, with the checksum corrected so that the parser gets past it. */
 #include "packer/shard/record.h"
 #include <assert.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The manifest of an artifact. */
+/* The manifest of an artifact: its prefixes. */
 #include "packer/split/manifest.h"
 #include "core/base/text.h"
 #include <assert.h>

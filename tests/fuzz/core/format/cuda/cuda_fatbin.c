@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* CUDA fatbins: what can be listed is decoded. */
+/* CUDA fatbins: decode every fatbin that can be listed. */
 #include "core/format/nest.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

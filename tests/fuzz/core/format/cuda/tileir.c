@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* TileIR bytecode from any bytes: found, and described. */
+/* TileIR bytecode from any bytes: find it and describe it. */
 #include <assert.h>
 #include "core/format/nest.h"
 #include "core/format/object.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Find containers, of this format alone: others have targets of their own. */
+/*
+ * Find containers of this format only: the other formats have fuzz targets of their own.
+ */
 static void find(const struct kp_source *src)
 {
 	struct kp_containers list = {0};

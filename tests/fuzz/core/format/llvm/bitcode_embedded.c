@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Offload binaries in bitcode: what is found begins like one. */
+/* Offload binaries embedded in bitcode: each one found begins with the magic. */
 #include <stdlib.h>
 #include "core/format/llvm/bitcode_embedded.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Bundles, CCOBs and code objects as .hip_fatbin holds them: found, listed. */
+/* Find and list bundles, CCOBs and code objects as .hip_fatbin holds them. */
 #include "core/format/format.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

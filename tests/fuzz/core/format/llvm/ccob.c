@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Compressed bundles: what can be listed is decoded. */
+/* Compressed bundles: decode every one that can be listed. */
 #include "core/format/format.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

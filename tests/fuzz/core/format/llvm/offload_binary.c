@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Offload binaries, with whatever is in them: found, listed, inflated, written again. */
+/* Offload binaries with any content: find, list, inflate and rewrite them. */
 #include <stdlib.h>
 #include "core/format/nest.h"
 #include "core/format/llvm/offload_binary.h"
@@ -13,7 +13,7 @@ static kpack_error_t drop(void *arg, const void *bytes, size_t size,
 	return KPACK_SUCCESS;
 }
 
-/* What can be read can be written, but for NULs in strings of version 1. */
+/* Whatever can be read can be written, except NULs in strings of version 1. */
 static void write_again(const struct kp_image *image, const struct kp_source *bytes,
 			unsigned version)
 {

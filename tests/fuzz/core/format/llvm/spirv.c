@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* SPIR-V: words, and the names of kernels among them. */
+/* SPIR-V: its words, and the kernel names among them. */
 #include "tests/fuzz/object.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Text bundles: entries are listed, and a bundle written of them has the same ones. */
+/* Text bundles: list the entries; a bundle written from them has the same entries. */
 #include "core/format/llvm/text_bundle.h"
 #include "tests/fuzz/written.h"
 

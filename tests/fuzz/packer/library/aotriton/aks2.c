@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* AOTriton's containers, its versions, and the facts beside Triton's kernels. */
+/* AOTriton's containers and versions, and the facts files of Triton's kernels. */
 #include "packer/library/aotriton/aks2.h"
 #include <assert.h>
 #include "packer/library/aotriton/flatzip.h"

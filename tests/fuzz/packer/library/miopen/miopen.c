@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A path, a newline, and the file's bytes: what the libraries without Tensile say of it. */
+/* A path, a newline, and the file's bytes, given to the libraries other than Tensile. */
 #include "packer/library/library.h"
 #include <assert.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* rocFFT's names of kernels, and names as parts of keys. */
+/* rocFFT's kernel names, also as parts of keys. */
 #include "packer/library/rocfft/kernel_name.h"
 #include "core/base/text.h"
 #include <assert.h>

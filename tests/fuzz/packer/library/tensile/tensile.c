@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A path, a NUL, and a file's bytes: what the BLAS libraries' databases make of them.
- * Without a NUL all is the path.
+ * A path, a NUL, and a file's bytes, given to the BLAS libraries' database readers.
+ * Without a NUL the whole input is the path.
  */
 #include "packer/library/tensile/tensile.h"
 #include <assert.h>
@@ -17,7 +17,7 @@ static const struct library *const libraries[] = {
 	&library_hipsparselt,
 };
 
-/* The path as it is, or below each library's directory. */
+/* The path as it is, or below a library's directory BEFORE. */
 static char *path_of(const char *before, struct kp_span path)
 {
 	size_t n = strlen(before);

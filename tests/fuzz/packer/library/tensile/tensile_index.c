@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tensile's libraries: what they say of other files. */
+/* Tensile's library files, and the other files that they name. */
 #include "packer/library/tensile/index.h"
 #include <assert.h>
 

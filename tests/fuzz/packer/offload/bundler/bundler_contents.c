@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Bundled files of each kind: entries are listed and read, sections of objects removed. */
+/* Bundled files of each type: list and read the entries, remove sections from objects. */
 #include "packer/offload/bundler/contents.h"
 #include <sys/mman.h>
 #include <unistd.h>
@@ -25,7 +25,7 @@ static void read_all(const char *type, const struct kp_source *src)
 	bundler_contents_free(&parts);
 }
 
-/* What is written can be read, and has the sections it should. */
+/* A rewritten object can be read, and has the expected sections. */
 static void rewrite(const struct kp_source *src)
 {
 	struct kp_outfile file = {.fd = memfd_create("o", 0), .dir_fd = -1};
@@ -38,7 +38,10 @@ static void rewrite(const struct kp_source *src)
 	if (bundler_elf_remove(src, "__CLANG_OFFLOAD_BUNDLE__", &sink, NULL) ==
 	    KPACK_SUCCESS) {
 		made = kp_source_fd(file.fd, 0, sink.size);
-		/* but for the section of names, which may be called anything */
+		/*
+		 * one image may remain: the section of names, whose own name can be
+		 * anything
+		 */
 		if (bundler_contents_read(&b, &made, &parts, NULL) ||
 		    parts.list.n_images > 1)
 			__builtin_trap();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Two entry IDs from any text: the normal form is its own, and serves itself. */
+/* Two bundle entry IDs from any text: the normal form is stable and serves itself. */
 #include "packer/offload/bundler/entry_id.h"
 #include <stdlib.h>
 
@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check(&b);
 	if (entry_id_compare(&a, &a, true) != ENTRY_SAME)
 		__builtin_trap();
-	/* what openmp may do besides only adds */
+	/* HIP/OpenMP compatibility only adds matches */
 	if (entry_serves(entry_id_compare(&a, &b, false)) &&
 	    !entry_serves(entry_id_compare(&a, &b, true)))
 		__builtin_trap();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* METADATA and WHEEL of a wheel; headers that are added are there afterwards. */
+/* METADATA and WHEEL of a wheel: added headers can be read back. */
 #include "packer/wheel/metadata/text.h"
 #include "packer/wheel/metadata/tags.h"
 #include <assert.h>
@@ -21,7 +21,7 @@ static void check(const struct metadata_text *m, const char *text, size_t size,
 	metadata_text_fini(&again);
 }
 
-/* Whatever the tags are: those of another name, or none is. */
+/* Any tags at all: the comparison reports a difference, or WHEEL has a Tag header. */
 static void compare_tags(const struct metadata_text *m)
 {
 	struct kpackx_error why = {0};

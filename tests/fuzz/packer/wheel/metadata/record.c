@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* RECORD of a wheel; what is read can be written and read again. */
+/* RECORD of a wheel: what was parsed can be written and parsed again. */
 #include "packer/wheel/metadata/record.h"
 #include <assert.h>
 #include <stdlib.h>

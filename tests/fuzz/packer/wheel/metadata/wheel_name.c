@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of wheels: what is taken apart goes together again. */
+/* Wheel names: a parsed name is put together again unchanged. */
 #include "packer/wheel/metadata/name.h"
 #include <assert.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The directory of a zip archive. */
+/* The central directory of a zip archive. */
 #include "packer/wheel/zip/central.h"
 #include <assert.h>
 
