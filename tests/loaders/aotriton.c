@@ -4,9 +4,10 @@
  *
  *   aotriton --so FILE <names
  *
- * FILE is loaded and stands for libaotriton_v2.so: aotriton.images is beside it, wherever dladdr()
- * says that it is; no variable leads elsewhere.  The names are relative to that directory,
- * one in a line: what functionals want, .aks2 or .zip or a text.
+ * FILE is loaded in place of libaotriton_v2.so.  The directory aotriton.images is next
+ * to the path that dladdr() reports for it; no variable overrides this.  The names are
+ * relative to aotriton.images, one per line: .aks2, .zip or text files that functionals
+ * need.
  */
 #include <getopt.h>
 #include <lzma.h>
@@ -124,7 +125,7 @@ static struct bytes read_at(int fd, uint64_t offset, size_t size)
 	return b;
 }
 
-/* A stored member, which is an AKS2. */
+/* A stored member, which is an AKS2 file. */
 static void read_member(int fd, const uint8_t *record, const char *name)
 {
 	uint32_t offset = u32_at(record + 42), size = u32_at(record + 20);
@@ -198,7 +199,7 @@ static void open_name(int dir, const char *name)
 	close(fd);
 }
 
-/* The directory beside the object that ANSWER is in. */
+/* Open the directory aotriton.images next to LIBRARY's file. */
 static int open_images(void *library)
 {
 	void *answer = dlsym(library, "host_answer");

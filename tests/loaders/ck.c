@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loads a library of Composable Kernel as MIOpen does: it is mapped, executably too, and called.
+ * Loads a library of Composable Kernel as MIOpen does: maps it, executably too, and
+ * calls it.
  *
  *   ck FILE
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Code objects as a runtime looks at them: would this GPU run it, where is that kernel? */
+/* Code objects as a runtime reads them: whether a GPU runs one, and where a kernel is. */
 #ifndef CODE_OBJECT_H
 #define CODE_OBJECT_H
 
@@ -22,7 +22,10 @@ static inline const char *container_of(const struct bytes *b)
 	return "unknown";
 }
 
-/* Does a GPU with xnack on ('+') or off ('-') take it?  What is compressed is let through. */
+/*
+ * Whether a GPU with xnack on ('+') or off ('-') accepts the code; true if it is
+ * compressed.
+ */
 static inline bool takes_xnack(const struct bytes *b, char mode)
 {
 	Elf64_Ehdr ehdr;
@@ -35,7 +38,7 @@ static inline bool takes_xnack(const struct bytes *b, char mode)
 	return stated != (mode == '+' ? 2 : 3);
 }
 
-/* The sections' symbols: the value of NAME; 0: it is not there. */
+/* The value of NAME in the symbol table; 0: not found. */
 static inline uint64_t find_in_table(const struct bytes *b, const Elf64_Shdr *symbols,
 				     const Elf64_Shdr *strings, const char *name)
 {
@@ -80,7 +83,7 @@ static inline uint64_t find_symbol(const struct bytes *b, const char *name)
 	return 0;
 }
 
-/* hipModuleGetFunction: the kernel and its descriptor. */
+/* Print the kernel and its descriptor, as hipModuleGetFunction looks them up. */
 static inline void print_kernel(const struct bytes *b, const char *name)
 {
 	char *descriptor = text("%s.kd", name);

@@ -2,14 +2,17 @@
 /*
  * Finds, reads and maps hipBLASLt's files as hipBLASLt does.
  *
- *   hipblaslt [--sparse] [--so FILE] [--variant NAME] [--xnack +|-] [--cus N] [--all] [--hold]
- *             PROCESSOR
+ *   hipblaslt [--sparse] [--so FILE] [--variant NAME] [--xnack +|-] [--cus N]
+ *             [--all] [--hold] PROCESSOR
  *
- * The directory is $HIPBLASLT_TENSILE_LIBPATH, which has no directories for GPUs, else it is
- * found from FILE, which is loaded and stands for libhipblaslt.so.  --sparse: hipSPARSELt,
- * $ROCSPARSELT_TENSILE_LIBPATH.  --variant: the directory of a stepping, gfx1250-strict.
- * --all: every code object.  --hold: after "held N" wait for a line on standard input, then drop
- * the pages and look at every mapping again.
+ * The directory is $HIPBLASLT_TENSILE_LIBPATH, used without subdirectories for GPUs;
+ * without the variable it is found from FILE, which is loaded in place of
+ * libhipblaslt.so.
+ * --sparse: behave as hipSPARSELt, with $ROCSPARSELT_TENSILE_LIBPATH.
+ * --variant: use the directory of a stepping, e.g. gfx1250-strict.
+ * --all: map every code object.
+ * --hold: print "held N", wait for a line on standard input, drop the pages and check
+ * every mapping again.
  */
 #include <getopt.h>
 #include <glob.h>
@@ -18,7 +21,7 @@
 #include "code_object.h"
 #include "tensile.h"
 
-#define PIECE ((size_t)8191) /* libstdc++'s buffer of an ifstream */
+#define PIECE ((size_t)8191) /* buffer size of libstdc++'s ifstream */
 
 static const char *const suffixes[] = {"", "-xnack-", "-xnack+"};
 static const double problem[4] = {1000, 900, 1, 256};
@@ -117,7 +120,7 @@ static char *directory_name(const struct library *l)
 	return text("%s", l->variant ? l->variant : l->gpu.processor);
 }
 
-/* PATH when it may be read, else it is given back. */
+/* Returns PATH if it is readable; else frees it and returns NULL. */
 static char *readable(char *path)
 {
 	if (access(path, R_OK) == 0)
@@ -126,13 +129,16 @@ static char *readable(char *path)
 	return NULL;
 }
 
-/* FILE ("" is the directory itself) where the library's object leads to; no variable counts. */
+/*
+ * Search for FILE ("": the directory itself) from the library's object; ignores
+ * variables.
+ */
 static char *search(const struct library *l, const char *file)
 {
 	char *dir = object_directory(l->loaded), *found;
 
 	found = readable(text("%s/../Tensile/library/%s", dir, file));
-	if (!found) /* without a slash, as it is there */
+	if (!found) /* the missing slash is as in hipBLASLt */
 		found = readable(text("%slibrary/%s", dir, file));
 	if (!found)
 		found = readable(text("%s/%s/library/%s", dir, l->name, file));
@@ -154,7 +160,7 @@ static void find_directory(struct library *l)
 	free(sub);
 }
 
-/* Inflated, when the name says so. */
+/* Read a file; inflate it if its name says so. */
 static struct value unpack_file(const char *name, const char *path)
 {
 	struct bytes bytes, plain = {0};
@@ -198,7 +204,7 @@ static bool read_dat(const struct library *l, const char *name, struct value *ou
 	return false;
 }
 
-/* ---- what is loaded ------------------------------------------------------------------------- */
+/* ---- files that are loaded ------------------------------------------------------------------ */
 
 static void load_helpers(const struct library *l, const char *processor)
 {
@@ -212,7 +218,7 @@ static void load_helpers(const struct library *l, const char *processor)
 	}
 }
 
-/* For each type of each operation of this GPU: is its function in its code object? */
+/* Look up the function of each type of each operation for this GPU in its code object. */
 static void load_extops(const struct library *l, const struct value *index)
 {
 	const struct value *ops = value_of(index, l->gpu.processor);
@@ -232,7 +238,10 @@ static void load_extops(const struct library *l, const struct value *index)
 		}
 }
 
-/* The file of the environment or of the search; in directories for GPUs it has their names. */
+/*
+ * Open the file from the variable or the search; in directories for GPUs its name has the
+ * GPU.
+ */
 static void open_extops(const struct library *l)
 {
 	char *names[] = {text("hipblasltExtOpLibrary_%s.dat", l->gpu.processor),
@@ -258,7 +267,7 @@ static void open_extops(const struct library *l)
 	}
 }
 
-/* No variable leads to it. */
+/* No variable names this file. */
 static void open_transform(const struct library *l)
 {
 	char *name = text("hipblasltTransform_%s.hsaco", l->gpu.processor), *path = NULL;
@@ -319,7 +328,7 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Without a look at xnack. */
+/* Map every code object, whatever its xnack mode. */
 static void load_all(const struct library *l)
 {
 	char *pattern = text("%s/*%s*co", l->dir, l->gpu.processor);
@@ -327,7 +336,7 @@ static void load_all(const struct library *l)
 
 	if (glob(pattern, GLOB_NOSORT, NULL, &found) != 0)
 		return;
-	/* only the report is sorted */
+	/* sorted for the report only */
 	qsort(found.gl_pathv, found.gl_pathc, sizeof(char *), by_text);
 	for (size_t i = 0; i < found.gl_pathc; i++)
 		map_module(found.gl_pathv[i], strrchr(found.gl_pathv[i], '/') + 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the loaders share: they find files as a library does, read them as it does, and tell
- * on standard output what they decided and which bytes they got.  Names are told relative to
- * the directory of the database, so that two places with the same files give the same report.
+ * Shared by the loaders.  They find and read files as a library does, and report on
+ * standard output each decision and the bytes read.  Names are relative to the database's
+ * directory, so that two places with the same files give the same report.
  */
 #ifndef LOADER_H
 #define LOADER_H
@@ -22,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Nothing is given back: the programs are short, and so is their life. */
+/* The programs are short-lived and free nothing, so leak detection is off. */
 const char *__asan_default_options(void);
 __attribute__((visibility("default"))) const char *__asan_default_options(void)
 {
@@ -76,7 +76,7 @@ static inline double milliseconds(void)
 	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-/* ---- printing --------------------------------------------------------------------------- */
+/* ---- reporting -------------------------------------------------------------------------- */
 
 static inline void print_bytes(const char *what, const char *name, const void *data,
 			       size_t size)
@@ -95,7 +95,7 @@ static inline void print_absent(const char *what, const char *name)
 	printf("%s %s: %s\n", what, name, strerrorname_np(errno));
 }
 
-/* access() as the libraries ask before they open. */
+/* access(), which the libraries call before they open a file. */
 static inline bool is_there(const char *dir, const char *name)
 {
 	char *path = text("%s/%s", dir, name);
@@ -111,7 +111,7 @@ static inline bool is_there(const char *dir, const char *name)
 
 /* ---- reading ---------------------------------------------------------------------------- */
 
-/* As a std::ifstream that is read in pieces of STEP bytes until there are no more. */
+/* Read like a std::ifstream in pieces of STEP bytes until none are left. */
 static inline bool read_pieces(int dir, const char *path, size_t step, struct bytes *out)
 {
 	int fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
@@ -131,7 +131,10 @@ static inline bool read_pieces(int dir, const char *path, size_t step, struct by
 	return true;
 }
 
-/* As a std::ifstream whose end tells its size: seek, tell, seek, one read of everything. */
+/*
+ * Read like a std::ifstream opened at its end: tell the size, seek, one read of
+ * everything.
+ */
 static inline bool read_whole(const char *path, struct bytes *out)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -155,7 +158,7 @@ static inline bool read_whole(const char *path, struct bytes *out)
 	return true;
 }
 
-/* ---- where a library is ------------------------------------------------------------------- */
+/* ---- finding a library -------------------------------------------------------------------- */
 
 struct object_search {
 	const char *word;
@@ -174,7 +177,7 @@ static inline int look_at_object(struct dl_phdr_info *info, size_t size, void *a
 	return 0;
 }
 
-/* Load SO, which stands for the library itself. */
+/* Load SO in place of the library itself. */
 static inline void *load_library(const char *so)
 {
 	void *handle = dlopen(so, RTLD_NOW);
@@ -184,7 +187,7 @@ static inline void *load_library(const char *so)
 	return handle;
 }
 
-/* Directory of the last loaded object with WORD in its path, which is not made canonical. */
+/* The directory, not made canonical, of the last loaded object with WORD in its path. */
 static inline char *object_directory(const char *word)
 {
 	struct object_search search = {.word = word};

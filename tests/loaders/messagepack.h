@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* MessagePack as a tree of values; as little of it as the libraries' files need. */
+/* MessagePack as a tree of values; supports only what the libraries' files need. */
 #ifndef MESSAGEPACK_H
 #define MESSAGEPACK_H
 
@@ -9,10 +9,10 @@ enum value_kind { NOTHING, NUMBER, REAL, TEXT, ARRAY, MAP };
 
 struct value {
 	enum value_kind kind;
-	uint64_t n;          /* the number; bytes of text; items; pairs */
-	double real;         /* of numbers, too */
-	const char *text;    /* of TEXT and bin */
-	struct value *items; /* of a map: key, value, key, value ... */
+	uint64_t n;          /* the number, or the count of bytes, items or pairs */
+	double real;         /* also set for integers */
+	const char *text;    /* for TEXT and bin */
+	struct value *items; /* in a map: key, value, key, value ... */
 };
 
 struct unpacker {
@@ -136,7 +136,7 @@ static inline struct value unpack(struct unpacker *u)
 	}
 }
 
-/* The values share BYTES' memory, which stays for as long as the program. */
+/* The values point into BYTES' memory, which is never freed. */
 static inline struct value unpack_all(const struct bytes *bytes)
 {
 	struct unpacker u = {bytes->data, bytes->data + bytes->size, 0};
@@ -150,7 +150,7 @@ static inline bool value_is(const struct value *v, const char *word)
 	       memcmp(v->text, word, v->n) == 0;
 }
 
-/* The value of NAME in a map; NULL: there is none. */
+/* The value of NAME in a map; NULL: not found. */
 static inline const struct value *value_of(const struct value *map, const char *name)
 {
 	for (uint64_t i = 0; map && map->kind == MAP && i < map->n; i++)

@@ -4,9 +4,9 @@
  *
  *   miopen [--so FILE] [--kernel NAME ARGUMENTS]... DBID CUS
  *
- * The directory is $MIOPEN_SYSTEM_DB_PATH, else share/miopen/db beside the directory of FILE's
- * canonical path; FILE is loaded and stands for libMIOpen.so.  --kernel: ask the kernel database
- * for it.
+ * The directory is $MIOPEN_SYSTEM_DB_PATH, else share/miopen/db next to the directory of
+ * FILE's canonical path; FILE is loaded in place of libMIOpen.so.  --kernel: look the
+ * kernel up in the kernel database.
  */
 #include <bzlib.h>
 #include <dirent.h>
@@ -18,7 +18,7 @@
 
 struct databases {
 	char *dir;
-	const char *id; /* gfx90a */
+	const char *id; /* e.g. gfx90a */
 	unsigned cus;
 };
 
@@ -37,7 +37,7 @@ static char *find_directory(void)
 	return text("%s/share/miopen/db", canonical);
 }
 
-/* Up to 64 compute units are decimal. */
+/* Up to 64 compute units are written in decimal. */
 static char *base_name(const struct databases *d)
 {
 	return d->cus <= 64 ? text("%s_%u", d->id, d->cus) : text("%s%x", d->id, d->cus);
@@ -55,7 +55,7 @@ static bool is_file(const struct databases *d, const char *name)
 
 /* ---- text databases --------------------------------------------------------------------------- */
 
-/* Compute units that NAME stands for, when it is DBID, compute units, ENDING; else 0. */
+/* The compute units in NAME if it is DBID, compute units, ENDING; else 0. */
 static unsigned cus_of(const struct databases *d, const char *name, const char *ending)
 {
 	size_t n = strlen(name), id = strlen(d->id), m = strlen(ending);
@@ -74,7 +74,7 @@ static unsigned cus_of(const struct databases *d, const char *name, const char *
 	return cus;
 }
 
-/* Look at every entry; the one with the nearest number of compute units. */
+/* Look at every directory entry; choose the nearest number of compute units. */
 static char *nearest(const struct databases *d, const char *ending)
 {
 	DIR *dir = opendir(d->dir);

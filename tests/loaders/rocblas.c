@@ -2,11 +2,13 @@
 /*
  * Finds and reads rocBLAS's files as rocBLAS does.
  *
- *   rocblas [--so FILE] [--xnack +|-] [--cus N] [--all] [--children N] [--time] PROCESSOR
+ *   rocblas [--so FILE] [--xnack +|-] [--cus N] [--all] [--children N] [--time]
+ *           PROCESSOR
  *
- * The directory is $ROCBLAS_TENSILE_LIBPATH, else it is found from FILE, which is loaded and stands
- * for librocblas.so.  --all: every code object at once, as after rocblas_initialize().  --children:
- * no more than the first N.  --time: on standard error, how long it took.
+ * The directory is $ROCBLAS_TENSILE_LIBPATH; without the variable it is found from FILE,
+ * which is loaded in place of librocblas.so.  --all: load every code object at once, as
+ * rocblas_initialize() does.  --children: load only the first N child libraries.
+ * --time: print the elapsed time on standard error.
  */
 #include <dirent.h>
 #include <getopt.h>
@@ -23,7 +25,7 @@ static const double problem[4] = {1000, 900, 1, 256};
 struct library {
 	char *dir;
 	struct gpu gpu;
-	unsigned long children; /* that are still to be loaded */
+	unsigned long children; /* still to be loaded */
 };
 
 static char *find_base(void)
@@ -42,7 +44,7 @@ static char *find_base(void)
 	return text("%s/rocblas/library", dir);
 }
 
-/* The directory of this GPU, where there is one. */
+/* The directory for this GPU if it exists, else BASE. */
 static char *find_directory(char *base, const struct gpu *gpu)
 {
 	char *names[] = {text("%s-xnack%c", gpu->processor, gpu->xnack),
@@ -81,7 +83,7 @@ static bool read_library(const struct library *l, const char *name, struct value
 	return true;
 }
 
-/* One try of hipModuleLoadData. */
+/* Try hipModuleLoadData once. */
 static bool load_module(const struct library *l, const char *name, struct bytes *out)
 {
 	char *path = text("%s/%s", l->dir, name);
@@ -99,7 +101,7 @@ static bool load_module(const struct library *l, const char *name, struct bytes 
 	return false;
 }
 
-/* The first of STEM-xnack?.ENDING that loads. */
+/* Load the first file of STEM-xnack?.ENDING that can be loaded. */
 static bool load_first(const struct library *l, const char *stem, const char *ending,
 		       struct bytes *out)
 {
@@ -122,7 +124,7 @@ static bool ends_with(const char *s, const char *end)
 	return n >= m && strcmp(s + n - m, end) == 0;
 }
 
-/* A problem type is used for the first time. */
+/* Load a child library, as on the first use of a problem type. */
 static void load_child(void *arg, const char *stem)
 {
 	struct library *l = arg;
@@ -152,7 +154,7 @@ static void load_child(void *arg, const char *stem)
 	free(file);
 }
 
-/* ---- everything at once --------------------------------------------------------------------- */
+/* ---- loading everything at once ------------------------------------------------------------- */
 
 static bool filtered(const struct library *l, const char *path)
 {
@@ -175,7 +177,7 @@ static void load_all(const struct library *l)
 		printf("glob: nothing\n");
 		return;
 	}
-	/* only the report is sorted */
+	/* sorted for the report only */
 	qsort(found.gl_pathv, found.gl_pathc, sizeof(char *), by_text);
 	for (size_t i = 0; i < found.gl_pathc; i++) {
 		const char *name = strrchr(found.gl_pathv[i], '/') + 1;
@@ -188,7 +190,7 @@ static void load_all(const struct library *l)
 	globfree(&found);
 }
 
-/* What rocBLAS prints before it aborts. */
+/* Print the listing that rocBLAS prints before it aborts. */
 static int abort_with_listing(const struct library *l)
 {
 	struct dirent **names;

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opens rocFFT's kernel cache and asks it for kernels as rocFFT does.
+ * Opens rocFFT's kernel cache and looks kernels up in it as rocFFT does.
  *
- *   rocfft [--so FILE] [--new] [--processes N] [--check] [--time] [--hip N] [--generator HEX]
- *          ARCH <names
+ *   rocfft [--so FILE] [--new] [--processes N] [--check] [--time] [--hip N]
+ *          [--generator HEX] ARCH <names
  *
- * The database is $ROCFFT_RTC_SYS_CACHE_PATH, else one beside FILE, which is loaded and stands
- * for librocfft.so; --new: the one of ARCH.  The names of kernels come from standard input.
- * --processes: all of them ask for all kernels, each beginning with another one.  --check:
- * an integrity check first.  --time: on standard error, how long opening and asking took.
+ * The database is $ROCFFT_RTC_SYS_CACHE_PATH, else a file next to FILE, which is loaded
+ * in place of librocfft.so; --new: the file for ARCH.  The kernel names come from
+ * standard input.
+ * --processes: each of N processes looks up all kernels, starting with a different one.
+ * --check: run an integrity check first.  --time: print the time for opening and the
+ * look-ups on standard error.
  */
 #include <getopt.h>
 #include <sqlite3.h>
@@ -62,7 +64,7 @@ static void find_database(struct cache *c, bool per_arch)
 		open_database(c, text("%s/%s", dir, names[i]), names[i]);
 }
 
-/* What opens but cannot be asked is dropped, and no other is tried. */
+/* Drops a database that opens but cannot be queried; tries no other one. */
 static void prepare(struct cache *c)
 {
 	if (!c->db || sqlite3_prepare_v2(c->db, QUERY, -1, &c->get, NULL) == SQLITE_OK)
@@ -84,7 +86,7 @@ static void check_integrity(struct cache *c)
 	sqlite3_finalize(s);
 }
 
-/* ---- asking ----------------------------------------------------------------------------------- */
+/* ---- look-ups --------------------------------------------------------------------------------- */
 
 static void ask(struct cache *c, const char *name)
 {
@@ -117,7 +119,7 @@ static void ask_all(struct cache *c, size_t first)
 		ask(c, c->names[(first + i) % c->n_names]);
 }
 
-/* Every process opens the database for itself; the reports follow each other. */
+/* Each process opens the database itself; their reports are printed one after another. */
 static int run_processes(struct cache *c, bool per_arch, size_t n)
 {
 	FILE **reports = grow(NULL, n * sizeof(*reports));
@@ -178,7 +180,7 @@ int main(int argc, char **argv)
 	size_t processes = 0;
 	double start;
 
-	/* what the fixtures have */
+	/* the fixtures' generator */
 	SHA256((const uint8_t *)"rocFFT's generator", 18, c.generator);
 	for (int o; (o = getopt_long(argc, argv, "p:", options, NULL)) != -1;) {
 		if (o == 's')

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tensile's libraries: which files a GPU needs, and which solution is for a problem. */
+/* Tensile's libraries: which files a GPU needs, and which solution a problem gets. */
 #ifndef TENSILE_H
 #define TENSILE_H
 
@@ -34,7 +34,7 @@ static inline bool predicate_holds(const struct value *p, const struct gpu *gpu)
 
 typedef void placeholder_found(void *arg, const char *stem);
 
-/* Every placeholder below V, in the order in which they stand there. */
+/* Report every placeholder below V, in file order. */
 static inline void each_placeholder(const struct value *v, placeholder_found *found,
 				    void *arg)
 {
@@ -51,7 +51,7 @@ static inline void each_placeholder(const struct value *v, placeholder_found *fo
 		each_placeholder(&v->items[i], found, arg);
 }
 
-/* Those of the rows that are for GPU. */
+/* Report the placeholders of the rows that match GPU. */
 static inline void follow_parent(const struct value *parent, const struct gpu *gpu,
 				 placeholder_found *found, void *arg)
 {
@@ -67,7 +67,7 @@ static inline void follow_parent(const struct value *parent, const struct gpu *g
 	}
 }
 
-/* The solutions, whether they stand in an array or, each for itself, in a blob. */
+/* The solutions, stored as an array or as single values in a blob. */
 static inline struct value solutions_of(const struct value *library)
 {
 	const struct value *array = value_of(library, "solutions");
@@ -114,7 +114,7 @@ static inline const struct value *find_matching(const struct value *v)
 	return NULL;
 }
 
-/* The row whose key is the nearest to PROBLEM: the number of the solution. */
+/* The solution number of the row whose key is nearest to PROBLEM. */
 static inline uint64_t choose_solution(const struct value *library,
 				       const double problem[4])
 {
