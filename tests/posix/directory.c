@@ -6,8 +6,8 @@
  *                                   through a buffer of BYTES; the end stays the end
  *   directory streams DIR           checks telldir, seekdir and rewinddir likewise
  *   directory kinds DIR             compares d_type and d_ino with lstat, recursively
- *   directory together DIR SECONDS  lists in threads that share one descriptor, and at the
- *                                   same time in threads with a descriptor each
+ *   directory together DIR SECONDS  lists in threads that share one descriptor, and
+ *                                   at the same time in threads with their own
  */
 #include <dirent.h>
 #include <errno.h>

@@ -2,11 +2,11 @@
 /*
  * Takes and opens file handles, which NFS servers use as names instead of paths.
  *
- *   handles take <PATHS           reads one path per line; prints its handle and the path
- *   handles open MOUNT <HANDLES   opens each handle in the file system of MOUNT and prints
- *                                 for its path: kind, inode, size and a checksum of the
- *                                 bytes (for a directory: of the names); or the error
- *   handles look <HANDLES         prints the same for the files that the paths lead to
+ *   handles take <PATHS          reads one path per line; prints its handle and the path
+ *   handles open MOUNT <HANDLES  opens each handle in the file system of MOUNT and prints
+ *                                for its path: kind, inode, size and a checksum of the
+ *                                bytes (for a directory: of the names); or the error
+ *   handles look <HANDLES        prints the same for the files that the paths lead to
  */
 #include <dirent.h>
 #include <errno.h>
