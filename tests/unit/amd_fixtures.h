@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shared by the tests of AMD's list: its archives, rebuilt from their known properties
+ * Shared by the tests taken from AMD: AMD's archives, rebuilt from their known properties
  * (names, architectures, sizes, first bytes), and look-ups as a foreign program makes
- * them.  Only the library's public headers are used here.
+ * them.  Uses only the library's public headers.
  */
 #ifndef AMD_FIXTURES_H
 #define AMD_FIXTURES_H
@@ -83,7 +83,7 @@ static inline void fx_write(const char *name, const void *data, size_t size)
 		abort();
 }
 
-/* Write an archive and forget its bytes. */
+/* Write an archive to a file and free its bytes. */
 static inline void fx_put(const char *name, struct ab *a)
 {
 	fx_write(name, a->bytes, a->size);
@@ -116,7 +116,7 @@ __attribute__((format(printf, 3, 4))) static inline void fx_say(char *text, size
 
 enum { FX_TEXT = 1 << 16 };
 
-/* The value of "toc"; objects of one key are together. */
+/* The value of "toc"; objects with the same key are adjacent. */
 static inline void fx_toc(const struct fx_object *o, char out[FX_TEXT])
 {
 	out[0] = 0;
@@ -130,7 +130,7 @@ static inline void fx_toc(const struct fx_object *o, char out[FX_TEXT])
 	fx_say(out, FX_TEXT, "%s", o[0].key ? "}" : "");
 }
 
-/* Fields in the order of AMD's writer; ARCHES as in the table: "'gfx900', 'gfx906'". */
+/* Fields in the order AMD's writer uses; ARCHES as in the TOC: "'gfx900', 'gfx906'". */
 static inline struct ab fx_plain(const char *family, const char *arches,
 				 const struct fx_object *objects)
 {
@@ -201,7 +201,7 @@ static inline void fx_unset_environment(void)
 	unsetenv("ROCM_KPACK_STRICT");
 }
 
-/* Set up a group of tests: the directory with AMD's four archives. */
+/* Group setup: make the directory with AMD's four archives. */
 static inline int fx_make(void **state)
 {
 	struct ab noop = fx_plain("gfx900X", "'gfx900', 'gfx906'", fx_noop);
@@ -229,7 +229,7 @@ static inline int fx_remove(void **state)
 	return system(command);
 }
 
-/* Set a list of the environment to two files of the directory. */
+/* Set an environment variable to a list of two files of the directory. */
 static inline void fx_set_list(const char *name, const char *first, const char *second)
 {
 	char value[3 * FX_PATH];
@@ -238,7 +238,7 @@ static inline void fx_set_list(const char *name, const char *first, const char *
 	setenv(name, value, 1);
 }
 
-/* Tear down a test: unset all variables that it set, even if it failed. */
+/* Test teardown: unset all variables that the test set, even if it failed. */
 static inline int fx_after(void **state)
 {
 	(void)state;
@@ -256,7 +256,7 @@ static inline kpack_archive_t fx_open(const char *name)
 	return archive;
 }
 
-/* The result of opening these bytes; a failure must leave the handle NULL. */
+/* The result of opening an archive of these bytes; on failure the handle must be NULL. */
 static inline kpack_error_t fx_open_bytes(const struct ab *a, kpack_archive_t *archive)
 {
 	char path[FX_PATH];
@@ -286,7 +286,7 @@ static inline kpack_archive_t fx_accepted(struct ab *a)
 	return archive;
 }
 
-/* Whether the bytes read are the object. */
+/* Whether DATA is the object WANT. */
 static inline bool fx_is(const void *data, size_t size, const struct fx_object *want)
 {
 	uint8_t *bytes = fx_bytes(want);
@@ -317,7 +317,7 @@ static inline void fx_check_no_kernel(kpack_archive_t archive, const char *key,
 	assert_true(!data && size == 7);
 }
 
-/* The number of this process's descriptors that lead below the directory. */
+/* The number of this process's descriptors open below the directory. */
 static inline size_t fx_open_files(void)
 {
 	DIR *fds = opendir("/proc/self/fd");
@@ -338,7 +338,7 @@ static inline size_t fx_open_files(void)
 
 /* ---- loading ---- */
 
-/* Bytes at the end of readable memory: reading past them kills the process. */
+/* Bytes at the end of readable memory: a read past them kills the process. */
 struct fx_marker {
 	char *pages, *at;
 	size_t size, mapped;
@@ -402,14 +402,17 @@ static inline kpack_cache_t fx_cache(void)
 	return cache;
 }
 
-/* A look-up of NAME#INDEX for ARCHS, in its marker's PATHS; spaces separate both. */
+/*
+ * A look-up of NAME#INDEX for ARCHS with the marker's PATHS; both are separated by
+ * spaces.
+ */
 struct fx_ask {
 	const char *name;
 	uint32_t index;
 	const char *archs, *paths;
 };
 
-/* Look up for a binary in the directory.  May be called by any thread. */
+/* Load for a binary in the directory.  Thread-safe. */
 static inline kpack_error_t fx_load(kpack_cache_t cache, const struct fx_ask *q,
 				    void **data, size_t *size)
 {
@@ -449,7 +452,7 @@ static inline void fx_check_no_load(kpack_cache_t cache, const struct fx_ask *q,
 	assert_true(!data && size == 7);
 }
 
-/* The same with a cache of its own, made in the current environment. */
+/* As fx_check_load, with a new cache made in the current environment. */
 static inline void fx_loads(const struct fx_ask *q, const struct fx_object *want)
 {
 	kpack_cache_t cache = fx_cache();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Open archives that archive_bytes.h makes. */
+/* Open archives made with archive_bytes.h. */
 #ifndef ARCHIVE_BUILDER_H
 #define ARCHIVE_BUILDER_H
 
@@ -10,10 +10,10 @@
 #include "core/base/span.h"
 #include "core/rocm_kpack/kpackx.h"
 
-/* The time in seconds that archives are opened with: a part of their identity. */
+/* The modification time in seconds of opened archives; it is part of their identity. */
 static time_t ab_mtime = 1000000000;
 
-/* An unnamed file with these bytes; PATH leads to it while the descriptor is open. */
+/* An unnamed file with these bytes; PATH names it while the descriptor is open. */
 static inline int ab_memfd(const void *bytes, size_t size, char path[32])
 {
 	int fd = memfd_create("archive", MFD_CLOEXEC);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Archives for tests, made without any of core's code.  The TOC is written as text and
- * packed by msgpack-c, so every field, order and lie is visible in the test:
+ * packed by msgpack-c, so every field, its order and every false value is visible in the
+ * test:
  *
  *   {'toc': {'lib/x.so#0': {'gfx1100': {'ordinal': 0, 'original_size': 4}}}}
  *
@@ -35,7 +36,7 @@ static inline const char *mp_space(const char *p)
 
 static inline const char *mp_pack_value(msgpack_packer *pk, const char *p);
 
-/* Pack values up to CLOSE; *COUNT gets their number. */
+/* Pack values up to CLOSE and store their number in *COUNT. */
 static inline const char *mp_pack_values(msgpack_packer *pk, const char *p, char close,
 					 size_t *count)
 {
@@ -165,7 +166,7 @@ static inline void ab_put32(struct ab *a, uint32_t n)
 	ab_put(a, word, 4);
 }
 
-/* The header and zeros up to BLOB. */
+/* The header, then zeros up to offset BLOB. */
 static inline struct ab ab_new(size_t blob)
 {
 	static const uint8_t zeros[64];
@@ -176,7 +177,7 @@ static inline struct ab ab_new(size_t blob)
 	return a;
 }
 
-/* Scheme zstd-per-kernel: the blob at 64, its frame count still 0. */
+/* An archive of scheme zstd-per-kernel: the blob is at 64, its frame count is still 0. */
 static inline struct ab ab_new_zstd(void)
 {
 	struct ab a = ab_new(64);
@@ -191,7 +192,7 @@ static inline void ab_free(struct ab *a)
 	*a = (struct ab){0};
 }
 
-/* Append SIZE bytes as one frame without length word. */
+/* Append SIZE bytes compressed as one frame, without a length word. */
 static inline size_t ab_put_frame(struct ab *a, const void *data, size_t size)
 {
 	size_t cap = ZSTD_compressBound(size), n;
@@ -205,7 +206,7 @@ static inline size_t ab_put_frame(struct ab *a, const void *data, size_t size)
 	return n;
 }
 
-/* Append stored bytes with their length word; returns the ordinal. */
+/* Append stored bytes after a length word; returns the ordinal. */
 static inline uint32_t ab_stored(struct ab *a, const void *data, size_t size)
 {
 	ab_put32(a, (uint32_t)size);
@@ -226,7 +227,8 @@ static inline uint32_t ab_frame(struct ab *a, const void *data, size_t size)
 }
 
 /*
- * A seekable entry: frames of CHUNK bytes and the table, 12 bytes a row with CHECKSUMS.
+ * A seekable entry: frames of CHUNK bytes, then the seek table, with 12 bytes per row if
+ * CHECKSUMS is set.
  */
 static inline struct ab ab_seekable(const void *data, size_t size, size_t chunk,
 				    bool checksums)
@@ -253,7 +255,7 @@ static inline struct ab ab_seekable(const void *data, size_t size, size_t chunk,
 	return out;
 }
 
-/* Pack the text at the end and set its offset in the header. */
+/* Pack TEXT as the TOC at the end and set its offset in the header. */
 static inline void ab_toc_text(struct ab *a, const char *text)
 {
 	msgpack_sbuffer out;
@@ -284,7 +286,7 @@ __attribute__((format(printf, 2, 3))) static inline void ab_toc(struct ab *a,
 	free(text);
 }
 
-/* Bytes in hex, for x'..'; the caller frees them. */
+/* The bytes in hex, for x'..'; the caller frees the text. */
 static inline char *ab_hex(const void *data, size_t size)
 {
 	char *text = malloc(2 * size + 1);
@@ -305,7 +307,7 @@ static inline char *ab_xxh3(const void *data, size_t size)
 	return ab_hex(hash.digest, sizeof(hash.digest));
 }
 
-/* The frame index of the blob as hex, by walking it. */
+/* The blob's frame index as hex, from walking the frames. */
 static inline char *ab_frame_index(const struct ab *a)
 {
 	size_t at = 4, n = a->frames;
@@ -327,7 +329,7 @@ static inline char *ab_frame_index(const struct ab *a)
 	return hex;
 }
 
-/* Bytes that compress somewhat, equal for equal seeds. */
+/* Moderately compressible bytes, the same for equal seeds. */
 static inline uint8_t *ab_data(size_t size, uint32_t seed)
 {
 	uint8_t *data = malloc(size + 1);

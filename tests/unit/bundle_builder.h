@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Growing bytes, and offload bundles made of them, for tests. */
+/* Growable byte buffers, and offload bundles made of them, for tests. */
 #ifndef BUNDLE_BUILDER_H
 #define BUNDLE_BUILDER_H
 
@@ -65,7 +65,7 @@ static inline size_t round_up(size_t n, size_t align)
 	return (n + align - 1) / align * align;
 }
 
-/* A bundle as clang-offload-bundler writes it, appended to B. */
+/* Append a bundle to B as clang-offload-bundler writes it. */
 static inline void put_bundle(struct bytes *b, const struct entry *entries, size_t n,
 			      size_t align)
 {
@@ -119,7 +119,7 @@ static inline struct bytes zstd_frame(struct kp_span plain)
 	return out;
 }
 
-/* A CCOB header with the given values. */
+/* Append a CCOB header with the given values. */
 static inline void put_ccob_header(struct bytes *b, unsigned version, unsigned method,
 				   uint64_t size, uint64_t decoded)
 {
@@ -137,7 +137,7 @@ static inline size_t ccob_header_size(unsigned version)
 	return version == 1 ? 20 : version == 2 ? 24 : 32;
 }
 
-/* PLAIN compressed into a CCOB, appended to B; method 0 is zlib, 1 zstd. */
+/* Append PLAIN to B, compressed into a CCOB; method 0 is zlib, 1 is zstd. */
 static inline void put_ccob(struct bytes *b, unsigned version, unsigned method,
 			    struct kp_span plain)
 {

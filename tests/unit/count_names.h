@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Count names in a directory, to test that nothing is left behind; include after
+ * Count the names in a directory, to test that nothing is left behind; include after
  * <cmocka.h>.
  */
 #ifndef COUNT_NAMES_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Read tests/data/cuda, and scan bytes in memory, for tests. */
+/* Read the files of tests/data/cuda and scan bytes in memory. */
 #ifndef CUDA_VECTORS_H
 #define CUDA_VECTORS_H
 
@@ -29,7 +29,7 @@ static inline struct bytes read_vector(const char *name)
 	return b;
 }
 
-/* An exact copy, so that a sanitizer sees one byte too many. */
+/* An exactly sized copy, so that a sanitizer detects reads past the end. */
 static inline struct kp_source exact_copy(struct kp_span s)
 {
 	uint8_t *copy = malloc(s.size + !s.size);

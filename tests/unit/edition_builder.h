@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Editions of archives whose TOCs a test writes down. */
+/* Editions of archives whose TOCs the test writes as text. */
 #ifndef EDITION_BUILDER_H
 #define EDITION_BUILDER_H
 
@@ -8,7 +8,7 @@
 
 static struct kpackx_error eb_why;
 
-/* Blobs "aaaa", "bbbb" and "cc" with this table, known as PATH. */
+/* An archive with blobs "aaaa", "bbbb" and "cc" and this TOC, known by PATH. */
 static inline struct origin *eb_archive(const char *path, const char *toc)
 {
 	struct ab a = ab_new(64);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Build 64-bit little-endian ELF files for tests, which can falsify any field afterwards.
+ * Build 64-bit little-endian ELF files for tests; the tests can falsify any field
+ * afterwards.
  */
 #ifndef ELF_BUILDER_H
 #define ELF_BUILDER_H
@@ -10,7 +11,7 @@
 #include <unistd.h>
 #include "bundle_builder.h"
 
-/* Section number I+1 of the file; sh_offset is computed, all other fields are given. */
+/* Section I+1 of the file; sh_offset is computed, all other fields are given. */
 struct section {
 	const char *name;
 	uint32_t type;
@@ -22,7 +23,7 @@ struct section {
 
 struct elf_file {
 	struct bytes bytes;
-	size_t shoff; /* of the section headers */
+	size_t shoff; /* offset of the section headers */
 };
 
 static inline uint8_t *elf_shdr(struct elf_file *f, size_t i)
@@ -101,7 +102,7 @@ static inline struct elf_file elf_build(uint16_t type, uint16_t machine,
 	return f;
 }
 
-/* A descriptor with these bytes. */
+/* A descriptor of a file with these bytes. */
 static inline int bytes_fd(const void *data, size_t size)
 {
 	int fd = memfd_create("test", MFD_CLOEXEC);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Make every public call on one open archive, for unit tests and for the fuzzer.
- * Properties of all archives that open are checked with EVERY_CALL_CHECK, which must be
- * defined before this is included.
+ * Make every public call on one open archive, for unit tests and for the fuzzer.  Checks
+ * properties of the archive with EVERY_CALL_CHECK, which must be defined before this
+ * header is included.
  */
 #ifndef EVERY_CALL_H
 #define EVERY_CALL_H
@@ -18,10 +18,10 @@
 #undef kpack_get_kernel
 #undef kpack_free_kernel
 
-/* Larger entries are not read whole: inputs may state gigabytes. */
+/* Larger entries are not read whole, because inputs may state gigabytes. */
 enum { EVERY_CALL_LARGE = 1 << 20, EVERY_CALL_PART = 4096 };
 
-/* Check ERR, which a call on A returned: a failure has a printable message. */
+/* Check the result ERR of a call on A: every failure must leave a printable message. */
 static inline bool every_call_failed(kpack_archive_t a, kpack_error_t err)
 {
 	const char *text = kpack_get_last_error(a);
@@ -48,7 +48,7 @@ static inline void every_call_names(kpack_archive_t a)
 	EVERY_CALL_CHECK(every_call_failed(a, kpack_get_binary(a, n, &name)));
 }
 
-/* Check that the list of NAME has every key that NAME must find. */
+/* Check that the list for NAME has the key MEMBER, and only keys that can be found. */
 static inline void every_call_list(kpack_archive_t a, const char *name, const char *arch,
 				   const char *member)
 {
@@ -89,7 +89,7 @@ static inline void every_call_parts(kpack_archive_t a, size_t index,
 	free(buf);
 }
 
-/* Read an entry as a whole in three ways, and in parts. */
+/* Read an entry whole in three ways, and in parts. */
 static inline void every_call_read(kpack_archive_t a, size_t index,
 				   const struct kpackx_entry *e)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Query a library about a made-up file, for tests of packer/library. */
+/* Ask a library about a made-up file, for tests of packer/library. */
 #ifndef LIBRARY_ASK_H
 #define LIBRARY_ASK_H
 

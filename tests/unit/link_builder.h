@@ -21,25 +21,25 @@ struct link_section {
 	const char *name;
 	uint32_t type;
 	uint64_t flags;
-	size_t segment; /* number of the PT_LOAD that has the section, or LINK_UNMAPPED */
+	size_t segment; /* number of its PT_LOAD, or LINK_UNMAPPED */
 	size_t size;
 	const void *content; /* NULL: bytes that differ from any other section's */
 	uint64_t align;
 	uint64_t entsize;
-	const char *link;      /* name of the section that sh_link is for */
-	const char *info_link; /* the same for sh_info, which is a number without it */
+	const char *link;      /* section whose number goes to sh_link */
+	const char *info_link; /* the same for sh_info; NULL: use INFO */
 	uint32_t info;
 	uint64_t addr, offset; /* chosen by link_build */
 };
 
 struct link_segment {
 	uint32_t flags;
-	bool new_page;         /* of the file: GNU ld's way, else lld's */
+	bool new_page;         /* start a new file page like GNU ld; else like lld */
 	uint64_t addr, offset; /* chosen by link_build */
 	uint64_t file_size, memory_size;
 };
 
-/* A program header other than PT_LOAD, for the sections from FIRST to LAST. */
+/* A program header other than PT_LOAD that covers the sections from FIRST to LAST. */
 struct link_header {
 	uint32_t type, flags;
 	const char *first, *last; /* NULL: no sections, or PT_PHDR */
@@ -51,7 +51,7 @@ struct link {
 	uint16_t type, machine;
 	uint64_t base; /* address of the ELF header */
 	uint64_t page; /* p_align */
-	size_t spare;  /* free bytes behind the program headers */
+	size_t spare;  /* free bytes after the program headers */
 	struct link_segment segments[LINK_SEGMENTS_MAX];
 	size_t n_segments;
 	struct link_header headers[LINK_HEADERS_MAX];
@@ -96,7 +96,7 @@ static inline void link_free(struct link *l)
 	*l = (struct link){0};
 }
 
-/* Number of the section NAME, or 0. */
+/* The number of section NAME, or 0. */
 static inline size_t link_number(const struct link *l, const char *name)
 {
 	for (size_t i = 0; name && i < l->n_sections; i++)
@@ -133,8 +133,8 @@ static inline void link_put_content(struct link *l, size_t i)
 }
 
 /*
- * Place section I at *VADDR or behind it; the first section of a segment sets its
- * beginning.
+ * Place section I at *VADDR or after it; the first section of a segment sets the
+ * segment's start.
  */
 static inline void link_place_mapped(struct link *l, size_t i, uint64_t *vaddr,
 				     bool is_first)
@@ -145,7 +145,7 @@ static inline void link_place_mapped(struct link *l, size_t i, uint64_t *vaddr,
 
 	s->addr = *vaddr + pad;
 	s->offset = l->file.size;
-	/* takes no room in memory */
+	/* occupies no memory */
 	if (s->type == SHT_NOBITS && (s->flags & SHF_TLS))
 		return;
 	*vaddr += pad;
@@ -364,7 +364,7 @@ static inline void link_build(struct link *l)
 
 /* ---- after building ---- */
 
-/* Bytes of the file that are at address VADDR. */
+/* The file's bytes at address VADDR. */
 static inline uint8_t *link_at(struct link *l, uint64_t vaddr)
 {
 	for (size_t i = 0; i < l->n_segments; i++) {
@@ -381,7 +381,10 @@ static inline void link_write64(struct link *l, uint64_t vaddr, uint64_t value)
 	kp_put_le64(link_at(l, vaddr), value);
 }
 
-/* The header of section NUMBER, and program header NUMBER, to be changed in place. */
+/*
+ * The header of section NUMBER and program header NUMBER; callers may change them in
+ * place.
+ */
 static inline Elf64_Shdr *link_shdr(struct link *l, size_t number)
 {
 	return (void *)(l->file.data + l->shoff + number * sizeof(Elf64_Shdr));

@@ -113,7 +113,7 @@ static inline int remove_dir(void **state)
 
 /* ---- requests ---- */
 
-/* Pack an archive builder's text, at the end of readable memory. */
+/* A marker packed from an archive builder's text, at the end of readable memory. */
 struct marker {
 	char *pages, *at;
 };
@@ -144,7 +144,7 @@ static inline void marker_free(struct marker *m)
 	munmap(m->pages, 2 * (size_t)sysconf(_SC_PAGESIZE));
 }
 
-/* A marker of NAME and the search paths in PATHS, separated by spaces. */
+/* A marker with NAME and the search paths in PATHS, separated by spaces. */
 static inline struct marker marker_of(const char *name, const char *paths)
 {
 	char text[1024] = "", path[256];
@@ -171,7 +171,7 @@ struct request {
 	uint32_t index;
 	const char *archs; /* separated by spaces */
 	const char *paths;
-	const char *data; /* NULL: CODE */
+	const char *data; /* expected data; NULL: CODE is expected */
 	kpack_error_t code;
 };
 
@@ -224,7 +224,9 @@ static inline void check_alone(const struct request *r)
 	kpack_cache_destroy(cache);
 }
 
-/* Apply NAME=VALUE to a request; @ in VALUE is the directory. */
+/*
+ * Set the variable NAME to VALUE, with @ replaced by the directory, and check a request.
+ */
 static inline void check_with(const char *name, const char *value,
 			      const struct request *r)
 {
@@ -241,7 +243,7 @@ static inline void check_with(const char *name, const char *value,
 	unsetenv(name);
 }
 
-/* Check the exact message of a failure; @ is the directory with its slash. */
+/* Check the exact message of a failure; @ stands for the directory with its slash. */
 static inline void check_text(const struct request *r, const char *fmt)
 {
 	kpack_cache_t cache = new_cache();
@@ -259,7 +261,7 @@ static inline void check_text(const struct request *r, const char *fmt)
 	kpack_cache_destroy(cache);
 }
 
-/* N different files that do not exist, each twice. */
+/* A list of N different files that do not exist, each listed twice. */
 static inline char *missing_files(int n)
 {
 	char *list = NULL;
@@ -276,8 +278,7 @@ static inline char *missing_files(int n)
 /* ---- open files ---- */
 
 /*
- * The number of descriptors that lead to NAME in the directory; none may lead to other
- * files.
+ * The number of descriptors open for NAME in the directory; each must be close-on-exec.
  */
 static inline size_t count_open(const char *name)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Build offload binaries byte by byte, from the format's description, without our writer.
+ * Build offload binaries byte by byte from the format's description, without our writer.
  * Strings are written in order, without sharing.
  */
 #ifndef OFFLOAD_BUILDER_H
@@ -14,7 +14,7 @@
 
 struct ob_string {
 	const char *key, *value;
-	size_t value_size; /* 0: it ends with a NUL */
+	size_t value_size; /* 0: the value ends with a NUL */
 };
 
 struct ob_entry {
@@ -46,7 +46,7 @@ static inline size_t ob_text(struct ob *b, const char *text, size_t size)
 	return at;
 }
 
-/* The records of an entry at AT; their texts go to the end. */
+/* Write the string records of an entry at AT and append their texts. */
 static inline void ob_strings(struct ob *b, size_t at, const struct ob_entry *e,
 			      unsigned version)
 {
