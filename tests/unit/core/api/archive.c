@@ -23,7 +23,7 @@ static kpack_archive_t opened(const struct ab *a)
 	return archive;
 }
 
-/* Three kernels of the sizes of AMD's fixture. */
+/* Three kernels with the sizes in AMD's fixture. */
 static struct ab fixture(const uint8_t *data)
 {
 	struct ab a = ab_new_zstd();
@@ -117,7 +117,7 @@ static void names_are_exact_or_of_number_0(void **state)
 {
 	static const struct {
 		const char *name, *arch;
-		const char *data; /* NULL: none */
+		const char *data; /* NULL: no data */
 	} cases[] = {
 		{"a#0", "x", "zero"},      {"a", "x", "zero"},
 		{"a#1", "x", "one"},       {"a#00", "x", NULL},
@@ -254,7 +254,7 @@ static void arguments_that_are_null_are_refused(void **state)
 	ab_free(&a);
 }
 
-/* A string where a number belongs, in every numeric field. */
+/* A string in place of a number, in every numeric field. */
 static void numbers_that_are_text_fail_at_open(void **state)
 {
 	static const char *const tables[] = {
@@ -292,7 +292,7 @@ static void numbers_that_are_text_fail_at_open(void **state)
 	}
 }
 
-/* An object too large to be held whole is refused before memory is asked for. */
+/* An object too large to hold in memory is refused before any is allocated. */
 static void objects_beyond_the_limit_are_not_allocated(void **state)
 {
 	struct ab a = ab_new_zstd();
@@ -303,7 +303,7 @@ static void objects_beyond_the_limit_are_not_allocated(void **state)
 
 	(void)state;
 	assert_non_null(zeros);
-	ab_stored(&a, zeros, large); /* what could, by its size, be 64 GiB */
+	ab_stored(&a, zeros, large); /* a frame of this size could decode to 64 GiB */
 	ab_toc(&a,
 	       "{'compression_scheme': 'zstd-per-kernel', 'zstd_offset': 64, "
 	       "'zstd_size': %zu,"

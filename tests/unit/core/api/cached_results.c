@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lists of architectures and kernels, and metadata: what an archive answers alike each time. */
+/* Lists of architectures and kernels, and metadata: results that an archive caches. */
 #include "core/api/cached_results.h"
 #include "tests/unit/archive_builder.h"
 #include "core/base/bounds.h"
@@ -25,7 +25,7 @@ static kpack_archive_t opened(struct ab *a)
 	return archive;
 }
 
-/* An archive of empty objects: "KEY ARCH,ARCH" for each. */
+/* An archive of empty objects; each string is "KEY ARCH,ARCH". */
 static kpack_archive_t with_keys(const char *const *keys, size_t n)
 {
 	char toc[32768] = "", entry[512], key[128], arches[128];
@@ -82,7 +82,7 @@ static void architectures_are_listed_as_stored(void **state)
 
 /* --- kernels -------------------------------------------------------------------------- */
 
-/* WANT: the names, a space behind each. */
+/* WANT: the names, each followed by a space. */
 static void check_list(kpack_archive_t archive, const char *name, const char *arch,
 		       const char *want)
 {
@@ -251,7 +251,7 @@ static void metadata_is_json(void **state)
 	kpack_close(archive);
 }
 
-/* More than the limit is an error each time, and no other entry's. */
+/* Metadata over the limit fails on every call, and does not affect other entries. */
 static void metadata_is_bounded(void **state)
 {
 	static char big[KP_JSON_MAX + 1], toc[KP_JSON_MAX + 1024];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The entries of an archive: what is said of them, and reading them whole or in part. */
+/* The entries of an archive: describing them, and reading them whole or in part. */
 #include "tests/unit/archive_builder.h"
 #include "core/base/bounds.h"
 #include "core/rocm_kpack/kpack_design.h"
@@ -25,7 +25,7 @@ static kpack_archive_t opened(struct ab *a)
 	return archive;
 }
 
-/* --- what is said --------------------------------------------------------------------- */
+/* --- descriptions --------------------------------------------------------------------- */
 
 static struct kpackx_entry entry_of(kpack_archive_t archive, const char *name,
 				    const char *arch)
@@ -179,7 +179,7 @@ static void entries_are_read_into_the_callers_buffer(void **state)
 	free(data);
 }
 
-/* The paper's names are macros here. */
+/* Here the paper's names are defined as macros. */
 static void the_papers_calls_have_its_shape(void **state)
 {
 	struct ab a = ab_new(64);
@@ -213,7 +213,7 @@ static void the_papers_calls_have_its_shape(void **state)
 
 enum { SIZE = 700000 };
 
-/* One frame of DATA, or of SIZE bytes, in a window of 2^LOG. */
+/* Append a frame of DATA (SIZE bytes) with a window of 2^LOG bytes. */
 static void put_frame(struct ab *a, const uint8_t *data, size_t size, int log,
 		      bool stated)
 {
@@ -232,7 +232,7 @@ static void put_frame(struct ab *a, const uint8_t *data, size_t size, int log,
 	free(out);
 }
 
-/* A frame of raw blocks whose window is 2^LOG bytes. */
+/* Append a frame of raw blocks whose window is 2^LOG bytes. */
 static void put_wide_frame(struct ab *s, const uint8_t *data, size_t size, int log)
 {
 	enum { BLOCK = 100000 };
@@ -244,7 +244,7 @@ static void put_wide_frame(struct ab *s, const uint8_t *data, size_t size, int l
 		uint32_t n = size - at < BLOCK ? (uint32_t)(size - at) : BLOCK;
 
 		ab_put32(s, n << 3 | (at + n == size));
-		s->size--; /* three bytes: a raw block */
+		s->size--; /* a raw block's header has three bytes */
 		ab_put(s, data + at, n);
 	}
 }
@@ -276,7 +276,7 @@ static kpack_archive_t opened_plain(const uint8_t *data, size_t size)
 	return opened(&a);
 }
 
-/* One archive of each way to store the same bytes. */
+/* An archive that stores the bytes in way number WAY. */
 static kpack_archive_t opened_way(const uint8_t *data, unsigned way)
 {
 	struct ab s = {0};
@@ -284,7 +284,7 @@ static kpack_archive_t opened_way(const uint8_t *data, unsigned way)
 	switch (way) {
 	case 0:
 		return opened_plain(data, SIZE);
-	case 1: /* the window is the entry */
+	case 1: /* the window is the size of the entry */
 		put_frame(&s, data, SIZE, 24, true);
 		break;
 	case 2:
@@ -293,7 +293,7 @@ static kpack_archive_t opened_way(const uint8_t *data, unsigned way)
 	case 3:
 		put_frame(&s, data, SIZE, 17, false);
 		break;
-	case 4: /* several frames, with one to be skipped */
+	case 4: /* several frames, with a skippable frame between them */
 		put_frame(&s, data, 300000, 16, true);
 		ab_put(&s, "\x50\x2a\x4d\x18\3\0\0\0abc", 11);
 		put_frame(&s, data + 300000, SIZE - 300000, 15, false);
@@ -304,11 +304,11 @@ static kpack_archive_t opened_way(const uint8_t *data, unsigned way)
 	case 6:
 		s = ab_seekable(data, SIZE, 65537, false);
 		return opened_stored(&s, SIZE, "{'chunk': 65537}");
-	case 7: /* a window that is too wide to be held is met on the way */
+	case 7: /* a later frame has a window too wide to hold */
 		put_frame(&s, data, 300000, 16, true);
 		put_wide_frame(&s, data + 300000, SIZE - 300000, 28);
 		break;
-	case 8: /* or behind a frame to be skipped */
+	case 8: /* so does a frame after a skippable one */
 		ab_put(&s, "\x50\x2a\x4d\x18\3\0\0\0abc", 11);
 		put_wide_frame(&s, data, SIZE, 31);
 		break;
@@ -326,7 +326,7 @@ static void check_range(kpack_archive_t archive, const uint8_t *data, uint64_t o
 
 	if (want > size)
 		want = size;
-	buf = malloc(want + 1); /* no more than what may be written */
+	buf = malloc(want + 1); /* exactly the bytes that may be written */
 	assert_non_null(buf);
 	buf[want] = 0xee;
 	if (kpackx_read_range(archive, 0, offset, buf, size, &got, &why))
@@ -425,9 +425,9 @@ static void empty_entries_have_no_parts(void **state)
 	kpack_close(archive);
 }
 
-/* --- lies ----------------------------------------------------------------------------- */
+/* --- false sizes ---------------------------------------------------------------------- */
 
-/* The frame has SIZE bytes; the entry says another number. */
+/* The entry states a size other than the frame's SIZE bytes. */
 static void entries_that_lie_are_found_out(void **state)
 {
 	uint8_t *data = ab_data(SIZE, 4);
@@ -460,7 +460,10 @@ static void entries_that_lie_are_found_out(void **state)
 	free(data);
 }
 
-/* What is behind the range is not decoded; at the end of the entry, the frame must end. */
+/*
+ * Reading a range does not decode past it; reading to the end of the entry checks that
+ * the frame ends there.
+ */
 static void what_is_cut_or_changed_is_found_where_it_is(void **state)
 {
 	uint8_t *data = ab_data(SIZE, 4);
@@ -486,7 +489,7 @@ static void what_is_cut_or_changed_is_found_where_it_is(void **state)
 	s = ab_seekable(data, SIZE, 4096, false);
 	frame = memmem(s.bytes + s.size / 2, s.size / 2, "\x28\xb5\x2f\xfd", 4);
 	assert_non_null(frame);
-	*frame ^= 0x55; /* a chunk in the middle */
+	*frame ^= 0x55; /* damages a chunk in the middle */
 	archive = opened_stored(&s, SIZE, "{'chunk': 4096}");
 	check_range(archive, data, 0, 100000);
 	check_range(archive, data, SIZE - 100000, 100000);
@@ -516,7 +519,7 @@ static long long peak_kib(void)
 	return kib;
 }
 
-/* Windows of any width are read, and none of them costs more than the entry. */
+/* Windows of any width are readable, and none costs more memory than the entry. */
 static void wide_windows_cost_no_more_than_the_entry(void **state)
 {
 	uint8_t *data = ab_data(SIZE, 4);
@@ -553,7 +556,9 @@ static void a_part_does_not_cost_the_whole(void **state)
 	free(zeros);
 	archive = opened_stored(&s, size, "{}");
 	before = peak_kib();
-	/* only what is more than there ever was shows: take what was freed */
+	/*
+	 * only growth over the previous peak is visible, so use up the freed memory first
+	 */
 	zeros = malloc(size);
 	assert_non_null(zeros);
 	assert_int_equal(kpackx_read_range(archive, 0, size - 20, buf, 16, &got, &why),

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The nine spots at which AMD's reader is fragile, each held by the public calls; then
- * what both readers must do alike because callers may depend on it.
+ * The nine weak spots of AMD's reader, each tested through the public calls; then
+ * behaviour that both readers must share because callers may depend on it.
  */
 #include "tests/unit/amd_fixtures.h"
 
-/* A field of /proc/self/FILE: kB of memory, bytes of input. */
+/* A field of /proc/self/FILE: memory in kB, or bytes read. */
 static long long proc(const char *file, const char *field)
 {
 	size_t n = strlen(field);
@@ -24,7 +24,7 @@ static long long proc(const char *file, const char *field)
 	return value;
 }
 
-/* ---- 1: a number of another type is thrown through the C calls as an exception ---- */
+/* ---- 1: AMD's reader throws an exception through the C calls for a number of another type ---- */
 
 static void numbers_of_another_type_are_a_parse_error(void **state)
 {
@@ -53,10 +53,12 @@ static void numbers_of_another_type_are_a_parse_error(void **state)
 		}
 }
 
-/* ---- 2: fields that are missing stay what happened to be in memory ---- */
+/* ---- 2: AMD's reader leaves missing fields uninitialised ---- */
 
-/* A blob without its place is no blob; an entry without its number is no entry, and the
- * others of the archive work. */
+/*
+ * A blob without an offset or size is invalid; an entry without an ordinal is left out,
+ * and the other entries stay usable.
+ */
 static void missing_fields_are_never_guessed(void **state)
 {
 	static const char *const blobs[] = {"{'size': 4}", "{'offset': 64}", "{}", "7"};
@@ -80,7 +82,7 @@ static void missing_fields_are_never_guessed(void **state)
 	kpack_close(archive);
 }
 
-/* ---- 3: places of uncompressed blobs are not checked, original_size is ignored ---- */
+/* ---- 3: AMD's reader does not check offsets of uncompressed blobs, and ignores original_size ---- */
 
 static void plain_blobs_are_checked_at_open(void **state)
 {
@@ -130,7 +132,7 @@ static void a_plain_blob_must_have_its_entrys_size(void **state)
 	kpack_close(archive);
 }
 
-/* ---- 4: memory of the stated size is taken before anything is decoded ---- */
+/* ---- 4: AMD's reader allocates the stated size before it decodes anything ---- */
 
 static void a_stated_size_is_not_believed(void **state)
 {
@@ -138,18 +140,18 @@ static void a_stated_size_is_not_believed(void **state)
 		const char *size;
 		kpack_error_t code;
 	} cases[] = {
-		/* what 128 KiB of frame cannot be */
+		/* impossible for a frame of 128 KiB */
 		{"18446744073709551615", KPACK_ERROR_KERNEL_NOT_FOUND},
 		{"1099511627776", KPACK_ERROR_KERNEL_NOT_FOUND},
 		{"4294967297", KPACK_ERROR_KERNEL_NOT_FOUND},
-		/* what it could be; its own header says otherwise */
+		/* possible, but the frame's own header states another size */
 		{"3221225472", KPACK_ERROR_DECOMPRESSION_FAILED},
 	};
 	static uint8_t data[1 << 18];
 	long long before = proc("status", "VmPeak");
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(data); i++) /* without a repetition */
+	for (size_t i = 0; i < sizeof(data); i++) /* without repetitions */
 		data[i] = (uint8_t)(i * i * i >> 7 ^ i >> 9);
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct ab a = ab_new_zstd();
@@ -169,7 +171,7 @@ static void a_stated_size_is_not_believed(void **state)
 	assert_true(proc("status", "VmPeak") - before < 1 << 20);
 }
 
-/* ---- 5: an unknown scheme is taken for "none" ---- */
+/* ---- 5: AMD's reader takes an unknown scheme for "none" ---- */
 
 static void an_unknown_scheme_is_not_implemented(void **state)
 {
@@ -189,9 +191,9 @@ static void an_unknown_scheme_is_not_implemented(void **state)
 	}
 }
 
-/* ---- 6: 64 KiB of the marker are read whether they are there or not ---- */
+/* ---- 6: AMD's reader reads 64 KiB from the marker's address, whether readable or not ---- */
 
-/* Markers of every length stand right before memory that must not be touched. */
+/* Markers of every length end right before unreadable memory. */
 static void a_marker_is_not_read_beyond_its_memory(void **state)
 {
 	static const size_t lengths[] = {0, 1, 100, 4000, 4096, 5000, 60000};
@@ -226,7 +228,7 @@ static void a_marker_is_not_read_beyond_its_memory(void **state)
 	kpack_cache_destroy(cache);
 }
 
-/* ---- 7: n features of an arch are 2^n targets, 1u << n of them ---- */
+/* ---- 7: AMD's reader makes 2^n targets of n features, counted with 1u << n ---- */
 
 static void many_features_do_not_take_forever(void **state)
 {
@@ -254,7 +256,7 @@ static void many_features_do_not_take_forever(void **state)
 	kpack_cache_destroy(cache);
 }
 
-/* ---- 8: a kernel without bytes looks like a failure ---- */
+/* ---- 8: AMD's reader treats a kernel without bytes as a failure ---- */
 
 static void an_empty_kernel_has_an_address(void **state)
 {
@@ -275,9 +277,11 @@ static void an_empty_kernel_has_an_address(void **state)
 	}
 }
 
-/* ---- 9: the whole blob is read at open ---- */
+/* ---- 9: AMD's reader reads the whole blob at open ---- */
 
-/* Bytes that opening reads, with what looking at the count costs taken off. */
+/*
+ * The number of bytes that opening reads, without those for reading the counter itself.
+ */
 static long long read_by_open(const char *name)
 {
 	kpack_archive_t archive = NULL;
@@ -295,7 +299,7 @@ static long long read_by_open(const char *name)
 	return after - idle - (idle - before);
 }
 
-/* An archive of FRAMES frames of 64 KiB that do not compress. */
+/* An archive of FRAMES incompressible frames of 64 KiB; returns the size of its TOC. */
 static size_t put_large(const char *name, unsigned frames, bool index)
 {
 	struct ab a = ab_new_zstd();
@@ -337,15 +341,18 @@ static void opening_reads_header_table_and_index_only(void **state)
 
 	(void)state;
 	assert_in_range(n, toc, HEADER + toc + SLACK);
-	/* AMD's archives have no index: of each frame the length is looked at */
+	/*
+	 * AMD's archives have no frame index, so opening reads the length word of each
+	 * frame
+	 */
 	toc = put_large("walked", FRAMES, false);
 	n = read_by_open("walked");
 	assert_in_range(n, toc, HEADER + toc + SLACK + FRAMES * SLACK);
 }
 
-/* ---- alike ---- */
+/* ---- shared behaviour ---- */
 
-/* Empty file, short file, bad magic, other version, table behind the end, no map. */
+/* Empty file, short file, bad magic, unknown version, TOC past the end, TOC not a map. */
 static void what_is_no_archive_has_its_error(void **state)
 {
 	static const struct {

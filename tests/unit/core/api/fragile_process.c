@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a library must not do to the process it is loaded into, and must endure from
- * outside: files that change under it, fork, exec, locales, lists from the environment.
+ * What a library must not do to its process, and must survive from outside: files that
+ * change while in use, fork, exec, locales, lists from the environment.
  */
 #include <fcntl.h>
 #include <locale.h>
@@ -16,8 +16,8 @@
 #include "core/rocm_kpack/kpackx.h"
 
 /*
- * Two tests ask more of an allocator than the sanitizers' give: AddressSanitizer's may
- * stay locked in a child of fork(), and either ends the process that has no memory.
+ * Two tests need more than a sanitizer's allocator provides: AddressSanitizer's may stay
+ * locked in a child of fork(), and both sanitizers end a process that is out of memory.
  */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
@@ -43,7 +43,7 @@ static const struct fx_object colons[] = {
 	{"k#0", "gfx90a:sramecc+:xnack-", "COLONS", 6, 0}, {0}};
 static const struct fx_ask for_colons = {"k", 0, "gfx90a:sramecc+:xnack-", "no.kpack"};
 
-/* Set NAME to VALUE, in which @ is the directory. */
+/* Set NAME to VALUE; @ in VALUE stands for the directory. */
 static void set_list(const char *name, const char *value)
 {
 	char text[4 * FX_PATH] = "";
@@ -72,7 +72,7 @@ static void colons_of_a_path_are_escaped(void **state)
 		fx_loads(&for_colons, colons);
 		unsetenv("ROCM_KPACK_PATH_PREFIX");
 	}
-	/* as AMD's loader reads it: three paths */
+	/* AMD's loader splits this into three paths */
 	set_list("ROCM_KPACK_PATH", "@/" XNACK);
 	fx_loads_not(&for_colons, KPACK_ERROR_ARCHIVE_NOT_FOUND);
 }
@@ -131,7 +131,7 @@ static void keys_without_a_number_are_index_0(void **state)
 
 enum { BIG = 200000, TABLE = 1 << 18, ROUNDS = 60, READERS = 4 };
 
-static uint8_t *contents[2]; /* of BIG bytes, what stands in the file by turns */
+static uint8_t *contents[2]; /* BIG bytes each; the file alternates between the two */
 
 static int make_contents(void **state)
 {
@@ -161,7 +161,7 @@ struct reader {
 	atomic_int right, failed, wrong;
 };
 
-/* Errors of a file that changes; all others would be wrong. */
+/* Whether ERR is an error that a changing file may cause; any other is wrong. */
 static bool is_expected(kpack_error_t err)
 {
 	return err == KPACK_ERROR_IO_ERROR || err == KPACK_ERROR_DECOMPRESSION_FAILED ||
@@ -193,7 +193,10 @@ static void *read_on(void *arg)
 	return NULL;
 }
 
-/* Truncate, write the whole again, cut in the middle, byte by byte in place. */
+/*
+ * Truncate to zero, truncate to half, or overwrite the middle of the frame; then always
+ * rewrite the whole file in place.
+ */
 static void disturb(const char *path, const struct ab *a, int round)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -207,7 +210,7 @@ static void disturb(const char *path, const struct ab *a, int round)
 	case 1:
 		assert_int_equal(ftruncate(fd, (off_t)a->size / 2), 0);
 		break;
-	case 2: /* what is in the middle of the frame is not what it was */
+	case 2: /* the middle of the frame changes */
 		assert_int_equal(pwrite(fd, zeros, sizeof(zeros), 80), sizeof(zeros));
 		break;
 	default:
@@ -218,8 +221,8 @@ static void disturb(const char *path, const struct ab *a, int round)
 }
 
 /*
- * A frame with a checksum, so that no damage is taken for code, and a table that is
- * always at the same place: half of one content and half of the other is no other error.
+ * The frame has a checksum, so that no damage passes for code.  The table is always at
+ * the same offset, so that a mix of both contents fails only with these errors.
  */
 static struct ab checked(const uint8_t *content)
 {
@@ -257,7 +260,7 @@ static void start(struct reader readers[READERS], pthread_t threads[READERS],
 	}
 }
 
-/* Has every reader tried so often? */
+/* Whether every reader has made this many attempts. */
 static bool have_read(const struct reader readers[READERS], int times)
 {
 	for (int i = 0; i < READERS; i++)
@@ -296,12 +299,12 @@ static void files_that_change_give_errors_or_right_bytes(void **state)
 		sched_yield();
 	for (int i = 0; i < ROUNDS || !have_read(readers, ROUNDS); i++) {
 		disturb(fx_path("changes", path), &files[i / 4 % 2], i);
-		if (i % 8 == 7) /* and in place of the file another one */
+		if (i % 8 == 7) /* also replace the file */
 			fx_write("changes", files[0].bytes, files[0].size);
 	}
 	stop(readers, threads);
 	kpack_close(archive);
-	/* and when all is quiet, what is there now */
+	/* once the changes stop, the current content is read */
 	fx_write("changes", files[1].bytes, files[1].size);
 	assert_int_equal(fx_load(cache, &(struct fx_ask){"k", 0, "gfx900", "changes"},
 				 &data, &size),
@@ -313,7 +316,10 @@ static void files_that_change_give_errors_or_right_bytes(void **state)
 	ab_free(&files[1]);
 }
 
-/* An open archive outlives its name; one that was cut is an error, and only that. */
+/*
+ * An open archive survives the removal of its file; a truncated one fails, with an error
+ * only.
+ */
 static void an_open_archive_may_lose_its_file(void **state)
 {
 	kpack_archive_t gone, cut;
@@ -368,7 +374,7 @@ static void files_are_closed_on_exec(void **state)
 	kpack_close(archive);
 }
 
-/* 0 when the child could load through the cache it inherited, and through its own. */
+/* Returns 0 if the child loads through both the inherited cache and its own. */
 static int load_in_child(kpack_cache_t inherited)
 {
 	static const struct fx_ask asks[] = {
@@ -377,7 +383,7 @@ static int load_in_child(kpack_cache_t inherited)
 	static const struct fx_object *const want[] = {&fx_noop[0], &fx_zstd[0]};
 	kpack_cache_t caches[] = {inherited, NULL};
 
-	alarm(60); /* of a child that waits for a lock nobody holds */
+	alarm(60); /* ends a child that waits for a lock that no thread holds */
 	if (kpack_cache_create(&caches[1]))
 		return 1;
 	for (size_t c = 0; c < 2; c++)
@@ -460,7 +466,7 @@ static long long data_kib(void)
 	return kib;
 }
 
-/* What a child does with the open archive once its memory is limited; 0: it succeeded. */
+/* What a child does with the open archive under a memory limit; 0: success. */
 typedef int (*deed)(kpack_archive_t archive, void *buf);
 
 static int get_one(kpack_archive_t archive, void *buf)
@@ -487,7 +493,10 @@ static int read_into_buffer(kpack_archive_t archive, void *buf)
 	       memcmp(buf, "HUGEhhhh", 8) != 0;
 }
 
-/* Do it in a process that may have MORE bytes than it has, a buffer among these. */
+/*
+ * Run D in a process that may use MORE bytes than it does now; the buffer for D is
+ * already allocated.
+ */
 static int with_memory(rlim_t more, const char *name, deed d)
 {
 	int status = -1;
@@ -511,7 +520,10 @@ static int with_memory(rlim_t more, const char *name, deed d)
 	return WEXITSTATUS(status);
 }
 
-/* Room for one object and a half is enough for one; none is needed beside a buffer. */
+/*
+ * Memory for one and a half objects is enough to get one; reading into a buffer needs
+ * none.
+ */
 static void a_kernel_is_decoded_in_place(void **state)
 {
 	static const struct fx_object huge[] = {
@@ -549,7 +561,7 @@ static void locales_change_nothing(void **state)
 		const char *name = setlocale(LC_ALL, locales[i]);
 		char *now;
 
-		if (!name) /* not installed */
+		if (!name) /* the locale is not installed */
 			continue;
 		now = strdup(name);
 		fx_loads(&(struct fx_ask){"lib/libhip.so", 0, "gfx1100",

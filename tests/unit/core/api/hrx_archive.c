@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * HRX's tests of archives, KpackArchive of kpack_test.cc, by the public calls.  Above
- * each test is its name there.  Where HRX, AMD and we differ, AMD's result counts and the
- * comment says so.
+ * HRX's tests of archives, KpackArchive of kpack_test.cc, made through the public calls.
+ * Above each test is HRX's name for it.  Where HRX, AMD and we differ, AMD's result
+ * counts and the comment says so.
  *
- * No test here: ZstdWithoutSupportUnimplemented, as there is no build without zstd.
+ * ZstdWithoutSupportUnimplemented has no test here: every build supports zstd.
  */
 #include "tests/unit/amd_fixtures.h"
 
-/* One object k#0 for gfx900: BLOBS and ENTRY as in the table, the blob is 0123456789. */
+/*
+ * One object k#0 for gfx900 in the blob 0123456789; BLOBS and ENTRY go into the TOC as
+ * given.
+ */
 static struct ab plain(const char *blobs, const char *entry)
 {
 	struct ab a = ab_new(64);
@@ -21,7 +24,9 @@ static struct ab plain(const char *blobs, const char *entry)
 	return a;
 }
 
-/* The same of 1000 bytes in one frame; ZSTD_SIZE is what the table says. */
+/*
+ * As plain, with 1000 bytes in one frame; zstd_size in the TOC is MORE bytes too large.
+ */
 static struct ab packed(const char *entry, long more)
 {
 	struct ab a = ab_new_zstd();
@@ -40,7 +45,7 @@ static struct ab packed(const char *entry, long more)
 #define ENTRY "'ordinal': 0, 'original_size': 10"
 #define PACKED "'ordinal': 0, 'original_size': 1000"
 
-/* The archive opens; getting k#0 for gfx900 is that error. */
+/* Check that the archive opens and that getting k#0 for gfx900 fails with WANT. */
 static void check_get(struct ab a, kpack_error_t want)
 {
 	kpack_archive_t archive = fx_accepted(&a);
@@ -123,7 +128,7 @@ static void a_table_behind_the_file_is_refused(void **state)
 	fx_refused(&a, KPACK_ERROR_INVALID_FORMAT);
 }
 
-/* .TocOffsetInsideHeader: AMD's reader tries to parse there */
+/* .TocOffsetInsideHeader: AMD's reader tries to parse the TOC there */
 static void a_table_inside_the_header_is_refused(void **state)
 {
 	(void)state;
@@ -150,7 +155,7 @@ static void a_table_that_is_no_map_is_refused(void **state)
 	}
 }
 
-/* .ZeroSizeBlobRejected: AMD's reader takes kernels of no bytes, and so do we */
+/* .ZeroSizeBlobRejected: AMD's reader accepts empty kernels, and so do we */
 static void an_empty_kernel_is_got(void **state)
 {
 	(void)state;
@@ -200,7 +205,7 @@ static void without_toc_nothing_is_found(void **state)
 	kpack_close(archive);
 }
 
-/* .ArchNodeMissingOrdinal: AMD's reader takes what happens to be in memory */
+/* .ArchNodeMissingOrdinal: AMD's reader uses an uninitialised ordinal */
 static void an_entry_without_ordinal_is_not_found(void **state)
 {
 	(void)state;
@@ -219,7 +224,7 @@ static void an_ordinal_behind_the_blobs_is_not_found(void **state)
 	check_get(plain("", ENTRY), KPACK_ERROR_KERNEL_NOT_FOUND);
 }
 
-/* .BlobOffsetPastEof: AMD's reader finds out when the kernel is got */
+/* .BlobOffsetPastEof: AMD's reader fails only when it reads the kernel */
 static void a_blob_behind_the_file_is_refused(void **state)
 {
 	static const char *const places[] = {
@@ -305,8 +310,10 @@ static void too_many_frames_are_refused(void **state)
 	}
 }
 
-/* .ZstdOriginalSizeCapEnforced: HRX stops at 256 MiB; here what a frame of that length
- * cannot hold, or what nobody has, is refused before memory is asked for */
+/*
+ * .ZstdOriginalSizeCapEnforced: HRX's cap is 256 MiB.  We refuse, before any allocation,
+ * a size that a frame of that length cannot decode to, or more than memory can hold.
+ */
 static void a_huge_size_is_not_believed(void **state)
 {
 	static const char *const sizes[] = {"4294967297", "1099511627776",

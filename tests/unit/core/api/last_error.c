@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <cmocka.h>
 
-/* both AMD's and the paper's are called here */
+/* this test calls both AMD's function and the paper's */
 #undef kpack_get_kernel
 #undef kpack_free_kernel
 
@@ -48,12 +48,12 @@ static void nothing_is_reported_before_a_failure(void **state)
 	assert_string_equal(kpack_get_last_error(b), "");
 	kpack_close(a);
 	kpack_close(b);
-	a = opened(); /* perhaps where the old one was */
+	a = opened(); /* possibly at the old handle's address */
 	assert_string_equal(kpack_get_last_error(a), "");
 	kpack_close(a);
 }
 
-/* An entry that is there, but of no use, is not merely "no entry". */
+/* For an entry that exists but was refused, the message is more than "no entry". */
 static void what_was_refused_is_reported(void **state)
 {
 	static const struct {
@@ -88,7 +88,7 @@ static void what_was_refused_is_reported(void **state)
 	kpack_close(a);
 }
 
-/* An archive can have a million of them. */
+/* The message names the entry, because an archive can have a million entries. */
 static void the_entry_that_cannot_be_read_is_named(void **state)
 {
 	static const char want[] = "lib/a.so#0 x: frame: ";
@@ -172,7 +172,7 @@ static void check_kept(kpack_error_t err, const char *want, const char *call)
 		fail_msg("%s: %d", call, (int)err);
 	if (strcmp(kpack_get_last_error(archive), want) != 0)
 		fail_msg("%s: %s", call, kpack_get_last_error(archive));
-	/* the next one must put its own there */
+	/* the next failing call must replace the message */
 	assert_int_equal(kpack_get_architecture(archive, 77, &text),
 			 KPACK_ERROR_INVALID_ARGUMENT);
 	assert_string_equal(kpack_get_last_error(archive), "architecture 77 of 1");
@@ -223,7 +223,7 @@ static void every_call_keeps_its_reason(void **state)
 	kpack_close(archive);
 }
 
-/* --- words ---------------------------------------------------------------------------- */
+/* --- texts ---------------------------------------------------------------------------- */
 
 static void every_code_has_words(void **state)
 {
@@ -245,7 +245,7 @@ static void every_code_has_words(void **state)
 	assert_string_equal(kpackx_error_name((kpack_error_t)15), "KPACK_ERROR_?");
 }
 
-/* The bytes of WHY's text behind a prefix and ": ", with or without "...". */
+/* The length of WHY's text after a prefix and ": ", without a leading "...". */
 static size_t reason_size(const struct kpackx_error *why, size_t prefix)
 {
 	const char *reason = why->text + prefix + 2;
@@ -253,7 +253,7 @@ static size_t reason_size(const struct kpackx_error *why, size_t prefix)
 	return strlen(reason) - (strncmp(reason, "...", 3) == 0 ? 3 : 0);
 }
 
-/* A text that is cut is cut between characters, of one to four bytes. */
+/* A text that is too long is cut between characters of one to four bytes. */
 static void long_reasons_are_cut_at_a_character(void **state)
 {
 	static const char *const characters[] = {"a", "\xc3\xa4", "\xe2\x82\xac",
@@ -282,7 +282,7 @@ static void long_reasons_are_cut_at_a_character(void **state)
 	}
 }
 
-/* Of many prefixes the outer ones stay, and the reason. */
+/* With many prefixes the outer ones and the reason are kept. */
 static void prefixes_do_not_hide_the_reason(void **state)
 {
 	struct kpackx_error why;
@@ -365,7 +365,7 @@ static void *fail_once(void *arg)
 	return NULL;
 }
 
-/* One after the other: a thread gets the ID and the stack of the one before it. */
+/* Runs threads one after another: each gets the ID and the stack of the previous one. */
 static void only_so_many_threads_are_remembered(void **state)
 {
 	struct kp_last_errors errors = {0}, other = {0}, third = {0};
@@ -391,7 +391,10 @@ static void only_so_many_threads_are_remembered(void **state)
 	kp_last_errors_note(&other, "kept");
 	assert_string_equal(kp_last_errors_text(&other), "kept");
 	assert_string_equal(kp_last_errors_text(&errors), "here");
-	/* one that has no room either takes the place */
+	/*
+	 * a handle without room for this thread also replaces the thread's current
+	 * message
+	 */
 	kp_last_errors_note(&third, "there");
 	assert_string_equal(kp_last_errors_text(&third), "there");
 	assert_string_equal(kp_last_errors_text(&errors), "");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Every malformed archive and table that is kept for the fuzzer, through every public call. */
+/* Run every malformed archive and TOC of the fuzz corpus through every public call. */
 #include "tests/unit/archive_builder.h"
 #include <dirent.h>
 #include <setjmp.h>
@@ -46,7 +46,10 @@ static struct ab read_file(const char *dir, const char *name, struct ab a)
 	return a;
 }
 
-/* A file of toc/ is a table alone: it gets a header, and frames or blobs to speak of. */
+/*
+ * A file in toc/ is a TOC only: add a header, a frame and blob bytes that it can refer
+ * to.
+ */
 static struct ab archive_around(const char *dir, const char *name)
 {
 	struct ab a = ab_new_zstd();

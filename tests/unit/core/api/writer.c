@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The public writer.  What other readers make of its archives is writer.bats' business. */
+/* The public writer.  writer.bats tests its archives with other readers. */
 #include "core/rocm_kpack/kpackx.h"
 #include "tests/unit/archive_builder.h"
 #include "core/base/file.h"
@@ -23,7 +23,7 @@
 static char dir[] = "/tmp/kpackx-writer-XXXXXX";
 static struct kpackx_error why;
 
-/* Where most tests write: an archive of this name in the directory. */
+/* The archive that most tests write, in the directory. */
 static char path[64];
 
 static int make_dir(void **state)
@@ -63,7 +63,7 @@ static void finish_ok(kpackx_writer_t w)
 		fail_msg("%s", why.text);
 }
 
-/* The bytes at FROM, which is removed. */
+/* Return the bytes of FROM and remove the file. */
 static struct ab taken(const char *from)
 {
 	struct ab a = {0};
@@ -107,7 +107,7 @@ static struct kpack_archive *read_back(const struct ab *a)
 	return archive;
 }
 
-/* --- what comes back ------------------------------------------------------------------ */
+/* --- reading back --------------------------------------------------------------------- */
 
 static void assert_entry(const struct kpack_archive *a, const char *key, const char *arch,
 			 const void *data, size_t size, uint64_t chunk)
@@ -163,7 +163,7 @@ static void what_is_added_is_read(void **state)
 							 .data = data,
 							 .size = objects[i].size,
 							 .chunk = objects[i].chunk});
-			free(data); /* all is copied */
+			free(data); /* the writer has copied everything */
 			memset(key, 'x', sizeof(key));
 		}
 		a = finished(w);
@@ -234,7 +234,7 @@ static void equal_bytes_are_stored_once(void **state)
 		add_ok(w, (o.binary = "a", o));
 		add_ok(w, (o.binary = "b", o));
 		add_ok(w, (o.binary = "c", o.arch = "gfx90a", o));
-		add_ok(w, (o.binary = "d", o.chunk = 4096, o)); /* other frames */
+		add_ok(w, (o.binary = "d", o.chunk = 4096, o)); /* different frames */
 		add_ok(w, (o.binary = "e", o));
 		add_ok(w, (o.binary = "f", o.size--, o));
 		a = finished(w);
@@ -280,7 +280,7 @@ static void architectures_are_spelled_one_way(void **state)
 		{"compute_90", "compute_90"},
 		{"amdgcnspirv", "amdgcnspirv"},
 		{"generic", "generic"},
-		{"some arch", "some arch"}, /* no target ID: as it is */
+		{"some arch", "some arch"}, /* not a target ID: unchanged */
 		{"GFX90A", "GFX90A"},
 		{"gfx942:fast+", "gfx942:fast+"},
 	};
@@ -316,7 +316,7 @@ static char long_name[KP_NAME_MAX + 2], longest_name[KP_NAME_MAX + 1];
 static const struct kpackx_object good = {
 	.binary = "lib/x.so#0", .arch = "gfx942", .data = "bytes", .size = 5};
 
-/* What the words must say; binary and arch come first in all of them. */
+/* TEXT must be in the message; every message begins with binary and arch. */
 struct refusal {
 	struct kpackx_object object;
 	const char *text;
@@ -345,7 +345,7 @@ static void assert_refused(kpackx_writer_t w, const struct kpackx_object *o,
 #define TEXTS(n, ...)                                                                    \
 	NAMED(.n_texts = (n), .texts = (const struct kpackx_text[]){__VA_ARGS__})
 
-/* All refused, and the archive is as if nobody had tried. */
+/* All are refused, and leave no trace in the archive. */
 static void improper_objects_are_refused(void **state)
 {
 	const struct refusal refusals[] = {
@@ -462,7 +462,7 @@ static void every_level_is_taken(void **state)
 	free(data);
 }
 
-/* --- places --------------------------------------------------------------------------- */
+/* --- output paths --------------------------------------------------------------------- */
 
 static void assert_no_place(const char *name, kpack_error_t code, const char *text)
 {
@@ -572,7 +572,7 @@ static void only_the_mode_depends_on_the_umask(void **state)
 	assert_same(&a, &b);
 }
 
-/* --- what stays ----------------------------------------------------------------------- */
+/* --- what remains --------------------------------------------------------------------- */
 
 static struct ab earlier_archive(void)
 {
@@ -634,7 +634,7 @@ static void limit_files(rlim_t size)
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
-/* Add until one fails; the first failure, or success when all N could be added. */
+/* Add N objects or until one fails; returns the first error. */
 static kpack_error_t add_many(kpackx_writer_t w, uint8_t *data, size_t size, int n)
 {
 	kpack_error_t err = KPACK_SUCCESS;
@@ -670,7 +670,7 @@ static void a_full_disk_loses_the_archive(void **state)
 				assert_int_equal(why.sys_errno, EFBIG);
 				assert_non_null(strstr(why.text, " gfx906: "));
 				limit_files(RLIM_INFINITY);
-				/* with room again: what was lost stays lost */
+				/* there is room again, but the writer stays failed */
 				why = (struct kpackx_error){0};
 				assert_int_equal(kpackx_writer_add(w, &good, &why),
 						 KPACK_ERROR_IO_ERROR);
@@ -692,7 +692,7 @@ static void a_full_disk_loses_the_archive(void **state)
 	free(data);
 }
 
-/* --- repeated, and side by side ------------------------------------------------------- */
+/* --- repeatable output, concurrent writers -------------------------------------------- */
 
 static struct ab written_with_texts(const struct kpackx_text *texts, size_t n)
 {
