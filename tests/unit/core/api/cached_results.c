@@ -126,7 +126,7 @@ static void kernels_of_a_binary_are_listed(void **state)
 		 "lib/x/a#0 lib/x/a#2 lib/x/a#10 lib/x/b/c "},
 		{"lib/x", "y", "lib/x#0 lib/x#1 "},
 		{"lib/x", "z", ""},
-		{"lib/x", "hsaco", ""}, /* a string of the table, but no architecture */
+		{"lib/x", "hsaco", ""}, /* in the string table, but no architecture */
 		{"lib/x", "", ""},
 		{"lib/x.so", "x", "lib/x.so#0 "},
 		{"lib/x.so#0", "y", "lib/x.so#0 "},

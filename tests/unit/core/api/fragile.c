@@ -24,7 +24,7 @@ static long long proc(const char *file, const char *field)
 	return value;
 }
 
-/* ---- 1: AMD's reader throws an exception through the C calls for a number of another type ---- */
+/* ---- 1: AMD's reader throws exceptions through the C calls ---- */
 
 static void numbers_of_another_type_are_a_parse_error(void **state)
 {
@@ -82,7 +82,7 @@ static void missing_fields_are_never_guessed(void **state)
 	kpack_close(archive);
 }
 
-/* ---- 3: AMD's reader does not check offsets of uncompressed blobs, and ignores original_size ---- */
+/* ---- 3: AMD's reader ignores uncompressed blobs' bounds and original_size ---- */
 
 static void plain_blobs_are_checked_at_open(void **state)
 {
@@ -191,7 +191,7 @@ static void an_unknown_scheme_is_not_implemented(void **state)
 	}
 }
 
-/* ---- 6: AMD's reader reads 64 KiB from the marker's address, whether readable or not ---- */
+/* ---- 6: AMD's reader reads 64 KiB at the marker, whatever is mapped ---- */
 
 /* Markers of every length end right before unreadable memory. */
 static void a_marker_is_not_read_beyond_its_memory(void **state)
@@ -244,7 +244,7 @@ static void many_features_do_not_take_forever(void **state)
 
 		fx_say(arch, sizeof(arch), ":feature%d+", n);
 		if (n > 5 && n < 30)
-			continue; /* of 31, 32 and 33 a shift is undefined or nothing */
+			continue; /* shifts by 31..33 bits: undefined or 0 */
 		assert_int_equal(kpack_load_code_object(cache, m.at,
 							fx_path("fake.so", binary), 0,
 							archs, 1, &data, &size),

@@ -419,7 +419,7 @@ static void a_child_loads_while_threads_of_its_parent_do(void **state)
 		int status = -1;
 		pid_t child;
 
-		fx_write("busy", a.bytes, a.size); /* it is opened anew each time */
+		fx_write("busy", a.bytes, a.size); /* a new file: to be reopened */
 		child = fork();
 		if (child == 0)
 			_exit(load_in_child(cache));

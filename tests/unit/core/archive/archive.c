@@ -155,7 +155,7 @@ static void plain_archives_are_read(void **state)
 	ab_free(&a);
 }
 
-/* The paper's example, and what its two neighbours of other sizes hold. */
+/* The paper's example; its two other objects have other sizes. */
 static void compressed_archives_are_read(void **state)
 {
 	uint8_t *data[3] = {ab_data(7472, 1), ab_data(7488, 2), ab_data(138456, 3)};
@@ -188,7 +188,7 @@ static void compressed_archives_are_read(void **state)
 		free(data[i]);
 }
 
-/* AMD's tests build archives of a header and a table, without padding or names. */
+/* AMD's tests build archives of a header and a TOC, without padding or names. */
 static void the_table_may_follow_the_header(void **state)
 {
 	struct ab a = ab_new(16);
@@ -297,7 +297,9 @@ static void empty_kernels_are_read(void **state)
 static void a_missing_size_is_that_of_the_frame(void **state)
 {
 	uint8_t *data = ab_data(300, 1);
-	/* a frame that does not say: no content size, raw last block of 3 bytes */
+	/*
+	 * a frame that does not state its content size, with a raw last block of 3 bytes
+	 */
 	static const uint8_t unsized[] = "\x28\xb5\x2f\xfd\x00\x58\x19\x00\x00yes";
 	struct ab a = ab_new_zstd();
 	struct kpack_archive *archive;
@@ -344,7 +346,7 @@ static void metadata_is_read(void **state)
 	kp_archive_meta(archive, 0, &meta);
 	assert_true(kp_span_is(meta.path, "p/q") && kp_span_is(meta.target, "t"));
 	assert_int_equal(meta.mode, 0755);
-	assert_int_equal(meta.chunk, 0); /* scheme none has no frames to cut */
+	assert_int_equal(meta.chunk, 0); /* scheme none has no frames to split */
 	assert_true(meta.has_xxh3 && meta.xxh3[15] == 15);
 	raw = kp_archive_meta_raw(archive, 0);
 	assert_int_equal(raw.data[0], 0x87);
@@ -435,7 +437,7 @@ static void only_regular_files_are_opened(void **state)
 	unlink(fifo);
 }
 
-/* A sparse file that promises a table of gigabytes must not be read first. */
+/* A sparse file whose header promises a TOC of gigabytes is refused before it is read. */
 static void a_table_has_a_limit(void **state)
 {
 	struct kpack_archive *archive = NULL;
@@ -471,7 +473,7 @@ static void wrong_blobs_are_refused(void **state)
 		"'zstd_offset': 18446744073709551615, 'zstd_size': 30",
 		"'zstd_offset': 18446744073709551615, 'zstd_size': 2",
 		"'zstd_offset': 64, 'zstd_size': 4294967297",
-		"'zstd_offset': 64, 'zstd_size': 30", /* cut in a frame */
+		"'zstd_offset': 64, 'zstd_size': 30", /* ends inside a frame */
 	};
 
 	(void)state;
@@ -506,7 +508,7 @@ static void wrong_frame_counts_are_refused(void **state)
 	}
 }
 
-/* Fewer than there are: what follows is padding. */
+/* The entry y has an ordinal past the last frame; bytes after that frame are padding. */
 static void bytes_after_the_last_frame_are_accepted(void **state)
 {
 	struct kpack_archive *archive;
@@ -526,7 +528,10 @@ static void bytes_after_the_last_frame_are_accepted(void **state)
 
 /* --- the frame index ---------------------------------------------------------------- */
 
-/* Three frames; the index is made of OFFSETS, of which -1 is the blob's size. */
+/*
+ * Three frames; the frame index is made of OFFSETS, in which -1 stands for the blob's
+ * size.
+ */
 static struct ab with_index(const int64_t *offsets, size_t n)
 {
 	struct ab a = ab_new_zstd();
@@ -554,17 +559,17 @@ static void wrong_frame_indices_are_refused(void **state)
 		int64_t offsets[6];
 		size_t n;
 	} indices[] = {
-		{{0}, 0},                 /* empty */
+		{{0}, 0},                 /* no frames */
 		{{4, 18, 32}, 3},         /* does not reach the end */
-		{{4, 18, -1}, 3},         /* a frame less than the blob has */
-		{{4, 18, 32, 40, -1}, 5}, /* a frame more */
-		{{0, 18, 32, -1}, 4},     /* first */
+		{{4, 18, -1}, 3},         /* one frame too few */
+		{{4, 18, 32, 40, -1}, 5}, /* one frame too many */
+		{{0, 18, 32, -1}, 4},     /* wrong first offset */
 		{{5, 18, 32, -1}, 4},
-		{{4, 18, 18, -1}, 4}, /* order */
+		{{4, 18, 18, -1}, 4}, /* wrong order */
 		{{4, 32, 18, -1}, 4},
 		{{4, 18, 21, -1}, 4}, /* no room for the length word */
 		{{4, 18, INT64_MAX, -1}, 4},
-		{{4, 18, 32, INT64_MAX}, 4}, /* last */
+		{{4, 18, 32, INT64_MAX}, 4}, /* wrong last offset */
 		{{-1, -1, -1, -1}, 4},
 		{{4, 4, 4, -1}, 4},
 	};
@@ -596,7 +601,10 @@ static void a_frame_index_of_odd_bytes_is_refused(void **state)
 	}
 }
 
-/* An index that follows its own rules, but not the blob: found when the frame is read. */
+/*
+ * A frame index that is consistent in itself but not with the blob; found when the frame
+ * is read.
+ */
 static void an_index_that_contradicts_the_blob_is_found_on_reading(void **state)
 {
 	static const int64_t right[] = {4, 18, 32, -1}, wrong[] = {4, 19, 32, -1};
@@ -633,7 +641,7 @@ static void an_index_gives_what_walking_gives(void **state)
 
 	(void)state;
 	for (uint32_t i = 0; i < N;
-	     i++) { /* some cross the window in which the walk reads */
+	     i++) { /* some frames cross a boundary of the walk's read window */
 		size_t size = i % 500 == 7 ? 1500000 : i % 90;
 		uint8_t *data = ab_data(size, i);
 
@@ -662,7 +670,7 @@ static void an_index_gives_what_walking_gives(void **state)
 	ab_free(&b);
 }
 
-/* --- lies --------------------------------------------------------------------------- */
+/* --- false sizes and hashes --------------------------------------------------------- */
 
 static void sizes_that_cannot_be_are_refused(void **state)
 {
@@ -715,7 +723,9 @@ static void sizes_that_cannot_be_are_refused(void **state)
 	free(data);
 }
 
-/* One flipped byte anywhere in a frame: an error, or (without checksum) other bytes. */
+/*
+ * A flipped byte anywhere in a frame gives an error or, without a checksum, other bytes.
+ */
 static void corrupt_frames_do_no_harm(void **state)
 {
 	uint8_t *data = ab_data(2000, 1), *out, *stream = malloc(2000);
@@ -784,7 +794,7 @@ static void content_is_checked_where_a_hash_is(void **state)
 		       a.size - 64, a.size - 64, hash, hash, hash);
 		archive = opened(&a);
 		assert_entry(archive, "a", "x", data, 5000);
-		assert_entry(archive, "a", "y", data, 5000); /* 17 bytes are no hash */
+		assert_entry(archive, "a", "y", data, 5000); /* 17 bytes: not a hash */
 		assert_unreadable(archive, 2, KPACK_ERROR_DECOMPRESSION_FAILED);
 		kp_archive_close(archive);
 		ab_free(&a);
@@ -795,7 +805,7 @@ static void content_is_checked_where_a_hash_is(void **state)
 
 /* --- truncation --------------------------------------------------------------------- */
 
-/* The file is cut at every length; also after it was opened. */
+/* Truncate the file at every length, before and after opening it. */
 static void try_every_length(struct ab *a, size_t entries)
 {
 	struct kpack_archive *whole;
@@ -856,7 +866,7 @@ static void a_cut_archive_is_refused_at_every_length(void **state)
 	ab_free(&a);
 }
 
-/* Every byte of an archive, set to every power of two: no crash, no leak, no hang. */
+/* Set every byte of an archive to every power of two: no crash, no leak, no hang. */
 static void a_changed_byte_does_no_harm(void **state)
 {
 	struct ab a = ab_new_zstd();
@@ -889,9 +899,9 @@ static void a_changed_byte_does_no_harm(void **state)
 	ab_free(&a);
 }
 
-/* --- piece by piece ----------------------------------------------------------------- */
+/* --- streaming ---------------------------------------------------------------------- */
 
-/* Decode in steps; the bytes announced are there and stay. */
+/* Decode in steps; bytes reported ready are correct. */
 static kpack_error_t stream(const struct kpack_archive *a, size_t entry, uint64_t step,
 			    const uint8_t *want, uint64_t size)
 {
@@ -909,7 +919,7 @@ static kpack_error_t stream(const struct kpack_archive *a, size_t entry, uint64_
 			assert_true(ready <= size);
 			assert_memory_equal(buf + before, want + before, ready - before);
 		} while (!err && ready < size);
-		if (!err) { /* once more than needed */
+		if (!err) { /* one step more than needed */
 			err = kp_stream_step(s, step, &ready, &why);
 			assert_int_equal(ready, size);
 		}
@@ -985,7 +995,10 @@ static void streaming_gives_what_reading_gives(void **state)
 	free(data);
 }
 
-/* What the format's other readers decode, with or without our metadata. */
+/*
+ * Entries of several frames, which other readers of the format decode too, with or
+ * without our metadata.
+ */
 static void entries_of_several_frames_stream_too(void **state)
 {
 	uint8_t *data = ab_data(300000, 5);
@@ -1020,7 +1033,9 @@ static void entries_of_several_frames_stream_too(void **state)
 	free(data);
 }
 
-/* A window of 1 GiB costs nothing when the object's own memory is the window. */
+/*
+ * A window of 1 GiB costs nothing, because the object's own memory serves as the window.
+ */
 static void wide_windows_stream_too(void **state)
 {
 	enum { BLOCK = 100000 };
@@ -1032,7 +1047,7 @@ static void wide_windows_stream_too(void **state)
 	ab_put(&frame, "\x28\xb5\x2f\xfd\x80\xa0", 6);
 	ab_put32(&frame, 2 * BLOCK);
 	for (uint32_t last = 0; last < 2; last++) {
-		ab_put32(&frame, BLOCK << 3 | last); /* three bytes: a raw block */
+		ab_put32(&frame, BLOCK << 3 | last); /* a header of 3 bytes */
 		frame.size--;
 		ab_put(&frame, data + last * BLOCK, BLOCK);
 	}
@@ -1135,7 +1150,10 @@ static void assert_same_archive(const struct ab *bytes, size_t entries)
 	kp_archive_close(b);
 }
 
-/* Paths that are the key, begin alike, are no path, come second or under another arch. */
+/*
+ * Paths that equal the key, share its beginning, are invalid, come second, or are under
+ * another arch.
+ */
 #define ENTRIES                                                                          \
 	"'toc': {'p/q': {"                                                               \
 	"'x': {'ordinal': 0, 'original_size': 3, 'metadata': {'path': 'p/q', 'mode': "   \
@@ -1162,7 +1180,7 @@ static void compacted_archives_answer_the_same(void **state)
 		   "{'offset': 67, 'size': 3}]}");
 	assert_same_archive(&a, 9);
 	ab_free(&a);
-	a = ab_new(64); /* arches last: nothing stands behind them */
+	a = ab_new(64); /* the architectures come last: nothing follows them */
 	ab_toc(&a, "{'gfx_arches': ['', 'x']}");
 	assert_same_archive(&a, 0);
 	ab_free(&a);
@@ -1183,7 +1201,7 @@ static void compacted_archives_keep_their_frame_index(void **state)
 	ab_free(&a);
 }
 
-/* Faults quote the table, also what it refused. */
+/* Faults quote the TOC, including names of entries that were refused. */
 static void faults_outlive_compacting(void **state)
 {
 	struct ab a = ab_new(64);

@@ -12,7 +12,10 @@
 
 static struct kpackx_error why;
 
-/* An archive of one chunked entry: STORED, said to be SIZE bytes in chunks of CHUNK. */
+/*
+ * An archive of one chunked entry: the bytes STORED, with SIZE and CHUNK as its metadata
+ * states.
+ */
 static struct kpack_archive *opened(const void *stored, size_t stored_size, size_t size,
 				    uint64_t chunk)
 {
@@ -45,7 +48,7 @@ static void assert_chunks(const struct ab *stored, const uint8_t *data, size_t s
 		fail_msg("%zu in %zu: %s", size, chunk, why.text);
 	assert_int_equal(kp_chunks_count(c), count);
 	assert_int_equal(kp_chunks_size(c), chunk);
-	for (uint64_t k = count; k--;) { /* in any order */
+	for (uint64_t k = count; k--;) { /* in any order: last to first */
 		size_t begin = (size_t)k * chunk,
 		       n = size - begin < chunk ? size - begin : chunk;
 		uint8_t *buf = malloc(n ? n : 1);
@@ -92,7 +95,7 @@ static void chunks_are_read(void **state)
 	free(data);
 }
 
-/* Open, and read all chunks, of which the first failure counts. */
+/* Open and read all chunks; returns the first error. */
 static kpack_error_t try_chunks(const struct kpack_archive *a)
 {
 	struct kp_chunks *c = NULL;
@@ -124,7 +127,7 @@ static void assert_wrong(const void *stored, size_t stored_size, size_t size,
 	kp_archive_close(a);
 }
 
-/* Of chunks that are stored in many bytes not all are read at once. */
+/* Incompressible chunks take many stored bytes, which are not all read at once. */
 static void chunks_that_do_not_compress(void **state)
 {
 	size_t size = (1 << 20) + 5, chunk = 500000;
@@ -174,7 +177,7 @@ static void a_missing_table_is_refused(void **state)
 	free(data);
 }
 
-/* The table's words, one after the other. */
+/* Change the seek table's words one after another. */
 static void a_table_that_lies_is_refused(void **state)
 {
 	uint8_t *data = ab_data(10000, 3);
@@ -185,13 +188,13 @@ static void a_table_that_lies_is_refused(void **state)
 	for (size_t at = rows - 8; at + 4 <= a.size; at += 4) {
 		uint32_t word = kp_le32(a.bytes + at);
 
-		if (at == a.size - 9 + 4) /* the descriptor is one byte */
+		if (at == a.size - 9 + 4) /* the descriptor is a single byte */
 			at -= 3;
 		kp_put_le32(a.bytes + at, word + 1);
 		assert_wrong(a.bytes, a.size, 10000, 4096);
 		kp_put_le32(a.bytes + at, word);
 	}
-	/* sums that are right, rows that are not */
+	/* correct sums, wrong rows */
 	kp_put_le32(a.bytes + rows, kp_le32(a.bytes + rows) - 1);
 	kp_put_le32(a.bytes + rows + 8, kp_le32(a.bytes + rows + 8) + 1);
 	assert_wrong(a.bytes, a.size, 10000, 4096);
@@ -199,7 +202,7 @@ static void a_table_that_lies_is_refused(void **state)
 	free(data);
 }
 
-/* Two frames swapped that are of equal compressed size and say another content size. */
+/* The rows' sums are correct, but the first row covers two frames. */
 static void a_row_must_be_one_frame(void **state)
 {
 	uint8_t *data = ab_data(8192, 3);
@@ -241,7 +244,7 @@ static void corrupt_chunks_fail_alone(void **state)
 			 KPACK_SUCCESS);
 	kp_encoder_free(e);
 	a.bytes[ZSTD_findFrameCompressedSize(a.bytes, a.size) + 500] ^=
-		0x10; /* in the second */
+		0x10; /* in the second chunk */
 	archive = opened(a.bytes, a.size, 16384, 4096);
 	assert_int_equal(kp_chunks_open(archive, 0, &c, &why), KPACK_SUCCESS);
 	for (uint64_t k = 0; k < 4; k++) {

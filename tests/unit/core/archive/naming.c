@@ -16,7 +16,7 @@ static void archives_are_named_and_recognised(void **state)
 {
 	static const struct {
 		const char *name, *group;
-		unsigned volume; /* 0: no archive of the group */
+		unsigned volume; /* 0: not an archive of the group */
 		const char *stem;
 	} names[] = {
 		{"rocm_gfx942.kpack", "rocm", 1, "_gfx942"},

@@ -12,7 +12,10 @@
 static struct kpackx_error why;
 static uint8_t *data;
 
-/* A frame of DATA with a window of 2^LOG bytes; UNKNOWN: its header does not say the size. */
+/*
+ * Append a frame of DATA with a window of 2^LOG bytes; UNKNOWN: its header does not state
+ * the size.
+ */
 static void put_frame(struct ab *stored, size_t size, int log, bool unknown)
 {
 	size_t cap = ZSTD_compressBound(size), n;
@@ -29,7 +32,7 @@ static void put_frame(struct ab *stored, size_t size, int log, bool unknown)
 	free(frame);
 }
 
-/* An archive of one entry that STORED decodes to: DATA, SIZE bytes; freed. */
+/* An archive of one entry of SIZE bytes whose frames are STORED, which is freed. */
 static struct kpack_archive *opened(struct ab *stored, size_t size, const char *hash)
 {
 	struct kpack_archive *archive = NULL;
@@ -59,7 +62,7 @@ static struct kpack_archive *framed(int log)
 	return a;
 }
 
-/* Decode all of A by STEP bytes; how it ended. */
+/* Decode all of A in steps of STEP bytes; returns the first error. */
 static kpack_error_t run(const struct kpack_archive *a, size_t size, size_t step)
 {
 	uint8_t *buf = malloc(step);
@@ -141,7 +144,7 @@ static void windows(void **state)
 	(void)state;
 	assert_int_equal(kp_pass_window(a, 0, &window, &why), KPACK_SUCCESS);
 	assert_int_equal(window, 1 << 20);
-	/* A frame that is its own window. */
+	/* A single-segment frame: its window is its content. */
 	assert_int_equal(kp_pass_window(single, 0, &window, &why), KPACK_SUCCESS);
 	assert_int_equal(window, SIZE);
 
@@ -154,7 +157,7 @@ static void windows(void **state)
 			 KPACK_ERROR_DECOMPRESSION_FAILED);
 	assert_true(kp_pass_too_wide(p));
 	kp_pass_close(p);
-	/* Any limit will do to be open. */
+	/* Opening accepts any limit. */
 	assert_int_equal(kp_pass_open(a, 0, 0, &p, &why), KPACK_SUCCESS);
 	kp_pass_close(p);
 	assert_int_equal(kp_pass_open(a, 0, UINT64_MAX, &p, &why), KPACK_SUCCESS);
@@ -164,7 +167,9 @@ static void windows(void **state)
 	kp_archive_close(single);
 }
 
-/* STORED, said to have SIZE bytes, fails with an error that says TEXT. */
+/*
+ * An entry of SIZE bytes with the frames STORED fails with an error that contains TEXT.
+ */
 static void expect_fault(struct ab *stored, size_t size, const char *hash,
 			 const char *text)
 {

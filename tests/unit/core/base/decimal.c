@@ -46,7 +46,7 @@ static void test_known(void **state)
 	}
 }
 
-/* Reads as VALUE, and with one digit less as another. */
+/* The digits read back as VALUE, and with one digit less as another value. */
 static void check(double value)
 {
 	char digits[KP_DECIMAL_MAX + 1], text[64];

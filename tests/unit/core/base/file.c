@@ -127,7 +127,7 @@ static void a_file_is_read_within_its_run(void **state)
 	assert_memory_equal(buf, "3456", 4);
 	assert_int_equal(kp_source_read(&sub, 1, buf, 4, &why),
 			 KPACK_ERROR_INVALID_FORMAT);
-	/* the run says more than there is: the file became shorter */
+	/* the run extends past the end: the file has become shorter */
 	s = kp_source_fd(fd, 2, 100);
 	assert_int_equal(kp_source_read(&s, 4, buf, 8, &why), KPACK_ERROR_IO_ERROR);
 	assert_non_null(strstr(why.text, "ends at 10"));
@@ -214,7 +214,7 @@ static void publishing_replaces(void **state)
 	assert_int_equal(count_names(dir), 1);
 }
 
-/* A new file appears, one that stands there stays; 0 when all is well. */
+/* A new file is published, an existing one is kept; returns 0 on success. */
 static int write_kept(void)
 {
 	struct kp_outfile out;
@@ -279,7 +279,7 @@ static void names_with_slashes_and_lost_directories_are_refused(void **state)
 	kp_outfile_close(&out);
 }
 
-/* From here on this process lives on a file system without O_TMPFILE. */
+/* From now on this process sees a file system without O_TMPFILE. */
 static void forbid_tmpfile(void)
 {
 	struct sock_filter code[] = {
@@ -299,7 +299,7 @@ static void forbid_tmpfile(void)
 	assert_int_equal(open(dir, O_TMPFILE | O_RDWR, 0600), -1);
 }
 
-/* In a child of its own; 0 when all is well. */
+/* Returns 0 on success; runs in a child process. */
 static int write_without_tmpfile(void)
 {
 	struct kp_outfile out;

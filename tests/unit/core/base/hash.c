@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The hash of contents: xxhsum's values, and pieces that give the hash of the whole. */
+/* The content hash: equals xxhsum's, also when the content is hashed in pieces. */
 #include "core/base/hash.h"
 #include <setjmp.h>
 #include <stdarg.h>

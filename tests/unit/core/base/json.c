@@ -15,7 +15,10 @@
 
 static struct kpackx_error why;
 
-/* S, at most LIMIT bytes, as JSON on the heap; NULL, with why, when it fails. */
+/*
+ * S as JSON of at most LIMIT bytes, on the heap; NULL, with the reason in why, on
+ * failure.
+ */
 static char *printed_within(struct kp_span s, size_t limit)
 {
 	struct kp_mp c = kp_mp_over(s);
@@ -117,7 +120,9 @@ static void floats_keep_their_value(void **state)
 	CHECK("\xcb\xff\xf0\0\0\0\0\0\0", "null");
 }
 
-/* What localedef makes of LC_NUMERIC with the points "," and U+066B, of two bytes. */
+/*
+ * localedef's output for LC_NUMERIC with the decimal points "," and U+066B (two bytes).
+ */
 static const char comma[] =
 	"\x14\x11\x03\x20\x06\0\0\0\x20\0\0\0\x22\0\0\0\x24\0\0\0\x28\0\0\0"
 	"\x2c\0\0\0\x30\0\0\0,\0.\0\3\3\0\0,\0\0\0.\0\0\0ANSI_X3.4-1968";
@@ -150,7 +155,7 @@ static void check_in_locale(const char *bytes, size_t size, const char *shown)
 	rmdir(dir);
 }
 
-/* glibc keeps a locale by its name: each in a process of its own. */
+/* glibc caches locales by name, so each locale gets a process of its own. */
 static void the_locale_has_no_say(void **state)
 {
 	int status;
@@ -190,7 +195,7 @@ static void keys_are_strings_and_there_once(void **state)
 	      "a\x81\xa1"
 	      "b\x01",
 	      "{\"a\":1}");
-	/* the same key in another map is another key */
+	/* the same key in another map is a different key */
 	CHECK("\x82\xa1"
 	      "a\x81\xa1"
 	      "a\x01\xa1"
@@ -215,7 +220,7 @@ static void many_keys_are_distinguished(void **state)
 		bytes[size++] = 0xcd;
 		bytes[size++] = (uint8_t)(i % KEYS >> 8);
 		bytes[size++] = (uint8_t)(i % KEYS);
-		bytes[size++] = i < KEYS; /* 1 the first time, 0 the second */
+		bytes[size++] = i < KEYS; /* first 1, then 0 */
 	}
 	text = printed(bytes, size);
 	assert_non_null(text);
@@ -276,7 +281,7 @@ static void length_is_bounded(void **state)
 	assert_string_equal(why.text, "json: more than 4 bytes");
 }
 
-/* Keys in keys in keys: each level doubles what the text takes. */
+/* Maps as keys of maps: each level doubles the text. */
 static void quotes_within_quotes_are_bounded(void **state)
 {
 	uint8_t bytes[128];
@@ -290,7 +295,9 @@ static void quotes_within_quotes_are_bounded(void **state)
 	assert_int_equal(why.code, KPACK_ERROR_OUT_OF_MEMORY);
 }
 
-/* What is left out because its key was there takes as long to write: it counts too. */
+/*
+ * Pairs that are left out as duplicates take time too, so they count towards the limit.
+ */
 static void work_is_bounded(void **state)
 {
 	enum { PAIRS = 40000 };
@@ -311,7 +318,7 @@ static void work_is_bounded(void **state)
 	free(bytes);
 }
 
-/* --- another's judgement -------------------------------------------------------------- */
+/* --- compared with Python ------------------------------------------------------------- */
 
 enum { VALUES = 3000 };
 

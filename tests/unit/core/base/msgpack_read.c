@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/base/msgpack_read.h"
-#include <msgpack.h> /* msgpack-c, the control */
+#include <msgpack.h> /* msgpack-c, the reference */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -20,7 +20,7 @@
 static const struct {
 	struct kp_span in;
 	enum kp_mp_type type;
-	uint64_t num; /* or the size of the bytes */
+	uint64_t num; /* or the number of bytes */
 } values[] = {
 	{BYTES("\300"), KP_MP_NIL, 0},
 	{BYTES("\302"), KP_MP_BOOL, 0},
@@ -37,7 +37,7 @@ static const struct {
 	{BYTES("\321\200\0"), KP_MP_INT, (uint64_t)-32768},
 	{BYTES("\322\200\0\0\0"), KP_MP_INT, (uint64_t)INT32_MIN},
 	{BYTES("\323\200\0\0\0\0\0\0\0"), KP_MP_INT, (uint64_t)INT64_MIN},
-	/* signed encodings of what is not negative */
+	/* non-negative numbers in signed encodings */
 	{BYTES("\320\177"), KP_MP_UINT, 127},
 	{BYTES("\321\0\7"), KP_MP_UINT, 7},
 	{BYTES("\322\177\377\377\377"), KP_MP_UINT, INT32_MAX},
@@ -91,7 +91,7 @@ static void a_value_cut_anywhere_is_a_fault(void **state)
 	(void)state;
 	for (size_t i = 0; i < COUNT(values); i++) {
 		for (size_t n = 0; n < values[i].in.size; n++) {
-			/* exactly so many bytes, for the sanitizer */
+			/* allocated at the exact size, for the sanitizer */
 			uint8_t *copy = malloc(n ? n : 1);
 			struct kp_mp c = kp_mp_over((struct kp_span){copy, n});
 
@@ -125,10 +125,10 @@ static void floats_are_read(void **state)
 static const struct kp_span hostile[] = {
 	BYTES("\335\377\377\377\377"), /* array */
 	BYTES("\337\377\377\377\377"), /* map */
-	BYTES("\337\200\0\0\0"),       /* twice the count is 2^32 */
+	BYTES("\337\200\0\0\0"),       /* 2^31 pairs: 2^32 values */
 	BYTES("\333\377\377\377\377"), /* str */
 	BYTES("\306\377\377\377\377"), /* bin */
-	BYTES("\311\377\377\377\377"), /* ext: its type byte makes it 2^32 */
+	BYTES("\311\377\377\377\377"), /* the type byte makes it 2^32 */
 	BYTES("\311\377\377\377\377\1"),
 	BYTES("\334\377\377"),
 	BYTES("\336\377\377"),
@@ -141,8 +141,8 @@ static const struct kp_span hostile[] = {
 	BYTES("\237"),
 	BYTES("\217"),
 	BYTES("\277"),
-	BYTES("\222\1"),     /* one short */
-	BYTES("\202\1\2\3"), /* a pair short of its value */
+	BYTES("\222\1"),     /* one value short */
+	BYTES("\202\1\2\3"), /* the second pair has no value */
 	BYTES("\301"),       /* never used */
 	BYTES("\221\301"),
 };
@@ -164,7 +164,7 @@ static void oversized_declarations_are_faults(void **state)
 
 static void heads_that_count_are_refused_before_their_elements(void **state)
 {
-	/* the bytes that follow would do for any smaller count */
+	/* the bytes after the head would satisfy any smaller count */
 	static const uint8_t heads[] = {0xdd, 0xdf, 0xdb, 0xc6, 0xc9};
 	uint8_t bytes[64] = {0};
 
@@ -243,14 +243,14 @@ static void another_type_is_a_fault_and_stays_one(void **state)
 		assert_int_equal(kp_mp_uint(&c, &n), type == KP_MP_UINT);
 		if (type == KP_MP_UINT)
 			continue;
-		assert_int_equal(kp_mp_offset(&c), 0); /* where the wrong value is */
+		assert_int_equal(kp_mp_offset(&c), 0); /* the wrong value's offset */
 		assert_false(kp_mp_skip(&c));
 		assert_false(kp_mp_fault(&c, "second"));
 		assert_string_not_equal(c.fault, "second");
 	}
 }
 
-/* --- against msgpack-c -------------------------------------------------------------- */
+/* --- compared with msgpack-c -------------------------------------------------------- */
 
 static uint32_t seed;
 
@@ -301,7 +301,7 @@ static void pack_random(msgpack_packer *pk, int depth)
 		draw(2) ? msgpack_pack_double(pk, (double)n)
 			: msgpack_pack_float(pk, (float)n);
 		return;
-	case 5: /* not the shortest */
+	case 5: /* not the shortest encoding */
 		draw(2) ? msgpack_pack_fix_int64(pk, (int64_t)n >> draw(64))
 			: msgpack_pack_fix_uint32(pk, (uint32_t)n);
 		return;
@@ -366,7 +366,7 @@ static void assert_same(struct kp_mp *c, const msgpack_object *o)
 		assert_int_equal(v.type, KP_MP_BIN);
 		assert_bytes(&v, o->via.bin.ptr, o->via.bin.size);
 		return;
-	case MSGPACK_OBJECT_EXT: /* ours has the type byte in front */
+	case MSGPACK_OBJECT_EXT: /* our span begins with the type byte */
 		assert_int_equal(v.type, KP_MP_EXT);
 		assert_bytes(&v, o->via.ext.ptr - 1, o->via.ext.size + 1);
 		return;
@@ -417,7 +417,9 @@ static void msgpack_c_reads_the_same(void **state)
 	}
 }
 
-/* Of random bytes msgpack-c and we accept the same, as long as nothing is deep. */
+/*
+ * msgpack-c and we accept the same random bytes, as long as they are not deeply nested.
+ */
 static void msgpack_c_refuses_the_same(void **state)
 {
 	uint8_t bytes[24];
@@ -431,7 +433,7 @@ static void msgpack_c_refuses_the_same(void **state)
 		bool good;
 
 		for (size_t k = 0; k < size; k++)
-			do /* the control allocates what array 32 and map 32 ask for */
+			do /* msgpack-c allocates what array 32 and map 32 claim */
 				bytes[k] = (uint8_t)(draw(3) ? draw(256)
 							     : 0x80 + draw(0x60));
 			while (bytes[k] == 0xdd || bytes[k] == 0xdf);

@@ -11,7 +11,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* A literal with its NULs, without the last one. */
+/* A literal that may contain NULs, without its final NUL. */
 #define BYTES(text)                                                                      \
 	{                                                                                \
 		(const uint8_t *)(text), sizeof(text) - 1                                \
@@ -24,7 +24,7 @@ static const struct {
 } texts[] = {
 	{BYTES(""), "", true},
 	{BYTES("plain text #1 ~"), "plain text #1 ~", true},
-	/* the edges of each length */
+	/* the limits of each length */
 	{BYTES("\302\240"), "\302\240", true},                 /* U+00A0 */
 	{BYTES("\337\277"), "\337\277", true},                 /* U+07FF */
 	{BYTES("\340\240\200"), "\340\240\200", true},         /* U+0800 */
@@ -43,13 +43,13 @@ static const struct {
 	{BYTES("\302\200"), "\\302\\200", false}, /* U+0080 */
 	{BYTES("\302\233m"), "\\302\\233m", false},
 	{BYTES("\302\237"), "\\302\\237", false}, /* U+009F */
-	/* no UTF-8 */
+	/* not UTF-8 */
 	{BYTES("\200"), "\\200", false},
 	{BYTES("\377\376"), "\\377\\376", false},
-	{BYTES("\300\257"), "\\300\\257", false},                   /* '/' too long */
-	{BYTES("\301\277"), "\\301\\277", false},                   /* U+007F too long */
-	{BYTES("\340\237\277"), "\\340\\237\\277", false},          /* U+07FF too long */
-	{BYTES("\360\217\277\277"), "\\360\\217\\277\\277", false}, /* U+FFFF too long */
+	{BYTES("\300\257"), "\\300\\257", false},                   /* '/', overlong */
+	{BYTES("\301\277"), "\\301\\277", false},                   /* U+007F, overlong */
+	{BYTES("\340\237\277"), "\\340\\237\\277", false},          /* U+07FF, overlong */
+	{BYTES("\360\217\277\277"), "\\360\\217\\277\\277", false}, /* U+FFFF, overlong */
 	{BYTES("\355\240\200"), "\\355\\240\\200", false},          /* U+D800 */
 	{BYTES("\355\277\277"), "\\355\\277\\277", false},          /* U+DFFF */
 	{BYTES("\364\220\200\200"), "\\364\\220\\200\\200", false}, /* U+110000 */
@@ -60,7 +60,7 @@ static const struct {
 	{BYTES("\360\237\230"), "\\360\\237\\230", false},
 	{BYTES("\303x"), "\\303x", false},
 	{BYTES("\342\202\303\266"), "\\342\\202\303\266", false},
-	/* valid in a name, but not to be shown as they are */
+	/* valid in a name, but shown escaped */
 	{BYTES("a\\b"), "a\\134b", true},
 	{BYTES("\\012"), "\\134012", true},
 	{BYTES("\330\234"), "\\330\\234", true},            /* U+061C */
@@ -107,7 +107,7 @@ static void terminals_get_octal_instead_of_surprises(void **state)
 	}
 }
 
-/* Every buffer size: never a byte too many, always whole characters. */
+/* With every buffer size, no byte too many is written and no character is split. */
 static void escapes_are_cut_at_a_character(void **state)
 {
 	static const struct kp_span in = BYTES("a\nb\303\266\342\200\250c");
@@ -136,7 +136,10 @@ static void escapes_are_cut_at_a_character(void **state)
 	assert_int_equal(out[0], '#');
 }
 
-/* Printable ASCII but the backslash stays as it is, wherever it stands, up to the room. */
+/*
+ * Printable ASCII except the backslash stays unchanged in every position, up to the
+ * buffer's end.
+ */
 static void plain_text_stays(void **state)
 {
 	char in[] = "ab?cd", out[8], want[8];
@@ -157,8 +160,7 @@ static void plain_text_stays(void **state)
 	}
 }
 
-/* All two-byte strings: escaping always gives text, and only what is no text is changed.
- */
+/* For all two-byte strings, escaping gives valid text, and changes every invalid text. */
 static void escaping_gives_text(void **state)
 {
 	char out[16];

@@ -22,29 +22,29 @@
 #define R_LARCH_RELATIVE 3
 #endif
 
-/* Where the sections of every file here are in memory. */
+/* Addresses of the sections of every file in this test. */
 #define FATBIN UINT64_C(0x3000)
 #define SEGMENT UINT64_C(0x8000)
 #define MARKER UINT64_C(0x9000)
 #define EXTRA UINT64_C(0xa000)
 
-/* Section numbers of build(). */
+/* Section numbers in files from build(). */
 enum { S_FATBIN = 1, S_SEGMENT, S_RELOCS, S_SYMBOLS, S_MARKER, S_EXTRA };
 
 static struct kpackx_error why;
 
-/* The usual sections; those nothing is said about are empty. */
+/* The usual sections; sections that are not set are empty. */
 struct parts {
 	uint16_t type, machine;
 	struct bytes wrappers;
 	bool merged;         /* the wrappers are in .data */
 	bool without_fatbin; /* .hip_fatbin is NOBITS */
-	uint32_t reloc_type; /* SHT_RELA, SHT_REL, SHT_RELR */
+	uint32_t reloc_type; /* SHT_RELA, SHT_REL or SHT_RELR */
 	struct bytes relocs;
 	struct bytes symbols;
 	struct bytes marker;              /* .rocm_kpack_ref */
 	struct bytes extra;               /* more data */
-	uint64_t extra_flags, extra_addr; /* ALLOC and EXTRA if not said */
+	uint64_t extra_flags, extra_addr; /* 0: ALLOC and EXTRA */
 };
 
 static struct elf_file build(const struct parts *p)
@@ -106,7 +106,7 @@ static void assert_refused(struct elf_file *f, kpack_error_t code, const char *t
 	bytes_free(&f->bytes);
 }
 
-/* Build, read, and free P. */
+/* Build and read P, and free it. */
 static struct kp_elf read_parts(struct parts *p)
 {
 	struct elf_file f = build(p);
@@ -135,7 +135,7 @@ static void assert_reloc(const struct kp_elf *elf, size_t i, uint64_t offset,
 	assert_int_equal(elf->wrappers[i].reloc_size, size);
 }
 
-/* One wrapper whose stored pointer is STORED. */
+/* One wrapper whose pointer is stored as STORED. */
 static struct parts one_wrapper(uint16_t machine, uint64_t stored, uint32_t reloc_type)
 {
 	struct parts p = {.type = ET_DYN, .machine = machine, .reloc_type = reloc_type};
@@ -192,14 +192,14 @@ static void relative_relocations_give_the_addend(void **state)
 		struct parts p = one_wrapper(cases[i].machine, cases[i].stored, SHT_RELA);
 		struct kp_elf elf;
 
-		/* others around it, in no order */
+		/* other relocations around it, unsorted */
 		put_rela(&p.relocs, SEGMENT + 24, 0, cases[i].type, 1);
 		put_rela(&p.relocs, SEGMENT + 8, 0, cases[i].type, FATBIN);
 		put_rela(&p.relocs, SEGMENT - 8, 0, cases[i].type, 2);
 		elf = read_parts(&p);
 		assert_wrapper(&elf, 0, KP_POINTER_RELATIVE, FATBIN);
 		assert_int_equal(elf.wrappers[0].fields.pointer, cases[i].stored);
-		/* header, .hip_fatbin, one wrapper, the row before */
+		/* header, .hip_fatbin, one wrapper, the preceding row */
 		assert_reloc(&elf, 0, 64 + 16 + 24 + 24, 24);
 		kp_elf_fini(&elf);
 	}
@@ -234,7 +234,10 @@ static void relr_marks_words_by_address_and_by_bit(void **state)
 	(void)state;
 	for (uint64_t i = 0; i < 30; i++)
 		put_wrapper(&p.wrappers, HIPF, FATBIN + i);
-	/* the word before the segment, then every pointer: words 2, 5, 8 ... after it */
+	/*
+	 * the word before the segment, then every pointer: words 2, 5, 8 ... of the
+	 * segment
+	 */
 	put_number(&p.relocs, SEGMENT - 8, 8);
 	for (unsigned first = 0; first < 126; first += 63) {
 		uint64_t bits = 1;
@@ -262,7 +265,7 @@ static void the_last_bit_of_relr_counts(void **state)
 	struct kp_elf elf;
 
 	(void)state;
-	/* the word 63 words after the first */
+	/* the word that is 63 words after the first one */
 	put_number(&p.relocs, SEGMENT + 8 - UINT64_C(63) * 8, 8);
 	put_number(&p.relocs, UINT64_C(1) << 63 | 1, 8);
 	elf = read_parts(&p);
@@ -318,7 +321,7 @@ static void unknown_machines_and_relocations_are_not_guessed(void **state)
 	elf = read_parts(&p);
 	assert_wrapper(&elf, 0, KP_POINTER_UNRESOLVED, 0);
 	kp_elf_fini(&elf);
-	/* R_X86_64_NONE does nothing */
+	/* R_X86_64_NONE has no effect */
 	p = one_wrapper(EM_X86_64, FATBIN, SHT_RELA);
 	put_rela(&p.relocs, SEGMENT + 8, 0, R_X86_64_NONE, 1);
 	elf = read_parts(&p);
@@ -400,7 +403,7 @@ static void other_words_are_refused(void **state)
 	p.wrappers.data[4] = 2;
 	f = build(&p);
 	assert_refused(&f, KPACK_ERROR_INVALID_FORMAT, "no wrapper at file offset 80");
-	/* a wrapper that is cut */
+	/* a truncated wrapper */
 	p.wrappers.data[4] = 1;
 	p.wrappers.size = 20;
 	f = build(&p);
@@ -555,9 +558,9 @@ static void ours_is_found_among_many_relocations(void **state)
 	kp_elf_fini(&elf);
 }
 
-/* ---- wrappers without a section of their own ---- */
+/* ---- wrappers in other sections ---- */
 
-/* In .data: other words, a wrapper, what looks like one, a wrapper that is relocated. */
+/* In .data: other words, a wrapper, invalid wrappers, and a wrapper that is relocated. */
 static struct parts merged(void)
 {
 	struct parts p = {.type = ET_DYN,
@@ -568,8 +571,8 @@ static struct parts merged(void)
 	put(&p.wrappers, "some other data.", 16);
 	put_wrapper(&p.wrappers, HIPF, FATBIN);
 	put_number(&p.wrappers, HIPF, 4);
-	put_number(&p.wrappers, 2, 4);               /* no such version */
-	put_wrapper(&p.wrappers, HIPF, FATBIN + 16); /* behind the section */
+	put_number(&p.wrappers, 2, 4);               /* unknown version */
+	put_wrapper(&p.wrappers, HIPF, FATBIN + 16); /* past the section's end */
 	put_wrapper(&p.wrappers, HIPF, 0);
 	put_wrapper(&p.wrappers, HIPK, FATBIN);
 	put(&p.wrappers, "end", 3);
@@ -641,7 +644,7 @@ static void wrappers_found_share_no_bytes(void **state)
 	struct kp_elf elf;
 
 	(void)state;
-	/* the third word of the first looks like the first of a second */
+	/* the third word of the first wrapper looks like the start of another */
 	put_number(&p.wrappers, HIPF, 4);
 	put_number(&p.wrappers, 1, 4);
 	put_number(&p.wrappers, FATBIN, 8);
@@ -670,7 +673,7 @@ static void only_data_of_linked_files_is_looked_at(void **state)
 		assert_int_equal(elf.n_wrappers, 0);
 		kp_elf_fini(&elf);
 	}
-	/* a section of their own has them all */
+	/* if wrappers have their own section, other sections are not scanned */
 	p = one_wrapper(EM_X86_64, FATBIN, SHT_RELA);
 	put_wrapper(&p.extra, HIPF, FATBIN);
 	elf = read_parts(&p);
@@ -778,7 +781,7 @@ static void a_flood_of_words_is_stopped(void **state)
 	struct kp_elf elf;
 
 	(void)state;
-	/* the last two have no room for a wrapper */
+	/* the last two magics have no room for a wrapper */
 	for (size_t i = 0; i < KP_WRAPPERS_MAX + 2; i++)
 		put_number(&p.wrappers, UINT64_C(1) << 32 | HIPF, 8);
 	f = build(&p);
@@ -792,7 +795,7 @@ static void a_flood_of_words_is_stopped(void **state)
 	parts_free(&p);
 }
 
-/* ---- files that are no good ---- */
+/* ---- invalid files ---- */
 
 static void other_elfs_are_unsupported(void **state)
 {
@@ -857,7 +860,7 @@ static void a_cut_anywhere_is_noticed(void **state)
 	assert_cuts_are_noticed(merged_file());
 }
 
-/* Every byte of the file wrong in turn: an answer or a refusal, never a crash. */
+/* Invert each byte of the file in turn: reading succeeds or fails, but never crashes. */
 static void assert_wrong_bytes_are_survived(struct elf_file f)
 {
 	struct kp_elf elf;

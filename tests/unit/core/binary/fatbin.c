@@ -14,7 +14,7 @@
 
 static struct kpackx_error why;
 
-/* .hip_fatbin with five bundles at 16-byte alignment; STARTS gets where they begin. */
+/* .hip_fatbin with five bundles aligned to 16 bytes; STARTS gets their offsets. */
 static struct bytes five_bundles(uint64_t starts[N_BUNDLES])
 {
 	static const struct entry entries[] = {
@@ -30,7 +30,7 @@ static struct bytes five_bundles(uint64_t starts[N_BUNDLES])
 	return b;
 }
 
-/* SECTION is where the wrappers are. */
+/* SECTION is the name of the section that holds the wrappers. */
 static struct elf_file build(const struct bytes *fatbin, const struct bytes *wrappers,
 			     const char *section)
 {
@@ -52,7 +52,7 @@ static struct elf_file build(const struct bytes *fatbin, const struct bytes *wra
 	return elf_build(ET_EXEC, EM_X86_64, sections, COUNT(sections));
 }
 
-/* The descriptor is closed before the answer is looked at: nothing more is read. */
+/* Closes the descriptor first, so that later reads of OUT cannot use the file. */
 static kpack_error_t open_bytes(const void *data, size_t size, struct kp_fatbin *out)
 {
 	int fd = bytes_fd(data, size);
@@ -81,7 +81,7 @@ static kpack_error_t open_elf(struct bytes *fatbin, struct bytes *wrappers,
 }
 
 struct indices {
-	size_t container; /* whose */
+	size_t container; /* whose indices to collect */
 	uint32_t value[8];
 	size_t n;
 	int64_t last; /* of all containers */
@@ -130,7 +130,10 @@ static void wrappers_lead_to_containers_in_any_order(void **state)
 	assert_int_equal(fat.containers.count, N_BUNDLES);
 	for (size_t i = 0; i < COUNT(order); i++)
 		assert_int_equal(fat.wrapper_container[i], order[i]);
-	/* the two of one bundle, then those without a wrapper after the three wrappers */
+	/*
+	 * one bundle has two wrappers; bundles without a wrapper are numbered after the
+	 * three wrappers
+	 */
 	INDICES(&fat, 0, 1);
 	INDICES(&fat, 1, 3);
 	INDICES(&fat, 2, 4);
@@ -236,7 +239,7 @@ static void words_that_lead_to_no_container_are_no_wrappers(void **state)
 	INDICES(&fat, 4, 1);
 	kp_fatbin_fini(&fat);
 
-	/* without them the containers count */
+	/* without wrappers, indices count the containers */
 	fatbin = five_bundles(starts);
 	put_wrapper(&wrappers, KP_WRAPPER_HIPF, FATBIN + 1);
 	assert_int_equal(open_in(".data", &fatbin, &wrappers, &fat), KPACK_SUCCESS);
@@ -246,7 +249,7 @@ static void words_that_lead_to_no_container_are_no_wrappers(void **state)
 	kp_fatbin_fini(&fat);
 }
 
-/* What only looked like a wrapper was not converted. */
+/* A word that only looked like a wrapper was not converted. */
 static void converted_is_known_in_spite_of_such_words(void **state)
 {
 	uint64_t starts[N_BUNDLES];

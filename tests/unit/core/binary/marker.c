@@ -14,7 +14,7 @@
 		(const uint8_t *)(text), sizeof(text) - 1                                \
 	}
 
-/* MessagePack in readable pieces. */
+/* MessagePack as readable pieces. */
 #define PATHS "\262kpack_search_paths"
 #define NAME "\253kernel_name"
 #define TWO_PATHS "\222\243a/b\241c"
@@ -39,7 +39,7 @@ static void wrappers_have_a_magic_and_version_1(void **state)
 	assert_true(kp_wrapper_decode(bytes, &w));
 	assert_int_equal(w.magic, KP_WRAPPER_HIPK);
 
-	memcpy(bytes, "HIPF", 4); /* the number, not its bytes, spells HIPF */
+	memcpy(bytes, "HIPF", 4); /* the magic is a number, not these bytes */
 	assert_false(kp_wrapper_decode(bytes, &w));
 	memset(bytes, 0, 4);
 	assert_false(kp_wrapper_decode(bytes, &w));
@@ -62,27 +62,27 @@ static void wrappers_of_another_version_are_refused(void **state)
 	assert_true(kp_wrapper_decode(bytes, &w));
 }
 
-/* Markers that mean name "lib/x.so" and paths "a/b", "c"; SIZE 0: all bytes. */
+/* Markers with name "lib/x.so" and paths "a/b", "c"; SIZE 0: the marker is all of IN. */
 static const struct {
 	struct kp_span in;
 	size_t size;
 } good[] = {
 	{BYTES("\202" PATHS TWO_PATHS NAME LIB), 0},
 	{BYTES("\202" NAME LIB PATHS TWO_PATHS), 0},
-	/* longer encodings of the same */
+	/* the same in longer encodings */
 	{BYTES("\336\0\2" PATHS "\334\0\2\331\3a/b\332\0\1c" NAME
 	       "\333\0\0\0\10lib/x.so"),
 	 0},
 	{BYTES("\337\0\0\0\2" NAME LIB PATHS "\335\0\0\0\2\243a/b\241c"), 0},
-	/* what follows is not looked at */
+	/* bytes after the map are ignored */
 	{BYTES("\202" PATHS TWO_PATHS NAME LIB "\301\377\0"),
 	 sizeof("\202" PATHS TWO_PATHS NAME LIB) - 1},
-	/* other keys, and keys that are no strings */
+	/* unknown keys, and keys that are not strings */
 	{BYTES("\204\241x\222\300\201\1\2" NAME LIB "\7\303" PATHS TWO_PATHS), 0},
 	{BYTES("\204" NAME LIB "\222\1\2\3" PATHS TWO_PATHS "\304\13kernel_name\1"), 0},
-	/* the first of equal keys counts, whatever the others are */
+	/* the first of equal keys counts, whatever the later ones are */
 	{BYTES("\204" PATHS TWO_PATHS NAME LIB NAME "\245other" PATHS "\300"), 0},
-	/* members that are no strings */
+	/* members that are not strings */
 	{BYTES("\202" PATHS "\226\300\243a/b\1\221\241z\241c\304\1d" NAME LIB), 0},
 };
 
@@ -152,7 +152,9 @@ static void markers_without_their_fields_are_invalid(void **state)
 	}
 }
 
-/* Each marker cut at each byte, on the heap so that a sanitizer sees one byte too many.
+/*
+ * Each marker cut at each byte; on the heap, so that a sanitizer detects reads past the
+ * end.
  */
 static void markers_cut_short_are_no_messagepack(void **state)
 {
@@ -203,7 +205,7 @@ static void counts_are_not_believed(void **state)
 			 KPACK_ERROR_MSGPACK_PARSE_FAILED);
 }
 
-/* A marker whose path fills SIZE bytes exactly. */
+/* A marker whose path makes it exactly SIZE bytes long. */
 static struct kp_span big_marker(uint8_t *buffer, size_t size)
 {
 	static const char front[] = "\202" NAME LIB PATHS "\221\333";

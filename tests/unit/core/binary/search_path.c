@@ -17,8 +17,8 @@
 /* ---- targets ---- */
 
 struct seen {
-	char text[512]; /* targets, a space behind each */
-	size_t stop_at; /* stop at that many; 0: never */
+	char text[512]; /* targets, each followed by a space */
+	size_t stop_at; /* stop after this many; 0: never */
 	size_t n;
 };
 
@@ -65,14 +65,14 @@ static void targets_are_the_subsets_of_the_features(void **state)
 		{"a:x:y:z", "a:x:y:z a:x:y a:x:z a:x a:y:z a:y a:z a "},
 		{"a::x:", "a:x a "},
 		{"a:::", "a "},
-		/* what follows the fourth is left out */
+		/* features after the fourth are ignored */
 		{"a:1:2:3:4:5", "a:1:2:3:4 a:1:2:3 a:1:2:4 a:1:2 a:1:3:4 a:1:3 a:1:4 a:1 "
 				"a:2:3:4 a:2:3 a:2:4 a:2 a:3:4 a:3 a:4 a "},
 		{"", ""},
 		{TRIPLE, ""},
 		{":xnack+", ""},
 		{TRIPLE ":xnack+", ""},
-		/* only in front, only once */
+		/* only at the beginning, and only once */
 		{"x" TRIPLE "a", "x" TRIPLE "a "},
 		{TRIPLE TRIPLE "a", TRIPLE "a "},
 	};
@@ -118,7 +118,8 @@ static void long_archs_have_no_targets(void **state)
 
 /* ---- paths ---- */
 
-/* A tree, in which the tests stand:
+/*
+ * The directory tree in which the tests run:
  *   real/deep/lib/        link -> real/deep/lib      real/deep/.kpack/a.kpack
  *   .kpack/a.kpack        loop -> loop               file
  */
@@ -174,7 +175,7 @@ static char *resolve(const char *pattern, const char *arch, const char *binary)
 	return path;
 }
 
-/* WANT begins in the tree unless it is absolute or RELATIVE. */
+/* WANT is below the tree if BELOW is set, else it is the exact path. */
 static void check(const char *pattern, const char *binary, const char *want, bool below)
 {
 	char full[KP_NAME_MAX];
@@ -195,7 +196,7 @@ static void paths_start_at_the_binarys_directory(void **state)
 	check("../.kpack/a.kpack", "./real//x.so", ".kpack/a.kpack", true);
 	check("./.kpack/./a.kpack", "real/../x.so", ".kpack/a.kpack", true);
 	check("a.kpack", "real/deep/.kpack/x.so", "real/deep/.kpack/a.kpack", true);
-	/* the name of the binary does not matter */
+	/* the binary's file name does not matter */
 	check("../.kpack/a.kpack", "real/", ".kpack/a.kpack", true);
 	check(".kpack/a.kpack", "", ".kpack/a.kpack", true);
 	check("", "real/x.so", "real", true);
@@ -205,7 +206,7 @@ static void a_linked_directory_leads_beside_its_target(void **state)
 {
 	(void)state;
 	check("../.kpack/a.kpack", "link/x.so", "real/deep/.kpack/a.kpack", true);
-	/* also to a file that is not there */
+	/* also for a file that does not exist */
 	check("../.kpack/b.kpack", "link/x.so", "real/deep/.kpack/b.kpack", true);
 	check("../none/b.kpack", "link/x.so", "real/deep/none/b.kpack", true);
 	check("../../../.kpack/b.kpack", "link/x.so", ".kpack/b.kpack", true);
@@ -219,10 +220,10 @@ static void what_is_missing_is_resolved_by_its_spelling(void **state)
 	check("none/./c//d/../../e", "real/x.so", "real/none/e", true);
 	check("none/..", "real/x.so", "real", true);
 	check("none/../..", "real/x.so", "", true);
-	/* once something is missing, links behind it are not followed */
+	/* after a missing component, later links are not followed */
 	check("none/../link/a", "x.so", "link/a", false);
 	check("../none/../link/../a", "real/x.so", "a", true);
-	/* a file is no directory, a loop leads nowhere */
+	/* a file is not a directory, a loop cannot be resolved */
 	check("../file/../a", "real/x.so", "a", true);
 	check("../loop/../a", "real/x.so", "a", true);
 	check("../loop", "real/x.so", "loop", true);
@@ -238,12 +239,12 @@ static void a_linked_archive_keeps_its_name(void **state)
 	      true);
 	check("../.kpack/broken.kpack", "link/x.so", "real/deep/.kpack/broken.kpack",
 	      true);
-	/* what is no name is followed to the end */
+	/* a path that does not end in a name is resolved completely */
 	check("../../link/.", "real/deep/x.so", "real/deep/lib", true);
 	check("../../link/", "real/deep/x.so", "real/deep/lib", true);
 }
 
-/* One memo, many directories: what is asked for last has nothing of what came before. */
+/* One memo for many directories: earlier results do not affect later ones. */
 static void directories_are_remembered_by_their_spelling(void **state)
 {
 	static const struct {
@@ -274,7 +275,7 @@ static void directories_are_remembered_by_their_spelling(void **state)
 	kp_search_memo_fini(&memo);
 }
 
-/* As when a file goes between two looks: the kernel gets there, no name leads there. */
+/* A directory removed after it was opened: the kernel reaches it, but no name does. */
 static void what_has_no_name_any_more_costs_one_component(void **state)
 {
 	char binary[64], want[64];

@@ -148,7 +148,7 @@ static void what_cannot_be_is_not_plausible(void **state)
 	assert_false(kp_zstd_plausible(UINT32_MAX, UINT64_MAX));
 }
 
-/* The best that zstd does is plausible. */
+/* zstd's best compression ratio is plausible. */
 static void zeros_are_plausible(void **state)
 {
 	enum { SIZE = 32 << 20 };
@@ -163,9 +163,9 @@ static void zeros_are_plausible(void **state)
 	free(zeros);
 }
 
-/* --- what does not become smaller -------------------------------------------------------- */
+/* --- incompressible data ----------------------------------------------------------------- */
 
-/* Bytes that nothing compresses, made the same every time. */
+/* Incompressible bytes, the same every time. */
 static uint8_t *noise(size_t size)
 {
 	uint8_t *data = malloc(size + 8);
@@ -181,13 +181,15 @@ static uint8_t *noise(size_t size)
 	return data;
 }
 
-/* Sizes at which the frame's header or its number of blocks changes. */
+/* Sizes at which the frame header or the number of blocks changes. */
 static const size_t raw_sizes[] = {0,      1,      63,     64,     255,    256,
 				   257,    65535,  65791,  65792,  131071, 131072,
 				   131073, 262144, 262145, 1000000};
 enum { RAW_MAX = 1000000 };
 
-/* Bytes before the first block, by the bits of the descriptor. */
+/*
+ * The size of the header before the first block, from the bits of the frame's descriptor.
+ */
 static size_t frame_head(const uint8_t *frame)
 {
 	static const size_t fields[] = {0, 2, 4, 8};
@@ -197,7 +199,7 @@ static size_t frame_head(const uint8_t *frame)
 	return 5 + !single + (field || !single ? field : 1);
 }
 
-/* The frame's blocks hold the bytes as they are. */
+/* Check that the frame consists of raw blocks with these bytes. */
 static void assert_raw(const uint8_t *data, size_t size, struct kp_span frame)
 {
 	size_t at = frame_head(frame.data), done = 0;
@@ -242,13 +244,13 @@ static void frames_of_bytes_as_they_are_are_read(void **state)
 		uint64_t stated;
 
 		assert_raw(data, raw_sizes[i], stored);
-		assert_true(out.bytes[4] & 4); /* has a checksum */
+		assert_true(out.bytes[4] & 4); /* it has a checksum */
 		assert_true(kp_zstd_content_size(stored, &stated));
 		assert_int_equal(stated, raw_sizes[i]);
 		assert_int_equal(kp_zstd_decode(stored, back, raw_sizes[i], &why),
 				 KPACK_SUCCESS);
 		assert_memory_equal(back, data, raw_sizes[i]);
-		/* and the checksum is one */
+		/* and the checksum is verified */
 		out.bytes[out.size - 1] ^= 1;
 		assert_int_equal(kp_zstd_decode(stored, back, raw_sizes[i], &why),
 				 KPACK_ERROR_DECOMPRESSION_FAILED);
@@ -258,7 +260,7 @@ static void frames_of_bytes_as_they_are_are_read(void **state)
 	free(data);
 }
 
-/* A decoder that holds little is enough, however large the frame is. */
+/* A decoder with a small window can read a stored frame of any size. */
 static void stored_frames_have_a_small_window(void **state)
 {
 	uint8_t *data = noise(RAW_MAX), piece[1000];
@@ -314,7 +316,7 @@ static void zstds_tool_reads_what_is_stored(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < RAW_MAX; i += 5000)
-		memset(data + i, 0, 50); /* 1/100 */
+		memset(data + i, 0, 50); /* 1 % zeros */
 	for (size_t i = 0; i < COUNT(raw_sizes); i++) {
 		struct ab out = raw_frame(data, raw_sizes[i]);
 
@@ -332,7 +334,7 @@ static void zstds_tool_reads_what_is_stored(void **state)
 	free(data);
 }
 
-/* A part that compresses well is worth it only when it is more than 1/64 of all. */
+/* A compressible part is compressed only if that saves more than 1/64 of the whole. */
 static void only_what_pays_is_compressed(void **state)
 {
 	enum { SIZE = 640000 };
@@ -471,7 +473,7 @@ static void the_encoders_table_is_the_builders(void **state)
 static void wrong_seek_tables_are_refused(void **state)
 {
 	static const struct {
-		int at; /* from the end */
+		int at; /* offset from the end */
 		uint32_t value;
 	} lies[] = {
 		{9, 0},
@@ -504,7 +506,7 @@ static void wrong_seek_tables_are_refused(void **state)
 		free(copy);
 	}
 	for (unsigned bit = 2; bit < 8;
-	     bit++) { /* reserved, and checksums that are not there */
+	     bit++) { /* reserved bits, and the checksum flag without checksums */
 		struct kp_seek_row *rows;
 		uint32_t n;
 
