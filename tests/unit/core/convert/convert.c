@@ -11,12 +11,12 @@
 #define FATBIN ".hip_fatbin"
 #define TABLE ".rocm_kpack_phdr"
 #define N_WRAPPERS 3
-#define SECOND 128 /* where the second bundle begins */
+#define SECOND 128 /* offset of the second bundle */
 #define WA (SHF_ALLOC | SHF_WRITE)
 
 static struct kpackx_error why;
 static const uint8_t marker[] = "a marker, and it is as long as this";
-/* Where the wrappers are. */
+/* The section that holds the wrappers. */
 static const char *wrappers = ".hipFatBinSegment";
 
 static const uint8_t layout[] = "a layout that nobody reads";
@@ -30,20 +30,20 @@ static struct kp_span span(const void *data, size_t size)
 
 /* ---- hosts ---- */
 
-/* How wrappers point. */
+/* How wrappers point to their containers. */
 enum how { RELATIVE, RELATIVE_STORED, SYMBOL, RELR, REL, REL_SYMBOL, IN_PLACE };
 
-/* Where .hip_fatbin is. */
+/* Where .hip_fatbin is placed. */
 enum where {
-	AMID,       /* between others of the first segment */
+	AMID,       /* between other sections of the first segment */
 	LAST,       /* of the first segment */
 	FIRST,      /* of a segment */
-	ALONE,      /* in a segment */
-	BEFORE_BSS, /* in a writable segment */
-	IN_RELRO,   /* amid what becomes read-only */
+	ALONE,      /* in a segment of its own */
+	BEFORE_BSS, /* in a writable segment, before .bss */
+	IN_RELRO,   /* among sections that become read-only */
 };
 
-/* Where the program headers go. */
+/* Where conversion puts the program headers. */
 enum form { IN_PLACE_TABLE, BEHIND, HEAD, SPARSE, IN_HOLE };
 
 struct shape {
@@ -51,19 +51,19 @@ struct shape {
 	enum where where;
 	enum how how;
 	enum form form;
-	uint64_t align; /* of .hip_fatbin; 0: 8 */
-	size_t code;    /* bytes of it; 0: some */
+	uint64_t align; /* alignment of .hip_fatbin; 0: 8 */
+	size_t code;    /* size of the device code; 0: some */
 	uint64_t base, page;
 	uint16_t machine; /* 0: x86-64 */
 	bool fixed, interp, own, tls, new_pages;
-	bool first_unmapped; /* a section in front of all that is not mapped */
+	bool first_unmapped; /* an unmapped section comes before all others */
 	const char *tail;
 	size_t spare;
 };
 
 static char code[1 << 23];
 
-/* Two bundles of CODE bytes together. */
+/* Two bundles of CODE, SIZE bytes together. */
 static struct bytes make_code(size_t size)
 {
 	struct entry e = {"hipv4-amdgcn-amd-amdhsa--gfx90a", NULL};
@@ -165,7 +165,7 @@ static void add_relocs(struct link *l, enum how how)
 						  .entsize = 8});
 }
 
-/* Symbols are written by add_symbols_of(). */
+/* write_symbols() writes the symbols. */
 #define N_SYMBOLS 6
 
 static void add_symbols(struct link *l, const char *name, const char *names,
@@ -249,7 +249,7 @@ static void add_writable(struct link *l, const struct shape *s)
 	add_nobits(l, ".bss", WA, g, 5000, 32);
 }
 
-/* .shstrtab follows them. */
+/* link_build() adds .shstrtab after these sections. */
 static void add_unmapped(struct link *l)
 {
 	add(l, ".comment", SHF_MERGE | SHF_STRINGS, LINK_UNMAPPED, 33, 1);
@@ -285,7 +285,7 @@ static void add_headers(struct link *l, const struct shape *s)
 			(struct link_header){PT_GNU_STACK, PF_R | PF_W, 0, 0, 0, false});
 }
 
-/* The last two are no section's. */
+/* The last two symbols belong to no section. */
 static void write_symbols(struct link *l, const char *name)
 {
 	Elf64_Sym symbols[N_SYMBOLS] = {{0}};
@@ -329,7 +329,7 @@ static struct link make_host(const struct shape *s)
 
 /* ---- pointers ---- */
 
-/* Where wrapper I leads in the section. */
+/* The offset in the section that wrapper I points to. */
 static uint64_t target_of(size_t i)
 {
 	return i == 1 ? SECOND : 0;
@@ -342,7 +342,7 @@ static uint32_t reloc_type(const struct link *l, bool symbol)
 	return symbol ? R_X86_64_64 : R_X86_64_RELATIVE;
 }
 
-/* Row I of the relocations: its word, and what it is for. */
+/* Write row I of the relocations: the word VADDR and its value. */
 static void write_reloc(struct link *l, const char *name, size_t i, uint64_t vaddr,
 			bool symbol, uint64_t addend)
 {
@@ -371,11 +371,11 @@ static void write_relr(struct link *l, uint64_t first)
 	uint64_t at = link_addr(l, ".relr.dyn");
 
 	link_write64(l, at, first);
-	/* the words 24 and 48 bytes behind it */
+	/* the words 24 and 48 bytes after the first one */
 	link_write64(l, at + 8, 1 | 1 << 3 | 1 << 6);
 }
 
-/* Make wrapper I, at VADDR, lead to TARGET. */
+/* Make wrapper I, at VADDR, point to TARGET. */
 static void point(struct link *l, enum how how, size_t i, uint64_t vaddr, uint64_t target,
 		  uint32_t magic)
 {
@@ -400,7 +400,7 @@ static void point_all(struct link *l, enum how how)
 		      link_addr(l, FATBIN) + target_of(i), KP_WRAPPER_HIPF);
 }
 
-/* A relocation that is none of ours, and data that only looks like a wrapper. */
+/* A relocation that is not for a wrapper, and data that only looks like a wrapper. */
 static void write_others(struct link *l, enum how how)
 {
 	uint64_t data = link_addr(l, ".data");
@@ -441,7 +441,7 @@ static struct file read_file(int fd)
 	assert_true(end >= 0);
 	if (!end)
 		return f;
-	/* a sparse file is as large as it says, but not in memory */
+	/* mapped, because a sparse file is large but takes little memory */
 	f.data = mmap(NULL, f.size, PROT_READ, MAP_SHARED, fd, 0);
 	assert_true(f.data != MAP_FAILED);
 	memcpy(&f.h, f.data, sizeof(f.h));
@@ -480,7 +480,7 @@ static struct kp_outfile open_out(void)
 	return out;
 }
 
-/* What was written to OUT, which is closed. */
+/* Take over what was written to OUT, and close OUT. */
 static struct file take(struct kp_outfile *out)
 {
 	int fd = dup(out->fd);
@@ -520,7 +520,7 @@ static const Elf64_Phdr *header(const struct file *f, uint32_t type)
 	return NULL;
 }
 
-/* The PT_LOAD that has VADDR, or NULL. */
+/* The PT_LOAD that contains VADDR, or NULL. */
 static const Elf64_Phdr *load_of(const struct file *f, uint64_t vaddr)
 {
 	for (size_t i = 0; i < f->h.e_phnum; i++)
@@ -544,7 +544,7 @@ static size_t count_loads(const struct file *f)
 typedef kpack_error_t call_fn(const struct file *f, const struct kp_fatbin *fat,
 			      struct kp_outfile *out, void *arg);
 
-/* Open F and call FN for it: its error, or that of opening. */
+/* Open F and call FN on it; returns FN's error or the error of opening. */
 static kpack_error_t call(const struct file *f, call_fn *fn, void *arg,
 			  struct file *result)
 {
@@ -640,14 +640,14 @@ static struct file must_restore(const struct file *f, size_t size)
 	return out;
 }
 
-/* ---- what holds for all converted files ---- */
+/* ---- properties of all converted files ---- */
 
 static bool is_power_of_two(uint64_t n)
 {
 	return n && !(n & (n - 1));
 }
 
-/* No byte of the file is in two segments. */
+/* No byte of the file belongs to two segments. */
 static void check_disjoint(const struct file *f, size_t i)
 {
 	const Elf64_Phdr *h = &f->p[i];
@@ -706,7 +706,7 @@ static void check_sections(const struct file *f)
 	}
 }
 
-/* No two sections with bytes share any, nor with the tables. */
+/* Sections with bytes share no bytes with each other or with the header tables. */
 static void check_overlaps(const struct file *f)
 {
 	for (size_t i = 1; i < f->h.e_shnum; i++) {
@@ -745,7 +745,7 @@ static void check_table(const struct file *f)
 	assert_true(own->p_vaddr + size <= load->p_vaddr + load->p_filesz);
 }
 
-/* Where Linux before 5.18 looks for the program headers of a program. */
+/* Linux before 5.18 looks for a program's program headers here. */
 static void check_at_phdr(const struct file *f)
 {
 	const Elf64_Phdr *first = header(f, PT_LOAD), *own = header(f, PT_PHDR);
@@ -755,7 +755,7 @@ static void check_at_phdr(const struct file *f)
 				 own->p_vaddr);
 }
 
-/* ---- memory ---- */
+/* ---- loading into memory ---- */
 
 struct memory {
 	uint64_t base, size;
@@ -812,9 +812,10 @@ static void clear_memory(struct memory *m, uint64_t from, uint64_t to)
 }
 
 /*
- * One segment over what was there before.  ld.so clears what a segment has no bytes for
- * whatever its flags, the kernel only where it is writable; where a segment without
- * bytes begins inside a page, ld.so maps that page of the file, the kernel an empty one.
+ * Map one segment over what is there already. ld.so clears the bytes after a segment's
+ * file data whatever its flags are; the kernel clears them only if the segment is
+ * writable.  If a segment without file data begins inside a page, ld.so maps that page of
+ * the file, the kernel maps an empty page.
  */
 static void map_segment(struct memory *m, const struct file *f, const Elf64_Phdr *h,
 			uint64_t page, bool kernel)
@@ -848,7 +849,7 @@ static bool is_in_memory(const Elf64_Shdr *s)
 	       !(s->sh_type == SHT_NOBITS && s->sh_flags & SHF_TLS);
 }
 
-/* Section I of F is in memory what it is in the file. */
+/* Section I of F has the same bytes in memory as in the file. */
 static void check_section_in(const struct memory *m, const struct file *f, size_t i)
 {
 	const Elf64_Shdr *s = &f->s[i];
@@ -882,9 +883,11 @@ static void check_loading(const struct file *f)
 	}
 }
 
-/* ---- what became of the fat file ---- */
+/* ---- the converted file compared with the fat file ---- */
 
-/* L as its sections must be now: wrappers lead to the marker. */
+/*
+ * Change L's wrappers to what the converted file must have: pointers to the marker at TO.
+ */
 static void expect(struct link *l, enum how how, uint64_t to)
 {
 	for (size_t i = 0; i < N_WRAPPERS; i++)
@@ -931,7 +934,7 @@ static void check_section_header(const struct file *a, const Elf64_Shdr *s,
 		assert_int_equal(s->sh_info, t->sh_info);
 }
 
-/* Section I of A in B, where .hip_fatbin may be empty. */
+/* Check section I of A against B, where .hip_fatbin may be empty. */
 static void check_section(const struct file *a, size_t i, const struct file *b)
 {
 	const Elf64_Shdr *s = &a->s[i], *t = section(b, section_name(a, i));
@@ -975,7 +978,7 @@ static void check_other_headers(const struct file *a, const struct file *b)
 	}
 }
 
-/* What is in front of the other is where it was, with the same permissions. */
+/* Every section of A that is mapped has the same permissions in B. */
 static void check_permissions(const struct file *a, const struct file *b)
 {
 	for (size_t i = 1; i < a->h.e_shnum; i++)
@@ -999,7 +1002,7 @@ static void check_gone(const struct file *f)
 	const uint8_t *p = f->data;
 	const uint8_t *end = p + f->size - 16;
 
-	/* the sparse part has nothing */
+	/* the sparse part has no bytes to compare */
 	for (; p < end; p += 1)
 		if (*p == (uint8_t)code[200] && memcmp(p, code + 200, 16) == 0)
 			fail_msg("device code is left");
@@ -1015,7 +1018,7 @@ static void check_marker(const struct file *f, struct kp_span want)
 	assert_int_equal(s->sh_size, want.size);
 	assert_memory_equal(f->data + s->sh_offset, want.data, want.size);
 	assert_int_equal(h->p_flags, PF_R);
-	/* with the table at most */
+	/* only the table may share the marker's segment */
 	for (size_t i = 1; i < f->h.e_shnum; i++)
 		if (is_in_memory(&f->s[i]) && strcmp(section_name(f, i), TABLE) != 0 &&
 		    &f->s[i] != s)
@@ -1023,7 +1026,7 @@ static void check_marker(const struct file *f, struct kp_span want)
 				    f->s[i].sh_addr >= h->p_vaddr + h->p_memsz);
 }
 
-/* The library reads it as it must. */
+/* The library finds the marker, layout and wrappers in F. */
 static void check_found(const struct file *f, struct kp_span want, bool keep)
 {
 	const Elf64_Shdr *m = section(f, KP_MARKER_SECTION);
@@ -1056,7 +1059,7 @@ static void check_form(const struct file *f)
 	check_loading(f);
 }
 
-/* OUT is what L must become, whose wrappers point as HOW says. */
+/* Check that OUT is L converted; L's wrappers point as HOW says. */
 static void check_converted(struct link *l, enum how how, const struct file *out,
 			    struct kp_span want, bool keep)
 {
@@ -1080,7 +1083,7 @@ static void check_converted(struct link *l, enum how how, const struct file *out
 	point_all(l, how);
 }
 
-/* ---- layouts ---- */
+/* ---- file layouts ---- */
 
 static const struct shape shapes[] = {
 	{"library", .form = BEHIND},
@@ -1189,7 +1192,10 @@ static const struct shape shapes[] = {
 	 .page = 0x10000},
 };
 
-/* Layouts that do not come back bit for bit, as what they lose is not told anywhere. */
+/*
+ * Layouts that are not restored bit for bit, because nothing records the information they
+ * lose.
+ */
 static const struct shape lossy[] = {
 	{"fixed, page of 64 KiB", .how = IN_PLACE, .form = HEAD, .align = 4096,
 	 .code = 9000, .base = 0x400000, .page = 0x10000, .fixed = true, .interp = true,
@@ -1203,7 +1209,7 @@ static const struct shape lossy[] = {
 	 .own = true},
 };
 
-/* It has a segment of its own, with as much space in front. */
+/* The table has a segment of its own, after as much free space as it needs. */
 static void check_table_segment(const struct file *f)
 {
 	const Elf64_Shdr *t = section(f, TABLE);
@@ -1216,9 +1222,9 @@ static void check_table_segment(const struct file *f)
 	assert_int_equal(load->p_filesz, t->sh_addr - load->p_vaddr + size);
 	assert_int_equal(load->p_memsz, load->p_filesz);
 	assert_int_equal(load->p_flags, PF_R);
-	/* strip puts it there, which must be aligned */
+	/* strip moves the table to the segment's start, which must be aligned */
 	assert_int_equal(load->p_offset % 8, 0);
-	/* no page of the file is the last one of the data too */
+	/* the marker's page in the file is not shared with the data */
 	assert_true(section(f, KP_MARKER_SECTION)->sh_offset % 4096 < 8);
 }
 
@@ -1263,7 +1269,7 @@ static void assert_same(const struct file *a, const struct file *b)
 	assert_int_equal(a->size, b->size);
 }
 
-/* The same with other markers, which is restored to the same in the end. */
+/* Set other markers in turn; the last one restores the file that the first one gave. */
 static struct file check_sets(struct link *l, enum how how, const struct file *f,
 			      bool keep)
 {
@@ -1285,7 +1291,7 @@ static struct file check_sets(struct link *l, enum how how, const struct file *f
 	return last;
 }
 
-/* Nothing is to be done. */
+/* Normalising changes nothing. */
 static void check_normal(const struct file *f)
 {
 	struct file none;
@@ -1297,7 +1303,7 @@ static void check_normal(const struct file *f)
 	file_free(&none);
 }
 
-/* Restored, A and B are the same file. */
+/* A and B restore to the same file, which is returned. */
 static struct file check_restored(const struct link *l, const struct file *a,
 				  const struct file *b)
 {
@@ -1367,13 +1373,13 @@ static void wrappers_are_found_without_their_section(void **state)
 	wrappers = ".hipFatBinSegment";
 }
 
-/* ---- where .hip_fatbin was ---- */
+/* ---- the addresses of .hip_fatbin after conversion ---- */
 
-/* What its addresses have now. */
+/* What occupies the addresses of .hip_fatbin. */
 enum gap {
 	OWN,    /* a segment without bytes */
-	AT_END, /* the end of a segment that has bytes in front */
-	ZEROS,  /* bytes: its neighbours share a page */
+	AT_END, /* the end of a segment that begins with bytes */
+	ZEROS,  /* bytes of 0, because its neighbours share a page */
 };
 
 static void check_gap(const struct shape *s, enum gap gap, size_t more)
@@ -1408,7 +1414,7 @@ static void the_gap_depends_on_pages(void **state)
 	static const struct {
 		struct shape shape;
 		enum gap gap;
-		size_t more; /* PT_LOADs, beside those for marker and table */
+		size_t more; /* PT_LOADs besides those for marker and table */
 	} cases[] = {
 		{{"between", .align = 8}, ZEROS, 0},
 		{{"from a page on", .align = 4096}, OWN, 2},
@@ -1444,7 +1450,7 @@ static void the_gap_depends_on_pages(void **state)
 		check_gap(&cases[i].shape, cases[i].gap, cases[i].more);
 }
 
-/* A library whose segment of .hip_fatbin is executable too, code being behind it. */
+/* A library whose segment with .hip_fatbin is executable because code follows in it. */
 static void what_has_no_code_is_no_longer_executable(void **state)
 {
 	static const struct shape s = {"", .where = FIRST, .align = 4096, .code = 9000};
@@ -1478,7 +1484,7 @@ static void thousands_of_sections_are_fine(void **state)
 	struct link l = make_host(&s), many = l;
 
 	(void)state;
-	many.n_sections--; /* the names come with link_build */
+	many.n_sections--; /* link_build adds the section of names */
 	many.file = (struct bytes){0};
 	for (size_t i = 0; i < COUNT(names); i++) {
 		snprintf(names[i], sizeof(names[i]), ".s%04u", (unsigned)i);
@@ -1493,7 +1499,7 @@ static void thousands_of_sections_are_fine(void **state)
 	link_free(&many);
 }
 
-/* A symbol of a section that goes is absolute then. */
+/* A symbol of a dropped section becomes absolute. */
 static void symbols_of_dropped_sections_are_absolute(void **state)
 {
 	struct link l = make(&shapes[0]);
@@ -1542,14 +1548,16 @@ static void without_a_layout_there_is_no_section_for_it(void **state)
 	link_free(&l);
 }
 
-/* ---- making program headers right again ---- */
+/* ---- normalising program headers ---- */
 
 static void shift64(uint8_t *p, uint64_t by)
 {
 	kp_put_le64(p, kp_le64(p) - by);
 }
 
-/* The hole in front of the block closed, as strip does it: addresses stay. */
+/*
+ * Close the hole in front of the marker's block as strip does; addresses do not change.
+ */
 static struct file close_hole(const struct file *f)
 {
 	const Elf64_Phdr *block = load_of(f, section(f, KP_MARKER_SECTION)->sh_addr);
@@ -1616,9 +1624,9 @@ static void program_headers_become_right_again(void **state)
 	}
 }
 
-/* ---- restoring otherwise ---- */
+/* ---- restoring with other contents ---- */
 
-/* BACK has SIZE bytes of code, which its wrappers lead to, and all else of L. */
+/* BACK is L with SIZE bytes of device code, which its wrappers point to. */
 static void check_fat(struct link *l, const struct file *back, size_t size)
 {
 	const Elf64_Shdr *s = section(back, FATBIN);
@@ -1744,7 +1752,7 @@ static void errors_of_the_writer_are_passed_on(void **state)
 
 /* ---- refusals ---- */
 
-/* F is refused by FN with CODE and TEXT in its words. */
+/* FN on F fails with CODE and with TEXT in the message. */
 static void refused(const struct file *f, call_fn *fn, void *arg, kpack_error_t code_,
 		    const char *text)
 {
@@ -1763,7 +1771,7 @@ static void refuse_file(const struct file *f, kpack_error_t code_, const char *t
 	refused(f, do_convert, &options, code_, text);
 }
 
-/* L, changed after linking, is not converted. */
+/* Converting L, which was changed after linking, fails with TEXT in the message. */
 static void refuse(struct link *l, const char *text)
 {
 	struct file f = {.fd = bytes_fd(l->file.data, l->file.size),
@@ -1784,7 +1792,7 @@ static Elf64_Shdr *shdr_of(struct link *l, const char *name)
 	return link_shdr(l, link_number(l, name));
 }
 
-/* Program header of type TYPE, the Nth from 0 on. */
+/* The Nth program header of type TYPE, counted from 0. */
 static Elf64_Phdr *phdr_of(struct link *l, uint32_t type, size_t n)
 {
 	for (size_t i = 0; i < link_phnum(l); i++)
@@ -1801,7 +1809,7 @@ static void other_files_are_not_changed(void **state)
 	(void)state;
 	l = library();
 	link_ehdr(&l)->e_machine = EM_PPC64;
-	for (size_t i = 0; i < N_WRAPPERS; i++) /* or the pointers would be unknown */
+	for (size_t i = 0; i < N_WRAPPERS; i++) /* else the pointers are unknown */
 		write_wrapper(&l, link_addr(&l, wrappers) + i * KP_WRAPPER_SIZE,
 			      KP_WRAPPER_HIPF, link_addr(&l, FATBIN) + target_of(i), 0);
 	memset(l.file.data + link_section(&l, ".rela.dyn")->offset, 0, 120);
@@ -1954,7 +1962,7 @@ static void the_section_must_be_by_itself(void **state)
 	phdr_of(&l, PT_LOAD, 0)->p_filesz = offset + 100;
 	phdr_of(&l, PT_LOAD, 0)->p_memsz = offset + 100;
 	refuse(&l, "elf: .hip_fatbin is not mapped by one segment");
-	/* the program headers among the device code */
+	/* the program headers lie inside the device code */
 	l = library();
 	put(&l.file, "", 1);
 	memcpy(l.file.data + offset + 304, link_phdr(&l, 0),
@@ -1970,7 +1978,7 @@ static void parts_of_other_sections_are_not_split(void **state)
 	const struct link_section *s = link_section(&l, ".rodata");
 
 	(void)state;
-	/* from behind the last segment into it */
+	/* begins past the last segment, ends inside it */
 	shdr_of(&l, ".debug_info")->sh_offset = link_section(&l, ".comment")->offset - 3;
 	refuse(&l, "is partly mapped");
 	l = library();
@@ -2023,7 +2031,7 @@ static void what_reads_its_device_code_keeps_it(void **state)
 	refuse(&l, "which is not part of a wrapper, leads into .hip_fatbin");
 	l = make(&(struct shape){"", .how = RELR});
 	word = link_addr(&l, ".relr.dyn");
-	/* the word behind the second wrapper's pointer too */
+	/* the word after the second wrapper's pointer is relocated too */
 	link_write64(&l, word + 8, 1 | 1 << 3 | 1 << 4 | 1 << 6);
 	link_write64(&l, link_addr(&l, wrappers) + 40, link_addr(&l, FATBIN));
 	refuse(&l, "which is not part of a wrapper, leads into .hip_fatbin");
@@ -2032,7 +2040,7 @@ static void what_reads_its_device_code_keeps_it(void **state)
 	refuse(&l, "elf: .relr.dyn is not in order at 0x");
 }
 
-/* Its neighbours' addresses are not in it. */
+/* Pointers to addresses next to the device code are allowed. */
 static void pointers_beside_the_device_code_do_not_matter(void **state)
 {
 	struct link l = library();
@@ -2050,7 +2058,7 @@ static void pointers_beside_the_device_code_do_not_matter(void **state)
 	link_free(&l);
 }
 
-/* Device code that stays may be read. */
+/* Other pointers to device code are allowed if the code is kept. */
 static void kept_device_code_can_be_read(void **state)
 {
 	struct link l = library();
@@ -2073,7 +2081,7 @@ static void some_programs_cannot_be_helped(void **state)
 	Elf64_Phdr *last;
 
 	(void)state;
-	/* the hole in the file would be larger than that */
+	/* a hole in the file would exceed this limit */
 	l = make(&(struct shape){"", .interp = true, .own = true});
 	last = phdr_of(&l, PT_LOAD, 3);
 	last->p_memsz = KP_SPARSE_MAX + 0x10000;
@@ -2103,7 +2111,7 @@ static void what_is_converted_is_not_converted_again(void **state)
 	link_free(&l);
 }
 
-/* ---- converted files that lie ---- */
+/* ---- inconsistent converted files ---- */
 
 static uint64_t shdr_at(const struct file *f, const char *name, size_t field)
 {
@@ -2115,7 +2123,10 @@ static void overwrite(const struct file *f, uint64_t at, const void *bytes, size
 	assert_int_equal(pwrite(f->fd, bytes, size, (off_t)at), size);
 }
 
-/* A converted library, FIELD of whose SECTION is BYTES, is refused by set and restore. */
+/*
+ * Replace FIELD of section NAME in a converted library by BYTES; set and restore must
+ * fail.
+ */
 static void lie(const char *name, size_t field, const void *bytes, size_t size,
 		kpack_error_t code_, const char *text)
 {
@@ -2154,7 +2165,7 @@ static void markers_must_be_there(void **state)
 	    " pass the end of the file at ");
 }
 
-/* Some section of the host's is in the marker's segment. */
+/* A section of the host is in the marker's segment. */
 static void the_markers_segment_must_be_ours(void **state)
 {
 	struct kp_span to = SPAN(marker);
@@ -2190,7 +2201,7 @@ static void a_section_that_is_gone_cannot_be_restored(void **state)
 	link_free(&l);
 }
 
-/* Nothing but the marker is mapped, the wrappers are not. */
+/* The only mapped section is the marker; the wrappers are not mapped. */
 static void only_the_marker_is_mapped(void **state)
 {
 	struct kp_span to = SPAN(marker);
@@ -2213,7 +2224,7 @@ static void only_the_marker_is_mapped(void **state)
 	link_free(&l);
 }
 
-/* More than a marker can have: nobody wrote that. */
+/* The marker is larger than any that we write, so normalising refuses it. */
 static void large_markers_are_not_made_right(void **state)
 {
 	static const uint8_t large[KP_MARKER_MAX + 1] = "large";

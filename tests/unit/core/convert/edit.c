@@ -15,7 +15,7 @@
 
 static struct kpackx_error why;
 
-/* ---- a library ---- */
+/* ---- a test library ---- */
 
 static void add(struct link *l, const char *name, uint32_t type, uint64_t flags,
 		size_t segment, size_t size, uint64_t align)
@@ -28,7 +28,7 @@ static void add(struct link *l, const char *name, uint32_t type, uint64_t flags,
 					  .align = align});
 }
 
-/* Not linked yet. */
+/* A library that is not linked yet. */
 static struct link library(uint64_t align, size_t size)
 {
 	struct link l = {.type = ET_DYN, .machine = EM_X86_64, .page = 4096};
@@ -44,7 +44,7 @@ static struct link library(uint64_t align, size_t size)
 	return l;
 }
 
-/* What is edited, and what it was made from. */
+/* A file being edited, and the link it was made from. */
 struct edited {
 	struct link l;
 	int fd;
@@ -84,7 +84,7 @@ static struct kp_outfile open_out(void)
 	return out;
 }
 
-/* Place and write: the bytes. */
+/* Place and write the edited file; returns its bytes. */
 static struct bytes written(struct kp_edit *ed)
 {
 	struct kp_outfile out = open_out();
@@ -166,7 +166,7 @@ static void failure_leaves_nothing_open(void **state)
 	assert_refused(kp_edit_open(fd, l.file.size, &ed, &why),
 		       KPACK_ERROR_INVALID_FORMAT, "elf: section 6: ");
 	kp_edit_close(&ed);
-	/* a file that is shorter than it was */
+	/* a file that became shorter */
 	link_shdr(&l, 6)->sh_size = 11;
 	assert_int_equal(ftruncate(fd, 64), 0);
 	assert_int_equal(kp_edit_open(fd, 64, &ed, &why), KPACK_ERROR_INVALID_FORMAT);
@@ -206,7 +206,7 @@ static void other_classes_are_refused(void **state)
 		why = (struct kpackx_error){0};
 		if (kp_edit_open(fd, l.file.size, &ed, &why) == KPACK_SUCCESS)
 			fail_msg("%s", cases[i].text);
-		/* libelf has its own words where it looks first */
+		/* the messages of libelf are its own */
 		if (why.code == KPACK_ERROR_NOT_IMPLEMENTED)
 			assert_non_null(strstr(why.text, cases[i].text));
 		close(fd);
@@ -214,7 +214,7 @@ static void other_classes_are_refused(void **state)
 	}
 }
 
-/* ---- looking ---- */
+/* ---- look-ups ---- */
 
 static void segments_are_found_by_address(void **state)
 {
@@ -276,7 +276,7 @@ static void programs_have_an_interpreter(void **state)
 	edited_free(&e);
 }
 
-/* The table is where the first segment and e_phoff say. */
+/* The table must be where the first segment and e_phoff say. */
 static void the_tables_place_can_be_wrong(void **state)
 {
 	struct link l = library(8, 600);
@@ -295,7 +295,7 @@ static void the_tables_place_can_be_wrong(void **state)
 	assert_false(kp_edit_table_is_right(&e.ed));
 	own->p_type = PT_NULL;
 	assert_true(kp_edit_table_is_right(&e.ed));
-	/* in the memory of another segment, which begins elsewhere in the file */
+	/* e_phoff in another segment's memory range, whose file offset differs */
 	e.ed.h.e_phoff = link_addr(&e.l, ".data");
 	assert_false(kp_edit_table_is_right(&e.ed));
 	e.ed.h.e_phoff = UINT64_MAX;
@@ -326,7 +326,7 @@ static void chunks_go_with_their_segments(void **state)
 	kp_edit_remove_segment(ed, 0);
 	assert_int_equal(ed->chunks[0].segment, 0);
 	assert_int_equal(ed->chunks[1].segment, 1);
-	/* one that has no chunk comes to the front */
+	/* a segment without a chunk moves to the front */
 	kp_edit_insert_segment(ed, 2, s);
 	kp_edit_move_segment(ed, 2, 0);
 	assert_int_equal(ed->segments[0].h.p_type, PT_NOTE);
@@ -443,7 +443,7 @@ static kpack_error_t fill(void *arg, struct kp_outfile *out, uint64_t offset,
 	return kp_outfile_pwrite(out, offset, zero, f->size, w);
 }
 
-/* Write ED and open what was written in its place. */
+/* Write ED and reopen the result in its place. */
 static void reopen(struct edited *e)
 {
 	struct bytes b = written(&e->ed);
@@ -508,7 +508,7 @@ static void some_sections_cannot_be_filled(void **state)
 	static const char text[] = "elf: .hip_fatbin cannot be filled where it is";
 
 	(void)state;
-	/* it has bytes */
+	/* the section has bytes */
 	assert_refused(kp_edit_fill(&e.ed, 2, fill, &f, &why),
 		       KPACK_ERROR_NOT_IMPLEMENTED, text);
 	h->sh_type = SHT_NOBITS;
@@ -519,7 +519,7 @@ static void some_sections_cannot_be_filled(void **state)
 	h->sh_addr = 0x100000;
 	assert_refused(kp_edit_fill(&e.ed, 2, fill, &f, &why),
 		       KPACK_ERROR_NOT_IMPLEMENTED, text);
-	/* it begins among bytes and ends behind them */
+	/* it begins among mapped bytes and ends after them */
 	h->sh_addr = link_addr(&e.l, ".data") + 8;
 	h->sh_size = 100;
 	assert_refused(kp_edit_fill(&e.ed, 2, fill, &f, &why),
@@ -534,7 +534,7 @@ static void a_section_by_itself_can_be_widened(void **state)
 	struct kp_edit *ed = &e.ed;
 
 	(void)state;
-	/* it has bytes, and others are in its segment */
+	/* the section has bytes, and its segment has other sections */
 	assert_false(kp_edit_widen(ed, 2, 8193));
 	assert_int_equal(kp_edit_cut(ed, 2, &why), KPACK_SUCCESS);
 	assert_true(kp_edit_widen(ed, 2, 8192));
@@ -654,7 +654,7 @@ static void only_mapped_bytes_are_patched(void **state)
 	edited_free(&e);
 }
 
-/* Alignments that mean nothing are 1; no section shares bytes with another. */
+/* Invalid alignments count as 1; no two sections share bytes. */
 static void unmapped_sections_keep_their_order(void **state)
 {
 	static const uint64_t aligns[] = {0, 1, 2, 3, 64, 4096, 8192, UINT64_C(1) << 63};
@@ -692,7 +692,7 @@ static void unmapped_sections_keep_their_order(void **state)
 	edited_free(&e);
 }
 
-/* Names that are the symbols' too stay whole. */
+/* A table of names that symbols share is kept whole. */
 static void shared_names_are_kept(void **state)
 {
 	for (size_t shared = 0; shared < 2; shared++) {
@@ -706,7 +706,9 @@ static void shared_names_are_kept(void **state)
 		link_shdr(&l, 7)->sh_entsize = sizeof(Elf64_Sym);
 		if (shared)
 			link_shdr(&l, 7)->sh_link = (uint32_t)l.n_sections;
-		/* ".shstrtab" is named by its end: "strtab" is the last in use still */
+		/*
+		 * ".shstrtab" is named by its tail: "strtab" is now the last name in use
+		 */
 		link_shdr(&l, 7)->sh_name = 1;
 		e = open_link(l);
 		kp_edit_drop_section(&e.ed, kp_edit_find(&e.ed, ".comment"));
@@ -726,7 +728,7 @@ static void names_nobody_uses_go_from_the_end(void **state)
 
 	(void)state;
 	link_build(&l);
-	/* ".shstrtab", the last one, is called ".comment" too */
+	/* the last section, ".shstrtab", is named ".comment" too */
 	link_shdr(&l, 7)->sh_name = link_shdr(&l, 6)->sh_name;
 	e = open_link(l);
 	b = written(&e.ed);
@@ -751,7 +753,7 @@ static void what_cannot_be_written_is_an_error(void **state)
 	edited_free(&e);
 }
 
-/* The input has become shorter since it was opened. */
+/* The input file was truncated after opening. */
 static void a_truncated_input_is_an_error(void **state)
 {
 	struct edited e = open_library();

@@ -11,7 +11,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* A name, and the parameters of its signature as Python states them. */
+/* A mangled name, and its signature's parameters as Python prints them. */
 struct vector {
 	const char *name, *python;
 };
@@ -219,7 +219,9 @@ static void test_vectors(void **state)
 	check_vectors(version3, COUNT(version3), 3);
 }
 
-/* What a later convention has, an earlier one has not; the rest stays. */
+/*
+ * Features of a later convention are refused in an earlier one; earlier names stay valid.
+ */
 static void test_conventions(void **state)
 {
 	struct kpackx_signature *s = NULL;
@@ -248,7 +250,7 @@ static void test_conventions(void **state)
 	assert_null(s);
 }
 
-/* Every way to be wrong, and where. */
+/* Every kind of invalid name, with the offset and the reason. */
 static const struct {
 	const char *name, *why;
 } rejected[] = {
@@ -395,7 +397,7 @@ static void test_named(void **state)
 	assert_false(kp_cutile_named(kp_span_str("f_Kt1_K")));
 }
 
-/* The name before the last "_K" is the function's, whatever it is. */
+/* Everything before the last "_K" is the function's name, whatever it contains. */
 static void test_function(void **state)
 {
 	static const char *const functions[] = {"f",          "",         "my_Kernel",
@@ -471,7 +473,7 @@ static void test_arguments(void **state)
 
 /* ---- limits ---- */
 
-/* "f_Kt2", then N times TEXT. */
+/* BEGIN, N times TEXT, then END. */
 static char *repeated(const char *begin, const char *text, size_t n, const char *end)
 {
 	size_t size = strlen(begin) + n * strlen(text) + strlen(end) + 1;
@@ -511,7 +513,7 @@ static void test_limits(void **state)
 	check_limit(repeated("f_Kt1_I", "7", 65536 - 7, ""), NULL);
 	check_limit(repeated("f_Kt1_I", "7", 65537 - 7, ""),
 		    "offset 65536: the name has 65537 bytes, the limit is 65536");
-	/* counts are not believed */
+	/* a stated count is not trusted for allocation */
 	check_limit(repeated("f_Kt2_T9", "T9", 31, ""),
 		    "offset 70: the name ends where a parameter (S A L T D B I F C) is "
 		    "expected");

@@ -29,7 +29,7 @@ static void check_mangled(const struct kpackx_constraint *c, unsigned convention
 	kpackx_symbol_free(name);
 }
 
-/* A zeroed constraint plus what is known is complete; the redundant is left out. */
+/* A zeroed constraint plus the known facts is complete; redundant facts are left out. */
 static void test_mangle_arrays(void **state)
 {
 	struct kpackx_axis axes[3] = {{0}};
@@ -162,7 +162,10 @@ static void test_mangle_signature(void **state)
 	kpackx_symbol_free(name);
 }
 
-/* A tree that holds itself ends by depth, or by the size of the name. */
+/*
+ * A tree that contains itself stops at the depth limit, or else at the limit on the
+ * name's size.
+ */
 static void test_mangle_cycles(void **state)
 {
 	struct kpackx_constraint c = {.kind = KPACKX_TUPLE, .n_items = 1};
@@ -192,7 +195,7 @@ struct random {
 	uint32_t convention, groups;
 };
 
-/* A number below N; the same ones each time. */
+/* A pseudo-random number below N; the same sequence each time. */
 static uint32_t below(struct random *r, uint32_t n)
 {
 	r->state =
@@ -293,7 +296,7 @@ static void any_constraint(struct random *r, struct kpackx_constraint *c, unsign
 	do {
 		c->kind = (kpackx_constraint_kind_t)(1 + below(r, kinds[r->convention]));
 		if (r->convention == 1 &&
-		    c->kind > KPACKX_LIST) /* no tuple, no dataclass */
+		    c->kind > KPACKX_LIST) /* not a tuple or dataclass */
 			c->kind = (kpackx_constraint_kind_t)(c->kind + 2);
 		if (r->convention == 2 && c->kind > KPACKX_TUPLE)
 			c->kind = (kpackx_constraint_kind_t)(c->kind + 1);
@@ -382,7 +385,7 @@ static void check_items(const struct kpackx_constraint *a,
 	}
 }
 
-/* Reading what was written gives the signature back, and writing that the name. */
+/* Demangling a mangled name gives the signature; mangling that gives the name. */
 static void test_identity(void **state)
 {
 	struct random r = {.state = 1};

@@ -27,7 +27,7 @@ static kpack_error_t read_ar(const void *data, size_t size, struct kp_ar *out)
 	return err;
 }
 
-/* A member as it stands in an archive; the size is what the header says. */
+/* A member as stored in an archive; SIZE is the header's size field. */
 struct raw {
 	const char *name, *owner, *mode, *size;
 	const char *bytes;
@@ -63,7 +63,7 @@ static struct bytes archive(const struct raw *rows, size_t n)
 	return b;
 }
 
-/* The archive of ROWS has exactly these members, "NAME=bytes" each. */
+/* The archive of ROWS has exactly these members; each string is "NAME=bytes". */
 static void assert_members(const struct raw *rows, size_t n_rows,
 			   const char *const *members, size_t n)
 {
@@ -101,7 +101,7 @@ static void assert_refused(const void *data, size_t size, kpack_error_t code,
 	assert_null(ar.items);
 }
 
-/* The archive of one row, or of two, is refused. */
+/* An archive of ROW, and ROW2 if it has a name, is refused with REASON. */
 static void refused(struct raw row, struct raw row2, const char *reason)
 {
 	struct raw rows[] = {row, row2};
@@ -120,7 +120,7 @@ static void gnu_archives(void **state)
 		M("with space/", "4", "even"),
 		M("empty/", "0", ""),
 	};
-	/* the index, and names that are long or have slashes */
+	/* the symbol index, and names that are long or contain slashes */
 	static const struct raw long_names[] = {
 		INDEX("/", "4", "\0\0\0\0"),
 		NAMES("40", "a_name_of_some_length.o/\ndir/b.o/\nx.c/\n\n"),
@@ -132,9 +132,9 @@ static void gnu_archives(void **state)
 		INDEX("/SYM64/", "8", "\0\0\0\0\0\0\0\0"),
 		M("a/", "2", "AA"),
 	};
-	/* the last one's line feed is often left out */
+	/* the line feed after the last member is often missing */
 	static const struct raw unpadded[] = {M("a/", "1", "A")};
-	/* not BSD's way */
+	/* not BSD's long names */
 	static const struct raw numbers[] = {M("#1/", "2", "AA"), M("#1/x", "2", "BB")};
 	static const struct raw twice[] = {M("a/", "2", "11"), M("a/", "2", "22")};
 
@@ -193,7 +193,10 @@ static void damage_is_named(void **state)
 	refused((struct raw)M("#1/4097", "5000", ""), none, "pass the end");
 }
 
-/* The bytes of members are elsewhere, those of the table of names are not. */
+/*
+ * The members' bytes are in other files; only the index and the name table have bytes
+ * here.
+ */
 static void thin_archives_name_files(void **state)
 {
 	const struct raw rows[] = {INDEX("/", "4", "\0\0\0\0"), NAMES("8", "../ab/\n\n"),
@@ -260,7 +263,7 @@ static void assert_bytes(struct bytes b, const char *expected, size_t size)
 		bytes_free(&expected_);                                                  \
 	} while (0)
 
-/* The bytes that llvm-ar writes for the same members. */
+/* The output equals llvm-ar's for the same members. */
 static void members_are_written(void **state)
 {
 	struct kp_ar_input plain[] = {member("a", "odd", 3),
@@ -360,7 +363,9 @@ static void symbols_are_indexed(void **state)
 	bytes_free(&o);
 }
 
-/* As LLVM writes it; of what is no object there is none. */
+/*
+ * Objects without symbols still get an index, as LLVM writes it; other members get none.
+ */
 static void objects_without_symbols_have_an_index(void **state)
 {
 	struct elf_file o = elf_build(ET_REL, EM_X86_64, NULL, 0);
@@ -378,7 +383,7 @@ static void objects_without_symbols_have_an_index(void **state)
 	bytes_free(&o.bytes);
 }
 
-/* What is no object, or a damaged one, has no symbols. */
+/* Members that are not objects, or are damaged, have no symbols. */
 static void damaged_objects_are_members(void **state)
 {
 	struct bytes o = object_with_symbols(), b;
@@ -420,7 +425,7 @@ static void bits(struct bit_writer *w, uint32_t value, unsigned n)
 	}
 }
 
-/* A block with one blob, as LLVM's writer makes it. */
+/* A block with one blob, as LLVM's writer lays it out. */
 static void put_blob_block(struct bytes *out, unsigned number, struct kp_span blob)
 {
 	struct bit_writer w = {{0}, 0};
@@ -432,7 +437,7 @@ static void put_blob_block(struct bytes *out, unsigned number, struct kp_span bl
 	bits(&w, 1, 8);
 	bits(&w, 0, 1);
 	bits(&w, 5, 3);
-	bits(&w, 4, 3); /* use it */
+	bits(&w, 4, 3); /* a record with this abbreviation */
 	for (; n >= 32; n >>= 5)
 		bits(&w, (n & 31) | 32, 6);
 	bits(&w, (uint32_t)n, 6);
@@ -507,7 +512,7 @@ static void bitcode_is_indexed(void **state)
 	bytes_free(&bc);
 }
 
-/* An object that carries bitcode is indexed by its own symbols. */
+/* An object with embedded bitcode is indexed by its own symbols only. */
 static void carried_bitcode_is_no_index(void **state)
 {
 	struct bytes bc = bitcode(), b;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Archives that end too early. */
+/* Truncated archives. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,7 +37,10 @@ static void note_fault(void *arg, const struct kp_containers *list, size_t image
 	why = *fault;
 }
 
-/* How many members are found in the first SIZE bytes of AR, and how many faults. */
+/*
+ * The number of members found in the first SIZE bytes of AR; *FAULTS gets the number of
+ * faults.
+ */
 static size_t salvaged(const struct bytes *ar, size_t size, size_t *faults)
 {
 	struct kp_source src = exact_copy((struct kp_span){ar->data, size});
@@ -81,7 +84,7 @@ static void members_before_the_cut_are_kept(void **state)
 	bytes_free(&ar);
 }
 
-/* Who must not lose a member gets none. */
+/* Callers that must not lose a member get none. */
 static void others_get_nothing(void **state)
 {
 	struct bytes ar = two_members();

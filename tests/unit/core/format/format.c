@@ -27,7 +27,7 @@ static const struct entry three[] = {{HOST, ""},
 
 static kpack_error_t scan(const struct bytes *b, struct kp_containers *out)
 {
-	/* an exact copy, so that a sanitizer sees one byte too many */
+	/* an exactly sized copy, so that a sanitizer detects reads past the end */
 	uint8_t *copy = malloc(b->size + !b->size);
 	struct kp_source src = kp_source_memory(copy, b->size);
 	kpack_error_t err;
@@ -40,7 +40,7 @@ static kpack_error_t scan(const struct bytes *b, struct kp_containers *out)
 	return err;
 }
 
-/* Scanning B fails with CODE, and the reason contains TEXT. */
+/* Scanning B fails with CODE, and the message contains TEXT. */
 static void assert_refused(const struct bytes *b, kpack_error_t code, const char *text)
 {
 	struct kp_containers list;
@@ -71,7 +71,7 @@ static void assert_object(const struct bytes *b, const struct kp_containers *lis
 	kp_payload_fini(&payload);
 }
 
-/* The three entries above, from image I on. */
+/* Check the three entries above, starting at image I. */
 static void assert_three(const struct bytes *b, const struct kp_containers *list,
 			 size_t i)
 {
@@ -94,7 +94,7 @@ static struct bytes plain_bundle(size_t align)
 	return b;
 }
 
-/* An AMDGPU code object; its last bytes are the section headers. */
+/* An AMDGPU code object; it ends with the section headers. */
 static struct elf_file code_object(uint8_t abi_version, uint32_t e_flags)
 {
 	static const struct section sections[] = {
@@ -182,7 +182,7 @@ static void an_empty_last_entry_may_lie_past_the_end(void **state)
 	(void)state;
 	put_bundle(&b, entries, 2, 4096);
 	assert_int_equal(b.size, 4096 + 4);
-	/* there may be something else where it says it is */
+	/* other bytes may be at the offset that it states */
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(scan(&b, &list), KPACK_SUCCESS);
 		assert_int_equal(list.items[0].size, 4096 + 4);
@@ -254,7 +254,7 @@ static void entries_do_not_add_up_for_ever(void **state)
 
 static void a_lying_bundle_is_refused(void **state)
 {
-	/* u64 at OFFSET of the plain bundle with alignment 16 becomes VALUE */
+	/* the u64 at OFFSET of the plain bundle with alignment 16 becomes VALUE */
 	static const struct {
 		size_t offset;
 		uint64_t value;
@@ -345,7 +345,9 @@ static void an_unknown_ccob_is_unsupported_and_not_corrupt(void **state)
 	bytes_free(&plain);
 }
 
-/* A v3 with zstd data of PLAIN whose header says SIZE (plus what it has) and DECODED. */
+/*
+ * A v3 CCOB with PLAIN as zstd data; the header states DECODED, and a size wrong by SIZE.
+ */
 static struct bytes lying_ccob(struct kp_span plain, int64_t size, uint64_t decoded)
 {
 	struct bytes data = zstd_frame(plain), b = {0};
@@ -386,7 +388,7 @@ static void a_ccob_that_lies_about_its_sizes_is_refused(void **state)
 	bytes_free(&plain);
 }
 
-/* Loading container 0 of B, which can be listed, fails with CODE. */
+/* Container 0 of B can be listed, but loading it fails with CODE. */
 static void assert_load_refused(const struct bytes *b, kpack_error_t code,
 				const char *text)
 {
@@ -417,7 +419,7 @@ static void bytes_after_the_frame_are_a_fault(void **state)
 	bytes_free(&plain);
 }
 
-/* A bundle with one large object that does not compress. */
+/* A bundle with one large incompressible object. */
 static struct bytes noisy_bundle(void)
 {
 	static char object[300001];
@@ -443,7 +445,7 @@ static void listing_decodes_only_the_beginning(void **state)
 
 		put_ccob(&b, 3, method, bytes_span(&plain));
 		memset(b.data + b.size - 200, 0x55, 200);
-		/* a block of raw bytes can be anything, so cut its end off too */
+		/* a raw block can hold any bytes, so also cut off the end */
 		kp_put_le64(b.data + 8, b.size - 100);
 		b.size -= 100;
 		assert_load_refused(&b, KPACK_ERROR_DECOMPRESSION_FAILED, ": ");
@@ -462,7 +464,7 @@ static void a_zlib_stream_of_another_length_is_refused(void **state)
 	put(&b, data.data, data.size);
 	assert_load_refused(&b, KPACK_ERROR_INVALID_FORMAT, "the header says more");
 	kp_put_le64(b.data + 16, plain.size - 1);
-	/* the object is then cut, which the entries tell */
+	/* now the object is cut, as the entries show */
 	assert_refused(&b, KPACK_ERROR_INVALID_FORMAT, "entry 0");
 	bytes_free(&b);
 	put_ccob_header(&b, 1, 0, 0, plain.size + 1);
@@ -483,7 +485,7 @@ static void a_bomb_is_refused_before_it_is_lit(void **state)
 	struct bytes b = {0};
 
 	(void)state;
-	/* 20 bytes of data that promise 4 GiB */
+	/* 20 bytes of data that claim to decode to 4 GiB */
 	put_ccob_header(&b, 3, 1, 32 + 20, KP_CCOB_MAX);
 	put_zeros(&b, 20);
 	assert_refused(&b, KPACK_ERROR_INVALID_FORMAT,
@@ -492,7 +494,7 @@ static void a_bomb_is_refused_before_it_is_lit(void **state)
 	put_ccob(&b, 3, 1, text);
 	assert_refused(&b, KPACK_ERROR_INVALID_FORMAT, "not an offload bundle");
 	bytes_free(&b);
-	/* a CCOB in a CCOB */
+	/* a CCOB inside a CCOB */
 	put_ccob(&b, 3, 1, text);
 	struct bytes outer = {0};
 	put_ccob(&outer, 3, 1, bytes_span(&b));
@@ -524,7 +526,7 @@ static void a_v1_ends_with_its_frame(void **state)
 
 static void a_code_object_reaches_as_far_as_its_headers(void **state)
 {
-	struct elf_file f = code_object(4, 0x53f); /* gfx90a, any, any */
+	struct elf_file f = code_object(4, 0x53f); /* gfx90a, any xnack, any sramecc */
 	struct bytes b = {0};
 	struct kp_containers list;
 
@@ -547,7 +549,7 @@ static void a_code_object_reaches_as_far_as_its_headers(void **state)
 
 static void a_code_object_that_does_not_say_has_no_arch(void **state)
 {
-	/* v2 without a processor in its flags */
+	/* v2 without a processor in the flags */
 	struct elf_file f = code_object(0, 0x01);
 	struct kp_containers list;
 
@@ -609,7 +611,7 @@ static void a_lying_code_object_is_refused(void **state)
 
 /* ---- many containers ---- */
 
-/* One of each, at odd places; ENDS and STARTS get where each ends and begins. */
+/* One container of each kind at unaligned places; STARTS and ENDS get their offsets. */
 static struct bytes mixture(size_t *starts, size_t *ends, size_t *count)
 {
 	struct bytes b = {0}, plain = plain_bundle(64);
@@ -669,7 +671,7 @@ static void a_cut_anywhere_is_noticed(void **state)
 			whole++;
 		kpack_error_t err = scan(&cut, &list);
 
-		/* good only where the cut is in padding */
+		/* valid only if the cut is in padding */
 		if (whole == n || cut.size <= starts[whole]) {
 			assert_int_equal(err, KPACK_SUCCESS);
 			assert_int_equal(list.count, whole);
@@ -813,7 +815,7 @@ static void md5_is_md5(void **state)
 	assert_true(kp_ccob_hash(kp_span_str("abc")) == UINT64_C(0xb04fd23c98500190));
 }
 
-/* The only container of B, whose payload is PLAIN: find its level. */
+/* Find the compression level of the only container in B, whose payload is PLAIN. */
 static void find_level(const struct bytes *b, struct kp_span plain, uint64_t *search,
 		       struct kp_ccob_form *form)
 {
@@ -865,7 +867,7 @@ static void a_level_is_looked_for_when_asked(void **state)
 	uint64_t search = UINT64_C(20) << 20;
 
 	(void)state;
-	/* what compresses, so that levels differ */
+	/* compressible, so that levels give different results */
 	for (size_t i = 100; i < plain.size; i++)
 		plain.data[i] &= 0x17;
 	assert_int_equal(
@@ -873,13 +875,13 @@ static void a_level_is_looked_for_when_asked(void **state)
 		KPACK_SUCCESS);
 	find_level(&b, bytes_span(&plain), &search, &found);
 	assert_int_equal(found.level, 7);
-	/* it costs 16 MiB at least */
+	/* a search costs at least 16 MiB */
 	assert_int_equal(search, 4 << 20);
 	find_level(&b, bytes_span(&plain), &search, &found);
 	assert_int_equal(found.level, 0);
 	assert_int_equal(search, 4 << 20);
 	search = KP_CCOB_SEARCH_MAX;
-	/* one byte is another, far behind: nobody looks again */
+	/* a byte near the end is changed: no match, and the search is not repeated */
 	b.data[b.size - 5] ^= 1;
 	find_level(&b, bytes_span(&plain), &search, &found);
 	assert_int_equal(found.level, 0);

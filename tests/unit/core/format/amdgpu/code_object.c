@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What AMDGPU code objects say of themselves: LLVM's (tests/data/amdgpu), and lies. */
+/* Facts in AMDGPU code objects: LLVM's (tests/data/amdgpu) and inconsistent ones. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -34,7 +34,7 @@ static struct bytes read_vector(const char *name)
 	return b;
 }
 
-/* Describe an exact copy, so that a sanitizer sees one byte too many. */
+/* Describe an exactly sized copy, so that a sanitizer detects reads past the end. */
 static kpack_error_t describe(const struct bytes *b, struct kp_object *out)
 {
 	uint8_t *copy = malloc(b->size + !b->size);
@@ -73,7 +73,7 @@ static void assert_fact(const struct kp_object *object, const char *name,
 		assert_string_equal(value, expected);
 }
 
-/* ---- LLVM's ---- */
+/* ---- LLVM's code objects ---- */
 
 #define NO KP_NOT_STATED
 #define SECOND "_Z6secondIfEvPT_"
@@ -201,7 +201,7 @@ static void every_version_is_described(void **state)
 	}
 }
 
-/* Segments lead to the notes, too. */
+/* Notes are also found through the segments. */
 static void without_sections_there_are_segments(void **state)
 {
 	struct bytes b = read_vector("v5.hsaco");
@@ -233,7 +233,7 @@ static void flags_and_note_can_disagree(void **state)
 		 "the flags say gfx90a, the note gfx90a:xnack+"},
 		{"v4.hsaco", 0x53f | 0x200, "gfx90a:xnack+", NULL},
 		{"v5.hsaco", 0x46, "gfx1101", "the flags say gfx1101, the note gfx1100"},
-		/* what is not known has its name from the note */
+		/* an unknown or missing processor is taken from the note */
 		{"v5.hsaco", 0xfe, "gfx1100", NULL},
 		{"v5.hsaco", 0, "gfx1100", NULL},
 		{"stripped.hsaco", 0xfe, "mach-0xfe", NULL},
@@ -257,7 +257,7 @@ static void flags_and_note_can_disagree(void **state)
 	}
 }
 
-/* Of other systems the ABI version says nothing, the flags are v3's. */
+/* For other systems the ABI version means nothing; their flags are read as v3's. */
 static void other_systems_have_code_objects_too(void **state)
 {
 	static const struct {
@@ -282,7 +282,10 @@ static void other_systems_have_code_objects_too(void **state)
 	}
 }
 
-/* The container's image has the note's name where the flags have none that is known. */
+/*
+ * The container's image takes the arch from the note if the flags name no known
+ * processor.
+ */
 static void a_bare_object_has_its_arch(void **state)
 {
 	static const struct {
@@ -311,7 +314,7 @@ static void a_bare_object_has_its_arch(void **state)
 	}
 }
 
-/* No cut and no changed byte does more than fail. */
+/* Truncating a file or changing a byte at worst makes describing it fail. */
 static void damage_is_survived(void **state)
 {
 	struct kp_object object;
@@ -335,7 +338,7 @@ static void damage_is_survived(void **state)
 	}
 }
 
-/* ---- made here ---- */
+/* ---- code objects made here ---- */
 
 static void put_note(struct bytes *b, const char *owner, uint32_t type,
 		     struct kp_span contents)
@@ -351,7 +354,7 @@ static void put_note(struct bytes *b, const char *owner, uint32_t type,
 	put_padding(b, 4);
 }
 
-/* A linked v6 object for gfx1100 with these notes in one section. */
+/* A linked v6 object for gfx1100 with NOTES in one section. */
 static struct elf_file with_notes(const struct bytes *notes)
 {
 	const struct section section = {".note",           SHT_NOTE, SHF_ALLOC, 0x1000,
@@ -371,7 +374,7 @@ static struct elf_file with_metadata(const char *bytes, size_t size)
 
 	put_note(&notes, "GNU", 3, kp_span_str("build ID"));
 	put_note(&notes, "AMDGPU", 32, (struct kp_span){(const uint8_t *)bytes, size});
-	/* of each type the first counts */
+	/* the first note of each type counts */
 	put_note(&notes, "AMDGPU", 32, kp_span_str("\xc1"));
 	f = with_notes(&notes);
 	bytes_free(&notes);
@@ -388,7 +391,7 @@ static struct elf_file with_metadata(const char *bytes, size_t size)
 
 static void metadata_is_read_as_it_comes(void **state)
 {
-	/* unknown keys, numbers of any width, another order */
+	/* unknown keys, numbers of several widths, another order */
 	struct elf_file f = METADATA(
 		"\x83"
 		"\xa3"
@@ -453,7 +456,7 @@ static void notes_that_pass_the_end_are_refused(void **state)
 	put_note(&notes, "AMDGPU", 32, kp_span_str("\x80"));
 	for (size_t field = 0; field < 8; field += 4) {
 		f = with_notes(&notes);
-		/* the first section of the file stands behind its header */
+		/* the first section follows the file header */
 		kp_put_le32(f.bytes.data + 64 + field, 0xfffffff0);
 		assert_refused(&f.bytes, "pass the end");
 		bytes_free(&f.bytes);
@@ -465,7 +468,7 @@ static void notes_that_pass_the_end_are_refused(void **state)
 	bytes_free(&notes);
 }
 
-/* Many sections over the same notes. */
+/* Many sections cover the same notes. */
 static void notes_are_walked_once(void **state)
 {
 	struct bytes notes = {0};
@@ -506,7 +509,7 @@ static void put_kernel(struct bytes *symbols, uint32_t name, unsigned type,
 	put_number(symbols, 64, 8);
 }
 
-/* .dynsym, .dynstr of NAMES, and .rodata of one descriptor at 0x2000. */
+/* A file with .dynsym, .dynstr of NAMES, and a .rodata of one descriptor at 0x2000. */
 static struct elf_file with_symbols(const struct bytes *symbols, struct kp_span names)
 {
 	static const uint8_t descriptor[64] = {1, 0, 0, 0, 2, 0, 0, 0, 3};
@@ -534,11 +537,11 @@ static void descriptors_are_found_by_their_symbols(void **state)
 	(void)state;
 	put_zeros(&symbols, 24);
 	put_kernel(&symbols, 1, STT_OBJECT, 0x2000);
-	put_kernel(&symbols, 6, STT_OBJECT, 0x2000);  /* no name before .kd */
-	put_kernel(&symbols, 1, STT_FUNC, 0x2000);    /* no object */
+	put_kernel(&symbols, 6, STT_OBJECT, 0x2000);  /* empty name before .kd */
+	put_kernel(&symbols, 1, STT_FUNC, 0x2000);    /* not an object */
 	put_kernel(&symbols, 10, STT_OBJECT, 0x2000); /* no .kd */
-	put_kernel(&symbols, 99, STT_OBJECT, 0x2000); /* no name at all */
-	put_kernel(&symbols, 1, STT_OBJECT, 0x2001);  /* no descriptor there */
+	put_kernel(&symbols, 99, STT_OBJECT, 0x2000); /* name out of range */
+	put_kernel(&symbols, 1, STT_OBJECT, 0x2001);  /* no descriptor at this address */
 	f = with_symbols(&symbols,
 			 (struct kp_span){(const uint8_t *)names, sizeof(names)});
 	assert_int_equal(describe(&f.bytes, &object), KPACK_SUCCESS);
@@ -556,7 +559,7 @@ static void descriptors_are_found_by_their_symbols(void **state)
 	bytes_free(&symbols);
 }
 
-/* All of a thousand symbols have one name, of a thousand bytes. */
+/* A thousand symbols share one name of a thousand bytes. */
 static void names_are_not_copied_without_end(void **state)
 {
 	struct bytes symbols = {0}, long_name = {0};

@@ -9,9 +9,9 @@
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define STACK "_Z5stackIcEvPfi4pairT_"
 
-/* ---- what ptxas made ---- */
+/* ---- cubins made by ptxas ---- */
 
-/* As ptxas -v tells, and the bytes of the parameters as C lays them. */
+/* The values ptxas -v prints, and the parameters' size in C's layout. */
 struct expected {
 	const char *name;
 	int64_t registers, shared, stack, parameters, threads;
@@ -31,7 +31,10 @@ static void assert_kernels(const struct kp_object *o, const struct expected *k, 
 	}
 }
 
-/* Image NUMBER of a vector is a cubin for ARCH with these kernels; alone it is itself. */
+/*
+ * Image NUMBER of a vector is a cubin for ARCH with these kernels; scanned alone it is a
+ * container.
+ */
 static void assert_vector(const char *name, size_t number, const char *arch,
 			  const struct expected *k)
 {
@@ -89,7 +92,7 @@ static void kernels_are_as_ptxas_says(void **state)
 	assert_vector("relocatable.fatbin", 0, "sm_90", unlinked);
 }
 
-/* ---- handcrafted ones ---- */
+/* ---- handcrafted cubins ---- */
 
 struct abi {
 	uint8_t osabi, version;
@@ -154,7 +157,7 @@ static void flags_are_read_by_their_abi(void **state)
 
 static const struct abi sm_90 = {.osabi = 0x41, .version = 8, .flags = 0x06005a04};
 
-/* The target of a cubin for sm_90 with one more section. */
+/* A cubin for sm_90 with one more section has the target ARCH. */
 static void assert_arch(const char *section, uint32_t type, struct kp_span content,
 			const char *arch)
 {
@@ -275,7 +278,7 @@ static void put_function(struct bytes *b, uint32_t name, uint8_t bind, uint8_t o
 	put_zeros(b, 16);
 }
 
-/* A cubin of the old ABI, whose code's section says how many registers are used. */
+/* A cubin of the old ABI; its code section's header has the number of registers. */
 static struct elf_file old_cubin(struct bytes *symbols, const char *names, size_t size)
 {
 	static const uint8_t info[] = {4, 0x0a, 8,  0, 1, 0, 0,  0, 0x60, 1, 20, 0,
@@ -308,7 +311,7 @@ static void kernels_of_the_old_abi_are_described(void **state)
 	put_zeros(&symbols, 24);
 	put_function(&symbols, 1, STB_GLOBAL, 0x10, 1);
 	put_function(&symbols, 3, STB_LOCAL, 0x10, 1);
-	put_function(&symbols, 9, STB_GLOBAL, 0, 1); /* no entry */
+	put_function(&symbols, 9, STB_GLOBAL, 0, 1); /* no entry point */
 	f = old_cubin(&symbols, "\0k\0other\0device", 16);
 	assert_int_equal(describe(span_of(&f.bytes), &o), KPACK_SUCCESS);
 	assert_string_equal(o.arch, "sm_86");
@@ -318,7 +321,10 @@ static void kernels_of_the_old_abi_are_described(void **state)
 	bytes_free(&symbols);
 }
 
-/* Of device functions, too, attributes tell; then they are not marked as entries. */
+/*
+ * Device functions have attributes too, so functions not marked as entries are no
+ * kernels.
+ */
 static void functions_are_kernels_where_nothing_is_said(void **state)
 {
 	struct bytes symbols = {0};
@@ -369,7 +375,7 @@ static void damaged_symbols_are_refused(void **state)
 	bytes_free(&symbols);
 }
 
-/* Whatever is cut off: no more than what is there is read. */
+/* Whatever is cut off, only existing bytes are read. */
 static void no_part_of_a_cubin_is_more(void **state)
 {
 	struct bytes file = read_vector("plain.fatbin"), image;

@@ -17,7 +17,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* ---- what NVIDIA's tools made ---- */
+/* ---- fatbins made by NVIDIA's tools ---- */
 
 struct expected {
 	const char *arch, *kind, *compression;
@@ -147,11 +147,11 @@ static void without_lz4_it_is_listed_and_says_so(void **state)
 }
 #endif
 
-/* ---- handcrafted ones ---- */
+/* ---- handcrafted fatbins ---- */
 
 struct made {
 	uint16_t kind;
-	uint32_t header, sm; /* header 0: 64 bytes */
+	uint32_t header, sm; /* header 0: a header of 64 bytes */
 	uint64_t flags;
 	struct kp_span stored;
 	uint64_t compressed, decoded;
@@ -274,7 +274,7 @@ static void set_compressed(struct made *e, const struct bytes *stored, uint64_t 
 	e->decoded = decoded;
 }
 
-/* Stored and compressed entries beside each other, whatever order their offsets had. */
+/* Stored and compressed entries in one container, with offsets in any order. */
 static void compressed_and_stored_ones_mix(void **state)
 {
 	static const char text[] = ".version 8.0\n.target sm_80\n";
@@ -298,7 +298,7 @@ static void compressed_and_stored_ones_mix(void **state)
 	bytes_free(&b);
 }
 
-/* A container of entry E alone cannot be read, for what TEXT says. */
+/* A container of the single entry E cannot be read; the message contains TEXT. */
 static void assert_not_read(const struct made *e, kpack_error_t code, const char *text)
 {
 	struct kp_containers list;
@@ -359,7 +359,7 @@ static void note_fault(void *arg, const struct kp_containers *list, size_t image
 	noted->why = *fault;
 }
 
-/* Who was told of the damage leaves these images out, and no others. */
+/* Callers that were notified of the damage skip exactly the damaged images. */
 static bool is_damaged(void *arg, size_t number, const struct kpackx_error *fault)
 {
 	const struct kp_containers *list = arg;
@@ -389,7 +389,7 @@ static void assert_salvaged(const struct bytes *b, const char *reason)
 		assert_int_equal(payload.source.mem[list.images[1].offset + i], 0);
 	assert_memory_equal(payload.source.mem + list.images[2].offset, "last one", 8);
 	kp_payload_fini(&payload);
-	/* everybody else gets all or nothing */
+	/* for other callers a load succeeds completely or fails */
 	list.images[1].damaged = false;
 	assert_int_not_equal(kp_container_load_most(&src, &list.items[0], is_damaged,
 						    &list, &payload, &why),
@@ -473,12 +473,12 @@ static void headers_are_checked(void **state)
 	assert_int_equal(nest(span_of(&b), &list), KPACK_ERROR_INVALID_FORMAT);
 	assert_why("pass the end");
 	kp_put_le64(b.data + 24, 8);
-	kp_put_le32(b.data + 16 + 32, 60); /* a file name at 60 */
+	kp_put_le32(b.data + 16 + 32, 60); /* a file name at offset 60 */
 	kp_put_le32(b.data + 16 + 36, 5);
 	assert_int_equal(nest(span_of(&b), &list), KPACK_ERROR_INVALID_FORMAT);
 	assert_why("file name of 5 bytes at 60 in a header of 64");
 	kp_put_le32(b.data + 16 + 32, 0);
-	kp_put_le32(b.data + 16 + 20, 57); /* options record */
+	kp_put_le32(b.data + 16 + 20, 57); /* the options record */
 	assert_int_equal(nest(span_of(&b), &list), KPACK_ERROR_INVALID_FORMAT);
 	assert_why("options record");
 	bytes_free(&b);
@@ -501,9 +501,9 @@ static void no_part_of_a_file_is_more(void **state)
 	bytes_free(&b);
 }
 
-/* ---- in host libraries ---- */
+/* ---- fatbins in host libraries ---- */
 
-/* Linkers put the containers of their input one after another, at multiples of 8. */
+/* Linkers concatenate the input's containers, aligned to 8 bytes. */
 static void libraries_hold_any_number_of_them(void **state)
 {
 	struct made one = MADE(2, 80, 0, "whatever"), none = {0};

@@ -30,7 +30,7 @@ static void ptx_is_known_by_its_first_directives(void **state)
 			fail_msg("\"%s\" is no PTX", texts[i]);
 }
 
-/* Sources and other text, assembly too, that begin nearly as PTX does. */
+/* Sources and other text, including assembly, that begin almost like PTX. */
 static void other_text_is_none(void **state)
 {
 	static const char *const texts[] = {
@@ -181,7 +181,7 @@ static void kernels_are_those_with_bodies(void **state)
 	kp_object_fini(&o);
 }
 
-/* What the compiler made has the parameters that its cubin has. */
+/* Kernels in compiled PTX have the same parameters as in the cubin. */
 static void kernels_of_the_compiler_are_found(void **state)
 {
 	static const struct {

@@ -11,7 +11,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* Bytes being put together; fill is relative to the first. */
+/* A buffer to append to; alignment is relative to its start. */
 struct bytes {
 	uint8_t data[8192];
 	size_t size;
@@ -44,7 +44,7 @@ static void pad(struct bytes *b, size_t to)
 		put_byte(b, 0xcb);
 }
 
-/* Items of a size each, behind their offsets of WIDTH bytes. */
+/* A table: the offsets of the items in WIDTH bytes each, then the items. */
 static void put_table(struct bytes *b, const char *const *items, size_t n, unsigned width)
 {
 	uint64_t offset = 0;
@@ -84,7 +84,7 @@ static void put_header(struct bytes *b, unsigned major, unsigned minor, unsigned
 	put_byte(b, tag >> 8);
 }
 
-/* The strings of every module here. */
+/* The strings that every module of this test has. */
 enum { ADD, MUL, HELPER, SM_100, SM_120, DEFAULT, OCCUPANCY, CGA, TMA, STRINGS };
 static const char *const strings[STRINGS] = {
 	"add_Kt1_Si32", "mul_Kt1_Si32", "helper",         "sm_100",    "sm_120",
@@ -107,7 +107,7 @@ static void put_body(struct bytes *b, size_t size)
 		put_byte(b, 0);
 }
 
-/* HINTS of a target: number of pairs, then key and value each; values are integers. */
+/* Hints for a target: N pairs of a key and an integer value. */
 static void put_target(struct bytes *b, unsigned target, unsigned n, ...)
 {
 	va_list ap;
@@ -125,7 +125,7 @@ static void put_target(struct bytes *b, unsigned target, unsigned n, ...)
 	va_end(ap);
 }
 
-/* The module around the section of FUNCTIONS. */
+/* Complete the module around the section FUNCTIONS. */
 static void finish(struct bytes *b, const struct bytes *functions)
 {
 	struct bytes section = {.size = 0};
@@ -192,7 +192,10 @@ static void test_kernels(void **state)
 	}
 }
 
-/* From 13.3 there is "default" besides; of several targets none is the object's. */
+/*
+ * Since 13.3 a "default" target may be added; an object with several other targets has no
+ * arch.
+ */
 static void test_targets(void **state)
 {
 	struct bytes b, functions;
@@ -225,7 +228,7 @@ static void test_targets(void **state)
 	put_byte(&functions, 0x0a);
 	put_varint(&functions, 1);
 	put_varint(&functions, TMA);
-	put(&functions, "\x03\x01", 2); /* true */
+	put(&functions, "\x03\x01", 2); /* the value true */
 	put_body(&functions, 1);
 	put_header(&b, 13, 4, 1);
 	finish(&b, &functions);
@@ -237,7 +240,7 @@ static void test_targets(void **state)
 	kp_object_fini(&o);
 }
 
-/* Newer bytecode is still bytecode; of what is in it nothing is said. */
+/* Newer bytecode is recognised, but its contents are not described. */
 static void test_versions(void **state)
 {
 	static const struct {
@@ -261,7 +264,7 @@ static void test_versions(void **state)
 	}
 }
 
-/* Its end is its own, whatever follows; sections stand where they want. */
+/* The module's end comes from the module itself; sections may be in any position. */
 static void test_container(void **state)
 {
 	struct kp_containers list;
@@ -288,7 +291,7 @@ static void test_container(void **state)
 	kp_containers_fini(&list);
 }
 
-/* Sections that are not aligned, in another order, with what else there is. */
+/* Unaligned sections, in another order, with the optional sections. */
 static void test_sections(void **state)
 {
 	struct bytes b, section = {.size = 0};
@@ -352,7 +355,9 @@ static void check_refused(const struct bytes *b, const char *want)
 	assert_int_equal(o.n_kernels, 0);
 }
 
-/* One function, made of FUNCTION and what is behind its count. */
+/*
+ * A module with one function is refused; FUNCTION has the bytes after the function count.
+ */
 static void refused_function(const void *function, size_t size, const char *want)
 {
 	struct bytes b, functions = {.size = 0};
@@ -443,7 +448,7 @@ static void refused_strings(const void *section, size_t size, const char *want)
 
 	put(&strings_section, section, size);
 	put_header(&b, 13, 1, 0);
-	put(&b, "\x02\x06\x01\x00\x00\x02\x00\x00", 8); /* a kernel called as string 0 */
+	put(&b, "\x02\x06\x01\x00\x00\x02\x00\x00", 8); /* a kernel named by string 0 */
 	put(&b, "\x05\x09\x01\xcb\xcb\xcb\0\0\0\0\x10", 11);
 	put_section(&b, 1, 1, &strings_section);
 	put_byte(&b, 0);
@@ -467,7 +472,7 @@ static void test_strings_refused(void **state)
 	refused_strings("\0", 1, "function 0: offset 15: string 0 of 0");
 }
 
-/* Every prefix is refused, and every byte may be another. */
+/* Every prefix is refused, and no changed byte does harm. */
 static void test_damaged(void **state)
 {
 	struct kp_object o;
