@@ -24,15 +24,15 @@ static const struct entry three[] = {{HOST, ""},
 				     {GFX("gfx90a:xnack+"), "the first object"},
 				     {GFX("gfx1100"), "the second"}};
 
-/* ---- sections, and what is made of them ---- */
+/* ---- test sections, and what is rebuilt from them ---- */
 
-/* .hip_fatbin, its layout, and the objects to make it again from. */
+/* A .hip_fatbin section, its layout, and the objects to rebuild the section from. */
 struct subject {
 	struct bytes section;
 	struct kp_fatbin fat;
 	struct kp_layout_bytes bytes;
 	struct kp_layout layout;
-	struct bytes objects[64]; /* per image */
+	struct bytes objects[64]; /* one per image */
 	bool have[64];
 	size_t n_reads;
 	struct kp_layout_source source;
@@ -52,7 +52,10 @@ static kpack_error_t read_object(void *arg, size_t i, void *buf, struct kpackx_e
 	return KPACK_SUCCESS;
 }
 
-/* Find the containers; wrapper I leads to container N - 1 - I, the first has none. */
+/*
+ * Find the containers; wrapper I points to container N - 1 - I, and the first container
+ * has no wrapper.
+ */
 static void scan(struct subject *s)
 {
 	size_t n;
@@ -94,7 +97,7 @@ static void take_objects(struct subject *s)
 	s->source = (struct kp_layout_source){s->have, read_object, s};
 }
 
-/* Make and parse the layout of SECTION, which S owns from now on. */
+/* Make and parse the layout of SECTION; S takes ownership. */
 static void open_subject(struct subject *s, struct bytes section)
 {
 	*s = (struct subject){.section = section};
@@ -120,7 +123,9 @@ static void close_subject(struct subject *s)
 	bytes_free(&s->section);
 }
 
-/* What an outfile of ours has at [64, 64 + size), and that there is nothing elsewhere. */
+/*
+ * Write the section to an outfile at [64, 64 + size); nothing may be written elsewhere.
+ */
 static void write_section(struct subject *s)
 {
 	struct kp_outfile out = {
@@ -152,7 +157,7 @@ static void make_again(struct subject *s)
 	write_section(s);
 }
 
-/* SECTION comes out as it was; takes it over. */
+/* SECTION is rebuilt identically; takes ownership. */
 static void assert_round_trip(struct bytes section)
 {
 	struct subject s;
@@ -169,8 +174,8 @@ static void assert_round_trip(struct bytes section)
 }
 
 /*
- * The containers in s->again: those of the section without the images that are missing,
- * where wrappers lead.
+ * Check that s->again has the containers of the section without the missing images, at
+ * the offsets that wrappers point to.
  */
 static void assert_all_there(struct subject *s)
 {
@@ -214,7 +219,7 @@ static void assert_all_there(struct subject *s)
 	kp_containers_fini(&list);
 }
 
-/* A bundle whose entries lie where they are told; the header is HEADER bytes long. */
+/* A bundle entry at a given offset. */
 struct placed {
 	const char *id;
 	uint64_t offset, size;
@@ -259,7 +264,7 @@ static struct elf_file code_object(void)
 	return f;
 }
 
-/* ---- the same bytes again ---- */
+/* ---- identical rebuilds ---- */
 
 static void bundles_of_any_alignment_come_back(void **state)
 {
@@ -274,7 +279,7 @@ static void bundles_of_any_alignment_come_back(void **state)
 	}
 }
 
-/* Three containers with other architectures in each, at ALIGN. */
+/* Three containers aligned to ALIGN, each with other architectures. */
 static struct bytes unequal(size_t align)
 {
 	static const struct entry two[] = {{GFX("gfx1201"), "only here"},
@@ -375,7 +380,7 @@ static struct bytes compressed(unsigned version, unsigned method)
 {
 	struct bytes plain = unequal(4096), b = {0};
 
-	/* what follows the first bundle is in no entry of it */
+	/* bytes after the first bundle belong to none of its entries */
 	put_ccob(&b, version, method, bytes_span(&plain));
 	put_padding(&b, 4096);
 	bytes_free(&plain);
@@ -473,7 +478,7 @@ static void what_is_not_packed_has_no_hash(void **state)
 			 KPACK_SUCCESS);
 	for (size_t i = 0; i < s.layout.n_images; i++)
 		assert_false(s.layout.images[i].has_xxh3);
-	/* it can be had nevertheless, but nobody knows whether it is what was there */
+	/* rebuilding still works, but cannot verify that the result is exact */
 	make_again(&s);
 	assert_false(s.plan.exact);
 	assert_memory_equal(s.again.data, s.section.data, s.section.size);
@@ -505,7 +510,7 @@ static void images_say_what_they_were(void **state)
 		if (got->has_xxh3)
 			assert_memory_equal(got->xxh3, hash.digest, KP_LAYOUT_HASH);
 	}
-	/* two wrappers, from behind; the first container follows them */
+	/* two wrappers, in reverse order; the first container is numbered after them */
 	assert_int_equal(s.layout.n_wrappers, 2);
 	assert_int_equal(kp_layout_index(&s.layout, 0), 2);
 	assert_int_equal(kp_layout_index(&s.layout, 1), 1);
@@ -544,7 +549,7 @@ static void a_large_library_has_a_small_layout(void **state)
 	close_subject(&s);
 }
 
-/* ---- objects that are missing ---- */
+/* ---- missing objects ---- */
 
 static void missing_objects_are_left_out(void **state)
 {
@@ -562,7 +567,7 @@ static void missing_objects_are_left_out(void **state)
 		for (size_t c = 0; c < 3; c++)
 			assert_int_equal(s.plan.container_offset[c],
 					 s.fat.containers.items[c].offset);
-		/* objects are aligned as they were */
+		/* objects keep their alignment */
 		struct kp_source src = kp_source_memory(s.again.data, s.again.size);
 		struct kp_containers list;
 		assert_int_equal(kp_containers_scan(&src, &list, &why), KPACK_SUCCESS);
@@ -664,7 +669,7 @@ static void a_missing_code_object_leaves_nothing(void **state)
 	close_subject(&s);
 }
 
-/* ---- compression that cannot be repeated ---- */
+/* ---- compression that cannot be reproduced ---- */
 
 static void what_no_level_makes_becomes_plain(void **state)
 {
@@ -695,7 +700,7 @@ static void what_no_level_makes_becomes_plain(void **state)
 	assert_int_equal(s.plan.size, s.plan.container_offset[1] + plain.size);
 	assert_memory_equal(s.again.data, plain.data, plain.size);
 	assert_all_there(&s);
-	/* with something missing it cannot be the same anyway, and is compressed */
+	/* with objects missing it cannot be identical anyway, so it is compressed */
 	s.have[2] = s.have[5] = false;
 	make_again(&s);
 	assert_int_equal(s.plan.n_unpacked, 0);
@@ -722,7 +727,7 @@ static void another_encoder_is_noticed(void **state)
 	make_again(&s);
 	assert_false(s.plan.exact);
 	assert_int_equal(s.plan.n_unpacked, 1);
-	/* there is room for it where it was */
+	/* its place has room for it */
 	assert_int_equal(s.plan.size, s.section.size);
 	assert_int_equal(s.plan.container_offset[1], 4096);
 	assert_all_there(&s);
@@ -788,7 +793,7 @@ static void a_failure_to_read_is_passed_on(void **state)
 	close(out.fd);
 }
 
-/* Making the layout of B fails with CODE, and the reason contains TEXT. */
+/* Making the layout of S fails with CODE, and the message contains TEXT. */
 static void assert_not_made(struct subject *s, kpack_error_t code, const char *text)
 {
 	assert_int_equal(kp_layout_make(&s->fat, NULL, NULL, true, &s->bytes, &why),
@@ -817,7 +822,7 @@ static void what_would_make_it_large_is_refused(void **state)
 	assert_not_made(&s, KPACK_ERROR_NOT_IMPLEMENTED, "that are in no code");
 	s = (struct subject){.section = unequal(16)};
 	scan(&s);
-	for (size_t i = 0; i < 2; i++) /* as if they shared their bytes */
+	for (size_t i = 0; i < 2; i++) /* as if both images shared their bytes */
 		s.fat.containers.images[i].size = KP_LAYOUT_SECTION_MAX / 2 + 1;
 	assert_not_made(&s, KPACK_ERROR_NOT_IMPLEMENTED, "device code of more than");
 	/* zeros cost nothing */
@@ -870,7 +875,7 @@ static kpack_error_t parse(const void *data, size_t size)
 	return err;
 }
 
-/* The MessagePack inside. */
+/* The uncompressed MessagePack of the layout. */
 static struct bytes unpacked(const struct subject *s)
 {
 	struct bytes b = {0};
@@ -904,7 +909,7 @@ static void a_lying_frame_is_refused(void **state)
 
 	(void)state;
 	open_subject(&s, unequal(16));
-	/* magic, then a descriptor: single segment, content size of 8 bytes */
+	/* magic, then a descriptor: single segment, content size in 8 bytes */
 	static const uint8_t bomb[64] = "\x28\xb5\x2f\xfd\xe0\0\0\0\x10",
 			     huge[64] = "\x28\xb5\x2f\xfd\xe0\0\0\0\0\1",
 			     none[64] = "\x28\xb5\x2f\xfd\0\x58";
@@ -920,7 +925,7 @@ static void a_lying_frame_is_refused(void **state)
 	close_subject(&s);
 }
 
-/* An object that is what it should be, whatever that is. */
+/* Gives any bytes as object I, in the size that the layout states. */
 static kpack_error_t give_anything(void *arg, size_t i, void *buf, struct kpackx_error *e)
 {
 	const struct kp_layout *l = arg;
@@ -930,7 +935,7 @@ static kpack_error_t give_anything(void *arg, size_t i, void *buf, struct kpackx
 	return KPACK_SUCCESS;
 }
 
-/* Plan L and write it: never more than was planned. */
+/* Plan L and write it; the output is never larger than planned. */
 static void apply(struct kp_layout *l)
 {
 	struct kp_outfile out = {
@@ -995,8 +1000,8 @@ static void a_changed_byte_does_no_harm(void **state)
 }
 
 /*
- * MessagePack in readable pieces.  The header of one entry "a-b" has 59 bytes, so that
- * ENTRY's gap is 59 - 4096; it ends at 64.
+ * MessagePack as readable pieces.  The header for one entry "a-b" takes 59 bytes, so that
+ * ENTRY's gap is 59 - 4096; the entry ends at 64.
  */
 #define TARGETS "\223\223\243a-b\246gfx90a\302\223\300\240\302\223\243h-x\240\303"
 #define SHAPE(format, size) "\246format" format "\246offset\0\244size" size "\247entries"
@@ -1020,7 +1025,7 @@ struct parts {
 		(const uint8_t *)(text), sizeof(text) - 1                                \
 	}
 
-/* Of what is left out the good value counts. */
+/* Fields that GIVEN leaves out get the valid value. */
 static struct bytes build(const struct parts *given)
 {
 	static const struct parts good = {SPAN("\1"),
@@ -1045,7 +1050,7 @@ static struct bytes build(const struct parts *given)
 	return b;
 }
 
-/* One container, whose entry is an object, or which has none. */
+/* One container: with an entry that is an object (ONE), or without entries (NONE). */
 #define ONE(text)                                                                        \
 	{                                                                                \
 		.containers = SPAN("\221" text)                                          \
@@ -1173,7 +1178,7 @@ static void what_cannot_be_is_refused(void **state)
 	}
 }
 
-/* N runs of no bytes each, in every one of two containers. */
+/* Two containers with N runs of zero bytes each. */
 static struct bytes with_runs(uint16_t n)
 {
 	static const struct kp_span head =

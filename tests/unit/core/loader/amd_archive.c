@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * AMD's tests of the archive calls: test_archive_integration.cpp and test_kpack_api.cpp.
- * Above each test is its name there.
+ * Above each test is AMD's name for it.
  */
 #include <pthread.h>
 #include "tests/unit/amd_fixtures.h"
@@ -9,8 +9,8 @@
 /* ---- the fixtures ---- */
 
 /*
- * As long as AMD's, and the table where AMD's is; of the compressed one only the table
- * can be compared, as the frames are another zstd's.
+ * The archives are as long as AMD's, with the table at AMD's offset; for the compressed
+ * one only the table's size is compared, as AMD's frames come from another zstd.
  */
 static void the_fixtures_are_as_long_as_amds(void **state)
 {
@@ -21,7 +21,7 @@ static void the_fixtures_are_as_long_as_amds(void **state)
 	(void)state;
 	assert_int_equal(noop.bytes[8] | noop.bytes[9] << 8, 570);
 	assert_int_equal(noop.size, 903);
-	/* a number below 128 is a byte shorter than AMD's zstd_size, 134 */
+	/* a number below 128 takes a byte less than AMD's zstd_size, 134 */
 	assert_int_equal(zstd.size - blob, blob - 64 < 128 ? 319 : 320);
 	ab_free(&noop);
 	ab_free(&zstd);
@@ -107,7 +107,7 @@ static void another_get_leaves_the_data_of_the_first(void **state)
 	size_t size[3];
 
 	(void)state;
-	for (size_t i = 0; i < 3; i++) { /* the third is the first once more */
+	for (size_t i = 0; i < 3; i++) { /* the third repeats the first */
 		const struct fx_object *o = &fx_zstd[i % 2];
 
 		assert_int_equal(
@@ -124,7 +124,7 @@ static void another_get_leaves_the_data_of_the_first(void **state)
 
 struct worker {
 	kpack_archive_t archive;
-	const struct fx_object *objects; /* three */
+	const struct fx_object *objects; /* three objects */
 	int good;
 };
 
@@ -357,8 +357,10 @@ static void a_table_beyond_the_file_is_no_archive(void **state)
 
 /* ---- tables that lie ---- */
 
-/* InvalidNumericTocFieldTest.ReturnsParseError, six parameters; as AMD has them, with the
- * table right behind the header */
+/*
+ * InvalidNumericTocFieldTest.ReturnsParseError with its six parameters; the table follows
+ * the header, as in AMD's test
+ */
 static void text_where_a_number_belongs_is_no_table(void **state)
 {
 	static const char *const tables[] = {
@@ -389,7 +391,7 @@ static void text_where_a_number_belongs_is_no_table(void **state)
 	}
 }
 
-/* The most memory this process ever asked for. */
+/* The peak memory that this process has used. */
 static long peak_kib(void)
 {
 	char line[256];
@@ -403,7 +405,7 @@ static long peak_kib(void)
 	return kib;
 }
 
-/* OversizedTocDeclarationTest.ReturnsParseError, five parameters */
+/* OversizedTocDeclarationTest.ReturnsParseError with its five parameters */
 static void a_declared_size_beyond_the_bytes_is_no_table(void **state)
 {
 	static const char *const heads[] = {
@@ -419,10 +421,10 @@ static void a_declared_size_beyond_the_bytes_is_no_table(void **state)
 	for (size_t i = 0; i < COUNT(heads); i++) {
 		struct ab whole = ab_new(16), field = ab_new(16), toc = ab_new(16);
 
-		/* as the table, as an unknown field of it, and as its "toc" */
+		/* as the TOC itself, as an unknown field, and as the value of "toc" */
 		ab_set_le(whole.bytes + 8, whole.size, 8);
 		ab_put(&whole, heads[i], 5);
-		ab_put(&whole, "\1", i == 4); /* an extension has a type */
+		ab_put(&whole, "\1", i == 4); /* an extension has a type byte */
 		fx_refused(&whole, KPACK_ERROR_MSGPACK_PARSE_FAILED);
 		ab_set_le(field.bytes + 8, field.size, 8);
 		ab_put(&field, "\x81\xa1x", 3);

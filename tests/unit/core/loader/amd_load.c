@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * AMD's tests of loading: the second half of test_loader_api.cpp.  Above each test is its
- * name there.
+ * AMD's tests of loading: the second half of test_loader_api.cpp.  Above each test is
+ * AMD's name for it.
  */
 #include <pthread.h>
 #include "tests/unit/amd_fixtures.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * AMD's tests of the loader's calls and their arguments: the first half of
- * test_loader_api.cpp.  Above each test is its name there; what AMD reads from inside a
- * cache is seen here by the files it keeps open.
+ * test_loader_api.cpp.  Above each test is AMD's name for it.  AMD's tests look inside a
+ * cache; these look at the files that it keeps open.
  */
 #include "tests/unit/amd_fixtures.h"
 
@@ -85,7 +85,10 @@ static void destroying_null_does_nothing(void **state)
 	kpack_cache_destroy(NULL);
 }
 
-/* .CacheCreate_ResolvesEnvVars: AMD looks at the lists; here their order decides */
+/*
+ * .CacheCreate_ResolvesEnvVars: AMD's test reads the cache's lists; here the order of
+ * look-ups shows them
+ */
 static void a_cache_takes_its_lists_from_the_environment(void **state)
 {
 	static const struct fx_object one[] = {{"k#0", "gfx900", "ONE", 3, 0}, {0}};
@@ -240,7 +243,7 @@ static void metadata_must_have_both_fields_of_their_type(void **state)
 		"{'kernel_name': 12345, 'kpack_search_paths': ['test_noop.kpack']}",
 		"{'kernel_name': 'lib', 'kpack_search_paths': 'test_noop.kpack'}",
 		"['kernel_name', 'lib/libtest.so']",
-		/* 2.1: of an array without a string none remain */
+		/* 2.1: an array without strings gives no path */
 		"{'kernel_name': 'lib/libtest.so', 'kpack_search_paths': [1, nil, []]}",
 	};
 
@@ -249,8 +252,10 @@ static void metadata_must_have_both_fields_of_their_type(void **state)
 		check_marker(fx_marker(bad[i]), KPACK_ERROR_INVALID_METADATA);
 }
 
-/* 2.1: the first of equal keys counts, others than strings are skipped, and so is what is
- * not known */
+/*
+ * 2.1: the first of equal keys counts; members that are not strings and unknown fields
+ * are skipped
+ */
 static void metadata_is_read_as_amd_reads_it(void **state)
 {
 	static const char *const good[] = {

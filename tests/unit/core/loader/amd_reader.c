@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What AMD's reader accepts, refuses and answers, row by row, where its tests do not say
- * so already; and what every reader has to tolerate.  Where we refuse what AMD's reader
- * passes on to memory, the comment says what it does.
+ * What AMD's reader accepts, refuses and returns, row by row, where AMD's own tests do
+ * not cover it; and what every reader must tolerate.  Where we refuse input that leads
+ * AMD's reader to bad memory, the comment says what AMD's reader does.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,8 +10,10 @@
 
 /* ---- opening ---- */
 
-/* open fails: with ENOENT FILE_NOT_FOUND, else IO_ERROR.  What is no regular file cannot
- * be read, and is never waited for. */
+/*
+ * If open() fails: FILE_NOT_FOUND for ENOENT, else IO_ERROR.  Files that are not regular
+ * cannot be read, and opening them never blocks.
+ */
 static void files_that_cannot_be_opened(void **state)
 {
 	static const struct {
@@ -41,7 +43,7 @@ static void files_that_cannot_be_opened(void **state)
 	}
 }
 
-/* The first byte behind the file is outside it, the last one inside. */
+/* The TOC may begin at the last byte of the file, but not after it. */
 static void a_table_begins_inside_the_file(void **state)
 {
 	struct ab last = ab_new(64), behind = ab_new(64);
@@ -57,8 +59,10 @@ static void a_table_begins_inside_the_file(void **state)
 	fx_refused(&behind, KPACK_ERROR_INVALID_FORMAT);
 }
 
-/* A file whose writing was cut off: AMD's reader parses the header as the table and says
- * MSGPACK_PARSE_FAILED. */
+/*
+ * A file whose writing was interrupted: AMD's reader parses the header as the TOC and
+ * returns MSGPACK_PARSE_FAILED.
+ */
 static void an_archive_that_was_never_finished_is_refused(void **state)
 {
 	struct ab a = ab_new(64);
@@ -101,7 +105,7 @@ static void check_bytes(kpack_archive_t archive, const char *key, const char *ar
 	kpack_free_kernel(data);
 }
 
-/* Close the archive after a look at its binaries: their names, a space between. */
+/* Check the names of the binaries, separated by spaces, and close the archive. */
 static void check_binaries(kpack_archive_t archive, const char *want)
 {
 	char text[256] = "";
@@ -138,8 +142,10 @@ static void bytes_behind_the_table_are_accepted(void **state)
 	kpack_close(archive);
 }
 
-/* A missing scheme is "none".  AMD's reader takes what is no string, or unknown, for that
- * too, and gives compressed bytes away as code. */
+/*
+ * A missing scheme is "none".  AMD's reader also treats a scheme that is unknown or not a
+ * string as "none", and returns compressed bytes as code.
+ */
 static void a_missing_scheme_is_none(void **state)
 {
 	kpack_archive_t archive =
@@ -154,7 +160,10 @@ static void a_missing_scheme_is_none(void **state)
 		     KPACK_ERROR_MSGPACK_PARSE_FAILED);
 }
 
-/* zstd_size > 4 GiB or < 4; a blob outside the file, where AMD's reader says IO_ERROR. */
+/*
+ * zstd_size > 4 GiB or < 4; a blob outside the file, for which AMD's reader returns
+ * IO_ERROR.
+ */
 static void a_compressed_blob_must_be_possible(void **state)
 {
 	static const char *const places[] = {
@@ -196,7 +205,9 @@ static void without_toc_there_is_no_binary(void **state)
 	check_binaries(open_table("{'gfx_arches': ['gfx900'], " BLOBS "}"), "");
 }
 
-/* A number beyond 32 bits, where AMD's reader refuses the archive: only its entry is. */
+/*
+ * A number of more than 32 bits: AMD's reader refuses the archive, ours only the entry.
+ */
 static void a_number_out_of_range_costs_its_entry(void **state)
 {
 	kpack_archive_t archive =
@@ -210,7 +221,7 @@ static void a_number_out_of_range_costs_its_entry(void **state)
 	kpack_close(archive);
 }
 
-/* Fields the first time, in the table, in entries and in blobs. */
+/* The first of duplicate fields counts: in the TOC, in entries and in blobs. */
 static void of_fields_that_come_twice_the_first_counts(void **state)
 {
 	kpack_archive_t archive = open_table(
@@ -232,7 +243,7 @@ static void of_fields_that_come_twice_the_first_counts(void **state)
 	check_binaries(archive, "k#0");
 }
 
-/* Archs of a binary the last time; binaries are merged. */
+/* The last of duplicate archs of a binary counts; duplicate binaries are merged. */
 static void of_archs_that_come_twice_the_last_counts(void **state)
 {
 	kpack_archive_t archive = open_table(
@@ -295,7 +306,7 @@ static void declared_archs_may_differ_from_those_there(void **state)
 	kpack_close(archive);
 }
 
-/* The table right behind the header, before the blobs, which are what follows it. */
+/* The TOC follows the header, and the blobs follow the TOC. */
 static void a_table_may_come_before_the_blobs(void **state)
 {
 	static const char pad[4096];
@@ -327,7 +338,7 @@ static void blobs_may_be_shared_overlap_and_have_any_order(void **state)
 	kpack_close(archive);
 }
 
-/* Frames that entries share, in any order, and none at all. */
+/* Frames that are shared by entries, in any order, or used by none. */
 static void frames_may_be_shared_and_have_any_order(void **state)
 {
 	struct ab a = ab_new_zstd();
@@ -378,7 +389,7 @@ static void many_entries_are_read(void **state)
 	kpack_close(archive);
 }
 
-/* Archives of more than 4 GiB, uncompressed; of this one most is a hole. */
+/* Uncompressed archives of more than 4 GiB; most of this one is a hole. */
 static void a_plain_archive_may_be_larger_than_4_gib(void **state)
 {
 	static const off_t blob = (INT64_C(5) << 30) + 7, toc = INT64_C(6) << 30;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Choosing among several archives: the MultiPackLoaderTest of a fork of AMD's loader,
- * whose names state the rules.  Where the fork and AMD's own loader disagree, about
- * damage, AMD's rule holds unless ROCM_KPACK_STRICT asks for the fork's.
+ * Choosing among several archives: the MultiPackLoaderTest of a fork of AMD's loader; the
+ * tests' names state the rules.  Where the fork and AMD's loader disagree on damaged
+ * archives, AMD's rule holds unless ROCM_KPACK_STRICT asks for the fork's.
  */
 #include "tests/unit/amd_fixtures.h"
 
@@ -33,7 +33,7 @@ static int make_archives(void **state)
 		"damaged", "'gfx900', 'gfx900:xnack+'",
 		FX_OBJECTS({"lib/twice.so#0", "gfx900", "no frame", 8, FX_DAMAGED},
 			   {"lib/twice.so#0", "gfx900:xnack+", "none", 4, FX_DAMAGED}));
-	/* one entry lies about its size, one points behind the last frame */
+	/* one entry has a wrong size, the other an ordinal past the last frame */
 	{
 		struct ab a = ab_new_zstd();
 
@@ -122,7 +122,7 @@ static void a_missing_module_is_no_missing_arch(void **state)
 		     KPACK_ERROR_ARCH_NOT_FOUND);
 }
 
-/* .CorruptSelectedPayloadIsNotMaskedByDuplicate, which is the rule when asked for */
+/* .CorruptSelectedPayloadIsNotMaskedByDuplicate; this rule holds only in strict mode */
 static void strictly_a_duplicate_does_not_hide_damage(void **state)
 {
 	(void)state;
@@ -134,8 +134,10 @@ static void strictly_a_duplicate_does_not_hide_damage(void **state)
 	fx_loads(ASK("lib/twice.so", 0, "gfx900", "a damaged"), &twice_a);
 }
 
-/* 3.5, step 5: any failure, damage too, moves on to the next archive, to fewer features,
- * then to the next arch */
+/*
+ * 3.5, step 5: after any failure, including damage, the next archive is tried, then fewer
+ * features, then the next arch
+ */
 static void damage_is_passed_over(void **state)
 {
 	(void)state;
@@ -150,7 +152,7 @@ static void damage_is_passed_over(void **state)
 	fx_loads(ASK("lib/twice.so", 0, "gfx900 gfx906", "damaged lying b"), &twice_b);
 }
 
-/* ... and is the result when there is nothing else. */
+/* ... and is the result if nothing else is found. */
 static void damage_alone_is_reported(void **state)
 {
 	(void)state;
@@ -162,7 +164,7 @@ static void damage_alone_is_reported(void **state)
 		     KPACK_ERROR_KERNEL_NOT_FOUND);
 }
 
-/* 3.5, step 5: only gfx_arches says what an archive offers. */
+/* 3.5, step 5: an archive offers exactly the archs in gfx_arches. */
 static void an_arch_that_is_not_declared_is_not_offered(void **state)
 {
 	(void)state;
@@ -172,7 +174,7 @@ static void an_arch_that_is_not_declared_is_not_offered(void **state)
 	fx_loads(ASK("lib/twice.so", 0, "gfx900", "undeclared b"), &twice_b);
 }
 
-/* 3.5, step 3: what is missing or no archive is skipped silently. */
+/* 3.5, step 3: missing files and files that are not archives are skipped silently. */
 static void files_that_cannot_be_opened_are_skipped(void **state)
 {
 	(void)state;
@@ -184,7 +186,7 @@ static void files_that_cannot_be_opened_are_skipped(void **state)
 		     KPACK_ERROR_ARCHIVE_NOT_FOUND);
 }
 
-/* 3.5, step 2: for each path, each arch, each subset of its features a file. */
+/* 3.5, step 2: each path gives a file for each arch and each subset of its features. */
 static void a_placeholder_stands_for_every_target(void **state)
 {
 	static const struct fx_object xnack = {"k#0", "gfx90a:xnack-", "XNACK", 5, 0};
@@ -203,7 +205,7 @@ static void a_placeholder_stands_for_every_target(void **state)
 		     KPACK_ERROR_KERNEL_NOT_FOUND);
 	fx_loads_not(ASK("k", 0, "gfx1100", "x_@GFXARCH@.kpack"),
 		     KPACK_ERROR_ARCHIVE_NOT_FOUND);
-	/* 2.5: only the first one in a path is replaced */
+	/* 2.5: only the first placeholder in a path is replaced */
 	fx_loads(ASK("k", 1, "gfx90a", "y_@GFXARCH@_@GFXARCH@"), &bare);
 }
 

@@ -2,15 +2,16 @@
 /*
  * AMD's tests of target matching, test_isa_target_match.cpp, and HRX's KpackTargetMatch.
  *
- * They call internal functions: one strips the triple, one splits a target, one walks the
- * candidates of an agent until a callback is content.  Here the candidates are seen from
- * outside.  An archive stands ready for every target there could be; what a load
- * picks is the first candidate, and without that archive the next load picks the second.
- * What strips and splits is seen by the same: a wrong prefix or feature has no archive.
+ * Those tests call internal functions: one strips the triple, one splits a target, one
+ * walks an agent's candidates until a callback stops it.  These tests see the candidates
+ * only from outside.  There is an archive for every possible target; a load picks the
+ * first candidate, and without that archive the next load picks the second.  Stripping
+ * and splitting are tested by this too: there is no archive for a wrong prefix or
+ * feature.
  */
 #include "tests/unit/amd_fixtures.h"
 
-/* Every target an archive is there for; what no agent of a test may run is among them. */
+/* Every target that has an archive, including targets that no agent in a test can run. */
 static const char *const targets[] = {
 	"gfx90a",
 	"gfx90a:sramecc+",
@@ -65,8 +66,9 @@ static int make_archives(void **state)
 }
 
 /*
- * The archives that are not in WITHOUT, a bit for each, and one that nobody wants.  The
- * last comes first: no order but that of the candidates can be the reason for a choice.
+ * The archives that are not in WITHOUT, one bit for each, and an archive that nothing
+ * matches.  They are listed in reverse, so that only the order of the candidates can
+ * explain a choice.
  */
 static char *paths_without(uint64_t without, char out[512])
 {
@@ -77,7 +79,10 @@ static char *paths_without(uint64_t without, char out[512])
 	return out;
 }
 
-/* The target AGENT gets when the archives WITHOUT are not there; COUNT(targets): none. */
+/*
+ * The index of the target that AGENT gets without the archives in WITHOUT;
+ * COUNT(targets): none.
+ */
 static size_t pick(kpack_cache_t cache, const char *agent, uint64_t without)
 {
 	char paths[512];
@@ -101,7 +106,7 @@ static size_t pick(kpack_cache_t cache, const char *agent, uint64_t without)
 	return i;
 }
 
-/* All candidates of AGENT, in order, when the archives WITHOUT are missing at first. */
+/* Check all candidates of AGENT in order, starting without the archives in WITHOUT. */
 static void check_from(const char *agent, uint64_t without, const char *want)
 {
 	kpack_cache_t cache = fx_cache();
@@ -238,8 +243,10 @@ static void another_processor_has_four_candidates_too(void **state)
 	      "gfx950:sramecc+:xnack- gfx950:sramecc+ gfx950:xnack- gfx950");
 }
 
-/* HRX FeatureSubsetNeverFlipsSign: every agent meets archives of the other sign above;
- * here there is nothing else */
+/*
+ * HRX FeatureSubsetNeverFlipsSign: the other tests have archives of the opposite sign;
+ * this one has nothing else
+ */
 static void no_sign_is_ever_turned(void **state)
 {
 	uint64_t minus = 0;
@@ -253,7 +260,7 @@ static void no_sign_is_ever_turned(void **state)
 	check_from("gfx90a:xnack+", minus, "gfx90a:xnack+");
 }
 
-/* The features of an agent stay in the order they are written in: 3.6. */
+/* 3.6: an agent's features keep their order. */
 static void features_are_not_sorted(void **state)
 {
 	(void)state;
@@ -261,7 +268,7 @@ static void features_are_not_sorted(void **state)
 	      "gfx90a:xnack-:sramecc+ gfx90a:xnack- gfx90a:sramecc+ gfx90a");
 }
 
-/* Empty features are ignored: 3.6. */
+/* 3.6: empty features are ignored. */
 static void empty_features_are_left_out(void **state)
 {
 	(void)state;
@@ -270,8 +277,10 @@ static void empty_features_are_left_out(void **state)
 
 /* ---- where the walk ends ---- */
 
-/* IsaTargetMatch.EarlyTerminationOnFirstMatch; HRX EarlyTerminationStopsAtFirstMatch: the
- * first target that is there is taken, whatever else there is */
+/*
+ * IsaTargetMatch.EarlyTerminationOnFirstMatch; HRX EarlyTerminationStopsAtFirstMatch: the
+ * first existing target is taken, whatever follows
+ */
 static void the_first_match_ends_the_walk(void **state)
 {
 	kpack_cache_t cache = fx_cache();
@@ -304,8 +313,10 @@ static void the_only_match_ends_the_walk(void **state)
 	kpack_cache_destroy(cache);
 }
 
-/* IsaTargetMatch.NoMatchReturnsAllCandidates: the result is false; that all were visited
- * is seen by any one of them being enough */
+/*
+ * IsaTargetMatch.NoMatchReturnsAllCandidates: the result is false; any single candidate
+ * suffices, which shows that all are visited
+ */
 static void no_match_is_an_error_and_any_match_is_none(void **state)
 {
 	static const char *const candidates[] = {

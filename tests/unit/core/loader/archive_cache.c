@@ -42,7 +42,7 @@ static int remove_dir(void **state)
 	return system(command);
 }
 
-/* An archive that offers ARCH, in place of what is there. */
+/* Write an archive that offers ARCH, replacing the existing file. */
 static void put_archive(const char *name, const char *arch)
 {
 	struct ab a = ab_new(16);
@@ -68,10 +68,10 @@ static size_t open_files(void)
 	return n;
 }
 
-/* What happens between the look at a file and its opening, once. */
+/* Called once, between the stat() of a file and its opening. */
 static _Thread_local void (*meanwhile)(void);
 
-/* Instead of the C library's, for all of this program. */
+/* Replaces the C library's function in this program. */
 int open(const char *path, int flags, ...)
 {
 	void (*happen)(void) = meanwhile;
@@ -110,12 +110,12 @@ static void a_file_is_opened_once(void **state)
 	second = get(&c, "a");
 	assert_ptr_equal(first, second);
 	kp_cache_put(&c, second);
-	/* by whatever path */
+	/* through any path */
 	second = get(&c, "linked");
 	assert_ptr_equal(first, second);
 	kp_cache_put(&c, second);
 	kp_cache_put(&c, first);
-	/* and stays open when nobody uses it */
+	/* it stays open when unused */
 	second = get(&c, "./a");
 	assert_ptr_equal(first, second);
 	kp_cache_put(&c, second);
@@ -138,11 +138,11 @@ static void a_replaced_file_is_opened_anew(void **state)
 	new = get(&c, "r");
 	assert_ptr_not_equal(old, new);
 	assert_string_equal(arch_of(new), "new");
-	/* who uses the old one still can */
+	/* a user of the old archive can keep using it */
 	assert_string_equal(arch_of(old), "old");
 	kp_cache_put(&c, old);
 	kp_cache_put(&c, new);
-	/* one that nobody uses is closed at once */
+	/* an unused old archive is closed at once */
 	put_archive("r", "newer");
 	new = get(&c, "r");
 	assert_string_equal(arch_of(new), "newer");
@@ -152,7 +152,7 @@ static void a_replaced_file_is_opened_anew(void **state)
 	assert_int_equal(open_files(), n - 1);
 }
 
-/* Whatever of inode, size and time tells it. */
+/* Inode, size or time shows the change. */
 static void a_file_that_was_written_to_is_opened_anew(void **state)
 {
 	static const struct {
@@ -230,7 +230,7 @@ static void a_file_that_is_gone_stays_open(void **state)
 	kp_cache_fini(&c);
 }
 
-/* The same words, but from another directory. */
+/* The same relative path, from another directory. */
 static void a_relative_path_leads_from_where_the_program_is(void **state)
 {
 	struct kp_cached *e = NULL;
@@ -260,7 +260,10 @@ static void drop(void)
 	unlink(at("m"));
 }
 
-/* Looked at one file, opened another: it is known by what was opened. */
+/*
+ * The file is replaced between stat() and open(): the cache records the file that was
+ * opened.
+ */
 static void a_file_that_is_replaced_meanwhile_is_known(void **state)
 {
 	struct kp_cached *e, *again;
@@ -279,7 +282,7 @@ static void a_file_that_is_replaced_meanwhile_is_known(void **state)
 	kp_cache_fini(&c);
 }
 
-/* The old one still serves when the new one is gone before it could be opened. */
+/* If the new file disappears before it is opened, the look-up gives the old archive. */
 static void a_file_that_goes_before_it_is_opened_is_gone(void **state)
 {
 	struct kp_cached *old, *e;
@@ -363,7 +366,7 @@ static void threads_wait_for_one_opening(void **state)
 	kp_cache_fini(&s.c);
 }
 
-/* Use whatever stands there - an archive, text, nothing - then what stays. */
+/* Use whatever the file is (an archive, text, missing), then the final archive. */
 static void *use_any(void *arg)
 {
 	struct shared *s = arg;
@@ -420,7 +423,7 @@ static void files_change_while_threads_use_them(void **state)
 	kp_cache_fini(&s.c);
 }
 
-/* Get what was opened before, also while its file comes and goes. */
+/* Get an open archive again while its file comes and goes. */
 static void *use_always(void *arg)
 {
 	struct shared *s = arg;

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Archives that are damaged, cut, replaced or removed while they are in use. */
+/* Archives that are damaged, truncated, replaced or removed while in use. */
 #include "tests/unit/loading.h"
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
 
-/* Large enough to be cut while it is decoded. */
+/* Large enough to be truncated while it is decoded. */
 enum { LARGE = 300000 };
 
-/* Where the first frame of an archive is: behind the header, the count and its size. */
+/*
+ * Offset of the first frame in an archive: after the header, the frame count and the
+ * length word.
+ */
 enum { FRAME = 64 + 4 + 4 };
 
 static char large[LARGE + 1];
@@ -42,7 +45,7 @@ static void put(const char *name)
 	write_archive(name, "'gfx900'", OBJECTS({"lib/x.so#0", "gfx900", large}));
 }
 
-/* Letters that compress badly enough. */
+/* Letters that do not compress too well. */
 static int make_archives(void **state)
 {
 	uint32_t seed = 1;
@@ -73,7 +76,7 @@ static kpack_error_t load(kpack_cache_t cache, const struct request *r)
 
 /* ---- one change at a time ---- */
 
-/* The same size and time, another start of the frame: a bad disk. */
+/* Change the start of the frame but not the file's size and time, like a bad disk. */
 static void spoil(const char *name)
 {
 	int fd = open_file(name);
@@ -119,7 +122,7 @@ static void a_cut_archive_is_passed_over(void **state)
 	kpack_cache_destroy(cache);
 }
 
-/* Between opening and decoding no name is looked at, only what is open. */
+/* Decoding uses the open file, not the name. */
 static void a_cut_archive_that_is_open_cannot_be_read(void **state)
 {
 	struct kpackx_error why = {0};
@@ -184,14 +187,14 @@ static void *load_all_the_time(void *arg)
 		kpack_error_t err = ask(c->cache, c->request, &data, &size, NULL);
 
 		good &= may_happen(err);
-		/* no checksum: what was overwritten while it was read may be anything */
+		/* without a checksum, data overwritten during the read may be anything */
 		good &= err ? !data && size == 0 : data && size == LARGE;
 		kpack_free_code_object(data);
 	}
 	return good ? c : NULL;
 }
 
-/* What can happen to a file: number WHAT of it. */
+/* Change the file NAME in way number WHAT. */
 static void upset(const char *name, int what)
 {
 	char from[128], to[128];
@@ -246,7 +249,7 @@ static void threads_load_what_changes(void **state)
 
 /* ---- signals ---- */
 
-/* While set, of each two calls the first is interrupted. */
+/* While set, every other call is interrupted. */
 static atomic_bool interrupting;
 static atomic_uint calls;
 
@@ -258,7 +261,7 @@ static bool interrupted(void)
 	return true;
 }
 
-/* These two instead of the C library's, for all of this program. */
+/* Both replace the C library's functions in this program. */
 ssize_t pread(int fd, void *buf, size_t size, off_t offset)
 {
 	return interrupted() ? -1 : syscall(SYS_pread64, fd, buf, size, offset);

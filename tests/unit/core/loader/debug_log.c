@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What ROCM_KPACK_DEBUG tells: every line of a load, in order. */
+/* The output of ROCM_KPACK_DEBUG: every line of a load, in order. */
 #include "tests/unit/loading.h"
 #include "core/base/bounds.h"
 
-/* How the damaged archive is told to be: zstd chooses the words. */
+/* The reason reported for the damaged archive, in zstd's words. */
 static char damage[240];
 
 static void ask_for_damage(void)
@@ -24,7 +24,7 @@ static void ask_for_damage(void)
 	snprintf(damage, sizeof(damage), "%s", why.text + strlen(entry));
 }
 
-/* Its entries for indices 0 and 1 point behind the last frame. */
+/* An archive whose entries for indices 0 and 1 have ordinals past the last frame. */
 static void write_refusing(void)
 {
 	struct ab a = ab_new_zstd();
@@ -69,7 +69,7 @@ static int make_archives(void **state)
 	return mkdir(path, 0755);
 }
 
-/* Standard error of one look-up through a cache of its own. */
+/* Capture standard error during one look-up through a new cache. */
 static void read_stderr(const struct request *r, char *out, size_t cap)
 {
 	int saved = dup(STDERR_FILENO), fd = memfd_create("stderr", MFD_CLOEXEC);
@@ -87,7 +87,7 @@ static void read_stderr(const struct request *r, char *out, size_t cap)
 	close(fd);
 }
 
-/* LINES without their "kpack: ", the directory written %, the damage ^. */
+/* LINES omit "kpack: "; % stands for the directory, ^ for the damage. */
 static void expect_log(const struct request *r, const char *lines)
 {
 	char got[8192], want[8192] = "";
@@ -108,7 +108,7 @@ static void expect_log(const struct request *r, const char *lines)
 	assert_string_equal(got, want);
 }
 
-/* VALUE with the directory for %. */
+/* Set NAME to VALUE, with % replaced by the directory. */
 static void set(const char *name, const char *value)
 {
 	char text[512] = "";
@@ -170,7 +170,7 @@ static void every_candidate_is_logged_with_the_reason(void **state)
 		   "chosen: %/a.kpack: lib/x.so#0 gfx900: 5 bytes\n");
 }
 
-/* What is refused is there, for a reason; what is not there is not refused. */
+/* A refused entry exists and has a reason; a missing entry is not reported as refused. */
 static void entries_that_were_refused_are_logged(void **state)
 {
 	struct request r = {"lib/x.so",       1,    "gfx900",
@@ -189,12 +189,12 @@ static void entries_that_were_refused_are_logged(void **state)
 		       "lib/x.so#1 gfx900: ordinal 1 of 1 frames\n");
 	check_text(&r, "@refusing.kpack: refused: toc: lib/x.so#1 gfx900: ordinal 1 of 1 "
 		       "frames");
-	r.index = 0; /* stored without its number */
+	r.index = 0; /* stored without an index */
 	check_text(&r, "@refusing.kpack: refused: toc: lib/x.so gfx900: ordinal 7 of 1 "
 		       "frames");
 	r.index = 2;
 	check_text(&r, "no lib/x.so#2 for gfx900; @refusing.kpack offers gfx900");
-	/* another archive has it; damage elsewhere is told instead */
+	/* another archive has the entry; or damage elsewhere is reported instead */
 	r = (struct request){"lib/x.so", 0, "gfx900", "refusing.kpack a.kpack",
 			     "FIRST",    0};
 	check_alone(&r);
@@ -392,7 +392,7 @@ static void nothing_is_logged_unless_asked(void **state)
 	unsetenv("ROCM_KPACK_DEBUG");
 }
 
-/* A line is never longer than what a pipe takes at once, and always ends. */
+/* A line is never longer than PIPE_BUF, and always ends with a line feed. */
 static void long_lines_are_cut(void **state)
 {
 	static char list[9000], text[60000];
@@ -414,7 +414,7 @@ static void long_lines_are_cut(void **state)
 	}
 }
 
-/* Nobody reads it, and there is nobody to tell that. */
+/* A closed standard error is ignored silently. */
 static void a_closed_stderr_is_no_failure(void **state)
 {
 	int saved = dup(STDERR_FILENO);

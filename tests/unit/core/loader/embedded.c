@@ -13,14 +13,14 @@
 #define WRAPPERS_MAX 4
 #define HIP "hipv4-amdgcn-amd-amdhsa--"
 #define OPENMP "openmp-amdgcn-amd-amdhsa--"
-/* More than an image's arch can have. */
+/* Longer than any image's arch. */
 #define LONG "ggggggggggggggggggggggggggggggggggggggggggggggggggggggggggggggggggggg"
 
 static struct kpackx_error why;
 
 /* ---- files ---- */
 
-/* A fat binary: bundles, and for every wrapper the one it leads to. */
+/* A fat binary: bundles, and for each wrapper the bundle it points to. */
 struct host {
 	unsigned ccob; /* bit I: bundle I is compressed */
 	unsigned version;
@@ -28,7 +28,7 @@ struct host {
 	size_t wrappers[WRAPPERS_MAX];
 };
 
-/* Two wrappers share the first bundle, none leads to the second. */
+/* Two wrappers share the first bundle, none points to the second. */
 static const struct host plain = {.n_wrappers = 3, .wrappers = {2, 0, 0}};
 static const struct host compressed = {
 	.ccob = 5, .version = 3, .n_wrappers = 3, .wrappers = {2, 0, 0}};
@@ -89,7 +89,7 @@ static void add(struct link *l, const char *name, uint64_t flags, size_t segment
 					  .align = 16});
 }
 
-/* A program at a fixed address: its pointers need no relocations. */
+/* A program at a fixed address, whose pointers need no relocations. */
 static int make_fat(const struct host *host)
 {
 	static const uint8_t zero[WRAPPERS_MAX * KP_WRAPPER_SIZE];
@@ -135,7 +135,7 @@ static struct kp_layout_bytes make_layout(const struct kp_fatbin *fat, enum layo
 	return out;
 }
 
-/* The layout of a binary with one wrapper less. */
+/* The layout of a binary with one wrapper fewer. */
 static struct kp_layout_bytes layout_of_another(const struct host *host)
 {
 	struct host other = *host;
@@ -153,7 +153,7 @@ static struct kp_layout_bytes layout_of_another(const struct host *host)
 	return out;
 }
 
-/* The same, converted. */
+/* As make_fat, then converted. */
 static int make_converted(const struct host *host, enum layout which, bool keep)
 {
 	int fd = make_fat(host);
@@ -181,7 +181,7 @@ static int kept(const struct host *host)
 	return make_converted(host, LAYOUT, true);
 }
 
-/* ---- asking ---- */
+/* ---- look-ups ---- */
 
 struct got {
 	void *data;
@@ -215,7 +215,7 @@ static void assert_gives(int fd, uint32_t index, const char *const *archs, size_
 	kpack_free_code_object(got.data);
 }
 
-/* Nothing is given, for this reason. */
+/* The look-up fails with CODE and gives no data; the message contains TEXT. */
 static void assert_fails(int fd, uint32_t index, const char *const *archs, size_t n,
 			 kpack_error_t code, const char *text)
 {
@@ -236,7 +236,7 @@ static void assert_wrappers(int fd)
 	assert_gives(fd, 0, ARCHS("gfx90a"), "2 for gfx90a");
 	assert_gives(fd, 1, ARCHS("gfx90a"), "0 for gfx90a");
 	assert_gives(fd, 2, ARCHS("gfx90a"), "0 for gfx90a");
-	/* without a wrapper, behind them */
+	/* a container without a wrapper is numbered after the wrappers */
 	assert_gives(fd, 3, ARCHS("gfx90a"), "1 for gfx90a");
 	assert_fails(fd, 4, ARCHS("gfx90a"), KPACK_ERROR_KERNEL_NOT_FOUND,
 		     "no wrapper 4: there are 3, and 3 containers");
@@ -294,7 +294,7 @@ static void code_for_another_gpu_is_none(void **state)
 	assert_fails(fd, 0, ARCHS("gfx1103", "gfx9-generic"), KPACK_ERROR_ARCH_NOT_FOUND,
 		     "wrapper 0 has no code for gfx1103 gfx9-generic; it has gfx90a "
 		     "gfx908:xnack+ gfx908 gfx942:sramecc+:xnack- ");
-	/* an empty object, the host's, and names that are no GPU's */
+	/* an empty object, the host entry, and names that are not GPUs */
 	assert_fails(fd, 0, ARCHS("gfx906"), KPACK_ERROR_ARCH_NOT_FOUND, "for gfx906;");
 	assert_fails(fd, 0, ARCHS(""), KPACK_ERROR_ARCH_NOT_FOUND, "no code");
 	assert_fails(fd, 0, ARCHS((const char *)NULL), KPACK_ERROR_ARCH_NOT_FOUND,
@@ -311,7 +311,7 @@ static void hip_comes_before_openmp(void **state)
 
 	(void)state;
 	assert_gives(fd, 1, ARCHS("gfx90a"), "0 for gfx90a");
-	/* but not before what is more specific, or asked for earlier */
+	/* but a more specific target, or one asked for earlier, comes first */
 	assert_gives(fd, 1, ARCHS("gfx908:xnack+"), "only for OpenMP");
 	assert_gives(fd, 1, ARCHS("gfx908:xnack+", "gfx90a"), "only for OpenMP");
 	close(fd);
@@ -338,7 +338,7 @@ static void without_a_layout_the_position_counts(void **state)
 	assert_fails(fd, 3, ARCHS("gfx90a"), KPACK_ERROR_KERNEL_NOT_FOUND,
 		     "no wrapper 3");
 	close(fd);
-	/* but not where it says nothing */
+	/* unless the layout is missing */
 	fd = make_converted(&more, NO_LAYOUT, true);
 	assert_fails(fd, 0, ARCHS("gfx90a"), KPACK_ERROR_NOT_IMPLEMENTED,
 		     "no layout says which of 3 containers belongs to wrapper 0 of 4");
@@ -440,7 +440,7 @@ static void arguments_are_checked(void **state)
 	assert_string_equal(why.text, "an argument is NULL");
 }
 
-/* An answer is right, or there is none. */
+/* The result is correct, or there is none. */
 static void try_damaged(int fd)
 {
 	struct got got;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Children of fork() go on with caches that their parent's other threads were using. */
+/* Children of fork() keep using caches that other threads of the parent were using. */
 #include "tests/unit/loading.h"
 #include "core/loader/archive_cache.h"
 #include <errno.h>
@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 
 /*
- * The allocator of AddressSanitizer stays locked in a child when another thread was just
- * allocating: there a child of threads that run cannot allocate.
+ * AddressSanitizer's allocator stays locked in a child if another thread was allocating,
+ * so a child cannot allocate while the parent's threads run.
  */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
@@ -24,15 +24,15 @@ enum { CHILDREN = 0 };
 enum { CHILDREN = 100 };
 #endif
 
-/* Whoever hangs is killed, which a test sees. */
+/* A process that hangs is killed, and the test sees its status. */
 enum { SECONDS = 60 };
 
-/* ---- a thread that is held while it reads an archive ---- */
+/* ---- a thread that is stopped while it reads an archive ---- */
 
 static _Thread_local bool held;
 static sem_t reached, go;
 
-/* Instead of the C library's, for all of this program. */
+/* Replaces the C library's function in this program. */
 ssize_t pread(int fd, void *buf, size_t size, off_t offset)
 {
 	if (held) {
@@ -93,7 +93,7 @@ static char state_of(int tid)
 	return state;
 }
 
-/* One thread opens the archive and is held there, another waits for it. */
+/* One thread is stopped while it opens the archive; another thread waits for it. */
 static void start(pthread_t threads[2], struct user users[2])
 {
 	users[0].hold = true;
@@ -131,7 +131,9 @@ static void check_status(int status)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* The child must not wait for the opening, nor for who waited for it. */
+/*
+ * The child must not wait for the opening thread, nor for the thread that waits for it.
+ */
 static void nobody_waits_for_threads_that_are_not_there(void **state)
 {
 	struct user users[2] = {0};
@@ -171,7 +173,7 @@ static bool loads(kpack_cache_t cache)
 	return good;
 }
 
-/* A grandchild is a child too, and the parent's caches are those of its children. */
+/* A grandchild counts as a child too; children can use their parents' caches. */
 static void children_fork_too(void **state)
 {
 	kpack_cache_t cache = new_cache(), other = new_cache();
@@ -197,7 +199,7 @@ static void children_fork_too(void **state)
 	kpack_cache_destroy(cache);
 }
 
-/* ---- many of both ---- */
+/* ---- many threads and children ---- */
 
 struct crowd {
 	kpack_cache_t cache;
@@ -205,7 +207,7 @@ struct crowd {
 	atomic_int bad;
 };
 
-/* Load until it is over, by caches that come and go as well. */
+/* Load until the test ends, through the shared cache and through short-lived ones. */
 static void *load_all_the_time(void *arg)
 {
 	struct crowd *c = arg;
@@ -220,7 +222,7 @@ static void *load_all_the_time(void *arg)
 	return NULL;
 }
 
-/* The status of a child that loads by C's cache. */
+/* Returns the status of a child that loads through C's cache. */
 static int load_in_child(struct crowd *c)
 {
 	pid_t child = fork();
@@ -245,7 +247,7 @@ static void threads_load_while_children_are_made(void **state)
 		assert_int_equal(pthread_create(&threads[i], NULL, load_all_the_time, &c),
 				 0);
 	for (int i = 0; i < CHILDREN && status == 0; i++) {
-		/* another file each time, so that somebody is opening it */
+		/* a new file each time, so that a thread is opening it during fork() */
 		write_archive("a.kpack", "'gfx900'",
 			      OBJECTS({"lib/x.so#0", "gfx900", "CODE"}));
 		status = load_in_child(&c);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * HRX's tests of everything but archives and targets, kpack_test.cc, by the public calls.
- * Above each test is its name there.  HRX's KpackTargetMatch is in amd_targets.c, its
- * KpackArchive in hrx_archive.c.
+ * HRX's tests of everything but archives and targets, kpack_test.cc, made through the
+ * public calls.  Above each test is HRX's name for it.  HRX's KpackTargetMatch is in
+ * amd_targets.c, its KpackArchive in hrx_archive.c.
  *
- * HRX's path functions cannot be called from here: which archive a load finds shows what
- * they would return.
+ * HRX's path functions cannot be called from here; the archive that a load finds shows
+ * what they would return.
  */
 #include <sys/stat.h>
 #include "tests/unit/amd_fixtures.h"
@@ -36,7 +36,7 @@ static void a_marker_is_read(void **state)
 	check_marker(fx_marker_of("lib/libtest.so", "test_noop.kpack"), KPACK_SUCCESS);
 }
 
-/* .ParsesLongKernelNameStr8, and of the next longer head too */
+/* .ParsesLongKernelNameStr8; also with the next longer head */
 static void long_names_are_read(void **state)
 {
 	static const size_t sizes[] = {31, 32, 200, 255, 256, 1000, 4000};
@@ -93,8 +93,10 @@ static void no_readable_byte_is_no_marker(void **state)
 #define KERNEL_NAME "\xabkernel_name"
 #define SEARCH_PATHS "\xb2kpack_search_paths"
 
-/* .TruncatedStr8ValueRejected, .OversizeStr32ValueRejected, .ValueEndingOnMarkerRejected:
- * the memory ends where these do, and whoever reads on is killed */
+/*
+ * .TruncatedStr8ValueRejected, .OversizeStr32ValueRejected, .ValueEndingOnMarkerRejected:
+ * the memory ends with the bytes, so a read past them kills the process
+ */
 static void strings_that_leave_the_memory_are_refused(void **state)
 {
 	static const struct {
@@ -117,7 +119,7 @@ static void strings_that_leave_the_memory_are_refused(void **state)
 			     KPACK_ERROR_INVALID_METADATA);
 }
 
-/* Cut at every byte: no prefix of a marker is one. */
+/* No proper prefix of a marker is a marker. */
 static void a_cut_marker_is_refused(void **state)
 {
 	struct fx_marker whole = fx_marker_of("lib/libtest.so", "test_noop.kpack");
@@ -129,7 +131,7 @@ static void a_cut_marker_is_refused(void **state)
 	fx_marker_free(&whole);
 }
 
-/* .TooManySearchPaths: HRX takes 32, AMD and we any number */
+/* .TooManySearchPaths: HRX accepts 32, AMD and we any number */
 static void more_than_32_paths_are_taken(void **state)
 {
 	char paths[1024] = "";
@@ -145,7 +147,7 @@ static void more_than_32_paths_are_taken(void **state)
 
 static const struct fx_object here[] = {{"k#0", "gfx900", "HERE", 4, 0}, {0}};
 
-/* Load k#0 for gfx900 by PATTERN from BINARY below the directory. */
+/* Load k#0 for gfx900 with PATTERN for the binary BINARY below the directory. */
 static kpack_error_t find_from(const char *binary, const char *pattern)
 {
 	struct fx_marker m = fx_marker_of("k", pattern);
@@ -198,8 +200,10 @@ static void without_placeholder_the_path_stays(void **state)
 			 KPACK_ERROR_ARCHIVE_NOT_FOUND);
 }
 
-/* .ExpandGfxArchBufferTooSmall: there is no buffer to be too small; a path that no file
- * can have is passed over */
+/*
+ * .ExpandGfxArchBufferTooSmall: no buffer can be too small here; a path that is too long
+ * for a file is skipped
+ */
 static void a_path_too_long_for_files_is_passed_over(void **state)
 {
 	char *paths = malloc(8192);
@@ -260,8 +264,10 @@ static void an_absolute_path_may_have_dots(void **state)
 		KPACK_SUCCESS);
 }
 
-/* 3.5 and 3.10: ".." behind a symlink is the directory it leads to, as AMD has it, not
- * what the spelling says, as HRX has it */
+/*
+ * 3.5 and 3.10: ".." after a symlink is the parent of the link's target, as in AMD's
+ * loader; in HRX it removes the preceding component
+ */
 static void symlinks_are_followed_before_dots(void **state)
 {
 	(void)state;
@@ -394,7 +400,7 @@ static void a_prefix_from_the_environment_adds(void **state)
 	fx_loads(&somewhere, &fx_zstd[0]);
 }
 
-/* .EnvDisable: HRX's UNAVAILABLE is AMD's NOT_IMPLEMENTED */
+/* .EnvDisable: HRX's UNAVAILABLE corresponds to AMD's NOT_IMPLEMENTED */
 static void the_environment_switches_off(void **state)
 {
 	(void)state;
@@ -409,7 +415,7 @@ static void bad_metadata_is_reported(void **state)
 	check_marker(fx_marker_bytes("\xc1", 1), KPACK_ERROR_INVALID_METADATA);
 }
 
-/* ---- KpackIntegration: from a wrapper, as a runtime does it ---- */
+/* ---- KpackIntegration: from a wrapper, as a runtime calls it ---- */
 
 struct wrapper {
 	uint32_t magic, version;
@@ -421,7 +427,7 @@ struct wrapper {
 
 static struct wrapper wrapper = {HIPK, 1, NULL, NULL};
 
-/* What a runtime does in __hipRegisterFatBinary. */
+/* The call that a runtime makes in __hipRegisterFatBinary. */
 static kpack_error_t resolve(const char *arch, void **data, size_t *size)
 {
 	kpack_cache_t cache = fx_cache();
@@ -439,9 +445,11 @@ static kpack_error_t resolve(const char *arch, void **data, size_t *size)
 	return err;
 }
 
-/* .HipkWrapperResolvesToElf, .HipkResolvesBundleCodeObject, .HipkReservedSelectsCoIndex,
- * .HipkResolvedGarbageRejected: what the bytes are is judged by who runs them, so the
- * third comes as it is too */
+/*
+ * .HipkWrapperResolvesToElf, .HipkResolvesBundleCodeObject, .HipkReservedSelectsCoIndex,
+ * .HipkResolvedGarbageRejected: the runtime judges the bytes, so the third object is
+ * returned as it is
+ */
 static void a_wrapper_leads_to_its_code(void **state)
 {
 	static const struct fx_object code[] = {

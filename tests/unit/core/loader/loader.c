@@ -45,7 +45,7 @@ static int make_archives(void **state)
 			      {"lib/first.so", "gfx900", "BARE_FIRST"},
 			      {"lib/both.so", "gfx900", "WITHOUT_INDEX"},
 			      {"lib/both.so#0", "gfx900", "INDEXED"}));
-	/* the arch of an entry alone does not count */
+	/* an entry's arch counts only if the archive declares it */
 	write_archive("undeclared.kpack", "'gfx906'",
 		      OBJECTS({"lib/shared.so#0", "gfx900", "UNDECLARED"}));
 	write_archive("x_gfx90a:xnack-.kpack", "'gfx90a:xnack-'",
@@ -82,7 +82,7 @@ static const struct request requests[] = {
 	 KPACK_ERROR_KERNEL_NOT_FOUND},
 	{"lib/libtest.so", UINT32_MAX, "gfx900", "noop.kpack", NULL,
 	 KPACK_ERROR_KERNEL_NOT_FOUND},
-	/* files that cannot be opened are passed over */
+	/* files that cannot be opened are skipped */
 	{"lib/libtest.so", 0, "gfx900", "no.kpack text.kpack empty.kpack . noop.kpack",
 	 "KERNEL1_GFX900_DATA", 0},
 
@@ -97,11 +97,11 @@ static const struct request requests[] = {
 	{"lib/libother.so", 0, "gfx9999", "x_@GFXARCH@.kpack", NULL,
 	 KPACK_ERROR_ARCHIVE_NOT_FOUND},
 
-	/* an archive that lacks the kernel */
+	/* an archive without the kernel */
 	{"lib/libtest.so", 0, "gfx90a:xnack-", "x_gfx90a:xnack-.kpack x_gfx90a.kpack",
 	 "GENERIC_GFX90A", 0},
 
-	/* several archives that offer the same architecture */
+	/* several archives offer the same architecture */
 	{"lib/first.so", 0, "gfx900", "a.kpack b.kpack", "FIRST_ONLY", 0},
 	{"lib/second.so", 0, "gfx900", "a.kpack b.kpack", "SECOND_ONLY", 0},
 	{"lib/split.so", 0, "gfx900", "a.kpack b.kpack", "SECOND_REQUESTED_ARCH", 0},
@@ -123,7 +123,7 @@ static const struct request requests[] = {
 	{"lib/shared.so", 0, "gfx900", "undeclared.kpack", NULL,
 	 KPACK_ERROR_ARCH_NOT_FOUND},
 
-	/* an object that is damaged does not keep others from answering */
+	/* a damaged object does not keep other archives from answering */
 	{"lib/shared.so", 0, "gfx900", "damaged.kpack a.kpack", "FIRST_DUPLICATE", 0},
 	{"lib/shared.so", 0, "gfx900", "a.kpack damaged.kpack", "FIRST_DUPLICATE", 0},
 	{"lib/shared.so", 0, "gfx900:xnack+", "damaged.kpack feature.kpack", "SPECIFIC",
@@ -134,7 +134,7 @@ static const struct request requests[] = {
 	 0},
 	{"lib/shared.so", 0, "gfx900 gfx906", "damaged.kpack other.kpack", "OTHER_ARCH",
 	 0},
-	/* nor is it forgotten when none does, whatever else is met */
+	/* but the damage is the result if no archive answers, whatever else is found */
 	{"lib/shared.so", 0, "gfx900", "damaged.kpack", NULL,
 	 KPACK_ERROR_DECOMPRESSION_FAILED},
 	{"lib/shared.so", 0, "gfx900", "damaged.kpack noop.kpack", NULL,
@@ -146,7 +146,7 @@ static const struct request requests[] = {
 	{"lib/shared.so", 0, "gfx900:xnack+ gfx906", "damaged.kpack a.kpack",
 	 "FIRST_DUPLICATE", 0},
 
-	/* keys without index */
+	/* keys without an index */
 	{"lib/bare.so", 0, "gfx900", "bare.kpack", "BARE", 0},
 	{"lib/bare.so", 1, "gfx900", "bare.kpack", NULL, KPACK_ERROR_KERNEL_NOT_FOUND},
 	{"lib/first.so", 0, "gfx900", "bare.kpack a.kpack", "BARE_FIRST", 0},
@@ -173,7 +173,7 @@ static void what_was_opened_before_changes_nothing(void **state)
 	kpack_cache_destroy(cache);
 }
 
-/* A request of which damage that is final makes something else. */
+/* Requests that end differently if damage is final. */
 static const struct request strict[] = {
 	{"lib/shared.so", 0, "gfx900", "damaged.kpack a.kpack", NULL,
 	 KPACK_ERROR_DECOMPRESSION_FAILED},
@@ -186,7 +186,7 @@ static const struct request strict[] = {
 	{"lib/shared.so", 0, "gfx900 gfx906", "damaged.kpack a.kpack", NULL,
 	 KPACK_ERROR_DECOMPRESSION_FAILED},
 	{"lib/shared.so", 0, "gfx900", "a.kpack damaged.kpack", "FIRST_DUPLICATE", 0},
-	/* what lacks the key or cannot be opened was not chosen */
+	/* archives without the key, and files that cannot be opened, were not chosen */
 	{"lib/shared.so", 0, "gfx900", "no.kpack text.kpack noop.kpack a.kpack",
 	 "FIRST_DUPLICATE", 0},
 	{"lib/absent.so", 0, "gfx900", "damaged.kpack a.kpack", NULL,
@@ -231,7 +231,7 @@ static void archs_that_are_null_are_left_out(void **state)
 	kpack_cache_destroy(cache);
 }
 
-/* As if a caller listed everything that some table of GPUs has. */
+/* As if a caller passed every GPU of a large table. */
 static void any_number_of_archs_is_taken(void **state)
 {
 	enum { N = 5000 };
@@ -269,7 +269,7 @@ static void too_many_archives_are_refused(void **state)
 		{"ROCM_KPACK_PATH_PREFIX", KP_SEARCH_FILES_MAX - 1,
 		 KPACK_ERROR_ARCHIVE_NOT_FOUND},
 		{"ROCM_KPACK_PATH_PREFIX", KP_SEARCH_FILES_MAX,
-		 KPACK_ERROR_INVALID_ARGUMENT}, /* the marker's is one more */
+		 KPACK_ERROR_INVALID_ARGUMENT}, /* the marker adds one path */
 		{"ROCM_KPACK_PATH", KP_SEARCH_FILES_MAX, KPACK_ERROR_ARCHIVE_NOT_FOUND},
 		{"ROCM_KPACK_PATH", KP_SEARCH_FILES_MAX + 1,
 		 KPACK_ERROR_INVALID_ARGUMENT},
@@ -385,7 +385,7 @@ static void markers_are_not_read_beyond_their_memory(void **state)
 
 	(void)state;
 	check_marker(m.at, KPACK_SUCCESS);
-	/* cut short at every byte */
+	/* truncated at every byte */
 	for (size_t n = 0; n < size; n++) {
 		char *at = m.pages + page - n;
 
@@ -442,11 +442,11 @@ static void a_path_list_replaces_the_search_paths(void **state)
 	check_with("ROCM_KPACK_PATH", "@/a.kpack:", &replaced);
 	check_with("ROCM_KPACK_PATH", ":::@/a.kpack", &replaced);
 	check_with("ROCM_KPACK_PATH", "/no/such", &missing);
-	/* nothing is put in */
+	/* the placeholder is not replaced */
 	check_with("ROCM_KPACK_PATH", "@/x_@GFXARCH@.kpack", &missing);
 	check_with("ROCM_KPACK_PATH", "", &usual);
 	check_with("ROCM_KPACK_PATH", ":::", &usual);
-	/* colons of a path */
+	/* escaped colons in a path */
 	check_with("ROCM_KPACK_PATH", "@/x_gfx90a\\:xnack-.kpack", &other);
 	check_with("ROCM_KPACK_PATH", "/a\\:b:@/x_gfx90a\\:xnack-.kpack:", &other);
 	check_with("ROCM_KPACK_PATH", "@/x_gfx90a:xnack-.kpack", &missing);
@@ -497,7 +497,7 @@ static void loading_can_be_switched_off(void **state)
 	check_with("ROCM_KPACK_DISABLE", "0", &on);
 	check_with("ROCM_KPACK_DISABLE", "01", &on);
 	check_with("ROCM_KPACK_DISABLE", "", &on);
-	/* before the marker is looked at */
+	/* checked before the marker is read */
 	setenv("ROCM_KPACK_DISABLE", "1", 1);
 	check_marker("test", KPACK_ERROR_NOT_IMPLEMENTED);
 	unsetenv("ROCM_KPACK_DISABLE");

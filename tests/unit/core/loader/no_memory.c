@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls whose memory runs out, each time at another allocation: they say so, write no output
- * and leave nothing behind.
+ * Calls that run out of memory, each time at another allocation: they report it, write no
+ * output and leak nothing.
  */
 #include "tests/unit/loading.h"
 #include "core/rocm_kpack/kpackx.h"
 
-/* Sanitizers have allocators of their own. */
+/* Sanitizers have their own allocators. */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define SANITIZED
@@ -23,7 +23,7 @@ enum { MALLOC_FAILS = true };
 
 /* ---- an allocator that fails ---- */
 
-static long fails_after = -1; /* allocations; never */
+static long fails_after = -1; /* number of allocations; -1: never */
 static long made, live;
 
 #ifndef SANITIZED
@@ -38,7 +38,7 @@ extern void *__libc_calloc(size_t n, size_t size);
 extern void *__libc_realloc(void *p, size_t size);
 extern void __libc_free(void *p);
 
-/* These four instead of the C library's, for this program and all libraries. */
+/* These four replace the C library's functions in this program and all its libraries. */
 #pragma GCC visibility push(default)
 void *malloc(size_t size)
 {
@@ -114,7 +114,7 @@ static kpack_error_t get_chunked(void **out, size_t *size)
 	return get("chunked", out, size);
 }
 
-/* Read a name of a cuTile kernel, and write it again. */
+/* Demangle a cuTile kernel's name and mangle it again. */
 static kpack_error_t mangle(void **out, size_t *size)
 {
 	static const char name[] =
@@ -140,7 +140,7 @@ static kpack_error_t mangle(void **out, size_t *size)
 	return KPACK_SUCCESS;
 }
 
-/* Every allocation of CALL fails once. */
+/* Let each allocation of CALL fail once. */
 static void check_call(kpack_error_t (*call)(void **out, size_t *size))
 {
 	long n = 1, failed = 0, before;
@@ -157,7 +157,7 @@ static void check_call(kpack_error_t (*call)(void **out, size_t *size))
 		fails_after = -1;
 		if (i < 0)
 			n = made;
-		/* some can be done without */
+		/* some allocations are optional */
 		if (err && (err != KPACK_ERROR_OUT_OF_MEMORY || i < 0))
 			fail_msg("allocation %ld of %ld: %s", i, n,
 				 kpackx_error_name(err));
@@ -193,7 +193,7 @@ static void names_say_so(void **state)
 	check_call(mangle);
 }
 
-/* ---- what is read ---- */
+/* ---- tested calls ---- */
 
 static void add(kpackx_writer_t w, const char *key, uint32_t chunk)
 {

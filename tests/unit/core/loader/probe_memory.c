@@ -19,7 +19,7 @@
 
 enum { SIZE = 65536 };
 
-/* SIZE readable bytes, then a page that is not. */
+/* SIZE readable bytes, followed by an unreadable page. */
 static uint8_t *guarded(void)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -33,7 +33,7 @@ static uint8_t *guarded(void)
 	return bytes;
 }
 
-/* Are exactly WANT bytes got from AT, the right ones? */
+/* Whether kp_probe reads exactly WANT bytes at AT, with the right contents. */
 static bool gets(const uint8_t *at, size_t size, size_t want)
 {
 	static uint8_t buf[2 * SIZE];
@@ -44,7 +44,7 @@ static bool gets(const uint8_t *at, size_t size, size_t want)
 	       memcmp(buf, at, got) == 0;
 }
 
-/* With what is behind the end of a file, which is mapped but cannot be read. */
+/* As gets, with pages past the end of a file: they are mapped but unreadable. */
 static bool gets_file(void)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -100,7 +100,7 @@ static void addresses_of_nothing_give_nothing(void **state)
 	assert_int_equal(got, 0);
 }
 
-/* As container runtimes do: process_vm_readv says EPERM from here on. */
+/* Make process_vm_readv fail with EPERM from now on, as container runtimes do. */
 static bool forbid(void)
 {
 	struct sock_filter rules[] = {
@@ -127,7 +127,7 @@ static void a_sandbox_does_not_matter(void **state)
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFEXITED(status));
 	if (WEXITSTATUS(status) == 2)
-		skip(); /* a kernel without seccomp */
+		skip(); /* the kernel has no seccomp */
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 

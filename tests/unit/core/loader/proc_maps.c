@@ -32,7 +32,7 @@ static int leave_dir(void **state)
 	return system(command);
 }
 
-/* Three pages of a new file of that name. */
+/* Map three pages of a new file NAME. */
 static char *map_file(const char *name)
 {
 	int fd = open(name, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
@@ -72,7 +72,7 @@ static void files_are_found_by_any_of_their_addresses(void **state)
 		assert_int_equal(offset, at);
 		free(path);
 	}
-	/* a mapping that does not begin where the file does */
+	/* a mapping that does not begin at the start of the file */
 	munmap(pages, page);
 	assert_int_equal(kp_maps_find(pages + page + 1, &path, &offset, NULL),
 			 KPACK_SUCCESS);
@@ -80,7 +80,7 @@ static void files_are_found_by_any_of_their_addresses(void **state)
 	free(path);
 	assert_int_equal(kp_maps_find(pages, &path, &offset, NULL),
 			 KPACK_ERROR_PATH_DISCOVERY_FAILED);
-	/* nor one that ends before it does */
+	/* a mapping that does not reach the end of the file */
 	munmap(pages + 2 * page, page);
 	assert_int_equal(kp_maps_find(pages + 2 * page, &path, &offset, NULL),
 			 KPACK_ERROR_PATH_DISCOVERY_FAILED);
@@ -122,10 +122,10 @@ static void of_files_that_are_gone_the_name_they_had(void **state)
 	(void)state;
 	unlink("lib.so");
 	check(pages, "lib.so");
-	/* replaced: the name of the new one is the name of the old one */
+	/* replaced: the new file has the old file's name */
 	munmap(map_file("lib.so"), 3 * page);
 	check(pages, "lib.so");
-	/* somebody else's file of the longer name */
+	/* another file has the longer name */
 	munmap(map_file("lib.so (deleted)"), 3 * page);
 	check(pages, "lib.so");
 	munmap(pages, 3 * page);
@@ -135,7 +135,10 @@ static void of_files_that_are_gone_the_name_they_had(void **state)
 	check(pages, "new\nline");
 	munmap(pages, 3 * page);
 
-	/* gone to the kernel, which knows one name only, but there */
+	/*
+	 * the kernel reports it as deleted, since it knows only one name, but the file
+	 * exists
+	 */
 	pages = map_file("\\012");
 	assert_int_equal(link("\\012", "other"), 0);
 	unlink("\\012");

@@ -27,13 +27,13 @@ static void drop(const char *name)
 	assert_int_equal(remove(path), 0);
 }
 
-/* An archive whose one object for gfx900 says who it is. */
+/* Write an archive with one object for gfx900, whose contents are SAYS. */
 static void put(const char *name, const char *says)
 {
 	write_archive(name, "'gfx900'", OBJECTS({"lib/x.so#0", "gfx900", says}));
 }
 
-/* Directory "many" with what belongs to a directory, and what does not. */
+/* Directory "many" with archives, and with files that a directory search must ignore. */
 static int make_places(void **state)
 {
 	make_dir(state);
@@ -61,7 +61,7 @@ static int make_places(void **state)
 static const struct request missing = {"lib/x.so", 0,    "gfx900",
 				       "no.kpack", NULL, KPACK_ERROR_ARCHIVE_NOT_FOUND};
 
-/* What a request finds when its marker names single.kpack. */
+/* Check a request whose marker names single.kpack. */
 static void check_list(const char *variable, const char *value, const char *says)
 {
 	check_with(variable, value,
@@ -80,7 +80,9 @@ static void a_directory_means_its_archives_in_order(void **state)
 	drop("many/B.kpack");
 	check_list("ROCM_KPACK_PATH", "@/many", "LOWER CASE");
 	drop("many/a.kpack");
-	/* the rest is no archive, hidden, below, or named otherwise */
+	/*
+	 * the other files are not archives, hidden, in a subdirectory, or named otherwise
+	 */
 	check_list("ROCM_KPACK_PATH", "@/many", NULL);
 	check_list("ROCM_KPACK_PATH_PREFIX", "@/many", "SINGLE");
 	make_link("../elsewhere", "many/A.kpack");
@@ -121,7 +123,7 @@ static void relative_directories_start_where_the_program_does(void **state)
 	check_list("ROCM_KPACK_PATH", "many", NULL);
 }
 
-/* Markers name files: what is a directory there was passed over, and is. */
+/* Markers name files: a directory is skipped. */
 static void markers_name_no_directories(void **state)
 {
 	(void)state;
@@ -131,7 +133,7 @@ static void markers_name_no_directories(void **state)
 				      "SINGLE", 0});
 }
 
-/* A cache that reads a directory; the directory comes and goes. */
+/* The cache's list names a directory, which is created and removed. */
 static void directories_are_listed_at_each_load(void **state)
 {
 	struct request found = {"lib/x.so", 0, "gfx900", "no.kpack", NULL, 0};
@@ -157,7 +159,7 @@ static void directories_are_listed_at_each_load(void **state)
 	check(cache, &missing);
 	drop("later");
 	check(cache, &missing);
-	/* now it is a file */
+	/* now a file */
 	put("later", found.data = "FILE");
 	check(cache, &found);
 	drop("later");
@@ -186,7 +188,7 @@ static void the_reason_names_directories(void **state)
 	unsetenv("ROCM_KPACK_PATH");
 }
 
-/* Root may read everything: it becomes somebody else for that long. */
+/* Root can read every directory, so it switches to another user for this test. */
 static void a_directory_that_is_closed_is_passed_over(void **state)
 {
 	char path[128];

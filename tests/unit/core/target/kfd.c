@@ -32,7 +32,7 @@ static int leave_dir(void **state)
 static void versions_are_processors(void **state)
 {
 	static const struct {
-		const char *properties, *name; /* NULL: a CPU */
+		const char *properties, *name; /* properties, name: NULL for a CPU */
 	} nodes[] = {
 		{"gfx_target_version 0\n", NULL},
 		{"gfx_target_version 90010\n", "gfx90a"},
@@ -44,7 +44,7 @@ static void versions_are_processors(void **state)
 		{"gfx_target_version 110501\n", "gfx1151"},
 		{"gfx_target_version 120001", "gfx1201"},
 		{"gfx_target_version 120500\n", "gfx1250"},
-		{"gfx_target_version 150000\n", "gfx1500"}, /* of the future */
+		{"gfx_target_version 150000\n", "gfx1500"}, /* a future GPU */
 		{"cpu_cores_count 0\nsimd_count 304\ngfx_target_version 90402\nnum_xcc "
 		 "8\n",
 		 "gfx942"},
@@ -125,7 +125,7 @@ static void check_topology(const char *topology)
 		assert_int_equal(gpus.list[i].node, numbers[i]);
 		assert_string_equal(gpus.list[i].target.processor, names[i]);
 	}
-	/* 3 has no sense, 4 no file, 5 a FIFO in its place */
+	/* node 3 has invalid properties, 4 has no file, 5 has a FIFO instead */
 	assert_int_equal(gpus.faults.counted, 3);
 	assert_non_null(strstr(gpus.faults.items[0].text, "nodes/3/properties: "));
 	kp_gpus_fini(&gpus);

@@ -9,7 +9,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* Every processor, by name; "x" and "s": may state xnack, sramecc. */
+/* Every processor, by name; "x": xnack can be stated, "s": sramecc can be stated. */
 static const struct {
 	const char *name;
 	unsigned mach;
@@ -180,7 +180,7 @@ static void aliases_become_primary_names(void **state)
 	assert_canonical("stoney-xnack-", "gfx810:xnack-");
 }
 
-/* Each of the nine combinations, in both orders, on every processor. */
+/* Each of the nine combinations of states, in both orders, for every processor. */
 static void features_are_accepted_where_the_processor_has_them(void **state)
 {
 	static const char *const signs[] = {"", "-", "+"};
@@ -307,7 +307,7 @@ static const char *const canonical[][2] = {
 	{"gfx9-4-generic-xnack-", "gfx9-4-generic:xnack-"},
 	{"gfx11-generic", "gfx11-generic"},
 	{"gfx1250-strict", "gfx1250-strict"},
-	/* not in the table: kept as they are, with any feature */
+	/* not in the table: kept unchanged, with any feature */
 	{"gfx1410:xnack+:sramecc+", "gfx1410:sramecc+:xnack+"},
 	{"gfx99-5-generic-xnack+", "gfx99-5-generic:xnack+"},
 	{"sm_100a", "sm_100a"},
@@ -367,7 +367,9 @@ static void equality_is_of_processor_and_features(void **state)
 	assert_false(kp_target_eq(&a, &d));
 }
 
-/* first, second, first serves second, second serves first */
+/*
+ * first, second, whether the first serves the second, whether the second serves the first
+ */
 static const struct {
 	const char *a, *b;
 	bool ab, ba;
@@ -404,7 +406,9 @@ static void compatibility_in_both_directions(void **state)
 	}
 }
 
-/* All nine states of one processor against each other, by LLVM's rule spelled out. */
+/*
+ * All nine feature states of one processor against each other, compared with LLVM's rule.
+ */
 static void compatibility_of_all_feature_states(void **state)
 {
 	(void)state;
@@ -558,7 +562,7 @@ static const struct {
 	{1, 0x0ff, "mach-0xff"},
 	{1, 0x1ff, "mach-0xff:xnack+"},
 	{1, 0x2ff, "mach-0xff:sramecc+"},
-	/* v4, v5, v6: two */
+	/* v4, v5, v6: two bits per feature */
 	{2, 0x53f, "gfx90a"},
 	{3, 0x53f, "gfx90a"},
 	{4, 0x53f, "gfx90a"},

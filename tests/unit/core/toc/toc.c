@@ -10,7 +10,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* Archives of the fields of tables read here are this big. */
+/* The size of the archives whose TOCs are parsed here. */
 enum { FILE_SIZE = 1000 };
 
 static struct kpackx_error why;
@@ -56,7 +56,7 @@ static const struct kp_toc_entry *find(const struct kp_toc *toc, const char *key
 	return &toc->entries[n];
 }
 
-/* "key arch ordinal type;..." of all entries, in order. */
+/* All entries in order, each as "key arch ordinal type;". */
 static char *list(const struct kp_toc *toc)
 {
 	static char out[4096];
@@ -84,18 +84,18 @@ static char *list(const struct kp_toc *toc)
 	return out;
 }
 
-/* --- what is read ------------------------------------------------------------------- */
+/* --- accepted TOCs ------------------------------------------------------------------ */
 
 #define ZSTD "'compression_scheme': 'zstd-per-kernel', 'zstd_offset': 64, 'zstd_size': 9,"
 
 static const struct {
 	const char *text;
-	const char *entries; /* see list() */
+	const char *entries; /* as list() prints them */
 	unsigned faults, refused;
 } tables[] = {
 	{"{}", "", 0, 0},
 	{"{'toc': {}}", "", 0, 0},
-	/* the reference writer's order, and ours */
+	/* fields in the reference writer's order, and in ours */
 	{"{'format_version': 1, 'group_name': 'g', 'gfx_arch_family': 'f', 'gfx_arches':"
 	 "['gfx900'], 'toc': {'a#0': {'gfx900': {'type': 'co', 'ordinal': 3, "
 	 "'original_size':"
@@ -107,7 +107,7 @@ static const struct {
 	 "a#0 gfx900 3 co", 0, 0},
 	/* neither type nor original_size */
 	{"{'toc': {'a#0': {'gfx900': {'ordinal': 1}}}}", "a#0 gfx900 1 hsaco", 0, 0},
-	/* sorted, however they come */
+	/* sorted, whatever their order in the TOC */
 	{"{'toc': {'b': {'gfx9': {'ordinal': 0}, 'gfx11': {'ordinal': 1}}, 'a/b': "
 	 "{'gfx9':"
 	 "{'ordinal': 2}}, 'a': {'gfx9': {'ordinal': 3}}, 'a#0': {'z': {'ordinal': 4},"
@@ -115,7 +115,7 @@ static const struct {
 	 "a gfx9 3 hsaco;a#0 x 6 hsaco;a#0 y 5 hsaco;a#0 z 4 hsaco;a/b gfx9 2 hsaco;"
 	 "b gfx11 1 hsaco;b gfx9 0 hsaco",
 	 0, 0},
-	/* keys that are alike for eight, sixteen and more bytes */
+	/* keys that agree in their first eight, sixteen and more bytes */
 	{"{'toc': {'0123456789abcdefg': {'a': {'ordinal': 1}}, '01234567': {'a': "
 	 "{'ordinal':"
 	 "2}}, '0123456789abcdef': {'a': {'ordinal': 3}}, '0123456': {'a': {'ordinal': "
@@ -127,10 +127,13 @@ static const struct {
 	 "0123456789abcdef a 3 hsaco;0123456789abcdefg a 1 hsaco;"
 	 "0123456789abcdefh a 8 hsaco;0123456789abcdeg a 7 hsaco",
 	 0, 0},
-	/* bytes above 0x7f sort behind the others */
+	/* bytes above 0x7f sort last */
 	{"{'toc': {'\303\251': {'a': {'ordinal': 1}}, 'z': {'a': {'ordinal': 2}}}}",
 	 "z a 2 hsaco;\303\251 a 1 hsaco", 0, 0},
-	/* twice: fields the first time, architectures the last, binaries merged */
+	/*
+	 * duplicates: the first field counts, the last architecture counts, binaries are
+	 * merged
+	 */
 	{"{'toc': {'a': {'x': {'ordinal': 1, 'ordinal': 2, 'type': 'p', 'type': 'q'}}}}",
 	 "a x 1 p", 2, 0},
 	{"{'toc': {'a': {'x': {'ordinal': 1}, 'y': {'ordinal': 2}, 'x': {'ordinal': "
@@ -141,15 +144,15 @@ static const struct {
 	 "a x 4 hsaco;a y 3 hsaco;b x 2 hsaco", 3, 0},
 	{"{'toc': {'a': {'x': {'ordinal': 1}}}, 'toc': {'b': {'x': {'ordinal': 2}}}}",
 	 "a x 1 hsaco", 1, 0},
-	/* of an architecture twice the last counts even where the last is the refused one's */
+	/* the last of duplicate architectures counts, even if its entry is refused */
 	{"{'toc': {'a': {'x': {'ordinal': 1}, 'x': {'type': 'p'}}}}", "a x 1 hsaco", 1,
 	 1},
-	/* unknown keys at every level, keys that are no strings */
+	/* unknown keys at every level, and keys that are not strings */
 	{"{'new': [1, {'a': nil}], 7: 8, nil: [], 'toc': {[1]: 2, 'a': {3: 4, 'x': "
 	 "{'ordinal':"
 	 "0, 'more': {'ordinal': 5}, 9: 9}}}}",
 	 "a x 0 hsaco", 0, 0},
-	/* values of other types, one entry at a time */
+	/* values of the wrong type; each costs one entry */
 	{"{'toc': {'a': 5, 'b': {'x': [], 'y': {'ordinal': 1}}}}", "b y 1 hsaco", 2, 2},
 	{"{'toc': {'a': {'x': {}}}}", "", 1, 1},
 	{"{'toc': {'a': {'x': {'ordinal': -1}}}}", "", 1, 1},
@@ -168,7 +171,7 @@ static const struct {
 	{"{'toc': {'a': {'': {'ordinal': 1}}}}", "", 1, 1},
 	{"{'toc': {'a': {'x\n': {'ordinal': 1}, 'x~': {'ordinal': 1}}}}", "", 2, 2},
 	{"{'toc': {'a': {'\300\200': {'ordinal': 1}}}}", "", 1, 1},
-	/* without the arch level: the paper's libraries */
+	/* without the arch level, as in the paper: libraries */
 	{"{'toc': {'fft/gfx1100/1024/single/kernel': {'type': 'co', 'ordinal': 42, "
 	 "'metadata':"
 	 "{'length': 1024, 'precision': 'single', 'factors': [2, 2, 2, 2, 2, 2, 2, 2, 2, "
@@ -186,10 +189,10 @@ static const struct {
 	 "fft/gfx1100/1024/single/kernel gfx1100 42 co;"
 	 "hipblaslt/gfx1100/gemm_kernel_1 gfx1100 15 co",
 	 0, 0},
-	/* the metadata first */
+	/* metadata before the other fields */
 	{"{'toc': {'fft/gfx90a:xnack+/k': {'metadata': {'a': 1}, 'ordinal': 4}}}",
 	 "fft/gfx90a:xnack+/k gfx90a:xnack+ 4 hsaco", 0, 0},
-	/* its deduplication */
+	/* as in the paper: deduplication */
 	{"{'toc': {'bin/hipcc/gfx1100': {'hash': 'abc123...', 'ordinal': 5},"
 	 "'lib/libhip.so/gfx1100': {'hash': 'abc123...', 'ordinal': 5}}}",
 	 "bin/hipcc/gfx1100 gfx1100 5 hsaco;lib/libhip.so/gfx1100 gfx1100 5 hsaco", 0, 0},
@@ -199,14 +202,17 @@ static const struct {
 	 "x/amdgcnspirv/k amdgcnspirv 3 hsaco;x/compute_90/k compute_90 2 hsaco;"
 	 "x/sm_90/k sm_90 1 hsaco",
 	 2, 2},
-	/* places of their own; the ordinals follow the entries, whatever they say */
+	/*
+	 * entries with their own offsets: ordinals are numbered in entry order, whatever
+	 * they state
+	 */
 	{"{'compression_scheme': 'none', 'toc': {'a': {'x': {'offset': 64, 'size': 5}, "
 	 "'y':"
 	 "{'offset': 69, 'size': 6, 'ordinal': 17}}, 'b/gfx900': {'offset': 10, 'size': "
 	 "1}}}",
 	 "a x 0 hsaco;a y 1 hsaco;b/gfx900 gfx900 2 hsaco", 0, 0},
 	{"{'toc': {'a': {'x': {'offset': 64}, 'y': {'size': 6}}}}", "", 2, 2},
-	/* gfx_arches with members that are no names */
+	/* gfx_arches with members that are not valid names */
 	{"{'gfx_arches': ['gfx900', 5, 'a\n', {}, 'gfx906']}", "", 3, 0},
 };
 
@@ -260,7 +266,7 @@ static void top_fields_are_read(void **state)
 	assert_int_equal(toc.format_version, 0);
 	kp_toc_fini(&toc);
 
-	/* the first of each counts */
+	/* the first of duplicate fields counts */
 	toc = parsed("{'compression_scheme': 'none', 'compression_scheme': 'x', "
 		     "'zstd_size': 1,"
 		     "'zstd_size': 'x', 'gfx_arches': ['a'], 'gfx_arches': 5, 'blobs': [{"
@@ -284,7 +290,7 @@ static void sizes_are_stated_or_not(void **state)
 	(void)state;
 	assert_true(find(&toc, "a", "v")->size == KP_TOC_NO_SIZE);
 	assert_int_equal(find(&toc, "a", "w")->size, 7);
-	/* not taken for "not stated" */
+	/* not mistaken for "not stated" */
 	assert_true(find(&toc, "a", "x")->size != KP_TOC_NO_SIZE);
 	assert_true(find(&toc, "a", "x")->size > KP_CHUNKED_MAX);
 	assert_true(find(&toc, "a", "y")->size != KP_TOC_NO_SIZE);
@@ -306,7 +312,7 @@ static void entries_with_a_place_have_blobs(void **state)
 	assert_int_equal(toc.blobs[b->ordinal].offset, 64);
 	kp_toc_fini(&toc);
 
-	/* a blobs array settles it: the entry's own numbers do not count */
+	/* with a blobs array, the entries' own offsets do not count */
 	toc = parsed(
 		"{'blobs': [{'offset': 1, 'size': 2}], 'toc': {'a': {'x': {'offset': 64,"
 		"'size': 5}, 'y': {'offset': 64, 'size': 5, 'ordinal': 0}}}}");
@@ -316,7 +322,10 @@ static void entries_with_a_place_have_blobs(void **state)
 	kp_toc_fini(&toc);
 }
 
-/* Without blobs, an entry that has only an ordinal must not get another entry's bytes. */
+/*
+ * Without a blobs array, an entry with only an ordinal must not get another entry's
+ * bytes.
+ */
 static void an_ordinal_names_no_other_entrys_place(void **state)
 {
 	struct kp_toc toc = parsed("{'toc': {'a': {'x': {'offset': 64, 'size': 5}, 'y':"
@@ -328,7 +337,7 @@ static void an_ordinal_names_no_other_entrys_place(void **state)
 	kp_toc_fini(&toc);
 }
 
-/* --- what is refused ---------------------------------------------------------------- */
+/* --- refused TOCs ------------------------------------------------------------------- */
 
 static const struct {
 	const char *text;
@@ -349,7 +358,7 @@ static const struct {
 	{"{'frame_index': 'text'}", KPACK_ERROR_MSGPACK_PARSE_FAILED},
 	{"{'frame_index': [4]}", KPACK_ERROR_MSGPACK_PARSE_FAILED},
 	{"{'compression_scheme': 5}", KPACK_ERROR_MSGPACK_PARSE_FAILED},
-	/* a string where a number belongs */
+	/* a string instead of a number */
 	{"{'blobs': [{'offset': '0', 'size': 1}]}", KPACK_ERROR_MSGPACK_PARSE_FAILED},
 	{"{'blobs': [{'offset': 0, 'size': '1'}]}", KPACK_ERROR_MSGPACK_PARSE_FAILED},
 	{"{'zstd_offset': '64'}", KPACK_ERROR_MSGPACK_PARSE_FAILED},
@@ -396,7 +405,7 @@ static void wrong_tables_are_refused(void **state)
 	}
 }
 
-/* Heads that promise more than there is, wherever a container or text may stand. */
+/* Heads with counts beyond the end of the data, wherever a container or string may be. */
 static void oversized_declarations_are_refused(void **state)
 {
 	static const char *const before[] = {
@@ -544,7 +553,7 @@ static void faults_are_counted_but_not_all_kept(void **state)
 	kp_toc_fini(&toc);
 }
 
-/* More distinct architectures than an entry can number. */
+/* More distinct architectures than entries can number. */
 static void distinct_names_are_bounded(void **state)
 {
 	struct kp_toc toc;
@@ -562,7 +571,7 @@ static void distinct_names_are_bounded(void **state)
 		msgpack_pack_map(&pk, 1);
 		mp_pack_value(&pk, "'a'");
 		msgpack_pack_map(&pk, n);
-		for (int i = 0; i < n; i++) { /* the type "hsaco" is one more */
+		for (int i = 0; i < n; i++) { /* the type "hsaco" takes one more */
 			char text[16];
 			snprintf(text, sizeof(text), "'%x'",
 				 (unsigned)i * 40503 & 0xffff);
@@ -593,7 +602,7 @@ static bool drop_odd(struct kp_toc *toc, struct kp_toc_entry *e, void *arg)
 	return e->ordinal & 1;
 }
 
-/* Keys in an order that is neither up nor down, one in ten twice; then half dropped. */
+/* Keys in an unsorted order, one in ten twice; then half of the entries are dropped. */
 static void many_keys_are_sorted_found_and_filtered(void **state)
 {
 	enum { N = 20000, STEP = 7919 };
@@ -649,7 +658,7 @@ static void nothing_is_found_in_an_empty_table(void **state)
 	struct kp_toc toc = parsed("{'toc': {'a': {}}}");
 
 	(void)state;
-	assert_int_equal(toc.n_binaries, 0); /* a key without entries is none */
+	assert_int_equal(toc.n_binaries, 0); /* a key without entries does not count */
 	assert_null(find(&toc, "a", "x"));
 	assert_null(find(&toc, "", ""));
 	kp_toc_fini(&toc);
@@ -658,7 +667,7 @@ static void nothing_is_found_in_an_empty_table(void **state)
 	kp_toc_fini(&toc);
 }
 
-/* The bytes of what an entry says that is not known. */
+/* Check the bytes of an entry's unknown fields. */
 static void expect_more(const struct kp_toc *toc, const char *key, const char *arch,
 			const char *expected)
 {

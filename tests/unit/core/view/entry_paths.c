@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the policy says of an entry is what a view does with it. */
+/* A view treats an entry as the path policy says. */
 #include "core/view/entry_paths.h"
 #include "tests/unit/archive_builder.h"
 #include <setjmp.h>

@@ -14,7 +14,10 @@
 
 static struct kpackx_error why;
 
-/* Scheme none with four blobs "aaaa", "bbbb", "cccc" and "cc", and this toc. */
+/*
+ * An archive of scheme none with four blobs "aaaa", "bbbb", "cccc" and "cc", and this
+ * TOC.
+ */
 static struct kpack_archive *with_toc(const char *toc)
 {
 	struct kpack_archive *archive = NULL;
@@ -41,7 +44,7 @@ static struct kp_view *new_view(struct kpack_archive *const *archives, size_t n,
 	return v;
 }
 
-/* The name at a path; false when there is none. */
+/* Find the name at PATH; false if there is none. */
 static bool find(const struct kp_view *v, const char *path, struct kp_view_name *out)
 {
 	uint32_t dir = 0, name;
@@ -130,7 +133,7 @@ static void list_dir(const struct kp_view *v, uint32_t d, const char *path, char
 	assert_int_equal(dir->subdirs, subdirs);
 }
 
-/* All files of the view, each followed by a blank, in order. */
+/* All files of the view in order, each followed by a space. */
 static const char *list(const struct kp_view *v)
 {
 	static char out[8192];
@@ -188,10 +191,10 @@ static const struct {
 	 "toc/hipblaslt/gfx1100/gemm_kernel_1/gfx1100.co "
 	 "toc/rocblas/gfx1100/k/gfx1100.co ",
 	 0},
-	/* a path makes the legacy one needless */
+	/* an entry with a path does not get a legacy path */
 	{"{'rocblas/gfx1100/k': {'ordinal': 0, 'metadata': {'path': 'p'}}}",
 	 "p toc/rocblas/gfx1100/k/gfx1100.hsaco ", 0},
-	/* keys and paths that lead nowhere */
+	/* invalid keys and paths */
 	{"{'../etc/passwd': {'x': {'ordinal': 0}}, '/etc/passwd': {'x': {'ordinal': 0}}, "
 	 "'a/../b':"
 	 "{'x': {'ordinal': 0}}, '.': {'x': {'ordinal': 0}}, '..#1': {'x': {'ordinal': "
@@ -215,27 +218,29 @@ static const struct {
 	 "toc/k/f.hsaco "
 	 "toc/k/g.hsaco toc/k/h.hsaco toc/k/i.hsaco tocs/.kpackfs ",
 	 8},
-	/* an empty path is one that is refused, not none: the paper's is not taken */
+	/* an empty path is refused, and is not replaced by the paper's path */
 	{"{'aotriton/a/k': {'a': {'ordinal': 0, 'metadata': {'path': ''}}}}",
 	 "toc/aotriton/a/k/a.hsaco ", 1},
-	/* architectures and types that are no file names */
+	/* architectures and types that are not valid file names */
 	{"{'k': {'a/b': {'ordinal': 0}, '.': {'ordinal': 0, 'type': '..'}, '..': "
 	 "{'ordinal': 0,"
 	 "'type': '/x'}, 'c': {'ordinal': 0}}}",
 	 "toc/k/.... toc/k/c.hsaco ", 2},
-	/* a directory beats a file, whichever comes first */
+	/* a directory wins over a file, whichever comes first */
 	{"{'a': {'x': {'ordinal': 0}}, 'a/x.hsaco': {'y': {'ordinal': 1}}}",
 	 "toc/a/x.hsaco/y.hsaco ", 1},
 	{"{'k': {'a': {'ordinal': 0, 'metadata': {'path': 'p/q'}}, 'b': {'ordinal': 1, "
 	 "'metadata':"
 	 "{'path': 'p'}}, 'c': {'ordinal': 2, 'metadata': {'path': 'p/q/r'}}}}",
 	 "p/q/r toc/k/a.hsaco toc/k/b.hsaco toc/k/c.hsaco ", 2},
-	/* index 0 is the same with and without its number */
+	/* index 0 is the same name with and without "#0" */
 	{"{'a': {'x': {'ordinal': 0}}, 'a#0': {'x': {'ordinal': 0}}}", "toc/a/x.hsaco ",
 	 0},
 	{"{'a': {'x': {'ordinal': 0}}, 'a#0': {'x': {'ordinal': 1}}}", "toc/a/x.hsaco ",
 	 1},
-	/* names that differ in their number only, and sort around it */
+	/*
+	 * names that differ only in their index, and other names that sort between them
+	 */
 	{"{'a#10': {'x': {'ordinal': 0}}, 'a#2': {'x': {'ordinal': 1}}, 'a': {'x': "
 	 "{'ordinal': 2},"
 	 "'x#2': {'ordinal': 1}}}",
@@ -342,7 +347,7 @@ static void lengths_are_bounded(void **state)
 	}
 }
 
-/* A reason is one line of bounded length, whatever the path is. */
+/* A reason is one line of limited length, whatever the path is. */
 static void conflicts_are_lines(void **state)
 {
 	size_t kept, size = 3 << 20;
@@ -377,7 +382,7 @@ static void conflicts_are_lines(void **state)
 	free(path);
 }
 
-/* Also where a hostile file name is quoted in the reason. */
+/* File names of archives are escaped in reasons too. */
 static void file_names_of_archives_are_escaped(void **state)
 {
 	char dir[] = "/tmp/kp-view-XXXXXX", path[64];
@@ -469,7 +474,7 @@ static void equal_hashes_are_one_file_across_archives(void **state)
 	assert_int_equal(file_at(v, "toc/a/x.hsaco")->nlink, 2);
 	assert_ptr_equal(file_at(v, "toc/a/x.hsaco"), file_at(v, "toc/a/y.hsaco"));
 	assert_ptr_not_equal(file_at(v, "toc/a/x.hsaco"), file_at(v, "toc/b/x.hsaco"));
-	/* the same hash, another size */
+	/* the same hash with another size */
 	assert_ptr_not_equal(file_at(v, "toc/a/x.hsaco"), file_at(v, "toc/b/y.hsaco"));
 	kp_view_free(v);
 	kp_archive_close(archives[0]);
@@ -606,7 +611,7 @@ static void gpus_see_what_they_can_load(void **state)
 					 KPACK_SUCCESS);
 		v = new_view(&a, 1, &options);
 		assert_string_equal(list(v), gpus[i].paths);
-		/* no directory without a file */
+		/* every directory contains a file */
 		for (uint32_t d = 0; d < kp_view_dir_count(v); d++)
 			assert_true(kp_view_dir(v, d)->count > 0);
 		kp_view_free(v);
@@ -712,7 +717,7 @@ static void ids_stay_when_a_view_is_built_again(void **state)
 		kp_archive_close(archives[i]);
 }
 
-/* Without compression the table of another build may be the same. */
+/* An uncompressed archive of another build can have an identical table. */
 static void archives_of_another_time_are_others(void **state)
 {
 	static const char toc[] = "{'a': {'x': {'ordinal': 0}}}";
@@ -838,7 +843,7 @@ static void a_directorys_archives_are_found(void **state)
 	}
 	free(paths);
 	snprintf(path, sizeof(path), "%s/kpack",
-		 dir); /* named itself: whatever it is called */
+		 dir); /* a file given by its own name may have any ending */
 	assert_int_equal(kp_archives_find(path, &paths, &n, &why), KPACK_SUCCESS);
 	assert_int_equal(n, 1);
 	assert_string_equal(paths[0], path);

@@ -75,7 +75,7 @@ static kpack_error_t add(struct kp_writer *w, const char *key, const char *arch,
 	return kp_writer_add_entry(w, kp_span_str(key), kp_span_str(arch), &e, &why);
 }
 
-/* Finish, publish, take the bytes and remove the file. */
+/* Finish and publish; returns the bytes and removes the file. */
 static struct ab published(struct kp_writer *w)
 {
 	struct ab a = {0};
@@ -127,7 +127,7 @@ static void assert_read(const struct kpack_archive *a, size_t entry, const char 
 
 /* --- an archive as the other readers see it ------------------------------------------ */
 
-/* Value of a key of a msgpack-c map. */
+/* The value of KEY in a msgpack-c map. */
 static const msgpack_object *get(const msgpack_object *map, const char *key)
 {
 	assert_int_equal(map->type, MSGPACK_OBJECT_MAP);
@@ -141,7 +141,7 @@ static const msgpack_object *get(const msgpack_object *map, const char *key)
 	return NULL;
 }
 
-/* The table of contents, which must end with the file. */
+/* Unpack the TOC, which must end at the end of the file. */
 static void unpack(const struct ab *a, msgpack_unpacked *toc)
 {
 	size_t at = (size_t)kp_le64(a->bytes + 8);
@@ -202,7 +202,7 @@ static void other_readers_find_what_they_need(void **state)
 	ab_free(&a);
 }
 
-/* Walked word by word, not with core's walk. */
+/* Walk the length words here, without core's code. */
 static void the_frame_index_is_right(void **state)
 {
 	static const unsigned counts[] = {0, 1, 2, 255, 256, 257, 3000};
@@ -346,9 +346,9 @@ static void stored_bytes_are_read_back(void **state)
 	free(back);
 }
 
-/* --- runs of another archive ---------------------------------------------------------- */
+/* --- copying runs of another archive -------------------------------------------------- */
 
-/* Objects small and large: through the buffer and past it. */
+/* Small and large objects: buffered and unbuffered. */
 static struct ab of_three(kpack_compression_t scheme)
 {
 	uint8_t *data = ab_data(3 << 20, 1);
@@ -388,7 +388,7 @@ static void check_runs(kpack_compression_t scheme)
 	struct kpack_archive *from = opened(&a), *to;
 	struct kp_writer *w = writer(scheme);
 
-	add_run(w, from, 0, 3, 0); /* all of them: the same file again */
+	add_run(w, from, 0, 3, 0); /* all objects: gives the same file again */
 	assert_int_equal(add(w, "a", "x", 0, 3), KPACK_SUCCESS);
 	assert_int_equal(add(w, "b", "x", 1, 3 << 20), KPACK_SUCCESS);
 	assert_int_equal(add(w, "c", "x", 2, 4), KPACK_SUCCESS);
@@ -479,7 +479,9 @@ static void equal_calls_give_equal_bytes_in_any_order_of_names(void **state)
 	ab_free(&d);
 }
 
-/* Of one object: the later counts.  Of two: refused at once, and the earlier stays. */
+/*
+ * With equal ordinals the later entry counts; with other ordinals it is refused at once.
+ */
 static void a_name_is_there_once(void **state)
 {
 	static const kpack_error_t want[] = {KPACK_ERROR_INVALID_ARGUMENT, KPACK_SUCCESS,
@@ -513,7 +515,7 @@ static void a_name_is_there_once(void **state)
 	ab_free(&a);
 }
 
-/* Each of so many that the table of names grows and has long chains. */
+/* So many names that the table of names grows and has long chains. */
 static void every_name_added_is_known(void **state)
 {
 	struct kp_writer *w = writer(KPACK_COMPRESSION_NOOP);
@@ -549,7 +551,9 @@ static void assert_checked(const struct kp_writer *w, const char *key, const cha
 		want);
 }
 
-/* As many different names as an archive can have, which is then read; not one more. */
+/*
+ * As many different names as an archive can have, which then opens; one more is refused.
+ */
 static void architectures_and_types_have_a_limit(void **state)
 {
 	struct kp_writer *w = writer(KPACK_COMPRESSION_NOOP);
@@ -572,7 +576,7 @@ static void architectures_and_types_have_a_limit(void **state)
 		}
 		assert_int_equal(add(w, "a", arch, 0, 1), want);
 	}
-	/* nothing new is needed */
+	/* needs no new name */
 	assert_checked(w, "b", "gfx0", "hsaco", KPACK_SUCCESS);
 	assert_checked(w, "b", "gfx0", "gfx1", KPACK_SUCCESS);
 	assert_checked(w, "b", "gfx0", "co", KPACK_ERROR_INVALID_ARGUMENT);
@@ -706,7 +710,7 @@ static void limit_files(rlim_t size)
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
-/* Objects until one is refused or LAST were added, then the rest; the first error. */
+/* Add up to LAST objects until one is refused, then finish; returns the first error. */
 static kpack_error_t write_some(struct kp_writer *w, const uint8_t *data, size_t size,
 				unsigned last)
 {
@@ -740,7 +744,7 @@ static void a_full_disk_is_an_error_and_leaves_nothing(void **state)
 			limit_files(RLIM_INFINITY);
 			assert_int_equal(err, KPACK_ERROR_IO_ERROR);
 			assert_int_equal(why.sys_errno, EFBIG);
-			/* with room again: what was lost stays lost */
+			/* there is room again, but the writer stays failed */
 			assert_int_not_equal(kp_writer_finish(w, &why), KPACK_SUCCESS);
 			assert_int_not_equal(kp_writer_publish(w, &why), KPACK_SUCCESS);
 			kp_writer_close(w);
