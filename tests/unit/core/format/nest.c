@@ -16,7 +16,7 @@
 
 static struct kpackx_error why;
 
-/* ---- the tree as text ---- */
+/* ---- printing the tree ---- */
 
 struct text {
 	char data[16384];
@@ -64,7 +64,7 @@ static void say_containers(struct text *t, const struct kp_containers *list, siz
 	}
 }
 
-/* Every container can be loaded, and its images lie in it. */
+/* Every container can be loaded, and its images lie within it. */
 static void load_all(const struct kp_source *src, const struct kp_containers *list)
 {
 	struct kp_payload payload;
@@ -138,7 +138,7 @@ static void assert_strict(const struct bytes *b, kpack_error_t code, const char 
 	kp_containers_fini(&list);
 }
 
-/* ---- what trees are made of ---- */
+/* ---- parts of trees ---- */
 
 static struct bytes bundle(const char *id, struct kp_span object)
 {
@@ -177,7 +177,7 @@ static struct bytes code_object(void)
 	return f.bytes;
 }
 
-/* One image without strings: version 1. */
+/* An offload binary of one image without strings, version 1. */
 static struct bytes offload_binary(struct kp_span object)
 {
 	struct bytes b = {0};
@@ -188,7 +188,7 @@ static struct bytes offload_binary(struct kp_span object)
 	put_number(&b, 32, 8);
 	put_number(&b, 40, 8);
 	put_number(&b, 1, 2); /* an object */
-	put_number(&b, 4, 2); /* hip */
+	put_number(&b, 4, 2); /* HIP */
 	put_number(&b, 0, 4);
 	put_number(&b, 72, 8);
 	put_number(&b, 0, 8);
@@ -234,7 +234,7 @@ static struct bytes host_with(const char *name, uint32_t type, struct kp_span co
 
 /* ---- trees ---- */
 
-/* A static library of fat objects of every kind. */
+/* A static library of fat objects of each kind. */
 static void a_library_is_a_tree(void **state)
 {
 	struct bytes co = code_object(), b = bundle(GFX("gfx1100"), bytes_span(&co));
@@ -320,7 +320,10 @@ static void a_library_is_a_tree(void **state)
 	bytes_free(&ar);
 }
 
-/* Compressed in compressed, and an offload binary of one; all of it is read through both. */
+/*
+ * Compressed containers in compressed ones, and an offload binary that holds one; all are
+ * read through both layers.
+ */
 static void compressed_containers_nest(void **state)
 {
 	struct bytes co = code_object(), inner = bundle(GFX("gfx1100"), bytes_span(&co));
@@ -347,7 +350,7 @@ static void compressed_containers_nest(void **state)
 	bytes_free(&zz);
 }
 
-/* In a file and in a stream an object is a container of itself, elsewhere an image. */
+/* In a file or a stream an object is a container of its own; elsewhere it is an image. */
 static void objects_stand_alone(void **state)
 {
 	struct bytes co = code_object(), two = {0}, fat;
@@ -393,7 +396,7 @@ static void other_files_have_none(void **state)
 	bytes_free(&b);
 }
 
-/* Programs have things appended that no header tells of. */
+/* Programs can have appended bytes that no header covers. */
 static void bytes_behind_a_program_are_nobodys(void **state)
 {
 	struct bytes co = code_object(), elf, ar = empty_archive();
@@ -426,7 +429,7 @@ static void damage_is_reported_and_the_rest_is_read(void **state)
 	add_member(&ar, "bad.o/", bytes_span(&bad));
 	kp_put_le64(bad.data + offsetof(Elf64_Ehdr, e_shoff), UINT64_MAX / 2);
 	add_member(&ar, "worse.o/", bytes_span(&bad));
-	b.data[32] = 1; /* where the empty entry lies is all the same */
+	b.data[32] = 1; /* where the empty entry lies does not matter */
 	b.data[40] = 255;
 	add_member(&ar, "cut/", kp_span_head(bytes_span(&b), b.size - 200));
 	b.data[40] = 0;
@@ -481,7 +484,7 @@ static void depth_is_bounded(void **state)
 	bytes_free(&inner);
 }
 
-/* A bundle of N entries that all are CONTENT. */
+/* A bundle of N entries that all have the same bytes CONTENT. */
 static struct bytes overlapping(size_t n, struct kp_span content)
 {
 	struct bytes b = {0};
@@ -499,7 +502,7 @@ static struct bytes overlapping(size_t n, struct kp_span content)
 	return b;
 }
 
-/* Entries that overlap make a small file many large ones. */
+/* Overlapping entries let a small file contain many large ones. */
 static void work_is_bounded(void **state)
 {
 	struct bytes filler = {0}, inner, outer, all;
@@ -521,7 +524,7 @@ static void work_is_bounded(void **state)
 	bytes_free(&all);
 }
 
-/* A CCOB that says it decodes to SIZE bytes; its beginning is that of PLAIN. */
+/* A CCOB that claims to decode to SIZE bytes; its data begins like PLAIN. */
 static struct bytes boasting_ccob(struct kp_span plain, uint64_t size)
 {
 	struct bytes b = {0}, data = {0};
@@ -541,7 +544,7 @@ static struct bytes boasting_ccob(struct kp_span plain, uint64_t size)
 	return b;
 }
 
-/* What is decoded of containers in each other is held together. */
+/* Decoded bytes of nested containers are in memory at the same time. */
 static void memory_is_bounded(void **state)
 {
 	struct bytes plain = bundle(GFX("gfx900"), kp_span_str("leaf"));
@@ -557,7 +560,7 @@ static void memory_is_bounded(void **state)
 	bytes_free(&z);
 }
 
-/* 4096 images in each of 4096: images have a bound of their own. */
+/* 4096 images in each of 4096 images: the number of images has its own limit. */
 static void images_are_bounded(void **state)
 {
 	struct bytes inner = overlapping(4096, kp_span_str("leaf")), outer;

@@ -88,7 +88,7 @@ static void sections_are_read(void **state)
 	bytes_free(&f.bytes);
 }
 
-/* What stands behind the ELF is not of it. */
+/* Bytes after the ELF do not belong to it. */
 static void the_end_is_what_headers_say(void **state)
 {
 	struct elf_file f = example();
@@ -106,7 +106,7 @@ static void the_end_is_what_headers_say(void **state)
 	bytes_free(&f.bytes);
 }
 
-/* A segment of SIZE bytes at OFFSET, in a table behind everything. */
+/* Add a segment of SIZE bytes at OFFSET, in a program header table at the end. */
 static void add_segment(struct elf_file *f, uint64_t offset, uint64_t size)
 {
 	kp_put_le64(HEADER(&f->bytes, e_phoff), f->bytes.size);
@@ -131,7 +131,7 @@ static void segments_count_where_they_are(void **state)
 	put_zeros(&f.bytes, 100);
 	assert_int_equal(extent(&f.bytes, &end), KPACK_SUCCESS);
 	assert_int_equal(end, size - 56 + 100);
-	/* the file of split-off debugging information lacks what its segments tell of */
+	/* a file of split debug information lacks the bytes of its segments */
 	f.bytes.size = size;
 	assert_int_equal(extent(&f.bytes, &end), KPACK_ERROR_INVALID_FORMAT);
 	assert_non_null(strstr(why.text, "segment 0"));
@@ -194,7 +194,7 @@ static void no_names_are_fine(void **state)
 	bytes_free(&f.bytes);
 }
 
-/* Change one 64-bit or 8-bit field of a fresh example and see it refused. */
+/* Change one field of a fresh example; reading it must fail. */
 #define REFUSED(reason, change)                                                          \
 	do {                                                                             \
 		struct elf_file f = example();                                           \

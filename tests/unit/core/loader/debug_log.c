@@ -8,7 +8,7 @@ static char damage[240];
 
 static void ask_for_damage(void)
 {
-	static const char entry[] = "lib/x.so#0 gfx900: "; /* as the lines say anyway */
+	static const char entry[] = "lib/x.so#0 gfx900: "; /* the lines print it anyway */
 	struct kpackx_error why = {0};
 	kpack_archive_t a;
 	char path[128];

@@ -73,7 +73,7 @@ static char *list(const struct kp_toc *toc)
 			i ? ";" : "", (int)key.size, (const char *)key.data,
 			(int)arch.size, (const char *)arch.data, e->ordinal,
 			(int)type.size, (const char *)type.data);
-		assert_int_equal(key.data[key.size], 0); /* usable from C */
+		assert_int_equal(key.data[key.size], 0); /* usable as a C string */
 		assert_true(toc->binaries[e->binary].first <= i &&
 			    i < toc->binaries[e->binary + 1].first);
 		assert_ptr_equal(find(toc, (const char *)key.data,

@@ -570,7 +570,7 @@ static void architectures_and_types_have_a_limit(void **state)
 
 		snprintf(arch, sizeof(arch), "gfx%u", i);
 		assert_checked(w, "a", arch, "hsaco", want);
-		if (i == KP_STRINGS_MAX - 2) { /* room for one, and not for two */
+		if (i == KP_STRINGS_MAX - 2) { /* room for one name, not for two */
 			assert_checked(w, "a", arch, arch, KPACK_SUCCESS);
 			assert_checked(w, "a", arch, "co", KPACK_ERROR_INVALID_ARGUMENT);
 		}

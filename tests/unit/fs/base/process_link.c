@@ -92,7 +92,7 @@ static void long_texts_are_cut(void **state)
 	memset(longest, 'x', sizeof(longest) - 1);
 	assert_int_equal(link_send(ends[0], &m), LINK_DONE);
 	assert_int_equal(link_receive(ends[1], false, &room, &got), LINK_DONE);
-	/* a path of the system fits */
+	/* the system's longest path fits */
 	assert_in_range(strlen(got.path), 4096 + 256, sizeof(room) / 2);
 	assert_in_range(strlen(got.text), 4096 + 256, sizeof(room) / 2);
 }
@@ -115,7 +115,7 @@ static void a_side_that_is_slow_or_gone_is_noticed(void **state)
 	assert_int_equal(link_receive(ends[0], true, &room, &got), LINK_OVER);
 }
 
-/* Messages of which every byte is the other side's. */
+/* Messages in which the other side controls every byte. */
 static void whatever_comes_is_judged(void **state)
 {
 	const struct link_message m = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The content cache over made-up archives: the few calls of core it makes are faked here. */
+/* The content cache over made-up archives; the calls into core are faked here. */
 #include "fs/content/content.h"
 #include <pthread.h>
 #include <semaphore.h>
@@ -15,23 +15,26 @@
 #define MIB (1024 * KIB)
 #define NONE UINT64_MAX
 
-/* What core would know of each file. */
+/* The facts that core would have about each file. */
 static struct file {
 	uint64_t size, chunk;
-	uint64_t fails_at;      /* decoded bytes after which it is found corrupt; NONE */
-	uint64_t window;        /* of its first frame */
-	uint64_t wide_at, wide; /* where a frame with another window begins */
+	uint64_t fails_at;      /* decoded bytes before damage is found; NONE: never */
+	uint64_t window;        /* of the first frame */
+	uint64_t wide_at, wide; /* offset and window of a frame with another window */
 	bool gated;             /* each step waits for `gate` */
-	unsigned opened;        /* times a decode began */
-	uint64_t rows;          /* that its chunk table says it has */
+	unsigned opened;        /* number of times that a decode began */
+	uint64_t rows;          /* number of rows in its chunk table */
 } files[16];
 
-static bool plain; /* everything is stored as it is */
+static bool plain; /* everything is stored uncompressed */
 static sem_t gate;
 static pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned running, most_running, failures, changes, open_passes;
 
-/* The bytes of all files, from a place that depends on the file, again and again. */
+/*
+ * The bytes of all files: this pattern repeated, from a position that depends on the
+ * file.
+ */
 #define PERIOD 65521
 static uint8_t pattern[PERIOD];
 
@@ -97,7 +100,7 @@ static kpack_error_t corrupt(struct kpackx_error *why)
 	return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED, "frame: made to fail");
 }
 
-/* Fakes.  An entry's number is the file's. */
+/* Fakes.  An entry's number is the number of its file. */
 
 static struct origin origin = {.serial = 1, .refs = 1};
 static pthread_cond_t released = PTHREAD_COND_INITIALIZER;
@@ -120,7 +123,7 @@ void origin_unref(struct origin *o)
 	pthread_mutex_unlock(&fake_lock);
 }
 
-/* Whatever is to be decoded holds the archive until it was; a pass, as long as it rests. */
+/* Wait until decodes have released the archive; idle passes keep holding it. */
 static void wait_for_rest(void)
 {
 	pthread_mutex_lock(&fake_lock);
@@ -276,7 +279,7 @@ void kp_stream_close(struct kp_stream *s)
 struct kp_chunks {
 	uint32_t file;
 };
-static _Atomic unsigned tables; /* that are open */
+static _Atomic unsigned tables; /* number of open tables */
 
 kpack_error_t kp_chunks_open(const struct kpack_archive *a, size_t entry,
 			     struct kp_chunks **out, struct kpackx_error *why)
@@ -313,7 +316,7 @@ void kp_chunks_close(struct kp_chunks *c)
 	free(c);
 }
 
-/* Reads that remember their answer. */
+/* reads that record their answer */
 
 struct read {
 	uint32_t file;
@@ -388,7 +391,7 @@ static void expect_failure(struct read *r, kpack_error_t code)
 	assert_int_equal(r->code, code);
 }
 
-/* Read all of FILE in pieces of LEN. */
+/* Read all of FILE, LEN bytes at a time. */
 static void read_whole(uint32_t file, size_t len)
 {
 	for (uint64_t off = 0; off < files[file].size; off += len) {
@@ -444,7 +447,7 @@ static void small_file(void **state)
 	make(MIB, 1);
 	read_whole(1, 4 * KIB);
 	assert_int_equal(files[1].opened, 1);
-	/* All was served: nothing is kept. */
+	/* All bytes were served, so nothing is kept. */
 	assert_int_equal(stats().held, 0);
 	assert_int_equal(stats().bytes_served, files[1].size);
 	ask(&r, 1, files[1].size, 10);
@@ -469,7 +472,7 @@ static void first_bytes_before_last(void **state)
 	open_gate(1);
 	expect_bytes(&head, 128 * KIB);
 	assert_false(is_answered(&tail));
-	/* What is there is answered at once, by the asking thread. */
+	/* Decoded bytes are served at once, by the reading thread. */
 	ask(&head, 2, 100, 100);
 	assert_true(is_answered(&head));
 	open_gate(100);
@@ -523,7 +526,7 @@ static void small_waits_for_small(void **state)
 	pthread_create(&thread, NULL, ask_one, &first);
 	while (!__atomic_load_n(&files[4].opened, __ATOMIC_ACQUIRE))
 		;
-	/* Does not block, though the other thread is at it. */
+	/* Does not block, although the other thread is decoding. */
 	content_read(c, entry(4), second.off, second.len, &second);
 	assert_false(is_answered(&second));
 	open_gate(1);
@@ -551,7 +554,10 @@ static void corrupt_file(void **state)
 	expect_failure(&last, KPACK_ERROR_DECOMPRESSION_FAILED);
 	assert_int_equal(failures, 1);
 	assert_int_equal(stats().errors, 1);
-	/* It is forgotten: the next read decodes again.  Other files work. */
+	/*
+	 * The failed decode is forgotten, so the next read decodes again.  Other files
+	 * still work.
+	 */
 	ask(&late, 5, 2 * MIB, 4096);
 	expect_failure(&late, KPACK_ERROR_DECOMPRESSION_FAILED);
 	assert_int_equal(files[5].opened, 2);
@@ -596,7 +602,9 @@ static void budget_queues_decodes(void **state)
 	content_free(c);
 }
 
-/* What comes by is served, until a thread has seen that who came before finds no room. */
+/*
+ * Small reads are served until a thread has seen that an earlier request finds no room.
+ */
 static void small_behind_starved(void **state)
 {
 	struct timespec tick = {.tv_nsec = 1000 * 1000};
@@ -690,7 +698,7 @@ static void chunks(void **state)
 	files[7] =
 		(struct file){.size = 100 * KIB + 5, .chunk = 16 * KIB, .fails_at = NONE};
 	make(MIB, 1);
-	/* Across four chunks, the last among them. */
+	/* Spans four chunks, including the last one. */
 	ask(&r, 7, 60 * KIB, 100 * KIB);
 	expect_bytes(&r, 40 * KIB + 5);
 	assert_int_equal(files[7].opened, 4);
@@ -727,7 +735,7 @@ static void large_tables_are_not_kept(void **state)
 	assert_int_equal(tables, 0);
 }
 
-/* Who reads to the end what nothing leads to any more does not keep it open. */
+/* A reader that finishes in an idle archive does not keep its table open. */
 static void no_table_of_an_idle_archive_is_kept(void **state)
 {
 	(void)state;
@@ -825,9 +833,9 @@ static void unmount_answers_all(void **state)
 	assert_int_equal(failures, 0);
 }
 
-/* Entries that are too large to be held. */
+/* entries that are too large to hold */
 
-/* Four windows find room in it, beside what they decode. */
+/* Room for four windows and the decoded bytes around them. */
 #define BUDGET (16 * MIB)
 
 static void large(uint32_t file, uint64_t size)
@@ -889,7 +897,7 @@ static void any_budget_will_do(void **state)
 	}
 }
 
-/* As the kernel reads ahead: some requests at once, handled in any order. */
+/* Like the kernel's read-ahead: several requests at once, handled in any order. */
 static void requests_out_of_order(void **state)
 {
 	enum { AT_ONCE = 16 };
@@ -911,7 +919,7 @@ static void requests_out_of_order(void **state)
 
 static pthread_barrier_t in_step;
 
-/* Reads that nobody begins before all have ended the last: the system holds up all or none. */
+/* All readers begin each read together, so that a slow system delays all or none. */
 static void *reader_in_step(void *arg)
 {
 	uint32_t file = (uint32_t)(uintptr_t)arg;
@@ -940,7 +948,7 @@ static void many_readers_of_a_large_file(void **state)
 	for (size_t i = 0; i < 4; i++)
 		pthread_join(threads[i], NULL);
 	pthread_barrier_destroy(&in_step);
-	/* One that stays far behind would get a pass of its own. */
+	/* A reader that stays far behind would get a pass of its own. */
 	assert_true(files[3].opened <= 4);
 	assert_true(stats().held_most <= BUDGET);
 	content_free(c);
@@ -965,7 +973,7 @@ static void two_readers_far_apart(void **state)
 	content_free(c);
 }
 
-/* Where there is room for but one pass, everybody comes on. */
+/* With room for only one pass, both readers make progress. */
 static void one_pass_for_two_readers(void **state)
 {
 	struct read a, b;
@@ -1000,8 +1008,8 @@ static void *random_reader(void *arg)
 }
 
 /*
- * Each alone would be held whole; all would drop the others'.  The first is, until there
- * are too many passes beside it.
+ * Each file alone would be held whole, but three evict each other.  The first one is held
+ * whole until there are too many passes next to it.
  */
 static void readers_in_turn(void **state)
 {
@@ -1074,14 +1082,14 @@ static void windows_that_grow(void **state)
 	files[1].wide = 8 * MIB;
 	make(8 * MIB, 2);
 	read_whole(1, 128 * KIB);
-	/* Running ahead may meet it first. */
+	/* Decoding ahead may reach the wide frame first. */
 	assert_in_range(files[1].opened, 2, 3);
 	assert_int_equal(failures, 0);
 	assert_true(stats().held_most <= 14 * MIB);
 	content_free(c);
 }
 
-/* Nobody who waits for a part behind fails for it. */
+/* No reader that waits for an earlier part fails because of the wide frame. */
 static void windows_that_grow_for_many(void **state)
 {
 	pthread_t threads[4];
@@ -1178,7 +1186,7 @@ static void unmount_in_a_pass(void **state)
 	assert_int_equal(origin.refs, 1);
 }
 
-/* Archives that change, pressure, counts. */
+/* changing archives, memory pressure, counters */
 
 static void changed_archive(void **state)
 {
@@ -1191,7 +1199,7 @@ static void changed_archive(void **state)
 	make(BUDGET, 2);
 	ask(&r, 1, 0, 1000);
 	expect_bytes(&r, 1000);
-	ask(&r, 1, 3 * MIB - 10, 10); /* all of it is decoded */
+	ask(&r, 1, 3 * MIB - 10, 10); /* everything is decoded */
 	expect_bytes(&r, 10);
 	ask(&r, 3, 0, 10);
 	expect_bytes(&r, 10);
@@ -1211,7 +1219,7 @@ static void changed_archive(void **state)
 	assert_int_equal(origin.refs, 1);
 }
 
-/* What was decoded while the archive changed is not served. */
+/* Bytes decoded while the archive changed are not served. */
 static void changed_while_it_is_decoded(void **state)
 {
 	struct read head, tail;
@@ -1247,7 +1255,7 @@ static void pressure(void **state)
 	content_shrink(c, 50);
 	assert_int_equal(stats().budget, 32 * MIB);
 	for (int i = 0; i < 1000 && stats().held; i++) {
-		nanosleep(&tick, NULL); /* a pass may still be ahead */
+		nanosleep(&tick, NULL); /* a pass may still be decoding ahead */
 		content_shrink(c, 50);
 	}
 	assert_int_equal(stats().held, 0);

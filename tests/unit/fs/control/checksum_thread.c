@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Checksums that are computed as they are read; content is made up here. */
+/* Checksums that are computed on demand; content is faked here. */
 #include "fs/control/checksum_thread.h"
 #include "tests/unit/edition_builder.h"
 #include <pthread.h>
@@ -21,7 +21,7 @@ static const struct arches every_arch;
 #define SHA_C "355b1bbfc96725cdce8f4a2708fda310a80e6d13315aec4e5eed2a75fe8032ce"
 #define ZEROS "0000000000000000000000000000000000000000000000000000000000000000"
 
-/* Content: how often each entry was read, whether it fails, what reads have to wait for. */
+/* Faked content: reads per entry, failures, and a gate that reads wait for. */
 static unsigned reads[16];
 static bool fails;
 static atomic_bool gated;
@@ -50,7 +50,7 @@ void content_read_to(struct content *c, struct origin_entry what, uint64_t off,
 		answer(token, bytes, got, NULL);
 }
 
-/* A read of checksums. */
+/* a pending read of the checksums file */
 struct read {
 	sem_t answered;
 	bool failed;
@@ -126,17 +126,19 @@ static void test_whole(void **state)
 	(void)state;
 	assert_int_equal(checksums_size(sums), sizeof(whole) - 1);
 	expect(0, sizeof(whole) - 1, whole);
-	/* content of two names once, and again not at all */
+	/* content with two names is read once, and not again later */
 	assert_int_equal(reads[0] + reads[3], 1);
 	assert_int_equal(reads[1], 1);
 	expect(0, sizeof(whole) - 1, whole);
 	assert_int_equal(reads[1], 1);
 }
 
-/* Only what is covered by a read is computed, from the first digit to the last. */
+/*
+ * Only the checksums that a read covers are computed, from the first digit to the last.
+ */
 static void test_parts(void **state)
 {
-	const size_t b = sizeof(LINE(SHA_A, "a")) - 1; /* where the second line begins */
+	const size_t b = sizeof(LINE(SHA_A, "a")) - 1; /* offset of the second line */
 
 	(void)state;
 	expect(64, b + 1 - 64, "  toc/a/g.hsaco\n\\");
@@ -159,7 +161,7 @@ static void test_unreadable(void **state)
 	expect(0, 66, ZEROS "  ");
 }
 
-/* Who waits when all ends is told so, and the thread does not go on. */
+/* When the thread stops, waiting reads fail and no more checksums are computed. */
 static void test_stop(void **state)
 {
 	struct read first, second;
@@ -176,7 +178,7 @@ static void test_stop(void **state)
 	h = NULL;
 	sem_wait(&first.answered);
 	sem_wait(&second.answered);
-	/* the thread may have been quick */
+	/* unless the thread was quick */
 	if (!first.failed)
 		assert_string_equal(first.text, "61be55a8e2");
 }
@@ -221,7 +223,7 @@ int main(void)
 		TEST(test_stop),  TEST(test_many_readers),
 	};
 
-	/* a build without libcrypto has none of it */
+	/* a build without libcrypto has no checksums */
 	if (!checksum_thread_is_built())
 		return 0;
 	return cmocka_run_group_tests_name("hasher", tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Texts that are kept compressed are read as they were written. */
+/* Texts that are kept compressed read back as they were written. */
 #include "fs/control/compressed_text.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 
 #define BLOCK (128 << 10)
 
-/* SIZE bytes, some of which cannot be compressed. */
+/* SIZE bytes, partly incompressible. */
 static char *bytes_new(size_t size)
 {
 	char *bytes = malloc(size + 1);

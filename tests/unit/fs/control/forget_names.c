@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each name is reported once for all look-ups of a moment, once more after further
- * look-ups, and never after the end.
+ * Look-ups of one name within a moment cause one notification; later ones cause another;
+ * none follows the end.
  */
 #include "fs/control/forget_names.h"
 #include <semaphore.h>
@@ -46,7 +46,7 @@ static void test_notify(void **state)
 	assert_int_equal(count(&notified_one), 1);
 }
 
-/* The end does not wait for the moment. */
+/* Freeing does not wait for the moment to end. */
 static void test_end(void **state)
 {
 	struct forget_names *t = forget_names_new(notify, &notified);

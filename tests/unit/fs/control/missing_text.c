@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is said of paths that are shown, and of those that are not. */
+/* The texts about paths that are missing and about entries that are shown. */
 #include "fs/control/missing_text.h"
 #include "fs/control/entries_text.h"
 #include "fs/base/log.h"
@@ -14,7 +14,9 @@
 
 static const struct arches every_arch;
 
-/* What is missing, without the line of the archive that every edition refuses. */
+/*
+ * The text of missing paths, without the line for the archive that every edition refuses.
+ */
 static char *missing(const struct edition *e, const struct arches *arches,
 		     const char *subdir)
 {
@@ -86,7 +88,7 @@ static void test_refused_entries(void **state)
 		"77 of 3 blobs\n");
 }
 
-/* Who comes first is said; other names of its content are no conflict. */
+/* A conflict names the first entry; other names of the same content do not conflict. */
 static void test_conflicts(void **state)
 {
 	(void)state;
@@ -146,7 +148,7 @@ static void test_subdir(void **state)
 		       "toc/z/gfx1100.hsaco\tsubdir=. has no toc\n");
 }
 
-/* No view has the archives then, and still each path is explained. */
+/* No view contains the archives here, yet each path is explained. */
 static void test_empty_subdir(void **state)
 {
 	struct arches chosen = {0};
@@ -185,7 +187,7 @@ static void expect_entries(struct edition *e, const struct arches *arches,
 	",\"size\":4,\"compressed_size\":4,\"scheme\":\"none\",\"chunk\":null,"          \
 	"\"xxh3\":null,\"metadata\":" metadata "}\n"
 
-/* Names of one file are of the entries that asked for them. */
+/* Each name of a file is listed with the entry that requested it. */
 static void test_entries(void **state)
 {
 	static const char toc[] = "{'x': {'gfx1100': {'ordinal': 0}}, "
@@ -207,7 +209,7 @@ static void test_entries(void **state)
 		       &every_arch, LINE("p", "y", "0", "{\"path\":\"lib/p\",\"n\":1}"));
 }
 
-/* An entry that is not shown holds no name, though it comes first. */
+/* An entry that is not shown does not claim a name, even if it comes first. */
 static void test_entries_for_arches(void **state)
 {
 	struct arches chosen = {0};

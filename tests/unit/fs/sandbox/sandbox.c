@@ -28,7 +28,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* What is done in the sandbox: 0, or an errno. */
+/* An action in the sandbox; returns 0 or an errno. */
 typedef int act(void);
 
 static int outcome(long r)
@@ -41,7 +41,9 @@ static int pair[2];
 static struct sandbox_options plain, cloning = {.clone_fd = true},
 				     ringing = {.io_uring = true};
 
-/* Do F inside, in a process of its own: an errno, or 256 and the signal it died of. */
+/*
+ * Run F in a sandboxed process; returns its errno, or 256 plus the signal that killed it.
+ */
 static int inside(act *f, const struct sandbox_options *o)
 {
 	pid_t pid = fork();
@@ -62,9 +64,12 @@ static bool parts_have(const char *name)
 	return false;
 }
 
-/* ---- what is given up in every build ---- */
+/* ---- restrictions of every build ---- */
 
-/* A process of USER inside, which waits to be killed; what its enter answered. */
+/*
+ * Start a sandboxed process of USER that waits to be killed; *ENTERED: sandbox_enter's
+ * result.
+ */
 static pid_t stay_inside(uid_t user, bool *entered)
 {
 	int ends[2];
@@ -144,7 +149,7 @@ static void users_without_privileges_enter_too(void **state)
 	stop(pid);
 }
 
-/* ---- what works ---- */
+/* ---- permitted actions ---- */
 
 static int file;
 
@@ -188,7 +193,7 @@ static void *wait_for_ever(void *nothing)
 	return nothing;
 }
 
-/* libfuse ends its threads so. */
+/* libfuse ends its threads this way. */
 static int cancel_thread(void)
 {
 	pthread_t thread;
@@ -215,7 +220,7 @@ static int map_memory(void)
 	return p == MAP_FAILED || munmap(p, 2 * size) ? 3 : 0;
 }
 
-/* A descriptor comes from outside, over a socket. */
+/* Receive a descriptor from outside, over a socket. */
 static int receive_file(void)
 {
 	char byte, space[CMSG_SPACE(sizeof(int))];
@@ -272,7 +277,7 @@ static int abort_itself(void)
 
 static struct sockaddr_un log_address = {.sun_family = AF_UNIX};
 
-/* As syslog does, at any time. */
+/* syslog() can do this at any time. */
 static int log_to_socket(void)
 {
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -312,7 +317,7 @@ static void messages_reach_the_log(void **state)
 	rmdir(dir);
 }
 
-/* ---- what is refused ---- */
+/* ---- refused actions ---- */
 
 static int open_file(void)
 {
@@ -406,7 +411,7 @@ static int inject_input(void)
 	return outcome(ioctl(pair[0], TIOCSTI, "x"));
 }
 
-/* EFAULT, had it been let through. */
+/* Gives EFAULT if the call is permitted. */
 static int make_ring(void)
 {
 	return outcome(syscall(425, 1, NULL)); /* io_uring_setup */
@@ -487,7 +492,7 @@ static void nothing_else_works(void **state)
 	}
 }
 
-/* The filter lets the flags of this open through, Landlock the device alone. */
+/* The filter permits these open flags; Landlock permits only the device. */
 static void only_the_device_is_opened_again(void **state)
 {
 	(void)state;
@@ -505,7 +510,7 @@ static void rings_are_made_for_who_asks(void **state)
 	(void)state;
 	if (!SANDBOX_WHOLE || inside(filter_is_on, &ringing))
 		return;
-	/* As outside: some systems forbid rings to all. */
+	/* The same result as outside, as some systems forbid rings to all processes. */
 	assert_int_equal(inside(make_ring, &ringing), make_ring());
 }
 

@@ -20,7 +20,7 @@
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define MIB UINT64_C(1048576)
 
-/* A made-up system below a directory of its own. */
+/* A faked system in a directory of its own. */
 static char root[] = "/tmp/kpackfs-pressure-XXXXXX";
 
 static void put(const char *name, const char *text)
@@ -70,7 +70,7 @@ static int tear_down(void **state)
 	return nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Version 2, as systemd makes it: a service in a slice. */
+/* cgroup version 2, as systemd sets it up: a service in a slice. */
 static void put_version_2(void)
 {
 	put("/proc/self/cgroup", "1:name=systemd:/elsewhere\n0::/a.slice/b.service\n");
@@ -178,7 +178,7 @@ static void version_1_is_read_too(void **state)
 	assert_false(full(80));
 }
 
-/* A container sees its own cgroup as the root, and names from outside. */
+/* A container sees its own cgroup as the root, but names as seen from outside. */
 static void containers_are_seen_from_inside(void **state)
 {
 	(void)state;
@@ -304,7 +304,7 @@ static void the_thread_says_so(void **state)
 	sem_destroy(&calls.called);
 }
 
-/* What this machine has, whatever that is. */
+/* The files of the machine that runs the test, whatever it has. */
 static void real_systems_are_opened(void **state)
 {
 	struct pressure *p = pressure_open("");

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include "fs/base/log.h"
 
-/* Fakes: an archive of any number of entries, and a log that is counted. */
+/* Fakes: an archive with any number of entries, and a log that counts lines. */
 
 static unsigned lines;
 static char last[1024];
@@ -87,7 +87,7 @@ static void not_too_many_lines(void **state)
 	assert_string_equal(last, "and 80 more read errors");
 }
 
-/* With no time between them, each is the first of its time. */
+/* With an interval of 0, every error is the first of its interval. */
 static void after_the_time_it_goes_on(void **state)
 {
 	(void)state;
@@ -99,7 +99,7 @@ static void after_the_time_it_goes_on(void **state)
 	cs.seconds = 0;
 	pthread_mutex_unlock(&cs.lock);
 	add(&first, 1);
-	assert_int_equal(lines, 3); /* the number, and what was not shown before */
+	assert_int_equal(lines, 3); /* the count of suppressed errors, and a new error */
 	add(&first, 1);
 	assert_int_equal(lines, 3);
 	read_error_log_fini(&cs);
@@ -116,7 +116,7 @@ static unsigned lines_now(void)
 	return n;
 }
 
-/* Nothing else fails: it is told all the same. */
+/* The number is logged even if no other read fails. */
 static void the_number_comes_in_time(void **state)
 {
 	const struct timespec pause = {.tv_nsec = 10000000};

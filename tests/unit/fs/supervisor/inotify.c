@@ -15,7 +15,7 @@
 
 static char dir[64];
 
-/* A command of the shell, in the directory. */
+/* Run a shell command in the directory. */
 static void run(const char *command)
 {
 	char line[512];
@@ -49,7 +49,7 @@ static const char *path_of(const char *name, char path[512])
 	return path;
 }
 
-/* A round for one source, and the archive in it that is a link. */
+/* Make one round over one source and, unless NULL, a linked archive in it. */
 static void look(struct watch *w, const char *source, const char *archive)
 {
 	char path[512];
@@ -62,7 +62,7 @@ static void look(struct watch *w, const char *source, const char *archive)
 	assert_null(watch_blind(w));
 }
 
-/* What a command does: is it noticed, when all that was before has been taken? */
+/* Whether COMMAND is noticed, after all earlier events have been read. */
 static bool notices(struct watch *w, const char *command)
 {
 	watch_read(w);
@@ -73,7 +73,7 @@ static bool notices(struct watch *w, const char *command)
 #define SOURCE "opt/../opt/./r/src/"
 #define ARCHIVE "opt/r/src/link.kpack"
 
-/* Each in a directory as new. */
+/* Each command runs in a fresh directory. */
 static void what_matters_is_noticed(void **state)
 {
 	static const char *const commands[] = {
@@ -223,7 +223,7 @@ static void too_many_events_are_one_that_matters(void **state)
 	(void)state;
 	look(w, "opt/r/src", NULL);
 	watch_read(w);
-	/* more than fs.inotify.max_queued_events, none of which matters */
+	/* more events than fs.inotify.max_queued_events, none of them relevant */
 	run("m=$(cat /proc/sys/fs/inotify/max_queued_events) && cd opt/r/src && "
 	    "perl -e 'for (0..$ARGV[0]) { open my $f, \">\", \"x\".$_ % 2; close $f }' "
 	    "$m");
@@ -241,7 +241,7 @@ static void file_systems_without_events_are_named(void **state)
 	watch_source(w, "/nowhere/at/all");
 	watch_end(w);
 	assert_null(watch_blind(w));
-	/* without a descriptor everything is */
+	/* without a descriptor every file system counts as blind */
 	close(watch_events(w));
 	watch_begin(w);
 	watch_source(w, dir);

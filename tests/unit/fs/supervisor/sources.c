@@ -16,7 +16,7 @@ static char dir[64], one[80], two[80];
 static char *const sources[] = {one, two};
 static size_t hooked;
 
-/* A command of the shell, in the directory. */
+/* Run a shell command in the directory. */
 static void run(const char *command)
 {
 	char line[512];
@@ -76,7 +76,7 @@ static bool look(struct source_list *s, bool first, bool forced, bool *changed)
 	return source_list_run(s, &o, changed);
 }
 
-/* Look, and say whether that changed anything. */
+/* Look at the sources; returns whether that changed anything. */
 static bool changes(struct source_list *s)
 {
 	bool changed;
@@ -190,7 +190,7 @@ static void what_is_removed_is_gone(void **state)
 	assert_true(changes(&s));
 	assert_int_equal(s.count, 0);
 	assert_false(changes(&s));
-	/* now directories look like the first source */
+	/* without archives, a change of a directory counts */
 	run("chmod 700 one");
 	assert_true(changes(&s));
 	source_list_free(&s);
@@ -276,7 +276,7 @@ static void opening_says_why_not(void **state)
 	assert_int_equal(source_list_open(&s.items[1], &why), -1);
 	assert_true(why.text[0]);
 	assert_true(s.items[1].refused);
-	/* and that is not tried at each look */
+	/* a refused source is not retried at each look */
 	assert_false(changes(&s));
 	source_list_free(&s);
 }

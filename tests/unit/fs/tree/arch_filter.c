@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which archives have files for a chosen GPU. */
+/* Which archives have files for a selected GPU. */
 #include "fs/tree/arch_filter.h"
 #include "tests/unit/edition_builder.h"
 #include <setjmp.h>
@@ -37,7 +37,10 @@ static void test_served(void **state)
 	origin_unref(o);
 }
 
-/* Found ones are not: machines have GPUs that nobody computes with. */
+/*
+ * Detected GPUs do not count as named: machines can have GPUs that are not used for
+ * computing.
+ */
 static void test_named(void **state)
 {
 	struct arches a = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Swapping editions: what numbers stand for before and after, and which changes the
- * kernel is notified of.
+ * Swapping editions: what inode numbers mean before and after, and the kernel's
+ * notifications.
  */
 #include "fs/tree/inodes.h"
 #include "tests/unit/archive_builder.h"
@@ -21,7 +21,7 @@ static struct inodes *in;
 static const struct origin *idle[16];
 static size_t n_idle;
 
-/* Blobs "aaaa", "bbbb", "cccc" with this toc. */
+/* An archive with blobs "aaaa", "bbbb", "cccc" and this TOC. */
 static struct origin *archive(const char *toc)
 {
 	struct ab a = ab_new(64);
@@ -39,7 +39,10 @@ static struct origin *archive(const char *toc)
 	return o;
 }
 
-/* An edition of the archives, which end with NULL; it takes their references. */
+/*
+ * An edition of the archives in the list, which ends with NULL; takes over their
+ * references.
+ */
 static struct edition *edition(bool first, ...)
 {
 	struct edition_options options = {
@@ -83,7 +86,7 @@ static void end(void)
 	in = NULL;
 }
 
-/* The number at PATH, which the kernel has looked up component by component; 0: nothing. */
+/* The number at PATH after the kernel looked up each component; 0: not found. */
 static uint64_t look_up(const char *path)
 {
 	const struct edition *e = inodes_enter(in);
@@ -111,7 +114,7 @@ static void notify(void *user, const struct change *c)
 	char line[400];
 
 	(void)user;
-	/* It must be possible to answer what the kernel asks in return. */
+	/* The kernel may ask back during a notification, so look-ups must work now. */
 	inodes_enter(in);
 	assert_true(inodes_find(in, c->ino, &inode));
 	inodes_leave(in);
@@ -179,7 +182,7 @@ static void the_same_again(void **state)
 	end();
 }
 
-/* An archive that was opened anew, with the same bytes and times. */
+/* An archive that was reopened with the same bytes and times. */
 static void an_equal_one(void **state)
 {
 	uint64_t ino;
@@ -241,7 +244,7 @@ static void back_again(void **state)
 	end();
 }
 
-/* What came back is read of the new archive: nothing needs the old one. */
+/* A file that came back is read from the new archive; the old one is unused. */
 static void back_of_another_archive(void **state)
 {
 	struct origin *old = archive("{'x': " ENTRY(0) "}");
@@ -261,7 +264,7 @@ static void back_of_another_archive(void **state)
 	end();
 }
 
-/* Another archive hides a file of one that is served on. */
+/* Another archive hides a file of an archive that is still served. */
 static void hidden_and_forgotten(void **state)
 {
 	struct origin *o = archive("{'x': " ENTRY(0) ", 'y': " ENTRY(2) "}");
@@ -288,13 +291,13 @@ static void names_that_come_and_go(void **state)
 					      2) ", 'q': " ENTRY(2) "}"),
 				      NULL)),
 			 4);
-	/* m has another archive's table now: its content may be another one */
+	/* m has another archive's TOC now, so its content may differ */
 	assert_string_equal(notified, "name a; name q; name z; names; stat; "
 				      "name gfx90a.co; names; ");
 	end();
 }
 
-/* The kernel believes nothing of what it never asked about. */
+/* The kernel is not notified about names that it never looked up. */
 static void what_is_not_known_is_not_reported(void **state)
 {
 	(void)state;
@@ -305,7 +308,7 @@ static void what_is_not_known_is_not_reported(void **state)
 	end();
 }
 
-/* Who is in the middle of a listing sees each name that stays once. */
+/* A reader in the middle of a listing sees each remaining name once. */
 static void listing_goes_on(void **state)
 {
 	uint64_t dir, at;
@@ -326,7 +329,7 @@ static void listing_goes_on(void **state)
 	assert_int_equal(inodes_position(in, dir, 3), 5); /* the end */
 	assert_int_equal(inodes_position(in, TREE_ROOT, 1), 1);
 	swap(edition(false, archive("{'c': " ENTRY(0) ", 'f': " ENTRY(2) "}"), NULL));
-	assert_int_equal(inodes_position(in, dir, at), 1); /* d has gone: f */
+	assert_int_equal(inodes_position(in, dir, at), 1); /* d is gone, so f is next */
 	swap(edition(false, NULL));
 	assert_int_equal(inodes_position(in, dir, at), 0);
 	end();

@@ -12,7 +12,7 @@ enum { FILES = 300 };
 static struct kpack_archive *archive;
 static struct kp_view *view;
 
-/* FILES files, each in a directory of its own below toc/. */
+/* FILES files, each in its own directory below toc/. */
 static int begin(void **state)
 {
 	struct ab a = ab_new(64);
@@ -85,7 +85,7 @@ static void numbers_are_the_ids_of_the_view(void **state)
 	tree_free(t);
 }
 
-/* Every third number, and the one after it. */
+/* Every third number and its successor are taken. */
 static bool is_taken(void *user, uint64_t ino, const struct kp_view *v,
 		     struct tree_node node)
 {
@@ -117,7 +117,7 @@ static void taken_numbers_are_passed_over(void **state)
 	tree_free(t);
 }
 
-/* Every number is another's. */
+/* Every number is taken by another name. */
 static bool is_own(void *user, uint64_t ino, const struct kp_view *v,
 		   struct tree_node node)
 {

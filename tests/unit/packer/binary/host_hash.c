@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names with clang's hash in them. */
+/* Names that contain clang's hash. */
 #include "packer/binary/host_hash.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@ static void names(void **state)
 	assert_int_equal(cmp("__hip_cuid_" A, "__hip_cuid_" B), 0);
 	assert_int_equal(cmp("_ZL1x.static." A, "_ZL1x.static." B), 0);
 	assert_int_equal(cmp("_ZL1x.static." A "y", "_ZL1x.static." B "z"), -1);
-	/* not behind a prefix, or not 16 digits */
+	/* without the prefix, or without 16 digits */
 	assert_int_not_equal(cmp("cuid_" A, "cuid_" B), 0);
 	assert_int_not_equal(cmp("__hip_cuid_" A "0", "__hip_cuid_" B "0"), 0);
 	assert_int_not_equal(cmp("__hip_cuid_0", "__hip_cuid_1"), 0);

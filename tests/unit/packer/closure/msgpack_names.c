@@ -9,7 +9,10 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* {"gfx942": {"AMax": [{"co_path": "a.co", 7: "b"}], "co_path": ["c.co"]}}, and more behind */
+/*
+ * {"gfx942": {"AMax": [{"co_path": "a.co", 7: "b"}], "co_path": ["c.co"]}}, and a byte
+ * after it
+ */
 static const char names[] = "\x81\xa6gfx942\x82\xa4"
 			    "AMax\x91\x82\xa7"
 			    "co_path\xa4"
@@ -30,7 +33,7 @@ static void test_key(void **state)
 {
 	(void)state;
 	assert_int_equal(read_bytes(names, sizeof(names) - 1, "co_path"), 0);
-	/* a string in a list is the value of no key */
+	/* a string in a list is not the value of a key */
 	assert_int_equal(x.count, 1);
 	assert_true(kp_span_is(x.items[0], "a.co"));
 	msgpack_names_fini(&x);
@@ -51,7 +54,7 @@ static void test_all(void **state)
 static void test_cut(void **state)
 {
 	(void)state;
-	/* the last byte is behind the value */
+	/* the last byte follows the value */
 	for (size_t n = 0; n < sizeof(names) - 2; n++) {
 		assert_int_equal(read_bytes(names, n, NULL),
 				 KPACK_ERROR_MSGPACK_PARSE_FAILED);

@@ -20,20 +20,20 @@ static const struct {
 	{"[k.co, k.hsaco, k.dat, k.yaml, k.so, .co]", "k.co k.hsaco k.dat k.yaml", ""},
 	{"solutions:\n- {name: k_1, file: k_1.co}\n- {file: k_2.co}\n", "k_1.co k_2.co",
 	 ""},
-	/* sentences, patterns, addresses */
+	/* not names: sentences, patterns, addresses */
 	{"[see k.co, '*.co', http://x/k.co, \"a\\nb.co\"]", "", ""},
 	{"\"k.co\": 1", "k.co", ""},
-	/* for which GPU: the nearest key above, or what stands beside */
+	/* the GPU of a name: the nearest key above it, or a value next to it */
 	{"gfx90a: [a.co, {x: b.co}]\nc: c.co", "a.co@gfx90a b.co@gfx90a c.co", "gfx90a"},
 	{"- {file: a.co, arch: gfx90a}\n- {arch: gfx1100, file: b.co}\n- c.co",
 	 "a.co@gfx90a b.co@gfx1100 c.co", "gfx90a gfx1100"},
 	{"gfx90a: {x: {arch: gfx1100, file: a.co}}", "a.co@gfx90a", "gfx90a gfx1100"},
 	{"{value: gfx90a, file: a.co, gfx90a/b.co: x}", "a.co gfx90a/b.co", "gfx90a"},
-	/* what Tensile loads later */
+	/* a file that Tensile loads lazily */
 	{"library: {rows: [{library: {value: X_gfx90a, type: Placeholder}}]}",
 	 "X_gfx90a.yaml", ""},
 	{"{type: Processor, value: gfx90a}", "", "gfx90a"},
-	/* aliases are not followed; keys of several lines and documents are read */
+	/* aliases are not followed; multi-line keys and several documents are read */
 	{"a: &x [k.co]\nb: *x\nc: *x", "k.co", ""},
 	{"? [a.co]\n: {gfx90a: b.co}\n--- c.co\n", "a.co b.co@gfx90a c.co", "gfx90a"},
 };

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The journal of trees that get their names: what is read is what was written, or nothing. */
+/*
+ * The journal of trees that are being renamed: reading gives what was written, or
+ * nothing.
+ */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>

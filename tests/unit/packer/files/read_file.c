@@ -13,7 +13,7 @@
 static struct read_file x;
 static struct kpackx_error why;
 
-/* SIZE bytes of zeros with a count in between, packed. */
+/* SIZE bytes of zeros with a counter among them, compressed. */
 static struct kp_span make_packed(size_t size, uint8_t **plain)
 {
 	uLongf n = compressBound(size);
@@ -103,7 +103,7 @@ static void test_files(void **state)
 	}
 	unlink(plain_path);
 	assert_int_equal(read_file_read(&tree, 0, &x, &why), KPACK_ERROR_FILE_NOT_FOUND);
-	/* nothing is read of what is too large */
+	/* a file that is too large is not read at all */
 	tree.items[1].size = UINT64_C(3) << 30;
 	assert_int_equal(read_file_read(&tree, 1, &x, &why), KPACK_ERROR_INVALID_FORMAT);
 	unlink(packed_path);

@@ -10,7 +10,7 @@
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 static const struct {
-	const char *target, *name, *family, *series; /* name NULL: in none */
+	const char *target, *name, *family, *series; /* name NULL: in no subfamily */
 } targets[] = {
 	{"gfx1151", "gfx115x", "gfx11", "gfx115X"},
 	{"gfx1100", "gfx110x", "gfx11", "gfx110X"},
@@ -55,7 +55,7 @@ static void targets_are_members(void **state)
 }
 
 static const struct {
-	const char *name, *group, *family; /* group NULL: none */
+	const char *name, *group, *family; /* group NULL: no group */
 } groups[] = {
 	{"gfx110x", "gfx110x", "gfx11"},
 	{"gfx110X", "gfx110x", "gfx11"},
@@ -94,7 +94,9 @@ static void groups_have_one_name(void **state)
 	}
 }
 
-/* Every processor that a GPU of ROCm can be is in one row, and rows name processors only. */
+/*
+ * Every processor of ROCm's GPUs is in exactly one row, and rows contain only processors.
+ */
 static void rows_are_of_the_processors(void **state)
 {
 	size_t rows, n;
@@ -106,7 +108,7 @@ static void rows_are_of_the_processors(void **state)
 		for (const char *const *m = table[i].members; *m; m++) {
 			assert_non_null(kp_processor_by_name(kp_span_str(*m)));
 			assert_ptr_equal(gpu_subfamily_of(kp_span_str(*m)), &table[i]);
-			/* the series is the name with the stepping crossed out */
+			/* the series is the name with the stepping masked */
 			assert_int_equal(strlen(*m), strlen(table[i].series));
 			assert_memory_equal(*m, table[i].series, strlen(*m) - 1);
 		}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Boxes in proportion to sizes, that fill a box and do not overlap. */
+/* Boxes proportional to sizes that fill a box and do not overlap. */
 #include "packer/html_report/treemap.h"
 #include <math.h>
 #include <setjmp.h>
@@ -56,7 +56,7 @@ static void one_fills_all(void **state)
 	assert_true(fabs(out[0].w - in.w) < 1e-9 && fabs(out[0].h - in.h) < 1e-9);
 }
 
-/* The example of the paper: areas 6 6 4 3 2 2 1 in a box of 6 by 4. */
+/* The paper's example: areas 6 6 4 3 2 2 1 in a box of 6 by 4. */
 static void papers_example(void **state)
 {
 	const uint64_t sizes[] = {6, 6, 4, 3, 2, 2, 1};

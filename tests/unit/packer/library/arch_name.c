@@ -45,27 +45,27 @@ static void names_give_the_target(void **state)
 		{"rr_custom_kernels_gfx950.co", "gfx950"},
 		{"libMIOpenCKGroupedConv_gfx942.so", "gfx942"},
 		{"gfx90a.kdb", "gfx90a"},
-		/* a stepping is its processor */
+		/* a stepping counts as its processor */
 		{"TensileLibrary_lazy_gfx1250-strict.dat", "gfx1250"},
 		{"TensileLibrary_lazy_gfx1250v0.dat", "gfx1250"},
-		/* several: the last */
+		/* several GPUs: the last one */
 		{"gfx1100_to_gfx90a-xnack-.dat", "gfx90a:xnack-"},
 		{"gfx90a_gfx.co", "gfx90a"},
-		/* a feature that the processor has not */
+		/* a feature that the processor does not have is dropped */
 		{"x_gfx1100-xnack+.co", "gfx1100"},
 		{"x_gfx90a-xnack+-xnack-.co", "gfx90a:xnack+"},
 		{"x_gfx90a-xnack.co", "gfx90a"},
 		{"x_gfx90a-xnack+y.co", "gfx90a"},
-		/* a processor to come */
+		/* future processors */
 		{"x_gfx1490.co", "gfx1490"},
 		{"x_gfx95f.co", "gfx95f"},
-		/* the number goes on: MIOpen's compute units */
+		/* the digits continue with MIOpen's compute units */
 		{"gfx942130.db.txt", NULL},
 		{"gfx90a68.db.txt", NULL},
 		{"gfx90878.db.txt", NULL},
 		{"gfx942e4.db.txt", NULL},
 		{"gfx1100_36.db.txt", "gfx1100"},
-		/* families, and what only looks like a GPU */
+		/* families, and names that only resemble GPUs */
 		{"amd-gfx11xx", NULL},
 		{"amd-gfx942", "gfx942"},
 		{"gfx", NULL},
@@ -223,7 +223,7 @@ static void targets_agree_or_contradict(void **state)
 
 /* --- content ------------------------------------------------------------------------------ */
 
-/* The question about a file of these bytes. */
+/* The question for a file with these bytes. */
 static struct library_question question(const struct kp_source *source)
 {
 	struct library_question q = {.path = "x", .source = source};
@@ -276,7 +276,7 @@ static void containers_are_known_by_their_magic(void **state)
 	}
 }
 
-/* A header alone, as an ELF with nothing in it has it. */
+/* Only a header, as in an ELF without contents. */
 static void put_elf(struct bytes *b, uint16_t machine, uint8_t abi, uint32_t flags)
 {
 	uint8_t header[64] = {0x7f, 'E', 'L', 'F', 2, 1, 1, 64, abi};
@@ -323,7 +323,7 @@ static void code_objects_have_the_last_word(void **state)
 		{4, 0x100055f, {"gfx942", "gfx9-4-generic", false}},
 		{4, 0x100055f, {"gfx90a", "gfx9-4-generic", true}},
 		{4, 0x549, {"gfx1250", "gfx1250", false}},
-		/* no processor that is known, no target in the header at all */
+		/* an unknown processor, or no target in the header */
 		{4, 0x5fe, {"gfx1490", "gfx1490", false}},
 		{0, 0, {"gfx900", "gfx900", false}},
 		{0, 0, {"", "generic", false}},

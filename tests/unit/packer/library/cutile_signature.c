@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include "core/base/json.h"
 
-/* The facts as JSON, as readers of the metadata get them. */
+/* The facts as JSON, as readers of the metadata see them. */
 static char *json_of(const struct facts *f)
 {
 	struct facts outer = {0};
@@ -122,7 +122,7 @@ static void test_every_kind(void **state)
 	      "\"value\":\"float32\"}],\"arguments\":[]}]}");
 }
 
-/* What would not fit metadata is counted. */
+/* Signatures that do not fit into the metadata are counted. */
 static void test_many(void **state)
 {
 	struct kp_object object = {0};
@@ -145,7 +145,7 @@ static void test_many(void **state)
 	kp_object_fini(&object);
 }
 
-/* What is printed, kept in a file. */
+/* Capture the printed text in a file. */
 static void printed(const char *kernel, char *text, size_t size)
 {
 	FILE *file = tmpfile();
@@ -226,7 +226,10 @@ static void test_json(void **state)
 	json_decref(json);
 }
 
-/* Lists of arrays of 64 dimensions take two hundred times the bytes of their names. */
+/*
+ * JSON of lists of 64-dimensional arrays is two hundred times as long as the mangled
+ * name.
+ */
 static void test_json_bounds(void **state)
 {
 	size_t left = SIGNATURE_JSON_MAX, n = 5;

@@ -101,7 +101,7 @@ static void hostile_files_are_bounded(void **state)
 	for (int i = 0; i < 1001; i++)
 		used += (size_t)sprintf(text + used, "l%d lib * name\n", i);
 	assert_wrong(text, "line 1001: more than 1000 rules");
-	/* NUL bytes end nothing */
+	/* NUL bytes do not end a line */
 	assert_int_equal(
 		rules_parse((struct kp_span){(const uint8_t *)"a\0b", 3}, &rules, &why),
 		KPACK_ERROR_INVALID_ARGUMENT);
@@ -199,7 +199,7 @@ static void the_content_of_code_objects_counts(void **state)
 	kp_put_le32(co + 48, 0x53f);
 	assert_file(rules_library(rules, 0), "lib/foo/x",
 		    (struct kp_span){co, sizeof(co)}, "code gfx90a");
-	/* the next line that fits */
+	/* falls through to the next matching line */
 	assert_file(rules_library(rules, 0), "lib/foo/x_gfx942.co", kp_span_str("text"),
 		    "late gfx942");
 	assert_file(rules_library(rules, 2), "lib/all/x",
@@ -252,7 +252,7 @@ static void databases_of_rules_are_read_at_random(void **state)
 	rules_free(rules);
 }
 
-/* --- libraries that are rules ------------------------------------------------------------- */
+/* --- libraries defined by rules ----------------------------------------------------------- */
 
 static void libraries_of_rules_know_their_files(void **state)
 {

@@ -31,7 +31,7 @@ struct object {
 	const char *bytes;
 };
 
-/* An archive of scheme none, whose stored bytes are the contents. */
+/* An archive of scheme none that stores the objects' contents. */
 static struct kpack_archive *archive(const struct object *objects, size_t n)
 {
 	struct kp_writer_options options = {
@@ -77,7 +77,7 @@ static void count_clash(void *arg, const struct merge_clash *clash)
 	++*(int *)arg;
 }
 
-/* The stored bytes of all objects, one after another. */
+/* Check the stored bytes of all objects in order. */
 static void assert_stored(struct merge_plan *plan, const char *want)
 {
 	struct kp_writer *w = NULL;
@@ -141,7 +141,10 @@ static void clashes_are_counted_and_settled(void **state)
 	kp_archive_close((struct kpack_archive *)s[1].archive);
 }
 
-/* "same" is stored where x has it; y, written alone, would have it between its own. */
+/*
+ * "same" is stored where x's archive has it; y, written alone, would store it between its
+ * own objects.
+ */
 static void a_shared_object_goes_back_to_its_place(void **state)
 {
 	static const struct object sorted[] = {

@@ -43,7 +43,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	return remove(path);
 }
 
-/* A run of a tree with a file for every GPU and one for gfx1100. */
+/* A run over a tree with one file for all GPUs and one for gfx1100. */
 struct run {
 	struct pack_args args;
 	struct scan scan;
@@ -95,7 +95,7 @@ static int end(void **state)
 	return chdir("/");
 }
 
-/* An archive of GROUP that has DATA at PATH for ARCH; HASHED: with its hash. */
+/* Write an archive of GROUP with DATA at PATH for ARCH; HASHED: with the data's hash. */
 static void archive(const char *group, const char *path, const char *arch,
 		    const char *data, bool hashed)
 {
@@ -135,7 +135,7 @@ static kpack_error_t check(struct run *r, clash_side *side)
 	return clash_check(&r->clash, side, &why);
 }
 
-/* What it tells is not for the test's output. */
+/* Discards the messages, to keep them out of the test's output. */
 static void refused(struct run *r, clash_side *side)
 {
 	int saved = dup(STDERR_FILENO);
@@ -184,7 +184,7 @@ static void test_other_size(void **state)
 	refused(*state, clash_archives);
 }
 
-/* Built anew it replaces its own group's, and no other's. */
+/* A rebuilt archive replaces the one of its own group, but not of another group. */
 static void test_one_gpu(void **state)
 {
 	archive("g", parent, "gfx1100", "older", true);
@@ -206,7 +206,7 @@ static void test_force(void **state)
 	r->args.force = true;
 	archive("g", fallback, "generic", "other", true);
 	assert_int_equal(check(r, clash_archives), 0);
-	archive("g", fallback, "gfx942", "other", true); /* this one stays */
+	archive("g", fallback, "gfx942", "other", true); /* this archive stays */
 	refused(r, clash_archives);
 }
 

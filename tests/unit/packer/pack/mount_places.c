@@ -9,7 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "lib/" a directory, "lib/x" something that stays, "+lib/x" packed, "lib/e!" empty, kept */
+/*
+ * "lib/": directory; "lib/x": kept file; "+lib/x": packed file; "lib/e!": kept empty
+ * directory
+ */
 static void add(struct mounts *m, const char *text)
 {
 	enum mounts_kind kind = MOUNTS_KEPT;
@@ -27,7 +30,7 @@ static void add(struct mounts *m, const char *text)
 	free(path);
 }
 
-/* The paths, backwards too, give that command below /o; "" none. */
+/* PATHS, in both orders, give the command WANT below /o; "": none. */
 static void gives(const char *const *paths, const char *prefix, const char *want)
 {
 	const struct mounts_names names = {"/o", "/o/.kpack", "g", prefix};
@@ -67,7 +70,7 @@ static void test_a_library(void **state)
 		    "lib/rocblas/library/gfx90a/"),
 	      "",
 	      "kpackfs -o subdir=lib/rocblas/library /o/.kpack /o/lib/rocblas/library");
-	/* nothing else in the tree: the mount leaves room above the library all the same */
+	/* with nothing else in the tree, mounts still go no higher than the libraries */
 	gives(PATHS("lib/", "lib/rocblas/", "lib/rocblas/library/", "lib/hipblaslt/",
 		    "lib/hipblaslt/library/", "lib/hipblaslt/library/gfx942/",
 		    "+lib/rocblas/library/x.dat", "+lib/hipblaslt/library/gfx942/y.dat"),
@@ -91,7 +94,7 @@ static void test_prefix(void **state)
 static void test_beside_others(void **state)
 {
 	(void)state;
-	/* the overlay covers the library below it, not the other tree */
+	/* the overlay covers the library below it, but not the other tree */
 	gives(PATHS("lib/", "lib/a.so", "+lib/ck.so", "lib/rocblas/",
 		    "lib/rocblas/library/", "+lib/rocblas/library/x", "share/",
 		    "share/miopen/", "share/miopen/db/", "+share/miopen/db/a.kdb"),
@@ -99,12 +102,12 @@ static void test_beside_others(void **state)
 	      "kpackfs -o subdir=share/miopen/db /o/.kpack /o/share/miopen/db && "
 	      "mkdir -p /run/kpackfs/g && kpackfs /o/.kpack /run/kpackfs/g && "
 	      "mount -t overlay overlay -o ro,lowerdir=/o/lib:/run/kpackfs/g/lib /o/lib");
-	/* two of them */
+	/* two overlays */
 	gives(PATHS("a/", "a/x", "+a/y", "b/", "b/c/", "b/c/x", "+b/c/y"), "",
 	      "mkdir -p /run/kpackfs/g && kpackfs /o/.kpack /run/kpackfs/g && "
 	      "mount -t overlay overlay -o ro,lowerdir=/o/a:/run/kpackfs/g/a /o/a && "
 	      "mount -t overlay overlay -o ro,lowerdir=/o/b/c:/run/kpackfs/g/b/c /o/b/c");
-	/* no higher than needed: the other library has a mount of its own */
+	/* no higher than needed: the other library gets its own mount */
 	gives(PATHS("lib/", "lib/a.so", "lib/rocblas/", "lib/rocblas/library/",
 		    "+lib/rocblas/library/x", "lib/rocfft/", "+lib/rocfft/a.db",
 		    "lib/rocfft/1.0/", "lib/rocfft/1.0/helper"),
@@ -113,13 +116,13 @@ static void test_beside_others(void **state)
 	      "mkdir -p /run/kpackfs/g && kpackfs /o/.kpack /run/kpackfs/g && "
 	      "mount -t overlay overlay -o ro,lowerdir=/o/lib/rocfft:"
 	      "/run/kpackfs/g/lib/rocfft /o/lib/rocfft");
-	/* one overlay below another is part of it */
+	/* an overlay below another one is part of it */
 	gives(PATHS("lib/", "lib/a.so", "+lib/ck.so", "lib/rocfft/", "+lib/rocfft/a.db",
 		    "lib/rocfft/helper"),
 	      "",
 	      "mkdir -p /run/kpackfs/g && kpackfs /o/.kpack /run/kpackfs/g && "
 	      "mount -t overlay overlay -o ro,lowerdir=/o/lib:/run/kpackfs/g/lib /o/lib");
-	/* at the root, it covers all */
+	/* an overlay at the root covers everything */
 	gives(PATHS("+ck.so", "b/", "b/c", "+b/y", "d/", "+d/x"), "",
 	      "mkdir -p /run/kpackfs/g && kpackfs -o subdir=. /o/.kpack /run/kpackfs/g "
 	      "&& "
@@ -132,12 +135,15 @@ static void test_beside_others(void **state)
 static void test_empty_directories(void **state)
 {
 	(void)state;
-	/* one that was always empty is to be seen; one that lost its files is not */
+	/*
+	 * a directory that was always empty stays visible; one that lost its files does
+	 * not
+	 */
 	gives(PATHS("l/", "l/empty!", "+l/x"), "",
 	      "mkdir -p /run/kpackfs/g && kpackfs /o/.kpack /run/kpackfs/g && "
 	      "mount -t overlay overlay -o ro,lowerdir=/o/l:/run/kpackfs/g/l /o/l");
 	gives(PATHS("l/", "l/lost/", "+l/x"), "", "kpackfs -o subdir=l /o/.kpack /o/l");
-	/* what seems empty has lost its files to archives before */
+	/* directories that look empty lost their files to archives in an earlier run */
 	gives(PATHS("l/", "l!", "l/m!", "+l/m/x"), "",
 	      "kpackfs -o subdir=l/m /o/.kpack /o/l/m");
 }
@@ -145,11 +151,14 @@ static void test_empty_directories(void **state)
 static void test_not_missing(void **state)
 {
 	(void)state;
-	gives(PATHS("l/", "l/x", "+l/x"), "", "");    /* a copy is there */
-	gives(PATHS("l/", "+m/x", "+l/n/x"), "", ""); /* its directory is not */
+	gives(PATHS("l/", "l/x", "+l/x"), "", "");    /* a copy exists */
+	gives(PATHS("l/", "+m/x", "+l/n/x"), "", ""); /* no directory for the file */
 }
 
-/* A directory whose name begins like another's sorts between it and its content. */
+/*
+ * A name that begins like a directory's name sorts between the directory and its
+ * contents.
+ */
 static void test_names_alike(void **state)
 {
 	(void)state;
@@ -170,7 +179,7 @@ static void test_special_names(void **state)
 	      "kpackfs -o 'subdir=it'\\''s' /o/.kpack '/o/it'\\''s'");
 }
 
-/* What a shell makes of a quoted word is the word. */
+/* A shell expands the quoted word to the original. */
 static void test_quote(void **state)
 {
 	static const char *const words[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* AMD's configuration: what is taken, and what is said about what is not. */
+/* AMD's configuration: what is accepted, and the messages about everything else. */
 #include "packer/recombine/config.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@ static void valid(void **state)
 	assert_int_equal(recombine_config_parse(kp_span_str(text), &c, NULL), 0);
 	assert_string_equal(c.primary, "a");
 	assert_int_equal(c.n_groups, 2);
-	/* in the order of the file */
+	/* in file order */
 	assert_string_equal(c.groups[0].name, "gfx94X");
 	assert_string_equal(c.groups[0].display_name, "MI300");
 	assert_int_equal(c.groups[0].n_arches, 2);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of trees, taken apart. */
+/* Parsing the names of trees. */
 #include "packer/recombine/trees.h"
 #include "packer/split/tree_name.h"
 #include <setjmp.h>
@@ -12,7 +12,7 @@
 static void names(void **state)
 {
 	static const struct {
-		const char *name, *component; /* NULL: none */
+		const char *name, *component; /* NULL: not a tree's name */
 	} rows[] = {
 		{"blas_generic", "blas"},
 		{"blas_lib_generic", "blas_lib"},

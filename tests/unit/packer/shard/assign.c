@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which shard does what. */
+/* Assigning work to shards. */
 #include "packer/shard/assign.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,7 +38,10 @@ static void numbers_are_plain(void **state)
 static void the_largest_goes_first(void **state)
 {
 	static const uint64_t costs[] = {1, 9, 5, 9, 5, 0, 5};
-	/* 9 9 | 5 to the third | 5: the third has 10 | 5: the first | 1: the second | 0 */
+	/*
+	 * 9 and 9; 5 to the third; 5 to the third (10); 5 to the first; 1 to the second;
+	 * 0
+	 */
 	static const unsigned want[] = {2, 1, 3, 2, 3, 2, 1};
 	unsigned owner[7];
 
@@ -48,7 +51,7 @@ static void the_largest_goes_first(void **state)
 		assert_int_equal(owner[i], want[i]);
 }
 
-/* The least loaded by looking at all: what the heap must find. */
+/* Find the least loaded shard by linear search; the heap must give the same. */
 static void spread_slowly(const uint64_t *costs, size_t n, unsigned count,
 			  unsigned *owner, uint64_t *load)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Records of parts: what is written is read again, and nothing else is. */
+/* Shard records: a written record can be read back, and nothing else is accepted. */
 #include "packer/shard/log.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,7 +29,7 @@ static void log_binary(struct shard_log *log)
 	shard_log_object(log, &object);
 }
 
-/* Write a record of one of everything, and read its bytes. */
+/* Write a record with one item of each kind, and read its bytes. */
 static int write_record(void **state)
 {
 	static const uint8_t plan[16] = "0123456789abcdef";

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The manifest of an artifact: what is a prefix, and what is refused with which line. */
+/*
+ * The manifest of an artifact: which lines are prefixes, and which line a refusal names.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +32,7 @@ static void test_lines(void **state)
 	(void)state;
 	expect("a", (const char *const[]){"a", NULL});
 	expect("\n b/c \r\n\n\ta//", (const char *const[]){"b/c", "a", NULL});
-	/* a dot and a hyphen sort before the slash */
+	/* dots and hyphens sort before slashes; the manifest's order is kept */
 	expect("a/b\na.b\na-b\n", (const char *const[]){"a/b", "a.b", "a-b", NULL});
 }
 

@@ -221,7 +221,7 @@ static void variants_are_in_the_command_line(void **state)
 		for (size_t size = 0; size + 4 <= note.size; size++)
 			assert_arch(".note.nv.tkinfo", SHT_NOTE,
 				    (struct kp_span){note.data, size}, "sm_90");
-		kp_put_le32(note.data + 24 + 20, UINT32_MAX); /* of the command line */
+		kp_put_le32(note.data + 24 + 20, UINT32_MAX); /* command line's offset */
 		assert_arch(".note.nv.tkinfo", SHT_NOTE, span_of(&note), "sm_90");
 		bytes_free(&note);
 	}

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bitcode, bit by bit. */
+/* Bitcode that is written bit by bit. */
 struct bits {
 	uint8_t data[1024];
 	size_t pos;
-	size_t begin[4], depth; /* where the lengths of open blocks stand */
+	size_t begin[4], depth; /* offsets of the open blocks' length fields */
 };
 
 static const char image[] = "\x10\xff\x10\xad image \xff\0end";
@@ -35,7 +35,10 @@ static void align(struct bits *b)
 	b->pos = (b->pos + 31) / 32 * 32;
 }
 
-/* A block in one whose numbers have WIDTH bits; in it they have 4. */
+/*
+ * Enter block NUMBER; the surrounding block uses abbreviation IDs of WIDTH bits, this one
+ * of 4.
+ */
 static void enter(struct bits *b, unsigned width, unsigned number)
 {
 	put(b, 1, width);
@@ -55,7 +58,7 @@ static void leave(struct bits *b)
 	b->data[at / 8] = (uint8_t)((b->pos - at - 32) / 32);
 }
 
-/* Record CODE as an array of FIXED(8): literal CODE, array, fixed 8. */
+/* Define record CODE as an array of FIXED(8): literal CODE, array, fixed 8. */
 static void define(struct bits *b, unsigned code)
 {
 	put(b, 2, 4);
@@ -92,18 +95,21 @@ static void put_magic(struct bits *b)
 	put(b, 0xdec04342, 32);
 }
 
-/* Everything at once: definitions for all blocks of constants, own ones, plain records. */
+/*
+ * All kinds at once: abbreviations for all constants blocks, own abbreviations, plain
+ * records.
+ */
 static void build(struct bits *b)
 {
 	put_magic(b);
-	enter(b, 2, 13); /* identification: passed over */
+	enter(b, 2, 13); /* identification block: skipped */
 	put_plain(b, 1, "LLVM", 4);
 	leave(b);
 	enter(b, 2, 8);
 	enter(b, 4, 0);
-	put_plain(b, 1, "\x0e", 1); /* of another block */
+	put_plain(b, 1, "\x0e", 1); /* for another block */
 	define(b, 8);
-	put_plain(b, 1, "\x0b", 1); /* of blocks of constants */
+	put_plain(b, 1, "\x0b", 1); /* for constants blocks */
 	define(b, 8);
 	leave(b);
 	enter(b, 4, 11);
@@ -113,10 +119,10 @@ static void build(struct bits *b)
 	define(b, 9);
 	put_defined(b, 5, image, IMAGE_SIZE);
 	put_plain(b, 22, image, IMAGE_SIZE);
-	put_plain(b, 7, image, IMAGE_SIZE); /* an aggregate: no bytes */
+	put_plain(b, 7, image, IMAGE_SIZE); /* an aggregate: has no bytes */
 	put_plain(b, 8, "\x10\xff\x10", 3);
 	leave(b);
-	put_plain(b, 8, image, IMAGE_SIZE); /* no constant */
+	put_plain(b, 8, image, IMAGE_SIZE); /* not a constant */
 	leave(b);
 }
 
@@ -160,7 +166,7 @@ static void finds_arrays_of_bytes(void **state)
 	assert_int_equal(look(&b, b.pos / 8, &seen), KPACK_SUCCESS);
 	assert_int_equal(seen.count, 3);
 	assert_int_equal(seen.size, 3 * IMAGE_SIZE + 1);
-	/* a failure ends it */
+	/* a failure of the callback ends the walk */
 	seen = (struct seen){.answer = KPACK_ERROR_IO_ERROR};
 	assert_int_equal(look(&b, b.pos / 8, &seen), KPACK_ERROR_IO_ERROR);
 	assert_int_equal(seen.count, 1);
@@ -209,13 +215,13 @@ static void refuses_damaged_code(void **state)
 
 		bad.data[i / 8] ^= (uint8_t)(1 << i % 8);
 		seen = (struct seen){0};
-		/* anything but a crash, or waiting */
+		/* may fail, but must not crash or hang */
 		(void)kp_bitcode_embedded((struct kp_span){bad.data, b.pos / 8}, ignore,
 					  NULL, NULL);
 	}
 }
 
-/* Numbers of no definition, arrays without bits in them, widths that are none. */
+/* Undefined abbreviation IDs, arrays of elements without bits, invalid widths. */
 static void refuses_endless_records(void **state)
 {
 	struct seen seen = {0};

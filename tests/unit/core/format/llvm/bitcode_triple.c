@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The triple in bitcode that is written here bit by bit, and in parts and damages of it. */
+/* The triple in bitcode that is written here bit by bit, truncated and damaged. */
 #include "core/format/llvm/bitcode_triple.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,7 +8,7 @@
 
 struct writer {
 	uint8_t bytes[4096];
-	size_t pos; /* bits */
+	size_t pos; /* in bits */
 };
 
 static void put(struct writer *w, uint64_t value, unsigned n)
@@ -32,7 +32,10 @@ static void align(struct writer *w)
 	w->pos = (w->pos + 31) / 32 * 32;
 }
 
-/* Begin a block in one of IDs of OUTER bits; returns where its size is to be put. */
+/*
+ * Begin a block whose surroundings use abbreviation IDs of OUTER bits; returns the offset
+ * for its size.
+ */
 static size_t begin(struct writer *w, unsigned outer, unsigned number, unsigned width)
 {
 	put(w, 1, outer);
@@ -59,7 +62,7 @@ static void record(struct writer *w, unsigned width, unsigned code, const char *
 		put_vbr(w, (uint8_t)*p, 6);
 }
 
-/* An abbreviation: a literal, a fixed width, an array of characters. */
+/* An abbreviation: a literal, a fixed-width field, an array of characters. */
 static void definition(struct writer *w, unsigned width)
 {
 	put(w, 2, width);
@@ -128,7 +131,7 @@ static void what_is_no_triple_is_none(void **state)
 	assert_false(triple_of(w.bytes, w.pos / 8, out));
 	assert_false(triple_of("BC\xc0\xde", 4, out));
 	assert_false(triple_of("", 0, out));
-	/* what no triple can have is shown, and what is too long is cut */
+	/* invalid characters are replaced, and a long triple is truncated */
 	write_module(&w, 3, "a\nb");
 	assert_true(triple_of(w.bytes, w.pos / 8, out));
 	assert_string_equal(out, "a?b");
@@ -139,7 +142,7 @@ static void what_is_no_triple_is_none(void **state)
 	assert_int_equal(strlen(out), KP_TRIPLE_MAX - 1);
 }
 
-/* On the heap, so that a sanitizer sees each byte behind the end. */
+/* On the heap, so that a sanitizer detects reads past the end. */
 static void damage_is_no_triple_and_no_harm(void **state)
 {
 	char out[KP_TRIPLE_MAX];

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Bits at every place of a word, against bits that are counted one by one; what is around. */
+/*
+ * Bits at every position in a word, compared with counting one by one; headers and
+ * padding.
+ */
 #include "core/format/llvm/bitstream.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -46,7 +49,10 @@ static void every_width_at_every_place(void **state)
 
 static void numbers_in_pieces(void **state)
 {
-	/* 300 in pieces of 8 bits: 44 and more, 2; then pieces without an end */
+	/*
+	 * 300 in chunks of 8 bits (44 with a continuation bit, then 2); then chunks that
+	 * never end
+	 */
 	static const uint8_t data[] = {0xac, 0x02, 0xff, 0xff, 0xff, 0xff, 0xff,
 				       0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 	struct kp_source src = kp_source_memory(data, sizeof(data));
@@ -97,7 +103,7 @@ static void what_is_no_bitcode_is_refused(void **state)
 	}
 }
 
-/* Behind the last block may be 8 bytes of anything, as for LLVM. */
+/* Up to 8 bytes of padding may follow the last block, as in LLVM. */
 static void padding_is_passed_over(void **state)
 {
 	/* an empty block 13 */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Compressed bundles made by Python: its zlib and zstandard compressed the streams, its
- * hashlib gave the hash.
+ * Compressed bundles made by Python: zlib and zstandard compressed the streams, hashlib
+ * computed the hash.
  */
 #include "core/format/llvm/ccob.h"
 #include <stdarg.h>
@@ -20,7 +20,10 @@
 
 static struct kpackx_error why;
 
-/* What both streams decode to: no host code, "first object", "second"; alignment 1. */
+/*
+ * Both streams decode to an empty host entry, "first object" and "second", with alignment
+ * 1.
+ */
 #define PLAIN_SIZE 231
 /* hashlib.md5(plain).digest()[:8] */
 static const uint8_t hash[8] = {0x83, 0x89, 0x2e, 0x4c, 0x3f, 0x6a, 0xea, 0x31};
@@ -70,7 +73,7 @@ static const struct stream {
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* A CCOB of STREAM whose header says that it has SIZE bytes; 0: what it has. */
+/* A CCOB of STREAM whose header states SIZE as its total size; 0: the correct size. */
 static struct bytes ccob(unsigned version, const struct stream *stream, uint64_t size)
 {
 	struct bytes b = {0};
@@ -144,7 +147,7 @@ static void every_version_and_method_is_read(void **state)
 	}
 }
 
-/* Readers take it all the same. */
+/* A wrong hash is noticed, but the bundle is still read. */
 static void a_wrong_hash_is_noticed(void **state)
 {
 	(void)state;
@@ -164,7 +167,10 @@ static void a_wrong_hash_is_noticed(void **state)
 	}
 }
 
-/* What follows belongs to the next one, and v1 alone must decode to know where that is. */
+/*
+ * Bytes after a CCOB belong to the next container; only v1 must be decoded to find its
+ * end.
+ */
 static void each_ends_where_it_does(void **state)
 {
 	(void)state;
@@ -195,7 +201,7 @@ static void each_ends_where_it_does(void **state)
 	}
 }
 
-/* Refused when it is listed, or when it is decoded. */
+/* B is refused when it is listed or when it is decoded. */
 static void assert_refused(const struct bytes *b)
 {
 	struct kp_source src = kp_source_memory(b->data, b->size);
@@ -225,14 +231,16 @@ static void another_total_size_is_refused(void **state)
 			}
 		}
 	}
-	/* all there is, were there as much of it as the header says */
+	/*
+	 * everything is decodable, but the header's size includes 8 zeros after the data
+	 */
 	struct bytes b = ccob(3, &streams[0], 32 + streams[0].size + 8);
 	put_zeros(&b, 8);
 	assert_refused(&b);
 	bytes_free(&b);
 }
 
-/* In an entry of a bundle, as one in a section of an object is. */
+/* A CCOB in a bundle's entry, as in a section of an object. */
 static void its_place_does_not_matter(void **state)
 {
 	struct bytes inner = ccob(3, &streams[0], 0), b = {0};

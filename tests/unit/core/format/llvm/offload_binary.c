@@ -36,7 +36,7 @@ static const struct ob_entry two[] = {
 	{3, 2, 1, cuda_strings, 3, "second", 6},
 };
 
-/* An exact copy of B, so that a sanitizer sees one byte too many. */
+/* An exactly sized copy of B, so that a sanitizer detects reads past the end. */
 static struct kp_source exact(const struct ob *b)
 {
 	uint8_t *copy = malloc(b->size + !b->size);
@@ -157,7 +157,7 @@ static void reads_one_after_another(void **state)
 
 	(void)state;
 	ob_build(&b, 1, two, 1);
-	b.size += 24; /* zeros between, and after */
+	b.size += 24; /* 24 bytes of zeros between the binaries, and after them */
 	ob_build(&b, 3, two, 2);
 	ob_build(&b, 1, two + 1, 1);
 	b.size += 8;
@@ -203,7 +203,7 @@ static void names_kinds(void **state)
 	}
 }
 
-/* Keys of files that are called as our own pairs do not pass for these. */
+/* A file's keys that are named like our own pairs are not taken for them. */
 static void distinguishes_keys_from_its_own(void **state)
 {
 	static const struct ob_string strings[] = {{"image kind", "mine", 0},
@@ -250,7 +250,7 @@ static void finds_nested_ones(void **state)
 
 /* ---- compressed ---- */
 
-/* What B holds, a version 3, with its body as CODED. */
+/* Copy B, a version 3, to OUT with CODED as its compressed body. */
 static void compress_with(const struct ob *b, const void *coded, size_t size,
 			  struct ob *out)
 {
@@ -337,13 +337,13 @@ static void refuses_bad_compression(void **state)
 	bad = z;
 	ob_put(&bad, 32, UINT64_C(1) << 32, 8);
 	assert_refused(&bad, KPACK_ERROR_INVALID_FORMAT, "cannot come out of");
-	/* entries that only the inflated one has room for */
+	/* only the inflated size has room for this many entries */
 	bad = z;
 	ob_put(&bad, 24, 1000, 8);
 	assert_refused(&bad, KPACK_ERROR_INVALID_FORMAT, "1000 entries");
 }
 
-/* ---- hostile ---- */
+/* ---- hostile files ---- */
 
 struct change {
 	size_t at;
@@ -423,11 +423,11 @@ static void refuses_endless_strings(void **state)
 
 	(void)state;
 	ob_build(&b, 1, &e, 1);
-	ob_put(&b, 72, b.size - 8, 8); /* the key is the image, which has no NUL */
+	ob_put(&b, 72, b.size - 8, 8); /* the key points to the image, which has no NUL */
 	assert_refused(&b, KPACK_ERROR_INVALID_FORMAT, "does not end within");
 }
 
-/* Many entries whose strings are the same ones, which are all of the file. */
+/* Many entries share the same strings, which fill the file. */
 static void bounds_strings_in_all(void **state)
 {
 	enum { N = 40 };
@@ -446,7 +446,7 @@ static void bounds_strings_in_all(void **state)
 		memcpy(b.data + 32 + 40 * i + 8, b.data + 32 + 8, 16);
 	}
 	assert_refused(&b, KPACK_ERROR_INVALID_FORMAT, "more strings in all");
-	/* and few whose values are all of the file */
+	/* few entries whose values each span the whole file */
 	for (size_t i = 1; i < N; i++)
 		ob_put(&b, 32 + 40 * i + 16, 0, 8);
 	for (size_t i = 0; i < 20; i++) {
@@ -487,7 +487,7 @@ static kpack_error_t take(void *arg, const void *data, size_t size,
 	return KPACK_SUCCESS;
 }
 
-/* Write what LIST has found in B again. */
+/* Rewrite the images that LIST found in B. */
 static kpack_error_t write_again(const struct ob *b, const struct kp_containers *list,
 				 const struct kp_offload_form *form, struct ob *out)
 {
@@ -563,8 +563,8 @@ static void writes_every_form(void **state)
 }
 
 /*
- * What llvm-offload-binary 22.1.8 writes for file=x.o,triple=t-hsa,arch=hsa,a=,kind=hip:
- * strings by their ends, ends shared, the empty one at the beginning.
+ * Output of llvm-offload-binary 22.1.8 for file=x.o,triple=t-hsa,arch=hsa,a=,kind=hip.
+ * Strings are sorted by their ends and share them; the empty string comes first.
  */
 static const char from_llvm[] = "\x10\xff\x10\xad\x01\x00\x00\x00\x98\x00\x00\x00"
 				"\x00\x00\x00\x00\x20\x00\x00\x00\x00\x00\x00\x00"
@@ -598,7 +598,7 @@ static void writes_what_llvm_writes(void **state)
 	assert_int_equal(kp_offload_write(&image, 1, &form, &sink, &why), KPACK_SUCCESS);
 	assert_int_equal(w.size, sizeof(from_llvm) - 1);
 	assert_memory_equal(w.data, from_llvm, w.size);
-	/* one for each image, and none for none */
+	/* one binary per image; no images give no output */
 	assert_int_equal(kp_offload_write(&image, 0, &form, &sink, &why), KPACK_SUCCESS);
 	assert_int_equal(kp_offload_write(&image, 1, &form, &sink, &why), KPACK_SUCCESS);
 	assert_int_equal(w.size, 2 * (sizeof(from_llvm) - 1));
@@ -613,7 +613,7 @@ static void refuses_to_write(void **state)
 		{.version = 4},
 		{.version = 1, .method = KP_OFFLOAD_ZSTD},
 		{.version = 2, .method = KP_OFFLOAD_ZLIB},
-		{.version = 1}, /* there is a value with a NUL */
+		{.version = 1}, /* one of the values contains a NUL */
 	};
 	struct kp_containers list;
 	struct ob b = {0}, made;

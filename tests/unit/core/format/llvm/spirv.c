@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* SPIR-V of both byte orders; LLVM bitcode, bare and wrapped. */
+/* SPIR-V in both byte orders; LLVM bitcode, bare and wrapped. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -13,7 +13,7 @@
 
 static struct kpackx_error why;
 
-/* An exact copy, so that a sanitizer sees one byte too many. */
+/* An exactly sized copy, so that a sanitizer detects reads past the end. */
 static kpack_error_t describe(const struct bytes *b, struct kp_object *out)
 {
 	uint8_t *copy = malloc(b->size + !b->size);
@@ -36,7 +36,9 @@ static struct bytes put_words(const uint32_t *words, size_t n, bool big)
 	return b;
 }
 
-/* "first" and "f", kernels, and "shader", none; after the first function nothing is read. */
+/*
+ * "first" and "f" are kernels, "shader" is not; nothing is read after the first function.
+ */
 static const uint32_t module[] = {
 	0x07230203,
 	0x00010400,
@@ -65,7 +67,7 @@ static const uint32_t module[] = {
 	2,
 	3,
 	4, /* OpFunction */
-	0, /* no instruction */
+	0, /* not a valid instruction */
 };
 
 static void kernels_of_both_byte_orders_are_listed(void **state)
@@ -91,7 +93,10 @@ static void kernels_of_both_byte_orders_are_listed(void **state)
 	}
 }
 
-/* LLVM 22 writes 0x0000ffff for AMD's GPUs, where other generators have their number above. */
+/*
+ * LLVM 22 writes 0x0000ffff for AMD's GPUs; other generators put their number in the
+ * upper half.
+ */
 static void who_made_it_says_for_what(void **state)
 {
 	static const struct {
@@ -212,7 +217,7 @@ static void a_wrapper_says_where_it_ends(void **state)
 	struct kp_containers list;
 
 	(void)state;
-	/* what follows is padding */
+	/* the following bytes are padding */
 	assert_int_equal(kp_nest_scan(&src, NULL, NULL, &list, &why), KPACK_SUCCESS);
 	assert_int_equal(list.count, 1);
 	assert_int_equal(list.items[0].size, 28);

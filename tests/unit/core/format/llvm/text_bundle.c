@@ -31,7 +31,7 @@ static kpack_error_t read_text(const char *comment, const void *data, size_t siz
 	return err;
 }
 
-/* TEXT has exactly these entries, "ID=contents" each. */
+/* TEXT has exactly these entries; each string is "ID=contents". */
 static void assert_entries(const char *comment, const char *text,
 			   const char *const *entries, size_t n)
 {
@@ -108,11 +108,13 @@ static void what_stands_between_entries_is_passed_over(void **state)
 	assert_entries("//", E("a") E("b"), NULL, 0);
 	ENTRIES("//", "junk" S("a") "A" E("b") "more\njunk" S("c") "C" E("c") "tail",
 		"a=A", "c=C");
-	/* IDs may repeat; the ID of an end is not compared */
+	/* IDs may repeat; the ID of an end marker is not compared */
 	ENTRIES("//", S("a") "1" E("a") S("a") "2" E("z"), "a=1", "a=2");
-	/* a start without a blank line before it */
+	/* a start marker without a blank line before it */
 	ENTRIES("//", "// __CLANG_OFFLOAD_BUNDLE____START__ a\nA" E("a"), "a=A");
-	/* no markers: not at the beginning of a line, another comment, another word */
+	/*
+	 * not markers: not at the start of a line, another comment prefix, another word
+	 */
 	ENTRIES("//",
 		S("a") "x // __CLANG_OFFLOAD_BUNDLE____END__ a\n"
 		       "# __CLANG_OFFLOAD_BUNDLE____END__ a\n"
@@ -131,7 +133,7 @@ static void lines_that_end_in_cr_lf_are_understood(void **state)
 		"\r\n// __CLANG_OFFLOAD_BUNDLE____START__ b\r\n\r\n"
 		"// __CLANG_OFFLOAD_BUNDLE____END__ b\r\n",
 		"a=A\r\nB", "b=");
-	/* contents of such lines in a bundle that has none */
+	/* contents that end in CR, in a bundle with LF line ends */
 	ENTRIES("//", S("a") "A\r" E("a"), "a=A\r");
 }
 
@@ -142,7 +144,7 @@ static void damage_is_named(void **state)
 	(void)state;
 	assert_refused(S("a") "A", "entry a at offset 1: it has no end marker");
 	assert_refused(S("a"), "no end marker");
-	/* its line feed would be that of the start marker */
+	/* an end marker must follow a line feed other than the start marker's */
 	assert_refused(S("a") "// __CLANG_OFFLOAD_BUNDLE____END__ a\n", "no end marker");
 	assert_refused("\n// __CLANG_OFFLOAD_BUNDLE____START__ a", "no line feed");
 	assert_refused(S("a") "A" S("b") "B" E("b") E("a"), "another entry begins in it");
@@ -161,7 +163,7 @@ static void start_markers_among_contents_are_contents(void **state)
 	(void)state;
 	ENTRIES("//", S("a") "A" S("b") "B" E("a") S("b") "2" E("b"), "a=A" S("b") "B",
 		"b=2");
-	/* even one that could be none */
+	/* even a start marker with an ID that is too long */
 	memset(id, 'x', sizeof(id) - 1);
 	snprintf(text, sizeof(text),
 		 S("a") "\n// __CLANG_OFFLOAD_BUNDLE____START__ %s" E("a"), id);
@@ -185,7 +187,7 @@ static void nul_bytes(void **state)
 	kp_containers_fini(&list);
 }
 
-/* Markers are found wherever a window ends. */
+/* Markers are found wherever a read window ends. */
 static void markers_at_every_offset(void **state)
 {
 	struct bytes b = {0};
@@ -290,7 +292,7 @@ static void entries_are_written(void **state)
 	bytes_free(&b);
 }
 
-/* Whatever is written is read as it was. */
+/* Reading a written bundle gives the same entries. */
 static void what_is_written_is_read(void **state)
 {
 	static const char *const contents[] = {
@@ -301,7 +303,7 @@ static void what_is_written_is_read(void **state)
 		"\r\n",
 		"\n\n\n",
 		"// __CLANG_OFFLOAD_BUNDLE____",
-		"// __CLANG_OFFLOAD_BUNDLE____END__ x\n", /* no line begins there */
+		"// __CLANG_OFFLOAD_BUNDLE____END__ x\n", /* not at a line's start */
 		S("other") "x",
 		S(HOST),
 		"\n// __CLANG_OFFLOAD_BUNDLE____START__ ",
@@ -338,7 +340,7 @@ static void what_could_not_be_read_is_not_written(void **state)
 	bytes_free(&b);
 }
 
-/* Contents are copied from files into files as well. */
+/* Contents are also copied from file to file. */
 static void files_are_bundled(void **state)
 {
 	char dir[] = "/tmp/kpack-unit-XXXXXX", got[512];

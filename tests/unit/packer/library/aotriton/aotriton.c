@@ -71,7 +71,7 @@ static void packs_are_gpus_or_families(void **state)
 
 enum { AKS2_SIZE = 16 + 40 };
 
-/* A header, and what begins and ends as an xz stream does. */
+/* A header, and bytes that begin and end like an xz stream. */
 static void put_aks2(uint8_t out[AKS2_SIZE], uint32_t size, uint32_t n, uint32_t dir)
 {
 	memset(out, 0x11, AKS2_SIZE);
@@ -104,7 +104,7 @@ static void aks2_headers_are_read(void **state)
 	assert_int_equal(a.decoded_size, 1000);
 	assert_int_equal(a.kernel_count, 3);
 	assert_int_equal(a.directory_size, 90);
-	/* padding behind the stream, and no kernels */
+	/* padding after the stream, and no kernels */
 	assert_int_equal(read_aks2(bytes, AKS2_SIZE + 8, &a), KPACK_SUCCESS);
 	put_aks2(bytes, 0, 0, 0);
 	assert_int_equal(read_aks2(bytes, AKS2_SIZE, &a), KPACK_SUCCESS);
@@ -144,7 +144,9 @@ static void wrong_aks2_headers_are_reported(void **state)
 
 enum { ZIP_SIZE = 100 + 22 };
 
-/* A central directory of 40 bytes at 60, its end record, a comment of N bytes. */
+/*
+ * A central directory of 40 bytes at offset 60, its end record, and a comment of N bytes.
+ */
 static uint8_t *zip(size_t comment)
 {
 	uint8_t *z = calloc(1, ZIP_SIZE + comment), *end = z + 100;
@@ -217,7 +219,7 @@ static void members_of_objects_are_listed(void **state)
 		assert_int_equal(m.kind, want[i].kind);
 	}
 	assert_false(member_next(&rest, &m));
-	/* however it is cut, there is an end */
+	/* truncated text at every length is handled */
 	for (size_t n = 0; n < sizeof(text); n++) {
 		uint8_t *part = malloc(n + 1);
 
@@ -268,7 +270,7 @@ static void tuning_parameters_are_facts(void **state)
 		"\"tuning_params\":{\"block_m\":64,\"block_n\":64,\"causal\":true}}");
 	assert_kernel("{\"signature\":{\"Q\":\"*bf16\",\"n\":\"i32\"}}",
 		      "{\"signature\":\"*bf16,i32\"}");
-	/* what is no such file tells nothing */
+	/* other JSON gives no facts */
 	assert_kernel("[]", "{}");
 	assert_kernel("", "{}");
 	assert_kernel("{\"num_warps\":\"\\n\",\"signature\":4,\"shared\":1.5}", "{}");
@@ -396,7 +398,7 @@ static void signatures_give_versions(void **state)
 	asked_fini(&a);
 }
 
-/* What AOTriton would not read is packed all the same, and told. */
+/* A file that AOTriton could not read is packed anyway, with a warning. */
 static void damaged_images_are_reported(void **state)
 {
 	static const char *const paths[] = {
@@ -439,7 +441,7 @@ static void other_files_are_not_aotritons(void **state)
 
 /* --- aotriton/kernels ------------------------------------------------------------------- */
 
-/* A tree of two files that are on the disk. */
+/* Add a file of the tree that exists on disk. */
 static void add_file(struct file_tree *t, const char *dir, const char *path,
 		     const char *text)
 {
@@ -482,7 +484,10 @@ static void kernels_have_keys_and_facts(void **state)
 		     "\"signature\":\"*fp16\",\"tuning_params\":{\"num_warps\":8}}");
 	asked_fini(&a);
 
-	/* its neighbour is just a file, and one without a name of its own has no key */
+	/*
+	 * the facts file next to it is a plain file, and a kernel without a name has no
+	 * key
+	 */
 	a = ask_source(&library_aotriton, &t, "aotriton/kernels/gfx90a-xnack+/fwd.json",
 		       kp_source_memory("{}", 2));
 	assert_string_equal(a.object.role, "file");

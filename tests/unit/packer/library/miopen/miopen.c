@@ -35,7 +35,7 @@ static void names_give_gpu_and_compute_units(void **state)
 		{"gfx90a.kdb", "gfx90a", "gfx90a", 0, "kernels", NULL},
 		{"gfx1030_36.kdb", "gfx1030", "gfx1030", 36, "kernels", NULL},
 		{"gfx90a68.kdb", "gfx90a", "gfx90a", 104, "kernels", NULL},
-		/* features stand in the DbId */
+		/* features are part of the DbId */
 		{"gfx906_nosramecc_60.db.txt", "gfx906:sramecc-", "gfx906_nosramecc", 60,
 		 "perf", NULL},
 		{"gfx908_nosramecc78.db.txt", "gfx908:sramecc-", "gfx908_nosramecc", 120,
@@ -48,7 +48,10 @@ static void names_give_gpu_and_compute_units(void **state)
 		 "gfx90a_sramecc_xnack", 110, "perf", NULL},
 		{"gfx942_sramecc130.db.txt", "gfx942:sramecc+", "gfx942_sramecc", 304,
 		 "perf", NULL},
-		/* one that the processor has not is left out of the target ID */
+		/*
+		 * a feature that the processor does not have is dropped from the target
+		 * ID
+		 */
 		{"gfx1030_xnack_36.db.txt", "gfx1030", "gfx1030_xnack", 36, "perf", NULL},
 		/* models have no compute units in their names */
 		{"gfx908.tn.model", "gfx908", "gfx908", 0, "model", NULL},
@@ -60,7 +63,7 @@ static void names_give_gpu_and_compute_units(void **state)
 		 NULL},
 		{"gfx12-generic.kdb", "gfx12-generic", "gfx12-generic", 0, "kernels",
 		 NULL},
-		/* and what says nothing */
+		/* names without a GPU */
 		{"miopen.db", "", "", 0, "perf", NULL},
 		{"readme.txt", "", "", 0, "file", NULL},
 		{"gfx", "", "", 0, "file", NULL},
@@ -137,7 +140,7 @@ static void names_of_ck_give_the_target(void **state)
 static void names_of_ck_libraries(void **state)
 {
 	static const struct {
-		const char *name, *arch; /* NULL: it is none */
+		const char *name, *arch; /* NULL: not a CK library */
 	} names[] = {
 		{"libMIOpenCKGroupedConv_gfx942.so", "gfx942"},
 		{"libMIOpenCKGroupedConv_gfx90a.so.1", "gfx90a"},
@@ -219,7 +222,7 @@ static void other_files_are_not(void **state)
 	(void)state;
 	for (size_t i = 0; i < COUNT(paths); i++)
 		assert_false(ask(&library_miopen, paths[i], TEXT, 10).probed);
-	/* a program of the host does not become a file of the mount */
+	/* a host program in this directory is not taken */
 	elf[18] = 62;
 	a = ask(&library_miopen, "share/miopen/db/tool", elf, sizeof(elf));
 	assert_int_equal(a.err, 0);
@@ -240,7 +243,7 @@ static void an_unknown_gpu_is_reported(void **state)
 
 /* --- databases -------------------------------------------------------------------------- */
 
-/* The header of a database of PAGES pages with 4096 bytes. */
+/* A database header for PAGES pages of 4096 bytes. */
 static uint8_t *database(size_t pages)
 {
 	uint8_t *db = calloc(pages + 1, 4096);
@@ -332,7 +335,7 @@ static void ck_libraries_stay_whole(void **state)
 	asked_fini(&a);
 }
 
-/* A library that cannot be read is packed as it is. */
+/* An unreadable library is packed unchanged, with a warning. */
 static void damaged_ck_libraries_are_reported(void **state)
 {
 	static const struct file_tree none;
@@ -361,7 +364,7 @@ static void archives_of_ck(void **state)
 {
 	static const char ar[] = "!<arch>\n";
 	static const struct {
-		const char *path, *arch; /* NULL: nobody's */
+		const char *path, *arch; /* NULL: no library takes it */
 	} files[] = {
 		{"lib/libdevice_conv_operations_gfx942.a", "gfx942"},
 		{"lib/libdevice_conv_operations_gfx90a_xnackp.a", "gfx90a:xnack+"},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Kernel caches by name, taken apart, and damaged in every place. */
+/* Kernel caches: recognised by name, split, and damaged at every place. */
 #include "packer/library/rocfft/kernel_cache.h"
 #include <fcntl.h>
 #include <setjmp.h>
@@ -16,7 +16,7 @@ static const char in_tree[] = "lib/rocfft/rocfft_kernel_cache.db";
 static struct kpackx_error why;
 
 static const struct {
-	const char *path, *arch; /* NULL: no kernel cache */
+	const char *path, *arch; /* NULL: not a kernel cache */
 } names[] = {
 	{"lib/rocfft/rocfft_kernel_cache.db", ""},
 	{"rocfft_kernel_cache.db", ""},
@@ -55,7 +55,7 @@ static void caches_are_known_by_name_and_place(void **state)
 	}
 }
 
-/* --- databases, written by SQLite itself ---------------------------------------------- */
+/* --- databases written by SQLite ------------------------------------------------------ */
 
 #define CACHE(more)                                                                      \
 	"PRAGMA page_size=512; CREATE TABLE cache_v1 (kernel_name TEXT NOT NULL, arch "  \
@@ -73,7 +73,7 @@ static int setup(void **state)
 	return *state == NULL;
 }
 
-/* Nothing temporary may be left. */
+/* No temporary file may be left. */
 static int teardown(void **state)
 {
 	return rmdir(*state);
@@ -106,7 +106,7 @@ static uint8_t *read_whole(const char *path, size_t *size)
 	return bytes;
 }
 
-/* Run SQL on the database that PART is. */
+/* Run SQL on the database PART. */
 static void ask(const struct cache_file *part, const char *sql)
 {
 	size_t size;
@@ -133,7 +133,7 @@ static char *disk_in(const char *dir)
 	return path;
 }
 
-/* 20 rows of two arches, with code from none to several pages. */
+/* 20 rows for two arches, with code of zero bytes to several pages. */
 #define ROWS                                                                             \
 	"; WITH RECURSIVE n(i) AS (VALUES (0) UNION ALL SELECT i + 1 FROM n WHERE i < "  \
 	"19) "                                                                           \
@@ -198,7 +198,7 @@ static void rows_follow_each_other(void **state)
 	free(disk);
 }
 
-/* A program that is killed cannot remove them. */
+/* The parts have no names, because a killed program could not remove them. */
 static void files_have_no_names(void **state)
 {
 	char *disk = disk_in(*state);
@@ -210,7 +210,7 @@ static void files_have_no_names(void **state)
 	    kernel_cache_split(disk, in_tree, *state, &parts, &why))
 		fail_msg("%s", why.text);
 	assert_int_equal(parts.count, 3);
-	/* where the file system can */
+	/* if the file system supports O_TMPFILE */
 	for (size_t i = 0; i < parts.count; i++)
 		assert_true(fd < 0 || !parts.items[i].file.tmp_name);
 	unlink(disk);
@@ -221,7 +221,7 @@ static void files_have_no_names(void **state)
 	free(disk);
 }
 
-/* Databases without rows for any GPU, and what taking them apart says; NULL: nothing. */
+/* Databases without rows for any GPU, and the message from splitting them; NULL: none. */
 static const struct {
 	const char *sql, *says;
 } odd[] = {
@@ -266,7 +266,7 @@ static void what_is_no_cache_is_left_or_refused(void **state)
 	free(disk);
 }
 
-/* The schema has what would run when rows are written, or when it is read. */
+/* The schema has code that would run when rows are written, or when it is read. */
 static void schemas_do_nothing(void **state)
 {
 	char *disk = disk_in(*state);
@@ -373,7 +373,7 @@ int main(void)
 
 static void without_sqlite_that_is_said(void **state)
 {
-	/* a header, an empty schema */
+	/* a header and an empty schema */
 	static const uint8_t database[512] =
 		"SQLite format 3\0\2\0\1\1\0\100\040\040\0\0\0\1\0\0\0\1";
 	struct cache_files parts = {0};

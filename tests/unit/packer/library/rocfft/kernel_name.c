@@ -111,7 +111,7 @@ static void lengths_are_numbers_where_they_can_be(void **state)
 {
 	static const struct {
 		const char *length;
-		uint8_t first; /* byte behind the name, MessagePack's head */
+		uint8_t first; /* byte after the name; a MessagePack head */
 	} lengths[] = {
 		{"7", 7},      {"1024", 0xcd},
 		{"8x8", 0xa3}, {"18446744073709551615000", 0xb7},

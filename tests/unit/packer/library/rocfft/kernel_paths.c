@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which file of a tree a kernel path names. */
+/* The file of a tree that a kernel path names. */
 #include "packer/library/rocfft/kernel_paths.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,9 +19,9 @@ static const char *const files[] = {
 };
 
 static const struct {
-	const char *path, *file; /* NULL: none */
+	const char *path, *file; /* NULL: no file */
 } paths[] = {
-	{"k/a.co", "lib/rocfft/k/a.co"}, /* its own directory first */
+	{"k/a.co", "lib/rocfft/k/a.co"}, /* the table's own directory comes first */
 	{"k/c.co", "k/c.co"},
 	{"b.co", "lib/rocfft/b.co"},
 	{"./k//./a.co", "lib/rocfft/k/a.co"},

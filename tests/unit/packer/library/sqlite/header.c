@@ -29,7 +29,7 @@ static kpack_error_t check(const uint8_t *bytes, size_t size)
 	return sqlite_header_check(&source, bytes, size < 512 ? size : 512, &why);
 }
 
-/* A field's bytes, and what is said about them; NULL: nothing. */
+/* The bytes of a field, and the message for them; NULL: valid. */
 static const struct {
 	size_t at;
 	const char *bytes;
@@ -39,7 +39,7 @@ static const struct {
 	{0, "S", 1, NULL},
 	{0, "s", 1, "not an SQLite database"},
 	{15, "4", 1, "not an SQLite database"},
-	{16, "\2\0", 2, NULL}, /* smaller pages: fewer bytes are needed */
+	{16, "\2\0", 2, NULL}, /* smaller pages, so fewer bytes are needed */
 	{16, "\2\1", 2, "page size (byte 16) is 513, not a power of two"},
 	{16, "\1\0", 2, "page size (byte 16) is 256"},
 	{16, "\0\0", 2, "page size (byte 16) is 0"},
@@ -49,13 +49,13 @@ static const struct {
 	{18, "\0", 1, "write version (byte 18) is 0, not 1"},
 	{19, "\3", 1, "read version (byte 19) is 3, not 1"},
 	{20, "\40", 1, NULL},
-	{20, "\377", 1, NULL}, /* of 1024 */
+	{20, "\377", 1, NULL}, /* of page size 1024 */
 	{21, "\101", 1, "payload fractions (byte 21) is 65"},
 	{23, "\41", 1, "payload fractions"},
 	{28, "\0\0\0\4", 4, "page count (byte 28) is 4, 4096 bytes"},
-	{28, "\0\0\0\2", 4, NULL}, /* what lies behind is not read */
+	{28, "\0\0\0\2", 4, NULL}, /* bytes after the last page are ignored */
 	{28, "\377\377\377\377", 4, "is 4294967295, 4398046510080 bytes"},
-	{28, "\0\0\0\0", 4, NULL}, /* an old writer */
+	{28, "\0\0\0\0", 4, NULL}, /* written by an old SQLite */
 	{24, "\0\0\0\1", 4, NULL},
 	{44, "\0\0\0\5", 4, "schema format (byte 44) is 5"},
 	{56, "\0\0\0\4", 4, "text encoding (byte 56) is 4"},
@@ -105,7 +105,7 @@ static void shorter_files_are_cut_short(void **state)
 			fail_msg("%zu bytes pass", size);
 	assert_int_equal(check(bytes, 3072), KPACK_SUCCESS);
 	assert_int_equal(check(bytes, 4000), KPACK_SUCCESS);
-	/* without a page count the file must have whole pages */
+	/* without a page count the file must be whole pages */
 	bytes[95] = 8;
 	assert_int_equal(check(bytes, 2048), KPACK_SUCCESS);
 	assert_int_equal(check(bytes, 2047), KPACK_ERROR_INVALID_FORMAT);

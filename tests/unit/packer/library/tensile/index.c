@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <cmocka.h>
-#include <msgpack.h> /* msgpack-c writes what is read here */
+#include <msgpack.h> /* msgpack-c writes the test's input */
 #include "core/base/bounds.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -160,7 +160,7 @@ static void test_placeholders(void **state)
 	pair("type", "Hardware");
 	text("solutions");
 	array(0);
-	msgpack_pack_nil(&packer); /* loaders stop at the end of the first value */
+	msgpack_pack_nil(&packer); /* loaders stop after the first value */
 	read_good();
 	assert_true(x.has_library);
 	assert_int_equal(x.n_solutions, 0);
@@ -239,7 +239,7 @@ static void test_blob(void **state)
 	read_good();
 	check_kernels();
 	assert_int_equal(x.n_placeholders, 1);
-	/* a fault in it is told where it is in the file */
+	/* a fault inside the blob is reported at its offset in the file */
 	buffer.data[19] = (char)0xc1;
 	tensile_index_fini(&x);
 	refused("solutions_blob");
@@ -307,7 +307,7 @@ static void test_depth(void **state)
 static void test_counts(void **state)
 {
 	static const char *const bytes[] = {
-		"\xdf\xff\xff\xff\xff",                         /* map of 4 G pairs */
+		"\xdf\xff\xff\xff\xff",                         /* map of 2^32-1 pairs */
 		"\x81\xa9solutions\xdd\xff\xff\xff\xff",        /* array */
 		"\x81\xa7library\x81\xa5value\xdb\xff\xff\xff", /* string */
 	};

@@ -17,12 +17,12 @@
 	"TensileLibrary_BB_BB_HA_Bias_SAV_UA_Type_BB_HPA_Contraction_l_Alik_Bljk_Cijk_"  \
 	"Dijk"
 
-/* What is expected of a file. */
+/* The expected results for a file. */
 struct row {
 	const char *path;
-	const char *library; /* NULL: nobody's, and the rest does not matter */
+	const char *library; /* NULL: no library takes it; the other fields are unused */
 	const char *role, *arch;
-	const char *facts; /* all but stem and container; NULL: whatever */
+	const char *facts; /* all facts but stem and container; NULL: not checked */
 };
 
 static const struct library *const libraries[] = {
@@ -76,7 +76,7 @@ static int print_value(struct kp_mp *c, char *out, size_t cap)
 	return snprintf(out, cap, "%" PRIu64, v.num);
 }
 
-/* "M=64 N=32", without the facts called LESS and what else. */
+/* Print facts as "M=64 N=32", without stem and container. */
 static void print_facts(const struct facts *facts, char *out, size_t cap)
 {
 	struct kp_mp c = kp_mp_over((struct kp_span){facts->pairs, facts->size});
@@ -98,7 +98,7 @@ static void print_facts(const struct facts *facts, char *out, size_t cap)
 	assert_true(c.pos == c.end);
 }
 
-/* The text of one fact; "" when it is not there. */
+/* The text of the fact WANTED; "" if it is missing. */
 static void find_fact(const struct facts *facts, const char *wanted, char *out,
 		      size_t cap)
 {
@@ -223,7 +223,10 @@ static void rocblas_of_each_generation(void **state)
 		 "types=HS datatype=FP16 hpa=true options=Fp16AltRnz "
 		 "operation=Contraction_l_Alik_Bjlk_Cijk_Dijk "
 		 "transpose_a=true transpose_b=true"},
-		/* a directory per GPU; what does not name it is for it too */
+		/*
+		 * a directory per GPU; files without a GPU in their names are for that
+		 * GPU too
+		 */
 		{"lib/rocblas/library/gfx942/TensileLibrary_lazy_gfx942.dat", "rocblas",
 		 "parent", "gfx942", ""},
 		{"lib/rocblas/library/gfx942/TensileManifest.txt", "rocblas", "manifest",
@@ -333,7 +336,7 @@ static void kernels_that_describe_themselves(void **state)
 		{GEMM "gemm_128x64x32_k_8.co", "hipblaslt", "code", "gfx1100",
 		 "M=128 N=64 K=32"},
 		{GEMM "gemm_M_N_K_128.co", "hipblaslt", "code", "gfx1100", ""},
-		/* Tensile's kernels have the types behind the matrices */
+		/* names of Tensile's kernels have the types after the matrices */
 		{GEMM "Cijk_Ailk_Bjlk_HBH_MT64x32x16_SE.co", "hipblaslt", "code",
 		 "gfx1100", "datatype=FP16 transpose_a=false transpose_b=true"},
 		{GEMM "Cijk_AlikC_Bljk_4xi8BH_MT64x32x16.co", "hipblaslt", "code",
@@ -342,7 +345,7 @@ static void kernels_that_describe_themselves(void **state)
 		 "conjugate_a=true"},
 		{GEMM "Cijk_Ailk_Bljk_ZB_MT64x32x16.co", "hipblaslt", "code", "gfx1100",
 		 "transpose_a=false transpose_b=false"},
-		/* two of three, four, none, too many digits: no size */
+		/* two numbers, four, zeros, too many digits: not a size */
 		{GEMM "gemm_M128_N64.co", "hipblaslt", "code", "gfx1100", ""},
 		{GEMM "gemm_1_2_3_4.co", "hipblaslt", "code", "gfx1100", ""},
 		{GEMM "gemm_0x0x0.co", "hipblaslt", "code", "gfx1100", ""},
@@ -355,7 +358,7 @@ static void kernels_that_describe_themselves(void **state)
 	check_rows(rows, COUNT(rows));
 }
 
-/* Facts stay few and small, whatever the name. */
+/* Facts stay few and small for any name. */
 static void hostile_names_do_no_harm(void **state)
 {
 	static const char *const patterns[] = {
@@ -424,7 +427,7 @@ static void names_that_contradict_are_warned_of(void **state)
 {
 	static const struct {
 		const char *path;
-		uint32_t flags; /* of its code object; 0: it is none */
+		uint32_t flags; /* flags of its code object; 0: not a code object */
 		const char *arch;
 		bool warned;
 	} rows[] = {
@@ -477,7 +480,7 @@ static void parents_with_rows_of_others_are_warned_of(void **state)
 		 ROWS("\x92", ROW("\xa6gfx942") ROW("\xa6gfx90a")), false},
 		{"hipblaslt/library/gfx1250v0/TensileLibrary_lazy_gfx1250.dat",
 		 ROWS("\x91", ROW("\xa7gfx1250")), false},
-		/* of all GPUs, of devices without a name, of something else, cut short */
+		/* for all GPUs, for devices without names, for other things, truncated */
 		{"rocblas/library/TensileLibrary.dat", ROWS("\x91", ROW("\xa7gfx1030")),
 		 false},
 		{"rocblas/library/TensileLibrary_lazy_gfx1100.dat",
@@ -507,7 +510,7 @@ static void kernels_are_counted_where_the_first_bytes_say(void **state)
 	static const struct {
 		const char *head;
 		size_t size;
-		const char *count; /* "": not stated */
+		const char *count; /* "": not reported */
 	} files[] = {
 		{"\x82\xa9solutions\x93\x01\x02\x03", 14, "3"},
 		{"\x82\xa9solutions\xdc\x01\x00", 14, "256"},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Entry IDs: all spellings, the normal form, and the rules of what serves where. */
+/* Bundle entry IDs: all spellings, the normal form, and the compatibility rules. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -74,7 +74,7 @@ static void test_kinds(void **state)
 	assert_true(entry_id_is_host(&id) && !entry_id_is_hip(&id));
 }
 
-/* Features of a target ID, as the property below computes with them. */
+/* Feature states of a target ID, for the property test below. */
 enum { ANY, OFF, ON };
 
 struct sample {
@@ -88,14 +88,14 @@ static void spell(struct sample *s)
 	static const char *const sramecc[] = {"", ":sramecc-", ":sramecc+"};
 	static const char *const xnack[] = {"", ":xnack-", ":xnack+"};
 
-	/* the order of features does not matter */
+	/* features may come in either order */
 	snprintf(s->text, sizeof(s->text), "%s-amdgcn-amd-amdhsa-%s-%s%s%s", s->kind,
 		 s->environment, s->processor,
 		 s->xnack == ON ? xnack[ON] : sramecc[s->sramecc],
 		 s->xnack == ON ? sramecc[s->sramecc] : xnack[s->xnack]);
 }
 
-/* The rules as LLVM's document has them. */
+/* The compatibility rules of LLVM's documentation. */
 static bool rule(const struct sample *c, const struct sample *w, bool hip_openmp)
 {
 	bool hip_c = strncmp(c->kind, "hip", 3) == 0,
@@ -162,7 +162,7 @@ static void test_verdicts(void **state)
 			 ENTRY_FEATURE_ANY);
 	assert_int_equal(compare(x, "hip-amdgcn-amd-amdhsa--gfx906:xnack-"),
 			 ENTRY_FEATURE_VALUE);
-	/* a generic one is another processor */
+	/* a generic target is another processor */
 	assert_int_equal(compare("hip-amdgcn-amd-amdhsa--gfx11-generic",
 				 "hip-amdgcn-amd-amdhsa--gfx1100"),
 			 ENTRY_OTHER_PROCESSOR);
@@ -205,7 +205,7 @@ static void test_conflicts(void **state)
 	assert_false(states_more(xnack, off));
 	assert_true(states_more(both, xnack));
 	assert_false(states_more(xnack, both));
-	/* others are none of its business */
+	/* other kinds and processors are not affected */
 	assert_false(states_more(xnack, "hipv4-amdgcn-amd-amdhsa--gfx906"));
 	assert_false(states_more(xnack, "hip-amdgcn-amd-amdhsa--gfx90a"));
 }

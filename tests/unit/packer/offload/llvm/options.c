@@ -40,7 +40,7 @@ static void slurp(FILE *f, char *text, size_t size)
 	fclose(f);
 }
 
-/* Read ARGS, up to NULL, behind the tool's name; what is printed goes to OUT and ERR. */
+/* Read ARGS up to NULL as the arguments of tool ARGV0; its output goes to OUT and ERR. */
 static int read_args(const char *argv0, const char *const *args)
 {
 	FILE *to = tmpfile(), *errors = tmpfile(), *was_out = stdout, *was_err = stderr;
@@ -94,7 +94,10 @@ static void takes_values_in_every_way(void **state)
 	assert_string_equal(options[OUT].value, "-type");
 	assert_string_equal(options[OPERAND].value, "in");
 	assert_int_equal(options[COUNT_OF].number, 7);
-	/* the last one counts; "" is a value; "--" ends the options, "-" is none */
+	/*
+	 * the last value counts; "" is a value; "--" ends the options; "-" is not an
+	 * option
+	 */
 	assert_int_equal(READ("-type=a", "-type=", "--", "-x"), -1);
 	assert_string_equal(options[TYPE].value, "");
 	assert_string_equal(options[OPERAND].value, "-x");
@@ -266,7 +269,7 @@ static void reads_response_files(void **state)
 		 "\xef\xbb\xbf-type=\"a b\"\n -input='c\\'d' \"\" -input=e\\ f\r\n"
 		 "-input=\"x\\\"y\"z @more\t# last");
 	put_file("more", "-inputs=1,2\n@absent");
-	assert_int_equal(READ("@words"), 1); /* "#" and "last" are too many operands */
+	assert_int_equal(READ("@words"), 1); /* "#" and "last" are superfluous operands */
 	assert_string_equal(options[TYPE].value, "a b");
 	assert_int_equal(options[LIST].n_values, 3);
 	assert_string_equal(options[LIST].values[0], "c'd");
@@ -287,14 +290,14 @@ static void bounds_response_files(void **state)
 	put_file("two", "@one");
 	assert_int_equal(READ("@one"), 1);
 	assert_said("tool: error: recursive expansion of: 'one'");
-	/* the same one twice, but not in itself, is fine */
+	/* including a file twice is allowed, but not within itself */
 	put_file("twice", "@three @three");
 	put_file("three", "-type=a");
 	assert_int_equal(READ("@twice"), -1);
 	assert_int_equal(options[TYPE].seen, 2);
 	assert_int_equal(READ("@."), 1);
 	assert_said("error: '.': is a directory");
-	/* each stands for ten of the next: as often as nobody could wait for */
+	/* each file includes the next one ten times: 10^20 inclusions without a limit */
 	for (int i = 0; i < 20; i++) {
 		char name[16], text[256] = "";
 

@@ -47,7 +47,7 @@ static void long_kinds_are_cut(void **state)
 	snprintf(want, sizeof(want), "@%.40s", kind);
 	check("gfx942", kind, 0, "");
 	check("gfx942", kind, 1, want);
-	kind[60] = 'x'; /* the same as far as it is shown */
+	kind[60] = 'x'; /* the same in the part that is shown */
 	snprintf(want, sizeof(want), "@%.40s.2", kind);
 	check("gfx942", kind, 2, want);
 	key_suffixes_fini(&names);
@@ -59,7 +59,7 @@ static void what_means_something_in_keys_is_replaced(void **state)
 	check("gfx942", "hip", 0, "");
 	check("gfx942", "a/../b#c@d", 1, "@a____b_c_d");
 	check("gfx942", "a/../b#c@e", 2, "@a____b_c_e");
-	check("gfx942", "a/../b#c/d", 3, "@a____b_c_d.2"); /* looks like the first */
+	check("gfx942", "a/../b#c/d", 3, "@a____b_c_d.2"); /* same as the first one's */
 	check("gfx942", "a____b_c_d.2", 5, "@a____b_c_d_2");
 	check("gfx942", "k\n\xc3\xa9", 4, "@k___");
 	key_suffixes_fini(&names);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Files to be packed whose containers stand in each other, compressed too. */
+/* Input files with nested containers, including compressed ones. */
 #include "packer/pack/scan/input.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 static struct kpackx_error why;
 static char path[] = "/tmp/kpack-unit-input-XXXXXX";
 
-/* A bundle whose one entry is DATA. */
+/* A bundle with DATA as its only entry. */
 static void put_around(struct bytes *b, const char *id, struct kp_span data)
 {
 	put(b, "__CLANG_OFFLOAD_BUNDLE__", 24);
@@ -35,7 +35,9 @@ static struct bytes packed(struct kp_span plain)
 	return b;
 }
 
-/* Two bundles, the second compressed, in one, compressed: three objects at two depths. */
+/*
+ * A compressed bundle of two bundles, the second compressed: three objects at two depths.
+ */
 static struct bytes nested(void)
 {
 	static const struct entry first[] = {{HOST, "host"},
@@ -80,7 +82,7 @@ static void open_nested(struct input *in)
 	assert_int_equal(in->fat.containers.count, 3);
 }
 
-/* Plan all packed images; returns their number. */
+/* Expect all packed images to be read; returns their number. */
 static size_t expect_all(struct input *in)
 {
 	const struct kp_containers *list = &in->fat.containers;
@@ -116,7 +118,10 @@ static void note_place(uint32_t index, size_t container, void *arg)
 
 static void what_holds_code_is_numbered_and_read(void **state)
 {
-	/* images: 0 the stream; 1 host, 2, 3 of the first bundle; 4, 5 of the second */
+	/*
+	 * images: 0 the outer entry; 1 host and 2, 3 of the first bundle; 4, 5 of the
+	 * second
+	 */
 	static const size_t orders[][3] = {{2, 3, 4}, {4, 3, 2}, {3, 4, 2}};
 	static const char *const words[] = {[2] = "one", [3] = "two", [4] = "three"};
 	size_t places[3] = {9, 9, 9};
@@ -133,7 +138,7 @@ static void what_holds_code_is_numbered_and_read(void **state)
 		assert_int_equal(expect_all(&in), 3);
 		for (size_t i = 0; i < 3; i++)
 			read_and_compare(&in, orders[o][i], words[orders[o][i]]);
-		assert_int_equal(in.fd, -1); /* nobody needs it any more */
+		assert_int_equal(in.fd, -1); /* closed once no image needs it */
 		input_fini(&in);
 	}
 }
@@ -168,7 +173,7 @@ static void part_of_it_needs_less(void **state)
 	input_fini(&in);
 }
 
-/* The file changes behind the scan: each image fails, and all is let go. */
+/* The file changes after the scan: each image fails, and everything is released. */
 static void damage_is_reported_for_each_image(void **state)
 {
 	struct bytes b = nested();
@@ -178,7 +183,7 @@ static void damage_is_reported_for_each_image(void **state)
 	(void)state;
 	open_nested(&in);
 	expect_all(&in);
-	/* the same size and times as far as stat tells, other bytes */
+	/* same size and, by stat, same times, but other bytes */
 	b.data[b.size - 1] ^= 0xff;
 	b.data[b.size - 9] ^= 0xff;
 	write_file(&b);
@@ -207,7 +212,7 @@ static void hip_entries_are_objects_whatever_they_are(void **state)
 	assert_true(in.packed[0]);
 	assert_string_equal(in.fat.containers.images[0].arch, "gfx942");
 	input_fini(&in);
-	/* where it costs nothing they are looked into */
+	/* uncompressed entries are cheap to look into */
 	write_file(&outer);
 	assert_int_equal(input_open(path, "x", &look, &in, &why), KPACK_SUCCESS);
 	assert_int_equal(in.fat.containers.count, 2);

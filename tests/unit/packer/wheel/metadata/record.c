@@ -9,7 +9,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* SHA-256 of nothing, as both spellings */
+/* SHA-256 of no bytes, in both spellings */
 #define NOTHING "47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"
 #define NOTHING_HEX "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
@@ -57,7 +57,7 @@ static void test_refused(void **state)
 		{"a,sha256=abc,", "not urlsafe base64"},
 		{"a,sha256=" NOTHING "=,", "not urlsafe base64"},
 		{"a,sha256=47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU,", "not urlsafe"},
-		/* two more bits that no byte has */
+		/* the last digit has two bits beyond the final byte */
 		{"a,sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFV,", "not urlsafe"},
 		{"a,,-1", "not a size"},
 		{"a,,1K", "not a size"},

@@ -15,7 +15,7 @@ static const struct {
 	{"Tag: CP313-cp313-Linux_x86_64\n", "cp313-CP313-linux_x86_64", ""},
 	{"Tag: py3-none-any\nTag: py2-none-any\n", "py2.py3-none-any", ""},
 	{"Tag: a-b-c\nTag: a-b-d\nTag: a-e-c\nTag: a-e-d\n", "a-b.e-c.d", ""},
-	/* said twice is said */
+	/* a repeated tag counts once */
 	{"Tag: a-b-c\nTag: a-b-c\n", "a.a-b-c.c", ""},
 	{"Tag: a-b-c\nTag: a-e-d\n", "a-b.e-c.d",
 	 "the file name has the tag a-b-d, but WHEEL does not"},
@@ -23,7 +23,7 @@ static const struct {
 	 "the file name has the tag py2-none-any, but WHEEL does not"},
 	{"Tag: a-b-c\nTag: a-b-d\n", "a-b-c",
 	 "WHEEL has the tag a-b-d, but the file name does not"},
-	/* in WHEEL each stands alone */
+	/* in WHEEL each tag is a single one */
 	{"Tag: py2.py3-none-any\n", "py2.py3-none-any",
 	 "WHEEL has the tag py2.py3-none-any, but the file name does not"},
 	{"Tag: a-b\n", "a-b-c", "WHEEL has the tag a-b, but the file name does not"},

@@ -43,7 +43,7 @@ static void test_headers(void **state)
 	metadata_text_fini(&m);
 }
 
-/* ADD or SET gives WANT. */
+/* Adding or setting NAME gives WANT. */
 static void gives(const char *text, const char *name, const char *value, const char *want)
 {
 	char *out;

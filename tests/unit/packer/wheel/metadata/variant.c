@@ -52,7 +52,7 @@ static void every_processor(void **state)
 		}
 }
 
-/* What could not be told from something else. */
+/* Texts that would be ambiguous are refused. */
 static void refused(void **state)
 {
 	static const char *const arches[] = {"sm_90", "gfx9.0",       "GFX942",

@@ -37,7 +37,7 @@ static void names(void **state)
 	device_wheels_fini(&devices);
 }
 
-/* xnack in all its forms is one part, sramecc is not. */
+/* All xnack states share one bundle; sramecc states do not. */
 static void bundles(void **state)
 {
 	struct families none = {0};
@@ -53,7 +53,7 @@ static void bundles(void **state)
 	device_wheels_bundle("gfx90a:sramecc-:xnack-", text);
 	assert_string_equal(text, "gfx90a:sramecc-");
 	assert_int_equal(device_wheels_finish(&devices, NULL), KPACK_SUCCESS);
-	/* the code that states less runs there too, and not the other way round */
+	/* code that states less runs on this GPU too, but not the other way round */
 	assert_string_equal(devices.items[1]->name, "gfx90a:sramecc+");
 	assert_int_equal(devices.items[1]->n_needs, 1);
 	assert_int_equal(devices.items[0]->n_needs, 0);
@@ -99,7 +99,7 @@ static void families(void **state)
 	assert_ptr_equal(p, device(&devices, "gfx1101"));
 	assert_string_equal(p->dist, "torch-device-gfx110X");
 	assert_string_equal(p->file, "torch_device_gfx110X");
-	/* the database's name for the same family */
+	/* the database's spelling of the same family */
 	assert_int_equal(
 		device_wheels_family(&devices, "gfx110x", arches, 1, &group, NULL),
 		KPACK_SUCCESS);

@@ -65,7 +65,7 @@ static void host(void **state)
 	close_it(&f);
 }
 
-/* Extras are the same whatever their case and marks. */
+/* Names of extras are compared without case and punctuation. */
 static void clash(void **state)
 {
 	struct fixture f;
