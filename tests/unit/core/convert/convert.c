@@ -812,7 +812,7 @@ static void clear_memory(struct memory *m, uint64_t from, uint64_t to)
 }
 
 /*
- * Map one segment over what is there already. ld.so clears the bytes after a segment's
+ * Map one segment over what is there already.  ld.so clears the bytes after a segment's
  * file data whatever its flags are; the kernel clears them only if the segment is
  * writable.  If a segment without file data begins inside a page, ld.so maps that page of
  * the file, the kernel maps an empty page.

@@ -316,7 +316,7 @@ void kp_chunks_close(struct kp_chunks *c)
 	free(c);
 }
 
-/* reads that record their answer */
+/* Reads that record their answer. */
 
 struct read {
 	uint32_t file;
@@ -833,7 +833,7 @@ static void unmount_answers_all(void **state)
 	assert_int_equal(failures, 0);
 }
 
-/* entries that are too large to hold */
+/* Entries that are too large to hold. */
 
 /* Room for four windows and the decoded bytes around them. */
 #define BUDGET (16 * MIB)
@@ -1186,7 +1186,7 @@ static void unmount_in_a_pass(void **state)
 	assert_int_equal(origin.refs, 1);
 }
 
-/* changing archives, memory pressure, counters */
+/* Changing archives, memory pressure, counters. */
 
 static void changed_archive(void **state)
 {

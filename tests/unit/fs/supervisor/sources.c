@@ -190,7 +190,7 @@ static void what_is_removed_is_gone(void **state)
 	assert_true(changes(&s));
 	assert_int_equal(s.count, 0);
 	assert_false(changes(&s));
-	/* without archives, a change of a directory counts */
+	/* without archives, directories have the first source's attributes */
 	run("chmod 700 one");
 	assert_true(changes(&s));
 	source_list_free(&s);
