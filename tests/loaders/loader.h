@@ -76,7 +76,7 @@ static inline double milliseconds(void)
 	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-/* ---- reporting -------------------------------------------------------------------------- */
+/* ---- printing --------------------------------------------------------------------------- */
 
 static inline void print_bytes(const char *what, const char *name, const void *data,
 			       size_t size)

@@ -5,7 +5,7 @@
  * separated by newlines, archive many/b.kpack), and archive a.kpack as the rest.  \1 in
  * a list stands for the directory of both archives; the binary is lib/x.so in it.
  * Flags: 1 the first list is set, 2 the second is set, 4 a.kpack is truncated at the
- * end, 8 debug lines are printed.
+ * end, 8 ROCM_KPACK_DEBUG is set.
  */
 #include "core/rocm_kpack/kpack.h"
 #include "core/rocm_kpack/kpackx.h"

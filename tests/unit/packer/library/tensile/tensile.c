@@ -510,7 +510,7 @@ static void kernels_are_counted_where_the_first_bytes_say(void **state)
 	static const struct {
 		const char *head;
 		size_t size;
-		const char *count; /* "": not reported */
+		const char *count; /* "": not stated */
 	} files[] = {
 		{"\x82\xa9solutions\x93\x01\x02\x03", 14, "3"},
 		{"\x82\xa9solutions\xdc\x01\x00", 14, "256"},
