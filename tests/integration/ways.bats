@@ -225,7 +225,7 @@ same_as_whole() { diff -r -x .kpack whole "$P"; }
 	needs_root
 	overlay "$P"
 	same_as_whole
-	[ "$(mounts)" = 3 ]
+	[ "$(mounts)" = 4 ]
 	# as a library maps code, and finds names by a listing
 	[ "$(ls "$P/lib")" = "$(ls whole/lib)" ]
 	$python - "$P/lib/rocblas/library/Kernels.so-000-gfx942.hsaco" <<-'END'
@@ -236,7 +236,7 @@ same_as_whole() { diff -r -x .kpack whole "$P"; }
 	END
 	! touch "$P/lib/new" || false
 	run -1 overlay "$P"
-	[[ $output == *"mounted already"* ]]
+	[[ $output == *"is already mounted"* ]]
 	setpriv --reuid=nobody --regid=nogroup --clear-groups \
 		cmp "$P/lib/rocfft/rocfft_kernel_cache.db" whole/lib/rocfft/rocfft_kernel_cache.db
 	overlay -u "$P"
@@ -253,7 +253,7 @@ same_as_whole() { diff -r -x .kpack whole "$P"; }
 	exec 7<"$P/lib/rocfft/rocfft_kernel_cache.db"
 	run -1 overlay -u "$P"
 	exec 7<&-
-	[ "$(mounts)" = 2 ]
+	[ "$(mounts)" = 3 ]
 	overlay -u "$P"
 	[ "$(mounts)" = 0 ] && [ ! -e run/* ]
 	# by hand, all of it, and the daemon's death
@@ -280,10 +280,10 @@ same_as_whole() { diff -r -x .kpack whole "$P"; }
 @test "overlay: chosen directories, options, commands shown, failures" {
 	needs_root
 	overlay -n "$P" >commands
-	[ "$(wc -l <commands)" = 4 ]
+	[ "$(wc -l <commands)" = 5 ]
 	[ "$(mounts)" = 0 ]
 	overlay -o arch=gfx942 "$P" "$P/.kpack" share
-	[ "$(mounts)" = 2 ]
+	[ "$(mounts)" = 3 ]
 	[ "$(ls "$P/share/miopen/db")" = gfx942130.db.txt ]
 	overlay -u "$P"
 	run -1 overlay "$P" "$P/.kpack" lib nowhere
@@ -293,6 +293,9 @@ same_as_whole() { diff -r -x .kpack whole "$P"; }
 	# the whole tree
 	overlay "$P" "$P/.kpack" .
 	same_as_whole
+	# kpackfs opens a new archive, but not through the overlay, which would keep it busy
+	cp "$P/.kpack/math_gfx942.kpack" "$(echo run/*/archives)/math_new.kpack"
+	until grep -q math_new run/*/tree/.kpackfs/archives; do read -rt 0.05 <> <(:) || :; done
 	overlay -u "$P"
 	run -2 overlay
 	run -2 overlay -u "$P" more
