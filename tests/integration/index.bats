@@ -137,7 +137,7 @@ assert a[0]["requires_python"] == ">=3.8,<4"'
 	kpack index w 2>err || status=$?
 	[ $status -eq 1 ]
 	grep -F "kpack: w/simple: " err
-	grep -F "no index of kpack's" err
+	grep -F "not an index that kpack wrote" err
 	[ "$(cat w/simple/index.html)" = mine ]
 	rm -r w/simple
 	kpack index -q w
