@@ -299,7 +299,7 @@ fails_with() {
 		fails_with "GFX1100 and gfx1100 would both be the package" $make split out
 		rm -r split/x_GFX1100
 		mkdir split/y_gfx1100
-		fails_with "split/y_gfx1100: there is no directory NAME_generic" $make split out
+		fails_with "split/y_gfx1100: it belongs to no directory NAME_generic" $make split out
 		rmdir split/y_gfx1100
 		touch split/file
 		fails_with "split/file: not a directory" $make split out
