@@ -3,7 +3,7 @@
 # identical directories must leave the same files, and give the same exit status and
 # output.  Where clang's tool is wrong, the right result is computed here.
 
-# bats file_tags=all
+# bats file_tags=all, single
 
 bats_require_minimum_version 1.5.0
 

@@ -2,6 +2,8 @@
 # kpack verify --tree and kpack pack --check: the files that files of kernel databases
 # need exist, or are reported as missing, in trees of every kind.
 
+# bats file_tags=single
+
 load databases.bash
 
 generations="rocblas-flat rocblas-mixed rocblas-merged rocblas-arch rocblas-feature hipblaslt-flat

@@ -4,7 +4,7 @@
 # clang-offload-bundler on the section of one object file, llvm-objdump on linked files
 # whose bundles are not compressed.
 
-# bats file_tags=all
+# bats file_tags=all, single
 
 python=/usr/bin/python3
 tools=$BATS_TEST_DIRNAME

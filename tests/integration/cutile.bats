@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: MIT
 # Names of cuTile's kernels, and TileIR bytecode, made from their descriptions alone.
 
+# bats file_tags=single
+
 setup()
 {
 	work=$BATS_TEST_TMPDIR

@@ -2,6 +2,8 @@
 # contrib/demo, which `make demo` runs: on Debian's library if it is available, and on a
 # library that the demo makes up.
 
+# bats file_tags=single
+
 setup() {
 	cd "$KPACK_SRC"
 	export KPACK_DEMO_DIR=$BATS_TEST_TMPDIR/demo

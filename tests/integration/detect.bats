@@ -2,6 +2,8 @@
 # The GPUs of a machine, the names of the packages and archives they need, and the
 # archives they can use.
 
+# bats file_tags=single
+
 load packing
 
 # topology VERSION...: nodes of these, 0 is a CPU

@@ -4,7 +4,7 @@
 # line cannot work with any current bundler, its error is tested, and a working line
 # follows it.
 
-# bats file_tags=all
+# bats file_tags=all, single
 
 load proof.bash
 load dropin.bash

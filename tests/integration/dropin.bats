@@ -2,7 +2,7 @@
 # clang-22 compiles and links HIP with our bundler and packager in place of LLVM's:
 # nothing fails, and a runtime gets the same code objects.
 
-# bats file_tags=all
+# bats file_tags=all, single
 
 load proof.bash
 load dropin.bash

@@ -2,6 +2,8 @@
 # Packing device code of every format: as INPUT, in a tree, nested in each other.  The
 # inputs are made by Python and by clang, and read back from archives by Python.
 
+# bats file_tags=single
+
 load packing.bash
 
 teardown() {

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: MIT
 # The public headers in every order of two, and their promises to C and C++ code.
 
+# bats file_tags=single
+
 setup()
 {
 	headers="kpack.h kpackx.h kpack_design.h kpack_types.h kpack_export.h"

@@ -2,6 +2,8 @@
 # kpackfs called by mount(8) and its helpers: exit codes, options, and mounts made by
 # other programs.
 
+# bats file_tags=single
+
 bats_require_minimum_version 1.5.0
 
 load mounting

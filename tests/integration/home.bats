@@ -2,6 +2,8 @@
 # Integration into the system: mount(8), fstab and its helpers, options as users of
 # libfuse expect them, completions, and --status.
 
+# bats file_tags=single
+
 bats_require_minimum_version 1.5.0
 
 load mounting

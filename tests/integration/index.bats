@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: MIT
 # kpack index: a simple index that pip reads from a directory.
 
+# bats file_tags=single
+
 load packing
 
 tricks() { $python "$tools/ziptricks.py" "$@"; }

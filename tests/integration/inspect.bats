@@ -2,6 +2,8 @@
 # kpack inspect against containers made in Python and, if it is installed, by clang; its
 # extracted images against those of the usual tools.
 
+# bats file_tags=single
+
 bats_require_minimum_version 1.5.0
 
 python=/usr/bin/python3

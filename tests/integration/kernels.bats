@@ -2,7 +2,7 @@
 # The output of kpack inspect for code objects that clang-22 makes, for every processor,
 # against what llvm-readelf-22 prints about their flags and notes.
 
-# bats file_tags=all
+# bats file_tags=all, single
 
 load proof.bash
 

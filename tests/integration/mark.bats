@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # kpack mark: converted binaries, from made-up libraries and from Debian's librocrand.
 
+# bats file_tags=single
+
 python=/usr/bin/python3
 tools=$BATS_TEST_DIRNAME
 export PYTHONDONTWRITEBYTECODE=1 LC_ALL=C

@@ -4,7 +4,7 @@
 # tools extract from the single files; archives of device code must equal LLVM's byte for
 # byte.
 
-# bats file_tags=all
+# bats file_tags=all, single
 
 python=/usr/bin/python3
 bundler=clang-offload-bundler-22

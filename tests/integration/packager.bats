@@ -2,7 +2,7 @@
 # kpack as clang-offload-packager and llvm-offload-binary: the same command lines for it
 # and for LLVM 22's tools must give the same files, output and exit statuses.
 
-# bats file_tags=all
+# bats file_tags=all, single
 
 python=/usr/bin/python3
 

@@ -6,6 +6,8 @@
 # in one shell, in order.  Other blocks of commands name the file that covers them:
 # covered-by=FILE.
 
+# bats file_tags=single
+
 bats_require_minimum_version 1.5.0
 
 setup() {

@@ -3,6 +3,8 @@
 # kpack recombine: trees of several shards become one generic tree and one for each group.
 # The stub of HIP's runtime checks the joined binaries.
 
+# bats file_tags=single
+
 load packing
 load proof.bash
 

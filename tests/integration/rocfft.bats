@@ -2,6 +2,8 @@
 # rocFFT's databases: recognised, refused, split, packed by row; and tables of kernel
 # paths.  Python's sqlite3 gives the expected results.
 
+# bats file_tags=single
+
 load packing.bash
 
 # A program on stdin that makes databases: cache(PATH, ROWS...), a row being

@@ -4,6 +4,8 @@
 # its entry in the TOC.  clang makes the code objects, clang-offload-bundler the bundles,
 # Python's msgpack and zlib the databases.
 
+# bats file_tags=single
+
 load packing.bash
 
 hh=TensileLibrary_Type_HH_HPA_Contraction_l_Ailk_Bjlk_Cijk_Dijk

@@ -3,7 +3,7 @@
 # load, and still give the same code.  The tools may print complaints only if they did
 # before.
 
-# bats file_tags=all
+# bats file_tags=all, single
 
 load proof.bash
 

@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # The variant provider, an independent Python program, must agree with kpack detect.
 
+# bats file_tags=single
+
 load packing
 
 unset HSA_XNACK KPACK_VARIANT_GFX_ARCH KPACK_VARIANT_TOPOLOGY ROCM_BOOTSTRAP_FORCE_GFX_ARCH \

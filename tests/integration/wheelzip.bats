@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: MIT
 # The container of wheels: reading, refusing and writing zip files.
 
+# bats file_tags=single
+
 load packing
 
 # libzip asks for the time zone in each thread, under a lock that TSan does not see.

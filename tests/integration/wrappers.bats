@@ -2,7 +2,7 @@
 # Wrappers where clang and the linkers put them: in their section, or merged into other
 # data, as a linker script can do; for every supported machine.
 
-# bats file_tags=all
+# bats file_tags=all, single
 
 archs=(--offload-arch=gfx1100)
 
