@@ -15,7 +15,7 @@
 static const char usage_text[] =
 	"Usage: kpackfs [-dfqrsv] [-o opt[,opt]...] SOURCE... MOUNTPOINT\n"
 	"       kpackfs --status MOUNTPOINT\n"
-	"Mount kpack archives - files, or all *.kpack of a directory - as a read-only "
+	"Mount kpack archives - files, or the *.kpack of directories - as a read-only\n"
 	"tree.\n"
 	"\n"
 	"Options:\n"

@@ -74,8 +74,8 @@ misses_without() { # TREE MISSING FILE WORD...
 
 	# one of a pair, both of it
 	for stem in "${NN}_gfx90a" "${DD}_fallback_gfx90a" Kernels.so-000-gfx90a; do
-		misses_without t "$ROC/$stem-xnack+.hsaco" "$ROC/$stem-xnack-.hsaco" pair
-		misses_without t "$ROC/$stem-xnack-.hsaco" "$ROC/$stem-xnack+.hsaco" pair
+		misses_without t "$ROC/$stem-xnack+.hsaco" "$ROC/$stem-xnack-.hsaco" "other xnack mode"
+		misses_without t "$ROC/$stem-xnack-.hsaco" "$ROC/$stem-xnack+.hsaco" "other xnack mode"
 	done
 	rm t/$ROC/${NN}_gfx90a-xnack?.hsaco
 	misses t "$ROC/${NN}_gfx90a.dat" "${NN}_gfx90a-xnack-.hsaco" "${NN}_gfx90a-xnack+.hsaco"
@@ -124,7 +124,7 @@ misses_without() { # TREE MISSING FILE WORD...
 	for mode in + -; do
 		cp "t/$ROC/Kernels.so-000-gfx1100.hsaco" "t/$ROC/Kernels.so-000-gfx906-xnack$mode.hsaco"
 	done
-	misses t "$ROC/${DD}_gfx906-xnack-.hsaco" "$ROC/${DD}_gfx906-xnack+.hsaco" pair
+	misses t "$ROC/${DD}_gfx906-xnack-.hsaco" "$ROC/${DD}_gfx906-xnack+.hsaco" "other xnack mode"
 }
 
 @test "rocBLAS before libraries were lazy: code of each GPU that has rows" {

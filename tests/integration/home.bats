@@ -249,7 +249,7 @@ os.execvp("kpackfs", ["kpackfs", "--status", "mnt"])'
 	# a supervisor that outlived its server took the mount away
 	if findmnt -rn -M "$T/mnt"; then
 		run -1 kpackfs --status mnt
-		[[ $output == *dead*fusermount3* ]]
+		[[ $output == *"has died"*fusermount3* ]]
 	fi
 }
 

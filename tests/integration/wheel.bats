@@ -556,7 +556,7 @@ $HOST" ]
 	refuses 2 "not a requirement" --requires $'x\ny' in/*.whl
 	refuses 2 "gives no file name" --group ../x in/*.whl
 	refuses 2 "gives no file name" --group a@GFXARCH@b in/*.whl
-	SOURCE_DATE_EPOCH=x refuses 1 "kpack: SOURCE_DATE_EPOCH is no number" in/*.whl
+	SOURCE_DATE_EPOCH=x refuses 1 "kpack: SOURCE_DATE_EPOCH is not a number" in/*.whl
 	refuses 1 "torch/.kpack: it was split already" "$(wheel file --add torch/.kpack=err && echo file/*.whl)"
 	refuses 2 "not a name of a distribution" --device-prefix 'a b' in/*.whl
 	# AMD's spelling
